@@ -1,0 +1,40 @@
+package event
+
+// Code is why a turn failed. The same word stands in the error event and in the
+// blocking answer.
+type Code string
+
+const (
+	SessionGone             Code = "session_gone"
+	Canceled                Code = "canceled"
+	TimedOut                Code = "timed_out"
+	MaxTurnsExceeded        Code = "max_turns_exceeded"
+	ModelError              Code = "model_error"
+	ModelOverloaded         Code = "model_overloaded"
+	ContentRefused          Code = "content_refused"
+	StructuredOutputInvalid Code = "structured_output_invalid"
+	SkillFailed             Code = "skill_failed"
+	BudgetExceeded          Code = "budget_exceeded"
+	RunnerLost              Code = "runner_lost"
+	InternalError           Code = "internal_error"
+)
+
+// Codes lists every code, in the order of the documentation.
+var Codes = []Code{
+	SessionGone, Canceled, TimedOut, MaxTurnsExceeded, ModelError, ModelOverloaded,
+	ContentRefused, StructuredOutputInvalid, SkillFailed, BudgetExceeded, RunnerLost, InternalError,
+}
+
+// Recoverable reports whether sending the message again can succeed.
+func (c Code) Recoverable() bool {
+	switch c {
+	case SessionGone, Canceled, ContentRefused, BudgetExceeded:
+		return false
+	}
+	return true
+}
+
+// Failure makes the error event of a code.
+func (c Code) Failure(message string) Error {
+	return Error{Code: c, Message: message, Recoverable: c.Recoverable()}
+}

@@ -1,0 +1,95 @@
+// Package model is the port to language models. Its sub-packages speak one
+// protocol each; nothing else in Parley knows a provider.
+package model
+
+import (
+	"context"
+	"encoding/json"
+	"iter"
+	"time"
+
+	"github.com/parley-server/parley/internal/event"
+)
+
+// Model answers a conversation, one step at a time.
+type Model interface {
+	// Name is the full name, "openai/gpt-5-mini": what usage reports and prices know.
+	Name() string
+	// Generate streams one reply. The stream ends after a chunk with Stop set, or
+	// with an *Error. Breaking off the loop ends the request.
+	Generate(ctx context.Context, req Request) iter.Seq2[Chunk, error]
+}
+
+// Request is one step of a conversation.
+type Request struct {
+	System   string
+	Messages []Message
+	Tools    []Tool
+	// Partial is the beginning of this reply, already shown to the reader before
+	// an interruption. The model continues after it and never repeats it.
+	Partial string
+	// MaxTokens bounds the reply; zero means the provider's own bound or a sane default.
+	MaxTokens int
+}
+
+// Role says who speaks in a Message.
+type Role string
+
+const (
+	User      Role = "user"
+	Assistant Role = "assistant"
+	ToolRole  Role = "tool" // the result of one call, in Text, for CallID
+)
+
+// Message is one entry of the conversation.
+type Message struct {
+	Role   Role
+	Text   string
+	Calls  []event.ToolCall // assistant only
+	CallID string           // tool only
+	Failed bool             // tool only: the call did not succeed
+}
+
+// Tool is what the model is told about a tool.
+type Tool struct {
+	Name        string
+	Description string
+	Schema      json.RawMessage // JSON Schema of the input, an object
+}
+
+// Chunk is a piece of a reply: text, or one complete tool call, or the end.
+type Chunk struct {
+	Text  string
+	Call  *event.ToolCall
+	Usage *Usage // on the last chunk; tokens of this request
+	Stop  Stop   // on the last chunk
+}
+
+// Stop says why a reply ended.
+type Stop string
+
+const (
+	StopEnd     Stop = "end"     // the answer is complete
+	StopTools   Stop = "tools"   // the model waits for the results of its calls
+	StopLength  Stop = "length"  // the reply hit MaxTokens
+	StopRefused Stop = "refused" // the provider refused the content
+)
+
+// Usage counts the tokens of one request. CachedTokens are part of InputTokens.
+type Usage struct {
+	InputTokens  int64
+	CachedTokens int64
+	OutputTokens int64
+}
+
+// Error is a failure of a provider, mapped to the codes of the public API.
+type Error struct {
+	Code       event.Code    // ModelError, ModelOverloaded, ContentRefused
+	Message    string        // safe to show: never a key, a header or a provider's raw body
+	Retryable  bool          // the same request can succeed later
+	RetryAfter time.Duration // what the provider asked for, or zero
+	Err        error
+}
+
+func (e *Error) Error() string { return e.Message }
+func (e *Error) Unwrap() error { return e.Err }

@@ -1,0 +1,54 @@
+// Package tool says what an agent can do. Its sub-packages implement tools.
+package tool
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/google/uuid"
+
+	"github.com/parley-server/parley/internal/event"
+)
+
+// Tool is one thing an agent can do.
+type Tool interface {
+	Spec() Spec
+	// Call runs the tool. A Result with OK false is the tool's own refusal, meant
+	// for the model to read; an error is ours and fails the call with a general text.
+	Call(ctx context.Context, call Call) (Result, error)
+}
+
+// Spec describes a tool to the model and to the turn that runs it.
+type Spec struct {
+	Name        string
+	Description string
+	Schema      json.RawMessage // JSON Schema of Input, an object
+	// Idempotent tools may run again, with the same call id, when a crash leaves
+	// the outcome of a call unknown.
+	Idempotent bool
+}
+
+// Call is one invocation.
+type Call struct {
+	ID        string // tool_use_id
+	Workspace uuid.UUID
+	Session   uuid.UUID
+	Turn      uuid.UUID
+	Input     json.RawMessage // a JSON object, as the model wrote it: hostile until parsed
+}
+
+// Result is what a call came to.
+type Result struct {
+	OK         bool
+	Output     string // whole; the stream shows the first 4000 characters
+	References []event.Reference
+}
+
+// Summarizer is implemented by tools that can say in a few words what a call
+// would do ("read onboarding"). Without it the summary is made from the input.
+type Summarizer interface {
+	Summary(input json.RawMessage) string
+}
+
+// Refuse is a failed result that tells the model what to do differently.
+func Refuse(output string) Result { return Result{Output: output} }
