@@ -5,6 +5,7 @@
 package event
 
 import (
+	"encoding/json"
 	"time"
 
 	"github.com/google/uuid"
@@ -141,7 +142,7 @@ type Reply struct {
 type ToolCall struct {
 	ID    string `json:"id"`
 	Tool  string `json:"tool"`
-	Input []byte `json:"input"`
+	Input json.RawMessage `json:"input"`
 }
 
 // ToolOutput is the output of a tool beyond what ToolResult shows, for the model.
