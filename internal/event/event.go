@@ -140,8 +140,8 @@ type Reply struct {
 
 // ToolCall is a tool call as the model asked for it. Input is a JSON object.
 type ToolCall struct {
-	ID    string `json:"id"`
-	Tool  string `json:"tool"`
+	ID    string          `json:"id"`
+	Tool  string          `json:"tool"`
 	Input json.RawMessage `json:"input"`
 }
 
