@@ -1,0 +1,52 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-server/parley/internal/fault"
+)
+
+// Head is what a reader needs to know before it attaches to a session.
+type Head struct {
+	Session  uuid.UUID
+	LastSeq  int64 // seq of the newest event; 0 when there is none
+	Created  time.Time
+	Turn     uuid.UUID // the newest turn; uuid.Nil when there is none
+	State    State     // of that turn, "" when there is none
+	StartSeq int64     // seq of that turn's open event
+	TurnAt   time.Time // when that turn was created
+	Error    string    // the code that ended it, or ""
+}
+
+// Status is how the session looks from outside.
+func (h Head) Status() Status { return StatusOf(h.State) }
+
+// Head looks a workspace's session up, or fails with SESSION_NOT_FOUND.
+func (s *Store) Head(ctx context.Context, workspace, id uuid.UUID) (Head, error) {
+	row, err := s.q.SessionHead(ctx, workspace, id)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return Head{}, NotFound(id)
+	}
+	if err != nil {
+		return Head{}, fmt.Errorf("read session: %w", err)
+	}
+	h := Head{Session: row.ID, LastSeq: row.LastSeq, Created: row.CreatedAt}
+	if row.TurnID != nil {
+		h.Turn, h.State, h.StartSeq, h.TurnAt = *row.TurnID, State(*row.State), *row.StartSeq, *row.TurnCreatedAt
+	}
+	if row.Error != nil {
+		h.Error = *row.Error
+	}
+	return h, nil
+}
+
+// NotFound is the answer for a session that does not exist, or not for this workspace.
+func NotFound(id uuid.UUID) *fault.Error {
+	return &fault.Error{Code: fault.SessionNotFound, Message: fmt.Sprintf("No session %s in this workspace.", id), Param: "session_id"}
+}

@@ -1,0 +1,131 @@
+// Package session owns sessions, turns, messages and the log of events.
+//
+// It promises: events of one session rise in commit order, are never reused and
+// never lost to a reader that asks for rows after its cursor; a turn ends once,
+// with one done event, the last; who lost the right to write a turn writes nothing.
+// It never runs a turn and never knows what a stream is.
+package session
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/parley-server/parley/db"
+)
+
+// ErrLeaseLost says that somebody else has taken over or ended the turn. Whoever
+// gets it stops without a trace.
+var ErrLeaseLost = errors.New("the lease of the turn is lost")
+
+// Lease is the right to write one turn's events, until the session's epoch moves on.
+type Lease struct {
+	Session uuid.UUID
+	Turn    uuid.UUID
+	Epoch   int64
+}
+
+// Options configure a Store. The zero value works.
+type Options struct {
+	Log *slog.Logger
+	// Listen is the connection for LISTEN; it must not go through a transaction
+	// pooler. Nil takes the pool's own configuration.
+	Listen *pgx.ConnConfig
+	// Ping is how often the listening connection is tested; default 2 s.
+	Ping time.Duration
+	// Recheck is how often live sessions are compared with their rows; default 1 s.
+	Recheck time.Duration
+	// Appenders is the number of group-commit loops; default 1, and 2 from four CPUs on.
+	Appenders int
+}
+
+// Store reads and writes sessions.
+type Store struct {
+	pool      *pgxpool.Pool
+	q         *db.Queries
+	opt       Options
+	log       *slog.Logger
+	node      int32
+	topics    topics
+	appenders []*appender
+	notifier  *notifier
+	listener  *listener
+	tailer    *tailer
+}
+
+// New makes a store on a migrated database. Nothing moves before Run.
+func New(pool *pgxpool.Pool, opt Options) *Store {
+	if opt.Log == nil {
+		opt.Log = slog.New(slog.DiscardHandler)
+	}
+	if opt.Listen == nil {
+		opt.Listen = pool.Config().ConnConfig.Copy()
+	}
+	if opt.Ping == 0 {
+		opt.Ping = 2 * time.Second
+	}
+	if opt.Recheck == 0 {
+		opt.Recheck = time.Second
+	}
+	if opt.Appenders == 0 {
+		opt.Appenders = defaultAppenders()
+	}
+	s := &Store{pool: pool, q: db.New(pool), opt: opt, log: opt.Log, node: newNode()}
+	s.topics.init()
+	s.notifier = newNotifier(s)
+	s.listener = newListener(s)
+	s.tailer = newTailer(s)
+	for range opt.Appenders {
+		s.appenders = append(s.appenders, newAppender(s))
+	}
+	return s
+}
+
+// Node is this process's name among the replicas: the number of the advisory lock
+// that it holds while it lives.
+func (s *Store) Node() int32 { return s.node }
+
+// Run listens, notifies and appends until ctx ends. It must be running for
+// Append and Follow to make progress.
+func (s *Store) Run(ctx context.Context) error {
+	g, ctx := errgroup.WithContext(ctx)
+	for _, a := range s.appenders {
+		g.Go(func() error { return a.run(ctx) })
+	}
+	g.Go(func() error { return s.notifier.run(ctx) })
+	g.Go(func() error { return s.listener.run(ctx) })
+	g.Go(func() error { return s.tailer.run(ctx) })
+	g.Go(func() error { return s.partitions(ctx) })
+	return g.Wait()
+}
+
+// partitions keeps the log's partitions some days ahead of the clock.
+func (s *Store) partitions(ctx context.Context) error {
+	tick := time.NewTicker(time.Hour)
+	defer tick.Stop()
+	for {
+		if _, err := s.q.EventsPartitions(ctx, 4); err != nil && ctx.Err() == nil {
+			s.log.ErrorContext(ctx, "make partitions of the event log", "err", err)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
+}
+
+// newNode draws a positive number that no other replica has.
+func newNode() int32 {
+	var b [4]byte
+	_, _ = rand.Read(b[:])
+	return int32(binary.BigEndian.Uint32(b[:])>>1) | 1
+}

@@ -1,0 +1,91 @@
+package session
+
+// State is where a turn stands.
+type State string
+
+const (
+	Queued    State = "queued"    // a River job will run it
+	Running   State = "running"   // a worker holds its lease
+	Waiting   State = "waiting"   // it needs an approval or a secret; nobody holds it
+	Completed State = "completed" // answered
+	Failed    State = "failed"    // ended by an error
+	Canceled  State = "canceled"  // ended by a person
+)
+
+// States lists every state.
+var States = []State{Queued, Running, Waiting, Completed, Failed, Canceled}
+
+// Active reports whether the turn has not ended.
+func (s State) Active() bool { return s == Queued || s == Running || s == Waiting }
+
+// Trigger is what can happen to a turn.
+type Trigger string
+
+const (
+	Claim    Trigger = "claim"    // a worker takes it
+	Release  Trigger = "release"  // its worker gives it back, or is found dead
+	Park     Trigger = "park"     // it needs input
+	Resume   Trigger = "resume"   // the input is there, or its time is over
+	Complete Trigger = "complete" // its worker answered
+	Fail     Trigger = "fail"     // its worker gave up
+	Cancel   Trigger = "cancel"   // a person ends it
+)
+
+// Triggers lists every trigger.
+var Triggers = []Trigger{Claim, Release, Park, Resume, Complete, Fail, Cancel}
+
+// matrix is the state machine: what is not here cannot happen.
+var matrix = map[Trigger]map[State]State{
+	Claim:    {Queued: Running},
+	Release:  {Running: Queued},
+	Park:     {Running: Waiting},
+	Resume:   {Waiting: Queued},
+	Complete: {Running: Completed},
+	Fail:     {Running: Failed, Queued: Failed},
+	Cancel:   {Queued: Canceled, Running: Canceled, Waiting: Canceled},
+}
+
+// Next is the state that a trigger leads to; ok is false where it cannot happen.
+func Next(from State, t Trigger) (to State, ok bool) {
+	to, ok = matrix[t][from]
+	return to, ok
+}
+
+// from lists the states in which a trigger can happen, for the WHERE of its UPDATE.
+func (t Trigger) from() []string {
+	var states []string
+	for _, s := range States {
+		if _, ok := matrix[t][s]; ok {
+			states = append(states, string(s))
+		}
+	}
+	return states
+}
+
+// to is the state a trigger leads to. Every trigger has exactly one.
+func (t Trigger) to() State {
+	for _, s := range matrix[t] {
+		return s
+	}
+	return ""
+}
+
+// Status is how a session looks from outside.
+type Status string
+
+const (
+	NotStarted Status = "not_started"
+	Thinking   Status = "thinking"
+	Done       Status = "completed"
+)
+
+// StatusOf is the session's status by the state of its newest turn, "" for none.
+func StatusOf(s State) Status {
+	switch {
+	case s == "":
+		return NotStarted
+	case s.Active():
+		return Thinking
+	}
+	return Done
+}

@@ -1,0 +1,84 @@
+package session
+
+import (
+	"context"
+	"sync"
+
+	"github.com/parley-server/parley/internal/event"
+)
+
+// Writer appends one turn's events under its lease. It belongs to one goroutine.
+type Writer struct {
+	lease Lease
+	a     *appender
+
+	mu      sync.Mutex
+	unacked int
+	err     error
+	acked   chan struct{}
+}
+
+// Writer opens the log for the holder of a lease.
+func (s *Store) Writer(l Lease) *Writer {
+	a := s.appenders[int(l.Session[15])%len(s.appenders)]
+	return &Writer{lease: l, a: a, acked: make(chan struct{}, 1)}
+}
+
+// Append writes events in order. Text returns at once and is committed with
+// whatever comes next; every other kind returns after its commit. ErrLeaseLost
+// means that nothing was written and nothing ever will be.
+func (w *Writer) Append(ctx context.Context, bodies ...event.Body) error {
+	durable := false
+	for _, b := range bodies {
+		data, err := event.Encode(b)
+		if err != nil {
+			return err
+		}
+		if err := w.wait(ctx, maxUnacked-1); err != nil {
+			return err
+		}
+		w.mu.Lock()
+		w.unacked++
+		w.mu.Unlock()
+		w.a.enqueue(row{w: w, kind: b.Kind(), data: data, n: 1})
+		durable = durable || b.Kind() != event.KindText
+	}
+	if durable {
+		return w.wait(ctx, 0)
+	}
+	return nil
+}
+
+// Flush waits until everything is committed.
+func (w *Writer) Flush(ctx context.Context) error { return w.wait(ctx, 0) }
+
+// wait returns when at most n events wait for their commit, or with the first error.
+func (w *Writer) wait(ctx context.Context, n int) error {
+	for {
+		w.mu.Lock()
+		unacked, err := w.unacked, w.err
+		w.mu.Unlock()
+		switch {
+		case err != nil:
+			return err
+		case unacked <= n:
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-w.acked:
+		}
+	}
+}
+
+// ack is the appender's answer for n events.
+func (w *Writer) ack(n int, err error) {
+	w.mu.Lock()
+	w.unacked -= n
+	if w.err == nil {
+		w.err = err
+	}
+	w.mu.Unlock()
+	signal(w.acked)
+}

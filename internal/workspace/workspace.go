@@ -1,0 +1,84 @@
+// Package workspace owns workspaces: one agent each, and the tenant of everything else.
+package workspace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/parley-server/parley/db"
+	"github.com/parley-server/parley/internal/fault"
+)
+
+// Workspace is one agent.
+type Workspace = db.Workspace
+
+// Store reads and writes workspaces.
+type Store struct{ q *db.Queries }
+
+// New makes a store.
+func New(pool *pgxpool.Pool) *Store { return &Store{q: db.New(pool)} }
+
+// Find looks a workspace up by its slug or its id, or fails with WORKSPACE_NOT_FOUND.
+func (s *Store) Find(ctx context.Context, ref string) (Workspace, error) {
+	var w Workspace
+	var err error
+	if id, parseErr := uuid.Parse(ref); parseErr == nil && len(ref) == 36 {
+		w, err = s.q.WorkspaceByID(ctx, id)
+	} else if slug(ref) {
+		w, err = s.q.WorkspaceBySlug(ctx, ref)
+	} else {
+		err = pgx.ErrNoRows
+	}
+	if errors.Is(err, pgx.ErrNoRows) {
+		return w, fault.New(fault.WorkspaceNotFound, "No such workspace.")
+	}
+	if err != nil {
+		return w, fmt.Errorf("find workspace: %w", err)
+	}
+	return w, nil
+}
+
+// Create makes a workspace. A slug that is taken is an INVALID_REQUEST.
+func (s *Store) Create(ctx context.Context, ref, name, instructions string) (Workspace, error) {
+	if !slug(ref) {
+		return Workspace{}, fault.Invalid(fault.Violation{Param: "/slug", Rule: "format",
+			Message: "A workspace's name is 1 to 63 characters of a-z, 0-9 and -, and begins with a letter or a digit."})
+	}
+	if name == "" {
+		name = ref
+	}
+	w, err := s.q.WorkspaceInsert(ctx, db.WorkspaceInsertParams{ID: uuid.Must(uuid.NewV7()), Slug: ref, Name: name, Instructions: instructions})
+	if errors.Is(err, pgx.ErrNoRows) {
+		return w, fault.Invalid(fault.Violation{Param: "/slug", Rule: "unique", Message: fmt.Sprintf("There is a workspace %q already.", ref)})
+	}
+	if err != nil {
+		return w, fmt.Errorf("create workspace: %w", err)
+	}
+	return w, nil
+}
+
+// List returns every workspace, by slug.
+func (s *Store) List(ctx context.Context) ([]Workspace, error) {
+	ws, err := s.q.WorkspacesList(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("list workspaces: %w", err)
+	}
+	return ws, nil
+}
+
+func slug(s string) bool {
+	if len(s) == 0 || len(s) > 63 || s[0] == '-' {
+		return false
+	}
+	for _, c := range []byte(s) {
+		if (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-' {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,33 @@
+-- name: APIKeyInsert :one
+INSERT INTO api_keys (id, workspace_id, name, secret_hash, last4, scopes, loopback, created_by, expires_at)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+RETURNING *;
+
+-- name: APIKeyByID :one
+-- APIKeyByID finds a key that may be used now.
+SELECT * FROM api_keys WHERE id = $1 AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now());
+
+-- name: APIKeyUsed :exec
+-- APIKeyUsed notes the use of a key, at most once a minute.
+UPDATE api_keys SET last_used_at = now()
+WHERE id = $1 AND (last_used_at IS NULL OR last_used_at < now() - interval '1 minute');
+
+-- name: APIKeysList :many
+SELECT * FROM api_keys WHERE workspace_id = $1 ORDER BY created_at, id;
+
+-- name: APIKeyRevoke :execrows
+-- APIKeyRevoke ends a key now. Revoking it again changes nothing.
+UPDATE api_keys SET revoked_at = now() WHERE workspace_id = $1 AND id = $2 AND revoked_at IS NULL;
+
+-- name: APIKeyReplace :execrows
+-- APIKeyReplace lets a rotated key live on for the overlap.
+UPDATE api_keys
+SET replaced_by = sqlc.arg(replaced_by), expires_at = least(expires_at, now() + make_interval(secs => sqlc.arg(overlap_seconds)::float8))
+WHERE workspace_id = $1 AND id = $2 AND revoked_at IS NULL AND replaced_by IS NULL;
+
+-- name: APIKeysDead :many
+-- APIKeysDead tells which of the given keys are not valid any more.
+SELECT k.id::text FROM unnest(sqlc.arg(ids)::text[]) AS k (id)
+WHERE NOT EXISTS (
+    SELECT FROM api_keys a WHERE a.id = k.id AND a.revoked_at IS NULL AND (a.expires_at IS NULL OR a.expires_at > now())
+);

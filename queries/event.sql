@@ -1,0 +1,50 @@
+-- name: EventsInsert :many
+-- EventsInsert appends to one session whose lock the caller holds; the rows get
+-- the ordinals after sqlc.arg(ord).
+INSERT INTO events (session_id, turn_id, at, delta, ord, kind, data)
+SELECT sqlc.arg(session_id)::uuid, sqlc.arg(turn_id)::uuid, clock_timestamp(), u.kind = 'text', sqlc.arg(ord)::bigint + u.i, u.kind, u.data::json
+FROM (SELECT unnest(sqlc.arg(kinds)::text[]) AS kind, unnest(sqlc.arg(datas)::text[]) AS data,
+             generate_series(1, cardinality(sqlc.arg(kinds)::text[])) AS i) u
+ORDER BY u.i
+RETURNING seq, ord, at;
+
+-- name: EventsAfter :many
+-- EventsAfter is one page of a session's log. The time lets PostgreSQL skip the
+-- partitions from before the turn.
+SELECT seq, ord, turn_id, at, kind, data FROM events
+WHERE session_id = $1 AND seq > $2 AND at >= $3
+ORDER BY seq
+LIMIT $4;
+
+-- name: EventsWoken :many
+-- EventsWoken reads the news of many sessions at once: one query per wake-up,
+-- however many sessions were woken.
+SELECT e.session_id, e.seq, e.ord, e.turn_id, e.at, e.kind, e.data
+FROM (SELECT unnest(sqlc.arg(ids)::uuid[]) AS id, unnest(sqlc.arg(cursors)::bigint[]) AS cursor) w
+CROSS JOIN LATERAL (
+    SELECT * FROM events
+    WHERE session_id = w.id AND seq > w.cursor AND at >= sqlc.arg(since)::timestamptz AND at < now() + interval '1 hour'
+    ORDER BY seq
+    LIMIT sqlc.arg(n)
+) e;
+
+-- name: TurnEvents :many
+-- TurnEvents is the log of one turn, text deltas left out: what a resumed turn is
+-- rebuilt from.
+SELECT seq, ord, turn_id, at, kind, data FROM events
+WHERE session_id = $1 AND turn_id = $2 AND at >= $3 AND NOT delta
+ORDER BY seq;
+
+-- name: TurnTail :one
+-- TurnTail is the text that was shown after the last whole reply of a turn.
+SELECT coalesce(string_agg(data->>'text', '' ORDER BY seq), '')::text AS tail FROM events
+WHERE session_id = $1 AND turn_id = $2 AND at >= $3 AND delta AND seq > $4;
+
+-- name: TurnText :one
+-- TurnText is the answer of a turn: the concatenation of its deltas.
+SELECT coalesce(string_agg(data->>'text', '' ORDER BY seq), '')::text AS answer FROM events
+WHERE session_id = $1 AND turn_id = $2 AND at >= $3 AND delta;
+
+-- name: EventsPartitions :one
+-- EventsPartitions makes the partitions of the coming days.
+SELECT events_partitions(sqlc.arg(days)::int)::int;

@@ -1,0 +1,75 @@
+-- name: SessionLock :one
+-- SessionLock takes the lock that every write to a session holds.
+SELECT * FROM sessions WHERE id = $1 FOR NO KEY UPDATE;
+
+-- name: SessionInsert :one
+-- SessionInsert makes a session; for a caller that has one already it returns no row.
+INSERT INTO sessions (id, workspace_id, caller_id, title) VALUES ($1, $2, $3, $4)
+ON CONFLICT (workspace_id, caller_id) WHERE caller_id IS NOT NULL DO NOTHING
+RETURNING id;
+
+-- name: SessionByCaller :one
+SELECT id FROM sessions WHERE workspace_id = $1 AND caller_id = sqlc.arg(caller_id)::text;
+
+-- name: SessionExists :one
+SELECT EXISTS (SELECT FROM sessions WHERE workspace_id = $1 AND id = $2);
+
+-- name: SessionHead :one
+-- SessionHead is what a reader needs to know before it attaches: the newest event
+-- and the newest turn.
+SELECT s.id, s.last_seq, s.created_at, t.id AS turn_id, t.state, t.start_seq, t.end_seq, t.created_at AS turn_created_at,
+       t.error
+FROM sessions s LEFT JOIN turns t ON t.id = s.turn_id
+WHERE s.workspace_id = $1 AND s.id = $2;
+
+-- name: SessionsSeq :many
+-- SessionsSeq answers the once-a-second question whether a wake-up was lost.
+SELECT id, last_seq FROM sessions WHERE id = ANY(sqlc.arg(ids)::uuid[]);
+
+-- name: SessionAdvance :exec
+-- SessionAdvance moves the head of the log; the caller holds the lock.
+UPDATE sessions SET last_seq = $2, last_ord = $3 WHERE id = $1;
+
+-- name: SessionRaise :exec
+-- SessionRaise moves the fence: whoever wrote under an older epoch writes no more.
+UPDATE sessions SET epoch = $2 WHERE id = $1;
+
+-- name: SessionBegin :exec
+UPDATE sessions
+SET turn_id = $2, message_count = message_count + 2, updated_at = clock_timestamp(),
+    title = CASE WHEN title = '' THEN sqlc.arg(title)::text ELSE title END
+WHERE id = $1;
+
+-- name: SessionEnd :exec
+UPDATE sessions
+SET updated_at = clock_timestamp(),
+    input_tokens = input_tokens + sqlc.arg(input)::bigint,
+    output_tokens = output_tokens + sqlc.arg(output)::bigint,
+    cost_usd = CASE WHEN sqlc.narg(cost)::numeric IS NULL THEN cost_usd ELSE coalesce(cost_usd, 0) + sqlc.narg(cost)::numeric END
+WHERE id = $1;
+
+-- name: SessionsPage :many
+-- SessionsPage is one page of the list, newest first: keyset on (updated_at, id).
+SELECT s.*, t.state, t.error
+FROM sessions s LEFT JOIN turns t ON t.id = s.turn_id
+WHERE s.workspace_id = sqlc.arg(workspace_id)
+  AND (sqlc.narg(caller_id)::text IS NULL OR s.caller_id = sqlc.narg(caller_id)::text)
+  AND (sqlc.narg(created_after)::timestamptz IS NULL OR s.created_at > sqlc.narg(created_after)::timestamptz)
+  AND (sqlc.narg(status)::text IS NULL OR sqlc.narg(status)::text =
+       CASE WHEN t.state IS NULL THEN 'not_started' WHEN t.state IN ('queued', 'running', 'waiting') THEN 'thinking' ELSE 'completed' END)
+  AND (sqlc.narg(before_at)::timestamptz IS NULL OR (s.updated_at, s.id) < (sqlc.narg(before_at)::timestamptz, sqlc.arg(before_id)::uuid))
+ORDER BY s.updated_at DESC, s.id DESC
+LIMIT sqlc.arg(n);
+
+-- name: SessionsPageAsc :many
+-- SessionsPageAsc is SessionsPage, oldest first.
+SELECT s.*, t.state, t.error
+FROM sessions s LEFT JOIN turns t ON t.id = s.turn_id
+WHERE s.workspace_id = sqlc.arg(workspace_id)
+  AND (sqlc.narg(caller_id)::text IS NULL OR s.caller_id = sqlc.narg(caller_id)::text)
+  AND (sqlc.narg(created_after)::timestamptz IS NULL OR s.created_at > sqlc.narg(created_after)::timestamptz)
+  AND (sqlc.narg(status)::text IS NULL OR sqlc.narg(status)::text =
+       CASE WHEN t.state IS NULL THEN 'not_started' WHEN t.state IN ('queued', 'running', 'waiting') THEN 'thinking' ELSE 'completed' END)
+  AND (sqlc.narg(after_at)::timestamptz IS NULL OR (s.updated_at, s.id) > (sqlc.narg(after_at)::timestamptz, sqlc.arg(after_id)::uuid))
+ORDER BY s.updated_at, s.id
+LIMIT sqlc.arg(n);

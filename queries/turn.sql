@@ -1,0 +1,70 @@
+-- name: TurnInsert :one
+INSERT INTO turns (id, session_id, workspace_id, state, max_response_seconds, max_turns, key_id, created_at)
+VALUES ($1, $2, $3, 'queued', $4, $5, $6, clock_timestamp())
+RETURNING created_at;
+
+-- name: TurnStartSeq :exec
+UPDATE turns SET start_seq = $2 WHERE id = $1;
+
+-- name: TurnJob :exec
+-- TurnJob names the River job that shall run the turn.
+UPDATE turns SET job_id = $2 WHERE id = $1;
+
+-- name: TurnGet :one
+SELECT * FROM turns WHERE id = $1;
+
+-- name: TurnActive :one
+-- TurnActive is the session's turn that has not ended.
+SELECT * FROM turns WHERE session_id = $1 AND state IN ('queued', 'running', 'waiting');
+
+-- name: TurnClaim :one
+UPDATE turns
+SET state = 'running', epoch = sqlc.arg(epoch), node = sqlc.arg(node)::int, started_at = clock_timestamp(),
+    lease_until = clock_timestamp() + make_interval(secs => sqlc.arg(lease_seconds)::float8)
+WHERE id = sqlc.arg(id) AND state = ANY(sqlc.arg(states)::text[])
+RETURNING *;
+
+-- name: TurnRequeue :execrows
+-- TurnRequeue gives a running turn back: after a crash, or when its node stops.
+UPDATE turns
+SET state = 'queued', node = NULL, lease_until = NULL,
+    active_seconds = active_seconds + coalesce(extract(epoch FROM least(lease_until, clock_timestamp()) - started_at), 0), started_at = NULL
+WHERE id = $1 AND epoch = $2 AND state = ANY(sqlc.arg(states)::text[]);
+
+-- name: TurnClose :one
+-- TurnClose ends a turn, once: the second caller gets no row.
+UPDATE turns
+SET state = sqlc.arg(state), error = sqlc.narg(error), finished_at = clock_timestamp(), lease_until = NULL,
+    active_seconds = active_seconds + coalesce(extract(epoch FROM clock_timestamp() - started_at), 0),
+    halted_at = CASE WHEN sqlc.arg(halted)::boolean THEN clock_timestamp() END
+WHERE id = sqlc.arg(id) AND state = ANY(sqlc.arg(states)::text[])
+RETURNING *;
+
+-- name: TurnEndSeq :exec
+UPDATE turns SET end_seq = $2 WHERE id = $1;
+
+-- name: TurnHalted :one
+-- TurnHalted confirms that the worker of a cancelled turn has stopped.
+UPDATE turns SET halted_at = coalesce(halted_at, clock_timestamp()) WHERE id = $1 AND state = 'canceled' RETURNING session_id;
+
+-- name: LeasesRenew :many
+-- LeasesRenew extends the leases of one node and tells which turns it still holds.
+UPDATE turns SET lease_until = clock_timestamp() + make_interval(secs => sqlc.arg(lease_seconds)::float8)
+WHERE id = ANY(sqlc.arg(ids)::uuid[]) AND node = sqlc.arg(node)::int AND state = 'running'
+RETURNING id, epoch;
+
+-- name: NodesAlive :many
+-- NodesAlive lists the nodes whose process holds its advisory lock.
+SELECT nodes_alive()::int AS node;
+
+-- name: TurnsRunning :many
+-- TurnsRunning is what the reaper looks at: every running turn, and whether its lease is over.
+SELECT id, session_id, epoch, coalesce(node, 0)::int AS node, coalesce(lease_until < clock_timestamp(), true)::boolean AS expired
+FROM turns WHERE state = 'running';
+
+-- name: TurnsQueued :many
+-- TurnsQueued lists turns that wait for their River job, oldest first. One whose
+-- job is gone, or was fetched by a node that is dead, is stranded.
+SELECT id, session_id, epoch, coalesce(job_id, 0)::bigint AS job_id FROM turns
+WHERE state = 'queued' AND created_at < clock_timestamp() - interval '1 second'
+ORDER BY created_at LIMIT 500;
