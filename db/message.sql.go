@@ -56,7 +56,7 @@ type MessageCloseParams struct {
 	Refs             []byte
 	Usage            []byte
 	StructuredResult []byte
-	LastSeq          *int64
+	LastSeq          int64
 	TurnID           uuid.UUID
 }
 
@@ -90,8 +90,8 @@ type MessageInsertParams struct {
 	Label       *string
 	Skill       *string
 	Status      string
-	FirstSeq    *int64
-	LastSeq     *int64
+	FirstSeq    int64
+	LastSeq     int64
 }
 
 func (q *Queries) MessageInsert(ctx context.Context, arg MessageInsertParams) error {
@@ -113,8 +113,8 @@ func (q *Queries) MessageInsert(ctx context.Context, arg MessageInsertParams) er
 
 const messagesBefore = `-- name: MessagesBefore :many
 SELECT role, content, label, status FROM messages
-WHERE session_id = $1 AND turn_id <> $2 AND content IS NOT NULL
-ORDER BY id DESC LIMIT $3
+WHERE session_id = $1 AND first_seq < $2::bigint AND content IS NOT NULL
+ORDER BY first_seq DESC LIMIT $3
 `
 
 type MessagesBeforeRow struct {
@@ -125,8 +125,8 @@ type MessagesBeforeRow struct {
 }
 
 // MessagesBefore is a session's history before a turn, newest first.
-func (q *Queries) MessagesBefore(ctx context.Context, sessionID uuid.UUID, turnID uuid.UUID, limit int32) ([]MessagesBeforeRow, error) {
-	rows, err := q.db.Query(ctx, messagesBefore, sessionID, turnID, limit)
+func (q *Queries) MessagesBefore(ctx context.Context, sessionID uuid.UUID, before int64, n int32) ([]MessagesBeforeRow, error) {
+	rows, err := q.db.Query(ctx, messagesBefore, sessionID, before, n)
 	if err != nil {
 		return nil, err
 	}
@@ -152,11 +152,13 @@ func (q *Queries) MessagesBefore(ctx context.Context, sessionID uuid.UUID, turnI
 
 const messagesPage = `-- name: MessagesPage :many
 SELECT id, session_id, turn_id, workspace_id, role, content, label, skill, status, error, structured_result, tool_calls, refs, usage, first_seq, last_seq, created_at FROM messages
-WHERE session_id = $1 AND id > $2::uuid
-ORDER BY id LIMIT $3
+WHERE session_id = $1 AND first_seq > $2::bigint
+ORDER BY first_seq LIMIT $3
 `
 
-func (q *Queries) MessagesPage(ctx context.Context, sessionID uuid.UUID, after uuid.UUID, n int32) ([]Message, error) {
+// MessagesPage is one page of a session's messages; first_seq orders them as they
+// were committed, whatever the clocks of the replicas say.
+func (q *Queries) MessagesPage(ctx context.Context, sessionID uuid.UUID, after int64, n int32) ([]Message, error) {
 	rows, err := q.db.Query(ctx, messagesPage, sessionID, after, n)
 	if err != nil {
 		return nil, err
@@ -196,11 +198,12 @@ func (q *Queries) MessagesPage(ctx context.Context, sessionID uuid.UUID, after u
 
 const messagesPageDesc = `-- name: MessagesPageDesc :many
 SELECT id, session_id, turn_id, workspace_id, role, content, label, skill, status, error, structured_result, tool_calls, refs, usage, first_seq, last_seq, created_at FROM messages
-WHERE session_id = $1 AND id < $2::uuid
-ORDER BY id DESC LIMIT $3
+WHERE session_id = $1 AND first_seq < $2::bigint
+ORDER BY first_seq DESC LIMIT $3
 `
 
-func (q *Queries) MessagesPageDesc(ctx context.Context, sessionID uuid.UUID, before uuid.UUID, n int32) ([]Message, error) {
+// MessagesPageDesc is MessagesPage, newest first.
+func (q *Queries) MessagesPageDesc(ctx context.Context, sessionID uuid.UUID, before int64, n int32) ([]Message, error) {
 	rows, err := q.db.Query(ctx, messagesPageDesc, sessionID, before, n)
 	if err != nil {
 		return nil, err

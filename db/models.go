@@ -51,8 +51,8 @@ type Message struct {
 	ToolCalls        []byte
 	Refs             []byte
 	Usage            []byte
-	FirstSeq         *int64
-	LastSeq          *int64
+	FirstSeq         int64
+	LastSeq          int64
 	CreatedAt        time.Time
 }
 

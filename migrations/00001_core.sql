@@ -99,11 +99,12 @@ CREATE TABLE messages (
     tool_calls   json NOT NULL DEFAULT '[]',
     refs         json NOT NULL DEFAULT '[]',  -- [{path, source}], first appearance first
     usage        json,
-    first_seq    bigint,
-    last_seq     bigint,
+    first_seq    bigint NOT NULL,             -- orders the messages of a session
+    last_seq     bigint NOT NULL,
     created_at   timestamptz NOT NULL DEFAULT now()
 );
-CREATE INDEX messages_session ON messages (session_id, id);
+CREATE INDEX messages_turn ON messages (turn_id);
+CREATE INDEX messages_session ON messages (session_id, first_seq);
 
 -- The log. Append-only; data holds exactly the bytes that streams send. Text
 -- deltas live in daily partitions, so that they can be dropped once no replay

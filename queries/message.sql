@@ -13,17 +13,20 @@ WHERE turn_id = sqlc.arg(turn_id) AND role = 'assistant';
 SELECT * FROM messages WHERE turn_id = $1 AND role = 'assistant';
 
 -- name: MessagesPage :many
+-- MessagesPage is one page of a session's messages; first_seq orders them as they
+-- were committed, whatever the clocks of the replicas say.
 SELECT * FROM messages
-WHERE session_id = $1 AND id > sqlc.arg(after)::uuid
-ORDER BY id LIMIT sqlc.arg(n);
+WHERE session_id = $1 AND first_seq > sqlc.arg(after)::bigint
+ORDER BY first_seq LIMIT sqlc.arg(n);
 
 -- name: MessagesPageDesc :many
+-- MessagesPageDesc is MessagesPage, newest first.
 SELECT * FROM messages
-WHERE session_id = $1 AND id < sqlc.arg(before)::uuid
-ORDER BY id DESC LIMIT sqlc.arg(n);
+WHERE session_id = $1 AND first_seq < sqlc.arg(before)::bigint
+ORDER BY first_seq DESC LIMIT sqlc.arg(n);
 
 -- name: MessagesBefore :many
 -- MessagesBefore is a session's history before a turn, newest first.
 SELECT role, content, label, status FROM messages
-WHERE session_id = $1 AND turn_id <> $2 AND content IS NOT NULL
-ORDER BY id DESC LIMIT $3;
+WHERE session_id = $1 AND first_seq < sqlc.arg(before)::bigint AND content IS NOT NULL
+ORDER BY first_seq DESC LIMIT sqlc.arg(n);
