@@ -1,0 +1,94 @@
+// Package anthropic speaks the Messages protocol of Anthropic's Claude models. It
+// reads nothing from the environment and never tries again by itself.
+package anthropic
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io"
+	"iter"
+	"net/http"
+	"strings"
+
+	"github.com/anthropics/anthropic-sdk-go"
+	"github.com/anthropics/anthropic-sdk-go/option"
+
+	"github.com/parley-server/parley/internal/model"
+	"github.com/parley-server/parley/internal/model/provider"
+)
+
+const officialURL = "https://api.anthropic.com/"
+
+// Config says which model is spoken to, and where.
+type Config struct {
+	Model      string       // "claude-sonnet-4-5"
+	APIKey     string       // sent as x-api-key
+	BaseURL    string       // without a version, "https://gateway.example"; empty means Anthropic itself
+	HTTPClient *http.Client // nil means one that all models share
+}
+
+// Model is one model at one server.
+type Model struct {
+	service  provider.Service
+	messages anthropic.MessageService
+}
+
+// New makes a model. Nothing is sent before Generate.
+func New(cfg Config) *Model {
+	service := provider.Service{
+		Name: "anthropic", Model: cfg.Model,
+		KeyVar: "ANTHROPIC_API_KEY", URLVar: "ANTHROPIC_BASE_URL",
+	}
+	options := []option.RequestOption{
+		option.WithBaseURL(cmp.Or(cfg.BaseURL, officialURL)),
+		option.WithHTTPClient(provider.Client(cfg.HTTPClient)),
+		option.WithMiddleware(service.Send),
+		option.WithMaxRetries(0), // the agent retries, and counts
+	}
+	if key := strings.TrimSpace(cfg.APIKey); key != "" {
+		options = append(options, option.WithAPIKey(key))
+	}
+	return &Model{service: service, messages: anthropic.NewMessageService(options...)}
+}
+
+// Name implements model.Model.
+func (m *Model) Name() string { return m.service.FullName() }
+
+// Generate implements model.Model. Calls come only with a reply that ended with
+// model.StopTools; a reply that was cut short has none.
+func (m *Model) Generate(ctx context.Context, req model.Request) iter.Seq2[model.Chunk, error] {
+	return func(yield func(model.Chunk, error) bool) {
+		inner, cancel := context.WithCancel(ctx)
+		defer cancel()
+		stream := m.messages.NewStreaming(inner, m.params(req))
+		defer stream.Close()
+
+		r := newReply(provider.CallIDs(req))
+		for !r.complete && stream.Next() {
+			if text := r.take(stream.Current()); text != "" && !yield(model.Chunk{Text: text}, nil) {
+				return
+			}
+		}
+		if err := m.outcome(ctx, stream.Err(), r); err != nil {
+			yield(model.Chunk{}, err)
+			return
+		}
+		for _, c := range r.end() {
+			if !yield(c, nil) {
+				return
+			}
+		}
+	}
+}
+
+// outcome decides whether the reply is complete: only message_stop says so.
+func (m *Model) outcome(ctx context.Context, err error, r *reply) error {
+	if reported, ok := errors.AsType[*anthropic.Error](err); ok {
+		err = m.service.Reported([]byte(reported.RawJSON()))
+	}
+	if err == nil && !r.complete {
+		err = m.service.Lost(io.ErrUnexpectedEOF)
+	}
+	return m.service.Outcome(ctx, err)
+}

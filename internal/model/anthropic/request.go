@@ -1,0 +1,92 @@
+package anthropic
+
+import (
+	"cmp"
+	"strings"
+
+	"github.com/anthropics/anthropic-sdk-go"
+	"github.com/anthropics/anthropic-sdk-go/packages/param"
+
+	"github.com/parley-server/parley/internal/model"
+	"github.com/parley-server/parley/internal/model/provider"
+)
+
+func (m *Model) params(req model.Request) anthropic.MessageNewParams {
+	p := anthropic.MessageNewParams{
+		Model:     m.service.Model,
+		MaxTokens: int64(cmp.Or(max(req.MaxTokens, 0), longest(m.service.Model))),
+		Messages:  messages(provider.Messages(req)),
+	}
+	if strings.TrimSpace(req.System) != "" {
+		p.System = []anthropic.TextBlockParam{{Text: req.System}}
+	}
+	for _, t := range req.Tools {
+		tool := anthropic.ToolParam{
+			Name:        t.Name,
+			InputSchema: param.Override[anthropic.ToolInputSchemaParam](provider.Object(t.Schema, `{"type":"object","properties":{}}`)),
+		}
+		if t.Description != "" {
+			tool.Description = param.NewOpt(t.Description)
+		}
+		p.Tools = append(p.Tools, anthropic.ToolUnionParam{OfTool: &tool})
+	}
+	return p
+}
+
+// longest is the bound of a reply that has none. The protocol demands a number,
+// and refuses one beyond what the model can write.
+func longest(name string) int {
+	switch {
+	case strings.HasPrefix(name, "claude-3-5-"), strings.HasPrefix(name, "claude-3-7-"):
+		return 8192
+	case strings.HasPrefix(name, "claude-3-"):
+		return 4096
+	case strings.HasPrefix(name, "claude-"):
+		return 32_000
+	default: // another vendor's model behind the same protocol
+		return 8192
+	}
+}
+
+// messages merges neighbours of one role, as the protocol wants roles to take
+// turns: the results of a step's calls, and what the user said after them, are
+// one message. Blank texts are refused by the protocol and carry nothing.
+func messages(history []model.Message) []anthropic.MessageParam {
+	var out []anthropic.MessageParam
+	for _, msg := range history {
+		role, content := anthropic.MessageParamRoleUser, blocks(msg)
+		if msg.Role == model.Assistant {
+			role = anthropic.MessageParamRoleAssistant
+		}
+		if n := len(out); n > 0 && out[n-1].Role == role {
+			out[n-1].Content = append(out[n-1].Content, content...)
+		} else if len(content) > 0 {
+			out = append(out, anthropic.MessageParam{Role: role, Content: content})
+		}
+	}
+	return out
+}
+
+func blocks(msg model.Message) []anthropic.ContentBlockParamUnion {
+	blank := strings.TrimSpace(msg.Text) == ""
+	if msg.Role == model.ToolRole {
+		result := anthropic.ToolResultBlockParam{ToolUseID: provider.CallID(msg.CallID)}
+		if msg.Failed {
+			result.IsError = param.NewOpt(true)
+		}
+		if !blank {
+			result.Content = []anthropic.ToolResultBlockParamContentUnion{{OfText: &anthropic.TextBlockParam{Text: msg.Text}}}
+		}
+		return []anthropic.ContentBlockParamUnion{{OfToolResult: &result}}
+	}
+	var out []anthropic.ContentBlockParamUnion
+	if !blank {
+		out = append(out, anthropic.NewTextBlock(msg.Text))
+	}
+	for _, c := range msg.Calls {
+		out = append(out, anthropic.ContentBlockParamUnion{OfToolUse: &anthropic.ToolUseBlockParam{
+			ID: provider.CallID(c.ID), Name: provider.ToolName(c.Tool), Input: provider.Object(c.Input, `{}`),
+		}})
+	}
+	return out
+}

@@ -1,0 +1,76 @@
+package modeltest
+
+import (
+	"cmp"
+	"encoding/json"
+	"net/http/httptest"
+
+	"github.com/parley-server/parley/internal/model"
+)
+
+// Anthropic starts a server that speaks Messages. Its base URL is URL.
+func Anthropic(s *Script) *httptest.Server {
+	return serve(s, []string{"/v1/messages"}, anthropicFrames)
+}
+
+func anthropicFrames(req Request, reply Reply) []string {
+	var asked struct {
+		Model string `json:"model"`
+	}
+	_ = json.Unmarshal(req.Body, &asked) // what cannot be read asks for nothing
+	frame := func(name string, members object) string {
+		members["type"] = name
+		return Named(name, members)
+	}
+
+	message := object{
+		"id": "msg_fake", "type": "message", "role": "assistant", "model": asked.Model,
+		"content": []any{}, "stop_reason": nil, "stop_sequence": nil,
+	}
+	end := object{"delta": object{"stop_reason": cmp.Or(reply.Stop, implied(reply)), "stop_sequence": nil}}
+	if u := reply.Usage; u != nil {
+		message["usage"] = started(*u)
+		end["usage"] = object{"output_tokens": u.OutputTokens}
+	}
+	out := []string{frame("message_start", object{"message": message}), frame("ping", object{})}
+
+	block := 0
+	add := func(start object, deltas []object) {
+		out = append(out, frame("content_block_start", object{"index": block, "content_block": start}))
+		for _, d := range deltas {
+			out = append(out, frame("content_block_delta", object{"index": block, "delta": d}))
+		}
+		out = append(out, frame("content_block_stop", object{"index": block}))
+		block++
+	}
+	if len(reply.Text) > 0 {
+		var deltas []object
+		for _, text := range reply.Text {
+			deltas = append(deltas, object{"type": "text_delta", "text": text})
+		}
+		add(object{"type": "text", "text": ""}, deltas)
+	}
+	for _, c := range reply.Calls {
+		deltas := []object{{"type": "input_json_delta", "partial_json": ""}}
+		for _, p := range pieces(c.Input) {
+			deltas = append(deltas, object{"type": "input_json_delta", "partial_json": p})
+		}
+		add(object{"type": "tool_use", "id": c.ID, "name": c.Tool, "input": object{}}, deltas)
+	}
+	return append(out, frame("message_delta", end), frame("message_stop", object{}))
+}
+
+// started is the usage of message_start, where cached input is counted apart.
+func started(u model.Usage) object {
+	return object{
+		"input_tokens": u.InputTokens - u.CachedTokens, "cache_read_input_tokens": u.CachedTokens,
+		"cache_creation_input_tokens": 0, "output_tokens": 1,
+	}
+}
+
+func implied(reply Reply) string {
+	if len(reply.Calls) > 0 {
+		return "tool_use"
+	}
+	return "end_turn"
+}

@@ -1,0 +1,34 @@
+package modeltest
+
+import (
+	"iter"
+
+	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/model"
+)
+
+// Heard is a whole reply.
+type Heard struct {
+	Text  string
+	Calls []event.ToolCall
+	Usage *model.Usage
+	Stop  model.Stop
+}
+
+// Read listens to a reply until its end.
+func Read(reply iter.Seq2[model.Chunk, error]) (Heard, error) {
+	var h Heard
+	for c, err := range reply {
+		if err != nil {
+			return h, err
+		}
+		h.Text += c.Text
+		if c.Call != nil {
+			h.Calls = append(h.Calls, *c.Call)
+		}
+		if c.Stop != "" {
+			h.Usage, h.Stop = c.Usage, c.Stop
+		}
+	}
+	return h, nil
+}

@@ -1,0 +1,105 @@
+package modeltest
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net"
+	"net/http"
+	"strings"
+)
+
+// send writes a reply the way it asks to be written.
+func (s *Script) send(w http.ResponseWriter, r *http.Request, reply Reply) {
+	maps.Copy(w.Header(), reply.Header)
+	if cmp.Or(reply.Status, http.StatusOK) != http.StatusOK {
+		w.WriteHeader(reply.Status)
+		_, _ = w.Write([]byte(reply.Body))
+		return
+	}
+	if w.Header().Get("Content-Type") == "" {
+		w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
+	}
+	w.WriteHeader(http.StatusOK)
+	out := http.NewResponseController(w)
+	_ = out.Flush()
+	for i, frame := range reply.Frames {
+		if i == reply.Cut && i > 0 {
+			break
+		}
+		if i == reply.Hold && i > 0 {
+			<-r.Context().Done()
+			break
+		}
+		if reply.KeepAlive {
+			frame = ": keep-alive\n\n" + frame
+		}
+		if reply.CRLF {
+			frame = strings.ReplaceAll(frame, "\n", "\r\n")
+		}
+		for len(frame) > 0 {
+			n := len(frame)
+			if reply.Bytes > 0 {
+				n = min(n, reply.Bytes)
+			}
+			if _, err := w.Write([]byte(frame[:n])); err != nil || out.Flush() != nil {
+				break
+			}
+			frame = frame[n:]
+		}
+	}
+	if reply.Cut > 0 {
+		reset(out)
+		return
+	}
+	if r.Context().Err() != nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.left() <- struct{}{}
+	}
+}
+
+// reset ends the connection as a crashed server's kernel does.
+func reset(out *http.ResponseController) {
+	conn, _, err := out.Hijack()
+	if err != nil {
+		panic(http.ErrAbortHandler)
+	}
+	if tcp, ok := conn.(*net.TCPConn); ok {
+		_ = tcp.SetLinger(0)
+	}
+	_ = conn.Close()
+}
+
+// Data is a frame without a name, as OpenAI sends them.
+func Data(v any) string { return "data: " + encode(v) + "\n\n" }
+
+// Named is a frame with a name, as Anthropic sends them.
+func Named(name string, v any) string {
+	return "event: " + name + "\ndata: " + encode(v) + "\n\n"
+}
+
+func encode(v any) string {
+	if s, ok := v.(string); ok {
+		return s
+	}
+	data, err := json.Marshal(v)
+	if err != nil {
+		panic(fmt.Sprintf("modeltest: encode frame: %v", err))
+	}
+	return string(data)
+}
+
+// pieces cuts text into parts of a few characters, as models write.
+func pieces(text string) []string {
+	const size = 4
+	runes := []rune(text)
+	var out []string
+	for len(runes) > 0 {
+		n := min(size, len(runes))
+		out = append(out, string(runes[:n]))
+		runes = runes[n:]
+	}
+	return out
+}

@@ -1,0 +1,112 @@
+// Package openai speaks Chat Completions, the protocol of OpenAI and of every
+// server that calls itself compatible with it: Ollama, vLLM and many more. It
+// reads nothing from the environment and never tries again by itself.
+package openai
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io"
+	"iter"
+	"net/http"
+	"strings"
+
+	"github.com/openai/openai-go/v3"
+	"github.com/openai/openai-go/v3/option"
+	"github.com/openai/openai-go/v3/packages/ssestream"
+
+	"github.com/parley-server/parley/internal/model"
+	"github.com/parley-server/parley/internal/model/provider"
+)
+
+const officialURL = "https://api.openai.com/v1/"
+
+// Config says which model is spoken to, and where.
+type Config struct {
+	Model      string       // "gpt-5-mini"
+	APIKey     string       // may be empty for servers that ask for none
+	BaseURL    string       // with its version, "http://127.0.0.1:11434/v1"; empty means OpenAI itself
+	HTTPClient *http.Client // nil means one that all models share
+	Provider   string       // the first half of Name; empty means "openai"
+}
+
+// Model is one model at one server.
+type Model struct {
+	service  provider.Service
+	chat     openai.ChatCompletionService
+	official bool
+}
+
+// New makes a model. Nothing is sent before Generate.
+func New(cfg Config) *Model {
+	service := provider.Service{
+		Name: cmp.Or(cfg.Provider, "openai"), Model: cfg.Model,
+		KeyVar: "OPENAI_API_KEY", URLVar: "OPENAI_BASE_URL",
+	}
+	if service.Name != "openai" {
+		service.KeyVar, service.URLVar = "the configured key", "the configured address"
+	}
+	options := []option.RequestOption{
+		option.WithBaseURL(cmp.Or(cfg.BaseURL, officialURL)),
+		option.WithHTTPClient(provider.Client(cfg.HTTPClient)),
+		option.WithMiddleware(service.Send),
+		option.WithMaxRetries(0), // the agent retries, and counts
+	}
+	if key := strings.TrimSpace(cfg.APIKey); key != "" {
+		options = append(options, option.WithAPIKey(key))
+	}
+	return &Model{
+		service:  service,
+		chat:     openai.NewChatCompletionService(options...),
+		official: cfg.BaseURL == "" || strings.HasPrefix(cfg.BaseURL, "https://api.openai.com/"),
+	}
+}
+
+// Name implements model.Model.
+func (m *Model) Name() string { return m.service.FullName() }
+
+// Generate implements model.Model. Calls come only with a reply that ended with
+// model.StopTools; a reply that was cut short has none.
+func (m *Model) Generate(ctx context.Context, req model.Request) iter.Seq2[model.Chunk, error] {
+	return func(yield func(model.Chunk, error) bool) {
+		inner, cancel := context.WithCancel(ctx)
+		defer cancel()
+		stream := m.chat.NewStreaming(inner, m.params(req))
+		defer stream.Close()
+
+		r := newReply(provider.CallIDs(req))
+		for stream.Next() {
+			if text := r.take(stream.Current()); text != "" && !yield(model.Chunk{Text: text}, nil) {
+				return
+			}
+		}
+		if err := m.outcome(ctx, stream.Err(), r); err != nil {
+			yield(model.Chunk{}, err)
+			return
+		}
+		for _, c := range r.end() {
+			if !yield(c, nil) {
+				return
+			}
+		}
+	}
+}
+
+// outcome decides whether the reply is complete. It is once the server said why
+// it stopped, even if the connection broke before the usage arrived: asking again
+// would repeat an answer that is there.
+func (m *Model) outcome(ctx context.Context, err error, r *reply) error {
+	if reported, ok := errors.AsType[*ssestream.StreamError](err); ok {
+		err = m.service.Reported(reported.Event.Data)
+	}
+	switch {
+	case ctx.Err() == nil && r.finish == "error": // how some gateways end a reply that failed behind them
+		return m.service.Reported(nil)
+	case ctx.Err() == nil && r.finish != "":
+		return nil
+	case err == nil:
+		err = m.service.Lost(io.ErrUnexpectedEOF)
+	}
+	return m.service.Outcome(ctx, err)
+}

@@ -1,0 +1,103 @@
+package openai
+
+import (
+	"strings"
+
+	"github.com/openai/openai-go/v3"
+
+	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/model"
+)
+
+// reply assembles one streamed reply.
+type reply struct {
+	name    func(id string) string
+	calls   []*call         // in the order in which they began
+	at      map[int64]*call // the call that an index means now
+	finish  string          // the server's word for why it stopped, "" until it said so
+	refused bool
+	usage   *model.Usage
+}
+
+type call struct {
+	id, tool  string
+	arguments strings.Builder
+}
+
+func newReply(name func(id string) string) *reply {
+	return &reply{name: name, at: map[int64]*call{}}
+}
+
+// take adds a chunk and returns the text in it.
+func (r *reply) take(c openai.ChatCompletionChunk) (text string) {
+	if c.JSON.Usage.Valid() {
+		// The last one counts: some servers send a running total.
+		r.usage = &model.Usage{
+			InputTokens:  c.Usage.PromptTokens,
+			CachedTokens: c.Usage.PromptTokensDetails.CachedTokens,
+			OutputTokens: c.Usage.CompletionTokens,
+		}
+	}
+	for _, choice := range c.Choices {
+		if choice.Index != 0 {
+			continue
+		}
+		text += choice.Delta.Content
+		if choice.Delta.Refusal != "" {
+			text += choice.Delta.Refusal
+			r.refused = true
+		}
+		for _, d := range choice.Delta.ToolCalls {
+			r.callOf(d).arguments.WriteString(d.Function.Arguments)
+		}
+		if choice.FinishReason != "" {
+			r.finish = choice.FinishReason
+		}
+	}
+	return text
+}
+
+// callOf finds the call that a delta belongs to: the one at its index, unless the
+// delta brings another id. Servers exist that send all calls with index 0.
+func (r *reply) callOf(d openai.ChatCompletionChunkChoiceDeltaToolCall) *call {
+	c := r.at[d.Index]
+	if c == nil || d.ID != "" && c.id != "" && d.ID != c.id {
+		c = new(call)
+		r.at[d.Index] = c
+		r.calls = append(r.calls, c)
+	}
+	if c.id == "" {
+		c.id = d.ID
+	}
+	if c.tool == "" {
+		c.tool = d.Function.Name
+	}
+	return c
+}
+
+// end returns the calls and the last chunk. Servers that end a reply with calls
+// as if it were text are understood.
+func (r *reply) end() []model.Chunk {
+	last := model.Chunk{Usage: r.usage}
+	switch {
+	case r.finish == "content_filter":
+		last.Stop = model.StopRefused
+	case r.finish == "length":
+		last.Stop = model.StopLength
+	case len(r.calls) > 0:
+		last.Stop = model.StopTools
+	case r.refused:
+		last.Stop = model.StopRefused
+	default:
+		last.Stop = model.StopEnd
+	}
+	var chunks []model.Chunk
+	if last.Stop == model.StopTools {
+		for _, c := range r.calls {
+			chunks = append(chunks, model.Chunk{Call: &event.ToolCall{
+				ID: r.name(c.id), Tool: c.tool, Input: model.Input(c.arguments.String()),
+			}})
+		}
+	}
+	return append(chunks, last)
+}

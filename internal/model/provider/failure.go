@@ -1,0 +1,77 @@
+package provider
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/model"
+)
+
+// refusal maps a response that is no stream.
+func (s Service) refusal(res *http.Response) *model.Error {
+	data, _ := io.ReadAll(io.LimitReader(res.Body, 64<<10)) // what is missing only makes the message plainer
+	e := s.judge(res.StatusCode, parse(data))
+	e.RetryAfter = RetryAfter(res.Header, time.Now())
+	if id := requestID(res.Header); id != "" {
+		e.Err = fmt.Errorf("%w, request %s", e.Err, id)
+	}
+	return e
+}
+
+// Reported maps an error that a provider reported inside a stream.
+func (s Service) Reported(data []byte) *model.Error {
+	r := parse(data)
+	return s.judge(r.status, r)
+}
+
+// judge decides from the status and the provider's own words, most telling first.
+// Status 0 is an error without one.
+func (s Service) judge(status int, r report) *model.Error {
+	e := &model.Error{Code: event.ModelError, Err: fmt.Errorf("%s: HTTP %d %s", s.FullName(), status, r.label())}
+	switch {
+	case r.says("content_filter", "content_policy_violation", "invalid_prompt", "responsible_ai_policy_violation") ||
+		r.mentions("content filtering policy"):
+		e.Code = event.ContentRefused
+		e.Message = s.Name + " refused the content under its usage policy."
+	case status == http.StatusPaymentRequired || r.says("insufficient_quota", "billing_error", "billing_hard_limit_reached") ||
+		r.mentions("credit balance is too low"):
+		e.Message = "The account at " + s.Name + " has no quota or credit left. Check its plan and billing."
+	case status == http.StatusRequestEntityTooLarge || r.says("context_length_exceeded", "request_too_large") ||
+		r.mentions("prompt is too long") || r.mentions("maximum context length"):
+		e.Message = fmt.Sprintf("The conversation is longer than %s can read. Start a new session or configure a model with a larger context.", s.FullName())
+	case status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable || status == 529 ||
+		r.says("overloaded_error", "rate_limit_error", "rate_limit_exceeded", "overloaded", "server_overloaded", "engine_overloaded", "slow_down"):
+		e.Code, e.Retryable = event.ModelOverloaded, true
+		e.Message = s.Name + " is overloaded or limits the rate of requests."
+	case status == http.StatusUnauthorized || r.says("authentication_error", "invalid_api_key"):
+		e.Message = s.Name + " did not accept the API key. Check " + s.KeyVar + "."
+	case status == http.StatusForbidden || r.says("permission_error"):
+		e.Message = fmt.Sprintf("%s does not let this API key use the model %s. Check the rights of the key in %s, and the region.", s.Name, s.Model, s.KeyVar)
+	case status == http.StatusNotFound || r.says("not_found_error", "model_not_found"):
+		e.Message = fmt.Sprintf("%s does not know the model %s at this address. Check the model's name and the base URL (%s).", s.Name, s.Model, s.URLVar)
+	case status >= 300 && status < 400:
+		e.Message = fmt.Sprintf("%s redirects to another address. Check the base URL (%s).", s.Name, s.URLVar)
+	case status == http.StatusRequestTimeout || status == http.StatusConflict || status == 0 && !r.says("invalid_request_error") || status >= 500:
+		e.Retryable = true
+		e.Message = s.Name + " failed to answer."
+	default:
+		e.Message = fmt.Sprintf("%s did not accept the request. Check that the model %s takes tools and streams its replies.", s.Name, s.Model)
+	}
+	return e
+}
+
+// says reports whether the provider's type or code is one of words.
+func (r report) says(words ...string) bool {
+	return slices.Contains(words, r.kind) || slices.Contains(words, r.code)
+}
+
+// mentions looks into the provider's message, for the few conditions that have no
+// word of their own.
+func (r report) mentions(phrase string) bool {
+	return strings.Contains(strings.ToLower(r.message), phrase)
+}

@@ -1,0 +1,87 @@
+package provider
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"strings"
+
+	"github.com/parley-server/parley/internal/model"
+)
+
+// Messages is the conversation with the beginning of an interrupted reply at its
+// end: as the assistant's own message, and a request to go on. Providers differ
+// in whether a reply can be prefilled; all of them understand this.
+func Messages(req model.Request) []model.Message {
+	if strings.TrimSpace(req.Partial) == "" {
+		return req.Messages
+	}
+	return append(req.Messages[:len(req.Messages):len(req.Messages)],
+		model.Message{Role: model.Assistant, Text: req.Partial},
+		model.Message{Role: model.User, Text: Continue},
+	)
+}
+
+// Continue asks a model to go on after an interruption.
+const Continue = "Your reply was interrupted. Continue it exactly where it stopped: " +
+	"write what comes next, without repeating anything and without mentioning the interruption."
+
+// Object is a tool's input or schema as a provider takes it: fallback stands for
+// what is no JSON object.
+func Object(raw json.RawMessage, fallback string) json.RawMessage {
+	trimmed := strings.TrimSpace(string(raw))
+	if !strings.HasPrefix(trimmed, "{") || !json.Valid([]byte(trimmed)) {
+		return json.RawMessage(fallback)
+	}
+	return json.RawMessage(trimmed)
+}
+
+// ToolName makes a name that every provider accepts in history. A model that
+// once called a tool by an impossible name would otherwise spoil its session for
+// good: providers refuse every later request.
+func ToolName(name string) string {
+	name = strings.Map(func(c rune) rune {
+		if letter(c) {
+			return c
+		}
+		return '_'
+	}, name)
+	if name == "" {
+		return "unknown"
+	}
+	return name[:min(len(name), 64)]
+}
+
+// CallID makes a call's id that every provider accepts in history, so that a
+// session can change its model. The same id always becomes the same.
+func CallID(id string) string {
+	if id != "" && len(id) <= 40 && !strings.ContainsFunc(id, func(c rune) bool { return !letter(c) }) {
+		return id
+	}
+	sum := sha256.Sum256([]byte(id))
+	return "call_" + hex.EncodeToString(sum[:16])
+}
+
+// CallIDs names the calls of one reply. Small servers leave ids out or count
+// from zero in every reply; a name that this conversation already has, or none,
+// becomes a fresh one.
+func CallIDs(req model.Request) func(id string) string {
+	taken := map[string]bool{"": true}
+	for _, m := range req.Messages {
+		for _, c := range m.Calls {
+			taken[c.ID] = true
+		}
+	}
+	return func(id string) string {
+		if taken[id] {
+			id = "call_" + rand.Text()
+		}
+		taken[id] = true
+		return id
+	}
+}
+
+func letter(c rune) bool {
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '-'
+}

@@ -1,0 +1,83 @@
+package provider
+
+import (
+	"cmp"
+	"encoding/json"
+	"net/http"
+	"strconv"
+	"strings"
+)
+
+// report is what a provider says about a failure, in its own words. Only what
+// label lets through is ever shown.
+type report struct {
+	kind, code, message string
+	status              int // some servers put the HTTP status into the body
+}
+
+// parse reads the error bodies in use: {"error":{…}} with and without an outer
+// "type", {"error":"…"}, and the bare object.
+func parse(data []byte) report {
+	var outer struct {
+		Error json.RawMessage `json:"error"`
+		words
+	}
+	if json.Unmarshal(data, &outer) != nil {
+		return report{}
+	}
+	w := outer.words
+	if len(outer.Error) > 0 {
+		var inner words
+		if json.Unmarshal(outer.Error, &inner) == nil {
+			w = inner
+		} else {
+			w = words{Message: outer.Error}
+		}
+	}
+	r := report{kind: plain(w.Type), code: plain(w.Code), message: plain(w.Message)}
+	if n, err := strconv.Atoi(r.code); err == nil && n >= 300 && n < 600 {
+		r.status = n
+	}
+	return r
+}
+
+// words are raw because servers disagree about their types.
+type words struct {
+	Type    json.RawMessage `json:"type"`
+	Code    json.RawMessage `json:"code"`
+	Message json.RawMessage `json:"message"`
+}
+
+// plain is a JSON string's text, a number's digits, and nothing for the rest.
+func plain(raw json.RawMessage) string {
+	var s string
+	if json.Unmarshal(raw, &s) == nil {
+		return s
+	}
+	var n json.Number
+	if json.Unmarshal(raw, &n) == nil {
+		return n.String()
+	}
+	return ""
+}
+
+// label names the failure for the log. It is a word or nothing: a sentence could
+// quote the request or the key.
+func (r report) label() string {
+	return word(cmp.Or(r.code, r.kind))
+}
+
+// requestID is what a provider's support asks for.
+func requestID(h http.Header) string {
+	return word(cmp.Or(h.Get("X-Request-Id"), h.Get("Request-Id")))
+}
+
+// word returns s if it looks like an identifier, else "".
+func word(s string) string {
+	if len(s) > 80 || strings.ContainsFunc(s, func(c rune) bool {
+		return !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '-' || c == '.')
+	}) {
+		return ""
+	}
+	return s
+}
