@@ -163,11 +163,13 @@ SELECT events_partitions(4);
 
 -- The nodes that are alive: each holds the advisory lock (20561, node) on the
 -- connection that listens, and PostgreSQL drops it the moment the process dies.
+-- +goose StatementBegin
 CREATE FUNCTION nodes_alive() RETURNS SETOF int LANGUAGE sql STABLE AS $$
     SELECT DISTINCT objid::bigint::int FROM pg_locks
     WHERE locktype = 'advisory' AND classid = 20561 AND objsubid = 2 AND granted
       AND database = (SELECT oid FROM pg_database WHERE datname = current_database());
 $$;
+-- +goose StatementEnd
 
 -- What a workspace's agent may read: wiki pages below wiki/, other files anywhere else.
 CREATE TABLE documents (

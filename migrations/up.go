@@ -1,0 +1,213 @@
+package migrations
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jackc/pgx/v5/stdlib"
+	"github.com/pressly/goose/v3"
+	"github.com/riverqueue/river/riverdriver/riverpgxv5"
+	"github.com/riverqueue/river/rivermigrate"
+)
+
+// Options may be zero.
+type Options struct {
+	Log   *slog.Logger // told of every step applied and of every retry
+	Tries int          // how often a step that meets a lock is tried: 60, about a minute
+}
+
+// Result is what one call changed.
+type Result struct {
+	Applied int // our files
+	River   int // River's
+}
+
+// String is the start-up line: "12 applied, River 6 applied".
+func (r Result) String() string {
+	if r == (Result{}) {
+		return "up to date"
+	}
+	return fmt.Sprintf("%d applied, River %d applied", r.Applied, r.River)
+}
+
+// Up brings the database to this binary's schema. The DSN must reach PostgreSQL
+// directly, not through a transaction pooler, which would lose the lock.
+func Up(ctx context.Context, dsn string, opts Options) (Result, error) {
+	m, err := open(ctx, dsn, opts)
+	if err != nil {
+		return Result{}, err
+	}
+	defer m.close()
+	held, err := acquire(ctx, m.config)
+	if err != nil {
+		return Result{}, err
+	}
+	defer held.release(ctx)
+
+	var done Result
+	if done.Applied, err = m.repeat(ctx, held, m.gooseUp); err != nil {
+		return done, err
+	}
+	done.River, err = m.repeat(ctx, held, m.riverUp)
+	return done, err
+}
+
+// DownTo takes our files back to a version, newest first. River's stay, since a
+// job that is still queued must not be dropped by a command about our tables.
+func DownTo(ctx context.Context, dsn string, version int64, opts Options) (Result, error) {
+	m, err := open(ctx, dsn, opts)
+	if err != nil {
+		return Result{}, err
+	}
+	defer m.close()
+	held, err := acquire(ctx, m.config)
+	if err != nil {
+		return Result{}, err
+	}
+	defer held.release(ctx)
+
+	n, err := m.repeat(ctx, held, func(ctx context.Context) (string, error) {
+		now, err := m.goose.GetDBVersion(ctx)
+		if err != nil || now <= version {
+			return "", err
+		}
+		res, err := m.goose.Down(ctx)
+		if err != nil {
+			return "", err
+		}
+		return res.Source.Path, nil
+	})
+	return Result{Applied: n}, err
+}
+
+// migrator holds both engines. Every step opens connections of its own, so that
+// a setting made by one file is not inherited by the next.
+type migrator struct {
+	config *pgx.ConnConfig
+	tries  int
+	log    *slog.Logger
+	sql    *sql.DB
+	goose  *goose.Provider
+	pool   *pgxpool.Pool
+	river  *rivermigrate.Migrator[pgx.Tx]
+}
+
+func open(ctx context.Context, dsn string, opts Options) (_ *migrator, err error) {
+	config, err := pgxpool.ParseConfig(dsn)
+	if err != nil {
+		return nil, fmt.Errorf("migrate: %w", err)
+	}
+	// ALTER TABLE queues behind one slow reader and everybody queues behind ALTER
+	// TABLE: so it gives up early, lets the queue pass and comes back.
+	config.ConnConfig.RuntimeParams["lock_timeout"] = "300ms"
+	config.ConnConfig.RuntimeParams["statement_timeout"] = "0"
+	config.MaxConns, config.MinConns, config.MinIdleConns = 2, 0, 0
+
+	m := &migrator{config: config.ConnConfig, tries: cmp.Or(opts.Tries, 60), log: opts.Log}
+	if m.log == nil {
+		m.log = slog.New(slog.DiscardHandler)
+	}
+	m.sql = stdlib.OpenDB(*config.ConnConfig)
+	m.sql.SetMaxIdleConns(0)
+	defer func() {
+		if err != nil {
+			m.close()
+		}
+	}()
+	if m.goose, err = goose.NewProvider(goose.DialectPostgres, m.sql, files, goose.WithDisableGlobalRegistry(true)); err != nil {
+		return nil, fmt.Errorf("read migrations: %w", err)
+	}
+	if m.pool, err = pgxpool.NewWithConfig(ctx, config); err != nil {
+		return nil, fmt.Errorf("migrate: %w", err)
+	}
+	m.river, err = rivermigrate.New(riverpgxv5.New(m.pool), &rivermigrate.Config{
+		Line: riverLine, Logger: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read River's migrations: %w", err)
+	}
+	return m, nil
+}
+
+func (m *migrator) close() {
+	m.sql.Close()
+	if m.pool != nil {
+		m.pool.Close()
+	}
+}
+
+// repeat runs one step after the other until step has nothing left to do, and
+// counts them.
+func (m *migrator) repeat(ctx context.Context, held *lock, step func(context.Context) (string, error)) (int, error) {
+	for n := 0; ; n++ {
+		name, err := m.try(ctx, held, step)
+		if err != nil {
+			return n, err
+		}
+		if name == "" {
+			return n, nil
+		}
+		m.log.InfoContext(ctx, "migration applied", "migration", name)
+	}
+}
+
+// try runs one step as often as locks make it fail. The pauses are longer than
+// lock_timeout, so that traffic has the table most of the time.
+func (m *migrator) try(ctx context.Context, held *lock, step func(context.Context) (string, error)) (string, error) {
+	for n := 1; ; n++ {
+		if err := held.held(ctx); err != nil {
+			return "", err
+		}
+		name, err := step(ctx)
+		if err == nil || !contended(err) {
+			return name, err
+		}
+		if n >= m.tries {
+			return "", fmt.Errorf("migrate: no lock in %d tries, end the transactions that hold it: %w", n, err)
+		}
+		m.log.WarnContext(ctx, "migration met a lock, trying again", "try", n, "err", err)
+		select {
+		case <-ctx.Done():
+			return "", fmt.Errorf("migrate: %w", errors.Join(ctx.Err(), err))
+		case <-time.After(400*time.Millisecond + rand.N(600*time.Millisecond)):
+		}
+	}
+}
+
+func contended(err error) bool {
+	pg, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && (pg.Code == "55P03" || pg.Code == "40P01") // lock_not_available, deadlock_detected
+}
+
+// gooseUp applies the next file and names it, "" when there is none.
+func (m *migrator) gooseUp(ctx context.Context) (string, error) {
+	res, err := m.goose.UpByOne(ctx)
+	if errors.Is(err, goose.ErrNoNextVersion) {
+		return "", nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("migrate: %w", err)
+	}
+	return res.Source.Path, nil
+}
+
+// riverUp does the same for River.
+func (m *migrator) riverUp(ctx context.Context) (string, error) {
+	res, err := m.river.Migrate(ctx, rivermigrate.DirectionUp, &rivermigrate.MigrateOpts{MaxSteps: 1})
+	if err != nil {
+		return "", fmt.Errorf("migrate River: %w", err)
+	}
+	if len(res.Versions) == 0 {
+		return "", nil
+	}
+	return fmt.Sprintf("river %03d %s", res.Versions[0].Version, res.Versions[0].Name), nil
+}
