@@ -1,0 +1,124 @@
+// Package dbtest gives every test a PostgreSQL database of its own, with the
+// schema in it. The server is TEST_DATABASE_URL's, else a Docker container's, else
+// a private one shared by all test processes of this user. Databases are copied
+// from a template that is made once for each state of the migrations.
+//
+// Where no PostgreSQL can be had the test is skipped, unless PARLEY_TEST_REQUIRE
+// is "all".
+package dbtest
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// maxConns keeps many tests at once below the server's max_connections.
+const maxConns = 8
+
+// New returns a pool on a fresh database, dropped when the test ends.
+func New(t testing.TB) *pgxpool.Pool {
+	t.Helper()
+	return Pool(t, DSN(t))
+}
+
+// Pool opens a small pool and closes it when the test ends. A test that still
+// holds a connection then fails.
+func Pool(t testing.TB, dsn string) *pgxpool.Pool {
+	t.Helper()
+	config, err := pgxpool.ParseConfig(dsn)
+	if err != nil {
+		t.Fatalf("dbtest: %v", err)
+	}
+	if !strings.Contains(dsn, "pool_max_conns") {
+		config.MaxConns = maxConns
+	}
+	pool, err := pgxpool.NewWithConfig(context.Background(), config)
+	if err != nil {
+		t.Fatalf("dbtest: %v", err)
+	}
+	t.Cleanup(func() {
+		closed := make(chan struct{})
+		go func() {
+			pool.Close()
+			close(closed)
+		}()
+		select {
+		case <-closed:
+		case <-time.After(10 * time.Second):
+			t.Errorf("dbtest: %d connections were never given back", pool.Stat().AcquiredConns())
+		}
+	})
+	return pool
+}
+
+// DSN names a fresh database, dropped when the test ends.
+func DSN(t testing.TB) string {
+	t.Helper()
+	admin := server(t)
+	template, err := templateOn(context.Background(), admin)
+	if err != nil {
+		t.Fatalf("dbtest: make the template: %v", err)
+	}
+	return create(t, admin, "TEMPLATE "+template)
+}
+
+// Empty names a fresh database without the schema.
+func Empty(t testing.TB) string {
+	t.Helper()
+	return create(t, server(t), "TEMPLATE template0")
+}
+
+func server(t testing.TB) string {
+	t.Helper()
+	admin, err := find()
+	if err != nil {
+		unavailable(t, err)
+	}
+	return admin
+}
+
+func unavailable(t testing.TB, err error) {
+	t.Helper()
+	if os.Getenv("PARLEY_TEST_REQUIRE") == "all" {
+		t.Fatalf("dbtest: no PostgreSQL: %v", err)
+	}
+	t.Skipf("dbtest: no PostgreSQL: %v", err)
+}
+
+func create(t testing.TB, admin, from string) string {
+	t.Helper()
+	name := fmt.Sprintf("%s%d_%s", testPrefix, time.Now().Unix(), strings.ToLower(rand.Text()[:10]))
+	if err := exec(admin, "CREATE DATABASE "+name+" "+from); err != nil {
+		t.Fatalf("dbtest: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := exec(admin, "DROP DATABASE IF EXISTS "+name+" WITH (FORCE)"); err != nil {
+			t.Errorf("dbtest: %v", err)
+		}
+	})
+	return withDatabase(admin, name)
+}
+
+// exec opens a connection for one statement: a pool that outlives the tests
+// would be a leak in the eyes of goleak.
+func exec(dsn, sql string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	conn, err := pgx.Connect(ctx, dsn)
+	if err != nil {
+		return err
+	}
+	defer conn.Close(ctx)
+	if _, err = conn.Exec(ctx, sql); err != nil {
+		return fmt.Errorf("%s: %w", sql, err)
+	}
+	return nil
+}

@@ -1,0 +1,153 @@
+package dbtest
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-server/parley/migrations"
+)
+
+const (
+	templatePrefix = "parley_template_"
+	testPrefix     = "parley_test_" // then the time it was made
+)
+
+// templateKey is the advisory lock under which one process makes the template.
+const templateKey = 0x7061726c657974 // "parleyt"
+
+// stale is older than any test run.
+const stale = 24 * time.Hour
+
+var made struct {
+	sync.Mutex
+	on map[string]template // by server
+}
+
+type template struct {
+	name string
+	err  error
+}
+
+// templateOn names the database to copy, and makes it if nobody did. A schema that
+// cannot be made fails every test, but takes its time only once per process.
+func templateOn(ctx context.Context, admin string) (string, error) {
+	made.Lock()
+	defer made.Unlock()
+	t, ok := made.on[admin]
+	if !ok {
+		t.name = templatePrefix + migrations.Hash()
+		t.err = ensure(ctx, admin, t.name)
+		if made.on == nil {
+			made.on = map[string]template{}
+		}
+		made.on[admin] = t
+	}
+	return t.name, t.err
+}
+
+// ensure leaves a complete template: one that takes no connections.
+func ensure(ctx context.Context, admin, name string) error {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
+	defer cancel()
+	conn, err := pgx.Connect(ctx, admin)
+	if err != nil {
+		return err
+	}
+	defer conn.Close(context.WithoutCancel(ctx)) // frees the lock
+	if err := lock(ctx, conn); err != nil {
+		return err
+	}
+	if err := sweep(ctx, conn, name); err != nil {
+		return fmt.Errorf("drop old test databases: %w", err)
+	}
+	var complete bool
+	err = conn.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_database WHERE datname = $1 AND NOT datallowconn)`, name).Scan(&complete)
+	if err != nil || complete {
+		return err
+	}
+	return build(ctx, conn, admin, name)
+}
+
+// lock polls like migrations do: a session that blocks in a lock holds a snapshot.
+func lock(ctx context.Context, conn *pgx.Conn) error {
+	for {
+		var got bool
+		if err := conn.QueryRow(ctx, `SELECT pg_try_advisory_lock($1)`, templateKey).Scan(&got); err != nil || got {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(25 * time.Millisecond):
+		}
+	}
+}
+
+func build(ctx context.Context, conn *pgx.Conn, admin, name string) error {
+	for _, sql := range []string{
+		"DROP DATABASE IF EXISTS " + name + " WITH (FORCE)", // half made by a process that died
+		"CREATE DATABASE " + name + " TEMPLATE template0",
+	} {
+		if _, err := conn.Exec(ctx, sql); err != nil {
+			return err
+		}
+	}
+	if _, err := migrations.Up(ctx, withDatabase(admin, name), migrations.Options{}); err != nil {
+		return err
+	}
+	_, err := conn.Exec(ctx, "ALTER DATABASE "+name+" WITH ALLOW_CONNECTIONS false")
+	if err != nil {
+		return err
+	}
+	_, err = conn.Exec(ctx, fmt.Sprintf("COMMENT ON DATABASE %s IS '%d'", name, time.Now().Unix()))
+	return err
+}
+
+// sweep drops what killed test runs and earlier states of the schema left behind.
+func sweep(ctx context.Context, conn *pgx.Conn, current string) error {
+	rows, err := conn.Query(ctx, `
+		SELECT datname, COALESCE(shobj_description(oid, 'pg_database'), '')
+		FROM pg_database WHERE starts_with(datname, $1) OR starts_with(datname, $2)`, templatePrefix, testPrefix)
+	if err != nil {
+		return err
+	}
+	old := map[string]bool{}
+	var name, comment string
+	_, err = pgx.ForEachRow(rows, []any{&name, &comment}, func() error {
+		if after, ok := strings.CutPrefix(name, testPrefix); ok {
+			comment, _, _ = strings.Cut(after, "_")
+		}
+		at, err := strconv.ParseInt(comment, 10, 64)
+		old[name] = err == nil && time.Since(time.Unix(at, 0)) > stale && name != current
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for name, old := range old {
+		if !old {
+			continue
+		}
+		if _, err := conn.Exec(ctx, "DROP DATABASE IF EXISTS "+pgx.Identifier{name}.Sanitize()+" WITH (FORCE)"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// withDatabase is the same server and another database.
+func withDatabase(dsn, name string) string {
+	u, err := url.Parse(dsn)
+	if err != nil || u.Scheme == "" {
+		return dsn + " dbname=" + name // keywords: the last one counts
+	}
+	u.Path = "/" + name
+	return u.String()
+}

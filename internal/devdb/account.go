@@ -1,0 +1,114 @@
+//go:build unix
+
+package devdb
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"os/user"
+	"strconv"
+	"syscall"
+)
+
+// account is who PostgreSQL runs as. It is us, unless we are root.
+type account struct {
+	uid, gid int
+	name     string
+	drop     bool
+}
+
+// accountFor takes the owner of existing data, since PostgreSQL insists on that.
+func accountFor(data string) (account, error) {
+	me := account{uid: os.Getuid(), gid: os.Getgid()}
+	owner, err := ownerOf(data)
+	switch {
+	case err == nil && owner == me.uid && me.uid != 0:
+		return me, nil
+	case err == nil && me.uid != 0:
+		return me, fmt.Errorf("%s belongs to the user %s: run as that user or choose another directory", data, userName(owner))
+	case err == nil && owner != 0:
+		return lookup(strconv.Itoa(owner), user.LookupId)
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return me, err
+	case me.uid != 0:
+		return me, nil
+	}
+	for _, name := range []string{"postgres", "_postgres", "nobody"} {
+		if a, err := lookup(name, user.Lookup); err == nil {
+			return a, nil
+		}
+	}
+	return me, errors.New("PostgreSQL refuses to run as root, and there is no user postgres or nobody: run as an ordinary user")
+}
+
+func lookup(key string, by func(string) (*user.User, error)) (account, error) {
+	u, err := by(key)
+	if err != nil {
+		return account{}, err
+	}
+	uid, err := strconv.Atoi(u.Uid)
+	if err != nil || uid == 0 {
+		return account{}, fmt.Errorf("user %s has uid %s", u.Username, u.Uid)
+	}
+	gid, err := strconv.Atoi(u.Gid)
+	return account{uid: uid, gid: gid, name: u.Username, drop: true}, err
+}
+
+func ownerOf(path string) (int, error) {
+	info, err := os.Lstat(path)
+	if err != nil {
+		return 0, err
+	}
+	st, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return 0, fmt.Errorf("%s: no owner", path)
+	}
+	return int(st.Uid), nil
+}
+
+func userName(uid int) string {
+	if u, err := user.LookupId(strconv.Itoa(uid)); err == nil {
+		return u.Username
+	}
+	return strconv.Itoa(uid)
+}
+
+// own makes a directory that only this account can look into.
+func (a account) own(dir string) error {
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return err
+	}
+	if a.drop {
+		return os.Chown(dir, a.uid, a.gid)
+	}
+	return nil
+}
+
+// reaches says whether the account can enter dir. The kernel answers, because
+// mode bits alone do not know of access lists.
+func (a account) reaches(dir string) bool {
+	cmd := exec.Command("/bin/sh", "-c", ":")
+	cmd.Dir = dir
+	a.apply(cmd)
+	return cmd.Run() == nil
+}
+
+// apply makes cmd run as the account, with nothing of our environment that could
+// steer PostgreSQL or that is none of its business, such as API keys.
+func (a account) apply(cmd *exec.Cmd) {
+	cmd.Env = []string{"LC_ALL=C", "TZ=UTC", "HOME=/"}
+	for _, key := range []string{"PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "TMPDIR"} {
+		if v, ok := os.LookupEnv(key); ok {
+			cmd.Env = append(cmd.Env, key+"="+v)
+		}
+	}
+	if cmd.SysProcAttr == nil {
+		cmd.SysProcAttr = &syscall.SysProcAttr{}
+	}
+	if a.drop {
+		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: uint32(a.uid), Gid: uint32(a.gid)}
+	}
+}

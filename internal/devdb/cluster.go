@@ -1,0 +1,77 @@
+//go:build unix
+
+package devdb
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// major is that of the data directory, 0 when there is none.
+func (p place) major() (int, error) {
+	text, err := os.ReadFile(filepath.Join(p.data, "PG_VERSION"))
+	if errors.Is(err, fs.ErrNotExist) {
+		if _, err := os.Stat(p.data); err == nil {
+			return 0, fmt.Errorf("%s is not a PostgreSQL data directory; move it away", p.data)
+		}
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	n, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil {
+		return 0, fmt.Errorf("%s: unknown version %q", p.data, strings.TrimSpace(string(text)))
+	}
+	return n, nil
+}
+
+// create makes the data directory. What is left of an attempt that crashed never
+// was one, so it may go.
+func (p place) create(prog programs, disposable bool) error {
+	if err := os.RemoveAll(p.fresh); err != nil {
+		return err
+	}
+	if err := p.as.own(p.fresh); err != nil {
+		return err
+	}
+	args := []string{"-D", p.fresh, "-U", User, "--auth=trust", "--encoding=UTF8", "--lc-collate=C"}
+	if disposable {
+		args = append(args, "--no-sync")
+	}
+	// C.UTF-8 knows letters beyond ASCII. Where it does not exist, C has to do.
+	out, err := p.initdb(prog, append(args, "--lc-ctype=C.UTF-8"))
+	if err != nil && strings.Contains(out, "locale") {
+		out, err = p.initdb(prog, append(args, "--lc-ctype=C"))
+	}
+	if err != nil {
+		return fmt.Errorf("initdb: %w: %s", err, strings.TrimSpace(out))
+	}
+	if err := os.Rename(p.fresh, p.data); err != nil {
+		return err
+	}
+	return syncDir(p.dir)
+}
+
+func (p place) initdb(prog programs, args []string) (string, error) {
+	cmd := exec.Command(filepath.Join(prog.dir, "initdb"), args...)
+	cmd.Dir = p.fresh
+	p.as.apply(cmd)
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+func syncDir(dir string) error {
+	f, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return f.Sync()
+}

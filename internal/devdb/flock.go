@@ -1,0 +1,91 @@
+//go:build unix
+
+package devdb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"syscall"
+	"time"
+)
+
+const (
+	shared    = syscall.LOCK_SH
+	exclusive = syscall.LOCK_EX
+)
+
+const poll = 10 * time.Millisecond
+
+// flock is a lock that the kernel takes back when its process dies.
+type flock struct {
+	file *os.File
+}
+
+func openLock(path string) (*flock, error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	return &flock{f}, nil
+}
+
+// try reports whether the lock was free.
+func (l *flock) try(kind int) (bool, error) {
+	for {
+		err := syscall.Flock(int(l.file.Fd()), kind|syscall.LOCK_NB)
+		switch {
+		case err == nil:
+			return true, nil
+		case errors.Is(err, syscall.EWOULDBLOCK):
+			return false, nil
+		case !errors.Is(err, syscall.EINTR):
+			return false, fmt.Errorf("lock %s: %w", l.file.Name(), err)
+		}
+	}
+}
+
+// wait blocks until the lock is free.
+func (l *flock) wait(kind int) error {
+	for {
+		err := syscall.Flock(int(l.file.Fd()), kind)
+		if !errors.Is(err, syscall.EINTR) {
+			return err
+		}
+	}
+}
+
+func (l *flock) unlock() { syscall.Flock(int(l.file.Fd()), syscall.LOCK_UN) }
+
+func (l *flock) close() { l.file.Close() }
+
+// lockFile polls, because a blocked flock cannot be cancelled.
+func lockFile(ctx context.Context, path string, kind int) (*flock, error) {
+	l, err := openLock(path)
+	if err != nil {
+		return nil, err
+	}
+	err = until(ctx, func() (bool, error) { return l.try(kind) })
+	if err != nil {
+		l.close()
+		return nil, fmt.Errorf("wait for %s: %w", path, err)
+	}
+	return l, nil
+}
+
+// until polls done.
+func until(ctx context.Context, done func() (bool, error)) error {
+	tick := time.NewTicker(poll)
+	defer tick.Stop()
+	for {
+		if ok, err := done(); ok || err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-tick.C:
+		}
+	}
+}

@@ -1,0 +1,245 @@
+//go:build unix
+
+package devdb
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"syscall"
+	"time"
+)
+
+// guardName is argument zero of a guard: what ps shows, and what tells it apart
+// from the program that this binary otherwise is.
+const guardName = "parley-postgres-guard"
+
+// init and not a function that main calls: a binary that forgot the call would
+// start copies of itself.
+func init() {
+	if len(os.Args) == 2 && os.Args[0] == guardName {
+		os.Exit(keep(os.Args[1]))
+	}
+}
+
+// task is what a guard is told, and what guard.lock says about the server.
+type task struct {
+	Dir, Bin, Version string
+	Args              []string
+	UID, GID          int
+	Drop              bool
+	Linger            time.Duration
+	Adopt             int // a postmaster that lost its guard
+}
+
+// keep is the guard's life. The parent reads one line from it: "ready" or why not.
+func keep(text string) int {
+	runtime.LockOSThread() // the death signal comes when this thread ends, not this process
+	const report = 3
+	syscall.CloseOnExec(report)
+	parent := os.NewFile(report, "parent")
+	g := guard{}
+	err := g.begin(text)
+	if err != nil {
+		fmt.Fprintln(parent, err)
+	} else {
+		fmt.Fprintln(parent, "ready")
+	}
+	parent.Close()
+	if err == nil {
+		err = g.watch()
+	}
+	if err != nil {
+		g.say("%v", err)
+		return 1
+	}
+	return 0
+}
+
+type guard struct {
+	task
+	place place
+	users *flock
+	self  *flock
+	pid   int
+	ended chan error // of pid
+}
+
+func (g *guard) say(format string, args ...any) {
+	fmt.Fprintf(os.Stderr, "%s guard: %s\n", time.Now().UTC().Format("2006-01-02 15:04:05.000 MST"), fmt.Sprintf(format, args...))
+}
+
+func (g *guard) begin(text string) (err error) {
+	if err := json.Unmarshal([]byte(text), &g.task); err != nil {
+		return err
+	}
+	g.place = placeAt(g.Dir, account{uid: g.UID, gid: g.GID, drop: g.Drop})
+	if g.users, err = openLock(g.place.users); err != nil {
+		return err
+	}
+	if g.self, err = openLock(g.place.guard); err != nil {
+		return err
+	}
+	if free, err := g.self.try(exclusive); err != nil || !free {
+		return errors.Join(errors.New("another guard is at work"), err)
+	}
+	if g.Adopt != 0 {
+		g.adopt()
+	} else if err := g.up(); err != nil {
+		return err
+	}
+	if err := g.self.file.Truncate(0); err != nil {
+		return err
+	}
+	_, err = g.self.file.WriteAt([]byte(text), 0)
+	return err
+}
+
+// watch ends when nobody uses the server any more or somebody stopped it.
+func (g *guard) watch() error {
+	stop := make(chan os.Signal, 1)
+	signal.Notify(stop, syscall.SIGTERM, syscall.SIGINT, syscall.SIGQUIT)
+	signal.Ignore(syscall.SIGHUP, syscall.SIGPIPE)
+	unused := g.unused()
+	var crashes []time.Time
+	for {
+		select {
+		case sig := <-stop:
+			g.say("%v: stopping PostgreSQL", sig)
+			return g.down()
+		case <-unused:
+			if g.alone() {
+				return g.down()
+			}
+			unused = g.unused()
+		case err := <-g.ended:
+			if err == nil { // pg_ctl stop
+				g.say("PostgreSQL was stopped")
+				return nil
+			}
+			crashes = append(crashes, time.Now())
+			if n := len(crashes); n > 5 && time.Since(crashes[n-5]) < time.Minute {
+				return fmt.Errorf("PostgreSQL keeps dying: %w", err)
+			}
+			g.say("PostgreSQL died (%v): starting it again", err)
+			if err := g.up(); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// unused tells, Linger later, that nobody used the server for a moment.
+func (g *guard) unused() <-chan struct{} {
+	c := make(chan struct{})
+	go func() {
+		if err := g.users.wait(exclusive); err != nil {
+			g.say("wait for users: %v", err)
+			return
+		}
+		g.users.unlock()
+		time.Sleep(max(g.Linger, poll))
+		close(c)
+	}()
+	return c
+}
+
+// alone takes the start lock for good if nobody uses the server and nobody is
+// about to.
+func (g *guard) alone() bool {
+	start, err := openLock(g.place.start)
+	if err != nil {
+		return false
+	}
+	if free, err := start.try(exclusive); err != nil || !free {
+		start.close()
+		return false
+	}
+	if free, err := g.users.try(exclusive); err != nil || !free {
+		start.close()
+		return false
+	}
+	return true
+}
+
+// up starts PostgreSQL and waits until it takes connections. Backends of a
+// postmaster that was killed can outlive it for a moment, and PostgreSQL waits for
+// them by refusing to start.
+func (g *guard) up() error {
+	tries := 1
+	if _, err := os.Stat(pidfilePath(g.place.data)); !errors.Is(err, fs.ErrNotExist) {
+		tries = 20
+	}
+	for {
+		err := g.launch()
+		if tries--; err == nil || tries == 0 {
+			return err
+		}
+		time.Sleep(300 * time.Millisecond)
+	}
+}
+
+func (g *guard) launch() error {
+	size := logSize(g.place.log)
+	cmd := exec.Command(filepath.Join(g.Bin, "postgres"), g.Args...)
+	cmd.Dir = "/"
+	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+	g.place.as.apply(cmd)
+	cmd.SysProcAttr.Setpgid = true
+	dieWithParent(cmd.SysProcAttr)
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("start PostgreSQL: %w", err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	g.pid, g.ended = cmd.Process.Pid, ended
+	for {
+		if at, err := readPidfile(g.place.data); err == nil && at.pid == g.pid && at.ready() {
+			return nil
+		}
+		select {
+		case err := <-ended:
+			return fmt.Errorf("PostgreSQL did not start: %s", reason(g.place.log, size, err))
+		case <-time.After(poll):
+		}
+	}
+}
+
+// adopt watches a postmaster that is nobody's child.
+func (g *guard) adopt() {
+	g.say("adopting PostgreSQL, process %d", g.Adopt)
+	g.pid, g.ended = g.Adopt, make(chan error, 1)
+	go func() {
+		for alive(g.Adopt) {
+			time.Sleep(20 * poll)
+		}
+		var err error
+		if _, left := os.Stat(pidfilePath(g.place.data)); left == nil {
+			err = errors.New("killed") // a clean end removes the file
+		}
+		g.ended <- err
+	}()
+}
+
+// down asks for a fast shutdown, then for an immediate one. Both keep every
+// commit.
+func (g *guard) down() error {
+	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGQUIT} {
+		if err := syscall.Kill(g.pid, sig); err != nil && !errors.Is(err, syscall.ESRCH) {
+			return fmt.Errorf("stop PostgreSQL: %w", err)
+		}
+		select {
+		case <-g.ended:
+			return nil
+		case <-time.After(time.Minute):
+			g.say("PostgreSQL does not stop")
+		}
+	}
+	return errors.New("PostgreSQL still runs")
+}

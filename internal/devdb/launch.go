@@ -1,0 +1,193 @@
+//go:build unix
+
+package devdb
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"syscall"
+)
+
+// join reports whether a guard keeps a server here, once that is ready.
+func (s *Server) join(ctx context.Context) (bool, error) {
+	guard, err := openLock(s.place.guard)
+	if err != nil {
+		return false, err
+	}
+	defer guard.close()
+	joined := false
+	err = until(ctx, func() (bool, error) {
+		free, err := guard.try(exclusive)
+		if free || err != nil {
+			return true, err
+		}
+		text, err := os.ReadFile(s.place.guard)
+		if err != nil || json.Unmarshal(text, &s.task) != nil {
+			return false, err // not written yet
+		}
+		s.at, err = readPidfile(s.place.data)
+		joined = err == nil && s.at.ready() && alive(s.at.pid)
+		return joined, nil // no file yet, or no longer: the guard is at work
+	})
+	s.Version = s.task.Version
+	return joined, err
+}
+
+// launch starts a guard and waits for its word.
+func (s *Server) launch(ctx context.Context, opts Options) error {
+	p := s.place
+	major, err := p.major()
+	if err != nil {
+		return err
+	}
+	prog, err := provide(ctx, major, opts.Progress)
+	if err != nil {
+		return err
+	}
+	if major == 0 {
+		opts.Progress("making a data directory with PostgreSQL " + prog.version)
+		if err := p.create(prog, opts.Disposable); err != nil {
+			return err
+		}
+	}
+	sockets, err := p.sockets()
+	if err != nil {
+		return err
+	}
+	orphan, err := p.orphan(ctx)
+	if err != nil {
+		return err
+	}
+	s.task = task{
+		Dir: p.dir, UID: p.as.uid, GID: p.as.gid, Drop: p.as.drop,
+		Bin: prog.dir, Version: prog.version, Args: arguments(p.data, sockets, opts),
+		Linger: opts.Linger, Adopt: orphan,
+	}
+	s.Joined = orphan != 0
+	if err := s.spawn(ctx); err != nil {
+		return err
+	}
+	s.Version = prog.version
+	s.at, err = readPidfile(p.data)
+	return err
+}
+
+// arguments are PostgreSQL's. They are not written into its configuration file,
+// so that a newer binary does not have to edit what an older one left.
+func arguments(data, sockets string, opts Options) []string {
+	set := map[string]string{
+		"listen_addresses":        "",
+		"unix_socket_directories": sockets,
+		"unix_socket_permissions": "0700",
+		"port":                    "5432",
+		"max_connections":         "200",
+		"shared_buffers":          "128MB",
+		"timezone":                "UTC",
+		"log_timezone":            "UTC",
+		"logging_collector":       "off",
+	}
+	if opts.Disposable {
+		set["fsync"], set["synchronous_commit"], set["full_page_writes"] = "off", "off", "off"
+	}
+	maps.Copy(set, opts.Settings)
+	args := []string{"-D", data}
+	for key, value := range set {
+		args = append(args, "-c", key+"="+value)
+	}
+	return args
+}
+
+// spawn runs this binary again as the guard. It gets a session of its own, so
+// that Ctrl-C reaches us and not PostgreSQL, and none of our open files.
+func (s *Server) spawn(ctx context.Context) error {
+	text, err := json.Marshal(s.task)
+	if err != nil {
+		return err
+	}
+	self := "/proc/self/exe" // works after a rebuild replaced the file
+	if runtime.GOOS != "linux" {
+		if self, err = os.Executable(); err != nil {
+			return err
+		}
+	}
+	logFile, err := openLog(s.place.log)
+	if err != nil {
+		return err
+	}
+	defer logFile.Close()
+	answer, write, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	defer answer.Close()
+
+	cmd := exec.Command(self)
+	cmd.Args = []string{guardName, string(text)}
+	cmd.Dir = "/"
+	account{}.apply(cmd)
+	cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = logFile, logFile, []*os.File{write}
+	cmd.SysProcAttr.Setsid = true
+	err = cmd.Start()
+	write.Close()
+	if err != nil {
+		return fmt.Errorf("start the guard: %w", err)
+	}
+	s.guard = cmd
+
+	stop := context.AfterFunc(ctx, func() { answer.Close() })
+	defer stop()
+	word, err := bufio.NewReader(answer).ReadString('\n')
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case errors.Is(err, io.EOF) && word == "":
+		return fmt.Errorf("the guard died; see %s", s.place.log)
+	case strings.TrimSpace(word) != "ready":
+		return fmt.Errorf("%s; see %s", strings.TrimSpace(word), s.place.log)
+	}
+	return nil
+}
+
+// gone waits for the end of the guard, unless somebody came to keep the server.
+func (s *Server) gone(ctx context.Context) error {
+	guard, err := openLock(s.place.guard)
+	if err != nil {
+		return err
+	}
+	defer guard.close()
+	users, err := openLock(s.place.users)
+	if err != nil {
+		return err
+	}
+	defer users.close()
+	ended := false
+	err = until(ctx, func() (bool, error) {
+		if ended, err = guard.try(exclusive); ended || err != nil {
+			return true, err
+		}
+		free, err := users.try(exclusive)
+		users.unlock()
+		return !free, err
+	})
+	if err != nil {
+		return fmt.Errorf("wait for PostgreSQL's shutdown: %w", err)
+	}
+	if ended && s.guard != nil {
+		s.guard.Wait()
+	}
+	return nil
+}
+
+func alive(pid int) bool {
+	err := syscall.Kill(pid, 0)
+	return err == nil || errors.Is(err, syscall.EPERM)
+}

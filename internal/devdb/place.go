@@ -1,0 +1,121 @@
+//go:build unix
+
+package devdb
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// place is everything this package keeps in one directory, and as whom.
+type place struct {
+	dir   string
+	data  string // the data directory: whole or absent
+	fresh string // a data directory in the making
+	log   string
+	start string // lock: one process decides between joining and starting
+	users string // lock: shared by everyone who uses the server
+	guard string // lock: held by the guard; its text is PostgreSQL's version
+	as    account
+}
+
+func placeAt(dir string, as account) place {
+	in := func(name string) string { return filepath.Join(dir, name) }
+	return place{
+		dir: dir, data: in("data"), fresh: in("data.new"), log: in("postgres.log"),
+		start: in("start.lock"), users: in("users.lock"), guard: in("guard.lock"), as: as,
+	}
+}
+
+// settle makes the directory, or one that PostgreSQL's user can reach instead.
+func settle(dir string, progress func(string)) (place, error) {
+	as, err := accountFor(filepath.Join(dir, "data"))
+	if err != nil {
+		return place{}, err
+	}
+	if err := makeDir(dir); err != nil {
+		return place{}, err
+	}
+	if as.drop && !as.reaches(dir) {
+		refuge := filepath.Join("/var/tmp", fmt.Sprintf("parley-%d-%s", os.Getuid(), shortHash(dir)))
+		progress(fmt.Sprintf("the user %s cannot reach %s, data in %s", as.name, dir, refuge))
+		if err := makeDir(refuge); err != nil {
+			return place{}, err
+		}
+		dir = refuge
+		if as, err = accountFor(filepath.Join(dir, "data")); err != nil {
+			return place{}, err
+		}
+	}
+	if dir, err = filepath.EvalSymlinks(dir); err != nil {
+		return place{}, err
+	}
+	return placeAt(dir, as), nil
+}
+
+// makeDir also says whether an existing directory is fit: below /var/tmp anybody
+// could have put one under our name.
+func makeDir(dir string) error {
+	_, err := os.Stat(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return err
+		}
+		if os.Getuid() == 0 {
+			return os.Chmod(dir, 0o755) // whatever the umask; the data below stays private
+		}
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return ours(dir, os.Getuid())
+}
+
+// ours refuses a directory of somebody else's.
+func ours(dir string, uid int) error {
+	owner, err := ownerOf(dir)
+	if err != nil {
+		return err
+	}
+	if owner != uid {
+		return fmt.Errorf("%s belongs to the user %s", dir, userName(owner))
+	}
+	return nil
+}
+
+// maxSocket is the longest socket path that every system allows, with room.
+const maxSocket = 90
+
+// sockets is the directory of the socket: in our own if the path is short and
+// plain enough, else in the system's temporary one.
+func (p place) sockets() (string, error) {
+	plain := func(dir string) bool {
+		return len(dir)+len("/.s.PGSQL.5432") <= maxSocket && strings.Trim(dir, pathLetters) == ""
+	}
+	dir := filepath.Join(p.dir, "run")
+	for _, tmp := range []string{os.TempDir(), "/tmp"} {
+		if plain(dir) {
+			break
+		}
+		dir = filepath.Join(tmp, "parley-"+shortHash(p.dir))
+	}
+	err := p.as.own(dir)
+	if errors.Is(err, fs.ErrExist) {
+		err = ours(dir, p.as.uid)
+	}
+	return dir, err
+}
+
+const pathLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-"
+
+func shortHash(s string) string {
+	sum := sha256.Sum256([]byte(s))
+	return hex.EncodeToString(sum[:6])
+}

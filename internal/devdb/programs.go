@@ -1,0 +1,112 @@
+package devdb
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// BinVariable names the directory with PostgreSQL's programs and ends the search
+// for others. The word "fetch" passes by what is installed.
+const BinVariable = "PARLEY_POSTGRES_BIN"
+
+// oldest is the first major version that has what the schema uses.
+const oldest = 15
+
+// programs are one installation of PostgreSQL.
+type programs struct {
+	dir     string
+	version string // "15.18"
+	major   int
+}
+
+// wellKnown are the places of Debian, Red Hat, Homebrew, Postgres.app, MacPorts,
+// Alpine and FreeBSD. PATH comes before them.
+var wellKnown = []string{
+	"/usr/lib/postgresql/*/bin",
+	"/usr/pgsql-*/bin",
+	"/opt/homebrew/opt/postgresql*/bin",
+	"/usr/local/opt/postgresql*/bin",
+	"/home/linuxbrew/.linuxbrew/opt/postgresql*/bin",
+	"/Applications/Postgres.app/Contents/Versions/*/bin",
+	"/opt/local/lib/postgresql*/bin",
+	"/usr/libexec/postgresql*",
+	"/usr/local/pgsql/bin",
+	"/usr/bin",
+	"/usr/local/bin",
+}
+
+// installed lists what is on this machine, best first: PATH, then the newest.
+func installed(ctx context.Context) ([]programs, error) {
+	if dir := os.Getenv(BinVariable); dir == "fetch" {
+		return nil, nil
+	} else if dir != "" {
+		prog, err := inspect(ctx, dir)
+		if err != nil {
+			return nil, fmt.Errorf("%s=%s: %w", BinVariable, dir, err)
+		}
+		return []programs{prog}, nil
+	}
+	var inPath, known []programs
+	for _, dir := range filepath.SplitList(os.Getenv("PATH")) {
+		if prog, err := inspect(ctx, dir); err == nil {
+			inPath = append(inPath, prog)
+		}
+	}
+	for _, pattern := range wellKnown {
+		dirs, _ := filepath.Glob(pattern)
+		for _, dir := range dirs {
+			if prog, err := inspect(ctx, dir); err == nil {
+				known = append(known, prog)
+			}
+		}
+	}
+	slices.SortStableFunc(known, func(a, b programs) int { return cmp.Compare(b.major, a.major) })
+	return append(inPath, known...), nil
+}
+
+var versionText = regexp.MustCompile(`\b(\d+)(\.\d+)?`)
+
+// inspect accepts a directory that has the two programs we use.
+func inspect(ctx context.Context, dir string) (programs, error) {
+	if !filepath.IsAbs(dir) {
+		return programs{}, errors.New("not an absolute path")
+	}
+	for _, name := range []string{"initdb", "postgres"} {
+		info, err := os.Stat(filepath.Join(dir, name))
+		if err != nil {
+			return programs{}, err
+		}
+		if info.Mode()&0o111 == 0 {
+			return programs{}, fmt.Errorf("%s cannot be executed", filepath.Join(dir, name))
+		}
+	}
+	out, err := exec.CommandContext(ctx, filepath.Join(dir, "postgres"), "--version").Output()
+	if err != nil {
+		return programs{}, fmt.Errorf("postgres --version: %w", err)
+	}
+	found := versionText.FindStringSubmatch(string(out))
+	if found == nil {
+		return programs{}, fmt.Errorf("postgres --version says %q", strings.TrimSpace(string(out)))
+	}
+	major, err := strconv.Atoi(found[1])
+	return programs{dir: dir, version: found[0], major: major}, err
+}
+
+// choose takes the first that fits the data, major 0 being a new directory.
+func choose(all []programs, major int) (programs, bool) {
+	for _, prog := range all {
+		if prog.major == major || major == 0 && prog.major >= oldest {
+			return prog, true
+		}
+	}
+	return programs{}, false
+}
