@@ -1,0 +1,151 @@
+package session
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+)
+
+// nodeClass is the first half of the advisory locks that prove nodes alive; the
+// function nodes_alive in the database knows the same number.
+const nodeClass = 20561
+
+// listener holds the one LISTEN connection of the process, and on it the advisory
+// lock that proves to the other replicas that this process lives.
+type listener struct {
+	s         *Store
+	connected atomic.Bool
+
+	mu      sync.Mutex
+	watches map[uuid.UUID]map[chan struct{}]struct{}
+}
+
+func newListener(s *Store) *listener {
+	return &listener{s: s, watches: make(map[uuid.UUID]map[chan struct{}]struct{})}
+}
+
+// Listening reports whether the connection that hears the other replicas is up.
+func (s *Store) Listening() bool { return s.listener.connected.Load() }
+
+// Watch returns a channel that holds a value whenever another replica said
+// something about a session, or may have. Call stop when done.
+func (s *Store) Watch(id uuid.UUID) (news <-chan struct{}, stop func()) {
+	l := s.listener
+	c := make(chan struct{}, 1)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.watches[id] == nil {
+		l.watches[id] = make(map[chan struct{}]struct{})
+	}
+	l.watches[id][c] = struct{}{}
+	return c, func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		delete(l.watches[id], c)
+		if len(l.watches[id]) == 0 {
+			delete(l.watches, id)
+		}
+	}
+}
+
+// Nudge tells the other replicas to look at a session although no event was written.
+func (s *Store) Nudge(id uuid.UUID) { s.notifier.add(id) }
+
+func (l *listener) run(ctx context.Context) error {
+	delay := 50 * time.Millisecond
+	for ctx.Err() == nil {
+		began := time.Now()
+		err := l.listen(ctx)
+		l.connected.Store(false)
+		if ctx.Err() != nil {
+			return nil
+		}
+		if time.Since(began) > 5*time.Second {
+			delay = 50 * time.Millisecond
+		}
+		l.s.log.WarnContext(ctx, "the listening connection is lost, connecting again", "err", err)
+		pause(ctx, delay)
+		delay = min(2*delay, time.Second)
+	}
+	return nil
+}
+
+// listen connects, takes the node's lock, wakes everybody and then passes
+// notifications on until the connection breaks.
+func (l *listener) listen(ctx context.Context) error {
+	dial, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	conn, err := pgx.ConnectConfig(dial, l.s.opt.Listen)
+	if err != nil {
+		return fmt.Errorf("connect: %w", err)
+	}
+	defer func() {
+		bye, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+		defer cancel()
+		_ = conn.Close(bye)
+	}()
+	if _, err := conn.Exec(dial, "LISTEN "+channel); err != nil {
+		return fmt.Errorf("listen: %w", err)
+	}
+	if _, err := conn.Exec(dial, `SELECT pg_try_advisory_lock($1, $2)`, nodeClass, l.s.node); err != nil {
+		return fmt.Errorf("take the node's lock: %w", err)
+	}
+	l.connected.Store(true)
+	l.s.tailer.markAll() // whatever was said meanwhile was not heard
+	l.tell(nil)
+	for {
+		wait, cancel := context.WithTimeout(ctx, l.s.opt.Ping)
+		n, err := conn.WaitForNotification(wait)
+		cancel()
+		switch {
+		case err == nil:
+			if node, ids := parsePayload(n.Payload); node != l.s.node {
+				l.s.tailer.mark(ids...)
+				l.tell(ids)
+			}
+		case ctx.Err() != nil:
+			return nil
+		case wait.Err() == nil || conn.IsClosed():
+			return fmt.Errorf("wait for notifications: %w", err)
+		default:
+			if err := l.ping(ctx, conn); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// ping finds a link that is dead but says nothing. The pool has the same link.
+func (l *listener) ping(ctx context.Context, conn *pgx.Conn) error {
+	ctx, cancel := context.WithTimeout(ctx, l.s.opt.Ping)
+	defer cancel()
+	if err := conn.Ping(ctx); err != nil {
+		l.s.pool.Reset()
+		return fmt.Errorf("ping: %w", err)
+	}
+	return nil
+}
+
+// tell wakes the watchers of the given sessions, or all of them.
+func (l *listener) tell(ids []uuid.UUID) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if ids == nil {
+		for _, chans := range l.watches {
+			for c := range chans {
+				signal(c)
+			}
+		}
+		return
+	}
+	for _, id := range ids {
+		for c := range l.watches[id] {
+			signal(c)
+		}
+	}
+}

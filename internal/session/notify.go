@@ -1,0 +1,130 @@
+package session
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/parley-server/parley/internal/event"
+)
+
+// channel is the one channel of all replicas.
+const channel = "parley"
+
+// maxPayload keeps a notification below PostgreSQL's 8000 bytes.
+const maxPayload = 7900
+
+// published tells everybody about committed events: readers here get the events,
+// other replicas a hint.
+func (s *Store) published(id uuid.UUID, evs []event.Event) {
+	s.topics.publish(id, evs, -1)
+	s.notifier.add(id)
+}
+
+// notifier sends hints, after the commit and never inside it: NOTIFY takes a lock
+// of the whole database until its transaction ends. While one is under way the
+// next ones gather.
+type notifier struct {
+	s       *Store
+	mu      sync.Mutex
+	pending map[uuid.UUID]struct{}
+	wake    chan struct{}
+}
+
+func newNotifier(s *Store) *notifier {
+	return &notifier{s: s, pending: make(map[uuid.UUID]struct{}), wake: make(chan struct{}, 1)}
+}
+
+func (n *notifier) add(id uuid.UUID) {
+	n.mu.Lock()
+	n.pending[id] = struct{}{}
+	n.mu.Unlock()
+	signal(n.wake)
+}
+
+func (n *notifier) run(ctx context.Context) error {
+	var conn *pgxpool.Conn
+	defer func() {
+		if conn != nil {
+			conn.Release()
+		}
+	}()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-n.wake:
+		}
+		n.mu.Lock()
+		ids := n.pending
+		n.pending = make(map[uuid.UUID]struct{}, len(ids))
+		n.mu.Unlock()
+		if err := n.send(ctx, &conn, ids); err != nil && ctx.Err() == nil {
+			// The hint is lost; the re-check of every replica finds the rows.
+			n.s.log.WarnContext(ctx, "notify the other replicas", "err", err)
+		}
+	}
+}
+
+// send notifies on a connection of its own, which does not wait for the disk: a
+// hint needs no durability.
+func (n *notifier) send(ctx context.Context, conn **pgxpool.Conn, ids map[uuid.UUID]struct{}) error {
+	if *conn == nil {
+		c, err := n.s.pool.Acquire(ctx)
+		if err != nil {
+			return fmt.Errorf("connect: %w", err)
+		}
+		if _, err := c.Exec(ctx, `SET synchronous_commit = off`); err != nil {
+			c.Release()
+			return fmt.Errorf("prepare the connection: %w", err)
+		}
+		*conn = c
+	}
+	for _, p := range payloads(n.s.node, ids) {
+		if _, err := (*conn).Exec(ctx, `SELECT pg_notify($1, $2)`, channel, p); err != nil {
+			_ = (*conn).Conn().Close(ctx)
+			(*conn).Release()
+			*conn = nil
+			return err
+		}
+	}
+	return nil
+}
+
+// payloads packs "node id id …" into as few notifications as fit.
+func payloads(node int32, ids map[uuid.UUID]struct{}) []string {
+	var out []string
+	var b strings.Builder
+	head := strconv.Itoa(int(node))
+	b.WriteString(head)
+	for id := range ids {
+		if b.Len()+24 > maxPayload {
+			out = append(out, b.String())
+			b.Reset()
+			b.WriteString(head)
+		}
+		b.WriteByte(' ')
+		b.WriteString(base64.RawURLEncoding.EncodeToString(id[:]))
+	}
+	return append(out, b.String())
+}
+
+// parsePayload is the reverse of payloads. What it does not understand it leaves
+// out: a newer release may say more.
+func parsePayload(p string) (node int32, ids []uuid.UUID) {
+	head, rest, _ := strings.Cut(p, " ")
+	n, _ := strconv.ParseInt(head, 10, 32)
+	for f := range strings.FieldsSeq(rest) {
+		var id uuid.UUID
+		if k, err := base64.RawURLEncoding.Decode(id[:], []byte(f)); err == nil && k == len(id) && len(f) == 22 {
+			ids = append(ids, id)
+		}
+	}
+	return int32(n), ids
+}

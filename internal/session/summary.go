@@ -1,0 +1,64 @@
+package session
+
+import (
+	"slices"
+
+	"github.com/parley-server/parley/db"
+	"github.com/parley-server/parley/internal/event"
+)
+
+// ToolCall is a tool call as message lists show it. OK is null while it runs.
+type ToolCall struct {
+	Tool      string `json:"tool"`
+	Summary   string `json:"summary"`
+	OK        *bool  `json:"ok"`
+	ToolUseID string `json:"tool_use_id"`
+	Truncated bool   `json:"truncated"`
+}
+
+// summary is what a turn's log comes to.
+type summary struct {
+	ToolCalls  []ToolCall
+	References []event.Reference
+	Usage      *event.Usage
+}
+
+// summarize folds the log of one turn, text left out. Cost is known only where the
+// cost of every step is.
+func summarize(log []db.TurnEventsRow) (summary, error) {
+	sum := summary{ToolCalls: []ToolCall{}, References: []event.Reference{}}
+	for _, r := range log {
+		body, err := event.Decode(event.Kind(r.Kind), r.Data)
+		if err != nil {
+			return sum, err
+		}
+		switch b := body.(type) {
+		case event.ToolUse:
+			sum.ToolCalls = append(sum.ToolCalls, ToolCall{Tool: b.Tool, Summary: b.Summary, ToolUseID: b.ToolUseID})
+		case event.ToolResult:
+			for i := range sum.ToolCalls {
+				if c := &sum.ToolCalls[i]; c.ToolUseID == b.ToolUseID {
+					c.OK, c.Truncated = &b.OK, b.Truncated
+				}
+			}
+		case event.Reference:
+			if !slices.Contains(sum.References, b) {
+				sum.References = append(sum.References, b)
+			}
+		case event.Reply:
+			sum.Usage = add(sum.Usage, b.Usage)
+		}
+	}
+	return sum, nil
+}
+
+func add(total *event.Usage, u event.Usage) *event.Usage {
+	if total == nil {
+		return &u
+	}
+	sum := event.Usage{InputTokens: total.InputTokens + u.InputTokens, OutputTokens: total.OutputTokens + u.OutputTokens, Model: u.Model}
+	if total.CostUSD != nil && u.CostUSD != nil {
+		sum.CostUSD = new(*total.CostUSD + *u.CostUSD)
+	}
+	return &sum
+}

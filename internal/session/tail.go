@@ -1,0 +1,123 @@
+package session
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/parley-server/parley/internal/event"
+)
+
+// tailer reads what other processes wrote: one query per wake-up for all sessions
+// that have news, and once a second a look at every followed session, because a
+// writer may die between its commit and its notification.
+type tailer struct {
+	s     *Store
+	mu    sync.Mutex
+	dirty map[uuid.UUID]struct{}
+	wake  chan struct{}
+}
+
+func newTailer(s *Store) *tailer {
+	return &tailer{s: s, dirty: make(map[uuid.UUID]struct{}), wake: make(chan struct{}, 1)}
+}
+
+// mark notes that a session may have news.
+func (t *tailer) mark(ids ...uuid.UUID) {
+	t.mu.Lock()
+	for _, id := range ids {
+		t.dirty[id] = struct{}{}
+	}
+	t.mu.Unlock()
+	signal(t.wake)
+}
+
+// markAll notes that anything may have happened: after a lost connection.
+func (t *tailer) markAll() {
+	for _, topic := range t.s.topics.live() {
+		t.mark(topic.session)
+	}
+}
+
+func (t *tailer) run(ctx context.Context) error {
+	recheck := time.NewTicker(t.s.opt.Recheck)
+	defer recheck.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-recheck.C:
+			if err := t.recheck(ctx); err != nil && ctx.Err() == nil {
+				t.s.log.WarnContext(ctx, "re-check the followed sessions", "err", err)
+			}
+		case <-t.wake:
+			if err := t.read(ctx); err != nil && ctx.Err() == nil {
+				t.s.log.WarnContext(ctx, "read the news of other replicas", "err", err)
+			}
+		}
+	}
+}
+
+// read fetches the news of the marked sessions. What fails is found again by the
+// next re-check.
+func (t *tailer) read(ctx context.Context) error {
+	t.mu.Lock()
+	marked := t.dirty
+	t.dirty = make(map[uuid.UUID]struct{})
+	t.mu.Unlock()
+
+	p := t.s.topics.pick(marked)
+	if len(p.ids) == 0 {
+		return nil
+	}
+	bases := make(map[uuid.UUID]int64, len(p.ids))
+	for i, id := range p.ids {
+		bases[id] = p.cursors[i]
+	}
+	rows, err := t.s.q.EventsWoken(ctx, p.ids, p.cursors, p.since.Add(-skew), pageRows)
+	if err != nil {
+		return err
+	}
+	for len(rows) > 0 {
+		id := rows[0].SessionID
+		n := 0
+		var evs []event.Event
+		for ; n < len(rows) && rows[n].SessionID == id; n++ {
+			r := rows[n]
+			evs = append(evs, event.Event{Seq: r.Seq, Ord: r.Ord, Session: id, Turn: r.TurnID, At: r.At, Kind: event.Kind(r.Kind), Data: r.Data})
+		}
+		rows = rows[n:]
+		t.s.topics.publish(id, evs, bases[id])
+		if n == pageRows {
+			t.mark(id)
+		}
+	}
+	return nil
+}
+
+// recheck compares the followed sessions with their rows.
+func (t *tailer) recheck(ctx context.Context) error {
+	heads := make(map[uuid.UUID]int64)
+	var ids []uuid.UUID
+	for _, topic := range t.s.topics.live() {
+		if head, known := topic.position(); known {
+			heads[topic.session] = head
+			ids = append(ids, topic.session)
+		}
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	rows, err := t.s.q.SessionsSeq(ctx, ids)
+	if err != nil {
+		return err
+	}
+	for _, r := range rows {
+		if r.LastSeq > heads[r.ID] {
+			t.mark(r.ID)
+		}
+	}
+	return nil
+}

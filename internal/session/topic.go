@@ -1,0 +1,192 @@
+package session
+
+import (
+	"sort"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/parley-server/parley/internal/event"
+)
+
+// How much of a session's newest events is kept in memory for its readers. Who
+// falls further behind reads rows.
+const (
+	tailEvents = 512
+	tailBytes  = 64 << 10
+)
+
+// topic is what this process knows of a session that somebody follows here: the
+// tail of its log, shared by all its readers. It holds every row with a seq above
+// floor and up to head; the gapless ordinals prove that none is missing.
+type topic struct {
+	session uuid.UUID
+	since   time.Time
+	readers map[chan struct{}]struct{} // guarded by topics.mu
+
+	mu     sync.Mutex
+	events []event.Event
+	bytes  int
+	floor  int64 // -1: nothing is known yet
+	head   int64 // seq of the newest known event
+	ord    int64 // its ordinal; 0: not known
+}
+
+// after returns the events behind a cursor; known is false when the tail does not
+// reach back that far.
+func (t *topic) after(cursor int64) (evs []event.Event, known bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.floor < 0 || cursor < t.floor {
+		return nil, false
+	}
+	i := sort.Search(len(t.events), func(i int) bool { return t.events[i].Seq > cursor })
+	return t.events[i:len(t.events):len(t.events)], true
+}
+
+// caughtUp notes that a reader at cursor has read a last page from the database:
+// the tail begins there, if it has not begun.
+func (t *topic) caughtUp(cursor int64, page []event.Event) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.floor >= 0 {
+		return
+	}
+	t.floor, t.head, t.ord = cursor, cursor, 0
+	if n := len(page); n > 0 {
+		t.floor, t.head, t.ord = page[n-1].Seq, page[n-1].Seq, page[n-1].Ord
+	}
+}
+
+// add takes committed events in order. base is the seq after which they are known
+// to be complete, or -1 where only the ordinals can tell.
+func (t *topic) add(evs []event.Event, base int64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, ev := range evs {
+		if t.floor >= 0 && ev.Seq <= t.head {
+			continue
+		}
+		joined := t.floor >= 0 && (t.ord > 0 && ev.Ord == t.ord+1 || t.ord == 0 && base == t.head)
+		if !joined { // rows in between are committed, and read by whoever needs them
+			t.events, t.bytes, t.floor = nil, 0, ev.Seq-1
+		}
+		t.events = append(t.events, ev)
+		t.bytes += len(ev.Data)
+		t.head, t.ord = ev.Seq, ev.Ord
+	}
+	if len(t.events) > 2*tailEvents || t.bytes > 2*tailBytes {
+		t.trim()
+	}
+}
+
+// trim drops the older half. Readers keep the slices they were given.
+func (t *topic) trim() {
+	cut := 0
+	for cut < len(t.events)-1 && (len(t.events)-cut > tailEvents || t.bytes > tailBytes) {
+		t.bytes -= len(t.events[cut].Data)
+		cut++
+	}
+	t.floor = t.events[cut-1].Seq
+	t.events = append([]event.Event(nil), t.events[cut:]...)
+}
+
+// position is where the tail ends; known is false before it has begun.
+func (t *topic) position() (head int64, known bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.head, t.floor >= 0
+}
+
+// topics are the sessions that this process follows.
+type topics struct {
+	mu sync.Mutex
+	m  map[uuid.UUID]*topic
+}
+
+func (ts *topics) init() { ts.m = make(map[uuid.UUID]*topic) }
+
+// join registers a reader. Its channel holds a value whenever there may be news.
+func (ts *topics) join(from From) (*topic, chan struct{}) {
+	wake := make(chan struct{}, 1)
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	t := ts.m[from.Session]
+	if t == nil {
+		t = &topic{session: from.Session, since: from.Since, readers: make(map[chan struct{}]struct{}), floor: -1}
+		ts.m[from.Session] = t
+	}
+	if from.Since.Before(t.since) {
+		t.since = from.Since
+	}
+	t.readers[wake] = struct{}{}
+	return t, wake
+}
+
+func (ts *topics) leave(t *topic, wake chan struct{}) {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	delete(t.readers, wake)
+	if len(t.readers) == 0 {
+		delete(ts.m, t.session)
+	}
+}
+
+// publish hands committed events to the readers of a session, if there are any.
+func (ts *topics) publish(id uuid.UUID, evs []event.Event, base int64) {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	t := ts.m[id]
+	if t == nil {
+		return
+	}
+	t.add(evs, base)
+	for wake := range t.readers {
+		signal(wake)
+	}
+}
+
+// live returns the topics there are now.
+func (ts *topics) live() []*topic {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	list := make([]*topic, 0, len(ts.m))
+	for _, t := range ts.m {
+		list = append(list, t)
+	}
+	return list
+}
+
+// position says how far the tails of some sessions reach.
+type position struct {
+	ids     []uuid.UUID
+	cursors []int64
+	since   time.Time
+}
+
+// pick returns the positions of the given sessions as far as they are followed,
+// and wakes the readers of those whose tail has not begun: they read for themselves.
+func (ts *topics) pick(ids map[uuid.UUID]struct{}) position {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	var p position
+	for id := range ids {
+		t := ts.m[id]
+		if t == nil {
+			continue
+		}
+		head, known := t.position()
+		if !known {
+			for wake := range t.readers {
+				signal(wake)
+			}
+			continue
+		}
+		p.ids, p.cursors = append(p.ids, id), append(p.cursors, head)
+		if p.since.IsZero() || t.since.Before(p.since) {
+			p.since = t.since
+		}
+	}
+	return p
+}

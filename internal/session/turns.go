@@ -1,0 +1,240 @@
+package session
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-server/parley/db"
+	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/fault"
+)
+
+// Turn is one message and the agent's answer to it.
+type Turn = db.Turn
+
+// NewTurn is what a turn begins with.
+type NewTurn struct {
+	Message            event.Message
+	Key                string // id of the API key
+	MaxResponseSeconds int
+	MaxTurns           int
+}
+
+// ActiveTurn is the detail of TURN_IN_PROGRESS: where to read or end the turn that
+// is in the way. The way in adds its URLs.
+type ActiveTurn struct {
+	TurnID    uuid.UUID `json:"turn_id"`
+	SessionID uuid.UUID `json:"-"`
+	Status    State     `json:"status"`
+	LastSeq   int64     `json:"last_seq"`
+	EventsURL string    `json:"events_url"`
+	CancelURL string    `json:"cancel_url"`
+	Pending   any       `json:"pending"`
+}
+
+// Begin starts a turn: its row, the two messages, and its first events. It fails
+// with TURN_IN_PROGRESS while the session has one that has not ended.
+func (tx *Tx) Begin(ctx context.Context, n NewTurn) (turn uuid.UUID, open event.Event, created time.Time, err error) {
+	fail := func(err error) (uuid.UUID, event.Event, time.Time, error) {
+		return uuid.Nil, event.Event{}, time.Time{}, err
+	}
+	active, err := tx.q.TurnActive(ctx, tx.Session.ID)
+	if err == nil {
+		return fail(&fault.Error{Code: fault.TurnInProgress,
+			Message: "This session is still answering an earlier message. Read its stream, cancel it, or wait.",
+			Detail:  fault.Detail{Turn: &ActiveTurn{TurnID: active.ID, SessionID: tx.Session.ID, Status: State(active.State), LastSeq: tx.Session.LastSeq}}})
+	}
+	if !errors.Is(err, pgx.ErrNoRows) {
+		return fail(fmt.Errorf("look for a running turn: %w", err))
+	}
+	turn = uuid.Must(uuid.NewV7())
+	created, err = tx.q.TurnInsert(ctx, db.TurnInsertParams{
+		ID: turn, SessionID: tx.Session.ID, WorkspaceID: tx.Session.WorkspaceID,
+		MaxResponseSeconds: int32(n.MaxResponseSeconds), MaxTurns: int32(n.MaxTurns), KeyID: nullable(n.Key),
+	})
+	if err != nil {
+		return fail(fmt.Errorf("insert turn: %w", err))
+	}
+	n.Message.Content = event.Plain(n.Message.Content)
+	evs, err := tx.Append(ctx, turn, n.Message, event.Open{SessionID: tx.Session.ID})
+	if err != nil {
+		return fail(err)
+	}
+	message, open := evs[0], evs[1]
+	if err := tx.q.TurnStartSeq(ctx, turn, open.Seq); err != nil {
+		return fail(fmt.Errorf("note the turn's first event: %w", err))
+	}
+	for _, m := range []db.MessageInsertParams{
+		{Role: "user", Content: &n.Message.Content, Label: nullable(n.Message.Label), Status: "completed", FirstSeq: message.Seq, LastSeq: message.Seq},
+		{Role: "assistant", Status: "in_progress", FirstSeq: open.Seq, LastSeq: open.Seq},
+	} {
+		m.ID, m.SessionID, m.TurnID, m.WorkspaceID = uuid.Must(uuid.NewV7()), tx.Session.ID, turn, tx.Session.WorkspaceID
+		if err := tx.q.MessageInsert(ctx, m); err != nil {
+			return fail(fmt.Errorf("insert message: %w", err))
+		}
+	}
+	title := n.Message.Label
+	if title == "" {
+		title = n.Message.Content
+	}
+	if err := tx.q.SessionBegin(ctx, tx.Session.ID, &turn, Title(title)); err != nil {
+		return fail(fmt.Errorf("note the newest turn: %w", err))
+	}
+	return turn, open, created, nil
+}
+
+// Claim gives a queued turn to this node. ok is false when it is not queued any more.
+func (tx *Tx) Claim(ctx context.Context, turn uuid.UUID, lease time.Duration) (t Turn, l Lease, ok bool, err error) {
+	t, err = tx.q.TurnClaim(ctx, db.TurnClaimParams{
+		ID: turn, Epoch: tx.Session.Epoch + 1, Node: tx.s.node, LeaseSeconds: lease.Seconds(), States: Claim.from(),
+	})
+	if errors.Is(err, pgx.ErrNoRows) {
+		return t, l, false, nil
+	}
+	if err != nil {
+		return t, l, false, fmt.Errorf("claim turn: %w", err)
+	}
+	epoch, err := tx.raise(ctx)
+	if err != nil {
+		return t, l, false, err
+	}
+	l = Lease{Session: tx.Session.ID, Turn: turn, Epoch: epoch}
+	_, err = tx.Append(ctx, turn, event.Started{Epoch: epoch, Node: fmt.Sprint(tx.s.node)})
+	return t, l, err == nil, err
+}
+
+// Release takes a running turn from its worker: a node that stops gives it back, a
+// reaper takes it from a dead one. ok is false when the lease is not the newest.
+func (tx *Tx) Release(ctx context.Context, l Lease) (ok bool, err error) {
+	n, err := tx.q.TurnRequeue(ctx, l.Turn, l.Epoch, Release.from())
+	if err != nil {
+		return false, fmt.Errorf("release turn: %w", err)
+	}
+	if n == 0 {
+		return false, nil
+	}
+	_, err = tx.raise(ctx)
+	return err == nil, err
+}
+
+// Job names the River job that shall run a turn.
+func (tx *Tx) Job(ctx context.Context, turn uuid.UUID, job int64) error {
+	if err := tx.q.TurnJob(ctx, turn, &job); err != nil {
+		return fmt.Errorf("note the turn's job: %w", err)
+	}
+	return nil
+}
+
+// Ending says how a turn ends: by Complete, Fail or Cancel.
+type Ending struct {
+	Trigger Trigger
+	Failure *event.Error // nil for Complete
+	Epoch   int64        // the worker's lease; 0 for whoever needs none
+	Halted  bool         // no worker is left to be stopped
+}
+
+// End closes a turn with its last events: usage, the error if there is one, and
+// done. It happens once; for everybody else ok is false.
+func (tx *Tx) End(ctx context.Context, turn uuid.UUID, e Ending) (ok bool, err error) {
+	if e.Epoch != 0 && e.Epoch != tx.Session.Epoch {
+		return false, nil
+	}
+	arg := db.TurnCloseParams{ID: turn, State: string(e.Trigger.to()), States: e.Trigger.from(), Halted: e.Halted}
+	if e.Failure != nil {
+		arg.Error = new(string(e.Failure.Code))
+	}
+	t, err := tx.q.TurnClose(ctx, arg)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("close turn: %w", err)
+	}
+	if _, err := tx.raise(ctx); err != nil {
+		return false, err
+	}
+	return true, tx.conclude(ctx, t, e.Failure)
+}
+
+// conclude writes what a closed turn leaves behind.
+func (tx *Tx) conclude(ctx context.Context, t Turn, failure *event.Error) error {
+	since := t.CreatedAt.Add(-skew)
+	log, err := tx.q.TurnEvents(ctx, t.SessionID, t.ID, since)
+	if err != nil {
+		return fmt.Errorf("read the turn's log: %w", err)
+	}
+	sum, err := summarize(log)
+	if err != nil {
+		return err
+	}
+	var last []event.Body
+	if sum.Usage != nil {
+		last = append(last, *sum.Usage)
+	}
+	if failure != nil {
+		last = append(last, *failure)
+	}
+	evs, err := tx.Append(ctx, t.ID, append(last, event.Done{SessionID: t.SessionID})...)
+	if err != nil {
+		return err
+	}
+	done := evs[len(evs)-1]
+	if err := tx.q.TurnEndSeq(ctx, t.ID, &done.Seq); err != nil {
+		return fmt.Errorf("note the turn's last event: %w", err)
+	}
+	answer, err := tx.q.TurnText(ctx, t.SessionID, t.ID, since)
+	if err != nil {
+		return fmt.Errorf("read the turn's text: %w", err)
+	}
+	msg := db.MessageCloseParams{TurnID: t.ID, Status: t.State, Error: t.Error, Content: &answer, LastSeq: done.Seq}
+	if msg.ToolCalls, err = json.Marshal(sum.ToolCalls); err != nil {
+		return fmt.Errorf("encode tool calls: %w", err)
+	}
+	if msg.Refs, err = json.Marshal(sum.References); err != nil {
+		return fmt.Errorf("encode references: %w", err)
+	}
+	end := struct {
+		in, out int64
+		cost    *float64
+	}{}
+	if u := sum.Usage; u != nil {
+		if msg.Usage, err = json.Marshal(u); err != nil {
+			return fmt.Errorf("encode usage: %w", err)
+		}
+		end.in, end.out, end.cost = u.InputTokens, u.OutputTokens, u.CostUSD
+	}
+	if err := tx.q.MessageClose(ctx, msg); err != nil {
+		return fmt.Errorf("close message: %w", err)
+	}
+	if err := tx.q.SessionEnd(ctx, t.SessionID, end.in, end.out, end.cost); err != nil {
+		return fmt.Errorf("add up session: %w", err)
+	}
+	return nil
+}
+
+// Title shortens a message to one line of at most 80 characters.
+func Title(s string) string {
+	s = strings.Join(strings.Fields(s), " ")
+	n := 0
+	for i := range s {
+		if n == 79 {
+			return s[:i] + "…"
+		}
+		n++
+	}
+	return s
+}
+
+func nullable(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
+}

@@ -1,0 +1,141 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-server/parley/db"
+	"github.com/parley-server/parley/internal/event"
+)
+
+// Tx is a change of one session, made under its lock. Inside the closure of Update
+// there is only the Tx: rows, events and jobs written through it come into being
+// together or not at all.
+type Tx struct {
+	pgx.Tx             // for what must commit with it, such as jobs
+	Session db.Session // the locked row, as it was
+
+	s    *Store
+	q    *db.Queries
+	seq  int64
+	ord  int64
+	news []event.Event
+}
+
+// Ref says which session a message belongs to: an explicit id, a caller's, or a
+// new one.
+type Ref struct {
+	Workspace uuid.UUID
+	ID        uuid.UUID // uuid.Nil for none; takes precedence
+	CallerID  string    // "" for none
+}
+
+// Update locks a session, runs fn and commits. Readers are woken after the commit.
+func (s *Store) Update(ctx context.Context, id uuid.UUID, fn func(*Tx) error) error {
+	return s.update(ctx, func(*db.Queries) (uuid.UUID, error) { return id, nil }, fn)
+}
+
+// Open is Update for the session that a message belongs to; where there is none
+// yet, it is made.
+func (s *Store) Open(ctx context.Context, ref Ref, fn func(*Tx) error) error {
+	return s.update(ctx, func(q *db.Queries) (uuid.UUID, error) { return ref.resolve(ctx, q) }, fn)
+}
+
+// resolve finds or makes the session. Of many first calls with one caller id the
+// unique index lets one make it; the others wait for that one and find it.
+func (r Ref) resolve(ctx context.Context, q *db.Queries) (uuid.UUID, error) {
+	if r.ID != uuid.Nil {
+		found, err := q.SessionExists(ctx, r.Workspace, r.ID)
+		if err == nil && !found {
+			err = NotFound(r.ID)
+		}
+		return r.ID, err
+	}
+	var caller *string
+	if r.CallerID != "" {
+		caller = &r.CallerID
+		id, err := q.SessionByCaller(ctx, r.Workspace, r.CallerID)
+		if !errors.Is(err, pgx.ErrNoRows) {
+			return id, err
+		}
+	}
+	id, err := q.SessionInsert(ctx, uuid.Must(uuid.NewV7()), r.Workspace, caller, "")
+	if errors.Is(err, pgx.ErrNoRows) {
+		return q.SessionByCaller(ctx, r.Workspace, r.CallerID)
+	}
+	return id, err
+}
+
+func (s *Store) update(ctx context.Context, resolve func(*db.Queries) (uuid.UUID, error), fn func(*Tx) error) error {
+	var news []event.Event
+	var id uuid.UUID
+	err := pgx.BeginFunc(ctx, s.pool, func(pgtx pgx.Tx) error {
+		q := s.q.WithTx(pgtx)
+		var err error
+		if id, err = resolve(q); err != nil {
+			return fmt.Errorf("find session: %w", err)
+		}
+		row, err := q.SessionLock(ctx, id)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return NotFound(id)
+		}
+		if err != nil {
+			return fmt.Errorf("lock session: %w", err)
+		}
+		tx := &Tx{Tx: pgtx, Session: row, s: s, q: q, seq: row.LastSeq, ord: row.LastOrd}
+		if err := fn(tx); err != nil {
+			return err
+		}
+		news = tx.news
+		if len(news) == 0 {
+			return nil
+		}
+		if err := q.SessionAdvance(ctx, id, tx.seq, tx.ord); err != nil {
+			return fmt.Errorf("advance session: %w", err)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	s.published(id, news)
+	return nil
+}
+
+// Append writes events of a turn and returns them with their seqs.
+func (tx *Tx) Append(ctx context.Context, turn uuid.UUID, bodies ...event.Body) ([]event.Event, error) {
+	evs := make([]event.Event, len(bodies))
+	arg := db.EventsInsertParams{SessionID: tx.Session.ID, TurnID: turn, Ord: tx.ord}
+	for i, b := range bodies {
+		data, err := event.Encode(b)
+		if err != nil {
+			return nil, err
+		}
+		evs[i] = event.Event{Session: tx.Session.ID, Turn: turn, Kind: b.Kind(), Data: data}
+		arg.Kinds = append(arg.Kinds, string(b.Kind()))
+		arg.Datas = append(arg.Datas, string(data))
+	}
+	rows, err := tx.q.EventsInsert(ctx, arg)
+	if err != nil {
+		return nil, fmt.Errorf("insert events: %w", err)
+	}
+	for i, r := range rows {
+		evs[i].Seq, evs[i].Ord, evs[i].At = r.Seq, r.Ord, r.At
+		tx.seq, tx.ord = r.Seq, r.Ord
+	}
+	tx.news = append(tx.news, evs...)
+	return evs, nil
+}
+
+// raise moves the fence and returns the new epoch.
+func (tx *Tx) raise(ctx context.Context) (int64, error) {
+	tx.Session.Epoch++
+	if err := tx.q.SessionRaise(ctx, tx.Session.ID, tx.Session.Epoch); err != nil {
+		return 0, fmt.Errorf("raise epoch: %w", err)
+	}
+	return tx.Session.Epoch, nil
+}
