@@ -1,0 +1,72 @@
+package app
+
+import (
+	"fmt"
+	"net"
+	"net/url"
+	"reflect"
+	"strings"
+	"time"
+)
+
+// hintFor says what a setting of a type takes.
+func hintFor(t reflect.Type) string {
+	switch t {
+	case reflect.TypeFor[time.Duration]():
+		return "it takes a duration such as 500ms, 15s, 10m or 24h."
+	case reflect.TypeFor[bool]():
+		return "it takes true or false."
+	case reflect.TypeFor[int]():
+		return "it takes a whole number."
+	}
+	return "it cannot be read."
+}
+
+// problems lists what is wrong with the values, each taken alone.
+func (c Config) problems() []string {
+	var list []string
+	bad := func(name string, value any, takes string) {
+		list = append(list, fmt.Sprintf("%s is %q: it takes %s.", name, fmt.Sprint(value), takes))
+	}
+	if _, port, err := net.SplitHostPort(c.Listen); err != nil || port == "" {
+		bad("PARLEY_LISTEN", c.Listen, "host:port, such as :8080 or 127.0.0.1:8080")
+	}
+	for _, u := range []struct{ name, value string }{
+		{"PARLEY_BASE_URL", c.BaseURL}, {"OPENAI_BASE_URL", c.OpenAIBaseURL}, {"ANTHROPIC_BASE_URL", c.AnthropicBase}, {"PARLEY_URL", c.URL},
+	} {
+		if u.value != "" && !webURL(u.value) {
+			bad(u.name, u.value, "an address with http:// or https://")
+		}
+	}
+	if c.Workers < 0 || c.Workers > 10_000 {
+		bad("PARLEY_WORKERS", c.Workers, "0 to 10000")
+	}
+	if c.MaxResponseSecs < 1 || c.MaxResponseSecs > 3600 {
+		bad("PARLEY_MAX_RESPONSE_SECONDS", c.MaxResponseSecs, "1 to 3600")
+	}
+	for _, d := range []struct {
+		name     string
+		value    time.Duration
+		min, max time.Duration
+	}{
+		{"PARLEY_TURN_LEASE", c.TurnLease, 500 * time.Millisecond, 10 * time.Minute},
+		{"PARLEY_SSE_KEEPALIVE", c.SSEKeepAlive, 10 * time.Millisecond, 5 * time.Minute},
+		{"PARLEY_SSE_WRITE_TIMEOUT", c.SSEWriteTimeout, 10 * time.Millisecond, time.Hour},
+		{"PARLEY_REPLAY_WINDOW", c.ReplayWindow, time.Second, 10_000 * time.Hour},
+	} {
+		if d.value < d.min || d.value > d.max {
+			bad(d.name, d.value, fmt.Sprintf("%s to %s", d.min, d.max))
+		}
+	}
+	if c.Model != "" {
+		if _, err := parseModel(c.Model); err != nil {
+			list = append(list, "PARLEY_MODEL: "+err.Error()+".")
+		}
+	}
+	return list
+}
+
+func webURL(s string) bool {
+	u, err := url.Parse(s)
+	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" && !strings.ContainsAny(s, " \n")
+}

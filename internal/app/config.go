@@ -1,0 +1,69 @@
+package app
+
+import (
+	"log/slog"
+	"time"
+)
+
+// Config is everything that can be set from outside. The tags are the settings'
+// names, defaults and documentation: docs/configuration.md is made from them.
+// Read it with Load; a Config made by hand works where its fields do.
+type Config struct {
+	DatabaseURL Secret `env:"DATABASE_URL" secret:"url" section:"Server" doc:"PostgreSQL, as postgres://user:password@host/database. It must reach PostgreSQL directly or through a session pooler."`
+	Listen      string `env:"PARLEY_LISTEN" envDefault:":8080" doc:"Address of the HTTP server."`
+	BaseURL     string `env:"PARLEY_BASE_URL" doc:"Public address of the server; may have a path. Without it the links in answers follow the request's Host."`
+	HTTP        bool   `env:"PARLEY_HTTP" envDefault:"true" doc:"false: this process runs turns and serves no requests."`
+	Workers     int    `env:"PARLEY_WORKERS" envDefault:"100" doc:"Turns that this process runs at once; 0: it serves requests and runs none."`
+	Migrate     string `env:"PARLEY_MIGRATE" envDefault:"auto" oneof:"auto check" doc:"auto: bring the database to this release's schema at start; check: refuse to start where that is not done."`
+
+	Model           string `env:"PARLEY_MODEL" section:"Models" doc:"The model of workspaces that name none: openai/NAME, anthropic/NAME, ollama/NAME or builtin/guide. Without it the keys below decide, and without those it is builtin/guide."`
+	OpenAIKey       Secret `env:"OPENAI_API_KEY" secret:"true" doc:"Key for openai/ models."`
+	OpenAIBaseURL   string `env:"OPENAI_BASE_URL" doc:"Address of an OpenAI-compatible service, with its /v1."`
+	AnthropicKey    Secret `env:"ANTHROPIC_API_KEY" secret:"true" doc:"Key for anthropic/ models."`
+	AnthropicBase   string `env:"ANTHROPIC_BASE_URL" doc:"Address of an Anthropic-compatible service."`
+	OllamaHost      string `env:"OLLAMA_HOST" doc:"Address of Ollama, for ollama/ models."`
+	MaxResponseSecs int    `env:"PARLEY_MAX_RESPONSE_SECONDS" envDefault:"3600" doc:"Seconds that a turn may run at most, whatever its workspace allows; 1 to 3600."`
+
+	TurnLease       time.Duration `env:"PARLEY_TURN_LEASE" envDefault:"10s" section:"Turns and streams" doc:"How long a worker keeps a turn without renewing its right to it. A frozen worker's turn is taken over after this time."`
+	SSEKeepAlive    time.Duration `env:"PARLEY_SSE_KEEPALIVE" envDefault:"15s" doc:"Pause between the keep-alive comments of a quiet stream."`
+	SSEWriteTimeout time.Duration `env:"PARLEY_SSE_WRITE_TIMEOUT" envDefault:"30s" doc:"A reader that takes nothing for this long is dropped; it can resume."`
+	ReplayWindow    time.Duration `env:"PARLEY_REPLAY_WINDOW" envDefault:"24h" doc:"How long after its end a turn's stream can be replayed."`
+
+	LogLevel  slog.Level `env:"PARLEY_LOG_LEVEL" envDefault:"INFO" section:"Logs" doc:"DEBUG, INFO, WARN or ERROR."`
+	LogFormat string     `env:"PARLEY_LOG_FORMAT" envDefault:"text" oneof:"text json" doc:"text or json."`
+
+	URL       string `env:"PARLEY_URL" envDefault:"http://127.0.0.1:8080" section:"Client commands" doc:"The server that send talks to."`
+	Workspace string `env:"PARLEY_WORKSPACE" doc:"The workspace that commands mean when none is named."`
+	APIKey    Secret `env:"PARLEY_API_KEY" secret:"true" doc:"Key for PARLEY_URL."`
+	DevURL    Secret `env:"PARLEY_DATABASE_URL" secret:"url" doc:"Database that the commands for administrators use when DATABASE_URL is not set; serve --dev writes it to .parley/dev.env."`
+
+	settings []Setting // what Load found, for Settings
+}
+
+// Setting is one line of `parley config print` and of the documentation.
+type Setting struct {
+	Name    string `json:"name"`
+	Value   string `json:"value"` // secrets are redacted
+	Source  string `json:"source"`
+	Section string `json:"-"`
+	Default string `json:"-"`
+	Doc     string `json:"-"`
+	Secret  bool   `json:"-"`
+
+	raw    string
+	url    bool // a database address: only its password is secret
+	choice []string
+}
+
+// Settings returns every setting in the order of the documentation.
+func (c Config) Settings() []Setting { return c.settings }
+
+// Source says where a setting's value comes from, "" for its default.
+func (c Config) Source(name string) string {
+	for _, s := range c.settings {
+		if s.Name == name && s.Source != fromDefault {
+			return s.Source
+		}
+	}
+	return ""
+}

@@ -1,0 +1,180 @@
+package app
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/caarlos0/env/v11"
+)
+
+// Sources are where settings come from: a flag wins over the environment, the
+// environment over the file, the file over the default.
+type Sources struct {
+	Flags   []Flag
+	Environ []string // "NAME=value", as from os.Environ
+	File    string   // a file of NAME=value lines; "" takes PARLEY_CONFIG
+}
+
+// Flag is a command-line flag that stands for a setting.
+type Flag struct {
+	Name    string // "--listen"
+	Setting string // "PARLEY_LISTEN"
+	Value   string
+}
+
+// ConfigError holds everything that is wrong with a configuration.
+type ConfigError struct{ Problems []string }
+
+func (e *ConfigError) Error() string { return strings.Join(e.Problems, "\n") }
+
+// Load reads the settings, or fails with a *ConfigError that lists every problem.
+// It checks each value; what a command needs besides is the command's business.
+func Load(src Sources) (Config, error) {
+	l := &loader{settings: Documented()}
+	environ := l.environ(src.Environ)
+	if path := cmp.Or(src.File, environ["PARLEY_CONFIG"]); path != "" {
+		l.file(path)
+	}
+	l.layer(environ, func(string) string { return "environment" })
+	for _, f := range src.Flags {
+		l.set(f.Setting, f.Value, "flag "+f.Name)
+	}
+
+	var cfg Config
+	values := make(map[string]string, len(l.settings))
+	for i, s := range l.settings {
+		if len(s.choice) > 0 && !slices.Contains(s.choice, s.raw) {
+			l.problem("%s is %q (%s); it takes %s.", s.Name, s.raw, s.Source, strings.Join(s.choice, " or "))
+		}
+		l.settings[i].Value = s.shown()
+		values[s.Name] = s.raw
+	}
+	l.parsed(env.ParseWithOptions(&cfg, env.Options{Environment: values}))
+	cfg.settings = l.settings
+	l.problems = append(l.problems, cfg.problems()...)
+	if len(l.problems) > 0 {
+		return cfg, &ConfigError{l.problems}
+	}
+	return cfg, nil
+}
+
+// loader gathers values and problems.
+type loader struct {
+	settings []Setting
+	problems []string
+}
+
+func (l *loader) problem(format string, args ...any) {
+	l.problems = append(l.problems, fmt.Sprintf(format, args...))
+}
+
+// environ splits the environment and finds names that look like ours and are not.
+func (l *loader) environ(list []string) map[string]string {
+	values := make(map[string]string)
+	for _, line := range list {
+		name, value, _ := strings.Cut(line, "=")
+		values[name] = value
+		if strings.HasPrefix(name, "PARLEY_") && name != "PARLEY_CONFIG" && !strings.HasPrefix(name, "PARLEY_TEST_") {
+			l.known(name, "environment")
+		}
+	}
+	return values
+}
+
+// file reads a configuration file, in which every name must be a setting.
+func (l *loader) file(path string) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		l.problem("The configuration file cannot be read: %v.", err)
+		return
+	}
+	lines, err := parseEnvFile(string(text))
+	if err != nil {
+		l.problem("%s, %v.", path, err)
+	}
+	values := make(map[string]string, len(lines))
+	at := make(map[string]int, len(lines))
+	for _, line := range lines {
+		if l.known(line.name, fmt.Sprintf("%s:%d", path, line.n)) {
+			values[line.name], at[line.name] = line.value, line.n
+		}
+	}
+	l.layer(values, func(name string) string { return fmt.Sprintf("%s:%d", path, at[name]) })
+}
+
+// layer applies one source. An empty value counts as not set, and a secret may
+// stand in a file of its own that NAME_FILE points to.
+func (l *loader) layer(values map[string]string, source func(name string) string) {
+	for _, s := range l.settings {
+		value, path := values[s.Name], values[s.Name+"_FILE"]
+		switch {
+		case value != "" && path != "" && s.Secret:
+			l.problem("%s and %s_FILE are both set (%s); set one.", s.Name, s.Name, source(s.Name))
+		case value != "":
+			l.set(s.Name, value, source(s.Name))
+		case path != "" && s.Secret:
+			text, err := os.ReadFile(path)
+			if err != nil {
+				l.problem("%s_FILE (%s): %v.", s.Name, source(s.Name+"_FILE"), err)
+				continue
+			}
+			l.set(s.Name, strings.TrimRight(string(text), "\r\n"), "file "+path)
+		}
+	}
+}
+
+func (l *loader) set(name, value, source string) {
+	for i := range l.settings {
+		if l.settings[i].Name == name {
+			l.settings[i].raw, l.settings[i].Source = value, source
+		}
+	}
+}
+
+// known complains about a name that is no setting.
+func (l *loader) known(name, where string) bool {
+	var names []string
+	for _, s := range l.settings {
+		names = append(names, s.Name)
+		if s.Secret {
+			names = append(names, s.Name+"_FILE")
+		}
+	}
+	if slices.Contains(names, name) {
+		return true
+	}
+	hint := "`parley config print` lists all."
+	if near := Nearest(name, names); near != "" {
+		hint = fmt.Sprintf("Did you mean %s?", near)
+	}
+	l.problem("%s (%s) is no setting. %s", name, where, hint)
+	return false
+}
+
+// parsed turns the errors of the env package into sentences with our names.
+func (l *loader) parsed(err error) {
+	if err == nil {
+		return
+	}
+	all := []error{err}
+	if agg, ok := errors.AsType[env.AggregateError](err); ok {
+		all = agg.Errors
+	}
+	for _, err := range all {
+		p, ok := errors.AsType[env.ParseError](err)
+		if !ok {
+			l.problem("%v.", err)
+			continue
+		}
+		name := fieldSetting(p.Name)
+		for _, s := range l.settings {
+			if s.Name == name {
+				l.problem("%s is %q (%s): %s", name, s.Value, s.Source, hintFor(p.Type))
+			}
+		}
+	}
+}

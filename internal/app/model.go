@@ -1,0 +1,149 @@
+package app
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"strings"
+	"sync"
+
+	"github.com/parley-server/parley/internal/model"
+	"github.com/parley-server/parley/internal/model/anthropic"
+	"github.com/parley-server/parley/internal/model/openai"
+)
+
+// The models that are taken where a provider is set up and no model is named.
+const (
+	defaultOpenAI    = "openai/gpt-5-mini"
+	defaultAnthropic = "anthropic/claude-sonnet-4-5"
+	defaultOllama    = "ollama/llama3.2"
+	builtinGuide     = "builtin/guide"
+)
+
+// modelName is a model's full name in two halves: "ollama/llama3.2:3b", and
+// whatever stands after the first slash is the provider's own.
+type modelName struct{ provider, name string }
+
+func (m modelName) String() string { return m.provider + "/" + m.name }
+
+var modelProviders = []string{"openai", "anthropic", "ollama", "builtin"}
+
+func parseModel(full string) (modelName, error) {
+	provider, name, ok := strings.Cut(full, "/")
+	m := modelName{provider, name}
+	switch provider {
+	case "openai", "anthropic", "ollama":
+		if ok && name != "" {
+			return m, nil
+		}
+	case "builtin":
+		if name == "guide" {
+			return m, nil
+		}
+		return m, fmt.Errorf("there is no model %q; the built-in one is builtin/guide", full)
+	}
+	if near := Nearest(provider, modelProviders); near != "" && near != provider {
+		return m, fmt.Errorf("there is no model %q; did you mean %s/%s?", full, near, name)
+	}
+	return m, fmt.Errorf("there is no model %q; a model's name is openai/NAME, anthropic/NAME, ollama/NAME or builtin/guide", full)
+}
+
+// DefaultModel is the model of workspaces that name none, and why it is.
+func (c Config) DefaultModel() (name, because string) {
+	switch {
+	case c.Model != "":
+		return c.Model, "PARLEY_MODEL"
+	case c.OpenAIKey != "":
+		return defaultOpenAI, "OPENAI_API_KEY is set"
+	case c.AnthropicKey != "":
+		return defaultAnthropic, "ANTHROPIC_API_KEY is set"
+	case c.OllamaHost != "":
+		return defaultOllama, "OLLAMA_HOST is set"
+	}
+	return builtinGuide, "no key is set"
+}
+
+// models resolves full names to models and keeps one of each.
+type models struct {
+	cfg   Config
+	guide func() (model.Model, error)
+
+	mu   sync.Mutex
+	open map[string]model.Model
+}
+
+func newModels(cfg Config, guide func() (model.Model, error)) *models {
+	return &models{cfg: cfg, guide: guide, open: make(map[string]model.Model)}
+}
+
+// Model returns the model of a full name, the service's own for "".
+func (m *models) Model(full string) (model.Model, error) {
+	if full == "" {
+		full, _ = m.cfg.DefaultModel()
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if opened, ok := m.open[full]; ok {
+		return opened, nil
+	}
+	opened, err := m.make(full)
+	if err != nil {
+		return nil, err
+	}
+	m.open[full] = opened
+	return opened, nil
+}
+
+func (m *models) make(full string) (model.Model, error) {
+	name, err := parseModel(full)
+	if err != nil {
+		return nil, err
+	}
+	switch name.provider {
+	case "openai":
+		if m.cfg.OpenAIKey == "" && m.cfg.OpenAIBaseURL == "" {
+			return nil, fmt.Errorf("the model %s needs OPENAI_API_KEY", full)
+		}
+		return openai.New(openai.Config{Model: name.name, APIKey: m.cfg.OpenAIKey.Reveal(), BaseURL: m.cfg.OpenAIBaseURL}), nil
+	case "anthropic":
+		if m.cfg.AnthropicKey == "" && m.cfg.AnthropicBase == "" {
+			return nil, fmt.Errorf("the model %s needs ANTHROPIC_API_KEY", full)
+		}
+		return anthropic.New(anthropic.Config{Model: name.name, APIKey: m.cfg.AnthropicKey.Reveal(), BaseURL: m.cfg.AnthropicBase}), nil
+	case "ollama":
+		base, err := ollamaURL(m.cfg.OllamaHost)
+		if err != nil {
+			return nil, err
+		}
+		return openai.New(openai.Config{Model: name.name, BaseURL: base, Provider: "ollama"}), nil
+	}
+	return m.guide()
+}
+
+// ollamaURL is where Ollama speaks Chat Completions. OLLAMA_HOST is read as Ollama
+// reads it: the scheme and the port may be missing, and 0.0.0.0 means this machine.
+func ollamaURL(host string) (string, error) {
+	if host == "" {
+		host = "127.0.0.1:11434"
+	}
+	bare := !strings.Contains(host, "://")
+	if bare {
+		host = "http://" + host
+	}
+	u, err := url.Parse(host)
+	if err != nil || u.Hostname() == "" {
+		return "", errors.New("OLLAMA_HOST is not an address such as http://127.0.0.1:11434")
+	}
+	name, port := u.Hostname(), u.Port()
+	if name == "0.0.0.0" {
+		name = "127.0.0.1"
+	}
+	switch {
+	case port != "":
+		u.Host = net.JoinHostPort(name, port)
+	case bare:
+		u.Host = net.JoinHostPort(name, "11434")
+	}
+	return u.JoinPath("v1").String(), nil
+}
