@@ -6,8 +6,10 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"math/rand/v2"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -23,6 +25,8 @@ import (
 type Options struct {
 	Log   *slog.Logger // told of every step applied and of every retry
 	Tries int          // how often a step that meets a lock is tried: 60, about a minute
+
+	files fs.FS // the embedded ones
 }
 
 // Result is what one call changed.
@@ -75,17 +79,7 @@ func DownTo(ctx context.Context, dsn string, version int64, opts Options) (Resul
 	}
 	defer held.release(ctx)
 
-	n, err := m.repeat(ctx, held, func(ctx context.Context) (string, error) {
-		now, err := m.goose.GetDBVersion(ctx)
-		if err != nil || now <= version {
-			return "", err
-		}
-		res, err := m.goose.Down(ctx)
-		if err != nil {
-			return "", err
-		}
-		return res.Source.Path, nil
-	})
+	n, err := m.repeat(ctx, held, func(ctx context.Context) (string, error) { return m.gooseDown(ctx, version) })
 	return Result{Applied: n}, err
 }
 
@@ -93,6 +87,7 @@ func DownTo(ctx context.Context, dsn string, version int64, opts Options) (Resul
 // a setting made by one file is not inherited by the next.
 type migrator struct {
 	config *pgx.ConnConfig
+	files  fs.FS
 	tries  int
 	log    *slog.Logger
 	sql    *sql.DB
@@ -112,9 +107,11 @@ func open(ctx context.Context, dsn string, opts Options) (_ *migrator, err error
 	config.ConnConfig.RuntimeParams["statement_timeout"] = "0"
 	config.MaxConns, config.MinConns, config.MinIdleConns = 2, 0, 0
 
-	m := &migrator{config: config.ConnConfig, tries: cmp.Or(opts.Tries, 60), log: opts.Log}
-	if m.log == nil {
-		m.log = slog.New(slog.DiscardHandler)
+	m := &migrator{
+		config: config.ConnConfig,
+		files:  cmp.Or[fs.FS](opts.files, files),
+		tries:  cmp.Or(opts.Tries, 60),
+		log:    cmp.Or(opts.Log, slog.New(slog.DiscardHandler)),
 	}
 	m.sql = stdlib.OpenDB(*config.ConnConfig)
 	m.sql.SetMaxIdleConns(0)
@@ -123,7 +120,7 @@ func open(ctx context.Context, dsn string, opts Options) (_ *migrator, err error
 			m.close()
 		}
 	}()
-	if m.goose, err = goose.NewProvider(goose.DialectPostgres, m.sql, files, goose.WithDisableGlobalRegistry(true)); err != nil {
+	if m.goose, err = goose.NewProvider(goose.DialectPostgres, m.sql, m.files, goose.WithDisableGlobalRegistry(true)); err != nil {
 		return nil, fmt.Errorf("read migrations: %w", err)
 	}
 	if m.pool, err = pgxpool.NewWithConfig(ctx, config); err != nil {
@@ -196,6 +193,32 @@ func (m *migrator) gooseUp(ctx context.Context) (string, error) {
 	}
 	if err != nil {
 		return "", fmt.Errorf("migrate: %w", err)
+	}
+	return res.Source.Path, nil
+}
+
+// gooseDown takes the newest file back and names it. Without a Down section goose
+// would forget that the file was applied and leave its tables.
+func (m *migrator) gooseDown(ctx context.Context, version int64) (string, error) {
+	now, err := m.goose.GetDBVersion(ctx)
+	if err != nil || now <= version {
+		return "", err
+	}
+	for _, src := range m.goose.ListSources() {
+		if src.Version != now {
+			continue
+		}
+		text, err := fs.ReadFile(m.files, src.Path)
+		if err != nil {
+			return "", err
+		}
+		if !strings.Contains(string(text), "+goose Down") {
+			return "", fmt.Errorf("%s cannot be taken back; restore a backup instead", src.Path)
+		}
+	}
+	res, err := m.goose.Down(ctx)
+	if err != nil {
+		return "", fmt.Errorf("migrate down: %w", err)
 	}
 	return res.Source.Path, nil
 }
