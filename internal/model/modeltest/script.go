@@ -57,7 +57,9 @@ type Reply struct {
 	KeepAlive bool // a comment before every frame
 	Bytes     int  // so many bytes are written and flushed at once; 0 means whole frames
 	Cut       int  // the connection is reset after so many frames; 0 means never
-	Hold      int  // after so many frames nothing more is sent until the client leaves
+	// Hold sends nothing more after so many frames and waits for the client to
+	// leave; 0 means never. Call CloseClientConnections before Close if it stays.
+	Hold int
 }
 
 // Call is a tool call with its input as the model wrote it, JSON or not.
@@ -84,6 +86,15 @@ func (s *Script) left() chan struct{} {
 		s.gone = make(chan struct{}, 64)
 	}
 	return s.gone
+}
+
+func (s *Script) leave() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	select {
+	case s.left() <- struct{}{}:
+	default: // nobody counts so far
+	}
 }
 
 // next records a request and finds its answer.

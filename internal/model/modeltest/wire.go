@@ -23,41 +23,47 @@ func (s *Script) send(w http.ResponseWriter, r *http.Request, reply Reply) {
 	}
 	w.WriteHeader(http.StatusOK)
 	out := http.NewResponseController(w)
-	_ = out.Flush()
-	for i, frame := range reply.Frames {
-		if i == reply.Cut && i > 0 {
+	_ = out.Flush() // headers first, as real servers do; a client that left shows at the first frame
+	all := reply.Frames
+	if stop := cmp.Or(reply.Cut, reply.Hold); stop > 0 {
+		all = all[:min(stop, len(all))]
+	}
+	sent := true
+	for _, frame := range all {
+		if sent = write(w, out, frame, reply); !sent {
 			break
-		}
-		if i == reply.Hold && i > 0 {
-			<-r.Context().Done()
-			break
-		}
-		if reply.KeepAlive {
-			frame = ": keep-alive\n\n" + frame
-		}
-		if reply.CRLF {
-			frame = strings.ReplaceAll(frame, "\n", "\r\n")
-		}
-		for len(frame) > 0 {
-			n := len(frame)
-			if reply.Bytes > 0 {
-				n = min(n, reply.Bytes)
-			}
-			if _, err := w.Write([]byte(frame[:n])); err != nil || out.Flush() != nil {
-				break
-			}
-			frame = frame[n:]
 		}
 	}
-	if reply.Cut > 0 {
+	switch {
+	case reply.Cut > 0:
 		reset(out)
-		return
+	case reply.Hold > 0 && sent:
+		<-r.Context().Done()
+		s.leave()
+	case !sent:
+		s.leave()
 	}
-	if r.Context().Err() != nil {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.left() <- struct{}{}
+}
+
+// write sends one frame and reports whether the client still took it.
+func write(w http.ResponseWriter, out *http.ResponseController, frame string, reply Reply) bool {
+	if reply.KeepAlive {
+		frame = ": keep-alive\n\n" + frame
 	}
+	if reply.CRLF {
+		frame = strings.ReplaceAll(frame, "\n", "\r\n")
+	}
+	for len(frame) > 0 {
+		n := len(frame)
+		if reply.Bytes > 0 {
+			n = min(n, reply.Bytes)
+		}
+		if _, err := w.Write([]byte(frame[:n])); err != nil || out.Flush() != nil {
+			return false
+		}
+		frame = frame[n:]
+	}
+	return true
 }
 
 // reset ends the connection as a crashed server's kernel does.

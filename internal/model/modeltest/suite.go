@@ -1,0 +1,178 @@
+package modeltest
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/model"
+)
+
+// Key is the API key that Suite hands out and looks for where it must not be.
+const Key = "sk-top-secret"
+
+// Suite holds what every model promises, whatever its protocol.
+type Suite struct {
+	Serve func(*Script) *httptest.Server
+	New   func(base string, client *http.Client) model.Model
+	// Frames makes the provider's frames of a reply.
+	Frames func(Request, Reply) []string
+	// Shapes of the provider's own failures.
+	Garbage string // a frame that is no JSON
+	Failure func(kind string) string
+}
+
+// OpenAISuite and AnthropicSuite know their protocols.
+func OpenAISuite(create func(base string, client *http.Client) model.Model) Suite {
+	return Suite{
+		Serve: OpenAI, New: create, Frames: openAIFrames,
+		Garbage: "data: {\"id\":\"x\",\"choices\":[{\"del " + Key + "\n\n",
+		Failure: func(kind string) string {
+			return Data(object{"error": object{"type": kind, "message": "because of " + Key}})
+		},
+	}
+}
+
+// AnthropicSuite is the suite of the Messages protocol.
+func AnthropicSuite(create func(base string, client *http.Client) model.Model) Suite {
+	return Suite{
+		Serve: Anthropic, New: create, Frames: anthropicFrames,
+		Garbage: "event: content_block_delta\ndata: {\"type\":\"content_block_del " + Key + "\n\n",
+		Failure: func(kind string) string {
+			return Named("error", object{"type": "error", "error": object{"type": kind, "message": "because of " + Key}})
+		},
+	}
+}
+
+// Run tests all promises, each in a subtest.
+func (s Suite) Run(t *testing.T) {
+	t.Run("TextSurvivesEveryWayOfSending", s.text)
+	t.Run("CallsAreAssembledFromPieces", s.calls)
+	t.Run("MalformedInputsDoNotBreakTheReply", s.malformed)
+	t.Run("CutRepliesAreRetryableErrors", s.cut)
+	t.Run("BrokenStreamsAreRetryableErrors", s.broken)
+	t.Run("FailuresInsideTheStream", s.inside)
+	t.Run("FailuresOverHTTP", s.statuses)
+	t.Run("NobodyIsFollowedElsewhere", s.redirect)
+	t.Run("CancellationIsTheContextsError", s.canceled)
+	t.Run("BreakingOffEndsTheRequest", s.brokenOff)
+	t.Run("ManyRepliesAtOnce", s.parallel)
+}
+
+// start runs a script and a model that talks to it.
+func (s Suite) start(t *testing.T, script *Script) model.Model {
+	t.Helper()
+	srv := s.Serve(script)
+	t.Cleanup(srv.Close)
+	return s.New(srv.URL, srv.Client())
+}
+
+func ask(text string) model.Request {
+	return model.Request{Messages: []model.Message{{Role: model.User, Text: text}}}
+}
+
+var prose = []string{
+	"Good ", "morning – ", "", "grüße, ", "日本語", "のテスト ", "👩‍👩‍👧‍👦🇩🇪 ", "\"quoted\" \\ back\\slash\n", "\u2028line\u2029 ", "\ttab\r\n",
+	"data: event: done\n\n", "{\"not\":\"json\"", " end.",
+}
+
+// ways are how the same reply can travel.
+func ways(r Reply) map[string]Reply {
+	out := map[string]Reply{"whole frames": r}
+	for _, n := range []int{1, 2, 3, 7} {
+		for _, crlf := range []bool{false, true} {
+			w := r
+			w.Bytes, w.CRLF, w.KeepAlive = n, crlf, n%2 == 1
+			out[fmt.Sprintf("%d bytes crlf=%t", n, crlf)] = w
+		}
+	}
+	return out
+}
+
+func (s Suite) text(t *testing.T) {
+	t.Parallel()
+	usage := &model.Usage{InputTokens: 120, CachedTokens: 100, OutputTokens: 34}
+	want := Heard{Text: strings.Join(prose, ""), Usage: usage, Stop: model.StopEnd}
+	for name, reply := range ways(Reply{Text: prose, Usage: usage}) {
+		m := s.start(t, &Script{Replies: []Reply{reply}})
+		got, err := Read(m.Generate(t.Context(), ask("hello")))
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s: reply differs (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+func (s Suite) calls(t *testing.T) {
+	t.Parallel()
+	reply := Reply{
+		Text: []string{"I look ", "it up."},
+		Calls: []Call{
+			{"call_a", "wiki_read", `{"path":"größe/日本語.md","lines":[1,2,3]}`},
+			{"call_b", "clock", ``},
+			{"call_c", "wiki_search", `{"query":"\"quoted\" 👍","limit":12345678901234567890}`},
+		},
+	}
+	want := Heard{Text: "I look it up.", Stop: model.StopTools, Calls: []event.ToolCall{
+		{ID: "call_a", Tool: "wiki_read", Input: json.RawMessage(reply.Calls[0].Input)},
+		{ID: "call_b", Tool: "clock", Input: json.RawMessage(`{}`)},
+		{ID: "call_c", Tool: "wiki_search", Input: json.RawMessage(reply.Calls[2].Input)},
+	}}
+	for name, reply := range ways(reply) {
+		m := s.start(t, &Script{Replies: []Reply{reply}})
+		got, err := Read(m.Generate(t.Context(), ask("hello")))
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s: reply differs (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+func (s Suite) malformed(t *testing.T) {
+	t.Parallel()
+	for _, input := range []string{`{"path":`, `[1,2]`, `"text"`, "```json\n{}\n```", `{"a":1}{"b":2}`} {
+		m := s.start(t, &Script{Replies: []Reply{{Calls: []Call{{"call_a", "read", input}, {"call_b", "read", `{"a":1}`}}}}})
+		got, err := Read(m.Generate(t.Context(), ask("hello")))
+		if err != nil || len(got.Calls) != 2 {
+			t.Fatalf("%s: calls %v, error %v", input, got.Calls, err)
+		}
+		if written, ok := model.Malformed(got.Calls[0].Input); !ok || written != input {
+			t.Errorf("input %q became %s", input, got.Calls[0].Input)
+		}
+		if string(got.Calls[1].Input) != `{"a":1}` {
+			t.Errorf("the call after %q became %s", input, got.Calls[1].Input)
+		}
+	}
+}
+
+func (s Suite) parallel(t *testing.T) {
+	t.Parallel()
+	m := s.start(t, &Script{Replies: []Reply{{Text: prose}}})
+	results := make(chan error)
+	const readers = 16
+	for range readers {
+		go func() {
+			got, err := Read(m.Generate(t.Context(), ask("hello")))
+			if err == nil && got.Text != strings.Join(prose, "") {
+				err = errors.New("another text: " + got.Text)
+			}
+			results <- err
+		}()
+	}
+	for range readers {
+		if err := <-results; err != nil {
+			t.Error(err)
+		}
+	}
+}

@@ -1,0 +1,228 @@
+package modeltest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/model"
+)
+
+// failure checks that err is a mapped failure that gives nothing away.
+func failure(t *testing.T, what string, err error, code event.Code, retryable bool) *model.Error {
+	t.Helper()
+	e, ok := errors.AsType[*model.Error](err)
+	if !ok {
+		t.Errorf("%s: error %T %v, want *model.Error", what, err, err)
+		return &model.Error{}
+	}
+	if e.Code != code || e.Retryable != retryable {
+		t.Errorf("%s: %s retryable=%t (%s), want %s retryable=%t", what, e.Code, e.Retryable, e.Message, code, retryable)
+	}
+	for inner := err; inner != nil; inner = errors.Unwrap(inner) {
+		if text := fmt.Sprintf("%v %+v", inner, inner); strings.Contains(text, Key) {
+			t.Errorf("%s: the error tells the key: %s", what, text)
+		}
+	}
+	if e.Message == "" {
+		t.Errorf("%s: no message", what)
+	}
+	return e
+}
+
+// cut breaks the connection inside and after every frame, by a reset and by a
+// regular end of the body.
+func (s Suite) cut(t *testing.T) {
+	t.Parallel()
+	whole := Reply{Text: []string{"one ", "two ", "three"}, Calls: []Call{{"call_a", "read", `{"path":"a"}`}}, Usage: &model.Usage{InputTokens: 1, OutputTokens: 1}}
+	all := s.Frames(Request{Body: []byte(`{"stream_options":{"include_usage":true}}`)}, whole)
+	const text = "one two three"
+	ended := slices.IndexFunc(all, func(f string) bool {
+		return strings.Contains(f, `"finish_reason":"tool_calls"`) || strings.Contains(f, `"message_stop"`)
+	})
+	for n := range ended + 1 {
+		for _, reset := range []bool{false, true} {
+			reply := Reply{Frames: append(slices.Clone(all[:n]), all[n][:len(all[n])/2])}
+			if reset {
+				reply.Cut = len(reply.Frames)
+			}
+			what := fmt.Sprintf("cut in frame %d of %d, reset=%t", n, len(all), reset)
+			m := s.start(t, &Script{Replies: []Reply{reply}})
+			got, err := Read(m.Generate(t.Context(), ask("hello")))
+			failure(t, what, err, event.ModelError, true)
+			if !strings.HasPrefix(text, got.Text) || len(got.Calls) > 0 || got.Stop != "" {
+				t.Errorf("%s: heard %+v", what, got)
+			}
+		}
+	}
+	m := s.start(t, &Script{Replies: []Reply{{Frames: all[:ended+1]}}})
+	if got, err := Read(m.Generate(t.Context(), ask("hello"))); err != nil || got.Text != text || len(got.Calls) != 1 || got.Stop != model.StopTools {
+		t.Errorf("ended after the last word: %+v, %v", got, err)
+	}
+}
+
+func (s Suite) broken(t *testing.T) {
+	t.Parallel()
+	begun := s.Frames(Request{}, Reply{Text: []string{"one "}})[:2]
+	for what, reply := range map[string]Reply{
+		"empty stream":     {Frames: []string{""}},
+		"comments only":    {Frames: []string{": nothing\n\n", ": to say\n\n"}},
+		"done at once":     {Frames: []string{"data: [DONE]\n\n"}},
+		"garbage at once":  {Frames: []string{s.Garbage}},
+		"garbage later":    {Frames: append(slices.Clone(begun), s.Garbage)},
+		"no stream at all": {Header: http.Header{"Content-Type": {"application/json"}}, Frames: []string{`{"choices":[]}`}},
+	} {
+		script := &Script{Replies: []Reply{reply}}
+		_, err := Read(s.start(t, script).Generate(t.Context(), ask("hello")))
+		failure(t, what, err, event.ModelError, true)
+		if n := len(script.Requests()); n != 1 {
+			t.Errorf("%s: %d requests, want 1", what, n)
+		}
+	}
+
+	closed := httptest.NewServer(http.NotFoundHandler())
+	m := s.New(closed.URL, closed.Client())
+	closed.Close()
+	_, err := Read(m.Generate(t.Context(), ask("hello")))
+	failure(t, "connection refused", err, event.ModelError, true)
+}
+
+func (s Suite) inside(t *testing.T) {
+	t.Parallel()
+	begun := s.Frames(Request{}, Reply{Text: []string{"one "}})[:2]
+	for kind, want := range map[string]struct {
+		code      event.Code
+		retryable bool
+	}{
+		"overloaded_error":     {event.ModelOverloaded, true},
+		"rate_limit_error":     {event.ModelOverloaded, true},
+		"api_error":            {event.ModelError, true},
+		"server_error":         {event.ModelError, true},
+		"authentication_error": {event.ModelError, false},
+		"billing_error":        {event.ModelError, false},
+		"content_filter":       {event.ContentRefused, false},
+	} {
+		reply := Reply{Frames: append(slices.Clone(begun), s.Failure(kind))}
+		_, err := Read(s.start(t, &Script{Replies: []Reply{reply}}).Generate(t.Context(), ask("hello")))
+		failure(t, kind, err, want.code, want.retryable)
+	}
+}
+
+func (s Suite) statuses(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		status    int
+		body      string
+		code      event.Code
+		retryable bool
+		says      string
+	}{
+		{429, ``, event.ModelOverloaded, true, "overloaded"},
+		{503, `<html>` + Key, event.ModelOverloaded, true, "overloaded"},
+		{529, `{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}`, event.ModelOverloaded, true, "overloaded"},
+		{500, `{"error":{"type":"overloaded_error"}}`, event.ModelOverloaded, true, "overloaded"},
+		{500, `{"error":"` + Key + `"}`, event.ModelError, true, "failed"},
+		{502, `bad gateway ` + Key, event.ModelError, true, "failed"},
+		{504, ``, event.ModelError, true, "failed"},
+		{408, ``, event.ModelError, true, "failed"},
+		{400, `{"error":{"message":"` + Key + `","type":"invalid_request_error"}}`, event.ModelError, false, "did not accept the request"},
+		{422, `{"detail":[]}`, event.ModelError, false, "did not accept the request"},
+		{401, `{"error":{"message":"Incorrect API key provided: ` + Key + `"}}`, event.ModelError, false, "_API_KEY"},
+		{403, ``, event.ModelError, false, "_API_KEY"},
+		{404, `404 page not found`, event.ModelError, false, "_BASE_URL"},
+		{402, ``, event.ModelError, false, "billing"},
+		{429, `{"error":{"type":"insufficient_quota","code":"insufficient_quota"}}`, event.ModelError, false, "billing"},
+		{400, `{"type":"error","error":{"type":"invalid_request_error","message":"Your credit balance is too low to access the API."}}`, event.ModelError, false, "billing"},
+		{400, `{"error":{"code":"context_length_exceeded"}}`, event.ModelError, false, "longer"},
+		{400, `{"error":{"type":"invalid_request_error","message":"prompt is too long: 208310 tokens > 200000 maximum"}}`, event.ModelError, false, "longer"},
+		{413, ``, event.ModelError, false, "longer"},
+		{400, `{"error":{"code":"content_filter","message":"` + Key + `"}}`, event.ContentRefused, false, "refused"},
+	} {
+		script := &Script{Replies: []Reply{{Status: c.status, Body: c.body, Header: http.Header{"Retry-After": {"7"}, "X-Request-Id": {"req_42"}}}}}
+		_, err := Read(s.start(t, script).Generate(t.Context(), ask("hello")))
+		what := fmt.Sprintf("%d %s", c.status, c.body)
+		e := failure(t, what, err, c.code, c.retryable)
+		if !strings.Contains(e.Message, c.says) {
+			t.Errorf("%s: message %q does not say %q", what, e.Message, c.says)
+		}
+		if e.RetryAfter != 7*time.Second {
+			t.Errorf("%s: retry after %v, want 7s", what, e.RetryAfter)
+		}
+		if e.Err == nil || !strings.Contains(e.Err.Error(), fmt.Sprint(c.status)) || !strings.Contains(e.Err.Error(), "req_42") {
+			t.Errorf("%s: cause %v names neither status nor request", what, e.Err)
+		}
+		if n := len(script.Requests()); n != 1 {
+			t.Errorf("%s: %d requests, want 1: retrying is the agent's", what, n)
+		}
+	}
+}
+
+func (s Suite) redirect(t *testing.T) {
+	t.Parallel()
+	elsewhere := Say("gotcha")
+	thief := s.Serve(elsewhere)
+	t.Cleanup(thief.Close)
+	script := &Script{Answer: func(r Request) Reply {
+		return Reply{Status: http.StatusTemporaryRedirect, Header: http.Header{"Location": {thief.URL + r.Path}}}
+	}}
+	_, err := Read(s.start(t, script).Generate(t.Context(), ask("hello")))
+	e := failure(t, "redirect", err, event.ModelError, false)
+	if !strings.Contains(e.Message, "_BASE_URL") {
+		t.Errorf("message %q", e.Message)
+	}
+	if n := len(elsewhere.Requests()); n != 0 {
+		t.Error("the request, and the key with it, went to another host")
+	}
+
+	page := &Script{Replies: []Reply{{Header: http.Header{"Content-Type": {"text/html"}}, Frames: []string{"<html>" + Key}}}}
+	_, err = Read(s.start(t, page).Generate(t.Context(), ask("hello")))
+	failure(t, "web page", err, event.ModelError, false)
+}
+
+func (s Suite) canceled(t *testing.T) {
+	t.Parallel()
+	script := &Script{Replies: []Reply{{Text: []string{"one ", "two"}, Hold: 4}}}
+	m := s.start(t, script)
+	ctx, cancel := context.WithCancel(t.Context())
+	var last error
+	for c, err := range m.Generate(ctx, ask("hello")) {
+		if last = err; c.Text != "" {
+			cancel()
+		}
+	}
+	if last != context.Canceled {
+		t.Errorf("canceled while reading: %v", last)
+	}
+	<-script.Gone()
+
+	if _, err := Read(m.Generate(ctx, ask("hello"))); err != context.Canceled {
+		t.Errorf("canceled before the request: %v", err)
+	}
+	expired, cancel := context.WithTimeout(t.Context(), 0)
+	defer cancel()
+	if _, err := Read(m.Generate(expired, ask("hello"))); err != context.DeadlineExceeded {
+		t.Errorf("out of time: %v", err)
+	}
+}
+
+func (s Suite) brokenOff(t *testing.T) {
+	t.Parallel()
+	script := &Script{Replies: []Reply{{Text: []string{"one ", "two"}, Hold: 4}}}
+	m := s.start(t, script)
+	for c, err := range m.Generate(t.Context(), ask("hello")) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c.Text != "" {
+			break
+		}
+	}
+	<-script.Gone() // the server's request ended: nobody pays for the rest
+}
