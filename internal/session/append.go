@@ -75,9 +75,10 @@ func newAppender(s *Store) *appender {
 
 // enqueue adds a row; a text row joins the one before it where that is the same
 // writer's text and still waits.
-func (a *appender) enqueue(r row) {
+// enqueue adds rows that shall stand side by side.
+func (a *appender) enqueue(rows []row) {
 	a.mu.Lock()
-	a.queue = append(a.queue, r)
+	a.queue = append(a.queue, rows...)
 	a.mu.Unlock()
 	signal(a.wake)
 }

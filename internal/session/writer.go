@@ -29,20 +29,22 @@ func (s *Store) Writer(l Lease) *Writer {
 // means that nothing was written and nothing ever will be.
 func (w *Writer) Append(ctx context.Context, bodies ...event.Body) error {
 	durable := false
-	for _, b := range bodies {
+	rows := make([]row, len(bodies))
+	for i, b := range bodies {
 		data, err := event.Encode(b)
 		if err != nil {
 			return err
 		}
-		if err := w.wait(ctx, maxUnacked-1); err != nil {
-			return err
-		}
-		w.mu.Lock()
-		w.unacked++
-		w.mu.Unlock()
-		w.a.enqueue(row{w: w, kind: b.Kind(), data: data, n: 1})
+		rows[i] = row{w: w, kind: b.Kind(), data: data, n: 1}
 		durable = durable || b.Kind() != event.KindText
 	}
+	if err := w.wait(ctx, maxUnacked); err != nil {
+		return err
+	}
+	w.mu.Lock()
+	w.unacked += len(rows)
+	w.mu.Unlock()
+	w.a.enqueue(rows)
 	if durable {
 		return w.wait(ctx, 0)
 	}

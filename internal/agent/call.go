@@ -1,0 +1,138 @@
+package agent
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/tool"
+)
+
+const (
+	maxOutput  = 64 << 10 // bytes of a tool's output that the model reads
+	maxSummary = 120      // characters of a summary made from the input
+)
+
+// interrupted is the result of a call that a crash cut off.
+const interrupted = "interrupted, outcome unknown"
+
+// settle runs the calls of a step that have no result yet.
+func (r *run) settle(ctx context.Context, s *step) error {
+	for _, c := range s.reply.Calls {
+		if _, done := s.results[c.ID]; done {
+			continue
+		}
+		t := r.tool(c.Tool)
+		if s.begun[c.ID] && (t == nil || !t.Spec().Idempotent) {
+			if err := r.result(s, c, tool.Refuse(interrupted)); err != nil {
+				return err
+			}
+			continue
+		}
+		if !s.begun[c.ID] {
+			if err := r.emit(event.ToolUse{Tool: c.Tool, Summary: summary(t, c), ToolUseID: c.ID}); err != nil {
+				return err
+			}
+		}
+		res, err := r.call(ctx, t, c)
+		if err != nil {
+			return err
+		}
+		if err := r.result(s, c, res); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// result puts the outcome of a call on record. tool_result comes last: where it
+// is, the rest is.
+func (r *run) result(s *step, c event.ToolCall, res tool.Result) error {
+	var bodies []event.Body
+	for _, ref := range res.References {
+		bodies = append(bodies, ref)
+	}
+	output := event.Plain(res.Output)
+	shown, truncated := event.CutOutput(output)
+	if truncated {
+		whole := event.ToolOutput{ToolUseID: c.ID, Output: clip(output)}
+		bodies = append(bodies, whole)
+		s.output(whole)
+	}
+	last := event.ToolResult{Tool: c.Tool, OK: res.OK, Output: shown, Truncated: truncated, ToolUseID: c.ID}
+	s.finish(last)
+	return r.emit(append(bodies, last)...)
+}
+
+// call runs a tool. Its own failures become a result; only the end of ctx is an error.
+func (r *run) call(ctx context.Context, t tool.Tool, c event.ToolCall) (res tool.Result, err error) {
+	if t == nil {
+		return tool.Refuse(fmt.Sprintf("There is no tool %q. Use one of: %s.", c.Tool, strings.Join(r.names(), ", "))), nil
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			r.Log.ErrorContext(ctx, "a tool panicked", "tool", c.Tool, "panic", fmt.Sprintf("%T", p))
+			res, err = tool.Refuse("The tool failed."), nil
+		}
+	}()
+	res, err = t.Call(ctx, tool.Call{ID: c.ID, Workspace: r.c.Workspace, Session: r.c.Session, Turn: r.c.Turn, Input: c.Input})
+	if err != nil && ctx.Err() != nil {
+		return res, context.Cause(ctx)
+	}
+	if err != nil {
+		r.Log.ErrorContext(ctx, "a tool failed", "tool", c.Tool, "err", err)
+		return tool.Refuse("The tool failed."), nil
+	}
+	return res, nil
+}
+
+func (r *run) tool(name string) tool.Tool {
+	for _, t := range r.Tools {
+		if t.Spec().Name == name {
+			return t
+		}
+	}
+	return nil
+}
+
+func (r *run) names() []string {
+	names := make([]string, len(r.Tools))
+	for i, t := range r.Tools {
+		names[i] = t.Spec().Name
+	}
+	return names
+}
+
+// summary says in one line what a call would do.
+func summary(t tool.Tool, c event.ToolCall) string {
+	if s, ok := t.(tool.Summarizer); ok {
+		return event.Plain(s.Summary(c.Input))
+	}
+	var b bytes.Buffer
+	if json.Compact(&b, c.Input) != nil {
+		return c.Tool
+	}
+	return c.Tool + " " + shorten(event.Plain(b.String()), maxSummary)
+}
+
+// clip bounds what the model reads of one output.
+func clip(s string) string {
+	if len(s) <= maxOutput {
+		return s
+	}
+	return strings.ToValidUTF8(s[:maxOutput], "") + fmt.Sprintf("\n[cut: %d more bytes]", len(s)-maxOutput)
+}
+
+// shorten cuts a string to n characters.
+func shorten(s string, n int) string {
+	for i := range s {
+		if n == 0 {
+			return s[:i] + "…"
+		}
+		n--
+	}
+	return s
+}

@@ -1,0 +1,113 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/model"
+)
+
+const (
+	maxAttempts = 4                // of one step
+	maxPause    = 60 * time.Second // a provider that asks for more has given up on us
+)
+
+// generate asks the model for one reply, passing text on as it comes. A provider
+// that fails in a way that passes is asked again, to go on where it stopped.
+func (r *run) generate(ctx context.Context, req model.Request) (event.Reply, error) {
+	text := strings.Builder{}
+	text.WriteString(req.Partial)
+	var used model.Usage
+	for attempt := 1; ; attempt++ {
+		req.Partial = text.String()
+		calls, err := r.attempt(ctx, req, &text, &used)
+		if err == nil {
+			return event.Reply{Text: text.String(), Calls: r.identify(calls), Usage: event.Usage{
+				InputTokens: used.InputTokens, OutputTokens: used.OutputTokens,
+				CostUSD: model.Cost(r.Model.Name(), used), Model: r.Model.Name(),
+			}}, nil
+		}
+		if ctx.Err() != nil {
+			return event.Reply{}, context.Cause(ctx)
+		}
+		fault, ok := errors.AsType[*model.Error](err)
+		if !ok {
+			return event.Reply{}, err
+		}
+		if !fault.Retryable || attempt == maxAttempts || fault.RetryAfter > maxPause {
+			return event.Reply{}, &Failure{fault.Code, fault.Message}
+		}
+		r.Log.WarnContext(ctx, "the model failed, asking again", "model", r.Model.Name(), "attempt", attempt, "err", fault)
+		if err := sleep(ctx, max(fault.RetryAfter, backoff(attempt))); err != nil {
+			return event.Reply{}, err
+		}
+	}
+}
+
+// attempt is one request. Calls count only when the reply is whole.
+func (r *run) attempt(ctx context.Context, req model.Request, text *strings.Builder, used *model.Usage) ([]event.ToolCall, error) {
+	var calls []event.ToolCall
+	for chunk, err := range r.Model.Generate(ctx, req) {
+		if err != nil {
+			return nil, err
+		}
+		if chunk.Text != "" {
+			t := event.Plain(chunk.Text)
+			text.WriteString(t)
+			if err := r.emit(event.Text{Text: t}); err != nil {
+				return nil, err
+			}
+		}
+		if chunk.Call != nil {
+			calls = append(calls, *chunk.Call)
+		}
+		if u := chunk.Usage; u != nil {
+			used.InputTokens += u.InputTokens
+			used.CachedTokens += u.CachedTokens
+			used.OutputTokens += u.OutputTokens
+		}
+		if chunk.Stop == model.StopRefused {
+			return nil, &Failure{event.ContentRefused, "The model refused to answer this."}
+		}
+	}
+	return calls, nil
+}
+
+// identify gives every call of the turn an id of its own: some servers repeat
+// theirs, and results are matched by it.
+func (r *run) identify(calls []event.ToolCall) []event.ToolCall {
+	taken := make(map[string]bool)
+	for _, s := range r.state.steps {
+		for _, c := range s.reply.Calls {
+			taken[c.ID] = true
+		}
+	}
+	for i := range calls {
+		if calls[i].ID == "" || taken[calls[i].ID] {
+			calls[i].ID = fmt.Sprintf("call_%d_%d", len(r.state.steps)+1, i+1)
+		}
+		taken[calls[i].ID] = true
+	}
+	return calls
+}
+
+func backoff(attempt int) time.Duration {
+	d := 500 * time.Millisecond << (attempt - 1)
+	return d/2 + rand.N(d)
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-t.C:
+		return nil
+	}
+}

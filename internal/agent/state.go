@@ -1,0 +1,99 @@
+package agent
+
+import (
+	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/model"
+)
+
+// state is a turn as its log tells it.
+type state struct {
+	message event.Message
+	steps   []*step
+	told    int // steps whose calls are settled and that the next request contains
+}
+
+// step is one reply of the model and what became of its calls.
+type step struct {
+	reply   event.Reply
+	begun   map[string]bool             // calls with a tool_use row
+	results map[string]event.ToolResult // calls with a tool_result row
+	outputs map[string]string           // the whole output where the result was cut
+}
+
+// finished reports whether the last reply asked for nothing.
+func (s *state) finished() bool {
+	n := len(s.steps)
+	return n > 0 && len(s.steps[n-1].reply.Calls) == 0
+}
+
+// rebuild reads a turn's log.
+func rebuild(log []event.Event) (state, error) {
+	var s state
+	for _, ev := range log {
+		body, err := ev.Body()
+		if err != nil {
+			return s, err
+		}
+		switch b := body.(type) {
+		case event.Message:
+			s.message = b
+		case event.Reply:
+			s.steps = append(s.steps, &step{reply: b})
+		case event.ToolUse:
+			if st := s.last(); st != nil {
+				st.begin(b.ToolUseID)
+			}
+		case event.ToolOutput:
+			if st := s.last(); st != nil {
+				st.output(b)
+			}
+		case event.ToolResult:
+			if st := s.last(); st != nil {
+				st.finish(b)
+			}
+		}
+	}
+	return s, nil
+}
+
+func (s *state) last() *step {
+	if len(s.steps) == 0 {
+		return nil
+	}
+	return s.steps[len(s.steps)-1]
+}
+
+func (s *step) begin(id string) {
+	if s.begun == nil {
+		s.begun = make(map[string]bool)
+	}
+	s.begun[id] = true
+}
+
+func (s *step) output(o event.ToolOutput) {
+	if s.outputs == nil {
+		s.outputs = make(map[string]string)
+	}
+	s.outputs[o.ToolUseID] = o.Output
+}
+
+func (s *step) finish(r event.ToolResult) {
+	if s.results == nil {
+		s.results = make(map[string]event.ToolResult)
+	}
+	s.results[r.ToolUseID] = r
+}
+
+// messages is the step as the model reads it: its own reply, then the results.
+func (s *step) messages() []model.Message {
+	ms := []model.Message{{Role: model.Assistant, Text: s.reply.Text, Calls: s.reply.Calls}}
+	for _, c := range s.reply.Calls {
+		res := s.results[c.ID]
+		text, whole := s.outputs[c.ID]
+		if !whole {
+			text = res.Output
+		}
+		ms = append(ms, model.Message{Role: model.ToolRole, Text: text, CallID: c.ID, Failed: !res.OK})
+	}
+	return ms
+}
