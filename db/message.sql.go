@@ -113,8 +113,8 @@ func (q *Queries) MessageInsert(ctx context.Context, arg MessageInsertParams) er
 
 const messagesBefore = `-- name: MessagesBefore :many
 SELECT role, content, label, status FROM messages
-WHERE session_id = $1 AND first_seq < $2::bigint AND content IS NOT NULL
-ORDER BY first_seq DESC LIMIT $3
+WHERE session_id = $1 AND turn_id <> $2::uuid AND first_seq < $3::bigint AND content IS NOT NULL
+ORDER BY first_seq DESC LIMIT $4
 `
 
 type MessagesBeforeRow struct {
@@ -125,8 +125,13 @@ type MessagesBeforeRow struct {
 }
 
 // MessagesBefore is a session's history before a turn, newest first.
-func (q *Queries) MessagesBefore(ctx context.Context, sessionID uuid.UUID, before int64, n int32) ([]MessagesBeforeRow, error) {
-	rows, err := q.db.Query(ctx, messagesBefore, sessionID, before, n)
+func (q *Queries) MessagesBefore(ctx context.Context, sessionID uuid.UUID, turnID uuid.UUID, before int64, n int32) ([]MessagesBeforeRow, error) {
+	rows, err := q.db.Query(ctx, messagesBefore,
+		sessionID,
+		turnID,
+		before,
+		n,
+	)
 	if err != nil {
 		return nil, err
 	}

@@ -28,5 +28,5 @@ ORDER BY first_seq DESC LIMIT sqlc.arg(n);
 -- name: MessagesBefore :many
 -- MessagesBefore is a session's history before a turn, newest first.
 SELECT role, content, label, status FROM messages
-WHERE session_id = $1 AND first_seq < sqlc.arg(before)::bigint AND content IS NOT NULL
+WHERE session_id = $1 AND turn_id <> sqlc.arg(turn_id)::uuid AND first_seq < sqlc.arg(before)::bigint AND content IS NOT NULL
 ORDER BY first_seq DESC LIMIT sqlc.arg(n);

@@ -1,0 +1,68 @@
+package session
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/parley-server/parley/internal/event"
+)
+
+// historyRows is how many earlier messages a turn loads at most.
+const historyRows = 400
+
+// Past is an earlier message of a session.
+type Past struct {
+	Role    string // "user" or "assistant"
+	Content string
+}
+
+// Turn reads a turn's row.
+func (tx *Tx) Turn(ctx context.Context) (Turn, error) {
+	if tx.Session.TurnID == nil {
+		return Turn{}, nil
+	}
+	t, err := tx.q.TurnGet(ctx, *tx.Session.TurnID)
+	if err != nil {
+		return t, fmt.Errorf("read turn: %w", err)
+	}
+	return t, nil
+}
+
+// Log reads what a turn is rebuilt from: its rows without the deltas, and the text
+// that was shown after the last whole reply.
+func (s *Store) Log(ctx context.Context, t Turn) (log []event.Event, tail string, err error) {
+	since := t.CreatedAt.Add(-skew)
+	rows, err := s.q.TurnEvents(ctx, t.SessionID, t.ID, since)
+	if err != nil {
+		return nil, "", fmt.Errorf("read the turn's log: %w", err)
+	}
+	var reply int64
+	log = make([]event.Event, len(rows))
+	for i, r := range rows {
+		log[i] = event.Event{Seq: r.Seq, Ord: r.Ord, Session: t.SessionID, Turn: r.TurnID, At: r.At, Kind: event.Kind(r.Kind), Data: r.Data}
+		if log[i].Kind == event.KindReply {
+			reply = r.Seq
+		}
+	}
+	tail, err = s.q.TurnTail(ctx, t.SessionID, t.ID, since, reply)
+	if err != nil {
+		return nil, "", fmt.Errorf("read the turn's text: %w", err)
+	}
+	return log, tail, nil
+}
+
+// History reads the messages before a turn, oldest first.
+func (s *Store) History(ctx context.Context, t Turn) ([]Past, error) {
+	rows, err := s.q.MessagesBefore(ctx, t.SessionID, t.ID, t.StartSeq, historyRows)
+	if err != nil {
+		return nil, fmt.Errorf("read the history: %w", err)
+	}
+	past := make([]Past, 0, len(rows))
+	for _, r := range slices.Backward(rows) {
+		if r.Content != nil && *r.Content != "" {
+			past = append(past, Past{Role: r.Role, Content: *r.Content})
+		}
+	}
+	return past, nil
+}

@@ -1,0 +1,108 @@
+package turn
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/session"
+)
+
+// haltWait is how long a cancel call waits for the worker to confirm its stop.
+const haltWait = time.Second
+
+// Cancel ends a session's turn, if it has one that has not ended. Its answer and
+// the log agree: who gets Canceled true finds error canceled and done, and nothing
+// after them.
+func (s *Service) Cancel(ctx context.Context, workspace, id uuid.UUID) (Canceled, error) {
+	if _, err := s.cfg.Sessions.Head(ctx, workspace, id); err != nil {
+		return Canceled{}, err
+	}
+	news, stop := s.cfg.Sessions.Watch(id)
+	defer stop()
+	var t session.Turn
+	var ended bool
+	err := s.cfg.Sessions.Update(ctx, id, func(tx *session.Tx) (err error) {
+		if t, err = tx.Turn(ctx); err != nil || !session.State(t.State).Active() {
+			return err
+		}
+		f := event.Canceled.Failure("The turn was canceled.")
+		ended, err = tx.End(ctx, t.ID, session.Ending{Trigger: session.Cancel, Failure: &f, Halted: session.State(t.State) != session.Running})
+		return err
+	})
+	if err != nil || !ended {
+		return Canceled{}, err
+	}
+	if session.State(t.State) != session.Running {
+		return Canceled{Canceled: true}, nil
+	}
+	return Canceled{Canceled: true, HaltDeferred: !s.awaitHalt(ctx, t, news)}, nil
+}
+
+// awaitHalt reports whether the worker of a cancelled turn confirms in time that it
+// has stopped.
+func (s *Service) awaitHalt(ctx context.Context, t session.Turn, news <-chan struct{}) bool {
+	ctx, cancel := context.WithTimeout(ctx, haltWait)
+	defer cancel()
+	if a := s.attempt(t.ID); a != nil {
+		a.cancel(session.ErrLeaseLost)
+		select {
+		case <-a.gone:
+			return true
+		case <-ctx.Done():
+			return false
+		}
+	}
+	for {
+		if now, err := s.q.TurnGet(ctx, t.ID); err == nil && now.HaltedAt != nil {
+			return true
+		}
+		select {
+		case <-ctx.Done():
+			return false
+		case <-news:
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}
+
+// drain stops taking turns and hands the running ones over.
+func (s *Service) drain() error {
+	if s.cfg.Workers == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), s.cfg.Grace)
+	defer cancel()
+	draining := make(chan struct{})
+	go func() {
+		defer close(draining)
+		// A turn that is claimed while River stops is drained by the next round.
+		for ctx.Err() == nil {
+			for _, a := range s.attempts() {
+				a.drain()
+			}
+			select {
+			case <-ctx.Done():
+			case <-time.After(50 * time.Millisecond):
+			}
+		}
+	}()
+	err := s.river.Stop(ctx)
+	cancel()
+	<-draining
+	if errors.Is(err, context.DeadlineExceeded) {
+		for _, a := range s.attempts() {
+			a.cancel(errDrain)
+		}
+		hard, stop := context.WithTimeout(context.Background(), 3*time.Second)
+		defer stop()
+		err = s.river.StopAndCancel(hard)
+	}
+	if err != nil {
+		return errors.Join(errors.New("stop River"), err)
+	}
+	return nil
+}

@@ -1,0 +1,66 @@
+package turn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"github.com/google/uuid"
+	"github.com/riverqueue/river"
+	"github.com/riverqueue/river/rivertype"
+)
+
+// queue is the River queue of turns.
+const queue = "turns"
+
+// args is a turn's job. It holds ids only: what a message says is nobody's business
+// in a table of jobs.
+type args struct {
+	Turn    uuid.UUID `json:"turn_id"`
+	Session uuid.UUID `json:"session_id"`
+}
+
+func (args) Kind() string { return "turn" }
+
+func (args) InsertOpts() river.InsertOpts { return river.InsertOpts{Queue: queue} }
+
+type worker struct {
+	river.WorkerDefaults[args]
+	s *Service
+}
+
+// Work runs a turn. Its end, good or bad, is the end of the job; an error means
+// that the turn could not even be claimed, and River tries again.
+func (w *worker) Work(ctx context.Context, job *river.Job[args]) error {
+	return w.s.work(ctx, job.Args)
+}
+
+// redacting keeps error texts and panics out of river_job.errors, where secrets and
+// conversations could end up in them. The service's own log has them.
+func redacting(log *slog.Logger) []rivertype.Middleware {
+	return []rivertype.Middleware{river.WorkerMiddlewareFunc(
+		func(ctx context.Context, job *rivertype.JobRow, work func(context.Context) error) (err error) {
+			defer func() {
+				if p := recover(); p != nil {
+					log.ErrorContext(ctx, "a job panicked", "job", job.ID, "kind", job.Kind, "panic", fmt.Sprintf("%T", p))
+					err = errRedacted
+				}
+			}()
+			err = work(ctx)
+			if err == nil || errors.Is(err, context.Canceled) {
+				return err
+			}
+			log.ErrorContext(ctx, "a job failed", "job", job.ID, "kind", job.Kind, "err", err)
+			return errRedacted
+		})}
+}
+
+var errRedacted = errors.New("failed; see the service's log")
+
+// quiet lets River's warnings through: its everyday news is not ours.
+type quiet struct{ slog.Handler }
+
+func (q quiet) Enabled(ctx context.Context, l slog.Level) bool {
+	return l >= slog.LevelWarn && q.Handler.Enabled(ctx, l)
+}

@@ -1,0 +1,149 @@
+package turn
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"slices"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/riverqueue/river"
+	"github.com/riverqueue/river/rivertype"
+
+	"github.com/parley-server/parley/internal/session"
+)
+
+const (
+	reapEvery = 250 * time.Millisecond
+	// doubt is how long a node's lock must be missing: a listening connection that
+	// was cut is back sooner.
+	doubt = 600 * time.Millisecond
+)
+
+// reap looks for turns whose worker is dead and puts them back into the queue. Every
+// replica does; the session's lock and its epoch decide who was first.
+func (s *Service) reap(ctx context.Context) error {
+	missing := make(map[int32]time.Time)
+	for round := 0; ; round++ {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(reapEvery):
+		}
+		err := s.reclaim(ctx, missing)
+		if err == nil && round%4 == 0 {
+			err = s.rescue(ctx)
+		}
+		if err != nil && ctx.Err() == nil {
+			s.log.WarnContext(ctx, "look for dead workers", "err", err)
+		}
+	}
+}
+
+// reclaim takes running turns from nodes that are gone, and from workers whose
+// lease is over: frozen, or cut off from the database. missing remembers since when
+// a node is not seen.
+func (s *Service) reclaim(ctx context.Context, missing map[int32]time.Time) error {
+	turns, err := s.q.TurnsRunning(ctx)
+	if err != nil {
+		return err
+	}
+	alive, err := s.q.NodesAlive(ctx)
+	if err != nil {
+		return err
+	}
+	seen := make(map[int32]bool)
+	for _, t := range turns {
+		seen[t.Node] = true
+		since, doubted := missing[t.Node]
+		switch {
+		case slices.Contains(alive, t.Node):
+			delete(missing, t.Node)
+		case !doubted:
+			missing[t.Node] = time.Now()
+		}
+		dead := !slices.Contains(alive, t.Node) && doubted && time.Since(since) > doubt
+		if !dead && !t.Expired {
+			continue
+		}
+		s.log.InfoContext(ctx, "taking a turn over", "session", t.SessionID, "turn", t.ID, "node", t.Node, "dead", dead)
+		if err := s.release(ctx, session.Lease{Session: t.SessionID, Turn: t.ID, Epoch: t.Epoch}); err != nil {
+			return err
+		}
+	}
+	for node := range missing {
+		if !seen[node] {
+			delete(missing, node)
+		}
+	}
+	return nil
+}
+
+// rescue gives a new job to queued turns whose job is gone, or was fetched by a
+// node that died before it claimed the turn.
+func (s *Service) rescue(ctx context.Context) error {
+	turns, err := s.q.TurnsQueued(ctx)
+	if err != nil || len(turns) == 0 {
+		return err
+	}
+	alive, err := s.q.NodesAlive(ctx)
+	if err != nil {
+		return err
+	}
+	ids := make([]int64, len(turns))
+	for i, t := range turns {
+		ids[i] = t.JobID
+	}
+	list, err := s.river.JobList(ctx, river.NewJobListParams().IDs(ids...).First(len(ids)))
+	if err != nil {
+		return err
+	}
+	jobs := make(map[int64]*rivertype.JobRow, len(list.Jobs))
+	for _, j := range list.Jobs {
+		jobs[j.ID] = j
+	}
+	for _, t := range turns {
+		if working(jobs[t.JobID], alive) {
+			continue
+		}
+		s.log.InfoContext(ctx, "queueing a stranded turn again", "session", t.SessionID, "turn", t.ID)
+		err := s.cfg.Sessions.Update(ctx, t.SessionID, func(tx *session.Tx) error {
+			now, err := tx.Turn(ctx)
+			if err != nil || now.ID != t.ID || session.State(now.State) != session.Queued || now.JobID != nil && *now.JobID != t.JobID {
+				return err
+			}
+			return s.enqueue(ctx, tx, t.ID)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// working reports whether a job will still run its turn.
+func working(j *rivertype.JobRow, alive []int32) bool {
+	if j == nil {
+		return false
+	}
+	switch j.State {
+	case rivertype.JobStateRunning:
+		if len(j.AttemptedBy) == 0 {
+			return true
+		}
+		node, err := strconv.ParseInt(j.AttemptedBy[len(j.AttemptedBy)-1], 10, 32)
+		return err != nil || slices.Contains(alive, int32(node))
+	case rivertype.JobStateCancelled, rivertype.JobStateCompleted, rivertype.JobStateDiscarded:
+		return false
+	}
+	return true
+}
+
+// isNetwork tells errors of a broken link.
+func isNetwork(err error) bool {
+	_, op := errors.AsType[*net.OpError](err)
+	return op || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, net.ErrClosed)
+}

@@ -1,0 +1,238 @@
+package turn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/parley-server/parley/internal/agent"
+	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/session"
+)
+
+// maxAttempts is how often a turn is taken up before it is given up: what kills
+// every process that touches it must not kill them for ever.
+const maxAttempts = 10
+
+var (
+	errDrain   = errors.New("the process is stopping")
+	errTimeout = errors.New("the turn's time is over")
+)
+
+// attempt is a turn that runs in this process.
+type attempt struct {
+	lease  session.Lease
+	cancel context.CancelCauseFunc
+	gone   chan struct{} // closed when its worker has stopped
+
+	mu       sync.Mutex
+	renewed  time.Time // when the lease was last known to be ours, local clock
+	inTool   bool
+	draining bool
+}
+
+// drain stops the attempt as soon as no tool is under way.
+func (a *attempt) drain() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.draining = true
+	if !a.inTool {
+		a.cancel(errDrain)
+	}
+}
+
+// note follows the events of the attempt: between tool_use and tool_result a
+// stopping process waits.
+func (a *attempt) note(bodies []event.Body) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, b := range bodies {
+		switch b.Kind() {
+		case event.KindToolUse:
+			a.inTool = true
+		case event.KindToolResult:
+			a.inTool = false
+			if a.draining {
+				a.cancel(errDrain)
+			}
+		}
+	}
+}
+
+// work claims a turn, runs it and ends it.
+func (s *Service) work(ctx context.Context, job args) error {
+	var t session.Turn
+	var lease session.Lease
+	var ours bool
+	err := s.cfg.Sessions.Update(ctx, job.Session, func(tx *session.Tx) (err error) {
+		t, lease, ours, err = tx.Claim(ctx, job.Turn, s.cfg.Lease)
+		return err
+	})
+	if err != nil || !ours {
+		return err
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	a := &attempt{lease: lease, cancel: cancel, gone: make(chan struct{}), renewed: time.Now()}
+	defer close(a.gone)
+	s.add(a)
+	defer s.remove(a)
+
+	news, stop := s.cfg.Sessions.Watch(lease.Session)
+	defer stop()
+	go s.watch(ctx, a, news)
+
+	left := time.Duration((float64(t.MaxResponseSeconds) - t.ActiveSeconds) * float64(time.Second))
+	limited, done := context.WithTimeoutCause(ctx, max(left, 0), errTimeout)
+	defer done()
+	s.settle(context.WithoutCancel(ctx), t, a, s.run(limited, t, a))
+	return nil
+}
+
+// run takes the agent through the turn and writes down what it yields.
+func (s *Service) run(ctx context.Context, t session.Turn, a *attempt) error {
+	ws, err := s.cfg.Workspaces.Find(ctx, t.WorkspaceID.String())
+	if err != nil {
+		return err
+	}
+	name := ""
+	if ws.Model != nil {
+		name = *ws.Model
+	}
+	m, err := s.cfg.Model(name)
+	if err != nil {
+		s.log.ErrorContext(ctx, "no model for the workspace", "workspace", ws.Slug, "err", err)
+		return &agent.Failure{Code: event.ModelError, Message: "The workspace's model is not available. Ask its administrator to check the configuration."}
+	}
+	conv := agent.Conversation{Workspace: t.WorkspaceID, Session: t.SessionID, Turn: t.ID, Budget: int(ws.HistoryTokens)}
+	if conv.Log, conv.Tail, err = s.cfg.Sessions.Log(ctx, t); err != nil {
+		return err
+	}
+	if attempts(conv.Log) > maxAttempts {
+		return &agent.Failure{Code: event.RunnerLost, Message: fmt.Sprintf("The turn was interrupted %d times and is given up.", maxAttempts)}
+	}
+	past, err := s.cfg.Sessions.History(ctx, t)
+	if err != nil {
+		return err
+	}
+	for _, p := range past {
+		conv.History = append(conv.History, agent.Past{Role: p.Role, Text: p.Content})
+	}
+	w := s.cfg.Sessions.Writer(a.lease)
+	ag := &agent.Agent{Model: m, Tools: s.cfg.Tools, Instructions: ws.Instructions, MaxTurns: int(t.MaxTurns), Log: s.log}
+	for bodies, err := range ag.Run(ctx, conv) {
+		if err != nil {
+			return errors.Join(err, w.Flush(context.WithoutCancel(ctx)))
+		}
+		if err := w.Append(ctx, bodies...); err != nil {
+			return err
+		}
+		a.note(bodies)
+		if ctx.Err() != nil {
+			return errors.Join(context.Cause(ctx), w.Flush(context.WithoutCancel(ctx)))
+		}
+	}
+	return w.Flush(ctx)
+}
+
+// attempts counts how often a turn was taken up.
+func attempts(log []event.Event) (n int) {
+	for _, ev := range log {
+		if ev.Kind == event.KindStarted {
+			n++
+		}
+	}
+	return n
+}
+
+// settle ends, hands over or leaves a turn, depending on why its run stopped.
+func (s *Service) settle(ctx context.Context, t session.Turn, a *attempt, err error) {
+	log := s.log.With("session", t.SessionID, "turn", t.ID)
+	failure, failed := errors.AsType[*agent.Failure](err)
+	switch {
+	case errors.Is(err, session.ErrLeaseLost):
+		s.halted(ctx, t)
+		return
+	case err == nil:
+		err = s.end(ctx, a, session.Ending{Trigger: session.Complete})
+	case errors.Is(err, errDrain):
+		log.InfoContext(ctx, "handing the turn over")
+		err = s.release(ctx, a.lease)
+	case errors.Is(err, errTimeout):
+		err = s.fail(ctx, a, event.TimedOut, fmt.Sprintf("The answer took longer than %d seconds.", t.MaxResponseSeconds))
+	case failed:
+		err = s.fail(ctx, a, failure.Code, failure.Message)
+	case passing(err): // the log is the truth: the turn goes on from it, here or elsewhere
+		log.WarnContext(ctx, "the turn is interrupted", "err", err)
+		err = s.release(ctx, a.lease)
+	default:
+		log.ErrorContext(ctx, "the turn failed", "err", err)
+		err = s.fail(ctx, a, event.InternalError, "Internal error.")
+	}
+	if errors.Is(err, session.ErrLeaseLost) {
+		s.halted(ctx, t)
+	} else if err != nil {
+		log.WarnContext(ctx, "the turn could not be closed; its lease will run out and another worker take it", "err", err)
+	}
+}
+
+func (s *Service) fail(ctx context.Context, a *attempt, code event.Code, message string) error {
+	f := code.Failure(message)
+	return s.end(ctx, a, session.Ending{Trigger: session.Fail, Failure: &f})
+}
+
+// end closes the turn under the attempt's lease.
+func (s *Service) end(ctx context.Context, a *attempt, e session.Ending) error {
+	e.Epoch, e.Halted = a.lease.Epoch, true
+	return s.closing(ctx, func(ctx context.Context) error {
+		return s.cfg.Sessions.Update(ctx, a.lease.Session, func(tx *session.Tx) error {
+			ok, err := tx.End(ctx, a.lease.Turn, e)
+			if err == nil && !ok {
+				err = session.ErrLeaseLost
+			}
+			return err
+		})
+	})
+}
+
+// release puts a turn back into the queue, for whoever takes it first.
+func (s *Service) release(ctx context.Context, l session.Lease) error {
+	return s.closing(ctx, func(ctx context.Context) error {
+		return s.cfg.Sessions.Update(ctx, l.Session, func(tx *session.Tx) error {
+			ok, err := tx.Release(ctx, l)
+			if err != nil || !ok {
+				return err
+			}
+			return s.enqueue(ctx, tx, l.Turn)
+		})
+	})
+}
+
+// closing tries a last transaction until it works or the lease is over anyway. It
+// may be repeated: the fence makes the second time a no-op.
+func (s *Service) closing(ctx context.Context, try func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, s.cfg.Lease)
+	defer cancel()
+	for delay := 50 * time.Millisecond; ; delay *= 2 {
+		err := try(ctx)
+		if err == nil || !passing(err) || ctx.Err() != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(delay):
+		}
+	}
+}
+
+// halted confirms to whoever cancelled the turn that its worker has stopped.
+func (s *Service) halted(ctx context.Context, t session.Turn) {
+	ctx, cancel := context.WithTimeout(ctx, s.cfg.Lease)
+	defer cancel()
+	if _, err := s.q.TurnHalted(ctx, t.ID); err == nil {
+		s.cfg.Sessions.Nudge(t.SessionID)
+	}
+}
