@@ -1,0 +1,105 @@
+// Package search finds the passages of a few documents that answer a question. It
+// is a leaf: documents in, ranked sections out, nothing stored. It ranks by BM25
+// over stemmed English words and promises the same order for the same input.
+package search
+
+import (
+	"cmp"
+	"math"
+	"slices"
+)
+
+// The usual constants of BM25: how soon a repeated term stops counting, and how
+// much a long section is held against it.
+const (
+	saturation = 1.2
+	lengthBias = 0.75
+)
+
+// headingWeight is how often a heading's terms count.
+const headingWeight = 3
+
+// Index is a set of sections to search. It is immutable and safe for concurrent use.
+type Index struct {
+	sections []Section
+	lengths  []float64
+	mean     float64
+	posts    map[string][]post
+}
+
+type post struct {
+	section int
+	count   float64
+}
+
+// Hit is a section that was found.
+type Hit struct {
+	Section
+	Score float64
+	// Coverage is the share of the query that the section speaks of, from 0 to 1,
+	// rare terms counting more than common ones. Unlike Score it can be compared
+	// between two indexes.
+	Coverage float64
+}
+
+// New makes an index.
+func New(sections []Section) *Index {
+	x := &Index{sections: sections, lengths: make([]float64, len(sections)), posts: make(map[string][]post)}
+	for i, s := range sections {
+		counts := make(map[string]float64)
+		for _, t := range Terms(s.Text) {
+			counts[t]++
+			x.lengths[i]++
+		}
+		for _, t := range Terms(s.Heading) {
+			counts[t] += headingWeight
+		}
+		for _, t := range Terms(s.Title) {
+			counts[t]++
+		}
+		for t, n := range counts {
+			x.posts[t] = append(x.posts[t], post{i, n})
+		}
+		x.mean += x.lengths[i] / float64(len(sections))
+	}
+	return x
+}
+
+// Find returns the best sections for a query, best first.
+func (x *Index) Find(query string, limit int) []Hit {
+	terms := Terms(query)
+	slices.Sort(terms)
+	terms = slices.Compact(terms)
+	scores := make(map[int]*Hit)
+	var whole float64
+	for _, t := range terms {
+		posts := x.posts[t]
+		weight := x.weight(len(posts))
+		whole += weight
+		for _, p := range posts {
+			h := scores[p.section]
+			if h == nil {
+				h = &Hit{Section: x.sections[p.section]}
+				scores[p.section] = h
+			}
+			norm := 1 - lengthBias + lengthBias*x.lengths[p.section]/max(x.mean, 1)
+			h.Score += weight * p.count * (saturation + 1) / (p.count + saturation*norm)
+			h.Coverage += weight
+		}
+	}
+	hits := make([]Hit, 0, len(scores))
+	for _, h := range scores {
+		h.Coverage /= whole
+		hits = append(hits, *h)
+	}
+	slices.SortFunc(hits, func(a, b Hit) int {
+		return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(a.Doc, b.Doc), cmp.Compare(a.Line, b.Line))
+	})
+	return hits[:min(max(limit, 0), len(hits))]
+}
+
+// weight is the inverse document frequency of a term that n sections hold.
+func (x *Index) weight(n int) float64 {
+	all := float64(len(x.sections))
+	return math.Log(1 + (all-float64(n)+0.5)/(float64(n)+0.5))
+}

@@ -1,0 +1,84 @@
+package search
+
+import "strings"
+
+// sectionBytes is where a section that goes on is cut, at the next blank line.
+const sectionBytes = 900
+
+// Section is a passage of a document, small enough to be an answer.
+type Section struct {
+	Doc     string // the document's key, as given to Split
+	Title   string // the document's own title
+	Heading string // the nearest heading above, "" before the first
+	Line    int    // where the passage begins, from 1
+	Text    string // without the heading
+}
+
+// Split cuts a Markdown or plain text into sections: at every heading, and at
+// blank lines where a section grows long. A code block is never cut.
+func Split(doc, content string) []Section {
+	var (
+		sections []Section
+		text     strings.Builder
+		cur      = Section{Doc: doc, Title: Title(content), Line: 1}
+		fenced   bool
+	)
+	flush := func() {
+		if t := strings.Trim(text.String(), "\n"); strings.TrimSpace(t) != "" {
+			cur.Text = t
+			sections = append(sections, cur)
+		}
+		text.Reset()
+	}
+	n := 0
+	for line := range strings.SplitSeq(content, "\n") {
+		n++
+		line = strings.TrimRight(line, " \t\r")
+		if strings.HasPrefix(strings.TrimSpace(line), "```") {
+			fenced = !fenced
+		}
+		if h, ok := heading(line); ok && !fenced {
+			flush()
+			cur.Heading, cur.Line = h, n
+			continue
+		}
+		if line == "" && !fenced && text.Len() >= sectionBytes {
+			flush()
+		}
+		if text.Len() == 0 {
+			if line == "" {
+				continue
+			}
+			if len(sections) > 0 && sections[len(sections)-1].Heading == cur.Heading {
+				cur.Line = n
+			}
+		}
+		text.WriteString(line)
+		text.WriteByte('\n')
+	}
+	flush()
+	return sections
+}
+
+// Title is a document's first heading, or "".
+func Title(content string) string {
+	for line := range strings.SplitSeq(content, "\n") {
+		if h, ok := heading(strings.TrimRight(line, " \t\r")); ok {
+			return h
+		}
+		if strings.HasPrefix(line, "```") {
+			break
+		}
+	}
+	return ""
+}
+
+// heading reads a line like "## First week".
+func heading(line string) (string, bool) {
+	rest := strings.TrimLeft(line, "#")
+	if n := len(line) - len(rest); n < 1 || n > 6 || !strings.HasPrefix(rest, " ") {
+		return "", false
+	}
+	h := strings.TrimSpace(rest)
+	return h, h != ""
+}

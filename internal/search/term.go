@@ -1,0 +1,100 @@
+package search
+
+import (
+	"strings"
+	"unicode"
+)
+
+// Terms returns the words of a text that carry meaning, stemmed, in their order
+// and with their repetitions. "last_event_id" and "Last-Event-ID" are the same
+// three terms.
+func Terms(text string) []string {
+	words := Words(text)
+	terms := words[:0]
+	for _, w := range words {
+		terms = append(terms, Stem(w))
+	}
+	return terms
+}
+
+// Words returns the words of a text that carry meaning, in lower case.
+func Words(text string) []string {
+	var words []string
+	for _, w := range strings.FieldsFunc(strings.ToLower(text), boundary) {
+		w = strings.TrimSuffix(strings.Trim(strings.ReplaceAll(w, "’", "'"), "'"), "'s")
+		if w == "" || stop[w] {
+			continue
+		}
+		words = append(words, w)
+	}
+	return words
+}
+
+func boundary(r rune) bool {
+	return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !unicode.Is(unicode.Mn, r) && r != '\'' && r != '’'
+}
+
+// Stem takes the commonest English endings off a word in lower case, so that
+// resume, resumes, resumed and resuming meet. It never returns less than three
+// letters, and leaves short words alone.
+func Stem(w string) string {
+	if len(w) <= 3 || !ascii(w) {
+		return w
+	}
+	switch {
+	case strings.HasSuffix(w, "ies") && len(w) > 4:
+		w = w[:len(w)-3] + "y"
+	case strings.HasSuffix(w, "sses"), strings.HasSuffix(w, "xes"), strings.HasSuffix(w, "ches"), strings.HasSuffix(w, "shes"):
+		w = w[:len(w)-2]
+	case strings.HasSuffix(w, "s") && !strings.HasSuffix(w, "ss") && !strings.HasSuffix(w, "us") && !strings.HasSuffix(w, "is"):
+		w = w[:len(w)-1]
+	}
+	if base, ok := strings.CutSuffix(w, "ing"); ok && len(base) >= 3 && vowel(base) {
+		w = single(base)
+	} else if base, ok := strings.CutSuffix(w, "ed"); ok && len(base) >= 3 && vowel(base) {
+		w = single(base)
+	}
+	if base, ok := strings.CutSuffix(w, "e"); ok && len(base) >= 3 {
+		w = base
+	}
+	if base, ok := strings.CutSuffix(w, "iz"); ok && len(base) >= 3 {
+		w = base + "is"
+	}
+	return w
+}
+
+func ascii(s string) bool {
+	for i := range len(s) {
+		if s[i] >= 0x80 {
+			return false
+		}
+	}
+	return true
+}
+
+func vowel(s string) bool { return strings.ContainsAny(s, "aeiouy") }
+
+// single undoes the doubling of "cancelled" and "stopping".
+func single(s string) string {
+	n := len(s)
+	if n < 4 || s[n-1] != s[n-2] || strings.ContainsRune("aeiouysz", rune(s[n-1])) {
+		return s
+	}
+	return s[:n-1]
+}
+
+// stop are the words that say nothing about what a text is about.
+var stop = func() map[string]bool {
+	set := make(map[string]bool)
+	for _, w := range strings.Fields(`
+a about after again all also am an and any anybody anyone are as at be because been before being both but by
+can cannot can't could did do does doesn't doing don't down each few for from further get gets getting give gives go
+had has have having he her here hers him his how i i'd i'll i'm i've if in into is isn't it its itself just know let let's
+may me might more most much must my myself need needs no nor not now of off on once only or other our ours out over own
+please same say says shall she should so some something such take tell than that the their them then there these they
+thing things this those through to too under until up us use used uses using very want was we were what when where which
+while who whom whose why will with would you your yours`) {
+		set[w] = true
+	}
+	return set
+}()

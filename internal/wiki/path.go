@@ -1,0 +1,78 @@
+package wiki
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/parley-server/parley/internal/fault"
+)
+
+// The bounds of a document.
+const (
+	MaxPath    = 255     // bytes
+	MaxContent = 1 << 20 // bytes
+)
+
+const (
+	pageFolder = "wiki/"
+	pageSuffix = ".md"
+)
+
+// PageKey is the document path of a wiki page: "onboarding" is kept at
+// "wiki/onboarding.md".
+func PageKey(page string) string { return pageFolder + page + pageSuffix }
+
+// PageOf is the reverse of PageKey; ok is false for documents that are no wiki page.
+func PageOf(path string) (page string, ok bool) {
+	page, folder := strings.CutPrefix(path, pageFolder)
+	page, suffix := strings.CutSuffix(page, pageSuffix)
+	if !folder || !suffix || page == "" || strings.HasSuffix(page, "/") {
+		return "", false
+	}
+	return page, true
+}
+
+// checkPath lists what is wrong with a document's path. Control characters are
+// refused because a path is part of a line in what grep prints.
+func checkPath(path string) []fault.Violation {
+	wrong := func(rule, message string) []fault.Violation {
+		return []fault.Violation{{Param: "/path", Rule: rule, Message: message}}
+	}
+	switch {
+	case path == "":
+		return wrong("required", "A document needs a path.")
+	case len(path) > MaxPath:
+		return []fault.Violation{{Param: "/path", Rule: "max_length", Message: "A path is at most 255 bytes long.", Expected: MaxPath}}
+	case !plain(path) || strings.ContainsFunc(path, unicode.IsControl):
+		return wrong("format", "A path is UTF-8 without control characters.")
+	case strings.HasPrefix(path, "/") || strings.Contains(path, "\\"):
+		return wrong("format", "A path is relative and uses / between folders.")
+	}
+	for segment := range strings.SplitSeq(path, "/") {
+		if segment == "" || segment == "." || segment == ".." {
+			return wrong("format", "A path has no empty, . or .. segments.")
+		}
+	}
+	if strings.HasPrefix(path, pageFolder) {
+		if _, ok := PageOf(path); !ok {
+			return wrong("format", "Below wiki/ there are only pages: the path ends with <page>.md.")
+		}
+	}
+	return nil
+}
+
+// checkContent lists what is wrong with a document's content.
+func checkContent(content string) []fault.Violation {
+	var vs []fault.Violation
+	if len(content) > MaxContent {
+		vs = append(vs, fault.Violation{Param: "/content", Rule: "max_length", Message: "A document is at most 1 MiB.", Expected: MaxContent})
+	}
+	if !plain(content) {
+		vs = append(vs, fault.Violation{Param: "/content", Rule: "format", Message: "A document is UTF-8 text without NUL."})
+	}
+	return vs
+}
+
+// plain reports whether PostgreSQL's text can hold s.
+func plain(s string) bool { return utf8.ValidString(s) && !strings.Contains(s, "\x00") }

@@ -1,0 +1,122 @@
+// Package wiki owns documents: the wiki pages and other files that a workspace's
+// agent may read. It is the only writer of that table, promises that a search sees
+// every committed change, and never reads across workspaces.
+package wiki
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/parley-server/parley/db"
+	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/search"
+)
+
+// Document is a wiki page or another file.
+type Document = db.Document
+
+// Entry is a document in a list, without its content.
+type Entry = db.DocumentsListRow
+
+// Store reads, writes and searches documents. Documents are addressed by their
+// path; PageKey gives the path of a wiki page.
+type Store struct {
+	q     *db.Queries
+	cache cache
+}
+
+// New makes a store.
+func New(pool *pgxpool.Pool) *Store { return &Store{q: db.New(pool)} }
+
+// Put writes a document, new or again. Its title is its first heading, or else the
+// name of the file.
+func (s *Store) Put(ctx context.Context, workspace uuid.UUID, name, content string) (Document, error) {
+	if vs := append(checkPath(name), checkContent(content)...); len(vs) > 0 {
+		return Document{}, fault.Invalid(vs...)
+	}
+	title := search.Title(content)
+	if title == "" {
+		title = path.Base(name)
+	}
+	row, err := s.q.DocumentPut(ctx, workspace, name, title, content)
+	if err != nil {
+		return Document{}, fmt.Errorf("put document: %w", err)
+	}
+	return Document{
+		WorkspaceID: workspace, Path: row.Path, Title: row.Title, Content: content,
+		Version: row.Version, CreatedAt: row.CreatedAt, UpdatedAt: row.UpdatedAt,
+	}, nil
+}
+
+// Get reads a document, or fails with FILE_NOT_FOUND and the names it may have meant.
+func (s *Store) Get(ctx context.Context, workspace uuid.UUID, name string) (Document, error) {
+	d, found, err := s.find(ctx, workspace, name)
+	if err != nil {
+		return d, err
+	}
+	if !found {
+		return d, s.notFound(ctx, workspace, name)
+	}
+	return d, nil
+}
+
+// List returns the documents whose path begins with prefix, by path.
+func (s *Store) List(ctx context.Context, workspace uuid.UUID, prefix string) ([]Entry, error) {
+	if !plain(prefix) {
+		return nil, nil
+	}
+	entries, err := s.q.DocumentsList(ctx, workspace, prefix)
+	if err != nil {
+		return nil, fmt.Errorf("list documents: %w", err)
+	}
+	return entries, nil
+}
+
+// Delete removes a document, or fails with FILE_NOT_FOUND.
+func (s *Store) Delete(ctx context.Context, workspace uuid.UUID, name string) error {
+	if checkPath(name) != nil {
+		return s.notFound(ctx, workspace, name)
+	}
+	n, err := s.q.DocumentDelete(ctx, workspace, name)
+	if err != nil {
+		return fmt.Errorf("delete document: %w", err)
+	}
+	if n == 0 {
+		return s.notFound(ctx, workspace, name)
+	}
+	return nil
+}
+
+// find reads a document where there is one. A path that no document can have is
+// not there: it never reaches PostgreSQL.
+func (s *Store) find(ctx context.Context, workspace uuid.UUID, name string) (Document, bool, error) {
+	if checkPath(name) != nil {
+		return Document{}, false, nil
+	}
+	d, err := s.q.DocumentGet(ctx, workspace, name)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return Document{}, false, nil
+	}
+	if err != nil {
+		return Document{}, false, fmt.Errorf("get document: %w", err)
+	}
+	return d, true, nil
+}
+
+func (s *Store) notFound(ctx context.Context, workspace uuid.UUID, name string) error {
+	paths, err := s.Paths(ctx, workspace)
+	if err != nil {
+		return err
+	}
+	e := fault.New(fault.FileNotFound, "There is no such document.")
+	if near := search.Nearest(name, paths, 1); len(near) > 0 {
+		e.Message += fmt.Sprintf(" Did you mean %q?", near[0])
+	}
+	return e
+}
