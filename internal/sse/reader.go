@@ -1,0 +1,210 @@
+package sse
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"math"
+	"strconv"
+	"time"
+)
+
+// ErrTooLong says that a line, or the data of one frame, is longer than the reader
+// accepts.
+var ErrTooLong = errors.New("sse: the frame is too long")
+
+// MaxFrame is how much data a Reader takes for one frame unless Limit says otherwise.
+const MaxFrame = 8 << 20
+
+// Frame is one event as a client sees it.
+type Frame struct {
+	Event string        // "message" where the stream names none
+	ID    string        // the last id of the stream so far
+	Data  []byte        // valid until the next call of Next
+	Retry time.Duration // a reconnection time that came since the frame before; 0 for none
+}
+
+// Reader parses an event stream as the HTML standard says: any line ending, a byte
+// order mark, comments, fields without a colon, chunks that end anywhere. A frame
+// that the end of the stream cuts off is dropped.
+type Reader struct {
+	r     io.Reader
+	limit int
+	err   error
+
+	buf     []byte
+	start   int  // of the present line
+	scanned int  // no line ending before here
+	end     int  // of what was read
+	skipLF  bool // the line before ended in CR: a LF belongs to it
+	began   bool // past the place of the byte order mark
+
+	event   string
+	id      string // as read; it counts from the next blank line on
+	lastID  string
+	data    []byte
+	hasData bool
+	retry   time.Duration
+}
+
+// NewReader parses r.
+func NewReader(r io.Reader) *Reader {
+	return &Reader{r: r, limit: MaxFrame, buf: make([]byte, 4096)}
+}
+
+// Limit sets the number of bytes that a line or a frame's data may have.
+func (r *Reader) Limit(n int) { r.limit = n }
+
+// LastEventID is the id to reconnect with. It can be newer than the last frame's,
+// since an id counts even where its frame has no data, but it is never that of a
+// frame that was cut off.
+func (r *Reader) LastEventID() string { return r.lastID }
+
+// Next returns the next frame, or io.EOF at the end of the stream.
+func (r *Reader) Next() (Frame, error) {
+	r.event, r.data, r.hasData = "", r.data[:0], false
+	for {
+		line, err := r.line()
+		if err != nil {
+			return Frame{}, err
+		}
+		if len(line) > 0 {
+			if err := r.field(line); err != nil {
+				r.err = err
+				return Frame{}, err
+			}
+			continue
+		}
+		r.lastID = r.id
+		if !r.hasData {
+			r.event = ""
+			continue
+		}
+		f := Frame{Event: r.event, ID: r.id, Data: r.data, Retry: r.retry}
+		if f.Event == "" {
+			f.Event = "message"
+		}
+		r.retry = 0
+		return f, nil
+	}
+}
+
+// field takes one line that is not empty.
+func (r *Reader) field(line []byte) error {
+	name, value, _ := bytes.Cut(line, colon)
+	if len(value) > 0 && value[0] == ' ' {
+		value = value[1:]
+	}
+	switch string(name) {
+	case "data":
+		if r.hasData {
+			r.data = append(r.data, '\n')
+		}
+		if len(r.data)+len(value) > r.limit {
+			return ErrTooLong
+		}
+		r.data = append(r.data, value...)
+		r.hasData = true
+	case "event":
+		r.event = intern(value)
+	case "id":
+		if bytes.IndexByte(value, 0) < 0 {
+			r.id = string(value)
+		}
+	case "retry":
+		if ms, err := strconv.ParseUint(string(value), 10, 63); err == nil {
+			r.retry = time.Duration(min(ms, math.MaxInt64/uint64(time.Millisecond))) * time.Millisecond
+		}
+	}
+	return nil // anything else is a comment or unknown
+}
+
+var (
+	colon = []byte(":")
+	bom   = []byte("\xEF\xBB\xBF")
+)
+
+// intern keeps the usual names from being allocated again for every frame.
+func intern(name []byte) string {
+	switch string(name) {
+	case "text":
+		return "text"
+	case "tool_use":
+		return "tool_use"
+	case "tool_result":
+		return "tool_result"
+	}
+	return string(name)
+}
+
+// line returns the next line without its ending.
+func (r *Reader) line() ([]byte, error) {
+	for {
+		if r.skipLF && r.start < r.end {
+			if r.buf[r.start] == '\n' {
+				r.start++
+			}
+			r.skipLF = false
+			r.scanned = max(r.scanned, r.start)
+		}
+		if i := lineEnd(r.buf[r.scanned:r.end]); i >= 0 {
+			line := r.buf[r.start : r.scanned+i]
+			r.skipLF = r.buf[r.scanned+i] == '\r'
+			r.start = r.scanned + i + 1
+			r.scanned = r.start
+			if !r.began {
+				r.began = true
+				line = bytes.TrimPrefix(line, bom)
+			}
+			return line, nil
+		}
+		r.scanned = r.end
+		if r.end-r.start > r.limit+len("data: ") {
+			r.err = ErrTooLong
+		}
+		if err := r.fill(); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// lineEnd finds the first CR or LF.
+func lineEnd(p []byte) int {
+	lf := bytes.IndexByte(p, '\n')
+	if lf >= 0 {
+		p = p[:lf]
+	}
+	if cr := bytes.IndexByte(p, '\r'); cr >= 0 {
+		return cr
+	}
+	return lf
+}
+
+// fill reads more bytes behind those of the present line.
+func (r *Reader) fill() error {
+	if r.err != nil {
+		return r.err
+	}
+	if r.start > 0 {
+		copy(r.buf, r.buf[r.start:r.end])
+		r.end -= r.start
+		r.scanned -= r.start
+		r.start = 0
+	}
+	if r.end == len(r.buf) {
+		r.buf = append(r.buf, make([]byte, len(r.buf))...)
+	}
+	for range 100 {
+		n, err := r.r.Read(r.buf[r.end:])
+		r.end += n
+		r.err = err
+		if n > 0 {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+	r.err = io.ErrNoProgress
+	return r.err
+}

@@ -1,0 +1,201 @@
+// Package sse speaks server-sent events, both ways: Writer puts frames on an HTTP
+// response, Reader takes them off any stream of bytes. A frame that Writer accepts
+// reaches a conforming reader as exactly one frame with the same payload, or the
+// connection breaks; a reader that does not read is dropped by a deadline.
+package sse
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+	"unicode/utf8"
+)
+
+// ErrFrame refuses what the format cannot carry unchanged: a carriage return, bytes
+// that are not UTF-8, an event name that is empty or has more than one line.
+var ErrFrame = errors.New("sse: the frame cannot be carried unchanged")
+
+var errClosed = errors.New("sse: the stream is closed")
+
+// maxBuffer is when a batch is written though it goes on, and the largest buffer
+// that is kept for the next one.
+const maxBuffer = 64 << 10
+
+// ping has one newline: a blank line makes some clients fire an empty message.
+var ping = []byte(": ping\n")
+
+// Options configure a Writer. The zero value works.
+type Options struct {
+	Keepalive    time.Duration // silence after which a comment is sent; default 15 s
+	WriteTimeout time.Duration // how long a write may stand still; default 30 s
+	Broken       func(error)   // called once when a keep-alive finds the connection broken
+}
+
+// Writer writes frames: Retry and Event gather them, Flush sends what was gathered.
+// These belong to one goroutine. Keep-alives come by themselves until Close.
+type Writer struct {
+	w   http.ResponseWriter
+	rc  *http.ResponseController
+	opt Options
+	buf *bytes.Buffer // nil while nothing is gathered, so that idle streams hold no memory
+
+	mu       sync.Mutex // one write at a time; guards all below
+	timer    *time.Timer
+	last     time.Time // of the newest write
+	deadline time.Time // as set on the connection
+	err      error     // the first failure: nothing is written after it
+}
+
+// Open answers a request with an event stream. Nothing is sent before Flush. The
+// caller must Close the writer before its handler returns.
+func Open(w http.ResponseWriter, opt Options) *Writer {
+	if opt.Keepalive <= 0 {
+		opt.Keepalive = 15 * time.Second
+	}
+	if opt.WriteTimeout <= 0 {
+		opt.WriteTimeout = 30 * time.Second
+	}
+	Headers(w.Header())
+	w.WriteHeader(http.StatusOK)
+	sw := &Writer{w: w, rc: http.NewResponseController(w), opt: opt, last: time.Now()}
+	sw.mu.Lock()
+	defer sw.mu.Unlock()
+	sw.timer = time.AfterFunc(opt.Keepalive, sw.keepalive)
+	return sw
+}
+
+// Headers sets the headers of an event stream.
+func Headers(h http.Header) {
+	h.Set("Content-Type", "text/event-stream; charset=utf-8")
+	h.Set("Cache-Control", "no-store, no-transform")
+	h.Set("X-Accel-Buffering", "no")
+}
+
+// Retry puts the reconnection time in front of the next event, and into its frame.
+func (w *Writer) Retry(d time.Duration) {
+	b := w.buffer()
+	b.WriteString("retry: ")
+	b.Write(strconv.AppendInt(b.AvailableBuffer(), d.Milliseconds(), 10))
+	b.WriteByte('\n')
+}
+
+// Event gathers one frame: event, id, data, in this order.
+func (w *Writer) Event(event string, id int64, data []byte) error {
+	if event == "" || strings.ContainsAny(event, "\r\n") || !utf8.ValidString(event) ||
+		bytes.IndexByte(data, '\r') >= 0 || !utf8.Valid(data) {
+		return ErrFrame
+	}
+	b := w.buffer()
+	b.WriteString("event: ")
+	b.WriteString(event)
+	b.WriteString("\nid: ")
+	b.Write(strconv.AppendInt(b.AvailableBuffer(), id, 10))
+	for {
+		line, rest, more := bytes.Cut(data, newline)
+		b.WriteString("\ndata: ")
+		b.Write(line)
+		if !more {
+			break
+		}
+		data = rest
+	}
+	b.WriteString("\n\n")
+	if b.Len() >= maxBuffer {
+		return w.Flush()
+	}
+	return nil
+}
+
+var newline = []byte("\n")
+
+// Flush sends everything gathered so far.
+func (w *Writer) Flush() error {
+	b := w.buf
+	if b == nil {
+		return nil
+	}
+	w.buf = nil
+	w.mu.Lock()
+	err := w.write(b.Bytes())
+	w.mu.Unlock()
+	if b.Cap() <= 2*maxBuffer {
+		b.Reset()
+		buffers.Put(b)
+	}
+	return err
+}
+
+// Close ends the keep-alives. Afterwards nothing touches the response any more. The
+// write deadline stays on the connection, for the end of the response: whoever
+// answers the next request on it sets another.
+func (w *Writer) Close() {
+	w.timer.Stop()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.err == nil {
+		w.err = errClosed
+	}
+}
+
+var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
+
+func (w *Writer) buffer() *bytes.Buffer {
+	if w.buf == nil {
+		w.buf = buffers.Get().(*bytes.Buffer)
+	}
+	return w.buf
+}
+
+// keepalive runs when the stream may have been silent for long enough. Writes only
+// note their time, so that the busy path never touches the timer.
+func (w *Writer) keepalive() {
+	w.mu.Lock()
+	if w.err != nil {
+		w.mu.Unlock()
+		return
+	}
+	wait := w.opt.Keepalive - time.Since(w.last)
+	var err error
+	if wait <= 0 {
+		err = w.write(ping)
+		wait = w.opt.Keepalive
+	}
+	if err == nil {
+		w.timer.Reset(wait)
+	}
+	w.mu.Unlock()
+	if err != nil && w.opt.Broken != nil {
+		w.opt.Broken(err)
+	}
+}
+
+// write sends bytes and flushes them. The caller holds mu.
+func (w *Writer) write(p []byte) error {
+	if w.err != nil {
+		return w.err
+	}
+	w.last = time.Now()
+	// Moving a deadline costs as much as writing a frame: one that is nearly as
+	// far away as it should be is left alone.
+	if w.deadline.Sub(w.last) < w.opt.WriteTimeout-w.opt.WriteTimeout/32 {
+		w.deadline = w.last.Add(w.opt.WriteTimeout)
+		if err := w.rc.SetWriteDeadline(w.deadline); err != nil {
+			w.err = fmt.Errorf("set the write deadline: %w", err)
+			return w.err
+		}
+	}
+	if _, err := w.w.Write(p); err != nil {
+		w.err = fmt.Errorf("write to the stream: %w", err)
+		return w.err
+	}
+	if err := w.rc.Flush(); err != nil {
+		w.err = fmt.Errorf("flush the stream: %w", err)
+		return w.err
+	}
+	return nil
+}
