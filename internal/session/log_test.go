@@ -1,0 +1,303 @@
+package session_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/session"
+)
+
+func TestFollowMissesNothing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	here, there := w.replica(t), w.replica(t)
+	lease, from := w.begin(t, here, "hello")
+
+	var wg sync.WaitGroup
+	seen := make([][]event.Event, 6)
+	for i := range seen {
+		s := []*session.Store{here, there}[i%2]
+		wg.Go(func() {
+			var err error
+			if seen[i], err = read(t.Context(), s, from); err != nil {
+				t.Errorf("reader %d: %v", i, err)
+			}
+		})
+	}
+	out := here.Writer(lease)
+	var want strings.Builder
+	for i := range 3000 {
+		word := fmt.Sprintf("%d ", i)
+		want.WriteString(word)
+		if err := out.Append(t.Context(), event.Text{Text: word}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := out.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	w.end(t, here, lease)
+	wg.Wait()
+
+	rows := w.rows(t, here, from)
+	for i := range seen {
+		if diff := cmp.Diff(rows, seen[i]); diff != "" {
+			t.Fatalf("reader %d saw something else than the table (-table +reader):\n%s", i, diff)
+		}
+	}
+	var got strings.Builder
+	for i, ev := range rows {
+		if ev.Ord != int64(i)+rows[0].Ord {
+			t.Fatalf("ordinal %d follows %d", ev.Ord, rows[0].Ord+int64(i)-1)
+		}
+		if body, _ := ev.Body(); ev.Kind == event.KindText {
+			got.WriteString(body.(event.Text).Text)
+		}
+	}
+	if got.String() != want.String() {
+		t.Fatal("the deltas do not concatenate to what was written")
+	}
+	var answer string
+	if err := w.pool.QueryRow(t.Context(), `SELECT content FROM messages WHERE turn_id = $1 AND role = 'assistant'`, lease.Turn).Scan(&answer); err != nil {
+		t.Fatal(err)
+	}
+	if answer != want.String() {
+		t.Fatal("the stored answer is not the concatenation of the deltas")
+	}
+}
+
+// TestForeignWritersLoseNothing has eight processes append to one session while a
+// reader tails it by cursor. A plain bigserial, appended to without the session's
+// lock, loses rows in the same test: TestPlainSerialLosesRows.
+func TestForeignWritersLoseNothing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	reader := w.replica(t)
+	lease, from := w.begin(t, reader, "hello")
+	const writers, each = 8, 150
+
+	seen := make(chan []event.Event, 1)
+	go func() {
+		evs, err := read(t.Context(), reader, from)
+		if err != nil {
+			t.Errorf("reader: %v", err)
+		}
+		seen <- evs
+	}()
+	var wg sync.WaitGroup
+	for range writers {
+		s := w.replica(t)
+		wg.Go(func() {
+			out := s.Writer(lease)
+			for i := range each {
+				if err := out.Append(t.Context(), event.ToolUse{Tool: "t", Summary: fmt.Sprint(i)}); err != nil {
+					t.Errorf("append: %v", err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	w.end(t, reader, lease)
+	got := <-seen
+	if diff := cmp.Diff(w.rows(t, reader, from), got); diff != "" {
+		t.Fatalf("the reader saw something else than the table:\n%s", diff)
+	}
+	uses := 0
+	for _, ev := range got {
+		if ev.Kind == event.KindToolUse {
+			uses++
+		}
+	}
+	if uses != writers*each {
+		t.Fatalf("%d tool calls, want %d", uses, writers*each)
+	}
+}
+
+// TestPlainSerialLosesRows shows that the test above can fail: without the lock, a
+// row becomes visible after a row with a greater seq, behind the reader's cursor.
+func TestPlainSerialLosesRows(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	if _, err := w.pool.Exec(t.Context(), `CREATE TABLE plain (seq bigserial PRIMARY KEY)`); err != nil {
+		t.Fatal(err)
+	}
+	slow, err := w.pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := slow.Exec(t.Context(), `INSERT INTO plain DEFAULT VALUES`); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.pool.Exec(t.Context(), `INSERT INTO plain DEFAULT VALUES`); err != nil {
+		t.Fatal(err)
+	}
+	var cursor int64
+	if err := w.pool.QueryRow(t.Context(), `SELECT max(seq) FROM plain`).Scan(&cursor); err != nil {
+		t.Fatal(err)
+	}
+	if err := slow.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	var late, total int
+	if err := w.pool.QueryRow(t.Context(), `SELECT count(*) FILTER (WHERE seq > $1), count(*) FROM plain`, cursor).Scan(&late, &total); err != nil {
+		t.Fatal(err)
+	}
+	if total != 2 || late != 0 {
+		t.Fatalf("the reader at cursor %d finds %d of %d rows after it; the race this log is built against is gone?", cursor, late, total)
+	}
+}
+
+func TestLostLeaseWritesNothing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	s := w.replica(t)
+	old, from := w.begin(t, s, "hello")
+	out := s.Writer(old)
+	if err := out.Append(t.Context(), event.ToolUse{Tool: "t"}); err != nil {
+		t.Fatal(err)
+	}
+	err := s.Update(t.Context(), old.Session, func(tx *session.Tx) error {
+		ok, err := tx.Release(t.Context(), old)
+		if !ok {
+			t.Error("the lease was not the newest")
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := w.claim(t, s, old.Session, old.Turn)
+	before := len(w.rows(t, s, from))
+
+	if err := out.Append(t.Context(), event.Text{Text: "ghost"}); err != nil {
+		t.Fatalf("text is acknowledged later, yet: %v", err)
+	}
+	if err := out.Flush(t.Context()); !errors.Is(err, session.ErrLeaseLost) {
+		t.Fatalf("flush under a lost lease: %v", err)
+	}
+	if err := out.Append(t.Context(), event.ToolUse{Tool: "t"}); !errors.Is(err, session.ErrLeaseLost) {
+		t.Fatalf("append under a lost lease: %v", err)
+	}
+	err = s.Update(t.Context(), old.Session, func(tx *session.Tx) error {
+		ok, err := tx.End(t.Context(), old.Turn, session.Ending{Trigger: session.Complete, Epoch: old.Epoch})
+		if ok {
+			t.Error("a lost lease ended the turn")
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if after := len(w.rows(t, s, from)); after != before {
+		t.Fatalf("%d rows were written under a lost lease", after-before)
+	}
+	if err := s.Writer(now).Append(t.Context(), event.ToolUse{Tool: "t"}); err != nil {
+		t.Fatalf("the new holder cannot write: %v", err)
+	}
+}
+
+func TestLostListenerLosesNothing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	here, there := w.replica(t), w.replica(t)
+	lease, from := w.begin(t, here, "hello")
+	seen := make(chan []event.Event, 1)
+	go func() {
+		evs, err := read(t.Context(), there, from)
+		if err != nil {
+			t.Errorf("reader: %v", err)
+		}
+		seen <- evs
+	}()
+	out := here.Writer(lease)
+	for i := range 600 {
+		if err := out.Append(t.Context(), event.ToolUse{Tool: "t", Summary: fmt.Sprint(i)}); err != nil {
+			t.Fatal(err)
+		}
+		if i%100 == 50 {
+			if _, err := w.pool.Exec(t.Context(), `SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND classid = 20561 AND objid = $1`, there.Node()); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	w.end(t, here, lease)
+	if diff := cmp.Diff(w.rows(t, here, from), <-seen); diff != "" {
+		t.Fatalf("the reader behind the broken listener saw something else than the table:\n%s", diff)
+	}
+}
+
+// TestLostNotificationIsFound writes a row the way a writer does that dies between
+// its commit and its notification.
+func TestLostNotificationIsFound(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	here := w.replica(t)
+	lease, from := w.begin(t, here, "hello")
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	silent := false
+	for evs, err := range here.Follow(ctx, from) {
+		if err != nil {
+			t.Fatalf("the silent row never came: %v", err)
+		}
+		last := evs[len(evs)-1]
+		if last.Kind == event.KindToolUse {
+			return
+		}
+		if silent || last.Kind != event.KindStarted {
+			continue
+		}
+		silent = true
+		err = pgx.BeginFunc(ctx, w.pool, func(tx pgx.Tx) error {
+			var ord int64
+			if err := tx.QueryRow(ctx, `SELECT last_ord FROM sessions WHERE id = $1 FOR NO KEY UPDATE`, lease.Session).Scan(&ord); err != nil {
+				return err
+			}
+			_, err := tx.Exec(ctx, `WITH e AS (
+				INSERT INTO events (session_id, turn_id, at, delta, ord, kind, data)
+				VALUES ($1, $2, clock_timestamp(), false, $3, 'tool_use', '{"v":1}') RETURNING seq)
+				UPDATE sessions SET last_seq = e.seq, last_ord = $3 FROM e WHERE id = $1`, lease.Session, lease.Turn, ord+1)
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestOneCallerOneSession(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	s := w.replica(t)
+	var mu sync.Mutex
+	ids := make(map[uuid.UUID]int)
+	var wg sync.WaitGroup
+	for range 12 {
+		wg.Go(func() {
+			err := s.Open(t.Context(), session.Ref{Workspace: w.workspace.ID, CallerID: "same"}, func(tx *session.Tx) error {
+				mu.Lock()
+				defer mu.Unlock()
+				ids[tx.Session.ID]++
+				return nil
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	if len(ids) != 1 {
+		t.Fatalf("%d sessions for one caller", len(ids))
+	}
+}
