@@ -32,6 +32,7 @@ type Config struct {
 type Model struct {
 	service  provider.Service
 	messages anthropic.MessageService
+	unusable error // why no request can be made, or nil
 }
 
 // New makes a model. Nothing is sent before Generate.
@@ -40,8 +41,9 @@ func New(cfg Config) *Model {
 		Name: "anthropic", Model: cfg.Model,
 		KeyVar: "ANTHROPIC_API_KEY", URLVar: "ANTHROPIC_BASE_URL",
 	}
+	base := cmp.Or(cfg.BaseURL, officialURL)
 	options := []option.RequestOption{
-		option.WithBaseURL(cmp.Or(cfg.BaseURL, officialURL)),
+		option.WithBaseURL(base),
 		option.WithHTTPClient(provider.Client(cfg.HTTPClient)),
 		option.WithMiddleware(service.Send),
 		option.WithMaxRetries(0), // the agent retries, and counts
@@ -49,7 +51,11 @@ func New(cfg Config) *Model {
 	if key := strings.TrimSpace(cfg.APIKey); key != "" {
 		options = append(options, option.WithAPIKey(key))
 	}
-	return &Model{service: service, messages: anthropic.NewMessageService(options...)}
+	return &Model{
+		service:  service,
+		messages: anthropic.NewMessageService(options...),
+		unusable: service.CheckURL(base),
+	}
 }
 
 // Name implements model.Model.
@@ -59,6 +65,10 @@ func (m *Model) Name() string { return m.service.FullName() }
 // model.StopTools; a reply that was cut short has none.
 func (m *Model) Generate(ctx context.Context, req model.Request) iter.Seq2[model.Chunk, error] {
 	return func(yield func(model.Chunk, error) bool) {
+		if m.unusable != nil {
+			yield(model.Chunk{}, m.unusable)
+			return
+		}
 		inner, cancel := context.WithCancel(ctx)
 		defer cancel()
 		stream := m.messages.NewStreaming(inner, m.params(req))

@@ -126,6 +126,7 @@ func (s Suite) statuses(t *testing.T) {
 	}{
 		{429, ``, event.ModelOverloaded, true, "overloaded"},
 		{503, `<html>` + Key, event.ModelOverloaded, true, "overloaded"},
+		{529, ``, event.ModelOverloaded, true, "overloaded"},
 		{529, `{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}`, event.ModelOverloaded, true, "overloaded"},
 		{500, `{"error":{"type":"overloaded_error"}}`, event.ModelOverloaded, true, "overloaded"},
 		{500, `{"error":"` + Key + `"}`, event.ModelError, true, "failed"},
@@ -184,6 +185,11 @@ func (s Suite) redirect(t *testing.T) {
 	page := &Script{Replies: []Reply{{Header: http.Header{"Content-Type": {"text/html"}}, Frames: []string{"<html>" + Key}}}}
 	_, err = Read(s.start(t, page).Generate(t.Context(), ask("hello")))
 	failure(t, "web page", err, event.ModelError, false)
+
+	for _, base := range []string{"127.0.0.1:8080", "ftp://" + Key + "@host", "http://", "http://%zz", "https://[" + Key} {
+		_, err := Read(s.New(base, http.DefaultClient).Generate(t.Context(), ask("hello")))
+		failure(t, base, err, event.ModelError, false)
+	}
 }
 
 func (s Suite) canceled(t *testing.T) {

@@ -36,6 +36,7 @@ type Model struct {
 	service  provider.Service
 	chat     openai.ChatCompletionService
 	official bool
+	unusable error // why no request can be made, or nil
 }
 
 // New makes a model. Nothing is sent before Generate.
@@ -47,8 +48,9 @@ func New(cfg Config) *Model {
 	if service.Name != "openai" {
 		service.KeyVar, service.URLVar = "the configured key", "the configured address"
 	}
+	base := cmp.Or(cfg.BaseURL, officialURL)
 	options := []option.RequestOption{
-		option.WithBaseURL(cmp.Or(cfg.BaseURL, officialURL)),
+		option.WithBaseURL(base),
 		option.WithHTTPClient(provider.Client(cfg.HTTPClient)),
 		option.WithMiddleware(service.Send),
 		option.WithMaxRetries(0), // the agent retries, and counts
@@ -59,7 +61,8 @@ func New(cfg Config) *Model {
 	return &Model{
 		service:  service,
 		chat:     openai.NewChatCompletionService(options...),
-		official: cfg.BaseURL == "" || strings.HasPrefix(cfg.BaseURL, "https://api.openai.com/"),
+		official: strings.HasPrefix(base, "https://api.openai.com/"),
+		unusable: service.CheckURL(base),
 	}
 }
 
@@ -70,6 +73,10 @@ func (m *Model) Name() string { return m.service.FullName() }
 // model.StopTools; a reply that was cut short has none.
 func (m *Model) Generate(ctx context.Context, req model.Request) iter.Seq2[model.Chunk, error] {
 	return func(yield func(model.Chunk, error) bool) {
+		if m.unusable != nil {
+			yield(model.Chunk{}, m.unusable)
+			return
+		}
 		inner, cancel := context.WithCancel(ctx)
 		defer cancel()
 		stream := m.chat.NewStreaming(inner, m.params(req))

@@ -29,6 +29,19 @@ type Service struct {
 // FullName is the name that usage reports and prices know.
 func (s Service) FullName() string { return s.Name + "/" + s.Model }
 
+// CheckURL finds a base URL that no request can be sent to, before one is tried
+// and tried again.
+func (s Service) CheckURL(base string) error {
+	u, err := url.Parse(base)
+	if err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" {
+		return nil
+	}
+	return &model.Error{
+		Code:    event.ModelError,
+		Message: "The base URL of " + s.Name + " is no http or https address. Check " + s.URLVar + ".",
+	}
+}
+
 // Send makes one request; it fits the middleware of both SDKs. What it returns
 // is a response that may hold a stream; anything else is a *model.Error, or the
 // context's own error.
