@@ -1,0 +1,125 @@
+// Package knowledge holds the tools with which an agent reads what its workspace
+// knows: wiki_read, read and grep. They only read, they say what they have read as
+// references, and whatever a model sends them is answered, never trusted.
+package knowledge
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/google/uuid"
+
+	"github.com/parley-server/parley/internal/tool"
+)
+
+const (
+	maxInput   = 16 << 10 // bytes of a call's input
+	maxOutput  = 64 << 10 // bytes of a document that one call returns
+	maxSummary = 80       // characters
+)
+
+// Knowledge is a workspace's documents. Wiki pages are documents too.
+type Knowledge interface {
+	// Page returns the content of a wiki page, where there is one.
+	Page(ctx context.Context, workspace uuid.UUID, page string) (content string, found bool, err error)
+	// File returns the content of a document, where there is one.
+	File(ctx context.Context, workspace uuid.UUID, path string) (content string, found bool, err error)
+	// Pages returns the names of all wiki pages.
+	Pages(ctx context.Context, workspace uuid.UUID) ([]string, error)
+	// Paths returns the paths of all documents.
+	Paths(ctx context.Context, workspace uuid.UUID) ([]string, error)
+	// Grep calls each with the lines that match, at most limit of them, and reports
+	// whether there are more.
+	Grep(ctx context.Context, workspace uuid.UUID, pattern *regexp.Regexp, prefix string, limit int, each func(path string, line int, text string)) (more bool, err error)
+}
+
+// Tools returns the tools over k.
+func Tools(k Knowledge) []tool.Tool {
+	return []tool.Tool{wikiRead{k}, read{k}, grep{k}}
+}
+
+// parse reads a call's input. What is wrong with it is a sentence for the model.
+func parse(input json.RawMessage, into any) (wrong string) {
+	if len(input) > maxInput {
+		return "The input is too long."
+	}
+	err := json.Unmarshal(input, into)
+	if mismatch, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && mismatch.Field != "" {
+		return fmt.Sprintf("%q must be a %s, not a %s.", mismatch.Field, words[mismatch.Type.Kind().String()], mismatch.Value)
+	}
+	if err != nil {
+		return "The input must be a JSON object."
+	}
+	return ""
+}
+
+var words = map[string]string{"string": "string", "int": "whole number"}
+
+// unknown tells the model what it may have meant, or what there is.
+func unknown(kind, name string, near, all []string) tool.Result {
+	msg := fmt.Sprintf("There is no %s %q.", kind, short(name))
+	switch {
+	case len(near) > 0:
+		msg += " Did you mean " + quoted(near, " or ") + "?"
+	case len(all) == 0:
+		msg += " There are none at all."
+	default:
+		msg += " There are: " + quoted(all[:min(20, len(all))], ", ")
+		if len(all) > 20 {
+			msg += " and more"
+		}
+		msg += "."
+	}
+	return tool.Refuse(msg)
+}
+
+func quoted(names []string, sep string) string {
+	q := make([]string, len(names))
+	for i, n := range names {
+		q[i] = fmt.Sprintf("%q", n)
+	}
+	return strings.Join(q, sep)
+}
+
+// short makes a name fit into a sentence of one line.
+func short(s string) string {
+	s = strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return '\uFFFD'
+		}
+		return r
+	}, s)
+	return cut(s, maxSummary)
+}
+
+// cut shortens s to n characters.
+func cut(s string, n int) string {
+	for i := range s {
+		if n == 0 {
+			return s[:i] + "…"
+		}
+		n--
+	}
+	return s
+}
+
+// clip returns the beginning of s that fits into n bytes, whole lines where possible.
+func clip(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	s = s[:n]
+	if i := strings.LastIndexByte(s, '\n'); i > 0 {
+		return s[:i+1]
+	}
+	for len(s) > 0 && !utf8.RuneStart(s[len(s)-1]) {
+		s = s[:len(s)-1]
+	}
+	return s[:max(len(s)-1, 0)]
+}

@@ -1,0 +1,92 @@
+package knowledge
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/search"
+	"github.com/parley-server/parley/internal/tool"
+)
+
+// readLines is how many lines a call returns that does not say how many.
+const readLines = 500
+
+// read returns lines of a document.
+type read struct{ k Knowledge }
+
+type readInput struct {
+	Path   string `json:"path"`
+	Offset int    `json:"offset"`
+	Limit  int    `json:"limit"`
+}
+
+func (read) Spec() tool.Spec {
+	return tool.Spec{
+		Name:        "read",
+		Description: "Read a file of the workspace's knowledge, or some lines of it. Paths are as grep shows them.",
+		Schema: json.RawMessage(`{"type":"object","properties":{"path":{"type":"string","description":"Path of the file"},` +
+			`"offset":{"type":"integer","minimum":1,"description":"First line, from 1"},` +
+			`"limit":{"type":"integer","minimum":1,"description":"Number of lines, 500 if absent"}},"required":["path"],"additionalProperties":false}`),
+		Idempotent: true,
+	}
+}
+
+func (read) Summary(input json.RawMessage) string {
+	var in readInput
+	if parse(input, &in) != "" || in.Path == "" {
+		return "read a file"
+	}
+	return "read " + short(in.Path)
+}
+
+func (t read) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
+	var in readInput
+	if wrong := parse(call.Input, &in); wrong != "" {
+		return tool.Refuse(wrong), nil
+	}
+	if in.Path == "" {
+		return tool.Refuse(`"path" is required: the path of a file.`), nil
+	}
+	if in.Offset < 0 || in.Limit < 0 {
+		return tool.Refuse(`"offset" and "limit" count from 1.`), nil
+	}
+	content, found, err := t.k.File(ctx, call.Workspace, in.Path)
+	if err != nil {
+		return tool.Result{}, fmt.Errorf("read document: %w", err)
+	}
+	if !found {
+		paths, err := t.k.Paths(ctx, call.Workspace)
+		if err != nil {
+			return tool.Result{}, fmt.Errorf("list documents: %w", err)
+		}
+		return unknown("file", in.Path, search.Nearest(in.Path, paths, 5), paths), nil
+	}
+	first := max(in.Offset, 1)
+	limit := in.Limit
+	if limit == 0 {
+		limit = readLines
+	}
+	shown, count, whole := lines(content, first, limit)
+	switch last := first + strings.Count(shown, "\n"); {
+	case first > count:
+		return tool.Refuse(fmt.Sprintf("%q has %d lines; there is no line %d.", short(in.Path), count, first)), nil
+	case last < count || first > 1 || !whole:
+		shown += fmt.Sprintf("\n[lines %d to %d of %d]", first, last, count)
+	}
+	return tool.Result{OK: true, Output: shown, References: []event.Reference{{Path: in.Path, Source: "read"}}}, nil
+}
+
+// lines returns up to limit lines of content, without the last line's end, how
+// many there are in all, and whether none of those asked for was cut off.
+func lines(content string, first, limit int) (shown string, count int, whole bool) {
+	all := strings.Split(strings.TrimSuffix(content, "\n"), "\n")
+	if first > len(all) {
+		return "", len(all), true
+	}
+	asked := strings.Join(all[first-1:][:min(limit, len(all)-first+1)], "\n")
+	shown = clip(asked, maxOutput)
+	return strings.TrimSuffix(shown, "\n"), len(all), len(shown) == len(asked)
+}

@@ -1,0 +1,75 @@
+package knowledge
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/search"
+	"github.com/parley-server/parley/internal/tool"
+)
+
+// wikiRead returns a wiki page.
+type wikiRead struct{ k Knowledge }
+
+type wikiReadInput struct {
+	Page string `json:"page"`
+}
+
+func (wikiRead) Spec() tool.Spec {
+	return tool.Spec{
+		Name:        "wiki_read",
+		Description: `Read a page of the workspace's wiki by its name, for example "onboarding".`,
+		Schema:      json.RawMessage(`{"type":"object","properties":{"page":{"type":"string","description":"Name of the page"}},"required":["page"],"additionalProperties":false}`),
+		Idempotent:  true,
+	}
+}
+
+func (wikiRead) Summary(input json.RawMessage) string {
+	var in wikiReadInput
+	if parse(input, &in) != "" || in.Page == "" {
+		return "read a wiki page"
+	}
+	return "read wiki page " + short(in.Page)
+}
+
+func (t wikiRead) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
+	var in wikiReadInput
+	if wrong := parse(call.Input, &in); wrong != "" {
+		return tool.Refuse(wrong), nil
+	}
+	if in.Page == "" {
+		return tool.Refuse(`"page" is required: the name of a wiki page.`), nil
+	}
+	for _, page := range spellings(in.Page) {
+		content, found, err := t.k.Page(ctx, call.Workspace, page)
+		if err != nil {
+			return tool.Result{}, fmt.Errorf("read wiki page: %w", err)
+		}
+		if !found {
+			continue
+		}
+		shown := clip(content, maxOutput)
+		if len(shown) < len(content) {
+			shown += "\n[The page is longer than this. grep finds lines in the rest.]"
+		}
+		return tool.Result{OK: true, Output: shown, References: []event.Reference{{Path: page, Source: "wiki_read"}}}, nil
+	}
+	pages, err := t.k.Pages(ctx, call.Workspace)
+	if err != nil {
+		return tool.Result{}, fmt.Errorf("list wiki pages: %w", err)
+	}
+	return unknown("wiki page", in.Page, search.Nearest(in.Page, pages, 5), pages), nil
+}
+
+// spellings are the names that may be meant by a page: models like to give the
+// path that grep has shown them.
+func spellings(page string) []string {
+	names := []string{page}
+	if trimmed := strings.TrimSuffix(strings.TrimPrefix(page, "wiki/"), ".md"); trimmed != page && trimmed != "" {
+		names = append(names, trimmed)
+	}
+	return names
+}
