@@ -1,0 +1,47 @@
+# Parley: `make` prints what there is to make.
+
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo v0.1.0)
+GO      ?= go
+TOOL     = $(GO) tool -modfile=internal/tools/go.mod
+# One PostgreSQL for all test processes of a run: TEST_DATABASE_URL, Docker, or a private one.
+POSTGRES = $(GO) run ./internal/dbtest/with-postgres --
+
+.DEFAULT_GOAL := help
+.PHONY: help run build test race lint generate verify migrate bench
+
+help: ## print this help
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+run: build ## build and start the service with a private PostgreSQL, a demo workspace and the offline model
+	bin/parley serve --dev
+
+build: ## build bin/parley
+	$(GO) build -trimpath -ldflags '-X github.com/parley-server/parley/internal/app.Version=$(VERSION)' -o bin/parley ./cmd/parley
+
+test: ## run every test; what a test needs and cannot find makes it skip, with a message
+	$(POSTGRES) $(GO) test ./...
+
+race: ## run every test with the race detector
+	$(POSTGRES) $(GO) test -race ./...
+
+lint: ## gofmt, vet and staticcheck
+	@test -z "$$(gofmt -l $$(git ls-files '*.go' | grep -v '^db/'))" || { echo 'gofmt would change:'; gofmt -l $$(git ls-files '*.go' | grep -v '^db/'); exit 1; }
+	$(GO) vet ./...
+	$(TOOL) staticcheck ./...
+
+generate: ## write db/ from queries/ and migrations/, and the tables in docs/
+	$(TOOL) sqlc generate
+	$(GO) test ./internal/app -run TestConfigurationIsDocumented -update
+
+verify: lint ## what must hold before a change lands: generated code equal, lint, modules tidy, OpenAPI valid
+	$(TOOL) sqlc diff
+	$(TOOL) sqlc vet
+	$(GO) mod tidy -diff
+	$(GO) mod verify
+	$(GO) test ./internal ./internal/httpapi -run 'Imports|OpenAPI|Document'
+
+migrate: build ## bring the schema of DATABASE_URL up to date
+	bin/parley migrate up
+
+bench: build ## measure: ratios first, integrity checked in every run
+	bin/parley bench

@@ -1,0 +1,112 @@
+package internal_test
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/parley-server/parley/"
+
+// ours says which of our packages each package may import. A package that is not
+// here does not exist.
+var ours = map[string]string{
+	"cmd/parley":                    "internal/cli",
+	"internal":                      "",
+	"db":                            "",
+	"migrations":                    "",
+	"docs":                          "",
+	"internal/event":                "",
+	"internal/fault":                "",
+	"internal/search":               "",
+	"internal/sse":                  "",
+	"internal/model":                "internal/event",
+	"internal/model/provider":       "internal/event internal/model",
+	"internal/model/anthropic":      "internal/event internal/model internal/model/provider",
+	"internal/model/openai":         "internal/event internal/model internal/model/provider",
+	"internal/model/guide":          "internal/event internal/model internal/search docs",
+	"internal/model/modeltest":      "internal/event internal/model",
+	"internal/tool":                 "internal/event",
+	"internal/tool/knowledge":       "internal/event internal/search internal/tool",
+	"internal/workspace":            "db internal/fault",
+	"internal/apikey":               "db internal/fault",
+	"internal/wiki":                 "db internal/event internal/fault internal/search",
+	"internal/session":              "db internal/event internal/fault",
+	"internal/agent":                "internal/event internal/model internal/tool",
+	"internal/turn":                 "db internal/agent internal/event internal/fault internal/model internal/session internal/tool internal/workspace",
+	"internal/httpapi":              "internal/apikey internal/event internal/fault internal/session internal/sse internal/turn internal/workspace",
+	"internal/client":               "internal/event internal/sse",
+	"internal/cli":                  "*",
+	"internal/app":                  "*",
+	"internal/app/demo":             "",
+	"internal/bench":                "*",
+	"internal/devdb":                "",
+	"internal/dbtest":               "internal/devdb migrations",
+	"internal/dbtest/with-postgres": "internal/dbtest",
+}
+
+// doors says who may import what comes from outside and has one door.
+var doors = map[string]string{
+	"github.com/jackc/pgx/v5":                    "db migrations internal/workspace internal/apikey internal/wiki internal/session internal/turn internal/app internal/dbtest internal/bench",
+	"github.com/riverqueue/river":                "migrations internal/turn internal/app",
+	"github.com/pressly/goose/v3":                "migrations",
+	"github.com/gorilla/mux":                     "internal/httpapi internal/app",
+	"github.com/openai/openai-go/v3":             "internal/model/openai",
+	"github.com/anthropics/anthropic-sdk-go":     "internal/model/anthropic",
+	"github.com/ory/dockertest/v3":               "internal/dbtest",
+	"github.com/fergusstrange/embedded-postgres": "internal/devdb",
+	"os/exec": "internal/devdb internal/bench internal/dbtest/with-postgres",
+}
+
+// TestImportsFollowThePicture holds the code against the picture in docs/design.md.
+func TestImportsFollowThePicture(t *testing.T) {
+	t.Parallel()
+	for _, p := range packages(t) {
+		name, mine := strings.CutPrefix(p.ImportPath, module)
+		if !mine {
+			continue
+		}
+		allowed, known := ours[name]
+		if !known {
+			t.Errorf("%s is not in the picture: add it to the list, with what it may import, or do without it", name)
+			continue
+		}
+		for _, imp := range p.Imports {
+			if other, ok := strings.CutPrefix(imp, module); ok && allowed != "*" && !slices.Contains(strings.Fields(allowed), other) {
+				t.Errorf("%s must not import %s", name, other)
+			}
+			for door, keepers := range doors {
+				if (imp == door || strings.HasPrefix(imp, door+"/")) && !slices.Contains(strings.Fields(keepers), name) {
+					t.Errorf("%s must not import %s: its doors are %s", name, imp, keepers)
+				}
+			}
+		}
+	}
+}
+
+type pkg struct {
+	ImportPath string
+	Imports    []string
+}
+
+func packages(t *testing.T) []pkg {
+	t.Helper()
+	out, err := exec.Command("go", "list", "-json=ImportPath,Imports", "../...").Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	var list []pkg
+	for dec := json.NewDecoder(strings.NewReader(string(out))); ; {
+		var p pkg
+		if err := dec.Decode(&p); errors.Is(err, io.EOF) {
+			return list
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, p)
+	}
+}
