@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/model"
 	"github.com/parley-server/parley/internal/tool"
 )
 
@@ -71,6 +72,9 @@ func (r *run) result(s *step, c event.ToolCall, res tool.Result) error {
 func (r *run) call(ctx context.Context, t tool.Tool, c event.ToolCall) (res tool.Result, err error) {
 	if t == nil {
 		return tool.Refuse(fmt.Sprintf("There is no tool %q. Use one of: %s.", c.Tool, strings.Join(r.names(), ", "))), nil
+	}
+	if _, bad := model.Malformed(c.Input); bad {
+		return tool.Refuse("The arguments were not a JSON object. Call the tool again with one."), nil
 	}
 	defer func() {
 		if p := recover(); p != nil {
