@@ -1,0 +1,98 @@
+package apikey
+
+import (
+	"hash/crc32"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+func TestKeyHasTheDocumentedShape(t *testing.T) {
+	t.Parallel()
+	shape := regexp.MustCompile(`^prl_[0-9A-Za-z]{8}[0-9A-Za-z]{32}[0-9A-Za-z]{6}$`)
+	seen := make(map[string]bool)
+	for range 1000 {
+		key, id, secret := generate()
+		if !shape.MatchString(key) || key[4:12] != id || key[12:44] != secret || seen[id] {
+			t.Fatalf("key %q, id %q", key, id)
+		}
+		seen[id] = true
+		if gotID, gotSecret, ok := Parse(key); !ok || gotID != id || gotSecret != secret {
+			t.Fatalf("Parse(%q) = %q, %q, %v", key, gotID, gotSecret, ok)
+		}
+	}
+}
+
+// Any single wrong, missing or doubled character, and any two neighbours swapped.
+func TestParseRefusesTypos(t *testing.T) {
+	t.Parallel()
+	key, _, _ := generate()
+	var typos []string
+	for i := range len(key) {
+		typos = append(typos, key[:i]+key[i+1:], key[:i+1]+key[i:])
+		for _, c := range base62 + " -_é\x00" {
+			typos = append(typos, key[:i]+string(c)+key[i+1:])
+		}
+		if i > 0 {
+			typos = append(typos, key[:i-1]+key[i:i+1]+key[i-1:i]+key[i+1:])
+		}
+	}
+	for _, typo := range typos {
+		if _, _, ok := Parse(typo); ok && typo != key {
+			t.Errorf("Parse took %q for %q", typo, key)
+		}
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	key, _, _ := generate()
+	for _, s := range []string{key, "", "prl_", key[:49], key + "x", strings.ToUpper(key), "Bearer " + key, strings.Repeat("é", 25)} {
+		f.Add(s)
+	}
+	// A checksum that fits does not make every character good.
+	odd := prefix + strings.Repeat("-", 40)
+	f.Add(odd + checksum(odd))
+	f.Fuzz(func(t *testing.T, s string) {
+		id, secret, ok := Parse(s)
+		if !ok {
+			if id != "" || secret != "" {
+				t.Fatalf("refused, yet %q and %q", id, secret)
+			}
+			return
+		}
+		if s != prefix+id+secret+s[44:] || len(id) != 8 || len(secret) != 32 || strings.Trim(id+secret, base62) != "" {
+			t.Fatalf("%q was taken for %q, %q", s, id, secret)
+		}
+		sum, n := crc32.ChecksumIEEE([]byte(s[:44])), uint32(0)
+		for _, c := range s[44:] {
+			n = n*62 + uint32(strings.IndexRune(base62, c))
+		}
+		if n != sum {
+			t.Fatalf("%q has a wrong checksum", s)
+		}
+	})
+}
+
+func TestScopesImplyTheLowerOnes(t *testing.T) {
+	t.Parallel()
+	implies := map[Scope]Scopes{
+		"tools:write": {"tools:read"}, "mcp": {"mcp:read", "wiki:write"}, "files:write:unrestricted": {"files:write"},
+	}
+	for _, have := range All {
+		for _, want := range All {
+			expected := have == want
+			for _, lower := range implies[have] {
+				expected = expected || lower == want
+			}
+			if got := (Scopes{have}).Allows(want); got != expected {
+				t.Errorf("%s allows %s: %v", have, want, got)
+			}
+		}
+	}
+	if Scopes(nil).Allows(Chat) || (Scopes{"everything"}).Allows(Chat) || Scope("everything").Known() {
+		t.Error("an unknown scope allows something")
+	}
+	if got := MCPRead.Accepted().String(); got != "mcp:read, mcp" {
+		t.Errorf("accepted for mcp:read: %q", got)
+	}
+}

@@ -1,0 +1,106 @@
+package apikey
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-server/parley/internal/fault"
+)
+
+// Principal is who a request comes from.
+type Principal struct {
+	Workspace uuid.UUID
+	Key       string // id of the key
+	Scopes    Scopes
+}
+
+// remembered is how long a verified key is trusted without asking again. With
+// streams checked every half second, a revoked key is dead within a second.
+const remembered = 750 * time.Millisecond
+
+// Authenticate says whom a bearer token belongs to. Unknown, malformed, expired and
+// revoked keys look alike. remote is where the request comes from: a key for this
+// machine only is refused from anywhere else.
+func (s *Store) Authenticate(ctx context.Context, bearer string, remote netip.Addr) (Principal, error) {
+	if bearer == "" {
+		return Principal{}, fault.New(fault.MissingAPIKey, "Send your API key in the header Authorization: Bearer <API_KEY>.")
+	}
+	id, secret, ok := Parse(bearer)
+	if !ok {
+		return Principal{}, Invalid()
+	}
+	sum := sha256.Sum256([]byte(bearer))
+	e, ok := s.cache.get(id, sum)
+	if !ok {
+		row, err := s.q.APIKeyByID(ctx, id)
+		if err != nil && !errors.Is(err, pgx.ErrNoRows) {
+			return Principal{}, fmt.Errorf("find key: %w", err)
+		}
+		// An unknown key costs the same comparison as a wrong secret.
+		if subtle.ConstantTimeCompare(hash(secret), row.SecretHash) != 1 {
+			return Principal{}, Invalid()
+		}
+		e = entry{sum: sum, at: time.Now(), loopback: row.Loopback, principal: Principal{Workspace: row.WorkspaceID, Key: row.ID, Scopes: scopesOf(row.Scopes)}}
+		s.cache.put(id, e)
+		if row.LastUsedAt == nil || time.Since(*row.LastUsedAt) > time.Minute {
+			if err := s.q.APIKeyUsed(ctx, id); err != nil {
+				s.log.WarnContext(ctx, "note the use of a key", "key", id, "err", err)
+			}
+		}
+	}
+	if e.loopback && !remote.Unmap().IsLoopback() {
+		return Principal{}, Invalid()
+	}
+	return e.principal, nil
+}
+
+// Invalid is the answer to every key that is not valid now.
+func Invalid() *fault.Error {
+	return fault.New(fault.InvalidAPIKey, "This API key is not valid. It may be mistyped, expired or revoked.")
+}
+
+// cache remembers keys that were verified a moment ago.
+type cache struct {
+	mu sync.Mutex
+	m  map[string]entry
+}
+
+type entry struct {
+	sum       [sha256.Size]byte // of the whole key: another secret is no hit
+	at        time.Time
+	loopback  bool
+	principal Principal
+}
+
+const cacheSize = 4096
+
+func (c *cache) get(id string, sum [sha256.Size]byte) (entry, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e, ok := c.m[id]
+	return e, ok && time.Since(e.at) < remembered && subtle.ConstantTimeCompare(e.sum[:], sum[:]) == 1
+}
+
+func (c *cache) put(id string, e entry) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.m == nil || len(c.m) >= cacheSize {
+		c.m = make(map[string]entry)
+	}
+	c.m[id] = e
+}
+
+func (c *cache) forget(id string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.m, id)
+}

@@ -1,0 +1,78 @@
+package apikey
+
+import (
+	"slices"
+	"strings"
+)
+
+// Scope is one right of a key.
+type Scope string
+
+const (
+	Chat                   Scope = "chat"
+	SessionsRead           Scope = "sessions:read"
+	ToolsRead              Scope = "tools:read"
+	ToolsWrite             Scope = "tools:write"
+	FilesWrite             Scope = "files:write"
+	FilesWriteUnrestricted Scope = "files:write:unrestricted"
+	Secret                 Scope = "secret"
+	MCP                    Scope = "mcp"
+	MCPRead                Scope = "mcp:read"
+	WikiWrite              Scope = "wiki:write"
+	A2A                    Scope = "a2a"
+)
+
+// All lists every scope, in the order of the documentation.
+var All = Scopes{Chat, SessionsRead, ToolsRead, ToolsWrite, FilesWrite, FilesWriteUnrestricted, Secret, MCP, MCPRead, WikiWrite, A2A}
+
+// implied names the scopes that a higher one includes.
+var implied = map[Scope]Scopes{
+	ToolsWrite:             {ToolsRead},
+	MCP:                    {MCPRead, WikiWrite},
+	FilesWriteUnrestricted: {FilesWrite},
+}
+
+// Known reports whether there is such a scope.
+func (s Scope) Known() bool { return slices.Contains(All, s) }
+
+// Includes reports whether who has s may do what want allows.
+func (s Scope) Includes(want Scope) bool { return s == want || slices.Contains(implied[s], want) }
+
+// Accepted lists the scopes that allow what s allows: itself first, then those
+// that include it.
+func (s Scope) Accepted() Scopes {
+	list := Scopes{s}
+	for _, higher := range All {
+		if higher != s && higher.Includes(s) {
+			list = append(list, higher)
+		}
+	}
+	return list
+}
+
+// Scopes are the rights of a key, as granted: implied ones are not listed.
+type Scopes []Scope
+
+// Allows reports whether one of the scopes is, or includes, want.
+func (s Scopes) Allows(want Scope) bool {
+	return slices.ContainsFunc(s, func(have Scope) bool { return have.Includes(want) })
+}
+
+// String joins the scopes for a header or a table.
+func (s Scopes) String() string { return strings.Join(s.strings(), ", ") }
+
+func (s Scopes) strings() []string {
+	list := make([]string, len(s))
+	for i, scope := range s {
+		list[i] = string(scope)
+	}
+	return list
+}
+
+func scopesOf(list []string) Scopes {
+	s := make(Scopes, len(list))
+	for i, name := range list {
+		s[i] = Scope(name)
+	}
+	return s
+}

@@ -1,0 +1,194 @@
+package apikey
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/parley-server/parley/db"
+	"github.com/parley-server/parley/internal/fault"
+)
+
+var (
+	// ErrNotFound says that the workspace has no such key, or that it is revoked.
+	ErrNotFound = errors.New("no such key")
+	// ErrReplaced says that the key was rotated before.
+	ErrReplaced = errors.New("the key is replaced already")
+)
+
+// Key is what may be known about a key afterwards.
+type Key struct {
+	ID         string     `json:"key_id"`
+	Workspace  uuid.UUID  `json:"-"`
+	Name       string     `json:"name"`
+	Last4      string     `json:"last4"`
+	Scopes     Scopes     `json:"scopes"`
+	Loopback   bool       `json:"loopback"`
+	CreatedBy  *string    `json:"created_by"`
+	CreatedAt  time.Time  `json:"created_at"`
+	ExpiresAt  *time.Time `json:"expires_at"`
+	LastUsedAt *time.Time `json:"last_used_at"`
+	RevokedAt  *time.Time `json:"revoked_at"`
+	ReplacedBy *string    `json:"replaced_by"`
+}
+
+// Store reads and writes keys.
+type Store struct {
+	pool  *pgxpool.Pool
+	q     *db.Queries
+	log   *slog.Logger
+	cache cache
+	watch watch
+}
+
+// New makes a store. A nil logger discards.
+func New(pool *pgxpool.Pool, log *slog.Logger) *Store {
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	return &Store{pool: pool, q: db.New(pool), log: log}
+}
+
+// Grant describes a key to be made.
+type Grant struct {
+	Workspace uuid.UUID
+	Name      string
+	Scopes    Scopes
+	Loopback  bool       // accepted from this machine only
+	Expires   *time.Time // nil: never
+	By        *Principal // who makes it; nil for the command line, which may grant anything
+}
+
+// Create makes a key. Its text is returned here and never again.
+func (s *Store) Create(ctx context.Context, g Grant) (Key, string, error) {
+	if err := g.check(); err != nil {
+		return Key{}, "", err
+	}
+	return s.insert(ctx, s.q, g)
+}
+
+// check lets nobody grant a scope that they lack.
+func (g Grant) check() error {
+	var wrong []fault.Violation
+	if g.Name == "" || len(g.Name) > 100 {
+		wrong = append(wrong, fault.Violation{Param: "/name", Rule: "length", Message: "A key's name has 1 to 100 bytes."})
+	}
+	if len(g.Scopes) == 0 {
+		wrong = append(wrong, fault.Violation{Param: "/scopes", Rule: "required", Message: "A key needs at least one scope."})
+	}
+	for i, scope := range g.Scopes {
+		if !scope.Known() {
+			wrong = append(wrong, fault.Violation{Param: fmt.Sprintf("/scopes/%d", i), Rule: "enum", Message: fmt.Sprintf("There is no scope %q.", scope), Expected: All})
+		}
+	}
+	if len(wrong) > 0 {
+		return fault.Invalid(wrong...)
+	}
+	if g.By == nil {
+		return nil
+	}
+	for _, scope := range g.Scopes {
+		if !g.By.Scopes.Allows(scope) {
+			return &fault.Error{Code: fault.InsufficientScope, Message: fmt.Sprintf("Your key lacks the scope %s and so cannot grant it.", scope),
+				Detail: fault.Detail{RequiredScope: string(scope)}}
+		}
+	}
+	return nil
+}
+
+func (s *Store) insert(ctx context.Context, q *db.Queries, g Grant) (Key, string, error) {
+	text, id, secret := generate()
+	arg := db.APIKeyInsertParams{
+		ID: id, WorkspaceID: g.Workspace, Name: g.Name, SecretHash: hash(secret), Last4: text[len(text)-4:],
+		Scopes: slices.Compact(slices.Sorted(slices.Values(g.Scopes.strings()))), Loopback: g.Loopback, ExpiresAt: g.Expires,
+	}
+	if g.By != nil {
+		arg.CreatedBy = &g.By.Key
+	}
+	row, err := q.APIKeyInsert(ctx, arg)
+	if err != nil {
+		return Key{}, "", fmt.Errorf("insert key: %w", err)
+	}
+	return keyOf(row), text, nil
+}
+
+// List returns a workspace's keys, oldest first, dead ones included.
+func (s *Store) List(ctx context.Context, workspace uuid.UUID) ([]Key, error) {
+	rows, err := s.q.APIKeysList(ctx, workspace)
+	if err != nil {
+		return nil, fmt.Errorf("list keys: %w", err)
+	}
+	keys := make([]Key, len(rows))
+	for i, row := range rows {
+		keys[i] = keyOf(row)
+	}
+	return keys, nil
+}
+
+// Rotate makes a key that takes another's place, with the same rights and as long
+// a life. The old one goes on working for the overlap.
+func (s *Store) Rotate(ctx context.Context, workspace uuid.UUID, id string, overlap time.Duration) (Key, string, error) {
+	var key Key
+	var text string
+	err := pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+		q := s.q.WithTx(tx)
+		old, err := q.APIKeyByID(ctx, id)
+		if errors.Is(err, pgx.ErrNoRows) || err == nil && old.WorkspaceID != workspace {
+			return ErrNotFound
+		}
+		if err != nil {
+			return fmt.Errorf("find key: %w", err)
+		}
+		g := Grant{Workspace: workspace, Name: old.Name, Scopes: scopesOf(old.Scopes), Loopback: old.Loopback}
+		if old.ExpiresAt != nil {
+			g.Expires = new(time.Now().Add(old.ExpiresAt.Sub(old.CreatedAt)))
+		}
+		if old.CreatedBy != nil {
+			g.By = &Principal{Key: *old.CreatedBy}
+		}
+		if key, text, err = s.insert(ctx, q, g); err != nil {
+			return err
+		}
+		n, err := q.APIKeyReplace(ctx, workspace, id, &key.ID, overlap.Seconds())
+		if err != nil {
+			return fmt.Errorf("replace key: %w", err)
+		}
+		if n == 0 {
+			return ErrReplaced
+		}
+		return nil
+	})
+	if err != nil {
+		return Key{}, "", err
+	}
+	s.cache.forget(id)
+	return key, text, nil
+}
+
+// Revoke ends a key now. Its open streams close within a second.
+func (s *Store) Revoke(ctx context.Context, workspace uuid.UUID, id string) error {
+	n, err := s.q.APIKeyRevoke(ctx, workspace, id)
+	if err != nil {
+		return fmt.Errorf("revoke key: %w", err)
+	}
+	s.cache.forget(id)
+	if n == 0 {
+		return ErrNotFound
+	}
+	return nil
+}
+
+func keyOf(row db.APIKey) Key {
+	return Key{
+		ID: row.ID, Workspace: row.WorkspaceID, Name: row.Name, Last4: row.Last4, Scopes: scopesOf(row.Scopes), Loopback: row.Loopback,
+		CreatedBy: row.CreatedBy, CreatedAt: row.CreatedAt, ExpiresAt: row.ExpiresAt, LastUsedAt: row.LastUsedAt,
+		RevokedAt: row.RevokedAt, ReplacedBy: row.ReplacedBy,
+	}
+}
