@@ -1,0 +1,102 @@
+package session
+
+import (
+	"encoding/base64"
+	"encoding/binary"
+	"hash/crc32"
+	"math"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/parley-server/parley/internal/fault"
+)
+
+// A list's cursor is opaque to callers: which list, its order, the place of the
+// last row, and a checksum that also covers whose list it is. The checksum finds
+// mistakes; what a caller may see is decided by the query alone.
+const (
+	sessionsList byte = 's'
+	messagesList byte = 'm'
+)
+
+var cursors = base64.RawURLEncoding.Strict()
+
+// place is where a page ended.
+type place struct {
+	list    byte
+	reverse bool // not the list's usual order
+	n       int64
+	id      uuid.UUID
+}
+
+const placeLen = 1 + 1 + 8 + 16
+
+func (p place) encode(owner uuid.UUID) string {
+	b := make([]byte, 0, placeLen+crc32.Size)
+	b = append(b, p.list, 0)
+	if p.reverse {
+		b[1] = 1
+	}
+	b = binary.BigEndian.AppendUint64(b, uint64(p.n))
+	b = append(b, p.id[:]...)
+	return cursors.EncodeToString(binary.BigEndian.AppendUint32(b, seal(b, owner)))
+}
+
+// decode reads a cursor of the same list, order and owner.
+func (p place) decode(text string, owner uuid.UUID) (place, error) {
+	if len(text) != cursors.EncodedLen(placeLen+crc32.Size) {
+		return p, badCursor()
+	}
+	b, err := cursors.DecodeString(text)
+	if err != nil || len(b) != placeLen+crc32.Size || binary.BigEndian.Uint32(b[placeLen:]) != seal(b[:placeLen], owner) ||
+		b[0] != p.list || (b[1] == 1) != p.reverse {
+		return p, badCursor()
+	}
+	p.n = int64(binary.BigEndian.Uint64(b[2:]))
+	p.id = uuid.UUID(b[10:placeLen])
+	return p, nil
+}
+
+func badCursor() error {
+	return &fault.Error{Code: fault.InvalidCursor, Param: "cursor",
+		Message: "This cursor does not belong to this list in this order. Take next_cursor of the page before, or begin without a cursor."}
+}
+
+// maxMicro is the end of the year 9999: PostgreSQL refuses much later times.
+const maxMicro = 253402300799_999999
+
+func seal(b []byte, owner uuid.UUID) uint32 {
+	return crc32.Update(crc32.ChecksumIEEE(b), crc32.IEEETable, owner[:])
+}
+
+func (q SummaryQuery) cursor(workspace uuid.UUID, last Summary) string {
+	return place{sessionsList, q.OldestFirst, last.UpdatedAt.UnixMicro(), last.SessionID}.encode(workspace)
+}
+
+// position is where the page begins; nil is the beginning.
+func (q SummaryQuery) position(workspace uuid.UUID) (*time.Time, uuid.UUID, error) {
+	if q.Cursor == "" {
+		return nil, uuid.Nil, nil
+	}
+	p, err := place{list: sessionsList, reverse: q.OldestFirst}.decode(q.Cursor, workspace)
+	if err == nil && (p.n < 0 || p.n > maxMicro) {
+		err = badCursor()
+	}
+	return new(time.UnixMicro(p.n)), p.id, err
+}
+
+func (q MessageQuery) cursor(session uuid.UUID, last Message) string {
+	return place{messagesList, q.NewestFirst, last.FirstSeq, last.MessageID}.encode(session)
+}
+
+func (q MessageQuery) position(session uuid.UUID) (int64, error) {
+	switch {
+	case q.Cursor != "":
+		p, err := place{list: messagesList, reverse: q.NewestFirst}.decode(q.Cursor, session)
+		return p.n, err
+	case q.NewestFirst:
+		return math.MaxInt64, nil
+	}
+	return 0, nil
+}

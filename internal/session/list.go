@@ -1,0 +1,192 @@
+package session
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-server/parley/db"
+)
+
+// Page is a piece of a list. NextCursor leads on while HasMore says so.
+type Page[T any] struct {
+	Data       []T     `json:"data"`
+	HasMore    bool    `json:"has_more"`
+	NextCursor *string `json:"next_cursor"`
+}
+
+// page cuts the row off that was read only to know whether there is more.
+func page[T any](items []T, limit int, cursor func(T) string) Page[T] {
+	p := Page[T]{Data: items}
+	if len(items) > limit {
+		p.Data, p.HasMore = items[:limit], true
+		p.NextCursor = new(cursor(items[limit-1]))
+	}
+	return p
+}
+
+// Summary is a session as lists show it.
+type Summary struct {
+	SessionID    uuid.UUID  `json:"session_id"`
+	CallerID     *string    `json:"caller_id"`
+	SessionKey   *string    `json:"session_key"`
+	Title        string     `json:"title"`
+	Status       Status     `json:"status"`
+	Pending      any        `json:"pending"`
+	TurnID       *uuid.UUID `json:"turn_id"`
+	LastSeq      int64      `json:"last_seq"`
+	MessageCount int32      `json:"message_count"`
+	Usage        Totals     `json:"usage"`
+	CreatedAt    time.Time  `json:"created_at"`
+	UpdatedAt    time.Time  `json:"updated_at"`
+}
+
+// Totals adds the usage of a session's turns up. CostUSD is nil while no turn had a
+// known price.
+type Totals struct {
+	InputTokens  int64    `json:"input_tokens"`
+	OutputTokens int64    `json:"output_tokens"`
+	CostUSD      *float64 `json:"cost_usd"`
+}
+
+// SummaryQuery narrows and orders the list of a workspace's sessions.
+type SummaryQuery struct {
+	CallerID     *string    // nil: every caller's
+	Status       Status     // "": every status
+	CreatedAfter *time.Time // nil: all
+	OldestFirst  bool
+	Limit        int    // at least 1
+	Cursor       string // "": the first page
+}
+
+// Summaries is one page of a workspace's sessions, by their last message or end of
+// a turn. A cursor that this list did not make is INVALID_CURSOR.
+func (s *Store) Summaries(ctx context.Context, workspace uuid.UUID, q SummaryQuery) (Page[Summary], error) {
+	var rows []db.SessionsPageRow
+	at, id, err := q.position(workspace)
+	if err != nil {
+		return Page[Summary]{}, err
+	}
+	var status *string
+	if q.Status != "" {
+		status = new(string(q.Status))
+	}
+	if q.OldestFirst {
+		var asc []db.SessionsPageAscRow
+		asc, err = s.q.SessionsPageAsc(ctx, db.SessionsPageAscParams{WorkspaceID: workspace, CallerID: q.CallerID, CreatedAfter: q.CreatedAfter,
+			Status: status, AfterAt: at, AfterID: id, N: int32(q.Limit) + 1})
+		for _, r := range asc {
+			rows = append(rows, db.SessionsPageRow(r))
+		}
+	} else {
+		rows, err = s.q.SessionsPage(ctx, db.SessionsPageParams{WorkspaceID: workspace, CallerID: q.CallerID, CreatedAfter: q.CreatedAfter,
+			Status: status, BeforeAt: at, BeforeID: id, N: int32(q.Limit) + 1})
+	}
+	if err != nil {
+		return Page[Summary]{}, fmt.Errorf("list sessions: %w", err)
+	}
+	items := make([]Summary, len(rows))
+	for i, r := range rows {
+		items[i] = summaryOf(r)
+	}
+	return page(items, q.Limit, func(last Summary) string { return q.cursor(workspace, last) }), nil
+}
+
+func summaryOf(r db.SessionsPageRow) Summary {
+	sum := Summary{
+		SessionID: r.ID, CallerID: r.CallerID, Title: r.Title, TurnID: r.TurnID, LastSeq: r.LastSeq, MessageCount: r.MessageCount,
+		Usage: Totals{r.InputTokens, r.OutputTokens, r.CostUSD}, CreatedAt: r.CreatedAt.UTC(), UpdatedAt: r.UpdatedAt.UTC(), Status: NotStarted,
+	}
+	if r.CallerID != nil {
+		sum.SessionKey = new("api:" + *r.CallerID)
+	}
+	if r.State != nil {
+		sum.Status = StatusOf(State(*r.State))
+	}
+	return sum
+}
+
+// Message is what one side said, as lists show it.
+type Message struct {
+	MessageID        uuid.UUID       `json:"message_id"`
+	TurnID           uuid.UUID       `json:"turn_id"`
+	Role             string          `json:"role"`
+	Content          *string         `json:"content"`
+	Label            *string         `json:"label,omitempty"`
+	Skill            *string         `json:"skill,omitempty"`
+	Status           string          `json:"status"`
+	StructuredResult json.RawMessage `json:"structured_result,omitempty"`
+	ToolCalls        json.RawMessage `json:"tool_calls"`
+	Attachments      []any           `json:"attachments"`
+	References       json.RawMessage `json:"references,omitempty"`
+	Usage            json.RawMessage `json:"usage,omitempty"`
+	Error            *string         `json:"error"`
+	FirstSeq         int64           `json:"first_seq"`
+	LastSeq          int64           `json:"last_seq"`
+	CreatedAt        time.Time       `json:"created_at"`
+}
+
+// MessageQuery orders the list of a session's messages.
+type MessageQuery struct {
+	NewestFirst bool
+	Limit       int    // at least 1
+	Cursor      string // "": the first page
+}
+
+// Messages is one page of a session's messages, or SESSION_NOT_FOUND. A cursor that
+// this list did not make is INVALID_CURSOR.
+func (s *Store) Messages(ctx context.Context, workspace, id uuid.UUID, q MessageQuery) (Page[Message], error) {
+	seq, err := q.position(id)
+	if err != nil {
+		return Page[Message]{}, err
+	}
+	found, err := s.q.SessionExists(ctx, workspace, id)
+	if err != nil {
+		return Page[Message]{}, fmt.Errorf("find session: %w", err)
+	}
+	if !found {
+		return Page[Message]{}, NotFound(id)
+	}
+	list := s.q.MessagesPage
+	if q.NewestFirst {
+		list = s.q.MessagesPageDesc
+	}
+	rows, err := list(ctx, id, seq, int32(q.Limit)+1)
+	if err != nil {
+		return Page[Message]{}, fmt.Errorf("list messages: %w", err)
+	}
+	items := make([]Message, len(rows))
+	for i, r := range rows {
+		items[i] = messageOf(r)
+	}
+	return page(items, q.Limit, func(last Message) string { return q.cursor(id, last) }), nil
+}
+
+// Answer is the agent's message of a turn.
+func (s *Store) Answer(ctx context.Context, turn uuid.UUID) (Message, error) {
+	row, err := s.q.MessageAnswer(ctx, turn)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return Message{}, fmt.Errorf("turn %s has no answer", turn)
+	}
+	if err != nil {
+		return Message{}, fmt.Errorf("read answer: %w", err)
+	}
+	return messageOf(row), nil
+}
+
+func messageOf(r db.Message) Message {
+	m := Message{
+		MessageID: r.ID, TurnID: r.TurnID, Role: r.Role, Content: r.Content, Label: r.Label, Skill: r.Skill, Status: r.Status, Error: r.Error,
+		StructuredResult: r.StructuredResult, ToolCalls: r.ToolCalls, Attachments: []any{}, Usage: r.Usage,
+		FirstSeq: r.FirstSeq, LastSeq: r.LastSeq, CreatedAt: r.CreatedAt.UTC(),
+	}
+	if string(r.Refs) != "[]" {
+		m.References = r.Refs
+	}
+	return m
+}
