@@ -17,7 +17,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func TestFourReplicasStartTogether(t *testing.T) {
+func TestReplicasStartTogether(t *testing.T) {
 	t.Parallel()
 	dsn := dbtest.Empty(t)
 	steps, err := migrations.Status(t.Context(), dsn)
@@ -26,7 +26,7 @@ func TestFourReplicasStartTogether(t *testing.T) {
 	}
 
 	var wg sync.WaitGroup
-	results, errs := make([]migrations.Result, 4), make([]error, 4)
+	results, errs := make([]migrations.Result, 8), make([]error, 8)
 	for i := range results {
 		wg.Go(func() { results[i], errs[i] = migrations.Up(t.Context(), dsn, migrations.Options{}) })
 	}

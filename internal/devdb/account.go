@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"os/user"
+	"path/filepath"
 	"strconv"
 	"syscall"
 )
@@ -85,6 +86,36 @@ func (a account) own(dir string) error {
 		return os.Chown(dir, a.uid, a.gid)
 	}
 	return nil
+}
+
+// cache is where this machine, or this user of it, keeps fetched programs.
+func (a account) cache() (string, error) {
+	if a.drop {
+		return "/var/cache/parley", nil // root's own cache is closed to other users
+	}
+	dir, err := os.UserCacheDir()
+	return filepath.Join(dir, "parley"), err
+}
+
+// opens makes everything below dir readable to the account.
+func (a account) opens(dir string) error {
+	if !a.drop {
+		return nil
+	}
+	return filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.Type()&fs.ModeSymlink != 0 {
+			return err
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		mode := info.Mode().Perm() | 0o444
+		if mode&0o100 != 0 {
+			mode |= 0o111
+		}
+		return os.Chmod(path, mode)
+	})
 }
 
 // reaches says whether the account can enter dir. The kernel answers, because

@@ -58,7 +58,11 @@ func (l *flock) wait(kind int) error {
 
 func (l *flock) unlock() { syscall.Flock(int(l.file.Fd()), syscall.LOCK_UN) }
 
-func (l *flock) close() { l.file.Close() }
+// close unlocks first: a child that is just being forked still has the file open.
+func (l *flock) close() {
+	l.unlock()
+	l.file.Close()
+}
 
 // lockFile polls, because a blocked flock cannot be cancelled.
 func lockFile(ctx context.Context, path string, kind int) (*flock, error) {

@@ -13,8 +13,10 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
+	"time"
 )
 
 // join reports whether a guard keeps a server here, once that is ready.
@@ -49,7 +51,7 @@ func (s *Server) launch(ctx context.Context, opts Options) error {
 	if err != nil {
 		return err
 	}
-	prog, err := provide(ctx, major, opts.Progress)
+	prog, err := provide(ctx, p, major, opts.Progress)
 	if err != nil {
 		return err
 	}
@@ -73,6 +75,8 @@ func (s *Server) launch(ctx context.Context, opts Options) error {
 		Linger: opts.Linger, Adopt: orphan,
 	}
 	s.Joined = orphan != 0
+	slow := time.AfterFunc(5*time.Second, func() { opts.Progress("PostgreSQL is still starting, perhaps recovering; see " + p.log) })
+	defer slow.Stop()
 	if err := s.spawn(ctx); err != nil {
 		return err
 	}
@@ -96,12 +100,12 @@ func arguments(data, sockets string, opts Options) []string {
 		"logging_collector":       "off",
 	}
 	if opts.Disposable {
-		set["fsync"], set["synchronous_commit"], set["full_page_writes"] = "off", "off", "off"
+		set["fsync"], set["full_page_writes"] = "off", "off" // commits still survive kill -9
 	}
 	maps.Copy(set, opts.Settings)
 	args := []string{"-D", data}
-	for key, value := range set {
-		args = append(args, "-c", key+"="+value)
+	for _, key := range slices.Sorted(maps.Keys(set)) {
+		args = append(args, "-c", key+"="+set[key])
 	}
 	return args
 }
@@ -164,18 +168,18 @@ func (s *Server) gone(ctx context.Context) error {
 		return err
 	}
 	defer guard.close()
-	users, err := openLock(s.place.users)
+	peers, err := openLock(s.place.peers)
 	if err != nil {
 		return err
 	}
-	defer users.close()
+	defer peers.close()
 	ended := false
 	err = until(ctx, func() (bool, error) {
 		if ended, err = guard.try(exclusive); ended || err != nil {
 			return true, err
 		}
-		free, err := users.try(exclusive)
-		users.unlock()
+		free, err := peers.try(exclusive)
+		peers.unlock()
 		return !free, err
 	})
 	if err != nil {

@@ -5,9 +5,11 @@ package devdb
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
@@ -30,9 +32,10 @@ func (p place) orphan(ctx context.Context) (pid int, err error) {
 			return true, nil
 		}
 		if !isPostmaster(at.pid, p.data) {
-			// After a reboot the number can be another program's, and PostgreSQL
-			// would believe that it still runs.
-			return true, os.Rename(pidfilePath(p.data), pidfilePath(p.data)+".stale")
+			return true, p.forget(at)
+		}
+		if at.status == "ready" && at.sockets == "" {
+			return true, fmt.Errorf("PostgreSQL runs as process %d without a Unix socket; stop it", at.pid)
 		}
 		if at.ready() {
 			pid = at.pid
@@ -40,6 +43,23 @@ func (p place) orphan(ctx context.Context) (pid int, err error) {
 		return at.ready(), nil
 	})
 	return pid, err
+}
+
+// forget puts the lock files of a postmaster aside whose number is now another
+// program's, after a reboot, or a zombie's, in a container without an init. To
+// PostgreSQL both look like a server that runs. Backends that are left of it are
+// still found, by the shared memory they hold.
+func (p place) forget(at pidfile) error {
+	locks := []string{pidfilePath(p.data)}
+	if at.sockets != "" {
+		locks = append(locks, filepath.Join(at.sockets, fmt.Sprintf(".s.PGSQL.%d.lock", at.port)))
+	}
+	for _, path := range locks {
+		if err := os.Rename(path, path+".stale"); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
 }
 
 func isPostmaster(pid int, data string) bool {

@@ -20,7 +20,8 @@ type place struct {
 	fresh string // a data directory in the making
 	log   string
 	start string // lock: one process decides between joining and starting
-	users string // lock: shared by everyone who uses the server
+	users string // lock: shared by everyone who uses the server; the guard waits for it
+	peers string // lock: the same without the guard; tells the last one that it is
 	guard string // lock: held by the guard; its text is PostgreSQL's version
 	as    account
 }
@@ -29,7 +30,7 @@ func placeAt(dir string, as account) place {
 	in := func(name string) string { return filepath.Join(dir, name) }
 	return place{
 		dir: dir, data: in("data"), fresh: in("data.new"), log: in("postgres.log"),
-		start: in("start.lock"), users: in("users.lock"), guard: in("guard.lock"), as: as,
+		start: in("start.lock"), users: in("users.lock"), peers: in("peers.lock"), guard: in("guard.lock"), as: as,
 	}
 }
 
@@ -48,6 +49,9 @@ func settle(dir string, progress func(string)) (place, error) {
 		if err := makeDir(refuge); err != nil {
 			return place{}, err
 		}
+		if err := ours(refuge, os.Getuid()); err != nil { // anybody can make directories there
+			return place{}, err
+		}
 		dir = refuge
 		if as, err = accountFor(filepath.Join(dir, "data")); err != nil {
 			return place{}, err
@@ -56,26 +60,41 @@ func settle(dir string, progress func(string)) (place, error) {
 	if dir, err = filepath.EvalSymlinks(dir); err != nil {
 		return place{}, err
 	}
-	return placeAt(dir, as), nil
+	p := placeAt(dir, as)
+	return p, p.prepare()
 }
 
-// makeDir also says whether an existing directory is fit: below /var/tmp anybody
-// could have put one under our name.
 func makeDir(dir string) error {
 	_, err := os.Stat(dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		if err := os.MkdirAll(dir, 0o755); err != nil {
-			return err
-		}
-		if os.Getuid() == 0 {
-			return os.Chmod(dir, 0o755) // whatever the umask; the data below stays private
-		}
-		return nil
-	}
-	if err != nil {
+	if !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	return ours(dir, os.Getuid())
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	if os.Getuid() == 0 {
+		return os.Chmod(dir, 0o755) // whatever the umask; the data below stays private
+	}
+	return nil
+}
+
+// prepare makes the files that root would otherwise make as its own, and the
+// owner of the data could not open later.
+func (p place) prepare() error {
+	for _, path := range []string{p.start, p.users, p.peers, p.guard, p.log} {
+		f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+		if err != nil {
+			return err
+		}
+		if p.as.drop {
+			err = f.Chown(p.as.uid, p.as.gid)
+		}
+		f.Close()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // ours refuses a directory of somebody else's.
@@ -108,7 +127,9 @@ func (p place) sockets() (string, error) {
 	}
 	err := p.as.own(dir)
 	if errors.Is(err, fs.ErrExist) {
-		err = ours(dir, p.as.uid)
+		if err = ours(dir, p.as.uid); err != nil && ours(dir, os.Getuid()) == nil {
+			err = os.Lchown(dir, p.as.uid, p.as.gid) // a crash came before it
+		}
 	}
 	return dir, err
 }

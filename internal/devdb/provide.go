@@ -1,13 +1,20 @@
+//go:build unix
+
 package devdb
 
 import (
 	"context"
 	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"slices"
+	"strings"
 )
 
-// provide finds the programs for a data directory of that major version, 0 being
-// a new one.
-func provide(ctx context.Context, major int, progress func(string)) (programs, error) {
+// provide finds the programs for the data directory, or for a new one if major is
+// 0, and fetches them where nothing is installed.
+func provide(ctx context.Context, p place, major int, progress func(string)) (programs, error) {
 	all, err := installed(ctx)
 	if err != nil {
 		return programs{}, err
@@ -15,5 +22,52 @@ func provide(ctx context.Context, major int, progress func(string)) (programs, e
 	if prog, ok := choose(all, major); ok {
 		return prog, nil
 	}
-	return programs{}, fmt.Errorf("%w", ErrNoPostgres)
+	if major != 0 && len(all) > 0 {
+		return programs{}, fmt.Errorf("%s was made by PostgreSQL %d, and here is only %s: install PostgreSQL %d, or set %s=fetch to download it, or move the directory away",
+			p.data, major, versions(all), major, BinVariable)
+	}
+	from, err := sourceFor(p.as, progress)
+	if err != nil {
+		return programs{}, err
+	}
+	prog, err := from.fetch(ctx, major)
+	if err != nil {
+		return prog, fmt.Errorf("%w, and fetching it failed (%w): install it with `%s`, or set DATABASE_URL", ErrNoPostgres, err, install())
+	}
+	return prog, nil
+}
+
+func versions(all []programs) string {
+	var names []string
+	for _, prog := range all {
+		if name := fmt.Sprintf("%s in %s", prog.version, prog.dir); !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return strings.Join(names, ", ")
+}
+
+// install is the command that this system's user would type.
+func install() string {
+	sudo := "sudo "
+	if os.Getuid() == 0 {
+		sudo = ""
+	}
+	if runtime.GOOS == "darwin" {
+		return "brew install postgresql@17"
+	}
+	for _, tool := range []struct{ name, command string }{
+		{"apt-get", "apt-get install postgresql"},
+		{"dnf", "dnf install postgresql-server"},
+		{"yum", "yum install postgresql-server"},
+		{"apk", "apk add postgresql"},
+		{"pacman", "pacman -S postgresql"},
+		{"zypper", "zypper install postgresql-server"},
+		{"pkg", "pkg install postgresql17-server"},
+	} {
+		if _, err := exec.LookPath(tool.name); err == nil {
+			return sudo + tool.command
+		}
+	}
+	return "the system's package manager"
 }

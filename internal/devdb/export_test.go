@@ -1,0 +1,79 @@
+//go:build unix
+
+package devdb
+
+import (
+	"context"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+const (
+	GuardName = guardName
+	MaxSocket = maxSocket
+)
+
+// Fetch fetches for the tests' own account.
+func Fetch(ctx context.Context, repository, cache string, major int, progress func(string)) (version, dir string, err error) {
+	s := source{repository: repository, cache: cache, progress: progress}
+	prog, err := s.fetch(ctx, major)
+	return prog.version, prog.dir, err
+}
+
+// Unguarded starts PostgreSQL on a stopped server's directory as a person with a
+// shell would.
+func (s *Server) Unguarded() (*exec.Cmd, error) {
+	cmd := exec.Command(filepath.Join(s.task.Bin, "postgres"), s.task.Args...)
+	s.place.as.apply(cmd)
+	return cmd, cmd.Start()
+}
+
+// KillGuard kills the guard of a server that this process started.
+func (s *Server) KillGuard() error { return s.guard.Process.Signal(syscall.SIGKILL) }
+
+// Guarded says whether a guard holds its lock.
+func (s *Server) Guarded() bool {
+	l, err := openLock(s.place.guard)
+	if err != nil {
+		return false
+	}
+	defer l.close()
+	free, err := l.try(exclusive)
+	return err == nil && !free
+}
+
+// Data is the data directory.
+func (s *Server) Data() string { return s.place.data }
+
+// Alive is alive.
+func Alive(pid int) bool { return alive(pid) && !zombie(pid) }
+
+// zombie is a process that ended and that nobody waited for.
+func zombie(pid int) bool {
+	out, err := exec.Command("ps", "-o", "stat=", "-p", strconv.Itoa(pid)).Output()
+	return err == nil && strings.HasPrefix(strings.TrimSpace(string(out)), "Z")
+}
+
+// OwnerOf is the uid of a file.
+func OwnerOf(path string) int {
+	uid, err := ownerOf(path)
+	if err != nil {
+		return -1
+	}
+	return uid
+}
+
+// Installed says why no test can run.
+func Installed(ctx context.Context) error {
+	all, err := installed(ctx)
+	if err != nil {
+		return err
+	}
+	if _, ok := choose(all, 0); !ok {
+		return ErrNoPostgres
+	}
+	return nil
+}

@@ -1,0 +1,34 @@
+//go:build !unix
+
+package devdb
+
+import (
+	"context"
+	"errors"
+)
+
+// Server cannot exist on this system.
+type Server struct {
+	Version, Dir string
+	Joined       bool
+}
+
+var errSystem = errors.New("a private PostgreSQL needs Unix; set DATABASE_URL")
+
+// Start fails.
+func Start(context.Context, Options) (*Server, error) { return nil, errSystem }
+
+// Remove fails.
+func Remove(context.Context, string) error { return errSystem }
+
+// DSN is empty.
+func (*Server) DSN(string) string { return "" }
+
+// LogFile is empty.
+func (*Server) LogFile() string { return "" }
+
+// PID fails.
+func (*Server) PID() (int, error) { return 0, errSystem }
+
+// Stop does nothing.
+func (*Server) Stop(context.Context) error { return nil }

@@ -1,0 +1,123 @@
+//go:build unix
+
+package devdb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"time"
+)
+
+// Server is this process's share in a running PostgreSQL.
+type Server struct {
+	Version string // "15.18"
+	Dir     string // where the data really is; not always Options.Dir, see Start
+	Joined  bool   // it was running already
+
+	place place
+	users *flock
+	peers *flock
+	guard *exec.Cmd // if this process started it
+	task  task
+	at    pidfile
+}
+
+// Start joins the server on opts.Dir, or starts it, or makes it first. PostgreSQL
+// refuses to run as root: then it runs as the user postgres, else nobody, and if
+// that user cannot reach opts.Dir the data goes below /var/tmp, which Progress
+// and Server.Dir tell.
+func Start(ctx context.Context, opts Options) (*Server, error) {
+	if opts.Dir == "" {
+		return nil, errors.New("private PostgreSQL: no directory given")
+	}
+	dir, err := filepath.Abs(opts.Dir)
+	if err != nil {
+		return nil, fmt.Errorf("private PostgreSQL: %w", err)
+	}
+	if opts.Progress == nil {
+		opts.Progress = func(string) {}
+	}
+	p, err := settle(dir, opts.Progress)
+	if err != nil {
+		return nil, fmt.Errorf("private PostgreSQL: %w", err)
+	}
+	s, err := p.enter(ctx, opts)
+	if err != nil {
+		return nil, fmt.Errorf("private PostgreSQL in %s: %w", p.dir, err)
+	}
+	return s, nil
+}
+
+// enter decides between joining and starting. The start lock makes that one
+// process at a time; the guard holds it while it stops PostgreSQL.
+func (p place) enter(ctx context.Context, opts Options) (*Server, error) {
+	slow := time.AfterFunc(time.Second, func() { opts.Progress("waiting for another process that starts or stops PostgreSQL") })
+	turn, err := lockFile(ctx, p.start, exclusive)
+	slow.Stop()
+	if err != nil {
+		return nil, err
+	}
+	defer turn.close()
+	users, err := lockFile(ctx, p.users, shared)
+	if err != nil {
+		return nil, err
+	}
+	peers, err := lockFile(ctx, p.peers, shared)
+	if err != nil {
+		users.close()
+		return nil, err
+	}
+	s := &Server{Dir: p.dir, place: p, users: users, peers: peers}
+	s.Joined, err = s.join(ctx)
+	if err == nil && !s.Joined {
+		err = s.launch(ctx, opts)
+	}
+	if err != nil {
+		users.close()
+		peers.close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// DSN names a database of this server, "postgres" when name is empty. It is a URL
+// that psql understands too.
+func (s *Server) DSN(name string) string {
+	if name == "" {
+		name = "postgres"
+	}
+	u := url.URL{Scheme: "postgres", User: url.User(User), Path: "/" + name}
+	u.RawQuery = url.Values{"host": {s.at.sockets}, "port": {strconv.Itoa(s.at.port)}}.Encode()
+	return u.String()
+}
+
+// LogFile is where PostgreSQL writes.
+func (s *Server) LogFile() string { return s.place.log }
+
+// PID is the postmaster's at this moment.
+func (s *Server) PID() (int, error) {
+	at, err := readPidfile(s.place.data)
+	return at.pid, err
+}
+
+// Stop gives this process's share up. If it was the last one and the server does
+// not linger, Stop waits until PostgreSQL has shut down, or for ctx; the guard
+// finishes either way.
+func (s *Server) Stop(ctx context.Context) error {
+	if s.users == nil {
+		return nil
+	}
+	last, err := s.peers.try(exclusive)
+	s.users.close()
+	s.peers.close()
+	s.users, s.peers = nil, nil
+	if err != nil || !last || s.task.Linger > 0 {
+		return err
+	}
+	return s.gone(ctx)
+}
