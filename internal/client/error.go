@@ -1,0 +1,125 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// Error is what the server answered instead of doing what it was asked.
+type Error struct {
+	Status        int           `json:"-"`
+	Type          string        `json:"type"`
+	Code          string        `json:"code"`
+	Message       string        `json:"message"`
+	Param         string        `json:"param"`
+	Candidates    []string      `json:"candidates"`
+	Violations    []Violation   `json:"violations"`
+	AvailableKeys []string      `json:"available_keys"`
+	RequiredScope string        `json:"required_scope"`
+	Turn          *BusyTurn     `json:"turn"`
+	RequestID     string        `json:"-"`
+	RetryAfter    time.Duration `json:"-"`
+}
+
+// Violation is one thing that is wrong with a request.
+type Violation struct {
+	Param      string `json:"param"`
+	Rule       string `json:"rule"`
+	Message    string `json:"message"`
+	Suggestion string `json:"suggestion"`
+}
+
+// BusyTurn is the turn that is in the way of another one.
+type BusyTurn struct {
+	TurnID  string `json:"turn_id"`
+	Status  string `json:"status"`
+	LastSeq int64  `json:"last_seq"`
+}
+
+func (e *Error) Error() string { return fmt.Sprintf("%s (%d %s)", e.Message, e.Status, e.Code) }
+
+// Unreachable means that no answer came: the server is down, or the way to it is.
+type Unreachable struct {
+	URL string
+	Err error
+	// Sent tells that the server may have got the request.
+	Sent bool
+}
+
+func (e *Unreachable) Error() string { return "no answer from " + e.URL + ": " + e.Err.Error() }
+func (e *Unreachable) Unwrap() error { return e.Err }
+
+// Broken means that a stream ended before its done frame and could not be resumed.
+type Broken struct {
+	Session string // "" if the stream broke before its first frame
+	LastID  string
+	Err     error
+}
+
+func (e *Broken) Error() string { return "the stream broke: " + e.Err.Error() }
+func (e *Broken) Unwrap() error { return e.Err }
+
+func (c *Client) unreachable(req *http.Request, err error) error {
+	if ctx := req.Context(); ctx.Err() != nil && !errors.Is(context.Cause(ctx), errQuiet) {
+		return context.Cause(ctx)
+	}
+	op, ok := errors.AsType[*net.OpError](err)
+	return &Unreachable{URL: c.base.Redacted(), Err: err, Sent: !ok || op.Op != "dial"}
+}
+
+// failure reads the error envelope. What is not one, from a proxy for instance,
+// becomes an error without a code.
+func failure(res *http.Response, body []byte) *Error {
+	var envelope struct {
+		Error     *Error `json:"error"`
+		RequestID string `json:"request_id"`
+	}
+	e := &Error{}
+	if to := res.Header.Get("Location"); to != "" && res.StatusCode/100 == 3 {
+		e.Message = "The server's address is another one: it redirects to " + to + "."
+	} else if json.Unmarshal(body, &envelope) == nil && envelope.Error != nil && envelope.Error.Code != "" {
+		e = envelope.Error
+	} else {
+		e.Message = "The answer was not Parley's: " + excerpt(body)
+	}
+	e.Status = res.StatusCode
+	e.RequestID = envelope.RequestID
+	if e.RequestID == "" {
+		e.RequestID = res.Header.Get("X-Request-Id")
+	}
+	if n, err := strconv.Atoi(res.Header.Get("Retry-After")); err == nil && n > 0 && n < 86400 {
+		e.RetryAfter = time.Duration(n) * time.Second
+	}
+	return e
+}
+
+func excerpt(body []byte) string {
+	s := strings.ToValidUTF8(string(body[:min(len(body), 200)]), "")
+	if s = strings.Join(strings.Fields(s), " "); s == "" {
+		return "nothing"
+	}
+	if utf8.RuneCountInString(s) > 120 {
+		s = string([]rune(s)[:120]) + "…"
+	}
+	return s
+}
+
+// passing reports whether an error can go away without anybody's doing.
+func passing(err error) bool {
+	if e, ok := errors.AsType[*Error](err); ok {
+		switch e.Status {
+		case http.StatusTooManyRequests, http.StatusInternalServerError, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+			return true
+		}
+		return false
+	}
+	return true
+}

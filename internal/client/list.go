@@ -1,0 +1,123 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+)
+
+// Canceled is the answer to Cancel. A session where nothing runs is no error.
+type Canceled struct {
+	Canceled           bool   `json:"canceled"`
+	RunnerHaltDeferred bool   `json:"runner_halt_deferred"`
+	Reason             string `json:"reason,omitempty"`
+}
+
+// Cancel ends the turn that runs in a session.
+func (c *Client) Cancel(ctx context.Context, session string) (Canceled, error) {
+	out, err := call[struct{ Data Canceled }](ctx, c, http.MethodPost, c.path("sessions", url.PathEscape(session), "cancel"), nil)
+	return out.Data, err
+}
+
+// Page is a piece of a list. NextCursor is "" on the last one.
+type Page[T any] struct {
+	Data       []T    `json:"data"`
+	HasMore    bool   `json:"has_more"`
+	NextCursor string `json:"next_cursor"`
+}
+
+// Session is one conversation.
+type Session struct {
+	SessionID    string    `json:"session_id"`
+	CallerID     string    `json:"caller_id"`
+	Title        string    `json:"title"`
+	Status       string    `json:"status"` // not_started, thinking, completed
+	TurnID       string    `json:"turn_id"`
+	LastSeq      int64     `json:"last_seq"`
+	MessageCount int       `json:"message_count"`
+	Usage        Usage     `json:"usage"`
+	CreatedAt    time.Time `json:"created_at"`
+	UpdatedAt    time.Time `json:"updated_at"`
+}
+
+// Usage counts tokens. CostUSD is nil where no price is known.
+type Usage struct {
+	InputTokens  int64    `json:"input_tokens"`
+	OutputTokens int64    `json:"output_tokens"`
+	CostUSD      *float64 `json:"cost_usd"`
+}
+
+// SessionQuery narrows the list of sessions. The zero value lists all, newest first.
+type SessionQuery struct {
+	CallerID string
+	Status   string
+	Limit    int
+	Cursor   string
+}
+
+// Sessions lists the workspace's sessions.
+func (c *Client) Sessions(ctx context.Context, q SessionQuery) (Page[Session], error) {
+	return call[Page[Session]](ctx, c, http.MethodGet, withQuery(c.path("sessions"), q.Limit, map[string]string{
+		"caller_id": q.CallerID, "status": q.Status, "cursor": q.Cursor,
+	}), nil)
+}
+
+// HistoryMessage is one message of a session.
+type HistoryMessage struct {
+	MessageID  string          `json:"message_id"`
+	TurnID     string          `json:"turn_id"`
+	Role       string          `json:"role"` // user, assistant
+	Content    *string         `json:"content"`
+	Label      string          `json:"label"`
+	Status     string          `json:"status"`
+	ToolCalls  []ToolCall      `json:"tool_calls"`
+	References json.RawMessage `json:"references"`
+	Usage      *Usage          `json:"usage"`
+	Error      *string         `json:"error"`
+	FirstSeq   int64           `json:"first_seq"`
+	LastSeq    int64           `json:"last_seq"`
+	CreatedAt  time.Time       `json:"created_at"`
+}
+
+// ToolCall is what the agent did on the way to a message.
+type ToolCall struct {
+	Tool      string `json:"tool"`
+	Summary   string `json:"summary"`
+	OK        bool   `json:"ok"`
+	ToolUseID string `json:"tool_use_id"`
+	Truncated bool   `json:"truncated"`
+}
+
+// Messages lists a session's messages, oldest first. Limit 0 is the server's own.
+func (c *Client) Messages(ctx context.Context, session string, limit int, cursor string) (Page[HistoryMessage], error) {
+	u := c.path("sessions", url.PathEscape(session), "messages")
+	return call[Page[HistoryMessage]](ctx, c, http.MethodGet, withQuery(u, limit, map[string]string{"cursor": cursor}), nil)
+}
+
+// Ready asks the server whether it is ready to serve. It needs no key.
+func (c *Client) Ready(ctx context.Context) error {
+	req, err := c.request(ctx, http.MethodGet, c.base.JoinPath("readyz"), nil)
+	if err != nil {
+		return err
+	}
+	req.Header.Del("Authorization")
+	_, err = c.do(req)
+	return err
+}
+
+func withQuery(u *url.URL, limit int, params map[string]string) *url.URL {
+	q := u.Query()
+	for name, value := range params {
+		if value != "" {
+			q.Set(name, value)
+		}
+	}
+	if limit > 0 {
+		q.Set("limit", strconv.Itoa(limit))
+	}
+	u.RawQuery = q.Encode()
+	return u
+}

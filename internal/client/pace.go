@@ -1,0 +1,47 @@
+package client
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"math/rand/v2"
+	"time"
+)
+
+// maxWait is the longest pause between two tries, unless the server asks for more.
+const maxWait = 30 * time.Second
+
+// pacer spaces the attempts to get an answer back, and gives up after Tries.
+type pacer struct {
+	c       *Client
+	base    time.Duration // the server's wish, from retry: lines
+	tries   int           // since the last progress
+	started bool          // there was an attempt that may have reached the server
+}
+
+// pause waits before the next attempt, or returns why there shall be none.
+func (p *pacer) pause(ctx context.Context, broke error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	p.started = true
+	if !passing(broke) || p.tries >= p.c.opt.Tries {
+		return broke
+	}
+	base := cmp.Or(p.base, p.c.opt.Wait)
+	wait := min(base<<p.tries, max(maxWait, base))
+	wait += time.Duration((rand.Float64() - 0.5) * 0.4 * float64(wait)) // ±20 %: a herd must not return as one
+	if e, ok := errors.AsType[*Error](broke); ok {
+		wait = max(wait, e.RetryAfter)
+	}
+	p.tries++
+	p.c.opt.Retrying(Retry{Try: p.tries, Of: p.c.opt.Tries, Wait: wait, Err: broke})
+	t := time.NewTimer(wait)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-t.C:
+		return nil
+	}
+}
