@@ -1,0 +1,225 @@
+package turn_test
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"go.uber.org/goleak"
+
+	"github.com/parley-server/parley/internal/dbtest"
+	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/model"
+	"github.com/parley-server/parley/internal/model/modeltest"
+	"github.com/parley-server/parley/internal/model/openai"
+	"github.com/parley-server/parley/internal/session"
+	"github.com/parley-server/parley/internal/tool"
+	"github.com/parley-server/parley/internal/turn"
+	"github.com/parley-server/parley/internal/workspace"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// world is a database, a workspace and a provider that answers by a script.
+type world struct {
+	dsn       string
+	pool      *pgxpool.Pool
+	workspace workspace.Workspace
+	model     model.Model
+	tools     []tool.Tool
+}
+
+func newWorld(t testing.TB, script *modeltest.Script) *world {
+	t.Helper()
+	provider := modeltest.OpenAI(script)
+	t.Cleanup(func() {
+		provider.CloseClientConnections()
+		provider.Close()
+	})
+	w := &world{dsn: dbtest.DSN(t)}
+	w.pool = dbtest.Pool(t, w.dsn)
+	w.model = openai.New(openai.Config{Model: "gpt-5-mini", APIKey: "sk-test", BaseURL: provider.URL + "/v1", HTTPClient: provider.Client()})
+	ws, err := workspace.New(w.pool).Create(t.Context(), "w", "", "Be brief.")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.workspace = ws
+	return w
+}
+
+// replica is one process's worth of Parley.
+type replica struct {
+	sessions *session.Store
+	turns    *turn.Service
+	stop     func() // hands its turns over, then stops
+}
+
+func (w *world) replica(t testing.TB, change func(*turn.Config)) *replica {
+	t.Helper()
+	log := slog.New(slog.NewTextHandler(t.Output(), nil))
+	pool := dbtest.Pool(t, w.dsn+poolSize(w.dsn))
+	r := &replica{sessions: session.New(pool, session.Options{Log: log})}
+	cfg := turn.Config{
+		Pool: pool, Sessions: r.sessions, Workspaces: workspace.New(pool), Tools: w.tools, Log: log, Workers: 20,
+		Model: func(string) (model.Model, error) { return w.model, nil },
+	}
+	if change != nil {
+		change(&cfg)
+	}
+	var err error
+	if r.turns, err = turn.New(cfg); err != nil {
+		t.Fatal(err)
+	}
+	log1, stopLog := run(t, r.sessions.Run)
+	log2, stopTurns := run(t, r.turns.Run)
+	stopped := false
+	r.stop = func() {
+		if stopped {
+			return
+		}
+		stopped = true
+		stopTurns()
+		if err := <-log2; err != nil {
+			t.Errorf("turns: %v", err)
+		}
+		stopLog()
+		if err := <-log1; err != nil {
+			t.Errorf("sessions: %v", err)
+		}
+	}
+	t.Cleanup(r.stop)
+	return r
+}
+
+func run(t testing.TB, f func(context.Context) error) (chan error, func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- f(ctx) }()
+	return done, cancel
+}
+
+func poolSize(dsn string) string {
+	if strings.Contains(dsn, "?") {
+		return "&pool_max_conns=16"
+	}
+	return "?pool_max_conns=16"
+}
+
+func (w *world) start(t testing.TB, r *replica, command string) turn.Started {
+	t.Helper()
+	st, err := r.turns.Start(t.Context(), turn.Request{Workspace: w.workspace, Command: command})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return st
+}
+
+// read follows a turn to its end.
+func read(t testing.TB, r *replica, st turn.Started) []event.Event {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
+	defer cancel()
+	var all []event.Event
+	for evs, err := range r.sessions.Follow(ctx, st.From) {
+		if err != nil {
+			t.Fatalf("follow: %v; so far: %v", err, kinds(all))
+		}
+		all = append(all, evs...)
+		if all[len(all)-1].Kind == event.KindDone {
+			break
+		}
+	}
+	return all
+}
+
+// until follows a turn to the first event of a kind.
+func until(t testing.TB, r *replica, st turn.Started, kind event.Kind) {
+	t.Helper()
+	for evs, err := range r.sessions.Follow(t.Context(), st.From) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, ev := range evs {
+			if ev.Kind == kind {
+				return
+			}
+		}
+	}
+}
+
+func kinds(evs []event.Event) string {
+	var names []string
+	for _, ev := range evs {
+		if n := string(ev.Kind); len(names) == 0 || n != "text" || names[len(names)-1] != n {
+			names = append(names, n)
+		}
+	}
+	return strings.Join(names, " ")
+}
+
+func text(evs []event.Event) string {
+	var b strings.Builder
+	for _, ev := range evs {
+		if body, _ := ev.Body(); ev.Kind == event.KindText {
+			b.WriteString(body.(event.Text).Text)
+		}
+	}
+	return b.String()
+}
+
+func failure(evs []event.Event) event.Code {
+	for _, ev := range evs {
+		if body, _ := ev.Body(); ev.Kind == event.KindError {
+			return body.(event.Error).Code
+		}
+	}
+	return ""
+}
+
+// ledger is a tool that writes down each time it really runs, and waits to be let go.
+type ledger struct {
+	w          *world
+	idempotent bool
+	entered    chan struct{}
+	leave      chan struct{}
+}
+
+func newLedger(t testing.TB, w *world, idempotent bool) *ledger {
+	t.Helper()
+	if _, err := w.pool.Exec(t.Context(), `CREATE TABLE ledger (id text)`); err != nil {
+		t.Fatal(err)
+	}
+	l := &ledger{w: w, idempotent: idempotent, entered: make(chan struct{}, 10), leave: make(chan struct{}, 10)}
+	w.tools = append(w.tools, l)
+	return l
+}
+
+func (l *ledger) Spec() tool.Spec {
+	return tool.Spec{Name: "book", Description: "Books.", Schema: json.RawMessage(`{"type":"object"}`), Idempotent: l.idempotent}
+}
+
+func (l *ledger) Call(ctx context.Context, c tool.Call) (tool.Result, error) {
+	if _, err := l.w.pool.Exec(context.WithoutCancel(ctx), `INSERT INTO ledger VALUES ($1)`, c.ID); err != nil {
+		return tool.Result{}, err
+	}
+	l.entered <- struct{}{}
+	select {
+	case <-ctx.Done():
+		return tool.Result{}, ctx.Err()
+	case <-l.leave:
+	}
+	return tool.Result{OK: true, Output: "booked"}, nil
+}
+
+func (l *ledger) entries(t testing.TB) (n int) {
+	t.Helper()
+	if err := l.w.pool.QueryRow(t.Context(), `SELECT count(*) FROM ledger`).Scan(&n); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}

@@ -1,0 +1,268 @@
+package turn_test
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/model"
+	"github.com/parley-server/parley/internal/model/modeltest"
+	"github.com/parley-server/parley/internal/turn"
+)
+
+// booking answers with a tool call first, and with a text once it has the result.
+func booking() *modeltest.Script {
+	return &modeltest.Script{Answer: func(r modeltest.Request) modeltest.Reply {
+		if strings.Contains(string(r.Body), `"role":"tool"`) {
+			return modeltest.Reply{Text: []string{"All ", "done."}, Usage: &model.Usage{InputTokens: 20, OutputTokens: 2}}
+		}
+		return modeltest.Reply{Text: []string{"Let me see. "}, Calls: []modeltest.Call{{ID: "c1", Tool: "book", Input: `{"n":1}`}},
+			Usage: &model.Usage{InputTokens: 10, OutputTokens: 5}}
+	}}
+}
+
+func TestTurnAnswers(t *testing.T) {
+	t.Parallel()
+	script := booking()
+	w := newWorld(t, script)
+	l := newLedger(t, w, false)
+	l.leave <- struct{}{} // for each of the two turns
+	l.leave <- struct{}{}
+	r := w.replica(t, nil)
+	st := w.start(t, r, "book it")
+	evs := read(t, r, st)
+	if got, want := kinds(evs), "open started text reply tool_use tool_result text reply usage done"; got != want {
+		t.Errorf("events: %s\nwant:   %s", got, want)
+	}
+	if got := text(evs); got != "Let me see. All done." {
+		t.Errorf("text %q", got)
+	}
+	for _, ev := range evs {
+		if u, ok := must(ev.Body()).(event.Usage); ok && (u.InputTokens != 30 || u.OutputTokens != 7 || u.CostUSD == nil || u.Model != "openai/gpt-5-mini") {
+			t.Errorf("usage %+v", u)
+		}
+	}
+	next, err := r.turns.Start(t.Context(), turn.Request{Workspace: w.workspace, Session: st.Session, Command: "and then?"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	read(t, r, next)
+	requests := script.Requests()
+	if body := string(requests[len(requests)-1].Body); !strings.Contains(body, "book it") || !strings.Contains(body, "Let me see. All done.") || strings.Count(body, "and then?") != 1 {
+		t.Errorf("the model was not told the history, each message once: %s", body)
+	}
+}
+
+func TestSecondMessageIsRefusedWhileOneIsAnswered(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, booking())
+	l := newLedger(t, w, false)
+	r := w.replica(t, nil)
+	st := w.start(t, r, "book it")
+	<-l.entered
+	_, err := r.turns.Start(t.Context(), turn.Request{Workspace: w.workspace, Session: st.Session, Command: "again"})
+	if f := fault.From(err); f == nil || f.Code != fault.TurnInProgress {
+		t.Errorf("second message: %v", err)
+	}
+	l.leave <- struct{}{}
+	if got := failure(read(t, r, st)); got != "" {
+		t.Errorf("the first turn failed: %s", got)
+	}
+}
+
+// TestStoppingProcessHandsOver stops a process while a tool runs. The tool may
+// finish; the rest of the turn happens elsewhere, and nothing twice.
+func TestStoppingProcessHandsOver(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, booking())
+	l := newLedger(t, w, false)
+	first := w.replica(t, nil)
+	st := w.start(t, first, "book it")
+	<-l.entered
+	second := w.replica(t, nil)
+	stopped := make(chan struct{})
+	go func() {
+		first.stop()
+		close(stopped)
+	}()
+	l.leave <- struct{}{}
+	evs := read(t, second, st)
+	<-stopped
+	if got, want := kinds(evs), "open started text reply tool_use tool_result started text reply usage done"; got != want {
+		t.Errorf("events: %s\nwant:   %s", got, want)
+	}
+	if got := text(evs); got != "Let me see. All done." || l.entries(t) != 1 {
+		t.Errorf("text %q, the tool ran %d times", got, l.entries(t))
+	}
+}
+
+// TestLostLeaseIsTakenOver lets a lease run out, as a frozen process does.
+func TestLostLeaseIsTakenOver(t *testing.T) {
+	for _, idempotent := range []bool{false, true} {
+		t.Run(fmt.Sprintf("idempotent=%v", idempotent), func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, booking())
+			l := newLedger(t, w, idempotent)
+			r := w.replica(t, nil)
+			st := w.start(t, r, "book it")
+			<-l.entered
+			l.leave <- struct{}{} // for whoever asks next; the first call may take it too
+			if _, err := w.pool.Exec(t.Context(), `UPDATE turns SET lease_until = now() - interval '1 second', epoch = epoch WHERE id = $1`, st.Turn); err != nil {
+				t.Fatal(err)
+			}
+			l.leave <- struct{}{}
+			evs := read(t, r, st)
+			results, unknown := 0, 0
+			for _, ev := range evs {
+				if b, ok := must(ev.Body()).(event.ToolResult); ok {
+					results++
+					if !b.OK {
+						unknown++
+					}
+				}
+			}
+			if results != 1 || !strings.HasSuffix(text(evs), "All done.") {
+				t.Errorf("%d results, text %q: %s", results, text(evs), kinds(evs))
+			}
+			if idempotent && unknown > 0 {
+				t.Error("an idempotent call was given up")
+			}
+			if !idempotent && l.entries(t) != 1 {
+				t.Errorf("the tool ran %d times", l.entries(t))
+			}
+		})
+	}
+}
+
+// TestStrandedTurnIsQueuedAgain plants a job that was fetched by a node which died
+// before it claimed the turn.
+func TestStrandedTurnIsQueuedAgain(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, modeltest.Say("hi"))
+	idle := w.replica(t, func(c *turn.Config) { c.Workers = 0 })
+	st := w.start(t, idle, "hello")
+	if _, err := w.pool.Exec(t.Context(), `UPDATE river_job SET state = 'running', attempt = 1, attempted_at = now(), attempted_by = '{4711}'`); err != nil {
+		t.Fatal(err)
+	}
+	r := w.replica(t, nil)
+	if got := text(read(t, r, st)); got != "hi" {
+		t.Errorf("text %q", got)
+	}
+}
+
+func TestTurnEndsByItsLimits(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name   string
+		script *modeltest.Script
+		limits turn.Limits
+		want   event.Code
+	}{
+		{"time", &modeltest.Script{Replies: []modeltest.Reply{{Text: []string{"a", "b"}, Hold: 1}}}, turn.Limits{MaxResponseSeconds: 1}, event.TimedOut},
+		{"model calls", &modeltest.Script{Answer: func(modeltest.Request) modeltest.Reply {
+			return modeltest.Reply{Calls: []modeltest.Call{{Tool: "nonsense", Input: `{}`}}}
+		}}, turn.Limits{MaxTurns: 3}, event.MaxTurnsExceeded},
+		{"provider", &modeltest.Script{Answer: func(modeltest.Request) modeltest.Reply {
+			return modeltest.Reply{Status: http.StatusUnauthorized}
+		}}, turn.Limits{}, event.ModelError},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, c.script)
+			r := w.replica(t, nil)
+			st, err := r.turns.Start(t.Context(), turn.Request{Workspace: w.workspace, Command: "go", Limits: c.limits})
+			if err != nil {
+				t.Fatal(err)
+			}
+			evs := read(t, r, st)
+			if got := failure(evs); got != c.want || evs[len(evs)-1].Kind != event.KindDone {
+				t.Errorf("ended by %q: %s", got, kinds(evs))
+			}
+		})
+	}
+}
+
+// TestCancelAgainstCompletion races the two a thousand times: one terminal state,
+// one done, the last event, and the answer of cancel agrees with the log.
+func TestCancelAgainstCompletion(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, &modeltest.Script{Answer: func(modeltest.Request) modeltest.Reply {
+		return modeltest.Reply{Text: []string{"a ", "b ", "c"}}
+	}})
+	here, there := w.replica(t, nil), w.replica(t, nil)
+	const rounds, lanes = 1000, 8
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	canceled := 0
+	for lane := range lanes {
+		wg.Go(func() {
+			for range rounds / lanes {
+				st, err := here.turns.Start(t.Context(), turn.Request{Workspace: w.workspace, Command: "go"})
+				if err != nil {
+					t.Errorf("start: %v", err)
+					return
+				}
+				pause(time.Duration(rand.N(40)) * time.Millisecond)
+				c, err := []*replica{here, there}[lane%2].turns.Cancel(t.Context(), w.workspace.ID, st.Session)
+				if err != nil {
+					t.Errorf("cancel: %v", err)
+					return
+				}
+				evs := read(t, here, st)
+				if again, err := there.turns.Cancel(t.Context(), w.workspace.ID, st.Session); err != nil || again.Canceled {
+					t.Errorf("the second cancel: %+v, %v", again, err)
+				}
+				for evs2, err := range here.sessions.After(t.Context(), st.From) {
+					if err != nil || len(evs2) != len(evs) {
+						t.Errorf("after done there is more: %s, then %s (%v)", kinds(evs), kinds(evs2), err)
+					}
+				}
+				if said := failure(evs) == event.Canceled; said != c.Canceled {
+					t.Errorf("cancel answered %v, the log says %v: %s", c.Canceled, said, kinds(evs))
+				}
+				if n := strings.Count(kinds(evs), "done"); n != 1 {
+					t.Errorf("%d done events", n)
+				}
+				mu.Lock()
+				if c.Canceled {
+					canceled++
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	wg.Wait()
+	if canceled == 0 || canceled == rounds {
+		t.Errorf("%d of %d were canceled: that is no race", canceled, rounds)
+	}
+	t.Logf("%d of %d canceled", canceled, rounds)
+}
+
+// TestConversationsStayOutOfJobs looks for a message in River's table.
+func TestConversationsStayOutOfJobs(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, modeltest.Say("hi"))
+	r := w.replica(t, nil)
+	read(t, r, w.start(t, r, "canary-4711"))
+	var n int
+	if err := w.pool.QueryRow(t.Context(), `SELECT count(*) FROM river_job j WHERE j::text LIKE '%canary-4711%'`).Scan(&n); err != nil || n > 0 {
+		t.Errorf("%d jobs hold the message (%v)", n, err)
+	}
+}
+
+func must(b event.Body, err error) event.Body {
+	if err != nil {
+		panic(errors.Join(errors.New("an event cannot be read"), err))
+	}
+	return b
+}
+
+// pause places a race at some point in time; nothing is synchronised by it.
+func pause(d time.Duration) { <-time.After(d) }
