@@ -88,13 +88,20 @@ func (a account) own(dir string) error {
 	return nil
 }
 
-// cache is where this machine, or this user of it, keeps fetched programs.
+// cache is where fetched programs are kept. Root's own is closed to other users.
 func (a account) cache() (string, error) {
-	if a.drop {
-		return "/var/cache/parley", nil // root's own cache is closed to other users
-	}
 	dir, err := os.UserCacheDir()
-	return filepath.Join(dir, "parley"), err
+	if err != nil {
+		return "", err
+	}
+	dir = filepath.Join(dir, "parley")
+	if err := makeDir(dir); err != nil {
+		return "", err
+	}
+	if a.drop && !a.reaches(dir) {
+		return "/var/cache/parley", nil
+	}
+	return dir, nil
 }
 
 // opens makes everything below dir readable to the account.

@@ -86,6 +86,7 @@ func (s source) fetch(ctx context.Context, major int) (programs, error) {
 	if err := os.Rename(filepath.Join(fresh, "programs"), home); err != nil {
 		return programs{}, err
 	}
+	os.RemoveAll(fresh) // the archive; without it the next fetch has less to clear away
 	s.progress("PostgreSQL " + string(version) + " is in " + home)
 	return inspect(ctx, filepath.Join(home, "bin"))
 }
