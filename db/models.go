@@ -90,6 +90,7 @@ type Turn struct {
 	MaxTurns           int32
 	ActiveSeconds      float64
 	KeyID              *string
+	RequestHash        []byte
 	CreatedAt          time.Time
 	StartedAt          *time.Time
 	FinishedAt         *time.Time

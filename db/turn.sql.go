@@ -12,6 +12,72 @@ import (
 	"github.com/google/uuid"
 )
 
+const idempotencyGet = `-- name: IdempotencyGet :one
+SELECT i.hash, t.id AS turn_id, t.session_id, t.start_seq, t.created_at FROM idempotency_keys i JOIN turns t ON t.id = i.turn_id
+WHERE i.workspace_id = $1 AND i.route = $2 AND i.key = $3
+`
+
+type IdempotencyGetRow struct {
+	Hash      []byte
+	TurnID    uuid.UUID
+	SessionID uuid.UUID
+	StartSeq  int64
+	CreatedAt time.Time
+}
+
+func (q *Queries) IdempotencyGet(ctx context.Context, workspaceID uuid.UUID, route string, key string) (IdempotencyGetRow, error) {
+	row := q.db.QueryRow(ctx, idempotencyGet, workspaceID, route, key)
+	var i IdempotencyGetRow
+	err := row.Scan(
+		&i.Hash,
+		&i.TurnID,
+		&i.SessionID,
+		&i.StartSeq,
+		&i.CreatedAt,
+	)
+	return i, err
+}
+
+const idempotencyPurge = `-- name: IdempotencyPurge :exec
+DELETE FROM idempotency_keys WHERE created_at < now() - interval '24 hours'
+`
+
+func (q *Queries) IdempotencyPurge(ctx context.Context) error {
+	_, err := q.db.Exec(ctx, idempotencyPurge)
+	return err
+}
+
+const idempotencyTake = `-- name: IdempotencyTake :execrows
+INSERT INTO idempotency_keys (workspace_id, route, key, hash, turn_id) VALUES ($1, $2, $3, $4, $5)
+ON CONFLICT (workspace_id, route, key) DO UPDATE
+SET hash = excluded.hash, turn_id = excluded.turn_id, created_at = now()
+WHERE idempotency_keys.created_at < now() - interval '24 hours'
+`
+
+type IdempotencyTakeParams struct {
+	WorkspaceID uuid.UUID
+	Route       string
+	Key         string
+	Hash        []byte
+	TurnID      uuid.UUID
+}
+
+// IdempotencyTake reserves a key for a turn. It waits for a transaction that is
+// taking the same key; no row means that the key is taken.
+func (q *Queries) IdempotencyTake(ctx context.Context, arg IdempotencyTakeParams) (int64, error) {
+	result, err := q.db.Exec(ctx, idempotencyTake,
+		arg.WorkspaceID,
+		arg.Route,
+		arg.Key,
+		arg.Hash,
+		arg.TurnID,
+	)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
 const leasesRenew = `-- name: LeasesRenew :many
 UPDATE turns SET lease_until = clock_timestamp() + make_interval(secs => $1::float8)
 WHERE id = ANY($2::uuid[]) AND node = $3::int AND state = 'running'
@@ -70,7 +136,7 @@ func (q *Queries) NodesAlive(ctx context.Context) ([]int32, error) {
 }
 
 const turnActive = `-- name: TurnActive :one
-SELECT id, session_id, workspace_id, state, error, start_seq, end_seq, epoch, node, lease_until, job_id, halted_at, max_response_seconds, max_turns, active_seconds, key_id, created_at, started_at, finished_at FROM turns WHERE session_id = $1 AND state IN ('queued', 'running', 'waiting')
+SELECT id, session_id, workspace_id, state, error, start_seq, end_seq, epoch, node, lease_until, job_id, halted_at, max_response_seconds, max_turns, active_seconds, key_id, request_hash, created_at, started_at, finished_at FROM turns WHERE session_id = $1 AND state IN ('queued', 'running', 'waiting')
 `
 
 // TurnActive is the session's turn that has not ended.
@@ -94,9 +160,39 @@ func (q *Queries) TurnActive(ctx context.Context, sessionID uuid.UUID) (Turn, er
 		&i.MaxTurns,
 		&i.ActiveSeconds,
 		&i.KeyID,
+		&i.RequestHash,
 		&i.CreatedAt,
 		&i.StartedAt,
 		&i.FinishedAt,
+	)
+	return i, err
+}
+
+const turnByEvent = `-- name: TurnByEvent :one
+SELECT t.id, t.session_id, t.start_seq, t.created_at, t.request_hash FROM turns t
+JOIN events e ON e.session_id = t.session_id AND e.turn_id = t.id AND e.at >= t.created_at - interval '1 hour'
+WHERE t.workspace_id = $1 AND t.request_hash = $2 AND e.seq = $3 AND t.created_at > now() - interval '2 days'
+`
+
+type TurnByEventRow struct {
+	ID          uuid.UUID
+	SessionID   uuid.UUID
+	StartSeq    int64
+	CreatedAt   time.Time
+	RequestHash []byte
+}
+
+// TurnByEvent finds the turn of a workspace that wrote an event, for a client that
+// sends its message again with the id of the last event it saw.
+func (q *Queries) TurnByEvent(ctx context.Context, workspaceID uuid.UUID, requestHash []byte, seq int64) (TurnByEventRow, error) {
+	row := q.db.QueryRow(ctx, turnByEvent, workspaceID, requestHash, seq)
+	var i TurnByEventRow
+	err := row.Scan(
+		&i.ID,
+		&i.SessionID,
+		&i.StartSeq,
+		&i.CreatedAt,
+		&i.RequestHash,
 	)
 	return i, err
 }
@@ -106,7 +202,7 @@ UPDATE turns
 SET state = 'running', epoch = $1, node = $2::int, started_at = clock_timestamp(),
     lease_until = clock_timestamp() + make_interval(secs => $3::float8)
 WHERE id = $4 AND state = ANY($5::text[])
-RETURNING id, session_id, workspace_id, state, error, start_seq, end_seq, epoch, node, lease_until, job_id, halted_at, max_response_seconds, max_turns, active_seconds, key_id, created_at, started_at, finished_at
+RETURNING id, session_id, workspace_id, state, error, start_seq, end_seq, epoch, node, lease_until, job_id, halted_at, max_response_seconds, max_turns, active_seconds, key_id, request_hash, created_at, started_at, finished_at
 `
 
 type TurnClaimParams struct {
@@ -143,6 +239,7 @@ func (q *Queries) TurnClaim(ctx context.Context, arg TurnClaimParams) (Turn, err
 		&i.MaxTurns,
 		&i.ActiveSeconds,
 		&i.KeyID,
+		&i.RequestHash,
 		&i.CreatedAt,
 		&i.StartedAt,
 		&i.FinishedAt,
@@ -156,7 +253,7 @@ SET state = $1, error = $2, finished_at = clock_timestamp(), lease_until = NULL,
     active_seconds = active_seconds + coalesce(extract(epoch FROM clock_timestamp() - started_at), 0),
     halted_at = CASE WHEN $3::boolean THEN clock_timestamp() END
 WHERE id = $4 AND state = ANY($5::text[])
-RETURNING id, session_id, workspace_id, state, error, start_seq, end_seq, epoch, node, lease_until, job_id, halted_at, max_response_seconds, max_turns, active_seconds, key_id, created_at, started_at, finished_at
+RETURNING id, session_id, workspace_id, state, error, start_seq, end_seq, epoch, node, lease_until, job_id, halted_at, max_response_seconds, max_turns, active_seconds, key_id, request_hash, created_at, started_at, finished_at
 `
 
 type TurnCloseParams struct {
@@ -194,6 +291,7 @@ func (q *Queries) TurnClose(ctx context.Context, arg TurnCloseParams) (Turn, err
 		&i.MaxTurns,
 		&i.ActiveSeconds,
 		&i.KeyID,
+		&i.RequestHash,
 		&i.CreatedAt,
 		&i.StartedAt,
 		&i.FinishedAt,
@@ -211,7 +309,7 @@ func (q *Queries) TurnEndSeq(ctx context.Context, iD uuid.UUID, endSeq *int64) e
 }
 
 const turnGet = `-- name: TurnGet :one
-SELECT id, session_id, workspace_id, state, error, start_seq, end_seq, epoch, node, lease_until, job_id, halted_at, max_response_seconds, max_turns, active_seconds, key_id, created_at, started_at, finished_at FROM turns WHERE id = $1
+SELECT id, session_id, workspace_id, state, error, start_seq, end_seq, epoch, node, lease_until, job_id, halted_at, max_response_seconds, max_turns, active_seconds, key_id, request_hash, created_at, started_at, finished_at FROM turns WHERE id = $1
 `
 
 func (q *Queries) TurnGet(ctx context.Context, id uuid.UUID) (Turn, error) {
@@ -234,6 +332,7 @@ func (q *Queries) TurnGet(ctx context.Context, id uuid.UUID) (Turn, error) {
 		&i.MaxTurns,
 		&i.ActiveSeconds,
 		&i.KeyID,
+		&i.RequestHash,
 		&i.CreatedAt,
 		&i.StartedAt,
 		&i.FinishedAt,
@@ -254,8 +353,8 @@ func (q *Queries) TurnHalted(ctx context.Context, id uuid.UUID) (uuid.UUID, erro
 }
 
 const turnInsert = `-- name: TurnInsert :one
-INSERT INTO turns (id, session_id, workspace_id, state, max_response_seconds, max_turns, key_id, created_at)
-VALUES ($1, $2, $3, 'queued', $4, $5, $6, clock_timestamp())
+INSERT INTO turns (id, session_id, workspace_id, state, max_response_seconds, max_turns, key_id, request_hash, created_at)
+VALUES ($1, $2, $3, 'queued', $4, $5, $6, $7, clock_timestamp())
 RETURNING created_at
 `
 
@@ -266,6 +365,7 @@ type TurnInsertParams struct {
 	MaxResponseSeconds int32
 	MaxTurns           int32
 	KeyID              *string
+	RequestHash        []byte
 }
 
 func (q *Queries) TurnInsert(ctx context.Context, arg TurnInsertParams) (time.Time, error) {
@@ -276,6 +376,7 @@ func (q *Queries) TurnInsert(ctx context.Context, arg TurnInsertParams) (time.Ti
 		arg.MaxResponseSeconds,
 		arg.MaxTurns,
 		arg.KeyID,
+		arg.RequestHash,
 	)
 	var created_at time.Time
 	err := row.Scan(&created_at)

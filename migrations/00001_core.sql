@@ -73,6 +73,7 @@ CREATE TABLE turns (
     max_turns      int  NOT NULL,
     active_seconds double precision NOT NULL DEFAULT 0, -- time used by earlier attempts, waiting not counted
     key_id         text,                     -- the API key that sent the message
+    request_hash   bytea,                    -- SHA-256 of the request that started it
     created_at     timestamptz NOT NULL DEFAULT now(),
     started_at     timestamptz,              -- of the present attempt
     finished_at    timestamptz
@@ -80,7 +81,20 @@ CREATE TABLE turns (
 -- One turn at a time: whoever races, PostgreSQL decides.
 CREATE UNIQUE INDEX turns_active ON turns (session_id) WHERE state IN ('queued', 'running', 'waiting');
 CREATE INDEX turns_session ON turns (session_id, created_at);
+CREATE INDEX turns_request ON turns (workspace_id, request_hash) WHERE request_hash IS NOT NULL;
 CREATE INDEX turns_live ON turns (workspace_id, state) WHERE state IN ('queued', 'running');
+
+-- A request that came with an Idempotency-Key, and the turn it made. Repeating it
+-- within a day finds that turn; another request under the same key is refused.
+CREATE TABLE idempotency_keys (
+    workspace_id uuid NOT NULL REFERENCES workspaces ON DELETE CASCADE,
+    route        text NOT NULL,              -- operationId
+    key          text NOT NULL,
+    hash         bytea NOT NULL,             -- SHA-256 of the request
+    turn_id      uuid NOT NULL,
+    created_at   timestamptz NOT NULL DEFAULT now(),
+    PRIMARY KEY (workspace_id, route, key)
+);
 
 -- What lists and histories show. The log is the truth; these rows are written in
 -- the transactions that start and finish a turn.

@@ -1,6 +1,6 @@
 -- name: TurnInsert :one
-INSERT INTO turns (id, session_id, workspace_id, state, max_response_seconds, max_turns, key_id, created_at)
-VALUES ($1, $2, $3, 'queued', $4, $5, $6, clock_timestamp())
+INSERT INTO turns (id, session_id, workspace_id, state, max_response_seconds, max_turns, key_id, request_hash, created_at)
+VALUES ($1, $2, $3, 'queued', $4, $5, $6, $7, clock_timestamp())
 RETURNING created_at;
 
 -- name: TurnStartSeq :exec
@@ -68,3 +68,25 @@ FROM turns WHERE state = 'running';
 SELECT id, session_id, epoch, coalesce(job_id, 0)::bigint AS job_id FROM turns
 WHERE state = 'queued' AND created_at < clock_timestamp() - interval '1 second'
 ORDER BY created_at LIMIT 500;
+
+-- name: IdempotencyTake :execrows
+-- IdempotencyTake reserves a key for a turn. It waits for a transaction that is
+-- taking the same key; no row means that the key is taken.
+INSERT INTO idempotency_keys (workspace_id, route, key, hash, turn_id) VALUES ($1, $2, $3, $4, $5)
+ON CONFLICT (workspace_id, route, key) DO UPDATE
+SET hash = excluded.hash, turn_id = excluded.turn_id, created_at = now()
+WHERE idempotency_keys.created_at < now() - interval '24 hours';
+
+-- name: IdempotencyGet :one
+SELECT i.hash, t.id AS turn_id, t.session_id, t.start_seq, t.created_at FROM idempotency_keys i JOIN turns t ON t.id = i.turn_id
+WHERE i.workspace_id = $1 AND i.route = $2 AND i.key = $3;
+
+-- name: IdempotencyPurge :exec
+DELETE FROM idempotency_keys WHERE created_at < now() - interval '24 hours';
+
+-- name: TurnByEvent :one
+-- TurnByEvent finds the turn of a workspace that wrote an event, for a client that
+-- sends its message again with the id of the last event it saw.
+SELECT t.id, t.session_id, t.start_seq, t.created_at, t.request_hash FROM turns t
+JOIN events e ON e.session_id = t.session_id AND e.turn_id = t.id AND e.at >= t.created_at - interval '1 hour'
+WHERE t.workspace_id = $1 AND t.request_hash = $2 AND e.seq = $3 AND t.created_at > now() - interval '2 days';

@@ -57,10 +57,9 @@ func (w *world) replica(t testing.TB) *session.Store {
 func (w *world) begin(t testing.TB, s *session.Store, command string) (session.Lease, session.From) {
 	t.Helper()
 	var from session.From
-	var turn uuid.UUID
-	err := s.Open(t.Context(), session.Ref{Workspace: w.workspace.ID}, func(tx *session.Tx) error {
-		id, open, at, err := tx.Begin(t.Context(), session.NewTurn{Message: event.Message{Content: command}, MaxResponseSeconds: 600, MaxTurns: 50})
-		turn, from = id, session.From{Session: tx.Session.ID, Seq: open.Seq - 1, Since: at}
+	turn := uuid.Must(uuid.NewV7())
+	err := s.Open(t.Context(), session.Ref{Workspace: w.workspace.ID}, func(tx *session.Tx) (err error) {
+		from, err = tx.Begin(t.Context(), session.NewTurn{ID: turn, Message: event.Message{Content: command}, MaxResponseSeconds: 600, MaxTurns: 50})
 		return err
 	})
 	if err != nil {

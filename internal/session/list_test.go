@@ -25,7 +25,8 @@ func (w *world) say(t testing.TB, s *session.Store, caller, command string) (id,
 	t.Helper()
 	err := s.Open(t.Context(), session.Ref{Workspace: w.workspace.ID, CallerID: caller}, func(tx *session.Tx) (err error) {
 		id = tx.Session.ID
-		turn, _, _, err = tx.Begin(t.Context(), session.NewTurn{Message: event.Message{Content: command}, MaxResponseSeconds: 600, MaxTurns: 50})
+		turn = uuid.Must(uuid.NewV7())
+		_, err = tx.Begin(t.Context(), session.NewTurn{ID: turn, Message: event.Message{Content: command}, MaxResponseSeconds: 600, MaxTurns: 50})
 		return err
 	})
 	if err != nil {

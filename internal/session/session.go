@@ -103,17 +103,21 @@ func (s *Store) Run(ctx context.Context) error {
 	g.Go(func() error { return s.notifier.run(ctx) })
 	g.Go(func() error { return s.listener.run(ctx) })
 	g.Go(func() error { return s.tailer.run(ctx) })
-	g.Go(func() error { return s.partitions(ctx) })
+	g.Go(func() error { return s.housekeep(ctx) })
 	return g.Wait()
 }
 
-// partitions keeps the log's partitions some days ahead of the clock.
-func (s *Store) partitions(ctx context.Context) error {
+// housekeep makes the log's partitions some days ahead of the clock, and forgets
+// idempotency keys that are a day old.
+func (s *Store) housekeep(ctx context.Context) error {
 	tick := time.NewTicker(time.Hour)
 	defer tick.Stop()
 	for {
 		if _, err := s.q.EventsPartitions(ctx, 4); err != nil && ctx.Err() == nil {
 			s.log.ErrorContext(ctx, "make partitions of the event log", "err", err)
+		}
+		if err := s.q.IdempotencyPurge(ctx); err != nil && ctx.Err() == nil {
+			s.log.WarnContext(ctx, "forget old idempotency keys", "err", err)
 		}
 		select {
 		case <-ctx.Done():

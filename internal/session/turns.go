@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -21,8 +22,10 @@ type Turn = db.Turn
 
 // NewTurn is what a turn begins with.
 type NewTurn struct {
+	ID                 uuid.UUID
 	Message            event.Message
 	Key                string // id of the API key
+	RequestHash        []byte // of the request as it came, to know it again
 	MaxResponseSeconds int
 	MaxTurns           int
 }
@@ -39,55 +42,49 @@ type ActiveTurn struct {
 	Pending   any       `json:"pending"`
 }
 
-// Begin starts a turn: its row, the two messages, and its first events. It fails
-// with TURN_IN_PROGRESS while the session has one that has not ended.
-func (tx *Tx) Begin(ctx context.Context, n NewTurn) (turn uuid.UUID, open event.Event, created time.Time, err error) {
-	fail := func(err error) (uuid.UUID, event.Event, time.Time, error) {
-		return uuid.Nil, event.Event{}, time.Time{}, err
-	}
+// Begin starts a turn: its row, the two messages, and its first events. It returns
+// where the turn's stream begins, just before its open event. It fails with
+// TURN_IN_PROGRESS while the session has a turn that has not ended.
+func (tx *Tx) Begin(ctx context.Context, n NewTurn) (From, error) {
 	active, err := tx.q.TurnActive(ctx, tx.Session.ID)
 	if err == nil {
-		return fail(&fault.Error{Code: fault.TurnInProgress,
+		return From{}, &fault.Error{Code: fault.TurnInProgress,
 			Message: "This session is still answering an earlier message. Read its stream, cancel it, or wait.",
-			Detail:  fault.Detail{Turn: &ActiveTurn{TurnID: active.ID, SessionID: tx.Session.ID, Status: State(active.State), LastSeq: tx.Session.LastSeq}}})
+			Detail:  fault.Detail{Turn: &ActiveTurn{TurnID: active.ID, SessionID: tx.Session.ID, Status: State(active.State), LastSeq: tx.Session.LastSeq}}}
 	}
 	if !errors.Is(err, pgx.ErrNoRows) {
-		return fail(fmt.Errorf("look for a running turn: %w", err))
+		return From{}, fmt.Errorf("look for a running turn: %w", err)
 	}
-	turn = uuid.Must(uuid.NewV7())
-	created, err = tx.q.TurnInsert(ctx, db.TurnInsertParams{
-		ID: turn, SessionID: tx.Session.ID, WorkspaceID: tx.Session.WorkspaceID,
-		MaxResponseSeconds: int32(n.MaxResponseSeconds), MaxTurns: int32(n.MaxTurns), KeyID: nullable(n.Key),
+	created, err := tx.q.TurnInsert(ctx, db.TurnInsertParams{
+		ID: n.ID, SessionID: tx.Session.ID, WorkspaceID: tx.Session.WorkspaceID,
+		MaxResponseSeconds: int32(n.MaxResponseSeconds), MaxTurns: int32(n.MaxTurns), KeyID: nullable(n.Key), RequestHash: n.RequestHash,
 	})
 	if err != nil {
-		return fail(fmt.Errorf("insert turn: %w", err))
+		return From{}, fmt.Errorf("insert turn: %w", err)
 	}
 	n.Message.Content = event.Plain(n.Message.Content)
-	evs, err := tx.Append(ctx, turn, n.Message, event.Open{SessionID: tx.Session.ID})
+	evs, err := tx.Append(ctx, n.ID, n.Message, event.Open{SessionID: tx.Session.ID})
 	if err != nil {
-		return fail(err)
+		return From{}, err
 	}
 	message, open := evs[0], evs[1]
-	if err := tx.q.TurnStartSeq(ctx, turn, open.Seq); err != nil {
-		return fail(fmt.Errorf("note the turn's first event: %w", err))
+	if err := tx.q.TurnStartSeq(ctx, n.ID, open.Seq); err != nil {
+		return From{}, fmt.Errorf("note the turn's first event: %w", err)
 	}
 	for _, m := range []db.MessageInsertParams{
 		{Role: "user", Content: &n.Message.Content, Label: nullable(n.Message.Label), Status: "completed", FirstSeq: message.Seq, LastSeq: message.Seq},
 		{Role: "assistant", Status: "in_progress", FirstSeq: open.Seq, LastSeq: open.Seq},
 	} {
-		m.ID, m.SessionID, m.TurnID, m.WorkspaceID = uuid.Must(uuid.NewV7()), tx.Session.ID, turn, tx.Session.WorkspaceID
+		m.ID, m.SessionID, m.TurnID, m.WorkspaceID = uuid.Must(uuid.NewV7()), tx.Session.ID, n.ID, tx.Session.WorkspaceID
 		if err := tx.q.MessageInsert(ctx, m); err != nil {
-			return fail(fmt.Errorf("insert message: %w", err))
+			return From{}, fmt.Errorf("insert message: %w", err)
 		}
 	}
-	title := n.Message.Label
-	if title == "" {
-		title = n.Message.Content
+	title := cmp.Or(n.Message.Label, n.Message.Content)
+	if err := tx.q.SessionBegin(ctx, tx.Session.ID, &n.ID, Title(title)); err != nil {
+		return From{}, fmt.Errorf("note the newest turn: %w", err)
 	}
-	if err := tx.q.SessionBegin(ctx, tx.Session.ID, &turn, Title(title)); err != nil {
-		return fail(fmt.Errorf("note the newest turn: %w", err))
-	}
-	return turn, open, created, nil
+	return From{Session: tx.Session.ID, Seq: open.Seq - 1, Since: created}, nil
 }
 
 // Claim gives a queued turn to this node. ok is false when it is not queued any more.

@@ -19,6 +19,7 @@ import (
 
 	"github.com/parley-server/parley/db"
 	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/model"
 	"github.com/parley-server/parley/internal/session"
 	"github.com/parley-server/parley/internal/tool"
@@ -121,24 +122,50 @@ func (s *Service) Run(ctx context.Context) error {
 }
 
 // Start stores a message and has its turn run. When it returns without an error
-// the message is durable and will be answered.
+// the message is durable and will be answered. A request that was sent before, by
+// its Idempotency-Key or by the last event it saw, finds its turn instead.
 func (s *Service) Start(ctx context.Context, req Request) (Started, error) {
+	if req.LastEvent > 0 {
+		return s.resent(ctx, req)
+	}
+	started := Started{Turn: uuid.Must(uuid.NewV7())}
 	ref := session.Ref{Workspace: req.Workspace.ID, ID: req.Session, CallerID: req.CallerID}
 	limits := req.Limits.within(req.Workspace)
-	var started Started
-	err := s.cfg.Sessions.Open(ctx, ref, func(tx *session.Tx) error {
-		turn, open, at, err := tx.Begin(ctx, session.NewTurn{
-			Message: event.Message{Content: req.Command}, Key: req.Key,
+	err := s.cfg.Sessions.Open(ctx, ref, func(tx *session.Tx) (err error) {
+		if req.IdempotencyKey != "" {
+			if err := tx.Take(ctx, req.once(), started.Turn); err != nil {
+				return err
+			}
+		}
+		started.From, err = tx.Begin(ctx, session.NewTurn{
+			ID: started.Turn, Message: event.Message{Content: req.Command}, Key: req.Key, RequestHash: req.Hash,
 			MaxResponseSeconds: limits.MaxResponseSeconds, MaxTurns: limits.MaxTurns,
 		})
 		if err != nil {
 			return err
 		}
-		started = Started{Session: tx.Session.ID, Turn: turn,
-			From: session.From{Session: tx.Session.ID, Seq: open.Seq - 1, Since: at}}
-		return s.enqueue(ctx, tx, turn)
+		return s.enqueue(ctx, tx, started.Turn)
 	})
+	if errors.Is(err, session.ErrRepeated) {
+		started.Replayed = true
+		started.Turn, started.From, err = s.cfg.Sessions.Repeated(ctx, req.once())
+		if err == nil && started.Turn == uuid.Nil {
+			err = errors.New("the turn of an idempotency key is gone")
+		}
+	}
+	started.Session = started.From.Session
 	return started, err
+}
+
+// resent finds the turn of a message that a client sends again after a drop. It
+// never starts a second one.
+func (s *Service) resent(ctx context.Context, req Request) (Started, error) {
+	turn, from, err := s.cfg.Sessions.Resent(ctx, req.Workspace.ID, req.Hash, req.LastEvent)
+	if err == nil && turn == uuid.Nil {
+		err = &fault.Error{Code: fault.InvalidCursor, Param: "Last-Event-ID",
+			Message: "Last-Event-ID names no event of an earlier attempt at this very message. Leave it out to send the message anew."}
+	}
+	return Started{Session: from.Session, Turn: turn, From: from, Replayed: true}, err
 }
 
 // enqueue inserts the job that will run a turn, in the transaction that queued it.

@@ -19,6 +19,17 @@ type Request struct {
 	CallerID  string    // "" for none
 	Session   uuid.UUID // uuid.Nil for none; takes precedence over CallerID
 	Limits    Limits    // may only lower the workspace's
+
+	Hash           []byte // SHA-256 of the request as it came
+	IdempotencyKey string // "" for none
+	LastEvent      int64  // the client sends a message again and has seen up to here; 0: it does not
+}
+
+// route is the operation whose idempotency keys these are.
+const route = "sendMessage"
+
+func (r Request) once() session.Once {
+	return session.Once{Workspace: r.Workspace.ID, Route: route, Key: r.IdempotencyKey, Hash: r.Hash}
 }
 
 // Limits bound one turn. Zero means the workspace's value.
@@ -31,7 +42,9 @@ type Limits struct {
 type Started struct {
 	Session uuid.UUID
 	Turn    uuid.UUID
-	From    session.From // just before the turn's open event
+	From    session.From // just before the turn's open event, or where the client stands
+	// Replayed says that the request had started this turn before.
+	Replayed bool
 }
 
 // Canceled is the answer to a cancel call.

@@ -1,0 +1,69 @@
+package session
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-server/parley/db"
+	"github.com/parley-server/parley/internal/fault"
+)
+
+// Once names a request that shall start one turn however often it arrives.
+type Once struct {
+	Workspace uuid.UUID
+	Route     string // operationId
+	Key       string // Idempotency-Key; "" for none
+	Hash      []byte // SHA-256 of the request
+}
+
+// ErrRepeated says that the request has started a turn before.
+var ErrRepeated = errors.New("the request was sent before")
+
+// Take reserves the key for a turn, or fails with ErrRepeated. Of many that come
+// at once, one reserves it and the others wait for that one to commit.
+func (tx *Tx) Take(ctx context.Context, o Once, turn uuid.UUID) error {
+	n, err := tx.q.IdempotencyTake(ctx, db.IdempotencyTakeParams{WorkspaceID: o.Workspace, Route: o.Route, Key: o.Key, Hash: o.Hash, TurnID: turn})
+	if err != nil {
+		return fmt.Errorf("take idempotency key: %w", err)
+	}
+	if n == 0 {
+		return ErrRepeated
+	}
+	return nil
+}
+
+// Repeated finds the turn that a request started before, and where its events
+// begin; uuid.Nil when there is none. Another request under the same key is
+// IDEMPOTENCY_KEY_REUSED.
+func (s *Store) Repeated(ctx context.Context, o Once) (uuid.UUID, From, error) {
+	row, err := s.q.IdempotencyGet(ctx, o.Workspace, o.Route, o.Key)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return uuid.Nil, From{}, nil
+	}
+	if err != nil {
+		return uuid.Nil, From{}, fmt.Errorf("read idempotency key: %w", err)
+	}
+	if !bytes.Equal(row.Hash, o.Hash) {
+		return uuid.Nil, From{}, &fault.Error{Code: fault.IdempotencyKeyReused, Param: "Idempotency-Key",
+			Message: "This Idempotency-Key came with another request. Use a new key for every message."}
+	}
+	return row.TurnID, From{Session: row.SessionID, Seq: row.StartSeq - 1, Since: row.CreatedAt}, nil
+}
+
+// Resent finds the turn that the same request started and that wrote the event the
+// client saw last; uuid.Nil when there is none.
+func (s *Store) Resent(ctx context.Context, workspace uuid.UUID, hash []byte, lastEvent int64) (uuid.UUID, From, error) {
+	row, err := s.q.TurnByEvent(ctx, workspace, hash, lastEvent)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return uuid.Nil, From{}, nil
+	}
+	if err != nil {
+		return uuid.Nil, From{}, fmt.Errorf("find the turn of an event: %w", err)
+	}
+	return row.ID, From{Session: row.SessionID, Seq: lastEvent, Since: row.CreatedAt}, nil
+}
