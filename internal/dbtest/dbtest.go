@@ -95,21 +95,26 @@ func unavailable(t testing.TB, err error) {
 
 func create(t testing.TB, admin, from string) string {
 	t.Helper()
-	name := fmt.Sprintf("%s%d_%s", testPrefix, time.Now().Unix(), strings.ToLower(rand.Text()[:10]))
-	if err := exec(admin, "CREATE DATABASE "+name+" "+from); err != nil {
+	name := newName()
+	if err := execute(admin, "CREATE DATABASE "+name+" "+from); err != nil {
 		t.Fatalf("dbtest: %v", err)
 	}
 	t.Cleanup(func() {
-		if err := exec(admin, "DROP DATABASE IF EXISTS "+name+" WITH (FORCE)"); err != nil {
+		if err := execute(admin, "DROP DATABASE IF EXISTS "+name+" WITH (FORCE)"); err != nil {
 			t.Errorf("dbtest: %v", err)
 		}
 	})
 	return withDatabase(admin, name)
 }
 
-// exec opens a connection for one statement: a pool that outlives the tests
+// newName says when the database was made, so that sweep knows the forgotten ones.
+func newName() string {
+	return fmt.Sprintf("%s%d_%s", testPrefix, time.Now().Unix(), strings.ToLower(rand.Text()[:10]))
+}
+
+// execute opens a connection for one statement: a pool that outlives the tests
 // would be a leak in the eyes of goleak.
-func exec(dsn, sql string) error {
+func execute(dsn, sql string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	conn, err := pgx.Connect(ctx, dsn)

@@ -1,6 +1,8 @@
 package dbtest_test
 
 import (
+	"strings"
+	"syscall"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -26,5 +28,37 @@ func TestEveryTestHasADatabaseOfItsOwn(t *testing.T) {
 				t.Errorf("%d sessions, %d jobs, %v in a fresh database", sessions, jobs, err)
 			}
 		})
+	}
+}
+
+func TestServerOfOnesOwn(t *testing.T) {
+	t.Parallel()
+	s := dbtest.NewServer(t, "max_connections=20")
+	dsn := s.DSN()
+	pool := dbtest.Pool(t, dsn)
+	if _, err := pool.Exec(t.Context(), `CREATE TABLE kept AS SELECT 42 AS n`); err != nil {
+		t.Fatal(err)
+	}
+	var limit string
+	if err := pool.QueryRow(t.Context(), `SHOW max_connections`).Scan(&limit); err != nil || limit != "20" {
+		t.Errorf("max_connections = %s, %v", limit, err)
+	}
+	s.Kill()
+	s.Stop()
+	s.Start()
+	n := 0
+	if err := dbtest.Pool(t, dsn).QueryRow(t.Context(), `SELECT n FROM kept`).Scan(&n); err != nil || n != 42 {
+		t.Errorf("kept %d, %v", n, err)
+	}
+}
+
+// TestServerMayBeFrozen is for those who test what a hanging PostgreSQL does.
+func TestServerMayBeFrozen(t *testing.T) {
+	t.Parallel()
+	s := dbtest.NewServer(t)
+	s.Signal(syscall.SIGSTOP)
+	s.Signal(syscall.SIGCONT)
+	if dsn := s.DSN(); !strings.Contains(dsn, "parley_test_") {
+		t.Error(dsn)
 	}
 }

@@ -77,3 +77,24 @@ func Installed(ctx context.Context) error {
 	}
 	return nil
 }
+
+// InUse says whether somebody has a share in the server on dir.
+func InUse(dir string) bool {
+	l, err := openLock(filepath.Join(dir, "peers.lock"))
+	if err != nil {
+		return false
+	}
+	defer l.close()
+	free, err := l.try(exclusive)
+	return err == nil && !free
+}
+
+// StopForgotten stops the servers on dir that nobody has a reference to.
+func StopForgotten(dir string) {
+	held.Range(func(s, _ any) bool {
+		if s := s.(*Server); s.Dir == dir {
+			s.Stop(context.Background())
+		}
+		return true
+	})
+}

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"sync"
 	"time"
 )
 
@@ -82,8 +83,13 @@ func (p place) enter(ctx context.Context, opts Options) (*Server, error) {
 		peers.close()
 		return nil, err
 	}
+	held.Store(s, true)
 	return s, nil
 }
+
+// held keeps what a caller forgot: the garbage collector would close its files,
+// and with them go the locks, long before the process ends.
+var held sync.Map
 
 // DSN names a database of this server, "postgres" when name is empty. It is a URL
 // that psql understands too.
@@ -112,6 +118,7 @@ func (s *Server) Stop(ctx context.Context) error {
 	if s.users == nil {
 		return nil
 	}
+	held.Delete(s)
 	last, err := s.peers.try(exclusive)
 	s.users.close()
 	s.peers.close()

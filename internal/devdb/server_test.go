@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"syscall"
@@ -177,4 +178,27 @@ func TestRemoveRefusesWhileInUse(t *testing.T) {
 	if _, err := os.Stat(dir); err == nil {
 		t.Error("still there")
 	}
+}
+
+// TestForgottenServerStays drops the only reference to it.
+func TestForgottenServerStays(t *testing.T) {
+	t.Parallel()
+	available(t)
+	dir := newDir(t)
+	if _, err := devdb.Start(t.Context(), devdb.Options{Dir: dir, Disposable: true}); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		collected := make(chan struct{})
+		runtime.AddCleanup(new(*int), func(c chan struct{}) { close(c) }, collected)
+		runtime.GC()
+		<-collected
+	}
+	if !devdb.InUse(dir) {
+		t.Error("the garbage collector gave our share up")
+	}
+	if s := serve(t, dir); !s.Joined {
+		t.Error("the server was gone")
+	}
+	t.Cleanup(func() { devdb.StopForgotten(dir) })
 }

@@ -1,9 +1,7 @@
-// With-postgres runs a command with TEST_DATABASE_URL set to the tests' private
-// server, which it keeps alive for as long as the command runs:
+// With-postgres runs a command with TEST_DATABASE_URL set, and keeps that server
+// alive for as long as the command runs:
 //
 //	go run ./internal/dbtest/with-postgres go test ./...
-//
-// A TEST_DATABASE_URL that is set already is left alone.
 package main
 
 import (
@@ -40,16 +38,13 @@ func run(args []string) (int, error) {
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
-	cmd.Env = os.Environ()
-	if os.Getenv(dbtest.Variable) == "" {
-		server, err := dbtest.Shared(ctx)
-		if err != nil {
-			return 1, err
-		}
-		defer server.Stop(context.WithoutCancel(ctx))
-		cmd.Env = append(cmd.Env, dbtest.Variable+"="+server.DSN(""))
+	dsn, release, err := dbtest.Find(ctx)
+	if err != nil {
+		return 1, err
 	}
-	err := cmd.Run()
+	defer release()
+	cmd.Env = append(os.Environ(), dbtest.Variable+"="+dsn)
+	err = cmd.Run()
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 		return max(exit.ExitCode(), 1), nil
 	}

@@ -1,0 +1,124 @@
+//go:build unix
+
+package dbtest
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-server/parley/internal/devdb"
+)
+
+// Server is one test's own PostgreSQL, to be killed, stopped and started again.
+// Use New where a database is enough: this takes a second and 40 MB.
+type Server struct {
+	t       testing.TB
+	options devdb.Options
+	running *devdb.Server
+}
+
+// NewServer starts a private server that goes with the test. Settings are
+// PostgreSQL's, as "name=value".
+func NewServer(t testing.TB, settings ...string) *Server {
+	t.Helper()
+	// Not t.TempDir: root's cannot be entered by the user that PostgreSQL runs as.
+	dir, err := os.MkdirTemp("", "parley-pg-")
+	if err != nil {
+		t.Fatalf("dbtest: %v", err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatalf("dbtest: %v", err)
+	}
+	s := &Server{t: t, options: devdb.Options{Dir: filepath.Join(dir, "pg"), Disposable: true, Settings: map[string]string{}}}
+	for _, setting := range settings {
+		name, value, _ := strings.Cut(setting, "=")
+		s.options.Settings[name] = value
+	}
+	s.Start()
+	t.Cleanup(s.Stop)
+	return s
+}
+
+// DSN makes a database with the schema in it and names it. The name stays good
+// when the server is started again.
+func (s *Server) DSN() string {
+	s.t.Helper()
+	admin := s.running.DSN("")
+	template, err := templateOn(context.Background(), admin)
+	if err != nil {
+		s.t.Fatalf("dbtest: make the template: %v", err)
+	}
+	name := newName()
+	if err := execute(admin, "CREATE DATABASE "+name+" TEMPLATE "+template); err != nil {
+		s.t.Fatalf("dbtest: %v", err)
+	}
+	return s.running.DSN(name)
+}
+
+// Stop shuts PostgreSQL down the way an administrator does.
+func (s *Server) Stop() {
+	s.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	if err := s.running.Stop(ctx); err != nil {
+		s.t.Errorf("dbtest: %v", err)
+	}
+}
+
+// Start starts it, first or again.
+func (s *Server) Start() {
+	s.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	running, err := devdb.Start(ctx, s.options)
+	if err != nil {
+		unavailable(s.t, err)
+	}
+	s.running = running
+}
+
+// Kill is kill -9 of the postmaster. It returns when PostgreSQL is back.
+func (s *Server) Kill() {
+	s.t.Helper()
+	killed := s.Signal(syscall.SIGKILL)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		pid, err := s.running.PID()
+		if err == nil && pid != killed {
+			var conn *pgx.Conn
+			if conn, err = pgx.Connect(ctx, s.running.DSN("")); err == nil {
+				conn.Close(ctx)
+				return
+			}
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			s.t.Fatalf("dbtest: PostgreSQL did not come back: %v", err)
+		}
+	}
+}
+
+// Signal sends a signal to the postmaster, whose process id it returns.
+func (s *Server) Signal(sig syscall.Signal) int {
+	s.t.Helper()
+	pid, err := s.running.PID()
+	if err == nil {
+		err = syscall.Kill(pid, sig)
+	}
+	if err != nil {
+		s.t.Fatalf("dbtest: %v", err)
+	}
+	return pid
+}
