@@ -1,0 +1,43 @@
+package agent
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// TestHistoryFitsItsBudget draws histories and budgets: the newest messages are
+// there whole, nothing vanishes without a word, and the budget holds.
+func TestHistoryFitsItsBudget(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		var history []Past
+		for i := range rapid.IntRange(0, 40).Draw(t, "messages") {
+			words := rapid.IntRange(0, 200).Draw(t, "words")
+			history = append(history, Past{Role: []string{"user", "assistant"}[i%2], Text: fmt.Sprintf("#%d ", i) + strings.Repeat("word ", words)})
+		}
+		budget := rapid.IntRange(0, 3000).Draw(t, "budget")
+		recent, condensed := fit(history, budget)
+
+		used := tokens(condensed)
+		for i, p := range recent {
+			used += tokens(p.Text)
+			if p != history[len(history)-len(recent)+i] {
+				t.Fatalf("message %d of the recent ones is not the history's", i)
+			}
+		}
+		if len(recent) < len(history) && condensed == "" {
+			t.Fatalf("%d messages vanished without a word", len(history)-len(recent))
+		}
+		if used > budget+40 {
+			t.Fatalf("%d tokens for a budget of %d", used, budget)
+		}
+		older := history[:len(history)-len(recent)]
+		told := strings.Count(condensed, "#")
+		if left := len(older) - told; left > 0 && !strings.Contains(condensed, fmt.Sprintf("(%d earlier messages are left out)", left)) {
+			t.Fatalf("%d of %d old messages are condensed, and the rest is not counted: %s", told, len(older), condensed)
+		}
+	})
+}

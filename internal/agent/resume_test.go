@@ -1,0 +1,217 @@
+package agent_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+
+	"github.com/parley-server/parley/internal/agent"
+	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/model/guide"
+	"github.com/parley-server/parley/internal/tool"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// counter is a tool that counts how often each call really runs.
+type counter struct {
+	name       string
+	idempotent bool
+	output     string
+	runs       map[string]int
+}
+
+func (c *counter) Spec() tool.Spec {
+	return tool.Spec{Name: c.name, Description: "Counts.", Schema: json.RawMessage(`{"type":"object"}`), Idempotent: c.idempotent}
+}
+
+func (c *counter) Call(_ context.Context, call tool.Call) (tool.Result, error) {
+	c.runs[call.ID]++
+	return tool.Result{OK: true, Output: c.output, References: []event.Reference{{Path: c.name, Source: "read"}}}, nil
+}
+
+// journal is a turn's log as the database would keep it.
+type journal struct {
+	log  []event.Event
+	tail string
+}
+
+func (j *journal) write(t *testing.T, bodies []event.Body) {
+	t.Helper()
+	for _, b := range bodies {
+		if text, ok := b.(event.Text); ok {
+			j.tail += text.Text
+			continue
+		}
+		if b.Kind() == event.KindReply {
+			j.tail = ""
+		}
+		data, err := event.Encode(b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		j.log = append(j.log, event.Event{Kind: b.Kind(), Data: data})
+	}
+}
+
+const script = "@say I look it up for you, one moment please.\n" +
+	`@call once {"n":1} again {"n":2}` + "\n@say And more.\n" +
+	`@call once {"n":3}` + "\n@say This was everything.\n"
+
+// pass runs the agent on a journal and kills it after n groups of events: before
+// the last of them is answered, as a crash right after a commit does. n < 0 lets
+// it finish. It returns everything that was committed.
+func pass(t *testing.T, j *journal, n int, tools ...tool.Tool) (bodies []event.Body, finished bool) {
+	t.Helper()
+	a := &agent.Agent{Model: guide.New(), Tools: tools, MaxTurns: 10, Log: slog.New(slog.DiscardHandler)}
+	for group, err := range a.Run(t.Context(), agent.Conversation{Log: slices.Clone(j.log), Tail: j.tail, Budget: 1000}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		bodies = append(bodies, group...)
+		j.write(t, group)
+		if n--; n == 0 {
+			return bodies, false
+		}
+	}
+	return bodies, true
+}
+
+// TestCrashAfterEveryEvent kills a turn after each of its events and lets another
+// process go on. Whatever the point, the reader gets the same text, every call has
+// one beginning and one result, and no finished call runs again.
+func TestCrashAfterEveryEvent(t *testing.T) {
+	t.Parallel()
+	whole, _ := pass(t, started(t), -1, &counter{name: "once", runs: map[string]int{}}, &counter{name: "again", idempotent: true, runs: map[string]int{}})
+	for n := 1; ; n++ {
+		once := &counter{name: "once", output: strings.Repeat("ß", 5000), runs: map[string]int{}}
+		again := &counter{name: "again", idempotent: true, output: "ok", runs: map[string]int{}}
+		j := started(t)
+		first, finished := pass(t, j, n, once, again)
+		if finished {
+			break
+		}
+		second, _ := pass(t, j, -1, once, again)
+		all := append(first, second...)
+		if diff := cmp.Diff(text(whole), text(all)); diff != "" {
+			t.Fatalf("killed after %d groups of events, the text differs:\n%s", n, diff)
+		}
+		uses, results := calls(all)
+		if len(uses) != 3 || len(results) != 3 {
+			t.Fatalf("killed after %d groups: %d calls began, %d have results", n, len(uses), len(results))
+		}
+		for id, times := range uses {
+			if times != 1 {
+				t.Errorf("killed after %d groups: call %s began %d times on record", n, id, times)
+			}
+		}
+		for id, times := range once.runs {
+			if times != 1 {
+				t.Errorf("killed after %d groups: a call that must run once ran %d times", n, times)
+			}
+			if !results[id].OK {
+				t.Errorf("killed after %d groups: a call that ran has the result %q", n, results[id].Output)
+			}
+		}
+		for id, r := range results {
+			if !r.OK && (r.Output != "interrupted, outcome unknown" || once.runs[id] > 0) {
+				t.Errorf("killed after %d groups: result %q of a call that ran %d times", n, r.Output, once.runs[id])
+			}
+		}
+	}
+}
+
+func started(t *testing.T) *journal {
+	t.Helper()
+	j := &journal{}
+	j.write(t, []event.Body{event.Message{Content: script}})
+	return j
+}
+
+func text(bodies []event.Body) string {
+	var b strings.Builder
+	for _, body := range bodies {
+		if t, ok := body.(event.Text); ok {
+			b.WriteString(t.Text)
+		}
+	}
+	return b.String()
+}
+
+func calls(bodies []event.Body) (uses map[string]int, results map[string]event.ToolResult) {
+	uses, results = map[string]int{}, map[string]event.ToolResult{}
+	for _, body := range bodies {
+		switch b := body.(type) {
+		case event.ToolUse:
+			uses[b.ToolUseID]++
+		case event.ToolResult:
+			results[b.ToolUseID] = b
+		}
+	}
+	return uses, results
+}
+
+func TestOutputIsCutForReadersAndWholeForTheModel(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		runes     int
+		truncated bool
+	}{{3999, false}, {4000, false}, {4001, true}} {
+		once := &counter{name: "once", output: strings.Repeat("é", c.runes-1) + "\U0001F469", runs: map[string]int{}}
+		bodies, _ := pass(t, started(t), -1, once, &counter{name: "again", runs: map[string]int{}})
+		_, results := calls(bodies)
+		whole := ""
+		for _, b := range bodies {
+			if o, ok := b.(event.ToolOutput); ok {
+				whole = o.Output
+			}
+		}
+		for _, r := range results {
+			if r.Tool != "once" {
+				continue
+			}
+			if n := len([]rune(r.Output)); r.Truncated != c.truncated || n != min(c.runes, 4000) {
+				t.Errorf("of %d characters %d are shown, truncated %v", c.runes, n, r.Truncated)
+			}
+			if c.truncated && whole != once.output {
+				t.Errorf("the model reads %d bytes of %d", len(whole), len(once.output))
+			}
+		}
+	}
+}
+
+func TestStoppingTheReaderStopsTheAgent(t *testing.T) {
+	t.Parallel()
+	once := &counter{name: "once", runs: map[string]int{}}
+	a := &agent.Agent{Model: guide.New(), Tools: []tool.Tool{once}, MaxTurns: 10, Log: slog.New(slog.DiscardHandler)}
+	for range a.Run(t.Context(), agent.Conversation{Log: started(t).log}) {
+		break
+	}
+	if len(once.runs) > 0 {
+		t.Error("a tool ran after the consumer had stopped")
+	}
+}
+
+func TestEndOfContextIsReported(t *testing.T) {
+	t.Parallel()
+	why := errors.New("enough")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	j := &journal{}
+	j.write(t, []event.Body{event.Message{Content: "@say hello\n@wait 1h"}})
+	a := &agent.Agent{Model: guide.New(), MaxTurns: 10, Log: slog.New(slog.DiscardHandler)}
+	var last error
+	for _, err := range a.Run(ctx, agent.Conversation{Log: j.log}) {
+		last = err
+		cancel(why)
+	}
+	if !errors.Is(last, why) {
+		t.Errorf("the agent ended with %v", last)
+	}
+}
