@@ -40,7 +40,9 @@ func (s *wire) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	i := s.n
 	s.n++
-	s.keys[r.Header.Get("Idempotency-Key")] = true
+	if r.Method == http.MethodPost {
+		s.keys[r.Header.Get("Idempotency-Key")] = true
+	}
 	cursor := r.Header.Get("Last-Event-ID")
 	s.calls = append(s.calls, r.Method+" "+cursor)
 	s.mu.Unlock()

@@ -35,21 +35,19 @@ type Limits struct {
 func (c *Client) Send(ctx context.Context, m Message) iter.Seq2[Frame, error] {
 	body, err := json.Marshal(m)
 	key := keyOf(m)
-	s := &stream{c: c, attach: func(ctx context.Context, lastID string) (*http.Request, error) {
+	s := &stream{c: c, attach: func(ctx context.Context, session, lastID string) (*http.Request, error) {
 		if err != nil {
 			return nil, fmt.Errorf("encode message: %w", err)
 		}
-		// The key alone makes this the same message; with the cursor only what is
-		// missing comes again.
+		if session != "" {
+			return c.resume(ctx, session, lastID)
+		}
 		req, err := c.request(ctx, http.MethodPost, c.path("messages"), body)
 		if err != nil {
 			return nil, err
 		}
 		req.Header.Set("Accept", "text/event-stream, application/json")
 		req.Header.Set("Idempotency-Key", key)
-		if lastID != "" {
-			req.Header.Set("Last-Event-ID", lastID)
-		}
 		return req, nil
 	}}
 	return s.frames(ctx)

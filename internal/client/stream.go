@@ -28,25 +28,29 @@ type Frame struct {
 func (f Frame) Body() (event.Body, error) { return event.Decode(f.Event, f.Data) }
 
 // Follow yields the frames of a session's current turn after a cursor; "" means
-// from the turn's beginning. Of a turn that has ended the missed tail comes,
-// then done.
+// from the beginning of the turn, if it runs. Of a turn that has ended the missed
+// tail comes, then done.
 func (c *Client) Follow(ctx context.Context, session, after string) iter.Seq2[Frame, error] {
-	s := &stream{c: c, session: session, lastID: after, attached: true}
+	s := &stream{c: c, session: session, lastID: after, attached: true, attach: c.resume}
 	s.seq, _ = strconv.ParseInt(after, 10, 64)
-	s.attach = func(ctx context.Context, lastID string) (*http.Request, error) {
-		u := c.path("sessions", url.PathEscape(session), "events")
-		u.RawQuery = "replay=all"
-		req, err := c.request(ctx, http.MethodGet, u, nil)
-		if err != nil {
-			return nil, err
-		}
-		req.Header.Set("Accept", "text/event-stream, application/json")
-		if lastID != "" {
-			req.Header.Set("Last-Event-ID", lastID)
-		}
-		return req, nil
-	}
 	return s.frames(ctx)
+}
+
+// resume asks for what comes after a cursor, even if the turn has ended meanwhile.
+func (c *Client) resume(ctx context.Context, session, lastID string) (*http.Request, error) {
+	u := c.path("sessions", url.PathEscape(session), "events")
+	if lastID != "" { // without a cursor it would be the whole session
+		u.RawQuery = "replay=all"
+	}
+	req, err := c.request(ctx, http.MethodGet, u, nil)
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Accept", "text/event-stream, application/json")
+	if lastID != "" {
+		req.Header.Set("Last-Event-ID", lastID)
+	}
+	return req, nil
 }
 
 // quiet is how long a stream may say nothing. The server comments every 15 s, so
@@ -61,7 +65,7 @@ var (
 // stream is one answer over as many connections as it takes.
 type stream struct {
 	c      *Client
-	attach func(ctx context.Context, lastID string) (*http.Request, error)
+	attach func(ctx context.Context, session, lastID string) (*http.Request, error)
 	pacer
 
 	attached bool // an open frame is old news
@@ -106,7 +110,7 @@ func (s *stream) connect(ctx context.Context, yield func(Frame) bool) (end bool,
 	watch := time.AfterFunc(quiet, func() { cancel(errQuiet) })
 	defer watch.Stop()
 
-	req, err := s.attach(ctx, s.lastID)
+	req, err := s.attach(ctx, s.session, s.lastID)
 	if err != nil {
 		return false, err
 	}
