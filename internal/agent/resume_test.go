@@ -65,65 +65,78 @@ const script = "@say I look it up for you, one moment please.\n" +
 	`@call once {"n":1} again {"n":2}` + "\n@say And more.\n" +
 	`@call once {"n":3}` + "\n@say This was everything.\n"
 
-// pass runs the agent on a journal and kills it after n groups of events: before
-// the last of them is answered, as a crash right after a commit does. n < 0 lets
-// it finish. It returns everything that was committed.
-func pass(t *testing.T, j *journal, n int, tools ...tool.Tool) (bodies []event.Body, finished bool) {
+// pass runs the agent on a journal and kills it at its n-th group of events: right
+// after the commit, or, where lost says so, right before it. n < 0 lets it finish.
+// It returns everything that was committed.
+func pass(t *testing.T, j *journal, n int, lost bool, tools ...tool.Tool) (bodies []event.Body, finished bool) {
 	t.Helper()
 	a := &agent.Agent{Model: guide.New(), Tools: tools, MaxTurns: 10, Log: slog.New(slog.DiscardHandler)}
 	for group, err := range a.Run(t.Context(), agent.Conversation{Log: slices.Clone(j.log), Tail: j.tail, Budget: 1000}) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		if n--; n == 0 && lost {
+			return bodies, false
+		}
 		bodies = append(bodies, group...)
 		j.write(t, group)
-		if n--; n == 0 {
+		if n == 0 {
 			return bodies, false
 		}
 	}
 	return bodies, true
 }
 
-// TestCrashAfterEveryEvent kills a turn after each of its events and lets another
-// process go on. Whatever the point, the reader gets the same text, every call has
-// one beginning and one result, and no finished call runs again.
-func TestCrashAfterEveryEvent(t *testing.T) {
+// TestCrashAtEveryEvent kills a turn at each of its events and lets another process
+// go on. Whatever the point, the reader gets the same text, every call has one
+// beginning and one result, and no call that may have run runs again.
+func TestCrashAtEveryEvent(t *testing.T) {
 	t.Parallel()
-	whole, _ := pass(t, started(t), -1, &counter{name: "once", runs: map[string]int{}}, &counter{name: "again", idempotent: true, runs: map[string]int{}})
-	for n := 1; ; n++ {
-		once := &counter{name: "once", output: strings.Repeat("ß", 5000), runs: map[string]int{}}
-		again := &counter{name: "again", idempotent: true, output: "ok", runs: map[string]int{}}
-		j := started(t)
-		first, finished := pass(t, j, n, once, again)
-		if finished {
-			break
-		}
-		second, _ := pass(t, j, -1, once, again)
-		all := append(first, second...)
-		if diff := cmp.Diff(text(whole), text(all)); diff != "" {
-			t.Fatalf("killed after %d groups of events, the text differs:\n%s", n, diff)
-		}
-		uses, results := calls(all)
-		if len(uses) != 3 || len(results) != 3 {
-			t.Fatalf("killed after %d groups: %d calls began, %d have results", n, len(uses), len(results))
-		}
-		for id, times := range uses {
-			if times != 1 {
-				t.Errorf("killed after %d groups: call %s began %d times on record", n, id, times)
+	whole, _ := pass(t, started(t), -1, false, &counter{name: "once", runs: map[string]int{}}, &counter{name: "again", idempotent: true, runs: map[string]int{}})
+	for _, lost := range []bool{false, true} {
+		unknown := 0
+		for n := 1; ; n++ {
+			once := &counter{name: "once", output: strings.Repeat("ß", 5000), runs: map[string]int{}}
+			again := &counter{name: "again", idempotent: true, output: "ok", runs: map[string]int{}}
+			j := started(t)
+			first, finished := pass(t, j, n, lost, once, again)
+			if finished {
+				break
+			}
+			second, _ := pass(t, j, -1, false, once, again)
+			all := append(first, second...)
+			if diff := cmp.Diff(text(whole), text(all)); diff != "" {
+				t.Fatalf("killed at group %d (lost: %v), the text differs:\n%s", n, lost, diff)
+			}
+			uses, results := calls(all)
+			if len(uses) != 3 || len(results) != 3 {
+				t.Fatalf("killed at group %d (lost: %v): %d calls began, %d have results", n, lost, len(uses), len(results))
+			}
+			for id, times := range uses {
+				if times != 1 {
+					t.Errorf("killed at group %d (lost: %v): call %s began %d times on record", n, lost, id, times)
+				}
+			}
+			for id, times := range once.runs {
+				if times != 1 {
+					t.Errorf("killed at group %d (lost: %v): a call that must run once ran %d times", n, lost, times)
+				}
+				if !lost && !results[id].OK {
+					t.Errorf("killed at group %d: a call that finished has the result %q", n, results[id].Output)
+				}
+			}
+			for _, r := range results {
+				if r.OK {
+					continue
+				}
+				unknown++
+				if r.Output != "interrupted, outcome unknown" || r.Tool != "once" {
+					t.Errorf("killed at group %d (lost: %v): result %q of %s", n, lost, r.Output, r.Tool)
+				}
 			}
 		}
-		for id, times := range once.runs {
-			if times != 1 {
-				t.Errorf("killed after %d groups: a call that must run once ran %d times", n, times)
-			}
-			if !results[id].OK {
-				t.Errorf("killed after %d groups: a call that ran has the result %q", n, results[id].Output)
-			}
-		}
-		for id, r := range results {
-			if !r.OK && (r.Output != "interrupted, outcome unknown" || once.runs[id] > 0) {
-				t.Errorf("killed after %d groups: result %q of a call that ran %d times", n, r.Output, once.runs[id])
-			}
+		if unknown == 0 {
+			t.Errorf("lost %v: no crash hit a call", lost)
 		}
 	}
 }
@@ -165,7 +178,7 @@ func TestOutputIsCutForReadersAndWholeForTheModel(t *testing.T) {
 		truncated bool
 	}{{3999, false}, {4000, false}, {4001, true}} {
 		once := &counter{name: "once", output: strings.Repeat("é", c.runes-1) + "\U0001F469", runs: map[string]int{}}
-		bodies, _ := pass(t, started(t), -1, once, &counter{name: "again", runs: map[string]int{}})
+		bodies, _ := pass(t, started(t), -1, false, once, &counter{name: "again", runs: map[string]int{}})
 		_, results := calls(bodies)
 		whole := ""
 		for _, b := range bodies {
