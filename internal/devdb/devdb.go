@@ -34,7 +34,7 @@ const User = "parley"
 // Options say where and how. Only Dir is required. Whoever starts the server
 // decides; for those who join it everything but Dir is settled already.
 type Options struct {
-	Dir      string            // holds data, log and locks
+	Dir      string            // holds data, log and locks; a test run by root passes it to Remove
 	Progress func(line string) // told what takes long and what is unusual; may be nil
 	Settings map[string]string // PostgreSQL's, beside or instead of our own
 

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -122,6 +123,7 @@ func (s source) download(ctx context.Context, version embeddedpostgres.PostgresV
 	for {
 		select {
 		case err := <-done:
+			http.DefaultClient.CloseIdleConnections() // the library's, and nobody needs them again
 			if _, bad := inspect(ctx, filepath.Join(dir, "programs", "bin")); bad != nil {
 				// As text: the library's errors hold the whole address.
 				return errors.New(strings.ReplaceAll(cmp.Or(err, bad).Error(), s.repository, s.host()))
