@@ -16,8 +16,9 @@ const (
 	lengthBias = 0.75
 )
 
-// headingWeight is how often a heading's terms count.
-const headingWeight = 3
+// headingWeight is how often a heading's terms count. A heading that has the whole
+// query in it doubles the score beyond that.
+const headingWeight = 2
 
 // Index is a set of sections to search. It is immutable and safe for concurrent use.
 type Index struct {
@@ -30,6 +31,7 @@ type Index struct {
 type post struct {
 	section int
 	count   float64
+	heading bool // the section's heading has the term
 }
 
 // Hit is a section that was found.
@@ -46,19 +48,20 @@ type Hit struct {
 func New(sections []Section) *Index {
 	x := &Index{sections: sections, lengths: make([]float64, len(sections)), posts: make(map[string][]post)}
 	for i, s := range sections {
-		counts := make(map[string]float64)
+		counts, headed := make(map[string]float64), make(map[string]bool)
 		for _, t := range Terms(s.Text) {
 			counts[t]++
 			x.lengths[i]++
 		}
 		for _, t := range Terms(s.Heading) {
 			counts[t] += headingWeight
+			headed[t] = true
 		}
 		for _, t := range Terms(s.Title) {
 			counts[t]++
 		}
 		for t, n := range counts {
-			x.posts[t] = append(x.posts[t], post{i, n})
+			x.posts[t] = append(x.posts[t], post{i, n, headed[t]})
 		}
 		x.mean += x.lengths[i] / float64(len(sections))
 	}
@@ -71,6 +74,7 @@ func (x *Index) Find(query string, limit int) []Hit {
 	slices.Sort(terms)
 	terms = slices.Compact(terms)
 	scores := make(map[int]*Hit)
+	headed := make(map[int]float64)
 	var whole float64
 	for _, t := range terms {
 		posts := x.posts[t]
@@ -85,11 +89,15 @@ func (x *Index) Find(query string, limit int) []Hit {
 			norm := 1 - lengthBias + lengthBias*x.lengths[p.section]/max(x.mean, 1)
 			h.Score += weight * p.count * (saturation + 1) / (p.count + saturation*norm)
 			h.Coverage += weight
+			if p.heading {
+				headed[p.section] += weight
+			}
 		}
 	}
 	hits := make([]Hit, 0, len(scores))
-	for _, h := range scores {
+	for i, h := range scores {
 		h.Coverage /= whole
+		h.Score *= 1 + headed[i]/whole
 		hits = append(hits, *h)
 	}
 	slices.SortFunc(hits, func(a, b Hit) int {

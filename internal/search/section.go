@@ -2,8 +2,12 @@ package search
 
 import "strings"
 
-// sectionBytes is where a section that goes on is cut, at the next blank line.
-const sectionBytes = 900
+// Where a section that goes on is cut, at the next blank line. A text without
+// headings has nothing but its paragraphs to tell its passages apart.
+const (
+	sectionBytes   = 900
+	paragraphBytes = 60
+)
 
 // Section is a passage of a document, small enough to be an answer.
 type Section struct {
@@ -15,7 +19,7 @@ type Section struct {
 }
 
 // Split cuts a Markdown or plain text into sections: at every heading, and at
-// blank lines where a section grows long. A code block is never cut.
+// blank lines and rows of tables where a section grows long. A code block is never cut.
 func Split(doc, content string) []Section {
 	var (
 		sections []Section
@@ -42,7 +46,11 @@ func Split(doc, content string) []Section {
 			cur.Heading, cur.Line = h, n
 			continue
 		}
-		if line == "" && !fenced && text.Len() >= sectionBytes {
+		limit := sectionBytes
+		if cur.Heading == "" {
+			limit = paragraphBytes
+		}
+		if (line == "" || strings.HasPrefix(line, "|")) && !fenced && text.Len() >= limit {
 			flush()
 		}
 		if text.Len() == 0 {

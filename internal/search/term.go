@@ -87,10 +87,10 @@ func single(s string) string {
 var stop = func() map[string]bool {
 	set := make(map[string]bool)
 	for _, w := range strings.Fields(`
-a about after again all also am an and any anybody anyone are as at be because been before being both but by
+a about after again all also am an and any anybody anyone are as ask at be because been before being both but by
 can cannot can't could did do does doesn't doing don't down each few for from further get gets getting give gives go
-had has have having he her here hers him his how i i'd i'll i'm i've if in into is isn't it its itself just know let let's
-may me might more most much must my myself need needs no nor not now of off on once only or other our ours out over own
+had happen happens has have having he her here hers him his how i i'd i'll i'm i've if in into is isn't it its itself just know let let's long
+many may me mean means might more most much must my myself need needs no nor not now of off on once only or other our ours out over own
 please same say says shall she should so some something such take tell than that the their them then there these they
 thing things this those through to too under until up us use used uses using very want was we were what when where which
 while who whom whose why will with would you your yours`) {

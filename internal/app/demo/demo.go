@@ -1,0 +1,11 @@
+// Package demo is what the workspace demo knows in dev mode: the wiki and the files
+// of Alder & Finch, a company of forty people that makes desks and does not exist.
+package demo
+
+import "embed"
+
+// Files holds the documents. The paths are those of the knowledge store: wiki pages
+// are wiki/<page>.md, everything else is a plain file.
+//
+//go:embed wiki policies contacts
+var Files embed.FS

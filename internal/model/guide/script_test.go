@@ -1,0 +1,48 @@
+package guide
+
+import (
+	"regexp"
+	"slices"
+	"testing"
+
+	"github.com/parley-server/parley/docs"
+)
+
+func TestEveryDirectiveIsDocumented(t *testing.T) {
+	t.Parallel()
+	page, err := docs.Files.ReadFile("guide-model.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	documented := make(map[string]bool)
+	for _, m := range regexp.MustCompile("(?m)^\\| `@([a-z]+)").FindAllSubmatch(page, -1) {
+		documented[string(m[1])] = true
+	}
+	for name := range directives {
+		if !documented[name] {
+			t.Errorf("@%s is not in docs/guide-model.md", name)
+		}
+		delete(documented, name)
+	}
+	for name := range documented {
+		t.Errorf("@%s is in docs/guide-model.md and is no directive", name)
+	}
+	// Its example is a script without a mistake.
+	m := regexp.MustCompile("(?s)```\n(@say.*?)```").FindSubmatch(page)
+	program, ok := parse(string(m[1]))
+	if !ok || len(program) != 2 || len(program[0].calls) != 1 {
+		t.Errorf("the example is %d steps, %t", len(program), ok)
+	}
+}
+
+func TestVocabularyOfParleyIsStemmed(t *testing.T) {
+	t.Parallel()
+	for _, question := range []string{"streaming", "sessions", "API keys?", "caller_id"} {
+		if !aboutParley(question) {
+			t.Errorf("%q is not about Parley", question)
+		}
+	}
+	if aboutParley("where is lunch") || slices.Contains(vocabularyOfParley, "") {
+		t.Error("lunch is about Parley")
+	}
+}

@@ -1,0 +1,58 @@
+package guide
+
+import (
+	"encoding/json"
+	"strings"
+
+	"github.com/parley-server/parley/internal/event"
+)
+
+// use is a reply that only calls a tool.
+func use(tool string, input map[string]string) reply {
+	return reply{calls: []event.ToolCall{ask(tool, input)}}
+}
+
+func ask(tool string, input map[string]string) event.ToolCall {
+	raw, err := json.Marshal(input)
+	if err != nil { // a map of strings always marshals
+		raw = []byte("{}")
+	}
+	return event.ToolCall{Tool: tool, Input: raw}
+}
+
+// result finds the first result of a tool in this turn.
+func (c conversation) result(tool string) (result, bool) {
+	for _, r := range c.results {
+		if r.call.Tool == tool {
+			return r, true
+		}
+	}
+	return result{}, false
+}
+
+// argument reads a string that a call was made with.
+func argument(call event.ToolCall, name, otherwise string) string {
+	var input map[string]any
+	if json.Unmarshal(call.Input, &input) == nil {
+		if s, ok := input[name].(string); ok {
+			return s
+		}
+	}
+	return otherwise
+}
+
+func firstLine(s string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(s), "\n")
+	return shorten(line, 500)
+}
+
+// shorten cuts s to n characters.
+func shorten(s string, n int) string {
+	for i := range s {
+		if n == 0 {
+			return s[:i] + "…"
+		}
+		n--
+	}
+	return s
+}
