@@ -41,9 +41,6 @@ func (c Config) problems() []string {
 	if c.Workers < 0 || c.Workers > 10_000 {
 		bad("PARLEY_WORKERS", c.Workers, "0 to 10000")
 	}
-	if c.MaxResponseSecs < 1 || c.MaxResponseSecs > 3600 {
-		bad("PARLEY_MAX_RESPONSE_SECONDS", c.MaxResponseSecs, "1 to 3600")
-	}
 	for _, d := range []struct {
 		name     string
 		value    time.Duration
@@ -52,7 +49,6 @@ func (c Config) problems() []string {
 		{"PARLEY_TURN_LEASE", c.TurnLease, 500 * time.Millisecond, 10 * time.Minute},
 		{"PARLEY_SSE_KEEPALIVE", c.SSEKeepAlive, 10 * time.Millisecond, 5 * time.Minute},
 		{"PARLEY_SSE_WRITE_TIMEOUT", c.SSEWriteTimeout, 10 * time.Millisecond, time.Hour},
-		{"PARLEY_REPLAY_WINDOW", c.ReplayWindow, time.Second, 10_000 * time.Hour},
 	} {
 		if d.value < d.min || d.value > d.max {
 			bad(d.name, d.value, fmt.Sprintf("%s to %s", d.min, d.max))

@@ -16,18 +16,16 @@ type Config struct {
 	Workers     int    `env:"PARLEY_WORKERS" envDefault:"100" doc:"Turns that this process runs at once; 0: it serves requests and runs none."`
 	Migrate     string `env:"PARLEY_MIGRATE" envDefault:"auto" oneof:"auto check" doc:"auto: bring the database to this release's schema at start; check: refuse to start where that is not done."`
 
-	Model           string `env:"PARLEY_MODEL" section:"Models" doc:"The model of workspaces that name none: openai/NAME, anthropic/NAME, ollama/NAME or builtin/guide. Without it the keys below decide, and without those it is builtin/guide."`
-	OpenAIKey       Secret `env:"OPENAI_API_KEY" secret:"true" doc:"Key for openai/ models."`
-	OpenAIBaseURL   string `env:"OPENAI_BASE_URL" doc:"Address of an OpenAI-compatible service, with its /v1."`
-	AnthropicKey    Secret `env:"ANTHROPIC_API_KEY" secret:"true" doc:"Key for anthropic/ models."`
-	AnthropicBase   string `env:"ANTHROPIC_BASE_URL" doc:"Address of an Anthropic-compatible service."`
-	OllamaHost      string `env:"OLLAMA_HOST" doc:"Address of Ollama, for ollama/ models."`
-	MaxResponseSecs int    `env:"PARLEY_MAX_RESPONSE_SECONDS" envDefault:"3600" doc:"Seconds that a turn may run at most, whatever its workspace allows; 1 to 3600."`
+	Model         string `env:"PARLEY_MODEL" section:"Models" doc:"The model of workspaces that name none: openai/NAME, anthropic/NAME, ollama/NAME or builtin/guide. Without it the keys below decide, and without those it is builtin/guide."`
+	OpenAIKey     Secret `env:"OPENAI_API_KEY" secret:"true" doc:"Key for openai/ models."`
+	OpenAIBaseURL string `env:"OPENAI_BASE_URL" doc:"Address of an OpenAI-compatible service, with its /v1."`
+	AnthropicKey  Secret `env:"ANTHROPIC_API_KEY" secret:"true" doc:"Key for anthropic/ models."`
+	AnthropicBase string `env:"ANTHROPIC_BASE_URL" doc:"Address of an Anthropic-compatible service."`
+	OllamaHost    string `env:"OLLAMA_HOST" doc:"Address of Ollama, for ollama/ models."`
 
 	TurnLease       time.Duration `env:"PARLEY_TURN_LEASE" envDefault:"10s" section:"Turns and streams" doc:"How long a worker keeps a turn without renewing its right to it. A frozen worker's turn is taken over after this time."`
 	SSEKeepAlive    time.Duration `env:"PARLEY_SSE_KEEPALIVE" envDefault:"15s" doc:"Pause between the keep-alive comments of a quiet stream."`
 	SSEWriteTimeout time.Duration `env:"PARLEY_SSE_WRITE_TIMEOUT" envDefault:"30s" doc:"A reader that takes nothing for this long is dropped; it can resume."`
-	ReplayWindow    time.Duration `env:"PARLEY_REPLAY_WINDOW" envDefault:"24h" doc:"How long after its end a turn's stream can be replayed."`
 
 	LogLevel  slog.Level `env:"PARLEY_LOG_LEVEL" envDefault:"INFO" section:"Logs" doc:"DEBUG, INFO, WARN or ERROR."`
 	LogFormat string     `env:"PARLEY_LOG_FORMAT" envDefault:"text" oneof:"text json" doc:"text or json."`

@@ -2,7 +2,7 @@ package app
 
 // Nearest returns the candidate that a misspelt word most likely meant, or "".
 func Nearest(word string, candidates []string) string {
-	best, bound := "", 2+len(word)/8
+	best, bound := "", 1+len(word)/6
 	for _, c := range candidates {
 		if d := distance(word, c); d <= bound && d < len(word) {
 			best, bound = c, d-1

@@ -1,0 +1,133 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/parley-server/parley/internal/apikey"
+	"github.com/parley-server/parley/internal/devdb"
+	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/wiki"
+	"github.com/parley-server/parley/internal/workspace"
+	"github.com/parley-server/parley/migrations"
+)
+
+// Admin does the work of the commands for administrators, straight on the database
+// and without a server. Close it.
+type Admin struct {
+	Workspaces *workspace.Store
+	Keys       *apikey.Store
+	Wiki       *wiki.Store
+
+	dsn  Secret
+	pool *pgxpool.Pool
+	dev  *devdb.Server
+}
+
+// OpenAdmin connects to DATABASE_URL, else to the development database: that of
+// PARLEY_DATABASE_URL, or the one in dir, which is started if it does not run.
+func OpenAdmin(ctx context.Context, cfg Config, dir string) (*Admin, error) {
+	a := &Admin{dsn: cfg.DatabaseURL}
+	if a.dsn == "" {
+		if err := a.findDev(ctx, cfg, dir); err != nil {
+			return nil, err
+		}
+	}
+	pool, err := openPool(ctx, a.dsn, "parley command")
+	if err == nil {
+		a.pool = pool
+		_, err = reach(ctx, pool, 2*connectTimeout)
+	}
+	if err != nil {
+		a.Close()
+		return nil, err
+	}
+	a.Workspaces, a.Keys, a.Wiki = workspace.New(pool), apikey.New(pool, nil), wiki.New(pool)
+	return a, nil
+}
+
+func (a *Admin) findDev(ctx context.Context, cfg Config, dir string) error {
+	env, err := ReadDevEnv(dir)
+	if err != nil {
+		return err
+	}
+	a.dsn = cfg.DevURL
+	if a.dsn != "" && a.dsn.Reveal() != env.DatabaseURL {
+		return nil
+	}
+	if _, err := os.Stat(devPostgres(dir)); err == nil {
+		if a.dev, err = devdb.Start(ctx, devdb.Options{Dir: devPostgres(dir)}); err != nil {
+			return &StartError{Why: "The development database does not start:", Do: "Run parley serve --dev here, or set DATABASE_URL.", Err: err}
+		}
+		a.dsn = Secret(a.dev.DSN(devDatabase))
+		return nil
+	}
+	if a.dsn = Secret(env.DatabaseURL); a.dsn == "" {
+		return &ConfigError{[]string{"DATABASE_URL is not set, and there is no development database in " + dir + "."}}
+	}
+	return nil
+}
+
+// Close gives the connections up.
+func (a *Admin) Close() {
+	if a.pool != nil {
+		closePool(a.pool, time.Second)
+	}
+	if a.dev != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		_ = a.dev.Stop(ctx) // the guard finishes what is left
+	}
+}
+
+// Migrate brings the database to this release's schema.
+func (a *Admin) Migrate(ctx context.Context, log *slog.Logger) (migrations.Result, error) {
+	return migrations.Up(ctx, a.dsn.Reveal(), migrations.Options{Log: log})
+}
+
+// Migrations lists what this release knows and what the database has.
+func (a *Admin) Migrations(ctx context.Context) ([]migrations.Step, error) {
+	return migrations.Status(ctx, a.dsn.Reveal())
+}
+
+// Scopes reads the names of scopes. A preset stands for several.
+func Scopes(names []string) (apikey.Scopes, error) {
+	var scopes apikey.Scopes
+	known := []string{"all"}
+	for _, s := range apikey.All {
+		known = append(known, string(s))
+	}
+	for _, name := range names {
+		switch {
+		case name == "all":
+			scopes = append(scopes, apikey.All...)
+		case apikey.Scope(name).Known():
+			scopes = append(scopes, apikey.Scope(name))
+		default:
+			message := "There is no scope " + name + "."
+			if near := Nearest(name, known); near != "" {
+				message += " Did you mean " + near + "?"
+			}
+			return nil, fault.Invalid(fault.Violation{Param: "/scopes", Rule: "enum", Message: message})
+		}
+	}
+	return scopes, nil
+}
+
+// Refusal is the sentence of an error that the caller can mend.
+func Refusal(err error) (sentence string, ok bool) {
+	switch f := fault.From(err); {
+	case f != nil:
+		return f.Message, true
+	case errors.Is(err, apikey.ErrNotFound):
+		return "The workspace has no such key, or it is revoked or expired.", true
+	case errors.Is(err, apikey.ErrReplaced):
+		return "The key is rotated already; rotate the key that took its place.", true
+	}
+	return "", false
+}

@@ -1,0 +1,119 @@
+package app
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// StartError says why the service does not start, and what to do about it.
+type StartError struct {
+	Why string
+	Do  string
+	Err error // the cause; may be nil
+}
+
+func (e *StartError) Error() string {
+	if e.Err == nil {
+		return e.Why
+	}
+	return e.Why + " " + e.Err.Error()
+}
+func (e *StartError) Unwrap() error { return e.Err }
+
+// reach waits for the database and returns PostgreSQL's version. A server that
+// starts at the same moment, as under Compose, gets some seconds to answer.
+func reach(ctx context.Context, pool *pgxpool.Pool, patience time.Duration) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	var version string
+	for {
+		err := pool.QueryRow(ctx, "SHOW server_version").Scan(&version)
+		if err == nil {
+			version, _, _ = strings.Cut(version, " ") // "15.18 (Debian …)"
+			return version, nil
+		}
+		if !starting(err) || ctx.Err() != nil {
+			return "", unreachable(err)
+		}
+		wait := time.NewTimer(250 * time.Millisecond)
+		select {
+		case <-ctx.Done():
+			wait.Stop()
+			return "", unreachable(err)
+		case <-wait.C:
+		}
+	}
+}
+
+// starting tells errors that pass from those that a person must mend: a wrong
+// password, a database that does not exist.
+func starting(err error) bool {
+	if pg, ok := errors.AsType[*pgconn.PgError](err); ok {
+		return strings.HasPrefix(pg.Code, "57P0") || strings.HasPrefix(pg.Code, "53")
+	}
+	return true
+}
+
+// unreachable drops the parts of pgx's error that repeat the address.
+func unreachable(err error) error {
+	if pg, ok := errors.AsType[*pgconn.PgError](err); ok {
+		return &StartError{Why: "PostgreSQL refused the connection: " + pg.Message + ".", Do: "Check the user, the password and the database in DATABASE_URL."}
+	}
+	if inner, ok := errors.AsType[*pgconn.ConnectError](err); ok {
+		err = inner.Unwrap()
+	}
+	return &StartError{Why: "PostgreSQL cannot be reached:", Do: "Start PostgreSQL, or correct DATABASE_URL.", Err: err}
+}
+
+// durable refuses a database that can lose what it acknowledged.
+func durable(ctx context.Context, pool *pgxpool.Pool) error {
+	var fsync, commit string
+	err := pool.QueryRow(ctx, "SELECT current_setting('fsync'), current_setting('synchronous_commit')").Scan(&fsync, &commit)
+	if err != nil {
+		return fmt.Errorf("read the database's settings: %w", err)
+	}
+	if fsync == "off" || commit == "off" {
+		return &StartError{
+			Why: fmt.Sprintf("PostgreSQL runs with fsync=%s and synchronous_commit=%s: it can lose messages that it has accepted.", fsync, commit),
+			Do:  "Set both to on in postgresql.conf, or for this database with ALTER DATABASE … SET synchronous_commit = on.",
+		}
+	}
+	return nil
+}
+
+// listens proves that a notification arrives. Through a transaction pooler LISTEN
+// succeeds and then stays silent for ever.
+func listens(parent context.Context, pool *pgxpool.Pool) error {
+	ctx, cancel := context.WithTimeout(parent, 3*time.Second)
+	defer cancel()
+	conn, err := pgx.ConnectConfig(ctx, pool.Config().ConnConfig.Copy())
+	if err != nil {
+		return unreachable(err)
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	channel := "parley_probe_" + strings.ToLower(rand.Text()[:12])
+	if _, err := conn.Exec(ctx, "LISTEN "+channel); err != nil {
+		return fmt.Errorf("listen: %w", err)
+	}
+	if _, err := pool.Exec(ctx, "NOTIFY "+channel); err != nil {
+		return fmt.Errorf("notify: %w", err)
+	}
+	if _, err := conn.WaitForNotification(ctx); err != nil {
+		if ctx.Err() == nil || parent.Err() != nil {
+			return fmt.Errorf("wait for a notification: %w", err)
+		}
+		return &StartError{
+			Why: "LISTEN gets no notifications, as behind PgBouncer in transaction mode.",
+			Do:  "Let DATABASE_URL name PostgreSQL itself, or a pooler in session mode.",
+		}
+	}
+	return nil
+}

@@ -1,0 +1,155 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/parley-server/parley/internal/apikey"
+	"github.com/parley-server/parley/internal/app/demo"
+	"github.com/parley-server/parley/internal/devdb"
+	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/wiki"
+	"github.com/parley-server/parley/internal/workspace"
+)
+
+// database finds the database: DATABASE_URL, or the private one of development mode.
+func (s *service) database(ctx context.Context) (dsn Secret, release func(), err error) {
+	s.banner.how = "at DATABASE_URL"
+	if s.Config.DatabaseURL != "" {
+		return s.Config.DatabaseURL, func() {}, nil
+	}
+	if s.DevDir == "" {
+		return "", nil, &ConfigError{[]string{"DATABASE_URL is not set. For a database of your own to try things out: parley serve --dev."}}
+	}
+	server, err := devdb.Start(ctx, devdb.Options{Dir: devPostgres(s.DevDir), Progress: s.banner.progress})
+	if err != nil {
+		return "", nil, &StartError{Why: "The private PostgreSQL does not start:", Do: "Install PostgreSQL's programs, or set DATABASE_URL.", Err: err}
+	}
+	release = func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+		defer cancel()
+		if err := server.Stop(ctx); err != nil {
+			s.Log.WarnContext(ctx, "stop the private PostgreSQL", "err", err)
+		}
+	}
+	s.banner.how = "started, private socket"
+	if server.Joined {
+		s.banner.how = "was running, private socket"
+	}
+	if err := makeDatabase(ctx, server.DSN(""), devDatabase); err != nil {
+		release()
+		return "", nil, err
+	}
+	return Secret(server.DSN(devDatabase)), release, nil
+}
+
+func makeDatabase(ctx context.Context, dsn, name string) error {
+	conn, err := pgx.Connect(ctx, dsn)
+	if err != nil {
+		return unreachable(err)
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	_, err = conn.Exec(ctx, "CREATE DATABASE "+pgx.Identifier{name}.Sanitize())
+	if pg, ok := errors.AsType[*pgconn.PgError](err); ok && (pg.Code == "42P04" || pg.Code == "23505") {
+		return nil // it is there, or another process makes it now
+	}
+	if err != nil {
+		return fmt.Errorf("make the database: %w", err)
+	}
+	return nil
+}
+
+const (
+	demoWorkspace    = "demo"
+	demoInstructions = "You help the people of Alder & Finch, a small company that makes desks. " +
+		"Answer from the wiki and the files of this workspace, and say where you found it."
+)
+
+// demo makes the workspace to play with, once, and a key for this machine.
+func (s *service) demo(ctx context.Context, dsn Secret) error {
+	w, err := s.workspaces.Find(ctx, demoWorkspace)
+	if f := fault.From(err); f != nil && f.Code == fault.WorkspaceNotFound {
+		w, err = s.workspaces.Create(ctx, demoWorkspace, "Demo", demoInstructions)
+	}
+	if err != nil {
+		return fmt.Errorf("make the demo workspace: %w", err)
+	}
+	docs, err := s.wiki.List(ctx, w.ID, "")
+	if err == nil && len(docs) == 0 {
+		if err = s.fill(ctx, w); err == nil {
+			docs, err = s.wiki.List(ctx, w.ID, "")
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("fill the demo workspace: %w", err)
+	}
+	pages := 0
+	for _, d := range docs {
+		if _, ok := wiki.PageOf(d.Path); ok {
+			pages++
+		}
+	}
+	s.banner.line("workspace", fmt.Sprintf("%s: %d wiki pages, %d files", w.Slug, pages, len(docs)-pages), 0)
+	if s.server == nil {
+		return nil
+	}
+	return s.devKey(ctx, w, dsn)
+}
+
+// fill copies the demo's documents into its workspace.
+func (s *service) fill(ctx context.Context, w workspace.Workspace) error {
+	return fs.WalkDir(demo.Files, ".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		text, err := demo.Files.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		_, err = s.wiki.Put(ctx, w.ID, path, string(text))
+		return err
+	})
+}
+
+// devKey writes dev.env, with the key of the last start if that is still good.
+func (s *service) devKey(ctx context.Context, w workspace.Workspace, dsn Secret) error {
+	if err := os.MkdirAll(s.DevDir, 0o755); err != nil {
+		return fmt.Errorf("make the development directory: %w", err)
+	}
+	if err := os.WriteFile(filepath.Join(s.DevDir, ".gitignore"), []byte("*\n"), 0o644); err != nil {
+		return fmt.Errorf("write to the development directory: %w", err)
+	}
+	env, err := ReadDevEnv(s.DevDir)
+	if err != nil {
+		return err
+	}
+	p, err := s.keys.Authenticate(ctx, env.APIKey, netip.IPv6Loopback())
+	if err != nil && fault.From(err) == nil {
+		return err
+	}
+	if err != nil || p.Workspace != w.ID || len(p.Scopes) != len(apikey.All) {
+		_, env.APIKey, err = s.keys.Create(ctx, apikey.Grant{Workspace: w.ID, Name: "serve --dev", Scopes: apikey.All, Loopback: true})
+		if err != nil {
+			return fmt.Errorf("make the development key: %w", err)
+		}
+	}
+	env.URL, env.Workspace, env.DatabaseURL = s.url, w.Slug, dsn.Reveal()
+	if err := env.write(s.DevDir); err != nil {
+		return err
+	}
+	s.banner.line("api key", "written to "+DevDir+"/dev.env (this key works only on 127.0.0.1)", 0)
+	return nil
+}
+
+// sentenceOf makes an error's text end like a sentence.
+func sentenceOf(err error) string { return strings.TrimSuffix(err.Error(), ".") + "." }

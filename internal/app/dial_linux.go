@@ -1,0 +1,22 @@
+package app
+
+import "syscall"
+
+// tcpUserTimeout is TCP_USER_TIMEOUT: how long, in milliseconds, sent data may stay
+// without an acknowledgement.
+const tcpUserTimeout = 0x12
+
+// giveUp lets a connection fail when the other side has gone silent in the middle
+// of a statement, where keep-alives do not help.
+func giveUp(network, _ string, c syscall.RawConn) error {
+	if network == "unix" {
+		return nil
+	}
+	var err error
+	if ctlErr := c.Control(func(fd uintptr) {
+		err = syscall.SetsockoptInt(int(fd), syscall.IPPROTO_TCP, tcpUserTimeout, 5000)
+	}); ctlErr != nil {
+		return ctlErr
+	}
+	return err
+}

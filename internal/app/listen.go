@@ -1,0 +1,68 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"syscall"
+)
+
+// portTries is how many ports development mode looks at.
+const portTries = 20
+
+// listen opens the port. Development mode listens to this machine alone, and takes
+// the next free port where its own is in use.
+func (s *service) listen(ctx context.Context) (net.Listener, error) {
+	address := s.Config.Listen
+	tries := 1
+	if s.DevDir != "" {
+		host, port, err := net.SplitHostPort(address)
+		if err != nil {
+			return nil, fmt.Errorf("read the address: %w", err)
+		}
+		if host == "" {
+			address = net.JoinHostPort("127.0.0.1", port)
+		}
+		tries = portTries
+	}
+	var lc net.ListenConfig
+	for {
+		l, err := lc.Listen(ctx, "tcp", address)
+		if err == nil {
+			return l, nil
+		}
+		if tries--; !errors.Is(err, syscall.EADDRINUSE) || tries == 0 {
+			return nil, &StartError{Why: "The address " + address + " cannot be listened on:", Do: "Choose another with --listen or PARLEY_LISTEN.", Err: err}
+		}
+		if address, err = next(address); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// next is the address with the next port.
+func next(address string) (string, error) {
+	host, text, err := net.SplitHostPort(address)
+	if err != nil {
+		return "", fmt.Errorf("read the address: %w", err)
+	}
+	port, err := net.LookupPort("tcp", text)
+	if err != nil {
+		return "", fmt.Errorf("read the port: %w", err)
+	}
+	return net.JoinHostPort(host, strconv.Itoa(port+1)), nil
+}
+
+// addressOf is where a listener can be reached from this machine.
+func addressOf(l net.Listener) string {
+	host, port, err := net.SplitHostPort(l.Addr().String())
+	if err != nil {
+		return ""
+	}
+	if ip := net.ParseIP(host); ip != nil && ip.IsUnspecified() {
+		host = "127.0.0.1"
+	}
+	return "http://" + net.JoinHostPort(host, port)
+}

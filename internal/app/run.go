@@ -1,0 +1,125 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"sync/atomic"
+	"time"
+)
+
+// The stop takes 15 s at most: whoever started us kills us after that.
+const (
+	drainTime = 8 * time.Second // for tools that are under way
+	handOver  = drainTime + time.Second
+	closeTime = 3 * time.Second // for requests that are under way
+	storeTime = 2 * time.Second
+)
+
+// run starts every part and waits for the end: of ctx, or of a part that fails.
+func (s *service) run(ctx context.Context) error {
+	failed := make(chan error, 4)
+	base := context.WithoutCancel(ctx)
+	stores := start(base, failed, "the log of sessions", s.sessions.Run)
+	keys := start(base, failed, "the watch on keys", s.keys.Run)
+	turns := start(base, failed, "the turns", s.turns.Run)
+	requests, endStreams := context.WithCancel(base)
+	defer endStreams()
+	var web *task
+	if s.server != nil {
+		s.server.BaseContext = func(net.Listener) context.Context { return requests }
+		web = start(base, failed, "the HTTP server", func(context.Context) error {
+			if err := s.server.Serve(s.listener); !errors.Is(err, http.ErrServerClosed) {
+				return err
+			}
+			return nil
+		})
+	}
+	s.banner.ready(s)
+	s.Log.InfoContext(ctx, "ready", "url", s.url, "workers", s.Config.Workers, "version", ThisBuild().Version)
+	if s.Ready != nil {
+		s.Ready(s.url)
+	}
+
+	var err error
+	select {
+	case <-ctx.Done():
+		s.Log.InfoContext(ctx, "stopping")
+	case err = <-failed:
+		s.Log.ErrorContext(ctx, "a part failed, stopping", "err", err)
+	}
+	// In this order: while turns are handed over their streams still show it, and
+	// what was accepted is still written.
+	err = errors.Join(err, turns.stop(handOver))
+	endStreams()
+	if web != nil {
+		err = errors.Join(err, s.hangUp(base), web.stop(time.Second))
+	}
+	err = errors.Join(err, keys.stop(storeTime), stores.stop(storeTime))
+	s.Log.InfoContext(base, "stopped")
+	return err
+}
+
+// hangUp lets requests that are under way end, then closes what is left.
+func (s *service) hangUp(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, closeTime)
+	defer cancel()
+	err := s.server.Shutdown(ctx)
+	if errors.Is(err, context.DeadlineExceeded) {
+		s.Log.WarnContext(ctx, "requests were cut off")
+		err = s.server.Close()
+	}
+	if err != nil {
+		return fmt.Errorf("close the HTTP server: %w", err)
+	}
+	return nil
+}
+
+// task is a part that runs.
+type task struct {
+	name     string
+	cancel   context.CancelFunc
+	stopping atomic.Bool
+	done     chan error
+}
+
+// start runs a part. One that ends by itself is a failure of the service.
+func start(ctx context.Context, failed chan<- error, name string, run func(context.Context) error) *task {
+	ctx, cancel := context.WithCancel(ctx)
+	t := &task{name: name, cancel: cancel, done: make(chan error, 1)}
+	go func() {
+		err := run(ctx)
+		if err != nil {
+			err = fmt.Errorf("%s: %w", name, err)
+		}
+		if !t.stopping.Load() {
+			failed <- cmpErr(err, fmt.Errorf("%s ended by itself", name))
+			err = nil // told already
+		}
+		t.done <- err
+	}()
+	return t
+}
+
+// stop ends a part and waits for it.
+func (t *task) stop(patience time.Duration) error {
+	t.stopping.Store(true)
+	t.cancel()
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	select {
+	case err := <-t.done:
+		return err
+	case <-timer.C:
+		return fmt.Errorf("%s did not stop within %s", t.name, patience)
+	}
+}
+
+func cmpErr(err, otherwise error) error {
+	if err != nil {
+		return err
+	}
+	return otherwise
+}

@@ -1,0 +1,201 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/parley-server/parley/internal/apikey"
+	"github.com/parley-server/parley/internal/httpapi"
+	"github.com/parley-server/parley/internal/model"
+	"github.com/parley-server/parley/internal/model/guide"
+	"github.com/parley-server/parley/internal/session"
+	"github.com/parley-server/parley/internal/tool/knowledge"
+	"github.com/parley-server/parley/internal/turn"
+	"github.com/parley-server/parley/internal/wiki"
+	"github.com/parley-server/parley/internal/workspace"
+	"github.com/parley-server/parley/migrations"
+)
+
+// Options say how to serve. Config comes from Load.
+type Options struct {
+	Config Config
+	// DevDir turns development mode on: a private PostgreSQL and a demo workspace
+	// in this directory, and only this machine may come in.
+	DevDir string
+	// Disposable accepts a database that can lose what it acknowledged. For tests.
+	Disposable bool
+
+	Out   io.Writer        // told in development mode how the start goes; nil discards
+	Log   *slog.Logger     // nil discards
+	Ready func(url string) // called once requests are served; may be nil
+}
+
+// service is what one process runs.
+type service struct {
+	Options
+	banner banner
+	pool   *pgxpool.Pool
+
+	sessions   *session.Store
+	keys       *apikey.Store
+	workspaces *workspace.Store
+	wiki       *wiki.Store
+	turns      *turn.Service
+
+	listener net.Listener // nil: this process serves no requests
+	server   *http.Server
+	url      string
+}
+
+// Serve runs the service until ctx ends, then stops it in order: running turns are
+// handed over, streams end without done so that their readers come back, and the
+// log closes last.
+func Serve(ctx context.Context, opt Options) error {
+	if opt.Log == nil {
+		opt.Log = slog.New(slog.DiscardHandler)
+	}
+	if opt.Out == nil {
+		opt.Out = io.Discard
+	}
+	if !opt.Config.HTTP && opt.Config.Workers == 0 {
+		return &ConfigError{[]string{"PARLEY_HTTP=false and PARLEY_WORKERS=0 leave this process nothing to do."}}
+	}
+	s := &service{Options: opt}
+	s.banner.begin(opt)
+
+	dsn, release, err := s.database(ctx)
+	if err != nil {
+		return err
+	}
+	defer release()
+	if s.pool, err = openPool(ctx, dsn, "parley"); err != nil {
+		return err
+	}
+	defer closePool(s.pool, time.Second)
+	if err := s.prepare(ctx, dsn); err != nil {
+		return err
+	}
+	if err := s.build(ctx); err != nil {
+		return err
+	}
+	if opt.DevDir != "" {
+		if err := s.demo(ctx, dsn); err != nil {
+			s.close()
+			return err
+		}
+	}
+	return s.run(ctx)
+}
+
+// prepare checks the database and brings it to this release's schema.
+func (s *service) prepare(ctx context.Context, dsn Secret) error {
+	began := time.Now()
+	version, err := reach(ctx, s.pool, startPatience)
+	if err != nil {
+		return err
+	}
+	if !s.Disposable {
+		if err := durable(ctx, s.pool); err != nil {
+			return err
+		}
+	}
+	if err := listens(ctx, s.pool); err != nil {
+		return err
+	}
+	s.banner.database(version, time.Since(began))
+
+	began = time.Now()
+	if s.Config.Migrate == "check" {
+		steps, err := migrations.Status(ctx, dsn.Reveal())
+		if err != nil {
+			return err
+		}
+		if n := len(migrations.Pending(steps)); n > 0 {
+			return &StartError{Why: fmt.Sprintf("The database lacks %d migrations of this release.", n), Do: "Run parley migrate up, or set PARLEY_MIGRATE=auto."}
+		}
+		return nil
+	}
+	opts := migrations.Options{Log: s.Log}
+	if s.DevDir != "" {
+		opts.Log = nil // the banner says it
+	}
+	done, err := migrations.Up(ctx, dsn.Reveal(), opts)
+	if err != nil {
+		return err
+	}
+	s.banner.line("migrations", done.String(), time.Since(began))
+	return nil
+}
+
+// startPatience is how long a starting service waits for its database.
+const startPatience = 15 * time.Second
+
+// build makes every part and lets none of them run yet.
+func (s *service) build(ctx context.Context) error {
+	cfg := s.Config
+	s.sessions = session.New(s.pool, session.Options{Log: s.Log})
+	s.keys = apikey.New(s.pool, s.Log)
+	s.workspaces = workspace.New(s.pool)
+	s.wiki = wiki.New(s.pool)
+
+	models := newModels(cfg, func() (model.Model, error) { return guide.New(), nil })
+	name, because := cfg.DefaultModel()
+	if _, err := models.Model(""); err != nil {
+		return &ConfigError{[]string{sentenceOf(err)}}
+	}
+	s.banner.model(name, because)
+
+	var err error
+	s.turns, err = turn.New(turn.Config{
+		Pool: s.pool, Sessions: s.sessions, Workspaces: s.workspaces, Model: models.Model, Tools: knowledge.Tools(s.wiki),
+		Log: s.Log, Workers: cfg.Workers, Lease: cfg.TurnLease, Grace: drainTime,
+	})
+	if err != nil {
+		return fmt.Errorf("make the turn service: %w", err)
+	}
+	if !cfg.HTTP {
+		return nil
+	}
+	handler, err := httpapi.New(httpapi.Config{
+		Sessions: s.sessions, Turns: s.turns, Workspaces: s.workspaces, Keys: s.keys,
+		Ready: s.ready, Log: s.Log, Version: ThisBuild().Version, BaseURL: cfg.BaseURL,
+		Keepalive: cfg.SSEKeepAlive, WriteTimeout: cfg.SSEWriteTimeout,
+	})
+	if err != nil {
+		return fmt.Errorf("make the HTTP interface: %w", err)
+	}
+	if s.listener, err = s.listen(ctx); err != nil {
+		return err
+	}
+	s.url = addressOf(s.listener)
+	s.server = &http.Server{
+		Handler:           handler,
+		ReadHeaderTimeout: 5 * time.Second,
+		IdleTimeout:       2 * time.Minute,
+		MaxHeaderBytes:    16 << 10,
+		ErrorLog:          slog.NewLogLogger(s.Log.Handler(), slog.LevelWarn),
+	}
+	return nil
+}
+
+// close gives back what build took, where run is not reached.
+func (s *service) close() {
+	if s.listener != nil {
+		s.listener.Close()
+	}
+}
+
+// ready asks the database, for load balancers.
+func (s *service) ready(ctx context.Context) error {
+	if s.Disposable {
+		return s.pool.Ping(ctx)
+	}
+	return durable(ctx, s.pool)
+}

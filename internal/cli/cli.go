@@ -1,0 +1,96 @@
+// Package cli is the command line: `parley serve`, the commands for administrators,
+// which work straight on the database, and those that talk to a server through its
+// public API. Answers go to stdout and everything else to stderr; an error says
+// what went wrong, why, and what to do.
+package cli
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/parley-server/parley/internal/app"
+)
+
+// Host is the surroundings that a command sees.
+type Host struct {
+	Stdin   io.Reader // nil: nothing is piped in
+	Stdout  io.Writer
+	Stderr  io.Writer
+	Environ []string
+	Dir     string // the current directory
+	// Interrupts delivers Ctrl-C and SIGTERM. The first asks a command to stop in
+	// good order, the second is obeyed at once.
+	Interrupts <-chan os.Signal
+	Exit       func(code int) // ends the process; nil: nothing does
+}
+
+// Run executes a command line and returns its exit code. More commands can be
+// added from outside.
+func Run(ctx context.Context, host Host, args []string, more ...*cobra.Command) int {
+	c := &command{Host: host}
+	root := c.root()
+	root.AddCommand(more...)
+	c.polish(root)
+	root.SetArgs(args)
+	root.SetIn(host.Stdin)
+	root.SetOut(host.Stdout)
+	root.SetErr(host.Stderr)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return exitOK
+	}
+	if exit, ok := errors.AsType[exitError](err); ok {
+		return int(exit)
+	}
+	p := explain(err)
+	if !c.started && p.Exit == exitFailed {
+		p.Exit, p.Code, p.What, p.Do = exitUsage, "USAGE", "The command line is not right.", "See parley --help."
+	}
+	c.report(p)
+	return p.Exit
+}
+
+// command is what all commands share.
+type command struct {
+	Host
+	configFile string
+	json       bool // --json was given: errors are JSON too
+	started    bool // the command line was understood
+}
+
+// devDir is the development directory below the current one.
+func (c *command) devDir() string { return filepath.Join(c.Dir, app.DevDir) }
+
+func (c *command) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "parley",
+		Short: "A streaming chat API for agents, in one binary on one PostgreSQL.",
+		Example: `  parley serve --dev                        a server with a database of its own and a demo workspace
+  parley send "What can you do?"            one message to the agent; the answer comes as it is written
+  parley help exit-codes                    what the exit codes mean`,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		RunE:          group,
+		Args:          cobra.ArbitraryArgs,
+	}
+	root.PersistentFlags().StringVar(&c.configFile, "config", "", "file with settings, one NAME=value a line (PARLEY_CONFIG)")
+	root.CompletionOptions.HiddenDefaultCmd = true
+	root.AddCommand(
+		c.serve(), c.migrate(), c.workspace(), c.keys(), c.wiki(), c.send(), c.sessions(),
+		c.config(), c.dev(), c.ready(), c.version(), exitCodes(),
+	)
+	return root
+}
+
+// group is a command that only has commands below it.
+func group(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return unknownCommand(cmd, args[0])
+	}
+	return cmd.Help()
+}

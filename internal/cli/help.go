@@ -1,0 +1,99 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/parley-server/parley/internal/app"
+)
+
+// help begins with examples: who asks for help wants to see the line to type.
+const help = `{{with .Example}}Examples:
+{{.}}
+
+{{end}}{{with (or .Long .Short)}}{{. | trimTrailingWhitespaces}}
+
+{{end}}{{if .Runnable}}Usage:
+  {{if .HasAvailableSubCommands}}{{.CommandPath}} COMMAND{{else}}{{.UseLine}}{{end}}
+{{end}}{{if .HasAvailableSubCommands}}
+Commands:{{range .Commands}}{{if .IsAvailableCommand}}
+  {{rpad .Name .NamePadding}} {{.Short}}{{end}}{{end}}
+{{end}}{{if .HasAvailableLocalFlags}}
+Flags:
+{{.LocalFlags.FlagUsages | trimTrailingWhitespaces}}
+{{end}}{{if .HasAvailableInheritedFlags}}
+Flags of every command:
+{{.InheritedFlags.FlagUsages | trimTrailingWhitespaces}}
+{{end}}{{if .HasHelpSubCommands}}
+More help:{{range .Commands}}{{if .IsAdditionalHelpTopicCommand}}
+  parley help {{.Name}}    {{.Short}}{{end}}{{end}}
+{{end}}`
+
+// polish gives every command the same help and the same way to refuse.
+func (c *command) polish(cmd *cobra.Command) {
+	cmd.SetHelpTemplate(help)
+	cmd.SetFlagErrorFunc(unknownFlag)
+	for _, sub := range cmd.Commands() {
+		c.polish(sub)
+	}
+	if run := cmd.RunE; run != nil {
+		cmd.RunE = func(cmd *cobra.Command, args []string) error {
+			c.started = true
+			return run(cmd, args)
+		}
+	}
+	if args := cmd.Args; args != nil {
+		cmd.Args = func(cmd *cobra.Command, given []string) error {
+			if err := args(cmd, given); err != nil {
+				return usage(cmd, "The arguments of "+cmd.CommandPath()+" are not right.", err.Error()+".")
+			}
+			return nil
+		}
+	}
+}
+
+// usage is the mistake of somebody at the keyboard.
+func usage(cmd *cobra.Command, what, why string) error {
+	return &problem{Exit: exitUsage, Code: "USAGE", What: what, Why: why, Do: "See " + cmd.CommandPath() + " --help."}
+}
+
+func unknownCommand(cmd *cobra.Command, name string) error {
+	var names []string
+	for _, sub := range cmd.Commands() {
+		if sub.IsAvailableCommand() {
+			names = append(names, sub.Name())
+		}
+	}
+	p := &problem{
+		Exit: exitUsage, Code: "USAGE",
+		What: fmt.Sprintf("There is no command %q.", name),
+		Why:  fmt.Sprintf("%s has %s.", cmd.CommandPath(), strings.Join(names, ", ")),
+		Do:   "See " + cmd.CommandPath() + " --help.",
+	}
+	if near := app.Nearest(name, names); near != "" {
+		p.Do = fmt.Sprintf("Did you mean %s %s?", cmd.CommandPath(), near)
+	}
+	return p
+}
+
+// unknownFlag adds the flag that was meant to pflag's refusal.
+func unknownFlag(cmd *cobra.Command, err error) error {
+	p := &problem{
+		Exit: exitUsage, Code: "USAGE",
+		What: "The flags of " + cmd.CommandPath() + " are not right.", Why: err.Error() + ".", Do: "See " + cmd.CommandPath() + " --help.",
+	}
+	name, unknown := strings.CutPrefix(err.Error(), "unknown flag: ")
+	if !unknown {
+		return p
+	}
+	p.What, p.Why = fmt.Sprintf("There is no flag %s.", name), cmd.CommandPath()+" does not have it."
+	var names []string
+	cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, "--"+f.Name) })
+	if near := app.Nearest(name, names); near != "" {
+		p.Do = fmt.Sprintf("Did you mean %s?", near)
+	}
+	return p
+}

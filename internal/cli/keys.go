@@ -1,0 +1,194 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/parley-server/parley/internal/app"
+)
+
+func (c *command) keys() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "keys",
+		Short: "make, list, rotate and revoke API keys",
+		Example: `  parley keys create --name "web site" --scope chat --scope sessions:read --expires 90d
+  parley keys list
+  parley keys rotate 7F3kQ2zB --overlap 24h`,
+		RunE: group, Args: cobra.ArbitraryArgs,
+	}
+	cmd.AddCommand(c.keysCreate(), c.keysList(), c.keysRotate(), c.keysRevoke())
+	return cmd
+}
+
+func (c *command) keysCreate() *cobra.Command {
+	var name, expires string
+	var scopes []string
+	cmd := &cobra.Command{
+		Use:   "create",
+		Short: "make a key; it is printed once, alone on stdout",
+		Example: `  parley keys create --name "web site" --scope chat --scope sessions:read
+  parley keys create --name ci --scope chat --expires 30d > ci.key
+  parley keys create --name admin --scope all --expires never`,
+		Args: cobra.NoArgs,
+		RunE: c.onDatabase(func(ctx context.Context, cfg app.Config, a *app.Admin, _ []string) error {
+			if name == "" {
+				return &problem{Exit: exitUsage, Code: "USAGE", What: "The key needs a name.", Why: "Lists and logs call it by its name.", Do: "Give one: --name \"web site\"."}
+			}
+			granted, err := app.Scopes(scopes)
+			if err != nil {
+				return err
+			}
+			life, err := duration(expires)
+			if err != nil {
+				return err
+			}
+			ref, err := c.named(ctx, cfg, a)
+			if err != nil {
+				return err
+			}
+			key, text, err := a.CreateKey(ctx, ref, name, granted, life)
+			if err != nil {
+				return err
+			}
+			fmt.Fprintln(c.Stdout, text)
+			fmt.Fprintf(c.Stderr, "Made the key %s %q for %s with %s; it expires: %s.\nIt is not shown again: keep it now.\n",
+				key.ID, key.Name, ref, key.Scopes, day(key.ExpiresAt))
+			return nil
+		}),
+	}
+	workspaceFlag(cmd)
+	cmd.Flags().StringVar(&name, "name", "", "what the key is for")
+	cmd.Flags().StringSliceVar(&scopes, "scope", []string{"chat", "sessions:read"}, "a right of the key, may be repeated; all means every one")
+	cmd.Flags().StringVar(&expires, "expires", "90d", "how long it lives, such as 12h or 90d; or never")
+	return cmd
+}
+
+func (c *command) keysList() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "list the keys of a workspace",
+		Example: `  parley keys list
+  parley keys list --workspace sales --json`,
+		Args: cobra.NoArgs,
+		RunE: c.onDatabase(func(ctx context.Context, cfg app.Config, a *app.Admin, _ []string) error {
+			ref, err := c.named(ctx, cfg, a)
+			if err != nil {
+				return err
+			}
+			keys, err := a.ListKeys(ctx, ref)
+			if err != nil {
+				return err
+			}
+			now := time.Now()
+			return c.list(keys, len(keys), "The workspace "+ref+" has no keys. Make one: parley keys create --name NAME",
+				[]string{"ID", "NAME", "KEY", "SCOPES", "STATUS", "EXPIRES", "LAST USED", "CREATED"}, func(i int) []string {
+					k := keys[i]
+					status := "active"
+					switch {
+					case k.RevokedAt != nil:
+						status = "revoked"
+					case k.ExpiresAt != nil && k.ExpiresAt.Before(now):
+						status = "expired"
+					case k.ReplacedBy != nil:
+						status = "replaced by " + *k.ReplacedBy
+					case k.Loopback:
+						status = "active, this machine only"
+					}
+					return []string{k.ID, k.Name, "prl_" + k.ID + "…" + k.Last4, k.Scopes.String(), status, day(k.ExpiresAt), day(k.LastUsedAt), day(&k.CreatedAt)}
+				})
+		}),
+	}
+	workspaceFlag(cmd)
+	c.jsonFlag(cmd)
+	return cmd
+}
+
+func (c *command) keysRotate() *cobra.Command {
+	var overlap string
+	cmd := &cobra.Command{
+		Use:   "rotate ID",
+		Short: "make a key that takes another's place; the old one lives on for the overlap",
+		Example: `  parley keys rotate 7F3kQ2zB > new.key
+  parley keys rotate 7F3kQ2zB --overlap 1h
+  parley keys rotate 7F3kQ2zB --overlap 0s      the old key ends now`,
+		Args: cobra.ExactArgs(1),
+		RunE: c.onDatabase(func(ctx context.Context, cfg app.Config, a *app.Admin, args []string) error {
+			stay, err := duration(overlap)
+			if err != nil {
+				return err
+			}
+			if stay == nil {
+				return &problem{Exit: exitUsage, Code: "USAGE", What: "An overlap has an end.", Why: "--overlap never would leave two keys.", Do: "Give a time, such as 24h."}
+			}
+			ref, err := c.named(ctx, cfg, a)
+			if err != nil {
+				return err
+			}
+			key, text, err := a.RotateKey(ctx, ref, keyID(args[0]), *stay)
+			if err != nil {
+				return err
+			}
+			fmt.Fprintln(c.Stdout, text)
+			fmt.Fprintf(c.Stderr, "Made the key %s in place of %s, which works for another %s.\nIt is not shown again: keep it now.\n", key.ID, keyID(args[0]), stay)
+			return nil
+		}),
+	}
+	workspaceFlag(cmd)
+	cmd.Flags().StringVar(&overlap, "overlap", "24h", "how long the old key goes on working")
+	return cmd
+}
+
+func (c *command) keysRevoke() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "revoke ID",
+		Short: "end a key now; its open streams close within a second",
+		Example: `  parley keys revoke 7F3kQ2zB
+  parley keys revoke 7F3kQ2zB --workspace sales`,
+		Args: cobra.ExactArgs(1),
+		RunE: c.onDatabase(func(ctx context.Context, cfg app.Config, a *app.Admin, args []string) error {
+			ref, err := c.named(ctx, cfg, a)
+			if err != nil {
+				return err
+			}
+			if err := a.RevokeKey(ctx, ref, keyID(args[0])); err != nil {
+				return err
+			}
+			fmt.Fprintf(c.Stderr, "Revoked the key %s.\n", keyID(args[0]))
+			return nil
+		}),
+	}
+	workspaceFlag(cmd)
+	return cmd
+}
+
+// keyID accepts an id with what lists show around it, and whole keys, of which it
+// takes the id alone.
+func keyID(s string) string {
+	s, _, _ = strings.Cut(strings.TrimPrefix(s, "prl_"), "…")
+	return s[:min(len(s), 8)]
+}
+
+// duration reads a time such as 90d or 12h; nil is never.
+func duration(s string) (*time.Duration, error) {
+	if s == "never" {
+		return nil, nil
+	}
+	d, err := time.ParseDuration(s)
+	if days, ok := strings.CutSuffix(s, "d"); ok {
+		var n int
+		n, err = strconv.Atoi(days)
+		d = time.Duration(n) * 24 * time.Hour
+		if n > 36500 {
+			err = strconv.ErrRange
+		}
+	}
+	if err != nil || d < 0 {
+		return nil, &problem{Exit: exitUsage, Code: "USAGE", What: fmt.Sprintf("%q is no length of time.", s), Why: "A length of time is a number with a unit: 30m, 12h, 90d.", Do: "Write it so, or never."}
+	}
+	return &d, nil
+}

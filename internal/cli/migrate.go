@@ -1,0 +1,76 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/parley-server/parley/internal/app"
+)
+
+func (c *command) migrate() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "migrate",
+		Short: "bring the database to this release's schema, or see what is missing",
+		Example: `  parley migrate status
+  DATABASE_URL=postgres://… parley migrate up`,
+		RunE: group, Args: cobra.ArbitraryArgs,
+	}
+	up := &cobra.Command{
+		Use:   "up",
+		Short: "apply the migrations that the database lacks; safe while servers run",
+		Example: `  parley migrate up
+  DATABASE_URL_FILE=/run/secrets/db parley migrate up`,
+		Args: cobra.NoArgs,
+		RunE: c.onDatabase(func(ctx context.Context, cfg app.Config, a *app.Admin, _ []string) error {
+			done, err := a.Migrate(ctx, cfg.Logger(c.Stderr))
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(c.Stderr, "Migrations: %s.\n", done)
+			return nil
+		}),
+	}
+	status := &cobra.Command{
+		Use:   "status",
+		Short: "list the migrations of this release; exit code 1 where some are missing",
+		Example: `  parley migrate status
+  parley migrate status --json`,
+		Args: cobra.NoArgs,
+		RunE: c.onDatabase(func(ctx context.Context, _ app.Config, a *app.Admin, _ []string) error {
+			steps, err := a.Migrations(ctx)
+			if err != nil {
+				return err
+			}
+			pending := 0
+			for _, s := range steps {
+				if !s.Applied {
+					pending++
+				}
+			}
+			items := make([]map[string]any, len(steps))
+			for i, s := range steps {
+				items[i] = map[string]any{"source": s.Source, "version": s.Version, "name": s.Name, "applied": s.Applied}
+			}
+			err = c.list(items, len(items), "This release has no migrations.", []string{"SOURCE", "VERSION", "NAME", "STATE"}, func(i int) []string {
+				state := "applied"
+				switch {
+				case !steps[i].Applied:
+					state = "missing"
+				case !steps[i].AppliedAt.IsZero():
+					state = "applied " + day(&steps[i].AppliedAt)
+				}
+				return []string{steps[i].Source, fmt.Sprint(steps[i].Version), steps[i].Name, state}
+			})
+			if err == nil && pending > 0 {
+				return &problem{Exit: exitFailed, Code: "MIGRATIONS_MISSING", What: fmt.Sprintf("%d migrations are missing.", pending),
+					Why: "The database has an older schema than this release.", Do: "Run parley migrate up."}
+			}
+			return err
+		}),
+	}
+	c.jsonFlag(status)
+	cmd.AddCommand(up, status)
+	return cmd
+}

@@ -1,0 +1,161 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/parley-server/parley/internal/app"
+	"github.com/parley-server/parley/internal/client"
+)
+
+// What the exit codes mean; `parley help exit-codes` says the same.
+const (
+	exitOK            = 0
+	exitFailed        = 1
+	exitUsage         = 2
+	exitInputRequired = 3
+	exitAuth          = 4
+	exitUnavailable   = 5
+	exitDenied        = 6
+	exitTimedOut      = 7
+	exitCanceled      = 8
+	exitInterrupted   = 130
+)
+
+func exitCodes() *cobra.Command {
+	return &cobra.Command{
+		Use:   "exit-codes",
+		Short: "what the exit codes mean",
+		Example: `  parley send "Hello" || echo "exit code $?"
+  until parley ready; do sleep 1; done`,
+		Long: `  0    done
+  1    the turn or the command failed
+  2    the command line or its input is wrong; trying again does not help
+  3    the agent needs an approval or a secret, and there was nobody to ask
+  4    not authenticated, or the key lacks a scope
+  5    the server or the database cannot be reached, or is overloaded; try again
+  6    an approval was denied, or nobody answered in time
+  7    the turn ran out of time
+  8    somebody else cancelled the turn
+  130  interrupted with Ctrl-C`,
+	}
+}
+
+// exitError ends a command that has said everything already.
+type exitError int
+
+func (e exitError) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
+
+// problem is an error as people see it: three lines and an exit code.
+type problem struct {
+	Exit      int
+	Code      string // for machines
+	What      string
+	Why       string
+	Do        string
+	RequestID string
+}
+
+func (p *problem) Error() string { return p.What + " " + p.Why }
+
+// report writes a problem to stderr.
+func (c *command) report(p *problem) {
+	if c.json {
+		out, err := json.Marshal(map[string]any{"error": map[string]any{
+			"code": p.Code, "message": strings.TrimSpace(p.What + " " + p.Why), "hint": p.Do, "request_id": p.RequestID,
+		}})
+		if err == nil {
+			fmt.Fprintln(c.Stderr, string(out))
+			return
+		}
+	}
+	lines := []string{p.What, p.Why, p.Do}
+	if p.RequestID != "" {
+		lines[1] = strings.TrimSpace(p.Why + " (request " + p.RequestID + ")")
+	}
+	lead := "parley: "
+	for _, line := range lines {
+		if line = plainLines(line); line != "" {
+			fmt.Fprintln(c.Stderr, lead+strings.ReplaceAll(line, "\n", "\n        "))
+			lead = "        "
+		}
+	}
+}
+
+// explain turns any error into a problem.
+func explain(err error) *problem {
+	if p, ok := errors.AsType[*problem](err); ok {
+		return p
+	}
+	if e, ok := errors.AsType[*app.ConfigError](err); ok {
+		return &problem{Exit: exitUsage, Code: "CONFIGURATION", What: "The configuration is not right.", Why: e.Error(),
+			Do: "Correct it; `parley config print` shows what is set and where it comes from."}
+	}
+	if e, ok := errors.AsType[*app.StartError](err); ok {
+		p := &problem{Exit: exitUnavailable, Code: "NOT_READY", What: "Parley cannot start its work.", Why: e.Error(), Do: e.Do}
+		if !strings.HasSuffix(p.Why, ".") {
+			p.Why += "."
+		}
+		return p
+	}
+	if sentence, ok := app.Refusal(err); ok {
+		return &problem{Exit: exitUsage, Code: "REFUSED", What: "That cannot be done.", Why: sentence, Do: "Correct the command and run it again."}
+	}
+	if e, ok := errors.AsType[*client.Error](err); ok {
+		return explainAnswer(e)
+	}
+	if e, ok := errors.AsType[*client.Broken](err); ok {
+		return &problem{Exit: exitUnavailable, Code: "STREAM_BROKEN", What: "The stream broke and could not be taken up again.",
+			Why: sentence(e.Err), Do: "The turn goes on without you. " + reattach(e.Session, e.LastID)}
+	}
+	if e, ok := errors.AsType[*client.Unreachable](err); ok {
+		return &problem{Exit: exitUnavailable, Code: "UNREACHABLE", What: "No answer from " + e.URL + ".", Why: sentence(e.Err),
+			Do: "Start the server with parley serve, or set PARLEY_URL to where it is."}
+	}
+	if errors.Is(err, context.Canceled) {
+		return &problem{Exit: exitInterrupted, Code: "INTERRUPTED", What: "Interrupted."}
+	}
+	return &problem{Exit: exitFailed, Code: "FAILED", What: "The command failed.", Why: sentence(err)}
+}
+
+func explainAnswer(e *client.Error) *problem {
+	p := &problem{Exit: exitUsage, Code: e.Code, What: "The server refused the request.", Why: e.Message, RequestID: e.RequestID}
+	for _, v := range e.Violations {
+		if v.Message != "" && !strings.Contains(p.Why, v.Message) {
+			p.Why += "\n" + strings.TrimPrefix(v.Param, "/") + ": " + v.Message
+		}
+	}
+	switch {
+	case e.Status == http.StatusUnauthorized:
+		p.Exit, p.Do = exitAuth, "Set PARLEY_API_KEY; parley keys create makes a key."
+	case e.Status == http.StatusForbidden:
+		p.Exit, p.Do = exitAuth, "Use a key that has the scope "+e.RequiredScope+"; parley keys create --scope "+e.RequiredScope+" makes one."
+	case e.Status == http.StatusTooManyRequests || e.Status >= 500:
+		p.Exit, p.Do = exitUnavailable, "Try again."
+		if e.RetryAfter > 0 {
+			p.Do = "Try again in " + e.RetryAfter.String() + "."
+		}
+	case e.Code == "TURN_IN_PROGRESS":
+		p.Exit, p.Do = exitFailed, "Wait until the session's turn has ended, or cancel it."
+	case e.Code == "WORKSPACE_NOT_FOUND":
+		p.Do = "Set PARLEY_WORKSPACE to the workspace that the key belongs to."
+	default:
+		p.Do = "Correct the request and send it again."
+	}
+	return p
+}
+
+// sentence makes an error's text end like one.
+func sentence(err error) string {
+	s := strings.TrimRight(strings.TrimSpace(err.Error()), ".")
+	if s == "" {
+		return ""
+	}
+	return strings.ToUpper(s[:1]) + s[1:] + "."
+}

@@ -1,0 +1,135 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/parley-server/parley/internal/app"
+	"github.com/parley-server/parley/internal/client"
+)
+
+// remoteFlags are those of every command that talks to a server. The key is no
+// flag: command lines are public.
+func remoteFlags(cmd *cobra.Command) {
+	setting(cmd, "url", "PARLEY_URL", "the server")
+	workspaceFlag(cmd)
+}
+
+// dial makes a client of the server that the settings name. Where they name none,
+// it is that of serve --dev in the current directory.
+func (c *command) dial(cmd *cobra.Command, retrying func(client.Retry)) (*client.Client, error) {
+	cfg, err := c.load(cmd)
+	if err != nil {
+		return nil, err
+	}
+	target := app.DevEnv{URL: cfg.URL, Workspace: cfg.Workspace, APIKey: cfg.APIKey.Reveal()}
+	if cfg.Source("PARLEY_URL") == "" && target.APIKey == "" {
+		dev, err := app.ReadDevEnv(c.devDir())
+		if err != nil {
+			return nil, err
+		}
+		if dev.APIKey != "" {
+			target.URL, target.APIKey = dev.URL, dev.APIKey
+			if target.Workspace == "" {
+				target.Workspace = dev.Workspace
+			}
+		}
+	}
+	switch {
+	case target.APIKey == "":
+		return nil, &problem{Exit: exitAuth, Code: "MISSING_API_KEY", What: "There is no API key.", Why: "PARLEY_API_KEY is not set, and there is no " + app.DevDir + "/dev.env here.",
+			Do: "Set it, or start parley serve --dev in this directory."}
+	case target.Workspace == "":
+		return nil, &problem{Exit: exitUsage, Code: "USAGE", What: "Which workspace?", Why: "PARLEY_WORKSPACE is not set.", Do: "Set it, or name one with --workspace."}
+	}
+	return client.New(client.Options{
+		URL: target.URL, Workspace: target.Workspace, Key: target.APIKey,
+		UserAgent: "parley/" + app.ThisBuild().Version, Retrying: retrying,
+	})
+}
+
+func (c *command) ready() *cobra.Command {
+	var wait time.Duration
+	cmd := &cobra.Command{
+		Use:   "ready",
+		Short: "ask the server whether it is ready: exit code 0 or 5",
+		Example: `  parley ready
+  parley ready --url https://parley.example
+  parley ready --wait 30s && parley send "Hello"`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cfg, err := c.load(cmd)
+			if err != nil {
+				return err
+			}
+			url := cfg.URL
+			if dev, err := app.ReadDevEnv(c.devDir()); err == nil && dev.URL != "" && cfg.Source("PARLEY_URL") == "" {
+				url = dev.URL
+			}
+			remote, err := client.New(client.Options{URL: url})
+			if err != nil {
+				return err
+			}
+			defer remote.Close()
+			ctx, stop := c.interruptible(cmd.Context())
+			defer stop()
+			if err := c.await(ctx, remote, wait); err != nil {
+				return err
+			}
+			fmt.Fprintf(c.Stderr, "%s is ready.\n", url)
+			return nil
+		},
+	}
+	setting(cmd, "url", "PARLEY_URL", "the server")
+	cmd.Flags().DurationVar(&wait, "wait", 0, "how long to wait for it")
+	return cmd
+}
+
+// await asks until the server is ready, or the time is over.
+func (c *command) await(ctx context.Context, remote *client.Client, wait time.Duration) error {
+	deadline := time.Now().Add(wait)
+	for {
+		asked, cancel := context.WithTimeout(ctx, 5*time.Second)
+		err := remote.Ready(asked)
+		cancel()
+		if err == nil || ctx.Err() != nil || time.Now().After(deadline) {
+			return err
+		}
+		t := time.NewTimer(200 * time.Millisecond)
+		select {
+		case <-ctx.Done():
+		case <-t.C:
+		}
+		t.Stop()
+	}
+}
+
+func (c *command) version() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "version",
+		Short: "print the version",
+		Example: `  parley version
+  parley version --json`,
+		Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			b := app.ThisBuild()
+			if c.json {
+				return printJSON(c.Stdout, b)
+			}
+			commit := ""
+			if b.Commit != "" {
+				commit = b.Commit + ", "
+				if b.Modified {
+					commit = b.Commit + " with changes, "
+				}
+			}
+			_, err := fmt.Fprintf(c.Stdout, "parley %s (%s%s, %s)\n", b.Version, commit, b.Go, b.Platform)
+			return err
+		},
+	}
+	c.jsonFlag(cmd)
+	return cmd
+}

@@ -1,0 +1,107 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/parley-server/parley/internal/app"
+)
+
+func (c *command) serve() *cobra.Command {
+	var dev bool
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "run the server: the API and the workers that answer",
+		Example: `  parley serve --dev                                      try it: private PostgreSQL, demo workspace, built-in model
+  OPENAI_API_KEY=sk-… parley serve --dev                  the same with a real model
+  DATABASE_URL=postgres://… parley serve --listen :8080   for real`,
+		Long: `Runs the server until Ctrl-C or SIGTERM. Then running turns are handed over to
+other servers or to the next start, and streams end in a way that lets their
+readers come back. A second Ctrl-C ends at once.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cfg, err := c.load(cmd)
+			if err != nil {
+				return err
+			}
+			opt := app.Options{Config: cfg, Out: c.Stdout, Log: cfg.Logger(c.Stderr)}
+			if dev {
+				opt.DevDir = c.devDir()
+			}
+			ctx, stop := c.interruptible(cmd.Context())
+			defer stop()
+			err = app.Serve(ctx, opt)
+			if ctx.Err() != nil && cmd.Context().Err() == nil && err == nil {
+				return nil // stopped in good order
+			}
+			return err
+		},
+	}
+	cmd.Flags().BoolVar(&dev, "dev", false, "everything from "+app.DevDir+": a private PostgreSQL unless DATABASE_URL is set, a demo workspace, a key for this machine")
+	setting(cmd, "listen", "PARLEY_LISTEN", "address to listen on")
+	setting(cmd, "workers", "PARLEY_WORKERS", "turns that this process runs at once")
+	switchOff(cmd, "no-workers", "PARLEY_WORKERS", "0", "serve requests only, run no turns")
+	switchOff(cmd, "no-http", "PARLEY_HTTP", "false", "run turns only, serve no requests")
+	cmd.MarkFlagsMutuallyExclusive("workers", "no-workers")
+	return cmd
+}
+
+func (c *command) dev() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "dev",
+		Short: "look after the development data of serve --dev",
+		Example: `  parley dev reset
+  parley dev reset --yes`,
+		RunE: group, Args: cobra.ArbitraryArgs,
+	}
+	var yes bool
+	reset := &cobra.Command{
+		Use:   "reset",
+		Short: "delete " + app.DevDir + ": the private PostgreSQL with all its data, and the key",
+		Example: `  parley dev reset
+  parley dev reset --yes      without asking`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			dir := c.devDir()
+			if _, err := os.Stat(dir); err != nil {
+				fmt.Fprintf(c.Stderr, "There is nothing to delete: %s does not exist.\n", dir)
+				return nil
+			}
+			if !yes && !c.confirm(fmt.Sprintf("Delete %s with all its sessions, keys and documents?", dir)) {
+				return &problem{Exit: exitUsage, Code: "NOT_CONFIRMED", What: "Nothing was deleted.", Why: "It was not confirmed.", Do: "Answer yes, or use --yes."}
+			}
+			if err := app.ResetDev(cmd.Context(), dir); err != nil {
+				return &problem{Exit: exitFailed, Code: "FAILED", What: "The development data were not deleted.", Why: sentence(err), Do: "Stop the server that uses them."}
+			}
+			fmt.Fprintf(c.Stderr, "Deleted %s.\n", dir)
+			return nil
+		},
+	}
+	reset.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
+	cmd.AddCommand(reset)
+	return cmd
+}
+
+// confirm asks on stderr and reads one line. Where nobody sits the answer is no.
+func (c *command) confirm(question string) bool {
+	if c.Stdin == nil {
+		return false
+	}
+	fmt.Fprintf(c.Stderr, "%s [y/N] ", question)
+	var answer []byte
+	var b [1]byte
+	for len(answer) < 10 {
+		if n, err := c.Stdin.Read(b[:]); n == 0 || err != nil && err != io.EOF || b[0] == '\n' {
+			break
+		}
+		answer = append(answer, b[0])
+	}
+	switch string(answer) {
+	case "y", "Y", "yes", "Yes", "YES":
+		return true
+	}
+	return false
+}

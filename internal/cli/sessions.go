@@ -1,0 +1,99 @@
+package cli
+
+import (
+	"context"
+	"iter"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/parley-server/parley/internal/client"
+)
+
+func (c *command) sessions() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "sessions",
+		Short: "list sessions and take up their streams",
+		Example: `  parley sessions list
+  parley sessions tail 0192f0aa-0000-7000-8000-000000000001 --after 1038`,
+		RunE: group, Args: cobra.ArbitraryArgs,
+	}
+	cmd.AddCommand(c.sessionsList(), c.sessionsTail())
+	return cmd
+}
+
+func (c *command) sessionsList() *cobra.Command {
+	var q client.SessionQuery
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "list the newest sessions of the workspace",
+		Example: `  parley sessions list
+  parley sessions list --status thinking
+  parley sessions list --caller alice --json`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			remote, err := c.dial(cmd, nil)
+			if err != nil {
+				return err
+			}
+			defer remote.Close()
+			ctx, stop := c.interruptible(cmd.Context())
+			defer stop()
+			page, err := remote.Sessions(ctx, q)
+			if err != nil {
+				return err
+			}
+			return c.list(page.Data, len(page.Data), "There are no such sessions. Begin one: parley send \"Hello\"",
+				[]string{"SESSION", "STATUS", "CALLER", "TITLE", "MESSAGES", "UPDATED"}, func(i int) []string {
+					s := page.Data[i]
+					return []string{s.SessionID, s.Status, s.CallerID, short(s.Title, 40), strconv.Itoa(s.MessageCount), day(&s.UpdatedAt)}
+				})
+		},
+	}
+	remoteFlags(cmd)
+	cmd.Flags().StringVarP(&q.CallerID, "caller", "c", "", "only the session of this caller id")
+	cmd.Flags().StringVar(&q.Status, "status", "", "only not_started, thinking or completed")
+	cmd.Flags().IntVar(&q.Limit, "limit", 20, "how many, 1 to 100")
+	c.jsonFlag(cmd)
+	return cmd
+}
+
+func (c *command) sessionsTail() *cobra.Command {
+	var after, output string
+	cmd := &cobra.Command{
+		Use:   "tail SESSION",
+		Short: "take up the stream of a session's turn",
+		Example: `  parley sessions tail 0192f0aa-0000-7000-8000-000000000001
+  parley sessions tail 0192f0aa-0000-7000-8000-000000000001 --after 1038
+  parley sessions tail 0192f0aa-0000-7000-8000-000000000001 --output stream-json`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if output != "text" && output != "stream-json" {
+				return usage(cmd, "There is no output "+strconv.Quote(output)+".", "--output takes text or stream-json.")
+			}
+			remote, err := c.dial(cmd, func(r client.Retry) { c.tellRetry(r, false) })
+			if err != nil {
+				return err
+			}
+			defer remote.Close()
+			v := c.viewer(output, false, false)
+			v.session, v.lastID = args[0], after
+			return v.watch(cmd.Context(), remote, func(ctx context.Context) iter.Seq2[client.Frame, error] {
+				return remote.Follow(ctx, args[0], after)
+			})
+		},
+	}
+	remoteFlags(cmd)
+	cmd.Flags().StringVar(&after, "after", "", "the id of the last frame that you have")
+	cmd.Flags().StringVarP(&output, "output", "o", "text", "text or stream-json")
+	return cmd
+}
+
+// short cuts a text for a table.
+func short(s string, n int) string {
+	r := []rune(s)
+	if len(r) <= n {
+		return s
+	}
+	return string(r[:n-1]) + "…"
+}

@@ -1,0 +1,75 @@
+package cli
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/parley-server/parley/internal/app"
+)
+
+const settingKey = "parley_setting"
+
+// setting adds a flag that stands for a setting.
+func setting(cmd *cobra.Command, name, setting, usage string) {
+	cmd.Flags().String(name, "", fmt.Sprintf("%s (%s)", usage, setting))
+	_ = cmd.Flags().SetAnnotation(name, settingKey, []string{setting})
+}
+
+// switchOff adds a flag without a value that gives a setting one.
+func switchOff(cmd *cobra.Command, name, setting, value, usage string) {
+	cmd.Flags().Bool(name, false, fmt.Sprintf("%s (%s=%s)", usage, setting, value))
+	_ = cmd.Flags().SetAnnotation(name, settingKey, []string{setting, value})
+}
+
+// load reads the settings as the command's flags, the environment and the
+// configuration file give them.
+func (c *command) load(cmd *cobra.Command) (app.Config, error) {
+	src := app.Sources{Environ: c.Environ, File: c.configFile}
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		switch of := f.Annotations[settingKey]; {
+		case len(of) == 1:
+			src.Flags = append(src.Flags, app.Flag{Name: "--" + f.Name, Setting: of[0], Value: f.Value.String()})
+		case len(of) == 2 && f.Value.String() == "true":
+			src.Flags = append(src.Flags, app.Flag{Name: "--" + f.Name, Setting: of[0], Value: of[1]})
+		}
+	})
+	return app.Load(src)
+}
+
+func (c *command) config() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "config",
+		Short: "show the settings and where they come from",
+		Example: `  parley config print
+  PARLEY_CONFIG=parley.env parley config print --json`,
+		RunE: group,
+		Args: cobra.ArbitraryArgs,
+	}
+	show := &cobra.Command{
+		Use:   "print",
+		Short: "print every setting with its value and its source; secrets are hidden",
+		Example: `  parley config print
+  parley config print --json
+  parley config print --config /etc/parley.env`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cfg, err := c.load(cmd)
+			settings := cfg.Settings()
+			if printErr := c.list(settings, len(settings), "", []string{"SETTING", "VALUE", "SOURCE"}, func(i int) []string {
+				source := settings[i].Source
+				if settings[i].Value == "" {
+					source = "not set"
+				}
+				return []string{settings[i].Name, settings[i].Value, source}
+			}); printErr != nil {
+				return printErr
+			}
+			return err // after the table, which helps to mend it
+		},
+	}
+	c.jsonFlag(show)
+	cmd.AddCommand(show)
+	return cmd
+}

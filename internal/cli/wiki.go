@@ -1,0 +1,145 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/parley-server/parley/internal/app"
+)
+
+func (c *command) wiki() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "wiki",
+		Short: "write, read and list what the agent knows",
+		Example: `  parley wiki put wiki/onboarding.md onboarding.md
+  parley wiki list
+  parley wiki get wiki/onboarding.md`,
+		RunE: group, Args: cobra.ArbitraryArgs,
+	}
+	cmd.AddCommand(c.wikiPut(), c.wikiGet(), c.wikiList())
+	return cmd
+}
+
+func (c *command) wikiPut() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "put PATH [FILE]",
+		Short: "write a document from a file or from stdin; wiki pages are at wiki/NAME.md",
+		Example: `  parley wiki put wiki/onboarding.md onboarding.md
+  parley wiki put policies/travel.txt travel.txt
+  git log --oneline | parley wiki put wiki/changes.md`,
+		Args: cobra.RangeArgs(1, 2),
+		RunE: c.onDatabase(func(ctx context.Context, cfg app.Config, a *app.Admin, args []string) error {
+			ref, err := c.named(ctx, cfg, a)
+			if err != nil {
+				return err
+			}
+			content, err := c.document(args[1:])
+			if err != nil {
+				return err
+			}
+			d, err := a.PutDocument(ctx, ref, args[0], string(content))
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(c.Stderr, "Wrote %s, version %d: %q.\n", d.Path, d.Version, d.Title)
+			return nil
+		}),
+	}
+	workspaceFlag(cmd)
+	return cmd
+}
+
+// document is the content to write: a file's, or what is piped in.
+func (c *command) document(args []string) ([]byte, error) {
+	const limit = 2 << 20 // the store refuses less, and says so
+	if len(args) == 1 && args[0] != "-" {
+		f, err := os.Open(c.path(args[0]))
+		if err != nil {
+			return nil, unreadable(err)
+		}
+		defer f.Close()
+		return io.ReadAll(io.LimitReader(f, limit))
+	}
+	if !piped(c.Stdin) {
+		return nil, &problem{Exit: exitUsage, Code: "USAGE", What: "There is nothing to write.", Why: "No file is named and nothing is piped in.", Do: "Name a file: parley wiki put PATH FILE"}
+	}
+	return io.ReadAll(io.LimitReader(c.Stdin, limit))
+}
+
+func (c *command) wikiGet() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "get PATH",
+		Short: "print a document",
+		Example: `  parley wiki get wiki/onboarding.md
+  parley wiki get policies/travel.txt > travel.txt`,
+		Args: cobra.ExactArgs(1),
+		RunE: c.onDatabase(func(ctx context.Context, cfg app.Config, a *app.Admin, args []string) error {
+			ref, err := c.named(ctx, cfg, a)
+			if err != nil {
+				return err
+			}
+			d, err := a.Document(ctx, ref, args[0])
+			if err != nil {
+				return err
+			}
+			content := d.Content
+			if terminal(c.Stdout) {
+				content = visible(content)
+			}
+			_, err = io.WriteString(c.Stdout, content)
+			return err
+		}),
+	}
+	workspaceFlag(cmd)
+	return cmd
+}
+
+func (c *command) wikiList() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "list [PREFIX]",
+		Short: "list the documents of a workspace",
+		Example: `  parley wiki list
+  parley wiki list policies/ --json`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: c.onDatabase(func(ctx context.Context, cfg app.Config, a *app.Admin, args []string) error {
+			ref, err := c.named(ctx, cfg, a)
+			if err != nil {
+				return err
+			}
+			prefix := ""
+			if len(args) > 0 {
+				prefix = args[0]
+			}
+			docs, err := a.Documents(ctx, ref, prefix)
+			if err != nil {
+				return err
+			}
+			return c.list(docs, len(docs), "There are no documents. Write one: parley wiki put wiki/NAME.md FILE",
+				[]string{"PATH", "TITLE", "SIZE", "VERSION", "CHANGED"}, func(i int) []string {
+					d := docs[i]
+					return []string{d.Path, d.Title, strconv.Itoa(int(d.Size)), strconv.Itoa(int(d.Version)), day(&d.UpdatedAt)}
+				})
+		}),
+	}
+	workspaceFlag(cmd)
+	c.jsonFlag(cmd)
+	return cmd
+}
+
+// path is a file as the command's caller names it.
+func (c *command) path(name string) string {
+	if filepath.IsAbs(name) {
+		return name
+	}
+	return filepath.Join(c.Dir, name)
+}
+
+func unreadable(err error) error {
+	return &problem{Exit: exitUsage, Code: "USAGE", What: "The file cannot be read.", Why: sentence(err), Do: "Check its name and its rights."}
+}
