@@ -31,6 +31,21 @@ func (s *Server) Unguarded() (*exec.Cmd, error) {
 	return cmd, cmd.Start()
 }
 
+// Bystander is a process of PostgreSQL's user that is not PostgreSQL.
+func (s *Server) Bystander() (pid int, end func(), err error) {
+	cmd := exec.Command("/bin/cat")
+	cmd.Dir = "/"
+	s.place.as.apply(cmd)
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		return 0, nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return 0, nil, err
+	}
+	return cmd.Process.Pid, func() { stdin.Close(); cmd.Wait() }, nil
+}
+
 // KillGuard kills the guard of a server that this process started.
 func (s *Server) KillGuard() error { return s.guard.Process.Signal(syscall.SIGKILL) }
 

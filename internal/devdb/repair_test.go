@@ -93,12 +93,17 @@ func TestForeignProcessInPidfile(t *testing.T) {
 	dir := newDir(t)
 	s := serve(t, dir)
 	stop(t, s)
-	stale := fmt.Sprintf("%d\n%s\n1700000000\n5432\n%s\n\n 0 0\nready   \n", os.Getpid(), s.Data(), dir)
+	foreign, end, err := s.Bystander()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer end()
+	stale := fmt.Sprintf("%d\n%s\n1700000000\n5432\n%s\n\n 0 0\nready   \n", foreign, s.Data(), dir)
 	if err := os.WriteFile(filepath.Join(s.Data(), "postmaster.pid"), []byte(stale), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	s = serve(t, dir)
-	if s.Joined || pid(t, s) == os.Getpid() || query(t, s.DSN(""), "SELECT 1") != "1" {
+	if s.Joined || pid(t, s) == foreign || query(t, s.DSN(""), "SELECT 1") != "1" {
 		t.Errorf("joined %v, process %d", s.Joined, pid(t, s))
 	}
 }
@@ -131,11 +136,11 @@ func TestOtherMajorVersionIsRefusedUntouched(t *testing.T) {
 func TestCrashWhileMakingLeavesNothing(t *testing.T) {
 	t.Parallel()
 	dir := newDir(t)
-	if err := os.MkdirAll(filepath.Join(dir, "data.new", "base"), 0o700); err != nil {
+	if err := os.MkdirAll(filepath.Join(dir, "data.new", "base"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if s := serve(t, dir); query(t, s.DSN(""), "SELECT 1") != "1" {
-		t.Error("no server")
+	if s := serve(t, dir); s.Dir != dir || query(t, s.DSN(""), "SELECT 1") != "1" {
+		t.Errorf("no server in %s", dir)
 	}
 }
 
