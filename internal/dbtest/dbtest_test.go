@@ -1,13 +1,20 @@
+//go:build unix
+
 package dbtest_test
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
+	"github.com/jackc/pgx/v5"
 	"go.uber.org/goleak"
 
 	"github.com/parley-server/parley/internal/dbtest"
+	"github.com/parley-server/parley/migrations"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -49,6 +56,32 @@ func TestServerOfOnesOwn(t *testing.T) {
 	n := 0
 	if err := dbtest.Pool(t, dsn).QueryRow(t.Context(), `SELECT n FROM kept`).Scan(&n); err != nil || n != 42 {
 		t.Errorf("kept %d, %v", n, err)
+	}
+}
+
+// TestLeftoversAreSweptUp has what killed test runs leave: an old database, a
+// young one that may still be in use, and a template that is not finished.
+func TestLeftoversAreSweptUp(t *testing.T) {
+	t.Parallel()
+	s := dbtest.NewServer(t)
+	admin := dbtest.Pool(t, s.Admin())
+	young := fmt.Sprintf("parley_test_%d_young", time.Now().Unix())
+	for _, name := range []string{"parley_test_1700000000_old", young, "parley_template_" + migrations.Hash()} {
+		if _, err := admin.Exec(t.Context(), "CREATE DATABASE "+name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	pool := dbtest.Pool(t, s.DSN())
+	if _, err := pool.Exec(t.Context(), `SELECT FROM sessions`); err != nil {
+		t.Errorf("copied from an unfinished template: %v", err)
+	}
+	rows, err := admin.Query(t.Context(), `SELECT datname::text FROM pg_database WHERE datname LIKE 'parley_test%' AND datname <> $1`, pool.Config().ConnConfig.Database)
+	if err != nil {
+		t.Fatal(err)
+	}
+	left, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil || !slices.Equal(left, []string{young}) {
+		t.Errorf("left: %v, %v", left, err)
 	}
 }
 

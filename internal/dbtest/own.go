@@ -51,7 +51,7 @@ func NewServer(t testing.TB, settings ...string) *Server {
 // when the server is started again.
 func (s *Server) DSN() string {
 	s.t.Helper()
-	admin := s.running.DSN("")
+	admin := s.Admin()
 	template, err := templateOn(context.Background(), admin)
 	if err != nil {
 		s.t.Fatalf("dbtest: make the template: %v", err)
@@ -62,6 +62,9 @@ func (s *Server) DSN() string {
 	}
 	return s.running.DSN(name)
 }
+
+// Admin names the database that is always there.
+func (s *Server) Admin() string { return s.running.DSN("") }
 
 // Stop shuts PostgreSQL down the way an administrator does.
 func (s *Server) Stop() {
@@ -97,7 +100,7 @@ func (s *Server) Kill() {
 		pid, err := s.running.PID()
 		if err == nil && pid != killed {
 			var conn *pgx.Conn
-			if conn, err = pgx.Connect(ctx, s.running.DSN("")); err == nil {
+			if conn, err = pgx.Connect(ctx, s.Admin()); err == nil {
 				conn.Close(ctx)
 				return
 			}
