@@ -64,11 +64,13 @@ func TestTallyReadsMergedAndCutText(t *testing.T) {
 
 func TestTallyFindsWhatIsWrong(t *testing.T) {
 	t.Parallel()
-	deltas := bench(t, 20)
+	deltas := bench(t, 21)
+	beyond := deltas[20]
+	deltas = deltas[:20]
 	rapid.Check(t, func(r *rapid.T) {
 		broken := slices.Clone(deltas)
 		i, j := rapid.IntRange(0, 18).Draw(r, "i"), rapid.IntRange(0, 19).Draw(r, "j")
-		switch rapid.SampledFrom([]string{"lost", "twice", "swapped", "last lost", "cut", "garbage", "other text"}).Draw(r, "fault") {
+		switch rapid.SampledFrom([]string{"lost", "twice", "swapped", "last lost", "cut", "garbage", "other text", "one for another", "more"}).Draw(r, "fault") {
 		case "lost":
 			broken = slices.Delete(broken, i, i+1)
 		case "twice":
@@ -83,6 +85,10 @@ func TestTallyFindsWhatIsWrong(t *testing.T) {
 			broken[j] = strings.Replace(broken[j], "0", "?", 1)
 		case "other text":
 			broken = slices.Insert(broken, i, "hello\n")
+		case "one for another":
+			broken = append(slices.Delete(broken, i, i+1), beyond)
+		case "more":
+			broken = append(broken, beyond[:5])
 		}
 		var tally guide.Tally
 		err := tally.Read(strings.Join(broken, ""), nil)

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
@@ -310,8 +311,11 @@ func TestInterruptedReplyGoesOnWhereItStopped(t *testing.T) {
 			g := guide.New()
 			req := requests().Draw(r, "request")
 			whole := generate(t.Context(), g, req)
-			shown := event.Plain(whole.text()) // what the log holds
+			shown := event.Plain(whole.text()) // what the log holds: whole characters
 			cut := rapid.IntRange(0, len(shown)).Draw(r, "cut")
+			for cut < len(shown) && !utf8.RuneStart(shown[cut]) {
+				cut++
+			}
 			req.Partial = shown[:cut]
 			rest := generate(t.Context(), g, req)
 			if got := event.Plain(rest.text()); got != shown[cut:] {
@@ -321,6 +325,21 @@ func TestInterruptedReplyGoesOnWhereItStopped(t *testing.T) {
 				r.Fatalf("%s %s %s", diff, whole.Stop, rest.Stop)
 			}
 		})
+	})
+}
+
+func TestDifficultTextGoesOnAtEveryCharacter(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		for _, message := range []string{"@unicode", "@hostile"} {
+			req := user(message)
+			shown := event.Plain(generate(t.Context(), guide.New(), req).text())
+			for cut := range shown {
+				req.Partial = shown[:cut]
+				if got := event.Plain(generate(t.Context(), guide.New(), req).text()); got != shown[cut:] {
+					t.Fatalf("%s cut at %d: went on with %q, want %q", message, cut, got, shown[cut:])
+				}
+			}
+		}
 	})
 }
 

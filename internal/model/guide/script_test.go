@@ -2,7 +2,6 @@ package guide
 
 import (
 	"regexp"
-	"slices"
 	"testing"
 
 	"github.com/parley-server/parley/docs"
@@ -32,17 +31,5 @@ func TestEveryDirectiveIsDocumented(t *testing.T) {
 	program, ok := parse(string(m[1]))
 	if !ok || len(program) != 2 || len(program[0].calls) != 1 {
 		t.Errorf("the example is %d steps, %t", len(program), ok)
-	}
-}
-
-func TestVocabularyOfParleyIsStemmed(t *testing.T) {
-	t.Parallel()
-	for _, question := range []string{"streaming", "sessions", "API keys?", "caller_id"} {
-		if !aboutParley(question) {
-			t.Errorf("%q is not about Parley", question)
-		}
-	}
-	if aboutParley("where is lunch") || slices.Contains(vocabularyOfParley, "") {
-		t.Error("lunch is about Parley")
 	}
 }

@@ -106,6 +106,7 @@ func TestRefusalsShowTheWayOut(t *testing.T) {
 		{"wiki_read", `{"page":"../policies/travel.txt"}`, `There is no wiki page`},
 		{"wiki_read", `{}`, `"page" is required`},
 		{"wiki_read", `{"page":7}`, `"page" must be a string, not a number.`},
+		{"wiki_read", `{"page":"` + strings.Repeat("x", 1<<20) + `"}`, `The input is too long.`},
 		{"read", `{"path":"policies/travle.txt"}`, `Did you mean "policies/travel.txt"?`},
 		{"read", `{"path":"/etc/passwd"}`, `There is no file "/etc/passwd".`},
 		{"read", `{"path":"policies/travel.txt","offset":9}`, `has 4 lines; there is no line 9`},
