@@ -20,7 +20,7 @@ import (
 
 const (
 	maxInput   = 16 << 10 // bytes of a call's input
-	maxOutput  = 64 << 10 // bytes of a document that one call returns
+	maxOutput  = 60 << 10 // bytes of a document that one call returns; an agent reads 64 KiB of an output
 	maxSummary = 80       // characters
 )
 

@@ -143,7 +143,7 @@ func TestLongDocumentsAreCutAndSaySo(t *testing.T) {
 		{"grep", `{"pattern":"needle"}`, "…"},
 	} {
 		res := l.call(t, c.tool, c.input)
-		if !res.OK || len(res.Output) > 70<<10 || !utf8.ValidString(res.Output) || !strings.HasSuffix(res.Output, c.end) {
+		if !res.OK || len(res.Output) > 64<<10 || !utf8.ValidString(res.Output) || !strings.HasSuffix(res.Output, c.end) {
 			t.Errorf("%s %s: %d bytes, ending in %q", c.tool, c.input, len(res.Output), res.Output[max(0, len(res.Output)-80):])
 		}
 	}
