@@ -81,12 +81,11 @@ func decode[B Body](data []byte) (Body, error) {
 // Body decodes the event's data.
 func (e Event) Body() (Body, error) { return Decode(e.Kind, e.Data) }
 
-// MergeText joins the data of adjacent text events into the data of one.
+// MergeText joins the data of adjacent text events into the data of one. Like the
+// built-in append it may write into the memory of a.
 func MergeText(a, b []byte) []byte {
 	const prefix = len(`{"v":1,"text":"`)
-	out := make([]byte, 0, len(a)+len(b))
-	out = append(out, a[:len(a)-len(`"}`)]...)
-	return append(out, b[prefix:]...)
+	return append(a[:len(a)-len(`"}`)], b[prefix:]...)
 }
 
 // appendText is Encode for the one kind that is written thousands of times a

@@ -104,7 +104,7 @@ func (l *listener) listen(ctx context.Context) error {
 		cancel()
 		switch {
 		case err == nil:
-			if node, ids := parsePayload(n.Payload); node != l.s.node {
+			if ids := parsePayload(n.Payload, l.s.node); len(ids) > 0 {
 				l.s.tailer.mark(ids...)
 				l.tell(ids)
 			}

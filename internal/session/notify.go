@@ -115,16 +115,18 @@ func payloads(node int32, ids map[uuid.UUID]struct{}) []string {
 	return append(out, b.String())
 }
 
-// parsePayload is the reverse of payloads. What it does not understand it leaves
-// out: a newer release may say more.
-func parsePayload(p string) (node int32, ids []uuid.UUID) {
+// parsePayload is the reverse of payloads, for all nodes but our own. What it does
+// not understand it leaves out: a newer release may say more.
+func parsePayload(p string, own int32) (ids []uuid.UUID) {
 	head, rest, _ := strings.Cut(p, " ")
-	n, _ := strconv.ParseInt(head, 10, 32)
+	if n, err := strconv.ParseInt(head, 10, 32); err == nil && int32(n) == own {
+		return nil
+	}
 	for f := range strings.FieldsSeq(rest) {
 		var id uuid.UUID
 		if k, err := base64.RawURLEncoding.Decode(id[:], []byte(f)); err == nil && k == len(id) && len(f) == 22 {
 			ids = append(ids, id)
 		}
 	}
-	return int32(n), ids
+	return ids
 }

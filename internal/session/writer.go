@@ -12,6 +12,8 @@ type Writer struct {
 	lease Lease
 	a     *appender
 
+	round, place int // of the newest row in the queue; guarded by a.mu
+
 	mu      sync.Mutex
 	unacked int
 	err     error
@@ -21,7 +23,7 @@ type Writer struct {
 // Writer opens the log for the holder of a lease.
 func (s *Store) Writer(l Lease) *Writer {
 	a := s.appenders[int(l.Session[15])%len(s.appenders)]
-	return &Writer{lease: l, a: a, acked: make(chan struct{}, 1)}
+	return &Writer{lease: l, a: a, round: -1, acked: make(chan struct{}, 1)}
 }
 
 // Append writes events in order. Text returns at once and is committed with
@@ -44,7 +46,7 @@ func (w *Writer) Append(ctx context.Context, bodies ...event.Body) error {
 	w.mu.Lock()
 	w.unacked += len(rows)
 	w.mu.Unlock()
-	w.a.enqueue(rows)
+	w.a.enqueue(rows...)
 	if durable {
 		return w.wait(ctx, 0)
 	}

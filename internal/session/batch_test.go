@@ -1,0 +1,91 @@
+package session_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/session"
+)
+
+// TestBatchKeepsSessionsApart has many turns write text and calls at once, so that
+// their rows share batches, and among them some whose lease is lost: every reader
+// gets its own session's rows as the table has them, every call is where it was made
+// among the text, and the lost ones write nothing.
+func TestBatchKeepsSessionsApart(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	s := w.replica(t)
+	const sessions, each = 12, 200
+
+	var wg sync.WaitGroup
+	for n := range sessions {
+		lease, from := w.begin(t, s, fmt.Sprint("session ", n))
+		lost := n%4 == 3
+		if lost {
+			lease.Epoch--
+		}
+		var want strings.Builder
+		for i := range each {
+			fmt.Fprintf(&want, "%d.%d ", n, i)
+			if i%10 == 9 {
+				want.WriteString("[call] ")
+			}
+		}
+		wg.Go(func() {
+			out := s.Writer(lease)
+			for i := range each {
+				err := out.Append(t.Context(), event.Text{Text: fmt.Sprintf("%d.%d ", n, i)})
+				if i%10 == 9 && err == nil {
+					err = out.Append(t.Context(), event.ToolUse{Tool: "t"})
+				}
+				if lost && errors.Is(err, session.ErrLeaseLost) {
+					return
+				}
+				if err != nil {
+					t.Errorf("session %d: %v", n, err)
+					return
+				}
+			}
+			if lost {
+				t.Errorf("session %d wrote under a lost lease", n)
+				return
+			}
+			w.end(t, s, lease)
+		})
+		wg.Go(func() {
+			if lost {
+				return
+			}
+			seen, err := read(context.WithoutCancel(t.Context()), s, from)
+			if err != nil {
+				t.Errorf("session %d: %v", n, err)
+			}
+			if diff := cmp.Diff(w.rows(t, s, from), seen); diff != "" {
+				t.Errorf("session %d: the reader saw something else than the table:\n%s", n, diff)
+			}
+			var got strings.Builder
+			for i, ev := range seen {
+				if ev.Ord != seen[0].Ord+int64(i) {
+					t.Errorf("session %d: ordinal %d follows %d", n, ev.Ord, seen[i-1].Ord)
+				}
+				switch body, _ := ev.Body(); b := body.(type) {
+				case event.Text:
+					got.WriteString(b.Text)
+				case event.ToolUse:
+					got.WriteString("[call] ")
+				}
+			}
+			if got.String() != want.String() {
+				t.Errorf("session %d holds something else than was written to it", n)
+			}
+		})
+	}
+	wg.Wait()
+}
