@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -88,4 +89,33 @@ func TestBatchKeepsSessionsApart(t *testing.T) {
 		})
 	}
 	wg.Wait()
+}
+
+// TestHugeEventIsFollowed writes a reply that is larger than all that is kept in
+// memory of a session, to a reader that has everything before it.
+func TestHugeEventIsFollowed(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	s := w.replica(t)
+	lease, from := w.begin(t, s, "hello")
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	caughtUp := false
+	for evs, err := range s.Follow(ctx, from) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		last := evs[len(evs)-1]
+		if last.Kind == event.KindReply {
+			return
+		}
+		if last.Kind == event.KindStarted && !caughtUp {
+			caughtUp = true
+			go func() {
+				if err := s.Writer(lease).Append(ctx, event.Reply{Text: strings.Repeat("x", 300<<10)}); err != nil {
+					t.Error(err)
+				}
+			}()
+		}
+	}
 }

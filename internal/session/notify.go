@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -16,6 +17,9 @@ import (
 
 // channel is the one channel of all replicas.
 const channel = "parley"
+
+// gather is how long hints wait for others at most. The first after a pause goes at once.
+const gather = 3 * time.Millisecond
 
 // maxPayload keeps a notification below PostgreSQL's 8000 bytes.
 const maxPayload = 7900
@@ -28,8 +32,8 @@ func (s *Store) published(id uuid.UUID, evs []event.Event) {
 }
 
 // notifier sends hints, after the commit and never inside it: NOTIFY takes a lock
-// of the whole database until its transaction ends. While one is under way the
-// next ones gather.
+// of the whole database until its transaction ends. While one is under way, and for
+// a moment after it, the next ones gather.
 type notifier struct {
 	s       *Store
 	mu      sync.Mutex
@@ -69,6 +73,7 @@ func (n *notifier) run(ctx context.Context) error {
 			// The hint is lost; the re-check of every replica finds the rows.
 			n.s.log.WarnContext(ctx, "notify the other replicas", "err", err)
 		}
+		pause(ctx, gather)
 	}
 }
 

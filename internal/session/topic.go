@@ -10,11 +10,12 @@ import (
 	"github.com/parley-server/parley/internal/event"
 )
 
-// How much of a session's newest events is kept in memory for its readers. Who
-// falls further behind reads rows.
+// How much of a session's newest events is kept in memory for its readers, at least;
+// it may be twice that. Who falls further behind reads rows. Ten thousand busy
+// sessions have to fit.
 const (
-	tailEvents = 512
-	tailBytes  = 64 << 10
+	tailEvents = 128
+	tailBytes  = 32 << 10
 )
 
 // topic is what this process knows of a session that somebody follows here: the
@@ -87,6 +88,9 @@ func (t *topic) trim() {
 	for cut < len(t.events)-1 && (len(t.events)-cut > tailEvents || t.bytes > tailBytes) {
 		t.bytes -= len(t.events[cut].Data)
 		cut++
+	}
+	if cut == 0 { // one event that is larger than all the rest should be
+		return
 	}
 	t.floor = t.events[cut-1].Seq
 	t.events = append([]event.Event(nil), t.events[cut:]...)
