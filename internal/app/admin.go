@@ -119,6 +119,14 @@ func Scopes(names []string) (apikey.Scopes, error) {
 	return scopes, nil
 }
 
+// ScopeNames is the reverse of Scopes.
+func ScopeNames(scopes apikey.Scopes) string {
+	if len(scopes) == len(apikey.All) {
+		return "all"
+	}
+	return scopes.String()
+}
+
 // Refusal is the sentence of an error that the caller can mend.
 func Refusal(err error) (sentence string, ok bool) {
 	switch f := fault.From(err); {

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"net"
 	"strings"
 	"time"
 
@@ -62,13 +63,13 @@ func starting(err error) bool {
 	return true
 }
 
-// unreachable drops the parts of pgx's error that repeat the address.
+// unreachable says why there is no connection, without pgx's repetitions.
 func unreachable(err error) error {
 	if pg, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return &StartError{Why: "PostgreSQL refused the connection: " + pg.Message + ".", Do: "Check the user, the password and the database in DATABASE_URL."}
 	}
-	if inner, ok := errors.AsType[*pgconn.ConnectError](err); ok {
-		err = inner.Unwrap()
+	if inner, ok := errors.AsType[*net.OpError](err); ok {
+		err = inner
 	}
 	return &StartError{Why: "PostgreSQL cannot be reached:", Do: "Start PostgreSQL, or correct DATABASE_URL.", Err: err}
 }

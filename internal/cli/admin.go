@@ -30,32 +30,9 @@ func (c *command) onDatabase(work func(ctx context.Context, cfg app.Config, a *a
 	}
 }
 
-// interruptible returns a context that the first Ctrl-C ends. The second ends the
-// process.
-func (c *command) interruptible(ctx context.Context) (context.Context, func()) {
-	ctx, cancel := context.WithCancel(ctx)
-	stopped, done := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(done)
-		for n := 0; ; n++ {
-			select {
-			case <-c.Interrupts:
-			case <-stopped:
-				return
-			}
-			cancel()
-			if n > 0 && c.Exit != nil {
-				c.Exit(exitInterrupted)
-			}
-		}
-	}()
-	return ctx, func() { cancel(); close(stopped); <-done }
-}
-
 // workspaceFlag adds --workspace for commands that work in one.
 func workspaceFlag(cmd *cobra.Command) {
-	setting(cmd, "workspace", "PARLEY_WORKSPACE", "workspace, by its name or id")
-	cmd.Flags().Lookup("workspace").Shorthand = "w"
+	setting(cmd, "workspace,w", "PARLEY_WORKSPACE", "workspace, by its name or id")
 }
 
 // named is the workspace that a command means, or, where only one exists, that one.

@@ -35,10 +35,13 @@ func (c *command) keysCreate() *cobra.Command {
   parley keys create --name ci --scope chat --expires 30d > ci.key
   parley keys create --name admin --scope all --expires never`,
 		Args: cobra.NoArgs,
-		RunE: c.onDatabase(func(ctx context.Context, cfg app.Config, a *app.Admin, _ []string) error {
+		PreRunE: func(*cobra.Command, []string) error {
 			if name == "" {
 				return &problem{Exit: exitUsage, Code: "USAGE", What: "The key needs a name.", Why: "Lists and logs call it by its name.", Do: "Give one: --name \"web site\"."}
 			}
+			return nil
+		},
+		RunE: c.onDatabase(func(ctx context.Context, cfg app.Config, a *app.Admin, _ []string) error {
 			granted, err := app.Scopes(scopes)
 			if err != nil {
 				return err
@@ -57,7 +60,7 @@ func (c *command) keysCreate() *cobra.Command {
 			}
 			fmt.Fprintln(c.Stdout, text)
 			fmt.Fprintf(c.Stderr, "Made the key %s %q for %s with %s; it expires: %s.\nIt is not shown again: keep it now.\n",
-				key.ID, key.Name, ref, key.Scopes, day(key.ExpiresAt))
+				key.ID, key.Name, ref, app.ScopeNames(key.Scopes), day(key.ExpiresAt))
 			return nil
 		}),
 	}
@@ -99,7 +102,7 @@ func (c *command) keysList() *cobra.Command {
 					case k.Loopback:
 						status = "active, this machine only"
 					}
-					return []string{k.ID, k.Name, "prl_" + k.ID + "…" + k.Last4, k.Scopes.String(), status, day(k.ExpiresAt), day(k.LastUsedAt), day(&k.CreatedAt)}
+					return []string{k.ID, k.Name, "prl_" + k.ID + "…" + k.Last4, app.ScopeNames(k.Scopes), status, day(k.ExpiresAt), day(k.LastUsedAt), day(&k.CreatedAt)}
 				})
 		}),
 	}
@@ -134,7 +137,11 @@ func (c *command) keysRotate() *cobra.Command {
 				return err
 			}
 			fmt.Fprintln(c.Stdout, text)
-			fmt.Fprintf(c.Stderr, "Made the key %s in place of %s, which works for another %s.\nIt is not shown again: keep it now.\n", key.ID, keyID(args[0]), stay)
+			end := "ends now"
+			if *stay > 0 {
+				end = "works for another " + stay.String()
+			}
+			fmt.Fprintf(c.Stderr, "Made the key %s in place of %s, which %s.\nIt is not shown again: keep it now.\n", key.ID, keyID(args[0]), end)
 			return nil
 		}),
 	}

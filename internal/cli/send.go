@@ -3,13 +3,11 @@ package cli
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"fmt"
 	"io"
 	"iter"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -189,39 +187,3 @@ func exitOf(code string, interrupted bool) int {
 	}
 	return exitFailed
 }
-
-// onInterrupt calls what for every Ctrl-C, with how many there were before. stop
-// ends that and returns their number.
-func (c *command) onInterrupt(what func(before int)) (stop func() int) {
-	n := 0
-	stopped := make(chan struct{})
-	var g sync.WaitGroup
-	g.Go(func() {
-		for {
-			select {
-			case <-c.Interrupts:
-				before := n
-				n++
-				g.Go(func() { what(before) }) // the next one must not wait for it
-			case <-stopped:
-				return
-			}
-		}
-	})
-	return func() int { close(stopped); g.Wait(); return n }
-}
-
-// reattach is the command that takes a stream up again.
-func reattach(session, lastID string) string {
-	if session == "" {
-		return "See it with parley sessions list."
-	}
-	line := "Take it up again: parley sessions tail " + session
-	if lastID != "" {
-		line += " --after " + lastID
-	}
-	return line
-}
-
-// errLeft ends a stream whose reader wants no more of it.
-var errLeft = errors.New("left by its reader")

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -11,9 +12,11 @@ import (
 
 const settingKey = "parley_setting"
 
-// setting adds a flag that stands for a setting.
+// setting adds a flag that stands for a setting. Its name may bring its letter:
+// "workspace,w".
 func setting(cmd *cobra.Command, name, setting, usage string) {
-	cmd.Flags().String(name, "", fmt.Sprintf("%s (%s)", usage, setting))
+	name, letter, _ := strings.Cut(name, ",")
+	cmd.Flags().StringP(name, letter, "", fmt.Sprintf("%s (%s)", usage, setting))
 	_ = cmd.Flags().SetAnnotation(name, settingKey, []string{setting})
 }
 

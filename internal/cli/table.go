@@ -19,10 +19,12 @@ func (c *command) jsonFlag(cmd *cobra.Command) {
 // list prints rows as a table, or items as JSON. empty is said, on stderr, where
 // there are none.
 func (c *command) list(items any, n int, empty string, head []string, row func(i int) []string) error {
-	if c.json {
+	switch {
+	case c.json && n == 0:
+		return printJSON(c.Stdout, map[string]any{"data": []any{}})
+	case c.json:
 		return printJSON(c.Stdout, map[string]any{"data": items})
-	}
-	if n == 0 {
+	case n == 0:
 		fmt.Fprintln(c.Stderr, empty)
 		return nil
 	}

@@ -5,10 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"iter"
-	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -32,6 +29,7 @@ type viewer struct {
 	asked   json.RawMessage // an input_required that nobody here answers
 	session string
 	lastID  string
+	wanted  bool // a cancel waits for the session's id
 }
 
 // failure is the body of an error frame.
@@ -55,15 +53,21 @@ func (v *viewer) watch(ctx context.Context, remote *client.Client, frames func(c
 	ctx, leave := context.WithCancelCause(ctx)
 	defer leave(nil)
 	stop := v.c.onInterrupt(func(before int) {
-		if before > 0 || !v.cancel(ctx, remote) {
+		if before > 0 {
 			leave(errLeft)
+			return
 		}
+		v.say("Cancelling; Ctrl-C again leaves the turn running.")
+		v.cancel(ctx, remote)
 	})
 	v.began = time.Now()
 	var end error
 	for f, err := range frames(ctx) {
 		if err == nil {
 			err = v.show(f)
+		}
+		if err == nil && v.late() {
+			v.cancel(ctx, remote)
 		}
 		if err != nil {
 			end = err
@@ -76,21 +80,30 @@ func (v *viewer) watch(ctx context.Context, remote *client.Client, frames func(c
 	return v.finish(end, stop())
 }
 
-// cancel asks the server to end the turn. false: there is no session to end yet.
-func (v *viewer) cancel(ctx context.Context, remote *client.Client) bool {
+// cancel asks the server to end the turn. Before the open frame nobody knows which:
+// then it is done when that comes.
+func (v *viewer) cancel(ctx context.Context, remote *client.Client) {
 	v.mu.Lock()
 	session := v.session
+	v.wanted = session == ""
 	v.mu.Unlock()
 	if session == "" {
-		return false
+		return
 	}
-	v.say("Cancelling; Ctrl-C again leaves the turn running.")
 	ctx, done := context.WithTimeout(ctx, 10*time.Second)
 	defer done()
-	if _, err := remote.Cancel(ctx, session); err != nil && ctx.Err() == nil {
-		v.say("It could not be cancelled: " + err.Error())
+	if _, err := remote.Cancel(ctx, session); err != nil && !errors.Is(context.Cause(ctx), errLeft) {
+		v.say("It could not be cancelled: " + plainLine(err.Error()))
 	}
-	return true
+}
+
+// late reports once whether a cancel has waited for the session's id.
+func (v *viewer) late() bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	late := v.wanted && v.session != ""
+	v.wanted = v.wanted && !late
+	return late
 }
 
 // finish turns the end of a stream into the command's.
@@ -127,132 +140,4 @@ func (v *viewer) finish(err error, interrupts int) error {
 		p.What, p.Do = "Somebody else cancelled the turn.", "Send the message again if it is still wanted."
 	}
 	return p
-}
-
-// show prints one frame.
-func (v *viewer) show(f client.Frame) error {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if f.ID != "" {
-		v.lastID = f.ID
-	}
-	if v.output == "stream-json" {
-		line, err := json.Marshal(f)
-		if err != nil {
-			return fmt.Errorf("write the frame: %w", err)
-		}
-		if _, err := fmt.Fprintf(v.c.Stdout, "%s\n", line); err != nil {
-			return err
-		}
-	}
-	var b struct {
-		SessionID string   `json:"session_id"`
-		Text      string   `json:"text"`
-		Tool      string   `json:"tool"`
-		Summary   string   `json:"summary"`
-		OK        bool     `json:"ok"`
-		Output    string   `json:"output"`
-		Truncated bool     `json:"truncated"`
-		In        int64    `json:"input_tokens"`
-		Out       int64    `json:"output_tokens"`
-		Cost      *float64 `json:"cost_usd"`
-		Model     string   `json:"model"`
-		failure
-	}
-	if err := json.Unmarshal(f.Data, &b); err != nil {
-		return fmt.Errorf("read a frame of the kind %s: %w", plainLine(string(f.Event)), err)
-	}
-	switch f.Event {
-	case "open":
-		v.session = b.SessionID
-		if v.verbose {
-			v.tell("session " + plainLine(b.SessionID))
-		}
-	case "text":
-		return v.text(b.Text)
-	case "tool_use":
-		v.tell("→ " + plainLine(strings.TrimSpace(b.Tool+"  "+b.Summary)))
-	case "tool_result":
-		if !b.OK {
-			v.tell("✗ " + plainLine(b.Tool+" failed: "+firstLine(b.Output)))
-		} else if v.verbose {
-			v.tell("← " + plainLine(b.Tool) + "\n" + visible(b.Output))
-		}
-	case "usage":
-		v.usage(b.In, b.Out, b.Cost, b.Model)
-	case "input_required":
-		v.asked = f.Data
-	case "error":
-		v.failed = new(b.failure)
-	}
-	return nil
-}
-
-// text prints a piece of the answer. A terminal gets no control characters from a
-// model; a file gets exactly what was said.
-func (v *viewer) text(s string) error {
-	if v.first == 0 {
-		v.first = time.Since(v.began)
-	}
-	if v.output != "text" || s == "" {
-		return nil
-	}
-	v.inLine = !strings.HasSuffix(s, "\n")
-	if v.screen {
-		s = visible(s)
-	}
-	_, err := io.WriteString(v.c.Stdout, s)
-	return err
-}
-
-func (v *viewer) usage(in, out int64, cost *float64, model string) {
-	line := fmt.Sprintf("%s in · %s out", thousands(in), thousands(out))
-	if cost != nil {
-		line += fmt.Sprintf(" · $%.4f", *cost)
-	}
-	if v.first > 0 {
-		line += fmt.Sprintf(" · %.1f s first token", v.first.Seconds())
-	}
-	v.tell(line + " · " + plainLine(model))
-}
-
-// say is tell for those who do not hold mu.
-func (v *viewer) say(line string) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	v.tell(line)
-}
-
-// tell writes a line to stderr. On a terminal the answer's line ends first.
-func (v *viewer) tell(line string) {
-	if v.quiet {
-		return
-	}
-	if v.inLine && v.screen {
-		fmt.Fprintln(v.c.Stderr)
-		v.inLine = false
-	}
-	fmt.Fprintln(v.c.Stderr, v.dim(line))
-}
-
-// endLine ends the answer with a line end.
-func (v *viewer) endLine() {
-	if v.inLine && v.output == "text" {
-		fmt.Fprintln(v.c.Stdout)
-		v.inLine = false
-	}
-}
-
-func firstLine(s string) string {
-	s, _, _ = strings.Cut(strings.TrimSpace(s), "\n")
-	return s
-}
-
-// thousands writes 2914 as 2,914.
-func thousands(n int64) string {
-	s := strconv.FormatInt(n, 10)
-	for i := len(s) - 3; i > 0; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return s
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -70,6 +71,9 @@ func (e *Broken) Unwrap() error { return e.Err }
 func (c *Client) unreachable(req *http.Request, err error) error {
 	if ctx := req.Context(); ctx.Err() != nil && !errors.Is(context.Cause(ctx), errQuiet) {
 		return context.Cause(ctx)
+	}
+	if wrapped, ok := errors.AsType[*url.Error](err); ok {
+		err = wrapped.Err // without the method and the address
 	}
 	op, ok := errors.AsType[*net.OpError](err)
 	return &Unreachable{URL: c.base.Redacted(), Err: err, Sent: !ok || op.Op != "dial"}

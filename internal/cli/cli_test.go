@@ -1,0 +1,207 @@
+package cli_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/parley-server/parley/internal/dbtest"
+)
+
+// commands finds every command by its help.
+func commands(t *testing.T, sh shell, path ...string) [][]string {
+	t.Helper()
+	all := [][]string{path}
+	help := sh.must(append(append([]string{}, path...), "--help")...)
+	_, list, ok := strings.Cut(help, "\nCommands:\n")
+	if !ok {
+		return all
+	}
+	list, _, _ = strings.Cut(list, "\n\n")
+	for line := range strings.SplitSeq(strings.TrimRight(list, "\n"), "\n") {
+		all = append(all, commands(t, sh, append(append([]string{}, path...), strings.Fields(line)[0])...)...)
+	}
+	return all
+}
+
+func TestEveryHelpBeginsWithExamples(t *testing.T) {
+	t.Parallel()
+	sh := shell{t: t, dir: t.TempDir()}
+	all := commands(t, sh)
+	if len(all) < 20 {
+		t.Fatalf("found only %v", all)
+	}
+	for _, path := range all {
+		help := sh.must(append(path, "--help")...)
+		examples, _, _ := strings.Cut(help, "\n\n")
+		lines := strings.Split(examples, "\n")
+		if lines[0] != "Examples:" || len(lines) < 3 || len(lines) > 4 {
+			t.Errorf("parley %s --help begins with %q", strings.Join(path, " "), examples)
+		}
+	}
+}
+
+func TestMistypedWordsGetSuggestions(t *testing.T) {
+	t.Parallel()
+	sh := shell{t: t, dir: t.TempDir(), environ: []string{"PARLEY_URL=http://127.0.0.1:1"}}
+	for line, want := range map[string]string{
+		"sedn hello":                     "Did you mean parley send?",
+		"keys rotat":                     "Did you mean parley keys rotate?",
+		"serve --lisen :1":               "Did you mean --listen?",
+		"keys frobnicate":                "See parley keys --help.",
+		"serve --workers many":           "whole number",
+		"keys create":                    "--name",
+		"keys rotate":                    "accepts 1 arg(s), received 0",
+		"send --output xml hi":           "text, json, stream-json",
+		"serve --workers 1 --no-workers": "none of the others can be",
+	} {
+		_, errs, code := sh.run(strings.Fields(line)...)
+		if code != 2 || !strings.Contains(errs, want) {
+			t.Errorf("parley %s: exit code %d, %s", line, code, errs)
+		}
+	}
+}
+
+func TestConfigPrintShowsSourcesAndNoSecrets(t *testing.T) {
+	t.Parallel()
+	sh := shell{t: t, dir: t.TempDir(), environ: []string{"OPENAI_API_KEY=sk-secret", "PARLEY_WORKERS=3"}}
+	out := sh.must("config", "print")
+	for _, want := range []string{"PARLEY_WORKERS", "environment", "[secret]", "not set"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %q in\n%s", want, out)
+		}
+	}
+	if strings.Contains(out+sh.must("config", "print", "--json"), "sk-secret") {
+		t.Error("the key shows")
+	}
+	if out, errs, code := sh.run("config", "print", "--config", "none.env"); code != 2 || !strings.Contains(errs, "none.env") || out == "" {
+		t.Errorf("exit code %d: %s", code, errs)
+	}
+}
+
+func TestKeysFromBirthToDeath(t *testing.T) {
+	t.Parallel()
+	sh, _, _ := world(t)
+	text, errs, code := sh.run("keys", "create", "--name", "web", "--scope", "chat,sessions:read", "--expires", "30d")
+	key := strings.TrimSpace(text)
+	if code != 0 || !strings.HasPrefix(key, "prl_") || strings.ContainsAny(key, " \n") || strings.Contains(errs, key) {
+		t.Fatalf("stdout %q, stderr %q", text, errs)
+	}
+	id := key[4:12]
+	as := func(key string) int {
+		sh := sh
+		sh.environ = append(append([]string{}, sh.environ...), "PARLEY_API_KEY="+key)
+		_, _, code := sh.run("send", "@say hi")
+		return code
+	}
+	if code := as(key); code != 0 {
+		t.Errorf("a new key: exit code %d", code)
+	}
+	var list struct{ Data []map[string]any }
+	if err := json.Unmarshal([]byte(sh.must("keys", "list", "--json")), &list); err != nil || len(list.Data) != 2 {
+		t.Errorf("%v: %v", err, list.Data)
+	}
+	if strings.Contains(sh.must("keys", "list"), key[12:44]) {
+		t.Error("the list shows the secret")
+	}
+	second := strings.TrimSpace(sh.must("keys", "rotate", id, "--overlap", "1h"))
+	if as(key) != 0 || as(second) != 0 {
+		t.Error("both keys work during the overlap")
+	}
+	if _, _, code := sh.run("keys", "rotate", id); code != 2 {
+		t.Errorf("rotated twice: exit code %d", code)
+	}
+	sh.must("keys", "revoke", second[4:12])
+	if _, _, code := sh.run("keys", "revoke", second[4:12]); code != 2 {
+		t.Errorf("revoked twice: exit code %d", code)
+	}
+	if _, errs, code := sh.run("keys", "create", "--name", "x", "--scope", "chatt"); code != 2 || !strings.Contains(errs, "Did you mean chat?") {
+		t.Errorf("exit code %d: %s", code, errs)
+	}
+}
+
+func TestDocumentsGoInAndComeOut(t *testing.T) {
+	t.Parallel()
+	dsn := dbtest.DSN(t)
+	sh := shell{t: t, dir: t.TempDir(), environ: []string{"DATABASE_URL=" + dsn}}
+	if _, errs, code := sh.run("wiki", "list"); code != 2 || !strings.Contains(errs, "parley workspace create") {
+		t.Errorf("no workspace: exit code %d: %s", code, errs)
+	}
+	sh.must("workspace", "create", "one", "--instructions", "Be kind.")
+	if err := os.WriteFile(filepath.Join(sh.dir, "tea.md"), []byte("# Tea\n\nAt four.\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	sh.must("wiki", "put", "wiki/tea.md", "tea.md") // the only workspace needs no name
+	if got := sh.must("wiki", "get", "wiki/tea.md"); got != "# Tea\n\nAt four.\n" {
+		t.Errorf("read %q", got)
+	}
+	if got := sh.must("wiki", "list", "wiki/"); !strings.Contains(got, "Tea") {
+		t.Errorf("list %q", got)
+	}
+	if _, errs, code := sh.run("wiki", "get", "wiki/tee.md"); code != 2 || !strings.Contains(errs, "wiki/tea.md") {
+		t.Errorf("exit code %d: %s", code, errs)
+	}
+	sh.must("workspace", "create", "two")
+	if _, errs, code := sh.run("wiki", "list"); code != 2 || !strings.Contains(errs, "one, two") {
+		t.Errorf("two workspaces: exit code %d: %s", code, errs)
+	}
+	if got := sh.must("wiki", "list", "-w", "two", "--json"); !strings.Contains(got, `"data": []`) {
+		t.Errorf("an empty list: %s", got)
+	}
+	if _, _, code := sh.run("workspace", "create", "two"); code != 2 {
+		t.Errorf("made twice: exit code %d", code)
+	}
+}
+
+func TestMigrateTellsAndDoes(t *testing.T) {
+	t.Parallel()
+	sh := shell{t: t, dir: t.TempDir(), environ: []string{"DATABASE_URL=" + dbtest.Empty(t)}}
+	out, errs, code := sh.run("migrate", "status")
+	if code != 1 || !strings.Contains(out, "missing") || !strings.Contains(errs, "parley migrate up") {
+		t.Errorf("exit code %d\n%s%s", code, out, errs)
+	}
+	sh.must("migrate", "up")
+	if out := sh.must("migrate", "status"); strings.Contains(out, "missing") {
+		t.Errorf("after up: %s", out)
+	}
+	if _, errs, _ := sh.run("migrate", "up"); !strings.Contains(errs, "up to date") {
+		t.Errorf("again: %s", errs)
+	}
+}
+
+func TestDevResetAsksFirst(t *testing.T) {
+	t.Parallel()
+	sh := shell{t: t, dir: t.TempDir()}
+	dir := filepath.Join(sh.dir, ".parley")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, answer := range []string{"", "\n", "no\n", "nyes\n"} {
+		if _, _, code := sh.pipe(strings.NewReader(answer), "dev", "reset"); code != 2 {
+			t.Errorf("%q: exit code %d", answer, code)
+		}
+	}
+	if _, err := os.Stat(dir); err != nil {
+		t.Fatal("it was deleted without a yes")
+	}
+	if _, errs, code := sh.pipe(strings.NewReader("y\n"), "dev", "reset"); code != 0 {
+		t.Error(errs)
+	}
+	if _, err := os.Stat(dir); err == nil {
+		t.Error("it is still there")
+	}
+}
+
+func TestVersion(t *testing.T) {
+	t.Parallel()
+	sh := shell{t: t}
+	if out := sh.must("version"); !strings.HasPrefix(out, "parley v") {
+		t.Errorf("version: %q", out)
+	}
+	var b struct{ Version string }
+	if err := json.Unmarshal([]byte(sh.must("version", "--json")), &b); err != nil || b.Version == "" {
+		t.Errorf("%v: %+v", err, b)
+	}
+}

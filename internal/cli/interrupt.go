@@ -1,0 +1,65 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"sync"
+)
+
+// interruptible returns a context that the first Ctrl-C ends. The second ends the
+// process.
+func (c *command) interruptible(ctx context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	stopped, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		for n := 0; ; n++ {
+			select {
+			case <-c.Interrupts:
+			case <-stopped:
+				return
+			}
+			cancel()
+			if n > 0 && c.Exit != nil {
+				c.Exit(exitInterrupted)
+			}
+		}
+	}()
+	return ctx, func() { cancel(); close(stopped); <-done }
+}
+
+// onInterrupt calls what for every Ctrl-C, with how many there were before. stop
+// ends that and returns their number.
+func (c *command) onInterrupt(what func(before int)) (stop func() int) {
+	n := 0
+	stopped := make(chan struct{})
+	var g sync.WaitGroup
+	g.Go(func() {
+		for {
+			select {
+			case <-c.Interrupts:
+				before := n
+				n++
+				g.Go(func() { what(before) }) // the next one must not wait for it
+			case <-stopped:
+				return
+			}
+		}
+	})
+	return func() int { close(stopped); g.Wait(); return n }
+}
+
+// reattach is the command that takes a stream up again.
+func reattach(session, lastID string) string {
+	if session == "" {
+		return "See it with parley sessions list."
+	}
+	line := "Take it up again: parley sessions tail " + session
+	if lastID != "" {
+		line += " --after " + lastID
+	}
+	return line
+}
+
+// errLeft ends a stream whose reader wants no more of it.
+var errLeft = errors.New("left by its reader")
