@@ -201,7 +201,9 @@ const turnClaim = `-- name: TurnClaim :one
 UPDATE turns
 SET state = 'running', epoch = $1, node = $2::int, started_at = clock_timestamp(),
     lease_until = clock_timestamp() + make_interval(secs => $3::float8)
-WHERE id = $4 AND state = ANY($5::text[])
+WHERE turns.id = $4 AND turns.state = ANY($5::text[])
+  AND (SELECT count(*) FROM turns r WHERE r.workspace_id = turns.workspace_id AND r.state = 'running')
+    < (SELECT w.max_running FROM workspaces w WHERE w.id = turns.workspace_id)
 RETURNING id, session_id, workspace_id, state, error, start_seq, end_seq, epoch, node, lease_until, job_id, halted_at, max_response_seconds, max_turns, active_seconds, key_id, request_hash, created_at, started_at, finished_at
 `
 
@@ -213,6 +215,8 @@ type TurnClaimParams struct {
 	States       []string
 }
 
+// TurnClaim gives a queued turn to a node, unless its workspace runs as many turns
+// as it may.
 func (q *Queries) TurnClaim(ctx context.Context, arg TurnClaimParams) (Turn, error) {
 	row := q.db.QueryRow(ctx, turnClaim,
 		arg.Epoch,
@@ -418,9 +422,56 @@ func (q *Queries) TurnStartSeq(ctx context.Context, iD uuid.UUID, startSeq int64
 	return err
 }
 
+const turnUnplaced = `-- name: TurnUnplaced :exec
+UPDATE turns SET job_id = NULL WHERE turns.id = $1 AND turns.state = 'queued'
+`
+
+// TurnUnplaced notes that a queued turn has no job: it waits for a place.
+func (q *Queries) TurnUnplaced(ctx context.Context, id uuid.UUID) error {
+	_, err := q.db.Exec(ctx, turnUnplaced, id)
+	return err
+}
+
+const turnsPlaceable = `-- name: TurnsPlaceable :many
+SELECT t.id, t.session_id FROM (
+    SELECT q.id, q.session_id, q.workspace_id, row_number() OVER (PARTITION BY q.workspace_id ORDER BY q.created_at) AS n
+    FROM turns q WHERE q.state = 'queued' AND q.job_id IS NULL
+      AND ($1::uuid IS NULL OR q.workspace_id = $1::uuid)
+) t JOIN workspaces w ON w.id = t.workspace_id
+WHERE t.n <= w.max_running - (SELECT count(*) FROM turns r WHERE r.workspace_id = w.id AND r.state = 'running')
+ORDER BY t.n LIMIT 100
+`
+
+type TurnsPlaceableRow struct {
+	ID        uuid.UUID
+	SessionID uuid.UUID
+}
+
+// TurnsPlaceable lists the queued turns without a job for which their workspaces
+// have a place now, oldest first.
+func (q *Queries) TurnsPlaceable(ctx context.Context, workspaceID *uuid.UUID) ([]TurnsPlaceableRow, error) {
+	rows, err := q.db.Query(ctx, turnsPlaceable, workspaceID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []TurnsPlaceableRow
+	for rows.Next() {
+		var i TurnsPlaceableRow
+		if err := rows.Scan(&i.ID, &i.SessionID); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const turnsQueued = `-- name: TurnsQueued :many
-SELECT id, session_id, epoch, coalesce(job_id, 0)::bigint AS job_id FROM turns
-WHERE state = 'queued' AND created_at < clock_timestamp() - interval '1 second'
+SELECT id, session_id, epoch, job_id::bigint AS job_id FROM turns
+WHERE state = 'queued' AND job_id IS NOT NULL AND created_at < clock_timestamp() - interval '1 second'
 ORDER BY created_at LIMIT 500
 `
 
@@ -496,4 +547,27 @@ func (q *Queries) TurnsRunning(ctx context.Context) ([]TurnsRunningRow, error) {
 		return nil, err
 	}
 	return items, nil
+}
+
+const workspaceQueue = `-- name: WorkspaceQueue :exec
+SELECT pg_advisory_xact_lock(20562, hashtext($1::uuid::text))
+`
+
+// WorkspaceQueue lets the claims of one workspace pass one at a time.
+func (q *Queries) WorkspaceQueue(ctx context.Context, workspaceID uuid.UUID) error {
+	_, err := q.db.Exec(ctx, workspaceQueue, workspaceID)
+	return err
+}
+
+const workspaceRoom = `-- name: WorkspaceRoom :one
+SELECT (w.max_running - (SELECT count(*) FROM turns r WHERE r.workspace_id = w.id AND r.state = 'running'))::bigint AS room
+FROM workspaces w WHERE w.id = $1
+`
+
+// WorkspaceRoom is how many more turns a workspace may run now.
+func (q *Queries) WorkspaceRoom(ctx context.Context, id uuid.UUID) (int64, error) {
+	row := q.db.QueryRow(ctx, workspaceRoom, id)
+	var room int64
+	err := row.Scan(&room)
+	return room, err
 }

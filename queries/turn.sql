@@ -18,11 +18,39 @@ SELECT * FROM turns WHERE id = $1;
 SELECT * FROM turns WHERE session_id = $1 AND state IN ('queued', 'running', 'waiting');
 
 -- name: TurnClaim :one
+-- TurnClaim gives a queued turn to a node, unless its workspace runs as many turns
+-- as it may.
 UPDATE turns
 SET state = 'running', epoch = sqlc.arg(epoch), node = sqlc.arg(node)::int, started_at = clock_timestamp(),
     lease_until = clock_timestamp() + make_interval(secs => sqlc.arg(lease_seconds)::float8)
-WHERE id = sqlc.arg(id) AND state = ANY(sqlc.arg(states)::text[])
+WHERE turns.id = sqlc.arg(id) AND turns.state = ANY(sqlc.arg(states)::text[])
+  AND (SELECT count(*) FROM turns r WHERE r.workspace_id = turns.workspace_id AND r.state = 'running')
+    < (SELECT w.max_running FROM workspaces w WHERE w.id = turns.workspace_id)
 RETURNING *;
+
+-- name: WorkspaceRoom :one
+-- WorkspaceRoom is how many more turns a workspace may run now.
+SELECT (w.max_running - (SELECT count(*) FROM turns r WHERE r.workspace_id = w.id AND r.state = 'running'))::bigint AS room
+FROM workspaces w WHERE w.id = $1;
+
+-- name: WorkspaceQueue :exec
+-- WorkspaceQueue lets the claims of one workspace pass one at a time.
+SELECT pg_advisory_xact_lock(20562, hashtext(sqlc.arg(workspace_id)::uuid::text));
+
+-- name: TurnUnplaced :exec
+-- TurnUnplaced notes that a queued turn has no job: it waits for a place.
+UPDATE turns SET job_id = NULL WHERE turns.id = $1 AND turns.state = 'queued';
+
+-- name: TurnsPlaceable :many
+-- TurnsPlaceable lists the queued turns without a job for which their workspaces
+-- have a place now, oldest first.
+SELECT t.id, t.session_id FROM (
+    SELECT q.id, q.session_id, q.workspace_id, row_number() OVER (PARTITION BY q.workspace_id ORDER BY q.created_at) AS n
+    FROM turns q WHERE q.state = 'queued' AND q.job_id IS NULL
+      AND (sqlc.narg(workspace_id)::uuid IS NULL OR q.workspace_id = sqlc.narg(workspace_id)::uuid)
+) t JOIN workspaces w ON w.id = t.workspace_id
+WHERE t.n <= w.max_running - (SELECT count(*) FROM turns r WHERE r.workspace_id = w.id AND r.state = 'running')
+ORDER BY t.n LIMIT 100;
 
 -- name: TurnRequeue :execrows
 -- TurnRequeue gives a running turn back: after a crash, or when its node stops.
@@ -65,8 +93,8 @@ FROM turns WHERE state = 'running';
 -- name: TurnsQueued :many
 -- TurnsQueued lists turns that wait for their River job, oldest first. One whose
 -- job is gone, or was fetched by a node that is dead, is stranded.
-SELECT id, session_id, epoch, coalesce(job_id, 0)::bigint AS job_id FROM turns
-WHERE state = 'queued' AND created_at < clock_timestamp() - interval '1 second'
+SELECT id, session_id, epoch, job_id::bigint AS job_id FROM turns
+WHERE state = 'queued' AND job_id IS NOT NULL AND created_at < clock_timestamp() - interval '1 second'
 ORDER BY created_at LIMIT 500;
 
 -- name: IdempotencyTake :execrows

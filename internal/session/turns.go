@@ -87,13 +87,31 @@ func (tx *Tx) Begin(ctx context.Context, n NewTurn) (From, error) {
 	return From{Session: tx.Session.ID, Seq: open.Seq - 1, Since: created}, nil
 }
 
-// Claim gives a queued turn to this node. ok is false when it is not queued any more.
+// scarce is the number of free places of a workspace below which its turns are
+// claimed one after the other.
+const scarce = 100
+
+// Claim gives a queued turn to this node. ok is false when it is not queued any
+// more, or when its workspace has no place for it: then it stays queued, without a
+// job, until a place is free.
 func (tx *Tx) Claim(ctx context.Context, turn uuid.UUID, lease time.Duration) (t Turn, l Lease, ok bool, err error) {
+	room, err := tx.q.WorkspaceRoom(ctx, tx.Session.WorkspaceID)
+	if err != nil {
+		return t, l, false, fmt.Errorf("count the workspace's turns: %w", err)
+	}
+	if room < scarce { // claims at the same time do not see each other
+		if err := tx.q.WorkspaceQueue(ctx, tx.Session.WorkspaceID); err != nil {
+			return t, l, false, fmt.Errorf("queue for a place: %w", err)
+		}
+	}
 	t, err = tx.q.TurnClaim(ctx, db.TurnClaimParams{
 		ID: turn, Epoch: tx.Session.Epoch + 1, Node: tx.s.node, LeaseSeconds: lease.Seconds(), States: Claim.from(),
 	})
 	if errors.Is(err, pgx.ErrNoRows) {
-		return t, l, false, nil
+		if err = tx.q.TurnUnplaced(ctx, turn); err != nil {
+			err = fmt.Errorf("let the turn wait: %w", err)
+		}
+		return t, l, false, err
 	}
 	if err != nil {
 		return t, l, false, fmt.Errorf("claim turn: %w", err)

@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/riverqueue/river"
 	"github.com/riverqueue/river/rivertype"
 
@@ -35,7 +36,7 @@ func (s *Service) reap(ctx context.Context) error {
 		}
 		err := s.reclaim(ctx, missing)
 		if err == nil && round%4 == 0 {
-			err = s.rescue(ctx)
+			err = errors.Join(s.rescue(ctx), s.place(ctx, nil))
 		}
 		if err != nil && ctx.Err() == nil {
 			s.log.WarnContext(ctx, "look for dead workers", "err", err)
@@ -110,19 +111,41 @@ func (s *Service) rescue(ctx context.Context) error {
 			continue
 		}
 		s.log.InfoContext(ctx, "queueing a stranded turn again", "session", t.SessionID, "turn", t.ID)
-		err := s.cfg.Sessions.Update(ctx, t.SessionID, func(tx *session.Tx) error {
-			now, err := tx.Turn(ctx)
-			if err != nil || now.ID != t.ID || session.State(now.State) != session.Queued || now.JobID != nil && *now.JobID != t.JobID {
-				return err
-			}
-			return s.enqueue(ctx, tx, t.ID)
-		})
-		if err != nil {
+		if err := s.requeue(ctx, t.SessionID, t.ID, &t.JobID); err != nil {
 			return err
 		}
 	}
 	return nil
 }
+
+// place gives jobs to the turns that waited for others of their workspace to end:
+// of one workspace, or, for nil, of all.
+func (s *Service) place(ctx context.Context, workspace *uuid.UUID) error {
+	turns, err := s.q.TurnsPlaceable(ctx, workspace)
+	if err != nil {
+		return err
+	}
+	for _, t := range turns {
+		if err := s.requeue(ctx, t.SessionID, t.ID, nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// requeue gives a queued turn a new job in the place of the one it had, unless
+// somebody else did so first.
+func (s *Service) requeue(ctx context.Context, id, turn uuid.UUID, job *int64) error {
+	return s.cfg.Sessions.Update(ctx, id, func(tx *session.Tx) error {
+		t, err := tx.Turn(ctx)
+		if err != nil || t.ID != turn || session.State(t.State) != session.Queued || !same(t.JobID, job) {
+			return err
+		}
+		return s.enqueue(ctx, tx, turn)
+	})
+}
+
+func same(a, b *int64) bool { return a == b || a != nil && b != nil && *a == *b }
 
 // working reports whether a job will still run its turn.
 func working(j *rivertype.JobRow, alive []int32) bool {

@@ -266,3 +266,38 @@ func must(b event.Body, err error) event.Body {
 
 // pause places a race at some point in time; nothing is synchronised by it.
 func pause(d time.Duration) { <-time.After(d) }
+
+// TestWorkspaceRunsAtMostSoManyTurns lets three turns ask for two places. The third
+// waits and gets the first place that is free.
+func TestWorkspaceRunsAtMostSoManyTurns(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, booking())
+	l := newLedger(t, w, false)
+	if _, err := w.pool.Exec(t.Context(), `UPDATE workspaces SET max_running = 2`); err != nil {
+		t.Fatal(err)
+	}
+	r := w.replica(t, nil)
+	var all []turn.Started
+	for range 3 {
+		all = append(all, w.start(t, r, "book it"))
+	}
+	<-l.entered
+	<-l.entered
+	var jobless int
+	for jobless == 0 { // the third has been refused
+		if err := w.pool.QueryRow(t.Context(), `SELECT count(*) FROM turns WHERE state = 'queued' AND job_id IS NULL`).Scan(&jobless); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := l.entries(t); n != 2 {
+		t.Errorf("%d turns run in a workspace that may run 2", n)
+	}
+	for range 3 {
+		l.leave <- struct{}{}
+	}
+	for _, st := range all {
+		if got := text(read(t, r, st)); got != "Let me see. All done." {
+			t.Errorf("text %q", got)
+		}
+	}
+}

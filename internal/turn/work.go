@@ -88,6 +88,9 @@ func (s *Service) work(ctx context.Context, job args) error {
 	limited, done := context.WithTimeoutCause(ctx, max(left, 0), errTimeout)
 	defer done()
 	s.settle(context.WithoutCancel(ctx), t, a, s.run(limited, t, a))
+	if err := s.place(context.WithoutCancel(ctx), &t.WorkspaceID); err != nil {
+		s.log.WarnContext(ctx, "place a waiting turn; the reaper will", "workspace", t.WorkspaceID, "err", err)
+	}
 	return nil
 }
 
