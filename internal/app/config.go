@@ -15,6 +15,7 @@ type Config struct {
 	HTTP        bool   `env:"PARLEY_HTTP" envDefault:"true" doc:"false: this process runs turns and serves no requests."`
 	Workers     int    `env:"PARLEY_WORKERS" envDefault:"100" doc:"Turns that this process runs at once; 0: it serves requests and runs none."`
 	Migrate     string `env:"PARLEY_MIGRATE" envDefault:"auto" oneof:"auto check" doc:"auto: bring the database to this release's schema at start; check: refuse to start where that is not done."`
+	Durability  string `env:"PARLEY_DURABILITY" envDefault:"require" oneof:"require off" doc:"off: start on a PostgreSQL with fsync or synchronous_commit off, which can lose messages that were accepted. For tests."`
 
 	Model         string `env:"PARLEY_MODEL" section:"Models" doc:"The model of workspaces that name none: openai/NAME, anthropic/NAME, ollama/NAME or builtin/guide. Without it the keys below decide, and without those it is builtin/guide."`
 	OpenAIKey     Secret `env:"OPENAI_API_KEY" secret:"true" doc:"Key for openai/ models."`

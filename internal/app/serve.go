@@ -29,12 +29,12 @@ type Options struct {
 	// DevDir turns development mode on: a private PostgreSQL and a demo workspace
 	// in this directory, and only this machine may come in.
 	DevDir string
-	// Disposable accepts a database that can lose what it acknowledged. For tests.
-	Disposable bool
 
 	Out   io.Writer        // told in development mode how the start goes; nil discards
 	Log   *slog.Logger     // nil discards
 	Ready func(url string) // called once requests are served; may be nil
+	// Turns changes what has no setting, before the turns run. For the bench; may be nil.
+	Turns func(*turn.Config)
 }
 
 // service is what one process runs.
@@ -101,10 +101,10 @@ func (s *service) prepare(ctx context.Context, dsn Secret) error {
 	if err != nil {
 		return err
 	}
-	if !s.Disposable {
-		if err := durable(ctx, s.pool); err != nil {
-			return err
-		}
+	if s.Config.Durability == "off" {
+		s.Log.WarnContext(ctx, "accepted messages can be lost: PARLEY_DURABILITY is off")
+	} else if err := durable(ctx, s.pool); err != nil {
+		return err
 	}
 	if err := listens(ctx, s.pool); err != nil {
 		return err
@@ -153,11 +153,14 @@ func (s *service) build(ctx context.Context) error {
 	s.banner.model(name, because)
 
 	var err error
-	s.turns, err = turn.New(turn.Config{
+	turns := turn.Config{
 		Pool: s.pool, Sessions: s.sessions, Workspaces: s.workspaces, Model: models.Model, Tools: knowledge.Tools(s.wiki),
 		Log: s.Log, Workers: cfg.Workers, Lease: cfg.TurnLease, Grace: drainTime,
-	})
-	if err != nil {
+	}
+	if s.Turns != nil {
+		s.Turns(&turns)
+	}
+	if s.turns, err = turn.New(turns); err != nil {
 		return fmt.Errorf("make the turn service: %w", err)
 	}
 	if !cfg.HTTP {
@@ -194,7 +197,7 @@ func (s *service) close() {
 
 // ready asks the database, for load balancers.
 func (s *service) ready(ctx context.Context) error {
-	if s.Disposable {
+	if s.Config.Durability == "off" {
 		return s.pool.Ping(ctx)
 	}
 	return durable(ctx, s.pool)

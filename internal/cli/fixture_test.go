@@ -60,7 +60,7 @@ type server struct {
 // serve starts a service on a database.
 func serve(t *testing.T, dsn, listen string) *server {
 	t.Helper()
-	cfg, err := app.Load(app.Sources{Environ: []string{"DATABASE_URL=" + dsn, "PARLEY_LISTEN=" + listen, "PARLEY_WORKERS=8"}})
+	cfg, err := app.Load(app.Sources{Environ: []string{"DATABASE_URL=" + dsn, "PARLEY_LISTEN=" + listen, "PARLEY_WORKERS=8", "PARLEY_DURABILITY=off"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +68,7 @@ func serve(t *testing.T, dsn, listen string) *server {
 	s := &server{stop: stop, failed: make(chan error, 1)}
 	ready := make(chan string, 1)
 	go func() {
-		s.failed <- app.Serve(ctx, app.Options{Config: cfg, Disposable: true, Ready: func(url string) { ready <- url }})
+		s.failed <- app.Serve(ctx, app.Options{Config: cfg, Ready: func(url string) { ready <- url }})
 	}()
 	select {
 	case s.url = <-ready:

@@ -1,0 +1,321 @@
+package app_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgproto3"
+	"go.uber.org/goleak"
+
+	"github.com/parley-server/parley/internal/app"
+	"github.com/parley-server/parley/internal/dbtest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// serve runs a service until it is ready or fails. stop returns how it ended.
+func serve(t *testing.T, opt app.Options, environ ...string) (at string, stop func() error, err error) {
+	t.Helper()
+	opt.Config, err = app.Load(app.Sources{Environ: append([]string{"PARLEY_DURABILITY=off"}, environ...)})
+	if err != nil {
+		return "", nil, err
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ready, ended := make(chan string, 1), make(chan error, 1)
+	opt.Ready = func(url string) { ready <- url }
+	go func() { ended <- app.Serve(ctx, opt) }()
+	select {
+	case at = <-ready:
+	case err = <-ended:
+		cancel()
+		return "", nil, err
+	}
+	stop = func() error {
+		if cancel == nil {
+			return nil
+		}
+		cancel()
+		cancel = nil
+		return <-ended
+	}
+	t.Cleanup(func() {
+		if err := stop(); err != nil {
+			t.Errorf("stop: %v", err)
+		}
+	})
+	return at, stop, nil
+}
+
+func exec(t *testing.T, dsn, sql string) {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(t.Context())
+	if _, err := conn.Exec(t.Context(), sql); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestServeRefusesADatabaseThatForgets(t *testing.T) {
+	t.Parallel()
+	dsn := dbtest.DSN(t)
+	u, _ := url.Parse(dsn)
+	exec(t, dsn, "ALTER DATABASE "+strings.TrimPrefix(u.Path, "/")+" SET synchronous_commit = off")
+	_, _, err := serve(t, app.Options{}, "DATABASE_URL="+dsn, "PARLEY_LISTEN=127.0.0.1:0", "PARLEY_DURABILITY=require")
+	if e, ok := errors.AsType[*app.StartError](err); !ok || !strings.Contains(e.Why, "synchronous_commit=off") {
+		t.Errorf("serve: %v", err)
+	}
+}
+
+func TestMigrateCheckChangesNothing(t *testing.T) {
+	t.Parallel()
+	dsn := dbtest.Empty(t)
+	opt := app.Options{}
+	_, _, err := serve(t, opt, "DATABASE_URL="+dsn, "PARLEY_MIGRATE=check", "PARLEY_LISTEN=127.0.0.1:0")
+	if e, ok := errors.AsType[*app.StartError](err); !ok || !strings.Contains(e.Do, "parley migrate up") {
+		t.Fatalf("an empty database: %v", err)
+	}
+	_, stop, err := serve(t, opt, "DATABASE_URL="+dsn, "PARLEY_LISTEN=127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := stop(); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err = serve(t, opt, "DATABASE_URL="+dsn, "PARLEY_MIGRATE=check", "PARLEY_LISTEN=127.0.0.1:0"); err != nil {
+		t.Errorf("a migrated database: %v", err)
+	}
+}
+
+func TestServeSaysWhatIsMissing(t *testing.T) {
+	t.Parallel()
+	for environ, want := range map[string]string{
+		"":                                   "DATABASE_URL is not set",
+		"DATABASE_URL=:::":                   "DATABASE_URL cannot be read",
+		"PARLEY_HTTP=false PARLEY_WORKERS=0": "nothing to do",
+	} {
+		if _, _, err := serve(t, app.Options{}, strings.Fields(environ)...); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", environ, err)
+		}
+	}
+	dsn := dbtest.DSN(t)
+	_, _, err := serve(t, app.Options{}, "DATABASE_URL="+dsn, "PARLEY_MODEL=openai/gpt-5-mini", "PARLEY_LISTEN=127.0.0.1:0")
+	if err == nil || !strings.Contains(err.Error(), "OPENAI_API_KEY") {
+		t.Errorf("a model without its key: %v", err)
+	}
+}
+
+func TestServeRefusesATransactionPooler(t *testing.T) {
+	t.Parallel()
+	dsn := deaf(t, dbtest.DSN(t))
+	_, _, err := serve(t, app.Options{}, "DATABASE_URL="+dsn, "PARLEY_LISTEN=127.0.0.1:0")
+	if e, ok := errors.AsType[*app.StartError](err); !ok || !strings.Contains(e.Why, "LISTEN") {
+		t.Errorf("serve: %v", err)
+	}
+}
+
+// deaf is a way to the database on which no notification arrives, as through a
+// pooler that hands the connection on between transactions.
+func deaf(t *testing.T, dsn string) string {
+	t.Helper()
+	config, err := pgx.ParseConfig(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	network, address := pgconnAddress(config)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			front, err := l.Accept()
+			if err != nil {
+				return
+			}
+			back, err := net.Dial(network, address)
+			if err != nil {
+				front.Close()
+				continue
+			}
+			go func() { io.Copy(back, front); back.Close() }()
+			go func() { filter(front, back); front.Close() }()
+		}
+	}()
+	t.Cleanup(func() { l.Close(); <-done })
+	u, _ := url.Parse(dsn)
+	q := u.Query()
+	q.Set("host", "127.0.0.1")
+	q.Set("port", l.Addr().String()[strings.LastIndex(l.Addr().String(), ":")+1:])
+	q.Set("sslmode", "disable")
+	u.RawQuery = q.Encode()
+	return u.String()
+}
+
+// filter copies the server's messages without the notifications.
+func filter(front, back net.Conn) {
+	in := pgproto3.NewFrontend(back, back)
+	for {
+		msg, err := in.Receive()
+		if err != nil {
+			return
+		}
+		if _, drop := msg.(*pgproto3.NotificationResponse); drop {
+			continue
+		}
+		out, err := msg.Encode(nil)
+		if err != nil {
+			return
+		}
+		if _, err := front.Write(out); err != nil {
+			return
+		}
+	}
+}
+
+func pgconnAddress(c *pgx.ConnConfig) (network, address string) {
+	if strings.HasPrefix(c.Host, "/") {
+		return "unix", filepath.Join(c.Host, ".s.PGSQL.5432")
+	}
+	return "tcp", net.JoinHostPort(c.Host, "5432")
+}
+
+func TestDevModeStartsTwiceTheSame(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), ".parley")
+	environ := []string{"DATABASE_URL=" + dbtest.DSN(t), "PARLEY_LISTEN=127.0.0.1:0"}
+	opt := app.Options{DevDir: dir}
+	var out strings.Builder
+	opt.Out = &out
+	at, stop, err := serve(t, opt, environ...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, err := app.ReadDevEnv(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if first.URL != at || first.Workspace != "demo" || first.APIKey == "" || "DATABASE_URL="+first.DatabaseURL != environ[0] {
+		t.Errorf("dev.env: %+v", first)
+	}
+	if info, err := os.Stat(filepath.Join(dir, "dev.env")); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("dev.env: %v, %v", info.Mode(), err)
+	}
+	for _, want := range []string{"dev mode", "builtin/guide", "demo: 5 wiki pages, 2 files", "written to .parley/dev.env", at, "curl -N", "ready in"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("no %q in\n%s", want, &out)
+		}
+	}
+	if strings.Contains(out.String(), first.APIKey) {
+		t.Error("the key is on the screen")
+	}
+	if code := get(t, first, "sessions"); code != http.StatusOK {
+		t.Errorf("the key is good for status %d", code)
+	}
+	if err := stop(); err != nil {
+		t.Fatal(err)
+	}
+
+	out.Reset()
+	if _, _, err = serve(t, opt, environ...); err != nil {
+		t.Fatal(err)
+	}
+	second, err := app.ReadDevEnv(dir)
+	if err != nil || second.APIKey != first.APIKey {
+		t.Errorf("another key: %v", err)
+	}
+	if !strings.Contains(out.String(), "up to date") || !strings.Contains(out.String(), "demo: 5 wiki pages, 2 files") {
+		t.Errorf("the second start:\n%s", &out)
+	}
+	cfg, _ := app.Load(app.Sources{Environ: environ})
+	admin, err := app.OpenAdmin(t.Context(), cfg, dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer admin.Close()
+	keys, err := admin.ListKeys(t.Context(), "demo")
+	if err != nil || len(keys) != 1 || !keys[0].Loopback {
+		t.Errorf("keys %+v, %v", keys, err)
+	}
+	docs, err := admin.Documents(t.Context(), "demo", "")
+	for _, d := range docs {
+		if d.Version != 1 {
+			t.Errorf("%s was written again", d.Path)
+		}
+	}
+	if err != nil || len(docs) != 7 {
+		t.Errorf("%d documents, %v", len(docs), err)
+	}
+}
+
+func TestDevModeTakesTheNextFreePort(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	taken := l.Addr().String()
+	dsn := dbtest.DSN(t)
+	opt := app.Options{DevDir: t.TempDir()}
+	at, _, err := serve(t, opt, "DATABASE_URL="+dsn, "PARLEY_LISTEN="+taken)
+	if err != nil || at == "http://"+taken {
+		t.Errorf("%s: %v", at, err)
+	}
+	opt.DevDir = ""
+	if _, _, err = serve(t, opt, "DATABASE_URL="+dsn, "PARLEY_LISTEN="+taken); err == nil || !strings.Contains(err.Error(), "cannot be listened on") {
+		t.Errorf("outside dev mode: %v", err)
+	}
+}
+
+func TestWorkersAndRequestsCanBeApart(t *testing.T) {
+	t.Parallel()
+	dsn := dbtest.DSN(t)
+	opt := app.Options{}
+	at, _, err := serve(t, opt, "DATABASE_URL="+dsn, "PARLEY_HTTP=false")
+	if err != nil || at != "" {
+		t.Fatalf("without HTTP: %q, %v", at, err)
+	}
+	at, _, err = serve(t, opt, "DATABASE_URL="+dsn, "PARLEY_WORKERS=0", "PARLEY_LISTEN=127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := http.Get(at + "/readyz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	res.Body.Close()
+	http.DefaultClient.CloseIdleConnections()
+	if res.StatusCode != http.StatusOK {
+		t.Errorf("readyz: %d", res.StatusCode)
+	}
+}
+
+func get(t *testing.T, env app.DevEnv, path string) int {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, env.URL+"/api/v1/workspaces/"+env.Workspace+"/"+path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+env.APIKey)
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer http.DefaultClient.CloseIdleConnections()
+	defer res.Body.Close()
+	return res.StatusCode
+}
