@@ -1,0 +1,165 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// TestMain lets the test binary be parley itself: the processes below are it again.
+func TestMain(m *testing.M) {
+	if os.Getenv("PARLEY_TEST_MAIN") == "1" {
+		main()
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// parley is the command line in a directory, with nothing set.
+func parley(t *testing.T, dir string, args ...string) *exec.Cmd {
+	t.Helper()
+	cmd := exec.Command(os.Args[0], args...)
+	cmd.Dir = dir
+	cmd.Stderr = os.Stderr
+	for _, line := range os.Environ() {
+		if name, _, _ := strings.Cut(line, "="); name == "PATH" || name == "HOME" || name == "TMPDIR" || name == "LANG" {
+			cmd.Env = append(cmd.Env, line)
+		}
+	}
+	cmd.Env = append(cmd.Env, "PARLEY_TEST_MAIN=1")
+	return cmd
+}
+
+// dev starts `serve --dev` and waits until it says that it is ready.
+func dev(t *testing.T, dir, listen string) *exec.Cmd {
+	t.Helper()
+	cmd := parley(t, dir, "serve", "--dev", "--listen", listen)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
+	lines := bufio.NewScanner(out)
+	for lines.Scan() {
+		if strings.Contains(lines.Text(), "ready in") {
+			go io.Copy(io.Discard, out)
+			return cmd
+		}
+	}
+	err = cmd.Wait()
+	if os.Getenv("PARLEY_TEST_REQUIRE") != "all" && cmd.ProcessState.ExitCode() == 5 {
+		t.Skipf("no private PostgreSQL here: %v", err)
+	}
+	t.Fatalf("serve --dev: %v", err)
+	return nil
+}
+
+func address(t *testing.T, dir string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(dir, ".parley", "dev.env"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(text), "http://")
+	listen, _, _ := strings.Cut(rest, "'")
+	return listen
+}
+
+func TestAnAnswerSurvivesKill9(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	server := dev(t, dir, "127.0.0.1:0")
+	listen := address(t, dir)
+
+	send := parley(t, dir, "send", "@text 300 deltas at 100/s")
+	out, err := send.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := send.Start(); err != nil {
+		t.Fatal(err)
+	}
+	answer := bufio.NewReader(out)
+	if _, err := answer.ReadString('9'); err != nil {
+		t.Fatal(err)
+	}
+	server.Process.Kill()
+	server.Wait()
+	server = dev(t, dir, listen)
+	rest, err := io.ReadAll(answer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := send.Wait(); err != nil {
+		t.Errorf("send: %v", err)
+	}
+	var want strings.Builder
+	for i := 10; i < 300; i++ {
+		fmt.Fprintf(&want, "%d%s ", i, strings.Repeat(".", 11-len(fmt.Sprint(i))))
+	}
+	if got := string(rest); strings.TrimLeft(got, ". ") != want.String()+"\n" {
+		t.Errorf("the rest of the answer: %q", got)
+	}
+
+	// Ctrl-C stops the server and, behind it, the private PostgreSQL.
+	server.Process.Signal(os.Interrupt)
+	if err := server.Wait(); err != nil {
+		t.Errorf("Ctrl-C: %v", err)
+	}
+	reset := parley(t, dir, "dev", "reset", "--yes")
+	if err := reset.Run(); err != nil {
+		t.Errorf("dev reset after the stop: %v", err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, ".parley")); err == nil {
+		t.Error("dev reset left .parley")
+	}
+}
+
+func TestSIGTERMHandsTheTurnOver(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	first := dev(t, dir, "127.0.0.1:0")
+	second := dev(t, dir, "127.0.0.1:0") // joins the database, and is where send goes now
+
+	send := parley(t, dir, "send", "--quiet", "@text 200 deltas at 100/s\n@say The end.")
+	out, err := send.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := send.Start(); err != nil {
+		t.Fatal(err)
+	}
+	answer := bufio.NewReader(out)
+	if _, err := answer.ReadString('9'); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	context.AfterFunc(ctx, func() { first.Process.Kill() })
+	first.Process.Signal(syscall.SIGTERM) // whoever runs the turn, the stream is on the second
+	if err := first.Wait(); err != nil {
+		t.Errorf("SIGTERM: %v", err)
+	}
+	rest, err := io.ReadAll(answer)
+	if err != nil || !strings.HasSuffix(string(rest), "199........ The end.\n") {
+		t.Errorf("the answer ends %q, %v", rest[max(0, len(rest)-40):], err)
+	}
+	if err := send.Wait(); err != nil {
+		t.Errorf("send: %v", err)
+	}
+	second.Process.Signal(syscall.SIGTERM)
+	if err := second.Wait(); err != nil {
+		t.Errorf("SIGTERM of the last: %v", err)
+	}
+}
