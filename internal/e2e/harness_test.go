@@ -106,7 +106,7 @@ func (w *world) serve(t *testing.T, env []string, flags ...string) *server {
 	_ = l.Close()
 	s := &server{url: "http://" + addr, gone: make(chan struct{})}
 	s.cmd = exec.Command(binary, append([]string{"serve", "--listen", addr}, flags...)...)
-	s.cmd.Env = append(append(environ(), "DATABASE_URL="+w.dsn, "PARLEY_LOG_LEVEL=INFO"), env...)
+	s.cmd.Env = append(append(environ(), "DATABASE_URL="+w.dsn, "PARLEY_DURABILITY=off"), env...)
 	s.cmd.Stdout, s.cmd.Stderr = t.Output(), t.Output()
 	if err := s.cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -245,7 +245,7 @@ func (w *world) follow(ctx context.Context, session, cursor string, see func(fra
 func (w *world) table(t *testing.T, session string) []frame {
 	t.Helper()
 	rows, err := w.pool.Query(t.Context(), `SELECT seq::text, kind, CASE WHEN kind = 'done' THEN '' ELSE data::text END FROM events
-		WHERE session_id = $1 AND kind NOT IN ('open', 'message', 'started', 'reply', 'tool_output', 'reference') ORDER BY seq`, session)
+		WHERE session_id = $1 AND kind NOT IN ('open', 'message', 'started', 'reply', 'tool_output', 'reference') ORDER BY events.seq`, session)
 	if err != nil {
 		t.Fatal(err)
 	}
