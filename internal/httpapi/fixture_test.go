@@ -1,0 +1,416 @@
+package httpapi_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/parley-server/parley/internal/apikey"
+	"github.com/parley-server/parley/internal/dbtest"
+	"github.com/parley-server/parley/internal/httpapi"
+	"github.com/parley-server/parley/internal/model"
+	"github.com/parley-server/parley/internal/model/guide"
+	"github.com/parley-server/parley/internal/session"
+	"github.com/parley-server/parley/internal/sse"
+	"github.com/parley-server/parley/internal/tool"
+	"github.com/parley-server/parley/internal/turn"
+	"github.com/parley-server/parley/internal/workspace"
+)
+
+// service is one running process on a database of its own, asked through a client
+// that holds every answer against the OpenAPI document.
+type service struct {
+	url       string
+	client    *http.Client
+	pool      *pgxpool.Pool // not the service's own
+	link      *link
+	keys      *apikey.Store
+	sessions  *session.Store
+	workspace workspace.Workspace
+	key       string // may do everything
+	gate      *gate
+	halt      context.CancelFunc // ends requests, as a process that stops does
+}
+
+func start(t testing.TB, change func(*httpapi.Config)) *service {
+	t.Helper()
+	dsn := dbtest.DSN(t)
+	s := &service{pool: dbtest.Pool(t, dsn), link: &link{}, gate: newGate()}
+	pool := s.link.pool(t, dsn)
+	log := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelInfo}))
+	workspaces := workspace.New(pool)
+	ws, err := workspaces.Create(t.Context(), "demo", "", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.workspace = ws
+	s.sessions = session.New(pool, session.Options{Log: log})
+	s.keys = apikey.New(pool, log)
+	s.key = s.issue(t, ws, apikey.All...)
+	guide := guide.New()
+	turns, err := turn.New(turn.Config{
+		Pool: pool, Sessions: s.sessions, Workspaces: workspaces, Tools: []tool.Tool{s.gate}, Log: log, Workers: 20,
+		Model: func(string) (model.Model, error) { return guide, nil },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	run(t, s.sessions.Run)
+	run(t, turns.Run)
+	run(t, s.keys.Run)
+
+	cfg := httpapi.Config{Sessions: s.sessions, Turns: turns, Workspaces: workspaces, Keys: s.keys, Log: log, Version: "1.2.3",
+		Ready: func(ctx context.Context) error { return pool.Ping(ctx) }}
+	if change != nil {
+		change(&cfg)
+	}
+	handler, err := httpapi.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.serve(t, handler)
+	t.Cleanup(s.link.mend) // the first of all: stopping takes a database
+	return s
+}
+
+// serve listens, and makes the client.
+func (s *service) serve(t testing.TB, handler http.Handler) {
+	srv := httptest.NewUnstartedServer(handler)
+	base, halt := context.WithCancel(context.Background())
+	srv.Config.BaseContext = func(net.Listener) context.Context { return base }
+	srv.Start()
+	s.url, s.halt = srv.URL, halt
+	transport := &http.Transport{DisableCompression: true}
+	s.client = &http.Client{
+		Transport: &checked{t: t, next: transport, doc: loadDocument(t, handler)},
+		CheckRedirect: func(r *http.Request, _ []*http.Request) error {
+			t.Errorf("redirected to %s", r.URL)
+			return http.ErrUseLastResponse
+		},
+	}
+	t.Cleanup(func() {
+		halt()
+		transport.CloseIdleConnections()
+		srv.Close()
+	})
+}
+
+// run keeps f running until the test ends.
+func run(t testing.TB, f func(context.Context) error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- f(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("stopped with %v", err)
+		}
+	})
+}
+
+// issue makes a key.
+func (s *service) issue(t testing.TB, ws workspace.Workspace, scopes ...apikey.Scope) string {
+	t.Helper()
+	_, text, err := s.keys.Create(t.Context(), apikey.Grant{Workspace: ws.ID, Name: t.Name()[:min(len(t.Name()), 100)], Scopes: scopes})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// another makes a second workspace and a key that may do everything in it.
+func (s *service) another(t testing.TB) (workspace.Workspace, string) {
+	t.Helper()
+	ws, err := workspace.New(s.pool).Create(t.Context(), "another", "", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ws, s.issue(t, ws, apikey.All...)
+}
+
+// call is one request. The zero value is GET of the root, with the service's key.
+type call struct {
+	method string
+	path   string
+	key    string // "-" sends none
+	header []string
+	body   string
+}
+
+// request makes a request for a path below the demo workspace, or for an absolute one.
+func (s *service) request(t testing.TB, c call) *http.Request {
+	t.Helper()
+	if c.method == "" {
+		c.method = http.MethodGet
+	}
+	if !strings.HasPrefix(c.path, "/") {
+		c.path = "/api/v1/workspaces/demo/" + c.path
+	}
+	var body io.Reader
+	if c.body != "" {
+		body = strings.NewReader(c.body)
+	}
+	r, err := http.NewRequestWithContext(t.Context(), c.method, s.url+c.path, body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	switch c.key {
+	case "-":
+	case "":
+		r.Header.Set("Authorization", "Bearer "+s.key)
+	default:
+		r.Header.Set("Authorization", "Bearer "+c.key)
+	}
+	if c.body != "" {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	for i := 0; i < len(c.header); i += 2 {
+		if r.Header.Del(c.header[i]); c.header[i+1] != "" {
+			r.Header.Add(c.header[i], c.header[i+1])
+		}
+	}
+	return r
+}
+
+// do sends a request; the caller closes the body.
+func (s *service) do(t testing.TB, c call) *http.Response {
+	t.Helper()
+	res, err := s.client.Do(s.request(t, c))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res
+}
+
+// reply is a whole answer.
+type reply struct {
+	status int
+	header http.Header
+	text   string
+	Error  struct {
+		Type, Code, Message, Param string
+		Violations                 []violation
+		RequiredScope              string `json:"required_scope"`
+		RetryAfter                 int    `json:"retry_after"`
+		Turn                       map[string]any
+	}
+	RequestID string `json:"request_id"`
+	Data      json.RawMessage
+}
+
+type violation struct {
+	Param, Rule, Message, Suggestion string
+	Expected                         any
+	Allowed                          []any
+}
+
+func (s *service) get(t testing.TB, c call) reply {
+	t.Helper()
+	res := s.do(t, c)
+	defer res.Body.Close()
+	body, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := reply{status: res.StatusCode, header: res.Header, text: string(body)}
+	if len(body) > 0 && strings.HasPrefix(res.Header.Get("Content-Type"), "application/json") {
+		if err := json.Unmarshal(body, &r); err != nil {
+			t.Fatalf("%s: %v", body, err)
+		}
+	}
+	return r
+}
+
+// frame is one frame of a stream.
+type frame struct {
+	event, id, data string
+	retry           int64 // ms
+}
+
+// stream is an open stream.
+type stream struct {
+	t      testing.TB
+	res    *http.Response
+	reader *sse.Reader
+}
+
+// open sends a request that must answer with a stream.
+func (s *service) open(t testing.TB, c call) *stream {
+	t.Helper()
+	res := s.do(t, c)
+	t.Cleanup(func() { res.Body.Close() })
+	if ct := res.Header.Get("Content-Type"); res.StatusCode != http.StatusOK || ct != "text/event-stream; charset=utf-8" {
+		body, _ := io.ReadAll(res.Body)
+		t.Fatalf("%d %s: %s", res.StatusCode, ct, body)
+	}
+	return &stream{t, res, sse.NewReader(res.Body)}
+}
+
+// say sends a command and opens its stream.
+func (s *service) say(t testing.TB, command string, fields ...string) *stream {
+	t.Helper()
+	return s.open(t, call{method: "POST", path: "messages", body: body(t, command, fields...)})
+}
+
+// body makes a message with more fields, each as `"name":value`.
+func body(t testing.TB, command string, fields ...string) string {
+	t.Helper()
+	text, err := json.Marshal(command)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return "{" + strings.Join(append([]string{`"command":` + string(text)}, fields...), ",") + "}"
+}
+
+// next returns the next frame; ok is false at the end of the stream.
+func (s *stream) next() (frame, bool) {
+	s.t.Helper()
+	f, err := s.reader.Next()
+	if errors.Is(err, io.EOF) {
+		return frame{}, false
+	}
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return frame{f.Event, f.ID, string(f.Data), f.Retry.Milliseconds()}, true
+}
+
+// until reads to the first frame of a kind.
+func (s *stream) until(event string) []frame {
+	s.t.Helper()
+	var all []frame
+	for {
+		f, ok := s.next()
+		if !ok {
+			s.t.Fatalf("no %s in %v", event, all)
+		}
+		if all = append(all, f); f.event == event {
+			return all
+		}
+	}
+}
+
+// rest reads to the end of the stream.
+func (s *stream) rest() []frame {
+	s.t.Helper()
+	var all []frame
+	for {
+		f, ok := s.next()
+		if !ok {
+			return all
+		}
+		all = append(all, f)
+	}
+}
+
+func (s *stream) close() { s.res.Body.Close() }
+
+// sessionOf reads the id out of an open frame.
+func sessionOf(t testing.TB, f frame) string {
+	t.Helper()
+	var open struct {
+		ID string `json:"session_id"`
+	}
+	if err := json.Unmarshal([]byte(f.data), &open); err != nil || open.ID == "" {
+		t.Fatalf("%+v: %v", f, err)
+	}
+	return open.ID
+}
+
+// names are the events of frames, adjacent texts as one.
+func names(frames []frame) string {
+	var list []string
+	for _, f := range frames {
+		if n := len(list); f.event != "text" || n == 0 || list[n-1] != "text" {
+			list = append(list, f.event)
+		}
+	}
+	return strings.Join(list, " ")
+}
+
+// gate is a tool that waits until it is opened: with it a test holds a turn.
+type gate struct {
+	entered chan struct{}
+	leave   chan struct{}
+}
+
+func newGate() *gate { return &gate{make(chan struct{}, 100), make(chan struct{}, 100)} }
+
+func (g *gate) Spec() tool.Spec {
+	return tool.Spec{Name: "gate", Description: "Waits.", Schema: json.RawMessage(`{"type":"object"}`), Idempotent: true}
+}
+
+func (g *gate) Call(ctx context.Context, _ tool.Call) (tool.Result, error) {
+	g.entered <- struct{}{}
+	select {
+	case <-ctx.Done():
+		return tool.Result{}, ctx.Err()
+	case <-g.leave:
+	}
+	return tool.Result{OK: true, Output: "open"}, nil
+}
+
+// held is a command whose turn says something, waits at the gate and goes on.
+const held = "@text 3 deltas\n@call gate {}\n@text 3 deltas"
+
+// link is the service's way to the database. It can be cut.
+type link struct {
+	mu    sync.Mutex
+	down  bool
+	conns map[net.Conn]struct{}
+}
+
+func (l *link) pool(t testing.TB, dsn string) *pgxpool.Pool {
+	t.Helper()
+	config, err := pgxpool.ParseConfig(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.MaxConns = 16
+	dial := config.ConnConfig.DialFunc
+	l.conns = make(map[net.Conn]struct{})
+	config.ConnConfig.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if l.down {
+			return nil, &net.OpError{Op: "dial", Net: network, Err: errors.New("the link is cut")}
+		}
+		conn, err := dial(ctx, network, addr)
+		if err == nil {
+			l.conns[conn] = struct{}{}
+		}
+		return conn, err
+	}
+	pool, err := pgxpool.NewWithConfig(context.Background(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	return pool
+}
+
+func (l *link) cut() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.down = true
+	for conn := range l.conns {
+		conn.Close()
+	}
+	clear(l.conns)
+}
+
+func (l *link) mend() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.down = false
+}

@@ -1,0 +1,109 @@
+// Package httpapi is the public REST and streaming interface. It turns requests
+// into calls of the owners' methods and committed events into frames; it stores
+// nothing and decides nothing about a conversation.
+//
+// It promises: every error has the envelope of the OpenAPI document and a code of
+// its list; an object of another workspace answers like one that does not exist; a
+// stream shows committed events only, in order, each once, and ends with done or
+// tells by ending without it that it can be resumed.
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/parley-server/parley/internal/apikey"
+	"github.com/parley-server/parley/internal/session"
+	"github.com/parley-server/parley/internal/turn"
+	"github.com/parley-server/parley/internal/workspace"
+)
+
+// Turns starts and cancels turns: turn.Service does, and so does whoever wants to
+// stream events without an agent.
+type Turns interface {
+	Start(context.Context, turn.Request) (turn.Started, error)
+	Cancel(ctx context.Context, workspace, session uuid.UUID) (turn.Canceled, error)
+}
+
+// Config is what the handler needs. The stores and Turns are required.
+type Config struct {
+	Sessions   *session.Store
+	Turns      Turns
+	Workspaces *workspace.Store
+	Keys       *apikey.Store
+
+	Ready   func(context.Context) error // nil: always ready
+	Log     *slog.Logger                // nil discards
+	Version string                      // as the OpenAPI document shows it; default "dev"
+	BaseURL string                      // public address, for links; "" follows the request's Host
+
+	Keepalive    time.Duration // silence before a stream's comment; default 15 s
+	WriteTimeout time.Duration // how long a reader may stand still; default 30 s
+	Timeout      time.Duration // how long a request may wait for the database; default 3 s
+	Outage       time.Duration // how long a stream outlives the database; default 15 s
+}
+
+// server is the handler.
+type server struct {
+	cfg      Config
+	document document
+	routes   http.Handler
+}
+
+// New makes the handler. It fails where the OpenAPI document and the handlers
+// differ. Streams end when the request's context does: make it end with the
+// process. Keys.Run must be running for revoked keys to lose their streams.
+func New(cfg Config) (http.Handler, error) {
+	if cfg.Sessions == nil || cfg.Turns == nil || cfg.Workspaces == nil || cfg.Keys == nil {
+		return nil, errors.New("httpapi: Sessions, Turns, Workspaces and Keys are required")
+	}
+	if cfg.Ready == nil {
+		cfg.Ready = func(context.Context) error { return nil }
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	if cfg.Version == "" {
+		cfg.Version = "dev"
+	}
+	defaults := []struct {
+		d *time.Duration
+		v time.Duration
+	}{{&cfg.Keepalive, 15 * time.Second}, {&cfg.WriteTimeout, 30 * time.Second}, {&cfg.Timeout, 3 * time.Second}, {&cfg.Outage, 15 * time.Second}}
+	for _, f := range defaults {
+		if *f.d <= 0 {
+			*f.d = f.v
+		}
+	}
+	s := &server{cfg: cfg}
+	doc, ops, err := load(openapi, cfg.Version, cfg.BaseURL, s.handlers())
+	if err != nil {
+		return nil, err
+	}
+	s.document, s.routes = doc, s.router(ops)
+	return s, nil
+}
+
+// handlers binds the operations of the document.
+func (s *server) handlers() map[string]handler {
+	return map[string]handler{
+		"sendMessage":  s.sendMessage,
+		"listSessions": s.listSessions,
+		"listMessages": s.listMessages,
+		"resumeStream": s.resumeStream,
+		"cancelTurn":   s.cancelTurn,
+		"getOpenAPI":   s.getOpenAPI,
+		"health":       s.health,
+		"ready":        s.ready,
+	}
+}
+
+// brief bounds what a request waits for the database.
+func (s *server) brief(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, s.cfg.Timeout)
+}

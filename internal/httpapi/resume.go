@@ -1,0 +1,178 @@
+package httpapi
+
+import (
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/session"
+	"github.com/parley-server/parley/internal/sse"
+)
+
+// resumeStream attaches a reader to a session.
+func (s *server) resumeStream(w http.ResponseWriter, r *request) error {
+	if err := accepts(r.Request, streamType); err != nil {
+		return err
+	}
+	query, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return badCursor("The query string cannot be parsed.")
+	}
+	// An EventSource repeats its first query for ever: the header is newer.
+	values := r.Header.Values("Last-Event-ID")
+	if len(values) == 0 {
+		values = query["last_event_id"]
+	}
+	cursor, given, err := cursorOf(values)
+	if err != nil {
+		return err
+	}
+	all, err := replayOf(query["replay"])
+	if err != nil {
+		return err
+	}
+	id, err := r.session()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := s.brief(r.Context())
+	defer cancel()
+	head, err := s.cfg.Sessions.Head(ctx, r.workspace.ID, id)
+	if err != nil {
+		return err
+	}
+	if r.Method == http.MethodHead {
+		sse.Headers(w.Header())
+		w.WriteHeader(http.StatusOK)
+		return nil
+	}
+	a := attach{head: head, cursor: cursor, given: given, all: all}
+	if t, live := a.follow(); live {
+		return s.stream(w, r, t)
+	}
+	return s.replay(w, r, a)
+}
+
+// attach is a reader's wish against what there is.
+type attach struct {
+	head   session.Head
+	cursor int64
+	given  bool // false: the reader has no cursor
+	all    bool
+}
+
+// past reports whether the cursor is newer than the session's newest event. Such a
+// number was never given out here: the log was lost, or it is another session's.
+func (a attach) past() bool { return a.cursor > a.head.LastSeq }
+
+// follow is what a reader of a running turn is shown; live is false where there is
+// nothing to wait for.
+func (a attach) follow() (t tail, live bool) {
+	h := a.head
+	if a.past() || h.Status() != session.Thinking {
+		return tail{}, false
+	}
+	t = tail{turn: h.Turn, all: a.all, from: session.From{Session: h.Session, Seq: a.cursor, Since: h.TurnAt}}
+	switch {
+	case a.all:
+		t.from.Since = h.Created
+	case a.cursor < h.StartSeq: // of an older turn, or none
+		t.from.Seq = h.StartSeq
+	}
+	t.head = &event.Open{SessionID: h.Session, FromSeq: new(t.from.Seq)}
+	return t, true
+}
+
+// replay answers a reader for whom nothing is in progress: with the end, or with
+// what was missed and then the end.
+func (s *server) replay(w http.ResponseWriter, r *request, a attach) error {
+	h := a.head
+	seq := a.cursor
+	if !a.given && !a.all {
+		seq = h.LastSeq
+	}
+	t := tail{turn: h.Turn, all: true, from: session.From{Session: h.Session, Seq: seq, Since: h.Created},
+		head: &event.Open{SessionID: h.Session, FromSeq: &seq}}
+	return s.close(w, r, t, func(f *frames) error {
+		switch {
+		case a.past():
+			return f.gone()
+		case !a.all || h.Status() == session.NotStarted:
+			return f.done(false)
+		}
+		return s.missed(r, f)
+	})
+}
+
+// close answers with a stream that ends by itself.
+func (s *server) close(w http.ResponseWriter, r *request, t tail, rest func(*frames) error) error {
+	sw := sse.Open(w, sse.Options{Keepalive: s.cfg.Keepalive, WriteTimeout: s.cfg.WriteTimeout})
+	defer sw.Close()
+	out := frames{sw: sw, tail: t, id: t.from.Seq}
+	err := out.begin()
+	if err == nil {
+		err = rest(&out)
+	}
+	if err == nil {
+		err = sw.Flush()
+	}
+	if err != nil {
+		s.left(r, t, err)
+	}
+	return nil
+}
+
+// missed sends every row after the cursor, then done.
+func (s *server) missed(r *request, out *frames) error {
+	var seen unbroken
+	for evs, err := range s.cfg.Sessions.After(r.Context(), out.tail.from) {
+		if err != nil {
+			return err
+		}
+		evs, ended, err := seen.until(evs, out.tail.turn)
+		if err != nil {
+			return out.gone()
+		}
+		if err := out.send(evs); err != nil || ended {
+			return err
+		}
+	}
+	return out.done(true) // the reader had it all
+}
+
+// cursorOf reads a cursor; given is false where there is none.
+func cursorOf(values []string) (cursor int64, given bool, err error) {
+	switch len(values) {
+	case 0:
+		return 0, false, nil
+	case 1:
+	default:
+		return 0, false, badCursor("The cursor is there more than once.")
+	}
+	text := values[0]
+	if text == "" || text[0] == '0' && text != "0" || text[0] < '0' || text[0] > '9' {
+		return 0, false, badCursor("The cursor is the id of a frame: 0, or a decimal number without sign, blank or leading zero.")
+	}
+	cursor, err = strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		return 0, false, badCursor("The cursor is the id of a frame: 0, or a decimal number that fits 63 bits.")
+	}
+	return cursor, true, nil
+}
+
+func badCursor(message string) *fault.Error {
+	return &fault.Error{Code: fault.InvalidCursor, Message: message, Param: "last_event_id"}
+}
+
+// replayOf reads the wish for everything that was missed.
+func replayOf(values []string) (all bool, err error) {
+	switch {
+	case len(values) == 0:
+		return false, nil
+	case len(values) == 1 && values[0] == "all":
+		return true, nil
+	}
+	return false, fault.Invalid(fault.Violation{Param: "/replay", Rule: "enum", Message: "replay can only be all.", Allowed: []any{"all"}})
+}

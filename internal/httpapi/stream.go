@@ -1,0 +1,224 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"net/http"
+	"os"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/parley-server/parley/internal/apikey"
+	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/session"
+	"github.com/parley-server/parley/internal/sse"
+)
+
+const (
+	reconnect = 2 * time.Second  // sent with open
+	finished  = 60 * time.Second // sent with done: an EventSource would come back at once otherwise
+)
+
+// errGap says that a row which the reader needs is not there any more.
+var errGap = errors.New("events of this session are missing")
+
+// tail is the part of a session's log that a stream shows: what comes after a
+// cursor, up to the end of a turn.
+type tail struct {
+	from session.From
+	turn uuid.UUID
+	head *event.Open // sent first, with the cursor as its id; nil where the log's own open comes
+	all  bool        // of earlier turns too, as one stream with one open and one done
+}
+
+// events is the one loop behind streams and blocking answers. It yields committed
+// events, internal kinds among them, in order and without a gap, and ends after the
+// done of the turn. While the database is away it waits for a while.
+func (s *server) events(ctx context.Context, t tail) iter.Seq2[[]event.Event, error] {
+	return func(yield func([]event.Event, error) bool) {
+		var seen unbroken
+		var since time.Time // when the database went away
+		for {
+			var failed error
+			began := time.Now()
+			for evs, err := range s.cfg.Sessions.Follow(ctx, t.from) {
+				if err != nil {
+					failed = err
+					break
+				}
+				since = time.Time{}
+				evs, ended, err := seen.until(evs, t.turn)
+				if !yield(evs, err) || ended || err != nil {
+					return
+				}
+				t.from.Seq = evs[len(evs)-1].Seq
+			}
+			if since.IsZero() || time.Since(began) > s.cfg.Outage {
+				since = time.Now()
+			}
+			if ctx.Err() != nil || !unavailable(failed) || time.Since(since) > s.cfg.Outage {
+				yield(nil, failed)
+				return
+			}
+			wait(ctx, 250*time.Millisecond)
+		}
+	}
+}
+
+// unbroken watches the ordinals of a session's events, which have no gaps.
+type unbroken struct{ ord int64 }
+
+// until cuts a batch off after the done of a turn. It fails where a row is missing:
+// a reader gets every row or is told.
+func (u *unbroken) until(evs []event.Event, turn uuid.UUID) (cut []event.Event, ended bool, err error) {
+	for i := range evs {
+		ev := &evs[i]
+		if u.ord != 0 && ev.Ord != u.ord+1 {
+			return nil, false, fmt.Errorf("%w: %d follows %d", errGap, ev.Ord, u.ord)
+		}
+		u.ord = ev.Ord
+		if ev.Kind == event.KindDone && ev.Turn == turn {
+			return evs[:i+1], true, nil
+		}
+	}
+	return evs, false, nil
+}
+
+// stream shows a tail of the log as frames. It returns no error: what goes wrong
+// after the first frame can only be told by ending without done.
+func (s *server) stream(w http.ResponseWriter, r *request, t tail) error {
+	ctx, stop := s.cfg.Keys.While(r.Context(), r.caller.Key)
+	defer stop()
+	ctx, broken := context.WithCancelCause(ctx)
+	defer broken(nil)
+	sw := sse.Open(w, sse.Options{Keepalive: s.cfg.Keepalive, WriteTimeout: s.cfg.WriteTimeout, Broken: broken})
+	defer sw.Close()
+
+	out := frames{sw: sw, tail: t, id: t.from.Seq}
+	if err := out.begin(); err != nil {
+		s.left(r, t, err)
+		return nil
+	}
+	for evs, err := range s.events(ctx, t) {
+		switch {
+		case errors.Is(err, errGap):
+			s.cfg.Log.WarnContext(ctx, "events that a stream needs are gone", "session", t.from.Session, "turn", t.turn, "err", err)
+			err = errors.Join(out.gone(), sw.Flush())
+		case err != nil && ctx.Err() == nil:
+			s.cfg.Log.WarnContext(ctx, "a stream lost the database", "session", t.from.Session, "turn", t.turn, "err", err)
+			return nil
+		case err == nil:
+			err = out.send(evs)
+		}
+		if err != nil {
+			s.left(r, t, err)
+			return nil
+		}
+	}
+	return nil
+}
+
+// left notes why a stream closed without done, where it was not the database: its
+// reader is gone or too slow, its key is dead, or the service stops.
+func (s *server) left(r *request, t tail, err error) {
+	ctx := context.WithoutCancel(r.Context())
+	args := []any{"session", t.from.Session, "turn", t.turn, "key", r.caller.Key}
+	switch {
+	case errors.Is(err, apikey.ErrDead):
+		s.cfg.Log.InfoContext(ctx, "closed a stream: its key is not valid any more", args...)
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		s.cfg.Log.InfoContext(ctx, "closed a stream: its reader takes nothing", args...)
+	default:
+		s.cfg.Log.DebugContext(ctx, "a stream ended early", append(args, "err", err)...)
+	}
+}
+
+// frames writes a tail of the log.
+type frames struct {
+	sw   *sse.Writer
+	tail tail
+	id   int64 // of the newest frame
+}
+
+// begin sends the open frame of a stream that is attached later.
+func (f *frames) begin() error {
+	if f.tail.head == nil {
+		return nil
+	}
+	f.sw.Retry(reconnect)
+	if err := f.synthetic(*f.tail.head); err != nil {
+		return err
+	}
+	return f.sw.Flush()
+}
+
+// send writes a batch of events, in one piece where it can.
+func (f *frames) send(evs []event.Event) error {
+	for i := range evs {
+		ev := &evs[i]
+		if !ev.Kind.Public() {
+			continue
+		}
+		var err error
+		last := ev.Kind == event.KindDone && ev.Turn == f.tail.turn
+		switch {
+		case f.tail.all && last:
+			f.id = ev.Seq
+			err = f.done(true)
+		case f.tail.all && (ev.Kind == event.KindDone || ev.Kind == event.KindOpen):
+			continue
+		default:
+			switch {
+			case ev.Kind == event.KindOpen:
+				f.sw.Retry(reconnect)
+			case last:
+				f.sw.Retry(finished)
+			}
+			f.id = ev.Seq
+			err = f.sw.Event(string(ev.Kind), ev.Seq, ev.Data)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return f.sw.Flush()
+}
+
+// done is a last frame that no row stands for.
+func (f *frames) done(resumed bool) error {
+	f.sw.Retry(finished)
+	return f.synthetic(event.Done{SessionID: f.tail.from.Session, Resumed: &resumed})
+}
+
+// gone says that the session cannot be resumed from the reader's cursor.
+func (f *frames) gone() error {
+	err := f.synthetic(event.SessionGone.Failure("The events after this cursor are not there. Send a new message, or read the session's messages."))
+	if err != nil {
+		return err
+	}
+	f.sw.Retry(finished)
+	return f.synthetic(event.Done{SessionID: f.tail.from.Session})
+}
+
+// synthetic writes a frame that no row stands for. Its id is a cursor that the
+// reader has already.
+func (f *frames) synthetic(b event.Body) error {
+	data, err := event.Encode(b)
+	if err != nil {
+		return err
+	}
+	return f.sw.Event(string(b.Kind()), f.id, data)
+}
+
+// wait returns after d, or when ctx ends.
+func wait(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+}
