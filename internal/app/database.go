@@ -31,8 +31,8 @@ func (e *StartError) Unwrap() error { return e.Err }
 
 // reach waits for the database and returns PostgreSQL's version. A server that
 // starts at the same moment, as under Compose, gets some seconds to answer.
-func reach(ctx context.Context, pool *pgxpool.Pool, patience time.Duration) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+func reach(parent context.Context, pool *pgxpool.Pool, patience time.Duration) (string, error) {
+	ctx, cancel := context.WithTimeout(parent, patience)
 	defer cancel()
 	var version string
 	for {
@@ -40,6 +40,9 @@ func reach(ctx context.Context, pool *pgxpool.Pool, patience time.Duration) (str
 		if err == nil {
 			version, _, _ = strings.Cut(version, " ") // "15.18 (Debian …)"
 			return version, nil
+		}
+		if parent.Err() != nil {
+			return "", context.Cause(parent)
 		}
 		if !starting(err) || ctx.Err() != nil {
 			return "", unreachable(err)

@@ -2,6 +2,7 @@ package cli_test
 
 import (
 	"encoding/json"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -203,5 +204,26 @@ func TestVersion(t *testing.T) {
 	var b struct{ Version string }
 	if err := json.Unmarshal([]byte(sh.must("version", "--json")), &b); err != nil || b.Version == "" {
 		t.Errorf("%v: %+v", err, b)
+	}
+}
+
+func TestCtrlCEndsAStartThatWaits(t *testing.T) {
+	t.Parallel()
+	// A server that accepts and says nothing.
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	sh := shell{t: t, dir: t.TempDir(), environ: []string{"DATABASE_URL=postgres://" + l.Addr().String() + "/parley?sslmode=disable"}}
+	k := sh.start("serve")
+	conn, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	k.interrupts <- os.Interrupt
+	if code := <-k.code; code != 130 || k.errs.String() != "parley: Interrupted.\n" {
+		t.Errorf("exit code %d: %s", code, k.errs)
 	}
 }

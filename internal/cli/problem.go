@@ -93,6 +93,9 @@ func explain(err error) *problem {
 	if p, ok := errors.AsType[*problem](err); ok {
 		return p
 	}
+	if errors.Is(err, context.Canceled) {
+		return &problem{Exit: exitInterrupted, Code: "INTERRUPTED", What: "Interrupted."}
+	}
 	if e, ok := errors.AsType[*app.ConfigError](err); ok {
 		return &problem{Exit: exitUsage, Code: "CONFIGURATION", What: "The configuration is not right.", Why: e.Error(),
 			Do: "Correct it; `parley config print` shows what is set and where it comes from."}
@@ -117,9 +120,6 @@ func explain(err error) *problem {
 	if e, ok := errors.AsType[*client.Unreachable](err); ok {
 		return &problem{Exit: exitUnavailable, Code: "UNREACHABLE", What: "No answer from " + e.URL + ".", Why: sentence(e.Err),
 			Do: "Start the server with parley serve, or set PARLEY_URL to where it is."}
-	}
-	if errors.Is(err, context.Canceled) {
-		return &problem{Exit: exitInterrupted, Code: "INTERRUPTED", What: "Interrupted."}
 	}
 	return &problem{Exit: exitFailed, Code: "FAILED", What: "The command failed.", Why: sentence(err)}
 }
