@@ -216,6 +216,7 @@ func TestEndOfContextIsReported(t *testing.T) {
 	t.Parallel()
 	why := errors.New("enough")
 	ctx, cancel := context.WithCancelCause(t.Context())
+	defer cancel(nil)
 	j := &journal{}
 	j.write(t, []event.Body{event.Message{Content: "@say hello\n@wait 1h"}})
 	a := &agent.Agent{Model: guide.New(), MaxTurns: 10, Log: slog.New(slog.DiscardHandler)}

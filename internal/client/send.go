@@ -35,12 +35,9 @@ type Limits struct {
 func (c *Client) Send(ctx context.Context, m Message) iter.Seq2[Frame, error] {
 	body, err := json.Marshal(m)
 	key := keyOf(m)
-	s := &stream{c: c, attach: func(ctx context.Context, session, lastID string) (*http.Request, error) {
+	s := &stream{c: c, attach: func(ctx context.Context, lastID string) (*http.Request, error) {
 		if err != nil {
 			return nil, fmt.Errorf("encode message: %w", err)
-		}
-		if session != "" {
-			return c.resume(ctx, session, lastID)
 		}
 		req, err := c.request(ctx, http.MethodPost, c.path("messages"), body)
 		if err != nil {
@@ -48,6 +45,9 @@ func (c *Client) Send(ctx context.Context, m Message) iter.Seq2[Frame, error] {
 		}
 		req.Header.Set("Accept", "text/event-stream, application/json")
 		req.Header.Set("Idempotency-Key", key)
+		if lastID != "" { // the same message again: its turn goes on from here
+			req.Header.Set("Last-Event-ID", lastID)
+		}
 		return req, nil
 	}}
 	return s.frames(ctx)

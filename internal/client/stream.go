@@ -31,7 +31,8 @@ func (f Frame) Body() (event.Body, error) { return event.Decode(f.Event, f.Data)
 // from the beginning of the turn, if it runs. Of a turn that has ended the missed
 // tail comes, then done.
 func (c *Client) Follow(ctx context.Context, session, after string) iter.Seq2[Frame, error] {
-	s := &stream{c: c, session: session, lastID: after, attached: true, attach: c.resume}
+	s := &stream{c: c, session: session, lastID: after, attached: true,
+		attach: func(ctx context.Context, lastID string) (*http.Request, error) { return c.resume(ctx, session, lastID) }}
 	s.seq, _ = strconv.ParseInt(after, 10, 64)
 	return s.frames(ctx)
 }
@@ -65,7 +66,7 @@ var (
 // stream is one answer over as many connections as it takes.
 type stream struct {
 	c      *Client
-	attach func(ctx context.Context, session, lastID string) (*http.Request, error)
+	attach func(ctx context.Context, lastID string) (*http.Request, error)
 	pacer
 
 	attached bool // an open frame is old news
@@ -110,7 +111,7 @@ func (s *stream) connect(ctx context.Context, yield func(Frame) bool) (end bool,
 	watch := time.AfterFunc(quiet, func() { cancel(errQuiet) })
 	defer watch.Stop()
 
-	req, err := s.attach(ctx, s.session, s.lastID)
+	req, err := s.attach(ctx, s.lastID)
 	if err != nil {
 		return false, err
 	}
