@@ -17,6 +17,7 @@ import (
 
 	"github.com/parley-server/parley/internal/apikey"
 	"github.com/parley-server/parley/internal/dbtest"
+	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/httpapi"
 	"github.com/parley-server/parley/internal/model"
 	"github.com/parley-server/parley/internal/model/guide"
@@ -59,7 +60,7 @@ func start(t testing.TB, change func(*httpapi.Config)) *service {
 	s.key = s.issue(t, ws, apikey.All...)
 	guide := guide.New()
 	turns, err := turn.New(turn.Config{
-		Pool: pool, Sessions: s.sessions, Workspaces: workspaces, Tools: []tool.Tool{s.gate}, Log: log, Workers: 20,
+		Pool: pool, Sessions: s.sessions, Workspaces: workspaces, Tools: []tool.Tool{s.gate, look{}}, Log: log, Workers: 20,
 		Model: func(string) (model.Model, error) { return guide, nil },
 	})
 	if err != nil {
@@ -223,10 +224,15 @@ func (s *service) get(t testing.TB, c call) reply {
 		t.Fatal(err)
 	}
 	r := reply{status: res.StatusCode, header: res.Header, text: string(body)}
-	if len(body) > 0 && strings.HasPrefix(res.Header.Get("Content-Type"), "application/json") {
-		if err := json.Unmarshal(body, &r); err != nil {
-			t.Fatalf("%s: %v", body, err)
-		}
+	if len(body) == 0 || !strings.HasPrefix(res.Header.Get("Content-Type"), "application/json") {
+		return r
+	}
+	var into any = &r
+	if r.status < 400 { // "error" is something else there
+		into = &struct{ Data *json.RawMessage }{&r.Data}
+	}
+	if err := json.Unmarshal(body, into); err != nil {
+		t.Fatalf("%s: %v", body, err)
 	}
 	return r
 }
@@ -358,6 +364,21 @@ func (g *gate) Call(ctx context.Context, _ tool.Call) (tool.Result, error) {
 	case <-g.leave:
 	}
 	return tool.Result{OK: true, Output: "open"}, nil
+}
+
+// look is a tool that reads a document.
+type look struct{}
+
+func (look) Spec() tool.Spec {
+	return tool.Spec{Name: "look", Description: "Reads.", Schema: json.RawMessage(`{"type":"object"}`), Idempotent: true}
+}
+
+func (look) Call(_ context.Context, c tool.Call) (tool.Result, error) {
+	var in struct{ At string }
+	if err := json.Unmarshal(c.Input, &in); err != nil {
+		return tool.Result{}, err
+	}
+	return tool.Result{OK: true, Output: "read", References: []event.Reference{{Path: in.At, Source: "read"}}}, nil
 }
 
 // held is a command whose turn says something, waits at the gate and goes on.

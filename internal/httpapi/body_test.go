@@ -1,0 +1,157 @@
+package httpapi_test
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/google/uuid"
+)
+
+// Each body is refused with exactly these violations, "param rule" in order, or
+// with this code.
+func TestBadMessages(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	long := strings.Repeat("x", 256)
+	for body, want := range map[string]string{
+		``:                                   "INVALID_JSON",
+		` `:                                  "INVALID_JSON",
+		`{`:                                  "INVALID_JSON",
+		`{"command":"x"`:                     "INVALID_JSON",
+		`{"command":"x"}}`:                   "INVALID_JSON",
+		`{"command":"x"} {}`:                 "INVALID_JSON",
+		`{"command":"x",}`:                   "INVALID_JSON",
+		`{'command':'x'}`:                    "INVALID_JSON",
+		`{command:"x"}`:                      "INVALID_JSON",
+		`{"command":"x\"}`:                   "INVALID_JSON",
+		"{\"command\":\"\x01\"}":             "INVALID_JSON",
+		"{\"command\":\"\xff\"}":             "INVALID_JSON",
+		"\ufeff{\"command\":\"x\"}":          "INVALID_JSON",
+		`{"command":"x"}` + "\x00":           "INVALID_JSON",
+		`{"command":NaN}`:                    "INVALID_JSON",
+		`{"command":01}`:                     "INVALID_JSON",
+		`{"command":"a","command":"b"}`:      "INVALID_JSON",
+		`{"command":"a","comm\u0061nd":"b"}`: "INVALID_JSON",
+		`{"command":"a","limits":{"max_turns":1,"max_turns":2}}`:                "INVALID_JSON",
+		`{"command":"a","x":[{"y":{"z":1,"z":2}}]}`:                             "INVALID_JSON",
+		`{"command":` + strings.Repeat("[", 65) + strings.Repeat("]", 65) + `}`: "INVALID_JSON",
+		strings.Repeat("[", 20000):                                              "INVALID_JSON",
+		strings.Repeat(`{"a":`, 9000):                                           "INVALID_JSON",
+		`null`:                                                                  " type",
+		`[]`:                                                                    " type",
+		`"command"`:                                                             " type",
+		`1e999999`:                                                              " type",
+		`{}`:                                                                    "/command exactly_one",
+		`{"command":null}`:                                                      "/command type",
+		`{"command":1}`:                                                         "/command type",
+		`{"command":["x"]}`:                                                     "/command type",
+		`{"command":""}`:                                                        "/command min_length",
+		`{"command":" \n\t"}`:                                                   "/command min_length",
+		`{"command":"` + strings.Repeat("x", 200_001) + `"}`:             "/command max_length",
+		`{"command":"x","caller_id":1}`:                                  "/caller_id type",
+		`{"command":"x","caller_id":null}`:                               "/caller_id type",
+		`{"command":"x","caller_id":""}`:                                 "/caller_id min_length",
+		`{"command":"x","caller_id":"` + long + `"}`:                     "/caller_id max_length",
+		`{"command":"x","caller_id":"` + strings.Repeat("é", 128) + `"}`: "/caller_id max_length",
+		`{"command":"x","caller_id":"a\u0000"}`:                          "/caller_id format",
+		`{"command":"x","caller_id":"a\ud800"}`:                          "/caller_id format",
+		`{"command":"x","caller_id":"\udfff\ud800"}`:                     "/caller_id format",
+		`{"command":"x","caller_id":"\ud800\ud800\udc00"}`:               "/caller_id format",
+		`{"command":"x","session_id":"x"}`:                               "/session_id format",
+		`{"command":"x","session_id":"{` + uuid.NewString() + `}"}`:      "/session_id format",
+		`{"command":"x","session_id":"` + uuid.Nil.String() + `"}`:       "/session_id format",
+		`{"command":"x","stream":"false"}`:                               "/stream type",
+		`{"command":"x","stream":0}`:                                     "/stream type",
+		`{"command":"x","limits":[]}`:                                    "/limits type",
+		`{"command":"x","limits":{"max_turns":"1"}}`:                     "/limits/max_turns type",
+		`{"command":"x","limits":{"max_turns":1.5}}`:                     "/limits/max_turns type",
+		`{"command":"x","limits":{"max_turns":null}}`:                    "/limits/max_turns type",
+		`{"command":"x","limits":{"max_turns":0}}`:                       "/limits/max_turns minimum",
+		`{"command":"x","limits":{"max_turns":-1e999999}}`:               "/limits/max_turns minimum",
+		`{"command":"x","limits":{"max_turns":201}}`:                     "/limits/max_turns maximum",
+		`{"command":"x","limits":{"max_response_seconds":1e999999}}`:     "/limits/max_response_seconds maximum",
+		`{"command":"x","limits":{"max_cost_usd":1}}`:                    "/limits/max_cost_usd unknown",
+		`{"command":"x","a/b~c":1}`:                                      "/a~1b~0c unknown",
+		`{"command":"x","\u0000":1}`:                                     "/\x00 unknown",
+		`{"Command":"x"}`:                                                "/Command unknown, /command exactly_one",
+		`{"skill":"x"}`:                                                  "/skill unknown, /command exactly_one",
+		`{"command":7,"caller_id":"","stream":1,"limits":{"max_turns":0,"x":1},"session_id":"s","zzz":0}`: "/command type, /caller_id min_length, /stream type, /limits/max_turns minimum, /limits/x unknown, /session_id format, /zzz unknown",
+	} {
+		r := s.get(t, call{method: "POST", path: "messages", body: body, header: []string{"Content-Type", "application/json"}})
+		var got []string
+		for _, v := range r.Error.Violations {
+			if v.Message == "" {
+				t.Errorf("%.80s: %+v without a message", body, v)
+			}
+			got = append(got, v.Param+" "+v.Rule)
+		}
+		have := strings.Join(got, ", ")
+		if have == "" {
+			have = r.Error.Code
+		} else if r.Error.Code != "INVALID_REQUEST" {
+			t.Errorf("%.80s: %s with violations", body, r.Error.Code)
+		}
+		if r.status != 400 || have != want || r.Error.Type != "invalid_request_error" || len(r.text) > 8<<10 {
+			t.Errorf("%.80s\n\tgot  %d %s\n\twant %s\n\t%.300s", body, r.status, have, want, r.text)
+		}
+	}
+	if r := s.get(t, call{path: "sessions"}); string(r.Data) != "[]" {
+		t.Errorf("refused messages left %s", r.Data)
+	}
+}
+
+func TestUnknownFieldsAreExplained(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	for field, want := range map[string]string{"comand": "command", "callerId": "caller_id", "sesion_id": "session_id", "streams": "stream", "quatsch": ""} {
+		r := s.get(t, call{method: "POST", path: "messages", body: body(t, "x", `"`+field+`":1`)})
+		if len(r.Error.Violations) != 1 || r.Error.Violations[0].Suggestion != want || len(r.Error.Violations[0].Allowed) != 5 || r.Error.Param != field {
+			t.Errorf("%s: %s", field, r.text)
+		}
+	}
+	var many strings.Builder
+	many.WriteString(`{"command":"x","` + strings.Repeat("y", 300) + `":1`)
+	for i := range 20_000 {
+		fmt.Fprintf(&many, `,"f%d":1`, i)
+	}
+	many.WriteString("}")
+	if r := s.get(t, call{method: "POST", path: "messages", body: many.String()}); r.status != 400 || len(r.Error.Violations) != 100 || len(r.text) > 64<<10 {
+		t.Errorf("%d, %d violations, %d bytes", r.status, len(r.Error.Violations), len(r.text))
+	}
+}
+
+func TestContentTypeAndSize(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	const message = `{"command":"@text 1 delta","stream":false}`
+	for header, status := range map[string]int{
+		"application/json": 200, "application/json; charset=utf-8": 200, "Application/JSON;charset=UTF-8": 200,
+		"": 415, "text/plain": 415, "application/json; charset=latin1": 415, "application/x-www-form-urlencoded": 415, "application/jsonp": 415,
+		"application/json, text/plain": 415, "application/vnd.api+json": 415, "/": 415,
+	} {
+		if r := s.get(t, call{method: "POST", path: "messages", body: message, header: []string{"Content-Type", header}}); r.status != status || status == 415 && r.Error.Code != "UNSUPPORTED_MEDIA_TYPE" {
+			t.Errorf("Content-Type %q: %d %s", header, r.status, r.text)
+		}
+	}
+	if r := s.get(t, call{method: "POST", path: "messages", body: message, header: []string{"Content-Encoding", "gzip"}}); r.status != 415 {
+		t.Errorf("compressed: %d", r.status)
+	}
+	pad := func(n int) string { return message + strings.Repeat(" ", n-len(message)) }
+	if r := s.get(t, call{method: "POST", path: "messages", body: pad(1 << 20)}); r.status != 200 {
+		t.Errorf("1 MiB: %d %s", r.status, r.text)
+	}
+	if r := s.get(t, call{method: "POST", path: "messages", body: pad(1<<20 + 1)}); r.status != 413 || r.Error.Code != "PAYLOAD_TOO_LARGE" {
+		t.Errorf("one byte more: %d %s", r.status, r.text)
+	}
+	chunked := s.request(t, call{method: "POST", path: "messages", body: "x"})
+	chunked.Body, chunked.ContentLength = io.NopCloser(strings.NewReader(pad(1<<20+1))), -1
+	res, err := s.client.Do(chunked)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if res.Body.Close(); res.StatusCode != 413 {
+		t.Errorf("without a length: %d", res.StatusCode)
+	}
+}
