@@ -38,7 +38,7 @@ verify: lint ## what must hold before a change lands: generated code equal, lint
 	$(TOOL) sqlc vet
 	$(GO) mod tidy -diff
 	$(GO) mod verify
-	$(GO) test ./internal ./internal/httpapi -run 'Imports|OpenAPI|Document'
+	$(GO) test -count=1 ./internal ./internal/httpapi -run 'Imports|OpenAPI|Document'
 
 migrate: build ## bring the schema of DATABASE_URL up to date
 	bin/parley migrate up

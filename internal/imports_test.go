@@ -38,7 +38,7 @@ var ours = map[string]string{
 	"internal/session":              "db internal/event internal/fault",
 	"internal/agent":                "internal/event internal/model internal/tool",
 	"internal/turn":                 "db internal/agent internal/event internal/fault internal/model internal/session internal/tool internal/workspace",
-	"internal/httpapi":              "internal/apikey internal/event internal/fault internal/session internal/sse internal/turn internal/workspace",
+	"internal/httpapi":              "internal/apikey internal/event internal/fault internal/search internal/session internal/sse internal/turn internal/workspace",
 	"internal/client":               "internal/event internal/sse",
 	"internal/cli":                  "*",
 	"internal/app":                  "*",
@@ -46,20 +46,22 @@ var ours = map[string]string{
 	"internal/bench":                "*",
 	"internal/devdb":                "",
 	"internal/dbtest":               "internal/devdb migrations",
+	"internal/dbtest/container":     "",
+	"internal/e2e":                  "",
 	"internal/dbtest/with-postgres": "internal/dbtest",
 }
 
 // doors says who may import what comes from outside and has one door.
 var doors = map[string]string{
-	"github.com/jackc/pgx/v5":                    "db migrations internal/workspace internal/apikey internal/wiki internal/session internal/turn internal/app internal/dbtest internal/bench",
+	"github.com/jackc/pgx/v5":                    "db migrations internal/workspace internal/apikey internal/wiki internal/session internal/turn internal/app internal/dbtest internal/dbtest/container internal/bench",
 	"github.com/riverqueue/river":                "migrations internal/turn internal/app",
 	"github.com/pressly/goose/v3":                "migrations",
 	"github.com/gorilla/mux":                     "internal/httpapi internal/app",
 	"github.com/openai/openai-go/v3":             "internal/model/openai",
 	"github.com/anthropics/anthropic-sdk-go":     "internal/model/anthropic",
-	"github.com/ory/dockertest/v3":               "internal/dbtest",
+	"github.com/ory/dockertest/v3":               "internal/dbtest/container",
 	"github.com/fergusstrange/embedded-postgres": "internal/devdb",
-	"os/exec": "internal/devdb internal/bench internal/dbtest/with-postgres",
+	"os/exec": "internal/devdb internal/bench internal/dbtest internal/dbtest/with-postgres",
 }
 
 // TestImportsFollowThePicture holds the code against the picture in docs/design.md.

@@ -78,11 +78,11 @@ func Empty(t testing.TB) string {
 
 func server(t testing.TB) string {
 	t.Helper()
-	admin, err := find()
+	f, err := find()
 	if err != nil {
 		unavailable(t, err)
 	}
-	return admin
+	return f.dsn
 }
 
 func unavailable(t testing.TB, err error) {

@@ -21,16 +21,19 @@ import (
 const Variable = "TEST_DATABASE_URL"
 
 // find looks once per process. What it finds is kept until the process ends.
-var find = sync.OnceValues(func() (string, error) {
+var find = sync.OnceValues(func() (found, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 	dsn, release, err := Find(ctx)
-	keep = release
-	return dsn, err
+	return found{dsn, release}, err
 })
 
-// keep holds the container's pipe, which the garbage collector would close.
-var keep func()
+// found is a server. Keeping release keeps a container's pipe, which the garbage
+// collector would close.
+type found struct {
+	dsn     string
+	release func()
+}
 
 // Find returns the DSN of a server to make databases on: TEST_DATABASE_URL, else a
 // container, else the private one. Release lets go of it; so does the end of the

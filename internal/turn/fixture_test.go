@@ -137,21 +137,6 @@ func read(t testing.TB, r *replica, st turn.Started) []event.Event {
 	return all
 }
 
-// until follows a turn to the first event of a kind.
-func until(t testing.TB, r *replica, st turn.Started, kind event.Kind) {
-	t.Helper()
-	for evs, err := range r.sessions.Follow(t.Context(), st.From) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, ev := range evs {
-			if ev.Kind == kind {
-				return
-			}
-		}
-	}
-}
-
 func kinds(evs []event.Event) string {
 	var names []string
 	for _, ev := range evs {

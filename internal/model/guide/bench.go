@@ -17,8 +17,6 @@ const (
 
 	// MinStamp is the size in bytes of the shortest delta of @bench.
 	MinStamp = fillAt + 1
-	// maxStamps is how many deltas can be numbered: 36⁶.
-	maxStamps = 36 * 36 * 36 * 36 * 36 * 36
 )
 
 const digits = "0123456789abcdefghijklmnopqrstuvwxyz"
