@@ -18,7 +18,8 @@ import (
 // channel is the one channel of all replicas.
 const channel = "parley"
 
-// gather is how long hints wait for others at most. The first after a pause goes at once.
+// gather is how long hints wait for others after busyRows sessions or more had news
+// at once. While there is less to tell it is told at once.
 const gather = 3 * time.Millisecond
 
 // maxPayload keeps a notification below PostgreSQL's 8000 bytes.
@@ -32,8 +33,8 @@ func (s *Store) published(id uuid.UUID, evs []event.Event) {
 }
 
 // notifier sends hints, after the commit and never inside it: NOTIFY takes a lock
-// of the whole database until its transaction ends. While one is under way, and for
-// a moment after it, the next ones gather.
+// of the whole database until its transaction ends. While one is under way, and under
+// load for a moment after it, the next ones gather.
 type notifier struct {
 	s       *Store
 	mu      sync.Mutex
@@ -73,7 +74,9 @@ func (n *notifier) run(ctx context.Context) error {
 			// The hint is lost; the re-check of every replica finds the rows.
 			n.s.log.WarnContext(ctx, "notify the other replicas", "err", err)
 		}
-		pause(ctx, gather)
+		if len(ids) >= busyRows {
+			pause(ctx, gather)
+		}
 	}
 }
 
