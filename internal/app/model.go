@@ -56,8 +56,12 @@ func (c Config) DefaultModel() (name, because string) {
 		return c.Model, "PARLEY_MODEL"
 	case c.OpenAIKey != "":
 		return defaultOpenAI, "OPENAI_API_KEY is set"
+	case c.OpenAIBaseURL != "":
+		return defaultOpenAI, "OPENAI_BASE_URL is set"
 	case c.AnthropicKey != "":
 		return defaultAnthropic, "ANTHROPIC_API_KEY is set"
+	case c.AnthropicBase != "":
+		return defaultAnthropic, "ANTHROPIC_BASE_URL is set"
 	case c.OllamaHost != "":
 		return defaultOllama, "OLLAMA_HOST is set"
 	}
