@@ -1,0 +1,218 @@
+package httpapi_test
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/uuid"
+)
+
+func events(id, query string, header ...string) call {
+	return call{path: "sessions/" + id + "/events" + query, header: header}
+}
+
+// A reader that breaks off anywhere and comes back with its last id sees what an
+// undisturbed one sees: every frame once, in order.
+func TestResumeMissesNothing(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	whole := s.say(t, "@text 5 deltas\n@call gate {}\n@text 5 deltas")
+	id := sessionOf(t, whole.until("open")[0])
+	<-s.gate.entered
+	from := s.open(t, events(id, ""))
+	seen := from.until("tool_use")
+	var resumed []*stream
+	for _, f := range seen {
+		resumed = append(resumed, s.open(t, events(id, "", "Last-Event-ID", f.id)))
+		resumed = append(resumed, s.open(t, events(id, "?last_event_id="+f.id)))
+	}
+	s.gate.leave <- struct{}{}
+	all := append(seen, from.rest()...)
+	if got := names(all); got != "open text tool_use tool_result text usage done" {
+		t.Fatalf("%s", got)
+	}
+	for i, st := range resumed {
+		cursor, got := seen[i/2].id, st.rest()
+		want := all[slices.IndexFunc(all, func(f frame) bool { return f.id == cursor })+1:]
+		open := frame{"open", cursor, fmt.Sprintf(`{"session_id":%q,"from_seq":%s}`, id, cursor), 2000}
+		if len(got) == 0 || got[0] != open || !slices.Equal(got[1:], want) {
+			t.Errorf("after %s: %v, want %v", cursor, got, want)
+		}
+	}
+}
+
+func TestResumeOfARunningTurn(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	first := s.say(t, "@text 2 deltas", `"caller_id":"anna"`).rest()
+	second := s.say(t, held, `"caller_id":"anna"`)
+	open := second.until("open")[0]
+	id := sessionOf(t, open)
+	<-s.gate.entered
+	older := first[2].id
+	for name, c := range map[string]call{
+		"no cursor":               events(id, ""),
+		"0":                       events(id, "?last_event_id=0"),
+		"0 in the header":         events(id, "", "Last-Event-ID", "0"),
+		"a cursor of an old turn": events(id, "", "Last-Event-ID", older),
+		"the turn's open":         events(id, "", "Last-Event-ID", open.id),
+	} {
+		st := s.open(t, c)
+		got := st.until("tool_use")
+		want := frame{"open", open.id, fmt.Sprintf(`{"session_id":%q,"from_seq":%s}`, id, open.id), 2000}
+		if got[0] != want || names(got) != "open text tool_use" {
+			t.Errorf("%s: %v, want %v first", name, got, want)
+		}
+		st.close()
+	}
+	all := s.open(t, events(id, "?replay=all"))
+	got := all.until("tool_use")
+	if names(got) != "open text usage text tool_use" || got[0].id != "0" {
+		t.Errorf("replay of everything: %v", got)
+	}
+	tail := s.open(t, events(id, "?replay=all", "Last-Event-ID", older))
+	s.gate.leave <- struct{}{}
+	end := second.rest()
+	last := end[len(end)-1]
+	want := frame{"done", last.id, fmt.Sprintf(`{"v":1,"session_id":%q,"resumed":true}`, id), 60000}
+	for _, st := range []*stream{all, tail} {
+		if rest := st.rest(); rest[len(rest)-1] != want {
+			t.Errorf("the end of a replay: %v, want %v", rest, want)
+		}
+	}
+}
+
+func TestResumeOfWhatIsOver(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	one := s.say(t, "@text 2 deltas", `"caller_id":"anna"`).rest()
+	two := s.say(t, "@text 2 deltas", `"caller_id":"anna"`).rest()
+	id, last := sessionOf(t, one[0]), two[len(two)-1].id
+	ends := func(resumed bool, id, cursor string) []frame {
+		return []frame{
+			{"open", cursor, fmt.Sprintf(`{"session_id":%q,"from_seq":%s}`, id, cursor), 2000},
+			{"done", cursor, fmt.Sprintf(`{"v":1,"session_id":%q,"resumed":%v}`, id, resumed), 60000},
+		}
+	}
+	for cursor, want := range map[string]string{"": last, "0": "0", one[2].id: one[2].id, last: last} {
+		c := events(id, "")
+		if cursor != "" {
+			c = events(id, "", "Last-Event-ID", cursor)
+		}
+		if got := s.open(t, c).rest(); !slices.Equal(got, ends(false, id, want)) {
+			t.Errorf("cursor %q: %v", cursor, got)
+		}
+	}
+	// The missed tail: all rows of both turns, one open, one done.
+	body := append(slices.Clone(one[1:len(one)-1]), two[1:len(two)-1]...)
+	for cut := range len(body) + 1 {
+		cursor := "0"
+		if cut > 0 {
+			cursor = body[cut-1].id
+		}
+		got := s.open(t, events(id, "?replay=all&last_event_id="+cursor)).rest()
+		if n := len(got); n < 2 || got[0].id != cursor || got[0].event != "open" || !slices.Equal(got[1:n-1], body[cut:]) ||
+			got[n-1] != (frame{"done", last, fmt.Sprintf(`{"v":1,"session_id":%q,"resumed":true}`, id), 60000}) {
+			t.Errorf("after %s: %v", cursor, got)
+		}
+	}
+	if got := s.open(t, events(id, "?replay=all&last_event_id="+last)).rest(); !slices.Equal(got, ends(true, id, last)) {
+		t.Errorf("with nothing missed: %v", got)
+	}
+	if got := s.open(t, events(id, "?replay=all")).rest(); len(got) != len(body)+2 {
+		t.Errorf("everything: %v", got)
+	}
+
+	var fresh string
+	err := s.pool.QueryRow(t.Context(), `INSERT INTO sessions (id, workspace_id) VALUES ($1, $2) RETURNING id`, uuid.New(), s.workspace.ID).Scan(&fresh)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, query := range []string{"", "?replay=all", "?last_event_id=0"} {
+		if got := s.open(t, events(fresh, query)).rest(); !slices.Equal(got, ends(false, fresh, "0")) {
+			t.Errorf("never started, %q: %v", query, got)
+		}
+	}
+}
+
+// A cursor that this session cannot have given out is never clamped in silence.
+func TestCursorFromTheFuture(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	done := s.say(t, "@text 1 delta").rest()
+	over := sessionOf(t, done[0])
+	running := s.say(t, held)
+	live := sessionOf(t, running.until("open")[0])
+	<-s.gate.entered
+	for _, id := range []string{over, live} {
+		for _, query := range []string{"", "?replay=all"} {
+			for _, cursor := range []string{"1000000", "9223372036854775807"} {
+				got := s.open(t, events(id, query, "Last-Event-ID", cursor)).rest()
+				if names(got) != "open error done" || got[0].id != cursor || got[1].id != cursor || got[2].id != cursor ||
+					!strings.Contains(got[1].data, `"code":"session_gone"`) || !strings.Contains(got[1].data, `"recoverable":false`) || got[2].retry != 60000 {
+					t.Errorf("%s%s after %s: %v", id, query, cursor, got)
+				}
+			}
+		}
+	}
+	next := strconv.FormatInt(seq(t, done[len(done)-1])+1, 10)
+	if got := s.open(t, events(over, "", "Last-Event-ID", next)).rest(); names(got) != "open error done" {
+		t.Errorf("one past the end: %v", got)
+	}
+	s.gate.leave <- struct{}{}
+	running.rest()
+}
+
+func TestCursorForms(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	id := sessionOf(t, s.say(t, "@text 1 delta").rest()[0])
+	for _, bad := range []string{
+		"00", "01", "-1", "+1", "1.0", "1e3", "0x1", "١", "1_000", "null", "x", "%20", "1%20", "%201", "", "9223372036854775808", "1,2",
+		strings.Repeat("1", 10_000), "%00", "%ff",
+	} {
+		if r := s.get(t, events(id, "?last_event_id="+bad)); r.status != 400 || r.Error.Code != "INVALID_CURSOR" || r.Error.Type != "invalid_request_error" {
+			t.Errorf("query %.40q: %d %.200s", bad, r.status, r.text)
+		}
+	}
+	for _, bad := range []string{"00", "-1", "1.0", "x", "1, 2", "9223372036854775808", "é"} {
+		if r := s.get(t, events(id, "?last_event_id=1", "Last-Event-ID", bad)); r.status != 400 || r.Error.Code != "INVALID_CURSOR" {
+			t.Errorf("header %q: %d %s", bad, r.status, r.text)
+		}
+	}
+	for _, c := range []call{events(id, "?last_event_id=1&last_event_id=1"), events(id, "?a=%zz", "Last-Event-ID", "1"), events(id, "?replay=x;y")} {
+		if r := s.get(t, c); r.status != 400 || r.Error.Code != "INVALID_CURSOR" {
+			t.Errorf("%s: %d %s", c.path, r.status, r.text)
+		}
+	}
+	for _, bad := range []string{"?replay=", "?replay=ALL", "?replay=all&replay=all"} {
+		if r := s.get(t, events(id, bad)); r.status != 400 || r.Error.Code != "INVALID_REQUEST" || r.Error.Violations[0].Param != "/replay" {
+			t.Errorf("%s: %d %s", bad, r.status, r.text)
+		}
+	}
+	// The header is newer than the query, which is not even looked at.
+	if got := s.open(t, events(id, "?last_event_id=1", "Last-Event-ID", "2")).rest(); got[0].id != "2" {
+		t.Errorf("header and query: %v", got)
+	}
+	if got := s.open(t, events(id, "?last_event_id=nonsense&more=1", "Last-Event-ID", "2")).rest(); got[0].id != "2" {
+		t.Errorf("header and a bad query: %v", got)
+	}
+}
+
+// Rows that retention has dropped are a gap, and a gap is told.
+func TestDroppedRowsAreTold(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	all := s.say(t, "@text 2 deltas\n@call look {\"at\":\"a\"}\n@text 2 deltas").rest()
+	id := sessionOf(t, all[0])
+	if _, err := s.pool.Exec(t.Context(), `DELETE FROM events WHERE delta AND session_id = $1`, id); err != nil {
+		t.Fatal(err)
+	}
+	got := s.open(t, events(id, "?replay=all&last_event_id="+all[0].id)).rest()
+	if n := len(got); n < 3 || got[n-2].event != "error" || !strings.Contains(got[n-2].data, "session_gone") || got[n-1].event != "done" {
+		t.Errorf("%v", got)
+	}
+}

@@ -1,0 +1,238 @@
+package httpapi_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/parley-server/parley/internal/apikey"
+	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/httpapi"
+	"github.com/parley-server/parley/internal/session"
+	"github.com/parley-server/parley/internal/sse"
+)
+
+func TestClosingAStreamStopsNothing(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	st := s.say(t, held)
+	id := sessionOf(t, st.until("open")[0])
+	<-s.gate.entered
+	st.close()
+	s.gate.leave <- struct{}{}
+	again := s.open(t, events(id, "?replay=all")).rest()
+	if got := names(again); got != "open text tool_use tool_result text usage done" {
+		t.Errorf("%s", got)
+	}
+}
+
+// The key dies, its streams close without done; other keys' streams stay.
+func TestRevokedKeyLosesItsStreams(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	doomed := s.issue(t, s.workspace, apikey.Chat, apikey.SessionsRead)
+	post := s.open(t, call{method: "POST", path: "messages", body: body(t, held), key: doomed})
+	id := sessionOf(t, post.until("open")[0])
+	<-s.gate.entered
+	attach := events(id, "")
+	attach.key = doomed
+	get := s.open(t, attach)
+	get.until("tool_use")
+	other := s.open(t, events(id, ""))
+	blocked := make(chan reply, 1)
+	go func() {
+		blocked <- s.get(t, call{method: "POST", path: "messages", body: body(t, held, `"stream":false`), key: doomed})
+	}()
+	<-s.gate.entered
+
+	if err := s.keys.Revoke(t.Context(), s.workspace.ID, doomed[4:12]); err != nil {
+		t.Fatal(err)
+	}
+	for name, st := range map[string]*stream{"POST": post, "GET": get} {
+		if rest := st.rest(); strings.Contains(names(rest), "done") {
+			t.Errorf("%s ended with %v", name, rest)
+		}
+	}
+	if r := <-blocked; r.status != 401 || r.Error.Code != "INVALID_API_KEY" {
+		t.Errorf("blocking: %d %s", r.status, r.text)
+	}
+	s.gate.leave <- struct{}{}
+	s.gate.leave <- struct{}{}
+	if got := names(other.rest()); got != "open text tool_use tool_result text usage done" {
+		t.Errorf("another key's stream: %s", got)
+	}
+}
+
+// A process that stops closes its streams without done: the reader resumes elsewhere.
+func TestStoppingProcessLeavesStreamsOpenEnded(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	st := s.say(t, held)
+	id := sessionOf(t, st.until("open")[0])
+	<-s.gate.entered
+	blocked := make(chan reply, 1)
+	go func() {
+		blocked <- s.get(t, call{method: "POST", path: "messages", body: body(t, held, `"stream":false`)})
+	}()
+	<-s.gate.entered
+	attached := s.open(t, events(id, ""))
+	attached.until("tool_use")
+	s.halt()
+	for name, st := range map[string]*stream{"POST": st, "GET": attached} {
+		if rest := st.rest(); strings.Contains(names(rest), "done") {
+			t.Errorf("%s ended with %v", name, rest)
+		}
+	}
+	if r := <-blocked; r.status != 503 || r.header.Get("Retry-After") == "" {
+		t.Errorf("blocking: %d %s", r.status, r.text)
+	}
+	s.gate.leave <- struct{}{}
+	s.gate.leave <- struct{}{}
+}
+
+func TestKeepaliveOnTheWire(t *testing.T) {
+	t.Parallel()
+	s := start(t, func(c *httpapi.Config) { c.Keepalive = 5 * time.Millisecond })
+	st := s.say(t, held)
+	id := sessionOf(t, st.until("tool_use")[0])
+	<-s.gate.entered
+	res := s.do(t, events(id, ""))
+	defer res.Body.Close()
+	lines := bufio.NewScanner(res.Body)
+	var wire []string
+	for pings := 0; pings < 2 && lines.Scan(); {
+		if wire = append(wire, lines.Text()); lines.Text() == ": ping" {
+			pings++
+		}
+	}
+	n := len(wire)
+	if n < 3 || wire[0] != "retry: 2000" || wire[1] != "event: open" || !strings.HasPrefix(wire[2], "id: ") || !strings.HasPrefix(wire[3], "data: {") || wire[4] != "" {
+		t.Errorf("the first frame: %q", wire)
+	}
+	for i, line := range wire {
+		if line == ": ping" && i+1 < n && wire[i+1] == "" {
+			t.Errorf("a blank line behind a comment: %q", wire)
+		}
+	}
+	s.gate.leave <- struct{}{}
+	st.rest()
+}
+
+// While the database is away an open stream waits and says that it lives; when it
+// is back the stream goes on where it was.
+func TestStreamOutlivesTheDatabase(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	st := s.say(t, held)
+	seen := st.until("tool_use")
+	<-s.gate.entered
+	s.link.cut()
+	for range cap(s.gate.leave) { // a worker that lost the database may start over
+		s.gate.leave <- struct{}{}
+	}
+	s.link.mend()
+	all := append(seen, st.rest()...)
+	if got := names(all); !strings.HasSuffix(got, "done") || strings.Count(got, "open") != 1 {
+		t.Errorf("%s", got)
+	}
+	for i := 1; i < len(all); i++ {
+		if seq(t, all[i]) <= seq(t, all[i-1]) {
+			t.Errorf("%v after %v", all[i], all[i-1])
+		}
+	}
+}
+
+// Who stays away too long is told so by the end of the stream, not by a lie.
+func TestStreamEndsWithoutDoneWhenTheDatabaseStaysAway(t *testing.T) {
+	t.Parallel()
+	s := start(t, func(c *httpapi.Config) { c.Outage = time.Millisecond })
+	st := s.say(t, held)
+	id := sessionOf(t, st.until("open")[0])
+	<-s.gate.entered
+	s.link.cut()
+	if r := s.get(t, events(id, "")); r.status != 503 {
+		t.Errorf("attaching: %d", r.status)
+	}
+	for range cap(s.gate.leave) {
+		s.gate.leave <- struct{}{}
+	}
+	s.link.mend()
+	if rest := st.rest(); len(rest) > 0 && strings.Contains(names(rest), "error") {
+		t.Errorf("%v", rest)
+	}
+}
+
+// A reader that takes nothing is dropped by the write deadline. Nobody else notices.
+func TestSlowReaderIsDropped(t *testing.T) {
+	t.Parallel()
+	dropped := make(chan struct{}, 1)
+	s := start(t, func(c *httpapi.Config) {
+		c.WriteTimeout = time.Second
+		c.Log = slog.New(heard{c.Log.Handler(), "closed a stream: its reader takes nothing", dropped})
+	})
+	conn, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	req := s.request(t, call{method: "POST", path: "messages", body: body(t, "@text 4000 deltas of 4000 bytes", `"caller_id":"slow"`)})
+	if err := req.Write(conn); err != nil {
+		t.Fatal(err)
+	}
+	res, err := http.ReadResponse(bufio.NewReaderSize(conn, 4096), req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	slow := sse.NewReader(res.Body)
+	first, err := slow.Next() // then nothing more
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := sessionOf(t, frame{data: string(first.Data)})
+	if got := names(s.say(t, "@text 10 deltas").rest()); got != "open text usage done" {
+		t.Errorf("another stream: %s", got)
+	}
+	// The turn goes on to its end without its reader.
+	for evs, err := range s.sessions.Follow(t.Context(), session.From{Session: uuid.MustParse(id)}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if evs[len(evs)-1].Kind == event.KindDone {
+			break
+		}
+	}
+	<-dropped
+	for err == nil {
+		var f sse.Frame
+		if f, err = slow.Next(); f.Event == "done" {
+			t.Error("the slow reader got everything")
+		}
+	}
+	if errors.Is(err, io.EOF) {
+		t.Errorf("the end of the slow stream: %v", err)
+	}
+}
+
+// heard tells when something is logged.
+type heard struct {
+	slog.Handler
+	msg  string
+	then chan struct{}
+}
+
+func (h heard) Handle(ctx context.Context, r slog.Record) error {
+	if r.Message == h.msg {
+		h.then <- struct{}{}
+	}
+	return h.Handler.Handle(ctx, r)
+}
