@@ -242,16 +242,3 @@ func (q *Queries) TurnTail(ctx context.Context, sessionID uuid.UUID, turnID uuid
 	err := row.Scan(&tail)
 	return tail, err
 }
-
-const turnText = `-- name: TurnText :one
-SELECT coalesce(string_agg(data->>'text', '' ORDER BY seq), '')::text AS answer FROM events
-WHERE session_id = $1 AND turn_id = $2 AND at >= $3 AND delta
-`
-
-// TurnText is the answer of a turn: the concatenation of its deltas.
-func (q *Queries) TurnText(ctx context.Context, sessionID uuid.UUID, turnID uuid.UUID, at time.Time) (string, error) {
-	row := q.db.QueryRow(ctx, turnText, sessionID, turnID, at)
-	var answer string
-	err := row.Scan(&answer)
-	return answer, err
-}

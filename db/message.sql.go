@@ -7,6 +7,7 @@ package db
 
 import (
 	"context"
+	"time"
 
 	"github.com/google/uuid"
 )
@@ -42,33 +43,35 @@ func (q *Queries) MessageAnswer(ctx context.Context, turnID uuid.UUID) (Message,
 }
 
 const messageClose = `-- name: MessageClose :exec
-UPDATE messages
-SET content = $1, status = $2, error = $3, tool_calls = $4, refs = $5,
-    usage = $6, structured_result = $7, last_seq = $8
-WHERE turn_id = $9 AND role = 'assistant'
+UPDATE messages m
+SET content = (SELECT coalesce(string_agg(e.data->>'text', '' ORDER BY e.seq), '') FROM events e
+               WHERE e.session_id = m.session_id AND e.turn_id = m.turn_id AND e.at >= $1::timestamptz AND e.delta),
+    status = $2, error = $3, tool_calls = $4, refs = $5,
+    usage = $6, last_seq = $7
+WHERE m.turn_id = $8 AND m.role = 'assistant'
 `
 
 type MessageCloseParams struct {
-	Content          *string
-	Status           string
-	Error            *string
-	ToolCalls        []byte
-	Refs             []byte
-	Usage            []byte
-	StructuredResult []byte
-	LastSeq          int64
-	TurnID           uuid.UUID
+	Since     time.Time
+	Status    string
+	Error     *string
+	ToolCalls []byte
+	Refs      []byte
+	Usage     []byte
+	LastSeq   int64
+	TurnID    uuid.UUID
 }
 
+// MessageClose stores what a turn came to. The answer is the concatenation of the
+// deltas, made where they are.
 func (q *Queries) MessageClose(ctx context.Context, arg MessageCloseParams) error {
 	_, err := q.db.Exec(ctx, messageClose,
-		arg.Content,
+		arg.Since,
 		arg.Status,
 		arg.Error,
 		arg.ToolCalls,
 		arg.Refs,
 		arg.Usage,
-		arg.StructuredResult,
 		arg.LastSeq,
 		arg.TurnID,
 	)

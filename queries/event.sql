@@ -40,11 +40,6 @@ ORDER BY seq;
 SELECT coalesce(string_agg(data->>'text', '' ORDER BY seq), '')::text AS tail FROM events
 WHERE session_id = $1 AND turn_id = $2 AND at >= $3 AND delta AND seq > $4;
 
--- name: TurnText :one
--- TurnText is the answer of a turn: the concatenation of its deltas.
-SELECT coalesce(string_agg(data->>'text', '' ORDER BY seq), '')::text AS answer FROM events
-WHERE session_id = $1 AND turn_id = $2 AND at >= $3 AND delta;
-
 -- name: EventsPartitions :one
 -- EventsPartitions makes the partitions of the coming days.
 SELECT events_partitions(sqlc.arg(days)::int)::int;

@@ -3,10 +3,14 @@ INSERT INTO messages (id, session_id, turn_id, workspace_id, role, content, labe
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, clock_timestamp());
 
 -- name: MessageClose :exec
-UPDATE messages
-SET content = sqlc.narg(content), status = sqlc.arg(status), error = sqlc.narg(error), tool_calls = sqlc.arg(tool_calls), refs = sqlc.arg(refs),
-    usage = sqlc.narg(usage), structured_result = sqlc.narg(structured_result), last_seq = sqlc.arg(last_seq)
-WHERE turn_id = sqlc.arg(turn_id) AND role = 'assistant';
+-- MessageClose stores what a turn came to. The answer is the concatenation of the
+-- deltas, made where they are.
+UPDATE messages m
+SET content = (SELECT coalesce(string_agg(e.data->>'text', '' ORDER BY e.seq), '') FROM events e
+               WHERE e.session_id = m.session_id AND e.turn_id = m.turn_id AND e.at >= sqlc.arg(since)::timestamptz AND e.delta),
+    status = sqlc.arg(status), error = sqlc.narg(error), tool_calls = sqlc.arg(tool_calls), refs = sqlc.arg(refs),
+    usage = sqlc.narg(usage), last_seq = sqlc.arg(last_seq)
+WHERE m.turn_id = sqlc.arg(turn_id) AND m.role = 'assistant';
 
 -- name: MessageAnswer :one
 -- MessageAnswer is the agent's message of a turn.

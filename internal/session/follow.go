@@ -12,8 +12,13 @@ import (
 	"github.com/parley-server/parley/internal/event"
 )
 
-// pageRows is how many rows a replay reads at once.
-const pageRows = 1000
+// A replay reads as many rows at once as make about pageBytes.
+const (
+	firstRows = 200
+	leastRows = 16
+	pageRows  = 1000
+	pageBytes = 512 << 10
+)
 
 // skew is how far back before Since rows are looked for: PostgreSQL's clock may be
 // set back while a turn runs.
@@ -33,17 +38,17 @@ func (s *Store) Follow(ctx context.Context, from From) iter.Seq2[[]event.Event, 
 	return func(yield func([]event.Event, error) bool) {
 		t, wake := s.topics.join(from) // before the first read, or a commit in between is missed
 		defer s.topics.leave(t, wake)
-		cursor := from.Seq
+		cursor, pages := from.Seq, pager{s: s, from: from, rows: firstRows}
 		for {
 			evs, known := t.after(cursor)
 			if !known {
-				page, err := s.page(ctx, from, cursor)
+				page, last, err := pages.next(ctx, cursor)
 				if err != nil {
 					yield(nil, err)
 					return
 				}
 				evs = page
-				if len(page) < pageRows {
+				if last {
 					t.caughtUp(cursor, page)
 				}
 			}
@@ -67,13 +72,14 @@ func (s *Store) Follow(ctx context.Context, from From) iter.Seq2[[]event.Event, 
 // After yields the events after a cursor that are there now, page by page.
 func (s *Store) After(ctx context.Context, from From) iter.Seq2[[]event.Event, error] {
 	return func(yield func([]event.Event, error) bool) {
+		pages := pager{s: s, from: from, rows: firstRows}
 		for cursor := from.Seq; ; {
-			page, err := s.page(ctx, from, cursor)
+			page, last, err := pages.next(ctx, cursor)
 			if err != nil {
 				yield(nil, err)
 				return
 			}
-			if len(page) > 0 && !yield(page, nil) || len(page) < pageRows {
+			if len(page) > 0 && !yield(page, nil) || last {
 				return
 			}
 			cursor = page[len(page)-1].Seq
@@ -81,17 +87,30 @@ func (s *Store) After(ctx context.Context, from From) iter.Seq2[[]event.Event, e
 	}
 }
 
-// page reads the next rows after a cursor.
-func (s *Store) page(ctx context.Context, from From, cursor int64) ([]event.Event, error) {
-	rows, err := s.q.EventsAfter(ctx, from.Session, cursor, from.Since.Add(-skew), pageRows)
+// pager reads a session's log from the table.
+type pager struct {
+	s    *Store
+	from From
+	rows int32
+}
+
+// next reads a page after a cursor; last says that there was no more.
+func (p *pager) next(ctx context.Context, cursor int64) (evs []event.Event, last bool, err error) {
+	rows, err := p.s.q.EventsAfter(ctx, p.from.Session, cursor, p.from.Since.Add(-skew), p.rows)
 	if err != nil {
-		return nil, fmt.Errorf("read events: %w", err)
+		return nil, false, fmt.Errorf("read events: %w", err)
 	}
-	evs := make([]event.Event, len(rows))
+	last = len(rows) < int(p.rows)
+	bytes := 0
+	evs = make([]event.Event, len(rows))
 	for i, r := range rows {
-		evs[i] = eventOf(from.Session, r)
+		evs[i] = eventOf(p.from.Session, r)
+		bytes += len(r.Data)
 	}
-	return evs, nil
+	if bytes > 0 {
+		p.rows = int32(min(max(pageBytes*len(rows)/bytes, leastRows), pageRows))
+	}
+	return evs, last, nil
 }
 
 func eventOf(session uuid.UUID, r db.EventsAfterRow) event.Event {

@@ -204,11 +204,7 @@ func (tx *Tx) conclude(ctx context.Context, t Turn, failure *event.Error) error 
 	if err := tx.q.TurnEndSeq(ctx, t.ID, &done.Seq); err != nil {
 		return fmt.Errorf("note the turn's last event: %w", err)
 	}
-	answer, err := tx.q.TurnText(ctx, t.SessionID, t.ID, since)
-	if err != nil {
-		return fmt.Errorf("read the turn's text: %w", err)
-	}
-	msg := db.MessageCloseParams{TurnID: t.ID, Status: t.State, Error: t.Error, Content: &answer, LastSeq: done.Seq}
+	msg := db.MessageCloseParams{TurnID: t.ID, Status: t.State, Error: t.Error, Since: since, LastSeq: done.Seq}
 	if msg.ToolCalls, err = json.Marshal(sum.ToolCalls); err != nil {
 		return fmt.Errorf("encode tool calls: %w", err)
 	}
