@@ -16,15 +16,16 @@ func TestProviderByOneVariable(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		variable, path, name string
+		cut                  int // frames of the first reply, fewer than it has
 		serve                func(*modeltest.Script) *httptest.Server
 	}{
-		{"OPENAI_BASE_URL", "/v1", "openai/", modeltest.OpenAI},
-		{"ANTHROPIC_BASE_URL", "", "anthropic/", modeltest.Anthropic},
+		{"OPENAI_BASE_URL", "/v1", "openai/", 3, modeltest.OpenAI},
+		{"ANTHROPIC_BASE_URL", "", "anthropic/", 5, modeltest.Anthropic},
 	} {
 		t.Run(c.variable, func(t *testing.T) {
 			t.Parallel()
 			script := &modeltest.Script{Replies: []modeltest.Reply{
-				{Text: []string{"One ", "mo", "ment. "}, Bytes: 7, Cut: 5},
+				{Text: []string{"One ", "mo", "ment. "}, Bytes: 7, Cut: c.cut},
 				{Text: []string{"(going on) "}, Calls: []modeltest.Call{{ID: "c1", Tool: "grep", Input: `{"pattern":"x"}`}}, Bytes: 11},
 				{Text: []string{"Ready: ", "grüße ", "👩‍🚀"}, Bytes: 1, Usage: &model.Usage{InputTokens: 30, OutputTokens: 4}},
 			}}
