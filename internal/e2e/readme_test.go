@@ -1,0 +1,106 @@
+package e2e_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// TestReadmeTranscript runs every command of the README's first minutes in one
+// shell and holds what it prints against what the README says. "..." stands for
+// anything, and blanks for any number of blanks.
+func TestReadmeTranscript(t *testing.T) {
+	t.Parallel()
+	readme, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	w := newWorld(t) // its database serves as the development database
+	if err := os.Mkdir(filepath.Join(dir, "bin"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(binary, filepath.Join(dir, "bin", "parley")); err != nil {
+		t.Fatal(err)
+	}
+	dev := exec.Command(binary, "serve", "--dev", "--listen", "127.0.0.1:0")
+	dev.Dir = dir
+	dev.Env = append(environ(), "DATABASE_URL="+w.dsn, "PARLEY_DURABILITY=off")
+	dev.Stdout, dev.Stderr = t.Output(), t.Output()
+	if err := dev.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = dev.Process.Signal(syscall.SIGTERM)
+		_ = dev.Wait()
+	})
+	await(t, "the key is written", func() bool {
+		_, err := os.Stat(filepath.Join(dir, ".parley", "dev.env"))
+		return err == nil
+	})
+	sh := exec.Command("bash", "-c", "source .parley/dev.env && until bin/parley ready 2>/dev/null; do sleep 0.1; done")
+	sh.Dir, sh.Env = dir, environ()
+	if out, err := sh.CombinedOutput(); err != nil {
+		t.Fatalf("wait for the server: %v\n%s", err, out)
+	}
+
+	var script strings.Builder
+	script.WriteString("set -u\n")
+	steps := transcript(string(readme))
+	if len(steps) < 8 {
+		t.Fatalf("the README has only %d commands", len(steps))
+	}
+	for _, s := range steps {
+		script.WriteString(s.command + "\nprintf '\\n%s\\n' '" + mark + "'\n")
+	}
+	shell := exec.Command("bash", "-e", "-c", script.String())
+	shell.Dir, shell.Env = dir, environ()
+	out, err := shell.Output()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for i, got := range strings.Split(string(out), mark)[:len(steps)] {
+		if want := steps[i].output; !pattern(want).MatchString(squeeze(got)) {
+			t.Errorf("$ %s\nprints\n%s\nthe README says\n%s", steps[i].command, got, want)
+		}
+	}
+}
+
+const mark = "--- end of command ---"
+
+type step struct{ command, output string }
+
+// transcript reads the console blocks of a Markdown text.
+func transcript(markdown string) []step {
+	var steps []step
+	inside := false
+	for line := range strings.Lines(markdown) {
+		line = strings.TrimSuffix(line, "\n")
+		command, isCommand := strings.CutPrefix(line, "$ ")
+		switch {
+		case strings.HasPrefix(line, "```"):
+			inside = line == "```console"
+		case inside && isCommand:
+			steps = append(steps, step{command: command})
+		case inside:
+			steps[len(steps)-1].output += line + "\n"
+		}
+	}
+	return steps
+}
+
+var blanks = regexp.MustCompile(`\s+`)
+
+func squeeze(s string) string { return strings.TrimSpace(blanks.ReplaceAllString(s, " ")) }
+
+func pattern(want string) *regexp.Regexp {
+	quoted := regexp.QuoteMeta(squeeze(want))
+	return regexp.MustCompile(`(?s)^` + strings.ReplaceAll(quoted, `\.\.\.`, `.*`) + `$`)
+}
