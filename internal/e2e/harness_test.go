@@ -104,6 +104,12 @@ func (w *world) serve(t *testing.T, env []string, flags ...string) *server {
 	}
 	addr := l.Addr().String()
 	_ = l.Close()
+	return w.serveAt(t, addr, env, flags...)
+}
+
+// serveAt is serve on a given address.
+func (w *world) serveAt(t *testing.T, addr string, env []string, flags ...string) *server {
+	t.Helper()
 	s := &server{url: "http://" + addr, gone: make(chan struct{})}
 	s.cmd = exec.Command(binary, append([]string{"serve", "--listen", addr}, flags...)...)
 	s.cmd.Env = append(append(environ(), "DATABASE_URL="+w.dsn, "PARLEY_DURABILITY=off"), env...)
