@@ -141,6 +141,9 @@ const startPatience = 15 * time.Second
 func (s *service) build(ctx context.Context) error {
 	cfg := s.Config
 	s.sessions = session.New(s.pool, session.Options{Log: s.Log})
+	if err := s.sessions.Prepare(ctx); err != nil {
+		return err
+	}
 	s.keys = apikey.New(s.pool, s.Log)
 	s.workspaces = workspace.New(s.pool)
 	s.wiki = wiki.New(s.pool)

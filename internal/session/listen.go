@@ -92,8 +92,9 @@ func (l *listener) listen(ctx context.Context) error {
 	if _, err := conn.Exec(dial, "LISTEN "+channel); err != nil {
 		return fmt.Errorf("listen: %w", err)
 	}
-	if _, err := conn.Exec(dial, `SELECT pg_try_advisory_lock($1, $2)`, nodeClass, l.s.node); err != nil {
-		return fmt.Errorf("take the node's lock: %w", err)
+	alive, err := l.prove(dial, conn)
+	if err != nil {
+		return err
 	}
 	l.connected.Store(true)
 	l.s.tailer.markAll() // whatever was said meanwhile was not heard
@@ -116,8 +117,24 @@ func (l *listener) listen(ctx context.Context) error {
 			if err := l.ping(ctx, conn); err != nil {
 				return err
 			}
+			if !alive {
+				if alive, err = l.prove(ctx, conn); err != nil {
+					return err
+				}
+			}
 		}
 	}
+}
+
+// prove takes the node's lock. The connection before this one may still hold it on
+// the server, where nobody has noticed yet that it is dead.
+func (l *listener) prove(ctx context.Context, conn *pgx.Conn) (ok bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	if err := conn.QueryRow(ctx, `SELECT pg_try_advisory_lock($1, $2)`, nodeClass, l.s.node).Scan(&ok); err != nil {
+		return false, fmt.Errorf("take the node's lock: %w", err)
+	}
+	return ok, nil
 }
 
 // ping finds a link that is dead but says nothing. The pool has the same link.

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jackc/pgx/v5"
 
 	"github.com/parley-server/parley/internal/event"
 )
@@ -54,12 +54,8 @@ func (n *notifier) add(id uuid.UUID) {
 }
 
 func (n *notifier) run(ctx context.Context) error {
-	var conn *pgxpool.Conn
-	defer func() {
-		if conn != nil {
-			conn.Release()
-		}
-	}()
+	var conn *pgx.Conn
+	defer func() { n.hangUp(&conn) }()
 	for {
 		select {
 		case <-ctx.Done():
@@ -70,6 +66,9 @@ func (n *notifier) run(ctx context.Context) error {
 		ids := n.pending
 		n.pending = make(map[uuid.UUID]struct{}, len(ids))
 		n.mu.Unlock()
+		if len(ids) == 0 {
+			continue
+		}
 		if err := n.send(ctx, &conn, ids); err != nil && ctx.Err() == nil {
 			// The hint is lost; the re-check of every replica finds the rows.
 			n.s.log.WarnContext(ctx, "notify the other replicas", "err", err)
@@ -81,28 +80,37 @@ func (n *notifier) run(ctx context.Context) error {
 }
 
 // send notifies on a connection of its own, which does not wait for the disk: a
-// hint needs no durability.
-func (n *notifier) send(ctx context.Context, conn **pgxpool.Conn, ids map[uuid.UUID]struct{}) error {
+// hint needs no durability. The connection never goes back to the pool, where
+// somebody else's commit would not wait either.
+func (n *notifier) send(ctx context.Context, conn **pgx.Conn, ids map[uuid.UUID]struct{}) error {
 	if *conn == nil {
-		c, err := n.s.pool.Acquire(ctx)
+		pooled, err := n.s.pool.Acquire(ctx)
 		if err != nil {
 			return fmt.Errorf("connect: %w", err)
 		}
-		if _, err := c.Exec(ctx, `SET synchronous_commit = off`); err != nil {
-			c.Release()
+		*conn = pooled.Hijack()
+		if _, err := (*conn).Exec(ctx, `SET synchronous_commit = off`); err != nil {
+			n.hangUp(conn)
 			return fmt.Errorf("prepare the connection: %w", err)
 		}
-		*conn = c
 	}
 	for _, p := range payloads(n.s.node, ids) {
 		if _, err := (*conn).Exec(ctx, `SELECT pg_notify($1, $2)`, channel, p); err != nil {
-			_ = (*conn).Conn().Close(ctx)
-			(*conn).Release()
-			*conn = nil
+			n.hangUp(conn)
 			return err
 		}
 	}
 	return nil
+}
+
+func (n *notifier) hangUp(conn **pgx.Conn) {
+	if *conn == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	_ = (*conn).Close(ctx)
+	*conn = nil
 }
 
 // payloads packs "node id id …" into as few notifications as fit.

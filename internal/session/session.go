@@ -11,6 +11,7 @@ import (
 	"crypto/rand"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"log/slog"
 	"time"
 
@@ -107,17 +108,23 @@ func (s *Store) Run(ctx context.Context) error {
 	return g.Wait()
 }
 
-// housekeep makes the log's partitions some days ahead of the clock, and forgets
-// idempotency keys that are a day old.
+// Prepare makes the partitions of the log for the coming days. It must have
+// succeeded once before anything is written; Run repeats it every hour.
+func (s *Store) Prepare(ctx context.Context) error {
+	if _, err := s.q.EventsPartitions(ctx, 4); err != nil {
+		return fmt.Errorf("make partitions of the event log: %w", err)
+	}
+	return nil
+}
+
+// housekeep keeps the partitions ahead of the clock, and forgets idempotency keys
+// that are a day old.
 func (s *Store) housekeep(ctx context.Context) error {
 	tick := time.NewTicker(time.Hour)
 	defer tick.Stop()
 	for {
-		if _, err := s.q.EventsPartitions(ctx, 4); err != nil && ctx.Err() == nil {
-			s.log.ErrorContext(ctx, "make partitions of the event log", "err", err)
-		}
-		if err := s.q.IdempotencyPurge(ctx); err != nil && ctx.Err() == nil {
-			s.log.WarnContext(ctx, "forget old idempotency keys", "err", err)
+		if err := errors.Join(s.Prepare(ctx), s.q.IdempotencyPurge(ctx)); err != nil && ctx.Err() == nil {
+			s.log.ErrorContext(ctx, "housekeeping", "err", err)
 		}
 		select {
 		case <-ctx.Done():

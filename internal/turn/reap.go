@@ -49,7 +49,8 @@ func (s *Service) reap(ctx context.Context) error {
 // a node is not seen.
 func (s *Service) reclaim(ctx context.Context, missing map[int32]time.Time) error {
 	turns, err := s.q.TurnsRunning(ctx)
-	if err != nil {
+	if err != nil || len(turns) == 0 {
+		clear(missing)
 		return err
 	}
 	alive, err := s.q.NodesAlive(ctx)

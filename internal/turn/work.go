@@ -160,7 +160,7 @@ func (s *Service) settle(ctx context.Context, t session.Turn, a *attempt, err er
 		return
 	case err == nil:
 		err = s.end(ctx, a, session.Ending{Trigger: session.Complete})
-	case errors.Is(err, errDrain):
+	case errors.Is(err, errDrain), errors.Is(err, context.Canceled):
 		log.InfoContext(ctx, "handing the turn over")
 		err = s.release(ctx, a.lease)
 	case errors.Is(err, errTimeout):
