@@ -57,7 +57,12 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	w := &world{dsn: dbtest.DSN(t)}
+	return newWorldOn(t, dbtest.DSN(t))
+}
+
+func newWorldOn(t *testing.T, dsn string) *world {
+	t.Helper()
+	w := &world{dsn: dsn}
 	w.pool = dbtest.Pool(t, w.dsn)
 	w.parley(t, "workspace", "create", "w")
 	w.key = w.parley(t, "keys", "create", "--workspace", "w", "--name", "test", "--scope", "chat", "--scope", "sessions:read")
