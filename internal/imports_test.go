@@ -47,7 +47,7 @@ var ours = map[string]string{
 	"internal/devdb":                "",
 	"internal/dbtest":               "internal/devdb migrations",
 	"internal/dbtest/container":     "",
-	"internal/e2e":                  "",
+	"internal/e2e":                  "internal/cli",
 	"internal/dbtest/with-postgres": "internal/dbtest",
 }
 

@@ -13,7 +13,6 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -22,21 +21,19 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"go.uber.org/goleak"
 
+	"github.com/parley-server/parley/internal/cli"
 	"github.com/parley-server/parley/internal/dbtest"
 	"github.com/parley-server/parley/internal/sse"
 )
 
-var binary string
+// binary is this test itself: with PARLEY_E2E set it is parley, race detector and
+// all.
+var binary = os.Args[0]
 
 func TestMain(m *testing.M) {
-	dir, err := os.MkdirTemp("", "parley-e2e-")
-	if err != nil {
-		panic(err)
-	}
-	binary = filepath.Join(dir, "parley")
-	if out, err := exec.Command("go", "build", "-o", binary, "../../cmd/parley").CombinedOutput(); err != nil {
-		fmt.Fprintf(os.Stderr, "build the binary: %v\n%s", err, out)
-		os.Exit(1)
+	if os.Getenv("PARLEY_E2E") != "" {
+		os.Unsetenv("PARLEY_E2E")
+		os.Exit(cli.Main())
 	}
 	code := m.Run()
 	http.DefaultClient.CloseIdleConnections()
@@ -44,7 +41,6 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, err)
 		code = 1
 	}
-	_ = os.RemoveAll(dir)
 	os.Exit(code)
 }
 
@@ -84,7 +80,7 @@ func (w *world) parley(t *testing.T, args ...string) string {
 
 // environ is ours without what would configure Parley.
 func environ() []string {
-	var env []string
+	env := []string{"PARLEY_E2E=1"}
 	for _, e := range os.Environ() {
 		if !strings.HasPrefix(e, "PARLEY_") && !strings.HasPrefix(e, "OPENAI_") && !strings.HasPrefix(e, "ANTHROPIC_") && !strings.HasPrefix(e, "DATABASE_URL=") {
 			env = append(env, e)
