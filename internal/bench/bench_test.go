@@ -1,0 +1,107 @@
+package bench_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/parley-server/parley/internal/bench"
+	"github.com/parley-server/parley/internal/dbtest"
+	"github.com/parley-server/parley/internal/event"
+)
+
+// TestEveryWorkloadKeepsItsDeltas runs every workload in every mode, as small as it
+// can be. What a run measures is not looked at, only that it measures something.
+func TestEveryWorkloadKeepsItsDeltas(t *testing.T) {
+	t.Parallel()
+	report, err := bench.Run(t.Context(), bench.Tiny(dbtest.Empty(t), func(line string) { t.Log(line) }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range report.Failures {
+		t.Error(f)
+	}
+	var seen []string
+	for _, res := range report.Results {
+		for _, m := range res.Modes {
+			seen = append(seen, m.Mode)
+			if m.Failed == "" && len(m.Median) == 0 {
+				t.Errorf("%s, %s, %s: no figures", res.Workload, res.Case, m.Mode)
+			}
+		}
+	}
+	for _, mode := range bench.Modes {
+		if !slices.Contains(seen, mode) {
+			t.Errorf("no workload ran in mode %s", mode)
+		}
+	}
+	var table, machine bytes.Buffer
+	if err := report.WriteTable(&table); err != nil {
+		t.Fatal(err)
+	}
+	if err := report.WriteJSON(&machine); err != nil {
+		t.Fatal(err)
+	}
+	if !json.Valid(machine.Bytes()) {
+		t.Error("the report is no JSON")
+	}
+	ratios, medians := strings.Index(table.String(), "RATIO"), strings.Index(table.String(), "MEDIAN")
+	if ratios < 0 || medians < ratios {
+		t.Errorf("the table does not begin with ratios:\n%s", &table)
+	}
+}
+
+// TestTheCheckCanFail has a server lose, repeat, swap and add frames.
+func TestTheCheckCanFail(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name   string
+		tamper bench.Tamper
+		want   string // "" for a good answer
+	}{
+		{"honest", func(evs []event.Event) []event.Event { return evs }, ""},
+		{"one delta lost", func(evs []event.Event) []event.Event { return slices.Delete(evs, 5, 6) }, "instead of"},
+		{"the last delta lost", func(evs []event.Event) []event.Event { return slices.Delete(evs, len(evs)-2, len(evs)-1) }, "29 deltas instead of 30"},
+		{"one delta twice", func(evs []event.Event) []event.Event { return slices.Insert(evs, 5, evs[5]) }, "after"},
+		{"two deltas swapped", func(evs []event.Event) []event.Event {
+			evs[5], evs[6] = evs[6], evs[5]
+			return evs
+		}, "instead of"},
+		{"two texts swapped", func(evs []event.Event) []event.Event {
+			evs[5].Data, evs[6].Data = evs[6].Data, evs[5].Data
+			return evs
+		}, "instead of"},
+		{"no done", func(evs []event.Event) []event.Event { return evs[:len(evs)-1] }, "ended without done"},
+		{"an id that falls", func(evs []event.Event) []event.Event {
+			evs[5].Seq = 1
+			return evs
+		}, "id 1 after"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			err := bench.ReadTampered(t.Context(), test.tamper)
+			switch {
+			case test.want == "" && err != nil:
+				t.Errorf("a good answer fails: %v", err)
+			case test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)):
+				t.Errorf("got %v, want an error with %q", err, test.want)
+			}
+		})
+	}
+}
+
+func TestUnknownNamesAreRefused(t *testing.T) {
+	t.Parallel()
+	for _, opt := range []bench.Options{
+		{Workloads: []string{"flatt"}},
+		{Modes: []string{"row"}},
+		{Workloads: []string{"replay"}, Modes: []string{bench.Naive}},
+	} {
+		if _, err := bench.Run(t.Context(), opt); err == nil {
+			t.Errorf("%+v runs", opt)
+		}
+	}
+}

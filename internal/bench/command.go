@@ -1,0 +1,67 @@
+package bench
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+)
+
+// Command is `parley bench`.
+func Command() *cobra.Command {
+	var opt Options
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "bench",
+		Short: "measure the service: ratios first, integrity checked in every run",
+		Example: `  parley bench                                      three rounds of the usual workloads, under five minutes
+  parley bench --quick                              a first impression
+  parley bench --workload append,flat --json        every case of two workloads, for machines
+  parley bench --full --database postgres://…       everything, on a PostgreSQL of your own`,
+		Long: `Measures the whole service against the same server without a database (raw) and
+against the design one would write down first: one INSERT for each delta, a trigger
+that notifies, streams that query again (naive). Rounds are interleaved and their
+medians shown, ratios first: they hold on other machines too.
+
+In every run each stream is checked to get exactly its deltas, in order, once, also
+across a connection that is cut. A check that fails ends in exit code 1; a target
+that is missed does not.
+
+Without --database a private PostgreSQL with fsync on is started in a temporary
+directory. With it, databases named parley_bench_… are made there and dropped.`,
+		SilenceUsage: true,
+		Args:         cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+			defer stop()
+			opt.Progress = func(line string) { fmt.Fprintln(cmd.ErrOrStderr(), line) }
+			report, err := Run(ctx, opt)
+			if report == nil {
+				return err
+			}
+			write := report.WriteTable
+			if asJSON {
+				write = report.WriteJSON
+			}
+			err = errors.Join(err, write(cmd.OutOrStdout()))
+			if n := len(report.Failures); err == nil && n > 0 {
+				err = fmt.Errorf("%d runs failed", n)
+			}
+			return err
+		},
+	}
+	f := cmd.Flags()
+	f.StringSliceVar(&opt.Workloads, "workload", nil, "append, gap, flat, paced, replay, turn, idle; every case of it")
+	f.StringSliceVar(&opt.Modes, "mode", nil, "raw, naive, service, service-remote, river-default")
+	f.IntVar(&opt.Rounds, "rounds", 0, "how often each mode runs (default 3, with --quick 1)")
+	f.BoolVar(&opt.Quick, "quick", false, "small and once")
+	f.BoolVar(&opt.Full, "full", false, "every case, with 5,000 busy and 10,000 idle streams")
+	f.BoolVar(&asJSON, "json", false, "print the report as JSON")
+	f.StringVar(&opt.Database, "database", "", "PostgreSQL to use, as a role that may create databases")
+	f.StringVar(&opt.Profiles, "profiles", "", "directory for processor profiles of the servers")
+	cmd.MarkFlagsMutuallyExclusive("quick", "full")
+	return cmd
+}

@@ -1,0 +1,4 @@
+package bench
+
+// ownUsage is known on Unix only.
+func ownUsage() usage { return usage{} }

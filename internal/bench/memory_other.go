@@ -1,0 +1,12 @@
+//go:build !linux
+
+package bench
+
+import "runtime"
+
+// resident is what the Go runtime has of the system and uses.
+func resident() int64 {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.Sys - m.HeapReleased)
+}

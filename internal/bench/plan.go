@@ -1,0 +1,101 @@
+package bench
+
+import "time"
+
+// Sizes of a plan.
+type size int
+
+const (
+	tiny   size = iota // integrity alone, for the tests
+	quick              // a first impression in less than a minute
+	normal             // what make bench runs, in less than five
+	full               // everything, about fifteen
+)
+
+// plan lists the scenarios of a size.
+func plan(s size) []scenario {
+	switch s {
+	case tiny:
+		return tinyPlan()
+	case quick:
+		return quickPlan()
+	}
+	var list []scenario
+	for _, n := range []int{1, 4, 16, 64, 256} {
+		if s == full || n == 16 || n == 64 {
+			list = append(list, appending(n, 2*time.Second))
+		}
+	}
+	list = append(list, gap(gapEach),
+		flat(100, 3000, 100, flatTarget),
+		paced(100, 20, 2*time.Second, []string{Naive, Service, Remote}, hundred...),
+		paced(1000, 20, 3*time.Second, []string{Service, Remote}, thousand...),
+		paced(1000, 50, 3*time.Second, []string{Raw, Service}, loaded...),
+	)
+	if s == full {
+		list = append(list, paced(5000, 10, 5*time.Second, []string{Raw, Service}, loaded[0]))
+	}
+	list = append(list,
+		replay(20_000, 50, false, replayTarget),
+		replay(20_000, 50, true, replayTarget),
+		starting(30, 0, append(startTargets, alone)...),
+		starting(150, 50, startTargets...),
+		idle(1000, load{streams: 100, deltas: 120, rate: 20, window: 2 * time.Second}, idleTarget),
+	)
+	if s == full {
+		list = append(list, idle(10_000, load{streams: 100, deltas: 200, rate: 20, window: 5 * time.Second}, idleTarget,
+			ratio{What: "streams held beside the load", Metric: Streams, Of: Service, Least: 10_000}))
+	}
+	return list
+}
+
+func quickPlan() []scenario {
+	return []scenario{
+		appending(64, time.Second),
+		gap(gapEach),
+		flat(100, 1000, 30, flatTarget),
+		paced(100, 20, time.Second, []string{Naive, Service, Remote}, hundred...),
+		replay(20_000, 10, false, replayTarget),
+		starting(50, 50, startTargets...),
+		idle(1000, load{streams: 20, deltas: 60, rate: 20, window: time.Second}, idleTarget),
+	}
+}
+
+func tinyPlan() []scenario {
+	return []scenario{
+		appending(4, 200*time.Millisecond),
+		gap(100),
+		flat(20, 200, 10),
+		paced(20, 20, 200*time.Millisecond, []string{Raw, Naive, Service, Remote}),
+		replay(3000, 3, false),
+		replay(3000, 3, true),
+		starting(5, 20),
+		idle(20, load{streams: 5, deltas: 40, rate: 20, window: 200 * time.Millisecond}),
+	}
+}
+
+// The targets. They stand beside the figures and decide nothing.
+var (
+	flatTarget = ratio{What: "deltas: service to naive", Metric: Rate, Of: Service, To: Naive, Least: 50}
+	hundred    = []ratio{
+		{What: "p99 emitted → received, ms", Metric: P99, Of: Service, Most: 5},
+		{What: "p99: service to naive", Metric: P99, Of: Service, To: Naive},
+		{What: "p50: other node to writing node", Metric: P50, Of: Remote, To: Service, Most: 2},
+	}
+	thousand = []ratio{
+		{What: "p99 emitted → received, ms", Metric: P99, Of: Service, Most: 15},
+		{What: "p50: other node to writing node", Metric: P50, Of: Remote, To: Service, Most: 2},
+	}
+	loaded = []ratio{
+		{What: "delivered of offered", Metric: Delivered, Of: Service, Least: 0.99},
+		{What: "CPU efficiency: raw to service", Metric: CPU, Of: Raw, To: Service, Least: 0.6},
+	}
+	replayTarget = ratio{What: "events a second", Metric: Rate, Of: Service, Least: 300_000}
+	startTargets = []ratio{
+		{What: "queued → running, p99, ms", Metric: StartP99, Of: Service, Most: 25},
+		{What: "request → first text, p99: ours to River's defaults", Metric: P99, Of: Service, To: Default},
+	}
+	// A queue that is never empty hides River's poll interval; a single turn meets it.
+	alone      = ratio{What: "queued → running, p99: ours to River's defaults", Metric: StartP99, Of: Service, To: Default, Most: 1. / 20}
+	idleTarget = ratio{What: "bytes of an idle stream", Metric: Memory, Of: Service, Most: 32 << 10}
+)

@@ -1,0 +1,69 @@
+package bench
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// column is one figure of the table.
+type column struct {
+	title  string
+	metric Metric
+	scale  float64 // 0 for 1
+}
+
+var columns = []column{
+	{"per second", Rate, 0},
+	{"p50 ms", P50, 0},
+	{"p99 ms", P99, 0},
+	{"start p50", StartP50, 0},
+	{"start p99", StartP99, 0},
+	{"delivered", Delivered, 0},
+	{"rows/delta", Rows, 0},
+	{"CPU s/M", CPU, 0},
+	{"of it PG", Database, 0},
+	{"KB/stream", Memory, 1. / 1024},
+	{"lost rows", Lost, 0},
+}
+
+func (c column) cell(f Figures) string {
+	v, ok := f[c.metric]
+	if !ok {
+		return ""
+	}
+	if c.scale != 0 {
+		v *= c.scale
+	}
+	return number(v)
+}
+
+// short is a run on one line, for the progress.
+func (f Figures) short() string {
+	var parts []string
+	for _, c := range columns {
+		if cell := c.cell(f); cell != "" {
+			parts = append(parts, c.title+" "+cell)
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// number writes three significant digits, and thousands apart.
+func number(v float64) string {
+	switch a := max(v, -v); {
+	case a >= 1000:
+		s := strconv.FormatFloat(v, 'f', 0, 64)
+		for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
+			s = s[:i] + "," + s[i:]
+		}
+		return s
+	case a >= 100 || a == float64(int64(a)):
+		return fmt.Sprintf("%.0f", v)
+	case a >= 10:
+		return fmt.Sprintf("%.1f", v)
+	case a >= 1:
+		return fmt.Sprintf("%.2f", v)
+	}
+	return fmt.Sprintf("%.3f", v)
+}
