@@ -265,8 +265,7 @@ func TestTwoHundredReaders(t *testing.T) {
 			t.Logf("%d rows, read by %d readers; the listeners were cut %d times", len(want), len(seen), cuts)
 			return
 		case <-cut.C:
-			if _, err := w.pool.Exec(t.Context(), `SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND classid = 20561
-				AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`); err != nil {
+			if _, err := w.pool.Exec(t.Context(), `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'parley listener' AND datname = current_database()`); err != nil {
 				t.Fatal(err)
 			}
 			cuts++

@@ -15,8 +15,16 @@ import (
 // function nodes_alive in the database knows the same number.
 const nodeClass = 20561
 
-// listener holds the one LISTEN connection of the process, and on it the advisory
-// lock that proves to the other replicas that this process lives.
+// sign takes the advisory lock that proves to the other replicas that this process
+// lives. It is shared, and held on two connections: one of them may break.
+func (s *Store) sign(ctx context.Context, conn *pgx.Conn) error {
+	if _, err := conn.Exec(ctx, `SELECT pg_advisory_lock_shared($1, $2)`, nodeClass, s.node); err != nil {
+		return fmt.Errorf("take the node's lock: %w", err)
+	}
+	return nil
+}
+
+// listener holds the one LISTEN connection of the process.
 type listener struct {
 	s         *Store
 	connected atomic.Bool
@@ -80,7 +88,9 @@ func (l *listener) run(ctx context.Context) error {
 func (l *listener) listen(ctx context.Context) error {
 	dial, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	conn, err := pgx.ConnectConfig(dial, l.s.opt.Listen)
+	config := l.s.opt.Listen.Copy()
+	config.RuntimeParams["application_name"] = "parley listener"
+	conn, err := pgx.ConnectConfig(dial, config)
 	if err != nil {
 		return fmt.Errorf("connect: %w", err)
 	}
@@ -92,8 +102,7 @@ func (l *listener) listen(ctx context.Context) error {
 	if _, err := conn.Exec(dial, "LISTEN "+channel); err != nil {
 		return fmt.Errorf("listen: %w", err)
 	}
-	alive, err := l.prove(dial, conn)
-	if err != nil {
+	if err := l.s.sign(dial, conn); err != nil {
 		return err
 	}
 	l.connected.Store(true)
@@ -117,24 +126,8 @@ func (l *listener) listen(ctx context.Context) error {
 			if err := l.ping(ctx, conn); err != nil {
 				return err
 			}
-			if !alive {
-				if alive, err = l.prove(ctx, conn); err != nil {
-					return err
-				}
-			}
 		}
 	}
-}
-
-// prove takes the node's lock. The connection before this one may still hold it on
-// the server, where nobody has noticed yet that it is dead.
-func (l *listener) prove(ctx context.Context, conn *pgx.Conn) (ok bool, err error) {
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
-	defer cancel()
-	if err := conn.QueryRow(ctx, `SELECT pg_try_advisory_lock($1, $2)`, nodeClass, l.s.node).Scan(&ok); err != nil {
-		return false, fmt.Errorf("take the node's lock: %w", err)
-	}
-	return ok, nil
 }
 
 // ping finds a link that is dead but says nothing. The pool has the same link.

@@ -226,7 +226,7 @@ func TestLostListenerLosesNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 		if i%100 == 50 {
-			if _, err := w.pool.Exec(t.Context(), `SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND classid = 20561 AND objid = $1`, there.Node()); err != nil {
+			if _, err := w.pool.Exec(t.Context(), `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'parley listener' AND datname = current_database()`); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -56,6 +56,9 @@ func (n *notifier) add(id uuid.UUID) {
 func (n *notifier) run(ctx context.Context) error {
 	var conn *pgx.Conn
 	defer func() { n.hangUp(&conn) }()
+	if err := n.dial(ctx, &conn); err != nil && ctx.Err() == nil {
+		n.s.log.WarnContext(ctx, "connect to notify the other replicas", "err", err)
+	}
 	for {
 		select {
 		case <-ctx.Done():
@@ -83,22 +86,35 @@ func (n *notifier) run(ctx context.Context) error {
 // hint needs no durability. The connection never goes back to the pool, where
 // somebody else's commit would not wait either.
 func (n *notifier) send(ctx context.Context, conn **pgx.Conn, ids map[uuid.UUID]struct{}) error {
-	if *conn == nil {
-		pooled, err := n.s.pool.Acquire(ctx)
-		if err != nil {
-			return fmt.Errorf("connect: %w", err)
-		}
-		*conn = pooled.Hijack()
-		if _, err := (*conn).Exec(ctx, `SET synchronous_commit = off`); err != nil {
-			n.hangUp(conn)
-			return fmt.Errorf("prepare the connection: %w", err)
-		}
+	if err := n.dial(ctx, conn); err != nil {
+		return err
 	}
 	for _, p := range payloads(n.s.node, ids) {
 		if _, err := (*conn).Exec(ctx, `SELECT pg_notify($1, $2)`, channel, p); err != nil {
 			n.hangUp(conn)
 			return err
 		}
+	}
+	return nil
+}
+
+// dial connects where there is no connection.
+func (n *notifier) dial(ctx context.Context, conn **pgx.Conn) error {
+	if *conn != nil {
+		return nil
+	}
+	pooled, err := n.s.pool.Acquire(ctx)
+	if err != nil {
+		return fmt.Errorf("connect: %w", err)
+	}
+	*conn = pooled.Hijack()
+	_, err = (*conn).Exec(ctx, `SET synchronous_commit = off`)
+	if err == nil {
+		err = n.s.sign(ctx, *conn)
+	}
+	if err != nil {
+		n.hangUp(conn)
+		return fmt.Errorf("prepare the connection: %w", err)
 	}
 	return nil
 }

@@ -19,9 +19,9 @@ import (
 
 const (
 	reapEvery = 250 * time.Millisecond
-	// doubt is how long a node's lock must be missing: a listening connection that
-	// was cut is back sooner.
-	doubt = 600 * time.Millisecond
+	// doubt is how long a node's lock must be missing: connections that were cut are
+	// back sooner.
+	doubt = 700 * time.Millisecond
 )
 
 // reap looks for turns whose worker is dead and puts them back into the queue. Every
