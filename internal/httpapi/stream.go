@@ -63,6 +63,7 @@ func (s *server) events(ctx context.Context, t tail) iter.Seq2[[]event.Event, er
 				yield(nil, failed)
 				return
 			}
+			s.cfg.Log.InfoContext(ctx, "a stream waits for the database", "session", t.from.Session, "turn", t.turn, "err", failed)
 			wait(ctx, 250*time.Millisecond)
 		}
 	}

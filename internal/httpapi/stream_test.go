@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -127,26 +128,88 @@ func TestKeepaliveOnTheWire(t *testing.T) {
 	st.rest()
 }
 
-// While the database is away an open stream waits and says that it lives; when it
-// is back the stream goes on where it was.
+// While the database is away a stream that needs it waits, and then goes on where it
+// was: every frame once, in order.
 func TestStreamOutlivesTheDatabase(t *testing.T) {
 	t.Parallel()
-	s := start(t, nil)
-	st := s.say(t, held)
-	seen := st.until("tool_use")
-	<-s.gate.entered
+	waits := make(chan struct{}, 100)
+	s := start(t, func(c *httpapi.Config) {
+		c.WriteTimeout, c.Outage = time.Hour, time.Hour
+		c.Log = slog.New(heard{c.Log.Handler(), "a stream waits for the database", waits})
+	})
+	slow := s.raw(t, "@text 4000 deltas of 4000 bytes")
+	first, err := slow.Next()
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := sessionOf(t, frame{data: string(first.Data)})
+	s.ended(t, id) // much more than the connection and the memory of the process hold
 	s.link.cut()
-	for range cap(s.gate.leave) { // a worker that lost the database may start over
-		s.gate.leave <- struct{}{}
-	}
+	var seen []int64
+	read := make(chan error, 1)
+	go func() {
+		for {
+			f, err := slow.Next()
+			if err != nil {
+				read <- err
+				return
+			}
+			seen = append(seen, seq(t, frame{id: f.ID}))
+			if f.Event == "done" {
+				read <- nil
+				return
+			}
+		}
+	}()
+	<-waits
 	s.link.mend()
-	all := append(seen, st.rest()...)
-	if got := names(all); !strings.HasSuffix(got, "done") || strings.Count(got, "open") != 1 {
-		t.Errorf("%s", got)
+	if err := <-read; err != nil {
+		t.Fatalf("after %d frames: %v", len(seen), err)
 	}
-	for i := 1; i < len(all); i++ {
-		if seq(t, all[i]) <= seq(t, all[i-1]) {
-			t.Errorf("%v after %v", all[i], all[i-1])
+	var want []int64
+	for evs, err := range s.sessions.After(t.Context(), session.From{Session: uuid.MustParse(id), Seq: seq(t, frame{id: first.ID})}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, ev := range evs {
+			if ev.Kind.Public() {
+				want = append(want, ev.Seq)
+			}
+		}
+	}
+	if !slices.Equal(seen, want) {
+		t.Errorf("%d frames, want %d", len(seen), len(want))
+	}
+}
+
+// raw sends a command over a connection of its own, on which nothing is read ahead.
+func (s *service) raw(t *testing.T, command string) *sse.Reader {
+	t.Helper()
+	conn, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	req := s.request(t, call{method: "POST", path: "messages", body: body(t, command)})
+	if err := req.Write(conn); err != nil {
+		t.Fatal(err)
+	}
+	res, err := http.ReadResponse(bufio.NewReader(conn), req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sse.NewReader(res.Body)
+}
+
+// ended waits until a session's turn is over.
+func (s *service) ended(t *testing.T, id string) {
+	t.Helper()
+	for evs, err := range s.sessions.Follow(t.Context(), session.From{Session: uuid.MustParse(id)}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if evs[len(evs)-1].Kind == event.KindDone {
+			return
 		}
 	}
 }
@@ -179,21 +242,7 @@ func TestSlowReaderIsDropped(t *testing.T) {
 		c.WriteTimeout = time.Second
 		c.Log = slog.New(heard{c.Log.Handler(), "closed a stream: its reader takes nothing", dropped})
 	})
-	conn, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	req := s.request(t, call{method: "POST", path: "messages", body: body(t, "@text 4000 deltas of 4000 bytes", `"caller_id":"slow"`)})
-	if err := req.Write(conn); err != nil {
-		t.Fatal(err)
-	}
-	res, err := http.ReadResponse(bufio.NewReaderSize(conn, 4096), req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer res.Body.Close()
-	slow := sse.NewReader(res.Body)
+	slow := s.raw(t, "@text 4000 deltas of 4000 bytes")
 	first, err := slow.Next() // then nothing more
 	if err != nil {
 		t.Fatal(err)
@@ -202,15 +251,7 @@ func TestSlowReaderIsDropped(t *testing.T) {
 	if got := names(s.say(t, "@text 10 deltas").rest()); got != "open text usage done" {
 		t.Errorf("another stream: %s", got)
 	}
-	// The turn goes on to its end without its reader.
-	for evs, err := range s.sessions.Follow(t.Context(), session.From{Session: uuid.MustParse(id)}) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		if evs[len(evs)-1].Kind == event.KindDone {
-			break
-		}
-	}
+	s.ended(t, id) // the turn does not wait for its reader
 	<-dropped
 	for err == nil {
 		var f sse.Frame

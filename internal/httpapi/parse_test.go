@@ -1,0 +1,206 @@
+package httpapi
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"reflect"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/parley-server/parley/internal/fault"
+)
+
+// FuzzMessage: whatever the body, it is a message or a fault that can be told, and
+// a message says the same when it is written down again.
+func FuzzMessage(f *testing.F) {
+	for _, s := range []string{
+		`{"command":"x"}`, `{"command":"a\u0000\ud800\udc00","caller_id":"é","stream":false}`, `{"command":"x","limits":{"max_turns":1e0,"max_response_seconds":5}}`,
+		`{"command":"x","session_id":"01902f0e-7b1e-7cc0-8a3a-2f6f0f1b7f10"}`, `[]`, `null`, `{"a":{"b":[1,2,{"c":null}]}}`, `{"":1,"\u0000":2}`, `{"command":"\ud800"}`,
+		`{"caller_id":"\\u0000"}`, `{"caller_id":"\ud800\\udc00"}`, `{"command":1e999999}`, strings.Repeat("[", 70), "{\"command\":\"\xff\"}",
+	} {
+		f.Add([]byte(s), "key")
+	}
+	f.Fuzz(func(t *testing.T, body []byte, once string) {
+		list, err := object(body)
+		var m message
+		if err == nil {
+			m, err = parseMessage(list, http.Header{"Idempotency-Key": {once}})
+		}
+		if err != nil {
+			tellable(t, err)
+			return
+		}
+		again := map[string]any{"command": m.command, "stream": m.stream}
+		if m.callerID != "" {
+			again["caller_id"] = m.callerID
+		}
+		if m.session.String() != "00000000-0000-0000-0000-000000000000" {
+			again["session_id"] = m.session
+		}
+		limits := map[string]int{}
+		if m.limits.MaxTurns != 0 {
+			limits["max_turns"] = m.limits.MaxTurns
+		}
+		if m.limits.MaxResponseSeconds != 0 {
+			limits["max_response_seconds"] = m.limits.MaxResponseSeconds
+		}
+		again["limits"] = limits
+		data, err := json.Marshal(again)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if list, err = object(data); err != nil {
+			t.Fatalf("%s: %v", data, err)
+		}
+		if got, err := parseMessage(list, http.Header{"Idempotency-Key": {once}}); err != nil || !reflect.DeepEqual(got, m) {
+			t.Fatalf("%+v became %+v, %v", m, got, err)
+		}
+	})
+}
+
+func tellable(t *testing.T, err error) {
+	t.Helper()
+	f := fault.From(err)
+	if f == nil || f.Message == "" || f.Code.Status() != 400 {
+		t.Fatalf("%#v", err)
+	}
+	data, err := json.Marshal(f.Detail)
+	if err != nil || !json.Valid(data) {
+		t.Fatalf("%s, %v", data, err)
+	}
+}
+
+// FuzzCursor: a cursor is taken exactly when it is how Go writes the number.
+func FuzzCursor(f *testing.F) {
+	for _, s := range []string{"0", "1", "9223372036854775807", "9223372036854775808", "01", "+1", "-0", "", " 1", "1_0", "0x1", "١"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		n, given, err := cursorOf([]string{s})
+		want, parseErr := strconv.ParseInt(s, 10, 64)
+		if valid := parseErr == nil && want >= 0 && strconv.FormatInt(want, 10) == s; valid != (err == nil) {
+			t.Fatalf("%q: %d, %v", s, n, err)
+		}
+		if err == nil && (n != want || !given) {
+			t.Fatalf("%q: %d, %v", s, n, given)
+		}
+		if err != nil {
+			tellable(t, err)
+		}
+	})
+}
+
+func TestUnsoundStrings(t *testing.T) {
+	t.Parallel()
+	for raw, want := range map[string]bool{
+		`""`: false, `"a"`: false, `"\\u0000"`: false, `"\\\u0000"`: true, `"\u0000"`: true, `"\u00e9"`: false, `"\n\t\""`: false,
+		`"\ud83d\ude00"`: false, `"\uD83D\uDE00"`: false, `"\ud83d"`: true, `"\ud83dx"`: true, `"\ud83d\n"`: true, `"\ud83d\u0041"`: true,
+		`"\ude00"`: true, `"\ud83d\ud83d\ude00"`: true, `"\ud83d\ude00\ud83d"`: true, `"\ufffd"`: false, `"\ud83d\\ude00"`: true,
+	} {
+		if got := unsound([]byte(raw)); got != want {
+			t.Errorf("%s: %v", raw, got)
+		}
+	}
+}
+
+// The document, the handlers and the scopes must fit together, or nothing starts.
+func TestDocumentMustFitTheHandlers(t *testing.T) {
+	t.Parallel()
+	s := &server{}
+	handlers := s.handlers()
+	if _, ops, err := load(openapi, "1", "", handlers); err != nil || len(ops) != len(handlers) {
+		t.Fatalf("%d operations for %d handlers, %v", len(ops), len(handlers), err)
+	}
+	more := s.handlers()
+	more["extra"] = s.health
+	delete(more, "cancelTurn")
+	_, _, err := load(openapi, "1", "", more)
+	for _, want := range []string{`handler "extra" has no operation`, `/cancel: no handler for operation "cancelTurn"`} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v lacks %q", err, want)
+		}
+	}
+	for change, want := range map[[2]string]string{
+		{"x-scope: chat", "x-scope: chatter"}:                      `unknown x-scope "chatter"`,
+		{"x-scope: chat", "x-scopes: chat"}:                        `unknown x-scope ""`,
+		{"operationId: listMessages", "operationId: listSessions"}: `operation "listSessions" is there twice`,
+		{"openapi: 3.1.0", "openapi: [3.1.0"}:                      "parse the OpenAPI document",
+		{"operationId: health", "operationId: [health]"}:           "/healthz",
+		{"paths:", "path:"}:                                        `handler "sendMessage" has no operation`,
+	} {
+		_, _, err := load([]byte(strings.Replace(string(openapi), change[0], change[1], 1)), "1", "", handlers)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v lacks %q", change[1], err, want)
+		}
+	}
+	doc, _, err := load(openapi, "1", "https://chat.example/parley/", handlers)
+	if err != nil || !strings.Contains(string(doc.json), `"servers":[{"url":"https://chat.example/parley/"}]`) {
+		t.Errorf("the public address is missing: %v", err)
+	}
+}
+
+// What x-limits promises is what the code enforces.
+func TestDocumentedLimits(t *testing.T) {
+	t.Parallel()
+	var doc struct {
+		Limits map[string]int `yaml:"x-limits"`
+	}
+	if err := yaml.Unmarshal(openapi, &doc); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]int{
+		"body_bytes": maxBody, "body_depth": maxDepth, "command_characters": maxCommand, "caller_id_bytes": maxCallerID,
+		"max_response_seconds": maxResponseSeconds, "max_turns": maxTurns, "page_items": maxPage, "request_id_characters": maxRequestID,
+		"idempotency_key_characters": maxIdempotencyKey,
+	} {
+		if doc.Limits[name] != want {
+			t.Errorf("%s is documented as %d, and is %d", name, doc.Limits[name], want)
+		}
+	}
+}
+
+func TestUnavailable(t *testing.T) {
+	t.Parallel()
+	for state, want := range map[string]bool{
+		"08006": true, "40001": true, "53100": true, "53300": true, "55P03": true, "57014": true, "57P01": true, "57P03": true, "25P03": true, "25006": true,
+		"22021": false, "23505": false, "42703": false, "XX000": false, "": false, "5": false,
+	} {
+		if got := unavailable(fmt.Errorf("read session: %w", sqlError(state))); got != want {
+			t.Errorf("SQLSTATE %q: %v", state, got)
+		}
+	}
+}
+
+type sqlError string
+
+func (e sqlError) Error() string    { return "ERROR: " + string(e) }
+func (e sqlError) SQLState() string { return string(e) }
+
+// Every answer moves the deadline: that of a stream before it may have passed.
+func TestEveryAnswerHasADeadline(t *testing.T) {
+	t.Parallel()
+	for name, write := range map[string]func(http.ResponseWriter){
+		"header": func(w http.ResponseWriter) { w.WriteHeader(204) },
+		"body":   func(w http.ResponseWriter) { _, _ = w.Write([]byte("x")) },
+	} {
+		conn := &connection{}
+		a := &answer{ResponseWriter: conn, timeout: time.Hour}
+		write(a)
+		if left := time.Until(conn.deadline); left < 59*time.Minute || left > time.Hour || a.status == 0 {
+			t.Errorf("%s: %v left, status %d", name, left, a.status)
+		}
+	}
+}
+
+// connection is a response that knows its deadline.
+type connection struct{ deadline time.Time }
+
+func (c *connection) SetWriteDeadline(t time.Time) error { c.deadline = t; return nil }
+func (c *connection) Header() http.Header                { return http.Header{} }
+func (c *connection) Write(p []byte) (int, error)        { return len(p), nil }
+func (c *connection) WriteHeader(int)                    {}
