@@ -18,7 +18,6 @@ func Command() *cobra.Command {
 		Use:   "bench",
 		Short: "measure the service: ratios first, integrity checked in every run",
 		Example: `  parley bench                                      three rounds of the usual workloads, under five minutes
-  parley bench --quick                              a first impression
   parley bench --workload append,flat --json        every case of two workloads, for machines
   parley bench --full --database postgres://…       everything, on a PostgreSQL of your own`,
 		Long: `Measures the whole service against the same server without a database (raw) and

@@ -14,7 +14,7 @@ import (
 const (
 	deltaSize = 32  // bytes of a delta, its stamp included: a few words
 	cutEvery  = 10  // one of so many streams loses its connection and resumes
-	arrivals  = 400 // streams that begin in a second, where they do not all begin at once
+	arrivals  = 250 // streams that begin in a second, where they do not all begin at once
 	settle    = 500 * time.Millisecond
 )
 

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/parley-server/parley/internal/app"
+	"github.com/parley-server/parley/internal/bench"
 )
 
 // Host is the surroundings that a command sees.
@@ -82,7 +83,7 @@ func (c *command) root() *cobra.Command {
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.AddCommand(
 		c.serve(), c.migrate(), c.workspace(), c.keys(), c.wiki(), c.send(), c.sessions(),
-		c.config(), c.dev(), c.ready(), c.version(), exitCodes(),
+		c.config(), c.dev(), c.ready(), c.version(), bench.Command(), exitCodes(),
 	)
 	return root
 }
