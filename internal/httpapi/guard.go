@@ -93,7 +93,7 @@ func challenge(f *fault.Error) string {
 	case fault.InvalidAPIKey:
 		return realm + `, error="invalid_token"`
 	case fault.InsufficientScope:
-		return realm + `, error="insufficient_scope", scope="` + f.Detail.RequiredScope + `"`
+		return `Bearer error="insufficient_scope", scope="` + f.Detail.RequiredScope + `"`
 	}
 	return ""
 }

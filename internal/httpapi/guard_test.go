@@ -100,7 +100,7 @@ func TestScopes(t *testing.T) {
 				}
 				continue
 			}
-			want := fmt.Sprintf(`Bearer realm="parley", error="insufficient_scope", scope="%s"`, scopes[i])
+			want := fmt.Sprintf(`Bearer error="insufficient_scope", scope="%s"`, scopes[i])
 			if r.status != 403 || r.Error.Code != "INSUFFICIENT_SCOPE" || r.Error.RequiredScope != string(scopes[i]) || r.header.Get("WWW-Authenticate") != want ||
 				r.header.Get("X-Key-Scopes") != string(scope) || r.header.Get("X-Accepted-Scopes") != string(scopes[i]) {
 				t.Errorf("%s %s with %s: %d %s %v", op.method, op.path, scope, r.status, r.text, r.header)

@@ -203,7 +203,7 @@ func (s *server) start(r *request, m message, raw []byte, cursor int64) (turn.St
 // show streams a turn that was just started, or that a client with a cursor comes
 // back to.
 func (s *server) show(w http.ResponseWriter, r *request, started turn.Started, cursor int64) error {
-	t := tail{from: started.From, turn: started.Turn}
+	t := &tail{from: started.From, turn: started.Turn}
 	if cursor > 0 {
 		t.head = &event.Open{SessionID: started.Session, FromSeq: new(t.from.Seq)}
 		answer, err := s.outcome(r.Context(), started)
@@ -264,7 +264,7 @@ func (s *server) block(w http.ResponseWriter, r *request, started turn.Started) 
 func (s *server) await(r *request, started turn.Started) (*session.Message, error) {
 	ctx, stop := s.cfg.Keys.While(r.Context(), r.caller.Key)
 	defer stop()
-	for _, err := range s.events(ctx, tail{from: started.From, turn: started.Turn}) {
+	for _, err := range s.events(ctx, &tail{from: started.From, turn: started.Turn}) {
 		if errors.Is(err, apikey.ErrDead) {
 			return nil, apikey.Invalid()
 		}

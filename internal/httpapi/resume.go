@@ -13,33 +13,7 @@ import (
 
 // resumeStream attaches a reader to a session.
 func (s *server) resumeStream(w http.ResponseWriter, r *request) error {
-	if err := accepts(r.Request, streamType); err != nil {
-		return err
-	}
-	query, err := url.ParseQuery(r.URL.RawQuery)
-	if err != nil {
-		return badCursor("The query string cannot be parsed.")
-	}
-	// An EventSource repeats its first query for ever: the header is newer.
-	values := r.Header.Values("Last-Event-ID")
-	if len(values) == 0 {
-		values = query["last_event_id"]
-	}
-	cursor, given, err := cursorOf(values)
-	if err != nil {
-		return err
-	}
-	all, err := replayOf(query["replay"])
-	if err != nil {
-		return err
-	}
-	id, err := r.session()
-	if err != nil {
-		return err
-	}
-	ctx, cancel := s.brief(r.Context())
-	defer cancel()
-	head, err := s.cfg.Sessions.Head(ctx, r.workspace.ID, id)
+	a, err := s.attach(r)
 	if err != nil {
 		return err
 	}
@@ -48,33 +22,62 @@ func (s *server) resumeStream(w http.ResponseWriter, r *request) error {
 		w.WriteHeader(http.StatusOK)
 		return nil
 	}
-	a := attach{head: head, cursor: cursor, given: given, all: all}
-	if t, live := a.follow(); live {
+	if t := a.follow(); t != nil {
 		return s.stream(w, r, t)
 	}
 	return s.replay(w, r, a)
 }
 
-// attach is a reader's wish against what there is.
-type attach struct {
+// attachment is a reader's wish against what there is.
+type attachment struct {
 	head   session.Head
 	cursor int64
 	given  bool // false: the reader has no cursor
 	all    bool
 }
 
+// attach reads a reader's wish, and looks at the session.
+func (s *server) attach(r *request) (*attachment, error) {
+	if err := accepts(r.Request, streamType); err != nil {
+		return nil, err
+	}
+	query, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return nil, badCursor("The query string cannot be parsed.")
+	}
+	// An EventSource repeats its first query for ever: the header is newer.
+	values := r.Header.Values("Last-Event-ID")
+	if len(values) == 0 {
+		values = query["last_event_id"]
+	}
+	a := &attachment{}
+	if a.cursor, a.given, err = cursorOf(values); err != nil {
+		return nil, err
+	}
+	if a.all, err = replayOf(query["replay"]); err != nil {
+		return nil, err
+	}
+	id, err := r.session()
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := s.brief(r.Context())
+	defer cancel()
+	a.head, err = s.cfg.Sessions.Head(ctx, r.workspace.ID, id)
+	return a, err
+}
+
 // past reports whether the cursor is newer than the session's newest event. Such a
 // number was never given out here: the log was lost, or it is another session's.
-func (a attach) past() bool { return a.cursor > a.head.LastSeq }
+func (a *attachment) past() bool { return a.cursor > a.head.LastSeq }
 
-// follow is what a reader of a running turn is shown; live is false where there is
-// nothing to wait for.
-func (a attach) follow() (t tail, live bool) {
-	h := a.head
+// follow is what a reader of a running turn is shown, nil where nothing runs.
+func (a *attachment) follow() *tail {
+	h := &a.head
 	if a.past() || h.Status() != session.Thinking {
-		return tail{}, false
+		return nil
 	}
-	t = tail{turn: h.Turn, all: a.all, from: session.From{Session: h.Session, Seq: a.cursor, Since: h.TurnAt}}
+	t := &tail{turn: h.Turn, all: a.all, from: session.From{Session: h.Session, Seq: a.cursor, Since: h.TurnAt}}
 	switch {
 	case a.all:
 		t.from.Since = h.Created
@@ -82,18 +85,18 @@ func (a attach) follow() (t tail, live bool) {
 		t.from.Seq = h.StartSeq
 	}
 	t.head = &event.Open{SessionID: h.Session, FromSeq: new(t.from.Seq)}
-	return t, true
+	return t
 }
 
 // replay answers a reader for whom nothing is in progress: with the end, or with
 // what was missed and then the end.
-func (s *server) replay(w http.ResponseWriter, r *request, a attach) error {
-	h := a.head
+func (s *server) replay(w http.ResponseWriter, r *request, a *attachment) error {
+	h := &a.head
 	seq := a.cursor
 	if !a.given && !a.all {
 		seq = h.LastSeq
 	}
-	t := tail{turn: h.Turn, all: true, from: session.From{Session: h.Session, Seq: seq, Since: h.Created},
+	t := &tail{turn: h.Turn, all: true, from: session.From{Session: h.Session, Seq: seq, Since: h.Created},
 		head: &event.Open{SessionID: h.Session, FromSeq: &seq}}
 	return s.close(w, r, t, func(f *frames) error {
 		switch {
@@ -107,19 +110,19 @@ func (s *server) replay(w http.ResponseWriter, r *request, a attach) error {
 }
 
 // close answers with a stream that ends by itself.
-func (s *server) close(w http.ResponseWriter, r *request, t tail, rest func(*frames) error) error {
+func (s *server) close(w http.ResponseWriter, r *request, t *tail, rest func(*frames) error) error {
 	sw := sse.Open(w, sse.Options{Keepalive: s.cfg.Keepalive, WriteTimeout: s.cfg.WriteTimeout})
 	defer sw.Close()
-	out := frames{sw: sw, tail: t, id: t.from.Seq}
+	out := &frames{sw: sw, tail: t, id: t.from.Seq}
 	err := out.begin()
 	if err == nil {
-		err = rest(&out)
+		err = rest(out)
 	}
 	if err == nil {
 		err = sw.Flush()
 	}
 	if err != nil {
-		s.left(r, t, err)
+		s.left(r.Context(), r.caller.Key, t, err)
 	}
 	return nil
 }

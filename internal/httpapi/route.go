@@ -93,7 +93,7 @@ func (s *server) serve(w http.ResponseWriter, r *http.Request, op *operation) er
 	return op.handle(w, req)
 }
 
-// ActiveTurn's links, seen from outside.
+// link completes the detail of TURN_IN_PROGRESS with where to read or end the turn.
 func (s *server) link(r *request, t *session.ActiveTurn) {
 	at := s.base(r.Request) + "/api/v1/workspaces/" + r.workspace.Slug + "/sessions/" + t.SessionID.String()
 	t.EventsURL, t.CancelURL = at+"/events", at+"/cancel"

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"log/slog"
 	"net/http"
 	"os"
 	"time"
@@ -37,14 +38,15 @@ type tail struct {
 // events is the one loop behind streams and blocking answers. It yields committed
 // events, internal kinds among them, in order and without a gap, and ends after the
 // done of the turn. While the database is away it waits for a while.
-func (s *server) events(ctx context.Context, t tail) iter.Seq2[[]event.Event, error] {
+func (s *server) events(ctx context.Context, t *tail) iter.Seq2[[]event.Event, error] {
 	return func(yield func([]event.Event, error) bool) {
+		from := t.from
 		var seen unbroken
 		var since time.Time // when the database went away
 		for {
 			var failed error
 			began := time.Now()
-			for evs, err := range s.cfg.Sessions.Follow(ctx, t.from) {
+			for evs, err := range s.cfg.Sessions.Follow(ctx, from) {
 				if err != nil {
 					failed = err
 					break
@@ -54,7 +56,7 @@ func (s *server) events(ctx context.Context, t tail) iter.Seq2[[]event.Event, er
 				if !yield(evs, err) || ended || err != nil {
 					return
 				}
-				t.from.Seq = evs[len(evs)-1].Seq
+				from.Seq = evs[len(evs)-1].Seq
 			}
 			if since.IsZero() || time.Since(began) > s.cfg.Outage {
 				since = time.Now()
@@ -63,8 +65,7 @@ func (s *server) events(ctx context.Context, t tail) iter.Seq2[[]event.Event, er
 				yield(nil, failed)
 				return
 			}
-			s.cfg.Log.InfoContext(ctx, "a stream waits for the database", "session", t.from.Session, "turn", t.turn, "err", failed)
-			wait(ctx, 250*time.Millisecond)
+			s.waits(ctx, t, failed)
 		}
 	}
 }
@@ -90,57 +91,66 @@ func (u *unbroken) until(evs []event.Event, turn uuid.UUID) (cut []event.Event, 
 
 // stream shows a tail of the log as frames. It returns no error: what goes wrong
 // after the first frame can only be told by ending without done.
-func (s *server) stream(w http.ResponseWriter, r *request, t tail) error {
-	ctx, stop := s.cfg.Keys.While(r.Context(), r.caller.Key)
+//
+// A stream can stand here for an hour, with many beside it: what it needs only at
+// its beginning or its end is in functions of its own, off this stack.
+func (s *server) stream(w http.ResponseWriter, r *request, t *tail) error {
+	key := r.caller.Key // and nothing else of r, so that the workspace can go
+	ctx, stop := s.cfg.Keys.While(r.Context(), key)
 	defer stop()
 	ctx, broken := context.WithCancelCause(ctx)
 	defer broken(nil)
 	sw := sse.Open(w, sse.Options{Keepalive: s.cfg.Keepalive, WriteTimeout: s.cfg.WriteTimeout, Broken: broken})
 	defer sw.Close()
 
-	out := frames{sw: sw, tail: t, id: t.from.Seq}
-	if err := out.begin(); err != nil {
-		s.left(r, t, err)
-		return nil
+	out := &frames{sw: sw, tail: t, id: t.from.Seq}
+	err := out.begin()
+	if err == nil {
+		err = s.pump(ctx, out)
 	}
-	for evs, err := range s.events(ctx, t) {
-		switch {
-		case errors.Is(err, errGap):
-			s.cfg.Log.WarnContext(ctx, "events that a stream needs are gone", "session", t.from.Session, "turn", t.turn, "err", err)
-			err = errors.Join(out.gone(), sw.Flush())
-		case err != nil && ctx.Err() == nil:
-			s.cfg.Log.WarnContext(ctx, "a stream lost the database", "session", t.from.Session, "turn", t.turn, "err", err)
-			return nil
-		case err == nil:
+	if err != nil {
+		s.left(ctx, key, t, err)
+	}
+	return nil
+}
+
+// pump writes what comes until the turn is done.
+func (s *server) pump(ctx context.Context, out *frames) error {
+	for evs, err := range s.events(ctx, out.tail) {
+		if errors.Is(err, errGap) {
+			return errors.Join(err, out.gone(), out.sw.Flush())
+		}
+		if err == nil {
 			err = out.send(evs)
 		}
 		if err != nil {
-			s.left(r, t, err)
-			return nil
+			return err
 		}
 	}
 	return nil
 }
 
-// left notes why a stream closed without done, where it was not the database: its
-// reader is gone or too slow, its key is dead, or the service stops.
-func (s *server) left(r *request, t tail, err error) {
-	ctx := context.WithoutCancel(r.Context())
-	args := []any{"session", t.from.Session, "turn", t.turn, "key", r.caller.Key}
+// left notes why a stream closed without the done of its turn: its reader is gone
+// or too slow, its key is dead, its rows are, the database is, or the service stops.
+func (s *server) left(ctx context.Context, key string, t *tail, err error) {
+	level, why := slog.LevelDebug, "a stream ended early"
 	switch {
+	case errors.Is(err, errGap):
+		level, why = slog.LevelWarn, "told a stream that its events are gone"
 	case errors.Is(err, apikey.ErrDead):
-		s.cfg.Log.InfoContext(ctx, "closed a stream: its key is not valid any more", args...)
-	case errors.Is(err, os.ErrDeadlineExceeded):
-		s.cfg.Log.InfoContext(ctx, "closed a stream: its reader takes nothing", args...)
-	default:
-		s.cfg.Log.DebugContext(ctx, "a stream ended early", append(args, "err", err)...)
+		level, why = slog.LevelInfo, "closed a stream: its key is not valid any more"
+	case errors.Is(err, os.ErrDeadlineExceeded) && errors.Is(err, sse.ErrBroken):
+		level, why = slog.LevelInfo, "closed a stream: its reader takes nothing"
+	case !errors.Is(err, sse.ErrBroken) && ctx.Err() == nil:
+		level, why = slog.LevelWarn, "closed a stream: it lost the database"
 	}
+	s.cfg.Log.Log(context.WithoutCancel(ctx), level, why, "session", t.from.Session, "turn", t.turn, "key", key, "err", err)
 }
 
 // frames writes a tail of the log.
 type frames struct {
 	sw   *sse.Writer
-	tail tail
+	tail *tail
 	id   int64 // of the newest frame
 }
 
@@ -214,9 +224,10 @@ func (f *frames) synthetic(b event.Body) error {
 	return f.sw.Event(string(b.Kind()), f.id, data)
 }
 
-// wait returns after d, or when ctx ends.
-func wait(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
+// waits gives the database a moment to come back.
+func (s *server) waits(ctx context.Context, t *tail, err error) {
+	s.cfg.Log.InfoContext(ctx, "a stream waits for the database", "session", t.from.Session, "turn", t.turn, "err", err)
+	timer := time.NewTimer(250 * time.Millisecond)
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():

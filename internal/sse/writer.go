@@ -20,6 +20,9 @@ import (
 // that are not UTF-8, an event name that is empty or has more than one line.
 var ErrFrame = errors.New("sse: the frame cannot be carried unchanged")
 
+// ErrBroken is every failure to write: the reader is gone, or too slow.
+var ErrBroken = errors.New("sse: the stream is broken")
+
 var errClosed = errors.New("sse: the stream is closed")
 
 // maxBuffer is when a batch is written though it goes on, and the largest buffer
@@ -185,16 +188,16 @@ func (w *Writer) write(p []byte) error {
 	if w.deadline.Sub(w.last) < w.opt.WriteTimeout-w.opt.WriteTimeout/32 {
 		w.deadline = w.last.Add(w.opt.WriteTimeout)
 		if err := w.rc.SetWriteDeadline(w.deadline); err != nil {
-			w.err = fmt.Errorf("set the write deadline: %w", err)
+			w.err = fmt.Errorf("%w: set the write deadline: %w", ErrBroken, err)
 			return w.err
 		}
 	}
 	if _, err := w.w.Write(p); err != nil {
-		w.err = fmt.Errorf("write to the stream: %w", err)
+		w.err = fmt.Errorf("%w: write: %w", ErrBroken, err)
 		return w.err
 	}
 	if err := w.rc.Flush(); err != nil {
-		w.err = fmt.Errorf("flush the stream: %w", err)
+		w.err = fmt.Errorf("%w: flush: %w", ErrBroken, err)
 		return w.err
 	}
 	return nil
