@@ -42,7 +42,11 @@ func (r *run) generate(ctx context.Context, req model.Request) (event.Reply, err
 		if !fault.Retryable || attempt == maxAttempts || fault.RetryAfter > maxPause {
 			return event.Reply{}, &Failure{fault.Code, fault.Message}
 		}
-		r.Log.WarnContext(ctx, "the model failed, asking again", "model", r.Model.Name(), "attempt", attempt, "err", fault, "cause", fault.Err)
+		log := r.Log
+		if fault.Err != nil {
+			log = log.With("cause", fault.Err)
+		}
+		log.WarnContext(ctx, "the model failed, asking again", "model", r.Model.Name(), "attempt", attempt, "err", fault)
 		if err := sleep(ctx, max(fault.RetryAfter, backoff(attempt))); err != nil {
 			return event.Reply{}, err
 		}

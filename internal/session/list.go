@@ -145,12 +145,9 @@ func (s *Store) Messages(ctx context.Context, workspace, id uuid.UUID, q Message
 	if err != nil {
 		return Page[Message]{}, err
 	}
-	found, err := s.q.SessionExists(ctx, workspace, id)
+	head, err := s.Head(ctx, workspace, id)
 	if err != nil {
-		return Page[Message]{}, fmt.Errorf("find session: %w", err)
-	}
-	if !found {
-		return Page[Message]{}, NotFound(id)
+		return Page[Message]{}, err
 	}
 	list := s.q.MessagesPage
 	if q.NewestFirst {
@@ -163,6 +160,9 @@ func (s *Store) Messages(ctx context.Context, workspace, id uuid.UUID, q Message
 	items := make([]Message, len(rows))
 	for i, r := range rows {
 		items[i] = messageOf(r)
+		if items[i].Status == "in_progress" { // its row is written when it ends
+			items[i].LastSeq = max(items[i].LastSeq, head.LastSeq)
+		}
 	}
 	return page(items, q.Limit, func(last Message) string { return q.cursor(id, last) }), nil
 }

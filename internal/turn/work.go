@@ -124,7 +124,8 @@ func (s *Service) run(ctx context.Context, t session.Turn, a *attempt) error {
 		conv.History = append(conv.History, agent.Past{Role: p.Role, Text: p.Content})
 	}
 	w := s.cfg.Sessions.Writer(a.lease)
-	ag := &agent.Agent{Model: m, Tools: s.cfg.Tools, Instructions: ws.Instructions, MaxTurns: int(t.MaxTurns), Log: s.log}
+	ag := &agent.Agent{Model: m, Tools: s.cfg.Tools, Instructions: ws.Instructions, MaxTurns: int(t.MaxTurns),
+		Log: s.log.With("session", t.SessionID, "turn", t.ID)}
 	for bodies, err := range ag.Run(ctx, conv) {
 		if err != nil {
 			return errors.Join(err, w.Flush(context.WithoutCancel(ctx)))
