@@ -154,8 +154,9 @@ var (
 // textOf is the text of a text frame. Stamped deltas hold nothing that is escaped
 // but newlines, and a JSON decoder would cost the client more than the rest.
 func textOf(data []byte) (string, error) {
-	inner, ok := bytes.CutPrefix(data, textPrefix)
-	if inner, ok = bytes.CutSuffix(inner, textSuffix); ok {
+	inner, begins := bytes.CutPrefix(data, textPrefix)
+	inner, ends := bytes.CutSuffix(inner, textSuffix)
+	if begins && ends {
 		text := strings.ReplaceAll(string(inner), `\n`, "\n")
 		if !strings.Contains(text, `\`) {
 			return text, nil
