@@ -12,6 +12,7 @@ import (
 	"github.com/parley-server/parley/internal/apikey"
 	"github.com/parley-server/parley/internal/devdb"
 	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/search"
 	"github.com/parley-server/parley/internal/wiki"
 	"github.com/parley-server/parley/internal/workspace"
 	"github.com/parley-server/parley/migrations"
@@ -110,8 +111,8 @@ func Scopes(names []string) (apikey.Scopes, error) {
 			scopes = append(scopes, apikey.Scope(name))
 		default:
 			message := "There is no scope " + name + "."
-			if near := Nearest(name, known); near != "" {
-				message += " Did you mean " + near + "?"
+			if near := search.Nearest(name, known, 1); len(near) > 0 {
+				message += " Did you mean " + near[0] + "?"
 			}
 			return nil, fault.Invalid(fault.Violation{Param: "/scopes", Rule: "enum", Message: message})
 		}

@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/caarlos0/env/v11"
+
+	"github.com/parley-server/parley/internal/search"
 )
 
 // Sources are where settings come from: a flag wins over the environment, the
@@ -148,8 +150,8 @@ func (l *loader) known(name, where string) bool {
 		return true
 	}
 	hint := "`parley config print` lists all."
-	if near := Nearest(name, names); near != "" {
-		hint = fmt.Sprintf("Did you mean %s?", near)
+	if near := search.Nearest(name, names, 1); len(near) > 0 {
+		hint = fmt.Sprintf("Did you mean %s?", near[0])
 	}
 	l.problem("%s (%s) is no setting. %s", name, where, hint)
 	return false

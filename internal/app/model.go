@@ -11,6 +11,7 @@ import (
 	"github.com/parley-server/parley/internal/model"
 	"github.com/parley-server/parley/internal/model/anthropic"
 	"github.com/parley-server/parley/internal/model/openai"
+	"github.com/parley-server/parley/internal/search"
 )
 
 // The models that are taken where a provider is set up and no model is named.
@@ -43,8 +44,8 @@ func parseModel(full string) (modelName, error) {
 		}
 		return m, fmt.Errorf("there is no model %q; the built-in one is builtin/guide", full)
 	}
-	if near := Nearest(provider, modelProviders); near != "" && near != provider {
-		return m, fmt.Errorf("there is no model %q; did you mean %s/%s?", full, near, name)
+	if near := search.Nearest(provider, modelProviders, 1); len(near) > 0 && near[0] != provider {
+		return m, fmt.Errorf("there is no model %q; did you mean %s/%s?", full, near[0], name)
 	}
 	return m, fmt.Errorf("there is no model %q; a model's name is openai/NAME, anthropic/NAME, ollama/NAME or builtin/guide", full)
 }

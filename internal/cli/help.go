@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/parley-server/parley/internal/app"
+	"github.com/parley-server/parley/internal/search"
 )
 
 // help begins with examples: who asks for help wants to see the line to type.
@@ -73,8 +73,8 @@ func unknownCommand(cmd *cobra.Command, name string) error {
 		Why:  fmt.Sprintf("%s has %s.", cmd.CommandPath(), strings.Join(names, ", ")),
 		Do:   "See " + cmd.CommandPath() + " --help.",
 	}
-	if near := app.Nearest(name, names); near != "" {
-		p.Do = fmt.Sprintf("Did you mean %s %s?", cmd.CommandPath(), near)
+	if near := search.Nearest(name, names, 1); len(near) > 0 {
+		p.Do = fmt.Sprintf("Did you mean %s %s?", cmd.CommandPath(), near[0])
 	}
 	return p
 }
@@ -92,8 +92,8 @@ func unknownFlag(cmd *cobra.Command, err error) error {
 	p.What, p.Why = fmt.Sprintf("There is no flag %s.", name), cmd.CommandPath()+" does not have it."
 	var names []string
 	cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, "--"+f.Name) })
-	if near := app.Nearest(name, names); near != "" {
-		p.Do = fmt.Sprintf("Did you mean %s?", near)
+	if near := search.Nearest(name, names, 1); len(near) > 0 {
+		p.Do = fmt.Sprintf("Did you mean %s?", near[0])
 	}
 	return p
 }
