@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/parley-server/parley/internal/app"
 )
 
 // TestMain lets the test binary be parley itself: the processes below are it again.
@@ -38,10 +40,10 @@ func parley(t *testing.T, dir string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// dev starts `serve --dev` and waits until it says that it is ready.
-func dev(t *testing.T, dir, listen string) *exec.Cmd {
+// dev starts `serve --dev` and waits until it says that it is ready, and where.
+func dev(t *testing.T, dir, listen string) (cmd *exec.Cmd, at string) {
 	t.Helper()
-	cmd := parley(t, dir, "serve", "--dev", "--listen", listen)
+	cmd = parley(t, dir, "serve", "--dev", "--listen", listen)
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -52,9 +54,12 @@ func dev(t *testing.T, dir, listen string) *exec.Cmd {
 	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
 	lines := bufio.NewScanner(out)
 	for lines.Scan() {
+		if url, ok := strings.CutPrefix(strings.TrimSpace(lines.Text()), "api  "); ok {
+			at = strings.TrimPrefix(strings.TrimSpace(url), "http://")
+		}
 		if strings.Contains(lines.Text(), "ready in") {
 			go io.Copy(io.Discard, out)
-			return cmd
+			return cmd, at
 		}
 	}
 	err = cmd.Wait()
@@ -62,25 +67,13 @@ func dev(t *testing.T, dir, listen string) *exec.Cmd {
 		t.Skipf("no private PostgreSQL here: %v", err)
 	}
 	t.Fatalf("serve --dev: %v", err)
-	return nil
-}
-
-func address(t *testing.T, dir string) string {
-	t.Helper()
-	text, err := os.ReadFile(filepath.Join(dir, ".parley", "dev.env"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, rest, _ := strings.Cut(string(text), "http://")
-	listen, _, _ := strings.Cut(rest, "'")
-	return listen
+	return nil, ""
 }
 
 func TestAnAnswerSurvivesKill9(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	server := dev(t, dir, "127.0.0.1:0")
-	listen := address(t, dir)
+	server, listen := dev(t, dir, "127.0.0.1:0")
 
 	send := parley(t, dir, "send", "@text 300 deltas at 100/s")
 	out, err := send.StdoutPipe()
@@ -96,7 +89,7 @@ func TestAnAnswerSurvivesKill9(t *testing.T) {
 	}
 	server.Process.Kill()
 	server.Wait()
-	server = dev(t, dir, listen)
+	server, _ = dev(t, dir, listen)
 	rest, err := io.ReadAll(answer)
 	if err != nil {
 		t.Fatal(err)
@@ -129,10 +122,15 @@ func TestAnAnswerSurvivesKill9(t *testing.T) {
 func TestSIGTERMHandsTheTurnOver(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	first := dev(t, dir, "127.0.0.1:0")
-	second := dev(t, dir, "127.0.0.1:0") // joins the database, and is where send goes now
+	first, _ := dev(t, dir, "127.0.0.1:0")
+	second, at := dev(t, dir, "127.0.0.1:0") // joins the database
+	env, err := app.ReadDevEnv(filepath.Join(dir, ".parley"))
+	if err != nil {
+		t.Fatal(err)
+	}
 
 	send := parley(t, dir, "send", "--quiet", "@text 200 deltas at 100/s\n@say The end.")
+	send.Env = append(send.Env, "PARLEY_URL=http://"+at, "PARLEY_WORKSPACE="+env.Workspace, "PARLEY_API_KEY="+env.APIKey)
 	out, err := send.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)

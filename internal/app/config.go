@@ -10,7 +10,7 @@ import (
 // Read it with Load; a Config made by hand works where its fields do.
 type Config struct {
 	DatabaseURL Secret `env:"DATABASE_URL" secret:"url" section:"Server" doc:"PostgreSQL, as postgres://user:password@host/database. It must reach PostgreSQL directly or through a session pooler."`
-	Listen      string `env:"PARLEY_LISTEN" envDefault:":8080" doc:"Address of the HTTP server."`
+	Listen      string `env:"PARLEY_LISTEN" envDefault:":8080" doc:"Address of the HTTP server. With serve --dev it is on 127.0.0.1 where no host is given, and the next free port where this one is not set and in use."`
 	BaseURL     string `env:"PARLEY_BASE_URL" doc:"Public address of the server; may have a path. Without it the links in answers follow the request's Host."`
 	HTTP        bool   `env:"PARLEY_HTTP" envDefault:"true" doc:"false: this process runs turns and serves no requests."`
 	Workers     int    `env:"PARLEY_WORKERS" envDefault:"100" doc:"Turns that this process runs at once; 0: it serves requests and runs none."`

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"net/netip"
-	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -123,15 +121,13 @@ func (s *service) fill(ctx context.Context, w workspace.Workspace) error {
 
 // devKey writes dev.env, with the key of the last start if that is still good.
 func (s *service) devKey(ctx context.Context, w workspace.Workspace, dsn Secret) error {
-	if err := os.MkdirAll(s.DevDir, 0o755); err != nil {
-		return fmt.Errorf("make the development directory: %w", err)
-	}
-	if err := os.WriteFile(filepath.Join(s.DevDir, ".gitignore"), []byte("*\n"), 0o644); err != nil {
-		return fmt.Errorf("write to the development directory: %w", err)
-	}
 	env, err := ReadDevEnv(s.DevDir)
 	if err != nil {
 		return err
+	}
+	if !s.named {
+		s.banner.line("api key", "in "+DevDir+"/dev.env, which goes on naming "+env.URL, 0)
+		return nil
 	}
 	p, err := s.keys.Authenticate(ctx, env.APIKey, netip.IPv6Loopback())
 	if err != nil && fault.From(err) == nil {

@@ -13,7 +13,8 @@ import (
 const portTries = 20
 
 // listen opens the port. Development mode listens to this machine alone, and takes
-// the next free port where its own is in use.
+// the next free port where the default one is in use; a port that was asked for is
+// taken or refused.
 func (s *service) listen(ctx context.Context) (net.Listener, error) {
 	address := s.Config.Listen
 	tries := 1
@@ -25,7 +26,9 @@ func (s *service) listen(ctx context.Context) (net.Listener, error) {
 		if host == "" {
 			address = net.JoinHostPort("127.0.0.1", port)
 		}
-		tries = portTries
+		if s.Config.Source("PARLEY_LISTEN") == "" {
+			tries = portTries
+		}
 	}
 	var lc net.ListenConfig
 	for {
@@ -36,9 +39,11 @@ func (s *service) listen(ctx context.Context) (net.Listener, error) {
 		if tries--; !errors.Is(err, syscall.EADDRINUSE) || tries == 0 {
 			return nil, &StartError{Why: "The address " + address + " cannot be listened on:", Do: "Choose another with --listen or PARLEY_LISTEN.", Err: err}
 		}
-		if address, err = next(address); err != nil {
+		taken := address
+		if address, err = next(taken); err != nil {
 			return nil, err
 		}
+		s.banner.progress(taken + " is in use; trying " + address)
 	}
 }
 

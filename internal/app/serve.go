@@ -52,6 +52,7 @@ type service struct {
 	listener net.Listener // nil: this process serves no requests
 	server   *http.Server
 	url      string
+	named    bool // in development mode: dev.env names this server
 }
 
 // Serve runs the service until ctx ends, then stops it in order: running turns are
@@ -69,6 +70,13 @@ func Serve(ctx context.Context, opt Options) error {
 	}
 	s := &service{Options: opt}
 	s.banner.begin(opt)
+	if opt.DevDir != "" && opt.Config.HTTP {
+		release, err := s.claim()
+		if err != nil {
+			return err
+		}
+		defer release()
+	}
 
 	dsn, release, err := s.database(ctx)
 	if err != nil {

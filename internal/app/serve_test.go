@@ -263,21 +263,63 @@ func TestDevModeStartsTwiceTheSame(t *testing.T) {
 
 func TestDevModeTakesTheNextFreePort(t *testing.T) {
 	t.Parallel()
+	if l, err := net.Listen("tcp", "127.0.0.1:8080"); err == nil { // else another has it
+		defer l.Close()
+	}
+	var out strings.Builder
+	at, _, err := serve(t, app.Options{DevDir: t.TempDir(), Out: &out}, "DATABASE_URL="+dbtest.DSN(t))
+	if err != nil || at == "http://127.0.0.1:8080" || !strings.Contains(out.String(), "127.0.0.1:8080 is in use; trying 127.0.0.1:8081") {
+		t.Errorf("%s: %v\n%s", at, err, &out)
+	}
+}
+
+func TestAnAddressThatWasAskedForIsTakenOrRefused(t *testing.T) {
+	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	taken := l.Addr().String()
 	dsn := dbtest.DSN(t)
-	opt := app.Options{DevDir: t.TempDir()}
-	at, _, err := serve(t, opt, "DATABASE_URL="+dsn, "PARLEY_LISTEN="+taken)
-	if err != nil || at == "http://"+taken {
-		t.Errorf("%s: %v", at, err)
+	for _, dir := range []string{"", t.TempDir()} {
+		_, _, err := serve(t, app.Options{DevDir: dir}, "DATABASE_URL="+dsn, "PARLEY_LISTEN="+l.Addr().String())
+		if e, ok := errors.AsType[*app.StartError](err); !ok || !strings.Contains(e.Why, l.Addr().String()+" cannot be listened on") {
+			t.Errorf("in %q: %v", dir, err)
+		}
 	}
-	opt.DevDir = ""
-	if _, _, err = serve(t, opt, "DATABASE_URL="+dsn, "PARLEY_LISTEN="+taken); err == nil || !strings.Contains(err.Error(), "cannot be listened on") {
-		t.Errorf("outside dev mode: %v", err)
+}
+
+func TestDevEnvNamesAServerThatRuns(t *testing.T) {
+	t.Parallel()
+	dir, dsn := t.TempDir(), "DATABASE_URL="+dbtest.DSN(t)
+	names := func() string {
+		env, err := app.ReadDevEnv(dir)
+		if err != nil {
+			t.Error(err)
+		}
+		return env.URL
+	}
+	first, stop, err := serve(t, app.Options{DevDir: dir}, dsn, "PARLEY_LISTEN=127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _, err = serve(t, app.Options{DevDir: dir}, dsn)
+	if e, ok := errors.AsType[*app.StartError](err); !ok || !strings.Contains(e.Why, "runs here already, at "+first) {
+		t.Errorf("a second server: %v", err)
+	}
+	var out strings.Builder
+	if _, _, err := serve(t, app.Options{DevDir: dir, Out: &out}, dsn, "PARLEY_LISTEN=127.0.0.1:0"); err != nil || names() != first {
+		t.Errorf("one next to it: dev.env names %s, not %s: %v", names(), first, err)
+	}
+	if !strings.Contains(out.String(), "goes on naming "+first) {
+		t.Errorf("one next to it does not say so:\n%s", &out)
+	}
+	if err := stop(); err != nil {
+		t.Fatal(err)
+	}
+	third, _, err := serve(t, app.Options{DevDir: dir}, dsn, "PARLEY_LISTEN=127.0.0.1:0")
+	if err != nil || names() != third {
+		t.Errorf("after the first has stopped: dev.env names %s, not %s: %v", names(), third, err)
 	}
 }
 
