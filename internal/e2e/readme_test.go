@@ -73,6 +73,38 @@ func TestReadmeTranscript(t *testing.T) {
 	}
 }
 
+// TestReadmeKillsTheServerAlone holds the pattern that the README gives to pkill
+// against the command lines that are about.
+func TestReadmeKillsTheServerAlone(t *testing.T) {
+	t.Parallel()
+	readme, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := regexp.MustCompile(`pkill (.*?);`).FindSubmatch(readme)
+	if found == nil {
+		t.Fatal("the README kills nothing")
+	}
+	name, ok := strings.CutPrefix(string(found[1]), "-9 -f '")
+	if !ok {
+		t.Fatalf("pkill %s", found[1])
+	}
+	kills := regexp.MustCompile(strings.TrimSuffix(name, "'"))
+	for line, want := range map[string]bool{
+		"bin/parley serve --dev":             true,
+		"parley serve":                       true,
+		`bin/parley send count slowly to 50`: false,
+		`parley-postgres-guard {"Dir":"/home/me/parley/.parley/pg"}`: false,
+		"/usr/bin/postgres -D /home/me/parley/.parley/pg/data":       false,
+		"make run":                  false,
+		"vim internal/cli/serve.go": false,
+	} {
+		if kills.MatchString(line) != want {
+			t.Errorf("pkill %s and %q: %v", found[1], line, !want)
+		}
+	}
+}
+
 const mark = "--- end of command ---"
 
 type step struct{ command, output string }
