@@ -16,7 +16,7 @@ run: build ## build and start the service with a private PostgreSQL, a demo work
 	bin/parley serve --dev
 
 build: ## build bin/parley
-	$(GO) build -ldflags '-X github.com/parley-server/parley/internal/app.Version=$(VERSION)' -o bin/parley ./cmd/parley
+	$(GO) build -ldflags '-X github.com/parley-server/parley/internal/app.version=$(VERSION)' -o bin/parley ./cmd/parley
 
 test: ## run every test; what a test needs and cannot find makes it skip, with a message
 	$(POSTGRES) $(GO) test ./...
@@ -31,7 +31,7 @@ lint: ## gofmt, vet and staticcheck
 
 generate: ## write db/ from queries/ and migrations/, and the tables in docs/
 	$(TOOL) sqlc generate
-	$(GO) test ./internal/app -run TestConfigurationIsDocumented -update
+	$(GO) test ./internal/app -run TestDocumentationListsTheSettings -update
 
 verify: lint ## what must hold before a change lands: generated code equal, lint, modules tidy, OpenAPI valid
 	$(TOOL) sqlc diff
