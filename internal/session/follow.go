@@ -94,8 +94,20 @@ type pager struct {
 	rows int32
 }
 
-// next reads a page after a cursor; last says that there was no more.
+// next reads a page after a cursor; last says that there was no more. It does so on a
+// goroutine of its own: a reader may stay for hours, and would keep a stack as large
+// as a query needs, twice of what it needs itself.
 func (p *pager) next(ctx context.Context, cursor int64) (evs []event.Event, last bool, err error) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		evs, last, err = p.read(ctx, cursor)
+	}()
+	<-done
+	return evs, last, err
+}
+
+func (p *pager) read(ctx context.Context, cursor int64) (evs []event.Event, last bool, err error) {
 	rows, err := p.s.q.EventsAfter(ctx, p.from.Session, cursor, p.from.Since.Add(-skew), p.rows)
 	if err != nil {
 		return nil, false, fmt.Errorf("read events: %w", err)
