@@ -33,6 +33,9 @@ func idleOnce(ctx context.Context, b *bench, mode string, streams int, beside lo
 	if err != nil {
 		return nil, err
 	}
+	if err := warm(ctx, w.client, sessions); err != nil {
+		return nil, err
+	}
 	before, err := w.children[0].ask("collect")
 	if err != nil {
 		return nil, err
@@ -65,7 +68,19 @@ func idleOnce(ctx context.Context, b *bench, mode string, streams int, beside lo
 	return f, nil
 }
 
-// openAll attaches a reader to every session and waits for its open frame.
+// warm opens some streams and closes them again, so that the server has its
+// connections to the database before anything counts.
+func warm(ctx context.Context, c *client, sessions []string) error {
+	conns, err := openAll(ctx, c, sessions[:min(len(sessions), 4*openAtOnce)])
+	for _, conn := range conns {
+		if conn != nil {
+			conn.Close()
+		}
+	}
+	return err
+}
+
+// openAll attaches a reader to every session and waits for what it begins with.
 func openAll(ctx context.Context, c *client, sessions []string) ([]*connection, error) {
 	conns := make([]*connection, len(sessions))
 	errs := make([]error, openAtOnce)
@@ -79,9 +94,11 @@ func openAll(ctx context.Context, c *client, sessions []string) ([]*connection, 
 					return
 				}
 				conns[i] = conn
-				if frame, err := conn.Next(); err != nil || frame.Event != "open" {
-					errs[k] = fmt.Errorf("open stream %d: frame %q, %w", i, frame.Event, err)
-					return
+				for _, want := range []string{"open", "tool_use"} {
+					if frame, err := conn.Next(); err != nil || frame.Event != want {
+						errs[k] = fmt.Errorf("open stream %d: frame %q instead of %s, %w", i, frame.Event, want, err)
+						return
+					}
 				}
 			}
 		})
@@ -118,7 +135,7 @@ WITH made AS (
     SELECT turn, session, $1, 'waiting', 600, 50 FROM made
 ), e AS (
     INSERT INTO events (session_id, turn_id, at, delta, ord, kind, data)
-    SELECT session, turn, now(), false, 1, 'message', '{"content":"bench"}' FROM made
+    SELECT session, turn, now(), false, 1, 'tool_use', '{"v":1,"tool":"bench","summary":"waits"}' FROM made
 )
 SELECT array_agg(session::text) FROM made`, w.workspace.ID, n).Scan(&ids)
 	if err != nil {
