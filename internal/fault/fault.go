@@ -38,7 +38,7 @@ type Detail struct {
 	AvailableKeys []string      `json:"available_keys,omitempty"` // UNKNOWN_SECRET: names only
 	RequiredScope string        `json:"required_scope,omitempty"` // INSUFFICIENT_SCOPE
 	RetryAfter    time.Duration `json:"-"`                        // sent as whole seconds, at least 1
-	Turn          any           `json:"turn,omitempty"`           // TURN_IN_PROGRESS
+	Turn          any           `json:"turn,omitempty"`           // TURN_IN_PROGRESS; UNAVAILABLE after a message was accepted
 	Status        string        `json:"status,omitempty"`         // approval conflicts: the standing decision
 }
 

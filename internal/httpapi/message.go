@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -12,7 +11,6 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/parley-server/parley/internal/apikey"
 	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/session"
@@ -183,9 +181,14 @@ func (s *server) sendMessage(w http.ResponseWriter, r *request) error {
 	return s.block(w, r, started)
 }
 
-// start stores the message. When it returns, the message will be answered.
+// start stores the message. When it returns, the message will be answered. A caller
+// that hangs up and a service that stops do not interrupt it: in the middle of a
+// commit nobody could say whether the message is there.
 func (s *server) start(r *request, m message, raw []byte, cursor int64) (turn.Started, error) {
-	ctx, cancel := s.brief(r.Context())
+	if err := r.Context().Err(); err != nil {
+		return turn.Started{}, err
+	}
+	ctx, cancel := s.brief(context.WithoutCancel(r.Context()))
 	defer cancel()
 	hash := sha256.Sum256(raw)
 	started, err := s.cfg.Turns.Start(ctx, turn.Request{
@@ -208,7 +211,7 @@ func (s *server) show(w http.ResponseWriter, r *request, started turn.Started, c
 		t.head = &event.Open{SessionID: started.Session, FromSeq: new(t.from.Seq)}
 		answer, err := s.outcome(r.Context(), started)
 		if err != nil {
-			return err
+			return s.accepted(r, active(started), err)
 		}
 		if answer != nil && answer.LastSeq <= t.from.Seq { // the client has everything
 			return s.close(w, r, t, func(f *frames) error { return f.done(false) })
@@ -229,52 +232,3 @@ func (s *server) outcome(ctx context.Context, started turn.Started) (*session.Me
 }
 
 const inProgress = "in_progress"
-
-// blocking is the body of a blocking answer.
-type blocking struct {
-	Success    bool            `json:"success"`
-	Output     *string         `json:"output"`
-	SessionID  uuid.UUID       `json:"session_id"`
-	References json.RawMessage `json:"references,omitempty"`
-	Error      *string         `json:"error"`
-}
-
-// block waits for the end of a turn.
-func (s *server) block(w http.ResponseWriter, r *request, started turn.Started) error {
-	var answer *session.Message
-	var err error
-	if started.Replayed {
-		if answer, err = s.outcome(r.Context(), started); err != nil {
-			return err
-		}
-	}
-	if answer == nil {
-		if answer, err = s.await(r, started); err != nil {
-			return err
-		}
-	}
-	body := blocking{Success: answer.Error == nil, SessionID: started.Session, References: answer.References, Error: answer.Error}
-	if body.Success {
-		body.Output = answer.Content
-	}
-	return writeJSON(w, http.StatusOK, body)
-}
-
-// await follows a turn to its end.
-func (s *server) await(r *request, started turn.Started) (*session.Message, error) {
-	ctx, stop := s.cfg.Keys.While(r.Context(), r.caller.Key)
-	defer stop()
-	for _, err := range s.events(ctx, &tail{from: started.From, turn: started.Turn}) {
-		if errors.Is(err, apikey.ErrDead) {
-			return nil, apikey.Invalid()
-		}
-		if err != nil {
-			return nil, fmt.Errorf("wait for the turn: %w", err)
-		}
-	}
-	answer, err := s.outcome(ctx, started)
-	if err == nil && answer == nil {
-		err = errors.New("the turn has ended without an answer")
-	}
-	return answer, err
-}
