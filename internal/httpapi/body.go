@@ -77,6 +77,9 @@ func object(body []byte) ([]member, error) {
 	if !utf8.Valid(body) {
 		return nil, fault.New(fault.InvalidJSON, "The body is not UTF-8.")
 	}
+	if deep(body) {
+		return nil, fault.New(fault.InvalidJSON, "The body is nested deeper than %d levels.", maxDepth)
+	}
 	var whole json.RawMessage
 	if err := json.Unmarshal(body, &whole); err != nil {
 		var at int64
@@ -87,7 +90,7 @@ func object(body []byte) ([]member, error) {
 	}
 	dec := json.NewDecoder(bytes.NewReader(body))
 	dec.UseNumber() // a number need not fit a float64 to be looked at
-	if err := walk(dec, 0); err != nil {
+	if err := walk(dec); err != nil {
 		return nil, err
 	}
 	if body = bytes.TrimSpace(body); body[0] != '{' {
@@ -96,8 +99,30 @@ func object(body []byte) ([]member, error) {
 	return members(body), nil
 }
 
-// walk looks for names that appear twice and for too much depth.
-func walk(dec *json.Decoder, depth int) error {
+// deep reports whether a body opens more than maxDepth levels, be it JSON or not:
+// the parser has a limit of its own, and other words for it.
+func deep(body []byte) bool {
+	depth, quoted := 0, false
+	for i := 0; i < len(body); i++ {
+		switch c := body[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '{' || c == '[':
+			if depth++; depth > maxDepth {
+				return true
+			}
+		case c == '}' || c == ']':
+			depth--
+		}
+	}
+	return false
+}
+
+// walk looks for names that appear twice. The body is not deep.
+func walk(dec *json.Decoder) error {
 	tok, err := dec.Token()
 	if err != nil {
 		return fault.New(fault.InvalidJSON, "The body is not JSON: %s.", err)
@@ -105,9 +130,6 @@ func walk(dec *json.Decoder, depth int) error {
 	delim, nested := tok.(json.Delim)
 	if !nested {
 		return nil
-	}
-	if depth == maxDepth {
-		return fault.New(fault.InvalidJSON, "The body is nested deeper than %d levels.", maxDepth)
 	}
 	seen := make(map[any]bool)
 	for dec.More() {
@@ -121,7 +143,7 @@ func walk(dec *json.Decoder, depth int) error {
 			}
 			seen[name] = true
 		}
-		if err := walk(dec, depth+1); err != nil {
+		if err := walk(dec); err != nil {
 			return err
 		}
 	}

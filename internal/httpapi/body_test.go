@@ -102,6 +102,25 @@ func TestBadMessages(t *testing.T) {
 	}
 }
 
+// However deep a body is, it hears of the same limit; brackets in a text are no levels.
+func TestDepth(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	nested := func(n int) string {
+		return `{"command":"x","x":` + strings.Repeat(`[{"y":`, n/2) + "1" + strings.Repeat("}]", n/2) + "}"
+	}
+	for levels, code := range map[int]string{62: "INVALID_REQUEST", 64: "INVALID_JSON", 10_000: "INVALID_JSON", 100_000: "INVALID_JSON"} {
+		r := s.get(t, call{method: "POST", path: "messages", body: nested(levels)})
+		if r.status != 400 || r.Error.Code != code || code == "INVALID_JSON" && r.Error.Message != "The body is nested deeper than 64 levels." {
+			t.Errorf("%d: %d %s", levels, r.status, r.text)
+		}
+	}
+	if r := s.get(t, call{method: "POST", path: "messages", body: strings.Repeat("[", 100_000)}); r.Error.Message != "The body is nested deeper than 64 levels." {
+		t.Errorf("without an end: %s", r.text)
+	}
+	s.ask(t, body(t, strings.Repeat(`[{\"`, 1000), `"stream":false`))
+}
+
 func TestUnknownFieldsAreExplained(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
