@@ -40,7 +40,7 @@ type Config struct {
 	Ready   func(context.Context) error // nil: always ready
 	Log     *slog.Logger                // nil discards
 	Version string                      // as the OpenAPI document shows it; default "dev"
-	BaseURL string                      // public address, for links; "" follows the request's Host
+	BaseURL string                      // public address, for links; "" follows the Host and the scheme of the connection
 
 	Keepalive    time.Duration // silence before a stream's comment; default 15 s
 	WriteTimeout time.Duration // how long a reader may stand still; default 30 s

@@ -118,7 +118,8 @@ func TestOneTurnAtATime(t *testing.T) {
 	st := s.say(t, held, `"caller_id":"anna"`)
 	id := sessionOf(t, st.until("open")[0])
 	<-s.gate.entered
-	r := s.get(t, call{method: "POST", path: "messages", body: body(t, "@text 1 delta", `"caller_id":"anna"`)})
+	forged := []string{"X-Forwarded-Proto", "https", "X-Forwarded-Host", "evil.example", "Forwarded", "proto=https;host=evil.example"}
+	r := s.get(t, call{method: "POST", path: "messages", body: body(t, "@text 1 delta", `"caller_id":"anna"`), header: forged})
 	at := s.url + "/api/v1/workspaces/demo/sessions/" + id
 	if r.status != 409 || r.Error.Code != "TURN_IN_PROGRESS" || r.Error.Type != "conflict_error" ||
 		r.Error.Turn["events_url"] != at+"/events" || r.Error.Turn["cancel_url"] != at+"/cancel" || r.Error.Turn["status"] != "running" {

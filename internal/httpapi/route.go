@@ -99,13 +99,14 @@ func (s *server) link(r *request, t *session.ActiveTurn) {
 	t.EventsURL, t.CancelURL = at+"/events", at+"/cancel"
 }
 
-// base is the public address of the service.
+// base is the public address of the service: as configured, else as this connection
+// shows it. Anybody can send X-Forwarded-* headers, so they count for nothing.
 func (s *server) base(r *http.Request) string {
 	if s.cfg.BaseURL != "" {
 		return strings.TrimSuffix(s.cfg.BaseURL, "/")
 	}
 	scheme := "http"
-	if r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https" {
+	if r.TLS != nil {
 		scheme = "https"
 	}
 	return scheme + "://" + r.Host
