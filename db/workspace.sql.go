@@ -98,25 +98,32 @@ func (q *Queries) WorkspaceInsert(ctx context.Context, arg WorkspaceInsertParams
 
 const workspaceUpdate = `-- name: WorkspaceUpdate :one
 UPDATE workspaces
-SET name = $2, instructions = $3, model = $4, max_response_seconds = $5, max_turns = $6, max_running = $7, history_tokens = $8, updated_at = now()
-WHERE id = $1
+SET name = COALESCE($1, name),
+    instructions = COALESCE($2, instructions),
+    model = NULLIF(COALESCE($3, model), ''),
+    max_response_seconds = COALESCE($4, max_response_seconds),
+    max_turns = COALESCE($5, max_turns),
+    max_running = COALESCE($6, max_running),
+    history_tokens = COALESCE($7, history_tokens),
+    updated_at = now()
+WHERE id = $8
 RETURNING id, slug, name, instructions, model, max_response_seconds, max_turns, max_running, history_tokens, created_at, updated_at
 `
 
 type WorkspaceUpdateParams struct {
-	ID                 uuid.UUID
-	Name               string
-	Instructions       string
+	Name               *string
+	Instructions       *string
 	Model              *string
-	MaxResponseSeconds int32
-	MaxTurns           int32
-	MaxRunning         int32
-	HistoryTokens      int32
+	MaxResponseSeconds *int32
+	MaxTurns           *int32
+	MaxRunning         *int32
+	HistoryTokens      *int32
+	ID                 uuid.UUID
 }
 
+// Null leaves a column as it is; the empty model is the service's own.
 func (q *Queries) WorkspaceUpdate(ctx context.Context, arg WorkspaceUpdateParams) (Workspace, error) {
 	row := q.db.QueryRow(ctx, workspaceUpdate,
-		arg.ID,
 		arg.Name,
 		arg.Instructions,
 		arg.Model,
@@ -124,6 +131,7 @@ func (q *Queries) WorkspaceUpdate(ctx context.Context, arg WorkspaceUpdateParams
 		arg.MaxTurns,
 		arg.MaxRunning,
 		arg.HistoryTokens,
+		arg.ID,
 	)
 	var i Workspace
 	err := row.Scan(

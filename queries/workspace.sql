@@ -13,7 +13,15 @@ SELECT * FROM workspaces WHERE id = $1;
 SELECT * FROM workspaces ORDER BY slug;
 
 -- name: WorkspaceUpdate :one
+-- Null leaves a column as it is; the empty model is the service's own.
 UPDATE workspaces
-SET name = $2, instructions = $3, model = $4, max_response_seconds = $5, max_turns = $6, max_running = $7, history_tokens = $8, updated_at = now()
-WHERE id = $1
+SET name = COALESCE(sqlc.narg('name'), name),
+    instructions = COALESCE(sqlc.narg('instructions'), instructions),
+    model = NULLIF(COALESCE(sqlc.narg('model'), model), ''),
+    max_response_seconds = COALESCE(sqlc.narg('max_response_seconds'), max_response_seconds),
+    max_turns = COALESCE(sqlc.narg('max_turns'), max_turns),
+    max_running = COALESCE(sqlc.narg('max_running'), max_running),
+    history_tokens = COALESCE(sqlc.narg('history_tokens'), history_tokens),
+    updated_at = now()
+WHERE id = @id
 RETURNING *;

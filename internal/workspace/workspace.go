@@ -18,10 +18,13 @@ import (
 type Workspace = db.Workspace
 
 // Store reads and writes workspaces.
-type Store struct{ q *db.Queries }
+type Store struct {
+	pool *pgxpool.Pool
+	q    *db.Queries
+}
 
 // New makes a store.
-func New(pool *pgxpool.Pool) *Store { return &Store{q: db.New(pool)} }
+func New(pool *pgxpool.Pool) *Store { return &Store{pool: pool, q: db.New(pool)} }
 
 // Find looks a workspace up by its slug or its id, or fails with WORKSPACE_NOT_FOUND.
 func (s *Store) Find(ctx context.Context, ref string) (Workspace, error) {
@@ -43,21 +46,54 @@ func (s *Store) Find(ctx context.Context, ref string) (Workspace, error) {
 	return w, nil
 }
 
-// Create makes a workspace. A slug that is taken is an INVALID_REQUEST.
+// Create makes a workspace with the default limits, as Add does.
 func (s *Store) Create(ctx context.Context, ref, name, instructions string) (Workspace, error) {
+	c := Change{Instructions: &instructions}
+	if name != "" {
+		c.Name = &name
+	}
+	return s.Add(ctx, ref, c)
+}
+
+// Add makes a workspace. What c leaves open has its default; the name's is the
+// slug. A slug that is taken is an INVALID_REQUEST.
+func (s *Store) Add(ctx context.Context, ref string, c Change) (Workspace, error) {
+	vs := c.Violations()
 	if !slug(ref) {
-		return Workspace{}, fault.Invalid(fault.Violation{Param: "/slug", Rule: "format",
-			Message: "A workspace's name is 1 to 63 characters of a-z, 0-9 and -, and begins with a letter or a digit."})
+		vs = append([]fault.Violation{{Param: "/slug", Rule: "format",
+			Message: "A workspace's name is 1 to 63 characters of a-z, 0-9 and -, and begins with a letter or a digit."}}, vs...)
 	}
-	if name == "" {
-		name = ref
+	if len(vs) > 0 {
+		return Workspace{}, fault.Invalid(vs...)
 	}
-	w, err := s.q.WorkspaceInsert(ctx, db.WorkspaceInsertParams{ID: uuid.Must(uuid.NewV7()), Slug: ref, Name: name, Instructions: instructions})
+	var w Workspace
+	err := pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) (err error) {
+		q := s.q.WithTx(tx)
+		if w, err = q.WorkspaceInsert(ctx, db.WorkspaceInsertParams{ID: uuid.Must(uuid.NewV7()), Slug: ref, Name: ref}); err == nil {
+			w, err = q.WorkspaceUpdate(ctx, c.params(w.ID))
+		}
+		return err
+	})
 	if errors.Is(err, pgx.ErrNoRows) {
 		return w, fault.Invalid(fault.Violation{Param: "/slug", Rule: "unique", Message: fmt.Sprintf("There is a workspace %q already.", ref)})
 	}
 	if err != nil {
 		return w, fmt.Errorf("create workspace: %w", err)
+	}
+	return w, nil
+}
+
+// Update changes a workspace. Turns that are accepted from now on keep to it.
+func (s *Store) Update(ctx context.Context, id uuid.UUID, c Change) (Workspace, error) {
+	if vs := c.Violations(); len(vs) > 0 {
+		return Workspace{}, fault.Invalid(vs...)
+	}
+	w, err := s.q.WorkspaceUpdate(ctx, c.params(id))
+	if errors.Is(err, pgx.ErrNoRows) {
+		return w, fault.New(fault.WorkspaceNotFound, "No such workspace.")
+	}
+	if err != nil {
+		return w, fmt.Errorf("update workspace: %w", err)
 	}
 	return w, nil
 }

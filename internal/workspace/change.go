@@ -1,0 +1,84 @@
+package workspace
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/google/uuid"
+
+	"github.com/parley-server/parley/db"
+	"github.com/parley-server/parley/internal/fault"
+)
+
+// Change is what is to be set of a workspace. Nil leaves a thing as it is.
+type Change struct {
+	Name         *string // what people see
+	Instructions *string // what the agent is told about its work
+	Model        *string // provider/name; "" is the service's own
+
+	MaxResponseSeconds *int // how long a turn may take
+	MaxTurns           *int // how often the model is asked in a turn
+	MaxRunning         *int // turns at once
+	HistoryTokens      *int // how much of the conversation the model sees
+}
+
+const (
+	maxName         = 200
+	maxInstructions = 256 << 10
+)
+
+// Violations lists everything that is wrong with a change.
+func (c Change) Violations() []fault.Violation {
+	var vs []fault.Violation
+	wrong := func(param, rule, message string) {
+		vs = append(vs, fault.Violation{Param: "/" + param, Rule: rule, Message: message})
+	}
+	if s := c.Name; s != nil && (!plain(*s) || strings.TrimSpace(*s) == "" || utf8.RuneCountInString(*s) > maxName || strings.ContainsFunc(*s, unicode.IsControl)) {
+		wrong("name", "format", fmt.Sprintf("What people see of a workspace is 1 to %d characters on one line.", maxName))
+	}
+	if s := c.Instructions; s != nil && (!plain(*s) || len(*s) > maxInstructions) {
+		wrong("instructions", "format", "Instructions are UTF-8 text without NUL, at most 256 KiB.")
+	}
+	if s := c.Model; s != nil && *s != "" {
+		provider, name, _ := strings.Cut(*s, "/")
+		if provider == "" || name == "" || !plain(*s) || len(*s) > maxName || strings.ContainsFunc(*s, unicode.IsControl) {
+			wrong("model", "format", "A model's name is provider/name, such as openai/gpt-5-mini.")
+		}
+	}
+	for _, n := range []struct {
+		param    string
+		value    *int
+		min, max int
+	}{
+		{"max_response_seconds", c.MaxResponseSeconds, 1, 3600},
+		{"max_turns", c.MaxTurns, 1, 200},
+		{"max_running", c.MaxRunning, 1, 10_000},
+		{"history_tokens", c.HistoryTokens, 0, 10_000_000},
+	} {
+		if n.value != nil && (*n.value < n.min || *n.value > n.max) {
+			wrong(n.param, "range", fmt.Sprintf("%s is %d to %d.", n.param, n.min, n.max))
+		}
+	}
+	return vs
+}
+
+// params is a change that has no violations.
+func (c Change) params(id uuid.UUID) db.WorkspaceUpdateParams {
+	return db.WorkspaceUpdateParams{
+		ID: id, Name: c.Name, Instructions: c.Instructions, Model: c.Model,
+		MaxResponseSeconds: narrow(c.MaxResponseSeconds), MaxTurns: narrow(c.MaxTurns),
+		MaxRunning: narrow(c.MaxRunning), HistoryTokens: narrow(c.HistoryTokens),
+	}
+}
+
+func narrow(n *int) *int32 {
+	if n == nil {
+		return nil
+	}
+	return new(int32(*n))
+}
+
+// plain reports whether PostgreSQL's text can hold s.
+func plain(s string) bool { return utf8.ValidString(s) && !strings.Contains(s, "\x00") }
