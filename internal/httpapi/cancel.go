@@ -16,6 +16,9 @@ func (s *server) cancelTurn(w http.ResponseWriter, r *request) error {
 	if err := accepts(r.Request, jsonType); err != nil {
 		return err
 	}
+	if err := r.query().err(); err != nil {
+		return err
+	}
 	id, err := r.session()
 	if err != nil {
 		return err

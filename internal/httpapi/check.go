@@ -42,19 +42,20 @@ func (c *checks) typ(param, want string) {
 	c.add(fault.Violation{Param: param, Rule: "type", Message: fmt.Sprintf("%s must be %s %s.", param[1:], article, want), Expected: want})
 }
 
-// unknown notes a name that does not exist, with the one that was probably meant.
-func (c *checks) unknown(param, name string, known []string) {
+// unknown notes a name of a field or a parameter that does not exist, with the one
+// that was probably meant.
+func (c *checks) unknown(kind, param, name string, known []string) {
 	if c.full() {
 		return
 	}
 	name = short(name)
-	v := fault.Violation{Param: param, Rule: "unknown", Message: fmt.Sprintf("There is no field %q.", name)}
+	v := fault.Violation{Param: param, Rule: "unknown", Message: fmt.Sprintf("There is no %s %q.", kind, name)}
 	for _, k := range known {
 		v.Allowed = append(v.Allowed, k)
 	}
 	if near := search.Nearest(name, known, 1); len(near) > 0 {
 		v.Suggestion = near[0]
-		v.Message = fmt.Sprintf("There is no field %q. Did you mean %q?", name, near[0])
+		v.Message = fmt.Sprintf("There is no %s %q. Did you mean %q?", kind, name, near[0])
 	}
 	c.add(v)
 }

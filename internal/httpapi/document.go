@@ -26,11 +26,21 @@ var openapi []byte
 
 // operation is one entry of the route table.
 type operation struct {
-	ID     string       `yaml:"operationId"`
-	Scope  apikey.Scope `yaml:"x-scope"`
+	ID         string       `yaml:"operationId"`
+	Scope      apikey.Scope `yaml:"x-scope"`
+	Parameters []parameter  `yaml:"parameters"`
+
 	path   string
 	method string
+	params []string // what a query may have
 	handle handler
+}
+
+// parameter is what the route table needs to know of one.
+type parameter struct {
+	Ref  string `yaml:"$ref"`
+	Name string `yaml:"name"`
+	In   string `yaml:"in"`
 }
 
 // public reports whether the operation needs no key.
@@ -50,7 +60,10 @@ func load(source []byte, version, baseURL string, handlers map[string]handler) (
 		return document{}, nil, fmt.Errorf("parse the OpenAPI document: %w", err)
 	}
 	var table struct {
-		Paths map[string]map[string]yaml.Node `yaml:"paths"`
+		Paths      map[string]map[string]yaml.Node `yaml:"paths"`
+		Components struct {
+			Parameters map[string]parameter `yaml:"parameters"`
+		} `yaml:"components"`
 	}
 	if err := root.Decode(&table); err != nil {
 		return document{}, nil, fmt.Errorf("read the OpenAPI document: %w", err)
@@ -59,6 +72,12 @@ func load(source []byte, version, baseURL string, handlers map[string]handler) (
 	var wrong []error
 	bound := make(map[string]bool)
 	for path, item := range table.Paths {
+		var shared []parameter
+		if node, ok := item["parameters"]; ok {
+			if err := node.Decode(&shared); err != nil {
+				wrong = append(wrong, fmt.Errorf("parameters of %s: %w", path, err))
+			}
+		}
 		for method, node := range item {
 			if !slices.Contains(methods, strings.ToUpper(method)) {
 				continue // parameters, summary …
@@ -67,6 +86,14 @@ func load(source []byte, version, baseURL string, handlers map[string]handler) (
 			if err := node.Decode(op); err != nil {
 				wrong = append(wrong, fmt.Errorf("%s %s: %w", op.method, path, err))
 				continue
+			}
+			for _, p := range append(op.Parameters, shared...) {
+				if name, ok := strings.CutPrefix(p.Ref, "#/components/parameters/"); ok {
+					p = table.Components.Parameters[name]
+				}
+				if p.In == "query" {
+					op.params = append(op.params, p.Name)
+				}
 			}
 			op.handle = handlers[op.ID]
 			switch {
@@ -183,6 +210,9 @@ func writeValue(w *bytes.Buffer, v any) error {
 // getOpenAPI answers with the document. It asks nothing and nobody.
 func (s *server) getOpenAPI(w http.ResponseWriter, r *request) error {
 	if err := accepts(r.Request, jsonType); err != nil {
+		return err
+	}
+	if err := r.query().err(); err != nil {
 		return err
 	}
 	h := w.Header()

@@ -30,7 +30,11 @@ func (s *service) pages(t testing.TB, path string) (all []listed, pages int) {
 	t.Helper()
 	cursor := ""
 	for {
-		r := s.get(t, call{path: path + "&cursor=" + url.QueryEscape(cursor)})
+		next := path
+		if cursor != "" {
+			next += "&cursor=" + url.QueryEscape(cursor)
+		}
+		r := s.get(t, call{path: next})
 		var page struct {
 			Data []listed
 			More bool    `json:"has_more"`
@@ -72,7 +76,7 @@ func TestListSessions(t *testing.T) {
 	}
 	for query, want := range map[string]int{
 		"status=thinking": 1, "status=completed": 5, "status=not_started": 0, "caller_id=c3": 1, "caller_id=nobody": 0,
-		"created_after=2020-01-01T00:00:00Z": 6, "created_after=2999-01-01T00:00:00%2B02:00": 0, "status=&caller_id=&created_after=&order=": 6,
+		"created_after=2020-01-01T00:00:00Z": 6, "created_after=2999-01-01T00:00:00%2B02:00": 0,
 	} {
 		if got, _ := s.pages(t, "sessions?"+query); len(got) != want {
 			t.Errorf("%s: %d, want %d", query, len(got), want)
@@ -119,7 +123,8 @@ func TestBadListParameters(t *testing.T) {
 	a, _ := s.ask(t, body(t, "@text 1 delta", `"stream":false`))
 	for query, want := range map[string]string{
 		"limit=0": "/limit minimum", "limit=101": "/limit maximum", "limit=-1": "/limit minimum", "limit=x": "/limit type", "limit=1.5": "/limit type",
-		"limit=99999999999999999999": "/limit type", "limit=1&limit=1": "/limit repeated", "order=up": "/order enum", "%zz": " format",
+		"limit=99999999999999999999": "/limit type", "limit=1&limit=1": "/limit repeated", "order=up": "/order enum", "%zz": "/query format", "a;b": "/query format",
+		"limit=": "/limit min_length", "cursor=": "/cursor min_length", "order=": "/order min_length", "limit=&cursor=&lmit=1": "/lmit unknown, /limit min_length, /cursor min_length",
 		"limit=0&order=x": "/limit minimum, /order enum",
 	} {
 		for _, list := range []string{"sessions", "sessions/" + a.SessionID + "/messages"} {
@@ -128,6 +133,7 @@ func TestBadListParameters(t *testing.T) {
 	}
 	for query, want := range map[string]string{
 		"status=done": "/status enum", "created_after=yesterday": "/created_after format", "created_after=2026-01-01": "/created_after format",
+		"caller_id=": "/caller_id min_length", "status=": "/status min_length", "created_after=": "/created_after min_length", "caller_id": "/caller_id min_length",
 		"caller_id=%00": "/caller_id format", "caller_id=%ff": "/caller_id format", "limit=0&status=x&created_after=x": "/limit minimum, /status enum, /created_after format",
 	} {
 		s.badList(t, "sessions?"+query, want)

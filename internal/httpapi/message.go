@@ -42,9 +42,8 @@ var (
 )
 
 // parseMessage checks a body against everything that is known without a database,
-// and tells all that is wrong.
-func parseMessage(body []member, h http.Header) (message, error) {
-	var c checks
+// and tells all that is wrong, after what was found wrong before.
+func parseMessage(c checks, body []member, h http.Header) (message, error) {
 	m := message{stream: true}
 	commanded := false
 	for _, f := range body {
@@ -62,7 +61,7 @@ func parseMessage(body []member, h http.Header) (message, error) {
 		case "limits":
 			m.limits = c.limits(param, f.value)
 		default:
-			c.unknown(param, f.name, messageFields)
+			c.unknown("field", param, f.name, messageFields)
 		}
 	}
 	if !commanded {
@@ -137,7 +136,7 @@ func (c *checks) limits(param string, raw json.RawMessage) (l turn.Limits) {
 		case "max_turns":
 			l.MaxTurns = c.integer(at, f.value, 1, maxTurns)
 		default:
-			c.unknown(at, f.name, limitFields)
+			c.unknown("field", at, f.name, limitFields)
 		}
 	}
 	return l
@@ -153,11 +152,11 @@ func (s *server) sendMessage(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	m, err := parseMessage(body, r.Header)
+	m, err := parseMessage(r.query().checks, body, r.Header)
 	if err != nil {
 		return err
 	}
-	cursor, _, err := cursorOf(r.Header.Values("Last-Event-ID"))
+	cursor, _, err := cursorOf("Last-Event-ID", r.Header.Values("Last-Event-ID"))
 	if err != nil {
 		return err
 	}

@@ -230,7 +230,7 @@ func TestPostAgainWithACursor(t *testing.T) {
 	}
 	for _, bad := range []string{"999999999", "x", "01", "-1"} {
 		r := s.get(t, call{method: "POST", path: "messages", body: message, header: []string{"Last-Event-ID", bad}})
-		if r.status != 400 || r.Error.Code != "INVALID_CURSOR" {
+		if r.status != 400 || r.Error.Code != "INVALID_CURSOR" || r.Error.Param != "Last-Event-ID" {
 			t.Errorf("%s: %d %s", bad, r.status, r.text)
 		}
 	}

@@ -29,7 +29,7 @@ func FuzzMessage(f *testing.F) {
 		list, err := object(body)
 		var m message
 		if err == nil {
-			m, err = parseMessage(list, http.Header{"Idempotency-Key": {once}})
+			m, err = parseMessage(checks{}, list, http.Header{"Idempotency-Key": {once}})
 		}
 		if err != nil {
 			tellable(t, err)
@@ -57,7 +57,7 @@ func FuzzMessage(f *testing.F) {
 		if list, err = object(data); err != nil {
 			t.Fatalf("%s: %v", data, err)
 		}
-		if got, err := parseMessage(list, http.Header{"Idempotency-Key": {once}}); err != nil || !reflect.DeepEqual(got, m) {
+		if got, err := parseMessage(checks{}, list, http.Header{"Idempotency-Key": {once}}); err != nil || !reflect.DeepEqual(got, m) {
 			t.Fatalf("%+v became %+v, %v", m, got, err)
 		}
 	})
@@ -81,7 +81,7 @@ func FuzzCursor(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		n, given, err := cursorOf([]string{s})
+		n, given, err := cursorOf("last_event_id", []string{s})
 		want, parseErr := strconv.ParseInt(s, 10, 64)
 		if valid := parseErr == nil && want >= 0 && strconv.FormatInt(want, 10) == s; valid != (err == nil) {
 			t.Fatalf("%q: %d, %v", s, n, err)

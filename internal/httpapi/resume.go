@@ -2,7 +2,6 @@ package httpapi
 
 import (
 	"net/http"
-	"net/url"
 	"strconv"
 
 	"github.com/parley-server/parley/internal/event"
@@ -41,20 +40,22 @@ func (s *server) attach(r *request) (*attachment, error) {
 	if err := accepts(r.Request, streamType); err != nil {
 		return nil, err
 	}
-	query, err := url.ParseQuery(r.URL.RawQuery)
-	if err != nil {
-		return nil, badCursor("The query string cannot be parsed.")
+	query := r.query()
+	if query.broken { // what is lost may be the cursor
+		return nil, badCursor("query", "The query string cannot be parsed.")
 	}
 	// An EventSource repeats its first query for ever: the header is newer.
-	values := r.Header.Values("Last-Event-ID")
+	param, values := "Last-Event-ID", r.Header.Values("Last-Event-ID")
 	if len(values) == 0 {
-		values = query["last_event_id"]
+		param, values = "last_event_id", query.values["last_event_id"]
 	}
 	a := &attachment{}
-	if a.cursor, a.given, err = cursorOf(values); err != nil {
+	var err error
+	if a.cursor, a.given, err = cursorOf(param, values); err != nil {
 		return nil, err
 	}
-	if a.all, err = replayOf(query["replay"]); err != nil {
+	a.all = query.replay()
+	if err := query.err(); err != nil {
 		return nil, err
 	}
 	id, err := r.session()
@@ -145,37 +146,39 @@ func (s *server) missed(r *request, out *frames) error {
 	return out.done(true) // the reader had it all
 }
 
-// cursorOf reads a cursor; given is false where there is none.
-func cursorOf(values []string) (cursor int64, given bool, err error) {
+// cursorOf reads the cursor in a header or parameter; given is false where there is
+// none.
+func cursorOf(param string, values []string) (cursor int64, given bool, err error) {
 	switch len(values) {
 	case 0:
 		return 0, false, nil
 	case 1:
 	default:
-		return 0, false, badCursor("The cursor is there more than once.")
+		return 0, false, badCursor(param, "The cursor is there more than once.")
 	}
 	text := values[0]
 	if text == "" || text[0] == '0' && text != "0" || text[0] < '0' || text[0] > '9' {
-		return 0, false, badCursor("The cursor is the id of a frame: 0, or a decimal number without sign, blank or leading zero.")
+		return 0, false, badCursor(param, "The cursor is the id of a frame: 0, or a decimal number without sign, blank or leading zero.")
 	}
 	cursor, err = strconv.ParseInt(text, 10, 64)
 	if err != nil {
-		return 0, false, badCursor("The cursor is the id of a frame: 0, or a decimal number that fits 63 bits.")
+		return 0, false, badCursor(param, "The cursor is the id of a frame: 0, or a decimal number that fits 63 bits.")
 	}
 	return cursor, true, nil
 }
 
-func badCursor(message string) *fault.Error {
-	return &fault.Error{Code: fault.InvalidCursor, Message: message, Param: "last_event_id"}
+func badCursor(param, message string) *fault.Error {
+	return &fault.Error{Code: fault.InvalidCursor, Message: message, Param: param}
 }
 
-// replayOf reads the wish for everything that was missed.
-func replayOf(values []string) (all bool, err error) {
-	switch {
+// replay reads the wish for everything that was missed.
+func (p *params) replay() bool {
+	switch values := p.values["replay"]; {
 	case len(values) == 0:
-		return false, nil
+		return false
 	case len(values) == 1 && values[0] == "all":
-		return true, nil
+		return true
 	}
-	return false, fault.Invalid(fault.Violation{Param: "/replay", Rule: "enum", Message: "replay can only be all.", Allowed: []any{"all"}})
+	p.add(fault.Violation{Param: "/replay", Rule: "enum", Message: "replay can only be all.", Allowed: []any{"all"}})
+	return false
 }

@@ -198,7 +198,7 @@ func TestRawRequests(t *testing.T) {
 	s := start(t, nil)
 	for request, want := range map[string]int{
 		"GET http://elsewhere/api/v1/openapi HTTP/1.1\r\nHost: elsewhere\r\n\r\n": 200,
-		"GET /api/v1/openapi?%zz HTTP/1.1\r\nHost: x\r\n\r\n":                     200,
+		"GET /api/v1/openapi?%zz HTTP/1.1\r\nHost: x\r\n\r\n":                     400,
 		"GET \\ HTTP/1.1\r\nHost: x\r\n\r\n":                                      400,
 		"GET /nowhere HTTP/1.0\r\n\r\n":                                           404,
 		fmt.Sprintf("POST /api/v1/workspaces/demo/messages HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\nContent-Length: 100\r\nExpect: 100-continue\r\n\r\n", "bad"): 401,
