@@ -136,6 +136,13 @@ func (c *checked) check(r *http.Request, res *http.Response, streaming bool) err
 func (c *checked) unrouted(res *http.Response) error {
 	body, _ := io.ReadAll(res.Body)
 	res.Body = io.NopCloser(bytes.NewReader(body))
+	if ref := c.doc.Components.Responses["MethodNotAllowed"]; res.StatusCode == http.StatusMethodNotAllowed {
+		for name, h := range ref.Value.Headers {
+			if h.Value.Required && res.Header.Get(name) == "" {
+				return fmt.Errorf("no %s", name)
+			}
+		}
+	}
 	if len(body) == 0 && (res.StatusCode == http.StatusNoContent || res.Request.Method == http.MethodHead) {
 		return nil
 	}

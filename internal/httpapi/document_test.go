@@ -9,6 +9,7 @@ import (
 
 	"github.com/getkin/kin-openapi/openapi3"
 
+	"github.com/parley-server/parley/docs"
 	"github.com/parley-server/parley/internal/apikey"
 	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/fault"
@@ -63,11 +64,11 @@ func TestDocumentNeedsNothing(t *testing.T) {
 func TestDocumentNamesEveryCode(t *testing.T) {
 	t.Parallel()
 	doc := document(t, start(t, nil))
-	used := map[string]bool{"NOT_FOUND": true, "METHOD_NOT_ALLOWED": true} // of no operation
+	used := map[string]bool{"NOT_FOUND": true} // of no operation
 	for path, item := range doc.Paths.Map() {
 		for method, op := range item.Operations() {
 			name := method + " " + path
-			want := []string{"406", "500"}
+			want := []string{"405", "406", "500"}
 			if op.Extensions["x-scope"] != "none" {
 				want = append(want, "401", "403", "404", "503")
 				if !apikey.Scope(op.Extensions["x-scope"].(string)).Known() {
@@ -137,6 +138,45 @@ func codesOf(t *testing.T, r *openapi3.Response) (codes []string) {
 		t.Fatalf("%s: %v", data, err)
 	}
 	return narrow.Properties.Error.Properties.Code.Enum
+}
+
+// What the document says of turns in progress is what a new workspace has.
+func TestDocumentedRunningTurns(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	limits, _ := document(t, s).Extensions["x-limits"].(map[string]any)
+	if got := limits["workspace_running_turns"]; got != float64(s.workspace.MaxRunning) {
+		t.Errorf("documented as %v, is %d", got, s.workspace.MaxRunning)
+	}
+}
+
+// The page about streams names every code that the document lists, and no other.
+func TestPageNamesEveryStreamCode(t *testing.T) {
+	t.Parallel()
+	page, err := docs.Files.ReadFile("streaming.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(page), "| code | recoverable | meaning |")
+	table, _, _ = strings.Cut(table, "\n\n")
+	var got, want []string
+	for line := range strings.Lines(table) {
+		cells := strings.Split(line, " | ")
+		code := event.Code(strings.TrimPrefix(cells[0], "| "))
+		if len(cells) != 3 || strings.HasPrefix(line, "|--") {
+			continue
+		}
+		got = append(got, string(code))
+		if says := cells[1] == "yes"; says != code.Recoverable() {
+			t.Errorf("%s: recoverable is %v", code, code.Recoverable())
+		}
+	}
+	for _, v := range document(t, start(t, nil)).Components.Schemas["StreamErrorCode"].Value.Enum {
+		want = append(want, v.(string))
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("the page has %v, the document %v", got, want)
+	}
 }
 
 func TestServerAddress(t *testing.T) {

@@ -88,6 +88,7 @@ func start(t testing.TB, change func(*httpapi.Config)) *service {
 func (s *service) serve(t testing.TB, handler http.Handler) {
 	srv := httptest.NewUnstartedServer(handler)
 	base, halt := context.WithCancel(context.Background())
+	srv.Config.MaxHeaderBytes = 16 << 10 // as the program has it
 	srv.Config.BaseContext = func(net.Listener) context.Context { return base }
 	srv.Start()
 	s.url, s.halt = srv.URL, halt

@@ -218,6 +218,29 @@ func TestRawRequests(t *testing.T) {
 	}
 }
 
+// What the documents say of net/http's own answers.
+func TestHeaderLimit(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	limits, _ := document(t, s).Extensions["x-limits"].(map[string]any)
+	taken, refused := int(limits["header_bytes"].(float64)), int(limits["header_bytes_refused"].(float64))
+	const head = "GET /healthz HTTP/1.1\r\nHost: x\r\nX-Fill: "
+	for size, want := range map[int]int{taken: 200, refused: 200, refused + 1: 431} {
+		conn, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		go func() { _, _ = io.WriteString(conn, head+strings.Repeat("x", size-len(head)-4)+"\r\n\r\n") }()
+		res, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		if err != nil || res.StatusCode != want {
+			t.Errorf("%d bytes: %v, %v", size, res, err)
+		} else if want == 431 && (!strings.HasPrefix(res.Header.Get("Content-Type"), "text/plain") || res.Header.Get("X-Request-Id") != "") {
+			t.Errorf("%v", res.Header)
+		}
+		conn.Close()
+	}
+}
+
 func TestHealth(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
