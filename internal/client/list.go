@@ -1,6 +1,7 @@
 package client
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"net/http"
@@ -27,6 +28,18 @@ type Page[T any] struct {
 	Data       []T    `json:"data"`
 	HasMore    bool   `json:"has_more"`
 	NextCursor string `json:"next_cursor"`
+	// Raw is the answer as it came.
+	Raw json.RawMessage `json:"-"`
+}
+
+// UnmarshalJSON keeps Raw.
+func (p *Page[T]) UnmarshalJSON(text []byte) error {
+	type plain Page[T]
+	if err := json.Unmarshal(text, (*plain)(p)); err != nil {
+		return err
+	}
+	p.Raw = bytes.Clone(text)
+	return nil
 }
 
 // Session is one conversation.
