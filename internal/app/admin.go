@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -103,6 +104,7 @@ func Scopes(names []string) (apikey.Scopes, error) {
 	for _, s := range apikey.All {
 		known = append(known, string(s))
 	}
+	var wrong []fault.Violation
 	for _, name := range names {
 		switch {
 		case name == "all":
@@ -114,8 +116,11 @@ func Scopes(names []string) (apikey.Scopes, error) {
 			if near := search.Nearest(name, known, 1); len(near) > 0 {
 				message += " Did you mean " + near[0] + "?"
 			}
-			return nil, fault.Invalid(fault.Violation{Param: "/scopes", Rule: "enum", Message: message})
+			wrong = append(wrong, fault.Violation{Param: "/scopes", Rule: "enum", Message: message})
 		}
+	}
+	if len(wrong) > 0 {
+		return nil, fault.Invalid(wrong...)
 	}
 	return scopes, nil
 }
@@ -128,9 +133,16 @@ func ScopeNames(scopes apikey.Scopes) string {
 	return scopes.String()
 }
 
-// Refusal is the sentence of an error that the caller can mend.
+// Refusal is the sentence of an error that the caller can mend, or a line for every
+// thing that is wrong.
 func Refusal(err error) (sentence string, ok bool) {
 	switch f := fault.From(err); {
+	case f != nil && len(f.Detail.Violations) > 1:
+		lines := make([]string, len(f.Detail.Violations))
+		for i, v := range f.Detail.Violations {
+			lines[i] = v.Message
+		}
+		return strings.Join(lines, "\n"), true
 	case f != nil:
 		return f.Message, true
 	case errors.Is(err, apikey.ErrNotFound):

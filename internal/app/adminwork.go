@@ -2,11 +2,49 @@ package app
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/parley-server/parley/internal/apikey"
+	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/wiki"
+	"github.com/parley-server/parley/internal/workspace"
 )
+
+// CreateWorkspace makes a workspace.
+func (a *Admin) CreateWorkspace(ctx context.Context, slug string, c workspace.Change) (workspace.Workspace, error) {
+	if err := checkModel(c); err != nil {
+		return workspace.Workspace{}, err
+	}
+	return a.Workspaces.Add(ctx, slug, c)
+}
+
+// UpdateWorkspace changes a workspace, named by slug or id.
+func (a *Admin) UpdateWorkspace(ctx context.Context, ref string, c workspace.Change) (workspace.Workspace, error) {
+	if err := checkModel(c); err != nil {
+		return workspace.Workspace{}, err
+	}
+	w, err := a.Workspaces.Find(ctx, ref)
+	if err != nil {
+		return workspace.Workspace{}, err
+	}
+	return a.Workspaces.Update(ctx, w.ID, c)
+}
+
+// checkModel refuses a model that no provider has, with all else that is wrong. The
+// owner of workspaces does not know the providers.
+func checkModel(c workspace.Change) error {
+	if c.Model == nil || *c.Model == "" {
+		return nil
+	}
+	_, err := parseModel(*c.Model)
+	if err == nil {
+		return nil
+	}
+	wrong := []fault.Violation{{Param: "/model", Rule: "format", Message: strings.ToUpper(err.Error()[:1]) + strings.TrimRight(err.Error()[1:], "?.") + "."}}
+	c.Model = nil
+	return fault.Invalid(append(wrong, c.Violations()...)...)
+}
 
 // CreateKey makes a key for a workspace, named by slug or id. life nil is for ever.
 func (a *Admin) CreateKey(ctx context.Context, workspace, name string, scopes apikey.Scopes, life *time.Duration) (apikey.Key, string, error) {
@@ -64,6 +102,15 @@ func (a *Admin) Document(ctx context.Context, workspace, path string) (wiki.Docu
 		return wiki.Document{}, err
 	}
 	return a.Wiki.Get(ctx, w.ID, path)
+}
+
+// DeleteDocument removes a document of a workspace.
+func (a *Admin) DeleteDocument(ctx context.Context, workspace, path string) error {
+	w, err := a.Workspaces.Find(ctx, workspace)
+	if err != nil {
+		return err
+	}
+	return a.Wiki.Delete(ctx, w.ID, path)
 }
 
 // Documents lists a workspace's documents whose path begins with prefix.

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"strings"
 
@@ -57,70 +56,6 @@ func (c *command) named(ctx context.Context, cfg app.Config, a *app.Admin) (stri
 	}
 	return "", &problem{Exit: exitUsage, Code: "USAGE", What: "Which workspace?", Why: "There are several: " + strings.Join(names, ", ") + ".",
 		Do: "Name one with --workspace or PARLEY_WORKSPACE."}
-}
-
-func (c *command) workspace() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "workspace",
-		Short: "make and list workspaces",
-		Example: `  parley workspace create sales --instructions @sales.md
-  parley workspace list`,
-		RunE: group, Args: cobra.ArbitraryArgs,
-	}
-	var title, instructions string
-	create := &cobra.Command{
-		Use:   "create NAME",
-		Short: "make a workspace: one agent with its own sessions, keys and knowledge",
-		Example: `  parley workspace create sales
-  parley workspace create sales --title "Sales team" --instructions "You help the sales team."
-  parley workspace create sales --instructions @sales.md`,
-		Args: cobra.ExactArgs(1),
-		RunE: c.onDatabase(func(ctx context.Context, cfg app.Config, a *app.Admin, args []string) error {
-			text, err := c.argument(instructions)
-			if err != nil {
-				return err
-			}
-			w, err := a.Workspaces.Create(ctx, args[0], title, text)
-			if err != nil {
-				return err
-			}
-			if c.json {
-				return printJSON(c.Stdout, map[string]any{"data": w})
-			}
-			fmt.Fprintf(c.Stdout, "%s\n", w.Slug)
-			fmt.Fprintf(c.Stderr, "Made the workspace %s (%s). Next: parley keys create --workspace %s --name first\n", w.Slug, w.ID, w.Slug)
-			return nil
-		}),
-	}
-	create.Flags().StringVar(&title, "title", "", "what people see; NAME where there is none")
-	create.Flags().StringVar(&instructions, "instructions", "", "what the agent is told about its work; @FILE reads a file")
-	c.jsonFlag(create)
-
-	list := &cobra.Command{
-		Use:   "list",
-		Short: "list the workspaces",
-		Example: `  parley workspace list
-  parley workspace list --json`,
-		Args: cobra.NoArgs,
-		RunE: c.onDatabase(func(ctx context.Context, cfg app.Config, a *app.Admin, _ []string) error {
-			all, err := a.Workspaces.List(ctx)
-			if err != nil {
-				return err
-			}
-			return c.list(all, len(all), "There is no workspace yet. Make one: parley workspace create NAME",
-				[]string{"NAME", "TITLE", "MODEL", "ID", "CREATED"}, func(i int) []string {
-					w := all[i]
-					model := "default"
-					if w.Model != nil {
-						model = *w.Model
-					}
-					return []string{w.Slug, w.Name, model, w.ID.String(), day(&w.CreatedAt)}
-				})
-		}),
-	}
-	c.jsonFlag(list)
-	cmd.AddCommand(create, list)
-	return cmd
 }
 
 // argument is the value of a flag, or the file that @FILE names.

@@ -80,6 +80,9 @@ func (c *command) root() *cobra.Command {
 		Args:          cobra.ArbitraryArgs,
 	}
 	root.PersistentFlags().StringVar(&c.configFile, "config", "", "file with settings, one NAME=value a line (PARLEY_CONFIG)")
+	root.Version = app.ThisBuild().Version
+	root.SetVersionTemplate(versionLine())
+	root.SetHelpCommand(helpCommand())
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.AddCommand(
 		c.serve(), c.migrate(), c.workspace(), c.keys(), c.wiki(), c.send(), c.sessions(),

@@ -54,7 +54,7 @@ func TestMistypedWordsGetSuggestions(t *testing.T) {
 		"keys frobnicate":                "See parley keys --help.",
 		"serve --workers many":           "whole number",
 		"keys create":                    "--name",
-		"keys rotate":                    "accepts 1 arg(s), received 0",
+		"keys rotate":                    "ID is missing",
 		"send --output xml hi":           "text, json, stream-json",
 		"serve --workers 1 --no-workers": "none of the others can be",
 	} {

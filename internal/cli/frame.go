@@ -39,11 +39,13 @@ func (v *viewer) show(f client.Frame) error {
 		Out       int64    `json:"output_tokens"`
 		Cost      *float64 `json:"cost_usd"`
 		Model     string   `json:"model"`
+		Resumed   *bool    `json:"resumed"`
 		failure
 	}
 	if err := json.Unmarshal(f.Data, &b); err != nil {
 		return fmt.Errorf("read a frame of the kind %s: %w", plainLine(string(f.Event)), err)
 	}
+	defer func() { v.shown++ }()
 	switch f.Event {
 	case "open":
 		v.session = b.SessionID
@@ -66,6 +68,10 @@ func (v *viewer) show(f client.Frame) error {
 		v.asked = f.Data
 	case "error":
 		v.failed = new(b.failure)
+	case "done":
+		if b.Resumed != nil && !*b.Resumed && v.shown == 0 {
+			v.tell("The session is completed; there is nothing more to come. See all of it again: parley sessions tail " + plainLine(v.session) + " --after 0")
+		}
 	}
 	return nil
 }
@@ -98,6 +104,7 @@ func (v *viewer) usage(in, out int64, cost *float64, model string) {
 	if v.first > 0 {
 		line += fmt.Sprintf(" · %.1f s first token", v.first.Seconds())
 	}
+	v.endLine() // the answer is complete
 	v.tell(line + " · " + plainLine(model))
 }
 

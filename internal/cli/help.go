@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -47,10 +48,11 @@ func (c *command) polish(cmd *cobra.Command) {
 	}
 	if args := cmd.Args; args != nil {
 		cmd.Args = func(cmd *cobra.Command, given []string) error {
-			if err := args(cmd, given); err != nil {
+			err := args(cmd, given)
+			if _, told := errors.AsType[*problem](err); err != nil && !told {
 				return usage(cmd, "The arguments of "+cmd.CommandPath()+" are not right.", err.Error()+".")
 			}
-			return nil
+			return err
 		}
 	}
 }
@@ -60,10 +62,40 @@ func usage(cmd *cobra.Command, what, why string) error {
 	return &problem{Exit: exitUsage, Code: "USAGE", What: what, Why: why, Do: "See " + cmd.CommandPath() + " --help."}
 }
 
-func unknownCommand(cmd *cobra.Command, name string) error {
+// helpCommand is cobra's, but for its success with what it does not know.
+func helpCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "help [COMMAND]…",
+		Short: "help about any command",
+		Example: `  parley help send
+  parley help exit-codes`,
+		Args: cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			at := cmd.Root()
+		words:
+			for _, word := range args {
+				for _, sub := range at.Commands() {
+					if sub.Name() == word || sub.HasAlias(word) {
+						at = sub
+						continue words
+					}
+				}
+				return unknown(at, word, true)
+			}
+			at.InitDefaultHelpFlag()
+			return at.Help()
+		},
+	}
+}
+
+func unknownCommand(cmd *cobra.Command, name string) error { return unknown(cmd, name, false) }
+
+// unknown refuses a word that is no command, and where topics are asked for no
+// topic of the help.
+func unknown(cmd *cobra.Command, name string, topics bool) error {
 	var names []string
 	for _, sub := range cmd.Commands() {
-		if sub.IsAvailableCommand() {
+		if sub.IsAvailableCommand() || topics && sub.IsAdditionalHelpTopicCommand() {
 			names = append(names, sub.Name())
 		}
 	}
@@ -73,8 +105,15 @@ func unknownCommand(cmd *cobra.Command, name string) error {
 		Why:  fmt.Sprintf("%s has %s.", cmd.CommandPath(), strings.Join(names, ", ")),
 		Do:   "See " + cmd.CommandPath() + " --help.",
 	}
+	if len(names) == 0 {
+		p.Why = cmd.CommandPath() + " has no commands below it."
+	}
 	if near := search.Nearest(name, names, 1); len(near) > 0 {
-		p.Do = fmt.Sprintf("Did you mean %s %s?", cmd.CommandPath(), near[0])
+		path := cmd.CommandPath()
+		if topics {
+			path = strings.Replace(path, cmd.Root().Name(), cmd.Root().Name()+" help", 1)
+		}
+		p.Do = fmt.Sprintf("Did you mean %s %s?", path, near[0])
 	}
 	return p
 }
@@ -87,6 +126,9 @@ func unknownFlag(cmd *cobra.Command, err error) error {
 	}
 	name, unknown := strings.CutPrefix(err.Error(), "unknown flag: ")
 	if !unknown {
+		if what, why := flagRefusal(cmd, err); what != "" {
+			p.What, p.Why = what, why
+		}
 		return p
 	}
 	p.What, p.Why = fmt.Sprintf("There is no flag %s.", name), cmd.CommandPath()+" does not have it."

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/parley-server/parley/internal/apikey"
 	"github.com/parley-server/parley/internal/app"
 )
 
@@ -28,28 +29,26 @@ func (c *command) keys() *cobra.Command {
 func (c *command) keysCreate() *cobra.Command {
 	var name, expires string
 	var scopes []string
+	var granted apikey.Scopes
+	var life *time.Duration
 	cmd := &cobra.Command{
 		Use:   "create",
 		Short: "make a key; it is printed once, alone on stdout",
 		Example: `  parley keys create --name "web site" --scope chat --scope sessions:read
   parley keys create --name ci --scope chat --expires 30d > ci.key
   parley keys create --name admin --scope all --expires never`,
-		Args: cobra.NoArgs,
-		PreRunE: func(*cobra.Command, []string) error {
+		Args: nothing,
+		PreRunE: func(*cobra.Command, []string) (err error) {
 			if name == "" {
 				return &problem{Exit: exitUsage, Code: "USAGE", What: "The key needs a name.", Why: "Lists and logs call it by its name.", Do: "Give one: --name \"web site\"."}
 			}
-			return nil
+			if granted, err = app.Scopes(scopes); err != nil {
+				return err
+			}
+			life, err = duration(expires)
+			return err
 		},
 		RunE: c.onDatabase(func(ctx context.Context, cfg app.Config, a *app.Admin, _ []string) error {
-			granted, err := app.Scopes(scopes)
-			if err != nil {
-				return err
-			}
-			life, err := duration(expires)
-			if err != nil {
-				return err
-			}
 			ref, err := c.named(ctx, cfg, a)
 			if err != nil {
 				return err
@@ -67,7 +66,7 @@ func (c *command) keysCreate() *cobra.Command {
 	workspaceFlag(cmd)
 	cmd.Flags().StringVar(&name, "name", "", "what the key is for")
 	cmd.Flags().StringSliceVar(&scopes, "scope", []string{"chat", "sessions:read"}, "a right of the key, may be repeated; all means every one")
-	cmd.Flags().StringVar(&expires, "expires", "90d", "how long it lives, such as 12h or 90d; or never")
+	cmd.Flags().StringVar(&expires, "expires", "90d", "how long it lives, such as 12h, 90d or 2w; or never")
 	return cmd
 }
 
@@ -77,7 +76,7 @@ func (c *command) keysList() *cobra.Command {
 		Short: "list the keys of a workspace",
 		Example: `  parley keys list
   parley keys list --workspace sales --json`,
-		Args: cobra.NoArgs,
+		Args: nothing,
 		RunE: c.onDatabase(func(ctx context.Context, cfg app.Config, a *app.Admin, _ []string) error {
 			ref, err := c.named(ctx, cfg, a)
 			if err != nil {
@@ -119,7 +118,7 @@ func (c *command) keysRotate() *cobra.Command {
 		Example: `  parley keys rotate 7F3kQ2zB > new.key
   parley keys rotate 7F3kQ2zB --overlap 1h
   parley keys rotate 7F3kQ2zB --overlap 0s      the old key ends now`,
-		Args: cobra.ExactArgs(1),
+		Args: exactly("ID"),
 		RunE: c.onDatabase(func(ctx context.Context, cfg app.Config, a *app.Admin, args []string) error {
 			stay, err := duration(overlap)
 			if err != nil {
@@ -156,7 +155,7 @@ func (c *command) keysRevoke() *cobra.Command {
 		Short: "end a key now; its open streams close within a second",
 		Example: `  parley keys revoke 7F3kQ2zB
   parley keys revoke 7F3kQ2zB --workspace sales`,
-		Args: cobra.ExactArgs(1),
+		Args: exactly("ID"),
 		RunE: c.onDatabase(func(ctx context.Context, cfg app.Config, a *app.Admin, args []string) error {
 			ref, err := c.named(ctx, cfg, a)
 			if err != nil {
@@ -180,22 +179,36 @@ func keyID(s string) string {
 	return s[:min(len(s), 8)]
 }
 
-// duration reads a time such as 90d or 12h; nil is never.
+// longest is as far as an expiry can lie ahead.
+const longest = 100 * 365 * 24 * time.Hour
+
+// duration reads a time such as 2w, 90d or 12h; nil is never.
 func duration(s string) (*time.Duration, error) {
 	if s == "never" {
 		return nil, nil
 	}
-	d, err := time.ParseDuration(s)
+	bad := &problem{Exit: exitUsage, Code: "USAGE", What: fmt.Sprintf("%q is no length of time.", s), Why: "A length of time is a number with a unit: 30m, 12h, 90d, 2w.", Do: "Write it so, or never."}
+	unit, number := time.Duration(0), ""
 	if days, ok := strings.CutSuffix(s, "d"); ok {
-		var n int
-		n, err = strconv.Atoi(days)
-		d = time.Duration(n) * 24 * time.Hour
-		if n > 36500 {
-			err = strconv.ErrRange
-		}
+		unit, number = 24*time.Hour, days
+	} else if weeks, ok := strings.CutSuffix(s, "w"); ok {
+		unit, number = 7*24*time.Hour, weeks
 	}
-	if err != nil || d < 0 {
-		return nil, &problem{Exit: exitUsage, Code: "USAGE", What: fmt.Sprintf("%q is no length of time.", s), Why: "A length of time is a number with a unit: 30m, 12h, 90d.", Do: "Write it so, or never."}
+	d, err := time.ParseDuration(s)
+	if unit > 0 {
+		var n uint64
+		n, err = strconv.ParseUint(number, 10, 64)
+		if n > uint64(longest/unit) { // so is what does not fit, whose err says so too
+			n, err = uint64(longest/unit)+1, nil
+		}
+		d = time.Duration(n) * unit
+	}
+	switch {
+	case err != nil || d < 0:
+		return nil, bad
+	case d > longest:
+		bad.What, bad.Why, bad.Do = fmt.Sprintf("%q is too long.", s), "The longest time is 36500d, a hundred years.", "Write a shorter one, or never."
+		return nil, bad
 	}
 	return &d, nil
 }

@@ -22,7 +22,7 @@ func (c *command) migrate() *cobra.Command {
 		Short: "apply the migrations that the database lacks; safe while servers run",
 		Example: `  parley migrate up
   DATABASE_URL_FILE=/run/secrets/db parley migrate up`,
-		Args: cobra.NoArgs,
+		Args: nothing,
 		RunE: c.onDatabase(func(ctx context.Context, cfg app.Config, a *app.Admin, _ []string) error {
 			done, err := a.Migrate(ctx, cfg.Logger(c.Stderr))
 			if err != nil {
@@ -37,7 +37,7 @@ func (c *command) migrate() *cobra.Command {
 		Short: "list the migrations of this release; exit code 1 where some are missing",
 		Example: `  parley migrate status
   parley migrate status --json`,
-		Args: cobra.NoArgs,
+		Args: nothing,
 		RunE: c.onDatabase(func(ctx context.Context, _ app.Config, a *app.Admin, _ []string) error {
 			steps, err := a.Migrations(ctx)
 			if err != nil {

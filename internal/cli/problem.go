@@ -126,10 +126,12 @@ func explain(err error) *problem {
 
 func explainAnswer(e *client.Error) *problem {
 	p := &problem{Exit: exitUsage, Code: e.Code, What: "The server refused the request.", Why: e.Message, RequestID: e.RequestID}
-	for _, v := range e.Violations {
-		if v.Message != "" && !strings.Contains(p.Why, v.Message) {
-			p.Why += "\n" + strings.TrimPrefix(v.Param, "/") + ": " + v.Message
+	if len(e.Violations) > 1 { // the message is that of the first, and how many more
+		lines := make([]string, len(e.Violations))
+		for i, v := range e.Violations {
+			lines[i] = strings.TrimPrefix(strings.TrimPrefix(v.Param, "/")+": "+v.Message, ": ")
 		}
+		p.Why = strings.Join(lines, "\n")
 	}
 	switch {
 	case e.Status == http.StatusUnauthorized:

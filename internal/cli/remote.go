@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"io"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -38,7 +39,11 @@ func (c *command) dial(cmd *cobra.Command, retrying func(client.Retry)) (*client
 			}
 		}
 	}
-	switch {
+	switch source := cfg.Source("PARLEY_URL"); {
+	case target.APIKey == "" && source != "":
+		return nil, &problem{Exit: exitAuth, Code: "MISSING_API_KEY", What: "There is no API key.",
+			Why: "PARLEY_API_KEY is not set, and PARLEY_URL (" + source + ") is: the key in " + app.DevDir + "/dev.env is taken only where neither is.",
+			Do:  "Set PARLEY_API_KEY; where you mean the server of serve --dev, source " + app.DevDir + "/dev.env or unset PARLEY_URL."}
 	case target.APIKey == "":
 		return nil, &problem{Exit: exitAuth, Code: "MISSING_API_KEY", What: "There is no API key.", Why: "PARLEY_API_KEY is not set, and there is no " + app.DevDir + "/dev.env here.",
 			Do: "Set it, or start parley serve --dev in this directory."}
@@ -59,7 +64,7 @@ func (c *command) ready() *cobra.Command {
 		Example: `  parley ready
   parley ready --url https://parley.example
   parley ready --wait 30s && parley send "Hello"`,
-		Args: cobra.NoArgs,
+		Args: nothing,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, err := c.load(cmd)
 			if err != nil {
@@ -113,23 +118,27 @@ func (c *command) version() *cobra.Command {
 		Short: "print the version",
 		Example: `  parley version
   parley version --json`,
-		Args: cobra.NoArgs,
+		Args: nothing,
 		RunE: func(*cobra.Command, []string) error {
-			b := app.ThisBuild()
 			if c.json {
-				return printJSON(c.Stdout, b)
+				return printJSON(c.Stdout, app.ThisBuild())
 			}
-			commit := ""
-			if b.Commit != "" {
-				commit = b.Commit + ", "
-				if b.Modified {
-					commit = b.Commit + " with changes, "
-				}
-			}
-			_, err := fmt.Fprintf(c.Stdout, "parley %s (%s%s, %s)\n", b.Version, commit, b.Go, b.Platform)
+			_, err := io.WriteString(c.Stdout, versionLine())
 			return err
 		},
 	}
 	c.jsonFlag(cmd)
 	return cmd
+}
+
+func versionLine() string {
+	b := app.ThisBuild()
+	commit := ""
+	if b.Commit != "" {
+		commit = b.Commit + ", "
+		if b.Modified {
+			commit = b.Commit + " with changes, "
+		}
+	}
+	return fmt.Sprintf("parley %s (%s%s, %s)\n", b.Version, commit, b.Go, b.Platform)
 }

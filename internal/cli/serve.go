@@ -21,7 +21,7 @@ func (c *command) serve() *cobra.Command {
 		Long: `Runs the server until Ctrl-C or SIGTERM. Then running turns are handed over to
 other servers or to the next start, and streams end in a way that lets their
 readers come back. A second Ctrl-C ends at once.`,
-		Args: cobra.NoArgs,
+		Args: nothing,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, err := c.load(cmd)
 			if err != nil {
@@ -63,7 +63,7 @@ func (c *command) dev() *cobra.Command {
 		Short: "delete " + app.DevDir + ": the private PostgreSQL with all its data, and the key",
 		Example: `  parley dev reset
   parley dev reset --yes      without asking`,
-		Args: cobra.NoArgs,
+		Args: nothing,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			dir := c.devDir()
 			if _, err := os.Stat(dir); err != nil {

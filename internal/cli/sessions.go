@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"fmt"
 	"iter"
 	"strconv"
 
@@ -30,8 +31,11 @@ func (c *command) sessionsList() *cobra.Command {
 		Example: `  parley sessions list
   parley sessions list --status thinking
   parley sessions list --caller alice --json`,
-		Args: cobra.NoArgs,
+		Args: nothing,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if q.Limit < 1 || q.Limit > 100 {
+				return usage(cmd, fmt.Sprintf("--limit cannot be %d.", q.Limit), "It takes a whole number from 1 to 100.")
+			}
 			remote, err := c.dial(cmd, nil)
 			if err != nil {
 				return err
@@ -42,6 +46,12 @@ func (c *command) sessionsList() *cobra.Command {
 			page, err := remote.Sessions(ctx, q)
 			if err != nil {
 				return err
+			}
+			if c.json {
+				return printJSON(c.Stdout, page.Raw)
+			}
+			if page.HasMore {
+				defer fmt.Fprintf(c.Stderr, "There are more: parley sessions list --cursor %s\n", plainLine(page.NextCursor))
 			}
 			return c.list(page.Data, len(page.Data), "There are no such sessions. Begin one: parley send \"Hello\"",
 				[]string{"SESSION", "STATUS", "CALLER", "TITLE", "MESSAGES", "UPDATED"}, func(i int) []string {
@@ -54,6 +64,7 @@ func (c *command) sessionsList() *cobra.Command {
 	cmd.Flags().StringVarP(&q.CallerID, "caller", "c", "", "only the session of this caller id")
 	cmd.Flags().StringVar(&q.Status, "status", "", "only not_started, thinking or completed")
 	cmd.Flags().IntVar(&q.Limit, "limit", 20, "how many, 1 to 100")
+	cmd.Flags().StringVar(&q.Cursor, "cursor", "", "go on where a list ended: its next_cursor")
 	c.jsonFlag(cmd)
 	return cmd
 }
@@ -66,7 +77,7 @@ func (c *command) sessionsTail() *cobra.Command {
 		Example: `  parley sessions tail 0192f0aa-0000-7000-8000-000000000001
   parley sessions tail 0192f0aa-0000-7000-8000-000000000001 --after 1038
   parley sessions tail 0192f0aa-0000-7000-8000-000000000001 --output stream-json`,
-		Args: cobra.ExactArgs(1),
+		Args: exactly("SESSION"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if output != "text" && output != "stream-json" {
 				return usage(cmd, "There is no output "+strconv.Quote(output)+".", "--output takes text or stream-json.")

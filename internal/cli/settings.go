@@ -56,7 +56,7 @@ func (c *command) config() *cobra.Command {
 		Example: `  parley config print
   parley config print --json
   parley config print --config /etc/parley.env`,
-		Args: cobra.NoArgs,
+		Args: nothing,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, err := c.load(cmd)
 			settings := cfg.Settings()

@@ -29,6 +29,7 @@ type viewer struct {
 	asked   json.RawMessage // an input_required that nobody here answers
 	session string
 	lastID  string
+	shown   int  // frames
 	wanted  bool // a cancel waits for the session's id
 }
 

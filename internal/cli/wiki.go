@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -16,13 +17,13 @@ import (
 func (c *command) wiki() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "wiki",
-		Short: "write, read and list what the agent knows",
+		Short: "write, read, list and delete what the agent knows",
 		Example: `  parley wiki put wiki/onboarding.md onboarding.md
   parley wiki list
   parley wiki get wiki/onboarding.md`,
 		RunE: group, Args: cobra.ArbitraryArgs,
 	}
-	cmd.AddCommand(c.wikiPut(), c.wikiGet(), c.wikiList())
+	cmd.AddCommand(c.wikiPut(), c.wikiGet(), c.wikiList(), c.wikiDelete())
 	return cmd
 }
 
@@ -33,7 +34,7 @@ func (c *command) wikiPut() *cobra.Command {
 		Example: `  parley wiki put wiki/onboarding.md onboarding.md
   parley wiki put policies/travel.txt travel.txt
   git log --oneline | parley wiki put wiki/changes.md`,
-		Args: cobra.RangeArgs(1, 2),
+		Args: between(1, "PATH", "FILE"),
 		RunE: c.onDatabase(func(ctx context.Context, cfg app.Config, a *app.Admin, args []string) error {
 			ref, err := c.named(ctx, cfg, a)
 			if err != nil {
@@ -78,7 +79,7 @@ func (c *command) wikiGet() *cobra.Command {
 		Short: "print a document",
 		Example: `  parley wiki get wiki/onboarding.md
   parley wiki get policies/travel.txt > travel.txt`,
-		Args: cobra.ExactArgs(1),
+		Args: exactly("PATH"),
 		RunE: c.onDatabase(func(ctx context.Context, cfg app.Config, a *app.Admin, args []string) error {
 			ref, err := c.named(ctx, cfg, a)
 			if err != nil {
@@ -100,13 +101,45 @@ func (c *command) wikiGet() *cobra.Command {
 	return cmd
 }
 
+func (c *command) wikiDelete() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "delete PATH",
+		Short: "delete a document",
+		Example: `  parley wiki delete wiki/onboarding.md
+  parley wiki delete policies/travel.txt --workspace sales`,
+		Args: exactly("PATH"),
+		RunE: c.onDatabase(func(ctx context.Context, cfg app.Config, a *app.Admin, args []string) error {
+			ref, err := c.named(ctx, cfg, a)
+			if err != nil {
+				return err
+			}
+			if err := a.DeleteDocument(ctx, ref, args[0]); err != nil {
+				return err
+			}
+			fmt.Fprintf(c.Stderr, "Deleted %s.\n", plainLine(args[0]))
+			return nil
+		}),
+	}
+	workspaceFlag(cmd)
+	return cmd
+}
+
+// documentShown is a document in --json.
+type documentShown struct {
+	Path      string    `json:"path"`
+	Title     string    `json:"title"`
+	Size      int32     `json:"size"`
+	Version   int32     `json:"version"`
+	UpdatedAt time.Time `json:"updated_at"`
+}
+
 func (c *command) wikiList() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list [PREFIX]",
 		Short: "list the documents of a workspace",
 		Example: `  parley wiki list
   parley wiki list policies/ --json`,
-		Args: cobra.MaximumNArgs(1),
+		Args: between(0, "PREFIX"),
 		RunE: c.onDatabase(func(ctx context.Context, cfg app.Config, a *app.Admin, args []string) error {
 			ref, err := c.named(ctx, cfg, a)
 			if err != nil {
@@ -120,7 +153,11 @@ func (c *command) wikiList() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return c.list(docs, len(docs), "There are no documents. Write one: parley wiki put wiki/NAME.md FILE",
+			shown := make([]documentShown, len(docs))
+			for i, d := range docs {
+				shown[i] = documentShown(d)
+			}
+			return c.list(shown, len(docs), "There are no documents. Write one: parley wiki put wiki/NAME.md FILE",
 				[]string{"PATH", "TITLE", "SIZE", "VERSION", "CHANGED"}, func(i int) []string {
 					d := docs[i]
 					return []string{d.Path, d.Title, strconv.Itoa(int(d.Size)), strconv.Itoa(int(d.Version)), day(&d.UpdatedAt)}

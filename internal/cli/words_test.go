@@ -1,0 +1,222 @@
+package cli_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/parley-server/parley/internal/cli"
+	"github.com/parley-server/parley/internal/dbtest"
+)
+
+func TestRefusalsNameWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	sh := shell{t: t, dir: t.TempDir(), environ: []string{"DATABASE_URL=postgres://127.0.0.1:1/none"}}
+	for line, want := range map[string]string{
+		"keys rotate":                           "ID is missing",
+		"keys list extra":                       `"extra" is too much`,
+		"wiki put":                              "PATH is missing",
+		"wiki put a b c":                        `"c" is too much`,
+		"workspace create":                      "NAME is missing",
+		"workspace update x":                    "nothing to change",
+		"sessions tail":                         "SESSION is missing",
+		"sessions list --limit x":               "It takes a whole number",
+		"sessions list --limit 0":               "from 1 to 100",
+		"sessions list --limit 101":             "from 1 to 100",
+		"ready --wait soon":                     "a time such as",
+		"ready --wait":                          "needs one",
+		"workspace update x --max-turns 9e9":    "It takes a whole number",
+		"keys create --name x --expires 99999d": "The longest time is 36500d",
+		"keys create --name x --expires 5216w":  "The longest time is 36500d",
+		"keys create --name x --expires 99999999999999999999d": "The longest time is 36500d",
+		"keys create --name x --expires -1w":                   "is no length of time",
+		"help nope":                                            "There is no command",
+		"help exit-cods":                                       "Did you mean parley help exit-codes?",
+		"help keys rotat":                                      "Did you mean parley help keys rotate?",
+		"help send nope":                                       "has no commands below it",
+		"send --output":                                        "needs one",
+	} {
+		_, errs, code := sh.run(strings.Fields(line)...)
+		if code != 2 || !strings.Contains(errs, want) || regexp.MustCompile(`strconv|arg\(s\)|\binvalid argument`).MatchString(errs) {
+			t.Errorf("parley %s: exit code %d, %s", line, code, errs)
+		}
+	}
+	if out := sh.must("help", "exit-codes"); !strings.Contains(out, "130  interrupted") {
+		t.Errorf("help exit-codes: %s", out)
+	}
+	if out := sh.must("help", "keys", "rotate"); out != sh.must("keys", "rotate", "--help") {
+		t.Errorf("help keys rotate: %s", out)
+	}
+	if flag, word := sh.must("--version"), sh.must("version"); flag != word {
+		t.Errorf("--version prints %q, version %q", flag, word)
+	}
+}
+
+func TestEveryViolationHasALine(t *testing.T) {
+	t.Parallel()
+	sh, _, _ := world(t)
+	for _, c := range []struct {
+		args []string
+		want []string
+	}{
+		{[]string{"workspace", "update", "test", "--max-turns", "0", "--max-running", "0", "--model", "gtp"}, []string{"max_turns is 1 to 200.", "max_running is 1 to 10000.", "There is no model"}},
+		{[]string{"keys", "create", "--name", "x", "--scope", "chatt,nope"}, []string{"There is no scope chatt.", "There is no scope nope."}},
+		{[]string{"send", "--session", "x", "--caller", strings.Repeat("x", 2000), strings.Repeat("long ", 50_000)}, []string{"caller_id: ", "command: "}},
+	} {
+		_, errs, code := sh.run(c.args...)
+		if code != 2 || strings.Contains(errs, "more)") {
+			t.Errorf("%.100v: exit code %d: %s", c.args, code, errs)
+		}
+		for _, want := range c.want {
+			if !regexp.MustCompile(`(?m)^(parley:|) +` + regexp.QuoteMeta(want)).MatchString(errs) {
+				t.Errorf("%.100v: no line begins with %q:\n%s", c.args, want, errs)
+			}
+		}
+	}
+}
+
+func TestAWorkspacesLimitsCanBeSet(t *testing.T) {
+	t.Parallel()
+	sh := shell{t: t, dir: t.TempDir(), environ: []string{"DATABASE_URL=" + dbtest.DSN(t)}}
+	if err := os.WriteFile(filepath.Join(sh.dir, "kind.md"), []byte("Be kind."), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	sh.must("workspace", "create", "one", "--max-running", "3", "--instructions-file", "kind.md")
+	sh.must("workspace", "update", "one", "--model", "openai/gpt-5-mini", "--max-response-seconds", "61", "--max-turns", "7", "--history-tokens", "0", "--name", "The one")
+	for _, want := range []string{"openai/gpt-5-mini", "61", "The one"} {
+		if out := sh.must("workspace", "list"); !strings.Contains(out, want) {
+			t.Errorf("no %q in\n%s", want, out)
+		}
+	}
+	var list struct{ Data []map[string]any }
+	if err := json.Unmarshal([]byte(sh.must("workspace", "list", "--json")), &list); err != nil || len(list.Data) != 1 {
+		t.Fatalf("%v: %v", err, list)
+	}
+	for name, want := range map[string]any{
+		"slug": "one", "name": "The one", "instructions": "Be kind.", "model": "openai/gpt-5-mini",
+		"max_response_seconds": 61.0, "max_turns": 7.0, "max_running": 3.0, "history_tokens": 0.0,
+	} {
+		if got := list.Data[0][name]; got != want {
+			t.Errorf("%s is %v", name, got)
+		}
+	}
+	sh.must("workspace", "update", "one", "--model", "")
+	if out := sh.must("workspace", "list"); !strings.Contains(out, "default") {
+		t.Errorf("the server's own model again: %s", out)
+	}
+	if _, errs, code := sh.run("workspace", "update", "two", "--max-turns", "3"); code != 2 || !strings.Contains(errs, "No such workspace") {
+		t.Errorf("exit code %d: %s", code, errs)
+	}
+}
+
+func TestListsSpeakTheLanguageOfTheAPI(t *testing.T) {
+	t.Parallel()
+	sh, _, _ := world(t)
+	sh.must("send", "@say one")
+	sh.must("send", "@say two")
+	if _, errs, code := sh.pipe(strings.NewReader("# Tea"), "wiki", "put", "wiki/tea.md"); code != 0 {
+		t.Fatal(errs)
+	}
+	snake := regexp.MustCompile(`^[a-z][a-z0-9_]*$`)
+	for _, line := range []string{"workspace list", "keys list", "wiki list", "sessions list", "migrate status", "config print"} {
+		var body struct{ Data []map[string]any }
+		if err := json.Unmarshal([]byte(sh.must(append(strings.Fields(line), "--json")...)), &body); err != nil || len(body.Data) == 0 {
+			t.Errorf("%s: %v, %v", line, err, body)
+		}
+		for _, item := range body.Data {
+			for name := range item {
+				if !snake.MatchString(name) {
+					t.Errorf("%s has a field %q", line, name)
+				}
+			}
+		}
+	}
+	var page struct {
+		Data []struct {
+			SessionID string `json:"session_id"`
+		}
+		HasMore bool   `json:"has_more"`
+		Next    string `json:"next_cursor"`
+	}
+	seen := map[string]bool{}
+	for args, n := []string{"sessions", "list", "--json", "--limit", "1"}, 0; n == 0 || page.HasMore; n++ {
+		page.Next = ""
+		if err := json.Unmarshal([]byte(sh.must(args...)), &page); err != nil || len(page.Data) != 1 || n > 2 {
+			t.Fatalf("%v: %+v", err, page)
+		}
+		seen[page.Data[0].SessionID] = true
+		args = []string{"sessions", "list", "--json", "--limit", "1", "--cursor", page.Next}
+	}
+	if len(seen) != 2 {
+		t.Errorf("page by page: %v", seen)
+	}
+	if _, errs, _ := sh.run("sessions", "list", "--limit", "1"); !strings.Contains(errs, "--cursor ") {
+		t.Errorf("a list that goes on does not say so: %s", errs)
+	}
+}
+
+func TestAKeyMayBeMissingForTwoReasons(t *testing.T) {
+	t.Parallel()
+	sh := shell{t: t, dir: t.TempDir(), environ: []string{"PARLEY_API_KEY=", "PARLEY_URL=http://127.0.0.1:1"}}
+	if err := os.Mkdir(filepath.Join(sh.dir, ".parley"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(sh.dir, ".parley", "dev.env"), []byte("export PARLEY_URL='http://127.0.0.1:1'\nexport PARLEY_API_KEY='prl_x'\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, errs, code := sh.run("send", "hi"); code != 4 || strings.Contains(errs, "there is no .parley") || !strings.Contains(errs, "unset PARLEY_URL") {
+		t.Errorf("exit code %d: %s", code, errs)
+	}
+}
+
+func TestTailOfACompletedSessionSaysSo(t *testing.T) {
+	t.Parallel()
+	sh, _, _ := world(t)
+	sh.must("send", "--caller", "alice", "@say All said.")
+	var list struct {
+		Data []struct {
+			SessionID string `json:"session_id"`
+		}
+	}
+	if err := json.Unmarshal([]byte(sh.must("sessions", "list", "--json")), &list); err != nil {
+		t.Fatal(err)
+	}
+	out, errs, code := sh.run("sessions", "tail", list.Data[0].SessionID)
+	_, again, ok := strings.Cut(strings.TrimSpace(errs), "again: parley ")
+	if out != "" || code != 0 || !ok || !strings.Contains(errs, "is completed") {
+		t.Fatalf("exit code %d: %q, %s", code, out, errs)
+	}
+	if out := sh.must(strings.Fields(again)...); out != "All said.\n" {
+		t.Errorf("%s: %q", again, out)
+	}
+}
+
+func TestTheAnswerEndsBeforeItsUsage(t *testing.T) {
+	t.Parallel()
+	sh, _, _ := world(t)
+	var both bytes.Buffer
+	code := cli.Run(t.Context(), cli.Host{Stdout: &both, Stderr: &both, Environ: sh.environ, Dir: sh.dir}, []string{"send", "@say One two."})
+	if code != 0 || !strings.HasPrefix(both.String(), "One two.\n") || strings.Contains(both.String(), "\n\n") {
+		t.Errorf("exit code %d: %q", code, both.String())
+	}
+}
+
+func TestADocumentCanBeDeleted(t *testing.T) {
+	t.Parallel()
+	sh := shell{t: t, dir: t.TempDir(), environ: []string{"DATABASE_URL=" + dbtest.DSN(t)}}
+	sh.must("workspace", "create", "one")
+	if _, errs, code := sh.pipe(strings.NewReader("# Tea"), "wiki", "put", "wiki/tea.md"); code != 0 {
+		t.Fatal(errs)
+	}
+	if _, errs, code := sh.run("wiki", "delete", "wiki/tee.md"); code != 2 || !strings.Contains(errs, "wiki/tea.md") {
+		t.Errorf("exit code %d: %s", code, errs)
+	}
+	sh.must("wiki", "delete", "wiki/tea.md")
+	if _, _, code := sh.run("wiki", "get", "wiki/tea.md"); code != 2 {
+		t.Errorf("it is still there: exit code %d", code)
+	}
+}

@@ -1,0 +1,188 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/parley-server/parley/internal/app"
+	"github.com/parley-server/parley/internal/workspace"
+)
+
+func (c *command) workspace() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "workspace",
+		Short: "make, change and list workspaces",
+		Example: `  parley workspace create sales --instructions @sales.md
+  parley workspace update sales --model openai/gpt-5-mini --max-running 32
+  parley workspace list`,
+		RunE: group, Args: cobra.ArbitraryArgs,
+	}
+	cmd.AddCommand(c.workspaceCreate(), c.workspaceUpdate(), c.workspaceList())
+	return cmd
+}
+
+func (c *command) workspaceCreate() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "create NAME",
+		Short: "make a workspace: one agent with its own sessions, keys and knowledge",
+		Example: `  parley workspace create sales
+  parley workspace create sales --name "Sales team" --instructions "You help the sales team."
+  parley workspace create sales --instructions @sales.md --max-running 32`,
+		Args: exactly("NAME"),
+	}
+	change := c.changeFlags(cmd)
+	cmd.RunE = c.onDatabase(func(ctx context.Context, _ app.Config, a *app.Admin, args []string) error {
+		set, err := change()
+		if err != nil {
+			return err
+		}
+		w, err := a.CreateWorkspace(ctx, args[0], set)
+		if err != nil {
+			return err
+		}
+		if c.json {
+			return printJSON(c.Stdout, map[string]any{"data": shownWorkspace(w)})
+		}
+		fmt.Fprintf(c.Stdout, "%s\n", w.Slug)
+		fmt.Fprintf(c.Stderr, "Made the workspace %s (%s). Next: parley keys create --workspace %s --name first\n", w.Slug, w.ID, w.Slug)
+		return nil
+	})
+	return cmd
+}
+
+func (c *command) workspaceUpdate() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "update NAME",
+		Short: "change a workspace; running turns keep their limits",
+		Example: `  parley workspace update sales --model anthropic/claude-sonnet-4-5
+  parley workspace update sales --max-response-seconds 120 --max-turns 20 --max-running 64
+  parley workspace update sales --model ""      the server's own model again`,
+		Args: exactly("NAME"),
+	}
+	change := c.changeFlags(cmd)
+	var set workspace.Change
+	cmd.PreRunE = func(*cobra.Command, []string) (err error) {
+		if set, err = change(); err == nil && set == (workspace.Change{}) {
+			return usage(cmd, "There is nothing to change.", "No flag says what.")
+		}
+		return err
+	}
+	cmd.RunE = c.onDatabase(func(ctx context.Context, _ app.Config, a *app.Admin, args []string) error {
+		w, err := a.UpdateWorkspace(ctx, args[0], set)
+		if err != nil {
+			return err
+		}
+		if c.json {
+			return printJSON(c.Stdout, map[string]any{"data": shownWorkspace(w)})
+		}
+		fmt.Fprintf(c.Stderr, "Changed the workspace %s.\n", w.Slug)
+		return nil
+	})
+	return cmd
+}
+
+// changeFlags adds the flags for what can be set of a workspace. Those that are
+// given are what change returns.
+func (c *command) changeFlags(cmd *cobra.Command) (change func() (workspace.Change, error)) {
+	f := cmd.Flags()
+	name := f.String("name", "", "what people see")
+	instructions := f.String("instructions", "", "what the agent is told about its work; @FILE reads a file")
+	file := f.String("instructions-file", "", "file with the instructions")
+	model := f.String("model", "", "openai/NAME, anthropic/NAME, ollama/NAME or builtin/guide; \"\" is the server's own")
+	seconds := f.Int("max-response-seconds", 600, "how long a turn may take, 1 to 3600")
+	turns := f.Int("max-turns", 50, "how often the model is asked in a turn, 1 to 200")
+	running := f.Int("max-running", 16, "turns of the workspace at once, 1 to 10000")
+	history := f.Int("history-tokens", 24000, "how much of the conversation the model sees")
+	cmd.MarkFlagsMutuallyExclusive("instructions", "instructions-file")
+	c.jsonFlag(cmd)
+	return func() (set workspace.Change, err error) {
+		if f.Changed("instructions") {
+			if *instructions, err = c.argument(*instructions); err != nil {
+				return set, err
+			}
+			set.Instructions = instructions
+		}
+		if f.Changed("instructions-file") {
+			text, err := os.ReadFile(c.path(*file))
+			if err != nil {
+				return set, unreadable(err)
+			}
+			set.Instructions = new(string(text))
+		}
+		given(cmd, "name", &set.Name, name)
+		given(cmd, "model", &set.Model, model)
+		given(cmd, "max-response-seconds", &set.MaxResponseSeconds, seconds)
+		given(cmd, "max-turns", &set.MaxTurns, turns)
+		given(cmd, "max-running", &set.MaxRunning, running)
+		given(cmd, "history-tokens", &set.HistoryTokens, history)
+		return set, nil
+	}
+}
+
+// given sets what a flag stands for where the flag is given.
+func given[T any](cmd *cobra.Command, flag string, to **T, value *T) {
+	if cmd.Flags().Changed(flag) {
+		*to = value
+	}
+}
+
+func (c *command) workspaceList() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "list the workspaces with their models and limits",
+		Example: `  parley workspace list
+  parley workspace list --json`,
+		Args: nothing,
+		RunE: c.onDatabase(func(ctx context.Context, _ app.Config, a *app.Admin, _ []string) error {
+			all, err := a.Workspaces.List(ctx)
+			if err != nil {
+				return err
+			}
+			shown := make([]workspaceShown, len(all))
+			for i, w := range all {
+				shown[i] = shownWorkspace(w)
+			}
+			return c.list(shown, len(all), "There is no workspace yet. Make one: parley workspace create NAME",
+				[]string{"NAME", "TITLE", "MODEL", "SECONDS", "TURNS", "RUNNING", "HISTORY", "ID", "CREATED"}, func(i int) []string {
+					w := shown[i]
+					model := "default"
+					if w.Model != nil {
+						model = *w.Model
+					}
+					return []string{w.Slug, short(w.Name, 40), model, number(w.MaxResponseSeconds), number(w.MaxTurns), number(w.MaxRunning), number(w.HistoryTokens), w.ID, day(&w.CreatedAt)}
+				})
+		}),
+	}
+	c.jsonFlag(cmd)
+	return cmd
+}
+
+func number(n int32) string { return strconv.Itoa(int(n)) }
+
+// workspaceShown is a workspace in --json.
+type workspaceShown struct {
+	ID                 string    `json:"workspace_id"`
+	Slug               string    `json:"slug"`
+	Name               string    `json:"name"`
+	Instructions       string    `json:"instructions"`
+	Model              *string   `json:"model"`
+	MaxResponseSeconds int32     `json:"max_response_seconds"`
+	MaxTurns           int32     `json:"max_turns"`
+	MaxRunning         int32     `json:"max_running"`
+	HistoryTokens      int32     `json:"history_tokens"`
+	CreatedAt          time.Time `json:"created_at"`
+	UpdatedAt          time.Time `json:"updated_at"`
+}
+
+func shownWorkspace(w workspace.Workspace) workspaceShown {
+	return workspaceShown{
+		ID: w.ID.String(), Slug: w.Slug, Name: w.Name, Instructions: w.Instructions, Model: w.Model,
+		MaxResponseSeconds: w.MaxResponseSeconds, MaxTurns: w.MaxTurns, MaxRunning: w.MaxRunning, HistoryTokens: w.HistoryTokens,
+		CreatedAt: w.CreatedAt, UpdatedAt: w.UpdatedAt,
+	}
+}
