@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/goleak"
+
 	"github.com/parley-server/parley/internal/app"
 )
 
@@ -22,7 +24,7 @@ func TestMain(m *testing.M) {
 		main()
 		return
 	}
-	os.Exit(m.Run())
+	goleak.VerifyTestMain(m)
 }
 
 // parley is the command line in a directory, with nothing set.
@@ -58,7 +60,9 @@ func dev(t *testing.T, dir, listen string) (cmd *exec.Cmd, at string) {
 			at = strings.TrimPrefix(strings.TrimSpace(url), "http://")
 		}
 		if strings.Contains(lines.Text(), "ready in") {
-			go io.Copy(io.Discard, out)
+			drained := make(chan struct{})
+			go func() { defer close(drained); io.Copy(io.Discard, out) }()
+			t.Cleanup(func() { cmd.Process.Kill(); <-drained })
 			return cmd, at
 		}
 	}
