@@ -55,6 +55,7 @@ func openPool(ctx context.Context, dsn Secret, name string) (*pgxpool.Pool, erro
 		Control:         giveUp,
 	}
 	conn.DialFunc = dialer.DialContext
+	config.AfterConnect = nativeUUID
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
 		return nil, fmt.Errorf("open the database: %w", err)
