@@ -15,6 +15,7 @@ const (
 	deltaSize = 32  // bytes of a delta, its stamp included: a few words
 	cutEvery  = 10  // one of so many streams loses its connection and resumes
 	arrivals  = 250 // streams that begin in a second, where they do not all begin at once
+	crowd     = 100 // the same where the streams are so many that most run already meanwhile
 	settle    = 500 * time.Millisecond
 )
 
@@ -53,8 +54,11 @@ func flat(streams, deltas, naive int, ratios ...ratio) scenario {
 
 // ramp is how long it takes until the last stream begins.
 func (l load) ramp() time.Duration {
-	if l.rate == 0 {
+	switch {
+	case l.rate == 0:
 		return 0
+	case l.streams > 1000:
+		return time.Duration(l.streams) * time.Second / crowd
 	}
 	return time.Duration(l.streams) * time.Second / arrivals
 }
