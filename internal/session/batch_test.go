@@ -100,22 +100,21 @@ func TestHugeEventIsFollowed(t *testing.T) {
 	lease, from := w.begin(t, s, "hello")
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
-	caughtUp := false
+	caughtUp, written := false, make(chan error, 1)
 	for evs, err := range s.Follow(ctx, from) {
 		if err != nil {
 			t.Fatal(err)
 		}
 		last := evs[len(evs)-1]
 		if last.Kind == event.KindReply {
+			if err := <-written; err != nil {
+				t.Error(err)
+			}
 			return
 		}
 		if last.Kind == event.KindStarted && !caughtUp {
 			caughtUp = true
-			go func() {
-				if err := s.Writer(lease).Append(ctx, event.Reply{Text: strings.Repeat("x", 300<<10)}); err != nil {
-					t.Error(err)
-				}
-			}()
+			go func() { written <- s.Writer(lease).Append(ctx, event.Reply{Text: strings.Repeat("x", 300<<10)}) }()
 		}
 	}
 }
