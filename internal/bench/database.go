@@ -32,20 +32,26 @@ type cluster struct {
 }
 
 // serverSettings are those of the private server. A checkpoint in the middle of one
-// mode and not of the other would be noise: max_wal_size keeps it away.
+// mode and not of the other would be noise: max_wal_size keeps it away. min_wal_size
+// keeps the files of the log, which are slow to make, as on a server that has run for
+// a while.
 var serverSettings = map[string]string{
 	"max_connections":    "400",
 	"shared_buffers":     "256MB",
+	"min_wal_size":       "1GB",
 	"max_wal_size":       "4GB",
 	"checkpoint_timeout": "30min",
 }
+
+// walFiles are made before anything is measured.
+const walFiles = 48
 
 // openCluster takes the given server, or starts a private one with fsync on.
 func openCluster(ctx context.Context, dsn string, progress func(string)) (*cluster, error) {
 	c := &cluster{admin: dsn, template: "parley_bench_" + strings.ToLower(rand.Text()[:8])}
 	if dsn == "" {
 		if err := c.start(ctx, progress); err != nil {
-			return nil, err
+			return nil, errors.Join(err, c.close(context.WithoutCancel(ctx)))
 		}
 	}
 	if err := c.prepare(ctx); err != nil {
@@ -71,6 +77,24 @@ func (c *cluster) start(ctx context.Context, progress func(string)) error {
 		return errors.Join(err, os.RemoveAll(dir))
 	}
 	c.dir, c.admin = c.server.Dir, c.server.DSN("")
+	return c.age(ctx)
+}
+
+// age fills the new server's log once around, so that its files are there.
+func (c *cluster) age(ctx context.Context) error {
+	conn, err := pgx.Connect(ctx, c.admin)
+	if err != nil {
+		return err
+	}
+	defer conn.Close(ctx)
+	for range walFiles {
+		if _, err := conn.Exec(ctx, `SELECT pg_logical_emit_message(true, 'bench', 'x'), pg_switch_wal()`); err != nil {
+			return fmt.Errorf("fill the server's log: %w", err)
+		}
+	}
+	if _, err := conn.Exec(ctx, `CHECKPOINT`); err != nil {
+		return fmt.Errorf("fill the server's log: %w", err)
+	}
 	return nil
 }
 
@@ -163,7 +187,10 @@ func (c *cluster) name(database string) string {
 func (c *cluster) close(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	if c.server == nil {
+	switch {
+	case c.server == nil && c.admin == "": // it never started
+		return nil
+	case c.server == nil:
 		return c.exec(ctx, "DROP DATABASE IF EXISTS "+c.template+" WITH (FORCE)")
 	}
 	if err := c.server.Stop(ctx); err != nil {

@@ -88,6 +88,7 @@ func serverMain() int {
 			return 1
 		case line, ok := <-lines:
 			if !ok {
+				t.heap()
 				stop()
 				if err := <-served; err != nil && !errors.Is(err, context.Canceled) {
 					fmt.Fprintln(os.Stderr, err)
@@ -105,7 +106,7 @@ func serverMain() int {
 	}
 }
 
-// heap writes what lives now, beside the processor profile.
+// heap writes what lives now, and what was allocated, beside the processor profile.
 func (t task) heap() {
 	if t.Profile == "" {
 		return
