@@ -50,8 +50,14 @@ func Decode(k Kind, data []byte) (Body, error) {
 		return decode[ToolUse](data)
 	case KindToolResult:
 		return decode[ToolResult](data)
+	case KindInputRequired:
+		return decode[InputRequired](data)
 	case KindUsage:
 		return decode[Usage](data)
+	case KindStructured:
+		return decode[Structured](data)
+	case KindAttachment:
+		return decode[Attachment](data)
 	case KindError:
 		return decode[Error](data)
 	case KindDone:
@@ -66,6 +72,8 @@ func Decode(k Kind, data []byte) (Body, error) {
 		return decode[ToolOutput](data)
 	case KindReference:
 		return decode[Reference](data)
+	case KindDecision:
+		return decode[Decision](data)
 	}
 	return nil, nil
 }

@@ -117,12 +117,83 @@ type Done struct {
 	Resumed   *bool     `json:"resumed,omitempty"`
 }
 
+// InputRequired pauses a turn until somebody answers, or its time is over. Which
+// members it has depends on Kind.
+type InputRequired struct {
+	What       Input       `json:"kind"`
+	Plan       string      `json:"plan,omitempty"`       // approval: what the model said it would do
+	Operations []Operation `json:"operations,omitempty"` // approval: at least one
+	KeyName    string      `json:"key_name,omitempty"`   // secret
+	ApprovalID uuid.UUID   `json:"approval_id"`
+	DecideURL  string      `json:"decide_url,omitempty"` // approval: a path of this service
+	SecretURL  string      `json:"secret_url,omitempty"` // secret: a path of this service
+	Reason     string      `json:"reason,omitempty"`
+	ExpiresAt  time.Time   `json:"expires_at"`
+}
+
+// Input is what an InputRequired asks for.
+type Input string
+
+const (
+	InputApproval Input = "approval"
+	InputSecret   Input = "secret"
+)
+
+// Operation is a tool call that needs an approval, exactly as it would run.
+type Operation struct {
+	ToolUseID        string          `json:"tool_use_id"`
+	Tool             string          `json:"tool"`
+	Summary          string          `json:"summary"`
+	Input            json.RawMessage `json:"input"`
+	SuggestedPattern string          `json:"suggested_pattern,omitempty"` // what would allow its like from now on
+}
+
+// Structured is the final answer of a turn that was asked for one in a schema.
+type Structured struct {
+	Result json.RawMessage `json:"result"`
+}
+
+// Attachment names the files that a turn produced. It comes at most once.
+type Attachment struct {
+	Attachments []File `json:"attachments"`
+}
+
+// File is a produced file. DownloadURL is signed and works without a key.
+type File struct {
+	Filename    string `json:"filename"`
+	MIME        string `json:"mime"`
+	Size        int64  `json:"size"` // bytes
+	DownloadURL string `json:"download_url"`
+}
+
 // Message is what the user sent. Label is what people see instead of the content
-// when a skill was called.
+// when a skill was called: its name and the names of its inputs, never a value.
 type Message struct {
 	Content string `json:"content"`
 	Label   string `json:"label,omitempty"`
+	Skill   string `json:"skill,omitempty"`
 }
+
+// Decision ends the wait of an InputRequired.
+type Decision struct {
+	ApprovalID uuid.UUID `json:"approval_id"`
+	What       Input     `json:"kind"`
+	Outcome    Outcome   `json:"outcome"`
+	Key        string    `json:"key,omitempty"`     // id of the API key that answered; "" where nobody did
+	Reason     string    `json:"reason,omitempty"`  // of a denial, for the model
+	Pattern    string    `json:"pattern,omitempty"` // added to the allow-list
+}
+
+// Outcome is how an approval or a secret request ended.
+type Outcome string
+
+const (
+	Allowed  Outcome = "allowed"
+	Denied   Outcome = "denied"
+	Provided Outcome = "provided"
+	Skipped  Outcome = "skipped"
+	Expired  Outcome = "expired" // nobody answered in time
+)
 
 // Started records which attempt of a turn runs on which node.
 type Started struct {
@@ -158,15 +229,19 @@ type Reference struct {
 	Source string `json:"source"`
 }
 
-func (Open) Kind() Kind       { return KindOpen }
-func (Text) Kind() Kind       { return KindText }
-func (ToolUse) Kind() Kind    { return KindToolUse }
-func (ToolResult) Kind() Kind { return KindToolResult }
-func (Usage) Kind() Kind      { return KindUsage }
-func (Error) Kind() Kind      { return KindError }
-func (Done) Kind() Kind       { return KindDone }
-func (Message) Kind() Kind    { return KindMessage }
-func (Started) Kind() Kind    { return KindStarted }
-func (Reply) Kind() Kind      { return KindReply }
-func (ToolOutput) Kind() Kind { return KindToolOutput }
-func (Reference) Kind() Kind  { return KindReference }
+func (Open) Kind() Kind          { return KindOpen }
+func (Text) Kind() Kind          { return KindText }
+func (ToolUse) Kind() Kind       { return KindToolUse }
+func (ToolResult) Kind() Kind    { return KindToolResult }
+func (InputRequired) Kind() Kind { return KindInputRequired }
+func (Usage) Kind() Kind         { return KindUsage }
+func (Structured) Kind() Kind    { return KindStructured }
+func (Attachment) Kind() Kind    { return KindAttachment }
+func (Error) Kind() Kind         { return KindError }
+func (Done) Kind() Kind          { return KindDone }
+func (Message) Kind() Kind       { return KindMessage }
+func (Started) Kind() Kind       { return KindStarted }
+func (Reply) Kind() Kind         { return KindReply }
+func (ToolOutput) Kind() Kind    { return KindToolOutput }
+func (Reference) Kind() Kind     { return KindReference }
+func (Decision) Kind() Kind      { return KindDecision }

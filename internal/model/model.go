@@ -28,8 +28,18 @@ type Request struct {
 	// Partial is the beginning of this reply, already shown to the reader before
 	// an interruption. The model continues after it and never repeats it.
 	Partial string
+	// Output asks for a reply that is one JSON value of a schema and nothing else: its
+	// chunks of Text are that JSON. Providers that can force it do, natively or by a
+	// tool of their own; others are told. Tools is empty then.
+	Output *Output
 	// MaxTokens bounds the reply; zero means the provider's own bound or a sane default.
 	MaxTokens int
+}
+
+// Output is a JSON Schema that a reply must fit. Who asked checks it.
+type Output struct {
+	Name   string // a word for the provider: letters, digits, _ and -
+	Schema json.RawMessage
 }
 
 // Role says who speaks in a Message.
@@ -45,9 +55,16 @@ const (
 type Message struct {
 	Role   Role
 	Text   string
+	Images []Image          // user only
 	Calls  []event.ToolCall // assistant only
 	CallID string           // tool only
 	Failed bool             // tool only: the call did not succeed
+}
+
+// Image is a picture that the user attached.
+type Image struct {
+	MIME string // image/png, image/jpeg, image/gif or image/webp
+	Data []byte
 }
 
 // Tool is what the model is told about a tool.
