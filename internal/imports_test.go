@@ -34,6 +34,7 @@ var ours = map[string]string{
 	"internal/tool/knowledge":       "internal/event internal/search internal/tool",
 	"internal/workspace":            "db internal/fault",
 	"internal/apikey":               "db internal/fault",
+	"internal/vault":                "db internal/fault",
 	"internal/wiki":                 "db internal/event internal/fault internal/search",
 	"internal/session":              "db internal/event internal/fault",
 	"internal/agent":                "internal/event internal/model internal/tool",
