@@ -20,6 +20,7 @@ var ours = map[string]string{
 	"db":                            "",
 	"migrations":                    "",
 	"docs":                          "",
+	"internal/egress":               "",
 	"internal/event":                "",
 	"internal/fault":                "",
 	"internal/search":               "",

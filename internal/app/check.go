@@ -7,6 +7,8 @@ import (
 	"reflect"
 	"strings"
 	"time"
+
+	"github.com/parley-server/parley/internal/egress"
 )
 
 // hintFor says what a setting of a type takes.
@@ -54,12 +56,20 @@ func (c Config) problems() []string {
 			bad(d.name, d.value, fmt.Sprintf("%s to %s", d.min, d.max))
 		}
 	}
+	if _, err := c.guard(); err != nil {
+		list = append(list, "PARLEY_EGRESS_ALLOW: "+strings.ReplaceAll(err.Error(), "\n", "; ")+".")
+	}
 	if c.Model != "" {
 		if _, err := parseModel(c.Model); err != nil {
 			list = append(list, "PARLEY_MODEL: "+err.Error()+".")
 		}
 	}
 	return list
+}
+
+// guard decides where requests that callers ask for may go.
+func (c Config) guard() (*egress.Guard, error) {
+	return egress.New(egress.Config{Allow: c.EgressAllow})
 }
 
 func webURL(s string) bool {

@@ -28,6 +28,8 @@ type Config struct {
 	SSEKeepAlive    time.Duration `env:"PARLEY_SSE_KEEPALIVE" envDefault:"15s" doc:"Pause between the keep-alive comments of a quiet stream."`
 	SSEWriteTimeout time.Duration `env:"PARLEY_SSE_WRITE_TIMEOUT" envDefault:"30s" doc:"A reader that takes nothing for this long is dropped; it can resume."`
 
+	EgressAllow []string `env:"PARLEY_EGRESS_ALLOW" section:"Outgoing requests" doc:"What callbacks and fetched files may reach beside public addresses over https, separated by commas: a name (mirror.corp), a name and a port (mirror.corp:8443), with the place where it is (mirror.corp:443=10.0.0.7:8443), an address or a range (10.1.0.0/16). With http:// before it also without TLS."`
+
 	LogLevel  slog.Level `env:"PARLEY_LOG_LEVEL" envDefault:"INFO" section:"Logs" doc:"DEBUG, INFO, WARN or ERROR."`
 	LogFormat string     `env:"PARLEY_LOG_FORMAT" envDefault:"text" oneof:"text json" doc:"text or json."`
 

@@ -1,0 +1,97 @@
+package egress
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"strconv"
+	"syscall"
+	"time"
+)
+
+// connectTime is how long one address may take to answer.
+const connectTime = 5 * time.Second
+
+// DialContext connects to host:port where that may be reached. A name is resolved
+// once; a single answer that is not public refuses them all, because it is either a
+// mistake or an attempt.
+func (g *Guard) DialContext(ctx context.Context, network, hostport string) (net.Conn, error) {
+	if network != "tcp" {
+		return nil, fmt.Errorf("egress does not dial %s", network)
+	}
+	host, text, err := net.SplitHostPort(hostport)
+	if err != nil {
+		return nil, err
+	}
+	n, err := strconv.ParseUint(text, 10, 16)
+	if err != nil {
+		return nil, err
+	}
+	name, addr, err := parseHost(host)
+	if err != nil {
+		return nil, err
+	}
+	port := uint16(n)
+	if addr.IsValid() {
+		return g.connect(ctx, netip.AddrPortFrom(addr, port), false)
+	}
+	r, named := g.rules.find(name, addr, port)
+	if r.pin.IsValid() {
+		return g.connect(ctx, r.pin, true)
+	}
+	addrs, err := g.resolve(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	for _, a := range addrs {
+		if !named && !g.reachable(a, port) {
+			return nil, refuse("The URL's host is not a public one.")
+		}
+	}
+	var failed []error
+	for _, a := range addrs {
+		conn, err := g.connect(ctx, netip.AddrPortFrom(a, port), named)
+		if err == nil {
+			return conn, nil
+		}
+		failed = append(failed, err)
+	}
+	return nil, errors.Join(failed...)
+}
+
+// resolve asks for all addresses of a name, which is complete: no search domain of
+// this machine is added to it.
+func (g *Guard) resolve(ctx context.Context, name string) ([]netip.Addr, error) {
+	addrs, err := g.resolver.LookupNetIP(ctx, "ip", name+".")
+	if err != nil {
+		return nil, err
+	}
+	for i := range addrs {
+		addrs[i] = addrs[i].Unmap()
+	}
+	return addrs, nil
+}
+
+// reachable reports whether an address may be reached by whoever asks.
+func (g *Guard) reachable(a netip.Addr, port uint16) bool {
+	if Public(a) {
+		return true
+	}
+	_, ruled := g.rules.find("", a.Unmap(), port)
+	return ruled
+}
+
+// connect dials an address, and has the one that the kernel gets checked again. The
+// operator's own names lead wherever they lead.
+func (g *Guard) connect(ctx context.Context, at netip.AddrPort, operators bool) (net.Conn, error) {
+	d := net.Dialer{Timeout: connectTime, ControlContext: func(_ context.Context, _, address string, _ syscall.RawConn) error {
+		got, err := netip.ParseAddrPort(address)
+		if err != nil || !operators && !g.reachable(got.Addr(), got.Port()) {
+			return refuse("The URL's address is not a public one.")
+		}
+		return nil
+	}}
+	return d.DialContext(ctx, "tcp", at.String())
+}

@@ -1,0 +1,105 @@
+package egress_test
+
+import (
+	"context"
+	"encoding/binary"
+	"net"
+	"net/netip"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// zone is a DNS server on loopback. Each question takes the next of the answers of
+// its name; the last one stays.
+type zone struct {
+	mu    sync.Mutex
+	names map[string][][]netip.Addr
+	asked map[string]int // questions for A
+	addr  string
+}
+
+func serveDNS(t testing.TB, names map[string][][]netip.Addr) *zone {
+	t.Helper()
+	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	z := &zone{names: names, asked: make(map[string]int), addr: conn.LocalAddr().String()}
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		buf := make([]byte, 512)
+		for {
+			n, from, err := conn.ReadFrom(buf)
+			if err != nil {
+				return
+			}
+			if _, err := conn.WriteTo(z.answer(buf[:n]), from); err != nil {
+				return
+			}
+		}
+	})
+	t.Cleanup(func() { conn.Close(); wg.Wait() })
+	return z
+}
+
+func (z *zone) resolver() *net.Resolver {
+	return &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "udp", z.addr)
+	}}
+}
+
+func (z *zone) questions(name string) int {
+	z.mu.Lock()
+	defer z.mu.Unlock()
+	return z.asked[name]
+}
+
+// answer speaks as much DNS as a resolver of Go needs.
+func (z *zone) answer(q []byte) []byte {
+	var labels []string
+	at := 12
+	for q[at] != 0 {
+		labels = append(labels, string(q[at+1:at+1+int(q[at])]))
+		at += 1 + int(q[at])
+	}
+	name := strings.ToLower(strings.Join(labels, "."))
+	typ := binary.BigEndian.Uint16(q[at+1:])
+	question := q[12 : at+5]
+
+	z.mu.Lock()
+	defer z.mu.Unlock()
+	rounds := z.names[name]
+	var addrs []netip.Addr
+	if len(rounds) > 0 {
+		addrs = rounds[min(z.asked[name], len(rounds)-1)]
+	}
+	if typ == 1 {
+		z.asked[name]++
+	}
+	var records []byte
+	count := 0
+	for _, a := range addrs {
+		if a.Is4() && typ != 1 || a.Is6() && typ != 28 {
+			continue
+		}
+		count++
+		records = append(records, 0xc0, 12)
+		records = binary.BigEndian.AppendUint16(records, typ)
+		records = append(records, 0, 1, 0, 0, 0, 0) // class IN, TTL 0
+		records = binary.BigEndian.AppendUint16(records, uint16(a.BitLen()/8))
+		records = append(records, a.AsSlice()...)
+	}
+	out := append([]byte{q[0], q[1], 0x84, 0, 0, 1, 0, byte(count), 0, 0, 0, 0}, question...)
+	if len(rounds) == 0 {
+		out[3] = 3 // NXDOMAIN
+	}
+	return append(out, records...)
+}
+
+func addrs(list ...string) (all []netip.Addr) {
+	for _, s := range list {
+		all = append(all, netip.MustParseAddr(s))
+	}
+	return all
+}
