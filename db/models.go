@@ -26,6 +26,22 @@ type APIKey struct {
 	ReplacedBy  *string
 }
 
+type Credential struct {
+	WorkspaceID  uuid.UUID
+	Name         string
+	Version      int32
+	AllowedHosts []string
+	InQuery      bool
+	InBody       bool
+	AllowHTTP    bool
+	Value        []byte
+	KeyID        *string
+	CreatedAt    time.Time
+	UpdatedAt    time.Time
+	UpdatedBy    string
+	RemovedAt    *time.Time
+}
+
 type Document struct {
 	WorkspaceID uuid.UUID
 	Path        string

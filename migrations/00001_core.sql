@@ -1,5 +1,15 @@
 -- +goose Up
 
+-- What the service encrypts before PostgreSQL sees it has a type of its own: an
+-- envelope of the vault. Plain text does not fit into such a column, and the rotation
+-- of master keys finds every column there is.
+CREATE DOMAIN sealed AS bytea
+    CHECK (substring(VALUE FROM 1 FOR 1) = '\x01' AND octet_length(VALUE) >= 90);
+
+-- The id of the master key that an envelope was sealed under.
+CREATE FUNCTION sealed_under(envelope bytea) RETURNS text LANGUAGE sql IMMUTABLE STRICT
+    AS $$ SELECT convert_from(substring(envelope FROM 3 FOR get_byte(envelope, 1)), 'SQL_ASCII') $$;
+
 -- A workspace is one agent: its instructions, its model, its limits, and
 -- everything that belongs to it. A row here is the tenant of every other row.
 CREATE TABLE workspaces (
