@@ -89,6 +89,18 @@ type Session struct {
 	UpdatedAt    time.Time
 }
 
+type Skill struct {
+	ID          uuid.UUID
+	WorkspaceID uuid.UUID
+	Name        string
+	Fold        string
+	Status      string
+	Newest      int32
+	Active      *int32
+	CreatedAt   time.Time
+	UpdatedAt   time.Time
+}
+
 type Turn struct {
 	ID                 uuid.UUID
 	SessionID          uuid.UUID

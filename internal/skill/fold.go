@@ -1,0 +1,42 @@
+package skill
+
+import (
+	"regexp"
+	"strings"
+	"unicode"
+
+	"golang.org/x/text/unicode/norm"
+)
+
+// MaxName is how many characters a name has at most.
+const MaxName = 64
+
+var (
+	folded  = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
+	written = regexp.MustCompile(`^[A-Za-z0-9]+([_-][A-Za-z0-9]+)*$`)
+)
+
+// Fold is what names are compared by: case does not count, and _ is -. Two names
+// are one skill's when their folds are equal. ok is false for what cannot name a
+// skill: after NFKC a name is 1 to 64 ASCII letters and digits, with single hyphens
+// between them.
+func Fold(name string) (fold string, ok bool) {
+	if len(name) > utf8Max*MaxName || strings.ContainsFunc(name, disguised) {
+		return "", false
+	}
+	fold = strings.ReplaceAll(strings.ToLower(norm.NFKC.String(name)), "_", "-")
+	if len(fold) > MaxName || !folded.MatchString(fold) {
+		return "", false
+	}
+	return fold, true
+}
+
+// utf8Max is the length of the longest character that can become one of ASCII.
+const utf8Max = 4
+
+// disguised reports whether r is a letter beyond ASCII with one of ASCII as its
+// other case: the Kelvin sign, the long s, i with and without its dot. Some ways to
+// compare take them for k, s and i and some do not, so they name nothing.
+func disguised(r rune) bool {
+	return r > unicode.MaxASCII && (unicode.ToLower(r) <= unicode.MaxASCII || unicode.ToUpper(r) <= unicode.MaxASCII)
+}

@@ -1,0 +1,28 @@
+package skill
+
+import (
+	"strconv"
+	"strings"
+)
+
+// whole reports whether a JSON number is an integer, however it is written and
+// however large it is: 3, 3.0 and 30e-1 are one. Nothing is computed, so that
+// 1e999999999 costs nothing.
+func whole(number string) bool {
+	mantissa, exponent := strings.TrimPrefix(number, "-"), "0"
+	if i := strings.IndexAny(mantissa, "eE"); i >= 0 {
+		mantissa, exponent = mantissa[:i], mantissa[i+1:]
+	}
+	digits, fraction, _ := strings.Cut(mantissa, ".")
+	significant := strings.TrimRight(digits+fraction, "0")
+	if significant == "" {
+		return true // zero, whatever it is multiplied with
+	}
+	// The last significant digit stands at 10^(exponent - behind).
+	behind := len(significant) - len(digits)
+	e, err := strconv.Atoi(exponent)
+	if err != nil { // more than an int holds: only the sign matters
+		return !strings.HasPrefix(exponent, "-")
+	}
+	return e >= behind
+}

@@ -1,0 +1,205 @@
+package skill
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-server/parley/db"
+	"github.com/parley-server/parley/internal/fault"
+)
+
+// Upload is a SKILL.md on its way into a workspace.
+type Upload struct {
+	Document string
+	Draft    bool   // store it and let what runs run on
+	By       string // who does it, for the record: "cli:anna"
+}
+
+// Pushed is what became of an upload.
+type Pushed struct {
+	Name    string
+	Version int
+	Stored  bool // false: the newest version says the same
+	Active  bool // this version runs
+}
+
+// What can be done to a skill.
+const (
+	actionPush    = "push"
+	actionPublish = "publish"
+	actionArchive = "archive"
+)
+
+// Push stores a skill. What differs from the newest version is the next one, and
+// runs from now on unless it is a draft. Another spelling of a skill that is there
+// is refused; only an archived one gives its name up.
+func (s *Store) Push(ctx context.Context, workspace uuid.UUID, up Upload) (Pushed, error) {
+	k, problems := Parse(up.Document)
+	if len(problems) > 0 {
+		return Pushed{}, refused(problems)
+	}
+	fold, _ := Fold(k.Name) // Parse has seen to it
+	var contract []byte
+	if k.Contract != nil {
+		var err error
+		if contract, err = json.Marshal(k.Contract); err != nil {
+			return Pushed{}, fmt.Errorf("encode contract: %w", err)
+		}
+	}
+	pushed := Pushed{Name: k.Name}
+	err := pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+		q := s.q.WithTx(tx)
+		row, err := q.SkillLock(ctx, uuid.Must(uuid.NewV7()), workspace, k.Name, fold)
+		if err != nil {
+			return fmt.Errorf("lock skill: %w", err)
+		}
+		if err := spell(ctx, q, row, k.Name); err != nil {
+			return err
+		}
+		same, err := says(ctx, q, row, up.Document)
+		if err != nil {
+			return err
+		}
+		pushed.Version = int(row.Newest)
+		if !same {
+			pushed.Version++
+			pushed.Stored = true
+			if err := q.SkillVersionInsert(ctx, db.SkillVersionInsertParams{
+				SkillID: row.ID, WorkspaceID: workspace, Description: k.Description, Document: up.Document, Contract: contract,
+			}); err != nil {
+				return fmt.Errorf("store version of skill: %w", err)
+			}
+			if err := record(ctx, q, row, actionPush, pushed.Version, up.By); err != nil {
+				return err
+			}
+		}
+		if up.Draft {
+			pushed.Active = runs(row, pushed.Version)
+			return nil
+		}
+		pushed.Active = true
+		return activate(ctx, q, row, pushed.Version, up.By)
+	})
+	return pushed, err
+}
+
+// spell sees to it that a skill has one spelling.
+func spell(ctx context.Context, q *db.Queries, row db.Skill, name string) error {
+	if row.Name == name {
+		return nil
+	}
+	if row.Status != string(Archived) {
+		return fault.Invalid(fault.Violation{
+			Param: "/name", Rule: "unique", Suggestion: row.Name,
+			Message: fmt.Sprintf("There is a skill %q already, and %q is the same name: case does not count, nor does _ or -. Write it %[1]s, or archive that skill first.", row.Name, name),
+		})
+	}
+	if err := q.SkillRename(ctx, row.WorkspaceID, row.ID, name); err != nil {
+		return fmt.Errorf("rename skill: %w", err)
+	}
+	return nil
+}
+
+// says reports whether a skill's newest version is this document.
+func says(ctx context.Context, q *db.Queries, row db.Skill, document string) (bool, error) {
+	if row.Newest == 0 {
+		return false, nil
+	}
+	newest, err := q.SkillDocument(ctx, row.WorkspaceID, row.ID, row.Newest)
+	if err != nil {
+		return false, fmt.Errorf("read newest version of skill: %w", err)
+	}
+	return newest == document, nil
+}
+
+// Publish lets a version run; 0 is the newest.
+func (s *Store) Publish(ctx context.Context, workspace uuid.UUID, name string, version int, by string) (Pushed, error) {
+	var p Pushed
+	err := s.change(ctx, workspace, name, func(q *db.Queries, row db.Skill) error {
+		if version == 0 {
+			version = int(row.Newest)
+		}
+		if version < 1 || version > int(row.Newest) {
+			return noVersion(row.Name, int(row.Newest))
+		}
+		p = Pushed{Name: row.Name, Version: version, Active: true}
+		return activate(ctx, q, row, version, by)
+	})
+	return p, err
+}
+
+// Archive lets no version of a skill run. Turns that run go on; a later Publish
+// takes it back.
+func (s *Store) Archive(ctx context.Context, workspace uuid.UUID, name, by string) error {
+	return s.change(ctx, workspace, name, func(q *db.Queries, row db.Skill) error {
+		if row.Status == string(Archived) {
+			return nil
+		}
+		if err := q.SkillArchive(ctx, workspace, row.ID); err != nil {
+			return fmt.Errorf("archive skill: %w", err)
+		}
+		return record(ctx, q, row, actionArchive, 0, by)
+	})
+}
+
+// change does something to a skill whose row it holds, or fails with UNKNOWN_SKILL.
+func (s *Store) change(ctx context.Context, workspace uuid.UUID, name string, do func(*db.Queries, db.Skill) error) error {
+	fold, ok := Fold(name)
+	if !ok {
+		return s.unknown(ctx, workspace, name, false)
+	}
+	err := pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+		q := s.q.WithTx(tx)
+		row, err := q.SkillFind(ctx, workspace, fold)
+		if err != nil {
+			return fmt.Errorf("lock skill: %w", err)
+		}
+		return do(q, row)
+	})
+	if errors.Is(err, pgx.ErrNoRows) {
+		return s.unknown(ctx, workspace, name, false)
+	}
+	return err
+}
+
+func activate(ctx context.Context, q *db.Queries, row db.Skill, version int, by string) error {
+	if runs(row, version) {
+		return nil
+	}
+	if err := q.SkillPublish(ctx, row.WorkspaceID, row.ID, int32(version)); err != nil {
+		return fmt.Errorf("publish skill: %w", err)
+	}
+	return record(ctx, q, row, actionPublish, version, by)
+}
+
+func runs(row db.Skill, version int) bool { return row.Active != nil && int(*row.Active) == version }
+
+// record notes who did what; version 0 is none.
+func record(ctx context.Context, q *db.Queries, row db.Skill, action string, version int, by string) error {
+	change := db.SkillChangeInsertParams{WorkspaceID: row.WorkspaceID, SkillID: row.ID, Action: action, Actor: by}
+	if version > 0 {
+		change.Version = new(int32(version))
+	}
+	if err := q.SkillChangeInsert(ctx, change); err != nil {
+		return fmt.Errorf("record change of skill: %w", err)
+	}
+	return nil
+}
+
+func noVersion(name string, newest int) error {
+	return fault.Invalid(fault.Violation{Param: "/version", Rule: "range", Message: fmt.Sprintf("%s has the versions 1 to %d.", name, newest)})
+}
+
+// refused is INVALID_REQUEST with every problem of a SKILL.md.
+func refused(problems []Problem) error {
+	vs := make([]fault.Violation, len(problems))
+	for i, p := range problems {
+		vs[i] = fault.Violation{Param: "/document", Rule: "format", Message: p.String()}
+	}
+	return fault.Invalid(vs...)
+}

@@ -1,0 +1,95 @@
+// Package skill owns skills: tasks that callers start by name, each a Markdown text
+// for the agent with a contract for its inputs, written as SKILL.md. It is the only
+// writer of their tables. A version that was pushed is never changed, one version
+// runs at a time, and who did what and when is kept. The values that callers give
+// appear in a prompt and nowhere else: not in errors, not in labels, not in logs.
+package skill
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/parley-server/parley/db"
+	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/search"
+)
+
+// Skill is what one version of a skill says.
+type Skill struct {
+	ID          uuid.UUID // zero: it is stored nowhere
+	Name        string    // as its author writes it
+	Version     int       // 1, 2, 3 …
+	Description string
+	Body        string    // Markdown, the agent's instructions
+	Contract    *Contract // nil: it declares none and takes any input
+}
+
+// Store reads and writes skills. Their names are compared by Fold.
+type Store struct {
+	pool *pgxpool.Pool
+	q    *db.Queries
+}
+
+// New makes a store.
+func New(pool *pgxpool.Pool) *Store { return &Store{pool: pool, q: db.New(pool)} }
+
+// Active returns the skill that callers mean by a name, or fails with UNKNOWN_SKILL
+// and the active skills that they may have meant.
+func (s *Store) Active(ctx context.Context, workspace uuid.UUID, name string) (Skill, error) {
+	fold, ok := Fold(name)
+	if !ok {
+		return Skill{}, s.unknown(ctx, workspace, name, true)
+	}
+	row, err := s.q.SkillActive(ctx, workspace, fold)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return Skill{}, s.unknown(ctx, workspace, name, true)
+	}
+	if err != nil {
+		return Skill{}, fmt.Errorf("read active skill: %w", err)
+	}
+	contract, err := readContract(row.Contract)
+	return Skill{
+		ID: row.ID, Name: row.Name, Version: int(row.Version), Description: row.Description,
+		Body: body(row.Document), Contract: contract,
+	}, err
+}
+
+// maxCandidates is how many names an unknown one is answered with.
+const maxCandidates = 5
+
+// unknown is UNKNOWN_SKILL. Callers are told of active skills only, administrators
+// of all.
+func (s *Store) unknown(ctx context.Context, workspace uuid.UUID, name string, onlyActive bool) error {
+	names, err := s.q.SkillNames(ctx, workspace, onlyActive)
+	if err != nil {
+		return fmt.Errorf("read names of skills: %w", err)
+	}
+	kind := "active skill"
+	if !onlyActive {
+		kind = "skill"
+	}
+	e := fault.New(fault.UnknownSkill, "There is no %s %q.", kind, short(name))
+	e.Param = "skill"
+	e.Detail.Candidates = search.Nearest(name, names, maxCandidates)
+	if near := e.Detail.Candidates; len(near) > 0 {
+		e.Message += fmt.Sprintf(" Did you mean %q?", near[0])
+	}
+	return e
+}
+
+func readContract(stored []byte) (*Contract, error) {
+	if stored == nil {
+		return nil, nil
+	}
+	var c Contract
+	if err := json.Unmarshal(stored, &c); err != nil {
+		return nil, fmt.Errorf("read contract of skill: %w", err)
+	}
+	return &c, nil
+}
