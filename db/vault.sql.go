@@ -7,7 +7,6 @@ package db
 
 import (
 	"context"
-	"time"
 
 	"github.com/google/uuid"
 )
@@ -94,8 +93,8 @@ func (q *Queries) CredentialNote(ctx context.Context, arg CredentialNoteParams) 
 
 const credentialPut = `-- name: CredentialPut :one
 UPDATE credentials
-SET version = version + 1, allowed_hosts = $3, in_query = $4, in_body = $5, allow_http = $6, value = $7,
-    updated_by = $8, updated_at = now(), removed_at = NULL
+SET version = $3, allowed_hosts = $4, in_query = $5, in_body = $6, allow_http = $7, value = $8,
+    updated_by = $9, updated_at = now(), removed_at = NULL
 WHERE workspace_id = $1 AND name = $2
 RETURNING workspace_id, name, version, allowed_hosts, in_query, in_body, allow_http, value, key_id, created_at, updated_at, updated_by, removed_at
 `
@@ -103,6 +102,7 @@ RETURNING workspace_id, name, version, allowed_hosts, in_query, in_body, allow_h
 type CredentialPutParams struct {
 	WorkspaceID  uuid.UUID
 	Name         string
+	Version      int32
 	AllowedHosts []string
 	InQuery      bool
 	InBody       bool
@@ -115,6 +115,7 @@ func (q *Queries) CredentialPut(ctx context.Context, arg CredentialPutParams) (C
 	row := q.db.QueryRow(ctx, credentialPut,
 		arg.WorkspaceID,
 		arg.Name,
+		arg.Version,
 		arg.AllowedHosts,
 		arg.InQuery,
 		arg.InBody,
@@ -169,47 +170,6 @@ func (q *Queries) CredentialRemove(ctx context.Context, workspaceID uuid.UUID, n
 		&i.RemovedAt,
 	)
 	return i, err
-}
-
-const credentialUses = `-- name: CredentialUses :many
-SELECT name, version, what, allowed_hosts, by, at FROM credential_uses WHERE workspace_id = $1 ORDER BY id DESC LIMIT $2
-`
-
-type CredentialUsesRow struct {
-	Name         string
-	Version      int32
-	What         string
-	AllowedHosts []string
-	By           string
-	At           time.Time
-}
-
-// CredentialUses is what happened to a workspace's credentials, newest first.
-func (q *Queries) CredentialUses(ctx context.Context, workspaceID uuid.UUID, limit int32) ([]CredentialUsesRow, error) {
-	rows, err := q.db.Query(ctx, credentialUses, workspaceID, limit)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []CredentialUsesRow
-	for rows.Next() {
-		var i CredentialUsesRow
-		if err := rows.Scan(
-			&i.Name,
-			&i.Version,
-			&i.What,
-			&i.AllowedHosts,
-			&i.By,
-			&i.At,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
 }
 
 const credentials = `-- name: Credentials :many

@@ -26,8 +26,8 @@ SELECT * FROM credentials WHERE workspace_id = $1 AND name = $2 AND removed_at I
 
 -- name: CredentialPut :one
 UPDATE credentials
-SET version = version + 1, allowed_hosts = $3, in_query = $4, in_body = $5, allow_http = $6, value = $7,
-    updated_by = $8, updated_at = now(), removed_at = NULL
+SET version = $3, allowed_hosts = $4, in_query = $5, in_body = $6, allow_http = $7, value = $8,
+    updated_by = $9, updated_at = now(), removed_at = NULL
 WHERE workspace_id = $1 AND name = $2
 RETURNING *;
 
@@ -44,7 +44,3 @@ SELECT * FROM credentials WHERE workspace_id = $1 AND removed_at IS NULL ORDER B
 
 -- name: CredentialNote :exec
 INSERT INTO credential_uses (workspace_id, name, version, what, allowed_hosts, by) VALUES ($1, $2, $3, $4, $5, $6);
-
--- name: CredentialUses :many
--- CredentialUses is what happened to a workspace's credentials, newest first.
-SELECT name, version, what, allowed_hosts, by, at FROM credential_uses WHERE workspace_id = $1 ORDER BY id DESC LIMIT $2;

@@ -138,11 +138,11 @@ func gcm(key []byte) (cipher.AEAD, error) {
 
 // bound is the additional data of a payload.
 func bound(purpose string, about []string) []byte {
-	return context(append([]string{"parley/vault/v1", "seal", purpose}, about...)...)
+	return joined(append([]string{"parley/vault/v1", "seal", purpose}, about...)...)
 }
 
-// context joins strings so that no two lists of them give the same bytes.
-func context(parts ...string) []byte {
+// joined joins strings so that no two lists of them give the same bytes.
+func joined(parts ...string) []byte {
 	out := binary.BigEndian.AppendUint32(nil, uint32(len(parts)))
 	for _, p := range parts {
 		out = binary.BigEndian.AppendUint32(out, uint32(len(p)))

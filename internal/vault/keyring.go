@@ -108,7 +108,7 @@ func (k *Keyring) find(id string) (masterKey, bool) {
 // derive makes a key by HKDF. The master key itself is used for nothing else, so
 // that no two uses share a key.
 func (m masterKey) derive(use, purpose string) []byte {
-	key, err := hkdf.Key(sha256.New, m.secret.Reveal(), nil, string(context("parley/vault/v1", use, purpose)), keySize)
+	key, err := hkdf.Key(sha256.New, m.secret.Reveal(), nil, string(joined("parley/vault/v1", use, purpose)), keySize)
 	if err != nil {
 		panic(err) // only for keys longer than 255 hashes
 	}

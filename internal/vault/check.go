@@ -1,0 +1,128 @@
+package vault
+
+import (
+	"bytes"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/parley-server/parley/internal/fault"
+)
+
+// The bounds of a credential. A shorter value could not be told from other text
+// where it has to be redacted.
+const (
+	MinValue = 8        // bytes
+	MaxValue = 64 << 10 // bytes
+	MaxHosts = 32
+)
+
+var nameShape = regexp.MustCompile(`^[A-Z][A-Z0-9_]{0,63}$`)
+
+// reserved are variables that the sandbox sets, or that programs obey.
+var reserved = regexp.MustCompile(`^(PATH|HOME|LANG|ENV|IFS|PS4|SHELL|PROMPT_COMMAND|(HTTPS?|ALL|NO)_PROXY|SSL_CERT_FILE|CURL_CA_BUNDLE|REQUESTS_CA_BUNDLE|NODE_EXTRA_CA_CERTS|NODE_USE_ENV_PROXY|NODE_OPTIONS|GIT_SSL_CAINFO|PIP_CERT|AWS_CA_BUNDLE|DENO_CERT|(LD|LC|BASH|PYTHON)_?.*)$`)
+
+// check lists everything that is wrong with a registration, and returns its hosts
+// as they are stored.
+func (r Registration) check() (hosts []string, vs []fault.Violation) {
+	switch {
+	case !nameShape.MatchString(r.Name):
+		vs = append(vs, fault.Violation{Param: "/name", Rule: "format", Message: "A secret's name is like GITHUB_TOKEN: A to Z, 0 to 9 and _, a letter first, 64 characters at most."})
+	case reserved.MatchString(r.Name):
+		vs = append(vs, fault.Violation{Param: "/name", Rule: "format", Message: r.Name + " already means something to the programs that an agent runs; choose another name."})
+	}
+	if n := len(r.Hosts); n == 0 || n > MaxHosts {
+		vs = append(vs, fault.Violation{Param: "/allowed_hosts", Rule: "length", Message: fmt.Sprintf("A secret has 1 to %d hosts, the only ones that its value is ever sent to.", MaxHosts)})
+	}
+	for i, text := range r.Hosts {
+		host, wrong := canonicalHost(text)
+		if wrong != "" {
+			vs = append(vs, fault.Violation{Param: fmt.Sprintf("/allowed_hosts/%d", i), Rule: "format", Message: fmt.Sprintf("%.80q is no host: %s", text, wrong)})
+		}
+		hosts = append(hosts, host)
+	}
+	slices.Sort(hosts)
+	if r.Value.Reveal() != nil {
+		vs = append(vs, checkValue(r.Value)...)
+	}
+	return slices.Compact(hosts), vs
+}
+
+// checkValue lists what is wrong with a value, and shows neither it nor its length.
+func checkValue(v Value) []fault.Violation {
+	wrong := func(rule, message string) []fault.Violation {
+		return []fault.Violation{{Param: "/value", Rule: rule, Message: message}}
+	}
+	plain := v.Reveal()
+	switch {
+	case len(plain) < MinValue:
+		return wrong("min_length", fmt.Sprintf("The value of a secret is at least %d bytes long: a shorter one could not be kept out of answers.", MinValue))
+	case len(plain) > MaxValue:
+		return wrong("max_length", fmt.Sprintf("The value of a secret is at most %d bytes long.", MaxValue))
+	case !utf8.Valid(plain) || bytes.ContainsFunc(plain, unicode.IsControl):
+		return wrong("format", "The value of a secret is one line of UTF-8 without control characters.")
+	case len(bytes.TrimSpace(plain)) != len(plain):
+		return wrong("format", "The value of a secret neither begins nor ends with a blank.")
+	}
+	return nil
+}
+
+var (
+	labelShape = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
+	portShape  = regexp.MustCompile(`^[1-9][0-9]{0,4}$`)
+	numberLike = regexp.MustCompile(`^(0x[0-9a-f]*|[0-9]+)$`)
+)
+
+// canonicalHost reads a host or *.host with an optional port, or says what is wrong
+// with it. What could be read as an IP address by any of the programs on the way is
+// refused, not only what we would read so.
+func canonicalHost(text string) (host, wrong string) {
+	host = lower(text)
+	name, port, hasPort := strings.Cut(host, ":")
+	if strings.Contains(host, "/") {
+		return "", "write the name alone, without https:// and without a path."
+	}
+	if hasPort && (!portShape.MatchString(port) || len(port) == 5 && port > "65535") {
+		return "", "after the colon there is a port from 1 to 65535."
+	}
+	name = strings.TrimSuffix(name, ".")
+	suffix, wild := strings.CutPrefix(name, "*.")
+	labels := strings.Split(suffix, ".")
+	for _, label := range labels {
+		if !labelShape.MatchString(label) {
+			return "", "it is like api.example.com or *.example.com; names in other alphabets are written as xn--…"
+		}
+	}
+	switch {
+	case numberLike.MatchString(labels[len(labels)-1]):
+		return "", "an address in numbers is not taken."
+	case len(labels) < 2 || len(suffix) > 253:
+		return "", "it needs a domain, as in api.example.com."
+	case wild:
+		suffix = "*." + suffix
+	}
+	if hasPort {
+		suffix += ":" + port
+	}
+	return suffix, ""
+}
+
+// lower is for ASCII alone: strings.ToLower makes a k of the Kelvin sign.
+func lower(s string) string {
+	return strings.Map(func(r rune) rune {
+		if 'A' <= r && r <= 'Z' {
+			r += 'a' - 'A'
+		}
+		return r
+	}, s)
+}
+
+func refused(vs []fault.Violation) error {
+	if len(vs) == 0 {
+		return nil
+	}
+	return fault.Invalid(vs...)
+}

@@ -1,0 +1,156 @@
+package vault
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/parley-server/parley/db"
+	"github.com/parley-server/parley/internal/fault"
+)
+
+// Registration is what an administrator says about a credential. Only its hosts may
+// ever receive the value: in header values of https requests, and where the
+// surfaces say so also elsewhere.
+type Registration struct {
+	Name      string   // as in the sandbox's environment: GITHUB_TOKEN
+	Hosts     []string // "api.github.com", "*.example.com", "example.com:8443"
+	InQuery   bool     // also in query strings
+	InBody    bool     // also in request bodies
+	AllowHTTP bool     // also without TLS
+	Value     Value    // the zero Value keeps what there is
+}
+
+// Credential is what may be shown of a credential.
+type Credential struct {
+	Name      string    `json:"name"`
+	Version   int       `json:"version"`
+	Hosts     []string  `json:"allowed_hosts"`
+	InQuery   bool      `json:"in_query"`
+	InBody    bool      `json:"in_body"`
+	AllowHTTP bool      `json:"allow_http"`
+	HasValue  bool      `json:"has_value"`
+	CreatedAt time.Time `json:"created_at"`
+	UpdatedAt time.Time `json:"updated_at"`
+	UpdatedBy string    `json:"updated_by"`
+}
+
+// Opened is a credential for use. Its Value is zero while nobody has given one.
+type Opened struct {
+	Credential
+	Value Value
+}
+
+// List returns a workspace's credentials by name.
+func (s *Store) List(ctx context.Context, workspace uuid.UUID) ([]Credential, error) {
+	rows, err := s.q.Credentials(ctx, workspace)
+	if err != nil {
+		return nil, fmt.Errorf("list credentials: %w", err)
+	}
+	list := make([]Credential, len(rows))
+	for i, row := range rows {
+		list[i] = credential(row)
+	}
+	return list, nil
+}
+
+// Known fails with UNKNOWN_SECRET unless every name is registered.
+func (s *Store) Known(ctx context.Context, workspace uuid.UUID, names []string) error {
+	_, err := choose(ctx, s.q, workspace, names)
+	return err
+}
+
+// Open returns the credentials of these names, each once and in their order, or
+// fails with UNKNOWN_SECRET. A row that anybody but the service has changed does not
+// open.
+func (s *Store) Open(ctx context.Context, workspace uuid.UUID, names []string) ([]Opened, error) {
+	rows, err := choose(ctx, s.q, workspace, names)
+	if err != nil {
+		return nil, err
+	}
+	list := make([]Opened, len(rows))
+	for i, row := range rows {
+		value, err := s.open(row)
+		if err != nil {
+			return nil, err
+		}
+		list[i] = Opened{credential(row), value}
+	}
+	return list, nil
+}
+
+// choose reads the rows of these names, each once and in their order.
+func choose(ctx context.Context, q *db.Queries, workspace uuid.UUID, names []string) ([]db.Credential, error) {
+	if len(names) == 0 {
+		return nil, nil
+	}
+	rows, err := q.Credentials(ctx, workspace)
+	if err != nil {
+		return nil, fmt.Errorf("read credentials: %w", err)
+	}
+	var chosen []db.Credential
+	var missing []string
+	for i, name := range names {
+		at := slices.IndexFunc(rows, func(row db.Credential) bool { return row.Name == name })
+		switch {
+		case slices.Contains(names[:i], name):
+		case at < 0:
+			missing = append(missing, fmt.Sprintf("%.80q", name))
+		default:
+			chosen = append(chosen, rows[at])
+		}
+	}
+	if len(missing) > 0 {
+		return nil, unknown(rows, missing)
+	}
+	return chosen, nil
+}
+
+// unknown is the fault of quoted names that are not registered.
+func unknown(rows []db.Credential, missing []string) error {
+	e := fault.New(fault.UnknownSecret, "No secret is registered as %s.", strings.Join(missing, ", "))
+	e.Param = "secret_input"
+	for _, row := range rows {
+		e.Detail.AvailableKeys = append(e.Detail.AvailableKeys, row.Name)
+	}
+	if len(rows) > 0 {
+		e.Message += " Registered are " + strings.Join(e.Detail.AvailableKeys, ", ") + "."
+	}
+	return e
+}
+
+const purpose = "credential"
+
+// about is what an envelope is bound to: all that decides where its value may go.
+func about(row db.Credential) []string {
+	hosts := slices.Sorted(slices.Values(row.AllowedHosts))
+	return append([]string{
+		row.WorkspaceID.String(), row.Name, strconv.Itoa(int(row.Version)),
+		fmt.Sprintf("query=%t body=%t http=%t", row.InQuery, row.InBody, row.AllowHTTP),
+	}, hosts...)
+}
+
+// open decrypts what a row holds.
+func (s *Store) open(row db.Credential) (Value, error) {
+	if row.Value == nil {
+		return Value{}, nil
+	}
+	plain, err := s.keys.Open(row.Value, purpose, about(row)...)
+	if err != nil {
+		return Value{}, fmt.Errorf("open credential %s: %w", row.Name, err)
+	}
+	return NewValue(plain), nil
+}
+
+func credential(row db.Credential) Credential {
+	return Credential{
+		Name: row.Name, Version: int(row.Version), Hosts: row.AllowedHosts,
+		InQuery: row.InQuery, InBody: row.InBody, AllowHTTP: row.AllowHTTP, HasValue: row.Value != nil,
+		CreatedAt: row.CreatedAt, UpdatedAt: row.UpdatedAt, UpdatedBy: row.UpdatedBy,
+	}
+}

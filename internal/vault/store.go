@@ -1,0 +1,177 @@
+// Package vault owns what is secret: the master keys, what is sealed under them,
+// and the credentials of workspaces. It promises that a value is in the database
+// only as an envelope that opens for its own workspace, name, version, hosts and
+// surfaces. It never prints, logs or marshals a value, and never decides who may
+// use one.
+package vault
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/parley-server/parley/db"
+)
+
+// Store keeps credentials. Whoever is named by `by` stands in the audit table:
+// "key:" and the id of an API key, or "command line".
+type Store struct {
+	pool *pgxpool.Pool
+	q    *db.Queries
+	keys *Keyring
+}
+
+// New makes a store. Without keys, nil, it lists and removes only.
+func New(pool *pgxpool.Pool, keys *Keyring) *Store { return &Store{pool, db.New(pool), keys} }
+
+// Keyring returns the keys, for whatever else is to be sealed or signed.
+func (s *Store) Keyring() *Keyring { return s.keys }
+
+// Register declares a credential as a whole, new or again: its hosts and surfaces,
+// and its value if one is given. A value that is kept is sealed anew for them.
+func (s *Store) Register(ctx context.Context, workspace uuid.UUID, r Registration, by string) (Credential, error) {
+	hosts, vs := r.check()
+	if err := refused(vs); err != nil {
+		return Credential{}, err
+	}
+	return s.change(ctx, func(q *db.Queries) (db.Credential, string, error) {
+		row, err := q.CredentialLock(ctx, workspace, r.Name)
+		if err != nil {
+			return row, "", fmt.Errorf("lock credential: %w", err)
+		}
+		value, what := r.Value, given(row)
+		if r.Value.Reveal() == nil {
+			what = "registered"
+			if value, err = s.open(row); err != nil {
+				return row, "", err
+			}
+		}
+		row.AllowedHosts, row.InQuery, row.InBody, row.AllowHTTP = hosts, r.InQuery, r.InBody, r.AllowHTTP
+		row, err = s.put(ctx, q, row, value, by)
+		return row, what, err
+	}, by)
+}
+
+// Set gives a registered credential a value, the first or another one, or fails
+// with UNKNOWN_SECRET.
+func (s *Store) Set(ctx context.Context, workspace uuid.UUID, name string, value Value, by string) (Credential, error) {
+	if err := refused(checkValue(value)); err != nil {
+		return Credential{}, err
+	}
+	return s.change(ctx, func(q *db.Queries) (db.Credential, string, error) {
+		row, err := find(ctx, q, workspace, name)
+		if err != nil {
+			return row, "", err
+		}
+		what := given(row)
+		row, err = s.put(ctx, q, row, value, by)
+		return row, what, err
+	}, by)
+}
+
+// Provide is Set inside the caller's transaction, for a value that somebody gives
+// because a conversation asked for it.
+func (s *Store) Provide(ctx context.Context, tx pgx.Tx, workspace uuid.UUID, name string, value Value, by string) error {
+	if err := refused(checkValue(value)); err != nil {
+		return err
+	}
+	q := db.New(tx)
+	row, err := find(ctx, q, workspace, name)
+	if err != nil {
+		return err
+	}
+	if row, err = s.put(ctx, q, row, value, by); err != nil {
+		return err
+	}
+	return note(ctx, q, row, "provided", by)
+}
+
+// Remove forgets a credential, or fails with UNKNOWN_SECRET.
+func (s *Store) Remove(ctx context.Context, workspace uuid.UUID, name, by string) error {
+	_, err := s.change(ctx, func(q *db.Queries) (db.Credential, string, error) {
+		row, err := find(ctx, q, workspace, name)
+		if err != nil {
+			return row, "", err
+		}
+		if row, err = q.CredentialRemove(ctx, workspace, name, by); err != nil {
+			return row, "", fmt.Errorf("remove credential: %w", err)
+		}
+		return row, "removed", nil
+	}, by)
+	return err
+}
+
+// change runs one change and notes what it was.
+func (s *Store) change(ctx context.Context, work func(*db.Queries) (db.Credential, string, error), by string) (Credential, error) {
+	var row db.Credential
+	err := pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+		q := db.New(tx)
+		var what string
+		var err error
+		if row, what, err = work(q); err != nil {
+			return err
+		}
+		return note(ctx, q, row, what, by)
+	})
+	if err != nil {
+		return Credential{}, err
+	}
+	return credential(row), nil
+}
+
+// find locks a credential, or fails with UNKNOWN_SECRET.
+func find(ctx context.Context, q *db.Queries, workspace uuid.UUID, name string) (db.Credential, error) {
+	if _, err := choose(ctx, q, workspace, []string{name}); err != nil {
+		return db.Credential{}, err
+	}
+	row, err := q.CredentialFind(ctx, workspace, name)
+	if errors.Is(err, pgx.ErrNoRows) { // removed a moment ago
+		return row, unknown(nil, []string{name})
+	}
+	if err != nil {
+		return row, fmt.Errorf("find credential: %w", err)
+	}
+	return row, nil
+}
+
+// put writes a new version of a row that is locked. Without a value it has none.
+func (s *Store) put(ctx context.Context, q *db.Queries, row db.Credential, value Value, by string) (db.Credential, error) {
+	row.Version++
+	p := db.CredentialPutParams{
+		WorkspaceID: row.WorkspaceID, Name: row.Name, Version: row.Version, AllowedHosts: row.AllowedHosts,
+		InQuery: row.InQuery, InBody: row.InBody, AllowHTTP: row.AllowHTTP, UpdatedBy: by,
+	}
+	if plain := value.Reveal(); plain != nil {
+		var err error
+		if p.Value, err = s.keys.Seal(plain, purpose, about(row)...); err != nil {
+			return row, fmt.Errorf("seal credential: %w", err)
+		}
+	}
+	row, err := q.CredentialPut(ctx, p)
+	if err != nil {
+		return row, fmt.Errorf("put credential: %w", err)
+	}
+	return row, nil
+}
+
+// given says what it is to give a credential a value.
+func given(row db.Credential) string {
+	if row.Value == nil {
+		return "set"
+	}
+	return "rotated"
+}
+
+func note(ctx context.Context, q *db.Queries, row db.Credential, what, by string) error {
+	err := q.CredentialNote(ctx, db.CredentialNoteParams{
+		WorkspaceID: row.WorkspaceID, Name: row.Name, Version: row.Version, What: what, AllowedHosts: row.AllowedHosts, By: by,
+	})
+	if err != nil {
+		return fmt.Errorf("note what happened to a credential: %w", err)
+	}
+	return nil
+}
