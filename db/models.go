@@ -26,6 +26,30 @@ type APIKey struct {
 	ReplacedBy  *string
 }
 
+type CallbackAttempt struct {
+	DeliveryID uuid.UUID
+	N          int32
+	At         time.Time
+	Status     *int32
+	LatencyMS  int32
+	Error      *string
+}
+
+type CallbackDelivery struct {
+	ID          uuid.UUID
+	CallbackID  uuid.UUID
+	WorkspaceID uuid.UUID
+	Type        string
+	Seq         int64
+	Status      string
+	Body        []byte
+	JobID       *int64
+	Attempts    int32
+	Tries       int32
+	NextAt      *time.Time
+	CreatedAt   time.Time
+}
+
 type Credential struct {
 	WorkspaceID  uuid.UUID
 	Name         string

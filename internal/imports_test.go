@@ -42,6 +42,7 @@ var ours = map[string]string{
 	"internal/agent":                "internal/event internal/model internal/tool",
 	"internal/turn":                 "db internal/agent internal/event internal/fault internal/model internal/session internal/tool internal/workspace",
 	"internal/httpapi":              "internal/apikey internal/event internal/fault internal/search internal/session internal/sse internal/turn internal/workspace",
+	"internal/callback":             "db internal/egress internal/fault internal/vault",
 	"internal/client":               "internal/event internal/sse",
 	"internal/cli":                  "*",
 	"internal/app":                  "*",
@@ -56,7 +57,7 @@ var ours = map[string]string{
 
 // doors says who may import what comes from outside and has one door.
 var doors = map[string]string{
-	"github.com/jackc/pgx/v5":                    "db migrations internal/workspace internal/apikey internal/skill internal/wiki internal/vault internal/session internal/turn internal/app internal/dbtest internal/dbtest/container internal/bench",
+	"github.com/jackc/pgx/v5":                    "db migrations internal/workspace internal/apikey internal/skill internal/wiki internal/vault internal/session internal/turn internal/app internal/dbtest internal/dbtest/container internal/bench internal/callback",
 	"github.com/riverqueue/river":                "migrations internal/turn internal/app",
 	"github.com/pressly/goose/v3":                "migrations",
 	"github.com/gorilla/mux":                     "internal/httpapi internal/app",

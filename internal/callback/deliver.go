@@ -1,0 +1,225 @@
+package callback
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-server/parley/db"
+	"github.com/parley-server/parley/internal/egress"
+)
+
+const (
+	// patience is how long an attempt may take until it counts as lost.
+	patience = time.Minute
+	// settleTime is how long the outcome may take to be written down.
+	settleTime = 5 * time.Second
+	// maxAnswer is how much of an answer is read, only to be polite.
+	maxAnswer = 4 << 10
+)
+
+// The status of a delivery.
+const (
+	pending   = "pending"
+	delivered = "delivered"
+	failed    = "failed"
+)
+
+// What can come of an attempt, in the words of the public API.
+const (
+	addressRefused   = "address_refused" // the name leads to no public address
+	nameNotFound     = "name_not_found"
+	connectionFailed = "connection_failed"
+	tlsFailed        = "tls_failed"
+	timedOut         = "timed_out"
+	connectionLost   = "connection_lost"
+	redirected       = "redirected"
+	gone             = "gone"
+	badStatus        = "bad_status"
+	notSent          = "not_sent" // to a name that is reserved for nobody
+)
+
+// Deliver makes one attempt at a delivery, for the job that has it. body makes the
+// member data; it is asked once, and what it made is sent every time. done says that
+// there is nothing more to do; else the job comes again after retry. An error means
+// that no attempt was made, or that it is not known what came of it.
+func (s *Store) Deliver(ctx context.Context, delivery uuid.UUID, job int64, body func(context.Context, Delivery) ([]byte, error)) (retry time.Duration, done bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, patience*3/4)
+	defer cancel()
+	row, err := s.q.DeliveryTake(ctx, patience.Seconds(), delivery, job)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return 0, true, nil // it is over, or another job has it
+	}
+	if err != nil {
+		return 0, false, fmt.Errorf("take delivery: %w", err)
+	}
+	if row.Disabled {
+		if err := s.q.DeliveryStop(ctx, delivery); err != nil {
+			return 0, false, fmt.Errorf("stop delivery: %w", err)
+		}
+		return 0, true, nil
+	}
+	if row.Body == nil {
+		if row.Body, err = s.write(ctx, row, body); err != nil {
+			return 0, false, err
+		}
+	}
+	secrets, err := s.secrets(ctx, row.WorkspaceID)
+	if err != nil {
+		return 0, false, err
+	}
+	began := time.Now()
+	out := s.attempt(ctx, row, secrets)
+	if out.err != "" && ctx.Err() != nil {
+		return 0, false, ctx.Err() // it is we who stopped
+	}
+	out.took = time.Since(began)
+	return s.settle(ctx, delivery, job, int(row.Tries), out)
+}
+
+// write makes the body of a delivery and keeps it.
+func (s *Store) write(ctx context.Context, row db.DeliveryTakeRow, body func(context.Context, Delivery) ([]byte, error)) ([]byte, error) {
+	d := Delivery{ID: row.ID, Callback: row.CallbackID, Workspace: row.WorkspaceID, Session: row.SessionID, Turn: row.TurnID,
+		Type: Type(row.Type), Seq: row.Seq, At: row.CreatedAt}
+	data, err := body(ctx, d)
+	if err != nil {
+		return nil, fmt.Errorf("make the data of a report: %w", err)
+	}
+	whole, err := wrap(d, data, row.Metadata)
+	if err != nil {
+		return nil, err
+	}
+	if whole, err = s.q.DeliveryBody(ctx, row.ID, whole); err != nil {
+		return nil, fmt.Errorf("keep the body of a report: %w", err)
+	}
+	return whole, nil
+}
+
+// outcome is what came of an attempt.
+type outcome struct {
+	status int    // 0: no answer
+	err    string // "": delivered
+	asked  time.Duration
+	took   time.Duration
+}
+
+// final reports whether another attempt would be in vain.
+func (o outcome) final() bool { return o.err == gone || o.err == notSent }
+
+// attempt sends a report.
+func (s *Store) attempt(ctx context.Context, row db.DeliveryTakeRow, secrets [][]byte) outcome {
+	if reserved(row.URL) {
+		return outcome{err: notSent}
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, row.URL, bytes.NewReader(row.Body))
+	if err != nil {
+		return outcome{err: addressRefused}
+	}
+	id, now := row.ID.String(), time.Now()
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("webhook-id", id)
+	r.Header.Set("webhook-timestamp", strconv.FormatInt(now.Unix(), 10))
+	r.Header.Set("webhook-signature", signature(secrets, id, now, row.Body))
+	res, err := s.client.Do(r)
+	if err != nil {
+		return outcome{err: reason(err)}
+	}
+	defer res.Body.Close()
+	_, _ = io.CopyN(io.Discard, res.Body, maxAnswer)
+	o := outcome{status: res.StatusCode}
+	switch {
+	case o.status/100 == 2:
+		return o
+	case o.status == http.StatusGone:
+		o.err = gone
+	case o.status/100 == 3:
+		o.err = redirected
+	default:
+		o.err = badStatus
+	}
+	o.asked = retryAfter(res.Header, time.Now())
+	return o
+}
+
+// reserved reports whether a URL's host is below .invalid, where nothing can ever be:
+// such reports are made for `parley listen`.
+func reserved(raw string) bool {
+	u, err := url.Parse(raw)
+	return err == nil && strings.HasSuffix(strings.TrimSuffix(strings.ToLower(u.Hostname()), "."), ".invalid")
+}
+
+// settle writes down what came of an attempt. When the delivery was taken from the
+// job meanwhile, it changes nothing.
+func (s *Store) settle(ctx context.Context, delivery uuid.UUID, job int64, try int, o outcome) (retry time.Duration, done bool, err error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTime)
+	defer cancel()
+	status := delivered
+	if o.err != "" {
+		status = failed
+		if again, ok := pause(try, o.asked); ok && !o.final() {
+			status, retry = pending, again
+		}
+	}
+	err = pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+		q := s.q.WithTx(tx)
+		n, err := q.DeliveryEnd(ctx, status, retry.Seconds(), delivery, job)
+		if errors.Is(err, pgx.ErrNoRows) {
+			status = failed
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("end attempt: %w", err)
+		}
+		a := db.AttemptInsertParams{DeliveryID: delivery, N: n, LatencyMS: int32(o.took.Milliseconds())}
+		if o.status != 0 {
+			a.Status = new(int32(o.status))
+		}
+		if o.err != "" {
+			a.Error = &o.err
+		}
+		if err := q.AttemptInsert(ctx, a); err != nil {
+			return fmt.Errorf("insert attempt: %w", err)
+		}
+		if o.err == gone {
+			if err := q.CallbackDisable(ctx, delivery); err != nil {
+				return fmt.Errorf("disable callback: %w", err)
+			}
+		}
+		return nil
+	})
+	return retry, status != pending, err
+}
+
+// reason names what went wrong on the way, and nothing about what is there.
+func reason(err error) string {
+	if _, refused := errors.AsType[*egress.Error](err); refused {
+		return addressRefused
+	}
+	if dns, ok := errors.AsType[*net.DNSError](err); ok && dns.IsNotFound {
+		return nameNotFound
+	}
+	if t, ok := errors.AsType[net.Error](err); ok && t.Timeout() || errors.Is(err, context.DeadlineExceeded) {
+		return timedOut
+	}
+	_, certificate := errors.AsType[*tls.CertificateVerificationError](err)
+	_, record := errors.AsType[tls.RecordHeaderError](err)
+	_, alert := errors.AsType[tls.AlertError](err)
+	if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "dial" {
+		return connectionFailed
+	} else if certificate || record || alert || ok && op.Op == "remote error" {
+		return tlsFailed
+	}
+	return connectionLost
+}

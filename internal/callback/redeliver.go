@@ -1,0 +1,73 @@
+package callback
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-server/parley/internal/fault"
+)
+
+// Redeliver begins the newest delivery of a callback anew, whatever came of it, and
+// enables a callback that was disabled; ok is false where nothing was reported yet.
+// The caller inserts a job as for Report. A callback that the workspace does not have
+// is CALLBACK_NOT_FOUND.
+func (s *Store) Redeliver(ctx context.Context, tx pgx.Tx, workspace, id uuid.UUID) (delivery uuid.UUID, ok bool, err error) {
+	q := s.q.WithTx(tx)
+	if _, err := q.CallbackLock(ctx, workspace, id); errors.Is(err, pgx.ErrNoRows) {
+		return uuid.Nil, false, notFound()
+	} else if err != nil {
+		return uuid.Nil, false, fmt.Errorf("lock callback: %w", err)
+	}
+	if err := q.CallbackEnable(ctx, workspace, id); err != nil {
+		return uuid.Nil, false, fmt.Errorf("enable callback: %w", err)
+	}
+	delivery, err = q.DeliveryAgain(ctx, workspace, id)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return uuid.Nil, false, nil
+	}
+	if err != nil {
+		return uuid.Nil, false, fmt.Errorf("begin delivery anew: %w", err)
+	}
+	return delivery, true, nil
+}
+
+func notFound() error {
+	return fault.New(fault.CallbackNotFound, "No such callback in this workspace.")
+}
+
+// Overdue is a delivery that nobody began in time, and the job that it has.
+type Overdue struct {
+	Delivery uuid.UUID
+	Job      int64 // 0: none
+}
+
+// Overdue lists deliveries whose job may be lost. That a job waits behind many others
+// is no loss: the caller looks.
+func (s *Store) Overdue(ctx context.Context) ([]Overdue, error) {
+	rows, err := s.q.DeliveriesOverdue(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("look for overdue deliveries: %w", err)
+	}
+	list := make([]Overdue, len(rows))
+	for i, r := range rows {
+		list[i] = Overdue{r.ID, r.JobID}
+	}
+	return list, nil
+}
+
+// Orphaned locks a delivery that is still overdue and still has that job; ok is false
+// where somebody else was first.
+func (s *Store) Orphaned(ctx context.Context, tx pgx.Tx, o Overdue) (ok bool, err error) {
+	_, err = s.q.WithTx(tx).DeliveryOrphaned(ctx, o.Delivery, o.Job)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("lock delivery: %w", err)
+	}
+	return true, nil
+}

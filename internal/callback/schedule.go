@@ -1,0 +1,40 @@
+package callback
+
+import (
+	"math/rand/v2"
+	"net/http"
+	"strconv"
+	"time"
+)
+
+// schedule is the pause after each failed attempt. After the last one nothing is
+// tried any more.
+var schedule = []time.Duration{
+	5 * time.Second, 30 * time.Second, 2 * time.Minute, 10 * time.Minute, time.Hour,
+	3 * time.Hour, 6 * time.Hour, 12 * time.Hour, 24 * time.Hour,
+}
+
+// longest is as long as a receiver may put the next attempt off.
+const longest = 24 * time.Hour
+
+// pause is how long to wait after an attempt, counted from 0; ok is false after the
+// last. It varies by a fifth, so that what failed together does not come together.
+func pause(try int, asked time.Duration) (d time.Duration, ok bool) {
+	if try >= len(schedule) {
+		return 0, false
+	}
+	d = time.Duration(float64(schedule[try]) * (0.8 + 0.4*rand.Float64()))
+	return max(d, min(asked, longest)), true
+}
+
+// retryAfter reads the header of that name, in seconds or as a date; 0 for none.
+func retryAfter(h http.Header, now time.Time) time.Duration {
+	text := h.Get("Retry-After")
+	if n, err := strconv.ParseUint(text, 10, 31); err == nil {
+		return time.Duration(n) * time.Second
+	}
+	if at, err := http.ParseTime(text); err == nil {
+		return max(at.Sub(now), 0)
+	}
+	return 0
+}

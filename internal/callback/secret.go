@@ -1,0 +1,98 @@
+package callback
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-server/parley/db"
+)
+
+// ErrShown means that a workspace's secret was handed out before. Rotate makes another.
+var ErrShown = errors.New("the secret was shown before")
+
+// Secret hands a workspace's signing secret out, once, and makes it where there is
+// none. The second time it fails with ErrShown.
+func (s *Store) Secret(ctx context.Context, workspace uuid.UUID) (string, error) {
+	if _, err := s.secrets(ctx, workspace); err != nil {
+		return "", err
+	}
+	row, err := s.q.SecretShow(ctx, workspace)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return "", ErrShown
+	}
+	if err != nil {
+		return "", fmt.Errorf("read the signing secret: %w", err)
+	}
+	secret, err := s.unseal(workspace, row.ID, row.Secret)
+	return formatted(secret), err
+}
+
+// Rotate makes a new secret and hands it out. The one before it signs beside it for
+// the overlap; what was before that one ends now.
+func (s *Store) Rotate(ctx context.Context, workspace uuid.UUID, overlap time.Duration) (string, error) {
+	secret := newSecret()
+	err := pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+		if err := s.q.WithTx(tx).SecretsRetire(ctx, workspace, overlap.Seconds()); err != nil {
+			return fmt.Errorf("retire the signing secret: %w", err)
+		}
+		made, err := s.addSecret(ctx, tx, workspace, secret, true)
+		if err == nil && !made {
+			err = errors.New("somebody else rotated the signing secret at the same moment")
+		}
+		return err
+	})
+	return formatted(secret), err
+}
+
+// secrets are what a workspace signs with now, newest first. The first call makes one.
+func (s *Store) secrets(ctx context.Context, workspace uuid.UUID) ([][]byte, error) {
+	for {
+		rows, err := s.q.SecretsLive(ctx, workspace)
+		if err != nil {
+			return nil, fmt.Errorf("read signing secrets: %w", err)
+		}
+		if len(rows) == 0 {
+			if _, err := s.addSecret(ctx, s.pool, workspace, newSecret(), false); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		all := make([][]byte, len(rows))
+		for i, r := range rows {
+			if all[i], err = s.unseal(workspace, r.ID, r.Secret); err != nil {
+				return nil, err
+			}
+		}
+		return all, nil
+	}
+}
+
+// addSecret stores a secret; made is false where the workspace has a newest one.
+func (s *Store) addSecret(ctx context.Context, on db.DBTX, workspace uuid.UUID, secret []byte, shown bool) (made bool, err error) {
+	id := uuid.Must(uuid.NewV7())
+	sealed, err := s.keys.Seal(secret, sealedFor, workspace.String(), id.String())
+	if err != nil {
+		return false, fmt.Errorf("seal the signing secret: %w", err)
+	}
+	n, err := db.New(on).SecretInsert(ctx, id, workspace, sealed, shown)
+	if err != nil {
+		return false, fmt.Errorf("insert the signing secret: %w", err)
+	}
+	return n > 0, nil
+}
+
+// sealedFor is what the vault is told that it seals.
+const sealedFor = "callback secret"
+
+func (s *Store) unseal(workspace, id uuid.UUID, sealed []byte) ([]byte, error) {
+	secret, err := s.keys.Open(sealed, sealedFor, workspace.String(), id.String())
+	if err != nil {
+		return nil, fmt.Errorf("open the signing secret: %w", err)
+	}
+	return secret, nil
+}
