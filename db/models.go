@@ -26,6 +26,19 @@ type APIKey struct {
 	ReplacedBy  *string
 }
 
+type Allowlist struct {
+	ID          uuid.UUID
+	WorkspaceID uuid.UUID
+	Tool        string
+	Pattern     string
+	AddedBy     string
+	ApprovalID  *uuid.UUID
+	Hits        int64
+	LastHitAt   *time.Time
+	CreatedAt   time.Time
+	RevokedAt   *time.Time
+}
+
 type CallbackAttempt struct {
 	DeliveryID uuid.UUID
 	N          int32

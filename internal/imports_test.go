@@ -32,12 +32,13 @@ var ours = map[string]string{
 	"internal/model/guide":          "internal/event internal/model internal/search docs",
 	"internal/model/modeltest":      "internal/event internal/model",
 	"internal/tool":                 "internal/event",
-	"internal/tool/knowledge":       "internal/event internal/search internal/tool",
+	"internal/tool/knowledge":       "internal/event internal/fault internal/search internal/tool",
 	"internal/workspace":            "db internal/fault",
 	"internal/apikey":               "db internal/fault",
 	"internal/vault":                "db internal/fault",
 	"internal/skill":                "db internal/fault internal/search",
 	"internal/wiki":                 "db internal/event internal/fault internal/search",
+	"internal/permission":           "db internal/fault internal/search",
 	"internal/session":              "db internal/event internal/fault",
 	"internal/agent":                "internal/event internal/model internal/tool",
 	"internal/turn":                 "db internal/agent internal/event internal/fault internal/model internal/session internal/tool internal/workspace",
@@ -57,10 +58,11 @@ var ours = map[string]string{
 
 // doors says who may import what comes from outside and has one door.
 var doors = map[string]string{
-	"github.com/jackc/pgx/v5":                    "db migrations internal/workspace internal/apikey internal/skill internal/wiki internal/vault internal/session internal/turn internal/app internal/dbtest internal/dbtest/container internal/bench internal/callback",
+	"github.com/jackc/pgx/v5":                    "db migrations internal/workspace internal/apikey internal/skill internal/wiki internal/vault internal/session internal/turn internal/app internal/dbtest internal/dbtest/container internal/bench internal/callback internal/permission",
 	"github.com/riverqueue/river":                "migrations internal/turn internal/app",
 	"github.com/pressly/goose/v3":                "migrations",
 	"github.com/gorilla/mux":                     "internal/httpapi internal/app",
+	"mvdan.cc/sh/v3":                             "internal/permission",
 	"github.com/openai/openai-go/v3":             "internal/model/openai",
 	"github.com/anthropics/anthropic-sdk-go":     "internal/model/anthropic",
 	"github.com/ory/dockertest/v3":               "internal/dbtest/container",

@@ -89,6 +89,9 @@ func TestScopesImplyTheLowerOnes(t *testing.T) {
 			}
 		}
 	}
+	if got := (Scopes{Chat, MCP, "everything"}).Expand().String(); got != "chat, mcp, mcp:read, wiki:write" {
+		t.Errorf("expanded: %q", got)
+	}
 	if Scopes(nil).Allows(Chat) || (Scopes{"everything"}).Allows(Chat) || Scope("everything").Known() {
 		t.Error("an unknown scope allows something")
 	}

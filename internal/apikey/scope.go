@@ -58,10 +58,22 @@ func (s Scopes) Allows(want Scope) bool {
 	return slices.ContainsFunc(s, func(have Scope) bool { return have.Includes(want) })
 }
 
-// String joins the scopes for a header or a table.
-func (s Scopes) String() string { return strings.Join(s.strings(), ", ") }
+// Expand lists the scopes with those that they include, in the order of All.
+func (s Scopes) Expand() Scopes {
+	var list Scopes
+	for _, scope := range All {
+		if s.Allows(scope) {
+			list = append(list, scope)
+		}
+	}
+	return list
+}
 
-func (s Scopes) strings() []string {
+// String joins the scopes for a header or a table.
+func (s Scopes) String() string { return strings.Join(s.Strings(), ", ") }
+
+// Strings lists the scopes by name.
+func (s Scopes) Strings() []string {
 	list := make([]string, len(s))
 	for i, scope := range s {
 		list[i] = string(scope)

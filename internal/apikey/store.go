@@ -107,7 +107,7 @@ func (s *Store) insert(ctx context.Context, q *db.Queries, g Grant) (Key, string
 	text, id, secret := generate()
 	arg := db.APIKeyInsertParams{
 		ID: id, WorkspaceID: g.Workspace, Name: g.Name, SecretHash: hash(secret), Last4: text[len(text)-4:],
-		Scopes: slices.Compact(slices.Sorted(slices.Values(g.Scopes.strings()))), Loopback: g.Loopback, ExpiresAt: g.Expires,
+		Scopes: slices.Compact(slices.Sorted(slices.Values(g.Scopes.Strings()))), Loopback: g.Loopback, ExpiresAt: g.Expires,
 	}
 	if g.By != nil {
 		arg.CreatedBy = &g.By.Key

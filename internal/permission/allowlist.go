@@ -1,0 +1,78 @@
+package permission
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-server/parley/db"
+)
+
+// MaxEntries is how many patterns of a workspace can be in force at once. Additions
+// that race may pass it by as many as there are.
+const MaxEntries = 500
+
+// byCommand is the origin of a pattern that no key has added.
+const byCommand = "cli"
+
+// Rule is a pattern to be added to a workspace's allow-list, and where it comes from.
+type Rule struct {
+	Workspace uuid.UUID
+	Approval  uuid.UUID // zero: none, it comes from an administrator
+	Key       string    // id of the key that adds it; "" is the command line
+	Pattern   string
+}
+
+// Entry is a pattern of a workspace's allow-list.
+type Entry = db.Allowlist
+
+// Add puts a pattern on the allow-list, in the transaction of the decision that gives
+// it. One that is there already stays as it is.
+func (s *Store) Add(ctx context.Context, tx pgx.Tx, r Rule) error {
+	p, err := Parse(r.Pattern)
+	if err != nil {
+		return err
+	}
+	q := s.q.WithTx(tx)
+	n, err := q.AllowlistCount(ctx, r.Workspace)
+	if err != nil {
+		return fmt.Errorf("count the allow-list: %w", err)
+	}
+	if n >= MaxEntries {
+		v := wrong("max_items", fmt.Sprintf("The allow-list has its %d patterns. An administrator can revoke some.", MaxEntries))
+		v.Expected = MaxEntries
+		return invalid(v)
+	}
+	row := db.AllowlistInsertParams{ID: uuid.Must(uuid.NewV7()), WorkspaceID: r.Workspace, Tool: p.Tool(), Pattern: p.String(), AddedBy: r.Key}
+	if r.Key == "" {
+		row.AddedBy = byCommand
+	}
+	if r.Approval != uuid.Nil {
+		row.ApprovalID = &r.Approval
+	}
+	if _, err := q.AllowlistInsert(ctx, row); err != nil {
+		return fmt.Errorf("add to the allow-list: %w", err)
+	}
+	return nil
+}
+
+// List returns a workspace's allow-list, oldest first, with what was revoked.
+func (s *Store) List(ctx context.Context, workspace uuid.UUID) ([]Entry, error) {
+	entries, err := s.q.AllowlistList(ctx, workspace)
+	if err != nil {
+		return nil, fmt.Errorf("list the allow-list: %w", err)
+	}
+	return entries, nil
+}
+
+// Revoke takes a pattern off the allow-list: from the next step of any turn on it
+// allows nothing. ok is false where the workspace has no such pattern in force.
+func (s *Store) Revoke(ctx context.Context, workspace, id uuid.UUID) (ok bool, err error) {
+	n, err := s.q.AllowlistRevoke(ctx, workspace, id)
+	if err != nil {
+		return false, fmt.Errorf("revoke from the allow-list: %w", err)
+	}
+	return n > 0, nil
+}

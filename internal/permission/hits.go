@@ -1,0 +1,62 @@
+package permission
+
+import (
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// hitsEvery is how often the uses of one entry are written down at most.
+const hitsEvery = time.Minute
+
+// hits counts the uses of the allow-list's entries in memory until they are written.
+// What a process has not written when it is killed is lost: at most the last minute of
+// an entry that is in constant use. A nil hits counts nothing.
+type hits struct {
+	mu      sync.Mutex
+	entries map[uuid.UUID]*uses
+}
+
+type uses struct {
+	pending int64
+	written time.Time
+}
+
+func (h *hits) add(id uuid.UUID) {
+	if h == nil {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.entries == nil {
+		h.entries = make(map[uuid.UUID]*uses)
+	}
+	u := h.entries[id]
+	if u == nil {
+		u = &uses{}
+		h.entries[id] = u
+	}
+	u.pending++
+}
+
+// due takes the counts that are to be written now.
+func (h *hits) due(now time.Time) map[uuid.UUID]int64 {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var counts map[uuid.UUID]int64
+	for id, u := range h.entries {
+		switch {
+		case now.Sub(u.written) < hitsEvery:
+		case u.pending == 0:
+			delete(h.entries, id)
+		default:
+			if counts == nil {
+				counts = make(map[uuid.UUID]int64)
+			}
+			counts[id] = u.pending
+			u.pending, u.written = 0, now
+		}
+	}
+	return counts
+}

@@ -1,0 +1,50 @@
+package permission
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/google/uuid"
+)
+
+// Rules are how one workspace treats tool calls, as of one moment. The zero value has
+// the built-in defaults.
+type Rules struct {
+	set   map[string]Verdict
+	allow map[string][]allowed // by tool, oldest first
+	hits  *hits
+}
+
+// allowed is an entry of the allow-list. Its pattern is read when a call of its tool is
+// judged; one that this release does not accept any more allows nothing.
+type allowed struct {
+	id      uuid.UUID
+	pattern string
+}
+
+// Judge decides about a call, in this order: a tool that the workspace denies is
+// denied; a call that the allow-list covers is allowed; then the workspace's rule for
+// the tool holds, or the built-in one. scopes are those of the key that sent the
+// message, with the implied ones: the names that apikey.Scopes.Expand gives. The
+// reason is a sentence for people and for the model.
+func (r Rules) Judge(tool string, input json.RawMessage, scopes []string) (Verdict, string) {
+	t, known := tools[tool]
+	rule, set := r.set[tool]
+	set = set && known && !t.fixed
+	if set && rule == Deny {
+		return Deny, fmt.Sprintf("This workspace does not allow the tool %s.", tool)
+	}
+	for _, e := range r.allow[tool] {
+		if p, err := Parse(e.pattern); err == nil && p.Matches(tool, input) {
+			r.hits.add(e.id)
+			return Allow, fmt.Sprintf("The allow-list has %s.", p)
+		}
+	}
+	switch {
+	case !known:
+		return Ask, fmt.Sprintf("There is no rule for the tool %s.", tool)
+	case set:
+		return rule, fmt.Sprintf("The workspace's rule for %s is %s.", tool, rule)
+	}
+	return t.byDefault(input, scopes)
+}

@@ -1,0 +1,105 @@
+package permission
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/search"
+)
+
+// maxPattern is how long a pattern may be, in bytes.
+const maxPattern = 500
+
+// Pattern stands for the calls of one tool that need not ask: "bash(git diff *)".
+// The zero value matches nothing.
+type Pattern struct {
+	tool string
+	what matcher
+}
+
+// matcher is what stands between the parentheses.
+type matcher interface {
+	matches(input json.RawMessage) bool
+	String() string // canonical: what is equal reads equal
+}
+
+// Parse reads a pattern, or fails with INVALID_ALLOWLIST_PATTERN, which says why and
+// what would do.
+func Parse(pattern string) (Pattern, error) {
+	pattern = strings.TrimSpace(pattern)
+	switch {
+	case pattern == "":
+		return Pattern{}, invalid(wrong("required", "A pattern names a tool and what it may do, for example bash(git diff *)."))
+	case len(pattern) > maxPattern:
+		v := wrong("max_length", fmt.Sprintf("A pattern has at most %d bytes.", maxPattern))
+		v.Expected = maxPattern
+		return Pattern{}, invalid(v)
+	case !printable(pattern):
+		return Pattern{}, invalid(wrong("format", "A pattern is one line of printable ASCII: letters that look alike must not pass for each other."))
+	}
+	name, argument, open := strings.Cut(pattern, "(")
+	t, known := tools[name]
+	switch {
+	case !known:
+		return Pattern{}, invalid(unknownTool(name))
+	case t.parse == nil:
+		return Pattern{}, invalid(wrong("enum", t.unmatched))
+	case !open || !strings.HasSuffix(argument, ")"):
+		v := wrong("format", fmt.Sprintf("Say in parentheses what %s may do, for example %s. To allow everything, an administrator sets the tool's rule.", name, t.example))
+		return Pattern{}, invalid(v)
+	}
+	what, violations := t.parse(strings.TrimSuffix(argument, ")"))
+	if len(violations) > 0 {
+		return Pattern{}, invalid(violations...)
+	}
+	return Pattern{tool: name, what: what}, nil
+}
+
+// Tool is the tool that the pattern speaks of.
+func (p Pattern) Tool() string { return p.tool }
+
+// String is the pattern as it is stored.
+func (p Pattern) String() string {
+	if p.what == nil {
+		return ""
+	}
+	return p.tool + "(" + p.what.String() + ")"
+}
+
+// Matches reports whether the pattern covers a call. Input that cannot be read
+// without doubt is never covered.
+func (p Pattern) Matches(tool string, input json.RawMessage) bool {
+	return p.what != nil && p.tool == tool && p.what.matches(input)
+}
+
+func invalid(violations ...fault.Violation) *fault.Error {
+	e := fault.Invalid(violations...)
+	e.Code = fault.InvalidAllowlistPattern
+	return e
+}
+
+func wrong(rule, message string) fault.Violation {
+	return fault.Violation{Param: "/allowlist_pattern", Rule: rule, Message: message}
+}
+
+func unknownTool(name string) fault.Violation {
+	var matchable []string
+	for tool, t := range tools {
+		if t.parse != nil {
+			matchable = append(matchable, tool)
+		}
+	}
+	slices.Sort(matchable)
+	v := wrong("enum", "Patterns exist for "+strings.Join(matchable, ", ")+" only.")
+	for _, tool := range matchable {
+		v.Allowed = append(v.Allowed, tool)
+	}
+	if near := search.Nearest(name, matchable, 1); len(near) > 0 {
+		v.Message += fmt.Sprintf(" Did you mean %s?", near[0])
+		v.Suggestion = near[0]
+	}
+	return v
+}

@@ -1,0 +1,120 @@
+package permission
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/parley-server/parley/db"
+	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/search"
+)
+
+// Setting is how a workspace treats a tool.
+type Setting struct {
+	Tool    string
+	Default string   // the built-in rule, in words
+	Rule    *Verdict // what the workspace has set instead
+	Since   *time.Time
+}
+
+// Store reads and writes permissions.
+type Store struct {
+	q    *db.Queries
+	hits hits
+}
+
+// New makes a store.
+func New(pool *pgxpool.Pool) *Store { return &Store{q: db.New(pool)} }
+
+// Rules reads how a workspace treats tool calls now, in one query.
+func (s *Store) Rules(ctx context.Context, workspace uuid.UUID) (Rules, error) {
+	if err := s.Flush(ctx); err != nil {
+		return Rules{}, err
+	}
+	rows, err := s.q.PermissionRules(ctx, workspace)
+	if err != nil {
+		return Rules{}, fmt.Errorf("read permissions: %w", err)
+	}
+	r := Rules{set: make(map[string]Verdict), allow: make(map[string][]allowed), hits: &s.hits}
+	for _, row := range rows {
+		if row.ID != nil {
+			r.allow[row.Tool] = append(r.allow[row.Tool], allowed{id: *row.ID, pattern: row.Rule})
+		} else if v, ok := ParseVerdict(row.Rule); ok {
+			r.set[row.Tool] = v
+		}
+	}
+	return r, nil
+}
+
+// Flush writes down how often entries were used, each at most once a minute. Rules
+// does it too; whoever judges calls it when they are done.
+func (s *Store) Flush(ctx context.Context) error {
+	for id, n := range s.hits.due(time.Now()) {
+		if err := s.q.AllowlistHits(ctx, id, n); err != nil {
+			return fmt.Errorf("note the use of the allow-list: %w", err)
+		}
+	}
+	return nil
+}
+
+// Settings lists every tool, by name, with its rule in a workspace.
+func (s *Store) Settings(ctx context.Context, workspace uuid.UUID) ([]Setting, error) {
+	rows, err := s.q.ToolRules(ctx, workspace)
+	if err != nil {
+		return nil, fmt.Errorf("read the rules of tools: %w", err)
+	}
+	settings := make([]Setting, 0, len(tools))
+	for _, name := range sorted(tools) {
+		set := Setting{Tool: name, Default: tools[name].rule}
+		for _, row := range rows {
+			if v, ok := ParseVerdict(row.Rule); ok && row.Tool == name {
+				set.Rule, set.Since = &v, &row.UpdatedAt
+			}
+		}
+		settings = append(settings, set)
+	}
+	return settings, nil
+}
+
+// Set makes a workspace's rule for a tool.
+func (s *Store) Set(ctx context.Context, workspace uuid.UUID, tool string, v Verdict) error {
+	if err := settable(tool); err != nil {
+		return err
+	}
+	if err := s.q.ToolRuleSet(ctx, workspace, tool, v.String()); err != nil {
+		return fmt.Errorf("set the rule of a tool: %w", err)
+	}
+	return nil
+}
+
+// Reset gives a tool its built-in rule back.
+func (s *Store) Reset(ctx context.Context, workspace uuid.UUID, tool string) error {
+	if err := settable(tool); err != nil {
+		return err
+	}
+	if err := s.q.ToolRuleDelete(ctx, workspace, tool); err != nil {
+		return fmt.Errorf("reset the rule of a tool: %w", err)
+	}
+	return nil
+}
+
+func settable(tool string) error {
+	v := fault.Violation{Param: "/tool", Rule: "enum"}
+	switch t, known := tools[tool]; {
+	case !known:
+		v.Message = fmt.Sprintf("There is no tool %q.", tool)
+		if near := search.Nearest(tool, sorted(tools), 1); len(near) > 0 {
+			v.Message += fmt.Sprintf(" Did you mean %s?", near[0])
+			v.Suggestion = near[0]
+		}
+	case t.fixed:
+		v.Message = "No rule can be set for " + tool + ": it always asks."
+	default:
+		return nil
+	}
+	return fault.Invalid(v)
+}

@@ -1,0 +1,99 @@
+package permission
+
+import (
+	"encoding/json"
+	"slices"
+
+	"github.com/parley-server/parley/internal/fault"
+)
+
+// kind is what the engine knows of a tool. A tool that is not here asks. What a tool
+// reads of its input must be what the engine reads: a member that the tool has and the
+// engine does not know makes every call that uses it ask.
+type kind struct {
+	// byDefault judges a call where the workspace has no rule for the tool.
+	byDefault func(input json.RawMessage, scopes []string) (Verdict, string)
+	rule      string // byDefault in words
+	fixed     bool   // no rule can be set
+	// parse reads a pattern's argument; nil where there are no patterns, and unmatched
+	// says why.
+	parse     func(argument string) (matcher, []fault.Violation)
+	unmatched string
+	example   string
+	suggest   func(input json.RawMessage) matcher
+}
+
+var tools = map[string]kind{
+	"read": reads, "grep": reads, "wiki_read": reads,
+	"attach_file":    {byDefault: always(Allow), rule: "allow", unmatched: "attach_file needs no pattern."},
+	"request_secret": {byDefault: always(Ask), rule: "ask", fixed: true, unmatched: "request_secret always asks: a secret comes from a person."},
+	"wiki_write": {
+		byDefault: wikiWrite, rule: "allow with the scope wiki:write, else ask",
+		parse: parsePage, example: "wiki_write(handbook/**)", suggest: suggestPage,
+	},
+	"write": {
+		byDefault: writeFile, rule: "allow, but ask for names that begin with a dot",
+		parse: parseFile, example: "write(reports/**)", suggest: suggestFile,
+	},
+	"bash": {byDefault: always(Ask), rule: "ask", parse: parseBash, example: "bash(git diff *)", suggest: suggestBash},
+	"http_request": {
+		byDefault: httpRequest, rule: "allow GET and HEAD without a credential, else ask",
+		parse: parseRequest, example: "http_request(GET api.example.com/**)", suggest: suggestRequest,
+	},
+}
+
+var reads = kind{byDefault: always(Allow), rule: "allow", unmatched: "Calls that read the workspace's knowledge need no pattern."}
+
+func always(v Verdict) func(json.RawMessage, []string) (Verdict, string) {
+	reason := map[Verdict]string{Ask: "The tool asks unless the allow-list has a pattern for the call.", Allow: "The tool needs no approval."}[v]
+	return func(json.RawMessage, []string) (Verdict, string) { return v, reason }
+}
+
+// wikiWrite lets those write through the agent who may write themselves.
+func wikiWrite(_ json.RawMessage, scopes []string) (Verdict, string) {
+	if slices.Contains(scopes, "wiki:write") {
+		return Allow, "The key that sent the message has the scope wiki:write."
+	}
+	return Ask, "The key that sent the message lacks the scope wiki:write."
+}
+
+func writeFile(input json.RawMessage, _ []string) (Verdict, string) {
+	p, ok := readFile(input)
+	switch {
+	case !ok:
+		return Ask, "The path is not plain."
+	case hiddenPath(p):
+		return Ask, "A name that begins with a dot can change what other programs do."
+	}
+	return Allow, "The file is the session's own."
+}
+
+func httpRequest(input json.RawMessage, _ []string) (Verdict, string) {
+	c, ok := readCall(input)
+	switch {
+	case !ok:
+		return Ask, "The request is not plain."
+	case !c.looks():
+		return Ask, "The request does more than fetch, or carries a credential."
+	}
+	return Allow, "The request only fetches."
+}
+
+// Suggest proposes a pattern that would have allowed a call, or "" where there is
+// none. It is narrow: operands are left open only for commands that only look.
+func Suggest(tool string, input json.RawMessage) string {
+	t := tools[tool]
+	if t.suggest == nil {
+		return ""
+	}
+	what := t.suggest(input)
+	if what == nil {
+		return ""
+	}
+	// What is proposed must be accepted when it comes back.
+	p, err := Parse(Pattern{tool: tool, what: what}.String())
+	if err != nil || !p.Matches(tool, input) {
+		return ""
+	}
+	return p.String()
+}
