@@ -27,6 +27,7 @@ type Admin struct {
 	Wiki       *wiki.Store
 
 	dsn  Secret
+	keys Secret // master keys; "" where there are none
 	pool *pgxpool.Pool
 	dev  *devdb.Server
 }
@@ -34,11 +35,15 @@ type Admin struct {
 // OpenAdmin connects to DATABASE_URL, else to the development database: that of
 // PARLEY_DATABASE_URL, or the one in dir, which is started if it does not run.
 func OpenAdmin(ctx context.Context, cfg Config, dir string) (*Admin, error) {
-	a := &Admin{dsn: cfg.DatabaseURL}
+	a := &Admin{dsn: cfg.DatabaseURL, keys: cfg.VaultKey}
 	if a.dsn == "" {
 		if err := a.findDev(ctx, cfg, dir); err != nil {
 			return nil, err
 		}
+	}
+	if err := a.findKeys(dir); err != nil {
+		a.Close()
+		return nil, err
 	}
 	pool, err := openPool(ctx, a.dsn, "parley command")
 	if err == nil {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/parley-server/parley/internal/egress"
+	"github.com/parley-server/parley/internal/vault"
 )
 
 // hintFor says what a setting of a type takes.
@@ -58,6 +59,11 @@ func (c Config) problems() []string {
 	}
 	if _, err := c.guard(); err != nil {
 		list = append(list, "PARLEY_EGRESS_ALLOW: "+strings.ReplaceAll(err.Error(), "\n", "; ")+".")
+	}
+	if c.VaultKey != "" {
+		if _, err := vault.ParseKeys(c.VaultKey.Reveal()); err != nil {
+			list = append(list, "PARLEY_VAULT_KEY: "+err.Error()+".")
+		}
 	}
 	if c.Model != "" {
 		if _, err := parseModel(c.Model); err != nil {

@@ -17,6 +17,8 @@ type Config struct {
 	Migrate     string `env:"PARLEY_MIGRATE" envDefault:"auto" oneof:"auto check" doc:"auto: bring the database to this release's schema at start; check: refuse to start where that is not done."`
 	Durability  string `env:"PARLEY_DURABILITY" envDefault:"require" oneof:"require off" doc:"off: start on a PostgreSQL with fsync or synchronous_commit off, which can lose messages that were accepted. For tests."`
 
+	VaultKey Secret `env:"PARLEY_VAULT_KEY" secret:"keys" section:"Secrets" doc:"Master keys, newest first, each as parley vault key prints it. They belong into a file that only the service can read, PARLEY_VAULT_KEY_FILE; docs/secrets.md says more. serve --dev makes its own."`
+
 	Model         string `env:"PARLEY_MODEL" section:"Models" doc:"The model of workspaces that name none: openai/NAME, anthropic/NAME, ollama/NAME or builtin/guide. Without it the keys below decide, and without those it is builtin/guide."`
 	OpenAIKey     Secret `env:"OPENAI_API_KEY" secret:"true" doc:"Key for openai/ models."`
 	OpenAIBaseURL string `env:"OPENAI_BASE_URL" doc:"Address of an OpenAI-compatible service, with its /v1."`
@@ -53,6 +55,7 @@ type Setting struct {
 
 	raw    string
 	url    bool // a database address: only its password is secret
+	keys   bool // master keys: their file must be closed to others
 	choice []string
 }
 

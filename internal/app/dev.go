@@ -26,9 +26,6 @@ func (s *service) database(ctx context.Context) (dsn Secret, release func(), err
 	if s.Config.DatabaseURL != "" {
 		return s.Config.DatabaseURL, func() {}, nil
 	}
-	if s.DevDir == "" {
-		return "", nil, &ConfigError{[]string{"DATABASE_URL is not set. For a database of your own to try things out: parley serve --dev."}}
-	}
 	server, err := devdb.Start(ctx, devdb.Options{Dir: devPostgres(s.DevDir), Progress: s.banner.progress})
 	if err != nil {
 		return "", nil, &StartError{Why: "The private PostgreSQL does not start:", Do: "Install PostgreSQL's programs, or set DATABASE_URL.", Err: err}

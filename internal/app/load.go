@@ -11,6 +11,7 @@ import (
 	"github.com/caarlos0/env/v11"
 
 	"github.com/parley-server/parley/internal/search"
+	"github.com/parley-server/parley/internal/vault"
 )
 
 // Sources are where settings come from: a flag wins over the environment, the
@@ -119,7 +120,11 @@ func (l *loader) layer(values map[string]string, source func(name string) string
 		case value != "":
 			l.set(s.Name, value, source(s.Name))
 		case path != "" && s.Secret:
-			text, err := os.ReadFile(path)
+			read := os.ReadFile
+			if s.keys {
+				read = vault.ReadPrivate
+			}
+			text, err := read(path)
 			if err != nil {
 				l.problem("%s_FILE (%s): %v.", s.Name, source(s.Name+"_FILE"), err)
 				continue

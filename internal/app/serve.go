@@ -18,6 +18,7 @@ import (
 	"github.com/parley-server/parley/internal/session"
 	"github.com/parley-server/parley/internal/tool/knowledge"
 	"github.com/parley-server/parley/internal/turn"
+	"github.com/parley-server/parley/internal/vault"
 	"github.com/parley-server/parley/internal/wiki"
 	"github.com/parley-server/parley/internal/workspace"
 	"github.com/parley-server/parley/migrations"
@@ -47,6 +48,7 @@ type service struct {
 	keys       *apikey.Store
 	workspaces *workspace.Store
 	wiki       *wiki.Store
+	secrets    *vault.Store
 	turns      *turn.Service
 
 	listener net.Listener // nil: this process serves no requests
@@ -65,8 +67,8 @@ func Serve(ctx context.Context, opt Options) error {
 	if opt.Out == nil {
 		opt.Out = io.Discard
 	}
-	if !opt.Config.HTTP && opt.Config.Workers == 0 {
-		return &ConfigError{[]string{"PARLEY_HTTP=false and PARLEY_WORKERS=0 leave this process nothing to do."}}
+	if lacking := opt.lacking(); len(lacking) > 0 {
+		return &ConfigError{lacking}
 	}
 	s := &service{Options: opt}
 	s.banner.begin(opt)
@@ -100,6 +102,21 @@ func Serve(ctx context.Context, opt Options) error {
 		}
 	}
 	return s.run(ctx)
+}
+
+// lacking lists what has to be set before anything can start.
+func (opt Options) lacking() []string {
+	var list []string
+	if !opt.Config.HTTP && opt.Config.Workers == 0 {
+		list = append(list, "PARLEY_HTTP=false and PARLEY_WORKERS=0 leave this process nothing to do.")
+	}
+	if opt.Config.DatabaseURL == "" && opt.DevDir == "" {
+		list = append(list, "DATABASE_URL is not set. For a database of your own to try things out: parley serve --dev.")
+	}
+	if opt.Config.VaultKey == "" && opt.DevDir == "" {
+		list = append(list, noKey)
+	}
+	return list
 }
 
 // prepare checks the database and brings it to this release's schema.
@@ -155,6 +172,10 @@ func (s *service) build(ctx context.Context) error {
 	s.keys = apikey.New(s.pool, s.Log)
 	s.workspaces = workspace.New(s.pool)
 	s.wiki = wiki.New(s.pool)
+	var err error
+	if s.secrets, err = s.vault(ctx); err != nil {
+		return err
+	}
 
 	models := newModels(cfg, func() (model.Model, error) { return guide.New(), nil })
 	name, because := cfg.DefaultModel()
@@ -163,7 +184,6 @@ func (s *service) build(ctx context.Context) error {
 	}
 	s.banner.model(name, because)
 
-	var err error
 	turns := turn.Config{
 		Pool: s.pool, Sessions: s.sessions, Workspaces: s.workspaces, Model: models.Model, Tools: knowledge.Tools(s.wiki),
 		Log: s.Log, Workers: cfg.Workers, Lease: cfg.TurnLease, Grace: drainTime,

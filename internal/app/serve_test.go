@@ -18,14 +18,18 @@ import (
 
 	"github.com/parley-server/parley/internal/app"
 	"github.com/parley-server/parley/internal/dbtest"
+	"github.com/parley-server/parley/internal/vault"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
+// vaultKey is the master key of all services here.
+var vaultKey = vault.GenerateKey()
+
 // serve runs a service until it is ready or fails. stop returns how it ended.
 func serve(t *testing.T, opt app.Options, environ ...string) (at string, stop func() error, err error) {
 	t.Helper()
-	opt.Config, err = app.Load(app.Sources{Environ: append([]string{"PARLEY_DURABILITY=off"}, environ...)})
+	opt.Config, err = app.Load(app.Sources{Environ: append([]string{"PARLEY_DURABILITY=off", "PARLEY_VAULT_KEY=" + vaultKey}, environ...)})
 	if err != nil {
 		return "", nil, err
 	}
@@ -104,6 +108,7 @@ func TestServeSaysWhatIsMissing(t *testing.T) {
 		"":                                   "DATABASE_URL is not set",
 		"DATABASE_URL=:::":                   "DATABASE_URL cannot be read",
 		"PARLEY_HTTP=false PARLEY_WORKERS=0": "nothing to do",
+		"PARLEY_VAULT_KEY=":                  "PARLEY_VAULT_KEY_FILE is not set",
 	} {
 		if _, _, err := serve(t, app.Options{}, strings.Fields(environ)...); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", environ, err)

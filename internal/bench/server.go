@@ -34,6 +34,7 @@ type task struct {
 	DSN     string
 	HTTP    bool
 	Workers int
+	Key     string // master key of the vault
 	Profile string // file for a processor profile; "" for none
 }
 
@@ -131,6 +132,7 @@ func (t task) serve(ctx context.Context, ready func(url string)) error {
 	cfg.DatabaseURL, cfg.Listen, cfg.Model = app.Secret(t.DSN), "127.0.0.1:0", "builtin/guide"
 	cfg.HTTP, cfg.Workers = t.HTTP, t.Workers
 	cfg.Durability = "off"
+	cfg.VaultKey = app.Secret(t.Key)
 	opt := app.Options{Config: cfg, Ready: ready,
 		Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))}
 	if t.Mode == Default {

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/parley-server/parley/internal/apikey"
+	"github.com/parley-server/parley/internal/vault"
 	"github.com/parley-server/parley/internal/workspace"
 )
 
@@ -54,7 +55,9 @@ func (b *bench) open(ctx context.Context, mode string, workers int) (w *world, e
 	if mode == Remote {
 		tasks = []task{{Mode: mode, DSN: dsn, HTTP: true}, {Mode: mode, DSN: dsn, Workers: workers}}
 	}
+	master := vault.GenerateKey()
 	for i, t := range tasks {
+		t.Key = master
 		if b.profiles != "" {
 			t.Profile = filepath.Join(b.profiles, fmt.Sprintf("%s-%d-%d.pprof", mode, time.Now().UnixMilli(), i))
 		}

@@ -215,7 +215,7 @@ func TestCtrlCEndsAStartThatWaits(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	sh := shell{t: t, dir: t.TempDir(), environ: []string{"DATABASE_URL=postgres://" + l.Addr().String() + "/parley?sslmode=disable"}}
+	sh := shell{t: t, dir: t.TempDir(), environ: []string{"DATABASE_URL=postgres://" + l.Addr().String() + "/parley?sslmode=disable", "PARLEY_VAULT_KEY=" + vaultKey}}
 	k := sh.start("serve")
 	conn, err := l.Accept()
 	if err != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/parley-server/parley/internal/app"
 	"github.com/parley-server/parley/internal/cli"
 	"github.com/parley-server/parley/internal/dbtest"
+	"github.com/parley-server/parley/internal/vault"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -50,6 +51,9 @@ func (s shell) must(args ...string) string {
 	return out
 }
 
+// vaultKey is the master key of all services here.
+var vaultKey = vault.GenerateKey()
+
 // server is a running service.
 type server struct {
 	url    string
@@ -60,7 +64,7 @@ type server struct {
 // serve starts a service on a database.
 func serve(t *testing.T, dsn, listen string) *server {
 	t.Helper()
-	cfg, err := app.Load(app.Sources{Environ: []string{"DATABASE_URL=" + dsn, "PARLEY_LISTEN=" + listen, "PARLEY_WORKERS=8", "PARLEY_DURABILITY=off"}})
+	cfg, err := app.Load(app.Sources{Environ: []string{"DATABASE_URL=" + dsn, "PARLEY_LISTEN=" + listen, "PARLEY_WORKERS=8", "PARLEY_DURABILITY=off", "PARLEY_VAULT_KEY=" + vaultKey}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,7 +102,7 @@ func world(t *testing.T) (shell, *server, string) {
 	t.Helper()
 	dsn := dbtest.DSN(t)
 	srv := serve(t, dsn, "127.0.0.1:0")
-	sh := shell{t: t, dir: t.TempDir(), environ: []string{"DATABASE_URL=" + dsn, "PARLEY_WORKSPACE=test", "PARLEY_URL=" + srv.url}}
+	sh := shell{t: t, dir: t.TempDir(), environ: []string{"DATABASE_URL=" + dsn, "PARLEY_WORKSPACE=test", "PARLEY_URL=" + srv.url, "PARLEY_VAULT_KEY=" + vaultKey}}
 	sh.must("workspace", "create", "test")
 	key := sh.must("keys", "create", "--name", "test", "--scope", "all")
 	sh.environ = append(sh.environ, "PARLEY_API_KEY="+strings.TrimSpace(key))

@@ -24,6 +24,7 @@ import (
 	"github.com/parley-server/parley/internal/cli"
 	"github.com/parley-server/parley/internal/dbtest"
 	"github.com/parley-server/parley/internal/sse"
+	"github.com/parley-server/parley/internal/vault"
 )
 
 // binary is this test itself: with PARLEY_E2E set it is parley, race detector and
@@ -43,6 +44,9 @@ func TestMain(m *testing.M) {
 	}
 	os.Exit(code)
 }
+
+// vaultKey is the master key of every world.
+var vaultKey = vault.GenerateKey()
 
 // world is a database with a workspace "w" and a key for it.
 type world struct {
@@ -69,7 +73,7 @@ func newWorldOn(t *testing.T, dsn string) *world {
 func (w *world) parley(t *testing.T, args ...string) string {
 	t.Helper()
 	cmd := exec.Command(binary, args...)
-	cmd.Env = append(environ(), "DATABASE_URL="+w.dsn)
+	cmd.Env = append(environ(), "DATABASE_URL="+w.dsn, "PARLEY_VAULT_KEY="+vaultKey)
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	if err := cmd.Run(); err != nil {
@@ -113,7 +117,7 @@ func (w *world) serveAt(t *testing.T, addr string, env []string, flags ...string
 	t.Helper()
 	s := &server{url: "http://" + addr, gone: make(chan struct{})}
 	s.cmd = exec.Command(binary, append([]string{"serve", "--listen", addr}, flags...)...)
-	s.cmd.Env = append(append(environ(), "DATABASE_URL="+w.dsn, "PARLEY_DURABILITY=off"), env...)
+	s.cmd.Env = append(append(environ(), "DATABASE_URL="+w.dsn, "PARLEY_DURABILITY=off", "PARLEY_VAULT_KEY="+vaultKey), env...)
 	s.cmd.Stdout, s.cmd.Stderr = t.Output(), t.Output()
 	if err := s.cmd.Start(); err != nil {
 		t.Fatal(err)

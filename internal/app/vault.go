@@ -1,0 +1,74 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/parley-server/parley/internal/vault"
+)
+
+// devKeys is where serve --dev keeps its master key.
+func devKeys(dir string) string { return filepath.Join(dir, "vault", "keys") }
+
+// noKey says how to come to a master key.
+const noKey = "PARLEY_VAULT_KEY_FILE is not set: what is secret is stored under a master key. Make one: (umask 077; parley vault key > vault.key), and keep a copy apart from the database."
+
+// vault opens the vault with the keys of the configuration, or with those of
+// development mode, which it makes for a database that has none.
+func (s *service) vault(ctx context.Context) (*vault.Store, error) {
+	text := s.Config.VaultKey
+	if text == "" {
+		file := devKeys(s.DevDir)
+		if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) {
+			used, err := vault.New(s.pool, nil).Used(ctx)
+			if err != nil {
+				return nil, err
+			}
+			if used {
+				return nil, &StartError{Why: "The database holds secrets under a master key, and " + file + " is not there.", Do: "Bring the file back, name the key in PARLEY_VAULT_KEY_FILE, or begin anew with parley dev reset."}
+			}
+			if err := vault.MakeKeyFile(file); err != nil {
+				return nil, err
+			}
+		}
+		var err error
+		if text, err = readKeys(file); err != nil {
+			return nil, err
+		}
+	}
+	if s.Config.Source("PARLEY_VAULT_KEY") == "environment" {
+		s.Log.WarnContext(ctx, "PARLEY_VAULT_KEY is in the environment, where it is easily seen and inherited; PARLEY_VAULT_KEY_FILE is safer")
+	}
+	return openVault(ctx, s.pool, text)
+}
+
+func readKeys(file string) (Secret, error) {
+	text, err := vault.ReadPrivate(file)
+	if err != nil {
+		return "", &ConfigError{[]string{"The master key of development mode: " + err.Error() + "."}}
+	}
+	return Secret(text), nil
+}
+
+// openVault compares the keys with the database before anything is sealed.
+func openVault(ctx context.Context, pool *pgxpool.Pool, text Secret) (*vault.Store, error) {
+	keys, err := vault.ParseKeys(text.Reveal())
+	if err != nil {
+		return nil, &ConfigError{[]string{sentenceOf(err)}}
+	}
+	store := vault.New(pool, keys)
+	err = store.Prepare(ctx)
+	if errors.Is(err, vault.ErrUnknownKey) || errors.Is(err, vault.ErrWrongKey) {
+		return nil, &StartError{Why: "The master keys do not fit the database:", Err: err,
+			Do: "Put the key that is missing into PARLEY_VAULT_KEY_FILE, below the newest. Without it what was sealed under it is lost."}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return store, nil
+}

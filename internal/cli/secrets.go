@@ -1,0 +1,173 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/parley-server/parley/internal/app"
+	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/vault"
+)
+
+func (c *command) secrets() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "secrets",
+		Short: "register, list and remove the secrets that an agent may work with",
+		Example: `  parley secrets set GITHUB_TOKEN --host api.github.com
+  parley secrets list
+  parley secrets rm GITHUB_TOKEN`,
+		Long: `A secret has a name, hosts and a value. What the agent sees is the name and a
+placeholder, never the value: that goes into requests to these hosts and nowhere
+else, and is stored encrypted. A message names the secrets that it may use in
+secret_input.`,
+		RunE: group, Args: cobra.ArbitraryArgs,
+	}
+	cmd.AddCommand(c.secretsSet(), c.secretsList(), c.secretsRemove())
+	return cmd
+}
+
+func (c *command) secretsSet() *cobra.Command {
+	var r vault.Registration
+	var noValue bool
+	cmd := &cobra.Command{
+		Use:   "set NAME",
+		Short: "register a secret, or give it another value; the value is asked for or read from stdin",
+		Example: `  parley secrets set GITHUB_TOKEN --host api.github.com
+  parley secrets set GITHUB_TOKEN < token.txt                   another value, the hosts stay
+  parley secrets set CRM_KEY --host '*.crm.example' --no-value  whoever talks to the agent gives the value`,
+		Long: `With --host a secret is registered, or registered anew: these are then all its hosts
+and surfaces. Without, a secret that is registered gets another value.
+
+The value goes into header values of https requests to the hosts, on port 443 unless
+a host names another; --in-query, --in-body and --allow-http let it go further.`,
+		Args: exactly("NAME"),
+		PreRunE: func(cmd *cobra.Command, _ []string) error {
+			if surfaces := r.InQuery || r.InBody || r.AllowHTTP; len(r.Hosts) == 0 && (surfaces || noValue) {
+				return usage(cmd, "--host is missing.", "--in-query, --in-body, --allow-http and --no-value are for registering a secret, which names its hosts.")
+			}
+			return nil
+		},
+		RunE: c.onDatabase(func(ctx context.Context, cfg app.Config, a *app.Admin, args []string) error {
+			ref, err := c.named(ctx, cfg, a)
+			if err != nil {
+				return err
+			}
+			r.Name = args[0]
+			if len(r.Hosts) == 0 {
+				if err := newNeedsHosts(r.Name, a.KnownSecret(ctx, ref, r.Name)); err != nil {
+					return err
+				}
+			}
+			if !noValue {
+				if r.Value, err = c.hiddenInput(ctx, "Value of "+r.Name); err != nil {
+					return err
+				}
+			}
+			var made vault.Credential
+			if len(r.Hosts) == 0 {
+				made, err = a.SetSecret(ctx, ref, r.Name, r.Value)
+			} else {
+				made, err = a.RegisterSecret(ctx, ref, r)
+			}
+			if err != nil {
+				return err
+			}
+			how := "stored encrypted"
+			if !made.HasValue {
+				how = "without a value yet"
+			}
+			fmt.Fprintf(c.Stderr, "%s, version %d, is %s. It may go to %s.\n", made.Name, made.Version, how, strings.Join(made.Hosts, ", "))
+			return nil
+		}),
+	}
+	workspaceFlag(cmd)
+	cmd.Flags().StringSliceVar(&r.Hosts, "host", nil, "a host that may receive the value, such as api.github.com, *.example.com or example.com:8443; may be repeated")
+	cmd.Flags().BoolVar(&r.InQuery, "in-query", false, "the value may also stand in query strings")
+	cmd.Flags().BoolVar(&r.InBody, "in-body", false, "the value may also stand in request bodies")
+	cmd.Flags().BoolVar(&r.AllowHTTP, "allow-http", false, "the value may also travel without TLS")
+	cmd.Flags().BoolVar(&noValue, "no-value", false, "register the name and the hosts; a value that is there stays")
+	return cmd
+}
+
+// newNeedsHosts says what an unknown secret lacks, before its value is asked for.
+func newNeedsHosts(name string, err error) error {
+	if f := fault.From(err); f == nil || f.Code != fault.UnknownSecret {
+		return err
+	}
+	return &problem{Exit: exitUsage, Code: "UNKNOWN_SECRET", What: name + " is not registered.", Why: "A new secret needs the hosts that may receive it.",
+		Do: "Name them: parley secrets set " + name + " --host api.example.com"}
+}
+
+func (c *command) secretsList() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "list the secrets of a workspace; never their values",
+		Example: `  parley secrets list
+  parley secrets list --workspace sales --json`,
+		Args: nothing,
+		RunE: c.onDatabase(func(ctx context.Context, cfg app.Config, a *app.Admin, _ []string) error {
+			ref, err := c.named(ctx, cfg, a)
+			if err != nil {
+				return err
+			}
+			list, err := a.Secrets(ctx, ref)
+			if err != nil {
+				return err
+			}
+			return c.list(list, len(list), "The workspace "+ref+" has no secrets. Register one: parley secrets set NAME --host HOST",
+				[]string{"NAME", "VALUE", "HOSTS", "ALSO IN", "VERSION", "CHANGED", "BY"}, func(i int) []string {
+					s := list[i]
+					value := "not yet"
+					if s.HasValue {
+						value = "stored"
+					}
+					return []string{s.Name, value, strings.Join(s.Hosts, ", "), surfaces(s), strconv.Itoa(s.Version), day(&s.UpdatedAt), s.UpdatedBy}
+				})
+		}),
+	}
+	workspaceFlag(cmd)
+	c.jsonFlag(cmd)
+	return cmd
+}
+
+// surfaces names where else than in headers over TLS a value may stand.
+func surfaces(s vault.Credential) string {
+	var list []string
+	for _, surface := range []struct {
+		on   bool
+		name string
+	}{{s.InQuery, "query"}, {s.InBody, "body"}, {s.AllowHTTP, "http"}} {
+		if surface.on {
+			list = append(list, surface.name)
+		}
+	}
+	return strings.Join(list, ", ")
+}
+
+func (c *command) secretsRemove() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "rm NAME",
+		Aliases: []string{"remove"},
+		Short:   "forget a secret: its value is deleted",
+		Example: `  parley secrets rm GITHUB_TOKEN
+  parley secrets rm GITHUB_TOKEN --workspace sales`,
+		Args: exactly("NAME"),
+		RunE: c.onDatabase(func(ctx context.Context, cfg app.Config, a *app.Admin, args []string) error {
+			ref, err := c.named(ctx, cfg, a)
+			if err != nil {
+				return err
+			}
+			if err := a.RemoveSecret(ctx, ref, args[0]); err != nil {
+				return err
+			}
+			fmt.Fprintf(c.Stderr, "Removed %s.\n", args[0])
+			return nil
+		}),
+	}
+	workspaceFlag(cmd)
+	return cmd
+}

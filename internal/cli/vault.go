@@ -1,0 +1,76 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/parley-server/parley/internal/app"
+	"github.com/parley-server/parley/internal/vault"
+)
+
+func (c *command) vault() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "vault",
+		Short: "make and rotate the master keys that secrets are stored under",
+		Example: `  (umask 077; parley vault key > vault.key)
+  PARLEY_VAULT_KEY_FILE=vault.key parley serve
+  parley vault rotate`,
+		Long: `A file of master keys, PARLEY_VAULT_KEY_FILE, has one key on a line, the newest
+first: that one encrypts, every one decrypts. Whoever loses them loses the secrets, so
+keep a copy apart from the database.
+
+To rotate, put a new key first, start every server again, run parley vault rotate, and
+a week later, when no signed address can need it any more, delete the old key.`,
+		RunE: group, Args: cobra.ArbitraryArgs,
+	}
+	cmd.AddCommand(c.vaultKey(), c.vaultRotate())
+	return cmd
+}
+
+func (c *command) vaultKey() *cobra.Command {
+	return &cobra.Command{
+		Use:   "key",
+		Short: "print a new master key, alone on stdout; nothing is stored",
+		Example: `  (umask 077; parley vault key > vault.key)
+  (umask 077; { parley vault key; cat vault.key; } > vault.new && mv vault.new vault.key)   a new one first`,
+		Args: nothing,
+		RunE: func(*cobra.Command, []string) error {
+			fmt.Fprintln(c.Stdout, vault.GenerateKey())
+			fmt.Fprintln(c.Stderr, "Keep it in a file that only the server can read, and a copy of it apart from the database.")
+			return nil
+		},
+	}
+}
+
+func (c *command) vaultRotate() *cobra.Command {
+	return &cobra.Command{
+		Use:   "rotate",
+		Short: "encrypt everything in the database under the newest master key",
+		Example: `  parley vault rotate
+  PARLEY_VAULT_KEY_FILE=vault.key parley vault rotate`,
+		Long: `Encrypts the data keys of everything that is sealed in the database under the first
+key of PARLEY_VAULT_KEY_FILE. The values themselves are not decrypted. Servers may run
+meanwhile; all of them must have been started with that key. It may be broken off and
+run again.`,
+		Args: nothing,
+		RunE: c.onDatabase(func(ctx context.Context, _ app.Config, a *app.Admin, _ []string) error {
+			done, err := a.RotateVault(ctx)
+			if errors.Is(err, vault.ErrStillSealing) {
+				return &problem{Exit: exitFailed, Code: "FAILED", What: "The rotation is not finished.", Why: "A server goes on encrypting under an old key.",
+					Do: "Start every server again with the new key first, then run parley vault rotate again."}
+			}
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(c.Stderr, "%d %s now encrypted under the newest key.\n", done.Rewrapped, plural(done.Rewrapped, "value is", "values are"))
+			if len(done.Retired) > 0 {
+				fmt.Fprintf(c.Stderr, "Nothing in the database needs %s any more. Delete it in a week, when no signed address needs it either.\n", strings.Join(done.Retired, ", "))
+			}
+			return nil
+		}),
+	}
+}
