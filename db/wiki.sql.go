@@ -12,6 +12,25 @@ import (
 	"github.com/google/uuid"
 )
 
+const documentCreate = `-- name: DocumentCreate :one
+INSERT INTO documents (workspace_id, path, title, content) VALUES ($1, $2, $3, $4)
+ON CONFLICT (workspace_id, path) DO NOTHING
+RETURNING version
+`
+
+// DocumentCreate writes a document where there is none; else it returns no row.
+func (q *Queries) DocumentCreate(ctx context.Context, workspaceID uuid.UUID, path string, title string, content string) (int32, error) {
+	row := q.db.QueryRow(ctx, documentCreate,
+		workspaceID,
+		path,
+		title,
+		content,
+	)
+	var version int32
+	err := row.Scan(&version)
+	return version, err
+}
+
 const documentDelete = `-- name: DocumentDelete :execrows
 DELETE FROM documents WHERE workspace_id = $1 AND path = $2
 `
@@ -74,6 +93,34 @@ func (q *Queries) DocumentPut(ctx context.Context, workspaceID uuid.UUID, path s
 		&i.UpdatedAt,
 	)
 	return i, err
+}
+
+const documentReplace = `-- name: DocumentReplace :one
+UPDATE documents SET title = $3, content = $4, version = version + 1, updated_at = now()
+WHERE workspace_id = $1 AND path = $2 AND version = $5
+RETURNING version
+`
+
+type DocumentReplaceParams struct {
+	WorkspaceID uuid.UUID
+	Path        string
+	Title       string
+	Content     string
+	Expected    int32
+}
+
+// DocumentReplace writes over the version that the writer has read, and no other.
+func (q *Queries) DocumentReplace(ctx context.Context, arg DocumentReplaceParams) (int32, error) {
+	row := q.db.QueryRow(ctx, documentReplace,
+		arg.WorkspaceID,
+		arg.Path,
+		arg.Title,
+		arg.Content,
+		arg.Expected,
+	)
+	var version int32
+	err := row.Scan(&version)
+	return version, err
 }
 
 const documentsAll = `-- name: DocumentsAll :many
@@ -151,6 +198,24 @@ func (q *Queries) DocumentsList(ctx context.Context, workspaceID uuid.UUID, pref
 		return nil, err
 	}
 	return items, nil
+}
+
+const documentsOthers = `-- name: DocumentsOthers :one
+SELECT count(*)::bigint AS documents, coalesce(sum(octet_length(content)), 0)::bigint AS bytes
+FROM documents WHERE workspace_id = $1 AND path <> $2
+`
+
+type DocumentsOthersRow struct {
+	Documents int64
+	Bytes     int64
+}
+
+// DocumentsOthers measures what a workspace has besides one document.
+func (q *Queries) DocumentsOthers(ctx context.Context, workspaceID uuid.UUID, path string) (DocumentsOthersRow, error) {
+	row := q.db.QueryRow(ctx, documentsOthers, workspaceID, path)
+	var i DocumentsOthersRow
+	err := row.Scan(&i.Documents, &i.Bytes)
+	return i, err
 }
 
 const documentsVersion = `-- name: DocumentsVersion :one

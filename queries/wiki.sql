@@ -4,6 +4,23 @@ ON CONFLICT (workspace_id, path) DO UPDATE
 SET title = excluded.title, content = excluded.content, version = documents.version + 1, updated_at = now()
 RETURNING path, title, version, created_at, updated_at;
 
+-- name: DocumentCreate :one
+-- DocumentCreate writes a document where there is none; else it returns no row.
+INSERT INTO documents (workspace_id, path, title, content) VALUES ($1, $2, $3, $4)
+ON CONFLICT (workspace_id, path) DO NOTHING
+RETURNING version;
+
+-- name: DocumentReplace :one
+-- DocumentReplace writes over the version that the writer has read, and no other.
+UPDATE documents SET title = $3, content = $4, version = version + 1, updated_at = now()
+WHERE workspace_id = $1 AND path = $2 AND version = sqlc.arg(expected)
+RETURNING version;
+
+-- name: DocumentsOthers :one
+-- DocumentsOthers measures what a workspace has besides one document.
+SELECT count(*)::bigint AS documents, coalesce(sum(octet_length(content)), 0)::bigint AS bytes
+FROM documents WHERE workspace_id = $1 AND path <> $2;
+
 -- name: DocumentGet :one
 SELECT * FROM documents WHERE workspace_id = $1 AND path = $2;
 

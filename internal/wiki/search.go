@@ -55,9 +55,11 @@ func (s *Store) Grep(ctx context.Context, workspace uuid.UUID, pattern *regexp.R
 	return false, nil
 }
 
-// Page returns the content of a wiki page, where there is one.
-func (s *Store) Page(ctx context.Context, workspace uuid.UUID, page string) (content string, found bool, err error) {
-	return s.File(ctx, workspace, PageKey(page))
+// Page returns the content of a wiki page and its version, which is 0 where there is
+// none.
+func (s *Store) Page(ctx context.Context, workspace uuid.UUID, page string) (content string, version int, err error) {
+	d, _, err := s.find(ctx, workspace, PageKey(page))
+	return d.Content, int(d.Version), err
 }
 
 // File returns the content of a document, where there is one.

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -33,26 +32,6 @@ type Store struct {
 
 // New makes a store.
 func New(pool *pgxpool.Pool) *Store { return &Store{q: db.New(pool)} }
-
-// Put writes a document, new or again. Its title is its first heading, or else the
-// name of the file.
-func (s *Store) Put(ctx context.Context, workspace uuid.UUID, name, content string) (Document, error) {
-	if vs := append(checkPath(name), checkContent(content)...); len(vs) > 0 {
-		return Document{}, fault.Invalid(vs...)
-	}
-	title := search.Title(content)
-	if title == "" {
-		title = path.Base(name)
-	}
-	row, err := s.q.DocumentPut(ctx, workspace, name, title, content)
-	if err != nil {
-		return Document{}, fmt.Errorf("put document: %w", err)
-	}
-	return Document{
-		WorkspaceID: workspace, Path: row.Path, Title: row.Title, Content: content,
-		Version: row.Version, CreatedAt: row.CreatedAt, UpdatedAt: row.UpdatedAt,
-	}, nil
-}
 
 // Get reads a document, or fails with FILE_NOT_FOUND and the names it may have meant.
 func (s *Store) Get(ctx context.Context, workspace uuid.UUID, name string) (Document, error) {

@@ -77,8 +77,8 @@ func TestDocumentLives(t *testing.T) {
 	if f := fault.From(s.Delete(t.Context(), ws, key)); f == nil || f.Code != fault.FileNotFound {
 		t.Errorf("second Delete: %v", f)
 	}
-	if _, found, err := s.Page(t.Context(), ws, "onboarding"); found || err != nil {
-		t.Errorf("Page after Delete: %t, %v", found, err)
+	if _, version, err := s.Page(t.Context(), ws, "onboarding"); version != 0 || err != nil {
+		t.Errorf("Page after Delete: %d, %v", version, err)
 	}
 }
 

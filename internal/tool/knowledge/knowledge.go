@@ -1,6 +1,7 @@
-// Package knowledge holds the tools with which an agent reads what its workspace
-// knows: wiki_read, read and grep. They only read, they say what they have read as
-// references, and whatever a model sends them is answered, never trusted.
+// Package knowledge holds the tools over what a workspace knows: wiki_read, read and
+// grep, which say what they have read as references, and wiki_write, which never
+// overwrites what its caller has not seen. Whatever a model sends them is answered,
+// never trusted. Who may call them is decided elsewhere.
 package knowledge
 
 import (
@@ -20,14 +21,20 @@ import (
 
 const (
 	maxInput   = 16 << 10 // bytes of a call's input
+	maxWritten = 8 << 20  // bytes of a call's input that holds a page: JSON may write a byte as six
 	maxOutput  = 60 << 10 // bytes of a document that one call returns; an agent reads 64 KiB of an output
 	maxSummary = 80       // characters
 )
 
 // Knowledge is a workspace's documents. Wiki pages are documents too.
 type Knowledge interface {
-	// Page returns the content of a wiki page, where there is one.
-	Page(ctx context.Context, workspace uuid.UUID, page string) (content string, found bool, err error)
+	// Page returns the content of a wiki page and its version, which is 0 where there
+	// is none.
+	Page(ctx context.Context, workspace uuid.UUID, page string) (content string, version int, err error)
+	// WritePage writes a wiki page over the version that is expected, 0 for none. ok is
+	// false where another version, or none, is there now. A page that holds the content
+	// already is a success. A *fault.Error says what is wrong with the page.
+	WritePage(ctx context.Context, workspace uuid.UUID, page, content string, expected int) (version int, ok bool, err error)
 	// File returns the content of a document, where there is one.
 	File(ctx context.Context, workspace uuid.UUID, path string) (content string, found bool, err error)
 	// Pages returns the names of all wiki pages.
@@ -41,12 +48,16 @@ type Knowledge interface {
 
 // Tools returns the tools over k.
 func Tools(k Knowledge) []tool.Tool {
-	return []tool.Tool{wikiRead{k}, read{k}, grep{k}}
+	return []tool.Tool{wikiRead{k}, wikiWrite{k}, read{k}, grep{k}}
 }
 
 // parse reads a call's input. What is wrong with it is a sentence for the model.
 func parse(input json.RawMessage, into any) (wrong string) {
-	if len(input) > maxInput {
+	return parseUpTo(maxInput, input, into)
+}
+
+func parseUpTo(limit int, input json.RawMessage, into any) (wrong string) {
+	if len(input) > limit {
 		return "The input is too long."
 	}
 	err := json.Unmarshal(input, into)
@@ -59,7 +70,7 @@ func parse(input json.RawMessage, into any) (wrong string) {
 	return ""
 }
 
-var words = map[string]string{"string": "string", "int": "whole number"}
+var words = map[string]string{"string": "string", "int": "whole number", "bool": "boolean"}
 
 // unknown tells the model what it may have meant, or what there is.
 func unknown(kind, name string, near, all []string) tool.Result {

@@ -15,15 +15,17 @@ import (
 type wikiRead struct{ k Knowledge }
 
 type wikiReadInput struct {
-	Page string `json:"page"`
+	Page    string `json:"page"`
+	Version bool   `json:"version"`
 }
 
 func (wikiRead) Spec() tool.Spec {
 	return tool.Spec{
 		Name:        "wiki_read",
 		Description: `Read a page of the workspace's wiki by its name, for example "onboarding".`,
-		Schema:      json.RawMessage(`{"type":"object","properties":{"page":{"type":"string","description":"Name of the page"}},"required":["page"],"additionalProperties":false}`),
-		Idempotent:  true,
+		Schema: json.RawMessage(`{"type":"object","properties":{"page":{"type":"string","description":"Name of the page"},` +
+			`"version":{"type":"boolean","description":"Tell the page's version in the first line, which wiki_write wants to know"}},"required":["page"],"additionalProperties":false}`),
+		Idempotent: true,
 	}
 }
 
@@ -44,16 +46,19 @@ func (t wikiRead) Call(ctx context.Context, call tool.Call) (tool.Result, error)
 		return tool.Refuse(`"page" is required: the name of a wiki page.`), nil
 	}
 	for _, page := range spellings(in.Page) {
-		content, found, err := t.k.Page(ctx, call.Workspace, page)
+		content, version, err := t.k.Page(ctx, call.Workspace, page)
 		if err != nil {
 			return tool.Result{}, fmt.Errorf("read wiki page: %w", err)
 		}
-		if !found {
+		if version == 0 {
 			continue
 		}
 		shown := clip(content, maxOutput)
 		if len(shown) < len(content) {
 			shown += "\n[The page is longer than this. grep finds lines in the rest.]"
+		}
+		if in.Version {
+			shown = fmt.Sprintf("[version %d]\n%s", version, shown)
 		}
 		return tool.Result{OK: true, Output: shown, References: []event.Reference{{Path: page, Source: "wiki_read"}}}, nil
 	}
@@ -68,8 +73,13 @@ func (t wikiRead) Call(ctx context.Context, call tool.Call) (tool.Result, error)
 // path that grep has shown them.
 func spellings(page string) []string {
 	names := []string{page}
-	if trimmed := strings.TrimSuffix(strings.TrimPrefix(page, "wiki/"), ".md"); trimmed != page && trimmed != "" {
+	if trimmed := pageName(page); trimmed != page && trimmed != "" {
 		names = append(names, trimmed)
 	}
 	return names
+}
+
+// pageName is the name of the page at the path of a document.
+func pageName(path string) string {
+	return strings.TrimSuffix(strings.TrimPrefix(path, "wiki/"), ".md")
 }

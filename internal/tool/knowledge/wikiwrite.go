@@ -1,0 +1,83 @@
+package knowledge
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/tool"
+)
+
+// wikiWrite makes a wiki page, or replaces the version of it that the model has read.
+type wikiWrite struct{ k Knowledge }
+
+type wikiWriteInput struct {
+	Page     string  `json:"page"`
+	Content  *string `json:"content"`
+	Expected int     `json:"expected_version"`
+}
+
+func (wikiWrite) Spec() tool.Spec {
+	return tool.Spec{
+		Name: "wiki_write",
+		Description: `Write a page of the workspace's wiki, for everybody who uses it. To change a page, read it with wiki_read and "version":true first, ` +
+			`then write the whole page and give that version as expected_version.`,
+		Schema: json.RawMessage(`{"type":"object","properties":{"page":{"type":"string","description":"Name of the page, for example handbook/travel"},` +
+			`"content":{"type":"string","description":"The whole page, in Markdown"},` +
+			`"expected_version":{"type":"integer","minimum":1,"description":"The version that this replaces; absent for a new page"}},"required":["page","content"],"additionalProperties":false}`),
+		// Again, the same call finds its own page and changes nothing.
+		Idempotent: true,
+	}
+}
+
+func (wikiWrite) Summary(input json.RawMessage) string {
+	var in wikiWriteInput
+	if parseUpTo(maxWritten, input, &in) != "" || in.Page == "" || in.Content == nil {
+		return "write a wiki page"
+	}
+	return fmt.Sprintf("write wiki page %s (%s)", short(pageName(in.Page)), size(len(*in.Content)))
+}
+
+func (t wikiWrite) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
+	var in wikiWriteInput
+	if wrong := parseUpTo(maxWritten, call.Input, &in); wrong != "" {
+		return tool.Refuse(wrong), nil
+	}
+	page := pageName(in.Page)
+	switch {
+	case page == "":
+		return tool.Refuse(`"page" is required: the name of a wiki page.`), nil
+	case in.Content == nil:
+		return tool.Refuse(`"content" is required: the whole page.`), nil
+	case in.Expected < 0:
+		return tool.Refuse(`"expected_version" counts from 1; leave it out for a new page.`), nil
+	}
+	version, ok, err := t.k.WritePage(ctx, call.Workspace, page, *in.Content, in.Expected)
+	if f := fault.From(err); f != nil {
+		return tool.Refuse(f.Message), nil
+	}
+	if err != nil {
+		return tool.Result{}, fmt.Errorf("write wiki page: %w", err)
+	}
+	switch {
+	case ok:
+		return tool.Result{OK: true, Output: fmt.Sprintf("The wiki page %q is written; it is at version %d.", short(page), version)}, nil
+	case version == 0:
+		return tool.Refuse(fmt.Sprintf("There is no wiki page %q. Leave expected_version out to make it.", short(page))), nil
+	case in.Expected == 0:
+		return tool.Refuse(fmt.Sprintf("There is a wiki page %q, at version %d. To replace it, read it, then write with expected_version %d.", short(page), version, version)), nil
+	}
+	return tool.Refuse(fmt.Sprintf("The wiki page %q is at version %d, not %d. Read it again, then write with expected_version %d.", short(page), version, in.Expected, version)), nil
+}
+
+// size is a number of bytes for people.
+func size(n int) string {
+	switch {
+	case n < 1<<10:
+		return fmt.Sprintf("%d bytes", n)
+	case n < 1<<20:
+		return fmt.Sprintf("%.1f KB", float64(n)/(1<<10))
+	}
+	return fmt.Sprintf("%.1f MB", float64(n)/(1<<20))
+}

@@ -1,0 +1,96 @@
+package wiki
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"path"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-server/parley/db"
+	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/search"
+)
+
+// The bounds of a workspace's documents together. All of them are in memory while
+// they are searched. Writers that race may pass a bound by one document each.
+const (
+	MaxDocuments = 10_000
+	MaxTotal     = 64 << 20 // bytes
+)
+
+// Put writes a document, new or again. Its title is its first heading, or else the
+// name of the file.
+func (s *Store) Put(ctx context.Context, workspace uuid.UUID, name, content string) (Document, error) {
+	title, err := s.admit(ctx, workspace, name, content)
+	if err != nil {
+		return Document{}, err
+	}
+	row, err := s.q.DocumentPut(ctx, workspace, name, title, content)
+	if err != nil {
+		return Document{}, fmt.Errorf("put document: %w", err)
+	}
+	return Document{
+		WorkspaceID: workspace, Path: row.Path, Title: row.Title, Content: content,
+		Version: row.Version, CreatedAt: row.CreatedAt, UpdatedAt: row.UpdatedAt,
+	}, nil
+}
+
+// WritePage writes a wiki page over the version that the writer has read; expected 0
+// makes a new page. ok is false where the page is at another version by now, or, for
+// version 0, does not exist. What is written already is a success: writing may be
+// repeated when its outcome is unknown.
+func (s *Store) WritePage(ctx context.Context, workspace uuid.UUID, page, content string, expected int) (version int, ok bool, err error) {
+	name := PageKey(page)
+	title, err := s.admit(ctx, workspace, name, content)
+	if err != nil {
+		return 0, false, err
+	}
+	var written int32
+	if expected == 0 {
+		written, err = s.q.DocumentCreate(ctx, workspace, name, title, content)
+	} else {
+		written, err = s.q.DocumentReplace(ctx, db.DocumentReplaceParams{
+			WorkspaceID: workspace, Path: name, Title: title, Content: content, Expected: int32(min(expected, math.MaxInt32)),
+		})
+	}
+	if err == nil {
+		return int(written), true, nil
+	}
+	if !errors.Is(err, pgx.ErrNoRows) {
+		return 0, false, fmt.Errorf("write wiki page: %w", err)
+	}
+	d, found, err := s.find(ctx, workspace, name)
+	if err != nil || !found {
+		return 0, false, err
+	}
+	return int(d.Version), d.Content == content, nil
+}
+
+// admit checks a document that is to be written, and gives its title.
+func (s *Store) admit(ctx context.Context, workspace uuid.UUID, name, content string) (title string, err error) {
+	vs := append(checkPath(name), checkContent(content)...)
+	if len(vs) > 0 {
+		return "", fault.Invalid(vs...)
+	}
+	others, err := s.q.DocumentsOthers(ctx, workspace, name)
+	if err != nil {
+		return "", fmt.Errorf("measure documents: %w", err)
+	}
+	if others.Documents >= MaxDocuments {
+		vs = append(vs, fault.Violation{Param: "/path", Rule: "max_items", Message: "A workspace has at most 10,000 documents. Delete some first.", Expected: MaxDocuments})
+	}
+	if others.Bytes+int64(len(content)) > MaxTotal {
+		vs = append(vs, fault.Violation{Param: "/content", Rule: "max_total", Message: "The documents of a workspace have at most 64 MiB together. Delete some first.", Expected: MaxTotal})
+	}
+	if len(vs) > 0 {
+		return "", fault.Invalid(vs...)
+	}
+	if title = search.Title(content); title == "" {
+		title = path.Base(name)
+	}
+	return title, nil
+}

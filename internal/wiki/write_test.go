@@ -1,0 +1,107 @@
+package wiki_test
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/parley-server/parley/internal/dbtest"
+	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/wiki"
+)
+
+func TestNobodyWritesOverWhatTheyHaveNotRead(t *testing.T) {
+	t.Parallel()
+	pool := dbtest.New(t)
+	s, ws, other := wiki.New(pool), tenant(t, pool, "acme"), tenant(t, pool, "other")
+	for i, c := range []struct {
+		content           string
+		expected, version int
+		ok                bool
+	}{
+		{"one", 1, 0, false}, // there is none to replace
+		{"one", 0, 1, true},
+		{"one", 0, 1, true}, // again: it says that already
+		{"two", 0, 1, false},
+		{"two", 1, 2, true},
+		{"two", 1, 2, true}, // again
+		{"three", 1, 2, false},
+		{"three", 1 << 40, 2, false},
+		{"three", 2, 3, true},
+		{"one", 1, 3, false},
+	} {
+		version, ok, err := s.WritePage(t.Context(), ws, "page", c.content, c.expected)
+		if err != nil || version != c.version || ok != c.ok {
+			t.Errorf("write %d: version %d, %t, %v", i, version, ok, err)
+		}
+	}
+	if content, version, err := s.Page(t.Context(), ws, "page"); content != "three" || version != 3 || err != nil {
+		t.Errorf("the page is %q, version %d, %v", content, version, err)
+	}
+	if _, version, _ := s.Page(t.Context(), other, "page"); version != 0 {
+		t.Error("another workspace has the page too")
+	}
+	if d, err := s.Get(t.Context(), ws, wiki.PageKey("page")); err != nil || d.Title != "page.md" {
+		t.Errorf("%+v, %v", d, err)
+	}
+}
+
+func TestOneOfTheWritersOfAVersionWins(t *testing.T) {
+	t.Parallel()
+	pool := dbtest.New(t)
+	s, ws := wiki.New(pool), tenant(t, pool, "acme")
+	for expected := range 3 {
+		var won atomic.Int32
+		var wg sync.WaitGroup
+		for i := range 6 {
+			wg.Go(func() {
+				_, ok, err := s.WritePage(t.Context(), ws, "page", fmt.Sprintf("%d by %d", expected, i), expected)
+				if err != nil {
+					t.Error(err)
+				}
+				if ok {
+					won.Add(1)
+				}
+			})
+		}
+		wg.Wait()
+		if won.Load() != 1 {
+			t.Errorf("version %d has %d writers", expected+1, won.Load())
+		}
+	}
+}
+
+func TestDocumentsOfAWorkspaceAreBounded(t *testing.T) {
+	t.Parallel()
+	pool := dbtest.New(t)
+	s, many, big := wiki.New(pool), tenant(t, pool, "many"), tenant(t, pool, "big")
+	if _, err := pool.Exec(t.Context(), `INSERT INTO documents (workspace_id, path, title, content) SELECT $1, 'wiki/' || n || '.md', '', 'x' FROM generate_series(1, $2::int) n`,
+		many, wiki.MaxDocuments); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := pool.Exec(t.Context(), `INSERT INTO documents (workspace_id, path, title, content) SELECT $1, 'wiki/' || n || '.md', '', repeat('é', $2::int / 2) FROM generate_series(1, $3::int) n`,
+		big, wiki.MaxContent, wiki.MaxTotal/wiki.MaxContent); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Put(t.Context(), many, "wiki/1.md", "changed"); err != nil {
+		t.Errorf("a change of one of the last documents: %v", err)
+	}
+	if _, ok, err := s.WritePage(t.Context(), big, "1", strings.Repeat("x", wiki.MaxContent), 1); err != nil || !ok {
+		t.Errorf("a change that is as long: %t, %v", ok, err)
+	}
+	_, errPut := s.Put(t.Context(), many, "one-more.txt", "")
+	_, _, errWrite := s.WritePage(t.Context(), many, "one-more", "x", 0)
+	_, errBig := s.Put(t.Context(), big, "one-more.txt", "x")
+	for rule, errs := range map[string][]error{"max_items": {errPut, errWrite}, "max_total": {errBig}} {
+		for _, err := range errs {
+			if f := fault.From(err); f == nil || f.Code != fault.InvalidRequestBody || f.Detail.Violations[0].Rule != rule {
+				t.Errorf("one more: %v", err)
+			}
+		}
+	}
+	if _, err := s.Put(t.Context(), tenant(t, pool, "third"), "a.txt", "x"); err != nil {
+		t.Errorf("another workspace: %v", err)
+	}
+}
