@@ -48,6 +48,12 @@ func (c conversation) answer() reply {
 	if page, ok := summaryOf(q); ok {
 		return c.summarise(page)
 	}
+	if page, content, ok := writtenPage(q); ok {
+		return c.write(page, content)
+	}
+	if approval.MatchString(q) {
+		return c.askApproval()
+	}
 	if creative.MatchString(q) {
 		return say("That needs a real language model. I am the built-in guide: I look things up, count and calculate, and I make nothing up.\n\n" + realModel)
 	}
@@ -61,6 +67,9 @@ func (c conversation) introduction() reply {
 		"- How do I resume a stream?\n")
 	if c.offered["wiki_read"] {
 		b.WriteString("- Summarise the wiki page onboarding\n")
+	}
+	if c.offered["wiki_write"] {
+		b.WriteString("- Save “Trains first.” to the wiki page travel\n- Ask me for an approval\n")
 	}
 	if c.offered["grep"] {
 		b.WriteString("- Any question that this workspace's wiki or files answer\n")

@@ -12,9 +12,10 @@ func use(tool string, input map[string]string) reply {
 	return reply{calls: []event.ToolCall{ask(tool, input)}}
 }
 
-func ask(tool string, input map[string]string) event.ToolCall {
+// ask makes a call. Its input is a map of plain values.
+func ask(tool string, input any) event.ToolCall {
 	raw, err := json.Marshal(input)
-	if err != nil { // a map of strings always marshals
+	if err != nil { // such a map always marshals
 		raw = []byte("{}")
 	}
 	return event.ToolCall{Tool: tool, Input: raw}
