@@ -41,7 +41,7 @@ var ours = map[string]string{
 	"internal/permission":           "db internal/fault internal/search",
 	"internal/session":              "db internal/event internal/fault",
 	"internal/agent":                "internal/event internal/model internal/tool",
-	"internal/turn":                 "db internal/agent internal/event internal/fault internal/model internal/session internal/tool internal/workspace",
+	"internal/turn":                 "db internal/agent internal/callback internal/event internal/fault internal/model internal/session internal/tool internal/workspace",
 	"internal/httpapi":              "internal/apikey internal/event internal/fault internal/search internal/session internal/sse internal/turn internal/workspace",
 	"internal/callback":             "db internal/egress internal/fault internal/vault",
 	"internal/client":               "internal/event internal/sse",

@@ -48,7 +48,8 @@ func redacting(log *slog.Logger) []rivertype.Middleware {
 				}
 			}()
 			err = work(ctx)
-			if err == nil || errors.Is(err, context.Canceled) {
+			_, later := errors.AsType[*river.JobSnoozeError](err)
+			if err == nil || later || errors.Is(err, context.Canceled) {
 				return err
 			}
 			log.ErrorContext(ctx, "a job failed", "job", job.ID, "kind", job.Kind, "err", err)

@@ -3,6 +3,7 @@ package turn
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"slices"
@@ -36,7 +37,7 @@ func (s *Service) reap(ctx context.Context) error {
 		}
 		err := s.reclaim(ctx, missing)
 		if err == nil && round%4 == 0 {
-			err = errors.Join(s.rescue(ctx), s.place(ctx, nil))
+			err = errors.Join(s.rescue(ctx), s.place(ctx, nil), s.redeliverLost(ctx))
 		}
 		if err != nil && ctx.Err() == nil {
 			s.log.WarnContext(ctx, "look for dead workers", "err", err)
@@ -99,13 +100,9 @@ func (s *Service) rescue(ctx context.Context) error {
 	for i, t := range turns {
 		ids[i] = t.JobID
 	}
-	list, err := s.river.JobList(ctx, river.NewJobListParams().IDs(ids...).First(len(ids)))
+	jobs, err := s.jobs(ctx, ids)
 	if err != nil {
 		return err
-	}
-	jobs := make(map[int64]*rivertype.JobRow, len(list.Jobs))
-	for _, j := range list.Jobs {
-		jobs[j.ID] = j
 	}
 	for _, t := range turns {
 		if working(jobs[t.JobID], alive) {
@@ -117,6 +114,19 @@ func (s *Service) rescue(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// jobs reads River's jobs by their ids; those that are gone are missing.
+func (s *Service) jobs(ctx context.Context, ids []int64) (map[int64]*rivertype.JobRow, error) {
+	list, err := s.river.JobList(ctx, river.NewJobListParams().IDs(ids...).First(len(ids)))
+	if err != nil {
+		return nil, fmt.Errorf("list jobs: %w", err)
+	}
+	jobs := make(map[int64]*rivertype.JobRow, len(list.Jobs))
+	for _, j := range list.Jobs {
+		jobs[j.ID] = j
+	}
+	return jobs, nil
 }
 
 // place gives jobs to the turns that waited for others of their workspace to end:

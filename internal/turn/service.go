@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/parley-server/parley/db"
+	"github.com/parley-server/parley/internal/callback"
 	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/model"
@@ -34,7 +35,10 @@ type Config struct {
 	// Model resolves a workspace's model by name; "" is the service's own.
 	Model func(name string) (model.Model, error)
 	Tools []tool.Tool
-	Log   *slog.Logger
+	// Callbacks delivers reports; CallbackData makes what they say of a turn.
+	Callbacks    *callback.Store
+	CallbackData func(context.Context, callback.Delivery) ([]byte, error)
+	Log          *slog.Logger
 
 	Workers int           // turns that run at once in this process; 0: none, others run them
 	Lease   time.Duration // how long a silent worker keeps its turn; default 10 s
@@ -89,7 +93,11 @@ func New(cfg Config) (*Service, error) {
 	if cfg.Workers > 0 {
 		rc.Workers = river.NewWorkers()
 		river.AddWorker(rc.Workers, &worker{s: s})
-		rc.Queues = map[string]river.QueueConfig{queue: {MaxWorkers: cfg.Workers}}
+		river.AddWorker(rc.Workers, &callbackWorker{s: s})
+		rc.Queues = map[string]river.QueueConfig{
+			queue:         {MaxWorkers: cfg.Workers},
+			callbackQueue: {MaxWorkers: callbackWorkers, FetchPollInterval: time.Second},
+		}
 	}
 	client, err := river.NewClient(riverpgxv5.New(cfg.Pool), rc)
 	if err != nil {

@@ -1,0 +1,115 @@
+package turn
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/riverqueue/river"
+	"github.com/riverqueue/river/rivertype"
+)
+
+const (
+	// callbackQueue is a queue of its own: receivers that are slow never stand in the
+	// way of turns.
+	callbackQueue = "callbacks"
+	// callbackWorkers is how many reports this process makes at once. Most of them wait
+	// for somebody's answer, and hold nothing meanwhile.
+	callbackWorkers = 50
+)
+
+// callbackArgs is the job of a delivery, from its first attempt to its last. When it
+// is lost, another takes its place.
+type callbackArgs struct {
+	Delivery uuid.UUID `json:"delivery_id"`
+}
+
+func (callbackArgs) Kind() string { return "callback" }
+
+func (callbackArgs) InsertOpts() river.InsertOpts { return river.InsertOpts{Queue: callbackQueue} }
+
+type callbackWorker struct {
+	river.WorkerDefaults[callbackArgs]
+	s *Service
+}
+
+// Work makes one attempt and sleeps until the next.
+func (w *callbackWorker) Work(ctx context.Context, job *river.Job[callbackArgs]) error {
+	retry, done, err := w.s.cfg.Callbacks.Deliver(ctx, job.Args.Delivery, job.ID, w.s.cfg.CallbackData)
+	if err != nil || done {
+		return err
+	}
+	return river.JobSnooze(retry)
+}
+
+// enqueueDelivery gives a delivery a job, in the transaction that makes it due.
+func (s *Service) enqueueDelivery(ctx context.Context, tx pgx.Tx, delivery uuid.UUID) error {
+	job, err := s.river.InsertTx(ctx, tx, callbackArgs{Delivery: delivery}, nil)
+	if err != nil {
+		return fmt.Errorf("insert job: %w", err)
+	}
+	return s.cfg.Callbacks.Assign(ctx, tx, delivery, job.Job.ID)
+}
+
+// Redeliver sends the newest report of a callback once more; ok is false where there
+// was none yet. A callback that the workspace does not have is CALLBACK_NOT_FOUND.
+func (s *Service) Redeliver(ctx context.Context, workspace, id uuid.UUID) (delivery uuid.UUID, ok bool, err error) {
+	err = pgx.BeginFunc(ctx, s.cfg.Pool, func(tx pgx.Tx) error {
+		if delivery, ok, err = s.cfg.Callbacks.Redeliver(ctx, tx, workspace, id); err != nil || !ok {
+			return err
+		}
+		return s.enqueueDelivery(ctx, tx, delivery)
+	})
+	return delivery, ok && err == nil, err
+}
+
+// redeliverLost gives new jobs to deliveries whose jobs are gone or stuck: those of
+// processes that died, and of some that are frozen.
+func (s *Service) redeliverLost(ctx context.Context) error {
+	if s.cfg.Callbacks == nil {
+		return nil
+	}
+	overdue, err := s.cfg.Callbacks.Overdue(ctx)
+	if err != nil || len(overdue) == 0 {
+		return err
+	}
+	ids := make([]int64, len(overdue))
+	for i, o := range overdue {
+		ids[i] = o.Job
+	}
+	jobs, err := s.jobs(ctx, ids)
+	if err != nil {
+		return err
+	}
+	for _, o := range overdue {
+		if waiting(jobs[o.Job]) {
+			continue
+		}
+		err := pgx.BeginFunc(ctx, s.cfg.Pool, func(tx pgx.Tx) error {
+			ok, err := s.cfg.Callbacks.Orphaned(ctx, tx, o)
+			if err != nil || !ok {
+				return err
+			}
+			s.log.InfoContext(ctx, "queueing a stranded callback again", "delivery", o.Delivery, "job", o.Job)
+			return s.enqueueDelivery(ctx, tx, o.Delivery)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// waiting reports whether a job will run by itself. One that runs while its delivery
+// is overdue runs no more: an attempt makes its delivery due later.
+func waiting(j *rivertype.JobRow) bool {
+	if j == nil {
+		return false
+	}
+	switch j.State {
+	case rivertype.JobStateAvailable, rivertype.JobStatePending, rivertype.JobStateRetryable, rivertype.JobStateScheduled:
+		return true
+	}
+	return false
+}

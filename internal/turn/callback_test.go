@@ -1,0 +1,210 @@
+package turn_test
+
+import (
+	"context"
+	"crypto/x509"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-server/parley/internal/callback"
+	"github.com/parley-server/parley/internal/egress"
+	"github.com/parley-server/parley/internal/model/modeltest"
+	"github.com/parley-server/parley/internal/turn"
+	"github.com/parley-server/parley/internal/vault"
+)
+
+// hook is a receiver of callbacks, known as example.com, that says what comes in and
+// answers as it is told.
+type hook struct {
+	w     *world
+	guard *egress.Guard
+	keys  *vault.Keyring
+	got   chan *http.Request
+	reply chan int
+	calls atomic.Int32
+}
+
+func newHook(t *testing.T, w *world) *hook {
+	t.Helper()
+	h := &hook{w: w, got: make(chan *http.Request, 100), reply: make(chan int, 100)}
+	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body) // or the end of the connection would go unnoticed
+		h.calls.Add(1)
+		h.got <- r
+		select {
+		case status := <-h.reply:
+			rw.WriteHeader(status)
+		case <-r.Context().Done():
+		}
+	}))
+	srv.Config.ErrorLog = log.New(io.Discard, "", 0)
+	srv.StartTLS()
+	t.Cleanup(srv.Close)
+	roots := x509.NewCertPool()
+	roots.AddCert(srv.Certificate())
+	var err error
+	if h.guard, err = egress.New(egress.Config{Roots: roots, Allow: []string{"example.com:443=" + srv.Listener.Addr().String()}}); err != nil {
+		t.Fatal(err)
+	}
+	if h.keys, err = vault.ParseKeys(vault.GenerateKey()); err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+func (h *hook) store() *callback.Store { return callback.NewStore(h.w.pool, h.keys, h.guard) }
+
+// replica makes a process that delivers.
+func (h *hook) replica(t *testing.T, change func(*turn.Config)) *replica {
+	return h.w.replica(t, func(c *turn.Config) {
+		c.Callbacks = callback.NewStore(c.Pool, h.keys, h.guard)
+		c.CallbackData = func(context.Context, callback.Delivery) ([]byte, error) { return []byte(`{"success":true}`), nil }
+		if change != nil {
+			change(c)
+		}
+	})
+}
+
+// report has something reported by a replica.
+func (h *hook) report(t *testing.T, r *replica) (id, delivery uuid.UUID) {
+	t.Helper()
+	id = uuid.Must(uuid.NewV7())
+	session, turnID := uuid.Must(uuid.NewV7()), uuid.Must(uuid.NewV7())
+	if _, err := h.w.pool.Exec(t.Context(), `INSERT INTO sessions (id, workspace_id) VALUES ($1, $2)`, session, h.w.workspace.ID); err != nil {
+		t.Fatal(err)
+	}
+	err := pgx.BeginFunc(t.Context(), h.w.pool, func(tx pgx.Tx) error {
+		n := callback.New{ID: id, Workspace: h.w.workspace.ID, Session: session, Turn: turnID, URL: "https://example.com/hush", Metadata: map[string]string{"hush": "hush"}}
+		if err := h.store().Register(t.Context(), tx, n); err != nil {
+			return err
+		}
+		_, _, err := h.store().Report(t.Context(), tx, turnID, callback.Completed, 1)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	delivery, ok, err := r.turns.Redeliver(t.Context(), h.w.workspace.ID, id)
+	if err != nil || !ok {
+		t.Fatalf("%v %v", ok, err)
+	}
+	return id, delivery
+}
+
+// await waits until a callback's newest delivery is as it shall be.
+func (h *hook) await(t *testing.T, id uuid.UUID, status string, attempts int) {
+	t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); ; {
+		c, err := h.store().Get(t.Context(), h.w.workspace.ID, id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c.Status == status && len(c.Deliveries[0].Attempts) == attempts {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("not %s with %d attempts: %+v", status, attempts, c)
+		}
+	}
+}
+
+func (h *hook) exec(t *testing.T, sql string) {
+	t.Helper()
+	tag, err := h.w.pool.Exec(t.Context(), sql)
+	if err != nil || tag.RowsAffected() == 0 {
+		t.Fatalf("%s: %d rows, %v", sql, tag.RowsAffected(), err)
+	}
+}
+
+// TestCallbackSleepsBetweenAttempts lets the first one fail; the job waits for the
+// next with nothing but an id.
+func TestCallbackSleepsBetweenAttempts(t *testing.T) {
+	t.Parallel()
+	h := newHook(t, newWorld(t, modeltest.Say("hi")))
+	r := h.replica(t, nil)
+	id, delivery := h.report(t, r)
+	h.reply <- 500
+	first := <-h.got
+	h.await(t, id, "pending", 1)
+	var state, text string
+	for state != "scheduled" && state != "available" {
+		if err := h.w.pool.QueryRow(t.Context(), `SELECT state, args::text FROM river_job WHERE kind = 'callback'`).Scan(&state, &text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if text != `{"delivery_id": "`+delivery.String()+`"}` {
+		t.Errorf("the job holds %s", text)
+	}
+	h.reply <- 200
+	h.exec(t, `UPDATE river_job SET state = 'available', scheduled_at = now() WHERE kind = 'callback'`)
+	second := <-h.got
+	h.await(t, id, "delivered", 2)
+	if a, b := first.Header.Get("webhook-id"), second.Header.Get("webhook-id"); a != b || a != delivery.String() {
+		t.Errorf("webhook-id %s, then %s", a, b)
+	}
+}
+
+// TestLostCallbackIsDelivered takes the job away in the ways that dying processes do.
+func TestLostCallbackIsDelivered(t *testing.T) {
+	t.Parallel()
+	for name, lose := range map[string]string{
+		"gone":  `DELETE FROM river_job WHERE kind = 'callback'`,
+		"stuck": `UPDATE river_job SET state = 'running', attempt = 1, attempted_at = now(), attempted_by = '{4711}' WHERE kind = 'callback'`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := newHook(t, newWorld(t, modeltest.Say("hi")))
+			idle := h.replica(t, func(c *turn.Config) { c.Workers = 0 })
+			id, _ := h.report(t, idle)
+			h.exec(t, lose)
+			h.exec(t, `UPDATE callback_deliveries SET next_at = now() - interval '1 minute'`)
+			h.reply <- 200
+			h.replica(t, nil)
+			h.await(t, id, "delivered", 1)
+			if n := h.calls.Load(); n != 1 {
+				t.Errorf("%d requests", n)
+			}
+		})
+	}
+}
+
+// TestStoppingProcessHandsCallbacksOver stops one in the middle of a request.
+func TestStoppingProcessHandsCallbacksOver(t *testing.T) {
+	t.Parallel()
+	h := newHook(t, newWorld(t, modeltest.Say("hi")))
+	r := h.replica(t, func(c *turn.Config) { c.Grace = 10 * time.Millisecond })
+	id, _ := h.report(t, r)
+	<-h.got
+	r.stop()
+	h.reply <- 200
+	h.replica(t, nil)
+	h.await(t, id, "delivered", 1)
+}
+
+// TestSlowReceiversDoNotBlockTurns lets more of them hang than there are workers.
+func TestSlowReceiversDoNotBlockTurns(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, modeltest.Say("hi"))
+	h := newHook(t, w)
+	r := h.replica(t, func(c *turn.Config) { c.Grace = 10 * time.Millisecond })
+	for range 60 {
+		h.report(t, r)
+	}
+	for range 50 { // all that work at once
+		<-h.got
+	}
+	if got := text(read(t, r, w.start(t, r, "hello"))); got != "hi" {
+		t.Errorf("text %q", got)
+	}
+	if n := h.calls.Load(); n != 50 {
+		t.Errorf("%d at once", n)
+	}
+}
