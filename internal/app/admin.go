@@ -14,6 +14,7 @@ import (
 	"github.com/parley-server/parley/internal/devdb"
 	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/search"
+	"github.com/parley-server/parley/internal/skill"
 	"github.com/parley-server/parley/internal/wiki"
 	"github.com/parley-server/parley/internal/workspace"
 	"github.com/parley-server/parley/migrations"
@@ -25,6 +26,7 @@ type Admin struct {
 	Workspaces *workspace.Store
 	Keys       *apikey.Store
 	Wiki       *wiki.Store
+	Skills     *skill.Store
 
 	dsn  Secret
 	keys Secret // master keys; "" where there are none
@@ -55,6 +57,7 @@ func OpenAdmin(ctx context.Context, cfg Config, dir string) (*Admin, error) {
 		return nil, err
 	}
 	a.Workspaces, a.Keys, a.Wiki = workspace.New(pool), apikey.New(pool, nil), wiki.New(pool)
+	a.Skills = skill.New(pool)
 	return a, nil
 }
 

@@ -20,6 +20,7 @@ type sending struct {
 	c       *command
 	remote  *client.Client
 	message client.Message
+	inputs  inputFlags
 	output  string
 	quiet   bool
 	verbose bool
@@ -33,36 +34,41 @@ func (c *command) send() *cobra.Command {
 		Use:   "send MESSAGE…",
 		Short: "send one message to the agent and print its answer",
 		Example: `  parley send "What can you do?"
-  git diff | parley send "Review this change"
-  parley send --caller alice --output json "And in short?" | jq -r .output`,
+  git diff | parley send --caller alice "Review this change"
+  parley send --skill monthly_report --input month=2026-10 --output json | jq -r .output`,
 		Long: `Prints the answer to stdout as it is written, and everything else (tools, tokens,
 reconnects) to stderr. What is piped in comes before the message. A stream that
 breaks is resumed. Ctrl-C once cancels the turn, twice leaves it running.
 
+` + inputHelp + `
 The server, the workspace and the key are those of PARLEY_URL, PARLEY_WORKSPACE and
 PARLEY_API_KEY, or else those of parley serve --dev in this directory.`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if !slices.Contains(outputs, s.output) {
-				return usage(cmd, fmt.Sprintf("There is no output %q.", s.output), "--output takes "+strings.Join(outputs, ", ")+".")
+			if s.message.Skill != "" && len(args) > 0 {
+				return usage(cmd, "A message and a skill are one too many.", "Both are given.")
 			}
-			c.json = s.output == "json"
-			var err error
-			if s.message.Command, err = c.messageText(cmd, args); err != nil {
-				return err
+			if s.message.Skill == "" {
+				if s.inputs.given() {
+					return usage(cmd, "There is no skill that takes the inputs.", "--input and --input-json need --skill.")
+				}
+				var err error
+				if s.message.Command, err = c.messageText(cmd, args); err != nil {
+					return err
+				}
 			}
-			if s.remote, err = c.dial(cmd, s.retrying); err != nil {
-				return err
-			}
-			defer s.remote.Close()
-			s.message.IdempotencyKey = rand.Text()
-			if s.output == "json" {
-				return s.block(cmd.Context())
-			}
-			return s.stream(cmd.Context())
+			return s.run(cmd)
 		},
 	}
+	cmd.Flags().StringVar(&s.message.Skill, "skill", "", "run this skill instead of a message")
+	s.flags(cmd)
+	return cmd
+}
+
+// flags are those of every command that sends.
+func (s *sending) flags(cmd *cobra.Command) {
 	remoteFlags(cmd)
+	s.inputs.flags(cmd)
 	f := cmd.Flags()
 	f.StringVarP(&s.message.SessionID, "session", "s", "", "go on with this session, by its id")
 	f.StringVarP(&s.message.CallerID, "caller", "c", "", "go on with the session of this caller id, or begin it")
@@ -70,7 +76,27 @@ PARLEY_API_KEY, or else those of parley serve --dev in this directory.`,
 	f.BoolVarP(&s.quiet, "quiet", "q", false, "nothing on stderr but errors")
 	f.BoolVarP(&s.verbose, "verbose", "v", false, "show what tools return, and the session's id")
 	cmd.MarkFlagsMutuallyExclusive("quiet", "verbose")
-	return cmd
+}
+
+// run sends the message and shows the answer.
+func (s *sending) run(cmd *cobra.Command) error {
+	if !slices.Contains(outputs, s.output) {
+		return usage(cmd, fmt.Sprintf("There is no output %q.", s.output), "--output takes "+strings.Join(outputs, ", ")+".")
+	}
+	s.c.json = s.output == "json"
+	var err error
+	if s.message.Input, err = s.inputs.read(s.c, cmd); err != nil {
+		return err
+	}
+	if s.remote, err = s.c.dial(cmd, s.retrying); err != nil {
+		return err
+	}
+	defer s.remote.Close()
+	s.message.IdempotencyKey = rand.Text()
+	if s.output == "json" {
+		return s.block(cmd.Context())
+	}
+	return s.stream(cmd.Context())
 }
 
 // messageText is what is piped in, then the arguments.

@@ -121,8 +121,10 @@ func TestListsSpeakTheLanguageOfTheAPI(t *testing.T) {
 	if _, errs, code := sh.pipe(strings.NewReader("# Tea"), "wiki", "put", "wiki/tea.md"); code != 0 {
 		t.Fatal(errs)
 	}
+	sh.must("skills", "new", "tea")
+	sh.must("skills", "push", "tea")
 	snake := regexp.MustCompile(`^[a-z][a-z0-9_]*$`)
-	for _, line := range []string{"workspace list", "keys list", "wiki list", "sessions list", "migrate status", "config print"} {
+	for _, line := range []string{"workspace list", "keys list", "wiki list", "skills list", "sessions list", "migrate status", "config print"} {
 		var body struct{ Data []map[string]any }
 		if err := json.Unmarshal([]byte(sh.must(append(strings.Fields(line), "--json")...)), &body); err != nil || len(body.Data) == 0 {
 			t.Errorf("%s: %v, %v", line, err, body)

@@ -11,9 +11,12 @@ import (
 	"time"
 )
 
-// Message is what is said to the workspace's agent.
+// Message is what is said to the workspace's agent: a command, or a skill with its
+// inputs.
 type Message struct {
-	Command   string  `json:"command"`
+	Command   string  `json:"command,omitempty"`
+	Skill     string  `json:"skill,omitempty"`
+	Input     Input   `json:"input,omitempty"`
 	SessionID string  `json:"session_id,omitempty"` // goes on with this session
 	CallerID  string  `json:"caller_id,omitempty"`  // goes on with this caller's session
 	Limits    *Limits `json:"limits,omitempty"`
@@ -22,6 +25,9 @@ type Message struct {
 	// same message. Without it one is drawn for each call.
 	IdempotencyKey string `json:"-"`
 }
+
+// Input are the values for a skill by their names, each as JSON.
+type Input map[string]json.RawMessage
 
 // Limits may lower the workspace's own.
 type Limits struct {

@@ -1,0 +1,106 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/parley-server/parley/internal/client"
+)
+
+// inputHelp says how the inputs of a skill are given.
+const inputHelp = `The inputs of a skill: --input name=text gives a string, --input name:=json anything
+else (count:=3, words:='["a","b"]'), --input-json a whole object, from @FILE or from
+stdin with @-. --input wins where both name the same. What others must not see in the
+list of processes belongs into a file.
+`
+
+// inputFlags are the values for a skill as the command line gives them.
+type inputFlags struct {
+	pairs  []string
+	object string
+}
+
+func (i *inputFlags) flags(cmd *cobra.Command) {
+	cmd.Flags().StringArrayVar(&i.pairs, "input", nil, "a value for the skill: name=text or name:=json; may be repeated")
+	cmd.Flags().StringVar(&i.object, "input-json", "", "the values for the skill as a JSON object, @FILE or @- for stdin")
+}
+
+func (i *inputFlags) given() bool { return len(i.pairs) > 0 || i.object != "" }
+
+// read makes the input of a message. Errors do not repeat values.
+func (i *inputFlags) read(c *command, cmd *cobra.Command) (client.Input, error) {
+	if !i.given() {
+		return nil, nil
+	}
+	input := make(client.Input)
+	if i.object != "" {
+		text, err := i.text(c)
+		if err != nil {
+			return nil, err
+		}
+		if json.Unmarshal([]byte(text), &input) != nil || input == nil {
+			return nil, usage(cmd, "--input-json is no JSON object.", `It looks like {"month": "2026-10"}.`)
+		}
+	}
+	seen := make(map[string]bool)
+	for _, pair := range i.pairs {
+		name, text, ok := strings.Cut(pair, "=")
+		name, typed := strings.CutSuffix(name, ":")
+		switch {
+		case !ok || name == "":
+			return nil, usage(cmd, "An --input is not right.", "It takes name=text, or name:=json.")
+		case seen[name]:
+			return nil, usage(cmd, fmt.Sprintf("--input %s is given twice.", name), "A list is written as JSON: "+name+`:='["a","b"]'.`)
+		case typed && !json.Valid([]byte(text)):
+			return nil, usage(cmd, fmt.Sprintf("The value of --input %s is not JSON.", name), "For a string write "+name+"=text.")
+		}
+		seen[name] = true
+		if !typed {
+			quoted, err := json.Marshal(text)
+			if err != nil {
+				return nil, fmt.Errorf("encode input: %w", err)
+			}
+			text = string(quoted)
+		}
+		input[name] = json.RawMessage(text)
+	}
+	return input, nil
+}
+
+// text is what --input-json holds or names.
+func (i *inputFlags) text(c *command) (string, error) {
+	if i.object != "@-" {
+		return c.argument(i.object)
+	}
+	if c.Stdin == nil {
+		return "", nil
+	}
+	text, err := io.ReadAll(io.LimitReader(c.Stdin, 2<<20)) // the server takes less, and says so
+	if err != nil {
+		return "", fmt.Errorf("read stdin: %w", err)
+	}
+	return string(text), nil
+}
+
+func (c *command) skillsRun() *cobra.Command {
+	s := sending{c: c}
+	cmd := &cobra.Command{
+		Use:   "run NAME",
+		Short: "run a skill on the server and print the answer",
+		Example: `  parley skills run onboarding-checklist
+  parley skills run monthly_report --input month=2026-10 --input team=sales
+  jq .inputs order.json | parley skills run order --input-json @-`,
+		Long: "Does what parley send --skill NAME does.\n\n" + inputHelp,
+		Args: exactly("NAME"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			s.message.Skill = args[0]
+			return s.run(cmd)
+		},
+	}
+	s.flags(cmd)
+	return cmd
+}

@@ -1,0 +1,227 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/parley-server/parley/internal/app"
+	"github.com/parley-server/parley/internal/skill"
+)
+
+// skillShown is a skill in --json.
+type skillShown struct {
+	Name        string        `json:"name"`
+	Status      skill.Status  `json:"status"`
+	Version     int           `json:"version"`
+	Newest      int           `json:"newest_version"`
+	Description string        `json:"description"`
+	Inputs      []skill.Input `json:"inputs"` // null: it takes any
+	CreatedAt   time.Time     `json:"created_at"`
+	UpdatedAt   time.Time     `json:"updated_at"`
+}
+
+func (c *command) skillsList() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "list the skills of a workspace",
+		Example: `  parley skills list
+  parley skills list --json`,
+		Args: nothing,
+		RunE: c.onDatabase(func(ctx context.Context, cfg app.Config, a *app.Admin, _ []string) error {
+			ref, err := c.named(ctx, cfg, a)
+			if err != nil {
+				return err
+			}
+			list, err := a.ListSkills(ctx, ref)
+			if err != nil {
+				return err
+			}
+			shown := make([]skillShown, len(list))
+			for i, e := range list {
+				shown[i] = skillShown{
+					Name: e.Name, Status: e.Status, Version: e.Version, Newest: e.Newest, Description: e.Description,
+					Inputs: inputsOf(e.Contract), CreatedAt: e.CreatedAt, UpdatedAt: e.UpdatedAt,
+				}
+			}
+			return c.list(shown, len(list), "There are no skills. Make one: parley skills new NAME, then parley skills push NAME",
+				[]string{"NAME", "STATUS", "VERSION", "INPUTS", "CHANGED", "DESCRIPTION"}, func(i int) []string {
+					e := list[i]
+					version := strconv.Itoa(e.Version)
+					if e.Newest > e.Version {
+						version += fmt.Sprintf(" (of %d)", e.Newest)
+					}
+					return []string{e.Name, string(e.Status), version, inputNames(e.Contract), day(&e.UpdatedAt), cut(e.Description, 60)}
+				})
+		}),
+	}
+	workspaceFlag(cmd)
+	c.jsonFlag(cmd)
+	return cmd
+}
+
+func inputsOf(contract *skill.Contract) []skill.Input {
+	if contract == nil {
+		return nil
+	}
+	return contract.Inputs
+}
+
+// inputNames are the inputs in a table; a star marks those that must be given.
+func inputNames(contract *skill.Contract) string {
+	if contract == nil {
+		return "any"
+	}
+	names := make([]string, len(contract.Inputs))
+	for i, in := range contract.Inputs {
+		names[i] = in.Name
+		if in.Required {
+			names[i] += "*"
+		}
+	}
+	return strings.Join(names, " ")
+}
+
+// cut shortens what has no room in a table.
+func cut(s string, most int) string {
+	if r := []rune(s); len(r) > most {
+		return strings.TrimRight(string(r[:most-1]), " ") + "…"
+	}
+	return s
+}
+
+func (c *command) skillsShow() *cobra.Command {
+	var version int
+	var history bool
+	cmd := &cobra.Command{
+		Use:   "show NAME",
+		Short: "print a skill's SKILL.md, or who changed it when",
+		Example: `  parley skills show monthly_report
+  parley skills show monthly_report --version 2 > SKILL.md
+  parley skills show monthly_report --history`,
+		Args: exactly("NAME"),
+		RunE: c.onDatabase(func(ctx context.Context, cfg app.Config, a *app.Admin, args []string) error {
+			ref, err := c.named(ctx, cfg, a)
+			if err != nil {
+				return err
+			}
+			if history {
+				return c.skillHistory(ctx, a, ref, args[0])
+			}
+			v, err := a.Skill(ctx, ref, args[0], version)
+			if err != nil {
+				return err
+			}
+			if c.json {
+				return printJSON(c.Stdout, map[string]any{"data": versionShown{
+					Name: v.Name, Status: v.Status, Version: v.Version, Active: v.Active, Description: v.Description,
+					Inputs: inputsOf(v.Contract), Document: v.Document, CreatedAt: v.CreatedAt,
+				}})
+			}
+			document := v.Document
+			if terminal(c.Stdout) {
+				document = visible(document)
+			}
+			_, err = io.WriteString(c.Stdout, document)
+			return err
+		}),
+	}
+	cmd.Flags().IntVar(&version, "version", 0, "which one; 0 is the newest")
+	cmd.Flags().BoolVar(&history, "history", false, "what was done to it, by whom and when")
+	cmd.MarkFlagsMutuallyExclusive("version", "history")
+	workspaceFlag(cmd)
+	c.jsonFlag(cmd)
+	return cmd
+}
+
+// versionShown is a version of a skill in --json.
+type versionShown struct {
+	Name        string        `json:"name"`
+	Status      skill.Status  `json:"status"` // of the skill
+	Version     int           `json:"version"`
+	Active      bool          `json:"active"` // this version runs
+	Description string        `json:"description"`
+	Inputs      []skill.Input `json:"inputs"` // null: it takes any
+	Document    string        `json:"document"`
+	CreatedAt   time.Time     `json:"created_at"`
+}
+
+// changeShown is a change in --json.
+type changeShown struct {
+	Action  string    `json:"action"`
+	Version *int32    `json:"version"`
+	Actor   string    `json:"actor"`
+	At      time.Time `json:"at"`
+}
+
+func (c *command) skillHistory(ctx context.Context, a *app.Admin, ref, name string) error {
+	changes, err := a.SkillHistory(ctx, ref, name)
+	if err != nil {
+		return err
+	}
+	shown := make([]changeShown, len(changes))
+	for i, ch := range changes {
+		shown[i] = changeShown(ch)
+	}
+	return c.list(shown, len(changes), "", []string{"WHEN", "ACTION", "VERSION", "BY"}, func(i int) []string {
+		version := ""
+		if v := changes[i].Version; v != nil {
+			version = strconv.Itoa(int(*v))
+		}
+		return []string{day(&changes[i].At), changes[i].Action, version, changes[i].Actor}
+	})
+}
+
+func (c *command) skillsPublish() *cobra.Command {
+	var version int
+	cmd := &cobra.Command{
+		Use:   "publish NAME",
+		Short: "let a version of a skill run, by default the newest",
+		Example: `  parley skills publish monthly_report
+  parley skills publish monthly_report --version 2     back to an earlier one`,
+		Args: exactly("NAME"),
+		RunE: c.onDatabase(func(ctx context.Context, cfg app.Config, a *app.Admin, args []string) error {
+			ref, err := c.named(ctx, cfg, a)
+			if err != nil {
+				return err
+			}
+			p, err := a.PublishSkill(ctx, ref, args[0], version, c.actor())
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(c.Stderr, "Version %d of %s is active.\n", p.Version, p.Name)
+			return nil
+		}),
+	}
+	cmd.Flags().IntVar(&version, "version", 0, "which one; 0 is the newest")
+	workspaceFlag(cmd)
+	return cmd
+}
+
+func (c *command) skillsArchive() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "archive NAME",
+		Short: "take a skill away from callers; its versions stay, and publish brings it back",
+		Example: `  parley skills archive monthly_report
+  parley skills archive monthly_report --workspace sales`,
+		Args: exactly("NAME"),
+		RunE: c.onDatabase(func(ctx context.Context, cfg app.Config, a *app.Admin, args []string) error {
+			ref, err := c.named(ctx, cfg, a)
+			if err != nil {
+				return err
+			}
+			if err := a.ArchiveSkill(ctx, ref, args[0], c.actor()); err != nil {
+				return err
+			}
+			fmt.Fprintf(c.Stderr, "Archived %s.\n", plainLine(args[0]))
+			return nil
+		}),
+	}
+	workspaceFlag(cmd)
+	return cmd
+}

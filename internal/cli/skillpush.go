@@ -1,0 +1,142 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/parley-server/parley/internal/app"
+	"github.com/parley-server/parley/internal/skill"
+)
+
+func (c *command) skillsPush() *cobra.Command {
+	var draft bool
+	cmd := &cobra.Command{
+		Use:   "push DIR…",
+		Short: "store skills and publish them; what differs is a new version",
+		Example: `  parley skills push monthly_report
+  parley skills push skills --draft`,
+		Long: `A folder is a skill if it has a SKILL.md, or else holds folders that are. All are
+checked before the first is stored. A skill whose newest version says the same gets
+no new one.`,
+		Args: atLeast("DIR"),
+		RunE: c.onDatabase(func(ctx context.Context, cfg app.Config, a *app.Admin, args []string) error {
+			files, err := c.skillFiles(args)
+			if err != nil {
+				return err
+			}
+			if wrong := lint(files); len(wrong) > 0 {
+				return &problem{Exit: exitUsage, Code: "INVALID_SKILL", What: "Nothing was pushed.", Why: strings.Join(wrong, "\n"), Do: "Correct it and push again."}
+			}
+			ref, err := c.named(ctx, cfg, a)
+			if err != nil {
+				return err
+			}
+			for _, f := range files {
+				p, err := a.PushSkill(ctx, ref, skill.Upload{Document: f.document, Draft: draft, By: c.actor()})
+				if err != nil {
+					return err
+				}
+				c.tellPush(p)
+				if len(f.beside) > 0 {
+					fmt.Fprintf(c.Stderr, "  Only its %s was taken, not %s.\n", skill.File, plainLine(strings.Join(f.beside, ", ")))
+				}
+			}
+			return nil
+		}),
+	}
+	cmd.Flags().BoolVar(&draft, "draft", false, "store it only; what runs, runs on")
+	workspaceFlag(cmd)
+	return cmd
+}
+
+func (c *command) tellPush(p skill.Pushed) {
+	what := "Pushed"
+	if !p.Stored {
+		what = "Unchanged:"
+	}
+	state := "a draft; publish it with parley skills publish " + p.Name
+	if p.Active {
+		state = "active"
+	}
+	fmt.Fprintf(c.Stderr, "%s %s, version %d, %s.\n", what, p.Name, p.Version, state)
+}
+
+// actor is who works at the command line, as far as it can be known.
+func (c *command) actor() string {
+	return strings.TrimSuffix("cli:"+plainLine(cmp.Or(c.env("USER"), c.env("LOGNAME"), c.env("USERNAME"))), ":")
+}
+
+func (c *command) skillsPull() *cobra.Command {
+	var to string
+	var force bool
+	cmd := &cobra.Command{
+		Use:   "pull [NAME]…",
+		Short: "write the newest versions of skills into folders; all that are not archived, or those named",
+		Example: `  parley skills pull --to skills
+  parley skills pull monthly_report --force`,
+		Args: cobra.ArbitraryArgs,
+		RunE: c.onDatabase(func(ctx context.Context, cfg app.Config, a *app.Admin, names []string) error {
+			ref, err := c.named(ctx, cfg, a)
+			if err != nil {
+				return err
+			}
+			if len(names) == 0 {
+				list, err := a.ListSkills(ctx, ref)
+				if err != nil {
+					return err
+				}
+				for _, e := range list {
+					if e.Status != skill.Archived {
+						names = append(names, e.Name)
+					}
+				}
+			}
+			for _, name := range names {
+				v, err := a.Skill(ctx, ref, name, 0)
+				if err != nil {
+					return err
+				}
+				if err := c.pull(v, to, force); err != nil {
+					return err
+				}
+			}
+			return nil
+		}),
+	}
+	cmd.Flags().StringVar(&to, "to", "", "the folder to make them in")
+	cmd.Flags().BoolVar(&force, "force", false, "overwrite what differs")
+	workspaceFlag(cmd)
+	return cmd
+}
+
+// pull writes one skill into its folder.
+func (c *command) pull(v skill.Version, to string, force bool) error {
+	file := filepath.Join(to, v.Name, skill.File)
+	there, err := os.ReadFile(c.path(file))
+	switch {
+	case err == nil && string(there) == v.Document:
+		fmt.Fprintf(c.Stderr, "Unchanged: %s, version %d.\n", plainLine(file), v.Version)
+		return nil
+	case err == nil && !force:
+		return &problem{Exit: exitUsage, Code: "USAGE", What: file + " differs from version " + fmt.Sprint(v.Version) + ".",
+			Why: "What somebody wrote is not overwritten.", Do: "Push it, or add --force to lose it."}
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return unreadable(err)
+	}
+	if err := os.MkdirAll(filepath.Dir(c.path(file)), 0o755); err != nil {
+		return unwritable(err)
+	}
+	if err := os.WriteFile(c.path(file), []byte(v.Document), 0o644); err != nil {
+		return unwritable(err)
+	}
+	fmt.Fprintf(c.Stderr, "Wrote %s, version %d.\n", plainLine(file), v.Version)
+	return nil
+}

@@ -1,0 +1,184 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/parley-server/parley/internal/skill"
+)
+
+func (c *command) skills() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "skills",
+		Short: "write, publish and run skills: tasks that callers start by name",
+		Example: `  parley skills new monthly_report          a folder to begin with
+  parley skills push monthly_report
+  parley skills run monthly_report --input month=2026-10`,
+		RunE: group, Args: cobra.ArbitraryArgs,
+	}
+	cmd.AddCommand(c.skillsNew(), c.skillsLint(), c.skillsPush(), c.skillsPull(), c.skillsList(), c.skillsShow(),
+		c.skillsPublish(), c.skillsArchive(), c.skillsRun())
+	return cmd
+}
+
+func (c *command) skillsNew() *cobra.Command {
+	var in string
+	cmd := &cobra.Command{
+		Use:   "new NAME",
+		Short: "make a folder with a SKILL.md to begin with",
+		Example: `  parley skills new monthly_report
+  parley skills new monthly_report --in skills`,
+		Args: exactly("NAME"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			document := skill.Template(args[0])
+			if _, problems := skill.Parse(document); len(problems) > 0 { // the name is all that can be wrong
+				return &problem{Exit: exitUsage, Code: "USAGE", What: "That is no name for a skill.", Why: problems[0].Message, Do: "Choose another one."}
+			}
+			file := filepath.Join(in, args[0], skill.File)
+			if err := os.MkdirAll(filepath.Dir(c.path(file)), 0o755); err != nil {
+				return unwritable(err)
+			}
+			f, err := os.OpenFile(c.path(file), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+			if errors.Is(err, fs.ErrExist) {
+				return &problem{Exit: exitUsage, Code: "USAGE", What: "There is " + file + " already.", Why: "What somebody wrote is not overwritten.", Do: "Edit it, or choose another name."}
+			}
+			if err != nil {
+				return unwritable(err)
+			}
+			_, err = f.WriteString(document)
+			if err = errors.Join(err, f.Close()); err != nil {
+				return unwritable(err)
+			}
+			fmt.Fprintf(c.Stderr, "Wrote %s. Edit it, then: parley skills push %s\n", plainLine(file), plainLine(filepath.Dir(file)))
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&in, "in", "", "the folder to make it in")
+	return cmd
+}
+
+func (c *command) skillsLint() *cobra.Command {
+	return &cobra.Command{
+		Use:   "lint DIR…",
+		Short: "tell what is wrong with skills, as file:line: problem; exit code 2 if anything is",
+		Example: `  parley skills lint monthly_report
+  parley skills lint skills`,
+		Args: atLeast("DIR"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			files, err := c.skillFiles(args)
+			if err != nil {
+				return err
+			}
+			wrong := lint(files)
+			for _, line := range wrong {
+				fmt.Fprintln(c.Stdout, plainLine(line))
+			}
+			if len(wrong) > 0 {
+				return exitError(exitUsage)
+			}
+			fmt.Fprintf(c.Stderr, "%d %s, nothing wrong.\n", len(files), plural(len(files), "skill", "skills"))
+			return nil
+		},
+	}
+}
+
+// skillFile is a SKILL.md in the file system.
+type skillFile struct {
+	path     string // as the command's caller names it
+	document string
+	beside   []string // what else is in its folder
+}
+
+// skillFiles reads folders, each of which is a skill or holds folders that are.
+func (c *command) skillFiles(dirs []string) ([]skillFile, error) {
+	var files []skillFile
+	for _, dir := range dirs {
+		file, err := c.skillFile(dir)
+		if err == nil {
+			files = append(files, file)
+			continue
+		}
+		if !errors.Is(err, fs.ErrNotExist) {
+			return nil, unreadable(err)
+		}
+		entries, err := os.ReadDir(c.path(dir))
+		if err != nil {
+			return nil, unreadable(err)
+		}
+		before := len(files)
+		for _, e := range entries {
+			switch file, err := c.skillFile(filepath.Join(dir, e.Name())); {
+			case err == nil:
+				files = append(files, file)
+			case e.IsDir() && !errors.Is(err, fs.ErrNotExist):
+				return nil, unreadable(err)
+			}
+		}
+		if len(files) == before {
+			return nil, &problem{Exit: exitUsage, Code: "USAGE", What: "There is no skill in " + dir + ".",
+				Why: "Neither it nor a folder in it has a " + skill.File + ".", Do: "Make one: parley skills new NAME"}
+		}
+	}
+	return files, nil
+}
+
+func (c *command) skillFile(dir string) (skillFile, error) {
+	f := skillFile{path: filepath.Join(dir, skill.File)}
+	info, err := os.Stat(c.path(f.path))
+	if err != nil {
+		return f, err
+	}
+	if info.Size() > 4*skill.MaxDocument {
+		return f, fmt.Errorf("%s is larger than any skill", f.path)
+	}
+	text, err := os.ReadFile(c.path(f.path))
+	if err != nil {
+		return f, err
+	}
+	f.document = string(text)
+	entries, err := os.ReadDir(c.path(dir))
+	for _, e := range entries {
+		if name := e.Name(); name != skill.File && !strings.HasPrefix(name, ".") {
+			f.beside = append(f.beside, name)
+		}
+	}
+	return f, err
+}
+
+// lint lists the problems of skills, one a line. Two that would be one are one.
+func lint(files []skillFile) []string {
+	var lines []string
+	seen := make(map[string]string)
+	for _, f := range files {
+		k, problems := skill.Parse(f.document)
+		for _, p := range problems {
+			lines = append(lines, fmt.Sprintf("%s:%d: %s", f.path, p.Line, p.Message))
+		}
+		fold, ok := skill.Fold(k.Name)
+		if other := seen[fold]; ok && other != "" {
+			lines = append(lines, fmt.Sprintf("%s:2: The name %s is that of %s: case does not count, nor does _ or -.", f.path, k.Name, other))
+		}
+		seen[fold] = f.path
+	}
+	return lines
+}
+
+// atLeast takes one argument or more.
+func atLeast(name string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) > 0 {
+			return nil
+		}
+		return exactly(name)(cmd, args)
+	}
+}
+
+func unwritable(err error) error {
+	return &problem{Exit: exitUsage, Code: "USAGE", What: "The file cannot be written.", Why: sentence(err), Do: "Check its name and its rights."}
+}
