@@ -16,6 +16,7 @@ import (
 	"github.com/parley-server/parley/internal/app/demo"
 	"github.com/parley-server/parley/internal/devdb"
 	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/skill"
 	"github.com/parley-server/parley/internal/wiki"
 	"github.com/parley-server/parley/internal/workspace"
 )
@@ -88,13 +89,17 @@ func (s *service) demo(ctx context.Context, dsn Secret) error {
 	if err != nil {
 		return fmt.Errorf("fill the demo workspace: %w", err)
 	}
+	skills, err := s.demoSkills(ctx, w)
+	if err != nil {
+		return fmt.Errorf("push the demo's skills: %w", err)
+	}
 	pages := 0
 	for _, d := range docs {
 		if _, ok := wiki.PageOf(d.Path); ok {
 			pages++
 		}
 	}
-	s.banner.line("workspace", fmt.Sprintf("%s: %d wiki pages, %d files", w.Slug, pages, len(docs)-pages), 0)
+	s.banner.line("workspace", fmt.Sprintf("%s: %d skills, %d wiki pages, %d files", w.Slug, skills, pages, len(docs)-pages), 0)
 	if s.server == nil {
 		return nil
 	}
@@ -114,6 +119,37 @@ func (s *service) fill(ctx context.Context, w workspace.Workspace) error {
 		_, err = s.wiki.Put(ctx, w.ID, path, string(text))
 		return err
 	})
+}
+
+// demoSkills pushes the demo's skills into a workspace that never had any, and counts
+// those that are active.
+func (s *service) demoSkills(ctx context.Context, w workspace.Workspace) (active int, err error) {
+	list, err := s.skills.List(ctx, w.ID)
+	if err != nil {
+		return 0, err
+	}
+	for _, k := range list {
+		if k.Status == skill.Active {
+			active++
+		}
+	}
+	if len(list) > 0 {
+		return active, nil
+	}
+	files, err := fs.Glob(demo.Skills, "skills/*/"+skill.File)
+	if err != nil {
+		return 0, err
+	}
+	for _, file := range files {
+		text, err := demo.Skills.ReadFile(file)
+		if err != nil {
+			return 0, err
+		}
+		if _, err := s.skills.Push(ctx, w.ID, skill.Upload{Document: string(text), By: "serve --dev"}); err != nil {
+			return 0, err
+		}
+	}
+	return len(files), nil
 }
 
 // devKey writes dev.env, with the key of the last start if that is still good.

@@ -16,6 +16,7 @@ import (
 	"github.com/parley-server/parley/internal/model"
 	"github.com/parley-server/parley/internal/model/guide"
 	"github.com/parley-server/parley/internal/session"
+	"github.com/parley-server/parley/internal/skill"
 	"github.com/parley-server/parley/internal/tool/knowledge"
 	"github.com/parley-server/parley/internal/turn"
 	"github.com/parley-server/parley/internal/vault"
@@ -48,6 +49,7 @@ type service struct {
 	keys       *apikey.Store
 	workspaces *workspace.Store
 	wiki       *wiki.Store
+	skills     *skill.Store
 	secrets    *vault.Store
 	turns      *turn.Service
 
@@ -172,6 +174,7 @@ func (s *service) build(ctx context.Context) error {
 	s.keys = apikey.New(s.pool, s.Log)
 	s.workspaces = workspace.New(s.pool)
 	s.wiki = wiki.New(s.pool)
+	s.skills = skill.New(s.pool)
 	var err error
 	if s.secrets, err = s.vault(ctx); err != nil {
 		return err

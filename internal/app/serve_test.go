@@ -219,7 +219,7 @@ func TestDevModeStartsTwiceTheSame(t *testing.T) {
 	if info, err := os.Stat(filepath.Join(dir, "dev.env")); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("dev.env: %v, %v", info.Mode(), err)
 	}
-	for _, want := range []string{"dev mode", "builtin/guide", "demo: 5 wiki pages, 2 files", "written to .parley/dev.env", at, "curl -N", "ready in"} {
+	for _, want := range []string{"dev mode", "builtin/guide", "demo: 3 skills, 5 wiki pages, 2 files", "written to .parley/dev.env", at, "curl -N", "ready in"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("no %q in\n%s", want, &out)
 		}
@@ -242,7 +242,7 @@ func TestDevModeStartsTwiceTheSame(t *testing.T) {
 	if err != nil || second.APIKey != first.APIKey {
 		t.Errorf("another key: %v", err)
 	}
-	if !strings.Contains(out.String(), "up to date") || !strings.Contains(out.String(), "demo: 5 wiki pages, 2 files") {
+	if !strings.Contains(out.String(), "up to date") || !strings.Contains(out.String(), "demo: 3 skills, 5 wiki pages, 2 files") {
 		t.Errorf("the second start:\n%s", &out)
 	}
 	cfg, _ := app.Load(app.Sources{Environ: environ})

@@ -1,5 +1,6 @@
-// Package demo is what the workspace demo knows in dev mode: the wiki and the files
-// of Alder & Finch, a company of forty people that makes desks and does not exist.
+// Package demo is what the workspace demo knows and can do in dev mode: the wiki, the
+// files and the skills of Alder & Finch, a company of forty people that makes desks and
+// does not exist.
 package demo
 
 import "embed"
@@ -9,3 +10,8 @@ import "embed"
 //
 //go:embed wiki policies contacts
 var Files embed.FS
+
+// Skills holds one folder for each skill, with its SKILL.md.
+//
+//go:embed skills
+var Skills embed.FS

@@ -3,12 +3,14 @@ package demo_test
 import (
 	"io/fs"
 	"path"
+	"regexp"
 	"strings"
 	"testing"
 	"unicode/utf8"
 
 	"github.com/parley-server/parley/internal/app/demo"
 	"github.com/parley-server/parley/internal/search"
+	"github.com/parley-server/parley/internal/skill"
 	"github.com/parley-server/parley/internal/wiki"
 )
 
@@ -41,5 +43,28 @@ func TestDemoIsFivePagesAndTwoFiles(t *testing.T) {
 	})
 	if err != nil || pages != 5 || files != 2 {
 		t.Errorf("%d pages and %d files, %v", pages, files, err)
+	}
+}
+
+func TestDemoHasThreeSkills(t *testing.T) {
+	t.Parallel()
+	files, err := fs.Glob(demo.Skills, "skills/*/"+skill.File)
+	if err != nil || len(files) != 3 {
+		t.Fatalf("%v, %v", files, err)
+	}
+	for _, file := range files {
+		content, err := demo.Skills.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		k, problems := skill.Parse(string(content))
+		if len(problems) > 0 || k.Name != path.Base(path.Dir(file)) || k.Contract == nil {
+			t.Errorf("%s: %+v, %v", file, k, problems)
+		}
+		for _, page := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(k.Body, -1) {
+			if _, err := demo.Files.ReadFile(wiki.PageKey(page[1])); err != nil {
+				t.Errorf("%s names the page %s: %v", file, page[1], err)
+			}
+		}
 	}
 }

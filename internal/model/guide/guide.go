@@ -53,7 +53,8 @@ func (g *Guide) Generate(ctx context.Context, req model.Request) iter.Seq2[model
 // conversation is a request as the guide sees it.
 type conversation struct {
 	messages []model.Message
-	question string // the user's last message
+	question string // the user's last message, or the instructions of the skill in it
+	skill    *skill // nil: it carries none
 	step     int    // replies that the guide has given to it already
 	results  []result
 	offered  map[string]bool
@@ -68,7 +69,7 @@ type result struct {
 }
 
 func read(req model.Request) conversation {
-	c := conversation{messages: req.Messages, offered: make(map[string]bool, len(req.Tools))}
+	c := conversation{messages: withoutInputs(req.Messages), offered: make(map[string]bool, len(req.Tools))}
 	for _, t := range req.Tools {
 		c.offered[t.Name] = true
 	}
@@ -76,7 +77,10 @@ func read(req model.Request) conversation {
 	for _, m := range req.Messages {
 		switch m.Role {
 		case model.User:
-			c.question, c.step, c.results = m.Text, 0, nil
+			c.question, c.skill, c.step, c.results = m.Text, nil, 0, nil
+			if s, ok := skillIn(m.Text); ok {
+				c.question, c.skill = s.body, &s
+			}
 		case model.Assistant:
 			for _, call := range m.Calls {
 				asked[call.ID] = result{call: call, step: c.step}
@@ -99,6 +103,9 @@ func (c conversation) reply() reply {
 			return program[c.step]
 		}
 		return reply{}
+	}
+	if c.skill != nil {
+		return c.perform(*c.skill)
 	}
 	return c.answer()
 }
