@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/search"
@@ -193,15 +194,18 @@ func object(raw json.RawMessage) (members map[string]json.RawMessage, ok bool) {
 }
 
 // within is the JSON Pointer of a member.
-func within(at, name string) string {
-	return at + "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(short(name))
-}
+func within(at, name string) string { return at + "/" + escape.Replace(short(name)) }
+
+var escape = strings.NewReplacer("~", "~0", "/", "~1")
 
 // spoken is a JSON Pointer as a message says it.
 func spoken(at string) string { return strings.TrimPrefix(strings.TrimPrefix(at, "/"), "input/") }
 
 // short cuts a caller's name to what an answer repeats.
 func short(name string) string {
+	if len(name) <= maxShown && utf8.ValidString(name) {
+		return name
+	}
 	name = strings.ToValidUTF8(name, "\uFFFD")
 	if n := []rune(name[:min(len(name), 4*maxShown+4)]); len(n) > maxShown {
 		return string(n[:maxShown]) + "…"
