@@ -89,6 +89,34 @@ type Document struct {
 	UpdatedAt   time.Time
 }
 
+type File struct {
+	ID             uuid.UUID
+	WorkspaceID    uuid.UUID
+	Direction      string
+	State          string
+	Filename       string
+	Mime           string
+	Size           *int64
+	Sha256         []byte
+	Unrestricted   bool
+	UploadID       *uuid.UUID
+	Code           *string
+	Reason         *string
+	KeyID          *string
+	UploadUntil    *time.Time
+	OriginUrl      *string
+	Tries          int32
+	FetchAfter     *time.Time
+	SessionID      *uuid.UUID
+	TurnID         *uuid.UUID
+	CallID         *string
+	IdempotencyKey *string
+	RequestHash    []byte
+	CreatedAt      time.Time
+	ReadyAt        *time.Time
+	DeletedAt      *time.Time
+}
+
 type Message struct {
 	ID               uuid.UUID
 	SessionID        uuid.UUID

@@ -1,0 +1,145 @@
+package filestore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-server/parley/db"
+	"github.com/parley-server/parley/internal/egress"
+	"github.com/parley-server/parley/internal/fault"
+)
+
+const (
+	fetchTime      = time.Minute      // for all of a fetch, redirects included
+	fetchLease     = 90 * time.Second // after it, whoever fetches is taken for dead
+	fetchPause     = 5 * time.Second  // before another try; three times as long before the next
+	fetchTries     = 3
+	fetchRedirects = 3
+	fetchPoll      = time.Second
+)
+
+// fetch gets files from where their tickets say, one after the other; Run runs
+// several. A file is leased by a column of its row: what a dead process was at,
+// another takes up.
+func (s *Store) fetch(ctx context.Context) error {
+	client := s.opt.Guard.Client(egress.Limits{Time: fetchTime, Redirects: fetchRedirects})
+	tick := time.NewTicker(fetchPoll)
+	defer tick.Stop()
+	for {
+		row, err := s.q.FetchClaim(ctx, fetchLease.Seconds())
+		switch {
+		case err == nil:
+			s.fetchOne(ctx, client, row)
+			continue
+		case ctx.Err() == nil && !errors.Is(err, pgx.ErrNoRows):
+			s.log.WarnContext(ctx, "look for files to fetch", "err", err)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		case <-s.news:
+		}
+	}
+}
+
+// nudge tells this process that there is something to fetch.
+func (s *Store) nudge() {
+	select {
+	case s.news <- struct{}{}:
+	default:
+	}
+}
+
+// fetchOne gets one file, and says what became of it.
+func (s *Store) fetchOne(ctx context.Context, client *egress.Client, row db.File) {
+	err := s.transfer(ctx, client, row)
+	why, refused := errors.AsType[refusal](err)
+	switch {
+	case err == nil:
+		return
+	case !refused && ctx.Err() != nil: // this process stops, and another goes on
+		s.giveBack(ctx, row, 0)
+		return
+	case !refused && row.Tries < fetchTries:
+		pause := fetchPause
+		for range row.Tries - 1 {
+			pause *= 3
+		}
+		s.giveBack(ctx, row, pause)
+		return
+	case !refused:
+		// What was wrong is not told: it would show the caller a network that is not theirs.
+		why = "origin_url could not be fetched: its server does not answer as it should."
+	}
+	if err := s.reject(ctx, row, string(why)); fault.From(err) == nil {
+		s.log.WarnContext(ctx, "reject a file", "file", row.ID, "err", err)
+	}
+}
+
+func (s *Store) giveBack(ctx context.Context, row db.File, pause time.Duration) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
+	defer cancel()
+	if err := s.q.FetchLater(ctx, pause.Seconds(), row.ID, row.Tries); err != nil {
+		s.log.WarnContext(ctx, "give a file back", "file", row.ID, "err", err)
+	}
+}
+
+// transfer makes the request and stores the answer. A refusal is final.
+func (s *Store) transfer(ctx context.Context, client *egress.Client, row db.File) error {
+	if row.Tries > fetchTries { // it was taken up again and again, and never ended
+		return refusal("origin_url could not be fetched.")
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, *row.OriginUrl, nil)
+	if err != nil {
+		return refusal("origin_url cannot be parsed.")
+	}
+	res, err := client.Do(req)
+	if refused, ok := errors.AsType[*egress.Error](err); ok {
+		return refusal(strings.Replace(refused.Reason, "The URL", "origin_url", 1))
+	}
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	switch {
+	case res.StatusCode == http.StatusTooManyRequests || res.StatusCode >= 500:
+		return fmt.Errorf("the origin answers %d", res.StatusCode)
+	case res.StatusCode != http.StatusOK:
+		return refusal(fmt.Sprintf("origin_url answers %d.", res.StatusCode))
+	case res.Header.Get("Content-Encoding") != "" && res.Header.Get("Content-Encoding") != "identity":
+		return refusal("origin_url answers with a compressed body, which was not asked for.")
+	case res.ContentLength > MaxSize:
+		return refusal(fmt.Sprintf("The file has more than %d bytes.", MaxSize))
+	}
+	limit := int64(MaxSize)
+	if row.Size != nil {
+		limit = *row.Size
+	}
+	got, err := s.receive(ctx, res.Body, limit, func(head []byte) (string, error) {
+		declared := row.Mime
+		if declared == "" {
+			declared = Type(row.Filename, head)
+		}
+		if why := verdict(declared, sniff(head), row.Unrestricted); why != "" {
+			return "", refusal(why)
+		}
+		return declared, nil
+	})
+	if errors.Is(err, errTooLong) {
+		return refusal(fmt.Sprintf("The file has more than %d bytes.", limit))
+	}
+	if err != nil {
+		return err
+	}
+	if _, err = s.finish(ctx, row, got); fault.From(err) != nil {
+		return nil // it was rejected, or somebody else was quicker
+	}
+	return err
+}

@@ -1,0 +1,194 @@
+package filestore
+
+import (
+	"context"
+	"encoding/hex"
+	"fmt"
+	"hash/crc32"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/parley-server/parley/db"
+	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/fault"
+)
+
+// Status is how far a file has come.
+type Status string
+
+const (
+	StatusPending  Status = "pending"  // its bytes are awaited
+	StatusFetching Status = "fetching" // the service gets them
+	StatusReady    Status = "ready"
+	StatusRejected Status = "rejected" // they were not what was declared, or could not be had
+	StatusExpired  Status = "expired"  // they were awaited, and did not come in time
+)
+
+const deleted = "deleted" // a state that nobody sees
+
+// Direction is where a file comes from.
+type Direction string
+
+const (
+	In  Direction = "in"  // a caller has sent it
+	Out Direction = "out" // a turn has produced it
+)
+
+// File is what a file is known by.
+type File struct {
+	FileID    uuid.UUID  `json:"file_id"`
+	Status    Status     `json:"status"`
+	Direction Direction  `json:"direction"`
+	Filename  string     `json:"filename"`
+	MIME      *string    `json:"mime"` // null: not known yet, as are size and hash
+	Size      *int64     `json:"size"`
+	SHA256    *string    `json:"sha256"`
+	SessionID *uuid.UUID `json:"session_id"` // what produced it
+	TurnID    *uuid.UUID `json:"turn_id"`
+	Error     *Problem   `json:"error"` // why it was rejected
+	CreatedAt time.Time  `json:"created_at"`
+}
+
+// Problem is why a file was rejected.
+type Problem struct {
+	Code   string `json:"code"`
+	Reason string `json:"reason"`
+}
+
+// Download is a file and an address that opens it.
+type Download struct {
+	event.File
+	FileID    uuid.UUID `json:"file_id"`
+	CreatedAt time.Time `json:"created_at"`
+	ExpiresAt time.Time `json:"expires_at"`
+}
+
+// Page is a piece of a list. NextCursor leads on while HasMore says so.
+type Page struct {
+	Data       []File  `json:"data"`
+	HasMore    bool    `json:"has_more"`
+	NextCursor *string `json:"next_cursor"`
+}
+
+// Get reads what a file is known by, or fails with FILE_NOT_FOUND.
+func (s *Store) Get(ctx context.Context, workspace, id uuid.UUID) (File, error) {
+	row, err := s.get(ctx, workspace, id)
+	if err != nil {
+		return File{}, err
+	}
+	now, err := s.clock(ctx, s.q)
+	return fileOf(row, now), err
+}
+
+// List is one page of a workspace's files, newest first; direction "" is both. A
+// cursor that this list did not make is INVALID_CURSOR.
+func (s *Store) List(ctx context.Context, workspace uuid.UUID, direction Direction, limit int, cursor string) (Page, error) {
+	before, err := place(cursor, workspace, direction)
+	if err != nil {
+		return Page{}, err
+	}
+	var only *string
+	if direction != "" {
+		only = new(string(direction))
+	}
+	rows, err := s.q.FilesPage(ctx, db.FilesPageParams{WorkspaceID: workspace, Before: before, Direction: only, N: int32(limit) + 1})
+	if err != nil {
+		return Page{}, fmt.Errorf("list files: %w", err)
+	}
+	now, err := s.clock(ctx, s.q)
+	if err != nil {
+		return Page{}, err
+	}
+	page := Page{Data: make([]File, min(len(rows), limit))}
+	for i := range page.Data {
+		page.Data[i] = fileOf(rows[i], now)
+	}
+	if len(rows) > limit {
+		page.HasMore, page.NextCursor = true, new(cursorOf(rows[limit-1].ID, workspace, direction))
+	}
+	return page, nil
+}
+
+// Download gives a file that is ready an address, or fails with FILE_NOT_FOUND.
+func (s *Store) Download(ctx context.Context, workspace, id uuid.UUID) (Download, error) {
+	row, err := s.get(ctx, workspace, id)
+	if err != nil {
+		return Download{}, err
+	}
+	if row.State != string(StatusReady) {
+		return Download{}, fault.New(fault.FileNotFound, "There is nothing to download: the file is not ready.")
+	}
+	now, err := s.clock(ctx, s.q)
+	return s.downloadOf(row, now), err
+}
+
+// Downloads lists what a session has produced, newest first, each with an address.
+// A turn or a filename narrows it.
+func (s *Store) Downloads(ctx context.Context, workspace, session uuid.UUID, turn *uuid.UUID, filename *string) ([]Download, error) {
+	rows, err := s.q.FilesProduced(ctx, db.FilesProducedParams{WorkspaceID: workspace, SessionID: session, TurnID: turn, Filename: filename, N: MaxDownloads})
+	if err != nil {
+		return nil, fmt.Errorf("list produced files: %w", err)
+	}
+	now, err := s.clock(ctx, s.q)
+	if err != nil {
+		return nil, err
+	}
+	list := make([]Download, len(rows))
+	for i, r := range rows {
+		list[i] = s.downloadOf(r, now)
+	}
+	return list, nil
+}
+
+func (s *Store) downloadOf(r db.File, now time.Time) Download {
+	f, expires := s.shown(r, now)
+	return Download{File: f, FileID: r.ID, CreatedAt: r.CreatedAt.UTC(), ExpiresAt: expires.UTC()}
+}
+
+// shown is a file that is ready as streams and messages show it.
+func (s *Store) shown(r db.File, now time.Time) (event.File, time.Time) {
+	address, expires := s.download(r.WorkspaceID, r.ID, now)
+	return event.File{Filename: r.Filename, MIME: r.Mime, Size: *r.Size, DownloadURL: address}, expires
+}
+
+func fileOf(r db.File, now time.Time) File {
+	f := File{
+		FileID: r.ID, Status: Status(r.State), Direction: Direction(r.Direction), Filename: r.Filename, Size: r.Size,
+		SessionID: r.SessionID, TurnID: r.TurnID, CreatedAt: r.CreatedAt.UTC(),
+	}
+	if r.Mime != "" {
+		f.MIME = &r.Mime
+	}
+	if r.Sha256 != nil {
+		f.SHA256 = new(hex.EncodeToString(r.Sha256))
+	}
+	if f.Status == StatusPending && now.After(r.UploadUntil.Add(skew)) {
+		f.Status = StatusExpired
+	}
+	if r.Code != nil && r.Reason != nil {
+		f.Error = &Problem{*r.Code, *r.Reason}
+	}
+	return f
+}
+
+// cursorOf is opaque to callers: where a page ended, and a checksum over that and
+// whose list it is. The checksum finds mistakes; it protects nothing.
+func cursorOf(last, workspace uuid.UUID, direction Direction) string {
+	sum := crc32.ChecksumIEEE(append(append(append([]byte{}, last[:]...), workspace[:]...), direction...))
+	return base64url.EncodeToString([]byte{byte(sum >> 24), byte(sum >> 16), byte(sum >> 8), byte(sum)}) + base64url.EncodeToString(last[:])
+}
+
+// place reads a cursor; "" is the beginning.
+func place(cursor string, workspace uuid.UUID, direction Direction) (uuid.UUID, error) {
+	if cursor == "" {
+		return uuid.Max, nil
+	}
+	if sum := base64url.EncodedLen(crc32.Size); len(cursor) == sum+base64url.EncodedLen(len(uuid.UUID{})) {
+		if b, err := base64url.DecodeString(cursor[sum:]); err == nil && cursorOf(uuid.UUID(b), workspace, direction) == cursor {
+			return uuid.UUID(b), nil
+		}
+	}
+	return uuid.Nil, &fault.Error{Code: fault.InvalidCursor, Param: "cursor",
+		Message: "This cursor does not belong to this list. Take next_cursor of the page before, or begin without a cursor."}
+}

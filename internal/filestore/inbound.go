@@ -1,0 +1,129 @@
+package filestore
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"strings"
+	"unicode/utf16"
+	"unicode/utf8"
+
+	"github.com/google/uuid"
+
+	"github.com/parley-server/parley/db"
+)
+
+// What a model is given of the files of one message.
+const (
+	inboundText   = 256 << 10 // bytes of all texts together
+	inboundImage  = 5 << 20   // bytes of one image
+	inboundImages = 20 << 20  // bytes of all images together
+)
+
+// Inbound is a file that came with a message, as a model gets it.
+type Inbound struct {
+	Filename string
+	MIME     string
+	Size     int64
+	// Data is what a model can read: a text in UTF-8, or an image. Nil: nothing of it.
+	Data []byte
+	// Note says what of the file is missing in Data, and why. "" where it is whole.
+	Note string
+}
+
+// Image reports whether the file is a picture that models can look at.
+func (f Inbound) Image() bool {
+	switch f.MIME {
+	case "image/png", "image/jpeg", "image/gif", "image/webp":
+		return true
+	}
+	return false
+}
+
+// Text reports whether the file is some form of text.
+func (f Inbound) Text() bool { return textual(f.MIME) }
+
+// Inbound reads the files that came with the message of a turn, in its order: texts
+// and images as far as they are not too large, of all others what they are called.
+func (s *Store) Inbound(ctx context.Context, turn uuid.UUID) ([]Inbound, error) {
+	rows, err := s.q.TurnFiles(ctx, turn)
+	if err != nil {
+		return nil, fmt.Errorf("read attached files: %w", err)
+	}
+	text, images := int64(inboundText), int64(inboundImages)
+	list := make([]Inbound, len(rows))
+	for i, r := range rows {
+		f := Inbound{Filename: r.Filename, MIME: r.Mime, Size: *r.Size}
+		switch {
+		case f.Text():
+			err = s.readText(ctx, r, &f, &text)
+		case !f.Image():
+			f.Note = "Its content is not readable here."
+		case f.Size > inboundImage || f.Size > images:
+			f.Note = "The image is too large to be shown."
+		default:
+			images -= f.Size
+			f.Data, err = io.ReadAll(contentOf(s.q, r).Reader(ctx))
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read attached file: %w", err)
+		}
+		list[i] = f
+	}
+	return list, nil
+}
+
+// readText fills in what is left of the room for texts.
+func (s *Store) readText(ctx context.Context, r db.File, f *Inbound, room *int64) error {
+	raw, err := io.ReadAll(io.LimitReader(contentOf(s.q, r).Reader(ctx), *room))
+	if err != nil {
+		return err
+	}
+	whole := int64(len(raw)) == f.Size
+	f.Data = unicodeText(raw)
+	if int64(len(f.Data)) > *room { // it grew on its way to UTF-8
+		f.Data, whole = f.Data[:*room], false
+	}
+	if !whole {
+		f.Data = wholeRunes(f.Data)
+		f.Note = fmt.Sprintf("Only its beginning is shown: the texts of one message have %d bytes together.", inboundText)
+	}
+	*room -= int64(len(f.Data))
+	return nil
+}
+
+// unicodeText makes UTF-8 of a text: of UTF-16 that says so, and of anything else by
+// replacing what is not UTF-8.
+func unicodeText(raw []byte) []byte {
+	var order binary.ByteOrder
+	switch {
+	case bytes.HasPrefix(raw, []byte{0xff, 0xfe}):
+		order = binary.LittleEndian
+	case bytes.HasPrefix(raw, []byte{0xfe, 0xff}):
+		order = binary.BigEndian
+	default:
+		return bytes.ToValidUTF8(bytes.TrimPrefix(raw, []byte("\ufeff")), []byte("\ufffd"))
+	}
+	units := make([]uint16, 0, len(raw)/2)
+	for i := 2; i+1 < len(raw); i += 2 {
+		units = append(units, order.Uint16(raw[i:]))
+	}
+	var text strings.Builder
+	for _, r := range utf16.Decode(units) {
+		text.WriteRune(r)
+	}
+	return []byte(text.String())
+}
+
+// wholeRunes cuts off the beginning of a character at the end of a text.
+func wholeRunes(text []byte) []byte {
+	for len(text) > 0 {
+		if r, n := utf8.DecodeLastRune(text); r != utf8.RuneError || n > 1 {
+			break
+		}
+		text = text[:len(text)-1]
+	}
+	return text
+}

@@ -1,0 +1,272 @@
+package filestore
+
+import (
+	"bytes"
+	"encoding/binary"
+	"mime"
+	"net/http"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/parley-server/parley/internal/fault"
+)
+
+// headSize is how much of a file is looked at to find out what it is.
+const headSize = chunkSize
+
+const (
+	plainText  = "text/plain"
+	htmlText   = "text/html"
+	xmlText    = "text/xml"
+	svgImage   = "image/svg+xml"
+	zipArchive = "application/zip"
+	unknown    = "application/octet-stream"
+	program    = "application/x-executable"
+	script     = "text/x-shellscript"
+	jar        = "application/java-archive"
+	apk        = "application/vnd.android.package-archive"
+)
+
+// allowed are the types that a key without files:write:unrestricted may send, with
+// the extension that means them. Text is any of its many forms; it is never run.
+var allowed = []struct{ mime, ext string }{
+	{plainText, "txt"},
+	{"text/csv", "csv"},
+	{"text/tab-separated-values", "tsv"},
+	{"text/markdown", "md"},
+	{"text/calendar", "ics"},
+	{xmlText, "xml"},
+	{"application/xml", ""},
+	{"application/json", "json"},
+	{"application/x-ndjson", "ndjson"},
+	{"application/yaml", "yaml"},
+	{"image/png", "png"},
+	{"image/jpeg", "jpg"},
+	{"image/gif", "gif"},
+	{"image/webp", "webp"},
+	{"application/pdf", "pdf"},
+	{"application/vnd.openxmlformats-officedocument.wordprocessingml.document", "docx"},
+	{"application/vnd.openxmlformats-officedocument.spreadsheetml.sheet", "xlsx"},
+	{"application/vnd.openxmlformats-officedocument.presentationml.presentation", "pptx"},
+	{"application/vnd.oasis.opendocument.text", "odt"},
+	{"application/vnd.oasis.opendocument.spreadsheet", "ods"},
+	{"application/vnd.oasis.opendocument.presentation", "odp"},
+}
+
+// pages are what a browser would run from a disk: not on the list above under any
+// other type either.
+var pages = []string{"html", "htm", "xhtml", "xht", "shtml", "mhtml", "mht", "svg", "svgz", "xsl", "xslt"}
+
+// denied are the types that nobody may send: what a system runs when it is opened.
+var denied = []string{
+	program, script, jar, apk,
+	"application/x-msdownload", "application/x-msdos-program", "application/x-dosexec", "application/vnd.microsoft.portable-executable",
+	"application/x-sharedlib", "application/x-mach-binary", "application/x-elf", "application/x-msi", "application/x-ms-installer",
+	"application/x-ms-shortcut", "application/hta", "application/x-sh", "application/x-shellscript", "application/x-csh", "application/x-bat",
+	"application/x-powershell", "text/vbscript", "application/wasm", "application/vnd.debian.binary-package", "application/x-debian-package",
+	"application/x-rpm", "application/x-redhat-package-manager", "application/x-apple-diskimage", "application/x-java-archive",
+}
+
+// deniedEndings are the extensions of the same.
+var deniedEndings = []string{
+	"exe", "com", "scr", "pif", "cpl", "dll", "sys", "ocx", "msi", "msp", "msix", "appx", "bat", "cmd", "ps1", "psm1", "vbs", "vbe", "jse", "ws",
+	"wsf", "wsh", "hta", "lnk", "scf", "reg", "url", "jar", "apk", "dmg", "pkg", "deb", "rpm", "appimage", "sh", "bash", "zsh", "csh", "ksh",
+	"command", "desktop", "wasm",
+}
+
+// Allowed lists the types that need no files:write:unrestricted.
+func Allowed() []string {
+	list := make([]string, len(allowed))
+	for i, a := range allowed {
+		list[i] = a.mime
+	}
+	return list
+}
+
+// Type says what a file probably is, by its name and its beginning.
+func Type(name string, head []byte) string {
+	sniffed := sniff(head)
+	ext := ending(name)
+	switch sniffed {
+	case plainText, xmlText, htmlText:
+		if ext == "svg" && sniffed != htmlText {
+			return svgImage
+		}
+		for _, a := range allowed {
+			if a.ext != "" && (ext == a.ext || ext == "yml" && a.ext == "yaml") && textual(a.mime) && fits(a.mime, sniffed) {
+				return a.mime
+			}
+		}
+	}
+	return sniffed
+}
+
+// ending is a name's extension, without the dot and in lower case.
+func ending(name string) string {
+	return strings.ToLower(strings.TrimPrefix(path.Ext(name), "."))
+}
+
+// normal is a declared type without parameters, "" for what is none.
+func normal(declared string) string {
+	t, _, err := mime.ParseMediaType(declared)
+	if err != nil || strings.Count(t, "/") != 1 || len(t) > 127 || strings.Contains(t, "*") {
+		return ""
+	}
+	switch t {
+	case "image/jpg":
+		return "image/jpeg"
+	case "text/x-markdown":
+		return "text/markdown"
+	case "text/yaml", "text/x-yaml", "application/x-yaml":
+		return "application/yaml"
+	case "application/x-zip-compressed":
+		return zipArchive
+	}
+	return t
+}
+
+// permitted refuses a declared type, or a name, that may not be sent: with
+// UNSUPPORTED_FILE_TYPE, before any byte is.
+func permitted(name, declared string, unrestricted bool) error {
+	ext := ending(name)
+	refuse := func(param, format string, args ...any) error {
+		f := fault.New(fault.UnsupportedFileType, format, args...)
+		f.Param = param
+		return f
+	}
+	switch {
+	case slices.Contains(deniedEndings, ext):
+		return refuse("filename", "Files that end in .%s are not taken: a system would run them.", ext)
+	case slices.Contains(denied, declared):
+		return refuse("mime", "Files of the type %s are not taken: a system would run them.", declared)
+	case unrestricted || declared == "":
+		return nil
+	case slices.Contains(pages, ext):
+		return refuse("filename", "Files that end in .%s need a key with the scope files:write:unrestricted.", ext)
+	case !slices.Contains(Allowed(), declared):
+		return refuse("mime", "Files of the type %s need a key with the scope files:write:unrestricted. Without it these are taken: %s.",
+			declared, strings.Join(Allowed(), ", "))
+	}
+	return nil
+}
+
+// verdict says why the bytes of a file are refused, "" if they are not. They have
+// to be what was declared, as far as that can be seen, and nothing that is denied.
+func verdict(declared, sniffed string, unrestricted bool) string {
+	switch {
+	case slices.Contains(denied, sniffed):
+		return "The file is a program or a script, which a system would run."
+	case !unrestricted && !slices.Contains(Allowed(), declared):
+		return "The file is " + declared + ", which needs a key with the scope files:write:unrestricted."
+	case !fits(declared, sniffed):
+		return "The file is declared as " + declared + ", but looks like " + sniffed + "."
+	}
+	return ""
+}
+
+// fits reports whether bytes that look like one type can be of another.
+func fits(declared, sniffed string) bool {
+	if declared == sniffed {
+		return true
+	}
+	switch {
+	case declared == "text/markdown" || declared == htmlText: // Markdown may begin with a tag
+		return sniffed == plainText || sniffed == xmlText || sniffed == htmlText
+	case textual(declared) || declared == svgImage:
+		return sniffed == plainText || sniffed == xmlText
+	case declared == zipArchive:
+		return strings.HasPrefix(sniffed, "application/vnd.")
+	}
+	return !seen[declared]
+}
+
+// textual reports whether a type is one of the forms of text.
+func textual(t string) bool {
+	switch t {
+	case "application/xml", "application/json", "application/x-ndjson", "application/yaml":
+		return true
+	}
+	return strings.HasPrefix(t, "text/")
+}
+
+// seen are the types that sniff recognises whenever it sees them: what is declared
+// as one of these and does not look like it is something else.
+var seen = func() map[string]bool {
+	m := map[string]bool{
+		zipArchive: true, "image/bmp": true, "image/x-icon": true, "application/x-gzip": true, "application/gzip": true,
+		"application/postscript": true, "video/webm": true, "font/woff": true, "font/woff2": true,
+	}
+	for _, a := range allowed {
+		m[a.mime] = !textual(a.mime)
+	}
+	return m
+}()
+
+// programs are the beginnings of what a processor or a virtual machine runs.
+var programs = [][]byte{
+	[]byte("MZ"), []byte("\x7fELF"), []byte("dex\n"), []byte("\x00asm"), []byte("L\x00\x00\x00\x01\x14\x02\x00"),
+	{0xfe, 0xed, 0xfa, 0xce}, {0xfe, 0xed, 0xfa, 0xcf}, {0xce, 0xfa, 0xed, 0xfe}, {0xcf, 0xfa, 0xed, 0xfe}, {0xca, 0xfe, 0xba, 0xbe},
+}
+
+// sniff tells a file's type from its beginning. It unpacks nothing.
+func sniff(head []byte) string {
+	t, _, _ := mime.ParseMediaType(http.DetectContentType(head))
+	if bytes.HasPrefix(bytes.TrimPrefix(head, []byte("\ufeff")), []byte("#!")) {
+		return script
+	}
+	switch t {
+	case unknown:
+		for _, p := range programs {
+			if bytes.HasPrefix(head, p) {
+				return program
+			}
+		}
+	case zipArchive:
+		return inside(head)
+	}
+	return t
+}
+
+// inside tells what kind of zip archive a file is, by the names in its beginning.
+func inside(head []byte) string {
+	found := zipArchive
+	for n := 0; ; n++ {
+		at := bytes.Index(head, []byte("PK\x03\x04"))
+		if at < 0 || len(head) < at+30 {
+			return found
+		}
+		header := head[at:]
+		name := header[30:min(len(header), 30+int(binary.LittleEndian.Uint16(header[26:])))]
+		body := header[30+len(name):]
+		head = header[4:]
+		switch {
+		case n == 0 && string(name) == "mimetype": // OpenDocument: stored first, and as it is
+			body = body[:min(len(body), int(binary.LittleEndian.Uint32(header[18:])))]
+			for _, a := range allowed {
+				if string(body) == a.mime {
+					return a.mime
+				}
+			}
+		case bytes.HasPrefix(name, []byte("word/")):
+			return officeType("docx")
+		case bytes.HasPrefix(name, []byte("xl/")):
+			return officeType("xlsx")
+		case bytes.HasPrefix(name, []byte("ppt/")):
+			return officeType("pptx")
+		case string(name) == "AndroidManifest.xml":
+			return apk
+		case string(name) == "META-INF/MANIFEST.MF":
+			found = jar // unless it is an Android package
+		}
+	}
+}
+
+func officeType(ext string) string {
+	for _, a := range allowed {
+		if a.ext == ext {
+			return a.mime
+		}
+	}
+	return unknown
+}

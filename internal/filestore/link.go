@@ -1,0 +1,102 @@
+package filestore
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/parley-server/parley/internal/fault"
+)
+
+// A signed address is a right by itself: whoever has it may do one thing with one
+// file until it expires. It looks like
+//
+//	/api/v1/workspaces/<uuid>/files/<uuid>/content?expires=<unix>&key=<id>&signature=<43 characters>
+//
+// and has exactly one spelling: what is not written as sign writes it is forged.
+const (
+	linkPurpose = "signed file addresses"
+	disposition = "attachment" // the only way in which a file is shown
+	// skew is how much later than its expiry an address still opens.
+	skew = time.Minute
+)
+
+var base64url = base64.RawURLEncoding.Strict()
+
+// link is what a signed address says.
+type link struct {
+	method          string
+	workspace, file uuid.UUID
+	expires         time.Time // whole seconds
+}
+
+// download is the address of a file, and when it expires.
+func (s *Store) download(workspace, file uuid.UUID, now time.Time) (address string, expires time.Time) {
+	l := link{http.MethodGet, workspace, file, now.Add(s.opt.TTL).Truncate(time.Second)}
+	return s.sign(l), l.expires
+}
+
+// sign writes an address.
+func (s *Store) sign(l link) string {
+	id, key := s.keys.Derive(linkPurpose)
+	return strings.TrimSuffix(s.opt.Base, "/") + l.path() + "?" + l.query(id, l.signature(id, key))
+}
+
+func (l link) path() string {
+	return "/api/v1/workspaces/" + l.workspace.String() + "/files/" + l.file.String() + "/content"
+}
+
+func (l link) query(key, signature string) string {
+	return "expires=" + strconv.FormatInt(l.expires.Unix(), 10) + "&key=" + key + "&signature=" + signature
+}
+
+func (l link) signature(id string, key []byte) string {
+	mac := hmac.New(sha256.New, key)
+	for _, part := range []string{l.method, l.path(), disposition, strconv.FormatInt(l.expires.Unix(), 10), id} {
+		mac.Write([]byte(part + "\n")) // no part has a line end
+	}
+	return base64url.EncodeToString(mac.Sum(nil))
+}
+
+// verify reads an address as a request has it: its method, its path as it was sent,
+// its query. ok is false for whatever sign did not write.
+func (s *Store) verify(method, path, query string) (l link, ok bool) {
+	l.method = method
+	rest, prefixed := strings.CutPrefix(path, "/api/v1/workspaces/")
+	workspace, rest, between := strings.Cut(rest, "/files/")
+	file, suffixed := strings.CutSuffix(rest, "/content")
+	expires, rest, keyed := strings.Cut(strings.TrimPrefix(query, "expires="), "&key=")
+	id, signature, signed := strings.Cut(rest, "&signature=")
+	if !prefixed || !between || !suffixed || !keyed || !signed {
+		return l, false
+	}
+	var errs [3]error
+	var unix int64
+	l.workspace, errs[0] = uuid.Parse(workspace)
+	l.file, errs[1] = uuid.Parse(file)
+	unix, errs[2] = strconv.ParseInt(expires, 10, 64)
+	l.expires = time.Unix(unix, 0)
+	if errs != [3]error{} || path != l.path() || query != l.query(id, signature) {
+		return l, false
+	}
+	key, ok := s.keys.DeriveFrom(id, linkPurpose)
+	return l, ok && hmac.Equal([]byte(signature), []byte(l.signature(id, key)))
+}
+
+// valid refuses an address whose time is over, and one whose time would be longer
+// than any that is made.
+func (l link) valid(now time.Time) error {
+	switch {
+	case now.After(l.expires.Add(skew)):
+		return fault.New(fault.FileExpired, "This address has expired. Ask for a new one.")
+	case l.expires.After(now.Add(MaxTTL + skew)):
+		return notFound()
+	}
+	return nil
+}

@@ -1,0 +1,86 @@
+package filestore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-server/parley/db"
+	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/fault"
+)
+
+// Produce stores a file that a tool call makes in a turn. Called again for the same
+// call it stores nothing and returns what is there. mime "" is what the file looks
+// like. What cannot be taken is FILE_REJECTED or FILE_TOO_LARGE.
+func (s *Store) Produce(ctx context.Context, workspace, session, turn uuid.UUID, call, filename, mime string, r io.Reader) (event.File, error) {
+	if f, err := s.produced(ctx, workspace, turn, call); !errors.Is(err, pgx.ErrNoRows) {
+		return f, err
+	}
+	filename = Name(filename)
+	declared := normal(mime)
+	if mime != "" && declared == "" {
+		return event.File{}, rejected(StatusRejected, "The type is no media type, like text/csv.")
+	}
+	if f := fault.From(permitted(filename, declared, true)); f != nil {
+		return event.File{}, rejected(StatusRejected, f.Message)
+	}
+	n, err := s.q.FilesCount(ctx, turn)
+	if err != nil {
+		return event.File{}, fmt.Errorf("count produced files: %w", err)
+	}
+	if n >= MaxProduced {
+		return event.File{}, rejected(StatusRejected, fmt.Sprintf("A turn produces at most %d files.", MaxProduced))
+	}
+	got, err := s.receive(ctx, r, MaxSize, func(head []byte) (string, error) {
+		if declared == "" {
+			declared = Type(filename, head)
+		}
+		if why := verdict(declared, sniff(head), true); why != "" {
+			return "", refusal(why)
+		}
+		return declared, nil
+	})
+	switch why, refused := errors.AsType[refusal](err); {
+	case refused:
+		return event.File{}, rejected(StatusRejected, string(why))
+	case errors.Is(err, errTooLong):
+		return event.File{}, fault.New(fault.FileTooLarge, "A file has at most %d bytes.", MaxSize)
+	case err != nil:
+		return event.File{}, err
+	}
+	row, err := s.q.FileProduce(ctx, db.FileProduceParams{
+		ID: uuid.Must(uuid.NewV7()), WorkspaceID: workspace, Filename: filename, Mime: got.mime, Size: &got.size, Sha256: got.sha256,
+		UploadID: &got.upload, SessionID: &session, TurnID: &turn, CallID: &call,
+	})
+	if err != nil {
+		s.drop(ctx, got.upload)
+	}
+	if errors.Is(err, pgx.ErrNoRows) { // the same call was quicker elsewhere
+		return s.produced(ctx, workspace, turn, call)
+	}
+	if err != nil {
+		return event.File{}, fmt.Errorf("store produced file: %w", err)
+	}
+	now, err := s.clock(ctx, s.q)
+	f, _ := s.shown(row, now)
+	return f, err
+}
+
+// produced is what a call has produced before.
+func (s *Store) produced(ctx context.Context, workspace, turn uuid.UUID, call string) (event.File, error) {
+	row, err := s.q.FileByCall(ctx, workspace, turn, call)
+	if err != nil {
+		return event.File{}, fmt.Errorf("read produced file: %w", err)
+	}
+	if row.State != string(StatusReady) {
+		return event.File{}, notFound() // it was deleted since
+	}
+	now, err := s.clock(ctx, s.q)
+	f, _ := s.shown(row, now)
+	return f, err
+}

@@ -1,0 +1,109 @@
+package filestore
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// received is what an upload turned out to be.
+type received struct {
+	upload uuid.UUID
+	mime   string // as check has found it
+	size   int64
+	sha256 []byte
+}
+
+// errRead is around what went wrong with the sender, not with us.
+type errRead struct{ error }
+
+func (e errRead) Unwrap() error { return e.error }
+
+// errTooLong says that a sender has more to send than the file may have.
+var errTooLong = errors.New("there are more bytes than the file may have")
+
+// refusal is why the bytes of a file are not taken, in a sentence.
+type refusal string
+
+func (r refusal) Error() string { return string(r) }
+
+// receive stores what r has, up to limit bytes, as an upload. Its beginning is shown
+// to check, which says what the file is or refuses it. On an error nothing is left.
+func (s *Store) receive(ctx context.Context, r io.Reader, limit int64, check func(head []byte) (mime string, err error)) (got received, err error) {
+	got.upload = uuid.Must(uuid.NewV7())
+	if err := s.q.UploadBegin(ctx, got.upload); err != nil {
+		return got, fmt.Errorf("begin upload: %w", err)
+	}
+	defer func() {
+		if err != nil {
+			s.drop(ctx, got.upload)
+		}
+	}()
+	got.size, got.sha256, err = digest(r, limit, func(n int, chunk []byte) (err error) {
+		if n == 0 {
+			if got.mime, err = check(chunk); err != nil {
+				return err
+			}
+		}
+		rows, err := s.q.ChunkPut(ctx, got.upload, int32(n), chunk)
+		if err == nil && rows == 0 {
+			err = errors.New("the upload was given up")
+		}
+		if err != nil {
+			return fmt.Errorf("store chunk: %w", err)
+		}
+		return nil
+	})
+	return got, err
+}
+
+// digest reads r to its end, through one buffer, and counts and hashes what comes.
+// An empty file has one empty chunk.
+func digest(r io.Reader, limit int64, each func(n int, chunk []byte) error) (size int64, sum []byte, err error) {
+	hash := sha256.New()
+	buf := make([]byte, chunkSize)
+	for n := 0; ; n++ {
+		k, err := fill(r, buf)
+		if err != nil && err != io.EOF {
+			return size, nil, errRead{err}
+		}
+		if size += int64(k); size > limit {
+			return size, nil, errTooLong
+		}
+		hash.Write(buf[:k])
+		if k > 0 || n == 0 {
+			if err := each(n, buf[:k]); err != nil {
+				return size, nil, err
+			}
+		}
+		if err == io.EOF {
+			return size, hash.Sum(nil), nil
+		}
+	}
+}
+
+// fill is io.ReadFull for readers whose end can also be a sender that broke off:
+// that is io.ErrUnexpectedEOF, and must not look like the last chunk.
+func fill(r io.Reader, buf []byte) (n int, err error) {
+	for n < len(buf) && err == nil {
+		var k int
+		k, err = r.Read(buf[n:])
+		n += k
+	}
+	return n, err
+}
+
+// drop removes an upload that came to nothing, also when the caller is gone. What
+// it cannot remove now, Run does.
+func (s *Store) drop(ctx context.Context, upload uuid.UUID) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 3*time.Second)
+	defer cancel()
+	if err := s.q.UploadDrop(ctx, upload); err != nil {
+		s.log.WarnContext(ctx, "remove an upload", "upload", upload, "err", err)
+	}
+}

@@ -1,0 +1,99 @@
+package filestore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"golang.org/x/sync/errgroup"
+)
+
+// Run fetches what is to be fetched, and removes what came to nothing, until ctx
+// ends.
+func (s *Store) Run(ctx context.Context) error {
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return s.sweep(ctx) })
+	if s.opt.Guard != nil {
+		for range s.opt.Fetchers {
+			g.Go(func() error { return s.fetch(ctx) })
+		}
+	}
+	return g.Wait()
+}
+
+// sweepEvery is the pause between two looks for what is to be removed.
+const sweepEvery = time.Minute
+
+func (s *Store) sweep(ctx context.Context) error {
+	tick := time.NewTicker(sweepEvery)
+	defer tick.Stop()
+	for {
+		if err := s.Sweep(ctx); err != nil && ctx.Err() == nil {
+			s.log.WarnContext(ctx, "remove what is left of files", "err", err)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
+}
+
+// Sweep removes tickets that came to nothing, and the bytes of uploads whose process
+// died.
+func (s *Store) Sweep(ctx context.Context) error {
+	return errors.Join(s.q.FilesPurge(ctx), s.q.UploadsAbandoned(ctx))
+}
+
+// Delete removes a file: its bytes go, its addresses open nothing any more, and
+// lists do not show it. That it was there stays.
+func (s *Store) Delete(ctx context.Context, workspace, id uuid.UUID) error {
+	return pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+		q := s.q.WithTx(tx)
+		upload, err := q.FileUpload(ctx, workspace, id)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return notFound()
+		}
+		if err != nil {
+			return fmt.Errorf("lock file: %w", err)
+		}
+		if err := q.FileDelete(ctx, workspace, id); err != nil {
+			return fmt.Errorf("delete file: %w", err)
+		}
+		if upload == nil {
+			return nil
+		}
+		if err := q.UploadDrop(ctx, *upload); err != nil {
+			return fmt.Errorf("delete the bytes of a file: %w", err)
+		}
+		return nil
+	})
+}
+
+// Erase removes what a session has produced and what came in with its messages,
+// unless another session's message has it too: bytes and names. tx is the
+// transaction that erases the session; its turns must still be there.
+func (s *Store) Erase(ctx context.Context, tx pgx.Tx, workspace, session uuid.UUID) error {
+	q := s.q.WithTx(tx)
+	rows, err := q.FilesOfSession(ctx, workspace, session)
+	if err != nil {
+		return fmt.Errorf("find the files of a session: %w", err)
+	}
+	var ids, uploads []uuid.UUID
+	for _, r := range rows {
+		ids = append(ids, r.ID)
+		if r.UploadID != nil {
+			uploads = append(uploads, *r.UploadID)
+		}
+	}
+	if err := q.FilesErase(ctx, workspace, ids); err != nil {
+		return fmt.Errorf("erase files: %w", err)
+	}
+	if err := q.UploadsDrop(ctx, uploads); err != nil {
+		return fmt.Errorf("erase the bytes of files: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,159 @@
+package filestore
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-server/parley/db"
+	"github.com/parley-server/parley/internal/egress"
+	"github.com/parley-server/parley/internal/fault"
+)
+
+// New is a file that a caller wants to send in.
+type New struct {
+	Workspace    uuid.UUID
+	Key          string // id of the API key
+	Unrestricted bool   // the key has files:write:unrestricted
+	Filename     string // as the caller wrote it
+	MIME         string // "": what it looks like, where the service fetches it
+	Size         *int64 // nil: whatever it has, where the service fetches it
+	SHA256       []byte // nil: whatever it has
+	OriginURL    string // where the service shall fetch it; "": the caller sends the bytes
+	Once         string // Idempotency-Key
+	Hash         []byte // SHA-256 of the request
+}
+
+// Ticket is the answer: where to send the bytes, unless the service fetches them.
+type Ticket struct {
+	FileID   uuid.UUID `json:"file_id"`
+	Status   Status    `json:"status"`
+	Filename string    `json:"filename"` // as it is kept
+	Upload   *Target   `json:"upload,omitempty"`
+	MaxSize  int64     `json:"max_size"`
+	Replayed bool      `json:"-"` // the same request has made it before
+}
+
+// Target is a request that sends the bytes of a file in.
+type Target struct {
+	Method    string            `json:"method"`
+	URL       string            `json:"url"`
+	Headers   map[string]string `json:"headers"`
+	ExpiresAt time.Time         `json:"expires_at"`
+}
+
+// Create makes a ticket. A request that was sent before, by its Idempotency-Key,
+// finds the ticket that it made.
+func (s *Store) Create(ctx context.Context, n New) (Ticket, error) {
+	n.Filename = Name(n.Filename)
+	if err := s.check(&n); err != nil {
+		return Ticket{}, err
+	}
+	var row db.File
+	err := pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) (err error) {
+		row, err = s.insert(ctx, s.q.WithTx(tx), n)
+		return err
+	})
+	replayed := errors.Is(err, errRepeated)
+	if replayed {
+		row, err = s.repeated(ctx, n)
+	}
+	if err != nil {
+		return Ticket{}, err
+	}
+	t := Ticket{FileID: row.ID, Status: StatusPending, Filename: row.Filename, MaxSize: MaxSize, Replayed: replayed}
+	if n.OriginURL != "" {
+		t.Status = StatusFetching
+		s.nudge()
+		return t, nil
+	}
+	l := link{http.MethodPut, row.WorkspaceID, row.ID, row.UploadUntil.Truncate(time.Second)}
+	t.Upload = &Target{Method: l.method, URL: s.sign(l), Headers: map[string]string{"Content-Type": n.MIME}, ExpiresAt: l.expires.UTC()}
+	return t, nil
+}
+
+// check refuses what can be known to be refused before any byte is there.
+func (s *Store) check(n *New) error {
+	if n.Size != nil && *n.Size > MaxSize {
+		return &fault.Error{Code: fault.FileTooLarge, Param: "size", Message: fmt.Sprintf("A file has at most %d bytes.", MaxSize)}
+	}
+	if n.MIME != "" {
+		declared := normal(n.MIME)
+		if declared == "" {
+			return fault.Invalid(fault.Violation{Param: "/mime", Rule: "format", Message: "mime is no media type, like text/csv."})
+		}
+		n.MIME = declared
+	}
+	if err := permitted(n.Filename, n.MIME, n.Unrestricted); err != nil {
+		return err
+	}
+	if n.OriginURL == "" {
+		return nil
+	}
+	reason := "This service fetches no files."
+	if s.opt.Guard != nil {
+		err := s.opt.Guard.CheckURL(n.OriginURL)
+		if err == nil {
+			return nil
+		}
+		reason = "The URL cannot be fetched."
+		if refused, ok := errors.AsType[*egress.Error](err); ok {
+			reason = refused.Reason
+		}
+	}
+	return &fault.Error{Code: fault.InvalidOriginURL, Param: "origin_url", Message: strings.Replace(reason, "The URL", "origin_url", 1)}
+}
+
+var errRepeated = errors.New("the request was sent before")
+
+func (s *Store) insert(ctx context.Context, q *db.Queries, n New) (db.File, error) {
+	p := db.FileInsertParams{
+		ID: uuid.Must(uuid.NewV7()), WorkspaceID: n.Workspace, State: string(StatusPending), Filename: n.Filename, Mime: n.MIME, Size: n.Size, Sha256: n.SHA256,
+		Unrestricted: n.Unrestricted, KeyID: &n.Key, UploadSeconds: UploadTime.Seconds(),
+	}
+	if n.OriginURL != "" {
+		p.State, p.OriginUrl = string(StatusFetching), &n.OriginURL
+		waiting, err := q.FilesFetching(ctx, n.Workspace)
+		if err != nil {
+			return db.File{}, fmt.Errorf("count fetches: %w", err)
+		}
+		if waiting >= MaxFetching {
+			return db.File{}, &fault.Error{Code: fault.QueueFull, Detail: fault.Detail{RetryAfter: 10 * time.Second},
+				Message: fmt.Sprintf("%d files of this workspace are being fetched already. Wait for one of them.", MaxFetching)}
+		}
+	}
+	if n.Once != "" {
+		p.IdempotencyKey, p.RequestHash = &n.Once, n.Hash
+		if err := q.FileForget(ctx, n.Workspace, n.Once); err != nil {
+			return db.File{}, fmt.Errorf("forget an old idempotency key: %w", err)
+		}
+	}
+	row, err := q.FileInsert(ctx, p)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return row, errRepeated
+	}
+	if err != nil {
+		return row, fmt.Errorf("insert file: %w", err)
+	}
+	return row, nil
+}
+
+// repeated finds the ticket of the same request.
+func (s *Store) repeated(ctx context.Context, n New) (db.File, error) {
+	row, err := s.q.FileOnce(ctx, n.Workspace, n.Once)
+	if err != nil {
+		return row, fmt.Errorf("read idempotency key: %w", err)
+	}
+	if !bytes.Equal(row.RequestHash, n.Hash) {
+		return row, &fault.Error{Code: fault.IdempotencyKeyReused, Param: "Idempotency-Key",
+			Message: "This Idempotency-Key came with another request. Use a new key for every file."}
+	}
+	return row, nil
+}

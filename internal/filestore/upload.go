@@ -1,0 +1,134 @@
+package filestore
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+
+	"github.com/parley-server/parley/db"
+	"github.com/parley-server/parley/internal/fault"
+)
+
+// Upload takes the bytes of a file in, at the signed address of its ticket: path and
+// query as the request has them. length is -1 where the sender does not tell. Sent
+// again, the same bytes are content and others are refused; of two that are sent at
+// once the first to be complete counts. A sender that breaks off may try again.
+func (s *Store) Upload(ctx context.Context, path, query string, length int64, body io.Reader) (File, error) {
+	l, ok := s.verify(http.MethodPut, path, query)
+	if !ok {
+		return File{}, notFound()
+	}
+	row, err := s.get(ctx, l.workspace, l.file)
+	if err != nil {
+		return File{}, err
+	}
+	now, err := s.clock(ctx, s.q)
+	if err != nil {
+		return File{}, err
+	}
+	if err := l.valid(now); err != nil {
+		return File{}, err
+	}
+	switch Status(row.State) {
+	case StatusRejected:
+		return File{}, rejected(StatusRejected, *row.Reason)
+	case StatusReady:
+		return s.same(row, body)
+	}
+	if length >= 0 && length != *row.Size {
+		return File{}, s.reject(ctx, row, sizeDiffers(*row.Size, length))
+	}
+	got, err := s.receive(ctx, body, *row.Size, func(head []byte) (string, error) {
+		if why := verdict(row.Mime, sniff(head), row.Unrestricted); why != "" {
+			return "", refusal(why)
+		}
+		return row.Mime, nil
+	})
+	if err != nil {
+		return File{}, s.failed(ctx, row, err)
+	}
+	return s.finish(ctx, row, got)
+}
+
+// finish makes a file of an upload that is what was declared.
+func (s *Store) finish(ctx context.Context, row db.File, got received) (File, error) {
+	stored := false
+	defer func() {
+		if !stored {
+			s.drop(ctx, got.upload)
+		}
+	}()
+	switch {
+	case row.Size != nil && got.size != *row.Size:
+		return File{}, s.reject(ctx, row, sizeDiffers(*row.Size, got.size))
+	case row.Sha256 != nil && !bytes.Equal(got.sha256, row.Sha256):
+		return File{}, s.reject(ctx, row, fmt.Sprintf("The file's SHA-256 is %x, and %x was declared.", got.sha256, row.Sha256))
+	}
+	n, err := s.q.FileReady(ctx, db.FileReadyParams{UploadID: got.upload, Mime: got.mime, Size: got.size, Sha256: got.sha256, WorkspaceID: row.WorkspaceID, ID: row.ID})
+	if err != nil {
+		return File{}, fmt.Errorf("finish file: %w", err)
+	}
+	stored = n == 1
+	now, err := s.get(ctx, row.WorkspaceID, row.ID)
+	if err != nil {
+		return File{}, err
+	}
+	if !stored && (now.State != string(StatusReady) || !bytes.Equal(now.Sha256, got.sha256)) {
+		return File{}, rejected(Status(now.State), "Another upload with other bytes was complete before this one.")
+	}
+	return fileOf(now, now.CreatedAt), nil
+}
+
+// same compares bytes that are sent again with those that are there.
+func (s *Store) same(row db.File, body io.Reader) (File, error) {
+	_, sum, err := digest(body, *row.Size, func(int, []byte) error { return nil })
+	if _, broke := errors.AsType[errRead](err); broke {
+		return File{}, brokenOff()
+	}
+	if err != nil || !bytes.Equal(sum, row.Sha256) {
+		return File{}, rejected(StatusReady, "The file is there already, with other bytes. Ask for a new ticket.")
+	}
+	return fileOf(row, row.CreatedAt), nil
+}
+
+// failed says what became of a file whose upload failed. What the sender can mend
+// by sending again does not reject it.
+func (s *Store) failed(ctx context.Context, row db.File, err error) error {
+	if why, ok := errors.AsType[refusal](err); ok {
+		return s.reject(ctx, row, string(why))
+	}
+	if errors.Is(err, errTooLong) {
+		return s.reject(ctx, row, fmt.Sprintf("The file has more than the %d bytes that were declared.", *row.Size))
+	}
+	if _, broke := errors.AsType[errRead](err); broke {
+		return brokenOff()
+	}
+	return err
+}
+
+// reject notes that a file is not what was declared, and is the answer that says so.
+func (s *Store) reject(ctx context.Context, row db.File, reason string) error {
+	n, err := s.q.FileReject(ctx, string(fault.FileRejected), reason, row.WorkspaceID, row.ID)
+	if err != nil {
+		return fmt.Errorf("reject file: %w", err)
+	}
+	if n == 0 { // another upload was complete before
+		return rejected(StatusReady, reason)
+	}
+	return rejected(StatusRejected, reason)
+}
+
+func rejected(status Status, reason string) error {
+	return &fault.Error{Code: fault.FileRejected, Message: reason, Detail: fault.Detail{Status: string(status)}}
+}
+
+func brokenOff() error {
+	return fault.New(fault.InvalidRequestBody, "The body broke off, or came too slowly. Send it again.")
+}
+
+func sizeDiffers(declared, got int64) string {
+	return fmt.Sprintf("The file has %d bytes, and %d were declared.", got, declared)
+}
