@@ -33,16 +33,18 @@ var ours = map[string]string{
 	"internal/model/modeltest":      "internal/event internal/model",
 	"internal/tool":                 "internal/event",
 	"internal/tool/knowledge":       "internal/event internal/fault internal/search internal/tool",
+	"internal/tool/attach":          "internal/event internal/fault internal/tool",
 	"internal/workspace":            "db internal/fault",
 	"internal/apikey":               "db internal/fault",
 	"internal/vault":                "db internal/fault",
 	"internal/skill":                "db internal/fault internal/search",
+	"internal/filestore":            "db internal/egress internal/event internal/fault internal/vault",
 	"internal/wiki":                 "db internal/event internal/fault internal/search",
 	"internal/permission":           "db internal/fault internal/search",
 	"internal/session":              "db internal/event internal/fault",
 	"internal/agent":                "internal/event internal/model internal/tool",
 	"internal/turn":                 "db internal/agent internal/callback internal/event internal/fault internal/model internal/session internal/tool internal/workspace",
-	"internal/httpapi":              "internal/apikey internal/event internal/fault internal/search internal/session internal/sse internal/turn internal/workspace",
+	"internal/httpapi":              "internal/apikey internal/event internal/fault internal/search internal/session internal/sse internal/turn internal/workspace internal/filestore",
 	"internal/callback":             "db internal/egress internal/fault internal/vault",
 	"internal/client":               "internal/event internal/sse",
 	"internal/cli":                  "*",
@@ -58,7 +60,7 @@ var ours = map[string]string{
 
 // doors says who may import what comes from outside and has one door.
 var doors = map[string]string{
-	"github.com/jackc/pgx/v5":                    "db migrations internal/workspace internal/apikey internal/skill internal/wiki internal/vault internal/session internal/turn internal/app internal/dbtest internal/dbtest/container internal/bench internal/callback internal/permission",
+	"github.com/jackc/pgx/v5":                    "db migrations internal/workspace internal/apikey internal/skill internal/wiki internal/vault internal/session internal/turn internal/app internal/dbtest internal/dbtest/container internal/bench internal/callback internal/permission internal/filestore",
 	"github.com/riverqueue/river":                "migrations internal/turn internal/app",
 	"github.com/pressly/goose/v3":                "migrations",
 	"github.com/gorilla/mux":                     "internal/httpapi internal/app",

@@ -92,7 +92,7 @@ func (s *Store) List(ctx context.Context, workspace uuid.UUID, direction Directi
 	if direction != "" {
 		only = new(string(direction))
 	}
-	rows, err := s.q.FilesPage(ctx, db.FilesPageParams{WorkspaceID: workspace, Before: before, Direction: only, N: int32(limit) + 1})
+	rows, err := s.q.FilesPage(ctx, workspace, before, only, int32(limit)+1)
 	if err != nil {
 		return Page{}, fmt.Errorf("list files: %w", err)
 	}

@@ -17,8 +17,8 @@ import (
 	"github.com/parley-server/parley/internal/fault"
 )
 
-// New is a file that a caller wants to send in.
-type New struct {
+// Request is a file that a caller wants to send in.
+type Request struct {
 	Workspace    uuid.UUID
 	Key          string // id of the API key
 	Unrestricted bool   // the key has files:write:unrestricted
@@ -51,7 +51,7 @@ type Target struct {
 
 // Create makes a ticket. A request that was sent before, by its Idempotency-Key,
 // finds the ticket that it made.
-func (s *Store) Create(ctx context.Context, n New) (Ticket, error) {
+func (s *Store) Create(ctx context.Context, n Request) (Ticket, error) {
 	n.Filename = Name(n.Filename)
 	if err := s.check(&n); err != nil {
 		return Ticket{}, err
@@ -80,7 +80,7 @@ func (s *Store) Create(ctx context.Context, n New) (Ticket, error) {
 }
 
 // check refuses what can be known to be refused before any byte is there.
-func (s *Store) check(n *New) error {
+func (s *Store) check(n *Request) error {
 	if n.Size != nil && *n.Size > MaxSize {
 		return &fault.Error{Code: fault.FileTooLarge, Param: "size", Message: fmt.Sprintf("A file has at most %d bytes.", MaxSize)}
 	}
@@ -113,7 +113,7 @@ func (s *Store) check(n *New) error {
 
 var errRepeated = errors.New("the request was sent before")
 
-func (s *Store) insert(ctx context.Context, q *db.Queries, n New) (db.File, error) {
+func (s *Store) insert(ctx context.Context, q *db.Queries, n Request) (db.File, error) {
 	p := db.FileInsertParams{
 		ID: uuid.Must(uuid.NewV7()), WorkspaceID: n.Workspace, State: string(StatusPending), Filename: n.Filename, Mime: n.MIME, Size: n.Size, Sha256: n.SHA256,
 		Unrestricted: n.Unrestricted, KeyID: &n.Key, UploadSeconds: UploadTime.Seconds(),
@@ -146,7 +146,7 @@ func (s *Store) insert(ctx context.Context, q *db.Queries, n New) (db.File, erro
 }
 
 // repeated finds the ticket of the same request.
-func (s *Store) repeated(ctx context.Context, n New) (db.File, error) {
+func (s *Store) repeated(ctx context.Context, n Request) (db.File, error) {
 	row, err := s.q.FileOnce(ctx, n.Workspace, n.Once)
 	if err != nil {
 		return row, fmt.Errorf("read idempotency key: %w", err)
