@@ -28,5 +28,5 @@ func (s *Store) Verify(method, path, query string) bool {
 // GetMethod is the method of download addresses.
 const GetMethod = http.MethodGet
 
-// FetchOnce fetches one file that is due, in the test's own goroutine.
-func (s *Store) FetchLoop(ctx context.Context) error { return s.fetch(ctx) }
+// FetchNext fetches the file that has waited longest, if there is one.
+func (s *Store) FetchNext(ctx context.Context) (bool, error) { return s.fetchNext(ctx) }

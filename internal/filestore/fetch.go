@@ -28,17 +28,15 @@ const (
 // several. A file is leased by a column of its row: what a dead process was at,
 // another takes up.
 func (s *Store) fetch(ctx context.Context) error {
-	client := s.opt.Guard.Client(egress.Limits{Time: fetchTime, Redirects: fetchRedirects})
 	tick := time.NewTicker(fetchPoll)
 	defer tick.Stop()
 	for {
-		row, err := s.q.FetchClaim(ctx, fetchLease.Seconds())
-		switch {
-		case err == nil:
-			s.fetchOne(ctx, client, row)
+		more, err := s.fetchNext(ctx)
+		if err != nil && ctx.Err() == nil {
+			s.log.WarnContext(ctx, "fetch files", "err", err)
+		}
+		if more {
 			continue
-		case ctx.Err() == nil && !errors.Is(err, pgx.ErrNoRows):
-			s.log.WarnContext(ctx, "look for files to fetch", "err", err)
 		}
 		select {
 		case <-ctx.Done():
@@ -49,6 +47,18 @@ func (s *Store) fetch(ctx context.Context) error {
 	}
 }
 
+// fetchNext fetches the file that has waited longest, if there is one.
+func (s *Store) fetchNext(ctx context.Context) (found bool, err error) {
+	row, err := s.q.FetchClaim(ctx, fetchLease.Seconds())
+	if errors.Is(err, pgx.ErrNoRows) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("look for files to fetch: %w", err)
+	}
+	return true, s.fetchOne(ctx, row)
+}
+
 // nudge tells this process that there is something to fetch.
 func (s *Store) nudge() {
 	select {
@@ -57,42 +67,39 @@ func (s *Store) nudge() {
 	}
 }
 
-// fetchOne gets one file, and says what became of it.
-func (s *Store) fetchOne(ctx context.Context, client *egress.Client, row db.File) {
-	err := s.transfer(ctx, client, row)
+// fetchOne gets one file, and notes what became of it.
+func (s *Store) fetchOne(ctx context.Context, row db.File) error {
+	err := s.transfer(ctx, row)
 	why, refused := errors.AsType[refusal](err)
+	pause := time.Duration(0)
 	switch {
-	case err == nil:
-		return
-	case !refused && ctx.Err() != nil: // this process stops, and another goes on
-		s.giveBack(ctx, row, 0)
-		return
-	case !refused && row.Tries < fetchTries:
-		pause := fetchPause
+	case err == nil || fault.From(err) != nil: // rejected, or somebody else was quicker
+		return nil
+	case refused:
+	case ctx.Err() != nil: // this process stops, and another goes on
+	case row.Tries < fetchTries:
+		pause = fetchPause
 		for range row.Tries - 1 {
 			pause *= 3
 		}
-		s.giveBack(ctx, row, pause)
-		return
-	case !refused:
+	default:
 		// What was wrong is not told: it would show the caller a network that is not theirs.
-		why = "origin_url could not be fetched: its server does not answer as it should."
+		why, refused = "origin_url could not be fetched: its server does not answer as it should.", true
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 3*time.Second)
+	defer cancel()
+	if !refused {
+		return s.q.FetchLater(ctx, pause.Seconds(), row.ID, row.Tries)
 	}
 	if err := s.reject(ctx, row, string(why)); fault.From(err) == nil {
-		s.log.WarnContext(ctx, "reject a file", "file", row.ID, "err", err)
+		return err
 	}
+	return nil
 }
 
-func (s *Store) giveBack(ctx context.Context, row db.File, pause time.Duration) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
-	defer cancel()
-	if err := s.q.FetchLater(ctx, pause.Seconds(), row.ID, row.Tries); err != nil {
-		s.log.WarnContext(ctx, "give a file back", "file", row.ID, "err", err)
-	}
-}
-
-// transfer makes the request and stores the answer. A refusal is final.
-func (s *Store) transfer(ctx context.Context, client *egress.Client, row db.File) error {
+// transfer makes the request and stores the answer. A refusal is final, and so is a
+// fault, which is noted already.
+func (s *Store) transfer(ctx context.Context, row db.File) error {
 	if row.Tries > fetchTries { // it was taken up again and again, and never ended
 		return refusal("origin_url could not be fetched.")
 	}
@@ -100,7 +107,7 @@ func (s *Store) transfer(ctx context.Context, client *egress.Client, row db.File
 	if err != nil {
 		return refusal("origin_url cannot be parsed.")
 	}
-	res, err := client.Do(req)
+	res, err := s.opt.Guard.Client(egress.Limits{Time: fetchTime, Redirects: fetchRedirects}).Do(req)
 	if refused, ok := errors.AsType[*egress.Error](err); ok {
 		return refusal(strings.Replace(refused.Reason, "The URL", "origin_url", 1))
 	}
@@ -138,8 +145,6 @@ func (s *Store) transfer(ctx context.Context, client *egress.Client, row db.File
 	if err != nil {
 		return err
 	}
-	if _, err = s.finish(ctx, row, got); fault.From(err) != nil {
-		return nil // it was rejected, or somebody else was quicker
-	}
+	_, err = s.finish(ctx, row, got)
 	return err
 }
