@@ -1,0 +1,146 @@
+// Package attach holds the tool attach_file, with which an agent hands a file to
+// the user. What a model writes is answered, never trusted: the store decides what
+// a file may be called and what may be in it.
+package attach
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"path"
+	"strings"
+	"unicode"
+
+	"github.com/google/uuid"
+
+	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/tool"
+)
+
+const (
+	maxContent = 1 << 20 // bytes of a file
+	maxInput   = 2 << 20 // bytes of a call's input
+	maxShown   = 60      // characters of a filename in a summary
+)
+
+// Files stores what is attached. Called again for the same call it returns what is
+// there; what cannot be taken is a fault.
+type Files interface {
+	Produce(ctx context.Context, workspace, session, turn uuid.UUID, call, filename, mime string, r io.Reader) (event.File, error)
+}
+
+// Tool returns the tool over files.
+func Tool(files Files) tool.Tool { return attach{files} }
+
+type attach struct{ files Files }
+
+type input struct {
+	Filename string `json:"filename"`
+	Content  string `json:"content"`
+	Encoding string `json:"encoding"`
+	MIME     string `json:"mime"`
+}
+
+// Spec implements tool.Tool.
+func (attach) Spec() tool.Spec {
+	return tool.Spec{
+		Name: "attach_file",
+		Description: "Give the user a file to download. It is listed at the end of the answer; do not write links yourself. " +
+			"Programs and scripts that a system would run are refused.",
+		Schema: json.RawMessage(`{"type":"object","properties":{` +
+			`"filename":{"type":"string","description":"What it is called, with its extension: report.csv"},` +
+			`"content":{"type":"string","description":"The whole content, at most 1 MiB"},` +
+			`"encoding":{"type":"string","enum":["text","base64"],"description":"How content is written; text unless this says otherwise"},` +
+			`"mime":{"type":"string","description":"The media type, such as text/csv; found out where it is missing"}},` +
+			`"required":["filename","content"],"additionalProperties":false}`),
+		Idempotent: true,
+	}
+}
+
+// Summary implements tool.Summarizer.
+func (attach) Summary(raw json.RawMessage) string {
+	in, content, wrong := parse(raw)
+	if wrong != "" {
+		return "attach a file"
+	}
+	return fmt.Sprintf("attach %s (%s)", shown(in.Filename), size(len(content)))
+}
+
+// Call implements tool.Tool.
+func (t attach) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
+	in, content, wrong := parse(call.Input)
+	if wrong != "" {
+		return tool.Refuse(wrong), nil
+	}
+	f, err := t.files.Produce(ctx, call.Workspace, call.Session, call.Turn, call.ID, in.Filename, in.MIME, bytes.NewReader(content))
+	if refused := fault.From(err); refused != nil {
+		return tool.Refuse(refused.Message), nil
+	}
+	if err != nil {
+		return tool.Result{}, fmt.Errorf("attach file: %w", err)
+	}
+	return tool.Result{OK: true, Output: fmt.Sprintf("Attached %s (%s, %s). The user finds it at the end of the answer.", f.Filename, f.MIME, size(int(f.Size)))}, nil
+}
+
+// parse reads a call's input. What is wrong with it is a sentence for the model.
+func parse(raw json.RawMessage) (in input, content []byte, wrong string) {
+	if len(raw) > maxInput {
+		return in, nil, "The file is too large: it has at most 1 MiB."
+	}
+	err := json.Unmarshal(raw, &in)
+	mismatch, _ := errors.AsType[*json.UnmarshalTypeError](err)
+	switch {
+	case mismatch != nil && mismatch.Field != "":
+		return in, nil, fmt.Sprintf("%q must be a string, not a %s.", mismatch.Field, mismatch.Value)
+	case err != nil:
+		return in, nil, "The input must be a JSON object."
+	case strings.TrimSpace(in.Filename) == "":
+		return in, nil, `"filename" is required: what the file is called, such as report.csv.`
+	}
+	switch in.Encoding {
+	case "", "text":
+		content = []byte(in.Content)
+	case "base64":
+		if content, err = base64.StdEncoding.DecodeString(in.Content); err != nil {
+			return in, nil, `"content" is not base64. Write it in the standard alphabet with padding, or as text.`
+		}
+	default:
+		return in, nil, `"encoding" is text or base64.`
+	}
+	if len(content) > maxContent {
+		return in, nil, "The file is too large: it has at most 1 MiB."
+	}
+	return in, content, ""
+}
+
+// shown makes a filename fit into a summary: as it will be kept, as far as that can
+// be said here.
+func shown(name string) string {
+	name = path.Base(strings.ReplaceAll(name, `\`, "/"))
+	name = strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return '\uFFFD'
+		}
+		return r
+	}, name)
+	if r := []rune(name); len(r) > maxShown {
+		name = string(r[:maxShown-1]) + "…"
+	}
+	return name
+}
+
+// size says how many bytes there are, for people.
+func size(n int) string {
+	switch {
+	case n < 1000:
+		return fmt.Sprintf("%d B", n)
+	case n < 999_950:
+		return fmt.Sprintf("%.1f KB", float64(n)/1e3)
+	}
+	return fmt.Sprintf("%.1f MB", float64(n)/1e6)
+}
