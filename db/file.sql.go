@@ -42,7 +42,7 @@ UPDATE files SET tries = tries + 1, fetch_after = now() + make_interval(secs => 
 WHERE files.id = (
     SELECT f.id FROM files f WHERE f.state = 'fetching' AND f.fetch_after <= now() ORDER BY f.fetch_after LIMIT 1 FOR UPDATE SKIP LOCKED
 )
-RETURNING id, workspace_id, direction, state, filename, mime, size, sha256, unrestricted, upload_id, code, reason, key_id, upload_until, origin_url, tries, fetch_after, session_id, turn_id, call_id, idempotency_key, request_hash, created_at, ready_at, deleted_at
+RETURNING id, workspace_id, direction, state, filename, mime, size, sha256, unrestricted, upload_id, code, reason, key_id, upload_until, origin, tries, fetch_after, session_id, turn_id, call_id, idempotency_key, request_hash, created_at, ready_at, deleted_at
 `
 
 // FetchClaim leases the file that has waited longest for being fetched.
@@ -64,7 +64,7 @@ func (q *Queries) FetchClaim(ctx context.Context, leaseSeconds float64) (File, e
 		&i.Reason,
 		&i.KeyID,
 		&i.UploadUntil,
-		&i.OriginUrl,
+		&i.Origin,
 		&i.Tries,
 		&i.FetchAfter,
 		&i.SessionID,
@@ -91,7 +91,7 @@ func (q *Queries) FetchLater(ctx context.Context, pauseSeconds float64, iD uuid.
 }
 
 const fileByCall = `-- name: FileByCall :one
-SELECT f.id, f.workspace_id, f.direction, f.state, f.filename, f.mime, f.size, f.sha256, f.unrestricted, f.upload_id, f.code, f.reason, f.key_id, f.upload_until, f.origin_url, f.tries, f.fetch_after, f.session_id, f.turn_id, f.call_id, f.idempotency_key, f.request_hash, f.created_at, f.ready_at, f.deleted_at FROM files f
+SELECT f.id, f.workspace_id, f.direction, f.state, f.filename, f.mime, f.size, f.sha256, f.unrestricted, f.upload_id, f.code, f.reason, f.key_id, f.upload_until, f.origin, f.tries, f.fetch_after, f.session_id, f.turn_id, f.call_id, f.idempotency_key, f.request_hash, f.created_at, f.ready_at, f.deleted_at FROM files f
 WHERE f.workspace_id = $1 AND f.turn_id = $2::uuid AND f.call_id = $3::text
 `
 
@@ -114,7 +114,7 @@ func (q *Queries) FileByCall(ctx context.Context, workspaceID uuid.UUID, turnID 
 		&i.Reason,
 		&i.KeyID,
 		&i.UploadUntil,
-		&i.OriginUrl,
+		&i.Origin,
 		&i.Tries,
 		&i.FetchAfter,
 		&i.SessionID,
@@ -143,7 +143,7 @@ func (q *Queries) FileClock(ctx context.Context) (time.Time, error) {
 
 const fileDelete = `-- name: FileDelete :exec
 UPDATE files
-SET state = 'deleted', upload_id = NULL, origin_url = NULL, fetch_after = NULL, deleted_at = now()
+SET state = 'deleted', upload_id = NULL, origin = NULL, fetch_after = NULL, deleted_at = now()
 WHERE workspace_id = $1 AND id = $2
 `
 
@@ -165,7 +165,7 @@ func (q *Queries) FileForget(ctx context.Context, workspaceID uuid.UUID, idempot
 }
 
 const fileGet = `-- name: FileGet :one
-SELECT f.id, f.workspace_id, f.direction, f.state, f.filename, f.mime, f.size, f.sha256, f.unrestricted, f.upload_id, f.code, f.reason, f.key_id, f.upload_until, f.origin_url, f.tries, f.fetch_after, f.session_id, f.turn_id, f.call_id, f.idempotency_key, f.request_hash, f.created_at, f.ready_at, f.deleted_at FROM files f WHERE f.workspace_id = $1 AND f.id = $2 AND f.state <> 'deleted'
+SELECT f.id, f.workspace_id, f.direction, f.state, f.filename, f.mime, f.size, f.sha256, f.unrestricted, f.upload_id, f.code, f.reason, f.key_id, f.upload_until, f.origin, f.tries, f.fetch_after, f.session_id, f.turn_id, f.call_id, f.idempotency_key, f.request_hash, f.created_at, f.ready_at, f.deleted_at FROM files f WHERE f.workspace_id = $1 AND f.id = $2 AND f.state <> 'deleted'
 `
 
 func (q *Queries) FileGet(ctx context.Context, workspaceID uuid.UUID, iD uuid.UUID) (File, error) {
@@ -186,7 +186,7 @@ func (q *Queries) FileGet(ctx context.Context, workspaceID uuid.UUID, iD uuid.UU
 		&i.Reason,
 		&i.KeyID,
 		&i.UploadUntil,
-		&i.OriginUrl,
+		&i.Origin,
 		&i.Tries,
 		&i.FetchAfter,
 		&i.SessionID,
@@ -202,13 +202,13 @@ func (q *Queries) FileGet(ctx context.Context, workspaceID uuid.UUID, iD uuid.UU
 }
 
 const fileInsert = `-- name: FileInsert :one
-INSERT INTO files (id, workspace_id, direction, state, filename, mime, size, sha256, unrestricted, key_id, origin_url, fetch_after,
+INSERT INTO files (id, workspace_id, direction, state, filename, mime, size, sha256, unrestricted, key_id, origin, fetch_after,
                    idempotency_key, request_hash, upload_until)
 VALUES ($1, $2, 'in', $3, $4, $5, $6, $7,
         $8, $9, $10, now(), $11, $12,
         now() + make_interval(secs => $13::float8))
 ON CONFLICT (workspace_id, idempotency_key) WHERE idempotency_key IS NOT NULL DO NOTHING
-RETURNING id, workspace_id, direction, state, filename, mime, size, sha256, unrestricted, upload_id, code, reason, key_id, upload_until, origin_url, tries, fetch_after, session_id, turn_id, call_id, idempotency_key, request_hash, created_at, ready_at, deleted_at
+RETURNING id, workspace_id, direction, state, filename, mime, size, sha256, unrestricted, upload_id, code, reason, key_id, upload_until, origin, tries, fetch_after, session_id, turn_id, call_id, idempotency_key, request_hash, created_at, ready_at, deleted_at
 `
 
 type FileInsertParams struct {
@@ -221,7 +221,7 @@ type FileInsertParams struct {
 	Sha256         []byte
 	Unrestricted   bool
 	KeyID          *string
-	OriginUrl      *string
+	Origin         []byte
 	IdempotencyKey *string
 	RequestHash    []byte
 	UploadSeconds  float64
@@ -239,7 +239,7 @@ func (q *Queries) FileInsert(ctx context.Context, arg FileInsertParams) (File, e
 		arg.Sha256,
 		arg.Unrestricted,
 		arg.KeyID,
-		arg.OriginUrl,
+		arg.Origin,
 		arg.IdempotencyKey,
 		arg.RequestHash,
 		arg.UploadSeconds,
@@ -260,7 +260,7 @@ func (q *Queries) FileInsert(ctx context.Context, arg FileInsertParams) (File, e
 		&i.Reason,
 		&i.KeyID,
 		&i.UploadUntil,
-		&i.OriginUrl,
+		&i.Origin,
 		&i.Tries,
 		&i.FetchAfter,
 		&i.SessionID,
@@ -276,7 +276,7 @@ func (q *Queries) FileInsert(ctx context.Context, arg FileInsertParams) (File, e
 }
 
 const fileOnce = `-- name: FileOnce :one
-SELECT id, workspace_id, direction, state, filename, mime, size, sha256, unrestricted, upload_id, code, reason, key_id, upload_until, origin_url, tries, fetch_after, session_id, turn_id, call_id, idempotency_key, request_hash, created_at, ready_at, deleted_at FROM files WHERE workspace_id = $1 AND idempotency_key = $2::text
+SELECT id, workspace_id, direction, state, filename, mime, size, sha256, unrestricted, upload_id, code, reason, key_id, upload_until, origin, tries, fetch_after, session_id, turn_id, call_id, idempotency_key, request_hash, created_at, ready_at, deleted_at FROM files WHERE workspace_id = $1 AND idempotency_key = $2::text
 `
 
 // FileOnce is the ticket that an Idempotency-Key has made.
@@ -298,7 +298,7 @@ func (q *Queries) FileOnce(ctx context.Context, workspaceID uuid.UUID, idempoten
 		&i.Reason,
 		&i.KeyID,
 		&i.UploadUntil,
-		&i.OriginUrl,
+		&i.Origin,
 		&i.Tries,
 		&i.FetchAfter,
 		&i.SessionID,
@@ -318,7 +318,7 @@ INSERT INTO files (id, workspace_id, direction, state, filename, mime, size, sha
 VALUES ($1, $2, 'out', 'ready', $3, $4, $5, $6, true,
         $7, $8, $9, $10, now())
 ON CONFLICT (turn_id, call_id) WHERE turn_id IS NOT NULL DO NOTHING
-RETURNING id, workspace_id, direction, state, filename, mime, size, sha256, unrestricted, upload_id, code, reason, key_id, upload_until, origin_url, tries, fetch_after, session_id, turn_id, call_id, idempotency_key, request_hash, created_at, ready_at, deleted_at
+RETURNING id, workspace_id, direction, state, filename, mime, size, sha256, unrestricted, upload_id, code, reason, key_id, upload_until, origin, tries, fetch_after, session_id, turn_id, call_id, idempotency_key, request_hash, created_at, ready_at, deleted_at
 `
 
 type FileProduceParams struct {
@@ -365,7 +365,7 @@ func (q *Queries) FileProduce(ctx context.Context, arg FileProduceParams) (File,
 		&i.Reason,
 		&i.KeyID,
 		&i.UploadUntil,
-		&i.OriginUrl,
+		&i.Origin,
 		&i.Tries,
 		&i.FetchAfter,
 		&i.SessionID,
@@ -383,7 +383,7 @@ func (q *Queries) FileProduce(ctx context.Context, arg FileProduceParams) (File,
 const fileReady = `-- name: FileReady :execrows
 UPDATE files
 SET state = 'ready', upload_id = $1::uuid, mime = $2, size = $3::bigint, sha256 = $4::bytea,
-    origin_url = NULL, fetch_after = NULL, ready_at = now()
+    origin = NULL, fetch_after = NULL, ready_at = now()
 WHERE workspace_id = $5 AND id = $6 AND state IN ('pending', 'fetching')
 `
 
@@ -415,7 +415,7 @@ func (q *Queries) FileReady(ctx context.Context, arg FileReadyParams) (int64, er
 
 const fileReject = `-- name: FileReject :execrows
 UPDATE files
-SET state = 'rejected', code = $1::text, reason = $2::text, origin_url = NULL, fetch_after = NULL
+SET state = 'rejected', code = $1::text, reason = $2::text, origin = NULL, fetch_after = NULL
 WHERE workspace_id = $3 AND id = $4 AND state IN ('pending', 'fetching')
 `
 
@@ -445,7 +445,7 @@ func (q *Queries) FileUpload(ctx context.Context, workspaceID uuid.UUID, iD uuid
 }
 
 const filesAttachable = `-- name: FilesAttachable :many
-SELECT f.id, f.workspace_id, f.direction, f.state, f.filename, f.mime, f.size, f.sha256, f.unrestricted, f.upload_id, f.code, f.reason, f.key_id, f.upload_until, f.origin_url, f.tries, f.fetch_after, f.session_id, f.turn_id, f.call_id, f.idempotency_key, f.request_hash, f.created_at, f.ready_at, f.deleted_at FROM files f
+SELECT f.id, f.workspace_id, f.direction, f.state, f.filename, f.mime, f.size, f.sha256, f.unrestricted, f.upload_id, f.code, f.reason, f.key_id, f.upload_until, f.origin, f.tries, f.fetch_after, f.session_id, f.turn_id, f.call_id, f.idempotency_key, f.request_hash, f.created_at, f.ready_at, f.deleted_at FROM files f
 WHERE f.workspace_id = $1 AND f.id = ANY($2::uuid[]) AND f.state <> 'deleted'
 FOR SHARE
 `
@@ -476,7 +476,7 @@ func (q *Queries) FilesAttachable(ctx context.Context, workspaceID uuid.UUID, id
 			&i.Reason,
 			&i.KeyID,
 			&i.UploadUntil,
-			&i.OriginUrl,
+			&i.Origin,
 			&i.Tries,
 			&i.FetchAfter,
 			&i.SessionID,
@@ -512,7 +512,7 @@ func (q *Queries) FilesCount(ctx context.Context, turnID uuid.UUID) (int64, erro
 
 const filesErase = `-- name: FilesErase :exec
 UPDATE files
-SET state = 'deleted', filename = '', reason = NULL, upload_id = NULL, origin_url = NULL, fetch_after = NULL, deleted_at = now()
+SET state = 'deleted', filename = '', reason = NULL, upload_id = NULL, origin = NULL, fetch_after = NULL, deleted_at = now()
 WHERE workspace_id = $1 AND id = ANY($2::uuid[])
 `
 
@@ -535,7 +535,7 @@ func (q *Queries) FilesFetching(ctx context.Context, workspaceID uuid.UUID) (int
 }
 
 const filesIn = `-- name: FilesIn :many
-SELECT t.turn_id AS turn, f.id, f.workspace_id, f.direction, f.state, f.filename, f.mime, f.size, f.sha256, f.unrestricted, f.upload_id, f.code, f.reason, f.key_id, f.upload_until, f.origin_url, f.tries, f.fetch_after, f.session_id, f.turn_id, f.call_id, f.idempotency_key, f.request_hash, f.created_at, f.ready_at, f.deleted_at
+SELECT t.turn_id AS turn, f.id, f.workspace_id, f.direction, f.state, f.filename, f.mime, f.size, f.sha256, f.unrestricted, f.upload_id, f.code, f.reason, f.key_id, f.upload_until, f.origin, f.tries, f.fetch_after, f.session_id, f.turn_id, f.call_id, f.idempotency_key, f.request_hash, f.created_at, f.ready_at, f.deleted_at
 FROM turn_files t JOIN files f ON f.id = t.file_id
 WHERE t.workspace_id = $1 AND t.turn_id = ANY($2::uuid[]) AND f.state = 'ready'
 ORDER BY t.turn_id, t.n
@@ -572,7 +572,7 @@ func (q *Queries) FilesIn(ctx context.Context, workspaceID uuid.UUID, turns []uu
 			&i.File.Reason,
 			&i.File.KeyID,
 			&i.File.UploadUntil,
-			&i.File.OriginUrl,
+			&i.File.Origin,
 			&i.File.Tries,
 			&i.File.FetchAfter,
 			&i.File.SessionID,
@@ -632,7 +632,7 @@ func (q *Queries) FilesOfSession(ctx context.Context, workspaceID uuid.UUID, ses
 }
 
 const filesOfTurn = `-- name: FilesOfTurn :many
-SELECT id, workspace_id, direction, state, filename, mime, size, sha256, unrestricted, upload_id, code, reason, key_id, upload_until, origin_url, tries, fetch_after, session_id, turn_id, call_id, idempotency_key, request_hash, created_at, ready_at, deleted_at FROM files WHERE turn_id = $1::uuid AND state = 'ready' ORDER BY id
+SELECT id, workspace_id, direction, state, filename, mime, size, sha256, unrestricted, upload_id, code, reason, key_id, upload_until, origin, tries, fetch_after, session_id, turn_id, call_id, idempotency_key, request_hash, created_at, ready_at, deleted_at FROM files WHERE turn_id = $1::uuid AND state = 'ready' ORDER BY id
 `
 
 // FilesOfTurn lists what a turn has produced, in the order of its calls.
@@ -660,7 +660,7 @@ func (q *Queries) FilesOfTurn(ctx context.Context, turnID uuid.UUID) ([]File, er
 			&i.Reason,
 			&i.KeyID,
 			&i.UploadUntil,
-			&i.OriginUrl,
+			&i.Origin,
 			&i.Tries,
 			&i.FetchAfter,
 			&i.SessionID,
@@ -683,7 +683,7 @@ func (q *Queries) FilesOfTurn(ctx context.Context, turnID uuid.UUID) ([]File, er
 }
 
 const filesOut = `-- name: FilesOut :many
-SELECT f.id, f.workspace_id, f.direction, f.state, f.filename, f.mime, f.size, f.sha256, f.unrestricted, f.upload_id, f.code, f.reason, f.key_id, f.upload_until, f.origin_url, f.tries, f.fetch_after, f.session_id, f.turn_id, f.call_id, f.idempotency_key, f.request_hash, f.created_at, f.ready_at, f.deleted_at FROM files f
+SELECT f.id, f.workspace_id, f.direction, f.state, f.filename, f.mime, f.size, f.sha256, f.unrestricted, f.upload_id, f.code, f.reason, f.key_id, f.upload_until, f.origin, f.tries, f.fetch_after, f.session_id, f.turn_id, f.call_id, f.idempotency_key, f.request_hash, f.created_at, f.ready_at, f.deleted_at FROM files f
 WHERE f.workspace_id = $1 AND f.turn_id = ANY($2::uuid[]) AND f.state = 'ready'
 ORDER BY f.id
 `
@@ -713,7 +713,7 @@ func (q *Queries) FilesOut(ctx context.Context, workspaceID uuid.UUID, turns []u
 			&i.Reason,
 			&i.KeyID,
 			&i.UploadUntil,
-			&i.OriginUrl,
+			&i.Origin,
 			&i.Tries,
 			&i.FetchAfter,
 			&i.SessionID,
@@ -736,7 +736,7 @@ func (q *Queries) FilesOut(ctx context.Context, workspaceID uuid.UUID, turns []u
 }
 
 const filesPage = `-- name: FilesPage :many
-SELECT f.id, f.workspace_id, f.direction, f.state, f.filename, f.mime, f.size, f.sha256, f.unrestricted, f.upload_id, f.code, f.reason, f.key_id, f.upload_until, f.origin_url, f.tries, f.fetch_after, f.session_id, f.turn_id, f.call_id, f.idempotency_key, f.request_hash, f.created_at, f.ready_at, f.deleted_at FROM files f
+SELECT f.id, f.workspace_id, f.direction, f.state, f.filename, f.mime, f.size, f.sha256, f.unrestricted, f.upload_id, f.code, f.reason, f.key_id, f.upload_until, f.origin, f.tries, f.fetch_after, f.session_id, f.turn_id, f.call_id, f.idempotency_key, f.request_hash, f.created_at, f.ready_at, f.deleted_at FROM files f
 WHERE f.workspace_id = $1 AND f.state <> 'deleted' AND f.id < $2
   AND ($3::text IS NULL OR f.direction = $3::text)
 ORDER BY f.id DESC
@@ -774,7 +774,7 @@ func (q *Queries) FilesPage(ctx context.Context, workspaceID uuid.UUID, before u
 			&i.Reason,
 			&i.KeyID,
 			&i.UploadUntil,
-			&i.OriginUrl,
+			&i.Origin,
 			&i.Tries,
 			&i.FetchAfter,
 			&i.SessionID,
@@ -797,7 +797,7 @@ func (q *Queries) FilesPage(ctx context.Context, workspaceID uuid.UUID, before u
 }
 
 const filesProduced = `-- name: FilesProduced :many
-SELECT f.id, f.workspace_id, f.direction, f.state, f.filename, f.mime, f.size, f.sha256, f.unrestricted, f.upload_id, f.code, f.reason, f.key_id, f.upload_until, f.origin_url, f.tries, f.fetch_after, f.session_id, f.turn_id, f.call_id, f.idempotency_key, f.request_hash, f.created_at, f.ready_at, f.deleted_at FROM files f
+SELECT f.id, f.workspace_id, f.direction, f.state, f.filename, f.mime, f.size, f.sha256, f.unrestricted, f.upload_id, f.code, f.reason, f.key_id, f.upload_until, f.origin, f.tries, f.fetch_after, f.session_id, f.turn_id, f.call_id, f.idempotency_key, f.request_hash, f.created_at, f.ready_at, f.deleted_at FROM files f
 WHERE f.workspace_id = $1 AND f.session_id = $2::uuid AND f.direction = 'out' AND f.state = 'ready'
   AND ($3::uuid IS NULL OR f.turn_id = $3::uuid)
   AND ($4::text IS NULL OR f.filename = $4::text)
@@ -844,7 +844,7 @@ func (q *Queries) FilesProduced(ctx context.Context, arg FilesProducedParams) ([
 			&i.Reason,
 			&i.KeyID,
 			&i.UploadUntil,
-			&i.OriginUrl,
+			&i.Origin,
 			&i.Tries,
 			&i.FetchAfter,
 			&i.SessionID,
@@ -893,7 +893,7 @@ func (q *Queries) TurnFilePut(ctx context.Context, turnID uuid.UUID, fileID uuid
 }
 
 const turnFiles = `-- name: TurnFiles :many
-SELECT f.id, f.workspace_id, f.direction, f.state, f.filename, f.mime, f.size, f.sha256, f.unrestricted, f.upload_id, f.code, f.reason, f.key_id, f.upload_until, f.origin_url, f.tries, f.fetch_after, f.session_id, f.turn_id, f.call_id, f.idempotency_key, f.request_hash, f.created_at, f.ready_at, f.deleted_at FROM turn_files t JOIN files f ON f.id = t.file_id
+SELECT f.id, f.workspace_id, f.direction, f.state, f.filename, f.mime, f.size, f.sha256, f.unrestricted, f.upload_id, f.code, f.reason, f.key_id, f.upload_until, f.origin, f.tries, f.fetch_after, f.session_id, f.turn_id, f.call_id, f.idempotency_key, f.request_hash, f.created_at, f.ready_at, f.deleted_at FROM turn_files t JOIN files f ON f.id = t.file_id
 WHERE t.turn_id = $1 AND f.state = 'ready'
 ORDER BY t.n
 `
@@ -923,7 +923,7 @@ func (q *Queries) TurnFiles(ctx context.Context, turnID uuid.UUID) ([]File, erro
 			&i.Reason,
 			&i.KeyID,
 			&i.UploadUntil,
-			&i.OriginUrl,
+			&i.Origin,
 			&i.Tries,
 			&i.FetchAfter,
 			&i.SessionID,

@@ -104,7 +104,7 @@ type File struct {
 	Reason         *string
 	KeyID          *string
 	UploadUntil    *time.Time
-	OriginUrl      *string
+	Origin         []byte
 	Tries          int32
 	FetchAfter     *time.Time
 	SessionID      *uuid.UUID

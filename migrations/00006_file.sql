@@ -34,7 +34,7 @@ CREATE TABLE files (
     reason          text,
     key_id          text,                         -- the API key that asked for the ticket
     upload_until    timestamptz,                  -- until when the bytes may be sent
-    origin_url      text,                         -- where to fetch it; forgotten afterwards, as it may hold a secret
+    origin          sealed,                       -- where to fetch it: such an address is often a secret, and forgotten afterwards
     tries           int NOT NULL DEFAULT 0,
     fetch_after     timestamptz,                  -- the lease of whoever fetches, or the pause before the next try
     session_id      uuid,                         -- what produced it

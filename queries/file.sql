@@ -1,9 +1,9 @@
 -- name: FileInsert :one
 -- FileInsert makes a ticket; where the same key has made one already it returns no row.
-INSERT INTO files (id, workspace_id, direction, state, filename, mime, size, sha256, unrestricted, key_id, origin_url, fetch_after,
+INSERT INTO files (id, workspace_id, direction, state, filename, mime, size, sha256, unrestricted, key_id, origin, fetch_after,
                    idempotency_key, request_hash, upload_until)
 VALUES (sqlc.arg(id), sqlc.arg(workspace_id), 'in', sqlc.arg(state), sqlc.arg(filename), sqlc.arg(mime), sqlc.narg(size), sqlc.narg(sha256),
-        sqlc.arg(unrestricted), sqlc.narg(key_id), sqlc.narg(origin_url), now(), sqlc.narg(idempotency_key), sqlc.narg(request_hash),
+        sqlc.arg(unrestricted), sqlc.narg(key_id), sqlc.narg(origin), now(), sqlc.narg(idempotency_key), sqlc.narg(request_hash),
         now() + make_interval(secs => sqlc.arg(upload_seconds)::float8))
 ON CONFLICT (workspace_id, idempotency_key) WHERE idempotency_key IS NOT NULL DO NOTHING
 RETURNING *;
@@ -106,12 +106,12 @@ WHERE u.touched_at < now() - interval '30 minutes' AND NOT EXISTS (SELECT FROM f
 -- one does.
 UPDATE files
 SET state = 'ready', upload_id = sqlc.arg(upload_id)::uuid, mime = sqlc.arg(mime), size = sqlc.arg(size)::bigint, sha256 = sqlc.arg(sha256)::bytea,
-    origin_url = NULL, fetch_after = NULL, ready_at = now()
+    origin = NULL, fetch_after = NULL, ready_at = now()
 WHERE workspace_id = sqlc.arg(workspace_id) AND id = sqlc.arg(id) AND state IN ('pending', 'fetching');
 
 -- name: FileReject :execrows
 UPDATE files
-SET state = 'rejected', code = sqlc.arg(code)::text, reason = sqlc.arg(reason)::text, origin_url = NULL, fetch_after = NULL
+SET state = 'rejected', code = sqlc.arg(code)::text, reason = sqlc.arg(reason)::text, origin = NULL, fetch_after = NULL
 WHERE workspace_id = sqlc.arg(workspace_id) AND id = sqlc.arg(id) AND state IN ('pending', 'fetching');
 
 -- name: FetchClaim :one
@@ -150,7 +150,7 @@ SELECT upload_id FROM files WHERE workspace_id = $1 AND id = $2 AND state <> 'de
 -- name: FileDelete :exec
 -- FileDelete leaves what an auditor needs and nothing that was inside.
 UPDATE files
-SET state = 'deleted', upload_id = NULL, origin_url = NULL, fetch_after = NULL, deleted_at = now()
+SET state = 'deleted', upload_id = NULL, origin = NULL, fetch_after = NULL, deleted_at = now()
 WHERE workspace_id = $1 AND id = $2;
 
 -- name: FilesOfSession :many
@@ -167,7 +167,7 @@ FOR UPDATE;
 -- name: FilesErase :exec
 -- FilesErase deletes files and what their names could tell.
 UPDATE files
-SET state = 'deleted', filename = '', reason = NULL, upload_id = NULL, origin_url = NULL, fetch_after = NULL, deleted_at = now()
+SET state = 'deleted', filename = '', reason = NULL, upload_id = NULL, origin = NULL, fetch_after = NULL, deleted_at = now()
 WHERE workspace_id = $1 AND id = ANY(sqlc.arg(ids)::uuid[]);
 
 -- name: UploadsDrop :exec

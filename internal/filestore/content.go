@@ -33,15 +33,8 @@ func (s *Store) Open(ctx context.Context, path, query string) (Content, error) {
 	if !ok {
 		return Content{}, notFound()
 	}
-	row, err := s.get(ctx, l.workspace, l.file)
+	row, err := s.opened(ctx, l)
 	if err != nil {
-		return Content{}, err
-	}
-	now, err := s.clock(ctx, s.q)
-	if err != nil {
-		return Content{}, err
-	}
-	if err := l.valid(now); err != nil {
 		return Content{}, err
 	}
 	if row.State != string(StatusReady) {
@@ -67,16 +60,13 @@ type reader struct {
 	chunk []byte // what is left of the chunk at at
 }
 
-// chunkTime is how long one chunk may take to come out of the database.
-const chunkTime = 5 * time.Second
-
 // Read implements io.Reader.
 func (r *reader) Read(p []byte) (int, error) {
 	if r.at >= r.Size {
 		return 0, io.EOF
 	}
 	if len(r.chunk) == 0 {
-		ctx, cancel := context.WithTimeout(r.ctx, chunkTime)
+		ctx, cancel := brief(r.ctx)
 		defer cancel()
 		chunk, err := r.q.ChunkGet(ctx, r.upload, int32(r.at/chunkSize))
 		if err != nil {

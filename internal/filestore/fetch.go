@@ -22,6 +22,8 @@ const (
 	fetchTries     = 3
 	fetchRedirects = 3
 	fetchPoll      = time.Second
+
+	originPurpose = "origin_url of a file"
 )
 
 // fetch gets files from where their tickets say, one after the other; Run runs
@@ -86,7 +88,7 @@ func (s *Store) fetchOne(ctx context.Context, row db.File) error {
 		// What was wrong is not told: it would show the caller a network that is not theirs.
 		why, refused = "origin_url could not be fetched: its server does not answer as it should.", true
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 3*time.Second)
+	ctx, cancel := brief(context.WithoutCancel(ctx))
 	defer cancel()
 	if !refused {
 		return s.q.FetchLater(ctx, pause.Seconds(), row.ID, row.Tries)
@@ -103,7 +105,11 @@ func (s *Store) transfer(ctx context.Context, row db.File) error {
 	if row.Tries > fetchTries { // it was taken up again and again, and never ended
 		return refusal("origin_url could not be fetched.")
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, *row.OriginUrl, nil)
+	origin, err := s.keys.Open(row.Origin, originPurpose, row.WorkspaceID.String(), row.ID.String())
+	if err != nil {
+		return fmt.Errorf("open origin_url: %w", err)
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, string(origin), nil)
 	if err != nil {
 		return refusal("origin_url cannot be parsed.")
 	}

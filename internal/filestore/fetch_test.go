@@ -218,7 +218,7 @@ func TestFilesAreFetched(t *testing.T) {
 	if n := w.leftovers(t); n != 0 {
 		t.Errorf("%d uploads are left", n)
 	}
-	if n := w.count(t, `SELECT count(*) FROM files WHERE origin_url IS NOT NULL`); n != 0 {
+	if n := w.count(t, `SELECT count(*) FROM files WHERE origin IS NOT NULL`); n != 0 {
 		t.Errorf("%d addresses are kept", n)
 	}
 	if more, err := w.FetchNext(t.Context()); more || err != nil {

@@ -83,6 +83,12 @@ func New(pool *pgxpool.Pool, keys *vault.Keyring, opt Options) *Store {
 	return &Store{pool: pool, q: db.New(pool), keys: keys, opt: opt, log: opt.Log, news: make(chan struct{}, 1)}
 }
 
+// brief bounds what one statement may wait for, where the caller's context lasts as
+// long as somebody sends.
+func brief(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, 3*time.Second)
+}
+
 // get reads a file, or fails with FILE_NOT_FOUND.
 func (s *Store) get(ctx context.Context, workspace, id uuid.UUID) (db.File, error) {
 	row, err := s.q.FileGet(ctx, workspace, id)

@@ -1,6 +1,7 @@
 package filestore
 
 import (
+	"context"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/parley-server/parley/db"
 	"github.com/parley-server/parley/internal/fault"
 )
 
@@ -99,4 +101,19 @@ func (l link) valid(now time.Time) error {
 		return notFound()
 	}
 	return nil
+}
+
+// opened is the file of a signed address whose time is not over.
+func (s *Store) opened(ctx context.Context, l link) (db.File, error) {
+	ctx, cancel := brief(ctx)
+	defer cancel()
+	row, err := s.get(ctx, l.workspace, l.file)
+	if err != nil {
+		return row, err
+	}
+	now, err := s.clock(ctx, s.q)
+	if err != nil {
+		return row, err
+	}
+	return row, l.valid(now)
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"time"
 
 	"github.com/google/uuid"
 )
@@ -36,7 +35,9 @@ func (r refusal) Error() string { return string(r) }
 // to check, which says what the file is or refuses it. On an error nothing is left.
 func (s *Store) receive(ctx context.Context, r io.Reader, limit int64, check func(head []byte) (mime string, err error)) (got received, err error) {
 	got.upload = uuid.Must(uuid.NewV7())
-	if err := s.q.UploadBegin(ctx, got.upload); err != nil {
+	begin, cancel := brief(ctx)
+	defer cancel()
+	if err := s.q.UploadBegin(begin, got.upload); err != nil {
 		return got, fmt.Errorf("begin upload: %w", err)
 	}
 	defer func() {
@@ -50,7 +51,9 @@ func (s *Store) receive(ctx context.Context, r io.Reader, limit int64, check fun
 				return err
 			}
 		}
-		rows, err := s.q.ChunkPut(ctx, got.upload, int32(n), chunk)
+		put, cancel := brief(ctx)
+		defer cancel()
+		rows, err := s.q.ChunkPut(put, got.upload, int32(n), chunk)
 		if err == nil && rows == 0 {
 			err = errors.New("the upload was given up")
 		}
@@ -101,7 +104,7 @@ func fill(r io.Reader, buf []byte) (n int, err error) {
 // drop removes an upload that came to nothing, also when the caller is gone. What
 // it cannot remove now, Run does.
 func (s *Store) drop(ctx context.Context, upload uuid.UUID) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 3*time.Second)
+	ctx, cancel := brief(context.WithoutCancel(ctx))
 	defer cancel()
 	if err := s.q.UploadDrop(ctx, upload); err != nil {
 		s.log.WarnContext(ctx, "remove an upload", "upload", upload, "err", err)

@@ -119,7 +119,11 @@ func (s *Store) insert(ctx context.Context, q *db.Queries, n Request) (db.File, 
 		Unrestricted: n.Unrestricted, KeyID: &n.Key, UploadSeconds: UploadTime.Seconds(),
 	}
 	if n.OriginURL != "" {
-		p.State, p.OriginUrl = string(StatusFetching), &n.OriginURL
+		origin, err := s.keys.Seal([]byte(n.OriginURL), originPurpose, n.Workspace.String(), p.ID.String())
+		if err != nil {
+			return db.File{}, fmt.Errorf("seal origin_url: %w", err)
+		}
+		p.State, p.Origin = string(StatusFetching), origin
 		waiting, err := q.FilesFetching(ctx, n.Workspace)
 		if err != nil {
 			return db.File{}, fmt.Errorf("count fetches: %w", err)

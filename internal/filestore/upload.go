@@ -21,15 +21,8 @@ func (s *Store) Upload(ctx context.Context, path, query string, length int64, bo
 	if !ok {
 		return File{}, notFound()
 	}
-	row, err := s.get(ctx, l.workspace, l.file)
+	row, err := s.opened(ctx, l)
 	if err != nil {
-		return File{}, err
-	}
-	now, err := s.clock(ctx, s.q)
-	if err != nil {
-		return File{}, err
-	}
-	if err := l.valid(now); err != nil {
 		return File{}, err
 	}
 	switch Status(row.State) {
@@ -53,8 +46,11 @@ func (s *Store) Upload(ctx context.Context, path, query string, length int64, bo
 	return s.finish(ctx, row, got)
 }
 
-// finish makes a file of an upload that is what was declared.
+// finish makes a file of an upload that is what was declared. What has come so far
+// is not given up because the sender is gone.
 func (s *Store) finish(ctx context.Context, row db.File, got received) (File, error) {
+	ctx, cancel := brief(context.WithoutCancel(ctx))
+	defer cancel()
 	stored := false
 	defer func() {
 		if !stored {
