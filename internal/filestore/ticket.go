@@ -124,14 +124,6 @@ func (s *Store) insert(ctx context.Context, q *db.Queries, n Request) (db.File, 
 			return db.File{}, fmt.Errorf("seal origin_url: %w", err)
 		}
 		p.State, p.Origin = string(StatusFetching), origin
-		waiting, err := q.FilesFetching(ctx, n.Workspace)
-		if err != nil {
-			return db.File{}, fmt.Errorf("count fetches: %w", err)
-		}
-		if waiting >= MaxFetching {
-			return db.File{}, &fault.Error{Code: fault.QueueFull, Detail: fault.Detail{RetryAfter: 10 * time.Second},
-				Message: fmt.Sprintf("%d files of this workspace are being fetched already. Wait for one of them.", MaxFetching)}
-		}
 	}
 	if n.Once != "" {
 		p.IdempotencyKey, p.RequestHash = &n.Once, n.Hash
@@ -145,6 +137,17 @@ func (s *Store) insert(ctx context.Context, q *db.Queries, n Request) (db.File, 
 	}
 	if err != nil {
 		return row, fmt.Errorf("insert file: %w", err)
+	}
+	if n.OriginURL == "" {
+		return row, nil
+	}
+	fetching, err := q.FilesFetching(ctx, n.Workspace) // this one too
+	if err != nil {
+		return row, fmt.Errorf("count fetches: %w", err)
+	}
+	if fetching > MaxFetching {
+		return row, &fault.Error{Code: fault.QueueFull, Detail: fault.Detail{RetryAfter: 10 * time.Second},
+			Message: fmt.Sprintf("%d files of this workspace are being fetched already. Wait for one of them.", MaxFetching)}
 	}
 	return row, nil
 }
