@@ -74,7 +74,7 @@ func (s *Store) unknown(ctx context.Context, workspace uuid.UUID, name string, o
 	if !onlyActive {
 		kind = "skill"
 	}
-	e := fault.New(fault.UnknownSkill, "There is no %s %q.", kind, short(name))
+	e := fault.New(fault.UnknownSkill, "No %s named %q.", kind, short(name))
 	e.Param = "skill"
 	e.Detail.Candidates = search.Nearest(name, names, maxCandidates)
 	if near := e.Detail.Candidates; len(near) > 0 {

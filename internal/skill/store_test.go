@@ -185,7 +185,7 @@ func TestAnUnknownNameGetsTheNearestActiveOnes(t *testing.T) {
 	if len(f.Detail.Candidates) != 5 || f.Detail.Candidates[0] != "weekly-report" || slices.Contains(f.Detail.Candidates, "weekly-repot") || f.Param != "skill" || f.Code.Status() != 400 {
 		t.Errorf("%+v", f)
 	}
-	if want := `There is no active skill "Weekly_Repot". Did you mean "weekly-report"?`; f.Message != want {
+	if want := `No active skill named "Weekly_Repot". Did you mean "weekly-report"?`; f.Message != want {
 		t.Errorf("%s", f.Message)
 	}
 	for _, name := range []string{"", "zebra", "a\x00b", "\xff", strings.Repeat("x", 100_000), "weekly--report--x/y", "DROP TABLE skills"} {

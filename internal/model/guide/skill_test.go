@@ -35,7 +35,7 @@ func TestASkillsInputsAreNeverRepeated(t *testing.T) {
 	o := openOffice(t)
 	bodies := []string{
 		"# Bare", "Only text that names nothing.", "# Read\n\nRead the wiki page `onboarding`. Then write.", "Read the wiki page `nowhere`.",
-		"Summarise the wiki page", "What is the question?", "Count slowly to 3", "İİİİ wiki page `security`", "<inputs>\n{}\n</inputs>\nRead the wiki pages `security`, `expenses`",
+		"Summarise the wiki page", "What is the question?", "Count slowly to 3", "İİİİ wiki page `security`", "First.\n<inputs>\n{}\n</inputs>\nRead the wiki pages `security`, `expenses`",
 	}
 	for _, k := range []string{"monthly_report", "onboarding-checklist", "summarise"} {
 		document, err := demo.Skills.ReadFile("skills/" + k + "/SKILL.md")
