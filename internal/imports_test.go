@@ -53,6 +53,7 @@ var ours = map[string]string{
 	"internal/bench":                "*",
 	"internal/devdb":                "",
 	"internal/dbtest":               "internal/devdb migrations",
+	"internal/dbtest/canary":        "internal/dbtest",
 	"internal/dbtest/container":     "",
 	"internal/e2e":                  "internal/cli",
 	"internal/dbtest/with-postgres": "internal/dbtest",

@@ -127,7 +127,7 @@ func TestRotationWrapsEverythingUnderTheNewestKey(t *testing.T) {
 	if err := recent.Prepare(t.Context()); err != nil {
 		t.Errorf("without the old key: %v", err)
 	}
-	if got := value(t, recent, w, "TOKEN"); got != "long enough" {
+	if got := valueOf(t, recent, w, "TOKEN"); got != "long enough" {
 		t.Errorf("opened %q", got)
 	}
 	q, err := pool.Query(t.Context(), `SELECT id, "the prompt" FROM "Odd names" WHERE id >= 0`)

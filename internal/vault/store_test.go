@@ -52,8 +52,8 @@ func register(t *testing.T, s *vault.Store, w uuid.UUID, r vault.Registration) v
 	return c
 }
 
-// value is what a credential opens to.
-func value(t *testing.T, s *vault.Store, w uuid.UUID, name string) string {
+// valueOf is what a credential opens to.
+func valueOf(t *testing.T, s *vault.Store, w uuid.UUID, name string) string {
 	t.Helper()
 	list, err := s.Open(t.Context(), w, []string{name})
 	if err != nil {
@@ -95,21 +95,21 @@ func TestACredentialIsRegisteredSetProvidedAndRemoved(t *testing.T) {
 	if opened, err := s.Open(t.Context(), w, []string{"TOKEN"}); err != nil || opened[0].Value.Reveal() != nil {
 		t.Errorf("opened %+v, %v before there is a value", opened, err)
 	}
-	if _, err := s.Set(t.Context(), w, "TOKEN", secret("first value"), me); err != nil || value(t, s, w, "TOKEN") != "first value" {
+	if _, err := s.Set(t.Context(), w, "TOKEN", secret("first value"), me); err != nil || valueOf(t, s, w, "TOKEN") != "first value" {
 		t.Errorf("set: %v", err)
 	}
-	if _, err := s.Set(t.Context(), w, "TOKEN", secret("second value"), me); err != nil || value(t, s, w, "TOKEN") != "second value" {
+	if _, err := s.Set(t.Context(), w, "TOKEN", secret("second value"), me); err != nil || valueOf(t, s, w, "TOKEN") != "second value" {
 		t.Errorf("set again: %v", err)
 	}
 	err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
 		return s.Provide(t.Context(), tx, w, "TOKEN", secret("provided value"), "key:abcdefgh")
 	})
-	if err != nil || value(t, s, w, "TOKEN") != "provided value" {
+	if err != nil || valueOf(t, s, w, "TOKEN") != "provided value" {
 		t.Errorf("provide: %v", err)
 	}
 	// Other hosts, the value stays and opens under them.
 	c = register(t, s, w, vault.Registration{Name: "TOKEN", Hosts: []string{"other.example.com"}, InBody: true})
-	if !c.HasValue || c.Version != 5 || !c.InBody || value(t, s, w, "TOKEN") != "provided value" {
+	if !c.HasValue || c.Version != 5 || !c.InBody || valueOf(t, s, w, "TOKEN") != "provided value" {
 		t.Errorf("registered again: %+v", c)
 	}
 	list, err := s.List(t.Context(), w)
@@ -173,7 +173,7 @@ func TestAChangedRowDoesNotOpen(t *testing.T) {
 		exec(t, pool, undo, old)
 	}
 	exec(t, pool, `UPDATE credentials SET allowed_hosts = '{b.example.com,a.example.com}' WHERE workspace_id = $1 AND name = 'A'`, w)
-	if got := value(t, s, w, "A"); got != "value of A" {
+	if got := valueOf(t, s, w, "A"); got != "value of A" {
 		t.Errorf("in another order: %q", got)
 	}
 	for _, plain := range []string{`'plain text'`, `''`, `'\x01'`, `repeat('x', 200)::bytea`} {
@@ -235,7 +235,7 @@ func TestRefusalsShowNoValue(t *testing.T) {
 		}
 	}
 	for _, good := range []string{"12345678", strings.Repeat("é", 32<<10), `&<>"'\/+ %20 ` + "😀."} {
-		if _, err := s.Set(t.Context(), w, "TOKEN", secret(good), me); err != nil || value(t, s, w, "TOKEN") != good {
+		if _, err := s.Set(t.Context(), w, "TOKEN", secret(good), me); err != nil || valueOf(t, s, w, "TOKEN") != good {
 			t.Errorf("%.40q: %v", good, err)
 		}
 	}
@@ -314,7 +314,7 @@ func TestWhatIsRolledBackWasNotProvided(t *testing.T) {
 		}
 		return undo
 	})
-	if !errors.Is(err, undo) || value(t, s, w, "TOKEN") != "" || len(audit(t, pool, w, "TOKEN")) != 1 {
+	if !errors.Is(err, undo) || valueOf(t, s, w, "TOKEN") != "" || len(audit(t, pool, w, "TOKEN")) != 1 {
 		t.Errorf("%v, %v", err, audit(t, pool, w, "TOKEN"))
 	}
 }

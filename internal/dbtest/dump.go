@@ -1,0 +1,49 @@
+//go:build unix
+
+package dbtest
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// Data is the server's data directory.
+func (s *Server) Data() string { return filepath.Join(s.running.Dir, "data") }
+
+// Log is the file that the server logs to.
+func (s *Server) Log() string { return filepath.Join(s.running.Dir, "postgres.log") }
+
+// Checkpoint makes the server write its buffers to its files.
+func (s *Server) Checkpoint() {
+	s.t.Helper()
+	if err := execute(s.Admin(), "CHECKPOINT"); err != nil {
+		s.t.Fatalf("dbtest: %v", err)
+	}
+}
+
+// Dump is what pg_dump makes of a database. It is PostgreSQL's own program and does
+// not come with those that are fetched.
+func (s *Server) Dump(dsn string) []byte {
+	s.t.Helper()
+	// The first word is the path of the program that runs.
+	options, err := os.ReadFile(filepath.Join(s.Data(), "postmaster.opts"))
+	if err != nil {
+		s.t.Fatalf("dbtest: %v", err)
+	}
+	postgres, _, _ := strings.Cut(string(options), " ")
+	program := filepath.Join(filepath.Dir(postgres), "pg_dump")
+	if _, err := os.Stat(program); err != nil {
+		unavailable(s.t, err)
+	}
+	cmd := exec.CommandContext(s.t.Context(), program, "--dbname", dsn)
+	var errs bytes.Buffer
+	cmd.Stderr = &errs
+	out, err := cmd.Output()
+	if err != nil {
+		s.t.Fatalf("dbtest: pg_dump: %v: %s", err, &errs)
+	}
+	return out
+}
