@@ -17,7 +17,7 @@ func (c *command) serve() *cobra.Command {
 		Short: "run the server: the API and the workers that answer",
 		Example: `  parley serve --dev                                      try it: private PostgreSQL, demo workspace, built-in model
   OPENAI_API_KEY=sk-… parley serve --dev                  the same with a real model
-  DATABASE_URL=postgres://… parley serve --listen :8080   for real`,
+  DATABASE_URL=… PARLEY_VAULT_KEY_FILE=… parley serve     for real`,
 		Long: `Runs the server until Ctrl-C or SIGTERM. Then running turns are handed over to
 other servers or to the next start, and streams end in a way that lets their
 readers come back. A second Ctrl-C ends at once.`,

@@ -158,6 +158,8 @@ func TestGuideKnowsParley(t *testing.T) {
 		"What is readyz?":                                  "docs/api.md, “Health checks",
 		"Which directives do you have?":                    "docs/guide-model.md, “Directives",
 		"How do I use ollama?":                             "docs/guide-model.md, “Use a real language model”",
+		"How do I register a secret?":                      "docs/secrets.md, “Register a secret”",
+		"How do I rotate the master key?":                  "docs/secrets.md, “Rotate the master key”",
 		"Does closing the connection cancel the turn?":     "docs/api.md, “Cancel a running turn”",
 	} {
 		answer, _ := o.talk(t, question)
