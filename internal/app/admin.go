@@ -13,6 +13,7 @@ import (
 	"github.com/parley-server/parley/internal/apikey"
 	"github.com/parley-server/parley/internal/devdb"
 	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/permission"
 	"github.com/parley-server/parley/internal/search"
 	"github.com/parley-server/parley/internal/skill"
 	"github.com/parley-server/parley/internal/wiki"
@@ -23,10 +24,11 @@ import (
 // Admin does the work of the commands for administrators, straight on the database
 // and without a server. Close it.
 type Admin struct {
-	Workspaces *workspace.Store
-	Keys       *apikey.Store
-	Wiki       *wiki.Store
-	Skills     *skill.Store
+	Workspaces  *workspace.Store
+	Keys        *apikey.Store
+	Wiki        *wiki.Store
+	Skills      *skill.Store
+	Permissions *permission.Store
 
 	dsn  Secret
 	keys Secret // master keys; "" where there are none
@@ -57,7 +59,7 @@ func OpenAdmin(ctx context.Context, cfg Config, dir string) (*Admin, error) {
 		return nil, err
 	}
 	a.Workspaces, a.Keys, a.Wiki = workspace.New(pool), apikey.New(pool, nil), wiki.New(pool)
-	a.Skills = skill.New(pool)
+	a.Skills, a.Permissions = skill.New(pool), permission.New(pool)
 	return a, nil
 }
 

@@ -1,0 +1,134 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/spf13/cobra"
+
+	"github.com/parley-server/parley/internal/app"
+	"github.com/parley-server/parley/internal/permission"
+)
+
+func (c *command) allowlist() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "allowlist",
+		Short: "list, add and revoke the patterns of tool calls that need no approval",
+		Example: `  parley allowlist list
+  parley allowlist add "wiki_write(handbook/**)"
+  parley allowlist revoke 0192a3b4-5c6d-7e8f-9a0b-1c2d3e4f5a6b`,
+		RunE: group, Args: cobra.ArbitraryArgs,
+	}
+	cmd.AddCommand(c.allowlistList(), c.allowlistAdd(), c.allowlistRevoke())
+	return cmd
+}
+
+// entryShown is an entry of the allow-list in --json.
+type entryShown struct {
+	ID         uuid.UUID  `json:"allowlist_id"`
+	Tool       string     `json:"tool"`
+	Pattern    string     `json:"pattern"`
+	AddedBy    string     `json:"added_by"` // key id, or cli
+	ApprovalID *uuid.UUID `json:"approval_id"`
+	Hits       int64      `json:"hits"`
+	LastHitAt  *time.Time `json:"last_hit_at"`
+	CreatedAt  time.Time  `json:"created_at"`
+	RevokedAt  *time.Time `json:"revoked_at"`
+}
+
+func (c *command) allowlistList() *cobra.Command {
+	var all bool
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "list the patterns, where each comes from and how often it was used",
+		Example: `  parley allowlist list
+  parley allowlist list --all --json`,
+		Args: nothing,
+		RunE: c.onDatabase(func(ctx context.Context, cfg app.Config, a *app.Admin, _ []string) error {
+			ref, err := c.named(ctx, cfg, a)
+			if err != nil {
+				return err
+			}
+			entries, err := a.Allowlist(ctx, ref)
+			if err != nil {
+				return err
+			}
+			if !all {
+				entries = slices.DeleteFunc(entries, func(e permission.Entry) bool { return e.RevokedAt != nil })
+			}
+			shown := make([]entryShown, len(entries))
+			for i, e := range entries {
+				shown[i] = entryShown{ID: e.ID, Tool: e.Tool, Pattern: e.Pattern, AddedBy: e.AddedBy, ApprovalID: e.ApprovalID,
+					Hits: e.Hits, LastHitAt: e.LastHitAt, CreatedAt: e.CreatedAt, RevokedAt: e.RevokedAt}
+			}
+			return c.list(shown, len(shown), "The allow-list is empty. Approvals can add patterns, and so can parley allowlist add PATTERN.",
+				[]string{"ID", "PATTERN", "STATUS", "ADDED BY", "APPROVAL", "HITS", "LAST HIT", "ADDED"}, func(i int) []string {
+					e := shown[i]
+					status, approval := "active", "none"
+					if e.RevokedAt != nil {
+						status = "revoked"
+					}
+					if e.ApprovalID != nil {
+						approval = e.ApprovalID.String()
+					}
+					return []string{e.ID.String(), e.Pattern, status, e.AddedBy, approval, strconv.FormatInt(e.Hits, 10), day(e.LastHitAt), day(&e.CreatedAt)}
+				})
+		}),
+	}
+	workspaceFlag(cmd)
+	cmd.Flags().BoolVar(&all, "all", false, "show revoked patterns too")
+	c.jsonFlag(cmd)
+	return cmd
+}
+
+func (c *command) allowlistAdd() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "add PATTERN",
+		Short: "add a pattern; calls that it covers need no approval",
+		Example: `  parley allowlist add "wiki_write(handbook/**)"
+  parley allowlist add "bash(git diff *)"
+  parley allowlist add "http_request(GET api.example.com/**)"`,
+		Args: exactly("PATTERN"),
+		RunE: c.onDatabase(func(ctx context.Context, cfg app.Config, a *app.Admin, args []string) error {
+			ref, err := c.named(ctx, cfg, a)
+			if err != nil {
+				return err
+			}
+			pattern, err := a.AllowPattern(ctx, ref, args[0])
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(c.Stderr, "The allow-list has %s.\n", pattern)
+			return nil
+		}),
+	}
+	workspaceFlag(cmd)
+	return cmd
+}
+
+func (c *command) allowlistRevoke() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "revoke ID",
+		Short: "take a pattern off the list; it stays on record",
+		Example: `  parley allowlist revoke 0192a3b4-5c6d-7e8f-9a0b-1c2d3e4f5a6b
+  parley allowlist revoke 0192a3b4-5c6d-7e8f-9a0b-1c2d3e4f5a6b --workspace sales`,
+		Args: exactly("ID"),
+		RunE: c.onDatabase(func(ctx context.Context, cfg app.Config, a *app.Admin, args []string) error {
+			ref, err := c.named(ctx, cfg, a)
+			if err != nil {
+				return err
+			}
+			if err := a.RevokePattern(ctx, ref, args[0]); err != nil {
+				return err
+			}
+			fmt.Fprintf(c.Stderr, "Revoked %s.\n", args[0])
+			return nil
+		}),
+	}
+	workspaceFlag(cmd)
+	return cmd
+}

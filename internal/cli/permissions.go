@@ -1,0 +1,117 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/parley-server/parley/internal/app"
+)
+
+func (c *command) permissions() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "permissions",
+		Short: "show and set which tools run, which ask a person and which are denied",
+		Example: `  parley permissions list
+  parley permissions set wiki_write ask
+  parley permissions reset wiki_write`,
+		RunE: group, Args: cobra.ArbitraryArgs,
+	}
+	cmd.AddCommand(c.permissionsList(), c.permissionsSet(), c.permissionsReset())
+	return cmd
+}
+
+// ruleShown is a tool's rule in --json.
+type ruleShown struct {
+	Tool      string     `json:"tool"`
+	Rule      *string    `json:"rule"` // null: the built-in one holds
+	Default   string     `json:"default"`
+	UpdatedAt *time.Time `json:"updated_at"`
+}
+
+func (c *command) permissionsList() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "list every tool with its rule",
+		Example: `  parley permissions list
+  parley permissions list --workspace sales --json`,
+		Args: nothing,
+		RunE: c.onDatabase(func(ctx context.Context, cfg app.Config, a *app.Admin, _ []string) error {
+			ref, err := c.named(ctx, cfg, a)
+			if err != nil {
+				return err
+			}
+			settings, err := a.ToolRules(ctx, ref)
+			if err != nil {
+				return err
+			}
+			shown := make([]ruleShown, len(settings))
+			for i, s := range settings {
+				shown[i] = ruleShown{Tool: s.Tool, Default: s.Default, UpdatedAt: s.Since}
+				if s.Rule != nil {
+					shown[i].Rule = new(s.Rule.String())
+				}
+			}
+			return c.list(shown, len(shown), "", []string{"TOOL", "RULE", "BUILT-IN RULE", "SET"}, func(i int) []string {
+				s := shown[i]
+				rule := "built-in"
+				if s.Rule != nil {
+					rule = *s.Rule
+				}
+				return []string{s.Tool, rule, s.Default, day(s.UpdatedAt)}
+			})
+		}),
+	}
+	workspaceFlag(cmd)
+	c.jsonFlag(cmd)
+	return cmd
+}
+
+func (c *command) permissionsSet() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "set TOOL RULE",
+		Short: "set a tool's rule: allow, ask or deny",
+		Example: `  parley permissions set wiki_write ask       even keys with the scope wiki:write ask
+  parley permissions set bash deny            not even what the allow-list has runs
+  parley permissions set bash allow           every command runs; the sandbox alone holds it`,
+		Args: exactly("TOOL", "RULE"),
+		RunE: c.onDatabase(func(ctx context.Context, cfg app.Config, a *app.Admin, args []string) error {
+			ref, err := c.named(ctx, cfg, a)
+			if err != nil {
+				return err
+			}
+			if err := a.SetToolRule(ctx, ref, args[0], args[1]); err != nil {
+				return err
+			}
+			fmt.Fprintf(c.Stderr, "The rule of %s is %s now.\n", args[0], args[1])
+			return nil
+		}),
+	}
+	workspaceFlag(cmd)
+	return cmd
+}
+
+func (c *command) permissionsReset() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "reset TOOL",
+		Short: "give a tool its built-in rule back",
+		Example: `  parley permissions reset bash
+  parley permissions reset wiki_write --workspace sales`,
+		Args: exactly("TOOL"),
+		RunE: c.onDatabase(func(ctx context.Context, cfg app.Config, a *app.Admin, args []string) error {
+			ref, err := c.named(ctx, cfg, a)
+			if err != nil {
+				return err
+			}
+			if err := a.ResetToolRule(ctx, ref, args[0]); err != nil {
+				return err
+			}
+			fmt.Fprintf(c.Stderr, "%s has its built-in rule.\n", args[0])
+			return nil
+		}),
+	}
+	workspaceFlag(cmd)
+	return cmd
+}
