@@ -23,17 +23,18 @@ func TestAWrongOrMissingKeyIsFoundBeforeAnythingIsSealed(t *testing.T) {
 	}
 	id := s.Keyring().IDs()[0]
 	_, text, _ := strings.Cut(second, ":")
-	for what, c := range map[string]struct {
+	for _, c := range []struct {
+		what string
 		keys []string
 		want error
 	}{
-		"the same":               {[]string{first}, nil},
-		"another one":            {[]string{second}, vault.ErrUnknownKey},
-		"another of that id":     {[]string{id + ":" + text}, vault.ErrWrongKey},
-		"the old one not newest": {[]string{second, first}, nil},
+		{"the same", []string{first}, nil},
+		{"another one", []string{second}, vault.ErrUnknownKey},
+		{"another of that id", []string{id + ":" + text}, vault.ErrWrongKey},
+		{"the old one not newest", []string{second, first}, nil},
 	} {
 		if err := vault.New(pool, keyring(t, c.keys...)).Prepare(t.Context()); !errors.Is(err, c.want) || err != nil && !strings.Contains(err.Error(), id) {
-			t.Errorf("%s: %v", what, err)
+			t.Errorf("%s: %v", c.what, err)
 		}
 	}
 	// Both are in use now: neither can be missing.
@@ -185,7 +186,8 @@ func TestRotationStopsAtWhatItCannotOpen(t *testing.T) {
 func TestWhatIsSealedIsDeclaredSo(t *testing.T) {
 	t.Parallel()
 	plain := []string{
-		"api_keys.secret_hash", "turns.request_hash", "idempotency_keys.hash", // hashes
+		"api_keys.secret_hash", "turns.request_hash", "idempotency_keys.hash", "files.sha256", "files.request_hash", // hashes
+		"file_chunks.data",         // what files hold
 		"callback_deliveries.body", // what callbacks send: answers, which stand in messages too
 	}
 	rows, err := dbtest.New(t).Query(t.Context(), `
