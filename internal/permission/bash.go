@@ -28,7 +28,7 @@ func parseBash(argument string) (matcher, []fault.Violation) {
 			break
 		}
 	}
-	argv, unclear := argv(command)
+	argv, unclear := readCommand(command)
 	if unclear != "" {
 		message := "A pattern of bash is one simple command of literal words, but " + unclear + "."
 		if strings.Contains(command, "*") {
@@ -100,7 +100,7 @@ func bashArgv(input json.RawMessage) []string {
 	if !ok {
 		return nil
 	}
-	argv, _ := argv(command)
+	argv, _ := readCommand(command)
 	return argv
 }
 

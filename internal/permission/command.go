@@ -18,10 +18,10 @@ const plainLetters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz012345
 // that the agent itself has written.
 var commandName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.+-]*$`)
 
-// argv returns the words that bash would pass on for a command, where there can be
+// readCommand returns the words that bash would pass on for a command, where there can be
 // no doubt: one simple command of literal words on one line. unclear says what makes
 // it more than that, as the end of a sentence.
-func argv(command string) (words []string, unclear string) {
+func readCommand(command string) (words []string, unclear string) {
 	switch {
 	case len(command) > maxCommand:
 		return nil, "it is longer than 8 KiB"
@@ -102,7 +102,7 @@ func literal(w *syntax.Word) (word, unclear string) {
 
 func special(r rune) bool { return !strings.ContainsRune(plainLetters, r) }
 
-// quote writes a word so that argv reads it as it is.
+// quote writes a word so that readCommand reads it as it is.
 func quote(word string) string {
 	if word != "" && !strings.ContainsFunc(word, special) {
 		return word

@@ -8,7 +8,7 @@ import (
 
 // Argv is what the engine reads of a command; nil where there is doubt.
 func Argv(command string) []string {
-	words, _ := argv(command)
+	words, _ := readCommand(command)
 	return words
 }
 

@@ -1,0 +1,130 @@
+package permission
+
+import (
+	"encoding/json"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// call is what a call of http_request sends, as far as that is beyond doubt.
+type call struct {
+	method, scheme, host string
+	path                 string // without the first slash, as it is sent
+	query, body          bool
+	headers              map[string]string
+	credential           bool // a placeholder for one is in the address or in a header
+}
+
+// placeholder is what stands for a credential until a request leaves.
+var placeholder = regexp.MustCompile(`ph_[A-Za-z0-9]{8}`)
+
+// treacherous are parts of headers with which a request means another method, host or
+// path than it says.
+var treacherous = []string{"host", "connection", "content-length", "transfer-encoding", "trailer", "upgrade", "expect", "te",
+	"forwarded", "method", "override", "original-", "rewrite", "proxy-", "x-forwarded"}
+
+func readCall(input json.RawMessage) (c call, ok bool) {
+	m, ok := members(input, "method", "url", "headers", "body", "timeout_seconds")
+	if !ok {
+		return c, false
+	}
+	c.method, c.body = "GET", m["body"] != nil
+	if m["method"] != nil {
+		if c.method, ok = text(m["method"]); !ok {
+			return c, false
+		}
+	}
+	address, ok := text(m["url"])
+	if !ok || !c.address(address) {
+		return c, false
+	}
+	if m["headers"] != nil && !c.header(m["headers"]) {
+		return c, false
+	}
+	c.credential = c.credential || placeholder.MatchString(address)
+	return c, !overrides(address) && (!c.body || !overridesBody(m["body"]))
+}
+
+// overrides reports whether a form speaks of _method, from which some frameworks take
+// the method of a request.
+func overrides(form string) bool {
+	plain, err := url.QueryUnescape(form)
+	return strings.Contains(form, "_method") || err == nil && strings.Contains(plain, "_method")
+}
+
+func overridesBody(raw json.RawMessage) bool {
+	if form, ok := text(raw); ok {
+		return overrides(form)
+	}
+	var value any
+	if json.Unmarshal(raw, &value) != nil {
+		return true
+	}
+	unescaped, err := json.Marshal(value)
+	return err != nil || overrides(string(unescaped))
+}
+
+// address reads a URL that every reader reads the same.
+func (c *call) address(raw string) bool {
+	if !printable(raw) || strings.ContainsAny(raw, " \"<>\\^`{|}#") || len(raw) > 8<<10 {
+		return false
+	}
+	u, err := url.Parse(raw)
+	if err != nil || u.User != nil || u.Opaque != "" || u.String() != raw {
+		return false
+	}
+	c.scheme, c.host = u.Scheme, strings.ToLower(u.Host)
+	if c.scheme == "https" {
+		c.host = strings.TrimSuffix(c.host, ":443")
+	}
+	c.query = u.RawQuery != "" || u.ForceQuery
+	c.path = strings.TrimPrefix(u.EscapedPath(), "/")
+	if !host.MatchString(c.host) || c.scheme != "https" && c.scheme != "http" {
+		return false
+	}
+	lower := strings.ToLower(c.path)
+	for _, trick := range []string{"%2f", "%2e", "%5c", "%25", "%00", "%3b", ";"} {
+		if strings.Contains(lower, trick) {
+			return false
+		}
+	}
+	segments := strings.Split(c.path, "/")
+	for i, s := range segments {
+		if s == "." || s == ".." || s == "" && i < len(segments)-1 {
+			return false
+		}
+	}
+	return true
+}
+
+// header reads the headers of a call: an object of strings.
+func (c *call) header(raw json.RawMessage) bool {
+	if json.Unmarshal(raw, &c.headers) != nil {
+		return false
+	}
+	for name, value := range c.headers {
+		lower := strings.ToLower(name)
+		if !printable(name) || !printable(value) {
+			return false
+		}
+		for _, t := range treacherous {
+			if lower == t || len(t) > 2 && strings.Contains(lower, t) {
+				return false
+			}
+		}
+		c.credential = c.credential || placeholder.MatchString(value)
+	}
+	return true
+}
+
+// looks reports whether a call only fetches, and with no credential.
+func (c call) looks() bool {
+	for name := range c.headers {
+		if !slices.Contains([]string{"accept", "accept-language", "user-agent", "range", "if-none-match", "if-modified-since"}, strings.ToLower(name)) {
+			return false
+		}
+	}
+	return (c.method == "GET" || c.method == "HEAD") && !c.body && !c.credential
+}

@@ -1,0 +1,94 @@
+package permission
+
+import (
+	"fmt"
+	"path"
+	"strings"
+
+	"github.com/parley-server/parley/internal/fault"
+)
+
+const (
+	maxSegments = 64 // of a path
+	maxDeep     = 3  // ** in one pattern
+)
+
+// glob is a pattern of path segments: * stands for letters within one, ** for whole
+// segments: at the end at least one, elsewhere any number.
+type glob struct {
+	segments []string
+	hidden   bool // wildcards cover names that begin with a dot
+}
+
+// parseGlob reads a glob.
+func parseGlob(s string) (glob, []fault.Violation) {
+	g := glob{segments: strings.Split(s, "/")}
+	deep := 0
+	for _, seg := range g.segments {
+		switch {
+		case seg == "" || seg == "." || seg == "..":
+			return g, []fault.Violation{wrong("format", "A path is relative and clean: handbook/**, without empty, . or .. segments.")}
+		case seg == "**":
+			deep++
+		case strings.Contains(seg, "**"):
+			return g, []fault.Violation{wrong("wildcard", "** stands for whole segments: handbook/**. Within a segment * is enough.")}
+		}
+	}
+	switch {
+	case strings.ContainsAny(s, `\?[]{}`):
+		return g, []fault.Violation{wrong("format", `The only wildcards are * and **, and a path holds none of \ ? [ ] { }.`)}
+	case len(g.segments) > maxSegments || deep > maxDeep:
+		return g, []fault.Violation{wrong("max_length", fmt.Sprintf("A path pattern has at most %d segments and %d of **.", maxSegments, maxDeep))}
+	}
+	return g, nil
+}
+
+func (g glob) String() string { return strings.Join(g.segments, "/") }
+
+// covers reports whether the glob stands for a path.
+func (g glob) covers(p string) bool {
+	segments := strings.Split(p, "/")
+	return len(segments) <= maxSegments && g.match(g.segments, segments)
+}
+
+func (g glob) match(want, have []string) bool {
+	for i, seg := range want {
+		if seg == "**" {
+			last := i == len(want)-1
+			for n := i; n <= len(have); n++ {
+				if n > i && !g.wild(have[n-1]) {
+					return false
+				}
+				if last && n == len(have) {
+					return n > i
+				}
+				if !last && g.match(want[i+1:], have[n:]) {
+					return true
+				}
+			}
+			return false
+		}
+		if i >= len(have) {
+			return false
+		}
+		if strings.HasPrefix(seg, "*") && !g.wild(have[i]) {
+			return false
+		}
+		if ok, err := path.Match(seg, have[i]); err != nil || !ok {
+			return false
+		}
+	}
+	return len(have) == len(want)
+}
+
+// wild reports whether a wildcard may stand for a segment, or for its beginning.
+func (g glob) wild(segment string) bool { return g.hidden || !strings.HasPrefix(segment, ".") }
+
+// parseNames reads a glob that does not stand for everything.
+func parseNames(s string) (glob, []fault.Violation) {
+	g, vs := parseGlob(s)
+	if len(vs) == 0 && strings.Trim(s, "*/") == "" {
+		vs = append(vs, wrong("wildcard", "A pattern names something: handbook/** or *.csv. To allow everything, an administrator sets the tool's rule."))
+	}
+	return g, vs
+}
