@@ -13,31 +13,65 @@ import (
 )
 
 const messageAnswer = `-- name: MessageAnswer :one
-SELECT id, session_id, turn_id, workspace_id, role, content, label, skill, status, error, structured_result, tool_calls, refs, usage, first_seq, last_seq, created_at FROM messages WHERE turn_id = $1 AND role = 'assistant'
+SELECT t.id, t.session_id, t.workspace_id, t.state, t.error, t.start_seq, t.end_seq, t.epoch, t.node, t.lease_until, t.job_id, t.halted_at, t.max_response_seconds, t.max_turns, t.active_seconds, t.max_cost_usd, t.key_id, t.scopes, t.request_hash, t.prompt, t.response_schema, t.secrets, t.rejected, t.callback_id, t.created_at, t.started_at, t.finished_at, m.id, m.session_id, m.turn_id, m.workspace_id, m.role, m.content, m.label, m.skill, m.status, m.error, m.structured_result, m.attachments, m.tool_calls, m.refs, m.usage, m.first_seq, m.last_seq, m.created_at FROM turns t JOIN messages m ON m.turn_id = t.id AND m.role = 'assistant'
+WHERE t.workspace_id = $1 AND t.id = $2
 `
 
-// MessageAnswer is the agent's message of a turn.
-func (q *Queries) MessageAnswer(ctx context.Context, turnID uuid.UUID) (Message, error) {
-	row := q.db.QueryRow(ctx, messageAnswer, turnID)
-	var i Message
+type MessageAnswerRow struct {
+	Turn    Turn
+	Message Message
+}
+
+// MessageAnswer is a turn and the agent's message of it.
+func (q *Queries) MessageAnswer(ctx context.Context, workspaceID uuid.UUID, iD uuid.UUID) (MessageAnswerRow, error) {
+	row := q.db.QueryRow(ctx, messageAnswer, workspaceID, iD)
+	var i MessageAnswerRow
 	err := row.Scan(
-		&i.ID,
-		&i.SessionID,
-		&i.TurnID,
-		&i.WorkspaceID,
-		&i.Role,
-		&i.Content,
-		&i.Label,
-		&i.Skill,
-		&i.Status,
-		&i.Error,
-		&i.StructuredResult,
-		&i.ToolCalls,
-		&i.Refs,
-		&i.Usage,
-		&i.FirstSeq,
-		&i.LastSeq,
-		&i.CreatedAt,
+		&i.Turn.ID,
+		&i.Turn.SessionID,
+		&i.Turn.WorkspaceID,
+		&i.Turn.State,
+		&i.Turn.Error,
+		&i.Turn.StartSeq,
+		&i.Turn.EndSeq,
+		&i.Turn.Epoch,
+		&i.Turn.Node,
+		&i.Turn.LeaseUntil,
+		&i.Turn.JobID,
+		&i.Turn.HaltedAt,
+		&i.Turn.MaxResponseSeconds,
+		&i.Turn.MaxTurns,
+		&i.Turn.ActiveSeconds,
+		&i.Turn.MaxCostUSD,
+		&i.Turn.KeyID,
+		&i.Turn.Scopes,
+		&i.Turn.RequestHash,
+		&i.Turn.Prompt,
+		&i.Turn.ResponseSchema,
+		&i.Turn.Secrets,
+		&i.Turn.Rejected,
+		&i.Turn.CallbackID,
+		&i.Turn.CreatedAt,
+		&i.Turn.StartedAt,
+		&i.Turn.FinishedAt,
+		&i.Message.ID,
+		&i.Message.SessionID,
+		&i.Message.TurnID,
+		&i.Message.WorkspaceID,
+		&i.Message.Role,
+		&i.Message.Content,
+		&i.Message.Label,
+		&i.Message.Skill,
+		&i.Message.Status,
+		&i.Message.Error,
+		&i.Message.StructuredResult,
+		&i.Message.Attachments,
+		&i.Message.ToolCalls,
+		&i.Message.Refs,
+		&i.Message.Usage,
+		&i.Message.FirstSeq,
+		&i.Message.LastSeq,
+		&i.Message.CreatedAt,
 	)
 	return i, err
 }
@@ -47,19 +81,22 @@ UPDATE messages m
 SET content = (SELECT coalesce(string_agg(e.data->>'text', '' ORDER BY e.seq), '') FROM events e
                WHERE e.session_id = m.session_id AND e.turn_id = m.turn_id AND e.at >= $1::timestamptz AND e.delta),
     status = $2, error = $3, tool_calls = $4, refs = $5,
-    usage = $6, last_seq = $7
-WHERE m.turn_id = $8 AND m.role = 'assistant'
+    structured_result = $6, attachments = $7,
+    usage = $8, last_seq = $9
+WHERE m.turn_id = $10 AND m.role = 'assistant'
 `
 
 type MessageCloseParams struct {
-	Since     time.Time
-	Status    string
-	Error     *string
-	ToolCalls []byte
-	Refs      []byte
-	Usage     []byte
-	LastSeq   int64
-	TurnID    uuid.UUID
+	Since            time.Time
+	Status           string
+	Error            *string
+	ToolCalls        []byte
+	Refs             []byte
+	StructuredResult []byte
+	Attachments      []byte
+	Usage            []byte
+	LastSeq          int64
+	TurnID           uuid.UUID
 }
 
 // MessageClose stores what a turn came to. The answer is the concatenation of the
@@ -71,6 +108,8 @@ func (q *Queries) MessageClose(ctx context.Context, arg MessageCloseParams) erro
 		arg.Error,
 		arg.ToolCalls,
 		arg.Refs,
+		arg.StructuredResult,
+		arg.Attachments,
 		arg.Usage,
 		arg.LastSeq,
 		arg.TurnID,
@@ -115,16 +154,15 @@ func (q *Queries) MessageInsert(ctx context.Context, arg MessageInsertParams) er
 }
 
 const messagesBefore = `-- name: MessagesBefore :many
-SELECT role, content, label, status FROM messages
+SELECT role, content, structured_result FROM messages
 WHERE session_id = $1 AND turn_id <> $2::uuid AND first_seq < $3::bigint AND content IS NOT NULL
 ORDER BY first_seq DESC LIMIT $4
 `
 
 type MessagesBeforeRow struct {
-	Role    string
-	Content *string
-	Label   *string
-	Status  string
+	Role             string
+	Content          *string
+	StructuredResult []byte
 }
 
 // MessagesBefore is a session's history before a turn, newest first.
@@ -142,12 +180,7 @@ func (q *Queries) MessagesBefore(ctx context.Context, sessionID uuid.UUID, turnI
 	var items []MessagesBeforeRow
 	for rows.Next() {
 		var i MessagesBeforeRow
-		if err := rows.Scan(
-			&i.Role,
-			&i.Content,
-			&i.Label,
-			&i.Status,
-		); err != nil {
+		if err := rows.Scan(&i.Role, &i.Content, &i.StructuredResult); err != nil {
 			return nil, err
 		}
 		items = append(items, i)
@@ -159,7 +192,7 @@ func (q *Queries) MessagesBefore(ctx context.Context, sessionID uuid.UUID, turnI
 }
 
 const messagesPage = `-- name: MessagesPage :many
-SELECT id, session_id, turn_id, workspace_id, role, content, label, skill, status, error, structured_result, tool_calls, refs, usage, first_seq, last_seq, created_at FROM messages
+SELECT id, session_id, turn_id, workspace_id, role, content, label, skill, status, error, structured_result, attachments, tool_calls, refs, usage, first_seq, last_seq, created_at FROM messages
 WHERE session_id = $1 AND first_seq > $2::bigint
 ORDER BY first_seq LIMIT $3
 `
@@ -187,6 +220,7 @@ func (q *Queries) MessagesPage(ctx context.Context, sessionID uuid.UUID, after i
 			&i.Status,
 			&i.Error,
 			&i.StructuredResult,
+			&i.Attachments,
 			&i.ToolCalls,
 			&i.Refs,
 			&i.Usage,
@@ -205,7 +239,7 @@ func (q *Queries) MessagesPage(ctx context.Context, sessionID uuid.UUID, after i
 }
 
 const messagesPageDesc = `-- name: MessagesPageDesc :many
-SELECT id, session_id, turn_id, workspace_id, role, content, label, skill, status, error, structured_result, tool_calls, refs, usage, first_seq, last_seq, created_at FROM messages
+SELECT id, session_id, turn_id, workspace_id, role, content, label, skill, status, error, structured_result, attachments, tool_calls, refs, usage, first_seq, last_seq, created_at FROM messages
 WHERE session_id = $1 AND first_seq < $2::bigint
 ORDER BY first_seq DESC LIMIT $3
 `
@@ -232,6 +266,7 @@ func (q *Queries) MessagesPageDesc(ctx context.Context, sessionID uuid.UUID, bef
 			&i.Status,
 			&i.Error,
 			&i.StructuredResult,
+			&i.Attachments,
 			&i.ToolCalls,
 			&i.Refs,
 			&i.Usage,

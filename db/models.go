@@ -39,6 +39,23 @@ type Allowlist struct {
 	RevokedAt   *time.Time
 }
 
+type Approval struct {
+	ID          uuid.UUID
+	WorkspaceID uuid.UUID
+	SessionID   uuid.UUID
+	TurnID      uuid.UUID
+	Kind        string
+	Status      string
+	Seq         int64
+	Request     []byte
+	CreatedAt   time.Time
+	ExpiresAt   time.Time
+	DecidedAt   *time.Time
+	DecidedBy   *string
+	Reason      *string
+	Pattern     *string
+}
+
 type CallbackAttempt struct {
 	DeliveryID uuid.UUID
 	N          int32
@@ -129,6 +146,7 @@ type Message struct {
 	Status           string
 	Error            *string
 	StructuredResult []byte
+	Attachments      []byte
 	ToolCalls        []byte
 	Refs             []byte
 	Usage            []byte
@@ -182,8 +200,15 @@ type Turn struct {
 	MaxResponseSeconds int32
 	MaxTurns           int32
 	ActiveSeconds      float64
+	MaxCostUSD         *float64
 	KeyID              *string
+	Scopes             []string
 	RequestHash        []byte
+	Prompt             []byte
+	ResponseSchema     []byte
+	Secrets            []string
+	Rejected           []byte
+	CallbackID         *uuid.UUID
 	CreatedAt          time.Time
 	StartedAt          *time.Time
 	FinishedAt         *time.Time

@@ -24,13 +24,13 @@ func (q *Queries) SessionAdvance(ctx context.Context, iD uuid.UUID, lastSeq int6
 
 const sessionBegin = `-- name: SessionBegin :exec
 UPDATE sessions
-SET turn_id = $2, message_count = message_count + 2, updated_at = clock_timestamp(),
-    title = CASE WHEN title = '' THEN $3::text ELSE title END
+SET message_count = message_count + 2, updated_at = clock_timestamp(),
+    title = CASE WHEN title = '' THEN $2::text ELSE title END
 WHERE id = $1
 `
 
-func (q *Queries) SessionBegin(ctx context.Context, iD uuid.UUID, turnID *uuid.UUID, title string) error {
-	_, err := q.db.Exec(ctx, sessionBegin, iD, turnID, title)
+func (q *Queries) SessionBegin(ctx context.Context, iD uuid.UUID, title string) error {
+	_, err := q.db.Exec(ctx, sessionBegin, iD, title)
 	return err
 }
 
@@ -169,9 +169,20 @@ func (q *Queries) SessionRaise(ctx context.Context, iD uuid.UUID, epoch int64) e
 	return err
 }
 
+const sessionTurn = `-- name: SessionTurn :exec
+UPDATE sessions SET turn_id = $2 WHERE id = $1
+`
+
+// SessionTurn names the turn that is in progress now.
+func (q *Queries) SessionTurn(ctx context.Context, iD uuid.UUID, turnID *uuid.UUID) error {
+	_, err := q.db.Exec(ctx, sessionTurn, iD, turnID)
+	return err
+}
+
 const sessionsPage = `-- name: SessionsPage :many
-SELECT s.id, s.workspace_id, s.caller_id, s.title, s.epoch, s.last_seq, s.last_ord, s.turn_id, s.message_count, s.input_tokens, s.output_tokens, s.cost_usd, s.created_at, s.updated_at, t.state, t.error
+SELECT s.id, s.workspace_id, s.caller_id, s.title, s.epoch, s.last_seq, s.last_ord, s.turn_id, s.message_count, s.input_tokens, s.output_tokens, s.cost_usd, s.created_at, s.updated_at, t.state, t.error, a.id AS approval_id, a.kind AS approval_kind, a.expires_at AS approval_expires_at
 FROM sessions s LEFT JOIN turns t ON t.id = s.turn_id
+LEFT JOIN approvals a ON a.turn_id = s.turn_id AND a.status = 'pending' AND a.expires_at > clock_timestamp()
 WHERE s.workspace_id = $1
   AND ($2::text IS NULL OR s.caller_id = $2::text)
   AND ($3::timestamptz IS NULL OR s.created_at > $3::timestamptz)
@@ -193,22 +204,25 @@ type SessionsPageParams struct {
 }
 
 type SessionsPageRow struct {
-	ID           uuid.UUID
-	WorkspaceID  uuid.UUID
-	CallerID     *string
-	Title        string
-	Epoch        int64
-	LastSeq      int64
-	LastOrd      int64
-	TurnID       *uuid.UUID
-	MessageCount int32
-	InputTokens  int64
-	OutputTokens int64
-	CostUSD      *float64
-	CreatedAt    time.Time
-	UpdatedAt    time.Time
-	State        *string
-	Error        *string
+	ID                uuid.UUID
+	WorkspaceID       uuid.UUID
+	CallerID          *string
+	Title             string
+	Epoch             int64
+	LastSeq           int64
+	LastOrd           int64
+	TurnID            *uuid.UUID
+	MessageCount      int32
+	InputTokens       int64
+	OutputTokens      int64
+	CostUSD           *float64
+	CreatedAt         time.Time
+	UpdatedAt         time.Time
+	State             *string
+	Error             *string
+	ApprovalID        *uuid.UUID
+	ApprovalKind      *string
+	ApprovalExpiresAt *time.Time
 }
 
 // SessionsPage is one page of the list, newest first: keyset on (updated_at, id).
@@ -246,6 +260,9 @@ func (q *Queries) SessionsPage(ctx context.Context, arg SessionsPageParams) ([]S
 			&i.UpdatedAt,
 			&i.State,
 			&i.Error,
+			&i.ApprovalID,
+			&i.ApprovalKind,
+			&i.ApprovalExpiresAt,
 		); err != nil {
 			return nil, err
 		}
@@ -258,8 +275,9 @@ func (q *Queries) SessionsPage(ctx context.Context, arg SessionsPageParams) ([]S
 }
 
 const sessionsPageAsc = `-- name: SessionsPageAsc :many
-SELECT s.id, s.workspace_id, s.caller_id, s.title, s.epoch, s.last_seq, s.last_ord, s.turn_id, s.message_count, s.input_tokens, s.output_tokens, s.cost_usd, s.created_at, s.updated_at, t.state, t.error
+SELECT s.id, s.workspace_id, s.caller_id, s.title, s.epoch, s.last_seq, s.last_ord, s.turn_id, s.message_count, s.input_tokens, s.output_tokens, s.cost_usd, s.created_at, s.updated_at, t.state, t.error, a.id AS approval_id, a.kind AS approval_kind, a.expires_at AS approval_expires_at
 FROM sessions s LEFT JOIN turns t ON t.id = s.turn_id
+LEFT JOIN approvals a ON a.turn_id = s.turn_id AND a.status = 'pending' AND a.expires_at > clock_timestamp()
 WHERE s.workspace_id = $1
   AND ($2::text IS NULL OR s.caller_id = $2::text)
   AND ($3::timestamptz IS NULL OR s.created_at > $3::timestamptz)
@@ -281,22 +299,25 @@ type SessionsPageAscParams struct {
 }
 
 type SessionsPageAscRow struct {
-	ID           uuid.UUID
-	WorkspaceID  uuid.UUID
-	CallerID     *string
-	Title        string
-	Epoch        int64
-	LastSeq      int64
-	LastOrd      int64
-	TurnID       *uuid.UUID
-	MessageCount int32
-	InputTokens  int64
-	OutputTokens int64
-	CostUSD      *float64
-	CreatedAt    time.Time
-	UpdatedAt    time.Time
-	State        *string
-	Error        *string
+	ID                uuid.UUID
+	WorkspaceID       uuid.UUID
+	CallerID          *string
+	Title             string
+	Epoch             int64
+	LastSeq           int64
+	LastOrd           int64
+	TurnID            *uuid.UUID
+	MessageCount      int32
+	InputTokens       int64
+	OutputTokens      int64
+	CostUSD           *float64
+	CreatedAt         time.Time
+	UpdatedAt         time.Time
+	State             *string
+	Error             *string
+	ApprovalID        *uuid.UUID
+	ApprovalKind      *string
+	ApprovalExpiresAt *time.Time
 }
 
 // SessionsPageAsc is SessionsPage, oldest first.
@@ -334,6 +355,9 @@ func (q *Queries) SessionsPageAsc(ctx context.Context, arg SessionsPageAscParams
 			&i.UpdatedAt,
 			&i.State,
 			&i.Error,
+			&i.ApprovalID,
+			&i.ApprovalKind,
+			&i.ApprovalExpiresAt,
 		); err != nil {
 			return nil, err
 		}

@@ -13,16 +13,17 @@ import (
 )
 
 const idempotencyGet = `-- name: IdempotencyGet :one
-SELECT i.hash, t.id AS turn_id, t.session_id, t.start_seq, t.created_at FROM idempotency_keys i JOIN turns t ON t.id = i.turn_id
+SELECT i.hash, t.id AS turn_id, t.session_id, t.start_seq, t.created_at, t.callback_id FROM idempotency_keys i JOIN turns t ON t.id = i.turn_id
 WHERE i.workspace_id = $1 AND i.route = $2 AND i.key = $3
 `
 
 type IdempotencyGetRow struct {
-	Hash      []byte
-	TurnID    uuid.UUID
-	SessionID uuid.UUID
-	StartSeq  int64
-	CreatedAt time.Time
+	Hash       []byte
+	TurnID     uuid.UUID
+	SessionID  uuid.UUID
+	StartSeq   int64
+	CreatedAt  time.Time
+	CallbackID *uuid.UUID
 }
 
 func (q *Queries) IdempotencyGet(ctx context.Context, workspaceID uuid.UUID, route string, key string) (IdempotencyGetRow, error) {
@@ -34,6 +35,7 @@ func (q *Queries) IdempotencyGet(ctx context.Context, workspaceID uuid.UUID, rou
 		&i.SessionID,
 		&i.StartSeq,
 		&i.CreatedAt,
+		&i.CallbackID,
 	)
 	return i, err
 }
@@ -136,7 +138,7 @@ func (q *Queries) NodesAlive(ctx context.Context) ([]int32, error) {
 }
 
 const turnActive = `-- name: TurnActive :one
-SELECT id, session_id, workspace_id, state, error, start_seq, end_seq, epoch, node, lease_until, job_id, halted_at, max_response_seconds, max_turns, active_seconds, key_id, request_hash, created_at, started_at, finished_at FROM turns WHERE session_id = $1 AND state IN ('queued', 'running', 'waiting')
+SELECT id, session_id, workspace_id, state, error, start_seq, end_seq, epoch, node, lease_until, job_id, halted_at, max_response_seconds, max_turns, active_seconds, max_cost_usd, key_id, scopes, request_hash, prompt, response_schema, secrets, rejected, callback_id, created_at, started_at, finished_at FROM turns WHERE session_id = $1 AND state IN ('queued', 'running', 'waiting')
 `
 
 // TurnActive is the session's turn that has not ended.
@@ -159,8 +161,15 @@ func (q *Queries) TurnActive(ctx context.Context, sessionID uuid.UUID) (Turn, er
 		&i.MaxResponseSeconds,
 		&i.MaxTurns,
 		&i.ActiveSeconds,
+		&i.MaxCostUSD,
 		&i.KeyID,
+		&i.Scopes,
 		&i.RequestHash,
+		&i.Prompt,
+		&i.ResponseSchema,
+		&i.Secrets,
+		&i.Rejected,
+		&i.CallbackID,
 		&i.CreatedAt,
 		&i.StartedAt,
 		&i.FinishedAt,
@@ -169,17 +178,15 @@ func (q *Queries) TurnActive(ctx context.Context, sessionID uuid.UUID) (Turn, er
 }
 
 const turnByEvent = `-- name: TurnByEvent :one
-SELECT t.id, t.session_id, t.start_seq, t.created_at, t.request_hash FROM turns t
+SELECT t.id, t.session_id, t.created_at FROM turns t
 JOIN events e ON e.session_id = t.session_id AND e.turn_id = t.id AND e.at >= t.created_at - interval '1 hour'
 WHERE t.workspace_id = $1 AND t.request_hash = $2 AND e.seq = $3 AND t.created_at > now() - interval '2 days'
 `
 
 type TurnByEventRow struct {
-	ID          uuid.UUID
-	SessionID   uuid.UUID
-	StartSeq    int64
-	CreatedAt   time.Time
-	RequestHash []byte
+	ID        uuid.UUID
+	SessionID uuid.UUID
+	CreatedAt time.Time
 }
 
 // TurnByEvent finds the turn of a workspace that wrote an event, for a client that
@@ -187,13 +194,7 @@ type TurnByEventRow struct {
 func (q *Queries) TurnByEvent(ctx context.Context, workspaceID uuid.UUID, requestHash []byte, seq int64) (TurnByEventRow, error) {
 	row := q.db.QueryRow(ctx, turnByEvent, workspaceID, requestHash, seq)
 	var i TurnByEventRow
-	err := row.Scan(
-		&i.ID,
-		&i.SessionID,
-		&i.StartSeq,
-		&i.CreatedAt,
-		&i.RequestHash,
-	)
+	err := row.Scan(&i.ID, &i.SessionID, &i.CreatedAt)
 	return i, err
 }
 
@@ -204,7 +205,7 @@ SET state = 'running', epoch = $1, node = $2::int, started_at = clock_timestamp(
 WHERE turns.id = $4 AND turns.state = ANY($5::text[])
   AND (SELECT count(*) FROM turns r WHERE r.workspace_id = turns.workspace_id AND r.state = 'running')
     < (SELECT w.max_running FROM workspaces w WHERE w.id = turns.workspace_id)
-RETURNING id, session_id, workspace_id, state, error, start_seq, end_seq, epoch, node, lease_until, job_id, halted_at, max_response_seconds, max_turns, active_seconds, key_id, request_hash, created_at, started_at, finished_at
+RETURNING id, session_id, workspace_id, state, error, start_seq, end_seq, epoch, node, lease_until, job_id, halted_at, max_response_seconds, max_turns, active_seconds, max_cost_usd, key_id, scopes, request_hash, prompt, response_schema, secrets, rejected, callback_id, created_at, started_at, finished_at
 `
 
 type TurnClaimParams struct {
@@ -242,8 +243,15 @@ func (q *Queries) TurnClaim(ctx context.Context, arg TurnClaimParams) (Turn, err
 		&i.MaxResponseSeconds,
 		&i.MaxTurns,
 		&i.ActiveSeconds,
+		&i.MaxCostUSD,
 		&i.KeyID,
+		&i.Scopes,
 		&i.RequestHash,
+		&i.Prompt,
+		&i.ResponseSchema,
+		&i.Secrets,
+		&i.Rejected,
+		&i.CallbackID,
 		&i.CreatedAt,
 		&i.StartedAt,
 		&i.FinishedAt,
@@ -253,11 +261,11 @@ func (q *Queries) TurnClaim(ctx context.Context, arg TurnClaimParams) (Turn, err
 
 const turnClose = `-- name: TurnClose :one
 UPDATE turns
-SET state = $1, error = $2, finished_at = clock_timestamp(), lease_until = NULL,
+SET state = $1, error = $2, finished_at = clock_timestamp(), lease_until = NULL, prompt = NULL,
     active_seconds = active_seconds + coalesce(extract(epoch FROM clock_timestamp() - started_at), 0),
     halted_at = CASE WHEN $3::boolean THEN clock_timestamp() END
 WHERE id = $4 AND state = ANY($5::text[])
-RETURNING id, session_id, workspace_id, state, error, start_seq, end_seq, epoch, node, lease_until, job_id, halted_at, max_response_seconds, max_turns, active_seconds, key_id, request_hash, created_at, started_at, finished_at
+RETURNING id, session_id, workspace_id, state, error, start_seq, end_seq, epoch, node, lease_until, job_id, halted_at, max_response_seconds, max_turns, active_seconds, max_cost_usd, key_id, scopes, request_hash, prompt, response_schema, secrets, rejected, callback_id, created_at, started_at, finished_at
 `
 
 type TurnCloseParams struct {
@@ -294,8 +302,15 @@ func (q *Queries) TurnClose(ctx context.Context, arg TurnCloseParams) (Turn, err
 		&i.MaxResponseSeconds,
 		&i.MaxTurns,
 		&i.ActiveSeconds,
+		&i.MaxCostUSD,
 		&i.KeyID,
+		&i.Scopes,
 		&i.RequestHash,
+		&i.Prompt,
+		&i.ResponseSchema,
+		&i.Secrets,
+		&i.Rejected,
+		&i.CallbackID,
 		&i.CreatedAt,
 		&i.StartedAt,
 		&i.FinishedAt,
@@ -313,7 +328,7 @@ func (q *Queries) TurnEndSeq(ctx context.Context, iD uuid.UUID, endSeq *int64) e
 }
 
 const turnGet = `-- name: TurnGet :one
-SELECT id, session_id, workspace_id, state, error, start_seq, end_seq, epoch, node, lease_until, job_id, halted_at, max_response_seconds, max_turns, active_seconds, key_id, request_hash, created_at, started_at, finished_at FROM turns WHERE id = $1
+SELECT id, session_id, workspace_id, state, error, start_seq, end_seq, epoch, node, lease_until, job_id, halted_at, max_response_seconds, max_turns, active_seconds, max_cost_usd, key_id, scopes, request_hash, prompt, response_schema, secrets, rejected, callback_id, created_at, started_at, finished_at FROM turns WHERE id = $1
 `
 
 func (q *Queries) TurnGet(ctx context.Context, id uuid.UUID) (Turn, error) {
@@ -335,8 +350,15 @@ func (q *Queries) TurnGet(ctx context.Context, id uuid.UUID) (Turn, error) {
 		&i.MaxResponseSeconds,
 		&i.MaxTurns,
 		&i.ActiveSeconds,
+		&i.MaxCostUSD,
 		&i.KeyID,
+		&i.Scopes,
 		&i.RequestHash,
+		&i.Prompt,
+		&i.ResponseSchema,
+		&i.Secrets,
+		&i.Rejected,
+		&i.CallbackID,
 		&i.CreatedAt,
 		&i.StartedAt,
 		&i.FinishedAt,
@@ -357,8 +379,9 @@ func (q *Queries) TurnHalted(ctx context.Context, id uuid.UUID) (uuid.UUID, erro
 }
 
 const turnInsert = `-- name: TurnInsert :one
-INSERT INTO turns (id, session_id, workspace_id, state, max_response_seconds, max_turns, key_id, request_hash, created_at)
-VALUES ($1, $2, $3, 'queued', $4, $5, $6, $7, clock_timestamp())
+INSERT INTO turns (id, session_id, workspace_id, state, max_response_seconds, max_turns, max_cost_usd, key_id, scopes, request_hash,
+                   prompt, response_schema, secrets, rejected, callback_id, created_at)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, clock_timestamp())
 RETURNING created_at
 `
 
@@ -366,10 +389,18 @@ type TurnInsertParams struct {
 	ID                 uuid.UUID
 	SessionID          uuid.UUID
 	WorkspaceID        uuid.UUID
+	State              string
 	MaxResponseSeconds int32
 	MaxTurns           int32
+	MaxCostUSD         *float64
 	KeyID              *string
+	Scopes             []string
 	RequestHash        []byte
+	Prompt             []byte
+	ResponseSchema     []byte
+	Secrets            []string
+	Rejected           []byte
+	CallbackID         *uuid.UUID
 }
 
 func (q *Queries) TurnInsert(ctx context.Context, arg TurnInsertParams) (time.Time, error) {
@@ -377,10 +408,18 @@ func (q *Queries) TurnInsert(ctx context.Context, arg TurnInsertParams) (time.Ti
 		arg.ID,
 		arg.SessionID,
 		arg.WorkspaceID,
+		arg.State,
 		arg.MaxResponseSeconds,
 		arg.MaxTurns,
+		arg.MaxCostUSD,
 		arg.KeyID,
+		arg.Scopes,
 		arg.RequestHash,
+		arg.Prompt,
+		arg.ResponseSchema,
+		arg.Secrets,
+		arg.Rejected,
+		arg.CallbackID,
 	)
 	var created_at time.Time
 	err := row.Scan(&created_at)
@@ -395,6 +434,48 @@ UPDATE turns SET job_id = $2 WHERE id = $1
 func (q *Queries) TurnJob(ctx context.Context, iD uuid.UUID, jobID *int64) error {
 	_, err := q.db.Exec(ctx, turnJob, iD, jobID)
 	return err
+}
+
+const turnNext = `-- name: TurnNext :one
+SELECT id FROM turns WHERE session_id = $1 AND state = 'lined_up' ORDER BY start_seq LIMIT 1
+`
+
+// TurnNext is the first of a session's turns that are lined up.
+func (q *Queries) TurnNext(ctx context.Context, sessionID uuid.UUID) (uuid.UUID, error) {
+	row := q.db.QueryRow(ctx, turnNext, sessionID)
+	var id uuid.UUID
+	err := row.Scan(&id)
+	return id, err
+}
+
+const turnPark = `-- name: TurnPark :execrows
+UPDATE turns
+SET state = 'waiting', node = NULL, lease_until = NULL, job_id = NULL,
+    active_seconds = active_seconds + coalesce(extract(epoch FROM clock_timestamp() - started_at), 0), started_at = NULL
+WHERE id = $1 AND epoch = $2 AND state = ANY($3::text[])
+`
+
+// TurnPark lets a turn wait for input. The time until it goes on does not count.
+func (q *Queries) TurnPark(ctx context.Context, iD uuid.UUID, epoch int64, states []string) (int64, error) {
+	result, err := q.db.Exec(ctx, turnPark, iD, epoch, states)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
+const turnQueue = `-- name: TurnQueue :execrows
+UPDATE turns SET state = 'queued', job_id = NULL WHERE id = $1 AND state = ANY($2::text[])
+`
+
+// TurnQueue moves a turn on to where a worker may take it: from the line, or when its
+// input is there.
+func (q *Queries) TurnQueue(ctx context.Context, iD uuid.UUID, states []string) (int64, error) {
+	result, err := q.db.Exec(ctx, turnQueue, iD, states)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
 }
 
 const turnRequeue = `-- name: TurnRequeue :execrows
@@ -430,6 +511,18 @@ UPDATE turns SET job_id = NULL WHERE turns.id = $1 AND turns.state = 'queued'
 func (q *Queries) TurnUnplaced(ctx context.Context, id uuid.UUID) error {
 	_, err := q.db.Exec(ctx, turnUnplaced, id)
 	return err
+}
+
+const turnsLinedUp = `-- name: TurnsLinedUp :one
+SELECT count(*) FROM turns WHERE session_id = $1 AND state = 'lined_up'
+`
+
+// TurnsLinedUp counts the messages that wait for the session's turn to end.
+func (q *Queries) TurnsLinedUp(ctx context.Context, sessionID uuid.UUID) (int64, error) {
+	row := q.db.QueryRow(ctx, turnsLinedUp, sessionID)
+	var count int64
+	err := row.Scan(&count)
+	return count, err
 }
 
 const turnsPlaceable = `-- name: TurnsPlaceable :many

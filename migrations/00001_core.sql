@@ -54,7 +54,7 @@ CREATE TABLE sessions (
     epoch         bigint NOT NULL DEFAULT 0, -- the fence: raised whenever the right to write changes hands
     last_seq      bigint NOT NULL DEFAULT 0, -- seq of the newest event
     last_ord      bigint NOT NULL DEFAULT 0, -- number of events ever written
-    turn_id       uuid,                      -- the newest turn
+    turn_id       uuid,                      -- the newest turn that is not lined up behind another
     message_count int    NOT NULL DEFAULT 0,
     input_tokens  bigint NOT NULL DEFAULT 0,
     output_tokens bigint NOT NULL DEFAULT 0,
@@ -70,7 +70,7 @@ CREATE TABLE turns (
     id             uuid PRIMARY KEY,
     session_id     uuid NOT NULL REFERENCES sessions ON DELETE CASCADE,
     workspace_id   uuid NOT NULL,
-    state          text NOT NULL CHECK (state IN ('queued', 'running', 'waiting', 'completed', 'failed', 'canceled')),
+    state          text NOT NULL CHECK (state IN ('lined_up', 'queued', 'running', 'waiting', 'completed', 'failed', 'canceled')),
     error          text,                     -- code of the error event
     start_seq      bigint NOT NULL DEFAULT 0,-- seq of its open event
     end_seq        bigint,                   -- seq of its done event
@@ -82,8 +82,15 @@ CREATE TABLE turns (
     max_response_seconds int NOT NULL,
     max_turns      int  NOT NULL,
     active_seconds double precision NOT NULL DEFAULT 0, -- time used by earlier attempts, waiting not counted
+    max_cost_usd   numeric(18,8),            -- null: no limit
     key_id         text,                     -- the API key that sent the message
+    scopes         text[] NOT NULL DEFAULT '{}', -- what that key may do, implied scopes among them
     request_hash   bytea,                    -- SHA-256 of the request that started it
+    prompt         bytea,                    -- sealed: what the model is told instead of the message; gone when the turn ends
+    response_schema json,                    -- what the final answer must fit
+    secrets        text[] NOT NULL DEFAULT '{}', -- names of the credentials that the run may use
+    rejected       json,                     -- attachments that were refused
+    callback_id    uuid,                     -- where its end is reported to
     created_at     timestamptz NOT NULL DEFAULT now(),
     started_at     timestamptz,              -- of the present attempt
     finished_at    timestamptz
@@ -91,8 +98,34 @@ CREATE TABLE turns (
 -- One turn at a time: whoever races, PostgreSQL decides.
 CREATE UNIQUE INDEX turns_active ON turns (session_id) WHERE state IN ('queued', 'running', 'waiting');
 CREATE INDEX turns_session ON turns (session_id, created_at);
+CREATE INDEX turns_lined_up ON turns (session_id, start_seq) WHERE state = 'lined_up';
 CREATE INDEX turns_request ON turns (workspace_id, request_hash) WHERE request_hash IS NOT NULL;
 CREATE INDEX turns_live ON turns (workspace_id, state) WHERE state IN ('queued', 'running');
+
+-- What a turn has to ask somebody: may these tool calls run, or what is this secret?
+-- It is answered once; who answers first decides, in the WHERE of an UPDATE. The
+-- answer itself is an event, and a secret's value is never here.
+CREATE TABLE approvals (
+    id           uuid PRIMARY KEY,
+    workspace_id uuid NOT NULL REFERENCES workspaces ON DELETE CASCADE,
+    session_id   uuid NOT NULL REFERENCES sessions ON DELETE CASCADE,
+    turn_id      uuid NOT NULL,
+    kind         text NOT NULL CHECK (kind IN ('approval', 'secret')),
+    status       text NOT NULL DEFAULT 'pending'
+                 CHECK (status IN ('pending', 'allowed', 'denied', 'provided', 'skipped', 'expired', 'canceled')),
+    seq          bigint NOT NULL DEFAULT 0,  -- of its input_required event
+    request      json,                       -- the input_required event's data; null once the session is erased
+    created_at   timestamptz NOT NULL,
+    expires_at   timestamptz NOT NULL,       -- nobody can answer from here on, whether or not anything has noticed
+    decided_at   timestamptz,
+    decided_by   text,                       -- API key, or null where nobody answered
+    reason       text,                       -- of a denial
+    pattern      text                        -- added to the allow-list
+);
+CREATE UNIQUE INDEX approvals_open ON approvals (turn_id) WHERE status = 'pending'; -- one question at a time
+CREATE INDEX approvals_inbox ON approvals (workspace_id, created_at DESC, id DESC);
+CREATE INDEX approvals_turn ON approvals (turn_id, seq);
+CREATE INDEX approvals_overdue ON approvals (expires_at) WHERE status = 'pending';
 
 -- A request that came with an Idempotency-Key, and the turn it made. Repeating it
 -- within a day finds that turn; another request under the same key is refused.
@@ -120,6 +153,7 @@ CREATE TABLE messages (
     status       text NOT NULL CHECK (status IN ('completed', 'in_progress', 'failed', 'canceled')),
     error        text,
     structured_result json,
+    attachments  json,                        -- produced files, as the attachment event shows them
     tool_calls   json NOT NULL DEFAULT '[]',
     refs         json NOT NULL DEFAULT '[]',  -- [{path, source}], first appearance first
     usage        json,

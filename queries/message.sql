@@ -9,12 +9,14 @@ UPDATE messages m
 SET content = (SELECT coalesce(string_agg(e.data->>'text', '' ORDER BY e.seq), '') FROM events e
                WHERE e.session_id = m.session_id AND e.turn_id = m.turn_id AND e.at >= sqlc.arg(since)::timestamptz AND e.delta),
     status = sqlc.arg(status), error = sqlc.narg(error), tool_calls = sqlc.arg(tool_calls), refs = sqlc.arg(refs),
+    structured_result = sqlc.narg(structured_result), attachments = sqlc.narg(attachments),
     usage = sqlc.narg(usage), last_seq = sqlc.arg(last_seq)
 WHERE m.turn_id = sqlc.arg(turn_id) AND m.role = 'assistant';
 
 -- name: MessageAnswer :one
--- MessageAnswer is the agent's message of a turn.
-SELECT * FROM messages WHERE turn_id = $1 AND role = 'assistant';
+-- MessageAnswer is a turn and the agent's message of it.
+SELECT sqlc.embed(t), sqlc.embed(m) FROM turns t JOIN messages m ON m.turn_id = t.id AND m.role = 'assistant'
+WHERE t.workspace_id = $1 AND t.id = $2;
 
 -- name: MessagesPage :many
 -- MessagesPage is one page of a session's messages; first_seq orders them as they
@@ -31,6 +33,6 @@ ORDER BY first_seq DESC LIMIT sqlc.arg(n);
 
 -- name: MessagesBefore :many
 -- MessagesBefore is a session's history before a turn, newest first.
-SELECT role, content, label, status FROM messages
+SELECT role, content, structured_result FROM messages
 WHERE session_id = $1 AND turn_id <> sqlc.arg(turn_id)::uuid AND first_seq < sqlc.arg(before)::bigint AND content IS NOT NULL
 ORDER BY first_seq DESC LIMIT sqlc.arg(n);

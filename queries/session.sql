@@ -34,9 +34,13 @@ UPDATE sessions SET last_seq = $2, last_ord = $3 WHERE id = $1;
 -- SessionRaise moves the fence: whoever wrote under an older epoch writes no more.
 UPDATE sessions SET epoch = $2 WHERE id = $1;
 
+-- name: SessionTurn :exec
+-- SessionTurn names the turn that is in progress now.
+UPDATE sessions SET turn_id = $2 WHERE id = $1;
+
 -- name: SessionBegin :exec
 UPDATE sessions
-SET turn_id = $2, message_count = message_count + 2, updated_at = clock_timestamp(),
+SET message_count = message_count + 2, updated_at = clock_timestamp(),
     title = CASE WHEN title = '' THEN sqlc.arg(title)::text ELSE title END
 WHERE id = $1;
 
@@ -50,8 +54,9 @@ WHERE id = $1;
 
 -- name: SessionsPage :many
 -- SessionsPage is one page of the list, newest first: keyset on (updated_at, id).
-SELECT s.*, t.state, t.error
+SELECT s.*, t.state, t.error, a.id AS approval_id, a.kind AS approval_kind, a.expires_at AS approval_expires_at
 FROM sessions s LEFT JOIN turns t ON t.id = s.turn_id
+LEFT JOIN approvals a ON a.turn_id = s.turn_id AND a.status = 'pending' AND a.expires_at > clock_timestamp()
 WHERE s.workspace_id = sqlc.arg(workspace_id)
   AND (sqlc.narg(caller_id)::text IS NULL OR s.caller_id = sqlc.narg(caller_id)::text)
   AND (sqlc.narg(created_after)::timestamptz IS NULL OR s.created_at > sqlc.narg(created_after)::timestamptz)
@@ -63,8 +68,9 @@ LIMIT sqlc.arg(n);
 
 -- name: SessionsPageAsc :many
 -- SessionsPageAsc is SessionsPage, oldest first.
-SELECT s.*, t.state, t.error
+SELECT s.*, t.state, t.error, a.id AS approval_id, a.kind AS approval_kind, a.expires_at AS approval_expires_at
 FROM sessions s LEFT JOIN turns t ON t.id = s.turn_id
+LEFT JOIN approvals a ON a.turn_id = s.turn_id AND a.status = 'pending' AND a.expires_at > clock_timestamp()
 WHERE s.workspace_id = sqlc.arg(workspace_id)
   AND (sqlc.narg(caller_id)::text IS NULL OR s.caller_id = sqlc.narg(caller_id)::text)
   AND (sqlc.narg(created_after)::timestamptz IS NULL OR s.created_at > sqlc.narg(created_after)::timestamptz)

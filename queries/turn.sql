@@ -1,7 +1,28 @@
 -- name: TurnInsert :one
-INSERT INTO turns (id, session_id, workspace_id, state, max_response_seconds, max_turns, key_id, request_hash, created_at)
-VALUES ($1, $2, $3, 'queued', $4, $5, $6, $7, clock_timestamp())
+INSERT INTO turns (id, session_id, workspace_id, state, max_response_seconds, max_turns, max_cost_usd, key_id, scopes, request_hash,
+                   prompt, response_schema, secrets, rejected, callback_id, created_at)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, clock_timestamp())
 RETURNING created_at;
+
+-- name: TurnsLinedUp :one
+-- TurnsLinedUp counts the messages that wait for the session's turn to end.
+SELECT count(*) FROM turns WHERE session_id = $1 AND state = 'lined_up';
+
+-- name: TurnNext :one
+-- TurnNext is the first of a session's turns that are lined up.
+SELECT id FROM turns WHERE session_id = $1 AND state = 'lined_up' ORDER BY start_seq LIMIT 1;
+
+-- name: TurnQueue :execrows
+-- TurnQueue moves a turn on to where a worker may take it: from the line, or when its
+-- input is there.
+UPDATE turns SET state = 'queued', job_id = NULL WHERE id = $1 AND state = ANY(sqlc.arg(states)::text[]);
+
+-- name: TurnPark :execrows
+-- TurnPark lets a turn wait for input. The time until it goes on does not count.
+UPDATE turns
+SET state = 'waiting', node = NULL, lease_until = NULL, job_id = NULL,
+    active_seconds = active_seconds + coalesce(extract(epoch FROM clock_timestamp() - started_at), 0), started_at = NULL
+WHERE id = $1 AND epoch = $2 AND state = ANY(sqlc.arg(states)::text[]);
 
 -- name: TurnStartSeq :exec
 UPDATE turns SET start_seq = $2 WHERE id = $1;
@@ -62,7 +83,7 @@ WHERE id = $1 AND epoch = $2 AND state = ANY(sqlc.arg(states)::text[]);
 -- name: TurnClose :one
 -- TurnClose ends a turn, once: the second caller gets no row.
 UPDATE turns
-SET state = sqlc.arg(state), error = sqlc.narg(error), finished_at = clock_timestamp(), lease_until = NULL,
+SET state = sqlc.arg(state), error = sqlc.narg(error), finished_at = clock_timestamp(), lease_until = NULL, prompt = NULL,
     active_seconds = active_seconds + coalesce(extract(epoch FROM clock_timestamp() - started_at), 0),
     halted_at = CASE WHEN sqlc.arg(halted)::boolean THEN clock_timestamp() END
 WHERE id = sqlc.arg(id) AND state = ANY(sqlc.arg(states)::text[])
@@ -106,7 +127,7 @@ SET hash = excluded.hash, turn_id = excluded.turn_id, created_at = now()
 WHERE idempotency_keys.created_at < now() - interval '24 hours';
 
 -- name: IdempotencyGet :one
-SELECT i.hash, t.id AS turn_id, t.session_id, t.start_seq, t.created_at FROM idempotency_keys i JOIN turns t ON t.id = i.turn_id
+SELECT i.hash, t.id AS turn_id, t.session_id, t.start_seq, t.created_at, t.callback_id FROM idempotency_keys i JOIN turns t ON t.id = i.turn_id
 WHERE i.workspace_id = $1 AND i.route = $2 AND i.key = $3;
 
 -- name: IdempotencyPurge :exec
@@ -115,6 +136,6 @@ DELETE FROM idempotency_keys WHERE created_at < now() - interval '24 hours';
 -- name: TurnByEvent :one
 -- TurnByEvent finds the turn of a workspace that wrote an event, for a client that
 -- sends its message again with the id of the last event it saw.
-SELECT t.id, t.session_id, t.start_seq, t.created_at, t.request_hash FROM turns t
+SELECT t.id, t.session_id, t.created_at FROM turns t
 JOIN events e ON e.session_id = t.session_id AND e.turn_id = t.id AND e.at >= t.created_at - interval '1 hour'
 WHERE t.workspace_id = $1 AND t.request_hash = $2 AND e.seq = $3 AND t.created_at > now() - interval '2 days';

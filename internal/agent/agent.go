@@ -25,7 +25,11 @@ type Agent struct {
 	Model        model.Model
 	Tools        []tool.Tool
 	Instructions string
-	MaxTurns     int // model calls in one turn; at least 1
+	MaxTurns     int      // model calls in one turn; at least 1
+	MaxCostUSD   *float64 // of one turn, as far as the model's price is known; nil: no limit
+	Permit       Permit   // which calls may run; nil: all
+	Secrets      Secrets  // what request_secret may ask for; nil: the tool is not there
+	Output       *Output  // the final answer must fit it; nil: any text is an answer
 	Log          *slog.Logger
 }
 
@@ -34,6 +38,9 @@ type Conversation struct {
 	Workspace uuid.UUID
 	Session   uuid.UUID
 	Turn      uuid.UUID
+	Prompt    string        // what the model is told instead of the user's message; "": the message itself
+	Files     []string      // texts that the user attached, each with its name
+	Images    []model.Image // likewise
 	History   []Past        // earlier messages, oldest first
 	Budget    int           // tokens of history that the model shall see at most
 	Log       []event.Event // this turn's rows so far, text deltas left out
@@ -50,6 +57,10 @@ func (f *Failure) Error() string { return string(f.Code) + ": " + f.Message }
 
 // Run yields groups of events to be committed together, in order. It ends when the
 // answer is complete, or with an error: a *Failure, or the cause of ctx's end.
+//
+// Two kinds come alone in their group and last. event.InputRequired: the turn waits;
+// run the agent again when the log has the event.Decision. event.Structured: the
+// answer, which belongs behind everything else that the turn says.
 func (a *Agent) Run(ctx context.Context, c Conversation) iter.Seq2[[]event.Body, error] {
 	return func(yield func([]event.Body, error) bool) {
 		r := &run{Agent: a, c: c, yield: yield}
@@ -94,13 +105,20 @@ func (r *run) work(ctx context.Context) error {
 			messages = append(messages, s.messages()...)
 			r.state.told++
 		}
-		if r.state.finished() {
-			return nil
+		done, correction, err := r.finished()
+		if err != nil || done {
+			return err
 		}
-		if len(r.state.steps) >= r.MaxTurns {
-			return &Failure{event.MaxTurnsExceeded, fmt.Sprintf("The turn used its %d model calls without an answer.", r.MaxTurns)}
+		if err := r.affordable(); err != nil {
+			return err
 		}
-		reply, err := r.generate(ctx, model.Request{System: system, Messages: messages, Tools: r.specs(), Partial: partial})
+		req := model.Request{System: system, Tools: r.specs(), Partial: partial}
+		if correction != "" {
+			messages = append(messages, model.Message{Role: model.User, Text: correction})
+			req.Tools, req.Output = nil, &model.Output{Name: finalAnswer, Schema: r.Output.Schema}
+		}
+		req.Messages = messages
+		reply, err := r.generate(ctx, req)
 		if err != nil {
 			return err
 		}
@@ -112,12 +130,38 @@ func (r *run) work(ctx context.Context) error {
 	}
 }
 
+// affordable fails where the turn has used up what it may.
+func (r *run) affordable() error {
+	if len(r.state.steps) >= r.MaxTurns {
+		return &Failure{event.MaxTurnsExceeded, fmt.Sprintf("The turn used its %d model calls without an answer.", r.MaxTurns)}
+	}
+	if r.MaxCostUSD == nil {
+		return nil
+	}
+	spent := 0.0
+	for _, s := range r.state.steps {
+		if c := s.reply.Usage.CostUSD; c != nil {
+			spent += *c
+		}
+	}
+	if spent >= *r.MaxCostUSD {
+		return &Failure{event.BudgetExceeded, fmt.Sprintf("The turn has cost %.4f of the %.4f US dollars that it may.", spent, *r.MaxCostUSD)}
+	}
+	return nil
+}
+
 // specs is what the model is told about the tools.
 func (r *run) specs() []model.Tool {
-	specs := make([]model.Tool, len(r.Tools))
-	for i, t := range r.Tools {
+	specs := make([]model.Tool, 0, len(r.Tools)+2)
+	for _, t := range r.Tools {
 		s := t.Spec()
-		specs[i] = model.Tool{Name: s.Name, Description: s.Description, Schema: s.Schema}
+		specs = append(specs, model.Tool{Name: s.Name, Description: s.Description, Schema: s.Schema})
+	}
+	if r.Secrets != nil {
+		specs = append(specs, secretTool)
+	}
+	if r.Output != nil {
+		specs = append(specs, model.Tool{Name: finalAnswer, Description: finalDescription, Schema: r.Output.Schema})
 	}
 	return specs
 }

@@ -22,12 +22,20 @@ const interrupted = "interrupted, outcome unknown"
 
 // settle runs the calls of a step that have no result yet.
 func (r *run) settle(ctx context.Context, s *step) error {
+	if err := r.ask(ctx, s); err != nil {
+		return err
+	}
 	for _, c := range s.reply.Calls {
 		if _, done := s.results[c.ID]; done {
 			continue
 		}
+		if c.Tool == finalAnswer && r.Output != nil {
+			s.finish(r.final(s, c))
+			continue
+		}
 		t := r.tool(c.Tool)
-		if s.begun[c.ID] && (t == nil || !t.Spec().Idempotent) {
+		asks := c.Tool == requestSecret && r.Secrets != nil
+		if s.begun[c.ID] && !asks && (t == nil || !t.Spec().Idempotent) {
 			if err := r.result(s, c, tool.Refuse(interrupted)); err != nil {
 				return err
 			}
@@ -37,8 +45,9 @@ func (r *run) settle(ctx context.Context, s *step) error {
 			if err := r.emit(event.ToolUse{Tool: c.Tool, Summary: summary(t, c), ToolUseID: c.ID}); err != nil {
 				return err
 			}
+			s.begin(c.ID)
 		}
-		res, err := r.call(ctx, t, c)
+		res, err := r.perform(ctx, t, c)
 		if err != nil {
 			return err
 		}
@@ -47,6 +56,27 @@ func (r *run) settle(ctx context.Context, s *step) error {
 		}
 	}
 	return nil
+}
+
+// perform does what a call asks for, if it may.
+func (r *run) perform(ctx context.Context, t tool.Tool, c event.ToolCall) (tool.Result, error) {
+	if _, bad := model.Malformed(c.Input); bad {
+		return tool.Refuse("The arguments were not a JSON object. Call the tool again with one."), nil
+	}
+	switch {
+	case c.Tool == requestSecret && r.Secrets != nil:
+		return r.secret(ctx, c)
+	case t == nil:
+		return tool.Refuse(fmt.Sprintf("There is no tool %q. Use one of: %s.", c.Tool, strings.Join(r.names(), ", "))), nil
+	}
+	refusal, err := r.judge(ctx, c)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	if refusal != nil {
+		return *refusal, nil
+	}
+	return r.call(ctx, t, c)
 }
 
 // result puts the outcome of a call on record. tool_result comes last: where it
@@ -70,12 +100,6 @@ func (r *run) result(s *step, c event.ToolCall, res tool.Result) error {
 
 // call runs a tool. Its own failures become a result; only the end of ctx is an error.
 func (r *run) call(ctx context.Context, t tool.Tool, c event.ToolCall) (res tool.Result, err error) {
-	if t == nil {
-		return tool.Refuse(fmt.Sprintf("There is no tool %q. Use one of: %s.", c.Tool, strings.Join(r.names(), ", "))), nil
-	}
-	if _, bad := model.Malformed(c.Input); bad {
-		return tool.Refuse("The arguments were not a JSON object. Call the tool again with one."), nil
-	}
 	defer func() {
 		if p := recover(); p != nil {
 			r.Log.ErrorContext(ctx, "a tool panicked", "tool", c.Tool, "panic", fmt.Sprintf("%T", p))
@@ -103,15 +127,19 @@ func (r *run) tool(name string) tool.Tool {
 }
 
 func (r *run) names() []string {
-	names := make([]string, len(r.Tools))
-	for i, t := range r.Tools {
-		names[i] = t.Spec().Name
+	specs := r.specs()
+	names := make([]string, len(specs))
+	for i, t := range specs {
+		names[i] = t.Name
 	}
 	return names
 }
 
 // summary says in one line what a call would do.
 func summary(t tool.Tool, c event.ToolCall) string {
+	if c.Tool == requestSecret {
+		return "ask for a credential"
+	}
 	if s, ok := t.(tool.Summarizer); ok {
 		return event.Plain(s.Summary(c.Input))
 	}

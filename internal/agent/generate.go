@@ -17,17 +17,21 @@ const (
 	maxPause    = 60 * time.Second // a provider that asks for more has given up on us
 )
 
-// generate asks the model for one reply, passing text on as it comes. A provider
+// generate asks the model for one reply, passing text on as it comes unless it is an
+// answer in a schema. A provider
 // that fails in a way that passes is asked again, to go on where it stopped.
 func (r *run) generate(ctx context.Context, req model.Request) (event.Reply, error) {
 	text := strings.Builder{}
 	text.WriteString(req.Partial)
 	var used model.Usage
 	for attempt := 1; ; attempt++ {
+		if req.Output != nil {
+			text.Reset() // half an answer in JSON is of no use
+		}
 		req.Partial = text.String()
 		calls, err := r.attempt(ctx, req, &text, &used)
 		if err == nil {
-			return event.Reply{Text: text.String(), Calls: r.identify(calls), Usage: event.Usage{
+			return event.Reply{Text: text.String(), JSON: req.Output != nil, Calls: r.identify(calls), Usage: event.Usage{
 				InputTokens: used.InputTokens, OutputTokens: used.OutputTokens,
 				CostUSD: model.Cost(r.Model.Name(), used), Model: r.Model.Name(),
 			}}, nil
@@ -63,8 +67,10 @@ func (r *run) attempt(ctx context.Context, req model.Request, text *strings.Buil
 		if chunk.Text != "" {
 			t := event.Plain(chunk.Text)
 			text.WriteString(t)
-			if err := r.emit(event.Text{Text: t}); err != nil {
-				return nil, err
+			if req.Output == nil { // an answer in a schema is checked first, and never shown as text
+				if err := r.emit(event.Text{Text: t}); err != nil {
+					return nil, err
+				}
 			}
 		}
 		if chunk.Call != nil {

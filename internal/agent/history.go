@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"unicode/utf8"
@@ -34,7 +35,14 @@ func (r *run) prompt() (system string, messages []model.Message) {
 	for _, p := range recent {
 		messages = append(messages, model.Message{Role: model.Role(p.Role), Text: p.Text})
 	}
-	return system, append(messages, model.Message{Role: model.User, Text: r.state.message.Content})
+	if r.Output != nil {
+		system += "\n\nThe answer is wanted as data: when you have what you need, call " + finalAnswer + " with it."
+	}
+	text := cmp.Or(r.c.Prompt, r.state.message.Content)
+	for _, f := range r.c.Files {
+		text += "\n\n" + f
+	}
+	return system, append(messages, model.Message{Role: model.User, Text: text, Images: r.c.Images})
 }
 
 // fit divides a history by a budget of tokens: the newest messages stay whole in

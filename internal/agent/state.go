@@ -1,6 +1,11 @@
 package agent
 
 import (
+	"bytes"
+	"encoding/json"
+
+	"github.com/google/uuid"
+
 	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/model"
 )
@@ -10,6 +15,15 @@ type state struct {
 	message event.Message
 	steps   []*step
 	told    int // steps whose calls are settled and that the next request contains
+
+	asked    map[string]question          // by the id of the call that needs the answer
+	answered map[uuid.UUID]event.Decision // by the id of the question
+}
+
+// question is what was asked about a call: nothing else is answered by it.
+type question struct {
+	id    uuid.UUID
+	input json.RawMessage // nil for a secret request
 }
 
 // step is one reply of the model and what became of its calls.
@@ -20,15 +34,9 @@ type step struct {
 	outputs map[string]string           // the whole output where the result was cut
 }
 
-// finished reports whether the last reply asked for nothing.
-func (s *state) finished() bool {
-	n := len(s.steps)
-	return n > 0 && len(s.steps[n-1].reply.Calls) == 0
-}
-
 // rebuild reads a turn's log.
 func rebuild(log []event.Event) (state, error) {
-	var s state
+	s := state{asked: make(map[string]question), answered: make(map[uuid.UUID]event.Decision)}
 	for _, ev := range log {
 		body, err := ev.Body()
 		if err != nil {
@@ -39,6 +47,10 @@ func rebuild(log []event.Event) (state, error) {
 			s.message = b
 		case event.Reply:
 			s.steps = append(s.steps, &step{reply: b})
+		case event.InputRequired:
+			s.ask(b)
+		case event.Decision:
+			s.answered[b.ApprovalID] = b
 		case event.ToolUse:
 			if st := s.last(); st != nil {
 				st.begin(b.ToolUseID)
@@ -54,6 +66,26 @@ func rebuild(log []event.Event) (state, error) {
 		}
 	}
 	return s, nil
+}
+
+// ask notes which calls a question is about.
+func (s *state) ask(b event.InputRequired) {
+	if b.What == event.InputSecret {
+		s.asked[b.ToolUseID] = question{id: b.ApprovalID}
+	}
+	for _, op := range b.Operations {
+		s.asked[op.ToolUseID] = question{b.ApprovalID, op.Input}
+	}
+}
+
+// decision is the answer about a call, as it was asked.
+func (s *state) decision(c event.ToolCall) (event.Decision, bool) {
+	q, ok := s.asked[c.ID]
+	if !ok || q.input != nil && !bytes.Equal(q.input, c.Input) {
+		return event.Decision{}, false
+	}
+	d, ok := s.answered[q.id]
+	return d, ok
 }
 
 func (s *state) last() *step {

@@ -27,6 +27,7 @@ type Config struct {
 	OllamaHost    string `env:"OLLAMA_HOST" doc:"Address of Ollama, for ollama/ models."`
 
 	TurnLease       time.Duration `env:"PARLEY_TURN_LEASE" envDefault:"10s" section:"Turns and streams" doc:"How long a worker keeps a turn without renewing its right to it. A frozen worker's turn is taken over after this time."`
+	ApprovalWindow  time.Duration `env:"PARLEY_APPROVAL_WINDOW" envDefault:"10m" doc:"How long a turn waits for an approval or a secret before it counts as denied."`
 	SSEKeepAlive    time.Duration `env:"PARLEY_SSE_KEEPALIVE" envDefault:"15s" doc:"Pause between the keep-alive comments of a quiet stream."`
 	SSEWriteTimeout time.Duration `env:"PARLEY_SSE_WRITE_TIMEOUT" envDefault:"30s" doc:"A reader that takes nothing for this long is dropped; it can resume."`
 

@@ -12,9 +12,13 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/parley-server/parley/internal/apikey"
+	"github.com/parley-server/parley/internal/callback"
+	"github.com/parley-server/parley/internal/egress"
+	"github.com/parley-server/parley/internal/filestore"
 	"github.com/parley-server/parley/internal/httpapi"
 	"github.com/parley-server/parley/internal/model"
 	"github.com/parley-server/parley/internal/model/guide"
+	"github.com/parley-server/parley/internal/permission"
 	"github.com/parley-server/parley/internal/session"
 	"github.com/parley-server/parley/internal/skill"
 	"github.com/parley-server/parley/internal/tool/knowledge"
@@ -51,6 +55,8 @@ type service struct {
 	wiki       *wiki.Store
 	skills     *skill.Store
 	secrets    *vault.Store
+	files      *filestore.Store
+	callbacks  *callback.Store
 	turns      *turn.Service
 
 	listener net.Listener // nil: this process serves no requests
@@ -180,6 +186,15 @@ func (s *service) build(ctx context.Context) error {
 		return err
 	}
 
+	guard, err := egress.New(egress.Config{Allow: cfg.EgressAllow})
+	if err != nil {
+		return &ConfigError{[]string{"PARLEY_EGRESS_ALLOW: " + sentenceOf(err)}}
+	}
+	s.files = filestore.New(s.pool, s.secrets.Keyring(), filestore.Options{
+		Base: cfg.BaseURL, Guard: guard, Fetchers: min(cfg.Workers, 4), Log: s.Log,
+	})
+	s.callbacks = callback.NewStore(s.pool, s.secrets.Keyring(), guard)
+
 	models := newModels(cfg, func() (model.Model, error) { return guide.New(), nil })
 	name, because := cfg.DefaultModel()
 	if _, err := models.Model(""); err != nil {
@@ -189,7 +204,8 @@ func (s *service) build(ctx context.Context) error {
 
 	turns := turn.Config{
 		Pool: s.pool, Sessions: s.sessions, Workspaces: s.workspaces, Model: models.Model, Tools: knowledge.Tools(s.wiki),
-		Log: s.Log, Workers: cfg.Workers, Lease: cfg.TurnLease, Grace: drainTime,
+		Skills: s.skills, Permissions: permission.New(s.pool), Vault: s.secrets, Files: s.files, Callbacks: s.callbacks,
+		Log: s.Log, Workers: cfg.Workers, Lease: cfg.TurnLease, Window: cfg.ApprovalWindow, Grace: drainTime,
 	}
 	if s.Turns != nil {
 		s.Turns(&turns)
@@ -201,7 +217,7 @@ func (s *service) build(ctx context.Context) error {
 		return nil
 	}
 	handler, err := httpapi.New(httpapi.Config{
-		Sessions: s.sessions, Turns: s.turns, Workspaces: s.workspaces, Keys: s.keys,
+		Sessions: s.sessions, Turns: s.turns, Workspaces: s.workspaces, Keys: s.keys, Files: s.files,
 		Ready: s.ready, Log: s.Log, Version: ThisBuild().Version, BaseURL: cfg.BaseURL,
 		Keepalive: cfg.SSEKeepAlive, WriteTimeout: cfg.SSEWriteTimeout,
 	})

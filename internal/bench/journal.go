@@ -135,7 +135,7 @@ func (j *sessionJournal) subject(ctx context.Context) (subject, error) {
 func beginTurn(ctx context.Context, s *session.Store, workspace uuid.UUID) (lease session.Lease, from session.From, err error) {
 	err = s.Open(ctx, session.Ref{Workspace: workspace}, func(tx *session.Tx) error {
 		turn := uuid.Must(uuid.NewV7())
-		from, err = tx.Begin(ctx, session.NewTurn{ID: turn, Message: event.Message{Content: "bench"}, MaxResponseSeconds: 600, MaxTurns: 50})
+		from, _, err = tx.Begin(ctx, session.NewTurn{ID: turn, Message: event.Message{Content: "bench"}, MaxResponseSeconds: 600, MaxTurns: 50})
 		if err != nil {
 			return err
 		}

@@ -121,9 +121,10 @@ type Done struct {
 // members it has depends on Kind.
 type InputRequired struct {
 	What       Input       `json:"kind"`
-	Plan       string      `json:"plan,omitempty"`       // approval: what the model said it would do
-	Operations []Operation `json:"operations,omitempty"` // approval: at least one
-	KeyName    string      `json:"key_name,omitempty"`   // secret
+	Plan       string      `json:"plan,omitempty"`        // approval: what the model said it would do
+	Operations []Operation `json:"operations,omitempty"`  // approval: at least one
+	KeyName    string      `json:"key_name,omitempty"`    // secret
+	ToolUseID  string      `json:"tool_use_id,omitempty"` // secret: the call that asks
 	ApprovalID uuid.UUID   `json:"approval_id"`
 	DecideURL  string      `json:"decide_url,omitempty"` // approval: a path of this service
 	SecretURL  string      `json:"secret_url,omitempty"` // secret: a path of this service
@@ -205,6 +206,7 @@ type Started struct {
 // rebuilt after a crash or a pause.
 type Reply struct {
 	Text  string     `json:"text,omitempty"`
+	JSON  bool       `json:"json,omitempty"` // Text is an answer in a schema, and was not shown
 	Calls []ToolCall `json:"calls,omitempty"`
 	Usage Usage      `json:"usage"`
 }

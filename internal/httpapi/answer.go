@@ -158,6 +158,13 @@ func writeJSON(w http.ResponseWriter, status int, v any) error {
 	return nil
 }
 
+// writeData answers with a value in the envelope of successes.
+func writeData(w http.ResponseWriter, status int, v any) error {
+	return writeJSON(w, status, struct {
+		Data any `json:"data"`
+	}{v})
+}
+
 // writeBody answers with JSON that is ready.
 func writeBody(w http.ResponseWriter, status int, body []byte) {
 	h := w.Header()

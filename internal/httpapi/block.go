@@ -2,12 +2,9 @@ package httpapi
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
-
-	"github.com/google/uuid"
 
 	"github.com/parley-server/parley/internal/apikey"
 	"github.com/parley-server/parley/internal/event"
@@ -16,60 +13,49 @@ import (
 	"github.com/parley-server/parley/internal/turn"
 )
 
-// blocking is the body of a blocking answer.
-type blocking struct {
-	Success    bool            `json:"success"`
-	Output     *string         `json:"output"`
-	SessionID  uuid.UUID       `json:"session_id"`
-	References json.RawMessage `json:"references,omitempty"`
-	Error      *string         `json:"error"`
-}
-
-// block waits for the end of a turn.
+// block waits for the end of a turn, or until it needs input.
 func (s *server) block(w http.ResponseWriter, r *request, started turn.Started) error {
-	var answer *session.Message
-	var err error
 	seen := active(started)
-	if started.Replayed {
-		if answer, err = s.outcome(r.Context(), started); err != nil {
-			return s.accepted(r, seen, err)
-		}
+	outcome, err := s.await(r, started, seen)
+	if err != nil {
+		return s.accepted(r, seen, err)
 	}
-	if answer == nil {
-		if answer, err = s.await(r, started, seen); err != nil {
-			return s.accepted(r, seen, err)
-		}
-	}
-	body := blocking{Success: answer.Error == nil, SessionID: started.Session, References: answer.References, Error: answer.Error}
-	if body.Success {
-		body.Output = answer.Content
-	}
-	return writeJSON(w, http.StatusOK, body)
+	return writeJSON(w, http.StatusOK, outcome)
 }
 
-// await follows a turn to its end, and keeps in seen how far it came.
-func (s *server) await(r *request, started turn.Started, seen *session.ActiveTurn) (*session.Message, error) {
+// await follows a turn to its end or to its first question, and keeps in seen how far
+// it came. A turn that is read again asks again, so a repeated call has the same answer.
+func (s *server) await(r *request, started turn.Started, seen *session.ActiveTurn) (turn.Outcome, error) {
 	ctx, stop := s.cfg.Keys.While(r.Context(), r.caller.Key)
 	defer stop()
 	for evs, err := range s.events(ctx, &tail{from: started.From, turn: started.Turn}) {
 		if errors.Is(err, apikey.ErrDead) {
-			return nil, apikey.Invalid()
+			return turn.Outcome{}, apikey.Invalid()
 		}
 		if err != nil {
-			return nil, fmt.Errorf("wait for the turn: %w", err)
+			return turn.Outcome{}, fmt.Errorf("wait for the turn: %w", err)
 		}
 		for i := range evs {
-			seen.LastSeq = evs[i].Seq
-			if evs[i].Kind == event.KindStarted {
+			ev := &evs[i]
+			seen.LastSeq = ev.Seq
+			switch {
+			case ev.Turn != started.Turn:
+			case ev.Kind == event.KindStarted:
 				seen.Status = session.Running
+			case ev.Kind == event.KindInputRequired:
+				ctx, cancel := s.brief(ctx)
+				defer cancel()
+				return s.cfg.Turns.Asking(ctx, r.workspace.ID, started.Turn, ev.Data)
 			}
 		}
 	}
-	answer, err := s.outcome(ctx, started)
-	if err == nil && answer == nil {
+	ctx, cancel := s.brief(ctx)
+	defer cancel()
+	outcome, ended, err := s.cfg.Turns.Outcome(ctx, r.workspace.ID, started.Turn)
+	if err == nil && !ended {
 		err = errors.New("the turn has ended without an answer")
 	}
-	return answer, err
+	return outcome, err
 }
 
 // active is what is known of a turn when its message was stored.

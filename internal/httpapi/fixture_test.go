@@ -12,19 +12,26 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/parley-server/parley/internal/apikey"
+	"github.com/parley-server/parley/internal/callback"
 	"github.com/parley-server/parley/internal/dbtest"
+	"github.com/parley-server/parley/internal/egress"
 	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/filestore"
 	"github.com/parley-server/parley/internal/httpapi"
 	"github.com/parley-server/parley/internal/model"
 	"github.com/parley-server/parley/internal/model/guide"
+	"github.com/parley-server/parley/internal/permission"
 	"github.com/parley-server/parley/internal/session"
+	"github.com/parley-server/parley/internal/skill"
 	"github.com/parley-server/parley/internal/sse"
 	"github.com/parley-server/parley/internal/tool"
 	"github.com/parley-server/parley/internal/turn"
+	"github.com/parley-server/parley/internal/vault"
 	"github.com/parley-server/parley/internal/workspace"
 )
 
@@ -37,32 +44,76 @@ type service struct {
 	link      *link
 	keys      *apikey.Store
 	sessions  *session.Store
+	skills    *skill.Store
+	vault     *vault.Store
+	files     *filestore.Store
 	workspace workspace.Workspace
 	key       string // may do everything
+	ring      *vault.Keyring
 	gate      *gate
 	halt      context.CancelFunc // ends requests, as a process that stops does
 }
 
 func start(t testing.TB, change func(*httpapi.Config)) *service {
 	t.Helper()
+	return startTurns(t, change, nil)
+}
+
+// startTurns is start with a say in how turns run.
+func startTurns(t testing.TB, change func(*httpapi.Config), changeTurns func(*turn.Config)) *service {
+	t.Helper()
 	dsn := dbtest.DSN(t)
 	s := &service{pool: dbtest.Pool(t, dsn), link: &link{}, gate: newGate()}
+	s.run(t, dsn, change, changeTurns)
+	return s
+}
+
+// replica is another process on the same database, with the same keys.
+func (s *service) replica(t testing.TB, changeTurns func(*turn.Config)) *service {
+	t.Helper()
+	r := &service{pool: s.pool, link: &link{}, gate: s.gate, workspace: s.workspace, key: s.key, ring: s.ring}
+	r.run(t, s.pool.Config().ConnString(), nil, changeTurns)
+	return r
+}
+
+// run starts the parts of a process. The first on a database makes the workspace.
+func (s *service) run(t testing.TB, dsn string, change func(*httpapi.Config), changeTurns func(*turn.Config)) {
+	t.Helper()
 	pool := s.link.pool(t, dsn)
 	log := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelInfo}))
 	workspaces := workspace.New(pool)
-	ws, err := workspaces.Create(t.Context(), "demo", "", "")
+	s.sessions = session.New(pool, session.Options{Log: log})
+	s.keys = apikey.New(pool, log)
+	if s.key == "" {
+		ws, err := workspaces.Create(t.Context(), "demo", "", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.workspace, s.key = ws, s.issue(t, ws, apikey.All...)
+		if s.ring, err = vault.ParseKeys(vault.GenerateKey()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	guard, err := egress.New(egress.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.workspace = ws
-	s.sessions = session.New(pool, session.Options{Log: log})
-	s.keys = apikey.New(pool, log)
-	s.key = s.issue(t, ws, apikey.All...)
+	s.files = filestore.New(pool, s.ring, filestore.Options{})
+	s.skills, s.vault = skill.New(pool), vault.New(pool, s.ring)
+	if err := s.vault.Prepare(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	guide := guide.New()
-	turns, err := turn.New(turn.Config{
-		Pool: pool, Sessions: s.sessions, Workspaces: workspaces, Tools: []tool.Tool{s.gate, look{}}, Log: log, Workers: 20,
+	tc := turn.Config{
+		Pool: pool, Sessions: s.sessions, Workspaces: workspaces, Skills: s.skills, Vault: s.vault,
+		Files: s.files, Callbacks: callback.NewStore(pool, s.ring, guard),
+		Tools: []tool.Tool{s.gate, look{}}, Log: log, Workers: 20,
 		Model: func(string) (model.Model, error) { return guide, nil },
-	})
+	}
+	if changeTurns != nil {
+		changeTurns(&tc)
+	}
+	turns, err := turn.New(tc)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +121,7 @@ func start(t testing.TB, change func(*httpapi.Config)) *service {
 	run(t, turns.Run)
 	run(t, s.keys.Run)
 
-	cfg := httpapi.Config{Sessions: s.sessions, Turns: turns, Workspaces: workspaces, Keys: s.keys, Log: log, Version: "1.2.3",
+	cfg := httpapi.Config{Sessions: s.sessions, Files: s.files, Turns: turns, Workspaces: workspaces, Keys: s.keys, Log: log, Version: "1.2.3",
 		Ready: func(ctx context.Context) error { return pool.Ping(ctx) }}
 	if change != nil {
 		change(&cfg)
@@ -81,7 +132,12 @@ func start(t testing.TB, change func(*httpapi.Config)) *service {
 	}
 	s.serve(t, handler)
 	t.Cleanup(s.link.mend) // the first of all: stopping takes a database
-	return s
+}
+
+// asking makes every call of a tool that the rules do not know need an approval, and
+// ends the wait for it after window.
+func asking(window time.Duration) func(*turn.Config) {
+	return func(c *turn.Config) { c.Permissions, c.Window = permission.New(c.Pool), window }
 }
 
 // serve listens, and makes the client.

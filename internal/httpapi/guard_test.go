@@ -11,9 +11,17 @@ import (
 	"github.com/parley-server/parley/internal/apikey"
 )
 
+// bodies are requests that would do something, by operation. A new operation with a
+// body needs one.
+var bodies = map[string]string{
+	"sendMessage":    `{"command":"@text 1 delta","session_id":"{object}"}`,
+	"decideApproval": `{"decision":"allow"}`,
+	"answerSecret":   `{"action":"skip"}`,
+}
+
 // operations lists what the document protects, with paths of the demo workspace and
-// the given session. A new operation is in every test below without being named.
-func (s *service) operations(t *testing.T, ref, session string) (ops []call, scopes []apikey.Scope) {
+// the id of an object. A new operation is in every test below without being named.
+func (s *service) operations(t *testing.T, ref, object string) (ops []call, scopes []apikey.Scope) {
 	t.Helper()
 	for path, item := range document(t, s).Paths.Map() {
 		for method, op := range item.Operations() {
@@ -21,9 +29,22 @@ func (s *service) operations(t *testing.T, ref, session string) (ops []call, sco
 			if scope == "none" {
 				continue
 			}
-			c := call{method: method, path: strings.NewReplacer("{id}", ref, "{sessionId}", session).Replace(path)}
+			path, filled := strings.Replace(path, "{id}", ref, 1), false
+			for _, name := range []string{"{sessionId}", "{approvalId}"} {
+				if strings.Contains(path, name) {
+					path, filled = strings.Replace(path, name, object, 1), true
+				}
+			}
+			if strings.Contains(path, "{") && !filled {
+				t.Fatalf("%s: which object is this?", path)
+			}
+			c := call{method: method, path: path}
 			if op.RequestBody != nil {
-				c.body = fmt.Sprintf(`{"command":"@text 1 delta","session_id":%q}`, session)
+				body, ok := bodies[op.OperationID]
+				if !ok {
+					t.Fatalf("%s has no body to try", op.OperationID)
+				}
+				c.body = strings.Replace(body, "{object}", object, 1)
 			}
 			ops, scopes = append(ops, c), append(scopes, scope)
 		}
@@ -144,14 +165,14 @@ func TestWorkspacesAreApart(t *testing.T) {
 	for _, ref := range []string{"another", other.ID.String()} {
 		there, _ := s.operations(t, ref, id)
 		for _, op := range there {
-			if strings.HasSuffix(op.path, "/sessions") {
+			if !strings.Contains(op.path+op.body, id) {
 				continue // lists what is its own
 			}
 			op.key = foreign
 			r := s.get(t, op)
 			op.path, op.body = strings.Replace(op.path, id, nothing, 1), strings.Replace(op.body, id, nothing, 1)
 			none := s.get(t, op)
-			if r.status != 404 || r.Error.Code != "SESSION_NOT_FOUND" || plain(r) != strings.ReplaceAll(plain(none), nothing, "") {
+			if r.status != 404 || !strings.HasSuffix(r.Error.Code, "_NOT_FOUND") || r.Error.Code == "WORKSPACE_NOT_FOUND" || plain(r) != strings.ReplaceAll(plain(none), nothing, "") {
 				t.Errorf("%s: %s, but of nothing: %s", op.path, plain(r), plain(none))
 			}
 		}

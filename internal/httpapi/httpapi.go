@@ -15,25 +15,18 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/google/uuid"
-
 	"github.com/parley-server/parley/internal/apikey"
+	"github.com/parley-server/parley/internal/filestore"
 	"github.com/parley-server/parley/internal/session"
 	"github.com/parley-server/parley/internal/turn"
 	"github.com/parley-server/parley/internal/workspace"
 )
 
-// Turns starts and cancels turns: turn.Service does, and so does whoever wants to
-// stream events without an agent.
-type Turns interface {
-	Start(context.Context, turn.Request) (turn.Started, error)
-	Cancel(ctx context.Context, workspace, session uuid.UUID) (turn.Canceled, error)
-}
-
 // Config is what the handler needs. The stores and Turns are required.
 type Config struct {
 	Sessions   *session.Store
-	Turns      Turns
+	Files      *filestore.Store
+	Turns      *turn.Service
 	Workspaces *workspace.Store
 	Keys       *apikey.Store
 
@@ -59,8 +52,8 @@ type server struct {
 // differ. Streams end when the request's context does: make it end with the
 // process. Keys.Run must be running for revoked keys to lose their streams.
 func New(cfg Config) (http.Handler, error) {
-	if cfg.Sessions == nil || cfg.Turns == nil || cfg.Workspaces == nil || cfg.Keys == nil {
-		return nil, errors.New("httpapi: Sessions, Turns, Workspaces and Keys are required")
+	if cfg.Sessions == nil || cfg.Turns == nil || cfg.Workspaces == nil || cfg.Keys == nil || cfg.Files == nil {
+		return nil, errors.New("httpapi: Sessions, Files, Turns, Workspaces and Keys are required")
 	}
 	if cfg.Ready == nil {
 		cfg.Ready = func(context.Context) error { return nil }
@@ -97,9 +90,15 @@ func (s *server) handlers() map[string]handler {
 		"listMessages": s.listMessages,
 		"resumeStream": s.resumeStream,
 		"cancelTurn":   s.cancelTurn,
-		"getOpenAPI":   s.getOpenAPI,
-		"health":       s.health,
-		"ready":        s.ready,
+
+		"listApprovals":  s.listApprovals,
+		"getApproval":    s.getApproval,
+		"decideApproval": s.decideApproval,
+		"answerSecret":   s.answerSecret,
+
+		"getOpenAPI": s.getOpenAPI,
+		"health":     s.health,
+		"ready":      s.ready,
 	}
 }
 

@@ -1,8 +1,12 @@
 package httpapi
 
 import (
+	"context"
 	"net/http"
 
+	"github.com/google/uuid"
+
+	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/session"
 )
 
@@ -55,5 +59,31 @@ func (s *server) listMessages(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
+	if err := s.attachFiles(ctx, r, page.Data); err != nil {
+		return err
+	}
 	return writeJSON(w, http.StatusOK, page)
+}
+
+// attachFiles adds the files of messages, with addresses that are valid from now.
+func (s *server) attachFiles(ctx context.Context, r *request, messages []session.Message) error {
+	turns := make([]uuid.UUID, len(messages))
+	for i, m := range messages {
+		turns[i] = m.TurnID
+	}
+	files, err := s.cfg.Files.OfTurns(ctx, r.workspace.ID, turns)
+	if err != nil {
+		return err
+	}
+	for i := range messages {
+		m := &messages[i]
+		m.Attachments = files[m.TurnID].Out
+		if m.Role == "user" {
+			m.Attachments = files[m.TurnID].In
+		}
+		if m.Attachments == nil {
+			m.Attachments = []event.File{}
+		}
+	}
+	return nil
 }

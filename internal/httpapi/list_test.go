@@ -23,6 +23,8 @@ type listed struct {
 	Status    string
 	Content   *string
 	Role      string
+	Label     string
+	Skill     string
 }
 
 // pages reads a whole list.

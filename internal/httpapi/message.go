@@ -22,52 +22,72 @@ const (
 	maxCallerID        = 255     // bytes
 	maxResponseSeconds = 3600
 	maxTurns           = 200
-	maxIdempotencyKey  = 255 // characters
+	maxCost            = 1_000_000 // US dollars
+	maxIdempotencyKey  = 255       // characters
 )
 
 // message is a request body, checked.
 type message struct {
-	command  string
-	callerID string
-	session  uuid.UUID
-	stream   bool
-	limits   turn.Limits
-	once     string // Idempotency-Key
+	turn.Request
+	stream bool
 }
 
 // messageFields and limitFields are all the names that a body may have.
 var (
-	messageFields = []string{"command", "caller_id", "session_id", "stream", "limits"}
-	limitFields   = []string{"max_response_seconds", "max_turns"}
+	messageFields = []string{"command", "skill", "input", "secret_input", "caller_id", "session_id", "response_schema", "stream",
+		"callback", "attachments", "multitask_strategy", "limits"}
+	limitFields = []string{"max_response_seconds", "max_turns", "max_cost_usd"}
 )
 
 // parseMessage checks a body against everything that is known without a database,
 // and tells all that is wrong, after what was found wrong before.
 func parseMessage(c checks, body []member, h http.Header) (message, error) {
-	m := message{stream: true}
-	commanded := false
+	var m message
+	given := make(map[string]bool)
 	for _, f := range body {
 		param := pointer(f.name)
+		given[f.name] = true
 		switch f.name {
 		case "command":
-			commanded = true
-			m.command = c.command(param, f.value)
+			m.Command = c.command(param, f.value)
+		case "skill":
+			m.Skill = c.skill(param, f.value)
+		case "input":
+			m.Input = c.input(param, f.value)
+		case "secret_input":
+			m.Secrets = c.secretInput(param, f.value)
 		case "caller_id":
-			m.callerID = c.callerID(param, f.value)
+			m.CallerID = c.callerID(param, f.value)
 		case "session_id":
-			m.session = c.sessionID(param, f.value)
+			m.Session = c.uuid(param, f.value)
+		case "response_schema":
+			m.Schema = c.responseSchema(param, f.value)
 		case "stream":
 			m.stream = c.boolean(param, f.value)
+		case "callback":
+			m.Callback = c.callback(param, f.value)
+		case "attachments":
+			m.Attachments = c.attachments(param, f.value)
+		case "multitask_strategy":
+			m.Multitask = turn.Multitask(c.oneOf(param, f.value, string(turn.Reject), string(turn.Enqueue), string(turn.Interrupt)))
 		case "limits":
-			m.limits = c.limits(param, f.value)
+			m.Limits = c.limits(param, f.value)
 		default:
 			c.unknown("field", param, f.name, messageFields)
 		}
 	}
-	if !commanded {
-		c.add(fault.Violation{Param: "/command", Rule: "exactly_one", Message: "command is missing: say what the agent shall do."})
+	switch {
+	case given["command"] && given["skill"]:
+		c.add(fault.Violation{Param: "/skill", Rule: "exactly_one", Message: "Send either command or skill, not both."})
+	case !given["command"] && !given["skill"]:
+		c.add(fault.Violation{Param: "/command", Rule: "exactly_one", Message: "command or skill is missing: say what the agent shall do."})
+	case given["input"] && !given["skill"]:
+		c.add(fault.Violation{Param: "/input", Rule: "requires", Message: "input is for a skill; a command has none.", Expected: "skill"})
 	}
-	m.once = c.once(h.Values("Idempotency-Key"))
+	if !given["stream"] {
+		m.stream = m.Callback == nil
+	}
+	m.IdempotencyKey = c.once(h.Values("Idempotency-Key"))
 	return m, c.err()
 }
 
@@ -111,39 +131,9 @@ func (c *checks) callerID(param string, raw json.RawMessage) string {
 	return s
 }
 
-func (c *checks) sessionID(param string, raw json.RawMessage) uuid.UUID {
-	s, ok := c.text(param, raw)
-	if !ok {
-		return uuid.Nil
-	}
-	id, err := uuid.Parse(s)
-	if err != nil || len(s) != 36 || id == uuid.Nil {
-		c.add(fault.Violation{Param: param, Rule: "format", Message: "session_id is not a UUID.", Expected: "uuid"})
-	}
-	return id
-}
-
-func (c *checks) limits(param string, raw json.RawMessage) (l turn.Limits) {
-	if len(raw) == 0 || raw[0] != '{' {
-		c.typ(param, "object")
-		return l
-	}
-	for _, f := range members(raw) {
-		at := param + pointer(f.name)
-		switch f.name {
-		case "max_response_seconds":
-			l.MaxResponseSeconds = c.integer(at, f.value, 1, maxResponseSeconds)
-		case "max_turns":
-			l.MaxTurns = c.integer(at, f.value, 1, maxTurns)
-		default:
-			c.unknown("field", at, f.name, limitFields)
-		}
-	}
-	return l
-}
-
-// sendMessage starts a turn and answers with its events, or with its outcome. A
-// message that was sent before finds its turn.
+// sendMessage starts a turn and answers with its events, with its outcome, or, where
+// that is reported to a callback, with where to find it. A message that was sent
+// before finds its turn.
 func (s *server) sendMessage(w http.ResponseWriter, r *request) error {
 	if err := accepts(r.Request, streamType, jsonType); err != nil {
 		return err
@@ -156,8 +146,7 @@ func (s *server) sendMessage(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	cursor, _, err := cursorOf("Last-Event-ID", r.Header.Values("Last-Event-ID"))
-	if err != nil {
+	if m.LastEvent, _, err = cursorOf("Last-Event-ID", r.Header.Values("Last-Event-ID")); err != nil {
 		return err
 	}
 	answers := streamType
@@ -167,15 +156,18 @@ func (s *server) sendMessage(w http.ResponseWriter, r *request) error {
 	if err := accepts(r.Request, answers); err != nil {
 		return err
 	}
-	started, err := s.start(r, m, raw, cursor)
+	started, err := s.start(r, m.Request, raw)
 	if err != nil {
 		return err
 	}
 	if started.Replayed {
 		w.Header().Set("Idempotent-Replayed", "true")
 	}
-	if m.stream {
-		return s.show(w, r, started, cursor)
+	switch {
+	case m.stream:
+		return s.show(w, r, started, m.LastEvent)
+	case m.Callback != nil:
+		return s.accept(w, r, started)
 	}
 	return s.block(w, r, started)
 }
@@ -183,17 +175,15 @@ func (s *server) sendMessage(w http.ResponseWriter, r *request) error {
 // start stores the message. When it returns, the message will be answered. A caller
 // that hangs up and a service that stops do not interrupt it: in the middle of a
 // commit nobody could say whether the message is there.
-func (s *server) start(r *request, m message, raw []byte, cursor int64) (turn.Started, error) {
+func (s *server) start(r *request, req turn.Request, raw []byte) (turn.Started, error) {
 	if err := r.Context().Err(); err != nil {
 		return turn.Started{}, err
 	}
 	ctx, cancel := s.brief(context.WithoutCancel(r.Context()))
 	defer cancel()
 	hash := sha256.Sum256(raw)
-	started, err := s.cfg.Turns.Start(ctx, turn.Request{
-		Workspace: r.workspace, Key: r.caller.Key, Command: m.command, CallerID: m.callerID, Session: m.session, Limits: m.limits,
-		Hash: hash[:], IdempotencyKey: m.once, LastEvent: cursor,
-	})
+	req.Workspace, req.Key, req.Scopes, req.Hash = r.workspace, r.caller.Key, r.caller.Scopes.Expand().Strings(), hash[:]
+	started, err := s.cfg.Turns.Start(ctx, req)
 	if f := fault.From(err); f != nil {
 		if t, ok := f.Detail.Turn.(*session.ActiveTurn); ok {
 			s.link(r, t)
@@ -208,26 +198,42 @@ func (s *server) show(w http.ResponseWriter, r *request, started turn.Started, c
 	t := &tail{from: started.From, turn: started.Turn}
 	if cursor > 0 {
 		t.head = &event.Open{SessionID: started.Session, FromSeq: new(t.from.Seq)}
-		answer, err := s.outcome(r.Context(), started)
+		last, err := s.ended(r, started)
 		if err != nil {
 			return s.accepted(r, active(started), err)
 		}
-		if answer != nil && answer.LastSeq <= t.from.Seq { // the client has everything
+		if last > 0 && last <= t.from.Seq { // the client has everything
 			return s.close(w, r, t, func(f *frames) error { return f.done(false) })
 		}
 	}
 	return s.stream(w, r, t)
 }
 
-// outcome is a turn's answer, nil while it is not there.
-func (s *server) outcome(ctx context.Context, started turn.Started) (*session.Message, error) {
-	ctx, cancel := s.brief(ctx)
+// ended is the seq of a turn's last event, 0 while it has none.
+func (s *server) ended(r *request, started turn.Started) (int64, error) {
+	ctx, cancel := s.brief(r.Context())
 	defer cancel()
-	answer, err := s.cfg.Sessions.Answer(ctx, started.Turn)
-	if err != nil || answer.Status == inProgress {
-		return nil, err
+	t, _, err := s.cfg.Sessions.Answer(ctx, r.workspace.ID, started.Turn)
+	if err != nil || t.EndSeq == nil {
+		return 0, err
 	}
-	return &answer, nil
+	return *t.EndSeq, nil
 }
 
-const inProgress = "in_progress"
+// queued is the answer to a message whose end a callback will report.
+type queued struct {
+	SessionID  uuid.UUID `json:"session_id"`
+	TurnID     uuid.UUID `json:"turn_id"`
+	CallbackID uuid.UUID `json:"callback_id"`
+	Status     string    `json:"status"`
+	EventsURL  string    `json:"events_url"`
+	CancelURL  string    `json:"cancel_url"`
+}
+
+// accept answers 202.
+func (s *server) accept(w http.ResponseWriter, r *request, started turn.Started) error {
+	t := active(started)
+	s.link(r, t)
+	w.Header().Set("Location", t.EventsURL)
+	return writeData(w, http.StatusAccepted, queued{started.Session, started.Turn, started.Callback, "queued", t.EventsURL, t.CancelURL})
+}

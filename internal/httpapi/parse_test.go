@@ -35,19 +35,19 @@ func FuzzMessage(f *testing.F) {
 			tellable(t, err)
 			return
 		}
-		again := map[string]any{"command": m.command, "stream": m.stream}
-		if m.callerID != "" {
-			again["caller_id"] = m.callerID
+		again := map[string]any{"command": m.Command, "stream": m.stream}
+		if m.CallerID != "" {
+			again["caller_id"] = m.CallerID
 		}
-		if m.session.String() != "00000000-0000-0000-0000-000000000000" {
-			again["session_id"] = m.session
+		if m.Session.String() != "00000000-0000-0000-0000-000000000000" {
+			again["session_id"] = m.Session
 		}
 		limits := map[string]int{}
-		if m.limits.MaxTurns != 0 {
-			limits["max_turns"] = m.limits.MaxTurns
+		if m.Limits.MaxTurns != 0 {
+			limits["max_turns"] = m.Limits.MaxTurns
 		}
-		if m.limits.MaxResponseSeconds != 0 {
-			limits["max_response_seconds"] = m.limits.MaxResponseSeconds
+		if m.Limits.MaxResponseSeconds != 0 {
+			limits["max_response_seconds"] = m.Limits.MaxResponseSeconds
 		}
 		again["limits"] = limits
 		data, err := json.Marshal(again)

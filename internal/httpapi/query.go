@@ -10,6 +10,8 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/google/uuid"
+
 	"github.com/parley-server/parley/internal/fault"
 )
 
@@ -75,6 +77,20 @@ func (p *params) text(name string) *string {
 		p.add(fault.Violation{Param: "/" + name, Rule: "format", Message: name + " is not text in UTF-8."})
 	}
 	return &s
+}
+
+// uuid is a parameter that is an id.
+func (p *params) uuid(name string) *uuid.UUID {
+	text := p.one(name)
+	if text == "" {
+		return nil
+	}
+	id, err := uuid.Parse(text)
+	if err != nil || len(text) != 36 {
+		p.add(fault.Violation{Param: "/" + name, Rule: "format", Message: name + " is not a UUID.", Expected: "uuid"})
+		return nil
+	}
+	return &id
 }
 
 func (p *params) enum(name string, allowed ...string) string {

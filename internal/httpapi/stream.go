@@ -170,7 +170,7 @@ func (f *frames) begin() error {
 func (f *frames) send(evs []event.Event) error {
 	for i := range evs {
 		ev := &evs[i]
-		if !ev.Kind.Public() {
+		if !ev.Kind.Public() || ev.Turn != f.tail.turn && !f.tail.all { // of a turn that is lined up
 			continue
 		}
 		var err error

@@ -16,8 +16,9 @@ import (
 // last row, and a checksum that also covers whose list it is. The checksum finds
 // mistakes; what a caller may see is decided by the query alone.
 const (
-	sessionsList byte = 's'
-	messagesList byte = 'm'
+	sessionsList  byte = 's'
+	messagesList  byte = 'm'
+	approvalsList byte = 'a'
 )
 
 var cursors = base64.RawURLEncoding.Strict()
@@ -76,14 +77,27 @@ func (q SummaryQuery) cursor(workspace uuid.UUID, last Summary) string {
 
 // position is where the page begins; nil is the beginning.
 func (q SummaryQuery) position(workspace uuid.UUID) (*time.Time, uuid.UUID, error) {
-	if q.Cursor == "" {
+	return moment(place{list: sessionsList, reverse: q.OldestFirst}, q.Cursor, workspace)
+}
+
+// moment reads the cursor of a list that time orders.
+func moment(p place, cursor string, owner uuid.UUID) (*time.Time, uuid.UUID, error) {
+	if cursor == "" {
 		return nil, uuid.Nil, nil
 	}
-	p, err := place{list: sessionsList, reverse: q.OldestFirst}.decode(q.Cursor, workspace)
+	p, err := p.decode(cursor, owner)
 	if err == nil && (p.n < 0 || p.n > maxMicro) {
 		err = badCursor()
 	}
 	return new(time.UnixMicro(p.n)), p.id, err
+}
+
+func (q ApprovalQuery) cursor(workspace uuid.UUID, last Approval) string {
+	return place{approvalsList, false, last.CreatedAt.UnixMicro(), last.ApprovalID}.encode(workspace)
+}
+
+func (q ApprovalQuery) position(workspace uuid.UUID) (*time.Time, uuid.UUID, error) {
+	return moment(place{list: approvalsList}, q.Cursor, workspace)
 }
 
 func (q MessageQuery) cursor(session uuid.UUID, last Message) string {

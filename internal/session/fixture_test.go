@@ -59,7 +59,7 @@ func (w *world) begin(t testing.TB, s *session.Store, command string) (session.L
 	var from session.From
 	turn := uuid.Must(uuid.NewV7())
 	err := s.Open(t.Context(), session.Ref{Workspace: w.workspace.ID}, func(tx *session.Tx) (err error) {
-		from, err = tx.Begin(t.Context(), session.NewTurn{ID: turn, Message: event.Message{Content: command}, MaxResponseSeconds: 600, MaxTurns: 50})
+		from, _, err = tx.Begin(t.Context(), session.NewTurn{ID: turn, Message: event.Message{Content: command}, MaxResponseSeconds: 600, MaxTurns: 50})
 		return err
 	})
 	if err != nil {

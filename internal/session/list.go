@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/parley-server/parley/db"
+	"github.com/parley-server/parley/internal/event"
 )
 
 // Page is a piece of a list. NextCursor leads on while HasMore says so.
@@ -37,7 +38,7 @@ type Summary struct {
 	SessionKey   *string    `json:"session_key"`
 	Title        string     `json:"title"`
 	Status       Status     `json:"status"`
-	Pending      any        `json:"pending"`
+	Pending      *Pending   `json:"pending"`
 	TurnID       *uuid.UUID `json:"turn_id"`
 	LastSeq      int64      `json:"last_seq"`
 	MessageCount int32      `json:"message_count"`
@@ -108,6 +109,9 @@ func summaryOf(r db.SessionsPageRow) Summary {
 	if r.State != nil {
 		sum.Status = StatusOf(State(*r.State))
 	}
+	if r.ApprovalID != nil {
+		sum.Pending = &Pending{event.Input(*r.ApprovalKind), *r.ApprovalID, r.ApprovalExpiresAt.UTC()}
+	}
 	return sum
 }
 
@@ -122,7 +126,7 @@ type Message struct {
 	Status           string          `json:"status"`
 	StructuredResult json.RawMessage `json:"structured_result,omitempty"`
 	ToolCalls        json.RawMessage `json:"tool_calls"`
-	Attachments      []any           `json:"attachments"`
+	Attachments      []event.File    `json:"attachments"`
 	References       json.RawMessage `json:"references,omitempty"`
 	Usage            json.RawMessage `json:"usage,omitempty"`
 	Error            *string         `json:"error"`
@@ -167,23 +171,26 @@ func (s *Store) Messages(ctx context.Context, workspace, id uuid.UUID, q Message
 	return page(items, q.Limit, func(last Message) string { return q.cursor(id, last) }), nil
 }
 
-// Answer is the agent's message of a turn.
-func (s *Store) Answer(ctx context.Context, turn uuid.UUID) (Message, error) {
-	row, err := s.q.MessageAnswer(ctx, turn)
+// Answer is a workspace's turn and the agent's message of it.
+func (s *Store) Answer(ctx context.Context, workspace, turn uuid.UUID) (Turn, Message, error) {
+	row, err := s.q.MessageAnswer(ctx, workspace, turn)
 	if errors.Is(err, pgx.ErrNoRows) {
-		return Message{}, fmt.Errorf("turn %s has no answer", turn)
+		return Turn{}, Message{}, fmt.Errorf("turn %s has no answer", turn)
 	}
 	if err != nil {
-		return Message{}, fmt.Errorf("read answer: %w", err)
+		return Turn{}, Message{}, fmt.Errorf("read answer: %w", err)
 	}
-	return messageOf(row), nil
+	return row.Turn, messageOf(row.Message), nil
 }
 
 func messageOf(r db.Message) Message {
 	m := Message{
 		MessageID: r.ID, TurnID: r.TurnID, Role: r.Role, Content: r.Content, Label: r.Label, Skill: r.Skill, Status: r.Status, Error: r.Error,
-		StructuredResult: r.StructuredResult, ToolCalls: r.ToolCalls, Attachments: []any{}, Usage: r.Usage,
+		StructuredResult: r.StructuredResult, ToolCalls: r.ToolCalls, Attachments: []event.File{}, Usage: r.Usage,
 		FirstSeq: r.FirstSeq, LastSeq: r.LastSeq, CreatedAt: r.CreatedAt.UTC(),
+	}
+	if r.Attachments != nil {
+		_ = json.Unmarshal(r.Attachments, &m.Attachments) // written by this package
 	}
 	if string(r.Refs) != "[]" {
 		m.References = r.Refs

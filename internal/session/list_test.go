@@ -26,7 +26,7 @@ func (w *world) say(t testing.TB, s *session.Store, caller, command string) (id,
 	err := s.Open(t.Context(), session.Ref{Workspace: w.workspace.ID, CallerID: caller}, func(tx *session.Tx) (err error) {
 		id = tx.Session.ID
 		turn = uuid.Must(uuid.NewV7())
-		_, err = tx.Begin(t.Context(), session.NewTurn{ID: turn, Message: event.Message{Content: command}, MaxResponseSeconds: 600, MaxTurns: 50})
+		_, _, err = tx.Begin(t.Context(), session.NewTurn{ID: turn, Message: event.Message{Content: command}, MaxResponseSeconds: 600, MaxTurns: 50})
 		return err
 	})
 	if err != nil {
@@ -176,11 +176,13 @@ func TestListsShowWhatWasSaid(t *testing.T) {
 		"tool_calls":[{"tool":"wiki_read","summary":"news","ok":true,"tool_use_id":"t1","truncated":false}],"attachments":[],
 		"references":[{"path":"news.md","source":"wiki_read"}],"usage":{"input_tokens":10,"output_tokens":3,"cost_usd":0.25,"model":"m"},
 		"error":null,"first_seq":0,"last_seq":0,"created_at":""}`, vary...)
-	if answer, err := s.Answer(t.Context(), turn); err != nil || answer.MessageID != messages.Data[1].MessageID {
+	if _, answer, err := s.Answer(t.Context(), w.workspace.ID, turn); err != nil || answer.MessageID != messages.Data[1].MessageID {
 		t.Errorf("answer %+v, %v", answer, err)
 	}
-	if answer, err := s.Answer(t.Context(), uuid.New()); err == nil {
-		t.Errorf("the answer of no turn: %+v", answer)
+	for _, of := range [][2]uuid.UUID{{w.workspace.ID, uuid.New()}, {uuid.New(), turn}} {
+		if _, answer, err := s.Answer(t.Context(), of[0], of[1]); err == nil {
+			t.Errorf("the answer of no turn: %+v", answer)
+		}
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/parley-server/parley/internal/event"
 )
@@ -60,8 +61,12 @@ func (s *Store) History(ctx context.Context, t Turn) ([]Past, error) {
 	}
 	past := make([]Past, 0, len(rows))
 	for _, r := range slices.Backward(rows) {
-		if r.Content != nil && *r.Content != "" {
-			past = append(past, Past{Role: r.Role, Content: *r.Content})
+		text := *r.Content
+		if r.StructuredResult != nil {
+			text = strings.TrimLeft(text+"\n\n"+string(r.StructuredResult), "\n")
+		}
+		if text != "" {
+			past = append(past, Past{Role: r.Role, Content: text})
 		}
 	}
 	return past, nil

@@ -37,33 +37,43 @@ func (tx *Tx) Take(ctx context.Context, o Once, turn uuid.UUID) error {
 	return nil
 }
 
-// Repeated finds the turn that a request started before, and where its events
-// begin; uuid.Nil when there is none. Another request under the same key is
-// IDEMPOTENCY_KEY_REUSED.
-func (s *Store) Repeated(ctx context.Context, o Once) (uuid.UUID, From, error) {
+// Earlier is a turn that a request started before.
+type Earlier struct {
+	Turn     uuid.UUID
+	From     From      // where its stream begins, or where the client stands
+	Callback uuid.UUID // uuid.Nil for none
+}
+
+// Repeated finds the turn that a request started before; ok is false when there is
+// none. Another request under the same key is IDEMPOTENCY_KEY_REUSED.
+func (s *Store) Repeated(ctx context.Context, o Once) (e Earlier, ok bool, err error) {
 	row, err := s.q.IdempotencyGet(ctx, o.Workspace, o.Route, o.Key)
 	if errors.Is(err, pgx.ErrNoRows) {
-		return uuid.Nil, From{}, nil
+		return e, false, nil
 	}
 	if err != nil {
-		return uuid.Nil, From{}, fmt.Errorf("read idempotency key: %w", err)
+		return e, false, fmt.Errorf("read idempotency key: %w", err)
 	}
 	if !bytes.Equal(row.Hash, o.Hash) {
-		return uuid.Nil, From{}, &fault.Error{Code: fault.IdempotencyKeyReused, Param: "Idempotency-Key",
+		return e, false, &fault.Error{Code: fault.IdempotencyKeyReused, Param: "Idempotency-Key",
 			Message: "This Idempotency-Key came with another request. Use a new key for every message."}
 	}
-	return row.TurnID, From{Session: row.SessionID, Seq: row.StartSeq - 1, Since: row.CreatedAt}, nil
+	e = Earlier{Turn: row.TurnID, From: From{Session: row.SessionID, Seq: row.StartSeq - 1, Since: row.CreatedAt}}
+	if row.CallbackID != nil {
+		e.Callback = *row.CallbackID
+	}
+	return e, true, nil
 }
 
 // Resent finds the turn that the same request started and that wrote the event the
-// client saw last; uuid.Nil when there is none.
-func (s *Store) Resent(ctx context.Context, workspace uuid.UUID, hash []byte, lastEvent int64) (uuid.UUID, From, error) {
+// client saw last; ok is false when there is none.
+func (s *Store) Resent(ctx context.Context, workspace uuid.UUID, hash []byte, lastEvent int64) (e Earlier, ok bool, err error) {
 	row, err := s.q.TurnByEvent(ctx, workspace, hash, lastEvent)
 	if errors.Is(err, pgx.ErrNoRows) {
-		return uuid.Nil, From{}, nil
+		return e, false, nil
 	}
 	if err != nil {
-		return uuid.Nil, From{}, fmt.Errorf("find the turn of an event: %w", err)
+		return e, false, fmt.Errorf("find the turn of an event: %w", err)
 	}
-	return row.ID, From{Session: row.SessionID, Seq: lastEvent, Since: row.CreatedAt}, nil
+	return Earlier{Turn: row.ID, From: From{Session: row.SessionID, Seq: lastEvent, Since: row.CreatedAt}}, true, nil
 }

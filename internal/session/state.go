@@ -4,6 +4,7 @@ package session
 type State string
 
 const (
+	LinedUp   State = "lined_up"  // it waits for the session's turn to end
 	Queued    State = "queued"    // a River job will run it
 	Running   State = "running"   // a worker holds its lease
 	Waiting   State = "waiting"   // it needs an approval or a secret; nobody holds it
@@ -13,15 +14,16 @@ const (
 )
 
 // States lists every state.
-var States = []State{Queued, Running, Waiting, Completed, Failed, Canceled}
+var States = []State{LinedUp, Queued, Running, Waiting, Completed, Failed, Canceled}
 
 // Active reports whether the turn has not ended.
-func (s State) Active() bool { return s == Queued || s == Running || s == Waiting }
+func (s State) Active() bool { return s == LinedUp || s == Queued || s == Running || s == Waiting }
 
 // Trigger is what can happen to a turn.
 type Trigger string
 
 const (
+	Advance  Trigger = "advance"  // the turns before it have ended
 	Claim    Trigger = "claim"    // a worker takes it
 	Release  Trigger = "release"  // its worker gives it back, or is found dead
 	Park     Trigger = "park"     // it needs input
@@ -32,17 +34,18 @@ const (
 )
 
 // Triggers lists every trigger.
-var Triggers = []Trigger{Claim, Release, Park, Resume, Complete, Fail, Cancel}
+var Triggers = []Trigger{Advance, Claim, Release, Park, Resume, Complete, Fail, Cancel}
 
 // matrix is the state machine: what is not here cannot happen.
 var matrix = map[Trigger]map[State]State{
+	Advance:  {LinedUp: Queued},
 	Claim:    {Queued: Running},
 	Release:  {Running: Queued},
 	Park:     {Running: Waiting},
 	Resume:   {Waiting: Queued},
 	Complete: {Running: Completed},
 	Fail:     {Running: Failed, Queued: Failed},
-	Cancel:   {Queued: Canceled, Running: Canceled, Waiting: Canceled},
+	Cancel:   {LinedUp: Canceled, Queued: Canceled, Running: Canceled, Waiting: Canceled},
 }
 
 // Next is the state that a trigger leads to; ok is false where it cannot happen.

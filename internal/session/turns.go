@@ -20,14 +20,26 @@ import (
 // Turn is one message and the agent's answer to it.
 type Turn = db.Turn
 
+// maxLinedUp is how many messages may wait for a session's turn to end.
+const maxLinedUp = 8
+
 // NewTurn is what a turn begins with.
 type NewTurn struct {
 	ID                 uuid.UUID
 	Message            event.Message
-	Key                string // id of the API key
-	RequestHash        []byte // of the request as it came, to know it again
+	Key                string   // id of the API key
+	Scopes             []string // what that key may do
+	RequestHash        []byte   // of the request as it came, to know it again
 	MaxResponseSeconds int
 	MaxTurns           int
+	MaxCostUSD         *float64 // nil: no limit
+
+	Prompt   []byte          // sealed: what the model is told instead of the message; nil: the message itself
+	Schema   json.RawMessage // what the final answer must fit; nil: anything
+	Secrets  []string        // names of credentials that the run may use
+	Rejected json.RawMessage // attachments that were refused; nil: none
+	Callback uuid.UUID       // where its end is reported to; uuid.Nil: nowhere
+	Behind   bool            // line up where the session has a turn that has not ended
 }
 
 // ActiveTurn is the detail of TURN_IN_PROGRESS: where to read or end the turn that
@@ -39,52 +51,131 @@ type ActiveTurn struct {
 	LastSeq   int64     `json:"last_seq"`
 	EventsURL string    `json:"events_url"`
 	CancelURL string    `json:"cancel_url"`
-	Pending   any       `json:"pending"`
+	Pending   *Pending  `json:"pending"`
+}
+
+// Active is the session's turn that is in progress, if there is one.
+func (tx *Tx) Active(ctx context.Context) (t Turn, ok bool, err error) {
+	t, err = tx.q.TurnActive(ctx, tx.Session.ID)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return t, false, nil
+	}
+	if err != nil {
+		return t, false, fmt.Errorf("look for a running turn: %w", err)
+	}
+	return t, true, nil
+}
+
+// place finds the state in which a new turn begins.
+func (tx *Tx) place(ctx context.Context, behind bool) (State, error) {
+	active, ok, err := tx.Active(ctx)
+	switch {
+	case err != nil:
+		return "", err
+	case !ok:
+		return Queued, nil
+	case behind:
+		n, err := tx.q.TurnsLinedUp(ctx, tx.Session.ID)
+		if err != nil {
+			return "", fmt.Errorf("count the messages that wait: %w", err)
+		}
+		if n >= maxLinedUp {
+			return "", fault.New(fault.QueueFull, "%d messages of this session wait for an answer already. Try again when one has its own.", n)
+		}
+		return LinedUp, nil
+	}
+	pending, err := tx.pending(ctx, active.ID)
+	if err != nil {
+		return "", err
+	}
+	return "", &fault.Error{Code: fault.TurnInProgress,
+		Message: "This session is still answering an earlier message. Read its stream, cancel it, wait, or send the message with a multitask_strategy.",
+		Detail: fault.Detail{Turn: &ActiveTurn{TurnID: active.ID, SessionID: tx.Session.ID, Status: State(active.State),
+			LastSeq: tx.Session.LastSeq, Pending: pending}}}
 }
 
 // Begin starts a turn: its row, the two messages, and its first events. It returns
-// where the turn's stream begins, just before its open event. It fails with
-// TURN_IN_PROGRESS while the session has a turn that has not ended.
-func (tx *Tx) Begin(ctx context.Context, n NewTurn) (From, error) {
-	active, err := tx.q.TurnActive(ctx, tx.Session.ID)
-	if err == nil {
-		return From{}, &fault.Error{Code: fault.TurnInProgress,
-			Message: "This session is still answering an earlier message. Read its stream, cancel it, or wait.",
-			Detail:  fault.Detail{Turn: &ActiveTurn{TurnID: active.ID, SessionID: tx.Session.ID, Status: State(active.State), LastSeq: tx.Session.LastSeq}}}
-	}
-	if !errors.Is(err, pgx.ErrNoRows) {
-		return From{}, fmt.Errorf("look for a running turn: %w", err)
+// where the turn's stream begins, just before its open event, and whether the turn
+// is queued: then the caller gives it a job. While the session has a turn that has
+// not ended, a new one lines up behind it, or fails with TURN_IN_PROGRESS.
+func (tx *Tx) Begin(ctx context.Context, n NewTurn) (from From, queued bool, err error) {
+	state, err := tx.place(ctx, n.Behind)
+	if err != nil {
+		return From{}, false, err
 	}
 	created, err := tx.q.TurnInsert(ctx, db.TurnInsertParams{
-		ID: n.ID, SessionID: tx.Session.ID, WorkspaceID: tx.Session.WorkspaceID,
-		MaxResponseSeconds: int32(n.MaxResponseSeconds), MaxTurns: int32(n.MaxTurns), KeyID: nullable(n.Key), RequestHash: n.RequestHash,
+		ID: n.ID, SessionID: tx.Session.ID, WorkspaceID: tx.Session.WorkspaceID, State: string(state),
+		MaxResponseSeconds: int32(n.MaxResponseSeconds), MaxTurns: int32(n.MaxTurns), MaxCostUSD: n.MaxCostUSD,
+		KeyID: nullable(n.Key), Scopes: list(n.Scopes), RequestHash: n.RequestHash,
+		Prompt: n.Prompt, ResponseSchema: n.Schema, Secrets: list(n.Secrets), Rejected: n.Rejected, CallbackID: known(n.Callback),
 	})
 	if err != nil {
-		return From{}, fmt.Errorf("insert turn: %w", err)
+		return From{}, false, fmt.Errorf("insert turn: %w", err)
 	}
 	n.Message.Content = event.Plain(n.Message.Content)
 	evs, err := tx.Append(ctx, n.ID, n.Message, event.Open{SessionID: tx.Session.ID})
 	if err != nil {
-		return From{}, err
+		return From{}, false, err
 	}
 	message, open := evs[0], evs[1]
 	if err := tx.q.TurnStartSeq(ctx, n.ID, open.Seq); err != nil {
-		return From{}, fmt.Errorf("note the turn's first event: %w", err)
+		return From{}, false, fmt.Errorf("note the turn's first event: %w", err)
 	}
 	for _, m := range []db.MessageInsertParams{
-		{Role: "user", Content: &n.Message.Content, Label: nullable(n.Message.Label), Status: "completed", FirstSeq: message.Seq, LastSeq: message.Seq},
+		{Role: "user", Content: &n.Message.Content, Label: nullable(n.Message.Label), Skill: nullable(n.Message.Skill), Status: "completed", FirstSeq: message.Seq, LastSeq: message.Seq},
 		{Role: "assistant", Status: "in_progress", FirstSeq: open.Seq, LastSeq: open.Seq},
 	} {
 		m.ID, m.SessionID, m.TurnID, m.WorkspaceID = uuid.Must(uuid.NewV7()), tx.Session.ID, n.ID, tx.Session.WorkspaceID
 		if err := tx.q.MessageInsert(ctx, m); err != nil {
-			return From{}, fmt.Errorf("insert message: %w", err)
+			return From{}, false, fmt.Errorf("insert message: %w", err)
 		}
 	}
 	title := cmp.Or(n.Message.Label, n.Message.Content)
-	if err := tx.q.SessionBegin(ctx, tx.Session.ID, &n.ID, Title(title)); err != nil {
-		return From{}, fmt.Errorf("note the newest turn: %w", err)
+	if err := tx.q.SessionBegin(ctx, tx.Session.ID, Title(title)); err != nil {
+		return From{}, false, fmt.Errorf("note the new message: %w", err)
 	}
-	return From{Session: tx.Session.ID, Seq: open.Seq - 1, Since: created}, nil
+	from = From{Session: tx.Session.ID, Seq: open.Seq - 1, Since: created}
+	if state == LinedUp {
+		return from, false, nil
+	}
+	return from, true, tx.current(ctx, n.ID)
+}
+
+// current makes a turn the one that is in progress.
+func (tx *Tx) current(ctx context.Context, turn uuid.UUID) error {
+	tx.Session.TurnID = &turn
+	if err := tx.q.SessionTurn(ctx, tx.Session.ID, &turn); err != nil {
+		return fmt.Errorf("note the turn in progress: %w", err)
+	}
+	return nil
+}
+
+// Next queues the first turn that is lined up; the caller gives it a job. ok is false
+// when there is none, or when the session has a turn in progress.
+func (tx *Tx) Next(ctx context.Context) (turn uuid.UUID, ok bool, err error) {
+	if _, busy, err := tx.Active(ctx); err != nil || busy {
+		return uuid.Nil, false, err
+	}
+	turn, err = tx.q.TurnNext(ctx, tx.Session.ID)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return uuid.Nil, false, nil
+	}
+	if err != nil {
+		return uuid.Nil, false, fmt.Errorf("look for the next turn: %w", err)
+	}
+	if ok, err = tx.queue(ctx, turn, Advance); err != nil || !ok {
+		return turn, false, err
+	}
+	return turn, true, tx.current(ctx, turn)
+}
+
+// queue moves a turn to where a worker may take it.
+func (tx *Tx) queue(ctx context.Context, turn uuid.UUID, t Trigger) (ok bool, err error) {
+	n, err := tx.q.TurnQueue(ctx, turn, t.from())
+	if err != nil {
+		return false, fmt.Errorf("queue turn: %w", err)
+	}
+	return n > 0, nil
 }
 
 // scarce is the number of free places of a workspace below which its turns are
@@ -153,10 +244,13 @@ type Ending struct {
 	Failure *event.Error // nil for Complete
 	Epoch   int64        // the worker's lease; 0 for whoever needs none
 	Halted  bool         // no worker is left to be stopped
+
+	Structured  json.RawMessage // the final answer, where one in a schema was asked for
+	Attachments []event.File    // what the turn produced
 }
 
-// End closes a turn with its last events: usage, the error if there is one, and
-// done. It happens once; for everybody else ok is false.
+// End closes a turn with its last events: usage, the structured answer or the error,
+// the attachments, and done. It happens once; for everybody else ok is false.
 func (tx *Tx) End(ctx context.Context, turn uuid.UUID, e Ending) (ok bool, err error) {
 	if e.Epoch != 0 && e.Epoch != tx.Session.Epoch {
 		return false, nil
@@ -172,14 +266,19 @@ func (tx *Tx) End(ctx context.Context, turn uuid.UUID, e Ending) (ok bool, err e
 	if err != nil {
 		return false, fmt.Errorf("close turn: %w", err)
 	}
-	if _, err := tx.raise(ctx); err != nil {
-		return false, err
+	if tx.Session.TurnID != nil && *tx.Session.TurnID == turn { // else another turn's worker writes
+		if _, err := tx.raise(ctx); err != nil {
+			return false, err
+		}
 	}
-	return true, tx.conclude(ctx, t, e.Failure)
+	if err := tx.q.ApprovalsCancel(ctx, turn); err != nil {
+		return false, fmt.Errorf("close the turn's question: %w", err)
+	}
+	return true, tx.conclude(ctx, t, e)
 }
 
 // conclude writes what a closed turn leaves behind.
-func (tx *Tx) conclude(ctx context.Context, t Turn, failure *event.Error) error {
+func (tx *Tx) conclude(ctx context.Context, t Turn, e Ending) error {
 	since := t.CreatedAt.Add(-skew)
 	log, err := tx.q.TurnEvents(ctx, t.SessionID, t.ID, since)
 	if err != nil {
@@ -193,8 +292,14 @@ func (tx *Tx) conclude(ctx context.Context, t Turn, failure *event.Error) error 
 	if sum.Usage != nil {
 		last = append(last, *sum.Usage)
 	}
-	if failure != nil {
-		last = append(last, *failure)
+	if e.Structured != nil {
+		last = append(last, event.Structured{Result: e.Structured})
+	}
+	if e.Failure != nil {
+		last = append(last, *e.Failure)
+	}
+	if len(e.Attachments) > 0 {
+		last = append(last, event.Attachment{Attachments: e.Attachments})
 	}
 	evs, err := tx.Append(ctx, t.ID, append(last, event.Done{SessionID: t.SessionID})...)
 	if err != nil {
@@ -204,7 +309,12 @@ func (tx *Tx) conclude(ctx context.Context, t Turn, failure *event.Error) error 
 	if err := tx.q.TurnEndSeq(ctx, t.ID, &done.Seq); err != nil {
 		return fmt.Errorf("note the turn's last event: %w", err)
 	}
-	msg := db.MessageCloseParams{TurnID: t.ID, Status: t.State, Error: t.Error, Since: since, LastSeq: done.Seq}
+	msg := db.MessageCloseParams{TurnID: t.ID, Status: t.State, Error: t.Error, Since: since, LastSeq: done.Seq, StructuredResult: e.Structured}
+	if len(e.Attachments) > 0 {
+		if msg.Attachments, err = json.Marshal(e.Attachments); err != nil {
+			return fmt.Errorf("encode attachments: %w", err)
+		}
+	}
 	if msg.ToolCalls, err = json.Marshal(sum.ToolCalls); err != nil {
 		return fmt.Errorf("encode tool calls: %w", err)
 	}
@@ -241,6 +351,21 @@ func Title(s string) string {
 		n++
 	}
 	return s
+}
+
+// list is never NULL.
+func list(s []string) []string {
+	if s == nil {
+		return []string{}
+	}
+	return s
+}
+
+func known(id uuid.UUID) *uuid.UUID {
+	if id == uuid.Nil {
+		return nil
+	}
+	return &id
 }
 
 func nullable(s string) *string {

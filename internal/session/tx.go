@@ -106,6 +106,9 @@ func (s *Store) update(ctx context.Context, resolve func(*db.Queries) (uuid.UUID
 	return nil
 }
 
+// Head is the seq of the session's newest event, those of this change among them.
+func (tx *Tx) Head() int64 { return tx.seq }
+
 // Append writes events of a turn and returns them with their seqs.
 func (tx *Tx) Append(ctx context.Context, turn uuid.UUID, bodies ...event.Body) ([]event.Event, error) {
 	evs := make([]event.Event, len(bodies))

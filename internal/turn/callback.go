@@ -36,7 +36,7 @@ type callbackWorker struct {
 
 // Work makes one attempt and sleeps until the next.
 func (w *callbackWorker) Work(ctx context.Context, job *river.Job[callbackArgs]) error {
-	retry, done, err := w.s.cfg.Callbacks.Deliver(ctx, job.Args.Delivery, job.ID, w.s.cfg.CallbackData)
+	retry, done, err := w.s.cfg.Callbacks.Deliver(ctx, job.Args.Delivery, job.ID, w.s.told)
 	if err != nil || done {
 		return err
 	}
@@ -67,9 +67,6 @@ func (s *Service) Redeliver(ctx context.Context, workspace, id uuid.UUID) (deliv
 // redeliverLost gives new jobs to deliveries whose jobs are gone or stuck: those of
 // processes that died, and of some that are frozen.
 func (s *Service) redeliverLost(ctx context.Context) error {
-	if s.cfg.Callbacks == nil {
-		return nil
-	}
 	overdue, err := s.cfg.Callbacks.Overdue(ctx)
 	if err != nil || len(overdue) == 0 {
 		return err

@@ -1,7 +1,6 @@
 package turn_test
 
 import (
-	"context"
 	"crypto/x509"
 	"io"
 	"log"
@@ -12,7 +11,6 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/jackc/pgx/v5"
 
 	"github.com/parley-server/parley/internal/callback"
 	"github.com/parley-server/parley/internal/egress"
@@ -66,37 +64,31 @@ func (h *hook) store() *callback.Store { return callback.NewStore(h.w.pool, h.ke
 func (h *hook) replica(t *testing.T, change func(*turn.Config)) *replica {
 	return h.w.replica(t, func(c *turn.Config) {
 		c.Callbacks = callback.NewStore(c.Pool, h.keys, h.guard)
-		c.CallbackData = func(context.Context, callback.Delivery) ([]byte, error) { return []byte(`{"success":true}`), nil }
 		if change != nil {
 			change(c)
 		}
 	})
 }
 
-// report has something reported by a replica.
-func (h *hook) report(t *testing.T, r *replica) (id, delivery uuid.UUID) {
+// report has the end of a turn reported by a replica: of one that is answered, or, for
+// one without workers, canceled.
+func (h *hook) report(t *testing.T, r *replica, canceled bool) (id, delivery uuid.UUID) {
 	t.Helper()
-	id = uuid.Must(uuid.NewV7())
-	session, turnID := uuid.Must(uuid.NewV7()), uuid.Must(uuid.NewV7())
-	if _, err := h.w.pool.Exec(t.Context(), `INSERT INTO sessions (id, workspace_id) VALUES ($1, $2)`, session, h.w.workspace.ID); err != nil {
-		t.Fatal(err)
-	}
-	err := pgx.BeginFunc(t.Context(), h.w.pool, func(tx pgx.Tx) error {
-		n := callback.New{ID: id, Workspace: h.w.workspace.ID, Session: session, Turn: turnID, URL: "https://example.com/hush", Metadata: map[string]string{"hush": "hush"}}
-		if err := h.store().Register(t.Context(), tx, n); err != nil {
-			return err
-		}
-		_, _, err := h.store().Report(t.Context(), tx, turnID, callback.Completed, 1)
-		return err
-	})
+	st, err := r.turns.Start(t.Context(), turn.Request{Workspace: h.w.workspace, Command: "report",
+		Callback: &turn.Callback{URL: "https://example.com/hush", Metadata: map[string]string{"hush": "hush"}}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	delivery, ok, err := r.turns.Redeliver(t.Context(), h.w.workspace.ID, id)
-	if err != nil || !ok {
-		t.Fatalf("%v %v", ok, err)
+	if canceled {
+		if _, err := r.turns.Cancel(t.Context(), h.w.workspace.ID, st.Session); err != nil {
+			t.Fatal(err)
+		}
 	}
-	return id, delivery
+	read(t, r, st)
+	if err := h.w.pool.QueryRow(t.Context(), `SELECT id FROM callback_deliveries WHERE callback_id = $1`, st.Callback).Scan(&delivery); err != nil {
+		t.Fatal(err)
+	}
+	return st.Callback, delivery
 }
 
 // await waits until a callback's newest delivery is as it shall be.
@@ -130,7 +122,7 @@ func TestCallbackSleepsBetweenAttempts(t *testing.T) {
 	t.Parallel()
 	h := newHook(t, newWorld(t, modeltest.Say("hi")))
 	r := h.replica(t, nil)
-	id, delivery := h.report(t, r)
+	id, delivery := h.report(t, r, false)
 	h.reply <- 500
 	first := <-h.got
 	h.await(t, id, "pending", 1)
@@ -163,7 +155,7 @@ func TestLostCallbackIsDelivered(t *testing.T) {
 			t.Parallel()
 			h := newHook(t, newWorld(t, modeltest.Say("hi")))
 			idle := h.replica(t, func(c *turn.Config) { c.Workers = 0 })
-			id, _ := h.report(t, idle)
+			id, _ := h.report(t, idle, true)
 			h.exec(t, lose)
 			h.exec(t, `UPDATE callback_deliveries SET next_at = now() - interval '1 minute'`)
 			h.reply <- 200
@@ -181,7 +173,7 @@ func TestStoppingProcessHandsCallbacksOver(t *testing.T) {
 	t.Parallel()
 	h := newHook(t, newWorld(t, modeltest.Say("hi")))
 	r := h.replica(t, func(c *turn.Config) { c.Grace = 10 * time.Millisecond })
-	id, _ := h.report(t, r)
+	id, _ := h.report(t, r, false)
 	<-h.got
 	r.stop()
 	h.reply <- 200
@@ -196,7 +188,7 @@ func TestSlowReceiversDoNotBlockTurns(t *testing.T) {
 	h := newHook(t, w)
 	r := h.replica(t, func(c *turn.Config) { c.Grace = 10 * time.Millisecond })
 	for range 60 {
-		h.report(t, r)
+		h.report(t, r, false)
 	}
 	for range 50 { // all that work at once
 		<-h.got

@@ -30,7 +30,7 @@ func (s *Service) Cancel(ctx context.Context, workspace, id uuid.UUID) (Canceled
 			return err
 		}
 		f := event.Canceled.Failure("The turn was canceled.")
-		ended, err = tx.End(ctx, t.ID, session.Ending{Trigger: session.Cancel, Failure: &f, Halted: session.State(t.State) != session.Running})
+		ended, err = s.endTurn(ctx, tx, t, session.Ending{Trigger: session.Cancel, Failure: &f, Halted: session.State(t.State) != session.Running})
 		return err
 	})
 	if err != nil || !ended {

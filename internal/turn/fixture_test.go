@@ -11,14 +11,19 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"go.uber.org/goleak"
 
+	"github.com/parley-server/parley/internal/callback"
 	"github.com/parley-server/parley/internal/dbtest"
+	"github.com/parley-server/parley/internal/egress"
 	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/filestore"
 	"github.com/parley-server/parley/internal/model"
 	"github.com/parley-server/parley/internal/model/modeltest"
 	"github.com/parley-server/parley/internal/model/openai"
 	"github.com/parley-server/parley/internal/session"
+	"github.com/parley-server/parley/internal/skill"
 	"github.com/parley-server/parley/internal/tool"
 	"github.com/parley-server/parley/internal/turn"
+	"github.com/parley-server/parley/internal/vault"
 	"github.com/parley-server/parley/internal/workspace"
 )
 
@@ -29,6 +34,7 @@ type world struct {
 	dsn       string
 	pool      *pgxpool.Pool
 	workspace workspace.Workspace
+	keys      *vault.Keyring
 	model     model.Model
 	tools     []tool.Tool
 }
@@ -48,7 +54,24 @@ func newWorld(t testing.TB, script *modeltest.Script) *world {
 		t.Fatal(err)
 	}
 	w.workspace = ws
+	if w.keys, err = vault.ParseKeys(vault.GenerateKey()); err != nil {
+		t.Fatal(err)
+	}
 	return w
+}
+
+// stores gives a service everything it keeps things in.
+func (w *world) stores(t testing.TB, pool *pgxpool.Pool, cfg *turn.Config) {
+	t.Helper()
+	guard, err := egress.New(egress.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.Workspaces, cfg.Skills, cfg.Vault = workspace.New(pool), skill.New(pool), vault.New(pool, w.keys)
+	cfg.Files, cfg.Callbacks = filestore.New(pool, w.keys, filestore.Options{}), callback.NewStore(pool, w.keys, guard)
+	if err := cfg.Vault.Prepare(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // replica is one process's worth of Parley.
@@ -64,9 +87,10 @@ func (w *world) replica(t testing.TB, change func(*turn.Config)) *replica {
 	pool := dbtest.Pool(t, w.dsn+poolSize(w.dsn))
 	r := &replica{sessions: session.New(pool, session.Options{Log: log})}
 	cfg := turn.Config{
-		Pool: pool, Sessions: r.sessions, Workspaces: workspace.New(pool), Tools: w.tools, Log: log, Workers: 20,
+		Pool: pool, Sessions: r.sessions, Tools: w.tools, Log: log, Workers: 20,
 		Model: func(string) (model.Model, error) { return w.model, nil },
 	}
+	w.stores(t, pool, &cfg)
 	if change != nil {
 		change(&cfg)
 	}

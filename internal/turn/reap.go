@@ -39,6 +39,9 @@ func (s *Service) reap(ctx context.Context) error {
 		if err == nil && round%4 == 0 {
 			err = errors.Join(s.rescue(ctx), s.place(ctx, nil), s.redeliverLost(ctx))
 		}
+		if err == nil && round%int(overdueEvery/reapEvery) == 0 {
+			err = s.expireOverdue(ctx)
+		}
 		if err != nil && ctx.Err() == nil {
 			s.log.WarnContext(ctx, "look for dead workers", "err", err)
 		}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math"
 	"strconv"
 	"sync"
 	"time"
@@ -19,15 +18,18 @@ import (
 
 	"github.com/parley-server/parley/db"
 	"github.com/parley-server/parley/internal/callback"
-	"github.com/parley-server/parley/internal/event"
-	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/filestore"
 	"github.com/parley-server/parley/internal/model"
+	"github.com/parley-server/parley/internal/permission"
 	"github.com/parley-server/parley/internal/session"
+	"github.com/parley-server/parley/internal/skill"
 	"github.com/parley-server/parley/internal/tool"
+	"github.com/parley-server/parley/internal/vault"
 	"github.com/parley-server/parley/internal/workspace"
 )
 
-// Config is what a Service needs. Durations and counts have defaults.
+// Config is what a Service needs. Stores, Model and Pool are required; durations and
+// counts have defaults.
 type Config struct {
 	Pool       *pgxpool.Pool
 	Sessions   *session.Store
@@ -35,11 +37,15 @@ type Config struct {
 	// Model resolves a workspace's model by name; "" is the service's own.
 	Model func(name string) (model.Model, error)
 	Tools []tool.Tool
-	// Callbacks delivers reports; CallbackData makes what they say of a turn.
-	Callbacks    *callback.Store
-	CallbackData func(context.Context, callback.Delivery) ([]byte, error)
-	Log          *slog.Logger
 
+	Skills      *skill.Store
+	Permissions *permission.Store // nil: every tool call may run
+	Vault       *vault.Store
+	Files       *filestore.Store
+	Callbacks   *callback.Store
+	Log         *slog.Logger
+
+	Window  time.Duration // how long a turn waits for an approval or a secret; default 10 min
 	Workers int           // turns that run at once in this process; 0: none, others run them
 	Lease   time.Duration // how long a silent worker keeps its turn; default 10 s
 	Grace   time.Duration // how long a stopping process waits for tools; default 10 s
@@ -71,6 +77,9 @@ func New(cfg Config) (*Service, error) {
 	if cfg.Grace == 0 {
 		cfg.Grace = 10 * time.Second
 	}
+	if cfg.Window == 0 {
+		cfg.Window = 10 * time.Minute
+	}
 	if cfg.FetchCooldown == 0 {
 		cfg.FetchCooldown = time.Millisecond
 	}
@@ -93,10 +102,12 @@ func New(cfg Config) (*Service, error) {
 	if cfg.Workers > 0 {
 		rc.Workers = river.NewWorkers()
 		river.AddWorker(rc.Workers, &worker{s: s})
+		river.AddWorker(rc.Workers, &expiryWorker{s: s})
 		river.AddWorker(rc.Workers, &callbackWorker{s: s})
 		rc.Queues = map[string]river.QueueConfig{
-			queue:         {MaxWorkers: cfg.Workers},
-			callbackQueue: {MaxWorkers: callbackWorkers, FetchPollInterval: time.Second},
+			queue:              {MaxWorkers: cfg.Workers},
+			callbackQueue:      {MaxWorkers: callbackWorkers, FetchPollInterval: time.Second},
+			river.QueueDefault: {MaxWorkers: expiryWorkers, FetchPollInterval: time.Second},
 		}
 	}
 	client, err := river.NewClient(riverpgxv5.New(cfg.Pool), rc)
@@ -130,53 +141,6 @@ func (s *Service) Run(ctx context.Context) error {
 	return errors.Join(err, g.Wait())
 }
 
-// Start stores a message and has its turn run. When it returns without an error
-// the message is durable and will be answered. A request that was sent before, by
-// its Idempotency-Key or by the last event it saw, finds its turn instead.
-func (s *Service) Start(ctx context.Context, req Request) (Started, error) {
-	if req.LastEvent > 0 {
-		return s.resent(ctx, req)
-	}
-	started := Started{Turn: uuid.Must(uuid.NewV7())}
-	ref := session.Ref{Workspace: req.Workspace.ID, ID: req.Session, CallerID: req.CallerID}
-	limits := req.Limits.within(req.Workspace)
-	err := s.cfg.Sessions.Open(ctx, ref, func(tx *session.Tx) (err error) {
-		if req.IdempotencyKey != "" {
-			if err := tx.Take(ctx, req.once(), started.Turn); err != nil {
-				return err
-			}
-		}
-		started.From, err = tx.Begin(ctx, session.NewTurn{
-			ID: started.Turn, Message: event.Message{Content: req.Command}, Key: req.Key, RequestHash: req.Hash,
-			MaxResponseSeconds: limits.MaxResponseSeconds, MaxTurns: limits.MaxTurns,
-		})
-		if err != nil {
-			return err
-		}
-		return s.enqueue(ctx, tx, started.Turn)
-	})
-	if errors.Is(err, session.ErrRepeated) {
-		started.Replayed = true
-		started.Turn, started.From, err = s.cfg.Sessions.Repeated(ctx, req.once())
-		if err == nil && started.Turn == uuid.Nil {
-			err = errors.New("the turn of an idempotency key is gone")
-		}
-	}
-	started.Session = started.From.Session
-	return started, err
-}
-
-// resent finds the turn of a message that a client sends again after a drop. It
-// never starts a second one.
-func (s *Service) resent(ctx context.Context, req Request) (Started, error) {
-	turn, from, err := s.cfg.Sessions.Resent(ctx, req.Workspace.ID, req.Hash, req.LastEvent)
-	if err == nil && turn == uuid.Nil {
-		err = &fault.Error{Code: fault.InvalidCursor, Param: "Last-Event-ID",
-			Message: "Last-Event-ID names no event of an earlier attempt at this very message. Leave it out to send the message anew."}
-	}
-	return Started{Session: from.Session, Turn: turn, From: from, Replayed: true}, err
-}
-
 // enqueue inserts the job that will run a turn, in the transaction that queued it.
 func (s *Service) enqueue(ctx context.Context, tx *session.Tx, turn uuid.UUID) error {
 	job, err := s.river.InsertTx(ctx, tx.Tx, args{Turn: turn, Session: tx.Session.ID}, nil)
@@ -184,19 +148,4 @@ func (s *Service) enqueue(ctx context.Context, tx *session.Tx, turn uuid.UUID) e
 		return fmt.Errorf("insert job: %w", err)
 	}
 	return tx.Job(ctx, turn, job.Job.ID)
-}
-
-// within lowers a workspace's limits to what the request asks for.
-func (l Limits) within(w workspace.Workspace) Limits {
-	return Limits{
-		MaxResponseSeconds: lower(l.MaxResponseSeconds, int(w.MaxResponseSeconds)),
-		MaxTurns:           lower(l.MaxTurns, int(w.MaxTurns)),
-	}
-}
-
-func lower(asked, limit int) int {
-	if asked <= 0 {
-		asked = math.MaxInt
-	}
-	return min(asked, limit)
 }

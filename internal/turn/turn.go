@@ -5,25 +5,52 @@
 package turn
 
 import (
+	"encoding/json"
+
 	"github.com/google/uuid"
 
 	"github.com/parley-server/parley/internal/session"
 	"github.com/parley-server/parley/internal/workspace"
 )
 
-// Request is a message to a workspace's agent, already validated.
+// Request is a message to a workspace's agent. What can be known of it without a
+// database has been checked; Start checks the rest.
 type Request struct {
 	Workspace workspace.Workspace
 	Key       string    // id of the API key
-	Command   string    // free text
+	Scopes    []string  // what that key may do, implied scopes among them
 	CallerID  string    // "" for none
 	Session   uuid.UUID // uuid.Nil for none; takes precedence over CallerID
-	Limits    Limits    // may only lower the workspace's
+
+	Command     string                     // free text; "" where a skill is called
+	Skill       string                     // name of a skill, in any of its spellings
+	Input       map[string]json.RawMessage // for the skill
+	Secrets     []string                   // names of credentials that the run may use
+	Schema      json.RawMessage            // what the final answer must fit; nil: anything
+	Attachments []uuid.UUID                // ids of files
+	Callback    *Callback                  // nil for none
+	Limits      Limits                     // may only lower the workspace's
+	Multitask   Multitask
 
 	Hash           []byte // SHA-256 of the request as it came
 	IdempotencyKey string // "" for none
 	LastEvent      int64  // the client sends a message again and has seen up to here; 0: it does not
 }
+
+// Callback is where the end of a turn is reported to.
+type Callback struct {
+	URL      string
+	Metadata map[string]string
+}
+
+// Multitask says what becomes of a message to a session that is answering another.
+type Multitask string
+
+const (
+	Reject    Multitask = "reject"    // TURN_IN_PROGRESS; the default
+	Enqueue   Multitask = "enqueue"   // it is answered after those before it
+	Interrupt Multitask = "interrupt" // it ends the turn in progress, and all that are lined up, and is answered
+)
 
 // route is the operation whose idempotency keys these are.
 const route = "sendMessage"
@@ -36,13 +63,15 @@ func (r Request) once() session.Once {
 type Limits struct {
 	MaxResponseSeconds int
 	MaxTurns           int
+	MaxCostUSD         *float64 // nil: none
 }
 
 // Started tells where to read the answer.
 type Started struct {
-	Session uuid.UUID
-	Turn    uuid.UUID
-	From    session.From // just before the turn's open event, or where the client stands
+	Session  uuid.UUID
+	Turn     uuid.UUID
+	From     session.From // just before the turn's open event, or where the client stands
+	Callback uuid.UUID    // uuid.Nil for none
 	// Replayed says that the request had started this turn before.
 	Replayed bool
 }

@@ -2,6 +2,7 @@ package turn
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"sync"
@@ -19,6 +20,7 @@ const maxAttempts = 10
 var (
 	errDrain   = errors.New("the process is stopping")
 	errTimeout = errors.New("the turn's time is over")
+	errParked  = errors.New("the turn waits for input")
 )
 
 // attempt is a turn that runs in this process.
@@ -87,93 +89,72 @@ func (s *Service) work(ctx context.Context, job args) error {
 	left := time.Duration((float64(t.MaxResponseSeconds) - t.ActiveSeconds) * float64(time.Second))
 	limited, done := context.WithTimeoutCause(ctx, max(left, 0), errTimeout)
 	defer done()
-	s.settle(context.WithoutCancel(ctx), t, a, s.run(limited, t, a))
+	structured, err := s.run(limited, t, a)
+	s.settle(context.WithoutCancel(ctx), t, a, structured, err)
 	if err := s.place(context.WithoutCancel(ctx), &t.WorkspaceID); err != nil {
 		s.log.WarnContext(ctx, "place a waiting turn; the reaper will", "workspace", t.WorkspaceID, "err", err)
 	}
 	return nil
 }
 
-// run takes the agent through the turn and writes down what it yields.
-func (s *Service) run(ctx context.Context, t session.Turn, a *attempt) error {
-	ws, err := s.cfg.Workspaces.Find(ctx, t.WorkspaceID.String())
+// run takes the agent through the turn and writes down what it yields. The structured
+// answer, where one was asked for, belongs to the turn's end and is returned.
+func (s *Service) run(ctx context.Context, t session.Turn, a *attempt) (structured json.RawMessage, err error) {
+	ag, conv, err := s.assemble(ctx, t)
 	if err != nil {
-		return err
-	}
-	name := ""
-	if ws.Model != nil {
-		name = *ws.Model
-	}
-	m, err := s.cfg.Model(name)
-	if err != nil {
-		s.log.ErrorContext(ctx, "no model for the workspace", "workspace", ws.Slug, "err", err)
-		return &agent.Failure{Code: event.ModelError, Message: "The workspace's model is not available. Ask its administrator to check the configuration."}
-	}
-	conv := agent.Conversation{Workspace: t.WorkspaceID, Session: t.SessionID, Turn: t.ID, Budget: int(ws.HistoryTokens)}
-	if conv.Log, conv.Tail, err = s.cfg.Sessions.Log(ctx, t); err != nil {
-		return err
-	}
-	if attempts(conv.Log) > maxAttempts {
-		return &agent.Failure{Code: event.RunnerLost, Message: fmt.Sprintf("The turn was interrupted %d times and is given up.", maxAttempts)}
-	}
-	past, err := s.cfg.Sessions.History(ctx, t)
-	if err != nil {
-		return err
-	}
-	for _, p := range past {
-		conv.History = append(conv.History, agent.Past{Role: p.Role, Text: p.Content})
+		return nil, err
 	}
 	w := s.cfg.Sessions.Writer(a.lease)
-	ag := &agent.Agent{Model: m, Tools: s.cfg.Tools, Instructions: ws.Instructions, MaxTurns: int(t.MaxTurns),
-		Log: s.log.With("session", t.SessionID, "turn", t.ID)}
 	for bodies, err := range ag.Run(ctx, conv) {
 		if err != nil {
-			return errors.Join(err, w.Flush(context.WithoutCancel(ctx)))
+			return nil, errors.Join(err, w.Flush(context.WithoutCancel(ctx)))
+		}
+		switch b := bodies[0].(type) {
+		case event.Structured:
+			structured = b.Result
+			continue
+		case event.InputRequired:
+			if err := w.Flush(ctx); err != nil {
+				return nil, err
+			}
+			return nil, s.park(ctx, t, a, b)
 		}
 		if err := w.Append(ctx, bodies...); err != nil {
-			return err
+			return nil, err
 		}
 		a.note(bodies)
 		if ctx.Err() != nil {
-			return errors.Join(context.Cause(ctx), w.Flush(context.WithoutCancel(ctx)))
+			return nil, errors.Join(context.Cause(ctx), w.Flush(context.WithoutCancel(ctx)))
 		}
 	}
-	return w.Flush(ctx)
-}
-
-// attempts counts how often a turn was taken up.
-func attempts(log []event.Event) (n int) {
-	for _, ev := range log {
-		if ev.Kind == event.KindStarted {
-			n++
-		}
-	}
-	return n
+	return structured, w.Flush(ctx)
 }
 
 // settle ends, hands over or leaves a turn, depending on why its run stopped.
-func (s *Service) settle(ctx context.Context, t session.Turn, a *attempt, err error) {
+func (s *Service) settle(ctx context.Context, t session.Turn, a *attempt, structured json.RawMessage, err error) {
 	log := s.log.With("session", t.SessionID, "turn", t.ID)
 	failure, failed := errors.AsType[*agent.Failure](err)
 	switch {
 	case errors.Is(err, session.ErrLeaseLost):
 		s.halted(ctx, t)
 		return
+	case errors.Is(err, errParked):
+		return
 	case err == nil:
-		err = s.end(ctx, a, session.Ending{Trigger: session.Complete})
+		err = s.end(ctx, t, a, session.Ending{Trigger: session.Complete, Structured: structured})
 	case errors.Is(err, errDrain), errors.Is(err, context.Canceled):
 		log.InfoContext(ctx, "handing the turn over")
 		err = s.release(ctx, a.lease)
 	case errors.Is(err, errTimeout):
-		err = s.fail(ctx, a, event.TimedOut, fmt.Sprintf("The answer took longer than %d seconds.", t.MaxResponseSeconds))
+		err = s.fail(ctx, t, a, event.TimedOut, fmt.Sprintf("The answer took longer than %d seconds.", t.MaxResponseSeconds))
 	case failed:
-		err = s.fail(ctx, a, failure.Code, failure.Message)
+		err = s.fail(ctx, t, a, failure.Code, failure.Message)
 	case passing(err): // the log is the truth: the turn goes on from it, here or elsewhere
 		log.WarnContext(ctx, "the turn is interrupted", "err", err)
 		err = s.release(ctx, a.lease)
 	default:
 		log.ErrorContext(ctx, "the turn failed", "err", err)
-		err = s.fail(ctx, a, event.InternalError, "Internal error.")
+		err = s.fail(ctx, t, a, event.InternalError, "Internal error.")
 	}
 	if errors.Is(err, session.ErrLeaseLost) {
 		s.halted(ctx, t)
@@ -182,17 +163,17 @@ func (s *Service) settle(ctx context.Context, t session.Turn, a *attempt, err er
 	}
 }
 
-func (s *Service) fail(ctx context.Context, a *attempt, code event.Code, message string) error {
+func (s *Service) fail(ctx context.Context, t session.Turn, a *attempt, code event.Code, message string) error {
 	f := code.Failure(message)
-	return s.end(ctx, a, session.Ending{Trigger: session.Fail, Failure: &f})
+	return s.end(ctx, t, a, session.Ending{Trigger: session.Fail, Failure: &f})
 }
 
 // end closes the turn under the attempt's lease.
-func (s *Service) end(ctx context.Context, a *attempt, e session.Ending) error {
+func (s *Service) end(ctx context.Context, t session.Turn, a *attempt, e session.Ending) error {
 	e.Epoch, e.Halted = a.lease.Epoch, true
 	return s.closing(ctx, func(ctx context.Context) error {
 		return s.cfg.Sessions.Update(ctx, a.lease.Session, func(tx *session.Tx) error {
-			ok, err := tx.End(ctx, a.lease.Turn, e)
+			ok, err := s.endTurn(ctx, tx, t, e)
 			if err == nil && !ok {
 				err = session.ErrLeaseLost
 			}

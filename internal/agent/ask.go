@@ -1,0 +1,154 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/model"
+	"github.com/parley-server/parley/internal/tool"
+)
+
+// Permit says whether a tool call may run. It must not be kinder to input that it
+// does not understand.
+type Permit func(ctx context.Context, toolName string, input json.RawMessage) (Verdict, error)
+
+// Verdict is Permit's answer. The zero value lets the call run.
+type Verdict struct {
+	Ask     bool   // somebody has to allow it
+	Denied  string // why it must not run, for the model; "": it may
+	Pattern string // what would allow its like from now on; for Ask
+}
+
+// Secrets says whether a credential may be asked for by its name. A refusal is for
+// the model to read.
+type Secrets func(ctx context.Context, name string) (refusal string, err error)
+
+// ask puts one question for all calls of a step that need an approval and have none.
+// Nothing of the step runs before it is answered.
+func (r *run) ask(ctx context.Context, s *step) error {
+	if r.Permit == nil {
+		return nil
+	}
+	var ops []event.Operation
+	for _, c := range s.reply.Calls {
+		if _, done := s.results[c.ID]; done || s.begun[c.ID] {
+			continue
+		}
+		t := r.tool(c.Tool)
+		if _, bad := model.Malformed(c.Input); bad || t == nil {
+			continue // refused without anybody's help
+		}
+		if _, decided := r.state.decision(c); decided {
+			continue
+		}
+		v, err := r.Permit(ctx, c.Tool, c.Input)
+		if err != nil {
+			return err
+		}
+		if v.Ask {
+			ops = append(ops, event.Operation{ToolUseID: c.ID, Tool: c.Tool, Summary: summary(t, c), Input: c.Input, SuggestedPattern: v.Pattern})
+		}
+	}
+	if len(ops) == 0 {
+		return nil
+	}
+	return r.park(event.InputRequired{What: event.InputApproval, Plan: plan(s, ops), Operations: ops})
+}
+
+// plan is what the model said it would do, or else what it would.
+func plan(s *step, ops []event.Operation) string {
+	if s.reply.Text != "" {
+		return s.reply.Text
+	}
+	text := ""
+	for _, op := range ops {
+		if text != "" {
+			text += "; "
+		}
+		text += op.Summary
+	}
+	return text
+}
+
+// park ends the run until the question is answered.
+func (r *run) park(ask event.InputRequired) error {
+	if err := r.emit(ask); err != nil {
+		return err
+	}
+	return errStopped
+}
+
+// judge is the result of a call that must not run; nil says that it may.
+func (r *run) judge(ctx context.Context, c event.ToolCall) (*tool.Result, error) {
+	if d, decided := r.state.decision(c); decided {
+		return verdict(d), nil
+	}
+	if r.Permit == nil {
+		return nil, nil
+	}
+	v, err := r.Permit(ctx, c.Tool, c.Input)
+	if err == nil && v.Ask { // the rules have become stricter since the step was asked about
+		v.Denied = "This needs an approval that was not asked for. Call the tool again."
+	}
+	if err != nil || v.Denied == "" {
+		return nil, err
+	}
+	return new(tool.Refuse(v.Denied)), nil
+}
+
+// verdict is what a person's answer means for the call.
+func verdict(d event.Decision) *tool.Result {
+	switch {
+	case d.Outcome == event.Allowed:
+		return nil
+	case d.Outcome == event.Expired:
+		return new(tool.Refuse("Nobody allowed this in time, so it was not done."))
+	case d.Reason != "":
+		return new(tool.Refuse("Denied by a person: " + d.Reason))
+	}
+	return new(tool.Refuse("Denied by a person."))
+}
+
+// requestSecret is the name of the tool that asks a person for a credential.
+const requestSecret = "request_secret"
+
+var secretTool = model.Tool{
+	Name: requestSecret,
+	Description: "Ask the person for the value of a registered credential, by its name. The value goes into the vault, never to you: " +
+		"you learn only whether it is there.",
+	Schema: json.RawMessage(`{"type":"object","properties":{"key_name":{"type":"string","description":"name of a registered credential"},` +
+		`"reason":{"type":"string","description":"why it is needed, for the person"}},"required":["key_name","reason"],"additionalProperties":false}`),
+}
+
+const maxReason = 500 // characters
+
+// secret is the result of a request_secret call, once a person has answered it.
+func (r *run) secret(ctx context.Context, c event.ToolCall) (tool.Result, error) {
+	var in struct {
+		KeyName string `json:"key_name"`
+		Reason  string `json:"reason"`
+	}
+	if json.Unmarshal(c.Input, &in) != nil || in.KeyName == "" {
+		return tool.Refuse(`request_secret takes {"key_name": "...", "reason": "..."}.`), nil
+	}
+	if d, ok := r.state.decision(c); ok {
+		switch d.Outcome {
+		case event.Provided:
+			return tool.Result{OK: true, Output: fmt.Sprintf("%s is in the vault now.", in.KeyName)}, nil
+		case event.Expired:
+			return tool.Refuse(fmt.Sprintf("Nobody provided %s in time. Go on without it.", in.KeyName)), nil
+		}
+		return tool.Refuse(fmt.Sprintf("The person did not want to provide %s. Go on without it.", in.KeyName)), nil
+	}
+	refusal, err := r.Secrets(ctx, in.KeyName)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	if refusal != "" {
+		return tool.Refuse(refusal), nil
+	}
+	return tool.Result{}, r.park(event.InputRequired{What: event.InputSecret, KeyName: in.KeyName, ToolUseID: c.ID,
+		Reason: shorten(event.Plain(in.Reason), maxReason)})
+}

@@ -1,0 +1,95 @@
+package agent
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/parley-server/parley/internal/event"
+)
+
+// Output is the form that the final answer must have.
+type Output struct {
+	Schema json.RawMessage
+	// Check tells what is wrong with a value, in sentences for the model; nil: it fits.
+	Check func(json.RawMessage) []string
+}
+
+const (
+	finalAnswer      = "final_answer"
+	finalDescription = "Give the final answer. Call this once, alone, when you have everything you need: it ends the turn."
+
+	maxRepairs = 3 // answers that do not fit and are sent back
+)
+
+// finished reports whether the turn has its answer, and yields it where that is a
+// structured one. A model that has stopped without it is told what to do instead.
+func (r *run) finished() (done bool, correction string, err error) {
+	n := len(r.state.steps)
+	if n == 0 {
+		return false, "", nil
+	}
+	last := r.state.steps[n-1]
+	if r.Output == nil {
+		return len(last.reply.Calls) == 0, "", nil
+	}
+	wrong := 0
+	for _, s := range r.state.steps {
+		answer, given := s.answer()
+		if !given {
+			continue
+		}
+		problems := r.Output.Check(answer)
+		if problems == nil {
+			return true, "", r.emit(event.Structured{Result: compact(answer)})
+		}
+		if wrong++; wrong > maxRepairs {
+			return false, "", &Failure{event.StructuredOutputInvalid, "The model's answers did not fit the response_schema: " + problems[0]}
+		}
+		correction = repair(problems)
+	}
+	switch _, given := last.answer(); {
+	case len(last.reply.Calls) > 0 && !last.reply.JSON: // results to be read, a refused final_answer among them
+		return false, "", nil
+	case !given:
+		correction = "Give the final answer now, as JSON that fits the schema."
+	}
+	return false, correction, nil
+}
+
+// answer is the structured answer that a step tries to give.
+func (s *step) answer() (json.RawMessage, bool) {
+	if s.reply.JSON {
+		return json.RawMessage(s.reply.Text), true
+	}
+	if len(s.reply.Calls) == 1 && s.reply.Calls[0].Tool == finalAnswer {
+		return s.reply.Calls[0].Input, true
+	}
+	return nil, false
+}
+
+// final is the result of a final_answer call that did not end the turn. It is for the
+// model alone: neither the call nor the result is shown.
+func (r *run) final(s *step, c event.ToolCall) event.ToolResult {
+	res := event.ToolResult{Tool: c.Tool, Output: "Call final_answer alone, when the results of the other calls are there.", ToolUseID: c.ID}
+	if answer, given := s.answer(); given {
+		problems := r.Output.Check(answer)
+		res.OK, res.Output = problems == nil, repair(problems)
+	}
+	return res
+}
+
+// repair tells the model what to do better.
+func repair(problems []string) string {
+	return fmt.Sprintf("This does not fit the schema:\n- %s\nGive the whole answer again.", strings.Join(problems, "\n- "))
+}
+
+// compact is JSON on one line.
+func compact(raw json.RawMessage) json.RawMessage {
+	var buf bytes.Buffer
+	if json.Compact(&buf, raw) != nil { // it was checked
+		return raw
+	}
+	return buf.Bytes()
+}

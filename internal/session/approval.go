@@ -1,0 +1,106 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-server/parley/db"
+	"github.com/parley-server/parley/internal/event"
+)
+
+// Pending is what a turn waits for.
+type Pending struct {
+	Kind       event.Input `json:"kind"`
+	ApprovalID uuid.UUID   `json:"approval_id"`
+	ExpiresAt  time.Time   `json:"expires_at"`
+}
+
+// pending is what a turn waits for, nil for nothing.
+func (tx *Tx) pending(ctx context.Context, turn uuid.UUID) (*Pending, error) {
+	row, err := tx.q.ApprovalPending(ctx, turn)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read what the turn waits for: %w", err)
+	}
+	return &Pending{event.Input(row.Kind), row.ID, row.ExpiresAt.UTC()}, nil
+}
+
+// Park lets a running turn wait for an answer, for as long as window says: the
+// question, its event and the turn's state are one commit, so whoever sees the event
+// can answer it. ok is false when the lease is not the newest.
+func (tx *Tx) Park(ctx context.Context, l Lease, ask event.InputRequired, window time.Duration) (asked event.Event, ok bool, err error) {
+	n, err := tx.q.TurnPark(ctx, l.Turn, l.Epoch, Park.from())
+	if err != nil {
+		return asked, false, fmt.Errorf("park turn: %w", err)
+	}
+	if n == 0 || l.Epoch != tx.Session.Epoch {
+		return asked, false, nil
+	}
+	if _, err := tx.raise(ctx); err != nil {
+		return asked, false, err
+	}
+	expires, err := tx.q.ApprovalInsert(ctx, db.ApprovalInsertParams{
+		ID: ask.ApprovalID, WorkspaceID: tx.Session.WorkspaceID, SessionID: tx.Session.ID, TurnID: l.Turn,
+		Kind: string(ask.What), WindowSeconds: window.Seconds(),
+	})
+	if err != nil {
+		return asked, false, fmt.Errorf("insert approval: %w", err)
+	}
+	ask.ExpiresAt = expires.UTC()
+	evs, err := tx.Append(ctx, l.Turn, ask)
+	if err != nil {
+		return asked, false, err
+	}
+	if err := tx.q.ApprovalRequest(ctx, ask.ApprovalID, evs[0].Data, evs[0].Seq); err != nil {
+		return asked, false, fmt.Errorf("store the question: %w", err)
+	}
+	return evs[0], true, nil
+}
+
+// Decide answers a question and queues its turn; the caller gives that a job. It
+// happens once, and in time; for everybody else ok is false.
+func (tx *Tx) Decide(ctx context.Context, turn uuid.UUID, d event.Decision) (ok bool, err error) {
+	_, err = tx.q.ApprovalDecide(ctx, db.ApprovalDecideParams{
+		ID: d.ApprovalID, Status: string(d.Outcome), DecidedBy: &d.Key, Reason: nullable(d.Reason), Pattern: nullable(d.Pattern),
+	})
+	if errors.Is(err, pgx.ErrNoRows) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("decide approval: %w", err)
+	}
+	return true, tx.answered(ctx, turn, d)
+}
+
+// Expire answers a question whose time is over. ok is false when it is not, or when
+// somebody was quicker.
+func (tx *Tx) Expire(ctx context.Context, turn uuid.UUID, d event.Decision) (ok bool, err error) {
+	n, err := tx.q.ApprovalExpire(ctx, d.ApprovalID)
+	if err != nil {
+		return false, fmt.Errorf("expire approval: %w", err)
+	}
+	if n == 0 {
+		return false, nil
+	}
+	d.Outcome = event.Expired
+	return true, tx.answered(ctx, turn, d)
+}
+
+// answered puts the answer on record and lets the turn go on.
+func (tx *Tx) answered(ctx context.Context, turn uuid.UUID, d event.Decision) error {
+	if _, err := tx.Append(ctx, turn, d); err != nil {
+		return err
+	}
+	ok, err := tx.queue(ctx, turn, Resume)
+	if err == nil && !ok {
+		err = fmt.Errorf("turn %s has a question but does not wait", turn)
+	}
+	return err
+}

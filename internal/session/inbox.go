@@ -1,0 +1,118 @@
+package session
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-server/parley/db"
+	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/fault"
+)
+
+// Approval is a question of a turn as the inbox shows it.
+type Approval struct {
+	ApprovalID  uuid.UUID       `json:"approval_id"`
+	Kind        event.Input     `json:"kind"`
+	Status      string          `json:"status"` // pending, canceled, or an event.Outcome
+	SessionID   uuid.UUID       `json:"session_id"`
+	TurnID      uuid.UUID       `json:"turn_id"`
+	Request     json.RawMessage `json:"request"` // the data of the input_required event; null once the session is erased
+	CreatedAt   time.Time       `json:"created_at"`
+	ExpiresAt   time.Time       `json:"expires_at"`
+	SecondsLeft int             `json:"seconds_left"` // 0 unless it is pending
+	DecidedAt   *time.Time      `json:"decided_at"`
+	DecidedBy   *Decider        `json:"decided_by"` // null where nobody answered
+	Reason      *string         `json:"reason,omitempty"`
+	Pattern     *string         `json:"allowlist_pattern"`
+}
+
+// Decider is who answered.
+type Decider struct {
+	KeyID string `json:"key_id"`
+}
+
+// ApprovalQuery narrows the list of a workspace's approvals.
+type ApprovalQuery struct {
+	Status  string     // "": every status
+	Session *uuid.UUID // nil: every session
+	Limit   int        // at least 1
+	Cursor  string     // "": the first page
+}
+
+// Approvals is one page of a workspace's approvals and secret requests, newest first.
+func (s *Store) Approvals(ctx context.Context, workspace uuid.UUID, q ApprovalQuery) (Page[Approval], error) {
+	at, id, err := q.position(workspace)
+	if err != nil {
+		return Page[Approval]{}, err
+	}
+	rows, err := s.q.ApprovalsPage(ctx, db.ApprovalsPageParams{WorkspaceID: workspace, Status: nullable(q.Status), SessionID: q.Session,
+		BeforeAt: at, BeforeID: id, N: int32(q.Limit) + 1})
+	if err != nil {
+		return Page[Approval]{}, fmt.Errorf("list approvals: %w", err)
+	}
+	items := make([]Approval, len(rows))
+	for i, r := range rows {
+		items[i] = approvalOf(r.Approval, r.Overdue, r.SecondsLeft)
+	}
+	return page(items, q.Limit, func(last Approval) string { return q.cursor(workspace, last) }), nil
+}
+
+// Approval is one of them, or APPROVAL_NOT_FOUND.
+func (s *Store) Approval(ctx context.Context, workspace, id uuid.UUID) (Approval, error) {
+	return findApproval(ctx, s.q, workspace, id)
+}
+
+// Approval is Store.Approval inside the change.
+func (tx *Tx) Approval(ctx context.Context, id uuid.UUID) (Approval, error) {
+	return findApproval(ctx, tx.q, tx.Session.WorkspaceID, id)
+}
+
+// Question is the data of the input_required event that a turn wrote as seq; nil where
+// that event is another.
+func (s *Store) Question(ctx context.Context, turn uuid.UUID, seq int64) (json.RawMessage, error) {
+	data, err := s.q.ApprovalAsked(ctx, turn, seq)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read question: %w", err)
+	}
+	return data, nil
+}
+
+func findApproval(ctx context.Context, q *db.Queries, workspace, id uuid.UUID) (Approval, error) {
+	row, err := q.ApprovalGet(ctx, workspace, id)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return Approval{}, fault.New(fault.ApprovalNotFound, "No approval %s in this workspace.", id)
+	}
+	if err != nil {
+		return Approval{}, fmt.Errorf("read approval: %w", err)
+	}
+	return approvalOf(row.Approval, row.Overdue, row.SecondsLeft), nil
+}
+
+func approvalOf(r db.Approval, overdue bool, left float64) Approval {
+	a := Approval{
+		ApprovalID: r.ID, Kind: event.Input(r.Kind), Status: r.Status, SessionID: r.SessionID, TurnID: r.TurnID, Request: r.Request,
+		CreatedAt: r.CreatedAt.UTC(), ExpiresAt: r.ExpiresAt.UTC(), Reason: r.Reason, Pattern: r.Pattern,
+	}
+	switch {
+	case overdue:
+		a.Status, a.DecidedAt = string(event.Expired), &a.ExpiresAt
+	case r.DecidedAt != nil:
+		a.DecidedAt = new(r.DecidedAt.UTC())
+	default:
+		a.SecondsLeft = int(math.Ceil(left))
+	}
+	if r.DecidedBy != nil {
+		a.DecidedBy = &Decider{*r.DecidedBy}
+	}
+	return a
+}

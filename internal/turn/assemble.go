@@ -1,0 +1,144 @@
+package turn
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/parley-server/parley/internal/agent"
+	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/model"
+	"github.com/parley-server/parley/internal/permission"
+	"github.com/parley-server/parley/internal/session"
+)
+
+// assemble makes the agent of a turn, and what it stands on.
+func (s *Service) assemble(ctx context.Context, t session.Turn) (*agent.Agent, agent.Conversation, error) {
+	conv := agent.Conversation{Workspace: t.WorkspaceID, Session: t.SessionID, Turn: t.ID}
+	ws, err := s.cfg.Workspaces.Find(ctx, t.WorkspaceID.String())
+	if err != nil {
+		return nil, conv, err
+	}
+	name := ""
+	if ws.Model != nil {
+		name = *ws.Model
+	}
+	m, err := s.cfg.Model(name)
+	if err != nil {
+		s.log.ErrorContext(ctx, "no model for the workspace", "workspace", ws.Slug, "err", err)
+		return nil, conv, &agent.Failure{Code: event.ModelError, Message: "The workspace's model is not available. Ask its administrator to check the configuration."}
+	}
+	if conv.Log, conv.Tail, err = s.cfg.Sessions.Log(ctx, t); err != nil {
+		return nil, conv, err
+	}
+	if attempts(conv.Log) > maxAttempts {
+		return nil, conv, &agent.Failure{Code: event.RunnerLost, Message: fmt.Sprintf("The turn was interrupted %d times and is given up.", maxAttempts)}
+	}
+	past, err := s.cfg.Sessions.History(ctx, t)
+	if err != nil {
+		return nil, conv, err
+	}
+	conv.Budget = int(ws.HistoryTokens)
+	for _, p := range past {
+		conv.History = append(conv.History, agent.Past{Role: p.Role, Text: p.Content})
+	}
+	if err := s.enclose(ctx, t, &conv); err != nil {
+		return nil, conv, err
+	}
+	ag := &agent.Agent{Model: m, Tools: s.cfg.Tools, Instructions: instructions(ws.Instructions, t.Secrets), MaxTurns: int(t.MaxTurns), MaxCostUSD: t.MaxCostUSD,
+		Permit: s.permit(t), Secrets: s.secrets(t), Log: s.log.With("session", t.SessionID, "turn", t.ID)}
+	if t.ResponseSchema != nil {
+		if ag.Output, err = output(t.ResponseSchema); err != nil {
+			return nil, conv, err
+		}
+	}
+	return ag, conv, nil
+}
+
+// enclose adds what came with the message and is not in the log: the sealed prompt of
+// a skill, and the attached files.
+func (s *Service) enclose(ctx context.Context, t session.Turn, conv *agent.Conversation) error {
+	if t.Prompt != nil {
+		text, err := s.cfg.Vault.Keyring().Open(t.Prompt, promptPurpose, t.ID.String())
+		if err != nil {
+			s.log.ErrorContext(ctx, "open the prompt of a turn", "session", t.SessionID, "turn", t.ID, "err", err)
+			return &agent.Failure{Code: event.SkillFailed, Message: "The skill's prompt cannot be opened. Ask the administrator to check the keys of the vault."}
+		}
+		conv.Prompt = string(text)
+	}
+	files, err := s.cfg.Files.Inbound(ctx, t.ID)
+	if err != nil {
+		return err
+	}
+	for _, f := range files {
+		switch {
+		case f.Data == nil:
+			conv.Files = append(conv.Files, fmt.Sprintf("[attached: %s, %s, %d bytes; its content is not shown]", f.Filename, f.MIME, f.Size))
+		case strings.HasPrefix(f.MIME, "image/"):
+			conv.Images = append(conv.Images, model.Image{MIME: f.MIME, Data: f.Data})
+		default:
+			text, err := json.Marshal(string(f.Data)) // data cannot be taken for anything else, nor end the block
+			if err != nil {
+				return fmt.Errorf("encode attachment: %w", err)
+			}
+			conv.Files = append(conv.Files, fmt.Sprintf("<attachment name=%q type=%q>\n%s\n</attachment>", f.Filename, f.MIME, text))
+		}
+	}
+	return nil
+}
+
+// instructions are the workspace's, and the names of the credentials that tools may use.
+func instructions(text string, secrets []string) string {
+	if len(secrets) == 0 {
+		return text
+	}
+	return strings.TrimLeft(text+"\n\nTools of this run may use these credentials by name: "+strings.Join(secrets, ", ")+".", "\n")
+}
+
+// permit asks the workspace's rules, as they stand when a tool is called.
+func (s *Service) permit(t session.Turn) agent.Permit {
+	if s.cfg.Permissions == nil {
+		return nil
+	}
+	return func(ctx context.Context, name string, input json.RawMessage) (agent.Verdict, error) {
+		rules, err := s.cfg.Permissions.Rules(ctx, t.WorkspaceID)
+		if err != nil {
+			return agent.Verdict{}, err
+		}
+		switch v, reason := rules.Judge(name, input, t.Scopes); v {
+		case permission.Allow:
+			return agent.Verdict{}, nil
+		case permission.Ask:
+			return agent.Verdict{Ask: true, Pattern: permission.Suggest(name, input)}, nil
+		default:
+			return agent.Verdict{Denied: reason}, nil
+		}
+	}
+}
+
+// secrets lets the model ask for what is registered, and tells it what that is.
+func (s *Service) secrets(t session.Turn) agent.Secrets {
+	return func(ctx context.Context, name string) (string, error) {
+		err := s.cfg.Vault.Known(ctx, t.WorkspaceID, []string{name})
+		if f := fault.From(err); f != nil {
+			return fmt.Sprintf("No credential %q is registered. There are: %s.", name, strings.Join(f.Detail.AvailableKeys, ", ")), nil
+		}
+		return "", err
+	}
+}
+
+// attempts counts how often a turn was interrupted since it last stood still of its
+// own accord: a turn that waited for people was not.
+func attempts(log []event.Event) (n int) {
+	for _, ev := range log {
+		switch ev.Kind {
+		case event.KindStarted:
+			n++
+		case event.KindInputRequired:
+			n = 0
+		}
+	}
+	return n
+}

@@ -1,0 +1,126 @@
+package turn
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/google/uuid"
+
+	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/permission"
+	"github.com/parley-server/parley/internal/session"
+	"github.com/parley-server/parley/internal/vault"
+)
+
+// Answer is a person's answer to a question of a turn.
+type Answer struct {
+	Approval uuid.UUID
+	Outcome  event.Outcome // Allowed or Denied; Provided or Skipped
+	Key      string        // id of the API key that answers
+	Reason   string        // of a denial, for the model
+	Pattern  string        // with Allowed: added to the allow-list
+	Value    vault.Value   // with Provided
+}
+
+// kind is the kind of question that the answer fits.
+func (a Answer) kind() event.Input {
+	if a.Outcome == event.Provided || a.Outcome == event.Skipped {
+		return event.InputSecret
+	}
+	return event.InputApproval
+}
+
+// Decided is how a question stands.
+type Decided struct {
+	session.Approval
+	Already bool // it was answered so before
+}
+
+// Decide answers a question. The first answer in time stands: the same again is no
+// error, another is APPROVAL_ALREADY_DECIDED, and one that is late APPROVAL_EXPIRED.
+func (s *Service) Decide(ctx context.Context, workspace uuid.UUID, a Answer) (Decided, error) {
+	asked, err := s.cfg.Sessions.Approval(ctx, workspace, a.Approval)
+	if err != nil {
+		return Decided{}, err
+	}
+	if asked.Kind != a.kind() { // the other kind has another address, and needs another scope
+		return Decided{}, fault.New(fault.ApprovalNotFound, "No %s request %s in this workspace.", a.kind(), a.Approval)
+	}
+	var d Decided
+	err = s.cfg.Sessions.Update(ctx, asked.SessionID, func(tx *session.Tx) error {
+		won, err := s.answer(ctx, tx, asked, a)
+		if err != nil {
+			return err
+		}
+		d.Already = !won
+		d.Approval, err = tx.Approval(ctx, a.Approval)
+		return err
+	})
+	if err == nil && d.Already {
+		err = standing(d.Approval, a.Outcome)
+	}
+	return d, err
+}
+
+// answer writes the answer and all that comes with it. ok is false where there is one.
+func (s *Service) answer(ctx context.Context, tx *session.Tx, asked session.Approval, a Answer) (ok bool, err error) {
+	var ask event.InputRequired
+	if asked.Request != nil {
+		if err := json.Unmarshal(asked.Request, &ask); err != nil {
+			return false, fmt.Errorf("read the question: %w", err)
+		}
+	}
+	if a.Pattern != "" {
+		if err := covers(a.Pattern, ask.Operations); err != nil {
+			return false, err
+		}
+	}
+	ok, err = tx.Decide(ctx, asked.TurnID, event.Decision{ApprovalID: a.Approval, What: asked.Kind, Outcome: a.Outcome, Key: a.Key, Reason: a.Reason, Pattern: a.Pattern})
+	if err != nil || !ok {
+		return false, err
+	}
+	if a.Pattern != "" {
+		rule := permission.Rule{Workspace: tx.Session.WorkspaceID, Approval: a.Approval, Key: a.Key, Pattern: a.Pattern}
+		if err := s.cfg.Permissions.Add(ctx, tx.Tx, rule); err != nil {
+			return false, err
+		}
+	}
+	if a.Outcome == event.Provided {
+		if err := s.cfg.Vault.Provide(ctx, tx.Tx, tx.Session.WorkspaceID, ask.KeyName, a.Value, a.Key); err != nil {
+			return false, err
+		}
+	}
+	return true, s.enqueue(ctx, tx, asked.TurnID)
+}
+
+// covers checks that a pattern fits something that is being approved.
+func covers(pattern string, ops []event.Operation) error {
+	p, err := permission.Parse(pattern)
+	if err != nil {
+		return err
+	}
+	for _, op := range ops {
+		if p.Matches(op.Tool, op.Input) {
+			return nil
+		}
+	}
+	return &fault.Error{Code: fault.InvalidAllowlistPattern, Param: "allowlist_pattern",
+		Message: "allowlist_pattern matches none of the operations that are being approved. Take an operation's suggested_pattern, or leave it out."}
+}
+
+// standing is the answer to whoever was not the first: nil where they said the same.
+func standing(a session.Approval, wanted event.Outcome) error {
+	switch a.Status {
+	case string(wanted):
+		return nil
+	case string(event.Expired):
+		return &fault.Error{Code: fault.ApprovalExpired, Message: "The time to answer was over at " + a.ExpiresAt.Format("15:04:05") + " UTC. It counts as denied.",
+			Detail: fault.Detail{Status: a.Status}}
+	case "canceled":
+		return &fault.Error{Code: fault.ApprovalAlreadyDecided, Message: "The turn was canceled; nothing waits for this answer any more.", Detail: fault.Detail{Status: a.Status}}
+	}
+	return &fault.Error{Code: fault.ApprovalAlreadyDecided, Message: fmt.Sprintf("This was answered before: %s. The first answer stands.", a.Status),
+		Detail: fault.Detail{Status: a.Status}}
+}

@@ -1,0 +1,46 @@
+package turn
+
+import (
+	"context"
+
+	"github.com/parley-server/parley/internal/callback"
+	"github.com/parley-server/parley/internal/session"
+)
+
+// endTurn closes a turn with all that its end brings about, in the caller's
+// transaction, and queues the next one that is lined up. Every end of every turn comes
+// through here. ok is false where it was closed before.
+func (s *Service) endTurn(ctx context.Context, tx *session.Tx, t session.Turn, e session.Ending) (ok bool, err error) {
+	if e.Attachments, err = s.cfg.Files.Produced(ctx, tx.Tx, t.ID); err != nil {
+		return false, err
+	}
+	if ok, err = tx.End(ctx, t.ID, e); err != nil || !ok {
+		return ok, err
+	}
+	if err := s.report(ctx, tx, t, ended[e.Trigger]); err != nil {
+		return false, err
+	}
+	next, queued, err := tx.Next(ctx)
+	if err == nil && queued {
+		err = s.enqueue(ctx, tx, next)
+	}
+	return true, err
+}
+
+// ended names the ends of a turn for callbacks.
+var ended = map[session.Trigger]callback.Type{
+	session.Complete: callback.Completed, session.Fail: callback.Failed, session.Cancel: callback.Canceled,
+}
+
+// report has the turn's callback told of the session's newest event, if it has one.
+// The job that does so comes into being with the event, or not at all.
+func (s *Service) report(ctx context.Context, tx *session.Tx, t session.Turn, typ callback.Type) error {
+	if t.CallbackID == nil {
+		return nil
+	}
+	delivery, ok, err := s.cfg.Callbacks.Report(ctx, tx.Tx, t.ID, typ, tx.Head())
+	if err != nil || !ok {
+		return err
+	}
+	return s.enqueueDelivery(ctx, tx.Tx, delivery)
+}

@@ -1,0 +1,70 @@
+package turn
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/google/uuid"
+
+	"github.com/parley-server/parley/internal/callback"
+	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/session"
+)
+
+// Outcome is what a turn came to, as blocking calls and callbacks tell it.
+type Outcome struct {
+	Success          bool            `json:"success"`
+	Output           *string         `json:"output"`
+	SessionID        uuid.UUID       `json:"session_id"`
+	StructuredResult json.RawMessage `json:"structured_result,omitempty"`
+	References       json.RawMessage `json:"references,omitempty"`
+	Attachments      []event.File    `json:"attachments,omitempty"`
+	Rejected         json.RawMessage `json:"rejected_attachments,omitempty"`
+	Error            *string         `json:"error"`
+	InputRequired    json.RawMessage `json:"input_required,omitempty"` // what the turn waits for, where Error is input_required
+}
+
+// Outcome reads what a turn came to; ok is false while it has not ended.
+func (s *Service) Outcome(ctx context.Context, workspace, turn uuid.UUID) (o Outcome, ok bool, err error) {
+	t, answer, err := s.cfg.Sessions.Answer(ctx, workspace, turn)
+	if err != nil || session.State(t.State).Active() {
+		return o, false, err
+	}
+	o = Outcome{
+		Success: answer.Error == nil, SessionID: t.SessionID, StructuredResult: answer.StructuredResult, References: answer.References,
+		Attachments: answer.Attachments, Rejected: t.Rejected, Error: answer.Error,
+	}
+	if o.Success {
+		o.Output = answer.Content
+	}
+	return o, true, nil
+}
+
+// told is what a callback says of a turn: just what a blocking call would.
+func (s *Service) told(ctx context.Context, d callback.Delivery) ([]byte, error) {
+	var o Outcome
+	ok := true
+	asked, err := s.cfg.Sessions.Question(ctx, d.Turn, d.Seq)
+	switch {
+	case err != nil:
+	case asked != nil:
+		o, err = s.Asking(ctx, d.Workspace, d.Turn, asked)
+	default:
+		o, ok, err = s.Outcome(ctx, d.Workspace, d.Turn)
+	}
+	if err == nil && !ok {
+		err = fmt.Errorf("turn %s has not ended", d.Turn)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(o)
+}
+
+// Asking is the outcome of a turn that waits for input: asked is the data of its
+// input_required event.
+func (s *Service) Asking(ctx context.Context, workspace, turn uuid.UUID, asked json.RawMessage) (Outcome, error) {
+	t, _, err := s.cfg.Sessions.Answer(ctx, workspace, turn)
+	return Outcome{SessionID: t.SessionID, Rejected: t.Rejected, Error: new("input_required"), InputRequired: asked}, err
+}

@@ -1,0 +1,100 @@
+package turn
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/riverqueue/river"
+
+	"github.com/parley-server/parley/internal/callback"
+	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/session"
+)
+
+// park puts a question to whoever reads the stream, and lets the turn wait for the
+// answer. No goroutine and no worker waits with it.
+func (s *Service) park(ctx context.Context, t session.Turn, a *attempt, ask event.InputRequired) error {
+	ask.ApprovalID = uuid.Must(uuid.NewV7())
+	switch ask.What {
+	case event.InputApproval:
+		ask.DecideURL = fmt.Sprintf("/api/workspaces/%s/approvals/%s/decide", t.WorkspaceID, ask.ApprovalID)
+	case event.InputSecret:
+		ask.SecretURL = fmt.Sprintf("/api/v1/workspaces/%s/approvals/%s/secret", t.WorkspaceID, ask.ApprovalID)
+	}
+	err := s.cfg.Sessions.Update(ctx, t.SessionID, func(tx *session.Tx) error {
+		asked, ok, err := tx.Park(ctx, a.lease, ask, s.cfg.Window)
+		if err != nil {
+			return err
+		}
+		if !ok {
+			return session.ErrLeaseLost
+		}
+		_, err = s.river.InsertTx(ctx, tx.Tx, expiryArgs{Approval: ask.ApprovalID, Session: t.SessionID, Turn: t.ID},
+			&river.InsertOpts{ScheduledAt: asked.At.Add(s.cfg.Window)})
+		if err != nil {
+			return fmt.Errorf("insert job: %w", err)
+		}
+		return s.report(ctx, tx, t, callback.InputRequired)
+	})
+	if err != nil {
+		return err
+	}
+	return errParked
+}
+
+// expiryWorkers is how many waits this process ends at once.
+const expiryWorkers = 4
+
+// expiryArgs is the job that ends a wait. Every replica looks for overdue questions
+// besides: the time is a column, not a job.
+type expiryArgs struct {
+	Approval uuid.UUID `json:"approval_id"`
+	Session  uuid.UUID `json:"session_id"`
+	Turn     uuid.UUID `json:"turn_id"`
+}
+
+func (expiryArgs) Kind() string { return "approval_expiry" }
+
+type expiryWorker struct {
+	river.WorkerDefaults[expiryArgs]
+	s *Service
+}
+
+// Work denies what nobody answered. One that comes early leaves it to the next look.
+func (w *expiryWorker) Work(ctx context.Context, job *river.Job[expiryArgs]) error {
+	return w.s.expire(ctx, job.Args.Session, job.Args.Approval)
+}
+
+// expire answers a question in nobody's name, if its time is over.
+func (s *Service) expire(ctx context.Context, id, approval uuid.UUID) error {
+	return s.cfg.Sessions.Update(ctx, id, func(tx *session.Tx) error {
+		a, err := tx.Approval(ctx, approval)
+		if err != nil {
+			return err
+		}
+		ok, err := tx.Expire(ctx, a.TurnID, event.Decision{ApprovalID: approval, What: a.Kind})
+		if err != nil || !ok {
+			return err
+		}
+		return s.enqueue(ctx, tx, a.TurnID)
+	})
+}
+
+// overdueEvery is how often every replica looks for questions whose time is over.
+const overdueEvery = 2 * time.Second
+
+// expireOverdue ends the waits that no job has ended.
+func (s *Service) expireOverdue(ctx context.Context) error {
+	rows, err := s.q.ApprovalsOverdue(ctx)
+	if err != nil {
+		return err
+	}
+	for _, r := range rows {
+		if err := s.expire(ctx, r.SessionID, r.ID); err != nil {
+			return err
+		}
+	}
+	return nil
+}

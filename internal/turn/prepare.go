@@ -1,0 +1,69 @@
+package turn
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/google/uuid"
+
+	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/session"
+)
+
+// promptPurpose names what a turn's prompt is sealed for.
+const promptPurpose = "turn prompt"
+
+// prepare checks a request against what its workspace has, and makes what its turn
+// begins with.
+func (s *Service) prepare(ctx context.Context, req Request, turn uuid.UUID) (session.NewTurn, error) {
+	limits := req.Limits.within(req.Workspace)
+	n := session.NewTurn{
+		ID: turn, Message: event.Message{Content: req.Command}, Key: req.Key, Scopes: req.Scopes, RequestHash: req.Hash,
+		MaxResponseSeconds: limits.MaxResponseSeconds, MaxTurns: limits.MaxTurns, MaxCostUSD: limits.MaxCostUSD,
+		Schema: req.Schema, Secrets: req.Secrets, Behind: req.Multitask == Enqueue,
+	}
+	if req.Skill != "" {
+		if err := s.prompt(ctx, req, &n); err != nil {
+			return n, err
+		}
+	}
+	if len(req.Secrets) > 0 {
+		if err := s.cfg.Vault.Known(ctx, req.Workspace.ID, req.Secrets); err != nil {
+			return n, err
+		}
+	}
+	if req.Schema != nil {
+		if _, err := compile(req.Schema); err != nil {
+			return n, err
+		}
+	}
+	if req.Callback != nil {
+		if err := s.cfg.Callbacks.Check(req.Callback.URL, req.Callback.Metadata); err != nil {
+			return n, err
+		}
+		n.Callback = uuid.Must(uuid.NewV7())
+	}
+	return n, nil
+}
+
+// prompt finds the skill that is called and seals what it makes of its inputs: the
+// turn's prompt is the only place where they are, and it goes when the turn ends.
+func (s *Service) prompt(ctx context.Context, req Request, n *session.NewTurn) error {
+	k, err := s.cfg.Skills.Active(ctx, req.Workspace.ID, req.Skill)
+	if err != nil {
+		return err
+	}
+	if err := k.Check(req.Input); err != nil {
+		return err
+	}
+	text, err := k.Prompt(req.Input)
+	if err != nil {
+		return fmt.Errorf("make the skill's prompt: %w", err)
+	}
+	if n.Prompt, err = s.cfg.Vault.Keyring().Seal([]byte(text), promptPurpose, n.ID.String()); err != nil {
+		return fmt.Errorf("seal the prompt: %w", err)
+	}
+	label := k.Label(req.Input)
+	n.Message = event.Message{Content: label, Label: label, Skill: k.Name}
+	return nil
+}

@@ -1,0 +1,139 @@
+package turn
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/google/uuid"
+
+	"github.com/parley-server/parley/internal/callback"
+	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/session"
+	"github.com/parley-server/parley/internal/workspace"
+)
+
+// Start stores a message and has its turn run. When it returns without an error
+// the message is durable and will be answered. A request that was sent before, by
+// its Idempotency-Key or by the last event it saw, finds its turn instead.
+func (s *Service) Start(ctx context.Context, req Request) (Started, error) {
+	if req.LastEvent > 0 {
+		return s.resent(ctx, req)
+	}
+	if req.IdempotencyKey != "" { // before anything is checked that may have changed since
+		if started, ok, err := s.repeated(ctx, req); ok || err != nil {
+			return started, err
+		}
+	}
+	started := Started{Turn: uuid.Must(uuid.NewV7())}
+	n, err := s.prepare(ctx, req, started.Turn)
+	if err != nil {
+		return started, err
+	}
+	ref := session.Ref{Workspace: req.Workspace.ID, ID: req.Session, CallerID: req.CallerID}
+	err = s.cfg.Sessions.Open(ctx, ref, func(tx *session.Tx) error {
+		if req.IdempotencyKey != "" {
+			if err := tx.Take(ctx, req.once(), started.Turn); err != nil {
+				return err
+			}
+		}
+		if req.Multitask == Interrupt {
+			if err := s.interrupt(ctx, tx); err != nil {
+				return err
+			}
+		}
+		return s.begin(ctx, tx, req, n, &started)
+	})
+	if errors.Is(err, session.ErrRepeated) {
+		started, ok, err := s.repeated(ctx, req)
+		if err == nil && !ok {
+			err = errors.New("the turn of an idempotency key is gone")
+		}
+		return started, err
+	}
+	started.Session, started.Callback = started.From.Session, n.Callback
+	return started, err
+}
+
+// begin writes the turn and everything that comes into being with it.
+func (s *Service) begin(ctx context.Context, tx *session.Tx, req Request, n session.NewTurn, started *Started) error {
+	if len(req.Attachments) > 0 {
+		rejected, err := s.cfg.Files.Attach(ctx, tx.Tx, req.Workspace.ID, n.ID, req.Attachments)
+		if err != nil {
+			return err
+		}
+		if len(rejected) > 0 {
+			if n.Rejected, err = json.Marshal(rejected); err != nil {
+				return fmt.Errorf("encode rejected attachments: %w", err)
+			}
+		}
+	}
+	from, queued, err := tx.Begin(ctx, n)
+	if err != nil {
+		return err
+	}
+	started.From = from
+	if req.Callback != nil {
+		err := s.cfg.Callbacks.Register(ctx, tx.Tx, callback.New{ID: n.Callback, Workspace: req.Workspace.ID, Session: from.Session, Turn: n.ID,
+			URL: req.Callback.URL, Metadata: req.Callback.Metadata})
+		if err != nil {
+			return err
+		}
+	}
+	if !queued {
+		return nil
+	}
+	return s.enqueue(ctx, tx, n.ID)
+}
+
+// interrupt ends the session's turn in progress and those that are lined up.
+func (s *Service) interrupt(ctx context.Context, tx *session.Tx) error {
+	for {
+		t, ok, err := tx.Active(ctx)
+		if err != nil || !ok {
+			return err
+		}
+		f := event.Canceled.Failure("Another message interrupted this turn.")
+		if _, err := s.endTurn(ctx, tx, t, session.Ending{Trigger: session.Cancel, Failure: &f, Halted: session.State(t.State) != session.Running}); err != nil {
+			return err
+		}
+	}
+}
+
+// repeated finds the turn of a request by its Idempotency-Key.
+func (s *Service) repeated(ctx context.Context, req Request) (Started, bool, error) {
+	e, ok, err := s.cfg.Sessions.Repeated(ctx, req.once())
+	return earlier(e), ok, err
+}
+
+// resent finds the turn of a message that a client sends again after a drop. It
+// never starts a second one.
+func (s *Service) resent(ctx context.Context, req Request) (Started, error) {
+	e, ok, err := s.cfg.Sessions.Resent(ctx, req.Workspace.ID, req.Hash, req.LastEvent)
+	if err == nil && !ok {
+		err = &fault.Error{Code: fault.InvalidCursor, Param: "Last-Event-ID",
+			Message: "Last-Event-ID names no event of an earlier attempt at this very message. Leave it out to send the message anew."}
+	}
+	return earlier(e), err
+}
+
+func earlier(e session.Earlier) Started {
+	return Started{Session: e.From.Session, Turn: e.Turn, From: e.From, Callback: e.Callback, Replayed: true}
+}
+
+// within lowers a workspace's limits to what the request asks for.
+func (l Limits) within(w workspace.Workspace) Limits {
+	l.MaxResponseSeconds = lower(l.MaxResponseSeconds, int(w.MaxResponseSeconds))
+	l.MaxTurns = lower(l.MaxTurns, int(w.MaxTurns))
+	return l
+}
+
+func lower(asked, limit int) int {
+	if asked <= 0 {
+		asked = math.MaxInt
+	}
+	return min(asked, limit)
+}

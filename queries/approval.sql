@@ -1,0 +1,57 @@
+-- name: ApprovalInsert :one
+-- ApprovalInsert asks; the clock that ends the wait is PostgreSQL's.
+INSERT INTO approvals (id, workspace_id, session_id, turn_id, kind, created_at, expires_at)
+VALUES ($1, $2, $3, $4, $5, clock_timestamp(), clock_timestamp() + make_interval(secs => sqlc.arg(window_seconds)::float8))
+RETURNING expires_at;
+
+-- name: ApprovalRequest :exec
+-- ApprovalRequest stores what the stream was shown, and where.
+UPDATE approvals SET request = $2, seq = $3 WHERE id = $1;
+
+-- name: ApprovalAsked :one
+-- ApprovalAsked is the question that a turn put in one event.
+SELECT request FROM approvals WHERE turn_id = $1 AND seq = $2;
+
+-- name: ApprovalGet :one
+SELECT sqlc.embed(a), (a.status = 'pending' AND a.expires_at <= clock_timestamp())::boolean AS overdue,
+       greatest(0, extract(epoch FROM a.expires_at - clock_timestamp()))::float8 AS seconds_left
+FROM approvals a WHERE a.workspace_id = $1 AND a.id = $2;
+
+-- name: ApprovalDecide :one
+-- ApprovalDecide answers, once and in time: for everybody else there is no row.
+UPDATE approvals
+SET status = sqlc.arg(status), decided_at = clock_timestamp(), decided_by = sqlc.arg(decided_by),
+    reason = sqlc.narg(reason), pattern = sqlc.narg(pattern)
+WHERE id = sqlc.arg(id) AND status = 'pending' AND expires_at > clock_timestamp()
+RETURNING decided_at;
+
+-- name: ApprovalExpire :execrows
+-- ApprovalExpire is the answer of a clock.
+UPDATE approvals SET status = 'expired', decided_at = clock_timestamp()
+WHERE id = $1 AND status = 'pending' AND expires_at <= clock_timestamp();
+
+-- name: ApprovalsCancel :exec
+-- ApprovalsCancel closes the question of a turn that has ended.
+UPDATE approvals SET status = 'canceled', decided_at = clock_timestamp() WHERE turn_id = $1 AND status = 'pending';
+
+-- name: ApprovalsOverdue :many
+-- ApprovalsOverdue finds what nobody answered in time.
+SELECT id, session_id FROM approvals WHERE status = 'pending' AND expires_at <= clock_timestamp() ORDER BY expires_at LIMIT 100;
+
+-- name: ApprovalPending :one
+-- ApprovalPending is what a turn waits for.
+SELECT id, kind, expires_at FROM approvals WHERE turn_id = $1 AND status = 'pending';
+
+-- name: ApprovalsPage :many
+-- ApprovalsPage is one page of the inbox, newest first. What is overdue counts as
+-- expired, whether or not anything has noticed.
+SELECT sqlc.embed(a), (a.status = 'pending' AND a.expires_at <= clock_timestamp())::boolean AS overdue,
+       greatest(0, extract(epoch FROM a.expires_at - clock_timestamp()))::float8 AS seconds_left
+FROM approvals a
+WHERE a.workspace_id = sqlc.arg(workspace_id)
+  AND (sqlc.narg(status)::text IS NULL OR sqlc.narg(status)::text =
+       CASE WHEN a.status = 'pending' AND a.expires_at <= clock_timestamp() THEN 'expired' ELSE a.status END)
+  AND (sqlc.narg(session_id)::uuid IS NULL OR a.session_id = sqlc.narg(session_id)::uuid)
+  AND (sqlc.narg(before_at)::timestamptz IS NULL OR (a.created_at, a.id) < (sqlc.narg(before_at)::timestamptz, sqlc.arg(before_id)::uuid))
+ORDER BY a.created_at DESC, a.id DESC
+LIMIT sqlc.arg(n);
