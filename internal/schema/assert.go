@@ -1,0 +1,179 @@
+package schema
+
+import (
+	"maps"
+	"math"
+	"slices"
+	"strings"
+)
+
+// limit keeps a keyword for the engine.
+func (w word) limit(value any) {
+	if w.node.limits == nil {
+		w.node.limits = map[string]any{}
+	}
+	w.node.limits[w.name] = value
+}
+
+func (w word) string(to *string) error {
+	s, ok := w.value.(string)
+	if *to = s; !ok {
+		return refuse(w.at, "%s is a string.", w.name)
+	}
+	return nil
+}
+
+func (w word) count(to *int) error {
+	f, ok := w.value.(float64)
+	if !ok || f != math.Trunc(f) || f < 0 || f > maxCount {
+		return refuse(w.at, "%s is a whole number from 0 to %d.", w.name, maxCount)
+	}
+	*to = int(f)
+	return nil
+}
+
+// exclusive reads a bound that is not included. Draft 04 wrote it as a mark beside
+// minimum or maximum, and zod-to-json-schema still does for some targets.
+func (w word) exclusive(bound any) error {
+	marked, ok := w.value.(bool)
+	if !ok {
+		return w.number()
+	}
+	f, ok := bound.(float64)
+	if !ok {
+		return refuse(w.at, "%s is a number.", w.name)
+	}
+	if marked {
+		w.limit(f)
+	}
+	return nil
+}
+
+func (w word) number() error {
+	f, ok := w.value.(float64)
+	if !ok {
+		return refuse(w.at, "%s is a number.", w.name)
+	}
+	w.limit(f)
+	return nil
+}
+
+func (w word) multiple() error {
+	f, ok := w.value.(float64)
+	if !ok || f < 1 || f != math.Trunc(f) || f > maxCount {
+		return refuse(w.at, "multipleOf is a whole number from 1 to %d: of a fraction, like 0.1, no number in double precision is an exact multiple.", maxCount)
+	}
+	w.node.multiple = f
+	return nil
+}
+
+func (w word) types() error {
+	list, ok := w.value.([]any)
+	if !ok {
+		list = []any{w.value}
+	}
+	for _, item := range list {
+		name, _ := item.(string)
+		kind := kindNames[name]
+		if kind == 0 || w.node.types&kind != 0 {
+			return refuse(w.at, "type is one of %s, or an array of different ones.", strings.Join(slices.Sorted(maps.Keys(kindNames)), ", "))
+		}
+		w.node.types |= kind
+	}
+	if len(list) == 0 {
+		return refuse(w.at, "No value fits an empty list of types.")
+	}
+	return nil
+}
+
+func (w word) enum() error {
+	values, ok := w.value.([]any)
+	if !ok || len(values) == 0 {
+		return refuse(w.at, "enum is an array of at least one value.")
+	}
+	w.node.equals(values)
+	return nil
+}
+
+// equals demands that the value is one of these.
+func (n *node) equals(values []any) {
+	n.oneOfs = append(n.oneOfs, values)
+	for _, v := range values {
+		n.size += size(v)
+	}
+}
+
+// size counts the values in a value.
+func size(v any) int {
+	n := 1
+	switch v := v.(type) {
+	case []any:
+		for _, item := range v {
+			n += size(item)
+		}
+	case map[string]any:
+		for _, member := range v {
+			n += size(member)
+		}
+	}
+	return n
+}
+
+// strings reads a list of different names.
+func (w word) strings(value any, at string) ([]string, error) {
+	list, ok := value.([]any)
+	names := make([]string, 0, len(list))
+	seen := make(map[string]bool, len(list))
+	for _, item := range list {
+		name, isName := item.(string)
+		ok = ok && isName && !seen[name]
+		names, seen[name] = append(names, name), true
+	}
+	if !ok {
+		return nil, refuse(at, "%s is an array of different names.", w.name)
+	}
+	return names, nil
+}
+
+func (w word) required() (err error) {
+	w.node.required, err = w.strings(w.value, w.at)
+	return err
+}
+
+func (w word) dependentRequired() error {
+	members, ok := w.value.(map[string]any)
+	if !ok {
+		return refuse(w.at, "dependentRequired is an object of arrays of names.")
+	}
+	all := make(map[string][]string, len(members))
+	for _, name := range slices.Sorted(maps.Keys(members)) {
+		names, err := w.strings(members[name], w.at+pointer(name))
+		if err != nil {
+			return err
+		}
+		all[name] = names
+	}
+	w.node.follow = all
+	return nil
+}
+
+func (w word) properties() error {
+	err := w.named(&w.node.properties)
+	w.node.names = slices.Sorted(maps.Keys(w.node.properties))
+	return err
+}
+
+func (w word) patternProperties() error {
+	var members map[string]*node
+	if err := w.named(&members); err != nil {
+		return err
+	}
+	for _, source := range slices.Sorted(maps.Keys(members)) {
+		member := patternMember{node: members[source]}
+		if err := w.pattern(source, &member.match); err != nil {
+			return err
+		}
+		w.node.patterns = append(w.node.patterns, member)
+	}
+	return nil
+}

@@ -1,0 +1,121 @@
+package schema
+
+import (
+	"encoding/json"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+)
+
+// combined checks the subschemas that apply to the same value.
+func (r *run) combined(bad *findings, n *node, value any, at *place, seen names) {
+	also := func(other *node) {
+		if other != nil && !bad.full() {
+			bad.add(r.check(other, value, at, seen))
+		}
+	}
+	also(n.ref)
+	for _, other := range n.allOf {
+		also(other)
+	}
+	if members, ok := value.(map[string]any); ok {
+		for _, name := range slices.Sorted(maps.Keys(n.dependent)) {
+			if _, there := members[name]; there {
+				also(n.dependent[name])
+			}
+		}
+	}
+	if n.cond != nil {
+		if len(r.branch(n.cond, value, at, seen)) == 0 {
+			also(n.then)
+		} else {
+			also(n.otherwise)
+		}
+	}
+	if n.not != nil && len(r.check(n.not, value, at, nil)) == 0 {
+		bad.say(at, "fits what not forbids")
+	}
+	r.alternatives(bad, n.anyOf, false, value, at, seen)
+	r.alternatives(bad, n.oneOf, true, value, at, seen)
+}
+
+// branch checks a subschema that need not fit. What it looked into counts only if
+// it does.
+func (r *run) branch(n *node, value any, at *place, seen names) []finding {
+	var own names
+	if seen != nil {
+		own = names{}
+	}
+	bad := r.check(n, value, at, own)
+	if len(bad) == 0 {
+		for name := range own {
+			seen.add(name)
+		}
+	}
+	return bad
+}
+
+// alternatives checks anyOf and oneOf. Where only one alternative can have been
+// meant, its violations are told.
+func (r *run) alternatives(bad *findings, nodes []*node, single bool, value any, at *place, seen names) {
+	fitting, meant := 0, 0
+	var told []finding
+	for _, n := range nodes {
+		found := r.branch(n, value, at, seen)
+		switch {
+		case len(found) == 0:
+			if fitting++; !single && seen == nil {
+				return
+			}
+		case fitting == 0 && !r.foreign(n, value):
+			meant++
+			told = found
+		}
+	}
+	switch {
+	case len(nodes) == 0 || fitting == 1 || fitting > 1 && !single:
+	case fitting > 1:
+		bad.say(at, "fits %d of the %d alternatives, exactly one is needed", fitting, len(nodes))
+	case meant == 1:
+		bad.add(told)
+	default:
+		bad.say(at, "fits none of the %d alternatives", len(nodes))
+	}
+}
+
+// foreign reports whether a schema is for other values: of another type, or with
+// another name for the kind of object, as in {"kind": {"const": "cat"}}.
+func (r *run) foreign(n *node, value any) bool {
+	if !r.spend(1+len(n.names)) || n.types != 0 && n.types&kindOf(value) == 0 || n.ref != nil && r.foreign(n.ref, value) {
+		return true
+	}
+	members, _ := value.(map[string]any)
+	return slices.ContainsFunc(n.names, func(name string) bool {
+		member, there := members[name]
+		return there && !n.properties[name].listed(member)
+	})
+}
+
+// listed reports whether a value is one of those that enum and const name.
+func (n *node) listed(value any) bool {
+	for _, values := range n.oneOfs {
+		if !slices.ContainsFunc(values, func(v any) bool { return reflect.DeepEqual(v, value) }) {
+			return false
+		}
+	}
+	return true
+}
+
+// choice says what enum and const name.
+func choice(lists [][]any) string {
+	var words []string
+	for _, values := range lists {
+		for _, v := range values[:min(len(values), 20)] {
+			if data, err := json.Marshal(v); err == nil {
+				words = append(words, string(data))
+			}
+		}
+	}
+	return strings.Join(words, " or ")
+}

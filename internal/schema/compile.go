@@ -1,0 +1,132 @@
+package schema
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// compiler makes nodes of a document.
+type compiler struct {
+	nodes map[string]*node // by their place
+	order []*node
+}
+
+// compile makes the node of a subschema and of everything in it.
+func (c *compiler) compile(document any, at string) (*node, error) {
+	n := &node{at: at, maxContains: math.MaxInt, minContains: 1}
+	c.nodes[at] = n
+	c.order = append(c.order, n)
+	members, ok := document.(map[string]any)
+	if !ok {
+		allowed, ok := document.(bool)
+		if !ok {
+			return nil, refuse(at, "A schema is a JSON object, true or false.")
+		}
+		n.never = !allowed
+		return n, nil
+	}
+	for _, name := range slices.Sorted(maps.Keys(members)) {
+		w := word{compiler: c, node: n, beside: members, name: name, value: members[name], at: at + pointer(name)}
+		if err := w.read(); err != nil {
+			return nil, err
+		}
+	}
+	if err := n.consistent(members); err != nil {
+		return nil, err
+	}
+	var err error
+	n.engine, err = newEngine(n)
+	return n, err
+}
+
+// consistent refuses keywords that mean nothing without another one, and the one
+// combination that hardly ever means what its author thinks.
+func (n *node) consistent(members map[string]any) error {
+	for _, pair := range [][2]string{
+		{"then", "if"}, {"else", "if"}, {"minContains", "contains"}, {"maxContains", "contains"}, {"additionalItems", "items"},
+	} {
+		if _, there := members[pair[0]]; there && members[pair[1]] == nil {
+			return refuse(n.at+pointer(pair[0]), "%s means nothing without %s.", pair[0], pair[1])
+		}
+	}
+	if _, list := members["items"].([]any); members["items"] != nil {
+		if _, there := members["additionalItems"]; there && !list {
+			return refuse(n.at+"/additionalItems", "additionalItems means nothing unless items is an array.")
+		}
+		if _, there := members["prefixItems"]; there && list {
+			return refuse(n.at+"/items", "items is a schema where prefixItems is used.")
+		}
+	}
+	if n.additional != nil && !n.additional.open(members["additionalProperties"]) && (len(n.here()) > 0 || n.target != "") {
+		return refuse(n.at+"/additionalProperties",
+			"additionalProperties does not see the properties that $ref, allOf, anyOf, oneOf, not, if or dependentSchemas name beside it. Use unevaluatedProperties, or move it.")
+	}
+	return nil
+}
+
+// open reports whether a schema allows everything.
+func (n *node) open(document any) bool {
+	members, isObject := document.(map[string]any)
+	return isObject && len(members) == 0 || !isObject && !n.never
+}
+
+// list compiles the subschemas of a keyword that holds several.
+func (w word) list(to *[]*node) error {
+	items, ok := w.value.([]any)
+	if !ok || len(items) == 0 {
+		return refuse(w.at, "%s is an array of at least one schema.", w.name)
+	}
+	for i, item := range items {
+		n, err := w.compile(item, fmt.Sprintf("%s/%d", w.at, i))
+		if err != nil {
+			return err
+		}
+		*to = append(*to, n)
+	}
+	return nil
+}
+
+// named compiles the subschemas of a keyword that gives them names.
+func (w word) named(to *map[string]*node) error {
+	members, ok := w.value.(map[string]any)
+	if !ok {
+		return refuse(w.at, "%s is an object of schemas.", w.name)
+	}
+	*to = make(map[string]*node, len(members))
+	for _, name := range slices.Sorted(maps.Keys(members)) {
+		n, err := w.compile(members[name], w.at+pointer(name))
+		if err != nil {
+			return err
+		}
+		(*to)[name] = n
+	}
+	return nil
+}
+
+// one compiles the subschema of a keyword that holds one.
+func (w word) one(to **node) (err error) {
+	*to, err = w.compile(w.value, w.at)
+	return err
+}
+
+// reference reads a $ref. Only places in the same document are meant by one.
+func (w word) reference() error {
+	ref, ok := w.value.(string)
+	if !ok {
+		return refuse(w.at, "$ref is a string.")
+	}
+	fragment, local := strings.CutPrefix(ref, "#")
+	if !local {
+		return refuse(w.at, "Nothing is fetched: a $ref begins with # and names a place in this schema, like #/$defs/Name.")
+	}
+	target, err := url.PathUnescape(fragment)
+	if err != nil || target != "" && target[0] != '/' {
+		return refuse(w.at, "A $ref names a place in this schema by a JSON pointer, like #/$defs/Name.")
+	}
+	w.node.target = "#" + target
+	return nil
+}

@@ -1,0 +1,98 @@
+package schema
+
+import (
+	"bytes"
+	"encoding/json"
+	"strconv"
+	"strings"
+)
+
+// place is a place in a document, as the way to it from the inside out.
+type place struct {
+	up   *place // nil is the whole document
+	name string
+}
+
+func (p *place) in(name string) *place { return &place{p, name} }
+func (p *place) at(i int) *place       { return &place{p, strconv.Itoa(i)} }
+
+// String is the JSON pointer.
+func (p *place) String() string {
+	var s string
+	for ; p != nil; p = p.up {
+		s = pointer(p.name) + s
+	}
+	return s
+}
+
+var escape = strings.NewReplacer("~", "~0", "/", "~1")
+
+// pointer is one step of a JSON pointer.
+func pointer(name string) string { return "/" + escape.Replace(name) }
+
+// decode reads one JSON value. Members with one name twice are refused, because
+// readers disagree about which one counts.
+func decode(raw []byte, depth int) (any, *Error) {
+	if !json.Valid(raw) {
+		return nil, &Error{Reason: "This is not valid JSON."}
+	}
+	d := decoder{json.NewDecoder(bytes.NewReader(raw))}
+	return d.value(nil, depth)
+}
+
+type decoder struct{ *json.Decoder }
+
+func (d decoder) value(at *place, depth int) (any, *Error) {
+	token, err := d.Token()
+	if err != nil { // the text is valid JSON, so only a number can be wrong
+		return nil, &Error{at.String(), "This number is out of range."}
+	}
+	switch token := token.(type) {
+	case json.Delim:
+		if depth == 0 {
+			return nil, &Error{at.String(), "This is nested too deeply."}
+		}
+		if token == '{' {
+			return d.object(at, depth-1)
+		}
+		return d.array(at, depth-1)
+	case float64:
+		return token + 0, nil // -0 is 0
+	default:
+		return token, nil
+	}
+}
+
+func (d decoder) object(at *place, depth int) (any, *Error) {
+	members := map[string]any{}
+	for d.More() {
+		token, err := d.Token()
+		name, ok := token.(string)
+		if err != nil || !ok {
+			return nil, &Error{at.String(), "This is not valid JSON."}
+		}
+		if _, twice := members[name]; twice {
+			return nil, &Error{at.in(name).String(), "This name is there twice."}
+		}
+		value, bad := d.value(at.in(name), depth)
+		if bad != nil {
+			return nil, bad
+		}
+		members[name] = value
+	}
+	_, _ = d.Token() // the closing brace
+	return members, nil
+}
+
+func (d decoder) array(at *place, depth int) (any, *Error) {
+	items := []any{}
+	for d.More() {
+		value, bad := d.value(at.at(len(items)), depth)
+		if bad != nil {
+			return nil, bad
+		}
+		items = append(items, value)
+	}
+	_, _ = d.Token() // the closing bracket
+	return items, nil
+}

@@ -1,0 +1,46 @@
+package schema
+
+// link finds what every $ref means, and refuses references that lead back to their
+// own value and combinations that multiply beyond bound.
+func (c *compiler) link() error {
+	for _, n := range c.order {
+		if n.target == "" {
+			continue
+		}
+		if n.ref = c.nodes[n.target[1:]]; n.ref == nil {
+			return refuse(n.at+"/$ref", "There is no schema at %.100q.", n.target)
+		}
+	}
+	for _, n := range c.order {
+		if err := n.weigh(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// weighing marks a node whose weight is being found: to meet it again is a circle.
+const weighing = -1
+
+// weigh counts the subschemas that a value has to be checked against where this
+// node applies, those of its members and items apart.
+func (n *node) weigh() error {
+	if n.weight > 0 {
+		return nil
+	}
+	n.weight = weighing
+	sum := 1
+	for _, other := range n.here() {
+		if other.weight == weighing { // only a $ref leads out of the tree
+			return refuse(n.at+"/$ref", "This reference leads back to %q without going into a member or an item, so checking a value would never end.", "#"+other.at)
+		}
+		if err := other.weigh(); err != nil {
+			return err
+		}
+		sum += other.weight
+	}
+	if n.weight = sum; sum > maxWeight {
+		return refuse(n.at, "A value here would be checked against %d schemas, because references multiply; at most %d are allowed.", sum, maxWeight)
+	}
+	return nil
+}

@@ -1,0 +1,142 @@
+package schema
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"unicode/utf8"
+)
+
+// run checks one value. Each step costs, and a run that has none left is exhausted:
+// what it says then means nothing.
+type run struct {
+	steps     int
+	frames    int
+	exhausted bool
+}
+
+func (r *run) spend(steps int) bool {
+	r.steps -= steps
+	r.exhausted = r.exhausted || r.steps < 0
+	return !r.exhausted
+}
+
+// finding is a violation whose pointer has not been written out.
+type finding struct {
+	at      *place
+	message string
+}
+
+// findings is a list of at most maxViolations.
+type findings struct {
+	run  *run
+	list []finding
+}
+
+func (f *findings) say(at *place, format string, args ...any) {
+	if f.run.spend(4) && len(f.list) < maxViolations {
+		f.list = append(f.list, finding{at, clip(fmt.Sprintf(format, args...))})
+	}
+}
+
+func (f *findings) add(more []finding) {
+	more = more[:min(len(more), maxViolations-len(f.list))]
+	if len(more) > 0 && f.run.spend(len(more)) {
+		f.list = append(f.list, more...)
+	}
+}
+
+// full reports whether looking further tells nothing new.
+func (f *findings) full() bool { return f.run.exhausted || len(f.list) == maxViolations }
+
+// names are the members of an object that some schema has looked into. Nil is for
+// when nobody asks.
+type names map[string]bool
+
+func (s names) add(name string) {
+	if s != nil {
+		s[name] = true
+	}
+}
+
+// check returns how a value does not fit, and adds to seen what was looked into.
+func (r *run) check(n *node, value any, at *place, seen names) []finding {
+	r.frames++
+	defer func() { r.frames-- }()
+	r.exhausted = r.exhausted || r.frames > maxFrames
+	if !r.spend(1 + n.size) {
+		return nil
+	}
+	bad := &findings{run: r}
+	if n.never {
+		bad.say(at, "no value is allowed here")
+		return bad.list
+	}
+	if n.types != 0 && n.types&kindOf(value) == 0 {
+		bad.say(at, "type should be %s, got %s", n.types, kindOf(value))
+		return bad.list // what follows would only repeat it
+	}
+	if !n.listed(value) {
+		bad.say(at, "should be %s", choice(n.oneOfs))
+	}
+	if n.engine != nil && r.spend(engineSteps+length(value)/64) {
+		for _, message := range n.engine.check(value) {
+			bad.say(at, "%s", message)
+		}
+	}
+	own := seen
+	if n.unevaluated != nil {
+		own = names{}
+	}
+	switch value := value.(type) {
+	case string:
+		r.text(bad, n, value, at)
+	case float64:
+		if n.multiple != 0 && math.Mod(value, n.multiple) != 0 {
+			bad.say(at, "must be a multiple of %v", n.multiple)
+		}
+	case []any:
+		r.array(bad, n, value, at)
+	case map[string]any:
+		r.object(bad, n, value, at, own)
+	}
+	r.combined(bad, n, value, at, own)
+	if members, ok := value.(map[string]any); ok && n.unevaluated != nil {
+		r.unevaluated(bad, n, members, at, own)
+		for name := range members {
+			seen.add(name)
+		}
+	}
+	return bad.list
+}
+
+// length is how long a text is, in bytes.
+func length(value any) int {
+	s, _ := value.(string)
+	return len(s)
+}
+
+func (r *run) text(bad *findings, n *node, value string, at *place) {
+	if n.match != nil && r.match(n.match, value) && !n.match.matches(value) {
+		bad.say(at, "does not match the pattern %s", n.match.source)
+	}
+	if valid := formats[n.format]; valid != nil && r.spend(length(value)/16) && !valid(value) {
+		bad.say(at, "is no %s", n.format)
+	}
+}
+
+// match pays for matching a pattern.
+func (r *run) match(p *pattern, text string) bool { return r.spend(1 + len(text)*p.size/16) }
+
+// clip bounds a message, which can quote the value.
+func clip(s string) string {
+	const most = 200
+	if len(s) <= most {
+		return s
+	}
+	cut := most
+	for !utf8.RuneStart(s[cut]) {
+		cut--
+	}
+	return strings.ToValidUTF8(s[:cut], "\uFFFD") + "…"
+}

@@ -1,0 +1,111 @@
+package schema
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+)
+
+func (r *run) array(bad *findings, n *node, items []any, at *place) {
+	found := 0
+	for i, item := range items {
+		switch {
+		case bad.full():
+			return
+		case i < len(n.prefix):
+			bad.add(r.check(n.prefix[i], item, at.at(i), nil))
+		case n.items != nil:
+			bad.add(r.check(n.items, item, at.at(i), nil))
+		}
+		if n.contains != nil && len(r.check(n.contains, item, at.at(i), nil)) == 0 {
+			found++
+		}
+	}
+	if n.contains != nil && (found < n.minContains || found > n.maxContains) {
+		bad.say(at, "contains %d items of the kind that contains describes", found)
+	}
+	if n.unique {
+		r.distinct(bad, items, at)
+	}
+}
+
+// distinct compares the items by their JSON, which is canonical here: members are
+// sorted, numbers have one form.
+func (r *run) distinct(bad *findings, items []any, at *place) {
+	first := make(map[string]int, len(items))
+	for i, item := range items {
+		data, err := json.Marshal(item)
+		if err != nil || !r.spend(1+len(data)/4) {
+			return
+		}
+		if j, twice := first[string(data)]; twice {
+			bad.say(at, "items should differ, %d and %d are equal", j, i)
+			return
+		}
+		first[string(data)] = i
+	}
+}
+
+func (r *run) object(bad *findings, n *node, members map[string]any, at *place, seen names) {
+	r.spend(len(n.required))
+	for _, name := range n.required {
+		if _, there := members[name]; !there && !bad.full() {
+			bad.say(at, "%q is required", name)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(members)) {
+		if bad.full() || !r.spend(1) {
+			return
+		}
+		r.member(bad, n, name, members[name], at, seen)
+		if n.propertyName != nil && len(r.check(n.propertyName, name, nil, nil)) > 0 {
+			bad.say(at.in(name), "this name is not allowed")
+		}
+		for _, other := range n.follow[name] {
+			if _, there := members[other]; r.spend(1) && !there {
+				bad.say(at, "%q is required beside %q", other, name)
+			}
+		}
+	}
+}
+
+// member checks a member by the schemas that properties, patternProperties and
+// additionalProperties have for it.
+func (r *run) member(bad *findings, n *node, name string, value any, at *place, seen names) {
+	known := false
+	visit := func(n *node) {
+		known = true
+		seen.add(name)
+		bad.add(r.check(n, value, at.in(name), nil))
+	}
+	if n.properties[name] != nil {
+		visit(n.properties[name])
+	}
+	for _, p := range n.patterns {
+		if r.match(p.match, name) && p.match.matches(name) {
+			visit(p.node)
+		}
+	}
+	if !known && n.additional != nil {
+		seen.add(name)
+		r.unknown(bad, n.additional, name, value, at)
+	}
+}
+
+// unevaluated checks the members that no schema has looked into.
+func (r *run) unevaluated(bad *findings, n *node, members map[string]any, at *place, seen names) {
+	for _, name := range slices.Sorted(maps.Keys(members)) {
+		if r.spend(1) && !seen[name] && !bad.full() {
+			r.unknown(bad, n.unevaluated, name, members[name], at)
+		}
+	}
+}
+
+// unknown checks a member that has no schema of its own.
+func (r *run) unknown(bad *findings, n *node, name string, value any, at *place) {
+	if n.never {
+		bad.say(at.in(name), "there is no such property")
+		return
+	}
+	bad.add(r.check(n, value, at.in(name), nil))
+}

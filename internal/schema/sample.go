@@ -1,0 +1,203 @@
+package schema
+
+import (
+	"encoding/json"
+	"math"
+	"slices"
+	"strings"
+)
+
+// rich is how deep a sample has what it may have; below, only what it must.
+const rich = 3
+
+// Sample makes a value that fits, always the same one of the same words: texts are
+// made of them where the schema lets them be. It reports false where it found none,
+// and then perhaps there is none.
+func (s *Schema) Sample(words string) (json.RawMessage, bool) {
+	f := &filler{words: strings.Fields(words), run: run{steps: maxSteps}, heights: heights(s.nodes)}
+	if len(f.words) == 0 {
+		f.words = []string{"text"}
+	}
+	value, ok := f.value([]*node{s.root}, 0, 0)
+	if !ok {
+		return nil, false
+	}
+	data, err := json.Marshal(value)
+	return data, err == nil
+}
+
+// filler searches for a value, as long as its run has steps. The same goal with
+// another variant may find another value.
+type filler struct {
+	run     run
+	words   []string
+	heights map[*node]int
+}
+
+// goal is what a value has to fit: all of nodes, and an option of each choice.
+type goal struct {
+	nodes   []*node
+	choices [][][]*node
+}
+
+// with adds schemas to a goal, and what they refer to.
+func (g goal) with(more ...*node) goal {
+	for _, n := range more {
+		if n == nil || slices.Contains(g.nodes, n) {
+			continue
+		}
+		g.nodes = append(g.nodes[:len(g.nodes):len(g.nodes)], n)
+		g = g.with(n.ref).with(n.allOf...)
+		for _, alternatives := range [][]*node{n.anyOf, n.oneOf} {
+			var options [][]*node
+			for _, a := range alternatives {
+				options = append(options, []*node{a})
+			}
+			if options != nil {
+				g.choices = append(g.choices[:len(g.choices):len(g.choices)], options)
+			}
+		}
+		if n.cond != nil {
+			g.choices = append(g.choices[:len(g.choices):len(g.choices)], [][]*node{{n.cond, n.then}, {n.otherwise}})
+		}
+	}
+	return g
+}
+
+// value finds a value that fits all of nodes.
+func (f *filler) value(nodes []*node, depth, variant int) (any, bool) {
+	return f.search(goal{}.with(nodes...), depth, variant)
+}
+
+func (f *filler) search(g goal, depth, variant int) (any, bool) {
+	const steps = 50
+	if !f.run.spend(steps) || depth > maxDepth {
+		return nil, false
+	}
+	if len(g.choices) == 0 {
+		return f.concrete(g.nodes, depth, variant)
+	}
+	options := slices.Clone(g.choices[0])
+	g.choices = g.choices[1:]
+	if depth >= rich {
+		slices.SortStableFunc(options, func(a, b []*node) int { return f.height(a) - f.height(b) })
+	}
+	for _, option := range options {
+		if value, ok := f.search(g.with(option...), depth, variant); ok {
+			return value, true
+		}
+	}
+	return nil, false
+}
+
+// concrete finds a value where nothing is left to choose but the value itself.
+func (f *filler) concrete(nodes []*node, depth, variant int) (any, bool) {
+	allowed := kinds(math.MaxUint8)
+	for _, n := range nodes {
+		if n.oneOfs != nil {
+			return f.listed(nodes, n.oneOfs[0], variant)
+		}
+		if types := n.types; types != 0 {
+			if types&number != 0 {
+				types |= integer
+			}
+			allowed &= types
+		}
+	}
+	for _, kind := range likely(nodes) {
+		if allowed&kind == 0 {
+			continue
+		}
+		for try := range 4 {
+			if value, ok := f.build(kind, nodes, depth, variant+try, try == 0 && depth < rich); ok && f.fits(nodes, value) {
+				return value, true
+			}
+			if f.run.exhausted {
+				return nil, false
+			}
+		}
+	}
+	return nil, false
+}
+
+// listed finds one of the values that an enum lists.
+func (f *filler) listed(nodes []*node, values []any, variant int) (any, bool) {
+	for i := range values {
+		if value := values[(i+variant)%len(values)]; f.fits(nodes, value) {
+			return value, true
+		}
+	}
+	return nil, false
+}
+
+// fits reports whether a value fits all of nodes, with what was not looked at when
+// it was made: not, one alternative only, names.
+func (f *filler) fits(nodes []*node, value any) bool {
+	for _, n := range nodes {
+		if len(f.run.check(n, value, nil, nil)) > 0 || f.run.exhausted {
+			return false
+		}
+	}
+	return true
+}
+
+// likely is the order in which types are tried: those first that the schema speaks of.
+func likely(nodes []*node) []kinds {
+	var first kinds
+	for _, n := range nodes {
+		switch {
+		case n.properties != nil || n.patterns != nil || n.additional != nil || n.required != nil || n.limits["minProperties"] != nil:
+			first |= object
+		case n.prefix != nil || n.items != nil || n.contains != nil || n.limits["minItems"] != nil:
+			first |= array
+		case n.limits["minimum"] != nil || n.limits["maximum"] != nil || n.multiple != 0 ||
+			n.limits["exclusiveMinimum"] != nil || n.limits["exclusiveMaximum"] != nil:
+			first |= number
+		}
+	}
+	order := []kinds{object, array, text, integer, number, boolean, null}
+	if first == 0 {
+		order = []kinds{text, integer, number, object, array, boolean, null}
+	}
+	slices.SortStableFunc(order, func(a, b kinds) int { return int(first&b) - int(first&a) })
+	return order
+}
+
+func (f *filler) build(kind kinds, nodes []*node, depth, variant int, full bool) (any, bool) {
+	switch kind {
+	case object:
+		return f.object(nodes, depth, variant, full)
+	case array:
+		return f.array(nodes, depth, variant, full)
+	case text:
+		return f.text(nodes, variant)
+	case integer, number:
+		return between(nodes, kind == integer, variant)
+	case boolean:
+		return variant%2 == 0, true
+	default:
+		return nil, true
+	}
+}
+
+// bound is the strictest value of a limit: the largest minimum, the smallest maximum.
+func bound(nodes []*node, name string, strictest func(a, b int) int, otherwise int) int {
+	found, there := otherwise, false
+	for _, n := range nodes {
+		if count, ok := n.limits[name].(int); ok {
+			if there {
+				count = strictest(found, count)
+			}
+			found, there = count, true
+		}
+	}
+	return found
+}
+
+func atLeast(nodes []*node, name string) int {
+	return bound(nodes, name, func(a, b int) int { return max(a, b) }, 0)
+}
+
+func atMost(nodes []*node, name string) int {
+	return bound(nodes, name, func(a, b int) int { return min(a, b) }, maxCount)
+}

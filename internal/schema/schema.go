@@ -1,0 +1,110 @@
+// Package schema checks JSON against JSON Schemas that strangers wrote. It accepts
+// what pydantic and zod write, in the words of drafts 07, 2019-09 and 2020-12, and
+// refuses, by place and reason, what could not be checked truly, safely and soon:
+// keywords it would have to ignore, references that leave the document or go round
+// in circles, patterns and combinations that cost too much.
+//
+// It never fetches anything and keeps nothing between schemas. No schema and no
+// value makes it panic or run long: what takes too many steps does not fit.
+package schema
+
+import (
+	"encoding/json"
+	"fmt"
+)
+
+// The bounds of a schema.
+const (
+	maxSize   = 64 << 10 // bytes
+	maxDepth  = 32       // objects and arrays within each other, in the document
+	maxWeight = 10_000   // subschemas that one place of a value can have to fit
+)
+
+// The bounds of checking one value.
+const (
+	maxValueSize  = 1 << 20 // bytes
+	maxValueDepth = 200
+	maxSteps      = 1_000_000
+	maxFrames     = 10_000 // subschemas within each other while checking
+	maxViolations = 100
+)
+
+// Schema is a JSON Schema that passed the guard. It is safe for concurrent use.
+type Schema struct {
+	raw   json.RawMessage
+	root  *node
+	nodes []*node
+}
+
+// Error says why a schema is refused.
+type Error struct {
+	Path   string // JSON pointer to the place in the schema, "" is the whole
+	Reason string // a sentence
+}
+
+func (e *Error) Error() string {
+	if e.Path == "" {
+		return e.Reason
+	}
+	return e.Path + ": " + e.Reason
+}
+
+// refuse makes an *Error.
+func refuse(path, format string, args ...any) error {
+	return &Error{Path: path, Reason: fmt.Sprintf(format, args...)}
+}
+
+// Compile reads a schema. Its errors are *Error.
+func Compile(raw json.RawMessage) (*Schema, error) {
+	if len(raw) > maxSize {
+		return nil, refuse("", "The schema is longer than %d bytes.", maxSize)
+	}
+	document, bad := decode(raw, maxDepth)
+	if bad != nil {
+		return nil, bad
+	}
+	if _, ok := document.(map[string]any); !ok {
+		return nil, refuse("", "A schema is a JSON object.")
+	}
+	c := &compiler{nodes: map[string]*node{}}
+	root, err := c.compile(document, "")
+	if err != nil {
+		return nil, err
+	}
+	if err := c.link(); err != nil {
+		return nil, err
+	}
+	return &Schema{raw: raw, root: root, nodes: c.order}, nil
+}
+
+// Raw is the schema as it was given.
+func (s *Schema) Raw() json.RawMessage { return s.raw }
+
+// Violation is one way in which a value does not fit.
+type Violation struct {
+	Path    string // JSON pointer to the place in the value, "" is the whole
+	Message string
+}
+
+// Validate checks one JSON value, and returns nil if it fits. Numbers are compared
+// as double precision, the way most programs read JSON. What is no JSON, names a
+// member twice, is very large or takes too many steps to check does not fit.
+func (s *Schema) Validate(instance json.RawMessage) []Violation {
+	if len(instance) > maxValueSize {
+		return []Violation{{"", fmt.Sprintf("The value is longer than %d bytes.", maxValueSize)}}
+	}
+	value, bad := decode(instance, maxValueDepth)
+	if bad != nil {
+		return []Violation{{bad.Path, bad.Reason}}
+	}
+	r := &run{steps: maxSteps}
+	findings := r.check(s.root, value, nil, nil)
+	if r.exhausted {
+		return []Violation{{"", "The value takes too many steps to check."}}
+	}
+	var violations []Violation
+	for _, f := range findings {
+		violations = append(violations, Violation{f.at.String(), f.message})
+	}
+	return violations
+}

@@ -1,0 +1,148 @@
+package schema
+
+import (
+	"math"
+	"slices"
+	"strings"
+)
+
+// word is a keyword of a subschema, with its value and place.
+type word struct {
+	*compiler
+	node   *node
+	beside map[string]any // all keywords of the subschema
+	name   string
+	value  any
+	at     string
+}
+
+// maxCount bounds lengths and counts.
+const maxCount = math.MaxInt32
+
+// read understands a keyword, or refuses it. What is not in this list would have to
+// be ignored, and the author believes that it is checked.
+func (w word) read() error {
+	n := w.node
+	switch w.name {
+	case "title", "description", "default", "examples", "example", "deprecated", "readOnly", "writeOnly", "$comment",
+		"contentEncoding", "contentMediaType", "contentSchema", "discriminator", "externalDocs", "xml":
+		return nil // annotations assert nothing
+	case "$schema":
+		return w.dialect()
+	case "$ref":
+		return w.reference()
+	case "$defs", "definitions":
+		return w.named(new(map[string]*node))
+	case "type":
+		return w.types()
+	case "enum":
+		return w.enum()
+	case "const":
+		n.equals([]any{w.value})
+		return nil
+	case "format":
+		return w.string(&n.format)
+	case "pattern":
+		return w.pattern(w.value, &n.match)
+	case "minimum", "maximum":
+		return w.number()
+	case "multipleOf":
+		return w.multiple()
+	case "exclusiveMinimum":
+		return w.exclusive(w.beside["minimum"])
+	case "exclusiveMaximum":
+		return w.exclusive(w.beside["maximum"])
+	case "minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties":
+		var count int
+		err := w.count(&count)
+		w.limit(count)
+		return err
+	case "minContains":
+		return w.count(&n.minContains)
+	case "maxContains":
+		return w.count(&n.maxContains)
+	case "required":
+		return w.required()
+	case "dependentRequired":
+		return w.dependentRequired()
+	case "uniqueItems":
+		unique, ok := w.value.(bool)
+		if n.unique = unique; !ok {
+			return refuse(w.at, "uniqueItems is true or false.")
+		}
+		return nil
+	case "allOf":
+		return w.list(&n.allOf)
+	case "anyOf":
+		return w.list(&n.anyOf)
+	case "oneOf":
+		return w.list(&n.oneOf)
+	case "not":
+		return w.one(&n.not)
+	case "if":
+		return w.one(&n.cond)
+	case "then":
+		return w.one(&n.then)
+	case "else":
+		return w.one(&n.otherwise)
+	case "dependentSchemas":
+		return w.named(&n.dependent)
+	case "properties":
+		return w.properties()
+	case "patternProperties":
+		return w.patternProperties()
+	case "additionalProperties":
+		return w.one(&n.additional)
+	case "unevaluatedProperties":
+		return w.one(&n.unevaluated)
+	case "propertyNames":
+		return w.one(&n.propertyName)
+	case "prefixItems":
+		return w.list(&n.prefix)
+	case "items":
+		if _, list := w.value.([]any); list { // as before 2020-12
+			return w.list(&n.prefix)
+		}
+		return w.one(&n.items)
+	case "additionalItems":
+		return w.one(&n.items)
+	case "contains":
+		return w.one(&n.contains)
+	}
+	if strings.HasPrefix(w.name, "x-") {
+		return nil
+	}
+	if reason, known := refused[w.name]; known {
+		return refuse(w.at, "%s is not accepted: %s", w.name, reason)
+	}
+	return refuse(w.at, "There is no keyword %.60q, so it would not be checked. Leave it out, or let its name begin with x- if it is only a remark.", w.name)
+}
+
+// refused are keywords that exist, and why they are not accepted.
+var refused = map[string]string{
+	"$id":              "schemas have no addresses here. Refer to #/$defs/Name.",
+	"id":               "schemas have no addresses here. Refer to #/$defs/Name.",
+	"$anchor":          "refer to #/$defs/Name.",
+	"$dynamicRef":      "refer to #/$defs/Name with $ref.",
+	"$dynamicAnchor":   "refer to #/$defs/Name with $ref.",
+	"$recursiveRef":    "refer to # or #/$defs/Name with $ref.",
+	"$recursiveAnchor": "refer to # or #/$defs/Name with $ref.",
+	"$vocabulary":      "it belongs into meta-schemas.",
+	"dependencies":     "write dependentRequired or dependentSchemas.",
+	"unevaluatedItems": "write items or additionalItems.",
+	"nullable":         `write "type": ["string", "null"], or anyOf with {"type": "null"}.`,
+}
+
+// dialects are the values of $schema whose words are understood.
+var dialects = []string{
+	"json-schema.org/draft-07/schema", "json-schema.org/draft/2019-09/schema", "json-schema.org/draft/2020-12/schema",
+}
+
+func (w word) dialect() error {
+	uri, _ := w.value.(string)
+	_, name, _ := strings.Cut(strings.TrimSuffix(uri, "#"), "://")
+	if w.node.at != "" || !slices.Contains(dialects, name) {
+		return refuse(w.at, "$schema stands at the top and names draft-07, 2019-09 or 2020-12.")
+	}
+	return nil
+}
