@@ -7,41 +7,49 @@ package db
 
 import (
 	"context"
-	"time"
 
 	"github.com/google/uuid"
 )
 
 const aPIKeyByID = `-- name: APIKeyByID :one
-SELECT id, workspace_id, name, secret_hash, last4, scopes, loopback, created_by, created_at, expires_at, last_used_at, revoked_at, replaced_by FROM api_keys WHERE id = $1 AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now())
+SELECT k.id, k.workspace_id, k.name, k.secret_hash, k.last4, k.scopes, k.loopback, k.created_by, k.created_at, k.expires_at, k.last_used_at, k.revoked_at, k.replaced_by, k.webhook, coalesce(k.last_used_at < now() - interval '1 minute', true)::boolean AS unnoted
+FROM api_keys k WHERE k.id = $1 AND k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > now())
 `
 
-// APIKeyByID finds a key that may be used now.
-func (q *Queries) APIKeyByID(ctx context.Context, id string) (APIKey, error) {
+type APIKeyByIDRow struct {
+	APIKey  APIKey
+	Unnoted bool
+}
+
+// APIKeyByID finds a key that may be used now, and tells whether its last use is to be
+// noted.
+func (q *Queries) APIKeyByID(ctx context.Context, id string) (APIKeyByIDRow, error) {
 	row := q.db.QueryRow(ctx, aPIKeyByID, id)
-	var i APIKey
+	var i APIKeyByIDRow
 	err := row.Scan(
-		&i.ID,
-		&i.WorkspaceID,
-		&i.Name,
-		&i.SecretHash,
-		&i.Last4,
-		&i.Scopes,
-		&i.Loopback,
-		&i.CreatedBy,
-		&i.CreatedAt,
-		&i.ExpiresAt,
-		&i.LastUsedAt,
-		&i.RevokedAt,
-		&i.ReplacedBy,
+		&i.APIKey.ID,
+		&i.APIKey.WorkspaceID,
+		&i.APIKey.Name,
+		&i.APIKey.SecretHash,
+		&i.APIKey.Last4,
+		&i.APIKey.Scopes,
+		&i.APIKey.Loopback,
+		&i.APIKey.CreatedBy,
+		&i.APIKey.CreatedAt,
+		&i.APIKey.ExpiresAt,
+		&i.APIKey.LastUsedAt,
+		&i.APIKey.RevokedAt,
+		&i.APIKey.ReplacedBy,
+		&i.APIKey.Webhook,
+		&i.Unnoted,
 	)
 	return i, err
 }
 
 const aPIKeyInsert = `-- name: APIKeyInsert :one
-INSERT INTO api_keys (id, workspace_id, name, secret_hash, last4, scopes, loopback, created_by, expires_at)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
-RETURNING id, workspace_id, name, secret_hash, last4, scopes, loopback, created_by, created_at, expires_at, last_used_at, revoked_at, replaced_by
+INSERT INTO api_keys (id, workspace_id, name, secret_hash, last4, scopes, loopback, webhook, created_by, expires_at)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, now() + make_interval(secs => $10::float8))
+RETURNING id, workspace_id, name, secret_hash, last4, scopes, loopback, created_by, created_at, expires_at, last_used_at, revoked_at, replaced_by, webhook
 `
 
 type APIKeyInsertParams struct {
@@ -52,10 +60,12 @@ type APIKeyInsertParams struct {
 	Last4       string
 	Scopes      []string
 	Loopback    bool
+	Webhook     bool
 	CreatedBy   *string
-	ExpiresAt   *time.Time
+	LifeSeconds *float64
 }
 
+// APIKeyInsert makes a key that lives for some seconds, or for ever.
 func (q *Queries) APIKeyInsert(ctx context.Context, arg APIKeyInsertParams) (APIKey, error) {
 	row := q.db.QueryRow(ctx, aPIKeyInsert,
 		arg.ID,
@@ -65,8 +75,9 @@ func (q *Queries) APIKeyInsert(ctx context.Context, arg APIKeyInsertParams) (API
 		arg.Last4,
 		arg.Scopes,
 		arg.Loopback,
+		arg.Webhook,
 		arg.CreatedBy,
-		arg.ExpiresAt,
+		arg.LifeSeconds,
 	)
 	var i APIKey
 	err := row.Scan(
@@ -83,6 +94,7 @@ func (q *Queries) APIKeyInsert(ctx context.Context, arg APIKeyInsertParams) (API
 		&i.LastUsedAt,
 		&i.RevokedAt,
 		&i.ReplacedBy,
+		&i.Webhook,
 	)
 	return i, err
 }
@@ -160,7 +172,7 @@ func (q *Queries) APIKeysDead(ctx context.Context, ids []string) ([]string, erro
 }
 
 const aPIKeysList = `-- name: APIKeysList :many
-SELECT id, workspace_id, name, secret_hash, last4, scopes, loopback, created_by, created_at, expires_at, last_used_at, revoked_at, replaced_by FROM api_keys WHERE workspace_id = $1 ORDER BY created_at, id
+SELECT id, workspace_id, name, secret_hash, last4, scopes, loopback, created_by, created_at, expires_at, last_used_at, revoked_at, replaced_by, webhook FROM api_keys WHERE workspace_id = $1 ORDER BY created_at, id
 `
 
 func (q *Queries) APIKeysList(ctx context.Context, workspaceID uuid.UUID) ([]APIKey, error) {
@@ -186,6 +198,7 @@ func (q *Queries) APIKeysList(ctx context.Context, workspaceID uuid.UUID) ([]API
 			&i.LastUsedAt,
 			&i.RevokedAt,
 			&i.ReplacedBy,
+			&i.Webhook,
 		); err != nil {
 			return nil, err
 		}

@@ -24,6 +24,7 @@ type APIKey struct {
 	LastUsedAt  *time.Time
 	RevokedAt   *time.Time
 	ReplacedBy  *string
+	Webhook     bool
 }
 
 type Allowlist struct {
@@ -226,4 +227,7 @@ type Workspace struct {
 	HistoryTokens      int32
 	CreatedAt          time.Time
 	UpdatedAt          time.Time
+	MessagesPerMinute  *int32
+	CallsPerMinute     *int32
+	OpenStreams        *int32
 }

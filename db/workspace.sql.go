@@ -12,7 +12,7 @@ import (
 )
 
 const workspaceByID = `-- name: WorkspaceByID :one
-SELECT id, slug, name, instructions, model, max_response_seconds, max_turns, max_running, history_tokens, created_at, updated_at FROM workspaces WHERE id = $1
+SELECT id, slug, name, instructions, model, max_response_seconds, max_turns, max_running, history_tokens, created_at, updated_at, messages_per_minute, calls_per_minute, open_streams FROM workspaces WHERE id = $1
 `
 
 func (q *Queries) WorkspaceByID(ctx context.Context, id uuid.UUID) (Workspace, error) {
@@ -30,12 +30,15 @@ func (q *Queries) WorkspaceByID(ctx context.Context, id uuid.UUID) (Workspace, e
 		&i.HistoryTokens,
 		&i.CreatedAt,
 		&i.UpdatedAt,
+		&i.MessagesPerMinute,
+		&i.CallsPerMinute,
+		&i.OpenStreams,
 	)
 	return i, err
 }
 
 const workspaceBySlug = `-- name: WorkspaceBySlug :one
-SELECT id, slug, name, instructions, model, max_response_seconds, max_turns, max_running, history_tokens, created_at, updated_at FROM workspaces WHERE slug = $1
+SELECT id, slug, name, instructions, model, max_response_seconds, max_turns, max_running, history_tokens, created_at, updated_at, messages_per_minute, calls_per_minute, open_streams FROM workspaces WHERE slug = $1
 `
 
 func (q *Queries) WorkspaceBySlug(ctx context.Context, slug string) (Workspace, error) {
@@ -53,6 +56,9 @@ func (q *Queries) WorkspaceBySlug(ctx context.Context, slug string) (Workspace, 
 		&i.HistoryTokens,
 		&i.CreatedAt,
 		&i.UpdatedAt,
+		&i.MessagesPerMinute,
+		&i.CallsPerMinute,
+		&i.OpenStreams,
 	)
 	return i, err
 }
@@ -60,7 +66,7 @@ func (q *Queries) WorkspaceBySlug(ctx context.Context, slug string) (Workspace, 
 const workspaceInsert = `-- name: WorkspaceInsert :one
 INSERT INTO workspaces (id, slug, name, instructions, model) VALUES ($1, $2, $3, $4, $5)
 ON CONFLICT (slug) DO NOTHING
-RETURNING id, slug, name, instructions, model, max_response_seconds, max_turns, max_running, history_tokens, created_at, updated_at
+RETURNING id, slug, name, instructions, model, max_response_seconds, max_turns, max_running, history_tokens, created_at, updated_at, messages_per_minute, calls_per_minute, open_streams
 `
 
 type WorkspaceInsertParams struct {
@@ -92,6 +98,9 @@ func (q *Queries) WorkspaceInsert(ctx context.Context, arg WorkspaceInsertParams
 		&i.HistoryTokens,
 		&i.CreatedAt,
 		&i.UpdatedAt,
+		&i.MessagesPerMinute,
+		&i.CallsPerMinute,
+		&i.OpenStreams,
 	)
 	return i, err
 }
@@ -105,9 +114,12 @@ SET name = COALESCE($1, name),
     max_turns = COALESCE($5, max_turns),
     max_running = COALESCE($6, max_running),
     history_tokens = COALESCE($7, history_tokens),
+    messages_per_minute = NULLIF(COALESCE($8, messages_per_minute), -1),
+    calls_per_minute = NULLIF(COALESCE($9, calls_per_minute), -1),
+    open_streams = NULLIF(COALESCE($10, open_streams), -1),
     updated_at = now()
-WHERE id = $8
-RETURNING id, slug, name, instructions, model, max_response_seconds, max_turns, max_running, history_tokens, created_at, updated_at
+WHERE id = $11
+RETURNING id, slug, name, instructions, model, max_response_seconds, max_turns, max_running, history_tokens, created_at, updated_at, messages_per_minute, calls_per_minute, open_streams
 `
 
 type WorkspaceUpdateParams struct {
@@ -118,10 +130,14 @@ type WorkspaceUpdateParams struct {
 	MaxTurns           *int32
 	MaxRunning         *int32
 	HistoryTokens      *int32
+	MessagesPerMinute  *int32
+	CallsPerMinute     *int32
+	OpenStreams        *int32
 	ID                 uuid.UUID
 }
 
-// Null leaves a column as it is; the empty model is the service's own.
+// Null leaves a column as it is; the empty model is the service's own, and so are
+// limits of -1.
 func (q *Queries) WorkspaceUpdate(ctx context.Context, arg WorkspaceUpdateParams) (Workspace, error) {
 	row := q.db.QueryRow(ctx, workspaceUpdate,
 		arg.Name,
@@ -131,6 +147,9 @@ func (q *Queries) WorkspaceUpdate(ctx context.Context, arg WorkspaceUpdateParams
 		arg.MaxTurns,
 		arg.MaxRunning,
 		arg.HistoryTokens,
+		arg.MessagesPerMinute,
+		arg.CallsPerMinute,
+		arg.OpenStreams,
 		arg.ID,
 	)
 	var i Workspace
@@ -146,12 +165,15 @@ func (q *Queries) WorkspaceUpdate(ctx context.Context, arg WorkspaceUpdateParams
 		&i.HistoryTokens,
 		&i.CreatedAt,
 		&i.UpdatedAt,
+		&i.MessagesPerMinute,
+		&i.CallsPerMinute,
+		&i.OpenStreams,
 	)
 	return i, err
 }
 
 const workspacesList = `-- name: WorkspacesList :many
-SELECT id, slug, name, instructions, model, max_response_seconds, max_turns, max_running, history_tokens, created_at, updated_at FROM workspaces ORDER BY slug
+SELECT id, slug, name, instructions, model, max_response_seconds, max_turns, max_running, history_tokens, created_at, updated_at, messages_per_minute, calls_per_minute, open_streams FROM workspaces ORDER BY slug
 `
 
 func (q *Queries) WorkspacesList(ctx context.Context) ([]Workspace, error) {
@@ -175,6 +197,9 @@ func (q *Queries) WorkspacesList(ctx context.Context) ([]Workspace, error) {
 			&i.HistoryTokens,
 			&i.CreatedAt,
 			&i.UpdatedAt,
+			&i.MessagesPerMinute,
+			&i.CallsPerMinute,
+			&i.OpenStreams,
 		); err != nil {
 			return nil, err
 		}

@@ -1,11 +1,14 @@
 -- name: APIKeyInsert :one
-INSERT INTO api_keys (id, workspace_id, name, secret_hash, last4, scopes, loopback, created_by, expires_at)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+-- APIKeyInsert makes a key that lives for some seconds, or for ever.
+INSERT INTO api_keys (id, workspace_id, name, secret_hash, last4, scopes, loopback, webhook, created_by, expires_at)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, now() + make_interval(secs => sqlc.narg(life_seconds)::float8))
 RETURNING *;
 
 -- name: APIKeyByID :one
--- APIKeyByID finds a key that may be used now.
-SELECT * FROM api_keys WHERE id = $1 AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now());
+-- APIKeyByID finds a key that may be used now, and tells whether its last use is to be
+-- noted.
+SELECT sqlc.embed(k), coalesce(k.last_used_at < now() - interval '1 minute', true)::boolean AS unnoted
+FROM api_keys k WHERE k.id = $1 AND k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > now());
 
 -- name: APIKeyUsed :exec
 -- APIKeyUsed notes the use of a key, at most once a minute.

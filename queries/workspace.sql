@@ -13,7 +13,8 @@ SELECT * FROM workspaces WHERE id = $1;
 SELECT * FROM workspaces ORDER BY slug;
 
 -- name: WorkspaceUpdate :one
--- Null leaves a column as it is; the empty model is the service's own.
+-- Null leaves a column as it is; the empty model is the service's own, and so are
+-- limits of -1.
 UPDATE workspaces
 SET name = COALESCE(sqlc.narg('name'), name),
     instructions = COALESCE(sqlc.narg('instructions'), instructions),
@@ -22,6 +23,9 @@ SET name = COALESCE(sqlc.narg('name'), name),
     max_turns = COALESCE(sqlc.narg('max_turns'), max_turns),
     max_running = COALESCE(sqlc.narg('max_running'), max_running),
     history_tokens = COALESCE(sqlc.narg('history_tokens'), history_tokens),
+    messages_per_minute = NULLIF(COALESCE(sqlc.narg('messages_per_minute'), messages_per_minute), -1),
+    calls_per_minute = NULLIF(COALESCE(sqlc.narg('calls_per_minute'), calls_per_minute), -1),
+    open_streams = NULLIF(COALESCE(sqlc.narg('open_streams'), open_streams), -1),
     updated_at = now()
 WHERE id = @id
 RETURNING *;

@@ -1,6 +1,7 @@
-// Package apikey owns the API keys of workspaces. A key is shown once and stored
-// as a hash; a mistyped one is refused without asking the database; a revoked one
-// stops working within a second on every replica, open streams included.
+// Package apikey owns the API keys of workspaces, and their webhook_tokens, which are
+// keys too. A key is shown once and stored as a hash; a mistyped one is refused
+// without asking the database; a revoked one stops working within a second on every
+// replica, open streams included.
 package apikey
 
 import (
@@ -10,29 +11,34 @@ import (
 	"strings"
 )
 
-// A key is "prl_", 8 characters that name it, 32 that are secret and 6 that give a
-// typo away. Scanners find it by its prefix.
+// A key is a prefix, 8 characters that name it, 32 that are secret and 6 that give a
+// typo away. Scanners find it by its prefix, which also says what it is.
 const (
-	prefix      = "prl_"
+	keyPrefix   = "prl_"
+	tokenPrefix = "whtok_" // of a webhook_token
 	idLen       = 8
 	secretLen   = 32
 	checksumLen = 6
-	keyLen      = len(prefix) + idLen + secretLen + checksumLen
+	bodyLen     = idLen + secretLen + checksumLen
 )
 
 const base62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
-// Parse splits a key into its name and its secret. ok is false for everything that
-// this package cannot have made.
+// Parse splits a key or a webhook_token into its name and its secret. ok is false for
+// everything that this package cannot have made.
 func Parse(key string) (id, secret string, ok bool) {
-	if len(key) != keyLen || !strings.HasPrefix(key, prefix) {
+	prefix := keyPrefix
+	if isToken(key) {
+		prefix = tokenPrefix
+	}
+	if len(key) != len(prefix)+bodyLen || !strings.HasPrefix(key, prefix) {
 		return "", "", false
 	}
-	body := key[:keyLen-checksumLen]
-	if checksum(body) != key[keyLen-checksumLen:] {
+	signed := key[:len(key)-checksumLen]
+	if checksum(signed) != key[len(signed):] {
 		return "", "", false
 	}
-	body = body[len(prefix):]
+	body := signed[len(prefix):]
 	for i := range len(body) {
 		if strings.IndexByte(base62, body[i]) < 0 {
 			return "", "", false
@@ -41,8 +47,11 @@ func Parse(key string) (id, secret string, ok bool) {
 	return body[:idLen], body[idLen:], true
 }
 
+// isToken reports whether a bearer value looks like a webhook_token.
+func isToken(bearer string) bool { return strings.HasPrefix(bearer, tokenPrefix) }
+
 // generate makes a new key.
-func generate() (key, id, secret string) {
+func generate(prefix string) (key, id, secret string) {
 	id, secret = random(idLen), random(secretLen)
 	body := prefix + id + secret
 	return body + checksum(body), id, secret

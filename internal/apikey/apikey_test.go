@@ -7,50 +7,57 @@ import (
 	"testing"
 )
 
-func TestKeyHasTheDocumentedShape(t *testing.T) {
+func TestKeysHaveTheDocumentedShape(t *testing.T) {
 	t.Parallel()
-	shape := regexp.MustCompile(`^prl_[0-9A-Za-z]{8}[0-9A-Za-z]{32}[0-9A-Za-z]{6}$`)
-	seen := make(map[string]bool)
-	for range 1000 {
-		key, id, secret := generate()
-		if !shape.MatchString(key) || key[4:12] != id || key[12:44] != secret || seen[id] {
-			t.Fatalf("key %q, id %q", key, id)
-		}
-		seen[id] = true
-		if gotID, gotSecret, ok := Parse(key); !ok || gotID != id || gotSecret != secret {
-			t.Fatalf("Parse(%q) = %q, %q, %v", key, gotID, gotSecret, ok)
+	for _, prefix := range []string{"prl_", "whtok_"} {
+		shape := regexp.MustCompile(`^` + prefix + `([0-9A-Za-z]{8})([0-9A-Za-z]{32})[0-9A-Za-z]{6}$`)
+		seen := make(map[string]bool)
+		for range 1000 {
+			key, id, secret := generate(prefix)
+			parts := shape.FindStringSubmatch(key)
+			if parts == nil || parts[1] != id || parts[2] != secret || seen[id] {
+				t.Fatalf("key %q, id %q", key, id)
+			}
+			seen[id] = true
+			if gotID, gotSecret, ok := Parse(key); !ok || gotID != id || gotSecret != secret {
+				t.Fatalf("Parse(%q) = %q, %q, %v", key, gotID, gotSecret, ok)
+			}
 		}
 	}
 }
 
-// Any single wrong, missing or doubled character, and any two neighbours swapped.
+// Any single wrong, missing or doubled character, any two neighbours swapped, and
+// another prefix.
 func TestParseRefusesTypos(t *testing.T) {
 	t.Parallel()
-	key, _, _ := generate()
-	var typos []string
-	for i := range len(key) {
-		typos = append(typos, key[:i]+key[i+1:], key[:i+1]+key[i:])
-		for _, c := range base62 + " -_é\x00" {
-			typos = append(typos, key[:i]+string(c)+key[i+1:])
+	for prefix, other := range map[string]string{keyPrefix: tokenPrefix, tokenPrefix: keyPrefix} {
+		key, _, _ := generate(prefix)
+		typos := []string{strings.Replace(key, prefix, other, 1), strings.TrimPrefix(key, prefix)}
+		for i := range len(key) {
+			typos = append(typos, key[:i]+key[i+1:], key[:i+1]+key[i:])
+			for _, c := range base62 + " -_é\x00" {
+				typos = append(typos, key[:i]+string(c)+key[i+1:])
+			}
+			if i > 0 {
+				typos = append(typos, key[:i-1]+key[i:i+1]+key[i-1:i]+key[i+1:])
+			}
 		}
-		if i > 0 {
-			typos = append(typos, key[:i-1]+key[i:i+1]+key[i-1:i]+key[i+1:])
-		}
-	}
-	for _, typo := range typos {
-		if _, _, ok := Parse(typo); ok && typo != key {
-			t.Errorf("Parse took %q for %q", typo, key)
+		for _, typo := range typos {
+			if _, _, ok := Parse(typo); ok && typo != key {
+				t.Errorf("Parse took %q for %q", typo, key)
+			}
 		}
 	}
 }
 
 func FuzzParse(f *testing.F) {
-	key, _, _ := generate()
-	for _, s := range []string{key, "", "prl_", key[:49], key + "x", strings.ToUpper(key), "Bearer " + key, strings.Repeat("é", 25)} {
+	key, _, _ := generate(keyPrefix)
+	token, _, _ := generate(tokenPrefix)
+	for _, s := range []string{key, token, "", "prl_", "whtok_", key[:49], key + "x", strings.ToUpper(key), "Bearer " + key, strings.Repeat("é", 25)} {
 		f.Add(s)
 	}
 	// A checksum that fits does not make every character good.
-	odd := prefix + strings.Repeat("-", 40)
+	odd := keyPrefix + strings.Repeat("-", 40)
 	f.Add(odd + checksum(odd))
 	f.Fuzz(func(t *testing.T, s string) {
 		id, secret, ok := Parse(s)
@@ -60,14 +67,18 @@ func FuzzParse(f *testing.F) {
 			}
 			return
 		}
-		if s != prefix+id+secret+s[44:] || len(id) != 8 || len(secret) != 32 || strings.Trim(id+secret, base62) != "" {
+		if len(s) < 46 {
+			t.Fatalf("%q was taken", s)
+		}
+		sent, sum := s[:len(s)-6], s[len(s)-6:]
+		if (sent != "prl_"+id+secret && sent != "whtok_"+id+secret) || len(id) != 8 || len(secret) != 32 || strings.Trim(id+secret, base62) != "" {
 			t.Fatalf("%q was taken for %q, %q", s, id, secret)
 		}
-		sum, n := crc32.ChecksumIEEE([]byte(s[:44])), uint32(0)
-		for _, c := range s[44:] {
+		n := uint32(0)
+		for _, c := range sum {
 			n = n*62 + uint32(strings.IndexRune(base62, c))
 		}
-		if n != sum {
+		if n != crc32.ChecksumIEEE([]byte(sent)) {
 			t.Fatalf("%q has a wrong checksum", s)
 		}
 	})

@@ -19,7 +19,7 @@ import (
 // Principal is who a request comes from.
 type Principal struct {
 	Workspace uuid.UUID
-	Key       string // id of the key
+	Key       string // id of the key, or of the webhook_token
 	Scopes    Scopes
 }
 
@@ -41,17 +41,18 @@ func (s *Store) Authenticate(ctx context.Context, bearer string, remote netip.Ad
 	sum := sha256.Sum256([]byte(bearer))
 	e, ok := s.cache.get(id, sum)
 	if !ok {
-		row, err := s.q.APIKeyByID(ctx, id)
+		found, err := s.q.APIKeyByID(ctx, id)
 		if err != nil && !errors.Is(err, pgx.ErrNoRows) {
 			return Principal{}, fmt.Errorf("find key: %w", err)
 		}
+		row := found.APIKey
 		// An unknown key costs the same comparison as a wrong secret.
-		if subtle.ConstantTimeCompare(hash(secret), row.SecretHash) != 1 {
+		if subtle.ConstantTimeCompare(hash(secret), row.SecretHash) != 1 || row.Webhook != isToken(bearer) {
 			return Principal{}, Invalid()
 		}
 		e = entry{sum: sum, at: time.Now(), loopback: row.Loopback, principal: Principal{Workspace: row.WorkspaceID, Key: row.ID, Scopes: scopesOf(row.Scopes)}}
 		s.cache.put(id, e)
-		if row.LastUsedAt == nil || time.Since(*row.LastUsedAt) > time.Minute {
+		if found.Unnoted {
 			if err := s.q.APIKeyUsed(ctx, id); err != nil {
 				s.log.WarnContext(ctx, "note the use of a key", "key", id, "err", err)
 			}

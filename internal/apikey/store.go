@@ -21,6 +21,8 @@ var (
 	ErrNotFound = errors.New("no such key")
 	// ErrReplaced says that the key was rotated before.
 	ErrReplaced = errors.New("the key is replaced already")
+	// ErrOnlyOne says that a workspace has one webhook_token at a time.
+	ErrOnlyOne = errors.New("a workspace has one webhook_token")
 )
 
 // Key is what may be known about a key afterwards.
@@ -31,6 +33,7 @@ type Key struct {
 	Last4      string     `json:"last4"`
 	Scopes     Scopes     `json:"scopes"`
 	Loopback   bool       `json:"loopback"`
+	Webhook    bool       `json:"webhook_token"`
 	CreatedBy  *string    `json:"created_by"`
 	CreatedAt  time.Time  `json:"created_at"`
 	ExpiresAt  *time.Time `json:"expires_at"`
@@ -61,9 +64,11 @@ type Grant struct {
 	Workspace uuid.UUID
 	Name      string
 	Scopes    Scopes
-	Loopback  bool       // accepted from this machine only
-	Expires   *time.Time // nil: never
-	By        *Principal // who makes it; nil for the command line, which may grant anything
+	Loopback  bool           // accepted from this machine only
+	Life      *time.Duration // from now, on PostgreSQL's clock; nil: for ever
+	By        *Principal     // who makes it; nil for the command line, which may grant anything
+
+	webhook bool
 }
 
 // Create makes a key. Its text is returned here and never again.
@@ -104,10 +109,17 @@ func (g Grant) check() error {
 }
 
 func (s *Store) insert(ctx context.Context, q *db.Queries, g Grant) (Key, string, error) {
-	text, id, secret := generate()
+	prefix := keyPrefix
+	if g.webhook {
+		prefix = tokenPrefix
+	}
+	text, id, secret := generate(prefix)
 	arg := db.APIKeyInsertParams{
 		ID: id, WorkspaceID: g.Workspace, Name: g.Name, SecretHash: hash(secret), Last4: text[len(text)-4:],
-		Scopes: slices.Compact(slices.Sorted(slices.Values(g.Scopes.Strings()))), Loopback: g.Loopback, ExpiresAt: g.Expires,
+		Scopes: slices.Compact(slices.Sorted(slices.Values(g.Scopes.Strings()))), Loopback: g.Loopback, Webhook: g.webhook,
+	}
+	if g.Life != nil {
+		arg.LifeSeconds = new(g.Life.Seconds())
 	}
 	if g.By != nil {
 		arg.CreatedBy = &g.By.Key
@@ -133,25 +145,26 @@ func (s *Store) List(ctx context.Context, workspace uuid.UUID) ([]Key, error) {
 }
 
 // Rotate makes a key that takes another's place, with the same rights and as long
-// a life. The old one goes on working for the overlap.
+// a life. The old one goes on working for the overlap. A webhook_token has no
+// successor: it is the only one of its workspace.
 func (s *Store) Rotate(ctx context.Context, workspace uuid.UUID, id string, overlap time.Duration) (Key, string, error) {
 	var key Key
 	var text string
 	err := pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
 		q := s.q.WithTx(tx)
-		old, err := q.APIKeyByID(ctx, id)
-		if errors.Is(err, pgx.ErrNoRows) || err == nil && old.WorkspaceID != workspace {
+		found, err := q.APIKeyByID(ctx, id)
+		old := found.APIKey
+		switch {
+		case errors.Is(err, pgx.ErrNoRows) || err == nil && old.WorkspaceID != workspace:
 			return ErrNotFound
-		}
-		if err != nil {
+		case err != nil:
 			return fmt.Errorf("find key: %w", err)
+		case old.Webhook:
+			return ErrOnlyOne
 		}
 		g := Grant{Workspace: workspace, Name: old.Name, Scopes: scopesOf(old.Scopes), Loopback: old.Loopback}
 		if old.ExpiresAt != nil {
-			g.Expires = new(time.Now().Add(old.ExpiresAt.Sub(old.CreatedAt)))
-		}
-		if old.CreatedBy != nil {
-			g.By = &Principal{Key: *old.CreatedBy}
+			g.Life = new(old.ExpiresAt.Sub(old.CreatedAt))
 		}
 		if key, text, err = s.insert(ctx, q, g); err != nil {
 			return err
@@ -187,7 +200,7 @@ func (s *Store) Revoke(ctx context.Context, workspace uuid.UUID, id string) erro
 
 func keyOf(row db.APIKey) Key {
 	return Key{
-		ID: row.ID, Workspace: row.WorkspaceID, Name: row.Name, Last4: row.Last4, Scopes: scopesOf(row.Scopes), Loopback: row.Loopback,
+		ID: row.ID, Workspace: row.WorkspaceID, Name: row.Name, Last4: row.Last4, Scopes: scopesOf(row.Scopes), Loopback: row.Loopback, Webhook: row.Webhook,
 		CreatedBy: row.CreatedBy, CreatedAt: row.CreatedAt, ExpiresAt: row.ExpiresAt, LastUsedAt: row.LastUsedAt,
 		RevokedAt: row.RevokedAt, ReplacedBy: row.ReplacedBy,
 	}

@@ -159,6 +159,8 @@ func Refusal(err error) (sentence string, ok bool) {
 		return "The workspace has no such key, or it is revoked or expired.", true
 	case errors.Is(err, apikey.ErrReplaced):
 		return "The key is rotated already; rotate the key that took its place.", true
+	case errors.Is(err, apikey.ErrOnlyOne):
+		return "A workspace has one webhook_token and it is not rotated: revoke it, then make another.", true
 	}
 	return "", false
 }

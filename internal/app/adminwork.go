@@ -52,11 +52,7 @@ func (a *Admin) CreateKey(ctx context.Context, workspace, name string, scopes ap
 	if err != nil {
 		return apikey.Key{}, "", err
 	}
-	g := apikey.Grant{Workspace: w.ID, Name: name, Scopes: scopes}
-	if life != nil {
-		g.Expires = new(time.Now().Add(*life))
-	}
-	return a.Keys.Create(ctx, g)
+	return a.Keys.Create(ctx, apikey.Grant{Workspace: w.ID, Name: name, Scopes: scopes, Life: life})
 }
 
 // ListKeys lists a workspace's keys, dead ones included.
@@ -84,6 +80,33 @@ func (a *Admin) RevokeKey(ctx context.Context, workspace, id string) error {
 		return err
 	}
 	return a.Keys.Revoke(ctx, w.ID, id)
+}
+
+// CreateWebhookToken makes a workspace's webhook_token.
+func (a *Admin) CreateWebhookToken(ctx context.Context, workspace string) (apikey.Key, string, error) {
+	w, err := a.Workspaces.Find(ctx, workspace)
+	if err != nil {
+		return apikey.Key{}, "", err
+	}
+	return a.Keys.CreateWebhookToken(ctx, w.ID)
+}
+
+// WebhookToken tells what is known of a workspace's webhook_token.
+func (a *Admin) WebhookToken(ctx context.Context, workspace string) (apikey.Key, error) {
+	w, err := a.Workspaces.Find(ctx, workspace)
+	if err != nil {
+		return apikey.Key{}, err
+	}
+	return a.Keys.WebhookToken(ctx, w.ID)
+}
+
+// RevokeWebhookToken ends a workspace's webhook_token.
+func (a *Admin) RevokeWebhookToken(ctx context.Context, workspace string) (apikey.Key, error) {
+	w, err := a.Workspaces.Find(ctx, workspace)
+	if err != nil {
+		return apikey.Key{}, err
+	}
+	return a.Keys.RevokeWebhookToken(ctx, w.ID)
 }
 
 // PutDocument writes a document of a workspace.

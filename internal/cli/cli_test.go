@@ -114,12 +114,47 @@ func TestKeysFromBirthToDeath(t *testing.T) {
 	if _, _, code := sh.run("keys", "rotate", id); code != 2 {
 		t.Errorf("rotated twice: exit code %d", code)
 	}
+	third := strings.TrimSpace(sh.must("keys", "rotate", second, "--overlap", "now"))
+	for as(second) != 4 { // a server believes in a key for less than a second
+	}
+	if as(third) != 0 {
+		t.Error("the successor does not work")
+	}
+	second = third
 	sh.must("keys", "revoke", second[4:12])
 	if _, _, code := sh.run("keys", "revoke", second[4:12]); code != 2 {
 		t.Errorf("revoked twice: exit code %d", code)
 	}
 	if _, errs, code := sh.run("keys", "create", "--name", "x", "--scope", "chatt"); code != 2 || !strings.Contains(errs, "Did you mean chat?") {
 		t.Errorf("exit code %d: %s", code, errs)
+	}
+}
+
+func TestWebhookTokenFromBirthToDeath(t *testing.T) {
+	t.Parallel()
+	sh, _, _ := world(t)
+	if _, _, code := sh.run("keys", "webhook-token", "show-status"); code != 2 {
+		t.Errorf("status of none: exit code %d", code)
+	}
+	text, errs, code := sh.run("keys", "webhook-token", "create")
+	token := strings.TrimSpace(text)
+	if code != 0 || !strings.HasPrefix(token, "whtok_") || strings.Contains(errs, token) {
+		t.Fatalf("stdout %q, stderr %q", text, errs)
+	}
+	sh.environ = append(sh.environ, "PARLEY_API_KEY="+token)
+	sh.must("send", "@say hi")
+	if _, errs, code := sh.run("keys", "webhook-token", "create"); code != 2 || !strings.Contains(errs, "revoke it, then make another") {
+		t.Errorf("a second one: exit code %d: %s", code, errs)
+	}
+	status := sh.must("keys", "webhook-token", "show-status")
+	if !strings.HasPrefix(status, token[:14]+"…"+token[len(token)-4:]+"  active, chat, sessions:read;") || strings.Contains(status+sh.must("keys", "list"), token[14:46]) {
+		t.Errorf("status: %s", status)
+	}
+	if _, _, code := sh.run("keys", "rotate", token[6:14]); code != 2 {
+		t.Errorf("rotated: exit code %d", code)
+	}
+	sh.must("keys", "webhook-token", "revoke")
+	for code := 0; code != 4; _, _, code = sh.run("send", "@say hi") { // a server believes in it for less than a second
 	}
 }
 

@@ -22,7 +22,7 @@ func (c *command) keys() *cobra.Command {
   parley keys rotate 7F3kQ2zB --overlap 24h`,
 		RunE: group, Args: cobra.ArbitraryArgs,
 	}
-	cmd.AddCommand(c.keysCreate(), c.keysList(), c.keysRotate(), c.keysRevoke())
+	cmd.AddCommand(c.keysCreate(), c.keysList(), c.keysRotate(), c.keysRevoke(), c.webhookToken())
 	return cmd
 }
 
@@ -90,18 +90,7 @@ func (c *command) keysList() *cobra.Command {
 			return c.list(keys, len(keys), "The workspace "+ref+" has no keys. Make one: parley keys create --name NAME",
 				[]string{"ID", "NAME", "KEY", "SCOPES", "STATUS", "EXPIRES", "LAST USED", "CREATED"}, func(i int) []string {
 					k := keys[i]
-					status := "active"
-					switch {
-					case k.RevokedAt != nil:
-						status = "revoked"
-					case k.ExpiresAt != nil && k.ExpiresAt.Before(now):
-						status = "expired"
-					case k.ReplacedBy != nil:
-						status = "replaced by " + *k.ReplacedBy
-					case k.Loopback:
-						status = "active, this machine only"
-					}
-					return []string{k.ID, k.Name, "prl_" + k.ID + "…" + k.Last4, app.ScopeNames(k.Scopes), status, day(k.ExpiresAt), day(k.LastUsedAt), day(&k.CreatedAt)}
+					return []string{k.ID, k.Name, k.Hint(), app.ScopeNames(k.Scopes), keyStatus(k, now), day(k.ExpiresAt), day(k.LastUsedAt), day(&k.CreatedAt)}
 				})
 		}),
 	}
@@ -110,16 +99,33 @@ func (c *command) keysList() *cobra.Command {
 	return cmd
 }
 
+func keyStatus(k apikey.Key, now time.Time) string {
+	switch {
+	case k.RevokedAt != nil:
+		return "revoked"
+	case k.ExpiresAt != nil && k.ExpiresAt.Before(now):
+		return "expired"
+	case k.ReplacedBy != nil:
+		return "replaced by " + *k.ReplacedBy
+	case k.Loopback:
+		return "active, this machine only"
+	}
+	return "active"
+}
+
 func (c *command) keysRotate() *cobra.Command {
 	var overlap string
 	cmd := &cobra.Command{
 		Use:   "rotate ID",
 		Short: "make a key that takes another's place; the old one lives on for the overlap",
 		Example: `  parley keys rotate 7F3kQ2zB > new.key
-  parley keys rotate 7F3kQ2zB --overlap 1h
-  parley keys rotate 7F3kQ2zB --overlap 0s      the old key ends now`,
+  parley keys rotate 7F3kQ2zB --overlap 7d
+  parley keys rotate 7F3kQ2zB --overlap now     the old key ends now`,
 		Args: exactly("ID"),
 		RunE: c.onDatabase(func(ctx context.Context, cfg app.Config, a *app.Admin, args []string) error {
+			if overlap == "now" {
+				overlap = "0s"
+			}
 			stay, err := duration(overlap)
 			if err != nil {
 				return err
@@ -145,7 +151,7 @@ func (c *command) keysRotate() *cobra.Command {
 		}),
 	}
 	workspaceFlag(cmd)
-	cmd.Flags().StringVar(&overlap, "overlap", "24h", "how long the old key goes on working")
+	cmd.Flags().StringVar(&overlap, "overlap", "24h", "how long the old key goes on working, such as 1h, 24h or 7d; or now")
 	return cmd
 }
 
@@ -175,7 +181,7 @@ func (c *command) keysRevoke() *cobra.Command {
 // keyID accepts an id with what lists show around it, and whole keys, of which it
 // takes the id alone.
 func keyID(s string) string {
-	s, _, _ = strings.Cut(strings.TrimPrefix(s, "prl_"), "…")
+	s, _, _ = strings.Cut(strings.TrimPrefix(strings.TrimPrefix(s, "prl_"), "whtok_"), "…")
 	return s[:min(len(s), 8)]
 }
 

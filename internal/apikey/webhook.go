@@ -1,0 +1,57 @@
+package apikey
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// A webhook_token is how callers from before there were API keys identify
+// themselves. It is a key in every respect but these: a workspace has at most one, it
+// has exactly the scopes chat and sessions:read, and it neither expires nor rotates.
+
+// CreateWebhookToken makes the workspace's webhook_token, or fails with ErrOnlyOne
+// where there is one. Its text is returned here and never again.
+func (s *Store) CreateWebhookToken(ctx context.Context, workspace uuid.UUID) (Key, string, error) {
+	key, text, err := s.insert(ctx, s.q, Grant{Workspace: workspace, Name: "webhook_token", Scopes: Scopes{Chat, SessionsRead}, webhook: true})
+	if pg, ok := errors.AsType[*pgconn.PgError](err); ok && pg.ConstraintName == "api_keys_webhook" {
+		return Key{}, "", ErrOnlyOne
+	}
+	return key, text, err
+}
+
+// WebhookToken tells what is known of the workspace's webhook_token, or fails with
+// ErrNotFound.
+func (s *Store) WebhookToken(ctx context.Context, workspace uuid.UUID) (Key, error) {
+	keys, err := s.List(ctx, workspace)
+	if err != nil {
+		return Key{}, err
+	}
+	for _, k := range keys {
+		if k.Webhook && k.RevokedAt == nil {
+			return k, nil
+		}
+	}
+	return Key{}, ErrNotFound
+}
+
+// RevokeWebhookToken ends the workspace's webhook_token, as Revoke does a key.
+func (s *Store) RevokeWebhookToken(ctx context.Context, workspace uuid.UUID) (Key, error) {
+	k, err := s.WebhookToken(ctx, workspace)
+	if err != nil {
+		return k, err
+	}
+	return k, s.Revoke(ctx, workspace, k.ID)
+}
+
+// Hint is the key as it may be shown: enough to tell which one it is.
+func (k Key) Hint() string {
+	prefix := keyPrefix
+	if k.Webhook {
+		prefix = tokenPrefix
+	}
+	return fmt.Sprintf("%s%s…%s", prefix, k.ID, k.Last4)
+}

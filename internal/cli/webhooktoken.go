@@ -1,0 +1,105 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/parley-server/parley/internal/app"
+)
+
+func (c *command) webhookToken() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "webhook-token",
+		Short: "make, look at and revoke a workspace's webhook_token",
+		Long: `A webhook_token is how callers from before there were API keys identify themselves. A
+workspace has one at most. It has the scopes chat and sessions:read, does not expire
+and is not rotated: for anything new, make a key.`,
+		Example: `  parley keys webhook-token create
+  parley keys webhook-token show-status
+  parley keys webhook-token revoke`,
+		RunE: group, Args: cobra.ArbitraryArgs,
+	}
+	cmd.AddCommand(c.webhookTokenCreate(), c.webhookTokenStatus(), c.webhookTokenRevoke())
+	return cmd
+}
+
+func (c *command) webhookTokenCreate() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "create",
+		Short: "make the workspace's webhook_token; it is printed once, alone on stdout",
+		Example: `  parley keys webhook-token create
+  parley keys webhook-token create --workspace sales > token`,
+		Args: nothing,
+		RunE: c.onDatabase(func(ctx context.Context, cfg app.Config, a *app.Admin, _ []string) error {
+			ref, err := c.named(ctx, cfg, a)
+			if err != nil {
+				return err
+			}
+			key, text, err := a.CreateWebhookToken(ctx, ref)
+			if err != nil {
+				return err
+			}
+			fmt.Fprintln(c.Stdout, text)
+			fmt.Fprintf(c.Stderr, "Made the webhook_token of %s with %s.\nIt is not shown again: keep it now.\n", ref, app.ScopeNames(key.Scopes))
+			return nil
+		}),
+	}
+	workspaceFlag(cmd)
+	return cmd
+}
+
+func (c *command) webhookTokenStatus() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "show-status",
+		Short: "tell whether the workspace has a webhook_token, and when it was used",
+		Example: `  parley keys webhook-token show-status
+  parley keys webhook-token show-status --json`,
+		Args: nothing,
+		RunE: c.onDatabase(func(ctx context.Context, cfg app.Config, a *app.Admin, _ []string) error {
+			ref, err := c.named(ctx, cfg, a)
+			if err != nil {
+				return err
+			}
+			key, err := a.WebhookToken(ctx, ref)
+			if err != nil {
+				return err
+			}
+			if c.json {
+				return printJSON(c.Stdout, map[string]any{"data": key})
+			}
+			fmt.Fprintf(c.Stdout, "%s  %s, %s; created %s, last used %s\n",
+				key.Hint(), keyStatus(key, time.Now()), app.ScopeNames(key.Scopes), day(&key.CreatedAt), day(key.LastUsedAt))
+			return nil
+		}),
+	}
+	workspaceFlag(cmd)
+	c.jsonFlag(cmd)
+	return cmd
+}
+
+func (c *command) webhookTokenRevoke() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "revoke",
+		Short: "end the workspace's webhook_token now; its open streams close within a second",
+		Example: `  parley keys webhook-token revoke
+  parley keys webhook-token revoke --workspace sales`,
+		Args: nothing,
+		RunE: c.onDatabase(func(ctx context.Context, cfg app.Config, a *app.Admin, _ []string) error {
+			ref, err := c.named(ctx, cfg, a)
+			if err != nil {
+				return err
+			}
+			key, err := a.RevokeWebhookToken(ctx, ref)
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(c.Stderr, "Revoked the webhook_token %s.\n", key.Hint())
+			return nil
+		}),
+	}
+	workspaceFlag(cmd)
+	return cmd
+}
