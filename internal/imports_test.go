@@ -40,12 +40,13 @@ var ours = map[string]string{
 	"internal/vault":                "db internal/fault",
 	"internal/skill":                "db internal/fault internal/search",
 	"internal/filestore":            "db internal/egress internal/event internal/fault internal/vault",
+	"internal/limit":                "db internal/fault",
 	"internal/wiki":                 "db internal/event internal/fault internal/search",
 	"internal/permission":           "db internal/fault internal/search",
 	"internal/session":              "db internal/event internal/fault",
 	"internal/agent":                "internal/event internal/model internal/tool",
 	"internal/turn":                 "db internal/agent internal/callback internal/event internal/fault internal/filestore internal/model internal/permission internal/schema internal/session internal/skill internal/tool internal/vault internal/workspace",
-	"internal/httpapi":              "internal/apikey internal/event internal/fault internal/filestore internal/search internal/session internal/sse internal/turn internal/vault internal/workspace",
+	"internal/httpapi":              "internal/apikey internal/event internal/fault internal/filestore internal/limit internal/search internal/session internal/sse internal/turn internal/vault internal/workspace",
 	"internal/callback":             "db internal/egress internal/fault internal/vault",
 	"internal/client":               "internal/event internal/sse",
 	"internal/cli":                  "*",
@@ -62,7 +63,7 @@ var ours = map[string]string{
 
 // doors says who may import what comes from outside and has one door.
 var doors = map[string]string{
-	"github.com/jackc/pgx/v5":                    "db migrations internal/workspace internal/apikey internal/skill internal/wiki internal/vault internal/session internal/turn internal/app internal/dbtest internal/dbtest/container internal/bench internal/callback internal/permission internal/filestore",
+	"github.com/jackc/pgx/v5":                    "db migrations internal/workspace internal/apikey internal/limit internal/skill internal/wiki internal/vault internal/session internal/turn internal/app internal/dbtest internal/dbtest/container internal/bench internal/callback internal/permission internal/filestore",
 	"github.com/riverqueue/river":                "migrations internal/turn internal/app",
 	"github.com/pressly/goose/v3":                "migrations",
 	"github.com/gorilla/mux":                     "internal/httpapi internal/app",

@@ -44,6 +44,16 @@ func (c Config) problems() []string {
 	if c.Workers < 0 || c.Workers > 10_000 {
 		bad("PARLEY_WORKERS", c.Workers, "0 to 10000")
 	}
+	for _, n := range []struct {
+		name  string
+		value int
+	}{
+		{"PARLEY_MESSAGES_PER_MINUTE", c.MessagesPerMinute}, {"PARLEY_CALLS_PER_MINUTE", c.CallsPerMinute}, {"PARLEY_OPEN_STREAMS", c.OpenStreams},
+	} {
+		if n.value < 0 || n.value > 1_000_000 {
+			bad(n.name, n.value, "0 to 1000000")
+		}
+	}
 	for _, d := range []struct {
 		name     string
 		value    time.Duration

@@ -33,6 +33,10 @@ type Config struct {
 
 	EgressAllow []string `env:"PARLEY_EGRESS_ALLOW" section:"Outgoing requests" doc:"What callbacks and fetched files may reach beside public addresses over https, separated by commas: a name (mirror.corp), a name and a port (mirror.corp:8443), with the place where it is (mirror.corp:443=10.0.0.7:8443), an address or a range (10.1.0.0/16). With http:// before it also without TLS."`
 
+	MessagesPerMinute int `env:"PARLEY_MESSAGES_PER_MINUTE" envDefault:"60" section:"Limits of each API key" doc:"Messages that a key may send in a minute; 0: no limit. A workspace can have limits of its own."`
+	CallsPerMinute    int `env:"PARLEY_CALLS_PER_MINUTE" envDefault:"600" doc:"Other requests that a key may make in a minute; 0: no limit."`
+	OpenStreams       int `env:"PARLEY_OPEN_STREAMS" envDefault:"24" doc:"Streams and blocking calls that a key may have open at once; 0: no limit."`
+
 	LogLevel  slog.Level `env:"PARLEY_LOG_LEVEL" envDefault:"INFO" section:"Logs" doc:"DEBUG, INFO, WARN or ERROR."`
 	LogFormat string     `env:"PARLEY_LOG_FORMAT" envDefault:"text" oneof:"text json" doc:"text or json."`
 

@@ -20,10 +20,11 @@ const (
 
 // run starts every part and waits for the end: of ctx, or of a part that fails.
 func (s *service) run(ctx context.Context) error {
-	failed := make(chan error, 4)
+	failed := make(chan error, 5)
 	base := context.WithoutCancel(ctx)
 	stores := start(base, failed, "the log of sessions", s.sessions.Run)
 	keys := start(base, failed, "the watch on keys", s.keys.Run)
+	limits := start(base, failed, "the counts of streams", s.limits.Run)
 	turns := start(base, failed, "the turns", s.turns.Run)
 	requests, endStreams := context.WithCancel(base)
 	defer endStreams()
@@ -57,7 +58,7 @@ func (s *service) run(ctx context.Context) error {
 	if web != nil {
 		err = errors.Join(err, s.hangUp(base), web.stop(time.Second))
 	}
-	err = errors.Join(err, keys.stop(storeTime), stores.stop(storeTime))
+	err = errors.Join(err, limits.stop(storeTime), keys.stop(storeTime), stores.stop(storeTime))
 	s.Log.InfoContext(base, "stopped")
 	return err
 }

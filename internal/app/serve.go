@@ -16,6 +16,7 @@ import (
 	"github.com/parley-server/parley/internal/egress"
 	"github.com/parley-server/parley/internal/filestore"
 	"github.com/parley-server/parley/internal/httpapi"
+	"github.com/parley-server/parley/internal/limit"
 	"github.com/parley-server/parley/internal/model"
 	"github.com/parley-server/parley/internal/model/guide"
 	"github.com/parley-server/parley/internal/permission"
@@ -51,6 +52,7 @@ type service struct {
 
 	sessions   *session.Store
 	keys       *apikey.Store
+	limits     *limit.Store
 	workspaces *workspace.Store
 	wiki       *wiki.Store
 	skills     *skill.Store
@@ -178,6 +180,8 @@ func (s *service) build(ctx context.Context) error {
 		return err
 	}
 	s.keys = apikey.New(s.pool, s.Log)
+	s.limits = limit.New(s.pool, limit.Options{Node: s.sessions.Node(), Log: s.Log,
+		Limits: limit.Limits{Messages: cfg.MessagesPerMinute, Calls: cfg.CallsPerMinute, Streams: cfg.OpenStreams}})
 	s.workspaces = workspace.New(s.pool)
 	s.wiki = wiki.New(s.pool)
 	s.skills = skill.New(s.pool)
@@ -217,7 +221,7 @@ func (s *service) build(ctx context.Context) error {
 		return nil
 	}
 	handler, err := httpapi.New(httpapi.Config{
-		Sessions: s.sessions, Turns: s.turns, Workspaces: s.workspaces, Keys: s.keys, Files: s.files,
+		Sessions: s.sessions, Turns: s.turns, Workspaces: s.workspaces, Keys: s.keys, Files: s.files, Limits: s.limits,
 		Ready: s.ready, Log: s.Log, Version: ThisBuild().Version, BaseURL: cfg.BaseURL,
 		Keepalive: cfg.SSEKeepAlive, WriteTimeout: cfg.SSEWriteTimeout,
 	})

@@ -71,13 +71,14 @@ func (b *bench) open(ctx context.Context, mode string, workers int) (w *world, e
 	return w, err
 }
 
-// newWorkspace makes the workspace, with room for every turn of a run.
+// newWorkspace makes the workspace, with room for everything that a run does.
 func newWorkspace(ctx context.Context, p *pgxpool.Pool) (workspace.Workspace, error) {
 	ws, err := workspace.New(p).Create(ctx, slug, "", "")
 	if err != nil {
 		return ws, err
 	}
-	if _, err := p.Exec(ctx, `UPDATE workspaces SET max_running = 1000000`); err != nil {
+	const room = `UPDATE workspaces SET max_running = 1000000, messages_per_minute = 0, calls_per_minute = 0, open_streams = 0`
+	if _, err := p.Exec(ctx, room); err != nil {
 		return ws, fmt.Errorf("give the workspace room: %w", err)
 	}
 	return ws, nil

@@ -61,7 +61,7 @@ func (c *command) workspaceUpdate() *cobra.Command {
 		Short: "change a workspace; running turns keep their limits",
 		Example: `  parley workspace update sales --model anthropic/claude-sonnet-4-5
   parley workspace update sales --max-response-seconds 120 --max-turns 20 --max-running 64
-  parley workspace update sales --model ""      the server's own model again`,
+  parley workspace update sales --messages-per-minute 600 --open-streams 100 --model ""`,
 		Args: exactly("NAME"),
 	}
 	change := c.changeFlags(cmd)
@@ -98,6 +98,9 @@ func (c *command) changeFlags(cmd *cobra.Command) (change func() (workspace.Chan
 	turns := f.Int("max-turns", 50, "how often the model is asked in a turn, 1 to 200")
 	running := f.Int("max-running", 16, "turns of the workspace at once, 1 to 10000")
 	history := f.Int("history-tokens", 24000, "how much of the conversation the model sees")
+	messages := f.Int("messages-per-minute", -1, "messages of one key in a minute; 0: no limit, -1: the server's own")
+	calls := f.Int("calls-per-minute", -1, "other calls of one key in a minute; 0: no limit, -1: the server's own")
+	streams := f.Int("open-streams", -1, "streams of one key at once; 0: no limit, -1: the server's own")
 	cmd.MarkFlagsMutuallyExclusive("instructions", "instructions-file")
 	c.jsonFlag(cmd)
 	return func() (set workspace.Change, err error) {
@@ -120,6 +123,9 @@ func (c *command) changeFlags(cmd *cobra.Command) (change func() (workspace.Chan
 		given(cmd, "max-turns", &set.MaxTurns, turns)
 		given(cmd, "max-running", &set.MaxRunning, running)
 		given(cmd, "history-tokens", &set.HistoryTokens, history)
+		given(cmd, "messages-per-minute", &set.MessagesPerMinute, messages)
+		given(cmd, "calls-per-minute", &set.CallsPerMinute, calls)
+		given(cmd, "open-streams", &set.OpenStreams, streams)
 		return set, nil
 	}
 }
@@ -175,6 +181,9 @@ type workspaceShown struct {
 	MaxTurns           int32     `json:"max_turns"`
 	MaxRunning         int32     `json:"max_running"`
 	HistoryTokens      int32     `json:"history_tokens"`
+	MessagesPerMinute  *int32    `json:"messages_per_minute"` // null: the server's own, as the next two
+	CallsPerMinute     *int32    `json:"calls_per_minute"`
+	OpenStreams        *int32    `json:"open_streams"`
 	CreatedAt          time.Time `json:"created_at"`
 	UpdatedAt          time.Time `json:"updated_at"`
 }
@@ -183,6 +192,7 @@ func shownWorkspace(w workspace.Workspace) workspaceShown {
 	return workspaceShown{
 		ID: w.ID.String(), Slug: w.Slug, Name: w.Name, Instructions: w.Instructions, Model: w.Model,
 		MaxResponseSeconds: w.MaxResponseSeconds, MaxTurns: w.MaxTurns, MaxRunning: w.MaxRunning, HistoryTokens: w.HistoryTokens,
+		MessagesPerMinute: w.MessagesPerMinute, CallsPerMinute: w.CallsPerMinute, OpenStreams: w.OpenStreams,
 		CreatedAt: w.CreatedAt, UpdatedAt: w.UpdatedAt,
 	}
 }

@@ -64,7 +64,7 @@ func newWorldOn(t *testing.T, dsn string) *world {
 	t.Helper()
 	w := &world{dsn: dsn}
 	w.pool = dbtest.Pool(t, w.dsn)
-	w.parley(t, "workspace", "create", "w")
+	w.parley(t, "workspace", "create", "w", "--messages-per-minute", "0", "--calls-per-minute", "0", "--open-streams", "0")
 	w.key = w.parley(t, "keys", "create", "--workspace", "w", "--name", "test", "--scope", "chat", "--scope", "sessions:read")
 	return w
 }

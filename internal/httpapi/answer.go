@@ -127,7 +127,7 @@ func (s *server) refuse(a *answer, f *fault.Error) {
 	e := &body.Error
 	e.Type, e.Code, e.Message, e.Param, e.Detail = f.Code.Type(), f.Code, f.Message, f.Param, f.Detail
 	wait := f.Detail.RetryAfter
-	if f.Code == fault.Unavailable && wait == 0 {
+	if wait == 0 && (f.Code == fault.Unavailable || f.Code.Type() == fault.RateLimit) {
 		wait = time.Second
 	}
 	h := a.Header()

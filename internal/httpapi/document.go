@@ -16,6 +16,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/parley-server/parley/internal/apikey"
+	"github.com/parley-server/parley/internal/limit"
 )
 
 // The document is the route table: what it does not name is not served, and what
@@ -28,6 +29,7 @@ var openapi []byte
 type operation struct {
 	ID         string       `yaml:"operationId"`
 	Scope      apikey.Scope `yaml:"x-scope"`
+	Class      limit.Class  `yaml:"x-limit"` // what a request counts as; default calls
 	Parameters []parameter  `yaml:"parameters"`
 
 	path   string
@@ -54,7 +56,7 @@ type document struct {
 
 // load reads the document and binds its operations to handlers. All mistakes are
 // told at once.
-func load(source []byte, version, baseURL string, handlers map[string]handler) (document, []*operation, error) {
+func load(source []byte, cfg Config, handlers map[string]handler) (document, []*operation, error) {
 	var root yaml.Node
 	if err := yaml.Unmarshal(source, &root); err != nil {
 		return document{}, nil, fmt.Errorf("parse the OpenAPI document: %w", err)
@@ -82,7 +84,7 @@ func load(source []byte, version, baseURL string, handlers map[string]handler) (
 			if !slices.Contains(methods, strings.ToUpper(method)) {
 				continue // parameters, summary …
 			}
-			op := &operation{path: path, method: strings.ToUpper(method)}
+			op := &operation{path: path, method: strings.ToUpper(method), Class: limit.Calls}
 			if err := node.Decode(op); err != nil {
 				wrong = append(wrong, fmt.Errorf("%s %s: %w", op.method, path, err))
 				continue
@@ -103,6 +105,8 @@ func load(source []byte, version, baseURL string, handlers map[string]handler) (
 				wrong = append(wrong, fmt.Errorf("%s %s: operation %q is there twice", op.method, path, op.ID))
 			case !op.public() && !op.Scope.Known():
 				wrong = append(wrong, fmt.Errorf("%s %s: unknown x-scope %q", op.method, path, op.Scope))
+			case op.Class != limit.Messages && op.Class != limit.Calls:
+				wrong = append(wrong, fmt.Errorf("%s %s: unknown x-limit %q", op.method, path, op.Class))
 			}
 			bound[op.ID] = true
 			ops = append(ops, op)
@@ -116,9 +120,12 @@ func load(source []byte, version, baseURL string, handlers map[string]handler) (
 	if err := errors.Join(wrong...); err != nil {
 		return document{}, nil, fmt.Errorf("the OpenAPI document and the handlers differ: %w", err)
 	}
-	set(&root, version, "info", "version")
-	if baseURL != "" {
-		set(&root, strings.TrimSuffix(baseURL, "/")+"/", "servers", "0", "url")
+	set(&root, cfg.Version, "info", "version")
+	if cfg.BaseURL != "" {
+		set(&root, strings.TrimSuffix(cfg.BaseURL, "/")+"/", "servers", "0", "url")
+	}
+	for name, value := range cfg.limits() {
+		set(&root, value, "x-limits", name)
 	}
 	var buf bytes.Buffer
 	if err := writeNode(&buf, &root); err != nil {
@@ -132,12 +139,12 @@ func load(source []byte, version, baseURL string, handlers map[string]handler) (
 var methods = []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete}
 
 // set changes one scalar of the document.
-func set(n *yaml.Node, value string, path ...string) {
+func set(n *yaml.Node, value any, path ...string) {
 	for n.Kind == yaml.DocumentNode {
 		n = n.Content[0]
 	}
 	if len(path) == 0 {
-		n.SetString(value)
+		_ = n.Encode(value) // of a string or a number it cannot fail
 		return
 	}
 	switch n.Kind {

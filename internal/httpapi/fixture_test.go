@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/parley-server/parley/internal/apikey"
@@ -23,6 +24,7 @@ import (
 	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/filestore"
 	"github.com/parley-server/parley/internal/httpapi"
+	"github.com/parley-server/parley/internal/limit"
 	"github.com/parley-server/parley/internal/model"
 	"github.com/parley-server/parley/internal/model/guide"
 	"github.com/parley-server/parley/internal/permission"
@@ -120,8 +122,10 @@ func (s *service) run(t testing.TB, dsn string, change func(*httpapi.Config), ch
 	run(t, s.sessions.Run)
 	run(t, turns.Run)
 	run(t, s.keys.Run)
+	limits := limit.New(pool, limit.Options{Limits: plenty, Node: s.sessions.Node(), Log: log})
+	run(t, limits.Run)
 
-	cfg := httpapi.Config{Sessions: s.sessions, Files: s.files, Turns: turns, Workspaces: workspaces, Keys: s.keys, Log: log, Version: "1.2.3",
+	cfg := httpapi.Config{Sessions: s.sessions, Files: s.files, Turns: turns, Workspaces: workspaces, Keys: s.keys, Limits: limits, Log: log, Version: "1.2.3",
 		Ready: func(ctx context.Context) error { return pool.Ping(ctx) }}
 	if change != nil {
 		change(&cfg)
@@ -139,6 +143,9 @@ func (s *service) run(t testing.TB, dsn string, change func(*httpapi.Config), ch
 func asking(window time.Duration) func(*turn.Config) {
 	return func(c *turn.Config) { c.Permissions, c.Window = permission.New(c.Pool), window }
 }
+
+// plenty is what no test uses up, and yet everything is counted.
+var plenty = limit.Limits{Messages: 100_000, Calls: 100_000, Streams: 1000}
 
 // serve listens, and makes the client.
 func (s *service) serve(t testing.TB, handler http.Handler) {
@@ -446,6 +453,7 @@ type link struct {
 	mu    sync.Mutex
 	down  bool
 	conns map[net.Conn]struct{}
+	asked map[string]int // queries by their names
 }
 
 func (l *link) pool(t testing.TB, dsn string) *pgxpool.Pool {
@@ -456,7 +464,8 @@ func (l *link) pool(t testing.TB, dsn string) *pgxpool.Pool {
 	}
 	config.MaxConns = 16
 	dial := config.ConnConfig.DialFunc
-	l.conns = make(map[net.Conn]struct{})
+	l.conns, l.asked = make(map[net.Conn]struct{}), make(map[string]int)
+	config.ConnConfig.Tracer = l
 	config.ConnConfig.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
 		l.mu.Lock()
 		defer l.mu.Unlock()
@@ -475,6 +484,27 @@ func (l *link) pool(t testing.TB, dsn string) *pgxpool.Pool {
 	}
 	t.Cleanup(pool.Close)
 	return pool
+}
+
+// TraceQueryStart implements pgx.QueryTracer.
+func (l *link) TraceQueryStart(ctx context.Context, _ *pgx.Conn, data pgx.TraceQueryStartData) context.Context {
+	if name, ok := strings.CutPrefix(data.SQL, "-- name: "); ok {
+		name, _, _ = strings.Cut(name, " ")
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.asked[name]++
+	}
+	return ctx
+}
+
+// TraceQueryEnd implements pgx.QueryTracer.
+func (l *link) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
+
+// count is how often the service has asked a query.
+func (l *link) count(query string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.asked[query]
 }
 
 func (l *link) cut() {

@@ -13,8 +13,8 @@ import (
 	"github.com/parley-server/parley/internal/workspace"
 )
 
-// guard finds out who asks and what they may see: 401, then 404 for the workspace,
-// then 403. It reads the caller's own workspace whatever the path says, so that
+// guard finds out who asks, what they may see and how often: 401, then 404 for the
+// workspace, then 403, then 429. It reads the caller's own workspace whatever the path says, so that
 // another's answers, and takes as long, as one that does not exist.
 func (s *server) guard(w http.ResponseWriter, r *request) error {
 	ctx, cancel := s.brief(r.Context())
@@ -23,7 +23,7 @@ func (s *server) guard(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	own, err := s.cfg.Workspaces.Find(ctx, caller.Workspace.String())
+	own, whole, err := s.own(ctx, caller, r.op.Class)
 	if err != nil {
 		return err
 	}
@@ -37,7 +37,13 @@ func (s *server) guard(w http.ResponseWriter, r *request) error {
 			Detail: fault.Detail{RequiredScope: string(r.op.Scope)}}
 	}
 	r.caller, r.workspace = caller, own
-	return nil
+	if err := s.ration(ctx, w, r); err != nil {
+		return err
+	}
+	if !whole { // there was nothing left a moment ago, and now there is
+		r.workspace, err = s.cfg.Workspaces.Find(ctx, caller.Workspace.String())
+	}
+	return err
 }
 
 // names reports whether a path's segment is the workspace's name or id.

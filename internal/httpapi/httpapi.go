@@ -17,6 +17,7 @@ import (
 
 	"github.com/parley-server/parley/internal/apikey"
 	"github.com/parley-server/parley/internal/filestore"
+	"github.com/parley-server/parley/internal/limit"
 	"github.com/parley-server/parley/internal/session"
 	"github.com/parley-server/parley/internal/turn"
 	"github.com/parley-server/parley/internal/workspace"
@@ -30,6 +31,7 @@ type Config struct {
 	Workspaces *workspace.Store
 	Keys       *apikey.Store
 
+	Limits  *limit.Store                // nil: nobody is limited
 	Ready   func(context.Context) error // nil: always ready
 	Log     *slog.Logger                // nil discards
 	Version string                      // as the OpenAPI document shows it; default "dev"
@@ -46,6 +48,7 @@ type server struct {
 	cfg      Config
 	document document
 	routes   http.Handler
+	known    known
 }
 
 // New makes the handler. It fails where the OpenAPI document and the handlers
@@ -74,7 +77,7 @@ func New(cfg Config) (http.Handler, error) {
 		}
 	}
 	s := &server{cfg: cfg}
-	doc, ops, err := load(openapi, cfg.Version, cfg.BaseURL, s.handlers())
+	doc, ops, err := load(openapi, cfg, s.handlers())
 	if err != nil {
 		return nil, err
 	}

@@ -156,6 +156,13 @@ func (s *server) sendMessage(w http.ResponseWriter, r *request) error {
 	if err := accepts(r.Request, answers); err != nil {
 		return err
 	}
+	if m.stream || m.Callback == nil {
+		release, err := s.hold(r)
+		if err != nil {
+			return err
+		}
+		defer release()
+	}
 	started, err := s.start(r, m.Request, raw)
 	if err != nil {
 		return err

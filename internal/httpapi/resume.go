@@ -12,6 +12,11 @@ import (
 
 // resumeStream attaches a reader to a session.
 func (s *server) resumeStream(w http.ResponseWriter, r *request) error {
+	release, err := s.hold(r)
+	if err != nil {
+		return err
+	}
+	defer release()
 	a, err := s.attach(r)
 	if err != nil {
 		return err

@@ -22,6 +22,11 @@ type Change struct {
 	MaxTurns           *int // how often the model is asked in a turn
 	MaxRunning         *int // turns at once
 	HistoryTokens      *int // how much of the conversation the model sees
+
+	// Limits of each key: 0 is none, -1 the service's own.
+	MessagesPerMinute *int
+	CallsPerMinute    *int
+	OpenStreams       *int
 }
 
 const (
@@ -56,6 +61,9 @@ func (c Change) Violations() []fault.Violation {
 		{"max_turns", c.MaxTurns, 1, 200},
 		{"max_running", c.MaxRunning, 1, 10_000},
 		{"history_tokens", c.HistoryTokens, 0, 10_000_000},
+		{"messages_per_minute", c.MessagesPerMinute, -1, 1_000_000},
+		{"calls_per_minute", c.CallsPerMinute, -1, 1_000_000},
+		{"open_streams", c.OpenStreams, -1, 1_000_000},
 	} {
 		if n.value != nil && (*n.value < n.min || *n.value > n.max) {
 			wrong(n.param, "range", fmt.Sprintf("%s is %d to %d.", n.param, n.min, n.max))
@@ -70,6 +78,7 @@ func (c Change) params(id uuid.UUID) db.WorkspaceUpdateParams {
 		ID: id, Name: c.Name, Instructions: c.Instructions, Model: c.Model,
 		MaxResponseSeconds: narrow(c.MaxResponseSeconds), MaxTurns: narrow(c.MaxTurns),
 		MaxRunning: narrow(c.MaxRunning), HistoryTokens: narrow(c.HistoryTokens),
+		MessagesPerMinute: narrow(c.MessagesPerMinute), CallsPerMinute: narrow(c.CallsPerMinute), OpenStreams: narrow(c.OpenStreams),
 	}
 }
 

@@ -30,6 +30,12 @@ func TestUpdateChangesWhatItNamesAndNothingElse(t *testing.T) {
 	if got, err := s.Update(t.Context(), before.ID, workspace.Change{Model: new("")}); err != nil || got.Model != nil || got.MaxRunning != 3 {
 		t.Errorf("the service's own model again: %+v, %v", got, err)
 	}
+	for limit, stored := range map[int]*int32{5: new(int32(5)), 0: new(int32(0)), -1: nil} {
+		got, err := s.Update(t.Context(), before.ID, workspace.Change{MessagesPerMinute: &limit, CallsPerMinute: &limit, OpenStreams: &limit})
+		if err != nil || !cmp.Equal(got.MessagesPerMinute, stored) || !cmp.Equal(got.CallsPerMinute, stored) || !cmp.Equal(got.OpenStreams, stored) {
+			t.Errorf("limits of %d: %+v, %v", limit, got, err)
+		}
+	}
 	if found, err := s.Find(t.Context(), "acme"); err != nil || found.Name != "Acme" || found.Instructions != "Be kind." {
 		t.Errorf("found %+v, %v", found, err)
 	}
@@ -41,9 +47,10 @@ func TestAChangeIsRefusedWithEverythingThatIsWrong(t *testing.T) {
 	bad := workspace.Change{
 		Name: new(" "), Instructions: new("\x00"), Model: new("gpt"),
 		MaxResponseSeconds: new(3601), MaxTurns: new(0), MaxRunning: new(0), HistoryTokens: new(-1),
+		MessagesPerMinute: new(-2), CallsPerMinute: new(-2), OpenStreams: new(-2),
 	}
 	_, err := s.Add(t.Context(), "No Slug", bad)
-	if f := fault.From(err); f == nil || len(f.Detail.Violations) != 8 {
+	if f := fault.From(err); f == nil || len(f.Detail.Violations) != 11 {
 		t.Errorf("add: %v", err)
 	}
 	w, err := s.Add(t.Context(), "acme", workspace.Change{MaxTurns: new(200), MaxResponseSeconds: new(3600)})
@@ -51,7 +58,7 @@ func TestAChangeIsRefusedWithEverythingThatIsWrong(t *testing.T) {
 		t.Fatalf("add: %+v, %v", w, err)
 	}
 	_, err = s.Update(t.Context(), w.ID, bad)
-	if f := fault.From(err); f == nil || len(f.Detail.Violations) != 7 {
+	if f := fault.From(err); f == nil || len(f.Detail.Violations) != 10 {
 		t.Errorf("update: %v", err)
 	}
 	if after, err := s.Find(t.Context(), "acme"); err != nil || !cmp.Equal(w, after) {
