@@ -5,55 +5,12 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 
 	"github.com/parley-server/parley/internal/apikey"
 )
-
-// bodies are requests that would do something, by operation. A new operation with a
-// body needs one.
-var bodies = map[string]string{
-	"sendMessage":    `{"command":"@text 1 delta","session_id":"{object}"}`,
-	"decideApproval": `{"decision":"allow"}`,
-	"answerSecret":   `{"action":"skip"}`,
-}
-
-// operations lists what the document protects, with paths of the demo workspace and
-// the id of an object. A new operation is in every test below without being named.
-func (s *service) operations(t *testing.T, ref, object string) (ops []call, scopes []apikey.Scope) {
-	t.Helper()
-	for path, item := range document(t, s).Paths.Map() {
-		for method, op := range item.Operations() {
-			scope := apikey.Scope(op.Extensions["x-scope"].(string))
-			if scope == "none" {
-				continue
-			}
-			path, filled := strings.Replace(path, "{id}", ref, 1), false
-			for _, name := range []string{"{sessionId}", "{approvalId}"} {
-				if strings.Contains(path, name) {
-					path, filled = strings.Replace(path, name, object, 1), true
-				}
-			}
-			if strings.Contains(path, "{") && !filled {
-				t.Fatalf("%s: which object is this?", path)
-			}
-			c := call{method: method, path: path}
-			if op.RequestBody != nil {
-				body, ok := bodies[op.OperationID]
-				if !ok {
-					t.Fatalf("%s has no body to try", op.OperationID)
-				}
-				c.body = strings.Replace(body, "{object}", object, 1)
-			}
-			ops, scopes = append(ops, c), append(scopes, scope)
-		}
-	}
-	if len(ops) < 5 {
-		t.Fatalf("only %d operations", len(ops))
-	}
-	return ops, scopes
-}
 
 func TestOnlyAGoodKeyGetsIn(t *testing.T) {
 	t.Parallel()
@@ -64,8 +21,8 @@ func TestOnlyAGoodKeyGetsIn(t *testing.T) {
 		t.Fatal(err)
 	}
 	const missing, invalid = `Bearer realm="parley"`, `Bearer realm="parley", error="invalid_token"`
-	ops, _ := s.operations(t, "demo", uuid.NewString())
-	for _, op := range ops {
+	for _, operation := range s.operations(t) {
+		op := operation.call("demo", nothing())
 		for name, c := range map[string]struct {
 			header    []string
 			code      string
@@ -77,6 +34,7 @@ func TestOnlyAGoodKeyGetsIn(t *testing.T) {
 			"no scheme":       {[]string{"Authorization", good}, "INVALID_API_KEY", invalid},
 			"nonsense":        {[]string{"Authorization", "Bearer nonsense"}, "INVALID_API_KEY", invalid},
 			"a typo":          {[]string{"Authorization", "Bearer " + strings.Replace(good, good[20:22], "zz", 1)}, "INVALID_API_KEY", invalid},
+			"a made-up token": {[]string{"Authorization", "Bearer whtok_" + good[4:]}, "INVALID_API_KEY", invalid},
 			"a revoked key":   {[]string{"Authorization", "Bearer " + revoked}, "INVALID_API_KEY", invalid},
 			"much too long":   {[]string{"Authorization", "Bearer " + strings.Repeat("x", 9000)}, "INVALID_API_KEY", invalid},
 		} {
@@ -101,39 +59,110 @@ func TestOnlyAGoodKeyGetsIn(t *testing.T) {
 	}
 }
 
-// Every operation, every key with a single scope: the one it needs opens, and so do
-// those that include it; the others get 403 and change nothing.
-func TestScopes(t *testing.T) {
-	t.Parallel()
-	s := start(t, nil)
-	keys := make(map[apikey.Scope]string)
+// principal is a key, and what it may do in the demo workspace.
+type principal struct {
+	name, key string
+	status    int // what it is answered whatever it asks; 0: it may do what its scopes allow
+	scopes    apikey.Scopes
+}
+
+// principals are, for every scope, a key that has it alone: good, revoked, expired and
+// of another workspace; and the bearers that are no such keys.
+func (s *service) principals(t *testing.T) []principal {
+	t.Helper()
+	ctx := t.Context()
+	other, _ := s.another(t)
+	list := []principal{{name: "no key", key: "-", status: 401}, {name: "a malformed key", key: "prl_nonsense", status: 401}}
 	for _, scope := range apikey.All {
-		keys[scope] = s.issue(t, s.workspace, scope)
+		only := apikey.Scopes{scope}
+		revoked := s.issue(t, s.workspace, scope)
+		if err := s.keys.Revoke(ctx, s.workspace.ID, revoked[4:12]); err != nil {
+			t.Fatal(err)
+		}
+		_, expired, err := s.keys.Create(ctx, apikey.Grant{Workspace: s.workspace.ID, Name: "expired", Scopes: only, Life: new(-time.Second)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		list = append(list,
+			principal{"a key with " + string(scope), s.issue(t, s.workspace, scope), 0, only},
+			principal{"a revoked key with " + string(scope), revoked, 401, nil},
+			principal{"an expired key with " + string(scope), expired, 401, nil},
+			principal{"another workspace's key with " + string(scope), s.issue(t, other, scope), 404, nil},
+		)
 	}
-	ops, scopes := s.operations(t, "demo", uuid.NewString())
-	for i, op := range ops {
-		for scope, key := range keys {
-			op.key = key
-			r := s.get(t, op)
-			if scope.Includes(scopes[i]) {
-				if r.status == 403 || r.status == 401 {
-					t.Errorf("%s %s with %s: %d", op.method, op.path, scope, r.status)
-				}
+	_, revoked, err := s.keys.CreateWebhookToken(ctx, s.workspace.ID)
+	if err == nil {
+		_, err = s.keys.RevokeWebhookToken(ctx, s.workspace.ID)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, token, err := s.keys.CreateWebhookToken(ctx, s.workspace.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, foreign, err := s.keys.CreateWebhookToken(ctx, other.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return append(list,
+		principal{"the webhook_token", token, 0, apikey.Scopes{apikey.Chat, apikey.SessionsRead}},
+		principal{"a revoked webhook_token", revoked, 401, nil},
+		principal{"another workspace's webhook_token", foreign, 404, nil},
+	)
+}
+
+// Every operation and every principal: a scope opens what it is for and what it
+// includes, and nothing else. Who is refused learns nothing and changes nothing.
+func TestGuard(t *testing.T) {
+	t.Parallel()
+	s := guarded(t)
+	ops, principals, there := s.operations(t), s.principals(t), s.things(t)
+	before := s.rows(t)
+	refused, allowed := 0, 0
+	for _, op := range ops {
+		for _, p := range principals {
+			want := p.status
+			if want == 0 && !p.scopes.Allows(op.scope) {
+				want = 403
+			}
+			if want == 0 {
 				continue
 			}
-			want := fmt.Sprintf(`Bearer error="insufficient_scope", scope="%s"`, scopes[i])
-			if r.status != 403 || r.Error.Code != "INSUFFICIENT_SCOPE" || r.Error.RequiredScope != string(scopes[i]) || r.header.Get("WWW-Authenticate") != want ||
-				r.header.Get("X-Key-Scopes") != string(scope) || r.header.Get("X-Accepted-Scopes") != string(scopes[i]) {
-				t.Errorf("%s %s with %s: %d %s %v", op.method, op.path, scope, r.status, r.text, r.header)
+			refused++
+			c := op.call("demo", there)
+			c.key = p.key
+			r := s.get(t, c)
+			code := map[int]string{401: "INVALID_API_KEY", 403: "INSUFFICIENT_SCOPE", 404: "WORKSPACE_NOT_FOUND"}[want]
+			if p.key == "-" {
+				code = "MISSING_API_KEY"
+			}
+			if r.status != want || r.Error.Code != code || r.header.Get("RateLimit") != "" {
+				t.Errorf("%s with %s: %d %s; want %d %s", op, p.name, r.status, r.text, want, code)
+			}
+			if want == 403 && (r.Error.RequiredScope != string(op.scope) || r.header.Get("X-Key-Scopes") != p.scopes.String() ||
+				r.header.Get("X-Accepted-Scopes") != op.scope.Accepted().String() ||
+				r.header.Get("WWW-Authenticate") != fmt.Sprintf(`Bearer error="insufficient_scope", scope="%s"`, op.scope)) {
+				t.Errorf("%s with %s: %s %v", op, p.name, r.text, r.header)
 			}
 		}
 	}
-	denied := call{method: "POST", path: "messages", body: `{"command":"@text 1 delta"}`, key: keys[apikey.SessionsRead]}
-	if r := s.get(t, denied); r.status != 403 {
-		t.Errorf("%d", r.status)
+	s.unchanged(t, before)
+	for _, op := range ops {
+		for _, p := range principals {
+			if p.status != 0 || !p.scopes.Allows(op.scope) {
+				continue
+			}
+			allowed++
+			c := op.call("demo", nothing())
+			c.key = p.key
+			if r := s.get(t, c); r.status == 401 || r.status == 403 || r.Error.Code == "WORKSPACE_NOT_FOUND" || r.header.Get("RateLimit") == "" {
+				t.Errorf("%s with %s: %d %s", op, p.name, r.status, r.text)
+			}
+		}
 	}
-	if list := s.get(t, call{path: "sessions"}); string(list.Data) != "[]" {
-		t.Errorf("a refused message left %s", list.Data)
+	if want := len(ops) * len(principals); refused+allowed != want || allowed < len(ops) {
+		t.Errorf("%d refused and %d allowed, of %d", refused, allowed, want)
 	}
 }
 
@@ -141,48 +170,61 @@ func TestScopes(t *testing.T) {
 // and shape; and nothing happens to it.
 func TestWorkspacesAreApart(t *testing.T) {
 	t.Parallel()
-	s := start(t, nil)
+	s := guarded(t)
 	other, foreign := s.another(t)
-	st := s.say(t, held)
-	id := sessionOf(t, st.until("open")[0])
-	<-s.gate.entered
-
-	plain := func(r reply) string { // what differs between any two answers
-		return strings.NewReplacer(r.RequestID, "", r.header.Get("X-Request-Id"), "", id, "").Replace(fmt.Sprint(r.status, r.text))
+	there := s.things(t)
+	plain := func(r reply, about ids) string { // what differs between any two answers
+		names := []string{r.RequestID, "", r.header.Get("X-Request-Id"), ""}
+		for _, id := range about {
+			names = append(names, id, "")
+		}
+		return strings.NewReplacer(names...).Replace(fmt.Sprint(r.status, r.text))
 	}
-	nothing := uuid.NewString()
+	ops := s.operations(t)
+	before := s.rows(t)
 	for _, ref := range []string{"demo", s.workspace.ID.String(), strings.ToUpper(s.workspace.ID.String())} {
-		there, _ := s.operations(t, ref, id)
-		for _, op := range there {
-			op.key = foreign
-			r := s.get(t, op)
-			op.path = strings.Replace(op.path, ref, "no-such-workspace", 1)
-			if none := s.get(t, op); r.status != 404 || r.Error.Code != "WORKSPACE_NOT_FOUND" || plain(r) != plain(none) {
-				t.Errorf("%s: %s, but of nothing: %s", op.path, plain(r), plain(none))
+		for _, op := range ops {
+			c := op.call(ref, there)
+			c.key = foreign
+			r := s.get(t, c)
+			c.path = strings.Replace(c.path, ref, "no-such-workspace", 1)
+			if none := s.get(t, c); r.status != 404 || r.Error.Code != "WORKSPACE_NOT_FOUND" || plain(r, there) != plain(none, there) {
+				t.Errorf("%s: %s, but of nothing: %s", op, plain(r, there), plain(none, there))
 			}
 		}
 	}
+	named := 0
 	for _, ref := range []string{"another", other.ID.String()} {
-		there, _ := s.operations(t, ref, id)
-		for _, op := range there {
-			if !strings.Contains(op.path+op.body, id) {
-				continue // lists what is its own
+		for _, op := range ops {
+			absent := nothing()
+			c, without := op.call(ref, there), op.call(ref, absent)
+			if c.path == without.path && c.body == without.body {
+				continue // it names no object
 			}
-			op.key = foreign
-			r := s.get(t, op)
-			op.path, op.body = strings.Replace(op.path, id, nothing, 1), strings.Replace(op.body, id, nothing, 1)
-			none := s.get(t, op)
-			if r.status != 404 || !strings.HasSuffix(r.Error.Code, "_NOT_FOUND") || r.Error.Code == "WORKSPACE_NOT_FOUND" || plain(r) != strings.ReplaceAll(plain(none), nothing, "") {
-				t.Errorf("%s: %s, but of nothing: %s", op.path, plain(r), plain(none))
+			named++
+			c.key, without.key = foreign, foreign
+			r, none := s.get(t, c), s.get(t, without)
+			if r.status != 404 || !strings.HasSuffix(r.Error.Code, "_NOT_FOUND") || r.Error.Code == "WORKSPACE_NOT_FOUND" || plain(r, there) != plain(none, absent) {
+				t.Errorf("%s: %s, but of nothing: %s", op, plain(r, there), plain(none, absent))
 			}
 		}
 	}
-	if r := s.get(t, call{path: "/api/v1/workspaces/another/sessions", key: foreign}); string(r.Data) != "[]" {
-		t.Errorf("the other workspace lists %s", r.Data)
+	s.unchanged(t, before)
+	for _, op := range ops { // what lists, lists its own
+		if op.method != http.MethodGet || strings.Count(op.template, "{") != 1 {
+			continue
+		}
+		c := op.call("another", there)
+		c.key = foreign
+		r := s.get(t, c)
+		for _, id := range there {
+			if r.status != 200 || strings.Contains(r.text, id) {
+				t.Errorf("%s: %d %s", op, r.status, r.text)
+			}
+		}
 	}
-	s.gate.leave <- struct{}{}
-	if got := names(st.rest()); got != "text tool_use tool_result text usage done" {
-		t.Errorf("the turn was touched: %s", got)
+	if named < 2 {
+		t.Errorf("only %d requests name an object", named)
 	}
 }
 
@@ -217,11 +259,14 @@ func TestLoopbackKeyDoesNotPassAProxy(t *testing.T) {
 }
 
 // Authentication comes first of all that concerns an operation, then the workspace,
-// then the scope, then the request.
+// then the scope, then the quota, then the request.
 func TestOrderOfChecks(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
-	reader := s.issue(t, s.workspace, apikey.SessionsRead)
+	reader, busy := s.issue(t, s.workspace, apikey.SessionsRead), s.issue(t, s.workspace, apikey.All...)
+	if _, err := s.pool.Exec(t.Context(), `INSERT INTO rate_limits VALUES ($1, 'messages', now() + interval '1 hour')`, busy[4:12]); err != nil {
+		t.Fatal(err)
+	}
 	broken := call{method: "POST", path: "messages", body: "{", header: []string{"Content-Type", "text/plain", "Accept", "image/png"}}
 	for _, step := range []struct {
 		status int
@@ -230,6 +275,7 @@ func TestOrderOfChecks(t *testing.T) {
 		{401, func(c *call) { c.key, c.path = "nonsense", "/api/v1/workspaces/nowhere/messages" }},
 		{404, func(c *call) { c.key = reader }},
 		{403, func(c *call) { c.path = "messages" }},
+		{429, func(c *call) { c.key = busy }},
 		{406, func(c *call) { c.key = "" }},
 		{415, func(c *call) { c.header = c.header[:2] }},
 		{400, func(c *call) { c.header = nil }},

@@ -11,8 +11,11 @@ func TestUnknownParameters(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
 	id := sessionOf(t, s.say(t, "@text 1 delta").rest()[0])
-	ops, _ := s.operations(t, "demo", id)
-	for _, op := range append(ops, call{path: "/api/v1/openapi"}) {
+	calls := []call{{path: "/api/v1/openapi"}}
+	for _, op := range s.operations(t) {
+		calls = append(calls, op.call("demo", nothing()))
+	}
+	for _, op := range calls {
 		path := op.path
 		op.path = path + "?quatsch=1"
 		r := s.get(t, op)

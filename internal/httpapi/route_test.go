@@ -266,14 +266,13 @@ func TestDatabaseAway(t *testing.T) {
 	s := start(t, nil)
 	s.say(t, "@text 1 delta").rest()
 	s.link.cut()
-	ops, _ := s.operations(t, "demo", uuid.NewString())
-	for _, op := range ops {
-		r := s.get(t, op)
+	for _, op := range s.operations(t) {
+		r := s.get(t, op.call("demo", nothing()))
 		if r.status != 503 || r.Error.Code != "UNAVAILABLE" || r.Error.Type != "api_error" || r.header.Get("Retry-After") == "" || r.Error.RetryAfter < 1 {
-			t.Errorf("%s %s: %d %s", op.method, op.path, r.status, r.text)
+			t.Errorf("%s: %d %s", op, r.status, r.text)
 		}
 		if bytes.Contains([]byte(r.text), []byte("dial")) {
-			t.Errorf("%s tells too much: %s", op.path, r.text)
+			t.Errorf("%s tells too much: %s", op, r.text)
 		}
 	}
 	s.link.mend()
