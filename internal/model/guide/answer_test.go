@@ -74,7 +74,7 @@ func TestQuestionsAskTheToolsThatAreOffered(t *testing.T) {
 			t.Errorf("%+v", s)
 		}
 		// Without tools there is only the documentation.
-		req = user("What is our hotel policy?")
+		req = user("What is our hotel breakfast?")
 		req.Tools = nil
 		if s = generate(t.Context(), g, req); s.Calls != nil || !strings.Contains(s.text(), "I found nothing") {
 			t.Errorf("%+v", s)
