@@ -86,7 +86,7 @@ CREATE TABLE turns (
     key_id         text,                     -- the API key that sent the message
     scopes         text[] NOT NULL DEFAULT '{}', -- what that key may do, implied scopes among them
     request_hash   bytea,                    -- SHA-256 of the request that started it
-    prompt         bytea,                    -- sealed: what the model is told instead of the message; gone when the turn ends
+    prompt         sealed,                   -- what the model is told instead of the message; gone when the turn ends
     response_schema json,                    -- what the final answer must fit
     secrets        text[] NOT NULL DEFAULT '{}', -- names of the credentials that the run may use
     rejected       json,                     -- attachments that were refused
