@@ -31,7 +31,7 @@ func (r *run) generate(ctx context.Context, req model.Request) (event.Reply, err
 		req.Partial = text.String()
 		calls, err := r.attempt(ctx, req, &text, &used)
 		if err == nil {
-			return event.Reply{Text: text.String(), JSON: req.Output != nil, Calls: r.identify(calls), Usage: event.Usage{
+			return event.Reply{Text: text.String(), JSON: r.hides(req, text.String()) && len(calls) == 0, Calls: r.identify(calls), Usage: event.Usage{
 				InputTokens: used.InputTokens, OutputTokens: used.OutputTokens,
 				CostUSD: model.Cost(r.Model.Name(), used), Model: r.Model.Name(),
 			}}, nil
@@ -67,7 +67,7 @@ func (r *run) attempt(ctx context.Context, req model.Request, text *strings.Buil
 		if chunk.Text != "" {
 			t := event.Plain(chunk.Text)
 			text.WriteString(t)
-			if req.Output == nil { // an answer in a schema is checked first, and never shown as text
+			if !r.hides(req, text.String()) {
 				if err := r.emit(event.Text{Text: t}); err != nil {
 					return nil, err
 				}
@@ -86,6 +86,16 @@ func (r *run) attempt(ctx context.Context, req model.Request, text *strings.Buil
 		}
 	}
 	return calls, nil
+}
+
+// hides reports whether text is an answer in a schema: that is checked first, and never
+// shown as text. Some models write it without being asked to.
+func (r *run) hides(req model.Request, text string) bool {
+	if req.Output != nil {
+		return true
+	}
+	text = strings.TrimSpace(text)
+	return r.Output != nil && (strings.HasPrefix(text, "{") || strings.HasPrefix(text, "[") || strings.HasPrefix(text, fence))
 }
 
 // identify gives every call of the turn an id of its own: some servers repeat

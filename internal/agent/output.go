@@ -61,12 +61,26 @@ func (r *run) finished() (done bool, correction string, err error) {
 // answer is the structured answer that a step tries to give.
 func (s *step) answer() (json.RawMessage, bool) {
 	if s.reply.JSON {
-		return json.RawMessage(s.reply.Text), true
+		return json.RawMessage(unfenced(s.reply.Text)), true
 	}
 	if len(s.reply.Calls) == 1 && s.reply.Calls[0].Tool == finalAnswer {
 		return s.reply.Calls[0].Input, true
 	}
 	return nil, false
+}
+
+// fence is what Markdown puts around code.
+const fence = "```"
+
+// unfenced is what is in a block of Markdown code, or the text itself.
+func unfenced(text string) string {
+	text = strings.TrimSpace(text)
+	body, fenced := strings.CutPrefix(text, fence)
+	if !fenced {
+		return text
+	}
+	_, body, _ = strings.Cut(body, "\n") // the language
+	return strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(body), fence))
 }
 
 // final is the result of a final_answer call that did not end the turn. It is for the
