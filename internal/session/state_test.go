@@ -2,6 +2,9 @@ package session_test
 
 import (
 	"testing"
+	"time"
+
+	"github.com/google/uuid"
 
 	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/session"
@@ -14,11 +17,19 @@ func TestEveryTransitionFromEveryState(t *testing.T) {
 	w := newWorld(t)
 	s := w.replica(t)
 	for _, from := range session.States {
-		for _, trigger := range []session.Trigger{session.Claim, session.Release, session.Complete, session.Fail, session.Cancel} {
+		for _, trigger := range session.Triggers {
 			t.Run(string(from)+"/"+string(trigger), func(t *testing.T) {
 				lease, cursor := w.begin(t, s, "hello")
 				if _, err := w.pool.Exec(t.Context(), `UPDATE turns SET state = $2 WHERE id = $1`, lease.Turn, string(from)); err != nil {
 					t.Fatal(err)
+				}
+				question := uuid.New()
+				if from == session.Waiting { // and nothing else has an open question
+					_, err := w.pool.Exec(t.Context(), `INSERT INTO approvals (id, workspace_id, session_id, turn_id, kind, created_at, expires_at)
+						VALUES ($1, $2, $3, $4, 'approval', now(), now() + interval '1 hour')`, question, w.workspace.ID, lease.Session, lease.Turn)
+					if err != nil {
+						t.Fatal(err)
+					}
 				}
 				before := len(w.rows(t, s, cursor))
 				var happened bool
@@ -28,6 +39,12 @@ func TestEveryTransitionFromEveryState(t *testing.T) {
 						_, _, happened, err = tx.Claim(t.Context(), lease.Turn, 1e9)
 					case session.Release:
 						happened, err = tx.Release(t.Context(), lease)
+					case session.Park:
+						_, happened, err = tx.Park(t.Context(), lease, event.InputRequired{What: event.InputApproval, ApprovalID: uuid.New()}, time.Minute)
+					case session.Resume:
+						happened, err = tx.Decide(t.Context(), lease.Turn, event.Decision{ApprovalID: question, What: event.InputApproval, Outcome: event.Allowed})
+					case session.Advance:
+						_, happened, err = tx.Next(t.Context())
 					default:
 						e := session.Ending{Trigger: trigger}
 						if trigger != session.Complete {
@@ -53,7 +70,8 @@ func TestEveryTransitionFromEveryState(t *testing.T) {
 				if happened != allowed || got != string(want) {
 					t.Errorf("happened %v and led to %s, want %v and %s", happened, got, allowed, want)
 				}
-				if moved := epoch != lease.Epoch; moved != allowed {
+				fenced := allowed && trigger != session.Resume && trigger != session.Advance // nobody holds a lease before these
+				if moved := epoch != lease.Epoch; moved != fenced {
 					t.Errorf("the fence moved: %v, want %v", moved, allowed)
 				}
 				if wrote := len(w.rows(t, s, cursor)) > before; wrote && !allowed {

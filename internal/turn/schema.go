@@ -2,17 +2,41 @@ package turn
 
 import (
 	"encoding/json"
+	"errors"
+	"strings"
 
 	"github.com/parley-server/parley/internal/agent"
 	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/schema"
 )
 
-// compile refuses every schema.
-func compile(json.RawMessage) (any, error) {
-	return nil, fault.New(fault.InvalidResponseSchema, "response_schema is not available.")
+// compile reads a response_schema, or tells which part of it is not accepted.
+func compile(raw []byte) (*schema.Schema, error) {
+	compiled, err := schema.Compile(raw)
+	if bad, ok := errors.AsType[*schema.Error](err); ok {
+		return nil, &fault.Error{Code: fault.InvalidResponseSchema, Message: "response_schema" + at(bad.Path) + ": " + bad.Reason, Param: "response_schema",
+			Detail: fault.Detail{Violations: []fault.Violation{{Param: "/response_schema" + bad.Path, Rule: "schema", Message: bad.Reason}}}}
+	}
+	return compiled, err
 }
 
+func at(path string) string {
+	if path == "" {
+		return ""
+	}
+	return " at " + path
+}
+
+// output is the form that a response_schema asks for.
 func output(raw json.RawMessage) (*agent.Output, error) {
-	_, err := compile(raw)
-	return nil, err
+	compiled, err := compile(raw)
+	if err != nil {
+		return nil, err
+	}
+	return &agent.Output{Schema: raw, Check: func(answer json.RawMessage) (problems []string) {
+		for _, v := range compiled.Validate(answer) {
+			problems = append(problems, strings.TrimSpace(v.Path+" "+v.Message))
+		}
+		return problems
+	}}, nil
 }

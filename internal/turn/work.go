@@ -91,8 +91,14 @@ func (s *Service) work(ctx context.Context, job args) error {
 	defer done()
 	structured, err := s.run(limited, t, a)
 	s.settle(context.WithoutCancel(ctx), t, a, structured, err)
-	if err := s.place(context.WithoutCancel(ctx), &t.WorkspaceID); err != nil {
+	ctx = context.WithoutCancel(ctx)
+	if err := s.place(ctx, &t.WorkspaceID); err != nil {
 		s.log.WarnContext(ctx, "place a waiting turn; the reaper will", "workspace", t.WorkspaceID, "err", err)
+	}
+	if s.cfg.Permissions != nil {
+		if err := s.cfg.Permissions.Flush(ctx); err != nil {
+			s.log.WarnContext(ctx, "count the uses of the allow-list", "err", err)
+		}
 	}
 	return nil
 }

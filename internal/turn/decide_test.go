@@ -1,0 +1,269 @@
+package turn_test
+
+import (
+	"encoding/json"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+	"github.com/google/uuid"
+
+	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/permission"
+	"github.com/parley-server/parley/internal/turn"
+)
+
+// asking makes every call of the ledger's tool need an approval within window.
+func asking(window time.Duration) func(*turn.Config) {
+	return func(c *turn.Config) { c.Permissions, c.Window = permission.New(c.Pool), window }
+}
+
+// question follows a turn to its question.
+func question(t testing.TB, r *replica, st turn.Started) uuid.UUID {
+	t.Helper()
+	for evs, err := range r.sessions.Follow(t.Context(), st.From) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, ev := range evs {
+			if ask, ok := must(ev.Body()).(event.InputRequired); ok {
+				return ask.ApprovalID
+			}
+			if ev.Kind == event.KindDone {
+				t.Fatal("the turn ended without a question")
+			}
+		}
+	}
+	panic("unreachable")
+}
+
+// The operations on one approval, as whoever calls them sees it.
+type approvalInput struct {
+	read   bool
+	wanted event.Outcome
+}
+
+type approvalOutput struct {
+	status  string // that stands after the call; "" where the call could not tell
+	decided bool   // by this call
+}
+
+// approvals is what one approval may do: pending until the first answer, or until its
+// time is over, which nobody calls.
+var approvals = (&porcupine.NondeterministicModel{
+	Init: func() []any { return []any{"pending"} },
+	Step: func(state, in, out any) []any {
+		i, o := in.(approvalInput), out.(approvalOutput)
+		var next []any
+		for _, now := range []string{state.(string), "expired"} {
+			if now == "expired" && state != "pending" && state != "expired" {
+				continue
+			}
+			switch {
+			case i.read && o.status == now:
+				next = append(next, now)
+			case !i.read && now == "pending" && o.decided && o.status == string(i.wanted):
+				next = append(next, string(i.wanted))
+			case !i.read && now != "pending" && !o.decided && o.status == now:
+				next = append(next, now)
+			}
+		}
+		return next
+	},
+	Equal: func(a, b any) bool { return a == b },
+}).ToModel()
+
+// TestDecisionAgainstExpiry lets answers, another's answers and the clock race for four
+// hundred approvals on two replicas: every history is one that a single approval could
+// have had, and what ran is what was allowed.
+func TestDecisionAgainstExpiry(t *testing.T) {
+	t.Parallel()
+	const lanes, rounds = 8, 50
+	w := newWorld(t, booking())
+	l := newLedger(t, w, false)
+	const window = 60 * time.Millisecond
+	replicas := []*replica{w.replica(t, asking(window)), w.replica(t, asking(window))}
+	go func() {
+		for range lanes * rounds {
+			select {
+			case <-l.entered:
+				l.leave <- struct{}{}
+			case <-t.Context().Done():
+				return
+			}
+		}
+	}()
+	var mu sync.Mutex
+	outcomes := map[string]int{}
+	var wg sync.WaitGroup
+	for lane := range lanes {
+		wg.Go(func() {
+			for range rounds {
+				r := replicas[lane%2]
+				st, err := r.turns.Start(t.Context(), turn.Request{Workspace: w.workspace, Command: "book it"})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				id := question(t, r, st)
+				history := race(t, w, replicas, id, window)
+				if porcupine.CheckOperations(approvals, history) != true {
+					t.Errorf("no approval has this history: %+v", history)
+				}
+				evs := read(t, r, st)
+				status, ran := "", false
+				for _, ev := range evs {
+					switch b := must(ev.Body()).(type) {
+					case event.Decision:
+						if status != "" {
+							t.Errorf("a second decision: %s after %s", b.Outcome, status)
+						}
+						status = string(b.Outcome)
+					case event.ToolResult:
+						ran = b.OK
+					}
+				}
+				if ran != (status == "allowed") {
+					t.Errorf("%s, and the call ran: %v", status, ran)
+				}
+				for _, op := range history {
+					if o := op.Output.(approvalOutput); o.decided && o.status != status {
+						t.Errorf("a caller was told %s, the log says %s", o.status, status)
+					}
+				}
+				mu.Lock()
+				outcomes[status]++
+				mu.Unlock()
+			}
+		})
+	}
+	wg.Wait()
+	var early int
+	err := w.pool.QueryRow(t.Context(), `SELECT count(*) FROM approvals WHERE (status = 'expired') <> (decided_at >= expires_at)`).Scan(&early)
+	if err != nil || early != 0 {
+		t.Errorf("%d approvals were decided on the wrong side of their time, %v", early, err)
+	}
+	t.Log(outcomes)
+	if outcomes["allowed"] == 0 || outcomes["denied"] == 0 || outcomes["expired"] == 0 {
+		t.Errorf("the race is none: %v", outcomes)
+	}
+}
+
+// race answers and reads one approval from all sides, around the end of its time.
+func race(t *testing.T, w *world, replicas []*replica, id uuid.UUID, window time.Duration) []porcupine.Operation {
+	var mu sync.Mutex
+	var history []porcupine.Operation
+	var wg sync.WaitGroup
+	begin := time.Now()
+	for client, in := range []approvalInput{{wanted: event.Allowed}, {wanted: event.Denied}, {wanted: event.Allowed}, {read: true}, {read: true}} {
+		wg.Go(func() {
+			pause := time.NewTimer(time.Duration(rand.Int64N(int64(2 * window))))
+			<-pause.C
+			r := replicas[rand.IntN(2)]
+			op := porcupine.Operation{ClientId: client, Input: in, Call: time.Since(begin).Nanoseconds()}
+			op.Output = r.approval(t, w, id, in)
+			op.Return = time.Since(begin).Nanoseconds()
+			mu.Lock()
+			defer mu.Unlock()
+			history = append(history, op)
+		})
+	}
+	wg.Wait()
+	return history
+}
+
+// approval does one operation.
+func (r *replica) approval(t *testing.T, w *world, id uuid.UUID, in approvalInput) approvalOutput {
+	if in.read {
+		a, err := r.sessions.Approval(t.Context(), w.workspace.ID, id)
+		if err != nil {
+			t.Error(err)
+		}
+		return approvalOutput{status: a.Status}
+	}
+	d, err := r.turns.Decide(t.Context(), w.workspace.ID, turn.Answer{Approval: id, Outcome: in.wanted, Key: "k"})
+	if f := fault.From(err); f != nil {
+		return approvalOutput{status: f.Detail.Status}
+	}
+	if err != nil {
+		t.Error(err)
+	}
+	return approvalOutput{status: d.Status, decided: !d.Already}
+}
+
+// TestExpiryWhileNobodyRuns stops every replica over the end of an approval's time: on
+// return it counts as expired, at once and for everybody, and the session goes on.
+func TestExpiryWhileNobodyRuns(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, booking())
+	newLedger(t, w, false)
+	r := w.replica(t, asking(300*time.Millisecond))
+	st := w.start(t, r, "book it")
+	id := question(t, r, st)
+	r.stop()
+	for over := false; !over; {
+		if err := w.pool.QueryRow(t.Context(), `SELECT expires_at < clock_timestamp() FROM approvals WHERE id = $1`, id).Scan(&over); err != nil {
+			t.Fatal(err)
+		}
+	}
+	back := w.replica(t, func(c *turn.Config) { asking(time.Minute)(c) })
+	_, err := back.turns.Decide(t.Context(), w.workspace.ID, turn.Answer{Approval: id, Outcome: event.Allowed, Key: "k"})
+	if f := fault.From(err); f == nil || f.Code != fault.ApprovalExpired {
+		t.Errorf("a late answer: %v", err)
+	}
+	evs := read(t, back, st)
+	if got := kinds(evs); !strings.HasSuffix(got, "input_required decision started tool_use tool_result text reply usage done") {
+		t.Errorf("then came %s", got)
+	}
+	for _, ev := range evs {
+		if d, ok := must(ev.Body()).(event.Decision); ok && d.Outcome != event.Expired {
+			t.Errorf("decided %+v", d)
+		}
+	}
+	next, err := back.turns.Start(t.Context(), turn.Request{Workspace: w.workspace, Session: st.Session, Command: "never mind"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	question(t, back, next)
+}
+
+// TestWaitingCostsNothing looks at what a turn holds while it waits: no job that runs,
+// no lease, and none of its time.
+func TestWaitingCostsNothing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, booking())
+	newLedger(t, w, false)
+	r := w.replica(t, asking(time.Hour))
+	st := w.start(t, r, "book it")
+	id := question(t, r, st)
+	for running := 1; running > 0; { // the worker leaves right after the commit
+		err := w.pool.QueryRow(t.Context(), `SELECT count(*) FROM river_job WHERE kind = 'turn' AND state IN ('running', 'available')`).Scan(&running)
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	var text string
+	err := w.pool.QueryRow(t.Context(), `SELECT row_to_json(j)::text FROM (SELECT state, args, scheduled_at > now() + interval '59 minutes' AS later
+		FROM river_job WHERE kind = 'approval_expiry') j`).Scan(&text)
+	var job struct {
+		State string
+		Args  map[string]string
+		Later bool
+	}
+	if err != nil || json.Unmarshal([]byte(text), &job) != nil || job.State != "scheduled" || !job.Later || job.Args["approval_id"] != id.String() || len(job.Args) != 3 {
+		t.Errorf("%s, %v", text, err)
+	}
+	var node *int
+	var started *time.Time
+	var where string
+	if err := w.pool.QueryRow(t.Context(), `SELECT state, node, started_at FROM turns WHERE id = $1`, st.Turn).Scan(&where, &node, &started); err != nil {
+		t.Fatal(err)
+	}
+	if where != "waiting" || node != nil || started != nil {
+		t.Errorf("%s on node %v since %v", where, node, started)
+	}
+}
