@@ -43,6 +43,7 @@ type Store struct {
 	keys   *vault.Keyring
 	guard  *egress.Guard
 	client *egress.Client
+	crowd  crowd
 }
 
 // NewStore makes a store. Its secrets are sealed by keys, and its requests go where

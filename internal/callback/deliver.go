@@ -10,7 +10,6 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"strconv"
 	"strings"
 	"time"
 
@@ -48,8 +47,11 @@ const (
 	redirected       = "redirected"
 	gone             = "gone"
 	badStatus        = "bad_status"
-	notSent          = "not_sent" // to a name that is reserved for nobody
 )
+
+// NotSent is what comes of a report to a name below .invalid, where nothing can ever
+// be: nothing. Such reports are made for `parley listen`.
+const NotSent = "not_sent"
 
 // Deliver makes one attempt at a delivery, for the job that has it. body makes the
 // member data; it is asked once, and what it made is sent every time. done says that
@@ -71,6 +73,11 @@ func (s *Store) Deliver(ctx context.Context, delivery uuid.UUID, job int64, body
 		}
 		return 0, true, nil
 	}
+	leave, ok := s.crowd.enter(row.WorkspaceID)
+	if !ok {
+		return crowdedPause, false, nil
+	}
+	defer leave()
 	if row.Body == nil {
 		if row.Body, err = s.write(ctx, row, body); err != nil {
 			return 0, false, err
@@ -116,22 +123,18 @@ type outcome struct {
 }
 
 // final reports whether another attempt would be in vain.
-func (o outcome) final() bool { return o.err == gone || o.err == notSent }
+func (o outcome) final() bool { return o.err == gone || o.err == NotSent }
 
 // attempt sends a report.
 func (s *Store) attempt(ctx context.Context, row db.DeliveryTakeRow, secrets [][]byte) outcome {
 	if reserved(row.URL) {
-		return outcome{err: notSent}
+		return outcome{err: NotSent}
 	}
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, row.URL, bytes.NewReader(row.Body))
 	if err != nil {
 		return outcome{err: addressRefused}
 	}
-	id, now := row.ID.String(), time.Now()
-	r.Header.Set("Content-Type", "application/json")
-	r.Header.Set("webhook-id", id)
-	r.Header.Set("webhook-timestamp", strconv.FormatInt(now.Unix(), 10))
-	r.Header.Set("webhook-signature", signature(secrets, id, now, row.Body))
+	Sign(r.Header, secrets, row.ID.String(), time.Now(), row.Body)
 	res, err := s.client.Do(r)
 	if err != nil {
 		return outcome{err: reason(err)}
@@ -153,8 +156,7 @@ func (s *Store) attempt(ctx context.Context, row db.DeliveryTakeRow, secrets [][
 	return o
 }
 
-// reserved reports whether a URL's host is below .invalid, where nothing can ever be:
-// such reports are made for `parley listen`.
+// reserved reports whether a URL's host is below .invalid.
 func reserved(raw string) bool {
 	u, err := url.Parse(raw)
 	return err == nil && strings.HasSuffix(strings.TrimSuffix(strings.ToLower(u.Hostname()), "."), ".invalid")

@@ -6,9 +6,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -16,6 +16,7 @@ import (
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
 	"github.com/parley-server/parley/internal/callback"
+	"github.com/parley-server/parley/internal/egress/egresstest"
 )
 
 func TestReportArrivesSigned(t *testing.T) {
@@ -206,23 +207,12 @@ func TestWhatComesOfAnAttempt(t *testing.T) {
 func TestPrivateReceiverIsNotReached(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
+	c := egresstest.NewCanary(t)
 	n := w.register(t, address, nil)
-	w.exec(t, `UPDATE callbacks SET url = $1`, "https://"+l.Addr().String()+"/")
+	w.exec(t, `UPDATE callbacks SET url = $1`, "https://"+c.Addr+"/")
 	w.deliver(t, w.report(t, n.Turn, callback.Completed, 1))
 	if a := w.get(t, n.ID).Deliveries[0].Attempts[0]; a.Error == nil || *a.Error != "address_refused" {
 		t.Errorf("%+v", a)
-	}
-	if err := l.(*net.TCPListener).SetDeadline(time.Now().Add(-time.Second)); err != nil {
-		t.Fatal(err)
-	}
-	if conn, err := l.Accept(); err == nil {
-		conn.Close()
-		t.Error("it was reached")
 	}
 }
 
@@ -290,6 +280,42 @@ func TestStoppedAttemptIsNotWrittenDown(t *testing.T) {
 	w.receiver.answers(nil)
 	if _, done := w.deliver(t, d); !done {
 		t.Error("it is not delivered afterwards")
+	}
+}
+
+// TestSlowWorkspaceLeavesRoom has one workspace's receiver hang as often as it may.
+func TestSlowWorkspaceLeavesRoom(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	came, leave := make(chan struct{}, callback.MaxAtOnce), make(chan struct{})
+	w.receiver.answers(func(http.ResponseWriter, *http.Request) { came <- struct{}{}; <-leave })
+	n := w.register(t, address, nil)
+	var wg sync.WaitGroup
+	for seq := range int64(callback.MaxAtOnce) {
+		d := w.report(t, n.Turn, callback.InputRequired, seq)
+		wg.Go(func() {
+			if _, _, err := w.store.Deliver(t.Context(), d, job, answer); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	for range callback.MaxAtOnce {
+		<-came
+	}
+	w.receiver.answers(nil)
+	more := w.report(t, n.Turn, callback.Completed, 100)
+	if retry, done := w.deliver(t, more); done || retry <= 0 {
+		t.Errorf("one too many: %s %v", retry, done)
+	}
+	other := *w
+	other.workspace, other.session = w.tenant(t, "other")
+	if _, done := other.deliver(t, other.report(t, other.register(t, address, nil).Turn, callback.Completed, 1)); !done {
+		t.Error("another workspace has to wait")
+	}
+	close(leave)
+	wg.Wait()
+	if _, done := w.deliver(t, more); !done {
+		t.Error("there is no room afterwards")
 	}
 }
 

@@ -29,7 +29,7 @@ func (s *Store) Secret(ctx context.Context, workspace uuid.UUID) (string, error)
 		return "", fmt.Errorf("read the signing secret: %w", err)
 	}
 	secret, err := s.unseal(workspace, row.ID, row.Secret)
-	return formatted(secret), err
+	return FormatSecret(secret), err
 }
 
 // Rotate makes a new secret and hands it out. The one before it signs beside it for
@@ -46,7 +46,7 @@ func (s *Store) Rotate(ctx context.Context, workspace uuid.UUID, overlap time.Du
 		}
 		return err
 	})
-	return formatted(secret), err
+	return FormatSecret(secret), err
 }
 
 // secrets are what a workspace signs with now, newest first. The first call makes one.

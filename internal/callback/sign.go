@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
+	"net/http"
 	"strconv"
 	"strings"
 	"time"
@@ -16,8 +17,8 @@ const (
 	secretSize   = 32
 )
 
-// formatted is a secret as people copy it.
-func formatted(secret []byte) string {
+// FormatSecret is a secret as people copy it: whsec_…
+func FormatSecret(secret []byte) string {
 	return secretPrefix + base64.StdEncoding.EncodeToString(secret)
 }
 
@@ -25,6 +26,15 @@ func newSecret() []byte {
 	secret := make([]byte, secretSize)
 	_, _ = rand.Read(secret) // never fails
 	return secret
+}
+
+// Sign sets the headers of a report: what it is, its id, when it is sent, and a
+// signature for each secret.
+func Sign(h http.Header, secrets [][]byte, id string, at time.Time, body []byte) {
+	h.Set("Content-Type", "application/json")
+	h.Set("webhook-id", id)
+	h.Set("webhook-timestamp", strconv.FormatInt(at.Unix(), 10))
+	h.Set("webhook-signature", signature(secrets, id, at, body))
 }
 
 // signature is the header webhook-signature: one signature for each secret.
