@@ -53,6 +53,7 @@ type world struct {
 	dsn  string
 	pool *pgxpool.Pool
 	key  string
+	wrap []string // what servers are started by; nil: nothing
 }
 
 func newWorld(t *testing.T) *world {
@@ -116,7 +117,8 @@ func (w *world) serve(t *testing.T, env []string, flags ...string) *server {
 func (w *world) serveAt(t *testing.T, addr string, env []string, flags ...string) *server {
 	t.Helper()
 	s := &server{url: "http://" + addr, gone: make(chan struct{})}
-	s.cmd = exec.Command(binary, append([]string{"serve", "--listen", addr}, flags...)...)
+	line := append(append(w.wrap, binary, "serve", "--listen", addr), flags...)
+	s.cmd = exec.Command(line[0], line[1:]...)
 	s.cmd.Env = append(append(environ(), "DATABASE_URL="+w.dsn, "PARLEY_DURABILITY=off", "PARLEY_VAULT_KEY="+vaultKey), env...)
 	s.cmd.Stdout, s.cmd.Stderr = t.Output(), t.Output()
 	if err := s.cmd.Start(); err != nil {

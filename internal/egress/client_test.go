@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/parley-server/parley/internal/egress"
+	"github.com/parley-server/parley/internal/egress/egresstest"
 )
 
 // site is a server with TLS, reached under the name example.com by a pin.
@@ -22,9 +23,9 @@ func site(t *testing.T, h http.HandlerFunc, allow ...string) (*egress.Guard, *ht
 	t.Cleanup(srv.Close)
 	roots := x509.NewCertPool()
 	roots.AddCert(srv.Certificate())
-	z := serveDNS(t, map[string][][]netip.Addr{"other.example": {addrs("127.0.0.1")}})
+	z := egresstest.Serve(t, "127.0.0.1:0", map[string][][]netip.Addr{"other.example": {egresstest.Addrs("127.0.0.1")}})
 	allow = append(allow, "example.com:443="+srv.Listener.Addr().String())
-	return guard(t, egress.Config{Allow: allow, Roots: roots, Resolver: z.resolver()}), srv
+	return guard(t, egress.Config{Allow: allow, Roots: roots, Resolver: z.Resolver()}), srv
 }
 
 func do(t *testing.T, c *egress.Client, r *http.Request) (int, string, error) {
@@ -92,7 +93,7 @@ func TestForeignCertificateIsRefused(t *testing.T) {
 
 func TestRedirects(t *testing.T) {
 	t.Parallel()
-	c := newCanary(t)
+	c := egresstest.NewCanary(t)
 	var hits atomic.Int32
 	g, _ := site(t, func(w http.ResponseWriter, r *http.Request) {
 		hits.Add(1)
@@ -104,9 +105,9 @@ func TestRedirects(t *testing.T) {
 		case r.URL.Path == "/end":
 			fmt.Fprint(w, "here")
 		case r.URL.Path == "/private":
-			http.Redirect(w, r, "https://127.0.0.1:"+c.port+"/", http.StatusFound)
+			http.Redirect(w, r, "https://127.0.0.1:"+c.Port+"/", http.StatusFound)
 		case r.URL.Path == "/inside":
-			http.Redirect(w, r, "https://other.example:"+c.port+"/", http.StatusTemporaryRedirect)
+			http.Redirect(w, r, "https://other.example:"+c.Port+"/", http.StatusTemporaryRedirect)
 		case r.URL.Path == "/plain":
 			http.Redirect(w, r, "http://example.com/end", http.StatusMovedPermanently)
 		case r.URL.Path == "/file":

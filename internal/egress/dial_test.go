@@ -6,60 +6,15 @@ import (
 	"net/http"
 	"net/netip"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 
 	"github.com/parley-server/parley/internal/egress"
+	"github.com/parley-server/parley/internal/egress/egresstest"
 )
 
 // nowhere is an address of IPv6's public space that is routed nowhere: what is sent
 // to it does not leave.
 const nowhere = "3ffe::1"
-
-// canary is a server on loopback that nobody must reach.
-type canary struct {
-	net.Listener
-	port  string
-	calls atomic.Int32
-}
-
-func newCanary(t *testing.T) *canary {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, port, _ := net.SplitHostPort(l.Addr().String())
-	c := &canary{Listener: l, port: port}
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		for {
-			conn, err := l.Accept()
-			if err != nil {
-				return
-			}
-			c.calls.Add(1)
-			conn.Close()
-		}
-	})
-	t.Cleanup(func() {
-		// It can see: the one call of this test is counted.
-		conn, err := net.Dial("tcp", l.Addr().String())
-		if err != nil {
-			t.Error(err)
-			return
-		}
-		conn.Read(make([]byte, 1))
-		conn.Close()
-		l.Close()
-		wg.Wait()
-		if n := c.calls.Load(); n != 1 {
-			t.Errorf("the canary saw %d connections", n-1)
-		}
-	})
-	return c
-}
 
 func get(t *testing.T, c *egress.Client, url string) error {
 	t.Helper()
@@ -77,19 +32,20 @@ func get(t *testing.T, c *egress.Client, url string) error {
 // TestNamesThatLeadInside asks for names whose answers are not, or not all, public.
 func TestNamesThatLeadInside(t *testing.T) {
 	t.Parallel()
-	c := newCanary(t)
-	z := serveDNS(t, map[string][][]netip.Addr{
-		"inside.example": {addrs("127.0.0.1")},
-		"mixed.example":  {addrs(nowhere, "93.184.216.34", "127.0.0.1")},
-		"mapped.example": {addrs("::ffff:127.0.0.1")},
-		"nat64.example":  {addrs("64:ff9b::7f00:1")},
-		"six.example":    {addrs("::1")},
-		"zero.example":   {addrs("0.0.0.0", "::")},
-		"cloud.example":  {addrs("169.254.169.254")},
-	})
-	client := guard(t, egress.Config{Resolver: z.resolver()}).Client(egress.Limits{})
-	for name := range z.names {
-		err := get(t, client, "https://"+name+":"+c.port+"/")
+	c := egresstest.NewCanary(t)
+	names := map[string][][]netip.Addr{
+		"inside.example": {egresstest.Addrs("127.0.0.1")},
+		"mixed.example":  {egresstest.Addrs(nowhere, "93.184.216.34", "127.0.0.1")},
+		"mapped.example": {egresstest.Addrs("::ffff:127.0.0.1")},
+		"nat64.example":  {egresstest.Addrs("64:ff9b::7f00:1")},
+		"six.example":    {egresstest.Addrs("::1")},
+		"zero.example":   {egresstest.Addrs("0.0.0.0", "::")},
+		"cloud.example":  {egresstest.Addrs("169.254.169.254")},
+	}
+	z := egresstest.Serve(t, "127.0.0.1:0", names)
+	client := guard(t, egress.Config{Resolver: z.Resolver()}).Client(egress.Limits{})
+	for name := range names {
+		err := get(t, client, "https://"+name+":"+c.Port+"/")
 		if _, refused := errors.AsType[*egress.Error](err); !refused {
 			t.Errorf("%s: %v", name, err)
 		} else if strings.Contains(err.Error(), "127.0") {
@@ -107,10 +63,10 @@ func TestNamesThatLeadInside(t *testing.T) {
 // passes every check, then 127.0.0.1.
 func TestRebinding(t *testing.T) {
 	t.Parallel()
-	c := newCanary(t)
-	z := serveDNS(t, map[string][][]netip.Addr{"rebind.example": {addrs(nowhere), addrs("127.0.0.1")}})
-	g := guard(t, egress.Config{Resolver: z.resolver()})
-	client, url := g.Client(egress.Limits{}), "https://rebind.example:"+c.port+"/"
+	c := egresstest.NewCanary(t)
+	z := egresstest.Serve(t, "127.0.0.1:0", map[string][][]netip.Addr{"rebind.example": {egresstest.Addrs(nowhere), egresstest.Addrs("127.0.0.1")}})
+	g := guard(t, egress.Config{Resolver: z.Resolver()})
+	client, url := g.Client(egress.Limits{}), "https://rebind.example:"+c.Port+"/"
 	if err := g.CheckURL(url); err != nil {
 		t.Fatal(err)
 	}
@@ -118,7 +74,7 @@ func TestRebinding(t *testing.T) {
 	if _, refused := errors.AsType[*egress.Error](err); err == nil || refused {
 		t.Errorf("the first answer is public, yet: %v", err)
 	}
-	if n := z.questions("rebind.example"); n != 1 {
+	if n := z.Questions("rebind.example"); n != 1 {
 		t.Errorf("one connection asked DNS %d times", n)
 	}
 	for range 3 {
@@ -132,16 +88,16 @@ func TestRebinding(t *testing.T) {
 // TestKernelGetsCheckedAddresses goes past the check of DNS answers.
 func TestKernelGetsCheckedAddresses(t *testing.T) {
 	t.Parallel()
-	c := newCanary(t)
+	c := egresstest.NewCanary(t)
 	g := guard(t, egress.Config{})
 	for _, a := range []string{"127.0.0.1:", "[::ffff:127.0.0.1]:", "0.0.0.0:", "[::]:"} {
-		_, err := g.Connect(t.Context(), netip.MustParseAddrPort(a+c.port))
+		_, err := g.Connect(t.Context(), netip.MustParseAddrPort(a+c.Port))
 		if _, refused := errors.AsType[*egress.Error](err); !refused {
 			t.Errorf("%s: %v", a, err)
 		}
 	}
 	for _, a := range []string{"127.0.0.1:", "[::1]:", "localhost:", "2130706433:", "127.1:"} {
-		if _, err := g.DialContext(t.Context(), "tcp", a+c.port); err == nil {
+		if _, err := g.DialContext(t.Context(), "tcp", a+c.Port); err == nil {
 			t.Errorf("%s was dialled", a)
 		}
 	}

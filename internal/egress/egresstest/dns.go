@@ -1,4 +1,6 @@
-package egress_test
+// Package egresstest has a DNS server that lies and a server that nobody must reach,
+// for tests of what may be reached.
+package egresstest
 
 import (
 	"context"
@@ -10,22 +12,23 @@ import (
 	"testing"
 )
 
-// zone is a DNS server on loopback. Each question takes the next of the answers of
-// its name; the last one stays.
-type zone struct {
+// Zone is a DNS server. Each question takes the next of the answers of its name; the
+// last one stays.
+type Zone struct {
 	mu    sync.Mutex
 	names map[string][][]netip.Addr
 	asked map[string]int // questions for A
 	addr  string
 }
 
-func serveDNS(t testing.TB, names map[string][][]netip.Addr) *zone {
+// Serve answers on an address such as 127.0.0.1:0 until the test ends.
+func Serve(t testing.TB, addr string, names map[string][][]netip.Addr) *Zone {
 	t.Helper()
-	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
+	conn, err := net.ListenPacket("udp", addr)
 	if err != nil {
 		t.Fatal(err)
 	}
-	z := &zone{names: names, asked: make(map[string]int), addr: conn.LocalAddr().String()}
+	z := &Zone{names: names, asked: make(map[string]int), addr: conn.LocalAddr().String()}
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		buf := make([]byte, 512)
@@ -43,20 +46,22 @@ func serveDNS(t testing.TB, names map[string][][]netip.Addr) *zone {
 	return z
 }
 
-func (z *zone) resolver() *net.Resolver {
+// Resolver asks the zone.
+func (z *Zone) Resolver() *net.Resolver {
 	return &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "udp", z.addr)
 	}}
 }
 
-func (z *zone) questions(name string) int {
+// Questions is how often a name was looked up.
+func (z *Zone) Questions(name string) int {
 	z.mu.Lock()
 	defer z.mu.Unlock()
 	return z.asked[name]
 }
 
 // answer speaks as much DNS as a resolver of Go needs.
-func (z *zone) answer(q []byte) []byte {
+func (z *Zone) answer(q []byte) []byte {
 	var labels []string
 	at := 12
 	for q[at] != 0 {
@@ -97,7 +102,8 @@ func (z *zone) answer(q []byte) []byte {
 	return append(out, records...)
 }
 
-func addrs(list ...string) (all []netip.Addr) {
+// Addrs reads addresses.
+func Addrs(list ...string) (all []netip.Addr) {
 	for _, s := range list {
 		all = append(all, netip.MustParseAddr(s))
 	}
