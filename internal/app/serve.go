@@ -221,7 +221,7 @@ func (s *service) build(ctx context.Context) error {
 		return nil
 	}
 	handler, err := httpapi.New(httpapi.Config{
-		Sessions: s.sessions, Turns: s.turns, Workspaces: s.workspaces, Keys: s.keys, Files: s.files, Limits: s.limits,
+		Sessions: s.sessions, Turns: s.turns, Workspaces: s.workspaces, Keys: s.keys, Files: s.files, Callbacks: s.callbacks, Limits: s.limits,
 		Ready: s.ready, Log: s.Log, Version: ThisBuild().Version, BaseURL: cfg.BaseURL,
 		Keepalive: cfg.SSEKeepAlive, WriteTimeout: cfg.SSEWriteTimeout,
 	})

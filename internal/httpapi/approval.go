@@ -55,7 +55,10 @@ func (s *server) listApprovals(w http.ResponseWriter, r *request) error {
 
 // getApproval answers with one approval or secret request.
 func (s *server) getApproval(w http.ResponseWriter, r *request) error {
-	id, err := s.bare(r)
+	if err := r.bare(); err != nil {
+		return err
+	}
+	id, err := r.approval()
 	if err != nil {
 		return err
 	}
@@ -66,17 +69,6 @@ func (s *server) getApproval(w http.ResponseWriter, r *request) error {
 		return err
 	}
 	return writeData(w, http.StatusOK, a)
-}
-
-// bare checks a request that says everything in its path.
-func (s *server) bare(r *request) (uuid.UUID, error) {
-	if err := accepts(r.Request, jsonType); err != nil {
-		return uuid.Nil, err
-	}
-	if err := r.query().err(); err != nil {
-		return uuid.Nil, err
-	}
-	return r.approval()
 }
 
 // decideApproval allows or denies what a turn wants to do.

@@ -13,10 +13,7 @@ type canceled struct {
 
 // cancelTurn ends the session's turn. Where there is none, that is no error.
 func (s *server) cancelTurn(w http.ResponseWriter, r *request) error {
-	if err := accepts(r.Request, jsonType); err != nil {
-		return err
-	}
-	if err := r.query().err(); err != nil {
+	if err := r.bare(); err != nil {
 		return err
 	}
 	id, err := r.session()

@@ -105,10 +105,11 @@ func (s *service) run(t testing.TB, dsn string, change func(*httpapi.Config), ch
 	if err := s.vault.Prepare(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	callbacks := callback.NewStore(pool, s.ring, guard)
 	guide := guide.New()
 	tc := turn.Config{
 		Pool: pool, Sessions: s.sessions, Workspaces: workspaces, Skills: s.skills, Vault: s.vault,
-		Files: s.files, Callbacks: callback.NewStore(pool, s.ring, guard),
+		Files: s.files, Callbacks: callbacks,
 		Tools: []tool.Tool{s.gate, look{}}, Log: log, Workers: 20,
 		Model: func(string) (model.Model, error) { return guide, nil },
 	}
@@ -125,7 +126,7 @@ func (s *service) run(t testing.TB, dsn string, change func(*httpapi.Config), ch
 	limits := limit.New(pool, limit.Options{Limits: plenty, Node: s.sessions.Node(), Log: log})
 	run(t, limits.Run)
 
-	cfg := httpapi.Config{Sessions: s.sessions, Files: s.files, Turns: turns, Workspaces: workspaces, Keys: s.keys, Limits: limits, Log: log, Version: "1.2.3",
+	cfg := httpapi.Config{Sessions: s.sessions, Files: s.files, Callbacks: tc.Callbacks, Turns: turns, Workspaces: workspaces, Keys: s.keys, Limits: limits, Log: log, Version: "1.2.3",
 		Ready: func(ctx context.Context) error { return pool.Ping(ctx) }}
 	if change != nil {
 		change(&cfg)

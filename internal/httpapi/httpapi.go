@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/parley-server/parley/internal/apikey"
+	"github.com/parley-server/parley/internal/callback"
 	"github.com/parley-server/parley/internal/filestore"
 	"github.com/parley-server/parley/internal/limit"
 	"github.com/parley-server/parley/internal/session"
@@ -27,6 +28,7 @@ import (
 type Config struct {
 	Sessions   *session.Store
 	Files      *filestore.Store
+	Callbacks  *callback.Store
 	Turns      *turn.Service
 	Workspaces *workspace.Store
 	Keys       *apikey.Store
@@ -55,8 +57,8 @@ type server struct {
 // differ. Streams end when the request's context does: make it end with the
 // process. Keys.Run must be running for revoked keys to lose their streams.
 func New(cfg Config) (http.Handler, error) {
-	if cfg.Sessions == nil || cfg.Turns == nil || cfg.Workspaces == nil || cfg.Keys == nil || cfg.Files == nil {
-		return nil, errors.New("httpapi: Sessions, Files, Turns, Workspaces and Keys are required")
+	if cfg.Sessions == nil || cfg.Turns == nil || cfg.Workspaces == nil || cfg.Keys == nil || cfg.Files == nil || cfg.Callbacks == nil {
+		return nil, errors.New("httpapi: Sessions, Files, Callbacks, Turns, Workspaces and Keys are required")
 	}
 	if cfg.Ready == nil {
 		cfg.Ready = func(context.Context) error { return nil }
@@ -98,6 +100,10 @@ func (s *server) handlers() map[string]handler {
 		"getApproval":    s.getApproval,
 		"decideApproval": s.decideApproval,
 		"answerSecret":   s.answerSecret,
+
+		"listCallbacks":     s.listCallbacks,
+		"getCallback":       s.getCallback,
+		"redeliverCallback": s.redeliverCallback,
 
 		"getOpenAPI": s.getOpenAPI,
 		"health":     s.health,

@@ -21,6 +21,7 @@ var objects = map[string]func(testing.TB, *service) string{
 	"sessionId":               aSession,
 	"approvalId":              anApproval,
 	"answerSecret approvalId": aSecretRequest,
+	"callbackId":              aCallback,
 }
 
 // bodies are requests that would do something, by operation; {sessionId} stands for an
@@ -47,6 +48,13 @@ func anApproval(t testing.TB, s *service) string { return s.say(t, held).asked()
 func aSecretRequest(t testing.TB, s *service) string {
 	s.register(t, "STRIPE_KEY")
 	return s.say(t, `@call request_secret {"key_name":"STRIPE_KEY","reason":"to refund"}`).asked().ApprovalID
+}
+
+// aCallback is one that was told what nobody gets.
+func aCallback(t testing.TB, s *service) string {
+	id := s.callback(t, "https://listen.invalid/", held)
+	s.await(t, id, "failed", 1)
+	return id
 }
 
 // ids are objects by their kinds.

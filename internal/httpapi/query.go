@@ -40,6 +40,14 @@ func (r *request) query() *params {
 	return p
 }
 
+// bare checks a request that says everything in its path.
+func (r *request) bare() error {
+	if err := accepts(r.Request, jsonType); err != nil {
+		return err
+	}
+	return r.query().err()
+}
+
 // one is the value of a parameter, "" for none.
 func (p *params) one(name string) string {
 	switch values := p.values[name]; {

@@ -1,0 +1,88 @@
+package httpapi
+
+import (
+	"net/http"
+
+	"github.com/google/uuid"
+	"github.com/gorilla/mux"
+
+	"github.com/parley-server/parley/internal/callback"
+	"github.com/parley-server/parley/internal/fault"
+)
+
+// callback is the callback that the path names. What is not an id names none.
+func (r *request) callback() (uuid.UUID, error) {
+	text := mux.Vars(r.Request)["callbackId"]
+	id, err := uuid.Parse(text)
+	if err != nil || len(text) != 36 {
+		return uuid.Nil, fault.New(fault.CallbackNotFound, "No such callback in this workspace: an id looks like %s.", uuid.Nil)
+	}
+	return id, nil
+}
+
+// listCallbacks answers with one page of what the workspace's callbacks were told.
+func (s *server) listCallbacks(w http.ResponseWriter, r *request) error {
+	if err := accepts(r.Request, jsonType); err != nil {
+		return err
+	}
+	p := r.query()
+	limit, cursor, status := p.limit(20), p.one("cursor"), p.enum("status", callback.Statuses...)
+	if err := p.err(); err != nil {
+		return err
+	}
+	ctx, cancel := s.brief(r.Context())
+	defer cancel()
+	page, err := s.cfg.Callbacks.List(ctx, r.workspace.ID, status, cursor, limit)
+	if err != nil {
+		return err
+	}
+	return writeJSON(w, http.StatusOK, page)
+}
+
+// getCallback answers with a callback, its reports and the attempts at them.
+func (s *server) getCallback(w http.ResponseWriter, r *request) error {
+	if err := r.bare(); err != nil {
+		return err
+	}
+	id, err := r.callback()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := s.brief(r.Context())
+	defer cancel()
+	c, err := s.cfg.Callbacks.Get(ctx, r.workspace.ID, id)
+	if err != nil {
+		return err
+	}
+	return writeData(w, http.StatusOK, c)
+}
+
+// redelivery is the answer to a call that redelivers.
+type redelivery struct {
+	CallbackID   uuid.UUID  `json:"callback_id"`
+	Redelivering bool       `json:"redelivering"`
+	WebhookID    *uuid.UUID `json:"webhook_id,omitempty"`
+	Reason       string     `json:"reason,omitempty"`
+}
+
+// redeliverCallback has the newest report sent once more. Where there is none, that
+// is no error.
+func (s *server) redeliverCallback(w http.ResponseWriter, r *request) error {
+	if err := r.bare(); err != nil {
+		return err
+	}
+	id, err := r.callback()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := s.brief(r.Context())
+	defer cancel()
+	delivery, ok, err := s.cfg.Turns.Redeliver(ctx, r.workspace.ID, id)
+	if err != nil {
+		return err
+	}
+	if !ok {
+		return writeData(w, http.StatusOK, redelivery{CallbackID: id, Reason: "nothing_reported"})
+	}
+	return writeData(w, http.StatusOK, redelivery{CallbackID: id, Redelivering: true, WebhookID: &delivery})
+}
