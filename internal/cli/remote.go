@@ -19,18 +19,30 @@ func remoteFlags(cmd *cobra.Command) {
 	workspaceFlag(cmd)
 }
 
-// dial makes a client of the server that the settings name. Where they name none,
-// it is that of serve --dev in the current directory.
+// dial makes a client of the server that the settings name.
 func (c *command) dial(cmd *cobra.Command, retrying func(client.Retry)) (*client.Client, error) {
-	cfg, err := c.load(cmd)
+	target, err := c.target(cmd)
 	if err != nil {
 		return nil, err
+	}
+	return client.New(client.Options{
+		URL: target.URL, Workspace: target.Workspace, Key: target.APIKey,
+		UserAgent: "parley/" + app.ThisBuild().Version, Retrying: retrying,
+	})
+}
+
+// target is the server that the settings name. Where they name none, it is that of
+// serve --dev in the current directory.
+func (c *command) target(cmd *cobra.Command) (app.DevEnv, error) {
+	cfg, err := c.load(cmd)
+	if err != nil {
+		return app.DevEnv{}, err
 	}
 	target := app.DevEnv{URL: cfg.URL, Workspace: cfg.Workspace, APIKey: cfg.APIKey.Reveal()}
 	if cfg.Source("PARLEY_URL") == "" && target.APIKey == "" {
 		dev, err := app.ReadDevEnv(c.devDir())
 		if err != nil {
-			return nil, err
+			return target, err
 		}
 		if dev.APIKey != "" {
 			target.URL, target.APIKey = dev.URL, dev.APIKey
@@ -41,19 +53,16 @@ func (c *command) dial(cmd *cobra.Command, retrying func(client.Retry)) (*client
 	}
 	switch source := cfg.Source("PARLEY_URL"); {
 	case target.APIKey == "" && source != "":
-		return nil, &problem{Exit: exitAuth, Code: "MISSING_API_KEY", What: "There is no API key.",
+		return target, &problem{Exit: exitAuth, Code: "MISSING_API_KEY", What: "There is no API key.",
 			Why: "PARLEY_API_KEY is not set, and PARLEY_URL (" + source + ") is: the key in " + app.DevDir + "/dev.env is taken only where neither is.",
 			Do:  "Set PARLEY_API_KEY; where you mean the server of serve --dev, source " + app.DevDir + "/dev.env or unset PARLEY_URL."}
 	case target.APIKey == "":
-		return nil, &problem{Exit: exitAuth, Code: "MISSING_API_KEY", What: "There is no API key.", Why: "PARLEY_API_KEY is not set, and there is no " + app.DevDir + "/dev.env here.",
+		return target, &problem{Exit: exitAuth, Code: "MISSING_API_KEY", What: "There is no API key.", Why: "PARLEY_API_KEY is not set, and there is no " + app.DevDir + "/dev.env here.",
 			Do: "Set it, or start parley serve --dev in this directory."}
 	case target.Workspace == "":
-		return nil, &problem{Exit: exitUsage, Code: "USAGE", What: "Which workspace?", Why: "PARLEY_WORKSPACE is not set.", Do: "Set it, or name one with --workspace."}
+		return target, &problem{Exit: exitUsage, Code: "USAGE", What: "Which workspace?", Why: "PARLEY_WORKSPACE is not set.", Do: "Set it, or name one with --workspace."}
 	}
-	return client.New(client.Options{
-		URL: target.URL, Workspace: target.Workspace, Key: target.APIKey,
-		UserAgent: "parley/" + app.ThisBuild().Version, Retrying: retrying,
-	})
+	return target, nil
 }
 
 func (c *command) ready() *cobra.Command {

@@ -1,0 +1,164 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/parley-server/parley/internal/client"
+)
+
+func (c *command) callbacks() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "callbacks",
+		Short: "see what callbacks were told, tell them again, rotate their signing secret",
+		Example: `  parley callbacks list --status failed
+  parley callbacks redeliver 0192f0aa-0000-7000-8000-000000000001
+  parley callbacks secret --rotate > webhook.secret`,
+		RunE: group, Args: cobra.ArbitraryArgs,
+	}
+	cmd.AddCommand(c.callbacksList(), c.callbacksShow(), c.callbacksRedeliver(), c.callbacksSecret())
+	return cmd
+}
+
+// remotely wraps the work of a command that asks the server: settings, client, Ctrl-C.
+func (c *command) remotely(work func(ctx context.Context, remote *client.Client, args []string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		remote, err := c.dial(cmd, nil)
+		if err != nil {
+			return err
+		}
+		defer remote.Close()
+		ctx, stop := c.interruptible(cmd.Context())
+		defer stop()
+		return work(ctx, remote, args)
+	}
+}
+
+func (c *command) callbacksList() *cobra.Command {
+	var q client.DeliveryQuery
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "list what callbacks were told, the newest first",
+		Example: `  parley callbacks list
+  parley callbacks list --status failed
+  parley callbacks list --limit 100 --json`,
+		Args: nothing,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if q.Limit < 1 || q.Limit > 100 {
+				return usage(cmd, fmt.Sprintf("--limit cannot be %d.", q.Limit), "It takes a whole number from 1 to 100.")
+			}
+			return c.remotely(func(ctx context.Context, remote *client.Client, _ []string) error {
+				page, err := remote.Deliveries(ctx, q)
+				if err != nil {
+					return err
+				}
+				if c.json {
+					return printJSON(c.Stdout, page.Raw)
+				}
+				if page.HasMore {
+					defer fmt.Fprintf(c.Stderr, "There are more: parley callbacks list --cursor %s\n", plainLine(page.NextCursor))
+				}
+				return c.list(page.Data, len(page.Data), "No callback was told anything.",
+					[]string{"CALLBACK", "TYPE", "STATUS", "ATTEMPTS", "LAST", "NEXT", "URL", "CREATED"}, func(i int) []string {
+						d := page.Data[i]
+						n, last, next := "0", "", ""
+						if d.LastAttempt != nil {
+							n, last = strconv.Itoa(d.LastAttempt.N), cameOf(*d.LastAttempt)
+						}
+						if d.NextAt != nil {
+							next = day(d.NextAt)
+						}
+						return []string{d.CallbackID, d.Type, d.Status, n, last, next, short(d.URL, 60), day(&d.CreatedAt)}
+					})
+			})(cmd, args)
+		},
+	}
+	remoteFlags(cmd)
+	cmd.Flags().StringVar(&q.Status, "status", "", "only pending, delivered or failed")
+	cmd.Flags().IntVar(&q.Limit, "limit", 20, "how many, 1 to 100")
+	cmd.Flags().StringVar(&q.Cursor, "cursor", "", "go on where a list ended: its next_cursor")
+	c.jsonFlag(cmd)
+	return cmd
+}
+
+// cameOf is the outcome of an attempt in a word.
+func cameOf(a client.Attempt) string {
+	switch {
+	case a.Status == 0:
+		return a.Error
+	case a.Error == "":
+		return strconv.Itoa(a.Status)
+	}
+	return strconv.Itoa(a.Status) + " " + a.Error
+}
+
+func (c *command) callbacksShow() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "show CALLBACK",
+		Short: "show a callback with every attempt to deliver to it",
+		Example: `  parley callbacks show 0192f0aa-0000-7000-8000-000000000001
+  parley callbacks show 0192f0aa-0000-7000-8000-000000000001 --json    with what is sent`,
+		Args: exactly("CALLBACK"),
+		RunE: c.remotely(func(ctx context.Context, remote *client.Client, args []string) error {
+			cb, err := remote.Callback(ctx, args[0])
+			if err != nil {
+				return err
+			}
+			if c.json {
+				return printJSON(c.Stdout, cb.Raw)
+			}
+			status := cb.Status
+			if cb.Disabled {
+				status += ", disabled by its receiver"
+			}
+			for _, line := range [][2]string{{"callback", cb.CallbackID}, {"url", cb.URL}, {"status", status}, {"session", cb.SessionID}, {"turn", cb.TurnID}} {
+				fmt.Fprintf(c.Stdout, "%-10s%s\n", line[0], plainLine(line[1]))
+			}
+			rows := [][]string{{"TYPE", "STATUS", "ATTEMPT", "AT", "CAME OF IT", "TOOK"}}
+			for _, d := range cb.Deliveries {
+				if len(d.Attempts) == 0 {
+					rows = append(rows, []string{d.Type, d.Status, "", "", "", ""})
+				}
+				for _, a := range d.Attempts {
+					rows = append(rows, []string{d.Type, d.Status, strconv.Itoa(a.N), day(&a.At), cameOf(a), strconv.Itoa(a.LatencyMS) + " ms"})
+				}
+			}
+			if len(rows) == 1 {
+				fmt.Fprintln(c.Stderr, "Nothing was reported yet.")
+				return nil
+			}
+			fmt.Fprintln(c.Stdout)
+			return table(c.Stdout, rows)
+		}),
+	}
+	remoteFlags(cmd)
+	c.jsonFlag(cmd)
+	return cmd
+}
+
+func (c *command) callbacksRedeliver() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "redeliver CALLBACK",
+		Short: "send the newest report of a callback once more",
+		Example: `  parley callbacks redeliver 0192f0aa-0000-7000-8000-000000000001
+  parley callbacks list --status failed`,
+		Args: exactly("CALLBACK"),
+		RunE: c.remotely(func(ctx context.Context, remote *client.Client, args []string) error {
+			r, err := remote.Redeliver(ctx, args[0])
+			if err != nil {
+				return err
+			}
+			if !r.Redelivering {
+				return &problem{Exit: exitFailed, Code: "NOTHING_TO_DELIVER", What: "There is nothing to deliver.", Why: "The turn of this callback still runs.",
+					Do: "See parley callbacks show " + args[0] + "."}
+			}
+			fmt.Fprintf(c.Stderr, "It is sent once more, with the webhook-id %s.\n", plainLine(r.WebhookID))
+			return nil
+		}),
+	}
+	remoteFlags(cmd)
+	return cmd
+}

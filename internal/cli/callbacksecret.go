@@ -1,0 +1,73 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/parley-server/parley/internal/app"
+	"github.com/parley-server/parley/internal/callback"
+)
+
+func (c *command) callbacksSecret() *cobra.Command {
+	var rotate bool
+	var overlap string
+	cmd := &cobra.Command{
+		Use:   "secret",
+		Short: "print the secret that callbacks are signed with, once; or rotate it",
+		Example: `  parley callbacks secret > webhook.secret
+  parley callbacks secret --rotate > webhook.secret
+  parley callbacks secret --rotate --overlap 0s      the old one ends now`,
+		Long: `Prints the workspace's signing secret, whsec_…, alone on stdout. It is shown once.
+With --rotate a new one is made; until the overlap is over callbacks are signed with both,
+so that receivers can change over one after the other.`,
+		Args: nothing,
+		RunE: c.onDatabase(func(ctx context.Context, cfg app.Config, a *app.Admin, _ []string) error {
+			ref, err := c.named(ctx, cfg, a)
+			if err != nil {
+				return err
+			}
+			if !rotate {
+				secret, err := a.CallbackSecret(ctx, ref)
+				if errors.Is(err, callback.ErrShown) {
+					return &problem{Exit: exitUsage, Code: "SHOWN_BEFORE", What: "The secret was shown before.", Why: "It is shown once.",
+						Do: "Where it is lost, make another: parley callbacks secret --rotate"}
+				}
+				if err != nil {
+					return err
+				}
+				fmt.Fprintln(c.Stdout, secret)
+				fmt.Fprintln(c.Stderr, "It is not shown again: keep it now.")
+				return nil
+			}
+			stay, err := duration(overlap)
+			if err != nil {
+				return err
+			}
+			if stay == nil || *stay > longestOverlap {
+				return &problem{Exit: exitUsage, Code: "USAGE", What: "An overlap has an end.", Why: "Two secrets sign for at most 30 days.", Do: "Give a time, such as 24h."}
+			}
+			secret, err := a.RotateCallbackSecret(ctx, ref, *stay)
+			if err != nil {
+				return err
+			}
+			fmt.Fprintln(c.Stdout, secret)
+			end := "ends now"
+			if *stay > 0 {
+				end = "signs beside it for another " + stay.String()
+			}
+			fmt.Fprintf(c.Stderr, "Made a new signing secret; the old one %s.\nIt is not shown again: keep it now.\n", end)
+			return nil
+		}),
+	}
+	workspaceFlag(cmd)
+	cmd.Flags().BoolVar(&rotate, "rotate", false, "make a new one")
+	cmd.Flags().StringVar(&overlap, "overlap", "24h", "with --rotate: how long the old one signs too")
+	return cmd
+}
+
+// longestOverlap is how long two signing secrets may live side by side.
+const longestOverlap = 30 * 24 * time.Hour

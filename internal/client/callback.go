@@ -1,0 +1,96 @@
+package client
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"time"
+)
+
+// Delivery is a report in the list of those that the workspace's callbacks got, or
+// will get.
+type Delivery struct {
+	CallbackID  string     `json:"callback_id"`
+	WebhookID   string     `json:"webhook_id"`
+	TurnID      string     `json:"turn_id"`
+	Type        string     `json:"type"`
+	Status      string     `json:"status"` // pending, delivered, failed
+	URL         string     `json:"url"`
+	LastAttempt *Attempt   `json:"last_attempt"`
+	NextAt      *time.Time `json:"next_attempt_at"`
+	CreatedAt   time.Time  `json:"created_at"`
+}
+
+// Attempt is one attempt at a delivery.
+type Attempt struct {
+	N         int       `json:"n"`
+	At        time.Time `json:"at"`
+	Status    int       `json:"status"` // 0: no answer came
+	LatencyMS int       `json:"latency_ms"`
+	Error     string    `json:"error"` // "": delivered
+}
+
+// DeliveryQuery narrows the list of deliveries. The zero value lists all, newest first.
+type DeliveryQuery struct {
+	Status string
+	Limit  int
+	Cursor string
+}
+
+// Deliveries lists the reports of the workspace's callbacks.
+func (c *Client) Deliveries(ctx context.Context, q DeliveryQuery) (Page[Delivery], error) {
+	return call[Page[Delivery]](ctx, c, http.MethodGet, withQuery(c.path("callbacks"), q.Limit, map[string]string{
+		"status": q.Status, "cursor": q.Cursor,
+	}), nil)
+}
+
+// Callback is where the reports of a turn go, and what came of them.
+type Callback struct {
+	CallbackID string            `json:"callback_id"`
+	SessionID  string            `json:"session_id"`
+	TurnID     string            `json:"turn_id"`
+	URL        string            `json:"url"`
+	Metadata   map[string]string `json:"metadata"`
+	Status     string            `json:"status"` // waiting, pending, delivered, failed
+	Disabled   bool              `json:"disabled"`
+	Deliveries []struct {
+		WebhookID string          `json:"webhook_id"`
+		Type      string          `json:"type"`
+		Seq       int64           `json:"seq"`
+		Status    string          `json:"status"`
+		Payload   json.RawMessage `json:"payload"`
+		Attempts  []Attempt       `json:"attempts"`
+		NextAt    *time.Time      `json:"next_attempt_at"`
+	} `json:"deliveries"`
+	CreatedAt time.Time `json:"created_at"`
+	// Raw is the answer as it came.
+	Raw json.RawMessage `json:"-"`
+}
+
+// Callback reads a callback.
+func (c *Client) Callback(ctx context.Context, id string) (Callback, error) {
+	raw, err := call[json.RawMessage](ctx, c, http.MethodGet, c.path("callbacks", url.PathEscape(id)), nil)
+	if err != nil {
+		return Callback{}, err
+	}
+	var out struct{ Data Callback }
+	err = json.Unmarshal(raw, &out)
+	out.Data.Raw = bytes.Clone(raw)
+	return out.Data, err
+}
+
+// Redelivery is the answer to Redeliver. A callback that was told nothing yet is no
+// error.
+type Redelivery struct {
+	Redelivering bool   `json:"redelivering"`
+	WebhookID    string `json:"webhook_id"`
+	Reason       string `json:"reason"`
+}
+
+// Redeliver sends the newest report of a callback once more.
+func (c *Client) Redeliver(ctx context.Context, id string) (Redelivery, error) {
+	out, err := call[struct{ Data Redelivery }](ctx, c, http.MethodPost, c.path("callbacks", url.PathEscape(id), "redeliver"), nil)
+	return out.Data, err
+}
