@@ -160,6 +160,8 @@ func TestGuideKnowsParley(t *testing.T) {
 		"How do I use ollama?":                             "docs/guide-model.md, “Use a real language model”",
 		"How do I register a secret?":                      "docs/secrets.md, “Register a secret”",
 		"How do I rotate the master key?":                  "docs/secrets.md, “Rotate the master key”",
+		"How do I verify the signature of a callback?":     "docs/callbacks.md, “Verify the signature of a callback”",
+		"How do I test callbacks on localhost?":            "docs/callbacks.md, “Callbacks in development”",
 		"Does closing the connection cancel the turn?":     "docs/api.md, “Cancel a running turn”",
 	} {
 		answer, _ := o.talk(t, question)
