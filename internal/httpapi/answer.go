@@ -148,14 +148,21 @@ func (s *server) refuse(a *answer, f *fault.Error) {
 
 // writeJSON answers with a value.
 func writeJSON(w http.ResponseWriter, status int, v any) error {
+	body, err := encode(v)
+	if err == nil {
+		writeBody(w, status, body)
+	}
+	return err
+}
+
+func encode(v any) ([]byte, error) {
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(v); err != nil {
-		return fmt.Errorf("encode answer: %w", err)
+		return nil, fmt.Errorf("encode answer: %w", err)
 	}
-	writeBody(w, status, buf.Bytes())
-	return nil
+	return buf.Bytes(), nil
 }
 
 // writeData answers with a value in the envelope of successes.

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
 	"strings"
@@ -105,6 +106,7 @@ func (s *server) decide(w http.ResponseWriter, r *request, parse func(*checks, [
 	}
 	c := r.query().checks
 	a := parse(&c, body)
+	key := c.once(r.Header.Values("Idempotency-Key"))
 	if err := c.err(); err != nil {
 		return err
 	}
@@ -112,13 +114,14 @@ func (s *server) decide(w http.ResponseWriter, r *request, parse func(*checks, [
 		return err
 	}
 	a.Key = r.caller.Key
-	ctx, cancel := s.brief(r.Context())
-	defer cancel()
-	d, err := s.cfg.Turns.Decide(ctx, r.workspace.ID, a)
-	if err != nil {
-		return err
-	}
-	return writeData(w, http.StatusOK, s.decided(r, d))
+	about := []any{a.Approval, a.Outcome, a.Reason, a.Pattern} // and no secret
+	return s.once(w, r, key, about, func(ctx context.Context) (any, error) {
+		d, err := s.cfg.Turns.Decide(ctx, r.workspace.ID, a)
+		if err != nil {
+			return nil, err
+		}
+		return s.decided(r, d), nil
+	})
 }
 
 func (s *server) decided(r *request, d turn.Decided) decided {

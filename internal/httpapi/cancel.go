@@ -1,35 +1,37 @@
 package httpapi
 
-import "net/http"
+import (
+	"context"
+	"net/http"
+)
 
 // canceled is the answer to a cancel call.
 type canceled struct {
-	Data struct {
-		Canceled     bool   `json:"canceled"`
-		HaltDeferred bool   `json:"runner_halt_deferred"`
-		Reason       string `json:"reason,omitempty"`
-	} `json:"data"`
+	Canceled     bool   `json:"canceled"`
+	HaltDeferred bool   `json:"runner_halt_deferred"`
+	Reason       string `json:"reason,omitempty"`
 }
 
 // cancelTurn ends the session's turn. Where there is none, that is no error.
 func (s *server) cancelTurn(w http.ResponseWriter, r *request) error {
-	if err := r.bare(); err != nil {
+	if err := accepts(r.Request, jsonType); err != nil {
+		return err
+	}
+	query := r.query()
+	key := query.once(r.Header.Values("Idempotency-Key"))
+	if err := query.err(); err != nil {
 		return err
 	}
 	id, err := r.session()
 	if err != nil {
 		return err
 	}
-	ctx, cancel := s.brief(r.Context())
-	defer cancel()
-	got, err := s.cfg.Turns.Cancel(ctx, r.workspace.ID, id)
-	if err != nil {
-		return err
-	}
-	var body canceled
-	body.Data.Canceled, body.Data.HaltDeferred = got.Canceled, got.HaltDeferred
-	if !got.Canceled {
-		body.Data.Reason = "not_in_progress"
-	}
-	return writeJSON(w, http.StatusOK, body)
+	return s.once(w, r, key, id, func(ctx context.Context) (any, error) {
+		got, err := s.cfg.Turns.Cancel(ctx, r.workspace.ID, id)
+		body := canceled{Canceled: got.Canceled, HaltDeferred: got.HaltDeferred}
+		if !got.Canceled {
+			body.Reason = "not_in_progress"
+		}
+		return body, err
+	})
 }

@@ -10,15 +10,14 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/parley-server/parley/db"
-	"github.com/parley-server/parley/internal/fault"
 )
 
-// Once names a request that shall start one turn however often it arrives.
+// Once names a request that shall have one effect however often it arrives.
 type Once struct {
 	Workspace uuid.UUID
 	Route     string // operationId
 	Key       string // Idempotency-Key; "" for none
-	Hash      []byte // SHA-256 of the request
+	Hash      []byte // SHA-256 of the request, without its secrets
 }
 
 // ErrRepeated says that the request has started a turn before.
@@ -55,8 +54,7 @@ func (s *Store) Repeated(ctx context.Context, o Once) (e Earlier, ok bool, err e
 		return e, false, fmt.Errorf("read idempotency key: %w", err)
 	}
 	if !bytes.Equal(row.Hash, o.Hash) {
-		return e, false, &fault.Error{Code: fault.IdempotencyKeyReused, Param: "Idempotency-Key",
-			Message: "This Idempotency-Key came with another request. Use a new key for every message."}
+		return e, false, reused()
 	}
 	e = Earlier{Turn: row.TurnID, From: From{Session: row.SessionID, Seq: row.StartSeq - 1, Since: row.CreatedAt}}
 	if row.CallbackID != nil {

@@ -60,6 +60,7 @@ type Store struct {
 	notifier  *notifier
 	listener  *listener
 	tailer    *tailer
+	once      chan struct{} // requests under an idempotency key, as many as may be
 }
 
 // New makes a store on a migrated database. Nothing moves before Run.
@@ -79,7 +80,7 @@ func New(pool *pgxpool.Pool, opt Options) *Store {
 	if opt.Appenders == 0 {
 		opt.Appenders = defaultAppenders()
 	}
-	s := &Store{pool: pool, q: db.New(pool), opt: opt, log: opt.Log, node: newNode()}
+	s := &Store{pool: pool, q: db.New(pool), opt: opt, log: opt.Log, node: newNode(), once: make(chan struct{}, onceAbreast(pool.Config().MaxConns))}
 	s.topics.init()
 	s.notifier = newNotifier(s)
 	s.listener = newListener(s)
@@ -123,7 +124,7 @@ func (s *Store) housekeep(ctx context.Context) error {
 	tick := time.NewTicker(time.Hour)
 	defer tick.Stop()
 	for {
-		if err := errors.Join(s.Prepare(ctx), s.q.IdempotencyPurge(ctx)); err != nil && ctx.Err() == nil {
+		if err := errors.Join(s.Prepare(ctx), s.q.IdempotencyPurge(ctx), s.q.AnswersPurge(ctx)); err != nil && ctx.Err() == nil {
 			s.log.ErrorContext(ctx, "housekeeping", "err", err)
 		}
 		select {

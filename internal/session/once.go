@@ -1,0 +1,70 @@
+package session
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-server/parley/db"
+	"github.com/parley-server/parley/internal/fault"
+)
+
+// Once answers a request that starts no turn: by fn, or, where the same request came
+// before under this key, within a day, with the answer that it had. Of many that come
+// at once one runs and the others wait for its answer. What fails is not kept. Without
+// a key fn simply runs.
+//
+// fn commits by itself. Where the process dies in between, or the database goes away,
+// the next request runs fn again: it must bear that.
+func (s *Store) Once(ctx context.Context, o Once, fn func(context.Context) (status int, body []byte, err error)) (status int, body []byte, replayed bool, err error) {
+	if o.Key == "" {
+		status, body, err = fn(ctx)
+		return status, body, false, err
+	}
+	// Each holds a connection while fn needs another: some must be left.
+	select {
+	case s.once <- struct{}{}:
+		defer func() { <-s.once }()
+	case <-ctx.Done():
+		return 0, nil, false, ctx.Err()
+	}
+	answered := false
+	err = pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+		q := s.q.WithTx(tx)
+		if err := q.AnswerLock(ctx, o.Workspace, o.Route, o.Key); err != nil {
+			return fmt.Errorf("lock idempotency key: %w", err)
+		}
+		earlier, err := q.AnswerGet(ctx, o.Workspace, o.Route, o.Key)
+		switch {
+		case err == nil && !bytes.Equal(earlier.Hash, o.Hash):
+			return reused()
+		case err == nil:
+			status, body, replayed = int(earlier.Status), earlier.Answer, true
+			return nil
+		case !errors.Is(err, pgx.ErrNoRows):
+			return fmt.Errorf("read answer: %w", err)
+		}
+		if status, body, err = fn(ctx); err != nil {
+			return err
+		}
+		answered = true
+		return q.AnswerPut(ctx, db.AnswerPutParams{WorkspaceID: o.Workspace, Route: o.Route, Key: o.Key, Hash: o.Hash, Status: int32(status), Answer: body})
+	})
+	if answered && err != nil { // it is done, and that is what the caller asks
+		s.log.WarnContext(ctx, "keep the answer to an idempotent request", "route", o.Route, "err", err)
+		err = nil
+	}
+	return status, body, replayed, err
+}
+
+// reused is the answer to another request under a key.
+func reused() *fault.Error {
+	return &fault.Error{Code: fault.IdempotencyKeyReused, Param: "Idempotency-Key",
+		Message: "This Idempotency-Key came with another request. Use a new key for every request."}
+}
+
+// onceAbreast is how many requests may hold a connection for their key.
+func onceAbreast(connections int32) int { return max(1, int(connections)/4) }
