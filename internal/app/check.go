@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/parley-server/parley/internal/egress"
+	"github.com/parley-server/parley/internal/filestore"
 	"github.com/parley-server/parley/internal/vault"
 )
 
@@ -62,6 +63,7 @@ func (c Config) problems() []string {
 		{"PARLEY_TURN_LEASE", c.TurnLease, 500 * time.Millisecond, 10 * time.Minute},
 		{"PARLEY_SSE_KEEPALIVE", c.SSEKeepAlive, 10 * time.Millisecond, 5 * time.Minute},
 		{"PARLEY_SSE_WRITE_TIMEOUT", c.SSEWriteTimeout, 10 * time.Millisecond, time.Hour},
+		{"PARLEY_SIGNED_URL_TTL", c.SignedURLTTL, time.Minute, filestore.MaxTTL},
 	} {
 		if d.value < d.min || d.value > d.max {
 			bad(d.name, d.value, fmt.Sprintf("%s to %s", d.min, d.max))

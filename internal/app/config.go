@@ -31,6 +31,8 @@ type Config struct {
 	SSEKeepAlive    time.Duration `env:"PARLEY_SSE_KEEPALIVE" envDefault:"15s" doc:"Pause between the keep-alive comments of a quiet stream."`
 	SSEWriteTimeout time.Duration `env:"PARLEY_SSE_WRITE_TIMEOUT" envDefault:"30s" doc:"A reader that takes nothing for this long is dropped; it can resume."`
 
+	SignedURLTTL time.Duration `env:"PARLEY_SIGNED_URL_TTL" envDefault:"168h" section:"Files" doc:"How long the signed addresses of files can be used: at most seven days, which is what the API promises."`
+
 	EgressAllow []string `env:"PARLEY_EGRESS_ALLOW" section:"Outgoing requests" doc:"What callbacks and fetched files may reach beside public addresses over https, separated by commas: a name (mirror.corp), a name and a port (mirror.corp:8443), with the place where it is (mirror.corp:443=10.0.0.7:8443), an address or a range (10.1.0.0/16). With http:// before it also without TLS."`
 
 	MessagesPerMinute int `env:"PARLEY_MESSAGES_PER_MINUTE" envDefault:"60" section:"Limits of each API key" doc:"Messages that a key may send in a minute; 0: no limit. A workspace can have limits of its own."`

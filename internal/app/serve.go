@@ -22,6 +22,7 @@ import (
 	"github.com/parley-server/parley/internal/permission"
 	"github.com/parley-server/parley/internal/session"
 	"github.com/parley-server/parley/internal/skill"
+	"github.com/parley-server/parley/internal/tool/attach"
 	"github.com/parley-server/parley/internal/tool/knowledge"
 	"github.com/parley-server/parley/internal/turn"
 	"github.com/parley-server/parley/internal/vault"
@@ -195,7 +196,7 @@ func (s *service) build(ctx context.Context) error {
 		return &ConfigError{[]string{"PARLEY_EGRESS_ALLOW: " + sentenceOf(err)}}
 	}
 	s.files = filestore.New(s.pool, s.secrets.Keyring(), filestore.Options{
-		Base: cfg.BaseURL, Guard: guard, Fetchers: min(cfg.Workers, 4), Log: s.Log,
+		Base: cfg.BaseURL, TTL: cfg.SignedURLTTL, Guard: guard, Fetchers: min(cfg.Workers, 4), Log: s.Log,
 	})
 	s.callbacks = callback.NewStore(s.pool, s.secrets.Keyring(), guard)
 
@@ -207,7 +208,7 @@ func (s *service) build(ctx context.Context) error {
 	s.banner.model(name, because)
 
 	turns := turn.Config{
-		Pool: s.pool, Sessions: s.sessions, Workspaces: s.workspaces, Model: models.Model, Tools: knowledge.Tools(s.wiki),
+		Pool: s.pool, Sessions: s.sessions, Workspaces: s.workspaces, Model: models.Model, Tools: append(knowledge.Tools(s.wiki), attach.Tool(s.files)),
 		Skills: s.skills, Permissions: permission.New(s.pool), Vault: s.secrets, Files: s.files, Callbacks: s.callbacks,
 		Log: s.Log, Workers: cfg.Workers, Lease: cfg.TurnLease, Window: cfg.ApprovalWindow, Grace: drainTime,
 	}

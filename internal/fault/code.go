@@ -35,6 +35,7 @@ const (
 	FileExpired             Code = "FILE_EXPIRED"
 	PayloadTooLarge         Code = "PAYLOAD_TOO_LARGE"
 	FileTooLarge            Code = "FILE_TOO_LARGE"
+	RangeNotSatisfiable     Code = "RANGE_NOT_SATISFIABLE"
 	IdempotencyKeyReused    Code = "IDEMPOTENCY_KEY_REUSED"
 	FileRejected            Code = "FILE_REJECTED"
 	RateLimited             Code = "RATE_LIMITED"
@@ -79,6 +80,7 @@ var classes = map[Code]class{
 	FileExpired:             {http.StatusGone, NotFound},
 	PayloadTooLarge:         {http.StatusRequestEntityTooLarge, InvalidRequest},
 	FileTooLarge:            {http.StatusRequestEntityTooLarge, InvalidRequest},
+	RangeNotSatisfiable:     {http.StatusRequestedRangeNotSatisfiable, InvalidRequest},
 	IdempotencyKeyReused:    {http.StatusUnprocessableEntity, Idempotency},
 	FileRejected:            {http.StatusUnprocessableEntity, InvalidRequest},
 	RateLimited:             {http.StatusTooManyRequests, RateLimit},

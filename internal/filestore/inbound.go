@@ -27,10 +27,9 @@ type Inbound struct {
 	Filename string
 	MIME     string
 	Size     int64
-	// Data is what a model can read: a text in UTF-8, or an image. Nil: nothing of it.
+	// Data is what a model can read: a text in UTF-8, whose last line says so where
+	// only its beginning is there, or an image. Nil: nothing of it.
 	Data []byte
-	// Note says what of the file is missing in Data, and why. "" where it is whole.
-	Note string
 }
 
 // Image reports whether the file is a picture that models can look at.
@@ -59,11 +58,7 @@ func (s *Store) Inbound(ctx context.Context, turn uuid.UUID) ([]Inbound, error) 
 		switch {
 		case f.Text():
 			err = s.readText(ctx, r, &f, &text)
-		case !f.Image():
-			f.Note = "Its content is not readable here."
-		case f.Size > inboundImage || f.Size > images:
-			f.Note = "The image is too large to be shown."
-		default:
+		case f.Image() && f.Size <= min(inboundImage, images):
 			images -= f.Size
 			f.Data, err = io.ReadAll(contentOf(s.q, r).Reader(ctx))
 		}
@@ -77,6 +72,9 @@ func (s *Store) Inbound(ctx context.Context, turn uuid.UUID) ([]Inbound, error) 
 
 // readText fills in what is left of the room for texts.
 func (s *Store) readText(ctx context.Context, r db.File, f *Inbound, room *int64) error {
+	if *room == 0 && f.Size > 0 {
+		return nil
+	}
 	raw, err := io.ReadAll(io.LimitReader(contentOf(s.q, r).Reader(ctx), *room))
 	if err != nil {
 		return err
@@ -86,11 +84,12 @@ func (s *Store) readText(ctx context.Context, r db.File, f *Inbound, room *int64
 	if int64(len(f.Data)) > *room { // it grew on its way to UTF-8
 		f.Data, whole = f.Data[:*room], false
 	}
-	if !whole {
-		f.Data = wholeRunes(f.Data)
-		f.Note = fmt.Sprintf("Only its beginning is shown: the texts of one message have %d bytes together.", inboundText)
+	if whole {
+		*room -= int64(len(f.Data))
+		return nil
 	}
-	*room -= int64(len(f.Data))
+	f.Data = fmt.Appendf(wholeRunes(f.Data), "\n[cut here: the whole file has %d bytes]", f.Size)
+	*room = 0
 	return nil
 }
 
@@ -104,7 +103,7 @@ func unicodeText(raw []byte) []byte {
 	case bytes.HasPrefix(raw, []byte{0xfe, 0xff}):
 		order = binary.BigEndian
 	default:
-		return bytes.ToValidUTF8(bytes.TrimPrefix(raw, []byte("\ufeff")), []byte("\ufffd"))
+		return append([]byte{}, bytes.ToValidUTF8(bytes.TrimPrefix(raw, []byte("\ufeff")), []byte("\ufffd"))...)
 	}
 	units := make([]uint16, 0, len(raw)/2)
 	for i := 2; i+1 < len(raw); i += 2 {

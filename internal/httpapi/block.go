@@ -20,6 +20,7 @@ func (s *server) block(w http.ResponseWriter, r *request, started turn.Started) 
 	if err != nil {
 		return s.accepted(r, seen, err)
 	}
+	s.complete(r, outcome.Attachments)
 	return writeJSON(w, http.StatusOK, outcome)
 }
 

@@ -32,6 +32,7 @@ import (
 	"github.com/parley-server/parley/internal/skill"
 	"github.com/parley-server/parley/internal/sse"
 	"github.com/parley-server/parley/internal/tool"
+	"github.com/parley-server/parley/internal/tool/attach"
 	"github.com/parley-server/parley/internal/turn"
 	"github.com/parley-server/parley/internal/vault"
 	"github.com/parley-server/parley/internal/workspace"
@@ -110,7 +111,7 @@ func (s *service) run(t testing.TB, dsn string, change func(*httpapi.Config), ch
 	tc := turn.Config{
 		Pool: pool, Sessions: s.sessions, Workspaces: workspaces, Skills: s.skills, Vault: s.vault,
 		Files: s.files, Callbacks: callbacks,
-		Tools: []tool.Tool{s.gate, look{}}, Log: log, Workers: 20,
+		Tools: []tool.Tool{s.gate, look{}, attach.Tool(s.files)}, Log: log, Workers: 20,
 		Model: func(string) (model.Model, error) { return guide, nil },
 	}
 	if changeTurns != nil {

@@ -104,6 +104,12 @@ func (s *server) handlers() map[string]handler {
 		"listCallbacks":     s.listCallbacks,
 		"getCallback":       s.getCallback,
 		"redeliverCallback": s.redeliverCallback,
+		"createFile":        s.createFile,
+		"listFiles":         s.listFiles,
+		"downloadFiles":     s.downloadFiles,
+		"getFile":           s.getFile,
+		"uploadFile":        s.uploadFile,
+		"fetchFile":         s.fetchFile,
 
 		"getOpenAPI": s.getOpenAPI,
 		"health":     s.health,

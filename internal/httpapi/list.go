@@ -75,6 +75,10 @@ func (s *server) attachFiles(ctx context.Context, r *request, messages []session
 	if err != nil {
 		return err
 	}
+	for _, f := range files {
+		s.complete(r, f.In)
+		s.complete(r, f.Out)
+	}
 	for i := range messages {
 		m := &messages[i]
 		m.Attachments = files[m.TurnID].Out

@@ -22,6 +22,7 @@ var objects = map[string]func(testing.TB, *service) string{
 	"approvalId":              anApproval,
 	"answerSecret approvalId": aSecretRequest,
 	"callbackId":              aCallback,
+	"fileId":                  aFile,
 }
 
 // bodies are requests that would do something, by operation; {sessionId} stands for an
@@ -30,6 +31,8 @@ var bodies = map[string]string{
 	"sendMessage":    `{"command":"@text 1 delta","session_id":"{sessionId}"}`,
 	"decideApproval": `{"decision":"allow"}`,
 	"answerSecret":   `{"action":"skip"}`,
+	"createFile":     `{"filename":"a.txt","mime":"text/plain","size":5}`,
+	"downloadFiles":  `{"file_id":"{fileId}"}`,
 }
 
 // guarded is a service whose turns ask before they use a tool: those that objects
@@ -56,6 +59,9 @@ func aCallback(t testing.TB, s *service) string {
 	s.await(t, id, "failed", 1)
 	return id
 }
+
+// aFile is one that came and can be downloaded.
+func aFile(t testing.TB, s *service) string { return s.download(t, "a.txt", "Hello").FileID }
 
 // ids are objects by their kinds.
 type ids map[string]string

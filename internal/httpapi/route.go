@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -46,7 +47,8 @@ func (s *server) router(ops []*operation) http.Handler {
 		}
 		paths[op.path][op.method] = op
 	}
-	for path, methods := range paths {
+	for _, path := range slices.Sorted(maps.Keys(paths)) { // a name goes before a {variable} in its place
+		methods := paths[path]
 		allow := []string{http.MethodOptions}
 		for method := range methods {
 			allow = append(allow, method)

@@ -1,0 +1,103 @@
+package httpapi
+
+import (
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/filestore"
+)
+
+// uploadFile takes the bytes of a file in. Its address is signed: no key is needed.
+func (s *server) uploadFile(w http.ResponseWriter, r *request) error {
+	if err := accepts(r.Request, jsonType); err != nil {
+		return err
+	}
+	if enc := r.Header.Get("Content-Encoding"); enc != "" && !strings.EqualFold(enc, "identity") {
+		return fault.New(fault.UnsupportedMediaType, "Send the file without Content-Encoding.")
+	}
+	rc := http.NewResponseController(w)
+	body := &steadyBody{r: r.Body, rc: rc, until: time.Now().Add(filestore.UploadTime)}
+	defer func() { _ = rc.SetReadDeadline(time.Time{}) }() // or the connection would count as closed later
+	f, err := s.cfg.Files.Upload(r.Context(), r.URL.EscapedPath(), r.URL.RawQuery, r.ContentLength, body)
+	if err != nil {
+		return err
+	}
+	return writeData(w, http.StatusOK, f)
+}
+
+// steadyBody is a body that may take long, but must not stand still.
+type steadyBody struct {
+	r     io.Reader
+	rc    *http.ResponseController
+	until time.Time
+}
+
+func (b *steadyBody) Read(p []byte) (int, error) {
+	deadline := time.Now().Add(bodyTime)
+	if deadline.After(b.until) {
+		deadline = b.until
+	}
+	_ = b.rc.SetReadDeadline(deadline)
+	return b.r.Read(p)
+}
+
+// fetchFile sends the bytes of a file, or a range of them. Its address is signed: no
+// key is needed. Nothing that somebody else has written is ever shown in the name of
+// this service: it is downloaded.
+func (s *server) fetchFile(w http.ResponseWriter, r *request) error {
+	f, err := s.cfg.Files.Open(r.Context(), r.URL.EscapedPath(), r.URL.RawQuery)
+	if err != nil {
+		return err
+	}
+	if err := accepts(r.Request, f.MIME); err != nil {
+		return err
+	}
+	h := w.Header()
+	h.Set("Content-Type", f.MIME)
+	h.Set("Content-Disposition", filestore.Disposition(f.Filename))
+	h.Set("Content-Security-Policy", "sandbox; default-src 'none'")
+	h.Set("Cache-Control", "private, no-cache")
+	h.Set("ETag", `"`+f.SHA256+`"`)
+	if strings.Contains(r.Header.Get("Range"), ",") {
+		r.Header.Del("Range") // many small ranges would be read many times over: all of it, then
+	}
+	r.Header.Del("If-Match") // what an address opens never changes
+	r.Header.Del("If-Unmodified-Since")
+	out := &steadyAnswer{ResponseWriter: w, rc: http.NewResponseController(w), pause: s.cfg.WriteTimeout}
+	http.ServeContent(out, r.Request, "", f.ModTime, f.Reader(r.Context()))
+	if out.unsatisfiable {
+		h.Del("Content-Disposition")
+		h.Del("Content-Security-Policy")
+		h.Set("Content-Range", "bytes */"+strconv.FormatInt(f.Size, 10))
+		return fault.New(fault.RangeNotSatisfiable, "The file has %d bytes, and none of them in that range.", f.Size)
+	}
+	return nil
+}
+
+// steadyAnswer is an answer that may take long, but whose reader must not stand
+// still. It keeps the one error of http.ServeContent back, which has other words for
+// it than we.
+type steadyAnswer struct {
+	http.ResponseWriter
+	rc            *http.ResponseController
+	pause         time.Duration
+	unsatisfiable bool
+}
+
+func (a *steadyAnswer) WriteHeader(status int) {
+	if a.unsatisfiable = status == http.StatusRequestedRangeNotSatisfiable; !a.unsatisfiable {
+		a.ResponseWriter.WriteHeader(status)
+	}
+}
+
+func (a *steadyAnswer) Write(p []byte) (int, error) {
+	if a.unsatisfiable {
+		return len(p), nil
+	}
+	_ = a.rc.SetWriteDeadline(time.Now().Add(a.pause))
+	return a.ResponseWriter.Write(p)
+}
