@@ -1,0 +1,232 @@
+package cli
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/parley-server/parley/internal/client"
+	"github.com/parley-server/parley/internal/filestore"
+)
+
+func (c *command) files() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "files",
+		Short: "send files to the workspace, list and download them",
+		Example: `  parley files up report.pdf
+  parley files list
+  parley files down --session 0192f0aa-0000-7000-8000-000000000001 -o results`,
+		RunE: group, Args: cobra.ArbitraryArgs,
+	}
+	cmd.AddCommand(c.filesUp(), c.filesDown(), c.filesList())
+	return cmd
+}
+
+func (c *command) filesUp() *cobra.Command {
+	var mime string
+	cmd := &cobra.Command{
+		Use:   "up FILE…",
+		Short: "send files in; their ids are printed, one a line",
+		Example: `  parley files up report.pdf
+  parley files up *.csv
+  parley files up --mime application/zip archive.bin --json`,
+		Args: atLeast("FILE"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			remote, err := c.dial(cmd, nil)
+			if err != nil {
+				return err
+			}
+			defer remote.Close()
+			ctx, stop := c.interruptible(cmd.Context())
+			defer stop()
+			var sent []json.RawMessage
+			for _, name := range args {
+				f, err := c.sendFile(ctx, remote, name, mime)
+				if err != nil {
+					return err
+				}
+				fmt.Fprintf(c.Stderr, "Sent %s, %d bytes of %s.\n", plainLine(f.Filename), f.Size, f.MIME)
+				if sent = append(sent, f.Raw); !c.json {
+					fmt.Fprintln(c.Stdout, f.FileID)
+				}
+			}
+			if c.json {
+				return printJSON(c.Stdout, map[string]any{"data": sent})
+			}
+			return nil
+		},
+	}
+	remoteFlags(cmd)
+	cmd.Flags().StringVar(&mime, "mime", "", "what they are, such as text/csv; found out where it is not given")
+	c.jsonFlag(cmd)
+	return cmd
+}
+
+// sendFile reads a file twice: for its hash, and to send it.
+func (c *command) sendFile(ctx context.Context, remote *client.Client, name, mime string) (client.File, error) {
+	f, err := os.Open(c.path(name))
+	if err != nil {
+		return client.File{}, unreadable(err)
+	}
+	defer f.Close()
+	head := make([]byte, 256<<10)
+	n, err := io.ReadFull(f, head)
+	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+		return client.File{}, unreadable(err)
+	}
+	hash := sha256.New()
+	hash.Write(head[:n])
+	rest, err := io.Copy(hash, f)
+	if err == nil {
+		_, err = f.Seek(0, io.SeekStart)
+	}
+	if err != nil {
+		return client.File{}, unreadable(err)
+	}
+	if mime == "" {
+		mime = filestore.Type(name, head[:n])
+	}
+	return remote.SendFile(ctx, client.NewFile{
+		Filename: filepath.Base(name), MIME: mime, Size: int64(n) + rest, SHA256: hex.EncodeToString(hash.Sum(nil)),
+	}, f)
+}
+
+func (c *command) filesDown() *cobra.Command {
+	var q client.DownloadQuery
+	var dir string
+	cmd := &cobra.Command{
+		Use:   "down [ID]",
+		Short: "download a file, or what a session has produced",
+		Example: `  parley files down 0192f0aa-0000-7000-8000-000000000003
+  parley files down --session 0192f0aa-0000-7000-8000-000000000001 -o results
+  parley files down --session 0192f0aa-0000-7000-8000-000000000001 --name report.csv`,
+		Args: between(0, "ID"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if (len(args) == 1) == (q.Session != "") {
+				return usage(cmd, "Which files?", "Name one by its ID, or those of a session by --session.")
+			}
+			if len(args) == 1 {
+				q.File = args[0]
+			}
+			remote, err := c.dial(cmd, nil)
+			if err != nil {
+				return err
+			}
+			defer remote.Close()
+			ctx, stop := c.interruptible(cmd.Context())
+			defer stop()
+			list, err := remote.Downloads(ctx, q)
+			if err != nil {
+				return err
+			}
+			if len(list) == 0 {
+				return &problem{Exit: exitFailed, Code: "NO_FILES", What: "There is nothing to download.", Why: "The session has produced no such files.", Do: "parley files list shows what there is."}
+			}
+			return c.saveFiles(ctx, remote, list, dir)
+		},
+	}
+	remoteFlags(cmd)
+	cmd.Flags().StringVar(&q.Session, "session", "", "everything that this session has produced")
+	cmd.Flags().StringVar(&q.Turn, "turn", "", "with --session: only of this turn")
+	cmd.Flags().StringVar(&q.Filename, "name", "", "with --session: only files of this name")
+	cmd.Flags().StringVarP(&dir, "dir", "o", ".", "the directory to write to; made where there is none")
+	return cmd
+}
+
+// saveFiles writes files into a directory and out of it nowhere. Nothing that is
+// there is overwritten.
+func (c *command) saveFiles(ctx context.Context, remote *client.Client, list []client.Download, dir string) error {
+	if err := os.MkdirAll(c.path(dir), 0o777); err != nil {
+		return unwritable(err)
+	}
+	root, err := os.OpenRoot(c.path(dir))
+	if err != nil {
+		return unwritable(err)
+	}
+	defer root.Close()
+	for _, d := range list {
+		f, err := create(root, filestore.Name(d.Filename)) // the server has cleaned it; this is our own disk
+		if err != nil {
+			return unwritable(err)
+		}
+		name := filepath.Base(f.Name())
+		err = remote.Fetch(ctx, d, f)
+		if err = errors.Join(err, f.Close()); err != nil {
+			_ = root.Remove(name)
+			return err
+		}
+		fmt.Fprintln(c.Stdout, filepath.Join(dir, name))
+	}
+	return nil
+}
+
+// create makes a file that was not there: "report.csv", else "report (2).csv" …
+func create(root *os.Root, name string) (*os.File, error) {
+	ext := path.Ext(name)
+	for n := 1; ; n++ {
+		as := name
+		if n > 1 {
+			as = fmt.Sprintf("%s (%d)%s", strings.TrimSuffix(name, ext), n, ext)
+		}
+		f, err := root.OpenFile(as, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+		if !errors.Is(err, fs.ErrExist) {
+			return f, err
+		}
+	}
+}
+
+func (c *command) filesList() *cobra.Command {
+	var q client.FileQuery
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "list the newest files of the workspace",
+		Example: `  parley files list
+  parley files list --direction out
+  parley files list --json`,
+		Args: nothing,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if q.Limit < 1 || q.Limit > 100 {
+				return usage(cmd, fmt.Sprintf("--limit cannot be %d.", q.Limit), "It takes a whole number from 1 to 100.")
+			}
+			remote, err := c.dial(cmd, nil)
+			if err != nil {
+				return err
+			}
+			defer remote.Close()
+			ctx, stop := c.interruptible(cmd.Context())
+			defer stop()
+			page, err := remote.Files(ctx, q)
+			if err != nil {
+				return err
+			}
+			if c.json {
+				return printJSON(c.Stdout, page.Raw)
+			}
+			if page.HasMore {
+				defer fmt.Fprintf(c.Stderr, "There are more: parley files list --cursor %s\n", plainLine(page.NextCursor))
+			}
+			return c.list(page.Data, len(page.Data), "There are no such files. Send one: parley files up FILE",
+				[]string{"FILE", "STATUS", "DIRECTION", "NAME", "TYPE", "SIZE", "CREATED"}, func(i int) []string {
+					f := page.Data[i]
+					return []string{f.FileID, f.Status, f.Direction, short(f.Filename, 40), f.MIME, fmt.Sprint(f.Size), day(&f.CreatedAt)}
+				})
+		},
+	}
+	remoteFlags(cmd)
+	cmd.Flags().StringVar(&q.Direction, "direction", "", "only in (sent to the workspace) or out (produced by the agent)")
+	cmd.Flags().IntVar(&q.Limit, "limit", 20, "how many, 1 to 100")
+	cmd.Flags().StringVar(&q.Cursor, "cursor", "", "go on where a list ended: its next_cursor")
+	c.jsonFlag(cmd)
+	return cmd
+}

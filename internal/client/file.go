@@ -1,0 +1,152 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+)
+
+// NewFile is a file to send in. SHA256, hexadecimal, may be empty: with it the
+// server takes no other bytes.
+type NewFile struct {
+	Filename string `json:"filename"`
+	MIME     string `json:"mime"`
+	Size     int64  `json:"size"`
+	SHA256   string `json:"sha256,omitempty"`
+}
+
+// File is what a file is known by.
+type File struct {
+	FileID    string    `json:"file_id"`
+	Status    string    `json:"status"`    // pending, fetching, ready, rejected, expired
+	Direction string    `json:"direction"` // in, out
+	Filename  string    `json:"filename"`
+	MIME      string    `json:"mime"`
+	Size      int64     `json:"size"`
+	SHA256    string    `json:"sha256"`
+	SessionID string    `json:"session_id"`
+	TurnID    string    `json:"turn_id"`
+	CreatedAt time.Time `json:"created_at"`
+	// Raw is the answer as it came.
+	Raw json.RawMessage `json:"-"`
+}
+
+// SendFile sends a file in: it asks for a ticket, and sends what body has where the
+// ticket says.
+func (c *Client) SendFile(ctx context.Context, f NewFile, body io.Reader) (File, error) {
+	ticket, err := call[struct {
+		Data struct {
+			Upload struct {
+				Method, URL string
+				Headers     map[string]string
+			}
+		}
+	}](ctx, c, http.MethodPost, c.path("files"), f)
+	if err != nil {
+		return File{}, err
+	}
+	up := ticket.Data.Upload
+	req, err := c.signed(ctx, up.Method, up.URL, io.NopCloser(body))
+	if err != nil {
+		return File{}, err
+	}
+	req.ContentLength = f.Size
+	if f.Size == 0 {
+		req.Body = http.NoBody // or the length would count as unknown
+	}
+	for name, value := range up.Headers {
+		req.Header.Set(name, value)
+	}
+	answer, err := c.do(req)
+	if err != nil {
+		return File{}, err
+	}
+	var out struct{ Data json.RawMessage }
+	sent := File{}
+	if err := json.Unmarshal(answer, &out); err != nil {
+		return sent, fmt.Errorf("read the answer to an upload: %w", err)
+	}
+	if err := json.Unmarshal(out.Data, &sent); err != nil {
+		return sent, fmt.Errorf("read the answer to an upload: %w", err)
+	}
+	sent.Raw = out.Data
+	return sent, nil
+}
+
+// signed makes a request for a signed address. It carries no key: the address is
+// the right.
+func (c *Client) signed(ctx context.Context, method, address string, body io.Reader) (*http.Request, error) {
+	req, err := http.NewRequestWithContext(ctx, method, address, body)
+	if err != nil {
+		return nil, fmt.Errorf("make request: %w", err)
+	}
+	req.Header.Set("User-Agent", c.opt.UserAgent)
+	return req, nil
+}
+
+// FileQuery narrows the list of files. The zero value lists all, newest first.
+type FileQuery struct {
+	Direction string // in, out
+	Limit     int
+	Cursor    string
+}
+
+// Files lists the workspace's files.
+func (c *Client) Files(ctx context.Context, q FileQuery) (Page[File], error) {
+	u := withQuery(c.path("files"), q.Limit, map[string]string{"direction": q.Direction, "cursor": q.Cursor})
+	return call[Page[File]](ctx, c, http.MethodGet, u, nil)
+}
+
+// DownloadQuery names a file, or what a session has produced, which Turn and
+// Filename narrow.
+type DownloadQuery struct {
+	File     string `json:"file_id,omitempty"`
+	Session  string `json:"session_id,omitempty"`
+	Turn     string `json:"turn_id,omitempty"`
+	Filename string `json:"filename,omitempty"`
+}
+
+// Download is a file and a signed address that opens it.
+type Download struct {
+	FileID      string    `json:"file_id"`
+	Filename    string    `json:"filename"`
+	MIME        string    `json:"mime"`
+	Size        int64     `json:"size"`
+	DownloadURL string    `json:"download_url"`
+	CreatedAt   time.Time `json:"created_at"`
+	ExpiresAt   time.Time `json:"expires_at"`
+}
+
+// Downloads asks for fresh addresses of files.
+func (c *Client) Downloads(ctx context.Context, q DownloadQuery) ([]Download, error) {
+	out, err := call[struct{ Data []Download }](ctx, c, http.MethodPost, c.path("files", "download"), q)
+	return out.Data, err
+}
+
+// Fetch writes the bytes of a file to w. It fails unless all of them came.
+func (c *Client) Fetch(ctx context.Context, d Download, w io.Writer) error {
+	req, err := c.signed(ctx, http.MethodGet, d.DownloadURL, nil)
+	if err != nil {
+		return err
+	}
+	res, err := c.http.Do(req)
+	if err != nil {
+		return c.unreachable(req, err)
+	}
+	defer res.Body.Close()
+	if res.StatusCode != http.StatusOK {
+		body, _ := io.ReadAll(io.LimitReader(res.Body, 64<<10))
+		return failure(res, body)
+	}
+	n, err := io.Copy(w, res.Body)
+	if err == nil && n != d.Size {
+		err = fmt.Errorf("%d bytes came instead of %d", n, d.Size)
+	}
+	if err != nil {
+		return fmt.Errorf("download %s: %w", d.Filename, err)
+	}
+	return nil
+}
