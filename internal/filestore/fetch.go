@@ -51,7 +51,12 @@ func (s *Store) fetch(ctx context.Context) error {
 
 // fetchNext fetches the file that has waited longest, if there is one.
 func (s *Store) fetchNext(ctx context.Context) (found bool, err error) {
-	row, err := s.q.FetchClaim(ctx, fetchLease.Seconds())
+	if ctx.Err() != nil {
+		return false, nil
+	}
+	claim, cancel := brief(context.WithoutCancel(ctx)) // or a file could be leased to nobody
+	defer cancel()
+	row, err := s.q.FetchClaim(claim, fetchLease.Seconds())
 	if errors.Is(err, pgx.ErrNoRows) {
 		return false, nil
 	}
