@@ -62,8 +62,18 @@ func New(cfg Config) *Model {
 func (m *Model) Name() string { return m.service.FullName() }
 
 // Generate implements model.Model. Calls come only with a reply that ended with
-// model.StopTools; a reply that was cut short has none.
+// model.StopTools; a reply that was cut short has none. For Output the model has to
+// call a tool; those that cannot be forced to are asked to.
 func (m *Model) Generate(ctx context.Context, req model.Request) iter.Seq2[model.Chunk, error] {
+	if req.Output == nil {
+		return m.stream(ctx, req, m.params(req))
+	}
+	form := provider.FormOf(req.Output.Schema)
+	return form.Answer(m.stream(ctx, req, m.forced(req, form)), m.stream(ctx, req, m.asked(req, form)))
+}
+
+// stream makes one request and yields the reply.
+func (m *Model) stream(ctx context.Context, req model.Request, p anthropic.MessageNewParams) iter.Seq2[model.Chunk, error] {
 	return func(yield func(model.Chunk, error) bool) {
 		if m.unusable != nil {
 			yield(model.Chunk{}, m.unusable)
@@ -71,10 +81,10 @@ func (m *Model) Generate(ctx context.Context, req model.Request) iter.Seq2[model
 		}
 		inner, cancel := context.WithCancel(ctx)
 		defer cancel()
-		stream := m.messages.NewStreaming(inner, m.params(req))
+		stream := m.messages.NewStreaming(inner, p)
 		defer stream.Close()
 
-		r := newReply(provider.CallIDs(req))
+		r := newReply(req)
 		for !r.complete && stream.Next() {
 			if text := r.take(stream.Current()); text != "" && !yield(model.Chunk{Text: text}, nil) {
 				return

@@ -7,12 +7,14 @@ import (
 
 	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/model"
+	"github.com/parley-server/parley/internal/model/provider"
 )
 
 // reply assembles one streamed reply. Blocks that are neither text nor calls,
 // such as thinking, are passed over.
 type reply struct {
 	name     func(id string) string
+	forms    map[string]provider.Form // of the tools, by name
 	calls    []*call
 	at       map[int64]*call // by the index of the content block
 	stop     anthropic.StopReason
@@ -27,8 +29,8 @@ type call struct {
 	input    strings.Builder
 }
 
-func newReply(name func(id string) string) *reply {
-	return &reply{name: name, at: map[int64]*call{}}
+func newReply(req model.Request) *reply {
+	return &reply{name: provider.CallIDs(req), forms: provider.Forms(req.Tools), at: map[int64]*call{}}
 }
 
 // take adds an event and returns the text in it.
@@ -113,7 +115,7 @@ func (r *reply) end() []model.Chunk {
 				written = c.initial
 			}
 			chunks = append(chunks, model.Chunk{Call: &event.ToolCall{
-				ID: r.name(c.id), Tool: c.tool, Input: model.Input(written),
+				ID: r.name(c.id), Tool: c.tool, Input: r.forms[c.tool].Value(model.Input(written)),
 			}})
 		}
 	}

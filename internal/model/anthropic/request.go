@@ -2,6 +2,7 @@ package anthropic
 
 import (
 	"cmp"
+	"encoding/base64"
 	"strings"
 
 	"github.com/anthropics/anthropic-sdk-go"
@@ -23,7 +24,7 @@ func (m *Model) params(req model.Request) anthropic.MessageNewParams {
 	for _, t := range req.Tools {
 		tool := anthropic.ToolParam{
 			Name:        t.Name,
-			InputSchema: param.Override[anthropic.ToolInputSchemaParam](provider.Object(t.Schema, `{"type":"object","properties":{}}`)),
+			InputSchema: param.Override[anthropic.ToolInputSchemaParam](provider.FormOf(t.Schema).Schema),
 		}
 		if t.Description != "" {
 			tool.Description = param.NewOpt(t.Description)
@@ -80,12 +81,15 @@ func blocks(msg model.Message) []anthropic.ContentBlockParamUnion {
 		return []anthropic.ContentBlockParamUnion{{OfToolResult: &result}}
 	}
 	var out []anthropic.ContentBlockParamUnion
+	for _, i := range msg.Images {
+		out = append(out, anthropic.NewImageBlockBase64(i.MIME, base64.StdEncoding.EncodeToString(i.Data)))
+	}
 	if !blank {
 		out = append(out, anthropic.NewTextBlock(msg.Text))
 	}
 	for _, c := range msg.Calls {
 		out = append(out, anthropic.ContentBlockParamUnion{OfToolUse: &anthropic.ToolUseBlockParam{
-			ID: provider.CallID(c.ID), Name: provider.ToolName(c.Tool), Input: provider.Object(c.Input, `{}`),
+			ID: provider.CallID(c.ID), Name: provider.ToolName(c.Tool), Input: provider.Arguments(c.Input),
 		}})
 	}
 	return out

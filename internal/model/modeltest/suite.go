@@ -27,6 +27,8 @@ type Suite struct {
 	// Shapes of the provider's own failures.
 	Garbage string // a frame that is no JSON
 	Failure func(kind string) string
+	// Asked reads a request as the provider does.
+	Asked func(body []byte) Asked
 }
 
 // OpenAISuite and AnthropicSuite know their protocols.
@@ -37,6 +39,7 @@ func OpenAISuite(create func(base string, client *http.Client) model.Model) Suit
 		Failure: func(kind string) string {
 			return Data(object{"error": object{"type": kind, "message": "because of " + Key}})
 		},
+		Asked: openAIAsked,
 	}
 }
 
@@ -48,6 +51,7 @@ func AnthropicSuite(create func(base string, client *http.Client) model.Model) S
 		Failure: func(kind string) string {
 			return Named("error", object{"type": "error", "error": object{"type": kind, "message": "because of " + Key}})
 		},
+		Asked: anthropicAsked,
 	}
 }
 
@@ -56,6 +60,11 @@ func (s Suite) Run(t *testing.T) {
 	t.Run("TextSurvivesEveryWayOfSending", s.text)
 	t.Run("CallsAreAssembledFromPieces", s.calls)
 	t.Run("MalformedInputsDoNotBreakTheReply", s.malformed)
+	t.Run("OutputIsTheValueAlone", s.output)
+	t.Run("OutputIsAskedForInAnotherWayWhenRefused", s.outputRefused)
+	t.Run("OutputOfAnySchema", s.outputWrapped)
+	t.Run("ToolsOfAnySchema", s.toolWrapped)
+	t.Run("ImagesTravelWithTheirMessage", s.images)
 	t.Run("CutRepliesAreRetryableErrors", s.cut)
 	t.Run("BrokenStreamsAreRetryableErrors", s.broken)
 	t.Run("FailuresInsideTheStream", s.inside)

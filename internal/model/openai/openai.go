@@ -70,8 +70,18 @@ func New(cfg Config) *Model {
 func (m *Model) Name() string { return m.service.FullName() }
 
 // Generate implements model.Model. Calls come only with a reply that ended with
-// model.StopTools; a reply that was cut short has none.
+// model.StopTools; a reply that was cut short has none. Output is asked for natively;
+// a server that refuses that has to call a function.
 func (m *Model) Generate(ctx context.Context, req model.Request) iter.Seq2[model.Chunk, error] {
+	if req.Output == nil {
+		return m.stream(ctx, req, m.params(req))
+	}
+	form := provider.FormOf(req.Output.Schema)
+	return form.Answer(m.stream(ctx, req, m.native(req, form)), m.stream(ctx, req, m.forced(req, form)))
+}
+
+// stream makes one request and yields the reply.
+func (m *Model) stream(ctx context.Context, req model.Request, p openai.ChatCompletionNewParams) iter.Seq2[model.Chunk, error] {
 	return func(yield func(model.Chunk, error) bool) {
 		if m.unusable != nil {
 			yield(model.Chunk{}, m.unusable)
@@ -79,10 +89,10 @@ func (m *Model) Generate(ctx context.Context, req model.Request) iter.Seq2[model
 		}
 		inner, cancel := context.WithCancel(ctx)
 		defer cancel()
-		stream := m.chat.NewStreaming(inner, m.params(req))
+		stream := m.chat.NewStreaming(inner, p)
 		defer stream.Close()
 
-		r := newReply(provider.CallIDs(req))
+		r := newReply(req)
 		for stream.Next() {
 			if text := r.take(stream.Current()); text != "" && !yield(model.Chunk{Text: text}, nil) {
 				return

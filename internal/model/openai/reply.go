@@ -7,14 +7,16 @@ import (
 
 	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/model"
+	"github.com/parley-server/parley/internal/model/provider"
 )
 
 // reply assembles one streamed reply.
 type reply struct {
 	name    func(id string) string
-	calls   []*call         // in the order in which they began
-	at      map[int64]*call // the call that an index means now
-	finish  string          // the server's word for why it stopped, "" until it said so
+	forms   map[string]provider.Form // of the tools, by name
+	calls   []*call                  // in the order in which they began
+	at      map[int64]*call          // the call that an index means now
+	finish  string                   // the server's word for why it stopped, "" until it said so
 	refused bool
 	usage   *model.Usage
 }
@@ -24,8 +26,8 @@ type call struct {
 	arguments strings.Builder
 }
 
-func newReply(name func(id string) string) *reply {
-	return &reply{name: name, at: map[int64]*call{}}
+func newReply(req model.Request) *reply {
+	return &reply{name: provider.CallIDs(req), forms: provider.Forms(req.Tools), at: map[int64]*call{}}
 }
 
 // take adds a chunk and returns the text in it.
@@ -95,7 +97,7 @@ func (r *reply) end() []model.Chunk {
 	if last.Stop == model.StopTools {
 		for _, c := range r.calls {
 			chunks = append(chunks, model.Chunk{Call: &event.ToolCall{
-				ID: r.name(c.id), Tool: c.tool, Input: model.Input(c.arguments.String()),
+				ID: r.name(c.id), Tool: c.tool, Input: r.forms[c.tool].Value(model.Input(c.arguments.String())),
 			}})
 		}
 	}

@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"encoding/base64"
 	"encoding/json"
 
 	"github.com/openai/openai-go/v3"
@@ -53,7 +54,7 @@ func message(msg model.Message) openai.ChatCompletionMessageParamUnion {
 					ID: provider.CallID(c.ID),
 					Function: openai.ChatCompletionMessageFunctionToolCallFunctionParam{
 						Name:      provider.ToolName(c.Tool),
-						Arguments: string(provider.Object(c.Input, `{}`)),
+						Arguments: string(provider.Arguments(c.Input)),
 					},
 				},
 			})
@@ -66,8 +67,25 @@ func message(msg model.Message) openai.ChatCompletionMessageParamUnion {
 		}
 		return openai.ToolMessage(text, provider.CallID(msg.CallID))
 	default:
+		if len(msg.Images) > 0 {
+			return openai.UserMessage(illustrated(msg))
+		}
 		return openai.UserMessage(msg.Text)
 	}
+}
+
+// illustrated is a message with images, which travel inside of it.
+func illustrated(msg model.Message) []openai.ChatCompletionContentPartUnionParam {
+	var parts []openai.ChatCompletionContentPartUnionParam
+	if msg.Text != "" {
+		parts = append(parts, openai.TextContentPart(msg.Text))
+	}
+	for _, i := range msg.Images {
+		parts = append(parts, openai.ImageContentPart(openai.ChatCompletionContentPartImageImageURLParam{
+			URL: "data:" + i.MIME + ";base64," + base64.StdEncoding.EncodeToString(i.Data),
+		}))
+	}
+	return parts
 }
 
 func tool(t model.Tool) openai.ChatCompletionToolUnionParam {
@@ -76,7 +94,7 @@ func tool(t model.Tool) openai.ChatCompletionToolUnionParam {
 		f.Description = param.NewOpt(t.Description)
 	}
 	var members map[string]json.RawMessage // the members keep their bytes: numbers are not rounded
-	if json.Unmarshal(provider.Object(t.Schema, `{"type":"object","properties":{}}`), &members) == nil {
+	if json.Unmarshal(provider.FormOf(t.Schema).Schema, &members) == nil {
 		for k, v := range members {
 			f.Parameters[k] = v
 		}

@@ -142,10 +142,22 @@ func TestRequestMendsNamesThatProvidersRefuse(t *testing.T) {
 	}
 }
 
-// OpenAI's own models take the bound by another name. The transport sends what is
-// meant for api.openai.com to the local server.
+// OpenAI's own models take the bound by another name.
 func TestRequestToOpenAIItselfBoundsTheReplyInItsWords(t *testing.T) {
 	t.Parallel()
+	got, header := sentToOpenAI(t, model.Request{MaxTokens: 7})
+	if got["max_completion_tokens"] != json.Number("7") || got["max_tokens"] != nil {
+		t.Errorf("max_completion_tokens %v, max_tokens %v", got["max_completion_tokens"], got["max_tokens"])
+	}
+	if a := header.Get("Authorization"); a != "Bearer k" {
+		t.Errorf("Authorization %q", a)
+	}
+}
+
+// sentToOpenAI is what api.openai.com would receive. The transport sends what is
+// meant for it to a local server.
+func sentToOpenAI(t *testing.T, req model.Request) (map[string]any, http.Header) {
+	t.Helper()
 	script := modeltest.Say("ok")
 	srv := modeltest.OpenAI(script)
 	t.Cleanup(srv.Close)
@@ -162,16 +174,11 @@ func TestRequestToOpenAIItselfBoundsTheReplyInItsWords(t *testing.T) {
 		return srv.Client().Transport.RoundTrip(r)
 	})}
 	m := openai.New(openai.Config{Model: "gpt-5-mini", APIKey: "k\n", HTTPClient: client})
-	if _, err := modeltest.Read(m.Generate(t.Context(), model.Request{MaxTokens: 7})); err != nil {
+	if _, err := modeltest.Read(m.Generate(t.Context(), req)); err != nil {
 		t.Fatal(err)
 	}
-	got := decode(t, string(script.Requests()[0].Body))
-	if got["max_completion_tokens"] != json.Number("7") || got["max_tokens"] != nil {
-		t.Errorf("max_completion_tokens %v, max_tokens %v", got["max_completion_tokens"], got["max_tokens"])
-	}
-	if a := script.Requests()[0].Header.Get("Authorization"); a != "Bearer k" {
-		t.Errorf("Authorization %q", a)
-	}
+	got := script.Requests()[0]
+	return decode(t, string(got.Body)), got.Header
 }
 
 type transport func(*http.Request) (*http.Response, error)

@@ -60,6 +60,7 @@ func (s Service) judge(status int, r report) *model.Error {
 		e.Retryable = true
 		e.Message = s.Name + " failed to answer."
 	default:
+		e.Err = fmt.Errorf("%w: %w", errNotAccepted, e.Err)
 		e.Message = fmt.Sprintf("%s did not accept the request. Check that the model %s takes tools and streams its replies.", s.Name, s.Model)
 	}
 	return e

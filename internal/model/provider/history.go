@@ -37,6 +37,17 @@ func Object(raw json.RawMessage, fallback string) json.RawMessage {
 	return json.RawMessage(trimmed)
 }
 
+// Arguments is a call's input as a provider takes it in history.
+func Arguments(input json.RawMessage) json.RawMessage {
+	if object := Object(input, ""); len(object) > 0 {
+		return object
+	}
+	if len(input) == 0 || !json.Valid(input) {
+		return json.RawMessage(`{}`)
+	}
+	return json.RawMessage(`{"` + value + `":` + string(input) + `}`) // as it was written, see Form
+}
+
 // ToolName makes a name that every provider accepts in history. A model that
 // once called a tool by an impossible name would otherwise spoil its session for
 // good: providers refuse every later request.

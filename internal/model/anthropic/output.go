@@ -1,0 +1,30 @@
+package anthropic
+
+import (
+	"github.com/anthropics/anthropic-sdk-go"
+	"github.com/anthropics/anthropic-sdk-go/packages/param"
+
+	"github.com/parley-server/parley/internal/model"
+	"github.com/parley-server/parley/internal/model/provider"
+)
+
+// forced asks for a value of a schema by a tool that has to be called. It takes any
+// schema, unlike the native output format.
+func (m *Model) forced(req model.Request, form provider.Form) anthropic.MessageNewParams {
+	name := provider.ToolName(req.Output.Name)
+	req.Tools = []model.Tool{{Name: name, Description: provider.OutputDescription, Schema: form.Schema}}
+	p := m.params(req)
+	p.ToolChoice = anthropic.ToolChoiceUnionParam{OfTool: &anthropic.ToolChoiceToolParam{
+		Name: name, DisableParallelToolUse: param.NewOpt(true),
+	}}
+	return p
+}
+
+// asked asks for the same politely: models that always think refuse to be forced.
+func (m *Model) asked(req model.Request, form provider.Form) anthropic.MessageNewParams {
+	name := provider.ToolName(req.Output.Name)
+	req.System += "\n\nAnswer by calling the tool " + name + ", once, and write nothing else."
+	p := m.forced(req, form)
+	p.ToolChoice = anthropic.ToolChoiceUnionParam{OfAuto: &anthropic.ToolChoiceAutoParam{DisableParallelToolUse: param.NewOpt(true)}}
+	return p
+}

@@ -1,0 +1,71 @@
+package provider
+
+import (
+	"encoding/json"
+	"errors"
+	"iter"
+	"strings"
+
+	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/model"
+)
+
+// OutputDescription is what a model is told about a tool that takes its answer.
+const OutputDescription = "Takes the whole answer as data."
+
+// Answer is a reply to a request for Output: the value alone, as text. It is made of
+// the first of replies that the provider accepts; each asks in its own way. The value
+// is the input of a call, or else what was said, without the fence that some models
+// put around JSON.
+func (f Form) Answer(replies ...iter.Seq2[model.Chunk, error]) iter.Seq2[model.Chunk, error] {
+	return func(yield func(model.Chunk, error) bool) {
+		for i, reply := range replies {
+			said, last, err := listen(reply)
+			if errors.Is(err, errNotAccepted) && i < len(replies)-1 {
+				continue
+			}
+			if err != nil {
+				yield(model.Chunk{}, err)
+			} else if yield(model.Chunk{Text: string(f.Value(json.RawMessage(unfence(said))))}, nil) {
+				yield(last, nil)
+			}
+			return
+		}
+	}
+}
+
+// listen reads a whole reply: the value in it, and its end.
+func listen(reply iter.Seq2[model.Chunk, error]) (said string, last model.Chunk, err error) {
+	var text strings.Builder
+	var call *event.ToolCall
+	for c, err := range reply {
+		if err != nil {
+			return "", last, err
+		}
+		text.WriteString(c.Text)
+		if call == nil {
+			call = c.Call
+		}
+		last = c
+	}
+	if call == nil {
+		return text.String(), last, nil
+	}
+	last.Stop = model.StopEnd
+	if written, bad := model.Malformed(call.Input); bad {
+		return written, last, nil
+	}
+	return string(call.Input), last, nil
+}
+
+func unfence(s string) string {
+	s = strings.TrimSpace(s)
+	inside, ok := strings.CutPrefix(s, "```")
+	if !ok {
+		return s
+	}
+	return strings.TrimSpace(strings.TrimSuffix(strings.TrimPrefix(inside, "json"), "```"))
+}
+
+// errNotAccepted marks a request that can be made in another way.
+var errNotAccepted = errors.New("not accepted")

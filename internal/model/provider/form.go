@@ -1,0 +1,128 @@
+package provider
+
+import (
+	"bytes"
+	"encoding/json"
+	"regexp"
+	"strings"
+
+	"github.com/parley-server/parley/internal/model"
+)
+
+// Form is a schema the way every provider takes it: an object, without alternatives
+// at the top. Any other schema becomes the only member of such an object.
+type Form struct {
+	Schema  json.RawMessage
+	wrapped bool
+}
+
+// value is the member of a wrapped schema.
+const value = "value"
+
+// FormOf makes the form of a schema. What is no schema at all becomes that of an
+// object without known members.
+func FormOf(schema json.RawMessage) Form {
+	raw := Object(schema, `{"type":"object","properties":{}}`)
+	members := ordered(raw)
+	plain := false
+	for _, m := range members {
+		switch m.name {
+		case "type":
+			plain = string(m.value) == `"object"`
+		case "$ref", "allOf", "anyOf", "oneOf", "not", "if", "enum", "const":
+			return wrap(members)
+		}
+	}
+	if !plain {
+		return wrap(members)
+	}
+	return Form{Schema: raw}
+}
+
+// wrap keeps the order of members, in which models write their answers. Definitions
+// stay at the top, so that references to them hold.
+func wrap(members []member) Form {
+	var inner, outer bytes.Buffer
+	for _, m := range members {
+		switch m.name {
+		case "$schema":
+		case "$defs", "definitions":
+			outer.Write(m.text())
+		default:
+			if inner.Len() > 0 {
+				inner.WriteByte(',')
+			}
+			inner.Write(m.text()[1:])
+		}
+	}
+	schema := `{"type":"object","properties":{"` + value + `":{` + inner.String() + `}},"required":["` + value + `"],"additionalProperties":false` + outer.String() + `}`
+	return Form{Schema: json.RawMessage(local.ReplaceAllStringFunc(schema, moved)), wrapped: true}
+}
+
+// local is a reference to the same document. In a text its quotes would be escaped.
+var local = regexp.MustCompile(`"\$ref"\s*:\s*"#[^"]*"`)
+
+// moved is a reference after its schema was wrapped.
+func moved(ref string) string {
+	at := strings.LastIndex(ref, "#") + 1
+	if strings.HasPrefix(ref[at:], "/$defs/") || strings.HasPrefix(ref[at:], "/definitions/") {
+		return ref
+	}
+	return ref[:at] + "/properties/" + value + ref[at:]
+}
+
+// Forms are the forms of tools, by name.
+func Forms(tools []model.Tool) map[string]Form {
+	forms := make(map[string]Form, len(tools))
+	for _, t := range tools {
+		forms[t.Name] = FormOf(t.Schema)
+	}
+	return forms
+}
+
+// Value is what a model wrote, taken out of its wrapping.
+func (f Form) Value(written json.RawMessage) json.RawMessage {
+	if !f.wrapped {
+		return written
+	}
+	var outer map[string]json.RawMessage
+	if json.Unmarshal(written, &outer) != nil || len(outer) != 1 || outer[value] == nil {
+		return written
+	}
+	return outer[value]
+}
+
+// member is a member of an object, in the order of the text.
+type member struct {
+	name  string
+	value json.RawMessage
+}
+
+// text is the member behind a comma.
+func (m member) text() []byte {
+	name, err := json.Marshal(m.name)
+	if err != nil { // a string always marshals
+		return nil
+	}
+	return append(append(append([]byte{','}, name...), ':'), m.value...)
+}
+
+func ordered(object json.RawMessage) []member {
+	dec := json.NewDecoder(bytes.NewReader(object))
+	if _, err := dec.Token(); err != nil {
+		return nil
+	}
+	var members []member
+	for dec.More() {
+		name, err := dec.Token()
+		if err != nil {
+			return nil
+		}
+		m := member{name: name.(string)}
+		if dec.Decode(&m.value) != nil {
+			return nil
+		}
+		members = append(members, m)
+	}
+	return members
+}
