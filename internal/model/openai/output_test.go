@@ -32,7 +32,7 @@ func TestStrictIsPromisedOnlyWhereOpenAICan(t *testing.T) {
 		`{"type":"object","properties":{"a":{"type":"string","format":"uri"}},"required":["a"],"additionalProperties":false}`:                                                                             false,
 		`{"type":"object","properties":{"a":{"type":"string","pattern":"^(?=a)b"}},"required":["a"],"additionalProperties":false}`:                                                                        false,
 		`{"type":"object","properties":{"a":{"oneOf":[{"type":"string"}]}},"required":["a"],"additionalProperties":false}`:                                                                                false,
-		`{"type":"object","properties":{"a":{"$ref":"#/$defs/n","title":"x"}},"required":["a"],"additionalProperties":false,"$defs":{"n":{}}}`:                                                            false,
+		`{"type":"object","properties":{"a":{"$ref":"#/$defs/n","title":"x"}},"required":["a"],"additionalProperties":false,"$defs":{"n":{"type":"string"}}}`:                                             false,
 		`{"type":"object","properties":{"a":{"type":"array","items":{"type":"object","properties":{"b":{"type":"string"}},"additionalProperties":false}}},"required":["a"],"additionalProperties":false}`: false,
 		deep: false,
 	} {
