@@ -31,7 +31,7 @@ var ours = map[string]string{
 	"internal/model/provider":       "internal/event internal/model",
 	"internal/model/anthropic":      "internal/event internal/model internal/model/provider",
 	"internal/model/openai":         "internal/event internal/model internal/model/provider",
-	"internal/model/guide":          "internal/event internal/model internal/search docs",
+	"internal/model/guide":          "internal/event internal/model internal/schema internal/search docs",
 	"internal/model/modeltest":      "internal/event internal/model",
 	"internal/tool":                 "internal/event",
 	"internal/tool/knowledge":       "internal/event internal/fault internal/search internal/tool",

@@ -13,6 +13,7 @@ import (
 	"crypto/sha256"
 	"encoding/base32"
 	"encoding/binary"
+	"encoding/json"
 	"iter"
 	"strings"
 
@@ -55,9 +56,12 @@ type conversation struct {
 	messages []model.Message
 	question string // the user's last message, or the instructions of the skill in it
 	skill    *skill // nil: it carries none
-	step     int    // replies that the guide has given to it already
+	images   []model.Image
+	step     int // replies that the guide has given to it already
 	results  []result
 	offered  map[string]bool
+	schema   json.RawMessage // what the answer must fit; nil: any text is an answer
+	forced   bool            // nothing but a value of the schema is wanted now
 }
 
 // result is what became of one tool call of this turn.
@@ -71,13 +75,23 @@ type result struct {
 func read(req model.Request) conversation {
 	c := conversation{messages: withoutInputs(req.Messages), offered: make(map[string]bool, len(req.Tools))}
 	for _, t := range req.Tools {
-		c.offered[t.Name] = true
+		if c.offered[t.Name] = true; t.Name == finalAnswer {
+			c.schema = t.Schema
+		}
+	}
+	last := len(req.Messages) - 1
+	if req.Output != nil {
+		c.schema, c.forced = req.Output.Schema, true
+		last = beforeCorrections(c.messages)
 	}
 	asked := make(map[string]result)
-	for _, m := range req.Messages {
+	for i, m := range req.Messages {
 		switch m.Role {
 		case model.User:
-			c.question, c.skill, c.step, c.results = m.Text, nil, 0, nil
+			if i > last {
+				continue
+			}
+			c.question, c.images, c.skill, c.step, c.results = m.Text, m.Images, nil, 0, nil
 			if s, ok := skillIn(m.Text); ok {
 				c.question, c.skill = s.body, &s
 			}
@@ -98,16 +112,25 @@ func read(req model.Request) conversation {
 
 // reply decides what to answer.
 func (c conversation) reply() reply {
-	if program, ok := parse(c.question); ok {
-		if c.step < len(program) {
-			return program[c.step]
+	p, scripted := parse(c.question)
+	if c.forced {
+		return reply{parts: []part{words(c.value(p, ""), 0)}}
+	}
+	r := reply{}
+	switch {
+	case scripted:
+		if c.step < len(p.steps) {
+			r = p.steps[c.step]
 		}
-		return reply{}
+	case c.skill != nil:
+		r = c.perform(*c.skill)
+	default:
+		r = c.describe(c.answer())
 	}
-	if c.skill != nil {
-		return c.perform(*c.skill)
+	if c.schema != nil && len(r.calls) == 0 && r.stop == "" {
+		return c.conclude(p, r)
 	}
-	return c.answer()
+	return r
 }
 
 // callID names the i-th call of this reply. Like the reply, it follows from the request.

@@ -26,33 +26,40 @@ const (
 
 // directives are the words after @, with what they do.
 var directives = map[string]func(*script, string) error{
-	"say":     (*script).say,
-	"text":    (*script).text,
-	"bench":   (*script).bench,
-	"unicode": (*script).unicode,
-	"hostile": (*script).hostile,
-	"wait":    (*script).wait,
-	"call":    (*script).call,
-	"error":   (*script).error,
-	"refuse":  (*script).refuse,
-	"length":  (*script).length,
-	"usage":   (*script).usage,
-	"repeat":  nil, // parse knows it: it acts on the next line
+	"say":        (*script).say,
+	"text":       (*script).text,
+	"bench":      (*script).bench,
+	"unicode":    (*script).unicode,
+	"hostile":    (*script).hostile,
+	"wait":       (*script).wait,
+	"call":       (*script).call,
+	"error":      (*script).error,
+	"refuse":     (*script).refuse,
+	"length":     (*script).length,
+	"usage":      (*script).usage,
+	"structured": (*script).structured,
+	"repeat":     nil, // parse knows it: it acts on the next line
 }
 
-// script is a program of directives on its way to become replies.
+// program is what a script asks for.
+type program struct {
+	steps   []reply
+	answers []string // in a schema, as @structured gives them
+}
+
+// script is a program on its way.
 type script struct {
-	steps []reply
-	line  int
-	open  bool // the last step takes more
+	program
+	line int
+	open bool // the last step takes more
 }
 
 // parse makes a program, one reply for each step, from a message. A message is a
 // program when one of its lines begins with a directive; its other lines are
 // comments. A mistake makes a program that explains it.
-func parse(text string) (program []reply, ok bool) {
+func parse(text string) (p program, ok bool) {
 	if !strings.Contains(text, "@") {
-		return nil, false
+		return p, false
 	}
 	s := &script{}
 	var mistakes []string
@@ -90,9 +97,10 @@ func parse(text string) (program []reply, ok bool) {
 		}
 	}
 	if len(mistakes) > 0 {
-		return []reply{say("This script has mistakes; docs/guide-model.md explains the directives.\n\n" + strings.Join(mistakes, "\n"))}, ok
+		p.steps = []reply{say("This script has mistakes; docs/guide-model.md explains the directives.\n\n" + strings.Join(mistakes, "\n"))}
+		return p, ok
 	}
-	return s.steps, ok
+	return s.program, ok
 }
 
 // directive reads a line like "@wait 10s".
@@ -223,6 +231,14 @@ func (s *script) refuse(string) error {
 func (s *script) length(string) error {
 	s.step().stop = model.StopLength
 	s.open = false
+	return nil
+}
+
+func (s *script) structured(arg string) error {
+	if arg == "" {
+		return fmt.Errorf(`write @structured {"answer":42}, or @structured none`)
+	}
+	s.answers = append(s.answers, arg)
 	return nil
 }
 
