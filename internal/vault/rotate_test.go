@@ -186,7 +186,8 @@ func TestRotationStopsAtWhatItCannotOpen(t *testing.T) {
 func TestWhatIsSealedIsDeclaredSo(t *testing.T) {
 	t.Parallel()
 	plain := []string{
-		"api_keys.secret_hash", "turns.request_hash", "idempotency_keys.hash", "files.sha256", "files.request_hash", // hashes
+		"api_keys.secret_hash", "turns.request_hash", "idempotency_keys.hash", "idempotent_answers.hash", "files.sha256", "files.request_hash", // hashes
+		"idempotent_answers.answer", // what decisions and cancels were told
 		"file_chunks.data",         // what files hold
 		"callback_deliveries.body", // what callbacks send: answers, which stand in messages too
 	}
