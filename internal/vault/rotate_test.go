@@ -188,8 +188,8 @@ func TestWhatIsSealedIsDeclaredSo(t *testing.T) {
 	plain := []string{
 		"api_keys.secret_hash", "turns.request_hash", "idempotency_keys.hash", "idempotent_answers.hash", "files.sha256", "files.request_hash", // hashes
 		"idempotent_answers.answer", // what decisions and cancels were told
-		"file_chunks.data",         // what files hold
-		"callback_deliveries.body", // what callbacks send: answers, which stand in messages too
+		"file_chunks.data",          // what files hold
+		"callback_deliveries.body",  // what callbacks send: answers, which stand in messages too
 	}
 	rows, err := dbtest.New(t).Query(t.Context(), `
 		SELECT c.relname || '.' || a.attname FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid
