@@ -24,13 +24,13 @@ func (s *service) run(ctx context.Context) error {
 	base := context.WithoutCancel(ctx)
 	stores := start(base, failed, "the log of sessions", s.sessions.Run)
 	keys := start(base, failed, "the watch on keys", s.keys.Run)
-	limits := start(base, failed, "the counts of streams", s.limits.Run)
 	files := start(base, failed, "the files", s.files.Run)
 	turns := start(base, failed, "the turns", s.turns.Run)
 	requests, endStreams := context.WithCancel(base)
 	defer endStreams()
-	var web *task
+	var web, limits *task
 	if s.server != nil {
+		limits = start(base, failed, "the counts of streams", s.limits.Run)
 		s.server.BaseContext = func(net.Listener) context.Context { return requests }
 		web = start(base, failed, "the HTTP server", func(context.Context) error {
 			if err := s.server.Serve(s.listener); !errors.Is(err, http.ErrServerClosed) {
@@ -55,11 +55,12 @@ func (s *service) run(ctx context.Context) error {
 	// In this order: while turns are handed over their streams still show it, and
 	// what was accepted is still written.
 	err = errors.Join(err, turns.stop(handOver))
-	endStreams()
 	if web != nil {
+		err = errors.Join(err, limits.stop(storeTime)) // its streams leave room on the replicas to which their readers go
+		endStreams()
 		err = errors.Join(err, s.hangUp(base), web.stop(time.Second))
 	}
-	err = errors.Join(err, limits.stop(storeTime), keys.stop(storeTime), files.stop(storeTime), stores.stop(storeTime))
+	err = errors.Join(err, keys.stop(storeTime), files.stop(storeTime), stores.stop(storeTime))
 	s.Log.InfoContext(base, "stopped")
 	return err
 }
