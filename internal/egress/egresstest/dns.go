@@ -17,9 +17,18 @@ import (
 type Zone struct {
 	mu    sync.Mutex
 	names map[string][][]netip.Addr
-	asked map[string]int // questions for A
+	asked map[question]int
 	addr  string
 }
+
+// question is for the addresses of a name of one type; those of the other come apart,
+// and in any order.
+type question struct {
+	name string
+	typ  uint16
+}
+
+const typeA, typeAAAA = 1, 28
 
 // Serve answers on an address such as 127.0.0.1:0 until the test ends.
 func Serve(t testing.TB, addr string, names map[string][][]netip.Addr) *Zone {
@@ -28,7 +37,7 @@ func Serve(t testing.TB, addr string, names map[string][][]netip.Addr) *Zone {
 	if err != nil {
 		t.Fatal(err)
 	}
-	z := &Zone{names: names, asked: make(map[string]int), addr: conn.LocalAddr().String()}
+	z := &Zone{names: names, asked: make(map[question]int), addr: conn.LocalAddr().String()}
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		buf := make([]byte, 512)
@@ -57,7 +66,7 @@ func (z *Zone) Resolver() *net.Resolver {
 func (z *Zone) Questions(name string) int {
 	z.mu.Lock()
 	defer z.mu.Unlock()
-	return z.asked[name]
+	return z.asked[question{name, typeA}]
 }
 
 // answer speaks as much DNS as a resolver of Go needs.
@@ -70,22 +79,20 @@ func (z *Zone) answer(q []byte) []byte {
 	}
 	name := strings.ToLower(strings.Join(labels, "."))
 	typ := binary.BigEndian.Uint16(q[at+1:])
-	question := q[12 : at+5]
+	asked := question{name, typ}
 
 	z.mu.Lock()
 	defer z.mu.Unlock()
 	rounds := z.names[name]
 	var addrs []netip.Addr
 	if len(rounds) > 0 {
-		addrs = rounds[min(z.asked[name], len(rounds)-1)]
+		addrs = rounds[min(z.asked[asked], len(rounds)-1)]
 	}
-	if typ == 1 {
-		z.asked[name]++
-	}
+	z.asked[asked]++
 	var records []byte
 	count := 0
 	for _, a := range addrs {
-		if a.Is4() && typ != 1 || a.Is6() && typ != 28 {
+		if a.Is4() && typ != typeA || a.Is6() && typ != typeAAAA {
 			continue
 		}
 		count++
@@ -95,7 +102,7 @@ func (z *Zone) answer(q []byte) []byte {
 		records = binary.BigEndian.AppendUint16(records, uint16(a.BitLen()/8))
 		records = append(records, a.AsSlice()...)
 	}
-	out := append([]byte{q[0], q[1], 0x84, 0, 0, 1, 0, byte(count), 0, 0, 0, 0}, question...)
+	out := append([]byte{q[0], q[1], 0x84, 0, 0, 1, 0, byte(count), 0, 0, 0, 0}, q[12:at+5]...)
 	if len(rounds) == 0 {
 		out[3] = 3 // NXDOMAIN
 	}
