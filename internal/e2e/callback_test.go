@@ -14,7 +14,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"sync/atomic"
-	"syscall"
 	"testing"
 
 	"github.com/parley-server/parley/internal/egress/egresstest"
@@ -34,13 +33,7 @@ func (w *world) callback(t *testing.T, s *server, url string) string {
 
 func (w *world) call(t *testing.T, r *http.Request, status int, into any) {
 	t.Helper()
-	r.Header.Set("Authorization", "Bearer "+w.key)
-	res, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer res.Body.Close()
-	body, _ := io.ReadAll(res.Body)
+	res, body := w.do(t, r)
 	if err := json.Unmarshal(body, into); err != nil || res.StatusCode != status {
 		t.Fatalf("%d %s: %v", res.StatusCode, body, err)
 	}
@@ -88,8 +81,7 @@ func TestCallbackSurvivesKill(t *testing.T) {
 	first := w.serve(t, env)
 	id := w.callback(t, first, receiver.URL+"/hook")
 	before := <-got
-	first.signal(syscall.SIGKILL)
-	<-first.gone
+	first.kill()
 	// An attempt counts as lost after a minute: let it pass.
 	if _, err := w.pool.Exec(t.Context(), `UPDATE callback_deliveries SET next_at = now() - interval '10 seconds'`); err != nil {
 		t.Fatal(err)

@@ -70,8 +70,7 @@ func TestKilledMidText(t *testing.T) {
 		case second == nil:
 			second = w.serve(t, nil)
 		case n == 80:
-			first.signal(syscall.SIGKILL)
-			<-first.gone
+			first.kill()
 			killed = time.Now()
 		case !killed.IsZero() && resumed.IsZero() && time.Since(killed) > 100*time.Millisecond:
 			resumed = time.Now()
@@ -112,8 +111,7 @@ func TestKilledMidTool(t *testing.T) {
 		case "tool_use":
 			if uses++; uses == 2 {
 				w.serve(t, nil)
-				first.signal(syscall.SIGKILL)
-				<-first.gone
+				first.kill()
 				_ = lock.Rollback(t.Context())
 			}
 		}

@@ -4,16 +4,15 @@ package e2e_test
 
 import (
 	"bytes"
-	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -23,7 +22,6 @@ import (
 
 	"github.com/parley-server/parley/internal/cli"
 	"github.com/parley-server/parley/internal/dbtest"
-	"github.com/parley-server/parley/internal/sse"
 	"github.com/parley-server/parley/internal/vault"
 )
 
@@ -54,6 +52,8 @@ type world struct {
 	pool *pgxpool.Pool
 	key  string
 	wrap []string // what servers are started by; nil: nothing
+
+	client *http.Client
 }
 
 func newWorld(t *testing.T) *world {
@@ -63,7 +63,7 @@ func newWorld(t *testing.T) *world {
 
 func newWorldOn(t *testing.T, dsn string) *world {
 	t.Helper()
-	w := &world{dsn: dsn}
+	w := &world{dsn: dsn, client: http.DefaultClient}
 	w.pool = dbtest.Pool(t, w.dsn)
 	w.parley(t, "workspace", "create", "w", "--messages-per-minute", "0", "--calls-per-minute", "0", "--open-streams", "0")
 	w.key = w.parley(t, "keys", "create", "--workspace", "w", "--name", "test", "--scope", "chat", "--scope", "sessions:read")
@@ -73,14 +73,22 @@ func newWorldOn(t *testing.T, dsn string) *world {
 // parley runs an administrator's command and returns its output.
 func (w *world) parley(t *testing.T, args ...string) string {
 	t.Helper()
+	out, _ := w.parleyWith(t, "", args...)
+	return out
+}
+
+// parleyWith is parley with something on stdin. It also returns what was said besides.
+func (w *world) parleyWith(t *testing.T, stdin string, args ...string) (stdout, stderr string) {
+	t.Helper()
 	cmd := exec.Command(binary, args...)
+	cmd.Stdin = strings.NewReader(stdin)
 	cmd.Env = append(environ(), "DATABASE_URL="+w.dsn, "PARLEY_VAULT_KEY="+vaultKey)
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	if err := cmd.Run(); err != nil {
 		t.Fatalf("parley %s: %v\n%s", strings.Join(args, " "), err, errs.String())
 	}
-	return strings.TrimSpace(out.String())
+	return strings.TrimSpace(out.String()), errs.String()
 }
 
 // environ is ours without what would configure Parley.
@@ -98,7 +106,28 @@ func environ() []string {
 type server struct {
 	cmd  *exec.Cmd
 	url  string
+	said *record // stdout and stderr
 	gone chan struct{}
+}
+
+// record keeps what is written to it.
+type record struct {
+	mu   sync.Mutex
+	text []byte
+}
+
+// Write implements io.Writer.
+func (r *record) Write(p []byte) (int, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.text = append(r.text, p...)
+	return len(p), nil
+}
+
+func (r *record) bytes() []byte {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.text)
 }
 
 // serve starts a replica and waits until it is ready. env and flags come on top.
@@ -116,11 +145,12 @@ func (w *world) serve(t *testing.T, env []string, flags ...string) *server {
 // serveAt is serve on a given address.
 func (w *world) serveAt(t *testing.T, addr string, env []string, flags ...string) *server {
 	t.Helper()
-	s := &server{url: "http://" + addr, gone: make(chan struct{})}
+	s := &server{url: "http://" + addr, said: &record{}, gone: make(chan struct{})}
 	line := append(append(w.wrap, binary, "serve", "--listen", addr), flags...)
 	s.cmd = exec.Command(line[0], line[1:]...)
 	s.cmd.Env = append(append(environ(), "DATABASE_URL="+w.dsn, "PARLEY_DURABILITY=off", "PARLEY_VAULT_KEY="+vaultKey), env...)
-	s.cmd.Stdout, s.cmd.Stderr = t.Output(), t.Output()
+	out := io.MultiWriter(t.Output(), s.said)
+	s.cmd.Stdout, s.cmd.Stderr = out, out
 	if err := s.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -151,153 +181,10 @@ func (w *world) serveAt(t *testing.T, addr string, env []string, flags ...string
 
 func (s *server) signal(sig syscall.Signal) { _ = s.cmd.Process.Signal(sig) }
 
-// frame is what a reader keeps of a stream. Of done only the id counts: it says
-// whether its stream was resumed.
-type frame struct {
-	ID    string
-	Event string
-	Data  string
-}
-
-var errDropped = errors.New("the stream ended without done")
-
-// stream reads one connection until done, until it breaks, or until see says stop.
-func (w *world) stream(ctx context.Context, req *http.Request, see func(frame) bool) error {
-	req = req.WithContext(ctx)
-	req.Header.Set("Authorization", "Bearer "+w.key)
-	res, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return err
-	}
-	defer res.Body.Close()
-	if res.StatusCode != http.StatusOK {
-		body, _ := io.ReadAll(res.Body)
-		return fmt.Errorf("%s: %s", res.Status, body)
-	}
-	r := sse.NewReader(res.Body)
-	for {
-		f, err := r.Next()
-		if err != nil {
-			return errors.Join(errDropped, err)
-		}
-		got := frame{f.ID, f.Event, string(f.Data)}
-		if got.Event == "done" {
-			got.Data = ""
-		}
-		if !see(got) || got.Event == "done" {
-			return nil
-		}
-	}
-}
-
-func (w *world) messages(s *server, body any) *http.Request {
-	data, _ := json.Marshal(body)
-	req, _ := http.NewRequest(http.MethodPost, s.url+"/api/v1/workspaces/w/messages", bytes.NewReader(data))
-	req.Header.Set("Content-Type", "application/json")
-	return req
-}
-
-func (w *world) events(s *server, session, cursor string) *http.Request {
-	// A turn may end while its reader is away: replay=all gives the tail even then.
-	req, _ := http.NewRequest(http.MethodGet, s.url+"/api/v1/workspaces/w/sessions/"+session+"/events?replay=all", nil)
-	if cursor != "" {
-		req.Header.Set("Last-Event-ID", cursor)
-	}
-	return req
-}
-
-// start sends a message and lets go of its stream after the first frame.
-func (w *world) start(t *testing.T, s *server, command string) (session string, open frame) {
-	t.Helper()
-	err := w.stream(t.Context(), w.messages(s, map[string]any{"command": command}), func(f frame) bool {
-		open = f
-		return false
-	})
-	if err != nil {
-		t.Fatalf("send: %v", err)
-	}
-	var body struct {
-		SessionID string `json:"session_id"`
-	}
-	if err := json.Unmarshal([]byte(open.Data), &body); err != nil || open.Event != "open" {
-		t.Fatalf("first frame %+v: %v", open, err)
-	}
-	return body.SessionID, open
-}
-
-// follow reads a turn to its end, through whatever breaks: after every drop it
-// reconnects with its cursor to the next of the servers.
-func (w *world) follow(ctx context.Context, session, cursor string, see func(frame), servers ...*server) ([]frame, error) {
-	var all []frame
-	for i := 0; ; i++ {
-		done := false
-		err := w.stream(ctx, w.events(servers[i%len(servers)], session, cursor), func(f frame) bool {
-			if f.Event == "open" { // synthetic: no row of its own
-				return true
-			}
-			all, cursor, done = append(all, f), f.ID, f.Event == "done"
-			if see != nil {
-				see(f)
-			}
-			return true
-		})
-		if done {
-			return all, nil
-		}
-		if ctx.Err() != nil {
-			return all, fmt.Errorf("after %d frames: %w (%v)", len(all), ctx.Err(), err)
-		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(20 * time.Millisecond):
-		}
-	}
-}
-
-// table is what the log holds of a session's public events after its open row.
-func (w *world) table(t *testing.T, session string) []frame {
-	t.Helper()
-	rows, err := w.pool.Query(t.Context(), `SELECT seq::text, kind, CASE WHEN kind = 'done' THEN '' ELSE data::text END FROM events
-		WHERE session_id = $1 AND kind NOT IN ('open', 'message', 'started', 'reply', 'tool_output', 'reference') ORDER BY events.seq`, session)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer rows.Close()
-	var all []frame
-	for rows.Next() {
-		var f frame
-		if err := rows.Scan(&f.ID, &f.Event, &f.Data); err != nil {
-			t.Fatal(err)
-		}
-		all = append(all, f)
-	}
-	if rows.Err() != nil {
-		t.Fatal(rows.Err())
-	}
-	return all
-}
-
-func text(frames []frame) string {
-	var b strings.Builder
-	for _, f := range frames {
-		var body struct {
-			Text string `json:"text"`
-		}
-		if f.Event == "text" && json.Unmarshal([]byte(f.Data), &body) == nil {
-			b.WriteString(body.Text)
-		}
-	}
-	return b.String()
-}
-
-// answer is the stored message of the agent.
-func (w *world) answer(t *testing.T, session string) (content, status string) {
-	t.Helper()
-	err := w.pool.QueryRow(t.Context(), `SELECT coalesce(content, ''), status FROM messages WHERE session_id = $1 AND role = 'assistant'`, session).Scan(&content, &status)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return content, status
+// kill is kill -9. It returns when the process is gone.
+func (s *server) kill() {
+	s.signal(syscall.SIGKILL)
+	<-s.gone
 }
 
 func await(t *testing.T, what string, ok func() bool) {
