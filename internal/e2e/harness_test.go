@@ -73,22 +73,24 @@ func newWorldOn(t *testing.T, dsn string) *world {
 // parley runs an administrator's command and returns its output.
 func (w *world) parley(t *testing.T, args ...string) string {
 	t.Helper()
-	out, _ := w.parleyWith(t, "", args...)
-	return out
+	out, errs, err := w.run("", args...)
+	if err != nil {
+		t.Fatalf("parley %s: %v\n%s", strings.Join(args, " "), err, errs)
+	}
+	return strings.TrimSpace(out)
 }
 
-// parleyWith is parley with something on stdin. It also returns what was said besides.
-func (w *world) parleyWith(t *testing.T, stdin string, args ...string) (stdout, stderr string) {
-	t.Helper()
+// run runs a command with something on stdin, or nothing.
+func (w *world) run(stdin string, args ...string) (stdout, stderr string, err error) {
 	cmd := exec.Command(binary, args...)
-	cmd.Stdin = strings.NewReader(stdin)
 	cmd.Env = append(environ(), "DATABASE_URL="+w.dsn, "PARLEY_VAULT_KEY="+vaultKey)
+	if stdin != "" {
+		cmd.Stdin = strings.NewReader(stdin)
+	}
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
-	if err := cmd.Run(); err != nil {
-		t.Fatalf("parley %s: %v\n%s", strings.Join(args, " "), err, errs.String())
-	}
-	return strings.TrimSpace(out.String()), errs.String()
+	err = cmd.Run()
+	return out.String(), errs.String(), err
 }
 
 // environ is ours without what would configure Parley.

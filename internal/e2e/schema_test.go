@@ -68,7 +68,9 @@ func TestHostileSchemasHurtNobody(t *testing.T) {
 					t.Errorf("%.200s: %v", schema, err)
 					return
 				}
-				var got struct{ Error struct{ Code, Param, Message string } }
+				var got struct {
+					Error struct{ Code, Param, Message string }
+				}
 				if err := json.Unmarshal(body, &got); err != nil || res.StatusCode != http.StatusBadRequest || got.Error.Code != "INVALID_RESPONSE_SCHEMA" {
 					t.Errorf("%.200s: %s %.300s", schema, res.Status, body)
 				}
