@@ -153,6 +153,10 @@ func TestWrongBytesAreRejected(t *testing.T) {
 	if n := w.count(t, `SELECT count(*) FROM file_uploads`); n != 0 {
 		t.Errorf("%d uploads are left", n)
 	}
+	path, query := split(t, w.ticket(t, w.request(5)).Upload.URL)
+	if _, err := w.Upload(t.Context(), path, query, 6, iotest.ErrReader(errors.New("it was read"))); code(err) != fault.FileRejected {
+		t.Errorf("what says itself that it is too long: %v", err)
+	}
 }
 
 // A sender that breaks off leaves nothing, and may try again.
