@@ -191,6 +191,23 @@ func TestACallProducesOnce(t *testing.T) {
 	if none, err := w.Produced(t.Context(), w.pool, uuid.New()); err != nil || none != nil {
 		t.Errorf("%+v, %v", none, err)
 	}
+	late := newPaused([]byte("late"))
+	done := make(chan event.File, 1)
+	go func() {
+		f, err := w.Produce(t.Context(), w.ws, session, turn, "call-3", "late.txt", "", late)
+		if err != nil {
+			t.Error(err)
+		}
+		done <- f
+	}()
+	<-late.at
+	if _, err := w.Produce(t.Context(), w.ws, session, turn, "call-3", "first.txt", "", strings.NewReader("first")); err != nil {
+		t.Error(err)
+	}
+	close(late.leave)
+	if f := <-done; f.Filename != "first.txt" {
+		t.Errorf("the late one made %+v", f)
+	}
 	if n := w.leftovers(t); n != 0 {
 		t.Errorf("%d uploads are left", n)
 	}

@@ -189,18 +189,18 @@ func TestASenderThatBreaksOff(t *testing.T) {
 // paused gives what it has and then waits to be told to end.
 type paused struct {
 	io.Reader
-	at, go_ chan struct{}
-	once    sync.Once
+	at, leave chan struct{}
+	once      sync.Once
 }
 
 func newPaused(data []byte) *paused {
-	return &paused{Reader: bytes.NewReader(data), at: make(chan struct{}), go_: make(chan struct{})}
+	return &paused{Reader: bytes.NewReader(data), at: make(chan struct{}), leave: make(chan struct{})}
 }
 
 func (p *paused) Read(b []byte) (int, error) {
 	n, err := p.Reader.Read(b)
 	if err == io.EOF {
-		p.once.Do(func() { close(p.at); <-p.go_ })
+		p.once.Do(func() { close(p.at); <-p.leave })
 	}
 	return n, err
 }
@@ -239,7 +239,7 @@ func TestAnUploadUnderWayIsNowhereSeen(t *testing.T) {
 	if err := w.Sweep(t.Context()); err != nil || w.leftovers(t) != 1 {
 		t.Errorf("swept too early: %v", err)
 	}
-	close(body.go_)
+	close(body.leave)
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
@@ -283,7 +283,7 @@ func TestSweepRemovesWhatIsAbandoned(t *testing.T) {
 	}()
 	<-body.at
 	w.exec(t, `DELETE FROM file_uploads WHERE touched_at > now() - interval '30 minutes'`)
-	close(body.go_)
+	close(body.leave)
 	if err := <-done; err == nil || fault.From(err) != nil {
 		t.Errorf("%v", err)
 	}
@@ -313,7 +313,7 @@ func TestTwoSendersOfOneTicket(t *testing.T) {
 		if _, err := w.send(t, ticket, []byte("Hello")); err != nil {
 			t.Error(err)
 		}
-		close(late.go_)
+		close(late.leave)
 		err := <-done
 		if f := fault.From(err); c.want == "" && err != nil || c.want != "" && (f == nil || f.Code != c.want || f.Detail.Status != "ready") {
 			t.Errorf("%s: %v", c.second, err)

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"runtime/debug"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/parley-server/parley/internal/fault"
@@ -23,7 +24,8 @@ type answer struct {
 	http.ResponseWriter
 	id      string // of the request
 	timeout time.Duration
-	status  int // 0: nothing was sent
+	body    bool // the request has one
+	status  int  // 0: nothing was sent
 }
 
 // Unwrap leads http.ResponseController to the connection.
@@ -33,7 +35,13 @@ func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 func (a *answer) WriteHeader(status int) {
 	if a.status == 0 {
 		a.status = status
-		_ = http.NewResponseController(a.ResponseWriter).SetWriteDeadline(time.Now().Add(a.timeout))
+		rc, until := http.NewResponseController(a.ResponseWriter), time.Now().Add(a.timeout)
+		if a.body && !strings.HasPrefix(a.Header().Get("Content-Type"), streamType) {
+			// First net/http reads what nobody has read of the body, and it may never come.
+			_ = rc.SetReadDeadline(until)
+			until = until.Add(a.timeout)
+		}
+		_ = rc.SetWriteDeadline(until)
 	}
 	a.ResponseWriter.WriteHeader(status)
 }
@@ -52,7 +60,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.routes.Se
 // envelope is around everything: the request's id, the error envelope, panics.
 func (s *server) envelope(next func(http.ResponseWriter, *http.Request) error) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		a := &answer{ResponseWriter: w, id: requestID(r), timeout: s.cfg.WriteTimeout}
+		a := &answer{ResponseWriter: w, id: requestID(r), timeout: s.cfg.WriteTimeout, body: r.ContentLength != 0}
 		h := a.Header()
 		h.Set("X-Request-Id", a.id)
 		h.Set("X-Content-Type-Options", "nosniff")

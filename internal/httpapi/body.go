@@ -40,16 +40,21 @@ func readBody(w http.ResponseWriter, r *http.Request) (list []member, raw []byte
 	rc := http.NewResponseController(w)
 	_ = rc.SetReadDeadline(time.Now().Add(bodyTime))
 	raw, err = io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
-	_ = rc.SetReadDeadline(time.Time{}) // or the connection would count as closed later
 	if err != nil {
+		hangUp(w)
 		if _, large := errors.AsType[*http.MaxBytesError](err); large {
 			return nil, nil, tooLarge()
 		}
 		return nil, nil, fault.New(fault.InvalidJSON, "The body ended before it was complete.")
 	}
+	_ = rc.SetReadDeadline(time.Time{}) // or the connection would count as closed later
 	list, err = object(raw)
 	return list, raw, err
 }
+
+// hangUp ends the connection with the answer. Else what is left of the body would be
+// read before the answer is sent, and perhaps it never comes.
+func hangUp(w http.ResponseWriter) { w.Header().Set("Connection", "close") }
 
 func tooLarge() *fault.Error {
 	return fault.New(fault.PayloadTooLarge, "The body is larger than %d bytes.", maxBody)

@@ -20,12 +20,15 @@ func (s *server) uploadFile(w http.ResponseWriter, r *request) error {
 		return fault.New(fault.UnsupportedMediaType, "Send the file without Content-Encoding.")
 	}
 	rc := http.NewResponseController(w)
-	body := &steadyBody{r: r.Body, rc: rc, until: time.Now().Add(filestore.UploadTime)}
-	defer func() { _ = rc.SetReadDeadline(time.Time{}) }() // or the connection would count as closed later
+	body := &steadyBody{r: r.Body, rc: rc, pause: s.cfg.WriteTimeout, until: time.Now().Add(filestore.UploadTime)}
 	f, err := s.cfg.Files.Upload(r.Context(), r.URL.EscapedPath(), r.URL.RawQuery, r.ContentLength, body)
 	if err != nil {
+		if !body.whole {
+			hangUp(w)
+		}
 		return err
 	}
+	_ = rc.SetReadDeadline(time.Time{}) // or the connection would count as closed later
 	return writeData(w, http.StatusOK, f)
 }
 
@@ -33,16 +36,20 @@ func (s *server) uploadFile(w http.ResponseWriter, r *request) error {
 type steadyBody struct {
 	r     io.Reader
 	rc    *http.ResponseController
+	pause time.Duration
 	until time.Time
+	whole bool // it was read to its end
 }
 
 func (b *steadyBody) Read(p []byte) (int, error) {
-	deadline := time.Now().Add(bodyTime)
+	deadline := time.Now().Add(b.pause)
 	if deadline.After(b.until) {
 		deadline = b.until
 	}
 	_ = b.rc.SetReadDeadline(deadline)
-	return b.r.Read(p)
+	n, err := b.r.Read(p)
+	b.whole = err == io.EOF
+	return n, err
 }
 
 // fetchFile sends the bytes of a file, or a range of them. Its address is signed: no

@@ -1,7 +1,12 @@
 package httpapi_test
 
 import (
+	"bufio"
 	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -47,6 +52,35 @@ func TestDatabaseHangs(t *testing.T) {
 		if r := s.get(t, c); r.status != 503 || r.Error.Code != "UNAVAILABLE" {
 			t.Errorf("%s: %d %s", c.path, r.status, r.text)
 		}
+	}
+}
+
+// A body that is announced and never comes holds up neither the answer nor the
+// connection for ever.
+func TestABodyThatNeverComes(t *testing.T) {
+	t.Parallel()
+	s := start(t, func(c *httpapi.Config) { c.WriteTimeout = 300 * time.Millisecond })
+	for request, want := range map[string]int{
+		"POST /api/v1/workspaces/demo/messages": 401, "POST /nowhere": 404, "POST /healthz": 405, "GET /healthz": 200, "OPTIONS /healthz": 204,
+		"PUT /api/v1/workspaces/demo/files/x/content": 404,
+	} {
+		conn, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(conn, "%s HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n", request)
+		read := bufio.NewReader(conn)
+		res, err := http.ReadResponse(read, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.ReadAll(res.Body); res.StatusCode != want || err != nil {
+			t.Errorf("%s: %d, %v", request, res.StatusCode, err)
+		}
+		if _, err := read.ReadByte(); err != io.EOF {
+			t.Errorf("%s: the connection is kept: %v", request, err)
+		}
+		conn.Close()
 	}
 }
 

@@ -1,6 +1,7 @@
 package httpapi_test
 
 import (
+	"bufio"
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
@@ -8,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"mime"
+	"net"
 	"net/http"
 	"runtime"
 	"runtime/debug"
@@ -20,6 +22,7 @@ import (
 
 	"github.com/parley-server/parley/internal/apikey"
 	"github.com/parley-server/parley/internal/filestore"
+	"github.com/parley-server/parley/internal/httpapi"
 )
 
 // ticket is what createFile answers.
@@ -361,6 +364,31 @@ func TestProducedFilesAreFound(t *testing.T) {
 		t.Errorf("another list's cursor: %d", r.status)
 	}
 	s.badList(t, "files?limit=0&direction=up&session=1", "/session unknown, /limit minimum, /direction enum")
+}
+
+// Who stands still in the middle of a file is told so, and may try again.
+func TestASenderThatStandsStill(t *testing.T) {
+	t.Parallel()
+	s := start(t, func(c *httpapi.Config) { c.WriteTimeout = 300 * time.Millisecond })
+	tk := s.ticket(t, "a.txt", 5)
+	path := strings.TrimPrefix(tk.Upload.URL, s.url)
+	conn, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	fmt.Fprintf(conn, "PUT %s HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nHel", path)
+	res, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	if text, _ := io.ReadAll(res.Body); res.StatusCode != 400 || !strings.Contains(string(text), "too slowly") {
+		t.Errorf("%d %s", res.StatusCode, text)
+	}
+	if r := s.put(t, tk.Upload.URL, "Hello"); r.status != 200 {
+		t.Errorf("sent again: %d %s", r.status, r.text)
+	}
 }
 
 // What came with a message and what its turn produced is shown wherever the turn is,

@@ -40,7 +40,7 @@ type Config struct {
 	BaseURL string                      // public address, for links; "" follows the Host and the scheme of the connection
 
 	Keepalive    time.Duration // silence before a stream's comment; default 15 s
-	WriteTimeout time.Duration // how long a reader may stand still; default 30 s
+	WriteTimeout time.Duration // how long a reader, or the sender of a file, may stand still; default 30 s
 	Timeout      time.Duration // how long a request may wait for the database; default 3 s
 	Outage       time.Duration // how long a stream outlives the database; default 15 s
 }
