@@ -25,8 +25,6 @@ const (
 	StatusExpired  Status = "expired"  // they were awaited, and did not come in time
 )
 
-const deleted = "deleted" // a state that nobody sees
-
 // Direction is where a file comes from.
 type Direction string
 
