@@ -4,99 +4,23 @@ import (
 	"context"
 	"crypto/sha256"
 	"crypto/x509"
-	"encoding/binary"
 	"fmt"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 
 	"github.com/parley-server/parley/internal/egress"
+	"github.com/parley-server/parley/internal/egress/egresstest"
 	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/filestore"
 )
 
-// names is a DNS server on loopback: what it answers for a name, question by
-// question; the last answer stays.
-type names struct {
-	conn    net.PacketConn
-	mu      sync.Mutex
-	answers map[string][]string
-}
-
-func serveNames(t *testing.T, answers map[string][]string) *names {
-	t.Helper()
-	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	n := &names{conn: conn, answers: answers}
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		buf := make([]byte, 512)
-		for {
-			k, from, err := conn.ReadFrom(buf)
-			if err != nil {
-				return
-			}
-			if _, err := conn.WriteTo(n.answer(buf[:k]), from); err != nil {
-				return
-			}
-		}
-	})
-	t.Cleanup(func() { conn.Close(); wg.Wait() })
-	return n
-}
-
-func (n *names) resolver() *net.Resolver {
-	return &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return (&net.Dialer{}).DialContext(ctx, "udp", n.conn.LocalAddr().String())
-	}}
-}
-
-func (n *names) answer(q []byte) []byte {
-	var labels []string
-	at := 12
-	for q[at] != 0 {
-		labels = append(labels, string(q[at+1:at+1+int(q[at])]))
-		at += 1 + int(q[at])
-	}
-	name, typ := strings.Join(labels, "."), binary.BigEndian.Uint16(q[at+1:])
-	out := append([]byte{q[0], q[1], 0x84, 0, 0, 1, 0, 0, 0, 0, 0, 0}, q[12:at+5]...)
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	list := n.answers[name]
-	if len(list) == 0 {
-		return out
-	}
-	addr := netip.MustParseAddr(list[0])
-	want := uint16(28)
-	if addr.Is4() {
-		want = 1
-	}
-	if typ != want {
-		return out
-	}
-	if len(list) > 1 {
-		n.answers[name] = list[1:]
-	}
-	out[7] = 1
-	out = append(out, 0xc0, 12)
-	out = binary.BigEndian.AppendUint16(out, typ)
-	out = append(out, 0, 1, 0, 0, 0, 0, 0, byte(addr.BitLen()/8)) // class IN, TTL 0
-	return append(out, addr.AsSlice()...)
-}
-
-// nowhere is a public address that is routed nowhere.
-const nowhere = "3ffe::1"
-
 // origin is a server with TLS, reached as example.com, and a store that may fetch
 // from it.
-func origin(t *testing.T, h http.HandlerFunc, dns map[string][]string) *world {
+func origin(t *testing.T, h http.HandlerFunc, names map[string][][]netip.Addr) *world {
 	t.Helper()
 	w := newWorld(t)
 	srv := httptest.NewTLSServer(h)
@@ -104,7 +28,7 @@ func origin(t *testing.T, h http.HandlerFunc, dns map[string][]string) *world {
 	roots := x509.NewCertPool()
 	roots.AddCert(srv.Certificate())
 	guard, err := egress.New(egress.Config{
-		Allow: []string{"example.com:443=" + srv.Listener.Addr().String()}, Roots: roots, Resolver: serveNames(t, dns).resolver(),
+		Allow: []string{"example.com:443=" + srv.Listener.Addr().String()}, Roots: roots, Resolver: egresstest.Serve(t, "127.0.0.1:0", names).Resolver(),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -230,32 +154,15 @@ func TestFilesAreFetched(t *testing.T) {
 // shows it, else when they lead inside. The canary sees no connection.
 func TestNothingInsideIsFetched(t *testing.T) {
 	t.Parallel()
-	canary, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var seen atomic.Int32
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		for {
-			conn, err := canary.Accept()
-			if err != nil {
-				return
-			}
-			seen.Add(1)
-			conn.Close()
-		}
-	})
-	t.Cleanup(func() { canary.Close(); wg.Wait() })
-	_, port, _ := net.SplitHostPort(canary.Addr().String())
-
+	port := egresstest.NewCanary(t).Port
 	w := origin(t, func(rw http.ResponseWriter, r *http.Request) {
 		http.Redirect(rw, r, "https://"+strings.TrimPrefix(r.URL.Path, "/")+":"+port+"/", http.StatusFound)
-	}, map[string][]string{
-		"inside.example": {"127.0.0.1"},
-		"mapped.example": {"::ffff:127.0.0.1"},
-		"cloud.example":  {"169.254.169.254"},
-		"rebind.example": {nowhere, "127.0.0.1"},
+	}, map[string][][]netip.Addr{
+		"inside.example": {egresstest.Addrs("127.0.0.1")},
+		"mapped.example": {egresstest.Addrs("::ffff:127.0.0.1")},
+		"cloud.example":  {egresstest.Addrs("169.254.169.254")},
+		// First a public address that is routed nowhere.
+		"rebind.example": {egresstest.Addrs("3ffe::1"), egresstest.Addrs("127.0.0.1")},
 	})
 	for _, host := range []string{
 		"127.0.0.1", "[::1]", "[::ffff:127.0.0.1]", "0.0.0.0", "0177.0.0.1", "2130706433", "127.1", "localhost.", "localhost", "169.254.169.254", "[fd00::1]",
@@ -284,9 +191,6 @@ func TestNothingInsideIsFetched(t *testing.T) {
 		if f.Status != filestore.StatusRejected || !strings.Contains(f.Error.Reason, "origin_url") || strings.Contains(f.Error.Reason, "127.0") {
 			t.Errorf("%s: %+v, %+v", url, f, f.Error)
 		}
-	}
-	if n := seen.Load(); n != 0 {
-		t.Errorf("the canary saw %d connections", n)
 	}
 }
 
