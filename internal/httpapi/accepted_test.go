@@ -35,7 +35,7 @@ func (s *service) accepted(t testing.TB, r reply, hint string) string {
 // the same key finds the turn, once.
 func TestLostBlockingCallIsNotLost(t *testing.T) {
 	t.Parallel()
-	s := start(t, func(c *httpapi.Config) { c.Timeout = 200 * time.Millisecond })
+	s := start(t, func(c *httpapi.Config) { c.Timeout = 2 * time.Second })
 	c := call{method: "POST", path: "messages", body: body(t, "@text 3 deltas", `"stream":false`), header: []string{"Idempotency-Key", "once"}}
 	first := s.get(t, c)
 	tx, err := s.pool.Begin(t.Context())

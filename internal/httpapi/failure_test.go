@@ -38,7 +38,7 @@ func TestMistakesTellNothing(t *testing.T) {
 // A database that does not answer is as good as one that is away.
 func TestDatabaseHangs(t *testing.T) {
 	t.Parallel()
-	s := start(t, func(c *httpapi.Config) { c.Timeout = 200 * time.Millisecond })
+	s := start(t, func(c *httpapi.Config) { c.Timeout = 2 * time.Second })
 	s.say(t, "@text 1 delta").rest()
 	tx, err := s.pool.Begin(t.Context())
 	if err != nil {
