@@ -51,8 +51,14 @@ type reported struct {
 	}
 }
 
-// startHook starts a service with a receiver.
+// startHook starts a service with a receiver, whose turns ask before they use a tool.
 func startHook(t *testing.T) (*service, *hook) {
+	t.Helper()
+	return startHookWith(t, nil)
+}
+
+// startHookWith is startHook with a say in how turns run.
+func startHookWith(t *testing.T, change func(*turn.Config)) (*service, *hook) {
 	t.Helper()
 	h := &hook{got: make(chan reported, 100), reply: make(chan int, 100)}
 	srv := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -82,14 +88,17 @@ func startHook(t *testing.T) (*service, *hook) {
 			t.Fatal(err)
 		}
 		c.Callbacks = callback.NewStore(c.Pool, h.keys, h.guard)
+		if change != nil {
+			change(c)
+		}
 	})
 	return s, h
 }
 
 // callback sends a message with one, and returns its id.
-func (s *service) callback(t testing.TB, url, command string) string {
+func (s *service) callback(t testing.TB, url, command string, fields ...string) string {
 	t.Helper()
-	r := s.get(t, call{method: "POST", path: "messages", body: body(t, command, `"callback":{"url":"`+url+`","metadata":{"order":"17"}}`)})
+	r := s.get(t, call{method: "POST", path: "messages", body: body(t, command, append(fields, `"callback":{"url":"`+url+`","metadata":{"order":"17"}}`)...)})
 	var got struct {
 		CallbackID string `json:"callback_id"`
 	}
