@@ -1,0 +1,90 @@
+package httpapi_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/parley-server/parley/internal/apikey"
+	"github.com/parley-server/parley/internal/permission"
+	"github.com/parley-server/parley/internal/tool/knowledge"
+	"github.com/parley-server/parley/internal/turn"
+	"github.com/parley-server/parley/internal/wiki"
+)
+
+// knowing gives turns the tools over documents, and rules for them.
+func knowing(c *turn.Config) {
+	c.Tools = knowledge.Tools(wiki.New(c.Pool))
+	c.Permissions, c.Window = permission.New(c.Pool), time.Minute
+}
+
+// A pattern that comes with an approval lets its like pass from then on, and nothing
+// else. The suggested one is accepted.
+func TestAllowedPatternsAskNoMore(t *testing.T) {
+	t.Parallel()
+	s := startTurns(t, nil, knowing)
+	key := s.issue(t, s.workspace, apikey.Chat, apikey.SessionsRead) // lacks wiki:write
+	write := func(page string) *stream {
+		return s.open(t, call{method: "POST", path: "messages", key: key, body: body(t, fmt.Sprintf("@call wiki_write {\"page\":%q,\"content\":\"x\"}\n@say Done.", page))})
+	}
+	st := write("travel")
+	q := st.asked()
+	if q.Operations[0].SuggestedPattern == "" {
+		t.Fatalf("%+v", q)
+	}
+	pattern, _ := json.Marshal(q.Operations[0].SuggestedPattern)
+	for _, other := range []string{`"wiki_write(expenses)"`, `"read(*)"`} {
+		if _, r := s.decide(t, q.DecideURL, `{"decision":"allow","allowlist_pattern":`+other+`}`); r.status != 400 || r.Error.Code != "INVALID_ALLOWLIST_PATTERN" {
+			t.Errorf("%s: %d %s", other, r.status, r.text)
+		}
+	}
+	d, r := s.decide(t, q.DecideURL, `{"decision":"allow","allowlist_pattern":`+string(pattern)+`}`)
+	if d.Status != "allowed" || d.Pattern == nil || *d.Pattern != q.Operations[0].SuggestedPattern {
+		t.Errorf("%d %s", r.status, r.text)
+	}
+	if got := names(st.rest()); got != "tool_use tool_result text usage done" {
+		t.Errorf("%s", got)
+	}
+	if got := names(write("travel").rest()); got != "open tool_use tool_result text usage done" {
+		t.Errorf("its like: %s", got)
+	}
+	write("expenses").asked()
+}
+
+// Who has the scope is not asked.
+func TestWikiWriteNeedsItsScopeOrAnApproval(t *testing.T) {
+	t.Parallel()
+	s := startTurns(t, nil, knowing)
+	const command = "@call wiki_write {\"page\":\"travel\",\"content\":\"x\"}\n@say Done."
+	for _, scope := range []apikey.Scope{apikey.WikiWrite, apikey.MCP} {
+		key := s.issue(t, s.workspace, apikey.Chat, scope)
+		frames := s.open(t, call{method: "POST", path: "messages", key: key, body: body(t, command)}).rest()
+		if got := names(frames); got != "open tool_use tool_result text usage done" || !strings.Contains(frames[2].data, `"ok":true`) {
+			t.Errorf("with %s: %v", scope, frames)
+		}
+	}
+	plain := s.issue(t, s.workspace, apikey.Chat, apikey.MCPRead)
+	s.open(t, call{method: "POST", path: "messages", key: plain, body: body(t, command)}).asked()
+}
+
+// A question waits ten minutes, on PostgreSQL's clock, and the document says so.
+func TestQuestionsWaitTenMinutes(t *testing.T) {
+	t.Parallel()
+	s := startTurns(t, nil, asking(0))
+	q := s.say(t, "@call gate {}").asked()
+	s.register(t, "STRIPE_KEY")
+	secret := s.say(t, `@call request_secret {"key_name":"STRIPE_KEY","reason":"r"}`).asked()
+	for _, q := range []question{q, secret} {
+		var seconds float64
+		var shown bool
+		err := s.pool.QueryRow(t.Context(), `SELECT extract(epoch FROM expires_at - created_at), expires_at = $2 FROM approvals WHERE id = $1`, q.ApprovalID, q.ExpiresAt).Scan(&seconds, &shown)
+		if err != nil || seconds < 599.9 || seconds > 600.1 || !shown {
+			t.Errorf("%s: %v seconds, %v, %v", q.Kind, seconds, shown, err)
+		}
+	}
+	if limits := document(t, s).Extensions["x-limits"].(map[string]any); limits["approval_window_seconds"] != 600.0 {
+		t.Errorf("documented as %v", limits["approval_window_seconds"])
+	}
+}

@@ -1,0 +1,46 @@
+package httpapi_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/uuid"
+)
+
+// Every id that the API gives out is a UUID of version 7, and every time is UTC.
+func TestIdsAndTimes(t *testing.T) {
+	t.Parallel()
+	s := guarded(t)
+	s.things(t)
+	s.ticket(t, "a.txt", 5)
+	r := s.get(t, call{method: "POST", path: "messages", body: body(t, "@text 1 delta", `"callback":"https://listen.invalid/"`)})
+	text := string(r.Data)
+	for _, list := range []string{"sessions?limit=100", "approvals", "callbacks", "files"} {
+		text += s.get(t, call{path: list}).text
+	}
+	var session struct {
+		ID string `json:"session_id"`
+	}
+	decode(t, r.Data, &session)
+	text += s.get(t, call{path: "sessions/" + session.ID + "/messages"}).text
+	for _, part := range strings.Split(text, `_id":"`)[1:] {
+		id, _, _ := strings.Cut(part, `"`)
+		parsed, err := uuid.Parse(id)
+		if err != nil { // the names of a tool call, a caller and a key are no ids of ours
+			continue
+		}
+		if parsed.Version() != 7 {
+			t.Errorf("%s is of version %d", id, parsed.Version())
+		}
+	}
+	for _, part := range strings.Split(text, `_at":"`)[1:] {
+		if at, _, _ := strings.Cut(part, `"`); !strings.HasSuffix(at, "Z") {
+			t.Errorf("%s is not UTC", at)
+		}
+	}
+	for _, kind := range []string{"session_id", "turn_id", "message_id", "approval_id", "file_id", "callback_id", "created_at", "expires_at", "updated_at"} {
+		if !strings.Contains(text, `"`+kind+`":"`) {
+			t.Errorf("no %s was looked at", kind)
+		}
+	}
+}
