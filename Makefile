@@ -7,7 +7,7 @@ TOOL     = $(GO) tool -modfile=internal/tools/go.mod
 POSTGRES = $(GO) run ./internal/dbtest/with-postgres --
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test race lint generate verify migrate bench
+.PHONY: help run build test race compat lint generate verify migrate bench
 
 help: ## print this help
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -23,6 +23,11 @@ test: ## run every test; what a test needs and cannot find makes it skip, with a
 
 race: ## run every test with the race detector
 	$(POSTGRES) $(GO) test -race ./...
+
+compat: ## lint the OpenAPI document, make a TypeScript client from it and run it against a server; needs npm
+	@command -v npm >/dev/null || echo 'npm is missing: install Node.js 20.19 or newer. Nothing but this check needs it.'
+	! command -v npm >/dev/null || npm --prefix compat/typescript ci
+	$(POSTGRES) $(GO) test -count=1 -v -run TestTypeScriptClient ./internal/e2e
 
 lint: ## gofmt, vet and staticcheck
 	@test -z "$$(gofmt -l $$(git ls-files '*.go' | grep -v '^db/'))" || { echo 'gofmt would change:'; gofmt -l $$(git ls-files '*.go' | grep -v '^db/'); exit 1; }

@@ -235,9 +235,9 @@ func (s *service) build(ctx context.Context) error {
 	s.url = addressOf(s.listener)
 	s.server = &http.Server{
 		Handler:           handler,
-		ReadHeaderTimeout: 5 * time.Second,
+		ReadHeaderTimeout: httpapi.HeaderTime,
 		IdleTimeout:       2 * time.Minute,
-		MaxHeaderBytes:    16 << 10,
+		MaxHeaderBytes:    httpapi.HeaderBytes,
 		ErrorLog:          slog.NewLogLogger(s.Log.Handler(), slog.LevelWarn),
 	}
 	return nil

@@ -33,8 +33,8 @@ const (
 	InputRequired Type = "turn.input_required"
 )
 
-// answerTime is how long a receiver may take, to the last byte of its answer.
-const answerTime = 15 * time.Second
+// AnswerTime is how long a receiver may take, to the last byte of its answer.
+const AnswerTime = 15 * time.Second
 
 // Store keeps callbacks and delivers their reports.
 type Store struct {
@@ -49,7 +49,7 @@ type Store struct {
 // NewStore makes a store. Its secrets are sealed by keys, and its requests go where
 // guard allows.
 func NewStore(pool *pgxpool.Pool, keys *vault.Keyring, guard *egress.Guard) *Store {
-	return &Store{pool: pool, q: db.New(pool), keys: keys, guard: guard, client: guard.Client(egress.Limits{Time: answerTime})}
+	return &Store{pool: pool, q: db.New(pool), keys: keys, guard: guard, client: guard.Client(egress.Limits{Time: AnswerTime})}
 }
 
 // New is a callback that a message asks for.

@@ -27,7 +27,7 @@ func (s *Store) Check(url string, metadata map[string]string) error {
 		if !ok {
 			return err
 		}
-		return &fault.Error{Code: fault.InvalidCallbackURL, Param: "callback.url", Message: refused.Reason}
+		return &fault.Error{Code: fault.InvalidCallbackURL, Param: "callback/url", Message: refused.Reason}
 	}
 	if vs := checkMetadata(metadata); len(vs) > 0 {
 		return fault.Invalid(vs...)

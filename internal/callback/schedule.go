@@ -7,9 +7,11 @@ import (
 	"time"
 )
 
-// schedule is the pause after each failed attempt. After the last one nothing is
-// tried any more.
-var schedule = []time.Duration{
+// Attempts is how often a report is tried, unless a person asks for more.
+const Attempts = 10
+
+// schedule is the pause after each failed attempt but the last.
+var schedule = [Attempts - 1]time.Duration{
 	5 * time.Second, 30 * time.Second, 2 * time.Minute, 10 * time.Minute, time.Hour,
 	3 * time.Hour, 6 * time.Hour, 12 * time.Hour, 24 * time.Hour,
 }

@@ -16,12 +16,15 @@ import (
 )
 
 const (
-	fetchTime      = time.Minute      // for all of a fetch, redirects included
-	fetchLease     = 90 * time.Second // after it, whoever fetches is taken for dead
-	fetchPause     = 5 * time.Second  // before another try; three times as long before the next
-	fetchTries     = 3
-	fetchRedirects = 3
-	fetchPoll      = time.Second
+	// FetchTime is how long a fetch may take, redirects included.
+	FetchTime = time.Minute
+	// FetchRedirects is how many redirects it follows.
+	FetchRedirects = 3
+
+	fetchLease = 90 * time.Second // after it, whoever fetches is taken for dead
+	fetchPause = 5 * time.Second  // before another try; three times as long before the next
+	fetchTries = 3
+	fetchPoll  = time.Second
 
 	originPurpose = "origin_url of a file"
 )
@@ -118,7 +121,7 @@ func (s *Store) transfer(ctx context.Context, row db.File) error {
 	if err != nil {
 		return refusal("origin_url cannot be parsed.")
 	}
-	res, err := s.opt.Guard.Client(egress.Limits{Time: fetchTime, Redirects: fetchRedirects}).Do(req)
+	res, err := s.opt.Guard.Client(egress.Limits{Time: FetchTime, Redirects: FetchRedirects}).Do(req)
 	if refused, ok := errors.AsType[*egress.Error](err); ok {
 		return refusal(strings.Replace(refused.Reason, "The URL", "origin_url", 1))
 	}

@@ -83,6 +83,9 @@ func New(pool *pgxpool.Pool, keys *vault.Keyring, opt Options) *Store {
 	return &Store{pool: pool, q: db.New(pool), keys: keys, opt: opt, log: opt.Log, news: make(chan struct{}, 1)}
 }
 
+// TTL is how long the address of a download is valid.
+func (s *Store) TTL() time.Duration { return s.opt.TTL }
+
 // brief bounds what one statement may wait for, where the caller's context lasts as
 // long as somebody sends.
 func brief(ctx context.Context) (context.Context, context.CancelFunc) {

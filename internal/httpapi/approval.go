@@ -20,7 +20,7 @@ import (
 
 const (
 	maxReason  = 500      // characters
-	maxPattern = 1000     // characters
+	maxPattern = 500      // characters
 	maxSecret  = 64 << 10 // bytes
 )
 

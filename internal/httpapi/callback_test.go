@@ -25,6 +25,7 @@ import (
 type hook struct {
 	got   chan reported
 	reply chan int
+	doc   *apiDocument // every report is held against it
 	keys  *vault.Keyring
 	guard *egress.Guard
 }
@@ -68,6 +69,9 @@ func startHookWith(t *testing.T, change func(*turn.Config)) (*service, *hook) {
 			t.Errorf("%s: %v", body, err)
 		}
 		rep.header, rep.raw = r.Header, body
+		if err := h.doc.webhook(rep.Type, r.Header, body); err != nil {
+			t.Errorf("%s is not what the document says: %v", body, err)
+		}
 		h.got <- rep
 		select {
 		case status := <-h.reply:
@@ -92,6 +96,7 @@ func startHookWith(t *testing.T, change func(*turn.Config)) (*service, *hook) {
 			change(c)
 		}
 	})
+	h.doc = document(t, s)
 	return s, h
 }
 
@@ -297,7 +302,7 @@ func TestListCallbacks(t *testing.T) {
 		}
 	}
 	for query, code := range map[string]string{"https://127.0.0.1/": "INVALID_CALLBACK_URL", "http://example.com/": "INVALID_CALLBACK_URL"} {
-		if r := s.get(t, call{method: "POST", path: "messages", body: body(t, "hi", `"callback":"`+query+`"`)}); r.status != 400 || r.Error.Code != code || r.Error.Param != "callback.url" {
+		if r := s.get(t, call{method: "POST", path: "messages", body: body(t, "hi", `"callback":"`+query+`"`)}); r.status != 400 || r.Error.Code != code || r.Error.Param != "callback/url" {
 			t.Errorf("%s: %d %s", query, r.status, r.text)
 		}
 	}

@@ -79,6 +79,26 @@ func (d *apiDocument) schema(name string, value any) error {
 	return d.Components.Schemas[name].Value.VisitJSON(value, openapi3.EnableJSONSchema2020())
 }
 
+// webhook validates a request that a callback got.
+func (d *apiDocument) webhook(name string, header http.Header, body []byte) error {
+	item := d.Webhooks[name]
+	if item == nil {
+		return fmt.Errorf("there is no webhook %q", name)
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, p := range item.Post.Parameters {
+		if err := p.Value.Schema.Value.VisitJSON(header.Get(p.Value.Name), openapi3.EnableJSONSchema2020()); err != nil {
+			return fmt.Errorf("%s: %w", p.Value.Name, err)
+		}
+	}
+	var value any
+	if err := json.Unmarshal(body, &value); err != nil {
+		return err
+	}
+	return item.Post.RequestBody.Value.Content["application/json"].Schema.Value.VisitJSON(value, openapi3.EnableJSONSchema2020())
+}
+
 // checked holds every answer against the document: status, code, headers, body,
 // and each frame of a stream.
 type checked struct {

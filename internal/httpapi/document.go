@@ -122,7 +122,7 @@ func load(source []byte, cfg Config, handlers map[string]handler) (document, []*
 	}
 	set(&root, cfg.Version, "info", "version")
 	if cfg.BaseURL != "" {
-		set(&root, strings.TrimSuffix(cfg.BaseURL, "/")+"/", "servers", "0", "url")
+		set(&root, strings.TrimSuffix(cfg.BaseURL, "/"), "servers", "0", "url") // paths are appended to it as they are
 	}
 	for name, value := range cfg.limits() {
 		set(&root, value, "x-limits", name)

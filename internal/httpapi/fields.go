@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/parley-server/parley/internal/callback"
 	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/turn"
 )
@@ -19,9 +20,6 @@ const (
 	maxName        = 128 // characters of a skill's or a secret's name
 	maxAttachments = 20
 	maxURL         = 2048 // bytes
-	maxMetadata    = 16   // pairs
-	maxMetaKey     = 64   // characters
-	maxMetaValue   = 512  // characters
 )
 
 // longer notes that a value is larger than it may be.
@@ -197,8 +195,8 @@ func (c *checks) metadata(param string, raw json.RawMessage) map[string]string {
 		return nil
 	}
 	pairs := members(raw)
-	if len(pairs) > maxMetadata {
-		c.add(fault.Violation{Param: param, Rule: "max_items", Message: fmt.Sprintf("metadata has more than %d pairs.", maxMetadata), Expected: maxMetadata})
+	if len(pairs) > callback.MaxMetadata {
+		c.add(fault.Violation{Param: param, Rule: "max_properties", Message: fmt.Sprintf("metadata has more than %d pairs.", callback.MaxMetadata), Expected: callback.MaxMetadata})
 		return nil
 	}
 	meta := make(map[string]string, len(pairs))
@@ -207,10 +205,10 @@ func (c *checks) metadata(param string, raw json.RawMessage) map[string]string {
 		value, ok := c.text(at, f.value)
 		switch {
 		case !ok:
-		case f.name == "" || len([]rune(f.name)) > maxMetaKey:
-			c.longer(at, "characters in its name, or none", maxMetaKey)
-		case len([]rune(value)) > maxMetaValue:
-			c.longer(at, "characters", maxMetaValue)
+		case f.name == "" || len([]rune(f.name)) > callback.MaxMetadataKey:
+			c.add(fault.Violation{Param: param, Rule: "property_names", Message: fmt.Sprintf("A key of metadata has 1 to %d characters.", callback.MaxMetadataKey), Expected: callback.MaxMetadataKey})
+		case len([]rune(value)) > callback.MaxMetadataValue:
+			c.longer(at, "characters", callback.MaxMetadataValue)
 		case unsound(f.value):
 			c.add(fault.Violation{Param: at, Rule: "format", Message: at[1:] + " holds a NUL or half of a surrogate pair."})
 		}

@@ -153,7 +153,7 @@ var plenty = limit.Limits{Messages: 100_000, Calls: 100_000, Streams: 1000}
 func (s *service) serve(t testing.TB, handler http.Handler) {
 	srv := httptest.NewUnstartedServer(handler)
 	base, halt := context.WithCancel(context.Background())
-	srv.Config.MaxHeaderBytes = 16 << 10 // as the program has it
+	srv.Config.MaxHeaderBytes = httpapi.HeaderBytes
 	srv.Config.BaseContext = func(net.Listener) context.Context { return base }
 	srv.Start()
 	s.url, s.halt = srv.URL, halt

@@ -24,6 +24,13 @@ import (
 	"github.com/parley-server/parley/internal/workspace"
 )
 
+// What a server is to be set to: how long a request's headers may be, in bytes, and
+// how long they may take.
+const (
+	HeaderBytes = 16 << 10
+	HeaderTime  = 5 * time.Second
+)
+
 // Config is what the handler needs. The stores and Turns are required.
 type Config struct {
 	Sessions   *session.Store

@@ -74,6 +74,12 @@ func (cfg Config) limits() map[string]int {
 		own := cfg.Limits.Limits()
 		l["messages_per_minute"], l["calls_per_minute"], l["open_streams"] = own.Messages, own.Calls, own.Streams
 	}
+	if cfg.Turns != nil {
+		l["approval_window_seconds"] = ceilSeconds(cfg.Turns.Window())
+	}
+	if cfg.Files != nil {
+		l["signed_url_seconds"] = ceilSeconds(cfg.Files.TTL())
+	}
 	return l
 }
 

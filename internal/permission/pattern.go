@@ -10,8 +10,8 @@ import (
 	"github.com/parley-server/parley/internal/search"
 )
 
-// maxPattern is how long a pattern may be, in bytes.
-const maxPattern = 500
+// MaxPattern is how long a pattern may be, in bytes.
+const MaxPattern = 500
 
 // Pattern stands for the calls of one tool that need not ask: "bash(git diff *)".
 // The zero value matches nothing.
@@ -33,9 +33,9 @@ func Parse(pattern string) (Pattern, error) {
 	switch {
 	case pattern == "":
 		return Pattern{}, invalid(wrong("required", "A pattern names a tool and what it may do, for example bash(git diff *)."))
-	case len(pattern) > maxPattern:
-		v := wrong("max_length", fmt.Sprintf("A pattern has at most %d bytes.", maxPattern))
-		v.Expected = maxPattern
+	case len(pattern) > MaxPattern:
+		v := wrong("max_length", fmt.Sprintf("A pattern has at most %d bytes.", MaxPattern))
+		v.Expected = MaxPattern
 		return Pattern{}, invalid(v)
 	case !printable(pattern):
 		return Pattern{}, invalid(wrong("format", "A pattern is one line of printable ASCII: letters that look alike must not pass for each other."))

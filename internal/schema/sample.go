@@ -71,7 +71,7 @@ func (f *filler) value(nodes []*node, depth, variant int) (any, bool) {
 
 func (f *filler) search(g goal, depth, variant int) (any, bool) {
 	const steps = 50
-	if !f.run.spend(steps) || depth > maxDepth {
+	if !f.run.spend(steps) || depth > MaxDepth {
 		return nil, false
 	}
 	if len(g.choices) == 0 {

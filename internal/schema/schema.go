@@ -13,11 +13,13 @@ import (
 	"fmt"
 )
 
-// The bounds of a schema.
 const (
-	maxSize   = 64 << 10 // bytes
-	maxDepth  = 32       // objects and arrays within each other, in the document
-	maxWeight = 10_000   // subschemas that one place of a value can have to fit
+	// MaxSize is how long a schema may be, in bytes.
+	MaxSize = 64 << 10
+	// MaxDepth is how many objects and arrays may be within each other in its document.
+	MaxDepth = 32
+	// maxWeight is how many subschemas one place of a value can have to fit.
+	maxWeight = 10_000
 )
 
 // The bounds of checking one value.
@@ -56,10 +58,10 @@ func refuse(path, format string, args ...any) error {
 
 // Compile reads a schema. Its errors are *Error.
 func Compile(raw json.RawMessage) (*Schema, error) {
-	if len(raw) > maxSize {
-		return nil, refuse("", "The schema is longer than %d bytes.", maxSize)
+	if len(raw) > MaxSize {
+		return nil, refuse("", "The schema is longer than %d bytes.", MaxSize)
 	}
-	document, bad := decode(raw, maxDepth)
+	document, bad := decode(raw, MaxDepth)
 	if bad != nil {
 		return nil, bad
 	}

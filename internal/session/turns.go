@@ -20,8 +20,8 @@ import (
 // Turn is one message and the agent's answer to it.
 type Turn = db.Turn
 
-// maxLinedUp is how many messages may wait for a session's turn to end.
-const maxLinedUp = 8
+// MaxLinedUp is how many messages may wait for a session's turn to end.
+const MaxLinedUp = 8
 
 // NewTurn is what a turn begins with.
 type NewTurn struct {
@@ -79,7 +79,7 @@ func (tx *Tx) place(ctx context.Context, behind bool) (State, error) {
 		if err != nil {
 			return "", fmt.Errorf("count the messages that wait: %w", err)
 		}
-		if n >= maxLinedUp {
+		if n >= MaxLinedUp {
 			return "", fault.New(fault.QueueFull, "%d messages of this session wait for an answer already. Try again when one has its own.", n)
 		}
 		return LinedUp, nil

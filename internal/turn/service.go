@@ -118,6 +118,9 @@ func New(cfg Config) (*Service, error) {
 	return s, nil
 }
 
+// Window is how long a turn waits for an approval or a secret.
+func (s *Service) Window() time.Duration { return s.cfg.Window }
+
 // maxTurnTime is the ceiling of a turn's running time.
 const maxTurnTime = time.Hour
 

@@ -57,7 +57,7 @@ async function explain(body: Schemas["MessageRequest"]): Promise<string> {
   assert(error, "it was taken");
   switch (error.error.code) {
     case "UNKNOWN_SKILL":
-      return `did you mean ${error.error.candidates?.join(" or ")}?`;
+      return error.error.candidates ? `did you mean ${error.error.candidates.join(" or ")}?` : error.error.message;
     case "INVALID_REQUEST":
     case "INVALID_SKILL_INPUT":
       return (error.error.violations ?? []).map((v) => `${v.param}: ${v.message}`).join("\n");
@@ -122,3 +122,4 @@ await assert.rejects(new Parley(url, "nonsense", workspace).send({ command: "hel
 
 console.log("— sessions");
 for await (const session of sessions()) console.log(`${session.status}, ${session.message_count} messages: ${session.title}`);
+console.log("The example has ended well.");

@@ -1,0 +1,158 @@
+package httpapi
+
+import (
+	"strconv"
+	"strings"
+	"testing"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/parley-server/parley/internal/callback"
+	"github.com/parley-server/parley/internal/egress"
+	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/filestore"
+	"github.com/parley-server/parley/internal/permission"
+	"github.com/parley-server/parley/internal/schema"
+	"github.com/parley-server/parley/internal/session"
+	"github.com/parley-server/parley/internal/skill"
+	"github.com/parley-server/parley/internal/turn"
+	"github.com/parley-server/parley/internal/vault"
+)
+
+// enforced are the limits that are the same everywhere, from where they are enforced.
+var enforced = map[string]int{
+	"enqueued_messages": session.MaxLinedUp, "header_bytes": HeaderBytes, "header_bytes_refused": HeaderBytes + 4<<10, // as net/http has it
+	"header_seconds": ceilSeconds(HeaderTime), "body_bytes": maxBody, "body_depth": maxDepth, "body_seconds": ceilSeconds(bodyTime),
+	"request_id_characters": maxRequestID, "idempotency_key_characters": maxIdempotencyKey, "violations": maxViolations, "page_items": maxPage,
+	"command_characters": maxCommand, "caller_id_bytes": maxCallerID, "skill_name_characters": maxName, "skill_input_bytes": maxInput,
+	"response_schema_bytes": maxSchema, "response_schema_depth": schema.MaxDepth, "secret_input_names": maxSecrets,
+	"secret_name_characters": maxName, "secret_value_bytes": maxSecret, "max_response_seconds": maxResponseSeconds, "max_turns": maxTurns,
+	"max_cost_usd": maxCost, "tool_result_output_characters": event.OutputLimit, "deny_reason_characters": maxReason,
+	"allowlist_pattern_bytes": permission.MaxPattern, "attachments": maxAttachments, "file_bytes": filestore.MaxSize,
+	"file_name_bytes": filestore.MaxName, "file_upload_seconds": ceilSeconds(filestore.UploadTime),
+	"file_fetch_seconds": ceilSeconds(filestore.FetchTime), "file_fetch_redirects": filestore.FetchRedirects,
+	"workspace_fetches": filestore.MaxFetching, "turn_files": filestore.MaxProduced, "download_items": filestore.MaxDownloads,
+	"callback_url_bytes": egress.MaxURL, "callback_metadata_pairs": callback.MaxMetadata,
+	"callback_metadata_key_characters": callback.MaxMetadataKey, "callback_metadata_value_characters": callback.MaxMetadataValue,
+	"callback_attempts": callback.Attempts, "callback_attempt_seconds": ceilSeconds(callback.AnswerTime),
+	"idempotency_key_hours":   24, // in queries/turn.sql, once.sql and file.sql
+	"workspace_running_turns": 16, // in migrations/00001_core.sql; TestDocumentedRunningTurns asks the database
+}
+
+// twice are limits that are checked in two places, so that all that is wrong with a
+// request can be told at once.
+var twice = map[string][2]int{
+	"skill input": {maxInput, skill.MaxInput}, "response_schema": {maxSchema, schema.MaxSize}, "secret value": {maxSecret, vault.MaxValue},
+	"attachments": {maxAttachments, filestore.MaxAttached}, "url": {maxURL, egress.MaxURL}, "pattern": {maxPattern, permission.MaxPattern},
+}
+
+// What x-limits promises is what the code enforces, and nothing is missing there.
+func TestDocumentedLimits(t *testing.T) {
+	t.Parallel()
+	var doc struct {
+		Limits map[string]int `yaml:"x-limits"`
+	}
+	if err := yaml.Unmarshal(openapi, &doc); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range enforced {
+		if got, ok := doc.Limits[name]; !ok || got != want {
+			t.Errorf("%s is documented as %d, and is %d", name, got, want)
+		}
+		delete(doc.Limits, name)
+	}
+	for name := range (Config{Turns: &turn.Service{}, Files: &filestore.Store{}}).limits() {
+		if _, ok := doc.Limits[name]; !ok {
+			t.Errorf("%s is configured, and not documented", name)
+		}
+		delete(doc.Limits, name)
+	}
+	for name := range doc.Limits {
+		t.Errorf("%s is documented, and nothing enforces it", name)
+	}
+	for name, both := range twice {
+		if both[0] != both[1] {
+			t.Errorf("%s: %d in one place, %d in the other", name, both[0], both[1])
+		}
+	}
+}
+
+// The bounds in the schemas of requests are those that the parsers enforce.
+func TestDocumentedBounds(t *testing.T) {
+	t.Parallel()
+	var doc any
+	if err := yaml.Unmarshal(openapi, &doc); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]int{
+		"MessageRequest command maxLength":                                                   maxCommand,
+		"MessageRequest skill maxLength":                                                     maxName,
+		"MessageRequest secret_input maxItems":                                               maxSecrets,
+		"MessageRequest secret_input items maxLength":                                        maxName,
+		"MessageRequest attachments maxItems":                                                maxAttachments,
+		"MessageRequest caller_id maxLength":                                                 maxCallerID,
+		"MessageRequest callback oneOf 0 maxLength":                                          maxURL,
+		"MessageRequest callback oneOf 1 properties url maxLength":                           maxURL,
+		"MessageRequest callback oneOf 1 properties metadata maxProperties":                  callback.MaxMetadata,
+		"MessageRequest callback oneOf 1 properties metadata propertyNames maxLength":        callback.MaxMetadataKey,
+		"MessageRequest callback oneOf 1 properties metadata additionalProperties maxLength": callback.MaxMetadataValue,
+		"MessageRequest limits properties max_response_seconds maximum":                      maxResponseSeconds,
+		"MessageRequest limits properties max_turns maximum":                                 maxTurns,
+		"MessageRequest limits properties max_cost_usd maximum":                              maxCost,
+		"DecisionRequest allowlist_pattern maxLength":                                        maxPattern,
+		"DecisionRequest reason maxLength":                                                   maxReason,
+		"FileRequest filename maxLength":                                                     maxGivenName,
+		"FileRequest mime maxLength":                                                         maxMIME,
+		"FileRequest size maximum":                                                           filestore.MaxSize,
+		"FileRequest origin_url maxLength":                                                   maxURL,
+		"DownloadRequest filename maxLength":                                                 maxGivenName,
+	} {
+		name, rest, _ := strings.Cut(path, " ")
+		got := lookup(doc, append([]string{"components", "schemas", name, "properties"}, strings.Fields(rest)...))
+		if got != want {
+			t.Errorf("%s is documented as %v, and is %d", path, got, want)
+		}
+	}
+	var table struct {
+		Paths map[string]map[string]struct {
+			Parameters []struct {
+				Name   string
+				Schema struct{ Maximum int }
+			}
+		}
+	}
+	_ = yaml.Unmarshal(openapi, &table) // parameters of a whole path are a list, and left out
+	pages := 0
+	for path, methods := range table.Paths {
+		for _, p := range methods["get"].Parameters {
+			if p.Name != "limit" {
+				continue
+			}
+			if pages++; p.Schema.Maximum != maxPage {
+				t.Errorf("%s: pages of %d, documented as %d", path, maxPage, p.Schema.Maximum)
+			}
+		}
+	}
+	if pages < 5 {
+		t.Errorf("only %d lists have a limit", pages)
+	}
+}
+
+// lookup follows a path through a document.
+func lookup(doc any, path []string) any {
+	for _, step := range path {
+		switch d := doc.(type) {
+		case map[string]any:
+			doc = d[step]
+		case []any:
+			i, err := strconv.Atoi(step)
+			if err != nil || i >= len(d) {
+				return nil
+			}
+			doc = d[i]
+		default:
+			return nil
+		}
+	}
+	return doc
+}
