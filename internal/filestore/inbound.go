@@ -15,11 +15,14 @@ import (
 	"github.com/parley-server/parley/db"
 )
 
-// What a model is given of the files of one message.
+// What a model is given of the files of one message, in bytes.
 const (
-	inboundText   = 256 << 10 // bytes of all texts together
-	inboundImage  = 5 << 20   // bytes of one image
-	inboundImages = 20 << 20  // bytes of all images together
+	// ReadText is for all texts together.
+	ReadText = 256 << 10
+	// ReadImage is for one image.
+	ReadImage = 5 << 20
+	// ReadImages is for all images together.
+	ReadImages = 20 << 20
 )
 
 // Inbound is a file that came with a message, as a model gets it.
@@ -51,14 +54,14 @@ func (s *Store) Inbound(ctx context.Context, turn uuid.UUID) ([]Inbound, error) 
 	if err != nil {
 		return nil, fmt.Errorf("read attached files: %w", err)
 	}
-	text, images := int64(inboundText), int64(inboundImages)
+	text, images := int64(ReadText), int64(ReadImages)
 	list := make([]Inbound, len(rows))
 	for i, r := range rows {
 		f := Inbound{Filename: r.Filename, MIME: r.Mime, Size: *r.Size}
 		switch {
 		case f.Text():
 			err = s.readText(ctx, r, &f, &text)
-		case f.Image() && f.Size <= min(inboundImage, images):
+		case f.Image() && f.Size <= min(ReadImage, images):
 			images -= f.Size
 			f.Data, err = io.ReadAll(contentOf(s.q, r).Reader(ctx))
 		}
