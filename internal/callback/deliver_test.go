@@ -164,9 +164,9 @@ func TestWhatComesOfAnAttempt(t *testing.T) {
 	}{
 		{address, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, hush) }, 200, "", true},
 		{address, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(299) }, 299, "", true},
-		{address, func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/elsewhere", 302) }, 302, "redirected", false},
+		{address, func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/elsewhere", http.StatusFound) }, 302, "redirected", false},
 		{address, func(w http.ResponseWriter, r *http.Request) { http.Error(w, hush, 404) }, 404, "bad_status", false},
-		{address, func(w http.ResponseWriter, r *http.Request) { http.Error(w, hush, 410) }, 410, "gone", true},
+		{address, func(w http.ResponseWriter, r *http.Request) { http.Error(w, hush, http.StatusGone) }, 410, "gone", true},
 		{address, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, 0, "timed_out", false},
 		{address, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, 0, "connection_lost", false},
 		{address, func(w http.ResponseWriter, r *http.Request) {
