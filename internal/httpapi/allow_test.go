@@ -88,3 +88,24 @@ func TestQuestionsWaitTenMinutes(t *testing.T) {
 		t.Errorf("documented as %v", limits["approval_window_seconds"])
 	}
 }
+
+// The time that a turn waits for people is not its own: it may wait longer than it may
+// take.
+func TestWaitingIsNoTimeOfTheTurn(t *testing.T) {
+	t.Parallel()
+	s := startTurns(t, nil, asking(time.Minute))
+	st := s.say(t, "@call gate {}\n@say Done.", `"limits":{"max_response_seconds":1}`)
+	q := st.asked()
+	for waited := false; !waited; {
+		if err := s.pool.QueryRow(t.Context(), `SELECT clock_timestamp() > created_at + interval '1.2 seconds' FROM approvals WHERE id = $1`, q.ApprovalID).Scan(&waited); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.gate.leave <- struct{}{}
+	if d, r := s.decide(t, q.DecideURL, allow); d.Status != "allowed" {
+		t.Fatalf("%d %s", r.status, r.text)
+	}
+	if got := names(st.rest()); got != "tool_use tool_result text usage done" {
+		t.Errorf("then came %s", got)
+	}
+}

@@ -129,6 +129,9 @@ func TestTurnsThatCannotRunEnd(t *testing.T) {
 func TestLimitsAreNotRaised(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
+	if w := s.workspace; w.MaxResponseSeconds != 600 || w.MaxTurns != 50 {
+		t.Errorf("a new workspace has %d seconds and %d model calls", w.MaxResponseSeconds, w.MaxTurns)
+	}
 	s.limit(t, workspace.Change{MaxTurns: new(1), MaxResponseSeconds: new(1)})
 	if a, r := s.ask(t, body(t, "@call look {\"at\":\"a\"}\n@text 1 delta", `"stream":false`, `"limits":{"max_turns":200}`)); a.Error == nil || *a.Error != "max_turns_exceeded" {
 		t.Errorf("%s", r.text)

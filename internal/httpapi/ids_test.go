@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/google/uuid"
+
+	"github.com/parley-server/parley/internal/apikey"
 )
 
 // Every id that the API gives out is a UUID of version 7, and every time is UTC.
@@ -42,5 +44,18 @@ func TestIdsAndTimes(t *testing.T) {
 		if !strings.Contains(text, `"`+kind+`":"`) {
 			t.Errorf("no %s was looked at", kind)
 		}
+	}
+}
+
+// What an answer cost is for everybody who may read the session.
+func TestReadersSeeTheUsage(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	id := sessionOf(t, s.say(t, "@text 2 deltas").rest()[0])
+	attach := events(id, "?replay=all")
+	attach.key = s.issue(t, s.workspace, apikey.SessionsRead)
+	frames := s.open(t, attach).rest()
+	if got := names(frames); got != "open text usage done" || !strings.Contains(frames[len(frames)-2].data, `"cost_usd":0,"model":"builtin/guide"`) {
+		t.Errorf("%v", frames)
 	}
 }

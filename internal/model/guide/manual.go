@@ -10,9 +10,9 @@ import (
 	"github.com/parley-server/parley/internal/search"
 )
 
-// internals is the page that only answers what the others do not: it is for people
+// internals are the pages that only answer what the others do not: they are for people
 // who change Parley.
-const internals = "design.md"
+var internals = []string{"design.md", "conformance.md"}
 
 // manual is Parley's documentation, indexed by whoever asks first.
 var manual = sync.OnceValue(func() (m struct{ use, design *search.Index }) {
@@ -24,7 +24,7 @@ var manual = sync.OnceValue(func() (m struct{ use, design *search.Index }) {
 			continue
 		}
 		sections := search.Split("docs/"+page, string(content))
-		if page == internals {
+		if slices.Contains(internals, page) {
 			design = append(design, sections...)
 		} else {
 			use = append(use, sections...)
