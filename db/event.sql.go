@@ -13,9 +13,11 @@ import (
 )
 
 const eventsAfter = `-- name: EventsAfter :many
-SELECT seq, ord, turn_id, at, kind, data FROM events
-WHERE session_id = $1 AND seq > $2 AND at >= $3
-ORDER BY seq
+SELECT e.seq, e.ord, e.turn_id, e.at, e.kind, e.data,
+       coalesce((SELECT p.ord FROM events p WHERE p.session_id = $1 AND p.seq <= $2 AND p.at >= $3 ORDER BY p.seq DESC LIMIT 1), 0)::bigint AS before
+FROM events e
+WHERE e.session_id = $1 AND e.seq > $2 AND e.at >= $3
+ORDER BY e.seq
 LIMIT $4
 `
 
@@ -26,10 +28,12 @@ type EventsAfterRow struct {
 	At     time.Time
 	Kind   string
 	Data   []byte
+	Before int64
 }
 
-// EventsAfter is one page of a session's log. The time lets PostgreSQL skip the
-// partitions from before the turn.
+// EventsAfter is one page of a session's log, with the ordinal of the row before it:
+// the first row follows that one, or something between them is gone. The time lets
+// PostgreSQL skip the partitions from before the turn.
 func (q *Queries) EventsAfter(ctx context.Context, sessionID uuid.UUID, seq int64, at time.Time, limit int32) ([]EventsAfterRow, error) {
 	rows, err := q.db.Query(ctx, eventsAfter,
 		sessionID,
@@ -51,6 +55,7 @@ func (q *Queries) EventsAfter(ctx context.Context, sessionID uuid.UUID, seq int6
 			&i.At,
 			&i.Kind,
 			&i.Data,
+			&i.Before,
 		); err != nil {
 			return nil, err
 		}

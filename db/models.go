@@ -171,6 +171,7 @@ type Session struct {
 	CostUSD      *float64
 	CreatedAt    time.Time
 	UpdatedAt    time.Time
+	ErasedAt     *time.Time
 }
 
 type Skill struct {

@@ -76,8 +76,11 @@ func (q *Queries) SessionExists(ctx context.Context, workspaceID uuid.UUID, iD u
 }
 
 const sessionHead = `-- name: SessionHead :one
-SELECT s.id, s.last_seq, s.created_at, t.id AS turn_id, t.state, t.start_seq, t.end_seq, t.created_at AS turn_created_at,
-       t.error
+SELECT s.id, s.last_seq, s.created_at, s.erased_at, t.id AS turn_id, t.state, t.start_seq, t.end_seq, t.created_at AS turn_created_at,
+       t.error,
+       coalesce((SELECT o.end_seq FROM turns o
+                 WHERE o.session_id = s.id AND o.finished_at < now() - make_interval(secs => $3::float8)
+                 ORDER BY o.created_at DESC LIMIT 1), 0)::bigint AS gone_seq
 FROM sessions s LEFT JOIN turns t ON t.id = s.turn_id
 WHERE s.workspace_id = $1 AND s.id = $2
 `
@@ -86,29 +89,34 @@ type SessionHeadRow struct {
 	ID            uuid.UUID
 	LastSeq       int64
 	CreatedAt     time.Time
+	ErasedAt      *time.Time
 	TurnID        *uuid.UUID
 	State         *string
 	StartSeq      *int64
 	EndSeq        *int64
 	TurnCreatedAt *time.Time
 	Error         *string
+	GoneSeq       int64
 }
 
-// SessionHead is what a reader needs to know before it attaches: the newest event
-// and the newest turn.
-func (q *Queries) SessionHead(ctx context.Context, workspaceID uuid.UUID, iD uuid.UUID) (SessionHeadRow, error) {
-	row := q.db.QueryRow(ctx, sessionHead, workspaceID, iD)
+// SessionHead is what a reader needs to know before it attaches: the newest event,
+// the newest turn, and the end of the newest one that cannot be replayed any more.
+// Turns of a session end in the order in which they were created.
+func (q *Queries) SessionHead(ctx context.Context, workspaceID uuid.UUID, iD uuid.UUID, replaySeconds float64) (SessionHeadRow, error) {
+	row := q.db.QueryRow(ctx, sessionHead, workspaceID, iD, replaySeconds)
 	var i SessionHeadRow
 	err := row.Scan(
 		&i.ID,
 		&i.LastSeq,
 		&i.CreatedAt,
+		&i.ErasedAt,
 		&i.TurnID,
 		&i.State,
 		&i.StartSeq,
 		&i.EndSeq,
 		&i.TurnCreatedAt,
 		&i.Error,
+		&i.GoneSeq,
 	)
 	return i, err
 }
@@ -133,7 +141,7 @@ func (q *Queries) SessionInsert(ctx context.Context, iD uuid.UUID, workspaceID u
 }
 
 const sessionLock = `-- name: SessionLock :one
-SELECT id, workspace_id, caller_id, title, epoch, last_seq, last_ord, turn_id, message_count, input_tokens, output_tokens, cost_usd, created_at, updated_at FROM sessions WHERE id = $1 FOR NO KEY UPDATE
+SELECT id, workspace_id, caller_id, title, epoch, last_seq, last_ord, turn_id, message_count, input_tokens, output_tokens, cost_usd, created_at, updated_at, erased_at FROM sessions WHERE id = $1 FOR NO KEY UPDATE
 `
 
 // SessionLock takes the lock that every write to a session holds.
@@ -155,6 +163,7 @@ func (q *Queries) SessionLock(ctx context.Context, id uuid.UUID) (Session, error
 		&i.CostUSD,
 		&i.CreatedAt,
 		&i.UpdatedAt,
+		&i.ErasedAt,
 	)
 	return i, err
 }
@@ -180,7 +189,7 @@ func (q *Queries) SessionTurn(ctx context.Context, iD uuid.UUID, turnID *uuid.UU
 }
 
 const sessionsPage = `-- name: SessionsPage :many
-SELECT s.id, s.workspace_id, s.caller_id, s.title, s.epoch, s.last_seq, s.last_ord, s.turn_id, s.message_count, s.input_tokens, s.output_tokens, s.cost_usd, s.created_at, s.updated_at, t.state, t.error, a.id AS approval_id, a.kind AS approval_kind, a.expires_at AS approval_expires_at
+SELECT s.id, s.workspace_id, s.caller_id, s.title, s.epoch, s.last_seq, s.last_ord, s.turn_id, s.message_count, s.input_tokens, s.output_tokens, s.cost_usd, s.created_at, s.updated_at, s.erased_at, t.state, t.error, a.id AS approval_id, a.kind AS approval_kind, a.expires_at AS approval_expires_at
 FROM sessions s LEFT JOIN turns t ON t.id = s.turn_id
 LEFT JOIN approvals a ON a.turn_id = s.turn_id AND a.status = 'pending' AND a.expires_at > clock_timestamp()
 WHERE s.workspace_id = $1
@@ -218,6 +227,7 @@ type SessionsPageRow struct {
 	CostUSD           *float64
 	CreatedAt         time.Time
 	UpdatedAt         time.Time
+	ErasedAt          *time.Time
 	State             *string
 	Error             *string
 	ApprovalID        *uuid.UUID
@@ -258,6 +268,7 @@ func (q *Queries) SessionsPage(ctx context.Context, arg SessionsPageParams) ([]S
 			&i.CostUSD,
 			&i.CreatedAt,
 			&i.UpdatedAt,
+			&i.ErasedAt,
 			&i.State,
 			&i.Error,
 			&i.ApprovalID,
@@ -275,7 +286,7 @@ func (q *Queries) SessionsPage(ctx context.Context, arg SessionsPageParams) ([]S
 }
 
 const sessionsPageAsc = `-- name: SessionsPageAsc :many
-SELECT s.id, s.workspace_id, s.caller_id, s.title, s.epoch, s.last_seq, s.last_ord, s.turn_id, s.message_count, s.input_tokens, s.output_tokens, s.cost_usd, s.created_at, s.updated_at, t.state, t.error, a.id AS approval_id, a.kind AS approval_kind, a.expires_at AS approval_expires_at
+SELECT s.id, s.workspace_id, s.caller_id, s.title, s.epoch, s.last_seq, s.last_ord, s.turn_id, s.message_count, s.input_tokens, s.output_tokens, s.cost_usd, s.created_at, s.updated_at, s.erased_at, t.state, t.error, a.id AS approval_id, a.kind AS approval_kind, a.expires_at AS approval_expires_at
 FROM sessions s LEFT JOIN turns t ON t.id = s.turn_id
 LEFT JOIN approvals a ON a.turn_id = s.turn_id AND a.status = 'pending' AND a.expires_at > clock_timestamp()
 WHERE s.workspace_id = $1
@@ -313,6 +324,7 @@ type SessionsPageAscRow struct {
 	CostUSD           *float64
 	CreatedAt         time.Time
 	UpdatedAt         time.Time
+	ErasedAt          *time.Time
 	State             *string
 	Error             *string
 	ApprovalID        *uuid.UUID
@@ -353,6 +365,7 @@ func (q *Queries) SessionsPageAsc(ctx context.Context, arg SessionsPageAscParams
 			&i.CostUSD,
 			&i.CreatedAt,
 			&i.UpdatedAt,
+			&i.ErasedAt,
 			&i.State,
 			&i.Error,
 			&i.ApprovalID,

@@ -101,6 +101,7 @@ CREATE INDEX turns_session ON turns (session_id, created_at);
 CREATE INDEX turns_lined_up ON turns (session_id, start_seq) WHERE state = 'lined_up';
 CREATE INDEX turns_request ON turns (workspace_id, request_hash) WHERE request_hash IS NOT NULL;
 CREATE INDEX turns_live ON turns (workspace_id, state) WHERE state IN ('queued', 'running');
+CREATE INDEX turns_finished ON turns (finished_at) WHERE finished_at IS NOT NULL; -- which may still be replayed
 
 -- What a turn has to ask somebody: may these tool calls run, or what is this secret?
 -- It is answered once; who answers first decides, in the WHERE of an UPDATE. The
@@ -125,6 +126,7 @@ CREATE TABLE approvals (
 CREATE UNIQUE INDEX approvals_open ON approvals (turn_id) WHERE status = 'pending'; -- one question at a time
 CREATE INDEX approvals_inbox ON approvals (workspace_id, created_at DESC, id DESC);
 CREATE INDEX approvals_turn ON approvals (turn_id, seq);
+CREATE INDEX approvals_session ON approvals (session_id);
 CREATE INDEX approvals_overdue ON approvals (expires_at) WHERE status = 'pending';
 
 -- A request that came with an Idempotency-Key, and the turn it made. Repeating it

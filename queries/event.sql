@@ -9,11 +9,14 @@ ORDER BY u.i
 RETURNING seq, ord, at;
 
 -- name: EventsAfter :many
--- EventsAfter is one page of a session's log. The time lets PostgreSQL skip the
--- partitions from before the turn.
-SELECT seq, ord, turn_id, at, kind, data FROM events
-WHERE session_id = $1 AND seq > $2 AND at >= $3
-ORDER BY seq
+-- EventsAfter is one page of a session's log, with the ordinal of the row before it:
+-- the first row follows that one, or something between them is gone. The time lets
+-- PostgreSQL skip the partitions from before the turn.
+SELECT e.seq, e.ord, e.turn_id, e.at, e.kind, e.data,
+       coalesce((SELECT p.ord FROM events p WHERE p.session_id = $1 AND p.seq <= $2 AND p.at >= $3 ORDER BY p.seq DESC LIMIT 1), 0)::bigint AS before
+FROM events e
+WHERE e.session_id = $1 AND e.seq > $2 AND e.at >= $3
+ORDER BY e.seq
 LIMIT $4;
 
 -- name: EventsWoken :many

@@ -15,10 +15,14 @@ SELECT id FROM sessions WHERE workspace_id = $1 AND caller_id = sqlc.arg(caller_
 SELECT EXISTS (SELECT FROM sessions WHERE workspace_id = $1 AND id = $2);
 
 -- name: SessionHead :one
--- SessionHead is what a reader needs to know before it attaches: the newest event
--- and the newest turn.
-SELECT s.id, s.last_seq, s.created_at, t.id AS turn_id, t.state, t.start_seq, t.end_seq, t.created_at AS turn_created_at,
-       t.error
+-- SessionHead is what a reader needs to know before it attaches: the newest event,
+-- the newest turn, and the end of the newest one that cannot be replayed any more.
+-- Turns of a session end in the order in which they were created.
+SELECT s.id, s.last_seq, s.created_at, s.erased_at, t.id AS turn_id, t.state, t.start_seq, t.end_seq, t.created_at AS turn_created_at,
+       t.error,
+       coalesce((SELECT o.end_seq FROM turns o
+                 WHERE o.session_id = s.id AND o.finished_at < now() - make_interval(secs => sqlc.arg(replay_seconds)::float8)
+                 ORDER BY o.created_at DESC LIMIT 1), 0)::bigint AS gone_seq
 FROM sessions s LEFT JOIN turns t ON t.id = s.turn_id
 WHERE s.workspace_id = $1 AND s.id = $2;
 

@@ -33,6 +33,9 @@ func (s *server) await(r *request, started turn.Started, seen *session.ActiveTur
 		if errors.Is(err, apikey.ErrDead) {
 			return turn.Outcome{}, apikey.Invalid()
 		}
+		if errors.Is(err, session.ErrGone) { // of a turn that is over: its answer is still there
+			break
+		}
 		if err != nil {
 			return turn.Outcome{}, fmt.Errorf("wait for the turn: %w", err)
 		}

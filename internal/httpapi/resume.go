@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"errors"
 	"net/http"
 	"strconv"
 
@@ -73,14 +74,19 @@ func (s *server) attach(r *request) (*attachment, error) {
 	return a, err
 }
 
-// past reports whether the cursor is newer than the session's newest event. Such a
-// number was never given out here: the log was lost, or it is another session's.
-func (a *attachment) past() bool { return a.cursor > a.head.LastSeq }
+// gone reports whether the cursor cannot be honoured. A number that is newer than the
+// session's newest event was never given out here: the log was lost, or it is another
+// session's. What is older than the replay window is not shown, even where it is still
+// there.
+func (a *attachment) gone() bool {
+	h := &a.head
+	return h.Erased || a.cursor > h.LastSeq || a.all && a.cursor < h.GoneSeq
+}
 
 // follow is what a reader of a running turn is shown, nil where nothing runs.
 func (a *attachment) follow() *tail {
 	h := &a.head
-	if a.past() || h.Status() != session.Thinking {
+	if a.gone() || h.Status() != session.Thinking {
 		return nil
 	}
 	t := &tail{turn: h.Turn, all: a.all, from: session.From{Session: h.Session, Seq: a.cursor, Since: h.TurnAt}}
@@ -106,12 +112,12 @@ func (s *server) replay(w http.ResponseWriter, r *request, a *attachment) error 
 		head: &event.Open{SessionID: h.Session, FromSeq: &seq}}
 	return s.close(w, r, t, func(f *frames) error {
 		switch {
-		case a.past():
+		case a.gone():
 			return f.gone()
 		case !a.all || h.Status() == session.NotStarted:
 			return f.done(false)
 		}
-		return s.missed(r, f)
+		return s.missed(r, f, h.LastSeq)
 	})
 }
 
@@ -133,20 +139,22 @@ func (s *server) close(w http.ResponseWriter, r *request, t *tail, rest func(*fr
 	return nil
 }
 
-// missed sends every row after the cursor, then done.
-func (s *server) missed(r *request, out *frames) error {
-	var seen unbroken
+// missed sends every row after the cursor, the last of which is the end of a turn.
+func (s *server) missed(r *request, out *frames, last int64) error {
 	for evs, err := range s.cfg.Sessions.After(r.Context(), out.tail.from) {
+		if errors.Is(err, session.ErrGone) {
+			return errors.Join(err, out.gone(), out.sw.Flush())
+		}
 		if err != nil {
 			return err
 		}
-		evs, ended, err := seen.until(evs, out.tail.turn)
-		if err != nil {
-			return out.gone()
-		}
+		evs, ended := until(evs, out.tail.turn)
 		if err := out.send(evs); err != nil || ended {
 			return err
 		}
+	}
+	if out.tail.from.Seq < last {
+		return out.gone()
 	}
 	return out.done(true) // the reader had it all
 }

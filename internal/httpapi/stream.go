@@ -3,7 +3,6 @@ package httpapi
 import (
 	"context"
 	"errors"
-	"fmt"
 	"iter"
 	"log/slog"
 	"net/http"
@@ -23,9 +22,6 @@ const (
 	finished  = 60 * time.Second // sent with done: an EventSource would come back at once otherwise
 )
 
-// errGap says that a row which the reader needs is not there any more.
-var errGap = errors.New("events of this session are missing")
-
 // tail is the part of a session's log that a stream shows: what comes after a
 // cursor, up to the end of a turn.
 type tail struct {
@@ -41,7 +37,6 @@ type tail struct {
 func (s *server) events(ctx context.Context, t *tail) iter.Seq2[[]event.Event, error] {
 	return func(yield func([]event.Event, error) bool) {
 		from := t.from
-		var seen unbroken
 		var since time.Time // when the database went away
 		for {
 			var failed error
@@ -52,8 +47,8 @@ func (s *server) events(ctx context.Context, t *tail) iter.Seq2[[]event.Event, e
 					break
 				}
 				since = time.Time{}
-				evs, ended, err := seen.until(evs, t.turn)
-				if !yield(evs, err) || ended || err != nil {
+				evs, ended := until(evs, t.turn)
+				if !yield(evs, nil) || ended {
 					return
 				}
 				from.Seq = evs[len(evs)-1].Seq
@@ -70,23 +65,14 @@ func (s *server) events(ctx context.Context, t *tail) iter.Seq2[[]event.Event, e
 	}
 }
 
-// unbroken watches the ordinals of a session's events, which have no gaps.
-type unbroken struct{ ord int64 }
-
-// until cuts a batch off after the done of a turn. It fails where a row is missing:
-// a reader gets every row or is told.
-func (u *unbroken) until(evs []event.Event, turn uuid.UUID) (cut []event.Event, ended bool, err error) {
+// until cuts a batch off after the done of a turn.
+func until(evs []event.Event, turn uuid.UUID) (cut []event.Event, ended bool) {
 	for i := range evs {
-		ev := &evs[i]
-		if u.ord != 0 && ev.Ord != u.ord+1 {
-			return nil, false, fmt.Errorf("%w: %d follows %d", errGap, ev.Ord, u.ord)
-		}
-		u.ord = ev.Ord
-		if ev.Kind == event.KindDone && ev.Turn == turn {
-			return evs[:i+1], true, nil
+		if evs[i].Kind == event.KindDone && evs[i].Turn == turn {
+			return evs[:i+1], true
 		}
 	}
-	return evs, false, nil
+	return evs, false
 }
 
 // stream shows a tail of the log as frames. It returns no error: what goes wrong
@@ -117,7 +103,7 @@ func (s *server) stream(w http.ResponseWriter, r *request, t *tail) error {
 // pump writes what comes until the turn is done.
 func (s *server) pump(ctx context.Context, out *frames) error {
 	for evs, err := range s.events(ctx, out.tail) {
-		if errors.Is(err, errGap) {
+		if errors.Is(err, session.ErrGone) {
 			return errors.Join(err, out.gone(), out.sw.Flush())
 		}
 		if err == nil {
@@ -135,7 +121,7 @@ func (s *server) pump(ctx context.Context, out *frames) error {
 func (s *server) left(ctx context.Context, key string, t *tail, err error) {
 	level, why := slog.LevelDebug, "a stream ended early"
 	switch {
-	case errors.Is(err, errGap):
+	case errors.Is(err, session.ErrGone):
 		level, why = slog.LevelWarn, "told a stream that its events are gone"
 	case errors.Is(err, apikey.ErrDead):
 		level, why = slog.LevelInfo, "closed a stream: its key is not valid any more"

@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"time"
@@ -31,14 +32,19 @@ type From struct {
 	Since   time.Time // nothing it asks for is older: the creation of the turn, or of the session
 }
 
-// Follow yields the committed events after a cursor, in order and without end:
-// first what is there, then what comes. Each yield holds what was ready, at least
-// one event; internal kinds are among them. Break off the loop to stop.
+// ErrGone says that events which the reader needs are not there any more.
+var ErrGone = errors.New("events of this session are gone")
+
+// Follow yields the committed events after a cursor, in order, without a hole and
+// without end: first what is there, then what comes. Each yield holds what was ready,
+// at least one event; internal kinds are among them. Where a row is missing it ends
+// with ErrGone. Break off the loop to stop.
 func (s *Store) Follow(ctx context.Context, from From) iter.Seq2[[]event.Event, error] {
 	return func(yield func([]event.Event, error) bool) {
 		t, wake := s.topics.join(from) // before the first read, or a commit in between is missed
 		defer s.topics.leave(t, wake)
 		cursor, pages := from.Seq, pager{s: s, from: from, rows: firstRows}
+		var seen unbroken
 		for {
 			evs, known := t.after(cursor)
 			if !known {
@@ -51,6 +57,10 @@ func (s *Store) Follow(ctx context.Context, from From) iter.Seq2[[]event.Event, 
 				if last {
 					t.caughtUp(cursor, page)
 				}
+			}
+			if err := seen.by(evs); err != nil {
+				yield(nil, err)
+				return
 			}
 			if len(evs) > 0 {
 				cursor = evs[len(evs)-1].Seq
@@ -69,12 +79,17 @@ func (s *Store) Follow(ctx context.Context, from From) iter.Seq2[[]event.Event, 
 	}
 }
 
-// After yields the events after a cursor that are there now, page by page.
+// After yields the events after a cursor that are there now, page by page. Like Follow
+// it ends with ErrGone where one is missing.
 func (s *Store) After(ctx context.Context, from From) iter.Seq2[[]event.Event, error] {
 	return func(yield func([]event.Event, error) bool) {
 		pages := pager{s: s, from: from, rows: firstRows}
+		var seen unbroken
 		for cursor := from.Seq; ; {
 			page, last, err := pages.next(ctx, cursor)
+			if err == nil {
+				err = seen.by(page)
+			}
 			if err != nil {
 				yield(nil, err)
 				return
@@ -85,6 +100,24 @@ func (s *Store) After(ctx context.Context, from From) iter.Seq2[[]event.Event, e
 			cursor = page[len(page)-1].Seq
 		}
 	}
+}
+
+// unbroken watches the ordinals of a session's events, which have no gaps.
+type unbroken struct{ ord int64 }
+
+// by fails unless the events continue what was seen before and still say something.
+func (u *unbroken) by(evs []event.Event) error {
+	for i := range evs {
+		ev := &evs[i]
+		if u.ord != 0 && ev.Ord != u.ord+1 {
+			return fmt.Errorf("%w: event %d follows event %d", ErrGone, ev.Ord, u.ord)
+		}
+		if string(ev.Data) == erased {
+			return fmt.Errorf("%w: event %d was erased", ErrGone, ev.Ord)
+		}
+		u.ord = ev.Ord
+	}
+	return nil
 }
 
 // pager reads a session's log from the table.
@@ -111,6 +144,9 @@ func (p *pager) read(ctx context.Context, cursor int64) (evs []event.Event, last
 	rows, err := p.s.q.EventsAfter(ctx, p.from.Session, cursor, p.from.Since.Add(-skew), p.rows)
 	if err != nil {
 		return nil, false, fmt.Errorf("read events: %w", err)
+	}
+	if len(rows) > 0 && rows[0].Ord != rows[0].Before+1 { // what the cursor stands on may be gone as well
+		return nil, false, fmt.Errorf("%w: event %d follows event %d", ErrGone, rows[0].Ord, rows[0].Before)
 	}
 	last = len(rows) < int(p.rows)
 	bytes := 0

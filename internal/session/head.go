@@ -16,6 +16,8 @@ import (
 type Head struct {
 	Session  uuid.UUID
 	LastSeq  int64 // seq of the newest event; 0 when there is none
+	GoneSeq  int64 // events up to here cannot be replayed: their turns ended too long ago
+	Erased   bool  // nothing can be replayed, and nothing said here any more
 	Created  time.Time
 	Turn     uuid.UUID // the newest turn; uuid.Nil when there is none
 	State    State     // of that turn, "" when there is none
@@ -29,14 +31,14 @@ func (h Head) Status() Status { return StatusOf(h.State) }
 
 // Head looks a workspace's session up, or fails with SESSION_NOT_FOUND.
 func (s *Store) Head(ctx context.Context, workspace, id uuid.UUID) (Head, error) {
-	row, err := s.q.SessionHead(ctx, workspace, id)
+	row, err := s.q.SessionHead(ctx, workspace, id, s.opt.Replay.Seconds())
 	if errors.Is(err, pgx.ErrNoRows) {
 		return Head{}, NotFound(id)
 	}
 	if err != nil {
 		return Head{}, fmt.Errorf("read session: %w", err)
 	}
-	h := Head{Session: row.ID, LastSeq: row.LastSeq, Created: row.CreatedAt}
+	h := Head{Session: row.ID, LastSeq: row.LastSeq, GoneSeq: row.GoneSeq, Erased: row.ErasedAt != nil, Created: row.CreatedAt}
 	if row.TurnID != nil {
 		h.Turn, h.State, h.StartSeq, h.TurnAt = *row.TurnID, State(*row.State), *row.StartSeq, *row.TurnCreatedAt
 	}

@@ -45,6 +45,7 @@ type Summary struct {
 	Usage        Totals     `json:"usage"`
 	CreatedAt    time.Time  `json:"created_at"`
 	UpdatedAt    time.Time  `json:"updated_at"`
+	ErasedAt     *time.Time `json:"erased_at,omitempty"` // when its content was removed
 }
 
 // Totals adds the usage of a session's turns up. CostUSD is nil while no turn had a
@@ -103,6 +104,9 @@ func summaryOf(r db.SessionsPageRow) Summary {
 		SessionID: r.ID, CallerID: r.CallerID, Title: r.Title, TurnID: r.TurnID, LastSeq: r.LastSeq, MessageCount: r.MessageCount,
 		Usage: Totals{r.InputTokens, r.OutputTokens, r.CostUSD}, CreatedAt: r.CreatedAt.UTC(), UpdatedAt: r.UpdatedAt.UTC(), Status: NotStarted,
 	}
+	if r.ErasedAt != nil {
+		sum.ErasedAt = new(r.ErasedAt.UTC())
+	}
 	if r.CallerID != nil {
 		sum.SessionKey = new("api:" + *r.CallerID)
 	}
@@ -133,6 +137,7 @@ type Message struct {
 	FirstSeq         int64           `json:"first_seq"`
 	LastSeq          int64           `json:"last_seq"`
 	CreatedAt        time.Time       `json:"created_at"`
+	Erased           bool            `json:"erased,omitempty"` // what it said was removed
 }
 
 // MessageQuery orders the list of a session's messages.
@@ -164,6 +169,7 @@ func (s *Store) Messages(ctx context.Context, workspace, id uuid.UUID, q Message
 	items := make([]Message, len(rows))
 	for i, r := range rows {
 		items[i] = messageOf(r)
+		items[i].Erased = head.Erased
 		if items[i].Status == "in_progress" { // its row is written when it ends
 			items[i].LastSeq = max(items[i].LastSeq, head.LastSeq)
 		}

@@ -46,7 +46,18 @@ type Options struct {
 	Recheck time.Duration
 	// Appenders is the number of group-commit loops; default 1, and 2 from four CPUs on.
 	Appenders int
+	// Replay is how long after its end a turn can be replayed; default 24 h.
+	Replay time.Duration
+	// Audit is how long a session is kept after the last thing that happened in it, and
+	// the log of any session; default 400 days.
+	Audit time.Duration
+	// Erase removes what others keep of a session.
+	Erase []Eraser
 }
+
+// Eraser removes what somebody keeps of a session, in the transaction that takes the
+// session's own content away.
+type Eraser func(ctx context.Context, tx pgx.Tx, workspace, session uuid.UUID) error
 
 // Store reads and writes sessions.
 type Store struct {
@@ -79,6 +90,12 @@ func New(pool *pgxpool.Pool, opt Options) *Store {
 	}
 	if opt.Appenders == 0 {
 		opt.Appenders = defaultAppenders()
+	}
+	if opt.Replay == 0 {
+		opt.Replay = 24 * time.Hour
+	}
+	if opt.Audit == 0 {
+		opt.Audit = 400 * 24 * time.Hour
 	}
 	s := &Store{pool: pool, q: db.New(pool), opt: opt, log: opt.Log, node: newNode(), once: make(chan struct{}, onceAbreast(pool.Config().MaxConns))}
 	s.topics.init()
@@ -118,13 +135,13 @@ func (s *Store) Prepare(ctx context.Context) error {
 	return nil
 }
 
-// housekeep keeps the partitions ahead of the clock, and forgets idempotency keys
-// that are a day old.
+// housekeep keeps the partitions ahead of the clock, forgets idempotency keys that are
+// a day old, and removes what is past its time.
 func (s *Store) housekeep(ctx context.Context) error {
 	tick := time.NewTicker(time.Hour)
 	defer tick.Stop()
 	for {
-		if err := errors.Join(s.Prepare(ctx), s.q.IdempotencyPurge(ctx), s.q.AnswersPurge(ctx)); err != nil && ctx.Err() == nil {
+		if err := errors.Join(s.Prepare(ctx), s.q.IdempotencyPurge(ctx), s.q.AnswersPurge(ctx), s.retain(ctx)); err != nil && ctx.Err() == nil {
 			s.log.ErrorContext(ctx, "housekeeping", "err", err)
 		}
 		select {

@@ -97,8 +97,12 @@ func (tx *Tx) place(ctx context.Context, behind bool) (State, error) {
 // Begin starts a turn: its row, the two messages, and its first events. It returns
 // where the turn's stream begins, just before its open event, and whether the turn
 // is queued: then the caller gives it a job. While the session has a turn that has
-// not ended, a new one lines up behind it, or fails with TURN_IN_PROGRESS.
+// not ended, a new one lines up behind it, or fails with TURN_IN_PROGRESS. In a session
+// that was erased nothing begins any more: it is SESSION_NOT_FOUND.
 func (tx *Tx) Begin(ctx context.Context, n NewTurn) (from From, queued bool, err error) {
+	if tx.Session.ErasedAt != nil {
+		return From{}, false, NotFound(tx.Session.ID)
+	}
 	state, err := tx.place(ctx, n.Behind)
 	if err != nil {
 		return From{}, false, err

@@ -10,6 +10,7 @@ import (
 
 	"github.com/parley-server/parley/db"
 	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/fault"
 )
 
 // Tx is a change of one session, made under its lock. Inside the closure of Update
@@ -36,13 +37,40 @@ type Ref struct {
 
 // Update locks a session, runs fn and commits. Readers are woken after the commit.
 func (s *Store) Update(ctx context.Context, id uuid.UUID, fn func(*Tx) error) error {
-	return s.update(ctx, func(*db.Queries) (uuid.UUID, error) { return id, nil }, fn)
+	return s.update(ctx, func(q *db.Queries) (db.Session, error) { return lock(ctx, q, id) }, fn)
 }
 
 // Open is Update for the session that a message belongs to; where there is none
 // yet, it is made.
 func (s *Store) Open(ctx context.Context, ref Ref, fn func(*Tx) error) error {
-	return s.update(ctx, func(q *db.Queries) (uuid.UUID, error) { return ref.resolve(ctx, q) }, fn)
+	return s.update(ctx, func(q *db.Queries) (db.Session, error) { return ref.lock(ctx, q) }, fn)
+}
+
+// lock takes the lock of the session. A caller's may have been erased or forgotten by
+// whoever had the lock: then the caller has another one, or none.
+func (r Ref) lock(ctx context.Context, q *db.Queries) (db.Session, error) {
+	for {
+		id, err := r.resolve(ctx, q)
+		if err != nil {
+			return db.Session{}, fmt.Errorf("find session: %w", err)
+		}
+		row, err := lock(ctx, q, id)
+		if r.ID == uuid.Nil && (fault.From(err) != nil || row.ErasedAt != nil) {
+			continue
+		}
+		return row, err
+	}
+}
+
+func lock(ctx context.Context, q *db.Queries, id uuid.UUID) (db.Session, error) {
+	row, err := q.SessionLock(ctx, id)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return row, NotFound(id)
+	}
+	if err != nil {
+		return row, fmt.Errorf("lock session: %w", err)
+	}
+	return row, nil
 }
 
 // resolve finds or makes the session. Of many first calls with one caller id the
@@ -70,22 +98,16 @@ func (r Ref) resolve(ctx context.Context, q *db.Queries) (uuid.UUID, error) {
 	return id, err
 }
 
-func (s *Store) update(ctx context.Context, resolve func(*db.Queries) (uuid.UUID, error), fn func(*Tx) error) error {
+func (s *Store) update(ctx context.Context, lock func(*db.Queries) (db.Session, error), fn func(*Tx) error) error {
 	var news []event.Event
 	var id uuid.UUID
 	err := pgx.BeginFunc(ctx, s.pool, func(pgtx pgx.Tx) error {
 		q := s.q.WithTx(pgtx)
-		var err error
-		if id, err = resolve(q); err != nil {
-			return fmt.Errorf("find session: %w", err)
-		}
-		row, err := q.SessionLock(ctx, id)
-		if errors.Is(err, pgx.ErrNoRows) {
-			return NotFound(id)
-		}
+		row, err := lock(q)
 		if err != nil {
-			return fmt.Errorf("lock session: %w", err)
+			return err
 		}
+		id = row.ID
 		tx := &Tx{Tx: pgtx, Session: row, s: s, q: q, seq: row.LastSeq, ord: row.LastOrd}
 		if err := fn(tx); err != nil {
 			return err

@@ -1,0 +1,93 @@
+package session
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/parley-server/parley/internal/event"
+)
+
+// erased is what an event says once its session is erased. No event says it before.
+const erased = "{}"
+
+// Erasure is what Erase has done.
+type Erasure struct {
+	At       time.Time
+	Already  bool // it was erased before
+	Canceled int  // turns that had not ended
+}
+
+// Erase takes a session's content away: what was said, called, asked, answered and
+// sent, and whose session it is. Turns that have not ended are canceled with it. What
+// stays are ids, kinds, times, counts, and who had it erased.
+func (s *Store) Erase(ctx context.Context, id uuid.UUID, by string) (e Erasure, err error) {
+	err = s.Update(ctx, id, func(tx *Tx) error {
+		if tx.Session.ErasedAt != nil {
+			e = Erasure{At: *tx.Session.ErasedAt, Already: true}
+			return nil
+		}
+		if err := tx.q.RetentionPatience(ctx, int32(eraseWait.Milliseconds())); err != nil {
+			return fmt.Errorf("erase session: %w", err)
+		}
+		upto := tx.Head() // the end of a turn says nothing but that it was canceled
+		if e.Canceled, err = tx.cancelAll(ctx); err != nil {
+			return err
+		}
+		e.At, err = tx.erase(ctx, upto, by)
+		return err
+	})
+	return e, err
+}
+
+// eraseWait is how long an erasure waits for a lock.
+const eraseWait = 10 * time.Second
+
+// cancelAll ends the turns that have not ended. Nobody is told by callback: what there
+// is to tell is about to go.
+func (tx *Tx) cancelAll(ctx context.Context) (n int, err error) {
+	f := event.Canceled.Failure("The session was erased.")
+	for {
+		t, ok, err := tx.Active(ctx)
+		if err != nil {
+			return n, err
+		}
+		if !ok {
+			if _, ok, err = tx.Next(ctx); err != nil || !ok {
+				return n, err
+			}
+			continue
+		}
+		if _, err := tx.End(ctx, t.ID, Ending{Trigger: Cancel, Failure: &f, Halted: State(t.State) != Running}); err != nil {
+			return n, err
+		}
+		n++
+	}
+}
+
+// erase takes the content of the rows away, up to an event.
+func (tx *Tx) erase(ctx context.Context, upto int64, by string) (at time.Time, err error) {
+	id, workspace := tx.Session.ID, tx.Session.WorkspaceID
+	for _, erase := range tx.s.opt.Erase {
+		if err := erase(ctx, tx.Tx, workspace, id); err != nil {
+			return at, err
+		}
+	}
+	if err := tx.q.EventsErase(ctx, id, upto); err != nil {
+		return at, fmt.Errorf("erase events: %w", err)
+	}
+	for _, erase := range []func(context.Context, uuid.UUID) error{tx.q.MessagesErase, tx.q.ApprovalsErase, tx.q.IdempotencyErase, tx.q.TurnsErase} {
+		if err := erase(ctx, id); err != nil {
+			return at, fmt.Errorf("erase what belongs to turns: %w", err)
+		}
+	}
+	if at, err = tx.q.SessionErase(ctx, id); err != nil {
+		return at, fmt.Errorf("erase session: %w", err)
+	}
+	if err := tx.q.ErasureInsert(ctx, id, workspace, by); err != nil {
+		return at, fmt.Errorf("note the erasure: %w", err)
+	}
+	return at, nil
+}

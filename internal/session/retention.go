@@ -1,0 +1,158 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/parley-server/parley/db"
+)
+
+const (
+	// dropWait is how long a drop waits for the log's lock. Everybody who reads or
+	// writes waits behind it, so it is short.
+	dropWait = 100 * time.Millisecond
+	// dropTries is how often it is tried, an hour apart from the next round.
+	dropTries = 5
+	// pastAtOnce is how many sessions are looked for at once.
+	pastAtOnce = 100
+)
+
+// Retained is what was removed because its time was over.
+type Retained struct {
+	Partitions []string // of the log, by name
+	Sessions   int
+}
+
+// Retain drops the partitions of the log that nobody needs any more, and removes the
+// sessions in which nothing has happened for longer than the audit retention. While
+// another process is at it, it does nothing.
+func (s *Store) Retain(ctx context.Context) (done Retained, err error) {
+	conn, err := s.pool.Acquire(ctx)
+	if err != nil {
+		return done, fmt.Errorf("connect to remove what is past its time: %w", err)
+	}
+	defer conn.Release()
+	q := db.New(conn)
+	mine, err := q.RetentionLock(ctx)
+	if err != nil || !mine {
+		return done, err
+	}
+	defer func() {
+		if err := q.RetentionUnlock(context.WithoutCancel(ctx)); err != nil {
+			conn.Conn().Close(context.WithoutCancel(ctx)) // the lock goes with it
+		}
+	}()
+	if done.Partitions, err = s.dropPartitions(ctx); err != nil {
+		return done, err
+	}
+	done.Sessions, err = s.forgetSessions(ctx)
+	return done, err
+}
+
+// retain is Retain, with a line in the log where there was something to do.
+func (s *Store) retain(ctx context.Context) error {
+	done, err := s.Retain(ctx)
+	if contended(err) {
+		s.log.WarnContext(ctx, "a partition of the log could not be dropped; another try follows in an hour", "err", err)
+		err = nil
+	}
+	if len(done.Partitions) > 0 || done.Sessions > 0 {
+		s.log.InfoContext(ctx, "removed what is past its time", "partitions", done.Partitions, "sessions", done.Sessions)
+	}
+	return err
+}
+
+// dropPartitions drops partitions one by one, the oldest first. A turn is dropped with
+// all its deltas or not at all; a reader in the middle of one sees that the ordinals
+// have a gap.
+func (s *Store) dropPartitions(ctx context.Context) (dropped []string, err error) {
+	before, err := s.q.RetentionBefore(ctx, s.opt.Replay.Seconds(), s.opt.Audit.Seconds())
+	if err != nil {
+		return nil, fmt.Errorf("find out what may be dropped: %w", err)
+	}
+	for try := 1; ; {
+		var name string
+		err := s.patiently(ctx, dropWait, func(tx pgx.Tx) (err error) {
+			name, err = s.q.WithTx(tx).EventsDrop(ctx, before.Deltas, before.Records)
+			return err
+		})
+		switch {
+		case err == nil && name == "":
+			return dropped, nil
+		case err == nil:
+			dropped, try = append(dropped, name), 1
+		case !contended(err) || try == dropTries:
+			return dropped, fmt.Errorf("drop a partition of the log: %w", err)
+		default:
+			try++
+			pause(ctx, 2*dropWait+rand.N(4*dropWait)) // traffic has the table most of the time
+		}
+	}
+}
+
+// contended tells refusals because somebody else has a lock.
+func contended(err error) bool {
+	pg, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && (pg.Code == "55P03" || pg.Code == "40P01") // lock_not_available, deadlock_detected
+}
+
+// forgetSessions removes sessions one by one.
+func (s *Store) forgetSessions(ctx context.Context) (n int, err error) {
+	for {
+		past, err := s.q.SessionsPast(ctx, s.opt.Audit.Seconds(), pastAtOnce)
+		if err != nil {
+			return n, fmt.Errorf("look for sessions that are past their time: %w", err)
+		}
+		before := n
+		for _, p := range past {
+			ok, err := s.forget(ctx, p.WorkspaceID, p.ID)
+			if err != nil {
+				return n, fmt.Errorf("forget session %s: %w", p.ID, err)
+			}
+			if ok {
+				n++
+			}
+		}
+		if n-before < pastAtOnce {
+			return n, nil
+		}
+	}
+}
+
+// forget removes a session with all that belongs to it; ok is false where it has come
+// to life meanwhile.
+func (s *Store) forget(ctx context.Context, workspace, id uuid.UUID) (ok bool, err error) {
+	err = s.patiently(ctx, time.Second, func(tx pgx.Tx) error {
+		q := s.q.WithTx(tx)
+		n, err := q.SessionPast(ctx, id, s.opt.Audit.Seconds())
+		if err != nil || n == 0 {
+			return err
+		}
+		for _, erase := range s.opt.Erase {
+			if err := erase(ctx, tx, workspace, id); err != nil {
+				return err
+			}
+		}
+		ok = true
+		return q.SessionForget(ctx, id)
+	})
+	return ok && err == nil, err
+}
+
+// patiently runs a transaction that may work for longer than a request, and waits for
+// a lock for no longer than told.
+func (s *Store) patiently(ctx context.Context, wait time.Duration, fn func(pgx.Tx) error) error {
+	return pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+		if err := s.q.WithTx(tx).RetentionPatience(ctx, int32(wait.Milliseconds())); err != nil {
+			return err
+		}
+		return fn(tx)
+	})
+}

@@ -1,0 +1,75 @@
+-- name: RetentionLock :one
+-- RetentionLock lets one process at a time look for what may go.
+SELECT pg_try_advisory_lock(20563, 1);
+
+-- name: RetentionUnlock :exec
+SELECT pg_advisory_unlock(20563, 1);
+
+-- name: RetentionPatience :exec
+-- RetentionPatience bounds, in this transaction, how long others wait behind its wait
+-- for a lock, and lets it work for longer than a request may.
+SELECT set_config('lock_timeout', sqlc.arg(lock_ms)::int::text, true), set_config('statement_timeout', '60s', true);
+
+-- name: RetentionBefore :one
+-- RetentionBefore are the times before which nobody needs text deltas, and the other
+-- rows of the log. A turn needs its rows while it has not ended, and its deltas for
+-- the replay window after that; whatever is younger than a window stays anyway, so a
+-- turn that begins meanwhile changes nothing. The hour is for clocks that are set back.
+SELECT (least(now() - make_interval(secs => sqlc.arg(replay_seconds)::float8),
+              (SELECT min(a.created_at) FROM turns a WHERE a.state IN ('queued', 'running', 'waiting')),
+              (SELECT min(l.created_at) FROM turns l WHERE l.state = 'lined_up'),
+              (SELECT min(f.created_at) FROM turns f WHERE f.finished_at >= now() - make_interval(secs => sqlc.arg(replay_seconds)::float8)))
+        - interval '1 hour')::timestamptz AS deltas,
+       (least(now() - make_interval(secs => sqlc.arg(audit_seconds)::float8),
+              (SELECT min(a.created_at) FROM turns a WHERE a.state IN ('queued', 'running', 'waiting')),
+              (SELECT min(l.created_at) FROM turns l WHERE l.state = 'lined_up'))
+        - interval '1 hour')::timestamptz AS records;
+
+-- name: EventsDrop :one
+-- EventsDrop drops the oldest partition that nobody needs and names it, "" for none.
+SELECT coalesce(events_drop(sqlc.arg(deltas_before)::timestamptz, sqlc.arg(records_before)::timestamptz), '')::text AS name;
+
+-- name: SessionsPast :many
+-- SessionsPast lists sessions in which nothing has happened for longer than the audit
+-- retention.
+SELECT p.id, p.workspace_id FROM workspaces w CROSS JOIN LATERAL (
+    SELECT s.id, s.workspace_id FROM sessions s
+    WHERE s.workspace_id = w.id AND s.updated_at < now() - make_interval(secs => sqlc.arg(audit_seconds)::float8)
+    ORDER BY s.updated_at LIMIT sqlc.arg(n)
+) p LIMIT sqlc.arg(n);
+
+-- name: SessionPast :execrows
+-- SessionPast locks a session, unless it has come to life meanwhile.
+SELECT s.id FROM sessions s
+WHERE s.id = $1 AND s.updated_at < now() - make_interval(secs => sqlc.arg(audit_seconds)::float8)
+  AND NOT EXISTS (SELECT FROM turns t WHERE t.session_id = s.id AND t.state IN ('lined_up', 'queued', 'running', 'waiting'))
+FOR UPDATE;
+
+-- name: SessionForget :exec
+-- SessionForget removes a session, and with it all rows that belong to it.
+DELETE FROM sessions WHERE id = $1;
+
+-- name: EventsErase :exec
+-- EventsErase takes the content out of a session's log up to an event.
+SELECT events_erase(sqlc.arg(session_id)::uuid, sqlc.arg(upto)::bigint);
+
+-- name: MessagesErase :exec
+UPDATE messages SET content = NULL, label = NULL, skill = NULL, structured_result = NULL, attachments = NULL, tool_calls = '[]', refs = '[]'
+WHERE session_id = $1;
+
+-- name: ApprovalsErase :exec
+UPDATE approvals SET request = NULL, reason = NULL, pattern = NULL WHERE session_id = $1;
+
+-- name: IdempotencyErase :exec
+-- IdempotencyErase forgets the keys that callers gave the messages of a session.
+DELETE FROM idempotency_keys i USING turns t WHERE t.session_id = $1 AND i.turn_id = t.id;
+
+-- name: TurnsErase :exec
+UPDATE turns SET prompt = NULL, request_hash = NULL, response_schema = NULL, secrets = '{}', rejected = NULL WHERE session_id = $1;
+
+-- name: SessionErase :one
+-- SessionErase leaves a session of which only ids, times and counts are known.
+UPDATE sessions SET erased_at = now(), title = '', caller_id = NULL WHERE id = $1 RETURNING erased_at::timestamptz AS erased_at;
+
+-- name: ErasureInsert :exec
+INSERT INTO erasures (session_id, workspace_id, by) VALUES ($1, $2, $3);
