@@ -160,6 +160,16 @@ func (q *Queries) CallbackLock(ctx context.Context, workspaceID uuid.UUID, iD uu
 	return id, err
 }
 
+const callbacksErase = `-- name: CallbacksErase :exec
+DELETE FROM callbacks WHERE workspace_id = $1 AND session_id = $2
+`
+
+// CallbacksErase removes a session's callbacks, and with them their deliveries.
+func (q *Queries) CallbacksErase(ctx context.Context, workspaceID uuid.UUID, sessionID uuid.UUID) error {
+	_, err := q.db.Exec(ctx, callbacksErase, workspaceID, sessionID)
+	return err
+}
+
 const deliveriesOf = `-- name: DeliveriesOf :many
 SELECT id, callback_id, workspace_id, type, seq, status, body, job_id, attempts, tries, next_at, created_at FROM callback_deliveries WHERE workspace_id = $1 AND callback_id = $2 ORDER BY seq DESC LIMIT $3
 `

@@ -315,39 +315,42 @@ func (q *Queries) FileOnce(ctx context.Context, workspaceID uuid.UUID, idempoten
 
 const fileProduce = `-- name: FileProduce :one
 INSERT INTO files (id, workspace_id, direction, state, filename, mime, size, sha256, unrestricted, upload_id, session_id, turn_id, call_id, ready_at)
-VALUES ($1, $2, 'out', 'ready', $3, $4, $5, $6, true,
-        $7, $8, $9, $10, now())
+SELECT $1::uuid, s.workspace_id, 'out', 'ready', $2::text, $3::text, $4::bigint, $5::bytea, true,
+       $6::uuid, s.id, $7::uuid, $8::text, now()
+FROM sessions s WHERE s.workspace_id = $9 AND s.id = $10 AND s.erased_at IS NULL
+FOR SHARE
 ON CONFLICT (turn_id, call_id) WHERE turn_id IS NOT NULL DO NOTHING
 RETURNING id, workspace_id, direction, state, filename, mime, size, sha256, unrestricted, upload_id, code, reason, key_id, upload_until, origin, tries, fetch_after, session_id, turn_id, call_id, idempotency_key, request_hash, created_at, ready_at, deleted_at
 `
 
 type FileProduceParams struct {
 	ID          uuid.UUID
-	WorkspaceID uuid.UUID
 	Filename    string
 	Mime        string
-	Size        *int64
+	Size        int64
 	Sha256      []byte
-	UploadID    *uuid.UUID
-	SessionID   *uuid.UUID
-	TurnID      *uuid.UUID
-	CallID      *string
+	UploadID    uuid.UUID
+	TurnID      uuid.UUID
+	CallID      string
+	WorkspaceID uuid.UUID
+	SessionID   uuid.UUID
 }
 
-// FileProduce makes a file of an upload; where the call has made one already it
-// returns no row.
+// FileProduce makes a file of an upload; where the call has made one already, or the
+// session was erased, it returns no row. A tool may still run when that happens: the
+// session's row is locked, so that this comes before it or is in vain.
 func (q *Queries) FileProduce(ctx context.Context, arg FileProduceParams) (File, error) {
 	row := q.db.QueryRow(ctx, fileProduce,
 		arg.ID,
-		arg.WorkspaceID,
 		arg.Filename,
 		arg.Mime,
 		arg.Size,
 		arg.Sha256,
 		arg.UploadID,
-		arg.SessionID,
 		arg.TurnID,
 		arg.CallID,
+		arg.WorkspaceID,
+		arg.SessionID,
 	)
 	var i File
 	err := row.Scan(
@@ -511,12 +514,10 @@ func (q *Queries) FilesCount(ctx context.Context, turnID uuid.UUID) (int64, erro
 }
 
 const filesErase = `-- name: FilesErase :exec
-UPDATE files
-SET state = 'deleted', filename = '', reason = NULL, upload_id = NULL, origin = NULL, fetch_after = NULL, deleted_at = now()
-WHERE workspace_id = $1 AND id = ANY($2::uuid[])
+DELETE FROM files WHERE workspace_id = $1 AND id = ANY($2::uuid[])
 `
 
-// FilesErase deletes files and what their names could tell.
+// FilesErase removes files, and that they came with messages.
 func (q *Queries) FilesErase(ctx context.Context, workspaceID uuid.UUID, ids []uuid.UUID) error {
 	_, err := q.db.Exec(ctx, filesErase, workspaceID, ids)
 	return err
@@ -596,7 +597,7 @@ func (q *Queries) FilesIn(ctx context.Context, workspaceID uuid.UUID, turns []uu
 
 const filesOfSession = `-- name: FilesOfSession :many
 SELECT f.id, f.upload_id FROM files f
-WHERE f.workspace_id = $1 AND f.state <> 'deleted'
+WHERE f.workspace_id = $1
   AND (f.session_id = $2::uuid
     OR f.id IN (SELECT tf.file_id FROM turn_files tf JOIN turns t ON t.id = tf.turn_id WHERE t.session_id = $2::uuid))
   AND NOT EXISTS (SELECT FROM turn_files o JOIN turns t ON t.id = o.turn_id WHERE o.file_id = f.id AND t.session_id <> $2::uuid)
@@ -943,6 +944,16 @@ func (q *Queries) TurnFiles(ctx context.Context, turnID uuid.UUID) ([]File, erro
 		return nil, err
 	}
 	return items, nil
+}
+
+const turnFilesErase = `-- name: TurnFilesErase :exec
+DELETE FROM turn_files f USING turns t WHERE f.workspace_id = $1 AND t.session_id = $2 AND f.turn_id = t.id
+`
+
+// TurnFilesErase forgets which files came with a session's messages.
+func (q *Queries) TurnFilesErase(ctx context.Context, workspaceID uuid.UUID, sessionID uuid.UUID) error {
+	_, err := q.db.Exec(ctx, turnFilesErase, workspaceID, sessionID)
+	return err
 }
 
 const uploadBegin = `-- name: UploadBegin :exec

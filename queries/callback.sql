@@ -16,6 +16,10 @@ UPDATE callbacks SET disabled_at = now() WHERE id = (SELECT d.callback_id FROM c
 -- name: CallbackEnable :exec
 UPDATE callbacks SET disabled_at = NULL WHERE workspace_id = $1 AND id = $2 AND disabled_at IS NOT NULL;
 
+-- name: CallbacksErase :exec
+-- CallbacksErase removes a session's callbacks, and with them their deliveries.
+DELETE FROM callbacks WHERE workspace_id = $1 AND session_id = $2;
+
 -- name: DeliveryInsert :execrows
 -- DeliveryInsert makes a report for a turn that has a callback.
 INSERT INTO callback_deliveries (id, callback_id, workspace_id, type, seq)

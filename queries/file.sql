@@ -69,11 +69,14 @@ SELECT f.* FROM files f
 WHERE f.workspace_id = $1 AND f.turn_id = sqlc.arg(turn_id)::uuid AND f.call_id = sqlc.arg(call_id)::text;
 
 -- name: FileProduce :one
--- FileProduce makes a file of an upload; where the call has made one already it
--- returns no row.
+-- FileProduce makes a file of an upload; where the call has made one already, or the
+-- session was erased, it returns no row. A tool may still run when that happens: the
+-- session's row is locked, so that this comes before it or is in vain.
 INSERT INTO files (id, workspace_id, direction, state, filename, mime, size, sha256, unrestricted, upload_id, session_id, turn_id, call_id, ready_at)
-VALUES (sqlc.arg(id), sqlc.arg(workspace_id), 'out', 'ready', sqlc.arg(filename), sqlc.arg(mime), sqlc.arg(size), sqlc.arg(sha256), true,
-        sqlc.arg(upload_id), sqlc.arg(session_id), sqlc.arg(turn_id), sqlc.arg(call_id), now())
+SELECT sqlc.arg(id)::uuid, s.workspace_id, 'out', 'ready', sqlc.arg(filename)::text, sqlc.arg(mime)::text, sqlc.arg(size)::bigint, sqlc.arg(sha256)::bytea, true,
+       sqlc.arg(upload_id)::uuid, s.id, sqlc.arg(turn_id)::uuid, sqlc.arg(call_id)::text, now()
+FROM sessions s WHERE s.workspace_id = sqlc.arg(workspace_id) AND s.id = sqlc.arg(session_id) AND s.erased_at IS NULL
+FOR SHARE
 ON CONFLICT (turn_id, call_id) WHERE turn_id IS NOT NULL DO NOTHING
 RETURNING *;
 
@@ -157,7 +160,7 @@ WHERE workspace_id = $1 AND id = $2;
 -- FilesOfSession locks the files that belong to one session alone: what it produced,
 -- and what came in with its messages and with no other's.
 SELECT f.id, f.upload_id FROM files f
-WHERE f.workspace_id = sqlc.arg(workspace_id) AND f.state <> 'deleted'
+WHERE f.workspace_id = sqlc.arg(workspace_id)
   AND (f.session_id = sqlc.arg(session_id)::uuid
     OR f.id IN (SELECT tf.file_id FROM turn_files tf JOIN turns t ON t.id = tf.turn_id WHERE t.session_id = sqlc.arg(session_id)::uuid))
   AND NOT EXISTS (SELECT FROM turn_files o JOIN turns t ON t.id = o.turn_id WHERE o.file_id = f.id AND t.session_id <> sqlc.arg(session_id)::uuid)
@@ -165,10 +168,12 @@ ORDER BY f.id
 FOR UPDATE;
 
 -- name: FilesErase :exec
--- FilesErase deletes files and what their names could tell.
-UPDATE files
-SET state = 'deleted', filename = '', reason = NULL, upload_id = NULL, origin = NULL, fetch_after = NULL, deleted_at = now()
-WHERE workspace_id = $1 AND id = ANY(sqlc.arg(ids)::uuid[]);
+-- FilesErase removes files, and that they came with messages.
+DELETE FROM files WHERE workspace_id = $1 AND id = ANY(sqlc.arg(ids)::uuid[]);
+
+-- name: TurnFilesErase :exec
+-- TurnFilesErase forgets which files came with a session's messages.
+DELETE FROM turn_files f USING turns t WHERE f.workspace_id = $1 AND t.session_id = $2 AND f.turn_id = t.id;
 
 -- name: UploadsDrop :exec
 DELETE FROM file_uploads WHERE id = ANY(sqlc.arg(ids)::uuid[]);

@@ -93,6 +93,15 @@ func (s *Store) Report(ctx context.Context, tx pgx.Tx, turn uuid.UUID, typ Type,
 	return delivery, n > 0, nil
 }
 
+// Erase removes the callbacks of a session, with what was sent and what came of it.
+// What is not delivered yet never is.
+func (s *Store) Erase(ctx context.Context, tx pgx.Tx, workspace, session uuid.UUID) error {
+	if err := s.q.WithTx(tx).CallbacksErase(ctx, workspace, session); err != nil {
+		return fmt.Errorf("erase callbacks: %w", err)
+	}
+	return nil
+}
+
 // Assign gives a delivery to a job. Only that job may deliver it from now on.
 func (s *Store) Assign(ctx context.Context, tx pgx.Tx, delivery uuid.UUID, job int64) error {
 	if err := s.q.WithTx(tx).DeliveryJob(ctx, delivery, &job); err != nil {

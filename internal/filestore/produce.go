@@ -54,14 +54,18 @@ func (s *Store) Produce(ctx context.Context, workspace, session, turn uuid.UUID,
 		return event.File{}, err
 	}
 	row, err := s.q.FileProduce(ctx, db.FileProduceParams{
-		ID: uuid.Must(uuid.NewV7()), WorkspaceID: workspace, Filename: filename, Mime: got.mime, Size: &got.size, Sha256: got.sha256,
-		UploadID: &got.upload, SessionID: &session, TurnID: &turn, CallID: &call,
+		ID: uuid.Must(uuid.NewV7()), WorkspaceID: workspace, Filename: filename, Mime: got.mime, Size: got.size, Sha256: got.sha256,
+		UploadID: got.upload, SessionID: session, TurnID: turn, CallID: call,
 	})
 	if err != nil {
 		s.drop(ctx, got.upload)
 	}
 	if errors.Is(err, pgx.ErrNoRows) { // the same call was quicker elsewhere
-		return s.produced(ctx, workspace, turn, call)
+		f, err := s.produced(ctx, workspace, turn, call)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return f, rejected(StatusRejected, "The session is not there any more.")
+		}
+		return f, err
 	}
 	if err != nil {
 		return event.File{}, fmt.Errorf("store produced file: %w", err)

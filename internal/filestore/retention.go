@@ -74,8 +74,8 @@ func (s *Store) Delete(ctx context.Context, workspace, id uuid.UUID) error {
 }
 
 // Erase removes what a session has produced and what came in with its messages,
-// unless another session's message has it too: bytes and names. tx is the
-// transaction that erases the session; its turns must still be there.
+// unless another session's message has it too. tx is the transaction that erases or
+// forgets the session; its turns must still be there.
 func (s *Store) Erase(ctx context.Context, tx pgx.Tx, workspace, session uuid.UUID) error {
 	q := s.q.WithTx(tx)
 	rows, err := q.FilesOfSession(ctx, workspace, session)
@@ -88,6 +88,9 @@ func (s *Store) Erase(ctx context.Context, tx pgx.Tx, workspace, session uuid.UU
 		if r.UploadID != nil {
 			uploads = append(uploads, *r.UploadID)
 		}
+	}
+	if err := q.TurnFilesErase(ctx, workspace, session); err != nil {
+		return fmt.Errorf("detach files: %w", err)
 	}
 	if err := q.FilesErase(ctx, workspace, ids); err != nil {
 		return fmt.Errorf("erase files: %w", err)

@@ -59,7 +59,8 @@ func TestADeletedFileIsGone(t *testing.T) {
 	}
 }
 
-// Erasing a session takes the bytes and the names of what belongs to it alone.
+// Erasing a session takes what belongs to it alone, and all that came with its messages
+// from it.
 func TestErasingASession(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -85,8 +86,11 @@ func TestErasingASession(t *testing.T) {
 	if string(w.read(t, shared.FileID)) != "shared" || string(w.read(t, foreign.FileID)) != "foreign" {
 		t.Error("too much was erased")
 	}
-	if n := w.count(t, `SELECT count(*) FROM files WHERE state = 'deleted' AND filename = '' AND upload_id IS NULL`); n != 2 {
-		t.Errorf("%d files are erased", n)
+	if n := w.count(t, `SELECT count(*) FROM files`); n != 2 {
+		t.Errorf("%d files are left", n)
+	}
+	if of, err := w.OfTurns(t.Context(), w.ws, []uuid.UUID{turn, elsewhere}); err != nil || len(of) != 1 || len(of[elsewhere].In) != 2 {
+		t.Errorf("%+v, %v", of, err)
 	}
 	if n := w.count(t, `SELECT count(*) FROM file_chunks`); n != 2 {
 		t.Errorf("%d chunks are left", n)
@@ -95,4 +99,11 @@ func TestErasingASession(t *testing.T) {
 		t.Errorf("%+v, %v", list, err)
 	}
 	erase(w.ws) // again, for nothing
+	w.exec(t, `UPDATE sessions SET erased_at = now() WHERE id = $1`, session)
+	if _, err := w.Produce(t.Context(), w.ws, session, turn, "late", "late.txt", "", strings.NewReader("late")); code(err) != fault.FileRejected {
+		t.Errorf("a tool that did not hear of it: %v", err)
+	}
+	if n := w.leftovers(t); n != 0 {
+		t.Errorf("%d uploads are left", n)
+	}
 }

@@ -154,7 +154,7 @@ func TestFilesAreListed(t *testing.T) {
 	for range 5 {
 		want = append([]uuid.UUID{w.put(t, "a.txt", "Hello").FileID}, want...)
 	}
-	session, turn := uuid.New(), uuid.New()
+	session, turn := w.turn(t)
 	if _, err := w.Produce(t.Context(), w.ws, session, turn, "call-1", "b.txt", "", strings.NewReader("Hi")); err != nil {
 		t.Fatal(err)
 	}

@@ -159,7 +159,7 @@ func TestWhatAModelIsGiven(t *testing.T) {
 func TestACallProducesOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	session, turn := uuid.New(), uuid.New()
+	session, turn := w.turn(t)
 	files := make([]event.File, 6)
 	var wg sync.WaitGroup
 	for i := range files {
@@ -216,7 +216,7 @@ func TestACallProducesOnce(t *testing.T) {
 func TestWhatMayNotBeProduced(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	turn := uuid.New()
+	session, turn := w.turn(t)
 	for name, c := range map[string]struct {
 		filename, mime, content string
 		want                    fault.Code
@@ -229,7 +229,7 @@ func TestWhatMayNotBeProduced(t *testing.T) {
 		"too large":      {"a.txt", "", strings.Repeat("x", filestore.MaxSize+1), fault.FileTooLarge},
 		"a page, though": {"a.html", "text/html", "<html>", ""},
 	} {
-		if _, err := w.Produce(t.Context(), w.ws, uuid.New(), turn, name, c.filename, c.mime, strings.NewReader(c.content)); code(err) != c.want || c.want == "" && err != nil {
+		if _, err := w.Produce(t.Context(), w.ws, session, turn, name, c.filename, c.mime, strings.NewReader(c.content)); code(err) != c.want || c.want == "" && err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -238,7 +238,7 @@ func TestWhatMayNotBeProduced(t *testing.T) {
 	}
 	w.exec(t, `INSERT INTO files (id, workspace_id, direction, state, filename, mime, size, unrestricted, turn_id, call_id)
 		SELECT gen_random_uuid(), $1, 'out', 'ready', 'x', 'text/plain', 0, true, $2, n::text FROM generate_series(1, 99) n`, w.ws, turn)
-	if _, err := w.Produce(t.Context(), w.ws, uuid.New(), turn, "one more", "a.txt", "", strings.NewReader("Hello")); code(err) != fault.FileRejected {
+	if _, err := w.Produce(t.Context(), w.ws, session, turn, "one more", "a.txt", "", strings.NewReader("Hello")); code(err) != fault.FileRejected {
 		t.Errorf("the hundred and first: %v", err)
 	}
 }
@@ -246,7 +246,8 @@ func TestWhatMayNotBeProduced(t *testing.T) {
 func TestFilesOfManyTurns(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	session, one, two, none := uuid.New(), uuid.New(), uuid.New(), uuid.New()
+	session, one := w.turn(t)
+	two, none := uuid.New(), uuid.New()
 	in := w.put(t, "in.txt", "Hello")
 	w.attach(t, one, in.FileID, w.put(t, "more.txt", "more").FileID)
 	w.attach(t, two, in.FileID)
