@@ -12,6 +12,16 @@ import (
 	"github.com/google/uuid"
 )
 
+const answersErase = `-- name: AnswersErase :exec
+DELETE FROM idempotent_answers WHERE workspace_id = $1 AND position(convert_to($2::uuid::text, 'UTF8') IN answer) > 0
+`
+
+// AnswersErase forgets the answers to repeated requests that tell of a session.
+func (q *Queries) AnswersErase(ctx context.Context, workspaceID uuid.UUID, sessionID uuid.UUID) error {
+	_, err := q.db.Exec(ctx, answersErase, workspaceID, sessionID)
+	return err
+}
+
 const approvalsErase = `-- name: ApprovalsErase :exec
 UPDATE approvals SET request = NULL, reason = NULL, pattern = NULL WHERE session_id = $1
 `
@@ -101,7 +111,7 @@ func (q *Queries) RetentionBefore(ctx context.Context, replaySeconds float64, au
 }
 
 const retentionLock = `-- name: RetentionLock :one
-SELECT pg_try_advisory_lock(20563, 1)
+SELECT pg_try_advisory_lock(20564, 1)
 `
 
 // RetentionLock lets one process at a time look for what may go.
@@ -124,7 +134,7 @@ func (q *Queries) RetentionPatience(ctx context.Context, lockMs int32) error {
 }
 
 const retentionUnlock = `-- name: RetentionUnlock :exec
-SELECT pg_advisory_unlock(20563, 1)
+SELECT pg_advisory_unlock(20564, 1)
 `
 
 func (q *Queries) RetentionUnlock(ctx context.Context) error {

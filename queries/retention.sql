@@ -1,9 +1,9 @@
 -- name: RetentionLock :one
 -- RetentionLock lets one process at a time look for what may go.
-SELECT pg_try_advisory_lock(20563, 1);
+SELECT pg_try_advisory_lock(20564, 1);
 
 -- name: RetentionUnlock :exec
-SELECT pg_advisory_unlock(20563, 1);
+SELECT pg_advisory_unlock(20564, 1);
 
 -- name: RetentionPatience :exec
 -- RetentionPatience bounds, in this transaction, how long others wait behind its wait
@@ -63,6 +63,10 @@ UPDATE approvals SET request = NULL, reason = NULL, pattern = NULL WHERE session
 -- name: IdempotencyErase :exec
 -- IdempotencyErase forgets the keys that callers gave the messages of a session.
 DELETE FROM idempotency_keys i USING turns t WHERE t.session_id = $1 AND i.turn_id = t.id;
+
+-- name: AnswersErase :exec
+-- AnswersErase forgets the answers to repeated requests that tell of a session.
+DELETE FROM idempotent_answers WHERE workspace_id = $1 AND position(convert_to(sqlc.arg(session_id)::uuid::text, 'UTF8') IN answer) > 0;
 
 -- name: TurnsErase :exec
 UPDATE turns SET prompt = NULL, request_hash = NULL, response_schema = NULL, secrets = '{}', rejected = NULL WHERE session_id = $1;

@@ -83,6 +83,9 @@ func (tx *Tx) erase(ctx context.Context, upto int64, by string) (at time.Time, e
 			return at, fmt.Errorf("erase what belongs to turns: %w", err)
 		}
 	}
+	if err := tx.q.AnswersErase(ctx, workspace, id); err != nil {
+		return at, fmt.Errorf("erase answers: %w", err)
+	}
 	if at, err = tx.q.SessionErase(ctx, id); err != nil {
 		return at, fmt.Errorf("erase session: %w", err)
 	}

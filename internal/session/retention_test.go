@@ -431,13 +431,13 @@ func TestOneProcessRetains(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := conn.Exec(t.Context(), `SELECT pg_advisory_lock(20563, 1)`); err != nil {
+	if _, err := conn.Exec(t.Context(), `SELECT pg_advisory_lock(20564, 1)`); err != nil {
 		t.Fatal(err)
 	}
 	if done := retain(t, s); done.Partitions != nil {
 		t.Errorf("dropped %v", done.Partitions)
 	}
-	if _, err := conn.Exec(t.Context(), `SELECT pg_advisory_unlock(20563, 1)`); err != nil {
+	if _, err := conn.Exec(t.Context(), `SELECT pg_advisory_unlock(20564, 1)`); err != nil {
 		t.Fatal(err)
 	}
 	conn.Release()
