@@ -82,6 +82,45 @@ func (q *Queries) MessagesErase(ctx context.Context, sessionID uuid.UUID) error 
 	return err
 }
 
+const partitions = `-- name: Partitions :many
+SELECT p.name::text AS name, p.delta::boolean AS delta, p.ends::timestamptz AS ends,
+       coalesce(pg_total_relation_size(to_regclass(p.name)), 0)::bigint AS bytes
+FROM events_partition_ends() p ORDER BY p.delta DESC, p.ends
+`
+
+type PartitionsRow struct {
+	Name  string
+	Delta bool
+	Ends  time.Time
+	Bytes int64
+}
+
+// Partitions are those of the log, with their indexes and what is stored beside them.
+func (q *Queries) Partitions(ctx context.Context) ([]PartitionsRow, error) {
+	rows, err := q.db.Query(ctx, partitions)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []PartitionsRow
+	for rows.Next() {
+		var i PartitionsRow
+		if err := rows.Scan(
+			&i.Name,
+			&i.Delta,
+			&i.Ends,
+			&i.Bytes,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const retentionBefore = `-- name: RetentionBefore :one
 SELECT (least(now() - make_interval(secs => $1::float8),
               (SELECT min(a.created_at) FROM turns a WHERE a.state IN ('queued', 'running', 'waiting')),
@@ -213,6 +252,17 @@ func (q *Queries) SessionsPast(ctx context.Context, auditSeconds float64, n int3
 		return nil, err
 	}
 	return items, nil
+}
+
+const sessionsPastCount = `-- name: SessionsPastCount :one
+SELECT count(*) FROM sessions s WHERE s.updated_at < now() - make_interval(secs => $1::float8)
+`
+
+func (q *Queries) SessionsPastCount(ctx context.Context, auditSeconds float64) (int64, error) {
+	row := q.db.QueryRow(ctx, sessionsPastCount, auditSeconds)
+	var count int64
+	err := row.Scan(&count)
+	return count, err
 }
 
 const turnsErase = `-- name: TurnsErase :exec

@@ -13,7 +13,7 @@ CREATE TABLE erasures (
 -- The partitions of the log that events_partitions has made, and when each of them is
 -- over: nothing in it is as young as that. Others are nobody's business here.
 -- +goose StatementBegin
-CREATE FUNCTION events_partition_ends(OUT name text, OUT delta boolean, OUT ends timestamptz) RETURNS SETOF record LANGUAGE sql STABLE AS $$
+CREATE FUNCTION events_partition_ends() RETURNS TABLE (name text, delta boolean, ends timestamptz) LANGUAGE sql STABLE AS $$
     SELECT c.relname::text, true, (to_date(right(c.relname, 8), 'YYYYMMDD') + interval '1 day') AT TIME ZONE 'UTC'
     FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
     WHERE i.inhparent = 'events_delta'::regclass AND c.relname ~ '^events_delta_\d{8}$'

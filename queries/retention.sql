@@ -29,6 +29,15 @@ SELECT (least(now() - make_interval(secs => sqlc.arg(replay_seconds)::float8),
 -- EventsDrop drops the oldest partition that nobody needs and names it, "" for none.
 SELECT coalesce(events_drop(sqlc.arg(deltas_before)::timestamptz, sqlc.arg(records_before)::timestamptz), '')::text AS name;
 
+-- name: Partitions :many
+-- Partitions are those of the log, with their indexes and what is stored beside them.
+SELECT p.name::text AS name, p.delta::boolean AS delta, p.ends::timestamptz AS ends,
+       coalesce(pg_total_relation_size(to_regclass(p.name)), 0)::bigint AS bytes
+FROM events_partition_ends() p ORDER BY p.delta DESC, p.ends;
+
+-- name: SessionsPastCount :one
+SELECT count(*) FROM sessions s WHERE s.updated_at < now() - make_interval(secs => sqlc.arg(audit_seconds)::float8);
+
 -- name: SessionsPast :many
 -- SessionsPast lists sessions in which nothing has happened for longer than the audit
 -- retention.

@@ -18,6 +18,8 @@ func hintFor(t reflect.Type) string {
 	switch t {
 	case reflect.TypeFor[time.Duration]():
 		return "it takes a duration such as 500ms, 15s, 10m or 24h."
+	case reflect.TypeFor[Period]():
+		return "it takes a length of time such as 90m, 24h or 400d."
 	case reflect.TypeFor[bool]():
 		return "it takes true or false."
 	case reflect.TypeFor[int]():
@@ -67,6 +69,17 @@ func (c Config) problems() []string {
 	} {
 		if d.value < d.min || d.value > d.max {
 			bad(d.name, d.value, fmt.Sprintf("%s to %s", d.min, d.max))
+		}
+	}
+	for _, p := range []struct {
+		name  string
+		value Period
+		min   Period
+	}{
+		{"PARLEY_REPLAY_WINDOW", c.ReplayWindow, Period(time.Minute)}, {"PARLEY_AUDIT_RETENTION", c.AuditRetention, c.ReplayWindow},
+	} {
+		if p.value < p.min || p.value > maxPeriod {
+			bad(p.name, p.value, fmt.Sprintf("%s to %s", p.min, maxPeriod))
 		}
 	}
 	if _, err := c.guard(); err != nil {

@@ -31,6 +31,9 @@ type Config struct {
 	SSEKeepAlive    time.Duration `env:"PARLEY_SSE_KEEPALIVE" envDefault:"15s" doc:"Pause between the keep-alive comments of a quiet stream."`
 	SSEWriteTimeout time.Duration `env:"PARLEY_SSE_WRITE_TIMEOUT" envDefault:"30s" doc:"A reader that takes nothing for this long is dropped; it can resume."`
 
+	ReplayWindow   Period `env:"PARLEY_REPLAY_WINDOW" envDefault:"24h" section:"Retention" doc:"How long after its end a turn can be replayed; then its text deltas go, and its answer stays in the list of messages. As 90m, 24h, 2d."`
+	AuditRetention Period `env:"PARLEY_AUDIT_RETENTION" envDefault:"400d" doc:"How long everything else is kept: the log, and sessions after the last thing that happened in them. The same on every server: the shortest counts."`
+
 	SignedURLTTL time.Duration `env:"PARLEY_SIGNED_URL_TTL" envDefault:"168h" section:"Files" doc:"How long the signed addresses of files can be used: at most seven days, which is what the API promises."`
 
 	EgressAllow []string `env:"PARLEY_EGRESS_ALLOW" section:"Outgoing requests" doc:"What callbacks and fetched files may reach beside public addresses over https, separated by commas: a name (mirror.corp), a name and a port (mirror.corp:8443), with the place where it is (mirror.corp:443=10.0.0.7:8443), an address or a range (10.1.0.0/16). With http:// before it also without TLS."`

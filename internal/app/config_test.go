@@ -61,6 +61,7 @@ func TestConfigReportsEveryProblem(t *testing.T) {
 	t.Parallel()
 	_, err := app.Load(app.Sources{Environ: []string{
 		"PARLEY_LISTNE=:1", "PARLEY_LISTEN=8080", "PARLEY_WORKERS=many", "PARLEY_MIGRATE=maybe", "PARLEY_TURN_LEASE=1ms",
+		"PARLEY_REPLAY_WINDOW=2d", "PARLEY_AUDIT_RETENTION=1d",
 		"PARLEY_MODEL=opnai/gpt-5", "PARLEY_EGRESS_ALLOW=mirror.corp, https://a.corp,10.0.0.0/33", "PARLEY_API_KEY=a", "PARLEY_API_KEY_FILE=b", "DATABASE_URL_FILE=/does/not/exist",
 	}})
 	problems, ok := errors.AsType[*app.ConfigError](err)
@@ -74,6 +75,7 @@ func TestConfigReportsEveryProblem(t *testing.T) {
 		`PARLEY_WORKERS is "many" (environment): it takes a whole number.`,
 		`PARLEY_MIGRATE is "maybe" (environment); it takes auto or check.`,
 		`PARLEY_TURN_LEASE is "1ms": it takes 500ms to 10m0s.`,
+		`PARLEY_AUDIT_RETENTION is "1d": it takes 2d to 36500d.`,
 		"did you mean openai/gpt-5?",
 		`PARLEY_EGRESS_ALLOW: "https://a.corp": it`, `; "10.0.0.0/33": it`,
 		"PARLEY_API_KEY and PARLEY_API_KEY_FILE are both set",

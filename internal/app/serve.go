@@ -176,13 +176,7 @@ const startPatience = 15 * time.Second
 // build makes every part and lets none of them run yet.
 func (s *service) build(ctx context.Context) error {
 	cfg := s.Config
-	s.sessions = session.New(s.pool, session.Options{Log: s.Log})
-	if err := s.sessions.Prepare(ctx); err != nil {
-		return err
-	}
 	s.keys = apikey.New(s.pool, s.Log)
-	s.limits = limit.New(s.pool, limit.Options{Node: s.sessions.Node(), Log: s.Log,
-		Limits: limit.Limits{Messages: cfg.MessagesPerMinute, Calls: cfg.CallsPerMinute, Streams: cfg.OpenStreams}})
 	s.workspaces = workspace.New(s.pool)
 	s.wiki = wiki.New(s.pool)
 	s.skills = skill.New(s.pool)
@@ -199,6 +193,15 @@ func (s *service) build(ctx context.Context) error {
 		Base: cfg.BaseURL, TTL: cfg.SignedURLTTL, Guard: guard, Fetchers: min(cfg.Workers, 4), Log: s.Log,
 	})
 	s.callbacks = callback.NewStore(s.pool, s.secrets.Keyring(), guard)
+
+	kept := cfg.retention()
+	kept.Log, kept.Erase = s.Log, []session.Eraser{s.files.Erase, s.callbacks.Erase}
+	s.sessions = session.New(s.pool, kept)
+	if err := s.sessions.Prepare(ctx); err != nil {
+		return err
+	}
+	s.limits = limit.New(s.pool, limit.Options{Node: s.sessions.Node(), Log: s.Log,
+		Limits: limit.Limits{Messages: cfg.MessagesPerMinute, Calls: cfg.CallsPerMinute, Streams: cfg.OpenStreams}})
 
 	models := newModels(cfg, func() (model.Model, error) { return guide.New(), nil })
 	name, because := cfg.DefaultModel()

@@ -85,7 +85,7 @@ func (c *command) root() *cobra.Command {
 	root.SetHelpCommand(helpCommand())
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.AddCommand(
-		c.serve(), c.migrate(), c.workspace(), c.keys(), c.secrets(), c.vault(), c.wiki(), c.skills(), c.permissions(), c.allowlist(), c.send(), c.sessions(), c.files(),
+		c.serve(), c.migrate(), c.workspace(), c.keys(), c.secrets(), c.vault(), c.wiki(), c.skills(), c.permissions(), c.allowlist(), c.send(), c.sessions(), c.retention(), c.files(),
 		c.callbacks(), c.listen(),
 		c.config(), c.dev(), c.ready(), c.version(), bench.Command(), exitCodes(),
 	)

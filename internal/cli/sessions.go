@@ -14,12 +14,13 @@ import (
 func (c *command) sessions() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "sessions",
-		Short: "list sessions and take up their streams",
+		Short: "list sessions, take up their streams, erase them",
 		Example: `  parley sessions list
-  parley sessions tail 0192f0aa-0000-7000-8000-000000000001 --after 1038`,
+  parley sessions tail 0192f0aa-0000-7000-8000-000000000001 --after 1038
+  parley sessions erase 0192f0aa-0000-7000-8000-000000000001`,
 		RunE: group, Args: cobra.ArbitraryArgs,
 	}
-	cmd.AddCommand(c.sessionsList(), c.sessionsTail())
+	cmd.AddCommand(c.sessionsList(), c.sessionsTail(), c.sessionsErase())
 	return cmd
 }
 

@@ -85,7 +85,6 @@ func (s *service) run(t testing.TB, dsn string, change func(*httpapi.Config), ch
 	pool := s.link.pool(t, dsn)
 	log := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelInfo}))
 	workspaces := workspace.New(pool)
-	s.sessions = session.New(pool, session.Options{Log: log})
 	s.keys = apikey.New(pool, log)
 	if s.key == "" {
 		ws, err := workspaces.Create(t.Context(), "demo", "", "")
@@ -107,6 +106,7 @@ func (s *service) run(t testing.TB, dsn string, change func(*httpapi.Config), ch
 		t.Fatal(err)
 	}
 	callbacks := callback.NewStore(pool, s.ring, guard)
+	s.sessions = session.New(pool, session.Options{Log: log, Erase: []session.Eraser{s.files.Erase, callbacks.Erase}})
 	guide := guide.New()
 	tc := turn.Config{
 		Pool: pool, Sessions: s.sessions, Workspaces: workspaces, Skills: s.skills, Vault: s.vault,

@@ -192,6 +192,12 @@ func (f *frames) done(resumed bool) error {
 
 // gone says that the session cannot be resumed from the reader's cursor.
 func (f *frames) gone() error {
+	if f.tail.head == nil && f.id == f.tail.from.Seq { // the log's own open is gone as well
+		f.sw.Retry(reconnect)
+		if err := f.synthetic(event.Open{SessionID: f.tail.from.Session}); err != nil {
+			return err
+		}
+	}
 	err := f.synthetic(event.SessionGone.Failure("The events after this cursor are not there. Send a new message, or read the session's messages."))
 	if err != nil {
 		return err

@@ -56,6 +56,43 @@ func (s *Store) Retain(ctx context.Context) (done Retained, err error) {
 	return done, err
 }
 
+// Retention is what is kept of the log, and for how long.
+type Retention struct {
+	DeltasBefore  time.Time // nobody needs text deltas from before
+	RecordsBefore time.Time // nobody needs the other rows from before
+	Partitions    []Partition
+	Sessions      int // that are past the audit retention
+}
+
+// Partition is a part of the log: the text deltas of a day, or the other rows of a month.
+type Partition struct {
+	Name   string
+	Deltas bool
+	Ends   time.Time // everything in it is older
+	Bytes  int64     // with its indexes
+}
+
+// Retention tells how the log stands.
+func (s *Store) Retention(ctx context.Context) (Retention, error) {
+	before, err := s.q.RetentionBefore(ctx, s.opt.Replay.Seconds(), s.opt.Audit.Seconds())
+	if err != nil {
+		return Retention{}, fmt.Errorf("find out what may be dropped: %w", err)
+	}
+	rows, err := s.q.Partitions(ctx)
+	if err != nil {
+		return Retention{}, fmt.Errorf("list the partitions of the log: %w", err)
+	}
+	past, err := s.q.SessionsPastCount(ctx, s.opt.Audit.Seconds())
+	if err != nil {
+		return Retention{}, fmt.Errorf("count sessions that are past their time: %w", err)
+	}
+	r := Retention{DeltasBefore: before.Deltas.UTC(), RecordsBefore: before.Records.UTC(), Partitions: make([]Partition, len(rows)), Sessions: int(past)}
+	for i, p := range rows {
+		r.Partitions[i] = Partition{Name: p.Name, Deltas: p.Delta, Ends: p.Ends.UTC(), Bytes: p.Bytes}
+	}
+	return r, nil
+}
+
 // retain is Retain, with a line in the log where there was something to do.
 func (s *Store) retain(ctx context.Context) error {
 	done, err := s.Retain(ctx)

@@ -1,0 +1,96 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/spf13/cobra"
+
+	"github.com/parley-server/parley/internal/app"
+)
+
+func (c *command) sessionsErase() *cobra.Command {
+	var yes bool
+	cmd := &cobra.Command{
+		Use:   "erase SESSION",
+		Short: "remove for ever what was said in a session, with its files",
+		Example: `  parley sessions erase 0192f0aa-0000-7000-8000-000000000001
+  parley sessions erase 0192f0aa-0000-7000-8000-000000000001 --yes      without asking`,
+		Long: `Removes messages, events, files, callbacks and the caller's id of a session from the
+database, straight and without a server. A turn that runs is canceled with it. What stays
+says that there was a session, when, and who had it erased; docs/retention.md tells what
+becomes of copies in PostgreSQL's own files and in backups.`,
+		Args: exactly("SESSION"),
+		RunE: c.onDatabase(func(ctx context.Context, _ app.Config, a *app.Admin, args []string) error {
+			id, err := uuid.Parse(args[0])
+			if err != nil {
+				return &problem{Exit: exitUsage, Code: "USAGE", What: fmt.Sprintf("%q is no session id.", args[0]), Why: "It is a UUID.", Do: "parley sessions list shows them."}
+			}
+			if !yes && !c.confirm(fmt.Sprintf("Erase all that was said in %s, for ever?", id)) {
+				return &problem{Exit: exitUsage, Code: "NOT_CONFIRMED", What: "Nothing was erased.", Why: "It was not confirmed.", Do: "Answer yes, or use --yes."}
+			}
+			done, err := a.EraseSession(ctx, id, c.actor())
+			if err != nil {
+				return err
+			}
+			if done.Already {
+				fmt.Fprintf(c.Stderr, "The session was erased before, at %s.\n", day(&done.At))
+				return nil
+			}
+			if done.Canceled > 0 {
+				fmt.Fprintf(c.Stderr, "Canceled %d %s.\n", done.Canceled, plural(done.Canceled, "turn", "turns"))
+			}
+			fmt.Fprintln(c.Stderr, "Erased the session.")
+			return nil
+		}),
+	}
+	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
+	return cmd
+}
+
+// partitionShown is a partition as `retention --json` prints it.
+type partitionShown struct {
+	Partition string    `json:"partition"`
+	Holds     string    `json:"holds"`
+	Until     time.Time `json:"until"`
+	Bytes     int64     `json:"bytes"`
+}
+
+func (c *command) retention() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "retention",
+		Short: "show what the log holds and what may go",
+		Example: `  parley retention
+  parley retention --json`,
+		Long: `Lists the partitions of the log, and tells from when on their content is needed, by
+PARLEY_REPLAY_WINDOW and PARLEY_AUDIT_RETENTION as they are set for this command. The
+servers remove what may go by their own settings, hourly.`,
+		Args: nothing,
+		RunE: c.onDatabase(func(ctx context.Context, cfg app.Config, a *app.Admin, _ []string) error {
+			r, err := a.Retention(ctx, cfg)
+			if err != nil {
+				return err
+			}
+			shown := make([]partitionShown, len(r.Partitions))
+			for i, p := range r.Partitions {
+				shown[i] = partitionShown{p.Name, "records", p.Ends, p.Bytes}
+				if p.Deltas {
+					shown[i].Holds = "text"
+				}
+			}
+			fmt.Fprintf(c.Stderr, "Text is needed from %s on, other records from %s on.\n", day(&r.DeltasBefore), day(&r.RecordsBefore))
+			if r.Sessions > 0 {
+				fmt.Fprintf(c.Stderr, "%d %s past the audit retention.\n", r.Sessions, plural(r.Sessions, "session is", "sessions are"))
+			}
+			return c.list(shown, len(shown), "The log has no partitions yet.", []string{"PARTITION", "HOLDS", "UNTIL", "SIZE"}, func(i int) []string {
+				p := shown[i]
+				return []string{p.Partition, p.Holds, day(&p.Until), strconv.FormatInt(p.Bytes, 10)}
+			})
+		}),
+	}
+	c.jsonFlag(cmd)
+	return cmd
+}

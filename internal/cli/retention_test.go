@@ -1,0 +1,81 @@
+package cli_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+func TestASessionIsErasedAtTheCommandLine(t *testing.T) {
+	t.Parallel()
+	sh, _, _ := world(t)
+	sh.environ = append(sh.environ, "USER=anna")
+	sh.must("send", "@say a word that nobody else says", "--caller", "bob")
+	sessions := func() string { return sh.must("sessions", "list", "--json") }
+	var list struct {
+		Data []struct {
+			SessionID string `json:"session_id"`
+		}
+	}
+	if err := json.Unmarshal([]byte(sessions()), &list); err != nil || len(list.Data) != 1 {
+		t.Fatalf("%v: %s", err, sessions())
+	}
+	id := list.Data[0].SessionID
+	for what, c := range map[string]struct {
+		args  []string
+		stdin string
+		want  string
+	}{
+		"not confirmed": {[]string{id}, "n\n", "Nothing was erased."},
+		"nobody there":  {[]string{id}, "", "Nothing was erased."},
+		"no id":         {[]string{"bob", "--yes"}, "", "is no session id"},
+		"unknown":       {[]string{uuid.NewString(), "--yes"}, "", "No session"},
+		"nothing":       {nil, "", "SESSION is missing"},
+	} {
+		if _, errs, code := sh.pipe(strings.NewReader(c.stdin), append([]string{"sessions", "erase"}, c.args...)...); code != 2 || !strings.Contains(errs, c.want) {
+			t.Errorf("%s: exit code %d, %s", what, code, errs)
+		}
+	}
+	if !strings.Contains(sessions(), "nobody else") {
+		t.Fatal("it is gone already")
+	}
+	if _, errs, code := sh.pipe(strings.NewReader("yes\n"), "sessions", "erase", id); code != 0 || !strings.Contains(errs, "for ever?") || !strings.Contains(errs, "Erased the session.") {
+		t.Errorf("exit code %d: %s", code, errs)
+	}
+	if got := sessions(); strings.Contains(got, "nobody else") || strings.Contains(got, "bob") || !strings.Contains(got, "erased_at") {
+		t.Errorf("%s", got)
+	}
+	if _, errs, code := sh.run("sessions", "erase", id, "--yes"); code != 0 || !strings.Contains(errs, "erased before, at "+time.Now().UTC().Format("2006-")) {
+		t.Errorf("again: exit code %d: %s", code, errs)
+	}
+	if _, errs, code := sh.run("send", "hello", "--session", id); code == 0 || !strings.Contains(errs, "No session") {
+		t.Errorf("exit code %d: %s", code, errs)
+	}
+}
+
+func TestRetentionTellsWhatTheLogHolds(t *testing.T) {
+	t.Parallel()
+	sh, _, _ := world(t)
+	out, errs, code := sh.run("retention")
+	if code != 0 || !strings.Contains(out, "events_delta_"+time.Now().UTC().Format("20060102")) || !strings.Contains(out, "events_record_") || !strings.Contains(errs, "Text is needed from") {
+		t.Errorf("exit code %d: %s%s", code, out, errs)
+	}
+	var list struct {
+		Data []struct {
+			Partition, Holds string
+			Until            time.Time
+			Bytes            int64
+		}
+	}
+	if err := json.Unmarshal([]byte(sh.must("retention", "--json")), &list); err != nil || len(list.Data) < 6 {
+		t.Fatalf("%v: %+v", err, list)
+	}
+	for _, p := range list.Data {
+		if p.Bytes <= 0 || p.Until.IsZero() || strings.Contains(p.Partition, "delta") != (p.Holds == "text") {
+			t.Errorf("%+v", p)
+		}
+	}
+}

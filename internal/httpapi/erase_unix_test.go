@@ -1,0 +1,145 @@
+//go:build unix
+
+package httpapi_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/parley-server/parley/internal/dbtest"
+	"github.com/parley-server/parley/internal/dbtest/canary"
+)
+
+// quoted is a value as JSON.
+func quoted(t testing.TB, value string) string {
+	t.Helper()
+	text, err := json.Marshal(value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// tables lists where a word is, in whatever column.
+func (s *service) tables(t testing.TB, word string) (found []string) {
+	t.Helper()
+	rows, err := s.pool.Query(t.Context(), `SELECT c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+		WHERE n.nspname = 'public' AND c.relkind IN ('r', 'p') AND NOT c.relispartition ORDER BY 1`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	var all []string
+	for rows.Next() {
+		var name string
+		if err := rows.Scan(&name); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, name)
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range all {
+		var n int
+		sql := fmt.Sprintf(`SELECT count(*) FROM %q AS row WHERE row::text LIKE '%%%s%%' OR row::text LIKE '%%%x%%'`, name, word, word)
+		if err := s.pool.QueryRow(t.Context(), sql).Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		if n > 0 {
+			found = append(found, name)
+		}
+	}
+	return found
+}
+
+// TestErasingLeavesNothing has a session say a word wherever a caller or an agent can,
+// and erases it. Then no table has the word, nor a dump; and once PostgreSQL has
+// rewritten the tables as docs/retention.md says, neither have its data files.
+func TestErasingLeavesNothing(t *testing.T) {
+	t.Parallel()
+	server := dbtest.NewServer(t)
+	dsn := server.DSN()
+	s := &service{pool: dbtest.Pool(t, dsn), link: &link{}, gate: newGate()}
+	s.run(t, dsn, nil, asking(time.Minute))
+	value := canary.New()
+	word, v := value[:26], quoted(t, value)
+
+	file := s.download(t, word+".txt", value)
+	command := strings.Join([]string{"@say " + value, "@call gate " + `{"n":` + v + `}`, "@call look " + `{"at":` + v + `}`,
+		"@call attach_file " + fmt.Sprintf(`{"filename":"%s.txt","content":%s}`, word, v), "@text 300 deltas of 40 bytes", "@structured {\"a\":" + v + "}"}, "\n")
+	st := s.open(t, call{method: "POST", path: "messages", header: []string{"Idempotency-Key", value}, body: body(t, command, `"stream":true`, `"caller_id":`+v,
+		`"attachments":[{"file_id":"`+file.FileID+`"},{"file_id":"`+uuid.NewString()+`"}]`,
+		`"response_schema":{"type":"object","description":`+v+`,"properties":{"a":{"type":"string"}}}`,
+		`"callback":{"url":"https://hook.invalid/`+url.PathEscape(value)+`","metadata":{"about":`+v+`}}`)})
+	var id string
+	for f, ok := st.next(); ok; f, ok = st.next() {
+		switch f.event {
+		case "open":
+			id = sessionOf(t, f)
+		case "input_required":
+			var q question
+			if err := json.Unmarshal([]byte(f.data), &q); err != nil {
+				t.Fatal(err)
+			}
+			answer := allow
+			if q.Operations[0].Tool == "gate" {
+				answer = `{"decision":"deny","reason":` + v + `}`
+			}
+			if r := s.get(t, call{method: "POST", path: q.DecideURL, body: answer, header: []string{"Idempotency-Key", value + q.ApprovalID}}); r.status != 200 {
+				t.Fatal(r.text)
+			}
+		}
+	}
+	running := s.say(t, "@call gate {\"n\":"+v+"}", `"caller_id":`+v)
+	running.asked()
+	await(t, s, `SELECT count(*) FROM callback_deliveries WHERE body IS NOT NULL`, 2) // a question is reported, too
+
+	before := s.tables(t, word)
+	if want := strings.Fields("approvals callback_deliveries callbacks events file_chunks files idempotency_keys idempotent_answers messages sessions turns"); !slices.Equal(before, want) {
+		t.Errorf("the word is in %v, want %v", before, want)
+	}
+	if canary.Find(t, value, canary.Server(server, dsn)[0]) == nil {
+		t.Error("the search sees nothing in the dump")
+	}
+	if _, err := s.sessions.Erase(t.Context(), uuid.MustParse(id), "cli:test"); err != nil {
+		t.Fatal(err)
+	}
+	running.rest()
+	if after := s.tables(t, word); after != nil {
+		t.Errorf("the word is still in %v", after)
+	}
+	canary.Sweep(t, value, canary.Server(server, dsn)[0])
+
+	for _, table := range before {
+		s.exec(t, `VACUUM FULL `+table)
+	}
+	canary.Sweep(t, value, canary.Server(server, dsn)[1])
+}
+
+// await waits until a query counts at least n.
+func await(t testing.TB, s *service, sql string, n int) {
+	t.Helper()
+	deadline := time.After(20 * time.Second)
+	for {
+		var got int
+		if err := s.pool.QueryRow(t.Context(), sql).Scan(&got); err != nil {
+			t.Fatal(err)
+		}
+		if got >= n {
+			return
+		}
+		select {
+		case <-deadline:
+			t.Fatalf("%s stays %d", sql, got)
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}

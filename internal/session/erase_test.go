@@ -1,0 +1,105 @@
+package session_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/session"
+)
+
+// A caller whose session is erased while their message waits for it goes on in another
+// one.
+func TestACallerGoesOnInAnotherSession(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	var erasing chan struct{}
+	waiting := func() bool {
+		return w.count(t, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE '%SessionLock%'`) > 0
+	}
+	s := session.New(w.pool, session.Options{Erase: []session.Eraser{func(context.Context, pgx.Tx, uuid.UUID, uuid.UUID) error {
+		close(erasing)
+		await(t, "the message waits for the lock", waiting)
+		return nil
+	}}})
+	say := func() (id uuid.UUID, err error) {
+		err = s.Open(t.Context(), session.Ref{Workspace: w.workspace.ID, CallerID: "anna"}, func(tx *session.Tx) error {
+			id = tx.Session.ID
+			_, _, err := tx.Begin(t.Context(), session.NewTurn{ID: uuid.Must(uuid.NewV7()), Message: event.Message{Content: "hello"}, MaxResponseSeconds: 1, MaxTurns: 1})
+			return err
+		})
+		return id, err
+	}
+	first, err := say()
+	if err != nil {
+		t.Fatal(err)
+	}
+	erased := make(chan error, 1)
+	erasing = make(chan struct{})
+	go func() {
+		done, err := s.Erase(t.Context(), first, "cli:test")
+		if done.Canceled != 1 {
+			t.Errorf("%+v", done)
+		}
+		erased <- err
+	}()
+	<-erasing
+	second, err := say()
+	if err != nil || second == first {
+		t.Errorf("%s after %s, %v", second, first, err)
+	}
+	if err := <-erased; err != nil {
+		t.Error(err)
+	}
+}
+
+// A reader in the middle of a session that is erased is told; it sees no row without
+// its content.
+func TestAReaderSeesNoErasedRow(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	s := w.still(t)
+	lease, from := w.begin(t, s, "hello")
+	err := s.Update(t.Context(), from.Session, func(tx *session.Tx) error {
+		for range 500 {
+			if _, err := tx.Append(t.Context(), lease.Turn, event.ToolUse{Tool: "t"}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pages := 0
+	for evs, err := range s.After(t.Context(), from) {
+		if pages++; pages == 1 {
+			if err != nil || len(evs) > 400 {
+				t.Fatalf("the first page has %d rows, %v", len(evs), err)
+			}
+			if done, err := s.Erase(t.Context(), from.Session, "cli:test"); err != nil || done.Canceled != 1 {
+				t.Fatalf("%+v, %v", done, err)
+			}
+			continue
+		}
+		if !errors.Is(err, session.ErrGone) || evs != nil {
+			t.Errorf("page %d: %d rows, %v", pages, len(evs), err)
+		}
+	}
+	if pages != 2 {
+		t.Errorf("%d pages", pages)
+	}
+	// Who had everything until then hears how it ended.
+	from.Seq = int64(w.count(t, `SELECT seq FROM events WHERE session_id = $1 ORDER BY seq DESC OFFSET 2 LIMIT 1`, from.Session))
+	got, err := after(t.Context(), s, from)
+	if err != nil || len(got) != 2 || got[0].Kind != event.KindError || got[1].Kind != event.KindDone {
+		t.Errorf("%v, %v", got, err)
+	}
+	if n := w.count(t, `SELECT count(*) FROM erasures WHERE session_id = $1 AND by = 'cli:test'`, from.Session); n != 1 {
+		t.Errorf("%d erasures are noted", n)
+	}
+}
