@@ -56,6 +56,28 @@ func TestASessionIsErasedAtTheCommandLine(t *testing.T) {
 	}
 }
 
+// A turn that runs on a server is canceled from the command line.
+func TestErasingEndsATurnThatRuns(t *testing.T) {
+	t.Parallel()
+	sh, _, _ := world(t)
+	k := sh.start("send", "@say hello\n@wait 10m", "--caller", "bob", "--output", "stream-json")
+	k.out.wait(t, "hello")
+	var open struct {
+		Data []struct {
+			SessionID string `json:"session_id"`
+		}
+	}
+	if err := json.Unmarshal([]byte(sh.must("sessions", "list", "--json")), &open); err != nil || len(open.Data) != 1 {
+		t.Fatalf("%+v, %v", open, err)
+	}
+	if _, errs, code := sh.run("sessions", "erase", open.Data[0].SessionID, "--yes"); code != 0 || !strings.Contains(errs, "Canceled 1 turn.") {
+		t.Errorf("exit code %d: %s", code, errs)
+	}
+	if code := <-k.code; code == 0 || !strings.Contains(k.out.String(), `"canceled"`) {
+		t.Errorf("exit code %d: %s", code, k.out.String())
+	}
+}
+
 func TestRetentionTellsWhatTheLogHolds(t *testing.T) {
 	t.Parallel()
 	sh, _, _ := world(t)

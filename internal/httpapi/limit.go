@@ -70,6 +70,9 @@ func (cfg Config) limits() map[string]int {
 		"write_timeout_seconds": ceilSeconds(cfg.WriteTimeout),
 		"messages_per_minute":   0, "calls_per_minute": 0, "open_streams": 0,
 	}
+	if cfg.Sessions != nil {
+		l["replay_seconds"] = ceilSeconds(cfg.Sessions.ReplayWindow())
+	}
 	if cfg.Limits != nil {
 		own := cfg.Limits.Limits()
 		l["messages_per_minute"], l["calls_per_minute"], l["open_streams"] = own.Messages, own.Calls, own.Streams

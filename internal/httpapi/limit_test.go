@@ -271,7 +271,7 @@ func TestDocumentedLimitsAreTheConfiguredOnes(t *testing.T) {
 	s := start(t, func(c *httpapi.Config) { c.Keepalive, c.WriteTimeout = 7*time.Second, 2500*time.Millisecond })
 	for name, want := range map[string]int{
 		"messages_per_minute": plenty.Messages, "calls_per_minute": plenty.Calls, "open_streams": plenty.Streams,
-		"keepalive_seconds": 7, "write_timeout_seconds": 3, "body_bytes": 1 << 20,
+		"keepalive_seconds": 7, "write_timeout_seconds": 3, "replay_seconds": 86400, "body_bytes": 1 << 20,
 	} {
 		limits := document(t, s).Extensions["x-limits"].(map[string]any)
 		if got := limits[name]; got != float64(want) {

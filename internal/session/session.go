@@ -112,6 +112,9 @@ func New(pool *pgxpool.Pool, opt Options) *Store {
 // that it holds while it lives.
 func (s *Store) Node() int32 { return s.node }
 
+// ReplayWindow is how long after its end a turn can be replayed.
+func (s *Store) ReplayWindow() time.Duration { return s.opt.Replay }
+
 // Run listens, notifies and appends until ctx ends. It must be running for
 // Append and Follow to make progress.
 func (s *Store) Run(ctx context.Context) error {
