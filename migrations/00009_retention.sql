@@ -27,8 +27,9 @@ $$;
 -- Drops the oldest partition that lies wholly before a time, and returns its name, or
 -- null when there is none. What events_partitions would make again stays.
 --
--- It is a plain DROP, with a short lock_timeout around it: DETACH CONCURRENTLY waits
--- without blocking anybody, but leaves queries that are planned meanwhile to fail.
+-- It is a plain DROP, with a short lock_timeout around it. DETACH CONCURRENTLY would
+-- block nobody, but it waits for every transaction there is, works on one partition at a
+-- time, and what it leaves half done when it is interrupted is in everybody's way.
 -- +goose StatementBegin
 CREATE FUNCTION events_drop(deltas_before timestamptz, records_before timestamptz) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
