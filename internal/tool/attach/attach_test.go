@@ -36,6 +36,9 @@ func TestAFileIsAttached(t *testing.T) {
 	files := filestore.New(pool, keys, filestore.Options{})
 	tl := attach.Tool(files)
 	session, turn := uuid.New(), uuid.New()
+	if _, err := pool.Exec(t.Context(), `INSERT INTO sessions (id, workspace_id) VALUES ($1, $2)`, session, ws.ID); err != nil {
+		t.Fatal(err)
+	}
 	for _, c := range []struct {
 		id, input, filename, mime string
 		size                      int64
