@@ -13,17 +13,10 @@ import (
 
 	"github.com/parley-server/parley/internal/apikey"
 	"github.com/parley-server/parley/internal/callback"
-	"github.com/parley-server/parley/internal/egress"
 	"github.com/parley-server/parley/internal/filestore"
-	"github.com/parley-server/parley/internal/httpapi"
 	"github.com/parley-server/parley/internal/limit"
-	"github.com/parley-server/parley/internal/model"
-	"github.com/parley-server/parley/internal/model/guide"
-	"github.com/parley-server/parley/internal/permission"
 	"github.com/parley-server/parley/internal/session"
 	"github.com/parley-server/parley/internal/skill"
-	"github.com/parley-server/parley/internal/tool/attach"
-	"github.com/parley-server/parley/internal/tool/knowledge"
 	"github.com/parley-server/parley/internal/turn"
 	"github.com/parley-server/parley/internal/vault"
 	"github.com/parley-server/parley/internal/wiki"
@@ -104,6 +97,7 @@ func Serve(ctx context.Context, opt Options) error {
 		return err
 	}
 	if err := s.build(ctx); err != nil {
+		s.close()
 		return err
 	}
 	if opt.DevDir != "" {
@@ -172,91 +166,3 @@ func (s *service) prepare(ctx context.Context, dsn Secret) error {
 
 // startPatience is how long a starting service waits for its database.
 const startPatience = 15 * time.Second
-
-// build makes every part and lets none of them run yet.
-func (s *service) build(ctx context.Context) error {
-	cfg := s.Config
-	s.keys = apikey.New(s.pool, s.Log)
-	s.workspaces = workspace.New(s.pool)
-	s.wiki = wiki.New(s.pool)
-	s.skills = skill.New(s.pool)
-	var err error
-	if s.secrets, err = s.vault(ctx); err != nil {
-		return err
-	}
-
-	guard, err := egress.New(egress.Config{Allow: cfg.EgressAllow})
-	if err != nil {
-		return &ConfigError{[]string{"PARLEY_EGRESS_ALLOW: " + sentenceOf(err)}}
-	}
-	s.files = filestore.New(s.pool, s.secrets.Keyring(), filestore.Options{
-		Base: cfg.BaseURL, TTL: cfg.SignedURLTTL, Guard: guard, Fetchers: min(cfg.Workers, 4), Log: s.Log,
-	})
-	s.callbacks = callback.NewStore(s.pool, s.secrets.Keyring(), guard)
-
-	kept := cfg.retention()
-	kept.Log, kept.Erase = s.Log, []session.Eraser{s.files.Erase, s.callbacks.Erase}
-	s.sessions = session.New(s.pool, kept)
-	if err := s.sessions.Prepare(ctx); err != nil {
-		return err
-	}
-	s.limits = limit.New(s.pool, limit.Options{Node: s.sessions.Node(), Log: s.Log,
-		Limits: limit.Limits{Messages: cfg.MessagesPerMinute, Calls: cfg.CallsPerMinute, Streams: cfg.OpenStreams}})
-
-	models := newModels(cfg, func() (model.Model, error) { return guide.New(), nil })
-	name, because := cfg.DefaultModel()
-	if _, err := models.Model(""); err != nil {
-		return &ConfigError{[]string{sentenceOf(err)}}
-	}
-	s.banner.model(name, because)
-
-	turns := turn.Config{
-		Pool: s.pool, Sessions: s.sessions, Workspaces: s.workspaces, Model: models.Model, Tools: append(knowledge.Tools(s.wiki), attach.Tool(s.files)),
-		Skills: s.skills, Permissions: permission.New(s.pool), Vault: s.secrets, Files: s.files, Callbacks: s.callbacks,
-		Log: s.Log, Workers: cfg.Workers, Lease: cfg.TurnLease, Window: cfg.ApprovalWindow, Grace: drainTime,
-	}
-	if s.Turns != nil {
-		s.Turns(&turns)
-	}
-	if s.turns, err = turn.New(turns); err != nil {
-		return fmt.Errorf("make the turn service: %w", err)
-	}
-	if !cfg.HTTP {
-		return nil
-	}
-	handler, err := httpapi.New(httpapi.Config{
-		Sessions: s.sessions, Turns: s.turns, Workspaces: s.workspaces, Keys: s.keys, Files: s.files, Callbacks: s.callbacks, Limits: s.limits,
-		Ready: s.ready, Log: s.Log, Version: ThisBuild().Version, BaseURL: cfg.BaseURL,
-		Keepalive: cfg.SSEKeepAlive, WriteTimeout: cfg.SSEWriteTimeout,
-	})
-	if err != nil {
-		return fmt.Errorf("make the HTTP interface: %w", err)
-	}
-	if s.listener, err = s.listen(ctx); err != nil {
-		return err
-	}
-	s.url = addressOf(s.listener)
-	s.server = &http.Server{
-		Handler:           handler,
-		ReadHeaderTimeout: httpapi.HeaderTime,
-		IdleTimeout:       2 * time.Minute,
-		MaxHeaderBytes:    httpapi.HeaderBytes,
-		ErrorLog:          slog.NewLogLogger(s.Log.Handler(), slog.LevelWarn),
-	}
-	return nil
-}
-
-// close gives back what build took, where run is not reached.
-func (s *service) close() {
-	if s.listener != nil {
-		s.listener.Close()
-	}
-}
-
-// ready asks the database, for load balancers.
-func (s *service) ready(ctx context.Context) error {
-	if s.Config.Durability == "off" {
-		return s.pool.Ping(ctx)
-	}
-	return durable(ctx, s.pool)
-}
