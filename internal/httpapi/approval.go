@@ -19,9 +19,8 @@ import (
 )
 
 const (
-	maxReason  = 500      // characters
-	maxPattern = 500      // characters
-	maxSecret  = 64 << 10 // bytes
+	maxReason  = 500 // characters
+	maxPattern = 500 // characters
 )
 
 // approval is the question that the path names. What is not an id names none.
@@ -189,11 +188,7 @@ func parseSecret(c *checks, body []member) (a turn.Answer) {
 		case "action":
 			word = c.oneOf(param, f.value, "provide", "skip")
 		case "value":
-			value, ok := c.text(param, f.value)
-			if ok && len(value) > maxSecret {
-				c.longer(param, "bytes", maxSecret)
-			}
-			a.Value = vault.NewValue([]byte(value))
+			a.Value = c.secret(param, f.value)
 		default:
 			c.unknown("field", param, f.name, secretFields)
 		}
@@ -211,4 +206,20 @@ func parseSecret(c *checks, body []member) (a turn.Answer) {
 		c.add(fault.Violation{Param: "/value", Rule: "requires", Message: "value comes only with the action provide.", Expected: "provide"})
 	}
 	return a
+}
+
+// secret reads a value, which must be kept as it was meant or not at all.
+func (c *checks) secret(param string, raw json.RawMessage) vault.Value {
+	text, ok := c.text(param, raw)
+	if !ok {
+		return vault.Value{}
+	}
+	if unsound(raw) {
+		c.add(fault.Violation{Param: param, Rule: "format", Message: "value holds a NUL or half of a surrogate pair."})
+	}
+	value := vault.NewValue([]byte(text))
+	for _, v := range vault.CheckValue(value) {
+		c.add(v)
+	}
+	return value
 }

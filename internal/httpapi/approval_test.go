@@ -294,6 +294,9 @@ func TestBadDecisions(t *testing.T) {
 		{secret, `{"action":"provide"}`, "/value required"},
 		{secret, `{"action":"skip","value":"12345678"}`, "/value requires"},
 		{secret, `{"action":"provide","value":"` + strings.Repeat("x", 64<<10+1) + `"}`, "/value max_length"},
+		{secret, `{"action":"provide","value":"short"}`, "/value min_length"},
+		{secret, `{"action":"provide","value":"two\nlines of it"}`, "/value format"},
+		{secret, `{"action":"provide","value":"half of \ud83d a pair"}`, "/value format"},
 	} {
 		r := s.get(t, call{method: "POST", path: c.url, body: c.body})
 		var got []string

@@ -26,7 +26,7 @@ var enforced = map[string]int{
 	"request_id_characters": maxRequestID, "idempotency_key_characters": maxIdempotencyKey, "violations": maxViolations, "page_items": maxPage,
 	"command_characters": maxCommand, "caller_id_bytes": maxCallerID, "skill_name_characters": maxName, "skill_input_bytes": maxInput,
 	"response_schema_bytes": maxSchema, "response_schema_depth": schema.MaxDepth, "secret_input_names": maxSecrets,
-	"secret_name_characters": maxName, "secret_value_bytes": maxSecret, "max_response_seconds": maxResponseSeconds, "max_turns": maxTurns,
+	"secret_name_characters": maxName, "secret_value_bytes": vault.MaxValue, "max_response_seconds": maxResponseSeconds, "max_turns": maxTurns,
 	"max_cost_usd": maxCost, "tool_result_output_characters": event.OutputLimit, "deny_reason_characters": maxReason,
 	"allowlist_pattern_bytes": permission.MaxPattern, "attachments": maxAttachments, "attached_text_bytes": filestore.ReadText,
 	"attached_image_bytes": filestore.ReadImage, "attached_images_bytes": filestore.ReadImages, "file_bytes": filestore.MaxSize,
@@ -43,7 +43,7 @@ var enforced = map[string]int{
 // twice are limits that are checked in two places, so that all that is wrong with a
 // request can be told at once.
 var twice = map[string][2]int{
-	"skill input": {maxInput, skill.MaxInput}, "response_schema": {maxSchema, schema.MaxSize}, "secret value": {maxSecret, vault.MaxValue},
+	"skill input": {maxInput, skill.MaxInput}, "response_schema": {maxSchema, schema.MaxSize},
 	"attachments": {maxAttachments, filestore.MaxAttached}, "url": {maxURL, egress.MaxURL}, "pattern": {maxPattern, permission.MaxPattern},
 }
 
@@ -86,30 +86,30 @@ func TestDocumentedBounds(t *testing.T) {
 		t.Fatal(err)
 	}
 	for path, want := range map[string]int{
-		"MessageRequest command maxLength":                                                   maxCommand,
-		"MessageRequest skill maxLength":                                                     maxName,
-		"MessageRequest secret_input maxItems":                                               maxSecrets,
-		"MessageRequest secret_input items maxLength":                                        maxName,
-		"MessageRequest attachments maxItems":                                                maxAttachments,
-		"MessageRequest caller_id maxLength":                                                 maxCallerID,
-		"MessageRequest callback oneOf 0 maxLength":                                          maxURL,
-		"MessageRequest callback oneOf 1 properties url maxLength":                           maxURL,
-		"MessageRequest callback oneOf 1 properties metadata maxProperties":                  callback.MaxMetadata,
-		"MessageRequest callback oneOf 1 properties metadata propertyNames maxLength":        callback.MaxMetadataKey,
-		"MessageRequest callback oneOf 1 properties metadata additionalProperties maxLength": callback.MaxMetadataValue,
-		"MessageRequest limits properties max_response_seconds maximum":                      maxResponseSeconds,
-		"MessageRequest limits properties max_turns maximum":                                 maxTurns,
-		"MessageRequest limits properties max_cost_usd maximum":                              maxCost,
-		"DecisionRequest allowlist_pattern maxLength":                                        maxPattern,
-		"DecisionRequest reason maxLength":                                                   maxReason,
-		"FileRequest filename maxLength":                                                     maxGivenName,
-		"FileRequest mime maxLength":                                                         maxMIME,
-		"FileRequest size maximum":                                                           filestore.MaxSize,
-		"FileRequest origin_url maxLength":                                                   maxURL,
-		"DownloadRequest filename maxLength":                                                 maxGivenName,
+		"MessageRequest properties command maxLength":                                                   maxCommand,
+		"MessageRequest properties skill maxLength":                                                     maxName,
+		"MessageRequest properties secret_input maxItems":                                               maxSecrets,
+		"MessageRequest properties secret_input items maxLength":                                        maxName,
+		"MessageRequest properties attachments maxItems":                                                maxAttachments,
+		"MessageRequest properties caller_id maxLength":                                                 maxCallerID,
+		"MessageRequest properties callback oneOf 0 maxLength":                                          maxURL,
+		"MessageRequest properties callback oneOf 1 properties url maxLength":                           maxURL,
+		"MessageRequest properties callback oneOf 1 properties metadata maxProperties":                  callback.MaxMetadata,
+		"MessageRequest properties callback oneOf 1 properties metadata propertyNames maxLength":        callback.MaxMetadataKey,
+		"MessageRequest properties callback oneOf 1 properties metadata additionalProperties maxLength": callback.MaxMetadataValue,
+		"MessageRequest properties limits properties max_response_seconds maximum":                      maxResponseSeconds,
+		"MessageRequest properties limits properties max_turns maximum":                                 maxTurns,
+		"MessageRequest properties limits properties max_cost_usd maximum":                              maxCost,
+		"DecisionRequest oneOf 0 properties allowlist_pattern maxLength":                                maxPattern,
+		"DecisionRequest oneOf 1 properties reason maxLength":                                           maxReason,
+		"FileRequest properties filename maxLength":                                                     maxGivenName,
+		"FileRequest properties mime maxLength":                                                         maxMIME,
+		"FileRequest properties size maximum":                                                           filestore.MaxSize,
+		"FileRequest properties origin_url maxLength":                                                   maxURL,
+		"DownloadRequest oneOf 1 properties filename maxLength":                                         maxGivenName,
 	} {
 		name, rest, _ := strings.Cut(path, " ")
-		got := lookup(doc, append([]string{"components", "schemas", name, "properties"}, strings.Fields(rest)...))
+		got := lookup(doc, append([]string{"components", "schemas", name}, strings.Fields(rest)...))
 		if got != want {
 			t.Errorf("%s is documented as %v, and is %d", path, got, want)
 		}

@@ -46,13 +46,13 @@ func (r Registration) check() (hosts []string, vs []fault.Violation) {
 	}
 	slices.Sort(hosts)
 	if r.Value.Reveal() != nil {
-		vs = append(vs, checkValue(r.Value)...)
+		vs = append(vs, CheckValue(r.Value)...)
 	}
 	return slices.Compact(hosts), vs
 }
 
-// checkValue lists what is wrong with a value, and shows neither it nor its length.
-func checkValue(v Value) []fault.Violation {
+// CheckValue lists what is wrong with a value, and shows neither it nor its length.
+func CheckValue(v Value) []fault.Violation {
 	wrong := func(rule, message string) []fault.Violation {
 		return []fault.Violation{{Param: "/value", Rule: rule, Message: message}}
 	}

@@ -59,7 +59,7 @@ func (s *Store) Register(ctx context.Context, workspace uuid.UUID, r Registratio
 // Set gives a registered credential a value, the first or another one, or fails
 // with UNKNOWN_SECRET.
 func (s *Store) Set(ctx context.Context, workspace uuid.UUID, name string, value Value, by string) (Credential, error) {
-	if err := refused(checkValue(value)); err != nil {
+	if err := refused(CheckValue(value)); err != nil {
 		return Credential{}, err
 	}
 	return s.change(ctx, func(q *db.Queries) (db.Credential, string, error) {
@@ -76,7 +76,7 @@ func (s *Store) Set(ctx context.Context, workspace uuid.UUID, name string, value
 // Provide is Set inside the caller's transaction, for a value that somebody gives
 // because a conversation asked for it.
 func (s *Store) Provide(ctx context.Context, tx pgx.Tx, workspace uuid.UUID, name string, value Value, by string) error {
-	if err := refused(checkValue(value)); err != nil {
+	if err := refused(CheckValue(value)); err != nil {
 		return err
 	}
 	q := db.New(tx)
