@@ -25,6 +25,7 @@ type Error struct {
 	Violations    []Violation   `json:"violations"`
 	AvailableKeys []string      `json:"available_keys"`
 	RequiredScope string        `json:"required_scope"`
+	Standing      string        `json:"status"` // how an approval stands that was answered before
 	Turn          *BusyTurn     `json:"turn"`
 	RequestID     string        `json:"-"`
 	RetryAfter    time.Duration `json:"-"`

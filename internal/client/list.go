@@ -8,6 +8,8 @@ import (
 	"net/url"
 	"strconv"
 	"time"
+
+	"github.com/parley-server/parley/internal/event"
 )
 
 // Canceled is the answer to Cancel. A session where nothing runs is no error.
@@ -47,7 +49,8 @@ type Session struct {
 	SessionID    string    `json:"session_id"`
 	CallerID     string    `json:"caller_id"`
 	Title        string    `json:"title"`
-	Status       string    `json:"status"` // not_started, thinking, completed
+	Status       string    `json:"status"`  // not_started, thinking, completed
+	Pending      *Pending  `json:"pending"` // nil: it waits for nothing
 	TurnID       string    `json:"turn_id"`
 	LastSeq      int64     `json:"last_seq"`
 	MessageCount int       `json:"message_count"`
@@ -56,11 +59,24 @@ type Session struct {
 	UpdatedAt    time.Time `json:"updated_at"`
 }
 
+// Pending is the question that a turn waits for.
+type Pending struct {
+	Kind       string    `json:"kind"` // approval, secret
+	ApprovalID string    `json:"approval_id"`
+	ExpiresAt  time.Time `json:"expires_at"`
+}
+
 // Usage counts tokens. CostUSD is nil where no price is known.
 type Usage struct {
 	InputTokens  int64    `json:"input_tokens"`
 	OutputTokens int64    `json:"output_tokens"`
 	CostUSD      *float64 `json:"cost_usd"`
+}
+
+// TurnUsage is what one turn used, and of which model.
+type TurnUsage struct {
+	Usage
+	Model string `json:"model"`
 }
 
 // SessionQuery narrows the list of sessions. The zero value lists all, newest first.
@@ -80,26 +96,40 @@ func (c *Client) Sessions(ctx context.Context, q SessionQuery) (Page[Session], e
 
 // HistoryMessage is one message of a session.
 type HistoryMessage struct {
-	MessageID  string          `json:"message_id"`
-	TurnID     string          `json:"turn_id"`
-	Role       string          `json:"role"` // user, assistant
-	Content    *string         `json:"content"`
-	Label      string          `json:"label"`
-	Status     string          `json:"status"`
-	ToolCalls  []ToolCall      `json:"tool_calls"`
-	References json.RawMessage `json:"references"`
-	Usage      *Usage          `json:"usage"`
-	Error      *string         `json:"error"`
-	FirstSeq   int64           `json:"first_seq"`
-	LastSeq    int64           `json:"last_seq"`
-	CreatedAt  time.Time       `json:"created_at"`
+	MessageID        string          `json:"message_id"`
+	TurnID           string          `json:"turn_id"`
+	Role             string          `json:"role"` // user, assistant
+	Content          *string         `json:"content"`
+	Label            string          `json:"label"`  // what people see of a message that called a skill
+	Status           string          `json:"status"` // completed, in_progress, failed, canceled
+	StructuredResult json.RawMessage `json:"structured_result"`
+	ToolCalls        []ToolCall      `json:"tool_calls"`
+	Attachments      []event.File    `json:"attachments"`
+	References       json.RawMessage `json:"references"`
+	Usage            *TurnUsage      `json:"usage"`
+	Error            *string         `json:"error"`
+	FirstSeq         int64           `json:"first_seq"`
+	LastSeq          int64           `json:"last_seq"`
+	CreatedAt        time.Time       `json:"created_at"`
+	// Raw is the message as it came.
+	Raw json.RawMessage `json:"-"`
+}
+
+// UnmarshalJSON keeps Raw.
+func (m *HistoryMessage) UnmarshalJSON(text []byte) error {
+	type plain HistoryMessage
+	if err := json.Unmarshal(text, (*plain)(m)); err != nil {
+		return err
+	}
+	m.Raw = bytes.Clone(text)
+	return nil
 }
 
 // ToolCall is what the agent did on the way to a message.
 type ToolCall struct {
 	Tool      string `json:"tool"`
 	Summary   string `json:"summary"`
-	OK        bool   `json:"ok"`
+	OK        *bool  `json:"ok"` // nil: there is no result
 	ToolUseID string `json:"tool_use_id"`
 	Truncated bool   `json:"truncated"`
 }
@@ -109,6 +139,19 @@ func (c *Client) Messages(ctx context.Context, session string, limit int, cursor
 	u := c.path("sessions", url.PathEscape(session), "messages")
 	return call[Page[HistoryMessage]](ctx, c, http.MethodGet, withQuery(u, limit, map[string]string{"cursor": cursor}), nil)
 }
+
+// AllMessages is Messages over all pages.
+func (c *Client) AllMessages(ctx context.Context, session string) (all []HistoryMessage, err error) {
+	for page := (Page[HistoryMessage]{HasMore: true}); page.HasMore; all = append(all, page.Data...) {
+		if page, err = c.Messages(ctx, session, maxPage, page.NextCursor); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// maxPage is the longest page that the server gives.
+const maxPage = 100
 
 // Ready asks the server whether it is ready to serve. It needs no key.
 func (c *Client) Ready(ctx context.Context) error {

@@ -9,37 +9,16 @@ import (
 	"iter"
 	"net/http"
 	"time"
+
+	"github.com/parley-server/parley/internal/event"
 )
 
-// Message is what is said to the workspace's agent: a command, or a skill with its
-// inputs.
-type Message struct {
-	Command   string  `json:"command,omitempty"`
-	Skill     string  `json:"skill,omitempty"`
-	Input     Input   `json:"input,omitempty"`
-	SessionID string  `json:"session_id,omitempty"` // goes on with this session
-	CallerID  string  `json:"caller_id,omitempty"`  // goes on with this caller's session
-	Limits    *Limits `json:"limits,omitempty"`
-
-	// IdempotencyKey names the message: sent again under the same key it is the
-	// same message. Without it one is drawn for each call.
-	IdempotencyKey string `json:"-"`
-}
-
-// Input are the values for a skill by their names, each as JSON.
-type Input map[string]json.RawMessage
-
-// Limits may lower the workspace's own.
-type Limits struct {
-	MaxResponseSeconds int `json:"max_response_seconds,omitempty"`
-	MaxTurns           int `json:"max_turns,omitempty"`
-}
-
 // Send sends a message and yields the frames of the answer, the last of which is
-// done. Breaking off the loop leaves the turn running on the server. The error is
-// an *Error, an *Unreachable, a *Broken or the context's.
+// done. At input_required the stream waits with its turn, and goes on when somebody
+// has answered. Breaking off the loop leaves the turn running on the server. The
+// error is an *Error, an *Unreachable, a *Broken or the context's.
 func (c *Client) Send(ctx context.Context, m Message) iter.Seq2[Frame, error] {
-	body, err := json.Marshal(m)
+	body, err := m.body(true)
 	key := keyOf(m)
 	s := &stream{c: c, attach: func(ctx context.Context, lastID string) (*http.Request, error) {
 		if err != nil {
@@ -61,49 +40,89 @@ func (c *Client) Send(ctx context.Context, m Message) iter.Seq2[Frame, error] {
 
 // Answer is the blocking answer to a message.
 type Answer struct {
-	Success   bool    `json:"success"`
-	Output    *string `json:"output"`
-	SessionID string  `json:"session_id"`
-	Error     *string `json:"error"`
+	Success          bool            `json:"success"`
+	Output           *string         `json:"output"`
+	SessionID        string          `json:"session_id"`
+	StructuredResult json.RawMessage `json:"structured_result,omitempty"`
+	References       json.RawMessage `json:"references,omitempty"`
+	Attachments      []event.File    `json:"attachments,omitempty"`
+	Rejected         json.RawMessage `json:"rejected_attachments,omitempty"`
+	Error            *string         `json:"error"`
+	// InputRequired is what the turn waits for, where Error is input_required. The
+	// turn goes on waiting.
+	InputRequired json.RawMessage `json:"input_required,omitempty"`
 
 	Raw json.RawMessage `json:"-"` // all of it, as the server wrote it
 }
 
 // Ask sends a message and waits for the whole answer.
 func (c *Client) Ask(ctx context.Context, m Message) (Answer, error) {
-	body, err := json.Marshal(struct {
-		Message
-		Stream bool `json:"stream"`
-	}{m, false})
+	raw, err := c.post(ctx, m)
 	if err != nil {
-		return Answer{}, fmt.Errorf("encode message: %w", err)
+		return Answer{}, err
+	}
+	a := Answer{Raw: raw}
+	if err := json.Unmarshal(raw, &a); err != nil {
+		return a, fmt.Errorf("read the answer: %w", err)
+	}
+	return a, nil
+}
+
+// Queued is a message whose end a callback will tell.
+type Queued struct {
+	SessionID  string `json:"session_id"`
+	TurnID     string `json:"turn_id"`
+	CallbackID string `json:"callback_id"`
+	Status     string `json:"status"`
+	EventsURL  string `json:"events_url"`
+	CancelURL  string `json:"cancel_url"`
+
+	Raw json.RawMessage `json:"-"` // the whole answer, as the server wrote it
+}
+
+// Submit sends a message that names a callback, and waits for nothing else.
+func (c *Client) Submit(ctx context.Context, m Message) (Queued, error) {
+	raw, err := c.post(ctx, m)
+	if err != nil {
+		return Queued{}, err
+	}
+	var out struct{ Data Queued }
+	if err := json.Unmarshal(raw, &out); err != nil {
+		return Queued{}, fmt.Errorf("read the answer: %w", err)
+	}
+	out.Data.Raw = raw
+	return out.Data, nil
+}
+
+// post sends a message without a stream, again and again until it is known what
+// became of it.
+func (c *Client) post(ctx context.Context, m Message) (json.RawMessage, error) {
+	body, err := m.body(false)
+	if err != nil {
+		return nil, fmt.Errorf("encode message: %w", err)
 	}
 	key := keyOf(m)
 	p := pacer{c: c}
 	for {
 		req, err := c.request(ctx, http.MethodPost, c.path("messages"), body)
 		if err != nil {
-			return Answer{}, err
+			return nil, err
 		}
 		req.Header.Set("Accept", "application/json")
 		req.Header.Set("Idempotency-Key", key)
 		began := time.Now()
 		raw, err := c.do(req)
 		if err == nil {
-			a := Answer{Raw: raw}
-			if err := json.Unmarshal(raw, &a); err != nil {
-				return a, fmt.Errorf("read the answer: %w", err)
-			}
-			return a, nil
+			return raw, nil
 		}
 		if time.Since(began) > longWait {
 			p.tries = 0 // a proxy lost its patience; the turn goes on
 		}
 		if !p.started && !unsure(err) {
-			return Answer{}, err
+			return nil, err
 		}
 		if err := p.pause(ctx, err); err != nil {
-			return Answer{}, err
+			return nil, err
 		}
 	}
 }

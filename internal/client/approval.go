@@ -1,0 +1,116 @@
+package client
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"time"
+)
+
+// Approval is a question of a turn: may it do this, or what is this secret?
+type Approval struct {
+	ApprovalID  string          `json:"approval_id"`
+	Kind        string          `json:"kind"`   // approval, secret
+	Status      string          `json:"status"` // pending, allowed, denied, provided, skipped, expired, canceled
+	SessionID   string          `json:"session_id"`
+	TurnID      string          `json:"turn_id"`
+	Request     json.RawMessage `json:"request"` // the data of its input_required frame; null once the session is erased
+	CreatedAt   time.Time       `json:"created_at"`
+	ExpiresAt   time.Time       `json:"expires_at"`
+	SecondsLeft int             `json:"seconds_left"`
+	DecidedAt   *time.Time      `json:"decided_at"`
+	DecidedBy   *Decider        `json:"decided_by"` // nil where nobody answered
+	Reason      string          `json:"reason"`
+	Pattern     string          `json:"allowlist_pattern"`
+	// Raw is the approval as it came.
+	Raw json.RawMessage `json:"-"`
+}
+
+// UnmarshalJSON keeps Raw.
+func (a *Approval) UnmarshalJSON(text []byte) error {
+	type plain Approval
+	if err := json.Unmarshal(text, (*plain)(a)); err != nil {
+		return err
+	}
+	a.Raw = bytes.Clone(text)
+	return nil
+}
+
+// Decider is the key that answered.
+type Decider struct {
+	KeyID string `json:"key_id"`
+}
+
+// ApprovalQuery narrows the list of approvals. The zero value lists all, newest first.
+type ApprovalQuery struct {
+	Status    string
+	SessionID string
+	Limit     int
+	Cursor    string
+}
+
+// Approvals lists the workspace's approvals and secret requests.
+func (c *Client) Approvals(ctx context.Context, q ApprovalQuery) (Page[Approval], error) {
+	return call[Page[Approval]](ctx, c, http.MethodGet, withQuery(c.path("approvals"), q.Limit, map[string]string{
+		"status": q.Status, "session_id": q.SessionID, "cursor": q.Cursor,
+	}), nil)
+}
+
+// Approval reads one of them.
+func (c *Client) Approval(ctx context.Context, id string) (Approval, error) {
+	out, err := call[struct{ Data Approval }](ctx, c, http.MethodGet, c.path("approvals", url.PathEscape(id)), nil)
+	return out.Data, err
+}
+
+// Decision is the answer to an approval.
+type Decision struct {
+	Decision string `json:"decision"` // allow, deny
+	// Pattern, with allow, stands for calls that need no approval from now on.
+	Pattern string `json:"allowlist_pattern,omitempty"`
+	// Reason, with deny, is for the agent.
+	Reason string `json:"reason,omitempty"`
+}
+
+// Decided is how a question stands after an answer.
+type Decided struct {
+	ApprovalID string     `json:"approval_id"`
+	Kind       string     `json:"kind"`
+	KeyName    string     `json:"key_name,omitempty"`
+	Status     string     `json:"status"` // allowed, denied, provided, skipped
+	DecidedAt  *time.Time `json:"decided_at"`
+	DecidedBy  *Decider   `json:"decided_by"`
+	Pattern    string     `json:"allowlist_pattern"`
+	SessionID  string     `json:"session_id"`
+	EventsURL  string     `json:"events_url"`
+	Already    bool       `json:"already_decided"` // it had been answered so before
+}
+
+// Decide allows or denies the operations of an approval. The first answer stands:
+// another one is an *Error whose Standing tells which.
+func (c *Client) Decide(ctx context.Context, id string, d Decision) (Decided, error) {
+	u := c.base.JoinPath("api/workspaces", url.PathEscape(c.opt.Workspace), "approvals", url.PathEscape(id), "decide")
+	out, err := call[struct{ Data Decided }](ctx, c, http.MethodPost, u, d)
+	return out.Data, err
+}
+
+// ProvideSecret gives a turn the secret that it asked for.
+func (c *Client) ProvideSecret(ctx context.Context, id, value string) (Decided, error) {
+	return c.secret(ctx, id, struct {
+		Action string `json:"action"`
+		Value  string `json:"value"`
+	}{"provide", value})
+}
+
+// SkipSecret lets a turn go on without it.
+func (c *Client) SkipSecret(ctx context.Context, id string) (Decided, error) {
+	return c.secret(ctx, id, struct {
+		Action string `json:"action"`
+	}{"skip"})
+}
+
+func (c *Client) secret(ctx context.Context, id string, answer any) (Decided, error) {
+	out, err := call[struct{ Data Decided }](ctx, c, http.MethodPost, c.path("approvals", url.PathEscape(id), "secret"), answer)
+	return out.Data, err
+}
