@@ -33,7 +33,8 @@ type Host struct {
 // Run executes a command line and returns its exit code. More commands can be
 // added from outside.
 func Run(ctx context.Context, host Host, args []string, more ...*cobra.Command) int {
-	c := &command{Host: host}
+	c := &command{Host: host, ctrlC: make(chan struct{})}
+	defer func() { c.typist.close() }()
 	root := c.root()
 	root.AddCommand(more...)
 	c.polish(root)
@@ -62,6 +63,8 @@ type command struct {
 	configFile string
 	json       bool // --json was given: errors are JSON too
 	started    bool // the command line was understood
+	typist     *keyboard
+	ctrlC      chan struct{} // an interrupt that came as a key
 }
 
 // devDir is the development directory below the current one.
@@ -85,7 +88,8 @@ func (c *command) root() *cobra.Command {
 	root.SetHelpCommand(helpCommand())
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.AddCommand(
-		c.serve(), c.migrate(), c.workspace(), c.keys(), c.secrets(), c.vault(), c.wiki(), c.skills(), c.permissions(), c.allowlist(), c.send(), c.sessions(), c.retention(), c.files(),
+		c.serve(), c.migrate(), c.workspace(), c.keys(), c.secrets(), c.vault(), c.wiki(), c.skills(), c.permissions(), c.allowlist(), c.send(), c.sessions(),
+		c.approvals(), c.secret(), c.files(), c.retention(),
 		c.callbacks(), c.listen(),
 		c.config(), c.dev(), c.ready(), c.version(), bench.Command(), exitCodes(),
 	)

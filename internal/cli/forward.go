@@ -21,9 +21,6 @@ import (
 	"github.com/parley-server/parley/internal/client"
 )
 
-// listenPause is the time between two looks at what is to be forwarded.
-const listenPause = time.Second
-
 func (c *command) listen() *cobra.Command {
 	var to string
 	var printSecret bool
@@ -87,27 +84,18 @@ func (f *forwarder) run(ctx context.Context, remote *client.Client, _ []string) 
 		return err
 	}
 	fmt.Fprintf(f.c.Stderr, "Forwarding what is reported to https://listen.invalid/ to %s, signed with %s. Ctrl-C ends it.\n", f.to, callback.FormatSecret(f.secret))
-	failing := false
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-time.After(listenPause):
-		}
+	return f.c.poll(ctx, func(ctx context.Context) error {
 		news, err := f.news(ctx, remote)
-		if refused, ok := errors.AsType[*client.Error](err); ok && refused.Status/100 == 4 && refused.Status != http.StatusTooManyRequests {
-			return err
-		}
-		if err != nil && ctx.Err() == nil && !failing {
-			fmt.Fprintf(f.c.Stderr, "%s Going on trying.\n", sentence(err))
-		}
-		failing = err != nil
 		for _, d := range news {
-			if err := f.forward(ctx, remote, d); err != nil && ctx.Err() == nil {
-				return err
+			if err == nil {
+				err = f.forward(ctx, remote, d)
+			}
+			if err != nil {
+				delete(f.seen, attempt(d)) // it is new at the next look, too
 			}
 		}
-	}
+		return err
+	})
 }
 
 // news are the reports that were made since the last look, oldest first. It looks at
@@ -122,13 +110,18 @@ func (f *forwarder) news(ctx context.Context, remote *client.Client) (news []cli
 		if d.LastAttempt == nil || d.LastAttempt.Error != callback.NotSent {
 			continue
 		}
-		name := d.WebhookID + "/" + strconv.Itoa(d.LastAttempt.N)
+		name := attempt(d)
 		if seen[name] = true; !f.seen[name] {
 			news = append(news, d)
 		}
 	}
 	f.seen = seen
 	return news, nil
+}
+
+// attempt names a report as it was last tried.
+func attempt(d client.Delivery) string {
+	return d.WebhookID + "/" + strconv.Itoa(d.LastAttempt.N)
 }
 
 // forward sends one report, and says what came of it.

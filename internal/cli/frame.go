@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/parley-server/parley/internal/client"
+	"github.com/parley-server/parley/internal/event"
 )
 
 // show prints one frame.
@@ -40,6 +41,9 @@ func (v *viewer) show(f client.Frame) error {
 		Cost      *float64 `json:"cost_usd"`
 		Model     string   `json:"model"`
 		Resumed   *bool    `json:"resumed"`
+
+		Result      json.RawMessage `json:"result"`
+		Attachments []event.File    `json:"attachments"`
 		failure
 	}
 	if err := json.Unmarshal(f.Data, &b); err != nil {
@@ -64,12 +68,16 @@ func (v *viewer) show(f client.Frame) error {
 		}
 	case "usage":
 		v.usage(b.In, b.Out, b.Cost, b.Model)
-	case "input_required":
-		v.asked = f.Data
+	case "structured":
+		return v.structured(b.Result)
+	case "attachment":
+		for _, a := range b.Attachments {
+			v.tell(plainLine(fmt.Sprintf("+ %s (%s, %s bytes): %s", a.Filename, a.MIME, thousands(a.Size), a.DownloadURL)))
+		}
 	case "error":
 		v.failed = new(b.failure)
 	case "done":
-		if b.Resumed != nil && !*b.Resumed && v.shown == 0 {
+		if b.Resumed != nil && !*b.Resumed && v.shown == 0 && v.output != "json" {
 			v.tell("The session is completed; there is nothing more to come. See all of it again: parley sessions tail " + plainLine(v.session) + " --after 0")
 		}
 	}
@@ -82,7 +90,7 @@ func (v *viewer) text(s string) error {
 	if v.first == 0 {
 		v.first = time.Since(v.began)
 	}
-	if v.output != "text" || s == "" {
+	if v.output != "text" || v.result || s == "" {
 		return nil
 	}
 	v.inLine = !strings.HasSuffix(s, "\n")
@@ -93,7 +101,28 @@ func (v *viewer) text(s string) error {
 	return err
 }
 
+// structured prints the answer in the schema that was asked for.
+func (v *viewer) structured(result json.RawMessage) error {
+	if v.output != "text" {
+		return nil
+	}
+	v.endLine()
+	var b strings.Builder
+	if err := printJSON(&b, result); err != nil {
+		return fmt.Errorf("print the structured answer: %w", err)
+	}
+	_, err := io.WriteString(v.c.Stdout, visible(b.String())) // escapes are JSON's own
+	return err
+}
+
 func (v *viewer) usage(in, out int64, cost *float64, model string) {
+	v.endLine() // the answer is complete
+	v.tell(usageLine(in, out, cost, v.first, model))
+}
+
+// usageLine tells tokens and cost on a line; first, the time until the first text, may
+// be 0.
+func usageLine(in, out int64, cost *float64, first time.Duration, model string) string {
 	line := fmt.Sprintf("%s in · %s out", thousands(in), thousands(out))
 	switch {
 	case cost != nil && *cost == 0:
@@ -101,11 +130,10 @@ func (v *viewer) usage(in, out int64, cost *float64, model string) {
 	case cost != nil:
 		line += fmt.Sprintf(" · $%.4f", *cost)
 	}
-	if v.first > 0 {
-		line += fmt.Sprintf(" · %.1f s first token", v.first.Seconds())
+	if first > 0 {
+		line += fmt.Sprintf(" · %.1f s first token", first.Seconds())
 	}
-	v.endLine() // the answer is complete
-	v.tell(line + " · " + plainLine(model))
+	return line + " · " + plainLine(model)
 }
 
 // say is tell for those who do not hold mu.
@@ -120,11 +148,17 @@ func (v *viewer) tell(line string) {
 	if v.quiet {
 		return
 	}
+	v.breakLine()
+	fmt.Fprintln(v.c.Stderr, v.dim(line))
+}
+
+// breakLine begins a line on stderr. What is there of the answer's line stays open
+// where it does not show on the same terminal.
+func (v *viewer) breakLine() {
 	if v.inLine && v.screen {
 		fmt.Fprintln(v.c.Stderr)
 		v.inLine = false
 	}
-	fmt.Fprintln(v.c.Stderr, v.dim(line))
 }
 
 // endLine ends the answer with a line end.

@@ -3,11 +3,9 @@ package cli
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
-	"os"
-
-	"golang.org/x/term"
 
 	"github.com/parley-server/parley/internal/vault"
 )
@@ -16,10 +14,12 @@ import (
 // somebody types, without showing it. It never comes from the command line, where
 // others could see it.
 func (c *command) hiddenInput(ctx context.Context, prompt string) (vault.Value, error) {
-	if f, ok := c.Stdin.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
-		fmt.Fprintf(c.Stderr, "%s (it is not shown): ", prompt)
-		defer fmt.Fprintln(c.Stderr)
-		return typed(ctx, int(f.Fd()))
+	if c.keyboard() != nil {
+		value, err := c.typedInput(ctx, prompt)
+		if errors.Is(err, io.EOF) {
+			err = &problem{Exit: exitUsage, Code: "USAGE", What: "There is no value.", Why: "None was typed."}
+		}
+		return value, err
 	}
 	if !piped(c.Stdin) {
 		return vault.Value{}, &problem{Exit: exitUsage, Code: "USAGE", What: "There is no value.", Why: "Nothing is piped in and nobody can be asked.", Do: "Pipe it in: … < file"}
@@ -31,29 +31,18 @@ func (c *command) hiddenInput(ctx context.Context, prompt string) (vault.Value, 
 	return vault.NewValue(bytes.TrimSuffix(bytes.TrimSuffix(text, []byte("\n")), []byte("\r"))), nil
 }
 
-// typed reads a line without echo. Ctrl-C leaves the terminal as it was.
-func typed(ctx context.Context, fd int) (vault.Value, error) {
-	before, err := term.GetState(fd)
-	if err != nil {
-		return vault.Value{}, fmt.Errorf("ask for the value: %w", err)
-	}
-	type line struct {
-		text []byte
-		err  error
-	}
-	read := make(chan line, 1)
-	go func() { // it ends with the process when nobody types any more
-		text, err := term.ReadPassword(fd)
-		read <- line{text, err}
-	}()
-	select {
-	case l := <-read:
-		if l.err != nil {
-			return vault.Value{}, fmt.Errorf("ask for the value: %w", l.err)
+// typedInput asks for a secret at the keyboard. Ctrl-C is what it always is.
+func (c *command) typedInput(ctx context.Context, prompt string) (vault.Value, error) {
+	fmt.Fprintf(c.Stderr, "%s (it is not shown): ", prompt)
+	defer fmt.Fprintln(c.Stderr)
+	value, err := c.typist.secret(ctx)
+	if errors.Is(err, errKeyInterrupt) {
+		select {
+		case c.ctrlC <- struct{}{}:
+			<-ctx.Done()
+		case <-ctx.Done():
 		}
-		return vault.NewValue(append([]byte{}, l.text...)), nil // nil would be no value
-	case <-ctx.Done():
-		_ = term.Restore(fd, before)
 		return vault.Value{}, context.Cause(ctx)
 	}
+	return value, err
 }

@@ -16,6 +16,7 @@ func (c *command) interruptible(ctx context.Context) (context.Context, func()) {
 		for n := 0; ; n++ {
 			select {
 			case <-c.Interrupts:
+			case <-c.ctrlC:
 			case <-stopped:
 				return
 			}
@@ -38,12 +39,13 @@ func (c *command) onInterrupt(what func(before int)) (stop func() int) {
 		for {
 			select {
 			case <-c.Interrupts:
-				before := n
-				n++
-				g.Go(func() { what(before) }) // the next one must not wait for it
+			case <-c.ctrlC:
 			case <-stopped:
 				return
 			}
+			before := n
+			n++
+			g.Go(func() { what(before) }) // the next one must not wait for it
 		}
 	})
 	return func() int { close(stopped); g.Wait(); return n }

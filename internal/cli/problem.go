@@ -52,6 +52,17 @@ type exitError int
 
 func (e exitError) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
 
+// exitCode is how a command ends that ends so.
+func exitCode(err error) int {
+	if err == nil {
+		return exitOK
+	}
+	if exit, ok := errors.AsType[exitError](err); ok {
+		return int(exit)
+	}
+	return explain(err).Exit
+}
+
 // problem is an error as people see it: three lines and an exit code.
 type problem struct {
 	Exit      int
@@ -144,7 +155,13 @@ func explainAnswer(e *client.Error) *problem {
 			p.Do = "Try again in " + e.RetryAfter.String() + "."
 		}
 	case e.Code == "TURN_IN_PROGRESS":
-		p.Exit, p.Do = exitFailed, "Wait until the session's turn has ended, or cancel it."
+		p.Exit, p.Do = exitFailed, "Wait until the session's turn has ended, or send with --if-busy enqueue or interrupt."
+	case e.Standing == "denied" || e.Standing == "expired":
+		p.Exit, p.Do = exitDenied, "Ask the agent again."
+	case e.Standing == "canceled":
+		p.Exit, p.Do = exitCanceled, "Send the message again if it is still wanted."
+	case e.Standing != "":
+		p.Exit, p.Do = exitFailed, "Nothing is left to answer."
 	case e.Code == "WORKSPACE_NOT_FOUND":
 		p.Do = "Set PARLEY_WORKSPACE to the workspace that the key belongs to."
 	default:

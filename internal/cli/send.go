@@ -17,13 +17,15 @@ import (
 
 // sending is one run of `parley send`.
 type sending struct {
-	c       *command
-	remote  *client.Client
-	message client.Message
-	inputs  inputFlags
-	output  string
-	quiet   bool
-	verbose bool
+	c         *command
+	remote    *client.Client
+	message   client.Message
+	inputs    inputFlags
+	options   optionFlags
+	approving approving
+	output    string
+	quiet     bool
+	verbose   bool
 }
 
 var outputs = []string{"text", "json", "stream-json"}
@@ -34,12 +36,14 @@ func (c *command) send() *cobra.Command {
 		Use:   "send MESSAGE…",
 		Short: "send one message to the agent and print its answer",
 		Example: `  parley send "What can you do?"
-  git diff | parley send --caller alice "Review this change"
+  git diff | parley send --caller alice --approve never "Review this change"
   parley send --skill monthly_report --input month=2026-10 --output json | jq -r .output`,
-		Long: `Prints the answer to stdout as it is written, and everything else (tools, tokens,
-reconnects) to stderr. What is piped in comes before the message. A stream that
-breaks is resumed. Ctrl-C once cancels the turn, twice leaves it running.
+		Long: `Prints the answer to stdout as it is written, and everything else (tools, questions,
+tokens, reconnects) to stderr. What is piped in comes before the message. A stream that
+breaks is resumed. Ctrl-C once cancels the turn, twice leaves it running. With --schema
+stdout gets the answer in that schema, as JSON, and nothing else.
 
+` + approveHelp + `
 ` + inputHelp + `
 The server, the workspace and the key are those of PARLEY_URL, PARLEY_WORKSPACE and
 PARLEY_API_KEY, or else those of parley serve --dev in this directory.`,
@@ -69,11 +73,13 @@ PARLEY_API_KEY, or else those of parley serve --dev in this directory.`,
 func (s *sending) flags(cmd *cobra.Command) {
 	remoteFlags(cmd)
 	s.inputs.flags(cmd)
+	s.options.flags(cmd)
+	s.approving.flags(cmd)
 	f := cmd.Flags()
 	f.StringVarP(&s.message.SessionID, "session", "s", "", "go on with this session, by its id")
 	f.StringVarP(&s.message.CallerID, "caller", "c", "", "go on with the session of this caller id, or begin it")
 	f.StringVarP(&s.output, "output", "o", "text", "text, json (the whole answer) or stream-json (one frame a line)")
-	f.BoolVarP(&s.quiet, "quiet", "q", false, "nothing on stderr but errors")
+	f.BoolVarP(&s.quiet, "quiet", "q", false, "nothing on stderr but errors and questions")
 	f.BoolVarP(&s.verbose, "verbose", "v", false, "show what tools return, and the session's id")
 	cmd.MarkFlagsMutuallyExclusive("quiet", "verbose")
 }
@@ -84,19 +90,34 @@ func (s *sending) run(cmd *cobra.Command) error {
 		return usage(cmd, fmt.Sprintf("There is no output %q.", s.output), "--output takes "+strings.Join(outputs, ", ")+".")
 	}
 	s.c.json = s.output == "json"
-	var err error
-	if s.message.Input, err = s.inputs.read(s.c, cmd); err != nil {
-		return err
+	err := s.approving.read(cmd)
+	if err == nil {
+		err = s.options.read(s.c, cmd, &s.message)
 	}
-	if s.remote, err = s.c.dial(cmd, s.retrying); err != nil {
+	if err == nil {
+		s.message.Input, err = s.inputs.read(s.c, cmd)
+	}
+	if err == nil {
+		s.remote, err = s.c.dial(cmd, s.retrying)
+	}
+	if err != nil {
 		return err
 	}
 	defer s.remote.Close()
 	s.message.IdempotencyKey = rand.Text()
-	if s.output == "json" {
+	switch {
+	case s.message.Callback != nil && s.output != "stream-json":
+		return s.submit(cmd.Context())
+	case s.output == "json":
 		return s.block(cmd.Context())
 	}
-	return s.stream(cmd.Context())
+	return s.viewer().watch(cmd.Context(), func(ctx context.Context) iter.Seq2[client.Frame, error] { return s.remote.Send(ctx, s.message) })
+}
+
+func (s *sending) viewer() *viewer {
+	v := s.c.viewer(s.remote, s.output)
+	v.quiet, v.verbose, v.approving, v.result = s.quiet, s.verbose, s.approving, s.message.ResponseSchema != nil
+	return v
 }
 
 // messageText is what is piped in, then the arguments.
@@ -118,67 +139,6 @@ func (c *command) messageText(cmd *cobra.Command, args []string) (string, error)
 		return "", usage(cmd, "There is no message.", "No argument is given and nothing is piped in.")
 	}
 	return strings.Join(parts, "\n\n"), nil
-}
-
-// stream shows an answer as it is written.
-func (s *sending) stream(ctx context.Context) error {
-	show := s.c.viewer(s.output, s.quiet, s.verbose)
-	return show.watch(ctx, s.remote, func(ctx context.Context) iter.Seq2[client.Frame, error] { return s.remote.Send(ctx, s.message) })
-}
-
-// block waits for the whole answer. A caller id of our own, where none is given, is
-// what makes the session findable while there is no answer yet.
-func (s *sending) block(ctx context.Context) error {
-	if s.message.SessionID == "" && s.message.CallerID == "" {
-		s.message.CallerID = "cli-" + strings.ToLower(rand.Text())
-	}
-	ctx, leave := context.WithCancelCause(ctx)
-	defer leave(nil)
-	stop := s.c.onInterrupt(func(n int) {
-		if n == 0 {
-			s.note("Cancelling; Ctrl-C again leaves the turn running.")
-			if err := s.cancel(ctx); err != nil {
-				s.note("It could not be cancelled: " + err.Error())
-			}
-			return
-		}
-		leave(errLeft)
-	})
-	answer, err := s.remote.Ask(ctx, s.message)
-	interrupted := stop()
-	if err != nil {
-		if interrupted > 1 {
-			s.note("The turn goes on without you.")
-			return exitError(exitInterrupted)
-		}
-		return err
-	}
-	if _, err := fmt.Fprintln(s.c.Stdout, strings.TrimRight(string(answer.Raw), "\n")); err != nil {
-		return err
-	}
-	if answer.Error == nil {
-		return nil
-	}
-	return exitError(exitOf(*answer.Error, interrupted > 0))
-}
-
-// cancel ends the turn of a session that may not have answered yet.
-func (s *sending) cancel(ctx context.Context) error {
-	ctx, done := context.WithTimeout(ctx, 10*time.Second)
-	defer done()
-	session := s.message.SessionID
-	if session == "" {
-		page, err := s.remote.Sessions(ctx, client.SessionQuery{CallerID: s.message.CallerID, Limit: 1})
-		if err != nil {
-			return err
-		}
-		if len(page.Data) == 0 {
-			return fmt.Errorf("the session is not there yet")
-		}
-		session = page.Data[0].SessionID
-	}
-	_, err := s.remote.Cancel(ctx, session)
-	return err
 }
 
 func (s *sending) retrying(r client.Retry) { s.c.tellRetry(r, s.quiet) }

@@ -14,13 +14,13 @@ import (
 func (c *command) sessions() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "sessions",
-		Short: "list sessions, take up their streams, erase them",
+		Short: "list, show, take up, cancel, export and erase sessions",
 		Example: `  parley sessions list
-  parley sessions tail 0192f0aa-0000-7000-8000-000000000001 --after 1038
-  parley sessions erase 0192f0aa-0000-7000-8000-000000000001`,
+  parley sessions show 0192f0aa-0000-7000-8000-000000000001
+  parley sessions tail 0192f0aa-0000-7000-8000-000000000001 --after 1038`,
 		RunE: group, Args: cobra.ArbitraryArgs,
 	}
-	cmd.AddCommand(c.sessionsList(), c.sessionsTail(), c.sessionsErase())
+	cmd.AddCommand(c.sessionsList(), c.sessionsShow(), c.sessionsTail(), c.sessionsExport(), c.sessionsCancel(), c.sessionsErase())
 	return cmd
 }
 
@@ -57,7 +57,11 @@ func (c *command) sessionsList() *cobra.Command {
 			return c.list(page.Data, len(page.Data), "There are no such sessions. Begin one: parley send \"Hello\"",
 				[]string{"SESSION", "STATUS", "CALLER", "TITLE", "MESSAGES", "UPDATED"}, func(i int) []string {
 					s := page.Data[i]
-					return []string{s.SessionID, s.Status, s.CallerID, short(s.Title, 40), strconv.Itoa(s.MessageCount), day(&s.UpdatedAt)}
+					status := s.Status
+					if s.Pending != nil {
+						status = "waits for " + s.Pending.Kind
+					}
+					return []string{s.SessionID, status, s.CallerID, short(s.Title, 40), strconv.Itoa(s.MessageCount), day(&s.UpdatedAt)}
 				})
 		},
 	}
@@ -88,9 +92,12 @@ func (c *command) sessionsTail() *cobra.Command {
 				return err
 			}
 			defer remote.Close()
-			v := c.viewer(output, false, false)
-			v.session, v.lastID = args[0], after
-			return v.watch(cmd.Context(), remote, func(ctx context.Context) iter.Seq2[client.Frame, error] {
+			v := c.viewer(remote, output)
+			v.session, v.lastID, v.replayed = args[0], after, true
+			if !c.attended() {
+				v.approving.rule = approveWait // who watches is not asked
+			}
+			return v.watch(cmd.Context(), func(ctx context.Context) iter.Seq2[client.Frame, error] {
 				return remote.Follow(ctx, args[0], after)
 			})
 		},
@@ -98,6 +105,33 @@ func (c *command) sessionsTail() *cobra.Command {
 	remoteFlags(cmd)
 	cmd.Flags().StringVar(&after, "after", "", "the id of the last frame that you have")
 	cmd.Flags().StringVarP(&output, "output", "o", "text", "text or stream-json")
+	return cmd
+}
+
+func (c *command) sessionsCancel() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "cancel SESSION",
+		Short: "end the turn that runs in a session",
+		Example: `  parley sessions list --status thinking
+  parley sessions cancel 0192f0aa-0000-7000-8000-000000000001`,
+		Args: exactly("SESSION"),
+		RunE: c.remotely(func(ctx context.Context, remote *client.Client, args []string) error {
+			done, err := remote.Cancel(ctx, args[0])
+			if err != nil {
+				return err
+			}
+			switch {
+			case !done.Canceled:
+				fmt.Fprintln(c.Stderr, "There is nothing to cancel: no turn is in progress.")
+			case done.RunnerHaltDeferred:
+				fmt.Fprintln(c.Stderr, "The turn is cancelled. Its worker has not confirmed it yet; nothing of what it does is kept.")
+			default:
+				fmt.Fprintln(c.Stderr, "The turn is cancelled.")
+			}
+			return nil
+		}),
+	}
+	remoteFlags(cmd)
 	return cmd
 }
 

@@ -6,17 +6,28 @@ import (
 	"os"
 	"strings"
 	"unicode"
+	"unicode/utf16"
 	"unicode/utf8"
+
+	"golang.org/x/term"
 )
 
 // terminal reports whether somebody looks at w.
 func terminal(w any) bool {
 	f, ok := w.(*os.File)
-	if !ok {
-		return false
+	return ok && term.IsTerminal(int(f.Fd())) // /dev/null is a device too
+}
+
+// columns is the width of the terminal w, 80 where it does not tell, 0 where w is none.
+func columns(w any) int {
+	f, ok := w.(*os.File)
+	if !ok || !terminal(w) {
+		return 0
 	}
-	info, err := f.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
+	if n, _, err := term.GetSize(int(f.Fd())); err == nil && n > 0 {
+		return n
+	}
+	return 80
 }
 
 // piped reports whether r has something to say that nobody types.
@@ -53,28 +64,33 @@ func (h Host) colours() bool {
 // visible writes control characters out, so that a model cannot steer somebody's
 // terminal. Line ends and tabs stay.
 func visible(s string) string {
-	return escape(s, func(r rune) bool { return r == '\n' || r == '\t' })
+	return escape(s, func(r rune) bool { return hidden(r) && r != '\n' && r != '\t' })
 }
 
 // plainLine is visible on one line, for names and summaries.
-func plainLine(s string) string {
-	return escape(strings.Join(strings.Fields(s), " "), func(rune) bool { return false })
-}
+func plainLine(s string) string { return escape(strings.Join(strings.Fields(s), " "), hidden) }
 
 // plainLines is visible for messages of several lines.
 func plainLines(s string) string { return visible(strings.TrimSpace(s)) }
 
-func escape(s string, keep func(rune) bool) string {
-	if !strings.ContainsFunc(s, func(r rune) bool { return hidden(r) && !keep(r) }) && utf8.ValidString(s) {
+// exact is visible for what somebody is to approve: nothing of it is dropped, and
+// nothing is there that cannot be seen.
+func exact(s string) string { return escape(s, unseen) }
+
+// escape writes characters out as JSON would.
+func escape(s string, out func(rune) bool) string {
+	if !strings.ContainsFunc(s, out) && utf8.ValidString(s) {
 		return s
 	}
 	var b strings.Builder
 	for _, r := range s {
-		if hidden(r) && !keep(r) {
-			fmt.Fprintf(&b, `\u%04x`, r)
+		if !out(r) {
+			b.WriteRune(r)
 			continue
 		}
-		b.WriteRune(r)
+		for _, unit := range utf16.Encode([]rune{r}) {
+			fmt.Fprintf(&b, `\u%04x`, unit)
+		}
 	}
 	return b.String()
 }
@@ -82,4 +98,10 @@ func escape(s string, keep func(rune) bool) string {
 // hidden tells control and direction characters.
 func hidden(r rune) bool {
 	return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r)
+}
+
+// unseen tells every character that leaves no mark, or that of a blank: those that are
+// hidden, of no width, blanks but the one, fillers, and what no font has.
+func unseen(r rune) bool {
+	return !unicode.IsPrint(r) || r == '\u2800' || unicode.In(r, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
 }

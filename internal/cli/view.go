@@ -2,35 +2,42 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"iter"
 	"sync"
 	"time"
 
 	"github.com/parley-server/parley/internal/client"
+	"github.com/parley-server/parley/internal/event"
 )
 
-// viewer shows a stream: the answer on stdout, the rest on stderr.
+// viewer shows a stream: the answer on stdout, the rest on stderr. It answers the
+// questions of the turn, or lets somebody answer them.
 type viewer struct {
-	c       *command
-	output  string
-	quiet   bool
-	verbose bool
-	dim     func(string) string
-	screen  bool // stdout is a terminal
+	c         *command
+	remote    *client.Client
+	output    string
+	quiet     bool
+	verbose   bool
+	result    bool // the answer is the structured result alone
+	replayed  bool // questions may be old
+	approving approving
+	dim       func(string) string
+	screen    bool // stdout is a terminal
 
-	mu      sync.Mutex // Ctrl-C comes in between; guards all below and what is written
+	mu      sync.Mutex // Ctrl-C comes in between; guards these and what is written
 	began   time.Time
 	first   time.Duration // until the first text
 	inLine  bool          // the answer so far does not end with a line end
 	failed  *failure
-	asked   json.RawMessage // an input_required that nobody here answers
 	session string
 	lastID  string
 	shown   int  // frames
 	wanted  bool // a cancel waits for the session's id
+
+	// Those of the goroutine that watches.
+	open   *question // the one that the turn waits for
+	denied bool      // somebody denied an approval, or nobody answered in time
 }
 
 // failure is the body of an error frame.
@@ -40,8 +47,8 @@ type failure struct {
 	Recoverable bool   `json:"recoverable"`
 }
 
-func (c *command) viewer(output string, quiet, verbose bool) *viewer {
-	v := &viewer{c: c, output: output, quiet: quiet, verbose: verbose, screen: terminal(c.Stdout), dim: func(s string) string { return s }}
+func (c *command) viewer(remote *client.Client, output string) *viewer {
+	v := &viewer{c: c, remote: remote, output: output, screen: terminal(c.Stdout), dim: func(s string) string { return s }}
 	if c.colours() {
 		v.dim = func(s string) string { return "\x1b[2m" + s + "\x1b[0m" }
 	}
@@ -50,7 +57,7 @@ func (c *command) viewer(output string, quiet, verbose bool) *viewer {
 
 // watch shows frames until done. The first Ctrl-C cancels the turn, the second
 // leaves it running.
-func (v *viewer) watch(ctx context.Context, remote *client.Client, frames func(context.Context) iter.Seq2[client.Frame, error]) error {
+func (v *viewer) watch(ctx context.Context, frames func(context.Context) iter.Seq2[client.Frame, error]) error {
 	ctx, leave := context.WithCancelCause(ctx)
 	defer leave(nil)
 	stop := v.c.onInterrupt(func(before int) {
@@ -59,31 +66,37 @@ func (v *viewer) watch(ctx context.Context, remote *client.Client, frames func(c
 			return
 		}
 		v.say("Cancelling; Ctrl-C again leaves the turn running.")
-		v.cancel(ctx, remote)
+		v.cancel(ctx)
 	})
 	v.began = time.Now()
 	var end error
 	for f, err := range frames(ctx) {
 		if err == nil {
+			err = v.answered(ctx) // or there would be no frame
+		}
+		if err == nil {
 			err = v.show(f)
 		}
 		if err == nil && v.late() {
-			v.cancel(ctx, remote)
+			v.cancel(ctx)
+		}
+		if err == nil && f.Event == event.KindInputRequired {
+			err = v.ask(ctx, leave, f)
 		}
 		if err != nil {
 			end = err
 			break
 		}
-		if v.asked != nil {
-			break
-		}
+	}
+	if v.open != nil {
+		v.open.end()
 	}
 	return v.finish(end, stop())
 }
 
 // cancel asks the server to end the turn. Before the open frame nobody knows which:
 // then it is done when that comes.
-func (v *viewer) cancel(ctx context.Context, remote *client.Client) {
+func (v *viewer) cancel(ctx context.Context) {
 	v.mu.Lock()
 	session := v.session
 	v.wanted = session == ""
@@ -93,7 +106,7 @@ func (v *viewer) cancel(ctx context.Context, remote *client.Client) {
 	}
 	ctx, done := context.WithTimeout(ctx, 10*time.Second)
 	defer done()
-	if _, err := remote.Cancel(ctx, session); err != nil && !errors.Is(context.Cause(ctx), errLeft) {
+	if _, err := v.remote.Cancel(ctx, session); err != nil && !errors.Is(context.Cause(ctx), errLeft) {
 		v.say("It could not be cancelled: " + plainLine(err.Error()))
 	}
 }
@@ -111,22 +124,21 @@ func (v *viewer) late() bool {
 func (v *viewer) finish(err error, interrupts int) error {
 	v.endLine()
 	switch {
-	case err == nil && interrupts > 0 && v.failed == nil && v.asked == nil:
-		return nil // the answer was complete first
 	case errors.Is(err, errLeft) && v.session == "":
 		v.say("Interrupted before an answer came; the message may have arrived.")
 		return exitError(exitInterrupted)
 	case errors.Is(err, errLeft):
 		v.say("The turn goes on without you. " + reattach(v.session, v.lastID))
 		return exitError(exitInterrupted)
+	case errors.Is(err, errLater):
+		v.say(v.open.hint() + " " + reattach(v.session, v.lastID))
+		return exitError(exitInputRequired)
 	case err != nil:
 		return err
-	case v.asked != nil:
-		fmt.Fprintln(v.c.Stderr, string(v.asked))
-		v.say("The agent waits for an answer, for ten minutes. " + reattach(v.session, v.lastID))
-		return exitError(exitInputRequired)
+	case v.failed == nil && v.denied:
+		return exitError(exitDenied)
 	case v.failed == nil:
-		return nil
+		return nil // even if somebody has interrupted it: the answer was complete first
 	}
 	exit := exitOf(v.failed.Code, interrupts > 0)
 	if exit == exitInterrupted {

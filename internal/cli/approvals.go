@@ -1,0 +1,188 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/parley-server/parley/internal/client"
+	"github.com/parley-server/parley/internal/event"
+)
+
+func (c *command) approvals() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "approvals",
+		Short: "see what agents ask for, and allow or deny it",
+		Example: `  parley approvals list
+  parley approvals allow 0192f0aa-0000-7000-8000-000000000005
+  parley approvals watch`,
+		RunE: group, Args: cobra.ArbitraryArgs,
+	}
+	cmd.AddCommand(c.approvalsList(), c.approvalsShow(), c.approvalsAllow(), c.approvalsDeny(), c.approvalsWatch())
+	return cmd
+}
+
+func (c *command) approvalsList() *cobra.Command {
+	var q client.ApprovalQuery
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "list the approvals and secrets that wait for an answer",
+		Example: `  parley approvals list
+  parley approvals list --status all
+  parley approvals list --status expired --json`,
+		Args: nothing,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if q.Limit < 1 || q.Limit > 100 {
+				return usage(cmd, fmt.Sprintf("--limit cannot be %d.", q.Limit), "It takes a whole number from 1 to 100.")
+			}
+			return c.remotely(func(ctx context.Context, remote *client.Client, _ []string) error {
+				return c.printApprovals(ctx, remote, q)
+			})(cmd, args)
+		},
+	}
+	remoteFlags(cmd)
+	cmd.Flags().StringVar(&q.Status, "status", "pending", "pending, allowed, denied, provided, skipped, expired, canceled or all")
+	cmd.Flags().StringVar(&q.SessionID, "session", "", "only those of this session, by its id")
+	cmd.Flags().IntVar(&q.Limit, "limit", 20, "how many, 1 to 100")
+	cmd.Flags().StringVar(&q.Cursor, "cursor", "", "go on where a list ended: its next_cursor")
+	c.jsonFlag(cmd)
+	return cmd
+}
+
+func (c *command) printApprovals(ctx context.Context, remote *client.Client, q client.ApprovalQuery) error {
+	empty, again := "Nothing waits for an answer. See what did: parley approvals list --status all", ""
+	if q.Status != "pending" {
+		empty, again = "There are none.", " --status "+q.Status
+	}
+	if q.Status == "all" {
+		q.Status = ""
+	}
+	page, err := remote.Approvals(ctx, q)
+	if err != nil {
+		return err
+	}
+	if c.json {
+		return printJSON(c.Stdout, page.Raw)
+	}
+	if page.HasMore {
+		defer fmt.Fprintf(c.Stderr, "There are more: parley approvals list%s --cursor %s\n", again, plainLine(page.NextCursor))
+	}
+	return c.list(page.Data, len(page.Data), empty, []string{"ID", "KIND", "STATUS", "LEFT", "WHAT", "SESSION", "ASKED"}, func(i int) []string {
+		a := page.Data[i]
+		return []string{a.ApprovalID, a.Kind, a.Status, left(a), short(brief(asked(a)), 60), a.SessionID, day(&a.CreatedAt)}
+	})
+}
+
+// asked is what an approval asks; of an erased session nothing is left of it.
+func asked(a client.Approval) (ask event.InputRequired) {
+	_ = json.Unmarshal(a.Request, &ask)
+	return ask
+}
+
+// left is the time that there is to answer.
+func left(a client.Approval) string {
+	if a.Status != "pending" {
+		return ""
+	}
+	return (time.Duration(a.SecondsLeft) * time.Second).String()
+}
+
+func (c *command) approvalsShow() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "show ID",
+		Short: "show what an agent asks for, in full",
+		Example: `  parley approvals show 0192f0aa-0000-7000-8000-000000000005
+  parley approvals show 0192f0aa-0000-7000-8000-000000000005 --json`,
+		Args: exactly("ID"),
+		RunE: c.remotely(func(ctx context.Context, remote *client.Client, args []string) error {
+			a, err := remote.Approval(ctx, args[0])
+			if err != nil {
+				return err
+			}
+			if c.json {
+				return printJSON(c.Stdout, map[string]any{"data": a.Raw})
+			}
+			ask := asked(a)
+			status := a.Status
+			if a.Status == "pending" {
+				status += ", " + left(a) + " left"
+			}
+			if a.DecidedBy != nil {
+				status += " by the key " + a.DecidedBy.KeyID
+			}
+			lines := [][2]string{{a.Kind, a.ApprovalID}, {"status", status}, {"session", a.SessionID}, {"asked", day(&a.CreatedAt)}}
+			if a.DecidedAt != nil {
+				lines = append(lines, [2]string{"decided", day(a.DecidedAt)})
+			}
+			for _, more := range [][2]string{{"reason", a.Reason}, {"pattern", a.Pattern}, {"suggests", suggested(ask)}} {
+				if more[1] != "" {
+					lines = append(lines, more)
+				}
+			}
+			for _, line := range lines {
+				fmt.Fprintf(c.Stdout, "%-10s%s\n", line[0], exact(line[1]))
+			}
+			_, err = fmt.Fprint(c.Stdout, card(ask, columns(c.Stdout), true))
+			return err
+		}),
+	}
+	remoteFlags(cmd)
+	c.jsonFlag(cmd)
+	return cmd
+}
+
+func (c *command) approvalsAllow() *cobra.Command {
+	var pattern string
+	cmd := &cobra.Command{
+		Use:   "allow ID",
+		Short: "let an agent do what it asks for, once, or from now on",
+		Example: `  parley approvals allow 0192f0aa-0000-7000-8000-000000000005
+  parley approvals allow 0192f0aa-0000-7000-8000-000000000005 --pattern "wiki_write(handbook/**)"`,
+		Args: exactly("ID"),
+		RunE: c.remotely(func(ctx context.Context, remote *client.Client, args []string) error {
+			d, err := remote.Decide(ctx, args[0], client.Decision{Decision: "allow", Pattern: pattern})
+			return c.told(d, err)
+		}),
+	}
+	remoteFlags(cmd)
+	cmd.Flags().StringVar(&pattern, "pattern", "", "allow what this covers from now on, too; it must cover a part of what is asked")
+	return cmd
+}
+
+func (c *command) approvalsDeny() *cobra.Command {
+	var reason string
+	cmd := &cobra.Command{
+		Use:   "deny ID",
+		Short: "do not let an agent do what it asks for; it goes on without",
+		Example: `  parley approvals deny 0192f0aa-0000-7000-8000-000000000005
+  parley approvals deny 0192f0aa-0000-7000-8000-000000000005 --reason "Not before Monday."`,
+		Args: exactly("ID"),
+		RunE: c.remotely(func(ctx context.Context, remote *client.Client, args []string) error {
+			d, err := remote.Decide(ctx, args[0], client.Decision{Decision: "deny", Reason: reason})
+			return c.told(d, err)
+		}),
+	}
+	remoteFlags(cmd)
+	cmd.Flags().StringVar(&reason, "reason", "", "why, for the agent")
+	return cmd
+}
+
+// told says what an answer did.
+func (c *command) told(d client.Decided, err error) error {
+	if err != nil {
+		return err
+	}
+	was := "It is "
+	if d.Already {
+		was = "It had been answered before: "
+	}
+	what := d.Status
+	if d.Pattern != "" {
+		what += ", and from now on " + plainLine(d.Pattern)
+	}
+	fmt.Fprintf(c.Stderr, "%s%s. The turn goes on: parley sessions tail %s\n", was, what, d.SessionID)
+	return nil
+}

@@ -1,0 +1,153 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/parley-server/parley/internal/client"
+)
+
+func (c *command) approvalsWatch() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "watch",
+		Short: "wait for questions of agents, and answer them here",
+		Example: `  parley approvals watch
+  parley approvals watch --json | while read -r line; do …; done`,
+		Long: `Shows what waits for an answer, and what comes, until Ctrl-C. At a terminal each can be
+answered; without one it is a line of its own on stdout.`,
+		Args: nothing,
+		RunE: c.remotely(func(ctx context.Context, remote *client.Client, _ []string) error {
+			w := &watcher{c: c, remote: remote, seen: make(map[string]bool)}
+			if err := w.look(ctx); err != nil {
+				return err
+			}
+			fmt.Fprintln(c.Stderr, "Waiting for questions; Ctrl-C ends it.")
+			return c.poll(ctx, w.look)
+		}),
+	}
+	remoteFlags(cmd)
+	c.jsonFlag(cmd)
+	return cmd
+}
+
+// watcher shows the questions of a workspace as they come.
+type watcher struct {
+	c      *command
+	remote *client.Client
+	seen   map[string]bool // that waited at the last look
+}
+
+// look shows what is new. It looks at the newest hundred.
+func (w *watcher) look(ctx context.Context) error {
+	page, err := w.remote.Approvals(ctx, client.ApprovalQuery{Status: "pending", Limit: 100})
+	if err != nil {
+		return err
+	}
+	before := w.seen
+	w.seen = make(map[string]bool)
+	for _, a := range page.Data {
+		w.seen[a.ApprovalID] = true
+	}
+	for _, a := range slices.Backward(page.Data) {
+		if before[a.ApprovalID] {
+			continue
+		}
+		if err := w.show(ctx, a); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *watcher) show(ctx context.Context, a client.Approval) error {
+	switch {
+	case w.c.json:
+		line, err := json.Marshal(a.Raw)
+		if err != nil {
+			return fmt.Errorf("write the approval: %w", err)
+		}
+		_, err = fmt.Fprintf(w.c.Stdout, "%s\n", line)
+		return err
+	case !w.c.attended():
+		_, err := fmt.Fprintf(w.c.Stdout, "%s  %s  %s  %s\n", a.CreatedAt.UTC().Format(time.TimeOnly), a.ApprovalID, a.Kind, brief(asked(a)))
+		return err
+	}
+	return w.ask(ctx, a)
+}
+
+// ask puts a question, unless it was answered while another was put, and takes it
+// back when it is answered elsewhere.
+func (w *watcher) ask(ctx context.Context, a client.Approval) error {
+	if waits, err := w.waits(ctx, a.ApprovalID); err != nil || !waits {
+		return err
+	}
+	open, closed := context.WithCancelCause(ctx)
+	defer closed(nil)
+	gone := make(chan struct{})
+	go func() {
+		defer close(gone)
+		for open.Err() == nil {
+			select {
+			case <-open.Done():
+			case <-time.After(pollPause):
+				if waits, err := w.waits(open, a.ApprovalID); err == nil && !waits {
+					closed(errClosed)
+				}
+			}
+		}
+	}()
+	d, err := w.c.put(ctx, open, w.remote, asked(a), true)
+	closed(nil)
+	<-gone
+	switch {
+	case errors.Is(err, errLater):
+		return nil
+	case errors.Is(err, errClosed) || err == nil && d.Already:
+		fmt.Fprintln(w.c.Stderr, "It was answered elsewhere, or too late.")
+		return nil
+	case err != nil:
+		return err
+	}
+	fmt.Fprintln(w.c.Stderr, "It is "+d.Status+".")
+	return nil
+}
+
+func (w *watcher) waits(ctx context.Context, id string) (bool, error) {
+	a, err := w.remote.Approval(ctx, id)
+	return err == nil && a.Status == "pending", err
+}
+
+// pollPause is the time between two looks at the server.
+const pollPause = time.Second
+
+// poll looks again and again until Ctrl-C, or until the server refuses. What passes by
+// itself is said once.
+func (c *command) poll(ctx context.Context, look func(context.Context) error) error {
+	for failing := false; ; {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(pollPause):
+		}
+		err := look(ctx)
+		refused, isAnswer := errors.AsType[*client.Error](err)
+		_, unreachable := errors.AsType[*client.Unreachable](err)
+		passes := unreachable || isAnswer && (refused.Status == http.StatusTooManyRequests || refused.Status >= 500)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case err != nil && !passes:
+			return err
+		case err != nil && !failing:
+			fmt.Fprintf(c.Stderr, "%s Going on trying.\n", plainLine(sentence(err)))
+		}
+		failing = err != nil
+	}
+}

@@ -1,0 +1,144 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/parley-server/parley/internal/client"
+	"github.com/parley-server/parley/internal/event"
+)
+
+var (
+	errLater  = errors.New("left open")
+	errClosed = errors.New("answered elsewhere, or too late")
+)
+
+// put puts a question to whoever is at the terminal and sends the answer. It ends
+// with errLater where they leave it open. While somebody thinks, open may end: then
+// it says so and ends with errClosed.
+func (c *command) put(ctx, open context.Context, remote *client.Client, ask event.InputRequired, plan bool) (client.Decided, error) {
+	what := "Approval"
+	if ask.What == event.InputSecret {
+		what = "Secret"
+	}
+	head := fmt.Sprintf("%s needed, until %s: %s", what, ask.ExpiresAt.Local().Format("15:04:05"), ask.ApprovalID)
+	if c.colours() {
+		head = "\x1b[1;33m" + head + "\x1b[0m"
+	}
+	fmt.Fprintf(c.Stderr, "%s\n%s", head, card(ask, columns(c.Stderr), plan))
+	if err := c.typist.settle(open); err != nil {
+		return client.Decided{}, noAnswer(err)
+	}
+	for {
+		fmt.Fprint(c.Stderr, choices(ask))
+		line, err := c.typist.line(open)
+		if err != nil {
+			fmt.Fprintln(c.Stderr)
+			return client.Decided{}, noAnswer(err)
+		}
+		word, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
+		decided, said, err := c.answer(ctx, open, remote, ask, strings.ToLower(word), strings.TrimSpace(rest))
+		if err != nil || said == "" {
+			return decided, err
+		}
+		fmt.Fprintln(c.Stderr, plainLines(said))
+	}
+}
+
+// noAnswer is why nobody answers: a terminal that is gone leaves the question open.
+func noAnswer(err error) error {
+	if errors.Is(err, io.EOF) {
+		return errLater
+	}
+	return err
+}
+
+// choices are what may be typed.
+func choices(ask event.InputRequired) string {
+	if ask.What == event.InputSecret {
+		return "[p]rovide  [s]kip  [l]ater: "
+	}
+	pattern := "PATTERN"
+	if s := suggested(ask); s != "" {
+		pattern = exact(s)
+	}
+	return "[a]llow  [p]attern " + pattern + "  [d]eny REASON  [l]ater: "
+}
+
+// suggested is the pattern that the server suggests for all operations, "" where
+// there is not just one.
+func suggested(ask event.InputRequired) (pattern string) {
+	for _, op := range ask.Operations {
+		if pattern != "" && op.SuggestedPattern != pattern {
+			return ""
+		}
+		pattern = op.SuggestedPattern
+	}
+	return pattern
+}
+
+// answer sends what was typed. said is why it has to be typed again.
+func (c *command) answer(ctx, open context.Context, remote *client.Client, ask event.InputRequired, word, rest string) (d client.Decided, said string, err error) {
+	id, secret := ask.ApprovalID.String(), ask.What == event.InputSecret
+	switch {
+	case word == "l" || word == "later":
+		return d, "", errLater
+	case secret && (word == "p" || word == "provide"):
+		value, err := c.typedInput(open, "Value of "+exact(ask.KeyName))
+		if err != nil {
+			return d, "", noAnswer(err)
+		}
+		if !utf8.Valid(value.Reveal()) {
+			return d, "A secret is text in UTF-8.", nil
+		}
+		return sent(remote.ProvideSecret(ctx, id, string(value.Reveal())))
+	case secret && (word == "s" || word == "skip"):
+		return sent(remote.SkipSecret(ctx, id))
+	case secret:
+		return d, "Type p, s or l.", nil
+	case (word == "a" || word == "allow") && rest == "":
+		return sent(remote.Decide(ctx, id, client.Decision{Decision: "allow"}))
+	case word == "p" || word == "pattern":
+		if rest == "" {
+			rest = suggested(ask)
+		}
+		if rest == "" {
+			return d, "Which pattern? Type p and the pattern, such as p wiki_write(handbook/**).", nil
+		}
+		return sent(remote.Decide(ctx, id, client.Decision{Decision: "allow", Pattern: rest}))
+	case word == "d" || word == "deny":
+		return sent(remote.Decide(ctx, id, client.Decision{Decision: "deny", Reason: rest}))
+	}
+	return d, "Type a, p, d or l.", nil
+}
+
+// sent tells what came of an answer: that another was first is one too, and what may
+// go better the next time is said.
+func sent(d client.Decided, err error) (client.Decided, string, error) {
+	if d, ok := beaten(err); ok {
+		return d, "", nil
+	}
+	refused, ok := errors.AsType[*client.Error](err)
+	_, unreachable := errors.AsType[*client.Unreachable](err)
+	switch {
+	case ok && (refused.Status == http.StatusBadRequest || refused.Status == http.StatusTooManyRequests || refused.Status >= 500):
+		return d, refused.Message, nil
+	case unreachable:
+		return d, sentence(err), nil
+	}
+	return d, "", err
+}
+
+// beaten reports whether an answer was refused because there is another.
+func beaten(err error) (client.Decided, bool) {
+	e, ok := errors.AsType[*client.Error](err)
+	if !ok || e.Status != http.StatusConflict && e.Status != http.StatusGone {
+		return client.Decided{}, false
+	}
+	return client.Decided{Status: e.Standing, Already: true}, true
+}

@@ -1,0 +1,152 @@
+package cli
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"strings"
+	"time"
+
+	"github.com/parley-server/parley/internal/client"
+	"github.com/parley-server/parley/internal/event"
+)
+
+// block waits for the whole answer. A caller id of our own, where none is given, is
+// what makes the session findable while there is no answer yet.
+func (s *sending) block(ctx context.Context) error {
+	if s.message.SessionID == "" && s.message.CallerID == "" {
+		s.message.CallerID = "cli-" + strings.ToLower(rand.Text())
+	}
+	asking, leave := context.WithCancelCause(ctx)
+	defer leave(nil)
+	stop := s.c.onInterrupt(func(n int) {
+		if n == 0 {
+			s.note("Cancelling; Ctrl-C again leaves the turn running.")
+			if err := s.cancel(asking); err != nil {
+				s.note("It could not be cancelled: " + err.Error())
+			}
+			return
+		}
+		leave(errLeft)
+	})
+	answer, err := s.remote.Ask(asking, s.message)
+	interrupted := stop()
+	switch {
+	case err != nil && interrupted > 1:
+		s.note("The turn goes on without you.")
+		return exitError(exitInterrupted)
+	case err != nil:
+		return err
+	case answer.InputRequired != nil:
+		return s.goOn(ctx, answer)
+	}
+	return s.print(answer.Raw, answer.Error, interrupted > 0)
+}
+
+// goOn waits with a turn that has a question. A blocking call has ended there, and
+// would again: the rest comes from the stream and from the session's messages.
+func (s *sending) goOn(ctx context.Context, answer client.Answer) error {
+	v := s.viewer()
+	v.replayed, v.session = true, answer.SessionID
+	var asked event.InputRequired
+	if err := json.Unmarshal(answer.InputRequired, &asked); err != nil {
+		return fmt.Errorf("read the question: %w", err)
+	}
+	if v.who(asked) == nobody {
+		v.open = &question{InputRequired: asked, raw: answer.InputRequired}
+		if err := s.print(answer.Raw, nil, false); err != nil {
+			return err
+		}
+		v.unattended()
+		return v.finish(errLater, 0)
+	}
+	a, err := s.remote.Approval(ctx, asked.ApprovalID.String())
+	if err != nil {
+		return err
+	}
+	end := v.watch(ctx, func(ctx context.Context) iter.Seq2[client.Frame, error] {
+		return s.remote.Follow(ctx, answer.SessionID, "")
+	})
+	exit := exitCode(end)
+	switch {
+	case exit == exitInputRequired:
+		answer.InputRequired = v.open.raw
+	case v.failed == nil && exit != exitOK && exit != exitDenied:
+		return end
+	default:
+		if err := s.complete(ctx, &answer, a.TurnID); err != nil {
+			return err
+		}
+	}
+	raw, err := json.Marshal(answer)
+	if err != nil {
+		return fmt.Errorf("encode the answer: %w", err)
+	}
+	if err := s.print(raw, nil, false); err != nil || exit == exitOK {
+		return err
+	}
+	return exitError(exit)
+}
+
+// complete makes the answer that a blocking call would have given at the end of a turn.
+func (s *sending) complete(ctx context.Context, a *client.Answer, turn string) error {
+	messages, err := s.remote.AllMessages(ctx, a.SessionID)
+	if err != nil {
+		return err
+	}
+	for _, m := range messages {
+		if m.Role != "assistant" || m.TurnID != turn {
+			continue
+		}
+		a.Success, a.Error, a.InputRequired = m.Error == nil, m.Error, nil
+		a.StructuredResult, a.References, a.Attachments = m.StructuredResult, m.References, m.Attachments
+		if a.Success {
+			a.Output = m.Content
+		}
+	}
+	return nil
+}
+
+// print prints a blocking answer; its error becomes the exit code.
+func (s *sending) print(raw json.RawMessage, failed *string, interrupted bool) error {
+	if _, err := fmt.Fprintln(s.c.Stdout, strings.TrimRight(string(raw), "\n")); err != nil || failed == nil {
+		return err
+	}
+	return exitError(exitOf(*failed, interrupted))
+}
+
+// cancel ends the turn of a session that may not have answered yet.
+func (s *sending) cancel(ctx context.Context) error {
+	ctx, done := context.WithTimeout(ctx, 10*time.Second)
+	defer done()
+	session := s.message.SessionID
+	if session == "" {
+		page, err := s.remote.Sessions(ctx, client.SessionQuery{CallerID: s.message.CallerID, Limit: 1})
+		if err != nil {
+			return err
+		}
+		if len(page.Data) == 0 {
+			return fmt.Errorf("the session is not there yet")
+		}
+		session = page.Data[0].SessionID
+	}
+	_, err := s.remote.Cancel(ctx, session)
+	return err
+}
+
+// submit sends a message whose end a callback tells.
+func (s *sending) submit(ctx context.Context) error {
+	ctx, stop := s.c.interruptible(ctx)
+	defer stop()
+	q, err := s.remote.Submit(ctx, s.message)
+	if err != nil {
+		return err
+	}
+	if s.output == "json" {
+		return s.print(q.Raw, nil, false)
+	}
+	s.note(fmt.Sprintf("The message is queued; %s will be told of its end.\nSee parley callbacks show %s, or watch it: parley sessions tail %s", plainLine(s.message.Callback.URL), q.CallbackID, q.SessionID))
+	return nil
+}

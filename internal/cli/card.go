@@ -1,0 +1,141 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/parley-server/parley/internal/event"
+)
+
+// card is a question in full, as somebody reads it who is to answer it: each line
+// behind a bar, so that none can pass for one of ours, and every character that
+// leaves no mark written out. Width 0 does not wrap.
+func card(ask event.InputRequired, width int, plan bool) string {
+	s := &sheet{width: width}
+	if ask.What == event.InputSecret {
+		s.text("┃ ", "secret "+ask.KeyName)
+	}
+	if ask.Reason != "" {
+		s.text("┃ ", "because: "+strings.TrimSpace(ask.Reason))
+	}
+	if plan && strings.TrimSpace(ask.Plan) != "" {
+		s.text("┃ ", strings.TrimSpace(ask.Plan))
+	}
+	for _, op := range ask.Operations {
+		if s.b.Len() > 0 {
+			s.line("┃", "")
+		}
+		s.line("┃ ", op.Tool+"  "+op.Summary)
+		for _, m := range members(op.Input) {
+			s.member(m.name, m.value)
+		}
+	}
+	if s.escaped {
+		s.b.WriteString("Some characters of this cannot be seen, or change what is: they are written as \\u… Look twice.\n")
+	}
+	return s.b.String()
+}
+
+// brief is a question on one line.
+func brief(ask event.InputRequired) string {
+	if ask.What == event.InputSecret {
+		return exact("secret " + ask.KeyName + ": " + ask.Reason)
+	}
+	ops := make([]string, len(ask.Operations))
+	for i, op := range ask.Operations {
+		ops[i] = exact(op.Tool + ": " + op.Summary)
+	}
+	return strings.Join(ops, "; ")
+}
+
+// sheet is a card that is being written.
+type sheet struct {
+	b       strings.Builder
+	width   int
+	escaped bool
+}
+
+// member shows an argument: a text of one line as it is, longer ones line by line,
+// anything else as JSON.
+func (s *sheet) member(name string, value json.RawMessage) {
+	var text string
+	switch isText := json.Unmarshal(value, &text) == nil && value[0] == '"'; {
+	case isText && strings.Contains(text, "\n"):
+		s.line("┃   ", name+":")
+		s.text("┃   │ ", text)
+	case isText && text != "" && strings.TrimSpace(text) == text && !json.Valid([]byte(text)):
+		s.line("┃   ", name+": "+text)
+	default:
+		var b bytes.Buffer
+		if json.Compact(&b, value) != nil {
+			b.Write(value)
+		}
+		s.line("┃   ", name+": "+b.String())
+	}
+}
+
+// text is a text of several lines.
+func (s *sheet) text(bar, text string) {
+	for line := range strings.SplitSeq(strings.TrimSuffix(text, "\n"), "\n") {
+		s.line(bar, strings.ReplaceAll(line, "\t", "    "))
+	}
+}
+
+// line is one line, wrapped here: a terminal would wrap it past the bar.
+func (s *sheet) line(bar, line string) {
+	shown := exact(line)
+	s.escaped = s.escaped || shown != line
+	for {
+		head, rest := shown, ""
+		if s.width > 0 {
+			head, rest = split(shown, s.width-utf8.RuneCountInString(bar))
+		}
+		s.b.WriteString(bar + head + "\n")
+		if rest == "" {
+			return
+		}
+		shown = rest
+	}
+}
+
+// split cuts a line at a width, counting what may be wide as wide.
+func split(line string, width int) (head, rest string) {
+	for i, r := range line {
+		if r < 0x1100 {
+			width--
+		} else {
+			width -= 2
+		}
+		if width < 0 && i > 0 {
+			return line[:i], line[i:]
+		}
+	}
+	return line, ""
+}
+
+// member is one name and value of a JSON object.
+type member struct {
+	name  string
+	value json.RawMessage
+}
+
+// members takes an object apart, in its order. What is no object is one member
+// without a name.
+func members(raw json.RawMessage) (list []member) {
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	if open, err := dec.Token(); err != nil || open != json.Delim('{') {
+		return []member{{"", raw}}
+	}
+	for dec.More() {
+		name, err := dec.Token()
+		var value json.RawMessage
+		if err != nil || dec.Decode(&value) != nil {
+			return []member{{"", raw}}
+		}
+		text, _ := name.(string)
+		list = append(list, member{text, value})
+	}
+	return list
+}

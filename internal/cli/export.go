@@ -1,0 +1,151 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/parley-server/parley/internal/client"
+	"github.com/parley-server/parley/internal/event"
+)
+
+var formats = []string{"md", "jsonl", "json"}
+
+func (c *command) sessionsExport() *cobra.Command {
+	var format string
+	cmd := &cobra.Command{
+		Use:   "export SESSION",
+		Short: "write a session to stdout: as Markdown, or with all its events as JSON",
+		Example: `  parley sessions export 0192f0aa-0000-7000-8000-000000000001 > session.md
+  parley sessions export 0192f0aa-0000-7000-8000-000000000001 --format json > session.json
+  parley sessions export 0192f0aa-0000-7000-8000-000000000001 --format jsonl | jq -r .event`,
+		Long: `md is what was said, to be read. json is one object with messages and events. jsonl has a
+message or an event on each line, in the order they happened: an event is
+{"event", "id", "data"} as in a stream, a message {"message": …}. Where a turn is in progress,
+jsonl and json wait for its end.`,
+		Args: exactly("SESSION"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if !slices.Contains(formats, format) {
+				return usage(cmd, fmt.Sprintf("There is no format %q.", format), "--format takes "+strings.Join(formats, ", ")+".")
+			}
+			return c.remotely(func(ctx context.Context, remote *client.Client, args []string) error {
+				return c.export(ctx, remote, args[0], format)
+			})(cmd, args)
+		},
+	}
+	remoteFlags(cmd)
+	cmd.Flags().StringVar(&format, "format", "md", "md, jsonl or json")
+	return cmd
+}
+
+func (c *command) export(ctx context.Context, remote *client.Client, session, format string) error {
+	if format == "md" {
+		messages, err := remote.AllMessages(ctx, session)
+		if err != nil {
+			return err
+		}
+		return markdown(c.Stdout, session, messages)
+	}
+	events := []client.Frame{}
+	for f, err := range remote.Follow(ctx, session, "0") {
+		if err != nil {
+			return err
+		}
+		if e, ok := failed(f); ok && e.Code == event.SessionGone {
+			return &problem{Exit: exitFailed, Code: string(e.Code), What: "The session's events are not kept any more.", Why: e.Message, Do: "What was said is: --format md."}
+		}
+		events = append(events, f)
+	}
+	messages, err := remote.AllMessages(ctx, session) // after the events: they are complete now
+	if err != nil {
+		return err
+	}
+	if format == "json" {
+		return printJSON(c.Stdout, struct {
+			SessionID string         `json:"session_id"`
+			Messages  []any          `json:"messages"`
+			Events    []client.Frame `json:"events"`
+		}{session, raws(messages), events})
+	}
+	return lines(c.Stdout, messages, events)
+}
+
+// failed is the body of an error frame.
+func failed(f client.Frame) (event.Error, bool) {
+	body, err := f.Body()
+	e, ok := body.(event.Error)
+	return e, ok && err == nil
+}
+
+// lines writes messages and events in the order they happened: what the user said
+// before the events of its turn, what the agent said after them.
+func lines(w io.Writer, messages []client.HistoryMessage, events []client.Frame) error {
+	type entry struct {
+		at   int64
+		line any
+	}
+	var all []entry
+	for _, f := range events {
+		seq, err := strconv.ParseInt(f.ID, 10, 64)
+		if err != nil {
+			return fmt.Errorf("read the id of a frame: %w", err)
+		}
+		all = append(all, entry{seq, f})
+	}
+	for _, m := range messages {
+		at := m.LastSeq
+		if m.Role == "user" {
+			at = m.FirstSeq
+		}
+		all = append(all, entry{at, map[string]any{"message": m.Raw}})
+	}
+	slices.SortStableFunc(all, func(a, b entry) int { return int(a.at - b.at) })
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	for _, e := range all {
+		if err := enc.Encode(e.line); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// markdown writes a session for readers. What the user said is quoted, so that its
+// headings are none of the page.
+func markdown(w io.Writer, session string, messages []client.HistoryMessage) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "# Session %s\n", session)
+	for _, m := range messages {
+		fmt.Fprintf(&b, "\n## %s, %s\n", speaker(m), day(&m.CreatedAt))
+		for i, t := range m.ToolCalls {
+			failed := ""
+			if t.OK != nil && !*t.OK {
+				failed = " (failed)"
+			}
+			fmt.Fprintf(&b, "%s- `%s` %s%s\n", strings.Repeat("\n", max(0, 1-i)), t.Tool, strings.Join(strings.Fields(t.Summary), " "), failed)
+		}
+		switch text := said(m); {
+		case text == "":
+		case m.Role == "user":
+			b.WriteString("\n> " + strings.ReplaceAll(text, "\n", "\n> ") + "\n")
+		case m.StructuredResult != nil:
+			b.WriteString("\n```json\n" + text + "\n```\n")
+		default:
+			b.WriteString("\n" + text + "\n")
+		}
+		for i, f := range m.Attachments {
+			fmt.Fprintf(&b, "%s- %s (%s, %s bytes)\n", strings.Repeat("\n", max(0, 1-i)), f.Filename, f.MIME, thousands(f.Size))
+		}
+		if end := ending(m); end != "" {
+			b.WriteString("\n*" + end + "*\n")
+		}
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}

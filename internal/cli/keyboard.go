@@ -1,0 +1,155 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"golang.org/x/term"
+
+	"github.com/parley-server/parley/internal/vault"
+)
+
+// keyboard is somebody at a terminal. One goroutine reads what is typed for as long
+// as the command runs: a read cannot be taken back, and a question that is answered
+// elsewhere must not swallow the answer to the next one.
+type keyboard struct {
+	tty   *os.File
+	start sync.Once
+	typed chan []byte   // closed: nobody types any more
+	gone  chan struct{} // closed: nobody reads any more
+	rest  []byte        // typed and not read
+}
+
+// keyboard is nil where stdin is no terminal.
+func (c *command) keyboard() *keyboard {
+	f, ok := c.Stdin.(*os.File)
+	if c.typist == nil && ok && term.IsTerminal(int(f.Fd())) {
+		c.typist = &keyboard{tty: f, typed: make(chan []byte), gone: make(chan struct{})}
+	}
+	return c.typist
+}
+
+// attended reports whether somebody sees a question and can answer it.
+func (c *command) attended() bool { return c.keyboard() != nil && terminal(c.Stderr) }
+
+// close lets go of the terminal, but for a read that waits.
+func (k *keyboard) close() {
+	if k != nil {
+		close(k.gone)
+	}
+}
+
+func (k *keyboard) pump() {
+	defer close(k.typed)
+	for {
+		buf := make([]byte, 4096)
+		n, err := k.tty.Read(buf)
+		if err != nil {
+			return
+		}
+		select {
+		case k.typed <- buf[:n]:
+		case <-k.gone:
+			return
+		}
+	}
+}
+
+// more waits for something to be typed; io.EOF is Ctrl-D, or a terminal that is gone.
+func (k *keyboard) more(ctx context.Context) error {
+	k.start.Do(func() { go k.pump() })
+	select {
+	case chunk, ok := <-k.typed:
+		if !ok {
+			return io.EOF
+		}
+		k.rest = append(k.rest, chunk...)
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// line reads a line.
+func (k *keyboard) line(ctx context.Context) (string, error) {
+	for {
+		if line, rest, ok := bytes.Cut(k.rest, []byte("\n")); ok {
+			k.rest = rest
+			return string(line), nil
+		}
+		if err := k.more(ctx); err != nil {
+			return "", err
+		}
+	}
+}
+
+const (
+	calm     = 425 * time.Millisecond  // without a key: nobody is typing something else
+	calmWait = 1500 * time.Millisecond // a cat on the keyboard
+)
+
+// settle forgets what was typed before a question was there, so that it is no answer.
+func (k *keyboard) settle(ctx context.Context) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, calmWait, errCalm)
+	defer cancel()
+	for err := error(nil); !errors.Is(err, errCalm); {
+		k.rest = nil
+		quiet, done := context.WithTimeoutCause(ctx, calm, errCalm)
+		err = k.more(quiet)
+		done()
+		if err != nil && !errors.Is(err, errCalm) {
+			return err
+		}
+	}
+	return nil
+}
+
+var errCalm = errors.New("nothing is typed")
+
+// errKeyInterrupt is a Ctrl-C that came as a key.
+var errKeyInterrupt = errors.New("interrupted")
+
+// secret reads a line that the terminal does not show.
+func (k *keyboard) secret(ctx context.Context) (vault.Value, error) {
+	before, err := term.MakeRaw(int(k.tty.Fd()))
+	if err != nil {
+		return vault.Value{}, fmt.Errorf("hide what is typed: %w", err)
+	}
+	defer func() { _ = term.Restore(int(k.tty.Fd()), before) }()
+	text := []byte{}
+	for {
+		if len(k.rest) == 0 {
+			if err := k.more(ctx); err != nil {
+				return vault.Value{}, err
+			}
+		}
+		key := k.rest[0]
+		k.rest = k.rest[1:]
+		switch key {
+		case '\r', '\n':
+			return vault.NewValue(text), nil
+		case 'C' - '@':
+			return vault.Value{}, errKeyInterrupt
+		case 'D' - '@':
+			if len(text) == 0 {
+				return vault.Value{}, io.EOF
+			}
+		case 'U' - '@':
+			text = text[:0]
+		case '\b', 127:
+			_, n := utf8.DecodeLastRune(text)
+			text = text[:len(text)-n]
+		default:
+			if len(text) <= vault.MaxValue { // the vault refuses one that is longer, and says so
+				text = append(text, key)
+			}
+		}
+	}
+}

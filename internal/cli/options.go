@@ -1,0 +1,75 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/parley-server/parley/internal/client"
+)
+
+// optionFlags are what a message may say besides its text.
+type optionFlags struct {
+	secrets  []string
+	files    []string
+	schema   string
+	callback string
+	ifBusy   string
+	limits   client.Limits
+	cost     float64
+}
+
+var strategies = []string{"reject", "enqueue", "interrupt"}
+
+func (o *optionFlags) flags(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringSliceVar(&o.secrets, "secret-input", nil, "the name of a secret that the agent may work with; may be repeated")
+	f.StringSliceVar(&o.files, "attach", nil, "the id of a file that was sent in, see parley files up; may be repeated")
+	f.StringVar(&o.schema, "schema", "", "a file with the JSON Schema that the answer has to fit")
+	f.StringVar(&o.callback, "callback", "", "do not wait: this https address is told when the turn ends")
+	f.StringVar(&o.ifBusy, "if-busy", "", "while the session answers another message: reject (the default), enqueue or interrupt")
+	f.Float64Var(&o.cost, "max-cost", 0, "end the turn at this cost in US dollars")
+	f.IntVar(&o.limits.MaxTurns, "max-turns", 0, "end the turn after this many calls of the model")
+	f.IntVar(&o.limits.MaxResponseSeconds, "max-seconds", 0, "end the turn after this many seconds")
+}
+
+// read puts the options into a message.
+func (o *optionFlags) read(c *command, cmd *cobra.Command, m *client.Message) error {
+	if o.ifBusy != "" && !slices.Contains(strategies, o.ifBusy) {
+		return usage(cmd, fmt.Sprintf("--if-busy cannot be %q.", o.ifBusy), "It takes "+strings.Join(strategies, ", ")+".")
+	}
+	m.MultitaskStrategy, m.SecretInput = o.ifBusy, o.secrets
+	for _, id := range o.files {
+		m.Attachments = append(m.Attachments, client.Attached{FileID: id})
+	}
+	if o.callback != "" {
+		m.Callback = &client.Receiver{URL: o.callback}
+	}
+	if cmd.Flags().Changed("max-cost") {
+		o.limits.MaxCostUSD = &o.cost
+	}
+	for _, name := range []string{"max-turns", "max-seconds"} {
+		if f := cmd.Flags().Lookup(name); f.Changed && f.Value.String() == "0" {
+			return usage(cmd, fmt.Sprintf("--%s cannot be 0.", name), "It takes a whole number from 1.")
+		}
+	}
+	if o.limits != (client.Limits{}) {
+		m.Limits = &o.limits
+	}
+	if o.schema == "" {
+		return nil
+	}
+	schema, err := os.ReadFile(c.path(o.schema))
+	if err != nil {
+		return unreadable(err)
+	}
+	if !json.Valid(schema) {
+		return usage(cmd, "The file of --schema is not JSON.", "It holds a JSON Schema, such as "+`{"type": "object"}.`)
+	}
+	m.ResponseSchema = schema
+	return nil
+}

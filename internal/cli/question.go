@@ -1,0 +1,165 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/parley-server/parley/internal/client"
+	"github.com/parley-server/parley/internal/event"
+)
+
+// question is one that a turn waits for, and what is done about it meanwhile.
+type question struct {
+	event.InputRequired
+	raw     json.RawMessage
+	close   context.CancelCauseFunc // ends the asking
+	done    chan struct{}           // closed: nobody is being asked any more
+	decided client.Decided          // the answer from here
+	err     error
+}
+
+// ask does with a question what --approve says. errLater ends the stream: there is
+// nobody to ask.
+func (v *viewer) ask(ctx context.Context, leave context.CancelCauseFunc, f client.Frame) error {
+	body, err := f.Body()
+	if err != nil {
+		return err
+	}
+	asked, _ := body.(event.InputRequired)
+	if v.replayed {
+		a, err := v.remote.Approval(ctx, asked.ApprovalID.String())
+		if err != nil {
+			return err
+		}
+		if a.Status != "pending" {
+			v.note(client.Decided{Status: a.Status})
+			return nil
+		}
+	}
+	v.mu.Lock()
+	v.breakLine()
+	v.mu.Unlock()
+	open, closed := context.WithCancelCause(ctx)
+	q := &question{InputRequired: asked, raw: f.Data, close: closed, done: make(chan struct{})}
+	v.open = q
+	switch v.who(asked) {
+	case patterns:
+		v.say("Allowed, as --approve says: " + brief(asked))
+		return v.decide(ctx, client.Decision{Decision: "allow"})
+	case refusal:
+		v.say("Denied, as --approve says: " + brief(asked))
+		return v.decide(ctx, client.Decision{Decision: "deny", Reason: "The caller approves nothing."})
+	case somebody:
+		v.say("Waiting for somebody else. " + q.hint())
+		close(q.done)
+	case here:
+		go func() {
+			defer close(q.done)
+			plan := v.output != "text" || v.result || !v.screen // it was said before
+			q.decided, q.err = v.c.put(ctx, open, v.remote, asked, plan)
+			if q.err != nil && !errors.Is(q.err, errClosed) {
+				leave(q.err)
+			}
+		}()
+	case nobody:
+		close(q.done)
+		v.unattended()
+		return errLater
+	}
+	return nil
+}
+
+// unattended prints the open question for a program that answers it.
+func (v *viewer) unattended() {
+	fmt.Fprintln(v.c.Stderr, exact(string(v.open.raw))) // still JSON: escapes are JSON's own
+}
+
+// answerer is who answers a question.
+type answerer int
+
+const (
+	nobody   answerer = iota // it is left open
+	here                     // whoever is at the terminal
+	somebody                 // elsewhere
+	patterns                 // it is allowed
+	refusal                  // it is denied
+)
+
+// who answers a question, as --approve says.
+func (v *viewer) who(asked event.InputRequired) answerer {
+	approval := asked.What == event.InputApproval
+	switch {
+	case approval && v.approving.covered(asked):
+		return patterns
+	case approval && v.approving.rule == approveNever:
+		return refusal
+	case v.approving.rule == approveWait:
+		return somebody
+	case !v.approving.noInput && v.c.attended():
+		return here
+	}
+	return nobody
+}
+
+// decide answers the open question for somebody who has said how.
+func (v *viewer) decide(ctx context.Context, d client.Decision) error {
+	q := v.open
+	defer close(q.done)
+	decided, err := v.remote.Decide(ctx, q.ApprovalID.String(), d)
+	if other, ok := beaten(err); ok {
+		decided, err = other, nil
+	}
+	q.decided = decided
+	return err
+}
+
+// end ends the asking. It does not wait for what is typed, only for what is sent.
+func (q *question) end() {
+	q.close(errClosed)
+	<-q.done
+}
+
+// answered notes how the open question was answered.
+func (v *viewer) answered(ctx context.Context) error {
+	q := v.open
+	if q == nil {
+		return nil
+	}
+	q.end()
+	if q.err != nil && !errors.Is(q.err, errClosed) {
+		return q.err
+	}
+	v.open = nil
+	d := q.decided
+	if d.Status == "" { // without the scope to look it up it stays unknown
+		if a, err := v.remote.Approval(ctx, q.ApprovalID.String()); err == nil {
+			d = client.Decided{Status: a.Status, Already: true}
+		}
+	}
+	v.note(d)
+	return nil
+}
+
+// note keeps what the exit code depends on, and says what was not done here.
+func (v *viewer) note(d client.Decided) {
+	switch d.Status {
+	case string(event.Expired):
+		v.say("Nobody answered in time. It counts as denied.")
+	case string(event.Allowed), string(event.Denied), string(event.Provided), string(event.Skipped):
+		if d.Already {
+			v.say("Answered elsewhere: " + d.Status + ".")
+		}
+	}
+	v.denied = v.denied || d.Status == string(event.Denied) || d.Status == string(event.Expired)
+}
+
+// hint is how a question can be answered from anywhere.
+func (q *question) hint() string {
+	words := "parley approvals allow %s (or deny)"
+	if q.What == event.InputSecret {
+		words = "parley secret provide %s (or skip)"
+	}
+	return fmt.Sprintf("Until %s it can be answered: "+words+".", q.ExpiresAt.Local().Format("15:04:05"), q.ApprovalID)
+}

@@ -1,0 +1,76 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+
+	"github.com/parley-server/parley/internal/client"
+)
+
+func (c *command) secret() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "secret",
+		Short: "give an agent the secret that it asks for, or let it go on without",
+		Example: `  parley approvals list
+  parley secret provide 0192f0aa-0000-7000-8000-000000000006
+  parley secret skip 0192f0aa-0000-7000-8000-000000000006`,
+		Long: `Answers a question of the kind secret; the key needs the scope secret. To register and
+remove secrets is the work of administrators: parley secrets.`,
+		RunE: group, Args: cobra.ArbitraryArgs,
+	}
+	cmd.AddCommand(c.secretProvide(), c.secretSkip())
+	return cmd
+}
+
+func (c *command) secretProvide() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "provide ID",
+		Short: "give a secret; the value is asked for or read from stdin",
+		Example: `  parley secret provide 0192f0aa-0000-7000-8000-000000000006
+  parley secret provide 0192f0aa-0000-7000-8000-000000000006 < token.txt`,
+		Long: `The value goes into the workspace's vault, encrypted, and from there to the hosts that
+the secret is registered with. The agent never sees it.`,
+		Args: exactly("ID"),
+		RunE: c.remotely(func(ctx context.Context, remote *client.Client, args []string) error {
+			prompt := "Value"
+			a, err := remote.Approval(ctx, args[0])
+			if refused, ok := errors.AsType[*client.Error](err); err != nil && (!ok || refused.Status != http.StatusForbidden) {
+				return err
+			}
+			if name := asked(a).KeyName; name != "" {
+				prompt = "Value of " + exact(name)
+			}
+			value, err := c.hiddenInput(ctx, prompt)
+			if err != nil {
+				return err
+			}
+			if !utf8.Valid(value.Reveal()) {
+				return &problem{Exit: exitUsage, Code: "USAGE", What: "That is no secret.", Why: "A secret is text in UTF-8."}
+			}
+			d, err := remote.ProvideSecret(ctx, args[0], string(value.Reveal()))
+			return c.told(d, err)
+		}),
+	}
+	remoteFlags(cmd)
+	return cmd
+}
+
+func (c *command) secretSkip() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "skip ID",
+		Short: "let the agent go on without the secret",
+		Example: `  parley secret skip 0192f0aa-0000-7000-8000-000000000006
+  parley approvals list --status skipped`,
+		Args: exactly("ID"),
+		RunE: c.remotely(func(ctx context.Context, remote *client.Client, args []string) error {
+			d, err := remote.SkipSecret(ctx, args[0])
+			return c.told(d, err)
+		}),
+	}
+	remoteFlags(cmd)
+	return cmd
+}

@@ -1,0 +1,119 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/parley-server/parley/internal/client"
+)
+
+func (c *command) sessionsShow() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "show SESSION",
+		Short: "show what was said in a session",
+		Example: `  parley sessions show 0192f0aa-0000-7000-8000-000000000001
+  parley sessions show 0192f0aa-0000-7000-8000-000000000001 --json | jq -r .data[].content`,
+		Args: exactly("SESSION"),
+		RunE: c.remotely(func(ctx context.Context, remote *client.Client, args []string) error {
+			messages, err := remote.AllMessages(ctx, args[0])
+			if err != nil {
+				return err
+			}
+			if c.json {
+				return printJSON(c.Stdout, map[string]any{"data": raws(messages)})
+			}
+			for i, m := range messages {
+				if i > 0 {
+					fmt.Fprintln(c.Stdout)
+				}
+				if err := c.showMessage(m); err != nil {
+					return err
+				}
+			}
+			if len(messages) == 0 {
+				fmt.Fprintln(c.Stderr, "Nothing was said in this session.")
+			}
+			return nil
+		}),
+	}
+	remoteFlags(cmd)
+	c.jsonFlag(cmd)
+	return cmd
+}
+
+// showMessage prints a message for somebody who reads it.
+func (c *command) showMessage(m client.HistoryMessage) error {
+	bold := func(s string) string { return s }
+	if terminal(c.Stdout) && c.colours() {
+		bold = func(s string) string { return "\x1b[1m" + s + "\x1b[0m" }
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s  %s\n", bold(speaker(m)), day(&m.CreatedAt))
+	for _, t := range m.ToolCalls {
+		mark := "→"
+		if t.OK != nil && !*t.OK {
+			mark = "✗"
+		}
+		fmt.Fprintf(&b, "%s %s\n", mark, plainLine(t.Tool+"  "+t.Summary))
+	}
+	if text := said(m); text != "" {
+		b.WriteString(visible(text) + "\n")
+	}
+	for _, f := range m.Attachments {
+		fmt.Fprintf(&b, "+ %s\n", plainLine(fmt.Sprintf("%s (%s, %s bytes)", f.Filename, f.MIME, thousands(f.Size))))
+	}
+	if end := ending(m); end != "" {
+		fmt.Fprintln(&b, end)
+	}
+	if u := m.Usage; u != nil {
+		fmt.Fprintln(&b, usageLine(u.InputTokens, u.OutputTokens, u.CostUSD, 0, u.Model))
+	}
+	_, err := io.WriteString(c.Stdout, b.String())
+	return err
+}
+
+func speaker(m client.HistoryMessage) string {
+	if m.Role == "user" {
+		return "User"
+	}
+	return "Agent"
+}
+
+// said is the text of a message: of a skill its label, of a structured answer the JSON.
+func said(m client.HistoryMessage) string {
+	switch {
+	case m.Label != "":
+		return m.Label
+	case m.StructuredResult != nil:
+		var b strings.Builder
+		_ = printJSON(&b, m.StructuredResult) // it came as JSON
+		return strings.TrimSpace(b.String())
+	case m.Content != nil:
+		return strings.TrimRight(*m.Content, "\n")
+	}
+	return ""
+}
+
+// ending says of a message that it is not complete.
+func ending(m client.HistoryMessage) string {
+	switch {
+	case m.Error != nil:
+		return "(" + m.Status + ": " + plainLine(*m.Error) + ")"
+	case m.Status == "in_progress":
+		return "(in progress)"
+	}
+	return ""
+}
+
+// raws are messages as they came.
+func raws(messages []client.HistoryMessage) []any {
+	list := make([]any, len(messages))
+	for i, m := range messages {
+		list[i] = m.Raw
+	}
+	return list
+}
