@@ -61,10 +61,11 @@ type server struct {
 	failed chan error
 }
 
-// serve starts a service on a database.
-func serve(t *testing.T, dsn, listen string) *server {
+// serve starts a service on a database. more are further settings.
+func serve(t *testing.T, dsn, listen string, more ...string) *server {
 	t.Helper()
-	cfg, err := app.Load(app.Sources{Environ: []string{"DATABASE_URL=" + dsn, "PARLEY_LISTEN=" + listen, "PARLEY_WORKERS=8", "PARLEY_DURABILITY=off", "PARLEY_VAULT_KEY=" + vaultKey}})
+	environ := append([]string{"DATABASE_URL=" + dsn, "PARLEY_LISTEN=" + listen, "PARLEY_WORKERS=8", "PARLEY_DURABILITY=off", "PARLEY_VAULT_KEY=" + vaultKey}, more...)
+	cfg, err := app.Load(app.Sources{Environ: environ})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,10 +99,10 @@ func (s *server) end(t *testing.T) {
 }
 
 // world is a service, a workspace and a shell with a key for it.
-func world(t *testing.T) (shell, *server, string) {
+func world(t *testing.T, settings ...string) (shell, *server, string) {
 	t.Helper()
 	dsn := dbtest.DSN(t)
-	srv := serve(t, dsn, "127.0.0.1:0")
+	srv := serve(t, dsn, "127.0.0.1:0", settings...)
 	sh := shell{t: t, dir: t.TempDir(), environ: []string{"DATABASE_URL=" + dsn, "PARLEY_WORKSPACE=test", "PARLEY_URL=" + srv.url, "PARLEY_VAULT_KEY=" + vaultKey}}
 	sh.must("workspace", "create", "test")
 	key := sh.must("keys", "create", "--name", "test", "--scope", "all")
@@ -152,9 +153,15 @@ func (w *watched) String() string {
 // wait returns once the text is there.
 func (w *watched) wait(t *testing.T, text string) {
 	t.Helper()
+	w.waitFrom(t, 0, text)
+}
+
+// waitFrom returns once the text is there behind a place.
+func (w *watched) waitFrom(t *testing.T, from int, text string) {
+	t.Helper()
 	ctx, cancel := context.WithTimeoutCause(t.Context(), 30*time.Second, errors.New("it did not come"))
 	defer cancel()
-	for !strings.Contains(w.String(), text) {
+	for !strings.Contains(w.String()[from:], text) {
 		select {
 		case <-w.news:
 		case <-ctx.Done():

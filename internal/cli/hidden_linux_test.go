@@ -2,47 +2,12 @@ package cli_test
 
 import (
 	"bytes"
-	"fmt"
-	"os"
 	"strings"
-	"syscall"
 	"testing"
-	"unsafe"
 
 	"github.com/parley-server/parley/internal/cli"
 	"github.com/parley-server/parley/internal/dbtest"
 )
-
-// pty opens a terminal: keyboard is where somebody types and sees what is echoed.
-func pty(t *testing.T) (keyboard, terminal *os.File) {
-	t.Helper()
-	keyboard, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
-	if err != nil {
-		t.Skipf("no terminals: %v", err)
-	}
-	t.Cleanup(func() { keyboard.Close() })
-	raw, err := keyboard.SyscallConn()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var n, unlock uint32
-	err = raw.Control(func(fd uintptr) {
-		_, _, e1 := syscall.Syscall(syscall.SYS_IOCTL, fd, syscall.TIOCSPTLCK, uintptr(unsafe.Pointer(&unlock)))
-		_, _, e2 := syscall.Syscall(syscall.SYS_IOCTL, fd, syscall.TIOCGPTN, uintptr(unsafe.Pointer(&n)))
-		if e1 != 0 || e2 != 0 {
-			t.Fatal(e1, e2)
-		}
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	terminal, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|syscall.O_NOCTTY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { terminal.Close() })
-	return keyboard, terminal
-}
 
 func TestATypedSecretIsNotEchoed(t *testing.T) {
 	t.Parallel()
@@ -54,17 +19,7 @@ func TestATypedSecretIsNotEchoed(t *testing.T) {
 		code <- cli.Run(t.Context(), cli.Host{Stdin: terminal, Stdout: errs, Stderr: errs, Environ: sh.environ, Dir: sh.dir}, []string{"secrets", "set", "TOKEN", "--host", "a.example.com"})
 	}()
 	errs.wait(t, "Value of TOKEN (it is not shown): ")
-	for silent := false; !silent; { // until the echo is off
-		raw, err := terminal.SyscallConn()
-		if err != nil {
-			t.Fatal(err)
-		}
-		var state syscall.Termios
-		_ = raw.Control(func(fd uintptr) {
-			_, _, _ = syscall.Syscall(syscall.SYS_IOCTL, fd, syscall.TCGETS, uintptr(unsafe.Pointer(&state)))
-		})
-		silent = state.Lflag&syscall.ECHO == 0
-	}
+	silent(t, terminal)
 	if _, err := keyboard.WriteString(token + "\n"); err != nil {
 		t.Fatal(err)
 	}

@@ -229,3 +229,26 @@ func TestADocumentCanBeDeleted(t *testing.T) {
 		t.Errorf("it is still there: exit code %d", code)
 	}
 }
+
+func TestTheDocumentationNamesEveryCommand(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../docs/cli.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sh := shell{t: t, dir: t.TempDir()}
+	for _, path := range commands(t, sh) {
+		line := strings.Join(append([]string{"parley"}, path...), " ")
+		if group := strings.Contains(sh.must(append(path, "--help")...), "\nCommands:\n"); !group && !regexp.MustCompile("`"+line+"[` ]").Match(page) {
+			t.Errorf("docs/cli.md does not have %s", line)
+		}
+	}
+	_, table, _ := strings.Cut(string(page), "| code | meaning |\n|---|---|\n")
+	table, _, _ = strings.Cut(table, "\n\n")
+	for row := range strings.SplitSeq(table, "\n") {
+		cells := strings.Split(strings.Trim(row, "| "), " | ")
+		if help := sh.must("help", "exit-codes"); !regexp.MustCompile(`(?m)^  ` + cells[0] + ` +` + regexp.QuoteMeta(cells[1]) + `$`).MatchString(help) {
+			t.Errorf("exit code %s is not %q in\n%s", cells[0], cells[1], help)
+		}
+	}
+}

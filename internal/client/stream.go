@@ -28,8 +28,8 @@ type Frame struct {
 func (f Frame) Body() (event.Body, error) { return event.Decode(f.Event, f.Data) }
 
 // Follow yields the frames of a session's current turn after a cursor; "" means
-// from the beginning of the turn, if it runs. Of a turn that has ended the missed
-// tail comes, then done.
+// from the beginning of the turn, if it runs, and "0" everything that the session has
+// ever said. Of a turn that has ended the missed tail comes, then done.
 func (c *Client) Follow(ctx context.Context, session, after string) iter.Seq2[Frame, error] {
 	s := &stream{c: c, session: session, lastID: after, attached: true,
 		attach: func(ctx context.Context, lastID string) (*http.Request, error) { return c.resume(ctx, session, lastID) }}

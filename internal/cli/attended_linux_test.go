@@ -1,0 +1,218 @@
+package cli_test
+
+import (
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+func TestWhoeverIsAtTheTerminalAnswers(t *testing.T) {
+	t.Parallel()
+	sh, _ := asking(t)
+
+	p := sh.attend("send", "Write it down.\n"+writes)
+	p.sees("Approval needed, until ")
+	p.sees("┃   page: tea")
+	p.sees("┃   content: At four.")
+	p.sees("[a]llow  [p]attern wiki_write(tea)  [d]eny REASON  [l]ater: ")
+	p.types("\n")
+	p.sees("Type a, p, d or l.")
+	p.types("yes\n")
+	p.sees("Type a, p, d or l.")
+	p.types("a\n")
+	p.ends(0)
+	if p.out.String() != "Done.\n" {
+		t.Errorf("stdout is %q", p.out)
+	}
+
+	p = sh.attend("send", writes)
+	p.sees("[l]ater: ")
+	p.types("d Not before Monday.\n")
+	p.ends(6)
+	if !strings.Contains(sh.must("approvals", "list", "--status", "denied", "--json"), "Not before Monday.") {
+		t.Errorf("no reason: %s", p.screen)
+	}
+
+	p = sh.attend("send", "--output", "json", writes)
+	p.sees("[l]ater: ")
+	p.types("l\n")
+	p.ends(3)
+	p.sees("(or deny). Take it up again: parley sessions tail ")
+	if !strings.Contains(p.out.String(), `"error":"input_required"`) {
+		t.Errorf("stdout is %s", p.out)
+	}
+	session := regexp.MustCompile(`tail (\S+)`).FindStringSubmatch(p.screen.String())[1]
+	p = sh.attend("sessions", "tail", session)
+	p.sees("[l]ater: ")
+	p.types("p bash(ls *)\n")
+	p.sees("matches none of the operations")
+	p.sees("[l]ater: ")
+	p.types("p\n") // as suggested
+	p.ends(0)
+	if out := sh.must("send", writes); out != "Done.\n" {
+		t.Errorf("the pattern does not stay: %s", out)
+	}
+}
+
+func TestNobodyIsAskedAgainstTheirWill(t *testing.T) {
+	t.Parallel()
+	sh, _ := asking(t)
+	p := sh.attend("send", "--no-input", writes)
+	p.ends(3)
+	if strings.Contains(p.screen.String(), "[l]ater") {
+		t.Errorf("--no-input asks: %s", p.screen)
+	}
+	p = sh.attend("send", "--quiet", "--output", "stream-json", writes)
+	p.sees("[l]ater: ") // a question is not noise
+	p.types("a\n")
+	p.ends(0)
+	if lines := strings.Split(strings.TrimSpace(p.out.String()), "\n"); !strings.HasPrefix(lines[len(lines)-1], `{"event":"done"`) {
+		t.Errorf("the last line is %s", lines[len(lines)-1])
+	}
+}
+
+func TestWhatIsTypedBeforeTheQuestionIsNoAnswer(t *testing.T) {
+	t.Parallel()
+	sh, _ := asking(t)
+	p := sh.attend("send", writes)
+	p.types("a\na\na\n")
+	p.sees("[l]ater: ")
+	p.types("d\n")
+	p.ends(6)
+}
+
+func TestAQuestionClosesWhenItIsAnsweredElsewhere(t *testing.T) {
+	t.Parallel()
+	sh, _ := asking(t)
+	p := sh.attend("send", writes+"\n@call wiki_write {\"page\":\"cake\",\"content\":\"At five.\"}\n@say Eaten.")
+	id := func() string {
+		p.sees("[l]ater: ")
+		all := regexp.MustCompile(`needed, until \S+ ([0-9a-f-]{36})`).FindAllStringSubmatch(p.screen.String(), -1)
+		return all[len(all)-1][1]
+	}
+	sh.must("approvals", "allow", id())
+	p.sees("Answered elsewhere: allowed.")
+	sh.must("approvals", "deny", id())
+	p.sees("Answered elsewhere: denied.")
+	p.ends(6)
+	if p.out.String() != "Done.Eaten.\n" {
+		t.Errorf("stdout is %q", p.out)
+	}
+}
+
+func TestAnAnswerHereSurvivesOneElsewhere(t *testing.T) {
+	t.Parallel()
+	sh, _ := asking(t)
+	p := sh.attend("send", wants+"\n"+writes)
+	p.sees("[p]rovide  [s]kip  [l]ater: ")
+	id := regexp.MustCompile(`needed, until \S+ ([0-9a-f-]{36})`).FindStringSubmatch(p.screen.String())[1]
+	sh.must("secret", "skip", id)
+	p.sees("Answered elsewhere: skipped.")
+	p.sees("[d]eny REASON  [l]ater: ") // the line goes to the question that is there
+	p.types("a\n")
+	p.ends(0)
+}
+
+func TestASecretIsTypedUnseen(t *testing.T) {
+	t.Parallel()
+	sh, _ := asking(t)
+	p := sh.attend("send", wants)
+	p.sees("┃ secret TOKEN")
+	p.sees("┃ because: to read the issues")
+	p.sees("[l]ater: ")
+	p.types("p\n")
+	p.sees("Value of TOKEN (it is not shown): ")
+	silent(t, p.terminal)
+	p.types("short\r")
+	p.sees("at least 8 bytes")
+	p.sees("[l]ater: ")
+	p.types("provide\n")
+	p.sees("(it is not shown): ")
+	silent(t, p.terminal)
+	p.types("wrong\x15" + token + "x\x7f\r") // Ctrl-U, and the x deleted
+	p.ends(0)
+	if strings.Contains(p.screen.String(), token[:8]) || !strings.Contains(sh.must("secrets", "list"), "stored") {
+		t.Errorf("the terminal shows %q", p.screen)
+	}
+
+	p = sh.attend("send", wants)
+	p.sees("[l]ater: ")
+	p.types("s\n")
+	p.ends(0)
+
+	p = sh.attend("send", wants)
+	p.sees("[l]ater: ")
+	p.types("p\n")
+	p.sees("(it is not shown): ")
+	silent(t, p.terminal)
+	p.types("secr\x03") // Ctrl-C comes as a key here
+	p.sees("Cancelled.")
+	p.ends(130)
+
+	id := left(t, stderrOf(sh.run("send", wants))).ApprovalID.String()
+	p = sh.attend("secret", "provide", id)
+	p.sees("Value of TOKEN (it is not shown): ")
+	silent(t, p.terminal)
+	p.types(token + "\r")
+	p.sees("It is provided.")
+	p.ends(0)
+}
+
+func stderrOf(_, errs string, _ int) string { return errs }
+
+func TestWhatCannotBeSeenIsWrittenOut(t *testing.T) {
+	t.Parallel()
+	sh, _ := asking(t)
+	p := sh.attend("send", `@call wiki_write {"page":"tea","content":"At \u202eruof\u202c\u200b.\u001b[2K\nAnd\u00a0at five.\n┃   page: other"}`)
+	p.sees(`┃   │ At \u202eruof\u202c\u200b.\u001b[2K`)
+	p.sees(`┃   │ And\u00a0at five.`)
+	p.sees("┃   │ ┃   page: other")
+	p.sees("Look twice.")
+	p.sees("[l]ater: ")
+	p.interrupts <- os.Interrupt
+	p.sees("Cancelled.")
+	p.ends(130)
+}
+
+func TestApprovalsWatchAsks(t *testing.T) {
+	t.Parallel()
+	sh, _ := asking(t)
+	lines := sh.start("approvals", "watch")
+	objects := sh.start("approvals", "watch", "--json")
+	p := sh.attend("approvals", "watch")
+	for _, watching := range []*watched{lines.errs, objects.errs, p.screen} {
+		watching.wait(t, "Waiting for questions")
+	}
+	first := sh.start("send", "--approve", "wait", writes)
+	p.sees("┃   content: At four.")
+	p.sees("[l]ater: ")
+	p.types("a\n")
+	p.sees("It is allowed.")
+	if code := <-first.code; code != 0 {
+		t.Errorf("send: exit code %d, %s", code, first.errs)
+	}
+	second := sh.start("send", "--approve", "wait", wants)
+	p.sees("┃ secret TOKEN")
+	p.sees("[l]ater: ")
+	second.errs.wait(t, "(or skip).")
+	_, id, _ := strings.Cut(second.errs.String(), "provide ")
+	id, _, _ = strings.Cut(id, " ")
+	sh.must("secret", "skip", id)
+	p.sees("answered elsewhere, or too late.")
+	third := sh.start("send", "--approve", "wait", writes)
+	p.sees("[d]eny REASON  [l]ater: ")
+	p.types("l\n")
+	third.interrupts <- os.Interrupt
+	if code := <-third.code; code != 130 {
+		t.Errorf("send: exit code %d, %s", code, third.errs)
+	}
+	lines.out.wait(t, "  secret  secret TOKEN: to read the issues\n")
+	objects.out.wait(t, `"key_name":"TOKEN"`)
+	for interrupts, code := range map[chan os.Signal]chan int{p.interrupts: p.code, lines.interrupts: lines.code, objects.interrupts: objects.code} {
+		interrupts <- os.Interrupt
+		if got := <-code; got != 0 {
+			t.Errorf("watch: exit code %d", got)
+		}
+	}
+}

@@ -1,0 +1,81 @@
+package cli
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"pgregory.net/rapid"
+
+	"github.com/parley-server/parley/internal/event"
+)
+
+func TestACardShowsEverythingAndNothingElse(t *testing.T) {
+	t.Parallel()
+	texts := rapid.OneOf(rapid.String(), rapid.StringOf(rapid.SampledFrom([]rune("ab \n\t\r\\\u202e\u200b\u00a0\ufe0f\u2800\u3164\U000e0041\U000f0000┃│{}\"日本"))))
+	rapid.Check(t, func(t *rapid.T) {
+		name, text, tool := texts.Draw(t, "name"), texts.Draw(t, "text"), texts.Draw(t, "tool")
+		list, err := json.Marshal([]any{text, 1, nil})
+		if err != nil {
+			t.Fatal(err)
+		}
+		input, err := json.Marshal(map[string]any{name: text, "list": json.RawMessage(list)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		width := rapid.SampledFrom([]int{0, 8, 20, 80}).Draw(t, "width")
+		shown := card(event.InputRequired{What: event.InputApproval, Plan: text, Reason: text, Operations: []event.Operation{{Tool: tool, Summary: text, Input: input}}}, width, true)
+		lines := strings.Split(strings.TrimSuffix(shown, "\n"), "\n")
+		if strings.HasPrefix(lines[len(lines)-1], "Some characters ") {
+			lines = lines[:len(lines)-1]
+		}
+		for _, line := range lines {
+			if !strings.HasPrefix(line, "┃") {
+				t.Fatalf("%q stands outside in %q", line, shown)
+			}
+			if n := utf8.RuneCountInString(line); width > 0 && n > max(width, 7) {
+				t.Fatalf("%q has %d columns of %d", line, n, width)
+			}
+		}
+		if i := strings.IndexFunc(shown, func(r rune) bool { return r != '\n' && unseen(r) }); i >= 0 {
+			t.Fatalf("%q shows what cannot be seen at %d", shown, i)
+		}
+		if width > 0 {
+			return
+		}
+		if !strings.Contains(shown, "list: "+exact(string(list))+"\n") {
+			t.Fatalf("%q lacks %q", shown, list)
+		}
+		for line := range strings.SplitSeq(strings.TrimSuffix(text, "\n"), "\n") {
+			if line = exact(strings.ReplaceAll(line, "\t", "    ")); strings.Contains(text, "\n") && !strings.Contains(shown, "│ "+line+"\n") {
+				t.Fatalf("%q lacks %q", shown, line)
+			}
+		}
+	})
+}
+
+func TestArgumentsAreToldApart(t *testing.T) {
+	t.Parallel()
+	shown := card(event.InputRequired{What: event.InputApproval, Plan: "I will.", Operations: []event.Operation{
+		{Tool: "bash", Summary: "run git", Input: json.RawMessage(`{"command": "git diff | grep \"x\"", "number": 3, "text": "3", "empty": "", "blank": " x", "list": [ "a" ] , "lines": "one\ntwo\n"}`)},
+		{Tool: "odd", Summary: "no object", Input: json.RawMessage(`[1]`)},
+	}}, 0, false)
+	want := `┃ bash  run git
+┃   command: git diff | grep "x"
+┃   number: 3
+┃   text: "3"
+┃   empty: ""
+┃   blank: " x"
+┃   list: ["a"]
+┃   lines:
+┃   │ one
+┃   │ two
+┃
+┃ odd  no object
+┃   : [1]
+`
+	if shown != want {
+		t.Errorf("shown is\n%swant\n%s", shown, want)
+	}
+}

@@ -1,0 +1,115 @@
+package cli_test
+
+import (
+	"encoding/json"
+	"os"
+	"strings"
+	"testing"
+)
+
+func TestASessionIsShownAndExported(t *testing.T) {
+	t.Parallel()
+	sh, _ := asking(t)
+	sh.must("send", "--caller", "alice", "--approve", "pattern:wiki_write(tea)", "# Note\n"+writes)
+	if _, _, code := sh.run("send", "--caller", "alice", "@say Half.\n@error model_error"); code != 1 {
+		t.Fatalf("exit code %d", code)
+	}
+	var list struct {
+		Data []struct {
+			SessionID string `json:"session_id"`
+		}
+	}
+	if err := json.Unmarshal([]byte(sh.must("sessions", "list", "--caller", "alice", "--json")), &list); err != nil {
+		t.Fatal(err)
+	}
+	id := list.Data[0].SessionID
+
+	page := sh.must("sessions", "show", id)
+	for _, want := range []string{"User  20", "# Note\n", "Agent  20", "→ wiki_write write wiki page tea", "\nDone.\n", "builtin/guide", "\nHalf.\n(failed: model_error)\n"} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page lacks %q:\n%s", want, page)
+		}
+	}
+	if got := sh.must("sessions", "show", id, "--json"); strings.Count(got, `"message_id"`) != 4 {
+		t.Errorf("as JSON: %s", got)
+	}
+
+	md := sh.must("sessions", "export", id)
+	for _, want := range []string{"# Session " + id + "\n\n## User, 20", "\n\n> # Note\n> @call wiki_write", "\n\n- `wiki_write` write wiki page tea", "\n\nDone.\n\n## User", "\n\nHalf.\n\n*(failed: model_error)*\n"} {
+		if !strings.Contains(md, want) {
+			t.Errorf("the Markdown lacks %q:\n%s", want, md)
+		}
+	}
+
+	var order []string
+	text := ""
+	for line := range strings.Lines(sh.must("sessions", "export", id, "--format", "jsonl")) {
+		var entry struct {
+			Event   string
+			Data    struct{ Text string }
+			Message struct{ Role string }
+		}
+		if err := json.Unmarshal([]byte(line), &entry); err != nil {
+			t.Fatalf("%v in %s", err, line)
+		}
+		text += entry.Data.Text
+		if word := entry.Event + entry.Message.Role; word != "text" {
+			order = append(order, word)
+		}
+	}
+	// A replay has one done, its own.
+	want := "user input_required tool_use tool_result usage assistant user error done assistant"
+	if got := strings.Join(order, " "); got != want || text != "Done.Half." {
+		t.Errorf("the lines are %s, want %s; they say %q", got, want, text)
+	}
+
+	var whole struct {
+		SessionID string `json:"session_id"`
+		Messages  []any
+		Events    []struct{ ID string }
+	}
+	if err := json.Unmarshal([]byte(sh.must("sessions", "export", id, "--format", "json")), &whole); err != nil || whole.SessionID != id || len(whole.Messages) != 4 || len(whole.Events) < 8 {
+		t.Errorf("one object: %v, %+v", err, whole)
+	}
+
+	for _, c := range []struct {
+		args string
+		says string
+	}{
+		{"sessions export " + id + " --format xml", "md, jsonl, json"},
+		{"sessions export 0192f0aa-0000-7000-8000-000000000001 --format json", "No session"},
+		{"sessions show 0192f0aa-0000-7000-8000-000000000001", "No session"},
+	} {
+		if _, errs, code := sh.run(strings.Fields(c.args)...); code != 2 || !strings.Contains(errs, c.says) {
+			t.Errorf("%s: exit code %d, %s", c.args, code, errs)
+		}
+	}
+}
+
+func TestAnExportWaitsForTheEndOfATurn(t *testing.T) {
+	t.Parallel()
+	sh, _ := asking(t)
+	_, errs, _ := sh.run("send", "--caller", "alice", writes)
+	ask := left(t, errs)
+	var list struct {
+		Data []struct {
+			SessionID string `json:"session_id"`
+		}
+	}
+	if err := json.Unmarshal([]byte(sh.must("sessions", "list", "--json")), &list); err != nil {
+		t.Fatal(err)
+	}
+	waits := sh.start("sessions", "export", list.Data[0].SessionID, "--format", "jsonl")
+	given := sh.start("sessions", "export", list.Data[0].SessionID, "--format", "jsonl")
+	given.interrupts <- os.Interrupt
+	if code := <-given.code; code != 130 || given.out.String() != "" {
+		t.Errorf("interrupted: exit code %d, %s", code, given.out)
+	}
+	if got := sh.must("sessions", "show", list.Data[0].SessionID); !strings.Contains(got, "(in progress)") {
+		t.Errorf("shown as %s", got)
+	}
+	sh.must("approvals", "allow", ask.ApprovalID.String())
+	if code := <-waits.code; code != 0 || !strings.Contains(waits.out.String(), `"Done."`) {
+		t.Errorf("exit code %d, %s", code, waits.out)
+	}
+}
