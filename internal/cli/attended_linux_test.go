@@ -216,3 +216,29 @@ func TestApprovalsWatchAsks(t *testing.T) {
 		}
 	}
 }
+
+func TestOldQuestionsAreNotAskedAgain(t *testing.T) {
+	t.Parallel()
+	sh, _ := asking(t)
+	p := sh.attend("send", "--output", "json", writes+"\n@call wiki_write {\"page\":\"cake\",\"content\":\"At five.\"}\n@say Eaten.")
+	p.sees("┃   page: tea")
+	p.sees("[l]ater: ")
+	p.types("d\n")
+	p.sees("┃   page: cake")
+	p.sees("[l]ater: ")
+	p.types("l\n")
+	p.ends(3)
+	p.sees("Take it up again: parley ")
+	if out := p.out.String(); strings.Count(out, "\n") != 1 || !strings.Contains(out, `"page":"cake"`) {
+		t.Errorf("stdout is %s", out)
+	}
+	session := regexp.MustCompile(`tail (\S+)`).FindStringSubmatch(p.screen.String())[1]
+	p = sh.attend("sessions", "tail", session)
+	p.sees("┃   page: cake")
+	p.sees("[l]ater: ")
+	p.types("a\n")
+	p.ends(6) // the first was denied
+	if strings.Contains(p.screen.String(), "page: tea") || p.out.String() != "Done.Eaten.\n" {
+		t.Errorf("asked again: %s%s", p.out, p.screen)
+	}
+}

@@ -83,7 +83,8 @@ func (s *sheet) text(bar, text string) {
 	}
 }
 
-// line is one line, wrapped here: a terminal would wrap it past the bar.
+// line is one line, wrapped here: a terminal would wrap it past the bar. A broken bar
+// says that the line before goes on.
 func (s *sheet) line(bar, line string) {
 	shown := exact(line)
 	s.escaped = s.escaped || shown != line
@@ -96,7 +97,7 @@ func (s *sheet) line(bar, line string) {
 		if rest == "" {
 			return
 		}
-		shown = rest
+		shown, bar = rest, strings.Replace(bar, "┃", "┆", 1)
 	}
 }
 

@@ -31,7 +31,7 @@ func TestACardShowsEverythingAndNothingElse(t *testing.T) {
 			lines = lines[:len(lines)-1]
 		}
 		for _, line := range lines {
-			if !strings.HasPrefix(line, "┃") {
+			if !strings.HasPrefix(line, "┃") && (width == 0 || !strings.HasPrefix(line, "┆")) {
 				t.Fatalf("%q stands outside in %q", line, shown)
 			}
 			if n := utf8.RuneCountInString(line); width > 0 && n > max(width, 7) {
@@ -77,5 +77,9 @@ func TestArgumentsAreToldApart(t *testing.T) {
 `
 	if shown != want {
 		t.Errorf("shown is\n%swant\n%s", shown, want)
+	}
+	long := event.InputRequired{What: event.InputSecret, KeyName: "T", Reason: "日本 and more\nx"}
+	if shown, want := card(long, 12, false), "┃ secret T\n┃ because: \n┆ 日本 and m\n┆ ore\n┃ x\n"; shown != want {
+		t.Errorf("wrapped is\n%swant\n%s", shown, want)
 	}
 }

@@ -94,7 +94,7 @@ func (c *command) skillsRun() *cobra.Command {
 		Example: `  parley skills run onboarding-checklist
   parley skills run monthly_report --input month=2026-10 --input team=sales
   jq .inputs order.json | parley skills run order --input-json @-`,
-		Long: "Does what parley send --skill NAME does.\n\n" + inputHelp,
+		Long: "Does what parley send --skill NAME does.\n\n" + approveHelp + "\n" + inputHelp,
 		Args: exactly("NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			s.message.Skill = args[0]

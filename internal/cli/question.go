@@ -40,6 +40,9 @@ func (v *viewer) ask(ctx context.Context, leave context.CancelCauseFunc, f clien
 	}
 	v.mu.Lock()
 	v.breakLine()
+	if v.first == 0 {
+		v.first = -1 // from now on it would measure how long somebody thinks
+	}
 	v.mu.Unlock()
 	open, closed := context.WithCancelCause(ctx)
 	q := &question{InputRequired: asked, raw: f.Data, close: closed, done: make(chan struct{})}

@@ -140,6 +140,18 @@ func TestSomebodyElseAnswers(t *testing.T) {
 	}
 }
 
+func TestAnAnswerIsThatOfItsOwnTurn(t *testing.T) {
+	t.Parallel()
+	sh, _ := asking(t)
+	first := sh.start("send", "--caller", "alice", "--approve", "wait", "--output", "json", writes)
+	first.errs.wait(t, "(or deny).")
+	sh.must("send", "--caller", "alice", "--if-busy", "enqueue", "--callback", "https://listen.invalid/", "@say Second.")
+	sh.must("approvals", "allow", regexp.MustCompile(`approvals allow (\S+)`).FindStringSubmatch(first.errs.String())[1])
+	if code := <-first.code; code != 0 || !strings.Contains(first.out.String(), `"output":"Done."`) {
+		t.Errorf("exit code %d, %s", code, first.out)
+	}
+}
+
 func TestNobodyAnswersInTime(t *testing.T) {
 	t.Parallel()
 	sh, _ := asking(t, "PARLEY_APPROVAL_WINDOW=1s", "PARLEY_CALLS_PER_MINUTE=0")

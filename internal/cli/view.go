@@ -27,7 +27,7 @@ type viewer struct {
 
 	mu      sync.Mutex // Ctrl-C comes in between; guards these and what is written
 	began   time.Time
-	first   time.Duration // until the first text
+	first   time.Duration // until the first text; negative: it is not known
 	inLine  bool          // the answer so far does not end with a line end
 	failed  *failure
 	session string
