@@ -156,18 +156,25 @@ func explainAnswer(e *client.Error) *problem {
 		}
 	case e.Code == "TURN_IN_PROGRESS":
 		p.Exit, p.Do = exitFailed, "Wait until the session's turn has ended, or send with --if-busy enqueue or interrupt."
-	case e.Standing == "denied" || e.Standing == "expired":
-		p.Exit, p.Do = exitDenied, "Ask the agent again."
-	case e.Standing == "canceled":
-		p.Exit, p.Do = exitCanceled, "Send the message again if it is still wanted."
-	case e.Standing != "":
-		p.Exit, p.Do = exitFailed, "Nothing is left to answer."
+	case e.Code == "APPROVAL_ALREADY_DECIDED" || e.Code == "APPROVAL_EXPIRED":
+		p.Exit, p.Do = exitOfApproval(e.Standing), "See parley sessions list for what became of the turn."
 	case e.Code == "WORKSPACE_NOT_FOUND":
 		p.Do = "Set PARLEY_WORKSPACE to the workspace that the key belongs to."
 	default:
 		p.Do = "Correct the request and send it again."
 	}
 	return p
+}
+
+// exitOfApproval is the exit code of an answer that came after another.
+func exitOfApproval(standing string) int {
+	switch standing {
+	case "denied", "expired":
+		return exitDenied
+	case "canceled":
+		return exitCanceled
+	}
+	return exitFailed
 }
 
 // sentence makes an error's text end like one.

@@ -25,7 +25,7 @@ type Error struct {
 	Violations    []Violation   `json:"violations"`
 	AvailableKeys []string      `json:"available_keys"`
 	RequiredScope string        `json:"required_scope"`
-	Standing      string        `json:"status"` // how an approval stands that was answered before
+	Standing      string        `json:"status"` // how the approval stands that was answered before, or the file that is refused
 	Turn          *BusyTurn     `json:"turn"`
 	RequestID     string        `json:"-"`
 	RetryAfter    time.Duration `json:"-"`

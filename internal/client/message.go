@@ -47,11 +47,15 @@ type Limits struct {
 	MaxCostUSD         *float64 `json:"max_cost_usd,omitempty"`
 }
 
-// body is a message as it is sent. Whether it is to stream is always said: the
-// default depends on the callback.
+// body is a message as it is sent. A stream is the default, but where there is a
+// callback.
 func (m Message) body(stream bool) ([]byte, error) {
+	wish := &stream
+	if stream && m.Callback == nil {
+		wish = nil
+	}
 	return json.Marshal(struct {
 		Message
-		Stream bool `json:"stream"`
-	}{m, stream})
+		Stream *bool `json:"stream,omitempty"`
+	}{m, wish})
 }
