@@ -17,21 +17,25 @@ const (
 	maxPause    = 60 * time.Second // a provider that asks for more has given up on us
 )
 
-// generate asks the model for one reply, passing text on as it comes unless it is an
-// answer in a schema. A provider
-// that fails in a way that passes is asked again, to go on where it stopped.
+// generate asks the model for one reply, passing text on as it comes unless it may be an
+// answer in a schema. A provider that fails in a way that passes is asked again, to go on
+// where it stopped.
 func (r *run) generate(ctx context.Context, req model.Request) (event.Reply, error) {
 	text := strings.Builder{}
 	text.WriteString(req.Partial)
+	shown := len(req.Partial)
 	var used model.Usage
 	for attempt := 1; ; attempt++ {
 		if req.Output != nil {
 			text.Reset() // half an answer in JSON is of no use
 		}
 		req.Partial = text.String()
-		calls, err := r.attempt(ctx, req, &text, &used)
+		calls, err := r.attempt(ctx, req, &text, &shown, &used)
 		if err == nil {
-			return event.Reply{Text: text.String(), JSON: r.hides(req, text.String()) && len(calls) == 0, Calls: r.identify(calls), Usage: event.Usage{
+			if err := r.showRest(req, text.String(), shown); err != nil {
+				return event.Reply{}, err
+			}
+			return event.Reply{Text: text.String(), JSON: r.answers(req, text.String()) && len(calls) == 0, Calls: r.identify(calls), Usage: event.Usage{
 				InputTokens: used.InputTokens, OutputTokens: used.OutputTokens,
 				CostUSD: model.Cost(r.Model.Name(), used), Model: r.Model.Name(),
 			}}, nil
@@ -58,16 +62,17 @@ func (r *run) generate(ctx context.Context, req model.Request) (event.Reply, err
 }
 
 // attempt is one request. Calls count only when the reply is whole.
-func (r *run) attempt(ctx context.Context, req model.Request, text *strings.Builder, used *model.Usage) ([]event.ToolCall, error) {
+func (r *run) attempt(ctx context.Context, req model.Request, text *strings.Builder, shown *int, used *model.Usage) ([]event.ToolCall, error) {
 	var calls []event.ToolCall
 	for chunk, err := range r.Model.Generate(ctx, req) {
 		if err != nil {
 			return nil, err
 		}
 		if chunk.Text != "" {
-			t := event.Plain(chunk.Text)
-			text.WriteString(t)
-			if !r.hides(req, text.String()) {
+			text.WriteString(event.Plain(chunk.Text))
+			if n := r.plain(req, text.String(), *shown); n > *shown {
+				t := text.String()[*shown:n]
+				*shown = n
 				if err := r.emit(event.Text{Text: t}); err != nil {
 					return nil, err
 				}
@@ -86,16 +91,6 @@ func (r *run) attempt(ctx context.Context, req model.Request, text *strings.Buil
 		}
 	}
 	return calls, nil
-}
-
-// hides reports whether text is an answer in a schema: that is checked first, and never
-// shown as text. Some models write it without being asked to.
-func (r *run) hides(req model.Request, text string) bool {
-	if req.Output != nil {
-		return true
-	}
-	text = strings.TrimSpace(text)
-	return r.Output != nil && (strings.HasPrefix(text, "{") || strings.HasPrefix(text, "[") || strings.HasPrefix(text, fence))
 }
 
 // identify gives every call of the turn an id of its own: some servers repeat

@@ -1,0 +1,75 @@
+package agent
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"strings"
+
+	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/model"
+)
+
+// A structured answer has an event of its own and is never shown as text. Some models
+// write it as text all the same, unasked, alone or behind a sentence. So where a turn
+// has a schema, what may be JSON is held back until the reply is whole.
+
+// answers reports whether a reply is an answer in a schema, from its beginning on.
+func (r *run) answers(req model.Request, text string) bool {
+	if req.Output != nil {
+		return true
+	}
+	text = strings.TrimSpace(text)
+	return r.Output != nil && (strings.HasPrefix(text, "{") || strings.HasPrefix(text, "[") || strings.HasPrefix(text, fence))
+}
+
+// plain is how much of a reply can be shown, of which so much is shown already.
+func (r *run) plain(req model.Request, text string, shown int) int {
+	switch {
+	case req.Output != nil:
+		return shown
+	case r.Output == nil:
+		return len(text)
+	}
+	at := shown + len(strings.TrimRight(text[shown:], "`")) // the beginning of a fence, perhaps
+	for _, begin := range []string{"{", "[", fence} {
+		if i := strings.Index(text[shown:], begin); i >= 0 {
+			at = min(at, shown+i)
+		}
+	}
+	if strings.TrimSpace(text[:at]) == "" {
+		return shown
+	}
+	return at
+}
+
+// showRest shows what was held back of a reply that is whole, and is no answer.
+func (r *run) showRest(req model.Request, text string, shown int) error {
+	rest := text[shown:]
+	if rest == "" || r.answers(req, text) || r.Output != nil && r.Output.within(rest) {
+		return nil
+	}
+	return r.emit(event.Text{Text: rest})
+}
+
+// maxLooks is how many brackets may be the beginning of the JSON in a text.
+const maxLooks = 100
+
+// within reports whether a text holds what may be meant as the answer: an object with
+// something in it, or what fits, be it cut off at the end.
+func (o *Output) within(text string) bool {
+	for range maxLooks {
+		i := strings.IndexAny(text, "{[")
+		if i < 0 {
+			return false
+		}
+		text = text[i:]
+		var value json.RawMessage
+		err := json.NewDecoder(strings.NewReader(text)).Decode(&value)
+		if errors.Is(err, io.ErrUnexpectedEOF) || err == nil && (value[0] == '{' && len(compact(value)) > len("{}") || o.Check(value) == nil) {
+			return true
+		}
+		text = text[1:]
+	}
+	return false
+}
