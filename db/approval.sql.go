@@ -162,6 +162,17 @@ func (q *Queries) ApprovalRequest(ctx context.Context, iD uuid.UUID, request []b
 	return err
 }
 
+const approvalSettle = `-- name: ApprovalSettle :exec
+SELECT id FROM sessions WHERE id = $1 FOR SHARE
+`
+
+// ApprovalSettle waits for whoever is answering in a session right now: an answer that
+// was in time may commit when it is over.
+func (q *Queries) ApprovalSettle(ctx context.Context, id uuid.UUID) error {
+	_, err := q.db.Exec(ctx, approvalSettle, id)
+	return err
+}
+
 const approvalsCancel = `-- name: ApprovalsCancel :exec
 UPDATE approvals SET status = 'canceled', decided_at = clock_timestamp() WHERE turn_id = $1 AND status = 'pending'
 `

@@ -17,6 +17,11 @@ SELECT sqlc.embed(a), (a.status = 'pending' AND a.expires_at <= clock_timestamp(
        greatest(0, extract(epoch FROM a.expires_at - clock_timestamp()))::float8 AS seconds_left
 FROM approvals a WHERE a.workspace_id = $1 AND a.id = $2;
 
+-- name: ApprovalSettle :exec
+-- ApprovalSettle waits for whoever is answering in a session right now: an answer that
+-- was in time may commit when it is over.
+SELECT id FROM sessions WHERE id = $1 FOR SHARE;
+
 -- name: ApprovalDecide :one
 -- ApprovalDecide answers, once and in time: for everybody else there is no row.
 UPDATE approvals

@@ -52,10 +52,23 @@ func (s *Store) Approvals(ctx context.Context, workspace uuid.UUID, q ApprovalQu
 	if err != nil {
 		return Page[Approval]{}, err
 	}
-	rows, err := s.q.ApprovalsPage(ctx, db.ApprovalsPageParams{WorkspaceID: workspace, Status: nullable(q.Status), SessionID: q.Session,
-		BeforeAt: at, BeforeID: id, N: int32(q.Limit) + 1})
-	if err != nil {
-		return Page[Approval]{}, fmt.Errorf("list approvals: %w", err)
+	var rows []db.ApprovalsPageRow
+	settled := make(map[uuid.UUID]bool) // by the session
+	for again := true; again; {
+		again = false
+		rows, err = s.q.ApprovalsPage(ctx, db.ApprovalsPageParams{WorkspaceID: workspace, Status: nullable(q.Status), SessionID: q.Session,
+			BeforeAt: at, BeforeID: id, N: int32(q.Limit) + 1})
+		if err != nil {
+			return Page[Approval]{}, fmt.Errorf("list approvals: %w", err)
+		}
+		for _, r := range rows {
+			if id := r.Approval.SessionID; r.Overdue && !settled[id] {
+				if err := s.settle(ctx, id); err != nil {
+					return Page[Approval]{}, err
+				}
+				again, settled[id] = true, true
+			}
+		}
 	}
 	items := make([]Approval, len(rows))
 	for i, r := range rows {
@@ -66,12 +79,30 @@ func (s *Store) Approvals(ctx context.Context, workspace uuid.UUID, q ApprovalQu
 
 // Approval is one of them, or APPROVAL_NOT_FOUND.
 func (s *Store) Approval(ctx context.Context, workspace, id uuid.UUID) (Approval, error) {
-	return findApproval(ctx, s.q, workspace, id)
+	a, overdue, err := findApproval(ctx, s.q, workspace, id)
+	if err != nil || !overdue {
+		return a, err
+	}
+	if err := s.settle(ctx, a.SessionID); err != nil {
+		return Approval{}, err
+	}
+	a, _, err = findApproval(ctx, s.q, workspace, id)
+	return a, err
+}
+
+// settle waits for an answer that is on its way to be committed. Whoever is told that a
+// question has expired shall not see it allowed afterwards.
+func (s *Store) settle(ctx context.Context, session uuid.UUID) error {
+	if err := s.q.ApprovalSettle(ctx, session); err != nil {
+		return fmt.Errorf("wait for an answer: %w", err)
+	}
+	return nil
 }
 
 // Approval is Store.Approval inside the change.
 func (tx *Tx) Approval(ctx context.Context, id uuid.UUID) (Approval, error) {
-	return findApproval(ctx, tx.q, tx.Session.WorkspaceID, id)
+	a, _, err := findApproval(ctx, tx.q, tx.Session.WorkspaceID, id)
+	return a, err
 }
 
 // Question is the data of the input_required event that a turn wrote as seq; nil where
@@ -87,15 +118,17 @@ func (s *Store) Question(ctx context.Context, turn uuid.UUID, seq int64) (json.R
 	return data, nil
 }
 
-func findApproval(ctx context.Context, q *db.Queries, workspace, id uuid.UUID) (Approval, error) {
+// findApproval reads an approval. Of one that is overdue nobody has said yet that it has
+// expired.
+func findApproval(ctx context.Context, q *db.Queries, workspace, id uuid.UUID) (a Approval, overdue bool, err error) {
 	row, err := q.ApprovalGet(ctx, workspace, id)
 	if errors.Is(err, pgx.ErrNoRows) {
-		return Approval{}, fault.New(fault.ApprovalNotFound, "No approval %s in this workspace.", id)
+		return a, false, fault.New(fault.ApprovalNotFound, "No approval %s in this workspace.", id)
 	}
 	if err != nil {
-		return Approval{}, fmt.Errorf("read approval: %w", err)
+		return a, false, fmt.Errorf("read approval: %w", err)
 	}
-	return approvalOf(row.Approval, row.Overdue, row.SecondsLeft), nil
+	return approvalOf(row.Approval, row.Overdue, row.SecondsLeft), row.Overdue, nil
 }
 
 func approvalOf(r db.Approval, overdue bool, left float64) Approval {

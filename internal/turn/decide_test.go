@@ -1,7 +1,9 @@
 package turn_test
 
 import (
+	"context"
 	"encoding/json"
+	"fmt"
 	"math/rand/v2"
 	"strings"
 	"sync"
@@ -14,6 +16,7 @@ import (
 	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/permission"
+	"github.com/parley-server/parley/internal/session"
 	"github.com/parley-server/parley/internal/turn"
 )
 
@@ -193,6 +196,63 @@ func (r *replica) approval(t *testing.T, w *world, id uuid.UUID, in approvalInpu
 		t.Error(err)
 	}
 	return approvalOutput{status: d.Status, decided: !d.Already}
+}
+
+// TestAnAnswerInTimeIsWaitedFor commits an answer that was in time when the time is
+// over. Who reads meanwhile waits for it: nobody is told that it has expired.
+func TestAnAnswerInTimeIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, booking())
+	newLedger(t, w, false)
+	r := w.replica(t, asking(time.Second))
+	st := w.start(t, r, "book it")
+	id := question(t, r, st)
+	tx, err := w.pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback(context.Background()) }()
+	if _, err := tx.Exec(t.Context(), `SELECT FROM sessions WHERE id = $1 FOR NO KEY UPDATE`, st.Session); err != nil {
+		t.Fatal(err)
+	}
+	tag, err := tx.Exec(t.Context(), `UPDATE approvals SET status = 'allowed', decided_at = now() WHERE id = $1 AND expires_at > clock_timestamp()`, id)
+	if err != nil || tag.RowsAffected() != 1 {
+		t.Fatalf("%d rows, %v", tag.RowsAffected(), err)
+	}
+	for over := false; !over; {
+		if err := w.pool.QueryRow(t.Context(), `SELECT expires_at < clock_timestamp() FROM approvals WHERE id = $1`, id).Scan(&over); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := make(chan string, 2)
+	go func() {
+		a, err := r.sessions.Approval(t.Context(), w.workspace.ID, id)
+		got <- fmt.Sprint(a.Status, err)
+	}()
+	go func() {
+		page, err := r.sessions.Approvals(t.Context(), w.workspace.ID, session.ApprovalQuery{Limit: 10})
+		if len(page.Data) != 1 {
+			page.Data = make([]session.Approval, 1)
+		}
+		got <- fmt.Sprint(page.Data[0].Status, err)
+	}()
+	for waiting := 0; waiting < 2; {
+		err := w.pool.QueryRow(t.Context(), `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE '%ApprovalSettle%'`).Scan(&waiting)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(got) > 0 {
+			t.Fatalf("meanwhile it is %s", <-got)
+		}
+	}
+	if err := tx.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if status := <-got; status != "allowed<nil>" {
+			t.Errorf("then it is %s", status)
+		}
+	}
 }
 
 // TestExpiryWhileNobodyRuns stops every replica over the end of an approval's time: on
