@@ -166,6 +166,8 @@ func writeNode(w *bytes.Buffer, n *yaml.Node) error {
 	switch n.Kind {
 	case yaml.DocumentNode:
 		return writeNode(w, n.Content[0])
+	case yaml.AliasNode:
+		return writeNode(w, n.Alias)
 	case yaml.MappingNode:
 		w.WriteByte('{')
 		for i := 0; i < len(n.Content); i += 2 {
