@@ -47,8 +47,7 @@ func (s *Service) Cancel(ctx context.Context, workspace, id uuid.UUID) (Canceled
 func (s *Service) awaitHalt(ctx context.Context, t session.Turn, news <-chan struct{}) bool {
 	ctx, cancel := context.WithTimeout(ctx, haltWait)
 	defer cancel()
-	if a := s.attempt(t.ID); a != nil {
-		a.cancel(session.ErrLeaseLost)
+	if a := s.halt(t.ID); a != nil {
 		select {
 		case <-a.gone:
 			return true
@@ -67,6 +66,16 @@ func (s *Service) awaitHalt(ctx context.Context, t session.Turn, news <-chan str
 		case <-time.After(100 * time.Millisecond):
 		}
 	}
+}
+
+// halt stops the worker of a turn that has been ended, where it is in this process:
+// nobody is notified of what their own process did.
+func (s *Service) halt(turn uuid.UUID) *attempt {
+	a := s.attempt(turn)
+	if a != nil {
+		a.cancel(session.ErrLeaseLost)
+	}
+	return a
 }
 
 // drain stops taking turns and hands the running ones over.

@@ -34,14 +34,15 @@ func (s *Service) Start(ctx context.Context, req Request) (Started, error) {
 		return started, err
 	}
 	ref := session.Ref{Workspace: req.Workspace.ID, ID: req.Session, CallerID: req.CallerID}
-	err = s.cfg.Sessions.Open(ctx, ref, func(tx *session.Tx) error {
+	var interrupted []uuid.UUID
+	err = s.cfg.Sessions.Open(ctx, ref, func(tx *session.Tx) (err error) {
 		if req.IdempotencyKey != "" {
 			if err := tx.Take(ctx, req.once(), started.Turn); err != nil {
 				return err
 			}
 		}
 		if req.Multitask == Interrupt {
-			if err := s.interrupt(ctx, tx); err != nil {
+			if interrupted, err = s.interrupt(ctx, tx); err != nil {
 				return err
 			}
 		}
@@ -54,8 +55,14 @@ func (s *Service) Start(ctx context.Context, req Request) (Started, error) {
 		}
 		return started, err
 	}
+	if err != nil {
+		return started, err
+	}
+	for _, turn := range interrupted {
+		s.halt(turn)
+	}
 	started.Session, started.Callback = started.From.Session, n.Callback
-	return started, err
+	return started, nil
 }
 
 // begin writes the turn and everything that comes into being with it.
@@ -90,16 +97,17 @@ func (s *Service) begin(ctx context.Context, tx *session.Tx, req Request, n sess
 }
 
 // interrupt ends the session's turn in progress and those that are lined up.
-func (s *Service) interrupt(ctx context.Context, tx *session.Tx) error {
+func (s *Service) interrupt(ctx context.Context, tx *session.Tx) (ended []uuid.UUID, err error) {
 	for {
 		t, ok, err := tx.Active(ctx)
 		if err != nil || !ok {
-			return err
+			return ended, err
 		}
 		f := event.Canceled.Failure("Another message interrupted this turn.")
 		if _, err := s.endTurn(ctx, tx, t, session.Ending{Trigger: session.Cancel, Failure: &f, Halted: session.State(t.State) != session.Running}); err != nil {
-			return err
+			return nil, err
 		}
+		ended = append(ended, t.ID)
 	}
 }
 

@@ -63,8 +63,10 @@ func (a *attempt) note(bodies []event.Body) {
 	}
 }
 
-// work claims a turn, runs it and ends it.
+// work claims a turn and runs it. Afterwards there is a place for another one.
 func (s *Service) work(ctx context.Context, job args) error {
+	news, stop := s.cfg.Sessions.Watch(job.Session) // before the claim, or a cancel in between is missed
+	defer stop()
 	var t session.Turn
 	var lease session.Lease
 	var ours bool
@@ -75,22 +77,7 @@ func (s *Service) work(ctx context.Context, job args) error {
 	if err != nil || !ours {
 		return err
 	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	a := &attempt{lease: lease, cancel: cancel, gone: make(chan struct{}), renewed: time.Now()}
-	defer close(a.gone)
-	s.add(a)
-	defer s.remove(a)
-
-	news, stop := s.cfg.Sessions.Watch(lease.Session)
-	defer stop()
-	go s.watch(ctx, a, news)
-
-	left := time.Duration((float64(t.MaxResponseSeconds) - t.ActiveSeconds) * float64(time.Second))
-	limited, done := context.WithTimeoutCause(ctx, max(left, 0), errTimeout)
-	defer done()
-	structured, err := s.run(limited, t, a)
-	s.settle(context.WithoutCancel(ctx), t, a, structured, err)
+	s.attend(ctx, t, lease, news)
 	ctx = context.WithoutCancel(ctx)
 	if err := s.place(ctx, &t.WorkspaceID); err != nil {
 		s.log.WarnContext(ctx, "place a waiting turn; the reaper will", "workspace", t.WorkspaceID, "err", err)
@@ -101,6 +88,29 @@ func (s *Service) work(ctx context.Context, job args) error {
 		}
 	}
 	return nil
+}
+
+// attend runs a turn that is ours, as long as it is and as its time lasts, and settles
+// what comes of it.
+func (s *Service) attend(ctx context.Context, t session.Turn, lease session.Lease, news <-chan struct{}) {
+	var watching sync.WaitGroup
+	defer watching.Wait()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	a := &attempt{lease: lease, cancel: cancel, gone: make(chan struct{}), renewed: time.Now()}
+	defer close(a.gone)
+	s.add(a)
+	defer s.remove(a)
+	watching.Go(func() { s.watch(ctx, a, news) })
+
+	left := time.Duration((float64(t.MaxResponseSeconds) - t.ActiveSeconds) * float64(time.Second))
+	limited, done := context.WithTimeoutCause(ctx, max(left, 0), errTimeout)
+	defer done()
+	structured, err := s.run(limited, t, a)
+	if err != nil && limited.Err() != nil { // whatever it was doing then, this is why it stopped
+		err = errors.Join(context.Cause(limited), err)
+	}
+	s.settle(context.WithoutCancel(ctx), t, a, structured, err)
 }
 
 // run takes the agent through the turn and writes down what it yields. The structured
