@@ -55,11 +55,12 @@ func (q *Queries) ApprovalDecide(ctx context.Context, arg ApprovalDecideParams) 
 }
 
 const approvalExpire = `-- name: ApprovalExpire :execrows
-UPDATE approvals SET status = 'expired', decided_at = clock_timestamp()
+UPDATE approvals SET status = 'expired', decided_at = expires_at
 WHERE id = $1 AND status = 'pending' AND expires_at <= clock_timestamp()
 `
 
-// ApprovalExpire is the answer of a clock.
+// ApprovalExpire is the answer of a clock, given when the time was over and not when
+// somebody noticed.
 func (q *Queries) ApprovalExpire(ctx context.Context, id uuid.UUID) (int64, error) {
 	result, err := q.db.Exec(ctx, approvalExpire, id)
 	if err != nil {
@@ -174,10 +175,14 @@ func (q *Queries) ApprovalSettle(ctx context.Context, id uuid.UUID) error {
 }
 
 const approvalsCancel = `-- name: ApprovalsCancel :exec
-UPDATE approvals SET status = 'canceled', decided_at = clock_timestamp() WHERE turn_id = $1 AND status = 'pending'
+UPDATE approvals
+SET status = CASE WHEN expires_at > clock_timestamp() THEN 'canceled' ELSE 'expired' END,
+    decided_at = least(expires_at, clock_timestamp())
+WHERE turn_id = $1 AND status = 'pending'
 `
 
-// ApprovalsCancel closes the question of a turn that has ended.
+// ApprovalsCancel closes the question of a turn that has ended, unless its time was
+// over before.
 func (q *Queries) ApprovalsCancel(ctx context.Context, turnID uuid.UUID) error {
 	_, err := q.db.Exec(ctx, approvalsCancel, turnID)
 	return err

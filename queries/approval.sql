@@ -31,13 +31,18 @@ WHERE id = sqlc.arg(id) AND status = 'pending' AND expires_at > clock_timestamp(
 RETURNING decided_at;
 
 -- name: ApprovalExpire :execrows
--- ApprovalExpire is the answer of a clock.
-UPDATE approvals SET status = 'expired', decided_at = clock_timestamp()
+-- ApprovalExpire is the answer of a clock, given when the time was over and not when
+-- somebody noticed.
+UPDATE approvals SET status = 'expired', decided_at = expires_at
 WHERE id = $1 AND status = 'pending' AND expires_at <= clock_timestamp();
 
 -- name: ApprovalsCancel :exec
--- ApprovalsCancel closes the question of a turn that has ended.
-UPDATE approvals SET status = 'canceled', decided_at = clock_timestamp() WHERE turn_id = $1 AND status = 'pending';
+-- ApprovalsCancel closes the question of a turn that has ended, unless its time was
+-- over before.
+UPDATE approvals
+SET status = CASE WHEN expires_at > clock_timestamp() THEN 'canceled' ELSE 'expired' END,
+    decided_at = least(expires_at, clock_timestamp())
+WHERE turn_id = $1 AND status = 'pending';
 
 -- name: ApprovalsOverdue :many
 -- ApprovalsOverdue finds what nobody answered in time.

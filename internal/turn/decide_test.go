@@ -265,11 +265,7 @@ func TestExpiryWhileNobodyRuns(t *testing.T) {
 	st := w.start(t, r, "book it")
 	id := question(t, r, st)
 	r.stop()
-	for over := false; !over; {
-		if err := w.pool.QueryRow(t.Context(), `SELECT expires_at < clock_timestamp() FROM approvals WHERE id = $1`, id).Scan(&over); err != nil {
-			t.Fatal(err)
-		}
-	}
+	w.overdue(t, id)
 	back := w.replica(t, func(c *turn.Config) { asking(time.Minute)(c) })
 	_, err := back.turns.Decide(t.Context(), w.workspace.ID, turn.Answer{Approval: id, Outcome: event.Allowed, Key: "k"})
 	if f := fault.From(err); f == nil || f.Code != fault.ApprovalExpired {
@@ -325,5 +321,70 @@ func TestWaitingCostsNothing(t *testing.T) {
 	}
 	if where != "waiting" || node != nil || started != nil {
 		t.Errorf("%s on node %v since %v", where, node, started)
+	}
+}
+
+// TestExpiredStaysExpired reads a question whose answer came in time and is committed
+// later, and one that is canceled when its time is over: nobody is told that a question
+// has expired which turns out to be something else.
+func TestExpiredStaysExpired(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, booking())
+	newLedger(t, w, false)
+	r := w.replica(t, asking(time.Second))
+	first, second := w.start(t, r, "book it"), w.start(t, r, "book it")
+	answered, canceled := question(t, r, first), question(t, r, second)
+	r.stop() // nothing looks at the clock any more
+
+	tx, err := w.pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback(context.Background()) }()
+	if _, err := tx.Exec(t.Context(), `SELECT FROM sessions WHERE id = $1 FOR NO KEY UPDATE`, first.Session); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.Exec(t.Context(), `UPDATE approvals SET status = 'allowed', decided_at = expires_at WHERE id = $1`, answered); err != nil {
+		t.Fatal(err)
+	}
+	w.overdue(t, answered)
+	w.overdue(t, canceled)
+	status := func(id uuid.UUID) string { return r.approval(t, w, id, approvalInput{read: true}).status }
+	said := make(chan string, 1)
+	go func() { said <- status(answered) }()
+	for waits := false; !waits; {
+		select {
+		case s := <-said:
+			t.Fatalf("%s, while an answer is under way", s)
+		default:
+		}
+		err := w.pool.QueryRow(t.Context(), `SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock')`).Scan(&waits)
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := tx.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if s := <-said; s != "allowed" {
+		t.Errorf("%s, after the answer", s)
+	}
+
+	before := status(canceled)
+	if _, err := r.turns.Cancel(t.Context(), w.workspace.ID, second.Session); err != nil {
+		t.Fatal(err)
+	}
+	if after := status(canceled); before != "expired" || after != before {
+		t.Errorf("%s, then %s", before, after)
+	}
+}
+
+// overdue waits until the time of a question is over.
+func (w *world) overdue(t *testing.T, id uuid.UUID) {
+	t.Helper()
+	for over := false; !over; {
+		if err := w.pool.QueryRow(t.Context(), `SELECT expires_at < clock_timestamp() FROM approvals WHERE id = $1`, id).Scan(&over); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
