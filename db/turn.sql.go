@@ -14,7 +14,7 @@ import (
 
 const idempotencyGet = `-- name: IdempotencyGet :one
 SELECT i.hash, t.id AS turn_id, t.session_id, t.start_seq, t.created_at, t.callback_id FROM idempotency_keys i JOIN turns t ON t.id = i.turn_id
-WHERE i.workspace_id = $1 AND i.route = $2 AND i.key = $3
+WHERE i.workspace_id = $1 AND i.route = $2 AND i.key = $3 AND i.created_at >= now() - interval '24 hours'
 `
 
 type IdempotencyGetRow struct {
@@ -376,6 +376,23 @@ func (q *Queries) TurnHalted(ctx context.Context, id uuid.UUID) (uuid.UUID, erro
 	var session_id uuid.UUID
 	err := row.Scan(&session_id)
 	return session_id, err
+}
+
+const turnInLine = `-- name: TurnInLine :one
+SELECT id, created_at FROM turns WHERE workspace_id = $1 AND session_id = $2 AND state = 'lined_up' AND start_seq = $3
+`
+
+type TurnInLineRow struct {
+	ID        uuid.UUID
+	CreatedAt time.Time
+}
+
+// TurnInLine is the turn that is lined up and has said no more than one event.
+func (q *Queries) TurnInLine(ctx context.Context, workspaceID uuid.UUID, sessionID uuid.UUID, startSeq int64) (TurnInLineRow, error) {
+	row := q.db.QueryRow(ctx, turnInLine, workspaceID, sessionID, startSeq)
+	var i TurnInLineRow
+	err := row.Scan(&i.ID, &i.CreatedAt)
+	return i, err
 }
 
 const turnInsert = `-- name: TurnInsert :one

@@ -8,6 +8,10 @@ RETURNING created_at;
 -- TurnsLinedUp counts the messages that wait for the session's turn to end.
 SELECT count(*) FROM turns WHERE session_id = $1 AND state = 'lined_up';
 
+-- name: TurnInLine :one
+-- TurnInLine is the turn that is lined up and has said no more than one event.
+SELECT id, created_at FROM turns WHERE workspace_id = $1 AND session_id = $2 AND state = 'lined_up' AND start_seq = $3;
+
 -- name: TurnNext :one
 -- TurnNext is the first of a session's turns that are lined up.
 SELECT id FROM turns WHERE session_id = $1 AND state = 'lined_up' ORDER BY start_seq LIMIT 1;
@@ -128,7 +132,7 @@ WHERE idempotency_keys.created_at < now() - interval '24 hours';
 
 -- name: IdempotencyGet :one
 SELECT i.hash, t.id AS turn_id, t.session_id, t.start_seq, t.created_at, t.callback_id FROM idempotency_keys i JOIN turns t ON t.id = i.turn_id
-WHERE i.workspace_id = $1 AND i.route = $2 AND i.key = $3;
+WHERE i.workspace_id = $1 AND i.route = $2 AND i.key = $3 AND i.created_at >= now() - interval '24 hours';
 
 -- name: IdempotencyPurge :exec
 DELETE FROM idempotency_keys WHERE created_at < now() - interval '24 hours';

@@ -25,6 +25,7 @@ type listed struct {
 	Role      string
 	Label     string
 	Skill     string
+	LastSeq   int64 `json:"last_seq"`
 }
 
 // pages reads a whole list.

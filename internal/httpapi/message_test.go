@@ -172,6 +172,13 @@ func TestIdempotencyKey(t *testing.T) {
 	if reused.status != 422 || reused.Error.Code != "IDEMPOTENCY_KEY_REUSED" || reused.Error.Type != "idempotency_error" {
 		t.Errorf("%d %s", reused.status, reused.text)
 	}
+	if _, err := s.pool.Exec(t.Context(), `UPDATE idempotency_keys SET created_at = now() - interval '25 hours'`); err != nil {
+		t.Fatal(err)
+	}
+	later, rr := s.ask(t, body(t, "another", `"stream":false`), "Idempotency-Key", "order 17")
+	if rr.header.Get("Idempotent-Replayed") != "" || later.SessionID == first.SessionID {
+		t.Errorf("a day later: %s", rr.text)
+	}
 	for _, bad := range []string{" ", "é", strings.Repeat("x", 256), "a\tb"} {
 		r := s.get(t, call{method: "POST", path: "messages", body: message, header: []string{"Idempotency-Key", bad}})
 		if bad == " " { // trimmed on the way

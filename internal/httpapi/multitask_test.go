@@ -1,6 +1,7 @@
 package httpapi_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -97,4 +98,34 @@ func TestCancelLeavesWhatIsLinedUp(t *testing.T) {
 	if got := names(next.rest()); got != "open text usage done" {
 		t.Errorf("the next stream is %s", got)
 	}
+}
+
+// Who waits in line and loses the connection gets the answer to the own message, not
+// that of the message before.
+func TestResumeInLine(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	first := s.say(t, held)
+	id := sessionOf(t, first.until("tool_use")[0])
+	<-s.gate.entered
+	lined := s.say(t, "@say Mine.", `"session_id":"`+id+`"`, `"multitask_strategy":"enqueue"`)
+	open := lined.until("open")[0]
+	lined.close()
+	last := s.say(t, "@text 1 delta", `"session_id":"`+id+`"`, `"multitask_strategy":"enqueue"`)
+	last.until("open")
+	resumed := s.open(t, events(id, "", "Last-Event-ID", open.id))
+	if got := resumed.until("open")[0]; got.id != open.id {
+		t.Errorf("it goes on from %s, not from %s", got.id, open.id)
+	}
+	messages, _ := s.pages(t, "sessions/"+id+"/messages?limit=100")
+	if m := messages[3]; m.Status != "in_progress" || fmt.Sprint(m.LastSeq) != open.id {
+		t.Errorf("the answer in line is %+v", m)
+	}
+	s.gate.leave <- struct{}{}
+	first.rest()
+	rest := resumed.rest()
+	if names(rest) != "text usage done" || !strings.Contains(rest[0].data, "Mine.") {
+		t.Errorf("resumed: %v", rest)
+	}
+	last.rest()
 }

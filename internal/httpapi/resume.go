@@ -70,7 +70,7 @@ func (s *server) attach(r *request) (*attachment, error) {
 	}
 	ctx, cancel := s.brief(r.Context())
 	defer cancel()
-	a.head, err = s.cfg.Sessions.Head(ctx, r.workspace.ID, id)
+	a.head, err = s.cfg.Sessions.HeadAt(ctx, r.workspace.ID, id, a.cursor)
 	return a, err
 }
 

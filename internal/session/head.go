@@ -48,6 +48,20 @@ func (s *Store) Head(ctx context.Context, workspace, id uuid.UUID) (Head, error)
 	return h, nil
 }
 
+// HeadAt is Head for a reader who stands at an event. Where that is the open event of a
+// turn in line, the reader waits for that turn: it is the one in the Head.
+func (s *Store) HeadAt(ctx context.Context, workspace, id uuid.UUID, seq int64) (Head, error) {
+	own, err := s.q.TurnInLine(ctx, workspace, id, seq) // first: it may become the newest meanwhile
+	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
+		return Head{}, fmt.Errorf("look for a turn in line: %w", err)
+	}
+	h, err := s.Head(ctx, workspace, id)
+	if err == nil && own.ID != uuid.Nil {
+		h.Turn, h.State, h.StartSeq, h.TurnAt, h.Error = own.ID, LinedUp, seq, own.CreatedAt, ""
+	}
+	return h, err
+}
+
 // NotFound is the answer for a session that does not exist, or not for this workspace.
 func NotFound(id uuid.UUID) *fault.Error {
 	return &fault.Error{Code: fault.SessionNotFound, Message: fmt.Sprintf("No session %s in this workspace.", id), Param: "session_id"}

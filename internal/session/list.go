@@ -170,7 +170,7 @@ func (s *Store) Messages(ctx context.Context, workspace, id uuid.UUID, q Message
 	for i, r := range rows {
 		items[i] = messageOf(r)
 		items[i].Erased = head.Erased
-		if items[i].Status == "in_progress" { // its row is written when it ends
+		if items[i].Status == "in_progress" && items[i].TurnID == head.Turn { // its row is written when it ends
 			items[i].LastSeq = max(items[i].LastSeq, head.LastSeq)
 		}
 	}
