@@ -105,13 +105,10 @@ func (tx *Tx) Approval(ctx context.Context, id uuid.UUID) (Approval, error) {
 	return a, err
 }
 
-// Question is the data of the input_required event that a turn wrote as seq; nil where
-// that event is another.
+// Question is the data of the input_required event that a turn wrote as seq; nil once
+// the session is erased.
 func (s *Store) Question(ctx context.Context, turn uuid.UUID, seq int64) (json.RawMessage, error) {
 	data, err := s.q.ApprovalAsked(ctx, turn, seq)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return nil, nil
-	}
 	if err != nil {
 		return nil, fmt.Errorf("read question: %w", err)
 	}

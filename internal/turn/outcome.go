@@ -43,21 +43,23 @@ func (s *Service) Outcome(ctx context.Context, workspace, turn uuid.UUID) (o Out
 
 // told is what a callback says of a turn: just what a blocking call would.
 func (s *Service) told(ctx context.Context, d callback.Delivery) ([]byte, error) {
-	var o Outcome
-	ok := true
-	asked, err := s.cfg.Sessions.Question(ctx, d.Turn, d.Seq)
-	switch {
-	case err != nil:
-	case asked != nil:
-		o, err = s.Asking(ctx, d.Workspace, d.Turn, asked)
-	default:
-		o, ok, err = s.Outcome(ctx, d.Workspace, d.Turn)
+	if d.Type == callback.InputRequired {
+		asked, err := s.cfg.Sessions.Question(ctx, d.Turn, d.Seq)
+		if err != nil {
+			return nil, err
+		}
+		o, err := s.Asking(ctx, d.Workspace, d.Turn, asked)
+		if err != nil {
+			return nil, err
+		}
+		return json.Marshal(o)
 	}
-	if err == nil && !ok {
-		err = fmt.Errorf("turn %s has not ended", d.Turn)
-	}
+	o, ended, err := s.Outcome(ctx, d.Workspace, d.Turn)
 	if err != nil {
 		return nil, err
+	}
+	if !ended {
+		return nil, fmt.Errorf("turn %s has not ended", d.Turn)
 	}
 	return json.Marshal(o)
 }
