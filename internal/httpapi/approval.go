@@ -159,6 +159,8 @@ func parseDecision(c *checks, body []member) (a turn.Answer) {
 	switch {
 	case !given["decision"]:
 		c.add(fault.Violation{Param: "/decision", Rule: "required", Message: "decision is missing: allow or deny."})
+	case word == "allow" && given["reason"]:
+		c.add(fault.Violation{Param: "/reason", Rule: "requires", Message: "reason comes only with the decision deny.", Expected: "deny"})
 	case word == "deny" && given["allowlist_pattern"]:
 		c.add(fault.Violation{Param: "/allowlist_pattern", Rule: "requires", Message: "allowlist_pattern comes only with the decision allow.", Expected: "allow"})
 	}

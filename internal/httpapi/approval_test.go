@@ -110,6 +110,9 @@ func TestApprovedCallsRunAsTheyWereAsked(t *testing.T) {
 	if d, r := s.decide(t, q.DecideURL, allow); d.Status != "allowed" || !d.Already {
 		t.Errorf("the same again: %s", r.text)
 	}
+	if _, r := s.decide(t, q.DecideURL, `{"decision":"allow","allowlist_pattern":"wiki_write(**)"}`); r.status != 409 && r.status != 400 {
+		t.Errorf("a pattern that comes too late: %d %s", r.status, r.text)
+	}
 	if _, r := s.decide(t, q.DecideURL, deny); r.status != 409 || r.Error.Code != "APPROVAL_ALREADY_DECIDED" || !strings.Contains(r.text, `"status":"allowed"`) {
 		t.Errorf("the opposite: %s", r.text)
 	}
@@ -288,6 +291,7 @@ func TestBadDecisions(t *testing.T) {
 		{q.DecideURL, `{}`, "/decision required"},
 		{q.DecideURL, `{"decision":"maybe"}`, "/decision enum"},
 		{q.DecideURL, `{"decision":"deny","allowlist_pattern":"x"}`, "/allowlist_pattern requires"},
+		{q.DecideURL, `{"decision":"allow","reason":"x"}`, "/reason requires"},
 		{q.DecideURL, `{"decision":7,"reason":8,"x":9}`, "/decision type, /reason type, /x unknown"},
 		{q.DecideURL, `{"decision":"deny","reason":"` + strings.Repeat("x", 501) + `"}`, "/reason max_length"},
 		{secret, `{}`, "/action required"},

@@ -85,17 +85,21 @@ func TestInterruptEndsWhatIsThere(t *testing.T) {
 	}
 }
 
-// A person stops the answer that is given; who waits is answered.
-func TestCancelLeavesWhatIsLinedUp(t *testing.T) {
+// Who stops a session stops what waits as well: the same call once more finds nothing.
+func TestCancelEndsWhatIsLinedUp(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
 	first := s.say(t, held)
 	id := sessionOf(t, first.until("tool_use")[0])
 	next := s.say(t, "@text 1 delta", `"session_id":"`+id+`"`, `"multitask_strategy":"enqueue"`)
-	if r := s.get(t, call{method: "POST", path: "sessions/" + id + "/cancel"}); !strings.Contains(r.text, `"canceled":true`) {
+	cancel := call{method: "POST", path: "sessions/" + id + "/cancel"}
+	if r := s.get(t, cancel); !strings.Contains(r.text, `"canceled":true`) {
 		t.Errorf("%s", r.text)
 	}
-	if got := names(next.rest()); got != "open text usage done" {
+	if r := s.get(t, cancel); !strings.Contains(r.text, `"reason":"not_in_progress"`) {
+		t.Errorf("again: %s", r.text)
+	}
+	if got := names(next.rest()); got != "open error done" {
 		t.Errorf("the next stream is %s", got)
 	}
 }

@@ -14,32 +14,43 @@ import (
 // haltWait is how long a cancel call waits for the worker to confirm its stop.
 const haltWait = time.Second
 
-// Cancel ends a session's turn, if it has one that has not ended. Its answer and
-// the log agree: who gets Canceled true finds error canceled and done, and nothing
-// after them.
+// Cancel ends a session's turn in progress and those that are lined up behind it, so that
+// a cancel which is sent again finds nothing to end. Its answer and the log agree: who
+// gets Canceled true finds error canceled and done, and nothing after them.
 func (s *Service) Cancel(ctx context.Context, workspace, id uuid.UUID) (Canceled, error) {
 	if _, err := s.cfg.Sessions.Head(ctx, workspace, id); err != nil {
 		return Canceled{}, err
 	}
 	news, stop := s.cfg.Sessions.Watch(id)
 	defer stop()
-	var t session.Turn
-	var ended bool
+	var ended []session.Turn
 	err := s.cfg.Sessions.Update(ctx, id, func(tx *session.Tx) (err error) {
-		if t, err = tx.Turn(ctx); err != nil || !session.State(t.State).Active() {
-			return err
-		}
-		f := event.Canceled.Failure("The turn was canceled.")
-		ended, err = s.endTurn(ctx, tx, t, session.Ending{Trigger: session.Cancel, Failure: &f, Halted: session.State(t.State) != session.Running})
+		ended, err = s.endAll(ctx, tx, "The turn was canceled.")
 		return err
 	})
-	if err != nil || !ended {
+	if err != nil || len(ended) == 0 {
 		return Canceled{}, err
 	}
-	if session.State(t.State) != session.Running {
+	if session.State(ended[0].State) != session.Running {
 		return Canceled{Canceled: true}, nil
 	}
-	return Canceled{Canceled: true, HaltDeferred: !s.awaitHalt(ctx, t, news)}, nil
+	return Canceled{Canceled: true, HaltDeferred: !s.awaitHalt(ctx, ended[0], news)}, nil
+}
+
+// endAll cancels the session's turn in progress and then whichever comes next, until
+// there is none. It returns them as they were.
+func (s *Service) endAll(ctx context.Context, tx *session.Tx, why string) (ended []session.Turn, err error) {
+	f := event.Canceled.Failure(why)
+	for {
+		t, ok, err := tx.Active(ctx)
+		if err != nil || !ok {
+			return ended, err
+		}
+		if _, err := s.endTurn(ctx, tx, t, session.Ending{Trigger: session.Cancel, Failure: &f, Halted: session.State(t.State) != session.Running}); err != nil {
+			return nil, err
+		}
+		ended = append(ended, t)
+	}
 }
 
 // awaitHalt reports whether the worker of a cancelled turn confirms in time that it

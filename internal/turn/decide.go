@@ -59,7 +59,7 @@ func (s *Service) Decide(ctx context.Context, workspace uuid.UUID, a Answer) (De
 		return err
 	})
 	if err == nil && d.Already {
-		err = standing(d.Approval, a.Outcome)
+		err = standing(d.Approval, a)
 	}
 	return d, err
 }
@@ -111,10 +111,14 @@ func covers(pattern string, ops []event.Operation) error {
 }
 
 // standing is the answer to whoever was not the first: nil where they said the same.
-func standing(a session.Approval, wanted event.Outcome) error {
+func standing(a session.Approval, wanted Answer) error {
 	switch a.Status {
-	case string(wanted):
-		return nil
+	case string(wanted.Outcome):
+		if wanted.Pattern == "" || a.Pattern != nil && *a.Pattern == wanted.Pattern {
+			return nil
+		}
+		return &fault.Error{Code: fault.ApprovalAlreadyDecided, Detail: fault.Detail{Status: a.Status},
+			Message: "This was allowed before, without this allowlist_pattern, which is not added. The first answer stands."}
 	case string(event.Expired):
 		return &fault.Error{Code: fault.ApprovalExpired, Message: "The time to answer was over at " + a.ExpiresAt.Format("15:04:05") + " UTC. It counts as denied.",
 			Detail: fault.Detail{Status: a.Status}}

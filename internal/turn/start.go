@@ -10,7 +10,6 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/parley-server/parley/internal/callback"
-	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/session"
 	"github.com/parley-server/parley/internal/workspace"
@@ -34,7 +33,7 @@ func (s *Service) Start(ctx context.Context, req Request) (Started, error) {
 		return started, err
 	}
 	ref := session.Ref{Workspace: req.Workspace.ID, ID: req.Session, CallerID: req.CallerID}
-	var interrupted []uuid.UUID
+	var interrupted []session.Turn
 	err = s.cfg.Sessions.Open(ctx, ref, func(tx *session.Tx) (err error) {
 		if req.IdempotencyKey != "" {
 			if err := tx.Take(ctx, req.once(), started.Turn); err != nil {
@@ -42,7 +41,7 @@ func (s *Service) Start(ctx context.Context, req Request) (Started, error) {
 			}
 		}
 		if req.Multitask == Interrupt {
-			if interrupted, err = s.interrupt(ctx, tx); err != nil {
+			if interrupted, err = s.endAll(ctx, tx, "Another message interrupted this turn."); err != nil {
 				return err
 			}
 		}
@@ -58,8 +57,8 @@ func (s *Service) Start(ctx context.Context, req Request) (Started, error) {
 	if err != nil {
 		return started, err
 	}
-	for _, turn := range interrupted {
-		s.halt(turn)
+	for _, t := range interrupted {
+		s.halt(t.ID)
 	}
 	started.Session, started.Callback = started.From.Session, n.Callback
 	return started, nil
@@ -94,21 +93,6 @@ func (s *Service) begin(ctx context.Context, tx *session.Tx, req Request, n sess
 		return nil
 	}
 	return s.enqueue(ctx, tx, n.ID)
-}
-
-// interrupt ends the session's turn in progress and those that are lined up.
-func (s *Service) interrupt(ctx context.Context, tx *session.Tx) (ended []uuid.UUID, err error) {
-	for {
-		t, ok, err := tx.Active(ctx)
-		if err != nil || !ok {
-			return ended, err
-		}
-		f := event.Canceled.Failure("Another message interrupted this turn.")
-		if _, err := s.endTurn(ctx, tx, t, session.Ending{Trigger: session.Cancel, Failure: &f, Halted: session.State(t.State) != session.Running}); err != nil {
-			return nil, err
-		}
-		ended = append(ended, t.ID)
-	}
 }
 
 // repeated finds the turn of a request by its Idempotency-Key.
