@@ -36,6 +36,22 @@ func TestClosingAStreamStopsNothing(t *testing.T) {
 	}
 }
 
+// Nothing on the way shall hold a frame back: not a cache, not a proxy, and not the
+// compression that a client would take.
+func TestStreamsPassEverything(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	first := s.open(t, call{method: "POST", path: "messages", body: body(t, "@text 2 deltas"), header: []string{"Accept-Encoding", "gzip, br"}})
+	id := sessionOf(t, first.rest()[0])
+	again := events(id, "?replay=all", "Accept-Encoding", "gzip, br")
+	for name, st := range map[string]*stream{"POST": first, "GET": s.open(t, again)} {
+		h := st.res.Header
+		if h.Get("Content-Encoding") != "" || h.Get("Content-Length") != "" || h.Get("Cache-Control") != "no-store, no-transform" || h.Get("X-Accel-Buffering") != "no" {
+			t.Errorf("%s: %v", name, h)
+		}
+	}
+}
+
 // The key dies, its streams close without done; other keys' streams stay.
 func TestRevokedKeyLosesItsStreams(t *testing.T) {
 	t.Parallel()
