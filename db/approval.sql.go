@@ -225,6 +225,7 @@ FROM approvals a
 WHERE a.workspace_id = $1
   AND ($2::text IS NULL OR $2::text =
        CASE WHEN a.status = 'pending' AND a.expires_at <= clock_timestamp() THEN 'expired' ELSE a.status END)
+  AND ($2::text IS DISTINCT FROM 'pending' OR a.status = 'pending')
   AND ($3::uuid IS NULL OR a.session_id = $3::uuid)
   AND ($4::timestamptz IS NULL OR (a.created_at, a.id) < ($4::timestamptz, $5::uuid))
 ORDER BY a.created_at DESC, a.id DESC
@@ -247,7 +248,8 @@ type ApprovalsPageRow struct {
 }
 
 // ApprovalsPage is one page of the inbox, newest first. What is overdue counts as
-// expired, whether or not anything has noticed.
+// expired, whether or not anything has noticed. The second condition says nothing new,
+// but what waits is found by an index.
 func (q *Queries) ApprovalsPage(ctx context.Context, arg ApprovalsPageParams) ([]ApprovalsPageRow, error) {
 	rows, err := q.db.Query(ctx, approvalsPage,
 		arg.WorkspaceID,

@@ -197,6 +197,7 @@ WHERE s.workspace_id = $1
   AND ($3::timestamptz IS NULL OR s.created_at > $3::timestamptz)
   AND ($4::text IS NULL OR $4::text =
        CASE WHEN t.state IS NULL THEN 'not_started' WHEN t.state IN ('queued', 'running', 'waiting') THEN 'thinking' ELSE 'completed' END)
+  AND ($4::text IS DISTINCT FROM 'thinking' OR t.state IN ('queued', 'running', 'waiting'))
   AND ($5::timestamptz IS NULL OR (s.updated_at, s.id) < ($5::timestamptz, $6::uuid))
 ORDER BY s.updated_at DESC, s.id DESC
 LIMIT $7
@@ -235,7 +236,8 @@ type SessionsPageRow struct {
 	ApprovalExpiresAt *time.Time
 }
 
-// SessionsPage is one page of the list, newest first: keyset on (updated_at, id).
+// SessionsPage is one page of the list, newest first: keyset on (updated_at, id). Sessions
+// in progress are few, and found by the index of their turns.
 func (q *Queries) SessionsPage(ctx context.Context, arg SessionsPageParams) ([]SessionsPageRow, error) {
 	rows, err := q.db.Query(ctx, sessionsPage,
 		arg.WorkspaceID,
@@ -294,6 +296,7 @@ WHERE s.workspace_id = $1
   AND ($3::timestamptz IS NULL OR s.created_at > $3::timestamptz)
   AND ($4::text IS NULL OR $4::text =
        CASE WHEN t.state IS NULL THEN 'not_started' WHEN t.state IN ('queued', 'running', 'waiting') THEN 'thinking' ELSE 'completed' END)
+  AND ($4::text IS DISTINCT FROM 'thinking' OR t.state IN ('queued', 'running', 'waiting'))
   AND ($5::timestamptz IS NULL OR (s.updated_at, s.id) > ($5::timestamptz, $6::uuid))
 ORDER BY s.updated_at, s.id
 LIMIT $7

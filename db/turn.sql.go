@@ -454,10 +454,13 @@ func (q *Queries) TurnJob(ctx context.Context, iD uuid.UUID, jobID *int64) error
 }
 
 const turnNext = `-- name: TurnNext :one
-SELECT id FROM turns WHERE session_id = $1 AND state = 'lined_up' ORDER BY start_seq LIMIT 1
+SELECT t.id FROM turns t
+WHERE t.session_id = $1 AND t.state = 'lined_up'
+  AND NOT EXISTS (SELECT FROM turns a WHERE a.session_id = t.session_id AND a.state IN ('queued', 'running', 'waiting'))
+ORDER BY t.start_seq LIMIT 1
 `
 
-// TurnNext is the first of a session's turns that are lined up.
+// TurnNext is the first of a session's turns that are lined up, unless one is in progress.
 func (q *Queries) TurnNext(ctx context.Context, sessionID uuid.UUID) (uuid.UUID, error) {
 	row := q.db.QueryRow(ctx, turnNext, sessionID)
 	var id uuid.UUID
@@ -543,13 +546,17 @@ func (q *Queries) TurnsLinedUp(ctx context.Context, sessionID uuid.UUID) (int64,
 }
 
 const turnsPlaceable = `-- name: TurnsPlaceable :many
-SELECT t.id, t.session_id FROM (
-    SELECT q.id, q.session_id, q.workspace_id, row_number() OVER (PARTITION BY q.workspace_id ORDER BY q.created_at) AS n
-    FROM turns q WHERE q.state = 'queued' AND q.job_id IS NULL
-      AND ($1::uuid IS NULL OR q.workspace_id = $1::uuid)
-) t JOIN workspaces w ON w.id = t.workspace_id
-WHERE t.n <= w.max_running - (SELECT count(*) FROM turns r WHERE r.workspace_id = w.id AND r.state = 'running')
-ORDER BY t.n LIMIT 100
+SELECT t.id, t.session_id
+FROM (SELECT DISTINCT q.workspace_id FROM turns q
+      WHERE q.state = 'queued' AND q.job_id IS NULL
+        AND ($1::uuid IS NULL OR q.workspace_id = $1::uuid)) b
+JOIN workspaces w ON w.id = b.workspace_id
+CROSS JOIN LATERAL (
+    SELECT q.id, q.session_id, row_number() OVER (ORDER BY q.created_at) AS n
+    FROM turns q WHERE q.workspace_id = w.id AND q.state = 'queued' AND q.job_id IS NULL
+    ORDER BY q.created_at
+    LIMIT greatest(0, w.max_running - (SELECT count(*) FROM turns r WHERE r.workspace_id = w.id AND r.state = 'running'))
+) t ORDER BY t.n LIMIT 100
 `
 
 type TurnsPlaceableRow struct {
@@ -558,7 +565,8 @@ type TurnsPlaceableRow struct {
 }
 
 // TurnsPlaceable lists the queued turns without a job for which their workspaces
-// have a place now, oldest first.
+// have a place now, oldest first. The running ones are counted once a workspace,
+// however many wait there.
 func (q *Queries) TurnsPlaceable(ctx context.Context, workspaceID *uuid.UUID) ([]TurnsPlaceableRow, error) {
 	rows, err := q.db.Query(ctx, turnsPlaceable, workspaceID)
 	if err != nil {

@@ -57,7 +57,8 @@ SET updated_at = clock_timestamp(),
 WHERE id = $1;
 
 -- name: SessionsPage :many
--- SessionsPage is one page of the list, newest first: keyset on (updated_at, id).
+-- SessionsPage is one page of the list, newest first: keyset on (updated_at, id). Sessions
+-- in progress are few, and found by the index of their turns.
 SELECT s.*, t.state, t.error, a.id AS approval_id, a.kind AS approval_kind, a.expires_at AS approval_expires_at
 FROM sessions s LEFT JOIN turns t ON t.id = s.turn_id
 LEFT JOIN approvals a ON a.turn_id = s.turn_id AND a.status = 'pending' AND a.expires_at > clock_timestamp()
@@ -66,6 +67,7 @@ WHERE s.workspace_id = sqlc.arg(workspace_id)
   AND (sqlc.narg(created_after)::timestamptz IS NULL OR s.created_at > sqlc.narg(created_after)::timestamptz)
   AND (sqlc.narg(status)::text IS NULL OR sqlc.narg(status)::text =
        CASE WHEN t.state IS NULL THEN 'not_started' WHEN t.state IN ('queued', 'running', 'waiting') THEN 'thinking' ELSE 'completed' END)
+  AND (sqlc.narg(status)::text IS DISTINCT FROM 'thinking' OR t.state IN ('queued', 'running', 'waiting'))
   AND (sqlc.narg(before_at)::timestamptz IS NULL OR (s.updated_at, s.id) < (sqlc.narg(before_at)::timestamptz, sqlc.arg(before_id)::uuid))
 ORDER BY s.updated_at DESC, s.id DESC
 LIMIT sqlc.arg(n);
@@ -80,6 +82,7 @@ WHERE s.workspace_id = sqlc.arg(workspace_id)
   AND (sqlc.narg(created_after)::timestamptz IS NULL OR s.created_at > sqlc.narg(created_after)::timestamptz)
   AND (sqlc.narg(status)::text IS NULL OR sqlc.narg(status)::text =
        CASE WHEN t.state IS NULL THEN 'not_started' WHEN t.state IN ('queued', 'running', 'waiting') THEN 'thinking' ELSE 'completed' END)
+  AND (sqlc.narg(status)::text IS DISTINCT FROM 'thinking' OR t.state IN ('queued', 'running', 'waiting'))
   AND (sqlc.narg(after_at)::timestamptz IS NULL OR (s.updated_at, s.id) > (sqlc.narg(after_at)::timestamptz, sqlc.arg(after_id)::uuid))
 ORDER BY s.updated_at, s.id
 LIMIT sqlc.arg(n);

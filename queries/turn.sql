@@ -13,8 +13,11 @@ SELECT count(*) FROM turns WHERE session_id = $1 AND state = 'lined_up';
 SELECT id, created_at FROM turns WHERE workspace_id = $1 AND session_id = $2 AND state = 'lined_up' AND start_seq = $3;
 
 -- name: TurnNext :one
--- TurnNext is the first of a session's turns that are lined up.
-SELECT id FROM turns WHERE session_id = $1 AND state = 'lined_up' ORDER BY start_seq LIMIT 1;
+-- TurnNext is the first of a session's turns that are lined up, unless one is in progress.
+SELECT t.id FROM turns t
+WHERE t.session_id = $1 AND t.state = 'lined_up'
+  AND NOT EXISTS (SELECT FROM turns a WHERE a.session_id = t.session_id AND a.state IN ('queued', 'running', 'waiting'))
+ORDER BY t.start_seq LIMIT 1;
 
 -- name: TurnQueue :execrows
 -- TurnQueue moves a turn on to where a worker may take it: from the line, or when its
@@ -68,14 +71,19 @@ UPDATE turns SET job_id = NULL WHERE turns.id = $1 AND turns.state = 'queued';
 
 -- name: TurnsPlaceable :many
 -- TurnsPlaceable lists the queued turns without a job for which their workspaces
--- have a place now, oldest first.
-SELECT t.id, t.session_id FROM (
-    SELECT q.id, q.session_id, q.workspace_id, row_number() OVER (PARTITION BY q.workspace_id ORDER BY q.created_at) AS n
-    FROM turns q WHERE q.state = 'queued' AND q.job_id IS NULL
-      AND (sqlc.narg(workspace_id)::uuid IS NULL OR q.workspace_id = sqlc.narg(workspace_id)::uuid)
-) t JOIN workspaces w ON w.id = t.workspace_id
-WHERE t.n <= w.max_running - (SELECT count(*) FROM turns r WHERE r.workspace_id = w.id AND r.state = 'running')
-ORDER BY t.n LIMIT 100;
+-- have a place now, oldest first. The running ones are counted once a workspace,
+-- however many wait there.
+SELECT t.id, t.session_id
+FROM (SELECT DISTINCT q.workspace_id FROM turns q
+      WHERE q.state = 'queued' AND q.job_id IS NULL
+        AND (sqlc.narg(workspace_id)::uuid IS NULL OR q.workspace_id = sqlc.narg(workspace_id)::uuid)) b
+JOIN workspaces w ON w.id = b.workspace_id
+CROSS JOIN LATERAL (
+    SELECT q.id, q.session_id, row_number() OVER (ORDER BY q.created_at) AS n
+    FROM turns q WHERE q.workspace_id = w.id AND q.state = 'queued' AND q.job_id IS NULL
+    ORDER BY q.created_at
+    LIMIT greatest(0, w.max_running - (SELECT count(*) FROM turns r WHERE r.workspace_id = w.id AND r.state = 'running'))
+) t ORDER BY t.n LIMIT 100;
 
 -- name: TurnRequeue :execrows
 -- TurnRequeue gives a running turn back: after a crash, or when its node stops.

@@ -157,9 +157,6 @@ func (tx *Tx) current(ctx context.Context, turn uuid.UUID) error {
 // Next queues the first turn that is lined up; the caller gives it a job. ok is false
 // when there is none, or when the session has a turn in progress.
 func (tx *Tx) Next(ctx context.Context) (turn uuid.UUID, ok bool, err error) {
-	if _, busy, err := tx.Active(ctx); err != nil || busy {
-		return uuid.Nil, false, err
-	}
 	turn, err = tx.q.TurnNext(ctx, tx.Session.ID)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return uuid.Nil, false, nil
@@ -275,8 +272,10 @@ func (tx *Tx) End(ctx context.Context, turn uuid.UUID, e Ending) (ok bool, err e
 			return false, err
 		}
 	}
-	if err := tx.q.ApprovalsCancel(ctx, turn); err != nil {
-		return false, fmt.Errorf("close the turn's question: %w", err)
+	if e.Trigger == Cancel { // no other leads out of Waiting to an end
+		if err := tx.q.ApprovalsCancel(ctx, turn); err != nil {
+			return false, fmt.Errorf("close the turn's question: %w", err)
+		}
 	}
 	return true, tx.conclude(ctx, t, e)
 }
