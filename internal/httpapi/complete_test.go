@@ -11,7 +11,9 @@ import (
 	"testing"
 
 	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/google/go-cmp/cmp"
 
+	"github.com/parley-server/parley/docs"
 	"github.com/parley-server/parley/internal/apikey"
 	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/fault"
@@ -260,5 +262,60 @@ func TestExamplesAreTrue(t *testing.T) {
 		if doc.Components.Examples[name] == nil {
 			t.Errorf("no example of a frame %s", name)
 		}
+	}
+}
+
+// table is the cells of a page's table, by what stands in its head.
+func table(t *testing.T, page, head string) [][]string {
+	t.Helper()
+	text, err := docs.Files.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(text), head+"\n")
+	rest, _, _ = strings.Cut(rest, "\n\n")
+	var all [][]string
+	for line := range strings.Lines(rest) {
+		if !strings.HasPrefix(line, "|--") {
+			all = append(all, strings.Split(strings.Trim(line, "| \n"), " | "))
+		}
+	}
+	if len(all) < 5 {
+		t.Fatalf("%s has no table %s", page, head)
+	}
+	return all
+}
+
+// The page about the API names the calls, scopes and codes that there are, and no other.
+func TestPageNamesEverything(t *testing.T) {
+	t.Parallel()
+	var want, got []string
+	for path, item := range document(t, start(t, nil)).Paths.Map() {
+		for method, op := range item.Operations() {
+			path := regexp.MustCompile(`\{(\w+)\}`).ReplaceAllString(path, ":$1")
+			want = append(want, method+" "+path+" "+op.Extensions["x-scope"].(string))
+		}
+	}
+	for _, row := range table(t, "api.md", "| call | scope | what it does |") {
+		got = append(got, row[0]+" "+row[1])
+	}
+	for _, code := range fault.Codes() {
+		want = append(want, strconv.Itoa(code.Status())+" "+string(code))
+	}
+	for _, row := range table(t, "api.md", "| status | codes |") {
+		for code := range strings.SplitSeq(row[1], ", ") {
+			got = append(got, row[0]+" "+code)
+		}
+	}
+	for _, scope := range apikey.All {
+		want = append(want, "scope "+string(scope))
+	}
+	for _, row := range table(t, "api.md", "| scope | allows |") {
+		got = append(got, "scope "+row[0])
+	}
+	slices.Sort(want)
+	slices.Sort(got)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("the page says something else than the document (-document +page):\n%s", diff)
 	}
 }

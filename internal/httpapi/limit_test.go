@@ -268,10 +268,11 @@ func TestReplicasShareTheLimitOfStreams(t *testing.T) {
 // The document shows what this server is configured to.
 func TestDocumentedLimitsAreTheConfiguredOnes(t *testing.T) {
 	t.Parallel()
-	s := start(t, func(c *httpapi.Config) { c.Keepalive, c.WriteTimeout = 7*time.Second, 2500*time.Millisecond })
+	s := startTurns(t, func(c *httpapi.Config) { c.Keepalive, c.WriteTimeout = 7*time.Second, 2500*time.Millisecond }, asking(9*time.Minute))
 	for name, want := range map[string]int{
 		"messages_per_minute": plenty.Messages, "calls_per_minute": plenty.Calls, "open_streams": plenty.Streams,
 		"keepalive_seconds": 7, "write_timeout_seconds": 3, "replay_seconds": 86400, "body_bytes": 1 << 20,
+		"approval_window_seconds": 540, "signed_url_seconds": 7 * 86400,
 	} {
 		limits := document(t, s).Extensions["x-limits"].(map[string]any)
 		if got := limits[name]; got != float64(want) {
