@@ -1,0 +1,62 @@
+package redact
+
+// lane walks the automaton with the symbols of one view.
+type lane struct {
+	automaton *automaton
+	reach     int
+	node      int32
+	count     int   // symbols so far
+	starts    []int // where each of the last ones stood, by count; a power of two
+	found     func(match)
+}
+
+// match is a piece of text that is a form of a secret.
+type match struct {
+	start, end int
+	secret     int32
+}
+
+// take goes on by a symbol.
+func (l *lane) take(s symbol) {
+	if s.b != '\r' && s.b != '\n' { // forms are the same with broken lines
+		l.node = l.automaton.step(l.node, fold[s.b])
+		l.starts[l.count&(len(l.starts)-1)] = s.start
+		l.count++
+		if n := &l.automaton.nodes[l.node]; n.secret >= 0 {
+			l.found(match{l.back(n.length), s.end, n.secret})
+		}
+	}
+	// What is spread further than any form ends here, or a stream of empty lines
+	// would be held back for ever.
+	for l.node != 0 && s.end-l.start() > l.reach {
+		l.node = l.automaton.nodes[l.node].fail
+	}
+}
+
+// start is where the text stands that led to the node; there must be one.
+func (l *lane) start() int { return l.back(l.automaton.nodes[l.node].depth) }
+
+// settled is how much of the text no later match can reach, of what is before at.
+func (l *lane) settled(at int) int {
+	if open := l.automaton.nodes[l.node].open; open > 0 {
+		return min(at, l.back(open))
+	}
+	return at
+}
+
+// back is where the symbol stands that was taken n ago.
+func (l *lane) back(n int32) int { return l.starts[(l.count-int(n))&(len(l.starts)-1)] }
+
+// follow stands where another lane stands.
+func (l *lane) follow(o *lane) {
+	l.node, l.count = o.node, o.count
+	for i := range int(o.automaton.nodes[o.node].depth) {
+		at := (o.count - 1 - i) & (len(o.starts) - 1)
+		l.starts[at] = o.starts[at]
+	}
+}
+
+// with reports whether two lanes will find the same from here on.
+func (l *lane) with(o *lane) bool {
+	return l.node == o.node && (l.node == 0 || l.start() == o.start())
+}

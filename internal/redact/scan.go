@@ -1,0 +1,132 @@
+package redact
+
+import (
+	"cmp"
+	"math/bits"
+	"slices"
+)
+
+// scanner finds the secrets of one text, piece by piece. It reads the text as it is,
+// and from an escape on also in that escape's dialect, until both are the same
+// again.
+type scanner struct {
+	plain   lane
+	escaped []escaped
+	at      int     // bytes of the text so far
+	actives int     // how many of escaped are active
+	found   []match // in order; none overlaps another
+}
+
+type escaped struct {
+	view
+	lane
+	active bool
+}
+
+// special are the bytes that begin an escape.
+var special = func() (s [256]bool) {
+	for _, d := range dialects {
+		s[d.mark] = true
+	}
+	return s
+}()
+
+func newScanner(r *Redactor) *scanner {
+	sc := &scanner{}
+	size := 1 << bits.Len(uint(r.automaton.longest))
+	newLane := func() lane {
+		return lane{automaton: &r.automaton, reach: r.reach, starts: make([]int, size), found: sc.add}
+	}
+	sc.plain, sc.escaped = newLane(), make([]escaped, len(r.dialects))
+	for i := range sc.escaped {
+		e := &sc.escaped[i]
+		e.lane = newLane()
+		e.view = view{dialect: &r.dialects[i], emit: e.lane.take}
+	}
+	return sc
+}
+
+// scan reads the next piece.
+func (sc *scanner) scan(text []byte) {
+	for _, c := range text {
+		s := symbol{c, sc.at, sc.at + 1}
+		sc.at++
+		if sc.actives > 0 || special[c] {
+			sc.views(s)
+			continue
+		}
+		sc.plain.take(s)
+	}
+}
+
+// views reads a byte in every way that may differ.
+func (sc *scanner) views(s symbol) {
+	for i := range sc.escaped {
+		e := &sc.escaped[i]
+		if !e.active && s.b == e.mark {
+			e.active = true
+			sc.actives++
+			e.lane.follow(&sc.plain)
+		}
+		if e.active {
+			e.feed(s)
+		}
+	}
+	sc.plain.take(s)
+	for i := range sc.escaped {
+		e := &sc.escaped[i]
+		if e.active && len(e.pending) == 0 && e.lane.with(&sc.plain) {
+			e.active = false
+			sc.actives--
+		}
+	}
+}
+
+// finish is told that the text is at its end.
+func (sc *scanner) finish() {
+	for i := range sc.escaped {
+		if sc.escaped[i].active {
+			sc.escaped[i].finish()
+		}
+	}
+}
+
+// settled is how much of the text no later match can reach.
+func (sc *scanner) settled() int {
+	at := sc.plain.settled(sc.at)
+	for i := range sc.escaped {
+		e := &sc.escaped[i]
+		if !e.active {
+			continue
+		}
+		at = e.lane.settled(at)
+		if len(e.pending) > 0 {
+			at = min(at, e.pending[0].start)
+		}
+	}
+	return at
+}
+
+// add takes in a match. Those that overlap become one, under the name of the first
+// of them, and of the longest there.
+func (sc *scanner) add(m match) {
+	from := len(sc.found)
+	for from > 0 && sc.found[from-1].end > m.start {
+		from--
+	}
+	to := from
+	for to < len(sc.found) && sc.found[to].start < m.end {
+		m = union(m, sc.found[to])
+		to++
+	}
+	sc.found = slices.Replace(sc.found, from, to, m)
+}
+
+// union covers two matches.
+func union(a, b match) match {
+	first := a
+	if cmp.Or(cmp.Compare(b.start, a.start), cmp.Compare(a.end, b.end), cmp.Compare(b.secret, a.secret)) < 0 {
+		first = b
+	}
+	return match{min(a.start, b.start), max(a.end, b.end), first.secret}
+}
