@@ -41,6 +41,7 @@ var ours = map[string]string{
 	"internal/apikey":               "db internal/fault",
 	"internal/vault":                "db internal/fault",
 	"internal/skill":                "db internal/fault internal/search",
+	"internal/workdir":              "db internal/fault",
 	"internal/filestore":            "db internal/egress internal/event internal/fault internal/vault",
 	"internal/limit":                "db internal/fault",
 	"internal/wiki":                 "db internal/event internal/fault internal/search",
@@ -65,7 +66,7 @@ var ours = map[string]string{
 
 // doors says who may import what comes from outside and has one door.
 var doors = map[string]string{
-	"github.com/jackc/pgx/v5":                    "db migrations internal/workspace internal/apikey internal/limit internal/skill internal/wiki internal/vault internal/session internal/turn internal/app internal/dbtest internal/dbtest/container internal/bench internal/callback internal/permission internal/filestore",
+	"github.com/jackc/pgx/v5":                    "db migrations internal/workspace internal/apikey internal/limit internal/skill internal/wiki internal/vault internal/session internal/turn internal/app internal/dbtest internal/dbtest/container internal/bench internal/callback internal/permission internal/filestore internal/workdir",
 	"github.com/riverqueue/river":                "migrations internal/turn internal/app",
 	"github.com/pressly/goose/v3":                "migrations",
 	"github.com/gorilla/mux":                     "internal/httpapi internal/app",

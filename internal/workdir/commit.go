@@ -1,0 +1,156 @@
+package workdir
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-server/parley/db"
+)
+
+const (
+	// rowsAtOnce is how many names one statement writes.
+	rowsAtOnce = 1000
+	// lockMS is how long a save waits for a lock: an erasure may have much to do.
+	lockMS = 10_000
+)
+
+// change is what a save does to the names of a folder.
+type change struct {
+	gone  [][]byte // paths that are not there any more, or are to be written anew
+	paths []string // what is new or other
+	named []sum    // what these have in them
+	loose []sum    // what has one name less
+	count int
+}
+
+// difference compares what was saved with what was found.
+func difference(saved, found map[string]known) change {
+	var c change
+	named, loose := map[sum]bool{}, map[sum]bool{}
+	for path, was := range saved {
+		is, ok := found[path]
+		if ok && is.row == was.row {
+			continue
+		}
+		c.gone = append(c.gone, []byte(path))
+		if was.kind == File {
+			loose[was.sum] = true
+		}
+		if !ok {
+			c.count++
+		}
+	}
+	for path, is := range found {
+		if was, ok := saved[path]; ok && is.row == was.row {
+			continue
+		}
+		c.paths = append(c.paths, path)
+		if is.kind == File {
+			named[is.sum] = true
+			delete(loose, is.sum)
+		}
+	}
+	c.count += len(c.paths)
+	slices.Sort(c.paths)
+	c.named, c.loose = slices.Collect(maps.Keys(named)), slices.Collect(maps.Keys(loose))
+	return c
+}
+
+// commit makes what was found the folder in the database, in one transaction. Where
+// it fails with errMissing, missing was removed since it was sent.
+func (f *Folder) commit(ctx context.Context, found map[string]known) (changed int, missing []sum, err error) {
+	c := difference(f.saved, found)
+	err = pgx.BeginFunc(ctx, f.s.pool, func(tx pgx.Tx) error {
+		q := f.s.q.WithTx(tx)
+		if err := q.RetentionPatience(ctx, lockMS); err != nil {
+			return fmt.Errorf("begin to save a folder: %w", err)
+		}
+		if err := f.fence(ctx, q, found); err != nil {
+			return err
+		}
+		if missing, err = f.lock(ctx, q, c); err != nil {
+			return err
+		}
+		if len(missing) > 0 {
+			return errMissing
+		}
+		return f.write(ctx, q, c, found)
+	})
+	if err == nil {
+		f.version++
+	}
+	return c.count, missing, err
+}
+
+// fence locks the folder, where it is still ours and as we know it.
+func (f *Folder) fence(ctx context.Context, q *db.Queries, found map[string]known) error {
+	version, err := q.WorkdirSave(ctx, db.WorkdirSaveParams{
+		Files: int32(len(found)), Bytes: bytesOf(found), WorkspaceID: f.claim.Workspace, SessionID: f.claim.Session, Epoch: f.claim.Epoch,
+	})
+	if errors.Is(err, pgx.ErrNoRows) {
+		return ErrFenced
+	}
+	if err != nil {
+		return fmt.Errorf("lock a folder: %w", err)
+	}
+	if version != f.version+1 {
+		return errStale
+	}
+	return nil
+}
+
+// lock keeps the blobs that get or lose names from being removed, and from others who
+// name them, until the end of the transaction.
+func (f *Folder) lock(ctx context.Context, q *db.Queries, c change) (missing []sum, err error) {
+	locked, err := q.WorkBlobsLock(ctx, f.claim.Workspace, sumsOf(slices.Concat(c.named, c.loose)))
+	if err != nil {
+		return nil, fmt.Errorf("lock blobs: %w", err)
+	}
+	there := make(map[sum]bool, len(locked))
+	for _, b := range locked {
+		there[sum(b)] = true
+	}
+	for _, name := range c.named {
+		if !there[name] {
+			missing = append(missing, name)
+		}
+	}
+	return missing, nil
+}
+
+func (f *Folder) write(ctx context.Context, q *db.Queries, c change, found map[string]known) error {
+	workspace, session := f.claim.Workspace, f.claim.Session
+	for paths := range slices.Chunk(c.gone, rowsAtOnce) {
+		if err := q.WorkFilesDrop(ctx, workspace, session, paths); err != nil {
+			return fmt.Errorf("remove names: %w", err)
+		}
+	}
+	for paths := range slices.Chunk(c.paths, rowsAtOnce) {
+		put := db.WorkFilesPutParams{SessionID: session, WorkspaceID: workspace}
+		for _, path := range paths {
+			k := found[path]
+			content := []byte{} // none
+			if k.kind == File {
+				content = k.sum[:]
+			}
+			put.Paths, put.Kinds = append(put.Paths, []byte(path)), append(put.Kinds, string(k.kind))
+			put.Executables, put.Sizes = append(put.Executables, k.executable), append(put.Sizes, k.size)
+			put.Sums, put.Targets = append(put.Sums, content), append(put.Targets, []byte(k.target))
+		}
+		if err := q.WorkFilesPut(ctx, put); err != nil {
+			return fmt.Errorf("add names: %w", err)
+		}
+	}
+	if err := q.WorkBlobsNamed(ctx, workspace, sumsOf(c.named)); err != nil {
+		return fmt.Errorf("note that blobs have names: %w", err)
+	}
+	if err := q.WorkBlobsLoosen(ctx, workspace, sumsOf(c.loose)); err != nil {
+		return fmt.Errorf("note that blobs have fewer names: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,98 @@
+package workdir
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+)
+
+const (
+	// sweepEvery is the pause between two looks for what is to be removed.
+	sweepEvery = time.Hour
+	// grace is how long a blob may have no name: a save sends first and names then.
+	// One that takes longer sends again what is gone.
+	grace = time.Hour
+	// dropAtOnce is how many blobs one transaction removes.
+	dropAtOnce = 16
+)
+
+// Erase removes a session's folder, and what was in it unless another session has it
+// too. tx is the transaction that erases or forgets the session. A claim to the folder
+// saves nothing afterwards.
+func (s *Store) Erase(ctx context.Context, tx pgx.Tx, workspace, session uuid.UUID) error {
+	q := s.q.WithTx(tx)
+	if err := q.WorkdirLock(ctx, workspace, session); err != nil {
+		return fmt.Errorf("lock a folder: %w", err)
+	}
+	blobs, err := q.WorkBlobsOfSession(ctx, workspace, session)
+	if err != nil {
+		return fmt.Errorf("lock the files of a session: %w", err)
+	}
+	if err := q.WorkdirDrop(ctx, workspace, session); err != nil {
+		return fmt.Errorf("erase a folder: %w", err)
+	}
+	if _, err := q.WorkBlobsDrop(ctx, blobs); err != nil {
+		return fmt.Errorf("erase the files of a session: %w", err)
+	}
+	return nil
+}
+
+// Run removes what nothing names any more, hourly, until ctx ends.
+func (s *Store) Run(ctx context.Context) error {
+	tick := time.NewTicker(sweepEvery)
+	defer tick.Stop()
+	for {
+		n, err := s.Sweep(ctx)
+		if err != nil && ctx.Err() == nil {
+			s.log.WarnContext(ctx, "remove what no folder has any more", "err", err)
+		}
+		if n > 0 {
+			s.log.InfoContext(ctx, "removed what no folder has any more", "blobs", n)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
+}
+
+// Sweep removes blobs that have had no name for an hour.
+func (s *Store) Sweep(ctx context.Context) (dropped int, err error) {
+	for {
+		n, more, err := s.sweep(ctx)
+		dropped += n
+		if err != nil || !more {
+			return dropped, err
+		}
+	}
+}
+
+// sweep removes a few of them. Who names a blob locks it, and finds out where it is
+// gone: so a name that a save is about to write is seen here, or the save sends again.
+func (s *Store) sweep(ctx context.Context) (dropped int, more bool, err error) {
+	err = pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+		q := s.q.WithTx(tx)
+		if err := q.RetentionPatience(ctx, lockMS); err != nil {
+			return fmt.Errorf("begin to remove blobs: %w", err)
+		}
+		ids, err := q.WorkBlobsLoose(ctx, grace.Seconds(), dropAtOnce)
+		if err != nil {
+			return fmt.Errorf("look for loose blobs: %w", err)
+		}
+		more = len(ids) == dropAtOnce
+		n, err := q.WorkBlobsDrop(ctx, ids)
+		if err != nil {
+			return fmt.Errorf("remove blobs: %w", err)
+		}
+		dropped = int(n)
+		if err := q.WorkBlobsKeep(ctx, ids); err != nil {
+			return fmt.Errorf("keep blobs that have names: %w", err)
+		}
+		return nil
+	})
+	return dropped, more, err
+}

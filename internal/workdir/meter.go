@@ -1,0 +1,73 @@
+package workdir
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+const (
+	// long is how many bytes make a Restore or Save worth a line in the log.
+	long = 32 << 20
+	// tellEvery is how often a long one is told of while it lasts.
+	tellEvery = 5 * time.Second
+)
+
+// Progress is how far a Restore or Save is.
+type Progress struct {
+	Session        uuid.UUID
+	Saving         bool
+	Files, OfFiles int
+	Bytes, OfBytes int64
+}
+
+// meter counts what a Restore or Save moves, and tells it where that is much.
+type meter struct {
+	Progress
+	log   *slog.Logger
+	tell  func(Progress)
+	began time.Time
+	told  time.Time
+}
+
+func (s *Store) meter(session uuid.UUID, saving bool) *meter {
+	now := time.Now()
+	return &meter{Progress: Progress{Session: session, Saving: saving}, log: s.log, tell: s.opt.Progress, began: now, told: now}
+}
+
+// expect adds a file that is to be moved.
+func (m *meter) expect(bytes int64) {
+	m.OfFiles++
+	m.OfBytes += bytes
+}
+
+// moved adds what was moved.
+func (m *meter) moved(ctx context.Context, files int, bytes int64) {
+	m.Files += files
+	m.Bytes += bytes
+	if m.OfBytes > long && time.Since(m.told) >= tellEvery {
+		m.say(ctx, "under way")
+	}
+}
+
+// end tells what came of it.
+func (m *meter) end(ctx context.Context) {
+	if m.OfBytes > long {
+		m.say(ctx, "done")
+	}
+}
+
+func (m *meter) say(ctx context.Context, state string) {
+	m.told = time.Now()
+	what := "restore files"
+	if m.Saving {
+		what = "save files"
+	}
+	m.log.InfoContext(ctx, what, "session", m.Session, "state", state, "files", m.Files, "of_files", m.OfFiles,
+		"bytes", m.Bytes, "of_bytes", m.OfBytes, "took", m.told.Sub(m.began).Round(time.Millisecond))
+	if m.tell != nil {
+		m.tell(m.Progress)
+	}
+}

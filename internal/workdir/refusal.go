@@ -1,0 +1,78 @@
+package workdir
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Refusal is why a folder is not saved: a sentence for who filled it, with the way
+// out. What was saved before stays as it was.
+type Refusal struct{ Reason string }
+
+func (r *Refusal) Error() string { return r.Reason }
+
+func refuse(format string, a ...any) error {
+	return &Refusal{fmt.Sprintf("The files in /workspace are not saved: "+format, a...)}
+}
+
+// tooMany refuses a folder whose names nobody counted to the end.
+func tooMany(most int) error {
+	return refuse("there are more than %d files and folders, and that is the most. Remove what is not needed "+
+		"(du --inodes shows where they are), or put many small files into one archive.", most)
+}
+
+// tooLarge refuses files that are too large each.
+func tooLarge(files []sized) error {
+	return refuse("a file has at most %s. Remove, or split into parts: %s.", amount(MaxFile), namesOf(files))
+}
+
+// tooMuch refuses files that are too large together.
+func tooMuch(bytes, most int64, largest []sized) error {
+	return refuse("together they have %s, and %s is the most. Remove what is not needed. The largest: %s.", amount(bytes), amount(most), namesOf(largest))
+}
+
+// tooFar refuses a path that is too long or too deep.
+func tooFar(path string) error {
+	return refuse("a path has at most %d bytes and %d folders, and there is a longer one: %s. Move or remove it.", MaxPath, MaxDepth, short(path))
+}
+
+// sized is a file and its size.
+type sized struct {
+	path string
+	size int64
+}
+
+// largest keeps the few largest files, the largest first.
+func largest(list []sized, f sized) []sized {
+	at, _ := slices.BinarySearchFunc(list, f, func(a, b sized) int { return cmp.Compare(b.size, a.size) })
+	list = slices.Insert(list, at, f)
+	return list[:min(len(list), 3)]
+}
+
+func namesOf(files []sized) string {
+	words := make([]string, len(files))
+	for i, f := range files {
+		words[i] = short(f.path) + " (" + amount(f.size) + ")"
+	}
+	return strings.Join(words, ", ")
+}
+
+// short shows a path in a sentence: quoted, since its bytes can be any.
+func short(path string) string {
+	if len(path) > 100 {
+		path = path[:60] + "…" + path[len(path)-37:]
+	}
+	return strconv.Quote(path)
+}
+
+// amount shows a number of bytes, rounded up: what is over a limit must look so.
+func amount(n int64) string {
+	if n < 1<<20 {
+		return strconv.FormatInt(n, 10) + " bytes"
+	}
+	return strconv.FormatFloat(math.Ceil(float64(n)/(1<<20)*10)/10, 'f', -1, 64) + " MiB"
+}

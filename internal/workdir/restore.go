@@ -1,0 +1,173 @@
+package workdir
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"slices"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+)
+
+// Restore fills an empty directory with what was last saved, and keeps older claims
+// from saving anything from now on. It fails with ErrFenced where a newer claim has
+// the folder already, or the session is erased. On an error the directory may be
+// filled in part.
+func (s *Store) Restore(ctx context.Context, c Claim, dir string) (*Folder, error) {
+	version, err := s.q.WorkdirTake(ctx, c.Epoch, c.Workspace, c.Session)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil, ErrFenced
+	}
+	if err != nil {
+		return nil, fmt.Errorf("take a folder: %w", err)
+	}
+	f := &Folder{s: s, claim: c, dir: dir, version: version}
+	if f.saved, err = s.rows(ctx, c.Workspace, c.Session); err != nil {
+		return nil, err
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, fmt.Errorf("open the folder: %w", err)
+	}
+	defer root.Close()
+	if err := (&fill{s: s, root: root, meter: s.meter(c.Session, false)}).all(ctx, f.saved); err != nil {
+		return nil, err
+	}
+	if s.opt.Give != nil {
+		if err := s.opt.Give(dir); err != nil {
+			return nil, fmt.Errorf("hand a folder over: %w", err)
+		}
+	}
+	if err := f.stat(root); err != nil {
+		return nil, err
+	}
+	return f, settle(ctx, f.saved)
+}
+
+// fill writes what was saved.
+type fill struct {
+	s    *Store
+	root *os.Root
+	*meter
+
+	small []string // paths of files of one chunk, which are read together
+	held  int64    // bytes they have
+}
+
+// all writes everything: links last, so that nothing is ever written through one.
+func (w *fill) all(ctx context.Context, saved map[string]known) error {
+	paths := slices.Sorted(maps.Keys(saved)) // a folder comes before what is in it
+	for _, path := range paths {
+		if k := saved[path]; k.kind == File {
+			w.expect(k.size)
+		}
+	}
+	for _, path := range paths {
+		if err := w.path(ctx, path, saved); err != nil {
+			return fmt.Errorf("restore %s: %w", short(path), err)
+		}
+	}
+	if err := w.flush(ctx, saved); err != nil {
+		return fmt.Errorf("restore files: %w", err)
+	}
+	for _, path := range paths {
+		if k := saved[path]; k.kind == Symlink {
+			if err := w.root.Symlink(k.target, path); err != nil {
+				return fmt.Errorf("restore a link: %w", err)
+			}
+		}
+	}
+	w.end(ctx)
+	return nil
+}
+
+func (w *fill) path(ctx context.Context, path string, saved map[string]known) error {
+	switch k := saved[path]; {
+	case k.kind == Dir:
+		if err := w.root.Mkdir(path, 0o755); err != nil {
+			return err
+		}
+		return w.root.Chmod(path, 0o755) // whatever this process's umask
+	case k.kind == File && k.size > chunkSize:
+		return w.large(ctx, path, k)
+	case k.kind == File:
+		w.small = append(w.small, path)
+		if w.held += k.size; w.held >= batchBytes || len(w.small) >= batchFiles {
+			return w.flush(ctx, saved)
+		}
+	}
+	return nil
+}
+
+func (w *fill) large(ctx context.Context, path string, k known) error {
+	f, err := w.create(path, k)
+	if err != nil {
+		return err
+	}
+	for chunk, err := range w.s.chunks(ctx, k) {
+		if err == nil {
+			_, err = f.Write(chunk)
+		}
+		if err != nil {
+			f.Close()
+			return err
+		}
+		w.moved(ctx, 0, int64(len(chunk)))
+	}
+	w.moved(ctx, 1, 0)
+	return f.Close()
+}
+
+// flush writes the small files that were collected.
+func (w *fill) flush(ctx context.Context, saved map[string]known) error {
+	ids := make([]uuid.UUID, 0, len(w.small))
+	for _, path := range w.small {
+		ids = append(ids, saved[path].blob)
+	}
+	rows, err := w.s.q.WorkChunksFirst(ctx, ids)
+	if err != nil {
+		return fmt.Errorf("read files: %w", err)
+	}
+	data := make(map[uuid.UUID][]byte, len(rows))
+	for _, r := range rows {
+		data[r.BlobID] = r.Data
+	}
+	for _, path := range w.small {
+		k := saved[path]
+		if err := k.check(data[k.blob]); err != nil {
+			return err
+		}
+		f, err := w.create(path, k)
+		if err != nil {
+			return err
+		}
+		_, err = f.Write(data[k.blob])
+		if err = errors.Join(err, f.Close()); err != nil {
+			return err
+		}
+		w.moved(ctx, 1, k.size)
+	}
+	w.small, w.held = w.small[:0], 0
+	return nil
+}
+
+// create makes a file that was not there.
+func (w *fill) create(path string, k known) (*os.File, error) {
+	mode := fs.FileMode(0o644)
+	if k.executable {
+		mode = 0o755
+	}
+	f, err := w.root.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	if err != nil {
+		return nil, err
+	}
+	if err := f.Chmod(mode); err != nil { // whatever this process's umask
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}

@@ -1,0 +1,173 @@
+package workdir
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+)
+
+// Folder is a session's folder on this machine. Only one call at a time may use it.
+type Folder struct {
+	s       *Store
+	claim   Claim
+	dir     string
+	version int64            // of what is in the database
+	saved   map[string]known // what that is, by path
+}
+
+// Saved is what a save has left in the database.
+type Saved struct {
+	Files   int   // names
+	Bytes   int64 // that the files have together
+	Changed int   // names that are new, other or gone since the last save
+	Skipped []string
+}
+
+// saveTries is how often a save begins anew where something came between: each time
+// somebody else has removed a blob, or it has turned out that an earlier save, whose
+// answer was lost, is there after all.
+const saveTries = 5
+
+var (
+	errMissing = errors.New("what was to be named is not there any more")
+	errStale   = errors.New("the folder was saved by a call whose answer was lost")
+)
+
+// Save stores what has changed since Restore or the last Save, as a whole or not at
+// all. Nothing may write into the folder meanwhile. It fails with ErrFenced where the
+// claim is too old, and with a *Refusal where there is too much.
+func (f *Folder) Save(ctx context.Context) (Saved, error) {
+	root, err := enter(f.dir)
+	if err != nil {
+		return Saved{}, err
+	}
+	defer root.Close()
+	w := &walk{root: root, files: f.s.opt.Files}
+	if err := w.look(ctx); err != nil {
+		return Saved{}, err
+	}
+	if err := f.fits(ctx, w); err != nil {
+		return Saved{}, err
+	}
+	s := &send{f: f, w: w}
+	if err := s.files(ctx, f.unread(w.found)); err != nil {
+		return Saved{}, err
+	}
+	changed, err := f.name(ctx, s)
+	if err != nil {
+		return Saved{}, err
+	}
+	f.saved = w.found
+	if err := settle(ctx, w.found); err != nil {
+		return Saved{}, err
+	}
+	return Saved{Files: len(w.found), Bytes: bytesOf(w.found), Changed: changed, Skipped: w.skips()}, nil
+}
+
+// fits refuses a folder that has too much in it, before any of it is read.
+func (f *Folder) fits(ctx context.Context, w *walk) error {
+	opt := f.s.opt
+	switch {
+	case len(w.tooLarge) > 0:
+		return tooLarge(w.tooLarge)
+	case w.bytes > opt.Quota:
+		return tooMuch(w.bytes, opt.Quota, w.largest)
+	case opt.WorkspaceQuota == 0:
+		return nil
+	}
+	others, err := f.s.q.WorkdirOthers(ctx, f.claim.Workspace, f.claim.Session)
+	if err != nil {
+		return fmt.Errorf("add up the folders of a workspace: %w", err)
+	}
+	if others+w.bytes > opt.WorkspaceQuota {
+		return refuse("those of all sessions together have %s, %s of them here, and %s is the most. Remove here what is not needed, "+
+			"or ask an administrator to erase old sessions.", amount(others+w.bytes), amount(w.bytes), amount(opt.WorkspaceQuota))
+	}
+	return nil
+}
+
+// unread lists the files that may have other content than what was saved, and takes
+// over the hashes of the others.
+func (f *Folder) unread(found map[string]known) (paths []string) {
+	for path, k := range found {
+		if k.kind != File {
+			continue
+		}
+		if was, ok := f.saved[path]; ok && was.kind == File && was.stamp == k.stamp && k.stamp != (stamp{}) {
+			k.sum = was.sum
+			found[path] = k
+			continue
+		}
+		paths = append(paths, path)
+	}
+	slices.Sort(paths)
+	return paths
+}
+
+// name makes what was found the folder in the database, where necessary after sending
+// once more what was removed meanwhile.
+func (f *Folder) name(ctx context.Context, s *send) (changed int, err error) {
+	for range saveTries {
+		var missing []sum
+		changed, missing, err = f.commit(ctx, s.w.found)
+		switch {
+		case errors.Is(err, errStale):
+			if reload := f.reload(ctx); reload != nil {
+				return 0, reload
+			}
+		case errors.Is(err, errMissing):
+			var again []string
+			for path, k := range s.w.found {
+				if k.kind == File && slices.Contains(missing, k.sum) {
+					again = append(again, path)
+				}
+			}
+			slices.Sort(again)
+			if err := s.files(ctx, again); err != nil {
+				return 0, err
+			}
+		default:
+			return changed, err
+		}
+	}
+	return 0, fmt.Errorf("save a folder: %w", err)
+}
+
+// reload takes up what is in the database.
+func (f *Folder) reload(ctx context.Context) error {
+	version, err := f.s.q.WorkdirVersion(ctx, f.claim.Workspace, f.claim.Session)
+	if err != nil {
+		return fmt.Errorf("read the version of a folder: %w", err)
+	}
+	saved, err := f.s.rows(ctx, f.claim.Workspace, f.claim.Session)
+	if err != nil {
+		return err
+	}
+	f.version, f.saved = version, saved
+	return nil
+}
+
+// stat notes how everything that was restored looks on disk now.
+func (f *Folder) stat(root *os.Root) error {
+	for path, k := range f.saved {
+		info, err := root.Lstat(path)
+		if err != nil {
+			return fmt.Errorf("look at what was restored: %w", err)
+		}
+		k.stamp = stampOf(info)
+		f.saved[path] = k
+	}
+	return nil
+}
+
+func bytesOf(all map[string]known) (n int64) {
+	for k := range maps.Values(all) {
+		if k.kind == File {
+			n += k.size
+		}
+	}
+	return n
+}

@@ -1,0 +1,224 @@
+package workdir
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"slices"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+const (
+	batchBytes = 2 << 20
+	batchFiles = 256
+)
+
+// send reads files and brings their content into the database, as far as it is not
+// there. Nothing names it yet: what a save that breaks off has sent goes by itself.
+type send struct {
+	f *Folder
+	w *walk
+	*meter
+
+	small []content // files of one chunk, which are sent together
+	held  int       // bytes in small
+	buf   []byte
+}
+
+type content struct {
+	sum  sum
+	data []byte
+}
+
+// files sends files, and notes their hashes in what the walk has found.
+func (s *send) files(ctx context.Context, paths []string) error {
+	s.meter = s.f.s.meter(s.f.claim.Session, true)
+	for _, path := range paths {
+		s.expect(s.w.found[path].size)
+	}
+	for _, path := range paths {
+		if err := s.file(ctx, path); err != nil {
+			return err
+		}
+	}
+	if err := s.flush(ctx); err != nil {
+		return err
+	}
+	s.end(ctx)
+	return nil
+}
+
+func (s *send) file(ctx context.Context, path string) error {
+	f, info, err := open(s.w.root, path)
+	if errors.Is(err, fs.ErrPermission) {
+		delete(s.w.found, path)
+		s.w.skip(path, "not readable")
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("open a file of the folder: %w", err)
+	}
+	defer f.Close()
+	k := s.w.found[path]
+	k.stamp, k.size = stampOf(info), info.Size()
+	if k.size > MaxFile {
+		return tooLarge([]sized{{path, k.size}})
+	}
+	if k.size > chunkSize {
+		err = s.large(ctx, f, &k)
+	} else {
+		err = s.one(ctx, f, &k)
+	}
+	if err != nil {
+		return err
+	}
+	s.w.found[path] = k
+	s.moved(ctx, 1, 0)
+	return nil
+}
+
+// one reads a file of one chunk.
+func (s *send) one(ctx context.Context, r io.Reader, k *known) error {
+	data := make([]byte, k.size)
+	if _, err := io.ReadFull(r, data); err != nil {
+		return fmt.Errorf("read a file of the folder: %w", err)
+	}
+	k.sum = sha256.Sum256(data)
+	s.small = append(s.small, content{k.sum, data})
+	if s.held += len(data); s.held < batchBytes && len(s.small) < batchFiles {
+		return nil
+	}
+	return s.flush(ctx)
+}
+
+// flush sends the small files that were collected, each content once.
+func (s *send) flush(ctx context.Context) error {
+	slices.SortFunc(s.small, func(a, b content) int { return bytes.Compare(a.sum[:], b.sum[:]) })
+	s.small = slices.CompactFunc(s.small, func(a, b content) bool { return a.sum == b.sum })
+	sums := make([]sum, len(s.small))
+	for i, c := range s.small {
+		sums[i] = c.sum
+	}
+	there, err := s.there(ctx, sums)
+	if err != nil {
+		return err
+	}
+	var ids []uuid.UUID
+	var names, chunks [][]byte
+	for i, c := range s.small {
+		if !there[c.sum] {
+			ids, names, chunks = append(ids, uuid.Must(uuid.NewV7())), append(names, sums[i][:]), append(chunks, c.data)
+		}
+	}
+	if len(ids) > 0 {
+		if err := s.f.s.q.WorkBlobsPut(ctx, s.f.claim.Workspace, ids, chunks, names); err != nil {
+			return fmt.Errorf("store files: %w", err)
+		}
+	}
+	s.moved(ctx, 0, int64(s.held))
+	clear(s.small)
+	s.small, s.held = s.small[:0], 0
+	return nil
+}
+
+// there tells which blobs need not be sent, and keeps them from being removed before
+// they are named.
+func (s *send) there(ctx context.Context, sums []sum) (map[sum]bool, error) {
+	there := make(map[sum]bool, len(sums))
+	if len(sums) == 0 {
+		return there, nil
+	}
+	q, workspace, list := s.f.s.q, s.f.claim.Workspace, sumsOf(sums)
+	if err := q.WorkBlobsTouch(ctx, workspace, list); err != nil {
+		return nil, fmt.Errorf("keep blobs: %w", err)
+	}
+	list, err := q.WorkBlobsThere(ctx, workspace, list)
+	if err != nil {
+		return nil, fmt.Errorf("look for blobs: %w", err)
+	}
+	for _, b := range list {
+		there[sum(b)] = true
+	}
+	return there, nil
+}
+
+// large reads a file of several chunks, and again to send it where it is not there.
+func (s *send) large(ctx context.Context, f *os.File, k *known) (err error) {
+	if k.sum, err = s.digest(f, k.size, func(int, []byte) error { return ctx.Err() }); err != nil {
+		return err
+	}
+	there, err := s.there(ctx, []sum{k.sum})
+	if err != nil {
+		return err
+	}
+	if there[k.sum] {
+		s.moved(ctx, 0, k.size)
+		return nil
+	}
+	if _, err := f.Seek(0, io.SeekStart); err != nil {
+		return fmt.Errorf("read a file of the folder: %w", err)
+	}
+	k.sum, err = s.blob(ctx, f, k.size)
+	return err
+}
+
+// blob sends a file chunk by chunk. Its name is the hash of what was sent, which can
+// be no other than what is there.
+func (s *send) blob(ctx context.Context, r io.Reader, size int64) (sum, error) {
+	q, id := s.f.s.q, uuid.Must(uuid.NewV7())
+	if err := q.WorkBlobBegin(ctx, id, s.f.claim.Workspace); err != nil {
+		return sum{}, fmt.Errorf("begin a blob: %w", err)
+	}
+	name, err := s.digest(r, size, func(n int, chunk []byte) error {
+		rows, err := q.WorkChunkPut(ctx, id, int32(n), chunk)
+		if err == nil && rows == 0 {
+			err = errors.New("the blob was given up")
+		}
+		if err != nil {
+			return fmt.Errorf("store a chunk: %w", err)
+		}
+		s.moved(ctx, 0, int64(len(chunk)))
+		return nil
+	})
+	if err != nil {
+		return name, err
+	}
+	rows, err := q.WorkBlobEnd(ctx, name[:], size, id)
+	if pg, ok := errors.AsType[*pgconn.PgError](err); ok && pg.Code == "23505" { // unique_violation: another save was quicker
+		rows, err = 1, q.WorkBlobDrop(ctx, id)
+	}
+	if err == nil && rows == 0 {
+		err = errors.New("the blob was given up")
+	}
+	if err != nil {
+		return name, fmt.Errorf("store a blob: %w", err)
+	}
+	return name, nil
+}
+
+// digest hashes size bytes, one chunk at a time through one buffer.
+func (s *send) digest(r io.Reader, size int64, each func(n int, chunk []byte) error) (name sum, err error) {
+	if s.buf == nil {
+		s.buf = make([]byte, chunkSize)
+	}
+	hash := sha256.New()
+	for n := 0; size > 0; n++ {
+		chunk := s.buf[:min(size, chunkSize)]
+		if _, err := io.ReadFull(r, chunk); err != nil {
+			return name, fmt.Errorf("read a file of the folder: %w", err)
+		}
+		hash.Write(chunk)
+		if err := each(n, chunk); err != nil {
+			return name, err
+		}
+		size -= int64(len(chunk))
+	}
+	return sum(hash.Sum(nil)), nil
+}

@@ -1,0 +1,204 @@
+package workdir
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strings"
+)
+
+const (
+	// maxNames bounds the paths of a folder together, which are all in memory at once.
+	maxNames = 8 << 20
+	// maxSkipped is how many names are told that are not saved.
+	maxSkipped = 20
+)
+
+// walk is one look at what is in a folder, without any content. It ends early where
+// there is too much.
+type walk struct {
+	root  *os.Root
+	files int // how many names there may be
+
+	found    map[string]known // of files no hash yet
+	bytes    int64            // what the files say that they have
+	largest  []sized
+	tooLarge []sized
+	names    int
+	pathLen  int
+	skipped  []string
+	missed   int // names that are not in skipped, which has enough of them
+	queue    []string
+}
+
+// enter opens a folder, also one whose owner has locked himself out.
+func enter(dir string) (*os.Root, error) {
+	if info, err := os.Lstat(dir); err == nil && info.IsDir() && info.Mode().Perm()&0o700 != 0o700 {
+		_ = os.Chmod(dir, info.Mode().Perm()|0o700) // else opening it says why not
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, fmt.Errorf("open the folder: %w", err)
+	}
+	return root, nil
+}
+
+// look walks through everything, one folder after the other.
+func (w *walk) look(ctx context.Context) error {
+	w.found = make(map[string]known)
+	w.queue = []string{"."}
+	for len(w.queue) > 0 {
+		dir := w.queue[0]
+		w.queue = w.queue[1:]
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := w.dir(dir); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// dir looks at the names in a folder.
+func (w *walk) dir(dir string) error {
+	f, err := w.root.OpenFile(dir, os.O_RDONLY|openFlags, 0)
+	if err != nil {
+		return w.unreadable(dir, err)
+	}
+	defer f.Close()
+	for {
+		names, err := f.Readdirnames(256)
+		for _, name := range names {
+			if err := w.name(dir, name); err != nil {
+				return err
+			}
+		}
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return w.unreadable(dir, err)
+		}
+	}
+}
+
+// unreadable skips what belongs to somebody else, and fails on everything else: a
+// name must not be lost because a disk is ill.
+func (w *walk) unreadable(path string, err error) error {
+	if !errors.Is(err, fs.ErrPermission) {
+		return fmt.Errorf("look into the folder: %w", err)
+	}
+	w.skip(path, "not readable")
+	return nil
+}
+
+// name looks at one name.
+func (w *walk) name(dir, name string) error {
+	path := name
+	if dir != "." {
+		path = dir + "/" + name
+	} else if name == Attachments {
+		return nil
+	}
+	if w.names++; w.names > w.files {
+		return tooMany(w.files)
+	}
+	if w.pathLen += len(path); w.pathLen > maxNames {
+		return refuse("the names of files and folders have more than %s together. Remove what is not needed, or give shorter names.", amount(maxNames))
+	}
+	if len(path) > MaxPath || strings.Count(path, "/") >= MaxDepth {
+		return tooFar(path)
+	}
+	info, err := w.root.Lstat(path)
+	if err != nil {
+		return w.unreadable(path, err)
+	}
+	k := known{stamp: stampOf(info)}
+	switch mode := info.Mode(); mode.Type() {
+	case 0:
+		w.permit(path, mode, 0o400)
+		k.kind, k.size, k.executable = File, info.Size(), mode.Perm()&0o100 != 0
+		w.weigh(sized{path, info.Size()})
+	case fs.ModeDir:
+		w.permit(path, mode, 0o700)
+		k.kind = Dir
+		w.queue = append(w.queue, path)
+	case fs.ModeSymlink:
+		if k.target, err = w.root.Readlink(path); err != nil {
+			return w.unreadable(path, err)
+		}
+		k.kind = Symlink
+		w.pathLen += len(k.target)
+	default:
+		w.skip(path, typeOf(mode))
+		return nil
+	}
+	w.found[path] = k
+	return nil
+}
+
+// permit gives the owner the rights that reading needs. Where that is not us, opening
+// fails later.
+func (w *walk) permit(path string, mode fs.FileMode, need fs.FileMode) {
+	if mode.Perm()&need != need {
+		_ = w.root.Chmod(path, mode.Perm()|need)
+	}
+}
+
+// weigh counts what a file says that it has: reading could be without an end.
+func (w *walk) weigh(f sized) {
+	w.bytes += f.size
+	w.largest = largest(w.largest, f)
+	if f.size > MaxFile {
+		w.tooLarge = largest(w.tooLarge, f)
+	}
+}
+
+func (w *walk) skip(path, why string) {
+	if len(w.skipped) >= maxSkipped {
+		w.missed++
+		return
+	}
+	w.skipped = append(w.skipped, short(path)+": "+why)
+}
+
+// skips lists what is not saved.
+func (w *walk) skips() []string {
+	if w.missed > 0 {
+		return append(w.skipped, fmt.Sprintf("and %d more", w.missed))
+	}
+	return w.skipped
+}
+
+// typeOf names what is neither file, folder nor link.
+func typeOf(mode fs.FileMode) string {
+	switch mode.Type() {
+	case fs.ModeNamedPipe:
+		return "a pipe"
+	case fs.ModeSocket:
+		return "a socket"
+	}
+	return "a device"
+}
+
+// open opens a file that look has found, and nothing else: not what a link leads to,
+// not what can keep a reader waiting.
+func open(root *os.Root, path string) (*os.File, fs.FileInfo, error) {
+	f, err := root.OpenFile(path, os.O_RDONLY|openFlags, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = errors.New("it is not a file any more")
+	}
+	if err != nil {
+		f.Close()
+		return nil, nil, err
+	}
+	return f, info, nil
+}

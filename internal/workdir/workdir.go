@@ -1,0 +1,82 @@
+// Package workdir owns the files of sessions: the folder in which a session's agent
+// works, as it outlives the turn, the process and the machine. It is the only writer
+// of its tables.
+//
+// It promises: what is in the database is the folder at its last complete save,
+// whatever dies on the way; who has lost the right to write saves nothing; bytes that
+// are there are not sent again, and what did not change is not read again; no file is
+// ever held in memory, and no transaction waits for one. A folder is the work of
+// programs that nobody trusts: no link in it is followed, no pipe is waited for, and
+// nothing outside of it is ever read or written.
+package workdir
+
+import (
+	"cmp"
+	"errors"
+	"log/slog"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/parley-server/parley/db"
+)
+
+const (
+	// Quota is how many bytes the files of a session have together, where Options do
+	// not say.
+	Quota = 512 << 20
+	// MaxFiles is how many names a session's folder has, where Options do not say.
+	MaxFiles = 20_000
+	// MaxFile is how large one file may be.
+	MaxFile = 64 << 20
+	// MaxPath is how long a path may be, in bytes.
+	MaxPath = 4096
+	// MaxDepth is how deep folders may be in each other.
+	MaxDepth = 128
+	// Attachments is the name in a folder that is no part of it: there the agent sees
+	// the files that came with messages.
+	Attachments = "attachments"
+)
+
+// chunkSize is the size of a stored chunk. It cannot change: it is where the bytes
+// of every stored file are.
+const chunkSize = 256 << 10
+
+// ErrFenced says that a newer claim has the folder, or that the session is erased.
+var ErrFenced = errors.New("the folder of the session is in newer hands")
+
+// Options configure a Store. The zero value works.
+type Options struct {
+	Quota          int64 // of a session's files together, in bytes; zero: the constant of that name
+	Files          int   // names in a folder; zero: MaxFiles
+	WorkspaceQuota int64 // of the folders of all sessions of a workspace together; zero: none
+	// Give hands a folder that was just filled to whom it shall belong. It happens in
+	// Restore, because a later change of owners would look like a change of every file.
+	Give func(dir string) error
+	// Progress is told how far a long Restore or Save is; nil: nobody is.
+	Progress func(Progress)
+	Log      *slog.Logger
+}
+
+// Store keeps the folders of sessions.
+type Store struct {
+	pool *pgxpool.Pool
+	q    *db.Queries
+	opt  Options
+	log  *slog.Logger
+}
+
+// New makes a store. What nothing names any more is removed while Run runs.
+func New(pool *pgxpool.Pool, opt Options) *Store {
+	opt.Quota, opt.Files = cmp.Or(opt.Quota, Quota), cmp.Or(opt.Files, MaxFiles)
+	if opt.Log == nil {
+		opt.Log = slog.New(slog.DiscardHandler)
+	}
+	return &Store{pool: pool, q: db.New(pool), opt: opt, log: opt.Log}
+}
+
+// Claim is the right to write a session's folder.
+type Claim struct {
+	Workspace, Session uuid.UUID
+	Epoch              int64 // of the turn's lease: an older one saves nothing any more
+}
