@@ -7,6 +7,7 @@ import (
 	"net/http"
 
 	"github.com/parley-server/parley/internal/apikey"
+	"github.com/parley-server/parley/internal/door"
 	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/session"
@@ -20,8 +21,8 @@ func (s *server) block(w http.ResponseWriter, r *request, started turn.Started) 
 	if err != nil {
 		return s.accepted(r, seen, err)
 	}
-	s.complete(r, outcome.Attachments)
-	return writeJSON(w, http.StatusOK, outcome)
+	door.Complete(s.door.Base(r.Request), outcome.Attachments)
+	return door.WriteJSON(w, http.StatusOK, outcome)
 }
 
 // await follows a turn to its end or to its first question, and keeps in seen how far
@@ -29,7 +30,7 @@ func (s *server) block(w http.ResponseWriter, r *request, started turn.Started) 
 func (s *server) await(r *request, started turn.Started, seen *session.ActiveTurn) (turn.Outcome, error) {
 	ctx, stop := s.cfg.Keys.While(r.Context(), r.caller.Key)
 	defer stop()
-	for evs, err := range s.events(ctx, &tail{from: started.From, turn: started.Turn}) {
+	for evs, err := range s.door.Events(ctx, started.From, started.Turn) {
 		if errors.Is(err, apikey.ErrDead) {
 			return turn.Outcome{}, apikey.Invalid()
 		}
@@ -47,15 +48,15 @@ func (s *server) await(r *request, started turn.Started, seen *session.ActiveTur
 			case ev.Kind == event.KindStarted:
 				seen.Status = session.Running
 			case ev.Kind == event.KindInputRequired:
-				ctx, cancel := s.brief(ctx)
+				ctx, cancel := s.door.Brief(ctx)
 				defer cancel()
-				return s.cfg.Turns.Asking(ctx, r.workspace.ID, started.Turn, ev.Data)
+				return s.cfg.Turns.Asking(ctx, r.caller.Workspace.ID, started.Turn, ev.Data)
 			}
 		}
 	}
-	ctx, cancel := s.brief(ctx)
+	ctx, cancel := s.door.Brief(ctx)
 	defer cancel()
-	outcome, ended, err := s.cfg.Turns.Outcome(ctx, r.workspace.ID, started.Turn)
+	outcome, ended, err := s.cfg.Turns.Outcome(ctx, r.caller.Workspace.ID, started.Turn)
 	if err == nil && !ended {
 		err = errors.New("the turn has ended without an answer")
 	}
@@ -75,7 +76,7 @@ func (s *server) accepted(r *request, t *session.ActiveTurn, err error) error {
 	case fault.From(err) != nil:
 		return err
 	case errors.Is(err, context.Canceled) || r.Context().Err() != nil: // the caller is gone, or the service is stopping
-	case unavailable(err):
+	case door.Unavailable(err):
 		why = "has lost its database"
 		s.cfg.Log.WarnContext(r.Context(), "a call lost the database after its message was stored", "session", t.SessionID, "turn", t.TurnID, "err", err)
 	default:

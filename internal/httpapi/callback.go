@@ -7,7 +7,9 @@ import (
 	"github.com/gorilla/mux"
 
 	"github.com/parley-server/parley/internal/callback"
+	"github.com/parley-server/parley/internal/door"
 	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/wire"
 )
 
 // callback is the callback that the path names. What is not an id names none.
@@ -22,21 +24,21 @@ func (r *request) callback() (uuid.UUID, error) {
 
 // listCallbacks answers with one page of what the workspace's callbacks were told.
 func (s *server) listCallbacks(w http.ResponseWriter, r *request) error {
-	if err := accepts(r.Request, jsonType); err != nil {
+	if err := wire.Accepts(r.Request, wire.JSONType); err != nil {
 		return err
 	}
 	p := r.query()
 	limit, cursor, status := p.limit(20), p.one("cursor"), p.enum("status", callback.Statuses...)
-	if err := p.err(); err != nil {
+	if err := p.Err(); err != nil {
 		return err
 	}
-	ctx, cancel := s.brief(r.Context())
+	ctx, cancel := s.door.Brief(r.Context())
 	defer cancel()
-	page, err := s.cfg.Callbacks.List(ctx, r.workspace.ID, status, cursor, limit)
+	page, err := s.cfg.Callbacks.List(ctx, r.caller.Workspace.ID, status, cursor, limit)
 	if err != nil {
 		return err
 	}
-	return writeJSON(w, http.StatusOK, page)
+	return door.WriteJSON(w, http.StatusOK, page)
 }
 
 // getCallback answers with a callback, its reports and the attempts at them.
@@ -48,13 +50,13 @@ func (s *server) getCallback(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := s.brief(r.Context())
+	ctx, cancel := s.door.Brief(r.Context())
 	defer cancel()
-	c, err := s.cfg.Callbacks.Get(ctx, r.workspace.ID, id)
+	c, err := s.cfg.Callbacks.Get(ctx, r.caller.Workspace.ID, id)
 	if err != nil {
 		return err
 	}
-	return writeData(w, http.StatusOK, c)
+	return door.WriteData(w, http.StatusOK, c)
 }
 
 // redelivery is the answer to a call that redelivers.
@@ -75,14 +77,14 @@ func (s *server) redeliverCallback(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := s.brief(r.Context())
+	ctx, cancel := s.door.Brief(r.Context())
 	defer cancel()
-	delivery, ok, err := s.cfg.Turns.Redeliver(ctx, r.workspace.ID, id)
+	delivery, ok, err := s.cfg.Turns.Redeliver(ctx, r.caller.Workspace.ID, id)
 	if err != nil {
 		return err
 	}
 	if !ok {
-		return writeData(w, http.StatusOK, redelivery{CallbackID: id, Reason: "nothing_reported"})
+		return door.WriteData(w, http.StatusOK, redelivery{CallbackID: id, Reason: "nothing_reported"})
 	}
-	return writeData(w, http.StatusOK, redelivery{CallbackID: id, Redelivering: true, WebhookID: &delivery})
+	return door.WriteData(w, http.StatusOK, redelivery{CallbackID: id, Redelivering: true, WebhookID: &delivery})
 }

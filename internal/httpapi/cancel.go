@@ -3,6 +3,8 @@ package httpapi
 import (
 	"context"
 	"net/http"
+
+	"github.com/parley-server/parley/internal/wire"
 )
 
 // canceled is the answer to a cancel call.
@@ -14,12 +16,12 @@ type canceled struct {
 
 // cancelTurn ends the session's turn. Where there is none, that is no error.
 func (s *server) cancelTurn(w http.ResponseWriter, r *request) error {
-	if err := accepts(r.Request, jsonType); err != nil {
+	if err := wire.Accepts(r.Request, wire.JSONType); err != nil {
 		return err
 	}
 	query := r.query()
-	key := query.once(r.Header.Values("Idempotency-Key"))
-	if err := query.err(); err != nil {
+	key := query.Once(r.Header.Values("Idempotency-Key"))
+	if err := query.Err(); err != nil {
 		return err
 	}
 	id, err := r.session()
@@ -27,7 +29,7 @@ func (s *server) cancelTurn(w http.ResponseWriter, r *request) error {
 		return err
 	}
 	return s.once(w, r, key, id, func(ctx context.Context) (any, error) {
-		got, err := s.cfg.Turns.Cancel(ctx, r.workspace.ID, id)
+		got, err := s.cfg.Turns.Cancel(ctx, r.caller.Workspace.ID, id)
 		body := canceled{Canceled: got.Canceled, HaltDeferred: got.HaltDeferred}
 		if !got.Canceled {
 			body.Reason = "not_in_progress"

@@ -7,13 +7,15 @@ import (
 	"strings"
 	"time"
 
+	"github.com/parley-server/parley/internal/door"
 	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/filestore"
+	"github.com/parley-server/parley/internal/wire"
 )
 
 // uploadFile takes the bytes of a file in. Its address is signed: no key is needed.
 func (s *server) uploadFile(w http.ResponseWriter, r *request) error {
-	if err := accepts(r.Request, jsonType); err != nil {
+	if err := wire.Accepts(r.Request, wire.JSONType); err != nil {
 		return err
 	}
 	if enc := r.Header.Get("Content-Encoding"); enc != "" && !strings.EqualFold(enc, "identity") {
@@ -24,12 +26,12 @@ func (s *server) uploadFile(w http.ResponseWriter, r *request) error {
 	f, err := s.cfg.Files.Upload(r.Context(), r.URL.EscapedPath(), r.URL.RawQuery, r.ContentLength, body)
 	if err != nil {
 		if !body.whole {
-			hangUp(w)
+			wire.HangUp(w)
 		}
 		return err
 	}
 	_ = rc.SetReadDeadline(time.Time{}) // or the connection would count as closed later
-	return writeData(w, http.StatusOK, f)
+	return door.WriteData(w, http.StatusOK, f)
 }
 
 // steadyBody is a body that may take long, but must not stand still.
@@ -60,7 +62,7 @@ func (s *server) fetchFile(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	if err := accepts(r.Request, f.MIME); err != nil {
+	if err := wire.Accepts(r.Request, f.MIME); err != nil {
 		return err
 	}
 	h := w.Header()

@@ -16,7 +16,9 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/parley-server/parley/internal/apikey"
+	"github.com/parley-server/parley/internal/door"
 	"github.com/parley-server/parley/internal/limit"
+	"github.com/parley-server/parley/internal/wire"
 )
 
 // The document is the route table: what it does not name is not served, and what
@@ -218,10 +220,10 @@ func writeValue(w *bytes.Buffer, v any) error {
 
 // getOpenAPI answers with the document. It asks nothing and nobody.
 func (s *server) getOpenAPI(w http.ResponseWriter, r *request) error {
-	if err := accepts(r.Request, jsonType); err != nil {
+	if err := wire.Accepts(r.Request, wire.JSONType); err != nil {
 		return err
 	}
-	if err := r.query().err(); err != nil {
+	if err := r.query().Err(); err != nil {
 		return err
 	}
 	h := w.Header()
@@ -231,7 +233,7 @@ func (s *server) getOpenAPI(w http.ResponseWriter, r *request) error {
 		w.WriteHeader(http.StatusNotModified)
 		return nil
 	}
-	writeBody(w, http.StatusOK, s.document.json)
+	door.WriteBody(w, http.StatusOK, s.document.json)
 	return nil
 }
 

@@ -8,6 +8,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/parley-server/parley/internal/callback"
+	"github.com/parley-server/parley/internal/door"
 	"github.com/parley-server/parley/internal/egress"
 	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/filestore"
@@ -17,18 +18,19 @@ import (
 	"github.com/parley-server/parley/internal/skill"
 	"github.com/parley-server/parley/internal/turn"
 	"github.com/parley-server/parley/internal/vault"
+	"github.com/parley-server/parley/internal/wire"
 )
 
 // enforced are the limits that are the same everywhere, from where they are enforced.
 var enforced = map[string]int{
 	"enqueued_messages": session.MaxLinedUp, "header_bytes": HeaderBytes, "header_bytes_refused": HeaderBytes + 4<<10, // as net/http has it
-	"header_seconds": ceilSeconds(HeaderTime), "body_bytes": maxBody, "body_depth": maxDepth, "body_seconds": ceilSeconds(bodyTime),
-	"request_id_characters": maxRequestID, "idempotency_key_characters": maxIdempotencyKey, "violations": maxViolations, "page_items": maxPage,
-	"command_characters": maxCommand, "caller_id_bytes": maxCallerID, "skill_name_characters": maxName, "skill_input_bytes": maxInput,
-	"response_schema_bytes": maxSchema, "response_schema_depth": schema.MaxDepth, "secret_input_names": maxSecrets,
-	"secret_name_characters": maxName, "secret_value_bytes": vault.MaxValue, "max_response_seconds": maxResponseSeconds, "max_turns": maxTurns,
-	"max_cost_usd": maxCost, "tool_result_output_characters": event.OutputLimit, "deny_reason_characters": maxReason,
-	"allowlist_pattern_bytes": permission.MaxPattern, "attachments": maxAttachments, "attached_text_bytes": filestore.ReadText,
+	"header_seconds": ceilSeconds(HeaderTime), "body_bytes": wire.MaxBody, "body_depth": wire.MaxDepth, "body_seconds": ceilSeconds(wire.BodyTime),
+	"request_id_characters": door.MaxRequestID, "idempotency_key_characters": wire.MaxIdempotencyKey, "violations": wire.MaxViolations, "page_items": maxPage,
+	"command_characters": wire.MaxCommand, "caller_id_bytes": wire.MaxCallerID, "skill_name_characters": wire.MaxName, "skill_input_bytes": wire.MaxInput,
+	"response_schema_bytes": wire.MaxSchema, "response_schema_depth": schema.MaxDepth, "secret_input_names": wire.MaxSecrets,
+	"secret_name_characters": wire.MaxName, "secret_value_bytes": vault.MaxValue, "max_response_seconds": wire.MaxResponseSeconds, "max_turns": wire.MaxTurns,
+	"max_cost_usd": wire.MaxCost, "tool_result_output_characters": event.OutputLimit, "deny_reason_characters": wire.MaxReason,
+	"allowlist_pattern_bytes": permission.MaxPattern, "attachments": wire.MaxAttachments, "attached_text_bytes": filestore.ReadText,
 	"attached_image_bytes": filestore.ReadImage, "attached_images_bytes": filestore.ReadImages, "file_bytes": filestore.MaxSize,
 	"file_name_bytes": filestore.MaxName, "file_upload_seconds": ceilSeconds(filestore.UploadTime),
 	"file_fetch_seconds": ceilSeconds(filestore.FetchTime), "file_fetch_redirects": filestore.FetchRedirects,
@@ -43,8 +45,8 @@ var enforced = map[string]int{
 // twice are limits that are checked in two places, so that all that is wrong with a
 // request can be told at once.
 var twice = map[string][2]int{
-	"skill input": {maxInput, skill.MaxInput}, "response_schema": {maxSchema, schema.MaxSize},
-	"attachments": {maxAttachments, filestore.MaxAttached}, "url": {maxURL, egress.MaxURL}, "pattern": {maxPattern, permission.MaxPattern},
+	"skill input": {wire.MaxInput, skill.MaxInput}, "response_schema": {wire.MaxSchema, schema.MaxSize},
+	"attachments": {wire.MaxAttachments, filestore.MaxAttached}, "url": {wire.MaxURL, egress.MaxURL}, "pattern": {wire.MaxPattern, permission.MaxPattern},
 }
 
 // What x-limits promises is what the code enforces, and nothing is missing there.
@@ -86,26 +88,26 @@ func TestDocumentedBounds(t *testing.T) {
 		t.Fatal(err)
 	}
 	for path, want := range map[string]int{
-		"MessageRequest properties command maxLength":                                                   maxCommand,
-		"MessageRequest properties skill maxLength":                                                     maxName,
-		"MessageRequest properties secret_input maxItems":                                               maxSecrets,
-		"MessageRequest properties secret_input items maxLength":                                        maxName,
-		"MessageRequest properties attachments maxItems":                                                maxAttachments,
-		"MessageRequest properties caller_id maxLength":                                                 maxCallerID,
-		"MessageRequest properties callback oneOf 0 maxLength":                                          maxURL,
-		"MessageRequest properties callback oneOf 1 properties url maxLength":                           maxURL,
+		"MessageRequest properties command maxLength":                                                   wire.MaxCommand,
+		"MessageRequest properties skill maxLength":                                                     wire.MaxName,
+		"MessageRequest properties secret_input maxItems":                                               wire.MaxSecrets,
+		"MessageRequest properties secret_input items maxLength":                                        wire.MaxName,
+		"MessageRequest properties attachments maxItems":                                                wire.MaxAttachments,
+		"MessageRequest properties caller_id maxLength":                                                 wire.MaxCallerID,
+		"MessageRequest properties callback oneOf 0 maxLength":                                          wire.MaxURL,
+		"MessageRequest properties callback oneOf 1 properties url maxLength":                           wire.MaxURL,
 		"MessageRequest properties callback oneOf 1 properties metadata maxProperties":                  callback.MaxMetadata,
 		"MessageRequest properties callback oneOf 1 properties metadata propertyNames maxLength":        callback.MaxMetadataKey,
 		"MessageRequest properties callback oneOf 1 properties metadata additionalProperties maxLength": callback.MaxMetadataValue,
-		"MessageRequest properties limits properties max_response_seconds maximum":                      maxResponseSeconds,
-		"MessageRequest properties limits properties max_turns maximum":                                 maxTurns,
-		"MessageRequest properties limits properties max_cost_usd maximum":                              maxCost,
-		"DecisionRequest oneOf 0 properties allowlist_pattern maxLength":                                maxPattern,
-		"DecisionRequest oneOf 1 properties reason maxLength":                                           maxReason,
+		"MessageRequest properties limits properties max_response_seconds maximum":                      wire.MaxResponseSeconds,
+		"MessageRequest properties limits properties max_turns maximum":                                 wire.MaxTurns,
+		"MessageRequest properties limits properties max_cost_usd maximum":                              wire.MaxCost,
+		"DecisionRequest oneOf 0 properties allowlist_pattern maxLength":                                wire.MaxPattern,
+		"DecisionRequest oneOf 1 properties reason maxLength":                                           wire.MaxReason,
 		"FileRequest properties filename maxLength":                                                     maxGivenName,
 		"FileRequest properties mime maxLength":                                                         maxMIME,
 		"FileRequest properties size maximum":                                                           filestore.MaxSize,
-		"FileRequest properties origin_url maxLength":                                                   maxURL,
+		"FileRequest properties origin_url maxLength":                                                   wire.MaxURL,
 		"DownloadRequest oneOf 1 properties filename maxLength":                                         maxGivenName,
 	} {
 		name, rest, _ := strings.Cut(path, " ")

@@ -11,9 +11,10 @@ import (
 	"github.com/gorilla/mux"
 
 	"github.com/parley-server/parley/internal/apikey"
-	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/door"
 	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/filestore"
+	"github.com/parley-server/parley/internal/wire"
 )
 
 const (
@@ -30,21 +31,21 @@ var (
 // createFile answers with a ticket: where to send the bytes of a file, or that the
 // service gets them itself.
 func (s *server) createFile(w http.ResponseWriter, r *request) error {
-	if err := accepts(r.Request, jsonType); err != nil {
+	if err := wire.Accepts(r.Request, wire.JSONType); err != nil {
 		return err
 	}
-	body, raw, err := readBody(w, r.Request)
+	body, raw, err := wire.ReadBody(w, r.Request)
 	if err != nil {
 		return err
 	}
-	n, err := parseTicket(r.query().checks, body, r.Header)
+	n, err := parseTicket(r.query().Checks, body, r.Header)
 	if err != nil {
 		return err
 	}
 	hash := sha256.Sum256(raw)
-	n.Workspace, n.Key, n.Hash = r.workspace.ID, r.caller.Key, hash[:]
+	n.Workspace, n.Key, n.Hash = r.caller.Workspace.ID, r.caller.Key, hash[:]
 	n.Unrestricted = r.caller.Scopes.Allows(apikey.FilesWriteUnrestricted)
-	ctx, cancel := s.brief(r.Context())
+	ctx, cancel := s.door.Brief(r.Context())
 	defer cancel()
 	ticket, err := s.cfg.Files.Create(ctx, n)
 	if err != nil {
@@ -54,61 +55,61 @@ func (s *server) createFile(w http.ResponseWriter, r *request) error {
 		w.Header().Set("Idempotent-Replayed", "true")
 	}
 	if ticket.Upload == nil {
-		return writeData(w, http.StatusAccepted, ticket)
+		return door.WriteData(w, http.StatusAccepted, ticket)
 	}
-	ticket.Upload.URL = s.absolute(r, ticket.Upload.URL)
-	return writeData(w, http.StatusCreated, ticket)
+	ticket.Upload.URL = door.Absolute(s.door.Base(r.Request), ticket.Upload.URL)
+	return door.WriteData(w, http.StatusCreated, ticket)
 }
 
 // parseTicket checks what is known without a database, after what was found before.
-func parseTicket(c checks, body []member, h http.Header) (filestore.Request, error) {
+func parseTicket(c wire.Checks, body []wire.Member, h http.Header) (filestore.Request, error) {
 	var n filestore.Request
 	given := make(map[string]bool)
 	for _, f := range body {
-		param := pointer(f.name)
-		given[f.name] = true
-		switch f.name {
+		param := wire.Pointer(f.Name)
+		given[f.Name] = true
+		switch f.Name {
 		case "filename":
-			n.Filename = c.filename(param, f.value)
+			n.Filename = filename(&c, param, f.Value)
 		case "mime":
-			n.MIME = c.word(param, f.value, maxMIME)
+			n.MIME = c.Word(param, f.Value, maxMIME)
 		case "size":
-			n.Size = new(int64(c.integer(param, f.value, 0, 1<<53)))
+			n.Size = new(int64(c.Integer(param, f.Value, 0, 1<<53)))
 		case "sha256":
-			n.SHA256 = c.sha256(param, f.value)
+			n.SHA256 = hashOf(&c, param, f.Value)
 		case "origin_url":
-			n.OriginURL = c.word(param, f.value, maxURL)
+			n.OriginURL = c.Word(param, f.Value, wire.MaxURL)
 		default:
-			c.unknown("field", param, f.name, ticketFields)
+			c.Unknown("field", param, f.Name, ticketFields)
 		}
 	}
 	for _, name := range []string{"filename", "mime", "size"} {
 		if !given[name] && (name == "filename" || !given["origin_url"]) {
-			c.add(fault.Violation{Param: "/" + name, Rule: "required", Message: name + " is missing."})
+			c.Add(fault.Violation{Param: "/" + name, Rule: "required", Message: name + " is missing."})
 		}
 	}
-	n.Once = c.once(h.Values("Idempotency-Key"))
-	return n, c.err()
+	n.Once = c.Once(h.Values("Idempotency-Key"))
+	return n, c.Err()
 }
 
 // filename reads a name. Whatever is in it, the store makes one of it that can be kept.
-func (c *checks) filename(param string, raw json.RawMessage) string {
-	s, ok := c.text(param, raw)
+func filename(c *wire.Checks, param string, raw json.RawMessage) string {
+	s, ok := c.Text(param, raw)
 	switch {
 	case !ok:
 	case strings.TrimSpace(s) == "":
-		c.add(fault.Violation{Param: param, Rule: "min_length", Message: param[1:] + " is empty.", Expected: 1})
+		c.Add(fault.Violation{Param: param, Rule: "min_length", Message: param[1:] + " is empty.", Expected: 1})
 	case len([]rune(s)) > maxGivenName:
-		c.longer(param, "characters", maxGivenName)
+		c.Longer(param, "characters", maxGivenName)
 	}
 	return filestore.Name(s)
 }
 
-func (c *checks) sha256(param string, raw json.RawMessage) []byte {
-	s, ok := c.text(param, raw)
+func hashOf(c *wire.Checks, param string, raw json.RawMessage) []byte {
+	s, ok := c.Text(param, raw)
 	sum, err := hex.DecodeString(s)
 	if ok && (err != nil || len(sum) != sha256.Size) {
-		c.add(fault.Violation{Param: param, Rule: "format", Message: param[1:] + " is 64 hexadecimal digits."})
+		c.Add(fault.Violation{Param: param, Rule: "format", Message: param[1:] + " is 64 hexadecimal digits."})
 	}
 	return sum
 }
@@ -119,65 +120,65 @@ type downloadQuery struct {
 	filename            *string
 }
 
-func parseDownload(c checks, body []member) (q downloadQuery, err error) {
+func parseDownload(c wire.Checks, body []wire.Member) (q downloadQuery, err error) {
 	for _, f := range body {
-		param := pointer(f.name)
-		switch f.name {
+		param := wire.Pointer(f.Name)
+		switch f.Name {
 		case "file_id":
-			q.file = new(c.uuid(param, f.value))
+			q.file = new(c.UUID(param, f.Value))
 		case "session_id":
-			q.session = new(c.uuid(param, f.value))
+			q.session = new(c.UUID(param, f.Value))
 		case "turn_id":
-			q.turn = new(c.uuid(param, f.value))
+			q.turn = new(c.UUID(param, f.Value))
 		case "filename":
-			q.filename = new(c.filename(param, f.value))
+			q.filename = new(filename(&c, param, f.Value))
 		default:
-			c.unknown("field", param, f.name, downloadFields)
+			c.Unknown("field", param, f.Name, downloadFields)
 		}
 	}
-	if len(c.violations) == 0 && ((q.file == nil) == (q.session == nil) || q.file != nil && (q.turn != nil || q.filename != nil)) {
-		c.add(fault.Violation{Param: "/file_id", Rule: "exactly_one", Message: "Name a file by file_id, or those of a session by session_id, which turn_id and filename may narrow."})
+	if c.Err() == nil && ((q.file == nil) == (q.session == nil) || q.file != nil && (q.turn != nil || q.filename != nil)) {
+		c.Add(fault.Violation{Param: "/file_id", Rule: "exactly_one", Message: "Name a file by file_id, or those of a session by session_id, which turn_id and filename may narrow."})
 	}
-	return q, c.err()
+	return q, c.Err()
 }
 
 // downloadFiles answers with fresh addresses: of one file, or of what a session has
 // produced.
 func (s *server) downloadFiles(w http.ResponseWriter, r *request) error {
-	if err := accepts(r.Request, jsonType); err != nil {
+	if err := wire.Accepts(r.Request, wire.JSONType); err != nil {
 		return err
 	}
-	body, _, err := readBody(w, r.Request)
+	body, _, err := wire.ReadBody(w, r.Request)
 	if err != nil {
 		return err
 	}
-	q, err := parseDownload(r.query().checks, body)
+	q, err := parseDownload(r.query().Checks, body)
 	if err != nil {
 		return err
 	}
-	ctx, cancel := s.brief(r.Context())
+	ctx, cancel := s.door.Brief(r.Context())
 	defer cancel()
 	list := make([]filestore.Download, 1)
 	if q.file != nil {
-		list[0], err = s.cfg.Files.Download(ctx, r.workspace.ID, *q.file)
-	} else if _, err = s.cfg.Sessions.Head(ctx, r.workspace.ID, *q.session); err == nil {
-		list, err = s.cfg.Files.Downloads(ctx, r.workspace.ID, *q.session, q.turn, q.filename)
+		list[0], err = s.cfg.Files.Download(ctx, r.caller.Workspace.ID, *q.file)
+	} else if _, err = s.cfg.Sessions.Head(ctx, r.caller.Workspace.ID, *q.session); err == nil {
+		list, err = s.cfg.Files.Downloads(ctx, r.caller.Workspace.ID, *q.session, q.turn, q.filename)
 	}
 	if err != nil {
 		return err
 	}
 	for i := range list {
-		list[i].DownloadURL = s.absolute(r, list[i].DownloadURL)
+		list[i].DownloadURL = door.Absolute(s.door.Base(r.Request), list[i].DownloadURL)
 	}
-	return writeData(w, http.StatusOK, list)
+	return door.WriteData(w, http.StatusOK, list)
 }
 
 // getFile answers with what a file is known by: above all, how far it has come.
 func (s *server) getFile(w http.ResponseWriter, r *request) error {
-	if err := accepts(r.Request, jsonType); err != nil {
+	if err := wire.Accepts(r.Request, wire.JSONType); err != nil {
 		return err
 	}
-	if err := r.query().err(); err != nil {
+	if err := r.query().Err(); err != nil {
 		return err
 	}
 	text := mux.Vars(r.Request)["fileId"]
@@ -185,46 +186,31 @@ func (s *server) getFile(w http.ResponseWriter, r *request) error {
 	if err != nil || len(text) != 36 {
 		return fault.New(fault.FileNotFound, "There is no such file.")
 	}
-	ctx, cancel := s.brief(r.Context())
+	ctx, cancel := s.door.Brief(r.Context())
 	defer cancel()
-	f, err := s.cfg.Files.Get(ctx, r.workspace.ID, id)
+	f, err := s.cfg.Files.Get(ctx, r.caller.Workspace.ID, id)
 	if err != nil {
 		return err
 	}
-	return writeData(w, http.StatusOK, f)
+	return door.WriteData(w, http.StatusOK, f)
 }
 
 // listFiles answers with one page of the workspace's files.
 func (s *server) listFiles(w http.ResponseWriter, r *request) error {
-	if err := accepts(r.Request, jsonType); err != nil {
+	if err := wire.Accepts(r.Request, wire.JSONType); err != nil {
 		return err
 	}
 	p := r.query()
 	limit, cursor := p.limit(20), p.one("cursor")
 	direction := filestore.Direction(p.enum("direction", string(filestore.In), string(filestore.Out)))
-	if err := p.err(); err != nil {
+	if err := p.Err(); err != nil {
 		return err
 	}
-	ctx, cancel := s.brief(r.Context())
+	ctx, cancel := s.door.Brief(r.Context())
 	defer cancel()
-	page, err := s.cfg.Files.List(ctx, r.workspace.ID, direction, limit, cursor)
+	page, err := s.cfg.Files.List(ctx, r.caller.Workspace.ID, direction, limit, cursor)
 	if err != nil {
 		return err
 	}
-	return writeJSON(w, http.StatusOK, page)
-}
-
-// absolute completes an address that the store could only begin with a slash.
-func (s *server) absolute(r *request, address string) string {
-	if strings.HasPrefix(address, "/") {
-		return s.base(r.Request) + address
-	}
-	return address
-}
-
-// complete is absolute for files that are shown.
-func (s *server) complete(r *request, files []event.File) {
-	for i := range files {
-		files[i].DownloadURL = s.absolute(r, files[i].DownloadURL)
-	}
+	return door.WriteJSON(w, http.StatusOK, page)
 }

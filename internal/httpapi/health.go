@@ -3,31 +3,33 @@ package httpapi
 import (
 	"net/http"
 
+	"github.com/parley-server/parley/internal/door"
 	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/wire"
 )
 
 var healthy = []byte(`{"status":"ok"}` + "\n")
 
 // health says that the process is alive.
 func (s *server) health(w http.ResponseWriter, r *request) error {
-	if err := accepts(r.Request, jsonType); err != nil {
+	if err := wire.Accepts(r.Request, wire.JSONType); err != nil {
 		return err
 	}
-	writeBody(w, http.StatusOK, healthy)
+	door.WriteBody(w, http.StatusOK, healthy)
 	return nil
 }
 
 // ready says whether the process can serve requests.
 func (s *server) ready(w http.ResponseWriter, r *request) error {
-	if err := accepts(r.Request, jsonType); err != nil {
+	if err := wire.Accepts(r.Request, wire.JSONType); err != nil {
 		return err
 	}
-	ctx, cancel := s.brief(r.Context())
+	ctx, cancel := s.door.Brief(r.Context())
 	defer cancel()
 	if err := s.cfg.Ready(ctx); err != nil {
 		s.cfg.Log.WarnContext(ctx, "not ready", "err", err)
 		return fault.New(fault.Unavailable, "The service is not ready.")
 	}
-	writeBody(w, http.StatusOK, healthy)
+	door.WriteBody(w, http.StatusOK, healthy)
 	return nil
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/parley-server/parley/internal/apikey"
 	"github.com/parley-server/parley/internal/callback"
+	"github.com/parley-server/parley/internal/door"
 	"github.com/parley-server/parley/internal/filestore"
 	"github.com/parley-server/parley/internal/limit"
 	"github.com/parley-server/parley/internal/session"
@@ -55,9 +56,9 @@ type Config struct {
 // server is the handler.
 type server struct {
 	cfg      Config
+	door     *door.Door
 	document document
 	routes   http.Handler
-	known    known
 }
 
 // New makes the handler. It fails where the OpenAPI document and the handlers
@@ -85,7 +86,10 @@ func New(cfg Config) (http.Handler, error) {
 			*f.d = f.v
 		}
 	}
-	s := &server{cfg: cfg}
+	s := &server{cfg: cfg, door: door.New(door.Config{
+		Sessions: cfg.Sessions, Workspaces: cfg.Workspaces, Keys: cfg.Keys, Limits: cfg.Limits, Log: cfg.Log, BaseURL: cfg.BaseURL,
+		WriteTimeout: cfg.WriteTimeout, Timeout: cfg.Timeout, Outage: cfg.Outage,
+	})}
 	doc, ops, err := load(openapi, cfg, s.handlers())
 	if err != nil {
 		return nil, err
@@ -93,6 +97,9 @@ func New(cfg Config) (http.Handler, error) {
 	s.document, s.routes = doc, s.router(ops)
 	return s, nil
 }
+
+// ServeHTTP implements http.Handler.
+func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.routes.ServeHTTP(w, r) }
 
 // handlers binds the operations of the document.
 func (s *server) handlers() map[string]handler {
@@ -122,9 +129,4 @@ func (s *server) handlers() map[string]handler {
 		"health":     s.health,
 		"ready":      s.ready,
 	}
-}
-
-// brief bounds what a request waits for the database.
-func (s *server) brief(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(ctx, s.cfg.Timeout)
 }

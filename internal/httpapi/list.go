@@ -6,8 +6,10 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/parley-server/parley/internal/door"
 	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/session"
+	"github.com/parley-server/parley/internal/wire"
 )
 
 // maxPage is how many items a page may have.
@@ -15,7 +17,7 @@ const maxPage = 100
 
 // listSessions answers with one page of the workspace's sessions.
 func (s *server) listSessions(w http.ResponseWriter, r *request) error {
-	if err := accepts(r.Request, jsonType); err != nil {
+	if err := wire.Accepts(r.Request, wire.JSONType); err != nil {
 		return err
 	}
 	p := r.query()
@@ -27,42 +29,42 @@ func (s *server) listSessions(w http.ResponseWriter, r *request) error {
 		CreatedAfter: p.time("created_after"),
 		OldestFirst:  p.enum("order", "desc", "asc") == "asc",
 	}
-	if err := p.err(); err != nil {
+	if err := p.Err(); err != nil {
 		return err
 	}
-	ctx, cancel := s.brief(r.Context())
+	ctx, cancel := s.door.Brief(r.Context())
 	defer cancel()
-	page, err := s.cfg.Sessions.Summaries(ctx, r.workspace.ID, q)
+	page, err := s.cfg.Sessions.Summaries(ctx, r.caller.Workspace.ID, q)
 	if err != nil {
 		return err
 	}
-	return writeJSON(w, http.StatusOK, page)
+	return door.WriteJSON(w, http.StatusOK, page)
 }
 
 // listMessages answers with one page of a session's messages.
 func (s *server) listMessages(w http.ResponseWriter, r *request) error {
-	if err := accepts(r.Request, jsonType); err != nil {
+	if err := wire.Accepts(r.Request, wire.JSONType); err != nil {
 		return err
 	}
 	p := r.query()
 	q := session.MessageQuery{Limit: p.limit(50), Cursor: p.one("cursor"), NewestFirst: p.enum("order", "asc", "desc") == "desc"}
-	if err := p.err(); err != nil {
+	if err := p.Err(); err != nil {
 		return err
 	}
 	id, err := r.session()
 	if err != nil {
 		return err
 	}
-	ctx, cancel := s.brief(r.Context())
+	ctx, cancel := s.door.Brief(r.Context())
 	defer cancel()
-	page, err := s.cfg.Sessions.Messages(ctx, r.workspace.ID, id, q)
+	page, err := s.cfg.Sessions.Messages(ctx, r.caller.Workspace.ID, id, q)
 	if err != nil {
 		return err
 	}
 	if err := s.attachFiles(ctx, r, page.Data); err != nil {
 		return err
 	}
-	return writeJSON(w, http.StatusOK, page)
+	return door.WriteJSON(w, http.StatusOK, page)
 }
 
 // attachFiles adds the files of messages, with addresses that are valid from now.
@@ -71,13 +73,13 @@ func (s *server) attachFiles(ctx context.Context, r *request, messages []session
 	for i, m := range messages {
 		turns[i] = m.TurnID
 	}
-	files, err := s.cfg.Files.OfTurns(ctx, r.workspace.ID, turns)
+	files, err := s.cfg.Files.OfTurns(ctx, r.caller.Workspace.ID, turns)
 	if err != nil {
 		return err
 	}
 	for _, f := range files {
-		s.complete(r, f.In)
-		s.complete(r, f.Out)
+		door.Complete(s.door.Base(r.Request), f.In)
+		door.Complete(s.door.Base(r.Request), f.Out)
 	}
 	for i := range messages {
 		m := &messages[i]

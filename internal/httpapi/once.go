@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 
+	"github.com/parley-server/parley/internal/door"
 	"github.com/parley-server/parley/internal/session"
 )
 
@@ -14,20 +15,20 @@ import (
 // request gets the same answer for a day and do runs once; about is what makes it the
 // same, and holds no secret.
 func (s *server) once(w http.ResponseWriter, r *request, key string, about any, do func(context.Context) (any, error)) error {
-	ctx, cancel := s.brief(r.Context())
+	ctx, cancel := s.door.Brief(r.Context())
 	defer cancel()
 	text, err := json.Marshal(about)
 	if err != nil {
 		return fmt.Errorf("encode what a request is about: %w", err)
 	}
 	hash := sha256.Sum256(text)
-	name := session.Once{Workspace: r.workspace.ID, Route: r.op.ID, Key: key, Hash: hash[:]}
+	name := session.Once{Workspace: r.caller.Workspace.ID, Route: r.op.ID, Key: key, Hash: hash[:]}
 	status, body, replayed, err := s.cfg.Sessions.Once(ctx, name, func(ctx context.Context) (int, []byte, error) {
 		answer, err := do(ctx)
 		if err != nil {
 			return 0, nil, err
 		}
-		body, err := encode(map[string]any{"data": answer})
+		body, err := door.Encode(map[string]any{"data": answer})
 		return http.StatusOK, body, err
 	})
 	if err != nil {
@@ -36,6 +37,6 @@ func (s *server) once(w http.ResponseWriter, r *request, key string, about any, 
 	if replayed {
 		w.Header().Set("Idempotent-Replayed", "true")
 	}
-	writeBody(w, status, body)
+	door.WriteBody(w, status, body)
 	return nil
 }

@@ -2,15 +2,14 @@ package httpapi
 
 import (
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"reflect"
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/wire"
 )
 
 // FuzzMessage: whatever the body, it is a message or a fault that can be told, and
@@ -24,16 +23,16 @@ func FuzzMessage(f *testing.F) {
 		f.Add([]byte(s), "key")
 	}
 	f.Fuzz(func(t *testing.T, body []byte, once string) {
-		list, err := object(body)
-		var m message
+		list, err := wire.Object(body)
+		var m wire.Message
 		if err == nil {
-			m, err = parseMessage(checks{}, list, http.Header{"Idempotency-Key": {once}})
+			m, err = parseMessage(wire.Checks{}, list, http.Header{"Idempotency-Key": {once}})
 		}
 		if err != nil {
 			tellable(t, err)
 			return
 		}
-		again := map[string]any{"command": m.Command, "stream": m.stream}
+		again := map[string]any{"command": m.Command, "stream": m.Stream}
 		if m.CallerID != "" {
 			again["caller_id"] = m.CallerID
 		}
@@ -52,10 +51,10 @@ func FuzzMessage(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if list, err = object(data); err != nil {
+		if list, err = wire.Object(data); err != nil {
 			t.Fatalf("%s: %v", data, err)
 		}
-		if got, err := parseMessage(checks{}, list, http.Header{"Idempotency-Key": {once}}); err != nil || !reflect.DeepEqual(got, m) {
+		if got, err := parseMessage(wire.Checks{}, list, http.Header{"Idempotency-Key": {once}}); err != nil || !reflect.DeepEqual(got, m) {
 			t.Fatalf("%+v became %+v, %v", m, got, err)
 		}
 	})
@@ -93,19 +92,6 @@ func FuzzCursor(f *testing.F) {
 	})
 }
 
-func TestUnsoundStrings(t *testing.T) {
-	t.Parallel()
-	for raw, want := range map[string]bool{
-		`""`: false, `"a"`: false, `"\\u0000"`: false, `"\\\u0000"`: true, `"\u0000"`: true, `"\u00e9"`: false, `"\n\t\""`: false,
-		`"\ud83d\ude00"`: false, `"\uD83D\uDE00"`: false, `"\ud83d"`: true, `"\ud83dx"`: true, `"\ud83d\n"`: true, `"\ud83d\u0041"`: true,
-		`"\ude00"`: true, `"\ud83d\ud83d\ude00"`: true, `"\ud83d\ude00\ud83d"`: true, `"\ufffd"`: false, `"\ud83d\\ude00"`: true,
-	} {
-		if got := unsound([]byte(raw)); got != want {
-			t.Errorf("%s: %v", raw, got)
-		}
-	}
-}
-
 // The document, the handlers and the scopes must fit together, or nothing starts.
 func TestDocumentMustFitTheHandlers(t *testing.T) {
 	t.Parallel()
@@ -141,44 +127,3 @@ func TestDocumentMustFitTheHandlers(t *testing.T) {
 		t.Errorf("the public address is missing: %v", err)
 	}
 }
-
-func TestUnavailable(t *testing.T) {
-	t.Parallel()
-	for state, want := range map[string]bool{
-		"08006": true, "40001": true, "53100": true, "53300": true, "55P03": true, "57014": true, "57P01": true, "57P03": true, "25P03": true, "25006": true,
-		"22021": false, "23505": false, "42703": false, "XX000": false, "": false, "5": false,
-	} {
-		if got := unavailable(fmt.Errorf("read session: %w", sqlError(state))); got != want {
-			t.Errorf("SQLSTATE %q: %v", state, got)
-		}
-	}
-}
-
-type sqlError string
-
-func (e sqlError) Error() string    { return "ERROR: " + string(e) }
-func (e sqlError) SQLState() string { return string(e) }
-
-// Every answer moves the deadline: that of a stream before it may have passed.
-func TestEveryAnswerHasADeadline(t *testing.T) {
-	t.Parallel()
-	for name, write := range map[string]func(http.ResponseWriter){
-		"header": func(w http.ResponseWriter) { w.WriteHeader(204) },
-		"body":   func(w http.ResponseWriter) { _, _ = w.Write([]byte("x")) },
-	} {
-		conn := &connection{}
-		a := &answer{ResponseWriter: conn, timeout: time.Hour}
-		write(a)
-		if left := time.Until(conn.deadline); left < 59*time.Minute || left > time.Hour || a.status == 0 {
-			t.Errorf("%s: %v left, status %d", name, left, a.status)
-		}
-	}
-}
-
-// connection is a response that knows its deadline.
-type connection struct{ deadline time.Time }
-
-func (c *connection) SetWriteDeadline(t time.Time) error { c.deadline = t; return nil }
-func (c *connection) Header() http.Header                { return http.Header{} }
-func (c *connection) Write(p []byte) (int, error)        { return len(p), nil }
-func (c *connection) WriteHeader(int)                    {}

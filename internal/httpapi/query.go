@@ -13,12 +13,13 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/wire"
 )
 
 // params reads a query string and gathers what is wrong with it. A parameter that is
 // there has a value: an empty filter would quietly show everything.
 type params struct {
-	checks
+	wire.Checks
 	values url.Values
 	broken bool // part of the query string could not be read
 }
@@ -30,11 +31,11 @@ func (r *request) query() *params {
 	var err error
 	if p.values, err = url.ParseQuery(r.URL.RawQuery); err != nil {
 		p.broken = true
-		p.add(fault.Violation{Param: "/query", Rule: "format", Message: "The query string cannot be parsed."})
+		p.Add(fault.Violation{Param: "/query", Rule: "format", Message: "The query string cannot be parsed."})
 	}
 	for _, name := range slices.Sorted(maps.Keys(p.values)) {
 		if !slices.Contains(r.op.params, name) {
-			p.unknown("parameter", pointer(name), name, r.op.params)
+			p.Unknown("parameter", wire.Pointer(name), name, r.op.params)
 		}
 	}
 	return p
@@ -42,10 +43,10 @@ func (r *request) query() *params {
 
 // bare checks a request that says everything in its path.
 func (r *request) bare() error {
-	if err := accepts(r.Request, jsonType); err != nil {
+	if err := wire.Accepts(r.Request, wire.JSONType); err != nil {
 		return err
 	}
-	return r.query().err()
+	return r.query().Err()
 }
 
 // one is the value of a parameter, "" for none.
@@ -53,9 +54,9 @@ func (p *params) one(name string) string {
 	switch values := p.values[name]; {
 	case len(values) == 0:
 	case len(values) > 1:
-		p.add(fault.Violation{Param: "/" + name, Rule: "repeated", Message: name + " is there more than once."})
+		p.Add(fault.Violation{Param: "/" + name, Rule: "repeated", Message: name + " is there more than once."})
 	case values[0] == "":
-		p.add(fault.Violation{Param: "/" + name, Rule: "min_length", Message: name + " is empty. Give it a value, or leave it out.", Expected: 1})
+		p.Add(fault.Violation{Param: "/" + name, Rule: "min_length", Message: name + " is empty. Give it a value, or leave it out.", Expected: 1})
 	default:
 		return values[0]
 	}
@@ -69,10 +70,10 @@ func (p *params) limit(usual int) int {
 	}
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil {
-		p.typ("/limit", "integer")
+		p.Type("/limit", "integer")
 		return usual
 	}
-	return p.within("/limit", float64(n), 1, maxPage)
+	return p.Within("/limit", float64(n), 1, maxPage)
 }
 
 // text is a parameter that may be anything that text can be.
@@ -82,7 +83,7 @@ func (p *params) text(name string) *string {
 		return nil
 	}
 	if !utf8.ValidString(s) || strings.Contains(s, "\x00") {
-		p.add(fault.Violation{Param: "/" + name, Rule: "format", Message: name + " is not text in UTF-8."})
+		p.Add(fault.Violation{Param: "/" + name, Rule: "format", Message: name + " is not text in UTF-8."})
 	}
 	return &s
 }
@@ -95,7 +96,7 @@ func (p *params) uuid(name string) *uuid.UUID {
 	}
 	id, err := uuid.Parse(text)
 	if err != nil || len(text) != 36 {
-		p.add(fault.Violation{Param: "/" + name, Rule: "format", Message: name + " is not a UUID.", Expected: "uuid"})
+		p.Add(fault.Violation{Param: "/" + name, Rule: "format", Message: name + " is not a UUID.", Expected: "uuid"})
 		return nil
 	}
 	return &id
@@ -113,7 +114,7 @@ func (p *params) enum(name string, allowed ...string) string {
 		}
 		v.Allowed = append(v.Allowed, a)
 	}
-	p.add(v)
+	p.Add(v)
 	return ""
 }
 
@@ -124,7 +125,7 @@ func (p *params) time(name string) *time.Time {
 	}
 	t, err := time.Parse(time.RFC3339, text)
 	if err != nil {
-		p.add(fault.Violation{Param: "/" + name, Rule: "format", Message: name + " is not a time like 2026-01-31T12:00:00Z.", Expected: "date-time"})
+		p.Add(fault.Violation{Param: "/" + name, Rule: "format", Message: name + " is not a time like 2026-01-31T12:00:00Z.", Expected: "date-time"})
 		return nil
 	}
 	return &t

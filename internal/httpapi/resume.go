@@ -5,15 +5,17 @@ import (
 	"net/http"
 	"strconv"
 
+	"github.com/parley-server/parley/internal/door"
 	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/session"
 	"github.com/parley-server/parley/internal/sse"
+	"github.com/parley-server/parley/internal/wire"
 )
 
 // resumeStream attaches a reader to a session.
 func (s *server) resumeStream(w http.ResponseWriter, r *request) error {
-	release, err := s.hold(r)
+	release, err := s.door.Hold(r.Context(), r.caller)
 	if err != nil {
 		return err
 	}
@@ -43,7 +45,7 @@ type attachment struct {
 
 // attach reads a reader's wish, and looks at the session.
 func (s *server) attach(r *request) (*attachment, error) {
-	if err := accepts(r.Request, streamType); err != nil {
+	if err := wire.Accepts(r.Request, wire.StreamType); err != nil {
 		return nil, err
 	}
 	query := r.query()
@@ -61,16 +63,16 @@ func (s *server) attach(r *request) (*attachment, error) {
 		return nil, err
 	}
 	a.all = query.replay()
-	if err := query.err(); err != nil {
+	if err := query.Err(); err != nil {
 		return nil, err
 	}
 	id, err := r.session()
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := s.brief(r.Context())
+	ctx, cancel := s.door.Brief(r.Context())
 	defer cancel()
-	a.head, err = s.cfg.Sessions.HeadAt(ctx, r.workspace.ID, id, a.cursor)
+	a.head, err = s.cfg.Sessions.HeadAt(ctx, r.caller.Workspace.ID, id, a.cursor)
 	return a, err
 }
 
@@ -148,7 +150,7 @@ func (s *server) missed(r *request, out *frames, last int64) error {
 		if err != nil {
 			return err
 		}
-		evs, ended := until(evs, out.tail.turn)
+		evs, ended := door.Until(evs, out.tail.turn)
 		if err := out.send(evs); err != nil || ended {
 			return err
 		}
@@ -192,6 +194,6 @@ func (p *params) replay() bool {
 	case len(values) == 1 && values[0] == "all":
 		return true
 	}
-	p.add(fault.Violation{Param: "/replay", Rule: "enum", Message: "replay can only be all.", Allowed: []any{"all"}})
+	p.Add(fault.Violation{Param: "/replay", Rule: "enum", Message: "replay can only be all.", Allowed: []any{"all"}})
 	return false
 }

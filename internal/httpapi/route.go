@@ -3,13 +3,14 @@ package httpapi
 import (
 	"maps"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 
 	"github.com/google/uuid"
 	"github.com/gorilla/mux"
 
-	"github.com/parley-server/parley/internal/apikey"
+	"github.com/parley-server/parley/internal/door"
 	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/session"
 	"github.com/parley-server/parley/internal/workspace"
@@ -21,9 +22,8 @@ type handler func(http.ResponseWriter, *request) error
 // request is a request that has passed the guard.
 type request struct {
 	*http.Request
-	op        *operation
-	caller    apikey.Principal    // zero for public operations
-	workspace workspace.Workspace // likewise
+	op     *operation
+	caller door.Caller // zero for public operations
 }
 
 // session is the session that the path names. What is not an id names none.
@@ -60,7 +60,7 @@ func (s *server) router(ops []*operation) http.Handler {
 		slices.Sort(allow)
 		r.Path(path).Handler(s.path(methods, strings.Join(allow, ", ")))
 	}
-	r.NotFoundHandler = s.envelope(func(_ http.ResponseWriter, r *http.Request) error {
+	r.NotFoundHandler = s.door.Handler(func(_ http.ResponseWriter, r *http.Request) error {
 		return fault.New(fault.RouteNotFound, "There is nothing at this path. GET /api/v1/openapi lists what there is.")
 	})
 	r.MethodNotAllowedHandler = r.NotFoundHandler // unreachable: no route matches methods
@@ -69,7 +69,7 @@ func (s *server) router(ops []*operation) http.Handler {
 
 // path answers all methods of one path.
 func (s *server) path(methods map[string]*operation, allow string) http.Handler {
-	return s.envelope(func(w http.ResponseWriter, r *http.Request) error {
+	return s.door.Handler(func(w http.ResponseWriter, r *http.Request) error {
 		op := methods[r.Method]
 		switch {
 		case op != nil:
@@ -88,28 +88,29 @@ func (s *server) path(methods map[string]*operation, allow string) http.Handler 
 func (s *server) serve(w http.ResponseWriter, r *http.Request, op *operation) error {
 	req := &request{Request: r, op: op}
 	if !op.public() {
-		if err := s.guard(w, req); err != nil {
+		var err error
+		if req.caller, err = s.door.Admit(w, r, door.Terms{Scope: op.Scope, Class: op.Class, Names: req.names}); err != nil {
 			return err
 		}
 	}
 	return op.handle(w, req)
 }
 
-// link completes the detail of TURN_IN_PROGRESS with where to read or end the turn.
-func (s *server) link(r *request, t *session.ActiveTurn) {
-	at := s.base(r.Request) + "/api/v1/workspaces/" + r.workspace.Slug + "/sessions/" + t.SessionID.String()
-	t.EventsURL, t.CancelURL = at+"/events", at+"/cancel"
+// names reports whether the path names a workspace, by its name or its id.
+func (r *request) names(w workspace.Workspace) bool {
+	ref, err := url.PathUnescape(mux.Vars(r.Request)["id"])
+	if err != nil {
+		return false
+	}
+	if len(ref) == 36 {
+		if id, err := uuid.Parse(ref); err == nil {
+			return id == w.ID
+		}
+	}
+	return ref == w.Slug
 }
 
-// base is the public address of the service: as configured, else as this connection
-// shows it. Anybody can send X-Forwarded-* headers, so they count for nothing.
-func (s *server) base(r *http.Request) string {
-	if s.cfg.BaseURL != "" {
-		return strings.TrimSuffix(s.cfg.BaseURL, "/")
-	}
-	scheme := "http"
-	if r.TLS != nil {
-		scheme = "https"
-	}
-	return scheme + "://" + r.Host
+// link completes what is told of a turn with where to read or end it.
+func (s *server) link(r *request, t *session.ActiveTurn) {
+	door.Link(s.door.Base(r.Request), r.caller.Workspace, t)
 }

@@ -3,7 +3,6 @@ package httpapi
 import (
 	"context"
 	"errors"
-	"iter"
 	"log/slog"
 	"net/http"
 	"os"
@@ -29,50 +28,6 @@ type tail struct {
 	turn uuid.UUID
 	head *event.Open // sent first, with the cursor as its id; nil where the log's own open comes
 	all  bool        // of earlier turns too, as one stream with one open and one done
-}
-
-// events is the one loop behind streams and blocking answers. It yields committed
-// events, internal kinds among them, in order and without a gap, and ends after the
-// done of the turn. While the database is away it waits for a while.
-func (s *server) events(ctx context.Context, t *tail) iter.Seq2[[]event.Event, error] {
-	return func(yield func([]event.Event, error) bool) {
-		from := t.from
-		var since time.Time // when the database went away
-		for {
-			var failed error
-			began := time.Now()
-			for evs, err := range s.cfg.Sessions.Follow(ctx, from) {
-				if err != nil {
-					failed = err
-					break
-				}
-				since = time.Time{}
-				evs, ended := until(evs, t.turn)
-				if !yield(evs, nil) || ended {
-					return
-				}
-				from.Seq = evs[len(evs)-1].Seq
-			}
-			if since.IsZero() || time.Since(began) > s.cfg.Outage {
-				since = time.Now()
-			}
-			if ctx.Err() != nil || !unavailable(failed) || time.Since(since) > s.cfg.Outage {
-				yield(nil, failed)
-				return
-			}
-			s.waits(ctx, t, failed)
-		}
-	}
-}
-
-// until cuts a batch off after the done of a turn.
-func until(evs []event.Event, turn uuid.UUID) (cut []event.Event, ended bool) {
-	for i := range evs {
-		if evs[i].Kind == event.KindDone && evs[i].Turn == turn {
-			return evs[:i+1], true
-		}
-	}
-	return evs, false
 }
 
 // stream shows a tail of the log as frames. It returns no error: what goes wrong
@@ -102,7 +57,7 @@ func (s *server) stream(w http.ResponseWriter, r *request, t *tail) error {
 
 // pump writes what comes until the turn is done.
 func (s *server) pump(ctx context.Context, out *frames) error {
-	for evs, err := range s.events(ctx, out.tail) {
+	for evs, err := range s.door.Events(ctx, out.tail.from, out.tail.turn) {
 		if errors.Is(err, session.ErrGone) {
 			return errors.Join(err, out.gone(), out.sw.Flush())
 		}
@@ -214,15 +169,4 @@ func (f *frames) synthetic(b event.Body) error {
 		return err
 	}
 	return f.sw.Event(string(b.Kind()), f.id, data)
-}
-
-// waits gives the database a moment to come back.
-func (s *server) waits(ctx context.Context, t *tail, err error) {
-	s.cfg.Log.InfoContext(ctx, "a stream waits for the database", "session", t.from.Session, "turn", t.turn, "err", err)
-	timer := time.NewTimer(250 * time.Millisecond)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-timer.C:
-	}
 }

@@ -1,4 +1,4 @@
-package httpapi
+package wire
 
 import (
 	"mime"
@@ -9,14 +9,15 @@ import (
 	"github.com/parley-server/parley/internal/fault"
 )
 
+// The media types of what goes in and out.
 const (
-	jsonType   = "application/json"
-	streamType = "text/event-stream"
+	JSONType   = "application/json"
+	StreamType = "text/event-stream"
 )
 
-// accepts checks that the caller takes at least one of the types that the answer
+// Accepts checks that the caller takes at least one of the types that the answer
 // may have.
-func accepts(r *http.Request, types ...string) error {
+func Accepts(r *http.Request, types ...string) error {
 	header := strings.Join(r.Header.Values("Accept"), ",")
 	if strings.TrimSpace(header) == "" {
 		return nil

@@ -1,4 +1,4 @@
-package httpapi
+package door
 
 import (
 	"context"
@@ -8,9 +8,9 @@ import (
 	"syscall"
 )
 
-// unavailable tells the failures of the database that pass from those that are
+// Unavailable tells the failures of the database that pass from those that are
 // mistakes: lost connections, restarts, time-outs, a full disk, too many clients.
-func unavailable(err error) bool {
+func Unavailable(err error) bool {
 	if pg, ok := errors.AsType[interface {
 		error
 		SQLState() string

@@ -1,0 +1,101 @@
+// Package door is what every way in does before and around its own protocol. It names
+// requests and tells failures in the one envelope; it finds out who asks, what they may do
+// and how often; and it reads the log for whoever waits for a turn.
+//
+// It promises: every error that is told has a code of the closed list, and what nobody is to
+// see is logged instead; an object of another workspace answers like one that does not
+// exist; a flood is refused without the database. It speaks no protocol beyond HTTP.
+package door
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/parley-server/parley/internal/apikey"
+	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/limit"
+	"github.com/parley-server/parley/internal/session"
+	"github.com/parley-server/parley/internal/workspace"
+)
+
+// Config is what a Door needs. Workspaces, Keys and Sessions are required.
+type Config struct {
+	Sessions   *session.Store
+	Workspaces *workspace.Store
+	Keys       *apikey.Store
+
+	Limits  *limit.Store // nil: nobody is limited
+	Log     *slog.Logger // nil discards
+	BaseURL string       // public address, for links; "" follows the Host and the scheme of the connection
+
+	WriteTimeout time.Duration // how long a reader, or the sender of a body, may stand still; default 30 s
+	Timeout      time.Duration // how long a request may wait for the database; default 3 s
+	Outage       time.Duration // how long who waits for events outlives the database; default 15 s
+}
+
+// Door is where requests come in. Each way in has its own.
+type Door struct {
+	cfg   Config
+	known known
+}
+
+// New makes a door. Keys.Run must be running for revoked keys to lose what they have open.
+func New(cfg Config) *Door {
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	for _, f := range []struct {
+		d *time.Duration
+		v time.Duration
+	}{{&cfg.WriteTimeout, 30 * time.Second}, {&cfg.Timeout, 3 * time.Second}, {&cfg.Outage, 15 * time.Second}} {
+		if *f.d <= 0 {
+			*f.d = f.v
+		}
+	}
+	return &Door{cfg: cfg}
+}
+
+// WriteTimeout is how long a reader may stand still.
+func (d *Door) WriteTimeout() time.Duration { return d.cfg.WriteTimeout }
+
+// Brief bounds what a request waits for the database.
+func (d *Door) Brief(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, d.cfg.Timeout)
+}
+
+// Base is the public address of the service: as configured, else as this connection
+// shows it. Anybody can send X-Forwarded-* headers, so they count for nothing.
+func (d *Door) Base(r *http.Request) string {
+	if d.cfg.BaseURL != "" {
+		return strings.TrimSuffix(d.cfg.BaseURL, "/")
+	}
+	scheme := "http"
+	if r.TLS != nil {
+		scheme = "https"
+	}
+	return scheme + "://" + r.Host
+}
+
+// Link completes what is told of a turn with where to read or end it.
+func Link(base string, w workspace.Workspace, t *session.ActiveTurn) {
+	at := base + "/api/v1/workspaces/" + w.Slug + "/sessions/" + t.SessionID.String()
+	t.EventsURL, t.CancelURL = at+"/events", at+"/cancel"
+}
+
+// Absolute completes an address that a store could only begin with a slash.
+func Absolute(base, address string) string {
+	if strings.HasPrefix(address, "/") {
+		return base + address
+	}
+	return address
+}
+
+// Complete is Absolute for files that are shown.
+func Complete(base string, files []event.File) {
+	for i := range files {
+		files[i].DownloadURL = Absolute(base, files[i].DownloadURL)
+	}
+}

@@ -1,0 +1,96 @@
+package door
+
+import (
+	"net/http"
+	"net/netip"
+	"strings"
+
+	"github.com/parley-server/parley/internal/apikey"
+	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/limit"
+	"github.com/parley-server/parley/internal/workspace"
+)
+
+// Caller is who a request comes from, and where they are at home.
+type Caller struct {
+	apikey.Principal
+	Workspace workspace.Workspace
+}
+
+// Terms are what a request must fulfil.
+type Terms struct {
+	Scope apikey.Scope
+	Class limit.Class
+	// Names reports whether the request names this workspace; nil: it names none.
+	Names func(workspace.Workspace) bool
+}
+
+// Admit finds out who asks, what they may see and how often: 401, then 404 for the
+// workspace, then 403, then 429. It reads the caller's own workspace whatever the request
+// names, so that another's answers, and takes as long, as one that does not exist.
+func (d *Door) Admit(w http.ResponseWriter, r *http.Request, t Terms) (Caller, error) {
+	ctx, cancel := d.Brief(r.Context())
+	defer cancel()
+	p, err := d.cfg.Keys.Authenticate(ctx, bearer(r.Header), remote(r))
+	if err != nil {
+		return Caller{}, err
+	}
+	own, whole, err := d.own(ctx, p, t.Class)
+	if err != nil {
+		return Caller{}, err
+	}
+	if t.Names != nil && !t.Names(own) {
+		return Caller{}, fault.New(fault.WorkspaceNotFound, "No such workspace.")
+	}
+	if !p.Scopes.Allows(t.Scope) {
+		w.Header().Set("X-Accepted-Scopes", t.Scope.Accepted().String())
+		w.Header().Set("X-Key-Scopes", p.Scopes.String())
+		return Caller{}, Lacks(t.Scope)
+	}
+	c := Caller{p, own}
+	if err := d.ration(ctx, w, c, t.Class); err != nil {
+		return Caller{}, err
+	}
+	if !whole { // there was nothing left a moment ago, and now there is
+		c.Workspace, err = d.cfg.Workspaces.Find(ctx, p.Workspace.String())
+	}
+	return c, err
+}
+
+// Lacks is the answer to a key that would need a scope.
+func Lacks(s apikey.Scope) *fault.Error {
+	return &fault.Error{Code: fault.InsufficientScope, Message: "This key lacks the scope " + string(s) + ".", Detail: fault.Detail{RequiredScope: string(s)}}
+}
+
+// bearer is the token of the request, "" when there is no Authorization header.
+// What is there but is no bearer token becomes one that cannot be valid.
+func bearer(h http.Header) string {
+	values := h.Values("Authorization")
+	if len(values) == 0 || len(values) == 1 && values[0] == "" {
+		return ""
+	}
+	scheme, token, _ := strings.Cut(values[0], " ")
+	if token = strings.TrimLeft(token, " "); len(values) > 1 || !strings.EqualFold(scheme, "Bearer") || token == "" {
+		return "-"
+	}
+	return token
+}
+
+// forwarding are the headers of a request that came through a proxy.
+var forwarding = []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Real-Ip", "Via"}
+
+// remote is where the request comes from, as far as it can be believed: behind a
+// proxy everybody would look like this machine, so a proxied request comes from
+// nowhere.
+func remote(r *http.Request) netip.Addr {
+	for _, name := range forwarding {
+		if len(r.Header.Values(name)) > 0 {
+			return netip.Addr{}
+		}
+	}
+	addr, err := netip.ParseAddrPort(r.RemoteAddr)
+	if err != nil {
+		return netip.Addr{}
+	}
+	return addr.Addr()
+}

@@ -1,0 +1,109 @@
+package door
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/parley-server/parley/internal/apikey"
+	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/limit"
+	"github.com/parley-server/parley/internal/workspace"
+)
+
+// ration counts a request against its key's quota, and tells in its answer what is
+// left. A request that cannot be counted passes.
+func (d *Door) ration(ctx context.Context, w http.ResponseWriter, c Caller, class limit.Class) error {
+	q, err := d.Count(ctx, c, class)
+	if q.Size == 0 {
+		return err
+	}
+	h := w.Header()
+	h.Set("RateLimit-Policy", fmt.Sprintf(`"%s";q=%d;w=60`, class, q.Size))
+	h.Set("RateLimit", fmt.Sprintf(`"%s";r=%d;t=%d`, class, q.Left, ceilSeconds(q.Next)))
+	return err
+}
+
+// Count counts something that a caller does against the quota of its key, and fails with
+// RATE_LIMITED where there is none left. The zero Quota is that of a caller who is not
+// limited, or could not be counted: that is no reason to refuse.
+func (d *Door) Count(ctx context.Context, c Caller, class limit.Class) (limit.Quota, error) {
+	size := d.limits(c.Workspace).Of(class)
+	if size == 0 {
+		return limit.Quota{}, nil
+	}
+	q, err := d.cfg.Limits.Take(ctx, c.Key, class, size)
+	if err != nil && fault.From(err) == nil {
+		d.cfg.Log.WarnContext(ctx, "a request was not counted", "key", c.Key, "err", err)
+		return limit.Quota{}, nil
+	}
+	return q, err
+}
+
+// Hold counts a caller as one who has a stream open until release is called. A call that
+// waits is one too: it holds a connection.
+func (d *Door) Hold(ctx context.Context, c Caller) (release func(), err error) {
+	most := d.limits(c.Workspace).Streams
+	if most == 0 {
+		return func() {}, nil
+	}
+	ctx, cancel := d.Brief(ctx)
+	defer cancel()
+	return d.cfg.Limits.Hold(ctx, c.Key, most)
+}
+
+// limits are those of a workspace's keys.
+func (d *Door) limits(w workspace.Workspace) limit.Limits {
+	if d.cfg.Limits == nil {
+		return limit.Limits{}
+	}
+	l := d.cfg.Limits.Limits()
+	for _, own := range []struct {
+		limit *int
+		value *int32
+	}{{&l.Messages, w.MessagesPerMinute}, {&l.Calls, w.CallsPerMinute}, {&l.Streams, w.OpenStreams}} {
+		if own.value != nil {
+			*own.limit = int(*own.value)
+		}
+	}
+	return l
+}
+
+// known remembers what it takes to refuse a request of a workspace's key: its name,
+// which never changes, and its limits.
+type known struct {
+	mu sync.Mutex
+	m  map[uuid.UUID]workspace.Workspace
+}
+
+const maxKnown = 10_000
+
+// own is the caller's workspace. Of a key that is over its limit it may be no more than
+// what is known, so that a flood is refused without the database.
+func (d *Door) own(ctx context.Context, caller apikey.Principal, class limit.Class) (w workspace.Workspace, whole bool, err error) {
+	k := &d.known
+	if d.cfg.Limits != nil && d.cfg.Limits.Empty(caller.Key, class) {
+		k.mu.Lock()
+		w, ok := k.m[caller.Workspace]
+		k.mu.Unlock()
+		if ok {
+			return w, false, nil
+		}
+	}
+	if w, err = d.cfg.Workspaces.Find(ctx, caller.Workspace.String()); err != nil {
+		return w, false, err
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.m == nil || len(k.m) >= maxKnown {
+		k.m = make(map[uuid.UUID]workspace.Workspace)
+	}
+	k.m[w.ID] = workspace.Workspace{ID: w.ID, Slug: w.Slug, MessagesPerMinute: w.MessagesPerMinute, CallsPerMinute: w.CallsPerMinute}
+	return w, true, nil
+}
+
+func ceilSeconds(d time.Duration) int { return int((d + time.Second - 1) / time.Second) }

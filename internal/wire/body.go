@@ -1,0 +1,71 @@
+package wire
+
+import (
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/parley-server/parley/internal/fault"
+)
+
+// The bounds of a body.
+const (
+	MaxBody = 1 << 20 // bytes of a JSON body
+	// BodyTime is how long a body may take to arrive.
+	BodyTime = 30 * time.Second
+)
+
+// ReadBody takes a request's JSON object apart; raw is what came.
+func ReadBody(w http.ResponseWriter, r *http.Request) (list []Member, raw []byte, err error) {
+	if raw, err = ReadJSON(w, r); err != nil {
+		return nil, nil, err
+	}
+	list, err = Object(raw)
+	return list, raw, err
+}
+
+// ReadJSON reads a request's body. Size and type are checked before anything is read.
+func ReadJSON(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	if r.ContentLength > MaxBody {
+		return nil, tooLarge()
+	}
+	if err := jsonContent(r.Header); err != nil {
+		return nil, err
+	}
+	rc := http.NewResponseController(w)
+	_ = rc.SetReadDeadline(time.Now().Add(BodyTime))
+	raw, err := io.ReadAll(http.MaxBytesReader(w, r.Body, MaxBody))
+	if err != nil {
+		HangUp(w)
+		if _, large := errors.AsType[*http.MaxBytesError](err); large {
+			return nil, tooLarge()
+		}
+		return nil, fault.New(fault.InvalidJSON, "The body ended before it was complete.")
+	}
+	_ = rc.SetReadDeadline(time.Time{}) // or the connection would count as closed later
+	return raw, nil
+}
+
+// HangUp ends the connection with the answer. Else what is left of the body would be
+// read before the answer is sent, and perhaps it never comes.
+func HangUp(w http.ResponseWriter) { w.Header().Set("Connection", "close") }
+
+func tooLarge() *fault.Error {
+	return fault.New(fault.PayloadTooLarge, "The body is larger than %d bytes.", MaxBody)
+}
+
+// jsonContent checks that a body is uncompressed JSON in UTF-8.
+func jsonContent(h http.Header) error {
+	if enc := h.Get("Content-Encoding"); enc != "" && !strings.EqualFold(enc, "identity") {
+		return fault.New(fault.UnsupportedMediaType, "Send the body without Content-Encoding.")
+	}
+	t, params, err := mime.ParseMediaType(h.Get("Content-Type"))
+	charset, hasCharset := params["charset"]
+	if err != nil || t != JSONType || hasCharset && !strings.EqualFold(charset, "utf-8") || len(h.Values("Content-Type")) != 1 {
+		return fault.New(fault.UnsupportedMediaType, "Send the body as Content-Type: application/json, in UTF-8.")
+	}
+	return nil
+}
