@@ -10,10 +10,11 @@ import (
 	"github.com/parley-server/parley/internal/egress"
 	"github.com/parley-server/parley/internal/filestore"
 	"github.com/parley-server/parley/internal/session"
+	"github.com/parley-server/parley/internal/workdir"
 )
 
-// EraseSession takes a session's content away, with its files and callbacks. by says
-// who wants it. It needs no master key.
+// EraseSession takes a session's content away, with its files, folder and callbacks.
+// by says who wants it. It needs no master key.
 func (a *Admin) EraseSession(ctx context.Context, id uuid.UUID, by string) (session.Erasure, error) {
 	guard, err := egress.New(egress.Config{}) // nothing is sent from here
 	if err != nil {
@@ -21,6 +22,7 @@ func (a *Admin) EraseSession(ctx context.Context, id uuid.UUID, by string) (sess
 	}
 	s := session.New(a.pool, session.Options{Erase: []session.Eraser{
 		filestore.New(a.pool, nil, filestore.Options{}).Erase, callback.NewStore(a.pool, nil, guard).Erase,
+		workdir.New(a.pool, workdir.Options{}).Erase,
 	}})
 	return s.Erase(ctx, id, by)
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/parley-server/parley/internal/tool/knowledge"
 	"github.com/parley-server/parley/internal/turn"
 	"github.com/parley-server/parley/internal/wiki"
+	"github.com/parley-server/parley/internal/workdir"
 	"github.com/parley-server/parley/internal/workspace"
 )
 
@@ -64,9 +65,10 @@ func (s *service) buildStores(ctx context.Context) (err error) {
 		Base: s.base(), TTL: cfg.SignedURLTTL, Guard: guard, Fetchers: min(cfg.Workers, 4), Log: s.Log,
 	})
 	s.callbacks = callback.NewStore(s.pool, s.secrets.Keyring(), guard)
+	s.folders = workdir.New(s.pool, workdir.Options{Log: s.Log})
 
 	kept := cfg.retention()
-	kept.Log, kept.Erase = s.Log, []session.Eraser{s.files.Erase, s.callbacks.Erase}
+	kept.Log, kept.Erase = s.Log, []session.Eraser{s.files.Erase, s.callbacks.Erase, s.folders.Erase}
 	s.sessions = session.New(s.pool, kept)
 	if err := s.sessions.Prepare(ctx); err != nil {
 		return err

@@ -20,11 +20,12 @@ const (
 
 // run starts every part and waits for the end: of ctx, or of a part that fails.
 func (s *service) run(ctx context.Context) error {
-	failed := make(chan error, 6)
+	failed := make(chan error, 7)
 	base := context.WithoutCancel(ctx)
 	stores := start(base, failed, "the log of sessions", s.sessions.Run)
 	keys := start(base, failed, "the watch on keys", s.keys.Run)
 	files := start(base, failed, "the files", s.files.Run)
+	folders := start(base, failed, "the folders of sessions", s.folders.Run)
 	turns := start(base, failed, "the turns", s.turns.Run)
 	requests, endStreams := context.WithCancel(base)
 	defer endStreams()
@@ -60,7 +61,7 @@ func (s *service) run(ctx context.Context) error {
 		endStreams()
 		err = errors.Join(err, s.hangUp(base), web.stop(time.Second))
 	}
-	err = errors.Join(err, keys.stop(storeTime), files.stop(storeTime), stores.stop(storeTime))
+	err = errors.Join(err, keys.stop(storeTime), files.stop(storeTime), folders.stop(storeTime), stores.stop(storeTime))
 	s.Log.InfoContext(base, "stopped")
 	return err
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/parley-server/parley/internal/turn"
 	"github.com/parley-server/parley/internal/vault"
 	"github.com/parley-server/parley/internal/wiki"
+	"github.com/parley-server/parley/internal/workdir"
 	"github.com/parley-server/parley/internal/workspace"
 	"github.com/parley-server/parley/migrations"
 )
@@ -53,6 +54,7 @@ type service struct {
 	secrets    *vault.Store
 	files      *filestore.Store
 	callbacks  *callback.Store
+	folders    *workdir.Store
 	turns      *turn.Service
 
 	listener net.Listener // nil: this process serves no requests

@@ -27,7 +27,7 @@ becomes of copies in PostgreSQL's own files and in backups.`,
 		RunE: c.onDatabase(func(ctx context.Context, _ app.Config, a *app.Admin, args []string) error {
 			id, err := uuid.Parse(args[0])
 			if err != nil {
-				return &problem{Exit: exitUsage, Code: "USAGE", What: fmt.Sprintf("%q is no session id.", args[0]), Why: "It is a UUID.", Do: "parley sessions list shows them."}
+				return noSessionID(args[0])
 			}
 			if !yes && !c.confirm(fmt.Sprintf("Erase all that was said in %s, for ever?", id)) {
 				return &problem{Exit: exitUsage, Code: "NOT_CONFIRMED", What: "Nothing was erased.", Why: "It was not confirmed.", Do: "Answer yes, or use --yes."}

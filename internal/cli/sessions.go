@@ -14,13 +14,13 @@ import (
 func (c *command) sessions() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "sessions",
-		Short: "list, show, take up, cancel, export and erase sessions",
+		Short: "list, show, take up, cancel, export and erase sessions, and see their files",
 		Example: `  parley sessions list
   parley sessions show 0192f0aa-0000-7000-8000-000000000001
   parley sessions tail 0192f0aa-0000-7000-8000-000000000001 --after 1038`,
 		RunE: group, Args: cobra.ArbitraryArgs,
 	}
-	cmd.AddCommand(c.sessionsList(), c.sessionsShow(), c.sessionsTail(), c.sessionsExport(), c.sessionsCancel(), c.sessionsErase())
+	cmd.AddCommand(c.sessionsList(), c.sessionsShow(), c.sessionsTail(), c.sessionsExport(), c.sessionsCancel(), c.sessionsFiles(), c.sessionsErase())
 	return cmd
 }
 

@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/url"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -16,6 +18,7 @@ import (
 	"github.com/parley-server/parley/docs"
 	"github.com/parley-server/parley/internal/dbtest"
 	"github.com/parley-server/parley/internal/dbtest/canary"
+	"github.com/parley-server/parley/internal/workdir"
 )
 
 // quoted is a value as JSON.
@@ -93,7 +96,31 @@ func (s *service) everywhere(t *testing.T, value string) string {
 		}
 	}
 	s.say(t, "@call gate {\"n\":"+v+"}", `"caller_id":`+v).asked()
+	s.work(t, id, word, value)
 	return id
+}
+
+// work puts a file into the folder of a session's agent.
+func (s *service) work(t *testing.T, session, name, content string) {
+	t.Helper()
+	var ws uuid.UUID
+	if err := s.pool.QueryRow(t.Context(), `SELECT workspace_id FROM sessions WHERE id = $1`, session).Scan(&ws); err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	f, err := workdir.New(s.pool, workdir.Options{}).Restore(t.Context(), workdir.Claim{Workspace: ws, Session: uuid.MustParse(session), Epoch: 1}, dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(content, filepath.Join(dir, "link")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.Save(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // TestErasingLeavesNothing erases one of two sessions that have said a word of theirs
@@ -113,7 +140,7 @@ func TestErasingLeavesNothing(t *testing.T) {
 	s.exec(t, `ANALYZE`)                                                              // samples of what is there
 
 	before := s.tables(t, value[:26])
-	if want := strings.Fields("approvals callback_deliveries callbacks events file_chunks files idempotency_keys idempotent_answers messages sessions turns"); !slices.Equal(before, want) {
+	if want := strings.Fields("approvals callback_deliveries callbacks events file_chunks files idempotency_keys idempotent_answers messages sessions turns work_chunks work_files"); !slices.Equal(before, want) {
 		t.Errorf("the word is in %v, want %v", before, want)
 	}
 	if canary.Find(t, value, canary.Server(server, dsn)[0]) == nil {

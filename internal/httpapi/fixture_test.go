@@ -35,6 +35,7 @@ import (
 	"github.com/parley-server/parley/internal/tool/attach"
 	"github.com/parley-server/parley/internal/turn"
 	"github.com/parley-server/parley/internal/vault"
+	"github.com/parley-server/parley/internal/workdir"
 	"github.com/parley-server/parley/internal/workspace"
 )
 
@@ -106,7 +107,7 @@ func (s *service) run(t testing.TB, dsn string, change func(*httpapi.Config), ch
 		t.Fatal(err)
 	}
 	callbacks := callback.NewStore(pool, s.ring, guard)
-	s.sessions = session.New(pool, session.Options{Log: log, Erase: []session.Eraser{s.files.Erase, callbacks.Erase}})
+	s.sessions = session.New(pool, session.Options{Log: log, Erase: []session.Eraser{s.files.Erase, callbacks.Erase, workdir.New(pool, workdir.Options{}).Erase}})
 	guide := guide.New()
 	tc := turn.Config{
 		Pool: pool, Sessions: s.sessions, Workspaces: workspaces, Skills: s.skills, Vault: s.vault,

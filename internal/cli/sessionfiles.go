@@ -1,0 +1,100 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/google/uuid"
+	"github.com/spf13/cobra"
+
+	"github.com/parley-server/parley/internal/app"
+)
+
+func (c *command) sessionsFiles() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "files SESSION [get PATH]",
+		Short: "list the files of a session's agent, or print one",
+		Example: `  parley sessions files 0192f0aa-0000-7000-8000-000000000001
+  parley sessions files 0192f0aa-0000-7000-8000-000000000001 --json
+  parley sessions files 0192f0aa-0000-7000-8000-000000000001 get reports/2026.csv > 2026.csv`,
+		Long: `Shows what the commands of a session's agent have in /workspace, as it was last saved,
+straight from the database and without a server. A path with bytes that cannot be printed is
+shown in quotes, and get takes it so, too.`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) < 2 {
+				return exactly("SESSION")(cmd, args)
+			}
+			if args[1] != "get" {
+				return usage(cmd, fmt.Sprintf("%q is too much.", args[1]), "After SESSION comes nothing, or get PATH.")
+			}
+			return exactly("SESSION", "get", "PATH")(cmd, args)
+		},
+		RunE: c.onDatabase(func(ctx context.Context, cfg app.Config, a *app.Admin, args []string) error {
+			id, err := uuid.Parse(args[0])
+			if err != nil {
+				return noSessionID(args[0])
+			}
+			ref, err := c.named(ctx, cfg, a)
+			if err != nil {
+				return err
+			}
+			if len(args) > 1 {
+				return c.printFile(ctx, a, ref, id, args[2])
+			}
+			return c.listFolder(ctx, a, ref, id)
+		}),
+	}
+	workspaceFlag(cmd)
+	c.jsonFlag(cmd)
+	return cmd
+}
+
+func (c *command) listFolder(ctx context.Context, a *app.Admin, workspace string, id uuid.UUID) error {
+	list, err := a.Folder(ctx, workspace, id)
+	if err != nil {
+		return err
+	}
+	for i, e := range list {
+		list[i].Path, list[i].Target = printable(e.Path), printable(e.Target)
+	}
+	return c.list(list, len(list), "The session's agent has no files.", []string{"PATH", "KIND", "SIZE", "TARGET"}, func(i int) []string {
+		e := list[i]
+		kind, size := string(e.Kind), ""
+		if e.SHA256 != "" {
+			size = strconv.FormatInt(e.Size, 10)
+		}
+		if e.Executable {
+			kind = "program"
+		}
+		return []string{e.Path, kind, size, e.Target}
+	})
+}
+
+func (c *command) printFile(ctx context.Context, a *app.Admin, workspace string, id uuid.UUID, path string) error {
+	if terminal(c.Stdout) {
+		return &problem{Exit: exitUsage, Code: "USAGE", What: "A file is not written to a terminal.", Why: "An agent has made it, and it can steer the terminal.",
+			Do: "Add > FILE, or | less."}
+	}
+	if plain, err := strconv.Unquote(path); err == nil && strings.HasPrefix(path, `"`) {
+		path = plain
+	}
+	f, err := a.FolderFile(ctx, workspace, id, path)
+	if err != nil {
+		return err
+	}
+	return f.Copy(ctx, c.Stdout)
+}
+
+// printable is a path as it is where all of it can be printed and read, else in quotes.
+func printable(path string) string {
+	if quoted := strconv.Quote(path); quoted != `"`+path+`"` || strings.Join(strings.Fields(path), " ") != path {
+		return quoted
+	}
+	return path
+}
+
+func noSessionID(word string) error {
+	return &problem{Exit: exitUsage, Code: "USAGE", What: fmt.Sprintf("%q is no session id.", word), Why: "It is a UUID.", Do: "parley sessions list shows them."}
+}
