@@ -60,7 +60,7 @@ func (c *Client) Do(r *http.Request) (*http.Response, error) {
 		res.Body.Close()
 		return nil, ErrTooLarge
 	}
-	res.Body = &limited{res.Body, c.body}
+	res.Body = &limited{res.Body, c.body, ErrTooLarge}
 	return res, nil
 }
 
@@ -90,7 +90,8 @@ func (t guarded) RoundTrip(r *http.Request) (*http.Response, error) {
 // limited reads at most left bytes and fails beyond them.
 type limited struct {
 	io.ReadCloser
-	left int64
+	left   int64
+	beyond error
 }
 
 func (l *limited) Read(p []byte) (int, error) {
@@ -99,7 +100,7 @@ func (l *limited) Read(p []byte) (int, error) {
 	}
 	n, err := l.ReadCloser.Read(p)
 	if int64(n) > l.left {
-		n, err = int(l.left), ErrTooLarge
+		n, err = int(l.left), l.beyond
 	}
 	l.left -= int64(n)
 	return n, err

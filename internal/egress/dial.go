@@ -47,7 +47,7 @@ func (g *Guard) DialContext(ctx context.Context, network, hostport string) (net.
 	}
 	for _, a := range addrs {
 		if !named && !g.reachable(a, port) {
-			return nil, refuse("The URL's host is not a public one.")
+			return nil, refuseAddress("The URL's host is not a public one.")
 		}
 	}
 	var failed []error
@@ -89,7 +89,7 @@ func (g *Guard) connect(ctx context.Context, at netip.AddrPort, operators bool) 
 	d := net.Dialer{Timeout: connectTime, ControlContext: func(_ context.Context, _, address string, _ syscall.RawConn) error {
 		got, err := netip.ParseAddrPort(address)
 		if err != nil || !operators && !g.reachable(got.Addr(), got.Port()) {
-			return refuse("The URL's address is not a public one.")
+			return refuseAddress("The URL's address is not a public one.")
 		}
 		return nil
 	}}

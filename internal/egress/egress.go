@@ -1,5 +1,5 @@
-// Package egress makes the requests that somebody else asked for: callbacks, and
-// files that are fetched by address. It promises that none of them reaches what is
+// Package egress makes the requests that somebody else asked for: callbacks, files
+// that are fetched by address, and what an agent's tools send. It promises that none of them reaches what is
 // not public (this machine, its network, a cloud's metadata service), whatever the
 // address looks like, whatever DNS answers and however often it changes its mind,
 // unless the operator allowed that very place. It never uses a proxy, never follows
@@ -7,6 +7,10 @@
 //
 // The address is checked three times: the URL when it is taken in, every answer of
 // DNS before a connection is made, and the address that the kernel gets.
+//
+// A Run is for the requests of one turn of an agent. Its tools know secrets by their
+// placeholders alone; a value is put in where a request leaves for a host that the
+// secret is for, and taken out of everything that comes back.
 package egress
 
 import (
@@ -14,6 +18,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"strings"
 )
 
@@ -65,11 +70,24 @@ func New(cfg Config) (*Guard, error) {
 
 // Error is a refusal. Its reason is a sentence for whoever asked for the URL; it
 // tells nothing about what DNS answered.
-type Error struct{ Reason string }
+type Error struct {
+	Reason   string
+	decision string // the word for it in the record of a run
+	status   int    // what a program sees that asked through a proxy
+}
 
 // Error implements error.
 func (e *Error) Error() string { return "request refused: " + e.Reason }
 
 func refuse(format string, args ...any) error {
-	return &Error{Reason: fmt.Sprintf(format, args...)}
+	return refusal(RefusedRequest, http.StatusBadRequest, format, args...)
+}
+
+// refuseAddress is for what is not public, whatever the request says.
+func refuseAddress(format string, args ...any) error {
+	return refusal(RefusedAddress, http.StatusForbidden, format, args...)
+}
+
+func refusal(decision string, status int, format string, args ...any) error {
+	return &Error{fmt.Sprintf(format, args...), decision, status}
 }

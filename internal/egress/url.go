@@ -28,7 +28,10 @@ func (g *Guard) CheckURL(raw string) error {
 }
 
 // canonical checks a URL and returns it with its host as it will be dialled.
-func (g *Guard) canonical(u *url.URL) (*url.URL, error) {
+func (g *Guard) canonical(u *url.URL) (*url.URL, error) { return g.check(u, false) }
+
+// check is canonical; plain allows http to public places.
+func (g *Guard) check(u *url.URL, plain bool) (*url.URL, error) {
 	if u.Scheme != "https" && u.Scheme != "http" {
 		return nil, refuse("The URL must begin with https://.")
 	}
@@ -45,14 +48,14 @@ func (g *Guard) canonical(u *url.URL) (*url.URL, error) {
 	}
 	r, ruled := g.rules.find(name, addr, port)
 	switch {
-	case u.Scheme == "http" && !r.plain:
+	case u.Scheme == "http" && !r.plain && (ruled || !plain):
 		return nil, refuse("The URL must begin with https://.")
 	case !ruled && addr.IsValid() && !Public(addr):
-		return nil, refuse("The URL's address is not a public one.")
+		return nil, refuseAddress("The URL's address is not a public one.")
 	case !ruled && !addr.IsValid() && local(name):
-		return nil, refuse("The URL's host is not a public name.")
+		return nil, refuseAddress("The URL's host is not a public name.")
 	case r.port == 0 && !common(port):
-		return nil, refuse("The URL's port is not one for web servers.")
+		return nil, refuseAddress("The URL's port is not one for web servers.")
 	}
 	host := name
 	if addr.IsValid() {

@@ -1,0 +1,52 @@
+package egress
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+)
+
+// answer is what may be shown of a server's answer: without a value in its header or
+// its body. What cannot be searched is refused.
+func (r *Run) answer(from *http.Response) (*http.Response, error) {
+	empty := from.Request.Method == http.MethodHead || from.StatusCode == http.StatusNoContent || from.StatusCode == http.StatusNotModified
+	refused := ""
+	switch {
+	case from.StatusCode < 200:
+		refused = "switches to another protocol"
+	case !empty && encoded(from.Header):
+		refused = "is compressed in a way that was not asked for, and cannot be searched for secrets"
+	case from.ContentLength > MaxAnswer:
+		refused = fmt.Sprintf("is larger than %d MiB", MaxAnswer>>20)
+	}
+	if refused != "" {
+		from.Body.Close()
+		return nil, refusal(RefusedAnswer, http.StatusBadGateway, "The answer of %s %s.", from.Request.URL.Host, refused)
+	}
+	to := &http.Response{
+		Status:     fmt.Sprintf("%d %s", from.StatusCode, http.StatusText(from.StatusCode)), // what the server calls it is not looked at
+		StatusCode: from.StatusCode, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header: cleanAnswer(from.Header), ContentLength: -1, Uncompressed: from.Uncompressed, TLS: from.TLS,
+	}
+	if empty {
+		to.ContentLength = from.ContentLength
+	}
+	r.cfg.Redact.Header(to.Header)
+	body := &limited{from.Body, MaxAnswer, ErrTooLarge}
+	to.Body = struct {
+		io.Reader
+		io.Closer
+	}{r.cfg.Redact.Reader(body), body}
+	return to, nil
+}
+
+// encoded reports whether a body has to be decoded by whoever gets it.
+func encoded(h http.Header) bool {
+	for _, v := range h.Values("Content-Encoding") {
+		if v = strings.TrimSpace(v); v != "" && !strings.EqualFold(v, "identity") {
+			return true
+		}
+	}
+	return false
+}

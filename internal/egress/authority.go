@@ -1,0 +1,110 @@
+package egress
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"fmt"
+	"math/big"
+	"net"
+	"sync"
+	"time"
+)
+
+// The bounds of what an authority says. Its certificates outlive a run that waits
+// for a person.
+const (
+	certificateTime = 48 * time.Hour
+	maxLeaves       = 256 // that are kept
+)
+
+// authority is the certificate authority of one run. Nobody but the run's own
+// commands trusts it, and its keys are in memory alone.
+type authority struct {
+	cert *x509.Certificate
+	pem  []byte
+	key  *ecdsa.PrivateKey
+	leaf *ecdsa.PrivateKey // of all leaves
+
+	mu     sync.Mutex
+	leaves map[string]*tls.Certificate
+}
+
+func newAuthority() (*authority, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, err
+	}
+	leaf, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, err
+	}
+	a := &authority{key: key, leaf: leaf, leaves: make(map[string]*tls.Certificate)}
+	template := &x509.Certificate{
+		Subject:               pkix.Name{Organization: []string{"Parley"}, CommonName: "Parley, one run"},
+		KeyUsage:              x509.KeyUsageCertSign,
+		BasicConstraintsValid: true, IsCA: true, MaxPathLenZero: true,
+	}
+	der, err := a.sign(template, template, &key.PublicKey)
+	if err != nil {
+		return nil, err
+	}
+	if a.cert, err = x509.ParseCertificate(der); err != nil {
+		return nil, err
+	}
+	a.pem = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+	return a, nil
+}
+
+func (a *authority) sign(template, parent *x509.Certificate, key *ecdsa.PublicKey) ([]byte, error) {
+	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120))
+	if err != nil {
+		return nil, err
+	}
+	now := time.Now()
+	template.SerialNumber, template.NotBefore, template.NotAfter = serial, now.Add(-time.Hour), now.Add(certificateTime)
+	return x509.CreateCertificate(rand.Reader, template, parent, key, a.key)
+}
+
+// certificate is the one of a host.
+func (a *authority) certificate(host string) (*tls.Certificate, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if c := a.leaves[host]; c != nil {
+		return c, nil
+	}
+	template := &x509.Certificate{
+		Subject:     pkix.Name{Organization: []string{"Parley"}},
+		KeyUsage:    x509.KeyUsageDigitalSignature,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	}
+	if ip := net.ParseIP(host); ip != nil {
+		template.IPAddresses = []net.IP{ip}
+	} else {
+		template.DNSNames = []string{host}
+	}
+	der, err := a.sign(template, a.cert, &a.leaf.PublicKey)
+	if err != nil {
+		return nil, fmt.Errorf("certificate of %s: %w", host, err)
+	}
+	if len(a.leaves) >= maxLeaves {
+		clear(a.leaves)
+	}
+	c := &tls.Certificate{Certificate: [][]byte{der, a.cert.Raw}, PrivateKey: a.leaf}
+	a.leaves[host] = c
+	return c, nil
+}
+
+// CA returns the certificate, as PEM, that the run's commands trust, and nothing
+// else does.
+func (r *Run) CA() []byte {
+	a, err := r.authority()
+	if err != nil {
+		return nil // crypto/rand does not fail
+	}
+	return a.pem
+}

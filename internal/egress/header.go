@@ -1,0 +1,61 @@
+package egress
+
+import (
+	"net/http"
+	"net/textproto"
+	"slices"
+	"strings"
+)
+
+// hop are the headers that are for the next hop alone.
+var hop = []string{"Connection", "Keep-Alive", "Te", "Trailer", "Transfer-Encoding", "Upgrade"}
+
+// unasked are those that would have an answer come in a form that cannot be
+// redacted: compressed, or in parts; and those that make a claim about who asks.
+var unasked = []string{"Accept-Encoding", "Range", "If-Range", "Expect", "Forwarded", "Host", "Content-Length"}
+
+// cleanRequest is a copy of a request's header as it may leave.
+func cleanRequest(h http.Header) http.Header {
+	out := clean(h, unasked, "Proxy-", "X-Forwarded-")
+	if out.Get("User-Agent") == "" {
+		out.Set("User-Agent", "Parley")
+	}
+	return out
+}
+
+// cleanAnswer is a copy of an answer's header without what was between the server
+// and us. Its length is known when it is redacted.
+func cleanAnswer(h http.Header) http.Header {
+	return clean(h, []string{"Alt-Svc", "Content-Encoding", "Content-Length"}, "Proxy-")
+}
+
+func clean(h http.Header, drop []string, prefixes ...string) http.Header {
+	var named []string // what the sender calls a matter of this hop
+	for name, values := range h {
+		if strings.EqualFold(name, "Connection") {
+			for _, v := range strings.Split(strings.Join(values, ","), ",") {
+				named = append(named, textproto.CanonicalMIMEHeaderKey(strings.TrimSpace(v)))
+			}
+		}
+	}
+	out := make(http.Header, len(h))
+	for name, values := range h {
+		key := textproto.CanonicalMIMEHeaderKey(name)
+		within := func(p string) bool { return strings.HasPrefix(key, p) }
+		if slices.Contains(hop, key) || slices.Contains(drop, key) || slices.Contains(named, key) || slices.ContainsFunc(prefixes, within) {
+			continue
+		}
+		out[key] = append(out[key], values...)
+	}
+	return out
+}
+
+// upgrades reports whether a request asks for another protocol.
+func upgrades(h http.Header) bool {
+	for name := range h {
+		if strings.EqualFold(name, "Upgrade") {
+			return true
+		}
+	}
+	return false
+}

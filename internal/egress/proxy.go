@@ -1,0 +1,208 @@
+package egress
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// outside answers what programs send to their proxy.
+func (s *proxy) outside(w http.ResponseWriter, req *http.Request) {
+	switch {
+	case req.Method == http.MethodConnect:
+		s.connect(w, req)
+	case req.URL.Scheme != "http" || req.URL.Host == "":
+		say(w, refuse("This is a proxy: it takes requests for http:// in absolute form, and tunnels for https://."))
+	default:
+		s.relay(w, req)
+	}
+}
+
+// connect makes a tunnel. Whether the host may be reached is said inside of it where
+// TLS is likely: few programs show what a proxy says.
+func (s *proxy) connect(w http.ResponseWriter, req *http.Request) {
+	to, err := authorityOf(req.RequestURI)
+	if err == nil {
+		if _, port := place(to); !common(port) {
+			_, err = s.run.admit(to)
+		}
+	}
+	if err != nil {
+		s.refuseTunnel(w, req, err)
+		return
+	}
+	a, err := s.run.authority()
+	if err != nil {
+		say(w, err)
+		return
+	}
+	conn, buffered, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		say(w, err)
+		return
+	}
+	defer s.open.Done()
+	t, err := s.handshake(req.Context(), conn, buffered, to, a)
+	if err != nil {
+		conn.Close()
+		return
+	}
+	select {
+	case s.tunnels.conns <- t:
+	case <-s.tunnels.done:
+		conn.Close()
+	}
+}
+
+func (s *proxy) refuseTunnel(w http.ResponseWriter, req *http.Request, refused error) {
+	at := Request{Method: req.Method, Scheme: "https", Host: s.run.shown(req.RequestURI, 260), Decision: decision(refused)}
+	if done, err := s.run.record(req.Context(), at); err == nil {
+		done(0, at.Decision)
+	}
+	say(w, refused)
+}
+
+// authorityOf reads the target of a tunnel, host:port.
+func authorityOf(text string) (*url.URL, error) {
+	host, port, err := net.SplitHostPort(text)
+	if err != nil {
+		return nil, refuse("A tunnel leads to host:port.")
+	}
+	name, addr, err := parseHost(host)
+	if err != nil {
+		return nil, err
+	}
+	n, err := strconv.ParseUint(port, 10, 16)
+	if err != nil || n == 0 {
+		return nil, refuse("The port of a tunnel is a number from 1 to 65535.")
+	}
+	if addr.IsValid() {
+		name = addr.String()
+	}
+	u := &url.URL{Scheme: "https", Host: net.JoinHostPort(name, strconv.Itoa(int(n)))}
+	if n == 443 {
+		u.Host = strings.TrimSuffix(u.Host, ":443")
+	}
+	return u, nil
+}
+
+// tunnel is a connection inside of TLS that we ended, to where a program thinks that
+// it talks.
+type tunnel struct {
+	*tls.Conn
+	to *url.URL
+}
+
+type tunnelKey struct{}
+
+// handshake answers for the host that a tunnel leads to, and for no other.
+func (s *proxy) handshake(ctx context.Context, conn net.Conn, buffered *bufio.ReadWriter, to *url.URL, a *authority) (*tunnel, error) {
+	if err := conn.SetDeadline(time.Now().Add(HandshakeTime)); err != nil {
+		return nil, err
+	}
+	if _, err := io.WriteString(conn, "HTTP/1.1 200 Connection established\r\n\r\n"); err != nil {
+		return nil, err
+	}
+	host := to.Hostname()
+	c := tls.Server(&early{conn, buffered.Reader}, &tls.Config{
+		MinVersion:             tls.VersionTLS12,
+		NextProtos:             []string{"http/1.1"},
+		SessionTicketsDisabled: true, // every handshake names its host
+		GetCertificate: func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+			if name := strings.TrimSuffix(strings.ToLower(hello.ServerName), "."); name != "" && name != host {
+				return nil, errors.New("the tunnel leads to another host")
+			}
+			return a.certificate(host)
+		},
+	})
+	if err := c.HandshakeContext(ctx); err != nil {
+		return nil, err
+	}
+	return &tunnel{c, to}, conn.SetDeadline(time.Time{})
+}
+
+// early reads first what came with the request for the tunnel.
+type early struct {
+	net.Conn
+	buffered *bufio.Reader
+}
+
+func (e *early) Read(p []byte) (int, error) {
+	if e.buffered.Buffered() > 0 {
+		return e.buffered.Read(p)
+	}
+	return e.Conn.Read(p)
+}
+
+// inside answers what comes through a tunnel.
+func (s *proxy) inside(w http.ResponseWriter, req *http.Request) {
+	t := req.Context().Value(tunnelKey{}).(*tunnel)
+	if !strings.HasPrefix(req.RequestURI, "/") || req.URL.Host != "" || req.Host == "" {
+		say(w, refuse("In a tunnel, requests name a path alone, and their host in the header Host."))
+		return
+	}
+	req.URL.Scheme, req.URL.Host = t.to.Scheme, t.to.Host
+	s.relay(w, req)
+}
+
+// relay has a request sent, and passes the answer on as it comes.
+func (s *proxy) relay(w http.ResponseWriter, req *http.Request) {
+	res, err := s.run.Do(req)
+	if err != nil {
+		say(w, err)
+		return
+	}
+	defer res.Body.Close()
+	to := w.Header()
+	for name, values := range res.Header {
+		to[name] = values
+	}
+	if _, typed := to["Content-Type"]; !typed {
+		to["Content-Type"] = nil // or it is guessed
+	}
+	if res.ContentLength >= 0 && req.Method == http.MethodHead {
+		to.Set("Content-Length", strconv.FormatInt(res.ContentLength, 10))
+	}
+	w.WriteHeader(res.StatusCode)
+	rc := http.NewResponseController(w)
+	_ = rc.Flush() // the body may be long in coming
+	if _, err := io.Copy(flushing{w, rc}, res.Body); err != nil {
+		panic(http.ErrAbortHandler) // the program must not take this for the whole answer
+	}
+}
+
+// flushing hides that a response can be copied to in large pieces.
+type flushing struct {
+	io.Writer
+	rc *http.ResponseController
+}
+
+func (f flushing) Write(p []byte) (int, error) {
+	n, err := f.Writer.Write(p)
+	if err == nil {
+		err = f.rc.Flush()
+	}
+	return n, err
+}
+
+// say answers with a sentence for whoever reads what the program prints.
+func say(w http.ResponseWriter, err error) {
+	status, text := http.StatusServiceUnavailable, "Parley cannot make this request now."
+	if refused, ok := errors.AsType[*Error](err); ok {
+		status, text = refused.status, "Parley refused this request: "+refused.Reason
+	} else if failed, ok := errors.AsType[*unanswered](err); ok {
+		status, text = http.StatusBadGateway, "Parley made this request in vain: "+failed.reason
+	}
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.WriteHeader(status)
+	fmt.Fprintln(w, text)
+}

@@ -1,0 +1,207 @@
+package egress
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/parley-server/parley/internal/redact"
+	"github.com/parley-server/parley/internal/vault"
+)
+
+// The bounds of a run.
+const (
+	MaxConnections  = 128              // from the run's commands, at a time
+	MaxRequestURL   = 8 << 10          // bytes of a request's URL
+	MaxHeader       = 64 << 10         // bytes of a header, of a request and of an answer
+	MaxRequestBody  = 256 << 20        // bytes that one request sends
+	MaxSearchedBody = 8 << 20          // the same where a secret may be in it
+	MaxAnswer       = 256 << 20        // bytes of an answer, after it was unpacked
+	RequestTime     = 10 * time.Minute // for a request, to the last byte of the answer
+	AnswerTime      = 2 * time.Minute  // until an answer begins
+	HandshakeTime   = 10 * time.Second // for TLS, on either side
+	HeaderTime      = 30 * time.Second // for a program to send a header
+	IdleTime        = 2 * time.Minute  // for a program's connection that nothing uses
+	upstreamIdle    = 30 * time.Second // the same for a server's
+)
+
+// The decisions that a run records.
+const (
+	Sent           = "sent"
+	RefusedHost    = "refused_host"    // not on the list
+	RefusedAddress = "refused_address" // not public
+	RefusedRequest = "refused_request" // not one that is made for anybody
+	RefusedAnswer  = "refused_answer"  // it was sent; what came back cannot be passed on
+	Failed         = "failed"          // it was sent, or was to be, and no answer came
+)
+
+// Credential is a secret that a run may use. What the run's tools write is its
+// placeholder.
+type Credential struct {
+	Name        string
+	Version     int
+	Placeholder string // letters, digits and _, from 16 to 64
+	Value       vault.Value
+	Hosts       []string // which alone get the value, by https, in values of headers
+	InQuery     bool     // and in the query
+	InBody      bool     // and in the body
+	AllowHTTP   bool     // and without TLS
+}
+
+// RunConfig is what a run may do.
+type RunConfig struct {
+	Credentials []Credential
+	Redact      *redact.Redactor // of everything that must not come back, not only of this run's values
+	Hosts       []string         // which may be reached beside those of the credentials: "api.example.com", "*.example.com", "example.com:8443"
+	Public      bool             // every public host may be reached
+
+	// Record is called before a request leaves, and for those that never will; an
+	// error keeps it from leaving. done is called once with the answer's status, or
+	// 0, and the final decision.
+	Record func(ctx context.Context, r Request) (done func(status int, decision string), err error)
+}
+
+// Request is what is recorded of a request. It never holds a value.
+type Request struct {
+	Method, Scheme, Host string
+	Path                 string // redacted, without the query
+	Credentials          []Use
+	Refused              []string // secrets whose placeholder was there, but not for this host or this place
+	Decision             string
+}
+
+// Use is a secret that a request was given.
+type Use struct {
+	Name    string
+	Version int
+}
+
+// Run makes the requests of one turn: those that Do gets and those of programs that
+// use Serve as their proxy, under the same rules. A guard's rules say what can be
+// reached at all, the run's list what this workspace may; both must agree.
+type Run struct {
+	cfg         RunConfig
+	guard       *Guard
+	open        *Guard // for public hosts that are on no list: the operator's networks are not among them
+	hosts       []host
+	credentials []credential
+	transport   *http.Transport
+	slots       chan struct{} // connections
+	authority   func() (*authority, error)
+	ended       context.Context
+	end         context.CancelFunc
+}
+
+type credential struct {
+	Credential
+	hosts []host
+}
+
+// Run starts a run. Close ends it.
+func (g *Guard) Run(cfg RunConfig) (*Run, error) {
+	hosts, err := parseHosts(cfg.Hosts)
+	if err != nil {
+		return nil, err
+	}
+	r := &Run{cfg: cfg, guard: g, hosts: hosts, slots: make(chan struct{}, MaxConnections), authority: sync.OnceValues(newAuthority)}
+	for i, c := range cfg.Credentials {
+		hosts, err := parseHosts(c.Hosts)
+		if err != nil {
+			return nil, fmt.Errorf("credential %s: %w", c.Name, err)
+		}
+		if err := c.check(cfg.Credentials[:i]); err != nil {
+			return nil, fmt.Errorf("credential %s: %w", c.Name, err)
+		}
+		r.credentials = append(r.credentials, credential{c, hosts})
+		r.hosts = append(r.hosts, hosts...)
+	}
+	r.open = &Guard{roots: g.roots, resolver: g.resolver, rules: slices.DeleteFunc(slices.Clone(g.rules), func(r rule) bool { return r.host == "" })}
+	r.transport = &http.Transport{
+		DialContext:            r.dial, // Proxy is nil: the environment's is not asked
+		TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: g.roots},
+		TLSHandshakeTimeout:    HandshakeTime,
+		ResponseHeaderTimeout:  AnswerTime,
+		MaxResponseHeaderBytes: MaxHeader,
+		MaxConnsPerHost:        MaxConnections,
+		IdleConnTimeout:        upstreamIdle,
+	}
+	r.ended, r.end = context.WithCancel(context.Background())
+	return r, nil
+}
+
+// check says what makes a credential one that could be taken for another.
+func (c Credential) check(others []Credential) error {
+	p := c.Placeholder
+	if len(p) < 16 || len(p) > 64 || strings.Trim(p, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_") != "" {
+		return errors.New("its placeholder is not one")
+	}
+	for _, o := range others {
+		if strings.Contains(p, o.Placeholder) || strings.Contains(o.Placeholder, p) {
+			return fmt.Errorf("its placeholder is like that of %s", o.Name)
+		}
+	}
+	if len(c.Value.Reveal()) == 0 {
+		return errors.New("it has no value")
+	}
+	return nil
+}
+
+// Close ends all requests of the run.
+func (r *Run) Close() {
+	r.end()
+	r.transport.CloseIdleConnections()
+}
+
+// admit says whether a URL may be requested, and how it will be.
+func (r *Run) admit(u *url.URL) (*url.URL, error) {
+	c, err := r.guard.check(u, true)
+	if err != nil {
+		return nil, err
+	}
+	name, port := place(c)
+	switch {
+	case r.listed(c.Scheme, name, port):
+		return c, nil
+	case r.cfg.Public:
+		return r.open.check(u, true)
+	}
+	return nil, refusal(RefusedHost, http.StatusForbidden, "%s is not on the list of hosts that this workspace may reach. An administrator can add it: parley egress allow %s", c.Host, c.Host)
+}
+
+func (r *Run) listed(scheme, name string, port uint16) bool {
+	return slices.ContainsFunc(r.hosts, func(h host) bool { return h.matches(scheme, name, port) })
+}
+
+// place is where a canonical URL leads.
+func place(u *url.URL) (name string, port uint16) {
+	port = usual(u.Scheme)
+	if n, err := strconv.ParseUint(u.Port(), 10, 16); err == nil {
+		port = uint16(n)
+	}
+	return u.Hostname(), port
+}
+
+// dial connects to a host that was admitted.
+func (r *Run) dial(ctx context.Context, network, hostport string) (net.Conn, error) {
+	name, text, err := net.SplitHostPort(hostport)
+	if err != nil {
+		return nil, err
+	}
+	port, err := strconv.ParseUint(text, 10, 16)
+	if err != nil {
+		return nil, err
+	}
+	if r.listed("https", name, uint16(port)) || r.listed("http", name, uint16(port)) {
+		return r.guard.DialContext(ctx, network, hostport)
+	}
+	return r.open.DialContext(ctx, network, hostport)
+}

@@ -1,0 +1,116 @@
+package egress
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"sync"
+)
+
+// Do sends a request with placeholders, under the same rules as those of programs.
+// It follows no redirect. What is not allowed fails with *Error. The caller closes
+// the answer's body.
+func (r *Run) Do(req *http.Request) (*http.Response, error) {
+	p, refused := r.plan(req)
+	if refused != nil && req.Body != nil {
+		req.Body.Close()
+	}
+	done, err := r.record(req.Context(), p.request)
+	if err != nil {
+		if refused == nil && req.Body != nil {
+			req.Body.Close()
+		}
+		return nil, fmt.Errorf("record a request: %w", err)
+	}
+	if refused != nil {
+		done(0, p.request.Decision)
+		return nil, refused
+	}
+	res, err := r.send(req.Context(), p)
+	if err != nil {
+		done(0, decision(err))
+		return nil, err
+	}
+	res.Request = req // and not the one that holds values
+	done(res.StatusCode, Sent)
+	return res, nil
+}
+
+// record writes down what is about to happen.
+func (r *Run) record(ctx context.Context, req Request) (done func(int, string), err error) {
+	if r.cfg.Record != nil {
+		done, err = r.cfg.Record(ctx, req)
+	}
+	if done == nil {
+		done = func(int, string) {}
+	}
+	return done, err
+}
+
+// decision is the word for how a request ended.
+func decision(err error) string {
+	if e, ok := errors.AsType[*Error](err); ok {
+		return e.decision
+	}
+	return Failed
+}
+
+// send fills in the values and makes the request.
+func (r *Run) send(ctx context.Context, p *plan) (*http.Response, error) {
+	ctx, cancel := context.WithTimeout(ctx, RequestTime)
+	unlink := context.AfterFunc(r.ended, cancel)
+	end := func() { unlink(); cancel() }
+	out, err := p.fill(ctx)
+	if err != nil {
+		end()
+		return nil, err
+	}
+	res, err := r.transport.RoundTrip(out)
+	if err != nil {
+		err = failure(ctx, p.request.Host, err)
+		end()
+		return nil, err
+	}
+	res, err = r.answer(res)
+	if err != nil {
+		end()
+		return nil, err
+	}
+	res.Body = &ending{ReadCloser: res.Body, end: end}
+	return res, nil
+}
+
+// ending calls end when a body is closed.
+type ending struct {
+	io.ReadCloser
+	end  func()
+	once sync.Once
+}
+
+func (e *ending) Close() error {
+	err := e.ReadCloser.Close()
+	e.once.Do(e.end)
+	return err
+}
+
+// unanswered is why no answer came, without what net/http says about it: that may
+// quote what the server sent, or hold addresses.
+type unanswered struct {
+	reason string
+	cause  error // that of the context, where it ended
+}
+
+func (u *unanswered) Error() string { return u.reason }
+func (u *unanswered) Unwrap() error { return u.cause }
+
+func failure(ctx context.Context, host string, err error) error {
+	if refused, ok := errors.AsType[*Error](err); ok {
+		return refused
+	}
+	if ctx.Err() != nil {
+		return &unanswered{host + " did not answer in time.", context.Cause(ctx)}
+	}
+	return &unanswered{reason: host + " could not be reached: " + reason(err) + "."}
+}

@@ -1,0 +1,117 @@
+package egress
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"sync"
+)
+
+// Serve is the proxy of the programs that a run has started. They send plain
+// requests in absolute form and tunnels for the others; what is in a tunnel is read,
+// decided about and sent by Do. It returns when l is closed or ctx ends, and then
+// every connection is closed. A run may serve several listeners.
+func (r *Run) Serve(ctx context.Context, l net.Listener) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	s := &proxy{run: r, tunnels: &handoff{conns: make(chan net.Conn), done: ctx.Done(), addr: l.Addr()}}
+	outside, inside := s.server(ctx, s.outside), s.server(ctx, s.inside)
+	inside.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
+		return context.WithValue(ctx, tunnelKey{}, c.(*tunnel))
+	}
+	var accepting sync.WaitGroup
+	accepting.Go(func() { _ = inside.Serve(s.tunnels) })
+	bound := &bounded{Listener: l, ctx: ctx, slots: r.slots}
+	unlink := context.AfterFunc(ctx, func() { l.Close() })
+	err := outside.Serve(bound)
+	unlink()
+	cancel() // closes every connection
+	accepting.Wait()
+	s.open.Wait()
+	if errors.Is(err, net.ErrClosed) || errors.Is(err, http.ErrServerClosed) {
+		return nil
+	}
+	return err
+}
+
+// proxy is one Serve.
+type proxy struct {
+	run     *Run
+	tunnels *handoff
+	open    sync.WaitGroup // connections, each until its handlers have returned
+}
+
+func (s *proxy) server(ctx context.Context, h http.HandlerFunc) *http.Server {
+	return &http.Server{
+		Handler:           h,
+		ReadHeaderTimeout: HeaderTime,
+		IdleTimeout:       IdleTime,
+		MaxHeaderBytes:    MaxHeader,
+		ErrorLog:          log.New(io.Discard, "", 0), // it would tell what programs do
+		BaseContext:       func(net.Listener) context.Context { return ctx },
+		ConnState: func(_ net.Conn, state http.ConnState) {
+			switch state {
+			case http.StateNew:
+				s.open.Add(1)
+			case http.StateClosed: // or hijacked, and then outside says so
+				s.open.Done()
+			}
+		},
+	}
+}
+
+// bounded takes a slot for every connection, and closes them when ctx ends.
+type bounded struct {
+	net.Listener
+	ctx   context.Context
+	slots chan struct{}
+}
+
+func (b *bounded) Accept() (net.Conn, error) {
+	select {
+	case b.slots <- struct{}{}:
+	case <-b.ctx.Done():
+		return nil, net.ErrClosed
+	}
+	c, err := b.Listener.Accept()
+	if err != nil {
+		<-b.slots
+		return nil, err
+	}
+	return &slotted{Conn: c, slots: b.slots, unlink: context.AfterFunc(b.ctx, func() { c.Close() })}, nil
+}
+
+type slotted struct {
+	net.Conn
+	slots  chan struct{}
+	unlink func() bool
+	once   sync.Once
+}
+
+func (c *slotted) Close() error {
+	err := c.Conn.Close()
+	c.once.Do(func() { c.unlink(); <-c.slots })
+	return err
+}
+
+// handoff is the listener of connections that outside has made tunnels of.
+type handoff struct {
+	conns chan net.Conn
+	done  <-chan struct{}
+	addr  net.Addr
+}
+
+func (h *handoff) Accept() (net.Conn, error) {
+	select {
+	case c := <-h.conns:
+		return c, nil
+	case <-h.done:
+		return nil, net.ErrClosed
+	}
+}
+
+func (h *handoff) Close() error   { return nil }
+func (h *handoff) Addr() net.Addr { return h.addr }
