@@ -34,6 +34,8 @@ var ours = map[string]string{
 	"internal/model/openai":         "internal/event internal/model internal/model/provider",
 	"internal/model/guide":          "internal/event internal/model internal/schema internal/search docs",
 	"internal/model/modeltest":      "internal/event internal/model",
+	"internal/sandbox":              "internal/sandbox/inside",
+	"internal/sandbox/inside":       "",
 	"internal/tool":                 "internal/event",
 	"internal/tool/knowledge":       "internal/event internal/fault internal/search internal/tool",
 	"internal/tool/attach":          "internal/event internal/fault internal/tool",
@@ -79,7 +81,7 @@ var doors = map[string]string{
 	"github.com/anthropics/anthropic-sdk-go":     "internal/model/anthropic",
 	"github.com/ory/dockertest/v3":               "internal/dbtest/container",
 	"github.com/fergusstrange/embedded-postgres": "internal/devdb",
-	"os/exec": "internal/devdb internal/bench internal/dbtest internal/dbtest/with-postgres",
+	"os/exec": "internal/sandbox internal/devdb internal/bench internal/dbtest internal/dbtest/with-postgres",
 }
 
 // TestImportsFollowThePicture holds the code against the picture in docs/design.md.

@@ -1,0 +1,74 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+const attachments = "attachments"
+
+// NewFolder makes an empty folder that only commands can look into. name becomes a part
+// of its own.
+func (s *Sandbox) NewFolder(name string) (string, error) {
+	if !filepath.IsLocal(name) || filepath.Base(name) != name {
+		return "", fmt.Errorf("a folder cannot be named %q", name)
+	}
+	path, err := os.MkdirTemp(s.scratch.path, name+"-")
+	if err != nil {
+		return "", fmt.Errorf("make a folder: %w", err)
+	}
+	return path, s.Give(path)
+}
+
+// Give makes a file, or a folder and all in it, the commands' user's.
+func (s *Sandbox) Give(path string) error {
+	if s.credential == nil {
+		return nil // who runs the commands made it
+	}
+	uid, gid := int(s.credential.Uid), int(s.credential.Gid)
+	if info, err := os.Lstat(path); err != nil || !info.IsDir() {
+		return errors.Join(err, os.Lchown(path, uid, gid))
+	}
+	root, err := os.OpenRoot(path)
+	if err != nil {
+		return fmt.Errorf("give a folder: %w", err)
+	}
+	defer root.Close()
+	return fs.WalkDir(root.FS(), ".", func(name string, _ fs.DirEntry, err error) error {
+		if err != nil {
+			return fmt.Errorf("give a folder: %w", err)
+		}
+		return root.Lchown(name, uid, gid)
+	})
+}
+
+// Remove removes a folder, whatever modes a command gave to what is in it.
+func (s *Sandbox) Remove(folder string) error { return remove(folder) }
+
+// prepare makes the place where the attachments are mounted. A command may have put
+// something else there.
+func (s *Sandbox) prepare(c Command) error {
+	switch {
+	case len(c.Argv) == 0:
+		return errors.New("there is no command")
+	case c.Folder == "":
+		return errors.New("there is no folder")
+	case c.Attachments == "":
+		return nil
+	}
+	root, err := os.OpenRoot(c.Folder)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	if info, err := root.Lstat(attachments); err == nil && info.IsDir() {
+		return nil
+	}
+	if err := errors.Join(root.RemoveAll(attachments), root.Mkdir(attachments, 0o755)); err != nil {
+		return err
+	}
+	return s.Give(filepath.Join(c.Folder, attachments))
+}

@@ -1,0 +1,98 @@
+package inside
+
+import (
+	"errors"
+	"strconv"
+	"strings"
+)
+
+// Job is what the second stage is to do.
+type Job struct {
+	Argv   []string
+	Env    []string
+	Listen []Address // handed out in this order
+	Limits []Limit
+}
+
+// Address is one of IPv4.
+type Address struct {
+	IP   [4]byte
+	Port int
+}
+
+// Limit is a resource limit of the kernel.
+type Limit struct {
+	Resource int
+	Soft     uint64
+	Hard     uint64
+}
+
+// Encode writes fields that end in NUL, as the kernel's own argument lists do: what
+// reads them is there in a tenth of the time that a decoder of JSON needs to start.
+func (j Job) Encode() ([]byte, error) {
+	var b strings.Builder
+	field := func(kind byte, values ...string) {
+		b.WriteByte(kind)
+		b.WriteString(strings.Join(values, " "))
+		b.WriteByte(0)
+	}
+	for _, s := range j.Argv {
+		field('a', s)
+	}
+	for _, s := range j.Env {
+		field('e', s)
+	}
+	for _, a := range j.Listen {
+		field('l', strconv.Itoa(int(a.IP[0])), strconv.Itoa(int(a.IP[1])), strconv.Itoa(int(a.IP[2])), strconv.Itoa(int(a.IP[3])), strconv.Itoa(a.Port))
+	}
+	for _, l := range j.Limits {
+		field('r', strconv.Itoa(l.Resource), strconv.FormatUint(l.Soft, 10), strconv.FormatUint(l.Hard, 10))
+	}
+	if strings.Count(b.String(), "\x00") != len(j.Argv)+len(j.Env)+len(j.Listen)+len(j.Limits) {
+		return nil, errors.New("an argument or a variable holds a NUL")
+	}
+	return []byte(b.String()), nil
+}
+
+func decode(text string) (Job, error) {
+	var j Job
+	for field := range strings.SplitSeq(strings.TrimSuffix(text, "\x00"), "\x00") {
+		if field == "" {
+			return j, errors.New("a field is empty")
+		}
+		kind, value := field[0], field[1:]
+		switch kind {
+		case 'a':
+			j.Argv = append(j.Argv, value)
+		case 'e':
+			j.Env = append(j.Env, value)
+		case 'l':
+			n := numbers(value)
+			if len(n) != 5 {
+				return j, errors.New("an address is not one")
+			}
+			j.Listen = append(j.Listen, Address{IP: [4]byte{byte(n[0]), byte(n[1]), byte(n[2]), byte(n[3])}, Port: int(n[4])})
+		case 'r':
+			n := numbers(value)
+			if len(n) != 3 {
+				return j, errors.New("a limit is not one")
+			}
+			j.Limits = append(j.Limits, Limit{Resource: int(n[0]), Soft: n[1], Hard: n[2]})
+		}
+	}
+	if len(j.Argv) == 0 {
+		return j, errors.New("there is no command in it")
+	}
+	return j, nil
+}
+
+func numbers(s string) (list []uint64) {
+	for word := range strings.SplitSeq(s, " ") {
+		n, err := strconv.ParseUint(word, 10, 64)
+		if err != nil {
+			return nil
+		}
+		list = append(list, n)
+	}
+	return list
+}

@@ -1,0 +1,145 @@
+package inside
+
+import (
+	"errors"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+func init() {
+	if len(os.Args) < 2 || os.Args[0] != Path {
+		return
+	}
+	switch os.Args[1] {
+	case ReportArgument:
+		report(os.Args[2:])
+		os.Exit(0)
+	case StageArgument:
+	default:
+		return
+	}
+	err := stage() // it comes back only when something failed
+	_ = unix.Sendmsg(Control, append([]byte{Failed}, err.Error()...), nil, nil, unix.MSG_NOSIGNAL)
+	os.Exit(1)
+}
+
+// stage becomes the command.
+func stage() error {
+	// The service may have inherited descriptors itself, without the flag that closes
+	// them, and has then passed them on.
+	if err := unix.CloseRange(Control, ^uint(0), unix.CLOSE_RANGE_CLOEXEC); err != nil {
+		return failed("close inherited files", err)
+	}
+	job, err := receive()
+	if err != nil {
+		return failed("read the job", err)
+	}
+	// Process 1 is bubblewrap's and ends last: whoever holds it sees the end of all.
+	process1, err := unix.PidfdOpen(1, 0)
+	if err != nil {
+		return failed("open process 1", err)
+	}
+	give := []int{process1}
+	for _, address := range job.Listen {
+		l, err := listen(address)
+		if err != nil {
+			return failed("listen on port "+strconv.Itoa(address.Port), err)
+		}
+		give = append(give, l)
+	}
+	if err := os.WriteFile("/proc/self/oom_score_adj", []byte("1000"), 0); err != nil {
+		return failed("offer itself to the kernel's memory killer", err)
+	}
+	for _, l := range job.Limits {
+		if err := limit(l); err != nil {
+			return failed("set resource limit "+strconv.Itoa(l.Resource), err)
+		}
+	}
+	if err := bound(); err != nil {
+		return failed("wait for process 1", err)
+	}
+	if err := unix.Sendmsg(Control, []byte{Ready}, unix.UnixRights(give...), nil, unix.MSG_NOSIGNAL); err != nil {
+		return failed("hand out the listeners", err)
+	}
+	if n, err := unix.Read(Control, make([]byte, 1)); n != 1 {
+		return failed("wait for the service", err)
+	}
+	return become(job)
+}
+
+func receive() (Job, error) {
+	f := os.NewFile(JobFile, "job")
+	defer f.Close()
+	text, err := io.ReadAll(f)
+	if err != nil {
+		return Job{}, err
+	}
+	return decode(string(text))
+}
+
+func listen(at Address) (int, error) {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return 0, err
+	}
+	if err := unix.Bind(fd, &unix.SockaddrInet4{Port: at.Port, Addr: at.IP}); err != nil {
+		return 0, err
+	}
+	return fd, unix.Listen(fd, 128)
+}
+
+// limit limits this process and process 1, too: both are the same user's, so the
+// command may write into the memory of process 1 and would be free of limits there.
+func limit(l Limit) error {
+	rlimit := &unix.Rlimit{Cur: l.Soft, Max: l.Hard}
+	return errors.Join(unix.Prlimit(1, l.Resource, rlimit, nil), unix.Prlimit(0, l.Resource, rlimit, nil))
+}
+
+// bound waits until process 1 dies with bubblewrap's first process, which dies with the
+// service. It binds itself right before it installs its filter, which can be seen. The
+// service is alive after that, as it then says go on.
+func bound() error {
+	for {
+		text, err := os.ReadFile("/proc/1/status")
+		if err != nil || strings.Contains(string(text), "\nSeccomp:\t2\n") {
+			return err
+		}
+		time.Sleep(100 * time.Microsecond)
+	}
+}
+
+// become looks a name without a slash up in PATH, as a shell does.
+func become(job Job) error {
+	paths := []string{job.Argv[0]}
+	if !strings.Contains(job.Argv[0], "/") {
+		paths = nil
+		for _, v := range job.Env {
+			if list, ok := strings.CutPrefix(v, "PATH="); ok {
+				for dir := range strings.SplitSeq(list, ":") {
+					paths = append(paths, dir+"/"+job.Argv[0])
+				}
+			}
+		}
+	}
+	err := error(syscall.ENOENT)
+	for _, path := range paths {
+		if err = syscall.Exec(path, job.Argv, job.Env); !errors.Is(err, syscall.ENOENT) {
+			break
+		}
+	}
+	return failed("start "+job.Argv[0], err)
+}
+
+// failed does without package fmt, whose own dependencies take their time.
+func failed(what string, err error) error {
+	if err == nil {
+		return errors.New(what + ": it is gone")
+	}
+	return errors.New(what + ": " + err.Error())
+}

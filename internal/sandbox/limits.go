@@ -1,0 +1,59 @@
+package sandbox
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+)
+
+const mib = 1 << 20
+
+// or fills in what is zero.
+func (l Limits) or(d Limits) Limits {
+	return Limits{
+		Time:      cmp.Or(l.Time, d.Time),
+		CPU:       cmp.Or(l.CPU, d.CPU),
+		Processes: cmp.Or(l.Processes, d.Processes),
+		Memory:    cmp.Or(l.Memory, d.Memory),
+		Output:    cmp.Or(l.Output, d.Output),
+		File:      cmp.Or(l.File, d.File),
+		Temp:      cmp.Or(l.Temp, d.Temp),
+		Folder:    cmp.Or(l.Folder, d.Folder),
+		Files:     cmp.Or(l.Files, d.Files),
+	}
+}
+
+var defaults = Limits{
+	Time:      30 * time.Second,
+	CPU:       60 * time.Second,
+	Processes: 128,
+	Memory:    1024 * mib,
+	Output:    16 * mib,
+	File:      64 * mib,
+	Temp:      64 * mib,
+	Folder:    512 * mib,
+	Files:     20_000,
+}
+
+// size writes bytes as people do.
+func size(n int64) string {
+	switch {
+	case n >= mib:
+		return fmt.Sprintf("%d MiB", n/mib)
+	case n >= 1024:
+		return fmt.Sprintf("%d KiB", n/1024)
+	}
+	return fmt.Sprintf("%d bytes", n)
+}
+
+// span writes a duration as people do: 30 s, 1 min 30 s.
+func span(d time.Duration) string {
+	minutes, seconds := d/time.Minute, (d % time.Minute).Seconds()
+	switch {
+	case minutes == 0:
+		return fmt.Sprintf("%.4g s", seconds)
+	case seconds == 0:
+		return fmt.Sprintf("%d min", minutes)
+	}
+	return fmt.Sprintf("%d min %.4g s", minutes, seconds)
+}

@@ -1,0 +1,128 @@
+package sandbox
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Run runs a command and returns when it, and all that it started, has ended. The error
+// is a *Failure where there was no command, and context.Cause(ctx) where ctx ended it. A
+// command that fails or is killed by a limit is no error.
+func (s *Sandbox) Run(ctx context.Context, c Command) (Result, error) {
+	if ctx.Err() != nil {
+		return Result{}, context.Cause(ctx)
+	}
+	if err := s.prepare(c); err != nil {
+		return Result{}, &Failure{Reason: err.Error()}
+	}
+	limits := c.Limits.or(s.limits)
+	began := time.Now()
+	p, err := s.start(c, limits)
+	if err != nil {
+		return Result{}, &Failure{Reason: err.Error()}
+	}
+	defer p.output.Close()
+	defer p.control.Close()
+	defer context.AfterFunc(ctx, func() { p.kill(context.Cause(ctx)) })()
+	defer time.AfterFunc(limits.Time, func() { p.kill(limit("killed after " + span(limits.Time))) }).Stop()
+
+	if listeners, err := p.handshake(); err != nil {
+		p.abandon(err)
+	} else {
+		p.attend(ctx, c, limits, listeners)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	r := Result{Exit: p.exit(), Took: time.Since(began)}
+	switch cause := p.cause.(type) {
+	case nil:
+		r.Killed = signalled(r.Exit, limits)
+	case limit:
+		r.Killed = string(cause)
+	default:
+		return Result{}, cause
+	}
+	return r, nil
+}
+
+// limit says which limit killed a command.
+type limit string
+
+func (l limit) Error() string { return string(l) }
+
+// attend serves the command until it has ended.
+func (p *process) attend(ctx context.Context, c Command, l Limits, listeners []net.Listener) {
+	var watching, serving sync.WaitGroup
+	ctx, cancel := context.WithCancel(ctx)
+	for _, listener := range listeners {
+		serving.Go(func() {
+			if err := c.Serve(ctx, listener); err != nil && ctx.Err() == nil {
+				p.kill(fmt.Errorf("serve the proxy: %w", err))
+			}
+		})
+	}
+	process1 := pidOf(p.process1)
+	watching.Go(func() { p.watchMemory(process1, l) })
+	watching.Go(func() { p.watchFolder(c.Folder, l) })
+	watching.Go(func() { p.copyOutput(c.Output, l.Output) })
+	p.end()
+	watching.Wait()
+	cancel()
+	closeAll(listeners)
+	serving.Wait()
+}
+
+// abandon ends a process that did not become the command. What it printed is
+// bubblewrap's.
+func (p *process) abandon(failed error) {
+	p.kill(nil)
+	words, _ := io.ReadAll(io.LimitReader(p.output, 8<<10))
+	p.end()
+	reason := failed.Error()
+	if text := strings.TrimSpace(string(words)); text != "" {
+		reason += ": " + text
+	}
+	p.kill(&Failure{Reason: reason})
+}
+
+// copyOutput ends when nobody can write any more. What comes after the limit is dropped.
+func (p *process) copyOutput(to io.Writer, max int64) {
+	if to == nil {
+		to = io.Discard
+	}
+	n, err := io.Copy(to, io.LimitReader(p.output, max))
+	if err != nil {
+		p.kill(fmt.Errorf("write the output: %w", err))
+	} else if n == max {
+		if more, _ := io.CopyN(io.Discard, p.output, 1); more > 0 {
+			p.kill(limit("killed: its output passed " + size(max)))
+		}
+	}
+	_, _ = io.Copy(io.Discard, p.output)
+}
+
+// exit is the command's code, which bubblewrap takes over.
+func (p *process) exit() int {
+	if code := p.cmd.ProcessState.ExitCode(); code >= 0 {
+		return code
+	}
+	return 128 + int(unix.SIGKILL)
+}
+
+// signalled knows the limits that the kernel enforces with a signal.
+func signalled(exit int, l Limits) string {
+	switch exit {
+	case 128 + int(unix.SIGXCPU):
+		return "killed: a process used the processor for more than " + span(l.CPU)
+	case 128 + int(unix.SIGXFSZ):
+		return "killed: a file grew past " + size(l.File)
+	}
+	return ""
+}

@@ -1,0 +1,31 @@
+//go:build !linux
+
+package sandbox
+
+import "context"
+
+var otherSystem = &Unavailable{
+	Reason: "Commands are contained with namespaces of Linux, which this system does not have.",
+	Remedy: "Run the service on Linux, in a virtual machine or a container.",
+}
+
+// Sandbox runs commands; there is none here.
+type Sandbox struct{}
+
+// Open returns an *Unavailable: commands can be contained on Linux only.
+func Open(context.Context, Config) (*Sandbox, error) { return nil, otherSystem }
+
+// Run runs a command.
+func (s *Sandbox) Run(context.Context, Command) (Result, error) { return Result{}, otherSystem }
+
+// NewFolder makes an empty folder that only commands can look into.
+func (s *Sandbox) NewFolder(string) (string, error) { return "", otherSystem }
+
+// Give makes a file, or a folder and all in it, the commands' user's.
+func (s *Sandbox) Give(string) error { return otherSystem }
+
+// Remove removes a folder.
+func (s *Sandbox) Remove(string) error { return otherSystem }
+
+// Close removes what the sandbox has on disk.
+func (s *Sandbox) Close() error { return otherSystem }
