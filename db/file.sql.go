@@ -879,6 +879,68 @@ func (q *Queries) FilesPurge(ctx context.Context) error {
 	return err
 }
 
+const filesReceived = `-- name: FilesReceived :many
+SELECT t.turn_id AS turn, f.id, f.workspace_id, f.direction, f.state, f.filename, f.mime, f.size, f.sha256, f.unrestricted, f.upload_id, f.code, f.reason, f.key_id, f.upload_until, f.origin, f.tries, f.fetch_after, f.session_id, f.turn_id, f.call_id, f.idempotency_key, f.request_hash, f.created_at, f.ready_at, f.deleted_at
+FROM turns u JOIN turn_files t ON t.turn_id = u.id JOIN files f ON f.id = t.file_id
+WHERE u.workspace_id = $1 AND u.session_id = $2 AND f.state = 'ready'
+  AND u.created_at <= (SELECT last.created_at FROM turns last WHERE last.id = $3)
+ORDER BY u.created_at, u.id, t.n
+`
+
+type FilesReceivedRow struct {
+	Turn uuid.UUID
+	File File
+}
+
+// FilesReceived lists the files that came with the messages of a session, up to that
+// of a turn, in their order.
+func (q *Queries) FilesReceived(ctx context.Context, workspaceID uuid.UUID, sessionID uuid.UUID, turnID uuid.UUID) ([]FilesReceivedRow, error) {
+	rows, err := q.db.Query(ctx, filesReceived, workspaceID, sessionID, turnID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []FilesReceivedRow
+	for rows.Next() {
+		var i FilesReceivedRow
+		if err := rows.Scan(
+			&i.Turn,
+			&i.File.ID,
+			&i.File.WorkspaceID,
+			&i.File.Direction,
+			&i.File.State,
+			&i.File.Filename,
+			&i.File.Mime,
+			&i.File.Size,
+			&i.File.Sha256,
+			&i.File.Unrestricted,
+			&i.File.UploadID,
+			&i.File.Code,
+			&i.File.Reason,
+			&i.File.KeyID,
+			&i.File.UploadUntil,
+			&i.File.Origin,
+			&i.File.Tries,
+			&i.File.FetchAfter,
+			&i.File.SessionID,
+			&i.File.TurnID,
+			&i.File.CallID,
+			&i.File.IdempotencyKey,
+			&i.File.RequestHash,
+			&i.File.CreatedAt,
+			&i.File.ReadyAt,
+			&i.File.DeletedAt,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const turnFilePut = `-- name: TurnFilePut :exec
 INSERT INTO turn_files (turn_id, file_id, workspace_id, n) VALUES ($1, $2, $3, $4)
 `

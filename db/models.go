@@ -107,6 +107,30 @@ type Document struct {
 	UpdatedAt   time.Time
 }
 
+type EgressPolicy struct {
+	WorkspaceID uuid.UUID
+	Hosts       []string
+	Public      bool
+	UpdatedAt   time.Time
+}
+
+type EgressRequest struct {
+	ID          int64
+	WorkspaceID uuid.UUID
+	SessionID   uuid.UUID
+	TurnID      uuid.UUID
+	CallID      string
+	At          time.Time
+	Method      string
+	Scheme      string
+	Host        string
+	Path        string
+	Credentials []string
+	Refused     []string
+	Decision    string
+	Status      *int32
+}
+
 type File struct {
 	ID             uuid.UUID
 	WorkspaceID    uuid.UUID

@@ -48,9 +48,13 @@ var ours = map[string]string{
 	"internal/limit":                "db internal/fault",
 	"internal/wiki":                 "db internal/event internal/fault internal/search",
 	"internal/permission":           "db internal/fault internal/search",
+	"internal/tool/shell":           "internal/tool",
+	"internal/tool/web":             "internal/tool",
+	"internal/tool/files":           "internal/tool",
+	"internal/runner":               "db internal/egress internal/fault internal/filestore internal/redact internal/sandbox internal/tool internal/vault internal/workdir",
 	"internal/session":              "db internal/event internal/fault",
 	"internal/agent":                "internal/event internal/model internal/tool",
-	"internal/turn":                 "db internal/agent internal/callback internal/event internal/fault internal/filestore internal/model internal/permission internal/schema internal/session internal/skill internal/tool internal/vault internal/workspace",
+	"internal/turn":                 "db internal/agent internal/callback internal/event internal/fault internal/filestore internal/model internal/permission internal/runner internal/schema internal/session internal/skill internal/tool internal/vault internal/workspace",
 	"internal/wire":                 "internal/callback internal/event internal/fault internal/search internal/turn internal/vault",
 	"internal/door":                 "internal/apikey internal/event internal/fault internal/limit internal/session internal/wire internal/workspace",
 	"internal/httpapi":              "internal/apikey internal/callback internal/door internal/event internal/fault internal/filestore internal/limit internal/search internal/session internal/sse internal/turn internal/wire internal/workspace",
@@ -70,7 +74,7 @@ var ours = map[string]string{
 
 // doors says who may import what comes from outside and has one door.
 var doors = map[string]string{
-	"github.com/jackc/pgx/v5":                    "db migrations internal/workspace internal/apikey internal/limit internal/skill internal/wiki internal/vault internal/session internal/turn internal/app internal/dbtest internal/dbtest/container internal/bench internal/callback internal/permission internal/filestore internal/workdir",
+	"github.com/jackc/pgx/v5":                    "db migrations internal/workspace internal/apikey internal/limit internal/skill internal/wiki internal/vault internal/session internal/turn internal/app internal/dbtest internal/dbtest/container internal/bench internal/callback internal/permission internal/filestore internal/workdir internal/runner",
 	"github.com/riverqueue/river":                "migrations internal/turn internal/app",
 	"github.com/pressly/goose/v3":                "migrations",
 	"github.com/gorilla/mux":                     "internal/httpapi internal/app",

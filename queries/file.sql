@@ -183,3 +183,12 @@ DELETE FROM file_uploads WHERE id = ANY(sqlc.arg(ids)::uuid[]);
 -- after a week.
 DELETE FROM files
 WHERE state = 'pending' AND created_at < now() - interval '1 day' OR state = 'rejected' AND created_at < now() - interval '7 days';
+
+-- name: FilesReceived :many
+-- FilesReceived lists the files that came with the messages of a session, up to that
+-- of a turn, in their order.
+SELECT t.turn_id AS turn, sqlc.embed(f)
+FROM turns u JOIN turn_files t ON t.turn_id = u.id JOIN files f ON f.id = t.file_id
+WHERE u.workspace_id = sqlc.arg(workspace_id) AND u.session_id = sqlc.arg(session_id) AND f.state = 'ready'
+  AND u.created_at <= (SELECT last.created_at FROM turns last WHERE last.id = sqlc.arg(turn_id))
+ORDER BY u.created_at, u.id, t.n;

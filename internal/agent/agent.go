@@ -154,8 +154,9 @@ func (r *run) affordable() error {
 func (r *run) specs() []model.Tool {
 	specs := make([]model.Tool, 0, len(r.Tools)+2)
 	for _, t := range r.Tools {
-		s := t.Spec()
-		specs = append(specs, model.Tool{Name: s.Name, Description: s.Description, Schema: s.Schema})
+		if s := t.Spec(); s.Unavailable == "" {
+			specs = append(specs, model.Tool{Name: s.Name, Description: s.Description, Schema: s.Schema})
+		}
 	}
 	if r.Secrets != nil {
 		specs = append(specs, secretTool)

@@ -37,7 +37,7 @@ func (r *run) ask(ctx context.Context, s *step) error {
 			continue
 		}
 		t := r.tool(c.Tool)
-		if _, bad := model.Malformed(c.Input); bad || t == nil {
+		if _, bad := model.Malformed(c.Input); bad || t == nil || t.Spec().Unavailable != "" {
 			continue // refused without anybody's help
 		}
 		if _, decided := r.state.decision(c); decided {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -68,6 +69,8 @@ func (r *run) perform(ctx context.Context, t tool.Tool, c event.ToolCall) (tool.
 		return r.secret(ctx, c)
 	case t == nil:
 		return tool.Refuse(fmt.Sprintf("There is no tool %q. Use one of: %s.", c.Tool, strings.Join(r.names(), ", "))), nil
+	case t.Spec().Unavailable != "":
+		return tool.Refuse(t.Spec().Unavailable), nil
 	}
 	refusal, err := r.judge(ctx, c)
 	if err != nil {
@@ -109,6 +112,9 @@ func (r *run) call(ctx context.Context, t tool.Tool, c event.ToolCall) (res tool
 	res, err = t.Call(ctx, tool.Call{ID: c.ID, Workspace: r.c.Workspace, Session: r.c.Session, Turn: r.c.Turn, Input: c.Input})
 	if err != nil && ctx.Err() != nil {
 		return res, context.Cause(ctx)
+	}
+	if refusal, ok := errors.AsType[tool.Refusal](err); ok {
+		return tool.Refuse(string(refusal)), nil
 	}
 	if err != nil {
 		r.Log.ErrorContext(ctx, "a tool failed", "tool", c.Tool, "err", err)

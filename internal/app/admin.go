@@ -14,6 +14,7 @@ import (
 	"github.com/parley-server/parley/internal/devdb"
 	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/permission"
+	"github.com/parley-server/parley/internal/runner"
 	"github.com/parley-server/parley/internal/search"
 	"github.com/parley-server/parley/internal/skill"
 	"github.com/parley-server/parley/internal/wiki"
@@ -29,6 +30,7 @@ type Admin struct {
 	Wiki        *wiki.Store
 	Skills      *skill.Store
 	Permissions *permission.Store
+	Runner      *runner.Runner // for its records; it runs nothing
 
 	dsn  Secret
 	keys Secret // master keys; "" where there are none
@@ -60,6 +62,7 @@ func OpenAdmin(ctx context.Context, cfg Config, dir string) (*Admin, error) {
 	}
 	a.Workspaces, a.Keys, a.Wiki = workspace.New(pool), apikey.New(pool, nil), wiki.New(pool)
 	a.Skills, a.Permissions = skill.New(pool), permission.New(pool)
+	a.Runner = runner.New(runner.Config{Pool: pool})
 	return a, nil
 }
 

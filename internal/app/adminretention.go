@@ -22,7 +22,7 @@ func (a *Admin) EraseSession(ctx context.Context, id uuid.UUID, by string) (sess
 	}
 	s := session.New(a.pool, session.Options{Erase: []session.Eraser{
 		filestore.New(a.pool, nil, filestore.Options{}).Erase, callback.NewStore(a.pool, nil, guard).Erase,
-		workdir.New(a.pool, workdir.Options{}).Erase,
+		workdir.New(a.pool, workdir.Options{}).Erase, a.Runner.Erase,
 	}})
 	return s.Erase(ctx, id, by)
 }

@@ -18,11 +18,8 @@ import (
 	"github.com/parley-server/parley/internal/permission"
 	"github.com/parley-server/parley/internal/session"
 	"github.com/parley-server/parley/internal/skill"
-	"github.com/parley-server/parley/internal/tool/attach"
-	"github.com/parley-server/parley/internal/tool/knowledge"
 	"github.com/parley-server/parley/internal/turn"
 	"github.com/parley-server/parley/internal/wiki"
-	"github.com/parley-server/parley/internal/workdir"
 	"github.com/parley-server/parley/internal/workspace"
 )
 
@@ -65,10 +62,12 @@ func (s *service) buildStores(ctx context.Context) (err error) {
 		Base: s.base(), TTL: cfg.SignedURLTTL, Guard: guard, Fetchers: min(cfg.Workers, 4), Log: s.Log,
 	})
 	s.callbacks = callback.NewStore(s.pool, s.secrets.Keyring(), guard)
-	s.folders = workdir.New(s.pool, workdir.Options{Log: s.Log})
+	if err := s.buildRunner(ctx, guard); err != nil {
+		return err
+	}
 
 	kept := cfg.retention()
-	kept.Log, kept.Erase = s.Log, []session.Eraser{s.files.Erase, s.callbacks.Erase, s.folders.Erase}
+	kept.Log, kept.Erase = s.Log, []session.Eraser{s.files.Erase, s.callbacks.Erase, s.folders.Erase, s.runner.Erase}
 	s.sessions = session.New(s.pool, kept)
 	if err := s.sessions.Prepare(ctx); err != nil {
 		return err
@@ -98,7 +97,7 @@ func (s *service) buildTurns() (err error) {
 	s.banner.model(name, because)
 
 	turns := turn.Config{
-		Pool: s.pool, Sessions: s.sessions, Workspaces: s.workspaces, Model: models.Model, Tools: append(knowledge.Tools(s.wiki), attach.Tool(s.files)),
+		Pool: s.pool, Sessions: s.sessions, Workspaces: s.workspaces, Model: models.Model, Tools: s.tools, Runner: s.runner,
 		Skills: s.skills, Permissions: permission.New(s.pool), Vault: s.secrets, Files: s.files, Callbacks: s.callbacks,
 		Log: s.Log, Workers: cfg.Workers, Lease: cfg.TurnLease, Window: cfg.ApprovalWindow, Grace: drainTime,
 	}
@@ -136,6 +135,9 @@ func (s *service) buildServer() error {
 func (s *service) close() {
 	if s.listener != nil {
 		s.listener.Close()
+	}
+	if s.box != nil {
+		s.box.Close()
 	}
 }
 

@@ -20,12 +20,13 @@ const (
 
 // run starts every part and waits for the end: of ctx, or of a part that fails.
 func (s *service) run(ctx context.Context) error {
-	failed := make(chan error, 7)
+	failed := make(chan error, 8)
 	base := context.WithoutCancel(ctx)
 	stores := start(base, failed, "the log of sessions", s.sessions.Run)
 	keys := start(base, failed, "the watch on keys", s.keys.Run)
 	files := start(base, failed, "the files", s.files.Run)
 	folders := start(base, failed, "the folders of sessions", s.folders.Run)
+	runner := start(base, failed, "the record of requests", s.runner.Run)
 	turns := start(base, failed, "the turns", s.turns.Run)
 	requests, endStreams := context.WithCancel(base)
 	defer endStreams()
@@ -61,7 +62,10 @@ func (s *service) run(ctx context.Context) error {
 		endStreams()
 		err = errors.Join(err, s.hangUp(base), web.stop(time.Second))
 	}
-	err = errors.Join(err, keys.stop(storeTime), files.stop(storeTime), folders.stop(storeTime), stores.stop(storeTime))
+	err = errors.Join(err, keys.stop(storeTime), files.stop(storeTime), folders.stop(storeTime), runner.stop(storeTime), stores.stop(storeTime))
+	if s.box != nil {
+		err = errors.Join(err, s.box.Close())
+	}
 	s.Log.InfoContext(base, "stopped")
 	return err
 }

@@ -15,6 +15,8 @@ import (
 	"github.com/parley-server/parley/internal/callback"
 	"github.com/parley-server/parley/internal/filestore"
 	"github.com/parley-server/parley/internal/limit"
+	"github.com/parley-server/parley/internal/runner"
+	"github.com/parley-server/parley/internal/sandbox"
 	"github.com/parley-server/parley/internal/session"
 	"github.com/parley-server/parley/internal/skill"
 	"github.com/parley-server/parley/internal/turn"
@@ -55,6 +57,8 @@ type service struct {
 	files      *filestore.Store
 	callbacks  *callback.Store
 	folders    *workdir.Store
+	box        *sandbox.Sandbox // nil: no commands
+	runner     *runner.Runner
 	turns      *turn.Service
 
 	listener net.Listener // nil: this process serves no requests

@@ -28,6 +28,7 @@ import (
 	"github.com/parley-server/parley/internal/model"
 	"github.com/parley-server/parley/internal/model/guide"
 	"github.com/parley-server/parley/internal/permission"
+	"github.com/parley-server/parley/internal/runner"
 	"github.com/parley-server/parley/internal/session"
 	"github.com/parley-server/parley/internal/skill"
 	"github.com/parley-server/parley/internal/sse"
@@ -112,7 +113,7 @@ func (s *service) run(t testing.TB, dsn string, change func(*httpapi.Config), ch
 	tc := turn.Config{
 		Pool: pool, Sessions: s.sessions, Workspaces: workspaces, Skills: s.skills, Vault: s.vault,
 		Files: s.files, Callbacks: callbacks,
-		Tools: []tool.Tool{s.gate, look{}, attach.Tool(s.files)}, Log: log, Workers: 20,
+		Tools: func(*runner.Run) []tool.Tool { return []tool.Tool{s.gate, look{}, attach.Tool(s.files, nil)} }, Log: log, Workers: 20,
 		Model: func(string) (model.Model, error) { return guide, nil },
 	}
 	if changeTurns != nil {

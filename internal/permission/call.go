@@ -14,11 +14,12 @@ type call struct {
 	path                 string // without the first slash, as it is sent
 	query, body          bool
 	headers              map[string]string
-	credential           bool // a placeholder for one is in the address or in a header
+	credential           bool // one is named in the address or in a header
 }
 
-// placeholder is what stands for a credential until a request leaves.
-var placeholder = regexp.MustCompile(`ph_[A-Za-z0-9]{8}`)
+// placeholder is what stands for a credential until a request leaves: what a run's
+// environment has for it, or its name as http_request takes it.
+var placeholder = regexp.MustCompile(`ph_[A-Za-z0-9]{8}|\$\{`)
 
 // treacherous are parts of headers with which a request means another method, host or
 // path than it says.

@@ -14,7 +14,8 @@ import (
 type Tool interface {
 	Spec() Spec
 	// Call runs the tool. A Result with OK false is the tool's own refusal, meant
-	// for the model to read; an error is ours and fails the call with a general text.
+	// for the model to read, and so is an error that is a Refusal; any other error is
+	// ours and fails the call with a general text.
 	Call(ctx context.Context, call Call) (Result, error)
 }
 
@@ -26,6 +27,9 @@ type Spec struct {
 	// Idempotent tools may run again, with the same call id, when a crash leaves
 	// the outcome of a call unknown.
 	Idempotent bool
+	// Unavailable says why the tool cannot be used here. Such a tool is not offered to
+	// the model; a call that comes all the same gets this as its result. "": it can.
+	Unavailable string
 }
 
 // Call is one invocation.
@@ -49,6 +53,13 @@ type Result struct {
 type Summarizer interface {
 	Summary(input json.RawMessage) string
 }
+
+// Refusal is an error that the model is to read: what cannot be done, and what it may
+// do instead.
+type Refusal string
+
+// Error implements error.
+func (r Refusal) Error() string { return string(r) }
 
 // Refuse is a failed result that tells the model what to do differently.
 func Refuse(output string) Result { return Result{Output: output} }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/parley-server/parley/internal/agent"
@@ -11,15 +12,17 @@ import (
 	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/model"
 	"github.com/parley-server/parley/internal/permission"
+	"github.com/parley-server/parley/internal/runner"
 	"github.com/parley-server/parley/internal/session"
 )
 
-// assemble makes the agent of a turn, and what it stands on.
-func (s *Service) assemble(ctx context.Context, t session.Turn) (*agent.Agent, agent.Conversation, error) {
-	conv := agent.Conversation{Workspace: t.WorkspaceID, Session: t.SessionID, Turn: t.ID}
+// assemble makes the agent of a turn, what it stands on, and what its tools act with,
+// which the caller closes.
+func (s *Service) assemble(ctx context.Context, t session.Turn, lease session.Lease) (_ *agent.Agent, conv agent.Conversation, _ *runner.Run, err error) {
+	conv = agent.Conversation{Workspace: t.WorkspaceID, Session: t.SessionID, Turn: t.ID}
 	ws, err := s.cfg.Workspaces.Find(ctx, t.WorkspaceID.String())
 	if err != nil {
-		return nil, conv, err
+		return nil, conv, nil, err
 	}
 	name := ""
 	if ws.Model != nil {
@@ -28,33 +31,42 @@ func (s *Service) assemble(ctx context.Context, t session.Turn) (*agent.Agent, a
 	m, err := s.cfg.Model(name)
 	if err != nil {
 		s.log.ErrorContext(ctx, "no model for the workspace", "workspace", ws.Slug, "err", err)
-		return nil, conv, &agent.Failure{Code: event.ModelError, Message: "The workspace's model is not available. Ask its administrator to check the configuration."}
+		return nil, conv, nil, &agent.Failure{Code: event.ModelError, Message: "The workspace's model is not available. Ask its administrator to check the configuration."}
 	}
 	if conv.Log, conv.Tail, err = s.cfg.Sessions.Log(ctx, t); err != nil {
-		return nil, conv, err
+		return nil, conv, nil, err
 	}
 	if attempts(conv.Log) > maxAttempts {
-		return nil, conv, &agent.Failure{Code: event.RunnerLost, Message: fmt.Sprintf("The turn was interrupted %d times and is given up.", maxAttempts)}
+		return nil, conv, nil, &agent.Failure{Code: event.RunnerLost, Message: fmt.Sprintf("The turn was interrupted %d times and is given up.", maxAttempts)}
 	}
 	past, err := s.cfg.Sessions.History(ctx, t)
 	if err != nil {
-		return nil, conv, err
+		return nil, conv, nil, err
 	}
 	conv.Budget = int(ws.HistoryTokens)
 	for _, p := range past {
 		conv.History = append(conv.History, agent.Past{Role: p.Role, Text: p.Content})
 	}
 	if err := s.enclose(ctx, t, &conv); err != nil {
-		return nil, conv, err
+		return nil, conv, nil, err
 	}
-	ag := &agent.Agent{Model: m, Tools: s.cfg.Tools, Instructions: instructions(ws.Instructions, t.Secrets), MaxTurns: int(t.MaxTurns), MaxCostUSD: t.MaxCostUSD,
+	names := credentials(t, conv.Log)
+	told, err := s.instructions(ctx, ws, names)
+	if err != nil {
+		return nil, conv, nil, err
+	}
+	ag := &agent.Agent{Model: m, Instructions: told, MaxTurns: int(t.MaxTurns), MaxCostUSD: t.MaxCostUSD,
 		Permit: s.permit(t), Secrets: s.secrets(t), Log: s.log.With("session", t.SessionID, "turn", t.ID)}
 	if t.ResponseSchema != nil {
 		if ag.Output, err = output(t.ResponseSchema); err != nil {
-			return nil, conv, err
+			return nil, conv, nil, err
 		}
 	}
-	return ag, conv, nil
+	run := s.cfg.Runner.Open(runner.Turn{Workspace: t.WorkspaceID, Session: t.SessionID, Turn: t.ID, Epoch: lease.Epoch, Credentials: names})
+	if s.cfg.Tools != nil {
+		ag.Tools = s.cfg.Tools(run)
+	}
+	return ag, conv, run, nil
 }
 
 // enclose adds what came with the message and is not in the log: the sealed prompt of
@@ -86,15 +98,26 @@ func (s *Service) enclose(ctx context.Context, t session.Turn, conv *agent.Conve
 			conv.Files = append(conv.Files, fmt.Sprintf("<attachment name=%q type=%q>\n%s\n</attachment>", f.Filename, f.MIME, text))
 		}
 	}
-	return nil
+	return s.placed(ctx, t, conv)
 }
 
-// instructions are the workspace's, and the names of the credentials that tools may use.
-func instructions(text string, secrets []string) string {
-	if len(secrets) == 0 {
-		return text
+// placed tells where the session's folder has the attached files, for tools.
+func (s *Service) placed(ctx context.Context, t session.Turn, conv *agent.Conversation) error {
+	if s.cfg.Runner == nil || len(conv.Files)+len(conv.Images) == 0 {
+		return nil
 	}
-	return strings.TrimLeft(text+"\n\nTools of this run may use these credentials by name: "+strings.Join(secrets, ", ")+".", "\n")
+	received, err := s.cfg.Files.Received(ctx, t.WorkspaceID, t.SessionID, t.ID)
+	if err != nil {
+		return err
+	}
+	var paths []string
+	for _, f := range received {
+		if f.Turn == t.ID {
+			paths = append(paths, strconv.Quote("/workspace/attachments/"+f.Name))
+		}
+	}
+	conv.Files = append(conv.Files, "[tools find what is attached at "+strings.Join(paths, ", ")+"]")
+	return nil
 }
 
 // permit asks the workspace's rules, as they stand when a tool is called.

@@ -19,6 +19,7 @@ import (
 	"github.com/parley-server/parley/internal/model"
 	"github.com/parley-server/parley/internal/model/modeltest"
 	"github.com/parley-server/parley/internal/model/openai"
+	"github.com/parley-server/parley/internal/runner"
 	"github.com/parley-server/parley/internal/session"
 	"github.com/parley-server/parley/internal/skill"
 	"github.com/parley-server/parley/internal/tool"
@@ -87,7 +88,7 @@ func (w *world) replica(t testing.TB, change func(*turn.Config)) *replica {
 	pool := dbtest.Pool(t, w.dsn+poolSize(w.dsn))
 	r := &replica{sessions: session.New(pool, session.Options{Log: log})}
 	cfg := turn.Config{
-		Pool: pool, Sessions: r.sessions, Tools: w.tools, Log: log, Workers: 20,
+		Pool: pool, Sessions: r.sessions, Tools: func(*runner.Run) []tool.Tool { return w.tools }, Log: log, Workers: 20,
 		Model: func(string) (model.Model, error) { return w.model, nil },
 	}
 	w.stores(t, pool, &cfg)

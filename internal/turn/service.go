@@ -21,6 +21,7 @@ import (
 	"github.com/parley-server/parley/internal/filestore"
 	"github.com/parley-server/parley/internal/model"
 	"github.com/parley-server/parley/internal/permission"
+	"github.com/parley-server/parley/internal/runner"
 	"github.com/parley-server/parley/internal/session"
 	"github.com/parley-server/parley/internal/skill"
 	"github.com/parley-server/parley/internal/tool"
@@ -36,7 +37,9 @@ type Config struct {
 	Workspaces *workspace.Store
 	// Model resolves a workspace's model by name; "" is the service's own.
 	Model func(name string) (model.Model, error)
-	Tools []tool.Tool
+	// Tools makes the tools of a run, which is nil where there is no Runner.
+	Tools  func(*runner.Run) []tool.Tool
+	Runner *runner.Runner // nil: no tool acts
 
 	Skills      *skill.Store
 	Permissions *permission.Store // nil: every tool call may run

@@ -116,10 +116,11 @@ func (s *Service) attend(ctx context.Context, t session.Turn, lease session.Leas
 // run takes the agent through the turn and writes down what it yields. The structured
 // answer, where one was asked for, belongs to the turn's end and is returned.
 func (s *Service) run(ctx context.Context, t session.Turn, a *attempt) (structured json.RawMessage, err error) {
-	ag, conv, err := s.assemble(ctx, t)
+	ag, conv, run, err := s.assemble(ctx, t, a.lease)
 	if err != nil {
 		return nil, err
 	}
+	defer run.Close()
 	w := s.cfg.Sessions.Writer(a.lease)
 	for bodies, err := range ag.Run(ctx, conv) {
 		if err != nil {

@@ -38,7 +38,7 @@ func (r Registration) check() (hosts []string, vs []fault.Violation) {
 		vs = append(vs, fault.Violation{Param: "/allowed_hosts", Rule: "length", Message: fmt.Sprintf("A secret has 1 to %d hosts, the only ones that its value is ever sent to.", MaxHosts)})
 	}
 	for i, text := range r.Hosts {
-		host, wrong := canonicalHost(text)
+		host, wrong := Host(text)
 		if wrong != "" {
 			vs = append(vs, fault.Violation{Param: fmt.Sprintf("/allowed_hosts/%d", i), Rule: "format", Message: fmt.Sprintf("%.80q is no host: %s", text, wrong)})
 		}
@@ -76,10 +76,10 @@ var (
 	numberLike = regexp.MustCompile(`^(0x[0-9a-f]*|[0-9]+)$`)
 )
 
-// canonicalHost reads a host or *.host with an optional port, or says what is wrong
-// with it. What could be read as an IP address by any of the programs on the way is
+// Host reads a host or *.host with an optional port in its canonical form, or says
+// what is wrong with it. What could be read as an IP address by any of the programs on the way is
 // refused, not only what we would read so.
-func canonicalHost(text string) (host, wrong string) {
+func Host(text string) (host, wrong string) {
 	host = lower(text)
 	name, port, hasPort := strings.Cut(host, ":")
 	if strings.Contains(host, "/") {

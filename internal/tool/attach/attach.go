@@ -13,7 +13,6 @@ import (
 	"io"
 	"path"
 	"strings"
-	"unicode"
 
 	"github.com/google/uuid"
 
@@ -34,12 +33,23 @@ type Files interface {
 	Produce(ctx context.Context, workspace, session, turn uuid.UUID, call, filename, mime string, r io.Reader) (event.File, error)
 }
 
-// Tool returns the tool over files.
-func Tool(files Files) tool.Tool { return attach{files} }
+// Folder is the session's files, to take one out of it. What cannot be taken is a
+// tool.Refusal.
+type Folder interface {
+	Open(ctx context.Context, path string) (io.ReadCloser, error)
+}
 
-type attach struct{ files Files }
+// Tool returns the tool over files. folder may be nil: then there are no files but
+// those whose content the model writes.
+func Tool(files Files, folder Folder) tool.Tool { return attach{files, folder} }
+
+type attach struct {
+	files  Files
+	folder Folder
+}
 
 type input struct {
+	Path     string `json:"path"`
 	Filename string `json:"filename"`
 	Content  string `json:"content"`
 	Encoding string `json:"encoding"`
@@ -50,14 +60,15 @@ type input struct {
 func (attach) Spec() tool.Spec {
 	return tool.Spec{
 		Name: "attach_file",
-		Description: "Give the user a file to download. It is listed at the end of the answer; do not write links yourself. " +
-			"Programs and scripts that a system would run are refused.",
+		Description: "Give the user a file to download: one of this session's folder, by its path, or one whose content you write here. " +
+			"It is listed at the end of the answer; do not write links yourself. Programs and scripts that a system would run are refused.",
 		Schema: json.RawMessage(`{"type":"object","properties":{` +
-			`"filename":{"type":"string","description":"What it is called, with its extension: report.csv"},` +
+			`"path":{"type":"string","description":"A file of the folder, such as out/report.csv; instead of content"},` +
+			`"filename":{"type":"string","description":"What it is called, with its extension: report.csv. Not needed with a path"},` +
 			`"content":{"type":"string","description":"The whole content, at most 1 MiB"},` +
 			`"encoding":{"type":"string","enum":["text","base64"],"description":"How content is written; text unless this says otherwise"},` +
 			`"mime":{"type":"string","description":"The media type, such as text/csv; found out where it is missing"}},` +
-			`"required":["filename","content"],"additionalProperties":false}`),
+			`"additionalProperties":false}`),
 		Idempotent: true,
 	}
 }
@@ -68,6 +79,9 @@ func (attach) Summary(raw json.RawMessage) string {
 	if wrong != "" {
 		return "attach a file"
 	}
+	if in.Path != "" {
+		return "attach " + shown(in.Filename)
+	}
 	return fmt.Sprintf("attach %s (%s)", shown(in.Filename), size(len(content)))
 }
 
@@ -77,7 +91,19 @@ func (t attach) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
 	if wrong != "" {
 		return tool.Refuse(wrong), nil
 	}
-	f, err := t.files.Produce(ctx, call.Workspace, call.Session, call.Turn, call.ID, in.Filename, in.MIME, bytes.NewReader(content))
+	var from io.Reader = bytes.NewReader(content)
+	if in.Path != "" {
+		if t.folder == nil {
+			return tool.Refuse("This session has no folder. Give the file's content."), nil
+		}
+		file, err := t.folder.Open(ctx, in.Path)
+		if err != nil {
+			return tool.Result{}, err
+		}
+		defer file.Close()
+		from = file
+	}
+	f, err := t.files.Produce(ctx, call.Workspace, call.Session, call.Turn, call.ID, in.Filename, in.MIME, from)
 	if refused := fault.From(err); refused != nil {
 		return tool.Refuse(refused.Message), nil
 	}
@@ -99,6 +125,10 @@ func parse(raw json.RawMessage) (in input, content []byte, wrong string) {
 		return in, nil, fmt.Sprintf("%q must be a string, not a %s.", mismatch.Field, mismatch.Value)
 	case err != nil:
 		return in, nil, "The input must be a JSON object."
+	case in.Path != "" && (in.Content != "" || in.Encoding != ""):
+		return in, nil, `Give "path" or "content", not both.`
+	case in.Path != "" && in.Filename == "":
+		in.Filename = path.Base(in.Path)
 	case strings.TrimSpace(in.Filename) == "":
 		return in, nil, `"filename" is required: what the file is called, such as report.csv.`
 	}
@@ -122,16 +152,7 @@ func parse(raw json.RawMessage) (in input, content []byte, wrong string) {
 // be said here.
 func shown(name string) string {
 	name = path.Base(strings.ReplaceAll(name, `\`, "/"))
-	name = strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) {
-			return '\uFFFD'
-		}
-		return r
-	}, name)
-	if r := []rune(name); len(r) > maxShown {
-		name = string(r[:maxShown-1]) + "…"
-	}
-	return name
+	return tool.OneLine(name, maxShown)
 }
 
 // size says how many bytes there are, for people.

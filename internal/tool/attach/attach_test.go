@@ -34,7 +34,7 @@ func TestAFileIsAttached(t *testing.T) {
 		t.Fatal(err)
 	}
 	files := filestore.New(pool, keys, filestore.Options{})
-	tl := attach.Tool(files)
+	tl := attach.Tool(files, nil)
 	session, turn := uuid.New(), uuid.New()
 	if _, err := pool.Exec(t.Context(), `INSERT INTO sessions (id, workspace_id) VALUES ($1, $2)`, session, ws.ID); err != nil {
 		t.Fatal(err)

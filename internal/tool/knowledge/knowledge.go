@@ -46,9 +46,17 @@ type Knowledge interface {
 	Grep(ctx context.Context, workspace uuid.UUID, pattern *regexp.Regexp, prefix string, limit int, each func(path string, line int, text string)) (more bool, err error)
 }
 
-// Tools returns the tools over k.
-func Tools(k Knowledge) []tool.Tool {
-	return []tool.Tool{wikiRead{k}, wikiWrite{k}, read{k}, grep{k}}
+// Folder is the files that a session works on.
+type Folder interface {
+	// Text returns the text of a file, or what is in a directory. What cannot be read is
+	// a tool.Refusal.
+	Text(ctx context.Context, path string) (string, error)
+}
+
+// Tools returns the tools over k. Where folder is not nil, read reads the session's
+// files, too: they are below /workspace and are no references.
+func Tools(k Knowledge, folder Folder) []tool.Tool {
+	return []tool.Tool{wikiRead{k}, wikiWrite{k}, read{k, folder}, grep{k}}
 }
 
 // parse reads a call's input. What is wrong with it is a sentence for the model.

@@ -42,7 +42,7 @@ func open(t *testing.T, documents map[string]string) library {
 		}
 	}
 	l := library{workspace: w.ID, tools: make(map[string]tool.Tool)}
-	for _, tl := range knowledge.Tools(store) {
+	for _, tl := range knowledge.Tools(store, nil) {
 		l.tools[tl.Spec().Name] = tl
 	}
 	return l

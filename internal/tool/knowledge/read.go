@@ -14,8 +14,14 @@ import (
 // readLines is how many lines a call returns that does not say how many.
 const readLines = 500
 
-// read returns lines of a document.
-type read struct{ k Knowledge }
+// below is where the session's files are, for the model.
+const below = "/workspace"
+
+// read returns lines of a document, or of one of the session's files.
+type read struct {
+	k      Knowledge
+	folder Folder
+}
 
 type readInput struct {
 	Path   string `json:"path"`
@@ -23,10 +29,14 @@ type readInput struct {
 	Limit  int    `json:"limit"`
 }
 
-func (read) Spec() tool.Spec {
+func (t read) Spec() tool.Spec {
+	description := "Read a file of the workspace's knowledge, or some lines of it. Paths are as grep shows them."
+	if t.folder != nil {
+		description += " The files of this session are below /workspace; a directory is listed."
+	}
 	return tool.Spec{
 		Name:        "read",
-		Description: "Read a file of the workspace's knowledge, or some lines of it. Paths are as grep shows them.",
+		Description: description,
 		Schema: json.RawMessage(`{"type":"object","properties":{"path":{"type":"string","description":"Path of the file"},` +
 			`"offset":{"type":"integer","minimum":1,"description":"First line, from 1"},` +
 			`"limit":{"type":"integer","minimum":1,"description":"Number of lines, 500 if absent"}},"required":["path"],"additionalProperties":false}`),
@@ -53,6 +63,13 @@ func (t read) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
 	if in.Offset < 0 || in.Limit < 0 {
 		return tool.Refuse(`"offset" and "limit" count from 1.`), nil
 	}
+	if rest, ok := strings.CutPrefix(in.Path, below); ok && t.folder != nil && (rest == "" || rest[0] == '/') {
+		content, err := t.folder.Text(ctx, strings.Trim(rest, "/"))
+		if err != nil {
+			return tool.Result{}, err
+		}
+		return in.show(content), nil
+	}
 	content, found, err := t.k.File(ctx, call.Workspace, in.Path)
 	if err != nil {
 		return tool.Result{}, fmt.Errorf("read document: %w", err)
@@ -64,6 +81,15 @@ func (t read) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
 		}
 		return unknown("file", in.Path, search.Nearest(in.Path, paths, 5), paths), nil
 	}
+	res := in.show(content)
+	if res.OK {
+		res.References = []event.Reference{{Path: in.Path, Source: "read"}}
+	}
+	return res, nil
+}
+
+// show makes a result of the lines that are asked for.
+func (in readInput) show(content string) tool.Result {
 	first := max(in.Offset, 1)
 	limit := in.Limit
 	if limit == 0 {
@@ -72,11 +98,11 @@ func (t read) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
 	shown, count, whole := lines(content, first, limit)
 	switch last := first + strings.Count(shown, "\n"); {
 	case first > count:
-		return tool.Refuse(fmt.Sprintf("%q has %d lines; there is no line %d.", short(in.Path), count, first)), nil
+		return tool.Refuse(fmt.Sprintf("%q has %d lines; there is no line %d.", short(in.Path), count, first))
 	case last < count || first > 1 || !whole:
 		shown += fmt.Sprintf("\n[lines %d to %d of %d]", first, last, count)
 	}
-	return tool.Result{OK: true, Output: shown, References: []event.Reference{{Path: in.Path, Source: "read"}}}, nil
+	return tool.Result{OK: true, Output: shown}
 }
 
 // lines returns up to limit lines of content, without the last line's end, how

@@ -1,0 +1,78 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/parley-server/parley/internal/egress"
+	"github.com/parley-server/parley/internal/runner"
+	"github.com/parley-server/parley/internal/sandbox"
+	"github.com/parley-server/parley/internal/tool"
+	"github.com/parley-server/parley/internal/tool/attach"
+	"github.com/parley-server/parley/internal/tool/files"
+	"github.com/parley-server/parley/internal/tool/knowledge"
+	"github.com/parley-server/parley/internal/tool/shell"
+	"github.com/parley-server/parley/internal/tool/web"
+	"github.com/parley-server/parley/internal/workdir"
+)
+
+// buildRunner makes what tools act with.
+func (s *service) buildRunner(ctx context.Context, guard *egress.Guard) error {
+	if err := s.buildSandbox(ctx); err != nil {
+		return err
+	}
+	s.folders = workdir.New(s.pool, workdir.Options{Log: s.Log, Give: s.give})
+	s.runner = runner.New(runner.Config{
+		Pool: s.pool, Guard: guard, Vault: s.secrets, Folders: s.folders, Files: s.files, Sandbox: s.box,
+		Dir: s.Config.RunnerDir, Commands: s.Config.Commands, Audit: time.Duration(s.Config.AuditRetention), Log: s.Log,
+	})
+	return nil
+}
+
+// give hands a folder to the user that commands run as.
+func (s *service) give(dir string) error {
+	if s.box == nil {
+		return nil
+	}
+	return s.box.Give(dir)
+}
+
+// buildSandbox makes the sandbox, where there can be one and somebody needs it.
+func (s *service) buildSandbox(ctx context.Context) error {
+	if s.Config.Workers == 0 {
+		return nil
+	}
+	if s.Config.Sandbox == "off" {
+		s.banner.line("sandbox", "off: the agent has no commands", 0)
+		return nil
+	}
+	box, err := OpenSandbox(ctx, s.Config)
+	unavailable, ok := errors.AsType[*sandbox.Unavailable](err)
+	switch {
+	case ok && s.Config.Sandbox == "require":
+		return &StartError{Why: "PARLEY_SANDBOX is require, and commands cannot be contained here: " + unavailable.Reason, Do: unavailable.Remedy}
+	case ok:
+		s.Log.WarnContext(ctx, "the tool bash is disabled; other tools work", "reason", unavailable.Reason, "remedy", unavailable.Remedy)
+		s.banner.line("sandbox", "none, so the agent has no commands: "+unavailable.Reason, 0)
+		s.banner.line("", unavailable.Remedy, 0)
+		return nil
+	case err != nil:
+		return fmt.Errorf("make the sandbox: %w", err)
+	}
+	s.box = box
+	s.banner.line("sandbox", "bubblewrap", 0)
+	return nil
+}
+
+// OpenSandbox makes the sandbox of a configuration, or fails with *sandbox.Unavailable.
+// The caller closes it.
+func OpenSandbox(ctx context.Context, cfg Config) (*sandbox.Sandbox, error) {
+	return sandbox.Open(ctx, sandbox.Config{Dir: cfg.RunnerDir, UID: cfg.SandboxUID})
+}
+
+// tools are what the agent can do in a run.
+func (s *service) tools(run *runner.Run) []tool.Tool {
+	return append(knowledge.Tools(s.wiki, run), shell.Tool(run), web.Tool(run), files.Tool(run), attach.Tool(s.files, run))
+}

@@ -1,0 +1,213 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/spf13/cobra"
+
+	"github.com/parley-server/parley/internal/app"
+)
+
+func (c *command) egress() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "egress",
+		Short: "say which hosts the agent's tools may reach, and see what they requested",
+		Example: `  parley egress allow api.example.com
+  parley egress list
+  parley egress log --session 0192a3b4-5c6d-7e8f-9a0b-1c2d3e4f5a6b`,
+		RunE: group, Args: cobra.ArbitraryArgs,
+	}
+	cmd.AddCommand(c.egressList(), c.egressAllow(), c.egressRemove(), c.egressPublic(), c.egressLog())
+	return cmd
+}
+
+// policyShown is where tools may send requests in --json.
+type policyShown struct {
+	Public bool     `json:"public"`
+	Hosts  []string `json:"hosts"`
+}
+
+func (c *command) egressList() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "list the hosts that tools may reach, beside those of the secrets that a run has",
+		Example: `  parley egress list
+  parley egress list --workspace sales --json`,
+		Args: nothing,
+		RunE: c.onDatabase(func(ctx context.Context, cfg app.Config, a *app.Admin, _ []string) error {
+			ref, err := c.named(ctx, cfg, a)
+			if err != nil {
+				return err
+			}
+			p, err := a.EgressPolicy(ctx, ref)
+			if err != nil {
+				return err
+			}
+			if c.json {
+				return printJSON(c.Stdout, map[string]any{"data": policyShown{p.Public, append([]string{}, p.Hosts...)}})
+			}
+			if p.Public {
+				fmt.Fprintln(c.Stderr, "Every public host can be reached: parley egress public off leaves those below.")
+			}
+			return c.list(p.Hosts, len(p.Hosts), "The list is empty. Add a host: parley egress allow api.example.com",
+				[]string{"HOST"}, func(i int) []string { return []string{p.Hosts[i]} })
+		}),
+	}
+	workspaceFlag(cmd)
+	c.jsonFlag(cmd)
+	return cmd
+}
+
+func (c *command) egressAllow() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "allow HOST",
+		Short: "let tools reach a host; holds from the next turn on",
+		Example: `  parley egress allow api.example.com
+  parley egress allow '*.example.com'
+  parley egress allow registry.npmjs.org --workspace sales`,
+		Args: exactly("HOST"),
+		RunE: c.onDatabase(func(ctx context.Context, cfg app.Config, a *app.Admin, args []string) error {
+			ref, err := c.named(ctx, cfg, a)
+			if err != nil {
+				return err
+			}
+			host, err := a.AllowEgress(ctx, ref, args[0])
+			if err == nil {
+				fmt.Fprintf(c.Stderr, "Tools may reach %s.\n", host)
+			}
+			return err
+		}),
+	}
+	workspaceFlag(cmd)
+	return cmd
+}
+
+func (c *command) egressRemove() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "rm HOST",
+		Short:   "take a host off the list",
+		Example: "  parley egress rm api.example.com\n  parley egress rm '*.example.com' --workspace sales",
+		Args:    exactly("HOST"),
+		RunE: c.onDatabase(func(ctx context.Context, cfg app.Config, a *app.Admin, args []string) error {
+			ref, err := c.named(ctx, cfg, a)
+			if err != nil {
+				return err
+			}
+			if err := a.RemoveEgress(ctx, ref, args[0]); err != nil {
+				return err
+			}
+			fmt.Fprintf(c.Stderr, "Removed %s.\n", args[0])
+			return nil
+		}),
+	}
+	workspaceFlag(cmd)
+	return cmd
+}
+
+func (c *command) egressPublic() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "public on|off",
+		Short: "let tools reach every public host, or those on the list alone",
+		Long: "Let tools reach every public host, or those on the list alone. Secrets go to their own hosts either way; " +
+			"what the agent has read in a conversation can go anywhere while this is on.",
+		Example: "  parley egress public on\n  parley egress public off --workspace sales",
+		Args:    exactly("on|off"),
+		RunE: c.onDatabase(func(ctx context.Context, cfg app.Config, a *app.Admin, args []string) error {
+			ref, err := c.named(ctx, cfg, a)
+			if err != nil {
+				return err
+			}
+			if err := a.SetEgressPublic(ctx, ref, args[0] == "on"); err != nil {
+				return err
+			}
+			fmt.Fprintln(c.Stderr, map[string]string{"on": "Tools may reach every public host.", "off": "Tools may reach the hosts on the list alone."}[args[0]])
+			return nil
+		}),
+	}
+	workspaceFlag(cmd)
+	cmd.PreRunE = func(_ *cobra.Command, args []string) error {
+		if args[0] != "on" && args[0] != "off" {
+			return usage(cmd, fmt.Sprintf("%q is neither on nor off.", args[0]), "")
+		}
+		return nil
+	}
+	return cmd
+}
+
+// requestShown is a request of a tool in --json.
+type requestShown struct {
+	ID          int64     `json:"request_id"`
+	SessionID   uuid.UUID `json:"session_id"`
+	TurnID      uuid.UUID `json:"turn_id"`
+	ToolUseID   string    `json:"tool_use_id"`
+	At          time.Time `json:"at"`
+	Method      string    `json:"method"`
+	URL         string    `json:"url"` // without its query
+	Credentials []string  `json:"credentials"`
+	Refused     []string  `json:"refused_credentials"`
+	Decision    string    `json:"decision"`
+	Status      *int32    `json:"status"`
+}
+
+func (c *command) egressLog() *cobra.Command {
+	var session string
+	var limit int
+	cmd := &cobra.Command{
+		Use:   "log",
+		Short: "list what tools requested, newest first, and which secrets went along",
+		Example: `  parley egress log
+  parley egress log --limit 200 --json
+  parley egress log --session 0192a3b4-5c6d-7e8f-9a0b-1c2d3e4f5a6b`,
+		Args: nothing,
+	}
+	cmd.PreRunE = func(*cobra.Command, []string) error {
+		if limit < 1 || limit > 1000 {
+			return usage(cmd, fmt.Sprintf("--limit cannot be %d.", limit), "It takes a whole number from 1 to 1000.")
+		}
+		if session != "" && uuid.Validate(session) != nil {
+			return usage(cmd, fmt.Sprintf("%q is no session.", session), "It takes an id, as parley sessions list shows it.")
+		}
+		return nil
+	}
+	cmd.RunE = c.onDatabase(func(ctx context.Context, cfg app.Config, a *app.Admin, _ []string) error {
+		ref, err := c.named(ctx, cfg, a)
+		if err != nil {
+			return err
+		}
+		var of *uuid.UUID
+		if session != "" {
+			of = new(uuid.MustParse(session))
+		}
+		list, err := a.EgressRequests(ctx, ref, of, limit)
+		if err != nil {
+			return err
+		}
+		shown := make([]requestShown, len(list))
+		for i, r := range list {
+			shown[i] = requestShown{ID: r.ID, SessionID: r.SessionID, TurnID: r.TurnID, ToolUseID: r.CallID, At: r.At, Method: r.Method,
+				URL: r.Scheme + "://" + r.Host + r.Path, Credentials: r.Credentials, Refused: r.Refused, Decision: r.Decision, Status: r.Status}
+		}
+		return c.list(shown, len(shown), "There is no request on record.",
+			[]string{"AT", "SESSION", "REQUEST", "SECRETS", "DECISION", "STATUS"}, func(i int) []string {
+				r := shown[i]
+				secrets, status := "none", "none"
+				if len(r.Credentials) > 0 {
+					secrets = strings.Join(r.Credentials, " ")
+				}
+				if r.Status != nil {
+					status = strconv.Itoa(int(*r.Status))
+				}
+				return []string{day(&r.At), r.SessionID.String(), r.Method + " " + short(r.URL, 80), secrets, r.Decision, status}
+			})
+	})
+	workspaceFlag(cmd)
+	cmd.Flags().StringVar(&session, "session", "", "only those of this session")
+	cmd.Flags().IntVar(&limit, "limit", 50, "how many, 1 to 1000")
+	c.jsonFlag(cmd)
+	return cmd
+}

@@ -1,0 +1,48 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/parley-server/parley/internal/app"
+	"github.com/parley-server/parley/internal/sandbox"
+)
+
+func (c *command) sandbox() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "sandbox",
+		Short:   "find out whether the agent can run commands on this machine",
+		Example: "  parley sandbox check\n  PARLEY_SANDBOX_UID=64001 parley sandbox check",
+		RunE:    group, Args: cobra.ArbitraryArgs,
+	}
+	cmd.AddCommand(c.sandboxCheck())
+	return cmd
+}
+
+func (c *command) sandboxCheck() *cobra.Command {
+	return &cobra.Command{
+		Use:   "check",
+		Short: "start a sandbox as the server would, and say what is in the way",
+		Long: `Starts a sandbox with the settings of the server, as the user that you are, and looks
+at it from the inside. Where commands cannot be contained it says why, and what to do.`,
+		Example: "  parley sandbox check\n  sudo -u parley parley sandbox check",
+		Args:    nothing,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cfg, err := c.load(cmd)
+			if err != nil {
+				return err
+			}
+			box, err := app.OpenSandbox(cmd.Context(), cfg)
+			if unavailable, ok := errors.AsType[*sandbox.Unavailable](err); ok {
+				return &problem{Exit: exitFailed, Code: "SANDBOX_UNAVAILABLE", What: "Commands cannot be contained here.", Why: unavailable.Reason, Do: unavailable.Remedy}
+			}
+			if err != nil {
+				return err
+			}
+			fmt.Fprintln(c.Stderr, "Commands can be contained here.")
+			return box.Close()
+		},
+	}
+}

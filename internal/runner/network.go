@@ -1,0 +1,143 @@
+package runner
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base32"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"github.com/parley-server/parley/internal/egress"
+	"github.com/parley-server/parley/internal/redact"
+	"github.com/parley-server/parley/internal/tool"
+	"github.com/parley-server/parley/internal/vault"
+)
+
+// network is what a run reaches the world with.
+type network struct {
+	run     *egress.Run
+	redact  *redact.Redactor
+	stands  map[string]string // placeholders of the run's credentials, by name
+	missing []string          // those that nobody has given a value yet
+	env     []string          // for commands
+}
+
+// network opens the run's credentials. It fails where one does not open: a row that
+// somebody else has changed is no credential.
+func (x *Run) network(ctx context.Context) (*network, error) {
+	if x.net != nil {
+		return x.net, nil
+	}
+	list, err := x.r.cfg.Vault.List(ctx, x.t.Workspace)
+	if err != nil {
+		return nil, err
+	}
+	n := &network{stands: make(map[string]string)}
+	var mine, others []string
+	for _, c := range list {
+		switch named := slices.Contains(x.t.Credentials, c.Name); {
+		case c.HasValue && named:
+			mine = append(mine, c.Name)
+		case c.HasValue:
+			others = append(others, c.Name)
+		case named:
+			n.missing = append(n.missing, c.Name)
+		}
+	}
+	opened, err := x.r.cfg.Vault.Open(ctx, x.t.Workspace, mine)
+	if errors.Is(err, vault.ErrNotOpened) || errors.Is(err, vault.ErrUnknownKey) {
+		x.log.ErrorContext(ctx, "a credential of the run does not open", "credentials", mine, "err", err)
+		return nil, tool.Refusal("The credentials of this run cannot be opened. Ask the administrator to look into the server's log.")
+	}
+	if err != nil {
+		return nil, err
+	}
+	hidden := secrets(opened)
+	// What this run cannot send, another has sent before, and a server may answer with it.
+	if rest, err := x.r.cfg.Vault.Open(ctx, x.t.Workspace, others); err == nil {
+		hidden = append(hidden, secrets(rest)...)
+	} else {
+		x.log.WarnContext(ctx, "credentials that the run does not use do not open; answers that hold them show them", "err", err)
+	}
+	n.redact = redact.New(hidden...)
+
+	policy, err := x.r.Policy(ctx, x.t.Workspace)
+	if err != nil {
+		return nil, err
+	}
+	credentials := make([]egress.Credential, len(opened))
+	for i, o := range opened {
+		stands := x.r.placeholder(x.t.Turn, o.Name)
+		n.stands[o.Name] = stands
+		n.env = append(n.env, o.Name+"="+stands)
+		credentials[i] = egress.Credential{Name: o.Name, Version: o.Version, Placeholder: stands, Value: o.Value, Hosts: o.Hosts,
+			InQuery: o.InQuery, InBody: o.InBody, AllowHTTP: o.AllowHTTP}
+	}
+	n.run, err = x.r.cfg.Guard.Run(egress.RunConfig{Credentials: credentials, Redact: n.redact, Hosts: policy.Hosts, Public: policy.Public, Record: x.record})
+	if err != nil {
+		return nil, fmt.Errorf("set up the network of a run: %w", err)
+	}
+	x.net = n
+	return n, nil
+}
+
+func secrets(opened []vault.Opened) []redact.Secret {
+	list := make([]redact.Secret, len(opened))
+	for i, o := range opened {
+		list[i] = redact.Secret{Name: o.Name, Value: o.Value.Reveal()}
+	}
+	return list
+}
+
+// placeholder stands for a credential's value in a turn, in all its attempts and on
+// every replica. Nobody without the master key can tell one from another, or make one.
+func (r *Runner) placeholder(turn uuid.UUID, name string) string {
+	_, key := r.cfg.Vault.Keyring().Derive("credential placeholder")
+	mac := hmac.New(sha256.New, key)
+	mac.Write(turn[:])
+	mac.Write([]byte(name))
+	return "ph_" + strings.ToLower(base32.StdEncoding.EncodeToString(mac.Sum(nil)[:15]))
+}
+
+// Do sends a request of http_request.
+func (x *Run) Do(call tool.Call, req *http.Request) (*http.Response, error) {
+	x.call = call.ID
+	n, err := x.network(req.Context())
+	if err != nil {
+		return nil, err
+	}
+	res, err := n.run.Do(req)
+	if refused, ok := errors.AsType[*egress.Error](err); ok {
+		return nil, tool.Refusal(refused.Reason)
+	}
+	if err != nil && req.Context().Err() == nil {
+		return nil, tool.Refusal("There was no answer: " + n.redact.String(err.Error()) + ".")
+	}
+	return res, err
+}
+
+// Placeholder stands for a credential of the run.
+func (x *Run) Placeholder(ctx context.Context, name string) (string, error) {
+	n, err := x.network(ctx)
+	if err != nil {
+		return "", err
+	}
+	if stands, ok := n.stands[name]; ok {
+		return stands, nil
+	}
+	if slices.Contains(n.missing, name) {
+		return "", tool.Refusal(fmt.Sprintf("%s has no value yet. Ask for it with request_secret.", name))
+	}
+	known := strings.Join(slices.Sorted(maps.Keys(n.stands)), ", ")
+	if known == "" {
+		known = "none"
+	}
+	return "", tool.Refusal(fmt.Sprintf("This run has no credential %q. It has: %s. Ask for others with request_secret.", name, known))
+}

@@ -1,0 +1,119 @@
+// Package runner is what the tools of a turn act with: commands in a sandbox, the
+// session's folder, requests with credentials. It owns which hosts a workspace's
+// tools may reach, and the record of what they requested.
+//
+// It promises that a credential's value is in no command, no file, no output and no
+// error: a run knows placeholders, and only a request on its way to one of the
+// credential's hosts carries the value; that whatever a tool call has done to the
+// folder is in PostgreSQL before its result is; and that nothing of a run lives when
+// its attempt has ended. It never runs a command outside a sandbox.
+package runner
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/parley-server/parley/db"
+	"github.com/parley-server/parley/internal/egress"
+	"github.com/parley-server/parley/internal/filestore"
+	"github.com/parley-server/parley/internal/sandbox"
+	"github.com/parley-server/parley/internal/vault"
+	"github.com/parley-server/parley/internal/workdir"
+)
+
+// DefaultCommands is how many commands a process runs at once.
+const DefaultCommands = 16
+
+// Config is what a Runner needs. All but the sandbox is required.
+type Config struct {
+	Pool    *pgxpool.Pool
+	Guard   *egress.Guard
+	Vault   *vault.Store
+	Folders *workdir.Store
+	Files   *filestore.Store
+	// Sandbox runs commands. Nil: none are run, and every other tool works.
+	Sandbox *sandbox.Sandbox
+	// Dir is where folders are while a turn works on them; default: the sandbox's, or
+	// the system's temporary directory. Nothing in it is needed afterwards.
+	Dir      string
+	Commands int           // that run at once; default DefaultCommands
+	Audit    time.Duration // how long requests stay on record; default 400 days
+	Log      *slog.Logger
+}
+
+// Runner opens runs. It is safe for concurrent use.
+type Runner struct {
+	cfg   Config
+	q     *db.Queries
+	log   *slog.Logger
+	slots chan struct{} // one for each command that runs
+}
+
+// New makes a runner.
+func New(cfg Config) *Runner {
+	cfg.Audit = cmp.Or(cfg.Audit, 400*24*time.Hour)
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	return &Runner{cfg: cfg, q: db.New(cfg.Pool), log: cfg.Log, slots: make(chan struct{}, max(cmp.Or(cfg.Commands, DefaultCommands), 1))}
+}
+
+// Turn says whose run it is.
+type Turn struct {
+	Workspace, Session, Turn uuid.UUID
+	Epoch                    int64    // the lease under which it runs
+	Credentials              []string // names of those that the run may use
+}
+
+// Open begins an attempt at a turn's run, and does nothing yet: what a tool needs is
+// made when it is called. A nil Runner has nil runs.
+func (r *Runner) Open(t Turn) *Run {
+	if r == nil {
+		return nil
+	}
+	return &Run{r: r, t: t, log: r.log.With("session", t.Session, "turn", t.Turn)}
+}
+
+// Run removes requests from the record when their time is over, until ctx ends.
+func (r *Runner) Run(ctx context.Context) error {
+	const every = time.Hour
+	next := time.NewTimer(rand.N(every / 10)) // replicas that start together need not do it together
+	defer next.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-next.C:
+		}
+		if err := r.retain(ctx); err != nil && ctx.Err() == nil {
+			r.log.WarnContext(ctx, "remove old requests from the record; another try follows in an hour", "err", err)
+		}
+		next.Reset(every)
+	}
+}
+
+// Erase forgets what a session requested.
+func (r *Runner) Erase(ctx context.Context, tx pgx.Tx, workspace, session uuid.UUID) error {
+	if err := r.q.WithTx(tx).EgressRequestsErase(ctx, workspace, session); err != nil {
+		return fmt.Errorf("erase the record of requests: %w", err)
+	}
+	return nil
+}
+
+// newDir makes a directory for a run, which commands can write to.
+func (r *Runner) newDir(name string) (string, error) {
+	if r.cfg.Sandbox != nil {
+		return r.cfg.Sandbox.NewFolder(name)
+	}
+	return os.MkdirTemp(cmp.Or(r.cfg.Dir, os.TempDir()), filepath.Base(name)+"-")
+}

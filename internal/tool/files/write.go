@@ -1,0 +1,91 @@
+// Package files holds the tool write, with which an agent writes a file of its
+// session's folder without a command.
+package files
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/parley-server/parley/internal/tool"
+)
+
+const (
+	maxContent = 2 << 20  // bytes of a file
+	maxInput   = 12 << 20 // bytes of a call's input: JSON may write a byte as six
+	maxShown   = 80       // characters of a path in a summary
+)
+
+// Folder is the session's files.
+type Folder interface {
+	// Write makes a file, with the directories that it needs, or replaces what is in it.
+	// What cannot be written is a tool.Refusal.
+	Write(ctx context.Context, call tool.Call, path string, content []byte) error
+}
+
+// Tool returns the tool over folder.
+func Tool(folder Folder) tool.Tool { return write{folder} }
+
+type write struct{ folder Folder }
+
+type input struct {
+	Path    string  `json:"path"`
+	Content *string `json:"content"`
+}
+
+// Spec implements tool.Tool.
+func (write) Spec() tool.Spec {
+	return tool.Spec{
+		Name:        "write",
+		Description: "Write a text file of this session's folder, which commands see as /workspace. What was in it is replaced.",
+		Schema: json.RawMessage(`{"type":"object","properties":{` +
+			`"path":{"type":"string","description":"Relative to the folder: reports/march.md"},` +
+			`"content":{"type":"string","description":"The whole content, at most 2 MiB"}},` +
+			`"required":["path","content"],"additionalProperties":false}`),
+		Idempotent: true,
+	}
+}
+
+// Summary implements tool.Summarizer.
+func (write) Summary(raw json.RawMessage) string {
+	in, wrong := parse(raw)
+	if wrong != "" {
+		return "write a file"
+	}
+	return fmt.Sprintf("write %s (%d bytes)", tool.OneLine(in.Path, maxShown), len(*in.Content))
+}
+
+// Call implements tool.Tool.
+func (t write) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
+	in, wrong := parse(call.Input)
+	if wrong != "" {
+		return tool.Refuse(wrong), nil
+	}
+	if err := t.folder.Write(ctx, call, in.Path, []byte(*in.Content)); err != nil {
+		return tool.Result{}, err
+	}
+	return tool.Result{OK: true, Output: fmt.Sprintf("Wrote %s, %d bytes.", tool.OneLine(in.Path, maxShown), len(*in.Content))}, nil
+}
+
+// parse reads a call's input. What is wrong with it is a sentence for the model.
+func parse(raw json.RawMessage) (in input, wrong string) {
+	if len(raw) > maxInput {
+		return in, "The file is too large: it has at most 2 MiB."
+	}
+	err := json.Unmarshal(raw, &in)
+	mismatch, _ := errors.AsType[*json.UnmarshalTypeError](err)
+	switch {
+	case mismatch != nil && mismatch.Field != "":
+		return in, fmt.Sprintf("%q must be a string, not a %s.", mismatch.Field, mismatch.Value)
+	case err != nil:
+		return in, "The input must be a JSON object."
+	case in.Path == "":
+		return in, `"path" is required: where to write, such as reports/march.md.`
+	case in.Content == nil:
+		return in, `"content" is required: what the file shall hold.`
+	case len(*in.Content) > maxContent:
+		return in, "The file is too large: it has at most 2 MiB."
+	}
+	return in, ""
+}

@@ -1,0 +1,134 @@
+// Package shell holds the tool bash. What a command may do is decided elsewhere, and
+// what it can do by the sandbox that it runs in; this package says so to the model,
+// and makes a result of what comes out.
+package shell
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/parley-server/parley/internal/tool"
+)
+
+// How long a command may run.
+const (
+	DefaultTime = 30 * time.Second
+	MaxTime     = 600 * time.Second
+)
+
+const (
+	maxCommand = 128 << 10 // bytes
+	maxInput   = 1 << 20   // bytes of a call's input: JSON may write a byte as six
+	maxShown   = 100       // characters of a command in a summary
+)
+
+// Box runs commands where they can do no harm.
+type Box interface {
+	// Bash runs a command in the session's folder. What it prints goes to out, with
+	// nothing in it that must not be seen. killed says why it did not end by itself,
+	// "" if it did. What is wrong for the model to know is a tool.Refusal.
+	Bash(ctx context.Context, call tool.Call, command string, limit time.Duration, out io.Writer) (exit int, killed string, err error)
+	// Unavailable says why no command can be run here, "" if they can.
+	Unavailable() string
+}
+
+// Tool returns the tool over box.
+func Tool(box Box) tool.Tool { return bash{box} }
+
+type bash struct{ box Box }
+
+type input struct {
+	Command string `json:"command"`
+	Seconds int    `json:"timeout_seconds"`
+}
+
+// Spec implements tool.Tool.
+func (t bash) Spec() tool.Spec {
+	return tool.Spec{
+		Name: "bash",
+		Description: "Run a command with bash in this session's folder, /workspace, which keeps its files. Every call is a new shell. " +
+			"Files that the user sent are in /workspace/attachments, which is read-only. " +
+			"There is no network but a proxy for HTTP and HTTPS, which reaches the hosts that the workspace allows. " +
+			"Give files to the user with attach_file.",
+		Schema: json.RawMessage(`{"type":"object","properties":{` +
+			`"command":{"type":"string","description":"What bash is to run; may have several lines"},` +
+			`"timeout_seconds":{"type":"integer","minimum":1,"maximum":600,"description":"When it is killed; 30 if absent"}},` +
+			`"required":["command"],"additionalProperties":false}`),
+		Unavailable: t.box.Unavailable(),
+	}
+}
+
+// Summary implements tool.Summarizer.
+func (bash) Summary(raw json.RawMessage) string {
+	in, wrong := parse(raw)
+	if wrong != "" {
+		return "run a command"
+	}
+	return "run " + tool.OneLine(strings.TrimSpace(in.Command), maxShown)
+}
+
+// Call implements tool.Tool.
+func (t bash) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
+	in, wrong := parse(call.Input)
+	if wrong != "" {
+		return tool.Refuse(wrong), nil
+	}
+	limit := DefaultTime
+	if in.Seconds > 0 {
+		limit = time.Duration(in.Seconds) * time.Second
+	}
+	var out ends
+	exit, killed, err := t.box.Bash(ctx, call, in.Command, limit, &out)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	text := out.String()
+	switch {
+	case killed != "":
+		text = line(text, "["+killed+"]")
+	case exit != 0:
+		text = line(text, fmt.Sprintf("[exit status %d]", exit))
+	case text == "":
+		text = "[no output]"
+	}
+	return tool.Result{OK: exit == 0 && killed == "", Output: text}, nil
+}
+
+// parse reads a call's input. What is wrong with it is a sentence for the model.
+func parse(raw json.RawMessage) (in input, wrong string) {
+	if len(raw) > maxInput {
+		return in, "The command is too long: write a script into a file, with write."
+	}
+	err := json.Unmarshal(raw, &in)
+	mismatch, _ := errors.AsType[*json.UnmarshalTypeError](err)
+	switch {
+	case mismatch != nil && mismatch.Field == "timeout_seconds":
+		return in, `"timeout_seconds" is a whole number from 1 to 600.`
+	case mismatch != nil && mismatch.Field != "":
+		return in, fmt.Sprintf("%q must be a string, not a %s.", mismatch.Field, mismatch.Value)
+	case err != nil:
+		return in, "The input must be a JSON object."
+	case strings.TrimSpace(in.Command) == "":
+		return in, `"command" is required: what bash is to run.`
+	case strings.ContainsRune(in.Command, 0):
+		return in, "A command cannot hold a NUL character."
+	case len(in.Command) > maxCommand:
+		return in, "The command is too long: write a script into a file, with write."
+	case in.Seconds < 0 || in.Seconds > int(MaxTime/time.Second):
+		return in, `"timeout_seconds" is a whole number from 1 to 600.`
+	}
+	return in, ""
+}
+
+// line adds a line to a text.
+func line(text, add string) string {
+	if text != "" && !strings.HasSuffix(text, "\n") {
+		text += "\n"
+	}
+	return text + add
+}

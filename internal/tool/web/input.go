@@ -1,0 +1,105 @@
+package web
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/parley-server/parley/internal/tool"
+)
+
+const (
+	maxInput   = 1 << 20 // bytes of a call's input
+	maxHeaders = 64
+	maxShown   = 100 // characters of an address in a summary
+)
+
+// input is a call's input.
+type input struct {
+	Method  string            `json:"method"`
+	URL     string            `json:"url"`
+	Headers map[string]string `json:"headers"`
+	Body    json.RawMessage   `json:"body"`
+	Seconds int               `json:"timeout_seconds"`
+
+	body string // as it is sent
+	json bool   // it was not given as a text
+}
+
+func (in input) limit() time.Duration {
+	if in.Seconds == 0 {
+		return DefaultTime
+	}
+	return time.Duration(in.Seconds) * time.Second
+}
+
+// headerName is what RFC 9110 calls a token.
+var headerName = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")
+
+var methods = []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
+
+// parse reads a call's input. What is wrong with it is a sentence for the model.
+func parse(raw json.RawMessage) (in input, wrong string) {
+	if len(raw) > maxInput {
+		return in, "The request is too long: it has at most 1 MiB."
+	}
+	err := json.Unmarshal(raw, &in)
+	mismatch, _ := errors.AsType[*json.UnmarshalTypeError](err)
+	switch {
+	case mismatch != nil && strings.HasPrefix(mismatch.Field, "headers"):
+		return in, `"headers" is an object of texts, such as {"Accept":"application/json"}.`
+	case mismatch != nil && mismatch.Field == "timeout_seconds":
+		return in, `"timeout_seconds" is a whole number from 1 to 120.`
+	case mismatch != nil && mismatch.Field != "":
+		return in, fmt.Sprintf("%q must be a string, not a %s.", mismatch.Field, mismatch.Value)
+	case err != nil:
+		return in, "The input must be a JSON object."
+	case in.URL == "":
+		return in, `"url" is required: an address like https://api.example.com/v1/items.`
+	case in.Seconds < 0 || in.Seconds > int(MaxTime/time.Second):
+		return in, `"timeout_seconds" is a whole number from 1 to 120.`
+	case len(in.Headers) > maxHeaders:
+		return in, fmt.Sprintf("A request has at most %d headers.", maxHeaders)
+	}
+	if in.Method == "" {
+		in.Method = http.MethodGet
+	}
+	if !slices.Contains(methods, in.Method) {
+		return in, fmt.Sprintf(`"method" is one of %s, in capitals.`, strings.Join(methods, ", "))
+	}
+	for name, value := range in.Headers {
+		if !headerName.MatchString(name) || strings.ContainsFunc(value, unicode.IsControl) {
+			return in, fmt.Sprintf("The header %q is not one that can be sent: its name has only letters, digits and -, and its value is one line.", tool.OneLine(name, maxShown))
+		}
+		if strings.EqualFold(name, "Host") {
+			return in, "The header Host follows from the address; leave it out."
+		}
+	}
+	return in, in.readBody()
+}
+
+// readBody makes what is sent of a body that is a text, or any other JSON value.
+func (in *input) readBody() (wrong string) {
+	if len(in.Body) == 0 || string(in.Body) == "null" {
+		return ""
+	}
+	if in.Method == http.MethodGet || in.Method == http.MethodHead {
+		return in.Method + " requests have no body. Put parameters into the address, or use POST."
+	}
+	if json.Unmarshal(in.Body, &in.body) == nil {
+		return ""
+	}
+	var b bytes.Buffer
+	if json.Compact(&b, in.Body) != nil {
+		return `"body" is a text, or what is sent as JSON.`
+	}
+	in.body, in.json = b.String(), true
+	return ""
+}

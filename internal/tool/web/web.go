@@ -1,0 +1,177 @@
+// Package web holds the tool http_request. Where requests may go, and what becomes of
+// the credentials in them, is decided elsewhere.
+package web
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/parley-server/parley/internal/tool"
+)
+
+// How long a request may take, to the last byte of its answer.
+const (
+	DefaultTime = 30 * time.Second
+	MaxTime     = 120 * time.Second
+)
+
+// maxAnswer is how much of an answer is read, in bytes: what an agent reads of an output.
+const maxAnswer = 60 << 10
+
+// Web makes requests.
+type Web interface {
+	// Do sends a request where the run may send it, with the values of its credentials
+	// in place of their placeholders. It follows no redirect, and the answer has
+	// nothing in it that must not be seen. A refusal is a tool.Refusal.
+	Do(call tool.Call, req *http.Request) (*http.Response, error)
+	// Placeholder stands for a credential in a request, by its name.
+	Placeholder(ctx context.Context, name string) (string, error)
+}
+
+// Tool returns the tool over w.
+func Tool(w Web) tool.Tool { return request{w} }
+
+type request struct{ web Web }
+
+// Spec implements tool.Tool.
+func (request) Spec() tool.Spec {
+	return tool.Spec{
+		Name: "http_request",
+		Description: "Make one HTTP request to a host that the workspace allows, and read the answer. Redirects are not followed: the answer says where they lead. " +
+			"Where a credential of this run belongs, write ${NAME}: its value is put in on the way, for its own hosts only, and you never see it.",
+		Schema: json.RawMessage(`{"type":"object","properties":{` +
+			`"method":{"type":"string","enum":["GET","HEAD","POST","PUT","PATCH","DELETE","OPTIONS"],"description":"GET if absent"},` +
+			`"url":{"type":"string","description":"https://…"},` +
+			`"headers":{"type":"object","additionalProperties":{"type":"string"},"description":"For example {\"Authorization\":\"Bearer ${API_TOKEN}\"}"},` +
+			`"body":{"description":"A text, or what is sent as JSON"},` +
+			`"timeout_seconds":{"type":"integer","minimum":1,"maximum":120,"description":"30 if absent"}},` +
+			`"required":["url"],"additionalProperties":false}`),
+	}
+}
+
+// Summary implements tool.Summarizer.
+func (request) Summary(raw json.RawMessage) string {
+	in, wrong := parse(raw)
+	if wrong != "" {
+		return "make an HTTP request"
+	}
+	return in.Method + " " + tool.OneLine(in.URL, maxShown)
+}
+
+// Call implements tool.Tool.
+func (t request) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
+	in, wrong := parse(call.Input)
+	if wrong != "" {
+		return tool.Refuse(wrong), nil
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, in.limit(), errTime)
+	defer cancel()
+	req, err := t.request(ctx, in)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	res, err := t.web.Do(call, req)
+	if err == nil {
+		defer res.Body.Close()
+		var out string
+		if out, err = describe(res); err == nil {
+			return tool.Result{OK: res.StatusCode < 400, Output: out}, nil
+		}
+	}
+	if context.Cause(ctx) == errTime {
+		return tool.Refuse(fmt.Sprintf("There was no whole answer within %d seconds.", in.limit()/time.Second)), nil
+	}
+	return tool.Result{}, err
+}
+
+const errTime = tool.Refusal("the request's time is over")
+
+// reference is a credential in a call's input.
+var reference = regexp.MustCompile(`\$\{([A-Za-z0-9_]+)\}`)
+
+// request makes the request, with placeholders for the credentials that it names.
+func (t request) request(ctx context.Context, in input) (*http.Request, error) {
+	var failed error
+	named := func(text string, escape func(string) string) string {
+		return reference.ReplaceAllStringFunc(text, func(ref string) string {
+			stands, err := t.web.Placeholder(ctx, ref[2:len(ref)-1])
+			if err != nil {
+				failed = err
+			}
+			return escape(stands)
+		})
+	}
+	same := func(s string) string { return s }
+	address := named(in.URL, url.QueryEscape)
+	body := named(in.body, same)
+	req, err := http.NewRequestWithContext(ctx, in.Method, address, strings.NewReader(body))
+	if err != nil {
+		return nil, tool.Refusal(`"url" is not an address like https://api.example.com/v1/items.`)
+	}
+	if body == "" {
+		req.Body, req.GetBody, req.ContentLength = http.NoBody, nil, 0
+	} else if in.json {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	req.Header.Set("User-Agent", "Parley")
+	for name, value := range in.Headers {
+		req.Header.Set(name, named(value, same))
+	}
+	return req, failed
+}
+
+// shownHeaders are told of an answer.
+var shownHeaders = []string{"Content-Type", "Location", "Retry-After", "Link", "ETag", "Last-Modified", "WWW-Authenticate", "Allow"}
+
+// describe makes a text of an answer.
+func describe(res *http.Response) (string, error) {
+	var b strings.Builder
+	fmt.Fprintf(&b, "HTTP %d %s\n", res.StatusCode, http.StatusText(res.StatusCode))
+	names := make([]string, 0, len(res.Header))
+	for name := range res.Header {
+		if slices.Contains(shownHeaders, name) || strings.Contains(name, "Ratelimit") || strings.HasPrefix(name, "X-") {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		fmt.Fprintf(&b, "%s: %s\n", name, strings.Join(res.Header[name], ", "))
+	}
+	body, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer+1))
+	if err != nil {
+		return "", err
+	}
+	switch {
+	case len(body) == 0:
+	case !textual(res.Header.Get("Content-Type"), body):
+		fmt.Fprintf(&b, "\n[the body is no text; it is not shown]")
+	case len(body) > maxAnswer:
+		fmt.Fprintf(&b, "\n%s\n[cut here: the answer is longer than %d bytes; fetch it with curl in bash to work on all of it]", body[:maxAnswer], maxAnswer)
+	default:
+		fmt.Fprintf(&b, "\n%s", body)
+	}
+	return b.String(), nil
+}
+
+// textual reports whether a body can be read as a text, by what it is called and what
+// it holds.
+func textual(contentType string, body []byte) bool {
+	kind, _, _ := mime.ParseMediaType(contentType)
+	if strings.HasPrefix(kind, "text/") || strings.HasSuffix(kind, "json") || strings.HasSuffix(kind, "xml") {
+		return true
+	}
+	for len(body) > maxAnswer-utf8.UTFMax && !utf8.Valid(body) { // a character may be cut
+		body = body[:len(body)-1]
+	}
+	return utf8.Valid(body) && !strings.ContainsRune(string(body), 0)
+}

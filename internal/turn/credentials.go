@@ -1,0 +1,62 @@
+package turn
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/session"
+	"github.com/parley-server/parley/internal/vault"
+	"github.com/parley-server/parley/internal/workspace"
+)
+
+// credentials are the names of those that a turn may use: what its message named, and
+// what a person has provided since.
+func credentials(t session.Turn, log []event.Event) []string {
+	names := slices.Clone(t.Secrets)
+	asked := make(map[string]string) // by the id of the question
+	for _, ev := range log {
+		body, err := ev.Body()
+		if err != nil {
+			continue // the agent finds out, and ends the turn
+		}
+		switch b := body.(type) {
+		case event.InputRequired:
+			asked[b.ApprovalID.String()] = b.KeyName
+		case event.Decision:
+			if name := asked[b.ApprovalID.String()]; b.Outcome == event.Provided && !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
+	}
+	return names
+}
+
+// instructions are the workspace's, and how to use the credentials of the run.
+func (s *Service) instructions(ctx context.Context, ws workspace.Workspace, names []string) (string, error) {
+	if len(names) == 0 {
+		return ws.Instructions, nil
+	}
+	list, err := s.cfg.Vault.List(ctx, ws.ID)
+	if err != nil {
+		return "", err
+	}
+	var b strings.Builder
+	b.WriteString("Tools of this run may use these credentials:\n")
+	for _, name := range names {
+		i := slices.IndexFunc(list, func(c vault.Credential) bool { return c.Name == name })
+		switch {
+		case i < 0:
+			continue
+		case !list[i].HasValue:
+			fmt.Fprintf(&b, "- %s, which has no value yet: ask for it with request_secret\n", name)
+		default:
+			fmt.Fprintf(&b, "- %s, for requests to %s\n", name, strings.Join(list[i].Hosts, ", "))
+		}
+	}
+	b.WriteString("In http_request write ${NAME} where the value belongs, in bash use the variable $NAME. Both are placeholders: " +
+		"the value is put in on the way to its hosts, and nobody else sees it.")
+	return strings.TrimLeft(ws.Instructions+"\n\n"+b.String(), "\n"), nil
+}

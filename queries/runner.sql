@@ -1,0 +1,40 @@
+-- name: EgressPolicy :one
+SELECT * FROM egress_policies WHERE workspace_id = $1;
+
+-- name: EgressAllow :exec
+-- EgressAllow adds a host that is not there yet.
+INSERT INTO egress_policies AS p (workspace_id, hosts) VALUES ($1, ARRAY[sqlc.arg(host)::text])
+ON CONFLICT (workspace_id) DO UPDATE
+SET hosts = ARRAY(SELECT DISTINCT h FROM unnest(p.hosts || excluded.hosts) AS h ORDER BY h), updated_at = now();
+
+-- name: EgressRemove :execrows
+UPDATE egress_policies SET hosts = array_remove(hosts, sqlc.arg(host)::text), updated_at = now()
+WHERE workspace_id = $1 AND sqlc.arg(host)::text = ANY(hosts);
+
+-- name: EgressPublic :exec
+INSERT INTO egress_policies (workspace_id, public) VALUES ($1, $2)
+ON CONFLICT (workspace_id) DO UPDATE SET public = excluded.public, updated_at = now();
+
+-- name: EgressRequestInsert :one
+INSERT INTO egress_requests (workspace_id, session_id, turn_id, call_id, method, scheme, host, path, credentials, refused, decision)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
+RETURNING id;
+
+-- name: EgressRequestDone :exec
+UPDATE egress_requests SET status = sqlc.narg(status), decision = sqlc.arg(decision) WHERE id = sqlc.arg(id);
+
+-- name: EgressRequests :many
+-- EgressRequests lists the newest requests of a workspace, or of one session.
+SELECT r.* FROM egress_requests r
+WHERE r.workspace_id = sqlc.arg(workspace_id) AND (sqlc.narg(session_id)::uuid IS NULL OR r.session_id = sqlc.narg(session_id)::uuid)
+ORDER BY r.id DESC
+LIMIT sqlc.arg(n);
+
+-- name: EgressRequestsErase :exec
+DELETE FROM egress_requests WHERE workspace_id = $1 AND session_id = $2;
+
+-- name: EgressRequestsOld :execrows
+-- EgressRequestsOld removes what is older than the audit retention.
+DELETE FROM egress_requests WHERE id IN (
+    SELECT r.id FROM egress_requests r WHERE r.at < now() - make_interval(secs => sqlc.arg(seconds)::float8) LIMIT sqlc.arg(n)
+);
