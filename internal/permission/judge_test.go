@@ -47,6 +47,8 @@ func TestBuiltInRules(t *testing.T) {
 		{"http_request", json.RawMessage(`{"url":"https://a.example","headers":{"Accept":"text/html"}}`), nil, permission.Allow},
 		{"http_request", json.RawMessage(`{"url":"https://a.example","headers":{"Authorization":"x"}}`), nil, permission.Ask},
 		{"http_request", json.RawMessage(`{"url":"https://a.example","headers":{"Accept":"\u0070h_abcdefgh23456"}}`), nil, permission.Ask},
+		{"http_request", json.RawMessage(`{"url":"https://a.example","headers":{"Accept":"Bearer ${API_TOKEN}"}}`), nil, permission.Ask},
+		{"http_request", object("url", "https://a.example/?key=${API_TOKEN}"), nil, permission.Ask},
 		{"http_request", object("url", "ftp://a.example"), nil, permission.Ask},
 		{"Bash", bash("true"), writer, permission.Ask},
 		{"nobody_knows", nil, writer, permission.Ask},

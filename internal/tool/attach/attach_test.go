@@ -71,13 +71,15 @@ func TestWhatTheModelGetsWrong(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tl := attach.Tool(filestore.New(pool, keys, filestore.Options{}))
+	tl := attach.Tool(filestore.New(pool, keys, filestore.Options{}), nil)
 	for input, want := range map[string]string{
-		`nonsense`:         "JSON object",
-		`[]`:               "JSON object",
-		`{}`:               `"filename" is required`,
-		`{"filename":" "}`: `"filename" is required`,
-		`{"filename":1}`:   `"filename" must be a string, not a number.`,
+		`{"path":"a.txt","content":"x"}`: `Give "path" or "content"`,
+		`{"path":"a.txt"}`:               "has no folder",
+		`nonsense`:                       "JSON object",
+		`[]`:                             "JSON object",
+		`{}`:                             `"filename" is required`,
+		`{"filename":" "}`:               `"filename" is required`,
+		`{"filename":1}`:                 `"filename" must be a string, not a number.`,
 		`{"filename":"a.txt","content":"x","encoding":"rot13"}`:                 `"encoding" is`,
 		`{"filename":"a.txt","content":"%%%","encoding":"base64"}`:              "not base64",
 		`{"filename":"a.exe","content":"x"}`:                                    "a system would run",
@@ -100,14 +102,15 @@ func TestWhatTheModelGetsWrong(t *testing.T) {
 
 func TestSummary(t *testing.T) {
 	t.Parallel()
-	tl := attach.Tool(nil)
+	tl := attach.Tool(nil, nil)
 	for input, want := range map[string]string{
 		`{"filename":"report.csv","content":"` + strings.Repeat("x", 1200) + `"}`: "attach report.csv (1.2 KB)",
-		`{"filename":"a.txt","content":""}`:                                       "attach a.txt (0 B)",
-		`{"filename":"a.txt","content":"` + strings.Repeat("x", 999_999) + `"}`:   "attach a.txt (1.0 MB)",
-		`{"filename":"../../b.bin","content":"AAAA","encoding":"base64"}`:         "attach b.bin (3 B)",
-		`{"filename":"C:\\x\\a\u202eb.txt","content":""}`:                         "attach a\ufffdb.txt (0 B)",
-		`{"filename":"` + strings.Repeat("é", 100) + `","content":""}`:            "attach " + strings.Repeat("é", 59) + "… (0 B)",
+		`{"path":"out/a.txt"}`:              "attach a.txt",
+		`{"filename":"a.txt","content":""}`: "attach a.txt (0 B)",
+		`{"filename":"a.txt","content":"` + strings.Repeat("x", 999_999) + `"}`: "attach a.txt (1.0 MB)",
+		`{"filename":"../../b.bin","content":"AAAA","encoding":"base64"}`:       "attach b.bin (3 B)",
+		`{"filename":"C:\\x\\a\u202eb.txt","content":""}`:                       "attach a\ufffdb.txt (0 B)",
+		`{"filename":"` + strings.Repeat("é", 100) + `","content":""}`:          "attach " + strings.Repeat("é", 59) + "… (0 B)",
 		`{"filename":1}`: "attach a file",
 		``:               "attach a file",
 	} {

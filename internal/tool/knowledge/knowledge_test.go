@@ -193,7 +193,7 @@ func TestHostileInputIsRefused(t *testing.T) {
 
 func TestSpecsAreCompleteAndSafeToRunAgain(t *testing.T) {
 	t.Parallel()
-	for _, tl := range knowledge.Tools(nil) {
+	for _, tl := range knowledge.Tools(nil, nil) {
 		s := tl.Spec()
 		var schema struct{ Type string }
 		if err := json.Unmarshal(s.Schema, &schema); err != nil || schema.Type != "object" || s.Description == "" || !s.Idempotent {
@@ -201,7 +201,7 @@ func TestSpecsAreCompleteAndSafeToRunAgain(t *testing.T) {
 		}
 	}
 	for input, want := range map[string]string{`{"page":"onboarding"}`: "read wiki page onboarding", `{}`: "read a wiki page"} {
-		if got := knowledge.Tools(nil)[0].(tool.Summarizer).Summary(json.RawMessage(input)); got != want {
+		if got := knowledge.Tools(nil, nil)[0].(tool.Summarizer).Summary(json.RawMessage(input)); got != want {
 			t.Errorf("summary of %s: %q", input, got)
 		}
 	}

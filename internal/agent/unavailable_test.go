@@ -1,0 +1,75 @@
+package agent_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/parley-server/parley/internal/agent"
+	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/model"
+	"github.com/parley-server/parley/internal/model/guide"
+	"github.com/parley-server/parley/internal/tool"
+)
+
+// absent is a tool that cannot be used here.
+type absent struct{ counter }
+
+func (a *absent) Spec() tool.Spec {
+	s := a.counter.Spec()
+	s.Unavailable = "absent: there is no sandbox."
+	return s
+}
+
+// refusing is a tool whose errors are for the model.
+type refusing struct{ counter }
+
+func (r *refusing) Call(context.Context, tool.Call) (tool.Result, error) {
+	return tool.Result{}, fmt.Errorf("do it: %w", tool.Refusal("Use another tool."))
+}
+
+// listening notes which tools the model is offered.
+type listening struct {
+	model.Model
+	offered map[string]bool
+}
+
+func (l listening) Generate(ctx context.Context, req model.Request) iter.Seq2[model.Chunk, error] {
+	for _, t := range req.Tools {
+		l.offered[t.Name] = true
+	}
+	return l.Model.Generate(ctx, req)
+}
+
+func TestUnavailableToolsAreAnsweredAndNobodyIsAsked(t *testing.T) {
+	t.Parallel()
+	gone := &absent{counter{name: "gone", runs: map[string]int{}}}
+	no := &refusing{counter{name: "no", runs: map[string]int{}}}
+	l := listening{guide.New(), map[string]bool{}}
+	a := &agent.Agent{Model: l, Tools: []tool.Tool{gone, no}, MaxTurns: 5, Log: slog.New(slog.DiscardHandler),
+		Permit: func(_ context.Context, name string, _ json.RawMessage) (agent.Verdict, error) {
+			return agent.Verdict{Ask: name == "gone"}, nil
+		}}
+	j := &journal{}
+	j.write(t, []event.Body{event.Message{Content: "@call gone {} no {}"}})
+	var all []event.Body
+	for group, err := range a.Run(t.Context(), agent.Conversation{Log: slices.Clone(j.log), Budget: 1000}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, group...)
+	}
+	_, results := calls(all)
+	said := fmt.Sprint(results)
+	if len(asks(all)) != 0 || len(results) != 2 || !strings.Contains(said, "absent: there is no sandbox.") || !strings.Contains(said, "Use another tool.") {
+		t.Errorf("%v", all)
+	}
+	if l.offered["gone"] || !l.offered["no"] || len(gone.runs) > 0 {
+		t.Errorf("offered %v, ran %v", l.offered, gone.runs)
+	}
+}
