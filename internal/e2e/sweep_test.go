@@ -46,6 +46,7 @@ type spied struct {
 	said    record // by commands
 	told    record // to callbacks
 	hook    string
+	env     []string // of servers, on top
 	servers []*server
 }
 
@@ -67,7 +68,7 @@ func newSpied(t *testing.T) *spied {
 
 func (s *spied) start() *server {
 	s.t.Helper()
-	srv := s.serve(s.t, []string{"PARLEY_LOG_LEVEL=DEBUG", "PARLEY_EGRESS_ALLOW=" + s.hook})
+	srv := s.serve(s.t, append([]string{"PARLEY_LOG_LEVEL=DEBUG", "PARLEY_EGRESS_ALLOW=" + s.hook}, s.env...))
 	s.servers = append(s.servers, srv)
 	return srv
 }
