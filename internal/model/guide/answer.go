@@ -54,6 +54,9 @@ func (c conversation) answer() reply {
 	if approval.MatchString(q) {
 		return c.askApproval()
 	}
+	if r, ok := c.act(q); ok {
+		return r
+	}
 	if creative.MatchString(q) {
 		return say("That needs a real language model. I am the built-in guide: I look things up, count and calculate, and I make nothing up.\n\n" + realModel)
 	}
@@ -73,6 +76,12 @@ func (c conversation) introduction() reply {
 	}
 	if c.offered["grep"] {
 		b.WriteString("- Any question that this workspace's wiki or files answer\n")
+	}
+	if c.offered["write"] {
+		b.WriteString("- Write “Trains first.” to the file travel.txt, then: Give me the file travel.txt\n")
+	}
+	if c.offered["bash"] {
+		b.WriteString("- Run `ls -la`\n")
 	}
 	b.WriteString("- What is 12*7+3?\n- Count slowly to 50\n\n" +
 		"Lines that begin with @ make me do what a test needs: text at any pace, tool calls, failures. docs/guide-model.md lists them.\n\n" +

@@ -48,7 +48,7 @@ func openOffice(t *testing.T) office {
 		t.Fatal(err)
 	}
 	o := office{workspace: w.ID, tools: make(map[string]tool.Tool)}
-	for _, tl := range knowledge.Tools(store) {
+	for _, tl := range knowledge.Tools(store, nil) {
 		s := tl.Spec()
 		o.tools[s.Name] = tl
 		o.specs = append(o.specs, model.Tool{Name: s.Name, Description: s.Description, Schema: s.Schema})
