@@ -9,6 +9,8 @@ import (
 
 	"github.com/parley-server/parley/internal/apikey"
 	"github.com/parley-server/parley/internal/permission"
+	"github.com/parley-server/parley/internal/runner"
+	"github.com/parley-server/parley/internal/tool"
 	"github.com/parley-server/parley/internal/tool/knowledge"
 	"github.com/parley-server/parley/internal/turn"
 	"github.com/parley-server/parley/internal/wiki"
@@ -16,7 +18,7 @@ import (
 
 // knowing gives turns the tools over documents, and rules for them.
 func knowing(c *turn.Config) {
-	c.Tools = knowledge.Tools(wiki.New(c.Pool))
+	c.Tools = func(*runner.Run) []tool.Tool { return knowledge.Tools(wiki.New(c.Pool), nil) }
 	c.Permissions, c.Window = permission.New(c.Pool), time.Minute
 }
 

@@ -10,7 +10,6 @@ import (
 
 	"github.com/parley-server/parley/internal/sandbox"
 	"github.com/parley-server/parley/internal/tool"
-	"github.com/parley-server/parley/internal/workdir"
 )
 
 // Bash runs a command with bash in the session's folder, in the sandbox, and saves the
@@ -62,23 +61,10 @@ func (x *Run) Bash(ctx context.Context, call tool.Call, command string, limit ti
 	if err != nil {
 		return 0, "", err
 	}
-	x.mention(out, saved)
+	if len(saved.Skipped) > 0 {
+		fmt.Fprintf(out, "\n[not kept: %s]\n", strings.Join(saved.Skipped, ", "))
+	}
 	return res.Exit, res.Killed, nil
-}
-
-// maxMentioned is how many files that are not kept a result names.
-const maxMentioned = 5
-
-// mention tells the model which files are there for now only.
-func (x *Run) mention(out io.Writer, saved workdir.Saved) {
-	if len(saved.Skipped) == 0 {
-		return
-	}
-	names := strings.Join(saved.Skipped[:min(len(saved.Skipped), maxMentioned)], ", ")
-	if more := len(saved.Skipped) - maxMentioned; more > 0 {
-		names += fmt.Sprintf(" and %d more", more)
-	}
-	fmt.Fprintf(out, "\n[not kept: %s]\n", names)
 }
 
 // enter waits until one more command may run.

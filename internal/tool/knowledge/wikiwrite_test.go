@@ -72,7 +72,7 @@ func TestWritingIsSummedUp(t *testing.T) {
 
 func summarizer(t *testing.T, name string) tool.Summarizer {
 	t.Helper()
-	for _, tl := range knowledge.Tools(nil) {
+	for _, tl := range knowledge.Tools(nil, nil) {
 		if s, ok := tl.(tool.Summarizer); ok && tl.Spec().Name == name {
 			return s
 		}
