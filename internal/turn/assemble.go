@@ -146,7 +146,11 @@ func (s *Service) secrets(t session.Turn) agent.Secrets {
 	return func(ctx context.Context, name string) (string, error) {
 		err := s.cfg.Vault.Known(ctx, t.WorkspaceID, []string{name})
 		if f := fault.From(err); f != nil {
-			return fmt.Sprintf("No credential %q is registered. There are: %s.", name, strings.Join(f.Detail.AvailableKeys, ", ")), nil
+			known := strings.Join(f.Detail.AvailableKeys, ", ")
+			if known == "" {
+				known = "none; an administrator registers them, with parley secrets set"
+			}
+			return fmt.Sprintf("No credential %q is registered. There are: %s.", name, known), nil
 		}
 		return "", err
 	}
