@@ -22,7 +22,6 @@ import (
 
 	"github.com/parley-server/parley/internal/cli"
 	"github.com/parley-server/parley/internal/dbtest"
-	"github.com/parley-server/parley/internal/sandbox"
 	"github.com/parley-server/parley/internal/vault"
 )
 
@@ -31,7 +30,6 @@ import (
 var binary = os.Args[0]
 
 func TestMain(m *testing.M) {
-	sandbox.Init()
 	if os.Getenv("PARLEY_E2E") != "" {
 		os.Unsetenv("PARLEY_E2E")
 		os.Exit(cli.Main())

@@ -181,7 +181,8 @@ func (w *world) cancel(t *testing.T, s *server, session string) canceled {
 type upstream struct {
 	*httptest.Server
 	heard record
-	env   []string // for servers that shall find and trust it
+	env   []string // for servers that shall trust it
+	allow string   // for PARLEY_EGRESS_ALLOW, to find it
 }
 
 func newUpstream(t *testing.T) *upstream {
@@ -207,7 +208,7 @@ func newUpstream(t *testing.T) *upstream {
 	if err := os.WriteFile(ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: u.Certificate().Raw}), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	u.env = []string{"SSL_CERT_FILE=" + ca, "PARLEY_EGRESS_ALLOW=example.com:443=127.0.0.1:" + port}
+	u.env, u.allow = []string{"SSL_CERT_FILE=" + ca}, "example.com:443=127.0.0.1:"+port
 	return u
 }
 
@@ -218,7 +219,7 @@ func TestValuesOfARunAreNowhere(t *testing.T) {
 	env := contained(t)
 	up := newUpstream(t)
 	s := newSpied(t)
-	s.env = append(up.env, env...)
+	s.env = append(append(up.env, env...), "PARLEY_EGRESS_ALLOW="+s.hook+","+up.allow)
 	registered, provided := canary.New(), canary.New()
 	s.command(true, registered, "secrets", "set", "SET_KEY", "--workspace", "w", "--host", "example.com", "--in-query", "--in-body")
 	s.command(true, "", "secrets", "set", "ASKED_KEY", "--workspace", "w", "--host", "example.com", "--no-value")
@@ -241,7 +242,7 @@ func TestValuesOfARunAreNowhere(t *testing.T) {
 	}
 	var session, cursor string
 	var frames []frame
-	err := s.stream(t.Context(), s.messages(srv, map[string]any{"command": script, "secret_input": []string{"SET_KEY"}}), func(f frame) bool {
+	err := s.stream(t.Context(), s.messages(srv, map[string]any{"command": script, "secret_input": []string{"SET_KEY"}, "callback": s.hook, "stream": true}), func(f frame) bool {
 		var open struct {
 			SessionID string `json:"session_id"`
 		}
@@ -270,25 +271,25 @@ func TestValuesOfARunAreNowhere(t *testing.T) {
 		}
 	}
 	heard := string(up.heard.bytes())
-	for value, times := range map[string]int{registered: 8, provided: 2} {
+	for value, times := range map[string]int{registered: 4, provided: 2} {
 		if n := strings.Count(heard, value); n < times {
 			t.Errorf("the server that the values are for heard one %d times: %s", n, heard)
 		}
 	}
 	s.command(true, "", "egress", "log", "--workspace", "w", "--json")
-	s.command(true, "", "sessions", "export", session, "--workspace", "w")
 	log := s.parley(t, "egress", "log", "--workspace", "w", "--json")
 	for _, want := range []string{"SET_KEY@1", "ASKED_KEY@2", `"method":"POST"`, "https://example.com/h", "elsewhere.example.com"} {
 		if !strings.Contains(strings.ReplaceAll(log, `": "`, `":"`), want) {
 			t.Errorf("no %q in %s", want, log)
 		}
 	}
+	await(t, "the callback is told", func() bool { return strings.Contains(string(s.told.bytes()), "turn.completed") })
 	for value, what := range map[string]string{registered: "registered", provided: "provided"} {
 		t.Logf("looking for %s", what)
 		canary.Sweep(t, value, s.sources()...)
 	}
 	control := canary.New() // the search must see what a run leaves behind
-	s.send(srv, http.StatusOK, map[string]any{"command": bash("echo "+control+" | tee kept") + `@call attach_file {"path":"kept"}`, "stream": false})
+	s.send(srv, http.StatusOK, map[string]any{"command": bash("echo "+control+" | tee kept") + `@call attach_file {"path":"kept"}`})
 	found := fmt.Sprint(canary.Find(t, control, s.sources()...))
 	for _, where := range []string{"answers", "dump"} {
 		if !strings.Contains(found, where) {

@@ -46,7 +46,7 @@ func (x *Run) receive(ctx context.Context) error {
 }
 
 func fetch(ctx context.Context, root *os.Root, f filestore.Received) error {
-	file, err := root.OpenFile(f.Name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o444)
+	file, err := root.OpenFile(f.Name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if err != nil {
 		return err
 	}

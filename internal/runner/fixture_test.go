@@ -30,10 +30,7 @@ import (
 	"github.com/parley-server/parley/internal/workspace"
 )
 
-func TestMain(m *testing.M) {
-	sandbox.Init()
-	goleak.VerifyTestMain(m)
-}
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // world is a workspace with a session, and a TLS server, example.com, that answers with
 // what it was sent.

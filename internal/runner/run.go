@@ -48,7 +48,7 @@ func (x *Run) Close() {
 		if dir == "" {
 			continue
 		}
-		if err := removeAll(dir); err != nil {
+		if err := x.r.remove(dir); err != nil {
 			x.log.Warn("remove a run's directory; it is swept at the next start", "err", err)
 		}
 	}
@@ -70,7 +70,7 @@ func (x *Run) open(ctx context.Context) error {
 	folder, err := x.r.cfg.Folders.Restore(ctx, workdir.Claim{Workspace: x.t.Workspace, Session: x.t.Session, Epoch: x.t.Epoch}, dir)
 	if err != nil {
 		x.root.Close()
-		err = errors.Join(err, removeAll(dir))
+		err = errors.Join(err, x.r.remove(dir))
 		x.dir, x.root = "", nil
 		return fmt.Errorf("restore the folder: %w", err)
 	}

@@ -117,3 +117,11 @@ func (r *Runner) newDir(name string) (string, error) {
 	}
 	return os.MkdirTemp(cmp.Or(r.cfg.Dir, os.TempDir()), filepath.Base(name)+"-")
 }
+
+// remove removes what newDir has made.
+func (r *Runner) remove(dir string) error {
+	if r.cfg.Sandbox != nil {
+		return r.cfg.Sandbox.Remove(dir)
+	}
+	return os.RemoveAll(dir)
+}
