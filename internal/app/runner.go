@@ -62,7 +62,7 @@ func (s *service) buildSandbox(ctx context.Context) error {
 		return fmt.Errorf("make the sandbox: %w", err)
 	}
 	s.box = box
-	s.banner.line("sandbox", "bubblewrap", 0)
+	s.banner.line("sandbox", "bubblewrap: the agent can run commands", 0)
 	return nil
 }
 

@@ -187,9 +187,10 @@ func TestWhatIsSealedIsDeclaredSo(t *testing.T) {
 	t.Parallel()
 	plain := []string{
 		"api_keys.secret_hash", "turns.request_hash", "idempotency_keys.hash", "idempotent_answers.hash", "files.sha256", "files.request_hash", // hashes
-		"idempotent_answers.answer", // what decisions and cancels were told
-		"file_chunks.data",          // what files hold
-		"callback_deliveries.body",  // what callbacks send: answers, which stand in messages too
+		"idempotent_answers.answer",                                                                                                    // what decisions and cancels were told
+		"file_chunks.data",                                                                                                             // what files hold
+		"work_blobs.sha256", "work_files.sha256", "work_files.path_sha256", "work_chunks.data", "work_files.path", "work_files.target", // and folders
+		"callback_deliveries.body", // what callbacks send: answers, which stand in messages too
 	}
 	rows, err := dbtest.New(t).Query(t.Context(), `
 		SELECT c.relname || '.' || a.attname FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid
