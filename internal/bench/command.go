@@ -15,10 +15,11 @@ func Command() *cobra.Command {
 	var opt Options
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use:   "bench",
+		Use:   "bench [WORKLOAD]…",
 		Short: "measure the service: ratios first, integrity checked in every run",
 		Example: `  parley bench                                      three rounds of the usual workloads, under five minutes
   parley bench --workload append,flat --json        every case of two workloads, for machines
+  parley bench sandbox                              what containing commands and requests costs
   parley bench --full --database postgres://…       everything, on a PostgreSQL of your own`,
 		Long: `Measures the whole service against the same server without a database (raw) and
 against the design one would write down first: one INSERT for each delta, a trigger
@@ -32,8 +33,9 @@ that is missed does not.
 Without --database a private PostgreSQL with fsync on is started in a temporary
 directory. With it, databases named parley_bench_… are made there and dropped.`,
 		SilenceUsage: true,
-		Args:         cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		Args:         cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			opt.Workloads = append(opt.Workloads, args...)
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
 			opt.Progress = func(line string) { fmt.Fprintln(cmd.ErrOrStderr(), line) }
@@ -53,8 +55,8 @@ directory. With it, databases named parley_bench_… are made there and dropped.
 		},
 	}
 	f := cmd.Flags()
-	f.StringSliceVar(&opt.Workloads, "workload", nil, "append, gap, flat, paced, replay, turn, idle; every case of it")
-	f.StringSliceVar(&opt.Modes, "mode", nil, "raw, naive, service, service-remote, river-default")
+	f.StringSliceVar(&opt.Workloads, "workload", nil, "append, gap, flat, paced, replay, turn, idle, sandbox; every case of it")
+	f.StringSliceVar(&opt.Modes, "mode", nil, "raw, naive, service, service-remote, river-default; bare, walled, direct, proxied")
 	f.IntVar(&opt.Rounds, "rounds", 0, "how often each mode runs (default 3, with --quick 1)")
 	f.BoolVar(&opt.Quick, "quick", false, "small and once")
 	f.BoolVar(&opt.Full, "full", false, "every case, with 5,000 busy and 10,000 idle streams")

@@ -9,10 +9,15 @@ const (
 	Service = "service"        // the whole service
 	Remote  = "service-remote" // turns in one process, streams in another
 	Default = "river-default"  // the whole service with River's own fetch settings; turn only
+
+	Bare    = "bare"    // a command as it is; sandbox only, as the next three
+	Walled  = "walled"  // a command as the tool bash runs it
+	Direct  = "direct"  // a server's answers as they come
+	Proxied = "proxied" // a server's answers through a run's proxy
 )
 
 // Modes are all of them, in the order of the report.
-var Modes = []string{Raw, Naive, Service, Remote, Default}
+var Modes = []string{Raw, Naive, Service, Remote, Default, Bare, Walled, Direct, Proxied}
 
 // Metric is something measured. Its name carries the unit.
 type Metric string
@@ -22,6 +27,7 @@ const (
 	Rate      Metric = "per_second"                       // deltas, events, acknowledgements or turns
 	P50       Metric = "p50_ms"                           // of what the workload waits for
 	P99       Metric = "p99_ms"                           //
+	Volume    Metric = "bytes_per_second"                 // of answers
 	Delivered Metric = "delivered"                        // of offered
 	CPU       Metric = "cpu_seconds_per_million"          // of deltas: server processes and PostgreSQL
 	Database  Metric = "database_cpu_seconds_per_million" // the part of it that is PostgreSQL's
@@ -44,6 +50,7 @@ type scenario struct {
 	// run does it once. An error is a failed run: something broke, or the
 	// integrity check found a hole.
 	run    func(ctx context.Context, b *bench, mode string) (Figures, error)
+	needs  func(ctx context.Context) error // why it cannot run on this machine; nil: it can anywhere
 	ratios []ratio
 }
 

@@ -43,6 +43,7 @@ func plan(s size) []scenario {
 		idle(1000, load{streams: 100, deltas: 120, rate: 20, window: 2 * time.Second}, idleTarget),
 	)
 	if s == full {
+		list = append(list, called(100), passed(2000, 2<<10, 8), passed(60, 4<<20, 4))
 		list = append(list, idle(10_000, load{streams: 100, deltas: 200, rate: 20, window: 5 * time.Second}, idleTarget,
 			ratio{What: "streams held beside the load", Metric: Streams, Of: Service, Least: 10_000}))
 	}
@@ -71,6 +72,7 @@ func tinyPlan() []scenario {
 		replay(3000, 3, true),
 		starting(5, 20),
 		idle(20, load{streams: 5, deltas: 40, rate: 20, window: 200 * time.Millisecond}),
+		called(3), passed(20, 200<<10, 3),
 	}
 }
 

@@ -53,6 +53,12 @@ func Run(ctx context.Context, opt Options) (*Report, error) {
 	b := &bench{cluster: c, profiles: opt.Profiles}
 	r := &Report{Conditions: c.conditions()}
 	for _, s := range list {
+		if s.needs != nil && len(opt.Workloads) == 0 {
+			if err := s.needs(ctx); err != nil {
+				opt.Progress(fmt.Sprintf("%s, %s: left out. %v", s.Workload, s.Case, err))
+				continue
+			}
+		}
 		r.Results = append(r.Results, b.rounds(ctx, s, opt))
 		if ctx.Err() != nil {
 			break

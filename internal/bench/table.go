@@ -15,6 +15,7 @@ type column struct {
 
 var columns = []column{
 	{"per second", Rate, 0},
+	{"MB/s", Volume, 1e-6},
 	{"p50 ms", P50, 0},
 	{"p99 ms", P99, 0},
 	{"start p50", StartP50, 0},
