@@ -34,6 +34,7 @@ func (x *Run) Bash(ctx context.Context, call tool.Call, command string, limit ti
 	if err != nil {
 		return 0, "", err
 	}
+	x.dirty = true
 	redacted := net.redact.Writer(out)
 	res, err := x.r.cfg.Sandbox.Run(ctx, sandbox.Command{
 		Argv:   []string{"/bin/bash", "--noprofile", "--norc", "-c", command},

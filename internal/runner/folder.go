@@ -37,6 +37,7 @@ func (x *Run) Write(ctx context.Context, call tool.Call, name string, content []
 	if err := x.open(ctx); err != nil {
 		return err
 	}
+	x.dirty = true
 	if err := x.replace(name, content); err != nil {
 		return err
 	}

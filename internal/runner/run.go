@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"time"
 
 	"github.com/parley-server/parley/internal/tool"
 	"github.com/parley-server/parley/internal/workdir"
@@ -18,10 +19,9 @@ type Run struct {
 	log  *slog.Logger
 	call string // the tool call that is under way
 
-	folder      *workdir.Folder
-	dir         string   // where the folder is
-	root        *os.Root // of dir
-	attachments string   // what users sent; "" before a command needs it
+	place              // the session's folder; without one before a call needs it
+	dirty       bool   // the folder is not as it was last saved
+	attachments string // what users sent; "" before a command needs it
 	net         *network
 }
 
@@ -33,48 +33,63 @@ func (x *Run) Unavailable() string {
 	return ""
 }
 
-// Close ends the attempt: what it had open is closed, and its directories go.
+// Close ends the attempt: what it had open is closed, and what it needed goes. A folder
+// that is as it was last saved is kept for a while.
 func (x *Run) Close() {
 	if x == nil {
 		return
 	}
 	if x.net != nil {
 		x.net.run.Close()
+		x.net = nil
 	}
-	if x.root != nil {
-		x.root.Close()
-	}
-	for _, dir := range []string{x.dir, x.attachments} {
-		if dir == "" {
-			continue
+	if x.attachments != "" {
+		if err := x.r.remove(x.attachments); err != nil {
+			x.log.Warn("remove attachments; they are swept at the next start", "err", err)
 		}
-		if err := x.r.remove(dir); err != nil {
-			x.log.Warn("remove a run's directory; it is swept at the next start", "err", err)
-		}
+		x.attachments = ""
 	}
+	switch x.since = time.Now(); {
+	case x.folder == nil:
+	case x.dirty:
+		x.r.drop(x.place)
+	default:
+		x.r.drop(x.r.kept.put(x.t.Session, x.place)...)
+	}
+	x.place = place{}
 }
 
-// open brings the session's folder from the database.
+// open brings the session's folder: the one that this process has kept, if nobody else
+// has saved it since, or else from the database.
 func (x *Run) open(ctx context.Context) error {
 	if x.folder != nil {
 		return nil
+	}
+	claim := workdir.Claim{Workspace: x.t.Workspace, Session: x.t.Session, Epoch: x.t.Epoch}
+	if p, ok := x.r.kept.take(x.t.Session); ok {
+		current, err := p.folder.Take(ctx, claim)
+		if current {
+			x.place = p
+			return nil
+		}
+		x.r.drop(p)
+		if err != nil {
+			return err
+		}
 	}
 	dir, err := x.r.newDir(x.t.Turn.String())
 	if err != nil {
 		return fmt.Errorf("make a folder: %w", err)
 	}
-	x.dir = dir
-	if x.root, err = os.OpenRoot(dir); err != nil {
-		return fmt.Errorf("open the folder: %w", err)
+	p := place{dir: dir}
+	if p.root, err = os.OpenRoot(dir); err != nil {
+		return errors.Join(fmt.Errorf("open the folder: %w", err), x.r.remove(dir))
 	}
-	folder, err := x.r.cfg.Folders.Restore(ctx, workdir.Claim{Workspace: x.t.Workspace, Session: x.t.Session, Epoch: x.t.Epoch}, dir)
-	if err != nil {
-		x.root.Close()
-		err = errors.Join(err, x.r.remove(dir))
-		x.dir, x.root = "", nil
+	if p.folder, err = x.r.cfg.Folders.Restore(ctx, claim, dir); err != nil {
+		x.r.drop(p)
 		return fmt.Errorf("restore the folder: %w", err)
 	}
-	x.folder = folder
+	x.place = p
 	return nil
 }
 
@@ -82,6 +97,7 @@ func (x *Run) open(ctx context.Context) error {
 // be kept as it is, that is a tool.Refusal, and the database has what it had.
 func (x *Run) save(ctx context.Context) (workdir.Saved, error) {
 	saved, err := x.folder.Save(ctx)
+	x.dirty = err != nil
 	if refused, ok := errors.AsType[*workdir.Refusal](err); ok {
 		return saved, tool.Refusal(refused.Reason)
 	}

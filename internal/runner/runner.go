@@ -57,6 +57,7 @@ type Runner struct {
 	q     *db.Queries
 	log   *slog.Logger
 	slots chan struct{} // one for each command that runs
+	kept  kept
 }
 
 // New makes a runner.
@@ -84,21 +85,26 @@ func (r *Runner) Open(t Turn) *Run {
 	return &Run{r: r, t: t, log: r.log.With("session", t.Session, "turn", t.Turn)}
 }
 
-// Run removes requests from the record when their time is over, until ctx ends.
+// Run removes what is over until ctx ends: folders that were kept for a turn that did
+// not come, requests that were on record for their time. Then every folder goes.
 func (r *Runner) Run(ctx context.Context) error {
-	const every = time.Hour
-	next := time.NewTimer(rand.N(every / 10)) // replicas that start together need not do it together
+	next := time.NewTimer(rand.N(time.Hour / 10)) // replicas that start together need not do it together
 	defer next.Stop()
+	minute := time.NewTicker(time.Minute)
+	defer minute.Stop()
 	for {
 		select {
 		case <-ctx.Done():
+			r.drop(r.kept.before(time.Now())...)
 			return nil
+		case now := <-minute.C:
+			r.drop(r.kept.before(now.Add(-keepTime))...)
 		case <-next.C:
+			if err := r.retain(ctx); err != nil && ctx.Err() == nil {
+				r.log.WarnContext(ctx, "remove old requests from the record; another try follows in an hour", "err", err)
+			}
+			next.Reset(time.Hour)
 		}
-		if err := r.retain(ctx); err != nil && ctx.Err() == nil {
-			r.log.WarnContext(ctx, "remove old requests from the record; another try follows in an hour", "err", err)
-		}
-		next.Reset(every)
 	}
 }
 

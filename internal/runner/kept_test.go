@@ -1,0 +1,68 @@
+package runner_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/parley-server/parley/internal/tool"
+)
+
+// TestFolderIsTakenUpWhereItWasLeft goes on with a session on the same server, on
+// another, and on the first again. A pipe, which is never saved, tells whether a folder
+// is the one that was left.
+func TestFolderIsTakenUpWhereItWasLeft(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t).contained(t)
+	here, there := w.replica(t), w.replica(t)
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan error)
+	go func() { done <- here.Run(ctx) }()
+	defer func() {
+		stop()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}()
+
+	run := here.Open(w.turn(t))
+	bash(t, run, "mkfifo pipe; echo 1 > file")
+	run.Close()
+	run = here.Open(w.turn(t))
+	if got := bash(t, run, "ls; cat file; echo 2 >> file"); got != "file\npipe\n1\n\n[not kept: \"pipe\": a pipe]\n" {
+		t.Errorf("on the same server: %q", got)
+	}
+	run.Close()
+	run = there.Open(w.turn(t))
+	if got := bash(t, run, "ls; cat file; echo 3 >> file"); got != "file\n1\n2\n" {
+		t.Errorf("on another: %q", got)
+	}
+	run.Close()
+	run = here.Open(w.turn(t))
+	if got := bash(t, run, "ls; cat file"); got != "file\n1\n2\n3\n" {
+		t.Errorf("on the first again: %q", got)
+	}
+
+	// What a command that was cut off has left is not taken up.
+	cut, cancel := context.WithCancelCause(t.Context())
+	over := errors.New("it is over")
+	_, _, err := run.Bash(cut, tool.Call{}, "echo half > half; echo now; sleep 60", time.Minute, writer(func() { cancel(over) }))
+	if !errors.Is(err, over) {
+		t.Errorf("%v", err)
+	}
+	run.Close()
+	run = here.Open(w.turn(t))
+	defer run.Close()
+	if got := bash(t, run, "ls"); got != "file\n" {
+		t.Errorf("after a command that was cut off: %q", got)
+	}
+}
+
+// writer calls a function whenever something is written.
+type writer func()
+
+func (f writer) Write(p []byte) (int, error) {
+	f()
+	return len(p), nil
+}
