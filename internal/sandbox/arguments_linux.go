@@ -23,13 +23,17 @@ var small = []struct{ path, text string }{
 }
 
 // system binds the programs and libraries of root, or of the host if that is empty.
-func system(root string) (args []string) {
+func system(root string) (args []string, err error) {
 	top := []string{"usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32"}
-	if root != "" {
+	if root == "" {
+		root = "/"
+	} else if root, err = filepath.Abs(root); err != nil {
+		return nil, err
+	} else {
 		top = append(top, "opt")
 	}
 	for _, name := range top {
-		path := filepath.Join("/", root, name)
+		path := filepath.Join(root, name)
 		if target, err := os.Readlink(path); err == nil {
 			args = append(args, "--symlink", target, "/"+name)
 		} else if _, err := os.Lstat(path); err == nil {
@@ -37,9 +41,9 @@ func system(root string) (args []string) {
 		}
 	}
 	for _, name := range []string{"/etc/alternatives", "/etc/ld.so.cache"} {
-		args = append(args, "--ro-bind-try", filepath.Join("/", root, name), name)
+		args = append(args, "--ro-bind-try", filepath.Join(root, name), name)
 	}
-	return args
+	return args, nil
 }
 
 // arguments are bubblewrap's for one command. file makes a descriptor that bubblewrap

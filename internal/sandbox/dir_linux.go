@@ -3,8 +3,8 @@ package sandbox
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -21,8 +21,9 @@ type scratch struct {
 	lock *os.File // the directory itself
 }
 
-// newScratch makes one below parent and removes those of processes that are gone.
-func newScratch(parent string) (*scratch, error) {
+// newScratch makes one below parent for the service and the commands' user, and
+// removes those of processes that are gone.
+func newScratch(parent string, user *syscall.Credential, log *slog.Logger) (*scratch, error) {
 	parent, err := filepath.Abs(cmp.Or(parent, os.TempDir()))
 	if err != nil {
 		return nil, err
@@ -30,17 +31,18 @@ func newScratch(parent string) (*scratch, error) {
 	if err := os.MkdirAll(parent, 0o711); err != nil {
 		return nil, err
 	}
-	if err := sweep(parent); err != nil {
-		return nil, fmt.Errorf("remove what is left of earlier processes: %w", err)
-	}
+	sweep(parent, log)
 	for range 100 {
 		path, err := os.MkdirTemp(parent, prefix)
 		if err != nil {
 			return nil, err
 		}
-		// Others pass through, and see nothing but what they know the name of.
-		if err := os.Chmod(path, 0o711); err != nil {
-			return nil, err
+		// A command may leave a program in its folder that runs as its user whoever starts
+		// it. Nobody else comes here.
+		if user != nil {
+			if err := errors.Join(os.Chown(path, -1, int(user.Gid)), os.Chmod(path, 0o710)); err != nil {
+				return nil, err
+			}
 		}
 		lock, err := claim(path)
 		if lock != nil || err != nil {
@@ -79,11 +81,8 @@ func claim(path string) (*os.File, error) {
 }
 
 // sweep removes directories that nobody holds. Those of other users stay.
-func sweep(parent string) error {
-	list, err := filepath.Glob(filepath.Join(parent, prefix+"*"))
-	if err != nil {
-		return err
-	}
+func sweep(parent string, log *slog.Logger) {
+	list, _ := filepath.Glob(filepath.Join(parent, prefix+"*"))
 	for _, path := range list {
 		info, err := os.Lstat(path)
 		if err != nil || info.Sys().(*syscall.Stat_t).Uid != uint32(os.Geteuid()) {
@@ -93,13 +92,11 @@ func sweep(parent string) error {
 		if err != nil || lock == nil {
 			continue
 		}
-		err = remove(path)
-		lock.Close()
-		if err != nil {
-			return err
+		if err := remove(path); err != nil {
+			log.Warn("a directory of an earlier process cannot be removed", "path", path, "err", err)
 		}
+		lock.Close()
 	}
-	return nil
 }
 
 // close unlocks last, so that nobody sweeps what is just being removed.

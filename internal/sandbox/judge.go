@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"strconv"
 	"strings"
 
 	"github.com/parley-server/parley/internal/sandbox/inside"
@@ -39,4 +40,16 @@ func judge(report string) string {
 		return "the kernel's settings can be written"
 	}
 	return ""
+}
+
+// recent reports whether a version such as "bubblewrap 0.8.0" is at least 0.8.
+func recent(version string) bool {
+	number, ok := strings.CutPrefix(version, "bubblewrap ")
+	parts := strings.Split(number, ".")
+	if !ok || len(parts) < 2 {
+		return false
+	}
+	major, err := strconv.Atoi(parts[0])
+	minor, err2 := strconv.Atoi(parts[1])
+	return err == nil && err2 == nil && (major > 0 || minor >= 8)
 }

@@ -20,28 +20,26 @@ type Sandbox struct {
 	system     []string
 	filter     []byte
 	limits     Limits
-	log        *slog.Logger
 }
 
 // Open tries a sandbox out and returns it. The error is an *Unavailable where commands
 // cannot be contained.
 func Open(ctx context.Context, cfg Config) (_ *Sandbox, err error) {
-	s := &Sandbox{
-		system: system(cfg.Root),
-		filter: filter(),
-		limits: cfg.Limits.or(defaults),
-		log:    cmp.Or(cfg.Log, slog.New(slog.DiscardHandler)),
-	}
+	s := &Sandbox{filter: filter(), limits: cfg.Limits.or(defaults)}
+	log := cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
 	if os.Geteuid() == 0 {
 		if cfg.UID <= 0 {
 			return nil, rootWithoutUser
 		}
 		s.credential = &syscall.Credential{Uid: uint32(cfg.UID), Gid: uint32(cfg.UID)}
 	}
+	if s.system, err = system(cfg.Root); err != nil {
+		return nil, err
+	}
 	if s.bwrap, err = findBwrap(ctx, cfg.Bwrap); err != nil {
 		return nil, err
 	}
-	if s.scratch, err = newScratch(cfg.Dir); err != nil {
+	if s.scratch, err = newScratch(cfg.Dir, s.credential, log); err != nil {
 		return nil, unwritable(err)
 	}
 	defer func() {
@@ -49,7 +47,7 @@ func Open(ctx context.Context, cfg Config) (_ *Sandbox, err error) {
 			_ = s.Close()
 		}
 	}()
-	if !s.reachable(s.scratch.path) {
+	if !s.reachable(filepath.Dir(s.scratch.path)) {
 		return nil, unreachable(cfg.UID, s.scratch.path)
 	}
 	if s.executable, err = s.own(); err != nil {
@@ -58,6 +56,7 @@ func Open(ctx context.Context, cfg Config) (_ *Sandbox, err error) {
 	if err := s.probe(ctx); err != nil {
 		return nil, err
 	}
+	log.Info("commands can be contained", "bwrap", s.bwrap, "dir", s.scratch.path)
 	return s, nil
 }
 

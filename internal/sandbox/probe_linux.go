@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 
 	"github.com/parley-server/parley/internal/sandbox/inside"
@@ -36,18 +35,6 @@ func findBwrap(ctx context.Context, name string) (string, error) {
 		return "", bwrapOld(path, version)
 	}
 	return path, nil
-}
-
-// recent reports whether a version such as "bubblewrap 0.8.0" is at least 0.8.
-func recent(version string) bool {
-	number, ok := strings.CutPrefix(version, "bubblewrap ")
-	parts := strings.Split(number, ".")
-	if !ok || len(parts) < 2 {
-		return false
-	}
-	major, err := strconv.Atoi(parts[0])
-	minor, err2 := strconv.Atoi(parts[1])
-	return err == nil && err2 == nil && (major > 0 || minor >= 8)
 }
 
 // probe runs one command with everything that a sandbox has, and believes what it

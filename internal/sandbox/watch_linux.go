@@ -39,12 +39,17 @@ func (p *process) every(pause time.Duration, look func() limit) {
 	}
 }
 
-// watchMemory bounds the memory of all processes together: the kernel's limit is for
-// each of them.
+// watchMemory bounds the memory of all processes together, where the kernel's limit is
+// for each of them, and the number of files in memory, whose names no size counts.
 func (p *process) watchMemory(process1 string, l Limits) {
 	p.every(memoryEvery, func() limit {
 		if residents(process1) > l.Memory {
 			return limit("killed: it used more than " + size(l.Memory) + " of memory")
+		}
+		for _, dir := range []string{"/tmp", "/dev/shm"} {
+			if names("/proc/"+process1+"/root"+dir) > l.Files {
+				return limit(fmt.Sprintf("killed: it has more than %d files in %s", l.Files, dir))
+			}
 		}
 		return ""
 	})
@@ -136,6 +141,15 @@ func usage(folder string) (used int64, files int, err error) {
 		return nil
 	})
 	return used, files, err
+}
+
+// names is how many files a file system has.
+func names(path string) int {
+	var stat unix.Statfs_t
+	if unix.Statfs(path, &stat) != nil {
+		return 0 // its process has ended
+	}
+	return int(stat.Files - stat.Ffree)
 }
 
 // free is what everybody may still write to the disk of a folder.

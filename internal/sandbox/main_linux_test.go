@@ -19,6 +19,9 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 2 && os.Args[1] == "attack" {
 		os.Exit(attack(os.Args[2], os.Args[3:]))
 	}
+	if len(os.Args) > 2 && os.Args[1] == "service" {
+		os.Exit(service(os.Args[2:]))
+	}
 	goleak.VerifyTestMain(m)
 }
 
@@ -79,3 +82,21 @@ func run(t *testing.T, s *sandbox.Sandbox, c sandbox.Command) (sandbox.Result, s
 }
 
 func bash(script string) []string { return []string{"bash", "-c", script} }
+
+// passable makes a directory that every user can reach and only the test's can write.
+func passable(t *testing.T) string {
+	t.Helper()
+	path, err := os.MkdirTemp("", "sandbox-test-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(path); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := os.Chmod(path, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}

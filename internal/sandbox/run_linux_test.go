@@ -42,10 +42,9 @@ func TestCommandRuns(t *testing.T) {
 func TestEnvironmentIsTheSandboxs(t *testing.T) {
 	t.Setenv("SERVICE_SECRET", "canary")
 	s := open(t, sandbox.Config{})
-	serve := func(ctx context.Context, l net.Listener) error { <-ctx.Done(); return nil }
 	_, out := run(t, s, sandbox.Command{
 		Argv: bash(`cat /etc/ssl/cert.pem /etc/ssl/certs/ca-certificates.crt; env; cat /proc/*/environ`),
-		Env:  []string{"TOKEN=ph_x", "NO_PROXY=*"}, CA: []byte("certificate\n"), Serve: serve,
+		Env:  []string{"TOKEN=ph_x", "NO_PROXY=*"}, CA: []byte("certificate\n"), Serve: held,
 	})
 	if strings.Contains(out, "canary") {
 		t.Errorf("the service's environment is there: %s", out)
