@@ -14,7 +14,6 @@ var attacks = map[string]func(args []string) error{
 	"calls":    tryCalls,
 	"connect":  tryConnect,
 	"get":      get,
-	"hoard":    hoard,
 	"look":     tryLook,
 	"map":      tryMap,
 	"names":    makeNames,

@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/parley-server/parley/internal/sandbox"
 )
@@ -35,7 +36,10 @@ func TestAsAnotherUser(t *testing.T) {
 	if err := os.Chmod(temp, 0o777); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), tests, "-test.v", "-test.timeout=110s")
+	cmd := exec.CommandContext(t.Context(), tests, "-test.v")
+	if deadline, ok := t.Deadline(); ok {
+		cmd.Args = append(cmd.Args, "-test.timeout="+time.Until(deadline).String())
+	}
 	cmd.Dir = temp
 	cmd.Env = append(os.Environ(), "TMPDIR="+temp, "HOME="+temp)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
