@@ -223,8 +223,8 @@ func TestNothingOutlivesTheService(t *testing.T) {
 		}
 	}
 	kill(t, stubborn+"sleep 1000", "ready", 6, 0)
-	for i := range 20 {
-		kill(t, "setsid sleep 1000 & exit", "open", 0, time.Duration(i)*time.Millisecond)
+	for i := range 12 {
+		kill(t, "setsid sleep 1000 & exit", "open", 0, time.Duration(i)*2*time.Millisecond)
 	}
 	list, err := os.ReadDir(dir)
 	if err != nil || len(list) == 0 {
