@@ -18,8 +18,7 @@ func Command() *cobra.Command {
 		Use:   "bench [WORKLOAD]…",
 		Short: "measure the service: ratios first, integrity checked in every run",
 		Example: `  parley bench                                      three rounds of the usual workloads, under five minutes
-  parley bench --workload append,flat --json        every case of two workloads, for machines
-  parley bench sandbox                              what containing commands and requests costs
+  parley bench sandbox turn --json                  every case of two workloads, for machines
   parley bench --full --database postgres://…       everything, on a PostgreSQL of your own`,
 		Long: `Measures the whole service against the same server without a database (raw) and
 against the design one would write down first: one INSERT for each delta, a trigger

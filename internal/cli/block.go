@@ -25,7 +25,7 @@ func (s *sending) block(ctx context.Context) error {
 		if n == 0 {
 			s.note("Cancelling; Ctrl-C again leaves the turn running.")
 			if err := s.cancel(asking); err != nil {
-				s.note("It could not be cancelled: " + err.Error())
+				s.note("It could not be canceled: " + err.Error())
 			}
 			return
 		}

@@ -42,7 +42,7 @@ func exitCodes() *cobra.Command {
   5    the server or the database cannot be reached, or is overloaded; try again
   6    an approval was denied, or nobody answered in time
   7    the turn ran out of time
-  8    somebody else cancelled the turn
+  8    somebody else canceled the turn
   130  interrupted with Ctrl-C`,
 	}
 }

@@ -124,9 +124,9 @@ func (c *command) sessionsCancel() *cobra.Command {
 			case !done.Canceled:
 				fmt.Fprintln(c.Stderr, "There is nothing to cancel: no turn is in progress.")
 			case done.RunnerHaltDeferred:
-				fmt.Fprintln(c.Stderr, "The turn is cancelled. Its worker has not confirmed it yet; nothing of what it does is kept.")
+				fmt.Fprintln(c.Stderr, "The turn is canceled. Its worker has not confirmed it yet; nothing of what it does is kept.")
 			default:
-				fmt.Fprintln(c.Stderr, "The turn is cancelled.")
+				fmt.Fprintln(c.Stderr, "The turn is canceled.")
 			}
 			return nil
 		}),

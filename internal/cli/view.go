@@ -107,7 +107,7 @@ func (v *viewer) cancel(ctx context.Context) {
 	ctx, done := context.WithTimeout(ctx, 10*time.Second)
 	defer done()
 	if _, err := v.remote.Cancel(ctx, session); err != nil && !errors.Is(context.Cause(ctx), errLeft) {
-		v.say("It could not be cancelled: " + plainLine(err.Error()))
+		v.say("It could not be canceled: " + plainLine(err.Error()))
 	}
 }
 
@@ -150,7 +150,7 @@ func (v *viewer) finish(err error, interrupts int) error {
 		p.Do = "Send the message again."
 	}
 	if v.failed.Code == "canceled" {
-		p.What, p.Do = "Somebody else cancelled the turn.", "Send the message again if it is still wanted."
+		p.What, p.Do = "Somebody else canceled the turn.", "Send the message again if it is still wanted."
 	}
 	return p
 }

@@ -71,8 +71,10 @@ func (s *server) fetchFile(w http.ResponseWriter, r *request) error {
 	h.Set("Content-Security-Policy", "sandbox; default-src 'none'")
 	h.Set("Cache-Control", "private, no-cache")
 	h.Set("ETag", `"`+f.SHA256+`"`)
-	if strings.Contains(r.Header.Get("Range"), ",") {
-		r.Header.Del("Range") // many small ranges would be read many times over: all of it, then
+	// A unit that nobody knows does not count, and many small ranges would be read many
+	// times over: all of it, then.
+	if ranges := r.Header.Get("Range"); !strings.HasPrefix(ranges, "bytes=") || strings.Contains(ranges, ",") {
+		r.Header.Del("Range")
 	}
 	r.Header.Del("If-Match") // what an address opens never changes
 	r.Header.Del("If-Unmodified-Since")
