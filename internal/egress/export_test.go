@@ -3,6 +3,7 @@ package egress
 import (
 	"context"
 	"net"
+	"net/http"
 	"net/netip"
 	"net/url"
 )
@@ -14,3 +15,21 @@ func (g *Guard) Connect(ctx context.Context, at netip.AddrPort) (net.Conn, error
 
 // Canonical is a URL as it will be requested.
 func (g *Guard) Canonical(u *url.URL) (*url.URL, error) { return g.canonical(u) }
+
+// Fill is a request as it would be sent.
+func (r *Run) Fill(req *http.Request) (*http.Request, error) {
+	p, err := r.plan(req)
+	if err != nil {
+		return nil, err
+	}
+	return p.fill(context.Background())
+}
+
+// AuthorityOf reads the target of a tunnel.
+func AuthorityOf(text string) (*url.URL, error) { return authorityOf(text) }
+
+// Matches reports whether an entry of a list of hosts means a host.
+func Matches(pattern, scheme, name string, port uint16) (bool, error) {
+	h, err := parsePattern(pattern)
+	return h.matches(scheme, name, port), err
+}

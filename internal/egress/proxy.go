@@ -156,6 +156,8 @@ func (s *proxy) inside(w http.ResponseWriter, req *http.Request) {
 
 // relay has a request sent, and passes the answer on as it comes.
 func (s *proxy) relay(w http.ResponseWriter, req *http.Request) {
+	rc := http.NewResponseController(w)
+	_ = rc.EnableFullDuplex() // an answer may begin before the request ends
 	res, err := s.run.Do(req)
 	if err != nil {
 		say(w, err)
@@ -173,7 +175,6 @@ func (s *proxy) relay(w http.ResponseWriter, req *http.Request) {
 		to.Set("Content-Length", strconv.FormatInt(res.ContentLength, 10))
 	}
 	w.WriteHeader(res.StatusCode)
-	rc := http.NewResponseController(w)
 	_ = rc.Flush() // the body may be long in coming
 	if _, err := io.Copy(flushing{w, rc}, res.Body); err != nil {
 		panic(http.ErrAbortHandler) // the program must not take this for the whole answer

@@ -51,7 +51,9 @@ func (s *proxy) server(ctx context.Context, h http.HandlerFunc) *http.Server {
 		IdleTimeout:       IdleTime,
 		MaxHeaderBytes:    MaxHeader,
 		ErrorLog:          log.New(io.Discard, "", 0), // it would tell what programs do
-		BaseContext:       func(net.Listener) context.Context { return ctx },
+
+		DisableGeneralOptionsHandler: true,
+		BaseContext:                  func(net.Listener) context.Context { return ctx },
 		ConnState: func(_ net.Conn, state http.ConnState) {
 			switch state {
 			case http.StateNew:

@@ -253,3 +253,25 @@ func hidden(t *testing.T, text string) {
 		t.Errorf("the value is in %q", text)
 	}
 }
+
+// newStreamSite has a guard that finds api.test, which says each piece of a request
+// again while it comes.
+func newStreamSite(t *testing.T) *world {
+	t.Helper()
+	ca := egresstest.NewAuthority(t)
+	at := ca.Site(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		rc := http.NewResponseController(w)
+		_ = rc.EnableFullDuplex()
+		_ = rc.Flush()
+		buf := make([]byte, 100)
+		for {
+			n, err := r.Body.Read(buf)
+			_, _ = w.Write(buf[:n])
+			_ = rc.Flush()
+			if err != nil {
+				return
+			}
+		}
+	}), "api.test")
+	return &world{guard: guard(t, egress.Config{Roots: ca.Roots(), Allow: []string{"api.test:443=" + at}})}
+}
