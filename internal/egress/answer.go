@@ -17,8 +17,8 @@ func (r *Run) answer(from *http.Response) (*http.Response, error) {
 		refused = "switches to another protocol"
 	case !empty && encoded(from.Header):
 		refused = "is compressed in a way that was not asked for, and cannot be searched for secrets"
-	case from.ContentLength > MaxAnswer:
-		refused = fmt.Sprintf("is larger than %d MiB", MaxAnswer>>20)
+	case from.ContentLength > r.maxAnswer:
+		refused = fmt.Sprintf("is larger than %d MiB", r.maxAnswer>>20)
 	}
 	if refused != "" {
 		from.Body.Close()
@@ -33,7 +33,7 @@ func (r *Run) answer(from *http.Response) (*http.Response, error) {
 		to.ContentLength = from.ContentLength
 	}
 	r.cfg.Redact.Header(to.Header)
-	body := &limited{from.Body, MaxAnswer, ErrTooLarge}
+	body := &limited{from.Body, r.maxAnswer, ErrTooLarge}
 	to.Body = struct {
 		io.Reader
 		io.Closer

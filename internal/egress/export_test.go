@@ -33,3 +33,8 @@ func Matches(pattern, scheme, name string, port uint16) (bool, error) {
 	h, err := parsePattern(pattern)
 	return h.matches(scheme, name, port), err
 }
+
+// Bound makes a run's limits small.
+func (r *Run) Bound(body, answer int64, connections int) {
+	r.maxBody, r.maxAnswer, r.slots = body, answer, make(chan struct{}, connections)
+}

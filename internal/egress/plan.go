@@ -45,7 +45,7 @@ func (r *Run) fillPlan(p *plan, req *http.Request) (err error) {
 		return err
 	}
 	p.request.Scheme, p.request.Host = p.url.Scheme, p.url.Host
-	if err := p.check(req); err != nil {
+	if err := p.check(req, r.maxBody); err != nil {
 		return err
 	}
 	name, port := place(p.url)
@@ -61,7 +61,7 @@ func (r *Run) fillPlan(p *plan, req *http.Request) (err error) {
 	p.find(p.url.EscapedPath(), func(*credential) bool { return false })
 	p.searchHeader(req.Header)
 	p.searchQuery()
-	return p.searchBody()
+	return p.searchBody(r.maxBody)
 }
 
 // shown is a part of a request as it may be written down.
@@ -74,7 +74,7 @@ func (r *Run) shown(s string, limit int) string {
 }
 
 // check refuses what is made for nobody.
-func (p *plan) check(req *http.Request) error {
+func (p *plan) check(req *http.Request, limit int64) error {
 	size := 0
 	for name, values := range req.Header {
 		for _, v := range values {
@@ -90,8 +90,8 @@ func (p *plan) check(req *http.Request) error {
 		return refusal(RefusedRequest, http.StatusRequestURITooLong, "The URL is longer than %d bytes.", MaxRequestURL)
 	case size > MaxHeader:
 		return refusal(RefusedRequest, http.StatusRequestHeaderFieldsTooLarge, "The header is larger than %d KiB.", MaxHeader>>10)
-	case p.length > MaxRequestBody:
-		return bodyTooLarge(MaxRequestBody)
+	case p.length > limit:
+		return bodyTooLarge(limit)
 	case upgrades(req.Header):
 		return refusal(RefusedRequest, http.StatusNotImplemented, "A connection cannot be upgraded: requests and answers are plain HTTP.")
 	}
@@ -196,13 +196,13 @@ func (p *plan) searchQuery() {
 
 // searchBody reads the body where a value may have to be put in. Where none may, it
 // passes by as it comes.
-func (p *plan) searchBody() error {
+func (p *plan) searchBody(limit int64) error {
 	may := func(c *credential) bool { return c.InBody }
 	if p.body == nil || p.body == http.NoBody {
 		return nil
 	}
 	if !slices.ContainsFunc(p.here, may) {
-		p.body = &limited{p.body, MaxRequestBody, bodyTooLarge(MaxRequestBody)}
+		p.body = &limited{p.body, limit, bodyTooLarge(limit)}
 		return nil
 	}
 	text, err := io.ReadAll(&limited{p.body, MaxSearchedBody, bodyTooLarge(MaxSearchedBody)})

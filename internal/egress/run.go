@@ -96,6 +96,8 @@ type Run struct {
 	credentials []credential
 	transport   *http.Transport
 	slots       chan struct{} // connections
+	maxBody     int64         // MaxRequestBody
+	maxAnswer   int64         // MaxAnswer
 	authority   func() (*authority, error)
 	ended       context.Context
 	end         context.CancelFunc
@@ -112,7 +114,7 @@ func (g *Guard) Run(cfg RunConfig) (*Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Run{cfg: cfg, guard: g, hosts: hosts, slots: make(chan struct{}, MaxConnections), authority: sync.OnceValues(newAuthority)}
+	r := &Run{cfg: cfg, guard: g, hosts: hosts, slots: make(chan struct{}, MaxConnections), maxBody: MaxRequestBody, maxAnswer: MaxAnswer, authority: sync.OnceValues(newAuthority)}
 	for i, c := range cfg.Credentials {
 		hosts, err := parseHosts(c.Hosts)
 		if err != nil {
