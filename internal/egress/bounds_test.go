@@ -112,6 +112,11 @@ func TestConnectionsAreBounded(t *testing.T) {
 		_, _, status := connect(t, one, "api.test:443")
 		served <- status
 	}()
+	for range 20 { // time for it, if it were
+		if a := (door{"do", r.Do}).get(t, "https://api.test/"); a.status != 200 {
+			t.Errorf("%s", a.text())
+		}
+	}
 	select {
 	case <-served:
 		t.Error("a third connection is served")
