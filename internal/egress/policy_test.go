@@ -143,7 +143,7 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 			r.Header.Set("Authorization", via[0].Header.Get("Authorization")) // as curl --location-trusted does
 			return nil
 		}}
-		trusted := door{d.name, trusting.Do}
+		trusted := door{d.name + ", trusting", trusting.Do}
 		if a := trusted.get(t, "https://api.test/"); a.status != 200 || w.last(t).site != "evil.test" || w.last(t).header.Get("Authorization") != "Bearer "+holder {
 			t.Errorf("%s: %+v", d.name, w.last(t))
 		}

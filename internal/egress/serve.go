@@ -3,11 +3,13 @@ package egress
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log"
 	"net"
 	"net/http"
 	"sync"
+	"time"
 )
 
 // Serve is the proxy of the programs that a run has started. They send plain
@@ -73,18 +75,25 @@ type bounded struct {
 }
 
 func (b *bounded) Accept() (net.Conn, error) {
-	select {
-	case b.slots <- struct{}{}:
-	case <-b.ctx.Done():
-		return nil, net.ErrClosed
+	for {
+		c, err := b.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		select {
+		case b.slots <- struct{}{}:
+			return &slotted{Conn: c, slots: b.slots, unlink: context.AfterFunc(b.ctx, func() { c.Close() })}, nil
+		default:
+			_ = c.SetWriteDeadline(time.Now().Add(time.Second))
+			_, _ = io.WriteString(c, tooMany)
+			c.Close()
+		}
 	}
-	c, err := b.Listener.Accept()
-	if err != nil {
-		<-b.slots
-		return nil, err
-	}
-	return &slotted{Conn: c, slots: b.slots, unlink: context.AfterFunc(b.ctx, func() { c.Close() })}, nil
 }
+
+// tooMany is what a connection hears that is one too many.
+var tooMany = fmt.Sprintf("HTTP/1.1 503 Service Unavailable\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n"+
+	"Parley refused this request: at most %d connections are open at a time.\n", MaxConnections)
 
 type slotted struct {
 	net.Conn

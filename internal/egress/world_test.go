@@ -236,6 +236,10 @@ func (d door) send(t *testing.T, method, url, body string, edit func(*http.Reque
 		return answer{err: err}
 	}
 	defer res.Body.Close()
+	hidden(t, res.Status)
+	if d.name == "do" && res.Request != req {
+		t.Error("the answer shows another request than was made")
+	}
 	text, err := io.ReadAll(res.Body)
 	return answer{res.StatusCode, res.Header, string(text), err}
 }
