@@ -1,10 +1,14 @@
 package workdir_test
 
 import (
+	"bytes"
+	"crypto/sha256"
+	"flag"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -17,7 +21,12 @@ import (
 	"github.com/parley-server/parley/internal/workspace"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if err := flag.Set("rapid.checks", "25"); err != nil { // each has some dozens of steps; -rapid.checks asks for more
+		panic(err)
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // world is a store on a database of its own, and a session in a workspace.
 type world struct {
@@ -126,7 +135,7 @@ func must(t testing.TB, err error) {
 // tree is everything that is in a directory, a line for each name.
 func tree(t testing.TB, dir string) string {
 	t.Helper()
-	var b strings.Builder
+	var lines []string
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || path == dir {
 			return err
@@ -135,34 +144,66 @@ func tree(t testing.TB, dir string) string {
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(&b, "%q %s", strings.TrimPrefix(path, dir+"/"), info.Mode())
+		var content []byte
+		target := ""
 		switch info.Mode().Type() {
 		case 0:
-			data, err := os.ReadFile(path)
-			if err != nil {
-				return err
-			}
-			fmt.Fprintf(&b, " %q", data)
+			content, err = os.ReadFile(path)
 		case fs.ModeSymlink:
-			target, err := os.Readlink(path)
-			if err != nil {
-				return err
-			}
-			fmt.Fprintf(&b, " -> %q", target)
+			target, err = os.Readlink(path)
 		}
-		b.WriteByte('\n')
-		return nil
+		lines = append(lines, line(strings.TrimPrefix(path, dir+"/"), info.Mode(), content, target))
+		return err
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return b.String()
+	slices.Sort(lines)
+	return strings.Join(lines, "\n")
+}
+
+func line(path string, mode fs.FileMode, content []byte, target string) string {
+	return fmt.Sprintf("%q %s %d %x %q %q", path, mode, len(content), sha256.Sum256(content), content[:min(len(content), 20)], target)
+}
+
+// stored is what is in the database, as tree would show it.
+func (w *world) stored(t testing.TB) string {
+	t.Helper()
+	list, err := w.List(t.Context(), w.ws, w.session)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var lines []string
+	for _, e := range list {
+		mode := map[workdir.Kind]fs.FileMode{workdir.File: 0o644, workdir.Dir: fs.ModeDir | 0o755, workdir.Symlink: fs.ModeSymlink | 0o777}[e.Kind]
+		if e.Executable {
+			mode |= 0o111
+		}
+		var content bytes.Buffer
+		if e.Kind == workdir.File {
+			c, err := w.Open(t.Context(), w.ws, w.session, e.Path)
+			if err == nil {
+				err = c.Copy(t.Context(), &content)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		lines = append(lines, line(e.Path, mode, content.Bytes(), e.Target))
+	}
+	slices.Sort(lines)
+	return strings.Join(lines, "\n")
 }
 
 // same holds two directories against each other.
 func same(t testing.TB, got, want string) {
 	t.Helper()
-	if g, w := tree(t, got), tree(t, want); g != w {
-		t.Errorf("the folder is\n%.3000s\nand should be\n%.3000s", g, w)
+	equal(t, tree(t, got), tree(t, want))
+}
+
+func equal(t testing.TB, got, want string) {
+	t.Helper()
+	if got != want {
+		t.Errorf("the folder is\n%.3000s\nand should be\n%.3000s", got, want)
 	}
 }
