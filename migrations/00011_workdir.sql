@@ -35,7 +35,8 @@ ALTER TABLE work_chunks ALTER COLUMN data SET STORAGE EXTERNAL;
 
 -- What is in a folder. Names are bytes: a file system knows no encoding. They can be
 -- longer than an index takes, which is why it has their hash. The reference keeps a
--- blob from being removed as long as a file has it.
+-- blob from being removed as long as a file has it; it is deferred, so that a workspace
+-- can go with all that it has in any order.
 CREATE TABLE work_files (
     session_id   uuid NOT NULL REFERENCES workdirs ON DELETE CASCADE,
     path_sha256  bytea NOT NULL GENERATED ALWAYS AS (sha256(path)) STORED,
@@ -47,7 +48,7 @@ CREATE TABLE work_files (
     sha256       bytea,
     target       bytea,                       -- of a symlink, as it is
     PRIMARY KEY (session_id, path_sha256),
-    FOREIGN KEY (workspace_id, sha256) REFERENCES work_blobs (workspace_id, sha256),
+    FOREIGN KEY (workspace_id, sha256) REFERENCES work_blobs (workspace_id, sha256) DEFERRABLE INITIALLY DEFERRED,
     CHECK ((kind = 'file') = (sha256 IS NOT NULL) AND (kind = 'symlink') = (target IS NOT NULL))
 );
 CREATE INDEX work_files_blob ON work_files (workspace_id, sha256) WHERE sha256 IS NOT NULL;
