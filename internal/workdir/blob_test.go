@@ -70,6 +70,7 @@ func TestSavesAndCollectionsAtOnce(t *testing.T) {
 	w := newWorld(t, workdir.Options{})
 	const savers, rounds, contents = 3, 25, 4
 	var work sync.WaitGroup
+	saved := make(chan struct{}, 1)
 	for n := range savers {
 		own := &world{Store: w.Store, dsn: w.dsn, pool: w.pool, ws: w.ws, session: w.begin(t, w.ws)}
 		f, dir := own.restore(t)
@@ -94,25 +95,25 @@ func TestSavesAndCollectionsAtOnce(t *testing.T) {
 					t.Errorf("saver %d: %v", n, err)
 					return
 				}
+				select {
+				case saved <- struct{}{}:
+				default:
+				}
 			}
 			equal(t, own.stored(t), tree(t, dir))
 		})
 	}
-	stop := make(chan struct{})
 	var collect sync.WaitGroup
 	collect.Go(func() {
 		dropped := 0
-		for {
-			select {
-			case <-stop:
-				if dropped == 0 {
-					t.Error("nothing was collected meanwhile")
-				}
-				return
-			default:
+		defer func() {
+			if dropped == 0 {
+				t.Error("nothing was collected meanwhile")
 			}
+		}()
+		for range saved { // one blob's time is over: were it all of them all the time, no save would come to its end
 			_, err := w.pool.Exec(t.Context(), `UPDATE work_blobs SET loose_at = loose_at - interval '2 hours' WHERE id IN (
-				SELECT id FROM work_blobs WHERE loose_at IS NOT NULL AND sha256 IS NOT NULL ORDER BY sha256 FOR UPDATE SKIP LOCKED)`)
+				SELECT id FROM work_blobs WHERE loose_at IS NOT NULL AND sha256 IS NOT NULL ORDER BY random() LIMIT 1 FOR UPDATE SKIP LOCKED)`)
 			if err != nil {
 				t.Error(err)
 				return
@@ -126,7 +127,7 @@ func TestSavesAndCollectionsAtOnce(t *testing.T) {
 		}
 	})
 	work.Wait()
-	close(stop)
+	close(saved)
 	collect.Wait()
 	w.age(t)
 	if _, err := w.Sweep(t.Context()); err != nil {
