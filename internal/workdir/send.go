@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	batchBytes = 2 << 20
+	batchBytes = 1 << 20
 	batchFiles = 256
 )
 
