@@ -202,10 +202,13 @@ func (q *Queries) WorkBlobsPut(ctx context.Context, workspaceID uuid.UUID, ids [
 }
 
 const workBlobsThere = `-- name: WorkBlobsThere :many
-SELECT b.sha256 FROM work_blobs b WHERE b.workspace_id = $1 AND b.sha256 = ANY($2::bytea[])
+SELECT b.sha256
+FROM (SELECT unnest($2::bytea[]) AS sha256) n
+CROSS JOIN LATERAL (SELECT o.sha256 FROM work_blobs o WHERE o.workspace_id = $1 AND o.sha256 = n.sha256 LIMIT 1) b
 `
 
-// WorkBlobsThere lists which blobs need not be sent.
+// WorkBlobsThere lists which blobs need not be sent. It looks for one after the other:
+// PostgreSQL must not think of reading all that a workspace has.
 func (q *Queries) WorkBlobsThere(ctx context.Context, workspaceID uuid.UUID, sums [][]byte) ([][]byte, error) {
 	rows, err := q.db.Query(ctx, workBlobsThere, workspaceID, sums)
 	if err != nil {

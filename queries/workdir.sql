@@ -60,8 +60,11 @@ WHERE work_blobs.id IN (
 );
 
 -- name: WorkBlobsThere :many
--- WorkBlobsThere lists which blobs need not be sent.
-SELECT b.sha256 FROM work_blobs b WHERE b.workspace_id = $1 AND b.sha256 = ANY(sqlc.arg(sums)::bytea[]);
+-- WorkBlobsThere lists which blobs need not be sent. It looks for one after the other:
+-- PostgreSQL must not think of reading all that a workspace has.
+SELECT b.sha256
+FROM (SELECT unnest(sqlc.arg(sums)::bytea[]) AS sha256) n
+CROSS JOIN LATERAL (SELECT o.sha256 FROM work_blobs o WHERE o.workspace_id = $1 AND o.sha256 = n.sha256 LIMIT 1) b;
 
 -- name: WorkBlobsPut :exec
 -- WorkBlobsPut stores blobs of one chunk; what somebody else has stored meanwhile
