@@ -201,3 +201,20 @@ func TestAttachmentsAreNoPartOfTheFolder(t *testing.T) {
 	_, there := w.restore(t)
 	same(t, there, dir)
 }
+
+// Files come back with their rights, whatever this process keeps from those that it
+// makes. Not parallel: that is the same for the whole process.
+func TestRightsComeBack(t *testing.T) {
+	w := newWorld(t, workdir.Options{})
+	f, dir := w.restore(t)
+	write(t, dir, "folder/file", "content")
+	write(t, dir, "folder/run", strings.Repeat("content", 100_000))
+	must(t, os.Chmod(filepath.Join(dir, "folder/run"), 0o755))
+	save(t, f)
+	there := t.TempDir()
+	old := syscall.Umask(0o077)
+	_, err := w.Restore(t.Context(), w.claim(), there)
+	syscall.Umask(old)
+	must(t, err)
+	same(t, there, dir)
+}
