@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -16,6 +17,8 @@ type blade struct {
 	left   int    // reads from the server until it cuts; 0: never
 	cancel func() // nil: the connection breaks, else the caller gives up instead
 	cuts   int
+
+	sent atomic.Int64 // bytes to the server
 }
 
 // arm sets the next cut.
@@ -57,6 +60,11 @@ func (c *cutConn) Read(p []byte) (int, error) {
 		return 0, errors.New("cut")
 	}
 	return n, err
+}
+
+func (c *cutConn) Write(p []byte) (int, error) {
+	c.blade.sent.Add(int64(len(p)))
+	return c.Conn.Write(p)
 }
 
 // cuttable is a pool whose connections can be cut.

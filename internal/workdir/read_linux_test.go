@@ -96,13 +96,6 @@ func TestNothingIsReadTwice(t *testing.T) {
 	if n := w.count(t, `SELECT count(*) FROM work_chunks`); n != sent+1 {
 		t.Errorf("%d chunks were sent for one of one chunk", n-sent)
 	}
-	for _, name := range []string{"large", "huge"} {
-		write(t, dir, name, strings.Repeat("content", 100_000))
-	}
-	saved("huge", "large")
-	if n := w.count(t, `SELECT count(*) FROM work_chunks`); n != sent+1 {
-		t.Errorf("%d chunks were sent for what is there", n-sent-1)
-	}
 }
 
 // When a save or a restore is over, a later change of a file bears another time.

@@ -49,6 +49,36 @@ func TestAFolderComesBack(t *testing.T) {
 	}
 }
 
+// What a workspace has is not sent again, whichever of its sessions comes with it.
+func TestWhatIsThereIsNotSentAgain(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, workdir.Options{})
+	pool, blade := cuttable(t, w.dsn)
+	w.Store = workdir.New(pool, workdir.Options{})
+	foreign := w.tenant(t, "foreign")
+	for _, c := range []struct {
+		name  string
+		world *world
+		sends bool
+	}{
+		{"the first one", w, true},
+		{"another session", &world{Store: w.Store, pool: w.pool, ws: w.ws, session: w.begin(t, w.ws)}, false},
+		{"another workspace", &world{Store: w.Store, pool: w.pool, ws: foreign, session: w.begin(t, foreign)}, true},
+	} {
+		f, dir := c.world.restore(t)
+		for _, name := range []string{"a", "b"} {
+			write(t, dir, name+".small", strings.Repeat("small", 20_000))
+			write(t, dir, name+".large", strings.Repeat("large", 100_000))
+		}
+		before := blade.sent.Load()
+		save(t, f)
+		sent := blade.sent.Load() - before
+		if most := int64(620_000); c.sends && (sent < 600_000 || sent > most) || !c.sends && sent > 20_000 {
+			t.Errorf("%s sends %d bytes", c.name, sent)
+		}
+	}
+}
+
 func TestOnlyWhatChangedIsSaved(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, workdir.Options{})
