@@ -81,4 +81,12 @@ func TestTheFilesOfASessionCanBeTakenOut(t *testing.T) {
 			t.Errorf("sessions %s: exit code %d, %s", line, code, errs)
 		}
 	}
+	sh.must("sessions", "erase", id, "--yes")
+	if _, errs, code := sh.run("sessions", "files", id, "-w", "one"); code != 0 || !strings.Contains(errs, "has no files") {
+		t.Errorf("erased: exit code %d, %s", code, errs)
+	}
+	var blobs int
+	if err := pool.QueryRow(t.Context(), `SELECT count(*) FROM work_blobs`).Scan(&blobs); err != nil || blobs != 0 {
+		t.Errorf("%d blobs are left, %v", blobs, err)
+	}
 }
