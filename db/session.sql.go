@@ -178,6 +178,65 @@ func (q *Queries) SessionRaise(ctx context.Context, iD uuid.UUID, epoch int64) e
 	return err
 }
 
+const sessionSummary = `-- name: SessionSummary :one
+SELECT s.id, s.workspace_id, s.caller_id, s.title, s.epoch, s.last_seq, s.last_ord, s.turn_id, s.message_count, s.input_tokens, s.output_tokens, s.cost_usd, s.created_at, s.updated_at, s.erased_at, t.state, t.error, a.id AS approval_id, a.kind AS approval_kind, a.expires_at AS approval_expires_at
+FROM sessions s LEFT JOIN turns t ON t.id = s.turn_id
+LEFT JOIN approvals a ON a.turn_id = s.turn_id AND a.status = 'pending' AND a.expires_at > clock_timestamp()
+WHERE s.workspace_id = $1 AND s.id = $2
+`
+
+type SessionSummaryRow struct {
+	ID                uuid.UUID
+	WorkspaceID       uuid.UUID
+	CallerID          *string
+	Title             string
+	Epoch             int64
+	LastSeq           int64
+	LastOrd           int64
+	TurnID            *uuid.UUID
+	MessageCount      int32
+	InputTokens       int64
+	OutputTokens      int64
+	CostUSD           *float64
+	CreatedAt         time.Time
+	UpdatedAt         time.Time
+	ErasedAt          *time.Time
+	State             *string
+	Error             *string
+	ApprovalID        *uuid.UUID
+	ApprovalKind      *string
+	ApprovalExpiresAt *time.Time
+}
+
+// SessionSummary is one session as the list shows it.
+func (q *Queries) SessionSummary(ctx context.Context, workspaceID uuid.UUID, iD uuid.UUID) (SessionSummaryRow, error) {
+	row := q.db.QueryRow(ctx, sessionSummary, workspaceID, iD)
+	var i SessionSummaryRow
+	err := row.Scan(
+		&i.ID,
+		&i.WorkspaceID,
+		&i.CallerID,
+		&i.Title,
+		&i.Epoch,
+		&i.LastSeq,
+		&i.LastOrd,
+		&i.TurnID,
+		&i.MessageCount,
+		&i.InputTokens,
+		&i.OutputTokens,
+		&i.CostUSD,
+		&i.CreatedAt,
+		&i.UpdatedAt,
+		&i.ErasedAt,
+		&i.State,
+		&i.Error,
+		&i.ApprovalID,
+		&i.ApprovalKind,
+		&i.ApprovalExpiresAt,
+	)
+	return i, err
+}
+
 const sessionTurn = `-- name: SessionTurn :exec
 UPDATE sessions SET turn_id = $2 WHERE id = $1
 `

@@ -72,6 +72,13 @@ WHERE s.workspace_id = sqlc.arg(workspace_id)
 ORDER BY s.updated_at DESC, s.id DESC
 LIMIT sqlc.arg(n);
 
+-- name: SessionSummary :one
+-- SessionSummary is one session as the list shows it.
+SELECT s.*, t.state, t.error, a.id AS approval_id, a.kind AS approval_kind, a.expires_at AS approval_expires_at
+FROM sessions s LEFT JOIN turns t ON t.id = s.turn_id
+LEFT JOIN approvals a ON a.turn_id = s.turn_id AND a.status = 'pending' AND a.expires_at > clock_timestamp()
+WHERE s.workspace_id = sqlc.arg(workspace_id) AND s.id = sqlc.arg(id);
+
 -- name: SessionsPageAsc :many
 -- SessionsPageAsc is SessionsPage, oldest first.
 SELECT s.*, t.state, t.error, a.id AS approval_id, a.kind AS approval_kind, a.expires_at AS approval_expires_at

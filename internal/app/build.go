@@ -13,6 +13,7 @@ import (
 	"github.com/parley-server/parley/internal/filestore"
 	"github.com/parley-server/parley/internal/httpapi"
 	"github.com/parley-server/parley/internal/limit"
+	"github.com/parley-server/parley/internal/mcpserver"
 	"github.com/parley-server/parley/internal/model"
 	"github.com/parley-server/parley/internal/model/guide"
 	"github.com/parley-server/parley/internal/permission"
@@ -121,14 +122,34 @@ func (s *service) buildServer() error {
 	if err != nil {
 		return fmt.Errorf("make the HTTP interface: %w", err)
 	}
+	protocol, err := mcpserver.New(mcpserver.Config{
+		Sessions: s.sessions, Turns: s.turns, Workspaces: s.workspaces, Keys: s.keys, Files: s.files, Skills: s.skills, Wiki: s.wiki, Limits: s.limits,
+		Log: s.Log, Version: ThisBuild().Version, BaseURL: cfg.BaseURL,
+		Keepalive: cfg.SSEKeepAlive, WriteTimeout: cfg.SSEWriteTimeout,
+	})
+	if err != nil {
+		return fmt.Errorf("make the MCP server: %w", err)
+	}
 	s.server = &http.Server{
-		Handler:           handler,
+		Handler:           ways(handler, map[string]http.Handler{mcpserver.Path: protocol}),
 		ReadHeaderTimeout: httpapi.HeaderTime,
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    httpapi.HeaderBytes,
 		ErrorLog:          slog.NewLogLogger(s.Log.Handler(), slog.LevelWarn),
 	}
 	return nil
+}
+
+// ways leads requests to the ways in that have one address, and all others to the rest. It
+// takes paths as they are: http.ServeMux would redirect some.
+func ways(rest http.Handler, at map[string]http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if h, ok := at[r.URL.EscapedPath()]; ok {
+			h.ServeHTTP(w, r)
+			return
+		}
+		rest.ServeHTTP(w, r)
+	})
 }
 
 // close gives back what build took, where run is not reached.

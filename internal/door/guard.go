@@ -3,6 +3,7 @@ package door
 import (
 	"net/http"
 	"net/netip"
+	"slices"
 	"strings"
 
 	"github.com/parley-server/parley/internal/apikey"
@@ -79,14 +80,17 @@ func bearer(h http.Header) string {
 // forwarding are the headers of a request that came through a proxy.
 var forwarding = []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Real-Ip", "Via"}
 
+// Forwarded reports whether a proxy says that it has passed the request on.
+func Forwarded(r *http.Request) bool {
+	return slices.ContainsFunc(forwarding, func(name string) bool { return len(r.Header.Values(name)) > 0 })
+}
+
 // remote is where the request comes from, as far as it can be believed: behind a
 // proxy everybody would look like this machine, so a proxied request comes from
 // nowhere.
 func remote(r *http.Request) netip.Addr {
-	for _, name := range forwarding {
-		if len(r.Header.Values(name)) > 0 {
-			return netip.Addr{}
-		}
+	if Forwarded(r) {
+		return netip.Addr{}
 	}
 	addr, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil {

@@ -99,6 +99,18 @@ func (s *Store) Summaries(ctx context.Context, workspace uuid.UUID, q SummaryQue
 	return page(items, q.Limit, func(last Summary) string { return q.cursor(workspace, last) }), nil
 }
 
+// Summary is one of a workspace's sessions as lists show it, or SESSION_NOT_FOUND.
+func (s *Store) Summary(ctx context.Context, workspace, id uuid.UUID) (Summary, error) {
+	row, err := s.q.SessionSummary(ctx, workspace, id)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return Summary{}, NotFound(id)
+	}
+	if err != nil {
+		return Summary{}, fmt.Errorf("read session: %w", err)
+	}
+	return summaryOf(db.SessionsPageRow(row)), nil
+}
+
 func summaryOf(r db.SessionsPageRow) Summary {
 	sum := Summary{
 		SessionID: r.ID, CallerID: r.CallerID, Title: r.Title, TurnID: r.TurnID, LastSeq: r.LastSeq, MessageCount: r.MessageCount,

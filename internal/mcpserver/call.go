@@ -1,0 +1,149 @@
+package mcpserver
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"strings"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/parley-server/parley/internal/apikey"
+	"github.com/parley-server/parley/internal/door"
+	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/limit"
+	"github.com/parley-server/parley/internal/wire"
+)
+
+// call is one call of a tool.
+type call struct {
+	*visit
+	req  *mcp.CallToolRequest
+	args args
+}
+
+// result is what a tool has to say.
+type result struct {
+	value  any               // fits the tool's output
+	text   string            // the same for who reads text alone; "" writes value down
+	failed bool              // what was asked for did not come about
+	ask    *mcp.ElicitParams // to be asked before there is a result
+	state  string            // comes back with the answer to ask
+	id     string            // names ask
+}
+
+// handler answers a call. Its errors become results, too.
+type handler func(context.Context, *call) (result, error)
+
+// call runs a tool. It never fails: what goes wrong is a result that a model can read.
+func (s *server) call(ctx context.Context, t *tool, req *mcp.CallToolRequest) (_ *mcp.CallToolResult, _ error) {
+	v := ctx.Value(visitKey{}).(*visit)
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(v.ctx, func() { cancel(context.Cause(v.ctx)) })()
+	res, err := s.run(ctx, v, t, req)
+	if err != nil {
+		about := []any{"tool", t.spec.Name, "workspace", v.caller.Workspace.ID, "key", v.caller.Key}
+		return refusal(s.door.Fault(v.ctx, err, about...)), nil
+	}
+	if res.ask != nil {
+		return &mcp.CallToolResult{InputRequests: mcp.InputRequestMap{res.id: res.ask}, RequestState: res.state}, nil
+	}
+	value, err := json.Marshal(res.value)
+	if err != nil {
+		return refusal(s.door.Fault(v.ctx, fmt.Errorf("encode a result: %w", err), "tool", t.spec.Name)), nil
+	}
+	if res.text == "" {
+		res.text = string(value)
+	}
+	return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: res.text}}, StructuredContent: json.RawMessage(value), IsError: res.failed}, nil
+}
+
+// run counts the call, reads its arguments and hands them to the tool.
+func (s *server) run(ctx context.Context, v *visit, t *tool, req *mcp.CallToolRequest) (res result, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("a tool panicked: %v\n%s", p, debug.Stack())
+		}
+	}()
+	if v.calls.Add(1) > 1 { // the first is the request, which was counted when it came in
+		if _, err := s.door.Count(ctx, v.caller, limit.Calls); err != nil {
+			return res, err
+		}
+	}
+	c := &call{visit: v, req: req}
+	if c.args, err = readArgs(req.Params.Arguments, t.fields); err != nil {
+		return res, err
+	}
+	res, err = t.handle(ctx, c)
+	if errors.Is(err, apikey.ErrDead) {
+		err = apikey.Invalid()
+	}
+	return res, err
+}
+
+// forbid answers calls of tools that there are, but not for this key.
+func (s *server) forbid(next mcp.MethodHandler) mcp.MethodHandler {
+	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+		if r, ok := req.(*mcp.CallToolRequest); ok && r.Params != nil {
+			v := ctx.Value(visitKey{}).(*visit)
+			for _, t := range s.tools {
+				if t.spec.Name == r.Params.Name && !v.caller.Scopes.Allows(t.scope) {
+					return refusal(door.Lacks(t.scope)), nil
+				}
+			}
+		}
+		return next(ctx, method, req)
+	}
+}
+
+// refusal is the result of a call that was refused or has failed.
+func refusal(f *fault.Error) *mcp.CallToolResult {
+	var text strings.Builder
+	text.WriteString(f.Message)
+	if len(f.Detail.Violations) > 1 {
+		for _, v := range f.Detail.Violations {
+			fmt.Fprintf(&text, "\n- %s: %s", strings.TrimPrefix(v.Param, "/"), v.Message)
+		}
+	}
+	for _, more := range []struct {
+		what string
+		list []string
+	}{{"Candidates", f.Detail.Candidates}, {"There are", f.Detail.AvailableKeys}} {
+		if len(more.list) > 0 {
+			fmt.Fprintf(&text, "\n%s: %s", more.what, strings.Join(more.list, ", "))
+		}
+	}
+	value, _ := json.Marshal(map[string]door.Failure{"fault": door.Tell(f)}) // what every way in can write down
+	return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: text.String()}}, StructuredContent: json.RawMessage(value), IsError: true}
+}
+
+// args are the arguments of a call.
+type args struct {
+	wire.Checks
+	list []wire.Member
+}
+
+// readArgs takes the arguments apart. Names that the tool does not have are refused.
+func readArgs(raw json.RawMessage, fields []string) (args, error) {
+	var a args
+	if len(raw) == 0 || string(raw) == "null" {
+		return a, nil
+	}
+	var err error
+	if a.list, err = wire.Object(raw); err != nil {
+		return a, err
+	}
+	known := a.list[:0]
+	for _, m := range a.list {
+		if !has(fields, m.Name) {
+			a.Unknown("argument", wire.Pointer(m.Name), m.Name, fields)
+			continue
+		}
+		known = append(known, m)
+	}
+	a.list = known
+	return a, nil
+}

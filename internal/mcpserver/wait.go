@@ -1,0 +1,162 @@
+package mcpserver
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/parley-server/parley/internal/door"
+	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/session"
+	"github.com/parley-server/parley/internal/turn"
+)
+
+// wait is a call that stays until a turn has come to something.
+type wait struct {
+	*server
+	call    *call
+	started turn.Started
+	keyed   bool // sent again, the call finds its turn
+	plain   bool // what it asks is told, and never put to the client
+	past    bool // the turn is over, and others came after it
+}
+
+// result waits for the end of the turn or for its first question that nobody has answered.
+func (w *wait) result(ctx context.Context) (result, error) {
+	defer w.call.reply.alive()()
+	ctx, stop := w.cfg.Keys.While(ctx, w.call.caller.Key)
+	defer stop()
+	p := w.call.progress()
+	if !w.past {
+		p.begin(ctx, w.started)
+		for evs, err := range w.door.Events(ctx, w.started.From, w.started.Turn) {
+			if errors.Is(err, session.ErrGone) { // of a turn that is over: its answer is still there
+				break
+			}
+			if err != nil {
+				return result{}, w.lost(ctx, err)
+			}
+			for i := range evs {
+				if ev := &evs[i]; ev.Turn == w.started.Turn {
+					p.see(ctx, ev)
+					if ev.Kind == event.KindInputRequired {
+						if open, err := w.open(ctx, ev.Data); err != nil {
+							return result{}, w.lost(ctx, err)
+						} else if open {
+							return w.question(ctx, ev.Data, ev.Seq)
+						}
+					}
+				}
+			}
+			p.flush(ctx)
+		}
+	}
+	brief, cancel := w.door.Brief(ctx)
+	defer cancel()
+	o, ended, err := w.cfg.Turns.Outcome(brief, w.call.caller.Workspace.ID, w.started.Turn)
+	if err == nil && !ended {
+		err = errAnswerless
+	}
+	if err != nil {
+		return result{}, w.lost(ctx, err)
+	}
+	return w.told(o), nil
+}
+
+// open reports whether a question still waits for its answer.
+func (w *wait) open(ctx context.Context, data json.RawMessage) (bool, error) {
+	q, err := asked(data)
+	if err != nil {
+		return false, err
+	}
+	ctx, cancel := w.door.Brief(ctx)
+	defer cancel()
+	a, err := w.cfg.Sessions.Approval(ctx, w.call.caller.Workspace.ID, q.ApprovalID)
+	return a.Status == "pending", err
+}
+
+// question tells what the turn asks, or has the client put it to its person.
+func (w *wait) question(ctx context.Context, data json.RawMessage, seq int64) (result, error) {
+	q, err := asked(data)
+	if err != nil {
+		return result{}, err
+	}
+	if q.What == event.InputApproval && !w.plain && w.call.elicits() {
+		return elicitation(q, seq), nil
+	}
+	ctx, cancel := w.door.Brief(ctx)
+	defer cancel()
+	o, err := w.cfg.Turns.Asking(ctx, w.call.caller.Workspace.ID, w.started.Turn, linked(w.call.base, data))
+	if err != nil {
+		return result{}, w.lost(ctx, err)
+	}
+	return w.told(o), nil
+}
+
+// told is the result that an outcome makes.
+func (w *wait) told(o turn.Outcome) result {
+	door.Complete(w.call.base, o.Attachments)
+	res := result{value: o}
+	switch {
+	case o.Success && o.Output != nil:
+		res.text = fmt.Sprintf("%s\n\n[session_id: %s]", *o.Output, o.SessionID)
+	case o.InputRequired != nil:
+		res.text = needs(o)
+	case o.Error != nil:
+		res.failed = true
+		res.text = fmt.Sprintf("The agent has not answered: %s.\n\n[session_id: %s]", *o.Error, o.SessionID)
+	}
+	return res
+}
+
+// needs says what a turn waits for, for who reads text alone.
+func needs(o turn.Outcome) string {
+	q, err := asked(o.InputRequired)
+	if err != nil {
+		return ""
+	}
+	if q.What == event.InputSecret {
+		return fmt.Sprintf("The agent waits until %s for the secret %s. Never send it here: a person gives it with POST %s.\n%s\n\n[session_id: %s, approval_id: %s]",
+			q.ExpiresAt.Format("15:04:05 MST"), q.KeyName, q.SecretURL, q.Reason, o.SessionID, q.ApprovalID)
+	}
+	return fmt.Sprintf("The agent waits until %s for an approval. Ask the person you work for, then answer with decide_approval.\n%s\n\n[session_id: %s, approval_id: %s]",
+		q.ExpiresAt.Format("15:04:05 MST"), plan(q), o.SessionID, q.ApprovalID)
+}
+
+// plan is what an approval is about, in words.
+func plan(q event.InputRequired) string {
+	text := q.Plan
+	for _, op := range q.Operations {
+		text += fmt.Sprintf("\n- %s: %s %s", op.Tool, op.Summary, op.Input)
+	}
+	return text
+}
+
+// lost says of a call that cannot be answered any more that its message was stored: who only
+// hears "try again" sends it twice.
+func (w *wait) lost(ctx context.Context, err error) error {
+	why := "is stopping"
+	switch {
+	case fault.From(err) != nil:
+		return err
+	case context.Cause(ctx) != nil && !errors.Is(context.Cause(ctx), context.Canceled):
+		return context.Cause(ctx)
+	case errors.Is(err, context.Canceled) || ctx.Err() != nil: // the caller is gone, or the service is stopping
+	case door.Unavailable(err):
+		why = "has lost its database"
+		w.cfg.Log.WarnContext(ctx, "a call lost the database after its message was stored", "session", w.started.Session, "turn", w.started.Turn, "err", err)
+	default:
+		return err
+	}
+	again := "Do not send it again: it had no idempotency_key, and would start a second turn"
+	if w.keyed {
+		again = "Sent again with the same idempotency_key it finds this turn"
+	}
+	t := &session.ActiveTurn{TurnID: w.started.Turn, SessionID: w.started.Session, Status: session.Running, LastSeq: w.started.From.Seq}
+	door.Link(w.call.base, w.call.caller.Workspace, t)
+	return &fault.Error{Code: fault.Unavailable, Detail: fault.Detail{Turn: t}, Message: fmt.Sprintf(
+		"The message was accepted and its turn goes on in session %s, but this server %s and cannot wait for it. Read the answer with get_messages. %s.",
+		w.started.Session, why, again)}
+}

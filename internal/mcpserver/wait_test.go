@@ -1,0 +1,230 @@
+package mcpserver_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/parley-server/parley/internal/apikey"
+	"github.com/parley-server/parley/internal/mcpserver"
+	"github.com/parley-server/parley/internal/workspace"
+)
+
+// TestProgressIsToldInOrder: the message is taken in, text grows, tools come and go, and
+// nothing follows the result.
+func TestProgressIsToldInOrder(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	var mu sync.Mutex
+	var told []*mcp.ProgressNotificationParams
+	c := s.connect(t, s.key, &mcp.ClientOptions{ProgressNotificationHandler: func(_ context.Context, r *mcp.ProgressNotificationClientRequest) {
+		mu.Lock()
+		defer mu.Unlock()
+		told = append(told, r.Params)
+	}})
+	params := &mcp.CallToolParams{Name: "send_message", Arguments: map[string]any{"command": "@say One two three.\n@call wiki_read {\"page\":\"x\"} read {}\n" + asking}}
+	params.SetProgressToken("token-1")
+	s.gate.leave <- struct{}{}
+	got := c.tell(c.CallTool(t.Context(), params))("send_message")
+	mu.Lock()
+	defer mu.Unlock()
+	var order []string
+	last := 0.0
+	for _, p := range told {
+		if p.ProgressToken != "token-1" || p.Progress <= last || p.Message == "" {
+			t.Errorf("%+v after %v", p, last)
+		}
+		last = p.Progress
+		if n := len(order); n > 0 && strings.HasPrefix(p.Message, order[n-1]) {
+			order[n-1] = p.Message // of text so far
+		} else {
+			order = append(order, p.Message)
+		}
+	}
+	want := []string{"The agent has the message. [session_id: " + got.SessionID + "]", "One two three.", "wiki_read: read wiki page x", "wiki_read: failed", "read: read {}", "read: done",
+		"One two three.I would touch it.", "The agent waits for a person."}
+	if !slices.Equal(order, want) {
+		t.Errorf("%q, want %q", order, want)
+	}
+	if got.Input == nil {
+		t.Errorf("%s", got.raw)
+	}
+}
+
+// TestAQuietCallIsKeptAlive: by comments of one line, whoever wants progress or not.
+func TestAQuietCallIsKeptAlive(t *testing.T) {
+	t.Parallel()
+	s := start(t, func(c *mcpserver.Config) { c.Keepalive = 5 * time.Millisecond })
+	const body = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"send_message","arguments":{"command":"@call read {}\n@say Now."}}}`
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url+mcpserver.Path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+s.key)
+	r.Header.Set("Content-Type", "application/json")
+	res, err := s.transport.RoundTrip(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	if h := res.Header; h.Get("X-Accel-Buffering") != "no" || h.Get("Cache-Control") != "no-store, no-transform" || h.Get("Content-Type") != "text/event-stream" {
+		t.Errorf("%v", h)
+	}
+	lines := bufio.NewScanner(res.Body)
+	for pings := 0; lines.Scan(); {
+		switch line := lines.Text(); {
+		case line == ": ping":
+			if pings++; pings == 3 {
+				s.gate.leave <- struct{}{}
+			}
+		case strings.HasPrefix(line, "data: "):
+			if pings < 3 || !strings.Contains(line, "Now.") {
+				t.Errorf("after %d pings: %s", pings, line)
+			}
+			return
+		}
+	}
+	t.Fatal("there was no answer")
+}
+
+// TestLimitsAreThoseOfTheKey: calls are refused before the protocol starts, messages and
+// calls that wait in their results.
+func TestLimitsAreThoseOfTheKey(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	limits := func(messages, calls, streams int32) string {
+		t.Helper()
+		c := workspace.Change{MessagesPerMinute: new(int(messages)), CallsPerMinute: new(int(calls)), OpenStreams: new(int(streams))}
+		if _, err := workspace.New(s.pool).Update(t.Context(), s.workspace.ID, c); err != nil {
+			t.Fatal(err)
+		}
+		return s.issue(t, s.workspace, apikey.MCP)
+	}
+	key := limits(1, 100, 1)
+	c := s.connect(t, key, nil)
+	var wg sync.WaitGroup
+	wg.Go(func() { c.call("send_message", map[string]any{"command": held}) })
+	<-s.gate.entered
+	if got := c.call("send_message", map[string]any{"command": "x"}); !got.failed || got.Fault.Code != "RATE_LIMITED" || got.Fault.RetryAfter < 1 {
+		t.Errorf("%s", got.raw)
+	}
+	s.gate.leave <- struct{}{}
+	wg.Wait()
+
+	c = s.connect(t, limits(100, 100, 1), nil)
+	wg.Go(func() { c.call("send_message", map[string]any{"command": held}) })
+	<-s.gate.entered
+	if got := c.call("send_message", map[string]any{"command": "x"}); !got.failed || got.Fault.Code != "CONCURRENCY_LIMIT" {
+		t.Errorf("%s", got.raw)
+	}
+	s.gate.leave <- struct{}{}
+	wg.Wait()
+
+	key = limits(100, 2, 1)
+	const call = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"list_skills"}}`
+	if r := s.post(t, key, "["+call+","+strings.Replace(call, "1", "2", 1)+","+strings.Replace(call, "1", "3", 1)+"]"); r.status != 200 || strings.Count(r.body, `"RATE_LIMITED"`) != 1 ||
+		r.header.Get("RateLimit") == "" || r.header.Get("RateLimit-Policy") != `"calls";q=2;w=60` {
+		t.Errorf("a batch is one call: %d %s %v", r.status, r.body, r.header)
+	}
+	if r := s.post(t, key, ping); r.status != 429 || !strings.Contains(r.body, `"code":"RATE_LIMITED"`) || r.header.Get("Retry-After") == "" {
+		t.Errorf("%d %s", r.status, r.body)
+	}
+}
+
+// TestARevokedKeyLosesItsCalls: within a second, and the turn goes on.
+func TestARevokedKeyLosesItsCalls(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	grant := apikey.Grant{Workspace: s.workspace.ID, Name: "short", Scopes: apikey.Scopes{apikey.MCP}}
+	key, text, err := s.keys.Create(t.Context(), grant)
+	if err != nil {
+		t.Fatal(err)
+	}
+	own, c := s.connect(t, s.key, nil), s.connect(t, text, nil)
+	own.schema("send_message")
+	c.outputs = own.outputs
+	done := make(chan told)
+	go func() { done <- c.call("send_message", map[string]any{"command": held}) }()
+	<-s.gate.entered
+	if err := s.keys.Revoke(t.Context(), s.workspace.ID, key.ID); err != nil {
+		t.Fatal(err)
+	}
+	if got := <-done; !got.failed || got.Fault == nil || got.Fault.Code != "INVALID_API_KEY" {
+		t.Errorf("%s", got.raw)
+	}
+	if r := s.post(t, text, ping); r.status != 401 {
+		t.Errorf("%d %s", r.status, r.body)
+	}
+	if list := own.call("list_sessions", nil); list.Data[0].Status != "thinking" {
+		t.Errorf("%s", list.raw)
+	}
+	s.gate.leave <- struct{}{}
+}
+
+// TestAStoppingServiceSaysWhereToGoOn: a call that waits is told that its message is there.
+func TestAStoppingServiceSaysWhereToGoOn(t *testing.T) {
+	t.Parallel()
+	for key, want := range map[string]string{"": "Do not send it again", "k": "Sent again with the same idempotency_key"} {
+		s := start(t, nil)
+		c := s.connect(t, s.key, nil)
+		c.schema("send_message")
+		done := make(chan told)
+		args := map[string]any{"command": held}
+		if key != "" {
+			args["idempotency_key"] = key
+		}
+		go func() { done <- c.call("send_message", args) }()
+		<-s.gate.entered
+		s.halt()
+		got := <-done
+		if !got.failed || got.Fault == nil || got.Fault.Code != "UNAVAILABLE" || got.Fault.Turn == nil || got.Fault.Turn.TurnID == "" || !strings.Contains(got.text, want) {
+			t.Errorf("%s", got.raw)
+		}
+		s.gate.leave <- struct{}{}
+	}
+}
+
+// FuzzRequest: whatever is sent, the answer is JSON-RPC, or a refusal, and never a failure of
+// the service.
+func FuzzRequest(f *testing.F) {
+	s := start(f, nil)
+	for _, seed := range []string{
+		ping, `[` + ping + `]`, `{}`, `[[]]`, `null`, `{"jsonrpc":"2.0","id":1e400,"method":"ping"}`, `{"jsonrpc":"2.0","id":-0,"method":"tools/list","params":[]}`,
+		`{"jsonrpc":"2.0","id":null,"method":"ping"}`, `{"jsonrpc":"2.0","id":1,"result":{}}`, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}`,
+		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"list_sessions","arguments":{"limit":1e999}}}`,
+		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"get_session","arguments":{"session_id":"\ud800"},"_meta":{"progressToken":{}}}}`,
+		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"wiki_read","arguments":{"page":"\u0000"},"inputResponses":{"x":3},"requestState":1}}`,
+	} {
+		f.Add(seed, "")
+		f.Add(seed, "2025-11-25")
+		f.Add(seed, "2026-07-28")
+	}
+	f.Fuzz(func(t *testing.T, body, revision string) {
+		if strings.ContainsFunc(revision, func(r rune) bool { return r < ' ' || r > '~' }) {
+			return
+		}
+		r := s.post(t, s.key, body, "MCP-Protocol-Version", revision)
+		if r.status >= 500 {
+			t.Fatalf("%d %s", r.status, r.body)
+		}
+		if r.status == http.StatusAccepted && r.body == "" {
+			return
+		}
+		text := r.body
+		if strings.HasPrefix(r.header.Get("Content-Type"), "text/event-stream") {
+			_, text, _ = strings.Cut(text, "data: ")
+			text, _, _ = strings.Cut(text, "\n")
+		}
+		if text != "" && !json.Valid([]byte(text)) {
+			t.Fatalf("%d %s", r.status, r.body)
+		}
+	})
+}
