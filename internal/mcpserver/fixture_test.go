@@ -28,6 +28,7 @@ import (
 	"github.com/parley-server/parley/internal/model"
 	"github.com/parley-server/parley/internal/model/guide"
 	"github.com/parley-server/parley/internal/permission"
+	"github.com/parley-server/parley/internal/runner"
 	"github.com/parley-server/parley/internal/session"
 	"github.com/parley-server/parley/internal/skill"
 	"github.com/parley-server/parley/internal/tool"
@@ -86,7 +87,7 @@ func start(t testing.TB, change func(*mcpserver.Config)) *service {
 	guide := guide.New()
 	turns, err := turn.New(turn.Config{
 		Pool: pool, Sessions: sessions, Workspaces: workspaces, Skills: s.skills, Vault: s.vault, Files: files, Callbacks: callbacks,
-		Permissions: permission.New(pool), Tools: append(knowledge.Tools(s.wiki)[:2], s.gate, touch{}), Log: log, Workers: 20,
+		Permissions: permission.New(pool), Tools: func(*runner.Run) []tool.Tool { return append(knowledge.Tools(s.wiki, nil)[:2], s.gate, touch{}) }, Log: log, Workers: 20,
 		Model: func(string) (model.Model, error) { return guide, nil },
 	})
 	if err != nil {
