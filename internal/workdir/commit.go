@@ -63,7 +63,7 @@ func difference(saved, found map[string]known) change {
 
 // commit makes what was found the folder in the database, in one transaction. Where
 // it fails with errMissing, missing was removed since it was sent.
-func (f *Folder) commit(ctx context.Context, found map[string]known) (changed int, missing []sum, err error) {
+func (f *Folder) commit(ctx context.Context, found map[string]known) (changed int, missing map[sum]bool, err error) {
 	c := difference(f.saved, found)
 	err = pgx.BeginFunc(ctx, f.s.pool, func(tx pgx.Tx) error {
 		q := f.s.q.WithTx(tx)
@@ -106,19 +106,17 @@ func (f *Folder) fence(ctx context.Context, q *db.Queries, found map[string]know
 
 // lock keeps the blobs that get or lose names from being removed, and from others who
 // name them, until the end of the transaction.
-func (f *Folder) lock(ctx context.Context, q *db.Queries, c change) (missing []sum, err error) {
+func (f *Folder) lock(ctx context.Context, q *db.Queries, c change) (missing map[sum]bool, err error) {
 	locked, err := q.WorkBlobsLock(ctx, f.claim.Workspace, sumsOf(slices.Concat(c.named, c.loose)))
 	if err != nil {
 		return nil, fmt.Errorf("lock blobs: %w", err)
 	}
-	there := make(map[sum]bool, len(locked))
-	for _, b := range locked {
-		there[sum(b)] = true
-	}
+	missing = make(map[sum]bool)
 	for _, name := range c.named {
-		if !there[name] {
-			missing = append(missing, name)
-		}
+		missing[name] = true
+	}
+	for _, b := range locked {
+		delete(missing, sum(b))
 	}
 	return missing, nil
 }

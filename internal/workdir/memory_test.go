@@ -13,6 +13,8 @@ import (
 	"runtime/debug"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/parley-server/parley/internal/workdir"
 )
@@ -131,4 +133,22 @@ func TestSmallFoldersAreQuiet(t *testing.T) {
 	if log.Len() > 0 {
 		t.Error(log.String())
 	}
+}
+
+// While a long one lasts, every 5 seconds a line says how far it is.
+func TestALongRestoreTellsHowFarItIs(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		moved, end := workdir.Meter(t.Context(), slog.New(slog.NewTextHandler(&log, nil)), 100<<20)
+		for range 100 {
+			time.Sleep(workdir.TellEvery / 10)
+			moved(1 << 20)
+		}
+		end()
+		lines := strings.Split(strings.TrimSpace(log.String()), "\n")
+		if len(lines) != 11 || !strings.Contains(lines[2], fmt.Sprintf(`state="under way" files=0 of_files=1 bytes=%d of_bytes=%d took=15s`, 30<<20, 100<<20)) || !strings.Contains(lines[10], "state=done") {
+			t.Errorf("%s", log.String())
+		}
+	})
 }

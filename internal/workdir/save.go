@@ -61,9 +61,7 @@ func (f *Folder) Save(ctx context.Context) (Saved, error) {
 		return Saved{}, err
 	}
 	f.saved = w.found
-	if err := settle(ctx, w.found); err != nil {
-		return Saved{}, err
-	}
+	settle(w.found)
 	return Saved{Files: len(w.found), Bytes: bytesOf(w.found), Changed: changed, Skipped: w.skips()}, nil
 }
 
@@ -111,7 +109,7 @@ func (f *Folder) unread(found map[string]known) (paths []string) {
 // once more what was removed meanwhile.
 func (f *Folder) name(ctx context.Context, s *send) (changed int, err error) {
 	for range saveTries {
-		var missing []sum
+		var missing map[sum]bool
 		changed, missing, err = f.commit(ctx, s.w.found)
 		switch {
 		case errors.Is(err, errStale):
@@ -121,7 +119,7 @@ func (f *Folder) name(ctx context.Context, s *send) (changed int, err error) {
 		case errors.Is(err, errMissing):
 			var again []string
 			for path, k := range s.w.found {
-				if k.kind == File && slices.Contains(missing, k.sum) {
+				if k.kind == File && missing[k.sum] {
 					again = append(again, path)
 				}
 			}

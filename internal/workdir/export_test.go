@@ -1,0 +1,18 @@
+package workdir
+
+import (
+	"context"
+	"log/slog"
+
+	"github.com/google/uuid"
+)
+
+// TellEvery is how often a long Restore or Save is told of.
+const TellEvery = tellEvery
+
+// Meter counts a restore of one file.
+func Meter(ctx context.Context, log *slog.Logger, size int64) (moved func(bytes int64), end func()) {
+	m := New(nil, Options{Log: log}).meter(uuid.Nil, false)
+	m.expect(size)
+	return func(bytes int64) { m.moved(ctx, 0, bytes) }, func() { m.end(ctx) }
+}
