@@ -22,7 +22,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if err := flag.Set("rapid.checks", "25"); err != nil { // each has some dozens of steps; -rapid.checks asks for more
+	if err := flag.Set("rapid.checks", "15"); err != nil { // each has some dozens of steps; -rapid.checks asks for more
 		panic(err)
 	}
 	goleak.VerifyTestMain(m)

@@ -22,6 +22,7 @@ func hole(t testing.TB, dir, path string, size int64) {
 // which limit it is, how much there is, and what to do.
 func TestLimits(t *testing.T) {
 	t.Parallel()
+	long := strings.TrimSuffix(strings.Repeat(strings.Repeat("n", 249)+"/", 16), "/")
 	for name, c := range map[string]struct {
 		opt    workdir.Options
 		fill   func(t *testing.T, dir string)
@@ -70,14 +71,20 @@ func TestLimits(t *testing.T) {
 				must(t, root.Mkdir(long+strings.Repeat("n", 80), 0o755))
 			}},
 		"names together": {workdir.Options{}, func(t *testing.T, dir string) {
-			target := strings.Repeat("t", 4000)
+			root, err := os.OpenRoot(dir)
+			must(t, err)
+			defer root.Close()
+			must(t, root.MkdirAll(long, 0o755))
 			for n := range 2100 {
-				must(t, os.Symlink(target, filepath.Join(dir, fmt.Sprint(n))))
+				must(t, root.Symlink("x", fmt.Sprint(long, "/", n)))
 			}
 		}, `the names of files and folders have more than 8 MiB together. Remove what is not needed, or give shorter names.`,
 			func(t *testing.T, dir string) {
-				for n := range 10 {
-					must(t, os.Remove(filepath.Join(dir, fmt.Sprint(n))))
+				root, err := os.OpenRoot(dir)
+				must(t, err)
+				defer root.Close()
+				for n := range 100 {
+					must(t, root.Remove(fmt.Sprint(long, "/", n)))
 				}
 			}},
 	} {

@@ -50,11 +50,13 @@ func peak(fn func()) (before, most uint64) {
 	before = look()
 	go func() {
 		defer close(done)
+		tick := time.NewTicker(5 * time.Millisecond)
+		defer tick.Stop()
 		for {
 			select {
 			case <-stop:
 				return
-			default:
+			case <-tick.C:
 				most = max(most, look())
 			}
 		}
