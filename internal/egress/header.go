@@ -59,3 +59,14 @@ func upgrades(h http.Header) bool {
 	}
 	return false
 }
+
+// token reports whether a text can be the name of a header.
+func token(s string) bool {
+	return s != "" && strings.Trim(s, "!#$%&'*+-.^_`|~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz") == ""
+}
+
+// control reports whether a text has characters that end a header's value, or that
+// servers read differently.
+func control(s string) bool {
+	return strings.ContainsFunc(s, func(c rune) bool { return c < ' ' && c != '\t' || c == 0x7f })
+}

@@ -52,5 +52,8 @@ func (h host) matches(scheme, name string, port uint16) bool {
 	if h.port == 0 && port != usual(scheme) || h.port != 0 && port != h.port {
 		return false
 	}
-	return name == h.name || h.wild && strings.HasSuffix(name, h.name) && name != h.name
+	if h.wild {
+		return strings.HasSuffix(name, h.name) && len(name) > len(h.name)
+	}
+	return name == h.name
 }

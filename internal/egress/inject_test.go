@@ -109,6 +109,42 @@ func TestControlCharactersStayOut(t *testing.T) {
 	}
 }
 
+// TestOddRequestsAreRefused makes requests in process that no program could send.
+func TestOddRequestsAreRefused(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, egress.Config{})
+	r := w.run(t, egress.RunConfig{})
+	for name, edit := range map[string]func(*http.Request){
+		"a header's end":      func(r *http.Request) { r.Header["X-Key"] = []string{holder + "\r\nX-Other: 1"} },
+		"a name's end":        func(r *http.Request) { r.Header["X-Key: 1\r\nX-Other"] = []string{holder} },
+		"a blank in a name":   func(r *http.Request) { r.Header["X Key"] = []string{holder} },
+		"no name":             func(r *http.Request) { r.Header[""] = []string{holder} },
+		"another host":        func(r *http.Request) { r.Host = "evil.test" },
+		"an opaque URL":       func(r *http.Request) { r.URL.Opaque = "//evil.test/" },
+		"a tunnel":            func(r *http.Request) { r.Method = http.MethodConnect },
+		"an upgrade":          func(r *http.Request) { r.Header["upgrade"] = []string{"h2c"} },
+		"another scheme":      func(r *http.Request) { r.URL.Scheme = "ftp" },
+		"a user":              func(r *http.Request) { r.URL.User = url.UserPassword("user", holder) },
+		"no host":             func(r *http.Request) { r.URL.Host, r.Host = "", "" },
+		"a method with blank": func(r *http.Request) { r.Method = "GET / HTTP/1.1\r\nX:" },
+	} {
+		d := door{"do", r.Do}
+		a := d.send(t, http.MethodGet, "https://api.test/", "", edit)
+		if _, refused := a.err.(*egress.Error); !refused {
+			t.Errorf("%s: %s", name, a.text())
+		}
+		hidden(t, a.text())
+	}
+	if all := w.arrivals(); len(all) != 0 {
+		t.Errorf("arrived: %+v", all)
+	}
+	for _, n := range w.noted() {
+		if n.final != egress.RefusedRequest || strings.ContainsAny(n.Method+n.Host+n.Scheme, "\r\n") {
+			t.Errorf("recorded: %+v", n)
+		}
+	}
+}
+
 // TestHeadersThatDoNotLeave sends what is for the proxy, and what claims to be from
 // one.
 func TestHeadersThatDoNotLeave(t *testing.T) {

@@ -285,6 +285,7 @@ func FuzzHosts(f *testing.F) {
 	for _, seed := range []string{"api.test", "*.api.test", "api.test:8443", "*.test:1", "*.*.test", "*", "a.test.", "A.test", "*.1"} {
 		f.Add(seed, "www.api.test", uint16(443))
 		f.Add(seed, "api.test", uint16(8443))
+		f.Add(seed, ".test", uint16(443))
 	}
 	f.Fuzz(func(t *testing.T, pattern, name string, port uint16) {
 		matches, err := egress.Matches(pattern, "https", name, port)

@@ -35,6 +35,9 @@ func (g *Guard) check(u *url.URL, plain bool) (*url.URL, error) {
 	if u.Scheme != "https" && u.Scheme != "http" {
 		return nil, refuse("The URL must begin with https://.")
 	}
+	if u.Opaque != "" {
+		return nil, refuse("The URL must name its host after //.")
+	}
 	if u.User != nil {
 		return nil, refuse("The URL must not hold a user name or a password.")
 	}
