@@ -85,7 +85,13 @@ func TestRequestsAreBounded(t *testing.T) {
 		if a := d.send(t, http.MethodPost, "https://api.test/", large[1:], nil); a.status != 200 {
 			t.Errorf("%s: %s", d.name, a.err)
 		}
-		refusedWith(t, d, d.send(t, http.MethodPost, "https://api.test/", large, nil), http.StatusRequestEntityTooLarge, "The body is larger than 8 MiB.")
+		a := d.send(t, http.MethodPost, "https://api.test/", large, func(r *http.Request) { r.Header.Set("X-Key", holder) })
+		refusedWith(t, d, a, http.StatusRequestEntityTooLarge, "The body is larger than 8 MiB.")
+	}
+	for _, n := range w.noted() {
+		if refused := n.Decision != egress.Sent; refused && (len(n.Credentials) != 0 || n.final != n.Decision) {
+			t.Errorf("recorded: %+v", n)
+		}
 	}
 	for _, got := range w.arrivals() {
 		if got.method == http.MethodPost && len(got.body) > egress.MaxSearchedBody {

@@ -32,7 +32,7 @@ func (r *Run) plan(req *http.Request) (*plan, error) {
 	p.request = Request{Method: r.shown(p.method, 32), Scheme: r.shown(req.URL.Scheme, 32), Host: r.shown(req.URL.Host, 260), Path: r.shown(req.URL.EscapedPath(), 1024), Decision: Sent}
 	err := r.fillPlan(p, req)
 	if err != nil {
-		p.request.Decision = decision(err)
+		p.request.Decision, p.request.Credentials = decision(err), nil
 	}
 	return p, err
 }
