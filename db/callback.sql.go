@@ -70,6 +70,16 @@ func (q *Queries) AttemptsOf(ctx context.Context, workspaceID uuid.UUID, deliver
 	return items, nil
 }
 
+const callbackDelete = `-- name: CallbackDelete :exec
+DELETE FROM callbacks WHERE workspace_id = $1 AND turn_id = $2 AND name = $3 AND name <> ''
+`
+
+// CallbackDelete removes a callback that has a name, and with it its deliveries.
+func (q *Queries) CallbackDelete(ctx context.Context, workspaceID uuid.UUID, turnID uuid.UUID, name string) error {
+	_, err := q.db.Exec(ctx, callbackDelete, workspaceID, turnID, name)
+	return err
+}
+
 const callbackDisable = `-- name: CallbackDisable :exec
 UPDATE callbacks SET disabled_at = now() WHERE id = (SELECT d.callback_id FROM callback_deliveries d WHERE d.id = $1) AND disabled_at IS NULL
 `
@@ -89,7 +99,7 @@ func (q *Queries) CallbackEnable(ctx context.Context, workspaceID uuid.UUID, iD 
 }
 
 const callbackGet = `-- name: CallbackGet :one
-SELECT c.id, c.workspace_id, c.session_id, c.turn_id, c.url, c.metadata, c.disabled_at, c.created_at, coalesce((SELECT d.status FROM callback_deliveries d WHERE d.callback_id = c.id ORDER BY d.seq DESC LIMIT 1), 'waiting')::text AS status
+SELECT c.id, c.workspace_id, c.session_id, c.turn_id, c.url, c.metadata, c.disabled_at, c.created_at, c.name, c.protocol, c.auth, coalesce((SELECT d.status FROM callback_deliveries d WHERE d.callback_id = c.id ORDER BY d.seq DESC LIMIT 1), 'waiting')::text AS status
 FROM callbacks c WHERE c.workspace_id = $1 AND c.id = $2
 `
 
@@ -102,6 +112,9 @@ type CallbackGetRow struct {
 	Metadata    []byte
 	DisabledAt  *time.Time
 	CreatedAt   time.Time
+	Name        string
+	Protocol    string
+	Auth        []byte
 	Status      string
 }
 
@@ -118,34 +131,12 @@ func (q *Queries) CallbackGet(ctx context.Context, workspaceID uuid.UUID, iD uui
 		&i.Metadata,
 		&i.DisabledAt,
 		&i.CreatedAt,
+		&i.Name,
+		&i.Protocol,
+		&i.Auth,
 		&i.Status,
 	)
 	return i, err
-}
-
-const callbackInsert = `-- name: CallbackInsert :exec
-INSERT INTO callbacks (id, workspace_id, session_id, turn_id, url, metadata) VALUES ($1, $2, $3, $4, $5, $6)
-`
-
-type CallbackInsertParams struct {
-	ID          uuid.UUID
-	WorkspaceID uuid.UUID
-	SessionID   uuid.UUID
-	TurnID      uuid.UUID
-	URL         string
-	Metadata    []byte
-}
-
-func (q *Queries) CallbackInsert(ctx context.Context, arg CallbackInsertParams) error {
-	_, err := q.db.Exec(ctx, callbackInsert,
-		arg.ID,
-		arg.WorkspaceID,
-		arg.SessionID,
-		arg.TurnID,
-		arg.URL,
-		arg.Metadata,
-	)
-	return err
 }
 
 const callbackLock = `-- name: CallbackLock :one
@@ -160,6 +151,49 @@ func (q *Queries) CallbackLock(ctx context.Context, workspaceID uuid.UUID, iD uu
 	return id, err
 }
 
+const callbackPut = `-- name: CallbackPut :execrows
+INSERT INTO callbacks (id, workspace_id, session_id, turn_id, url, metadata, name, protocol, auth)
+SELECT $1::uuid, $2::uuid, $3::uuid, $4::uuid, $5::text,
+       $6::json, $7::text, $8::text, $9::bytea
+WHERE (SELECT count(*) FROM callbacks c WHERE c.turn_id = $4::uuid AND c.name <> $7::text) < $10::int
+ON CONFLICT (turn_id, name) DO UPDATE
+SET url = excluded.url, metadata = excluded.metadata, protocol = excluded.protocol, auth = excluded.auth, disabled_at = NULL
+`
+
+type CallbackPutParams struct {
+	ID          uuid.UUID
+	WorkspaceID uuid.UUID
+	SessionID   uuid.UUID
+	TurnID      uuid.UUID
+	URL         string
+	Metadata    []byte
+	Name        string
+	Protocol    string
+	Auth        []byte
+	Most        int32
+}
+
+// CallbackPut makes a callback of a turn, or changes the one of that name, unless the turn
+// has as many as it may.
+func (q *Queries) CallbackPut(ctx context.Context, arg CallbackPutParams) (int64, error) {
+	result, err := q.db.Exec(ctx, callbackPut,
+		arg.ID,
+		arg.WorkspaceID,
+		arg.SessionID,
+		arg.TurnID,
+		arg.URL,
+		arg.Metadata,
+		arg.Name,
+		arg.Protocol,
+		arg.Auth,
+		arg.Most,
+	)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
 const callbacksErase = `-- name: CallbacksErase :exec
 DELETE FROM callbacks WHERE workspace_id = $1 AND session_id = $2
 `
@@ -168,6 +202,78 @@ DELETE FROM callbacks WHERE workspace_id = $1 AND session_id = $2
 func (q *Queries) CallbacksErase(ctx context.Context, workspaceID uuid.UUID, sessionID uuid.UUID) error {
 	_, err := q.db.Exec(ctx, callbacksErase, workspaceID, sessionID)
 	return err
+}
+
+const callbacksOf = `-- name: CallbacksOf :many
+SELECT id, workspace_id, session_id, turn_id, url, metadata, disabled_at, created_at, name, protocol, auth FROM callbacks WHERE workspace_id = $1 AND turn_id = $2 AND name <> '' ORDER BY id
+`
+
+// CallbacksOf are the callbacks of a turn that have a name, oldest first.
+func (q *Queries) CallbacksOf(ctx context.Context, workspaceID uuid.UUID, turnID uuid.UUID) ([]Callback, error) {
+	rows, err := q.db.Query(ctx, callbacksOf, workspaceID, turnID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []Callback
+	for rows.Next() {
+		var i Callback
+		if err := rows.Scan(
+			&i.ID,
+			&i.WorkspaceID,
+			&i.SessionID,
+			&i.TurnID,
+			&i.URL,
+			&i.Metadata,
+			&i.DisabledAt,
+			&i.CreatedAt,
+			&i.Name,
+			&i.Protocol,
+			&i.Auth,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const deliveriesInsert = `-- name: DeliveriesInsert :many
+INSERT INTO callback_deliveries (id, callback_id, workspace_id, type, seq)
+SELECT ($1::uuid[])[c.n], c.id, c.workspace_id, $2::text, $3::bigint
+FROM (SELECT t.id, t.workspace_id, row_number() OVER (ORDER BY t.id) AS n FROM callbacks t
+      WHERE t.turn_id = $4 AND t.disabled_at IS NULL) c
+WHERE c.n <= cardinality($1::uuid[])
+RETURNING id
+`
+
+// DeliveriesInsert makes a report for each callback of a turn, as far as there are ids.
+func (q *Queries) DeliveriesInsert(ctx context.Context, ids []uuid.UUID, type_ string, seq int64, turnID uuid.UUID) ([]uuid.UUID, error) {
+	rows, err := q.db.Query(ctx, deliveriesInsert,
+		ids,
+		type_,
+		seq,
+		turnID,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []uuid.UUID
+	for rows.Next() {
+		var id uuid.UUID
+		if err := rows.Scan(&id); err != nil {
+			return nil, err
+		}
+		items = append(items, id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const deliveriesOf = `-- name: DeliveriesOf :many
@@ -358,26 +464,6 @@ func (q *Queries) DeliveryEnd(ctx context.Context, status string, retry float64,
 	return attempts, err
 }
 
-const deliveryInsert = `-- name: DeliveryInsert :execrows
-INSERT INTO callback_deliveries (id, callback_id, workspace_id, type, seq)
-SELECT $1::uuid, c.id, c.workspace_id, $2::text, $3::bigint
-FROM callbacks c WHERE c.turn_id = $4 AND c.disabled_at IS NULL
-`
-
-// DeliveryInsert makes a report for a turn that has a callback.
-func (q *Queries) DeliveryInsert(ctx context.Context, iD uuid.UUID, type_ string, seq int64, turnID uuid.UUID) (int64, error) {
-	result, err := q.db.Exec(ctx, deliveryInsert,
-		iD,
-		type_,
-		seq,
-		turnID,
-	)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
-}
-
 const deliveryJob = `-- name: DeliveryJob :exec
 UPDATE callback_deliveries SET job_id = $2 WHERE id = $1
 `
@@ -418,6 +504,7 @@ UPDATE callback_deliveries d SET next_at = now() + make_interval(secs => $1::flo
 FROM callbacks c
 WHERE d.id = $2 AND d.job_id = $3::bigint AND d.status = 'pending' AND c.id = d.callback_id
 RETURNING d.id, d.callback_id, d.workspace_id, d.type, d.seq, d.tries, d.body, d.created_at, c.session_id, c.turn_id, c.url, c.metadata,
+          c.name, c.protocol, c.auth,
           (c.disabled_at IS NOT NULL)::boolean AS disabled
 `
 
@@ -434,6 +521,9 @@ type DeliveryTakeRow struct {
 	TurnID      uuid.UUID
 	URL         string
 	Metadata    []byte
+	Name        string
+	Protocol    string
+	Auth        []byte
 	Disabled    bool
 }
 
@@ -455,6 +545,9 @@ func (q *Queries) DeliveryTake(ctx context.Context, patience float64, iD uuid.UU
 		&i.TurnID,
 		&i.URL,
 		&i.Metadata,
+		&i.Name,
+		&i.Protocol,
+		&i.Auth,
 		&i.Disabled,
 	)
 	return i, err

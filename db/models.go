@@ -57,6 +57,20 @@ type Approval struct {
 	Pattern     *string
 }
 
+type Callback struct {
+	ID          uuid.UUID
+	WorkspaceID uuid.UUID
+	SessionID   uuid.UUID
+	TurnID      uuid.UUID
+	URL         string
+	Metadata    []byte
+	DisabledAt  *time.Time
+	CreatedAt   time.Time
+	Name        string
+	Protocol    string
+	Auth        []byte
+}
+
 type CallbackAttempt struct {
 	DeliveryID uuid.UUID
 	N          int32
@@ -238,6 +252,7 @@ type Turn struct {
 	CreatedAt          time.Time
 	StartedAt          *time.Time
 	FinishedAt         *time.Time
+	StateAt            time.Time
 }
 
 type Workspace struct {

@@ -138,7 +138,7 @@ func (q *Queries) NodesAlive(ctx context.Context) ([]int32, error) {
 }
 
 const turnActive = `-- name: TurnActive :one
-SELECT id, session_id, workspace_id, state, error, start_seq, end_seq, epoch, node, lease_until, job_id, halted_at, max_response_seconds, max_turns, active_seconds, max_cost_usd, key_id, scopes, request_hash, prompt, response_schema, secrets, rejected, callback_id, created_at, started_at, finished_at FROM turns WHERE session_id = $1 AND state IN ('queued', 'running', 'waiting')
+SELECT id, session_id, workspace_id, state, error, start_seq, end_seq, epoch, node, lease_until, job_id, halted_at, max_response_seconds, max_turns, active_seconds, max_cost_usd, key_id, scopes, request_hash, prompt, response_schema, secrets, rejected, callback_id, created_at, started_at, finished_at, state_at FROM turns WHERE session_id = $1 AND state IN ('queued', 'running', 'waiting')
 `
 
 // TurnActive is the session's turn that has not ended.
@@ -173,6 +173,7 @@ func (q *Queries) TurnActive(ctx context.Context, sessionID uuid.UUID) (Turn, er
 		&i.CreatedAt,
 		&i.StartedAt,
 		&i.FinishedAt,
+		&i.StateAt,
 	)
 	return i, err
 }
@@ -200,12 +201,12 @@ func (q *Queries) TurnByEvent(ctx context.Context, workspaceID uuid.UUID, reques
 
 const turnClaim = `-- name: TurnClaim :one
 UPDATE turns
-SET state = 'running', epoch = $1, node = $2::int, started_at = clock_timestamp(),
+SET state = 'running', state_at = clock_timestamp(), epoch = $1, node = $2::int, started_at = clock_timestamp(),
     lease_until = clock_timestamp() + make_interval(secs => $3::float8)
 WHERE turns.id = $4 AND turns.state = ANY($5::text[])
   AND (SELECT count(*) FROM turns r WHERE r.workspace_id = turns.workspace_id AND r.state = 'running')
     < (SELECT w.max_running FROM workspaces w WHERE w.id = turns.workspace_id)
-RETURNING id, session_id, workspace_id, state, error, start_seq, end_seq, epoch, node, lease_until, job_id, halted_at, max_response_seconds, max_turns, active_seconds, max_cost_usd, key_id, scopes, request_hash, prompt, response_schema, secrets, rejected, callback_id, created_at, started_at, finished_at
+RETURNING id, session_id, workspace_id, state, error, start_seq, end_seq, epoch, node, lease_until, job_id, halted_at, max_response_seconds, max_turns, active_seconds, max_cost_usd, key_id, scopes, request_hash, prompt, response_schema, secrets, rejected, callback_id, created_at, started_at, finished_at, state_at
 `
 
 type TurnClaimParams struct {
@@ -255,17 +256,18 @@ func (q *Queries) TurnClaim(ctx context.Context, arg TurnClaimParams) (Turn, err
 		&i.CreatedAt,
 		&i.StartedAt,
 		&i.FinishedAt,
+		&i.StateAt,
 	)
 	return i, err
 }
 
 const turnClose = `-- name: TurnClose :one
 UPDATE turns
-SET state = $1, error = $2, finished_at = clock_timestamp(), lease_until = NULL, prompt = NULL,
+SET state = $1, state_at = clock_timestamp(), error = $2, finished_at = clock_timestamp(), lease_until = NULL, prompt = NULL,
     active_seconds = active_seconds + coalesce(extract(epoch FROM clock_timestamp() - started_at), 0),
     halted_at = CASE WHEN $3::boolean THEN clock_timestamp() END
 WHERE id = $4 AND state = ANY($5::text[])
-RETURNING id, session_id, workspace_id, state, error, start_seq, end_seq, epoch, node, lease_until, job_id, halted_at, max_response_seconds, max_turns, active_seconds, max_cost_usd, key_id, scopes, request_hash, prompt, response_schema, secrets, rejected, callback_id, created_at, started_at, finished_at
+RETURNING id, session_id, workspace_id, state, error, start_seq, end_seq, epoch, node, lease_until, job_id, halted_at, max_response_seconds, max_turns, active_seconds, max_cost_usd, key_id, scopes, request_hash, prompt, response_schema, secrets, rejected, callback_id, created_at, started_at, finished_at, state_at
 `
 
 type TurnCloseParams struct {
@@ -314,6 +316,7 @@ func (q *Queries) TurnClose(ctx context.Context, arg TurnCloseParams) (Turn, err
 		&i.CreatedAt,
 		&i.StartedAt,
 		&i.FinishedAt,
+		&i.StateAt,
 	)
 	return i, err
 }
@@ -328,7 +331,7 @@ func (q *Queries) TurnEndSeq(ctx context.Context, iD uuid.UUID, endSeq *int64) e
 }
 
 const turnGet = `-- name: TurnGet :one
-SELECT id, session_id, workspace_id, state, error, start_seq, end_seq, epoch, node, lease_until, job_id, halted_at, max_response_seconds, max_turns, active_seconds, max_cost_usd, key_id, scopes, request_hash, prompt, response_schema, secrets, rejected, callback_id, created_at, started_at, finished_at FROM turns WHERE id = $1
+SELECT id, session_id, workspace_id, state, error, start_seq, end_seq, epoch, node, lease_until, job_id, halted_at, max_response_seconds, max_turns, active_seconds, max_cost_usd, key_id, scopes, request_hash, prompt, response_schema, secrets, rejected, callback_id, created_at, started_at, finished_at, state_at FROM turns WHERE id = $1
 `
 
 func (q *Queries) TurnGet(ctx context.Context, id uuid.UUID) (Turn, error) {
@@ -362,6 +365,7 @@ func (q *Queries) TurnGet(ctx context.Context, id uuid.UUID) (Turn, error) {
 		&i.CreatedAt,
 		&i.StartedAt,
 		&i.FinishedAt,
+		&i.StateAt,
 	)
 	return i, err
 }
@@ -470,7 +474,7 @@ func (q *Queries) TurnNext(ctx context.Context, sessionID uuid.UUID) (uuid.UUID,
 
 const turnPark = `-- name: TurnPark :execrows
 UPDATE turns
-SET state = 'waiting', node = NULL, lease_until = NULL, job_id = NULL,
+SET state = 'waiting', state_at = clock_timestamp(), node = NULL, lease_until = NULL, job_id = NULL,
     active_seconds = active_seconds + coalesce(extract(epoch FROM clock_timestamp() - started_at), 0), started_at = NULL
 WHERE id = $1 AND epoch = $2 AND state = ANY($3::text[])
 `
@@ -485,7 +489,7 @@ func (q *Queries) TurnPark(ctx context.Context, iD uuid.UUID, epoch int64, state
 }
 
 const turnQueue = `-- name: TurnQueue :execrows
-UPDATE turns SET state = 'queued', job_id = NULL WHERE id = $1 AND state = ANY($2::text[])
+UPDATE turns SET state = 'queued', state_at = clock_timestamp(), job_id = NULL WHERE id = $1 AND state = ANY($2::text[])
 `
 
 // TurnQueue moves a turn on to where a worker may take it: from the line, or when its
@@ -500,7 +504,7 @@ func (q *Queries) TurnQueue(ctx context.Context, iD uuid.UUID, states []string) 
 
 const turnRequeue = `-- name: TurnRequeue :execrows
 UPDATE turns
-SET state = 'queued', node = NULL, lease_until = NULL,
+SET state = 'queued', state_at = clock_timestamp(), node = NULL, lease_until = NULL,
     active_seconds = active_seconds + coalesce(extract(epoch FROM least(lease_until, clock_timestamp()) - started_at), 0), started_at = NULL
 WHERE id = $1 AND epoch = $2 AND state = ANY($3::text[])
 `
@@ -531,6 +535,258 @@ UPDATE turns SET job_id = NULL WHERE turns.id = $1 AND turns.state = 'queued'
 func (q *Queries) TurnUnplaced(ctx context.Context, id uuid.UUID) error {
 	_, err := q.db.Exec(ctx, turnUnplaced, id)
 	return err
+}
+
+const turnView = `-- name: TurnView :one
+SELECT t.id, t.session_id, t.workspace_id, t.state, t.error, t.start_seq, t.end_seq, t.epoch, t.node, t.lease_until, t.job_id, t.halted_at, t.max_response_seconds, t.max_turns, t.active_seconds, t.max_cost_usd, t.key_id, t.scopes, t.request_hash, t.prompt, t.response_schema, t.secrets, t.rejected, t.callback_id, t.created_at, t.started_at, t.finished_at, t.state_at, u.id, u.session_id, u.turn_id, u.workspace_id, u.role, u.content, u.label, u.skill, u.status, u.error, u.structured_result, u.attachments, u.tool_calls, u.refs, u.usage, u.first_seq, u.last_seq, u.created_at, m.id, m.session_id, m.turn_id, m.workspace_id, m.role, m.content, m.label, m.skill, m.status, m.error, m.structured_result, m.attachments, m.tool_calls, m.refs, m.usage, m.first_seq, m.last_seq, m.created_at, a.request AS question
+FROM turns t
+JOIN messages u ON u.turn_id = t.id AND u.role = 'user'
+JOIN messages m ON m.turn_id = t.id AND m.role = 'assistant'
+LEFT JOIN approvals a ON a.turn_id = t.id AND a.status = 'pending' AND t.state = 'waiting'
+WHERE t.workspace_id = $1 AND t.id = $2
+`
+
+type TurnViewRow struct {
+	Turn      Turn
+	Message   Message
+	Message_2 Message
+	Question  []byte
+}
+
+// TurnView is a turn with its two messages and the question that it waits for.
+func (q *Queries) TurnView(ctx context.Context, workspaceID uuid.UUID, iD uuid.UUID) (TurnViewRow, error) {
+	row := q.db.QueryRow(ctx, turnView, workspaceID, iD)
+	var i TurnViewRow
+	err := row.Scan(
+		&i.Turn.ID,
+		&i.Turn.SessionID,
+		&i.Turn.WorkspaceID,
+		&i.Turn.State,
+		&i.Turn.Error,
+		&i.Turn.StartSeq,
+		&i.Turn.EndSeq,
+		&i.Turn.Epoch,
+		&i.Turn.Node,
+		&i.Turn.LeaseUntil,
+		&i.Turn.JobID,
+		&i.Turn.HaltedAt,
+		&i.Turn.MaxResponseSeconds,
+		&i.Turn.MaxTurns,
+		&i.Turn.ActiveSeconds,
+		&i.Turn.MaxCostUSD,
+		&i.Turn.KeyID,
+		&i.Turn.Scopes,
+		&i.Turn.RequestHash,
+		&i.Turn.Prompt,
+		&i.Turn.ResponseSchema,
+		&i.Turn.Secrets,
+		&i.Turn.Rejected,
+		&i.Turn.CallbackID,
+		&i.Turn.CreatedAt,
+		&i.Turn.StartedAt,
+		&i.Turn.FinishedAt,
+		&i.Turn.StateAt,
+		&i.Message.ID,
+		&i.Message.SessionID,
+		&i.Message.TurnID,
+		&i.Message.WorkspaceID,
+		&i.Message.Role,
+		&i.Message.Content,
+		&i.Message.Label,
+		&i.Message.Skill,
+		&i.Message.Status,
+		&i.Message.Error,
+		&i.Message.StructuredResult,
+		&i.Message.Attachments,
+		&i.Message.ToolCalls,
+		&i.Message.Refs,
+		&i.Message.Usage,
+		&i.Message.FirstSeq,
+		&i.Message.LastSeq,
+		&i.Message.CreatedAt,
+		&i.Message_2.ID,
+		&i.Message_2.SessionID,
+		&i.Message_2.TurnID,
+		&i.Message_2.WorkspaceID,
+		&i.Message_2.Role,
+		&i.Message_2.Content,
+		&i.Message_2.Label,
+		&i.Message_2.Skill,
+		&i.Message_2.Status,
+		&i.Message_2.Error,
+		&i.Message_2.StructuredResult,
+		&i.Message_2.Attachments,
+		&i.Message_2.ToolCalls,
+		&i.Message_2.Refs,
+		&i.Message_2.Usage,
+		&i.Message_2.FirstSeq,
+		&i.Message_2.LastSeq,
+		&i.Message_2.CreatedAt,
+		&i.Question,
+	)
+	return i, err
+}
+
+const turnViews = `-- name: TurnViews :many
+SELECT t.id, t.session_id, t.workspace_id, t.state, t.error, t.start_seq, t.end_seq, t.epoch, t.node, t.lease_until, t.job_id, t.halted_at, t.max_response_seconds, t.max_turns, t.active_seconds, t.max_cost_usd, t.key_id, t.scopes, t.request_hash, t.prompt, t.response_schema, t.secrets, t.rejected, t.callback_id, t.created_at, t.started_at, t.finished_at, t.state_at, u.id, u.session_id, u.turn_id, u.workspace_id, u.role, u.content, u.label, u.skill, u.status, u.error, u.structured_result, u.attachments, u.tool_calls, u.refs, u.usage, u.first_seq, u.last_seq, u.created_at, m.id, m.session_id, m.turn_id, m.workspace_id, m.role, m.content, m.label, m.skill, m.status, m.error, m.structured_result, m.attachments, m.tool_calls, m.refs, m.usage, m.first_seq, m.last_seq, m.created_at, a.request AS question
+FROM turns t
+JOIN messages u ON u.turn_id = t.id AND u.role = 'user'
+JOIN messages m ON m.turn_id = t.id AND m.role = 'assistant'
+LEFT JOIN approvals a ON a.turn_id = t.id AND a.status = 'pending' AND t.state = 'waiting'
+WHERE t.workspace_id = $1
+  AND ($2::uuid IS NULL OR t.session_id = $2::uuid)
+  AND ($3::text[] IS NULL OR t.state = ANY($3::text[]))
+  AND ($4::boolean IS NULL OR (t.epoch > 0) = $4::boolean)
+  AND ($5::timestamptz IS NULL OR t.state_at >= $5::timestamptz)
+  AND ($6::timestamptz IS NULL OR (t.state_at, t.id) < ($6::timestamptz, $7::uuid))
+ORDER BY t.state_at DESC, t.id DESC
+LIMIT $8
+`
+
+type TurnViewsParams struct {
+	WorkspaceID uuid.UUID
+	SessionID   *uuid.UUID
+	States      []string
+	Begun       *bool
+	Since       *time.Time
+	BeforeAt    *time.Time
+	BeforeID    uuid.UUID
+	N           int32
+}
+
+type TurnViewsRow struct {
+	Turn      Turn
+	Message   Message
+	Message_2 Message
+	Question  []byte
+}
+
+// TurnViews is one page of a workspace's turns, the latest change of state first. Whether a
+// queued turn has run before is in its epoch.
+func (q *Queries) TurnViews(ctx context.Context, arg TurnViewsParams) ([]TurnViewsRow, error) {
+	rows, err := q.db.Query(ctx, turnViews,
+		arg.WorkspaceID,
+		arg.SessionID,
+		arg.States,
+		arg.Begun,
+		arg.Since,
+		arg.BeforeAt,
+		arg.BeforeID,
+		arg.N,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []TurnViewsRow
+	for rows.Next() {
+		var i TurnViewsRow
+		if err := rows.Scan(
+			&i.Turn.ID,
+			&i.Turn.SessionID,
+			&i.Turn.WorkspaceID,
+			&i.Turn.State,
+			&i.Turn.Error,
+			&i.Turn.StartSeq,
+			&i.Turn.EndSeq,
+			&i.Turn.Epoch,
+			&i.Turn.Node,
+			&i.Turn.LeaseUntil,
+			&i.Turn.JobID,
+			&i.Turn.HaltedAt,
+			&i.Turn.MaxResponseSeconds,
+			&i.Turn.MaxTurns,
+			&i.Turn.ActiveSeconds,
+			&i.Turn.MaxCostUSD,
+			&i.Turn.KeyID,
+			&i.Turn.Scopes,
+			&i.Turn.RequestHash,
+			&i.Turn.Prompt,
+			&i.Turn.ResponseSchema,
+			&i.Turn.Secrets,
+			&i.Turn.Rejected,
+			&i.Turn.CallbackID,
+			&i.Turn.CreatedAt,
+			&i.Turn.StartedAt,
+			&i.Turn.FinishedAt,
+			&i.Turn.StateAt,
+			&i.Message.ID,
+			&i.Message.SessionID,
+			&i.Message.TurnID,
+			&i.Message.WorkspaceID,
+			&i.Message.Role,
+			&i.Message.Content,
+			&i.Message.Label,
+			&i.Message.Skill,
+			&i.Message.Status,
+			&i.Message.Error,
+			&i.Message.StructuredResult,
+			&i.Message.Attachments,
+			&i.Message.ToolCalls,
+			&i.Message.Refs,
+			&i.Message.Usage,
+			&i.Message.FirstSeq,
+			&i.Message.LastSeq,
+			&i.Message.CreatedAt,
+			&i.Message_2.ID,
+			&i.Message_2.SessionID,
+			&i.Message_2.TurnID,
+			&i.Message_2.WorkspaceID,
+			&i.Message_2.Role,
+			&i.Message_2.Content,
+			&i.Message_2.Label,
+			&i.Message_2.Skill,
+			&i.Message_2.Status,
+			&i.Message_2.Error,
+			&i.Message_2.StructuredResult,
+			&i.Message_2.Attachments,
+			&i.Message_2.ToolCalls,
+			&i.Message_2.Refs,
+			&i.Message_2.Usage,
+			&i.Message_2.FirstSeq,
+			&i.Message_2.LastSeq,
+			&i.Message_2.CreatedAt,
+			&i.Question,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const turnViewsCount = `-- name: TurnViewsCount :one
+SELECT count(*) FROM turns t
+WHERE t.workspace_id = $1
+  AND ($2::uuid IS NULL OR t.session_id = $2::uuid)
+  AND ($3::text[] IS NULL OR t.state = ANY($3::text[]))
+  AND ($4::boolean IS NULL OR (t.epoch > 0) = $4::boolean)
+  AND ($5::timestamptz IS NULL OR t.state_at >= $5::timestamptz)
+`
+
+type TurnViewsCountParams struct {
+	WorkspaceID uuid.UUID
+	SessionID   *uuid.UUID
+	States      []string
+	Begun       *bool
+	Since       *time.Time
+}
+
+// TurnViewsCount is how many turns all the pages of TurnViews have.
+func (q *Queries) TurnViewsCount(ctx context.Context, arg TurnViewsCountParams) (int64, error) {
+	row := q.db.QueryRow(ctx, turnViewsCount,
+		arg.WorkspaceID,
+		arg.SessionID,
+		arg.States,
+		arg.Begun,
+		arg.Since,
+	)
+	var count int64
+	err := row.Scan(&count)
+	return count, err
 }
 
 const turnsLinedUp = `-- name: TurnsLinedUp :one

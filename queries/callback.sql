@@ -1,5 +1,20 @@
--- name: CallbackInsert :exec
-INSERT INTO callbacks (id, workspace_id, session_id, turn_id, url, metadata) VALUES ($1, $2, $3, $4, $5, $6);
+-- name: CallbackPut :execrows
+-- CallbackPut makes a callback of a turn, or changes the one of that name, unless the turn
+-- has as many as it may.
+INSERT INTO callbacks (id, workspace_id, session_id, turn_id, url, metadata, name, protocol, auth)
+SELECT sqlc.arg(id)::uuid, sqlc.arg(workspace_id)::uuid, sqlc.arg(session_id)::uuid, sqlc.arg(turn_id)::uuid, sqlc.arg(url)::text,
+       sqlc.arg(metadata)::json, sqlc.arg(name)::text, sqlc.arg(protocol)::text, sqlc.narg(auth)::bytea
+WHERE (SELECT count(*) FROM callbacks c WHERE c.turn_id = sqlc.arg(turn_id)::uuid AND c.name <> sqlc.arg(name)::text) < sqlc.arg(most)::int
+ON CONFLICT (turn_id, name) DO UPDATE
+SET url = excluded.url, metadata = excluded.metadata, protocol = excluded.protocol, auth = excluded.auth, disabled_at = NULL;
+
+-- name: CallbacksOf :many
+-- CallbacksOf are the callbacks of a turn that have a name, oldest first.
+SELECT * FROM callbacks WHERE workspace_id = $1 AND turn_id = $2 AND name <> '' ORDER BY id;
+
+-- name: CallbackDelete :exec
+-- CallbackDelete removes a callback that has a name, and with it its deliveries.
+DELETE FROM callbacks WHERE workspace_id = $1 AND turn_id = $2 AND name = $3 AND name <> '';
 
 -- name: CallbackGet :one
 -- CallbackGet is a callback with the state of its newest delivery.
@@ -20,11 +35,14 @@ UPDATE callbacks SET disabled_at = NULL WHERE workspace_id = $1 AND id = $2 AND 
 -- CallbacksErase removes a session's callbacks, and with them their deliveries.
 DELETE FROM callbacks WHERE workspace_id = $1 AND session_id = $2;
 
--- name: DeliveryInsert :execrows
--- DeliveryInsert makes a report for a turn that has a callback.
+-- name: DeliveriesInsert :many
+-- DeliveriesInsert makes a report for each callback of a turn, as far as there are ids.
 INSERT INTO callback_deliveries (id, callback_id, workspace_id, type, seq)
-SELECT sqlc.arg(id)::uuid, c.id, c.workspace_id, sqlc.arg(type)::text, sqlc.arg(seq)::bigint
-FROM callbacks c WHERE c.turn_id = sqlc.arg(turn_id) AND c.disabled_at IS NULL;
+SELECT (sqlc.arg(ids)::uuid[])[c.n], c.id, c.workspace_id, sqlc.arg(type)::text, sqlc.arg(seq)::bigint
+FROM (SELECT t.id, t.workspace_id, row_number() OVER (ORDER BY t.id) AS n FROM callbacks t
+      WHERE t.turn_id = sqlc.arg(turn_id) AND t.disabled_at IS NULL) c
+WHERE c.n <= cardinality(sqlc.arg(ids)::uuid[])
+RETURNING id;
 
 -- name: DeliveryJob :exec
 -- DeliveryJob gives a delivery to a job; the job that had it before may not deliver
@@ -38,6 +56,7 @@ UPDATE callback_deliveries d SET next_at = now() + make_interval(secs => sqlc.ar
 FROM callbacks c
 WHERE d.id = sqlc.arg(id) AND d.job_id = sqlc.arg(job_id)::bigint AND d.status = 'pending' AND c.id = d.callback_id
 RETURNING d.id, d.callback_id, d.workspace_id, d.type, d.seq, d.tries, d.body, d.created_at, c.session_id, c.turn_id, c.url, c.metadata,
+          c.name, c.protocol, c.auth,
           (c.disabled_at IS NOT NULL)::boolean AS disabled;
 
 -- name: DeliveryBody :one

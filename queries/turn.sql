@@ -22,12 +22,12 @@ ORDER BY t.start_seq LIMIT 1;
 -- name: TurnQueue :execrows
 -- TurnQueue moves a turn on to where a worker may take it: from the line, or when its
 -- input is there.
-UPDATE turns SET state = 'queued', job_id = NULL WHERE id = $1 AND state = ANY(sqlc.arg(states)::text[]);
+UPDATE turns SET state = 'queued', state_at = clock_timestamp(), job_id = NULL WHERE id = $1 AND state = ANY(sqlc.arg(states)::text[]);
 
 -- name: TurnPark :execrows
 -- TurnPark lets a turn wait for input. The time until it goes on does not count.
 UPDATE turns
-SET state = 'waiting', node = NULL, lease_until = NULL, job_id = NULL,
+SET state = 'waiting', state_at = clock_timestamp(), node = NULL, lease_until = NULL, job_id = NULL,
     active_seconds = active_seconds + coalesce(extract(epoch FROM clock_timestamp() - started_at), 0), started_at = NULL
 WHERE id = $1 AND epoch = $2 AND state = ANY(sqlc.arg(states)::text[]);
 
@@ -41,6 +41,41 @@ UPDATE turns SET job_id = $2 WHERE id = $1;
 -- name: TurnGet :one
 SELECT * FROM turns WHERE id = $1;
 
+-- name: TurnView :one
+-- TurnView is a turn with its two messages and the question that it waits for.
+SELECT sqlc.embed(t), sqlc.embed(u), sqlc.embed(m), a.request AS question
+FROM turns t
+JOIN messages u ON u.turn_id = t.id AND u.role = 'user'
+JOIN messages m ON m.turn_id = t.id AND m.role = 'assistant'
+LEFT JOIN approvals a ON a.turn_id = t.id AND a.status = 'pending' AND t.state = 'waiting'
+WHERE t.workspace_id = $1 AND t.id = $2;
+
+-- name: TurnViews :many
+-- TurnViews is one page of a workspace's turns, the latest change of state first. Whether a
+-- queued turn has run before is in its epoch.
+SELECT sqlc.embed(t), sqlc.embed(u), sqlc.embed(m), a.request AS question
+FROM turns t
+JOIN messages u ON u.turn_id = t.id AND u.role = 'user'
+JOIN messages m ON m.turn_id = t.id AND m.role = 'assistant'
+LEFT JOIN approvals a ON a.turn_id = t.id AND a.status = 'pending' AND t.state = 'waiting'
+WHERE t.workspace_id = sqlc.arg(workspace_id)
+  AND (sqlc.narg(session_id)::uuid IS NULL OR t.session_id = sqlc.narg(session_id)::uuid)
+  AND (sqlc.narg(states)::text[] IS NULL OR t.state = ANY(sqlc.narg(states)::text[]))
+  AND (sqlc.narg(begun)::boolean IS NULL OR (t.epoch > 0) = sqlc.narg(begun)::boolean)
+  AND (sqlc.narg(since)::timestamptz IS NULL OR t.state_at >= sqlc.narg(since)::timestamptz)
+  AND (sqlc.narg(before_at)::timestamptz IS NULL OR (t.state_at, t.id) < (sqlc.narg(before_at)::timestamptz, sqlc.arg(before_id)::uuid))
+ORDER BY t.state_at DESC, t.id DESC
+LIMIT sqlc.arg(n);
+
+-- name: TurnViewsCount :one
+-- TurnViewsCount is how many turns all the pages of TurnViews have.
+SELECT count(*) FROM turns t
+WHERE t.workspace_id = sqlc.arg(workspace_id)
+  AND (sqlc.narg(session_id)::uuid IS NULL OR t.session_id = sqlc.narg(session_id)::uuid)
+  AND (sqlc.narg(states)::text[] IS NULL OR t.state = ANY(sqlc.narg(states)::text[]))
+  AND (sqlc.narg(begun)::boolean IS NULL OR (t.epoch > 0) = sqlc.narg(begun)::boolean)
+  AND (sqlc.narg(since)::timestamptz IS NULL OR t.state_at >= sqlc.narg(since)::timestamptz);
+
 -- name: TurnActive :one
 -- TurnActive is the session's turn that has not ended.
 SELECT * FROM turns WHERE session_id = $1 AND state IN ('queued', 'running', 'waiting');
@@ -49,7 +84,7 @@ SELECT * FROM turns WHERE session_id = $1 AND state IN ('queued', 'running', 'wa
 -- TurnClaim gives a queued turn to a node, unless its workspace runs as many turns
 -- as it may.
 UPDATE turns
-SET state = 'running', epoch = sqlc.arg(epoch), node = sqlc.arg(node)::int, started_at = clock_timestamp(),
+SET state = 'running', state_at = clock_timestamp(), epoch = sqlc.arg(epoch), node = sqlc.arg(node)::int, started_at = clock_timestamp(),
     lease_until = clock_timestamp() + make_interval(secs => sqlc.arg(lease_seconds)::float8)
 WHERE turns.id = sqlc.arg(id) AND turns.state = ANY(sqlc.arg(states)::text[])
   AND (SELECT count(*) FROM turns r WHERE r.workspace_id = turns.workspace_id AND r.state = 'running')
@@ -88,14 +123,14 @@ CROSS JOIN LATERAL (
 -- name: TurnRequeue :execrows
 -- TurnRequeue gives a running turn back: after a crash, or when its node stops.
 UPDATE turns
-SET state = 'queued', node = NULL, lease_until = NULL,
+SET state = 'queued', state_at = clock_timestamp(), node = NULL, lease_until = NULL,
     active_seconds = active_seconds + coalesce(extract(epoch FROM least(lease_until, clock_timestamp()) - started_at), 0), started_at = NULL
 WHERE id = $1 AND epoch = $2 AND state = ANY(sqlc.arg(states)::text[]);
 
 -- name: TurnClose :one
 -- TurnClose ends a turn, once: the second caller gets no row.
 UPDATE turns
-SET state = sqlc.arg(state), error = sqlc.narg(error), finished_at = clock_timestamp(), lease_until = NULL, prompt = NULL,
+SET state = sqlc.arg(state), state_at = clock_timestamp(), error = sqlc.narg(error), finished_at = clock_timestamp(), lease_until = NULL, prompt = NULL,
     active_seconds = active_seconds + coalesce(extract(epoch FROM clock_timestamp() - started_at), 0),
     halted_at = CASE WHEN sqlc.arg(halted)::boolean THEN clock_timestamp() END
 WHERE id = sqlc.arg(id) AND state = ANY(sqlc.arg(states)::text[])

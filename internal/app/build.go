@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/parley-server/parley/internal/a2a"
 	"github.com/parley-server/parley/internal/apikey"
 	"github.com/parley-server/parley/internal/callback"
 	"github.com/parley-server/parley/internal/egress"
@@ -100,7 +101,8 @@ func (s *service) buildTurns() (err error) {
 	turns := turn.Config{
 		Pool: s.pool, Sessions: s.sessions, Workspaces: s.workspaces, Model: models.Model, Tools: s.tools, Runner: s.runner,
 		Skills: s.skills, Permissions: permission.New(s.pool), Vault: s.secrets, Files: s.files, Callbacks: s.callbacks,
-		Log: s.Log, Workers: cfg.Workers, Lease: cfg.TurnLease, Window: cfg.ApprovalWindow, Grace: drainTime,
+		Tell: a2a.Tell(s.sessions, s.files, s.base()),
+		Log:  s.Log, Workers: cfg.Workers, Lease: cfg.TurnLease, Window: cfg.ApprovalWindow, Grace: drainTime,
 	}
 	if s.Turns != nil {
 		s.Turns(&turns)
@@ -130,8 +132,17 @@ func (s *service) buildServer() error {
 	if err != nil {
 		return fmt.Errorf("make the MCP server: %w", err)
 	}
+	others, err := a2a.New(a2a.Config{
+		Sessions: s.sessions, Turns: s.turns, Workspaces: s.workspaces, Keys: s.keys, Files: s.files, Skills: s.skills, Callbacks: s.callbacks,
+		Limits: s.limits, Log: s.Log, Version: ThisBuild().Version, BaseURL: cfg.BaseURL, NoCard: !cfg.PublicCard,
+		Keepalive: cfg.SSEKeepAlive, WriteTimeout: cfg.SSEWriteTimeout,
+	})
+	if err != nil {
+		return fmt.Errorf("make the A2A interface: %w", err)
+	}
+	others[mcpserver.Path] = protocol
 	s.server = &http.Server{
-		Handler:           ways(handler, map[string]http.Handler{mcpserver.Path: protocol}),
+		Handler:           ways(handler, others),
 		ReadHeaderTimeout: httpapi.HeaderTime,
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    httpapi.HeaderBytes,

@@ -48,6 +48,8 @@ type Config struct {
 	CallsPerMinute    int `env:"PARLEY_CALLS_PER_MINUTE" envDefault:"600" doc:"Other requests that a key may make in a minute; 0: no limit."`
 	OpenStreams       int `env:"PARLEY_OPEN_STREAMS" envDefault:"24" doc:"Streams and blocking calls that a key may have open at once; 0: no limit."`
 
+	PublicCard bool `env:"PARLEY_A2A_PUBLIC_CARD" envDefault:"true" section:"A2A" doc:"false: nobody gets an agent card without a key. The card without a key says where A2A is spoken and how to come in, and nothing of any workspace."`
+
 	LogLevel  slog.Level `env:"PARLEY_LOG_LEVEL" envDefault:"INFO" section:"Logs" doc:"DEBUG, INFO, WARN or ERROR."`
 	LogFormat string     `env:"PARLEY_LOG_FORMAT" envDefault:"text" oneof:"text json" doc:"text or json."`
 

@@ -14,9 +14,10 @@ import (
 type Delivery struct {
 	ID, Callback, Workspace, Session, Turn uuid.UUID
 
-	Type Type
-	Seq  int64     // of the event
-	At   time.Time // when it happened, by PostgreSQL's clock
+	Type     Type
+	Seq      int64     // of the event
+	At       time.Time // when it happened, by PostgreSQL's clock
+	Protocol Protocol
 }
 
 // wrap makes the body of a report around its data, a JSON object, to which it adds

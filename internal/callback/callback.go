@@ -9,6 +9,7 @@
 package callback
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -20,6 +21,7 @@ import (
 
 	"github.com/parley-server/parley/db"
 	"github.com/parley-server/parley/internal/egress"
+	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/vault"
 )
 
@@ -52,16 +54,37 @@ func NewStore(pool *pgxpool.Pool, keys *vault.Keyring, guard *egress.Guard) *Sto
 	return &Store{pool: pool, q: db.New(pool), keys: keys, guard: guard, client: guard.Client(egress.Limits{Time: AnswerTime})}
 }
 
-// New is a callback that a message asks for.
+// Protocol says in whose words a callback is told.
+type Protocol string
+
+const (
+	Parley Protocol = "parley"
+	A2A03  Protocol = "a2a/0.3"
+	A2A10  Protocol = "a2a/1.0"
+)
+
+// New is a callback that a message asks for, or somebody afterwards.
 type New struct {
 	ID, Workspace, Session, Turn uuid.UUID
 
 	URL      string
 	Metadata map[string]string
+	Name     string   // "": the callback of the message
+	Protocol Protocol // "": Parley
+	Auth     Auth
 }
 
-// Register stores the callback of a turn, or fails as Check does.
-func (s *Store) Register(ctx context.Context, tx pgx.Tx, n New) error {
+// MaxNamed is how many callbacks of a turn may have a name.
+const MaxNamed = 10
+
+// Register stores the callback of a turn, or fails as Check does. One of the same name is
+// changed.
+func (s *Store) Register(ctx context.Context, tx pgx.Tx, n New) error { return s.put(ctx, tx, n) }
+
+// Put is Register in a transaction of its own.
+func (s *Store) Put(ctx context.Context, n New) error { return s.put(ctx, s.pool, n) }
+
+func (s *Store) put(ctx context.Context, on db.DBTX, n New) error {
 	if err := s.Check(n.URL, n.Metadata); err != nil {
 		return err
 	}
@@ -72,25 +95,36 @@ func (s *Store) Register(ctx context.Context, tx pgx.Tx, n New) error {
 	if err != nil {
 		return fmt.Errorf("encode metadata: %w", err)
 	}
-	err = s.q.WithTx(tx).CallbackInsert(ctx, db.CallbackInsertParams{
+	auth, err := s.sealAuth(n)
+	if err != nil {
+		return err
+	}
+	rows, err := db.New(on).CallbackPut(ctx, db.CallbackPutParams{
 		ID: n.ID, WorkspaceID: n.Workspace, SessionID: n.Session, TurnID: n.Turn, URL: n.URL, Metadata: metadata,
+		Name: n.Name, Protocol: string(cmp.Or(n.Protocol, Parley)), Auth: auth, Most: MaxNamed + 1,
 	})
 	if err != nil {
 		return fmt.Errorf("insert callback: %w", err)
 	}
+	if rows == 0 {
+		return fault.Invalid(fault.Violation{Param: "/callback", Rule: "max_items", Message: fmt.Sprintf("A turn is reported to at most %d receivers.", MaxNamed), Expected: MaxNamed})
+	}
 	return nil
 }
 
-// Report makes a delivery of an event that tx writes; ok is false where the turn has
-// no callback. The caller inserts a job for it in the same transaction and names that
-// job with Assign.
-func (s *Store) Report(ctx context.Context, tx pgx.Tx, turn uuid.UUID, typ Type, seq int64) (delivery uuid.UUID, ok bool, err error) {
-	delivery = uuid.Must(uuid.NewV7())
-	n, err := s.q.WithTx(tx).DeliveryInsert(ctx, delivery, string(typ), seq, turn)
-	if err != nil {
-		return uuid.Nil, false, fmt.Errorf("insert delivery: %w", err)
+// Report makes the deliveries of an event that tx writes: one for each callback of the
+// turn. The caller inserts a job for each in the same transaction and names that job with
+// Assign.
+func (s *Store) Report(ctx context.Context, tx pgx.Tx, turn uuid.UUID, typ Type, seq int64) (deliveries []uuid.UUID, err error) {
+	ids := make([]uuid.UUID, MaxNamed+1)
+	for i := range ids {
+		ids[i] = uuid.Must(uuid.NewV7())
 	}
-	return delivery, n > 0, nil
+	deliveries, err = s.q.WithTx(tx).DeliveriesInsert(ctx, ids, string(typ), seq, turn)
+	if err != nil {
+		return nil, fmt.Errorf("insert deliveries: %w", err)
+	}
+	return deliveries, nil
 }
 
 // Erase removes the callbacks of a session, with what was sent and what came of it.

@@ -68,8 +68,8 @@ func TestReportIsPartOfItsTransaction(t *testing.T) {
 	n := w.register(t, address, nil)
 	back := errors.New("rolled back")
 	err := pgx.BeginFunc(t.Context(), w.pool, func(tx pgx.Tx) error {
-		if _, ok, err := w.store.Report(t.Context(), tx, n.Turn, callback.Completed, 1); !ok || err != nil {
-			t.Errorf("%v %v", ok, err)
+		if made, err := w.store.Report(t.Context(), tx, n.Turn, callback.Completed, 1); len(made) != 1 || err != nil {
+			t.Errorf("%v %v", made, err)
 		}
 		return back
 	})
@@ -77,7 +77,7 @@ func TestReportIsPartOfItsTransaction(t *testing.T) {
 		t.Errorf("%v: %+v", err, c)
 	}
 	w.tx(t, func(tx pgx.Tx) error {
-		if _, ok, err := w.store.Report(t.Context(), tx, uuid.New(), callback.Completed, 1); ok || err != nil {
+		if made, err := w.store.Report(t.Context(), tx, uuid.New(), callback.Completed, 1); len(made) != 0 || err != nil {
 			t.Errorf("a turn without a callback is reported: %v", err)
 		}
 		return nil

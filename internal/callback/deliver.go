@@ -54,7 +54,7 @@ const (
 const NotSent = "not_sent"
 
 // Deliver makes one attempt at a delivery, for the job that has it. body makes the
-// member data; it is asked once, and what it made is sent every time. done says that
+// member data, or, in another protocol, all that is sent; it is asked once, and what it made is sent every time. done says that
 // there is nothing more to do; else the job comes again after retry. An error means
 // that no attempt was made, or that it is not known what came of it.
 func (s *Store) Deliver(ctx context.Context, delivery uuid.UUID, job int64, body func(context.Context, Delivery) ([]byte, error)) (retry time.Duration, done bool, err error) {
@@ -87,8 +87,12 @@ func (s *Store) Deliver(ctx context.Context, delivery uuid.UUID, job int64, body
 	if err != nil {
 		return 0, false, err
 	}
+	auth, err := s.openAuth(row.WorkspaceID, row.TurnID, row.Name, row.Auth)
+	if err != nil {
+		return 0, false, err
+	}
 	began := time.Now()
-	out := s.attempt(ctx, row, secrets)
+	out := s.attempt(ctx, row, secrets, auth)
 	if out.err != "" && ctx.Err() != nil {
 		return 0, false, ctx.Err() // it is we who stopped
 	}
@@ -99,14 +103,15 @@ func (s *Store) Deliver(ctx context.Context, delivery uuid.UUID, job int64, body
 // write makes the body of a delivery and keeps it.
 func (s *Store) write(ctx context.Context, row db.DeliveryTakeRow, body func(context.Context, Delivery) ([]byte, error)) ([]byte, error) {
 	d := Delivery{ID: row.ID, Callback: row.CallbackID, Workspace: row.WorkspaceID, Session: row.SessionID, Turn: row.TurnID,
-		Type: Type(row.Type), Seq: row.Seq, At: row.CreatedAt}
-	data, err := body(ctx, d)
+		Type: Type(row.Type), Seq: row.Seq, At: row.CreatedAt, Protocol: Protocol(row.Protocol)}
+	whole, err := body(ctx, d)
 	if err != nil {
 		return nil, fmt.Errorf("make the data of a report: %w", err)
 	}
-	whole, err := wrap(d, data, row.Metadata)
-	if err != nil {
-		return nil, err
+	if d.Protocol == Parley {
+		if whole, err = wrap(d, whole, row.Metadata); err != nil {
+			return nil, err
+		}
 	}
 	if whole, err = s.q.DeliveryBody(ctx, row.ID, whole); err != nil {
 		return nil, fmt.Errorf("keep the body of a report: %w", err)
@@ -126,7 +131,7 @@ type outcome struct {
 func (o outcome) final() bool { return o.err == gone || o.err == NotSent }
 
 // attempt sends a report.
-func (s *Store) attempt(ctx context.Context, row db.DeliveryTakeRow, secrets [][]byte) outcome {
+func (s *Store) attempt(ctx context.Context, row db.DeliveryTakeRow, secrets [][]byte, auth Auth) outcome {
 	if reserved(row.URL) {
 		return outcome{err: NotSent}
 	}
@@ -135,6 +140,10 @@ func (s *Store) attempt(ctx context.Context, row db.DeliveryTakeRow, secrets [][
 		return outcome{err: addressRefused}
 	}
 	Sign(r.Header, secrets, row.ID.String(), time.Now(), row.Body)
+	if Protocol(row.Protocol) == A2A10 {
+		r.Header.Set("Content-Type", "application/a2a+json")
+	}
+	auth.present(r.Header)
 	res, err := s.client.Do(r)
 	if err != nil {
 		return outcome{err: reason(err)}

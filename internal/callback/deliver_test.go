@@ -255,7 +255,7 @@ func TestGoneDisablesTheCallback(t *testing.T) {
 		t.Errorf("%+v", c)
 	}
 	w.tx(t, func(tx pgx.Tx) error {
-		if _, ok, err := w.store.Report(t.Context(), tx, n.Turn, callback.Completed, 3); ok || err != nil {
+		if made, err := w.store.Report(t.Context(), tx, n.Turn, callback.Completed, 3); len(made) != 0 || err != nil {
 			t.Errorf("a disabled callback is told: %v", err)
 		}
 		return nil

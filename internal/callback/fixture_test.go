@@ -104,12 +104,12 @@ const job = 7
 func (w *world) report(t *testing.T, turn uuid.UUID, typ callback.Type, seq int64) (delivery uuid.UUID) {
 	t.Helper()
 	w.tx(t, func(tx pgx.Tx) error {
-		d, ok, err := w.store.Report(t.Context(), tx, turn, typ, seq)
-		if err != nil || !ok {
-			return fmt.Errorf("not reported: %v", err)
+		made, err := w.store.Report(t.Context(), tx, turn, typ, seq)
+		if err != nil || len(made) != 1 {
+			return fmt.Errorf("not reported: %v %v", made, err)
 		}
-		delivery = d
-		return w.store.Assign(t.Context(), tx, d, job)
+		delivery = made[0]
+		return w.store.Assign(t.Context(), tx, delivery, job)
 	})
 	return delivery
 }

@@ -19,6 +19,7 @@ const (
 	sessionsList  byte = 's'
 	messagesList  byte = 'm'
 	approvalsList byte = 'a'
+	turnsList     byte = 't'
 )
 
 var cursors = base64.RawURLEncoding.Strict()

@@ -98,16 +98,39 @@ func (w *Writer) Event(event string, id int64, data []byte) error {
 	b.WriteString(event)
 	b.WriteString("\nid: ")
 	b.Write(strconv.AppendInt(b.AvailableBuffer(), id, 10))
+	b.WriteByte('\n')
+	return w.data(data)
+}
+
+// Message gathers one frame that has no name. With id 0 it has no id either: a reader that
+// comes back afterwards gets what came after the newest id once more.
+func (w *Writer) Message(id int64, data []byte) error {
+	if bytes.IndexByte(data, '\r') >= 0 || !utf8.Valid(data) {
+		return ErrFrame
+	}
+	b := w.buffer()
+	if id != 0 {
+		b.WriteString("id: ")
+		b.Write(strconv.AppendInt(b.AvailableBuffer(), id, 10))
+		b.WriteByte('\n')
+	}
+	return w.data(data)
+}
+
+// data gathers the data of a frame, and ends it.
+func (w *Writer) data(data []byte) error {
+	b := w.buffer()
 	for {
 		line, rest, more := bytes.Cut(data, newline)
-		b.WriteString("\ndata: ")
+		b.WriteString("data: ")
 		b.Write(line)
+		b.WriteByte('\n')
 		if !more {
 			break
 		}
 		data = rest
 	}
-	b.WriteString("\n\n")
+	b.WriteByte('\n')
 	if b.Len() >= maxBuffer {
 		return w.Flush()
 	}

@@ -3,6 +3,7 @@ package turn
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/google/uuid"
@@ -35,6 +36,38 @@ func (s *Service) Cancel(ctx context.Context, workspace, id uuid.UUID) (Canceled
 		return Canceled{Canceled: true}, nil
 	}
 	return Canceled{Canceled: true, HaltDeferred: !s.awaitHalt(ctx, ended[0], news)}, nil
+}
+
+// CancelTurn ends one turn of a workspace, be it in progress or lined up; those behind it
+// go on. Where it has ended, that is no error. A turn that the workspace does not have is
+// session.ErrNoTurn.
+func (s *Service) CancelTurn(ctx context.Context, workspace, id uuid.UUID) (Canceled, error) {
+	v, err := s.cfg.Sessions.Turn(ctx, workspace, id)
+	if err != nil {
+		return Canceled{}, err
+	}
+	news, stop := s.cfg.Sessions.Watch(v.Turn.SessionID)
+	defer stop()
+	var was session.Turn
+	ended := false
+	err = s.cfg.Sessions.Update(ctx, v.Turn.SessionID, func(tx *session.Tx) (err error) {
+		if was, err = s.q.WithTx(tx.Tx).TurnGet(ctx, id); err != nil {
+			return fmt.Errorf("read turn: %w", err)
+		}
+		if !session.State(was.State).Active() {
+			return nil
+		}
+		f := event.Canceled.Failure("The turn was canceled.")
+		ended, err = s.endTurn(ctx, tx, was, session.Ending{Trigger: session.Cancel, Failure: &f, Halted: session.State(was.State) != session.Running})
+		return err
+	})
+	if err != nil || !ended {
+		return Canceled{}, err
+	}
+	if session.State(was.State) != session.Running {
+		return Canceled{Canceled: true}, nil
+	}
+	return Canceled{Canceled: true, HaltDeferred: !s.awaitHalt(ctx, was, news)}, nil
 }
 
 // endAll cancels the session's turn in progress and then whichever comes next, until

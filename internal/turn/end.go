@@ -32,15 +32,17 @@ var ended = map[session.Trigger]callback.Type{
 	session.Complete: callback.Completed, session.Fail: callback.Failed, session.Cancel: callback.Canceled,
 }
 
-// report has the turn's callback told of the session's newest event, if it has one.
-// The job that does so comes into being with the event, or not at all.
+// report has the turn's callbacks told of the session's newest event. The jobs that do so
+// come into being with the event, or not at all.
 func (s *Service) report(ctx context.Context, tx *session.Tx, t session.Turn, typ callback.Type) error {
-	if t.CallbackID == nil {
-		return nil
-	}
-	delivery, ok, err := s.cfg.Callbacks.Report(ctx, tx.Tx, t.ID, typ, tx.Head())
-	if err != nil || !ok {
+	deliveries, err := s.cfg.Callbacks.Report(ctx, tx.Tx, t.ID, typ, tx.Head())
+	if err != nil {
 		return err
 	}
-	return s.enqueueDelivery(ctx, tx.Tx, delivery)
+	for _, d := range deliveries {
+		if err := s.enqueueDelivery(ctx, tx.Tx, d); err != nil {
+			return err
+		}
+	}
+	return nil
 }

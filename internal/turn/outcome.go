@@ -41,8 +41,15 @@ func (s *Service) Outcome(ctx context.Context, workspace, turn uuid.UUID) (o Out
 	return o, true, nil
 }
 
-// told is what a callback says of a turn: just what a blocking call would.
+// told is what a callback says of a turn: just what a blocking call would, unless it is
+// told in the words of another protocol.
 func (s *Service) told(ctx context.Context, d callback.Delivery) ([]byte, error) {
+	if tell, ok := s.cfg.Tell[d.Protocol]; ok {
+		return tell(ctx, d)
+	}
+	if d.Protocol != callback.Parley {
+		return nil, fmt.Errorf("nobody speaks %s here", d.Protocol)
+	}
 	if d.Type == callback.InputRequired {
 		asked, err := s.cfg.Sessions.Question(ctx, d.Turn, d.Seq)
 		if err != nil {

@@ -47,6 +47,8 @@ type Config struct {
 	Files       *filestore.Store
 	Callbacks   *callback.Store
 	Log         *slog.Logger
+	// Tell makes the reports of turns in other protocols than Parley's own.
+	Tell map[callback.Protocol]func(context.Context, callback.Delivery) ([]byte, error)
 
 	Window  time.Duration // how long a turn waits for an approval or a secret; default 10 min
 	Workers int           // turns that run at once in this process; 0: none, others run them

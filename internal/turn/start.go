@@ -84,7 +84,7 @@ func (s *Service) begin(ctx context.Context, tx *session.Tx, req Request, n sess
 	started.From = from
 	if req.Callback != nil {
 		err := s.cfg.Callbacks.Register(ctx, tx.Tx, callback.New{ID: n.Callback, Workspace: req.Workspace.ID, Session: from.Session, Turn: n.ID,
-			URL: req.Callback.URL, Metadata: req.Callback.Metadata})
+			URL: req.Callback.URL, Metadata: req.Callback.Metadata, Name: req.Callback.Name, Protocol: req.Callback.Protocol, Auth: req.Callback.Auth})
 		if err != nil {
 			return err
 		}

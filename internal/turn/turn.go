@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/parley-server/parley/internal/callback"
 	"github.com/parley-server/parley/internal/session"
 	"github.com/parley-server/parley/internal/workspace"
 )
@@ -41,6 +42,9 @@ type Request struct {
 type Callback struct {
 	URL      string
 	Metadata map[string]string
+	Name     string            // what the caller calls it; "": nothing
+	Protocol callback.Protocol // "": Parley's own
+	Auth     callback.Auth
 }
 
 // Multitask says what becomes of a message to a session that is answering another.

@@ -1,0 +1,159 @@
+package a2a
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/parley-server/parley/internal/apikey"
+	"github.com/parley-server/parley/internal/door"
+	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/session"
+)
+
+// The codes of errors: those of JSON-RPC, and those of the protocol.
+const (
+	parseError     = -32700
+	invalidRequest = -32600
+	methodNotFound = -32601
+	invalidParams  = -32602
+	internalError  = -32603
+	serverError    = -32000 // what no other code stands for; the data say what it is
+
+	taskNotFound        = -32001
+	taskNotCancelable   = -32002
+	unsupported         = -32004
+	contentUnsupported  = -32005
+	versionNotSupported = -32009
+)
+
+// reasons name the protocol's own codes in the details of errors.
+var reasons = map[int]string{
+	taskNotFound: "TASK_NOT_FOUND", taskNotCancelable: "TASK_NOT_CANCELABLE", unsupported: "UNSUPPORTED_OPERATION",
+	contentUnsupported: "CONTENT_TYPE_NOT_SUPPORTED", versionNotSupported: "VERSION_NOT_SUPPORTED",
+}
+
+// rpcError is an error that is told as JSON-RPC.
+type rpcError struct {
+	Code    int
+	Message string
+	about   map[string]string // what it is about, by name
+	fault   *fault.Error      // nil: the protocol alone knows of it
+}
+
+func (e *rpcError) Error() string { return strconv.Itoa(e.Code) + " " + e.Message }
+
+// noTask is the answer for a task that does not exist, or not for this workspace.
+func noTask(id string) *rpcError {
+	return &rpcError{Code: taskNotFound, Message: "Task not found.", about: map[string]string{"taskId": id}}
+}
+
+// told brings an error into the shape of JSON-RPC. What the caller cannot mend is logged.
+func (c *call) told(err error) *rpcError {
+	if e, ok := errors.AsType[*rpcError](err); ok {
+		return e
+	}
+	if errors.Is(err, apikey.ErrDead) {
+		err = apikey.Invalid()
+	}
+	if errors.Is(err, session.ErrGone) {
+		return &rpcError{Code: serverError, Message: "Events of this task are gone. What it came to can still be read by its id.", about: map[string]string{"code": "SESSION_GONE"}}
+	}
+	f := c.door.Fault(c.r.Context(), err, "method", c.method, "workspace", c.caller.Workspace.ID, "key", c.caller.Key)
+	e := &rpcError{Code: serverError, Message: f.Message, fault: f}
+	switch f.Code.Status() {
+	case http.StatusBadRequest, http.StatusNotFound, http.StatusUnprocessableEntity, http.StatusRequestEntityTooLarge:
+		e.Code = invalidParams
+	case http.StatusUnsupportedMediaType, http.StatusNotAcceptable:
+		e.Code = contentUnsupported
+	case http.StatusInternalServerError:
+		e.Code = internalError
+	}
+	return e
+}
+
+// refusal is the answer to a call that fails.
+type refusal struct {
+	JSONRPC string          `json:"jsonrpc"`
+	ID      json.RawMessage `json:"id"`
+	Error   wireError       `json:"error"`
+}
+
+type wireError struct {
+	Code    int    `json:"code"`
+	Message string `json:"message"`
+	Data    any    `json:"data,omitempty"`
+}
+
+// refuse answers with an error.
+func (c *call) refuse(err error) error {
+	e := c.told(err)
+	if e.fault != nil {
+		if wait := door.Tell(e.fault).RetryAfter; wait > 0 {
+			c.w.Header().Set("Retry-After", strconv.Itoa(wait))
+		}
+	}
+	return door.WriteJSON(c.w, http.StatusOK, c.refusal(e))
+}
+
+func (c *call) refusal(e *rpcError) refusal {
+	out := wireError{Code: e.Code, Message: e.Message}
+	if c.version == v03 {
+		out.Data = e.plain()
+	} else if list := e.details(); len(list) > 0 {
+		out.Data = list
+	}
+	return refusal{"2.0", c.id, out}
+}
+
+// plain are the details of an error as version 0.3 has them: anything.
+func (e *rpcError) plain() any {
+	switch {
+	case e.fault != nil:
+		return door.Tell(e.fault)
+	case len(e.about) > 0:
+		return e.about
+	}
+	return nil
+}
+
+// The types of details, as Protocol Buffers name them.
+const (
+	typeURL    = "type.googleapis.com/"
+	errorInfo  = typeURL + "google.rpc.ErrorInfo"
+	badRequest = typeURL + "google.rpc.BadRequest"
+	retryInfo  = typeURL + "google.rpc.RetryInfo"
+	structType = typeURL + "google.protobuf.Struct"
+)
+
+// details are the details of an error as version 1.0 has them: a list of typed objects.
+func (e *rpcError) details() (list []map[string]any) {
+	if reason, ok := reasons[e.Code]; ok {
+		info := map[string]any{"@type": errorInfo, "reason": reason, "domain": "a2a-protocol.org"}
+		if len(e.about) > 0 {
+			info["metadata"] = e.about
+		}
+		list = append(list, info)
+	} else if code := e.about["code"]; code != "" {
+		list = append(list, map[string]any{"@type": errorInfo, "reason": code, "domain": "parley"})
+	}
+	if e.fault == nil {
+		return list
+	}
+	told := door.Tell(e.fault)
+	list = append(list, map[string]any{"@type": errorInfo, "reason": string(told.Code), "domain": "parley"})
+	if vs := told.Violations; len(vs) > 0 {
+		fields := make([]map[string]string, len(vs))
+		for i, v := range vs {
+			fields[i] = map[string]string{"field": strings.ReplaceAll(strings.TrimPrefix(v.Param, "/"), "/", "."), "description": v.Message}
+		}
+		list = append(list, map[string]any{"@type": badRequest, "fieldViolations": fields})
+	}
+	if told.RetryAfter > 0 {
+		list = append(list, map[string]any{"@type": retryInfo, "retryDelay": fmt.Sprintf("%ds", told.RetryAfter)})
+	}
+	return append(list, map[string]any{"@type": structType, "value": told})
+}

@@ -1,0 +1,123 @@
+package a2a
+
+import (
+	"encoding/json"
+	"strconv"
+
+	"github.com/google/uuid"
+
+	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/wire"
+)
+
+// fields reads the members of an object. A name that nobody asks for is passed over, as the
+// protocol wants it; null is the same as nothing.
+type fields struct {
+	*wire.Checks
+	at    string // JSON Pointer
+	named map[string]json.RawMessage
+}
+
+func fieldsOf(c *wire.Checks, at string, object json.RawMessage) fields {
+	f := fields{Checks: c, at: at, named: make(map[string]json.RawMessage)}
+	for _, m := range wire.Members(object) {
+		if string(m.Value) != "null" {
+			f.named[m.Name] = m.Value
+		}
+	}
+	return f
+}
+
+func (f fields) raw(name string) json.RawMessage { return f.named[name] }
+
+func (f fields) has(name string) bool { return f.named[name] != nil }
+
+func (f fields) pointer(name string) string { return f.at + wire.Pointer(name) }
+
+// object reads an object; where there is none it has no fields.
+func (f fields) object(name string) fields {
+	if raw := f.raw(name); raw != nil && f.Object(f.pointer(name), raw) {
+		return fieldsOf(f.Checks, f.pointer(name), raw)
+	}
+	return fields{Checks: f.Checks, at: f.pointer(name)}
+}
+
+// list reads an array.
+func (f fields) list(name string, most int) []json.RawMessage {
+	if raw := f.raw(name); raw != nil {
+		return f.Array(f.pointer(name), raw, most)
+	}
+	return nil
+}
+
+// objects reads an array of objects.
+func (f fields) objects(name string, most int) []fields {
+	var list []fields
+	for i, raw := range f.list(name, most) {
+		at := f.pointer(name) + "/" + strconv.Itoa(i)
+		if f.Object(at, raw) {
+			list = append(list, fieldsOf(f.Checks, at, raw))
+		}
+	}
+	return list
+}
+
+// word reads a text of 1 to most characters, "" where there is none. An empty text is none:
+// Protocol Buffers do not tell them apart.
+func (f fields) word(name string, most int) string {
+	raw := f.raw(name)
+	if raw == nil || string(raw) == `""` {
+		return ""
+	}
+	return f.Word(f.pointer(name), raw, most)
+}
+
+// needed is word, and a violation where there is none.
+func (f fields) needed(name string, most int) string {
+	if raw := f.raw(name); raw == nil || string(raw) == `""` {
+		f.missing(name)
+		return ""
+	}
+	return f.word(name, most)
+}
+
+func (f fields) missing(name string) {
+	at := f.pointer(name)
+	f.Add(fault.Violation{Param: at, Rule: "required", Message: at[1:] + " is missing."})
+}
+
+func (f fields) flag(name string) bool {
+	raw := f.raw(name)
+	return raw != nil && f.Boolean(f.pointer(name), raw)
+}
+
+// number reads a whole number, usual where there is none.
+func (f fields) number(name string, usual, low, high int) int {
+	raw := f.raw(name)
+	if raw == nil {
+		return usual
+	}
+	return f.Integer(f.pointer(name), raw, low, high)
+}
+
+// words reads an array of texts.
+func (f fields) words(name string, most int) []string {
+	var list []string
+	for i, raw := range f.list(name, most) {
+		list = append(list, f.Word(f.pointer(name)+"/"+strconv.Itoa(i), raw, 255))
+	}
+	return list
+}
+
+// task reads the id of a task. What is no id names none, and is no mistake of its own.
+func (f fields) task(name string) (uuid.UUID, error) {
+	text := f.needed(name, 255)
+	if err := f.Err(); err != nil {
+		return uuid.Nil, err
+	}
+	id, err := uuid.Parse(text)
+	if err != nil || len(text) != 36 {
+		return uuid.Nil, noTask(text)
+	}
+	return id, nil
+}

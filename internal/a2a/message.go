@@ -1,0 +1,274 @@
+package a2a
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/turn"
+	"github.com/parley-server/parley/internal/wire"
+)
+
+// The bounds of a message that wire does not know.
+const (
+	maxParts = 100
+	maxModes = 50
+)
+
+// extras are the fields of a message that metadata may have, under the names that they have
+// everywhere.
+var extras = []string{"skill", "input", "secret_input", "caller_id", "response_schema", "multitask_strategy", "limits"}
+
+// incoming is what a caller sends: something to begin a task with, or an answer to what one
+// waits for.
+type incoming struct {
+	turn.Request
+	id       string        // of the message
+	task     string        // that it is for; "": a new one
+	context  uuid.UUID     // that it is in; uuid.Nil: it does not say
+	decision []wire.Member // the answer; nil: none
+	approval uuid.UUID     // what the answer is to; uuid.Nil: whatever the task waits for
+
+	immediately bool // the caller does not wait
+	history     int  // how many messages it wants to see; negative: all
+	modes       modes
+}
+
+// incoming reads and checks the parameters of a message.
+func (c *call) incoming() (incoming, error) {
+	var in incoming
+	if !c.params.has("message") {
+		c.params.missing("message")
+		return in, c.checks.Err()
+	}
+	msg := c.params.object("message")
+	in.id = msg.needed("messageId", wire.MaxIdempotencyKey)
+	if in.id != "" && !wire.Printable(in.id) {
+		msg.Add(fault.Violation{Param: msg.pointer("messageId"), Rule: "format", Message: "messageId must be printable ASCII."})
+	}
+	role := "user"
+	if c.version == v10 {
+		role = "ROLE_USER"
+	}
+	if msg.has("role") {
+		msg.OneOf(msg.pointer("role"), msg.raw("role"), role)
+	} else {
+		msg.missing("role")
+	}
+	in.task = msg.word("taskId", 255)
+	if text := msg.word("contextId", 255); text != "" {
+		var err error
+		if in.context, err = uuid.Parse(text); err != nil || len(text) != 36 {
+			msg.Add(fault.Violation{Param: msg.pointer("contextId"), Rule: "format", Message: "There is no such context. Leave contextId out to begin a conversation, and take it from the answer."})
+		}
+	}
+	c.configuration(&in)
+	parts := c.parts(msg, &in)
+	if err := c.checks.Err(); err != nil {
+		return in, err
+	}
+	if in.task == "" {
+		if err := c.request(&in, parts, msg.object("metadata")); err != nil {
+			return in, err
+		}
+	}
+	in.IdempotencyKey = "a2a:" + in.id
+	hash := sha256.New()
+	for _, raw := range []json.RawMessage{c.params.raw("message"), c.params.raw("metadata")} {
+		var compact bytes.Buffer
+		_ = json.Compact(&compact, raw) // it was parsed before; nothing stays nothing
+		compact.WriteByte('\n')
+		hash.Write(compact.Bytes())
+	}
+	in.Hash = hash.Sum(nil)
+	return in, c.checks.Err()
+}
+
+// configuration reads how the caller wants to hear of the task.
+func (c *call) configuration(in *incoming) {
+	conf := c.params.object("configuration")
+	push := "taskPushNotificationConfig"
+	if c.version == v10 {
+		in.immediately = conf.flag("returnImmediately")
+	} else {
+		in.immediately = conf.has("blocking") && !conf.flag("blocking")
+		push = "pushNotificationConfig"
+	}
+	in.history = conf.number("historyLength", -1, 0, 1<<30)
+	in.modes = c.accepted(conf)
+	if conf.has(push) {
+		in.Callback = c.receiver(conf.object(push))
+	}
+}
+
+// parts are what the parts of a message say.
+type parts struct {
+	text  []string
+	skill *fields           // a data part that names one
+	data  []json.RawMessage // of data parts that name nothing
+	files []uuid.UUID
+}
+
+func (c *call) parts(msg fields, in *incoming) (p parts) {
+	list := msg.objects("parts", maxParts)
+	if len(list) == 0 && c.checks.Err() == nil {
+		msg.missing("parts")
+	}
+	for _, part := range list {
+		switch {
+		case part.has("text"):
+			if text, ok := part.Text(part.pointer("text"), part.raw("text")); ok && text != "" {
+				p.text = append(p.text, text)
+			}
+		case part.has("data"):
+			c.data(part, in, &p)
+		case part.has("file"), part.has("url"), part.has("raw"):
+			meta := part.object("metadata")
+			if !meta.has("file_id") {
+				part.Add(fault.Violation{Param: part.at, Rule: "unsupported", Message: "A file is uploaded first, with POST /api/v1/workspaces/" + c.caller.Workspace.Slug +
+					`/files; then its part says so in metadata: {"file_id": …}.`})
+				continue
+			}
+			p.files = append(p.files, meta.UUID(meta.pointer("file_id"), meta.raw("file_id")))
+		default:
+			part.Add(fault.Violation{Param: part.at, Rule: "required", Message: "A part has a text, data or a file."})
+		}
+	}
+	return p
+}
+
+// data reads a data part: an answer, a skill with its input, a file, or anything else.
+func (c *call) data(part fields, in *incoming, p *parts) {
+	raw := part.raw("data")
+	if raw[0] != '{' {
+		if c.version == v03 {
+			part.Type(part.pointer("data"), "object")
+		}
+		p.data = append(p.data, raw)
+		return
+	}
+	data := fieldsOf(c.checks, part.pointer("data"), raw)
+	switch {
+	case in.task != "" && data.has("decision"):
+		for _, m := range wire.Members(raw) {
+			if m.Name == "approval_id" {
+				in.approval = data.UUID(data.pointer("approval_id"), m.Value)
+				continue
+			}
+			in.decision = append(in.decision, m)
+		}
+	case data.has("skill"):
+		p.skill = &data
+	case data.has("file_id"):
+		p.files = append(p.files, data.UUID(data.pointer("file_id"), data.raw("file_id")))
+	default:
+		p.data = append(p.data, raw)
+	}
+}
+
+// request makes of a message what begins a turn. What metadata say of it is checked as it is
+// everywhere.
+func (c *call) request(in *incoming, p parts, of fields) error {
+	about := make(map[string]json.RawMessage)
+	for _, from := range []fields{c.params.object("metadata"), of} {
+		for _, name := range extras {
+			if raw := from.raw(name); raw != nil {
+				about[name] = raw
+			}
+		}
+	}
+	if p.skill != nil {
+		for _, name := range []string{"skill", "input"} {
+			if raw := p.skill.raw(name); raw != nil {
+				about[name] = raw
+			}
+		}
+	}
+	if about["skill"] != nil && about["input"] == nil && len(p.data) == 1 {
+		about["input"], p.data = p.data[0], nil
+	}
+	switch {
+	case about["skill"] == nil:
+		for _, raw := range p.data {
+			p.text = append(p.text, string(raw))
+		}
+		if len(p.text) > 0 {
+			about["command"], _ = json.Marshal(strings.Join(p.text, "\n")) // of a text it cannot fail
+		}
+	case len(p.text) > 0:
+		return fault.Invalid(fault.Violation{Param: "/message/parts", Rule: "exactly_one", Message: "A skill takes its input as data. Send either a text or a skill, not both."})
+	case len(p.data) > 0:
+		return fault.Invalid(fault.Violation{Param: "/message/parts", Rule: "exactly_one", Message: "A skill has one input. Send one data part with it."})
+	}
+	if len(p.files) > 0 {
+		list := make([]map[string]uuid.UUID, len(p.files))
+		for i, id := range p.files {
+			list[i] = map[string]uuid.UUID{"file_id": id}
+		}
+		about["attachments"], _ = json.Marshal(list)
+	}
+	var body []wire.Member
+	for name, raw := range about {
+		body = append(body, wire.Member{Name: name, Value: raw})
+	}
+	var checks wire.Checks
+	m := checks.Message(body, append([]string{"command", "attachments"}, extras...))
+	if f := fault.From(checks.Err()); f != nil {
+		return placed(f)
+	}
+	push := in.Callback
+	in.Request = m.Request
+	in.Callback, in.Session = push, in.context
+	return nil
+}
+
+// placed says of what is wrong with a message where it stands here.
+func placed(f *fault.Error) *fault.Error {
+	for i := range f.Detail.Violations {
+		v := &f.Detail.Violations[i]
+		name, rest, _ := strings.Cut(strings.TrimPrefix(v.Param, "/"), "/")
+		switch {
+		case name == "command" && v.Rule == "exactly_one":
+			v.Param, v.Message = "/message/parts", "message has neither a text nor a skill: say what the agent shall do."
+		case name == "command", name == "attachments":
+			v.Param = "/message/parts"
+		default:
+			v.Param = "/metadata/" + name
+			if rest != "" {
+				v.Param += "/" + rest
+			}
+		}
+	}
+	return fault.Invalid(f.Detail.Violations...)
+}
+
+// modes are the media types that a caller takes.
+type modes struct{ text, json bool }
+
+// accepted reads them. Who takes neither texts nor JSON could not be answered.
+func (c *call) accepted(conf fields) modes {
+	list := conf.words("acceptedOutputModes", maxModes)
+	if len(list) == 0 {
+		return modes{true, true}
+	}
+	var m modes
+	for _, mode := range list {
+		switch mode, _, _ = strings.Cut(strings.ToLower(mode), ";"); strings.TrimSpace(mode) {
+		case "text", "text/plain", "text/*", "text/markdown":
+			m.text = true
+		case "data", "application/json", "application/*":
+			m.json = true
+		case "*/*", "*":
+			m = modes{true, true}
+		}
+	}
+	if !m.text && !m.json {
+		conf.Add(fault.Violation{Param: conf.pointer("acceptedOutputModes"), Rule: "unsupported", Message: fmt.Sprintf("An answer is %s or %s; allow one of them.", textType, jsonType)})
+	}
+	return m
+}

@@ -1,0 +1,201 @@
+package a2a
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"github.com/parley-server/parley/internal/door"
+	"github.com/parley-server/parley/internal/event"
+)
+
+// frame is one frame of a stream. Of the frames that one event makes only the last has an
+// id: who comes back with it has had them all.
+type frame struct {
+	update
+	id    int64 // 0: none
+	waits bool  // with it the task begins to wait for an answer, and as far as anybody knows it still does
+}
+
+// projection turns the events of a turn into frames, and into the task as it then is. It
+// depends on nothing else, so every reader of a turn is told the same.
+type projection struct {
+	base  string // of links
+	modes modes
+	task  task
+	fail  *event.Error
+}
+
+// project begins a projection before the first event of a turn.
+func project(base string, m modes, context, id uuid.UUID, history []message) *projection {
+	return &projection{base: base, modes: m, task: task{ID: id, ContextID: context, History: history}}
+}
+
+// apply takes the next event of the turn.
+func (p *projection) apply(ev event.Event) ([]frame, error) {
+	body, err := ev.Body()
+	if err != nil {
+		return nil, err
+	}
+	switch b := body.(type) {
+	case event.Open:
+		p.task.Status = status{State: submitted, Timestamp: stamp(ev.At)}
+		return []frame{{update{Task: p.snapshot()}, ev.Seq, false}}, nil
+	case event.Started:
+		if p.task.Status.State == working { // taken over
+			return nil, nil
+		}
+		return p.status(ev, working, nil), nil
+	case event.Decision:
+		return p.status(ev, working, nil), nil
+	case event.Text:
+		if !p.modes.text {
+			return nil, nil
+		}
+		return p.text(ev, b.Text, false), nil
+	case event.ToolUse:
+		return p.tool(ev, b.Tool+": "+b.Summary), nil
+	case event.ToolResult:
+		return p.tool(ev, ""), nil
+	case event.InputRequired:
+		return p.status(ev, inputRequired, question(p.base, &p.task, b)), nil
+	case event.Usage:
+		p.note("usage", public(ev.Data))
+	case event.Structured:
+		return p.artifact(ev, artifact{resultID, resultID, []part{p.result(b.Result)}}), nil
+	case event.Attachment:
+		door.Complete(p.base, b.Attachments)
+		return p.artifact(ev, artifact{filesID, filesID, fileParts(b.Attachments)}), nil
+	case event.Error:
+		p.fail = &b
+	case event.Done:
+		return p.done(ev), nil
+	}
+	return nil, nil
+}
+
+// snapshot is the task as it is now.
+func (p *projection) snapshot() *task {
+	t := p.task
+	t.Artifacts = append([]artifact(nil), p.task.Artifacts...)
+	return &t
+}
+
+// status moves the task on.
+func (p *projection) status(ev event.Event, s state, m *message) []frame {
+	p.task.Status = status{State: s, Message: m, Timestamp: stamp(ev.At)}
+	return []frame{{update{StatusUpdate: &statusUpdate{TaskID: p.task.ID, ContextID: p.task.ContextID, Status: p.task.Status}}, ev.Seq, s == inputRequired}}
+}
+
+// text is a piece of the answer, or its end.
+func (p *projection) text(ev event.Event, text string, last bool) []frame {
+	piece := artifact{answerID, answerID, []part{textPart(text)}}
+	more := false
+	for i := range p.task.Artifacts {
+		if a := &p.task.Artifacts[i]; a.ArtifactID == answerID {
+			a.Parts = []part{textPart(*a.Parts[0].Text + text)}
+			more = true
+		}
+	}
+	if !more {
+		p.task.Artifacts = append(p.task.Artifacts, piece)
+	}
+	return []frame{{update{ArtifactUpdate: &artifactUpdate{p.task.ID, p.task.ContextID, piece, more, last}}, ev.Seq, false}}
+}
+
+// artifact is one that comes in one piece.
+func (p *projection) artifact(ev event.Event, a artifact) []frame {
+	p.task.Artifacts = append(p.task.Artifacts, a)
+	return []frame{{update{ArtifactUpdate: &artifactUpdate{TaskID: p.task.ID, ContextID: p.task.ContextID, Artifact: a, LastChunk: true}}, ev.Seq, false}}
+}
+
+// tool tells that the agent uses a tool, to who takes JSON with all that there is to know.
+func (p *projection) tool(ev event.Event, text string) []frame {
+	var parts []part
+	if text != "" && p.modes.text {
+		parts = append(parts, textPart(text))
+	}
+	if p.modes.json {
+		parts = append(parts, dataPart(named(ev)))
+	}
+	if len(parts) == 0 {
+		return nil
+	}
+	frames := p.status(ev, working, said(&p.task, ev.Seq, parts...))
+	p.task.Status.Message = nil // it passes: the task keeps no trace of it
+	return frames
+}
+
+// result is the answer in a schema.
+func (p *projection) result(raw json.RawMessage) part {
+	if p.modes.json {
+		return dataPart(raw)
+	}
+	return part{Text: new(string(raw)), MediaType: textType}
+}
+
+// done ends the task.
+func (p *projection) done(ev event.Event) []frame {
+	var frames []frame
+	for _, a := range p.task.Artifacts {
+		if a.ArtifactID == answerID {
+			frames = p.text(ev, "", true)
+			frames[0].id = 0
+		}
+	}
+	end, m := completed, (*message)(nil)
+	if p.fail != nil {
+		end = failed
+		if p.fail.Code == event.Canceled {
+			end = canceled
+		}
+		p.note("error", map[string]any{"code": p.fail.Code, "recoverable": p.fail.Recoverable})
+		m = said(&p.task, ev.Seq, textPart(p.fail.Message))
+	}
+	last := p.status(ev, end, m)
+	last[0].StatusUpdate.Metadata = p.task.Metadata
+	return append(frames, last...)
+}
+
+func (p *projection) note(name string, value any) {
+	metadata := map[string]any{name: value}
+	for k, v := range p.task.Metadata { // a snapshot may have the map that was before
+		metadata[k] = v
+	}
+	p.task.Metadata = metadata
+}
+
+// public is the data of an event without the version of its schema.
+func public(data []byte) json.RawMessage {
+	return append(json.RawMessage("{"), strings.TrimPrefix(string(data), fmt.Sprintf(`{"v":%d,`, event.Version))...)
+}
+
+// named are the data of an event under its name.
+func named(ev event.Event) json.RawMessage {
+	return append(fmt.Appendf(nil, `{"event":%q,`, ev.Kind), public(ev.Data)[1:]...)
+}
+
+// question is what a task waits for: in words, and as data, with addresses that are whole.
+func question(base string, t *task, q event.InputRequired) *message {
+	var text strings.Builder
+	switch q.What {
+	case event.InputSecret:
+		q.SecretURL = door.Absolute(base, q.SecretURL)
+		fmt.Fprintf(&text, "The agent needs the secret %s. %s\nNever send it here: a person gives it at %s.", q.KeyName, q.Reason, q.SecretURL)
+	default:
+		q.DecideURL = door.Absolute(base, q.DecideURL)
+		text.WriteString(q.Plan)
+		for _, op := range q.Operations {
+			fmt.Fprintf(&text, "\n- %s: %s", op.Tool, op.Summary)
+		}
+		text.WriteString("\nAnswer with a message on this task that has the data part {\"decision\":\"allow\"} or {\"decision\":\"deny\"}.")
+	}
+	m := said(t, 0, textPart(strings.TrimSpace(text.String())))
+	m.MessageID = q.ApprovalID
+	if data, err := event.Encode(q); err == nil { // it was encoded before
+		m.Parts = append(m.Parts, dataPart(public(data)))
+	}
+	return m
+}

@@ -1,0 +1,201 @@
+package a2a
+
+import (
+	"strings"
+
+	"github.com/google/uuid"
+
+	"github.com/parley-server/parley/internal/callback"
+	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/turn"
+	"github.com/parley-server/parley/internal/wire"
+)
+
+// The bounds of what a receiver is known by.
+const (
+	maxConfigID    = 255  // characters
+	maxToken       = 1024 // characters
+	maxScheme      = 64   // characters
+	maxCredentials = 8192 // characters
+)
+
+// pushConfig is where the news of a task go, as version 1.0 writes it down. What the
+// receiver is shown to know us by is never told to anybody else.
+type pushConfig struct {
+	ID             string          `json:"id"`
+	TaskID         uuid.UUID       `json:"taskId"`
+	URL            string          `json:"url"`
+	Authentication *authentication `json:"authentication,omitempty"`
+}
+
+type authentication struct {
+	Scheme string `json:"scheme"`
+}
+
+// The same as version 0.3 writes it down.
+type (
+	oldTaskConfig struct {
+		TaskID uuid.UUID     `json:"taskId"`
+		Config oldPushConfig `json:"pushNotificationConfig"`
+	}
+	oldPushConfig struct {
+		ID             string             `json:"id"`
+		URL            string             `json:"url"`
+		Authentication *oldAuthentication `json:"authentication,omitempty"`
+	}
+	oldAuthentication struct {
+		Schemes []string `json:"schemes"`
+	}
+)
+
+// config is a receiver in the words of a version.
+func (v version) config(task uuid.UUID, n callback.Named) any {
+	if v == v03 {
+		c := oldTaskConfig{task, oldPushConfig{ID: n.Name, URL: n.URL}}
+		if n.Scheme != "" {
+			c.Config.Authentication = &oldAuthentication{[]string{n.Scheme}}
+		}
+		return c
+	}
+	c := pushConfig{ID: n.Name, TaskID: task, URL: n.URL}
+	if n.Scheme != "" {
+		c.Authentication = &authentication{n.Scheme}
+	}
+	return c
+}
+
+// receiver reads where the news of a task shall go.
+func (c *call) receiver(conf fields) *turn.Callback {
+	to := &turn.Callback{URL: conf.needed("url", wire.MaxURL), Name: printable(conf, "id", maxConfigID), Protocol: c.version.protocol()}
+	if to.Name == "" {
+		to.Name = uuid.Must(uuid.NewV7()).String()
+	}
+	to.Auth.Token = printable(conf, "token", maxToken)
+	auth := conf.object("authentication")
+	scheme := ""
+	if c.version == v10 {
+		scheme = printable(auth, "scheme", maxScheme)
+	} else if schemes := auth.words("schemes", 10); len(schemes) > 0 {
+		scheme = schemes[0]
+	}
+	credentials := printable(auth, "credentials", maxCredentials)
+	if strings.ContainsFunc(scheme, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		auth.Add(fault.Violation{Param: auth.at, Rule: "format", Message: "The scheme of an authentication is one word, like Bearer."})
+	}
+	to.Auth.Scheme, to.Auth.Credentials = scheme, credentials
+	return to
+}
+
+// printable reads a text that can stand in a header.
+func printable(f fields, name string, most int) string {
+	text := f.word(name, most)
+	if text != "" && !wire.Printable(text) {
+		f.Add(fault.Violation{Param: f.pointer(name), Rule: "format", Message: name + " must be printable ASCII."})
+	}
+	return text
+}
+
+// setPush has the news of a task sent to a receiver, too.
+func (c *call) setPush() (any, error) {
+	conf := c.params
+	if c.version == v03 {
+		if conf = c.params.object("pushNotificationConfig"); conf.named == nil {
+			c.params.missing("pushNotificationConfig")
+		}
+	}
+	to := c.receiver(conf)
+	id, err := c.params.task("taskId")
+	if err != nil {
+		return nil, err
+	}
+	ctx, stop := c.brief()
+	defer stop()
+	v, err := c.view(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	err = c.cfg.Callbacks.Put(ctx, callback.New{ID: uuid.Must(uuid.NewV7()), Workspace: c.workspace(), Session: v.Turn.SessionID, Turn: id,
+		URL: to.URL, Name: to.Name, Protocol: to.Protocol, Auth: to.Auth})
+	if err != nil {
+		return nil, err
+	}
+	return c.version.config(id, callback.Named{Name: to.Name, URL: to.URL, Scheme: to.Auth.Scheme}), nil
+}
+
+// receivers reads the receivers of a task. The names of the parameters differ.
+func (c *call) receivers() (id uuid.UUID, list []callback.Named, err error) {
+	name := "taskId"
+	if c.version == v03 {
+		name = "id"
+	}
+	if id, err = c.params.task(name); err != nil {
+		return id, nil, err
+	}
+	ctx, stop := c.brief()
+	defer stop()
+	if _, err = c.view(ctx, id); err != nil {
+		return id, nil, err
+	}
+	list, err = c.cfg.Callbacks.Named(ctx, c.workspace(), id)
+	return id, list, err
+}
+
+// configID reads which receiver is meant.
+func (c *call) configID() string {
+	if c.version == v03 {
+		return c.params.word("pushNotificationConfigId", maxConfigID)
+	}
+	return c.params.needed("id", maxConfigID)
+}
+
+// getPush answers with a receiver. In version 0.3 it may be any, where none is named.
+func (c *call) getPush() (any, error) {
+	name := c.configID()
+	id, list, err := c.receivers()
+	if err != nil {
+		return nil, err
+	}
+	for _, n := range list {
+		if n.Name == name || name == "" {
+			return c.version.config(id, n), nil
+		}
+	}
+	return nil, &rpcError{Code: taskNotFound, Message: "The task has no such push notification config.", about: map[string]string{"taskId": id.String()}}
+}
+
+// listPush answers with all receivers of a task. They are few: there are no pages.
+func (c *call) listPush() (any, error) {
+	id, list, err := c.receivers()
+	if err != nil {
+		return nil, err
+	}
+	configs := make([]any, len(list))
+	for i, n := range list {
+		configs[i] = c.version.config(id, n)
+	}
+	if c.version == v03 {
+		return configs, nil
+	}
+	return map[string]any{"configs": configs, "nextPageToken": ""}, nil
+}
+
+// deletePush removes a receiver. Where there is none, that is no error.
+func (c *call) deletePush() (any, error) {
+	name := c.configID()
+	if c.version == v03 && name == "" {
+		c.params.missing("pushNotificationConfigId")
+	}
+	id, _, err := c.receivers()
+	if err != nil {
+		return nil, err
+	}
+	ctx, stop := c.brief()
+	defer stop()
+	if err := c.cfg.Callbacks.Remove(ctx, c.workspace(), id, name); err != nil {
+		return nil, err
+	}
+	if c.version == v03 {
+		return nil, nil
+	}
+	return struct{}{}, nil
+}

@@ -1,0 +1,208 @@
+package a2a
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+
+	"github.com/google/uuid"
+
+	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/limit"
+	"github.com/parley-server/parley/internal/session"
+	"github.com/parley-server/parley/internal/wire"
+)
+
+// send takes a message and answers with its task: at once, or when the task has ended or
+// waits for something.
+func (c *call) send() (any, error) {
+	in, err := c.incoming()
+	if err != nil {
+		return nil, err
+	}
+	if !in.immediately {
+		release, err := c.door.Hold(c.r.Context(), c.caller)
+		if err != nil {
+			return nil, err
+		}
+		defer release()
+	}
+	id, err := c.take(&in)
+	if err != nil {
+		return nil, err
+	}
+	v, err := c.await(id, in.immediately)
+	if err != nil {
+		return nil, err
+	}
+	ctx, stop := c.brief()
+	defer stop()
+	t, err := c.show(ctx, v, shape{in.modes, in.history, true})
+	if err != nil {
+		return nil, err
+	}
+	return c.version.sent(t), nil
+}
+
+// sendStream takes a message and shows what becomes of its task.
+func (c *call) sendStream() (any, error) {
+	in, err := c.incoming()
+	if err != nil {
+		return nil, err
+	}
+	cursor, given, err := c.cursor()
+	if err != nil {
+		return nil, err
+	}
+	release, err := c.door.Hold(c.r.Context(), c.caller)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	id, err := c.take(&in)
+	if err != nil {
+		return nil, err
+	}
+	v, err := c.await(id, true)
+	if err != nil {
+		return nil, err
+	}
+	look := &look{view: v, modes: in.modes, history: in.history, from: fromStart}
+	switch {
+	case given:
+		look.from, look.cursor = fromCursor, cursor
+	case in.task != "":
+		look.from = fromNow
+	}
+	return nil, c.stream(look)
+}
+
+// take stores a message, or finds where it was stored before. It returns its task.
+func (c *call) take(in *incoming) (uuid.UUID, error) {
+	if in.task != "" {
+		return c.continued(in)
+	}
+	if _, err := c.door.Count(c.r.Context(), c.caller, limit.Messages); err != nil {
+		return uuid.Nil, err
+	}
+	if err := c.r.Context().Err(); err != nil {
+		return uuid.Nil, err
+	}
+	// In the middle of a commit nobody could say whether the message is there.
+	ctx, stop := c.door.Brief(context.WithoutCancel(c.r.Context()))
+	defer stop()
+	req := in.Request
+	req.Workspace, req.Key, req.Scopes = c.caller.Workspace, c.caller.Key, c.caller.Scopes.Expand().Strings()
+	started, err := c.cfg.Turns.Start(ctx, req)
+	if f := fault.From(err); f != nil {
+		if t, ok := f.Detail.Turn.(*session.ActiveTurn); ok { // the addresses of the HTTP interface are of no use here
+			return uuid.Nil, &rpcError{Code: serverError, Message: "This context is still working on an earlier task. Wait for it, cancel it, or send the message with multitask_strategy in its metadata.",
+				about: map[string]string{"code": string(f.Code), "taskId": t.TurnID.String()}}
+		}
+	}
+	return started.Turn, err
+}
+
+// await reads a task when it has ended or waits for something, or at once.
+func (c *call) await(id uuid.UUID, immediately bool) (session.View, error) {
+	read := func() (session.View, bool, error) {
+		ctx, stop := c.brief()
+		defer stop()
+		v, err := c.view(ctx, id)
+		s := stateOf(v.Turn)
+		return v, immediately || s.terminal() || s == inputRequired, err
+	}
+	v, over, err := read()
+	if over || err != nil {
+		return v, err
+	}
+	ctx, stop := c.cfg.Keys.While(c.r.Context(), c.caller.Key)
+	defer stop()
+	for evs, err := range c.door.Events(ctx, begin(v), id) {
+		if errors.Is(err, session.ErrGone) { // of a turn that is over: its answer is still there
+			break
+		}
+		if err != nil {
+			return v, err
+		}
+		for i := range evs {
+			if evs[i].Turn == id && (evs[i].Kind == event.KindInputRequired || evs[i].Kind == event.KindDone) {
+				if v, over, err = read(); over || err != nil {
+					return v, err
+				}
+			}
+		}
+	}
+	v, _, err = read()
+	return v, err
+}
+
+// begin is just before the first event of a turn.
+func begin(v session.View) session.From {
+	return session.From{Session: v.Turn.SessionID, Seq: v.Turn.StartSeq - 1, Since: v.Turn.CreatedAt}
+}
+
+// answered is the route whose idempotency keys answers have.
+const answered = "a2aAnswer"
+
+// continued takes a message to a task that waits for something. The same message again has
+// no effect again, whatever the task waits for by then.
+func (c *call) continued(in *incoming) (uuid.UUID, error) {
+	id, err := uuid.Parse(in.task)
+	if err != nil || len(in.task) != 36 {
+		return uuid.Nil, noTask(in.task)
+	}
+	ctx, stop := c.door.Brief(context.WithoutCancel(c.r.Context()))
+	defer stop()
+	v, err := c.view(ctx, id)
+	if err != nil {
+		return uuid.Nil, err
+	}
+	if in.context != uuid.Nil && in.context != v.Turn.SessionID {
+		return uuid.Nil, fault.Invalid(fault.Violation{Param: "/message/contextId", Rule: "format", Message: "The task is in another context."})
+	}
+	once := session.Once{Workspace: c.workspace(), Route: answered, Key: in.id, Hash: in.Hash}
+	_, _, _, err = c.cfg.Sessions.Once(ctx, once, func(ctx context.Context) (int, []byte, error) {
+		return 200, []byte("{}"), c.decide(ctx, v, in)
+	})
+	return id, err
+}
+
+// decide answers what a task waits for.
+func (c *call) decide(ctx context.Context, v session.View, in *incoming) error {
+	about := map[string]string{"taskId": v.Turn.ID.String()}
+	if s := stateOf(v.Turn); s.terminal() && in.approval == uuid.Nil {
+		return &rpcError{Code: unsupported, Message: "The task has ended. Send a message with its contextId alone to go on with the conversation.", about: about}
+	}
+	var q event.InputRequired
+	if v.Question != nil {
+		if err := json.Unmarshal(v.Question, &q); err != nil {
+			return err
+		}
+	}
+	switch {
+	case v.Question == nil && in.approval == uuid.Nil:
+		return &rpcError{Code: unsupported, Message: "The task waits for nothing. Send a message with its contextId alone and multitask_strategy in its metadata.", about: about}
+	case q.What == event.InputSecret:
+		return &rpcError{Code: unsupported, Message: "The task waits for a secret, which is never taken here: a person gives it at secret_url.", about: about}
+	case in.decision == nil:
+		return fault.Invalid(fault.Violation{Param: "/message/parts", Rule: "required", Message: `The task waits for a decision: send the data part {"decision":"allow"} or {"decision":"deny"}.`})
+	}
+	var checks wire.Checks
+	a := checks.Decision(in.decision, append([]string{"approval_id"}, wire.DecisionFields...))
+	if err := checks.Err(); err != nil {
+		return err
+	}
+	a.Approval, a.Key = q.ApprovalID, c.caller.Key
+	if in.approval != uuid.Nil {
+		a.Approval = in.approval
+		if asked, err := c.cfg.Sessions.Approval(ctx, c.workspace(), in.approval); err != nil {
+			return err
+		} else if asked.TurnID != v.Turn.ID {
+			return fault.New(fault.ApprovalNotFound, "The task has asked no question %s.", in.approval)
+		}
+	}
+	_, err := c.cfg.Turns.Decide(ctx, c.workspace(), a)
+	return err
+}

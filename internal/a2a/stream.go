@@ -1,0 +1,230 @@
+package a2a
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/parley-server/parley/internal/apikey"
+	"github.com/parley-server/parley/internal/door"
+	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/session"
+	"github.com/parley-server/parley/internal/sse"
+)
+
+const reconnect = 2 * time.Second // sent with the first frame
+
+// start is where a stream begins.
+type start int
+
+const (
+	fromStart  start = iota // with the first event of the task
+	fromNow                 // with the task as it is
+	fromCursor              // with what came after a frame
+)
+
+// look is what a reader wants to see of a task.
+type look struct {
+	view    session.View
+	modes   modes
+	history int
+	from    start
+	cursor  int64
+}
+
+// cursor reads the id of the last frame that a reader has.
+func (c *call) cursor() (cursor int64, given bool, err error) {
+	values := c.r.Header.Values("Last-Event-ID")
+	if len(values) == 0 || len(values) == 1 && values[0] == "" {
+		return 0, false, nil
+	}
+	cursor, err = strconv.ParseInt(values[0], 10, 64)
+	if err != nil || len(values) > 1 || cursor < 0 || strconv.FormatInt(cursor, 10) != values[0] {
+		return 0, false, badCursor("Last-Event-ID is the id of a frame: a decimal number.")
+	}
+	return cursor, cursor > 0, nil
+}
+
+func badCursor(message string) *fault.Error {
+	return &fault.Error{Code: fault.InvalidCursor, Param: "Last-Event-ID", Message: message}
+}
+
+// subscribe shows what comes of a task that has not ended: the task as it is, then its
+// frames; with the id of a frame the task as it was then, and every frame since. So whoever
+// lost a stream can have the rest, even of a task that has ended meanwhile.
+func (c *call) subscribe() (any, error) {
+	cursor, given, err := c.cursor()
+	if err != nil {
+		return nil, err
+	}
+	id, err := c.params.task("id")
+	if err != nil {
+		return nil, err
+	}
+	release, err := c.door.Hold(c.r.Context(), c.caller)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	v, err := c.await(id, true)
+	if err != nil {
+		return nil, err
+	}
+	l := &look{view: v, modes: whole.modes, history: -1, from: fromNow}
+	if given {
+		l.from, l.cursor = fromCursor, cursor
+	}
+	return nil, c.stream(l)
+}
+
+// stream answers with the frames of a task. What is wrong before the first of them is an
+// error of the call; later it can only be told in a frame, or by ending early.
+func (c *call) stream(l *look) error {
+	upto, err := c.place(l)
+	if err != nil {
+		return err
+	}
+	ctx, stop := c.cfg.Keys.While(c.r.Context(), c.caller.Key)
+	defer stop()
+	ctx, broken := context.WithCancelCause(ctx)
+	defer broken(nil)
+	sw := sse.Open(c.w, sse.Options{Keepalive: c.cfg.Keepalive, WriteTimeout: c.door.WriteTimeout(), Broken: broken})
+	defer sw.Close()
+	out := &writer{call: c, sw: sw, upto: upto, told: l.from == fromStart,
+		p: project(c.base, l.modes, l.view.Turn.SessionID, l.view.Turn.ID, historyOf(l.view, l.history))}
+	sw.Retry(reconnect)
+	if err := out.pump(ctx, l); err != nil {
+		c.left(ctx, l, err)
+	}
+	return nil
+}
+
+// place finds up to which event a reader has been told, or is told by the task alone.
+func (c *call) place(l *look) (upto int64, err error) {
+	ctx, stop := c.brief()
+	defer stop()
+	h, err := c.cfg.Sessions.Head(ctx, c.workspace(), l.view.Turn.SessionID)
+	if err != nil {
+		return 0, err
+	}
+	t := l.view.Turn
+	ended := stateOf(t).terminal()
+	switch {
+	case h.Erased || ended && t.EndSeq != nil && *t.EndSeq <= h.GoneSeq:
+		return 0, session.ErrGone
+	case l.from == fromStart:
+		return 0, nil
+	case l.from == fromCursor && (l.cursor < t.StartSeq || l.cursor > h.LastSeq || ended && l.cursor > *t.EndSeq):
+		return 0, badCursor("Last-Event-ID names no frame of this task.")
+	case ended && (l.from == fromNow || l.cursor == *t.EndSeq):
+		return 0, &rpcError{Code: unsupported, Message: "The task has ended: nothing comes of it any more. Read it by its id.", about: map[string]string{"taskId": t.ID.String()}}
+	case l.from == fromCursor:
+		return l.cursor, nil
+	}
+	return h.LastSeq, nil
+}
+
+// writer writes the frames of a task.
+type writer struct {
+	*call
+	sw   *sse.Writer
+	p    *projection
+	upto int64 // events up to here are in the task that is told first
+	told bool  // that task has been told
+}
+
+// pump writes what comes until the task has ended, or, in version 0.3, waits for something.
+func (w *writer) pump(ctx context.Context, l *look) error {
+	t := l.view.Turn
+	for evs, err := range w.door.Events(ctx, begin(l.view), t.ID) {
+		if err != nil {
+			if errors.Is(err, session.ErrGone) {
+				return errors.Join(err, w.fail(err), w.sw.Flush())
+			}
+			return err
+		}
+		over := false
+		for i := range evs {
+			ev := &evs[i]
+			if err := w.tell(ev.Seq); err != nil { // also by an event of another turn
+				return err
+			}
+			if ev.Turn != t.ID || over {
+				continue
+			}
+			frames, err := w.p.apply(*ev)
+			if err != nil {
+				return err
+			}
+			if ev.Seq <= w.upto {
+				continue
+			}
+			for _, f := range frames {
+				f.waits = f.waits && !goes(evs[i+1:], t.ID)
+				if err := w.frame(f); err != nil {
+					return err
+				}
+				over = over || w.version.ends(f)
+			}
+		}
+		if err := w.tell(evs[len(evs)-1].Seq + 1); err != nil {
+			return err
+		}
+		if err := w.sw.Flush(); err != nil || over {
+			return err
+		}
+	}
+	return nil
+}
+
+// tell tells the task as it is, once everything is in it that shall be.
+func (w *writer) tell(next int64) error {
+	if w.told || next <= w.upto {
+		return nil
+	}
+	w.told = true
+	return w.frame(frame{update: update{Task: w.p.snapshot()}, id: w.upto})
+}
+
+// goes reports whether events are of a turn: then it goes on.
+func goes(evs []event.Event, turn uuid.UUID) bool {
+	return slices.ContainsFunc(evs, func(ev event.Event) bool { return ev.Turn == turn })
+}
+
+func (w *writer) frame(f frame) error {
+	return w.write(f.id, response{"2.0", w.id, w.version.frame(f)})
+}
+
+// fail tells an error in a stream that has begun.
+func (w *writer) fail(err error) error { return w.write(0, w.refusal(w.call.told(err))) }
+
+func (w *writer) write(id int64, v any) error {
+	data, err := door.Encode(v)
+	if err != nil {
+		return err
+	}
+	return w.sw.Message(id, data[:len(data)-1]) // without the line's end
+}
+
+// left notes why a stream closed before its task ended.
+func (c *call) left(ctx context.Context, l *look, err error) {
+	level, why := slog.LevelDebug, "a stream ended early"
+	switch {
+	case errors.Is(err, session.ErrGone):
+		level, why = slog.LevelWarn, "told a stream that its events are gone"
+	case errors.Is(err, apikey.ErrDead):
+		level, why = slog.LevelInfo, "closed a stream: its key is not valid any more"
+	case errors.Is(err, os.ErrDeadlineExceeded) && errors.Is(err, sse.ErrBroken):
+		level, why = slog.LevelInfo, "closed a stream: its reader takes nothing"
+	case !errors.Is(err, sse.ErrBroken) && ctx.Err() == nil:
+		level, why = slog.LevelWarn, "closed a stream: it lost the database"
+	}
+	c.cfg.Log.Log(context.WithoutCancel(ctx), level, why, "session", l.view.Turn.SessionID, "turn", l.view.Turn.ID, "key", c.caller.Key, "err", err)
+}

@@ -1,0 +1,97 @@
+package callback
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+
+	"github.com/google/uuid"
+)
+
+// Auth is what a report shows to its receiver, beside the signature. It is kept sealed.
+type Auth struct {
+	Token       string `json:"token,omitempty"`       // the receiver's own, to know reports by
+	Scheme      string `json:"scheme,omitempty"`      // of HTTP authentication
+	Credentials string `json:"credentials,omitempty"` // for that scheme
+}
+
+// Named is a callback that has a name, without its credentials.
+type Named struct {
+	Name     string
+	URL      string
+	Protocol Protocol
+	Scheme   string // of its authentication; "": none
+}
+
+// Named lists the callbacks of a turn that have a name, oldest first.
+func (s *Store) Named(ctx context.Context, workspace, turn uuid.UUID) ([]Named, error) {
+	rows, err := s.q.CallbacksOf(ctx, workspace, turn)
+	if err != nil {
+		return nil, fmt.Errorf("list callbacks: %w", err)
+	}
+	list := make([]Named, len(rows))
+	for i, r := range rows {
+		auth, err := s.openAuth(r.WorkspaceID, r.TurnID, r.Name, r.Auth)
+		if err != nil {
+			return nil, err
+		}
+		list[i] = Named{Name: r.Name, URL: r.URL, Protocol: Protocol(r.Protocol), Scheme: auth.Scheme}
+	}
+	return list, nil
+}
+
+// Remove removes a callback that has a name. What is not delivered yet never is. Where
+// there is none, that is no error.
+func (s *Store) Remove(ctx context.Context, workspace, turn uuid.UUID, name string) error {
+	if err := s.q.CallbackDelete(ctx, workspace, turn, name); err != nil {
+		return fmt.Errorf("remove callback: %w", err)
+	}
+	return nil
+}
+
+// authFor is what the vault is told that it seals.
+const authFor = "callback authentication"
+
+func (s *Store) sealAuth(n New) ([]byte, error) {
+	if n.Auth == (Auth{}) {
+		return nil, nil
+	}
+	plain, err := json.Marshal(n.Auth)
+	if err != nil {
+		return nil, fmt.Errorf("encode authentication: %w", err)
+	}
+	sealed, err := s.keys.Seal(plain, authFor, n.Workspace.String(), n.Turn.String(), n.Name)
+	if err != nil {
+		return nil, fmt.Errorf("seal authentication: %w", err)
+	}
+	return sealed, nil
+}
+
+func (s *Store) openAuth(workspace, turn uuid.UUID, name string, sealed []byte) (a Auth, err error) {
+	if sealed == nil {
+		return a, nil
+	}
+	plain, err := s.keys.Open(sealed, authFor, workspace.String(), turn.String(), name)
+	if err != nil {
+		return a, fmt.Errorf("open authentication: %w", err)
+	}
+	if err := json.Unmarshal(plain, &a); err != nil {
+		return a, fmt.Errorf("read authentication: %w", err)
+	}
+	return a, nil
+}
+
+// present shows the receiver what it asked for.
+func (a Auth) present(h http.Header) {
+	if a.Token != "" {
+		h.Set("X-A2A-Notification-Token", a.Token)
+	}
+	if a.Scheme != "" {
+		value := a.Scheme
+		if a.Credentials != "" {
+			value += " " + a.Credentials
+		}
+		h.Set("Authorization", value)
+	}
+}

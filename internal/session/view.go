@@ -1,0 +1,80 @@
+package session
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-server/parley/db"
+)
+
+// ErrNoTurn says that a workspace has no such turn.
+var ErrNoTurn = errors.New("the workspace has no such turn")
+
+// View is a turn with what was said in it.
+type View struct {
+	Turn     Turn
+	Asked    Message         // the user's
+	Answer   Message         // the agent's; empty until the turn has ended
+	Question json.RawMessage // the data of the input_required event that the turn waits with; nil: it does not
+}
+
+// Turn is one of a workspace's turns, or ErrNoTurn.
+func (s *Store) Turn(ctx context.Context, workspace, id uuid.UUID) (View, error) {
+	row, err := s.q.TurnView(ctx, workspace, id)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return View{}, ErrNoTurn
+	}
+	if err != nil {
+		return View{}, fmt.Errorf("read turn: %w", err)
+	}
+	return viewOf(db.TurnViewsRow(row)), nil
+}
+
+// ViewQuery narrows the list of a workspace's turns.
+type ViewQuery struct {
+	Session *uuid.UUID // nil: every session's
+	States  []State    // nil: any
+	Begun   *bool      // a worker has taken it before, or has not; nil: both
+	Since   *time.Time // no state that is older; nil: any
+	Limit   int        // at least 1
+	Cursor  string     // "": the first page
+}
+
+// Turns is one page of a workspace's turns, the latest change of state first, and how many
+// there are on all pages. A cursor that this list did not make is INVALID_CURSOR.
+func (s *Store) Turns(ctx context.Context, workspace uuid.UUID, q ViewQuery) (p Page[View], total int64, err error) {
+	at, id, err := moment(place{list: turnsList}, q.Cursor, workspace)
+	if err != nil {
+		return p, 0, err
+	}
+	var states []string
+	for _, state := range q.States {
+		states = append(states, string(state))
+	}
+	rows, err := s.q.TurnViews(ctx, db.TurnViewsParams{WorkspaceID: workspace, SessionID: q.Session, States: states, Begun: q.Begun,
+		Since: q.Since, BeforeAt: at, BeforeID: id, N: int32(q.Limit) + 1})
+	if err != nil {
+		return p, 0, fmt.Errorf("list turns: %w", err)
+	}
+	total, err = s.q.TurnViewsCount(ctx, db.TurnViewsCountParams{WorkspaceID: workspace, SessionID: q.Session, States: states, Begun: q.Begun, Since: q.Since})
+	if err != nil {
+		return p, 0, fmt.Errorf("count turns: %w", err)
+	}
+	items := make([]View, len(rows))
+	for i, r := range rows {
+		items[i] = viewOf(r)
+	}
+	return page(items, q.Limit, func(last View) string {
+		return place{turnsList, false, last.Turn.StateAt.UnixMicro(), last.Turn.ID}.encode(workspace)
+	}), total, nil
+}
+
+func viewOf(r db.TurnViewsRow) View {
+	return View{Turn: r.Turn, Asked: messageOf(r.Message), Answer: messageOf(r.Message_2), Question: r.Question}
+}
