@@ -138,7 +138,7 @@ func (e *rpcError) details() (list []map[string]any) {
 		}
 		list = append(list, info)
 	} else if code := e.about["code"]; code != "" {
-		list = append(list, map[string]any{"@type": errorInfo, "reason": code, "domain": "parley"})
+		list = append(list, map[string]any{"@type": errorInfo, "reason": code, "domain": "parley", "metadata": e.about})
 	}
 	if e.fault == nil {
 		return list
