@@ -27,6 +27,7 @@ import (
 	"github.com/parley-server/parley/internal/model"
 	"github.com/parley-server/parley/internal/model/guide"
 	"github.com/parley-server/parley/internal/permission"
+	"github.com/parley-server/parley/internal/runner"
 	"github.com/parley-server/parley/internal/session"
 	"github.com/parley-server/parley/internal/skill"
 	"github.com/parley-server/parley/internal/sse"
@@ -87,7 +88,7 @@ func start(t testing.TB, change func(*a2a.Config)) *service {
 	guide := guide.New()
 	s.turns, err = turn.New(turn.Config{
 		Pool: pool, Sessions: s.sessions, Workspaces: workspaces, Skills: s.skills, Vault: s.vault, Files: s.files, Callbacks: callbacks,
-		Permissions: permission.New(pool), Tools: []tool.Tool{s.gate, touch{}, attach.Tool(s.files)}, Log: log, Workers: 20,
+		Permissions: permission.New(pool), Tools: func(*runner.Run) []tool.Tool { return []tool.Tool{s.gate, touch{}, attach.Tool(s.files, nil)} }, Log: log, Workers: 20,
 		Model: func(string) (model.Model, error) { return guide, nil }, Tell: a2a.Tell(s.sessions, s.files, "https://parley.example"),
 	})
 	if err != nil {

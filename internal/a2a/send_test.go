@@ -11,14 +11,12 @@ import (
 	"github.com/parley-server/parley/internal/vault"
 )
 
-// versions runs a test in both.
+// versions runs a test in both, on one service.
 func versions(t *testing.T, test func(*testing.T, *caller)) {
 	t.Parallel()
+	s := start(t, nil)
 	for _, v := range []string{"1.0", "0.3"} {
-		t.Run(v, func(t *testing.T) {
-			t.Parallel()
-			test(t, start(t, nil).speaks(t, v))
-		})
+		t.Run(v, func(t *testing.T) { test(t, s.speaks(t, v)) })
 	}
 }
 
@@ -75,8 +73,9 @@ func TestWhoDoesNotWaitPolls(t *testing.T) {
 		if !strings.Contains(string(e.Data), "TURN_IN_PROGRESS") || !strings.Contains(string(e.Data), got.ID) {
 			t.Errorf("%s", e.Data)
 		}
+		rest := c.resume(got.ID, "")
 		c.gate.leave <- struct{}{}
-		if rest := c.resume(got.ID, "").rest(); len(rest) == 0 || heard(rest) != "before the gateand after it" {
+		if rest := rest.rest(); len(rest) == 0 || heard(rest) != "before the gateand after it" {
 			t.Errorf("%s: %q", outline(rest), heard(rest))
 		}
 	})
