@@ -37,6 +37,34 @@ func TestANewerClaimFencesOlderOnesOut(t *testing.T) {
 	equal(t, w.stored(t), tree(t, dir))
 }
 
+// A folder that stayed on a machine is taken again where nobody has saved it meanwhile.
+func TestAFolderIsTakenAgain(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, workdir.Options{})
+	f, dir := w.restore(t)
+	write(t, dir, "a", "content")
+	save(t, f)
+	old := workdir.Claim{Workspace: w.ws, Session: w.session, Epoch: w.epoch}
+	if ok, err := f.Take(t.Context(), w.claim()); !ok || err != nil {
+		t.Fatalf("%v, %v", ok, err)
+	}
+	if _, err := f.Take(t.Context(), old); !errors.Is(err, workdir.ErrFenced) {
+		t.Errorf("by the older claim: %v", err)
+	}
+	if done := save(t, f); done.Changed != 0 || f.Bytes() != 7 {
+		t.Errorf("%+v, %d bytes", done, f.Bytes())
+	}
+	g, there := w.restore(t)
+	write(t, there, "a", "changed elsewhere")
+	save(t, g)
+	if ok, err := f.Take(t.Context(), w.claim()); ok || err != nil {
+		t.Errorf("after another machine has saved: %v, %v", ok, err)
+	}
+	if _, err := g.Save(t.Context()); !errors.Is(err, workdir.ErrFenced) {
+		t.Errorf("the other machine still saves: %v", err)
+	}
+}
+
 func TestNobodyElseTakesAFolder(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, workdir.Options{})

@@ -131,6 +131,15 @@ func (m *machine) move(r *rapid.T) {
 	}
 }
 
+// stay goes on with the folder under a newer claim, unless it is not what is stored.
+func (m *machine) stay(r *rapid.T) {
+	ok, err := m.folder.Take(m.t.Context(), m.claim())
+	m.ok(r, err)
+	if !ok {
+		m.move(r)
+	}
+}
+
 // sweep removes what nothing names, as if its time were over.
 func (m *machine) sweep(r *rapid.T) {
 	m.age(m.t)
@@ -161,7 +170,7 @@ func TestAFolderSurvivesEverything(t *testing.T) {
 		m := &machine{world: w, t: t, blade: blade, dir: filepath.Join(t.TempDir(), "0")}
 		w.session, w.epoch = w.begin(t, w.ws), 0
 		m.move(r)
-		r.Repeat(map[string]func(*rapid.T){"change": m.change, "change more": m.change, "save": m.save, "die": m.die, "move": m.move, "sweep": m.sweep})
+		r.Repeat(map[string]func(*rapid.T){"change": m.change, "change more": m.change, "save": m.save, "die": m.die, "move": m.move, "stay": m.stay, "sweep": m.sweep})
 	})
 	if blade.cuts == 0 {
 		t.Error("no save was cut off")
