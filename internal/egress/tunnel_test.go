@@ -282,7 +282,7 @@ func FuzzAuthority(f *testing.F) {
 
 // FuzzHosts looks for a host that matches an entry which does not mean it.
 func FuzzHosts(f *testing.F) {
-	for _, seed := range []string{"api.test", "*.api.test", "api.test:8443", "*.test:1", "*.*.test", "*", "a.test.", "A.test", "*.1"} {
+	for _, seed := range []string{"api.test", "*.api.test", "api.test:8443", "*.test:1", "*.test", "*.*.test", "*", "a.test.", "A.test", "*.1"} {
 		f.Add(seed, "www.api.test", uint16(443))
 		f.Add(seed, "api.test", uint16(8443))
 		f.Add(seed, ".test", uint16(443))
