@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
 	"time"
 
@@ -141,6 +142,11 @@ func (s *service) buildServer() error {
 		return fmt.Errorf("make the A2A interface: %w", err)
 	}
 	others[mcpserver.Path] = protocol
+	dialects, err := s.buildDialects()
+	if err != nil {
+		return err
+	}
+	maps.Copy(others, dialects)
 	s.server = &http.Server{
 		Handler:           ways(handler, others),
 		ReadHeaderTimeout: httpapi.HeaderTime,
@@ -149,18 +155,6 @@ func (s *service) buildServer() error {
 		ErrorLog:          slog.NewLogLogger(s.Log.Handler(), slog.LevelWarn),
 	}
 	return nil
-}
-
-// ways leads requests to the ways in that have one address, and all others to the rest. It
-// takes paths as they are: http.ServeMux would redirect some.
-func ways(rest http.Handler, at map[string]http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if h, ok := at[r.URL.EscapedPath()]; ok {
-			h.ServeHTTP(w, r)
-			return
-		}
-		rest.ServeHTTP(w, r)
-	})
 }
 
 // close gives back what build took, where run is not reached.

@@ -62,6 +62,19 @@ func (s *Store) HeadAt(ctx context.Context, workspace, id uuid.UUID, seq int64) 
 	return h, err
 }
 
+// ByCaller finds a workspace's session by what its caller calls it; ok is false where there is
+// none.
+func (s *Store) ByCaller(ctx context.Context, workspace uuid.UUID, callerID string) (id uuid.UUID, ok bool, err error) {
+	id, err = s.q.SessionByCaller(ctx, workspace, callerID)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return uuid.Nil, false, nil
+	}
+	if err != nil {
+		return uuid.Nil, false, fmt.Errorf("find session by caller: %w", err)
+	}
+	return id, true, nil
+}
+
 // NotFound is the answer for a session that does not exist, or not for this workspace.
 func NotFound(id uuid.UUID) *fault.Error {
 	return &fault.Error{Code: fault.SessionNotFound, Message: fmt.Sprintf("No session %s in this workspace.", id), Param: "session_id"}

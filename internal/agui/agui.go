@@ -1,0 +1,33 @@
+// Package agui speaks the Agent User Interaction Protocol, which CopilotKit and the clients of
+// many agent frameworks read. A thread is a session, a run what is told of a turn until it ends
+// or asks; a question ends the run with an interrupt while the turn stays open, and the run
+// that answers it tells the rest.
+//
+// It promises: of the messages that such a client sends along only the last one counts; an
+// answer is taken once and looked up; a run is told with its beginning and its end, or breaks
+// off; no secret travels through here.
+package agui
+
+import (
+	"net/http"
+
+	"github.com/parley-server/parley/internal/apikey"
+	"github.com/parley-server/parley/internal/dialect"
+	"github.com/parley-server/parley/internal/limit"
+)
+
+// server answers requests.
+type server struct{ *dialect.Desk }
+
+// New returns the handlers by their paths.
+func New(cfg dialect.Config) (map[string]http.Handler, error) {
+	desk, err := dialect.New(cfg)
+	if err != nil {
+		return nil, err
+	}
+	s := &server{desk}
+	return map[string]http.Handler{
+		"/api/v1/workspaces/{id}/ag-ui": s.Route(map[string]dialect.Operation{
+			http.MethodPost: {Scope: apikey.Chat, Class: limit.Messages, Do: s.run}}),
+	}, nil
+}

@@ -1,0 +1,206 @@
+package agui
+
+import (
+	"cmp"
+	"encoding/json"
+	"strconv"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/parley-server/parley/internal/dialect"
+	"github.com/parley-server/parley/internal/door"
+	"github.com/parley-server/parley/internal/event"
+)
+
+// About is which run is told.
+type About struct {
+	Thread, Run string
+	Versioned   bool   // the client knows versions of the protocol
+	Base        string // for links
+}
+
+// version is that of the protocol.
+const version = "1.0"
+
+// Telling projects the rows of a turn to the events of a run.
+type Telling struct {
+	about    About
+	reading  dialect.Reading
+	messages int    // text messages so far
+	message  string // id of the open one; "": none
+	tools    map[string]bool
+	usage    []tokenUsage
+	result   json.RawMessage
+	error    *event.Error
+}
+
+// NewTelling makes a projection.
+func NewTelling(about About, rd dialect.Reading) *Telling {
+	return &Telling{about: about, reading: rd, tools: make(map[string]bool)}
+}
+
+// Begin implements dialect.Projection.
+func (t *Telling) Begin() []any {
+	started := frame{Type: "RUN_STARTED", ThreadID: t.about.Thread, RunID: t.about.Run}
+	if t.reading.Turn != uuid.Nil {
+		started.Metadata = map[string]any{"session_id": t.reading.Session(), "turn_id": t.reading.Turn}
+	}
+	if t.about.Versioned {
+		started.Version = version
+	}
+	return []any{started}
+}
+
+// Row implements dialect.Projection.
+func (t *Telling) Row(row dialect.Row) []any {
+	frames := t.row(row)
+	if row.Seen {
+		return nil
+	}
+	return frames
+}
+
+func (t *Telling) row(row dialect.Row) (out []any) {
+	switch b := row.Body.(type) {
+	case event.Text:
+		if t.message == "" {
+			t.messages++
+			t.message = t.reading.Turn.String() + "-" + strconv.Itoa(t.messages)
+			out = append(out, frame{Type: "TEXT_MESSAGE_START", MessageID: t.message, Role: "assistant"})
+		}
+		return append(out, frame{Type: "TEXT_MESSAGE_CONTENT", MessageID: t.message, Delta: &b.Text})
+	case event.ToolUse:
+		args, _ := json.Marshal(map[string]string{"summary": b.Summary}) // what a call says in full is only for who has to allow it
+		return append(t.close(), t.call(b.ToolUseID, b.Tool, args)...)
+	case event.ToolResult:
+		return append(t.close(), frame{Type: "TOOL_CALL_RESULT", MessageID: b.ToolUseID + "-result", ToolCallID: b.ToolUseID, Content: &b.Output, Role: "tool"})
+	case event.InputRequired:
+		return t.question(b, row.Pending)
+	case event.Usage:
+		t.usage = []tokenUsage{{Model: b.Model, Input: b.InputTokens, Output: b.OutputTokens, Total: b.InputTokens + b.OutputTokens}}
+	case event.Structured:
+		t.result = b.Result
+	case event.Attachment:
+		door.Complete(t.about.Base, b.Attachments)
+		return append(t.close(), frame{Type: "CUSTOM", Name: "attachment", Value: b})
+	case event.Error:
+		t.error = &b
+	case event.Done:
+		return t.done()
+	}
+	return nil
+}
+
+// close ends the open message.
+func (t *Telling) close() []any {
+	if t.message == "" {
+		return nil
+	}
+	end := frame{Type: "TEXT_MESSAGE_END", MessageID: t.message}
+	t.message = ""
+	return []any{end}
+}
+
+// call tells of a tool call, once.
+func (t *Telling) call(id, tool string, args json.RawMessage) []any {
+	if t.tools[id] {
+		return nil
+	}
+	t.tools[id] = true
+	return []any{
+		frame{Type: "TOOL_CALL_START", ToolCallID: id, ToolCallName: tool},
+		frame{Type: "TOOL_CALL_ARGS", ToolCallID: id, Delta: new(string(args))},
+		frame{Type: "TOOL_CALL_END", ToolCallID: id},
+	}
+}
+
+// question ends the run with an interrupt, while the turn waits.
+func (t *Telling) question(b event.InputRequired, pending bool) []any {
+	out := t.close()
+	for _, op := range b.Operations {
+		out = append(out, t.call(op.ToolUseID, op.Tool, op.Input)...)
+	}
+	if !pending {
+		return out
+	}
+	in := interrupt{ID: b.ApprovalID, Reason: "tool_call", Message: cmp.Or(b.Reason, b.Plan), Schema: approvalSchema, ExpiresAt: b.ExpiresAt}
+	if b.What == event.InputSecret {
+		in.Reason, in.Message, in.Schema, in.ToolCallID = "input_required", "The secret "+b.KeyName+" is needed. "+b.Reason, nil, b.ToolUseID
+		in.Metadata = map[string]any{"kind": b.What, "key_name": b.KeyName, "secret_url": door.Absolute(t.about.Base, b.SecretURL)}
+	} else {
+		in.ToolCallID = b.Operations[0].ToolUseID
+		in.Metadata = map[string]any{"kind": b.What, "operations": b.Operations, "decide_url": door.Absolute(t.about.Base, b.DecideURL)}
+	}
+	return append(out, t.finished(outcome{Type: "interrupt", Interrupts: []interrupt{in}}))
+}
+
+// done ends the run.
+func (t *Telling) done() []any {
+	out := t.close()
+	switch {
+	case t.error == nil:
+		return append(out, t.finished(outcome{Type: "success"}))
+	case t.error.Code == event.Canceled:
+		return append(out, t.finished(outcome{Type: "cancelled"}))
+	}
+	return append(out, t.Fail(*t.error)...)
+}
+
+func (t *Telling) finished(o outcome) frame {
+	return frame{Type: "RUN_FINISHED", ThreadID: t.about.Thread, RunID: t.about.Run, Outcome: &o, Result: t.result, Usage: t.usage}
+}
+
+// Fail implements dialect.Projection.
+func (t *Telling) Fail(e event.Error) []any {
+	return []any{frame{Type: "RUN_ERROR", Message: e.Message, Code: string(e.Code), Usage: t.usage}}
+}
+
+// approvalSchema is what an approval is answered with.
+var approvalSchema = json.RawMessage(`{"type":"object","properties":{"approved":{"type":"boolean"},` +
+	`"pattern":{"type":"string","description":"with approved: allow calls like this from now on"},` +
+	`"reason":{"type":"string","description":"without: why not, for the agent"}},"required":["approved"]}`)
+
+// frame is an event of the protocol; which members it has depends on Type.
+type frame struct {
+	Type         string          `json:"type"`
+	ThreadID     string          `json:"threadId,omitempty"`
+	RunID        string          `json:"runId,omitempty"`
+	Version      string          `json:"protocolVersion,omitempty"`
+	MessageID    string          `json:"messageId,omitempty"`
+	Role         string          `json:"role,omitempty"`
+	ToolCallID   string          `json:"toolCallId,omitempty"`
+	ToolCallName string          `json:"toolCallName,omitempty"`
+	Delta        *string         `json:"delta,omitempty"`
+	Content      *string         `json:"content,omitempty"`
+	Name         string          `json:"name,omitempty"`
+	Value        any             `json:"value,omitempty"`
+	Outcome      *outcome        `json:"outcome,omitempty"`
+	Result       json.RawMessage `json:"result,omitempty"`
+	Message      string          `json:"message,omitempty"`
+	Code         string          `json:"code,omitempty"`
+	Usage        []tokenUsage    `json:"usage,omitempty"`
+	Metadata     map[string]any  `json:"metadata,omitempty"`
+}
+
+type outcome struct {
+	Type       string      `json:"type"`
+	Interrupts []interrupt `json:"interrupts,omitempty"`
+}
+
+type interrupt struct {
+	ID         any             `json:"id"`
+	Reason     string          `json:"reason"`
+	Message    string          `json:"message,omitempty"`
+	ToolCallID string          `json:"toolCallId,omitempty"`
+	Schema     json.RawMessage `json:"responseSchema,omitempty"`
+	ExpiresAt  time.Time       `json:"expiresAt"`
+	Metadata   map[string]any  `json:"metadata,omitempty"`
+}
+
+type tokenUsage struct {
+	Model  string `json:"model"`
+	Input  int64  `json:"inputTokens"`
+	Output int64  `json:"outputTokens"`
+	Total  int64  `json:"totalTokens"`
+}

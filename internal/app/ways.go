@@ -1,0 +1,83 @@
+package app
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/parley-server/parley/internal/agui"
+	"github.com/parley-server/parley/internal/dialect"
+	"github.com/parley-server/parley/internal/openaiapi"
+	"github.com/parley-server/parley/internal/uistream"
+)
+
+// buildDialects makes the doors for chat clients, by their paths.
+func (s *service) buildDialects() (map[string]http.Handler, error) {
+	cfg := dialect.Config{
+		Sessions: s.sessions, Turns: s.turns, Workspaces: s.workspaces, Keys: s.keys, Skills: s.skills, Limits: s.limits,
+		Log: s.Log, BaseURL: s.Config.BaseURL, Keepalive: s.Config.SSEKeepAlive, WriteTimeout: s.Config.SSEWriteTimeout,
+	}
+	own := make(map[string]http.Handler)
+	for _, door := range []func(dialect.Config) (map[string]http.Handler, error){openaiapi.New, uistream.New, agui.New} {
+		routes, err := door(cfg)
+		if err != nil {
+			return nil, fmt.Errorf("make a door for chat clients: %w", err)
+		}
+		maps.Copy(own, routes)
+	}
+	return own, nil
+}
+
+// ways leads requests to the ways in that have paths of their own, and all others to the rest.
+// In a path {name} is one segment, and {name...} all that follow. It takes paths as they are:
+// http.ServeMux would redirect some.
+func ways(rest http.Handler, at map[string]http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		path := r.URL.EscapedPath()
+		if h, ok := at[path]; ok {
+			h.ServeHTTP(w, r)
+			return
+		}
+		for pattern, h := range at {
+			if leads(pattern, path, r) {
+				h.ServeHTTP(w, r)
+				return
+			}
+		}
+		rest.ServeHTTP(w, r)
+	})
+}
+
+// leads reports whether a path fits a pattern, and puts the values of its names into the
+// request.
+func leads(pattern, path string, r *http.Request) bool {
+	want, got := strings.Split(pattern, "/"), strings.Split(path, "/")
+	if len(got) > len(want) && strings.HasSuffix(pattern, "...}") {
+		n := len(want) - 1
+		got = append(got[:n:n], strings.Join(got[n:], "/"))
+	}
+	if len(got) != len(want) {
+		return false
+	}
+	values := make(map[string]string)
+	for i, segment := range want {
+		name, named := strings.CutPrefix(segment, "{")
+		if !named {
+			if segment != got[i] {
+				return false
+			}
+			continue
+		}
+		value, err := url.PathUnescape(got[i])
+		if err != nil || value == "" {
+			return false
+		}
+		values[strings.TrimSuffix(strings.TrimSuffix(name, "}"), "...")] = value
+	}
+	for name, value := range values {
+		r.SetPathValue(name, value)
+	}
+	return true
+}

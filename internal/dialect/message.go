@@ -1,0 +1,115 @@
+package dialect
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/turn"
+	"github.com/parley-server/parley/internal/wire"
+)
+
+// Extensions are the fields of this service's own messages that a client of any dialect may
+// add to its requests.
+var Extensions = []string{"session_id", "skill", "input", "secret_input", "response_schema", "attachments", "multitask_strategy", "limits"}
+
+// Given are the members of an object that say something: null stands for nothing.
+func Given(body []wire.Member) map[string]json.RawMessage {
+	given := make(map[string]json.RawMessage, len(body))
+	for _, m := range body {
+		if !bytes.Equal(m.Value, []byte("null")) {
+			given[m.Name] = m.Value
+		}
+	}
+	return given
+}
+
+// Message is one message of the conversation that a client keeps. It is sent as a whole with
+// every request, and this service believes none of it but the last message.
+type Message struct {
+	ID      string          `json:"id"`
+	Role    string          `json:"role"`
+	Content json.RawMessage `json:"content"`
+	Parts   json.RawMessage `json:"parts"`
+}
+
+// Messages reads the field "messages".
+func Messages(c *wire.Checks, raw json.RawMessage) []Message {
+	var list []Message
+	if json.Unmarshal(raw, &list) != nil || len(list) == 0 {
+		c.Add(fault.Violation{Param: "/messages", Rule: "type", Message: "messages must be an array of messages, each with a role, and hold at least one.", Expected: "array"})
+		return nil
+	}
+	return list
+}
+
+// Asked is the index of the last message of the user, and notes where there is none.
+func Asked(c *wire.Checks, list []Message) int {
+	for i := len(list) - 1; i >= 0; i-- {
+		if list[i].Role == "user" {
+			return i
+		}
+	}
+	if list != nil {
+		c.Add(fault.Violation{Param: "/messages", Rule: "required", Message: "messages holds none of the user: there is nothing to answer."})
+	}
+	return -1
+}
+
+// Text reads the content of a message: a string, or parts of which each is a text.
+func Text(c *wire.Checks, param string, raw json.RawMessage) string {
+	var text string
+	if json.Unmarshal(raw, &text) != nil {
+		var parts []struct {
+			Type string `json:"type"`
+			Text string `json:"text"`
+		}
+		if json.Unmarshal(raw, &parts) != nil {
+			c.Add(fault.Violation{Param: param, Rule: "type", Message: "The content of a message is a text, or parts.", Expected: "string"})
+			return ""
+		}
+		var texts []string
+		for i, p := range parts {
+			switch p.Type {
+			case "text":
+				texts = append(texts, p.Text)
+			case "step-start":
+			default:
+				c.Add(fault.Violation{Param: fmt.Sprintf("%s/%d", param, i), Rule: "enum", Allowed: []any{"text"},
+					Message: fmt.Sprintf("A part of the type %q cannot be read here. Upload files with POST …/files and name them in attachments.", wire.Short(p.Type))})
+				return ""
+			}
+		}
+		text = strings.Join(texts, "\n")
+	}
+	return text
+}
+
+// Compose makes the message that is sent in a chat: a text of the user, in the words of the
+// interface, with what else was given. The door has put the chat's name into "caller_id".
+func Compose(c *wire.Checks, text string, given map[string]json.RawMessage) turn.Request {
+	fields := slices.Concat(Extensions, []string{"command", "caller_id"})
+	var body []wire.Member
+	for _, name := range fields {
+		if raw, ok := given[name]; ok && name != "command" {
+			body = append(body, wire.Member{Name: name, Value: raw})
+		}
+	}
+	if _, ok := given["skill"]; !ok {
+		if strings.TrimSpace(text) == "" {
+			c.Add(fault.Violation{Param: "/messages", Rule: "min_length", Message: "The last message of the user has no text.", Expected: 1})
+			return turn.Request{}
+		}
+		body = append(body, wire.Member{Name: "command", Value: Quote(text)})
+	}
+	return c.Message(body, fields).Request
+}
+
+// Quote writes a text as JSON.
+func Quote(text string) json.RawMessage {
+	raw, _ := json.Marshal(text) // a string always can be
+	return raw
+}

@@ -1,0 +1,88 @@
+package dialect
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/parley-server/parley/internal/door"
+	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/session"
+)
+
+// Row is one row of a turn, decoded.
+type Row struct {
+	At   time.Time
+	Body event.Body // internal kinds are among them; nil for a kind of a newer release
+	// Seen says that the reader has this row from an earlier stream: it is here so that what
+	// comes after can be understood.
+	Seen bool
+	// Pending says of a question that it is not answered yet. It is the last row.
+	Pending bool
+}
+
+// Reading is a turn that somebody reads, from its first row to its end or to a question that
+// waits for an answer.
+type Reading struct {
+	Turn uuid.UUID
+	From session.From
+	// After is a question that the reader was asked in an earlier stream; uuid.Nil: none. The
+	// rows up to it are Seen.
+	After uuid.UUID
+	// Through says that the reading does not end where a secret is asked for.
+	Through bool
+}
+
+// Session is whose turn is read.
+func (rd Reading) Session() uuid.UUID { return rd.From.Session }
+
+// Rows yields what is read as it is committed. It ends with session.ErrGone where rows are
+// missing.
+func (d *Desk) Rows(ctx context.Context, c door.Caller, rd Reading) iter.Seq2[[]Row, error] {
+	return func(yield func([]Row, error) bool) {
+		seen := rd.After != uuid.Nil
+		for evs, err := range d.Door.Events(ctx, rd.From, rd.Turn) {
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			rows := make([]Row, 0, len(evs))
+			for i := range evs {
+				if evs[i].Turn != rd.Turn { // of a turn that is lined up
+					continue
+				}
+				row := Row{At: evs[i].At, Seen: seen}
+				if row.Body, err = evs[i].Body(); err != nil {
+					yield(nil, fmt.Errorf("read row %d: %w", evs[i].Seq, err))
+					return
+				}
+				if ask, ok := row.Body.(event.InputRequired); ok && seen {
+					seen = ask.ApprovalID != rd.After
+				} else if ok && !(rd.Through && ask.What == event.InputSecret) {
+					if row.Pending, err = d.pending(ctx, c, ask.ApprovalID); err != nil {
+						yield(nil, err)
+						return
+					}
+				}
+				if rows = append(rows, row); row.Pending {
+					yield(rows, nil)
+					return
+				}
+			}
+			if len(rows) > 0 && !yield(rows, nil) {
+				return
+			}
+		}
+	}
+}
+
+// pending reports whether a question still waits for its answer.
+func (d *Desk) pending(ctx context.Context, c door.Caller, question uuid.UUID) (bool, error) {
+	ctx, cancel := d.Door.Brief(ctx)
+	defer cancel()
+	a, err := d.Sessions.Approval(ctx, c.Workspace.ID, question)
+	return a.Status == "pending", err
+}

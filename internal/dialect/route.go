@@ -1,0 +1,72 @@
+package dialect
+
+import (
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"github.com/parley-server/parley/internal/apikey"
+	"github.com/parley-server/parley/internal/door"
+	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/limit"
+	"github.com/parley-server/parley/internal/workspace"
+)
+
+// Operation is what one method of a path does. Do writes only on success.
+type Operation struct {
+	Scope apikey.Scope
+	Class limit.Class
+	Do    func(http.ResponseWriter, *Request) error
+}
+
+// Request is a request that has passed the guard.
+type Request struct {
+	*http.Request
+	Caller door.Caller
+}
+
+// Route answers all methods of a path. Where the path has the value "id", it names a
+// workspace.
+func (d *Desk) Route(methods map[string]Operation) http.Handler {
+	methods = maps.Clone(methods)
+	if get, ok := methods[http.MethodGet]; ok {
+		methods[http.MethodHead] = get
+	}
+	names := append(slices.Collect(maps.Keys(methods)), http.MethodOptions)
+	slices.Sort(names)
+	allow := strings.Join(names, ", ")
+	return d.Door.Handler(func(w http.ResponseWriter, r *http.Request) error {
+		op, ok := methods[r.Method]
+		switch {
+		case ok:
+			return d.serve(w, r, op)
+		case r.Method == http.MethodOptions:
+			w.Header().Set("Allow", allow)
+			w.WriteHeader(http.StatusNoContent)
+			return nil
+		}
+		w.Header().Set("Allow", allow)
+		return fault.New(fault.MethodNotAllowed, "This path allows %s.", allow)
+	})
+}
+
+// serve lets a request pass the guard and hands it to its operation.
+func (d *Desk) serve(w http.ResponseWriter, r *http.Request, op Operation) error {
+	terms := door.Terms{Scope: op.Scope, Class: op.Class}
+	if ref := r.PathValue("id"); ref != "" {
+		terms.Names = func(own workspace.Workspace) bool {
+			if id, err := uuid.Parse(ref); err == nil && len(ref) == 36 {
+				return id == own.ID
+			}
+			return ref == own.Slug
+		}
+	}
+	caller, err := d.Door.Admit(w, r, terms)
+	if err != nil {
+		return err
+	}
+	return op.Do(w, &Request{r, caller})
+}

@@ -1,0 +1,125 @@
+package dialect
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"net/http"
+
+	"github.com/google/uuid"
+
+	"github.com/parley-server/parley/internal/door"
+	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/session"
+	"github.com/parley-server/parley/internal/turn"
+)
+
+// Start stores a message, of which raw is what came, and has it answered. A chat client that
+// lost its stream sends the whole conversation again: where the session is answering this
+// very request, its turn is found instead.
+func (d *Desk) Start(w http.ResponseWriter, r *Request, req turn.Request, raw []byte) (Reading, error) {
+	if err := r.Context().Err(); err != nil {
+		return Reading{}, err
+	}
+	// In the middle of a commit nobody could say whether the message is there.
+	ctx, cancel := d.Door.Brief(context.WithoutCancel(r.Context()))
+	defer cancel()
+	hash := sha256.Sum256(raw)
+	req.Workspace, req.Key, req.Scopes, req.Hash = r.Caller.Workspace, r.Caller.Key, r.Caller.Scopes.Expand().Strings(), hash[:]
+	started, err := d.Turns.Start(ctx, req)
+	if err == nil {
+		if started.Replayed {
+			w.Header().Set("Idempotent-Replayed", "true")
+		}
+		return Reading{Turn: started.Turn, From: started.From}, nil
+	}
+	busy := inTheWay(err)
+	if busy == nil {
+		return Reading{}, err
+	}
+	t, _, failed := d.Sessions.Answer(ctx, r.Caller.Workspace.ID, busy.TurnID)
+	if failed == nil && bytes.Equal(t.RequestHash, req.Hash) {
+		w.Header().Set("Idempotent-Replayed", "true")
+		return reading(t), nil
+	}
+	door.Link(d.Door.Base(r.Request), r.Caller.Workspace, busy)
+	return Reading{}, err
+}
+
+// inTheWay is the turn that an error is about, nil where it is about none.
+func inTheWay(err error) *session.ActiveTurn {
+	f := fault.From(err)
+	if f == nil {
+		return nil
+	}
+	t, _ := f.Detail.Turn.(*session.ActiveTurn)
+	return t
+}
+
+// reading is a turn from its first row.
+func reading(t session.Turn) Reading {
+	return Reading{Turn: t.ID, From: session.From{Session: t.SessionID, Seq: t.StartSeq - 1, Since: t.CreatedAt}}
+}
+
+// Progress is what is going on in a session.
+type Progress struct {
+	Reading                   // the turn in progress
+	Asked   *session.Approval // its newest question, answered or not; nil: it asked none
+}
+
+// Progress looks at a session; ok is false where nothing is in progress.
+func (d *Desk) Progress(ctx context.Context, c door.Caller, id uuid.UUID) (p Progress, ok bool, err error) {
+	ctx, cancel := d.Door.Brief(ctx)
+	defer cancel()
+	h, err := d.Sessions.Head(ctx, c.Workspace.ID, id)
+	if err != nil || h.Erased || h.Status() != session.Thinking {
+		return p, false, err
+	}
+	p.Reading = Reading{Turn: h.Turn, From: session.From{Session: id, Seq: h.StartSeq - 1, Since: h.TurnAt}}
+	newest, err := d.Sessions.Approvals(ctx, c.Workspace.ID, session.ApprovalQuery{Session: &id, Limit: 1})
+	if err != nil {
+		return p, false, err
+	}
+	if len(newest.Data) > 0 && newest.Data[0].TurnID == h.Turn {
+		p.Asked = &newest.Data[0]
+	}
+	return p, true, nil
+}
+
+// Session finds the session of a chat, by the name that its client gave it; ok is false where
+// there is none yet.
+func (d *Desk) Session(ctx context.Context, c door.Caller, callerID string) (id uuid.UUID, ok bool, err error) {
+	ctx, cancel := d.Door.Brief(ctx)
+	defer cancel()
+	return d.Sessions.ByCaller(ctx, c.Workspace.ID, callerID)
+}
+
+// Question is one of a session's questions. One of another session does not exist.
+func (d *Desk) Question(ctx context.Context, c door.Caller, in, id uuid.UUID) (session.Approval, error) {
+	ctx, cancel := d.Door.Brief(ctx)
+	defer cancel()
+	a, err := d.Sessions.Approval(ctx, c.Workspace.ID, id)
+	if err == nil && a.SessionID != in {
+		err = fault.New(fault.ApprovalNotFound, "No approval %s in this conversation.", id)
+	}
+	return a, err
+}
+
+// Decide answers a question.
+func (d *Desk) Decide(ctx context.Context, c door.Caller, a turn.Answer) error {
+	ctx, cancel := d.Door.Brief(context.WithoutCancel(ctx))
+	defer cancel()
+	a.Key = c.Key
+	_, err := d.Turns.Decide(ctx, c.Workspace.ID, a)
+	return err
+}
+
+// Onward is the rest of a question's turn, after the question.
+func (d *Desk) Onward(ctx context.Context, c door.Caller, asked session.Approval) (Reading, error) {
+	ctx, cancel := d.Door.Brief(ctx)
+	defer cancel()
+	t, _, err := d.Sessions.Answer(ctx, c.Workspace.ID, asked.TurnID)
+	rd := reading(t)
+	rd.After = asked.ApprovalID
+	return rd, err
+}

@@ -1,0 +1,103 @@
+package openaiapi
+
+import (
+	"net/http"
+
+	"github.com/google/uuid"
+
+	"github.com/parley-server/parley/internal/event"
+)
+
+// About is what every piece of an answer says.
+type About struct {
+	ID         string
+	Model      string
+	Created    int64
+	Session    uuid.UUID
+	Usage      bool   // a stream is to end with the usage
+	Structured bool   // the content is JSON, and nothing else
+	Base       string // for links
+}
+
+// chunk is a piece of a streamed answer.
+type chunk struct {
+	ID      string    `json:"id"`
+	Object  string    `json:"object"`
+	Created int64     `json:"created"`
+	Model   string    `json:"model"`
+	Choices []choice  `json:"choices"`
+	Usage   *usage    `json:"usage,omitempty"`
+	Session uuid.UUID `json:"session_id"` // beyond OpenAI's
+}
+
+type choice struct {
+	Index        int     `json:"index"`
+	Delta        delta   `json:"delta"`
+	FinishReason *string `json:"finish_reason"`
+}
+
+type delta struct {
+	Role      string  `json:"role,omitempty"`
+	Content   *string `json:"content,omitempty"`
+	Reasoning string  `json:"reasoning_content,omitempty"` // as reasoning models have it: what the agent does
+}
+
+type usage struct {
+	Prompt     int64 `json:"prompt_tokens"`
+	Completion int64 `json:"completion_tokens"`
+	Total      int64 `json:"total_tokens"`
+}
+
+// completion is an answer in one piece.
+type completion struct {
+	ID      string    `json:"id"`
+	Object  string    `json:"object"`
+	Created int64     `json:"created"`
+	Model   string    `json:"model"`
+	Choices [1]whole  `json:"choices"`
+	Usage   usage     `json:"usage"`
+	Session uuid.UUID `json:"session_id"`
+}
+
+type whole struct {
+	Index        int     `json:"index"`
+	Message      message `json:"message"`
+	LogProbs     *string `json:"logprobs"`
+	FinishReason string  `json:"finish_reason"`
+}
+
+type message struct {
+	Role      string  `json:"role"`
+	Content   string  `json:"content"`
+	Refusal   *string `json:"refusal"`
+	Reasoning string  `json:"reasoning_content,omitempty"`
+}
+
+// failure is OpenAI's shape of an error, which is also that of the envelope.
+type failure struct {
+	Error told `json:"error"`
+}
+
+type told struct {
+	Message string     `json:"message"`
+	Type    string     `json:"type"`
+	Param   *string    `json:"param"`
+	Code    event.Code `json:"code"`
+}
+
+func failed(e event.Error) failure {
+	return failure{told{Message: e.Message, Type: "api_error", Code: e.Code}}
+}
+
+// statusOf is the HTTP status of a turn that failed.
+func statusOf(c event.Code) int {
+	switch c {
+	case event.Canceled:
+		return http.StatusConflict
+	case event.ModelOverloaded:
+		return http.StatusServiceUnavailable
+	case event.TimedOut:
+		return http.StatusGatewayTimeout
+	}
+	return http.StatusInternalServerError
+}

@@ -1,0 +1,111 @@
+package openaiapi
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+
+	"github.com/parley-server/parley/internal/dialect"
+	"github.com/parley-server/parley/internal/door"
+	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/skill"
+	"github.com/parley-server/parley/internal/workspace"
+)
+
+// model is what such clients choose from: a workspace, or one of its skills.
+type model struct {
+	ID          string `json:"id"`
+	Object      string `json:"object"`
+	Created     int64  `json:"created"`
+	OwnedBy     string `json:"owned_by"`
+	Description string `json:"description,omitempty"` // beyond OpenAI's
+}
+
+// models are those of the key's workspace.
+func (s *server) models(r *dialect.Request) ([]model, error) {
+	ctx, cancel := s.Door.Brief(r.Context())
+	defer cancel()
+	w := r.Caller.Workspace
+	skills, err := s.Skills.List(ctx, w.ID)
+	if err != nil {
+		return nil, err
+	}
+	list := []model{{ID: w.Slug, Object: "model", Created: w.CreatedAt.Unix(), OwnedBy: "parley", Description: w.Name}}
+	for _, k := range skills {
+		if k.Status == skill.Active {
+			list = append(list, model{w.Slug + "/" + k.Name, "model", k.CreatedAt.Unix(), "parley", k.Description})
+		}
+	}
+	return list, nil
+}
+
+func (s *server) listModels(w http.ResponseWriter, r *dialect.Request) error {
+	list, err := s.models(r)
+	if err != nil {
+		return err
+	}
+	return door.WriteJSON(w, http.StatusOK, struct {
+		Object string  `json:"object"`
+		Data   []model `json:"data"`
+	}{"list", list})
+}
+
+func (s *server) getModel(w http.ResponseWriter, r *dialect.Request) error {
+	list, err := s.models(r)
+	if err != nil {
+		return err
+	}
+	for _, m := range list {
+		if m.ID == r.PathValue("model") {
+			return door.WriteJSON(w, http.StatusOK, m)
+		}
+	}
+	return noModel(r.PathValue("model"), r.Caller.Workspace)
+}
+
+// noModel is the answer to a name that is not the workspace's. It is the same whether another
+// workspace has that name or none.
+func noModel(name string, own workspace.Workspace) *fault.Error {
+	return &fault.Error{Code: fault.WorkspaceNotFound, Param: "model",
+		Message: "There is no model \"" + short(name) + "\". This key has the model \"" + own.Slug + "\", and \"" + own.Slug + "/SKILL\" for each skill."}
+}
+
+func short(name string) string { return strings.ToValidUTF8(name[:min(len(name), 100)], "") }
+
+// invoke makes a message for a skill: a JSON object is its input, and any other text the one
+// input that a text can be.
+func invoke(k skill.Skill, text string, given map[string]json.RawMessage) {
+	given["skill"] = dialect.Quote(k.Name)
+	if _, ok := given["input"]; ok {
+		return
+	}
+	input := json.RawMessage(strings.TrimSpace(text))
+	if len(input) == 0 || input[0] != '{' || !json.Valid(input) {
+		input, _ = json.Marshal(map[string]string{only(k): text})
+	}
+	given["input"] = input
+}
+
+// only is the input that a text is for: the only one that is required and takes text, else the
+// only one that takes text. A skill that declares none is given a "message".
+func only(k skill.Skill) string {
+	if k.Contract == nil {
+		return "message"
+	}
+	var required, all []string
+	for _, in := range k.Contract.Inputs {
+		if in.Type != skill.String {
+			continue
+		}
+		if all = append(all, in.Name); in.Required {
+			required = append(required, in.Name)
+		}
+	}
+	switch {
+	case len(required) == 1:
+		return required[0]
+	case len(required) == 0 && len(all) == 1:
+		return all[0]
+	}
+	return "message" // the violations will say what it takes
+}

@@ -1,0 +1,39 @@
+// Package openaiapi lets clients of OpenAI's Chat Completions talk to a workspace: a base URL
+// and a key is all that they need. The workspace is a model; so is each of its skills.
+//
+// It promises: of the conversation that such a client sends along only the last message of the
+// user is taken, in the session that the client names; what is not understood is ignored and
+// said to be; a question for an approval is a text that the next message answers, and no
+// secret travels through here.
+package openaiapi
+
+import (
+	"net/http"
+
+	"github.com/parley-server/parley/internal/apikey"
+	"github.com/parley-server/parley/internal/dialect"
+	"github.com/parley-server/parley/internal/limit"
+)
+
+// server answers requests.
+type server struct{ *dialect.Desk }
+
+// New returns the handlers by their paths. {model...} is the rest of a path.
+func New(cfg dialect.Config) (map[string]http.Handler, error) {
+	desk, err := dialect.New(cfg)
+	if err != nil {
+		return nil, err
+	}
+	s := &server{desk}
+	read := func(do func(http.ResponseWriter, *dialect.Request) error) http.Handler {
+		return s.Route(map[string]dialect.Operation{http.MethodGet: {Scope: apikey.Chat, Class: limit.Calls, Do: do}})
+	}
+	complete := s.Route(map[string]dialect.Operation{http.MethodPost: {Scope: apikey.Chat, Class: limit.Messages, Do: s.complete}})
+	routes := make(map[string]http.Handler)
+	for _, base := range []string{"/openai/v1", "/v1"} { // some clients add the /v1 by themselves, and nothing else
+		routes[base+"/models"] = read(s.listModels)
+		routes[base+"/models/{model...}"] = read(s.getModel)
+		routes[base+"/chat/completions"] = complete
+	}
+	return routes, nil
+}

@@ -1,0 +1,201 @@
+package uistream
+
+import (
+	"cmp"
+	"encoding/json"
+	"strconv"
+
+	"github.com/google/uuid"
+
+	"github.com/parley-server/parley/internal/dialect"
+	"github.com/parley-server/parley/internal/door"
+	"github.com/parley-server/parley/internal/event"
+)
+
+// Telling projects the rows of a turn to chunks.
+type Telling struct {
+	reading dialect.Reading
+	base    string // for links
+
+	texts    int    // text parts so far
+	text     string // id of the open one; "": none
+	answered bool   // a tool has: the next thing that the model says begins a step
+	files    int
+	error    *event.Error
+	tools    map[string]frame                  // by their calls, as they were told
+	denied   map[string]bool                   // calls that a person does not want
+	asked    map[uuid.UUID][]event.Operation   // by their questions
+	secrets  map[uuid.UUID]event.InputRequired // likewise
+}
+
+// NewTelling makes a projection.
+func NewTelling(rd dialect.Reading, base string) *Telling {
+	return &Telling{reading: rd, base: base, tools: make(map[string]frame), denied: make(map[string]bool),
+		asked: make(map[uuid.UUID][]event.Operation), secrets: make(map[uuid.UUID]event.InputRequired)}
+}
+
+// Begin implements dialect.Projection. What goes on after a question goes on in the same
+// message, and in the same step.
+func (t *Telling) Begin() []any {
+	start := frame{Type: "start", MessageID: t.reading.Turn.String(), Metadata: metadata{t.reading.Session(), t.reading.Turn}}
+	if t.reading.After != uuid.Nil {
+		return []any{start}
+	}
+	return []any{start, frame{Type: "start-step"}}
+}
+
+// Row implements dialect.Projection.
+func (t *Telling) Row(row dialect.Row) []any {
+	frames := t.row(row)
+	if row.Seen {
+		return nil
+	}
+	return frames
+}
+
+func (t *Telling) row(row dialect.Row) (out []any) {
+	switch b := row.Body.(type) {
+	case event.Text:
+		if b.Text == "" { // a delta must be there
+			return nil
+		}
+		out = t.step()
+		if t.text == "" {
+			t.texts++
+			t.text = "text-" + strconv.Itoa(t.texts)
+			out = append(out, frame{Type: "text-start", ID: t.text})
+		}
+		return append(out, frame{Type: "text-delta", ID: t.text, Delta: b.Text})
+	case event.Reply:
+		return t.step()
+	case event.ToolUse:
+		input, _ := json.Marshal(map[string]string{"summary": b.Summary}) // what a call says in full is only for who has to allow it
+		return append(t.close(), t.call(b.ToolUseID, b.Tool, b.Summary, input)...)
+	case event.ToolResult:
+		return t.result(b)
+	case event.InputRequired:
+		return t.question(b, row.Pending)
+	case event.Decision:
+		return t.decided(b)
+	case event.Usage:
+		return append(t.close(), frame{Type: "data-usage", ID: "usage", Data: b})
+	case event.Structured:
+		return append(t.close(), frame{Type: "data-structured", ID: "structured", Data: b})
+	case event.Attachment:
+		out = t.close()
+		for _, f := range b.Attachments {
+			t.files++
+			f.DownloadURL = door.Absolute(t.base, f.DownloadURL)
+			out = append(out, frame{Type: "data-attachment", ID: "attachment-" + strconv.Itoa(t.files), Data: f})
+		}
+		return out
+	case event.Error:
+		t.error = &b
+	case event.Done:
+		return t.done()
+	}
+	return nil
+}
+
+// close ends the open text.
+func (t *Telling) close() []any {
+	if t.text == "" {
+		return nil
+	}
+	end := frame{Type: "text-end", ID: t.text}
+	t.text = ""
+	return []any{end}
+}
+
+// step begins a new step where the model speaks again after a tool has answered.
+func (t *Telling) step() []any {
+	if !t.answered {
+		return nil
+	}
+	t.answered = false
+	return append(t.close(), frame{Type: "finish-step"}, frame{Type: "start-step"})
+}
+
+// call tells of a tool call, once.
+func (t *Telling) call(id, tool, summary string, input json.RawMessage) []any {
+	if _, known := t.tools[id]; known {
+		return nil
+	}
+	t.tools[id] = frame{Type: "tool-input-available", ToolCallID: id, ToolName: tool, Title: summary, Input: input, ProviderExecuted: true, Dynamic: true}
+	return []any{t.tools[id]}
+}
+
+func (t *Telling) result(b event.ToolResult) []any {
+	t.answered = true
+	switch {
+	case t.denied[b.ToolUseID]:
+		return nil
+	case b.OK:
+		return []any{frame{Type: "tool-output-available", ToolCallID: b.ToolUseID, Output: &b.Output, ProviderExecuted: true, Dynamic: true}}
+	}
+	return []any{frame{Type: "tool-output-error", ToolCallID: b.ToolUseID, ErrorText: cmp.Or(b.Output, "The tool failed."), ProviderExecuted: true, Dynamic: true}}
+}
+
+// question asks for an approval of each call under the one id of the question, so that one
+// answer is for all of them. There the message ends, and its turn waits.
+func (t *Telling) question(b event.InputRequired, pending bool) []any {
+	out := t.close()
+	if b.What == event.InputSecret {
+		t.secrets[b.ApprovalID] = b
+		return append(out, t.secret(b, "pending"))
+	}
+	t.asked[b.ApprovalID] = b.Operations
+	for _, op := range b.Operations {
+		out = append(out, t.call(op.ToolUseID, op.Tool, op.Summary, op.Input)...)
+		out = append(out, frame{Type: "tool-approval-request", ToolCallID: op.ToolUseID, ApprovalID: b.ApprovalID.String()})
+	}
+	if pending {
+		out = append(out, t.end("tool-calls")...)
+	}
+	return out
+}
+
+func (t *Telling) secret(b event.InputRequired, status string) frame {
+	return frame{Type: "data-secret-request", ID: b.ApprovalID.String(), Data: secretRequest{b.ApprovalID, b.KeyName, b.Reason,
+		door.Absolute(t.base, b.SecretURL), b.ExpiresAt, status}}
+}
+
+// decided tells who has the question on the screen how it was answered.
+func (t *Telling) decided(b event.Decision) (out []any) {
+	if ask, ok := t.secrets[b.ApprovalID]; ok {
+		return []any{t.secret(ask, string(b.Outcome))}
+	}
+	for _, op := range t.asked[b.ApprovalID] {
+		if b.Outcome == event.Allowed {
+			out = append(out, t.tools[op.ToolUseID])
+			continue
+		}
+		t.denied[op.ToolUseID] = true
+		out = append(out, frame{Type: "tool-output-denied", ToolCallID: op.ToolUseID})
+	}
+	return out
+}
+
+// done ends the message.
+func (t *Telling) done() []any {
+	out := t.close()
+	switch {
+	case t.error == nil:
+		return append(out, t.end("stop")...)
+	case t.error.Code == event.Canceled:
+		return append(out, frame{Type: "abort", Reason: t.error.Message}, dialect.Raw("[DONE]"))
+	case t.error.Code == event.ContentRefused:
+		out = append(out, frame{Type: "error", ErrorText: t.error.Message})
+		return append(out, t.end("content-filter")...)
+	}
+	return append(out, t.Fail(*t.error)...)
+}
+
+// Fail implements dialect.Projection.
+func (t *Telling) Fail(e event.Error) []any {
+	return append([]any{frame{Type: "error", ErrorText: e.Message}}, t.end("error")...)
+}
+
+func (t *Telling) end(reason string) []any {
+	return []any{frame{Type: "finish-step"}, frame{Type: "finish", FinishReason: reason}, dialect.Raw("[DONE]")}
+}

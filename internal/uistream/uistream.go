@@ -1,0 +1,38 @@
+// Package uistream speaks the UI message stream of the AI SDK, which useChat and its relatives
+// read. A chat is a session under the chat's id, an answer a turn, and a tool approval a
+// question of that turn.
+//
+// It promises: of the messages that such a client sends along only the last one counts, and
+// what it answers is looked up, for a client can forge its history; a stream that is resumed
+// tells the whole turn again, since the client throws on a piece whose beginning it has not
+// seen; no secret travels through here.
+package uistream
+
+import (
+	"net/http"
+
+	"github.com/parley-server/parley/internal/apikey"
+	"github.com/parley-server/parley/internal/dialect"
+	"github.com/parley-server/parley/internal/limit"
+)
+
+// server answers requests.
+type server struct{ *dialect.Desk }
+
+// New returns the handlers by their paths.
+func New(cfg dialect.Config) (map[string]http.Handler, error) {
+	desk, err := dialect.New(cfg)
+	if err != nil {
+		return nil, err
+	}
+	s := &server{desk}
+	return map[string]http.Handler{
+		"/api/v1/workspaces/{id}/ui/chat": s.Route(map[string]dialect.Operation{
+			http.MethodPost: {Scope: apikey.Chat, Class: limit.Messages, Do: s.send}}),
+		"/api/v1/workspaces/{id}/ui/chat/{chatId}/stream": s.Route(map[string]dialect.Operation{
+			http.MethodGet: {Scope: apikey.SessionsRead, Class: limit.Calls, Do: s.resume}}),
+	}, nil
+}
+
+// header says which protocol the stream speaks.
+func header(h http.Header) { h.Set("X-Vercel-Ai-Ui-Message-Stream", "v1") }
