@@ -118,7 +118,7 @@ func (t *Telling) files(list []event.File) []any {
 	}
 	t.broke = true
 	if t.about.Structured {
-		return t.think(strings.Join(links, "\n"))
+		return t.think("\n" + strings.Join(links, "\n"))
 	}
 	return t.text(strings.Join(links, "\n"))
 }

@@ -1,0 +1,172 @@
+package dialect_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/parley-server/parley/internal/apikey"
+)
+
+const runs = "/api/v1/workspaces/demo/ag-ui"
+
+// runOf makes what an HttpAgent sends for a message.
+func runOf(thread, id, text string) call {
+	return call{path: runs, body: fmt.Sprintf(`{"threadId":%q,"runId":%q,"protocolVersion":"1.0","state":{},"tools":[],"context":[],"forwardedProps":{},"messages":[{"id":"m","role":"user","content":%s}]}`, thread, id, quote(text))}
+}
+
+// resumed makes what it sends to answer an interrupt.
+func resumed(thread, interrupt, rest string) call {
+	return call{path: runs, body: fmt.Sprintf(`{"threadId":%q,"runId":%q,"messages":[{"id":"m","role":"user","content":"x"}],"resume":[{"interruptId":%q,%s}]}`, thread, uuid.NewString(), interrupt, rest)}
+}
+
+// interruptIn is what a run ended with.
+func interruptIn(t *testing.T, list []string) (id, reason string) {
+	t.Helper()
+	var f struct {
+		Outcome struct {
+			Type       string
+			Interrupts []struct {
+				ID, Reason string
+				ExpiresAt  time.Time
+			}
+		}
+	}
+	if err := json.Unmarshal([]byte(list[len(list)-1]), &f); err != nil || f.Outcome.Type != "interrupt" || len(f.Outcome.Interrupts) != 1 || f.Outcome.Interrupts[0].ExpiresAt.IsZero() {
+		t.Fatalf("%v: %v", list, err)
+	}
+	return f.Outcome.Interrupts[0].ID, f.Outcome.Interrupts[0].Reason
+}
+
+const message0 = "TEXT_MESSAGE_START TEXT_MESSAGE_CONTENT TEXT_MESSAGE_END"
+
+func TestRuns(t *testing.T) {
+	t.Parallel()
+	s := start(t, options{})
+	list := s.stream(t, runOf("t1", "r1", "count to 3"))
+	if got := types(t, list); got != "RUN_STARTED "+message0+" RUN_FINISHED" || field(list, "threadId") != "t1" || field(list, "runId") != "r1" {
+		t.Errorf("%s", got)
+	}
+	if again := s.stream(t, runOf("t1", "r1", "count to 3")); strings.Join(again, "\n") != strings.Join(list, "\n") {
+		t.Errorf("a run that is sent again: %v", again)
+	}
+	session := runSession(t, list)
+	if other := runSession(t, s.stream(t, runOf("t1", "r2", "count to 2"))); other != session {
+		t.Errorf("one thread is the sessions %s and %s", session, other)
+	}
+	if other := runSession(t, s.stream(t, runOf(session, "r3", "count to 2"))); other != session {
+		t.Errorf("the thread %s is the session %s", session, other)
+	}
+	if got := types(t, s.stream(t, runOf("t1", "r4", "@error model_error"))); got != "RUN_STARTED RUN_ERROR" {
+		t.Errorf("a failure: %s", got)
+	}
+	for name, body := range map[string]string{
+		"nothing":        `{}`,
+		"no message":     `{"threadId":"t1","runId":"r","messages":[]}`,
+		"no run":         `{"threadId":"t1","messages":[{"role":"user","content":"x"}]}`,
+		"a picture":      `{"threadId":"t1","runId":"r","messages":[{"role":"user","content":[{"type":"image","source":{}}]}]}`,
+		"a status":       resumed("t1", uuid.NewString(), `"status":"done"`).body,
+		"a secret value": resumed("t1", uuid.NewString(), `"status":"resolved","payload":{"value":"hunter2"}`).body,
+	} {
+		if r := s.get(t, call{path: runs, body: body}); r.status != 400 || r.code != "INVALID_REQUEST" || strings.Contains(r.text, "hunter2") {
+			t.Errorf("%s: %d %s", name, r.status, r.text)
+		}
+	}
+	if r := s.get(t, runOf("t1", "r1", "another text")); r.status != 422 || r.code != "IDEMPOTENCY_KEY_REUSED" {
+		t.Errorf("another message under one run: %d %s", r.status, r.text)
+	}
+}
+
+func runSession(t *testing.T, list []string) string {
+	t.Helper()
+	var f struct{ Metadata map[string]string }
+	if err := json.Unmarshal([]byte(list[0]), &f); err != nil || f.Metadata["session_id"] == "" {
+		t.Fatalf("%s: %v", list[0], err)
+	}
+	return f.Metadata["session_id"]
+}
+
+// Who comes back without a message is told the turn in progress.
+func TestRunIsAttached(t *testing.T) {
+	t.Parallel()
+	s := start(t, options{})
+	s.do(t, runOf("t1", "r1", held)).Body.Close()
+	<-s.gate.entered
+	res := s.do(t, call{path: runs, body: `{"threadId":"t1","runId":"r2","messages":[]}`})
+	s.gate.leave <- struct{}{}
+	list, ok := frames(t, res)
+	if got := types(t, list); !ok || got != "RUN_STARTED "+message0+" TOOL_CALL_START TOOL_CALL_ARGS TOOL_CALL_END TOOL_CALL_RESULT "+message0+" RUN_FINISHED" {
+		t.Errorf("%s", got)
+	}
+}
+
+func TestInterrupts(t *testing.T) {
+	t.Parallel()
+	s := start(t, options{window: time.Hour})
+	for name, answer := range map[string]string{
+		"resolved":  `"status":"resolved","payload":{"approved":true}`,
+		"refused":   `"status":"resolved","payload":{"approved":false,"reason":"no"}`,
+		"cancelled": `"status":"cancelled"`,
+	} {
+		list := s.stream(t, runOf(name, name, "@call gate {}\n@say the end"))
+		id, reason := interruptIn(t, list)
+		if got := types(t, list); got != "RUN_STARTED TOOL_CALL_START TOOL_CALL_ARGS TOOL_CALL_END RUN_FINISHED" || reason != "tool_call" {
+			t.Fatalf("%s: %s, %s", name, got, reason)
+		}
+		for forged, c := range map[string]call{"another thread's": resumed("other", id, answer), "nobody's": resumed(name, uuid.NewString(), answer), "undecided": resumed(name, id, `"status":"resolved"`)} {
+			if got := types(t, s.stream(t, c)); got != "RUN_STARTED RUN_ERROR" {
+				t.Errorf("%s interrupt: %s", forged, got)
+			}
+		}
+		if name == "resolved" {
+			s.gate.leave <- struct{}{}
+		}
+		if got := types(t, s.stream(t, resumed(name, id, answer))); got != "RUN_STARTED TOOL_CALL_RESULT "+message0+" RUN_FINISHED" {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+	if len(s.gate.entered) != 1 {
+		t.Errorf("the tool ran %d times", len(s.gate.entered))
+	}
+}
+
+func TestExpiredInterruptIsARunError(t *testing.T) {
+	t.Parallel()
+	s := start(t, options{window: time.Millisecond})
+	list := s.stream(t, runOf("t", "r", "@call gate {}\n@say the end"))
+	var id string
+	if err := s.pool.QueryRow(t.Context(), "SELECT id::text FROM approvals").Scan(&id); err != nil {
+		t.Fatalf("%v after %v", err, list)
+	}
+	late := s.stream(t, resumed("t", id, `"status":"resolved","payload":{"approved":true}`))
+	if got := types(t, late); got != "RUN_STARTED RUN_ERROR" || field(late, "code") != "APPROVAL_EXPIRED" {
+		t.Errorf("%v", late)
+	}
+	if got := types(t, s.stream(t, resumed("t", id, `"status":"cancelled"`))); got != "RUN_STARTED TOOL_CALL_RESULT "+message0+" RUN_FINISHED" {
+		t.Errorf("given up: %s", got)
+	}
+}
+
+func TestInterruptForASecret(t *testing.T) {
+	t.Parallel()
+	s := start(t, options{window: time.Hour})
+	s.declare(t, "API_TOKEN")
+	ask := runOf("t", "r", "@call request_secret {\"key_name\":\"API_TOKEN\",\"reason\":\"x\"}\n@say the end")
+	id, reason := interruptIn(t, s.stream(t, ask))
+	if reason != "input_required" {
+		t.Errorf("%s", reason)
+	}
+	skip := resumed("t", id, `"status":"cancelled"`)
+	skip.key = s.issue(t, s.workspace, apikey.Chat)
+	if r := s.get(t, skip); r.status != 403 || r.code != "INSUFFICIENT_SCOPE" {
+		t.Errorf("without the scope: %d %s", r.status, r.text)
+	}
+	skip.key = ""
+	if got := types(t, s.stream(t, skip)); got != "RUN_STARTED TOOL_CALL_RESULT "+message0+" RUN_FINISHED" {
+		t.Errorf("%s", got)
+	}
+}

@@ -1,0 +1,266 @@
+package dialect_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/parley-server/parley/internal/apikey"
+	"github.com/parley-server/parley/internal/skill"
+)
+
+const completions = "/openai/v1/chat/completions"
+
+// said makes a completion of one message, with more members before it.
+func said(text string, members ...string) string {
+	return fmt.Sprintf(`{"model":"demo",%s"messages":[{"role":"user","content":%s}]}`, strings.Join(append(members, ""), ","), quote(text))
+}
+
+// content adds the pieces of a streamed completion up.
+func content(t *testing.T, list []string) (text, finish string, tokens float64) {
+	t.Helper()
+	for _, data := range list {
+		if data == "[DONE]" {
+			continue
+		}
+		var c struct {
+			Choices []struct {
+				Delta  struct{ Content string }
+				Finish string `json:"finish_reason"`
+			}
+			Usage struct {
+				Total float64 `json:"total_tokens"`
+			}
+		}
+		if err := json.Unmarshal([]byte(data), &c); err != nil {
+			t.Fatalf("%s: %v", data, err)
+		}
+		tokens += c.Usage.Total
+		for _, choice := range c.Choices {
+			text, finish = text+choice.Delta.Content, finish+choice.Finish
+		}
+	}
+	return text, finish, tokens
+}
+
+// message is the content of a completion in one piece.
+func message(t *testing.T, r reply) string {
+	t.Helper()
+	var c struct {
+		Choices []struct {
+			Message struct{ Content string }
+		}
+	}
+	if err := json.Unmarshal([]byte(r.text), &c); err != nil || r.status != 200 || len(c.Choices) != 1 {
+		t.Fatalf("%d %s: %v", r.status, r.text, err)
+	}
+	return c.Choices[0].Message.Content
+}
+
+func TestCompletions(t *testing.T) {
+	t.Parallel()
+	s := start(t, options{})
+	list := s.stream(t, call{path: completions, body: said("count to 5", `"stream":true`, `"stream_options":{"include_usage":true}`)})
+	text, finish, tokens := content(t, list)
+	if text != "1 2 3 4 5" || finish != "stop" || tokens == 0 || list[len(list)-1] != "[DONE]" || len(list) < 7 {
+		t.Errorf("%q %q %v in %d frames", text, finish, tokens, len(list))
+	}
+	if _, _, tokens := content(t, s.stream(t, call{path: "/v1/chat/completions", body: said("count to 5", `"stream":true`)})); tokens != 0 {
+		t.Errorf("usage that nobody asked for: %v", tokens)
+	}
+	r := s.get(t, call{path: completions, body: said("count to 5")})
+	if message(t, r) != "1 2 3 4 5" || !strings.Contains(r.text, `"finish_reason":"stop"`) || !strings.Contains(r.text, `"total_tokens":`) {
+		t.Errorf("%s", r.text)
+	}
+	parts := `{"model":"demo","temperature":0.5,"tools":[],"messages":[{"role":"system","content":"be brief"},{"role":"user","content":"x"},{"role":"assistant","content":"y"},` +
+		`{"role":"user","content":[{"type":"text","text":"count"},{"type":"text","text":"to 3"}]}]}`
+	if r := s.get(t, call{path: completions, body: strings.Replace(parts, "count\"},{\"type\":\"text\",\"text\":\"to 3", "count to 3", 1)}); message(t, r) != "1 2 3" ||
+		r.header.Get("X-Parley-Ignored") != "temperature, tools, system messages" {
+		t.Errorf("%s %v", r.text, r.header)
+	}
+	if r := s.get(t, call{path: completions, body: said("@structured {\"n\":1}", `"response_format":{"type":"json_schema","json_schema":{"name":"n","schema":{"type":"object","properties":{"n":{"type":"integer"}}}}}`)}); message(t, r) != `{"n":1}` {
+		t.Errorf("%s", r.text)
+	}
+}
+
+func TestCompletionsThatFail(t *testing.T) {
+	t.Parallel()
+	s := start(t, options{})
+	for name, c := range map[string]struct {
+		body   string
+		status int
+		code   string
+	}{
+		"no JSON":          {"{", 400, "INVALID_JSON"},
+		"no messages":      {`{"model":"demo"}`, 400, "INVALID_REQUEST"},
+		"no user":          {`{"model":"demo","messages":[{"role":"system","content":"x"}]}`, 400, "INVALID_REQUEST"},
+		"no text":          {said(" "), 400, "INVALID_REQUEST"},
+		"an image":         {`{"model":"demo","messages":[{"role":"user","content":[{"type":"image_url","image_url":{"url":"data:"}}]}]}`, 400, "INVALID_REQUEST"},
+		"two choices":      {said("x", `"n":2`), 400, "INVALID_REQUEST"},
+		"a number as user": {said("x", `"user":7`), 400, "INVALID_REQUEST"},
+		"another model":    {strings.Replace(said("x"), "demo", "gpt-4o", 1), 404, "WORKSPACE_NOT_FOUND"},
+		"no such skill":    {strings.Replace(said("x"), "demo", "demo/nothing", 1), 400, "UNKNOWN_SKILL"},
+		"no such session":  {said("x", `"session_id":"0197a0d2-0000-7000-8000-000000000001"`), 404, "SESSION_NOT_FOUND"},
+		"a bad schema":     {said("x", `"response_format":{"type":"json_schema","json_schema":{"schema":{"type":"nonsense"}}}`), 400, "INVALID_RESPONSE_SCHEMA"},
+		"too large":        {said(strings.Repeat("x", 1<<20)), 413, "PAYLOAD_TOO_LARGE"},
+		"a failed turn":    {said("@error model_overloaded"), 503, "model_overloaded"},
+	} {
+		r := s.get(t, call{path: completions, body: c.body})
+		e, _ := r.body["error"].(map[string]any)
+		if r.status != c.status || r.code != c.code || e["message"] == "" || e["type"] == "" {
+			t.Errorf("%s: %d %s", name, r.status, r.text)
+		}
+		if c.code == "model_overloaded" && r.header.Get("X-Should-Retry") != "false" {
+			t.Errorf("%s: OpenAI's client would send it again", name)
+		}
+	}
+	list := s.stream(t, call{path: completions, body: said("@error model_error", `"stream":true`)})
+	if n := len(list); !strings.Contains(list[n-2], `"error":{"message":`) || !strings.Contains(list[n-2], `"code":"model_error"`) || list[n-1] != "[DONE]" {
+		t.Errorf("a failed turn: %v", list)
+	}
+}
+
+// A chat is the session that its client names; without a name every call is one.
+func TestCompletionsContinueAChat(t *testing.T) {
+	t.Parallel()
+	s := start(t, options{})
+	session := func(c call) any {
+		c.path = completions
+		r := s.get(t, c)
+		if r.status != 200 {
+			t.Fatalf("%d %s", r.status, r.text)
+		}
+		return r.body["session_id"]
+	}
+	named := []call{
+		{body: said("count to 2", `"user":"chat-1"`)},
+		{body: said("count to 3", `"user":"anna"`), header: []string{"X-OpenWebUI-Chat-Id", "chat-1"}},
+		{body: said("count to 4"), header: []string{"X-Session-Id", "chat-1"}},
+		{body: said("count to 5"), header: []string{"X-Session-Id", "other", "X-OpenWebUI-Chat-Id", "chat-1"}},
+	}
+	first := session(named[0])
+	for _, c := range append(named, call{body: said("count to 6", `"session_id":`+quote(first.(string)))}) {
+		if got := session(c); got != first {
+			t.Errorf("%v: session %v, want %v", c, got, first)
+		}
+	}
+	if a, b := session(call{body: said("count to 2")}), session(call{body: said("count to 2")}); a == b || a == first {
+		t.Errorf("sessions %v, %v and %v", first, a, b)
+	}
+	chore := call{path: completions, body: said("### Task:\nGenerate a title."), header: []string{"X-OpenWebUI-Chat-Id", "chat-1"}}
+	if r := s.get(t, chore); r.status != 400 {
+		t.Errorf("a title: %d %s", r.status, r.text)
+	}
+}
+
+func TestWordsAnswerAnApproval(t *testing.T) {
+	t.Parallel()
+	s := start(t, options{window: time.Hour})
+	for _, c := range []struct{ word, entered string }{{"allow", "open"}, {" `Deny`. ", "Denied by a person."}} {
+		say := func(text string) call {
+			return call{path: completions, body: said(text, `"stream":true`), header: []string{"X-Session-Id", c.word[:3]}}
+		}
+		text, finish, _ := content(t, s.stream(t, say("@text 1 delta\n@call gate {}\n@say the end")))
+		if !strings.Contains(text, "**Approval needed:**") || !strings.Contains(text, "Reply `allow` or `deny`") || finish != "stop" {
+			t.Fatalf("%q %q", text, finish)
+		}
+		if r := s.get(t, say("something else")); r.status != 409 || r.code != "TURN_IN_PROGRESS" || !strings.Contains(r.text, "`allow`") {
+			t.Errorf("something else: %d %s", r.status, r.text)
+		}
+		if c.word == "allow" {
+			s.gate.leave <- struct{}{}
+		}
+		if text, finish, _ := content(t, s.stream(t, say(c.word))); text != "the end" || finish != "stop" {
+			t.Errorf("%s: %q %q", c.word, text, finish)
+		}
+		if text, _, _ := content(t, s.stream(t, say("count to 2"))); text != "1 2" {
+			t.Errorf("afterwards: %q", text)
+		}
+	}
+	if len(s.gate.entered) != 1 {
+		t.Errorf("the tool ran %d times", len(s.gate.entered))
+	}
+}
+
+func TestWordsSteerATurn(t *testing.T) {
+	t.Parallel()
+	s := start(t, options{})
+	say := func(text string) call { return call{path: completions, body: said(text, `"stream":true`, `"user":"u"`)} }
+	left := s.do(t, say(held))
+	<-s.gate.entered
+	left.Body.Close() // the turn goes on
+	s.gate.leave <- struct{}{}
+	if text, _, _ := content(t, s.stream(t, say("continue"))); strings.Count(text, "0.") != 2 {
+		t.Errorf("continue: %q", text)
+	}
+	reader := s.do(t, say(held))
+	<-s.gate.entered
+	again := s.do(t, say(held)) // the very same request: the same turn
+	if again.Header.Get("Idempotent-Replayed") != "true" {
+		t.Error("the same request started something else")
+	}
+	if text, finish, _ := content(t, s.stream(t, say("cancel"))); text != "The turn was canceled." || finish != "stop" {
+		t.Errorf("cancel: %q %q", text, finish)
+	}
+	for _, res := range []struct{ name string }{{"reader"}, {"again"}} {
+		r := reader
+		if res.name == "again" {
+			r = again
+		}
+		list, ok := frames(t, r)
+		if !ok || !strings.Contains(list[len(list)-2], `"code":"canceled"`) {
+			t.Errorf("%s: %v", res.name, list)
+		}
+	}
+	if text, _, _ := content(t, s.stream(t, say("cancel"))); text == "The turn was canceled." {
+		t.Errorf("cancel without a turn is a message: %q", text)
+	}
+}
+
+// A secret never travels through a completion: the answer is a link.
+func TestSecretsAreALink(t *testing.T) {
+	t.Parallel()
+	s := start(t, options{window: time.Hour})
+	s.declare(t, "API_TOKEN")
+	say := func(text, key string) call { return call{path: completions, body: said(text, `"user":"u"`), key: key} }
+	ask := "@call request_secret {\"key_name\":\"API_TOKEN\",\"reason\":\"to call the API\"}\n@say the end"
+	if text := message(t, s.get(t, say(ask, ""))); !strings.Contains(text, "/secret .") || !strings.Contains(text, "API_TOKEN") {
+		t.Fatalf("%q", text)
+	}
+	if r := s.get(t, say("deny", s.issue(t, s.workspace, apikey.Chat))); r.status != 403 || r.code != "INSUFFICIENT_SCOPE" {
+		t.Errorf("without the scope: %d %s", r.status, r.text)
+	}
+	if text := message(t, s.get(t, say("deny", ""))); text != "the end" {
+		t.Errorf("%q", text)
+	}
+}
+
+func TestModels(t *testing.T) {
+	t.Parallel()
+	s := start(t, options{})
+	const document = "---\nname: weekly-report\ndescription: Writes the report.\ninterface:\n  inputs:\n    week:\n      type: string\n      required: true\n---\ncount to 3\n"
+	if _, err := s.skills.Push(t.Context(), s.workspace.ID, skill.Upload{Document: document}); err != nil {
+		t.Fatal(err)
+	}
+	for _, base := range []string{"/openai/v1", "/v1"} {
+		r := s.get(t, call{path: base + "/models"})
+		if r.status != 200 || r.body["object"] != "list" || !strings.Contains(r.text, `"id":"demo","object":"model"`) || !strings.Contains(r.text, `"id":"demo/weekly-report"`) {
+			t.Errorf("%d %s", r.status, r.text)
+		}
+	}
+	for id, want := range map[string]int{"demo": 200, "demo/weekly-report": 200, "demo%2Fweekly-report": 200, "demo/none": 404, "another": 404} {
+		if r := s.get(t, call{path: "/openai/v1/models/" + id}); r.status != want {
+			t.Errorf("%s: %d %s", id, r.status, r.text)
+		}
+	}
+	for _, text := range []string{"week 7", `{"week":"7"}`} {
+		if r := s.get(t, call{path: completions, body: strings.Replace(said(text), "demo", "demo/weekly-report", 1)}); r.status != 200 {
+			t.Errorf("%s: %d %s", text, r.status, r.text)
+		}
+	}
+	if r := s.get(t, call{path: completions, body: strings.Replace(said(`{"month":"7"}`), "demo", "demo/weekly-report", 1)}); r.code != "INVALID_SKILL_INPUT" {
+		t.Errorf("%d %s", r.status, r.text)
+	}
+}
