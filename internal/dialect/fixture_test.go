@@ -27,6 +27,7 @@ import (
 	"github.com/parley-server/parley/internal/model/guide"
 	"github.com/parley-server/parley/internal/openaiapi"
 	"github.com/parley-server/parley/internal/permission"
+	"github.com/parley-server/parley/internal/runner"
 	"github.com/parley-server/parley/internal/session"
 	"github.com/parley-server/parley/internal/skill"
 	"github.com/parley-server/parley/internal/sse"
@@ -79,7 +80,7 @@ func start(t *testing.T, opt options) *service {
 	workspaces, model1 := workspace.New(pool), guide.New()
 	tc := turn.Config{
 		Pool: pool, Sessions: s.sessions, Workspaces: workspaces, Skills: s.skills, Vault: s.vault, Files: filestore.New(pool, ring, filestore.Options{}),
-		Callbacks: callback.NewStore(pool, ring, guard), Tools: []tool.Tool{s.gate}, Log: log, Workers: 10,
+		Callbacks: callback.NewStore(pool, ring, guard), Tools: func(*runner.Run) []tool.Tool { return []tool.Tool{s.gate} }, Log: log, Workers: 10,
 		Model: func(string) (model.Model, error) { return model1, nil },
 	}
 	if opt.window != 0 {
