@@ -274,21 +274,3 @@ func (e *endless) Read(p []byte) (n int, err error) {
 	}
 	return n, nil
 }
-
-func TestDataAlone(t *testing.T) {
-	t.Parallel()
-	s := newSink()
-	w := sse.Open(s, sse.Options{})
-	defer w.Close()
-	for _, data := range []string{"a\nb", "a\rb", "\xff"} {
-		if err := w.Data([]byte(data)); !errors.Is(err, sse.ErrFrame) {
-			t.Errorf("%q: %v", data, err)
-		}
-	}
-	if err := errors.Join(w.Data([]byte(`{"text":"é"}`)), w.Data([]byte("[DONE]")), w.Flush()); err != nil {
-		t.Fatal(err)
-	}
-	if got := s.String(); got != "data: {\"text\":\"é\"}\n\ndata: [DONE]\n\n" {
-		t.Errorf("wire %q", got)
-	}
-}
