@@ -200,8 +200,8 @@ func say(w http.ResponseWriter, err error) {
 	status, text := http.StatusServiceUnavailable, "Parley cannot make this request now."
 	if refused, ok := errors.AsType[*Error](err); ok {
 		status, text = refused.status, "Parley refused this request: "+refused.Reason
-	} else if failed, ok := errors.AsType[*unanswered](err); ok {
-		status, text = http.StatusBadGateway, "Parley made this request in vain: "+failed.reason
+	} else if failed, ok := errors.AsType[*Unanswered](err); ok {
+		status, text = http.StatusBadGateway, "Parley made this request in vain: "+failed.Reason
 	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.WriteHeader(status)

@@ -90,6 +90,9 @@ func TestFailuresAreRecorded(t *testing.T) {
 			"foreign.test": "its certificate is not valid for it", "named.test": "its certificate is not valid for it", "closed.test": "it refused the connection", "missing.example": "there is no host of this name",
 		} {
 			a := d.get(t, "https://"+host+"/")
+			if _, unanswered := a.err.(*egress.Unanswered); d.name == "do" && !unanswered {
+				t.Errorf("%v", a.err)
+			}
 			if sentence := host + " could not be reached: " + want + "."; !strings.Contains(a.text(), sentence) || strings.Contains(a.text(), "127.0.0.1") || d.name == "proxy" && a.status != http.StatusBadGateway {
 				t.Errorf("%s: %s", d.name, a.text())
 			}

@@ -10,8 +10,8 @@ import (
 )
 
 // Do sends a request with placeholders, under the same rules as those of programs.
-// It follows no redirect. What is not allowed fails with *Error. The caller closes
-// the answer's body.
+// It follows no redirect. What is not allowed fails with *Error, what nobody answers
+// with *Unanswered. The caller closes the answer's body.
 func (r *Run) Do(req *http.Request) (*http.Response, error) {
 	p, refused := r.plan(req)
 	if refused != nil && req.Body != nil {
@@ -95,22 +95,25 @@ func (e *ending) Close() error {
 	return err
 }
 
-// unanswered is why no answer came, without what net/http says about it: that may
-// quote what the server sent, or hold addresses.
-type unanswered struct {
-	reason string
-	cause  error // that of the context, where it ended
+// Unanswered is why a request that was allowed has no answer. It holds nothing of
+// what net/http says about it: that may quote what the server sent, or addresses.
+type Unanswered struct {
+	Reason string // a sentence for whoever made the request
+	cause  error  // that of the context, where it ended
 }
 
-func (u *unanswered) Error() string { return u.reason }
-func (u *unanswered) Unwrap() error { return u.cause }
+// Error implements error.
+func (u *Unanswered) Error() string { return u.Reason }
+
+// Unwrap returns why the context ended, if it did.
+func (u *Unanswered) Unwrap() error { return u.cause }
 
 func failure(ctx context.Context, host string, err error) error {
 	if refused, ok := errors.AsType[*Error](err); ok {
 		return refused
 	}
 	if ctx.Err() != nil {
-		return &unanswered{host + " did not answer in time.", context.Cause(ctx)}
+		return &Unanswered{host + " did not answer in time.", context.Cause(ctx)}
 	}
-	return &unanswered{reason: host + " could not be reached: " + reason(err) + "."}
+	return &Unanswered{Reason: host + " could not be reached: " + reason(err) + "."}
 }

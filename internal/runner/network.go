@@ -117,8 +117,8 @@ func (x *Run) Do(call tool.Call, req *http.Request) (*http.Response, error) {
 	if refused, ok := errors.AsType[*egress.Error](err); ok {
 		return nil, tool.Refusal(refused.Reason)
 	}
-	if err != nil && req.Context().Err() == nil {
-		return nil, tool.Refusal("There was no answer: " + n.redact.String(err.Error()) + ".")
+	if silent, ok := errors.AsType[*egress.Unanswered](err); ok && req.Context().Err() == nil {
+		return nil, tool.Refusal(silent.Reason)
 	}
 	return res, err
 }
