@@ -108,8 +108,11 @@ func (r *Runner) Run(ctx context.Context) error {
 	}
 }
 
-// Erase forgets what a session requested.
+// Erase forgets what a session requested, and its folder where this process has kept it.
 func (r *Runner) Erase(ctx context.Context, tx pgx.Tx, workspace, session uuid.UUID) error {
+	if p, ok := r.kept.take(session); ok {
+		r.drop(p)
+	}
 	if err := r.q.WithTx(tx).EgressRequestsErase(ctx, workspace, session); err != nil {
 		return fmt.Errorf("erase the record of requests: %w", err)
 	}
