@@ -22,7 +22,7 @@ var attacks = map[string]func(args []string) error{
 	"settings": trySettings,
 	"sockets":  trySockets,
 	"spawn":    spawn,
-	"x32":      tryX32,
+	"foreign":  tryForeign,
 }
 
 // attack is main for them.

@@ -191,6 +191,29 @@ func TestProcess1IsBoundToo(t *testing.T) {
 	}
 }
 
+func TestNamespacesAreItsOwn(t *testing.T) {
+	t.Parallel()
+	s := open(t, sandbox.Config{})
+	names := []string{"user", "pid", "net", "ipc", "uts", "cgroup", "mnt"}
+	_, out := run(t, s, sandbox.Command{Argv: bash("cd /proc/self/ns; readlink " + strings.Join(names, " ") + "; cat /proc/self/oom_score_adj; cut -d ' ' -f 6 /proc/self/stat")})
+	lines := strings.Fields(out)
+	if len(lines) != len(names)+2 {
+		t.Fatalf("it said %q", out)
+	}
+	for i, name := range names {
+		ours, err := os.Readlink("/proc/self/ns/" + name)
+		if err != nil || !strings.HasPrefix(lines[i], name) || lines[i] == ours {
+			t.Errorf("its namespace %s is %s, ours: %s, %v", name, lines[i], ours, err)
+		}
+	}
+	if rank := lines[len(names)]; rank != "1000" {
+		t.Errorf("the kernel's memory killer ranks it %s", rank)
+	}
+	if session := lines[len(names)+1]; session == "0" { // one of the host's
+		t.Error("it has no session of its own")
+	}
+}
+
 // TestInheritedFilesAreClosed opens one that the service passes on without wanting to.
 func TestInheritedFilesAreClosed(t *testing.T) {
 	secret := filepath.Join(t.TempDir(), "inherited")

@@ -55,7 +55,14 @@ func (p *process) take(rights []byte) (listeners []net.Listener, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("read what the second stage passed: %w", err)
 	}
-	p.follow(os.NewFile(uintptr(fds[0]), "process 1"))
+	process1 := os.NewFile(uintptr(fds[0]), "process 1")
+	// It is killed in the end, so it must not be the first process of our own namespace.
+	if _, nested := pidOf(process1); !nested {
+		process1.Close()
+		err = errors.New("it has no process namespace of its own")
+	} else {
+		p.follow(process1)
+	}
 	for _, fd := range fds[1:] {
 		f := os.NewFile(uintptr(fd), "listener")
 		l, e := net.FileListener(f)

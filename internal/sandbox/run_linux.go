@@ -68,7 +68,7 @@ func (p *process) attend(ctx context.Context, c Command, l Limits, listeners []n
 			}
 		})
 	}
-	process1 := pidOf(p.process1)
+	process1, _ := pidOf(p.process1)
 	watching.Go(func() { p.watchMemory(process1, l) })
 	watching.Go(func() { p.watchFolder(c.Folder, l) })
 	watching.Go(func() { p.copyOutput(c.Output, l.Output) })

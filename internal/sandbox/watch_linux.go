@@ -55,12 +55,17 @@ func (p *process) watchMemory(process1 string, l Limits) {
 	})
 }
 
-// pidOf is the number of a process, of which we hold a descriptor, in our own /proc.
-func pidOf(process *os.File) string {
+// pidOf is the number of a process, of which we hold a descriptor, in our own /proc,
+// and whether it is in a namespace below ours, where it has another.
+func pidOf(process *os.File) (pid string, nested bool) {
 	info, _ := os.ReadFile(fmt.Sprintf("/proc/self/fdinfo/%d", process.Fd()))
-	_, rest, _ := strings.Cut(string(info), "\nPid:")
-	pid, _, _ := strings.Cut(rest, "\n")
-	return strings.TrimSpace(pid)
+	_, rest, _ := strings.Cut(string(info), "\nNSpid:")
+	line, _, _ := strings.Cut(rest, "\n")
+	numbers := strings.Fields(line)
+	if len(numbers) < 2 {
+		return "", false
+	}
+	return numbers[0], true
 }
 
 // residents is the memory that a process and its descendants occupy. What two share
