@@ -62,7 +62,7 @@ func (s *Sandbox) arguments(c Command, l Limits, file func(text []byte) (fd int,
 		// unshare-user and not unshare-all: without a user namespace it must fail.
 		"--unshare-user", "--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts", "--unshare-cgroup",
 		"--uid", "1000", "--gid", "1000", "--hostname", "sandbox",
-		"--die-with-parent", "--new-session", "--clearenv", "--cap-drop", "ALL",
+		"--die-with-parent", "--new-session", "--cap-drop", "ALL",
 		"--disable-userns", "--assert-userns-disabled",
 		// Bubblewrap's process 1 has the filter, too: the command may write into its memory.
 		"--seccomp", data(s.filter),

@@ -124,7 +124,7 @@ func TestNothingButTheFolderCanBeWritten(t *testing.T) {
 	} {
 		argv = append(argv, "write:"+file)
 	}
-	argv = append(argv, "read:/proc/kcore", "read:/proc/kmsg", "device:/workspace", "device:/tmp", "device:/dev/shm", "time:/dev/null")
+	argv = append(argv, "read:/proc/kcore", "read:/proc/kmsg", "device:/workspace", "device:/tmp", "device:/dev/shm", "time:/dev/null", "time:/run/init", "time:/usr/bin/bash")
 	_, out := run(t, s, sandbox.Command{Argv: with("open", argv...), Folder: where, Attachments: given, CA: []byte("none\n")})
 	if n := strings.Count(out, "\n"); n != len(argv) {
 		t.Fatalf("%d of %d were tried: %s", n, len(argv), out)
@@ -220,7 +220,13 @@ func TestInheritedFilesAreClosed(t *testing.T) {
 	if err := os.WriteFile(secret, []byte("canary"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	fd, err := unix.Open(secret, unix.O_RDONLY, 0)
+	f, err := os.Open(secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	// A number beyond those of the files that are passed on purpose.
+	fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD, 100)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -39,6 +39,12 @@ func TestPreparedRoot(t *testing.T) {
 		}
 	}
 	s := open(t, sandbox.Config{Root: root})
+	if err := s.Give(root); err != nil { // so that nothing but the mount protects it
+		t.Fatal(err)
+	}
+	if _, out := run(t, s, sandbox.Command{Argv: bash("echo > /usr/bin/planted && echo done; echo > /usr/bin/bash && echo done")}); strings.Contains(out, "done") {
+		t.Errorf("it can be written: %s", out)
+	}
 	r, out := run(t, s, sandbox.Command{Argv: bash("for f in /usr/bin/* /opt/*; do echo $f; done; echo $PWD; test -e /bin/ls")})
 	if r.Exit != 1 || out != "/usr/bin/bash\n/opt/*\n/workspace\n" {
 		t.Errorf("%+v, %q", r, out)

@@ -86,7 +86,7 @@ func (s *Sandbox) start(c Command, l Limits) (p *process, err error) {
 
 	// The arguments come in a file, so that a list of the host's processes does not show them.
 	cmd := exec.Command(s.bwrap, "--args", strconv.Itoa(argsFD), "--", inside.Path, inside.StageArgument)
-	cmd.Env = []string{}
+	cmd.Env = []string{} // nothing of ours, in bubblewrap's own processes neither
 	cmd.Dir = "/"
 	cmd.Stdout, cmd.Stderr = stdout, stdout
 	cmd.ExtraFiles = passed

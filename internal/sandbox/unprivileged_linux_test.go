@@ -3,6 +3,7 @@ package sandbox_test
 import (
 	"bufio"
 	"bytes"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -30,10 +31,8 @@ func TestAsAnotherUser(t *testing.T) {
 	if err := copyFile(exe, tests); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Mkdir(temp, 0o777); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chmod(temp, 0o777); err != nil {
+	const user = 65534
+	if err := errors.Join(os.Mkdir(temp, 0o700), os.Chown(temp, user, user), os.Chown(tests, user, user)); err != nil {
 		t.Fatal(err)
 	}
 	cmd := exec.CommandContext(t.Context(), tests, "-test.v")
@@ -42,7 +41,7 @@ func TestAsAnotherUser(t *testing.T) {
 	}
 	cmd.Dir = temp
 	cmd.Env = append(os.Environ(), "TMPDIR="+temp, "HOME="+temp)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: user, Gid: user}}
 	out, err := cmd.CombinedOutput()
 	ended := regexp.MustCompile(`^ *--- (PASS|FAIL|SKIP): (\S+)`)
 	for lines := bufio.NewScanner(bytes.NewReader(out)); lines.Scan(); {
