@@ -117,6 +117,7 @@ var sockets = map[string][3]int{
 	"sctp":                 {unix.AF_INET, unix.SOCK_SEQPACKET, unix.IPPROTO_SCTP},
 	"bluetooth":            {unix.AF_BLUETOOTH, unix.SOCK_RAW, 0},
 	"can":                  {unix.AF_CAN, unix.SOCK_RAW, 1},
+	"sequenced":            {unix.AF_INET, unix.SOCK_SEQPACKET, 0},
 	"xdp":                  {unix.AF_XDP, unix.SOCK_RAW, 0},
 	"key":                  {unix.AF_KEY, unix.SOCK_RAW, 2},
 }
