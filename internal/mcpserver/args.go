@@ -16,8 +16,6 @@ import (
 // maxPage is how many items a page may have.
 const maxPage = 100
 
-func has(names []string, name string) bool { return slices.Contains(names, name) }
-
 // value is an argument as it was sent, nil for none. null is none, too: models like to fill
 // in what they could leave out.
 func (a *args) value(name string) json.RawMessage {

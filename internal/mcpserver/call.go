@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -123,12 +124,13 @@ func refusal(f *fault.Error) *mcp.CallToolResult {
 // args are the arguments of a call.
 type args struct {
 	wire.Checks
-	list []wire.Member
+	fields []string // all the names that they may have
+	list   []wire.Member
 }
 
 // readArgs takes the arguments apart. Names that the tool does not have are refused.
 func readArgs(raw json.RawMessage, fields []string) (args, error) {
-	var a args
+	a := args{fields: fields}
 	if len(raw) == 0 || string(raw) == "null" {
 		return a, nil
 	}
@@ -138,7 +140,7 @@ func readArgs(raw json.RawMessage, fields []string) (args, error) {
 	}
 	known := a.list[:0]
 	for _, m := range a.list {
-		if !has(fields, m.Name) {
+		if !slices.Contains(fields, m.Name) {
 			a.Unknown("argument", wire.Pointer(m.Name), m.Name, fields)
 			continue
 		}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -26,8 +25,8 @@ type progress struct {
 	req   *mcp.CallToolRequest
 	token any // nil: the client does not want to know
 	n     float64
-	text  strings.Builder
-	fresh bool // there is text that was not told
+	text  string // the end of what was said
+	fresh bool   // there is text that was not told
 	told  time.Time
 }
 
@@ -49,8 +48,7 @@ func (p *progress) see(ctx context.Context, ev *event.Event) {
 	case event.KindText:
 		var b event.Text
 		if json.Unmarshal(ev.Data, &b) == nil {
-			p.text.WriteString(b.Text)
-			p.fresh = true
+			p.text, p.fresh = tail(p.text+b.Text), true
 		}
 	case event.KindToolUse:
 		var b event.ToolUse
@@ -82,7 +80,7 @@ func (p *progress) flush(ctx context.Context) {
 func (p *progress) tell(ctx context.Context, message string) {
 	if p.fresh {
 		p.fresh, p.told = false, time.Now()
-		p.send(ctx, tail(p.text.String()))
+		p.send(ctx, p.text)
 	}
 	if message != "" {
 		p.send(ctx, message)
@@ -100,14 +98,11 @@ func (p *progress) send(ctx context.Context, message string) {
 	}
 }
 
-// tail is the end of a text.
+// tail is the end of a text that begins at a character.
 func tail(text string) string {
-	if len(text) <= maxTail {
-		return text
+	from := max(0, len(text)-maxTail)
+	for from < len(text) && !utf8.RuneStart(text[from]) {
+		from++
 	}
-	text = text[len(text)-maxTail:]
-	for len(text) > 0 && !utf8.RuneStart(text[0]) {
-		text = text[1:]
-	}
-	return "…" + text
+	return text[from:]
 }

@@ -20,6 +20,7 @@ type reply struct {
 	rc        *http.ResponseController
 	timeout   time.Duration
 	keepalive time.Duration
+	broken    func() // called when nobody takes what is written
 
 	mu      sync.Mutex
 	last    time.Time // of the newest write
@@ -27,8 +28,8 @@ type reply struct {
 	text    strings.Builder
 }
 
-func newReply(w http.ResponseWriter, timeout, keepalive time.Duration) *reply {
-	return &reply{w: w, rc: http.NewResponseController(w), timeout: timeout, keepalive: keepalive}
+func newReply(w http.ResponseWriter, timeout, keepalive time.Duration, broken func()) *reply {
+	return &reply{w: w, rc: http.NewResponseController(w), timeout: timeout, keepalive: keepalive, broken: broken}
 }
 
 // Header implements http.ResponseWriter.
@@ -71,18 +72,18 @@ func (o *reply) Write(p []byte) (int, error) {
 func (o *reply) write(p []byte) (int, error) {
 	o.last = time.Now()
 	_ = o.rc.SetWriteDeadline(o.last.Add(o.timeout))
-	return o.w.Write(p)
+	n, err := o.w.Write(p)
+	if err == nil {
+		err = o.rc.Flush()
+	}
+	if err != nil {
+		o.broken()
+	}
+	return n, err
 }
 
-// FlushError implements what http.ResponseController looks for.
-func (o *reply) FlushError() error {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.refused != 0 {
-		return nil
-	}
-	return o.rc.Flush()
-}
+// FlushError is what http.ResponseController looks for: what is written has been sent.
+func (o *reply) FlushError() error { return nil }
 
 // alive sends a comment whenever the stream was quiet for a while, until stop is called.
 // The protocol must have chosen a stream.
@@ -117,9 +118,7 @@ func (o *reply) ping() time.Duration {
 	if o.last.IsZero() {
 		o.begin(http.StatusOK)
 	}
-	if _, err := o.write([]byte(": ping\n")); err == nil {
-		_ = o.rc.Flush()
-	}
+	_, _ = o.write([]byte(": ping\n"))
 	return o.keepalive
 }
 

@@ -20,7 +20,7 @@ import (
 // sendMessage starts a turn and waits for what it comes to. A message that was sent before
 // finds its turn; one that comes with the answer to a question goes on behind that.
 func (s *server) sendMessage(ctx context.Context, c *call) (result, error) {
-	m := c.args.Message(c.args.without(), messageFields)
+	m := c.args.Message(c.args.without(), c.args.fields)
 	if err := c.args.Err(); err != nil {
 		return result{}, err
 	}
@@ -53,10 +53,6 @@ func (s *server) sendMessage(ctx context.Context, c *call) (result, error) {
 	}
 	return w.result(ctx)
 }
-
-// messageFields are all the names that a message may have here.
-var messageFields = []string{"command", "skill", "input", "secret_input", "caller_id", "session_id", "response_schema", "attachments",
-	"multitask_strategy", "limits", "idempotency_key"}
 
 // hash is what makes two calls the same: their arguments, however they are written down.
 func (a *args) hash() ([]byte, error) {

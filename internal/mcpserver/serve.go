@@ -64,7 +64,9 @@ func (s *server) serve(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	out := newReply(w, s.door.WriteTimeout(), s.cfg.Keepalive)
+	there, leave := context.WithCancel(r.Context())
+	defer leave()
+	out := newReply(w, s.door.WriteTimeout(), s.cfg.Keepalive, leave)
 	only, bad := look(body)
 	switch {
 	case bad != nil:
@@ -79,18 +81,23 @@ func (s *server) serve(w http.ResponseWriter, r *http.Request) error {
 		}
 		return out.refuse(status, only.ID, jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "There is no method " + wire.Short(only.Method) + " here."})
 	}
+	s.speak(out, r.WithContext(there), caller, body)
+	return out.finish(only.ID)
+}
+
+// speak hands a request to the protocol. The protocol outlives the request by a moment, so
+// that a call which has to end can tell.
+func (s *server) speak(out *reply, r *http.Request, caller door.Caller, body []byte) {
 	v := &visit{caller: caller, base: s.door.Base(r), ctx: r.Context(), reply: out}
-	// The protocol outlives the request by a moment, so that a call which has to end can tell.
-	ctx, cancel := context.WithCancel(context.WithValue(context.WithoutCancel(r.Context()), visitKey{}, v))
+	ctx, cancel := context.WithCancel(context.WithValue(context.WithoutCancel(v.ctx), visitKey{}, v))
 	defer cancel()
-	defer context.AfterFunc(r.Context(), func() {
+	defer context.AfterFunc(v.ctx, func() {
 		timer := time.AfterFunc(parting, cancel)
 		context.AfterFunc(ctx, func() { timer.Stop() })
 	})()
 	r = r.WithContext(ctx)
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	s.protocol.ServeHTTP(out, r)
-	return out.finish(only.ID)
 }
 
 // accepts checks that the caller takes both of the types that an answer may have.
