@@ -39,6 +39,7 @@ func Open(ctx context.Context, cfg Config) (_ *Sandbox, err error) {
 	if s.bwrap, err = findBwrap(ctx, cfg.Bwrap); err != nil {
 		return nil, err
 	}
+	sweepOrphans()
 	if s.scratch, err = newScratch(cfg.Dir, s.credential, log); err != nil {
 		return nil, unwritable(err)
 	}
