@@ -32,52 +32,21 @@ const page = `<!doctype html><script>
 </script>`
 
 // TestBrowserResumesByItself lets Chromium's EventSource read a turn while the
-// server is killed and started again. The proxy in between adds the key, which an
-// EventSource cannot send.
+// server is killed and started again.
 func TestBrowserResumesByItself(t *testing.T) {
 	t.Parallel()
-	bin, found := chromium()
-	if !found {
-		if os.Getenv("PARLEY_TEST_REQUIRE") == "all" {
-			t.Fatal("no Chromium: install the package chromium")
-		}
-		t.Skip("no Chromium: install the package chromium")
-	}
+	browser := browse(t)
 	w := newWorld(t)
 	s := w.serve(t, nil)
 	addr := strings.TrimPrefix(s.url, "http://")
-	target, _ := url.Parse(s.url)
-	proxy := &httputil.ReverseProxy{FlushInterval: -1, Rewrite: func(r *httputil.ProxyRequest) {
-		r.SetURL(target)
-		r.Out.Header.Set("Authorization", "Bearer "+w.key)
-	}, ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) }} // as a connection that breaks
-	front := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+	front := w.front(t, s.url, func(rw http.ResponseWriter, r *http.Request) bool {
 		if r.URL.Path == "/" {
 			_, _ = rw.Write([]byte(page))
-			return
 		}
-		proxy.ServeHTTP(rw, r)
-	}))
-	t.Cleanup(func() {
-		front.CloseClientConnections()
-		front.Close()
+		return r.URL.Path == "/"
 	})
-
-	run := launcher.New().Bin(bin).Headless(true).NoSandbox(true).Leakless(false).UserDataDir(t.TempDir()).
-		Set("disable-gpu").Set("disable-quic").Set("no-first-run").Set("disable-background-networking").Set("disable-component-update").Set("disable-sync")
-	control, err := run.Launch()
-	if err != nil {
-		t.Fatalf("start Chromium: %v", err)
-	}
-	t.Cleanup(run.Kill)
-	browser := rod.New().ControlURL(control)
-	if err := browser.Connect(); err != nil {
-		t.Fatalf("connect to Chromium: %v", err)
-	}
-	t.Cleanup(func() { _ = browser.Close() })
-
 	session, _ := w.start(t, s, "@unicode\n@text 400 deltas of 12 bytes at 100/s\n@text 1 deltas of 65000 bytes\n@call grep {\"pattern\":\"x\"}\n@say done")
-	tab := browser.MustPage(front.URL + "/#" + session)
+	tab := browser.MustPage(front + "/#" + session)
 	tab.MustWait(`() => window.frames_.length > 50`)
 	s.signal(syscall.SIGKILL)
 	<-s.gone
@@ -94,6 +63,51 @@ func TestBrowserResumesByItself(t *testing.T) {
 	if tab.MustEval(`() => window.drops`).Int() == 0 {
 		t.Error("the browser never lost its connection: nothing was resumed")
 	}
+}
+
+// front is an address with pages of its own, behind which is a server. It adds the key, which
+// an EventSource cannot send.
+func (w *world) front(t *testing.T, server string, own func(http.ResponseWriter, *http.Request) bool) string {
+	target, _ := url.Parse(server)
+	proxy := &httputil.ReverseProxy{FlushInterval: -1, Rewrite: func(r *httputil.ProxyRequest) {
+		r.SetURL(target)
+		r.Out.Header.Set("Authorization", "Bearer "+w.key)
+	}, ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) }} // as a connection that breaks
+	front := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		if !own(rw, r) {
+			proxy.ServeHTTP(rw, r)
+		}
+	}))
+	t.Cleanup(func() {
+		front.CloseClientConnections()
+		front.Close()
+	})
+	return front.URL
+}
+
+// browse starts a browser.
+func browse(t *testing.T) *rod.Browser {
+	t.Helper()
+	bin, found := chromium()
+	if !found {
+		if os.Getenv("PARLEY_TEST_REQUIRE") == "all" {
+			t.Fatal("no Chromium: install the package chromium")
+		}
+		t.Skip("no Chromium: install the package chromium")
+	}
+	run := launcher.New().Bin(bin).Headless(true).NoSandbox(true).Leakless(false).UserDataDir(t.TempDir()).
+		Set("disable-gpu").Set("disable-quic").Set("no-first-run").Set("disable-background-networking").Set("disable-component-update").Set("disable-sync")
+	control, err := run.Launch()
+	if err != nil {
+		t.Fatalf("start Chromium: %v", err)
+	}
+	t.Cleanup(run.Kill)
+	browser := rod.New().ControlURL(control)
+	if err := browser.Connect(); err != nil {
+		t.Fatalf("connect to Chromium: %v", err)
+	}
+	t.Cleanup(func() { _ = browser.Close() })
+	return browser
 }
 
 // chromium finds a browser under its usual names.

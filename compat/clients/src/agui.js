@@ -1,0 +1,60 @@
+// The HttpAgent of AG-UI, which CopilotKit and others are made of.
+import assert from "node:assert/strict";
+import { HttpAgent } from "@ag-ui/client";
+import { careful, crash, headers, id, long, longText, workspace } from "./common.js";
+
+const open = (threadId = id()) => new HttpAgent({ url: `${workspace}/ag-ui`, headers, threadId });
+const say = (agent, content) => agent.addMessage({ id: id(), role: "user", content });
+const text = (agent) => agent.messages.filter((m) => m.role === "assistant" && m.content).map((m) => m.content).join("");
+
+export async function agui() {
+  const agent = open();
+  say(agent, "count to 5");
+  const events = [];
+  await agent.runAgent({}, { onEvent: ({ event }) => void events.push(event.type) });
+  assert.equal(text(agent), "1 2 3 4 5");
+  assert.deepEqual([events[0], events.at(-1)], ["RUN_STARTED", "RUN_FINISHED"]);
+  say(agent, '@call grep {"pattern":"x"}\n@say Looked.');
+  const { newMessages } = await agent.runAgent();
+  assert.deepEqual(newMessages.map((m) => m.role), ["assistant", "tool", "assistant"]);
+
+  // An approval interrupts the run; the next one answers it.
+  for (const approved of [true, false]) {
+    const asking = open();
+    say(asking, careful);
+    await asking.runAgent();
+    const [interrupt] = asking.pendingInterrupts;
+    assert.deepEqual([interrupt.reason, interrupt.metadata.operations[0].tool], ["tool_call", "wiki_write"]);
+    assert.ok(new Date(interrupt.expiresAt) > new Date());
+    await asking.runAgent({ resume: [{ interruptId: interrupt.id, status: "resolved", payload: { approved } }] });
+    assert.equal(asking.pendingInterrupts.length, 0);
+    assert.match(text(asking), /I save it\.The end\./);
+    assert.match(asking.messages.find((m) => m.role === "tool").content, approved ? /./ : /Denied by a person/);
+  }
+
+  // What cannot be answered any more ends the run with an error.
+  const late = open();
+  let code;
+  const input = { threadId: late.threadId, runId: id(), messages: [], tools: [], context: [], resume: [{ interruptId: id(), status: "resolved", payload: { approved: true } }] };
+  await late.runAgent({ resume: input.resume }, { onRunErrorEvent: ({ event }) => void (code = event.code) }).catch(() => {});
+  assert.equal(code, "APPROVAL_NOT_FOUND");
+  say(agent, "@error model_error");
+  await agent.runAgent({}, { onRunErrorEvent: ({ event }) => void (code = event.code) }).catch(() => {});
+  assert.equal(code, "model_error");
+
+  // The server dies in the middle: a new agent on the thread is told the whole turn.
+  const lost = open();
+  say(lost, long);
+  let seen = 0;
+  const running = lost.runAgent({}, { onTextMessageContentEvent: () => void seen++ });
+  running.catch(() => {});
+  while (seen < 10) await new Promise((r) => setTimeout(r, 5));
+  const nowhere = () => {}; // the client's transport rejects once more where nobody can hear it
+  process.on("unhandledRejection", nowhere);
+  await crash();
+  await assert.rejects(running);
+  const again = open(lost.threadId);
+  await again.runAgent();
+  assert.equal(text(again), longText);
+  process.off("unhandledRejection", nowhere);
+}

@@ -1,0 +1,64 @@
+// The OpenAI client, with nothing but a base URL and a key.
+import assert from "node:assert/strict";
+import OpenAI from "openai";
+import { careful, id, key, long, url } from "./common.js";
+
+export async function openai() {
+  const client = new OpenAI({ baseURL: `${url}/openai/v1`, apiKey: key });
+  const say = (content, more) => ({ model: "w", messages: [{ role: "user", content }], ...more });
+
+  const models = await client.models.list();
+  assert.equal(models.data[0].id, "w");
+  assert.equal((await client.models.retrieve("w")).object, "model");
+
+  const whole = await client.chat.completions.create(say("What is 12*7+3?"));
+  assert.equal(whole.choices[0].message.content, "12*7+3 = 87");
+  assert.ok(whole.usage.total_tokens > 0);
+
+  const told = { text: "", finish: "", usage: undefined, chunks: 0 };
+  for await (const chunk of await client.chat.completions.create(say("count to 5", { stream: true, stream_options: { include_usage: true } }))) {
+    told.chunks++;
+    told.text += chunk.choices[0]?.delta.content ?? "";
+    told.finish ||= chunk.choices[0]?.finish_reason;
+    told.usage ??= chunk.usage;
+  }
+  assert.deepEqual([told.text, told.finish], ["1 2 3 4 5", "stop"]);
+  assert.ok(told.usage.completion_tokens > 0 && told.chunks > 5, "it was streamed");
+
+  const parsed = await client.chat.completions.parse(
+    say('@structured {"sky":"blue"}', {
+      response_format: { type: "json_schema", json_schema: { name: "sky", strict: true, schema: { type: "object", properties: { sky: { type: "string" } }, required: ["sky"], additionalProperties: false } } },
+    }),
+  );
+  assert.deepEqual(JSON.parse(parsed.choices[0].message.content), { sky: "blue" });
+
+  // Errors have OpenAI's shape, before and within a stream.
+  const refused = (status, code) => (err) => err instanceof OpenAI.APIError && err.status === status && err.code === code && err.message.length > 10;
+  await assert.rejects(new OpenAI({ baseURL: `${url}/openai/v1`, apiKey: "wrong" }).models.list(), refused(401, "INVALID_API_KEY"));
+  await assert.rejects(client.chat.completions.create(say("x", { model: "gpt-4o" })), refused(404, "WORKSPACE_NOT_FOUND"));
+  await assert.rejects(client.chat.completions.create(say("@error model_error")), refused(500, "model_error"));
+  await assert.rejects(
+    async () => {
+      for await (const _ of await client.chat.completions.create(say("@error model_error", { stream: true }))) continue;
+    },
+    (err) => err instanceof OpenAI.APIError && err.code === "model_error",
+  );
+
+  // Two calls in one chat are one session; an approval is a question that the next message answers.
+  const user = id();
+  const question = await client.chat.completions.create(say(careful, { user }));
+  assert.match(question.choices[0].message.content, /Approval needed/);
+  const allowed = await client.chat.completions.create(say("allow", { user }));
+  assert.match(allowed.choices[0].message.content, /The end\./);
+  assert.equal(allowed.session_id, question.session_id);
+
+  // Leaving stops nothing; what stops a turn is a word.
+  const leave = new AbortController();
+  const chat = id();
+  for await (const chunk of await client.chat.completions.create(say(long, { user: chat, stream: true }), { signal: leave.signal })) {
+    if (chunk.choices[0]?.delta.content) leave.abort();
+  }
+  await assert.rejects(client.chat.completions.create(say("another message", { user: chat }), { maxRetries: 0 }), refused(409, "TURN_IN_PROGRESS"));
+  const ended = await client.chat.completions.create(say("cancel", { user: chat }));
+  assert.equal(ended.choices[0].message.content, "The turn was canceled.");
+}
