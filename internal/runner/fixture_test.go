@@ -66,7 +66,11 @@ func newWorld(t *testing.T) *world {
 	}
 	up := httptest.NewTLSServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		w.heard <- r.Header.Get("Authorization")
-		fmt.Fprintf(rw, "you sent %s\n", r.Header.Get("Authorization"))
+		fmt.Fprintf(rw, "you sent %s", r.Header.Get("Authorization"))
+		if strings.Contains(r.URL.Path, "secret") {
+			fmt.Fprintf(rw, " to %s", r.URL.Path)
+		}
+		fmt.Fprintln(rw)
 	}))
 	t.Cleanup(up.Close)
 	roots := x509.NewCertPool()

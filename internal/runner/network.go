@@ -60,12 +60,7 @@ func (x *Run) network(ctx context.Context) (*network, error) {
 		return nil, err
 	}
 	hidden := secrets(opened)
-	// What this run cannot send, another has sent before, and a server may answer with it.
-	if rest, err := x.r.cfg.Vault.Open(ctx, x.t.Workspace, others); err == nil {
-		hidden = append(hidden, secrets(rest)...)
-	} else {
-		x.log.WarnContext(ctx, "credentials that the run does not use do not open; answers that hold them show them", "err", err)
-	}
+	hidden = append(hidden, x.others(ctx, others)...)
 	n.redact = redact.New(hidden...)
 
 	policy, err := x.r.Policy(ctx, x.t.Workspace)
@@ -86,6 +81,23 @@ func (x *Run) network(ctx context.Context) (*network, error) {
 	}
 	x.net = n
 	return n, nil
+}
+
+// others opens what this run cannot send: another has sent it before, and a server may
+// answer with it. One that does not open hides none of the rest.
+func (x *Run) others(ctx context.Context, names []string) (list []redact.Secret) {
+	if opened, err := x.r.cfg.Vault.Open(ctx, x.t.Workspace, names); err == nil {
+		return secrets(opened)
+	}
+	for _, name := range names {
+		opened, err := x.r.cfg.Vault.Open(ctx, x.t.Workspace, []string{name})
+		if err != nil {
+			x.log.WarnContext(ctx, "a credential that the run does not use does not open; an answer that holds it shows it", "credential", name, "err", err)
+			continue
+		}
+		list = append(list, secrets(opened)...)
+	}
+	return list
 }
 
 func secrets(opened []vault.Opened) []redact.Secret {

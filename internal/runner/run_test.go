@@ -216,7 +216,13 @@ func TestChangedCredentialSendsNothing(t *testing.T) {
 	if got := fetch(t, run, "https://example.com/", "API_TOKEN"); !strings.Contains(got, "cannot be opened") {
 		t.Errorf("%q", got)
 	}
-	// A run that does not use it is not its business.
+	// A run that does not use it is not its business, and others stay hidden.
+	w.register(t, "OTHER_KEY", "another-secret-value")
+	w.register(t, "THIRD_KEY", "the-third-secret-value")
+	third := w.begin(t, w.turn(t, "THIRD_KEY"))
+	if got := fetch(t, third, "https://example.com/another-secret-value", "THIRD_KEY"); got != "you sent Bearer [secret:THIRD_KEY] to /[secret:OTHER_KEY]" {
+		t.Errorf("%q", got)
+	}
 	if got := fetch(t, w.begin(t, w.turn(t)), "https://example.com/", ""); !strings.Contains(got, "parley egress allow example.com") {
 		t.Errorf("%q", got)
 	}
