@@ -4,14 +4,12 @@ import (
 	"context"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/google/uuid"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/fault"
-	"github.com/parley-server/parley/internal/session"
 	"github.com/parley-server/parley/internal/turn"
 	"github.com/parley-server/parley/internal/wire"
 )
@@ -112,16 +110,4 @@ func cut(text string, n int) string {
 		n--
 	}
 	return text
-}
-
-// decided is the result of a decision.
-type decided struct {
-	ApprovalID uuid.UUID        `json:"approval_id"`
-	Status     string           `json:"status"`
-	DecidedAt  *time.Time       `json:"decided_at"`
-	DecidedBy  *session.Decider `json:"decided_by"`
-	Pattern    *string          `json:"allowlist_pattern"`
-	SessionID  uuid.UUID        `json:"session_id"`
-	Already    bool             `json:"already_decided"`
-	Outcome    any              `json:"outcome,omitempty"` // what the turn came to
 }

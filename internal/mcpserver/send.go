@@ -4,17 +4,14 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strconv"
 
 	"github.com/parley-server/parley/internal/door"
-	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/limit"
 	"github.com/parley-server/parley/internal/session"
 	"github.com/parley-server/parley/internal/turn"
-	"github.com/parley-server/parley/internal/wire"
 )
 
 // sendMessage starts a turn and waits for what it comes to. A message that was sent before
@@ -99,109 +96,4 @@ func (s *server) start(ctx context.Context, c *call, req turn.Request) (turn.Sta
 		}
 	}
 	return started, err
-}
-
-// decideApproval allows or denies what a turn wants to do.
-func (s *server) decideApproval(ctx context.Context, c *call) (result, error) {
-	a := turn.Answer{Approval: c.args.id("approval_id")}
-	stay := false
-	if raw := c.args.value("wait"); raw != nil {
-		stay = c.args.Boolean("/wait", raw)
-	}
-	id := a.Approval
-	a = c.args.Decision(c.args.without("approval_id", "wait"), wire.DecisionFields)
-	a.Approval, a.Key = id, c.caller.Key
-	if err := c.args.Err(); err != nil {
-		return result{}, err
-	}
-	if stay {
-		release, err := s.door.Hold(ctx, c.caller)
-		if err != nil {
-			return result{}, err
-		}
-		defer release()
-	}
-	d, err := s.decide(ctx, c, a)
-	if err != nil {
-		return result{}, err
-	}
-	out := decided{ApprovalID: d.ApprovalID, Status: d.Status, DecidedAt: d.DecidedAt, DecidedBy: d.DecidedBy, Pattern: d.Pattern, SessionID: d.SessionID, Already: d.Already}
-	if !stay {
-		return result{value: out}, nil
-	}
-	w, err := s.join(ctx, c, d)
-	if err != nil {
-		return result{}, err
-	}
-	res, err := w.result(ctx)
-	out.Outcome = res.value
-	return result{value: out, text: res.text, failed: res.failed}, err
-}
-
-func (s *server) decide(ctx context.Context, c *call, a turn.Answer) (turn.Decided, error) {
-	ctx, cancel := s.door.Brief(context.WithoutCancel(ctx))
-	defer cancel()
-	return s.cfg.Turns.Decide(ctx, c.caller.Workspace.ID, a)
-}
-
-// join begins to wait for the turn that an answer sets going.
-func (s *server) join(ctx context.Context, c *call, d turn.Decided) (*wait, error) {
-	ctx, cancel := s.door.Brief(ctx)
-	defer cancel()
-	h, err := s.cfg.Sessions.Head(ctx, c.caller.Workspace.ID, d.SessionID)
-	if err != nil {
-		return nil, err
-	}
-	w := &wait{server: s, call: c, plain: true, started: turn.Started{Session: d.SessionID, Turn: d.TurnID}}
-	if h.Turn == d.TurnID {
-		w.started.From = session.From{Session: h.Session, Seq: h.StartSeq, Since: h.TurnAt}
-	} else {
-		w.past = true
-	}
-	return w, nil
-}
-
-// cancelSession ends the session's turn. Where there is none, that is no error.
-func (s *server) cancelSession(ctx context.Context, c *call) (result, error) {
-	id := c.args.id("session_id")
-	if err := c.args.Err(); err != nil {
-		return result{}, err
-	}
-	ctx, cancel := s.door.Brief(context.WithoutCancel(ctx))
-	defer cancel()
-	got, err := s.cfg.Turns.Cancel(ctx, c.caller.Workspace.ID, id)
-	value := map[string]any{"canceled": got.Canceled, "runner_halt_deferred": got.HaltDeferred}
-	if !got.Canceled {
-		value["reason"] = "not_in_progress"
-	}
-	return result{value: value}, err
-}
-
-var errAnswerless = errors.New("the turn has ended without an answer")
-
-// linked completes the addresses in a question: whoever reads it here knows no others.
-func linked(base string, question json.RawMessage) json.RawMessage {
-	var q map[string]json.RawMessage
-	if json.Unmarshal(question, &q) != nil {
-		return question
-	}
-	for _, name := range []string{"decide_url", "secret_url"} {
-		var address string
-		if json.Unmarshal(q[name], &address) == nil && address != "" {
-			q[name], _ = json.Marshal(door.Absolute(base, address)) // of a string it cannot fail
-		}
-	}
-	text, err := json.Marshal(q)
-	if err != nil {
-		return question
-	}
-	return text
-}
-
-// asked reads a question.
-func asked(data json.RawMessage) (q event.InputRequired, err error) {
-	if err := json.Unmarshal(data, &q); err != nil {
-		return q, fmt.Errorf("read a question: %w", err)
-	}
-	return q, nil
 }

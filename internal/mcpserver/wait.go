@@ -16,11 +16,12 @@ import (
 // wait is a call that stays until a turn has come to something.
 type wait struct {
 	*server
-	call    *call
-	started turn.Started
-	keyed   bool // sent again, the call finds its turn
-	plain   bool // what it asks is told, and never put to the client
-	past    bool // the turn is over, and others came after it
+	call     *call
+	started  turn.Started
+	keyed    bool // sent again, the call finds its turn
+	plain    bool // what it asks is told, and never put to the client
+	past     bool // the turn is over, and others came after it
+	decision bool // the call has answered a question, and sent no message
 }
 
 // result waits for the end of the turn or for its first question that nobody has answered.
@@ -57,7 +58,7 @@ func (w *wait) result(ctx context.Context) (result, error) {
 	defer cancel()
 	o, ended, err := w.cfg.Turns.Outcome(brief, w.call.caller.Workspace.ID, w.started.Turn)
 	if err == nil && !ended {
-		err = errAnswerless
+		err = errors.New("the turn has ended without an answer")
 	}
 	if err != nil {
 		return result{}, w.lost(ctx, err)
@@ -102,6 +103,9 @@ func (w *wait) told(o turn.Outcome) result {
 	switch {
 	case o.Success && o.Output != nil:
 		res.text = fmt.Sprintf("%s\n\n[session_id: %s]", *o.Output, o.SessionID)
+		for _, f := range o.Attachments {
+			res.text += fmt.Sprintf("\n[%s, %d bytes: %s]", f.Filename, f.Size, f.DownloadURL)
+		}
 	case o.InputRequired != nil:
 		res.text = needs(o)
 	case o.Error != nil:
@@ -111,30 +115,7 @@ func (w *wait) told(o turn.Outcome) result {
 	return res
 }
 
-// needs says what a turn waits for, for who reads text alone.
-func needs(o turn.Outcome) string {
-	q, err := asked(o.InputRequired)
-	if err != nil {
-		return ""
-	}
-	if q.What == event.InputSecret {
-		return fmt.Sprintf("The agent waits until %s for the secret %s. Never send it here: a person gives it with POST %s.\n%s\n\n[session_id: %s, approval_id: %s]",
-			q.ExpiresAt.Format("15:04:05 MST"), q.KeyName, q.SecretURL, q.Reason, o.SessionID, q.ApprovalID)
-	}
-	return fmt.Sprintf("The agent waits until %s for an approval. Ask the person you work for, then answer with decide_approval.\n%s\n\n[session_id: %s, approval_id: %s]",
-		q.ExpiresAt.Format("15:04:05 MST"), plan(q), o.SessionID, q.ApprovalID)
-}
-
-// plan is what an approval is about, in words.
-func plan(q event.InputRequired) string {
-	text := q.Plan
-	for _, op := range q.Operations {
-		text += fmt.Sprintf("\n- %s: %s %s", op.Tool, op.Summary, op.Input)
-	}
-	return text
-}
-
-// lost says of a call that cannot be answered any more that its message was stored: who only
+// lost says of a call that cannot be answered any more that it has had its effect: who only
 // hears "try again" sends it twice.
 func (w *wait) lost(ctx context.Context, err error) error {
 	why := "is stopping"
@@ -150,13 +131,16 @@ func (w *wait) lost(ctx context.Context, err error) error {
 	default:
 		return err
 	}
-	again := "Do not send it again: it had no idempotency_key, and would start a second turn"
-	if w.keyed {
+	taken, again := "message was accepted", "Do not send it again: it had no idempotency_key, and would start a second turn"
+	switch {
+	case w.decision:
+		taken, again = "decision was taken", "Sent again it changes nothing and finds this turn"
+	case w.keyed:
 		again = "Sent again with the same idempotency_key it finds this turn"
 	}
 	t := &session.ActiveTurn{TurnID: w.started.Turn, SessionID: w.started.Session, Status: session.Running, LastSeq: w.started.From.Seq}
 	door.Link(w.call.base, w.call.caller.Workspace, t)
 	return &fault.Error{Code: fault.Unavailable, Detail: fault.Detail{Turn: t}, Message: fmt.Sprintf(
-		"The message was accepted and its turn goes on in session %s, but this server %s and cannot wait for it. Read the answer with get_messages. %s.",
-		w.started.Session, why, again)}
+		"The %s and its turn goes on in session %s, but this server %s and cannot wait for it. Read the answer with get_messages. %s.",
+		taken, w.started.Session, why, again)}
 }

@@ -25,15 +25,20 @@ func TestProgressIsToldInOrder(t *testing.T) {
 	s := start(t, nil)
 	var mu sync.Mutex
 	var told []*mcp.ProgressNotificationParams
+	all := make(chan struct{})
 	c := s.connect(t, s.key, &mcp.ClientOptions{ProgressNotificationHandler: func(_ context.Context, r *mcp.ProgressNotificationClientRequest) {
 		mu.Lock()
 		defer mu.Unlock()
 		told = append(told, r.Params)
+		if r.Params.Message == "The agent waits for a person." { // the client hands them out beside the result
+			close(all)
+		}
 	}})
 	params := &mcp.CallToolParams{Name: "send_message", Arguments: map[string]any{"command": "@say One two three.\n@call wiki_read {\"page\":\"x\"} read {}\n" + asking}}
 	params.SetProgressToken("token-1")
 	s.gate.leave <- struct{}{}
 	got := c.tell(c.CallTool(t.Context(), params))("send_message")
+	<-all
 	mu.Lock()
 	defer mu.Unlock()
 	var order []string
@@ -172,16 +177,20 @@ func TestARevokedKeyLosesItsCalls(t *testing.T) {
 // TestAStoppingServiceSaysWhereToGoOn: a call that waits is told that its message is there.
 func TestAStoppingServiceSaysWhereToGoOn(t *testing.T) {
 	t.Parallel()
-	for key, want := range map[string]string{"": "Do not send it again", "k": "Sent again with the same idempotency_key"} {
+	for key, want := range map[string]string{"": "Do not send it again", "k": "Sent again with the same idempotency_key", "decide": "The decision was taken"} {
 		s := start(t, nil)
 		c := s.connect(t, s.key, nil)
 		c.schema("send_message")
 		done := make(chan told)
-		args := map[string]any{"command": held}
-		if key != "" {
+		tool, args := "send_message", map[string]any{"command": held}
+		switch key {
+		case "k":
 			args["idempotency_key"] = key
+		case "decide":
+			got := c.call(tool, map[string]any{"command": "@call touch {}\n" + held})
+			tool, args = "decide_approval", map[string]any{"approval_id": got.Input.ApprovalID, "decision": "allow", "wait": true}
 		}
-		go func() { done <- c.call("send_message", args) }()
+		go func() { done <- c.call(tool, args) }()
 		<-s.gate.entered
 		s.halt()
 		got := <-done

@@ -1,0 +1,98 @@
+package mcpserver
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/parley-server/parley/internal/session"
+	"github.com/parley-server/parley/internal/turn"
+	"github.com/parley-server/parley/internal/wire"
+)
+
+// decided is the result of a decision.
+type decided struct {
+	ApprovalID uuid.UUID        `json:"approval_id"`
+	Status     string           `json:"status"`
+	DecidedAt  *time.Time       `json:"decided_at"`
+	DecidedBy  *session.Decider `json:"decided_by"`
+	Pattern    *string          `json:"allowlist_pattern"`
+	SessionID  uuid.UUID        `json:"session_id"`
+	Already    bool             `json:"already_decided"`
+	Outcome    any              `json:"outcome,omitempty"` // what the turn came to
+}
+
+// decideApproval allows or denies what a turn wants to do.
+func (s *server) decideApproval(ctx context.Context, c *call) (result, error) {
+	id, stay := c.args.id("approval_id"), false
+	if raw := c.args.value("wait"); raw != nil {
+		stay = c.args.Boolean("/wait", raw)
+	}
+	a := c.args.Decision(c.args.without("approval_id", "wait"), wire.DecisionFields)
+	a.Approval, a.Key = id, c.caller.Key
+	if err := c.args.Err(); err != nil {
+		return result{}, err
+	}
+	if stay {
+		release, err := s.door.Hold(ctx, c.caller)
+		if err != nil {
+			return result{}, err
+		}
+		defer release()
+	}
+	d, err := s.decide(ctx, c, a)
+	if err != nil {
+		return result{}, err
+	}
+	out := decided{ApprovalID: d.ApprovalID, Status: d.Status, DecidedAt: d.DecidedAt, DecidedBy: d.DecidedBy, Pattern: d.Pattern, SessionID: d.SessionID, Already: d.Already}
+	if !stay {
+		return result{value: out}, nil
+	}
+	w, err := s.join(ctx, c, d)
+	if err != nil {
+		return result{}, err
+	}
+	res, err := w.result(ctx)
+	out.Outcome = res.value
+	return result{value: out, text: res.text, failed: res.failed}, err
+}
+
+func (s *server) decide(ctx context.Context, c *call, a turn.Answer) (turn.Decided, error) {
+	ctx, cancel := s.door.Brief(context.WithoutCancel(ctx))
+	defer cancel()
+	return s.cfg.Turns.Decide(ctx, c.caller.Workspace.ID, a)
+}
+
+// join begins to wait for the turn that an answer sets going.
+func (s *server) join(ctx context.Context, c *call, d turn.Decided) (*wait, error) {
+	ctx, cancel := s.door.Brief(ctx)
+	defer cancel()
+	h, err := s.cfg.Sessions.Head(ctx, c.caller.Workspace.ID, d.SessionID)
+	if err != nil {
+		return nil, err
+	}
+	w := &wait{server: s, call: c, decision: true, plain: true, started: turn.Started{Session: d.SessionID, Turn: d.TurnID}}
+	if h.Turn == d.TurnID {
+		w.started.From = session.From{Session: h.Session, Seq: h.StartSeq, Since: h.TurnAt}
+	} else {
+		w.past = true
+	}
+	return w, nil
+}
+
+// cancelSession ends the session's turn. Where there is none, that is no error.
+func (s *server) cancelSession(ctx context.Context, c *call) (result, error) {
+	id := c.args.id("session_id")
+	if err := c.args.Err(); err != nil {
+		return result{}, err
+	}
+	ctx, cancel := s.door.Brief(context.WithoutCancel(ctx))
+	defer cancel()
+	got, err := s.cfg.Turns.Cancel(ctx, c.caller.Workspace.ID, id)
+	value := map[string]any{"canceled": got.Canceled, "runner_halt_deferred": got.HaltDeferred}
+	if !got.Canceled {
+		value["reason"] = "not_in_progress"
+	}
+	return result{value: value}, err
+}
