@@ -84,6 +84,25 @@ func TestSkillsAreListedAndCalled(t *testing.T) {
 	}
 }
 
+// Files are told with addresses that anybody can open who has them, in the result and in the
+// list.
+func TestFilesComeWithTheirAddresses(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	c := s.connect(t, s.key, nil)
+	got := c.call("send_message", map[string]any{"command": "@call attach_file {\"filename\":\"a.txt\",\"content\":\"hi\"}\n@say Here."})
+	list := c.call("get_messages", map[string]any{"session_id": got.SessionID})
+	if len(got.Files) != 1 || len(list.Data) != 2 || len(list.Data[1].Files) != 1 || !strings.Contains(got.text, got.Files[0].URL) {
+		t.Fatalf("%s\n%s", got.raw, list.raw)
+	}
+	for _, f := range []file{got.Files[0], list.Data[1].Files[0]} {
+		path, ours := strings.CutPrefix(f.URL, s.url)
+		if r := s.do(t, "GET", path, "", "", "Accept", ""); !ours || f.Filename != "a.txt" || r.status != 200 || r.body != "hi" {
+			t.Errorf("%+v: %d %s", f, r.status, r.body)
+		}
+	}
+}
+
 func TestAnApprovalIsDecided(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)

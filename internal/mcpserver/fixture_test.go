@@ -32,6 +32,7 @@ import (
 	"github.com/parley-server/parley/internal/session"
 	"github.com/parley-server/parley/internal/skill"
 	"github.com/parley-server/parley/internal/tool"
+	"github.com/parley-server/parley/internal/tool/attach"
 	"github.com/parley-server/parley/internal/tool/knowledge"
 	"github.com/parley-server/parley/internal/turn"
 	"github.com/parley-server/parley/internal/vault"
@@ -87,7 +88,9 @@ func start(t testing.TB, change func(*mcpserver.Config)) *service {
 	guide := guide.New()
 	turns, err := turn.New(turn.Config{
 		Pool: pool, Sessions: sessions, Workspaces: workspaces, Skills: s.skills, Vault: s.vault, Files: files, Callbacks: callbacks,
-		Permissions: permission.New(pool), Tools: func(*runner.Run) []tool.Tool { return append(knowledge.Tools(s.wiki, nil)[:2], s.gate, touch{}) }, Log: log, Workers: 20,
+		Permissions: permission.New(pool), Tools: func(*runner.Run) []tool.Tool {
+			return append(knowledge.Tools(s.wiki, nil)[:2], s.gate, touch{}, attach.Tool(files, nil))
+		}, Log: log, Workers: 20,
 		Model: func(string) (model.Model, error) { return guide, nil },
 	})
 	if err != nil {
@@ -219,6 +222,7 @@ type told struct {
 	Error     *string
 	Input     *question       `json:"input_required"`
 	Result    json.RawMessage `json:"structured_result"`
+	Files     []file          `json:"attachments"`
 
 	Fault *struct {
 		Type, Code, Message, Param string
@@ -250,9 +254,15 @@ type told struct {
 		Content    *string
 		Status     string
 		Request    *question
+		Files      []file `json:"attachments"`
 	}
 	HasMore bool    `json:"has_more"`
 	Next    *string `json:"next_cursor"`
+}
+
+type file struct {
+	Filename string
+	URL      string `json:"download_url"`
 }
 
 type question struct {
