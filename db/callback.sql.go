@@ -155,7 +155,7 @@ const callbackPut = `-- name: CallbackPut :execrows
 INSERT INTO callbacks (id, workspace_id, session_id, turn_id, url, metadata, name, protocol, auth)
 SELECT $1::uuid, $2::uuid, $3::uuid, $4::uuid, $5::text,
        $6::json, $7::text, $8::text, $9::bytea
-WHERE (SELECT count(*) FROM callbacks c WHERE c.turn_id = $4::uuid AND c.name <> $7::text) < $10::int
+WHERE (SELECT count(*) FROM callbacks c WHERE c.turn_id = $4::uuid AND c.name NOT IN ('', $7::text)) < $10::int
 ON CONFLICT (turn_id, name) DO UPDATE
 SET url = excluded.url, metadata = excluded.metadata, protocol = excluded.protocol, auth = excluded.auth, disabled_at = NULL
 `
@@ -174,7 +174,7 @@ type CallbackPutParams struct {
 }
 
 // CallbackPut makes a callback of a turn, or changes the one of that name, unless the turn
-// has as many as it may.
+// has as many with names as it may.
 func (q *Queries) CallbackPut(ctx context.Context, arg CallbackPutParams) (int64, error) {
 	result, err := q.db.Exec(ctx, callbackPut,
 		arg.ID,

@@ -1,10 +1,10 @@
 -- name: CallbackPut :execrows
 -- CallbackPut makes a callback of a turn, or changes the one of that name, unless the turn
--- has as many as it may.
+-- has as many with names as it may.
 INSERT INTO callbacks (id, workspace_id, session_id, turn_id, url, metadata, name, protocol, auth)
 SELECT sqlc.arg(id)::uuid, sqlc.arg(workspace_id)::uuid, sqlc.arg(session_id)::uuid, sqlc.arg(turn_id)::uuid, sqlc.arg(url)::text,
        sqlc.arg(metadata)::json, sqlc.arg(name)::text, sqlc.arg(protocol)::text, sqlc.narg(auth)::bytea
-WHERE (SELECT count(*) FROM callbacks c WHERE c.turn_id = sqlc.arg(turn_id)::uuid AND c.name <> sqlc.arg(name)::text) < sqlc.arg(most)::int
+WHERE (SELECT count(*) FROM callbacks c WHERE c.turn_id = sqlc.arg(turn_id)::uuid AND c.name NOT IN ('', sqlc.arg(name)::text)) < sqlc.arg(most)::int
 ON CONFLICT (turn_id, name) DO UPDATE
 SET url = excluded.url, metadata = excluded.metadata, protocol = excluded.protocol, auth = excluded.auth, disabled_at = NULL;
 

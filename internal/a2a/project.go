@@ -22,10 +22,11 @@ type frame struct {
 // projection turns the events of a turn into frames, and into the task as it then is. It
 // depends on nothing else, so every reader of a turn is told the same.
 type projection struct {
-	base  string // of links
-	modes modes
-	task  task
-	fail  *event.Error
+	base   string // of links
+	modes  modes
+	task   task
+	answer []byte // the text so far; nil: there is none
+	fail   *event.Error
 }
 
 // project begins a projection before the first event of a turn.
@@ -80,6 +81,9 @@ func (p *projection) apply(ev event.Event) ([]frame, error) {
 func (p *projection) snapshot() *task {
 	t := p.task
 	t.Artifacts = append([]artifact(nil), p.task.Artifacts...)
+	if p.answer != nil {
+		t.Artifacts = append([]artifact{{answerID, answerID, []part{textPart(string(p.answer))}}}, t.Artifacts...)
+	}
 	return &t
 }
 
@@ -92,15 +96,10 @@ func (p *projection) status(ev event.Event, s state, m *message) []frame {
 // text is a piece of the answer, or its end.
 func (p *projection) text(ev event.Event, text string, last bool) []frame {
 	piece := artifact{answerID, answerID, []part{textPart(text)}}
-	more := false
-	for i := range p.task.Artifacts {
-		if a := &p.task.Artifacts[i]; a.ArtifactID == answerID {
-			a.Parts = []part{textPart(*a.Parts[0].Text + text)}
-			more = true
-		}
-	}
-	if !more {
-		p.task.Artifacts = append(p.task.Artifacts, piece)
+	more := p.answer != nil
+	p.answer = append(p.answer, text...)
+	if p.answer == nil {
+		p.answer = []byte{}
 	}
 	return []frame{{update{ArtifactUpdate: &artifactUpdate{p.task.ID, p.task.ContextID, piece, more, last}}, ev.Seq, false}}
 }
@@ -139,11 +138,9 @@ func (p *projection) result(raw json.RawMessage) part {
 // done ends the task.
 func (p *projection) done(ev event.Event) []frame {
 	var frames []frame
-	for _, a := range p.task.Artifacts {
-		if a.ArtifactID == answerID {
-			frames = p.text(ev, "", true)
-			frames[0].id = 0
-		}
+	if p.answer != nil {
+		frames = p.text(ev, "", true)
+		frames[0].id = 0
 	}
 	end, m := completed, (*message)(nil)
 	if p.fail != nil {

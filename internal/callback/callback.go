@@ -101,7 +101,7 @@ func (s *Store) put(ctx context.Context, on db.DBTX, n New) error {
 	}
 	rows, err := db.New(on).CallbackPut(ctx, db.CallbackPutParams{
 		ID: n.ID, WorkspaceID: n.Workspace, SessionID: n.Session, TurnID: n.Turn, URL: n.URL, Metadata: metadata,
-		Name: n.Name, Protocol: string(cmp.Or(n.Protocol, Parley)), Auth: auth, Most: MaxNamed + 1,
+		Name: n.Name, Protocol: string(cmp.Or(n.Protocol, Parley)), Auth: auth, Most: MaxNamed,
 	})
 	if err != nil {
 		return fmt.Errorf("insert callback: %w", err)

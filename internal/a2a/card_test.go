@@ -1,0 +1,114 @@
+package a2a_test
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/parley-server/parley/internal/a2a"
+	"github.com/parley-server/parley/internal/skill"
+)
+
+// card gets the agent card.
+func (c *caller) card() (*http.Response, string) {
+	c.t.Helper()
+	r, err := http.NewRequestWithContext(c.t.Context(), http.MethodGet, c.url+a2a.CardPath, nil)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	if c.key != "" {
+		r.Header.Set("Authorization", "Bearer "+c.key)
+	}
+	if c.v != "" {
+		r.Header.Set("A2A-Version", c.v)
+	}
+	for name, value := range c.header {
+		r.Header.Set(name, value)
+	}
+	res, err := c.client.Do(r)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	defer res.Body.Close()
+	text, err := io.ReadAll(res.Body)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return res, string(text)
+}
+
+// agentCard has the fields of both versions that they demand.
+type agentCard struct {
+	Name, Description, Version            string
+	SupportedInterfaces                   []struct{ URL, ProtocolBinding, ProtocolVersion string }
+	ProtocolVersion, URL                  string
+	Capabilities                          struct{ Streaming, PushNotifications, ExtendedAgentCard bool }
+	SupportsAuthenticatedExtendedCard     bool
+	SecuritySchemes                       map[string]map[string]any
+	SecurityRequirements, Security        []map[string]any
+	DefaultInputModes, DefaultOutputModes []string
+	Skills                                []struct {
+		ID, Name, Description string
+		Tags                  []string
+	}
+}
+
+func TestTheCard(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	for name, draft := range map[string]bool{"month-end": false, "secret-draft": true} {
+		doc := "---\nname: " + name + "\ndescription: Reports.\n---\nReport.\n"
+		if _, err := s.skills.Push(t.Context(), s.workspace.ID, skill.Upload{Document: doc, Draft: draft, By: "test"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, v := range []string{"", "1.0", "0.3"} {
+		for _, key := range []string{"", s.key} {
+			c := s.speaks(t, v).by(key)
+			res, text := c.card()
+			var card agentCard
+			if err := json.Unmarshal([]byte(text), &card); err != nil || res.StatusCode != 200 {
+				t.Fatalf("%d %s", res.StatusCode, text)
+			}
+			newer, older := v != "0.3", v != "1.0"
+			if card.Name == "" || card.Description == "" || card.Version != "1.2.3" || !card.Capabilities.Streaming || !card.Capabilities.PushNotifications || len(card.DefaultInputModes) == 0 ||
+				len(card.DefaultOutputModes) == 0 || len(card.Skills) == 0 || len(card.Skills[0].Tags) == 0 {
+				t.Errorf("%s: %s", v, text)
+			}
+			if (len(card.SupportedInterfaces) == 2) != newer || newer && (card.SupportedInterfaces[0].URL != s.url+"/a2a" || card.SupportedInterfaces[0].ProtocolVersion != "1.0" || !card.Capabilities.ExtendedAgentCard ||
+				card.SecuritySchemes["apiKey"]["httpAuthSecurityScheme"] == nil || len(card.SecurityRequirements) != 1) {
+				t.Errorf("%s: %s", v, text)
+			}
+			if (card.URL == s.url+"/a2a") != older || older && (card.ProtocolVersion != "0.3.0" || !card.SupportsAuthenticatedExtendedCard || card.SecuritySchemes["apiKey"]["type"] != "http" || len(card.Security) != 1) {
+				t.Errorf("%s: %s", v, text)
+			}
+			if strings.Contains(text, "secret-draft") || strings.Contains(text, "month-end") != (key != "") || strings.Contains(text, "Demo") != (key != "") || strings.Contains(text, s.workspace.ID.String()) {
+				t.Errorf("with %q: %s", key, text)
+			}
+			if cc := res.Header.Get("Cache-Control"); strings.Contains(cc, "public") != (key == "") || !strings.Contains(res.Header.Get("Vary"), "Authorization") {
+				t.Errorf("%v", res.Header)
+			}
+			if again, rest := c.with("If-None-Match", res.Header.Get("ETag")).card(); again.StatusCode != 304 || rest != "" {
+				t.Errorf("%d %s", again.StatusCode, rest)
+			}
+			if key != "" && v != "" {
+				if extended := c.ask(c.name("GetExtendedAgentCard", "agent/getAuthenticatedExtendedCard"), "{}"); string(extended)+"\n" != text {
+					t.Errorf("%s, want %s", extended, text)
+				}
+			}
+		}
+	}
+}
+
+func TestTheCardCanBeKeptFromStrangers(t *testing.T) {
+	t.Parallel()
+	s := start(t, func(c *a2a.Config) { c.NoCard = true })
+	if res, text := s.speaks(t, "1.0").by("").card(); res.StatusCode != 401 || !strings.Contains(text, "MISSING_API_KEY") {
+		t.Errorf("%d %s", res.StatusCode, text)
+	}
+	if res, text := s.speaks(t, "1.0").card(); res.StatusCode != 200 || !strings.Contains(text, "Demo") {
+		t.Errorf("%d %s", res.StatusCode, text)
+	}
+}
