@@ -112,7 +112,7 @@ async function converse(client, version, hook) {
       await assert.rejects(client.cancelTask({ tenant: '', id: randomUUID(), metadata: undefined }), /not found/i);
     },
     async 'a list'() {
-      if (version === '0.3') return; // that version has none
+      if (version === '0.3') return 'a list, which that version does not have';
       const page = await client.listTasks({ tenant: '', contextId: '', status: COMPLETED, pageSize: 2, pageToken: '', historyLength: undefined, statusTimestampAfter: undefined, includeArtifacts: true });
       assert.equal(page.tasks.length, 2);
       assert.ok(page.totalSize > 2 && page.nextPageToken !== '');
@@ -140,8 +140,8 @@ async function converse(client, version, hook) {
     },
   };
   for (const [name, step] of Object.entries(steps)) {
-    await step();
-    console.log(`${version}: ${name}`);
+    const without = await step();
+    console.log(`${version}: ${without ?? name}`);
   }
 }
 

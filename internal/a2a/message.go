@@ -72,6 +72,9 @@ func (c *call) incoming() (incoming, error) {
 	if err := c.checks.Err(); err != nil {
 		return in, err
 	}
+	if c.unfit != nil {
+		return in, c.unfit
+	}
 	if in.task == "" {
 		if err := c.request(&in, parts, msg.object("metadata")); err != nil {
 			return in, err
@@ -130,8 +133,8 @@ func (c *call) parts(msg fields, in *incoming) (p parts) {
 		case part.has("file"), part.has("url"), part.has("raw"):
 			meta := part.object("metadata")
 			if !meta.has("file_id") {
-				part.Add(fault.Violation{Param: part.at, Rule: "unsupported", Message: "A file is uploaded first, with POST /api/v1/workspaces/" + c.caller.Workspace.Slug +
-					`/files; then its part says so in metadata: {"file_id": …}.`})
+				c.unfit = &rpcError{Code: contentUnsupported, Message: "A file is uploaded first, with POST /api/v1/workspaces/" + c.caller.Workspace.Slug +
+					`/files; then its part says so in metadata: {"file_id": …}.`, about: map[string]string{"field": part.at[1:]}}
 				continue
 			}
 			p.files = append(p.files, meta.UUID(meta.pointer("file_id"), meta.raw("file_id")))
@@ -268,7 +271,7 @@ func (c *call) accepted(conf fields) modes {
 		}
 	}
 	if !m.text && !m.json {
-		conf.Add(fault.Violation{Param: conf.pointer("acceptedOutputModes"), Rule: "unsupported", Message: fmt.Sprintf("An answer is %s or %s; allow one of them.", textType, jsonType)})
+		c.unfit = &rpcError{Code: contentUnsupported, Message: fmt.Sprintf("An answer is %s or %s: acceptedOutputModes must allow one of them.", textType, jsonType)}
 	}
 	return m
 }

@@ -29,6 +29,7 @@ type call struct {
 	method  string
 	params  fields
 	checks  *wire.Checks
+	unfit   *rpcError // what is asked for in a media type that there is not; nil: nothing
 }
 
 func (c *call) workspace() uuid.UUID { return c.caller.Workspace.ID }

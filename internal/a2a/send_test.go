@@ -134,7 +134,7 @@ func TestAnAnswerInASchemaIsData(t *testing.T) {
 		if err := json.Unmarshal(raw, &plain); err != nil || c.read(raw).said("result") != `{"n":7}` || c.read(raw).Artifacts[0].Parts[0].Text == nil {
 			t.Errorf("%s %v", raw, err)
 		}
-		c.refused(-32602, c.name("SendMessage", "message/send"), c.params(unique(), text("Hi."), `{"acceptedOutputModes":["image/png"]}`))
+		c.refused(-32005, c.name("SendMessage", "message/send"), c.params(unique(), text("Hi."), `{"acceptedOutputModes":["image/png"]}`))
 	})
 }
 
@@ -235,10 +235,10 @@ func TestASecretIsNotTaken(t *testing.T) {
 func TestFilesComeAndGo(t *testing.T) {
 	versions(t, func(t *testing.T, c *caller) {
 		method := c.name("SendMessage", "message/send")
-		e := c.refused(-32602, method, c.params(unique(), c.name(`[{"text":"Read."},{"raw":"aGk=","filename":"a.txt"}]`,
+		e := c.refused(-32005, method, c.params(unique(), c.name(`[{"text":"Read."},{"raw":"aGk=","filename":"a.txt"}]`,
 			`[{"kind":"text","text":"Read."},{"kind":"file","file":{"bytes":"aGk=","name":"a.txt"}}]`), ""))
-		if !strings.Contains(string(e.Data), "/files") {
-			t.Errorf("%s", e.Data)
+		if !strings.Contains(e.Message, "/files") {
+			t.Errorf("%+v", e)
 		}
 		id := upload(t, c)
 		got := c.read(c.ask(method, c.params(unique(), fmt.Sprintf(`[{"kind":"text","text":"@call attach_file {\"filename\":\"b.txt\",\"content\":\"out\"}\n@say Here."},{"kind":"data","data":{"file_id":%q}}]`, id), "")))

@@ -274,3 +274,22 @@ func (e *endless) Read(p []byte) (n int, err error) {
 	}
 	return n, nil
 }
+
+func TestFramesWithoutAName(t *testing.T) {
+	t.Parallel()
+	s := newSink()
+	w := sse.Open(s, sse.Options{})
+	defer w.Close()
+	for _, data := range []string{"a\rb", "\xff"} {
+		if err := w.Message(1, []byte(data)); !errors.Is(err, sse.ErrFrame) {
+			t.Errorf("%q: %v", data, err)
+		}
+	}
+	w.Retry(time.Second)
+	if err := errors.Join(w.Message(7, []byte("é\nb")), w.Message(0, []byte("{}")), w.Flush()); err != nil {
+		t.Fatal(err)
+	}
+	if got := s.String(); got != "retry: 1000\nid: 7\ndata: é\ndata: b\n\ndata: {}\n\n" {
+		t.Errorf("wire %q", got)
+	}
+}
