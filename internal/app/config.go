@@ -41,6 +41,7 @@ type Config struct {
 	Sandbox     string `env:"PARLEY_SANDBOX" envDefault:"auto" oneof:"auto require off" section:"Tools that act" doc:"The sandbox that the agent's commands run in. auto: where there can be none, the agent has no commands, and everything else works; require: the server does not start then; off: no commands. They never run without one."`
 	SandboxUID  int    `env:"PARLEY_SANDBOX_UID" doc:"The user id that commands run as where the server runs as root, which commands never do: one that nothing else on the machine uses, such as 64001. Not needed where the server runs as another user."`
 	SandboxRoot string `env:"PARLEY_SANDBOX_ROOT" doc:"A directory with a prepared system whose programs the commands use in place of the server's own."`
+	Transparent bool   `env:"PARLEY_SANDBOX_TRANSPARENT" envDefault:"true" doc:"Programs that use no proxy reach the allowed hosts, too: their names lead to the server inside of the sandbox. false: only programs that use the proxy of the environment do."`
 	RunnerDir   string `env:"PARLEY_RUNNER_DIR" doc:"Where the files of sessions are while a turn works on them; by default a new directory in the system's temporary one. Nothing in it is needed afterwards."`
 	Commands    int    `env:"PARLEY_COMMANDS" envDefault:"16" doc:"Commands that this process runs at once; more wait. Each may use 1 GiB of memory."`
 

@@ -69,7 +69,7 @@ func (s *service) buildSandbox(ctx context.Context) error {
 // OpenSandbox makes the sandbox of a configuration, or fails with *sandbox.Unavailable.
 // The caller closes it.
 func OpenSandbox(ctx context.Context, cfg Config) (*sandbox.Sandbox, error) {
-	return sandbox.Open(ctx, sandbox.Config{Dir: cfg.RunnerDir, UID: cfg.SandboxUID, Root: cfg.SandboxRoot})
+	return sandbox.Open(ctx, sandbox.Config{Dir: cfg.RunnerDir, UID: cfg.SandboxUID, Root: cfg.SandboxRoot, Transparent: cfg.Transparent})
 }
 
 // tools are what the agent can do in a run.

@@ -62,7 +62,7 @@ func called(n int) scenario {
 }
 
 func openSandbox(ctx context.Context) (*sandbox.Sandbox, error) {
-	cfg := sandbox.Config{}
+	cfg := sandbox.Config{Transparent: true}
 	if os.Getuid() == 0 {
 		cfg.UID = sandboxUID
 	}
@@ -104,7 +104,8 @@ func walled(ctx context.Context, box *sandbox.Sandbox) error {
 	}
 	defer run.Close()
 	var out bytes.Buffer
-	res, err := box.Run(ctx, sandbox.Command{Argv: []string{"/bin/bash", "--noprofile", "--norc", "-c", "echo here"}, Folder: folder, CA: run.CA(), Serve: run.Serve, Output: &out})
+	res, err := box.Run(ctx, sandbox.Command{Argv: []string{"/bin/bash", "--noprofile", "--norc", "-c", "echo here"}, Folder: folder, CA: run.CA(), Serve: run.Serve,
+		Direct: &sandbox.Direct{DNS: run.ServeDNS, TLS: run.ServeTLS, Plain: run.ServePlain}, Output: &out})
 	if err == nil && (res.Exit != 0 || out.String() != said) {
 		err = fmt.Errorf("the command ended with %d and printed %q", res.Exit, out.String())
 	}

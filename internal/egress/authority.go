@@ -8,9 +8,11 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"math/big"
 	"net"
+	"strings"
 	"sync"
 	"time"
 )
@@ -97,6 +99,22 @@ func (a *authority) certificate(host string) (*tls.Certificate, error) {
 	c := &tls.Certificate{Certificate: [][]byte{der, a.cert.Raw}, PrivateKey: a.leaf}
 	a.leaves[host] = c
 	return c, nil
+}
+
+// config answers for a host, and for no other. named says that a program must name it.
+func (a *authority) config(host string, named bool) *tls.Config {
+	return &tls.Config{
+		MinVersion:             tls.VersionTLS12,
+		NextProtos:             []string{"http/1.1"},
+		SessionTicketsDisabled: true, // every handshake names its host
+		GetCertificate: func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+			name := strings.TrimSuffix(strings.ToLower(hello.ServerName), ".")
+			if name != host && (named || name != "") {
+				return nil, errors.New("the connection leads to another host")
+			}
+			return a.certificate(host)
+		},
+	}
 }
 
 // CA returns the certificate, as PEM, that the run's commands trust, and nothing

@@ -41,3 +41,6 @@ func (r *Run) Bound(body, answer int64, connections int) {
 
 // KeepIdle has a run close no connection because nothing uses it.
 func (r *Run) KeepIdle() { r.transport.IdleConnTimeout = 0 }
+
+// Lookup answers a message of DNS.
+func (r *Run) Lookup(ctx context.Context, packet []byte) []byte { return r.lookup(ctx, packet) }

@@ -95,10 +95,10 @@ func authorityOf(text string) (*url.URL, error) {
 	return u, nil
 }
 
-// tunnel is a connection inside of TLS that we ended, to where a program thinks that
-// it talks.
+// tunnel is a connection, inside of TLS that we ended if there is any, to where a
+// program thinks that it talks.
 type tunnel struct {
-	*tls.Conn
+	net.Conn
 	to *url.URL
 }
 
@@ -113,17 +113,7 @@ func (s *proxy) handshake(ctx context.Context, conn net.Conn, buffered *bufio.Re
 		return nil, err
 	}
 	host := to.Hostname()
-	c := tls.Server(&early{conn, buffered.Reader}, &tls.Config{
-		MinVersion:             tls.VersionTLS12,
-		NextProtos:             []string{"http/1.1"},
-		SessionTicketsDisabled: true, // every handshake names its host
-		GetCertificate: func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
-			if name := strings.TrimSuffix(strings.ToLower(hello.ServerName), "."); name != "" && name != host {
-				return nil, errors.New("the tunnel leads to another host")
-			}
-			return a.certificate(host)
-		},
-	})
+	c := tls.Server(&early{conn, buffered.Reader}, a.config(host, false))
 	if err := c.HandshakeContext(ctx); err != nil {
 		return nil, err
 	}
@@ -147,7 +137,7 @@ func (e *early) Read(p []byte) (int, error) {
 func (s *proxy) inside(w http.ResponseWriter, req *http.Request) {
 	t := req.Context().Value(tunnelKey{}).(*tunnel)
 	if !strings.HasPrefix(req.RequestURI, "/") || req.URL.Host != "" || req.Host == "" {
-		say(w, refuse("In a tunnel, requests name a path alone, and their host in the header Host."))
+		say(w, refuse("To a server, requests name a path alone, and their host in the header Host."))
 		return
 	}
 	req.URL.Scheme, req.URL.Host = t.to.Scheme, t.to.Host

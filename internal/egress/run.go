@@ -98,6 +98,7 @@ type Run struct {
 	slots       chan struct{} // connections
 	maxBody     int64         // MaxRequestBody
 	maxAnswer   int64         // MaxAnswer
+	names       names         // of hosts, for programs without a proxy
 	authority   func() (*authority, error)
 	ended       context.Context
 	end         context.CancelFunc

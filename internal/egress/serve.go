@@ -14,16 +14,14 @@ import (
 
 // Serve is the proxy of the programs that a run has started. They send plain
 // requests in absolute form and tunnels for the others; what is in a tunnel is read,
-// decided about and sent by Do. It returns when l is closed or ctx ends, and then
+// decided about and sent by Do. Those that use no proxy have ServeDNS, ServeTLS and
+// ServePlain. It returns when l is closed or ctx ends, and then
 // every connection is closed. A run may serve several listeners.
 func (r *Run) Serve(ctx context.Context, l net.Listener) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	s := &proxy{run: r, tunnels: &handoff{conns: make(chan net.Conn), done: ctx.Done(), addr: l.Addr()}}
 	outside, inside := s.server(ctx, s.outside), s.server(ctx, s.inside)
-	inside.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
-		return context.WithValue(ctx, tunnelKey{}, c.(*tunnel))
-	}
 	var accepting sync.WaitGroup
 	accepting.Go(func() { _ = inside.Serve(s.tunnels) })
 	bound := &bounded{Listener: l, ctx: ctx, slots: r.slots}
@@ -33,6 +31,11 @@ func (r *Run) Serve(ctx context.Context, l net.Listener) error {
 	cancel() // closes every connection
 	accepting.Wait()
 	s.open.Wait()
+	return unlessClosed(err)
+}
+
+// unlessClosed is nil where a server ended because its listener was closed.
+func unlessClosed(err error) error {
 	if errors.Is(err, net.ErrClosed) || errors.Is(err, http.ErrServerClosed) {
 		return nil
 	}
@@ -56,6 +59,7 @@ func (s *proxy) server(ctx context.Context, h http.HandlerFunc) *http.Server {
 
 		DisableGeneralOptionsHandler: true,
 		BaseContext:                  func(net.Listener) context.Context { return ctx },
+		ConnContext:                  func(ctx context.Context, c net.Conn) context.Context { return context.WithValue(ctx, tunnelKey{}, c) },
 		ConnState: func(_ net.Conn, state http.ConnState) {
 			switch state {
 			case http.StateNew:

@@ -41,6 +41,7 @@ func (x *Run) Bash(ctx context.Context, call tool.Call, command string, limit ti
 		Env:    net.env,
 		Folder: x.dir, Attachments: x.attachments,
 		CA: net.run.CA(), Serve: net.run.Serve,
+		Direct: &sandbox.Direct{DNS: net.run.ServeDNS, TLS: net.run.ServeTLS, Plain: net.run.ServePlain},
 		Output: redacted,
 		Limits: sandbox.Limits{Time: limit},
 	})

@@ -86,7 +86,7 @@ func newWorld(t *testing.T) *world {
 // contained gives the world a sandbox, or skips the test.
 func (w *world) contained(t *testing.T) *world {
 	t.Helper()
-	cfg := sandbox.Config{}
+	cfg := sandbox.Config{Transparent: true}
 	if os.Getuid() == 0 {
 		cfg.UID = 64001
 	}

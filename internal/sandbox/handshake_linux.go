@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"os"
 
 	"golang.org/x/sys/unix"
@@ -12,13 +11,13 @@ import (
 	"github.com/parley-server/parley/internal/sandbox/inside"
 )
 
-// handshake waits until the command begins and returns its listeners. It ends when the
+// handshake waits until the command begins and returns what serves it. It ends when the
 // process does, too. An error says why there is no command.
-func (p *process) handshake() (listeners []net.Listener, err error) {
+func (p *process) handshake(ports []port) (services []service, err error) {
 	defer func() {
 		if err != nil {
-			closeAll(listeners)
-			listeners = nil
+			closeAll(services)
+			services = nil
 		}
 	}()
 	ready := false
@@ -29,24 +28,25 @@ func (p *process) handshake() (listeners []net.Listener, err error) {
 			break
 		}
 		if err != nil {
-			return listeners, err
+			return services, err
 		}
 		if text[0] == inside.Failed {
-			return listeners, errors.New(string(text[1:n]))
+			return services, errors.New(string(text[1:n]))
 		}
-		if listeners, err = p.take(rights[:nrights]); err != nil {
-			return listeners, err
+		if services, err = p.take(rights[:nrights], ports); err != nil {
+			return services, err
 		}
+		p.proceed()
 		ready = true
 	}
 	if !ready {
 		return nil, errors.New("it did not begin")
 	}
-	return listeners, nil
+	return services, nil
 }
 
 // take keeps what the second stage passed.
-func (p *process) take(rights []byte) (listeners []net.Listener, err error) {
+func (p *process) take(rights []byte, ports []port) (services []service, err error) {
 	messages, err := unix.ParseSocketControlMessage(rights)
 	if err != nil || len(messages) != 1 {
 		return nil, fmt.Errorf("the second stage passed nothing: %w", err)
@@ -61,33 +61,37 @@ func (p *process) take(rights []byte) (listeners []net.Listener, err error) {
 		process1.Close()
 		err = errors.New("it has no process namespace of its own")
 	} else {
-		p.follow(process1)
+		p.mu.Lock()
+		p.process1 = process1
+		p.mu.Unlock()
 	}
-	for _, fd := range fds[1:] {
-		f := os.NewFile(uintptr(fd), "listener")
-		l, e := net.FileListener(f)
-		f.Close()
-		if e != nil {
-			err = errors.Join(err, e)
-			continue
+	if len(fds) != 1+len(ports) {
+		err = errors.New("the second stage passed sockets that nobody asked for")
+	}
+	for i, fd := range fds[1:] {
+		f := os.NewFile(uintptr(fd), "socket")
+		if err == nil {
+			var s service
+			if s, err = ports[i].open(f); err == nil {
+				services = append(services, s)
+			}
 		}
-		listeners = append(listeners, l)
+		f.Close()
 	}
-	return listeners, err
+	return services, err
 }
 
-// follow tells the second stage to go on, unless the process was killed meanwhile.
-func (p *process) follow(process1 *os.File) {
+// proceed tells the second stage to go on, unless the process was killed meanwhile.
+func (p *process) proceed() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.process1 = process1
 	if !p.killed {
 		_, _ = p.control.Write([]byte{'\n'}) // an error means that it is gone, which the next read says
 	}
 }
 
-func closeAll(listeners []net.Listener) {
-	for _, l := range listeners {
-		l.Close()
+func closeAll(services []service) {
+	for _, s := range services {
+		s.Close()
 	}
 }

@@ -11,8 +11,8 @@ import (
 // job is what the second stage does for a command.
 func job(c Command, l Limits) inside.Job {
 	j := inside.Job{Argv: c.Argv, Env: environment(c)}
-	if c.Serve != nil {
-		j.Listen = []inside.Address{{IP: [4]byte{127, 0, 0, 1}, Port: 3128}}
+	for _, p := range ports(c) {
+		j.Sockets = append(j.Sockets, p.kind())
 	}
 	limit := func(resource int, n int64) {
 		j.Limits = append(j.Limits, inside.Limit{Resource: resource, Soft: uint64(n), Hard: uint64(n)})

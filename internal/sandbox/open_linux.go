@@ -20,12 +20,13 @@ type Sandbox struct {
 	system     []string
 	filter     []byte
 	limits     Limits
+	direct     bool // commands may have a Direct
 }
 
 // Open tries a sandbox out and returns it. The error is an *Unavailable where commands
 // cannot be contained.
 func Open(ctx context.Context, cfg Config) (_ *Sandbox, err error) {
-	s := &Sandbox{filter: filter(), limits: cfg.Limits.or(defaults)}
+	s := &Sandbox{filter: filter(), limits: cfg.Limits.or(defaults), direct: cfg.Transparent}
 	log := cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
 	if os.Geteuid() == 0 {
 		if cfg.UID <= 0 {

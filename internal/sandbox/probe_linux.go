@@ -49,13 +49,14 @@ func (s *Sandbox) probe(ctx context.Context) error {
 	}
 	defer s.Remove(folder)
 	var out bytes.Buffer
+	held := func(ctx context.Context, _ net.Listener) error {
+		<-ctx.Done()
+		return nil
+	}
 	r, err := s.Run(ctx, Command{
 		Argv:   []string{inside.Path, inside.ReportArgument, s.scratch.path, "/home", "/root", "/var", "/sys"},
 		Folder: folder, Attachments: folder, CA: []byte("none\n"),
-		Serve: func(ctx context.Context, l net.Listener) error {
-			<-ctx.Done()
-			return nil
-		},
+		Serve: held, Direct: &Direct{TLS: held, Plain: held, DNS: func(ctx context.Context, _ net.PacketConn) error { return held(ctx, nil) }},
 		Output: &out,
 	})
 	if failure, ok := errors.AsType[*Failure](err); ok {

@@ -83,6 +83,8 @@ func remedy(f facts, words string) string {
 		return container + "."
 	case f.AppArmorRestricts == "1" && says("namespace", "uid map", "RTM_NEWADDR"):
 		return "Load the AppArmor profile for bubblewrap: apt install apparmor-profiles, copy /usr/share/apparmor/extra-profiles/bwrap-userns-restrict to /etc/apparmor.d and run apparmor_parser -r on the copy."
+	case says("bind port"):
+		return "Set PARLEY_SANDBOX_TRANSPARENT=false, and programs reach the network through their proxy alone; or give the service, which is root, the capability CAP_NET_BIND_SERVICE."
 	case says("Unexpected capabilities"):
 		return "Start the service without capabilities of its own: as root with PARLEY_SANDBOX_UID, or as a user without them."
 	case says("namespace"):

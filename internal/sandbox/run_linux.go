@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net"
 	"strings"
 	"sync"
 	"time"
@@ -18,6 +17,9 @@ import (
 func (s *Sandbox) Run(ctx context.Context, c Command) (Result, error) {
 	if ctx.Err() != nil {
 		return Result{}, context.Cause(ctx)
+	}
+	if !s.direct {
+		c.Direct = nil
 	}
 	if err := s.prepare(c); err != nil {
 		return Result{}, &Failure{Reason: err.Error()}
@@ -33,10 +35,10 @@ func (s *Sandbox) Run(ctx context.Context, c Command) (Result, error) {
 	defer context.AfterFunc(ctx, func() { p.kill(context.Cause(ctx)) })()
 	defer time.AfterFunc(limits.Time, func() { p.kill(limit("killed after " + span(limits.Time))) }).Stop()
 
-	if listeners, err := p.handshake(); err != nil {
+	if services, err := p.handshake(ports(c)); err != nil {
 		p.abandon(err)
 	} else {
-		p.attend(ctx, c, limits, listeners)
+		p.attend(ctx, c, limits, services)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -58,13 +60,13 @@ type limit string
 func (l limit) Error() string { return string(l) }
 
 // attend serves the command until it has ended.
-func (p *process) attend(ctx context.Context, c Command, l Limits, listeners []net.Listener) {
+func (p *process) attend(ctx context.Context, c Command, l Limits, services []service) {
 	var watching, serving sync.WaitGroup
 	ctx, cancel := context.WithCancel(ctx)
-	for _, listener := range listeners {
+	for _, s := range services {
 		serving.Go(func() {
-			if err := c.Serve(ctx, listener); err != nil && ctx.Err() == nil {
-				p.kill(fmt.Errorf("serve the proxy: %w", err))
+			if err := s.serve(ctx); err != nil && ctx.Err() == nil {
+				p.kill(fmt.Errorf("serve the command: %w", err))
 			}
 		})
 	}
@@ -75,7 +77,7 @@ func (p *process) attend(ctx context.Context, c Command, l Limits, listeners []n
 	p.end()
 	watching.Wait()
 	cancel()
-	closeAll(listeners)
+	closeAll(services)
 	serving.Wait()
 }
 

@@ -33,9 +33,11 @@ type Config struct {
 	Bwrap string
 	// Root is a directory with a prepared system whose programs are there in place of
 	// those of the host; empty: the host's.
-	Root   string
-	Limits Limits
-	Log    *slog.Logger // nil: nothing is logged
+	Root string
+	// Transparent lets commands have a Direct.
+	Transparent bool
+	Limits      Limits
+	Log         *slog.Logger // nil: nothing is logged
 }
 
 // Limits bound one command and all that it starts. What is zero is the default.
@@ -67,10 +69,21 @@ type Command struct {
 	// Serve accepts what is sent to the proxy, 127.0.0.1:3128 inside. It returns when
 	// the listener is closed. nil: there is no network at all.
 	Serve func(ctx context.Context, l net.Listener) error
+	// Direct serves programs that do not use the proxy, where Config.Transparent is set.
+	Direct *Direct
 	// Output gets stdout and stderr as they come.
 	Output io.Writer
 	// Limits that are not zero replace the sandbox's.
 	Limits Limits
+}
+
+// Direct serves what programs send when they know of no proxy: they look a name up, and
+// connect to an address. Those of 127.0.0.0/8 are all the sandbox's own, and there are no
+// others.
+type Direct struct {
+	DNS   func(ctx context.Context, c net.PacketConn) error // 127.0.0.1:53
+	TLS   func(ctx context.Context, l net.Listener) error   // port 443 of every address
+	Plain func(ctx context.Context, l net.Listener) error   // port 80 of every address
 }
 
 // Result is how a command ended.

@@ -1,7 +1,7 @@
 // Package inside is what runs in a sandbox before the command does: the service's own
 // executable, mounted at Path and started by bubblewrap as the second process of the
-// new namespaces. It opens the proxy's listeners in the sandbox's own network, hands
-// them out, limits itself and becomes the command.
+// new namespaces. It makes sockets in the sandbox's own network, hands them out, limits
+// itself and becomes the command.
 //
 // Importing the package is enough. Its init finds out that the process is such a
 // second stage and never returns then. It does so in an init, and the package imports
@@ -24,7 +24,7 @@ const (
 	ReportArgument = "report"
 )
 
-// The second stage says Ready, with descriptors of process 1 and of the listeners, or
+// The second stage says Ready, with descriptors of process 1 and of the sockets, or
 // Failed and what did. A byte tells it to go on; Control closes when the command begins.
 const (
 	Ready  = 'R'

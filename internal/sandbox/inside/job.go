@@ -8,16 +8,10 @@ import (
 
 // Job is what the second stage is to do.
 type Job struct {
-	Argv   []string
-	Env    []string
-	Listen []Address // handed out in this order
-	Limits []Limit
-}
-
-// Address is one of IPv4.
-type Address struct {
-	IP   [4]byte
-	Port int
+	Argv    []string
+	Env     []string
+	Sockets []int // of IPv4 and these types, handed out in this order
+	Limits  []Limit
 }
 
 // Limit is a resource limit of the kernel.
@@ -42,13 +36,13 @@ func (j Job) Encode() ([]byte, error) {
 	for _, s := range j.Env {
 		field('e', s)
 	}
-	for _, a := range j.Listen {
-		field('l', strconv.Itoa(int(a.IP[0])), strconv.Itoa(int(a.IP[1])), strconv.Itoa(int(a.IP[2])), strconv.Itoa(int(a.IP[3])), strconv.Itoa(a.Port))
+	for _, kind := range j.Sockets {
+		field('s', strconv.Itoa(kind))
 	}
 	for _, l := range j.Limits {
 		field('r', strconv.Itoa(l.Resource), strconv.FormatUint(l.Soft, 10), strconv.FormatUint(l.Hard, 10))
 	}
-	if strings.Count(b.String(), "\x00") != len(j.Argv)+len(j.Env)+len(j.Listen)+len(j.Limits) {
+	if strings.Count(b.String(), "\x00") != len(j.Argv)+len(j.Env)+len(j.Sockets)+len(j.Limits) {
 		return nil, errors.New("an argument or a variable holds a NUL")
 	}
 	return []byte(b.String()), nil
@@ -66,12 +60,12 @@ func decode(text string) (Job, error) {
 			j.Argv = append(j.Argv, value)
 		case 'e':
 			j.Env = append(j.Env, value)
-		case 'l':
+		case 's':
 			n := numbers(value)
-			if len(n) != 5 {
-				return j, errors.New("an address is not one")
+			if len(n) != 1 {
+				return j, errors.New("the type of a socket is not one")
 			}
-			j.Listen = append(j.Listen, Address{IP: [4]byte{byte(n[0]), byte(n[1]), byte(n[2]), byte(n[3])}, Port: int(n[4])})
+			j.Sockets = append(j.Sockets, int(n[0]))
 		case 'r':
 			n := numbers(value)
 			if len(n) != 3 {

@@ -46,12 +46,12 @@ func stage() error {
 		return failed("open process 1", err)
 	}
 	give := []int{process1}
-	for _, address := range job.Listen {
-		l, err := listen(address)
+	for _, kind := range job.Sockets {
+		s, err := unix.Socket(unix.AF_INET, kind|unix.SOCK_CLOEXEC, 0)
 		if err != nil {
-			return failed("listen on port "+strconv.Itoa(address.Port), err)
+			return failed("make a socket", err)
 		}
-		give = append(give, l)
+		give = append(give, s)
 	}
 	if err := os.WriteFile("/proc/self/oom_score_adj", []byte("1000"), 0); err != nil {
 		return failed("offer itself to the kernel's memory killer", err)
@@ -65,7 +65,7 @@ func stage() error {
 		return failed("wait for process 1", err)
 	}
 	if err := unix.Sendmsg(Control, []byte{Ready}, unix.UnixRights(give...), nil, unix.MSG_NOSIGNAL); err != nil {
-		return failed("hand out the listeners", err)
+		return failed("hand out the sockets", err)
 	}
 	if n, err := unix.Read(Control, make([]byte, 1)); n != 1 {
 		return failed("wait for the service", err)
@@ -81,17 +81,6 @@ func receive() (Job, error) {
 		return Job{}, err
 	}
 	return decode(string(text))
-}
-
-func listen(at Address) (int, error) {
-	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return 0, err
-	}
-	if err := unix.Bind(fd, &unix.SockaddrInet4{Port: at.Port, Addr: at.IP}); err != nil {
-		return 0, err
-	}
-	return fd, unix.Listen(fd, 128)
 }
 
 // limit limits this process and process 1, too: both are the same user's, so the

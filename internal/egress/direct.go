@@ -1,0 +1,127 @@
+package egress
+
+import (
+	"context"
+	"crypto/tls"
+	"net"
+	"net/netip"
+	"net/url"
+	"sync"
+)
+
+// The bounds of what programs without a proxy look up in a run.
+const (
+	MaxNames   = 4096 // that get an address
+	maxRefused = 64   // that are recorded because they do not
+)
+
+// names are the hosts that have an address inside: the first has 127.1.0.1, the second
+// 127.1.0.2. An address says which host is meant, never more: whether it may be reached
+// is decided for every request.
+type names struct {
+	mu   sync.Mutex
+	list []string // canonical
+	at   map[string]int
+
+	refused map[string]bool
+}
+
+// address gives a host an address, or the one that it has. It fails when there are too many.
+func (n *names) address(host string) (a [4]byte, ok bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	i, known := n.at[host]
+	if !known {
+		if len(n.list) == MaxNames {
+			return a, false
+		}
+		if n.at == nil {
+			n.at = make(map[string]int)
+		}
+		n.list = append(n.list, host)
+		i = len(n.list)
+		n.at[host] = i
+	}
+	return [4]byte{127, 1, byte(i >> 8), byte(i)}, true
+}
+
+// refuse reports whether it is the first time that a name is refused, and worth a record:
+// a program can think of many.
+func (n *names) refuse(name string) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.refused[name] || len(n.refused) == maxRefused {
+		return false
+	}
+	if n.refused == nil {
+		n.refused = make(map[string]bool)
+	}
+	n.refused[name] = true
+	return true
+}
+
+// host is the one that an address was given to; "" if none.
+func (n *names) host(a net.Addr) string {
+	at, err := netip.ParseAddrPort(a.String())
+	if err != nil || !at.Addr().Unmap().Is4() {
+		return ""
+	}
+	b := at.Addr().Unmap().As4()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if i := int(b[2])<<8 | int(b[3]); b[0] == 127 && b[1] == 1 && i > 0 && i <= len(n.list) {
+		return n.list[i-1]
+	}
+	return ""
+}
+
+// ServeTLS takes what programs without a proxy send to port 443 of the addresses that
+// ServeDNS answers with. A connection is the same as a tunnel to the host of its address,
+// except that the program must name that host in the handshake.
+func (r *Run) ServeTLS(ctx context.Context, l net.Listener) error {
+	a, err := r.authority()
+	if err != nil {
+		return err
+	}
+	return r.serveDirect(ctx, l, func(c net.Conn, host string) net.Conn {
+		return &tunnel{tls.Server(c, a.config(host, true)), &url.URL{Scheme: "https", Host: host}}
+	})
+}
+
+// ServePlain is ServeTLS for port 80.
+func (r *Run) ServePlain(ctx context.Context, l net.Listener) error {
+	return r.serveDirect(ctx, l, func(c net.Conn, host string) net.Conn {
+		return &tunnel{c, &url.URL{Scheme: "http", Host: host}}
+	})
+}
+
+func (r *Run) serveDirect(ctx context.Context, l net.Listener, enter func(c net.Conn, host string) net.Conn) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(ctx, func() { l.Close() })()
+	s := &proxy{run: r}
+	err := s.server(ctx, s.inside).Serve(&direct{&bounded{Listener: l, ctx: ctx, slots: r.slots}, &r.names, enter})
+	cancel() // closes every connection
+	s.open.Wait()
+	return unlessClosed(err)
+}
+
+// direct accepts connections to addresses that are those of hosts, and closes others.
+type direct struct {
+	*bounded
+	names *names
+	enter func(c net.Conn, host string) net.Conn
+}
+
+func (d *direct) Accept() (net.Conn, error) {
+	for {
+		c, err := d.bounded.Accept()
+		if err != nil {
+			return nil, err
+		}
+		if host := d.names.host(c.LocalAddr()); host != "" {
+			return d.enter(c, host), nil
+		}
+		c.Close()
+	}
+}

@@ -1,0 +1,64 @@
+package sandbox
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// port is where the command finds somebody.
+type port struct {
+	at  unix.SockaddrInet4
+	tcp func(ctx context.Context, l net.Listener) error
+	udp func(ctx context.Context, c net.PacketConn) error // one of them
+}
+
+func ports(c Command) (list []port) {
+	itself := [4]byte{127, 0, 0, 1}
+	if c.Serve != nil {
+		list = append(list, port{at: unix.SockaddrInet4{Port: 3128, Addr: itself}, tcp: c.Serve})
+	}
+	if c.Direct != nil {
+		list = append(list,
+			port{at: unix.SockaddrInet4{Port: 443}, tcp: c.Direct.TLS},
+			port{at: unix.SockaddrInet4{Port: 80}, tcp: c.Direct.Plain},
+			port{at: unix.SockaddrInet4{Port: 53, Addr: itself}, udp: c.Direct.DNS})
+	}
+	return list
+}
+
+// kind is the type of the port's socket.
+func (p port) kind() int {
+	if p.udp != nil {
+		return unix.SOCK_DGRAM
+	}
+	return unix.SOCK_STREAM
+}
+
+// service is a port that is open.
+type service struct {
+	io.Closer
+	serve func(ctx context.Context) error
+}
+
+// open opens a port on a socket that was made inside. The kernel asks whoever binds
+// whether low ports are allowed in the socket's network. We may: root may everywhere,
+// and a user in all namespaces that he made. So nobody inside ever has this privilege.
+func (p port) open(socket *os.File) (s service, err error) {
+	if err := unix.Bind(int(socket.Fd()), &p.at); err != nil {
+		return s, fmt.Errorf("bind port %d: %w", p.at.Port, err)
+	}
+	if p.udp != nil {
+		c, err := net.FilePacketConn(socket)
+		return service{c, func(ctx context.Context) error { return p.udp(ctx, c) }}, err
+	}
+	if err := unix.Listen(int(socket.Fd()), 128); err != nil {
+		return s, fmt.Errorf("listen on port %d: %w", p.at.Port, err)
+	}
+	l, err := net.FileListener(socket)
+	return service{l, func(ctx context.Context) error { return p.tcp(ctx, l) }}, err
+}
