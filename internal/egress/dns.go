@@ -70,13 +70,13 @@ func (r *Run) lookup(ctx context.Context, packet []byte) []byte {
 	if question == nil {
 		return say(dnsMalformed, nil)
 	}
-	if !r.resolves(ctx, name, kind) {
+	host, addr, err := parseHost(name)
+	if err != nil || addr.IsValid() || !r.resolves(ctx, host, kind) {
 		return say(dnsNoName, question)
 	}
 	if kind != typeA {
 		return say(0, question) // there is nothing else about it
 	}
-	host, _, _ := parseHost(name)
 	address, ok := r.names.address(host)
 	if !ok {
 		return say(dnsFailed, question)
@@ -87,25 +87,22 @@ func (r *Run) lookup(ctx context.Context, packet []byte) []byte {
 	return append(out, address[:]...)
 }
 
-// resolves decides, as for every request, whether a name leads to a host.
-func (r *Run) resolves(ctx context.Context, name string, kind uint16) bool {
-	host, addr, err := parseHost(name)
-	if err != nil || addr.IsValid() {
-		return false
+// resolves decides as for every request whether a host may be reached.
+func (r *Run) resolves(ctx context.Context, host string, kind uint16) bool {
+	_, refused := r.admit(&url.URL{Scheme: "https", Host: host})
+	if refused == nil {
+		return true
 	}
-	_, err = r.admit(&url.URL{Scheme: "https", Host: host})
-	if err != nil {
-		if _, plain := r.admit(&url.URL{Scheme: "http", Host: host}); plain == nil {
-			return true
-		}
-		if kind == typeA && r.names.refuse(host) {
-			at := Request{Method: "LOOKUP", Scheme: "dns", Host: r.shown(host, 260), Decision: decision(err)}
-			if done, err := r.record(ctx, at); err == nil {
-				done(0, at.Decision)
-			}
+	if _, err := r.admit(&url.URL{Scheme: "http", Host: host}); err == nil {
+		return true
+	}
+	if kind == typeA && r.names.refuse(host) {
+		at := Request{Method: "LOOKUP", Scheme: "dns", Host: r.shown(host, 260), Decision: decision(refused)}
+		if done, err := r.record(ctx, at); err == nil {
+			done(0, at.Decision)
 		}
 	}
-	return err == nil
+	return false
 }
 
 // parseQuestion reads the only question of a message, and returns it as it stands there,

@@ -83,7 +83,7 @@ func TestResolversUnderstand(t *testing.T) {
 func TestNamesThatDoNotExist(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, egress.Config{})
-	r := w.run(t, egress.RunConfig{Hosts: []string{"api.test", "example.com:8443", "*.wild.test"}})
+	r := w.run(t, egress.RunConfig{Hosts: []string{"api.test", "example.com:8443", "plain.example:80", "*.wild.test"}})
 	const none, nothing, malformed, unhandled = 3, 0, 1, 4
 	long := strings.Repeat("a", 63)
 	for name, c := range map[string]struct {
@@ -94,11 +94,13 @@ func TestNamesThatDoNotExist(t *testing.T) {
 		"in other letters":          {packet("API.Test", a), nothing},
 		"its IPv6 addresses":        {packet("api.test", aaaa), nothing},
 		"its text":                  {packet("api.test", txt), nothing},
+		"a long label":              {asks([]string{long + "a"}, a), malformed},
 		"a subdomain":               {packet("data.api.test", txt), none},
 		"a long one":                {packet(long+"."+long+"."+long+".api.test", txt), none},
 		"an unlisted host":          {packet("evil.test", a), none},
 		"one that ends the same":    {packet("xapi.test", a), none},
 		"one listed for a port":     {packet("example.com", a), none},
+		"its text over http":        {packet("plain.example", txt), nothing},
 		"a wildcard's own domain":   {packet("wild.test", a), none},
 		"the wildcard":              {packet("*.wild.test", a), none},
 		"a dot in a label":          {asks([]string{"api.test"}, a), malformed},
@@ -127,11 +129,30 @@ func TestNamesThatDoNotExist(t *testing.T) {
 			t.Errorf("%s: %x", name, got)
 		}
 	}
+	if got := r.Lookup(t.Context(), append(packet("api.test", a), 0, 3)); got[3]&15 != malformed {
+		t.Errorf("another class: %x", got)
+	}
 	if got := ask(t, r, append([]byte{0, 0, 0x81}, packet("api.test", a)[3:]...)); got != nil {
 		t.Errorf("a response is answered with %x", got)
 	}
 	if got := r.Lookup(t.Context(), []byte("short")); got != nil {
 		t.Errorf("a piece is answered with %x", got)
+	}
+}
+
+// TestPublicNames promises that in a run that may reach every public host, what is no
+// such host has no address, and that nothing is asked to find that out.
+func TestPublicNames(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, egress.Config{})
+	r := w.run(t, egress.RunConfig{Public: true})
+	for name, want := range map[string]bool{
+		"there.is.no.such.example": true, "api.test": true,
+		"8.8.8.8": false, "127.1": false, "localhost": false, "printer.local": false, "metadata.google.internal": false, "nas": false,
+	} {
+		if got := ask(t, r, packet(name, a)); want != (got[7] == 1) || !want && got[3]&15 != 3 {
+			t.Errorf("%s: %x", name, got)
+		}
 	}
 }
 
