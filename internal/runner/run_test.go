@@ -198,6 +198,24 @@ func TestPlaceholdersBelongToATurn(t *testing.T) {
 	}
 }
 
+// TestProgramsWithoutAProxyUseCredentials has curl forget that there is a proxy.
+func TestProgramsWithoutAProxyUseCredentials(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t).contained(t)
+	w.register(t, "API_TOKEN", value)
+	r := w.replica(t)
+	run := r.Open(w.turn(t, "API_TOKEN"))
+	defer run.Close()
+	got := bash(t, run, `curl -sS --noproxy '*' -H "Authorization: Bearer $API_TOKEN" https://example.com/ && curl -sS --noproxy '*' https://elsewhere.example/`)
+	if want := "you sent Bearer [secret:API_TOKEN]\ncurl: (6)"; !strings.HasPrefix(got, want) || <-w.heard != "Bearer "+value {
+		t.Errorf("%q", got)
+	}
+	list, err := r.Requests(t.Context(), w.workspace, &w.session, 10)
+	if err != nil || len(list) != 2 || list[1].Method != "GET" || list[1].Credentials[0] != "API_TOKEN@1" || list[0].Host != "elsewhere.example" || list[0].Decision != "refused_host" {
+		t.Errorf("%+v, %v", list, err)
+	}
+}
+
 // TestChangedCredentialSendsNothing gives a credential another host in the database,
 // past the service.
 func TestChangedCredentialSendsNothing(t *testing.T) {

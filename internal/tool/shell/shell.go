@@ -53,7 +53,7 @@ func (t bash) Spec() tool.Spec {
 		Name: "bash",
 		Description: "Run a command with bash in this session's folder, /workspace, which keeps its files. Every call is a new shell. " +
 			"Files that the user sent are in /workspace/attachments, which is read-only. " +
-			"There is no network but a proxy for HTTP and HTTPS, which reaches the hosts that the workspace allows. " +
+			"The network is HTTP and HTTPS to the hosts that the workspace allows; others are refused, or not found by name. " +
 			"Give files to the user with attach_file.",
 		Schema: json.RawMessage(`{"type":"object","properties":{` +
 			`"command":{"type":"string","description":"What bash is to run; may have several lines"},` +
