@@ -1,5 +1,5 @@
 // Package sandbox runs commands that nobody vouches for: with no files but those of a
-// folder and the system's programs, no network but one proxy, no privileges, and
+// folder and the system's programs, no network but the service, no privileges, and
 // bounds on time, memory, processes and disk. It is the only package that starts
 // processes for an agent.
 //
@@ -67,7 +67,7 @@ type Command struct {
 	// CA has the only certificates that are trusted, in PEM; empty: none is.
 	CA []byte
 	// Serve accepts what is sent to the proxy, 127.0.0.1:3128 inside. It returns when
-	// the listener is closed. nil: there is no network at all.
+	// the listener is closed. nil: there is no proxy.
 	Serve func(ctx context.Context, l net.Listener) error
 	// Direct serves programs that do not use the proxy, where Config.Transparent is set.
 	Direct *Direct
