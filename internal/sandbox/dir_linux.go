@@ -37,17 +37,22 @@ func newScratch(parent string, user *syscall.Credential, log *slog.Logger) (*scr
 		if err != nil {
 			return nil, err
 		}
+		lock, err := claim(path) // before all else: another process may be sweeping
+		if err != nil {
+			return nil, err
+		}
+		if lock == nil {
+			continue
+		}
+		s := &scratch{path, lock}
 		// A command may leave a program in its folder that runs as its user whoever starts
 		// it. Nobody else comes here.
 		if user != nil {
 			if err := errors.Join(os.Chown(path, -1, int(user.Gid)), os.Chmod(path, 0o710)); err != nil {
-				return nil, err
+				return nil, errors.Join(err, s.close())
 			}
 		}
-		lock, err := claim(path)
-		if lock != nil || err != nil {
-			return &scratch{path, lock}, err
-		}
+		return s, nil
 	}
 	return nil, errors.New("others remove it each time")
 }
