@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -84,5 +86,26 @@ func TestNobodyIsServedWithoutAWord(t *testing.T) {
 	_, out := run(t, s, sandbox.Command{Argv: bash(dials), Direct: spoken(&ended)})
 	if strings.Contains(out, "tls") || strings.Contains(out, "plain") || strings.Contains(out, "dns") || !strings.Contains(out, "refused") || ended.Load() != 0 {
 		t.Errorf("%s", out)
+	}
+}
+
+// TestPortsOfTheHostAreNotOpened has a bubblewrap that forgets to make a network.
+func TestPortsOfTheHostAreNotOpened(t *testing.T) {
+	t.Parallel()
+	open(t, sandbox.Config{}) // or skips
+	real, err := exec.LookPath("bwrap")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := passable(t)
+	forgets := program(t, filepath.Join(dir, "bwrap"), `test $1 = --version && exec echo bubblewrap 0.8.0
+exec /bin/bash -c 'f=$(mktemp) && sed -z /^--unshare-net$/d /proc/self/fd/$2 >$f && eval "exec $2<$f" && rm $f && exec `+real+` "$@"' bash "$@"`)
+	s, err := sandbox.Open(t.Context(), sandbox.Config{Bwrap: forgets, UID: commandUser, Dir: dir, Transparent: true})
+	if err == nil {
+		s.Close()
+		t.Fatal("there is a sandbox")
+	}
+	if !strings.Contains(err.Error(), "no network of its own") {
+		t.Error(err)
 	}
 }

@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -49,6 +50,9 @@ type service struct {
 // whether low ports are allowed in the socket's network. We may: root may everywhere,
 // and a user in all namespaces that he made. So nobody inside ever has this privilege.
 func (p port) open(socket *os.File) (s service, err error) {
+	if same, err := ours(socket); err != nil || same {
+		return s, errors.Join(errors.New("it has no network of its own"), err)
+	}
 	if err := unix.Bind(int(socket.Fd()), &p.at); err != nil {
 		return s, fmt.Errorf("bind port %d: %w", p.at.Port, err)
 	}
@@ -61,4 +65,23 @@ func (p port) open(socket *os.File) (s service, err error) {
 	}
 	l, err := net.FileListener(socket)
 	return service{l, func(ctx context.Context) error { return p.tcp(ctx, l) }}, err
+}
+
+// ours reports whether a socket is of the network that this process is in. Kernels before
+// 5.14 do not tell.
+func ours(socket *os.File) (bool, error) {
+	theirs, err := unix.GetsockoptUint64(int(socket.Fd()), unix.SOL_SOCKET, unix.SO_NETNS_COOKIE)
+	if err == unix.ENOPROTOOPT {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return false, err
+	}
+	defer unix.Close(fd)
+	own, err := unix.GetsockoptUint64(fd, unix.SOL_SOCKET, unix.SO_NETNS_COOKIE)
+	return theirs == own, err
 }
