@@ -164,3 +164,19 @@ func TestChatApprovals(t *testing.T) {
 		t.Errorf("the tool ran %d times", len(s.gate.entered))
 	}
 }
+
+// A question that is answered is not the end: who comes back is told what came after it.
+func TestChatIsResumedBehindAnAnswer(t *testing.T) {
+	t.Parallel()
+	s := start(t, options{window: time.Hour})
+	id := field(s.stream(t, asked("c1", "@call gate {}\n@say the end")), "approvalId")
+	s.do(t, responded("c1", id, true)).Body.Close()
+	<-s.gate.entered
+	res := s.do(t, call{path: chats + "/c1/stream"})
+	s.gate.leave <- struct{}{}
+	list, ok := frames(t, res)
+	if got := types(t, list); !ok || got != "start start-step tool-input-available tool-approval-request tool-input-available tool-output-available "+
+		"finish-step start-step text-start text-delta text-end data-usage finish-step finish [DONE]" {
+		t.Errorf("%s", got)
+	}
+}
