@@ -109,12 +109,14 @@ func tell(t *testing.T, out *strings.Builder, n string, rd reading, structured b
 	t.Helper()
 	const base = "https://parley.example"
 	about := openaiapi.About{ID: "chatcmpl-" + theTurn, Model: "demo", Created: 1_760_000_000, Session: rd.Session(), Usage: true, Structured: structured, Base: base}
-	openai := openaiapi.NewTelling(about)
+	openai, responses := openaiapi.NewTelling(about), about
+	responses.ID = "resp_" + theTurn
 	for _, d := range []struct {
 		name string
 		p    dialect.Projection
 	}{
 		{"openai", openai},
+		{"responses", openaiapi.NewResponding(responses, "")},
 		{"ui", uistream.NewTelling(rd.Reading, base)},
 		{"ag-ui", agui.NewTelling(agui.About{Thread: "thread", Run: "run-" + n, Versioned: true, Base: base}, rd.Reading)},
 	} {

@@ -35,6 +35,8 @@ func routes(ws, session, chat, approval string) []route {
 		{call{path: "/openai/v1/models/demo"}, apikey.Chat},
 		{call{path: completions, body: said("count to 2")}, apikey.Chat},
 		{call{path: completions, body: said("allow", `"session_id":"`+session+`"`)}, apikey.Chat},
+		{call{path: "/v1/responses", body: `{"model":"demo","input":"count to 2"}`}, apikey.Chat},
+		{call{path: "/v1/responses", body: `{"model":"demo","input":"hello","session_id":"` + session + `"}`}, apikey.Chat},
 		{call{path: base + "/ui/chat", body: `{"id":"` + chat + `x",` + user + `}`}, apikey.Chat},
 		{call{path: base + "/ui/chat", body: `{"id":"x","session_id":"` + session + `",` + user + `}`}, apikey.Chat},
 		{call{path: base + "/ui/chat", body: `{"id":"` + chat + `",` + respond + `}`}, apikey.Chat},

@@ -16,8 +16,10 @@ func TestHostileFields(t *testing.T) {
 	doors := map[string]map[string]string{
 		completions: {"model": `"demo"`, "messages": text, "user": `"u"`, "stream": `false`, "stream_options": `{"include_usage":true}`, "n": `1`,
 			"response_format": `{"type":"text"}`, "session_id": `null`, "attachments": `[]`, "limits": `{}`, "multitask_strategy": `"enqueue"`, "caller_id": `"x"`, "tools": `[]`},
+		"/openai/v1/responses": {"model": `"demo"`, "input": `[{"role":"user","content":[{"type":"input_text","text":"hi"}]}]`, "previous_response_id": `null`, "conversation": `"c"`,
+			"text": `{"format":{"type":"text"}}`, "stream": `true`, "multitask_strategy": `"enqueue"`},
 		chats: {"id": `"c"`, "messages": text, "messageId": `"m"`, "trigger": `"submit-message"`, "multitask_strategy": `"enqueue"`, "secret_input": `[]`, "skill": `null`, "input": `null`},
-		runs: {"threadId": `"t"`, "runId": `"r"`, "messages": text, "resume": `[]`, "forwardedProps": `{"multitask_strategy":"enqueue"}`, "tools": `[]`, "context": `[]`, "state": `{}`, "protocolVersion": `"1.0"`},
+		runs:  {"threadId": `"t"`, "runId": `"r"`, "messages": text, "resume": `[]`, "forwardedProps": `{"multitask_strategy":"enqueue"}`, "tools": `[]`, "context": `[]`, "state": `{}`, "protocolVersion": `"1.0"`},
 	}
 	values := []string{`null`, `true`, `7`, `-1.5e300`, `""`, `" "`, `"x"`, `"\u0000"`, `"\ud800"`, `[]`, `{}`, `[null]`, `[7]`, `["x"]`, `[{}]`, `[[]]`, `{"x":7}`,
 		`[{"role":"user"}]`, `[{"role":7}]`, `[{"role":"user","content":[null],"parts":[null]}]`, `[{"role":"user","content":[{"type":"text","text":7}],"parts":[{"type":"text","text":7}]}]`,

@@ -74,7 +74,7 @@ func Text(c *wire.Checks, param string, raw json.RawMessage) string {
 		var texts []string
 		for i, p := range parts {
 			switch p.Type {
-			case "text":
+			case "text", "input_text":
 				texts = append(texts, p.Text)
 			case "step-start":
 			default:

@@ -187,7 +187,9 @@ func TestWordsAnswerAnApproval(t *testing.T) {
 func TestWordsSteerATurn(t *testing.T) {
 	t.Parallel()
 	s := start(t, options{})
-	say := func(text string) call { return call{path: completions, body: said(text, `"stream":true`, `"user":"u"`)} }
+	say := func(text string) call {
+		return call{path: completions, body: said(text, `"stream":true`, `"user":"u"`)}
+	}
 	left := s.do(t, say(held))
 	<-s.gate.entered
 	left.Body.Close() // the turn goes on

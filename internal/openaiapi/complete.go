@@ -1,6 +1,7 @@
 package openaiapi
 
 import (
+	"encoding/json"
 	"net/http"
 	"strings"
 	"time"
@@ -22,7 +23,19 @@ func (s *server) complete(w http.ResponseWriter, r *dialect.Request) error {
 	if err != nil {
 		return err
 	}
-	q, err := s.parse(r, body)
+	return s.answer(w, r, wire.Checks{}, dialect.Given(body), raw, func(a About, _ uuid.UUID) telling { return NewTelling(a) })
+}
+
+// telling is a projection whose answer can also come in one piece.
+type telling interface {
+	dialect.Projection
+	Say(text string) []any
+	Completion() (status int, answer any)
+}
+
+// answer answers a request in the shape that tell makes.
+func (s *server) answer(w http.ResponseWriter, r *dialect.Request, c wire.Checks, given map[string]json.RawMessage, raw []byte, tell func(About, uuid.UUID) telling) error {
+	q, err := s.parse(r, c, given)
 	if err != nil {
 		return err
 	}
@@ -41,8 +54,8 @@ func (s *server) complete(w http.ResponseWriter, r *dialect.Request) error {
 	if err != nil {
 		return helped(err)
 	}
-	t := NewTelling(About{ID: "chatcmpl-" + rd.Turn.String(), Model: q.model, Created: time.Now().Unix(), Session: rd.Session(),
-		Usage: q.usage, Structured: q.structured, Base: s.Door.Base(r.Request)})
+	t := tell(About{ID: "chatcmpl-" + rd.Turn.String(), Model: q.model, Created: time.Now().Unix(), Session: rd.Session(),
+		Usage: q.usage, Structured: q.structured, Base: s.Door.Base(r.Request)}, rd.Turn)
 	switch {
 	case said != "" && q.stream:
 		return s.Tell(w, append(t.Begin(), t.Say(said)...))

@@ -1,5 +1,5 @@
-// Package openaiapi lets clients of OpenAI's Chat Completions talk to a workspace: a base URL
-// and a key is all that they need. The workspace is a model; so is each of its skills.
+// Package openaiapi lets clients of OpenAI's Chat Completions and Responses talk to a workspace:
+// a base URL and a key is all that they need. The workspace is a model; so is each of its skills.
 //
 // It promises: of the conversation that such a client sends along only the last message of the
 // user is taken, in the session that the client names; what is not understood is ignored and
@@ -28,12 +28,15 @@ func New(cfg dialect.Config) (map[string]http.Handler, error) {
 	read := func(do func(http.ResponseWriter, *dialect.Request) error) http.Handler {
 		return s.Route(map[string]dialect.Operation{http.MethodGet: {Scope: apikey.Chat, Class: limit.Calls, Do: do}})
 	}
-	complete := s.Route(map[string]dialect.Operation{http.MethodPost: {Scope: apikey.Chat, Class: limit.Messages, Do: s.complete}})
+	send := func(do func(http.ResponseWriter, *dialect.Request) error) http.Handler {
+		return s.Route(map[string]dialect.Operation{http.MethodPost: {Scope: apikey.Chat, Class: limit.Messages, Do: do}})
+	}
 	routes := make(map[string]http.Handler)
 	for _, base := range []string{"/openai/v1", "/v1"} { // some clients add the /v1 by themselves, and nothing else
 		routes[base+"/models"] = read(s.listModels)
 		routes[base+"/models/{model...}"] = read(s.getModel)
-		routes[base+"/chat/completions"] = complete
+		routes[base+"/chat/completions"] = send(s.complete)
+		routes[base+"/responses"] = send(s.respond)
 	}
 	return routes, nil
 }

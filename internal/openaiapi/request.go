@@ -29,12 +29,11 @@ type request struct {
 var chatHeaders = []string{"X-Openwebui-Chat-Id", "X-Session-Id"}
 
 // harmless are fields that change nothing that a caller could miss.
-var harmless = []string{"model", "messages", "stream", "stream_options", "user", "n", "response_format", "metadata", "store", "safety_identifier", "prompt_cache_key"}
+var harmless = []string{"model", "messages", "stream", "stream_options", "user", "n", "response_format", "metadata", "store", "safety_identifier", "prompt_cache_key",
+	"previous_response_id", "conversation", "text"}
 
-// parse reads a request. skills finds the skill that a model stands for.
-func (s *server) parse(r *dialect.Request, body []wire.Member) (request, error) {
-	var c wire.Checks
-	given := dialect.Given(body)
+// parse reads a request after what was found wrong before.
+func (s *server) parse(r *dialect.Request, c wire.Checks, given map[string]json.RawMessage) (request, error) {
 	q := request{model: c.Word("/model", orEmpty(given["model"]), 200)}
 	list := dialect.Messages(&c, given["messages"])
 	if i := dialect.Asked(&c, list); i >= 0 {

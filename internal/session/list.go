@@ -201,6 +201,18 @@ func (s *Store) Answer(ctx context.Context, workspace, turn uuid.UUID) (Turn, Me
 	return row.Turn, messageOf(row.Message), nil
 }
 
+// SessionOf is the session of a workspace's turn; ok is false where there is no such turn.
+func (s *Store) SessionOf(ctx context.Context, workspace, turn uuid.UUID) (id uuid.UUID, ok bool, err error) {
+	row, err := s.q.MessageAnswer(ctx, workspace, turn)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return uuid.Nil, false, nil
+	}
+	if err != nil {
+		return uuid.Nil, false, fmt.Errorf("read turn: %w", err)
+	}
+	return row.Turn.SessionID, true, nil
+}
+
 func messageOf(r db.Message) Message {
 	m := Message{
 		MessageID: r.ID, TurnID: r.TurnID, Role: r.Role, Content: r.Content, Label: r.Label, Skill: r.Skill, Status: r.Status, Error: r.Error,

@@ -44,6 +44,15 @@ export async function openai() {
     (err) => err instanceof OpenAI.APIError && err.code === "model_error",
   );
 
+  // The Responses API: what names the response before goes on in its session.
+  const first = await client.responses.create({ model: "w", input: "count to 4" });
+  assert.deepEqual([first.output_text, first.status], ["1 2 3 4", "completed"]);
+  let deltas = "";
+  const events = client.responses.stream({ model: "w", input: "count to 3", previous_response_id: first.id });
+  events.on("response.output_text.delta", (e) => (deltas += e.delta));
+  const last = await events.finalResponse();
+  assert.deepEqual([deltas, last.output_text, last.session_id], ["1 2 3", "1 2 3", first.session_id]);
+
   // Two calls in one chat are one session; an approval is a question that the next message answers.
   const user = id();
   const question = await client.chat.completions.create(say(careful, { user }));
