@@ -174,6 +174,9 @@ func (w *writer) pump(ctx context.Context, l *look) error {
 				over = over || w.version.ends(f)
 			}
 		}
+		if ended := evs[len(evs)-1]; ended.Kind == event.KindDone && ended.Turn == t.ID { // whatever else the session has
+			w.upto = min(w.upto, ended.Seq)
+		}
 		if err := w.tell(evs[len(evs)-1].Seq + 1); err != nil {
 			return err
 		}
