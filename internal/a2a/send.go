@@ -2,7 +2,6 @@ package a2a
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 
 	"github.com/google/uuid"
@@ -11,7 +10,6 @@ import (
 	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/limit"
 	"github.com/parley-server/parley/internal/session"
-	"github.com/parley-server/parley/internal/wire"
 )
 
 // send takes a message and answers with its task: at once, or when the task has ended or
@@ -141,68 +139,4 @@ func (c *call) await(id uuid.UUID, immediately bool) (session.View, error) {
 // begin is just before the first event of a turn.
 func begin(v session.View) session.From {
 	return session.From{Session: v.Turn.SessionID, Seq: v.Turn.StartSeq - 1, Since: v.Turn.CreatedAt}
-}
-
-// answered is the route whose idempotency keys answers have.
-const answered = "a2aAnswer"
-
-// continued takes a message to a task that waits for something. The same message again has
-// no effect again, whatever the task waits for by then.
-func (c *call) continued(in *incoming) (uuid.UUID, error) {
-	id, err := uuid.Parse(in.task)
-	if err != nil || len(in.task) != 36 {
-		return uuid.Nil, noTask(in.task)
-	}
-	ctx, stop := c.door.Brief(context.WithoutCancel(c.r.Context()))
-	defer stop()
-	v, err := c.view(ctx, id)
-	if err != nil {
-		return uuid.Nil, err
-	}
-	if in.context != uuid.Nil && in.context != v.Turn.SessionID {
-		return uuid.Nil, fault.Invalid(fault.Violation{Param: "/message/contextId", Rule: "format", Message: "The task is in another context."})
-	}
-	once := session.Once{Workspace: c.workspace(), Route: answered, Key: in.id, Hash: in.Hash}
-	_, _, _, err = c.cfg.Sessions.Once(ctx, once, func(ctx context.Context) (int, []byte, error) {
-		return 200, []byte("{}"), c.decide(ctx, v, in)
-	})
-	return id, err
-}
-
-// decide answers what a task waits for.
-func (c *call) decide(ctx context.Context, v session.View, in *incoming) error {
-	about := map[string]string{"taskId": v.Turn.ID.String()}
-	if s := stateOf(v.Turn); s.terminal() && in.approval == uuid.Nil {
-		return &rpcError{Code: unsupported, Message: "The task has ended. Send a message with its contextId alone to go on with the conversation.", about: about}
-	}
-	var q event.InputRequired
-	if v.Question != nil {
-		if err := json.Unmarshal(v.Question, &q); err != nil {
-			return err
-		}
-	}
-	switch {
-	case v.Question == nil && in.approval == uuid.Nil:
-		return &rpcError{Code: unsupported, Message: "The task waits for nothing. Send a message with its contextId alone and multitask_strategy in its metadata.", about: about}
-	case q.What == event.InputSecret:
-		return &rpcError{Code: unsupported, Message: "The task waits for a secret, which is never taken here: a person gives it at secret_url.", about: about}
-	case in.decision == nil:
-		return fault.Invalid(fault.Violation{Param: "/message/parts", Rule: "required", Message: `The task waits for a decision: send the data part {"decision":"allow"} or {"decision":"deny"}.`})
-	}
-	var checks wire.Checks
-	a := checks.Decision(in.decision, append([]string{"approval_id"}, wire.DecisionFields...))
-	if err := checks.Err(); err != nil {
-		return err
-	}
-	a.Approval, a.Key = q.ApprovalID, c.caller.Key
-	if in.approval != uuid.Nil {
-		a.Approval = in.approval
-		if asked, err := c.cfg.Sessions.Approval(ctx, c.workspace(), in.approval); err != nil {
-			return err
-		} else if asked.TurnID != v.Turn.ID {
-			return fault.New(fault.ApprovalNotFound, "The task has asked no question %s.", in.approval)
-		}
-	}
-	_, err := c.cfg.Turns.Decide(ctx, c.workspace(), a)
-	return err
 }

@@ -5,15 +5,10 @@ import (
 	"errors"
 	"log/slog"
 	"os"
-	"slices"
 	"strconv"
 	"time"
 
-	"github.com/google/uuid"
-
 	"github.com/parley-server/parley/internal/apikey"
-	"github.com/parley-server/parley/internal/door"
-	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/session"
 	"github.com/parley-server/parley/internal/sse"
@@ -129,91 +124,6 @@ func (c *call) place(l *look) (upto int64, err error) {
 		return l.cursor, nil
 	}
 	return h.LastSeq, nil
-}
-
-// writer writes the frames of a task.
-type writer struct {
-	*call
-	sw   *sse.Writer
-	p    *projection
-	upto int64 // events up to here are in the task that is told first
-	told bool  // that task has been told
-}
-
-// pump writes what comes until the task has ended, or, in version 0.3, waits for something.
-func (w *writer) pump(ctx context.Context, l *look) error {
-	t := l.view.Turn
-	for evs, err := range w.door.Events(ctx, begin(l.view), t.ID) {
-		if err != nil {
-			if errors.Is(err, session.ErrGone) {
-				return errors.Join(err, w.fail(err), w.sw.Flush())
-			}
-			return err
-		}
-		over := false
-		for i := range evs {
-			ev := &evs[i]
-			if err := w.tell(ev.Seq); err != nil { // also by an event of another turn
-				return err
-			}
-			if ev.Turn != t.ID || over {
-				continue
-			}
-			frames, err := w.p.apply(*ev)
-			if err != nil {
-				return err
-			}
-			if ev.Seq <= w.upto {
-				continue
-			}
-			for _, f := range frames {
-				f.waits = f.waits && !goes(evs[i+1:], t.ID)
-				if err := w.frame(f); err != nil {
-					return err
-				}
-				over = over || w.version.ends(f)
-			}
-		}
-		if ended := evs[len(evs)-1]; ended.Kind == event.KindDone && ended.Turn == t.ID { // whatever else the session has
-			w.upto = min(w.upto, ended.Seq)
-		}
-		if err := w.tell(evs[len(evs)-1].Seq + 1); err != nil {
-			return err
-		}
-		if err := w.sw.Flush(); err != nil || over {
-			return err
-		}
-	}
-	return nil
-}
-
-// tell tells the task as it is, once everything is in it that shall be.
-func (w *writer) tell(next int64) error {
-	if w.told || next <= w.upto {
-		return nil
-	}
-	w.told = true
-	return w.frame(frame{update: update{Task: w.p.snapshot()}, id: w.upto})
-}
-
-// goes reports whether events are of a turn: then it goes on.
-func goes(evs []event.Event, turn uuid.UUID) bool {
-	return slices.ContainsFunc(evs, func(ev event.Event) bool { return ev.Turn == turn })
-}
-
-func (w *writer) frame(f frame) error {
-	return w.write(f.id, response{"2.0", w.id, w.version.frame(f)})
-}
-
-// fail tells an error in a stream that has begun.
-func (w *writer) fail(err error) error { return w.write(0, w.refusal(w.call.told(err))) }
-
-func (w *writer) write(id int64, v any) error {
-	data, err := door.Encode(v)
-	if err != nil {
-		return err
-	}
-	return w.sw.Message(id, data[:len(data)-1]) // without the line's end
 }
 
 // left notes why a stream closed before its task ended.

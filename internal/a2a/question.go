@@ -1,0 +1,43 @@
+package a2a
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/parley-server/parley/internal/door"
+	"github.com/parley-server/parley/internal/event"
+)
+
+// public is the data of an event without the version of its schema.
+func public(data []byte) json.RawMessage {
+	return append(json.RawMessage("{"), strings.TrimPrefix(string(data), fmt.Sprintf(`{"v":%d,`, event.Version))...)
+}
+
+// named are the data of an event under its name.
+func named(ev event.Event) json.RawMessage {
+	return append(fmt.Appendf(nil, `{"event":%q,`, ev.Kind), public(ev.Data)[1:]...)
+}
+
+// question is what a task waits for: in words, and as data, with addresses that are whole.
+func question(base string, t *task, q event.InputRequired) *message {
+	var text strings.Builder
+	switch q.What {
+	case event.InputSecret:
+		q.SecretURL = door.Absolute(base, q.SecretURL)
+		fmt.Fprintf(&text, "The agent needs the secret %s. %s\nNever send it here: a person gives it at %s.", q.KeyName, q.Reason, q.SecretURL)
+	default:
+		q.DecideURL = door.Absolute(base, q.DecideURL)
+		text.WriteString(q.Plan)
+		for _, op := range q.Operations {
+			fmt.Fprintf(&text, "\n- %s: %s", op.Tool, op.Summary)
+		}
+		text.WriteString("\nAnswer with a message on this task that has the data part {\"decision\":\"allow\"} or {\"decision\":\"deny\"}.")
+	}
+	m := said(t, 0, textPart(strings.TrimSpace(text.String())))
+	m.MessageID = q.ApprovalID
+	if data, err := event.Encode(q); err == nil { // it was encoded before
+		m.Parts = append(m.Parts, dataPart(public(data)))
+	}
+	return m
+}
