@@ -7,8 +7,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/parley-server/parley/internal/apikey"
+	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/skill"
+	"github.com/parley-server/parley/internal/turn"
 )
 
 const completions = "/openai/v1/chat/completions"
@@ -264,5 +268,30 @@ func TestModels(t *testing.T) {
 	}
 	if r := s.get(t, call{path: completions, body: strings.Replace(said(`{"month":"7"}`), "demo", "demo/weekly-report", 1)}); r.code != "INVALID_SKILL_INPUT" {
 		t.Errorf("%d %s", r.status, r.text)
+	}
+}
+
+// A word for a question that somebody else has answered says so, or goes on where it agrees.
+func TestWordsComeSecond(t *testing.T) {
+	t.Parallel()
+	s := start(t, options{window: time.Hour})
+	say := func(text string) call { return call{path: completions, body: said(text, `"user":"u"`)} }
+	s.get(t, say("@call gate {}\n@say the end"))
+	var id uuid.UUID
+	if err := s.pool.QueryRow(t.Context(), "SELECT id FROM approvals").Scan(&id); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.turns.Decide(t.Context(), s.workspace.ID, turn.Answer{Approval: id, Outcome: event.Allowed}); err != nil {
+		t.Fatal(err)
+	}
+	<-s.gate.entered
+	if r := s.get(t, say("deny")); r.status != 409 || r.code != "APPROVAL_ALREADY_DECIDED" {
+		t.Errorf("deny: %d %s", r.status, r.text)
+	}
+	res := s.do(t, call{path: completions, body: said("allow", `"user":"u"`, `"stream":true`)})
+	s.gate.leave <- struct{}{}
+	list, _ := frames(t, res)
+	if text, _, _ := content(t, list); text != "the end" {
+		t.Errorf("allow: %q", text)
 	}
 }

@@ -1,0 +1,101 @@
+package openaiapi
+
+import (
+	"net/http"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"github.com/parley-server/parley/internal/apikey"
+	"github.com/parley-server/parley/internal/dialect"
+	"github.com/parley-server/parley/internal/door"
+	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/turn"
+)
+
+// The words that a turn in progress waits for or listens to.
+const (
+	allow = "allow"
+	deny  = "deny"
+	goOn  = "continue"
+	stop  = "cancel"
+)
+
+// reply finds what is to be read: the rest of a turn that the message speaks to, or the turn
+// that it starts. Where said is not empty, that is all there is to say.
+func (s *server) reply(w http.ResponseWriter, r *dialect.Request, q request, raw []byte) (rd dialect.Reading, said string, err error) {
+	word := strings.ToLower(strings.Trim(q.text, " \t\r\n.!`'\""))
+	if word == allow || word == deny || word == goOn || word == stop {
+		p, ok, err := s.progress(r, q.Request)
+		if err != nil {
+			return rd, "", err
+		}
+		if ok {
+			rd, said, ok, err = s.word(r, p, word)
+			if ok || err != nil {
+				return rd, said, err
+			}
+		}
+	}
+	rd, err = s.Start(w, r, q.Request, raw)
+	return rd, "", err
+}
+
+// progress is what goes on in the session that a request names; ok is false where nothing is.
+func (s *server) progress(r *dialect.Request, req turn.Request) (p dialect.Progress, ok bool, err error) {
+	id := req.Session
+	if id == uuid.Nil {
+		if req.CallerID == "" {
+			return p, false, nil
+		}
+		if id, ok, err = s.Session(r.Context(), r.Caller, req.CallerID); err != nil || !ok {
+			return p, false, err
+		}
+	}
+	return s.Progress(r.Context(), r.Caller, id)
+}
+
+// word does what a word means to a turn in progress; ok is false where it means nothing.
+func (s *server) word(r *dialect.Request, p dialect.Progress, word string) (rd dialect.Reading, said string, ok bool, err error) {
+	rd = p.Reading
+	if p.Asked != nil {
+		rd.After = p.Asked.ApprovalID
+	}
+	switch {
+	case word == goOn:
+		return rd, "", true, nil
+	case word == stop:
+		ctx, cancel := s.Door.Brief(r.Context())
+		defer cancel()
+		got, err := s.Turns.Cancel(ctx, r.Caller.Workspace.ID, rd.Session())
+		return rd, "The turn was canceled.", got.Canceled, err
+	case p.Asked == nil:
+		return rd, "", false, nil
+	}
+	answer := turn.Answer{Approval: p.Asked.ApprovalID, Outcome: event.Denied}
+	switch {
+	case p.Asked.Kind == event.InputSecret && word == allow: // a value cannot come this way
+		return rd, "", false, nil
+	case p.Asked.Kind == event.InputSecret:
+		if answer.Outcome = event.Skipped; !r.Caller.Scopes.Allows(apikey.Secret) {
+			return rd, "", true, door.Lacks(apikey.Secret)
+		}
+	case word == allow:
+		answer.Outcome = event.Allowed
+	}
+	return rd, "", true, s.Decide(r.Context(), r.Caller, answer)
+}
+
+// helped tells somebody who cannot send anything but messages what to do about a turn that is
+// in the way.
+func helped(err error) error {
+	f := fault.From(err)
+	if f == nil || f.Code != fault.TurnInProgress {
+		return err
+	}
+	told := *f
+	told.Message = "This conversation is still busy with an earlier message, and this one was not taken. " +
+		"Send `continue` to read on, `cancel` to end it, or, where it has asked, `allow` or `deny`."
+	return &told
+}
