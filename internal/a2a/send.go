@@ -71,7 +71,7 @@ func (c *call) sendStream() (any, error) {
 	case given:
 		look.from, look.cursor = fromCursor, cursor
 	case in.task != "":
-		look.from = fromNow
+		look.from, look.answers = fromNow, true
 	}
 	return nil, c.stream(look)
 }

@@ -32,6 +32,7 @@ type look struct {
 	history int
 	from    start
 	cursor  int64
+	answers bool // it has answered the task, which may have ended since
 }
 
 // cursor reads the id of the last frame that a reader has.
@@ -118,7 +119,7 @@ func (c *call) place(l *look) (upto int64, err error) {
 		return 0, nil
 	case l.from == fromCursor && (l.cursor < t.StartSeq || l.cursor > h.LastSeq || ended && l.cursor > *t.EndSeq):
 		return 0, badCursor("Last-Event-ID names no frame of this task.")
-	case ended && (l.from == fromNow || l.cursor == *t.EndSeq):
+	case ended && (l.from == fromNow && !l.answers || l.from == fromCursor && l.cursor == *t.EndSeq):
 		return 0, &rpcError{Code: unsupported, Message: "The task has ended: nothing comes of it any more. Read it by its id.", about: map[string]string{"taskId": t.ID.String()}}
 	case l.from == fromCursor:
 		return l.cursor, nil

@@ -102,6 +102,10 @@ func TestAStreamAsks(t *testing.T) {
 		if rest[0].kind != "task" || rest[0].task.ID != id || !strings.HasSuffix(outline(rest), "answer COMPLETED") || !strings.HasSuffix(heard(rest), "It is done.") {
 			t.Errorf("%s: %q", outline(rest), heard(rest))
 		}
+		again := c.open(c.name("SendStreamingMessage", "message/stream"), answer).rest()
+		if again[0].kind != "task" || !strings.HasSuffix(outline(again), "COMPLETED") || heard(again) != heard(rest) || again[len(again)-1].stat.Final != (c.v == "0.3") {
+			t.Errorf("%s: %q", outline(again), heard(again))
+		}
 		others := s.rest()
 		if c.v == "0.3" {
 			if len(others) != 0 {

@@ -35,6 +35,9 @@ func (w *writer) pump(ctx context.Context, l *look) error {
 		over := false
 		for i := range evs {
 			ev := &evs[i]
+			if ev.Kind == event.KindDone && ev.Turn == t.ID { // the end is always a frame of its own
+				w.upto = min(w.upto, ev.Seq-1)
+			}
 			if err := w.tell(ev.Seq); err != nil { // also by an event of another turn
 				return err
 			}
@@ -55,9 +58,6 @@ func (w *writer) pump(ctx context.Context, l *look) error {
 				}
 				over = over || w.version.ends(f)
 			}
-		}
-		if ended := evs[len(evs)-1]; ended.Kind == event.KindDone && ended.Turn == t.ID { // whatever else the session has
-			w.upto = min(w.upto, ended.Seq)
 		}
 		if err := w.tell(evs[len(evs)-1].Seq + 1); err != nil {
 			return err
