@@ -11,6 +11,20 @@ import (
 	"github.com/google/uuid"
 )
 
+const credentialsRemoved = `-- name: CredentialsRemoved :one
+SELECT EXISTS (
+    SELECT FROM credentials c WHERE c.workspace_id = $1 AND c.name = ANY($2::text[]) AND c.removed_at IS NOT NULL
+) AS removed
+`
+
+// CredentialsRemoved reports whether one of some credentials was removed.
+func (q *Queries) CredentialsRemoved(ctx context.Context, workspaceID uuid.UUID, names []string) (bool, error) {
+	row := q.db.QueryRow(ctx, credentialsRemoved, workspaceID, names)
+	var removed bool
+	err := row.Scan(&removed)
+	return removed, err
+}
+
 const egressAllow = `-- name: EgressAllow :exec
 INSERT INTO egress_policies AS p (workspace_id, hosts) VALUES ($1, ARRAY[$2::text])
 ON CONFLICT (workspace_id) DO UPDATE
@@ -175,4 +189,30 @@ func (q *Queries) EgressRequestsOld(ctx context.Context, seconds float64, n int3
 		return 0, err
 	}
 	return result.RowsAffected(), nil
+}
+
+const sessionsErased = `-- name: SessionsErased :many
+SELECT want.id::uuid AS id FROM unnest($1::uuid[]) AS want(id)
+WHERE NOT EXISTS (SELECT FROM sessions s WHERE s.id = want.id AND s.erased_at IS NULL)
+`
+
+// SessionsErased are those of some sessions that were erased, or are there no more.
+func (q *Queries) SessionsErased(ctx context.Context, ids []uuid.UUID) ([]uuid.UUID, error) {
+	rows, err := q.db.Query(ctx, sessionsErased, ids)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []uuid.UUID
+	for rows.Next() {
+		var id uuid.UUID
+		if err := rows.Scan(&id); err != nil {
+			return nil, err
+		}
+		items = append(items, id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }

@@ -38,3 +38,14 @@ DELETE FROM egress_requests WHERE workspace_id = $1 AND session_id = $2;
 DELETE FROM egress_requests WHERE id IN (
     SELECT r.id FROM egress_requests r WHERE r.at < now() - make_interval(secs => sqlc.arg(seconds)::float8) LIMIT sqlc.arg(n)
 );
+
+-- name: SessionsErased :many
+-- SessionsErased are those of some sessions that were erased, or are there no more.
+SELECT want.id::uuid AS id FROM unnest(sqlc.arg(ids)::uuid[]) AS want(id)
+WHERE NOT EXISTS (SELECT FROM sessions s WHERE s.id = want.id AND s.erased_at IS NULL);
+
+-- name: CredentialsRemoved :one
+-- CredentialsRemoved reports whether one of some credentials was removed.
+SELECT EXISTS (
+    SELECT FROM credentials c WHERE c.workspace_id = sqlc.arg(workspace_id) AND c.name = ANY(sqlc.arg(names)::text[]) AND c.removed_at IS NOT NULL
+) AS removed;

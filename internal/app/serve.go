@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log"
 	"log/slog"
 	"net"
 	"net/http"
@@ -80,6 +81,7 @@ func Serve(ctx context.Context, opt Options) error {
 	if lacking := opt.lacking(); len(lacking) > 0 {
 		return &ConfigError{lacking}
 	}
+	log.SetOutput(io.Discard) // net/http writes there what servers have sent it, which may be anything
 	s := &service{Options: opt}
 	s.banner.begin(opt)
 	if opt.DevDir != "" && opt.Config.HTTP {

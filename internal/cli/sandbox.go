@@ -34,6 +34,9 @@ at it from the inside. Where commands cannot be contained it says why, and what 
 			if err != nil {
 				return err
 			}
+			if cfg.Sandbox == "off" {
+				fmt.Fprintln(c.Stderr, "PARLEY_SANDBOX is off: a server with these settings runs no commands. What follows is what it could.")
+			}
 			box, err := app.OpenSandbox(cmd.Context(), cfg)
 			if unavailable, ok := errors.AsType[*sandbox.Unavailable](err); ok {
 				return &problem{Exit: exitFailed, Code: "SANDBOX_UNAVAILABLE", What: "Commands cannot be contained here.", Why: unavailable.Reason, Do: unavailable.Remedy}

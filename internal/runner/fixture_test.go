@@ -109,12 +109,17 @@ func (w *world) contained(t *testing.T) *world {
 // replica is a process's worth of runner.
 func (w *world) replica(t *testing.T) *runner.Runner {
 	t.Helper()
+	return w.replicaIn(t, t.TempDir())
+}
+
+func (w *world) replicaIn(t *testing.T, dir string) *runner.Runner {
+	t.Helper()
 	opt := workdir.Options{}
 	if w.box != nil {
 		opt.Give = w.box.Give
 	}
 	return runner.New(runner.Config{Pool: w.pool, Guard: w.guard, Vault: w.vault, Files: w.files, Folders: workdir.New(w.pool, opt), Sandbox: w.box,
-		Dir: t.TempDir(), Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
+		Dir: dir, Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
 }
 
 // turn makes the session's next turn.

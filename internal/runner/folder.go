@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/parley-server/parley/internal/tool"
 )
@@ -197,6 +198,9 @@ func (x *Run) unfit(name string, err error) error {
 		return tool.Refusal(fmt.Sprintf("There is no file %q in the folder.", name))
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, fs.ErrExist):
 		return tool.Refusal(fmt.Sprintf("%q cannot be opened there.", name))
+	case errors.Is(err, syscall.ENOSPC):
+		x.log.Error("there is no room for the folders of sessions", "err", err)
+		return tool.Refusal("The server has no room for files now. Ask its administrator to look at the disk.")
 	}
 	x.log.Debug("a path of the folder was refused", "err", err)
 	return tool.Refusal(fmt.Sprintf("%q is no path in the folder that can be used: it leads out of it, through a file, or is too long.", name))

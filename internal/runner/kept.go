@@ -1,7 +1,11 @@
 package runner
 
 import (
+	"context"
+	"fmt"
+	"maps"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -85,6 +89,31 @@ func (k *kept) before(t time.Time) (gone []place) {
 		}
 	}
 	return gone
+}
+
+// sessions are those whose places are kept.
+func (k *kept) sessions() []uuid.UUID {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return slices.Collect(maps.Keys(k.places))
+}
+
+// forget drops the places of sessions that were erased, by whatever process.
+func (r *Runner) forget(ctx context.Context) error {
+	ids := r.kept.sessions()
+	if len(ids) == 0 {
+		return nil
+	}
+	erased, err := r.q.SessionsErased(ctx, ids)
+	if err != nil {
+		return fmt.Errorf("look for sessions that were erased: %w", err)
+	}
+	for _, id := range erased {
+		if p, ok := r.kept.take(id); ok {
+			r.drop(p)
+		}
+	}
+	return nil
 }
 
 // drop removes places from this machine.

@@ -3,6 +3,7 @@ package runner_test
 import (
 	"context"
 	"errors"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -56,6 +57,41 @@ func TestFolderIsTakenUpWhereItWasLeft(t *testing.T) {
 	defer run.Close()
 	if got := bash(t, run, "ls"); got != "file\n" {
 		t.Errorf("after a command that was cut off: %q", got)
+	}
+}
+
+// TestKeptFoldersGoWithTheirSession erases a session in another process.
+func TestKeptFoldersGoWithTheirSession(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	dir := t.TempDir()
+	r := w.replicaIn(t, dir)
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan error)
+	go func() { done <- r.Run(ctx) }()
+	defer func() {
+		stop()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}()
+	run := r.Open(w.turn(t))
+	if err := run.Write(t.Context(), tool.Call{}, "file", []byte("x")); err != nil {
+		t.Fatal(err)
+	}
+	run.Close()
+	if left, err := filepath.Glob(dir + "/*/file"); err != nil || len(left) != 1 {
+		t.Fatalf("kept: %v, %v", left, err)
+	}
+	if _, err := w.pool.Exec(t.Context(), `UPDATE sessions SET erased_at = now()`); err != nil {
+		t.Fatal(err)
+	}
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for range tick.C {
+		if left, _ := filepath.Glob(dir + "/*"); len(left) == 0 {
+			return
+		}
 	}
 }
 

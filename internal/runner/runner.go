@@ -85,20 +85,26 @@ func (r *Runner) Open(t Turn) *Run {
 	return &Run{r: r, t: t, log: r.log.With("session", t.Session, "turn", t.Turn)}
 }
 
+// forgetEvery is the pause between two looks for folders that are not to be kept any more.
+const forgetEvery = 5 * time.Second
+
 // Run removes what is over until ctx ends: folders that were kept for a turn that did
 // not come, requests that were on record for their time. Then every folder goes.
 func (r *Runner) Run(ctx context.Context) error {
 	next := time.NewTimer(rand.N(time.Hour / 10)) // replicas that start together need not do it together
 	defer next.Stop()
-	minute := time.NewTicker(time.Minute)
-	defer minute.Stop()
+	look := time.NewTicker(forgetEvery)
+	defer look.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			r.drop(r.kept.before(time.Now())...)
 			return nil
-		case now := <-minute.C:
+		case now := <-look.C:
 			r.drop(r.kept.before(now.Add(-keepTime))...)
+			if err := r.forget(ctx); err != nil && ctx.Err() == nil {
+				r.log.WarnContext(ctx, "drop the folders of erased sessions; another try follows", "err", err)
+			}
 		case <-next.C:
 			if err := r.retain(ctx); err != nil && ctx.Err() == nil {
 				r.log.WarnContext(ctx, "remove old requests from the record; another try follows in an hour", "err", err)

@@ -102,6 +102,9 @@ func (w *walk) name(dir, name string) error {
 	if dir != "." {
 		path = dir + "/" + name
 	} else if name == Attachments {
+		if !w.empty(name) {
+			w.skip(path, "the name is for what users send")
+		}
 		return nil
 	}
 	if w.names++; w.names > w.files {
@@ -139,6 +142,17 @@ func (w *walk) name(dir, name string) error {
 	}
 	w.found[path] = k
 	return nil
+}
+
+// empty reports whether a name is a folder with nothing in it.
+func (w *walk) empty(name string) bool {
+	f, err := w.root.OpenFile(name, os.O_RDONLY|openFlags, 0)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	names, err := f.Readdirnames(1)
+	return len(names) == 0 && errors.Is(err, io.EOF)
 }
 
 // permit gives the owner the rights that reading needs. Where that is not us, opening
