@@ -197,8 +197,10 @@ func TestWordsSteerATurn(t *testing.T) {
 	left := s.do(t, say(held))
 	<-s.gate.entered
 	left.Body.Close() // the turn goes on
-	s.gate.leave <- struct{}{}
-	if text, _, _ := content(t, s.stream(t, say("continue"))); strings.Count(text, "0.") != 2 {
+	on := s.do(t, say("continue"))
+	s.gate.leave <- struct{}{} // now that somebody reads on, it may end
+	list, _ := frames(t, on)
+	if text, _, _ := content(t, list); strings.Count(text, "0.") != 2 {
 		t.Errorf("continue: %q", text)
 	}
 	reader := s.do(t, say(held))
