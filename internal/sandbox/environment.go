@@ -10,7 +10,12 @@ const (
 // environment is what the command gets: the sandbox's own variables and those of env
 // that have other names.
 func environment(c Command) []string {
-	own := []string{"PATH=" + search, "HOME=/workspace", "LANG=C.UTF-8"}
+	own := []string{
+		"PATH=" + search, "HOME=/workspace", "LANG=C.UTF-8",
+		// Without this, git takes files named HEAD, config, objects and refs for a
+		// repository and runs what that config says.
+		"GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=safe.bareRepository", "GIT_CONFIG_VALUE_0=explicit",
+	}
 	if c.Serve != nil {
 		for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"} {
 			own = append(own, name+"="+proxy)
