@@ -17,7 +17,7 @@ const (
 // segments: at the end at least one, elsewhere any number.
 type glob struct {
 	segments []string
-	hidden   bool // wildcards cover names that begin with a dot
+	hidden   bool // wildcards cover names that programs obey, too
 }
 
 // parseGlob reads a glob.
@@ -56,7 +56,7 @@ func (g glob) match(want, have []string) bool {
 		if seg == "**" {
 			last := i == len(want)-1
 			for n := i; n <= len(have); n++ {
-				if n > i && !g.wild(have[n-1]) {
+				if n > i && !g.wild(seg, have[n-1]) {
 					return false
 				}
 				if last && n == len(have) {
@@ -71,7 +71,7 @@ func (g glob) match(want, have []string) bool {
 		if i >= len(have) {
 			return false
 		}
-		if strings.HasPrefix(seg, "*") && !g.wild(have[i]) {
+		if !g.wild(seg, have[i]) {
 			return false
 		}
 		if ok, err := path.Match(seg, have[i]); err != nil || !ok {
@@ -81,8 +81,13 @@ func (g glob) match(want, have []string) bool {
 	return len(have) == len(want)
 }
 
-// wild reports whether a wildcard may stand for a segment, or for its beginning.
-func (g glob) wild(segment string) bool { return g.hidden || !strings.HasPrefix(segment, ".") }
+// wild reports whether the wildcards of a pattern's segment, if it has any, may stand for
+// what a path has there: not for the dot that a name begins with, and for no part of HEAD.
+func (g glob) wild(pattern, segment string) bool {
+	dot := strings.HasPrefix(pattern, "*") && strings.HasPrefix(segment, ".")
+	head := strings.Contains(pattern, "*") && isHead(segment)
+	return g.hidden || !dot && !head
+}
 
 // parseNames reads a glob that does not stand for everything.
 func parseNames(s string) (glob, []fault.Violation) {

@@ -71,9 +71,20 @@ func local(p string) bool {
 		utf8.ValidString(p) && !strings.ContainsFunc(p, func(r rune) bool { return r == '\\' || r == utf8.RuneError || !unicode.IsPrint(r) })
 }
 
-// hiddenPath reports whether a segment of a path begins with a dot: what lies there
-// (.git, .npmrc) can change what a harmless command does.
-func hiddenPath(p string) bool { return strings.HasPrefix(p, ".") || strings.Contains(p, "/.") }
+// obeyedPath reports whether a path can change what a harmless command does: a segment
+// begins with a dot (.git, .npmrc) or is HEAD.
+func obeyedPath(p string) bool {
+	for segment := range strings.SplitSeq(p, "/") {
+		if strings.HasPrefix(segment, ".") || isHead(segment) {
+			return true
+		}
+	}
+	return false
+}
+
+// isHead reports whether a name is HEAD, as a file system may read it: git takes a folder
+// that has one for a repository and runs what its config says, and none without.
+func isHead(segment string) bool { return strings.EqualFold(segment, "HEAD") }
 
 // suggestPage and suggestFile propose the folder, and else the name itself.
 func suggestPage(input json.RawMessage) matcher { return suggestPath(input, readPage, parsePage) }
@@ -85,7 +96,7 @@ func suggestPath(input json.RawMessage, read func(json.RawMessage) (string, bool
 		return nil
 	}
 	proposals := []string{p}
-	if folder := path.Dir(p); folder != "." && !hiddenPath(p) {
+	if folder := path.Dir(p); folder != "." && !obeyedPath(p) {
 		proposals = []string{folder + "/**", p}
 	}
 	for _, proposal := range proposals {

@@ -32,7 +32,7 @@ var tools = map[string]kind{
 		parse: parsePage, example: "wiki_write(handbook/**)", suggest: suggestPage,
 	},
 	"write": {
-		byDefault: writeFile, rule: "allow, but ask for names that begin with a dot",
+		byDefault: writeFile, rule: "allow, but ask for names that begin with a dot, and for HEAD",
 		parse: parseFile, example: "write(reports/**)", suggest: suggestFile,
 	},
 	"bash": {byDefault: always(Ask), rule: "ask", parse: parseBash, example: "bash(git diff *)", suggest: suggestBash},
@@ -62,8 +62,8 @@ func writeFile(input json.RawMessage, _ []string) (Verdict, string) {
 	switch {
 	case !ok:
 		return Ask, "The path is not plain."
-	case hiddenPath(p):
-		return Ask, "A name that begins with a dot can change what other programs do."
+	case obeyedPath(p):
+		return Ask, "A name that begins with a dot, or HEAD, can change what other programs do."
 	}
 	return Allow, "The file is the session's own."
 }
