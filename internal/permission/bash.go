@@ -51,8 +51,14 @@ func (w words) violations() (vs []fault.Violation) {
 		v := wrong("wildcard", "A * after git needs one of these sub-commands first: "+strings.Join(sorted(gitReads), ", ")+". Others run programs or change the configuration; write their command in full, without *.")
 		v.Suggestion = "bash(git diff *)"
 		vs = append(vs, v)
-	case name != "git" && runsPrograms(name):
+	case name != "git" && in(runners, name):
 		v := wrong("wildcard", fmt.Sprintf("%s runs whatever its operands say, so * would allow everything. Write the command in full, without *.", name))
+		if len(w.argv) > 1 {
+			v.Suggestion = "bash(" + exact + ")"
+		}
+		vs = append(vs, v)
+	case in(writers, name):
+		v := wrong("wildcard", fmt.Sprintf("%s writes to the file that its operands say, so * would allow to write what other programs obey, such as .git/config. Write the command in full, without *.", name))
 		if len(w.argv) > 1 {
 			v.Suggestion = "bash(" + exact + ")"
 		}

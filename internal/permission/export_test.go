@@ -12,6 +12,9 @@ func Argv(command string) []string {
 	return words
 }
 
+// Looks are the programs that only look.
+func Looks() []string { return sorted(looksOnly) }
+
 // Hits counts uses, at a time of the test's own.
 type Hits struct{ hits }
 
