@@ -24,15 +24,14 @@ func TestFilesAreNoRepository(t *testing.T) {
 	t.Parallel()
 	needGit(t)
 	s := open(t, sandbox.Config{})
-	for _, command := range []string{"git diff", "git status", "git log", "cd deep/er && git diff", "git diff HEAD refs"} {
+	for _, command := range []string{"git diff", "git status", "cd deep/er && git diff", "git diff HEAD refs"} {
 		where := folder(t, s)
 		for name, content := range map[string]string{
-			"HEAD":       "ref: refs/heads/main\n",
-			"config":     "[core]\n\trepositoryformatversion = 0\n\tbare = false\n\tworktree = /workspace\n\tfsmonitor = \"touch /workspace/obeyed; false\"\n\tpager = touch /workspace/obeyed\n",
-			"objects/x":  "",
-			"refs/x":     "",
-			"deep/er/x":  "",
-			"deep/notes": "",
+			"HEAD":      "ref: refs/heads/main\n",
+			"config":    "[core]\n\trepositoryformatversion = 0\n\tbare = false\n\tworktree = /workspace\n\tfsmonitor = \"touch /workspace/obeyed; false\"\n",
+			"objects/x": "",
+			"refs/x":    "",
+			"deep/er/x": "",
 		} {
 			path := filepath.Join(where, name)
 			if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
