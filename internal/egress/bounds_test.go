@@ -9,10 +9,8 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 
 	"github.com/parley-server/parley/internal/egress"
@@ -128,44 +126,6 @@ func TestConnectionsAreBounded(t *testing.T) {
 	for status = 0; status != 200; { // until the proxy has seen it
 		_, _, status = connect(t, two, "api.test:443")
 	}
-}
-
-// TestServersAreAskedOverOneConnection promises that a run keeps its connections, and
-// ends them with itself.
-func TestServersAreAskedOverOneConnection(t *testing.T) {
-	t.Parallel()
-	var opened, closed atomic.Int32
-	gone := make(chan struct{}, 1)
-	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
-	srv.Config.ConnState = func(_ net.Conn, s http.ConnState) {
-		switch s {
-		case http.StateNew:
-			opened.Add(1)
-		case http.StateClosed:
-			closed.Add(1)
-			gone <- struct{}{}
-		}
-	}
-	srv.Start()
-	t.Cleanup(srv.Close)
-	g := guard(t, egress.Config{Allow: []string{"http://api.test:80=" + srv.Listener.Addr().String()}})
-	r, err := g.Run(egress.RunConfig{Hosts: []string{"api.test"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.KeepIdle()
-	for _, d := range doors(t, r) {
-		for range 3 {
-			if a := d.send(t, http.MethodGet, "http://api.test/", "", nil); a.status != 200 {
-				t.Errorf("%s: %s", d.name, a.text())
-			}
-		}
-	}
-	if n := opened.Load(); n != 1 || closed.Load() != 0 {
-		t.Errorf("%d connections", n)
-	}
-	r.Close()
-	<-gone
 }
 
 // TestCloseEndsRequests closes a run while a server is silent.

@@ -26,15 +26,8 @@ func (g *Guard) Client(l Limits) *Client {
 	if l.Time <= 0 {
 		l.Time = 15 * time.Second
 	}
-	tr := &http.Transport{
-		DialContext:            g.DialContext, // Proxy is nil: the environment's is not asked
-		TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: g.roots},
-		TLSHandshakeTimeout:    10 * time.Second,
-		ResponseHeaderTimeout:  l.Time,
-		MaxResponseHeaderBytes: 64 << 10,
-		DisableKeepAlives:      true,
-		DisableCompression:     true,
-	}
+	tr := transport(g.DialContext, &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: g.roots}, l.Time)
+	tr.DisableCompression = true
 	follow := func(_ *http.Request, via []*http.Request) error {
 		switch {
 		case l.Redirects == 0:

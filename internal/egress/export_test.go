@@ -39,8 +39,8 @@ func (r *Run) Bound(body, answer int64, connections int) {
 	r.maxBody, r.maxAnswer, r.slots = body, answer, make(chan struct{}, connections)
 }
 
-// KeepIdle has a run close no connection because nothing uses it.
-func (r *Run) KeepIdle() { r.transport.IdleConnTimeout = 0 }
-
 // Lookup answers a message of DNS.
 func (r *Run) Lookup(ctx context.Context, packet []byte) []byte { return r.lookup(ctx, packet) }
+
+// Silent is a connection on which a server cannot speak first.
+func Silent(c net.Conn) net.Conn { return silent(c) }

@@ -10,7 +10,10 @@ import (
 	"github.com/parley-server/parley/internal/egress"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	log.SetOutput(&logged)
+	goleak.VerifyTestMain(m)
+}
 
 func guard(t testing.TB, cfg egress.Config) *egress.Guard {
 	t.Helper()

@@ -31,7 +31,6 @@ const (
 	HandshakeTime   = 10 * time.Second // for TLS, on either side
 	HeaderTime      = 30 * time.Second // for a program to send a header
 	IdleTime        = 2 * time.Minute  // for a program's connection that nothing uses
-	upstreamIdle    = 30 * time.Second // the same for a server's
 )
 
 // The decisions that a run records.
@@ -128,15 +127,9 @@ func (g *Guard) Run(cfg RunConfig) (*Run, error) {
 		r.hosts = append(r.hosts, hosts...)
 	}
 	r.open = &Guard{roots: g.roots, resolver: g.resolver, rules: slices.DeleteFunc(slices.Clone(g.rules), func(r rule) bool { return r.host == "" })}
-	r.transport = &http.Transport{
-		DialContext:            r.dial, // Proxy is nil: the environment's is not asked
-		TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: g.roots},
-		TLSHandshakeTimeout:    HandshakeTime,
-		ResponseHeaderTimeout:  AnswerTime,
-		MaxResponseHeaderBytes: MaxHeader,
-		MaxConnsPerHost:        MaxConnections,
-		IdleConnTimeout:        upstreamIdle,
-	}
+	sessions := tls.NewLRUClientSessionCache(0) // every request shakes hands
+	r.transport = transport(r.dial, &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: g.roots, ClientSessionCache: sessions}, AnswerTime)
+	r.transport.MaxConnsPerHost = MaxConnections
 	r.ended, r.end = context.WithCancel(context.Background())
 	return r, nil
 }
@@ -159,10 +152,7 @@ func (c Credential) check(others []Credential) error {
 }
 
 // Close ends all requests of the run.
-func (r *Run) Close() {
-	r.end()
-	r.transport.CloseIdleConnections()
-}
+func (r *Run) Close() { r.end() }
 
 // admit says whether a URL may be requested, and how it will be.
 func (r *Run) admit(u *url.URL) (*url.URL, error) {

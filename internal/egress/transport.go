@@ -1,0 +1,87 @@
+package egress
+
+import (
+	"context"
+	"crypto/tls"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+)
+
+type dialer func(ctx context.Context, network, hostport string) (net.Conn, error)
+
+// transport makes each request on a connection of its own. net/http logs what comes
+// where no answer is due, behind one and before one, and a server can put there what
+// it was sent.
+func transport(dial dialer, config *tls.Config, answerTime time.Duration) *http.Transport {
+	return &http.Transport{ // Proxy is nil: the environment's is not asked
+		DialContext: func(ctx context.Context, network, hostport string) (net.Conn, error) {
+			c, err := dial(ctx, network, hostport)
+			if err != nil {
+				return nil, err
+			}
+			return silent(c), nil
+		},
+		DialTLSContext: func(ctx context.Context, network, hostport string) (net.Conn, error) {
+			c, err := dialTLS(ctx, dial, config, network, hostport)
+			if err != nil {
+				return nil, err
+			}
+			return silent(c), nil
+		},
+		ResponseHeaderTimeout:  answerTime,
+		MaxResponseHeaderBytes: MaxHeader,
+		DisableKeepAlives:      true,
+	}
+}
+
+func dialTLS(ctx context.Context, dial dialer, config *tls.Config, network, hostport string) (net.Conn, error) {
+	host, _, err := net.SplitHostPort(hostport)
+	if err != nil {
+		return nil, err
+	}
+	c, err := dial(ctx, network, hostport)
+	if err != nil {
+		return nil, err
+	}
+	config = config.Clone()
+	config.ServerName = host
+	secured := tls.Client(c, config)
+	ctx, cancel := context.WithTimeout(ctx, HandshakeTime)
+	defer cancel()
+	if err := secured.HandshakeContext(ctx); err != nil {
+		c.Close()
+		return nil, err
+	}
+	return secured, nil
+}
+
+// quietConn gives nothing to read before something was written.
+type quietConn struct {
+	net.Conn
+	ready func()
+	asked chan struct{}
+}
+
+// silent keeps a server from speaking first.
+func silent(c net.Conn) net.Conn {
+	asked := make(chan struct{})
+	return &quietConn{c, sync.OnceFunc(func() { close(asked) }), asked}
+}
+
+func (c *quietConn) Write(p []byte) (int, error) {
+	c.ready()
+	return c.Conn.Write(p)
+}
+
+func (c *quietConn) Read(p []byte) (int, error) {
+	<-c.asked
+	return c.Conn.Read(p)
+}
+
+func (c *quietConn) Close() error {
+	err := c.Conn.Close() // first, or a reader gets what is there
+	c.ready()
+	return err
+}
