@@ -202,12 +202,16 @@ func TestBrokenAnswersDoNotShowTheValue(t *testing.T) {
 		fmt.Fprintf(out, strings.ReplaceAll(map[string]string{
 			"/status": "%s\r\n\r\n", "/proto": "HTTP/%s 200 OK\r\n\r\n", "/code": "HTTP/1.1 %s\r\n\r\n", "/line": "HTTP/1.1 200 OK\r\n%s\r\n\r\n",
 			"/length": "HTTP/1.1 200 OK\r\nContent-Length: %s\r\n\r\n", "/encoding": "HTTP/1.1 200 OK\r\nTransfer-Encoding: %s\r\n\r\n", "/short": "HTTP/1.1 200 %s\r\nContent-Length: 1000\r\n\r\n%s", "/chunk": "HTTP/1.1 200 %s\r\nTransfer-Encoding: chunked\r\n\r\n%s\r\n",
+			"/trailer": "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\ntext\r\n0\r\n%s nocolon\r\n\r\n", "/gzip": "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n\r\n%s",
 		}[r.URL.Path], "%s", "%[1]s"), secret)
 		out.Flush()
 	}
 	for _, d := range doors(t, w.run(t, egress.RunConfig{})) {
-		for _, path := range []string{"status", "proto", "code", "line", "length", "encoding", "short", "chunk"} {
+		for _, path := range []string{"status", "proto", "code", "line", "length", "encoding", "short", "chunk", "trailer", "gzip"} {
 			a := d.get(t, "https://api.test/"+path)
+			if _, unanswered := a.err.(*egress.Unanswered); d.name == "do" && !unanswered {
+				t.Errorf("%s: %T: %s", path, a.err, a.text())
+			}
 			if a.err == nil && a.status != http.StatusBadGateway {
 				t.Errorf("%s %s: %s", d.name, path, a.text())
 			}

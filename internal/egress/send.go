@@ -11,7 +11,8 @@ import (
 
 // Do sends a request with placeholders, under the same rules as those of programs.
 // It follows no redirect. What is not allowed fails with *Error, what nobody answers
-// with *Unanswered. The caller closes the answer's body.
+// with *Unanswered, and so does reading a body that breaks off. The caller closes the
+// answer's body.
 func (r *Run) Do(req *http.Request) (*http.Response, error) {
 	p, refused := r.plan(req)
 	if refused != nil && req.Body != nil {
@@ -21,6 +22,9 @@ func (r *Run) Do(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		if refused == nil && req.Body != nil {
 			req.Body.Close()
+		}
+		if e, ok := errors.AsType[*Error](err); ok {
+			return nil, e
 		}
 		return nil, fmt.Errorf("record a request: %w", err)
 	}
@@ -73,6 +77,7 @@ func (r *Run) send(ctx context.Context, p *plan) (*http.Response, error) {
 		end()
 		return nil, err
 	}
+	res.Body = &unbroken{res.Body, ctx, p.request.Host}
 	res, err = r.answer(res)
 	if err != nil {
 		end()
@@ -95,7 +100,25 @@ func (e *ending) Close() error {
 	return err
 }
 
-// Unanswered is why a request that was allowed has no answer. It holds nothing of
+// unbroken has reading an answer's body fail with *Unanswered.
+type unbroken struct {
+	io.ReadCloser
+	ctx  context.Context
+	host string
+}
+
+func (u *unbroken) Read(p []byte) (int, error) {
+	n, err := u.ReadCloser.Read(p)
+	switch {
+	case err == nil || err == io.EOF:
+		return n, err
+	case u.ctx.Err() != nil:
+		return n, &Unanswered{u.host + " did not end its answer in time.", context.Cause(u.ctx)}
+	}
+	return n, &Unanswered{Reason: u.host + " broke off its answer."}
+}
+
+// Unanswered is why a request that was allowed has no answer, or no whole one. It holds nothing of
 // what net/http says about it: that may quote what the server sent, or addresses.
 type Unanswered struct {
 	Reason string // a sentence for whoever made the request
