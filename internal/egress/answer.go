@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 )
 
@@ -15,6 +16,8 @@ func (r *Run) answer(from *http.Response) (*http.Response, error) {
 	switch {
 	case from.StatusCode < 200:
 		refused = "switches to another protocol"
+	case from.StatusCode == http.StatusPartialContent, parted(from.Header):
+		refused = "comes in parts, which was not asked for, and cannot be searched for secrets"
 	case !empty && encoded(from.Header):
 		refused = "is compressed in a way that was not asked for, and cannot be searched for secrets"
 	case from.ContentLength > r.maxAnswer:
@@ -27,7 +30,7 @@ func (r *Run) answer(from *http.Response) (*http.Response, error) {
 	to := &http.Response{
 		Status:     fmt.Sprintf("%d %s", from.StatusCode, http.StatusText(from.StatusCode)), // what the server calls it is not looked at
 		StatusCode: from.StatusCode, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Header: cleanAnswer(from.Header), ContentLength: -1, Uncompressed: from.Uncompressed, TLS: from.TLS,
+		Header: cleanAnswer(from.Header), ContentLength: -1, Uncompressed: from.Uncompressed,
 	}
 	if empty {
 		to.ContentLength = from.ContentLength
@@ -49,4 +52,11 @@ func encoded(h http.Header) bool {
 		}
 	}
 	return false
+}
+
+// parted reports whether a body is pieces of another.
+func parted(h http.Header) bool {
+	return slices.ContainsFunc(h.Values("Content-Type"), func(v string) bool {
+		return strings.HasPrefix(strings.ToLower(strings.TrimSpace(v)), "multipart/byteranges")
+	})
 }

@@ -94,6 +94,14 @@ func TestWhatCannotBeSearchedIsRefused(t *testing.T) {
 	w := newWorld(t, egress.Config{})
 	w.hook = func(rw http.ResponseWriter, r *http.Request) {
 		switch kind := strings.TrimPrefix(r.URL.Path, "/"); kind {
+		case "206":
+			rw.Header().Set("Content-Range", "bytes 0-9/40")
+			rw.WriteHeader(http.StatusPartialContent)
+			fmt.Fprint(rw, r.Header.Get("Authorization")[:17])
+		case "parts":
+			rw.Header().Set("Content-Type", ` Multipart/ByteRanges; boundary=x`)
+			secret := r.Header.Get("Authorization")
+			fmt.Fprintf(rw, "--x\r\nContent-Range: bytes 0-9/40\r\n\r\n%s\r\n--x\r\nContent-Range: bytes 10-/40\r\n\r\n%s\r\n--x--\r\n", secret[:17], secret[17:])
 		case "switch":
 			rw.Header().Set("Connection", "Upgrade")
 			rw.Header().Set("Upgrade", "text")
@@ -104,7 +112,7 @@ func TestWhatCannotBeSearchedIsRefused(t *testing.T) {
 		}
 	}
 	for _, d := range doors(t, w.run(t, egress.RunConfig{})) {
-		for _, kind := range []string{"br", "deflate", "zstd", "x-gzip", "gzip,%20gzip", "compress", "aes128gcm", "switch"} {
+		for _, kind := range []string{"br", "deflate", "zstd", "x-gzip", "gzip,%20gzip", "compress", "aes128gcm", "switch", "206", "parts"} {
 			a := d.get(t, "https://api.test/"+kind)
 			refusedWith(t, d, a, http.StatusBadGateway, "The answer of api.test ")
 			hidden(t, a.text())
