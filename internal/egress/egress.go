@@ -79,6 +79,12 @@ type Error struct {
 // Error implements error.
 func (e *Error) Error() string { return "request refused: " + e.Reason }
 
+// Refused is a refusal by whoever records requests (see RunConfig). Its reason is a
+// sentence for whoever made the request.
+func Refused(format string, args ...any) error {
+	return refusal(RefusedRequest, http.StatusForbidden, format, args...)
+}
+
 func refuse(format string, args ...any) error {
 	return refusal(RefusedRequest, http.StatusBadRequest, format, args...)
 }

@@ -38,6 +38,22 @@ func TestNothingLeavesUnrecorded(t *testing.T) {
 	}
 }
 
+// TestTheRecordMayRefuse has a record that knows why a request must not leave.
+func TestTheRecordMayRefuse(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, egress.Config{})
+	cfg := egress.RunConfig{Record: func(context.Context, egress.Request) (func(int, string), error) {
+		done := func(int, string) { t.Error("it is recorded that the request has ended") }
+		return done, egress.Refused("The secret %s was removed.", "API_KEY")
+	}}
+	for _, d := range doors(t, w.run(t, cfg)) {
+		refusedWith(t, d, d.get(t, "https://api.test/"), http.StatusForbidden, "The secret API_KEY was removed.")
+	}
+	if all := w.arrivals(); len(all) != 0 {
+		t.Errorf("arrived: %+v", all)
+	}
+}
+
 type closing struct {
 	io.Reader
 	closed bool

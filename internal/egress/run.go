@@ -64,8 +64,8 @@ type RunConfig struct {
 	Public      bool             // every public host may be reached
 
 	// Record is called before a request leaves, and for those that never will; an
-	// error keeps it from leaving. done is called once with the answer's status, or
-	// 0, and the final decision.
+	// error keeps it from leaving, one made by Refused as a refusal. Without an error
+	// done is called once with the answer's status, or 0, and the final decision.
 	Record func(ctx context.Context, r Request) (done func(status int, decision string), err error)
 }
 
