@@ -3,9 +3,12 @@ package redact
 import (
 	"bytes"
 	"encoding/base64"
+	"encoding/binary"
 	"encoding/hex"
 	"slices"
 	"strings"
+	"unicode/utf16"
+	"unicode/utf8"
 )
 
 // minForm is how long a derived form is at least. The value %41%42%43 must not
@@ -22,6 +25,9 @@ func forms(value []byte) [][]byte {
 	}
 	inHex := hex.EncodeToString(value)
 	list = append(list, []byte(inHex), []byte(strings.ToUpper(inHex)))
+	if utf8.Valid(value) {
+		list = append(list, inUTF16(value, binary.LittleEndian), inUTF16(value, binary.BigEndian))
+	}
 	for before := range 3 {
 		list = append(list, symbols(inBase64(value, before), nil))
 	}
@@ -55,6 +61,14 @@ func inBase64(value []byte, before int) []byte {
 	first := (before*8 + 5) / 6
 	last := (before + len(value)) * 8 / 6
 	return []byte(whole[first:last])
+}
+
+func inUTF16(value []byte, order binary.AppendByteOrder) []byte {
+	var text []byte
+	for _, unit := range utf16.Encode([]rune(string(value))) {
+		text = order.AppendUint16(text, unit)
+	}
+	return symbols(text, nil)
 }
 
 // fold makes one of characters that encodings exchange: the two alphabets of

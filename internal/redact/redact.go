@@ -3,12 +3,14 @@
 //
 // A value is found as it is, percent-encoded, escaped as in JSON or HTML (also
 // where only some of its characters are, and twice over unless it looks escaped
-// itself), in hex, and in base64 of both alphabets wherever in the encoded text it
-// begins; all of these also where lines are broken in between. It promises that neither the number of
-// secrets nor the way a stream is cut into reads changes what is found. It cannot
-// find a value that was changed in any other way: reversed, compressed, encrypted,
-// given out character by character. Of a value in base64 the characters at its two
-// ends that also depend on its neighbours may stay: at most four bits of it each.
+// itself), in UTF-16, in hex as digits alone, and once in base64 of both alphabets
+// wherever in the encoded text it begins; all of these also where lines are broken in
+// between. It promises that neither the number of secrets nor the way a stream is cut
+// into reads changes what is found. It cannot find a value that was changed in any
+// other way: reversed, compressed, encrypted, given out character by character, in
+// quoted-printable, in hex with something between the bytes. Of a value in base64 the
+// characters at its two ends that also depend on its neighbours may stay: at most four
+// bits of it each.
 package redact
 
 import (

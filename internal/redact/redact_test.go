@@ -2,6 +2,7 @@ package redact_test
 
 import (
 	"encoding/base64"
+	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
@@ -68,6 +69,13 @@ func spellings(value string) map[string]string {
 		"json units": units.String(), "json UNITS": strings.ReplaceAll(strings.ToUpper(units.String()), "U", "u"), "every byte x": every(`\x%02x`),
 		"html": html.EscapeString(value), "html references": references.String(), "html twice": html.EscapeString(html.EscapeString(value)),
 		"hex": hex.EncodeToString([]byte(value)), "HEX": strings.ToUpper(hex.EncodeToString([]byte(value))),
+	}
+	for name, order := range map[string]binary.AppendByteOrder{"utf-16le": binary.LittleEndian, "utf-16be": binary.BigEndian} {
+		var text []byte
+		for _, u := range utf16.Encode([]rune(value)) {
+			text = order.AppendUint16(text, u)
+		}
+		all[name] = string(text)
 	}
 	for before := range 7 {
 		for _, after := range []string{"", ":", "\n", "more of it"} {
