@@ -13,6 +13,7 @@ import (
 var attacks = map[string]func(args []string) error{
 	"calls":    tryCalls,
 	"connect":  tryConnect,
+	"deep":     makeDeep,
 	"get":      get,
 	"look":     tryLook,
 	"map":      tryMap,

@@ -109,23 +109,3 @@ func (s *scratch) close() error {
 	defer s.lock.Close()
 	return remove(s.path)
 }
-
-// remove removes a tree, also where the command closed directories to their owner.
-func remove(path string) error {
-	if os.RemoveAll(path) == nil {
-		return nil
-	}
-	_ = os.Chmod(path, 0o700)
-	root, err := os.OpenRoot(path)
-	if err != nil {
-		return err
-	}
-	defer root.Close()
-	_ = fs.WalkDir(root.FS(), ".", func(name string, d fs.DirEntry, err error) error {
-		if d != nil && d.IsDir() && err == nil {
-			return root.Chmod(name, 0o700)
-		}
-		return nil
-	})
-	return os.RemoveAll(path)
-}

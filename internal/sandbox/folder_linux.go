@@ -3,9 +3,10 @@ package sandbox
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
+
+	"golang.org/x/sys/unix"
 )
 
 const attachments = "attachments"
@@ -23,29 +24,30 @@ func (s *Sandbox) NewFolder(name string) (string, error) {
 	return path, s.Give(path)
 }
 
-// Give makes a file, or a folder and all in it, the commands' user's.
+// Give makes a file, or a folder and all in it, the commands' user's. What is deeper
+// than commands may keep, only they have made.
 func (s *Sandbox) Give(path string) error {
 	if s.credential == nil {
 		return nil // who runs the commands made it
 	}
 	uid, gid := int(s.credential.Uid), int(s.credential.Gid)
-	if info, err := os.Lstat(path); err != nil || !info.IsDir() {
-		return errors.Join(err, os.Lchown(path, uid, gid))
+	if err := os.Lchown(path, uid, gid); err != nil {
+		return err
 	}
-	root, err := os.OpenRoot(path)
-	if err != nil {
+	if info, err := os.Lstat(path); err != nil || !info.IsDir() {
+		return err
+	}
+	err := walk(path, func(dir int, name string, _ *unix.Stat_t) error {
+		return ignoreGone(unix.Fchownat(dir, name, uid, gid, unix.AT_SYMLINK_NOFOLLOW))
+	})
+	if err != nil && !errors.Is(err, errDeep) {
 		return fmt.Errorf("give a folder: %w", err)
 	}
-	defer root.Close()
-	return fs.WalkDir(root.FS(), ".", func(name string, _ fs.DirEntry, err error) error {
-		if err != nil {
-			return fmt.Errorf("give a folder: %w", err)
-		}
-		return root.Lchown(name, uid, gid)
-	})
+	return nil
 }
 
-// Remove removes a folder, whatever modes a command gave to what is in it.
+// Remove removes a folder, whatever modes a command gave to what is in it, and however
+// deep that is.
 func (s *Sandbox) Remove(folder string) error { return remove(folder) }
 
 // prepare makes the place where the attachments are mounted. A command may have put
@@ -67,7 +69,7 @@ func (s *Sandbox) prepare(c Command) error {
 	if info, err := root.Lstat(attachments); err == nil && info.IsDir() {
 		return nil
 	}
-	if err := errors.Join(root.RemoveAll(attachments), root.Mkdir(attachments, 0o755)); err != nil {
+	if err := errors.Join(ignoreGone(root.Remove(attachments)), root.Mkdir(attachments, 0o755)); err != nil {
 		return err
 	}
 	return s.Give(filepath.Join(c.Folder, attachments))

@@ -40,6 +40,7 @@ func TestLimitsKill(t *testing.T) {
 		"the folder":       {bash("for i in $(seq 1000); do head -c 1M /dev/zero > $i; done; sleep 1000"), sandbox.Limits{Folder: 20 * mib}, "killed: its files passed 20 MiB in all", 137},
 		"many files":       {with("names", "/workspace", "400"), sandbox.Limits{Files: 300}, "killed: it has more than 300 files", 137},
 		"many directories": {bash("mkdir -p {a,b,c,d,e}/{1,2,3,4,5}/{x,y,z,v,w}; sleep 1000"), sandbox.Limits{Files: 100}, "killed: it has more than 100 files", 137},
+		"many levels":      {with("deep", "129", "stay"), sandbox.Limits{}, "killed: its folders are more than 128 deep", 137},
 		"files in memory":  {with("names", "/tmp", "400"), sandbox.Limits{Files: 300}, "killed: it has more than 300 files in /tmp", 137},
 		"and more of them": {with("names", "/dev/shm", "400"), sandbox.Limits{Files: 300}, "killed: it has more than 300 files in /dev/shm", 137},
 		"deleted files":    {bash("for i in $(seq 4); do exec {f}> $i; head -c 50M /dev/zero >&$f; rm $i; done; sleep 1000"), almost(t, 100*mib), "killed: the server's disk has less than", 137},

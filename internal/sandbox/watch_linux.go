@@ -4,11 +4,9 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -99,53 +97,54 @@ func children(pid, thread string) (pids []string) {
 // watchFolder bounds what the command leaves on the disk.
 func (p *process) watchFolder(folder string, l Limits) {
 	p.every(folderEvery, func() limit {
-		used, files, err := usage(folder)
+		reason, err := p.measure(folder, l)
 		switch {
+		case errors.Is(err, errEnded):
+			return ""
 		case err != nil:
 			return "killed: its folder cannot be measured any more"
-		case used > l.Folder:
-			return limit("killed: its files passed " + size(l.Folder) + " in all")
-		case files > l.Files:
-			return limit(fmt.Sprintf("killed: it has more than %d files", l.Files))
-		case free(folder) < l.Folder:
+		case reason == "" && free(folder) < l.Folder:
 			// Files that were deleted and are still open are in no directory.
 			return limit("killed: the server's disk has less than " + size(l.Folder) + " left")
 		}
-		return ""
+		return reason
 	})
 }
 
-// usage measures a folder without following a link out of it.
-func usage(folder string) (used int64, files int, err error) {
-	root, err := os.OpenRoot(folder)
-	if err != nil {
-		return 0, 0, err
-	}
-	defer root.Close()
+var errEnded = errors.New("the process has ended")
+
+// measure looks through a folder until it finds too much, or the process has ended.
+func (p *process) measure(folder string, l Limits) (limit, error) {
+	var used int64
+	var files int
 	linked := make(map[uint64]bool)
-	err = fs.WalkDir(root.FS(), ".", func(path string, d fs.DirEntry, err error) error {
-		var info fs.FileInfo
-		if err == nil {
-			info, err = d.Info()
+	err := walk(folder, func(_ int, _ string, stat *unix.Stat_t) error {
+		select {
+		case <-p.ended:
+			return errEnded
+		default:
 		}
-		if err != nil { // it went meanwhile, or only the command may look into it
-			if d != nil && d.IsDir() && !errors.Is(err, fs.ErrNotExist) {
-				return err
-			}
-			return nil
+		if files++; files > l.Files {
+			return limit(fmt.Sprintf("killed: it has more than %d files", l.Files))
 		}
-		files++
-		stat := info.Sys().(*syscall.Stat_t)
-		if stat.Nlink > 1 && !d.IsDir() {
+		if stat.Nlink > 1 && stat.Mode&unix.S_IFMT != unix.S_IFDIR {
 			if linked[stat.Ino] {
 				return nil
 			}
 			linked[stat.Ino] = true
 		}
-		used += stat.Blocks * 512
+		if used += stat.Blocks * 512; used > l.Folder {
+			return limit("killed: its files passed " + size(l.Folder) + " in all")
+		}
 		return nil
 	})
-	return used, files, err
+	if errors.Is(err, errDeep) {
+		return limit(fmt.Sprintf("killed: its folders are more than %d deep", maxDepth)), nil
+	}
+	if reason, ok := errors.AsType[limit](err); ok {
+		return reason, nil
+	}
+	return "", err
 }
 
 // names is how many files a file system has.

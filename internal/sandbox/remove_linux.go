@@ -1,0 +1,125 @@
+package sandbox
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// remove removes a tree of any depth, also where a command closed directories to their
+// owner. A command has no part in it any more.
+func remove(path string) error {
+	if err := os.Remove(path); err == nil || errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	parent, err := unix.Open(filepath.Dir(path), openDir&^unix.O_NOFOLLOW, 0)
+	if err != nil {
+		return fmt.Errorf("remove %s: %w", path, err)
+	}
+	defer unix.Close(parent)
+	top, err := enter(parent, filepath.Base(path))
+	if err != nil {
+		return fmt.Errorf("remove %s: %w", path, err)
+	}
+	defer unix.Close(top)
+	r := removal{top: top, prefix: rand.Text()}
+	if err := r.all(); err != nil {
+		return fmt.Errorf("remove %s: %w", path, err)
+	}
+	return os.Remove(path)
+}
+
+// removal moves every directory up into the one to remove, before it looks into it. So
+// each is opened and moved once, and there are never more than a few descriptors,
+// whatever the depth.
+type removal struct {
+	top    int
+	prefix string // of the directories that were moved, which are numbered
+	moved  int
+}
+
+func (r *removal) all() error {
+	if err := r.empty(r.top); err != nil {
+		return err
+	}
+	for n := 0; n < r.moved; n++ {
+		dir, err := enter(r.top, r.name(n))
+		if err != nil {
+			return err
+		}
+		err = r.empty(dir)
+		unix.Close(dir)
+		if err == nil {
+			err = unix.Unlinkat(r.top, r.name(n), unix.AT_REMOVEDIR)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *removal) name(n int) string { return r.prefix + strconv.Itoa(n) }
+
+// empty removes the files of a directory and moves its directories away, until a look
+// finds nothing: what is removed while names are read may hide others.
+func (r *removal) empty(dir int) error {
+	for {
+		fd, err := unix.Openat(dir, ".", openDir, 0)
+		if err != nil {
+			return err
+		}
+		found := false
+		err = eachName(fd, func(name string) error {
+			if dir == r.top && strings.HasPrefix(name, r.prefix) {
+				return nil
+			}
+			found = true
+			return r.clear(dir, name)
+		})
+		if err != nil || !found {
+			return err
+		}
+	}
+}
+
+// clear removes a file, or moves a directory.
+func (r *removal) clear(dir int, name string) error {
+	err := unix.Unlinkat(dir, name, 0)
+	if err == nil || err == unix.ENOENT {
+		return nil
+	}
+	if err != unix.EISDIR && err != unix.EPERM {
+		return err
+	}
+	opened, err := enter(dir, name) // only who may write to it may move it
+	if err != nil {
+		return err
+	}
+	unix.Close(opened)
+	if err := unix.Renameat(dir, name, r.top, r.name(r.moved)); err != nil {
+		return err
+	}
+	r.moved++
+	return nil
+}
+
+// enter opens a directory, also one that is closed to its owner.
+func enter(parent int, name string) (int, error) {
+	held, err := unix.Openat(parent, name, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return -1, err
+	}
+	defer unix.Close(held)
+	// A descriptor of this kind cannot be given a mode, its name in /proc can.
+	if err := unix.Chmod("/proc/self/fd/"+strconv.Itoa(held), 0o700); err != nil {
+		return -1, err
+	}
+	return unix.Openat(held, ".", openDir, 0)
+}

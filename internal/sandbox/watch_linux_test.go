@@ -1,0 +1,31 @@
+package sandbox
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// TestNobodyMeasuresForTheDead has too much in a folder: whose process has ended gets
+// no reason any more, whatever lies there.
+func TestNobodyMeasuresForTheDead(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for _, name := range []string{"a", "b"} {
+		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p := &process{ended: make(chan struct{})}
+	if reason, err := p.measure(dir, Limits{Files: 1, Folder: mib}); reason != "killed: it has more than 1 files" || err != nil {
+		t.Errorf("%q, %v", reason, err)
+	}
+	if reason, err := p.measure(dir, Limits{Files: 2, Folder: mib}); reason != "" || err != nil {
+		t.Errorf("as many as there may be: %q, %v", reason, err)
+	}
+	close(p.ended)
+	if reason, err := p.measure(dir, Limits{Files: 1, Folder: mib}); reason != "" || !errors.Is(err, errEnded) {
+		t.Errorf("%q, %v", reason, err)
+	}
+}
