@@ -1,6 +1,9 @@
 package sandbox
 
 import (
+	"errors"
+	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -27,7 +30,7 @@ func system(root string) (args []string, err error) {
 	top := []string{"usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32"}
 	if root == "" {
 		root = "/"
-	} else if root, err = filepath.Abs(root); err != nil {
+	} else if root, err = prepared(root); err != nil {
 		return nil, err
 	} else {
 		top = append(top, "opt")
@@ -46,9 +49,32 @@ func system(root string) (args []string, err error) {
 	return args, nil
 }
 
+// prepared is the path of a directory with a system, or an *Unavailable.
+func prepared(root string) (string, error) {
+	root, err := filepath.Abs(root)
+	if err != nil {
+		return "", err
+	}
+	info, err := os.Stat(root)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return "", rootless(root, "is not there")
+	case err != nil:
+		return "", rootless(root, fmt.Sprintf("cannot be looked into (%v)", err))
+	case !info.IsDir():
+		return "", rootless(root, "is no directory")
+	}
+	for _, name := range []string{"usr", "bin"} {
+		if _, err := os.Stat(filepath.Join(root, name)); err == nil {
+			return root, nil
+		}
+	}
+	return "", rootless(root, "has neither usr nor bin")
+}
+
 // arguments are bubblewrap's for one command. file makes a descriptor that bubblewrap
 // inherits.
-func (s *Sandbox) arguments(c Command, l Limits, file func(text []byte) (fd int, err error)) ([]string, error) {
+func (s *Sandbox) arguments(c Command, l Limits, executable string, file func(text []byte) (fd int, err error)) ([]string, error) {
 	var failed error
 	data := func(text []byte) string {
 		fd, err := file(text)
@@ -89,7 +115,7 @@ func (s *Sandbox) arguments(c Command, l Limits, file func(text []byte) (fd int,
 		"--symlink", "/proc/self/fd/1", "/dev/stdout", "--symlink", "/proc/self/fd/2", "/dev/stderr",
 		"--perms", "1777", "--size", temp, "--tmpfs", "/dev/shm", "--remount-ro", "/dev",
 		"--perms", "1777", "--size", temp, "--tmpfs", "/tmp",
-		"--perms", "0755", "--dir", "/run", "--ro-bind", s.executable, inside.Path,
+		"--perms", "0755", "--dir", "/run", "--ro-bind", executable, inside.Path,
 		"--bind", c.Folder, workspace)
 	if c.Attachments != "" {
 		args = append(args, "--ro-bind", c.Attachments, workspace+"/"+attachments)

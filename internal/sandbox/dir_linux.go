@@ -1,7 +1,6 @@
 package sandbox
 
 import (
-	"cmp"
 	"errors"
 	"io/fs"
 	"log/slog"
@@ -24,10 +23,6 @@ type scratch struct {
 // newScratch makes one below parent for the service and the commands' user, and
 // removes those of processes that are gone.
 func newScratch(parent string, user *syscall.Credential, log *slog.Logger) (*scratch, error) {
-	parent, err := filepath.Abs(cmp.Or(parent, os.TempDir()))
-	if err != nil {
-		return nil, err
-	}
 	if err := os.MkdirAll(parent, 0o711); err != nil {
 		return nil, err
 	}
@@ -73,12 +68,7 @@ func claim(path string) (*os.File, error) {
 		}
 		return nil, err
 	}
-	locked, err := f.Stat()
-	if err != nil {
-		f.Close()
-		return nil, err
-	}
-	if now, err := os.Lstat(path); err != nil || !os.SameFile(now, locked) {
+	if !(&scratch{path, f}).there() {
 		f.Close()
 		return nil, nil
 	}
@@ -104,8 +94,21 @@ func sweep(parent string, log *slog.Logger) {
 	}
 }
 
+// there reports whether the path is still that of the directory.
+func (s *scratch) there() bool {
+	locked, err := s.lock.Stat()
+	if err != nil {
+		return false
+	}
+	now, err := os.Lstat(s.path)
+	return err == nil && os.SameFile(now, locked)
+}
+
 // close unlocks last, so that nobody sweeps what is just being removed.
 func (s *scratch) close() error {
 	defer s.lock.Close()
+	if !s.there() {
+		return nil
+	}
 	return remove(s.path)
 }

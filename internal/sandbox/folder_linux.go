@@ -17,7 +17,11 @@ func (s *Sandbox) NewFolder(name string) (string, error) {
 	if !filepath.IsLocal(name) || filepath.Base(name) != name {
 		return "", fmt.Errorf("a folder cannot be named %q", name)
 	}
-	path, err := os.MkdirTemp(s.scratch.path, name+"-")
+	dir, _, err := s.place()
+	if err != nil {
+		return "", fmt.Errorf("make a folder: %w", err)
+	}
+	path, err := os.MkdirTemp(dir, name+"-")
 	if err != nil {
 		return "", fmt.Errorf("make a folder: %w", err)
 	}

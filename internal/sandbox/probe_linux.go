@@ -54,7 +54,7 @@ func (s *Sandbox) probe(ctx context.Context) error {
 		return nil
 	}
 	r, err := s.Run(ctx, Command{
-		Argv:   []string{inside.Path, inside.ReportArgument, s.scratch.path, "/home", "/root", "/var", "/sys"},
+		Argv:   []string{inside.Path, inside.ReportArgument, filepath.Dir(folder), "/home", "/root", "/var", "/sys"},
 		Folder: folder, Attachments: folder, CA: []byte("none\n"),
 		Serve: held, Direct: &Direct{TLS: held, Plain: held, DNS: func(ctx context.Context, _ net.PacketConn) error { return held(ctx, nil) }},
 		Output: &out,

@@ -28,6 +28,14 @@ func bwrapOld(path, version string) *Unavailable {
 	}
 }
 
+// rootless is a prepared system that is none. how says what it is.
+func rootless(root, how string) *Unavailable {
+	return &Unavailable{
+		Reason: fmt.Sprintf("PARLEY_SANDBOX_ROOT is %s, which %s.", root, how),
+		Remedy: "Set PARLEY_SANDBOX_ROOT to a directory with a prepared system, whose programs are in its usr or bin, or leave it empty: commands then have the programs of the host.",
+	}
+}
+
 func unwritable(err error) *Unavailable {
 	return &Unavailable{
 		Reason: fmt.Sprintf("The directory for the files of commands cannot be made: %v.", err),

@@ -1,6 +1,7 @@
 package sandbox_test
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -48,5 +49,27 @@ func TestPreparedRoot(t *testing.T) {
 	r, out := run(t, s, sandbox.Command{Argv: bash("for f in /usr/bin/* /opt/*; do echo $f; done; echo $PWD; test -e /bin/ls")})
 	if r.Exit != 1 || out != "/usr/bin/bash\n/opt/*\n/workspace\n" {
 		t.Errorf("%+v, %q", r, out)
+	}
+}
+
+func TestPreparedRootMustBeOne(t *testing.T) {
+	t.Parallel()
+	dir := passable(t)
+	file := program(t, filepath.Join(dir, "file"), "")
+	for name, c := range map[string]struct{ root, reason string }{
+		"not there":   {filepath.Join(dir, "none"), "which is not there"},
+		"a file":      {file, "which is no directory"},
+		"no programs": {dir, "which has neither usr nor bin"},
+		"below one":   {filepath.Join(file, "x"), "which cannot be looked into"},
+	} {
+		s, err := sandbox.Open(t.Context(), sandbox.Config{Root: c.root, UID: commandUser})
+		if err == nil {
+			s.Close()
+			t.Fatalf("%s: there is a sandbox", name)
+		}
+		u, ok := errors.AsType[*sandbox.Unavailable](err)
+		if !ok || !strings.Contains(u.Reason, "PARLEY_SANDBOX_ROOT is "+c.root+", "+c.reason) || !strings.Contains(u.Remedy, "PARLEY_SANDBOX_ROOT") {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }

@@ -68,7 +68,11 @@ func (s *Sandbox) start(c Command, l Limits) (p *process, err error) {
 	if _, err := file(job); err != nil {
 		return nil, err
 	}
-	args, err := s.arguments(c, l, file)
+	_, executable, err := s.place()
+	if err != nil {
+		return nil, err
+	}
+	args, err := s.arguments(c, l, executable, file)
 	if err != nil {
 		return nil, err
 	}

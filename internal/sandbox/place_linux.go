@@ -1,0 +1,92 @@
+package sandbox
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+)
+
+// place is the directory of this process and the executable for commands. It makes what
+// is not there: somebody may remove it while we run, as those do who tidy up temporary
+// directories.
+func (s *Sandbox) place() (dir, executable string, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.scratch != nil && !s.scratch.there() {
+		s.log.Warn("the directory for the files of commands was removed; there will be another", "dir", s.scratch.path)
+		s.scratch.lock.Close()
+		s.scratch, s.executable = nil, ""
+	}
+	if s.scratch == nil {
+		if s.scratch, err = newScratch(s.dir, s.credential, s.log); err != nil {
+			return "", "", unwritable(err)
+		}
+		if !s.reachable(s.dir) {
+			err := unreachable(int(s.credential.Uid), s.scratch.path)
+			_ = s.scratch.close()
+			s.scratch = nil
+			return "", "", err
+		}
+	}
+	if _, err := os.Lstat(s.executable); err != nil {
+		if s.executable, err = s.own(); err != nil {
+			return "", "", fmt.Errorf("copy the executable for the sandbox: %w", err)
+		}
+	}
+	return s.scratch.path, s.executable, nil
+}
+
+// own names the service's executable, or a copy that the commands' user can execute.
+func (s *Sandbox) own() (string, error) {
+	path, err := os.Executable()
+	if err != nil || s.reachable(path) {
+		return path, err
+	}
+	copied := filepath.Join(s.scratch.path, "init")
+	_ = os.Remove(copied) // what a try without success has left
+	if info, err := os.Stat(path); err == nil && info.Mode()&0o005 == 0o005 && os.Link(path, copied) == nil {
+		return copied, nil
+	}
+	from, err := os.Open("/proc/self/exe")
+	if err != nil {
+		return "", err
+	}
+	defer from.Close()
+	to, err := os.OpenFile(copied, os.O_CREATE|os.O_WRONLY|os.O_EXCL, 0o755)
+	if err != nil {
+		return "", err
+	}
+	defer to.Close()
+	if _, err := io.Copy(to, from); err != nil {
+		return "", err
+	}
+	if err := to.Chmod(0o755); err != nil { // whatever the umask says
+		return "", err
+	}
+	return copied, to.Close()
+}
+
+// reachable reports whether the commands' user may pass to path and read it. It goes by
+// the rights that everybody has.
+func (s *Sandbox) reachable(path string) bool {
+	if s.credential == nil {
+		return true
+	}
+	path, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return false
+	}
+	need := os.FileMode(0o005)
+	for {
+		info, err := os.Stat(path)
+		if err != nil || info.Mode()&need != need && !info.IsDir() || info.IsDir() && info.Mode()&0o001 == 0 {
+			return false
+		}
+		parent := filepath.Dir(path)
+		if parent == path {
+			return true
+		}
+		path = parent
+	}
+}
