@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -92,11 +93,12 @@ func (r *Runner) Requests(ctx context.Context, workspace uuid.UUID, session *uui
 // recordTime bounds how long a request waits for its place on record.
 const recordTime = 3 * time.Second
 
-// record puts a request on record before it leaves.
+// record puts a request on record before it leaves. One whose credential was removed
+// since the run began does not leave.
 func (x *Run) record(ctx context.Context, req egress.Request) (done func(status int, decision string), err error) {
-	used := make([]string, len(req.Credentials))
+	used, names := make([]string, len(req.Credentials)), make([]string, len(req.Credentials))
 	for i, u := range req.Credentials {
-		used[i] = fmt.Sprintf("%s@%d", u.Name, u.Version)
+		used[i], names[i] = fmt.Sprintf("%s@%d", u.Name, u.Version), u.Name
 	}
 	refused := req.Refused
 	if refused == nil {
@@ -111,7 +113,7 @@ func (x *Run) record(ctx context.Context, req egress.Request) (done func(status 
 	if err != nil {
 		return nil, fmt.Errorf("put a request on record: %w", err)
 	}
-	return func(status int, decision string) {
+	done = func(status int, decision string) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTime)
 		defer cancel()
 		var answered *int32
@@ -121,7 +123,19 @@ func (x *Run) record(ctx context.Context, req egress.Request) (done func(status 
 		if err := x.r.q.EgressRequestDone(ctx, answered, decision, id); err != nil {
 			x.log.WarnContext(ctx, "put the answer to a request on record", "request", id, "err", err)
 		}
-	}, nil
+	}
+	if len(names) == 0 {
+		return done, nil
+	}
+	removed, err := x.r.q.CredentialsRemoved(ctx, x.t.Workspace, names)
+	if err != nil {
+		return nil, fmt.Errorf("look whether a credential was removed: %w", err)
+	}
+	if removed {
+		done(0, egress.RefusedRequest)
+		return nil, egress.Refused("An administrator has removed %s since this turn began.", strings.Join(names, " or "))
+	}
+	return done, nil
 }
 
 // retainAtOnce is how many requests one statement removes.

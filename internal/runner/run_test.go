@@ -279,6 +279,31 @@ func TestRequestsAreOnRecord(t *testing.T) {
 	}
 }
 
+// TestRemovedCredentialsAreNotSent removes one while a run has it.
+func TestRemovedCredentialsAreNotSent(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t).contained(t)
+	w.register(t, "API_TOKEN", value)
+	run := w.begin(t, w.turn(t, "API_TOKEN"))
+	const curl = `curl -sS -H "Authorization: Bearer $API_TOKEN" https://example.com/`
+	if got := bash(t, run, curl); got != "you sent Bearer [secret:API_TOKEN]\n" || <-w.heard != "Bearer "+value {
+		t.Errorf("%q", got)
+	}
+	if err := w.vault.Remove(t.Context(), w.workspace, "API_TOKEN", "test"); err != nil {
+		t.Fatal(err)
+	}
+	const why = "An administrator has removed API_TOKEN since this turn began."
+	if got := bash(t, run, curl); !strings.Contains(got, why) {
+		t.Errorf("%q", got)
+	}
+	if got := fetch(t, run, "https://example.com/", "API_TOKEN"); got != why {
+		t.Errorf("%q", got)
+	}
+	if len(w.heard) > 0 {
+		t.Errorf("it was sent: %s", <-w.heard)
+	}
+}
+
 func TestPolicy(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
