@@ -51,6 +51,9 @@ func (x *Run) Write(ctx context.Context, call tool.Call, name string, content []
 // replace puts a new file into the place of name.
 func (x *Run) replace(name string, content []byte) error {
 	dir := path.Dir(name)
+	if x.linked(dir) {
+		return tool.Refusal(fmt.Sprintf("%q leads through a link. Write to where it leads.", name))
+	}
 	if err := x.root.MkdirAll(dir, 0o755); err != nil {
 		return x.unfit(name, err)
 	}
@@ -72,6 +75,17 @@ func (x *Run) replace(name string, content []byte) error {
 		return x.unfit(name, err)
 	}
 	return x.give(filepath.Join(x.dir, filepath.FromSlash(strings.SplitN(name, "/", 2)[0])))
+}
+
+// linked reports whether a path leads through a link: what is allowed by its name would
+// be written elsewhere.
+func (x *Run) linked(dir string) bool {
+	for ; dir != "."; dir = path.Dir(dir) {
+		if info, err := x.root.Lstat(dir); err == nil && info.Mode().Type() == fs.ModeSymlink {
+			return true
+		}
+	}
+	return false
 }
 
 // Text reads a file of the session's folder as a text, or lists a directory.

@@ -107,7 +107,7 @@ func TestWhatCommandsLeaveBehindHarmsNobody(t *testing.T) {
 	if err := os.WriteFile(secret, []byte("of the host"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	got := bash(t, run, fmt.Sprintf("ln -s %s absolute; ln -s / root; ln -s ../../../../../../../../..%s up; ln -s loop loop; mkfifo pipe; ln -s pipe topipe; ln -s /etc dir; mkdir closed; chmod 0 closed; printf 'a\\0b' > binary; truncate -s 50G sparse; ls | wc -l", secret, secret))
+	got := bash(t, run, fmt.Sprintf("ln -s %s absolute; ln -s / root; ln -s ../../../../../../../../..%s up; ln -s loop loop; mkfifo pipe; ln -s pipe topipe; ln -s /etc dir; mkdir -p closed .git; chmod 0 closed; ln -s .git docs; printf 'a\\0b' > binary; truncate -s 50G sparse; ls | wc -l", secret, secret))
 	if !strings.Contains(got, "pipe\": a pipe") {
 		t.Errorf("%q", got)
 	}
@@ -131,7 +131,7 @@ func TestWhatCommandsLeaveBehindHarmsNobody(t *testing.T) {
 			t.Errorf("%s: %q, %v", name, text, err)
 		}
 	}
-	for _, name := range []string{"root/tmp/x", "dir/x", "../x", "closed", "binary/x", ".", ""} {
+	for _, name := range []string{"root/tmp/x", "dir/x", "docs/config", "docs/a/b", "../x", "closed", "binary/x", ".", ""} {
 		if err := run.Write(t.Context(), tool.Call{}, name, []byte("new")); refused(t, err) == "" {
 			t.Errorf("%q can be written", name)
 		}
