@@ -7,6 +7,7 @@ import (
 	"encoding/base32"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"net/http"
 	"slices"
@@ -126,13 +127,39 @@ func (x *Run) Do(call tool.Call, req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	res, err := n.run.Do(req)
+	if err != nil {
+		return nil, told(req, err)
+	}
+	res.Body = &answer{res.Body, req}
+	return res, nil
+}
+
+// told makes a sentence for the model of why a request has no answer, or not all of it.
+func told(req *http.Request, err error) error {
 	if refused, ok := errors.AsType[*egress.Error](err); ok {
-		return nil, tool.Refusal(refused.Reason)
+		return tool.Refusal(refused.Reason)
 	}
-	if silent, ok := errors.AsType[*egress.Unanswered](err); ok && req.Context().Err() == nil {
-		return nil, tool.Refusal(silent.Reason)
+	if failed, ok := errors.AsType[*egress.Unanswered](err); ok && req.Context().Err() == nil {
+		return tool.Refusal(failed.Reason)
 	}
-	return res, err
+	if errors.Is(err, egress.ErrTooLarge) {
+		return tool.Refusal("The answer is too large.")
+	}
+	return err
+}
+
+// answer is a body whose failures are told.
+type answer struct {
+	io.ReadCloser
+	req *http.Request
+}
+
+func (a *answer) Read(p []byte) (int, error) {
+	n, err := a.ReadCloser.Read(p)
+	if err != nil && err != io.EOF {
+		err = told(a.req, err)
+	}
+	return n, err
 }
 
 // Placeholder stands for a credential of the run.
