@@ -175,8 +175,8 @@ func TestARevokedKeyLosesItsStream(t *testing.T) {
 	if err := s.keys.Revoke(t.Context(), s.workspace.ID, key.ID); err != nil {
 		t.Fatal(err)
 	}
-	if frames := st.rest(); strings.Contains(outline(frames), "COMPLETED") {
-		t.Errorf("%s", outline(frames))
+	if frames := st.rest(); strings.Contains(outline(frames), "COMPLETED") || !st.cut {
+		t.Errorf("cut %v: %s", st.cut, outline(frames))
 	}
 	back := s.speaks(t, "1.0").resume(id, "")
 	s.gate.leave <- struct{}{}

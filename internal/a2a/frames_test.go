@@ -18,6 +18,7 @@ type stream struct {
 	res    *http.Response
 	reader *sse.Reader
 	cancel context.CancelFunc
+	cut    bool // the connection ended, and not the stream
 }
 
 // frame is one frame.
@@ -60,7 +61,7 @@ func (c *caller) open(method, params string) *stream {
 		body, _ := io.ReadAll(res.Body)
 		c.t.Fatalf("%s %s: %s: %s", method, params, ct, body)
 	}
-	return &stream{c, res, sse.NewReader(res.Body), cancel}
+	return &stream{caller: c, res: res, reader: sse.NewReader(res.Body), cancel: cancel}
 }
 
 // stream sends a command and opens its stream.
@@ -82,7 +83,7 @@ func (c *caller) resume(id, cursor string) *stream {
 func (s *stream) next() (f frame, ok bool) {
 	s.t.Helper()
 	raw, err := s.reader.Next()
-	if errors.Is(err, io.EOF) {
+	if s.cut = errors.Is(err, io.ErrUnexpectedEOF); s.cut || errors.Is(err, io.EOF) {
 		return f, false
 	}
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net/http"
 	"os"
 	"strconv"
 	"time"
@@ -98,6 +99,9 @@ func (c *call) stream(l *look) error {
 	sw.Retry(reconnect)
 	if err := out.pump(ctx, l); err != nil {
 		c.left(ctx, l, err)
+		if !errors.Is(err, session.ErrGone) { // which has been told
+			panic(http.ErrAbortHandler) // nobody must take this for the end of the task
+		}
 	}
 	return nil
 }

@@ -107,6 +107,11 @@ func TestChatIsResumed(t *testing.T) {
 	if r := s.get(t, resume); r.status != 204 {
 		t.Errorf("a new chat: %d", r.status)
 	}
+	for _, id := range []string{"%00", "%ff", "a%00b", strings.Repeat("x", 256)} {
+		if r := s.get(t, call{path: chats + "/" + id + "/stream"}); r.status != 400 || r.code != "INVALID_REQUEST" {
+			t.Errorf("%.20s: %d %s", id, r.status, r.text)
+		}
+	}
 	s.do(t, asked("c1", held)).Body.Close()
 	<-s.gate.entered
 	res := s.do(t, resume)

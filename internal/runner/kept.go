@@ -30,6 +30,16 @@ type place struct {
 	since  time.Time
 }
 
+// there reports whether the folder is where it was: temporary directories are cleaned.
+func (p place) there() bool {
+	is, err := os.Lstat(p.dir)
+	if err != nil {
+		return false
+	}
+	was, err := p.root.Stat(".")
+	return err == nil && os.SameFile(is, was)
+}
+
 // kept are the places that no run uses. The zero value works.
 type kept struct {
 	mu     sync.Mutex

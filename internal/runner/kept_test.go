@@ -3,6 +3,7 @@ package runner_test
 import (
 	"context"
 	"errors"
+	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -83,6 +84,17 @@ func TestKeptFoldersGoWithTheirSession(t *testing.T) {
 	if left, err := filepath.Glob(dir + "/*/file"); err != nil || len(left) != 1 {
 		t.Fatalf("kept: %v, %v", left, err)
 	}
+	if err := os.RemoveAll(dir); err != nil { // a cleaner of temporary directories
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	run = r.Open(w.turn(t))
+	if text, err := run.Text(t.Context(), "file"); err != nil || text != "x" {
+		t.Errorf("after a cleaning: %q, %v", text, err)
+	}
+	run.Close()
 	if _, err := w.pool.Exec(t.Context(), `UPDATE sessions SET erased_at = now()`); err != nil {
 		t.Fatal(err)
 	}

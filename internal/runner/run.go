@@ -68,7 +68,7 @@ func (x *Run) open(ctx context.Context) error {
 	claim := workdir.Claim{Workspace: x.t.Workspace, Session: x.t.Session, Epoch: x.t.Epoch}
 	if p, ok := x.r.kept.take(x.t.Session); ok {
 		current, err := p.folder.Take(ctx, claim)
-		if current {
+		if current && p.there() {
 			x.place = p
 			return nil
 		}

@@ -135,14 +135,21 @@ func (s *server) answer(r *dialect.Request, req turn.Request, answers []turn.Ans
 	return s.Onward(r.Context(), r.Caller, asked)
 }
 
+// maxChat is how long the id of a chat may be, in bytes: it is a caller_id.
+const maxChat = 255
+
 // resume tells the turn in progress again, from its beginning.
 func (s *server) resume(w http.ResponseWriter, r *dialect.Request) error {
+	chat := r.PathValue("chatId")
+	if !utf8.ValidString(chat) || strings.ContainsRune(chat, 0) || len(chat) > maxChat {
+		return fault.Invalid(fault.Violation{Param: "/chatId", Rule: "format", Message: "The id of a chat is text in UTF-8 of at most 255 bytes."})
+	}
 	release, err := s.Door.Hold(r.Context(), r.Caller)
 	if err != nil {
 		return err
 	}
 	defer release()
-	id, ok, err := s.Session(r.Context(), r.Caller, r.PathValue("chatId"))
+	id, ok, err := s.Session(r.Context(), r.Caller, chat)
 	if err != nil {
 		return err
 	}
