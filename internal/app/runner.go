@@ -54,7 +54,9 @@ func (s *service) buildSandbox(ctx context.Context) error {
 	case ok && s.Config.Sandbox == "require":
 		return &StartError{Why: "PARLEY_SANDBOX is require, and commands cannot be contained here: " + unavailable.Reason, Do: unavailable.Remedy}
 	case ok:
-		s.Log.WarnContext(ctx, "the tool bash is disabled; other tools work", "reason", unavailable.Reason, "remedy", unavailable.Remedy)
+		if s.DevDir == "" { // else the banner says it
+			s.Log.WarnContext(ctx, "the tool bash is disabled; other tools work", "reason", unavailable.Reason, "remedy", unavailable.Remedy)
+		}
 		s.banner.line("sandbox", "none, so the agent has no commands: "+unavailable.Reason, 0)
 		s.banner.line("", unavailable.Remedy, 0)
 		return nil

@@ -16,6 +16,9 @@ func pty(t *testing.T) (keyboard, terminal *os.File) {
 	t.Helper()
 	keyboard, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
 	if err != nil {
+		if os.Getenv("PARLEY_TEST_REQUIRE") == "all" {
+			t.Fatalf("no terminals: %v", err)
+		}
 		t.Skipf("no terminals: %v", err)
 	}
 	t.Cleanup(func() { keyboard.Close() })

@@ -105,6 +105,9 @@ func TestDataOfAnotherUser(t *testing.T) {
 	dir := newDir(t)
 	stop(t, serve(t, dir))
 	if owner := devdb.OwnerOf(filepath.Join(dir, "data")); owner == nobody {
+		if os.Getenv("PARLEY_TEST_REQUIRE") == "all" {
+			t.Fatal("there is no user postgres")
+		}
 		t.Skip("there is no user postgres")
 	}
 	if u := user(t, dir, ordinary("/")); !strings.Contains(u.Error, "belongs to the user ") {

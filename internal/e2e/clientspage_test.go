@@ -48,7 +48,7 @@ func command(t *testing.T, language, code, dir string) *exec.Cmd {
 	have := func(program string) string {
 		path, err := exec.LookPath(program)
 		if err != nil {
-			t.Skipf("no %s; it is needed for this example alone, and never required", program)
+			missing(t, "no "+program+", which this example is for")
 		}
 		return path
 	}
