@@ -98,11 +98,17 @@ func TestKeptFoldersGoWithTheirSession(t *testing.T) {
 	if _, err := w.pool.Exec(t.Context(), `UPDATE sessions SET erased_at = now()`); err != nil {
 		t.Fatal(err)
 	}
-	tick := time.NewTicker(20 * time.Millisecond)
+	tick, deadline := time.NewTicker(20*time.Millisecond), time.After(30*time.Second)
 	defer tick.Stop()
-	for range tick.C {
-		if left, _ := filepath.Glob(dir + "/*"); len(left) == 0 {
+	for {
+		left, _ := filepath.Glob(dir + "/*")
+		if len(left) == 0 {
 			return
+		}
+		select {
+		case <-tick.C:
+		case <-deadline:
+			t.Fatalf("%v is still there", left)
 		}
 	}
 }

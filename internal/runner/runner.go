@@ -34,7 +34,8 @@ import (
 // DefaultCommands is how many commands a process runs at once.
 const DefaultCommands = 16
 
-// Config is what a Runner needs. All but the sandbox is required.
+// Config is what a Runner needs. Pool to Files are required; for the records alone, and
+// where requests may go, the Pool is enough.
 type Config struct {
 	Pool    *pgxpool.Pool
 	Guard   *egress.Guard
