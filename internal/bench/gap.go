@@ -126,7 +126,8 @@ func (g *gapWorld) run(ctx context.Context, each int) (Figures, error) {
 		}
 	}
 	cancel(errStopped)
-	if err := <-reading; err != nil && !errors.Is(err, errStopped) {
+	// A query that is under way says of its end only that its context was canceled.
+	if err := <-reading; err != nil && !errors.Is(err, errStopped) && !errors.Is(err, context.Canceled) {
 		return nil, err
 	}
 	lost, err := missing(rows, seen)
