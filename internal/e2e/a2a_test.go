@@ -2,7 +2,6 @@ package e2e_test
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
 	"net"
@@ -11,7 +10,6 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/parley-server/parley/internal/sse"
 )
@@ -104,21 +102,8 @@ func TestA2AStreamSurvivesItsServer(t *testing.T) {
 // Like the other clients from npm it is never required.
 func TestA2AClients(t *testing.T) {
 	t.Parallel()
-	const why = "; it is needed for this check alone, and never required"
-	npm, err := exec.LookPath("npm")
-	if err != nil {
-		t.Skip("no npm: install Node.js 20.19 or newer" + why)
-	}
 	const dir = "../../compat/a2a"
-	if !installed(dir) {
-		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-		defer cancel()
-		cmd := exec.CommandContext(ctx, npm, "ci", "--fetch-retries=1", "--fetch-timeout=20000")
-		cmd.Dir, cmd.WaitDelay = dir, 5*time.Second
-		if out, err := cmd.CombinedOutput(); err != nil {
-			t.Skipf("npm cannot install the packages (%v)%s:\n%s", err, why, out)
-		}
-	}
+	npm := install(t, dir)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

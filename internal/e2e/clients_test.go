@@ -1,43 +1,20 @@
 package e2e_test
 
 import (
-	"context"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
 	"strings"
 	"testing"
-	"time"
 )
-
-// clients installs the chat clients of compat/clients where npm is. Like the client in
-// TypeScript they are never required.
-func clients(t *testing.T) (npm, dir string) {
-	t.Helper()
-	const why = "; it is needed for this check alone, and never required"
-	npm, err := exec.LookPath("npm")
-	if err != nil {
-		t.Skip("no npm: install Node.js 20.19 or newer" + why)
-	}
-	dir = "../../compat/clients"
-	if !installed(dir) {
-		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-		defer cancel()
-		cmd := exec.CommandContext(ctx, npm, "ci", "--fetch-retries=1", "--fetch-timeout=20000")
-		cmd.Dir, cmd.WaitDelay = dir, 5*time.Second
-		if out, err := cmd.CombinedOutput(); err != nil {
-			t.Skipf("npm cannot install the packages (%v)%s:\n%s", err, why, out)
-		}
-	}
-	return npm, dir
-}
 
 // TestChatClients lets clients that people already have talk to a server, and kills it with
 // kill -9 whenever they ask for it.
 func TestChatClients(t *testing.T) {
 	t.Parallel()
-	npm, dir := clients(t)
+	const dir = "../../compat/clients"
+	npm := install(t, dir)
 	w := newWorld(t)
 	w.parley(t, "permissions", "set", "wiki_write", "ask", "--workspace", "w")
 	s := w.serve(t, nil)

@@ -11,39 +11,41 @@ import (
 
 var example = regexp.MustCompile("(?ms)^```(sh|js|python|go)\n(.*?)^```$")
 
-// TestClientsPage runs the examples of docs/clients.md against a server. Each asks the same
+// TestClientsPage runs the examples of docs/clients against a server. Each asks the same
 // question and prints the answer.
 func TestClientsPage(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../../docs/clients.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	examples := example.FindAllStringSubmatch(string(page), -1)
-	if len(examples) < 8 {
-		t.Fatalf("the page has only %d examples", len(examples))
+	pages, err := filepath.Glob("../../docs/clients/*.md")
+	if err != nil || len(pages) < 10 {
+		t.Fatalf("%d pages, %v", len(pages), err)
 	}
 	w := newWorld(t)
 	w.parley(t, "workspace", "create", "demo")
-	key := w.parley(t, "keys", "create", "--workspace", "demo", "--name", "example", "--scope", "chat", "--scope", "sessions:read")
+	key := w.parley(t, "keys", "create", "--workspace", "demo", "--name", "example",
+		"--scope", "chat", "--scope", "sessions:read", "--scope", "mcp", "--scope", "a2a")
 	s := w.serve(t, nil)
-	for _, e := range examples {
-		language, code := e[1], e[2]
-		name, _, _ := strings.Cut(strings.TrimSpace(code), "\n")
-		t.Run(language+" "+name, func(t *testing.T) {
-			dir := t.TempDir()
-			cmd := command(t, language, code, dir)
-			cmd.Env = append(os.Environ(), "PARLEY_URL="+s.url, "PARLEY_API_KEY="+key)
-			out, err := cmd.CombinedOutput()
-			if err != nil || !strings.Contains(string(out), "87") {
-				t.Errorf("%v\n%s", err, out)
-			}
-		})
+	for _, page := range pages {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		about := strings.TrimSuffix(filepath.Base(page), ".md")
+		for _, e := range example.FindAllStringSubmatch(string(text), -1) {
+			language, code := e[1], e[2]
+			t.Run(about+" "+language, func(t *testing.T) {
+				cmd := command(t, about, language, code)
+				cmd.Env = append(os.Environ(), "PARLEY_URL="+s.url, "PARLEY_API_KEY="+key)
+				out, err := cmd.CombinedOutput()
+				if err != nil || !strings.Contains(string(out), "87") {
+					t.Errorf("%v\n%s", err, out)
+				}
+			})
+		}
 	}
 }
 
-// command runs an example, where what it needs is there.
-func command(t *testing.T, language, code, dir string) *exec.Cmd {
+// command runs an example of a page, where what it needs is there.
+func command(t *testing.T, about, language, code string) *exec.Cmd {
 	t.Helper()
 	have := func(program string) string {
 		path, err := exec.LookPath(program)
@@ -53,7 +55,7 @@ func command(t *testing.T, language, code, dir string) *exec.Cmd {
 		return path
 	}
 	save := func(name string) string {
-		path := filepath.Join(dir, name)
+		path := filepath.Join(t.TempDir(), name)
 		if err := os.WriteFile(path, []byte(code), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -68,8 +70,13 @@ func command(t *testing.T, language, code, dir string) *exec.Cmd {
 	case "go":
 		return exec.Command(have("go"), "run", save("main.go"))
 	}
-	_, packages := clients(t)
 	cmd := exec.Command(have("node"), "--input-type=module", "-e", code)
-	cmd.Dir = packages // where it finds what it imports
+	if strings.Contains(code, "import ") {
+		cmd.Dir = "../../compat/clients" // where it finds what it imports
+		if about == "mcp" || about == "a2a" {
+			cmd.Dir = "../../compat/" + about
+		}
+		install(t, cmd.Dir)
+	}
 	return cmd
 }

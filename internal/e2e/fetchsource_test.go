@@ -32,7 +32,8 @@ const posting = `<!doctype html><script type="module">
 // and every piece of its answer comes once. Keep-alives are no messages.
 func TestFetchEventSourceStartsOneTurn(t *testing.T) {
 	t.Parallel()
-	_, dir := clients(t)
+	const dir = "../../compat/clients"
+	install(t, dir)
 	browser := browse(t)
 	w := newWorld(t)
 	s := w.serve(t, []string{"PARLEY_SSE_KEEPALIVE=20ms"})

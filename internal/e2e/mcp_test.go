@@ -8,7 +8,6 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -84,21 +83,8 @@ func TestMCPCallSurvivesItsServer(t *testing.T) {
 // enough. Like the other client in TypeScript it is never required.
 func TestMCPClients(t *testing.T) {
 	t.Parallel()
-	const why = "; it is needed for this check alone, and never required"
-	npm, err := exec.LookPath("npm")
-	if err != nil {
-		t.Skip("no npm: install Node.js 20.19 or newer" + why)
-	}
 	const dir = "../../compat/mcp"
-	if !installed(dir) {
-		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-		defer cancel()
-		cmd := exec.CommandContext(ctx, npm, "ci", "--fetch-retries=1", "--fetch-timeout=20000")
-		cmd.Dir, cmd.WaitDelay = dir, 5*time.Second
-		if out, err := cmd.CombinedOutput(); err != nil {
-			t.Skipf("npm cannot install the packages (%v)%s:\n%s", err, why, out)
-		}
-	}
+	npm := install(t, dir)
 	w := newWorld(t)
 	key := w.parley(t, "keys", "create", "--workspace", "w", "--name", "mcp", "--scope", "mcp")
 	read := w.parley(t, "keys", "create", "--workspace", "w", "--name", "read", "--scope", "mcp:read")

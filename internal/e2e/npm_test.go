@@ -1,0 +1,46 @@
+package e2e_test
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+)
+
+var installing sync.Mutex // two tests may want the same packages
+
+// install installs the packages of a folder of compat where npm is, and returns npm. Nothing that
+// Parley is made of or needs comes from npm, so they are never required.
+func install(t *testing.T, dir string) string {
+	t.Helper()
+	const why = "; it is needed for this check alone, and never required"
+	npm, err := exec.LookPath("npm")
+	if err != nil {
+		t.Skip("no npm: install Node.js 20.19 or newer" + why)
+	}
+	installing.Lock()
+	defer installing.Unlock()
+	if !installed(dir) {
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+		defer cancel()
+		cmd := exec.CommandContext(ctx, npm, "ci", "--fetch-retries=1", "--fetch-timeout=20000")
+		cmd.Dir, cmd.WaitDelay = dir, 5*time.Second
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Skipf("npm cannot install the packages (%v)%s:\n%s", err, why, out)
+		}
+	}
+	return npm
+}
+
+// installed reports whether the packages are those of the lock file.
+func installed(dir string) bool {
+	want, err := os.Stat(filepath.Join(dir, "package-lock.json"))
+	if err != nil {
+		return false
+	}
+	have, err := os.Stat(filepath.Join(dir, "node_modules", ".package-lock.json"))
+	return err == nil && !have.ModTime().Before(want.ModTime())
+}
