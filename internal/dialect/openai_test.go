@@ -126,6 +126,33 @@ func TestCompletionsThatFail(t *testing.T) {
 	}
 }
 
+// An error names what the client has sent.
+func TestCompletionsSayWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	s := start(t, options{})
+	long := strings.Repeat("x", 300)
+	for name, c := range map[string]struct {
+		call
+		param, message string
+	}{
+		"user":           {call{body: said("x", `"user":7`)}, "user", "user must be a string."},
+		"a long user":    {call{body: said("x", `"user":"`+long+`"`)}, "user", "user has more than 255 bytes."},
+		"a long header":  {call{body: said("x"), header: []string{"X-Session-Id", long}}, "X-Session-Id", "X-Session-Id has more than 255 bytes."},
+		"messages":       {call{body: `{"model":"demo","messages":{}}`}, "messages", "messages must be an array of messages, each with a role, and hold at least one."},
+		"a long message": {call{body: `{"model":"demo","messages":[{"role":"system","content":""},{"role":"user","content":"` + strings.Repeat("x", 200_001) + `"}]}`}, "messages/1/content", "messages/1/content has more than 200000 characters."},
+		"content":        {call{body: `{"model":"demo","messages":[{"role":"user","content":7}]}`}, "messages/0/content", "The content of a message is a text, or parts."},
+		"secret_input":   {call{body: said("x", `"secret_input":{}`)}, "secret_input", "secret_input must be an array."},
+		"include_usage":  {call{body: said("x", `"stream_options":{"include_usage":1}`)}, "stream_options/include_usage", "stream_options/include_usage must be a boolean."},
+	} {
+		c.path = completions
+		r := s.get(t, c.call)
+		e, _ := r.body["error"].(map[string]any)
+		if r.status != 400 || e["param"] != c.param || e["message"] != c.message {
+			t.Errorf("%s: %d %s", name, r.status, r.text)
+		}
+	}
+}
+
 // A chat is the session that its client names; without a name every call is one.
 func TestCompletionsContinueAChat(t *testing.T) {
 	t.Parallel()

@@ -12,6 +12,7 @@ import (
 	"github.com/parley-server/parley/internal/door"
 	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/limit"
+	"github.com/parley-server/parley/internal/wire"
 	"github.com/parley-server/parley/internal/workspace"
 )
 
@@ -26,6 +27,9 @@ type Operation struct {
 type Request struct {
 	*http.Request
 	Caller door.Caller
+	// Names are what the protocol calls the fields of a message, where it has names of its own:
+	// in an error they stand instead of ours.
+	Names wire.Names
 }
 
 // Route answers all methods of a path. Where the path has the value "id", it names a
@@ -68,5 +72,7 @@ func (d *Desk) serve(w http.ResponseWriter, r *http.Request, op Operation) error
 	if err != nil {
 		return err
 	}
-	return op.Do(w, &Request{r, caller})
+	req := &Request{Request: r, Caller: caller, Names: make(wire.Names)}
+	err = op.Do(w, req)
+	return req.Names.Told(err)
 }

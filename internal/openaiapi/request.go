@@ -3,7 +3,7 @@ package openaiapi
 import (
 	"context"
 	"encoding/json"
-	"net/http"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -37,7 +37,9 @@ func (s *server) parse(r *dialect.Request, c wire.Checks, given map[string]json.
 	q := request{model: c.Word("/model", orEmpty(given["model"]), 200)}
 	list := dialect.Messages(&c, given["messages"])
 	if i := dialect.Asked(&c, list); i >= 0 {
-		q.text = dialect.Text(&c, "/messages/content", list[i].Content)
+		at := fmt.Sprintf("messages/%d/content", i)
+		q.text = dialect.Text(&c, "/"+at, list[i].Content)
+		r.Names["command"] = at
 	}
 	if raw, ok := given["stream"]; ok {
 		q.stream = c.Boolean("/stream", raw)
@@ -52,7 +54,7 @@ func (s *server) parse(r *dialect.Request, c wire.Checks, given map[string]json.
 	}
 	q.ignored = ignored(given, list)
 	q.format(&c, given)
-	chat(&c, r.Header, given)
+	chat(&c, r, given)
 	if err := c.Err(); err != nil {
 		return q, err
 	}
@@ -72,20 +74,20 @@ func orEmpty(raw json.RawMessage) json.RawMessage {
 }
 
 // chat puts the chat's name where messages have it.
-func chat(c *wire.Checks, h http.Header, given map[string]json.RawMessage) {
+func chat(c *wire.Checks, r *dialect.Request, given map[string]json.RawMessage) {
 	delete(given, "caller_id")
 	if user, ok := given["user"]; ok && string(user) != `""` {
-		given["caller_id"] = user
+		given["caller_id"], r.Names["caller_id"] = user, "user"
 	}
 	for _, name := range slices.Backward(chatHeaders) {
-		value := h.Get(name)
+		value := r.Header.Get(name)
 		if value == "" {
 			continue
 		}
 		if !wire.Printable(value) {
 			c.Add(fault.Violation{Param: "/" + name, Rule: "format", Message: name + " must be printable ASCII characters."})
 		}
-		given["caller_id"] = dialect.Quote(value)
+		given["caller_id"], r.Names["caller_id"] = dialect.Quote(value), name
 	}
 }
 

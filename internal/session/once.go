@@ -63,7 +63,7 @@ func (s *Store) Once(ctx context.Context, o Once, fn func(context.Context) (stat
 // reused is the answer to another request under a key.
 func reused() *fault.Error {
 	return &fault.Error{Code: fault.IdempotencyKeyReused, Param: "Idempotency-Key",
-		Message: "This Idempotency-Key came with another request. Use a new key for every request."}
+		Message: "This Idempotency-Key came with another request. Use a new one for every request."}
 }
 
 // onceAbreast is how many requests may hold a connection for their key.

@@ -40,7 +40,7 @@ func (c *Checks) Err() error {
 // Type notes that a value has the wrong type.
 func (c *Checks) Type(param, want string) {
 	article := "a"
-	if want == "object" || want == "integer" {
+	if strings.ContainsAny(want[:1], "aeiou") {
 		article = "an"
 	}
 	c.Add(fault.Violation{Param: param, Rule: "type", Message: fmt.Sprintf("%s must be %s %s.", param[1:], article, want), Expected: want})
