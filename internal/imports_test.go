@@ -75,12 +75,13 @@ var ours = map[string]string{
 	"internal/dbtest/canary":        "internal/dbtest",
 	"internal/dbtest/container":     "",
 	"internal/e2e":                  "internal/cli",
+	"internal/servicetest":          "internal/apikey internal/callback internal/dbtest internal/egress internal/filestore internal/httpapi internal/limit internal/model internal/model/guide internal/runner internal/session internal/skill internal/tool internal/tool/attach internal/turn internal/vault internal/wiki internal/workdir internal/workspace",
 	"internal/dbtest/with-postgres": "internal/dbtest",
 }
 
 // doors says who may import what comes from outside and has one door.
 var doors = map[string]string{
-	"github.com/jackc/pgx/v5":                    "db migrations internal/workspace internal/apikey internal/limit internal/skill internal/wiki internal/vault internal/session internal/turn internal/app internal/dbtest internal/dbtest/container internal/bench internal/callback internal/permission internal/filestore internal/workdir internal/runner",
+	"github.com/jackc/pgx/v5":                    "db migrations internal/workspace internal/apikey internal/limit internal/skill internal/wiki internal/vault internal/session internal/turn internal/app internal/dbtest internal/dbtest/container internal/servicetest internal/bench internal/callback internal/permission internal/filestore internal/workdir internal/runner",
 	"github.com/riverqueue/river":                "migrations internal/turn internal/app",
 	"github.com/pressly/goose/v3":                "migrations",
 	"github.com/gorilla/mux":                     "internal/httpapi internal/app",

@@ -14,7 +14,7 @@ import (
 // returns its session.
 func (s *service) accepted(t testing.TB, r reply, hint string) string {
 	t.Helper()
-	at := s.url + "/api/v1/workspaces/demo/sessions/"
+	at := s.URL + "/api/v1/workspaces/demo/sessions/"
 	events, _ := r.Error.Turn["events_url"].(string)
 	id := strings.TrimSuffix(strings.TrimPrefix(events, at), "/events")
 	if r.status != 503 || r.Error.Code != "UNAVAILABLE" || r.header.Get("Retry-After") == "" || r.Error.RetryAfter < 1 {

@@ -27,7 +27,7 @@ func knowing(c *turn.Config) {
 func TestAllowedPatternsAskNoMore(t *testing.T) {
 	t.Parallel()
 	s := startTurns(t, nil, knowing)
-	key := s.issue(t, s.workspace, apikey.Chat, apikey.SessionsRead) // lacks wiki:write
+	key := s.Issue(t, s.Workspace, apikey.Chat, apikey.SessionsRead) // lacks wiki:write
 	write := func(page string) *stream {
 		return s.open(t, call{method: "POST", path: "messages", key: key, body: body(t, fmt.Sprintf("@call wiki_write {\"page\":%q,\"content\":\"x\"}\n@say Done.", page))})
 	}
@@ -61,13 +61,13 @@ func TestWikiWriteNeedsItsScopeOrAnApproval(t *testing.T) {
 	s := startTurns(t, nil, knowing)
 	const command = "@call wiki_write {\"page\":\"travel\",\"content\":\"x\"}\n@say Done."
 	for _, scope := range []apikey.Scope{apikey.WikiWrite, apikey.MCP} {
-		key := s.issue(t, s.workspace, apikey.Chat, scope)
+		key := s.Issue(t, s.Workspace, apikey.Chat, scope)
 		frames := s.open(t, call{method: "POST", path: "messages", key: key, body: body(t, command)}).rest()
 		if got := names(frames); got != "open tool_use tool_result text usage done" || !strings.Contains(frames[2].data, `"ok":true`) {
 			t.Errorf("with %s: %v", scope, frames)
 		}
 	}
-	plain := s.issue(t, s.workspace, apikey.Chat, apikey.MCPRead)
+	plain := s.Issue(t, s.Workspace, apikey.Chat, apikey.MCPRead)
 	s.open(t, call{method: "POST", path: "messages", key: plain, body: body(t, command)}).asked()
 }
 
@@ -103,7 +103,7 @@ func TestWaitingIsNoTimeOfTheTurn(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	s.gate.leave <- struct{}{}
+	s.Gate.Leave <- struct{}{}
 	if d, r := s.decide(t, q.DecideURL, allow); d.Status != "allowed" {
 		t.Fatalf("%d %s", r.status, r.text)
 	}

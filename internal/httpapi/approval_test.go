@@ -80,7 +80,7 @@ func TestApprovedCallsRunAsTheyWereAsked(t *testing.T) {
 	id := sessionOf(t, st.until("open")[0])
 	q := st.asked()
 	if q.Kind != "approval" || q.Plan != "I open both gates." || len(q.Operations) != 2 || q.Operations[0].Tool != "gate" || string(q.Operations[1].Input) != `{"n":2}` ||
-		q.DecideURL != "/api/workspaces/"+s.workspace.ID.String()+"/approvals/"+q.ApprovalID+"/decide" || time.Until(q.ExpiresAt) > time.Minute {
+		q.DecideURL != "/api/workspaces/"+s.Workspace.ID.String()+"/approvals/"+q.ApprovalID+"/decide" || time.Until(q.ExpiresAt) > time.Minute {
 		t.Errorf("%+v", q)
 	}
 	inbox := s.get(t, call{path: "approvals?status=pending"})
@@ -94,16 +94,16 @@ func TestApprovedCallsRunAsTheyWereAsked(t *testing.T) {
 		t.Errorf("%d %s", busy.status, busy.text)
 	}
 	select {
-	case <-s.gate.entered:
+	case <-s.Gate.Entered:
 		t.Fatal("a tool ran before it was allowed")
 	default:
 	}
 	d, r := s.decide(t, q.DecideURL, allow)
-	if d.Status != "allowed" || d.Already || d.SessionID != id || d.Pattern != nil || d.DecidedBy == nil || d.DecidedBy.KeyID != s.key[4:12] || !strings.HasSuffix(d.EventsURL, id+"/events") {
+	if d.Status != "allowed" || d.Already || d.SessionID != id || d.Pattern != nil || d.DecidedBy == nil || d.DecidedBy.KeyID != s.Key[4:12] || !strings.HasSuffix(d.EventsURL, id+"/events") {
 		t.Errorf("%d %s", r.status, r.text)
 	}
-	s.gate.leave <- struct{}{}
-	s.gate.leave <- struct{}{}
+	s.Gate.Leave <- struct{}{}
+	s.Gate.Leave <- struct{}{}
 	if got := names(st.rest()); got != "tool_use tool_result tool_use tool_result text usage done" {
 		t.Errorf("then came %s", got)
 	}
@@ -134,7 +134,7 @@ func TestDeniedCallsDoNotRun(t *testing.T) {
 	if names(rest) != "tool_use tool_result text usage done" || !strings.Contains(rest[1].data, `"ok":false,"output":"Denied by a person: Not before Monday."`) {
 		t.Errorf("%v", rest)
 	}
-	if len(s.gate.entered) != 0 {
+	if len(s.Gate.Entered) != 0 {
 		t.Error("the denied call ran")
 	}
 }
@@ -179,12 +179,12 @@ func TestOneDecisionOfAHundred(t *testing.T) {
 	if first != 1 {
 		t.Fatalf("%d decisions", first)
 	}
-	s.gate.leave <- struct{}{}
+	s.Gate.Leave <- struct{}{}
 	rest := st.rest()
 	if got := names(rest); got != "tool_use tool_result text usage done" {
 		t.Errorf("then came %s", got)
 	}
-	if ran := len(s.gate.entered); ran != map[string]int{"allowed": 1, "denied": 0}[standing] {
+	if ran := len(s.Gate.Entered); ran != map[string]int{"allowed": 1, "denied": 0}[standing] {
 		t.Errorf("%s, and it ran %d times", standing, ran)
 	}
 	var decisions, jobs int
@@ -202,14 +202,14 @@ func TestQuickestAnswerCounts(t *testing.T) {
 	s := startTurns(t, nil, asking(time.Minute))
 	for range 20 {
 		st := s.say(t, "@call gate {}\n@say Done.")
-		s.gate.leave <- struct{}{}
+		s.Gate.Leave <- struct{}{}
 		if d, r := s.decide(t, st.asked().DecideURL, allow); d.Status != "allowed" || d.Already {
 			t.Fatalf("%d %s", r.status, r.text)
 		}
 		if got := names(st.rest()); got != "tool_use tool_result text usage done" {
 			t.Fatalf("then came %s", got)
 		}
-		<-s.gate.entered
+		<-s.Gate.Entered
 	}
 }
 
@@ -269,7 +269,7 @@ func TestBlockingCallReturnsWithTheQuestion(t *testing.T) {
 		t.Fatalf("%s, %v", first.text, err)
 	}
 	st := s.open(t, call{path: "sessions/" + a.SessionID + "/events"})
-	s.gate.leave <- struct{}{}
+	s.Gate.Leave <- struct{}{}
 	if d, r := s.decide(t, a.InputRequired.DecideURL, allow); d.Status != "allowed" {
 		t.Fatalf("%s", r.text)
 	}
@@ -366,7 +366,7 @@ func TestInboxPages(t *testing.T) {
 // register makes a credential known, without a value.
 func (s *service) register(t testing.TB, name string) {
 	t.Helper()
-	if _, err := s.vault.Register(t.Context(), s.workspace.ID, vault.Registration{Name: name, Hosts: []string{"api.example.com"}}, "test"); err != nil {
+	if _, err := s.Vault.Register(t.Context(), s.Workspace.ID, vault.Registration{Name: name, Hosts: []string{"api.example.com"}}, "test"); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -378,10 +378,10 @@ func TestSecretGoesIntoTheVault(t *testing.T) {
 	s.register(t, "STRIPE_KEY")
 	st := s.say(t, `@call request_secret {"key_name":"STRIPE_KEY","reason":"to refund"}`+"\n@say Done.")
 	q := st.asked()
-	if q.Kind != "secret" || q.KeyName != "STRIPE_KEY" || q.SecretURL != "/api/v1/workspaces/"+s.workspace.ID.String()+"/approvals/"+q.ApprovalID+"/secret" {
+	if q.Kind != "secret" || q.KeyName != "STRIPE_KEY" || q.SecretURL != "/api/v1/workspaces/"+s.Workspace.ID.String()+"/approvals/"+q.ApprovalID+"/secret" {
 		t.Errorf("%+v", q)
 	}
-	chat := s.issue(t, s.workspace, apikey.Chat)
+	chat := s.Issue(t, s.Workspace, apikey.Chat)
 	if r := s.get(t, call{method: "POST", path: q.SecretURL, key: chat, body: `{"action":"skip"}`}); r.status != 403 || r.Error.RequiredScope != "secret" {
 		t.Errorf("%d %s", r.status, r.text)
 	}

@@ -156,7 +156,7 @@ func TestCallbackIsToldWhatABlockingCallWouldBe(t *testing.T) {
 	got := <-h.got
 	c := s.await(t, id, "delivered", 1)
 	d := got.Data
-	if got.Type != "turn.completed" || !d.Success || d.Output == nil || d.Error != nil || d.Workspace != s.workspace.ID.String() || d.Metadata["order"] != "17" || d.Seq == 0 {
+	if got.Type != "turn.completed" || !d.Success || d.Output == nil || d.Error != nil || d.Workspace != s.Workspace.ID.String() || d.Metadata["order"] != "17" || d.Seq == 0 {
 		t.Errorf("%s", got.raw)
 	}
 	if c.URL != "https://example.com/hook?…" || c.Deliveries[0].WebhookID != got.header.Get("webhook-id") || strings.Contains(fmt.Sprint(c), "hush") {
@@ -168,7 +168,7 @@ func TestCallbackIsToldWhatABlockingCallWouldBe(t *testing.T) {
 	if fmt.Sprint(sent) != fmt.Sprint(told) {
 		t.Errorf("shown %v, sent %v", told, sent)
 	}
-	secret, err := callback.NewStore(s.pool, h.keys, h.guard).Secret(t.Context(), s.workspace.ID)
+	secret, err := callback.NewStore(s.pool, h.keys, h.guard).Secret(t.Context(), s.Workspace.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -239,7 +239,7 @@ func TestRedeliver(t *testing.T) {
 	if c := s.await(t, id, "delivered", 2); c.Disabled {
 		t.Errorf("%+v", c)
 	}
-	_, foreign := s.another(t)
+	_, foreign := s.Another(t)
 	for _, op := range []call{{path: "callbacks/" + id}, redeliver} {
 		for _, other := range []string{uuid.NewString(), "nonsense", strings.ToUpper(uuid.NewString())} {
 			bad := op
@@ -262,14 +262,14 @@ func TestNothingToRedeliver(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
 	id := s.callback(t, "https://listen.invalid/", held)
-	<-s.gate.entered
+	<-s.Gate.Entered
 	if r := s.get(t, call{method: "POST", path: "callbacks/" + id + "/redeliver"}); r.status != 200 || !strings.Contains(r.text, `"redelivering":false,"reason":"nothing_reported"`) {
 		t.Errorf("%d %s", r.status, r.text)
 	}
 	if r := s.get(t, call{path: "callbacks/" + id}); !strings.Contains(r.text, `"status":"waiting","disabled":false,"deliveries":[]`) {
 		t.Errorf("%s", r.text)
 	}
-	s.gate.leave <- struct{}{}
+	s.Gate.Leave <- struct{}{}
 	if c := s.await(t, id, "failed", 1); *c.Deliveries[0].Attempts[0].Error != "not_sent" {
 		t.Errorf("%+v", c)
 	}

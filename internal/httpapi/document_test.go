@@ -61,8 +61,8 @@ func TestDocumentedRunningTurns(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
 	limits, _ := document(t, s).Extensions["x-limits"].(map[string]any)
-	if got := limits["workspace_running_turns"]; got != float64(s.workspace.MaxRunning) {
-		t.Errorf("documented as %v, is %d", got, s.workspace.MaxRunning)
+	if got := limits["workspace_running_turns"]; got != float64(s.Workspace.MaxRunning) {
+		t.Errorf("documented as %v, is %d", got, s.Workspace.MaxRunning)
 	}
 }
 

@@ -66,7 +66,7 @@ func TestUnknownSecretsAreNamed(t *testing.T) {
 	s.push(t, report)
 	s.register(t, "STRIPE_KEY")
 	const canary = "c4n4ry-sup3r-s3cr3t"
-	if _, err := s.vault.Register(t.Context(), s.workspace.ID, vault.Registration{Name: "GITHUB_TOKEN", Hosts: []string{"api.github.com"}, Value: vault.NewValue([]byte(canary))}, "test"); err != nil {
+	if _, err := s.Vault.Register(t.Context(), s.Workspace.ID, vault.Registration{Name: "GITHUB_TOKEN", Hosts: []string{"api.github.com"}, Value: vault.NewValue([]byte(canary))}, "test"); err != nil {
 		t.Fatal(err)
 	}
 	for name, message := range map[string]string{
@@ -87,7 +87,7 @@ func TestUnknownSecretsAreNamed(t *testing.T) {
 	if got := names(s.say(t, "@text 1 delta", `"secret_input":["STRIPE_KEY","GITHUB_TOKEN"]`).rest()); got != "open text usage done" {
 		t.Errorf("known names: %s", got)
 	}
-	_, foreign := s.another(t)
+	_, foreign := s.Another(t)
 	other := call{method: "POST", path: "/api/v1/workspaces/another/messages", key: foreign, body: body(t, "x", `"secret_input":["STRIPE_KEY"]`)}
 	if r := s.get(t, other); r.Error.Code != "UNKNOWN_SECRET" || strings.Contains(r.text, "GITHUB_TOKEN") {
 		t.Errorf("another workspace: %d %s", r.status, r.text)

@@ -129,7 +129,7 @@ func TestTurnsThatCannotRunEnd(t *testing.T) {
 func TestLimitsAreNotRaised(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
-	if w := s.workspace; w.MaxResponseSeconds != 600 || w.MaxTurns != 50 {
+	if w := s.Workspace; w.MaxResponseSeconds != 600 || w.MaxTurns != 50 {
 		t.Errorf("a new workspace has %d seconds and %d model calls", w.MaxResponseSeconds, w.MaxTurns)
 	}
 	s.limit(t, workspace.Change{MaxTurns: new(1), MaxResponseSeconds: new(1)})

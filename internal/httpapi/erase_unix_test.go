@@ -131,8 +131,7 @@ func TestErasingLeavesNothing(t *testing.T) {
 	t.Parallel()
 	server := dbtest.NewServer(t)
 	dsn := server.DSN()
-	s := &service{pool: dbtest.Pool(t, dsn), link: &link{}, gate: newGate()}
-	s.run(t, dsn, nil, asking(time.Minute))
+	s := process(t, dbtest.Pool(t, dsn), nil, nil, asking(time.Minute))
 	value, others := canary.New(), canary.New()
 	id := s.everywhere(t, value)
 	s.everywhere(t, others)
@@ -146,7 +145,7 @@ func TestErasingLeavesNothing(t *testing.T) {
 	if canary.Find(t, value, canary.Server(server, dsn)[0]) == nil {
 		t.Error("the search sees nothing in the dump")
 	}
-	if _, err := s.sessions.Erase(t.Context(), uuid.MustParse(id), "cli:test"); err != nil {
+	if _, err := s.Sessions.Erase(t.Context(), uuid.MustParse(id), "cli:test"); err != nil {
 		t.Fatal(err)
 	}
 	if after := s.tables(t, value[:26]); after != nil {

@@ -64,7 +64,7 @@ func TestABodyThatNeverComes(t *testing.T) {
 		"POST /api/v1/workspaces/demo/messages": 401, "POST /nowhere": 404, "POST /healthz": 405, "GET /healthz": 200, "OPTIONS /healthz": 204,
 		"PUT /api/v1/workspaces/demo/files/x/content": 404,
 	} {
-		conn, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
+		conn, err := net.Dial("tcp", strings.TrimPrefix(s.URL, "http://"))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -62,7 +62,7 @@ func (s *service) ticket(t testing.TB, name string, size int) ticket {
 // put sends bytes to a signed address, without a key.
 func (s *service) put(t testing.TB, url, body string, header ...string) reply {
 	t.Helper()
-	return s.get(t, call{method: "PUT", path: strings.TrimPrefix(url, s.url), key: "-", body: body, header: append([]string{"Content-Type", "text/plain"}, header...)})
+	return s.get(t, call{method: "PUT", path: strings.TrimPrefix(url, s.URL), key: "-", body: body, header: append([]string{"Content-Type", "text/plain"}, header...)})
 }
 
 // download is a fresh address of a file with this content.
@@ -88,14 +88,14 @@ func (s *service) downloadOf(t testing.TB, id string) download {
 // fetch fetches a signed address, without a key.
 func (s *service) fetch(t testing.TB, url string, header ...string) reply {
 	t.Helper()
-	return s.get(t, call{path: strings.TrimPrefix(url, s.url), key: "-", header: header})
+	return s.get(t, call{path: strings.TrimPrefix(url, s.URL), key: "-", header: header})
 }
 
 func TestAFileGoesInAndOut(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
 	tk := s.ticket(t, `../"Grüße";.txt`, 5)
-	if tk.Status != "pending" || tk.Upload.Method != "PUT" || tk.MaxSize != 26214400 || !strings.HasPrefix(tk.Upload.URL, s.url+"/api/v1/workspaces/") {
+	if tk.Status != "pending" || tk.Upload.Method != "PUT" || tk.MaxSize != 26214400 || !strings.HasPrefix(tk.Upload.URL, s.URL+"/api/v1/workspaces/") {
 		t.Errorf("%+v", tk)
 	}
 	sum := sha256.Sum256([]byte("Hello"))
@@ -111,11 +111,11 @@ func TestAFileGoesInAndOut(t *testing.T) {
 		t.Errorf("%d %s", got.status, got.text)
 	}
 	d := s.downloadOf(t, tk.FileID)
-	if left := time.Until(d.ExpiresAt); d.Size != 5 || d.MIME != "text/plain" || left > 7*24*time.Hour || left < 7*24*time.Hour-time.Minute || !strings.HasPrefix(d.DownloadURL, s.url) {
+	if left := time.Until(d.ExpiresAt); d.Size != 5 || d.MIME != "text/plain" || left > 7*24*time.Hour || left < 7*24*time.Hour-time.Minute || !strings.HasPrefix(d.DownloadURL, s.URL) {
 		t.Errorf("%+v", d)
 	}
 	for _, method := range []string{"GET", "HEAD"} {
-		r := s.get(t, call{method: method, path: strings.TrimPrefix(d.DownloadURL, s.url), key: "-"})
+		r := s.get(t, call{method: method, path: strings.TrimPrefix(d.DownloadURL, s.URL), key: "-"})
 		disposition, params, err := mime.ParseMediaType(r.header.Get("Content-Disposition"))
 		if r.status != 200 || r.text != map[string]string{"GET": "Hello"}[method] || r.header.Get("Content-Length") != "5" || r.header.Get("Content-Type") != "text/plain" ||
 			err != nil || disposition != "attachment" || params["filename"] != "_Grüße_;.txt" || r.header.Get("ETag") != `"`+hex.EncodeToString(sum[:])+`"` ||
@@ -171,7 +171,7 @@ func TestForgedAndExpiredAddresses(t *testing.T) {
 	s := start(t, nil)
 	d := s.download(t, "a.txt", "Hello")
 	other := s.download(t, "b.txt", "Another")
-	path, query, _ := strings.Cut(strings.TrimPrefix(d.DownloadURL, s.url), "?")
+	path, query, _ := strings.Cut(strings.TrimPrefix(d.DownloadURL, s.URL), "?")
 	tk := s.ticket(t, "c.txt", 5)
 	for name, c := range map[string]struct {
 		method, at string
@@ -181,13 +181,13 @@ func TestForgedAndExpiredAddresses(t *testing.T) {
 		"no query":          {"GET", path, 404, "FILE_NOT_FOUND"},
 		"one more":          {"GET", path + "?" + query + "&x=1", 404, "FILE_NOT_FOUND"},
 		"another file":      {"GET", strings.Replace(path, d.FileID, other.FileID, 1) + "?" + query, 404, "FILE_NOT_FOUND"},
-		"another workspace": {"GET", strings.Replace(path, s.workspace.ID.String(), uuid.NewString(), 1) + "?" + query, 404, "FILE_NOT_FOUND"},
-		"by name":           {"GET", strings.Replace(path, s.workspace.ID.String(), "demo", 1) + "?" + query, 404, "FILE_NOT_FOUND"},
+		"another workspace": {"GET", strings.Replace(path, s.Workspace.ID.String(), uuid.NewString(), 1) + "?" + query, 404, "FILE_NOT_FOUND"},
+		"by name":           {"GET", strings.Replace(path, s.Workspace.ID.String(), "demo", 1) + "?" + query, 404, "FILE_NOT_FOUND"},
 		"escaped":           {"GET", strings.Replace(path, "-", "%2D", 1) + "?" + query, 404, "FILE_NOT_FOUND"},
 		"a broken escape":   {"GET", path + "?" + query + "%zz", 404, "FILE_NOT_FOUND"},
 		"no ids":            {"GET", "/api/v1/workspaces/%00/files/%ff/content?" + query, 404, "FILE_NOT_FOUND"},
 		"to upload":         {"PUT", path + "?" + query, 404, "FILE_NOT_FOUND"},
-		"an upload's":       {"GET", strings.TrimPrefix(tk.Upload.URL, s.url), 404, "FILE_NOT_FOUND"},
+		"an upload's":       {"GET", strings.TrimPrefix(tk.Upload.URL, s.URL), 404, "FILE_NOT_FOUND"},
 		"posted":            {"POST", path + "?" + query, 405, "METHOD_NOT_ALLOWED"},
 		"deleted":           {"DELETE", path + "?" + query, 405, "METHOD_NOT_ALLOWED"},
 	} {
@@ -202,14 +202,14 @@ func TestForgedAndExpiredAddresses(t *testing.T) {
 	if r := s.fetch(t, d.DownloadURL, "Accept", "image/png"); r.status != 406 {
 		t.Errorf("not acceptable: %d", r.status)
 	}
-	if err := s.files.Delete(t.Context(), s.workspace.ID, uuid.MustParse(d.FileID)); err != nil {
+	if err := s.Files.Delete(t.Context(), s.Workspace.ID, uuid.MustParse(d.FileID)); err != nil {
 		t.Fatal(err)
 	}
 	if r := s.fetch(t, d.DownloadURL); r.status != 404 || r.Error.Code != "FILE_NOT_FOUND" {
 		t.Errorf("a deleted file: %d %s", r.status, r.text)
 	}
-	late := filestore.New(s.pool, s.ring, filestore.Options{TTL: -time.Hour})
-	old, err := late.Download(t.Context(), s.workspace.ID, uuid.MustParse(other.FileID))
+	late := filestore.New(s.pool, s.Ring, filestore.Options{TTL: -time.Hour})
+	old, err := late.Download(t.Context(), s.Workspace.ID, uuid.MustParse(other.FileID))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -221,8 +221,8 @@ func TestForgedAndExpiredAddresses(t *testing.T) {
 func TestATicketsRequestIsChecked(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
-	writer := s.issue(t, s.workspace, apikey.FilesWrite)
-	trusted := s.issue(t, s.workspace, apikey.FilesWriteUnrestricted)
+	writer := s.Issue(t, s.Workspace, apikey.FilesWrite)
+	trusted := s.Issue(t, s.Workspace, apikey.FilesWriteUnrestricted)
 	sum := strings.Repeat("0", 64)
 	for _, c := range []struct {
 		body, key string
@@ -321,7 +321,7 @@ func TestProducedFilesAreFound(t *testing.T) {
 	id := uuid.MustParse(sessionOf(t, s.say(t, "@text 1 delta").rest()[0]))
 	one, two := uuid.New(), uuid.New()
 	for i, turn := range []uuid.UUID{one, one, two} {
-		if _, err := s.files.Produce(t.Context(), s.workspace.ID, id, turn, fmt.Sprint(i), fmt.Sprintf("out-%d.txt", i), "", strings.NewReader("Hello")); err != nil {
+		if _, err := s.Files.Produce(t.Context(), s.Workspace.ID, id, turn, fmt.Sprint(i), fmt.Sprintf("out-%d.txt", i), "", strings.NewReader("Hello")); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -371,8 +371,8 @@ func TestASenderThatStandsStill(t *testing.T) {
 	t.Parallel()
 	s := start(t, func(c *httpapi.Config) { c.WriteTimeout = 300 * time.Millisecond })
 	tk := s.ticket(t, "a.txt", 5)
-	path := strings.TrimPrefix(tk.Upload.URL, s.url)
-	conn, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
+	path := strings.TrimPrefix(tk.Upload.URL, s.URL)
+	conn, err := net.Dial("tcp", strings.TrimPrefix(s.URL, "http://"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -405,7 +405,7 @@ func TestFilesThroughATurn(t *testing.T) {
 			t.Errorf("%s: %+v", where, list)
 			return
 		}
-		if r := s.fetch(t, strings.TrimPrefix(list[0].DownloadURL, s.url)); r.status != 200 || r.text != want {
+		if r := s.fetch(t, strings.TrimPrefix(list[0].DownloadURL, s.URL)); r.status != 200 || r.text != want {
 			t.Errorf("%s: %d %s", where, r.status, r.text)
 		}
 	}
@@ -442,7 +442,7 @@ func TestFilesThroughATurn(t *testing.T) {
 	opens("the question", messages[0].Attachments, "Hello")
 	opens("the answer", messages[1].Attachments, "a,b")
 	for _, a := range append(answer.Attachments, messages[0].Attachments...) {
-		if !strings.HasPrefix(a.DownloadURL, s.url) {
+		if !strings.HasPrefix(a.DownloadURL, s.URL) {
 			t.Errorf("%s is no whole address", a.DownloadURL)
 		}
 	}
@@ -453,7 +453,7 @@ func TestFilesOfAnotherWorkspace(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
 	d := s.download(t, "a.txt", "Hello")
-	_, foreign := s.another(t)
+	_, foreign := s.Another(t)
 	for _, c := range []call{
 		{path: "/api/v1/workspaces/another/files/" + d.FileID},
 		{method: "POST", path: "/api/v1/workspaces/another/files/download", body: fmt.Sprintf(`{"file_id":%q}`, d.FileID)},

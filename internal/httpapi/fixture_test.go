@@ -5,10 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"log/slog"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -17,46 +15,23 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/parley-server/parley/internal/apikey"
-	"github.com/parley-server/parley/internal/callback"
 	"github.com/parley-server/parley/internal/dbtest"
-	"github.com/parley-server/parley/internal/egress"
 	"github.com/parley-server/parley/internal/event"
-	"github.com/parley-server/parley/internal/filestore"
 	"github.com/parley-server/parley/internal/httpapi"
-	"github.com/parley-server/parley/internal/limit"
-	"github.com/parley-server/parley/internal/model"
-	"github.com/parley-server/parley/internal/model/guide"
 	"github.com/parley-server/parley/internal/permission"
-	"github.com/parley-server/parley/internal/runner"
-	"github.com/parley-server/parley/internal/session"
-	"github.com/parley-server/parley/internal/skill"
+	"github.com/parley-server/parley/internal/servicetest"
 	"github.com/parley-server/parley/internal/sse"
 	"github.com/parley-server/parley/internal/tool"
-	"github.com/parley-server/parley/internal/tool/attach"
 	"github.com/parley-server/parley/internal/turn"
-	"github.com/parley-server/parley/internal/vault"
-	"github.com/parley-server/parley/internal/workdir"
-	"github.com/parley-server/parley/internal/workspace"
 )
 
-// service is one running process on a database of its own, asked through a client
-// that holds every answer against the OpenAPI document.
+// service is a process that is asked through a client that holds every answer against the
+// OpenAPI document.
 type service struct {
-	url       string
-	client    *http.Client
-	pool      *pgxpool.Pool // not the service's own
-	link      *link
-	keys      *apikey.Store
-	sessions  *session.Store
-	skills    *skill.Store
-	vault     *vault.Store
-	files     *filestore.Store
-	workspace workspace.Workspace
-	key       string // may do everything
-	ring      *vault.Keyring
-	gate      *gate
-	halt      context.CancelFunc // ends requests, as a process that stops does
+	*servicetest.Service
+	client *http.Client
+	pool   *pgxpool.Pool // not the service's own
+	link   *link
 }
 
 func start(t testing.TB, change func(*httpapi.Config)) *service {
@@ -67,70 +42,25 @@ func start(t testing.TB, change func(*httpapi.Config)) *service {
 // startTurns is start with a say in how turns run.
 func startTurns(t testing.TB, change func(*httpapi.Config), changeTurns func(*turn.Config)) *service {
 	t.Helper()
-	dsn := dbtest.DSN(t)
-	s := &service{pool: dbtest.Pool(t, dsn), link: &link{}, gate: newGate()}
-	s.run(t, dsn, change, changeTurns)
-	return s
+	return process(t, dbtest.New(t), nil, change, changeTurns)
 }
 
 // replica is another process on the same database, with the same keys.
 func (s *service) replica(t testing.TB, changeTurns func(*turn.Config)) *service {
 	t.Helper()
-	r := &service{pool: s.pool, link: &link{}, gate: s.gate, workspace: s.workspace, key: s.key, ring: s.ring}
-	r.run(t, s.pool.Config().ConnString(), nil, changeTurns)
-	return r
+	return process(t, s.pool, s.Service, nil, changeTurns)
 }
 
-// run starts the parts of a process. The first on a database makes the workspace.
-func (s *service) run(t testing.TB, dsn string, change func(*httpapi.Config), changeTurns func(*turn.Config)) {
+// process starts a process on the database of a pool.
+func process(t testing.TB, pool *pgxpool.Pool, peer *servicetest.Service, change func(*httpapi.Config), changeTurns func(*turn.Config)) *service {
 	t.Helper()
-	pool := s.link.pool(t, dsn)
-	log := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelInfo}))
-	workspaces := workspace.New(pool)
-	s.keys = apikey.New(pool, log)
-	if s.key == "" {
-		ws, err := workspaces.Create(t.Context(), "demo", "", "")
-		if err != nil {
-			t.Fatal(err)
-		}
-		s.workspace, s.key = ws, s.issue(t, ws, apikey.All...)
-		if s.ring, err = vault.ParseKeys(vault.GenerateKey()); err != nil {
-			t.Fatal(err)
-		}
-	}
-	guard, err := egress.New(egress.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.files = filestore.New(pool, s.ring, filestore.Options{})
-	s.skills, s.vault = skill.New(pool), vault.New(pool, s.ring)
-	if err := s.vault.Prepare(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	callbacks := callback.NewStore(pool, s.ring, guard)
-	s.sessions = session.New(pool, session.Options{Log: log, Erase: []session.Eraser{s.files.Erase, callbacks.Erase, workdir.New(pool, workdir.Options{}).Erase}})
-	guide := guide.New()
-	tc := turn.Config{
-		Pool: pool, Sessions: s.sessions, Workspaces: workspaces, Skills: s.skills, Vault: s.vault,
-		Files: s.files, Callbacks: callbacks,
-		Tools: func(*runner.Run) []tool.Tool { return []tool.Tool{s.gate, look{}, attach.Tool(s.files, nil)} }, Log: log, Workers: 20,
-		Model: func(string) (model.Model, error) { return guide, nil },
-	}
-	if changeTurns != nil {
-		changeTurns(&tc)
-	}
-	turns, err := turn.New(tc)
-	if err != nil {
-		t.Fatal(err)
-	}
-	run(t, s.sessions.Run)
-	run(t, turns.Run)
-	run(t, s.keys.Run)
-	limits := limit.New(pool, limit.Options{Limits: plenty, Node: s.sessions.Node(), Log: log})
-	run(t, limits.Run)
-
-	cfg := httpapi.Config{Sessions: s.sessions, Files: s.files, Callbacks: tc.Callbacks, Turns: turns, Workspaces: workspaces, Keys: s.keys, Limits: limits, Log: log, Version: "1.2.3",
-		Ready: func(ctx context.Context) error { return pool.Ping(ctx) }}
+	s := &service{pool: pool, link: &link{}}
+	s.Service = servicetest.New(t, servicetest.Options{
+		Pool: s.link.pool(t, pool.Config().ConnString()), Peer: peer, Turns: changeTurns,
+		Tools: func(*servicetest.Service) []tool.Tool { return []tool.Tool{look{}} },
+	})
+	cfg := httpapi.Config{Sessions: s.Sessions, Files: s.Files, Callbacks: s.Callbacks, Turns: s.Turns, Workspaces: s.Workspaces, Keys: s.Keys,
+		Limits: s.Limits, Log: s.Log, Version: "1.2.3", Ready: func(ctx context.Context) error { return s.Pool.Ping(ctx) }}
 	if change != nil {
 		change(&cfg)
 	}
@@ -140,6 +70,7 @@ func (s *service) run(t testing.TB, dsn string, change func(*httpapi.Config), ch
 	}
 	s.serve(t, handler)
 	t.Cleanup(s.link.mend) // the first of all: stopping takes a database
+	return s
 }
 
 // asking makes every call of a tool that the rules do not know need an approval, and
@@ -148,63 +79,16 @@ func asking(window time.Duration) func(*turn.Config) {
 	return func(c *turn.Config) { c.Permissions, c.Window = permission.New(c.Pool), window }
 }
 
-// plenty is what no test uses up, and yet everything is counted.
-var plenty = limit.Limits{Messages: 100_000, Calls: 100_000, Streams: 1000}
-
 // serve listens, and makes the client.
 func (s *service) serve(t testing.TB, handler http.Handler) {
-	srv := httptest.NewUnstartedServer(handler)
-	base, halt := context.WithCancel(context.Background())
-	srv.Config.MaxHeaderBytes = httpapi.HeaderBytes
-	srv.Config.BaseContext = func(net.Listener) context.Context { return base }
-	srv.Start()
-	s.url, s.halt = srv.URL, halt
-	transport := &http.Transport{DisableCompression: true}
+	s.Serve(t, handler)
 	s.client = &http.Client{
-		Transport: &checked{t: t, next: transport, doc: loadDocument(t, handler)},
+		Transport: &checked{t: t, next: s.Transport, doc: loadDocument(t, handler)},
 		CheckRedirect: func(r *http.Request, _ []*http.Request) error {
 			t.Errorf("redirected to %s", r.URL)
 			return http.ErrUseLastResponse
 		},
 	}
-	t.Cleanup(func() {
-		halt()
-		transport.CloseIdleConnections()
-		srv.Close()
-	})
-}
-
-// run keeps f running until the test ends.
-func run(t testing.TB, f func(context.Context) error) {
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- f(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Errorf("stopped with %v", err)
-		}
-	})
-}
-
-// issue makes a key.
-func (s *service) issue(t testing.TB, ws workspace.Workspace, scopes ...apikey.Scope) string {
-	t.Helper()
-	_, text, err := s.keys.Create(t.Context(), apikey.Grant{Workspace: ws.ID, Name: t.Name()[:min(len(t.Name()), 100)], Scopes: scopes})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return text
-}
-
-// another makes a second workspace and a key that may do everything in it.
-func (s *service) another(t testing.TB) (workspace.Workspace, string) {
-	t.Helper()
-	ws, err := workspace.New(s.pool).Create(t.Context(), "another", "", "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return ws, s.issue(t, ws, apikey.All...)
 }
 
 // call is one request. The zero value is GET of the root, with the service's key.
@@ -229,14 +113,14 @@ func (s *service) request(t testing.TB, c call) *http.Request {
 	if c.body != "" {
 		body = strings.NewReader(c.body)
 	}
-	r, err := http.NewRequestWithContext(t.Context(), c.method, s.url+c.path, body)
+	r, err := http.NewRequestWithContext(t.Context(), c.method, s.URL+c.path, body)
 	if err != nil {
 		t.Fatal(err)
 	}
 	switch c.key {
 	case "-":
 	case "":
-		r.Header.Set("Authorization", "Bearer "+s.key)
+		r.Header.Set("Authorization", "Bearer "+s.Key)
 	default:
 		r.Header.Set("Authorization", "Bearer "+c.key)
 	}
@@ -410,28 +294,6 @@ func names(frames []frame) string {
 		}
 	}
 	return strings.Join(list, " ")
-}
-
-// gate is a tool that waits until it is opened: with it a test holds a turn.
-type gate struct {
-	entered chan struct{}
-	leave   chan struct{}
-}
-
-func newGate() *gate { return &gate{make(chan struct{}, 100), make(chan struct{}, 100)} }
-
-func (g *gate) Spec() tool.Spec {
-	return tool.Spec{Name: "gate", Description: "Waits.", Schema: json.RawMessage(`{"type":"object"}`), Idempotent: true}
-}
-
-func (g *gate) Call(ctx context.Context, _ tool.Call) (tool.Result, error) {
-	g.entered <- struct{}{}
-	select {
-	case <-ctx.Done():
-		return tool.Result{}, ctx.Err()
-	case <-g.leave:
-	}
-	return tool.Result{OK: true, Output: "open"}, nil
 }
 
 // look is a tool that reads a document.

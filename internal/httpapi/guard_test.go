@@ -15,9 +15,9 @@ import (
 func TestOnlyAGoodKeyGetsIn(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
-	good := s.key
-	revoked := s.issue(t, s.workspace, apikey.All...)
-	if err := s.keys.Revoke(t.Context(), s.workspace.ID, revoked[4:12]); err != nil {
+	good := s.Key
+	revoked := s.Issue(t, s.Workspace, apikey.All...)
+	if err := s.Keys.Revoke(t.Context(), s.Workspace.ID, revoked[4:12]); err != nil {
 		t.Fatal(err)
 	}
 	const missing, invalid = `Bearer realm="parley"`, `Bearer realm="parley", error="invalid_token"`
@@ -71,37 +71,37 @@ type principal struct {
 func (s *service) principals(t *testing.T) []principal {
 	t.Helper()
 	ctx := t.Context()
-	other, _ := s.another(t)
+	other, _ := s.Another(t)
 	list := []principal{{name: "no key", key: "-", status: 401}, {name: "a malformed key", key: "prl_nonsense", status: 401}}
 	for _, scope := range apikey.All {
 		only := apikey.Scopes{scope}
-		revoked := s.issue(t, s.workspace, scope)
-		if err := s.keys.Revoke(ctx, s.workspace.ID, revoked[4:12]); err != nil {
+		revoked := s.Issue(t, s.Workspace, scope)
+		if err := s.Keys.Revoke(ctx, s.Workspace.ID, revoked[4:12]); err != nil {
 			t.Fatal(err)
 		}
-		_, expired, err := s.keys.Create(ctx, apikey.Grant{Workspace: s.workspace.ID, Name: "expired", Scopes: only, Life: new(-time.Second)})
+		_, expired, err := s.Keys.Create(ctx, apikey.Grant{Workspace: s.Workspace.ID, Name: "expired", Scopes: only, Life: new(-time.Second)})
 		if err != nil {
 			t.Fatal(err)
 		}
 		list = append(list,
-			principal{"a key with " + string(scope), s.issue(t, s.workspace, scope), 0, only},
+			principal{"a key with " + string(scope), s.Issue(t, s.Workspace, scope), 0, only},
 			principal{"a revoked key with " + string(scope), revoked, 401, nil},
 			principal{"an expired key with " + string(scope), expired, 401, nil},
-			principal{"another workspace's key with " + string(scope), s.issue(t, other, scope), 404, nil},
+			principal{"another workspace's key with " + string(scope), s.Issue(t, other, scope), 404, nil},
 		)
 	}
-	_, revoked, err := s.keys.CreateWebhookToken(ctx, s.workspace.ID)
+	_, revoked, err := s.Keys.CreateWebhookToken(ctx, s.Workspace.ID)
 	if err == nil {
-		_, err = s.keys.RevokeWebhookToken(ctx, s.workspace.ID)
+		_, err = s.Keys.RevokeWebhookToken(ctx, s.Workspace.ID)
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, token, err := s.keys.CreateWebhookToken(ctx, s.workspace.ID)
+	_, token, err := s.Keys.CreateWebhookToken(ctx, s.Workspace.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, foreign, err := s.keys.CreateWebhookToken(ctx, other.ID)
+	_, foreign, err := s.Keys.CreateWebhookToken(ctx, other.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -171,7 +171,7 @@ func TestGuard(t *testing.T) {
 func TestWorkspacesAreApart(t *testing.T) {
 	t.Parallel()
 	s := guarded(t)
-	other, foreign := s.another(t)
+	other, foreign := s.Another(t)
 	there := s.things(t)
 	plain := func(r reply, about ids) string { // what differs between any two answers
 		names := []string{r.RequestID, "", r.header.Get("X-Request-Id"), ""}
@@ -182,7 +182,7 @@ func TestWorkspacesAreApart(t *testing.T) {
 	}
 	ops := s.operations(t)
 	before := s.rows(t)
-	for _, ref := range []string{"demo", s.workspace.ID.String(), strings.ToUpper(s.workspace.ID.String())} {
+	for _, ref := range []string{"demo", s.Workspace.ID.String(), strings.ToUpper(s.Workspace.ID.String())} {
 		for _, op := range ops {
 			c := op.call(ref, there)
 			c.key = foreign
@@ -231,7 +231,7 @@ func TestWorkspacesAreApart(t *testing.T) {
 func TestOneCallerInTwoWorkspacesIsTwo(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
-	_, foreign := s.another(t)
+	_, foreign := s.Another(t)
 	message := `{"command":"@text 1 delta","caller_id":"anna"}`
 	here := s.open(t, call{method: "POST", path: "messages", body: message}).rest()
 	there := s.open(t, call{method: "POST", path: "/api/v1/workspaces/another/messages", body: message, key: foreign}).rest()
@@ -244,7 +244,7 @@ func TestOneCallerInTwoWorkspacesIsTwo(t *testing.T) {
 func TestLoopbackKeyDoesNotPassAProxy(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
-	_, key, err := s.keys.Create(t.Context(), apikey.Grant{Workspace: s.workspace.ID, Name: "dev", Scopes: apikey.All, Loopback: true})
+	_, key, err := s.Keys.Create(t.Context(), apikey.Grant{Workspace: s.Workspace.ID, Name: "dev", Scopes: apikey.All, Loopback: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -263,7 +263,7 @@ func TestLoopbackKeyDoesNotPassAProxy(t *testing.T) {
 func TestOrderOfChecks(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
-	reader, busy := s.issue(t, s.workspace, apikey.SessionsRead), s.issue(t, s.workspace, apikey.All...)
+	reader, busy := s.Issue(t, s.Workspace, apikey.SessionsRead), s.Issue(t, s.Workspace, apikey.All...)
 	if _, err := s.pool.Exec(t.Context(), `INSERT INTO rate_limits VALUES ($1, 'messages', now() + interval '1 hour')`, busy[4:12]); err != nil {
 		t.Fatal(err)
 	}

@@ -53,7 +53,7 @@ func TestReadersSeeTheUsage(t *testing.T) {
 	s := start(t, nil)
 	id := sessionOf(t, s.say(t, "@text 2 deltas").rest()[0])
 	attach := events(id, "?replay=all")
-	attach.key = s.issue(t, s.workspace, apikey.SessionsRead)
+	attach.key = s.Issue(t, s.Workspace, apikey.SessionsRead)
 	frames := s.open(t, attach).rest()
 	if got := names(frames); got != "open text usage done" || !strings.Contains(frames[len(frames)-2].data, `"cost_usd":0,"model":"builtin/guide"`) {
 		t.Errorf("%v", frames)

@@ -14,13 +14,14 @@ import (
 
 	"github.com/parley-server/parley/internal/apikey"
 	"github.com/parley-server/parley/internal/httpapi"
+	"github.com/parley-server/parley/internal/servicetest"
 	"github.com/parley-server/parley/internal/workspace"
 )
 
 // limit gives the demo workspace's keys limits of their own.
 func (s *service) limit(t testing.TB, c workspace.Change) {
 	t.Helper()
-	if _, err := workspace.New(s.pool).Update(t.Context(), s.workspace.ID, c); err != nil {
+	if _, err := workspace.New(s.pool).Update(t.Context(), s.Workspace.ID, c); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -51,9 +52,9 @@ func TestEveryOperationIsLimited(t *testing.T) {
 	s := start(t, nil)
 	for _, op := range s.operations(t) {
 		doc := document(t, s).Paths.Value(op.template).GetOperation(op.method)
-		class, want := "calls", plenty.Calls
+		class, want := "calls", servicetest.Plenty.Calls
 		if doc.Extensions["x-limit"] != nil {
-			class, want = doc.Extensions["x-limit"].(string), plenty.Messages
+			class, want = doc.Extensions["x-limit"].(string), servicetest.Plenty.Messages
 		}
 		for status, ref := range doc.Responses.Map() {
 			_, limited := ref.Value.Headers["RateLimit"]
@@ -75,7 +76,7 @@ func TestEveryOperationIsLimited(t *testing.T) {
 			t.Errorf("%s: %d, %s %d", op, r.status, got, size)
 		}
 		s.limit(t, workspace.Change{MessagesPerMinute: new(1), CallsPerMinute: new(1)})
-		c.key = s.issue(t, s.workspace, apikey.All...)
+		c.key = s.Issue(t, s.Workspace, apikey.All...)
 		if _, size, rest, wait := quota(t, s.get(t, c).header); size != 1 || rest != 0 || wait < 1 || wait > 60 {
 			t.Errorf("%s: a quota of 1: %d, %d, %d", op, size, rest, wait)
 		}
@@ -115,12 +116,12 @@ func TestALimitIsOfOneKeyAndOneClass(t *testing.T) {
 	if r := s.get(t, call{path: "sessions"}); r.status != 429 {
 		t.Errorf("a fourth call: %d", r.status)
 	}
-	other := s.issue(t, s.workspace, apikey.All...)
+	other := s.Issue(t, s.Workspace, apikey.All...)
 	message.key = other
 	if r := s.get(t, message); r.status != 200 {
 		t.Errorf("another key: %d", r.status)
 	}
-	if r := s.get(t, call{path: "/api/v1/openapi", key: s.key}); r.status != 200 || r.header.Get("RateLimit") != "" {
+	if r := s.get(t, call{path: "/api/v1/openapi", key: s.Key}); r.status != 200 || r.header.Get("RateLimit") != "" {
 		t.Errorf("the document: %d", r.status)
 	}
 	s.limit(t, workspace.Change{MessagesPerMinute: new(0), CallsPerMinute: new(0)})
@@ -195,8 +196,8 @@ func TestOpenStreamsAreLimited(t *testing.T) {
 	go func() {
 		blocked <- s.get(t, call{method: "POST", path: "messages", body: body(t, held, `"stream":false`)})
 	}()
-	<-s.gate.entered
-	<-s.gate.entered // the blocking call waits too
+	<-s.Gate.Entered
+	<-s.Gate.Entered // the blocking call waits too
 
 	refused := func(c call) {
 		t.Helper()
@@ -217,7 +218,7 @@ func TestOpenStreamsAreLimited(t *testing.T) {
 		t.Errorf("a refused message was stored: %s", r.Data)
 	}
 	other := message
-	other.key = s.issue(t, s.workspace, apikey.All...)
+	other.key = s.Issue(t, s.Workspace, apikey.All...)
 	s.open(t, other).rest()
 
 	second.close()
@@ -228,8 +229,8 @@ func TestOpenStreamsAreLimited(t *testing.T) {
 			break
 		}
 	}
-	s.gate.leave <- struct{}{}
-	s.gate.leave <- struct{}{}
+	s.Gate.Leave <- struct{}{}
+	s.Gate.Leave <- struct{}{}
 	if r := <-blocked; r.status != 200 {
 		t.Errorf("the blocking call: %d %s", r.status, r.text)
 	}
@@ -245,7 +246,7 @@ func TestReplicasShareTheLimitOfStreams(t *testing.T) {
 	here.limit(t, workspace.Change{OpenStreams: new(2)})
 	st := here.say(t, held)
 	session := sessionOf(t, st.until("open")[0])
-	<-here.gate.entered
+	<-here.Gate.Entered
 	here.open(t, call{path: "sessions/" + session + "/events"})
 	for { // within a second the other knows
 		res := there.do(t, call{path: "sessions/" + session + "/events"})
@@ -254,7 +255,7 @@ func TestReplicasShareTheLimitOfStreams(t *testing.T) {
 			break
 		}
 	}
-	here.gate.leave <- struct{}{}
+	here.Gate.Leave <- struct{}{}
 	st.rest()
 	for {
 		res := there.do(t, call{path: "sessions/" + session + "/events"})
@@ -270,7 +271,7 @@ func TestDocumentedLimitsAreTheConfiguredOnes(t *testing.T) {
 	t.Parallel()
 	s := startTurns(t, func(c *httpapi.Config) { c.Keepalive, c.WriteTimeout = 7*time.Second, 2500*time.Millisecond }, asking(9*time.Minute))
 	for name, want := range map[string]int{
-		"messages_per_minute": plenty.Messages, "calls_per_minute": plenty.Calls, "open_streams": plenty.Streams,
+		"messages_per_minute": servicetest.Plenty.Messages, "calls_per_minute": servicetest.Plenty.Calls, "open_streams": servicetest.Plenty.Streams,
 		"keepalive_seconds": 7, "write_timeout_seconds": 3, "replay_seconds": 86400, "body_bytes": 1 << 20,
 		"approval_window_seconds": 540, "signed_url_seconds": 7 * 86400,
 	} {

@@ -66,7 +66,7 @@ func TestListSessions(t *testing.T) {
 	}
 	st := s.say(t, held)
 	live := sessionOf(t, st.until("open")[0])
-	<-s.gate.entered
+	<-s.Gate.Entered
 	newest, n := s.pages(t, "sessions?limit=2")
 	oldest, _ := s.pages(t, "sessions?limit=4&order=asc")
 	if len(newest) != 6 || n != 3 || len(oldest) != 6 || newest[0].SessionID != live || newest[0].Status != "thinking" || newest[0].CallerID != nil {
@@ -85,7 +85,7 @@ func TestListSessions(t *testing.T) {
 			t.Errorf("%s: %d, want %d", query, len(got), want)
 		}
 	}
-	s.gate.leave <- struct{}{}
+	s.Gate.Leave <- struct{}{}
 	st.rest()
 }
 
@@ -116,7 +116,7 @@ func TestListMessages(t *testing.T) {
 	if r := s.get(t, call{path: path}); !strings.Contains(r.text, `"references":[{"path":"a","source":"read"}]`) || !strings.Contains(r.text, `"error":"content_refused"`) {
 		t.Errorf("%s", r.text)
 	}
-	s.gate.leave <- struct{}{}
+	s.Gate.Leave <- struct{}{}
 	st.rest()
 }
 
@@ -172,7 +172,7 @@ func TestCancel(t *testing.T) {
 	s := start(t, nil)
 	st := s.say(t, held)
 	id := sessionOf(t, st.until("open")[0])
-	<-s.gate.entered
+	<-s.Gate.Entered
 	cancel := call{method: "POST", path: "sessions/" + id + "/cancel"}
 	first := s.get(t, cancel)
 	var got struct {

@@ -33,7 +33,7 @@ func (s *service) ask(t testing.TB, message string, header ...string) (answer, r
 func TestStreamedAnswer(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
-	s.gate.leave <- struct{}{}
+	s.Gate.Leave <- struct{}{}
 	frames := s.say(t, held).rest()
 	if got := names(frames); got != "open text tool_use tool_result text usage done" {
 		t.Errorf("%s", got)
@@ -117,15 +117,15 @@ func TestOneTurnAtATime(t *testing.T) {
 	s := start(t, nil)
 	st := s.say(t, held, `"caller_id":"anna"`)
 	id := sessionOf(t, st.until("open")[0])
-	<-s.gate.entered
+	<-s.Gate.Entered
 	forged := []string{"X-Forwarded-Proto", "https", "X-Forwarded-Host", "evil.example", "Forwarded", "proto=https;host=evil.example"}
 	r := s.get(t, call{method: "POST", path: "messages", body: body(t, "@text 1 delta", `"caller_id":"anna"`), header: forged})
-	at := s.url + "/api/v1/workspaces/demo/sessions/" + id
+	at := s.URL + "/api/v1/workspaces/demo/sessions/" + id
 	if r.status != 409 || r.Error.Code != "TURN_IN_PROGRESS" || r.Error.Type != "conflict_error" ||
 		r.Error.Turn["events_url"] != at+"/events" || r.Error.Turn["cancel_url"] != at+"/cancel" || r.Error.Turn["status"] != "running" {
 		t.Errorf("%d %s", r.status, r.text)
 	}
-	s.gate.leave <- struct{}{}
+	s.Gate.Leave <- struct{}{}
 	st.rest()
 	if a, _ := s.ask(t, body(t, "@text 1 delta", `"caller_id":"anna"`, `"stream":false`)); a.SessionID != id {
 		t.Errorf("afterwards %+v", a)
@@ -201,7 +201,7 @@ func TestRepeatedStreamIsTheSame(t *testing.T) {
 	if two.res.Header.Get("Idempotent-Replayed") != "true" {
 		t.Error("not marked as a repeat")
 	}
-	s.gate.leave <- struct{}{}
+	s.Gate.Leave <- struct{}{}
 	all := append(seen, one.rest()...)
 	if got := two.rest(); !slices.Equal(got, all) {
 		t.Errorf("got %v, want %v", got, all)
@@ -226,7 +226,7 @@ func TestPostAgainWithACursor(t *testing.T) {
 	first.close()
 
 	second := post(cursor)
-	s.gate.leave <- struct{}{}
+	s.Gate.Leave <- struct{}{}
 	rest := second.rest()
 	if rest[0].event != "open" || rest[0].id != cursor || names(rest) != "open tool_result text usage done" {
 		t.Errorf("%v", rest)

@@ -11,7 +11,7 @@ func TestEnqueuedMessagesAreAnsweredInOrder(t *testing.T) {
 	s := start(t, nil)
 	first := s.say(t, held)
 	id := sessionOf(t, first.until("open")[0])
-	<-s.gate.entered
+	<-s.Gate.Entered
 	at := `"session_id":"` + id + `"`
 	var waiting []*stream
 	for i := range 8 {
@@ -31,7 +31,7 @@ func TestEnqueuedMessagesAreAnsweredInOrder(t *testing.T) {
 		t.Errorf("%d %s", r.status, r.text)
 	}
 	resumed := s.open(t, call{path: "sessions/" + id + "/events"})
-	s.gate.leave <- struct{}{}
+	s.Gate.Leave <- struct{}{}
 	if got := names(resumed.rest()); got != "open text tool_use tool_result text usage done" {
 		t.Errorf("who attaches sees %s", got)
 	}
@@ -67,7 +67,7 @@ func TestInterruptEndsWhatIsThere(t *testing.T) {
 	s := start(t, nil)
 	first := s.say(t, held)
 	id := sessionOf(t, first.until("tool_use")[0])
-	<-s.gate.entered
+	<-s.Gate.Entered
 	at := `"session_id":"` + id + `"`
 	lined := s.say(t, "@text 1 delta", at, `"multitask_strategy":"enqueue"`)
 	last := s.say(t, "@text 1 delta", at, `"multitask_strategy":"interrupt"`)
@@ -111,7 +111,7 @@ func TestResumeInLine(t *testing.T) {
 	s := start(t, nil)
 	first := s.say(t, held)
 	id := sessionOf(t, first.until("tool_use")[0])
-	<-s.gate.entered
+	<-s.Gate.Entered
 	lined := s.say(t, "@say Mine.", `"session_id":"`+id+`"`, `"multitask_strategy":"enqueue"`)
 	open := lined.until("open")[0]
 	lined.close()
@@ -125,7 +125,7 @@ func TestResumeInLine(t *testing.T) {
 	if m := messages[3]; m.Status != "in_progress" || fmt.Sprint(m.LastSeq) != open.id {
 		t.Errorf("the answer in line is %+v", m)
 	}
-	s.gate.leave <- struct{}{}
+	s.Gate.Leave <- struct{}{}
 	first.rest()
 	rest := resumed.rest()
 	if names(rest) != "text usage done" || !strings.Contains(rest[0].data, "Mine.") {

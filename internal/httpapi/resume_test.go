@@ -21,7 +21,7 @@ func TestResumeMissesNothing(t *testing.T) {
 	s := start(t, nil)
 	whole := s.say(t, "@text 5 deltas\n@call gate {}\n@text 5 deltas")
 	id := sessionOf(t, whole.until("open")[0])
-	<-s.gate.entered
+	<-s.Gate.Entered
 	from := s.open(t, events(id, ""))
 	seen := from.until("tool_use")
 	var resumed []*stream
@@ -29,7 +29,7 @@ func TestResumeMissesNothing(t *testing.T) {
 		resumed = append(resumed, s.open(t, events(id, "", "Last-Event-ID", f.id)))
 		resumed = append(resumed, s.open(t, events(id, "?last_event_id="+f.id)))
 	}
-	s.gate.leave <- struct{}{}
+	s.Gate.Leave <- struct{}{}
 	all := append(seen, from.rest()...)
 	if got := names(all); got != "open text tool_use tool_result text usage done" {
 		t.Fatalf("%s", got)
@@ -51,7 +51,7 @@ func TestResumeOfARunningTurn(t *testing.T) {
 	second := s.say(t, held, `"caller_id":"anna"`)
 	open := second.until("open")[0]
 	id := sessionOf(t, open)
-	<-s.gate.entered
+	<-s.Gate.Entered
 	older := first[2].id
 	for name, c := range map[string]call{
 		"no cursor":               events(id, ""),
@@ -74,7 +74,7 @@ func TestResumeOfARunningTurn(t *testing.T) {
 		t.Errorf("replay of everything: %v", got)
 	}
 	tail := s.open(t, events(id, "?replay=all", "Last-Event-ID", older))
-	s.gate.leave <- struct{}{}
+	s.Gate.Leave <- struct{}{}
 	end := second.rest()
 	last := end[len(end)-1]
 	want := frame{"done", last.id, fmt.Sprintf(`{"v":1,"session_id":%q,"resumed":true}`, id), 60000}
@@ -127,7 +127,7 @@ func TestResumeOfWhatIsOver(t *testing.T) {
 	}
 
 	var fresh string
-	err := s.pool.QueryRow(t.Context(), `INSERT INTO sessions (id, workspace_id) VALUES ($1, $2) RETURNING id`, uuid.New(), s.workspace.ID).Scan(&fresh)
+	err := s.pool.QueryRow(t.Context(), `INSERT INTO sessions (id, workspace_id) VALUES ($1, $2) RETURNING id`, uuid.New(), s.Workspace.ID).Scan(&fresh)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -146,7 +146,7 @@ func TestCursorFromTheFuture(t *testing.T) {
 	over := sessionOf(t, done[0])
 	running := s.say(t, held)
 	live := sessionOf(t, running.until("open")[0])
-	<-s.gate.entered
+	<-s.Gate.Entered
 	for _, id := range []string{over, live} {
 		for _, query := range []string{"", "?replay=all"} {
 			for _, cursor := range []string{"1000000", "9223372036854775807"} {
@@ -162,7 +162,7 @@ func TestCursorFromTheFuture(t *testing.T) {
 	if got := s.open(t, events(over, "", "Last-Event-ID", next)).rest(); names(got) != "open error done" {
 		t.Errorf("one past the end: %v", got)
 	}
-	s.gate.leave <- struct{}{}
+	s.Gate.Leave <- struct{}{}
 	running.rest()
 }
 

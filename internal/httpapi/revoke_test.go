@@ -12,8 +12,8 @@ func TestARevokedKeyLosesItsStreamsEverywhere(t *testing.T) {
 	t.Parallel()
 	here := start(t, nil)
 	there := here.replica(t, nil)
-	grant := apikey.Grant{Workspace: here.workspace.ID, Name: "doomed", Scopes: apikey.Scopes{apikey.Chat, apikey.SessionsRead}}
-	doomed, key, err := here.keys.Create(t.Context(), grant)
+	grant := apikey.Grant{Workspace: here.Workspace.ID, Name: "doomed", Scopes: apikey.Scopes{apikey.Chat, apikey.SessionsRead}}
+	doomed, key, err := here.Keys.Create(t.Context(), grant)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,10 +38,10 @@ func TestARevokedKeyLosesItsStreamsEverywhere(t *testing.T) {
 	}
 	kept := there.open(t, call{path: "sessions/" + sessions[0] + "/events"}) // by another key
 	for range 4 {
-		<-here.gate.entered
+		<-here.Gate.Entered
 	}
 
-	if err := here.keys.Revoke(t.Context(), here.workspace.ID, doomed.ID); err != nil {
+	if err := here.Keys.Revoke(t.Context(), here.Workspace.ID, doomed.ID); err != nil {
 		t.Fatal(err)
 	}
 	for _, st := range streams {
@@ -60,7 +60,7 @@ func TestARevokedKeyLosesItsStreamsEverywhere(t *testing.T) {
 		}
 	}
 	for range 4 {
-		here.gate.leave <- struct{}{}
+		here.Gate.Leave <- struct{}{}
 	}
 	if got := names(kept.rest()); got != "open text tool_use tool_result text usage done" {
 		t.Errorf("another key's stream: %s", got)

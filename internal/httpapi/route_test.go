@@ -55,7 +55,7 @@ func TestHEADIsGETWithoutABody(t *testing.T) {
 	s := start(t, nil)
 	st := s.say(t, held)
 	id := sessionOf(t, st.until("open")[0])
-	<-s.gate.entered
+	<-s.Gate.Entered
 	for _, path := range []string{"sessions", "sessions/" + id + "/messages", "sessions/" + id + "/events", "/healthz", "/readyz", "/api/v1/openapi"} {
 		r := s.get(t, call{method: "HEAD", path: path}) // a stream would not end
 		if r.status != 200 || r.text != "" || r.header.Get("Content-Type") == "" {
@@ -65,7 +65,7 @@ func TestHEADIsGETWithoutABody(t *testing.T) {
 	if r := s.get(t, call{method: "HEAD", path: "sessions/" + uuid.NewString() + "/events"}); r.status != 404 {
 		t.Errorf("HEAD of no session: %d", r.status)
 	}
-	s.gate.leave <- struct{}{}
+	s.Gate.Leave <- struct{}{}
 	st.rest()
 }
 
@@ -171,7 +171,7 @@ func TestAccept(t *testing.T) {
 func TestConnectionsAreUsedAgain(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
-	conn, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
+	conn, err := net.Dial("tcp", strings.TrimPrefix(s.URL, "http://"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -206,7 +206,7 @@ func TestRawRequests(t *testing.T) {
 		"GET /nowhere HTTP/1.0\r\n\r\n":                                           404,
 		fmt.Sprintf("POST /api/v1/workspaces/demo/messages HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\nContent-Length: 100\r\nExpect: 100-continue\r\n\r\n", "bad"): 401,
 	} {
-		conn, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
+		conn, err := net.Dial("tcp", strings.TrimPrefix(s.URL, "http://"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -229,7 +229,7 @@ func TestHeaderLimit(t *testing.T) {
 	taken, refused := int(limits["header_bytes"].(float64)), int(limits["header_bytes_refused"].(float64))
 	const head = "GET /healthz HTTP/1.1\r\nHost: x\r\nX-Fill: "
 	for size, want := range map[int]int{taken: 200, refused: 200, refused + 1: 431} {
-		conn, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
+		conn, err := net.Dial("tcp", strings.TrimPrefix(s.URL, "http://"))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -10,7 +10,7 @@ import (
 // push makes a skill active.
 func (s *service) push(t testing.TB, document string) {
 	t.Helper()
-	if _, err := s.skills.Push(t.Context(), s.workspace.ID, skill.Upload{Document: document, By: "test"}); err != nil {
+	if _, err := s.Skills.Push(t.Context(), s.Workspace.ID, skill.Upload{Document: document, By: "test"}); err != nil {
 		t.Fatal(err)
 	}
 }

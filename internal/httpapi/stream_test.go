@@ -27,9 +27,9 @@ func TestClosingAStreamStopsNothing(t *testing.T) {
 	s := start(t, nil)
 	st := s.say(t, held)
 	id := sessionOf(t, st.until("open")[0])
-	<-s.gate.entered
+	<-s.Gate.Entered
 	st.close()
-	s.gate.leave <- struct{}{}
+	s.Gate.Leave <- struct{}{}
 	again := s.open(t, events(id, "?replay=all")).rest()
 	if got := names(again); got != "open text tool_use tool_result text usage done" {
 		t.Errorf("%s", got)
@@ -56,10 +56,10 @@ func TestStreamsPassEverything(t *testing.T) {
 func TestRevokedKeyLosesItsStreams(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
-	doomed := s.issue(t, s.workspace, apikey.Chat, apikey.SessionsRead)
+	doomed := s.Issue(t, s.Workspace, apikey.Chat, apikey.SessionsRead)
 	post := s.open(t, call{method: "POST", path: "messages", body: body(t, held), key: doomed})
 	id := sessionOf(t, post.until("open")[0])
-	<-s.gate.entered
+	<-s.Gate.Entered
 	attach := events(id, "")
 	attach.key = doomed
 	get := s.open(t, attach)
@@ -69,9 +69,9 @@ func TestRevokedKeyLosesItsStreams(t *testing.T) {
 	go func() {
 		blocked <- s.get(t, call{method: "POST", path: "messages", body: body(t, held, `"stream":false`), key: doomed})
 	}()
-	<-s.gate.entered
+	<-s.Gate.Entered
 
-	if err := s.keys.Revoke(t.Context(), s.workspace.ID, doomed[4:12]); err != nil {
+	if err := s.Keys.Revoke(t.Context(), s.Workspace.ID, doomed[4:12]); err != nil {
 		t.Fatal(err)
 	}
 	for name, st := range map[string]*stream{"POST": post, "GET": get} {
@@ -82,8 +82,8 @@ func TestRevokedKeyLosesItsStreams(t *testing.T) {
 	if r := <-blocked; r.status != 401 || r.Error.Code != "INVALID_API_KEY" {
 		t.Errorf("blocking: %d %s", r.status, r.text)
 	}
-	s.gate.leave <- struct{}{}
-	s.gate.leave <- struct{}{}
+	s.Gate.Leave <- struct{}{}
+	s.Gate.Leave <- struct{}{}
 	if got := names(other.rest()); got != "open text tool_use tool_result text usage done" {
 		t.Errorf("another key's stream: %s", got)
 	}
@@ -95,23 +95,23 @@ func TestStoppingProcessLeavesStreamsOpenEnded(t *testing.T) {
 	s := start(t, nil)
 	st := s.say(t, held)
 	id := sessionOf(t, st.until("open")[0])
-	<-s.gate.entered
+	<-s.Gate.Entered
 	blocked := make(chan reply, 1)
 	go func() {
 		blocked <- s.get(t, call{method: "POST", path: "messages", body: body(t, held, `"stream":false`)})
 	}()
-	<-s.gate.entered
+	<-s.Gate.Entered
 	attached := s.open(t, events(id, ""))
 	attached.until("tool_use")
-	s.halt()
+	s.Halt()
 	for name, st := range map[string]*stream{"POST": st, "GET": attached} {
 		if rest := st.rest(); strings.Contains(names(rest), "done") {
 			t.Errorf("%s ended with %v", name, rest)
 		}
 	}
 	s.accepted(t, <-blocked, "Do not send it again")
-	s.gate.leave <- struct{}{}
-	s.gate.leave <- struct{}{}
+	s.Gate.Leave <- struct{}{}
+	s.Gate.Leave <- struct{}{}
 }
 
 func TestKeepaliveOnTheWire(t *testing.T) {
@@ -119,7 +119,7 @@ func TestKeepaliveOnTheWire(t *testing.T) {
 	s := start(t, func(c *httpapi.Config) { c.Keepalive = 5 * time.Millisecond })
 	st := s.say(t, held)
 	id := sessionOf(t, st.until("tool_use")[0])
-	<-s.gate.entered
+	<-s.Gate.Entered
 	res := s.do(t, events(id, ""))
 	defer res.Body.Close()
 	lines := bufio.NewScanner(res.Body)
@@ -138,7 +138,7 @@ func TestKeepaliveOnTheWire(t *testing.T) {
 			t.Errorf("a blank line behind a comment: %q", wire)
 		}
 	}
-	s.gate.leave <- struct{}{}
+	s.Gate.Leave <- struct{}{}
 	st.rest()
 }
 
@@ -181,7 +181,7 @@ func TestStreamOutlivesTheDatabase(t *testing.T) {
 		t.Fatalf("after %d frames: %v", len(seen), err)
 	}
 	var want []int64
-	for evs, err := range s.sessions.After(t.Context(), session.From{Session: uuid.MustParse(id), Seq: seq(t, frame{id: first.ID})}) {
+	for evs, err := range s.Sessions.After(t.Context(), session.From{Session: uuid.MustParse(id), Seq: seq(t, frame{id: first.ID})}) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -199,7 +199,7 @@ func TestStreamOutlivesTheDatabase(t *testing.T) {
 // raw sends a command over a connection of its own, on which nothing is read ahead.
 func (s *service) raw(t *testing.T, command string) *sse.Reader {
 	t.Helper()
-	conn, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
+	conn, err := net.Dial("tcp", strings.TrimPrefix(s.URL, "http://"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -218,7 +218,7 @@ func (s *service) raw(t *testing.T, command string) *sse.Reader {
 // ended waits until a session's turn is over.
 func (s *service) ended(t *testing.T, id string) {
 	t.Helper()
-	for evs, err := range s.sessions.Follow(t.Context(), session.From{Session: uuid.MustParse(id)}) {
+	for evs, err := range s.Sessions.Follow(t.Context(), session.From{Session: uuid.MustParse(id)}) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -234,13 +234,13 @@ func TestStreamEndsWithoutDoneWhenTheDatabaseStaysAway(t *testing.T) {
 	s := start(t, func(c *httpapi.Config) { c.Outage = time.Millisecond })
 	st := s.say(t, held)
 	id := sessionOf(t, st.until("open")[0])
-	<-s.gate.entered
+	<-s.Gate.Entered
 	s.link.cut()
 	if r := s.get(t, events(id, "")); r.status != 503 {
 		t.Errorf("attaching: %d", r.status)
 	}
-	for range cap(s.gate.leave) {
-		s.gate.leave <- struct{}{}
+	for range cap(s.Gate.Leave) {
+		s.Gate.Leave <- struct{}{}
 	}
 	s.link.mend()
 	if rest := st.rest(); len(rest) > 0 && strings.Contains(names(rest), "error") {
