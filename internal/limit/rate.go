@@ -86,7 +86,7 @@ func (s *Store) Take(ctx context.Context, key string, class Class, size int) (Qu
 
 func refused(class Class, size int, wait time.Duration) (Quota, error) {
 	return Quota{Size: size, Next: wait}, &fault.Error{Code: fault.RateLimited, Detail: fault.Detail{RetryAfter: wait},
-		Message: fmt.Sprintf("This key has used its %d %s of a minute. Wait as long as Retry-After says.", size, class)}
+		Message: fmt.Sprintf("This key has used its %d %s of a minute. Wait %.0f s.", size, class, math.Ceil(wait.Seconds()))}
 }
 
 // Empty reports whether this process knows, without asking, that the key has no quota

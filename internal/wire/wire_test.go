@@ -1,10 +1,12 @@
 package wire_test
 
 import (
+	"encoding/json"
 	"testing"
 
 	"go.uber.org/goleak"
 
+	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/wire"
 )
 
@@ -19,6 +21,23 @@ func TestUnsoundStrings(t *testing.T) {
 	} {
 		if got := wire.Unsound([]byte(raw)); got != want {
 			t.Errorf("%s: %v", raw, got)
+		}
+	}
+}
+
+func TestWrongTypesAreToldInEnglish(t *testing.T) {
+	t.Parallel()
+	var c wire.Checks
+	wrong := json.RawMessage(`null`)
+	c.Array("/a", wrong, 1)
+	c.Object("/b", wrong)
+	c.Integer("/c", wrong, 0, 1)
+	c.Boolean("/d", wrong)
+	c.Text("/e", wrong)
+	for i, v := range fault.From(c.Err()).Detail.Violations {
+		want := []string{"a must be an array.", "b must be an object.", "c must be an integer.", "d must be a boolean.", "e must be a string."}[i]
+		if v.Message != want {
+			t.Errorf("%q, want %q", v.Message, want)
 		}
 	}
 }
