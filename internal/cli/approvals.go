@@ -34,46 +34,27 @@ func (c *command) approvalsList() *cobra.Command {
   parley approvals list --status all
   parley approvals list --status expired --json`,
 		Args: nothing,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if q.Limit < 1 || q.Limit > 100 {
-				return usage(cmd, fmt.Sprintf("--limit cannot be %d.", q.Limit), "It takes a whole number from 1 to 100.")
-			}
-			return c.remotely(func(ctx context.Context, remote *client.Client, _ []string) error {
-				return c.printApprovals(ctx, remote, q)
-			})(cmd, args)
-		},
 	}
-	remoteFlags(cmd)
+	cmd.RunE = c.remotely(func(ctx context.Context, remote *client.Client, _ []string) error {
+		empty := "There are none."
+		switch q.Status {
+		case "pending":
+			empty = "Nothing waits for an answer. See what did: parley approvals list --status all"
+		case "all":
+			q.Status = ""
+		}
+		page, err := remote.Approvals(ctx, q)
+		if err != nil {
+			return err
+		}
+		return printPage(c, cmd, page, empty, []string{"ID", "KIND", "STATUS", "LEFT", "WHAT", "SESSION", "ASKED"}, func(a client.Approval) []string {
+			return []string{a.ApprovalID, a.Kind, a.Status, left(a), short(brief(asked(a)), 60), a.SessionID, day(&a.CreatedAt)}
+		})
+	})
+	c.paged(cmd, &q.Limit, &q.Cursor)
 	cmd.Flags().StringVar(&q.Status, "status", "pending", "pending, allowed, denied, provided, skipped, expired, canceled or all")
 	cmd.Flags().StringVar(&q.SessionID, "session", "", "only those of this session, by its id")
-	cmd.Flags().IntVar(&q.Limit, "limit", 20, "how many, 1 to 100")
-	cmd.Flags().StringVar(&q.Cursor, "cursor", "", "go on where a list ended: its next_cursor")
-	c.jsonFlag(cmd)
 	return cmd
-}
-
-func (c *command) printApprovals(ctx context.Context, remote *client.Client, q client.ApprovalQuery) error {
-	empty, again := "Nothing waits for an answer. See what did: parley approvals list --status all", ""
-	if q.Status != "pending" {
-		empty, again = "There are none.", " --status "+q.Status
-	}
-	if q.Status == "all" {
-		q.Status = ""
-	}
-	page, err := remote.Approvals(ctx, q)
-	if err != nil {
-		return err
-	}
-	if c.json {
-		return printJSON(c.Stdout, page.Raw)
-	}
-	if page.HasMore {
-		defer fmt.Fprintf(c.Stderr, "There are more: parley approvals list%s --cursor %s\n", again, plainLine(page.NextCursor))
-	}
-	return c.list(page.Data, len(page.Data), empty, []string{"ID", "KIND", "STATUS", "LEFT", "WHAT", "SESSION", "ASKED"}, func(i int) []string {
-		a := page.Data[i]
-		return []string{a.ApprovalID, a.Kind, a.Status, left(a), short(brief(asked(a)), 60), a.SessionID, day(&a.CreatedAt)}
-	})
 }
 
 // asked is what an approval asks; of an erased session nothing is left of it.

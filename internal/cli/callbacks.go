@@ -23,20 +23,6 @@ func (c *command) callbacks() *cobra.Command {
 	return cmd
 }
 
-// remotely wraps the work of a command that asks the server: settings, client, Ctrl-C.
-func (c *command) remotely(work func(ctx context.Context, remote *client.Client, args []string) error) func(*cobra.Command, []string) error {
-	return func(cmd *cobra.Command, args []string) error {
-		remote, err := c.dial(cmd, nil)
-		if err != nil {
-			return err
-		}
-		defer remote.Close()
-		ctx, stop := c.interruptible(cmd.Context())
-		defer stop()
-		return work(ctx, remote, args)
-	}
-}
-
 func (c *command) callbacksList() *cobra.Command {
 	var q client.DeliveryQuery
 	cmd := &cobra.Command{
@@ -46,41 +32,26 @@ func (c *command) callbacksList() *cobra.Command {
   parley callbacks list --status failed
   parley callbacks list --limit 100 --json`,
 		Args: nothing,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if q.Limit < 1 || q.Limit > 100 {
-				return usage(cmd, fmt.Sprintf("--limit cannot be %d.", q.Limit), "It takes a whole number from 1 to 100.")
-			}
-			return c.remotely(func(ctx context.Context, remote *client.Client, _ []string) error {
-				page, err := remote.Deliveries(ctx, q)
-				if err != nil {
-					return err
-				}
-				if c.json {
-					return printJSON(c.Stdout, page.Raw)
-				}
-				if page.HasMore {
-					defer fmt.Fprintf(c.Stderr, "There are more: parley callbacks list --cursor %s\n", plainLine(page.NextCursor))
-				}
-				return c.list(page.Data, len(page.Data), "No callback was told anything.",
-					[]string{"CALLBACK", "TYPE", "STATUS", "ATTEMPTS", "LAST", "NEXT", "URL", "CREATED"}, func(i int) []string {
-						d := page.Data[i]
-						n, last, next := "0", "", ""
-						if d.LastAttempt != nil {
-							n, last = strconv.Itoa(d.LastAttempt.N), cameOf(*d.LastAttempt)
-						}
-						if d.NextAt != nil {
-							next = day(d.NextAt)
-						}
-						return []string{d.CallbackID, d.Type, d.Status, n, last, next, short(d.URL, 60), day(&d.CreatedAt)}
-					})
-			})(cmd, args)
-		},
 	}
-	remoteFlags(cmd)
+	cmd.RunE = c.remotely(func(ctx context.Context, remote *client.Client, _ []string) error {
+		page, err := remote.Deliveries(ctx, q)
+		if err != nil {
+			return err
+		}
+		return printPage(c, cmd, page, "No callback was told anything.",
+			[]string{"CALLBACK", "TYPE", "STATUS", "ATTEMPTS", "LAST", "NEXT", "URL", "CREATED"}, func(d client.Delivery) []string {
+				n, last, next := "0", "", ""
+				if d.LastAttempt != nil {
+					n, last = strconv.Itoa(d.LastAttempt.N), cameOf(*d.LastAttempt)
+				}
+				if d.NextAt != nil {
+					next = day(d.NextAt)
+				}
+				return []string{d.CallbackID, d.Type, d.Status, n, last, next, short(d.URL, 60), day(&d.CreatedAt)}
+			})
+	})
+	c.paged(cmd, &q.Limit, &q.Cursor)
 	cmd.Flags().StringVar(&q.Status, "status", "", "only pending, delivered or failed")
-	cmd.Flags().IntVar(&q.Limit, "limit", 20, "how many, 1 to 100")
-	cmd.Flags().StringVar(&q.Cursor, "cursor", "", "go on where a list ended: its next_cursor")
-	c.jsonFlag(cmd)
 	return cmd
 }
 

@@ -42,14 +42,7 @@ func (c *command) filesUp() *cobra.Command {
   parley files up *.csv
   parley files up --mime application/zip archive.bin --json`,
 		Args: atLeast("FILE"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			remote, err := c.dial(cmd, nil)
-			if err != nil {
-				return err
-			}
-			defer remote.Close()
-			ctx, stop := c.interruptible(cmd.Context())
-			defer stop()
+		RunE: c.remotely(func(ctx context.Context, remote *client.Client, args []string) error {
 			var sent []json.RawMessage
 			for _, name := range args {
 				f, err := c.sendFile(ctx, remote, name, mime)
@@ -65,7 +58,7 @@ func (c *command) filesUp() *cobra.Command {
 				return printJSON(c.Stdout, map[string]any{"data": sent})
 			}
 			return nil
-		},
+		}),
 	}
 	remoteFlags(cmd)
 	cmd.Flags().StringVar(&mime, "mime", "", "what they are, such as text/csv; found out where it is not given")
@@ -112,20 +105,16 @@ func (c *command) filesDown() *cobra.Command {
   parley files down --session 0192f0aa-0000-7000-8000-000000000001 -o results
   parley files down --session 0192f0aa-0000-7000-8000-000000000001 --name report.csv`,
 		Args: between(0, "ID"),
-		RunE: func(cmd *cobra.Command, args []string) error {
+		PreRunE: func(cmd *cobra.Command, args []string) error {
 			if (len(args) == 1) == (q.Session != "") {
 				return usage(cmd, "Which files?", "Name one by its ID, or those of a session by --session.")
 			}
+			return nil
+		},
+		RunE: c.remotely(func(ctx context.Context, remote *client.Client, args []string) error {
 			if len(args) == 1 {
 				q.File = args[0]
 			}
-			remote, err := c.dial(cmd, nil)
-			if err != nil {
-				return err
-			}
-			defer remote.Close()
-			ctx, stop := c.interruptible(cmd.Context())
-			defer stop()
 			list, err := remote.Downloads(ctx, q)
 			if err != nil {
 				return err
@@ -134,7 +123,7 @@ func (c *command) filesDown() *cobra.Command {
 				return &problem{Exit: exitFailed, Code: "NO_FILES", What: "There is nothing to download.", Why: "The session has produced no such files.", Do: "parley files list shows what there is."}
 			}
 			return c.saveFiles(ctx, remote, list, dir)
-		},
+		}),
 	}
 	remoteFlags(cmd)
 	cmd.Flags().StringVar(&q.Session, "session", "", "everything that this session has produced")
@@ -195,38 +184,18 @@ func (c *command) filesList() *cobra.Command {
   parley files list --direction out
   parley files list --json`,
 		Args: nothing,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if q.Limit < 1 || q.Limit > 100 {
-				return usage(cmd, fmt.Sprintf("--limit cannot be %d.", q.Limit), "It takes a whole number from 1 to 100.")
-			}
-			remote, err := c.dial(cmd, nil)
-			if err != nil {
-				return err
-			}
-			defer remote.Close()
-			ctx, stop := c.interruptible(cmd.Context())
-			defer stop()
-			page, err := remote.Files(ctx, q)
-			if err != nil {
-				return err
-			}
-			if c.json {
-				return printJSON(c.Stdout, page.Raw)
-			}
-			if page.HasMore {
-				defer fmt.Fprintf(c.Stderr, "There are more: parley files list --cursor %s\n", plainLine(page.NextCursor))
-			}
-			return c.list(page.Data, len(page.Data), "There are no such files. Send one: parley files up FILE",
-				[]string{"FILE", "STATUS", "DIRECTION", "NAME", "TYPE", "SIZE", "CREATED"}, func(i int) []string {
-					f := page.Data[i]
-					return []string{f.FileID, f.Status, f.Direction, short(f.Filename, 40), f.MIME, fmt.Sprint(f.Size), day(&f.CreatedAt)}
-				})
-		},
 	}
-	remoteFlags(cmd)
+	cmd.RunE = c.remotely(func(ctx context.Context, remote *client.Client, _ []string) error {
+		page, err := remote.Files(ctx, q)
+		if err != nil {
+			return err
+		}
+		return printPage(c, cmd, page, "There are no such files. Send one: parley files up FILE",
+			[]string{"FILE", "STATUS", "DIRECTION", "NAME", "TYPE", "SIZE", "CREATED"}, func(f client.File) []string {
+				return []string{f.FileID, f.Status, f.Direction, short(f.Filename, 40), f.MIME, fmt.Sprint(f.Size), day(&f.CreatedAt)}
+			})
+	})
+	c.paged(cmd, &q.Limit, &q.Cursor)
 	cmd.Flags().StringVar(&q.Direction, "direction", "", "only in (sent to the workspace) or out (produced by the agent)")
-	cmd.Flags().IntVar(&q.Limit, "limit", 20, "how many, 1 to 100")
-	cmd.Flags().StringVar(&q.Cursor, "cursor", "", "go on where a list ended: its next_cursor")
-	c.jsonFlag(cmd)
 	return cmd
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -54,6 +55,13 @@ func TestFilesGoUpAndDown(t *testing.T) {
 	}
 	if err := json.Unmarshal([]byte(sh.must("files", "up", "page.html", "--json")), &sent); err != nil || len(sent.Data) != 1 || sent.Data[0].Status != "ready" {
 		t.Errorf("%+v, %v", sent, err)
+	}
+	_, more, _ := sh.run("files", "list", "--direction", "in", "--limit", "1")
+	next, ok := strings.CutPrefix(strings.TrimSpace(more), "There are more: parley ")
+	if args := strings.Fields(next); !ok || !slices.Equal(args[:7], []string{"files", "list", "--direction", "in", "--limit", "1", "--cursor"}) {
+		t.Errorf("it goes on with %q", more)
+	} else if out := sh.must(args...); !strings.Contains(out, ids[1]) || strings.Contains(out, ids[0]) {
+		t.Errorf("%s: %s", next, out)
 	}
 	if err := json.Unmarshal([]byte(sh.must("files", "list", "--json", "--limit", "1")), &sent); err != nil || len(sent.Data) != 1 || sent.Data[0].Filename != "page.html" {
 		t.Errorf("%+v, %v", sent, err)

@@ -31,6 +31,20 @@ func (c *command) dial(cmd *cobra.Command, retrying func(client.Retry)) (*client
 	})
 }
 
+// remotely wraps the work of a command that asks the server: settings, client, Ctrl-C.
+func (c *command) remotely(work func(ctx context.Context, remote *client.Client, args []string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		remote, err := c.dial(cmd, nil)
+		if err != nil {
+			return err
+		}
+		defer remote.Close()
+		ctx, stop := c.interruptible(cmd.Context())
+		defer stop()
+		return work(ctx, remote, args)
+	}
+}
+
 // target is the server that the settings name. Where they name none, it is that of
 // serve --dev in the current directory.
 func (c *command) target(cmd *cobra.Command) (app.DevEnv, error) {

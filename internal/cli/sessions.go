@@ -33,44 +33,24 @@ func (c *command) sessionsList() *cobra.Command {
   parley sessions list --status thinking
   parley sessions list --caller alice --json`,
 		Args: nothing,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if q.Limit < 1 || q.Limit > 100 {
-				return usage(cmd, fmt.Sprintf("--limit cannot be %d.", q.Limit), "It takes a whole number from 1 to 100.")
-			}
-			remote, err := c.dial(cmd, nil)
-			if err != nil {
-				return err
-			}
-			defer remote.Close()
-			ctx, stop := c.interruptible(cmd.Context())
-			defer stop()
-			page, err := remote.Sessions(ctx, q)
-			if err != nil {
-				return err
-			}
-			if c.json {
-				return printJSON(c.Stdout, page.Raw)
-			}
-			if page.HasMore {
-				defer fmt.Fprintf(c.Stderr, "There are more: parley sessions list --cursor %s\n", plainLine(page.NextCursor))
-			}
-			return c.list(page.Data, len(page.Data), "There are no such sessions. Begin one: parley send \"Hello\"",
-				[]string{"SESSION", "STATUS", "CALLER", "TITLE", "MESSAGES", "UPDATED"}, func(i int) []string {
-					s := page.Data[i]
-					status := s.Status
-					if s.Pending != nil {
-						status = "waits for " + s.Pending.Kind
-					}
-					return []string{s.SessionID, status, s.CallerID, short(s.Title, 40), strconv.Itoa(s.MessageCount), day(&s.UpdatedAt)}
-				})
-		},
 	}
-	remoteFlags(cmd)
+	cmd.RunE = c.remotely(func(ctx context.Context, remote *client.Client, _ []string) error {
+		page, err := remote.Sessions(ctx, q)
+		if err != nil {
+			return err
+		}
+		return printPage(c, cmd, page, "There are no such sessions. Begin one: parley send \"Hello\"",
+			[]string{"SESSION", "STATUS", "CALLER", "TITLE", "MESSAGES", "UPDATED"}, func(s client.Session) []string {
+				status := s.Status
+				if s.Pending != nil {
+					status = "waits for " + s.Pending.Kind
+				}
+				return []string{s.SessionID, status, s.CallerID, short(s.Title, 40), strconv.Itoa(s.MessageCount), day(&s.UpdatedAt)}
+			})
+	})
+	c.paged(cmd, &q.Limit, &q.Cursor)
 	cmd.Flags().StringVarP(&q.CallerID, "caller", "c", "", "only the session of this caller id")
 	cmd.Flags().StringVar(&q.Status, "status", "", "only not_started, thinking or completed")
-	cmd.Flags().IntVar(&q.Limit, "limit", 20, "how many, 1 to 100")
-	cmd.Flags().StringVar(&q.Cursor, "cursor", "", "go on where a list ended: its next_cursor")
-	c.jsonFlag(cmd)
 	return cmd
 }
 

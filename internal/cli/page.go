@@ -1,0 +1,52 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/parley-server/parley/internal/client"
+)
+
+// paged adds the flags of a command that lists what a server has in pages.
+func (c *command) paged(cmd *cobra.Command, limit *int, cursor *string) {
+	remoteFlags(cmd)
+	cmd.Flags().IntVar(limit, "limit", 20, "how many, 1 to 100")
+	cmd.Flags().StringVar(cursor, "cursor", "", "go on where a list ended: its next_cursor")
+	c.jsonFlag(cmd)
+	cmd.PreRunE = func(*cobra.Command, []string) error {
+		if *limit < 1 || *limit > 100 {
+			return usage(cmd, fmt.Sprintf("--limit cannot be %d.", *limit), "It takes a whole number from 1 to 100.")
+		}
+		return nil
+	}
+}
+
+// printPage prints a page as a table, or as it came. empty is said where there is nothing.
+func printPage[T any](c *command, cmd *cobra.Command, page client.Page[T], empty string, head []string, row func(T) []string) error {
+	if c.json {
+		return printJSON(c.Stdout, page.Raw)
+	}
+	if page.HasMore {
+		defer fmt.Fprintf(c.Stderr, "There are more: %s --cursor %s\n", again(cmd), plainLine(page.NextCursor))
+	}
+	return c.list(page.Data, len(page.Data), empty, head, func(i int) []string { return row(page.Data[i]) })
+}
+
+// again is the line that somebody gave, without the cursor.
+func again(cmd *cobra.Command) string {
+	line := cmd.CommandPath()
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		if f.Name == "cursor" {
+			return
+		}
+		value := plainLine(f.Value.String())
+		if strings.ContainsAny(value, " \t'\"\\$`&|;<>()*?[]#~!{}") {
+			value = "'" + strings.ReplaceAll(value, "'", `'\''`) + "'"
+		}
+		line += " --" + f.Name + " " + value
+	})
+	return line
+}
