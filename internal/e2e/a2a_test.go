@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -104,12 +103,7 @@ func TestA2AClients(t *testing.T) {
 	t.Parallel()
 	const dir = "../../compat/a2a"
 	npm := install(t, dir)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, port, _ := net.SplitHostPort(l.Addr().String())
-	l.Close()
+	port := freePort(t)
 	w := newWorld(t)
 	key := w.parley(t, "keys", "create", "--workspace", "w", "--name", "a2a", "--scope", "a2a")
 	s := w.serve(t, []string{"PARLEY_EGRESS_ALLOW=http://hook.example:" + port + "=127.0.0.1:" + port})

@@ -1,15 +1,17 @@
 package e2e_test
 
 import (
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
 	"strings"
 	"testing"
+	"time"
 )
 
-// TestChatClients lets clients that people already have talk to a server, and kills it with
+// TestChatClients lets clients that people already have talk to a server, which is killed with
 // kill -9 whenever they ask for it.
 func TestChatClients(t *testing.T) {
 	t.Parallel()
@@ -17,22 +19,29 @@ func TestChatClients(t *testing.T) {
 	npm := install(t, dir)
 	w := newWorld(t)
 	w.parley(t, "permissions", "set", "wiki_write", "ask", "--workspace", "w")
-	s := w.serve(t, nil)
+	secret := w.parley(t, "callbacks", "secret", "--workspace", "w")
+	hook := freePort(t)
+	env := []string{"PARLEY_EGRESS_ALLOW=http://hook.example:" + hook + "=127.0.0.1:" + hook}
+	s := w.serve(t, env)
 	crash, up := make(chan struct{}), make(chan struct{})
-	control := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+	control := http.NewServeMux()
+	control.HandleFunc("POST /crash", func(_ http.ResponseWriter, r *http.Request) {
 		select {
 		case crash <- struct{}{}:
 			<-up
 		case <-r.Context().Done():
 		}
-	}))
+	})
+	control.HandleFunc("POST /expire", func(http.ResponseWriter, *http.Request) { w.expire(t) })
+	front := httptest.NewServer(control)
 	t.Cleanup(func() {
-		control.CloseClientConnections()
-		control.Close()
+		front.CloseClientConnections()
+		front.Close()
 	})
 	cmd := exec.Command(npm, "test")
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "PARLEY_URL="+s.url, "PARLEY_API_KEY="+w.key, "PARLEY_CRASH_URL="+control.URL)
+	cmd.Env = append(os.Environ(), "PARLEY_URL="+s.url, "PARLEY_API_KEY="+w.key, "PARLEY_CONTROL_URL="+front.URL,
+		"PARLEY_HOOK_PORT="+hook, "PARLEY_HOOK_SECRET="+secret)
 	var out record
 	cmd.Stdout, cmd.Stderr = &out, &out
 	if err := cmd.Start(); err != nil {
@@ -44,7 +53,7 @@ func TestChatClients(t *testing.T) {
 		select {
 		case <-crash:
 			s.kill()
-			s = w.serveAt(t, strings.TrimPrefix(s.url, "http://"), nil)
+			s = w.serveAt(t, strings.TrimPrefix(s.url, "http://"), env)
 			up <- struct{}{}
 			continue
 		case err := <-ended:
@@ -55,4 +64,32 @@ func TestChatClients(t *testing.T) {
 		}
 		return
 	}
+}
+
+// expire lets the time of every question run out, and waits until the servers have noticed.
+func (w *world) expire(t *testing.T) {
+	if _, err := w.pool.Exec(t.Context(), `UPDATE approvals SET expires_at = now() WHERE status = 'pending'`); err != nil {
+		t.Error(err)
+		return
+	}
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for pending := true; pending; <-tick.C {
+		if err := w.pool.QueryRow(t.Context(), `SELECT count(*) > 0 FROM approvals WHERE status = 'pending'`).Scan(&pending); err != nil {
+			t.Error(err)
+			return
+		}
+	}
+}
+
+// freePort is a port of this machine that nobody listens on.
+func freePort(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	_, port, _ := net.SplitHostPort(l.Addr().String())
+	return port
 }

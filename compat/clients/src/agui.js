@@ -1,7 +1,7 @@
 // The HttpAgent of AG-UI, which CopilotKit and others are made of.
 import assert from "node:assert/strict";
 import { HttpAgent } from "@ag-ui/client";
-import { careful, crash, headers, id, long, longText, workspace } from "./common.js";
+import { careful, crash, expire, headers, id, long, longText, workspace } from "./common.js";
 
 const open = (threadId = id()) => new HttpAgent({ url: `${workspace}/ag-ui`, headers, threadId });
 const say = (agent, content) => agent.addMessage({ id: id(), role: "user", content });
@@ -33,13 +33,19 @@ export async function agui() {
   }
 
   // What cannot be answered any more ends the run with an error.
-  const late = open();
   let code;
-  const input = { threadId: late.threadId, runId: id(), messages: [], tools: [], context: [], resume: [{ interruptId: id(), status: "resolved", payload: { approved: true } }] };
-  await late.runAgent({ resume: input.resume }, { onRunErrorEvent: ({ event }) => void (code = event.code) }).catch(() => {});
+  const onRunErrorEvent = ({ event }) => void (code = event.code);
+  const allow = (agent, interruptId) => agent.runAgent({ resume: [{ interruptId, status: "resolved", payload: { approved: true } }] }, { onRunErrorEvent }).catch(() => {});
+  const late = open();
+  say(late, careful);
+  await late.runAgent();
+  await expire();
+  await allow(late, late.pendingInterrupts[0].id);
+  assert.equal(code, "APPROVAL_EXPIRED");
+  await allow(open(), id());
   assert.equal(code, "APPROVAL_NOT_FOUND");
   say(agent, "@error model_error");
-  await agent.runAgent({}, { onRunErrorEvent: ({ event }) => void (code = event.code) }).catch(() => {});
+  await agent.runAgent({}, { onRunErrorEvent }).catch(() => {});
   assert.equal(code, "model_error");
 
   // The server dies in the middle: a new agent on the thread is told the whole turn.

@@ -7,11 +7,16 @@ export const workspace = `${url}/api/v1/workspaces/w`;
 export const headers = { Authorization: `Bearer ${key}` };
 export const id = () => randomUUID();
 
+const control = async (what) => {
+  const res = await fetch(`${process.env.PARLEY_CONTROL_URL}/${what}`, { method: "POST" });
+  if (!res.ok) throw new Error(`${what}: ${res.status}`);
+};
+
 // crash kills the server with kill -9; when it returns another one is up in its place.
-export async function crash() {
-  const res = await fetch(process.env.PARLEY_CRASH_URL, { method: "POST" });
-  if (!res.ok) throw new Error(`the server was not killed: ${res.status}`);
-}
+export const crash = () => control("crash");
+
+// expire lets the time of all questions run out; when it returns they are answered so.
+export const expire = () => control("expire");
 
 // A turn that says a hundred things for two seconds, and what they are.
 export const long = "@text 100 deltas of 12 bytes at 50/s";

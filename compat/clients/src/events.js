@@ -22,6 +22,32 @@ export async function parser() {
   for (const [, id, data] of whole) assert.ok(/^\d+$/.test(id) && JSON.parse(data));
 }
 
+// fetched leaves a message in the middle: its turn goes on, and is taken up where it was left.
+export async function fetched() {
+  let session;
+  let last;
+  let text = "";
+  let ended = false;
+  const read = async ({ body }, seen = () => {}) => {
+    const onEvent = ({ event, id, data }) => {
+      last = id;
+      if (event === "open") session = JSON.parse(data).session_id;
+      if (event === "text") text += JSON.parse(data).text;
+      ended ||= event === "done";
+      seen();
+    };
+    const parser = createParser({ onEvent, onError: (err) => assert.fail(err) });
+    for await (const chunk of body.pipeThrough(new TextDecoderStream())) parser.feed(chunk);
+  };
+  const leave = new AbortController();
+  const sent = await post({ command: long }, { signal: leave.signal });
+  await assert.rejects(read(sent, () => text.length > 100 && leave.abort()), { name: "AbortError" });
+  assert.ok(!ended && text.length < longText.length, "it was left in the middle");
+  await read(await fetch(`${workspace}/sessions/${session}/events?replay=all`, { headers: { ...headers, "Last-Event-ID": last } }));
+  assert.ok(ended);
+  assert.equal(text, longText);
+}
+
 // eventsource follows a turn over the death of its server, and ends at a key that is wrong.
 export async function eventsource() {
   const session = await begun({ command: long });
