@@ -3,8 +3,8 @@
 // or asks; a question ends the run with an interrupt while the turn stays open, and the run
 // that answers it tells the rest.
 //
-// It promises: of the messages that such a client sends along only the last one counts; an
-// answer is taken once and looked up; a run is told with its beginning and its end, or breaks
+// It promises: of the messages that such a client sends along only the last one counts, and a
+// new one is never lost in silence; all answers of a run are looked up before one is taken; a run is told with its beginning and its end, or breaks
 // off; no secret travels through here.
 package agui
 
@@ -28,6 +28,6 @@ func New(cfg dialect.Config) (map[string]http.Handler, error) {
 	s := &server{desk}
 	return map[string]http.Handler{
 		"/api/v1/workspaces/{id}/ag-ui": s.Route(map[string]dialect.Operation{
-			http.MethodPost: {Scope: apikey.Chat, Class: limit.Messages, Do: s.run}}),
+			http.MethodPost: {Scope: apikey.Chat, Class: limit.Calls, Do: s.run}}),
 	}, nil
 }

@@ -1,17 +1,13 @@
 package agui
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"strings"
-	"unicode/utf8"
-
-	"github.com/google/uuid"
 
 	"github.com/parley-server/parley/internal/dialect"
-	"github.com/parley-server/parley/internal/event"
-	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/turn"
 	"github.com/parley-server/parley/internal/wire"
 )
@@ -19,38 +15,35 @@ import (
 // input is what a client wants to run, as far as it is understood.
 type input struct {
 	About
-	message *turn.Request // nil: the last message is not the user's
+	said    *said // nil: the last message is not the user's
 	resume  []resume
 	ignored []string
 }
 
-// resume is the answer to an interrupt.
-type resume struct {
-	id        uuid.UUID
-	cancelled bool
-	answer    turn.Answer // of what is resolved
+// said is the last message, where it is the user's. Clients send the whole conversation with
+// every run: beside a resume it may be the one whose turn has asked, or a new one.
+type said struct {
+	text string
+	turn.Request
+	err error // why it is no message, where there is a resume beside it
 }
 
 // maxID is how long the name of a run may be.
 const maxID = 200
+
+// understood are the fields that mean something here, or nothing that a caller could miss.
+var understood = []string{"threadId", "runId", "parentRunId", "protocolVersion", "messages", "resume", "forwardedProps"}
 
 // parse reads a request.
 func parse(body []wire.Member, h http.Header) (in input, err error) {
 	var c wire.Checks
 	given := dialect.Given(body)
 	in.Thread = c.Word("/threadId", orEmpty(given["threadId"]), wire.MaxCallerID)
+	if len(in.Thread) > wire.MaxCallerID && len([]rune(in.Thread)) <= wire.MaxCallerID {
+		c.Longer("/threadId", "bytes", wire.MaxCallerID)
+	}
 	in.Run = c.Word("/runId", orEmpty(given["runId"]), maxID)
 	_, in.Versioned = given["protocolVersion"]
-	for _, name := range []string{"tools", "context", "state"} {
-		if raw, ok := given[name]; ok && len(raw) > 2 { // more than an empty array or object
-			in.ignored = append(in.ignored, name)
-		}
-	}
-	extensions := make(map[string]json.RawMessage)
-	if raw, ok := given["forwardedProps"]; ok && raw[0] == '{' {
-		extensions = dialect.Given(wire.Members(raw))
-	}
-	extensions["caller_id"] = orEmpty(given["threadId"])
 	if raw, ok := given["resume"]; ok {
 		in.resume = answers(&c, raw)
 	}
@@ -58,14 +51,40 @@ func parse(body []wire.Member, h http.Header) (in input, err error) {
 	if raw, ok := given["messages"]; ok && string(raw) != "[]" {
 		list = dialect.Messages(&c, raw)
 	}
-	if n := len(list) - 1; len(in.resume) == 0 && n >= 0 && list[n].Role == "user" {
-		req := dialect.Compose(&c, dialect.Text(&c, fmt.Sprintf("/messages/%d/content", n), list[n].Content), extensions)
-		if req.IdempotencyKey = c.Once(h.Values("Idempotency-Key")); req.IdempotencyKey == "" && wire.Printable(in.Run) {
-			req.IdempotencyKey = "ag-ui:" + in.Run // a run that is sent again is the same run
-		}
-		in.message = &req
+	extensions := make(map[string]json.RawMessage)
+	if raw, ok := given["forwardedProps"]; ok && raw[0] == '{' {
+		extensions = dialect.Given(wire.Members(raw))
 	}
-	return in, c.Err()
+	in.ignored = dialect.Ignored(given, list, understood...)
+	if n := len(list) - 1; n >= 0 && list[n].Role == "user" {
+		own := &c
+		if in.resume != nil { // a message that was answered long ago is nobody's mistake
+			own = new(wire.Checks)
+		}
+		param := fmt.Sprintf("/messages/%d/content", n)
+		in.said = &said{text: dialect.Text(own, param, list[n].Content)}
+		in.said.Request = dialect.Compose(own, in.said.text, extensions)
+		in.said.CallerID = in.Thread
+		if in.said.IdempotencyKey = own.Once(h.Values("Idempotency-Key")); in.said.IdempotencyKey == "" {
+			in.said.IdempotencyKey = in.once()
+		}
+		in.said.err = dialect.Names(param[1:]).Told(own.Err())
+	}
+	if err := c.Err(); err != nil {
+		return in, err
+	}
+	return in, nil
+}
+
+// once is what a run is known by when it is sent again. A run that answers an interrupt may
+// have the name of the one that asked.
+func (in input) once() string {
+	sum := sha256.New()
+	fmt.Fprintf(sum, "%q %q", in.Thread, in.Run)
+	for _, rs := range in.resume {
+		fmt.Fprintf(sum, " %s", rs.id)
+	}
+	return "ag-ui:" + hex.EncodeToString(sum.Sum(nil))
 }
 
 func orEmpty(raw json.RawMessage) json.RawMessage {
@@ -73,67 +92,4 @@ func orEmpty(raw json.RawMessage) json.RawMessage {
 		return json.RawMessage(`""`)
 	}
 	return raw
-}
-
-// answers reads the field "resume".
-func answers(c *wire.Checks, raw json.RawMessage) (list []resume) {
-	for i, item := range c.Array("/resume", raw, 20) {
-		at := fmt.Sprintf("/resume/%d", i)
-		var e struct {
-			ID      string          `json:"interruptId"`
-			Status  string          `json:"status"`
-			Payload json.RawMessage `json:"payload"`
-		}
-		if json.Unmarshal(item, &e) != nil {
-			c.Type(at, "object")
-			continue
-		}
-		id, err := uuid.Parse(e.ID)
-		if err != nil {
-			c.Add(fault.Violation{Param: at + "/interruptId", Rule: "format", Message: "interruptId is not the id of an interrupt of this service.", Expected: "uuid"})
-		}
-		rs := resume{id: id, cancelled: e.Status == "cancelled", answer: turn.Answer{Approval: id, Outcome: event.Allowed}}
-		switch {
-		case rs.cancelled:
-		case e.Status != "resolved":
-			c.Add(fault.Violation{Param: at + "/status", Rule: "enum", Message: "status is resolved or cancelled.", Allowed: []any{"resolved", "cancelled"}})
-		default:
-			payload(c, at+"/payload", e.Payload, &rs.answer)
-		}
-		list = append(list, rs)
-	}
-	return list
-}
-
-// payload reads what an interrupt was resolved with. Of an interrupt that asks for a secret it
-// says nothing.
-func payload(c *wire.Checks, at string, raw json.RawMessage, a *turn.Answer) {
-	if raw == nil || string(raw) == "null" {
-		a.Outcome = ""
-		return
-	}
-	var p struct {
-		Approved *bool           `json:"approved"`
-		Pattern  string          `json:"pattern"`
-		Reason   string          `json:"reason"`
-		Value    json.RawMessage `json:"value"`
-	}
-	switch err := json.Unmarshal(raw, &p); {
-	case err != nil:
-		c.Type(at, "object")
-	case p.Value != nil:
-		c.Add(fault.Violation{Param: at + "/value", Rule: "unknown", Message: "The value of a secret does not come this way: send it to the secret_url of its interrupt, and resolve the interrupt without it."})
-	case p.Approved == nil:
-		a.Outcome = ""
-	case *p.Approved:
-		a.Pattern = p.Pattern
-	default:
-		a.Outcome, a.Reason = event.Denied, strings.TrimSpace(event.Plain(p.Reason))
-	}
-	if utf8.RuneCountInString(p.Pattern) > wire.MaxPattern {
-		c.Longer(at+"/pattern", "characters", wire.MaxPattern)
-	}
-	if utf8.RuneCountInString(p.Reason) > wire.MaxReason {
-		c.Longer(at+"/reason", "characters", wire.MaxReason)
-	}
 }

@@ -6,13 +6,11 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/parley-server/parley/internal/apikey"
 	"github.com/parley-server/parley/internal/dialect"
-	"github.com/parley-server/parley/internal/door"
 	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/limit"
 	"github.com/parley-server/parley/internal/session"
-	"github.com/parley-server/parley/internal/turn"
 	"github.com/parley-server/parley/internal/wire"
 )
 
@@ -32,34 +30,34 @@ func (s *server) run(w http.ResponseWriter, r *dialect.Request) error {
 		return err
 	}
 	defer release()
-	if len(in.ignored) > 0 {
-		w.Header().Set("X-Parley-Ignored", strings.Join(in.ignored, ", "))
-	}
+	ignore(w, in.ignored)
 	in.Base = s.Door.Base(r.Request)
 	id, ok, err := s.thread(r, in.Thread)
 	if err != nil {
 		return err
 	}
-	var rd dialect.Reading
 	switch {
-	case in.message != nil:
-		if ok {
-			in.message.Session = id
-		}
-		rd, err = s.Start(w, r, *in.message, raw)
 	case len(in.resume) > 0:
-		rd, err = s.answer(r, id, in.resume)
-		if f := fault.From(err); f != nil && f.Code.Type() != fault.Permission { // the interrupt cannot be answered any more: that is the outcome of this run
-			t := NewTelling(in.About, rd)
-			return s.Tell(w, append(t.Begin(), t.Fail(event.Error{Code: event.Code(f.Code), Message: f.Message})...))
+		err = s.answer(w, r, in, id, raw)
+		if f := fault.From(err); f != nil && (f.Code.Type() == fault.InvalidRequest || f.Code.Type() == fault.NotFound || f.Code.Type() == fault.Conflict) {
+			return s.refuse(w, in, f, nil)
 		}
+	case in.said != nil:
+		if ok {
+			in.said.Session = id
+		}
+		err = s.say(w, r, in, raw)
 	default:
-		rd, err = s.attach(r, id, ok)
+		err = s.attach(w, r, in, id, ok)
 	}
-	if err != nil {
-		return err
+	return err
+}
+
+// ignore says what of a request means nothing here.
+func ignore(w http.ResponseWriter, names []string) {
+	if len(names) > 0 {
+		w.Header().Set("X-Parley-Ignored", strings.Join(names, ", "))
 	}
-	return s.Stream(w, r, rd, NewTelling(in.About, rd))
 }
 
 // thread finds the session of a thread: the one with that id, or the one that has the thread
@@ -76,55 +74,46 @@ func (s *server) thread(r *dialect.Request, thread string) (id uuid.UUID, ok boo
 	return s.Session(r.Context(), r.Caller, thread)
 }
 
-// answer decides interrupts, and reads on after the last of them.
-func (s *server) answer(r *dialect.Request, thread uuid.UUID, list []resume) (rd dialect.Reading, err error) {
-	var asked session.Approval
-	for _, rs := range list {
-		if asked, err = s.Question(r.Context(), r.Caller, thread, rs.id); err != nil {
-			return rd, err
-		}
-		a, ok, err := decision(asked, rs, r.Caller)
-		if err != nil {
-			return rd, err
-		}
-		if ok {
-			if err := s.Decide(r.Context(), r.Caller, a); err != nil {
-				return rd, err
-			}
-		}
+// say starts a turn with a message. Where another is in the way, that is the outcome of the run.
+func (s *server) say(w http.ResponseWriter, r *dialect.Request, in input, raw []byte) error {
+	if err := s.Door.Ration(r.Context(), w, r.Caller, limit.Messages); err != nil {
+		return err
 	}
-	return s.Onward(r.Context(), r.Caller, asked)
+	rd, err := s.Start(w, r, in.said.Request, raw)
+	if err == nil {
+		return s.Stream(w, r, rd, NewTelling(in.About, rd))
+	}
+	f := fault.From(err)
+	if f == nil || f.Code != fault.TurnInProgress {
+		return names.Told(err)
+	}
+	busy, _ := f.Detail.Turn.(*session.ActiveTurn)
+	told := *f
+	if told.Message = "This thread is still answering an earlier message, and this one was not taken. Run the thread without a new message to read on, or send multitask_strategy in forwardedProps: enqueue or interrupt."; busy.Pending != nil {
+		told.Message = "This thread waits for an answer to its interrupt " + busy.Pending.ApprovalID.String() + ", and the message was not taken. Resume the interrupt, or cancel it: with that a new message may come."
+	}
+	return s.refuse(w, in, &told, map[string]any{"turn": busy})
 }
 
-// decision is what an answer to an interrupt means; ok is false where there is nothing to
-// decide: a secret was provided elsewhere, or what was cancelled is over.
-func decision(asked session.Approval, rs resume, c door.Caller) (a turn.Answer, ok bool, err error) {
-	a = rs.answer
-	switch {
-	case rs.cancelled && asked.Status != "pending":
-		return a, false, nil
-	case asked.Kind == event.InputSecret && !rs.cancelled:
-		return a, false, nil
-	case asked.Kind == event.InputSecret && !c.Scopes.Allows(apikey.Secret):
-		return a, false, door.Lacks(apikey.Secret)
-	case asked.Kind == event.InputSecret:
-		a.Outcome = event.Skipped
-	case rs.cancelled:
-		a.Outcome = event.Denied
-	case a.Outcome == "":
-		return a, false, fault.Invalid(fault.Violation{Param: "/resume/payload/approved", Rule: "required", Message: "The payload of an approval is {\"approved\": true} or {\"approved\": false}."})
-	}
-	return a, true, nil
+// refuse is a run that comes to nothing.
+func (s *server) refuse(w http.ResponseWriter, in input, f *fault.Error, metadata map[string]any) error {
+	t := NewTelling(in.About, dialect.Reading{})
+	failed := t.failed(event.Error{Code: event.Code(f.Code), Message: f.Message})
+	failed.Metadata = metadata
+	return s.Tell(w, append(t.Begin(), failed))
 }
 
 // attach reads the turn in progress from its beginning.
-func (s *server) attach(r *dialect.Request, id uuid.UUID, ok bool) (dialect.Reading, error) {
+func (s *server) attach(w http.ResponseWriter, r *dialect.Request, in input, id uuid.UUID, ok bool) error {
 	if ok {
 		p, ok, err := s.Progress(r.Context(), r.Caller, id)
-		if ok || err != nil {
-			return p.Reading, err
+		if err != nil {
+			return err
+		}
+		if ok {
+			return s.Stream(w, r, p.Reading, NewTelling(in.About, p.Reading))
 		}
 	}
-	return dialect.Reading{}, fault.Invalid(fault.Violation{Param: "/messages", Rule: "required",
+	return fault.Invalid(fault.Violation{Param: "/messages", Rule: "required",
 		Message: "The last message is not the user's, nothing is resumed, and nothing is in progress in this thread: there is nothing to tell."})
 }

@@ -124,6 +124,11 @@ func (t *Telling) question(b event.InputRequired, pending bool) []any {
 	if !pending {
 		return out
 	}
+	return append(out, t.interrupt(b))
+}
+
+// interrupt ends the run at a question.
+func (t *Telling) interrupt(b event.InputRequired) frame {
 	in := interrupt{ID: b.ApprovalID, Reason: "tool_call", Message: cmp.Or(b.Reason, b.Plan), Schema: approvalSchema, ExpiresAt: b.ExpiresAt}
 	if b.What == event.InputSecret {
 		in.Reason, in.Message, in.Schema, in.ToolCallID = "input_required", "The secret "+b.KeyName+" is needed. "+b.Reason, nil, b.ToolUseID
@@ -132,7 +137,7 @@ func (t *Telling) question(b event.InputRequired, pending bool) []any {
 		in.ToolCallID = b.Operations[0].ToolUseID
 		in.Metadata = map[string]any{"kind": b.What, "operations": b.Operations, "decide_url": door.Absolute(t.about.Base, b.DecideURL)}
 	}
-	return append(out, t.finished(outcome{Type: "interrupt", Interrupts: []interrupt{in}}))
+	return t.finished(outcome{Type: "interrupt", Interrupts: []interrupt{in}})
 }
 
 // done ends the run.
@@ -152,8 +157,10 @@ func (t *Telling) finished(o outcome) frame {
 }
 
 // Fail implements dialect.Projection.
-func (t *Telling) Fail(e event.Error) []any {
-	return []any{frame{Type: "RUN_ERROR", Message: e.Message, Code: string(e.Code), Usage: t.usage}}
+func (t *Telling) Fail(e event.Error) []any { return []any{t.failed(e)} }
+
+func (t *Telling) failed(e event.Error) frame {
+	return frame{Type: "RUN_ERROR", Message: e.Message, Code: string(e.Code), Usage: t.usage}
 }
 
 // approvalSchema is what an approval is answered with.

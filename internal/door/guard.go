@@ -49,7 +49,7 @@ func (d *Door) Admit(w http.ResponseWriter, r *http.Request, t Terms) (Caller, e
 		return Caller{}, Lacks(t.Scope)
 	}
 	c := Caller{p, own}
-	if err := d.ration(ctx, w, c, t.Class); err != nil {
+	if err := d.Ration(ctx, w, c, t.Class); err != nil {
 		return Caller{}, err
 	}
 	if !whole { // there was nothing left a moment ago, and now there is

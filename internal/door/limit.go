@@ -15,9 +15,9 @@ import (
 	"github.com/parley-server/parley/internal/workspace"
 )
 
-// ration counts a request against its key's quota, and tells in its answer what is
+// Ration counts a request against its key's quota, and tells in its answer what is
 // left. A request that cannot be counted passes.
-func (d *Door) ration(ctx context.Context, w http.ResponseWriter, c Caller, class limit.Class) error {
+func (d *Door) Ration(ctx context.Context, w http.ResponseWriter, c Caller, class limit.Class) error {
 	q, err := d.Count(ctx, c, class)
 	if q.Size == 0 {
 		return err
