@@ -65,7 +65,9 @@ func (s *server) questions(r *dialect.Request, thread uuid.UUID, list []resume) 
 		if err != nil {
 			return q, err
 		}
-		a, ok, err := decision(asked, rs, r.Caller, fmt.Sprintf("/resume/%d/payload", i))
+		at := fmt.Sprintf("resume/%d/payload", i)
+		r.Names["allowlist_pattern"] = at + "/pattern"
+		a, ok, err := decision(asked, rs, r.Caller, "/"+at)
 		if err != nil {
 			return q, err
 		}

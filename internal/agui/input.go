@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"net/http"
 
 	"github.com/parley-server/parley/internal/dialect"
 	"github.com/parley-server/parley/internal/turn"
@@ -35,8 +34,12 @@ const maxID = 200
 var understood = []string{"threadId", "runId", "parentRunId", "protocolVersion", "messages", "resume", "forwardedProps"}
 
 // parse reads a request.
-func parse(body []wire.Member, h http.Header) (in input, err error) {
+func parse(body []wire.Member, r *dialect.Request) (in input, err error) {
 	var c wire.Checks
+	r.Names["caller_id"] = "threadId"
+	for _, name := range dialect.Extensions {
+		r.Names[name] = "forwardedProps/" + name
+	}
 	given := dialect.Given(body)
 	in.Thread = c.Word("/threadId", orEmpty(given["threadId"]), wire.MaxCallerID)
 	if len(in.Thread) > wire.MaxCallerID && len([]rune(in.Thread)) <= wire.MaxCallerID {
@@ -54,6 +57,7 @@ func parse(body []wire.Member, h http.Header) (in input, err error) {
 	extensions := make(map[string]json.RawMessage)
 	if raw, ok := given["forwardedProps"]; ok && raw[0] == '{' {
 		extensions = dialect.Given(wire.Members(raw))
+		delete(extensions, "caller_id") // the thread is that
 	}
 	in.ignored = dialect.Ignored(given, list, understood...)
 	if n := len(list) - 1; n >= 0 && list[n].Role == "user" {
@@ -61,19 +65,16 @@ func parse(body []wire.Member, h http.Header) (in input, err error) {
 		if in.resume != nil { // a message that was answered long ago is nobody's mistake
 			own = new(wire.Checks)
 		}
-		param := fmt.Sprintf("/messages/%d/content", n)
-		in.said = &said{text: dialect.Text(own, param, list[n].Content)}
+		r.Names["command"] = fmt.Sprintf("messages/%d/content", n)
+		in.said = &said{text: dialect.Text(own, "/"+r.Names["command"], list[n].Content)}
 		in.said.Request = dialect.Compose(own, in.said.text, extensions)
 		in.said.CallerID = in.Thread
-		if in.said.IdempotencyKey = own.Once(h.Values("Idempotency-Key")); in.said.IdempotencyKey == "" {
-			in.said.IdempotencyKey = in.once()
+		if in.said.IdempotencyKey = own.Once(r.Header.Values("Idempotency-Key")); in.said.IdempotencyKey == "" {
+			in.said.IdempotencyKey, r.Names["Idempotency-Key"] = in.once(), "runId"
 		}
-		in.said.err = dialect.Names(param[1:]).Told(own.Err())
+		in.said.err = own.Err()
 	}
-	if err := c.Err(); err != nil {
-		return in, err
-	}
-	return in, nil
+	return in, c.Err()
 }
 
 // once is what a run is known by when it is sent again. A run that answers an interrupt may

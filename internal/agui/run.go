@@ -21,7 +21,7 @@ func (s *server) run(w http.ResponseWriter, r *dialect.Request) error {
 	if err != nil {
 		return err
 	}
-	in, err := parse(body, r.Header)
+	in, err := parse(body, r)
 	if err != nil {
 		return err
 	}
@@ -38,7 +38,7 @@ func (s *server) run(w http.ResponseWriter, r *dialect.Request) error {
 	}
 	switch {
 	case len(in.resume) > 0:
-		err = s.answer(w, r, in, id, raw)
+		err = r.Names.Told(s.answer(w, r, in, id, raw))
 		if f := fault.From(err); f != nil && (f.Code.Type() == fault.InvalidRequest || f.Code.Type() == fault.NotFound || f.Code.Type() == fault.Conflict) {
 			return s.refuse(w, in, f, nil)
 		}
@@ -85,7 +85,7 @@ func (s *server) say(w http.ResponseWriter, r *dialect.Request, in input, raw []
 	}
 	f := fault.From(err)
 	if f == nil || f.Code != fault.TurnInProgress {
-		return names.Told(err)
+		return err
 	}
 	busy, _ := f.Detail.Turn.(*session.ActiveTurn)
 	told := *f

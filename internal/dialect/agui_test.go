@@ -21,7 +21,7 @@ func runOf(thread, id, text string) call {
 
 // resumed makes what it sends to answer an interrupt.
 func resumed(thread, interrupt, rest string) call {
-	return call{path: runs, body: fmt.Sprintf(`{"threadId":%q,"runId":%q,"messages":[{"id":"m","role":"user","content":"x"}],"resume":[{"interruptId":%q,%s}]}`, thread, uuid.NewString(), interrupt, rest)}
+	return call{path: runs, body: fmt.Sprintf(`{"threadId":%q,"runId":%q,"messages":[{"id":"m","role":"user","content":"x"},{"id":"a","role":"assistant","toolCalls":[]}],"resume":[{"interruptId":%q,%s}]}`, thread, uuid.NewString(), interrupt, rest)}
 }
 
 // interruptIn is what a run ended with.

@@ -184,7 +184,7 @@ func TestMethods(t *testing.T) {
 // The quotas are those of the key, whatever the door.
 func TestQuotas(t *testing.T) {
 	t.Parallel()
-	s := start(t, options{limits: limit.Limits{Messages: 4, Calls: 1000, Streams: 2}})
+	s := start(t, options{limits: limit.Limits{Messages: 3, Calls: 1000, Streams: 2}})
 	s.do(t, asked("c1", held))
 	s.do(t, call{path: completions, body: said(held, `"stream":true`)})
 	<-s.gate.entered
@@ -199,7 +199,10 @@ func TestQuotas(t *testing.T) {
 		t.Errorf("a blocking call beside two streams: %d %s", r.status, r.text)
 	}
 	if r := s.get(t, call{path: completions, body: said("x")}); r.status != 429 || r.code != "RATE_LIMITED" || r.header.Get("Retry-After") == "" {
-		t.Errorf("a fifth message: %d %s", r.status, r.text)
+		t.Errorf("a fourth message: %d %s", r.status, r.text)
+	}
+	if r := s.get(t, resumed("t", uuid.NewString(), `"status":"cancelled"`)); r.code != "CONCURRENCY_LIMIT" || !strings.HasPrefix(r.header.Get("RateLimit"), `"calls"`) {
+		t.Errorf("an answer is no message: %d %s %s", r.status, r.text, r.header.Get("RateLimit"))
 	}
 	s.gate.leave <- struct{}{}
 	s.gate.leave <- struct{}{}

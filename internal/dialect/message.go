@@ -27,6 +27,25 @@ func Given(body []wire.Member) map[string]json.RawMessage {
 	return given
 }
 
+// maxIgnored is how many names an answer repeats.
+const maxIgnored = 20
+
+// Ignored lists what a request says that means nothing here: fields that hold something and are
+// neither understood nor Extensions, and messages of the system.
+func Ignored(given map[string]json.RawMessage, list []Message, understood ...string) (names []string) {
+	for name, raw := range given {
+		if len(raw) > 2 && !slices.Contains(understood, name) && !slices.Contains(Extensions, name) && wire.Printable(name) { // [] and {} say nothing
+			names = append(names, wire.Short(name))
+		}
+	}
+	slices.Sort(names)
+	names = names[:min(len(names), maxIgnored)]
+	if slices.ContainsFunc(list, func(m Message) bool { return m.Role == "system" || m.Role == "developer" }) {
+		names = append(names, "system messages")
+	}
+	return names
+}
+
 // Message is one message of the conversation that a client keeps. It is sent as a whole with
 // every request, and this service believes none of it but the last message.
 type Message struct {
