@@ -11,19 +11,13 @@ package a2a
 
 import (
 	"errors"
-	"log/slog"
 	"net/http"
-	"time"
 
-	"github.com/parley-server/parley/internal/apikey"
 	"github.com/parley-server/parley/internal/callback"
 	"github.com/parley-server/parley/internal/door"
 	"github.com/parley-server/parley/internal/filestore"
-	"github.com/parley-server/parley/internal/limit"
-	"github.com/parley-server/parley/internal/session"
 	"github.com/parley-server/parley/internal/skill"
 	"github.com/parley-server/parley/internal/turn"
-	"github.com/parley-server/parley/internal/workspace"
 )
 
 // Where the handlers are to be mounted.
@@ -34,24 +28,13 @@ const (
 
 // Config is what the handlers need. The stores and Turns are required.
 type Config struct {
-	Sessions   *session.Store
-	Turns      *turn.Service
-	Workspaces *workspace.Store
-	Keys       *apikey.Store
-	Files      *filestore.Store
-	Skills     *skill.Store
-	Callbacks  *callback.Store
+	door.Config
 
-	Limits  *limit.Store // nil: nobody is limited
-	Log     *slog.Logger // nil discards
-	Version string       // as cards tell it; default "dev"
-	BaseURL string       // public address, for links; "" follows the Host and the scheme of the connection
-	NoCard  bool         // without a key there is no card
-
-	Keepalive    time.Duration // silence before a stream's comment; default 15 s
-	WriteTimeout time.Duration // how long a reader may stand still; default 30 s
-	Timeout      time.Duration // how long a request may wait for the database; default 3 s
-	Outage       time.Duration // how long a stream outlives the database; default 15 s
+	Turns     *turn.Service
+	Files     *filestore.Store
+	Skills    *skill.Store
+	Callbacks *callback.Store
+	NoCard    bool // without a key there is no card
 }
 
 // server is behind both handlers.
@@ -63,18 +46,14 @@ type server struct {
 // New makes the handlers, by their paths. Streams end when the request's context does: make
 // it end with the process.
 func New(cfg Config) (map[string]http.Handler, error) {
-	if cfg.Sessions == nil || cfg.Turns == nil || cfg.Workspaces == nil || cfg.Keys == nil || cfg.Files == nil || cfg.Skills == nil || cfg.Callbacks == nil {
-		return nil, errors.New("a2a: Sessions, Turns, Workspaces, Keys, Files, Skills and Callbacks are required")
+	if cfg.Turns == nil || cfg.Files == nil || cfg.Skills == nil || cfg.Callbacks == nil {
+		return nil, errors.New("a2a: Turns, Files, Skills and Callbacks are required")
 	}
-	if cfg.Log == nil {
-		cfg.Log = slog.New(slog.DiscardHandler)
+	d, err := door.New(cfg.Config)
+	if err != nil {
+		return nil, err
 	}
-	if cfg.Version == "" {
-		cfg.Version = "dev"
-	}
-	s := &server{cfg: cfg, door: door.New(door.Config{
-		Sessions: cfg.Sessions, Workspaces: cfg.Workspaces, Keys: cfg.Keys, Limits: cfg.Limits, Log: cfg.Log, BaseURL: cfg.BaseURL,
-		WriteTimeout: cfg.WriteTimeout, Timeout: cfg.Timeout, Outage: cfg.Outage,
-	})}
+	cfg.Config = d.Config
+	s := &server{cfg: cfg, door: d}
 	return map[string]http.Handler{Path: s.door.Handler(s.serve), CardPath: s.door.Handler(s.card)}, nil
 }

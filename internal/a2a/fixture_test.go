@@ -17,6 +17,7 @@ import (
 	"github.com/parley-server/parley/internal/apikey"
 	"github.com/parley-server/parley/internal/callback"
 	"github.com/parley-server/parley/internal/dbtest"
+	"github.com/parley-server/parley/internal/door"
 	"github.com/parley-server/parley/internal/egress"
 	"github.com/parley-server/parley/internal/filestore"
 	"github.com/parley-server/parley/internal/limit"
@@ -93,8 +94,8 @@ func start(t testing.TB, change func(*a2a.Config)) *service {
 	for _, f := range []func(context.Context) error{s.sessions.Run, s.turns.Run, s.keys.Run, limits.Run} {
 		run(t, f)
 	}
-	cfg := a2a.Config{Sessions: s.sessions, Turns: s.turns, Workspaces: workspaces, Keys: s.keys, Files: s.files, Skills: s.skills, Callbacks: callbacks,
-		Limits: limits, Log: log, Version: "1.2.3"}
+	cfg := a2a.Config{Config: door.Config{Sessions: s.sessions, Workspaces: workspaces, Keys: s.keys, Limits: limits, Log: log, Version: "1.2.3"},
+		Turns: s.turns, Files: s.files, Skills: s.skills, Callbacks: callbacks}
 	if change != nil {
 		change(&cfg)
 	}

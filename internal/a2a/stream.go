@@ -92,7 +92,7 @@ func (c *call) stream(l *look) error {
 	defer stop()
 	ctx, broken := context.WithCancelCause(ctx)
 	defer broken(nil)
-	sw := sse.Open(c.w, sse.Options{Keepalive: c.cfg.Keepalive, WriteTimeout: c.door.WriteTimeout(), Broken: broken})
+	sw := sse.Open(c.w, sse.Options{Keepalive: c.cfg.Keepalive, WriteTimeout: c.cfg.WriteTimeout, Broken: broken})
 	defer sw.Close()
 	out := &writer{call: c, sw: sw, upto: upto, told: l.from == fromStart,
 		p: project(c.base, l.modes, l.view.Turn.SessionID, l.view.Turn.ID, historyOf(l.view, l.history))}

@@ -116,33 +116,21 @@ func (s *service) buildTurns() (err error) {
 
 // buildServer makes the HTTP server.
 func (s *service) buildServer() error {
-	cfg := s.Config
-	handler, err := httpapi.New(httpapi.Config{
-		Sessions: s.sessions, Turns: s.turns, Workspaces: s.workspaces, Keys: s.keys, Files: s.files, Callbacks: s.callbacks, Limits: s.limits,
-		Ready: s.ready, Log: s.Log, Version: ThisBuild().Version, BaseURL: cfg.BaseURL,
-		Keepalive: cfg.SSEKeepAlive, WriteTimeout: cfg.SSEWriteTimeout,
-	})
+	common := s.common()
+	handler, err := httpapi.New(httpapi.Config{Config: common, Turns: s.turns, Files: s.files, Callbacks: s.callbacks, Ready: s.ready})
 	if err != nil {
 		return fmt.Errorf("make the HTTP interface: %w", err)
 	}
-	protocol, err := mcpserver.New(mcpserver.Config{
-		Sessions: s.sessions, Turns: s.turns, Workspaces: s.workspaces, Keys: s.keys, Files: s.files, Skills: s.skills, Wiki: s.wiki, Limits: s.limits,
-		Log: s.Log, Version: ThisBuild().Version, BaseURL: cfg.BaseURL,
-		Keepalive: cfg.SSEKeepAlive, WriteTimeout: cfg.SSEWriteTimeout,
-	})
+	protocol, err := mcpserver.New(mcpserver.Config{Config: common, Turns: s.turns, Files: s.files, Skills: s.skills, Wiki: s.wiki})
 	if err != nil {
 		return fmt.Errorf("make the MCP server: %w", err)
 	}
-	others, err := a2a.New(a2a.Config{
-		Sessions: s.sessions, Turns: s.turns, Workspaces: s.workspaces, Keys: s.keys, Files: s.files, Skills: s.skills, Callbacks: s.callbacks,
-		Limits: s.limits, Log: s.Log, Version: ThisBuild().Version, BaseURL: cfg.BaseURL, NoCard: !cfg.PublicCard,
-		Keepalive: cfg.SSEKeepAlive, WriteTimeout: cfg.SSEWriteTimeout,
-	})
+	others, err := a2a.New(a2a.Config{Config: common, Turns: s.turns, Files: s.files, Skills: s.skills, Callbacks: s.callbacks, NoCard: !s.Config.PublicCard})
 	if err != nil {
 		return fmt.Errorf("make the A2A interface: %w", err)
 	}
 	others[mcpserver.Path] = protocol
-	dialects, err := s.buildDialects()
+	dialects, err := s.buildDialects(common)
 	if err != nil {
 		return err
 	}

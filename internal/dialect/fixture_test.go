@@ -20,6 +20,7 @@ import (
 	"github.com/parley-server/parley/internal/callback"
 	"github.com/parley-server/parley/internal/dbtest"
 	"github.com/parley-server/parley/internal/dialect"
+	"github.com/parley-server/parley/internal/door"
 	"github.com/parley-server/parley/internal/egress"
 	"github.com/parley-server/parley/internal/filestore"
 	"github.com/parley-server/parley/internal/limit"
@@ -100,7 +101,7 @@ func start(t *testing.T, opt options) *service {
 	for _, part := range []func(context.Context) error{s.sessions.Run, s.turns.Run, s.keys.Run, limits.Run} {
 		run(t, part)
 	}
-	s.serve(t, dialect.Config{Sessions: s.sessions, Turns: s.turns, Workspaces: workspaces, Keys: s.keys, Skills: s.skills, Limits: limits, Log: log})
+	s.serve(t, dialect.Config{Config: door.Config{Sessions: s.sessions, Workspaces: workspaces, Keys: s.keys, Limits: limits, Log: log}, Turns: s.turns, Skills: s.skills})
 	return s
 }
 

@@ -39,7 +39,7 @@ func (d *Desk) Stream(w http.ResponseWriter, r *Request, rd Reading, p Projectio
 	defer stop()
 	ctx, broken := context.WithCancelCause(ctx)
 	defer broken(nil)
-	sw := sse.Open(w, sse.Options{Keepalive: d.Keepalive, WriteTimeout: d.Door.WriteTimeout(), Broken: broken})
+	sw := sse.Open(w, sse.Options{Keepalive: d.Keepalive, WriteTimeout: d.WriteTimeout, Broken: broken})
 	defer sw.Close()
 	if err := d.pump(ctx, sw, r.Caller, rd, p); err != nil {
 		d.left(ctx, r.Caller.Key, rd, err)
@@ -73,7 +73,7 @@ func (d *Desk) pump(ctx context.Context, sw *sse.Writer, c door.Caller, rd Readi
 
 // Tell answers with a stream that no reading stands for.
 func (d *Desk) Tell(w http.ResponseWriter, frames []any) error {
-	sw := sse.Open(w, sse.Options{Keepalive: d.Keepalive, WriteTimeout: d.Door.WriteTimeout()})
+	sw := sse.Open(w, sse.Options{Keepalive: d.Keepalive, WriteTimeout: d.WriteTimeout})
 	defer sw.Close()
 	if send(sw, frames) != nil {
 		panic(http.ErrAbortHandler)

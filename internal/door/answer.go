@@ -52,7 +52,7 @@ func (a *answer) Write(p []byte) (int, error) {
 // do about panics. next writes only on success.
 func (d *Door) Handler(next func(http.ResponseWriter, *http.Request) error) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		a := &answer{ResponseWriter: w, id: requestID(r), timeout: d.cfg.WriteTimeout, body: r.ContentLength != 0}
+		a := &answer{ResponseWriter: w, id: requestID(r), timeout: d.WriteTimeout, body: r.ContentLength != 0}
 		h := a.Header()
 		h.Set("X-Request-Id", a.id)
 		h.Set("X-Content-Type-Options", "nosniff")
@@ -62,7 +62,7 @@ func (d *Door) Handler(next func(http.ResponseWriter, *http.Request) error) http
 			if p := recover(); p != nil {
 				d.panicked(a, r, p)
 			}
-			d.cfg.Log.DebugContext(r.Context(), "request", "request", a.id, "method", r.Method, "path", r.URL.Path,
+			d.Log.DebugContext(r.Context(), "request", "request", a.id, "method", r.Method, "path", r.URL.Path,
 				"status", a.status, "took", time.Since(began).Round(time.Microsecond))
 		}()
 		if err := next(a, r); err != nil {
@@ -77,7 +77,7 @@ func (d *Door) panicked(a *answer, r *http.Request, p any) {
 	if p == http.ErrAbortHandler {
 		panic(p)
 	}
-	d.cfg.Log.ErrorContext(r.Context(), "a handler panicked", "request", a.id, "method", r.Method, "path", r.URL.Path, "panic", p, "stack", string(debug.Stack()))
+	d.Log.ErrorContext(r.Context(), "a handler panicked", "request", a.id, "method", r.Method, "path", r.URL.Path, "panic", p, "stack", string(debug.Stack()))
 	if a.status != 0 {
 		panic(http.ErrAbortHandler)
 	}

@@ -8,7 +8,9 @@
 package door
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -21,7 +23,7 @@ import (
 	"github.com/parley-server/parley/internal/workspace"
 )
 
-// Config is what a Door needs. Workspaces, Keys and Sessions are required.
+// Config is what every way in needs. Workspaces, Keys and Sessions are required.
 type Config struct {
 	Sessions   *session.Store
 	Workspaces *workspace.Store
@@ -29,8 +31,10 @@ type Config struct {
 
 	Limits  *limit.Store // nil: nobody is limited
 	Log     *slog.Logger // nil discards
+	Version string       // of the service, as clients are told it; default "dev"
 	BaseURL string       // public address, for links; "" follows the Host and the scheme of the connection
 
+	Keepalive    time.Duration // silence before a stream's comment; default 15 s
 	WriteTimeout time.Duration // how long a reader, or the sender of a body, may stand still; default 30 s
 	Timeout      time.Duration // how long a request may wait for the database; default 3 s
 	Outage       time.Duration // how long who waits for events outlives the database; default 15 s
@@ -38,39 +42,40 @@ type Config struct {
 
 // Door is where requests come in. Each way in has its own.
 type Door struct {
-	cfg   Config
-	known known
+	Config // with its defaults
+	known  known
 }
 
 // New makes a door. Keys.Run must be running for revoked keys to lose what they have open.
-func New(cfg Config) *Door {
+func New(cfg Config) (*Door, error) {
+	if cfg.Sessions == nil || cfg.Workspaces == nil || cfg.Keys == nil {
+		return nil, errors.New("door: Sessions, Workspaces and Keys are required")
+	}
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
+	cfg.Version = cmp.Or(cfg.Version, "dev")
 	for _, f := range []struct {
 		d *time.Duration
 		v time.Duration
-	}{{&cfg.WriteTimeout, 30 * time.Second}, {&cfg.Timeout, 3 * time.Second}, {&cfg.Outage, 15 * time.Second}} {
+	}{{&cfg.Keepalive, 15 * time.Second}, {&cfg.WriteTimeout, 30 * time.Second}, {&cfg.Timeout, 3 * time.Second}, {&cfg.Outage, 15 * time.Second}} {
 		if *f.d <= 0 {
 			*f.d = f.v
 		}
 	}
-	return &Door{cfg: cfg}
+	return &Door{Config: cfg}, nil
 }
-
-// WriteTimeout is how long a reader may stand still.
-func (d *Door) WriteTimeout() time.Duration { return d.cfg.WriteTimeout }
 
 // Brief bounds what a request waits for the database.
 func (d *Door) Brief(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(ctx, d.cfg.Timeout)
+	return context.WithTimeout(ctx, d.Timeout)
 }
 
 // Base is the public address of the service: as configured, else as this connection
 // shows it. Anybody can send X-Forwarded-* headers, so they count for nothing.
 func (d *Door) Base(r *http.Request) string {
-	if d.cfg.BaseURL != "" {
-		return strings.TrimSuffix(d.cfg.BaseURL, "/")
+	if d.BaseURL != "" {
+		return strings.TrimSuffix(d.BaseURL, "/")
 	}
 	scheme := "http"
 	if r.TLS != nil {

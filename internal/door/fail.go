@@ -38,7 +38,7 @@ func Tell(f *fault.Error) Failure {
 // once, with what the error is about. ctx is the request's.
 func (d *Door) Fault(ctx context.Context, err error, about ...any) *fault.Error {
 	log := func(level slog.Level, msg string) {
-		d.cfg.Log.Log(context.WithoutCancel(ctx), level, msg, append(about, "err", err)...)
+		d.Log.Log(context.WithoutCancel(ctx), level, msg, append(about, "err", err)...)
 	}
 	f := fault.From(err)
 	switch {
@@ -79,7 +79,7 @@ func (d *Door) refuse(a *answer, f *fault.Error) {
 	h.Set("Cache-Control", "no-store")
 	h.Del("ETag")
 	if err := WriteJSON(a, f.Code.Status(), body); err != nil {
-		d.cfg.Log.Error("encode an error", "request", a.id, "code", f.Code, "err", err)
+		d.Log.Error("encode an error", "request", a.id, "code", f.Code, "err", err)
 		a.WriteHeader(http.StatusInternalServerError)
 	}
 }

@@ -20,7 +20,7 @@ func (d *Door) Events(ctx context.Context, from session.From, turn uuid.UUID) it
 		for {
 			var failed error
 			began := time.Now()
-			for evs, err := range d.cfg.Sessions.Follow(ctx, from) {
+			for evs, err := range d.Sessions.Follow(ctx, from) {
 				if err != nil {
 					failed = err
 					break
@@ -32,10 +32,10 @@ func (d *Door) Events(ctx context.Context, from session.From, turn uuid.UUID) it
 				}
 				from.Seq = evs[len(evs)-1].Seq
 			}
-			if since.IsZero() || time.Since(began) > d.cfg.Outage {
+			if since.IsZero() || time.Since(began) > d.Outage {
 				since = time.Now()
 			}
-			if ctx.Err() != nil || !Unavailable(failed) || time.Since(since) > d.cfg.Outage {
+			if ctx.Err() != nil || !Unavailable(failed) || time.Since(since) > d.Outage {
 				yield(nil, failed)
 				return
 			}
@@ -56,7 +56,7 @@ func Until(evs []event.Event, turn uuid.UUID) (cut []event.Event, ended bool) {
 
 // waits gives the database a moment to come back.
 func (d *Door) waits(ctx context.Context, session, turn uuid.UUID, err error) {
-	d.cfg.Log.InfoContext(ctx, "a stream waits for the database", "session", session, "turn", turn, "err", err)
+	d.Log.InfoContext(ctx, "a stream waits for the database", "session", session, "turn", turn, "err", err)
 	timer := time.NewTimer(250 * time.Millisecond)
 	defer timer.Stop()
 	select {

@@ -32,7 +32,7 @@ type Terms struct {
 func (d *Door) Admit(w http.ResponseWriter, r *http.Request, t Terms) (Caller, error) {
 	ctx, cancel := d.Brief(r.Context())
 	defer cancel()
-	p, err := d.cfg.Keys.Authenticate(ctx, bearer(r.Header), remote(r))
+	p, err := d.Keys.Authenticate(ctx, bearer(r.Header), remote(r))
 	if err != nil {
 		return Caller{}, err
 	}
@@ -53,7 +53,7 @@ func (d *Door) Admit(w http.ResponseWriter, r *http.Request, t Terms) (Caller, e
 		return Caller{}, err
 	}
 	if !whole { // there was nothing left a moment ago, and now there is
-		c.Workspace, err = d.cfg.Workspaces.Find(ctx, p.Workspace.String())
+		c.Workspace, err = d.Workspaces.Find(ctx, p.Workspace.String())
 	}
 	return c, err
 }

@@ -36,9 +36,9 @@ func (d *Door) Count(ctx context.Context, c Caller, class limit.Class) (limit.Qu
 	if size == 0 {
 		return limit.Quota{}, nil
 	}
-	q, err := d.cfg.Limits.Take(ctx, c.Key, class, size)
+	q, err := d.Limits.Take(ctx, c.Key, class, size)
 	if err != nil && fault.From(err) == nil {
-		d.cfg.Log.WarnContext(ctx, "a request was not counted", "key", c.Key, "err", err)
+		d.Log.WarnContext(ctx, "a request was not counted", "key", c.Key, "err", err)
 		return limit.Quota{}, nil
 	}
 	return q, err
@@ -53,15 +53,15 @@ func (d *Door) Hold(ctx context.Context, c Caller) (release func(), err error) {
 	}
 	ctx, cancel := d.Brief(ctx)
 	defer cancel()
-	return d.cfg.Limits.Hold(ctx, c.Key, most)
+	return d.Limits.Hold(ctx, c.Key, most)
 }
 
 // limits are those of a workspace's keys.
 func (d *Door) limits(w workspace.Workspace) limit.Limits {
-	if d.cfg.Limits == nil {
+	if d.Limits == nil {
 		return limit.Limits{}
 	}
-	l := d.cfg.Limits.Limits()
+	l := d.Limits.Limits()
 	for _, own := range []struct {
 		limit *int
 		value *int32
@@ -86,7 +86,7 @@ const maxKnown = 10_000
 // what is known, so that a flood is refused without the database.
 func (d *Door) own(ctx context.Context, caller apikey.Principal, class limit.Class) (w workspace.Workspace, whole bool, err error) {
 	k := &d.known
-	if d.cfg.Limits != nil && d.cfg.Limits.Empty(caller.Key, class) {
+	if d.Limits != nil && d.Limits.Empty(caller.Key, class) {
 		k.mu.Lock()
 		w, ok := k.m[caller.Workspace]
 		k.mu.Unlock()
@@ -94,7 +94,7 @@ func (d *Door) own(ctx context.Context, caller apikey.Principal, class limit.Cla
 			return w, false, nil
 		}
 	}
-	if w, err = d.cfg.Workspaces.Find(ctx, caller.Workspace.String()); err != nil {
+	if w, err = d.Workspaces.Find(ctx, caller.Workspace.String()); err != nil {
 		return w, false, err
 	}
 	k.mu.Lock()

@@ -64,7 +64,7 @@ func TestDocumentedLimits(t *testing.T) {
 		}
 		delete(doc.Limits, name)
 	}
-	for name := range (Config{Sessions: &session.Store{}, Turns: &turn.Service{}, Files: &filestore.Store{}}).limits() {
+	for name := range (Config{Config: door.Config{Sessions: &session.Store{}}, Turns: &turn.Service{}, Files: &filestore.Store{}}).limits() {
 		if _, ok := doc.Limits[name]; !ok {
 			t.Errorf("%s is configured, and not documented", name)
 		}

@@ -59,8 +59,8 @@ func process(t testing.TB, pool *pgxpool.Pool, peer *servicetest.Service, change
 		Pool: s.link.pool(t, pool.Config().ConnString()), Peer: peer, Turns: changeTurns,
 		Tools: func(*servicetest.Service) []tool.Tool { return []tool.Tool{look{}} },
 	})
-	cfg := httpapi.Config{Sessions: s.Sessions, Files: s.Files, Callbacks: s.Callbacks, Turns: s.Turns, Workspaces: s.Workspaces, Keys: s.Keys,
-		Limits: s.Limits, Log: s.Log, Version: "1.2.3", Ready: func(ctx context.Context) error { return s.Pool.Ping(ctx) }}
+	cfg := httpapi.Config{Config: s.Door(), Turns: s.Turns, Files: s.Files, Callbacks: s.Callbacks, Ready: func(ctx context.Context) error { return s.Pool.Ping(ctx) }}
+	cfg.Version = "1.2.3"
 	if change != nil {
 		change(&cfg)
 	}

@@ -11,18 +11,13 @@ package httpapi
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"net/http"
 	"time"
 
-	"github.com/parley-server/parley/internal/apikey"
 	"github.com/parley-server/parley/internal/callback"
 	"github.com/parley-server/parley/internal/door"
 	"github.com/parley-server/parley/internal/filestore"
-	"github.com/parley-server/parley/internal/limit"
-	"github.com/parley-server/parley/internal/session"
 	"github.com/parley-server/parley/internal/turn"
-	"github.com/parley-server/parley/internal/workspace"
 )
 
 // What a server is to be set to: how long a request's headers may be, in bytes, and
@@ -34,23 +29,12 @@ const (
 
 // Config is what the handler needs. The stores and Turns are required.
 type Config struct {
-	Sessions   *session.Store
-	Files      *filestore.Store
-	Callbacks  *callback.Store
-	Turns      *turn.Service
-	Workspaces *workspace.Store
-	Keys       *apikey.Store
+	door.Config
 
-	Limits  *limit.Store                // nil: nobody is limited
-	Ready   func(context.Context) error // nil: always ready
-	Log     *slog.Logger                // nil discards
-	Version string                      // as the OpenAPI document shows it; default "dev"
-	BaseURL string                      // public address, for links; "" follows the Host and the scheme of the connection
-
-	Keepalive    time.Duration // silence before a stream's comment; default 15 s
-	WriteTimeout time.Duration // how long a reader, or the sender of a file, may stand still; default 30 s
-	Timeout      time.Duration // how long a request may wait for the database; default 3 s
-	Outage       time.Duration // how long a stream outlives the database; default 15 s
+	Turns     *turn.Service
+	Files     *filestore.Store
+	Callbacks *callback.Store
+	Ready     func(context.Context) error // nil: always ready
 }
 
 // server is the handler.
@@ -65,31 +49,18 @@ type server struct {
 // differ. Streams end when the request's context does: make it end with the
 // process. Keys.Run must be running for revoked keys to lose their streams.
 func New(cfg Config) (http.Handler, error) {
-	if cfg.Sessions == nil || cfg.Turns == nil || cfg.Workspaces == nil || cfg.Keys == nil || cfg.Files == nil || cfg.Callbacks == nil {
-		return nil, errors.New("httpapi: Sessions, Files, Callbacks, Turns, Workspaces and Keys are required")
+	if cfg.Turns == nil || cfg.Files == nil || cfg.Callbacks == nil {
+		return nil, errors.New("httpapi: Turns, Files and Callbacks are required")
 	}
 	if cfg.Ready == nil {
 		cfg.Ready = func(context.Context) error { return nil }
 	}
-	if cfg.Log == nil {
-		cfg.Log = slog.New(slog.DiscardHandler)
+	d, err := door.New(cfg.Config)
+	if err != nil {
+		return nil, err
 	}
-	if cfg.Version == "" {
-		cfg.Version = "dev"
-	}
-	defaults := []struct {
-		d *time.Duration
-		v time.Duration
-	}{{&cfg.Keepalive, 15 * time.Second}, {&cfg.WriteTimeout, 30 * time.Second}, {&cfg.Timeout, 3 * time.Second}, {&cfg.Outage, 15 * time.Second}}
-	for _, f := range defaults {
-		if *f.d <= 0 {
-			*f.d = f.v
-		}
-	}
-	s := &server{cfg: cfg, door: door.New(door.Config{
-		Sessions: cfg.Sessions, Workspaces: cfg.Workspaces, Keys: cfg.Keys, Limits: cfg.Limits, Log: cfg.Log, BaseURL: cfg.BaseURL,
-		WriteTimeout: cfg.WriteTimeout, Timeout: cfg.Timeout, Outage: cfg.Outage,
-	})}
+	cfg.Config = d.Config
+	s := &server{cfg: cfg, door: d}
 	doc, ops, err := load(openapi, cfg, s.handlers())
 	if err != nil {
 		return nil, err

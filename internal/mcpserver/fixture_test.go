@@ -20,6 +20,7 @@ import (
 	"github.com/parley-server/parley/internal/apikey"
 	"github.com/parley-server/parley/internal/callback"
 	"github.com/parley-server/parley/internal/dbtest"
+	"github.com/parley-server/parley/internal/door"
 	"github.com/parley-server/parley/internal/egress"
 	"github.com/parley-server/parley/internal/filestore"
 	"github.com/parley-server/parley/internal/httpapi"
@@ -100,7 +101,8 @@ func start(t testing.TB, change func(*mcpserver.Config)) *service {
 	for _, f := range []func(context.Context) error{sessions.Run, turns.Run, s.keys.Run, limits.Run} {
 		run(t, f)
 	}
-	cfg := mcpserver.Config{Sessions: sessions, Turns: turns, Workspaces: workspaces, Keys: s.keys, Files: files, Skills: s.skills, Wiki: s.wiki, Limits: limits, Log: log}
+	cfg := mcpserver.Config{Config: door.Config{Sessions: sessions, Workspaces: workspaces, Keys: s.keys, Limits: limits, Log: log},
+		Turns: turns, Files: files, Skills: s.skills, Wiki: s.wiki}
 	if change != nil {
 		change(&cfg)
 	}
@@ -108,7 +110,7 @@ func start(t testing.TB, change func(*mcpserver.Config)) *service {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rest, err := httpapi.New(httpapi.Config{Sessions: sessions, Turns: turns, Workspaces: workspaces, Keys: s.keys, Files: files, Callbacks: callbacks, Limits: limits, Log: log})
+	rest, err := httpapi.New(httpapi.Config{Config: cfg.Config, Turns: turns, Files: files, Callbacks: callbacks})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,23 +10,17 @@ package mcpserver
 
 import (
 	"errors"
-	"log/slog"
 	"net/http"
 	"sync"
-	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/parley-server/parley/internal/apikey"
 	"github.com/parley-server/parley/internal/door"
 	"github.com/parley-server/parley/internal/filestore"
-	"github.com/parley-server/parley/internal/limit"
-	"github.com/parley-server/parley/internal/session"
 	"github.com/parley-server/parley/internal/skill"
 	"github.com/parley-server/parley/internal/turn"
 	"github.com/parley-server/parley/internal/wiki"
 	"github.com/parley-server/parley/internal/wire"
-	"github.com/parley-server/parley/internal/workspace"
 )
 
 // Path is where the handler is to be mounted.
@@ -34,23 +28,12 @@ const Path = "/mcp"
 
 // Config is what the handler needs. The stores and Turns are required.
 type Config struct {
-	Sessions   *session.Store
-	Turns      *turn.Service
-	Workspaces *workspace.Store
-	Keys       *apikey.Store
-	Files      *filestore.Store
-	Skills     *skill.Store
-	Wiki       *wiki.Store
+	door.Config
 
-	Limits  *limit.Store // nil: nobody is limited
-	Log     *slog.Logger // nil discards
-	Version string       // as clients are told it; default "dev"
-	BaseURL string       // public address, for links and for the origins of browsers; "" follows the Host
-
-	Keepalive    time.Duration // silence before a comment; default 15 s
-	WriteTimeout time.Duration // how long a reader may stand still; default 30 s
-	Timeout      time.Duration // how long a call may wait for the database; default 3 s
-	Outage       time.Duration // how long a call that waits for a turn outlives the database; default 15 s
+	Turns  *turn.Service
+	Files  *filestore.Store
+	Skills *skill.Store
+	Wiki   *wiki.Store
 }
 
 // server is the handler.
@@ -67,23 +50,15 @@ type server struct {
 // New makes the handler. It fails where the table of tools and the handlers differ. Calls
 // end when the request's context does: make it end with the process.
 func New(cfg Config) (http.Handler, error) {
-	if cfg.Sessions == nil || cfg.Turns == nil || cfg.Workspaces == nil || cfg.Keys == nil || cfg.Files == nil || cfg.Skills == nil || cfg.Wiki == nil {
-		return nil, errors.New("mcpserver: Sessions, Turns, Workspaces, Keys, Files, Skills and Wiki are required")
+	if cfg.Turns == nil || cfg.Files == nil || cfg.Skills == nil || cfg.Wiki == nil {
+		return nil, errors.New("mcpserver: Turns, Files, Skills and Wiki are required")
 	}
-	if cfg.Log == nil {
-		cfg.Log = slog.New(slog.DiscardHandler)
+	d, err := door.New(cfg.Config)
+	if err != nil {
+		return nil, err
 	}
-	if cfg.Version == "" {
-		cfg.Version = "dev"
-	}
-	if cfg.Keepalive <= 0 {
-		cfg.Keepalive = 15 * time.Second
-	}
-	s := &server{cfg: cfg, servers: make(map[string]*mcp.Server), door: door.New(door.Config{
-		Sessions: cfg.Sessions, Workspaces: cfg.Workspaces, Keys: cfg.Keys, Limits: cfg.Limits, Log: cfg.Log, BaseURL: cfg.BaseURL,
-		WriteTimeout: cfg.WriteTimeout, Timeout: cfg.Timeout, Outage: cfg.Outage,
-	})}
-	var err error
+	cfg.Config = d.Config
+	s := &server{cfg: cfg, door: d, servers: make(map[string]*mcp.Server)}
 	if s.tools, err = load(table, s.handlers()); err != nil {
 		return nil, err
 	}

@@ -66,7 +66,7 @@ func (s *server) serve(w http.ResponseWriter, r *http.Request) error {
 	}
 	there, leave := context.WithCancel(r.Context())
 	defer leave()
-	out := newReply(w, s.door.WriteTimeout(), s.cfg.Keepalive, leave)
+	out := newReply(w, s.cfg.WriteTimeout, s.cfg.Keepalive, leave)
 	only, bad := look(body)
 	switch {
 	case bad != nil:

@@ -19,6 +19,7 @@ import (
 	"github.com/parley-server/parley/internal/apikey"
 	"github.com/parley-server/parley/internal/callback"
 	"github.com/parley-server/parley/internal/dbtest"
+	"github.com/parley-server/parley/internal/door"
 	"github.com/parley-server/parley/internal/egress"
 	"github.com/parley-server/parley/internal/filestore"
 	"github.com/parley-server/parley/internal/httpapi"
@@ -149,6 +150,11 @@ func (s *Service) turns(t testing.TB, opt Options) {
 	if s.Turns, err = turn.New(cfg); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// Door is what every way in needs.
+func (s *Service) Door() door.Config {
+	return door.Config{Sessions: s.Sessions, Workspaces: s.Workspaces, Keys: s.Keys, Limits: s.Limits, Log: s.Log}
 }
 
 // Serve listens with a way in.
