@@ -4,7 +4,7 @@ package docs
 
 import "embed"
 
-// Files holds every page, *.md.
+// Files holds every page, *.md, and one for each kind of client in clients.
 //
-//go:embed *.md
+//go:embed *.md clients/*.md
 var Files embed.FS

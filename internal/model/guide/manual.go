@@ -18,7 +18,8 @@ var internals = []string{"design.md", "conformance.md"}
 var manual = sync.OnceValue(func() (m struct{ use, design *search.Index }) {
 	var use, design []search.Section
 	pages, _ := fs.Glob(docs.Files, "*.md") // only a bad pattern is an error
-	for _, page := range pages {
+	clients, _ := fs.Glob(docs.Files, "clients/*.md")
+	for _, page := range append(pages, clients...) {
 		content, err := docs.Files.ReadFile(page)
 		if err != nil {
 			continue
