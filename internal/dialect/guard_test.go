@@ -41,6 +41,7 @@ func routes(ws, session, chat, approval string) []route {
 		{call{path: base + "/ui/chat", body: `{"id":"x","session_id":"` + session + `",` + user + `}`}, apikey.Chat},
 		{call{path: base + "/ui/chat", body: `{"id":"` + chat + `",` + respond + `}`}, apikey.Chat},
 		{call{path: base + "/ui/chat/" + chat + "x/stream"}, apikey.SessionsRead},
+		{call{method: "DELETE", path: base + "/ui/chat/" + chat + "x/stream"}, apikey.Chat},
 		{call{path: base + "/ag-ui", body: `{"threadId":"` + chat + `x","runId":"` + uuid.NewString() + `","messages":[{"role":"user","content":"count to 2"}]}`}, apikey.Chat},
 		{call{path: base + "/ag-ui", body: `{"threadId":"` + session + `","runId":"r","messages":[],` + resume + `}`}, apikey.Chat},
 	}
@@ -171,12 +172,13 @@ func TestWorkspacesAreApart(t *testing.T) {
 func TestMethods(t *testing.T) {
 	t.Parallel()
 	s := start(t, options{})
-	for path, allow := range map[string]string{"/openai/v1/models": "GET, HEAD, OPTIONS", completions: "OPTIONS, POST", chats: "OPTIONS, POST", chats + "/x/stream": "GET, HEAD, OPTIONS", runs: "OPTIONS, POST"} {
+	for path, allow := range map[string]string{"/openai/v1/models": "GET, HEAD, OPTIONS", completions: "OPTIONS, POST", chats: "OPTIONS, POST",
+		chats + "/x/stream": "DELETE, GET, HEAD, OPTIONS", runs: "OPTIONS, POST"} {
 		if r := s.get(t, call{method: "OPTIONS", path: path, key: "-"}); r.status != 204 || r.header.Get("Allow") != allow {
 			t.Errorf("OPTIONS %s: %d %v", path, r.status, r.header)
 		}
-		if r := s.get(t, call{method: "DELETE", path: path, key: "-"}); r.status != 405 || r.code != "METHOD_NOT_ALLOWED" || r.header.Get("Allow") != allow {
-			t.Errorf("DELETE %s: %d %s", path, r.status, r.text)
+		if r := s.get(t, call{method: "PATCH", path: path, key: "-"}); r.status != 405 || r.code != "METHOD_NOT_ALLOWED" || r.header.Get("Allow") != allow {
+			t.Errorf("PATCH %s: %d %s", path, r.status, r.text)
 		}
 	}
 }

@@ -28,7 +28,9 @@ func conversation(thread, run, last string, answers ...string) call {
 		thread, run, quote(last), strings.Join(answers, ","))}
 }
 
-func entry(interrupt, rest string) string { return fmt.Sprintf(`{"interruptId":%q,%s}`, interrupt, rest) }
+func entry(interrupt, rest string) string {
+	return fmt.Sprintf(`{"interruptId":%q,%s}`, interrupt, rest)
+}
 
 // refused is a run that came to nothing.
 func refused(t *testing.T, list []string) (code, message string) {

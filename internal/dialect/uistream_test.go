@@ -14,8 +14,11 @@ import (
 const chats = "/api/v1/workspaces/demo/ui/chat"
 
 // asked makes what useChat sends for a message.
-func asked(chat, text string) call {
-	return call{path: chats, body: fmt.Sprintf(`{"id":%q,"trigger":"submit-message","messages":[{"id":"m1","role":"user","parts":[{"type":"text","text":%s}]}]}`, chat, quote(text))}
+func asked(chat, text string) call { return askedAs(chat, uuid.NewString(), text) }
+
+// askedAs is asked with an id for the message.
+func askedAs(chat, id, text string) call {
+	return call{path: chats, body: fmt.Sprintf(`{"id":%q,"trigger":"submit-message","messages":[{"id":%q,"role":"user","parts":[{"type":"text","text":%s}]}]}`, chat, id, quote(text))}
 }
 
 // responded makes what useChat sends when somebody has answered an approval.

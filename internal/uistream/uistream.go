@@ -28,9 +28,10 @@ func New(cfg dialect.Config) (map[string]http.Handler, error) {
 	s := &server{desk}
 	return map[string]http.Handler{
 		"/api/v1/workspaces/{id}/ui/chat": s.Route(map[string]dialect.Operation{
-			http.MethodPost: {Scope: apikey.Chat, Class: limit.Messages, Do: s.send}}),
+			http.MethodPost: {Scope: apikey.Chat, Class: limit.Calls, Do: s.send}}),
 		"/api/v1/workspaces/{id}/ui/chat/{chatId}/stream": s.Route(map[string]dialect.Operation{
-			http.MethodGet: {Scope: apikey.SessionsRead, Class: limit.Calls, Do: s.resume}}),
+			http.MethodGet:    {Scope: apikey.SessionsRead, Class: limit.Calls, Do: s.resume},
+			http.MethodDelete: {Scope: apikey.Chat, Class: limit.Calls, Do: s.cancel}}),
 	}, nil
 }
 

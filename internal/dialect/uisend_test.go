@@ -1,0 +1,166 @@
+package dialect_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/turn"
+)
+
+// chat makes what useChat sends, with the messages as they are.
+func chat(id, rest string, messages ...string) call {
+	return call{path: chats, body: fmt.Sprintf(`{"id":%q,%s"messages":[%s]}`, id, rest, strings.Join(messages, ","))}
+}
+
+func user(id, text string) string {
+	return fmt.Sprintf(`{"id":%q,"role":"user","parts":[{"type":"text","text":%s}]}`, id, quote(text))
+}
+
+// assistant is a message with answered approvals.
+func assistant(id string, approvals ...string) string {
+	parts := []string{`{"type":"step-start"}`, `{"type":"text","text":"x","state":"done"}`}
+	for i, a := range approvals {
+		parts = append(parts, fmt.Sprintf(`{"type":"dynamic-tool","toolCallId":"c%d","state":"approval-responded","approval":%s}`, i, a))
+	}
+	return fmt.Sprintf(`{"id":%q,"role":"assistant","parts":[%s]}`, id, strings.Join(parts, ","))
+}
+
+func approval(id string, approved bool) string {
+	return fmt.Sprintf(`{"id":%q,"approved":%v}`, id, approved)
+}
+
+const submitted = `"trigger":"submit-message",`
+
+// The id of a message makes it the same message; who wants another answer says so.
+func TestChatMessageIsSentOnce(t *testing.T) {
+	t.Parallel()
+	s := start(t, options{})
+	first := chat("c1", submitted, user("m1", "count to 3"))
+	list := s.stream(t, first)
+	for name, c := range map[string]call{
+		"the same":              first,
+		"with another history":  chat("c1", submitted, user("m0", "earlier"), assistant("a0"), user("m1", "count to 3")),
+		"with something of its": chat("c1", submitted+`"tab":2,`, user("m1", "count to 3")),
+	} {
+		res := s.do(t, c)
+		if again, _ := frames(t, res); strings.Join(again, "\n") != strings.Join(list, "\n") || res.Header.Get("Idempotent-Replayed") != "true" {
+			t.Errorf("%s: %v", name, again)
+		}
+	}
+	if n := s.messages(t); n != 1 {
+		t.Fatalf("one message became %d", n)
+	}
+	for i, c := range []call{
+		chat("c2", submitted, user("m1", "count to 3")),                                         // another chat's
+		chat("c1", submitted, user("m1", "count to 2")),                                         // edited
+		chat("c1", submitted+`"messageId":"m1",`, user("m1", "count to 3")),                     // sent again on purpose
+		chat("c1", submitted+`"messageId":"m1",`, user("m1", "count to 3")),                     // and again
+		chat("c1", `"trigger":"regenerate-message",`, user("m1", "count to 3")),                 // said once more
+		chat("c1", `"trigger":"regenerate-message","messageId":"a",`, user("m1", "count to 3")), // likewise
+		chat("c1", `"trigger":"regenerate-message","messageId":"a",`, user("m1", "count to 3")),
+		chat("c1", submitted, strings.Replace(user("", "count to 3"), `"id":"",`, "", 1)), // of no name
+		chat("c1", submitted, strings.Replace(user("", "count to 3"), `"id":"",`, "", 1)),
+	} {
+		if got := types(t, s.stream(t, c)); got != "start start-step text-start text-delta text-end data-usage finish-step finish [DONE]" || s.messages(t) != i+2 {
+			t.Errorf("%s: %s, %d messages", c.body, got, s.messages(t))
+		}
+	}
+	// A double click is one turn, another message is in its way.
+	again := chat("c3", `"trigger":"regenerate-message",`, user("m1", held))
+	s.do(t, again)
+	<-s.gate.entered
+	n := s.messages(t)
+	second := s.do(t, again)
+	if r := s.get(t, chat("c3", submitted, user("m2", "x"))); r.status != 409 || r.code != "TURN_IN_PROGRESS" || !strings.Contains(r.text, "cancel_url") {
+		t.Errorf("another message: %d %s", r.status, r.text)
+	}
+	s.gate.leave <- struct{}{}
+	if _, ok := frames(t, second); !ok || s.messages(t) != n {
+		t.Errorf("a double click: %d messages after %d", s.messages(t), n)
+	}
+}
+
+func TestChatIsRefusedInItsWords(t *testing.T) {
+	t.Parallel()
+	s := start(t, options{})
+	for want, c := range map[string]call{
+		"id must be a string.":                    {body: `{"id":7,"messages":[` + user("m", "x") + `]}`},
+		"id has more than 255 bytes.":             chat(strings.Repeat("x", 256), "", user("m", "x")),
+		"trigger can be submit-message, regener":  chat("c", `"trigger":"resume-stream",`, user("m", "x")),
+		"messages/0/parts has more than 200000":   chat("c", "", user("m", strings.Repeat("x", 200_001))),
+		"attachments must be an array.":           chat("c", `"attachments":7,`, user("m", "x")),
+		"messages/1/parts/2/approval/approved mu": chat("c", "", user("m", "x"), assistant("a", `{"id":"`+uuid.NewString()+`","approved":"yes"}`)),
+		"messages/1/parts/2/approval/id is not a": chat("c", "", user("m", "x"), assistant("a", `{"id":"x","approved":true}`)),
+		"messages/1/parts/2/approval must be an ": chat("c", "", user("m", "x"), assistant("a", `null`)),
+	} {
+		c.path = chats
+		r := s.get(t, c)
+		told, _ := r.body["error"].(map[string]any)
+		if list, _ := told["violations"].([]any); r.status != 400 || len(list) != 1 || !strings.HasPrefix(fmt.Sprint(told["message"]), want) || strings.Contains(r.text, "caller_id") {
+			t.Errorf("%s %d %s", want, r.status, r.text)
+		}
+	}
+	res := s.do(t, chat("c", submitted+`"tools":{"a":1},"system":"s","context":[],"webSearch":true,"limits":{"max_turns":3},`, `{"role":"system","parts":[{"type":"text","text":"s"}]}`, user("m", "count to 2")))
+	if got := res.Header.Get("X-Parley-Ignored"); res.StatusCode != http.StatusOK || got != "system, tools, webSearch, system messages" {
+		t.Errorf("ignored: %d %q", res.StatusCode, got)
+	}
+}
+
+// An answer is found in the message that goes on, and an old one that lost is not in the way
+// of a new one.
+func TestChatAnswersAmongOthers(t *testing.T) {
+	t.Parallel()
+	s := start(t, options{window: time.Hour})
+	one := field(s.stream(t, chat("c1", submitted, user("m1", "@call gate {\"n\":1}\n@call gate {\"n\":2}\n@say the end"))), "approvalId")
+	if _, err := s.turns.Decide(t.Context(), s.workspace.ID, turn.Answer{Approval: uuid.MustParse(one), Outcome: event.Allowed}); err != nil { // somebody else is quicker
+		t.Fatal(err)
+	}
+	s.gate.leave <- struct{}{}
+	if r := s.get(t, chat("c1", submitted, user("m1", "x"), assistant("a1", approval(one, false)))); r.status != 409 || r.code != "APPROVAL_ALREADY_DECIDED" {
+		t.Fatalf("the loser: %d %s", r.status, r.text)
+	}
+	list := s.stream(t, call{path: chats + "/c1/stream"})
+	two := field(list, "approvalId")
+	if two == one {
+		t.Fatalf("there is no second question: %v", list)
+	}
+	s.gate.leave <- struct{}{}
+	// The next message was refused meanwhile, and is still on the page.
+	if r := s.get(t, chat("c1", submitted, user("m1", "x"), assistant("a1"), user("m2", "and?"))); r.status != 409 || r.code != "TURN_IN_PROGRESS" {
+		t.Errorf("a message while it waits: %d %s", r.status, r.text)
+	}
+	got := types(t, s.stream(t, chat("c1", submitted+`"messageId":"a1",`, user("m1", "x"), assistant("a1", approval(one, false), approval(two, true)), user("m2", "and?"))))
+	if got != "start tool-input-available tool-output-available finish-step start-step text-start text-delta text-end data-usage finish-step finish [DONE]" {
+		t.Errorf("%s", got)
+	}
+}
+
+// To leave a stream stops nothing; what stops a turn is to delete it.
+func TestChatIsCanceled(t *testing.T) {
+	t.Parallel()
+	s := start(t, options{})
+	stop := call{method: http.MethodDelete, path: chats + "/c1/stream"}
+	for range 2 {
+		if r := s.get(t, stop); r.status != 200 || r.text != `{"data":{"canceled":false}}`+"\n" {
+			t.Errorf("nothing is in progress: %d %s", r.status, r.text)
+		}
+		s.stream(t, asked("c1", "count to 2"))
+	}
+	res := s.do(t, asked("c1", held))
+	<-s.gate.entered
+	if r := s.get(t, stop); r.status != 200 || r.text != `{"data":{"canceled":true}}`+"\n" {
+		t.Errorf("%d %s", r.status, r.text)
+	}
+	if list, ok := frames(t, res); !ok || types(t, list) != whileHeld+" data-usage abort [DONE]" {
+		t.Errorf("%v", list)
+	}
+	if r := s.get(t, call{method: http.MethodDelete, path: chats + "/" + strings.Repeat("x", 256) + "/stream"}); r.status != 400 {
+		t.Errorf("a long name: %d %s", r.status, r.text)
+	}
+}
