@@ -9,12 +9,12 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/parley-server/parley/internal/apikey"
 	"github.com/parley-server/parley/internal/door"
 	"github.com/parley-server/parley/internal/fault"
-	"github.com/parley-server/parley/internal/limit"
 	"github.com/parley-server/parley/internal/wire"
 )
 
@@ -38,13 +38,17 @@ type result struct {
 // handler answers a call. Its errors become results, too.
 type handler func(context.Context, *call) (result, error)
 
-// call runs a tool. It never fails: what goes wrong is a result that a model can read.
+// call runs a tool. What goes wrong is a result that a model can read, unless it is the
+// client that is wrong.
 func (s *server) call(ctx context.Context, t *tool, req *mcp.CallToolRequest) (_ *mcp.CallToolResult, _ error) {
 	v := ctx.Value(visitKey{}).(*visit)
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(v.ctx, func() { cancel(context.Cause(v.ctx)) })()
 	res, err := s.run(ctx, v, t, req)
+	if told, ok := errors.AsType[*jsonrpc.Error](err); ok { // the client is wrong, and not who chose the arguments
+		return nil, told
+	}
 	if err != nil {
 		about := []any{"tool", t.spec.Name, "workspace", v.caller.Workspace.ID, "key", v.caller.Key}
 		return refusal(s.door.Fault(v.ctx, err, about...)), nil
@@ -62,18 +66,13 @@ func (s *server) call(ctx context.Context, t *tool, req *mcp.CallToolRequest) (_
 	return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: res.text}}, StructuredContent: json.RawMessage(value), IsError: res.failed}, nil
 }
 
-// run counts the call, reads its arguments and hands them to the tool.
+// run reads the arguments of a call and hands them to the tool.
 func (s *server) run(ctx context.Context, v *visit, t *tool, req *mcp.CallToolRequest) (res result, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("a tool panicked: %v\n%s", p, debug.Stack())
 		}
 	}()
-	if v.calls.Add(1) > 1 { // the first is the request, which was counted when it came in
-		if _, err := s.door.Count(ctx, v.caller, limit.Calls); err != nil {
-			return res, err
-		}
-	}
 	c := &call{visit: v, req: req}
 	if c.args, err = readArgs(req.Params.Arguments, t.fields); err != nil {
 		return res, err

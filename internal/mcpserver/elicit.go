@@ -1,11 +1,16 @@
 package mcpserver
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
+	"fmt"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/google/uuid"
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/parley-server/parley/internal/event"
@@ -13,10 +18,6 @@ import (
 	"github.com/parley-server/parley/internal/turn"
 	"github.com/parley-server/parley/internal/wire"
 )
-
-// roundTrips is the first revision in which a result can ask something: in those before it a
-// server sends a request of its own, and without sessions nobody could take the answer.
-const roundTrips = "2026-07-28"
 
 // elicits reports whether the client can put a question to its person and bring the answer.
 func (c *call) elicits() bool {
@@ -27,11 +28,11 @@ func (c *call) elicits() bool {
 	return caps != nil && caps.Elicitation != nil && (caps.Elicitation.Form != nil || caps.Elicitation.URL == nil)
 }
 
-// elicitation is an approval as a form.
-func elicitation(q event.InputRequired, seq int64) result {
+// elicitation is an approval as a form. What was noticed on the way is told with it.
+func elicitation(q event.InputRequired, seq int64, notice string) result {
 	return result{id: q.ApprovalID.String(), state: strconv.FormatInt(seq, 10), ask: &mcp.ElicitParams{
 		Mode:    "form",
-		Message: "The agent wants to do this, and waits until " + q.ExpiresAt.Format("15:04:05 MST") + " for your approval.\n" + plan(q),
+		Message: paragraphs(notice, "The agent wants to do this, and waits until "+clock(q.ExpiresAt)+" for your approval.\n"+plan(q)),
 		RequestedSchema: map[string]any{
 			"type": "object",
 			"properties": map[string]any{
@@ -46,10 +47,9 @@ func elicitation(q event.InputRequired, seq int64) result {
 // answered takes the answers that a call brings with it. over says that the call ends here:
 // the person has put the question aside.
 func (w *wait) answered(ctx context.Context) (res result, over bool, err error) {
-	for name, response := range w.call.req.Params.InputResponses {
-		id, err := uuid.Parse(name)
-		answer, ok := response.(*mcp.ElicitResult)
-		if err != nil || !ok {
+	for _, m := range w.call.message.answers {
+		id, err := uuid.Parse(m.Name)
+		if err != nil {
 			continue // of nothing that was asked
 		}
 		brief, cancel := w.door.Brief(ctx)
@@ -58,17 +58,25 @@ func (w *wait) answered(ctx context.Context) (res result, over bool, err error) 
 		switch {
 		case err != nil && fault.From(err) == nil:
 			return res, false, err
-		case err != nil || a.TurnID != w.started.Turn || a.Kind != event.InputApproval || a.Status != "pending":
-			continue // another's, or answered from elsewhere: the log says how
+		case err != nil || a.TurnID != w.started.Turn || a.Kind != event.InputApproval:
+			continue // another's
 		}
-		decision, ok := decisionOf(answer)
-		if !ok {
+		decision, aside, bad := decisionOf("/inputResponses/"+m.Name, m.Value)
+		switch {
+		case bad != nil:
+			return res, false, bad
+		case aside && a.Status == "pending":
 			w.plain = true
+			w.notice = "The person has put the question aside. It stays open until " + clock(a.ExpiresAt) + ": decide_approval answers it."
 			res, err = w.question(ctx, a.Request, 0)
 			return res, true, err
+		case aside:
+			continue // the log says how it was answered from elsewhere
 		}
 		decision.Approval, decision.Key = id, w.call.caller.Key
-		if _, err := w.decide(ctx, w.call, decision); err != nil && !late(err) {
+		if _, err := w.decide(ctx, w.call, decision); late(err) {
+			w.notice = fmt.Sprintf("This answer came too late and changed nothing: the question was already answered (%s).", cmp.Or(fault.From(err).Detail.Status, "expired"))
+		} else if err != nil {
 			return res, false, err
 		}
 	}
@@ -81,33 +89,51 @@ func late(err error) bool {
 	return f != nil && (f.Code == fault.ApprovalAlreadyDecided || f.Code == fault.ApprovalExpired)
 }
 
-// decisionOf reads a form; ok is false where it was put aside.
-func decisionOf(r *mcp.ElicitResult) (a turn.Answer, ok bool) {
-	word, _ := r.Content["decision"].(string)
-	a.Outcome = event.Denied
-	switch {
-	case r.Action == "decline":
-		a.Reason = "The person declined."
-	case r.Action != "accept":
-		return a, false
-	case word == "allow":
-		a.Outcome = event.Allowed
-	case word != "deny":
-		return a, false
+// decisionOf reads a form; aside says that it was put there.
+func decisionOf(param string, raw json.RawMessage) (a turn.Answer, aside bool, bad error) {
+	var c wire.Checks
+	in := make(map[string]json.RawMessage)
+	if c.Object(param, raw) {
+		_ = json.Unmarshal(raw, &in)
+		a.Outcome = event.Denied
+		switch c.OneOf(param+"/action", in["action"], "accept", "decline", "cancel") {
+		case "decline":
+			a.Reason = "The person declined."
+		case "cancel":
+			aside = true
+		case "accept":
+			a.Outcome, a.Reason = formOf(&c, param+"/content", in["content"])
+		}
 	}
-	if reason, _ := r.Content["reason"].(string); a.Outcome == event.Denied && reason != "" {
-		a.Reason = cut(strings.TrimSpace(event.Plain(reason)), wire.MaxReason)
+	if f := fault.From(c.Err()); f != nil {
+		var said []string
+		for _, v := range f.Detail.Violations {
+			said = append(said, v.Message)
+		}
+		bad = wrong(jsonrpc.CodeInvalidParams, "%s", strings.Join(said, " "))
 	}
-	return a, true
+	return a, aside, bad
 }
 
-// cut shortens a text to n characters.
-func cut(text string, n int) string {
-	for i := range text {
-		if n == 0 {
-			return text[:i]
-		}
-		n--
+// formOf reads what a person has filled in.
+func formOf(c *wire.Checks, param string, raw json.RawMessage) (outcome event.Outcome, reason string) {
+	in := make(map[string]json.RawMessage)
+	if !c.Object(param, raw) {
+		return event.Denied, ""
 	}
-	return text
+	_ = json.Unmarshal(raw, &in)
+	outcome = event.Denied
+	if c.OneOf(param+"/decision", in["decision"], "allow", "deny") == "allow" {
+		outcome = event.Allowed
+	}
+	if in["reason"] != nil && string(in["reason"]) != "null" {
+		text, _ := c.Text(param+"/reason", in["reason"])
+		if utf8.RuneCountInString(text) > wire.MaxReason {
+			c.Longer(param+"/reason", "characters", wire.MaxReason)
+		}
+		if outcome == event.Denied {
+			reason = strings.TrimSpace(event.Plain(text))
+		}
+	}
+	return outcome, reason
 }

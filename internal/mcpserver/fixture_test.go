@@ -222,6 +222,7 @@ type told struct {
 	Output    *string
 	SessionID string `json:"session_id"`
 	Error     *string
+	Notice    string
 	Input     *question       `json:"input_required"`
 	Result    json.RawMessage `json:"structured_result"`
 	Files     []file          `json:"attachments"`

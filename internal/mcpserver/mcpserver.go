@@ -3,9 +3,13 @@
 // of the owners' methods that the HTTP interface makes, on the same rows.
 //
 // It promises: a request that may not come in is refused in the one envelope of all ways in,
-// before the protocol starts; behind it, what a caller can mend is the result of a tool, with
-// the fault in it, and never an error of the protocol; a key sees the tools of its scopes and
-// its own workspace; no secret travels through here; giving up a call never stops a turn.
+// before the protocol starts; behind it, what a model can mend is the result of a tool, with
+// the fault in it, and an error of the protocol is only what its client has done wrong; a key
+// sees the tools of its scopes and its own workspace; no secret travels through here; giving
+// up a call never stops a turn.
+//
+// Messages are taken apart here, and the SDK is handed one request at a time: it would change
+// ids, drop messages of a batch and speak of itself in its errors.
 package mcpserver
 
 import (
@@ -20,7 +24,6 @@ import (
 	"github.com/parley-server/parley/internal/skill"
 	"github.com/parley-server/parley/internal/turn"
 	"github.com/parley-server/parley/internal/wiki"
-	"github.com/parley-server/parley/internal/wire"
 )
 
 // Path is where the handler is to be mounted.
@@ -38,10 +41,9 @@ type Config struct {
 
 // server is the handler.
 type server struct {
-	cfg      Config
-	door     *door.Door
-	tools    []tool
-	protocol http.Handler
+	cfg   Config
+	door  *door.Door
+	tools []tool
 
 	mu      sync.Mutex
 	servers map[string]*mcp.Server // by the names of their tools
@@ -62,11 +64,6 @@ func New(cfg Config) (http.Handler, error) {
 	if s.tools, err = load(table, s.handlers()); err != nil {
 		return nil, err
 	}
-	s.protocol = mcp.NewStreamableHTTPHandler(s.server, &mcp.StreamableHTTPOptions{
-		Stateless:                  true,
-		MaxRequestBodyBytes:        wire.MaxBody,
-		DisableLocalhostProtection: true, // local knows of proxies, too
-	})
 	return s.door.Handler(s.serve), nil
 }
 

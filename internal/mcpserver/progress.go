@@ -23,7 +23,7 @@ const (
 // result.
 type progress struct {
 	req   *mcp.CallToolRequest
-	token any // nil: the client does not want to know
+	token json.RawMessage // nil: the client does not want to know
 	n     float64
 	text  string // the end of what was said
 	fresh bool   // there is text that was not told
@@ -31,7 +31,7 @@ type progress struct {
 }
 
 func (c *call) progress() *progress {
-	return &progress{req: c.req, token: c.req.Params.GetProgressToken()}
+	return &progress{req: c.req, token: c.message.token}
 }
 
 // begin tells first where to go on if the connection is lost.

@@ -3,6 +3,9 @@ package mcpserver
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
+	"strings"
+	"time"
 
 	"github.com/parley-server/parley/internal/door"
 	"github.com/parley-server/parley/internal/event"
@@ -44,10 +47,10 @@ func needs(o turn.Outcome) string {
 	}
 	if q.What == event.InputSecret {
 		return fmt.Sprintf("The agent waits until %s for the secret %s. Never send it here: a person gives it with POST %s.\n%s\n\n[session_id: %s, approval_id: %s]",
-			q.ExpiresAt.Format("15:04:05 MST"), q.KeyName, q.SecretURL, q.Reason, o.SessionID, q.ApprovalID)
+			clock(q.ExpiresAt), q.KeyName, q.SecretURL, q.Reason, o.SessionID, q.ApprovalID)
 	}
 	return fmt.Sprintf("The agent waits until %s for an approval. Ask the person you work for, then answer with decide_approval.\n%s\n\n[session_id: %s, approval_id: %s]",
-		q.ExpiresAt.Format("15:04:05 MST"), plan(q), o.SessionID, q.ApprovalID)
+		clock(q.ExpiresAt), plan(q), o.SessionID, q.ApprovalID)
 }
 
 // plan is what an approval is about, in words.
@@ -57,4 +60,12 @@ func plan(q event.InputRequired) string {
 		text += fmt.Sprintf("\n- %s: %s %s", op.Tool, op.Summary, op.Input)
 	}
 	return text
+}
+
+// clock is a time of today.
+func clock(t time.Time) string { return t.Format("15:04:05 MST") }
+
+// paragraphs joins what there is to say.
+func paragraphs(texts ...string) string {
+	return strings.Join(slices.DeleteFunc(texts, func(t string) bool { return t == "" }), "\n\n")
 }

@@ -2,6 +2,7 @@ package mcpserver
 
 import (
 	"encoding/json"
+	"io"
 	"net/http"
 	"strings"
 	"sync"
@@ -13,8 +14,8 @@ import (
 	"github.com/parley-server/parley/internal/wire"
 )
 
-// reply is a response on its way out. It gives every write a deadline, keeps a quiet stream
-// alive, and turns what the SDK has to say in plain text into errors of JSON-RPC.
+// reply is a response on its way out: one JSON object, or a stream where something is to be
+// told before the answer. It gives every write a deadline, and keeps a quiet stream alive.
 type reply struct {
 	w         http.ResponseWriter
 	rc        *http.ResponseController
@@ -22,71 +23,78 @@ type reply struct {
 	keepalive time.Duration
 	broken    func() // called when nobody takes what is written
 
-	mu      sync.Mutex
-	last    time.Time // of the newest write
-	refused int       // the status of what is held back
-	text    strings.Builder
+	mu     sync.Mutex
+	last   time.Time // of the newest write; at first, of the beginning
+	stream bool
 }
 
 func newReply(w http.ResponseWriter, timeout, keepalive time.Duration, broken func()) *reply {
-	return &reply{w: w, rc: http.NewResponseController(w), timeout: timeout, keepalive: keepalive, broken: broken}
+	return &reply{w: w, rc: http.NewResponseController(w), timeout: timeout, keepalive: keepalive, broken: broken, last: time.Now()}
 }
 
-// Header implements http.ResponseWriter.
-func (o *reply) Header() http.Header { return o.w.Header() }
-
-// WriteHeader implements http.ResponseWriter.
-func (o *reply) WriteHeader(status int) {
+// event sends a message of the protocol in a stream.
+func (o *reply) event(text []byte) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.begin(status)
+	return o.write("event: message\ndata: ", string(text), "\n\n")
 }
 
-func (o *reply) begin(status int) {
+// begin makes the body a stream.
+func (o *reply) begin() {
+	o.stream = true
 	h := o.w.Header()
-	if status >= http.StatusBadRequest && strings.HasPrefix(h.Get("Content-Type"), "text/plain") {
-		o.refused = status
-		return
-	}
-	if h.Get("Content-Type") == wire.StreamType {
-		h.Set("Cache-Control", "no-store, no-transform")
-		h.Set("X-Accel-Buffering", "no")
-	}
-	o.last = time.Now()
-	o.w.WriteHeader(status)
+	h.Set("Content-Type", wire.StreamType)
+	h.Set("Cache-Control", "no-store, no-transform")
+	h.Set("X-Accel-Buffering", "no")
+	o.w.WriteHeader(http.StatusOK)
 }
 
-// Write implements http.ResponseWriter.
-func (o *reply) Write(p []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	switch {
-	case o.refused != 0:
-		return o.text.Write(p)
-	case o.last.IsZero():
-		o.begin(http.StatusOK)
+// write sends a piece of a stream, and begins it where it has not begun.
+func (o *reply) write(parts ...string) error {
+	if !o.stream {
+		o.begin()
 	}
-	return o.write(p)
-}
-
-func (o *reply) write(p []byte) (int, error) {
 	o.last = time.Now()
 	_ = o.rc.SetWriteDeadline(o.last.Add(o.timeout))
-	n, err := o.w.Write(p)
+	_, err := io.WriteString(o.w, strings.Join(parts, ""))
 	if err == nil {
 		err = o.rc.Flush()
 	}
 	if err != nil {
 		o.broken()
 	}
-	return n, err
+	return err
 }
 
-// FlushError is what http.ResponseController looks for: what is written has been sent.
-func (o *reply) FlushError() error { return nil }
+// answered is the response to a request.
+type answered struct {
+	Version string          `json:"jsonrpc"`
+	ID      json.RawMessage `json:"id"`
+	Result  json.RawMessage `json:"result,omitempty"`
+	Error   *jsonrpc.Error  `json:"error,omitempty"`
+}
+
+// answer sends a response: as the whole body, unless a stream has begun.
+func (o *reply) answer(status int, a answered) error {
+	a.Version = "2.0"
+	if a.ID == nil {
+		a.ID = json.RawMessage("null")
+	}
+	text, err := door.Encode(a)
+	if err != nil {
+		return err
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if !o.stream {
+		door.WriteBody(o.w, status, text)
+		return nil
+	}
+	_ = o.write("event: message\ndata: ", string(text), "\n") // who is gone needs no answer
+	return nil
+}
 
 // alive sends a comment whenever the stream was quiet for a while, until stop is called.
-// The protocol must have chosen a stream.
 func (o *reply) alive() (stop func()) {
 	done, gone := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -115,32 +123,6 @@ func (o *reply) ping() time.Duration {
 	if quiet := time.Since(o.last); quiet < o.keepalive {
 		return o.keepalive - quiet
 	}
-	if o.last.IsZero() {
-		o.begin(http.StatusOK)
-	}
-	_, _ = o.write([]byte(": ping\n"))
+	_ = o.write(": ping\n")
 	return o.keepalive
-}
-
-// refuse answers with an error of JSON-RPC.
-func (o *reply) refuse(status int, id json.RawMessage, e jsonrpc.Error) error {
-	if len(id) == 0 || id[0] != '"' && id[0] != '-' && (id[0] < '0' || id[0] > '9') {
-		id = json.RawMessage("null")
-	}
-	return door.WriteJSON(o.w, status, struct {
-		Version string          `json:"jsonrpc"`
-		ID      json.RawMessage `json:"id"`
-		Error   jsonrpc.Error   `json:"error"`
-	}{"2.0", id, e})
-}
-
-// finish tells what was held back.
-func (o *reply) finish(id json.RawMessage) error {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.refused == 0 {
-		return nil
-	}
-	o.w.Header().Del("Connection")
-	return o.refuse(o.refused, id, jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: strings.TrimSpace(o.text.String())})
 }

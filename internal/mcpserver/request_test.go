@@ -2,7 +2,6 @@ package mcpserver_test
 
 import (
 	"encoding/json"
-	"fmt"
 	"strings"
 	"testing"
 
@@ -93,9 +92,9 @@ func TestWrongMessagesAreAnsweredInTheProtocol(t *testing.T) {
 		{`{"jsonrpc":"2.0","id":5,"method":"prompts/list"}`, nil, 200, `5`, -32601},
 		{`{"jsonrpc":"2.0","id":"é","method":"subscriptions/listen"}`, nil, 200, `"é"`, -32601},
 		{`{"jsonrpc":"2.0","id":6,"method":"resources/list","params":{` + meta + `}}`, newest, 404, `6`, -32601},
-		{`{"jsonrpc":"2.0","id":7,"method":"tools/call"}`, nil, 400, `7`, -32600},
+		{`{"jsonrpc":"2.0","id":7,"method":"tools/call"}`, nil, 200, `7`, -32602},
 		{`{"jsonrpc":"2.0","id":8,"method":"tools/call","params":{"name":"nothing"}}`, nil, 200, `8`, -32602},
-		{`{"jsonrpc":"2.0","id":9,"method":"ping"}`, []string{"MCP-Protocol-Version", "1999-12-31"}, 400, `9`, -32600},
+		{`{"jsonrpc":"2.0","id":9,"method":"ping"}`, []string{"MCP-Protocol-Version", "1999-12-31"}, 400, `9`, -32022},
 		{`{"jsonrpc":"2.0","id":10,"method":"tools/list","params":{` + meta + `}}`, newest, 400, `10`, -32020},
 		{`{"jsonrpc":"2.0","id":11,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2099-01-01","io.modelcontextprotocol/clientCapabilities":{}}}}`,
 			[]string{"MCP-Protocol-Version", "2099-01-01", "Mcp-Method", "tools/list"}, 400, `11`, -32022},
@@ -139,11 +138,6 @@ func TestEveryRevisionIsSpoken(t *testing.T) {
 	r := s.post(t, s.key, `{"jsonrpc":"2.0","id":1,"method":"server/discover","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}`,
 		"MCP-Protocol-Version", "2026-07-28", "Mcp-Method", "server/discover")
 	if r.status != 200 || !strings.Contains(r.body, `"2026-07-28","2025-11-25"`) {
-		t.Errorf("%d %s", r.status, r.body)
-	}
-	// A batch, which one revision knows, is answered as one.
-	r = s.post(t, s.key, `[`+ping+`,{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"list_skills"}}]`)
-	if r.status != 200 || strings.Count(r.body, `"result"`) != 2 {
 		t.Errorf("%d %s", r.status, r.body)
 	}
 }
@@ -191,12 +185,6 @@ func TestWrongArgumentsAreToldAllAtOnce(t *testing.T) {
 		}
 		if strings.Join(list, ", ") != test.want {
 			t.Errorf("%s %v: %s", test.tool, test.args, strings.Join(list, ", "))
-		}
-	}
-	for _, args := range []string{`[]`, `3`, `{"a":1,"a":2}`, strings.Repeat(`{"a":`, 70) + "1" + strings.Repeat("}", 70)} {
-		r := s.post(t, s.key, fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"get_session","arguments":%s}}`, args))
-		if r.status != 200 || !strings.Contains(r.body, `"isError":true`) || !strings.Contains(r.body, `"code":"INVALID_`) {
-			t.Errorf("%.50s: %d %s", args, r.status, r.body)
 		}
 	}
 }

@@ -15,8 +15,14 @@ import (
 )
 
 // sendMessage starts a turn and waits for what it comes to. A message that was sent before
-// finds its turn; one that comes with the answer to a question goes on behind that.
+// finds its turn; one that comes with the answer to a question goes on at that, and is no
+// message of its own.
 func (s *server) sendMessage(ctx context.Context, c *call) (result, error) {
+	if c.message.state == "" {
+		if _, err := s.door.Count(ctx, c.caller, limit.Messages); err != nil {
+			return result{}, err
+		}
+	}
 	m := c.args.Message(c.args.without(), c.args.fields)
 	if err := c.args.Err(); err != nil {
 		return result{}, err
@@ -25,13 +31,10 @@ func (s *server) sendMessage(ctx context.Context, c *call) (result, error) {
 	if m.Hash, err = c.args.hash(); err != nil {
 		return result{}, err
 	}
-	if c.req.Params.RequestState != "" {
-		if m.LastEvent, err = cursorOf(c.req.Params.RequestState); err != nil {
+	if c.message.state != "" {
+		if m.LastEvent, err = cursorOf(c.message.state); err != nil {
 			return result{}, err
 		}
-	}
-	if _, err := s.door.Count(ctx, c.caller, limit.Messages); err != nil {
-		return result{}, err
 	}
 	release, err := s.door.Hold(ctx, c.caller)
 	if err != nil {
@@ -44,6 +47,7 @@ func (s *server) sendMessage(ctx context.Context, c *call) (result, error) {
 	}
 	w := &wait{server: s, call: c, started: started, keyed: m.IdempotencyKey != ""}
 	if m.LastEvent > 0 {
+		w.started.From.Seq-- // so that a question which is still open is asked again
 		if res, over, err := w.answered(ctx); over || err != nil {
 			return res, err
 		}
@@ -74,9 +78,14 @@ func (a *args) hash() ([]byte, error) {
 func cursorOf(state string) (int64, error) {
 	seq, err := strconv.ParseInt(state, 10, 64)
 	if err != nil || seq <= 0 {
-		return 0, &fault.Error{Code: fault.InvalidCursor, Param: "requestState", Message: "requestState is not what came with the question."}
+		return 0, stray()
 	}
 	return seq, nil
+}
+
+func stray() *fault.Error {
+	return &fault.Error{Code: fault.InvalidCursor, Param: "requestState",
+		Message: "requestState is not what came with a question to this very message. Send the message without requestState and inputResponses to send it anew."}
 }
 
 // start stores the message. When it returns, the message will be answered. A caller that
@@ -91,6 +100,9 @@ func (s *server) start(ctx context.Context, c *call, req turn.Request) (turn.Sta
 	req.Workspace, req.Key, req.Scopes = c.caller.Workspace, c.caller.Key, c.caller.Scopes.Expand().Strings()
 	started, err := s.cfg.Turns.Start(ctx, req)
 	if f := fault.From(err); f != nil {
+		if f.Code == fault.InvalidCursor {
+			return started, stray()
+		}
 		if t, ok := f.Detail.Turn.(*session.ActiveTurn); ok {
 			door.Link(c.base, c.caller.Workspace, t)
 		}

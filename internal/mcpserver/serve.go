@@ -1,16 +1,12 @@
 package mcpserver
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
-	"io"
 	"net/http"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"time"
-	"unicode/utf8"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -22,13 +18,14 @@ import (
 	"github.com/parley-server/parley/internal/wire"
 )
 
-// visit is one HTTP request that has come in.
+// visit is one message that has come in.
 type visit struct {
-	caller door.Caller
-	base   string          // public address of the service
-	ctx    context.Context // ends when the caller leaves, or the service stops
-	reply  *reply
-	calls  atomic.Int32 // of tools: a batch may have several
+	caller   door.Caller
+	base     string          // public address of the service
+	ctx      context.Context // ends when the caller leaves, or the service stops
+	reply    *reply
+	revision string
+	message  *message
 }
 
 type visitKey struct{}
@@ -67,37 +64,79 @@ func (s *server) serve(w http.ResponseWriter, r *http.Request) error {
 	there, leave := context.WithCancel(r.Context())
 	defer leave()
 	out := newReply(w, s.cfg.WriteTimeout, s.cfg.Keepalive, leave)
-	only, bad := look(body)
-	switch {
-	case bad != nil:
-		return out.refuse(http.StatusBadRequest, only.ID, *bad)
-	case only.Method != "" && only.ID == nil: // a notification: there is nothing here that could change by it
-		w.WriteHeader(http.StatusAccepted)
-		return nil
-	case only.Method != "" && !slices.Contains(served, only.Method):
-		status := http.StatusOK
-		if r.Header.Get("Mcp-Protocol-Version") >= "2026-07-28" {
-			status = http.StatusNotFound
-		}
-		return out.refuse(status, only.ID, jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "There is no method " + wire.Short(only.Method) + " here."})
+	list, batched, bad := read(body)
+	if bad != nil {
+		return out.answer(http.StatusBadRequest, answered{Error: bad})
 	}
-	s.speak(out, r.WithContext(there), caller, body)
-	return out.finish(only.ID)
+	v := visit{caller: caller, base: s.door.Base(r), ctx: there, reply: out}
+	if v.revision, bad = revisionOf(r.Header); bad != nil {
+		v.message = &message{}
+		if !batched {
+			v.message = &list[0]
+		}
+		return v.tell(nil, bad)
+	}
+	for i := range list {
+		list[i].bad = s.check(&list[i], v.revision, r.Header)
+	}
+	if batched {
+		return s.batch(w, v, list)
+	}
+	v.message = &list[0]
+	return s.single(w, v)
 }
 
-// speak hands a request to the protocol. The protocol outlives the request by a moment, so
-// that a call which has to end can tell.
-func (s *server) speak(out *reply, r *http.Request, caller door.Caller, body []byte) {
-	v := &visit{caller: caller, base: s.door.Base(r), ctx: r.Context(), reply: out}
-	ctx, cancel := context.WithCancel(context.WithValue(context.WithoutCancel(v.ctx), visitKey{}, v))
+// single answers a message that came alone.
+func (s *server) single(w http.ResponseWriter, v visit) error {
+	switch {
+	case v.message.bad != nil:
+		return v.tell(nil, v.message.bad)
+	case v.message.id == nil:
+		w.WriteHeader(http.StatusAccepted)
+		return nil
+	}
+	ctx, cancel := v.outliving()
 	defer cancel()
-	defer context.AfterFunc(v.ctx, func() {
+	return v.tell(s.ask(ctx, &v))
+}
+
+// outliving is the context of what the protocol does. It outlives the request by a moment, so
+// that a call which has to end can tell.
+func (v *visit) outliving() (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(v.ctx))
+	stop := context.AfterFunc(v.ctx, func() {
 		timer := time.AfterFunc(parting, cancel)
 		context.AfterFunc(ctx, func() { timer.Stop() })
-	})()
-	r = r.WithContext(ctx)
-	r.Body = io.NopCloser(bytes.NewReader(body))
-	s.protocol.ServeHTTP(out, r)
+	})
+	return ctx, func() {
+		stop()
+		cancel()
+	}
+}
+
+// tell answers the message of a visit.
+func (v *visit) tell(result json.RawMessage, bad *jsonrpc.Error) error {
+	if result == nil && bad == nil { // there was no answer in time, and nobody waits for it any more
+		return nil
+	}
+	return v.reply.answer(v.status(bad), answered{ID: v.message.id, Result: result, Error: bad})
+}
+
+// status is that of an answer. Who speaks a revision with a handshake looks into an answer of
+// success alone, and would not find what is wrong with a request elsewhere.
+func (v *visit) status(bad *jsonrpc.Error) int {
+	handshake := v.revision < roundTrips && v.message.id != nil
+	switch {
+	case bad == nil:
+		return http.StatusOK
+	case bad.Code == jsonrpc.CodeInternalError:
+		return http.StatusInternalServerError
+	case handshake && (bad.Code == jsonrpc.CodeMethodNotFound || bad.Code == jsonrpc.CodeInvalidParams):
+		return http.StatusOK
+	case bad.Code == jsonrpc.CodeMethodNotFound:
+		return http.StatusNotFound
+	}
+	return http.StatusBadRequest
 }
 
 // accepts checks that the caller takes both of the types that an answer may have.
@@ -114,54 +153,12 @@ func accepts(r *http.Request) error {
 	return nil
 }
 
-// message is what has to be known of a JSON-RPC message before the protocol reads it.
-type message struct {
-	ID     json.RawMessage `json:"id"`
-	Method string          `json:"method"`
-}
-
-// batch is how many messages may come at once, in the revisions that know that.
-const batch = 20
-
-// served are the methods that there are. The SDK would answer more: with empty lists, and
-// with a listener that holds a connection for news which never come.
-var served = []string{"initialize", "ping", "server/discover", "tools/list", "tools/call"}
-
-// look reads as much of a body as it takes to answer to its id whatever becomes of it: only is
-// its message, where it is no batch.
-func look(body []byte) (only message, bad *jsonrpc.Error) {
-	if !json.Valid(body) || !utf8.Valid(body) {
-		return only, &jsonrpc.Error{Code: jsonrpc.CodeParseError, Message: "The body is not JSON in UTF-8."}
-	}
-	var list []json.RawMessage
-	batched := json.Unmarshal(body, &list) == nil
-	if !batched {
-		list = []json.RawMessage{body}
-	} else if len(list) == 0 || len(list) > batch {
-		return only, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "A batch has 1 to 20 messages. Send each in a request of its own."}
-	}
-	for _, text := range list {
-		var m message
-		if json.Unmarshal(text, &m) != nil {
-			return only, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "A message is an object with jsonrpc, method and, if it wants an answer, id."}
-		}
-		if !batched {
-			only = m
-		}
-		if _, err := jsonrpc.DecodeMessage(text); err != nil {
-			return only, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "This is no JSON-RPC 2.0 message: " + err.Error() + "."}
-		}
-	}
-	return only, nil
-}
-
 // server is the protocol's view of a key: the tools of its scopes. Keys of the same rights
 // share one.
-func (s *server) server(r *http.Request) *mcp.Server {
-	v := r.Context().Value(visitKey{}).(*visit)
+func (s *server) server(caller door.Caller) *mcp.Server {
 	var names []string
 	for _, t := range s.tools {
-		if v.caller.Scopes.Allows(t.scope) {
+		if caller.Scopes.Allows(t.scope) {
 			names = append(names, t.spec.Name)
 		}
 	}

@@ -18,10 +18,11 @@ type wait struct {
 	*server
 	call     *call
 	started  turn.Started
-	keyed    bool // sent again, the call finds its turn
-	plain    bool // what it asks is told, and never put to the client
-	past     bool // the turn is over, and others came after it
-	decision bool // the call has answered a question, and sent no message
+	keyed    bool   // sent again, the call finds its turn
+	plain    bool   // what it asks is told, and never put to the client
+	past     bool   // the turn is over, and others came after it
+	decision bool   // the call has answered a question, and sent no message
+	notice   string // what became of an answer that came with the call, where nobody would think so
 }
 
 // result waits for the end of the turn or for its first question that nobody has answered.
@@ -85,7 +86,7 @@ func (w *wait) question(ctx context.Context, data json.RawMessage, seq int64) (r
 		return result{}, err
 	}
 	if q.What == event.InputApproval && !w.plain && w.call.elicits() {
-		return elicitation(q, seq), nil
+		return elicitation(q, seq, w.notice), nil
 	}
 	ctx, cancel := w.door.Brief(ctx)
 	defer cancel()
@@ -99,7 +100,7 @@ func (w *wait) question(ctx context.Context, data json.RawMessage, seq int64) (r
 // told is the result that an outcome makes.
 func (w *wait) told(o turn.Outcome) result {
 	door.Complete(w.call.base, o.Attachments)
-	res := result{value: o}
+	res := result{value: outcome{o, w.notice}}
 	switch {
 	case o.Success && o.Output != nil:
 		res.text = fmt.Sprintf("%s\n\n[session_id: %s]", *o.Output, o.SessionID)
@@ -112,7 +113,14 @@ func (w *wait) told(o turn.Outcome) result {
 		res.failed = true
 		res.text = fmt.Sprintf("The agent has not answered: %s.\n\n[session_id: %s]", *o.Error, o.SessionID)
 	}
+	res.text = paragraphs(w.notice, res.text)
 	return res
+}
+
+// outcome is what a turn came to, and what there is to say of the call.
+type outcome struct {
+	turn.Outcome
+	Notice string `json:"notice,omitempty"`
 }
 
 // lost says of a call that cannot be answered any more that it has had its effect: who only
