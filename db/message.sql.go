@@ -13,7 +13,7 @@ import (
 )
 
 const messageAnswer = `-- name: MessageAnswer :one
-SELECT t.id, t.session_id, t.workspace_id, t.state, t.error, t.start_seq, t.end_seq, t.epoch, t.node, t.lease_until, t.job_id, t.halted_at, t.max_response_seconds, t.max_turns, t.active_seconds, t.max_cost_usd, t.key_id, t.scopes, t.request_hash, t.prompt, t.response_schema, t.secrets, t.rejected, t.callback_id, t.created_at, t.started_at, t.finished_at, t.state_at, m.id, m.session_id, m.turn_id, m.workspace_id, m.role, m.content, m.label, m.skill, m.status, m.error, m.structured_result, m.attachments, m.tool_calls, m.refs, m.usage, m.first_seq, m.last_seq, m.created_at FROM turns t JOIN messages m ON m.turn_id = t.id AND m.role = 'assistant'
+SELECT t.id, t.session_id, t.workspace_id, t.state, t.error, t.start_seq, t.end_seq, t.epoch, t.node, t.lease_until, t.job_id, t.halted_at, t.max_response_seconds, t.max_turns, t.active_seconds, t.max_cost_usd, t.key_id, t.scopes, t.request_hash, t.prompt, t.response_schema, t.secrets, t.rejected, t.callback_id, t.created_at, t.started_at, t.finished_at, t.state_at, m.id, m.session_id, m.turn_id, m.workspace_id, m.role, m.content, m.label, m.skill, m.status, m.error, m.structured_result, m.attachments, m.tool_calls, m.refs, m.usage, m.first_seq, m.last_seq, m.created_at, m.named FROM turns t JOIN messages m ON m.turn_id = t.id AND m.role = 'assistant'
 WHERE t.workspace_id = $1 AND t.id = $2
 `
 
@@ -73,6 +73,7 @@ func (q *Queries) MessageAnswer(ctx context.Context, workspaceID uuid.UUID, iD u
 		&i.Message.FirstSeq,
 		&i.Message.LastSeq,
 		&i.Message.CreatedAt,
+		&i.Message.Named,
 	)
 	return i, err
 }
@@ -119,8 +120,8 @@ func (q *Queries) MessageClose(ctx context.Context, arg MessageCloseParams) erro
 }
 
 const messageInsert = `-- name: MessageInsert :exec
-INSERT INTO messages (id, session_id, turn_id, workspace_id, role, content, label, skill, status, first_seq, last_seq, created_at)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, clock_timestamp())
+INSERT INTO messages (id, session_id, turn_id, workspace_id, role, content, label, skill, named, status, first_seq, last_seq, created_at)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, clock_timestamp())
 `
 
 type MessageInsertParams struct {
@@ -132,6 +133,7 @@ type MessageInsertParams struct {
 	Content     *string
 	Label       *string
 	Skill       *string
+	Named       *string
 	Status      string
 	FirstSeq    int64
 	LastSeq     int64
@@ -147,6 +149,7 @@ func (q *Queries) MessageInsert(ctx context.Context, arg MessageInsertParams) er
 		arg.Content,
 		arg.Label,
 		arg.Skill,
+		arg.Named,
 		arg.Status,
 		arg.FirstSeq,
 		arg.LastSeq,
@@ -193,7 +196,7 @@ func (q *Queries) MessagesBefore(ctx context.Context, sessionID uuid.UUID, turnI
 }
 
 const messagesPage = `-- name: MessagesPage :many
-SELECT id, session_id, turn_id, workspace_id, role, content, label, skill, status, error, structured_result, attachments, tool_calls, refs, usage, first_seq, last_seq, created_at FROM messages
+SELECT id, session_id, turn_id, workspace_id, role, content, label, skill, status, error, structured_result, attachments, tool_calls, refs, usage, first_seq, last_seq, created_at, named FROM messages
 WHERE session_id = $1 AND first_seq > $2::bigint
 ORDER BY first_seq LIMIT $3
 `
@@ -228,6 +231,7 @@ func (q *Queries) MessagesPage(ctx context.Context, sessionID uuid.UUID, after i
 			&i.FirstSeq,
 			&i.LastSeq,
 			&i.CreatedAt,
+			&i.Named,
 		); err != nil {
 			return nil, err
 		}
@@ -240,7 +244,7 @@ func (q *Queries) MessagesPage(ctx context.Context, sessionID uuid.UUID, after i
 }
 
 const messagesPageDesc = `-- name: MessagesPageDesc :many
-SELECT id, session_id, turn_id, workspace_id, role, content, label, skill, status, error, structured_result, attachments, tool_calls, refs, usage, first_seq, last_seq, created_at FROM messages
+SELECT id, session_id, turn_id, workspace_id, role, content, label, skill, status, error, structured_result, attachments, tool_calls, refs, usage, first_seq, last_seq, created_at, named FROM messages
 WHERE session_id = $1 AND first_seq < $2::bigint
 ORDER BY first_seq DESC LIMIT $3
 `
@@ -274,6 +278,7 @@ func (q *Queries) MessagesPageDesc(ctx context.Context, sessionID uuid.UUID, bef
 			&i.FirstSeq,
 			&i.LastSeq,
 			&i.CreatedAt,
+			&i.Named,
 		); err != nil {
 			return nil, err
 		}

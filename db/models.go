@@ -192,6 +192,7 @@ type Message struct {
 	FirstSeq         int64
 	LastSeq          int64
 	CreatedAt        time.Time
+	Named            *string
 }
 
 type Session struct {

@@ -1,6 +1,6 @@
 -- name: MessageInsert :exec
-INSERT INTO messages (id, session_id, turn_id, workspace_id, role, content, label, skill, status, first_seq, last_seq, created_at)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, clock_timestamp());
+INSERT INTO messages (id, session_id, turn_id, workspace_id, role, content, label, skill, named, status, first_seq, last_seq, created_at)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, clock_timestamp());
 
 -- name: MessageClose :exec
 -- MessageClose stores what a turn came to. The answer is the concatenation of the

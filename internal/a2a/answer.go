@@ -19,25 +19,25 @@ const answered = "a2aAnswer"
 
 // continued takes a message to a task that waits for something. The same message again has
 // no effect again, whatever the task waits for by then.
-func (c *call) continued(in *incoming) (uuid.UUID, error) {
-	id, err := uuid.Parse(in.task)
+func (c *call) continued(in *incoming) (id, of uuid.UUID, err error) {
+	id, err = uuid.Parse(in.task)
 	if err != nil || len(in.task) != 36 {
-		return uuid.Nil, noTask(in.task)
+		return id, of, noTask(in.task)
 	}
 	ctx, stop := c.door.Brief(context.WithoutCancel(c.r.Context()))
 	defer stop()
 	v, err := c.view(ctx, id)
 	if err != nil {
-		return uuid.Nil, err
+		return id, of, err
 	}
 	if in.context != uuid.Nil && in.context != v.Turn.SessionID {
-		return uuid.Nil, fault.Invalid(fault.Violation{Param: "/message/contextId", Rule: "format", Message: "The task is in another context."})
+		return id, of, fault.Invalid(fault.Violation{Param: "/message/contextId", Rule: "format", Message: "The task is in another context."})
 	}
 	once := session.Once{Workspace: c.workspace(), Route: answered, Key: in.id, Hash: in.Hash}
 	_, _, _, err = c.cfg.Sessions.Once(ctx, once, func(ctx context.Context) (int, []byte, error) {
 		return http.StatusOK, []byte("{}"), c.decide(ctx, v, in)
 	})
-	return id, err
+	return id, v.Turn.SessionID, err
 }
 
 // decide answers what a task waits for.
@@ -58,7 +58,7 @@ func (c *call) decide(ctx context.Context, v session.View, in *incoming) error {
 	case q.What == event.InputSecret:
 		return &rpcError{Code: unsupported, Message: "The task waits for a secret, which is never taken here: a person gives it at secret_url.", about: about}
 	case in.decision == nil:
-		return fault.Invalid(fault.Violation{Param: "/message/parts", Rule: "required", Message: `The task waits for a decision: send the data part {"decision":"allow"} or {"decision":"deny"}.`})
+		return fault.Invalid(fault.Violation{Param: partsAt, Rule: "required", Message: `The task waits for a decision: send the data part {"decision":"allow"} or {"decision":"deny"}.`})
 	}
 	var checks wire.Checks
 	a := checks.Decision(in.decision, append([]string{"approval_id"}, wire.DecisionFields...))

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/google/uuid"
+
 	"github.com/parley-server/parley/internal/apikey"
 	"github.com/parley-server/parley/internal/door"
 	"github.com/parley-server/parley/internal/fault"
@@ -46,6 +48,26 @@ type rpcError struct {
 
 func (e *rpcError) Error() string { return strconv.Itoa(e.Code) + " " + e.Message }
 
+// about names a task and its context: with them a caller can go on.
+func about(task, context uuid.UUID) map[string]string {
+	return map[string]string{"taskId": task.String(), "contextId": context.String()}
+}
+
+// stored is the error of a call whose message was stored: who only hears "try again" does
+// not know what there is to find.
+func (c *call) stored(id, context uuid.UUID, err error) error {
+	e := c.told(err)
+	if e.fault == nil {
+		return e
+	}
+	e.about = about(id, context)
+	if e.fault.Code == fault.Unavailable {
+		e.Message = "The message was accepted and its task goes on. " + strings.TrimSuffix(e.Message, "Try again.") + "Read the task by its id, or send the same message again."
+		e.fault.Message = e.Message
+	}
+	return e
+}
+
 // noTask is the answer for a task that does not exist, or not for this workspace.
 func noTask(id string) *rpcError {
 	return &rpcError{Code: taskNotFound, Message: "Task not found.", about: map[string]string{"taskId": id}}
@@ -63,7 +85,11 @@ func (c *call) told(err error) *rpcError {
 		return &rpcError{Code: serverError, Message: "Events of this task are gone. What it came to can still be read by its id.", about: map[string]string{"code": "SESSION_GONE"}}
 	}
 	f := c.door.Fault(c.r.Context(), err, "method", c.method, "workspace", c.caller.Workspace.ID, "key", c.caller.Key)
-	e := &rpcError{Code: serverError, Message: f.Message, fault: f}
+	e := &rpcError{Code: serverError, fault: c.worded(f)}
+	e.Message = e.fault.Message
+	if t, ok := f.Detail.Turn.(*session.ActiveTurn); ok {
+		e.about = about(t.TurnID, t.SessionID)
+	}
 	switch f.Code.Status() {
 	case http.StatusBadRequest, http.StatusNotFound, http.StatusUnprocessableEntity, http.StatusRequestEntityTooLarge:
 		e.Code = invalidParams
@@ -113,7 +139,7 @@ func (c *call) refusal(e *rpcError) refusal {
 func (e *rpcError) plain() any {
 	switch {
 	case e.fault != nil:
-		return door.Tell(e.fault)
+		return e.failure()
 	case len(e.about) > 0:
 		return e.about
 	}
@@ -144,7 +170,11 @@ func (e *rpcError) details() (list []map[string]any) {
 		return list
 	}
 	told := door.Tell(e.fault)
-	list = append(list, map[string]any{"@type": errorInfo, "reason": string(told.Code), "domain": "parley"})
+	info := map[string]any{"@type": errorInfo, "reason": string(told.Code), "domain": "parley"}
+	if len(e.about) > 0 {
+		info["metadata"] = e.about
+	}
+	list = append(list, info)
 	if vs := told.Violations; len(vs) > 0 {
 		fields := make([]map[string]string, len(vs))
 		for i, v := range vs {
@@ -155,5 +185,5 @@ func (e *rpcError) details() (list []map[string]any) {
 	if told.RetryAfter > 0 {
 		list = append(list, map[string]any{"@type": retryInfo, "retryDelay": fmt.Sprintf("%ds", told.RetryAfter)})
 	}
-	return append(list, map[string]any{"@type": structType, "value": told})
+	return append(list, map[string]any{"@type": structType, "value": e.failure()})
 }

@@ -19,6 +19,9 @@ const (
 	maxModes = 50
 )
 
+// partsAt is where a message says what it has to say.
+const partsAt = "/message/parts"
+
 // extras are the fields of a message that metadata may have, under the names that they have
 // everywhere.
 var extras = []string{"skill", "input", "secret_input", "caller_id", "response_schema", "multitask_strategy", "limits"}
@@ -63,7 +66,7 @@ func (c *call) incoming() (incoming, error) {
 	if text := msg.word("contextId", 255); text != "" {
 		var err error
 		if in.context, err = uuid.Parse(text); err != nil || len(text) != 36 {
-			msg.Add(fault.Violation{Param: msg.pointer("contextId"), Rule: "format", Message: "There is no such context. Leave contextId out to begin a conversation, and take it from the answer."})
+			msg.Add(fault.Violation{Param: msg.pointer("contextId"), Rule: "format", Message: anew})
 		}
 	}
 	c.configuration(&in)
@@ -79,7 +82,7 @@ func (c *call) incoming() (incoming, error) {
 			return in, err
 		}
 	}
-	in.IdempotencyKey = "a2a:" + in.id
+	in.IdempotencyKey, in.Named = "a2a:"+in.id, in.id
 	hash := sha256.New()
 	for _, raw := range []json.RawMessage{c.params.raw("message"), c.params.raw("metadata")} {
 		var compact bytes.Buffer
@@ -112,35 +115,35 @@ func (c *call) configuration(in *incoming) {
 // everywhere.
 func (c *call) request(in *incoming, p parts, of fields) error {
 	about := make(map[string]json.RawMessage)
-	for _, from := range []fields{c.params.object("metadata"), of} {
-		for _, name := range extras {
+	take := func(from fields, names ...string) {
+		for _, name := range names {
 			if raw := from.raw(name); raw != nil {
-				about[name] = raw
+				about[name], c.places[name] = raw, from.pointer(name)
 			}
 		}
 	}
+	take(c.params.object("metadata"), extras...)
+	take(of, extras...)
 	if p.skill != nil {
-		for _, name := range []string{"skill", "input"} {
-			if raw := p.skill.raw(name); raw != nil {
-				about[name] = raw
-			}
-		}
+		take(*p.skill, "skill", "input")
 	}
+	c.places["command"], c.places["attachments"] = partsAt, partsAt
 	if about["skill"] != nil && about["input"] == nil && len(p.data) == 1 {
-		about["input"], p.data = p.data[0], nil
+		about["input"], c.places["input"] = p.data[0].raw("data"), p.data[0].pointer("data")
+		p.data = nil
 	}
 	switch {
 	case about["skill"] == nil:
-		for _, raw := range p.data {
-			p.text = append(p.text, string(raw))
+		for _, part := range p.data {
+			p.text = append(p.text, string(part.raw("data")))
 		}
 		if len(p.text) > 0 {
 			about["command"], _ = json.Marshal(strings.Join(p.text, "\n")) // of a text it cannot fail
 		}
 	case len(p.text) > 0:
-		return fault.Invalid(fault.Violation{Param: "/message/parts", Rule: "exactly_one", Message: "A skill takes its input as data. Send either a text or a skill, not both."})
+		return fault.Invalid(fault.Violation{Param: partsAt, Rule: "exactly_one", Message: "A skill takes its input as data. Send either a text or a skill, not both."})
 	case len(p.data) > 0:
-		return fault.Invalid(fault.Violation{Param: "/message/parts", Rule: "exactly_one", Message: "A skill has one input. Send one data part with it."})
+		return fault.Invalid(fault.Violation{Param: partsAt, Rule: "exactly_one", Message: "A skill has one input. Send one data part with it."})
 	}
 	if len(p.files) > 0 {
 		list := make([]map[string]uuid.UUID, len(p.files))
@@ -156,7 +159,7 @@ func (c *call) request(in *incoming, p parts, of fields) error {
 	var checks wire.Checks
 	m := checks.Message(body, append([]string{"command", "attachments"}, extras...))
 	if f := fault.From(checks.Err()); f != nil {
-		return placed(f)
+		return silent(f)
 	}
 	push := in.Callback
 	in.Request = m.Request
@@ -164,21 +167,11 @@ func (c *call) request(in *incoming, p parts, of fields) error {
 	return nil
 }
 
-// placed says of what is wrong with a message where it stands here.
-func placed(f *fault.Error) *fault.Error {
+// silent says in this protocol's words that a message says nothing.
+func silent(f *fault.Error) error {
 	for i := range f.Detail.Violations {
-		v := &f.Detail.Violations[i]
-		name, rest, _ := strings.Cut(strings.TrimPrefix(v.Param, "/"), "/")
-		switch {
-		case name == "command" && v.Rule == "exactly_one":
-			v.Param, v.Message = "/message/parts", "message has neither a text nor a skill: say what the agent shall do."
-		case name == "command", name == "attachments":
-			v.Param = "/message/parts"
-		default:
-			v.Param = "/metadata/" + name
-			if rest != "" {
-				v.Param += "/" + rest
-			}
+		if v := &f.Detail.Violations[i]; v.Param == "/command" && (v.Rule == "exactly_one" || v.Rule == "min_length") {
+			v.Message = "message has neither a text nor a skill: say what the agent shall do."
 		}
 	}
 	return fault.Invalid(f.Detail.Violations...)

@@ -32,7 +32,7 @@ type (
 		Timestamp stamp    `json:"timestamp"`
 	}
 	message struct {
-		MessageID uuid.UUID      `json:"messageId"`
+		MessageID string         `json:"messageId"`
 		ContextID uuid.UUID      `json:"contextId"`
 		TaskID    uuid.UUID      `json:"taskId"`
 		Role      role           `json:"role"`
@@ -147,6 +147,6 @@ func fileParts(files []event.File) []part {
 
 // said is a message of the agent's about an event. It is always the same one.
 func said(t *task, seq int64, parts ...part) *message {
-	id := uuid.NewSHA1(t.ID, strconv.AppendInt(nil, seq, 10))
+	id := uuid.NewSHA1(t.ID, strconv.AppendInt(nil, seq, 10)).String()
 	return &message{MessageID: id, ContextID: t.ContextID, TaskID: t.ID, Role: agent, Parts: parts}
 }

@@ -26,7 +26,7 @@ type (
 	}
 	oldMessage struct {
 		Kind      string         `json:"kind"`
-		MessageID uuid.UUID      `json:"messageId"`
+		MessageID string         `json:"messageId"`
 		ContextID uuid.UUID      `json:"contextId"`
 		TaskID    uuid.UUID      `json:"taskId"`
 		Role      string         `json:"role"`

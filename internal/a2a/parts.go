@@ -1,7 +1,6 @@
 package a2a
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -14,8 +13,8 @@ import (
 // parts are what the parts of a message say.
 type parts struct {
 	text  []string
-	skill *fields           // a data part that names one
-	data  []json.RawMessage // of data parts that name nothing
+	skill *fields  // the data of a part that names one
+	data  []fields // parts whose data name nothing
 	files []uuid.UUID
 }
 
@@ -25,14 +24,15 @@ func (c *call) parts(msg fields, in *incoming) (p parts) {
 		msg.missing("parts")
 	}
 	for _, part := range list {
-		switch {
-		case part.has("text"):
+		switch c.kind(part) {
+		case "":
+		case "text":
 			if text, ok := part.Text(part.pointer("text"), part.raw("text")); ok && text != "" {
 				p.text = append(p.text, text)
 			}
-		case part.has("data"):
+		case "data":
 			c.data(part, in, &p)
-		case part.has("file"), part.has("url"), part.has("raw"):
+		default:
 			meta := part.object("metadata")
 			if !meta.has("file_id") {
 				c.unfit = &rpcError{Code: contentUnsupported, Message: "A file is uploaded first, with POST /api/v1/workspaces/" + c.caller.Workspace.Slug +
@@ -40,11 +40,43 @@ func (c *call) parts(msg fields, in *incoming) (p parts) {
 				continue
 			}
 			p.files = append(p.files, meta.UUID(meta.pointer("file_id"), meta.raw("file_id")))
-		default:
-			part.Add(fault.Violation{Param: part.at, Rule: "required", Message: "A part has a text, data or a file."})
 		}
 	}
 	return p
+}
+
+// kinds are the members of a part that say something, of which it has one.
+var kinds = map[version][]string{v03: {"text", "data", "file"}, v10: {"text", "data", "url", "raw"}}
+
+// kind is what a part is, "" where that cannot be said.
+func (c *call) kind(part fields) string {
+	var given []string
+	for _, name := range kinds[c.version] {
+		if part.has(name) {
+			given = append(given, name)
+		}
+	}
+	one := "A part has one of " + strings.Join(kinds[c.version], ", ") + "."
+	switch {
+	case len(given) == 0:
+		part.Add(fault.Violation{Param: part.at, Rule: "required", Message: one})
+		return ""
+	case len(given) > 1:
+		part.Add(fault.Violation{Param: part.at, Rule: "exactly_one", Message: one + " Send each in a part by itself."})
+		return ""
+	case c.version == v10:
+		return given[0]
+	case !part.has("kind"):
+		part.missing("kind")
+		return ""
+	}
+	if kind := part.OneOf(part.pointer("kind"), part.raw("kind"), kinds[v03]...); kind != given[0] {
+		if kind != "" {
+			part.Add(fault.Violation{Param: part.pointer("kind"), Rule: "enum", Message: "The part is of the kind " + given[0] + ", by what it has."})
+		}
+		return ""
+	}
+	return given[0]
 }
 
 // data reads a data part: an answer, a skill with its input, a file, or anything else.
@@ -54,7 +86,7 @@ func (c *call) data(part fields, in *incoming, p *parts) {
 		if c.version == v03 {
 			part.Type(part.pointer("data"), "object")
 		}
-		p.data = append(p.data, raw)
+		p.data = append(p.data, part)
 		return
 	}
 	data := fieldsOf(c.checks, part.pointer("data"), raw)
@@ -66,13 +98,14 @@ func (c *call) data(part fields, in *incoming, p *parts) {
 				continue
 			}
 			in.decision = append(in.decision, m)
+			c.places[m.Name] = data.pointer(m.Name)
 		}
 	case data.has("skill"):
 		p.skill = &data
 	case data.has("file_id"):
 		p.files = append(p.files, data.UUID(data.pointer("file_id"), data.raw("file_id")))
 	default:
-		p.data = append(p.data, raw)
+		p.data = append(p.data, part)
 	}
 }
 

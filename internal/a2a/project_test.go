@@ -76,7 +76,7 @@ func events(t *testing.T, rows string) []event.Event {
 func transcript(t *testing.T, rows string, v version, m modes) string {
 	t.Helper()
 	p := project("https://parley.example", m, contextID, turnID,
-		[]message{{MessageID: askedID, ContextID: contextID, TaskID: turnID, Role: user, Parts: []part{textPart("Do it.")}}})
+		[]message{{MessageID: askedID.String(), ContextID: contextID, TaskID: turnID, Role: user, Parts: []part{textPart("Do it.")}}})
 	var out bytes.Buffer
 	fmt.Fprintf(&out, "-- %s --\n", v)
 	evs := events(t, rows)

@@ -66,6 +66,7 @@ func (v version) config(task uuid.UUID, n callback.Named) any {
 
 // receiver reads where the news of a task shall go.
 func (c *call) receiver(conf fields) *turn.Callback {
+	c.places["callback"] = conf.at
 	to := &turn.Callback{URL: conf.needed("url", wire.MaxURL), Name: printable(conf, "id", maxConfigID), Protocol: c.version.protocol()}
 	if to.Name == "" {
 		to.Name = uuid.Must(uuid.NewV7()).String()

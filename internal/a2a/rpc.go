@@ -29,7 +29,8 @@ type call struct {
 	method  string
 	params  fields
 	checks  *wire.Checks
-	unfit   *rpcError // what is asked for in a media type that there is not; nil: nothing
+	places  map[string]string // JSON Pointers to what has a name of its own elsewhere
+	unfit   *rpcError         // what is asked for in a media type that there is not; nil: nothing
 }
 
 func (c *call) workspace() uuid.UUID { return c.caller.Workspace.ID }
@@ -50,7 +51,8 @@ func (s *server) serve(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	c := &call{server: s, w: w, r: r, caller: caller, base: s.door.Base(r), checks: &wire.Checks{}}
+	c := &call{server: s, w: w, r: r, caller: caller, base: s.door.Base(r), checks: &wire.Checks{},
+		places: make(map[string]string)}
 	if err := c.run(body); err != nil {
 		return c.refuse(err)
 	}

@@ -7,7 +7,6 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/parley-server/parley/internal/event"
-	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/limit"
 	"github.com/parley-server/parley/internal/session"
 )
@@ -26,19 +25,19 @@ func (c *call) send() (any, error) {
 		}
 		defer release()
 	}
-	id, err := c.take(&in)
+	id, context, err := c.take(&in)
 	if err != nil {
 		return nil, err
 	}
 	v, err := c.await(id, in.immediately)
 	if err != nil {
-		return nil, err
+		return nil, c.stored(id, context, err)
 	}
 	ctx, stop := c.brief()
 	defer stop()
 	t, err := c.show(ctx, v, shape{in.modes, in.history, true})
 	if err != nil {
-		return nil, err
+		return nil, c.stored(id, context, err)
 	}
 	return c.version.sent(t), nil
 }
@@ -58,13 +57,13 @@ func (c *call) sendStream() (any, error) {
 		return nil, err
 	}
 	defer release()
-	id, err := c.take(&in)
+	id, context, err := c.take(&in)
 	if err != nil {
 		return nil, err
 	}
 	v, err := c.await(id, true)
 	if err != nil {
-		return nil, err
+		return nil, c.stored(id, context, err)
 	}
 	look := &look{view: v, modes: in.modes, history: in.history, from: fromStart}
 	switch {
@@ -73,19 +72,23 @@ func (c *call) sendStream() (any, error) {
 	case in.task != "":
 		look.from, look.answers = fromNow, true
 	}
-	return nil, c.stream(look)
+	if err := c.stream(look); err != nil {
+		return nil, c.stored(id, context, err)
+	}
+	return nil, nil
 }
 
-// take stores a message, or finds where it was stored before. It returns its task.
-func (c *call) take(in *incoming) (uuid.UUID, error) {
+// take stores a message, or finds where it was stored before. It returns its task, and the
+// context of that.
+func (c *call) take(in *incoming) (id, of uuid.UUID, err error) {
 	if in.task != "" {
 		return c.continued(in)
 	}
 	if _, err := c.door.Count(c.r.Context(), c.caller, limit.Messages); err != nil {
-		return uuid.Nil, err
+		return id, of, err
 	}
 	if err := c.r.Context().Err(); err != nil {
-		return uuid.Nil, err
+		return id, of, err
 	}
 	// In the middle of a commit nobody could say whether the message is there.
 	ctx, stop := c.door.Brief(context.WithoutCancel(c.r.Context()))
@@ -93,13 +96,7 @@ func (c *call) take(in *incoming) (uuid.UUID, error) {
 	req := in.Request
 	req.Workspace, req.Key, req.Scopes = c.caller.Workspace, c.caller.Key, c.caller.Scopes.Expand().Strings()
 	started, err := c.cfg.Turns.Start(ctx, req)
-	if f := fault.From(err); f != nil {
-		if t, ok := f.Detail.Turn.(*session.ActiveTurn); ok { // the addresses of the HTTP interface are of no use here
-			return uuid.Nil, &rpcError{Code: serverError, Message: "This context is still working on an earlier task. Wait for it, cancel it, or send the message with multitask_strategy in its metadata.",
-				about: map[string]string{"code": string(f.Code), "taskId": t.TurnID.String()}}
-		}
-	}
-	return started.Turn, err
+	return started.Turn, started.Session, err
 }
 
 // await reads a task when it has ended or waits for something, or at once.

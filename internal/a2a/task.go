@@ -1,6 +1,7 @@
 package a2a
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -57,14 +58,14 @@ func artifactsOf(base string, v session.View, files []event.File, m modes) []art
 	return list
 }
 
-// historyOf are the messages of a task: what it began with. What the agent says is in the
-// artifacts.
+// historyOf are the messages of a task: what it began with, under the id that its sender
+// gave it. What the agent says is in the artifacts.
 func historyOf(v session.View, most int) []message {
 	text := v.Asked.Content
 	if text == nil || most == 0 {
 		return nil
 	}
-	return []message{{MessageID: v.Asked.MessageID, ContextID: v.Turn.SessionID, TaskID: v.Turn.ID, Role: user, Parts: []part{textPart(*text)}}}
+	return []message{{MessageID: cmp.Or(v.Asked.Named, v.Asked.MessageID.String()), ContextID: v.Turn.SessionID, TaskID: v.Turn.ID, Role: user, Parts: []part{textPart(*text)}}}
 }
 
 func metadataOf(v session.View) map[string]any {

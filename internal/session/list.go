@@ -134,6 +134,7 @@ func summaryOf(r db.SessionsPageRow) Summary {
 // Message is what one side said, as lists show it.
 type Message struct {
 	MessageID        uuid.UUID       `json:"message_id"`
+	Named            string          `json:"-"` // what its sender calls it; "": nothing
 	TurnID           uuid.UUID       `json:"turn_id"`
 	Role             string          `json:"role"`
 	Content          *string         `json:"content"`
@@ -218,6 +219,9 @@ func messageOf(r db.Message) Message {
 		MessageID: r.ID, TurnID: r.TurnID, Role: r.Role, Content: r.Content, Label: r.Label, Skill: r.Skill, Status: r.Status, Error: r.Error,
 		StructuredResult: r.StructuredResult, ToolCalls: r.ToolCalls, Attachments: []event.File{}, Usage: r.Usage,
 		FirstSeq: r.FirstSeq, LastSeq: r.LastSeq, CreatedAt: r.CreatedAt.UTC(),
+	}
+	if r.Named != nil {
+		m.Named = *r.Named
 	}
 	if r.Attachments != nil {
 		_ = json.Unmarshal(r.Attachments, &m.Attachments) // written by this package

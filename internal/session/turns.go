@@ -27,6 +27,7 @@ const MaxLinedUp = 8
 type NewTurn struct {
 	ID                 uuid.UUID
 	Message            event.Message
+	Named              string   // what its sender calls the message; "": nothing
 	Key                string   // id of the API key
 	Scopes             []string // what that key may do
 	RequestHash        []byte   // of the request as it came, to know it again
@@ -126,7 +127,7 @@ func (tx *Tx) Begin(ctx context.Context, n NewTurn) (from From, queued bool, err
 		return From{}, false, fmt.Errorf("note the turn's first event: %w", err)
 	}
 	for _, m := range []db.MessageInsertParams{
-		{Role: "user", Content: &n.Message.Content, Label: nullable(n.Message.Label), Skill: nullable(n.Message.Skill), Status: "completed", FirstSeq: message.Seq, LastSeq: message.Seq},
+		{Role: "user", Content: &n.Message.Content, Label: nullable(n.Message.Label), Skill: nullable(n.Message.Skill), Named: nullable(n.Named), Status: "completed", FirstSeq: message.Seq, LastSeq: message.Seq},
 		{Role: "assistant", Status: "in_progress", FirstSeq: open.Seq, LastSeq: open.Seq},
 	} {
 		m.ID, m.SessionID, m.TurnID, m.WorkspaceID = uuid.Must(uuid.NewV7()), tx.Session.ID, n.ID, tx.Session.WorkspaceID

@@ -33,6 +33,7 @@ type Request struct {
 	Limits      Limits                     // may only lower the workspace's
 	Multitask   Multitask
 
+	Named          string // what its sender calls the message; "": nothing
 	Hash           []byte // SHA-256 of the request as it came
 	IdempotencyKey string // "" for none
 	LastEvent      int64  // the client sends a message again and has seen up to here; 0: it does not

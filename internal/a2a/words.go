@@ -1,0 +1,85 @@
+package a2a
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/parley-server/parley/internal/door"
+	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/session"
+)
+
+// anew is what to do about a context that there is not.
+const anew = "There is no such context. Leave contextId out to begin a conversation, and take it from the answer."
+
+// worded tells a fault in the words of this protocol. Its code stays.
+func (c *call) worded(f *fault.Error) *fault.Error {
+	told := *f
+	told.Param, told.Message = c.where(f.Param, f.Message)
+	told.Detail.Violations = nil
+	for _, v := range f.Detail.Violations {
+		if v.Param == "/callback" && v.Rule == "max_items" {
+			v.Message = fmt.Sprintf("A task has at most %v push notification configs. Delete one first.", v.Expected)
+			told.Message = v.Message
+		}
+		param, message := c.where(strings.TrimPrefix(v.Param, "/"), v.Message)
+		v.Param, v.Message = "/"+param, message
+		told.Detail.Violations = append(told.Detail.Violations, v)
+	}
+	switch f.Code {
+	case fault.IdempotencyKeyReused:
+		told.Param, told.Message = "message/messageId", "This messageId came with another message. Give every message an id of its own."
+	case fault.SessionNotFound:
+		told.Param, told.Message = "message/contextId", anew
+	case fault.InvalidCursor:
+		if f.Param == "cursor" {
+			told.Param, told.Message = "pageToken", "This pageToken is of no page of tasks. Take nextPageToken of the page before, or begin without one."
+		}
+	case fault.QueueFull:
+		told.Message = strings.Replace(f.Message, "session", "context", 1)
+	case fault.ApprovalAlreadyDecided:
+		told.Message = strings.Replace(f.Message, "The turn", "The task", 1)
+	case fault.TurnInProgress:
+		told.Detail.Turn = nil // its addresses are of no use here
+		told.Message = "This context is still working on an earlier task. Wait for it, cancel it, or send the message with multitask_strategy in its metadata."
+		if t, ok := f.Detail.Turn.(*session.ActiveTurn); ok && t.Pending != nil {
+			told.Message = "This context has an earlier task that waits for an answer. Answer it, cancel it, or send the message with multitask_strategy in its metadata."
+		}
+	}
+	return &told
+}
+
+// where is where in this request stands what has a name of its own elsewhere, and what is
+// said of it. A message that names the place begins with it.
+func (c *call) where(param, message string) (string, string) {
+	name, rest, deeper := strings.Cut(param, "/")
+	at, ok := c.places[name]
+	if !ok {
+		return param, message
+	}
+	if deeper {
+		at += "/" + rest
+	}
+	at = strings.TrimPrefix(at, "/")
+	if said, ok := strings.CutPrefix(message, param); ok {
+		message = at + said
+	}
+	return at, message
+}
+
+// failure is a fault as the details of an error show it, with what it is about.
+func (e *rpcError) failure() map[string]any {
+	told := make(map[string]any)
+	raw, err := json.Marshal(door.Tell(e.fault))
+	if err == nil {
+		err = json.Unmarshal(raw, &told)
+	}
+	if err != nil { // of such a shape it cannot happen
+		told["code"] = e.fault.Code
+	}
+	for name, value := range e.about {
+		told[name] = value
+	}
+	return told
+}
