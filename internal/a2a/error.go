@@ -175,7 +175,11 @@ func (e *rpcError) details() (list []map[string]any) {
 		info["metadata"] = e.about
 	}
 	list = append(list, info)
-	if vs := told.Violations; len(vs) > 0 {
+	vs := told.Violations
+	if len(vs) == 0 && told.Param != "" && e.Code == invalidParams {
+		vs = []fault.Violation{{Param: told.Param, Message: told.Message}}
+	}
+	if len(vs) > 0 {
 		fields := make([]map[string]string, len(vs))
 		for i, v := range vs {
 			fields[i] = map[string]string{"field": strings.ReplaceAll(strings.TrimPrefix(v.Param, "/"), "/", "."), "description": v.Message}
