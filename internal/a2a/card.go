@@ -59,7 +59,7 @@ func (s *server) card(w http.ResponseWriter, r *http.Request) error {
 		if agent, err = s.own(ctx, caller); err != nil {
 			return err
 		}
-		cache = "private, no-cache"
+		cache = "private, max-age=60"
 	}
 	if err := wire.Accepts(r, wire.JSONType); err != nil {
 		return err

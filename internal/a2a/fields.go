@@ -2,7 +2,9 @@ package a2a
 
 import (
 	"encoding/json"
+	"regexp"
 	"strconv"
+	"strings"
 
 	"github.com/google/uuid"
 
@@ -28,9 +30,18 @@ func fieldsOf(c *wire.Checks, at string, object json.RawMessage) fields {
 	return f
 }
 
-func (f fields) raw(name string) json.RawMessage { return f.named[name] }
+// raw is a value. Its name may be written as the protocol's definition has it, task_id, which
+// readers of Protocol Buffers in JSON take beside taskId.
+func (f fields) raw(name string) json.RawMessage {
+	if v := f.named[name]; v != nil {
+		return v
+	}
+	return f.named[capital.ReplaceAllStringFunc(name, func(c string) string { return "_" + strings.ToLower(c) })]
+}
 
-func (f fields) has(name string) bool { return f.named[name] != nil }
+var capital = regexp.MustCompile(`[A-Z]`)
+
+func (f fields) has(name string) bool { return f.raw(name) != nil }
 
 func (f fields) pointer(name string) string { return f.at + wire.Pointer(name) }
 
