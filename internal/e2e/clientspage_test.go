@@ -9,10 +9,10 @@ import (
 	"testing"
 )
 
-var example = regexp.MustCompile("(?ms)^```(sh|js|python|go)\n(.*?)^```$")
+var example = regexp.MustCompile("(?ms)^```(sh|js|python|go|html)\n(.*?)^```$")
 
 // TestClientsPage runs the examples of docs/clients against a server. Each asks the same
-// question and prints the answer.
+// question and prints the answer. What is for browsers is run by TestClientsPageInABrowser.
 func TestClientsPage(t *testing.T) {
 	t.Parallel()
 	pages, err := filepath.Glob("../../docs/clients/*.md")
@@ -30,8 +30,15 @@ func TestClientsPage(t *testing.T) {
 			t.Fatal(err)
 		}
 		about := strings.TrimSuffix(filepath.Base(page), ".md")
-		for _, e := range example.FindAllStringSubmatch(string(text), -1) {
+		examples := example.FindAllStringSubmatch(string(text), -1)
+		if len(examples) == 0 && about != "README" {
+			t.Errorf("%s has no example", page)
+		}
+		for _, e := range examples {
 			language, code := e[1], e[2]
+			if language == "html" || about == "fetch-event-source" {
+				continue
+			}
 			t.Run(about+" "+language, func(t *testing.T) {
 				cmd := command(t, about, language, code)
 				cmd.Env = append(os.Environ(), "PARLEY_URL="+s.url, "PARLEY_API_KEY="+key)
