@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -24,6 +25,7 @@ const posting = `<!doctype html><script type="module">
 			else if (e.event === "text") window.text += JSON.parse(e.data).text;
 			else if (e.event === "done") { stop.abort(); document.title = "done"; }
 		},
+		onclose: () => { throw new Error("the stream ended without done"); }, // else it would not come back
 		onerror: () => 100,
 	});
 </script>`
@@ -53,8 +55,13 @@ func TestFetchEventSourceStartsOneTurn(t *testing.T) {
 	tab.MustEval(`() => window.show(false)`)
 	tab.MustEval(`() => window.show(true)`)
 	tab.MustWait(`() => window.opened === 2 && window.text.length > 1200`)
+	addr := strings.TrimPrefix(s.url, "http://")
+	s.signal(syscall.SIGTERM) // the stream ends in good order, and without done
+	<-s.gone
+	s = w.serveAt(t, addr, nil)
+	tab.MustWait(`() => window.opened === 3 && window.text.length > 2400`)
 	s.kill()
-	w.serveAt(t, strings.TrimPrefix(s.url, "http://"), nil)
+	w.serveAt(t, addr, nil)
 	tab.MustWait(`() => document.title === "done"`)
 	if n := tab.MustEval(`() => window.text.length`).Int(); n != 400*12 {
 		t.Errorf("%d characters, want %d", n, 400*12)
@@ -66,7 +73,7 @@ func TestFetchEventSourceStartsOneTurn(t *testing.T) {
 	if err := w.pool.QueryRow(t.Context(), "SELECT count(*) FROM turns").Scan(&turns); err != nil || turns != 1 {
 		t.Errorf("%d turns, %v", turns, err)
 	}
-	if n := tab.MustEval(`() => window.opened`).Int(); n < 3 {
+	if n := tab.MustEval(`() => window.opened`).Int(); n < 4 {
 		t.Errorf("the message was sent %d times: nothing was dropped", n)
 	}
 }
