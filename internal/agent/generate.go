@@ -30,12 +30,12 @@ func (r *run) generate(ctx context.Context, req model.Request) (event.Reply, err
 			text.Reset() // half an answer in JSON is of no use
 		}
 		req.Partial = text.String()
-		calls, err := r.attempt(ctx, req, &text, &shown, &used)
+		calls, cut, err := r.attempt(ctx, req, &text, &shown, &used)
 		if err == nil {
 			if err := r.showRest(req, text.String(), shown); err != nil {
 				return event.Reply{}, err
 			}
-			return event.Reply{Text: text.String(), JSON: r.answers(req, text.String()) && len(calls) == 0, Calls: r.identify(calls), Usage: event.Usage{
+			return event.Reply{Text: text.String(), JSON: r.answers(req, text.String()) && len(calls) == 0, Cut: cut, Calls: r.identify(calls), Usage: event.Usage{
 				InputTokens: used.InputTokens, OutputTokens: used.OutputTokens,
 				CostUSD: model.Cost(r.Model.Name(), used), Model: r.Model.Name(),
 			}}, nil
@@ -61,12 +61,12 @@ func (r *run) generate(ctx context.Context, req model.Request) (event.Reply, err
 	}
 }
 
-// attempt is one request. Calls count only when the reply is whole.
-func (r *run) attempt(ctx context.Context, req model.Request, text *strings.Builder, shown *int, used *model.Usage) ([]event.ToolCall, error) {
-	var calls []event.ToolCall
+// attempt is one request. Calls count only when the reply is whole; cut says that its text
+// is not.
+func (r *run) attempt(ctx context.Context, req model.Request, text *strings.Builder, shown *int, used *model.Usage) (calls []event.ToolCall, cut bool, err error) {
 	for chunk, err := range r.Model.Generate(ctx, req) {
 		if err != nil {
-			return nil, err
+			return nil, false, err
 		}
 		if chunk.Text != "" {
 			text.WriteString(event.Plain(chunk.Text))
@@ -74,7 +74,7 @@ func (r *run) attempt(ctx context.Context, req model.Request, text *strings.Buil
 				t := text.String()[*shown:n]
 				*shown = n
 				if err := r.emit(event.Text{Text: t}); err != nil {
-					return nil, err
+					return nil, false, err
 				}
 			}
 		}
@@ -86,11 +86,14 @@ func (r *run) attempt(ctx context.Context, req model.Request, text *strings.Buil
 			used.CachedTokens += u.CachedTokens
 			used.OutputTokens += u.OutputTokens
 		}
-		if chunk.Stop == model.StopRefused {
-			return nil, &Failure{event.ContentRefused, "The model refused to answer this."}
+		switch chunk.Stop {
+		case model.StopRefused:
+			return nil, false, &Failure{event.ContentRefused, "The model refused to answer this."}
+		case model.StopLength:
+			cut = true
 		}
 	}
-	return calls, nil
+	return calls, cut, nil
 }
 
 // identify gives every call of the turn an id of its own: some servers repeat

@@ -207,6 +207,7 @@ type Started struct {
 type Reply struct {
 	Text  string     `json:"text,omitempty"`
 	JSON  bool       `json:"json,omitempty"` // Text is an answer in a schema, and was not shown
+	Cut   bool       `json:"cut,omitempty"`  // it reached the bound of its length
 	Calls []ToolCall `json:"calls,omitempty"`
 	Usage Usage      `json:"usage"`
 }

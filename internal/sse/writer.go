@@ -89,8 +89,7 @@ func (w *Writer) Retry(d time.Duration) {
 
 // Event gathers one frame: event, id, data, in this order.
 func (w *Writer) Event(event string, id int64, data []byte) error {
-	if event == "" || strings.ContainsAny(event, "\r\n") || !utf8.ValidString(event) ||
-		bytes.IndexByte(data, '\r') >= 0 || !utf8.Valid(data) {
+	if !nameable(event) || !sound(data) {
 		return ErrFrame
 	}
 	b := w.buffer()
@@ -102,10 +101,18 @@ func (w *Writer) Event(event string, id int64, data []byte) error {
 	return w.data(data)
 }
 
+// nameable reports whether an event can be called so.
+func nameable(event string) bool {
+	return event != "" && !strings.ContainsAny(event, "\r\n") && utf8.ValidString(event)
+}
+
+// sound reports whether data can be carried unchanged.
+func sound(data []byte) bool { return bytes.IndexByte(data, '\r') < 0 && utf8.Valid(data) }
+
 // Message gathers one frame that has no name. With id 0 it has no id either: a reader that
 // comes back afterwards gets what came after the newest id once more.
 func (w *Writer) Message(id int64, data []byte) error {
-	if bytes.IndexByte(data, '\r') >= 0 || !utf8.Valid(data) {
+	if !sound(data) {
 		return ErrFrame
 	}
 	b := w.buffer()
@@ -114,6 +121,18 @@ func (w *Writer) Message(id int64, data []byte) error {
 		b.Write(strconv.AppendInt(b.AvailableBuffer(), id, 10))
 		b.WriteByte('\n')
 	}
+	return w.data(data)
+}
+
+// Named gathers one frame that has a name and no id.
+func (w *Writer) Named(event string, data []byte) error {
+	if !nameable(event) || !sound(data) {
+		return ErrFrame
+	}
+	b := w.buffer()
+	b.WriteString("event: ")
+	b.WriteString(event)
+	b.WriteByte('\n')
 	return w.data(data)
 }
 
