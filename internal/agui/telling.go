@@ -49,7 +49,10 @@ func (t *Telling) Begin() []any {
 	if t.about.Versioned {
 		started.Version = version
 	}
-	return []any{started}
+	if t.reading.After != uuid.Nil || len(t.reading.Rejected) == 0 {
+		return []any{started}
+	}
+	return []any{started, frame{Type: "CUSTOM", Name: "rejected_attachments", Value: t.reading.Rejected}}
 }
 
 // Row implements dialect.Projection.

@@ -229,8 +229,8 @@ func frames(t *testing.T, res *http.Response) (list []string, ok bool) {
 		if err != nil {
 			return list, err == io.EOF
 		}
-		if f.Event != "message" || f.ID != "" {
-			t.Errorf("a frame has more than data: %+v", f)
+		if named := strings.Contains(string(f.Data), `"type":"response.`); named != (f.Event != "message") || f.ID != "" {
+			t.Errorf("a frame is called %q and has the id %q: %s", f.Event, f.ID, f.Data)
 		}
 		list = append(list, string(f.Data))
 	}

@@ -80,6 +80,12 @@ type reading struct {
 func readings(t *testing.T, lines []string) (list []reading) {
 	t.Helper()
 	base := dialect.Reading{Turn: uuid.MustParse(theTurn), From: session.From{Session: uuid.MustParse(theSession)}}
+	if data, ok := strings.CutPrefix(lines[0], "rejected "); ok {
+		if err := json.Unmarshal([]byte(data), &base.Rejected); err != nil {
+			t.Fatal(err)
+		}
+		lines = lines[1:]
+	}
 	now := reading{Reading: base}
 	for _, line := range lines {
 		line, pending := strings.CutPrefix(line, "? ")
@@ -109,6 +115,9 @@ func tell(t *testing.T, out *strings.Builder, n string, rd reading, structured b
 	t.Helper()
 	const base = "https://parley.example"
 	about := openaiapi.About{ID: "chatcmpl-" + theTurn, Model: "demo", Created: 1_760_000_000, Session: rd.Session(), Usage: true, Structured: structured, Base: base}
+	if rd.After == uuid.Nil {
+		about.Rejected = rd.Rejected
+	}
 	openai, responses := openaiapi.NewTelling(about), about
 	responses.ID = "resp_" + theTurn
 	for _, d := range []struct {
@@ -116,7 +125,7 @@ func tell(t *testing.T, out *strings.Builder, n string, rd reading, structured b
 		p    dialect.Projection
 	}{
 		{"openai", openai},
-		{"responses", openaiapi.NewResponding(responses, "")},
+		{"responses", openaiapi.NewResponding(responses, openaiapi.Thread{})},
 		{"ui", uistream.NewTelling(rd.Reading, base)},
 		{"ag-ui", agui.NewTelling(agui.About{Thread: "thread", Run: "run-" + n, Versioned: true, Base: base}, rd.Reading)},
 	} {
@@ -144,6 +153,9 @@ func write(t *testing.T, out *strings.Builder, frames []any) {
 		data, err := dialect.Encode(f)
 		if err != nil || bytes.ContainsAny(data, "\r\n") {
 			t.Fatalf("%s: %v", data, err)
+		}
+		if named, ok := f.(dialect.Named); ok && !bytes.Contains(data, []byte(`"type":"`+named.Event()+`"`)) {
+			t.Errorf("%s is called %s", data, named.Event())
 		}
 		fmt.Fprintf(out, "%s\n", data)
 	}

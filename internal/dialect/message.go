@@ -50,6 +50,7 @@ func Ignored(given map[string]json.RawMessage, list []Message, understood ...str
 // every request, and this service believes none of it but the last message.
 type Message struct {
 	ID      string          `json:"id"`
+	Type    string          `json:"type"`
 	Role    string          `json:"role"`
 	Content json.RawMessage `json:"content"`
 	Parts   json.RawMessage `json:"parts"`

@@ -10,6 +10,7 @@ import (
 
 	"github.com/parley-server/parley/internal/door"
 	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/filestore"
 	"github.com/parley-server/parley/internal/session"
 )
 
@@ -32,8 +33,14 @@ type Reading struct {
 	// After is a question that the reader was asked in an earlier stream; uuid.Nil: none. The
 	// rows up to it are Seen.
 	After uuid.UUID
+	// Again says that the question After is asked again where it still waits: without, the
+	// reading waits for its answer.
+	Again bool
 	// Through says that the reading does not end where a secret is asked for.
 	Through bool
+
+	Structured bool                 // the turn's answer is JSON in a schema
+	Rejected   []filestore.Rejected // files that were to come with its message, and did not
 }
 
 // Session is whose turn is read.
@@ -59,13 +66,13 @@ func (d *Desk) Rows(ctx context.Context, c door.Caller, rd Reading) iter.Seq2[[]
 					yield(nil, fmt.Errorf("read row %d: %w", evs[i].Seq, err))
 					return
 				}
-				if ask, ok := row.Body.(event.InputRequired); ok && seen {
-					seen = ask.ApprovalID != rd.After
-				} else if ok && !(rd.Through && ask.What == event.InputSecret) {
-					if row.Pending, err = d.pending(ctx, c, ask.ApprovalID); err != nil {
+				if ask, ok := row.Body.(event.InputRequired); ok {
+					if row.Pending, err = d.asks(ctx, c, rd, ask, seen); err != nil {
 						yield(nil, err)
 						return
 					}
+					row.Seen = seen && !row.Pending
+					seen = seen && ask.ApprovalID != rd.After
 				}
 				if rows = append(rows, row); row.Pending {
 					yield(rows, nil)
@@ -79,10 +86,14 @@ func (d *Desk) Rows(ctx context.Context, c door.Caller, rd Reading) iter.Seq2[[]
 	}
 }
 
-// pending reports whether a question still waits for its answer.
-func (d *Desk) pending(ctx context.Context, c door.Caller, question uuid.UUID) (bool, error) {
+// asks reports whether a reading ends with a question: it still waits for its answer, and the
+// reader was not asked before.
+func (d *Desk) asks(ctx context.Context, c door.Caller, rd Reading, ask event.InputRequired, seen bool) (bool, error) {
+	if seen && !(rd.Again && ask.ApprovalID == rd.After) || rd.Through && ask.What == event.InputSecret {
+		return false, nil
+	}
 	ctx, cancel := d.Door.Brief(ctx)
 	defer cancel()
-	a, err := d.Sessions.Approval(ctx, c.Workspace.ID, question)
+	a, err := d.Sessions.Approval(ctx, c.Workspace.ID, ask.ApprovalID)
 	return a.Status == "pending", err
 }

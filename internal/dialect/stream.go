@@ -27,6 +27,9 @@ var gone = event.SessionGone.Failure("The events of this turn are not there any 
 // Raw is a frame that is no JSON.
 type Raw string
 
+// Named is a frame whose event has a name.
+type Named interface{ Event() string }
+
 // Stream answers with what a projection makes of a reading. What goes wrong after the first
 // frame can only be told by cutting the connection off.
 func (d *Desk) Stream(w http.ResponseWriter, r *Request, rd Reading, p Projection) error {
@@ -94,7 +97,12 @@ func write(sw *sse.Writer, frames []any) error {
 		if err != nil {
 			return err
 		}
-		if err := sw.Message(0, data); err != nil {
+		if named, ok := f.(Named); ok {
+			err = sw.Named(named.Event(), data)
+		} else {
+			err = sw.Message(0, data)
+		}
+		if err != nil {
 			return err
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"encoding/json"
 	"net/http"
 
 	"github.com/google/uuid"
@@ -28,10 +29,12 @@ func (d *Desk) Start(w http.ResponseWriter, r *Request, req turn.Request, raw []
 	req.Workspace, req.Key, req.Scopes, req.Hash = r.Caller.Workspace, r.Caller.Key, r.Caller.Scopes.Expand().Strings(), hash[:]
 	started, err := d.Turns.Start(ctx, req)
 	if err == nil {
+		rd := Reading{Turn: started.Turn, From: started.From, Structured: req.Schema != nil, Rejected: started.Rejected}
 		if started.Replayed {
 			w.Header().Set("Idempotent-Replayed", "true")
+			err = d.describe(ctx, r.Caller, &rd)
 		}
-		return Reading{Turn: started.Turn, From: started.From}, nil
+		return rd, err
 	}
 	busy := inTheWay(err)
 	if busy == nil {
@@ -58,7 +61,19 @@ func inTheWay(err error) *session.ActiveTurn {
 
 // reading is a turn from its first row.
 func reading(t session.Turn) Reading {
-	return Reading{Turn: t.ID, From: session.From{Session: t.SessionID, Seq: t.StartSeq - 1, Since: t.CreatedAt}}
+	rd := Reading{Turn: t.ID, From: session.From{Session: t.SessionID, Seq: t.StartSeq - 1, Since: t.CreatedAt}, Structured: t.ResponseSchema != nil}
+	if t.Rejected != nil {
+		_ = json.Unmarshal(t.Rejected, &rd.Rejected) // it was written as this
+	}
+	return rd
+}
+
+// describe completes a reading with what its turn knows of itself.
+func (d *Desk) describe(ctx context.Context, c door.Caller, rd *Reading) error {
+	t, _, err := d.Sessions.Answer(ctx, c.Workspace.ID, rd.Turn)
+	about := reading(t)
+	rd.Structured, rd.Rejected = about.Structured, about.Rejected
+	return err
 }
 
 // Progress is what is going on in a session.
@@ -76,6 +91,9 @@ func (d *Desk) Progress(ctx context.Context, c door.Caller, id uuid.UUID) (p Pro
 		return p, false, err
 	}
 	p.Reading = Reading{Turn: h.Turn, From: session.From{Session: id, Seq: h.StartSeq - 1, Since: h.TurnAt}}
+	if err := d.describe(ctx, c, &p.Reading); err != nil {
+		return p, false, err
+	}
 	newest, err := d.Sessions.Approvals(ctx, c.Workspace.ID, session.ApprovalQuery{Session: &id, Limit: 1})
 	if err != nil {
 		return p, false, err

@@ -33,6 +33,7 @@ type Config struct {
 	Log     *slog.Logger // nil discards
 	Version string       // of the service, as clients are told it; default "dev"
 	BaseURL string       // public address, for links; "" follows the Host and the scheme of the connection
+	Nulls   bool         // an error about no parameter says "param": null, as OpenAI's do
 
 	Keepalive    time.Duration // silence before a stream's comment; default 15 s
 	WriteTimeout time.Duration // how long a reader, or the sender of a body, may stand still; default 30 s

@@ -65,13 +65,20 @@ func (d *Door) fail(a *answer, r *http.Request, err error) {
 
 // refuse writes a fault.
 func (d *Door) refuse(a *answer, f *fault.Error) {
+	told := Tell(f)
 	body := struct {
-		Error     Failure `json:"error"`
-		RequestID string  `json:"request_id"`
-	}{Tell(f), a.id}
+		Error     any    `json:"error"`
+		RequestID string `json:"request_id"`
+	}{told, a.id}
+	if d.Nulls && told.Param == "" {
+		body.Error = struct {
+			Failure
+			Param *string `json:"param"`
+		}{Failure: told}
+	}
 	h := a.Header()
-	if body.Error.RetryAfter > 0 {
-		h.Set("Retry-After", strconv.Itoa(body.Error.RetryAfter))
+	if told.RetryAfter > 0 {
+		h.Set("Retry-After", strconv.Itoa(told.RetryAfter))
 	}
 	if c := challenge(f); c != "" {
 		h.Set("WWW-Authenticate", c)

@@ -6,6 +6,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/filestore"
 )
 
 // About is what every piece of an answer says.
@@ -14,9 +15,10 @@ type About struct {
 	Model      string
 	Created    int64
 	Session    uuid.UUID
-	Usage      bool   // a stream is to end with the usage
-	Structured bool   // the content is JSON, and nothing else
-	Base       string // for links
+	Usage      bool                 // a stream is to end with the usage
+	Structured bool                 // the content is JSON, and nothing else: what else is said is a refusal to answer so
+	Rejected   []filestore.Rejected // files that the agent does not have
+	Base       string               // for links
 }
 
 // chunk is a piece of a streamed answer.
@@ -26,8 +28,8 @@ type chunk struct {
 	Created int64     `json:"created"`
 	Model   string    `json:"model"`
 	Choices []choice  `json:"choices"`
-	Usage   *usage    `json:"usage,omitempty"`
-	Session uuid.UUID `json:"session_id"` // beyond OpenAI's
+	Usage   any       `json:"usage,omitempty"` // a *usage: null in all chunks but the last, where it was asked for
+	Session uuid.UUID `json:"session_id"`      // beyond OpenAI's
 }
 
 type choice struct {
@@ -39,6 +41,7 @@ type choice struct {
 type delta struct {
 	Role      string  `json:"role,omitempty"`
 	Content   *string `json:"content,omitempty"`
+	Refusal   *string `json:"refusal,omitempty"`
 	Reasoning string  `json:"reasoning_content,omitempty"` // as reasoning models have it: what the agent does
 }
 
@@ -68,7 +71,7 @@ type whole struct {
 
 type message struct {
 	Role      string  `json:"role"`
-	Content   string  `json:"content"`
+	Content   *string `json:"content"` // nil: there is a refusal instead
 	Refusal   *string `json:"refusal"`
 	Reasoning string  `json:"reasoning_content,omitempty"`
 }
@@ -94,6 +97,10 @@ func statusOf(c event.Code) int {
 	switch c {
 	case event.Canceled:
 		return http.StatusConflict
+	case event.MaxTurnsExceeded, event.BudgetExceeded: // the message is too much for its limits
+		return http.StatusUnprocessableEntity
+	case event.ModelError, event.StructuredOutputInvalid:
+		return http.StatusBadGateway
 	case event.ModelOverloaded:
 		return http.StatusServiceUnavailable
 	case event.TimedOut:

@@ -1,12 +1,9 @@
 package openaiapi
 
 import (
-	"encoding/json"
 	"net/http"
 	"strings"
 	"time"
-
-	"github.com/google/uuid"
 
 	"github.com/parley-server/parley/internal/dialect"
 	"github.com/parley-server/parley/internal/door"
@@ -20,8 +17,14 @@ func (s *server) complete(w http.ResponseWriter, r *dialect.Request) error {
 	if err != nil {
 		return err
 	}
-	return s.answer(w, r, wire.Checks{}, dialect.Given(body), raw, func(a About, _ uuid.UUID) telling { return NewTelling(a) })
+	in := receive(body, raw, understood)
+	delete(in.given, "conversation") // only responses have one
+	return s.answer(w, r, in, func(a About, _ reply) telling { return NewTelling(a) })
 }
+
+// understood are the fields of a completion that have a meaning here, or none that a caller
+// could miss.
+var understood = []string{"model", "messages", "stream", "stream_options", "user", "n", "response_format", "safety_identifier", "prompt_cache_key"}
 
 // telling is a projection whose answer can also come in one piece.
 type telling interface {
@@ -31,8 +34,8 @@ type telling interface {
 }
 
 // answer answers a request in the shape that tell makes.
-func (s *server) answer(w http.ResponseWriter, r *dialect.Request, c wire.Checks, given map[string]json.RawMessage, raw []byte, tell func(About, uuid.UUID) telling) error {
-	q, err := s.parse(r, c, given)
+func (s *server) answer(w http.ResponseWriter, r *dialect.Request, in *incoming, tell func(About, reply) telling) error {
+	q, err := s.parse(r, in)
 	if err != nil {
 		return err
 	}
@@ -47,22 +50,26 @@ func (s *server) answer(w http.ResponseWriter, r *dialect.Request, c wire.Checks
 	if len(q.ignored) > 0 {
 		w.Header().Set("X-Parley-Ignored", strings.Join(q.ignored, ", "))
 	}
-	rd, said, err := s.reply(w, r, q, raw)
+	rd, err := s.reply(w, r, q, in.raw)
 	if err != nil {
 		return helped(err)
 	}
-	t := tell(About{ID: "chatcmpl-" + rd.Turn.String(), Model: q.model, Created: time.Now().Unix(), Session: rd.Session(),
-		Usage: q.usage, Structured: q.structured, Base: s.Door.Base(r.Request)}, rd.Turn)
+	about := About{ID: "chatcmpl-" + rd.Turn.String(), Model: q.model, Created: time.Now().Unix(), Session: rd.Session(),
+		Usage: q.usage, Structured: rd.Structured, Base: s.Door.Base(r.Request)}
+	if !rd.spoken {
+		about.Rejected = rd.Rejected
+	}
+	t := tell(about, rd)
 	switch {
-	case said != "" && q.stream:
-		return s.Tell(w, append(t.Begin(), t.Say(said)...))
+	case rd.said != "" && q.stream:
+		return s.Tell(w, append(t.Begin(), t.Say(rd.said)...))
 	case q.stream:
-		return s.Stream(w, r, rd, t)
-	case said != "":
+		return s.Stream(w, r, rd.Reading, t)
+	case rd.said != "":
 		t.Begin()
-		t.Say(said)
+		t.Say(rd.said)
 	default:
-		if err := s.Collect(r, rd, t); err != nil {
+		if err := s.Collect(r, rd.Reading, t); err != nil {
 			w.Header().Set("X-Should-Retry", "false") // OpenAI's clients send again what failed with 5xx, and would start a second turn
 			return err
 		}

@@ -20,6 +20,7 @@ type server struct{ *dialect.Desk }
 
 // New returns the handlers by their paths. {model...} is the rest of a path.
 func New(cfg dialect.Config) (map[string]http.Handler, error) {
+	cfg.Nulls = true
 	desk, err := dialect.New(cfg)
 	if err != nil {
 		return nil, err

@@ -13,57 +13,66 @@ import (
 	"github.com/parley-server/parley/internal/wire"
 )
 
+// incoming is what a client sends, in the words of a completion.
+type incoming struct {
+	wire.Checks
+	given   map[string]json.RawMessage
+	raw     []byte
+	ignored []string // what has no meaning here
+}
+
 // request is what a client asks for, as far as it is understood.
 type request struct {
 	turn.Request
-	model      string
-	text       string
-	stream     bool
-	usage      bool // as the last chunk of a stream
-	structured bool // the content is JSON, and nothing else
-	ignored    []string
+	model   string
+	text    string
+	stream  bool
+	usage   bool // in a stream
+	ignored []string
 }
 
-// The headers by which clients name a chat, the surest first. The field "user" comes last: to
-// some clients it is a person, who has many chats.
-var chatHeaders = []string{"X-Openwebui-Chat-Id", "X-Session-Id"}
-
-// harmless are fields that change nothing that a caller could miss.
-var harmless = []string{"model", "messages", "stream", "stream_options", "user", "n", "response_format", "metadata", "store", "safety_identifier", "prompt_cache_key",
-	"previous_response_id", "conversation", "text"}
-
-// parse reads a request after what was found wrong before.
-func (s *server) parse(r *dialect.Request, c wire.Checks, given map[string]json.RawMessage) (request, error) {
-	q := request{model: c.Word("/model", orEmpty(given["model"]), 200)}
-	list := dialect.Messages(&c, given["messages"])
-	if i := dialect.Asked(&c, list); i >= 0 {
-		at := fmt.Sprintf("messages/%d/content", i)
-		q.text = dialect.Text(&c, "/"+at, list[i].Content)
-		r.Names["command"] = at
-	}
-	if raw, ok := given["stream"]; ok {
-		q.stream = c.Boolean("/stream", raw)
-	}
-	if raw, ok := given["stream_options"]; ok && c.Object("/stream_options", raw) {
-		if raw, ok := dialect.Given(wire.Members(raw))["include_usage"]; ok {
-			q.usage = c.Boolean("/stream_options/include_usage", raw)
+// receive takes a body apart, of which the fields that are named are understood.
+func receive(body []wire.Member, raw []byte, understood []string) *incoming {
+	in := &incoming{given: dialect.Given(body), raw: raw}
+	for name, value := range in.given {
+		known := slices.Contains(understood, name) || slices.Contains(dialect.Extensions, name) ||
+			name == "store" && string(value) != "false" // a turn always is
+		if !known && wire.Printable(name) {
+			in.ignored = append(in.ignored, wire.Short(name))
 		}
 	}
-	if raw, ok := given["n"]; ok {
-		c.Integer("/n", raw, 1, 1)
+	slices.Sort(in.ignored)
+	in.ignored = in.ignored[:min(len(in.ignored), 20)]
+	return in
+}
+
+// parse reads a request after what was found wrong before.
+func (s *server) parse(r *dialect.Request, in *incoming) (request, error) {
+	q := request{model: in.Word("/model", orEmpty(in.given["model"]), 200), ignored: in.ignored}
+	q.text = in.question(r)
+	if raw, ok := in.given["stream"]; ok {
+		q.stream = in.Boolean("/stream", raw)
 	}
-	q.ignored = ignored(given, list)
-	q.format(&c, given)
-	chat(&c, r, given)
-	if err := c.Err(); err != nil {
+	if raw, ok := in.given["stream_options"]; ok && in.Object("/stream_options", raw) {
+		if raw, ok := dialect.Given(wire.Members(raw))["include_usage"]; ok {
+			q.usage = in.Boolean("/stream_options/include_usage", raw)
+		}
+	}
+	if raw, ok := in.given["n"]; ok {
+		in.Integer("/n", raw, 1, 1)
+	}
+	in.format(r)
+	in.chat(r)
+	q.ignored = in.ignored
+	if err := in.Err(); err != nil {
 		return q, err
 	}
-	if err := s.resolve(r, q, given); err != nil {
+	if err := s.resolve(r, q, in.given); err != nil {
 		return q, err
 	}
-	q.Request = dialect.Compose(&c, q.text, given)
-	q.IdempotencyKey = c.Once(r.Header.Values("Idempotency-Key"))
-	return q, c.Err()
+	q.Request = dialect.Compose(&in.Checks, q.text, in.given)
+	q.IdempotencyKey = in.Once(r.Header.Values("Idempotency-Key"))
+	return q, in.Err()
 }
 
 func orEmpty(raw json.RawMessage) json.RawMessage {
@@ -73,11 +82,52 @@ func orEmpty(raw json.RawMessage) json.RawMessage {
 	return raw
 }
 
+// question is the text of the last message of the user.
+func (in *incoming) question(r *dialect.Request) string {
+	list := dialect.Messages(&in.Checks, in.given["messages"])
+	system := func(m dialect.Message) bool { return m.Role == "system" || m.Role == "developer" }
+	if slices.ContainsFunc(list, system) {
+		in.ignored = append(in.ignored, "system messages")
+	}
+	for _, m := range slices.Backward(list) {
+		if system(m) {
+			continue
+		}
+		if m.Role == "tool" || m.Role == "function" || m.Type == "function_call_output" {
+			in.Add(fault.Violation{Param: "/messages", Rule: "enum",
+				Message: "The last of the messages is the result of a tool. The agent runs its own tools and never asks its client for one: send a message of the user."})
+			return ""
+		}
+		break
+	}
+	i := dialect.Asked(&in.Checks, list)
+	if i < 0 {
+		return ""
+	}
+	at := fmt.Sprintf("messages/%d/content", i)
+	if r.Names["command"] == "" {
+		r.Names["command"] = at
+		if theirs, ok := r.Names["messages"]; ok {
+			r.Names["command"] = theirs + strings.TrimPrefix(at, "messages")
+		}
+	}
+	return dialect.Text(&in.Checks, "/"+at, list[i].Content)
+}
+
+// The headers by which clients name a chat, the surest first. The field "user" comes last: to
+// some clients it is a person, who has many chats.
+var (
+	chatHeaders = []string{"X-Openwebui-Chat-Id", "X-Session-Id"}
+	chatFields  = []string{"conversation", "user"}
+)
+
 // chat puts the chat's name where messages have it.
-func chat(c *wire.Checks, r *dialect.Request, given map[string]json.RawMessage) {
-	delete(given, "caller_id")
-	if user, ok := given["user"]; ok && string(user) != `""` {
-		given["caller_id"], r.Names["caller_id"] = user, "user"
+func (in *incoming) chat(r *dialect.Request) {
+	delete(in.given, "caller_id")
+	for _, name := range slices.Backward(chatFields) {
+		if value, ok := in.given[name]; ok && string(value) != `""` {
+			in.given["caller_id"], r.Names["caller_id"] = value, name
+		}
 	}
 	for _, name := range slices.Backward(chatHeaders) {
 		value := r.Header.Get(name)
@@ -85,52 +135,42 @@ func chat(c *wire.Checks, r *dialect.Request, given map[string]json.RawMessage) 
 			continue
 		}
 		if !wire.Printable(value) {
-			c.Add(fault.Violation{Param: "/" + name, Rule: "format", Message: name + " must be printable ASCII characters."})
+			in.Add(fault.Violation{Param: "/" + name, Rule: "format", Message: name + " must be printable ASCII characters."})
 		}
-		given["caller_id"], r.Names["caller_id"] = dialect.Quote(value), name
+		in.given["caller_id"], r.Names["caller_id"] = dialect.Quote(value), name
 	}
 }
 
 // format reads what the answer is to look like.
-func (q *request) format(c *wire.Checks, given map[string]json.RawMessage) {
-	raw, ok := given["response_format"]
-	if !ok || !c.Object("/response_format", raw) {
-		_, q.structured = given["response_schema"]
+func (in *incoming) format(r *dialect.Request) {
+	raw, ok := in.given["response_format"]
+	if !ok || !in.Object("/response_format", raw) {
 		return
 	}
-	var f struct {
-		Type   string `json:"type"`
-		Schema struct {
-			Schema json.RawMessage `json:"schema"`
-		} `json:"json_schema"`
-	}
-	switch err := json.Unmarshal(raw, &f); {
-	case err != nil:
-		c.Type("/response_format", "object")
-	case f.Type == "json_schema" && f.Schema.Schema == nil:
-		c.Add(fault.Violation{Param: "/response_format/json_schema/schema", Rule: "required", Message: "response_format has no json_schema.schema."})
-	case f.Type == "json_schema":
-		given["response_schema"], q.structured = f.Schema.Schema, true
-	case f.Type != "text":
-		q.ignored = append(q.ignored, "response_format "+f.Type)
+	format := dialect.Given(wire.Members(raw))
+	switch kind := in.Word("/response_format/type", orEmpty(format["type"]), 100); kind {
+	case "text", "":
+	case "json_object":
+		in.given["response_schema"] = json.RawMessage(`{"type":"object"}`)
+	case "json_schema":
+		in.schema(r, format["json_schema"])
+	default:
+		in.ignored = append(in.ignored, "response_format "+wire.Short(kind))
 	}
 }
 
-// ignored lists what the client says that has no meaning here.
-func ignored(given map[string]json.RawMessage, list []dialect.Message) (names []string) {
-	for name := range given {
-		if !slices.Contains(harmless, name) && !slices.Contains(dialect.Extensions, name) && wire.Printable(name) {
-			names = append(names, wire.Short(name))
-		}
+func (in *incoming) schema(r *dialect.Request, raw json.RawMessage) {
+	if raw == nil || raw[0] != '{' {
+		raw = json.RawMessage("{}")
 	}
-	slices.Sort(names)
-	names = names[:min(len(names), 20)]
-	for _, m := range list {
-		if m.Role == "system" || m.Role == "developer" {
-			return append(names, "system messages")
-		}
+	schema, ok := dialect.Given(wire.Members(raw))["schema"]
+	if r.Names["response_schema"] == "" {
+		r.Names["response_schema"] = "response_format/json_schema/schema"
 	}
-	return names
+	if !ok {
+		in.Add(fault.Violation{Param: "/response_schema", Rule: "required", Message: "response_schema is missing."})
+	}
+	in.given["response_schema"] = schema
 }
 
 // resolve finds out what the model stands for.

@@ -19,34 +19,36 @@ func (s *server) respond(w http.ResponseWriter, r *dialect.Request) error {
 	if err != nil {
 		return err
 	}
-	var c wire.Checks
-	given := dialect.Given(body)
-	translate(&c, given)
-	var previous string
-	if raw, ok := given["previous_response_id"]; ok {
-		previous = c.Word("/previous_response_id", raw, 100)
-		if err := c.Err(); err != nil {
-			return err
-		}
-		session, err := s.previous(r, previous)
+	in := receive(body, raw, respondable)
+	thread := in.follow()
+	in.translate(r)
+	if thread.Previous != "" && in.Err() == nil {
+		session, err := s.previous(r, thread.Previous)
 		if err != nil {
 			return err
 		}
-		given["session_id"] = dialect.Quote(session.String())
+		in.given["session_id"] = dialect.Quote(session.String())
 	}
-	return s.answer(w, r, c, given, raw, func(a About, turn uuid.UUID) telling {
-		a.ID = responsePrefix + turn.String()
-		return NewResponding(a, previous)
+	return s.answer(w, r, in, func(a About, rd reply) telling {
+		a.ID = responsePrefix + rd.Turn.String()
+		if rd.spoken { // what is told of the turn is another response than the one that it began with
+			a.ID += "_" + uuid.Must(uuid.NewV7()).String()
+		}
+		return NewResponding(a, thread)
 	})
 }
 
+// respondable is what understood is for a completion.
+var respondable = []string{"model", "input", "stream", "stream_options", "user", "text", "conversation", "previous_response_id", "safety_identifier", "prompt_cache_key"}
+
 const responsePrefix = "resp_"
 
-// previous is the session of a response: a response is a turn.
+// previous is the session of a response, whose id begins with its turn.
 func (s *server) previous(r *dialect.Request, name string) (uuid.UUID, error) {
 	ctx, cancel := s.Door.Brief(r.Context())
 	defer cancel()
-	if turn, err := uuid.Parse(strings.TrimPrefix(name, responsePrefix)); err == nil {
+	turn, _, _ := strings.Cut(strings.TrimPrefix(name, responsePrefix), "_")
+	if turn, err := uuid.Parse(turn); err == nil {
 		if session, ok, err := s.Sessions.SessionOf(ctx, r.Caller.Workspace.ID, turn); ok || err != nil {
 			return session, err
 		}
@@ -54,32 +56,46 @@ func (s *server) previous(r *dialect.Request, name string) (uuid.UUID, error) {
 	return uuid.Nil, &fault.Error{Code: fault.SessionNotFound, Param: "previous_response_id", Message: "There is no such response in this workspace."}
 }
 
+// follow reads what a response follows.
+func (in *incoming) follow() (thread Thread) {
+	previous, follows := in.given["previous_response_id"]
+	if follows {
+		thread.Previous = in.Word("/previous_response_id", previous, 100)
+	}
+	name, named := in.given["conversation"]
+	if !named {
+		return thread
+	}
+	if follows {
+		in.Add(fault.Violation{Param: "/conversation", Rule: "exactly_one", Message: "Send either previous_response_id or conversation, not both."})
+	}
+	if name[0] == '{' {
+		name = orEmpty(dialect.Given(wire.Members(name))["id"])
+	}
+	in.given["conversation"] = name
+	thread.Conversation = in.Word("/conversation", name, wire.MaxCallerID)
+	return thread
+}
+
 // translate says a request in the words of a completion.
-func translate(c *wire.Checks, given map[string]json.RawMessage) {
-	input := given["input"]
-	delete(given, "input") // which is something else in messages of our own
-	given["messages"] = input
+func (in *incoming) translate(r *dialect.Request) {
+	input := in.given["input"]
+	delete(in.given, "input") // which is something else in messages of our own
+	in.given["messages"], r.Names["messages"] = input, "input"
 	if len(input) > 0 && input[0] == '"' {
-		given["messages"], _ = json.Marshal([]map[string]any{{"role": "user", "content": input}})
+		in.given["messages"], _ = json.Marshal([]map[string]any{{"role": "user", "content": input}})
+		r.Names["command"] = "input"
 	}
-	if raw, ok := given["conversation"]; ok {
-		given["user"] = raw
-	}
-	raw, ok := given["text"]
-	if !ok || !c.Object("/text", raw) {
+	delete(in.given, "response_format")
+	text, ok := in.given["text"]
+	if !ok || !in.Object("/text", text) {
 		return
 	}
-	var text struct {
-		Format struct {
-			Type   string          `json:"type"`
-			Schema json.RawMessage `json:"schema"`
-		} `json:"format"`
-	}
-	if json.Unmarshal(raw, &text) != nil {
-		c.Type("/text/format", "object")
+	format, ok := dialect.Given(wire.Members(text))["format"]
+	if !ok || !in.Object("/text/format", format) {
 		return
 	}
-	if text.Format.Type != "" {
-		given["response_format"], _ = json.Marshal(map[string]any{"type": text.Format.Type, "json_schema": map[string]any{"schema": text.Format.Schema}})
-	}
+	about := dialect.Given(wire.Members(format))
+	in.given["response_format"], _ = json.Marshal(map[string]any{"type": about["type"], "json_schema": map[string]any{"schema": about["schema"]}})
+	r.Names["response_format"], r.Names["response_schema"] = "text/format", "text/format/schema"
 }

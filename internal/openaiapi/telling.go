@@ -1,6 +1,7 @@
 package openaiapi
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"strings"
@@ -14,8 +15,10 @@ import (
 type Telling struct {
 	about     About
 	content   strings.Builder
+	refusal   strings.Builder
 	reasoning strings.Builder
 	broke     bool // something else was told since the last text
+	cut       bool // the model's last reply was
 	usage     usage
 	error     *event.Error
 	reason    string // why it ended; "": it has not
@@ -26,7 +29,16 @@ func NewTelling(about About) *Telling { return &Telling{about: about} }
 
 // Begin implements dialect.Projection.
 func (t *Telling) Begin() []any {
-	return []any{t.chunk(delta{Role: "assistant", Content: new("")}, nil)}
+	frames := []any{t.chunk(delta{Role: "assistant", Content: new("")}, nil)}
+	var lines []string
+	for _, f := range t.about.Rejected {
+		lines = append(lines, fmt.Sprintf("The agent does not have the file %s: %s", cmp.Or(f.Filename, f.FileID.String()), f.Reason))
+	}
+	if lines == nil {
+		return frames
+	}
+	defer func() { t.broke = true }()
+	return append(frames, t.aside(strings.Join(lines, "\n"))...)
 }
 
 // Row implements dialect.Projection.
@@ -36,21 +48,19 @@ func (t *Telling) Row(row dialect.Row) []any {
 	}
 	switch b := row.Body.(type) {
 	case event.Text:
-		if t.about.Structured {
-			return t.think(b.Text)
-		}
-		return t.text(b.Text)
+		return t.aside(b.Text)
 	case event.ToolUse:
 		t.broke = true
 		return t.think(b.Summary + "\n")
 	case event.Reply:
+		t.cut = b.Cut
 		t.usage.Prompt += b.Usage.InputTokens
 		t.usage.Completion += b.Usage.OutputTokens
 		t.usage.Total = t.usage.Prompt + t.usage.Completion
 	case event.InputRequired:
 		if row.Pending {
 			t.broke = true
-			return append(t.text(t.question(b)), t.finish("stop")...)
+			return t.Say(question(b, t.about.Base))
 		}
 	case event.Structured:
 		return t.text(string(b.Result))
@@ -59,15 +69,21 @@ func (t *Telling) Row(row dialect.Row) []any {
 	case event.Error:
 		t.error = &b
 	case event.Done:
-		switch {
-		case t.error == nil:
-			return t.finish("stop")
-		case t.error.Code == event.ContentRefused:
-			return t.finish("content_filter")
-		}
-		return t.Fail(*t.error)
+		return t.done()
 	}
 	return nil
+}
+
+func (t *Telling) done() []any {
+	switch {
+	case t.error == nil && t.cut:
+		return t.finish("length")
+	case t.error == nil:
+		return t.finish("stop")
+	case t.error.Code == event.ContentRefused:
+		return t.finish("content_filter")
+	}
+	return t.Fail(*t.error)
 }
 
 // Fail implements dialect.Projection.
@@ -76,21 +92,38 @@ func (t *Telling) Fail(e event.Error) []any {
 	return []any{failed(e), dialect.Raw("[DONE]")}
 }
 
-// Say is an answer that no row stands for.
-func (t *Telling) Say(text string) []any { return append(t.text(text), t.finish("stop")...) }
+// Say ends the answer with something that is none. Who waits for JSON would stumble over it as
+// content; a refusal is what such clients know.
+func (t *Telling) Say(text string) []any {
+	if !t.about.Structured {
+		return append(t.text(text), t.finish("stop")...)
+	}
+	t.refusal.WriteString(text)
+	return append([]any{t.chunk(delta{Refusal: &text}, nil)}, t.finish("stop")...)
+}
 
 // Completion is what was told, in one piece, with its status.
 func (t *Telling) Completion() (status int, answer any) {
 	if t.error != nil && t.reason == "" {
 		return statusOf(t.error.Code), failed(*t.error)
 	}
+	m := message{Role: "assistant", Reasoning: t.reasoning.String()}
+	if t.refusal.Len() > 0 {
+		m.Refusal = new(t.refusal.String())
+	} else {
+		m.Content = new(t.content.String())
+	}
 	return http.StatusOK, completion{ID: t.about.ID, Object: "chat.completion", Created: t.about.Created, Model: t.about.Model, Session: t.about.Session, Usage: t.usage,
-		Choices: [1]whole{{Message: message{Role: "assistant", Content: t.content.String(), Reasoning: t.reasoning.String()}, FinishReason: t.reason}}}
+		Choices: [1]whole{{Message: m, FinishReason: t.reason}}}
 }
 
 func (t *Telling) chunk(d delta, reason *string) chunk {
-	return chunk{ID: t.about.ID, Object: "chat.completion.chunk", Created: t.about.Created, Model: t.about.Model, Session: t.about.Session,
+	c := chunk{ID: t.about.ID, Object: "chat.completion.chunk", Created: t.about.Created, Model: t.about.Model, Session: t.about.Session,
 		Choices: []choice{{Delta: d, FinishReason: reason}}}
+	if t.about.Usage {
+		c.Usage = (*usage)(nil)
+	}
+	return c
 }
 
 // text adds to the content. What is said after something else was done is a paragraph of its
@@ -109,7 +142,18 @@ func (t *Telling) think(s string) []any {
 	return []any{t.chunk(delta{Reasoning: s}, nil)}
 }
 
-// files are links behind the text, or behind the thoughts where the text is JSON.
+// aside is text, or a thought where the text is JSON.
+func (t *Telling) aside(s string) []any {
+	if !t.about.Structured {
+		return t.text(s)
+	}
+	if t.broke {
+		t.broke, s = false, "\n"+s
+	}
+	return t.think(s)
+}
+
+// files are links behind the text.
 func (t *Telling) files(list []event.File) []any {
 	var links []string
 	for _, f := range list {
@@ -117,10 +161,7 @@ func (t *Telling) files(list []event.File) []any {
 		links = append(links, fmt.Sprintf("[%s](%s)", name, door.Absolute(t.about.Base, f.DownloadURL)))
 	}
 	t.broke = true
-	if t.about.Structured {
-		return t.think("\n" + strings.Join(links, "\n"))
-	}
-	return t.text(strings.Join(links, "\n"))
+	return t.aside(strings.Join(links, "\n"))
 }
 
 func (t *Telling) finish(reason string) []any {
@@ -132,25 +173,4 @@ func (t *Telling) finish(reason string) []any {
 		frames = append(frames, last)
 	}
 	return append(frames, dialect.Raw("[DONE]"))
-}
-
-// question is what a turn asks, in words, with what to answer.
-func (t *Telling) question(ask event.InputRequired) string {
-	until := ask.ExpiresAt.UTC().Format("15:04 MST")
-	var b strings.Builder
-	if ask.What == event.InputSecret {
-		fmt.Fprintf(&b, "**The secret %s is needed.**", ask.KeyName)
-		if ask.Reason != "" {
-			fmt.Fprintf(&b, " %s", ask.Reason)
-		}
-		fmt.Fprintf(&b, "\n\nIts value never travels through a chat: until %s somebody who may can send it to %s . Then reply `continue`, or reply `deny` to go on without it.",
-			until, door.Absolute(t.about.Base, ask.SecretURL))
-		return b.String()
-	}
-	b.WriteString("**Approval needed:**\n")
-	for _, op := range ask.Operations {
-		fmt.Fprintf(&b, "\n- %s", op.Summary)
-	}
-	fmt.Fprintf(&b, "\n\nReply `allow` or `deny` until %s, or answer at %s .", until, door.Absolute(t.about.Base, ask.DecideURL))
-	return b.String()
 }

@@ -22,24 +22,31 @@ const (
 	stop  = "cancel"
 )
 
+// reply is what a message is answered with.
+type reply struct {
+	dialect.Reading
+	spoken bool   // the message spoke to a turn in progress
+	said   string // where it is not empty, that is all there is to say
+}
+
 // reply finds what is to be read: the rest of a turn that the message speaks to, or the turn
-// that it starts. Where said is not empty, that is all there is to say.
-func (s *server) reply(w http.ResponseWriter, r *dialect.Request, q request, raw []byte) (rd dialect.Reading, said string, err error) {
+// that it starts.
+func (s *server) reply(w http.ResponseWriter, r *dialect.Request, q request, raw []byte) (reply, error) {
 	word := strings.ToLower(strings.Trim(q.text, " \t\r\n.!`'\""))
 	if word == allow || word == deny || word == goOn || word == stop {
 		p, ok, err := s.progress(r, q.Request)
 		if err != nil {
-			return rd, "", err
+			return reply{}, err
 		}
 		if ok {
-			rd, said, ok, err = s.word(r, p, word)
+			rd, ok, err := s.word(r, p, word)
 			if ok || err != nil {
-				return rd, said, err
+				return rd, err
 			}
 		}
 	}
-	rd, err = s.Start(w, r, q.Request, raw)
-	return rd, "", err
+	rd, err := s.Start(w, r, q.Request, raw)
+	return reply{Reading: rd}, err
 }
 
 // progress is what goes on in the session that a request names; ok is false where nothing is.
@@ -57,34 +64,36 @@ func (s *server) progress(r *dialect.Request, req turn.Request) (p dialect.Progr
 }
 
 // word does what a word means to a turn in progress; ok is false where it means nothing.
-func (s *server) word(r *dialect.Request, p dialect.Progress, word string) (rd dialect.Reading, said string, ok bool, err error) {
-	rd = p.Reading
+func (s *server) word(r *dialect.Request, p dialect.Progress, word string) (rd reply, ok bool, err error) {
+	rd = reply{Reading: p.Reading, spoken: true}
 	if p.Asked != nil {
 		rd.After = p.Asked.ApprovalID
 	}
 	switch {
 	case word == goOn:
-		return rd, "", true, nil
+		rd.Again = true
+		return rd, true, nil
 	case word == stop:
 		ctx, cancel := s.Door.Brief(r.Context())
 		defer cancel()
 		got, err := s.Turns.Cancel(ctx, r.Caller.Workspace.ID, rd.Session())
-		return rd, "The turn was canceled.", got.Canceled, err
+		rd.said = "The turn was canceled."
+		return rd, got.Canceled, err
 	case p.Asked == nil:
-		return rd, "", false, nil
+		return rd, false, nil
 	}
 	answer := turn.Answer{Approval: p.Asked.ApprovalID, Outcome: event.Denied}
 	switch {
 	case p.Asked.Kind == event.InputSecret && word == allow: // a value cannot come this way
-		return rd, "", false, nil
+		return rd, false, nil
 	case p.Asked.Kind == event.InputSecret:
 		if answer.Outcome = event.Skipped; !r.Caller.Scopes.Allows(apikey.Secret) {
-			return rd, "", true, door.Lacks(apikey.Secret)
+			return rd, true, door.Lacks(apikey.Secret)
 		}
 	case word == allow:
 		answer.Outcome = event.Allowed
 	}
-	return rd, "", true, s.Decide(r.Context(), r.Caller, answer)
+	return rd, true, s.Decide(r.Context(), r.Caller, answer)
 }
 
 // helped tells somebody who cannot send anything but messages what to do about a turn that is

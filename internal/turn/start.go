@@ -67,12 +67,12 @@ func (s *Service) Start(ctx context.Context, req Request) (Started, error) {
 // begin writes the turn and everything that comes into being with it.
 func (s *Service) begin(ctx context.Context, tx *session.Tx, req Request, n session.NewTurn, started *Started) error {
 	if len(req.Attachments) > 0 {
-		rejected, err := s.cfg.Files.Attach(ctx, tx.Tx, req.Workspace.ID, n.ID, req.Attachments)
-		if err != nil {
+		var err error
+		if started.Rejected, err = s.cfg.Files.Attach(ctx, tx.Tx, req.Workspace.ID, n.ID, req.Attachments); err != nil {
 			return err
 		}
-		if len(rejected) > 0 {
-			if n.Rejected, err = json.Marshal(rejected); err != nil {
+		if len(started.Rejected) > 0 {
+			if n.Rejected, err = json.Marshal(started.Rejected); err != nil {
 				return fmt.Errorf("encode rejected attachments: %w", err)
 			}
 		}

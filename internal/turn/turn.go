@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/parley-server/parley/internal/callback"
+	"github.com/parley-server/parley/internal/filestore"
 	"github.com/parley-server/parley/internal/session"
 	"github.com/parley-server/parley/internal/workspace"
 )
@@ -77,6 +78,9 @@ type Started struct {
 	Turn     uuid.UUID
 	From     session.From // just before the turn's open event, or where the client stands
 	Callback uuid.UUID    // uuid.Nil for none
+	// Rejected are the attachments that do not come with the message; of one that is Replayed
+	// its turn knows them.
+	Rejected []filestore.Rejected
 	// Replayed says that the request had started this turn before.
 	Replayed bool
 }

@@ -41,7 +41,11 @@ func (t *Telling) Begin() []any {
 	if t.reading.After != uuid.Nil {
 		return []any{start}
 	}
-	return []any{start, frame{Type: "start-step"}}
+	begin := []any{start, frame{Type: "start-step"}}
+	if len(t.reading.Rejected) > 0 {
+		begin = append(begin, frame{Type: "data-rejected-attachments", ID: "rejected-attachments", Data: t.reading.Rejected})
+	}
+	return begin
 }
 
 // Row implements dialect.Projection.
