@@ -71,6 +71,9 @@ func TestCompletions(t *testing.T) {
 	if text != "1 2 3 4 5" || finish != "stop" || tokens == 0 || list[len(list)-1] != "[DONE]" || len(list) < 7 {
 		t.Errorf("%q %q %v in %d frames", text, finish, tokens, len(list))
 	}
+	if !strings.Contains(list[0], `"usage":null`) {
+		t.Errorf("a chunk without usage: %s", list[0])
+	}
 	if _, _, tokens := content(t, s.stream(t, call{path: "/v1/chat/completions", body: said("count to 5", `"stream":true`)})); tokens != 0 {
 		t.Errorf("usage that nobody asked for: %v", tokens)
 	}
@@ -84,6 +87,15 @@ func TestCompletions(t *testing.T) {
 		r.header.Get("X-Parley-Ignored") != "temperature, tools, system messages" {
 		t.Errorf("%s %v", r.text, r.header)
 	}
+	if r := s.get(t, call{path: completions, body: said("count to 2", `"store":true`, `"metadata":{"a":"b"}`, `"conversation":"x"`, `"safety_identifier":"s"`)}); r.header.Get("X-Parley-Ignored") != "conversation, metadata" {
+		t.Errorf("ignored: %v", r.header)
+	}
+	if r := s.get(t, call{path: completions, body: said("count to 2", `"store":false`)}); r.header.Get("X-Parley-Ignored") != "store" {
+		t.Errorf("ignored: %v", r.header)
+	}
+	if r := s.get(t, call{path: completions, body: said("@structured {\"n\":1}", `"response_format":{"type":"json_object"}`)}); message(t, r) != `{"n":1}` {
+		t.Errorf("%s", r.text)
+	}
 	if r := s.get(t, call{path: completions, body: said("@structured {\"n\":1}", `"response_format":{"type":"json_schema","json_schema":{"name":"n","schema":{"type":"object","properties":{"n":{"type":"integer"}}}}}`)}); message(t, r) != `{"n":1}` {
 		t.Errorf("%s", r.text)
 	}
@@ -92,6 +104,7 @@ func TestCompletions(t *testing.T) {
 func TestCompletionsThatFail(t *testing.T) {
 	t.Parallel()
 	s := start(t, options{})
+	s.gate.leave <- struct{}{}
 	for name, c := range map[string]struct {
 		body   string
 		status int
@@ -109,14 +122,19 @@ func TestCompletionsThatFail(t *testing.T) {
 		"no such session":  {said("x", `"session_id":"0197a0d2-0000-7000-8000-000000000001"`), 404, "SESSION_NOT_FOUND"},
 		"a bad schema":     {said("x", `"response_format":{"type":"json_schema","json_schema":{"schema":{"type":"nonsense"}}}`), 400, "INVALID_RESPONSE_SCHEMA"},
 		"too large":        {said(strings.Repeat("x", 1<<20)), 413, "PAYLOAD_TOO_LARGE"},
-		"a failed turn":    {said("@error model_overloaded"), 503, "model_overloaded"},
+		"a tool's result":  {`{"model":"demo","messages":[{"role":"user","content":"x"},{"role":"assistant","content":null,"tool_calls":[]},{"role":"tool","content":"7"},{"role":"system","content":"x"}]}`, 400, "INVALID_REQUEST"},
+		"no format":        {said("x", `"response_format":{}`), 400, "INVALID_REQUEST"},
+		"no schema":        {said("x", `"response_format":{"type":"json_schema"}`), 400, "INVALID_REQUEST"},
+		"a busy model":     {said("@error model_overloaded"), 503, "model_overloaded"},
+		"a failed model":   {said("@error model_error"), 502, "model_error"},
+		"too many turns":   {said("@call gate {}\n@call gate {}", `"limits":{"max_turns":1}`), 422, "max_turns_exceeded"},
 	} {
 		r := s.get(t, call{path: completions, body: c.body})
 		e, _ := r.body["error"].(map[string]any)
-		if r.status != c.status || r.code != c.code || e["message"] == "" || e["type"] == "" {
+		if _, param := e["param"]; r.status != c.status || r.code != c.code || e["message"] == "" || e["type"] == "" || !param {
 			t.Errorf("%s: %d %s", name, r.status, r.text)
 		}
-		if c.code == "model_overloaded" && r.header.Get("X-Should-Retry") != "false" {
+		if c.status == 503 && r.header.Get("X-Should-Retry") != "false" {
 			t.Errorf("%s: OpenAI's client would send it again", name)
 		}
 	}
@@ -141,13 +159,15 @@ func TestCompletionsSayWhatIsWrong(t *testing.T) {
 		"messages":       {call{body: `{"model":"demo","messages":{}}`}, "messages", "messages must be an array of messages, each with a role, and hold at least one."},
 		"a long message": {call{body: `{"model":"demo","messages":[{"role":"system","content":""},{"role":"user","content":"` + strings.Repeat("x", 200_001) + `"}]}`}, "messages/1/content", "messages/1/content has more than 200000 characters."},
 		"content":        {call{body: `{"model":"demo","messages":[{"role":"user","content":7}]}`}, "messages/0/content", "The content of a message is a text, or parts."},
+		"a bad schema":   {call{body: said("x", `"response_format":{"type":"json_schema","json_schema":{"schema":{"type":"x"}}}`)}, "response_format/json_schema/schema", "response_format/json_schema/schema at /type: "},
+		"no schema":      {call{body: said("x", `"response_format":{"type":"json_schema"}`)}, "response_format/json_schema/schema", "response_format/json_schema/schema is missing."},
 		"secret_input":   {call{body: said("x", `"secret_input":{}`)}, "secret_input", "secret_input must be an array."},
 		"include_usage":  {call{body: said("x", `"stream_options":{"include_usage":1}`)}, "stream_options/include_usage", "stream_options/include_usage must be a boolean."},
 	} {
 		c.path = completions
 		r := s.get(t, c.call)
 		e, _ := r.body["error"].(map[string]any)
-		if r.status != 400 || e["param"] != c.param || e["message"] != c.message {
+		if r.status != 400 || e["param"] != c.param || !strings.HasPrefix(e["message"].(string), c.message) {
 			t.Errorf("%s: %d %s", name, r.status, r.text)
 		}
 	}

@@ -34,6 +34,25 @@ func TestResponses(t *testing.T) {
 	if list := s.stream(t, call{path: responses, body: `{"model":"demo","stream":true,"input":"@error model_error"}`}); !strings.HasSuffix(types(t, list), " response.failed") {
 		t.Errorf("%v", list)
 	}
+	for name, c := range map[string]struct{ body, param, message string }{
+		"no input":       {`{"model":"demo"}`, "input", "input must be"},
+		"a long input":   {`{"model":"demo","input":"` + strings.Repeat("x", 200_001) + `"}`, "input", "input has more than"},
+		"a long part":    {`{"model":"demo","input":[{"role":"user","content":"` + strings.Repeat("x", 200_001) + `"}]}`, "input/0/content", "input/0/content has"},
+		"a tool's":       {`{"model":"demo","input":[{"role":"user","content":"x"},{"type":"function_call_output","call_id":"c","output":"x"}]}`, "input", "The last of the input is"},
+		"no schema":      {`{"model":"demo","input":"x","text":{"format":{"type":"json_schema"}}}`, "text/format/schema", "text/format/schema is missing."},
+		"a bad schema":   {`{"model":"demo","input":"x","text":{"format":{"type":"json_schema","schema":{"type":"x"}}}}`, "text/format/schema", "text/format/schema at"},
+		"two threads":    {`{"model":"demo","input":"x","previous_response_id":"` + id + `","conversation":"c"}`, "conversation", "Send either"},
+		"a conversation": {`{"model":"demo","input":"x","conversation":{"id":7}}`, "conversation", "conversation must be a string."},
+	} {
+		r := s.get(t, call{path: responses, body: c.body})
+		e, _ := r.body["error"].(map[string]any)
+		if text, _ := e["message"].(string); r.status != 400 || e["param"] != c.param || !strings.HasPrefix(text, c.message) {
+			t.Errorf("%s: %d %s", name, r.status, r.text)
+		}
+	}
+	if r := s.get(t, call{path: responses, body: `{"model":"demo","input":"count to 2","store":false,"conversation":"c"}`}); r.header.Get("X-Parley-Ignored") != "store" || !strings.Contains(r.text, `"conversation":{"id":"c"}`) {
+		t.Errorf("%s %v", r.text, r.header)
+	}
 	other, err := workspace.New(s.pool).Create(t.Context(), "another", "", "")
 	if err != nil {
 		t.Fatal(err)
