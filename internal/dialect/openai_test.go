@@ -161,6 +161,7 @@ func TestCompletionsSayWhatIsWrong(t *testing.T) {
 		"content":        {call{body: `{"model":"demo","messages":[{"role":"user","content":7}]}`}, "messages/0/content", "The content of a message is a text, or parts."},
 		"a bad schema":   {call{body: said("x", `"response_format":{"type":"json_schema","json_schema":{"schema":{"type":"x"}}}`)}, "response_format/json_schema/schema", "response_format/json_schema/schema at /type: "},
 		"no schema":      {call{body: said("x", `"response_format":{"type":"json_schema"}`)}, "response_format/json_schema/schema", "response_format/json_schema/schema is missing."},
+		"two things":     {call{body: said("x", `"stream":7`, `"n":2`)}, "stream", "stream must be a boolean. n must be at most 1."},
 		"secret_input":   {call{body: said("x", `"secret_input":{}`)}, "secret_input", "secret_input must be an array."},
 		"include_usage":  {call{body: said("x", `"stream_options":{"include_usage":1}`)}, "stream_options/include_usage", "stream_options/include_usage must be a boolean."},
 	} {

@@ -18,6 +18,8 @@ import (
 // server answers requests.
 type server struct{ *dialect.Desk }
 
+type handler = func(http.ResponseWriter, *dialect.Request) error
+
 // New returns the handlers by their paths. {model...} is the rest of a path.
 func New(cfg dialect.Config) (map[string]http.Handler, error) {
 	cfg.Nulls = true
@@ -26,11 +28,11 @@ func New(cfg dialect.Config) (map[string]http.Handler, error) {
 		return nil, err
 	}
 	s := &server{desk}
-	read := func(do func(http.ResponseWriter, *dialect.Request) error) http.Handler {
+	read := func(do handler) http.Handler {
 		return s.Route(map[string]dialect.Operation{http.MethodGet: {Scope: apikey.Chat, Class: limit.Calls, Do: do}})
 	}
-	send := func(do func(http.ResponseWriter, *dialect.Request) error) http.Handler {
-		return s.Route(map[string]dialect.Operation{http.MethodPost: {Scope: apikey.Chat, Class: limit.Messages, Do: do}})
+	send := func(do handler) http.Handler {
+		return s.Route(map[string]dialect.Operation{http.MethodPost: {Scope: apikey.Chat, Class: limit.Messages, Do: plainly(do)}})
 	}
 	routes := make(map[string]http.Handler)
 	for _, base := range []string{"/openai/v1", "/v1"} { // some clients add the /v1 by themselves, and nothing else

@@ -1,6 +1,7 @@
 package openaiapi
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 
@@ -94,6 +95,29 @@ func (s *server) word(r *dialect.Request, p dialect.Progress, word string) (rd r
 		answer.Outcome = event.Allowed
 	}
 	return rd, true, s.Decide(r.Context(), r.Caller, answer)
+}
+
+// plainly says all that is wrong in the message of an error, for these clients show nothing
+// else of it.
+func plainly(do handler) handler {
+	return func(w http.ResponseWriter, r *dialect.Request) error {
+		err := r.Names.Told(do(w, r))
+		r.Names = nil // what is told now are the client's names
+		f := fault.From(err)
+		if f == nil || len(f.Detail.Violations) < 2 {
+			return err
+		}
+		told := *f
+		var all []string
+		for _, v := range f.Detail.Violations {
+			all = append(all, v.Message)
+		}
+		if n := len(all) - 5; n > 0 {
+			all = append(all[:5], fmt.Sprintf("(and %d more)", n))
+		}
+		told.Message = strings.Join(all, " ")
+		return &told
+	}
 }
 
 // helped tells somebody who cannot send anything but messages what to do about a turn that is
