@@ -188,3 +188,23 @@ func TestWrongArgumentsAreToldAllAtOnce(t *testing.T) {
 		}
 	}
 }
+
+// A number is what it is in the text, however large: two that differ make two messages, and
+// one that no schema can have is refused as such.
+func TestNumbersAreKept(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	send := func(number, key string) string {
+		return s.post(t, s.key, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"send_message","arguments":{"command":"@say x","idempotency_key":"`+key+
+			`","response_schema":{"type":"object","properties":{"n":{"type":"number","minimum":`+number+`}}}}}}`).body
+	}
+	if got := send("1e999", "huge"); !strings.Contains(got, `"code":"INVALID_RESPONSE_SCHEMA"`) {
+		t.Error(got)
+	}
+	if got := send("9007199254740993", "k"); strings.Contains(got, `"fault"`) {
+		t.Error(got)
+	}
+	if got := send("9007199254740992", "k"); !strings.Contains(got, `"code":"IDEMPOTENCY_KEY_REUSED"`) {
+		t.Error(got)
+	}
+}

@@ -1,6 +1,7 @@
 package mcpserver
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -60,7 +61,9 @@ func (a *args) hash() ([]byte, error) {
 	about := make(map[string]any)
 	for _, m := range a.without("idempotency_key") {
 		var v any
-		if err := json.Unmarshal(m.Value, &v); err != nil {
+		dec := json.NewDecoder(bytes.NewReader(m.Value))
+		dec.UseNumber() // of any size, and to the last digit
+		if err := dec.Decode(&v); err != nil {
 			return nil, fmt.Errorf("read an argument: %w", err)
 		}
 		about[m.Name] = v
