@@ -1,7 +1,6 @@
 package agui
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/http"
 
@@ -12,12 +11,14 @@ import (
 	"github.com/parley-server/parley/internal/door"
 	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/limit"
 	"github.com/parley-server/parley/internal/session"
 	"github.com/parley-server/parley/internal/turn"
 )
 
-// answer takes the answers to interrupts, and tells what comes after the newest of them; or,
-// where somebody gives them all up and says something else, what comes of that.
+// answer takes the answers to interrupts, and tells what comes after the newest of them. A new
+// message beside them is answered behind that; where all of them are given up it is said in
+// place of an answer, and ends their turn.
 func (s *server) answer(w http.ResponseWriter, r *dialect.Request, in input, thread uuid.UUID, raw []byte) error {
 	q, err := s.questions(r, thread, in.resume)
 	if err != nil {
@@ -27,12 +28,9 @@ func (s *server) answer(w http.ResponseWriter, r *dialect.Request, in input, thr
 	switch {
 	case err != nil:
 		return err
-	case fresh && q.resolved:
-		return fault.Invalid(fault.Violation{Param: "/messages", Rule: "requires", Expected: "cancelled",
-			Message: "A run that resolves an interrupt brings no new message, and nothing was decided. Send the message in a run after this one, or cancel the interrupt: then the message is taken in its place."})
 	case fresh && in.said.err != nil:
 		return in.said.err
-	case fresh:
+	case fresh && !q.resolved:
 		in.said.Session, in.said.Multitask = thread, turn.Interrupt
 		return s.say(w, r, in, raw)
 	}
@@ -42,11 +40,20 @@ func (s *server) answer(w http.ResponseWriter, r *dialect.Request, in input, thr
 		}
 	}
 	rd, err := s.Onward(r.Context(), r.Caller, q.newest)
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
-	case q.again:
-		return s.again(w, in, rd, q.newest)
+	}
+	rd.Again = true // a secret that is not there yet is asked for again
+	if fresh {
+		in.said.Session, in.said.Multitask = thread, turn.Enqueue
+		if err := s.Door.Ration(r.Context(), w, r.Caller, limit.Messages); err != nil {
+			return err
+		}
+		next, err := s.Start(w, r, in.said.Request, raw)
+		if err != nil {
+			return err
+		}
+		rd.Then = &next
 	}
 	return s.Stream(w, r, rd, NewTelling(in.About, rd))
 }
@@ -56,7 +63,6 @@ type questions struct {
 	newest   session.Approval
 	open     []turn.Answer // to those that wait
 	resolved bool          // some are; the others are given up
-	again    bool          // the newest is not answered by this: its secret is not there yet
 }
 
 func (s *server) questions(r *dialect.Request, thread uuid.UUID, list []resume) (q questions, err error) {
@@ -72,8 +78,8 @@ func (s *server) questions(r *dialect.Request, thread uuid.UUID, list []resume) 
 			return q, err
 		}
 		q.resolved = q.resolved || !rs.cancelled
-		if newer := i == 0 || asked.CreatedAt.After(q.newest.CreatedAt); newer {
-			q.newest, q.again = asked, asked.Status == pending && !ok
+		if i == 0 || asked.CreatedAt.After(q.newest.CreatedAt) {
+			q.newest = asked
 		}
 		switch {
 		case ok && asked.Status == pending:
@@ -135,14 +141,4 @@ func (s *server) fresh(w http.ResponseWriter, r *dialect.Request, in input, aske
 		return false, nil
 	}
 	return view.Asked.Content != nil && *view.Asked.Content != event.Plain(in.said.text), nil
-}
-
-// again ends the run with the interrupt that is still open.
-func (s *server) again(w http.ResponseWriter, in input, rd dialect.Reading, asked session.Approval) error {
-	var ask event.InputRequired
-	if err := json.Unmarshal(asked.Request, &ask); err != nil {
-		return fmt.Errorf("read the question: %w", err)
-	}
-	t := NewTelling(in.About, rd)
-	return s.Tell(w, append(t.Begin(), t.interrupt(ask)))
 }

@@ -30,7 +30,7 @@ type Telling struct {
 	messages int    // text messages so far
 	message  string // id of the open one; "": none
 	tools    map[string]bool
-	usage    []tokenUsage
+	usage    []tokenUsage // one for each turn
 	result   json.RawMessage
 	error    *event.Error
 }
@@ -49,10 +49,15 @@ func (t *Telling) Begin() []any {
 	if t.about.Versioned {
 		started.Version = version
 	}
+	return append([]any{started}, t.rejected()...)
+}
+
+// rejected tells which files did not come with the message.
+func (t *Telling) rejected() []any {
 	if t.reading.After != uuid.Nil || len(t.reading.Rejected) == 0 {
-		return []any{started}
+		return nil
 	}
-	return []any{started, frame{Type: "CUSTOM", Name: "rejected_attachments", Value: t.reading.Rejected}}
+	return []any{frame{Type: "CUSTOM", Name: "rejected_attachments", Value: t.reading.Rejected}}
 }
 
 // Row implements dialect.Projection.
@@ -81,7 +86,7 @@ func (t *Telling) row(row dialect.Row) (out []any) {
 	case event.InputRequired:
 		return t.question(b, row.Pending)
 	case event.Usage:
-		t.usage = []tokenUsage{{Model: b.Model, Input: b.InputTokens, Output: b.OutputTokens, Total: b.InputTokens + b.OutputTokens}}
+		t.usage = append(t.usage, tokenUsage{Model: b.Model, Input: b.InputTokens, Output: b.OutputTokens, Total: b.InputTokens + b.OutputTokens})
 	case event.Structured:
 		t.result = b.Result
 	case event.Attachment:
@@ -143,9 +148,16 @@ func (t *Telling) interrupt(b event.InputRequired) frame {
 	return t.finished(outcome{Type: "interrupt", Interrupts: []interrupt{in}})
 }
 
-// done ends the run.
+// done ends the run, unless another turn is told in it.
 func (t *Telling) done() []any {
 	out := t.close()
+	if next := t.reading.Then; next != nil {
+		if t.error != nil { // an end of the run would be an end of what follows
+			out = append(out, frame{Type: "CUSTOM", Name: "error", Value: *t.error})
+		}
+		t.reading, t.messages, t.result, t.error = *next, 0, nil, nil
+		return append(out, t.rejected()...)
+	}
 	switch {
 	case t.error == nil:
 		return append(out, t.finished(outcome{Type: "success"}))

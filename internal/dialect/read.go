@@ -38,6 +38,8 @@ type Reading struct {
 	Again bool
 	// Through says that the reading does not end where a secret is asked for.
 	Through bool
+	// Then is what is read when the turn has ended; nil: nothing.
+	Then *Reading
 
 	Structured bool                 // the turn's answer is JSON in a schema
 	Rejected   []filestore.Rejected // files that were to come with its message, and did not
@@ -50,40 +52,48 @@ func (rd Reading) Session() uuid.UUID { return rd.From.Session }
 // missing.
 func (d *Desk) Rows(ctx context.Context, c door.Caller, rd Reading) iter.Seq2[[]Row, error] {
 	return func(yield func([]Row, error) bool) {
-		seen := rd.After != uuid.Nil
-		for evs, err := range d.Door.Events(ctx, rd.From, rd.Turn) {
-			if err != nil {
-				yield(nil, err)
-				return
-			}
-			rows := make([]Row, 0, len(evs))
-			for i := range evs {
-				if evs[i].Turn != rd.Turn { // of a turn that is lined up
-					continue
-				}
-				row := Row{At: evs[i].At, Seen: seen}
-				if row.Body, err = evs[i].Body(); err != nil {
-					yield(nil, fmt.Errorf("read row %d: %w", evs[i].Seq, err))
-					return
-				}
-				if ask, ok := row.Body.(event.InputRequired); ok {
-					if row.Pending, err = d.asks(ctx, c, rd, ask, seen); err != nil {
-						yield(nil, err)
-						return
-					}
-					row.Seen = seen && !row.Pending
-					seen = seen && ask.ApprovalID != rd.After
-				}
-				if rows = append(rows, row); row.Pending {
-					yield(rows, nil)
-					return
-				}
-			}
-			if len(rows) > 0 && !yield(rows, nil) {
-				return
-			}
+		for next := &rd; next != nil && d.turn(ctx, c, *next, yield); {
+			next = next.Then
 		}
 	}
+}
+
+// turn yields the rows of one turn, and reports whether it was read to its end.
+func (d *Desk) turn(ctx context.Context, c door.Caller, rd Reading, yield func([]Row, error) bool) bool {
+	seen := rd.After != uuid.Nil
+	for evs, err := range d.Door.Events(ctx, rd.From, rd.Turn) {
+		if err != nil {
+			yield(nil, err)
+			return false
+		}
+		rows := make([]Row, 0, len(evs))
+		for i := range evs {
+			if evs[i].Turn != rd.Turn { // of a turn that is lined up
+				continue
+			}
+			row := Row{At: evs[i].At, Seen: seen}
+			if row.Body, err = evs[i].Body(); err != nil {
+				yield(nil, fmt.Errorf("read row %d: %w", evs[i].Seq, err))
+				return false
+			}
+			if ask, ok := row.Body.(event.InputRequired); ok {
+				if row.Pending, err = d.asks(ctx, c, rd, ask, seen); err != nil {
+					yield(nil, err)
+					return false
+				}
+				row.Seen = seen && !row.Pending
+				seen = seen && ask.ApprovalID != rd.After
+			}
+			if rows = append(rows, row); row.Pending {
+				yield(rows, nil)
+				return false
+			}
+		}
+		if len(rows) > 0 && !yield(rows, nil) {
+			return false
+		}
+	}
+	return true
 }
 
 // asks reports whether a reading ends with a question: it still waits for its answer, and the

@@ -1,6 +1,7 @@
 package dialect_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
@@ -122,8 +123,8 @@ func TestMessageBesideAResume(t *testing.T) {
 	s := start(t, options{window: time.Hour})
 	id, _ := interruptIn(t, s.stream(t, runOf("t", "r", gated)))
 	before := s.state(t)
-	if code, message := refused(t, s.stream(t, conversation("t", "r2", "and what is 2+3?", entry(id, approves)))); code != "INVALID_REQUEST" || !strings.Contains(message, "nothing was decided") {
-		t.Errorf("a new message beside an approval: %s %s", code, message)
+	if code, message := refused(t, s.stream(t, conversation("t", "r2", " ", entry(id, approves)))); code != "INVALID_REQUEST" || !strings.Contains(message, "has no text") {
+		t.Errorf("a new message that is none: %s %s", code, message)
 	}
 	list := s.stream(t, runOf("t", "r3", "and what is 2+3?"))
 	if code, message := refused(t, list); code != "TURN_IN_PROGRESS" || !strings.Contains(message, id) || !strings.Contains(list[1], "cancel_url") {
@@ -152,6 +153,40 @@ func TestMessageBesideAResume(t *testing.T) {
 	var status string
 	if err := s.pool.QueryRow(t.Context(), "SELECT status FROM approvals WHERE id = $1", id).Scan(&status); err != nil || status != "canceled" {
 		t.Errorf("what was given up is %s, %v", status, err)
+	}
+
+	id, _ = interruptIn(t, s.stream(t, runOf("t", "r6", gated)))
+	s.gate.leave <- struct{}{}
+	for range 2 {
+		list := s.stream(t, conversation("t", "r7", "count to 4", entry(id, approves)))
+		if got := types(t, list); got != "RUN_STARTED TOOL_CALL_RESULT "+message0+" "+message0+" RUN_FINISHED" || len(usage(t, list)) != 2 {
+			t.Errorf("a new message behind an approval: %v", list)
+		}
+	}
+	if n := s.messages(t); n != 5 {
+		t.Errorf("%d messages", n)
+	}
+}
+
+// usage is what a run has used, by its turns.
+func usage(t *testing.T, list []string) []any {
+	t.Helper()
+	var f struct{ Usage []any }
+	if err := json.Unmarshal([]byte(list[len(list)-1]), &f); err != nil {
+		t.Fatal(err)
+	}
+	return f.Usage
+}
+
+// A turn that fails is not the end of a run that goes on to another.
+func TestMessageBehindAFailure(t *testing.T) {
+	t.Parallel()
+	s := start(t, options{window: time.Hour})
+	id, _ := interruptIn(t, s.stream(t, runOf("t", "r", "@call gate {}\n@error model_error")))
+	s.gate.leave <- struct{}{}
+	list := s.stream(t, conversation("t", "r2", "count to 4", entry(id, approves)))
+	if got := types(t, list); got != "RUN_STARTED TOOL_CALL_RESULT CUSTOM "+message0+" RUN_FINISHED" || !strings.Contains(strings.Join(list, ""), `"name":"error","value":{"code":"model_error"`) {
+		t.Errorf("%v", list)
 	}
 }
 
