@@ -161,7 +161,7 @@ func (t *Telling) done() []any {
 	switch {
 	case t.error == nil:
 		return append(out, t.finished(outcome{Type: "success"}))
-	case t.error.Code == event.Canceled:
+	case t.error.Code == event.Canceled && t.about.Versioned: // older clients throw at this outcome
 		return append(out, t.finished(outcome{Type: "cancelled"}))
 	}
 	return append(out, t.Fail(*t.error)...)

@@ -248,3 +248,25 @@ func TestRunsAreRefusedInTheirWords(t *testing.T) {
 		t.Errorf("ignored: %d %q", res.StatusCode, got)
 	}
 }
+
+// A canceled turn has an outcome of its own since the protocol has versions; to clients from
+// before it is an error.
+func TestCanceledRun(t *testing.T) {
+	t.Parallel()
+	s := start(t, options{})
+	for version, want := range map[string]string{`"protocolVersion":"1.0",`: "RUN_FINISHED", "": "RUN_ERROR"} {
+		res := s.do(t, call{path: runs, body: `{"threadId":"t` + want + `","runId":"r",` + version + `"messages":[{"role":"user","content":` + quote(held) + `}]}`})
+		<-s.gate.entered
+		id, ok, err := s.sessions.ByCaller(t.Context(), s.workspace.ID, "t"+want)
+		if err != nil || !ok {
+			t.Fatal(err, ok)
+		}
+		if _, err := s.turns.Cancel(t.Context(), s.workspace.ID, id); err != nil {
+			t.Fatal(err)
+		}
+		list, ok := frames(t, res)
+		if last := list[len(list)-1]; !ok || !strings.HasSuffix(types(t, list), want) || !strings.Contains(last, `"cancelled"`) && !strings.Contains(last, `"canceled"`) {
+			t.Errorf("%s: %v", version, list)
+		}
+	}
+}
