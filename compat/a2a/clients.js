@@ -7,7 +7,13 @@ import { once } from 'node:events';
 import { Role, TaskState } from '@a2a-js/sdk';
 import { ClientFactory, DefaultAgentCardResolver, JsonRpcTransportFactory } from '@a2a-js/sdk/client';
 
-const { PARLEY_URL: url, PARLEY_API_KEY: key, HOOK_PORT: port } = process.env;
+const { PARLEY_URL: url, PARLEY_API_KEY: key, PARLEY_CONTROL_URL: control, HOOK_PORT: port } = process.env;
+
+// crash kills the server with kill -9; when it returns another one is up in its place.
+async function crash() {
+  const res = await fetch(`${control}/crash`, { method: 'POST' });
+  assert.ok(res.ok, `crash: ${res.status}`);
+}
 
 // keyed sends the key with every request.
 const keyed = (input, init = {}) => {
@@ -69,8 +75,11 @@ const { TASK_STATE_SUBMITTED: SUBMITTED, TASK_STATE_WORKING: WORKING, TASK_STATE
 async function converse(client, version, hook) {
   const steps = {
     async 'a message and its answer'() {
-      const task = await client.sendMessage(request(message([text('@say Hello, you.')])));
+      const asked = message([text('@say Hello, you.')]);
+      const task = await client.sendMessage(request(asked));
       assert.equal(task.status.state, COMPLETED);
+      assert.deepEqual(task.history.map((m) => [m.messageId, m.role]), [[asked.messageId, Role.ROLE_USER]]);
+      assert.equal((await client.sendMessage(request(asked))).id, task.id, 'the same message again is the same task');
       assert.equal(said(task), 'Hello, you.');
       const again = await client.sendMessage(request(message([text('@say Again.')], { contextId: task.contextId })));
       assert.equal(again.contextId, task.contextId);
@@ -92,6 +101,20 @@ async function converse(client, version, hook) {
       assert.equal(states(rest).at(-1), COMPLETED);
       await assert.rejects(collect(client.resubscribeTask({ tenant: '', id })));
     },
+    async 'a stream whose server dies, and the rest of it from another'() {
+      const first = [];
+      const stream = client.sendMessageStream(request(message([text('@text 400 deltas of 12 bytes at 200/s')])));
+      await assert.rejects(async () => {
+        for await (const update of stream) if (first.push(update) === 60) await crash();
+      }, 'a stream that is cut off is no end');
+      const id = first[0].payload.value.id;
+      const rest = await collect(client.resubscribeTask({ tenant: '', id }));
+      const task = await client.getTask({ tenant: '', id, historyLength: undefined });
+      assert.equal(said(task).length, 400 * 12);
+      assert.equal(heard(rest), said(task));
+      assert.ok(heard(first).length > 0 && said(task).startsWith(heard(first)));
+      assert.equal(states(rest).at(-1), COMPLETED);
+    },
     async 'a question and its answer'() {
       const asked = await collect(client.sendMessageStream(request(message([text('@say I would write.\n@call wiki_write {"page":"a2a","content":"x"}\n@say Done.')]))),
         ({ payload }) => payload.$case === 'statusUpdate' && payload.value.status.state === INPUT);
@@ -110,12 +133,30 @@ async function converse(client, version, hook) {
       const task = await client.sendMessage(request(message([text('@wait 1m')]), configuration({ returnImmediately: true })));
       for (let i = 0; i < 2; i++) assert.equal((await client.cancelTask({ tenant: '', id: task.id, metadata: undefined })).status.state, CANCELED);
       await assert.rejects(client.cancelTask({ tenant: '', id: randomUUID(), metadata: undefined }), /not found/i);
+      const updates = await collect(client.sendMessageStream(request(message([text('@wait 1m')]))), ({ payload }, all) => {
+        if (payload.$case === 'statusUpdate' && payload.value.status.state === WORKING) client.cancelTask({ tenant: '', id: all[0].payload.value.id, metadata: undefined });
+        return false;
+      });
+      assert.equal(states(updates).at(-1), CANCELED);
+      await assert.rejects(client.cancelTask({ tenant: '', id: (await client.sendMessage(request(message([text('@say Hi.')])))).id, metadata: undefined }));
     },
     async 'a list'() {
       if (version === '0.3') return 'a list, which that version does not have';
-      const page = await client.listTasks({ tenant: '', contextId: '', status: COMPLETED, pageSize: 2, pageToken: '', historyLength: undefined, statusTimestampAfter: undefined, includeArtifacts: true });
-      assert.equal(page.tasks.length, 2);
-      assert.ok(page.totalSize > 2 && page.nextPageToken !== '');
+      const wanted = { tenant: '', contextId: '', status: COMPLETED, pageSize: 2, pageToken: '', historyLength: 1, statusTimestampAfter: undefined, includeArtifacts: true };
+      const tasks = [];
+      for (let pageToken = ''; ; ) {
+        const page = await client.listTasks({ ...wanted, pageToken });
+        tasks.push(...page.tasks);
+        assert.ok(page.tasks.length <= 2 && page.totalSize > 2);
+        pageToken = page.nextPageToken;
+        if (pageToken === '') {
+          assert.deepEqual([new Set(tasks.map((t) => t.id)).size, tasks.length], [page.totalSize, page.totalSize]);
+          break;
+        }
+      }
+      assert.ok(tasks.every((t) => t.status.state === COMPLETED && t.history.length === 1 && t.artifacts));
+      const mine = await client.listTasks({ ...wanted, contextId: tasks[0].contextId, includeArtifacts: false });
+      assert.ok(mine.tasks.every((t) => t.contextId === tasks[0].contextId && t.artifacts.length === 0));
     },
     async 'news by push'() {
       const config = { tenant: '', id: 'mine', taskId: '', url: `http://hook.example:${port}/`, token: 'token', authentication: { scheme: 'Bearer', credentials: 'hush' } };
@@ -132,11 +173,19 @@ async function converse(client, version, hook) {
       const told = version === '0.3' ? body : body.task;
       assert.equal(told.id, task.id);
       assert.match(JSON.stringify(told.artifacts), /Told\./);
+      const asks = await client.sendMessage(request(message([text('@call wiki_write {"page":"c2c","content":"x"}\n@say Done.')]), configuration({ taskPushNotificationConfig: config })));
+      const news = async () => ((body) => (version === '0.3' ? body : body.task))((await hook()).body);
+      const asked = await news();
+      assert.deepEqual([asked.id, asked.status.state], [asks.id, version === '0.3' ? 'input-required' : 'TASK_STATE_INPUT_REQUIRED']);
+      await client.sendMessage(request(message([data({ decision: 'deny' })], { taskId: asks.id, contextId: asks.contextId })));
+      const end = await news();
+      assert.deepEqual([end.id, end.status.state], [asks.id, version === '0.3' ? 'completed' : 'TASK_STATE_COMPLETED']);
     },
     async 'the card of the workspace'() {
       const card = await client.getAgentCard();
       assert.equal(card.name, 'w');
       assert.ok(card.capabilities.streaming && card.capabilities.pushNotifications);
+      assert.ok(card.skills.length > 0 && Object.keys(card.securitySchemes).length > 0);
     },
   };
   for (const [name, step] of Object.entries(steps)) {

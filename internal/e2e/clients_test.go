@@ -22,6 +22,16 @@ func TestChatClients(t *testing.T) {
 	secret := w.parley(t, "callbacks", "secret", "--workspace", "w")
 	hook := freePort(t)
 	env := []string{"PARLEY_EGRESS_ALLOW=http://hook.example:" + hook + "=127.0.0.1:" + hook}
+	cmd := exec.Command(npm, "test")
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "PARLEY_API_KEY="+w.key, "PARLEY_HOOK_PORT="+hook, "PARLEY_HOOK_SECRET="+secret)
+	w.endure(t, cmd, env, 3)
+}
+
+// endure runs clients that have a server of their own, which they kill with kill -9 so many
+// times: another one takes its place.
+func (w *world) endure(t *testing.T, cmd *exec.Cmd, env []string, kills int) {
+	t.Helper()
 	s := w.serve(t, env)
 	crash, up := make(chan struct{}), make(chan struct{})
 	control := http.NewServeMux()
@@ -38,10 +48,7 @@ func TestChatClients(t *testing.T) {
 		front.CloseClientConnections()
 		front.Close()
 	})
-	cmd := exec.Command(npm, "test")
-	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "PARLEY_URL="+s.url, "PARLEY_API_KEY="+w.key, "PARLEY_CONTROL_URL="+front.URL,
-		"PARLEY_HOOK_PORT="+hook, "PARLEY_HOOK_SECRET="+secret)
+	cmd.Env = append(cmd.Env, "PARLEY_URL="+s.url, "PARLEY_CONTROL_URL="+front.URL)
 	var out record
 	cmd.Stdout, cmd.Stderr = &out, &out
 	if err := cmd.Start(); err != nil {
@@ -49,7 +56,7 @@ func TestChatClients(t *testing.T) {
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
-	for crashes := 0; ; crashes++ {
+	for killed := 0; ; killed++ {
 		select {
 		case <-crash:
 			s.kill()
@@ -58,8 +65,8 @@ func TestChatClients(t *testing.T) {
 			continue
 		case err := <-ended:
 			t.Logf("%s", out.bytes())
-			if err != nil || crashes != 3 || !strings.HasSuffix(strings.TrimSpace(string(out.bytes())), "The clients have ended well.") {
-				t.Errorf("npm test: %v after %d crashes", err, crashes)
+			if err != nil || killed != kills || !strings.HasSuffix(strings.TrimSpace(string(out.bytes())), "The clients have ended well.") {
+				t.Errorf("npm test: %v after %d crashes", err, killed)
 			}
 		}
 		return
