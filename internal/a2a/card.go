@@ -17,18 +17,6 @@ import (
 // object is JSON that is written down by hand: a card is one, and read by machines alone.
 type object = map[string]any
 
-// skillCard is what a card says of a skill, in both versions.
-type skillCard struct {
-	ID          string   `json:"id"`
-	Name        string   `json:"name"`
-	Description string   `json:"description"`
-	Tags        []string `json:"tags"`
-	InputModes  []string `json:"inputModes,omitempty"`
-}
-
-// talk is what every agent can do.
-var talk = skillCard{ID: "conversation", Name: "Conversation", Description: "Answers questions and does what it is asked to, in the conversation that contextId names.", Tags: []string{"chat"}}
-
 // agentCard is what there is to know of an agent.
 type agentCard struct {
 	name, description string
@@ -101,7 +89,7 @@ func (s *server) own(ctx context.Context, caller door.Caller) (agentCard, error)
 	agent := agentCard{name: caller.Workspace.Name, description: "The agent of the workspace " + caller.Workspace.Slug + ".", skills: []skillCard{talk}}
 	for _, e := range list {
 		if e.Status == skill.Active {
-			agent.skills = append(agent.skills, skillCard{ID: e.Name, Name: e.Name, Description: e.Description, Tags: []string{"skill"}, InputModes: []string{jsonType}})
+			agent.skills = append(agent.skills, cardOf(e))
 		}
 	}
 	return agent, nil

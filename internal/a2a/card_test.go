@@ -51,7 +51,7 @@ type agentCard struct {
 	DefaultInputModes, DefaultOutputModes []string
 	Skills                                []struct {
 		ID, Name, Description string
-		Tags                  []string
+		Tags, Examples        []string
 	}
 }
 
@@ -111,4 +111,28 @@ func TestTheCardCanBeKeptFromStrangers(t *testing.T) {
 	if res, text := s.speaks(t, "1.0").card(); res.StatusCode != 200 || !strings.Contains(text, "Demo") {
 		t.Errorf("%d %s", res.StatusCode, text)
 	}
+}
+
+// TestASkillIsCalledAsItsCardSays: the card is all that another agent needs to call a skill.
+func TestASkillIsCalledAsItsCardSays(t *testing.T) {
+	versions(t, func(t *testing.T, c *caller) {
+		doc := "---\nname: report\ndescription: Reports.\ninterface:\n  inputs:\n    month: {type: string, format: month, required: true, description: The month to report on.}\n" +
+			"    team: {type: enum, values: [sales, support], default: sales}\n---\n@say Reported.\n"
+		if _, err := c.skills.Push(t.Context(), c.workspace.ID, skill.Upload{Document: doc, By: "test"}); err != nil {
+			t.Fatal(err)
+		}
+		_, text := c.card()
+		var card agentCard
+		if err := json.Unmarshal([]byte(text), &card); err != nil || len(card.Skills) != 2 || len(card.Skills[0].Examples) == 0 || len(card.Skills[1].Examples) != 1 {
+			t.Fatal(text)
+		}
+		want := "Reports.\nInputs:\n- month: month, required. The month to report on.\n- team: one of sales, support, else \"sales\""
+		if got := card.Skills[1].Description; got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+		got := c.read(c.ask(c.name("SendMessage", "message/send"), c.params(unique(), data(card.Skills[1].Examples[0]), "")))
+		if got.state() != "TASK_STATE_COMPLETED" || *got.History[0].Parts[0].Text != "/report (month)" {
+			t.Errorf("%+v", got)
+		}
+	})
 }

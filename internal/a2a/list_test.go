@@ -98,10 +98,70 @@ func TestTasksAreListed(t *testing.T) {
 	if empty := c.list(`{"status":"TASK_STATE_FAILED","includeArtifacts":true}`); empty.Tasks[0].Artifacts == nil {
 		t.Errorf("%+v", empty.Tasks[0])
 	}
-	for _, params := range []string{`{"pageSize":0}`, `{"pageSize":101}`, `{"pageSize":"x"}`, `{"status":"TASK_STATE_RUNNING"}`, `{"pageToken":"x"}`, `{"historyLength":-1}`, `{"statusTimestampAfter":"yesterday"}`} {
-		c.refused(-32602, "ListTasks", params)
-	}
 	c.gate.leave <- struct{}{}
+}
+
+// What a list is asked for that makes no sense is refused with the name of the parameter, and
+// what makes sense however strange it looks is answered.
+func TestListsAreAskedForStrangely(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	c := s.speaks(t, "1.0")
+	for range 3 {
+		c.say("@say Hi.")
+	}
+	token := *c.list(`{"pageSize":1}`).NextPageToken
+	foreign := s.speaks(t, "1.0").by(s.another(t))
+	for range 2 {
+		foreign.say("@say Hi.")
+	}
+	theirs := *foreign.list(`{"pageSize":1}`).NextPageToken
+	for params, place := range map[string]string{
+		`{"pageSize":0}`: "pageSize", `{"pageSize":-1}`: "pageSize", `{"pageSize":101}`: "pageSize", `{"pageSize":"x"}`: "pageSize", `{"pageSize":1.5}`: "pageSize",
+		`{"pageSize":1e400}`: "pageSize", `{"pageSize":99999999999999999999}`: "pageSize", `{"pageSize":[1]}`: "pageSize",
+		`{"status":"TASK_STATE_RUNNING"}`: "status", `{"status":"completed"}`: "status", `{"status":7}`: "status", `{"status":["TASK_STATE_FAILED"]}`: "status",
+		`{"pageToken":"x"}`: "pageToken", `{"pageToken":7}`: "pageToken", `{"pageToken":"' OR 1=1 --"}`: "pageToken", fmt.Sprintf(`{"pageToken":%q}`, token+"x"): "pageToken",
+		fmt.Sprintf(`{"pageToken":%q}`, strings.Repeat("A", 5000)): "pageToken", fmt.Sprintf(`{"pageToken":%q}`, theirs): "pageToken", `{"pageToken":"a\u0000b"}`: "pageToken",
+		`{"historyLength":-1}`: "historyLength", `{"historyLength":"all"}`: "historyLength", `{"historyLength":3000000000}`: "historyLength",
+		`{"statusTimestampAfter":"yesterday"}`: "statusTimestampAfter", `{"statusTimestampAfter":1767225600}`: "statusTimestampAfter",
+		`{"statusTimestampAfter":"2026-01-31"}`: "statusTimestampAfter", `{"statusTimestampAfter":"2026-13-31T12:00:00Z"}`: "statusTimestampAfter",
+		`{"includeArtifacts":"yes"}`: "includeArtifacts", `{"includeArtifacts":1}`: "includeArtifacts", `{"contextId":7}`: "contextId", `{"contextId":"a\u0000b"}`: "contextId",
+	} {
+		if e := c.refused(-32602, "ListTasks", params); !slices.Equal(slices.Compact(e.places(t)), []string{place}) {
+			t.Errorf("%s: %s %s", params, e.Message, e.Data)
+		}
+	}
+	for params, want := range map[string]int{
+		`{"pageSize":100}`: 3, `{"pageSize":1.0}`: 3, `{"pageSize":null,"pageToken":"","status":"TASK_STATE_UNSPECIFIED","contextId":"","statusTimestampAfter":""}`: 3,
+		`{"historyLength":0}`: 3, `{"historyLength":2147483647}`: 3, `{"tenant":"","unknown":{}}`: 3, `{"contextId":"' OR 1=1 --"}`: 0,
+		`{"statusTimestampAfter":"0001-01-01T00:00:00Z"}`: 3, `{"statusTimestampAfter":"9999-12-31T23:59:59.999999999Z"}`: 0,
+		`{"statusTimestampAfter":"2026-01-31T12:00:00.123456789+14:00"}`: 3, `{"page_size":2,"include_artifacts":true}`: 3,
+	} {
+		if p := c.list(params); p.TotalSize != want {
+			t.Errorf("%s: %d tasks, want %d", params, p.TotalSize, want)
+		}
+	}
+	// The names of the protocol's definition are read, too.
+	if p := c.list(`{"page_size":2,"include_artifacts":true,"history_length":1}`); len(p.Tasks) != 2 || p.Tasks[0].Artifacts == nil || len(p.Tasks[0].History) != 1 {
+		t.Errorf("%+v", p)
+	}
+}
+
+// TestAListThatGrowsIsReadOnce: a task that changes while its list is read moves to the front
+// and is never in the way of another.
+func TestAListThatGrowsIsReadOnce(t *testing.T) {
+	t.Parallel()
+	c := start(t, nil).speaks(t, "1.0")
+	var want []string
+	for range 5 {
+		want = append(want, c.say("@say Hi.").ID)
+	}
+	first := c.list(`{"pageSize":2}`)
+	c.say("@say Later.")
+	rest := c.list(fmt.Sprintf(`{"pageSize":100,"pageToken":%q}`, *first.NextPageToken))
+	if got := append(first.ids(), rest.ids()...); !slices.Equal(sorted(got), sorted(want)) {
+		t.Errorf("%v, want %v", got, want)
+	}
 }
 
 func sorted(list []string) []string {

@@ -149,6 +149,14 @@ func (v version) frame(f frame) any {
 	return f.update
 }
 
+// state is a state in the words of a version.
+func (v version) state(s state) string {
+	if v == v03 {
+		return s.old()
+	}
+	return string(s)
+}
+
 // sent is a task as the answer to a message.
 func (v version) sent(t *task) any {
 	if v == v03 {

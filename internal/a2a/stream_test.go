@@ -145,7 +145,9 @@ func TestCancelIsIdempotentAndForOneTask(t *testing.T) {
 		if end.state() != "TASK_STATE_COMPLETED" || end.said("answer") != "I come next." {
 			t.Errorf("%+v", end)
 		}
-		c.refused(-32002, cancel, fmt.Sprintf(`{"id":%q}`, next.ID))
+		if e := c.refused(-32002, cancel, fmt.Sprintf(`{"id":%q}`, next.ID)); !strings.Contains(string(e.Data), c.name(`"TASK_STATE_COMPLETED"`, `"completed"`)) {
+			t.Errorf("%s", e.Data)
+		}
 		lined := c.stream(held)
 		<-c.gate.entered
 		at := lined.until("WORKING")[0].task

@@ -146,7 +146,7 @@ func (c *call) cancel() (any, error) {
 		return nil, err
 	}
 	if s := stateOf(v.Turn); s != canceled {
-		return nil, &rpcError{Code: taskNotCancelable, Message: "The task has ended: it cannot be canceled any more.", about: map[string]string{"taskId": id.String(), "state": string(s)}}
+		return nil, &rpcError{Code: taskNotCancelable, Message: "The task has ended: it cannot be canceled any more.", about: map[string]string{"taskId": id.String(), "state": c.version.state(s)}}
 	}
 	t, err := c.show(ctx, v, whole)
 	if err != nil {

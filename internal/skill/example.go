@@ -1,0 +1,43 @@
+package skill
+
+import "encoding/json"
+
+// Example is an input that the contract takes: of everything that is required one value.
+func (c *Contract) Example() map[string]any {
+	if c == nil {
+		return map[string]any{}
+	}
+	return example(c.Inputs)
+}
+
+func example(inputs []Input) map[string]any {
+	object := make(map[string]any)
+	for _, in := range inputs {
+		if in.Required {
+			object[in.Name] = in.example()
+		}
+	}
+	return object
+}
+
+func (in Input) example() any {
+	switch {
+	case in.Default != nil:
+		return json.RawMessage(in.Default)
+	case in.Format != "":
+		return formats[in.Format].example
+	}
+	switch in.Type {
+	case Enum:
+		return in.Values[0]
+	case Integer, Number:
+		return 1
+	case Boolean:
+		return true
+	case Array:
+		return []any{in.Items.example()}
+	case Object:
+		return example(in.Properties)
+	}
+	return "text"
+}
