@@ -13,7 +13,7 @@ import (
 )
 
 const messageAnswer = `-- name: MessageAnswer :one
-SELECT t.id, t.session_id, t.workspace_id, t.state, t.error, t.start_seq, t.end_seq, t.epoch, t.node, t.lease_until, t.job_id, t.halted_at, t.max_response_seconds, t.max_turns, t.active_seconds, t.max_cost_usd, t.key_id, t.scopes, t.request_hash, t.prompt, t.response_schema, t.secrets, t.rejected, t.callback_id, t.created_at, t.started_at, t.finished_at, t.state_at, m.id, m.session_id, m.turn_id, m.workspace_id, m.role, m.content, m.label, m.skill, m.status, m.error, m.structured_result, m.attachments, m.tool_calls, m.refs, m.usage, m.first_seq, m.last_seq, m.created_at, m.named FROM turns t JOIN messages m ON m.turn_id = t.id AND m.role = 'assistant'
+SELECT t.id, t.session_id, t.workspace_id, t.state, t.error, t.start_seq, t.end_seq, t.epoch, t.node, t.lease_until, t.job_id, t.halted_at, t.max_response_seconds, t.max_turns, t.active_seconds, t.max_cost_usd, t.key_id, t.scopes, t.request_hash, t.prompt, t.response_schema, t.secrets, t.rejected, t.callback_id, t.created_at, t.started_at, t.finished_at, t.state_at, m.id, m.session_id, m.turn_id, m.workspace_id, m.role, m.content, m.label, m.skill, m.status, m.error, m.structured_result, m.attachments, m.tool_calls, m.refs, m.usage, m.first_seq, m.last_seq, m.created_at, m.named, m.failure FROM turns t JOIN messages m ON m.turn_id = t.id AND m.role = 'assistant'
 WHERE t.workspace_id = $1 AND t.id = $2
 `
 
@@ -74,21 +74,23 @@ func (q *Queries) MessageAnswer(ctx context.Context, workspaceID uuid.UUID, iD u
 		&i.Message.LastSeq,
 		&i.Message.CreatedAt,
 		&i.Message.Named,
+		&i.Message.Failure,
 	)
 	return i, err
 }
 
 const messageClose = `-- name: MessageClose :exec
 UPDATE messages m
-SET content = (SELECT coalesce(string_agg(e.data->>'text', '' ORDER BY e.seq), '') FROM events e
-               WHERE e.session_id = m.session_id AND e.turn_id = m.turn_id AND e.at >= $1::timestamptz AND e.delta),
-    status = $2, error = $3, tool_calls = $4, refs = $5,
-    structured_result = $6, attachments = $7,
-    usage = $8, last_seq = $9
-WHERE m.turn_id = $10 AND m.role = 'assistant'
+SET failure = $1, content = (SELECT coalesce(string_agg(e.data->>'text', '' ORDER BY e.seq), '') FROM events e
+               WHERE e.session_id = m.session_id AND e.turn_id = m.turn_id AND e.at >= $2::timestamptz AND e.delta),
+    status = $3, error = $4, tool_calls = $5, refs = $6,
+    structured_result = $7, attachments = $8,
+    usage = $9, last_seq = $10
+WHERE m.turn_id = $11 AND m.role = 'assistant'
 `
 
 type MessageCloseParams struct {
+	Failure          *string
 	Since            time.Time
 	Status           string
 	Error            *string
@@ -105,6 +107,7 @@ type MessageCloseParams struct {
 // deltas, made where they are.
 func (q *Queries) MessageClose(ctx context.Context, arg MessageCloseParams) error {
 	_, err := q.db.Exec(ctx, messageClose,
+		arg.Failure,
 		arg.Since,
 		arg.Status,
 		arg.Error,
@@ -196,7 +199,7 @@ func (q *Queries) MessagesBefore(ctx context.Context, sessionID uuid.UUID, turnI
 }
 
 const messagesPage = `-- name: MessagesPage :many
-SELECT id, session_id, turn_id, workspace_id, role, content, label, skill, status, error, structured_result, attachments, tool_calls, refs, usage, first_seq, last_seq, created_at, named FROM messages
+SELECT id, session_id, turn_id, workspace_id, role, content, label, skill, status, error, structured_result, attachments, tool_calls, refs, usage, first_seq, last_seq, created_at, named, failure FROM messages
 WHERE session_id = $1 AND first_seq > $2::bigint
 ORDER BY first_seq LIMIT $3
 `
@@ -232,6 +235,7 @@ func (q *Queries) MessagesPage(ctx context.Context, sessionID uuid.UUID, after i
 			&i.LastSeq,
 			&i.CreatedAt,
 			&i.Named,
+			&i.Failure,
 		); err != nil {
 			return nil, err
 		}
@@ -244,7 +248,7 @@ func (q *Queries) MessagesPage(ctx context.Context, sessionID uuid.UUID, after i
 }
 
 const messagesPageDesc = `-- name: MessagesPageDesc :many
-SELECT id, session_id, turn_id, workspace_id, role, content, label, skill, status, error, structured_result, attachments, tool_calls, refs, usage, first_seq, last_seq, created_at, named FROM messages
+SELECT id, session_id, turn_id, workspace_id, role, content, label, skill, status, error, structured_result, attachments, tool_calls, refs, usage, first_seq, last_seq, created_at, named, failure FROM messages
 WHERE session_id = $1 AND first_seq < $2::bigint
 ORDER BY first_seq DESC LIMIT $3
 `
@@ -279,6 +283,7 @@ func (q *Queries) MessagesPageDesc(ctx context.Context, sessionID uuid.UUID, bef
 			&i.LastSeq,
 			&i.CreatedAt,
 			&i.Named,
+			&i.Failure,
 		); err != nil {
 			return nil, err
 		}

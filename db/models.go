@@ -193,6 +193,7 @@ type Message struct {
 	LastSeq          int64
 	CreatedAt        time.Time
 	Named            *string
+	Failure          *string
 }
 
 type Session struct {

@@ -73,7 +73,7 @@ func (q *Queries) IdempotencyErase(ctx context.Context, sessionID uuid.UUID) err
 }
 
 const messagesErase = `-- name: MessagesErase :exec
-UPDATE messages SET content = NULL, label = NULL, skill = NULL, named = NULL, structured_result = NULL, attachments = NULL, tool_calls = '[]', refs = '[]'
+UPDATE messages SET content = NULL, label = NULL, skill = NULL, named = NULL, failure = NULL, structured_result = NULL, attachments = NULL, tool_calls = '[]', refs = '[]'
 WHERE session_id = $1
 `
 

@@ -538,7 +538,7 @@ func (q *Queries) TurnUnplaced(ctx context.Context, id uuid.UUID) error {
 }
 
 const turnView = `-- name: TurnView :one
-SELECT t.id, t.session_id, t.workspace_id, t.state, t.error, t.start_seq, t.end_seq, t.epoch, t.node, t.lease_until, t.job_id, t.halted_at, t.max_response_seconds, t.max_turns, t.active_seconds, t.max_cost_usd, t.key_id, t.scopes, t.request_hash, t.prompt, t.response_schema, t.secrets, t.rejected, t.callback_id, t.created_at, t.started_at, t.finished_at, t.state_at, u.id, u.session_id, u.turn_id, u.workspace_id, u.role, u.content, u.label, u.skill, u.status, u.error, u.structured_result, u.attachments, u.tool_calls, u.refs, u.usage, u.first_seq, u.last_seq, u.created_at, u.named, m.id, m.session_id, m.turn_id, m.workspace_id, m.role, m.content, m.label, m.skill, m.status, m.error, m.structured_result, m.attachments, m.tool_calls, m.refs, m.usage, m.first_seq, m.last_seq, m.created_at, m.named, a.request AS question
+SELECT t.id, t.session_id, t.workspace_id, t.state, t.error, t.start_seq, t.end_seq, t.epoch, t.node, t.lease_until, t.job_id, t.halted_at, t.max_response_seconds, t.max_turns, t.active_seconds, t.max_cost_usd, t.key_id, t.scopes, t.request_hash, t.prompt, t.response_schema, t.secrets, t.rejected, t.callback_id, t.created_at, t.started_at, t.finished_at, t.state_at, u.id, u.session_id, u.turn_id, u.workspace_id, u.role, u.content, u.label, u.skill, u.status, u.error, u.structured_result, u.attachments, u.tool_calls, u.refs, u.usage, u.first_seq, u.last_seq, u.created_at, u.named, u.failure, m.id, m.session_id, m.turn_id, m.workspace_id, m.role, m.content, m.label, m.skill, m.status, m.error, m.structured_result, m.attachments, m.tool_calls, m.refs, m.usage, m.first_seq, m.last_seq, m.created_at, m.named, m.failure, a.request AS question
 FROM turns t
 JOIN messages u ON u.turn_id = t.id AND u.role = 'user'
 JOIN messages m ON m.turn_id = t.id AND m.role = 'assistant'
@@ -605,6 +605,7 @@ func (q *Queries) TurnView(ctx context.Context, workspaceID uuid.UUID, iD uuid.U
 		&i.Message.LastSeq,
 		&i.Message.CreatedAt,
 		&i.Message.Named,
+		&i.Message.Failure,
 		&i.Message_2.ID,
 		&i.Message_2.SessionID,
 		&i.Message_2.TurnID,
@@ -624,13 +625,14 @@ func (q *Queries) TurnView(ctx context.Context, workspaceID uuid.UUID, iD uuid.U
 		&i.Message_2.LastSeq,
 		&i.Message_2.CreatedAt,
 		&i.Message_2.Named,
+		&i.Message_2.Failure,
 		&i.Question,
 	)
 	return i, err
 }
 
 const turnViews = `-- name: TurnViews :many
-SELECT t.id, t.session_id, t.workspace_id, t.state, t.error, t.start_seq, t.end_seq, t.epoch, t.node, t.lease_until, t.job_id, t.halted_at, t.max_response_seconds, t.max_turns, t.active_seconds, t.max_cost_usd, t.key_id, t.scopes, t.request_hash, t.prompt, t.response_schema, t.secrets, t.rejected, t.callback_id, t.created_at, t.started_at, t.finished_at, t.state_at, u.id, u.session_id, u.turn_id, u.workspace_id, u.role, u.content, u.label, u.skill, u.status, u.error, u.structured_result, u.attachments, u.tool_calls, u.refs, u.usage, u.first_seq, u.last_seq, u.created_at, u.named, m.id, m.session_id, m.turn_id, m.workspace_id, m.role, m.content, m.label, m.skill, m.status, m.error, m.structured_result, m.attachments, m.tool_calls, m.refs, m.usage, m.first_seq, m.last_seq, m.created_at, m.named, a.request AS question
+SELECT t.id, t.session_id, t.workspace_id, t.state, t.error, t.start_seq, t.end_seq, t.epoch, t.node, t.lease_until, t.job_id, t.halted_at, t.max_response_seconds, t.max_turns, t.active_seconds, t.max_cost_usd, t.key_id, t.scopes, t.request_hash, t.prompt, t.response_schema, t.secrets, t.rejected, t.callback_id, t.created_at, t.started_at, t.finished_at, t.state_at, u.id, u.session_id, u.turn_id, u.workspace_id, u.role, u.content, u.label, u.skill, u.status, u.error, u.structured_result, u.attachments, u.tool_calls, u.refs, u.usage, u.first_seq, u.last_seq, u.created_at, u.named, u.failure, m.id, m.session_id, m.turn_id, m.workspace_id, m.role, m.content, m.label, m.skill, m.status, m.error, m.structured_result, m.attachments, m.tool_calls, m.refs, m.usage, m.first_seq, m.last_seq, m.created_at, m.named, m.failure, a.request AS question
 FROM turns t
 JOIN messages u ON u.turn_id = t.id AND u.role = 'user'
 JOIN messages m ON m.turn_id = t.id AND m.role = 'assistant'
@@ -731,6 +733,7 @@ func (q *Queries) TurnViews(ctx context.Context, arg TurnViewsParams) ([]TurnVie
 			&i.Message.LastSeq,
 			&i.Message.CreatedAt,
 			&i.Message.Named,
+			&i.Message.Failure,
 			&i.Message_2.ID,
 			&i.Message_2.SessionID,
 			&i.Message_2.TurnID,
@@ -750,6 +753,7 @@ func (q *Queries) TurnViews(ctx context.Context, arg TurnViewsParams) ([]TurnVie
 			&i.Message_2.LastSeq,
 			&i.Message_2.CreatedAt,
 			&i.Message_2.Named,
+			&i.Message_2.Failure,
 			&i.Question,
 		); err != nil {
 			return nil, err

@@ -6,7 +6,7 @@ VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, clock_timestamp());
 -- MessageClose stores what a turn came to. The answer is the concatenation of the
 -- deltas, made where they are.
 UPDATE messages m
-SET content = (SELECT coalesce(string_agg(e.data->>'text', '' ORDER BY e.seq), '') FROM events e
+SET failure = sqlc.narg(failure), content = (SELECT coalesce(string_agg(e.data->>'text', '' ORDER BY e.seq), '') FROM events e
                WHERE e.session_id = m.session_id AND e.turn_id = m.turn_id AND e.at >= sqlc.arg(since)::timestamptz AND e.delta),
     status = sqlc.arg(status), error = sqlc.narg(error), tool_calls = sqlc.arg(tool_calls), refs = sqlc.arg(refs),
     structured_result = sqlc.narg(structured_result), attachments = sqlc.narg(attachments),

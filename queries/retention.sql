@@ -63,7 +63,7 @@ DELETE FROM sessions WHERE id = $1;
 SELECT events_erase(sqlc.arg(session_id)::uuid, sqlc.arg(upto)::bigint);
 
 -- name: MessagesErase :exec
-UPDATE messages SET content = NULL, label = NULL, skill = NULL, named = NULL, structured_result = NULL, attachments = NULL, tool_calls = '[]', refs = '[]'
+UPDATE messages SET content = NULL, label = NULL, skill = NULL, named = NULL, failure = NULL, structured_result = NULL, attachments = NULL, tool_calls = '[]', refs = '[]'
 WHERE session_id = $1;
 
 -- name: ApprovalsErase :exec

@@ -1,6 +1,7 @@
 package a2a
 
 import (
+	"math"
 	"strings"
 	"time"
 
@@ -60,7 +61,7 @@ func (c *call) list() (any, error) {
 // query reads what a list shall have. known is false where nothing can be in it.
 func (c *call) query() (q session.ViewQuery, s shape, known bool) {
 	p := c.params
-	s = shape{modes: whole.modes, history: p.number("historyLength", 0, 0, 1<<30), artifacts: p.flag("includeArtifacts")}
+	s = shape{modes: whole.modes, history: p.number("historyLength", 0, 0, math.MaxInt32), artifacts: p.flag("includeArtifacts")}
 	q.Limit = p.number("pageSize", usualPage, 1, maxPage)
 	q.Cursor = p.word("pageToken", 1000)
 	if text := p.word("statusTimestampAfter", 64); text != "" {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/json"
+	"math"
 	"strings"
 
 	"github.com/google/uuid"
@@ -104,7 +105,7 @@ func (c *call) configuration(in *incoming) {
 		in.immediately = conf.has("blocking") && !conf.flag("blocking")
 		push = "pushNotificationConfig"
 	}
-	in.history = conf.number("historyLength", -1, 0, 1<<30)
+	in.history = conf.number("historyLength", -1, 0, math.MaxInt32)
 	in.modes = c.accepted(conf)
 	if conf.has(push) {
 		in.Callback = c.receiver(conf.object(push))

@@ -149,6 +149,17 @@ func TestATurnThatFailsIsAFailedTask(t *testing.T) {
 		if last.state() != "FAILED" || !strings.Contains(string(last.stat.Metadata["error"]), "content_refused") || last.stat.Status.Message == nil {
 			t.Errorf("%s", last.text)
 		}
+		// Who asks later, or sees a list, reads the same words under the same id.
+		read := c.get(last.stat.TaskID).Status.Message
+		told := last.stat.Status.Message
+		if read == nil || told == nil || read.MessageID != told.MessageID || *read.Parts[0].Text != *told.Parts[0].Text {
+			t.Errorf("%+v, and the stream said %+v", read, told)
+		}
+		if c.v == "1.0" {
+			if listed := c.list(fmt.Sprintf(`{"contextId":%q}`, last.stat.ContextID)).Tasks[0].Status.Message; *listed.Parts[0].Text != *told.Parts[0].Text {
+				t.Errorf("%+v", listed)
+			}
+		}
 	})
 }
 

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/google/uuid"
 
@@ -34,7 +35,7 @@ func taskOf(base string, v session.View, files []event.File, s shape) *task {
 	case v.Question != nil && json.Unmarshal(v.Question, &q) == nil:
 		t.Status.Message = question(base, t, q)
 	case v.Turn.Error != nil && v.Turn.EndSeq != nil:
-		t.Status.Message = said(t, *v.Turn.EndSeq, textPart(fmt.Sprintf("The task has ended with the error %s.", *v.Turn.Error)))
+		t.Status.Message = said(t, *v.Turn.EndSeq, textPart(cmp.Or(v.Answer.Failure, fmt.Sprintf("The task has ended with the error %s.", *v.Turn.Error))))
 	}
 	if s.artifacts {
 		t.Artifacts = artifactsOf(base, v, files, s.modes)
@@ -108,7 +109,7 @@ func filesOf(ctx context.Context, store *filestore.Store, v session.View) ([]eve
 // get answers with a task.
 func (c *call) get() (any, error) {
 	s := whole
-	s.history = c.params.number("historyLength", -1, 0, 1<<30)
+	s.history = c.params.number("historyLength", -1, 0, math.MaxInt32)
 	id, err := c.params.task("id")
 	if err != nil {
 		return nil, err

@@ -147,6 +147,7 @@ type Message struct {
 	References       json.RawMessage `json:"references,omitempty"`
 	Usage            json.RawMessage `json:"usage,omitempty"`
 	Error            *string         `json:"error"`
+	Failure          string          `json:"-"` // what the error event says; "": nothing
 	FirstSeq         int64           `json:"first_seq"`
 	LastSeq          int64           `json:"last_seq"`
 	CreatedAt        time.Time       `json:"created_at"`
@@ -219,6 +220,9 @@ func messageOf(r db.Message) Message {
 		MessageID: r.ID, TurnID: r.TurnID, Role: r.Role, Content: r.Content, Label: r.Label, Skill: r.Skill, Status: r.Status, Error: r.Error,
 		StructuredResult: r.StructuredResult, ToolCalls: r.ToolCalls, Attachments: []event.File{}, Usage: r.Usage,
 		FirstSeq: r.FirstSeq, LastSeq: r.LastSeq, CreatedAt: r.CreatedAt.UTC(),
+	}
+	if r.Failure != nil {
+		m.Failure = *r.Failure
 	}
 	if r.Named != nil {
 		m.Named = *r.Named

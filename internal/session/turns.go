@@ -314,6 +314,9 @@ func (tx *Tx) conclude(ctx context.Context, t Turn, e Ending) error {
 		return fmt.Errorf("note the turn's last event: %w", err)
 	}
 	msg := db.MessageCloseParams{TurnID: t.ID, Status: t.State, Error: t.Error, Since: since, LastSeq: done.Seq, StructuredResult: e.Structured}
+	if e.Failure != nil {
+		msg.Failure = &e.Failure.Message
+	}
 	if len(e.Attachments) > 0 {
 		if msg.Attachments, err = json.Marshal(e.Attachments); err != nil {
 			return fmt.Errorf("encode attachments: %w", err)
