@@ -25,6 +25,9 @@ export const longText = Array.from({ length: 100 }, (_, i) => `${i}`.padEnd(11, 
 // A turn that needs an approval.
 export const careful = `@say I save it.\n@call wiki_write {"page":"travel-${id().slice(0, 8)}","content":"Trains first."}\n@say The end.`;
 
+// The same with an answer in a schema.
+export const carefulJSON = careful.replace("@say The end.", '@structured {"saved":true}');
+
 // post sends a message over the service's own interface.
 export const post = (body, more) =>
   fetch(`${workspace}/messages`, { method: "POST", headers: { ...headers, "Content-Type": "application/json" }, body: JSON.stringify(body), ...more });

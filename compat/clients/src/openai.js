@@ -1,7 +1,8 @@
 // The OpenAI client, with nothing but a base URL and a key.
 import assert from "node:assert/strict";
 import OpenAI from "openai";
-import { careful, id, key, long, url } from "./common.js";
+import { LengthFinishReasonError } from "openai/error";
+import { careful, carefulJSON, id, key, long, url } from "./common.js";
 
 export async function openai() {
   const client = new OpenAI({ baseURL: `${url}/openai/v1`, apiKey: key });
@@ -30,7 +31,27 @@ export async function openai() {
       response_format: { type: "json_schema", json_schema: { name: "sky", strict: true, schema: { type: "object", properties: { sky: { type: "string" } }, required: ["sky"], additionalProperties: false } } },
     }),
   );
-  assert.deepEqual(JSON.parse(parsed.choices[0].message.content), { sky: "blue" });
+  assert.deepEqual(parsed.choices[0].message.parsed, { sky: "blue" });
+
+  // What is no answer is a refusal, which is parsed to nothing; the rest of the turn is JSON again,
+  // for this client parses whatever is the content.
+  const json = { response_format: { type: "json_schema", json_schema: { name: "any", schema: { type: "object" } } } };
+  const inJSON = { user: id(), ...json };
+  for (const text of [carefulJSON, "continue"]) {
+    const asked = (await client.chat.completions.parse(say(text, inJSON))).choices[0];
+    assert.match(asked.message.refusal, /^\*\*Approval needed/);
+    assert.deepEqual([asked.message.content, asked.message.parsed, asked.finish_reason], [null, null, "stop"]);
+  }
+  assert.deepEqual((await client.chat.completions.parse(say("allow", { user: inJSON.user, ...json }))).choices[0].message.parsed, { saved: true });
+  const refusing = client.chat.completions.stream(say(carefulJSON, { ...inJSON, user: id() }));
+  let refusal = "";
+  refusing.on("refusal.delta", (e) => (refusal += e.delta));
+  assert.equal((await refusing.finalMessage()).refusal, refusal);
+  assert.match(refusal, /Reply `allow` or `deny`/);
+
+  // A text that was cut is no whole answer.
+  assert.equal((await client.chat.completions.create(say("@say Half\n@length"))).choices[0].finish_reason, "length");
+  await assert.rejects(client.chat.completions.parse(say("@say Half\n@length")), LengthFinishReasonError);
 
   // Errors have OpenAI's shape, before and within a stream.
   const refused = (status, code) => (err) => err instanceof OpenAI.APIError && err.status === status && err.code === code && err.message.length > 10;
@@ -52,6 +73,23 @@ export async function openai() {
   events.on("response.output_text.delta", (e) => (deltas += e.delta));
   const last = await events.finalResponse();
   assert.deepEqual([deltas, last.output_text, last.session_id], ["1 2 3", "1 2 3", first.session_id]);
+  assert.equal((await client.responses.create({ model: "w", input: "@say Half\n@length" })).incomplete_details.reason, "max_output_tokens");
+  await assert.rejects(client.responses.create({ model: "w", input: "x", user: 7 }), (err) => err.status === 400 && err.param === "user");
+
+  // A question in the Responses API, and what follows it.
+  const format = { text: { format: { type: "json_schema", name: "any", schema: { type: "object" } } } };
+  const asking = await client.responses.parse({ model: "w", input: carefulJSON, ...format });
+  assert.match(asking.output[0].content[0].refusal, /Approval needed/);
+  assert.equal(asking.output_parsed, null);
+  const repeated = client.responses.stream({ model: "w", input: "continue", previous_response_id: asking.id, ...format });
+  let again = "";
+  repeated.on("response.refusal.delta", (e) => (again += e.delta));
+  const waiting = await repeated.finalResponse();
+  assert.equal(again, asking.output[0].content[0].refusal);
+  const answered = await client.responses.parse({ model: "w", input: "allow", previous_response_id: waiting.id, ...format });
+  assert.deepEqual(answered.output_parsed, { saved: true });
+  assert.equal(new Set([asking.id, waiting.id, answered.id]).size, 3);
+  assert.equal((await client.responses.create({ model: "w", input: "count to 2", previous_response_id: answered.id })).session_id, asking.session_id);
 
   // Two calls in one chat are one session; an approval is a question that the next message answers.
   const user = id();
