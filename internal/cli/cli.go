@@ -90,7 +90,7 @@ func (c *command) root() *cobra.Command {
 	root.AddCommand(
 		c.serve(), c.migrate(), c.workspace(), c.keys(), c.secrets(), c.vault(), c.wiki(), c.skills(), c.permissions(), c.allowlist(), c.egress(), c.sandbox(), c.send(), c.sessions(),
 		c.approvals(), c.secret(), c.files(), c.retention(),
-		c.callbacks(), c.listen(),
+		c.callbacks(), c.listen(), c.mcp(),
 		c.config(), c.dev(), c.ready(), c.version(), bench.Command(), exitCodes(),
 	)
 	return root

@@ -25,6 +25,13 @@ func (c *command) dial(cmd *cobra.Command, retrying func(client.Retry)) (*client
 	if err != nil {
 		return nil, err
 	}
+	if target.Workspace == "" {
+		return nil, &problem{Exit: exitUsage, Code: "USAGE", What: "Which workspace?", Why: "PARLEY_WORKSPACE is not set.", Do: "Set it, or name one with --workspace."}
+	}
+	return c.clientOf(target, retrying)
+}
+
+func (c *command) clientOf(target app.DevEnv, retrying func(client.Retry)) (*client.Client, error) {
 	return client.New(client.Options{
 		URL: target.URL, Workspace: target.Workspace, Key: target.APIKey,
 		UserAgent: "parley/" + app.ThisBuild().Version, Retrying: retrying,
@@ -73,8 +80,6 @@ func (c *command) target(cmd *cobra.Command) (app.DevEnv, error) {
 	case target.APIKey == "":
 		return target, &problem{Exit: exitAuth, Code: "MISSING_API_KEY", What: "There is no API key.", Why: "PARLEY_API_KEY is not set, and there is no " + app.DevDir + "/dev.env here.",
 			Do: "Set it, or start parley serve --dev in this directory."}
-	case target.Workspace == "":
-		return target, &problem{Exit: exitUsage, Code: "USAGE", What: "Which workspace?", Why: "PARLEY_WORKSPACE is not set.", Do: "Set it, or name one with --workspace."}
 	}
 	return target, nil
 }

@@ -1,0 +1,248 @@
+package client
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+
+	"github.com/parley-server/parley/internal/sse"
+)
+
+// MCP passes messages of the Model Context Protocol on: from a program that writes them in
+// lines, as it does to a server on its own machine, to the Parley server, and answers back.
+// It ends when in does and everything is answered, when ctx ends, or when nobody takes what
+// is written to out.
+func (c *Client) MCP(ctx context.Context, in io.Reader, out io.Writer) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	b := &bridge{Client: c, out: out, fail: cancel, open: make(map[string]context.CancelFunc)}
+	lines, ended := make(chan []byte), make(chan error, 1)
+	go func() { // a read cannot be interrupted
+		defer close(lines)
+		ended <- eachLine(in, func(line []byte) bool {
+			select {
+			case lines <- line:
+				return true
+			case <-ctx.Done():
+				return false
+			}
+		})
+	}()
+	var passed sync.WaitGroup
+	defer func() {
+		cancel(nil)
+		passed.Wait()
+	}()
+	for {
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case line, more := <-lines:
+			if !more {
+				passed.Wait()
+				return errors.Join(<-ended, context.Cause(ctx))
+			}
+			b.pass(ctx, line, &passed)
+		}
+	}
+}
+
+// maxLine is more than the server takes, in bytes.
+const maxLine = 4 << 20
+
+// eachLine hands on every line that is not empty, until take has enough.
+func eachLine(in io.Reader, take func([]byte) bool) error {
+	scanner := bufio.NewScanner(in)
+	scanner.Buffer(nil, maxLine)
+	for scanner.Scan() {
+		if line := bytes.TrimSpace(scanner.Bytes()); len(line) > 0 && !take(bytes.Clone(line)) {
+			return nil
+		}
+	}
+	if err := scanner.Err(); err != nil {
+		return fmt.Errorf("read a message: %w", err)
+	}
+	return nil
+}
+
+// bridge is what MCP does.
+type bridge struct {
+	*Client
+	fail context.CancelCauseFunc
+
+	writing sync.Mutex
+	out     io.Writer
+
+	mu       sync.Mutex
+	revision string                        // that was agreed on; "": none yet
+	open     map[string]context.CancelFunc // requests on their way, by their ids
+}
+
+// message is a message of the protocol, as far as it matters on its way.
+type message struct {
+	ID     json.RawMessage
+	Method string
+	Params struct {
+		Name      string
+		RequestID json.RawMessage `json:"requestId"`
+		Meta      struct {
+			Revision string `json:"io.modelcontextprotocol/protocolVersion"`
+		} `json:"_meta"`
+	}
+	Result *struct {
+		Revision string `json:"protocolVersion"`
+	}
+	Error json.RawMessage
+}
+
+// pass sends a message on, beside those that wait for an answer.
+func (b *bridge) pass(ctx context.Context, line []byte, passed *sync.WaitGroup) {
+	var m message
+	_ = json.Unmarshal(line, &m) // what is wrong with it is for the server to say
+	if m.Method == "notifications/cancelled" {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		if cancel := b.open[string(m.Params.RequestID)]; cancel != nil {
+			cancel()
+		}
+		return
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	id := string(m.ID)
+	b.mu.Lock()
+	b.open[id] = cancel
+	b.mu.Unlock()
+	passed.Go(func() {
+		defer func() {
+			b.mu.Lock()
+			delete(b.open, id)
+			b.mu.Unlock()
+			cancel()
+		}()
+		if err := b.exchange(ctx, m, line); err != nil && ctx.Err() == nil && m.ID != nil {
+			b.refuse(m.ID, err)
+		}
+	})
+}
+
+// exchange sends a message and passes back what comes of it. It fails where the message is not
+// answered.
+func (b *bridge) exchange(ctx context.Context, m message, line []byte) error {
+	req, err := b.request(ctx, http.MethodPost, b.base.JoinPath("mcp"), line)
+	if err != nil {
+		return err
+	}
+	b.mark(req.Header, m)
+	res, err := b.http.Do(req)
+	if err != nil {
+		return b.unreachable(req, err)
+	}
+	defer res.Body.Close()
+	if strings.HasPrefix(res.Header.Get("Content-Type"), "text/event-stream") {
+		return b.stream(req, m, res.Body)
+	}
+	body, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer))
+	switch {
+	case err != nil:
+		return b.unreachable(req, err)
+	case bytes.Contains(body, []byte(`"jsonrpc"`)):
+		b.answer(m, body)
+	case res.StatusCode/100 != 2:
+		return failure(res, body)
+	}
+	return nil
+}
+
+// stream passes messages back until the request is answered.
+func (b *bridge) stream(req *http.Request, m message, body io.Reader) error {
+	reader := sse.NewReader(body)
+	reader.Limit(maxAnswer)
+	for {
+		frame, err := reader.Next()
+		switch {
+		case err == io.EOF:
+			return b.unreachable(req, io.ErrUnexpectedEOF)
+		case err != nil:
+			return b.unreachable(req, err)
+		case len(frame.Data) == 0:
+		case b.answer(m, frame.Data):
+			return nil
+		}
+	}
+}
+
+// mark sets the headers that repeat what is in the body.
+func (b *bridge) mark(h http.Header, m message) {
+	h.Set("Accept", "application/json, text/event-stream")
+	revision := m.Params.Meta.Revision
+	if revision == "" && m.Method != "initialize" {
+		b.mu.Lock()
+		revision = b.revision
+		b.mu.Unlock()
+	}
+	if revision != "" {
+		h.Set("MCP-Protocol-Version", revision)
+	}
+	h.Set("Mcp-Method", headerValue(m.Method))
+	if m.Params.Name != "" {
+		h.Set("Mcp-Name", headerValue(m.Params.Name))
+	}
+}
+
+// headerValue writes a text down as a header can have it.
+func headerValue(text string) string {
+	for _, r := range text {
+		if r < ' ' || r > '~' {
+			return "=?base64?" + base64.StdEncoding.EncodeToString([]byte(text)) + "?="
+		}
+	}
+	return text
+}
+
+// answer passes a message back, and reports whether it is the answer to m.
+func (b *bridge) answer(m message, text []byte) bool {
+	var got message
+	_ = json.Unmarshal(text, &got)
+	if m.Method == "initialize" && got.Result != nil {
+		b.mu.Lock()
+		b.revision = got.Result.Revision
+		b.mu.Unlock()
+	}
+	b.write(text)
+	return got.Method == "" && (got.Result != nil || got.Error != nil)
+}
+
+// refuse answers a request for the server.
+func (b *bridge) refuse(id json.RawMessage, err error) {
+	message := err.Error()
+	if refused, ok := errors.AsType[*Error](err); ok {
+		message = refused.Message
+	} else if _, ok := errors.AsType[*Unreachable](err); ok {
+		message += ". A message with an idempotency_key can be sent again: it is one message."
+	}
+	const serverError = -32000
+	answer, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": id, "error": map[string]any{"code": serverError, "message": message}})
+	if err == nil {
+		b.write(answer)
+	}
+}
+
+func (b *bridge) write(text []byte) {
+	var line bytes.Buffer
+	if json.Compact(&line, text) != nil {
+		return // no message: a proxy may say what it likes
+	}
+	line.WriteByte('\n')
+	b.writing.Lock()
+	defer b.writing.Unlock()
+	if _, err := b.out.Write(line.Bytes()); err != nil {
+		b.fail(fmt.Errorf("write a message: %w", err))
+	}
+}

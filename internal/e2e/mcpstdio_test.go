@@ -1,0 +1,116 @@
+package e2e_test
+
+import (
+	"context"
+	"encoding/json"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// TestMCPOnStdio lets the official client start `parley mcp` as a server of its own: messages,
+// progress and answers pass, a call that is given up is canceled on its way, and a server that
+// dies is told as what it is, after which the next one is found at the same address.
+func TestMCPOnStdio(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	key := w.parley(t, "keys", "create", "--workspace", "w", "--name", "mcp", "--scope", "mcp")
+	s := w.serve(t, nil)
+	progress := make(chan string, 100)
+	cmd := exec.Command(binary, "mcp", "--url", s.url)
+	cmd.Env = append(environ(), "PARLEY_API_KEY="+key)
+	cs, err := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, &mcp.ClientOptions{
+		ProgressNotificationHandler: func(_ context.Context, r *mcp.ProgressNotificationClientRequest) { progress <- r.Params.Message },
+	}).Connect(t.Context(), &mcp.CommandTransport{Command: cmd}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	send := func(ctx context.Context, command, key string) (string, error) {
+		params := &mcp.CallToolParams{Name: "send_message", Arguments: map[string]any{"command": command, "idempotency_key": key}}
+		params.SetProgressToken(key)
+		res, err := cs.CallTool(ctx, params)
+		if err != nil {
+			return "", err
+		}
+		text, _ := json.Marshal(res.StructuredContent)
+		return string(text), nil
+	}
+	until := func(text string) {
+		t.Helper()
+		for !strings.Contains(<-progress, text) {
+		}
+	}
+	if got, err := send(t.Context(), "@say Grüße 👩‍🚀", "one"); err != nil || !strings.Contains(got, `"output":"Grüße 👩‍🚀"`) {
+		t.Errorf("%s, %v", got, err)
+	}
+	ctx, giveUp := context.WithCancel(t.Context())
+	given := make(chan error, 1)
+	go func() {
+		_, err := send(ctx, "@say before\n@wait 300ms\n@say after", "two")
+		given <- err
+	}()
+	until("before")
+	giveUp()
+	if err := <-given; err == nil {
+		t.Error("a call that was given up was answered")
+	}
+	if got, err := send(t.Context(), "@say before\n@wait 300ms\n@say after", "two"); err != nil || !strings.Contains(got, "beforeafter") {
+		t.Errorf("%s, %v", got, err)
+	}
+	go func() {
+		_, err := send(t.Context(), "@say here\n@wait 1s\n@say there", "three")
+		given <- err
+	}()
+	until("here")
+	s.kill()
+	if err := <-given; err == nil || !strings.Contains(err.Error(), "can be sent again") {
+		t.Errorf("the server died, and: %v", err)
+	}
+	w.serveAt(t, strings.TrimPrefix(s.url, "http://"), nil)
+	if got, err := send(t.Context(), "@say here\n@wait 1s\n@say there", "three"); err != nil || !strings.Contains(got, "herethere") {
+		t.Errorf("%s, %v", got, err)
+	}
+	if err := cs.Close(); err != nil {
+		t.Errorf("it did not end with its stdin: %v", err)
+	}
+	var turns int
+	if err := w.pool.QueryRow(t.Context(), `SELECT count(*) FROM turns`).Scan(&turns); err != nil || turns != 3 {
+		t.Errorf("%d turns, %v", turns, err)
+	}
+}
+
+// What is passed is passed as it is; what the server refuses before the protocol begins is an
+// error of the protocol; everything is answered before the end.
+func TestMCPOnStdioPassesEverything(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	key := w.parley(t, "keys", "create", "--workspace", "w", "--name", "mcp", "--scope", "mcp")
+	s := w.serve(t, nil)
+	pass := func(key string, lines ...string) []string {
+		t.Helper()
+		cmd := exec.Command(binary, "mcp", "--url", s.url)
+		cmd.Env = append(environ(), "PARLEY_API_KEY="+key)
+		cmd.Stdin = strings.NewReader(strings.Join(lines, "\n") + "\n")
+		out, err := cmd.Output()
+		if err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		got := strings.Split(strings.TrimSpace(string(out)), "\n")
+		slices.Sort(got)
+		return got
+	}
+	got := pass(key, `{"jsonrpc":"2.0","method":"notifications/initialized"}`, ``, `{"jsonrpc":"2.0","id":9007199254740993,"method":"ping"}`,
+		`{"jsonrpc":"2.0","id":"é","method":"none"}`, `{"jsonrpc":`,
+		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"wiki_read","arguments":{"page":"é"},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}`)
+	for i, want := range []string{`"id":"é"`, `"id":1,`, `"id":9007199254740993,"result":{}`, `"code":-32700`} {
+		if len(got) != 4 || !strings.Contains(strings.Join(got, "\n"), want) {
+			t.Errorf("%d: no %s in %q", i, want, got)
+		}
+	}
+	if got := pass("prl_nonsense", `{"jsonrpc":"2.0","id":"a","method":"ping"}`); len(got) != 1 || !strings.Contains(got[0], `"id":"a"`) || !strings.Contains(got[0], `"code":-32000`) || !strings.Contains(got[0], "API key") {
+		t.Errorf("%q", got)
+	}
+}
