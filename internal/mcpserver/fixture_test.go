@@ -55,6 +55,7 @@ type service struct {
 	workspace workspace.Workspace
 	key       string // scope mcp
 	gate      *gate
+	protocol  http.Handler
 	halt      context.CancelFunc // ends requests, as a process that stops does
 }
 
@@ -114,6 +115,7 @@ func start(t testing.TB, change func(*mcpserver.Config)) *service {
 	if err != nil {
 		t.Fatal(err)
 	}
+	s.protocol = protocol
 	s.serve(t, protocol, rest)
 	return s
 }

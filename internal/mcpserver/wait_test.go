@@ -4,7 +4,10 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"fmt"
+	"net"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
@@ -174,6 +177,52 @@ func TestARevokedKeyLosesItsCalls(t *testing.T) {
 		t.Errorf("%s", list.raw)
 	}
 	s.gate.leave <- struct{}{}
+}
+
+// TestAReaderThatTakesNothingIsLetGo: its call ends and gives back what it held, while the
+// turn goes on.
+func TestAReaderThatTakesNothingIsLetGo(t *testing.T) {
+	t.Parallel()
+	s := start(t, func(c *mcpserver.Config) { c.WriteTimeout = 100 * time.Millisecond })
+	c := workspace.Change{OpenStreams: new(1)}
+	if _, err := workspace.New(s.pool).Update(t.Context(), s.workspace.ID, c); err != nil {
+		t.Fatal(err)
+	}
+	gone := make(chan struct{})
+	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer close(gone)
+		s.protocol.ServeHTTP(w, r)
+	}))
+	srv.Config.ConnContext = func(ctx context.Context, conn net.Conn) context.Context {
+		_ = conn.(*net.TCPConn).SetWriteBuffer(4096)
+		return ctx
+	}
+	srv.Start()
+	defer srv.Close()
+	conn, err := net.Dial("tcp", srv.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	_ = conn.(*net.TCPConn).SetReadBuffer(4096)
+	command := strings.Repeat("@say "+strings.Repeat("x", 1000)+"\n@call wiki_read {\"page\":\"x\"}\n", 40) + "@call read {}\n@say The end."
+	body := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"send_message","arguments":{"command":%q,"caller_id":"deaf"},"_meta":{"progressToken":1}}}`, command)
+	fmt.Fprintf(conn, "POST /mcp HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", s.key, len(body), body)
+	<-s.gate.entered // the turn has come to its last step
+	<-gone
+	own := s.connect(t, s.key, nil)
+	if got := own.call("send_message", map[string]any{"command": "@say There is a place."}); !got.Success {
+		t.Errorf("%s", got.raw)
+	}
+	s.gate.leave <- struct{}{}
+	after := own.call("send_message", map[string]any{"command": "@say After it.", "caller_id": "deaf", "multitask_strategy": "enqueue"})
+	got := own.call("get_messages", map[string]any{"session_id": after.SessionID})
+	for _, m := range got.Data {
+		if m.Role == "assistant" && m.Content != nil && strings.HasSuffix(*m.Content, "The end.") {
+			return
+		}
+	}
+	t.Errorf("the turn has not ended well: %s", got.raw)
 }
 
 // TestAStoppingServiceSaysWhereToGoOn: a call that waits is told that its message is there.
