@@ -72,6 +72,11 @@ func TestEveryToolWithEveryScope(t *testing.T) {
 		if got := c.names(); got != want {
 			t.Errorf("%s sees %s", name, got)
 		}
+		for _, tool := range strings.Fields(allTools) { // what a key cannot call is not recommended to it
+			if told := c.InitializeResult().Instructions; strings.Contains(told, tool) && !slices.Contains(strings.Fields(want), tool) {
+				t.Errorf("%s is told of %s: %s", name, tool, told)
+			}
+		}
 		for tool, args := range objects(uuid.NewString(), uuid.NewString(), "none") {
 			got := c.call(tool, args)
 			lacks := got.Fault != nil && got.Fault.Code == "INSUFFICIENT_SCOPE"

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/google/uuid"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/parley-server/parley/internal/apikey"
@@ -48,8 +49,23 @@ func TestAConversation(t *testing.T) {
 		t.Errorf("%s", rest.raw)
 	}
 	schema := map[string]any{"type": "object", "properties": map[string]any{"n": map[string]any{"type": "integer"}}, "required": []string{"n"}}
-	if got := c.call("send_message", map[string]any{"command": "@structured {\"n\":7}", "response_schema": schema}); string(got.Result) != `{"n":7}` {
+	if got := c.call("send_message", map[string]any{"command": "@structured {\"n\":7}", "response_schema": schema}); string(got.Result) != `{"n":7}` || !strings.HasPrefix(got.text, `{"n":7}`) {
 		t.Errorf("%s", got.raw)
+	}
+}
+
+// What a result has beside the answer is there for who reads text alone, too.
+func TestTheTextOfAResultLeavesNothingOut(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	c := s.connect(t, s.key, nil)
+	c.call("save_wiki", map[string]any{"page": "travel", "content": "# Travel"})
+	none := uuid.NewString()
+	got := c.call("send_message", map[string]any{"command": "@call wiki_read {\"page\":\"travel\"}\n@say Read.", "attachments": []any{map[string]any{"file_id": none}}})
+	for _, want := range []string{"Read.\n", "[session_id: " + got.SessionID + "]", "[read: travel]", "[" + none + " was not used: "} {
+		if !strings.Contains(got.text, want) {
+			t.Errorf("%q has no %q", got.text, want)
+		}
 	}
 }
 

@@ -89,6 +89,7 @@ func (e entry) spec(defs map[string]any) (*mcp.Tool, error) {
 	if len(e.Needs) > 0 {
 		in["required"] = e.Needs
 	}
+	e.Annotations["title"] = e.Title // where revisions before 2025-06-18 look for it
 	e.Output["fault"] = map[string]any{"$ref": "#/$defs/fault"}
 	out := map[string]any{"type": "object", "properties": e.Output,
 		"anyOf": []any{map[string]any{"required": e.Always}, map[string]any{"required": []string{"fault"}}}}
@@ -97,9 +98,18 @@ func (e entry) spec(defs map[string]any) (*mcp.Tool, error) {
 		return nil, err
 	}
 	used := make(map[string]any)
-	for name, def := range defs {
-		if strings.Contains(string(text), `"#/$defs/`+name+`"`) {
-			used[name] = def
+	for more := string(text); more != ""; { // definitions use others
+		found := more
+		more = ""
+		for name, def := range defs {
+			if used[name] != nil || !strings.Contains(found, `"#/$defs/`+name+`"`) {
+				continue
+			}
+			text, err := json.Marshal(def)
+			if err != nil {
+				return nil, err
+			}
+			used[name], more = def, more+string(text)
 		}
 	}
 	out["$defs"] = used

@@ -22,7 +22,7 @@ func TestToolsSayWhatTheyAre(t *testing.T) {
 			t.Fatal(err)
 		}
 		a := tool.Annotations
-		if tool.Title == "" || tool.Description == "" || a == nil || a.DestructiveHint == nil || a.OpenWorldHint == nil || a.ReadOnlyHint == writes[tool.Name] ||
+		if tool.Title == "" || tool.Description == "" || a == nil || a.DestructiveHint == nil || a.OpenWorldHint == nil || a.Title != tool.Title || a.ReadOnlyHint == writes[tool.Name] ||
 			*a.DestructiveHint != writes[tool.Name] {
 			t.Errorf("%s: %q, %q, %+v", tool.Name, tool.Title, tool.Description, a)
 		}
@@ -34,8 +34,8 @@ func TestToolsSayWhatTheyAre(t *testing.T) {
 		}
 		inputs[tool.Name], _ = in["properties"].(map[string]any)
 		for name, p := range inputs[tool.Name] {
-			if p.(map[string]any)["type"] == nil {
-				t.Errorf("%s: %s has no type", tool.Name, name)
+			if p.(map[string]any)["type"] == nil || p.(map[string]any)["description"] == nil {
+				t.Errorf("%s: %s says too little of itself", tool.Name, name)
 			}
 		}
 	}

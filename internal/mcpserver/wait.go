@@ -1,14 +1,17 @@
 package mcpserver
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/parley-server/parley/internal/door"
 	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/filestore"
 	"github.com/parley-server/parley/internal/session"
 	"github.com/parley-server/parley/internal/turn"
 )
@@ -103,10 +106,7 @@ func (w *wait) told(o turn.Outcome) result {
 	res := result{value: outcome{o, w.notice}}
 	switch {
 	case o.Success && o.Output != nil:
-		res.text = fmt.Sprintf("%s\n\n[session_id: %s]", *o.Output, o.SessionID)
-		for _, f := range o.Attachments {
-			res.text += fmt.Sprintf("\n[%s, %d bytes: %s]", f.Filename, f.Size, f.DownloadURL)
-		}
+		res.text = said(o)
 	case o.InputRequired != nil:
 		res.text = needs(o)
 	case o.Error != nil:
@@ -115,6 +115,29 @@ func (w *wait) told(o turn.Outcome) result {
 	}
 	res.text = paragraphs(w.notice, res.text)
 	return res
+}
+
+// said is an answer for who reads text alone.
+func said(o turn.Outcome) string {
+	var read []event.Reference
+	var rejected []filestore.Rejected
+	_ = json.Unmarshal(o.References, &read) // as they were written down
+	_ = json.Unmarshal(o.Rejected, &rejected)
+	about := []string{fmt.Sprintf("[session_id: %s]", o.SessionID)}
+	if len(read) > 0 {
+		var paths []string
+		for _, r := range read {
+			paths = append(paths, r.Path)
+		}
+		about = append(about, fmt.Sprintf("[read: %s]", strings.Join(paths, ", ")))
+	}
+	for _, f := range o.Attachments {
+		about = append(about, fmt.Sprintf("[%s, %d bytes: %s]", f.Filename, f.Size, f.DownloadURL))
+	}
+	for _, r := range rejected {
+		about = append(about, fmt.Sprintf("[%s was not used: %s]", cmp.Or(r.Filename, r.FileID.String()), r.Reason))
+	}
+	return paragraphs(*o.Output, string(o.StructuredResult), strings.Join(about, "\n"))
 }
 
 // outcome is what a turn came to, and what there is to say of the call.
