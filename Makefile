@@ -24,10 +24,10 @@ test: ## run every test; what a test needs and cannot find makes it skip, with a
 race: ## run every test with the race detector
 	$(POSTGRES) $(GO) test -race -timeout 15m ./...
 
-compat: ## clients in TypeScript against a server: one made from the OpenAPI document, the official ones for MCP and A2A, and chat clients that people have; needs npm
+compat: ## clients that people have, against a server: docs/clients says which; needs npm, and Chromium for some
 	@command -v npm >/dev/null || echo 'npm is missing: install Node.js 20.19 or newer. Nothing but this check needs it.'
-	! command -v npm >/dev/null || { npm --prefix compat/typescript ci && npm --prefix compat/mcp ci && npm --prefix compat/a2a ci && npm --prefix compat/clients ci; }
-	$(POSTGRES) $(GO) test -count=1 -v -run 'TestTypeScriptClient|TestMCPClients|TestA2AClients|TestChatClients|TestFetchEventSource|TestClientsPage' ./internal/e2e
+	! command -v npm >/dev/null || for dir in compat/*/; do npm --prefix $$dir ci || exit 1; done
+	$(POSTGRES) $(GO) test -count=1 -v -run 'TestTypeScriptClient|TestMCPClients|TestA2AClients|TestChatClients|TestFetchEventSource|TestClientsPage|TestBrowser|TestLineReaders' ./internal/e2e
 
 lint: ## gofmt, vet and staticcheck
 	@test -z "$$(gofmt -l $$(git ls-files '*.go' | grep -v '^db/'))" || { echo 'gofmt would change:'; gofmt -l $$(git ls-files '*.go' | grep -v '^db/'); exit 1; }
