@@ -186,9 +186,8 @@ func TestMethods(t *testing.T) {
 // The quotas are those of the key, whatever the door.
 func TestQuotas(t *testing.T) {
 	t.Parallel()
-	s := start(t, options{limits: limit.Limits{Messages: 3, Calls: 1000, Streams: 2}})
-	s.do(t, asked("c1", held))
-	s.do(t, call{path: completions, body: said(held, `"stream":true`)})
+	s := start(t, options{limits: limit.Limits{Messages: 2, Calls: 1000, Streams: 2}})
+	open := []*http.Response{s.do(t, asked("c1", held)), s.do(t, call{path: completions, body: said(held, `"stream":true`, `"user":"u"`)})}
 	<-s.gate.entered
 	<-s.gate.entered
 	if r := s.get(t, runOf("t", "r", "x")); r.status != 429 || r.code != "CONCURRENCY_LIMIT" || r.header.Get("Retry-After") == "" {
@@ -200,14 +199,22 @@ func TestQuotas(t *testing.T) {
 	if r := s.get(t, call{path: completions, body: said("x")}); r.status != 429 {
 		t.Errorf("a blocking call beside two streams: %d %s", r.status, r.text)
 	}
-	if r := s.get(t, call{path: completions, body: said("x")}); r.status != 429 || r.code != "RATE_LIMITED" || r.header.Get("Retry-After") == "" {
-		t.Errorf("a fourth message: %d %s", r.status, r.text)
+	if r := s.get(t, call{path: completions, body: said("allow", `"user":"u"`)}); r.code != "CONCURRENCY_LIMIT" || !strings.HasPrefix(r.header.Get("RateLimit"), `"calls"`) {
+		t.Errorf("a word is no message: %d %s %s", r.status, r.text, r.header.Get("RateLimit"))
 	}
 	if r := s.get(t, resumed("t", uuid.NewString(), `"status":"cancelled"`)); r.code != "CONCURRENCY_LIMIT" || !strings.HasPrefix(r.header.Get("RateLimit"), `"calls"`) {
 		t.Errorf("an answer is no message: %d %s %s", r.status, r.text, r.header.Get("RateLimit"))
 	}
 	s.gate.leave <- struct{}{}
 	s.gate.leave <- struct{}{}
+	for _, res := range open {
+		if list, ok := frames(t, res); !ok {
+			t.Errorf("cut off after %v", list)
+		}
+	}
+	if r := s.get(t, call{path: completions, body: said("x")}); r.status != 429 || r.code != "RATE_LIMITED" || r.header.Get("Retry-After") == "" {
+		t.Errorf("a third message: %d %s", r.status, r.text)
+	}
 }
 
 // A stream that cannot be told to its end is cut off, so that nobody takes it for whole; its

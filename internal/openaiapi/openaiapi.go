@@ -32,7 +32,7 @@ func New(cfg dialect.Config) (map[string]http.Handler, error) {
 		return s.Route(map[string]dialect.Operation{http.MethodGet: {Scope: apikey.Chat, Class: limit.Calls, Do: do}})
 	}
 	send := func(do handler) http.Handler {
-		return s.Route(map[string]dialect.Operation{http.MethodPost: {Scope: apikey.Chat, Class: limit.Messages, Do: plainly(do)}})
+		return s.Route(map[string]dialect.Operation{http.MethodPost: {Scope: apikey.Chat, Class: limit.Calls, Do: plainly(do)}})
 	}
 	routes := make(map[string]http.Handler)
 	for _, base := range []string{"/openai/v1", "/v1"} { // some clients add the /v1 by themselves, and nothing else

@@ -12,6 +12,7 @@ import (
 	"github.com/parley-server/parley/internal/door"
 	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/limit"
 	"github.com/parley-server/parley/internal/turn"
 )
 
@@ -45,6 +46,9 @@ func (s *server) reply(w http.ResponseWriter, r *dialect.Request, q request, raw
 				return rd, err
 			}
 		}
+	}
+	if err := s.Door.Ration(r.Context(), w, r.Caller, limit.Messages); err != nil {
+		return reply{}, err
 	}
 	rd, err := s.Start(w, r, q.Request, raw)
 	return reply{Reading: rd}, err
