@@ -19,12 +19,14 @@ func TestChatClients(t *testing.T) {
 	npm := install(t, dir)
 	w := newWorld(t)
 	w.parley(t, "permissions", "set", "wiki_write", "ask", "--workspace", "w")
+	w.parley(t, "secrets", "set", "API_TOKEN", "--workspace", "w", "--host", "example.com", "--no-value")
+	key := w.parley(t, "keys", "create", "--workspace", "w", "--name", "clients", "--scope", "chat", "--scope", "sessions:read", "--scope", "secret")
 	secret := w.parley(t, "callbacks", "secret", "--workspace", "w")
 	hook := freePort(t)
 	env := []string{"PARLEY_EGRESS_ALLOW=http://hook.example:" + hook + "=127.0.0.1:" + hook}
 	cmd := exec.Command(npm, "test")
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "PARLEY_API_KEY="+w.key, "PARLEY_HOOK_PORT="+hook, "PARLEY_HOOK_SECRET="+secret)
+	cmd.Env = append(os.Environ(), "PARLEY_API_KEY="+key, "PARLEY_HOOK_PORT="+hook, "PARLEY_HOOK_SECRET="+secret)
 	w.endure(t, cmd, env, 3)
 }
 

@@ -30,6 +30,7 @@ func TestClientsPage(t *testing.T) {
 	}
 	w := newWorld(t)
 	w.parley(t, "workspace", "create", "demo")
+	w.parley(t, "permissions", "set", "wiki_write", "ask", "--workspace", "demo")
 	key := w.parley(t, "keys", "create", "--workspace", "demo", "--name", "example",
 		"--scope", "chat", "--scope", "sessions:read", "--scope", "mcp", "--scope", "a2a")
 	s := w.serve(t, nil)

@@ -32,9 +32,43 @@ export async function agui() {
     assert.match(asking.messages.find((m) => m.role === "tool").content, approved ? /./ : /Denied by a person/);
   }
 
-  // What cannot be answered any more ends the run with an error.
+  // A new agent on a thread that waits has the interrupt, and is refused with anything else.
   let code;
   const onRunErrorEvent = ({ event }) => void (code = event.code);
+  const asks = open();
+  say(asks, careful);
+  await asks.runAgent();
+  const attached = open(asks.threadId);
+  await attached.runAgent();
+  assert.deepEqual(attached.pendingInterrupts.map((i) => i.id), asks.pendingInterrupts.map((i) => i.id));
+  const other = open(asks.threadId);
+  say(other, "count to 3");
+  await other.runAgent({}, { onRunErrorEvent }).catch(() => {});
+  assert.equal(code, "TURN_IN_PROGRESS");
+
+  // What is said beside an answer is answered behind it, or, where the interrupt is given up, in its place.
+  say(attached, "count to 3");
+  await attached.runAgent({ resume: [{ interruptId: attached.pendingInterrupts[0].id, status: "resolved", payload: { approved: true } }] });
+  assert.equal(text(attached), "I save it.The end.1 2 3");
+  const steered = open();
+  say(steered, careful);
+  await steered.runAgent();
+  say(steered, "count to 4");
+  await steered.runAgent({ resume: [{ interruptId: steered.pendingInterrupts[0].id, status: "cancelled" }] });
+  assert.deepEqual([text(steered), steered.pendingInterrupts.length], ["I save it.1 2 3 4", 0]);
+
+  // A secret is asked for until it is there, or given up.
+  const secret = open();
+  say(secret, '@call request_secret {"key_name":"API_TOKEN","reason":"to look"}\n@say Without it.');
+  await secret.runAgent();
+  const [needed] = secret.pendingInterrupts;
+  assert.deepEqual([needed.reason, needed.metadata.key_name], ["input_required", "API_TOKEN"]);
+  await secret.runAgent({ resume: [{ interruptId: needed.id, status: "resolved" }] });
+  assert.equal(secret.pendingInterrupts[0].id, needed.id);
+  await secret.runAgent({ resume: [{ interruptId: needed.id, status: "cancelled" }] });
+  assert.deepEqual([text(secret), secret.pendingInterrupts.length], ["Without it.", 0]);
+
+  // What cannot be answered any more ends the run with an error.
   const allow = (agent, interruptId) => agent.runAgent({ resume: [{ interruptId, status: "resolved", payload: { approved: true } }] }, { onRunErrorEvent }).catch(() => {});
   const late = open();
   say(late, careful);

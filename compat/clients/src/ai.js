@@ -59,10 +59,52 @@ export async function ai() {
     assert.equal(asking.messages.length, 2);
   }
 
+  // A page that is loaded anew at a question has it on the screen, and answers it.
+  const first = new Chat({ id: id() });
+  await first.sendMessage({ text: careful });
+  const reloaded = new Chat({ id: first.id, sendAutomaticallyWhen: lastAssistantMessageIsCompleteWithApprovalResponses });
+  await reloaded.resumeStream();
+  const asked = reloaded.lastMessage.parts.find((p) => p.type === "dynamic-tool");
+  assert.deepEqual([asked.state, reloaded.status], ["approval-requested", "ready"]);
+
+  // A message meanwhile is refused, and is not in the way of the answer.
+  await reloaded.sendMessage({ text: "Are you there?" });
+  assert.equal(JSON.parse(reloaded.error.message).error.code, "TURN_IN_PROGRESS");
+  await reloaded.addToolApprovalResponse({ id: asked.approval.id, approved: true });
+  await reloaded.sendMessage();
+  assert.deepEqual([reloaded.status, reloaded.messages.map((m) => m.role)], ["ready", ["assistant", "user"]]);
+  assert.equal(reloaded.messages[0].parts.find((p) => p.type === "dynamic-tool").state, "output-available");
+  assert.equal(await transport.reconnectToStream({ chatId: first.id }), null);
+
   // A failed turn is an error, and the chat goes on.
   await chat.sendMessage({ text: "@error model_error" });
-  assert.equal(chat.status, "error");
+  assert.deepEqual([chat.status, chat.error.message], ["error", "The script asked for this failure."]);
   chat.clearError();
+
+  // A message that is sent again is one turn; to regenerate is another, with the same text.
+  const request = { chatId: id(), trigger: "submit-message", messages: [{ id: id(), role: "user", parts: [{ type: "text", text: "count to 3" }] }] };
+  const turns = new Set();
+  for (const trigger of ["submit-message", "submit-message", "regenerate-message"]) {
+    for await (const message of readUIMessageStream({ stream: await transport.sendMessages({ ...request, trigger }) })) turns.add(message.id);
+  }
+  assert.equal(turns.size, 2);
+  await chat.sendMessage({ text: "count to 4" });
+  const before = chat.lastMessage.id;
+  await chat.regenerate();
+  assert.deepEqual([chat.text, chat.lastMessage.id === before], ["1 2 3 4", false]);
+
+  // To stop reads no further and stops nothing; the turn is canceled by its chat's name.
+  const busy = new Chat({ id: id() });
+  const told = busy.sendMessage({ text: "@text 1000 deltas of 12 bytes at 20/s" });
+  await until(() => busy.messages.length > 1 && busy.text.length > 30);
+  await busy.stop();
+  await told;
+  const rest = busy.resumeStream();
+  await until(() => busy.status === "streaming");
+  const canceled = await fetch(`${workspace}/ui/chat/${busy.id}/stream`, { method: "DELETE", headers });
+  assert.deepEqual(await canceled.json(), { data: { canceled: true } });
+  await rest;
+  assert.deepEqual([busy.status, busy.messages.length], ["ready", 2]);
 
   // The server dies in the middle: the client comes back and has every piece once.
   assert.equal(await transport.reconnectToStream({ chatId: chat.id }), null);
