@@ -55,5 +55,7 @@ func New(cfg Config) (map[string]http.Handler, error) {
 	}
 	cfg.Config = d.Config
 	s := &server{cfg: cfg, door: d}
-	return map[string]http.Handler{Path: s.door.Handler(s.serve), CardPath: s.door.Handler(s.card)}, nil
+	calls := s.door.Handler(s.serve)
+	// Some clients join the address and the path /.
+	return map[string]http.Handler{Path: calls, Path + "/": calls, CardPath: s.door.Handler(s.card)}, nil
 }

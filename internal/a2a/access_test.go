@@ -190,9 +190,24 @@ func TestAnErasedTaskSaysNothing(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
 	c := s.speaks(t, "1.0")
-	got := c.say("@say Secret words.")
+	got := c.read(c.ask("SendMessage", c.params("an id of the client's own", text("@say Secret words."), "")))
+	said := c.say("@refuse", fmt.Sprintf(`"contextId":%q`, got.ContextID)).Status.Message.Parts[0].Text
+	left := func() (n int) {
+		t.Helper()
+		const sql = `SELECT count(*) FROM messages AS row WHERE position('an id of the client' IN row::text) > 0 OR position($1 IN row::text) > 0`
+		if err := s.pool.QueryRow(t.Context(), sql, *said).Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	if n := left(); n != 2 {
+		t.Errorf("%d messages have the id or the failure", n)
+	}
 	if _, err := s.sessions.Erase(t.Context(), uuid.MustParse(got.ContextID), "test"); err != nil {
 		t.Fatal(err)
+	}
+	if n := left(); n != 0 {
+		t.Errorf("%d messages still have the id or the failure", n)
 	}
 	now := c.get(got.ID)
 	if now.state() != "TASK_STATE_COMPLETED" || len(now.Artifacts)+len(now.History) != 0 {
