@@ -89,7 +89,7 @@ func TestBrowserResumesByItself(t *testing.T) {
 func TestBrowserReadsALargeFrame(t *testing.T) {
 	t.Parallel()
 	browser := browse(t)
-	answer := `{"s":"` + strings.Repeat("\u2028", 340_000) + `"}`
+	answer := `{"s":"` + strings.Repeat("\u2028", 170_000) + `"}`
 	provider := modeltest.OpenAI(&modeltest.Script{Replies: []modeltest.Reply{{Calls: []modeltest.Call{{ID: "f", Tool: "final_answer", Input: answer}}}}})
 	t.Cleanup(func() {
 		provider.CloseClientConnections()

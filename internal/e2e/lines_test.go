@@ -26,7 +26,7 @@ frame = {}
 with urllib.request.urlopen(urllib.request.Request(url, data=body.encode(), headers=headers)) as stream:
     for line in stream:
         line = line.decode()
-        assert line.endswith("\n") and "\r" not in line, repr(line)
+        assert line.endswith("\n") and "\r" not in line and line.splitlines(True) == [line], repr(line)
         if line == "\n":
             print(json.dumps(frame), flush=True)
             frame = {}

@@ -14,7 +14,8 @@ const OutputLimit = 4000
 
 // Encode returns the bytes that are stored and sent: compact JSON on one line,
 // with "v" first for public kinds, and with NUL and broken UTF-8 replaced by
-// U+FFFD, which PostgreSQL would refuse.
+// U+FFFD, which PostgreSQL would refuse. What ends a line in some languages, and in
+// event streams does not, is escaped.
 func Encode(b Body) ([]byte, error) {
 	if t, ok := b.(Text); ok {
 		return appendText(nil, t.Text), nil
@@ -25,7 +26,7 @@ func Encode(b Body) ([]byte, error) {
 	if err := enc.Encode(b); err != nil {
 		return nil, fmt.Errorf("encode %s event: %w", b.Kind(), err)
 	}
-	data := clean(bytes.TrimSuffix(buf.Bytes(), []byte("\n")))
+	data := oneLine(clean(bytes.TrimSuffix(buf.Bytes(), []byte("\n"))))
 	if k := b.Kind(); !k.Public() || k == KindOpen {
 		return data, nil
 	}
@@ -129,7 +130,7 @@ func appendText(dst []byte, s string) []byte {
 			switch {
 			case r == utf8.RuneError && n == 1:
 				dst = append(dst, replacement...)
-			case r == 0x2028 || r == 0x2029:
+			case strings.ContainsRune(lineEnds, r):
 				dst = append(dst, fmt.Sprintf(`\u%04x`, r)...)
 			default:
 				dst = append(dst, s[i:i+n]...)
@@ -141,6 +142,19 @@ func appendText(dst []byte, s string) []byte {
 }
 
 const replacement = "\uFFFD"
+
+// lineEnds are characters at which Python's str.splitlines, and readers made with it, end a line.
+const lineEnds = "\u0085\u2028\u2029"
+
+// oneLine escapes them in JSON that came from elsewhere.
+func oneLine(data []byte) []byte {
+	for _, r := range lineEnds {
+		if raw := []byte(string(r)); bytes.Contains(data, raw) {
+			data = bytes.ReplaceAll(data, raw, fmt.Appendf(nil, `\u%04x`, r))
+		}
+	}
+	return data
+}
 
 // clean replaces the escapes that are JSON but that no PostgreSQL text can hold:
 // \u0000 and lone surrogates. encoding/json writes the first for NUL; raw JSON

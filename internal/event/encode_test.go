@@ -18,7 +18,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // hostile draws text with everything that JSON, PostgreSQL or a frame could choke on.
 func hostile() *rapid.Generator[string] {
-	pieces := []string{"a", "ß", "👩‍🚀", "\x00", "\n", "\r", "\t", "\x1b", `"`, `\`, `\u0000`, `\ud800`, "\u2028", "\u2029", "\xff", "\xed\xa0\x80", "</inputs>", "data: x"}
+	pieces := []string{"a", "ß", "👩‍🚀", "\x00", "\n", "\r", "\t", "\x1b", `"`, `\`, `\u0000`, `\ud800`, "\u0085", "\u2028", "\u2029", "\xff", "\xed\xa0\x80", "</inputs>", "data: x"}
 	return rapid.Custom(func(t *rapid.T) string {
 		return strings.Join(rapid.SliceOfN(rapid.SampledFrom(pieces), 0, 12).Draw(t, "pieces"), "")
 	})
@@ -29,7 +29,7 @@ func storable(t *rapid.T, data []byte) {
 	switch {
 	case !json.Valid(data):
 		t.Fatalf("not JSON: %s", data)
-	case bytes.ContainsAny(data, "\n\r\x00"):
+	case bytes.ContainsAny(data, "\n\r\x00\u0085\u2028\u2029"):
 		t.Fatalf("more than one line, or a NUL: %q", data)
 	case !utf8.Valid(data):
 		t.Fatalf("not UTF-8: %q", data)
@@ -79,12 +79,13 @@ func TestEveryBodyIsStorable(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := hostile().Draw(t, "text")
 		raw, _ := json.Marshal(map[string]string{"x": s})
-		raw = append(raw[:len(raw)-1], `,"y":"\u0000\ud800 \ud83d\ude00"}`...)
+		raw = append(raw[:len(raw)-1], `,"y":"\u0000\ud800 \ud83d\ude00`+"\u0085\u2028"+`"}`...)
 		for _, body := range []event.Body{
 			event.Message{Content: s, Label: s},
 			event.ToolUse{Tool: s, Summary: s, ToolUseID: s},
 			event.ToolResult{Tool: s, Output: s},
 			event.Reply{Text: s, Calls: []event.ToolCall{{ID: s, Tool: s, Input: raw}}},
+			event.Structured{Result: raw},
 			event.Error{Code: event.ModelError, Message: s},
 		} {
 			data, err := event.Encode(body)
