@@ -201,9 +201,34 @@ func TestCompletionsContinueAChat(t *testing.T) {
 	if a, b := session(call{body: said("count to 2")}), session(call{body: said("count to 2")}); a == b || a == first {
 		t.Errorf("sessions %v, %v and %v", first, a, b)
 	}
-	chore := call{path: completions, body: said("### Task:\nGenerate a title."), header: []string{"X-OpenWebUI-Chat-Id", "chat-1"}}
-	if r := s.get(t, chore); r.status != 400 {
-		t.Errorf("a title: %d %s", r.status, r.text)
+}
+
+// What Open WebUI wants for itself is no message; a message that comes with documents is one,
+// and a word is one behind documents, too.
+func TestOpenWebUI(t *testing.T) {
+	t.Parallel()
+	s := start(t, options{window: time.Hour})
+	const title, context = "### Task:\nGenerate a title.", "### Task:\nRespond to the user query using the provided context.\n\n<context>\n<source id=\"1\">x</source>\n</context>\n\n"
+	chat := []string{"X-OpenWebUI-Chat-Id", "c"}
+	for name, c := range map[string]struct {
+		text   string
+		header []string
+		status int
+	}{
+		"a title":                 {title, chat, 400},
+		"a title by a header":     {"What is this about?", append([]string{"X-OpenWebUI-Task", "title_generation"}, chat...), 400},
+		"a title of X-Session-Id": {title, []string{"X-Session-Id", "c"}, 400},
+		"somebody else's prompt":  {title, nil, 200},
+		"documents":               {context + "count to 2", []string{"X-OpenWebUI-Chat-Id", "d", "X-OpenWebUI-Task", ""}, 200},
+	} {
+		if r := s.get(t, call{path: completions, body: said(c.text), header: c.header}); r.status != c.status {
+			t.Errorf("%s: %d %s", name, r.status, r.text)
+		}
+	}
+	s.gate.leave <- struct{}{}
+	s.complete(t, call{body: said("@call gate {}\n@say the end"), header: chat})
+	if got := s.complete(t, call{body: said(context + "Allow"), header: chat}); *got.Message.Content != "the end" {
+		t.Errorf("%q", *got.Message.Content)
 	}
 }
 
@@ -218,7 +243,7 @@ func TestWordsAnswerAnApproval(t *testing.T) {
 		if !strings.Contains(text, "**Approval needed:**") || !strings.Contains(text, "Reply `allow` or `deny`") || finish != "stop" {
 			t.Fatalf("%q %q", text, finish)
 		}
-		if r := s.get(t, say("something else")); r.status != 409 || r.code != "TURN_IN_PROGRESS" || !strings.Contains(r.text, "`allow`") {
+		if r := s.get(t, say("something else")); r.status != 409 || r.code != "TURN_IN_PROGRESS" || !strings.Contains(r.text, "`allow`") || r.header.Get("X-Should-Retry") != "false" {
 			t.Errorf("something else: %d %s", r.status, r.text)
 		}
 		if c.word == "allow" {

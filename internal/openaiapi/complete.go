@@ -52,7 +52,7 @@ func (s *server) answer(w http.ResponseWriter, r *dialect.Request, in *incoming,
 	}
 	rd, err := s.reply(w, r, q, in.raw)
 	if err != nil {
-		return helped(err)
+		return helped(w, err)
 	}
 	about := About{ID: "chatcmpl-" + rd.Turn.String(), Model: q.model, Created: time.Now().Unix(), Session: rd.Session(),
 		Usage: q.usage, Structured: rd.Structured, Base: s.Door.Base(r.Request)}
@@ -79,18 +79,4 @@ func (s *server) answer(w http.ResponseWriter, r *dialect.Request, in *incoming,
 		w.Header().Set("X-Should-Retry", "false")
 	}
 	return door.WriteJSON(w, status, answer)
-}
-
-// chore reports whether Open WebUI wants something for itself. Its prompts for titles, tags
-// and the like all begin so.
-func chore(h http.Header, text string) bool {
-	if !strings.HasPrefix(text, "### Task:\n") {
-		return false
-	}
-	for name := range h {
-		if strings.HasPrefix(name, "X-Openwebui-") {
-			return true
-		}
-	}
-	return false
 }

@@ -157,7 +157,7 @@ func (p *Responding) response(status string) map[string]any {
 	r := map[string]any{
 		"id": p.about.ID, "object": "response", "created_at": p.about.Created, "status": status, "model": p.about.Model, "output": []any{},
 		"error": nil, "incomplete_details": nil, "instructions": nil, "metadata": map[string]any{}, "parallel_tool_calls": false, "temperature": nil,
-		"tool_choice": "none", "tools": []any{}, "top_p": nil, "previous_response_id": nil, "usage": nil, "session_id": p.about.Session, "store": true,
+		"tool_choice": "none", "tools": []any{}, "top_p": nil, "previous_response_id": nil, "usage": nil, "session_id": p.about.Session,
 	}
 	if p.thread.Previous != "" {
 		r["previous_response_id"] = p.thread.Previous

@@ -34,7 +34,7 @@ type reply struct {
 // reply finds what is to be read: the rest of a turn that the message speaks to, or the turn
 // that it starts.
 func (s *server) reply(w http.ResponseWriter, r *dialect.Request, q request, raw []byte) (reply, error) {
-	word := strings.ToLower(strings.Trim(q.text, " \t\r\n.!`'\""))
+	word := strings.ToLower(strings.Trim(typed(q.text), " \t\r\n.!`'\""))
 	if word == allow || word == deny || word == goOn || word == stop {
 		p, ok, err := s.progress(r, q.Request)
 		if err != nil {
@@ -126,11 +126,12 @@ func plainly(do handler) handler {
 
 // helped tells somebody who cannot send anything but messages what to do about a turn that is
 // in the way.
-func helped(err error) error {
+func helped(w http.ResponseWriter, err error) error {
 	f := fault.From(err)
 	if f == nil || f.Code != fault.TurnInProgress {
 		return err
 	}
+	w.Header().Set("X-Should-Retry", "false") // OpenAI's clients would send it again for some seconds
 	told := *f
 	told.Message = "This conversation is still busy with an earlier message, and this one was not taken. " +
 		"Send `continue` to read on, `cancel` to end it, or, where it has asked, `allow` or `deny`."
