@@ -87,6 +87,7 @@ type bridge struct {
 
 // message is a message of the protocol, as far as it matters on its way.
 type message struct {
+	batch  bool // it is several
 	ID     json.RawMessage
 	Method string
 	Params struct {
@@ -106,6 +107,7 @@ type message struct {
 func (b *bridge) pass(ctx context.Context, line []byte, passed *sync.WaitGroup) {
 	var m message
 	_ = json.Unmarshal(line, &m) // what is wrong with it is for the server to say
+	m.batch = line[0] == '['
 	if m.Method == "notifications/cancelled" {
 		b.mu.Lock()
 		defer b.mu.Unlock()
@@ -160,19 +162,21 @@ func (b *bridge) exchange(ctx context.Context, m message, line []byte) error {
 	return nil
 }
 
-// stream passes messages back until the request is answered.
+// stream passes messages back until the request is answered, or all of a batch.
 func (b *bridge) stream(req *http.Request, m message, body io.Reader) error {
 	reader := sse.NewReader(body)
 	reader.Limit(maxAnswer)
 	for {
 		frame, err := reader.Next()
 		switch {
+		case err == io.EOF && m.batch:
+			return nil
 		case err == io.EOF:
 			return b.unreachable(req, io.ErrUnexpectedEOF)
 		case err != nil:
 			return b.unreachable(req, err)
 		case len(frame.Data) == 0:
-		case b.answer(m, frame.Data):
+		case b.answer(m, frame.Data) && !m.batch:
 			return nil
 		}
 	}

@@ -52,7 +52,7 @@ func TestMCPPage(t *testing.T) {
 		}
 		ran[language]++
 	}
-	if ran["json"] != 4 || ran["js"] != 1 || ran["sh"] != 4 {
+	if ran["json"] != 5 || ran["js"] != 1 || ran["sh"] != 4 {
 		t.Errorf("%v", ran)
 	}
 }
@@ -73,9 +73,13 @@ func configured(t *testing.T, code, key string) {
 		for _, h := range hosts {
 			var transport mcp.Transport
 			if h.Command != "" {
-				npx := install(t, "../../compat/mcp")
-				cmd := exec.Command(filepath.Join(filepath.Dir(npx), "npx"), h.Args...)
-				cmd.Dir, cmd.Env = "../../compat/mcp", append(os.Environ(), "MCP_REMOTE_CONFIG_DIR="+t.TempDir())
+				cmd := exec.Command(binary, h.Args...)
+				cmd.Env = environ()
+				if h.Command == "npx" {
+					npm := install(t, "../../compat/mcp")
+					cmd = exec.Command(filepath.Join(filepath.Dir(npm), h.Command), h.Args...)
+					cmd.Dir, cmd.Env = "../../compat/mcp", append(os.Environ(), "MCP_REMOTE_CONFIG_DIR="+t.TempDir())
+				}
 				for name, value := range h.Env {
 					cmd.Env = append(cmd.Env, name+"="+strings.ReplaceAll(value, "prl_…", key))
 				}

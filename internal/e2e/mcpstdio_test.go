@@ -103,10 +103,10 @@ func TestMCPOnStdioPassesEverything(t *testing.T) {
 		return got
 	}
 	got := pass(key, `{"jsonrpc":"2.0","method":"notifications/initialized"}`, ``, `{"jsonrpc":"2.0","id":9007199254740993,"method":"ping"}`,
-		`{"jsonrpc":"2.0","id":"é","method":"none"}`, `{"jsonrpc":`,
+		`{"jsonrpc":"2.0","id":"é","method":"none"}`, `{"jsonrpc":`, `[{"jsonrpc":"2.0","id":"b1","method":"ping"},{"jsonrpc":"2.0","id":"b2","method":"ping"}]`,
 		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"wiki_read","arguments":{"page":"é"},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}`)
-	for i, want := range []string{`"id":"é"`, `"id":1,`, `"id":9007199254740993,"result":{}`, `"code":-32700`} {
-		if len(got) != 4 || !strings.Contains(strings.Join(got, "\n"), want) {
+	for i, want := range []string{`"id":"é"`, `"id":1,`, `"id":9007199254740993,"result":{}`, `"code":-32700`, `"id":"b1","result":{}`, `"id":"b2","result":{}`} {
+		if len(got) != 6 || !strings.Contains(strings.Join(got, "\n"), want) {
 			t.Errorf("%d: no %s in %q", i, want, got)
 		}
 	}
