@@ -116,8 +116,21 @@ func refusal(f *fault.Error) *mcp.CallToolResult {
 			fmt.Fprintf(&text, "\n%s: %s", more.what, strings.Join(more.list, ", "))
 		}
 	}
+	if hint := hints[f.Code]; hint != "" {
+		text.WriteString("\n" + hint)
+	}
 	value, _ := json.Marshal(map[string]door.Failure{"fault": door.Tell(f)}) // what every way in can write down
 	return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: text.String()}}, StructuredContent: json.RawMessage(value), IsError: true}
+}
+
+// hints are the ways out that are tools.
+var hints = map[fault.Code]string{
+	fault.SessionNotFound:   "list_sessions shows the conversations that there are.",
+	fault.ApprovalNotFound:  "list_pending shows the approvals that wait for an answer.",
+	fault.FileNotFound:      "wiki_search finds the names of pages.",
+	fault.UnknownSkill:      "list_skills shows the skills that there are.",
+	fault.InvalidSkillInput: "list_skills shows what each skill takes.",
+	fault.InsufficientScope: "A person can make a key with this scope; there is no other way.",
 }
 
 // args are the arguments of a call.

@@ -95,7 +95,7 @@ func TestSkillsAreListedAndCalled(t *testing.T) {
 		t.Errorf("%s", got.raw)
 	}
 	got := c.call("send_message", map[string]any{"skill": "month-ned"})
-	if !got.failed || got.Fault.Code != "UNKNOWN_SKILL" || len(got.Fault.Candidates) == 0 || got.Fault.Candidates[0] != "month-end" || !strings.Contains(got.text, "month-end") {
+	if !got.failed || got.Fault.Code != "UNKNOWN_SKILL" || len(got.Fault.Candidates) == 0 || got.Fault.Candidates[0] != "month-end" || !strings.Contains(got.text, "month-end") || !strings.Contains(got.text, "list_skills") {
 		t.Errorf("%s\n%s", got.raw, got.text)
 	}
 }
@@ -270,7 +270,8 @@ func TestATurnIsCanceled(t *testing.T) {
 	<-s.gate.entered
 	id := c.call("list_sessions", map[string]any{"caller_id": "anna"}).Data[0].SessionID
 	busy := c.call("send_message", map[string]any{"command": "x", "session_id": id})
-	if !busy.failed || busy.Fault.Code != "TURN_IN_PROGRESS" || busy.Fault.Turn == nil || !strings.HasPrefix(busy.Fault.Turn.EventsURL, s.url) {
+	if !busy.failed || busy.Fault.Code != "TURN_IN_PROGRESS" || busy.Fault.Turn == nil || !strings.HasPrefix(busy.Fault.Turn.EventsURL, s.url) ||
+		!strings.Contains(busy.text, "cancel_session") || !strings.Contains(busy.text, "multitask_strategy") || strings.Contains(busy.text, "stream") {
 		t.Errorf("%s", busy.raw)
 	}
 	if d := c.call("cancel_session", map[string]any{"session_id": id}); !d.Canceled || d.Reason != "" {
@@ -321,7 +322,8 @@ func TestACallGoesOnWhereItWasLost(t *testing.T) {
 		t.Errorf("%d sessions", n)
 	}
 	args["command"] = "another"
-	if other := c.call("send_message", args); !other.failed || other.Fault.Code != "IDEMPOTENCY_KEY_REUSED" {
+	if other := c.call("send_message", args); !other.failed || other.Fault.Code != "IDEMPOTENCY_KEY_REUSED" ||
+		!strings.HasPrefix(other.text, "This idempotency_key came with another request.") {
 		t.Errorf("%s", other.raw)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/parley-server/parley/internal/limit"
 	"github.com/parley-server/parley/internal/session"
 	"github.com/parley-server/parley/internal/turn"
+	"github.com/parley-server/parley/internal/wire"
 )
 
 // sendMessage starts a turn and waits for what it comes to. A message that was sent before
@@ -102,13 +103,24 @@ func (s *server) start(ctx context.Context, c *call, req turn.Request) (turn.Sta
 	defer cancel()
 	req.Workspace, req.Key, req.Scopes = c.caller.Workspace, c.caller.Key, c.caller.Scopes.Expand().Strings()
 	started, err := s.cfg.Turns.Start(ctx, req)
-	if f := fault.From(err); f != nil {
-		if f.Code == fault.InvalidCursor {
-			return started, stray()
-		}
-		if t, ok := f.Detail.Turn.(*session.ActiveTurn); ok {
-			door.Link(c.base, c.caller.Workspace, t)
+	f := fault.From(names.Told(err))
+	switch {
+	case f == nil:
+		return started, err
+	case f.Code == fault.InvalidCursor:
+		return started, stray()
+	case f.Code == fault.TurnInProgress:
+		f.Message = "The agent is still answering an earlier message in this conversation. Wait and read its answer with get_messages, stop it with cancel_session, " +
+			"or send this message with a multitask_strategy."
+	}
+	if t, ok := f.Detail.Turn.(*session.ActiveTurn); ok {
+		door.Link(c.base, c.caller.Workspace, t)
+		if t.Pending != nil {
+			f.Message += " It waits for a person: list_pending shows what for."
 		}
 	}
-	return started, err
+	return started, f
 }
+
+// names are what is called otherwise here than over HTTP.
+var names = wire.Names{"Idempotency-Key": "idempotency_key"}
