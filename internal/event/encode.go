@@ -26,7 +26,7 @@ func Encode(b Body) ([]byte, error) {
 	if err := enc.Encode(b); err != nil {
 		return nil, fmt.Errorf("encode %s event: %w", b.Kind(), err)
 	}
-	data := oneLine(clean(bytes.TrimSuffix(buf.Bytes(), []byte("\n"))))
+	data := OneLine(clean(bytes.TrimSuffix(buf.Bytes(), []byte("\n"))))
 	if k := b.Kind(); !k.Public() || k == KindOpen {
 		return data, nil
 	}
@@ -146,8 +146,8 @@ const replacement = "\uFFFD"
 // lineEnds are characters at which Python's str.splitlines, and readers made with it, end a line.
 const lineEnds = "\u0085\u2028\u2029"
 
-// oneLine escapes them in JSON that came from elsewhere.
-func oneLine(data []byte) []byte {
+// OneLine escapes lineEnds in JSON, so that it is one line to every reader.
+func OneLine(data []byte) []byte {
 	for _, r := range lineEnds {
 		if raw := []byte(string(r)); bytes.Contains(data, raw) {
 			data = bytes.ReplaceAll(data, raw, fmt.Appendf(nil, `\u%04x`, r))

@@ -11,6 +11,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
 	"github.com/parley-server/parley/internal/door"
+	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/wire"
 )
 
@@ -36,7 +37,7 @@ func newReply(w http.ResponseWriter, timeout, keepalive time.Duration, broken fu
 func (o *reply) event(text []byte) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.write("event: message\ndata: ", string(text), "\n\n")
+	return o.write("event: message\ndata: ", string(event.OneLine(text)), "\n\n")
 }
 
 // begin makes the body a stream.
@@ -90,7 +91,7 @@ func (o *reply) answer(status int, a answered) error {
 		door.WriteBody(o.w, status, text)
 		return nil
 	}
-	_ = o.write("event: message\ndata: ", string(text), "\n") // who is gone needs no answer
+	_ = o.write("event: message\ndata: ", string(event.OneLine(text)), "\n") // who is gone needs no answer
 	return nil
 }
 

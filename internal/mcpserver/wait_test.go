@@ -103,6 +103,18 @@ func TestAQuietCallIsKeptAlive(t *testing.T) {
 	t.Fatal("there was no answer")
 }
 
+// TestFramesAreOneLine: to readers, too, whose language ends lines at more characters.
+func TestFramesAreOneLine(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	r := s.post(t, s.key, `{"jsonrpc":"2.0","id":"\u0085\u2028","method":"tools/call","params":{"name":"send_message","arguments":{"command":"@say one\u0085two\u2028three"},"_meta":{"progressToken":"\u0085"}}}`)
+	list := r.responses(t)
+	end := list[len(list)-1]
+	if len(list) < 2 || strings.ContainsAny(r.body, "\u0085\u2028") || string(end.ID) != `"\u0085\u2028"` || !strings.Contains(string(end.Result), `one\u0085two\u2028three`) {
+		t.Errorf("%q", r.body)
+	}
+}
+
 // TestLimitsAreThoseOfTheKey: calls are refused before the protocol starts, messages and
 // calls that wait in their results.
 func TestLimitsAreThoseOfTheKey(t *testing.T) {
