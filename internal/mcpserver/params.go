@@ -30,12 +30,10 @@ func (s *server) check(m *message, revision string, h http.Header) *jsonrpc.Erro
 	if bad := m.meta(); bad != nil {
 		return bad
 	}
-	var shape any = &struct{}{}
 	switch m.method {
 	case "initialize":
-		shape = new(mcp.InitializeParams)
-		if raw := m.param("protocolVersion"); raw == nil || raw[0] != '"' {
-			return wrong(jsonrpc.CodeInvalidParams, "params.protocolVersion must be a string.")
+		if bad := m.greeting(); bad != nil {
+			return bad
 		}
 	case "tools/list":
 		if raw := m.param("cursor"); raw != nil && string(raw) != `""` {
@@ -46,14 +44,22 @@ func (s *server) check(m *message, revision string, h http.Header) *jsonrpc.Erro
 			return bad
 		}
 	}
-	if err := json.Unmarshal(m.body(), shape); err != nil {
+	return m.fits(revision, h)
+}
+
+// greeting checks how a client introduces itself.
+func (m *message) greeting() *jsonrpc.Error {
+	if raw := m.param("protocolVersion"); raw == nil || raw[0] != '"' {
+		return wrong(jsonrpc.CodeInvalidParams, "params.protocolVersion must be a string.")
+	}
+	if err := json.Unmarshal(m.body(), new(mcp.InitializeParams)); err != nil {
 		what := "params are"
 		if typ, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && typ.Field != "" {
 			what = "params." + typ.Field + " is"
 		}
-		return wrong(jsonrpc.CodeInvalidParams, "%s not what %s takes.", what, m.method)
+		return wrong(jsonrpc.CodeInvalidParams, "%s not what initialize takes.", what)
 	}
-	return m.fits(revision, h)
+	return nil
 }
 
 // meta reads what any request can have with it.
