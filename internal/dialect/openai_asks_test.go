@@ -73,6 +73,25 @@ func TestContinueAsksAgain(t *testing.T) {
 	}
 }
 
+// A conversation that ends with the assistant's own message asks for the rest of its turn. What
+// the user said before is not done twice.
+func TestNothingIsAnsweredTwice(t *testing.T) {
+	t.Parallel()
+	s := start(t, options{window: time.Hour})
+	const conversation = `"messages":[{"role":"user","content":"@call gate {}\n@say the end"},{"role":"assistant","content":"I"},{"role":"system","content":"x"}]}`
+	first := s.complete(t, call{body: said("@call gate {}\n@say the end", `"user":"u"`)})
+	if again := s.complete(t, call{body: `{"model":"demo","user":"u",` + conversation}); *again.Message.Content != *first.Message.Content {
+		t.Errorf("%q, want %q", *again.Message.Content, *first.Message.Content)
+	}
+	s.complete(t, call{body: said("deny", `"user":"u"`)})
+	if r := s.get(t, call{path: completions, body: `{"model":"demo","user":"u",` + conversation}); r.status != 400 || r.code != "INVALID_REQUEST" {
+		t.Errorf("%d %s", r.status, r.text)
+	}
+	if unnamed := s.complete(t, call{body: `{"model":"demo",` + conversation}); !strings.Contains(*unnamed.Message.Content, "Approval needed") {
+		t.Errorf("%q", *unnamed.Message.Content)
+	}
+}
+
 // Who waits for JSON gets JSON or a refusal, also where the request that reads on says nothing
 // of a schema.
 func TestQuestionsAreNoJSON(t *testing.T) {

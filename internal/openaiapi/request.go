@@ -26,6 +26,7 @@ type request struct {
 	turn.Request
 	model   string
 	text    string
+	more    bool // the last message is the assistant's own: there is nothing new to answer
 	stream  bool
 	usage   bool // in a stream
 	ignored []string
@@ -49,7 +50,7 @@ func receive(body []wire.Member, raw []byte, understood []string) *incoming {
 // parse reads a request after what was found wrong before.
 func (s *server) parse(r *dialect.Request, in *incoming) (request, error) {
 	q := request{model: in.Word("/model", orEmpty(in.given["model"]), 200), ignored: in.ignored}
-	q.text = in.question(r)
+	q.text, q.more = in.question(r)
 	if raw, ok := in.given["stream"]; ok {
 		q.stream = in.Boolean("/stream", raw)
 	}
@@ -82,8 +83,9 @@ func orEmpty(raw json.RawMessage) json.RawMessage {
 	return raw
 }
 
-// question is the text of the last message of the user.
-func (in *incoming) question(r *dialect.Request) string {
+// question is the text of the last message of the user; more says that one of the assistant's
+// stands behind it.
+func (in *incoming) question(r *dialect.Request) (text string, more bool) {
 	list := dialect.Messages(&in.Checks, in.given["messages"])
 	system := func(m dialect.Message) bool { return m.Role == "system" || m.Role == "developer" }
 	if slices.ContainsFunc(list, system) {
@@ -96,13 +98,14 @@ func (in *incoming) question(r *dialect.Request) string {
 		if m.Role == "tool" || m.Role == "function" || m.Type == "function_call_output" {
 			in.Add(fault.Violation{Param: "/messages", Rule: "enum",
 				Message: "The last of the messages is the result of a tool. The agent runs its own tools and never asks its client for one: send a message of the user."})
-			return ""
+			return "", false
 		}
+		more = m.Role == "assistant"
 		break
 	}
 	i := dialect.Asked(&in.Checks, list)
 	if i < 0 {
-		return ""
+		return "", false
 	}
 	at := fmt.Sprintf("messages/%d/content", i)
 	if r.Names["command"] == "" {
@@ -111,7 +114,7 @@ func (in *incoming) question(r *dialect.Request) string {
 			r.Names["command"] = theirs + strings.TrimPrefix(at, "messages")
 		}
 	}
-	return dialect.Text(&in.Checks, "/"+at, list[i].Content)
+	return dialect.Text(&in.Checks, "/"+at, list[i].Content), more
 }
 
 // The headers by which clients name a chat, the surest first. The field "user" comes last: to

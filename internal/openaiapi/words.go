@@ -35,6 +35,10 @@ type reply struct {
 // that it starts.
 func (s *server) reply(w http.ResponseWriter, r *dialect.Request, q request, raw []byte) (reply, error) {
 	word := strings.ToLower(strings.Trim(typed(q.text), " \t\r\n.!`'\""))
+	more := q.more && (q.Session != uuid.Nil || q.CallerID != "") // what the user said is in the session already
+	if more {
+		word = goOn
+	}
 	if word == allow || word == deny || word == goOn || word == stop {
 		p, ok, err := s.progress(r, q.Request)
 		if err != nil {
@@ -46,6 +50,10 @@ func (s *server) reply(w http.ResponseWriter, r *dialect.Request, q request, raw
 				return rd, err
 			}
 		}
+	}
+	if more {
+		return reply{}, fault.Invalid(fault.Violation{Param: "/messages", Rule: "required",
+			Message: "The last message is the assistant's own, and nothing is in progress in this chat: there is nothing to answer. Send a message of the user."})
 	}
 	if err := s.Door.Ration(r.Context(), w, r.Caller, limit.Messages); err != nil {
 		return reply{}, err
