@@ -183,6 +183,18 @@ func TestMethods(t *testing.T) {
 	}
 }
 
+// What of OpenAI's paths is not there is an error of OpenAI's shape, which says what is.
+func TestOtherPathsOfOpenAI(t *testing.T) {
+	t.Parallel()
+	s := start(t, options{})
+	for _, path := range []string{"/openai/v1/embeddings", "/v1/completions", "/openai/v1/responses/resp_1"} {
+		r := s.get(t, call{path: path, body: `{}`})
+		if e, _ := r.body["error"].(map[string]any); r.status != 404 || r.code != "NOT_FOUND" || !strings.Contains(r.text, `"param":null`) || !strings.Contains(e["message"].(string), "chat/completions") {
+			t.Errorf("%s: %d %s", path, r.status, r.text)
+		}
+	}
+}
+
 // The quotas are those of the key, whatever the door.
 func TestQuotas(t *testing.T) {
 	t.Parallel()

@@ -12,6 +12,7 @@ import (
 
 	"github.com/parley-server/parley/internal/apikey"
 	"github.com/parley-server/parley/internal/dialect"
+	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/limit"
 )
 
@@ -40,6 +41,9 @@ func New(cfg dialect.Config) (map[string]http.Handler, error) {
 		routes[base+"/models/{model...}"] = read(s.getModel)
 		routes[base+"/chat/completions"] = send(s.complete)
 		routes[base+"/responses"] = send(s.respond)
+		routes[base+"/"] = s.Door.Handler(func(http.ResponseWriter, *http.Request) error {
+			return fault.New(fault.RouteNotFound, "There is nothing at this path. Below %s there are GET models, POST chat/completions and POST responses.", base)
+		})
 	}
 	return routes, nil
 }
