@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -16,8 +17,10 @@ import (
 type exchange struct {
 	request chan *jsonrpc.Request
 	answer  chan *jsonrpc.Response
-	closed  chan struct{}
 	out     *reply
+
+	closing sync.Once
+	closed  chan struct{}
 }
 
 // Connect implements mcp.Transport.
@@ -51,9 +54,9 @@ func (x *exchange) Write(_ context.Context, m jsonrpc.Message) error {
 	return x.out.event(text)
 }
 
-// Close implements mcp.Connection. The SDK calls it once, when nothing is under way any more.
+// Close implements mcp.Connection.
 func (x *exchange) Close() error {
-	close(x.closed)
+	x.closing.Do(func() { close(x.closed) })
 	return nil
 }
 

@@ -4,12 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
-	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/parley-server/parley/internal/apikey"
 	"github.com/parley-server/parley/internal/door"
@@ -29,10 +26,6 @@ type visit struct {
 }
 
 type visitKey struct{}
-
-// parting is how long a request may live on when its caller has left or the service stops:
-// long enough for a call to tell so.
-const parting = 2 * time.Second
 
 // serve lets a request in and hands it to the protocol.
 func (s *server) serve(w http.ResponseWriter, r *http.Request) error {
@@ -100,6 +93,10 @@ func (s *server) single(w http.ResponseWriter, v visit) error {
 	return v.tell(s.ask(ctx, &v))
 }
 
+// parting is how long a request may live on when its caller has left or the service stops:
+// long enough for a call to tell so.
+const parting = 2 * time.Second
+
 // outliving is the context of what the protocol does. It outlives the request by a moment, so
 // that a call which has to end can tell.
 func (v *visit) outliving() (context.Context, context.CancelFunc) {
@@ -116,8 +113,8 @@ func (v *visit) outliving() (context.Context, context.CancelFunc) {
 
 // tell answers the message of a visit.
 func (v *visit) tell(result json.RawMessage, bad *jsonrpc.Error) error {
-	if result == nil && bad == nil { // there was no answer in time, and nobody waits for it any more
-		return nil
+	if result == nil && bad == nil { // there was no answer in time: the caller is gone, or the service is stopping
+		return v.ctx.Err()
 	}
 	return v.reply.answer(v.status(bad), answered{ID: v.message.id, Result: result, Error: bad})
 }
@@ -141,65 +138,10 @@ func (v *visit) status(bad *jsonrpc.Error) int {
 
 // accepts checks that the caller takes both of the types that an answer may have.
 func accepts(r *http.Request) error {
-	if len(r.Header.Values("Accept")) == 0 {
-		r.Header.Set("Accept", "*/*")
-	}
 	for _, t := range []string{wire.JSONType, wire.StreamType} {
 		if wire.Accepts(r, t) != nil {
 			return fault.New(fault.NotAcceptable, "The Accept header must allow both %s and %s.", wire.JSONType, wire.StreamType)
 		}
 	}
-	r.Header.Set("Accept", wire.JSONType+", "+wire.StreamType)
 	return nil
-}
-
-// server is the protocol's view of a key: the tools of its scopes. Keys of the same rights
-// share one.
-func (s *server) server(caller door.Caller) *mcp.Server {
-	var names []string
-	for _, t := range s.tools {
-		if caller.Scopes.Allows(t.scope) {
-			names = append(names, t.spec.Name)
-		}
-	}
-	key := strings.Join(names, " ")
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.servers[key] == nil {
-		s.servers[key] = s.offer(names)
-	}
-	return s.servers[key]
-}
-
-// instructions tell a model how the tools of a key are used together.
-func instructions(names []string) string {
-	if !slices.Contains(names, "send_message") {
-		return `Parley holds conversations with the agent of one workspace. This key reads them: list_sessions and get_messages show what was said, ` +
-			`list_pending what waits for a person, wiki_search and wiki_read what the workspace knows. A refused call says why in fault.`
-	}
-	return `Parley holds conversations with the agent of one workspace, who has its own tools, wiki and skills. ` +
-		`send_message asks it and waits for the answer, which can take minutes; keep session_id to go on. ` +
-		`Give each message an idempotency_key: if a call is lost or times out, the same call again waits for the same answer, and without a key it would be sent twice. ` +
-		`Where error is "input_required", ask the person you work for: approvals are answered with decide_approval (wait: true brings the answer), secrets only at secret_url. ` +
-		`What is only to be looked up is found faster with wiki_search. A refused call says why, and what to do, in fault.`
-}
-
-// offer makes a server with some of the tools.
-func (s *server) offer(names []string) *mcp.Server {
-	srv := mcp.NewServer(&mcp.Implementation{Name: "parley", Title: "Parley", Version: s.cfg.Version}, &mcp.ServerOptions{
-		Instructions: instructions(names),
-		Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}},
-		// A list of tools is for the keys of one set of scopes, and no cache knows those.
-		SetCacheable: func(_ context.Context, _ mcp.Request, c *mcp.Cacheable) { c.CacheScope, c.TTLMs = "private", 0 },
-	})
-	for i := range s.tools {
-		t := &s.tools[i]
-		if slices.Contains(names, t.spec.Name) {
-			srv.AddTool(t.spec, func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-				return s.call(ctx, t, req)
-			})
-		}
-	}
-	srv.AddReceivingMiddleware(s.forbid)
-	return srv
 }
