@@ -14,6 +14,8 @@ import (
 	"github.com/parley-server/parley/internal/door"
 	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/session"
+	"github.com/parley-server/parley/internal/sse"
+	"github.com/parley-server/parley/internal/wire"
 )
 
 // The codes of errors: those of JSON-RPC, and those of the protocol.
@@ -122,7 +124,25 @@ func (c *call) refuse(err error) error {
 			c.w.Header().Set("Retry-After", strconv.Itoa(wait))
 		}
 	}
+	if accept := strings.Join(c.r.Header.Values("Accept"), ","); c.version == v03 && c.streams && strings.Contains(accept, wire.StreamType) && !strings.Contains(accept, wire.JSONType) {
+		return c.refuseInStream(e)
+	}
 	return door.WriteJSON(c.w, http.StatusOK, c.refusal(e))
+}
+
+// refuseInStream answers who asks for a stream and for no JSON. In version 0.3 the answer of such a
+// method always is one, and its clients read nothing else; those of 1.0 read both.
+func (c *call) refuseInStream(e *rpcError) error {
+	data, err := door.Encode(c.refusal(e))
+	if err != nil {
+		return err
+	}
+	sw := sse.Open(c.w, sse.Options{Keepalive: c.cfg.Keepalive, WriteTimeout: c.cfg.WriteTimeout})
+	defer sw.Close()
+	if sw.Message(0, data[:len(data)-1]) == nil {
+		_ = sw.Flush() // who has hung up needs no answer
+	}
+	return nil
 }
 
 func (c *call) refusal(e *rpcError) refusal {

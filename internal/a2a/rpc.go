@@ -27,6 +27,7 @@ type call struct {
 	version version
 	id      json.RawMessage // as it came
 	method  string
+	streams bool // the method answers with a stream
 	params  fields
 	checks  *wire.Checks
 	places  map[string]string // JSON Pointers to what has a name of its own elsewhere
@@ -84,6 +85,7 @@ func (c *call) run(body []byte) error {
 	if err != nil {
 		return err
 	}
+	c.streams = m.streams
 	if err := wire.Accepts(c.r, wire.JSONType, wire.StreamType); err != nil {
 		return err
 	}

@@ -162,3 +162,25 @@ func TestCancelIsIdempotentAndForOneTask(t *testing.T) {
 		}
 	})
 }
+
+// TestWhoAsksForAStreamIsRefusedInOne: clients of 0.3 read nothing else. Those of 1.0 read the
+// error as it is.
+func TestWhoAsksForAStreamIsRefusedInOne(t *testing.T) {
+	versions(t, func(t *testing.T, c *caller) {
+		only := c.with("Accept", c.name("text/event-stream", "*/*, text/event-stream")) // as the client in Python has it
+		for method, params := range map[string]string{
+			c.name("SubscribeToTask", "tasks/resubscribe"):   `{"id":"0197a0b4-7c3e-7cc0-8a3a-2f6f0f1b7f10"}`,
+			c.name("SendStreamingMessage", "message/stream"): c.params(unique(), text("@say Hi."), "", `"taskId":"0197a0b4-7c3e-7cc0-8a3a-2f6f0f1b7f10"`),
+		} {
+			c.refused(-32001, method, params)
+			c.with("Accept", "application/json, text/event-stream").refused(-32001, method, params)
+			if c.v == "1.0" {
+				only.refused(-32001, method, params)
+				continue
+			}
+			if frames := only.open(method, params).rest(); len(frames) != 1 || frames[0].err == nil || frames[0].err.Code != -32001 || frames[0].err.Data == nil {
+				t.Errorf("%s: %s", method, outline(frames))
+			}
+		}
+	})
+}
