@@ -5,6 +5,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/parley-server/parley/internal/dialect"
 	"github.com/parley-server/parley/internal/door"
 	"github.com/parley-server/parley/internal/fault"
@@ -56,7 +58,7 @@ func (s *server) answer(w http.ResponseWriter, r *dialect.Request, in *incoming,
 	}
 	about := About{ID: "chatcmpl-" + rd.Turn.String(), Model: q.model, Created: time.Now().Unix(), Session: rd.Session(),
 		Usage: q.usage, Structured: rd.Structured, Base: s.Door.Base(r.Request)}
-	if !rd.spoken {
+	if rd.After == uuid.Nil && rd.said == "" { // from the beginning of its turn
 		about.Rejected = rd.Rejected
 	}
 	t := tell(about, rd)

@@ -21,6 +21,7 @@ type Telling struct {
 	text     string // id of the open one; "": none
 	answered bool   // a tool has: the next thing that the model says begins a step
 	files    int
+	cut      bool // the model's last reply was
 	error    *event.Error
 	tools    map[string]frame                  // by their calls, as they were told
 	denied   map[string]bool                   // calls that a person does not want
@@ -71,6 +72,7 @@ func (t *Telling) row(row dialect.Row) (out []any) {
 		}
 		return append(out, frame{Type: "text-delta", ID: t.text, Delta: b.Text})
 	case event.Reply:
+		t.cut = b.Cut
 		return t.step()
 	case event.ToolUse:
 		input, _ := json.Marshal(map[string]string{"summary": b.Summary}) // what a call says in full is only for who has to allow it
@@ -184,6 +186,8 @@ func (t *Telling) decided(b event.Decision) (out []any) {
 func (t *Telling) done() []any {
 	out := t.close()
 	switch {
+	case t.error == nil && t.cut:
+		return append(out, t.end("length")...)
 	case t.error == nil:
 		return append(out, t.end("stop")...)
 	case t.error.Code == event.Canceled:
