@@ -24,14 +24,16 @@ func (s *server) answer(w http.ResponseWriter, r *dialect.Request, in input, thr
 	if err != nil {
 		return err
 	}
-	fresh, err := s.fresh(w, r, in, q.newest)
+	fresh, active, err := s.fresh(w, r, in, q.newest)
 	switch {
 	case err != nil:
 		return err
 	case fresh && in.said.err != nil:
 		return in.said.err
 	case fresh && !q.resolved:
-		in.said.Session, in.said.Multitask = thread, turn.Interrupt
+		if in.said.Session = thread; active { // else another turn might be in progress, which nobody has given up
+			in.said.Multitask = turn.Interrupt
+		}
 		return s.say(w, r, in, raw)
 	}
 	for _, a := range q.open {
@@ -125,20 +127,22 @@ func decision(asked session.Approval, rs resume, c door.Caller, param string) (a
 // fresh reports whether a run that answers an interrupt brings a new message as well. Clients
 // send the conversation along, and where they keep no tool calls it ends with the very message
 // whose turn has asked. That one is known by its text; of a skill's turn, which has none,
-// nobody can tell, and the message counts as that one.
-func (s *server) fresh(w http.ResponseWriter, r *dialect.Request, in input, asked session.Approval) (bool, error) {
+// nobody can tell, and the message counts as that one. active says that the turn which has
+// asked is not over.
+func (s *server) fresh(w http.ResponseWriter, r *dialect.Request, in input, asked session.Approval) (fresh, active bool, err error) {
 	if in.said == nil {
-		return false, nil
+		return false, false, nil
 	}
 	ctx, cancel := s.Door.Brief(r.Context())
 	defer cancel()
 	view, err := s.Sessions.Turn(ctx, r.Caller.Workspace.ID, asked.TurnID)
 	if err != nil {
-		return false, fmt.Errorf("read the turn that has asked: %w", err)
+		return false, false, fmt.Errorf("read the turn that has asked: %w", err)
 	}
 	if view.Asked.Skill != nil {
 		ignore(w, append(in.ignored, "messages"))
-		return false, nil
+		return false, false, nil
 	}
-	return view.Asked.Content != nil && *view.Asked.Content != event.Plain(in.said.text), nil
+	fresh = view.Asked.Content != nil && *view.Asked.Content != event.Plain(in.said.text)
+	return fresh, session.State(view.Turn.State).Active(), nil
 }

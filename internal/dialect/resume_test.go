@@ -168,6 +168,22 @@ func TestMessageBesideAResume(t *testing.T) {
 	}
 }
 
+// What is given up is the turn that has asked, and no other.
+func TestMessageInPlaceOfAnOldAnswer(t *testing.T) {
+	t.Parallel()
+	s := start(t, options{window: time.Hour})
+	id, _ := interruptIn(t, s.stream(t, runOf("t", "r", gated)))
+	s.stream(t, resumed("t", id, gives))
+	other, _ := interruptIn(t, s.stream(t, runOf("t", "r2", gated)))
+	if code, message := refused(t, s.stream(t, conversation("t", "r3", "count to 3", entry(id, gives)))); code != "TURN_IN_PROGRESS" || !strings.Contains(message, other) {
+		t.Errorf("%s %s", code, message)
+	}
+	s.stream(t, resumed("t", other, gives))
+	if got := types(t, s.stream(t, conversation("t", "r4", "count to 3", entry(id, gives)))); got != "RUN_STARTED "+message0+" RUN_FINISHED" {
+		t.Errorf("nothing is in progress: %s", got)
+	}
+}
+
 // usage is what a run has used, by its turns.
 func usage(t *testing.T, list []string) []any {
 	t.Helper()
