@@ -95,5 +95,5 @@ func (w *writer) write(id int64, v any) error {
 	if err != nil {
 		return err
 	}
-	return w.sw.Message(id, data[:len(data)-1]) // without the line's end
+	return w.sw.Message(id, event.OneLine(data[:len(data)-1])) // without the line's end
 }

@@ -109,7 +109,7 @@ func write(sw *sse.Writer, frames []any) error {
 	return nil
 }
 
-// Encode is the data of a frame, on one line.
+// Encode is the data of a frame, on what is one line to every reader.
 func Encode(frame any) ([]byte, error) {
 	if raw, ok := frame.(Raw); ok {
 		return []byte(raw), nil
@@ -118,7 +118,7 @@ func Encode(frame any) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return data[:len(data)-1], nil
+	return event.OneLine(data[:len(data)-1]), nil
 }
 
 // left notes why a stream was cut off: its reader is gone or too slow, its key is dead, the

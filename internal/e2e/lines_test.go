@@ -141,3 +141,32 @@ func rawFrame(r *bufio.Reader) (map[string]string, error) {
 		return map[string]string{"event": f[1], "id": f[2], "data": f[3]}, nil
 	}
 }
+
+// TestLinesAreWholeAtEveryDoor: readers made of str.splitlines have whole frames of every protocol.
+func TestLinesAreWholeAtEveryDoor(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.key = w.parley(t, "keys", "create", "--workspace", "w", "--name", "doors", "--scope", "chat", "--scope", "a2a")
+	s := w.serve(t, nil)
+	say := `"@unicode\n@structured {\"s\":\"a` + "\u0085\u2028" + `b\"}"`
+	for path, body := range map[string]string{
+		"/api/v1/workspaces/w/messages": `{"command":` + say + `,"response_schema":{"type":"object"}}`,
+		"/openai/v1/chat/completions":   `{"model":"w","stream":true,"messages":[{"role":"user","content":` + say + `}]}`,
+		"/openai/v1/responses":          `{"model":"w","stream":true,"input":` + say + `}`,
+		"/api/v1/workspaces/w/ui/chat":  `{"id":"c","messages":[{"id":"1","role":"user","parts":[{"type":"text","text":` + say + `}]}],"response_schema":{"type":"object"}}`,
+		"/api/v1/workspaces/w/ag-ui":    `{"threadId":"t","runId":"r","messages":[{"id":"1","role":"user","content":` + say + `}],"forwardedProps":{"response_schema":{"type":"object"}}}`,
+		"/a2a":                          `{"jsonrpc":"2.0","id":1,"method":"SendStreamingMessage","params":{"message":{"messageId":"1","role":"ROLE_USER","parts":[{"text":` + say + `}]}}}`,
+	} {
+		t.Run(path, func(t *testing.T) {
+			res, got := w.do(t, s.post(path, json.RawMessage(body)))
+			if res.StatusCode != http.StatusOK || !strings.Contains(string(got), "paragraph") {
+				t.Fatalf("%s %s", res.Status, got)
+			}
+			for _, end := range []string{"\r", "\u0085", "\u2028", "\u2029"} {
+				if at := strings.Index(string(got), end); at >= 0 {
+					t.Errorf("there is %q in %.200q", end, got[max(0, at-100):])
+				}
+			}
+		})
+	}
+}
