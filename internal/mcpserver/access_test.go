@@ -58,7 +58,7 @@ func TestEveryToolWithEveryScope(t *testing.T) {
 		keys = append(keys, []apikey.Scope{scope})
 	}
 	for _, scopes := range keys {
-		name, key := apikey.Scopes(scopes).String(), s.issue(t, s.workspace, scopes...)
+		name, key := apikey.Scopes(scopes).String(), s.Issue(t, s.Workspace, scopes...)
 		want := sees(scopes...)
 		if want == "" {
 			r := s.post(t, key, `{"jsonrpc":"2.0","id":1,"method":"ping"}`)
@@ -89,7 +89,7 @@ func TestEveryToolWithEveryScope(t *testing.T) {
 		}
 	}
 	var turns int
-	if err := s.pool.QueryRow(t.Context(), `SELECT count(*) FROM turns`).Scan(&turns); err != nil || turns != 0 {
+	if err := s.Pool.QueryRow(t.Context(), `SELECT count(*) FROM turns`).Scan(&turns); err != nil || turns != 0 {
 		t.Errorf("%d turns, %v", turns, err)
 	}
 }
@@ -104,8 +104,7 @@ func TestWorkspacesAreApart(t *testing.T) {
 	waiting := own.call("send_message", map[string]any{"command": asking, "caller_id": "anna", "idempotency_key": "k"})
 	session, approval := waiting.SessionID, waiting.Input.ApprovalID
 
-	foreign := s.another(t)
-	key := s.issue(t, foreign, apikey.All...)
+	_, key := s.Another(t)
 	c := s.connect(t, key, nil)
 	codes := map[string]string{"send_message": "SESSION_NOT_FOUND", "get_session": "SESSION_NOT_FOUND", "get_messages": "SESSION_NOT_FOUND", "cancel_session": "SESSION_NOT_FOUND",
 		"decide_approval": "APPROVAL_NOT_FOUND", "wiki_read": "FILE_NOT_FOUND", "save_wiki": "INVALID_REQUEST"}
@@ -169,7 +168,7 @@ func TestWorkspacesAreApart(t *testing.T) {
 func TestToolListsAreNotMixed(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
-	read := s.issue(t, s.workspace, apikey.MCPRead)
+	read := s.Issue(t, s.Workspace, apikey.MCPRead)
 	const list = `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}`
 	var wg sync.WaitGroup
 	for i := range 20 {

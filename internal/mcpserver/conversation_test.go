@@ -83,7 +83,7 @@ func TestSkillsAreListedAndCalled(t *testing.T) {
 	s := start(t, nil)
 	for name, draft := range map[string]bool{"month-end": false, "draft": true} {
 		doc := "---\nname: " + name + "\ndescription: Reports.\n---\nReport.\n"
-		if _, err := s.skills.Push(t.Context(), s.workspace.ID, skill.Upload{Document: doc, Draft: draft, By: "test"}); err != nil {
+		if _, err := s.Skills.Push(t.Context(), s.Workspace.ID, skill.Upload{Document: doc, Draft: draft, By: "test"}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -112,7 +112,7 @@ func TestFilesComeWithTheirAddresses(t *testing.T) {
 		t.Fatalf("%s\n%s", got.raw, list.raw)
 	}
 	for _, f := range []file{got.Files[0], list.Data[1].Files[0]} {
-		path, ours := strings.CutPrefix(f.URL, s.url)
+		path, ours := strings.CutPrefix(f.URL, s.URL)
 		if r := s.do(t, "GET", path, "", "", "Accept", ""); !ours || f.Filename != "a.txt" || r.status != 200 || r.body != "hi" {
 			t.Errorf("%+v: %d %s", f, r.status, r.body)
 		}
@@ -127,7 +127,7 @@ func TestAnApprovalIsDecided(t *testing.T) {
 		args := map[string]any{"command": asking + " " + decision, "idempotency_key": "once-" + decision}
 		got := c.call("send_message", args)
 		if got.failed || got.Success || *got.Error != "input_required" || got.Input.Kind != "approval" || got.Input.Operations[0].Tool != "touch" ||
-			!strings.HasPrefix(got.Input.DecideURL, s.url+"/api/workspaces/") || !strings.Contains(got.text, got.Input.ApprovalID) {
+			!strings.HasPrefix(got.Input.DecideURL, s.URL+"/api/workspaces/") || !strings.Contains(got.text, got.Input.ApprovalID) {
 			t.Fatalf("%s", got.raw)
 		}
 		pending := c.call("list_pending", map[string]any{"session_id": got.SessionID})
@@ -211,7 +211,7 @@ func TestApprovalsAreElicited(t *testing.T) {
 		}
 		var status string
 		var reason *string
-		err := s.pool.QueryRow(t.Context(), `SELECT status, reason FROM approvals WHERE session_id = $1`, got.SessionID).Scan(&status, &reason)
+		err := s.Pool.QueryRow(t.Context(), `SELECT status, reason FROM approvals WHERE session_id = $1`, got.SessionID).Scan(&status, &reason)
 		if err != nil || (status == "allowed") != (test.name == "allow") || test.name == "deny" && (reason == nil || *reason != "Not today.") {
 			t.Errorf("%s: %s, %v, %v", test.name, status, reason, err)
 		}
@@ -225,7 +225,7 @@ func TestAForgedAnswerLeadsNowhere(t *testing.T) {
 	c := s.connect(t, s.key, nil)
 	c.call("send_message", map[string]any{"command": "@say x"})
 	var seq string
-	if err := s.pool.QueryRow(t.Context(), `SELECT max(seq)::text FROM events`).Scan(&seq); err != nil {
+	if err := s.Pool.QueryRow(t.Context(), `SELECT max(seq)::text FROM events`).Scan(&seq); err != nil {
 		t.Fatal(err)
 	}
 	for _, state := range []string{seq, "1", "x", "-1", "99999999999999999999"} {
@@ -243,11 +243,11 @@ func TestSecretsNeverTravelHere(t *testing.T) {
 		t.Error("a secret was elicited")
 		return nil, errors.New("no")
 	}})
-	if _, err := s.vault.Register(t.Context(), s.workspace.ID, vault.Registration{Name: "TOKEN", Hosts: []string{"api.example.com"}}, "test"); err != nil {
+	if _, err := s.Vault.Register(t.Context(), s.Workspace.ID, vault.Registration{Name: "TOKEN", Hosts: []string{"api.example.com"}}, "test"); err != nil {
 		t.Fatal(err)
 	}
 	got := c.call("send_message", map[string]any{"command": "@call request_secret {\"key_name\":\"TOKEN\",\"reason\":\"To call.\"}\n@say ok"})
-	if got.Input == nil || got.Input.Kind != "secret" || got.Input.KeyName != "TOKEN" || !strings.HasPrefix(got.Input.SecretURL, s.url+"/api/v1/workspaces/") ||
+	if got.Input == nil || got.Input.Kind != "secret" || got.Input.KeyName != "TOKEN" || !strings.HasPrefix(got.Input.SecretURL, s.URL+"/api/v1/workspaces/") ||
 		!strings.Contains(got.text, got.Input.SecretURL) {
 		t.Fatalf("%s\n%s", got.raw, got.text)
 	}
@@ -267,10 +267,10 @@ func TestATurnIsCanceled(t *testing.T) {
 	var got told
 	var wg sync.WaitGroup
 	wg.Go(func() { got = c.call("send_message", map[string]any{"command": held, "caller_id": "anna"}) })
-	<-s.gate.entered
+	<-s.Gate.Entered
 	id := c.call("list_sessions", map[string]any{"caller_id": "anna"}).Data[0].SessionID
 	busy := c.call("send_message", map[string]any{"command": "x", "session_id": id})
-	if !busy.failed || busy.Fault.Code != "TURN_IN_PROGRESS" || busy.Fault.Turn == nil || !strings.HasPrefix(busy.Fault.Turn.EventsURL, s.url) ||
+	if !busy.failed || busy.Fault.Code != "TURN_IN_PROGRESS" || busy.Fault.Turn == nil || !strings.HasPrefix(busy.Fault.Turn.EventsURL, s.URL) ||
 		!strings.Contains(busy.text, "cancel_session") || !strings.Contains(busy.text, "multitask_strategy") || strings.Contains(busy.text, "stream") {
 		t.Errorf("%s", busy.raw)
 	}
@@ -298,7 +298,7 @@ func TestACallGoesOnWhereItWasLost(t *testing.T) {
 		_, err := c.CallTool(ctx, &mcp.CallToolParams{Name: "send_message", Arguments: args})
 		done <- err
 	}()
-	<-s.gate.entered
+	<-s.Gate.Entered
 	cancel()
 	if err := <-done; !errors.Is(err, context.Canceled) {
 		t.Fatal(err)
@@ -310,7 +310,7 @@ func TestACallGoesOnWhereItWasLost(t *testing.T) {
 	if m := c.call("get_messages", map[string]any{"session_id": list.Data[0].SessionID}); len(m.Data) != 2 || m.Data[1].Status != "in_progress" {
 		t.Errorf("%s", m.raw)
 	}
-	s.gate.leave <- struct{}{}
+	s.Gate.Leave <- struct{}{}
 	got := s.connect(t, s.key, nil).call("send_message", args)
 	if !got.Success || *got.Output != "beforeafter" || got.SessionID != list.Data[0].SessionID {
 		t.Errorf("%s", got.raw)
@@ -367,7 +367,7 @@ func TestTheWikiIsReadSearchedAndSaved(t *testing.T) {
 	if got := c.call("save_wiki", map[string]any{"page": "../x", "content": "x\x00"}); !got.failed || got.Fault.Code != "INVALID_REQUEST" {
 		t.Errorf("%s", got.raw)
 	}
-	only := s.connect(t, s.issue(t, s.workspace, apikey.MCPRead, apikey.WikiWrite), nil)
+	only := s.connect(t, s.Issue(t, s.Workspace, apikey.MCPRead, apikey.WikiWrite), nil)
 	if got := only.call("save_wiki", map[string]any{"page": "more", "content": "x"}); got.Version != 1 {
 		t.Errorf("%s", got.raw)
 	}

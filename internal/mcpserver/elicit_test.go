@@ -54,7 +54,7 @@ func back(state, question, response string) string {
 
 func (s *service) turns(t testing.TB) (n int) {
 	t.Helper()
-	if err := s.pool.QueryRow(t.Context(), `SELECT count(*) FROM turns`).Scan(&n); err != nil {
+	if err := s.Pool.QueryRow(t.Context(), `SELECT count(*) FROM turns`).Scan(&n); err != nil {
 		t.Fatal(err)
 	}
 	return n
@@ -66,10 +66,10 @@ func TestAQuestionWithoutAnAnswerIsAskedAgain(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
 	c := workspace.Change{MessagesPerMinute: new(1)}
-	if _, err := workspace.New(s.pool).Update(t.Context(), s.workspace.ID, c); err != nil {
+	if _, err := workspace.New(s.Pool).Update(t.Context(), s.Workspace.ID, c); err != nil {
 		t.Fatal(err)
 	}
-	key := s.issue(t, s.workspace, apikey.MCP)
+	key := s.Issue(t, s.Workspace, apikey.MCP)
 	first, _ := s.retry(t, key, asking, "")
 	id := first.question()
 	if first.ResultType != "input_required" || first.State == "" || first.Requests[id].Method != "elicitation/create" {

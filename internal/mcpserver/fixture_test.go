@@ -2,171 +2,61 @@ package mcpserver_test
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"io"
-	"log/slog"
-	"net"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 
-	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"go.uber.org/goleak"
 
 	"github.com/parley-server/parley/internal/apikey"
-	"github.com/parley-server/parley/internal/callback"
-	"github.com/parley-server/parley/internal/dbtest"
-	"github.com/parley-server/parley/internal/door"
-	"github.com/parley-server/parley/internal/egress"
-	"github.com/parley-server/parley/internal/filestore"
 	"github.com/parley-server/parley/internal/httpapi"
-	"github.com/parley-server/parley/internal/limit"
 	"github.com/parley-server/parley/internal/mcpserver"
-	"github.com/parley-server/parley/internal/model"
-	"github.com/parley-server/parley/internal/model/guide"
-	"github.com/parley-server/parley/internal/permission"
-	"github.com/parley-server/parley/internal/runner"
-	"github.com/parley-server/parley/internal/session"
-	"github.com/parley-server/parley/internal/skill"
+	"github.com/parley-server/parley/internal/servicetest"
 	"github.com/parley-server/parley/internal/tool"
-	"github.com/parley-server/parley/internal/tool/attach"
 	"github.com/parley-server/parley/internal/tool/knowledge"
-	"github.com/parley-server/parley/internal/turn"
-	"github.com/parley-server/parley/internal/vault"
-	"github.com/parley-server/parley/internal/wiki"
-	"github.com/parley-server/parley/internal/workspace"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// service is one running process on a database of its own, with both ways in.
+// service is a process with both ways in.
 type service struct {
-	url       string
-	transport *http.Transport
-	pool      *pgxpool.Pool
-	keys      *apikey.Store
-	skills    *skill.Store
-	wiki      *wiki.Store
-	vault     *vault.Store
-	workspace workspace.Workspace
-	key       string // scope mcp
-	gate      *gate
-	protocol  http.Handler
-	halt      context.CancelFunc // ends requests, as a process that stops does
+	*servicetest.Service
+	key      string // scope mcp
+	protocol http.Handler
 }
 
 // start runs a service. Tools that no rule knows ask for an approval.
 func start(t testing.TB, change func(*mcpserver.Config)) *service {
 	t.Helper()
-	pool := dbtest.Pool(t, dbtest.DSN(t))
-	log := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelInfo}))
-	workspaces := workspace.New(pool)
-	ws, err := workspaces.Create(t.Context(), "demo", "", "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := &service{pool: pool, keys: apikey.New(pool, log), skills: skill.New(pool), wiki: wiki.New(pool), workspace: ws,
-		gate: &gate{make(chan struct{}, 100), make(chan struct{}, 100)}}
-	s.key = s.issue(t, ws, apikey.MCP)
-	ring, err := vault.ParseKeys(vault.GenerateKey())
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.vault = vault.New(pool, ring)
-	if err := s.vault.Prepare(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	guard, err := egress.New(egress.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	files := filestore.New(pool, ring, filestore.Options{})
-	callbacks := callback.NewStore(pool, ring, guard)
-	sessions := session.New(pool, session.Options{Log: log, Erase: []session.Eraser{files.Erase, callbacks.Erase}})
-	guide := guide.New()
-	turns, err := turn.New(turn.Config{
-		Pool: pool, Sessions: sessions, Workspaces: workspaces, Skills: s.skills, Vault: s.vault, Files: files, Callbacks: callbacks,
-		Permissions: permission.New(pool), Tools: func(*runner.Run) []tool.Tool {
-			return append(knowledge.Tools(s.wiki, nil)[:2], s.gate, touch{}, attach.Tool(files, nil))
-		}, Log: log, Workers: 20,
-		Model: func(string) (model.Model, error) { return guide, nil },
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	limits := limit.New(pool, limit.Options{Limits: limit.Limits{Messages: 100_000, Calls: 100_000, Streams: 1000}, Node: sessions.Node(), Log: log})
-	for _, f := range []func(context.Context) error{sessions.Run, turns.Run, s.keys.Run, limits.Run} {
-		run(t, f)
-	}
-	cfg := mcpserver.Config{Config: door.Config{Sessions: sessions, Workspaces: workspaces, Keys: s.keys, Limits: limits, Log: log},
-		Turns: turns, Files: files, Skills: s.skills, Wiki: s.wiki}
+	s := &service{Service: servicetest.New(t, servicetest.Options{
+		Gate: "read", // so that nobody is asked
+		Tools: func(s *servicetest.Service) []tool.Tool {
+			return append(knowledge.Tools(s.Wiki, nil)[:2], servicetest.Touch{})
+		},
+		Turns: servicetest.Asking,
+	})}
+	s.key = s.Issue(t, s.Workspace, apikey.MCP)
+	cfg := mcpserver.Config{Config: s.Door(), Turns: s.Turns, Files: s.Files, Skills: s.Skills, Wiki: s.Wiki}
 	if change != nil {
 		change(&cfg)
 	}
-	protocol, err := mcpserver.New(cfg)
+	var err error
+	if s.protocol, err = mcpserver.New(cfg); err != nil {
+		t.Fatal(err)
+	}
+	rest, err := httpapi.New(httpapi.Config{Config: cfg.Config, Turns: s.Turns, Files: s.Files, Callbacks: s.Callbacks})
 	if err != nil {
 		t.Fatal(err)
 	}
-	rest, err := httpapi.New(httpapi.Config{Config: cfg.Config, Turns: turns, Files: files, Callbacks: callbacks})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.protocol = protocol
-	s.serve(t, protocol, rest)
-	return s
-}
-
-func (s *service) serve(t testing.TB, protocol, rest http.Handler) {
 	mux := http.NewServeMux()
-	mux.Handle(mcpserver.Path, protocol)
+	mux.Handle(mcpserver.Path, s.protocol)
 	mux.Handle("/", rest)
-	srv := httptest.NewUnstartedServer(mux)
-	base, halt := context.WithCancel(context.Background())
-	srv.Config.BaseContext = func(net.Listener) context.Context { return base }
-	srv.Start()
-	s.url, s.halt, s.transport = srv.URL, halt, &http.Transport{DisableCompression: true}
-	t.Cleanup(func() {
-		halt()
-		s.transport.CloseIdleConnections()
-		srv.Close()
-	})
-}
-
-// run keeps f running until the test ends.
-func run(t testing.TB, f func(context.Context) error) {
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- f(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Errorf("stopped with %v", err)
-		}
-	})
-}
-
-// issue makes a key.
-func (s *service) issue(t testing.TB, ws workspace.Workspace, scopes ...apikey.Scope) string {
-	t.Helper()
-	_, text, err := s.keys.Create(t.Context(), apikey.Grant{Workspace: ws.ID, Name: "test", Scopes: scopes})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return text
-}
-
-// another makes a second workspace.
-func (s *service) another(t testing.TB) workspace.Workspace {
-	t.Helper()
-	ws, err := workspace.New(s.pool).Create(t.Context(), "another", "", "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return ws
+	s.Serve(t, mux)
+	return s
 }
 
 // bearer sends a key with every request.
@@ -192,7 +82,7 @@ type client struct {
 // otherwise.
 func (s *service) connect(t testing.TB, key string, opt *mcp.ClientOptions) *client {
 	t.Helper()
-	transport := &mcp.StreamableClientTransport{Endpoint: s.url + mcpserver.Path, HTTPClient: &http.Client{Transport: bearer{key, s.transport}}, MaxRetries: -1}
+	transport := &mcp.StreamableClientTransport{Endpoint: s.URL + mcpserver.Path, HTTPClient: &http.Client{Transport: bearer{key, s.Transport}}, MaxRetries: -1}
 	cs, err := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, opt).Connect(t.Context(), transport, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -364,7 +254,7 @@ func (s *service) post(t testing.TB, key, body string, header ...string) answer 
 
 func (s *service) do(t testing.TB, method, path, key, body string, header ...string) answer {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), method, s.url+path, strings.NewReader(body))
+	r, err := http.NewRequestWithContext(t.Context(), method, s.URL+path, strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -380,7 +270,7 @@ func (s *service) do(t testing.TB, method, path, key, body string, header ...str
 			r.Header.Set(header[i], header[i+1])
 		}
 	}
-	res, err := s.transport.RoundTrip(r)
+	res, err := s.Transport.RoundTrip(r)
 	if err != nil {
 		t.Fatal(err)
 	}

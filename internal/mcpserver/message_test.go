@@ -74,7 +74,7 @@ func TestIDsComeBackAsTheyWere(t *testing.T) {
 		}
 	}
 	var turns int
-	if err := s.pool.QueryRow(t.Context(), `SELECT count(*) FROM turns`).Scan(&turns); err != nil || turns != 0 {
+	if err := s.Pool.QueryRow(t.Context(), `SELECT count(*) FROM turns`).Scan(&turns); err != nil || turns != 0 {
 		t.Errorf("%d turns, %v", turns, err)
 	}
 }
@@ -134,7 +134,7 @@ func TestABatchIsRefusedBeforeAnythingIsDone(t *testing.T) {
 		}
 	}
 	var turns int
-	if err := s.pool.QueryRow(t.Context(), `SELECT count(*) FROM turns`).Scan(&turns); err != nil || turns != 0 {
+	if err := s.Pool.QueryRow(t.Context(), `SELECT count(*) FROM turns`).Scan(&turns); err != nil || turns != 0 {
 		t.Errorf("%d turns, %v", turns, err)
 	}
 }

@@ -16,7 +16,7 @@ const ping = `{"jsonrpc":"2.0","id":"p-1","method":"ping"}`
 func TestWhatMayNotComeInIsRefusedInTheEnvelope(t *testing.T) {
 	t.Parallel()
 	s := start(t, func(c *mcpserver.Config) { c.BaseURL = "https://chat.example/parley" })
-	chat := s.issue(t, s.workspace, apikey.Chat)
+	chat := s.Issue(t, s.Workspace, apikey.Chat)
 	large := `{"jsonrpc":"2.0","id":1,"method":"ping","params":{"x":"` + strings.Repeat("x", 1<<20) + `"}}`
 	for _, c := range []struct {
 		name, method, key, body string

@@ -39,7 +39,7 @@ func TestProgressIsToldInOrder(t *testing.T) {
 	}})
 	params := &mcp.CallToolParams{Name: "send_message", Arguments: map[string]any{"command": "@say One two three.\n@call wiki_read {\"page\":\"x\"} read {}\n" + asking}}
 	params.SetProgressToken("token-1")
-	s.gate.leave <- struct{}{}
+	s.Gate.Leave <- struct{}{}
 	got := c.tell(c.CallTool(t.Context(), params))("send_message")
 	<-all
 	mu.Lock()
@@ -72,13 +72,13 @@ func TestAQuietCallIsKeptAlive(t *testing.T) {
 	t.Parallel()
 	s := start(t, func(c *mcpserver.Config) { c.Keepalive = 5 * time.Millisecond })
 	const body = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"send_message","arguments":{"command":"@call read {}\n@say Now."}}}`
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url+mcpserver.Path, strings.NewReader(body))
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.URL+mcpserver.Path, strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
 	r.Header.Set("Authorization", "Bearer "+s.key)
 	r.Header.Set("Content-Type", "application/json")
-	res, err := s.transport.RoundTrip(r)
+	res, err := s.Transport.RoundTrip(r)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +91,7 @@ func TestAQuietCallIsKeptAlive(t *testing.T) {
 		switch line := lines.Text(); {
 		case line == ": ping":
 			if pings++; pings == 3 {
-				s.gate.leave <- struct{}{}
+				s.Gate.Leave <- struct{}{}
 			}
 		case strings.HasPrefix(line, "data: "):
 			if pings < 3 || !strings.Contains(line, "Now.") {
@@ -123,31 +123,31 @@ func TestLimitsAreThoseOfTheKey(t *testing.T) {
 	limits := func(messages, calls, streams int32) string {
 		t.Helper()
 		c := workspace.Change{MessagesPerMinute: new(int(messages)), CallsPerMinute: new(int(calls)), OpenStreams: new(int(streams))}
-		if _, err := workspace.New(s.pool).Update(t.Context(), s.workspace.ID, c); err != nil {
+		if _, err := workspace.New(s.Pool).Update(t.Context(), s.Workspace.ID, c); err != nil {
 			t.Fatal(err)
 		}
-		return s.issue(t, s.workspace, apikey.MCP)
+		return s.Issue(t, s.Workspace, apikey.MCP)
 	}
 	key := limits(1, 100, 1)
 	c := s.connect(t, key, nil)
 	var wg sync.WaitGroup
 	wg.Go(func() { c.call("send_message", map[string]any{"command": held}) })
-	<-s.gate.entered
+	<-s.Gate.Entered
 	// Before anything is looked at, and in words that a result can have.
 	if got := c.call("send_message", map[string]any{"command": 1}); !got.failed || got.Fault.Code != "RATE_LIMITED" || got.Fault.RetryAfter < 1 ||
 		!strings.Contains(got.text, "Wait 60 s.") && !strings.Contains(got.text, "Wait 5") || strings.Contains(got.text, "Retry-After") {
 		t.Errorf("%s", got.raw)
 	}
-	s.gate.leave <- struct{}{}
+	s.Gate.Leave <- struct{}{}
 	wg.Wait()
 
 	c = s.connect(t, limits(100, 100, 1), nil)
 	wg.Go(func() { c.call("send_message", map[string]any{"command": held}) })
-	<-s.gate.entered
+	<-s.Gate.Entered
 	if got := c.call("send_message", map[string]any{"command": "x"}); !got.failed || got.Fault.Code != "CONCURRENCY_LIMIT" {
 		t.Errorf("%s", got.raw)
 	}
-	s.gate.leave <- struct{}{}
+	s.Gate.Leave <- struct{}{}
 	wg.Wait()
 
 	key = limits(100, 2, 1)
@@ -165,8 +165,8 @@ func TestLimitsAreThoseOfTheKey(t *testing.T) {
 func TestARevokedKeyLosesItsCalls(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
-	grant := apikey.Grant{Workspace: s.workspace.ID, Name: "short", Scopes: apikey.Scopes{apikey.MCP}}
-	key, text, err := s.keys.Create(t.Context(), grant)
+	grant := apikey.Grant{Workspace: s.Workspace.ID, Name: "short", Scopes: apikey.Scopes{apikey.MCP}}
+	key, text, err := s.Keys.Create(t.Context(), grant)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -175,8 +175,8 @@ func TestARevokedKeyLosesItsCalls(t *testing.T) {
 	c.outputs = own.outputs
 	done := make(chan told)
 	go func() { done <- c.call("send_message", map[string]any{"command": held}) }()
-	<-s.gate.entered
-	if err := s.keys.Revoke(t.Context(), s.workspace.ID, key.ID); err != nil {
+	<-s.Gate.Entered
+	if err := s.Keys.Revoke(t.Context(), s.Workspace.ID, key.ID); err != nil {
 		t.Fatal(err)
 	}
 	if got := <-done; !got.failed || got.Fault == nil || got.Fault.Code != "INVALID_API_KEY" {
@@ -188,7 +188,7 @@ func TestARevokedKeyLosesItsCalls(t *testing.T) {
 	if list := own.call("list_sessions", nil); list.Data[0].Status != "thinking" {
 		t.Errorf("%s", list.raw)
 	}
-	s.gate.leave <- struct{}{}
+	s.Gate.Leave <- struct{}{}
 }
 
 // TestAReaderThatTakesNothingIsLetGo: its call ends and gives back what it held, while the
@@ -197,7 +197,7 @@ func TestAReaderThatTakesNothingIsLetGo(t *testing.T) {
 	t.Parallel()
 	s := start(t, func(c *mcpserver.Config) { c.WriteTimeout = 100 * time.Millisecond })
 	c := workspace.Change{OpenStreams: new(1)}
-	if _, err := workspace.New(s.pool).Update(t.Context(), s.workspace.ID, c); err != nil {
+	if _, err := workspace.New(s.Pool).Update(t.Context(), s.Workspace.ID, c); err != nil {
 		t.Fatal(err)
 	}
 	gone := make(chan struct{})
@@ -220,13 +220,13 @@ func TestAReaderThatTakesNothingIsLetGo(t *testing.T) {
 	command := strings.Repeat("@say "+strings.Repeat("x", 1000)+"\n@call wiki_read {\"page\":\"x\"}\n", 40) + "@call read {}\n@say The end."
 	body := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"send_message","arguments":{"command":%q,"caller_id":"deaf"},"_meta":{"progressToken":1}}}`, command)
 	fmt.Fprintf(conn, "POST /mcp HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", s.key, len(body), body)
-	<-s.gate.entered // the turn has come to its last step
+	<-s.Gate.Entered // the turn has come to its last step
 	<-gone
 	own := s.connect(t, s.key, nil)
 	if got := own.call("send_message", map[string]any{"command": "@say There is a place."}); !got.Success {
 		t.Errorf("%s", got.raw)
 	}
-	s.gate.leave <- struct{}{}
+	s.Gate.Leave <- struct{}{}
 	after := own.call("send_message", map[string]any{"command": "@say After it.", "caller_id": "deaf", "multitask_strategy": "enqueue"})
 	got := own.call("get_messages", map[string]any{"session_id": after.SessionID})
 	for _, m := range got.Data {
@@ -254,13 +254,13 @@ func TestAStoppingServiceSaysWhereToGoOn(t *testing.T) {
 			tool, args = "decide_approval", map[string]any{"approval_id": got.Input.ApprovalID, "decision": "allow", "wait": true}
 		}
 		go func() { done <- c.call(tool, args) }()
-		<-s.gate.entered
-		s.halt()
+		<-s.Gate.Entered
+		s.Halt()
 		got := <-done
 		if !got.failed || got.Fault == nil || got.Fault.Code != "UNAVAILABLE" || got.Fault.Turn == nil || got.Fault.Turn.TurnID == "" || !strings.Contains(got.text, want) {
 			t.Errorf("%s", got.raw)
 		}
-		s.gate.leave <- struct{}{}
+		s.Gate.Leave <- struct{}{}
 	}
 }
 

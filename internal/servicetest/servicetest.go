@@ -26,6 +26,7 @@ import (
 	"github.com/parley-server/parley/internal/limit"
 	"github.com/parley-server/parley/internal/model"
 	"github.com/parley-server/parley/internal/model/guide"
+	"github.com/parley-server/parley/internal/permission"
 	"github.com/parley-server/parley/internal/runner"
 	"github.com/parley-server/parley/internal/session"
 	"github.com/parley-server/parley/internal/skill"
@@ -156,6 +157,9 @@ func (s *Service) turns(t testing.TB, opt Options) {
 func (s *Service) Door() door.Config {
 	return door.Config{Sessions: s.Sessions, Workspaces: s.Workspaces, Keys: s.Keys, Limits: s.Limits, Log: s.Log}
 }
+
+// Asking makes tools that no rule of permissions knows need an approval.
+func Asking(c *turn.Config) { c.Permissions = permission.New(c.Pool) }
 
 // Serve listens with a way in.
 func (s *Service) Serve(t testing.TB, handler http.Handler) {
