@@ -27,7 +27,7 @@ race: ## run every test with the race detector
 compat: ## clients that people have, against a server: docs/clients says which; needs npm, and Chromium for some
 	@command -v npm >/dev/null || echo 'npm is missing: install Node.js 20.19 or newer. Nothing but this check needs it.'
 	! command -v npm >/dev/null || for dir in compat/*/; do npm --prefix $$dir ci || exit 1; done
-	$(POSTGRES) $(GO) test -count=1 -v -run 'TestTypeScriptClient|TestMCPClients|TestA2AClients|TestChatClients|TestFetchEventSource|TestClientsPage|TestBrowser|TestLineReaders' ./internal/e2e
+	$(POSTGRES) $(GO) test -count=1 -v -run 'TestTypeScriptClient|TestMCPClients|TestA2AClients|TestChatClients|TestFetchEventSource|TestClientsPage|TestBrowser|TestLine' ./internal/e2e
 
 lint: ## gofmt, vet and staticcheck
 	@test -z "$$(gofmt -l $$(git ls-files '*.go' | grep -v '^db/'))" || { echo 'gofmt would change:'; gofmt -l $$(git ls-files '*.go' | grep -v '^db/'); exit 1; }
