@@ -7,7 +7,7 @@ TOOL     = $(GO) tool -modfile=internal/tools/go.mod
 POSTGRES = $(GO) run ./internal/dbtest/with-postgres --
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test race compat lint generate verify migrate bench
+.PHONY: help run build test race compat packages lint generate verify migrate bench
 
 help: ## print this help
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -24,10 +24,12 @@ test: ## run every test; what a test needs and cannot find makes it skip, with a
 race: ## run every test with the race detector
 	$(POSTGRES) $(GO) test -race -timeout 15m ./...
 
-compat: ## clients that people have, against a server: docs/clients says which; needs npm, and Chromium for some
+compat: packages ## clients that people have, against a server: docs/clients says which; needs npm, and Chromium for some
+	$(POSTGRES) $(GO) test -count=1 -v -run 'TestTypeScriptClient|TestMCP|TestA2AClients|TestChatClients|TestFetchEventSource|TestClientsPage|TestBrowser|TestLine' ./internal/e2e
+
+packages: ## install those clients from npm, where the tests look for them
 	@command -v npm >/dev/null || echo 'npm is missing: install Node.js 20.19 or newer. Nothing but this check needs it.'
 	! command -v npm >/dev/null || for dir in compat/*/; do npm --prefix $$dir ci || exit 1; done
-	$(POSTGRES) $(GO) test -count=1 -v -run 'TestTypeScriptClient|TestMCPClients|TestA2AClients|TestChatClients|TestFetchEventSource|TestClientsPage|TestBrowser|TestLine' ./internal/e2e
 
 lint: ## gofmt, vet and staticcheck
 	@test -z "$$(gofmt -l $$(git ls-files '*.go' | grep -v '^db/'))" || { echo 'gofmt would change:'; gofmt -l $$(git ls-files '*.go' | grep -v '^db/'); exit 1; }
