@@ -95,9 +95,9 @@ func TestRunIsAttached(t *testing.T) {
 	t.Parallel()
 	s := start(t, options{})
 	s.do(t, runOf("t1", "r1", held)).Body.Close()
-	<-s.gate.entered
+	<-s.Gate.Entered
 	res := s.do(t, call{path: runs, body: `{"threadId":"t1","runId":"r2","messages":[]}`})
-	s.gate.leave <- struct{}{}
+	s.Gate.Leave <- struct{}{}
 	list, ok := frames(t, res)
 	if got := types(t, list); !ok || got != "RUN_STARTED "+message0+" TOOL_CALL_START TOOL_CALL_ARGS TOOL_CALL_END TOOL_CALL_RESULT "+message0+" RUN_FINISHED" {
 		t.Errorf("%s", got)
@@ -123,14 +123,14 @@ func TestInterrupts(t *testing.T) {
 			}
 		}
 		if name == "resolved" {
-			s.gate.leave <- struct{}{}
+			s.Gate.Leave <- struct{}{}
 		}
 		if got := types(t, s.stream(t, resumed(name, id, answer))); got != "RUN_STARTED TOOL_CALL_RESULT "+message0+" RUN_FINISHED" {
 			t.Errorf("%s: %s", name, got)
 		}
 	}
-	if len(s.gate.entered) != 1 {
-		t.Errorf("the tool ran %d times", len(s.gate.entered))
+	if len(s.Gate.Entered) != 1 {
+		t.Errorf("the tool ran %d times", len(s.Gate.Entered))
 	}
 }
 
@@ -139,7 +139,7 @@ func TestExpiredInterruptIsARunError(t *testing.T) {
 	s := start(t, options{window: time.Millisecond})
 	list := s.stream(t, runOf("t", "r", "@call gate {}\n@say the end"))
 	var id string
-	if err := s.pool.QueryRow(t.Context(), "SELECT id::text FROM approvals").Scan(&id); err != nil {
+	if err := s.Pool.QueryRow(t.Context(), "SELECT id::text FROM approvals").Scan(&id); err != nil {
 		t.Fatalf("%v after %v", err, list)
 	}
 	late := s.stream(t, resumed("t", id, `"status":"resolved","payload":{"approved":true}`))
@@ -161,7 +161,7 @@ func TestInterruptForASecret(t *testing.T) {
 		t.Errorf("%s", reason)
 	}
 	skip := resumed("t", id, `"status":"cancelled"`)
-	skip.key = s.issue(t, s.workspace, apikey.Chat)
+	skip.key = s.Issue(t, s.Workspace, apikey.Chat)
 	if r := s.get(t, skip); r.status != 403 || r.code != "INSUFFICIENT_SCOPE" {
 		t.Errorf("without the scope: %d %s", r.status, r.text)
 	}

@@ -1,58 +1,28 @@
 package dialect_test
 
 import (
-	"context"
 	"encoding/json"
 	"io"
-	"log/slog"
-	"maps"
-	"net"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgxpool"
-
 	"github.com/parley-server/parley/internal/agui"
-	"github.com/parley-server/parley/internal/apikey"
-	"github.com/parley-server/parley/internal/callback"
-	"github.com/parley-server/parley/internal/dbtest"
 	"github.com/parley-server/parley/internal/dialect"
-	"github.com/parley-server/parley/internal/door"
-	"github.com/parley-server/parley/internal/egress"
-	"github.com/parley-server/parley/internal/filestore"
 	"github.com/parley-server/parley/internal/limit"
-	"github.com/parley-server/parley/internal/model"
-	"github.com/parley-server/parley/internal/model/guide"
 	"github.com/parley-server/parley/internal/openaiapi"
-	"github.com/parley-server/parley/internal/permission"
-	"github.com/parley-server/parley/internal/runner"
-	"github.com/parley-server/parley/internal/session"
-	"github.com/parley-server/parley/internal/skill"
+	"github.com/parley-server/parley/internal/servicetest"
 	"github.com/parley-server/parley/internal/sse"
-	"github.com/parley-server/parley/internal/tool"
 	"github.com/parley-server/parley/internal/turn"
 	"github.com/parley-server/parley/internal/uistream"
 	"github.com/parley-server/parley/internal/vault"
-	"github.com/parley-server/parley/internal/workspace"
 )
 
-// service is one running process on a database of its own.
+// service is a process with every door.
 type service struct {
-	url       string
-	client    *http.Client
-	pool      *pgxpool.Pool
-	keys      *apikey.Store
-	skills    *skill.Store
-	vault     *vault.Store
-	sessions  *session.Store
-	turns     *turn.Service
-	workspace workspace.Workspace
-	key       string // may do everything
-	gate      *gate
-	halt      context.CancelFunc // ends requests, as a process that stops does
+	*servicetest.Service
+	client *http.Client
 }
 
 // options are what a test can change.
@@ -63,94 +33,26 @@ type options struct {
 
 func start(t *testing.T, opt options) *service {
 	t.Helper()
-	pool := dbtest.New(t)
-	log := slog.New(slog.NewTextHandler(t.Output(), nil))
-	ring, err := vault.ParseKeys(vault.GenerateKey())
-	if err != nil {
-		t.Fatal(err)
-	}
-	guard, err := egress.New(egress.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := &service{pool: pool, keys: apikey.New(pool, log), skills: skill.New(pool), vault: vault.New(pool, ring),
-		sessions: session.New(pool, session.Options{Log: log}), gate: &gate{make(chan struct{}, 100), make(chan struct{}, 100)}}
-	if err := s.vault.Prepare(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	workspaces, model1 := workspace.New(pool), guide.New()
-	tc := turn.Config{
-		Pool: pool, Sessions: s.sessions, Workspaces: workspaces, Skills: s.skills, Vault: s.vault, Files: filestore.New(pool, ring, filestore.Options{}),
-		Callbacks: callback.NewStore(pool, ring, guard), Tools: func(*runner.Run) []tool.Tool { return []tool.Tool{s.gate} }, Log: log, Workers: 10,
-		Model: func(string) (model.Model, error) { return model1, nil },
-	}
-	if opt.window != 0 {
-		tc.Permissions, tc.Window = permission.New(pool), opt.window
-	}
-	if s.turns, err = turn.New(tc); err != nil {
-		t.Fatal(err)
-	}
-	if s.workspace, err = workspaces.Create(t.Context(), "demo", "", ""); err != nil {
-		t.Fatal(err)
-	}
-	s.key = s.issue(t, s.workspace, apikey.All...)
-	if opt.limits == (limit.Limits{}) {
-		opt.limits = limit.Limits{Messages: 100_000, Calls: 100_000, Streams: 1000}
-	}
-	limits := limit.New(pool, limit.Options{Limits: opt.limits, Node: s.sessions.Node(), Log: log})
-	for _, part := range []func(context.Context) error{s.sessions.Run, s.turns.Run, s.keys.Run, limits.Run} {
-		run(t, part)
-	}
-	s.serve(t, dialect.Config{Config: door.Config{Sessions: s.sessions, Workspaces: workspaces, Keys: s.keys, Limits: limits, Log: log}, Turns: s.turns, Skills: s.skills})
-	return s
-}
-
-// serve listens with every door.
-func (s *service) serve(t *testing.T, cfg dialect.Config) {
-	t.Helper()
-	routes := make(map[string]http.Handler)
+	s := &service{Service: servicetest.New(t, servicetest.Options{Limits: opt.limits, Turns: func(c *turn.Config) {
+		if opt.window != 0 {
+			servicetest.Asking(c)
+			c.Window = opt.window
+		}
+	}})}
+	cfg := dialect.Config{Config: s.Door(), Turns: s.Turns, Skills: s.Skills}
+	mux := http.NewServeMux()
 	for _, door := range []func(dialect.Config) (map[string]http.Handler, error){openaiapi.New, uistream.New, agui.New} {
-		own, err := door(cfg)
+		routes, err := door(cfg)
 		if err != nil {
 			t.Fatal(err)
 		}
-		maps.Copy(routes, own)
-	}
-	mux := http.NewServeMux()
-	for path, h := range routes {
-		mux.Handle(path, h)
-	}
-	srv := httptest.NewUnstartedServer(mux)
-	base, halt := context.WithCancel(context.Background())
-	srv.Config.BaseContext = func(net.Listener) context.Context { return base }
-	srv.Start()
-	s.url, s.halt, s.client = srv.URL, halt, srv.Client()
-	t.Cleanup(func() {
-		halt()
-		srv.Close()
-	})
-}
-
-// run keeps f running until the test ends.
-func run(t *testing.T, f func(context.Context) error) {
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- f(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Errorf("stopped with %v", err)
+		for path, h := range routes {
+			mux.Handle(path, h)
 		}
-	})
-}
-
-func (s *service) issue(t *testing.T, ws workspace.Workspace, scopes ...apikey.Scope) string {
-	t.Helper()
-	_, text, err := s.keys.Create(t.Context(), apikey.Grant{Workspace: ws.ID, Name: "test", Scopes: scopes})
-	if err != nil {
-		t.Fatal(err)
 	}
-	return text
+	s.Serve(t, mux)
+	s.client = &http.Client{Transport: s.Transport}
+	return s
 }
 
 // call is one request. The zero value is GET with the service's key.
@@ -168,12 +70,12 @@ func (s *service) do(t *testing.T, c call) *http.Response {
 			c.method = http.MethodPost
 		}
 	}
-	r, err := http.NewRequestWithContext(t.Context(), c.method, s.url+c.path, strings.NewReader(c.body))
+	r, err := http.NewRequestWithContext(t.Context(), c.method, s.URL+c.path, strings.NewReader(c.body))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if c.key == "" {
-		c.key = s.key
+		c.key = s.Key
 	}
 	if c.key != "-" {
 		r.Header.Set("Authorization", "Bearer "+c.key)
@@ -246,23 +148,6 @@ func (s *service) stream(t *testing.T, c call) []string {
 	return list
 }
 
-// gate is a tool that waits until it is opened: with it a test holds a turn.
-type gate struct{ entered, leave chan struct{} }
-
-func (g *gate) Spec() tool.Spec {
-	return tool.Spec{Name: "gate", Description: "Waits.", Schema: json.RawMessage(`{"type":"object"}`), Idempotent: true}
-}
-
-func (g *gate) Call(ctx context.Context, _ tool.Call) (tool.Result, error) {
-	g.entered <- struct{}{}
-	select {
-	case <-ctx.Done():
-		return tool.Result{}, ctx.Err()
-	case <-g.leave:
-	}
-	return tool.Result{OK: true, Output: "open"}, nil
-}
-
 // held is a command whose turn says something, waits at the gate and goes on.
 const held = "@text 3 deltas\n@call gate {}\n@text 3 deltas"
 
@@ -271,7 +156,7 @@ func quote(text string) string { return string(dialect.Quote(text)) }
 // declare registers a credential without a value.
 func (s *service) declare(t *testing.T, name string) {
 	t.Helper()
-	if _, err := s.vault.Register(t.Context(), s.workspace.ID, vault.Registration{Name: name, Hosts: []string{"example.com"}}, "test"); err != nil {
+	if _, err := s.Vault.Register(t.Context(), s.Workspace.ID, vault.Registration{Name: name, Hosts: []string{"example.com"}}, "test"); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -14,7 +14,6 @@ import (
 	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/limit"
 	"github.com/parley-server/parley/internal/session"
-	"github.com/parley-server/parley/internal/workspace"
 )
 
 // route is one way to call a door; what it names is ours.
@@ -57,7 +56,7 @@ func (s *service) waiting(t *testing.T, chat string) (session, approval string) 
 // state is everything that a request can change.
 func (s *service) state(t *testing.T) (text string) {
 	t.Helper()
-	if err := s.pool.QueryRow(t.Context(), `SELECT (SELECT string_agg(id::text || state, ',' ORDER BY id) FROM turns) || (SELECT string_agg(id::text || status, ',' ORDER BY id) FROM approvals)
+	if err := s.Pool.QueryRow(t.Context(), `SELECT (SELECT string_agg(id::text || state, ',' ORDER BY id) FROM turns) || (SELECT string_agg(id::text || status, ',' ORDER BY id) FROM approvals)
 		|| (SELECT count(*) FROM sessions) || ' ' || (SELECT count(*) FROM messages)`).Scan(&text); err != nil {
 		t.Fatal(err)
 	}
@@ -69,7 +68,7 @@ func (s *service) state(t *testing.T) (text string) {
 func TestGuard(t *testing.T) {
 	t.Parallel()
 	s := start(t, options{window: time.Hour})
-	other, err := workspace.New(s.pool).Create(t.Context(), "another", "", "")
+	other, err := s.Workspaces.Create(t.Context(), "another", "", "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,18 +95,18 @@ func TestGuard(t *testing.T) {
 	check("no key", "-", all(401, "MISSING_API_KEY"))
 	check("a malformed key", "nonsense", all(401, "INVALID_API_KEY"))
 	for _, scope := range apikey.All {
-		revoked := s.issue(t, s.workspace, scope)
-		if err := s.keys.Revoke(t.Context(), s.workspace.ID, revoked[4:12]); err != nil {
+		revoked := s.Issue(t, s.Workspace, scope)
+		if err := s.Keys.Revoke(t.Context(), s.Workspace.ID, revoked[4:12]); err != nil {
 			t.Fatal(err)
 		}
 		check("a revoked key with "+string(scope), revoked, all(401, "INVALID_API_KEY"))
-		check("another workspace's key with "+string(scope), s.issue(t, other, scope), func(r route) (int, string) {
+		check("another workspace's key with "+string(scope), s.Issue(t, other, scope), func(r route) (int, string) {
 			if strings.HasPrefix(r.path, "/api/") { // the others name no workspace
 				return 404, "WORKSPACE_NOT_FOUND"
 			}
 			return 0, ""
 		})
-		check("a key with "+string(scope), s.issue(t, s.workspace, scope), func(r route) (int, string) {
+		check("a key with "+string(scope), s.Issue(t, s.Workspace, scope), func(r route) (int, string) {
 			if scope == r.scope {
 				return 0, ""
 			}
@@ -117,10 +116,10 @@ func TestGuard(t *testing.T) {
 	if after := s.state(t); after != before {
 		t.Errorf("somebody who was refused has changed something:\n%s\n%s", before, after)
 	}
-	s.gate.leave <- struct{}{}
+	s.Gate.Leave <- struct{}{}
 	for _, r := range list { // and the scope alone is enough
 		c := r.call
-		c.key = s.issue(t, s.workspace, r.scope)
+		c.key = s.Issue(t, s.Workspace, r.scope)
 		if got := s.get(t, c); got.status >= 400 && got.status != 409 || got.header.Get("RateLimit") == "" {
 			t.Errorf("%s %s with %s: %d %s", r.path, r.body, r.scope, got.status, got.text)
 		}
@@ -131,11 +130,11 @@ func TestGuard(t *testing.T) {
 func TestWorkspacesAreApart(t *testing.T) {
 	t.Parallel()
 	s := start(t, options{window: time.Hour})
-	other, err := workspace.New(s.pool).Create(t.Context(), "another", "", "")
+	other, err := s.Workspaces.Create(t.Context(), "another", "", "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	foreign := s.issue(t, other, apikey.All...)
+	foreign := s.Issue(t, other, apikey.All...)
 	session, approval := s.waiting(t, "chat")
 	before := s.state(t)
 	absent := []string{uuid.NewString(), "no-chat", uuid.NewString()}
@@ -200,8 +199,8 @@ func TestQuotas(t *testing.T) {
 	t.Parallel()
 	s := start(t, options{limits: limit.Limits{Messages: 2, Calls: 1000, Streams: 2}})
 	open := []*http.Response{s.do(t, asked("c1", held)), s.do(t, call{path: completions, body: said(held, `"stream":true`, `"user":"u"`)})}
-	<-s.gate.entered
-	<-s.gate.entered
+	<-s.Gate.Entered
+	<-s.Gate.Entered
 	if r := s.get(t, runOf("t", "r", "x")); r.status != 429 || r.code != "CONCURRENCY_LIMIT" || r.header.Get("Retry-After") == "" {
 		t.Errorf("a third stream: %d %s", r.status, r.text)
 	}
@@ -217,8 +216,8 @@ func TestQuotas(t *testing.T) {
 	if r := s.get(t, resumed("t", uuid.NewString(), `"status":"cancelled"`)); r.code != "CONCURRENCY_LIMIT" || !strings.HasPrefix(r.header.Get("RateLimit"), `"calls"`) {
 		t.Errorf("an answer is no message: %d %s %s", r.status, r.text, r.header.Get("RateLimit"))
 	}
-	s.gate.leave <- struct{}{}
-	s.gate.leave <- struct{}{}
+	s.Gate.Leave <- struct{}{}
+	s.Gate.Leave <- struct{}{}
 	for _, res := range open {
 		if list, ok := frames(t, res); !ok {
 			t.Errorf("cut off after %v", list)
@@ -234,32 +233,32 @@ func TestQuotas(t *testing.T) {
 func TestStreamsAreCutOff(t *testing.T) {
 	t.Parallel()
 	s := start(t, options{})
-	doomed := s.issue(t, s.workspace, apikey.Chat)
+	doomed := s.Issue(t, s.Workspace, apikey.Chat)
 	open := []call{asked("c1", held), runOf("t1", "r1", held), {path: completions, body: said(held, `"stream":true`)}}
 	var streams []*http.Response
 	for _, c := range open {
 		c.key = doomed
 		streams = append(streams, s.do(t, c))
-		<-s.gate.entered
+		<-s.Gate.Entered
 	}
-	if err := s.keys.Revoke(t.Context(), s.workspace.ID, doomed[4:12]); err != nil {
+	if err := s.Keys.Revoke(t.Context(), s.Workspace.ID, doomed[4:12]); err != nil {
 		t.Fatal(err)
 	}
 	last := s.do(t, runOf("t2", "r2", held))
-	<-s.gate.entered
+	<-s.Gate.Entered
 	for i, res := range streams {
 		if list, ok := frames(t, res); ok {
 			t.Errorf("%s ended well with a dead key: %v", open[i].path, list)
 		}
 	}
-	s.halt()
+	s.Halt()
 	if list, ok := frames(t, last); ok {
 		t.Errorf("it ended well where the service stops: %v", list)
 	}
 	for range 4 {
-		s.gate.leave <- struct{}{}
+		s.Gate.Leave <- struct{}{}
 	}
-	rows, err := s.pool.Query(t.Context(), "SELECT session_id FROM turns")
+	rows, err := s.Pool.Query(t.Context(), "SELECT session_id FROM turns")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -268,7 +267,7 @@ func TestStreamsAreCutOff(t *testing.T) {
 		t.Fatalf("%v: %v", ids, err)
 	}
 	for _, id := range ids {
-		for evs, err := range s.sessions.Follow(t.Context(), session.From{Session: id}) {
+		for evs, err := range s.Sessions.Follow(t.Context(), session.From{Session: id}) {
 			if err != nil {
 				t.Fatal(err)
 			}

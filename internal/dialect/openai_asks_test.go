@@ -58,15 +58,15 @@ func TestContinueAsksAgain(t *testing.T) {
 		t.Errorf("in a stream: %q %q", text, finish)
 	}
 	var id uuid.UUID
-	if err := s.pool.QueryRow(t.Context(), "SELECT id FROM approvals").Scan(&id); err != nil {
+	if err := s.Pool.QueryRow(t.Context(), "SELECT id FROM approvals").Scan(&id); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.turns.Decide(t.Context(), s.workspace.ID, turn.Answer{Approval: id, Outcome: event.Allowed}); err != nil {
+	if _, err := s.Turns.Decide(t.Context(), s.Workspace.ID, turn.Answer{Approval: id, Outcome: event.Allowed}); err != nil {
 		t.Fatal(err)
 	}
-	<-s.gate.entered
+	<-s.Gate.Entered
 	on := s.do(t, say("continue", `"stream":true`))
-	s.gate.leave <- struct{}{}
+	s.Gate.Leave <- struct{}{}
 	list, _ := frames(t, on)
 	if text, _, _ := content(t, list); text != "the end" {
 		t.Errorf("after the answer: %q", text)
@@ -97,8 +97,8 @@ func TestNothingIsAnsweredTwice(t *testing.T) {
 func TestQuestionsAreNoJSON(t *testing.T) {
 	t.Parallel()
 	s := start(t, options{window: time.Hour})
-	s.gate.leave <- struct{}{}
-	s.gate.leave <- struct{}{}
+	s.Gate.Leave <- struct{}{}
+	s.Gate.Leave <- struct{}{}
 	for _, word := range []string{"allow", "deny"} {
 		say := func(text string, more ...string) call {
 			return call{body: said(text, append(more, `"user":"`+word+`"`)...)}
@@ -127,7 +127,7 @@ func TestQuestionsAreNoJSON(t *testing.T) {
 func TestResponsesToWords(t *testing.T) {
 	t.Parallel()
 	s := start(t, options{window: time.Hour})
-	s.gate.leave <- struct{}{}
+	s.Gate.Leave <- struct{}{}
 	respond := func(body string) (id, status, part string) {
 		t.Helper()
 		r := s.get(t, call{path: responses, body: `{"model":"demo",` + body + `}`})

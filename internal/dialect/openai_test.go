@@ -104,7 +104,7 @@ func TestCompletions(t *testing.T) {
 func TestCompletionsThatFail(t *testing.T) {
 	t.Parallel()
 	s := start(t, options{})
-	s.gate.leave <- struct{}{}
+	s.Gate.Leave <- struct{}{}
 	for name, c := range map[string]struct {
 		body   string
 		status int
@@ -225,7 +225,7 @@ func TestOpenWebUI(t *testing.T) {
 			t.Errorf("%s: %d %s", name, r.status, r.text)
 		}
 	}
-	s.gate.leave <- struct{}{}
+	s.Gate.Leave <- struct{}{}
 	s.complete(t, call{body: said("@call gate {}\n@say the end"), header: chat})
 	if got := s.complete(t, call{body: said(context + "Allow"), header: chat}); *got.Message.Content != "the end" {
 		t.Errorf("%q", *got.Message.Content)
@@ -247,7 +247,7 @@ func TestWordsAnswerAnApproval(t *testing.T) {
 			t.Errorf("something else: %d %s", r.status, r.text)
 		}
 		if c.word == "allow" {
-			s.gate.leave <- struct{}{}
+			s.Gate.Leave <- struct{}{}
 		}
 		if text, finish, _ := content(t, s.stream(t, say(c.word))); text != "the end" || finish != "stop" {
 			t.Errorf("%s: %q %q", c.word, text, finish)
@@ -256,8 +256,8 @@ func TestWordsAnswerAnApproval(t *testing.T) {
 			t.Errorf("afterwards: %q", text)
 		}
 	}
-	if len(s.gate.entered) != 1 {
-		t.Errorf("the tool ran %d times", len(s.gate.entered))
+	if len(s.Gate.Entered) != 1 {
+		t.Errorf("the tool ran %d times", len(s.Gate.Entered))
 	}
 }
 
@@ -268,16 +268,16 @@ func TestWordsSteerATurn(t *testing.T) {
 		return call{path: completions, body: said(text, `"stream":true`, `"user":"u"`)}
 	}
 	left := s.do(t, say(held))
-	<-s.gate.entered
+	<-s.Gate.Entered
 	left.Body.Close() // the turn goes on
 	on := s.do(t, say("continue"))
-	s.gate.leave <- struct{}{} // now that somebody reads on, it may end
+	s.Gate.Leave <- struct{}{} // now that somebody reads on, it may end
 	list, _ := frames(t, on)
 	if text, _, _ := content(t, list); strings.Count(text, "0.") != 2 {
 		t.Errorf("continue: %q", text)
 	}
 	reader := s.do(t, say(held))
-	<-s.gate.entered
+	<-s.Gate.Entered
 	again := s.do(t, say(held)) // the very same request: the same turn
 	if again.Header.Get("Idempotent-Replayed") != "true" {
 		t.Error("the same request started something else")
@@ -310,7 +310,7 @@ func TestSecretsAreALink(t *testing.T) {
 	if text := message(t, s.get(t, say(ask, ""))); !strings.Contains(text, "/secret .") || !strings.Contains(text, "API_TOKEN") {
 		t.Fatalf("%q", text)
 	}
-	if r := s.get(t, say("deny", s.issue(t, s.workspace, apikey.Chat))); r.status != 403 || r.code != "INSUFFICIENT_SCOPE" {
+	if r := s.get(t, say("deny", s.Issue(t, s.Workspace, apikey.Chat))); r.status != 403 || r.code != "INSUFFICIENT_SCOPE" {
 		t.Errorf("without the scope: %d %s", r.status, r.text)
 	}
 	if text := message(t, s.get(t, say("deny", ""))); text != "the end" {
@@ -322,7 +322,7 @@ func TestModels(t *testing.T) {
 	t.Parallel()
 	s := start(t, options{})
 	const document = "---\nname: weekly-report\ndescription: Writes the report.\ninterface:\n  inputs:\n    week:\n      type: string\n      required: true\n---\ncount to 3\n"
-	if _, err := s.skills.Push(t.Context(), s.workspace.ID, skill.Upload{Document: document}); err != nil {
+	if _, err := s.Skills.Push(t.Context(), s.Workspace.ID, skill.Upload{Document: document}); err != nil {
 		t.Fatal(err)
 	}
 	for _, base := range []string{"/openai/v1", "/v1"} {
@@ -353,18 +353,18 @@ func TestWordsComeSecond(t *testing.T) {
 	say := func(text string) call { return call{path: completions, body: said(text, `"user":"u"`)} }
 	s.get(t, say("@call gate {}\n@say the end"))
 	var id uuid.UUID
-	if err := s.pool.QueryRow(t.Context(), "SELECT id FROM approvals").Scan(&id); err != nil {
+	if err := s.Pool.QueryRow(t.Context(), "SELECT id FROM approvals").Scan(&id); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.turns.Decide(t.Context(), s.workspace.ID, turn.Answer{Approval: id, Outcome: event.Allowed}); err != nil {
+	if _, err := s.Turns.Decide(t.Context(), s.Workspace.ID, turn.Answer{Approval: id, Outcome: event.Allowed}); err != nil {
 		t.Fatal(err)
 	}
-	<-s.gate.entered
+	<-s.Gate.Entered
 	if r := s.get(t, say("deny")); r.status != 409 || r.code != "APPROVAL_ALREADY_DECIDED" {
 		t.Errorf("deny: %d %s", r.status, r.text)
 	}
 	res := s.do(t, call{path: completions, body: said("allow", `"user":"u"`, `"stream":true`)})
-	s.gate.leave <- struct{}{}
+	s.Gate.Leave <- struct{}{}
 	list, _ := frames(t, res)
 	if text, _, _ := content(t, list); text != "the end" {
 		t.Errorf("allow: %q", text)

@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"github.com/parley-server/parley/internal/apikey"
-	"github.com/parley-server/parley/internal/workspace"
 )
 
 const responses = "/openai/v1/responses"
@@ -53,11 +52,11 @@ func TestResponses(t *testing.T) {
 	if r := s.get(t, call{path: responses, body: `{"model":"demo","input":"count to 2","store":false,"conversation":"c"}`}); r.header.Get("X-Parley-Ignored") != "store" || !strings.Contains(r.text, `"conversation":{"id":"c"}`) {
 		t.Errorf("%s %v", r.text, r.header)
 	}
-	other, err := workspace.New(s.pool).Create(t.Context(), "another", "", "")
+	other, err := s.Workspaces.Create(t.Context(), "another", "", "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	foreign := call{path: responses, key: s.issue(t, other, apikey.All...), body: `{"model":"another","input":"x","previous_response_id":"` + id + `"}`}
+	foreign := call{path: responses, key: s.Issue(t, other, apikey.All...), body: `{"model":"another","input":"x","previous_response_id":"` + id + `"}`}
 	nobodys := foreign
 	nobodys.body = strings.Replace(foreign.body, id, "resp_0197a0d2-0000-7000-8000-000000000001", 1)
 	for _, c := range []call{foreign, nobodys} {

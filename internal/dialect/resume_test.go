@@ -64,7 +64,7 @@ func TestOpenInterruptIsAskedAgain(t *testing.T) {
 			t.Errorf("%s for a secret: %s %s", payload, code, message)
 		}
 	}
-	if _, err := s.turns.Decide(t.Context(), s.workspace.ID, turn.Answer{Approval: uuid.MustParse(id), Outcome: event.Provided, Value: vault.NewValue([]byte("hunter2-hunter2"))}); err != nil {
+	if _, err := s.Turns.Decide(t.Context(), s.Workspace.ID, turn.Answer{Approval: uuid.MustParse(id), Outcome: event.Provided, Value: vault.NewValue([]byte("hunter2-hunter2"))}); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {
@@ -107,7 +107,7 @@ func TestContradictingAnswers(t *testing.T) {
 	if after := s.state(t); after != before {
 		t.Errorf("%s became %s", before, after)
 	}
-	s.gate.leave <- struct{}{}
+	s.Gate.Leave <- struct{}{}
 	s.stream(t, resumed("t", id, approves))
 	for _, answer := range []string{gives, `"status":"resolved","payload":{"approved":false}`} {
 		if code, _ := refused(t, s.stream(t, resumed("t", id, answer))); code != "APPROVAL_ALREADY_DECIDED" {
@@ -133,7 +133,7 @@ func TestMessageBesideAResume(t *testing.T) {
 	if after := s.state(t); after != before {
 		t.Errorf("%s became %s", before, after)
 	}
-	s.gate.leave <- struct{}{}
+	s.Gate.Leave <- struct{}{}
 	if got := types(t, s.stream(t, conversation("t", "r", gated, entry(id, approves)))); got != "RUN_STARTED TOOL_CALL_RESULT "+message0+" RUN_FINISHED" {
 		t.Errorf("the message that was answered: %s", got)
 	}
@@ -151,12 +151,12 @@ func TestMessageBesideAResume(t *testing.T) {
 		t.Errorf("%d messages", n)
 	}
 	var status string
-	if err := s.pool.QueryRow(t.Context(), "SELECT status FROM approvals WHERE id = $1", id).Scan(&status); err != nil || status != "canceled" {
+	if err := s.Pool.QueryRow(t.Context(), "SELECT status FROM approvals WHERE id = $1", id).Scan(&status); err != nil || status != "canceled" {
 		t.Errorf("what was given up is %s, %v", status, err)
 	}
 
 	id, _ = interruptIn(t, s.stream(t, runOf("t", "r6", gated)))
-	s.gate.leave <- struct{}{}
+	s.Gate.Leave <- struct{}{}
 	for range 2 {
 		list := s.stream(t, conversation("t", "r7", "count to 4", entry(id, approves)))
 		if got := types(t, list); got != "RUN_STARTED TOOL_CALL_RESULT "+message0+" "+message0+" RUN_FINISHED" || len(usage(t, list)) != 2 {
@@ -199,7 +199,7 @@ func TestMessageBehindAFailure(t *testing.T) {
 	t.Parallel()
 	s := start(t, options{window: time.Hour})
 	id, _ := interruptIn(t, s.stream(t, runOf("t", "r", "@call gate {}\n@error model_error")))
-	s.gate.leave <- struct{}{}
+	s.Gate.Leave <- struct{}{}
 	list := s.stream(t, conversation("t", "r2", "count to 4", entry(id, approves)))
 	if got := types(t, list); got != "RUN_STARTED TOOL_CALL_RESULT CUSTOM "+message0+" RUN_FINISHED" || !strings.Contains(strings.Join(list, ""), `"name":"error","value":{"code":"model_error"`) {
 		t.Errorf("%v", list)
@@ -209,7 +209,7 @@ func TestMessageBehindAFailure(t *testing.T) {
 // messages is how many the user has sent.
 func (s *service) messages(t *testing.T) (n int) {
 	t.Helper()
-	if err := s.pool.QueryRow(t.Context(), "SELECT count(*) FROM messages WHERE role = 'user'").Scan(&n); err != nil {
+	if err := s.Pool.QueryRow(t.Context(), "SELECT count(*) FROM messages WHERE role = 'user'").Scan(&n); err != nil {
 		t.Fatal(err)
 	}
 	return n
@@ -219,11 +219,11 @@ func (s *service) messages(t *testing.T) (n int) {
 func TestMessageBesideAResumeOfASkill(t *testing.T) {
 	t.Parallel()
 	s := start(t, options{window: time.Hour})
-	if _, err := s.skills.Push(t.Context(), s.workspace.ID, skill.Upload{Document: "---\nname: gated\ndescription: Waits at a gate.\n---\n" + gated + "\n"}); err != nil {
+	if _, err := s.Skills.Push(t.Context(), s.Workspace.ID, skill.Upload{Document: "---\nname: gated\ndescription: Waits at a gate.\n---\n" + gated + "\n"}); err != nil {
 		t.Fatal(err)
 	}
 	id, _ := interruptIn(t, s.stream(t, call{path: runs, body: `{"threadId":"t","runId":"r","forwardedProps":{"skill":"gated"},"messages":[{"role":"user","content":"x"}]}`}))
-	s.gate.leave <- struct{}{}
+	s.Gate.Leave <- struct{}{}
 	res := s.do(t, conversation("t", "r2", "x", entry(id, approves)))
 	if list, ok := frames(t, res); !ok || !strings.Contains(types(t, list), "TOOL_CALL_RESULT") || res.Header.Get("X-Parley-Ignored") != "messages" {
 		t.Errorf("%v %v", res.Header, list)
@@ -272,12 +272,12 @@ func TestCanceledRun(t *testing.T) {
 	s := start(t, options{})
 	for version, want := range map[string]string{`"protocolVersion":"1.0",`: "RUN_FINISHED", "": "RUN_ERROR"} {
 		res := s.do(t, call{path: runs, body: `{"threadId":"t` + want + `","runId":"r",` + version + `"messages":[{"role":"user","content":` + quote(held) + `}]}`})
-		<-s.gate.entered
-		id, ok, err := s.sessions.ByCaller(t.Context(), s.workspace.ID, "t"+want)
+		<-s.Gate.Entered
+		id, ok, err := s.Sessions.ByCaller(t.Context(), s.Workspace.ID, "t"+want)
 		if err != nil || !ok {
 			t.Fatal(err, ok)
 		}
-		if _, err := s.turns.Cancel(t.Context(), s.workspace.ID, id); err != nil {
+		if _, err := s.Turns.Cancel(t.Context(), s.Workspace.ID, id); err != nil {
 			t.Fatal(err)
 		}
 		list, ok := frames(t, res)

@@ -74,13 +74,13 @@ func TestChatMessageIsSentOnce(t *testing.T) {
 	// A double click is one turn, another message is in its way.
 	again := chat("c3", `"trigger":"regenerate-message",`, user("m1", held))
 	s.do(t, again)
-	<-s.gate.entered
+	<-s.Gate.Entered
 	n := s.messages(t)
 	second := s.do(t, again)
 	if r := s.get(t, chat("c3", submitted, user("m2", "x"))); r.status != 409 || r.code != "TURN_IN_PROGRESS" || !strings.Contains(r.text, "cancel_url") {
 		t.Errorf("another message: %d %s", r.status, r.text)
 	}
-	s.gate.leave <- struct{}{}
+	s.Gate.Leave <- struct{}{}
 	if _, ok := frames(t, second); !ok || s.messages(t) != n {
 		t.Errorf("a double click: %d messages after %d", s.messages(t), n)
 	}
@@ -118,10 +118,10 @@ func TestChatAnswersAmongOthers(t *testing.T) {
 	t.Parallel()
 	s := start(t, options{window: time.Hour})
 	one := field(s.stream(t, chat("c1", submitted, user("m1", "@call gate {\"n\":1}\n@call gate {\"n\":2}\n@say the end"))), "approvalId")
-	if _, err := s.turns.Decide(t.Context(), s.workspace.ID, turn.Answer{Approval: uuid.MustParse(one), Outcome: event.Allowed}); err != nil { // somebody else is quicker
+	if _, err := s.Turns.Decide(t.Context(), s.Workspace.ID, turn.Answer{Approval: uuid.MustParse(one), Outcome: event.Allowed}); err != nil { // somebody else is quicker
 		t.Fatal(err)
 	}
-	s.gate.leave <- struct{}{}
+	s.Gate.Leave <- struct{}{}
 	if r := s.get(t, chat("c1", submitted, user("m1", "x"), assistant("a1", approval(one, false)))); r.status != 409 || r.code != "APPROVAL_ALREADY_DECIDED" {
 		t.Fatalf("the loser: %d %s", r.status, r.text)
 	}
@@ -130,7 +130,7 @@ func TestChatAnswersAmongOthers(t *testing.T) {
 	if two == one {
 		t.Fatalf("there is no second question: %v", list)
 	}
-	s.gate.leave <- struct{}{}
+	s.Gate.Leave <- struct{}{}
 	// The next message was refused meanwhile, and is still on the page.
 	if r := s.get(t, chat("c1", submitted, user("m1", "x"), assistant("a1"), user("m2", "and?"))); r.status != 409 || r.code != "TURN_IN_PROGRESS" {
 		t.Errorf("a message while it waits: %d %s", r.status, r.text)
@@ -153,7 +153,7 @@ func TestChatIsCanceled(t *testing.T) {
 		s.stream(t, asked("c1", "count to 2"))
 	}
 	res := s.do(t, asked("c1", held))
-	<-s.gate.entered
+	<-s.Gate.Entered
 	if r := s.get(t, stop); r.status != 200 || r.text != `{"data":{"canceled":true}}`+"\n" {
 		t.Errorf("%d %s", r.status, r.text)
 	}

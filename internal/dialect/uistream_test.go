@@ -116,13 +116,13 @@ func TestChatIsResumed(t *testing.T) {
 		}
 	}
 	s.do(t, asked("c1", held)).Body.Close()
-	<-s.gate.entered
+	<-s.Gate.Entered
 	res := s.do(t, resume)
 	head := s.do(t, call{method: http.MethodHead, path: resume.path})
 	if head.StatusCode != 200 {
 		t.Errorf("HEAD: %d", head.StatusCode)
 	}
-	s.gate.leave <- struct{}{}
+	s.Gate.Leave <- struct{}{}
 	list, ok := frames(t, res)
 	if got := types(t, list); !ok || got != whileHeld+" tool-output-available finish-step start-step text-start text-delta text-end data-usage finish-step finish [DONE]" {
 		t.Errorf("%s", got)
@@ -156,7 +156,7 @@ func TestChatApprovals(t *testing.T) {
 		}
 		want := "start tool-output-denied finish-step start-step text-start text-delta text-end data-usage finish-step finish [DONE]"
 		if approved {
-			s.gate.leave <- struct{}{}
+			s.Gate.Leave <- struct{}{}
 			want = "start tool-input-available tool-output-available finish-step start-step text-start text-delta text-end data-usage finish-step finish [DONE]"
 		}
 		for range 2 { // the answer that is sent again is the same answer
@@ -168,8 +168,8 @@ func TestChatApprovals(t *testing.T) {
 			t.Errorf("the opposite: %d %s", r.status, r.text)
 		}
 	}
-	if len(s.gate.entered) != 1 {
-		t.Errorf("the tool ran %d times", len(s.gate.entered))
+	if len(s.Gate.Entered) != 1 {
+		t.Errorf("the tool ran %d times", len(s.Gate.Entered))
 	}
 }
 
@@ -179,9 +179,9 @@ func TestChatIsResumedBehindAnAnswer(t *testing.T) {
 	s := start(t, options{window: time.Hour})
 	id := field(s.stream(t, asked("c1", "@call gate {}\n@say the end")), "approvalId")
 	s.do(t, responded("c1", id, true)).Body.Close()
-	<-s.gate.entered
+	<-s.Gate.Entered
 	res := s.do(t, call{path: chats + "/c1/stream"})
-	s.gate.leave <- struct{}{}
+	s.Gate.Leave <- struct{}{}
 	list, ok := frames(t, res)
 	if got := types(t, list); !ok || got != "start start-step tool-input-available tool-approval-request tool-input-available tool-output-available "+
 		"finish-step start-step text-start text-delta text-end data-usage finish-step finish [DONE]" {
