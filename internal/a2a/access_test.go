@@ -20,7 +20,7 @@ import (
 func TestWhatMayNotComeInIsRefusedInTheEnvelope(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
-	_, legacy, err := s.keys.CreateWebhookToken(t.Context(), s.workspace.ID)
+	_, legacy, err := s.Keys.CreateWebhookToken(t.Context(), s.Workspace.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +42,7 @@ func TestWhatMayNotComeInIsRefusedInTheEnvelope(t *testing.T) {
 		{"GET", a2a.CardPath, "prl_nonsense", "", "", 401, "INVALID_API_KEY"},
 		{"GET", a2a.CardPath, legacy, "", "", 403, "INSUFFICIENT_SCOPE"},
 	} {
-		r, _ := http.NewRequestWithContext(t.Context(), test.method, s.url+test.path, strings.NewReader(test.body))
+		r, _ := http.NewRequestWithContext(t.Context(), test.method, s.URL+test.path, strings.NewReader(test.body))
 		if test.key != "" {
 			r.Header.Set("Authorization", "Bearer "+test.key)
 		}
@@ -74,7 +74,7 @@ func TestTheScopeIsA2A(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
 	for _, scope := range apikey.All {
-		c := s.speaks(t, "1.0").by(s.issue(t, s.workspace, scope))
+		c := s.speaks(t, "1.0").by(s.Issue(t, s.Workspace, scope))
 		res := c.post(t.Context(), `{"jsonrpc":"2.0","id":1,"method":"SendMessage","params":`+c.params(unique(), text("@say Hi."), "")+`}`)
 		text, _ := io.ReadAll(res.Body)
 		res.Body.Close()
@@ -83,7 +83,7 @@ func TestTheScopeIsA2A(t *testing.T) {
 		}
 	}
 	var turns int
-	if err := s.pool.QueryRow(t.Context(), `SELECT count(*) FROM turns`).Scan(&turns); err != nil || turns != 1 {
+	if err := s.Pool.QueryRow(t.Context(), `SELECT count(*) FROM turns`).Scan(&turns); err != nil || turns != 1 {
 		t.Errorf("%d turns %v", turns, err)
 	}
 }
@@ -93,7 +93,7 @@ func TestTheScopeIsA2A(t *testing.T) {
 func TestWorkspacesAreApart(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
-	foreign := s.another(t)
+	_, foreign := s.Another(t)
 	mine := s.speaks(t, "1.0").say(asking)
 	other := "0197a0b4-7c3e-7cc0-8a3a-2f6f0f1b7f10"
 	for _, v := range []string{"1.0", "0.3"} {
@@ -143,13 +143,13 @@ func TestWorkspacesAreApart(t *testing.T) {
 func TestLimitsAreThoseOfTheKey(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
-	if _, err := workspace.New(s.pool).Update(t.Context(), s.workspace.ID, workspace.Change{MessagesPerMinute: new(2), OpenStreams: new(1)}); err != nil {
+	if _, err := workspace.New(s.Pool).Update(t.Context(), s.Workspace.ID, workspace.Change{MessagesPerMinute: new(2), OpenStreams: new(1)}); err != nil {
 		t.Fatal(err)
 	}
 	c := s.speaks(t, "1.0")
 	open := c.stream(held)
 	open.until("WORKING")
-	<-s.gate.entered
+	<-s.Gate.Entered
 	if e := c.refused(-32000, "SendMessage", c.params(unique(), text("@say Hi."), "")); !strings.Contains(string(e.Data), "CONCURRENCY_LIMIT") || !strings.Contains(string(e.Data), "RetryInfo") {
 		t.Errorf("%s", e.Data)
 	}
@@ -157,7 +157,7 @@ func TestLimitsAreThoseOfTheKey(t *testing.T) {
 	if e := c.refused(-32000, "SendMessage", c.params(unique(), text("@say Hi."), c.atOnce())); !strings.Contains(string(e.Data), "RATE_LIMITED") {
 		t.Errorf("%s", e.Data)
 	}
-	s.gate.leave <- struct{}{}
+	s.Gate.Leave <- struct{}{}
 	open.rest()
 }
 
@@ -165,21 +165,21 @@ func TestLimitsAreThoseOfTheKey(t *testing.T) {
 func TestARevokedKeyLosesItsStream(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
-	key, secret, err := s.keys.Create(t.Context(), apikey.Grant{Workspace: s.workspace.ID, Name: "short", Scopes: []apikey.Scope{apikey.A2A}})
+	key, secret, err := s.Keys.Create(t.Context(), apikey.Grant{Workspace: s.Workspace.ID, Name: "short", Scopes: []apikey.Scope{apikey.A2A}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	st := s.speaks(t, "1.0").by(secret).stream(held)
 	id := st.until("WORKING")[0].task.ID
-	<-s.gate.entered
-	if err := s.keys.Revoke(t.Context(), s.workspace.ID, key.ID); err != nil {
+	<-s.Gate.Entered
+	if err := s.Keys.Revoke(t.Context(), s.Workspace.ID, key.ID); err != nil {
 		t.Fatal(err)
 	}
 	if frames := st.rest(); strings.Contains(outline(frames), "COMPLETED") || !st.cut {
 		t.Errorf("cut %v: %s", st.cut, outline(frames))
 	}
 	back := s.speaks(t, "1.0").resume(id, "")
-	s.gate.leave <- struct{}{}
+	s.Gate.Leave <- struct{}{}
 	if frames := back.rest(); !strings.HasSuffix(outline(frames), "COMPLETED") {
 		t.Errorf("%s", outline(frames))
 	}
@@ -195,7 +195,7 @@ func TestAnErasedTaskSaysNothing(t *testing.T) {
 	left := func() (n int) {
 		t.Helper()
 		const sql = `SELECT count(*) FROM messages AS row WHERE position('an id of the client' IN row::text) > 0 OR position($1 IN row::text) > 0`
-		if err := s.pool.QueryRow(t.Context(), sql, *said).Scan(&n); err != nil {
+		if err := s.Pool.QueryRow(t.Context(), sql, *said).Scan(&n); err != nil {
 			t.Fatal(err)
 		}
 		return n
@@ -203,7 +203,7 @@ func TestAnErasedTaskSaysNothing(t *testing.T) {
 	if n := left(); n != 2 {
 		t.Errorf("%d messages have the id or the failure", n)
 	}
-	if _, err := s.sessions.Erase(t.Context(), uuid.MustParse(got.ContextID), "test"); err != nil {
+	if _, err := s.Sessions.Erase(t.Context(), uuid.MustParse(got.ContextID), "test"); err != nil {
 		t.Fatal(err)
 	}
 	if n := left(); n != 0 {

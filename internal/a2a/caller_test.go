@@ -43,7 +43,7 @@ func (c *caller) by(key string) *caller {
 // post sends a body as it is.
 func (c *caller) post(ctx context.Context, body string) *http.Response {
 	c.t.Helper()
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url+a2a.Path, strings.NewReader(body))
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, c.URL+a2a.Path, strings.NewReader(body))
 	if err != nil {
 		c.t.Fatal(err)
 	}

@@ -14,7 +14,7 @@ import (
 // card gets the agent card.
 func (c *caller) card() (*http.Response, string) {
 	c.t.Helper()
-	r, err := http.NewRequestWithContext(c.t.Context(), http.MethodGet, c.url+a2a.CardPath, nil)
+	r, err := http.NewRequestWithContext(c.t.Context(), http.MethodGet, c.URL+a2a.CardPath, nil)
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -60,7 +60,7 @@ func TestTheCard(t *testing.T) {
 	s := start(t, nil)
 	for name, draft := range map[string]bool{"month-end": false, "secret-draft": true} {
 		doc := "---\nname: " + name + "\ndescription: Reports.\n---\nReport.\n"
-		if _, err := s.skills.Push(t.Context(), s.workspace.ID, skill.Upload{Document: doc, Draft: draft, By: "test"}); err != nil {
+		if _, err := s.Skills.Push(t.Context(), s.Workspace.ID, skill.Upload{Document: doc, Draft: draft, By: "test"}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -77,14 +77,14 @@ func TestTheCard(t *testing.T) {
 				len(card.DefaultOutputModes) == 0 || len(card.Skills) == 0 || len(card.Skills[0].Tags) == 0 {
 				t.Errorf("%s: %s", v, text)
 			}
-			if (len(card.SupportedInterfaces) == 2) != newer || newer && (card.SupportedInterfaces[0].URL != s.url+"/a2a" || card.SupportedInterfaces[0].ProtocolVersion != "1.0" || !card.Capabilities.ExtendedAgentCard ||
+			if (len(card.SupportedInterfaces) == 2) != newer || newer && (card.SupportedInterfaces[0].URL != s.URL+"/a2a" || card.SupportedInterfaces[0].ProtocolVersion != "1.0" || !card.Capabilities.ExtendedAgentCard ||
 				card.SecuritySchemes["apiKey"]["httpAuthSecurityScheme"] == nil || len(card.SecurityRequirements) != 1) {
 				t.Errorf("%s: %s", v, text)
 			}
-			if (card.URL == s.url+"/a2a") != older || older && (card.ProtocolVersion != "0.3.0" || !card.SupportsAuthenticatedExtendedCard || card.SecuritySchemes["apiKey"]["type"] != "http" || len(card.Security) != 1) {
+			if (card.URL == s.URL+"/a2a") != older || older && (card.ProtocolVersion != "0.3.0" || !card.SupportsAuthenticatedExtendedCard || card.SecuritySchemes["apiKey"]["type"] != "http" || len(card.Security) != 1) {
 				t.Errorf("%s: %s", v, text)
 			}
-			if strings.Contains(text, "secret-draft") || strings.Contains(text, "month-end") != (key != "") || strings.Contains(text, "Demo") != (key != "") || strings.Contains(text, s.workspace.ID.String()) {
+			if strings.Contains(text, "secret-draft") || strings.Contains(text, "month-end") != (key != "") || strings.Contains(text, "Demo") != (key != "") || strings.Contains(text, s.Workspace.ID.String()) {
 				t.Errorf("with %q: %s", key, text)
 			}
 			if cc := res.Header.Get("Cache-Control"); strings.Contains(cc, "public") != (key == "") || !strings.Contains(res.Header.Get("Vary"), "Authorization") {
@@ -118,7 +118,7 @@ func TestASkillIsCalledAsItsCardSays(t *testing.T) {
 	versions(t, func(t *testing.T, c *caller) {
 		doc := "---\nname: report\ndescription: Reports.\ninterface:\n  inputs:\n    month: {type: string, format: month, required: true, description: The month to report on.}\n" +
 			"    team: {type: enum, values: [sales, support], default: sales}\n---\n@say Reported.\n"
-		if _, err := c.skills.Push(t.Context(), c.workspace.ID, skill.Upload{Document: doc, By: "test"}); err != nil {
+		if _, err := c.Skills.Push(t.Context(), c.Workspace.ID, skill.Upload{Document: doc, By: "test"}); err != nil {
 			t.Fatal(err)
 		}
 		_, text := c.card()

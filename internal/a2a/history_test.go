@@ -20,9 +20,9 @@ func TestAMessageKeepsItsID(t *testing.T) {
 		s := c.open(c.name("SendStreamingMessage", "message/stream"), c.params(id, text(held), conf))
 		first := s.until("WORKING")
 		same("stream", first[0].task)
-		<-c.gate.entered
+		<-c.Gate.Entered
 		back, again := c.resume(first[0].task.ID, ""), c.resume(first[0].task.ID, first[0].id)
-		c.gate.leave <- struct{}{}
+		c.Gate.Leave <- struct{}{}
 		same("webhook", c.told(<-c.hook.got))
 		same("resubscribe", back.rest()[0].task)
 		same("resubscribe with Last-Event-ID", again.rest()[0].task)

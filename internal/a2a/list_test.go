@@ -41,7 +41,7 @@ func TestTasksAreListed(t *testing.T) {
 	failed := c.say("@refuse")
 	waits := c.say(asking)
 	works := c.read(c.ask("SendMessage", c.params(unique(), text(held), c.atOnce())))
-	<-c.gate.entered
+	<-c.Gate.Entered
 	lined := c.read(c.ask("SendMessage", c.params(unique(), text("@say Later."), c.atOnce(), fmt.Sprintf(`"contextId":%q`, works.ContextID), `"metadata":{"multitask_strategy":"enqueue"}`)))
 
 	all := c.list(`{}`)
@@ -98,7 +98,7 @@ func TestTasksAreListed(t *testing.T) {
 	if empty := c.list(`{"status":"TASK_STATE_FAILED","includeArtifacts":true}`); empty.Tasks[0].Artifacts == nil {
 		t.Errorf("%+v", empty.Tasks[0])
 	}
-	c.gate.leave <- struct{}{}
+	c.Gate.Leave <- struct{}{}
 }
 
 // What a list is asked for that makes no sense is refused with the name of the parameter, and
@@ -111,7 +111,8 @@ func TestListsAreAskedForStrangely(t *testing.T) {
 		c.say("@say Hi.")
 	}
 	token := *c.list(`{"pageSize":1}`).NextPageToken
-	foreign := s.speaks(t, "1.0").by(s.another(t))
+	_, key := s.Another(t)
+	foreign := s.speaks(t, "1.0").by(key)
 	for range 2 {
 		foreign.say("@say Hi.")
 	}

@@ -45,7 +45,7 @@ func TestReceiversAreManaged(t *testing.T) {
 	versions(t, func(t *testing.T, c *caller) {
 		st := c.stream(held)
 		id := st.until("WORKING")[0].task.ID
-		<-c.gate.entered
+		<-c.Gate.Entered
 		set := func(name, path string) json.RawMessage {
 			conf := fmt.Sprintf(`"id":%q,"url":"http://hook.example/%s","token":"mine","authentication":%s`, name, path,
 				c.name(`{"scheme":"Basic","credentials":"hush"}`, `{"schemes":["Basic"],"credentials":"hush"}`))
@@ -86,7 +86,7 @@ func TestReceiversAreManaged(t *testing.T) {
 		}
 		c.refused(-32602, c.name("CreateTaskPushNotificationConfig", "tasks/pushNotificationConfig/set"),
 			fmt.Sprintf(`{"taskId":%q,"url":"http://hook.example/","pushNotificationConfig":{"url":"http://hook.example/"}}`, id))
-		c.gate.leave <- struct{}{}
+		c.Gate.Leave <- struct{}{}
 		st.rest()
 		for range 10 {
 			n := <-c.hook.got

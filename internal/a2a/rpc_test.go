@@ -85,7 +85,7 @@ func TestWhatIsNoRequestIsToldAsJSONRPC(t *testing.T) {
 func TestTheVersionInTheQuery(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
-	r, _ := http.NewRequestWithContext(t.Context(), "POST", s.url+a2a.Path+"/?A2A-Version=1.0", strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"tasks/get","params":{"id":"x"}}`))
+	r, _ := http.NewRequestWithContext(t.Context(), "POST", s.URL+a2a.Path+"/?A2A-Version=1.0", strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"tasks/get","params":{"id":"x"}}`))
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("Authorization", "Bearer "+s.key)
 	res, err := s.client.Do(r)

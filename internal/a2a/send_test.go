@@ -65,7 +65,7 @@ func TestWhoDoesNotWaitPolls(t *testing.T) {
 		if s := got.state(); s != "TASK_STATE_SUBMITTED" && s != "TASK_STATE_WORKING" {
 			t.Errorf("%+v", got)
 		}
-		<-c.gate.entered
+		<-c.Gate.Entered
 		if now := c.get(got.ID); now.state() != "TASK_STATE_WORKING" || len(now.Artifacts) != 0 {
 			t.Errorf("%+v", now)
 		}
@@ -74,7 +74,7 @@ func TestWhoDoesNotWaitPolls(t *testing.T) {
 			t.Errorf("%s", e.Data)
 		}
 		rest := c.resume(got.ID, "")
-		c.gate.leave <- struct{}{}
+		c.Gate.Leave <- struct{}{}
 		if rest := rest.rest(); len(rest) == 0 || heard(rest) != "before the gateand after it" {
 			t.Errorf("%s: %q", outline(rest), heard(rest))
 		}
@@ -84,7 +84,7 @@ func TestWhoDoesNotWaitPolls(t *testing.T) {
 func TestASkillIsCalled(t *testing.T) {
 	versions(t, func(t *testing.T, c *caller) {
 		doc := "---\nname: weekly-report\ndescription: Reports.\ninterface:\n  inputs:\n    week: {type: integer, required: true}\n---\n@say Reported.\n"
-		if _, err := c.skills.Push(t.Context(), c.workspace.ID, skill.Upload{Document: doc, By: "test"}); err != nil {
+		if _, err := c.Skills.Push(t.Context(), c.Workspace.ID, skill.Upload{Document: doc, By: "test"}); err != nil {
 			t.Fatal(err)
 		}
 		method := c.name("SendMessage", "message/send")
@@ -177,7 +177,7 @@ func TestAnApprovalIsAnsweredOnItsTask(t *testing.T) {
 				ApprovalID string `json:"approval_id"`
 				DecideURL  string `json:"decide_url"`
 			}
-			if err := json.Unmarshal(got.Status.Message.Parts[1].Data, &q); err != nil || q.Kind != "approval" || q.Operations[0].Tool != "touch" || !strings.HasPrefix(q.DecideURL, c.url+"/api/workspaces/") {
+			if err := json.Unmarshal(got.Status.Message.Parts[1].Data, &q); err != nil || q.Kind != "approval" || q.Operations[0].Tool != "touch" || !strings.HasPrefix(q.DecideURL, c.URL+"/api/workspaces/") {
 				t.Errorf("%s", got.Status.Message.Parts[1].Data)
 			}
 			on := fmt.Sprintf(`"taskId":%q`, got.ID)
@@ -230,7 +230,7 @@ func TestASecretIsNotTaken(t *testing.T) {
 			Kind      string
 			SecretURL string `json:"secret_url"`
 		}
-		if err := json.Unmarshal(got.Status.Message.Parts[1].Data, &q); err != nil || q.Kind != "secret" || !strings.HasPrefix(q.SecretURL, c.url+"/api/v1/workspaces/") ||
+		if err := json.Unmarshal(got.Status.Message.Parts[1].Data, &q); err != nil || q.Kind != "secret" || !strings.HasPrefix(q.SecretURL, c.URL+"/api/v1/workspaces/") ||
 			!strings.Contains(*got.Status.Message.Parts[0].Text, q.SecretURL) {
 			t.Errorf("%s", got.Status.Message.Parts[1].Data)
 		}
@@ -257,7 +257,7 @@ func TestFilesComeAndGo(t *testing.T) {
 			t.Fatalf("%+v", got)
 		}
 		file := got.Artifacts[len(got.Artifacts)-1]
-		if url := file.Parts[0].URL + file.Parts[0].File.URI; file.ArtifactID != "files" || !strings.HasPrefix(url, c.url+"/") {
+		if url := file.Parts[0].URL + file.Parts[0].File.URI; file.ArtifactID != "files" || !strings.HasPrefix(url, c.URL+"/") {
 			t.Errorf("%+v", file)
 		}
 	})
@@ -266,7 +266,7 @@ func TestFilesComeAndGo(t *testing.T) {
 // register makes a credential known, without a value.
 func register(t testing.TB, c *caller, name string) {
 	t.Helper()
-	if _, err := c.vault.Register(t.Context(), c.workspace.ID, vault.Registration{Name: name, Hosts: []string{"api.example.com"}}, "test"); err != nil {
+	if _, err := c.Vault.Register(t.Context(), c.Workspace.ID, vault.Registration{Name: name, Hosts: []string{"api.example.com"}}, "test"); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -274,12 +274,12 @@ func register(t testing.TB, c *caller, name string) {
 // upload makes a file that is ready, and returns its id.
 func upload(t testing.TB, c *caller) string {
 	t.Helper()
-	ticket, err := c.files.Create(t.Context(), filestore.Request{Workspace: c.workspace.ID, Key: "test", Filename: "a.txt", MIME: "text/plain", Size: new(int64(2))})
+	ticket, err := c.Files.Create(t.Context(), filestore.Request{Workspace: c.Workspace.ID, Key: "test", Filename: "a.txt", MIME: "text/plain", Size: new(int64(2))})
 	if err != nil {
 		t.Fatal(err)
 	}
 	path, query, _ := strings.Cut(ticket.Upload.URL, "?")
-	if _, err := c.files.Upload(t.Context(), path, query, 2, strings.NewReader("hi")); err != nil {
+	if _, err := c.Files.Upload(t.Context(), path, query, 2, strings.NewReader("hi")); err != nil {
 		t.Fatal(err)
 	}
 	return ticket.FileID.String()

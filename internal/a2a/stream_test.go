@@ -44,7 +44,7 @@ func TestAReaderWhoComesBackMissesNothing(t *testing.T) {
 			}
 			early = append(early, f)
 		}
-		<-c.gate.entered
+		<-c.Gate.Entered
 		id := early[0].task.ID
 		var live [][]frame
 		var back []*stream
@@ -52,7 +52,7 @@ func TestAReaderWhoComesBackMissesNothing(t *testing.T) {
 			back = append(back, c.resume(id, f.id))
 		}
 		fresh := c.resume(id, "")
-		c.gate.leave <- struct{}{}
+		c.Gate.Leave <- struct{}{}
 		whole := append(early, s.rest()...)
 		for _, b := range back {
 			live = append(live, b.rest())
@@ -121,7 +121,7 @@ func TestCancelIsIdempotentAndForOneTask(t *testing.T) {
 	versions(t, func(t *testing.T, c *caller) {
 		s := c.stream(held)
 		first := s.until("WORKING")[0].task
-		<-c.gate.entered
+		<-c.Gate.Entered
 		id := unique()
 		behind := func(conf string) *task {
 			return c.read(c.ask(c.name("SendMessage", "message/send"), c.params(id, text("@say I come next."), conf,
@@ -149,14 +149,14 @@ func TestCancelIsIdempotentAndForOneTask(t *testing.T) {
 			t.Errorf("%s", e.Data)
 		}
 		lined := c.stream(held)
-		<-c.gate.entered
+		<-c.Gate.Entered
 		at := lined.until("WORKING")[0].task
 		wait := c.read(c.ask(c.name("SendMessage", "message/send"), c.params(unique(), text("@say Never."), c.atOnce(),
 			fmt.Sprintf(`"contextId":%q`, at.ContextID), `"metadata":{"multitask_strategy":"enqueue"}`)))
 		if got := c.read(c.ask(cancel, fmt.Sprintf(`{"id":%q}`, wait.ID))); got.state() != "TASK_STATE_CANCELED" {
 			t.Errorf("%+v", got)
 		}
-		c.gate.leave <- struct{}{}
+		c.Gate.Leave <- struct{}{}
 		if frames := lined.rest(); !strings.HasSuffix(outline(frames), "answer COMPLETED") {
 			t.Errorf("%s", outline(frames))
 		}

@@ -119,7 +119,7 @@ func TestABusyContextSaysWithWhat(t *testing.T) {
 			first := c.read(c.ask(c.name("SendMessage", "message/send"), c.params(unique(), text(command), c.name(`{"returnImmediately":true}`, `{"blocking":false}`))))
 			want := "still working"
 			if command == held {
-				<-c.gate.entered
+				<-c.Gate.Entered
 			} else {
 				frames := c.resume(first.ID, "")
 				for f, ok := frames.next(); ok && f.state() != "INPUT_REQUIRED" && (f.task == nil || f.task.state() != "TASK_STATE_INPUT_REQUIRED"); f, ok = frames.next() {
@@ -133,7 +133,7 @@ func TestABusyContextSaysWithWhat(t *testing.T) {
 				t.Errorf("%s %s", e.Message, e.Data)
 			}
 			if command == held {
-				c.gate.leave <- struct{}{}
+				c.Gate.Leave <- struct{}{}
 			}
 		}
 	})
@@ -164,20 +164,20 @@ func TestWhoWaitsLearnsWhereTheTaskIs(t *testing.T) {
 			t.Parallel()
 			c := start(t, nil).speaks(t, v)
 			go func() {
-				<-c.gate.entered
-				c.halt()
+				<-c.Gate.Entered
+				c.Halt()
 			}()
 			id := unique()
 			e := c.refused(-32000, c.name("SendMessage", "message/send"), c.params(id, text(held), ""))
 			told := e.failure(t)
 			var task, context string
-			if err := c.pool.QueryRow(t.Context(), `SELECT id, session_id FROM turns`).Scan(&task, &context); err != nil {
+			if err := c.Pool.QueryRow(t.Context(), `SELECT id, session_id FROM turns`).Scan(&task, &context); err != nil {
 				t.Fatal(err)
 			}
 			if told["taskId"] != task || told["contextId"] != context || told["code"] != "UNAVAILABLE" || told["message"] != e.Message || !strings.Contains(e.Message, "was accepted") {
 				t.Errorf("%s %s", e.Message, e.Data)
 			}
-			c.gate.leave <- struct{}{}
+			c.Gate.Leave <- struct{}{}
 		})
 	}
 }
@@ -186,7 +186,7 @@ func TestWhoWaitsLearnsWhereTheTaskIs(t *testing.T) {
 func TestALimitSaysHowLong(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
-	if _, err := workspace.New(s.pool).Update(t.Context(), s.workspace.ID, workspace.Change{MessagesPerMinute: new(1)}); err != nil {
+	if _, err := workspace.New(s.Pool).Update(t.Context(), s.Workspace.ID, workspace.Change{MessagesPerMinute: new(1)}); err != nil {
 		t.Fatal(err)
 	}
 	c := s.speaks(t, "0.3")
