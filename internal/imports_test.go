@@ -75,6 +75,7 @@ var ours = map[string]string{
 	"internal/dbtest/canary":        "internal/dbtest",
 	"internal/dbtest/container":     "",
 	"internal/e2e":                  "internal/cli",
+	"internal/transcript":           "internal/event",
 	"internal/servicetest":          "internal/apikey internal/callback internal/dbtest internal/door internal/egress internal/filestore internal/httpapi internal/limit internal/model internal/model/guide internal/permission internal/runner internal/session internal/skill internal/tool internal/tool/attach internal/turn internal/vault internal/wiki internal/workdir internal/workspace",
 	"internal/dbtest/with-postgres": "internal/dbtest",
 }

@@ -3,95 +3,58 @@ package a2a
 import (
 	"bytes"
 	"encoding/json"
-	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
-	"time"
-
-	"github.com/google/uuid"
 
 	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/transcript"
 )
 
-var updating = flag.Bool("update", false, "rewrite the golden transcripts")
-
-// TestTranscripts holds the frames of whole conversations against those in testdata. Each
-// file has the events as rows of "seq kind data", and what each version makes of them.
+// TestTranscripts tells every conversation in both versions, as frames and as the task that is
+// left; an answer in a schema also to clients that take texts alone, or JSON alone.
 func TestTranscripts(t *testing.T) {
 	t.Parallel()
-	paths, err := filepath.Glob("testdata/*.txtar")
-	if err != nil || len(paths) == 0 {
-		t.Fatal(paths, err)
-	}
-	for _, path := range paths {
-		t.Run(filepath.Base(path), func(t *testing.T) {
-			t.Parallel()
-			text, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
+	transcript.Check(t, []string{"a2a"}, func(t *testing.T, c transcript.Conversation) (made []transcript.Section) {
+		for _, v := range []version{v10, v03} {
+			name := fmt.Sprintf("a2a %s", v)
+			frames, task := tell(t, c, v, everything)
+			made = append(made, transcript.Section{Name: name, Text: frames}, transcript.Section{Name: name + " task", Text: task})
+			if strings.HasPrefix(c.Says, "in a schema") {
+				_, texts := tell(t, c, v, modes{text: true})
+				_, data := tell(t, c, v, modes{json: true})
+				made = append(made, transcript.Section{Name: name + " task in texts", Text: texts}, transcript.Section{Name: name + " task in JSON", Text: data})
 			}
-			head, rest, _ := strings.Cut(string(text), "-- events --\n")
-			rows, want, _ := strings.Cut(rest, "-- ")
-			want = "-- " + want
-			m := modes{text: !strings.Contains(head, "no text"), json: !strings.Contains(head, "no json")}
-			got := transcript(t, rows, v10, m) + transcript(t, rows, v03, m)
-			if *updating {
-				if err := os.WriteFile(path, []byte(head+"-- events --\n"+rows+got), 0o644); err != nil {
-					t.Fatal(err)
-				}
-			} else if got != want {
-				t.Errorf("got\n%s\nwant\n%s\nrun go test ./internal/a2a -run TestTranscripts -update", got, want)
-			}
-		})
-	}
-}
-
-var (
-	turnID    = uuid.MustParse("0197a0b4-7c3e-7cc0-8a3a-000000000001")
-	contextID = uuid.MustParse("0197a0b4-7c3e-7cc0-8a3a-000000000002")
-	askedID   = uuid.MustParse("0197a0b4-7c3e-7cc0-8a3a-000000000003")
-)
-
-// events reads rows.
-func events(t *testing.T, rows string) []event.Event {
-	t.Helper()
-	var evs []event.Event
-	for line := range strings.Lines(rows) {
-		seq, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
-		kind, data, ok := strings.Cut(rest, " ")
-		n, err := strconv.ParseInt(seq, 10, 64)
-		if err != nil || !ok || !json.Valid([]byte(data)) {
-			t.Fatalf("%q: %v", line, err)
 		}
-		evs = append(evs, event.Event{Seq: n, Session: contextID, Turn: turnID, At: time.Unix(1767225600+n, 0), Kind: event.Kind(kind), Data: []byte(data)})
-	}
-	return evs
+		return made
+	})
 }
 
-// transcript is what one version makes of rows: the frames, then the task.
-func transcript(t *testing.T, rows string, v version, m modes) string {
+// tell is what one version makes of a conversation: the frames, and the task.
+func tell(t *testing.T, c transcript.Conversation, v version, m modes) (stream, last string) {
 	t.Helper()
-	p := project("https://parley.example", m, contextID, turnID,
-		[]message{{MessageID: askedID.String(), ContextID: contextID, TaskID: turnID, Role: user, Parts: []part{textPart("Do it.")}}})
+	p := project("https://parley.example", m, transcript.Session, transcript.Turn,
+		[]message{{MessageID: "the client's own", ContextID: transcript.Session, TaskID: transcript.Turn, Role: user, Parts: []part{textPart("Do it.")}}})
 	var out bytes.Buffer
-	fmt.Fprintf(&out, "-- %s --\n", v)
-	evs := events(t, rows)
+	evs := events(c)
 	for i, ev := range evs {
 		frames, err := p.apply(ev)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, f := range frames {
-			f.waits = f.waits && !goes(evs[i+1:], turnID)
+			f.waits = f.waits && !goes(evs[i+1:], transcript.Turn)
 			fmt.Fprintf(&out, "%d %s\n", f.id, line(t, v.frame(f)))
 		}
 	}
-	fmt.Fprintf(&out, "-- %s task --\n%s\n", v, line(t, v.task(p.snapshot())))
-	return out.String()
+	return out.String(), fmt.Sprintf("%s\n", line(t, v.task(p.snapshot())))
+}
+
+func events(c transcript.Conversation) (evs []event.Event) {
+	for _, row := range c.Rows {
+		evs = append(evs, row.Event)
+	}
+	return evs
 }
 
 func line(t *testing.T, v any) []byte {
@@ -109,18 +72,11 @@ func line(t *testing.T, v any) []byte {
 // projection was told before: it is a function of the events alone.
 func TestFramesFollowFromTheEvents(t *testing.T) {
 	t.Parallel()
-	paths, _ := filepath.Glob("testdata/*.txtar")
-	for _, path := range paths {
-		text, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, rest, _ := strings.Cut(string(text), "-- events --\n")
-		rows, _, _ := strings.Cut(rest, "-- ")
-		evs := events(t, rows)
+	for _, c := range transcript.All(t) {
+		evs := events(c)
 		var whole []string
 		var ids []int64
-		p := project("", everything, contextID, turnID, nil)
+		p := project("", everything, transcript.Session, transcript.Turn, nil)
 		for _, ev := range evs {
 			frames, err := p.apply(ev)
 			if err != nil {
@@ -129,7 +85,7 @@ func TestFramesFollowFromTheEvents(t *testing.T) {
 			for i, f := range frames {
 				whole, ids = append(whole, string(line(t, f.update))), append(ids, f.id)
 				if last := i == len(frames)-1; (f.id == ev.Seq) != last || !last && f.id != 0 {
-					t.Errorf("%s: frame %d of event %d has the id %d", path, i, ev.Seq, f.id)
+					t.Errorf("%s: frame %d of event %d has the id %d", c.Name, i, ev.Seq, f.id)
 				}
 			}
 		}
@@ -137,7 +93,7 @@ func TestFramesFollowFromTheEvents(t *testing.T) {
 			if id == 0 {
 				continue
 			}
-			p, got := project("", everything, contextID, turnID, nil), []string(nil)
+			p, got := project("", everything, transcript.Session, transcript.Turn, nil), []string(nil)
 			for _, ev := range evs {
 				frames, err := p.apply(ev)
 				if err != nil {
@@ -150,7 +106,7 @@ func TestFramesFollowFromTheEvents(t *testing.T) {
 				}
 			}
 			if strings.Join(got, "\n") != strings.Join(whole[at+1:], "\n") {
-				t.Errorf("%s: after %d\n%s", path, id, strings.Join(got, "\n"))
+				t.Errorf("%s: after %d\n%s", c.Name, id, strings.Join(got, "\n"))
 			}
 		}
 	}

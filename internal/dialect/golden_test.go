@@ -3,13 +3,10 @@ package dialect_test
 import (
 	"bytes"
 	"encoding/json"
-	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/uuid"
 
@@ -18,57 +15,19 @@ import (
 	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/openaiapi"
 	"github.com/parley-server/parley/internal/session"
+	"github.com/parley-server/parley/internal/transcript"
 	"github.com/parley-server/parley/internal/uistream"
 )
 
-var update = flag.Bool("update", false, "write the transcripts in testdata")
-
-const (
-	theSession = "0197a0d2-0000-7000-8000-000000000001"
-	theTurn    = "0197a0d2-0000-7000-8000-000000000002"
-)
-
-// TestTranscripts tells one conversation in every dialect. The rows of a turn are given as they
-// are stored; behind a row that begins with "?" the reader leaves, answers and comes back.
+// TestTranscripts tells every conversation in every dialect.
 func TestTranscripts(t *testing.T) {
 	t.Parallel()
-	files, err := filepath.Glob("testdata/*.txtar")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no transcripts: %v", err)
-	}
-	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
-			t.Parallel()
-			data, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			head, rows := rowsOf(t, string(data))
-			var out strings.Builder
-			out.WriteString(head)
-			for i, reading := range readings(t, rows) {
-				tell(t, &out, fmt.Sprint(i+1), reading, strings.Contains(head, "# in a schema"))
-			}
-			if *update {
-				if err := os.WriteFile(file, []byte(out.String()), 0o644); err != nil {
-					t.Fatal(err)
-				}
-			} else if out.String() != string(data) {
-				t.Errorf("it is told differently; -update writes this:\n%s", out.String())
-			}
-		})
-	}
-}
-
-// rowsOf cuts a transcript: what is kept of it, and the rows in it.
-func rowsOf(t *testing.T, text string) (head string, rows []string) {
-	t.Helper()
-	before, rest, ok := strings.Cut(text, "-- rows --\n")
-	if !ok {
-		t.Fatal("no rows")
-	}
-	list, _, _ := strings.Cut(rest, "-- ")
-	return before + "-- rows --\n" + list, strings.Split(strings.TrimSpace(list), "\n")
+	transcript.Check(t, []string{"openai", "responses", "ui", "ag-ui"}, func(t *testing.T, c transcript.Conversation) (made []transcript.Section) {
+		for i, rd := range readings(t, c) {
+			made = append(made, tell(t, strconv.Itoa(i+1), rd)...)
+		}
+		return made
+	})
 }
 
 // reading is what one stream is given.
@@ -77,30 +36,24 @@ type reading struct {
 	rows []dialect.Row
 }
 
-func readings(t *testing.T, lines []string) (list []reading) {
+// readings are the streams of a conversation: who leaves at a question answers it and comes back.
+func readings(t *testing.T, c transcript.Conversation) (list []reading) {
 	t.Helper()
-	base := dialect.Reading{Turn: uuid.MustParse(theTurn), From: session.From{Session: uuid.MustParse(theSession)}}
-	if data, ok := strings.CutPrefix(lines[0], "rejected "); ok {
-		if err := json.Unmarshal([]byte(data), &base.Rejected); err != nil {
+	base := dialect.Reading{Turn: transcript.Turn, From: session.From{Session: transcript.Session}, Structured: strings.HasPrefix(c.Says, "in a schema")}
+	if c.Rejected != nil {
+		if err := json.Unmarshal(c.Rejected, &base.Rejected); err != nil {
 			t.Fatal(err)
 		}
-		lines = lines[1:]
 	}
 	now := reading{Reading: base}
-	for _, line := range lines {
-		line, pending := strings.CutPrefix(line, "? ")
-		kind, data, _ := strings.Cut(line, " ")
-		body, err := event.Decode(event.Kind(kind), []byte(data))
-		if err != nil || body == nil {
-			t.Fatalf("%s: %v", line, err)
-		}
-		now.rows = append(now.rows, dialect.Row{At: time.Unix(1_760_000_000, 0).UTC(), Body: body, Pending: pending})
-		if !pending {
+	for _, r := range c.Rows {
+		now.rows = append(now.rows, dialect.Row{At: r.At, Body: r.Body, Pending: r.Leaves})
+		if !r.Leaves {
 			continue
 		}
 		list = append(list, now)
 		next := reading{Reading: base}
-		next.After = body.(event.InputRequired).ApprovalID
+		next.After = r.Body.(event.InputRequired).ApprovalID
 		for _, row := range now.rows {
 			row.Seen, row.Pending = true, false
 			next.rows = append(next.rows, row)
@@ -111,15 +64,16 @@ func readings(t *testing.T, lines []string) (list []reading) {
 }
 
 // tell writes a reading down in every dialect.
-func tell(t *testing.T, out *strings.Builder, n string, rd reading, structured bool) {
+func tell(t *testing.T, n string, rd reading) (made []transcript.Section) {
 	t.Helper()
 	const base = "https://parley.example"
-	about := openaiapi.About{ID: "chatcmpl-" + theTurn, Model: "demo", Created: 1_760_000_000, Session: rd.Session(), Usage: true, Structured: structured, Base: base}
+	turn := rd.Turn.String()
+	about := openaiapi.About{ID: "chatcmpl-" + turn, Model: "demo", Created: 1_760_000_000, Session: rd.Session(), Usage: true, Structured: rd.Structured, Base: base}
 	if rd.After == uuid.Nil {
 		about.Rejected = rd.Rejected
 	}
 	openai, responses := openaiapi.NewTelling(about), about
-	responses.ID = "resp_" + theTurn
+	responses.ID = "resp_" + turn
 	for _, d := range []struct {
 		name string
 		p    dialect.Projection
@@ -129,22 +83,23 @@ func tell(t *testing.T, out *strings.Builder, n string, rd reading, structured b
 		{"ui", uistream.NewTelling(rd.Reading, base)},
 		{"ag-ui", agui.NewTelling(agui.About{Thread: "thread", Run: "run-" + n, Versioned: true, Base: base}, rd.Reading)},
 	} {
-		fmt.Fprintf(out, "-- %s %s --\n", d.name, n)
-		write(t, out, d.p.Begin())
+		var out strings.Builder
+		write(t, &out, d.p.Begin())
 		for _, row := range rd.rows {
 			frames := d.p.Row(row)
 			if row.Seen && len(frames) > 0 {
 				t.Errorf("%s tells again what was seen: %v", d.name, frames)
 			}
-			write(t, out, frames)
+			write(t, &out, frames)
 		}
+		made = append(made, transcript.Section{Name: d.name + " " + n, Text: out.String()})
 	}
 	status, answer := openai.Completion()
 	whole, err := json.MarshalIndent(answer, "", "  ")
 	if err != nil {
 		t.Fatal(err)
 	}
-	fmt.Fprintf(out, "-- openai in one piece %s: %d --\n%s\n", n, status, whole)
+	return append(made, transcript.Section{Name: fmt.Sprintf("openai in one piece %s: %d", n, status), Text: string(whole) + "\n"})
 }
 
 func write(t *testing.T, out *strings.Builder, frames []any) {

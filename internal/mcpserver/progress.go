@@ -7,10 +7,10 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/google/uuid"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/parley-server/parley/internal/event"
-	"github.com/parley-server/parley/internal/turn"
 )
 
 const (
@@ -22,26 +22,33 @@ const (
 // in their pace, everything else at once. It is a courtesy: what is lost of it is in the
 // result.
 type progress struct {
-	req   *mcp.CallToolRequest
-	token json.RawMessage // nil: the client does not want to know
-	n     float64
-	text  string // the end of what was said
-	fresh bool   // there is text that was not told
-	told  time.Time
+	notify func(message string) error // nil: nobody wants to know
+	text   string                     // the end of what was said
+	fresh  bool                       // there is text that was not told
+	told   time.Time
 }
 
-func (c *call) progress() *progress {
-	return &progress{req: c.req, token: c.message.token}
+// progress is that of a call.
+func (c *call) progress(ctx context.Context) *progress {
+	p := &progress{}
+	if c.message.token != nil {
+		n := 0.0
+		p.notify = func(message string) error {
+			n++
+			return c.req.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{ProgressToken: c.message.token, Progress: n, Message: message})
+		}
+	}
+	return p
 }
 
 // begin tells first where to go on if the connection is lost.
-func (p *progress) begin(ctx context.Context, started turn.Started) {
-	p.send(ctx, fmt.Sprintf("The agent has the message. [session_id: %s]", started.Session))
+func (p *progress) begin(session uuid.UUID) {
+	p.send(fmt.Sprintf("The agent has the message. [session_id: %s]", session))
 }
 
 // see takes an event in.
-func (p *progress) see(ctx context.Context, ev *event.Event) {
-	if p.token == nil {
+func (p *progress) see(ev *event.Event) {
+	if p.notify == nil {
 		return
 	}
 	switch ev.Kind {
@@ -53,7 +60,7 @@ func (p *progress) see(ctx context.Context, ev *event.Event) {
 	case event.KindToolUse:
 		var b event.ToolUse
 		if json.Unmarshal(ev.Data, &b) == nil {
-			p.tell(ctx, b.Tool+": "+b.Summary)
+			p.tell(b.Tool + ": " + b.Summary)
 		}
 	case event.KindToolResult:
 		var b event.ToolResult
@@ -62,39 +69,34 @@ func (p *progress) see(ctx context.Context, ev *event.Event) {
 			if !b.OK {
 				how = "failed"
 			}
-			p.tell(ctx, b.Tool+": "+how)
+			p.tell(b.Tool + ": " + how)
 		}
 	case event.KindInputRequired:
-		p.tell(ctx, "The agent waits for a person.")
+		p.tell("The agent waits for a person.")
 	}
 }
 
 // flush tells the text so far, if it is time to.
-func (p *progress) flush(ctx context.Context) {
+func (p *progress) flush() {
 	if p.fresh && time.Since(p.told) >= pace {
-		p.tell(ctx, "")
+		p.tell("")
 	}
 }
 
 // tell sends what is there of text, then something else.
-func (p *progress) tell(ctx context.Context, message string) {
+func (p *progress) tell(message string) {
 	if p.fresh {
 		p.fresh, p.told = false, time.Now()
-		p.send(ctx, p.text)
+		p.send(p.text)
 	}
 	if message != "" {
-		p.send(ctx, message)
+		p.send(message)
 	}
 }
 
-func (p *progress) send(ctx context.Context, message string) {
-	if p.token == nil {
-		return
-	}
-	p.n++
-	err := p.req.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{ProgressToken: p.token, Progress: p.n, Message: message})
-	if err != nil { // nobody is there any more
-		p.token = nil
+func (p *progress) send(message string) {
+	if p.notify != nil && p.notify(message) != nil { // nobody is there any more
+		p.notify = nil
 	}
 }
 

@@ -33,9 +33,9 @@ func (w *wait) result(ctx context.Context) (result, error) {
 	defer w.call.reply.alive()()
 	ctx, stop := w.cfg.Keys.While(ctx, w.call.caller.Key)
 	defer stop()
-	p := w.call.progress()
+	p := w.call.progress(ctx)
 	if !w.past {
-		p.begin(ctx, w.started)
+		p.begin(w.started.Session)
 		for evs, err := range w.door.Events(ctx, w.started.From, w.started.Turn) {
 			if errors.Is(err, session.ErrGone) { // of a turn that is over: its answer is still there
 				break
@@ -45,7 +45,7 @@ func (w *wait) result(ctx context.Context) (result, error) {
 			}
 			for i := range evs {
 				if ev := &evs[i]; ev.Turn == w.started.Turn {
-					p.see(ctx, ev)
+					p.see(ev)
 					if ev.Kind == event.KindInputRequired {
 						if open, err := w.open(ctx, ev.Data); err != nil {
 							return result{}, w.lost(ctx, err)
@@ -55,7 +55,7 @@ func (w *wait) result(ctx context.Context) (result, error) {
 					}
 				}
 			}
-			p.flush(ctx)
+			p.flush()
 		}
 	}
 	brief, cancel := w.door.Brief(ctx)

@@ -51,7 +51,7 @@ func (t *Telling) Row(row dialect.Row) []any {
 		return t.aside(b.Text)
 	case event.ToolUse:
 		t.broke = true
-		return t.think(b.Summary + "\n")
+		return t.act(b.Summary)
 	case event.Reply:
 		t.cut = b.Cut
 		t.usage.Prompt += b.Usage.InputTokens
@@ -140,6 +140,14 @@ func (t *Telling) text(s string) []any {
 func (t *Telling) think(s string) []any {
 	t.reasoning.WriteString(s)
 	return []any{t.chunk(delta{Reasoning: s}, nil)}
+}
+
+// act tells what the agent does, on a line of its own.
+func (t *Telling) act(summary string) []any {
+	if before := t.reasoning.String(); before != "" && !strings.HasSuffix(before, "\n") {
+		summary = "\n" + summary
+	}
+	return t.think(summary + "\n")
 }
 
 // aside is text, or a thought where the text is JSON.
