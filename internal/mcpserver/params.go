@@ -62,7 +62,8 @@ func (m *message) greeting() *jsonrpc.Error {
 	return nil
 }
 
-// meta reads what any request can have with it.
+// meta reads what any request can have with it. The SDK gets what the protocol says of itself
+// and nothing else: it could choke on the rest, of which nothing is used.
 func (m *message) meta() *jsonrpc.Error {
 	raw := m.param("_meta")
 	if raw == nil {
@@ -71,7 +72,11 @@ func (m *message) meta() *jsonrpc.Error {
 	if raw[0] != '{' {
 		return wrong(jsonrpc.CodeInvalidParams, "params._meta must be an object.")
 	}
+	own := make(map[string]json.RawMessage)
 	for _, f := range wire.Members(raw) {
+		if strings.HasPrefix(f.Name, "io.modelcontextprotocol/") {
+			own[f.Name] = f.Value
+		}
 		if f.Name != "progressToken" || string(f.Value) == "null" {
 			continue
 		}
@@ -80,6 +85,8 @@ func (m *message) meta() *jsonrpc.Error {
 		}
 		m.token = f.Value
 	}
+	text, _ := json.Marshal(own) // of what was JSON before
+	m.params = append(slices.DeleteFunc(m.params, func(p wire.Member) bool { return p.Name == "_meta" }), wire.Member{Name: "_meta", Value: text})
 	return nil
 }
 

@@ -201,6 +201,11 @@ func TestNumbersAreKept(t *testing.T) {
 	if got := send("1e999", "huge"); !strings.Contains(got, `"code":"INVALID_RESPONSE_SCHEMA"`) {
 		t.Error(got)
 	}
+	for _, meta := range []string{`"x":1e999`, `"progressToken":1` + strings.Repeat("0", 400), `"a/b":{"c":[1e999]}`} {
+		if got := s.post(t, s.key, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"list_skills","_meta":{`+meta+`}}}`).body; !strings.Contains(got, `"structuredContent"`) {
+			t.Errorf("%s: %s", meta, got)
+		}
+	}
 	if got := send("9007199254740993", "k"); strings.Contains(got, `"fault"`) {
 		t.Error(got)
 	}
