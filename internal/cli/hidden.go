@@ -21,7 +21,7 @@ func (c *command) hiddenInput(ctx context.Context, prompt string) (vault.Value, 
 		}
 		return value, err
 	}
-	if !piped(c.Stdin) {
+	if !fed(c.Stdin) {
 		return vault.Value{}, &problem{Exit: exitUsage, Code: "USAGE", What: "There is no value.", Why: "Nothing is piped in and nobody can be asked.", Do: "Pipe it in: … < file"}
 	}
 	text, err := io.ReadAll(io.LimitReader(c.Stdin, vault.MaxValue+3)) // the vault refuses less, and says so

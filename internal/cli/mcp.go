@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"strings"
+
 	"github.com/spf13/cobra"
 )
 
@@ -20,12 +22,13 @@ ends when its stdin does.`,
 			if err != nil {
 				return err
 			}
+			target.URL = strings.TrimSuffix(strings.TrimRight(target.URL, "/"), "/mcp") // as other programs want it
 			remote, err := c.clientOf(target, nil)
 			if err != nil {
 				return err
 			}
 			defer remote.Close()
-			if !piped(c.Stdin) {
+			if !fed(c.Stdin) {
 				return usage(cmd, "There is nobody to talk to.", "A program that speaks MCP starts this command, and writes to its stdin.")
 			}
 			ctx, stop := c.interruptible(cmd.Context())

@@ -40,6 +40,17 @@ func piped(r io.Reader) bool {
 	return err == nil && (info.Mode()&os.ModeNamedPipe != 0 || info.Mode().IsRegular())
 }
 
+// fed reports whether r can be read by a command that has to: also a socket, which programs
+// give to those that they start, and which may never say anything.
+func fed(r io.Reader) bool {
+	if f, ok := r.(*os.File); ok {
+		if info, err := f.Stat(); err == nil && info.Mode()&os.ModeSocket != 0 {
+			return true
+		}
+	}
+	return piped(r)
+}
+
 // env is a variable of the surroundings.
 func (h Host) env(name string) string {
 	for _, line := range h.Environ {

@@ -67,7 +67,7 @@ func (c *command) document(args []string) ([]byte, error) {
 		defer f.Close()
 		return io.ReadAll(io.LimitReader(f, limit))
 	}
-	if !piped(c.Stdin) {
+	if !fed(c.Stdin) {
 		return nil, &problem{Exit: exitUsage, Code: "USAGE", What: "There is nothing to write.", Why: "No file is named and nothing is piped in.", Do: "Name a file: parley wiki put PATH FILE"}
 	}
 	return io.ReadAll(io.LimitReader(c.Stdin, limit))

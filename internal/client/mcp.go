@@ -57,19 +57,28 @@ func (c *Client) MCP(ctx context.Context, in io.Reader, out io.Writer) error {
 // maxLine is more than the server takes, in bytes.
 const maxLine = 4 << 20
 
-// eachLine hands on every line that is not empty, until take has enough.
+// eachLine hands on every line that is not empty, until take has enough. Of one that is too
+// long it hands on the beginning, which is no message.
 func eachLine(in io.Reader, take func([]byte) bool) error {
-	scanner := bufio.NewScanner(in)
-	scanner.Buffer(nil, maxLine)
-	for scanner.Scan() {
-		if line := bytes.TrimSpace(scanner.Bytes()); len(line) > 0 && !take(bytes.Clone(line)) {
+	r := bufio.NewReaderSize(in, 64<<10)
+	var line []byte
+	for {
+		piece, err := r.ReadSlice('\n')
+		line = append(line, piece[:min(len(piece), maxLine-len(line))]...)
+		if err == bufio.ErrBufferFull {
+			continue
+		}
+		if whole := bytes.TrimSpace(line); len(whole) > 0 && !take(bytes.Clone(whole)) {
 			return nil
 		}
+		line = line[:0]
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("read a message: %w", err)
+		}
 	}
-	if err := scanner.Err(); err != nil {
-		return fmt.Errorf("read a message: %w", err)
-	}
-	return nil
 }
 
 // bridge is what MCP does.
@@ -106,7 +115,9 @@ type message struct {
 // pass sends a message on, beside those that wait for an answer.
 func (b *bridge) pass(ctx context.Context, line []byte, passed *sync.WaitGroup) {
 	var m message
-	_ = json.Unmarshal(line, &m) // what is wrong with it is for the server to say
+	if json.Unmarshal(line, &m) != nil && m.ID == nil { // what is wrong with it is for the server to say
+		m.ID = json.RawMessage("null")
+	}
 	m.batch = line[0] == '['
 	if m.Method == "notifications/cancelled" {
 		b.mu.Lock()
@@ -194,11 +205,14 @@ func (b *bridge) mark(h http.Header, m message) {
 	if revision != "" {
 		h.Set("MCP-Protocol-Version", revision)
 	}
-	h.Set("Mcp-Method", headerValue(m.Method))
-	if m.Params.Name != "" {
-		h.Set("Mcp-Name", headerValue(m.Params.Name))
+	for name, text := range map[string]string{"Mcp-Method": m.Method, "Mcp-Name": m.Params.Name} {
+		if text != "" && len(text) <= maxHeader { // a longer one names nothing, and the server says so
+			h.Set(name, headerValue(text))
+		}
 	}
 }
+
+const maxHeader = 1 << 10 // bytes
 
 // headerValue writes a text down as a header can have it.
 func headerValue(text string) string {

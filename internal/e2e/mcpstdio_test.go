@@ -3,9 +3,11 @@ package e2e_test
 import (
 	"context"
 	"encoding/json"
+	"os"
 	"os/exec"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -110,7 +112,39 @@ func TestMCPOnStdioPassesEverything(t *testing.T) {
 			t.Errorf("%d: no %s in %q", i, want, got)
 		}
 	}
+	long := strings.Repeat("x", 5<<20)
+	got = pass(key, `{"jsonrpc":"2.0","id":7,"method":"`+long+`"}`, `{"jsonrpc":"2.0","id":8,"method":"`+long[:1<<19]+`"}`, `{"jsonrpc":"2.0","id":9,"method":"ping"}`)
+	if len(got) != 3 || !strings.Contains(got[0], `"id":null`) || !strings.Contains(got[0], "larger than") || !strings.Contains(got[1], `"id":8,"error":{"code":-32601`) || !strings.Contains(got[2], `"id":9,"result":{}`) {
+		t.Errorf("%.300q", got)
+	}
 	if got := pass("prl_nonsense", `{"jsonrpc":"2.0","id":"a","method":"ping"}`); len(got) != 1 || !strings.Contains(got[0], `"id":"a"`) || !strings.Contains(got[0], `"code":-32000`) || !strings.Contains(got[0], "API key") {
 		t.Errorf("%q", got)
+	}
+}
+
+// Node.js gives the programs that it starts a socket for stdin.
+func TestMCPOnStdioOfASocket(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	key := w.parley(t, "keys", "create", "--workspace", "w", "--name", "mcp", "--scope", "mcp")
+	s := w.serve(t, nil)
+	pair, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ours, theirs := os.NewFile(uintptr(pair[0]), "ours"), os.NewFile(uintptr(pair[1]), "theirs")
+	cmd := exec.Command(binary, "mcp", "--url", s.url+"/mcp") // as other programs take the address
+	cmd.Env = append(environ(), "PARLEY_API_KEY="+key)
+	cmd.Stdin = theirs
+	if _, err := ours.WriteString(`{"jsonrpc":"2.0","id":1,"method":"ping"}` + "\n"); err != nil {
+		t.Fatal(err)
+	}
+	if err := ours.Close(); err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.Output()
+	theirs.Close()
+	if err != nil || !strings.Contains(string(out), `"result":{}`) {
+		t.Errorf("%s, %v", out, err)
 	}
 }
