@@ -181,7 +181,7 @@ func (q *Queries) TurnActive(ctx context.Context, sessionID uuid.UUID) (Turn, er
 const turnByEvent = `-- name: TurnByEvent :one
 SELECT t.id, t.session_id, t.created_at FROM turns t
 JOIN events e ON e.session_id = t.session_id AND e.turn_id = t.id AND e.at >= t.created_at - interval '1 hour'
-WHERE t.workspace_id = $1 AND t.request_hash = $2 AND e.seq = $3 AND t.created_at > now() - interval '2 days'
+WHERE t.workspace_id = $1 AND t.key_id = $2 AND t.request_hash = $3 AND e.seq = $4 AND e.seq >= t.start_seq AND t.created_at > now() - interval '2 days'
 `
 
 type TurnByEventRow struct {
@@ -190,10 +190,15 @@ type TurnByEventRow struct {
 	CreatedAt time.Time
 }
 
-// TurnByEvent finds the turn of a workspace that wrote an event, for a client that
-// sends its message again with the id of the last event it saw.
-func (q *Queries) TurnByEvent(ctx context.Context, workspaceID uuid.UUID, requestHash []byte, seq int64) (TurnByEventRow, error) {
-	row := q.db.QueryRow(ctx, turnByEvent, workspaceID, requestHash, seq)
+// TurnByEvent finds the turn that a key has started and that wrote an event, for a client
+// that sends its message again with the id of the last event it saw.
+func (q *Queries) TurnByEvent(ctx context.Context, workspaceID uuid.UUID, keyID *string, requestHash []byte, seq int64) (TurnByEventRow, error) {
+	row := q.db.QueryRow(ctx, turnByEvent,
+		workspaceID,
+		keyID,
+		requestHash,
+		seq,
+	)
 	var i TurnByEventRow
 	err := row.Scan(&i.ID, &i.SessionID, &i.CreatedAt)
 	return i, err

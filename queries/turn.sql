@@ -181,8 +181,8 @@ WHERE i.workspace_id = $1 AND i.route = $2 AND i.key = $3 AND i.created_at >= no
 DELETE FROM idempotency_keys WHERE created_at < now() - interval '24 hours';
 
 -- name: TurnByEvent :one
--- TurnByEvent finds the turn of a workspace that wrote an event, for a client that
--- sends its message again with the id of the last event it saw.
+-- TurnByEvent finds the turn that a key has started and that wrote an event, for a client
+-- that sends its message again with the id of the last event it saw.
 SELECT t.id, t.session_id, t.created_at FROM turns t
 JOIN events e ON e.session_id = t.session_id AND e.turn_id = t.id AND e.at >= t.created_at - interval '1 hour'
-WHERE t.workspace_id = $1 AND t.request_hash = $2 AND e.seq = $3 AND t.created_at > now() - interval '2 days';
+WHERE t.workspace_id = $1 AND t.key_id = $2 AND t.request_hash = $3 AND e.seq = $4 AND e.seq >= t.start_seq AND t.created_at > now() - interval '2 days';

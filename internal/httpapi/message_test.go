@@ -4,11 +4,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
 
 	"github.com/google/uuid"
+
+	"github.com/parley-server/parley/internal/apikey"
 )
 
 // answer is the body of a blocking call.
@@ -235,8 +238,17 @@ func TestPostAgainWithACursor(t *testing.T) {
 	if end := post(last.id).rest(); names(end) != "open done" || end[0].id != last.id || end[1].id != last.id {
 		t.Errorf("with everything seen: %v", end)
 	}
-	for _, bad := range []string{"999999999", "x", "01", "-1"} {
-		r := s.get(t, call{method: "POST", path: "messages", body: message, header: []string{"Last-Event-ID", bad}})
+	before, err := strconv.Atoi(seen[0].id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := s.Issue(t, s.Workspace, apikey.All...)
+	for _, bad := range []string{"999999999", "x", "01", "-1", strconv.Itoa(before - 1), "another key's " + cursor} {
+		key := ""
+		if id, ok := strings.CutPrefix(bad, "another key's "); ok {
+			bad, key = id, other
+		}
+		r := s.get(t, call{method: "POST", path: "messages", key: key, body: message, header: []string{"Last-Event-ID", bad}})
 		if r.status != 400 || r.Error.Code != "INVALID_CURSOR" || r.Error.Param != "Last-Event-ID" {
 			t.Errorf("%s: %d %s", bad, r.status, r.text)
 		}

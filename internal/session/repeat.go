@@ -63,10 +63,11 @@ func (s *Store) Repeated(ctx context.Context, o Once) (e Earlier, ok bool, err e
 	return e, true, nil
 }
 
-// Resent finds the turn that the same request started and that wrote the event the
-// client saw last; ok is false when there is none.
-func (s *Store) Resent(ctx context.Context, workspace uuid.UUID, hash []byte, lastEvent int64) (e Earlier, ok bool, err error) {
-	row, err := s.q.TurnByEvent(ctx, workspace, hash, lastEvent)
+// Resent finds the turn that the same request of the same key started and that wrote the
+// event the client saw last; ok is false when there is none. Ids can be guessed, and so can
+// many messages: a key alone does not show what another one has started.
+func (s *Store) Resent(ctx context.Context, workspace uuid.UUID, key string, hash []byte, lastEvent int64) (e Earlier, ok bool, err error) {
+	row, err := s.q.TurnByEvent(ctx, workspace, &key, hash, lastEvent)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return e, false, nil
 	}

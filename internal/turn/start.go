@@ -104,7 +104,7 @@ func (s *Service) repeated(ctx context.Context, req Request) (Started, bool, err
 // resent finds the turn of a message that a client sends again after a drop. It
 // never starts a second one.
 func (s *Service) resent(ctx context.Context, req Request) (Started, error) {
-	e, ok, err := s.cfg.Sessions.Resent(ctx, req.Workspace.ID, req.Hash, req.LastEvent)
+	e, ok, err := s.cfg.Sessions.Resent(ctx, req.Workspace.ID, req.Key, req.Hash, req.LastEvent)
 	if err == nil && !ok {
 		err = &fault.Error{Code: fault.InvalidCursor, Param: "Last-Event-ID",
 			Message: "Last-Event-ID names no event of an earlier attempt at this very message. Leave it out to send the message anew."}
