@@ -11,6 +11,7 @@ import (
 	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/session"
+	"github.com/parley-server/parley/internal/turn"
 	"github.com/parley-server/parley/internal/wire"
 )
 
@@ -33,47 +34,80 @@ func (c *call) continued(in *incoming) (id, of uuid.UUID, err error) {
 	if in.context != uuid.Nil && in.context != v.Turn.SessionID {
 		return id, of, fault.Invalid(fault.Violation{Param: "/message/contextId", Rule: "format", Message: "The task is in another context."})
 	}
-	once := session.Once{Workspace: c.workspace(), Route: answered, Key: in.id, Hash: in.Hash}
-	_, _, _, err = c.cfg.Sessions.Once(ctx, once, func(ctx context.Context) (int, []byte, error) {
+	if in.cursor > 0 { // what cannot be shown is not begun
+		if _, err := c.place(&look{view: v, from: fromCursor, cursor: in.cursor}); err != nil {
+			return id, of, err
+		}
+	}
+	if _, _, err := c.cfg.Turns.Repeated(ctx, c.asked(in)); err != nil { // the id of a message that began a task is no answer's
+		return id, of, err
+	}
+	_, _, replayed, err := c.cfg.Sessions.Once(ctx, c.answered(in), func(ctx context.Context) (int, []byte, error) {
 		return http.StatusOK, []byte("{}"), c.decide(ctx, v, in)
 	})
+	if err == nil && replayed {
+		err = c.inform(ctx, in, v.Turn.SessionID, id)
+	}
 	return id, v.Turn.SessionID, err
+}
+
+// answered is what an answer is known by.
+func (c *call) answered(in *incoming) session.Once {
+	return session.Once{Workspace: c.workspace(), Route: answered, Key: in.id, Hash: in.Hash}
 }
 
 // decide answers what a task waits for.
 func (c *call) decide(ctx context.Context, v session.View, in *incoming) error {
+	a, err := c.decision(ctx, v, in)
+	if err != nil {
+		return err
+	}
+	if err := c.inform(ctx, in, v.Turn.SessionID, v.Turn.ID); err != nil {
+		return err
+	}
+	_, err = c.cfg.Turns.Decide(ctx, c.workspace(), a)
+	return err
+}
+
+// decision is the answer that a message is, to a task as it is. A message that says anything
+// besides is none: nobody could tell what is meant.
+func (c *call) decision(ctx context.Context, v session.View, in *incoming) (a turn.Answer, err error) {
 	about := map[string]string{"taskId": v.Turn.ID.String()}
 	if s := stateOf(v.Turn); s.terminal() && in.approval == uuid.Nil {
-		return &rpcError{Code: unsupported, Message: "The task has ended. Send a message with its contextId alone to go on with the conversation.", about: about}
+		return a, &rpcError{Code: unsupported, Message: "The task has ended. Send a message with its contextId alone to go on with the conversation.", about: about}
 	}
 	var q event.InputRequired
 	if v.Question != nil {
 		if err := json.Unmarshal(v.Question, &q); err != nil {
-			return fmt.Errorf("read the question: %w", err)
+			return a, fmt.Errorf("read the question: %w", err)
 		}
 	}
 	switch {
 	case v.Question == nil && in.approval == uuid.Nil:
-		return &rpcError{Code: unsupported, Message: "The task waits for nothing. Send a message with its contextId alone and multitask_strategy in its metadata.", about: about}
+		return a, &rpcError{Code: unsupported, Message: "The task waits for nothing. Send a message with its contextId alone and multitask_strategy in its metadata.", about: about}
 	case q.What == event.InputSecret:
-		return &rpcError{Code: unsupported, Message: "The task waits for a secret, which is never taken here: a person gives it at secret_url.", about: about}
+		return a, &rpcError{Code: unsupported, Message: "The task waits for a secret, which is never taken here: a person gives it at secret_url.", about: about}
 	case in.decision == nil:
-		return fault.Invalid(fault.Violation{Param: partsAt, Rule: "required", Message: `The task waits for a decision: send the data part {"decision":"allow"} or {"decision":"deny"}.`})
+		return a, fault.Invalid(fault.Violation{Param: partsAt, Rule: "required", Message: `The task waits for a decision: send the data part {"decision":"allow"} or {"decision":"deny"}.`})
+	case in.besides != "":
+		return a, fault.Invalid(fault.Violation{Param: in.besides, Rule: "exactly_one", Message: "An answer is one data part with a decision, and nothing else. Nothing was decided: send the decision by itself."})
 	}
 	var checks wire.Checks
-	a := checks.Decision(in.decision, append([]string{"approval_id"}, wire.DecisionFields...))
+	a = checks.Decision(in.decision, append([]string{"approval_id"}, wire.DecisionFields...))
 	if err := checks.Err(); err != nil {
-		return err
+		return a, err
 	}
 	a.Approval, a.Key = q.ApprovalID, c.caller.Key
 	if in.approval != uuid.Nil {
 		a.Approval = in.approval
 		if asked, err := c.cfg.Sessions.Approval(ctx, c.workspace(), in.approval); err != nil {
-			return err
+			return a, err
 		} else if asked.TurnID != v.Turn.ID {
-			return fault.New(fault.ApprovalNotFound, "The task has asked no question %s.", in.approval)
+			return a, fault.New(fault.ApprovalNotFound, "The task has asked no question %s.", in.approval)
 		}
 	}
-	_, err := c.cfg.Turns.Decide(ctx, c.workspace(), a)
-	return err
+	if in.id == a.Approval.String() { // under which the question itself is told
+		return a, reused()
+	}
+	return a, nil
 }

@@ -75,6 +75,11 @@ func noTask(id string) *rpcError {
 	return &rpcError{Code: taskNotFound, Message: "Task not found.", about: map[string]string{"taskId": id}}
 }
 
+// reused is the answer to an id that another message had. It is told in this protocol's words.
+func reused() error {
+	return fault.New(fault.IdempotencyKeyReused, "This key came with another request.")
+}
+
 // told brings an error into the shape of JSON-RPC. What the caller cannot mend is logged.
 func (c *call) told(err error) *rpcError {
 	if e, ok := errors.AsType[*rpcError](err); ok {

@@ -2,6 +2,7 @@ package a2a
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/json"
 	"math"
@@ -36,6 +37,8 @@ type incoming struct {
 	context  uuid.UUID     // that it is in; uuid.Nil: it does not say
 	decision []wire.Member // the answer; nil: none
 	approval uuid.UUID     // what the answer is to; uuid.Nil: whatever the task waits for
+	besides  string        // where the message says something besides; "": nowhere
+	cursor   int64         // the frame that the caller has of the task; 0: none
 
 	immediately bool // the caller does not wait
 	history     int  // how many messages it wants to see; negative: all
@@ -78,7 +81,9 @@ func (c *call) incoming() (incoming, error) {
 	if c.unfit != nil {
 		return in, c.unfit
 	}
-	if in.task == "" {
+	if in.task != "" {
+		in.besides = cmp.Or(in.besides, extra(msg.object("metadata")), extra(c.params.object("metadata")))
+	} else {
 		if err := c.request(&in, parts, msg.object("metadata")); err != nil {
 			return in, err
 		}
@@ -95,6 +100,16 @@ func (c *call) incoming() (incoming, error) {
 	return in, c.checks.Err()
 }
 
+// extra is where metadata have what a message begins a task with, "" where they do not.
+func extra(meta fields) string {
+	for _, name := range extras {
+		if meta.has(name) {
+			return meta.pointer(name)
+		}
+	}
+	return ""
+}
+
 // configuration reads how the caller wants to hear of the task.
 func (c *call) configuration(in *incoming) {
 	conf := c.params.object("configuration")
@@ -109,6 +124,8 @@ func (c *call) configuration(in *incoming) {
 	in.modes = c.accepted(conf)
 	if conf.has(push) {
 		in.Callback = c.receiver(conf.object(push))
+		// Whoever sends it with every message has it once.
+		in.Callback.Name = cmp.Or(in.Callback.Name, uuid.NewSHA1(uuid.NameSpaceURL, []byte(in.Callback.URL)).String())
 	}
 }
 

@@ -141,6 +141,9 @@ func (v version) ends(f frame) bool {
 	return f.StatusUpdate != nil && (f.StatusUpdate.Status.State.terminal() || v == v03 && f.waits)
 }
 
+// leaves reports whether a stream ends where the task is in a state that is not its last.
+func (v version) leaves(s state) bool { return v == v03 && s == inputRequired }
+
 // frame is a frame in the words of a version.
 func (v version) frame(f frame) any {
 	if v == v03 {

@@ -1,6 +1,7 @@
 package a2a
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -29,10 +30,12 @@ func (c *call) parts(msg fields, in *incoming) (p parts) {
 		case "text":
 			if text, ok := part.Text(part.pointer("text"), part.raw("text")); ok && text != "" {
 				p.text = append(p.text, text)
+				in.beside(part)
 			}
 		case "data":
 			c.data(part, in, &p)
 		default:
+			in.beside(part)
 			meta := part.object("metadata")
 			if !meta.has("file_id") {
 				c.unfit = &rpcError{Code: contentUnsupported, Message: "A file is uploaded first, with POST /api/v1/workspaces/" + c.caller.Workspace.Slug +
@@ -83,6 +86,7 @@ func (c *call) kind(part fields) string {
 func (c *call) data(part fields, in *incoming, p *parts) {
 	raw := part.raw("data")
 	if raw[0] != '{' {
+		in.beside(part)
 		if c.version == v03 {
 			part.Type(part.pointer("data"), "object")
 		}
@@ -91,7 +95,7 @@ func (c *call) data(part fields, in *incoming, p *parts) {
 	}
 	data := fieldsOf(c.checks, part.pointer("data"), raw)
 	switch {
-	case in.task != "" && data.has("decision"):
+	case in.task != "" && data.has("decision") && in.decision == nil:
 		for _, m := range wire.Members(raw) {
 			if m.Name == "approval_id" {
 				in.approval = data.UUID(data.pointer("approval_id"), m.Value)
@@ -100,6 +104,7 @@ func (c *call) data(part fields, in *incoming, p *parts) {
 			in.decision = append(in.decision, m)
 			c.places[m.Name] = data.pointer(m.Name)
 		}
+		return
 	case data.has("skill"):
 		p.skill = &data
 	case data.has("file_id"):
@@ -107,7 +112,11 @@ func (c *call) data(part fields, in *incoming, p *parts) {
 	default:
 		p.data = append(p.data, part)
 	}
+	in.beside(part)
 }
+
+// beside notes that a part says something that is no decision.
+func (in *incoming) beside(part fields) { in.besides = cmp.Or(in.besides, part.at) }
 
 // modes are the media types that a caller takes.
 type modes struct{ text, json bool }

@@ -85,6 +85,11 @@ func (p *projection) snapshot() *task {
 	return &t
 }
 
+// now tells once more where the task stands, to who has had all frames up to id.
+func (p *projection) now(id int64) frame {
+	return frame{update{StatusUpdate: &statusUpdate{TaskID: p.task.ID, ContextID: p.task.ContextID, Status: p.task.Status}}, id, true}
+}
+
 // status moves the task on.
 func (p *projection) status(ev event.Event, s state, m *message) []frame {
 	p.task.Status = status{State: s, Message: m, Timestamp: stamp(ev.At)}

@@ -1,6 +1,8 @@
 package a2a
 
 import (
+	"cmp"
+	"context"
 	"strings"
 
 	"github.com/google/uuid"
@@ -68,9 +70,6 @@ func (v version) config(task uuid.UUID, n callback.Named) any {
 func (c *call) receiver(conf fields) *turn.Callback {
 	c.places["callback"] = conf.at
 	to := &turn.Callback{URL: conf.needed("url", wire.MaxURL), Name: printable(conf, "id", maxConfigID), Protocol: c.version.protocol()}
-	if to.Name == "" {
-		to.Name = uuid.Must(uuid.NewV7()).String()
-	}
 	to.Auth.Token = printable(conf, "token", maxToken)
 	auth := conf.object("authentication")
 	scheme := ""
@@ -105,6 +104,7 @@ func (c *call) setPush() (any, error) {
 		}
 	}
 	to := c.receiver(conf)
+	to.Name = cmp.Or(to.Name, uuid.NewString())
 	id, err := c.params.task("taskId")
 	if err != nil {
 		return nil, err
@@ -115,12 +115,27 @@ func (c *call) setPush() (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = c.cfg.Callbacks.Put(ctx, callback.New{ID: uuid.Must(uuid.NewV7()), Workspace: c.workspace(), Session: v.Turn.SessionID, Turn: id,
-		URL: to.URL, Name: to.Name, Protocol: to.Protocol, Auth: to.Auth})
-	if err != nil {
+	if err := c.put(ctx, to, v.Turn.SessionID, id); err != nil {
 		return nil, err
 	}
 	return c.version.config(id, callback.Named{Name: to.Name, URL: to.URL, Scheme: to.Auth.Scheme}), nil
+}
+
+// inform has the news of a task sent to the receiver that came with a message which did not
+// begin it.
+func (c *call) inform(ctx context.Context, in *incoming, context, id uuid.UUID) error {
+	if in.Callback == nil {
+		return nil
+	}
+	if _, err := c.view(ctx, id); err != nil {
+		return err
+	}
+	return c.put(ctx, in.Callback, context, id)
+}
+
+func (c *call) put(ctx context.Context, to *turn.Callback, context, id uuid.UUID) error {
+	return c.cfg.Callbacks.Put(ctx, callback.New{ID: uuid.Must(uuid.NewV7()), Workspace: c.workspace(), Session: context, Turn: id,
+		URL: to.URL, Name: to.Name, Protocol: to.Protocol, Auth: to.Auth})
 }
 
 // receivers reads the receivers of a task. The names of the parameters differ.

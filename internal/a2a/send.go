@@ -9,6 +9,7 @@ import (
 	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/limit"
 	"github.com/parley-server/parley/internal/session"
+	"github.com/parley-server/parley/internal/turn"
 )
 
 // send takes a message and answers with its task: at once, or when the task has ended or
@@ -48,8 +49,7 @@ func (c *call) sendStream() (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	cursor, given, err := c.cursor()
-	if err != nil {
+	if in.cursor, err = c.cursor(); err != nil {
 		return nil, err
 	}
 	release, err := c.door.Hold(c.r.Context(), c.caller)
@@ -67,8 +67,8 @@ func (c *call) sendStream() (any, error) {
 	}
 	look := &look{view: v, modes: in.modes, history: in.history, from: fromStart}
 	switch {
-	case given:
-		look.from, look.cursor = fromCursor, cursor
+	case in.cursor > 0:
+		look.from, look.cursor = fromCursor, in.cursor
 	case in.task != "":
 		look.from, look.answers = fromNow, true
 	}
@@ -93,10 +93,37 @@ func (c *call) take(in *incoming) (id, of uuid.UUID, err error) {
 	// In the middle of a commit nobody could say whether the message is there.
 	ctx, stop := c.door.Brief(context.WithoutCancel(c.r.Context()))
 	defer stop()
+	if taken, err := c.cfg.Sessions.Answered(ctx, c.answered(in)); err != nil {
+		return id, of, err
+	} else if taken {
+		return id, of, reused()
+	}
+	started, err := c.begun(ctx, in)
+	if err == nil && started.Replayed {
+		err = c.inform(ctx, in, started.Session, started.Turn)
+	}
+	return started.Turn, started.Session, err
+}
+
+// begun begins a task, or finds the one that the same message began. Who has read frames of it
+// wants that one, and never another.
+func (c *call) begun(ctx context.Context, in *incoming) (turn.Started, error) {
+	req := c.asked(in)
+	if in.cursor == 0 {
+		return c.cfg.Turns.Start(ctx, req)
+	}
+	started, ok, err := c.cfg.Turns.Repeated(ctx, req)
+	if err == nil && !ok {
+		err = badCursor("Last-Event-ID goes on with a stream, and this message has begun none. Leave it out.")
+	}
+	return started, err
+}
+
+// asked is a message as turns have it, from this caller.
+func (c *call) asked(in *incoming) turn.Request {
 	req := in.Request
 	req.Workspace, req.Key, req.Scopes = c.caller.Workspace, c.caller.Key, c.caller.Scopes.Expand().Strings()
-	started, err := c.cfg.Turns.Start(ctx, req)
-	return started.Turn, started.Session, err
+	return req
 }
 
 // await reads a task when it has ended or waits for something, or at once.

@@ -36,17 +36,17 @@ type look struct {
 	answers bool // it has answered the task, which may have ended since
 }
 
-// cursor reads the id of the last frame that a reader has.
-func (c *call) cursor() (cursor int64, given bool, err error) {
+// cursor reads the id of the last frame that a reader has, 0 where it has none.
+func (c *call) cursor() (int64, error) {
 	values := c.r.Header.Values("Last-Event-ID")
 	if len(values) == 0 || len(values) == 1 && values[0] == "" {
-		return 0, false, nil
+		return 0, nil
 	}
-	cursor, err = strconv.ParseInt(values[0], 10, 64)
+	cursor, err := strconv.ParseInt(values[0], 10, 64)
 	if err != nil || len(values) > 1 || cursor < 0 || strconv.FormatInt(cursor, 10) != values[0] {
-		return 0, false, badCursor("Last-Event-ID is the id of a frame: a decimal number.")
+		return 0, badCursor("Last-Event-ID is the id of a frame: a decimal number.")
 	}
-	return cursor, cursor > 0, nil
+	return cursor, nil
 }
 
 func badCursor(message string) *fault.Error {
@@ -57,7 +57,7 @@ func badCursor(message string) *fault.Error {
 // frames; with the id of a frame the task as it was then, and every frame since. So whoever
 // lost a stream can have the rest, even of a task that has ended meanwhile.
 func (c *call) subscribe() (any, error) {
-	cursor, given, err := c.cursor()
+	cursor, err := c.cursor()
 	if err != nil {
 		return nil, err
 	}
@@ -75,7 +75,7 @@ func (c *call) subscribe() (any, error) {
 		return nil, err
 	}
 	l := &look{view: v, modes: whole.modes, history: -1, from: fromNow}
-	if given {
+	if cursor > 0 {
 		l.from, l.cursor = fromCursor, cursor
 	}
 	return nil, c.stream(l)

@@ -20,6 +20,7 @@ type writer struct {
 	p    *projection
 	upto int64 // events up to here are in the task that is told first
 	told bool  // that task has been told
+	last int64 // id of the newest frame
 }
 
 // pump writes what comes until the task has ended, or, in version 0.3, waits for something.
@@ -62,6 +63,12 @@ func (w *writer) pump(ctx context.Context, l *look) error {
 		if err := w.tell(evs[len(evs)-1].Seq + 1); err != nil {
 			return err
 		}
+		if !over && w.told && w.version.leaves(w.p.task.Status.State) {
+			over = true
+			if err := w.frame(w.p.now(w.last)); err != nil {
+				return err
+			}
+		}
 		if err := w.sw.Flush(); err != nil || over {
 			return err
 		}
@@ -84,6 +91,7 @@ func goes(evs []event.Event, turn uuid.UUID) bool {
 }
 
 func (w *writer) frame(f frame) error {
+	w.last = max(w.last, f.id)
 	return w.write(f.id, response{"2.0", w.id, w.version.frame(f)})
 }
 

@@ -60,6 +60,19 @@ func (s *Store) Once(ctx context.Context, o Once, fn func(context.Context) (stat
 	return status, body, replayed, err
 }
 
+// Answered reports whether a request of a route came before under its key, be it this one or
+// another.
+func (s *Store) Answered(ctx context.Context, o Once) (bool, error) {
+	_, err := s.q.AnswerGet(ctx, o.Workspace, o.Route, o.Key)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("read answer: %w", err)
+	}
+	return true, nil
+}
+
 // reused is the answer to another request under a key.
 func reused() *fault.Error {
 	return &fault.Error{Code: fault.IdempotencyKeyReused, Param: "Idempotency-Key",

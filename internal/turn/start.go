@@ -23,7 +23,7 @@ func (s *Service) Start(ctx context.Context, req Request) (Started, error) {
 		return s.resent(ctx, req)
 	}
 	if req.IdempotencyKey != "" { // before anything is checked that may have changed since
-		if started, ok, err := s.repeated(ctx, req); ok || err != nil {
+		if started, ok, err := s.Repeated(ctx, req); ok || err != nil {
 			return started, err
 		}
 	}
@@ -48,7 +48,7 @@ func (s *Service) Start(ctx context.Context, req Request) (Started, error) {
 		return s.begin(ctx, tx, req, n, &started)
 	})
 	if errors.Is(err, session.ErrRepeated) {
-		started, ok, err := s.repeated(ctx, req)
+		started, ok, err := s.Repeated(ctx, req)
 		if err == nil && !ok {
 			err = errors.New("the turn of an idempotency key is gone")
 		}
@@ -95,8 +95,9 @@ func (s *Service) begin(ctx context.Context, tx *session.Tx, req Request, n sess
 	return s.enqueue(ctx, tx, n.ID)
 }
 
-// repeated finds the turn of a request by its Idempotency-Key.
-func (s *Service) repeated(ctx context.Context, req Request) (Started, bool, error) {
+// Repeated finds the turn that the same request started before, by its Idempotency-Key; ok is
+// false where there is none. Another request under that key is IDEMPOTENCY_KEY_REUSED.
+func (s *Service) Repeated(ctx context.Context, req Request) (started Started, ok bool, err error) {
 	e, ok, err := s.cfg.Sessions.Repeated(ctx, req.once())
 	return earlier(e), ok, err
 }
