@@ -141,6 +141,65 @@ func TestChatAnswersAmongOthers(t *testing.T) {
 	}
 }
 
+// Each call of a question has an id and an answer of its own; they run together, where every
+// one of them is allowed, or not at all.
+func TestChatAnswersEveryCall(t *testing.T) {
+	t.Parallel()
+	s := start(t, options{window: time.Hour})
+	ask := func(name string) (ids []string) {
+		for _, f := range s.stream(t, asked(name, "@call gate {\"n\":1} gate {\"n\":2}\n@say the end")) {
+			if id := field([]string{f}, "approvalId"); id != "" {
+				ids = append(ids, id)
+			}
+		}
+		if len(ids) != 2 || ids[0] == ids[1] {
+			t.Fatalf("two calls are asked about as %v", ids)
+		}
+		return ids
+	}
+	say := func(name string, approvals ...string) call {
+		return chat(name, submitted, user("m1", "x"), assistant("a1", approvals...))
+	}
+	one := ask("c1")
+	before := s.state(t)
+	question, _, _ := strings.Cut(one[0], ":")
+	for name, approvals := range map[string][]string{
+		"one of two":        {approval(one[0], true)},
+		"the other":         {approval(one[1], true)},
+		"none by its name":  {approval(question, true), approval(question, true)},
+		"one of two, twice": {approval(one[0], true), approval(one[0], true)},
+	} {
+		if r := s.get(t, say("c1", approvals...)); r.status != 400 || r.code != "INVALID_REQUEST" || !strings.Contains(r.text, "answer each of them") || !strings.Contains(r.text, question+":") {
+			t.Errorf("%s: %d %s", name, r.status, r.text)
+		}
+	}
+	for _, id := range []string{question + ":3", question + ":0", question + ":", question + ":x"} {
+		if r := s.get(t, say("c1", approval(one[0], true), approval(one[1], true), approval(id, true))); r.status != 404 || r.code != "APPROVAL_NOT_FOUND" {
+			t.Errorf("%s: %d %s", id, r.status, r.text)
+		}
+	}
+	if after := s.state(t); after != before || len(s.Gate.Entered) != 0 {
+		t.Errorf("%s became %s", before, after)
+	}
+	s.Gate.Leave <- struct{}{}
+	s.Gate.Leave <- struct{}{}
+	if got := types(t, s.stream(t, say("c1", approval(one[0], true), approval(one[1], true)))); !strings.Contains(got, "tool-output-available") || len(s.Gate.Entered) != 2 {
+		t.Errorf("both are allowed: %s, %d calls ran", got, len(s.Gate.Entered))
+	}
+	for i, answers := range [][]bool{{true, false}, {false, true}, {false, false}, {false}} {
+		name := fmt.Sprint("d", i)
+		ids := ask(name)
+		var approvals []string
+		for n, ok := range answers {
+			approvals = append(approvals, fmt.Sprintf(`{"id":%q,"approved":%v,"reason":"because"}`, ids[n], ok))
+		}
+		list := s.stream(t, say(name, approvals...))
+		if n := strings.Count(strings.Join(list, "\n"), "tool-output-denied"); n != 2 || len(s.Gate.Entered) != 2 {
+			t.Errorf("%v: %v, %d calls ran", answers, list, len(s.Gate.Entered))
+		}
+	}
+}
+
 // To leave a stream stops nothing; what stops a turn is to delete it.
 func TestChatIsCanceled(t *testing.T) {
 	t.Parallel()

@@ -5,14 +5,9 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
-	"strings"
-	"unicode/utf8"
 
 	"github.com/parley-server/parley/internal/dialect"
-	"github.com/parley-server/parley/internal/event"
-	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/turn"
 	"github.com/parley-server/parley/internal/wire"
 )
@@ -20,8 +15,8 @@ import (
 // request is what a chat sends: a message, or answers to what the agent has asked.
 type request struct {
 	turn.Request
-	answers []turn.Answer // none: it is a message
-	sent    []byte        // what counts of the body
+	answers []*verdict // none: it is a message
+	sent    []byte     // what counts of the body
 	ignored []string
 }
 
@@ -53,7 +48,7 @@ func parse(body []wire.Member, r *dialect.Request) (q request, err error) {
 	list := dialect.Messages(&c, given["messages"])
 	q.ignored = dialect.Ignored(given, list, append(understood, "caller_id")...)
 	if i := continued(list, trigger, messageID); i >= 0 {
-		q.answers = responses(&c, fmt.Sprintf("/messages/%d/parts", i), list[i].Parts)
+		q.answers = verdicts(&c, fmt.Sprintf("/messages/%d/parts", i), list[i].Parts)
 		q.Request = dialect.Compose(&c, "-", given) // for the chat's name
 		return q, c.Err()
 	}
@@ -112,56 +107,6 @@ func content(c *wire.Checks, param string, m dialect.Message) string {
 		return dialect.Text(c, param, m.Content)
 	}
 	return dialect.Text(c, param, m.Parts)
-}
-
-// responded are the approvals in a message that somebody has answered, by their index.
-func responded(raw json.RawMessage) map[int]json.RawMessage {
-	var parts []json.RawMessage
-	_ = json.Unmarshal(raw, &parts) // what is no array holds none
-	found := make(map[int]json.RawMessage)
-	for i, p := range parts {
-		var part struct {
-			State    any             `json:"state"`
-			Approval json.RawMessage `json:"approval"`
-		}
-		if json.Unmarshal(p, &part) == nil && part.State == "approval-responded" {
-			found[i] = part.Approval
-		}
-	}
-	return found
-}
-
-// responses are the answers that an assistant's message holds.
-func responses(c *wire.Checks, param string, raw json.RawMessage) (list []turn.Answer) {
-	found := responded(raw)
-	for _, i := range slices.Sorted(maps.Keys(found)) {
-		approval := found[i]
-		at := fmt.Sprintf("%s/%d/approval", param, i)
-		if !c.Object(at, approval) {
-			continue
-		}
-		given := dialect.Given(wire.Members(approval))
-		a := turn.Answer{Approval: c.UUID(at+"/id", orEmpty(given["id"])), Outcome: event.Denied}
-		if c.Boolean(at+"/approved", given["approved"]) {
-			a.Outcome = event.Allowed
-		}
-		if raw, ok := given["reason"]; ok {
-			reason, _ := c.Text(at+"/reason", raw)
-			if utf8.RuneCountInString(reason) > wire.MaxReason {
-				c.Longer(at+"/reason", "characters", wire.MaxReason)
-			}
-			if a.Outcome == event.Denied {
-				a.Reason = strings.TrimSpace(event.Plain(reason))
-			}
-		}
-		if n := len(list); n == 0 || list[n-1].Approval != a.Approval { // one question can be about several calls
-			list = append(list, a)
-		}
-	}
-	if len(found) == 0 {
-		c.Add(fault.Violation{Param: param, Rule: "required", Message: "The last message is the assistant's own, and answers none of its requests for an approval: there is nothing to do."})
-	}
-	return list
 }
 
 func orEmpty(raw json.RawMessage) json.RawMessage {

@@ -4,13 +4,8 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/google/uuid"
-
 	"github.com/parley-server/parley/internal/dialect"
-	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/limit"
-	"github.com/parley-server/parley/internal/session"
-	"github.com/parley-server/parley/internal/turn"
 	"github.com/parley-server/parley/internal/wire"
 )
 
@@ -43,46 +38,6 @@ func (s *server) send(w http.ResponseWriter, r *dialect.Request) error {
 		return err
 	}
 	return s.tell(w, r, rd)
-}
-
-// answer decides what waits, and reads on after the newest of the questions. Answers to what
-// was decided long ago are part of the message like its text, whoever decided it; only where
-// nothing waits does the newest of them have to be the one that stands.
-func (s *server) answer(r *dialect.Request, q request) (dialect.Reading, error) {
-	id := q.Session
-	if id == uuid.Nil {
-		var ok bool
-		var err error
-		if id, ok, err = s.Session(r.Context(), r.Caller, q.CallerID); err != nil {
-			return dialect.Reading{}, err
-		} else if !ok {
-			return dialect.Reading{}, fault.New(fault.ApprovalNotFound, "No approval %s in this conversation.", q.answers[0].Approval)
-		}
-	}
-	var newest session.Approval
-	var last turn.Answer
-	var open []turn.Answer
-	for i, a := range q.answers {
-		asked, err := s.Question(r.Context(), r.Caller, id, a.Approval)
-		if err != nil {
-			return dialect.Reading{}, err
-		}
-		if i == 0 || asked.CreatedAt.After(newest.CreatedAt) {
-			newest, last = asked, a
-		}
-		if asked.Status == "pending" {
-			open = append(open, a)
-		}
-	}
-	if len(open) == 0 {
-		open = append(open, last)
-	}
-	for _, a := range open {
-		if err := s.Decide(r.Context(), r.Caller, a); err != nil {
-			return dialect.Reading{}, err
-		}
-	}
-	return s.Onward(r.Context(), r.Caller, newest)
 }
 
 // tell streams a reading. Where a secret is asked for it stays: nobody answers that here.

@@ -142,8 +142,7 @@ func (t *Telling) result(b event.ToolResult) []any {
 	return []any{frame{Type: "tool-output-error", ToolCallID: b.ToolUseID, ErrorText: cmp.Or(b.Output, "The tool failed."), ProviderExecuted: true, Dynamic: true}}
 }
 
-// question asks for an approval of each call under the one id of the question, so that one
-// answer is for all of them. There the message ends, and its turn waits.
+// question asks for an approval of each call. There the message ends, and its turn waits.
 func (t *Telling) question(b event.InputRequired, pending bool) []any {
 	out := t.close()
 	if b.What == event.InputSecret {
@@ -151,9 +150,9 @@ func (t *Telling) question(b event.InputRequired, pending bool) []any {
 		return append(out, t.secret(b, "pending"))
 	}
 	t.asked[b.ApprovalID] = b.Operations
-	for _, op := range b.Operations {
+	for i, op := range b.Operations {
 		out = append(out, t.call(op.ToolUseID, op.Tool, op.Summary, op.Input)...)
-		out = append(out, frame{Type: "tool-approval-request", ToolCallID: op.ToolUseID, ApprovalID: b.ApprovalID.String()})
+		out = append(out, frame{Type: "tool-approval-request", ToolCallID: op.ToolUseID, ApprovalID: approvalID(b.ApprovalID, i, len(b.Operations))})
 	}
 	if pending {
 		out = append(out, t.end("tool-calls")...)

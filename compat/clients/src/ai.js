@@ -1,7 +1,7 @@
 // The AI SDK's chat, which useChat is made of, with its own transport.
 import assert from "node:assert/strict";
 import { AbstractChat, DefaultChatTransport, lastAssistantMessageIsCompleteWithApprovalResponses, readUIMessageStream } from "ai";
-import { careful, crash, headers, id, long, longText, workspace } from "./common.js";
+import { careful, carefulTwice, crash, headers, id, long, longText, workspace } from "./common.js";
 
 const transport = new DefaultChatTransport({ api: `${workspace}/ui/chat`, headers });
 
@@ -57,6 +57,21 @@ export async function ai() {
     assert.equal(part().state, approved ? "output-available" : "output-denied");
     assert.equal(asking.lastMessage.parts.filter((p) => p.type === "dynamic-tool").length, 1);
     assert.equal(asking.messages.length, 2);
+  }
+
+  // Calls that are asked about together are answered one by one, and the answers go when all are there.
+  for (const second of [true, false]) {
+    const asking = new Chat({ id: id(), sendAutomaticallyWhen: lastAssistantMessageIsCompleteWithApprovalResponses });
+    await asking.sendMessage({ text: carefulTwice });
+    const parts = () => asking.lastMessage.parts.filter((p) => p.type === "dynamic-tool");
+    const [a, b] = parts().map((p) => p.approval.id);
+    await asking.addToolApprovalResponse({ id: a, approved: true });
+    assert.deepEqual([asking.status, parts().map((p) => p.state)], ["ready", ["approval-responded", "approval-requested"]]);
+    await asking.addToolApprovalResponse({ id: b, approved: second });
+    await until(() => asking.text.includes("The end."), () => asking.status !== "error");
+    await until(() => asking.status === "ready");
+    const state = second ? "output-available" : "output-denied";
+    assert.deepEqual(parts().map((p) => p.state), [state, state]);
   }
 
   // A page that is loaded anew at a question has it on the screen, and answers it.

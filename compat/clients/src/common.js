@@ -25,6 +25,9 @@ export const longText = Array.from({ length: 100 }, (_, i) => `${i}`.padEnd(11, 
 // A turn that needs an approval.
 export const careful = `@say I save it.\n@call wiki_write {"page":"travel-${id().slice(0, 8)}","content":"Trains first."}\n@say The end.`;
 
+// The same with two calls at once.
+export const carefulTwice = careful.replace('"}\n', `"} wiki_write {"page":"food-${id().slice(0, 8)}","content":"Soup."}\n`);
+
 // The same with an answer in a schema.
 export const carefulJSON = careful.replace("@say The end.", '@structured {"saved":true}');
 

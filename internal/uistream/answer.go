@@ -1,0 +1,172 @@
+package uistream
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/google/uuid"
+
+	"github.com/parley-server/parley/internal/dialect"
+	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/session"
+	"github.com/parley-server/parley/internal/turn"
+	"github.com/parley-server/parley/internal/wire"
+)
+
+// approvalID names one call of a question. The client keeps an answer with each, and a
+// question is decided as a whole: where it is about one call its own id is enough.
+func approvalID(question uuid.UUID, call, calls int) string {
+	if calls == 1 {
+		return question.String()
+	}
+	return question.String() + ":" + strconv.Itoa(call+1)
+}
+
+// verdict is what a message says of one question: the answers to its calls together.
+type verdict struct {
+	turn.Answer                 // denied where one of its calls is
+	param       string          // where the first of them stands
+	ids         map[string]bool // what was answered
+}
+
+// verdicts are the answers that an assistant's message holds, by their questions.
+func verdicts(c *wire.Checks, param string, raw json.RawMessage) (list []*verdict) {
+	found := responded(raw)
+	questions := make(map[uuid.UUID]*verdict)
+	for _, i := range slices.Sorted(maps.Keys(found)) {
+		at := fmt.Sprintf("%s/%d/approval", param, i)
+		if !c.Object(at, found[i]) {
+			continue
+		}
+		given := dialect.Given(wire.Members(found[i]))
+		name, _ := c.Text(at+"/id", orEmpty(given["id"]))
+		question, _, _ := strings.Cut(name, ":")
+		id := c.UUID(at+"/id", dialect.Quote(question))
+		v, ok := questions[id]
+		if !ok {
+			v = &verdict{Answer: turn.Answer{Approval: id, Outcome: event.Allowed}, param: at, ids: make(map[string]bool)}
+			questions[id], list = v, append(list, v)
+		}
+		v.ids[strings.ToLower(name)] = true
+		why := reason(c, at+"/reason", given["reason"])
+		if c.Boolean(at+"/approved", given["approved"]) {
+			continue
+		}
+		v.Outcome = event.Denied
+		if why != "" && !strings.Contains(v.Reason, why) {
+			v.Reason = strings.TrimSpace(v.Reason + "\n" + why)
+		}
+	}
+	if len(found) == 0 {
+		c.Add(fault.Violation{Param: param, Rule: "required", Message: "The last message is the assistant's own, and answers none of its requests for an approval: there is nothing to do."})
+	}
+	return list
+}
+
+// reason reads why a call was denied.
+func reason(c *wire.Checks, at string, raw json.RawMessage) string {
+	if raw == nil {
+		return ""
+	}
+	text, _ := c.Text(at, raw)
+	if utf8.RuneCountInString(text) > wire.MaxReason {
+		c.Longer(at, "characters", wire.MaxReason)
+	}
+	return strings.TrimSpace(event.Plain(text))
+}
+
+// fits checks what was answered against the question: every id is one of its calls', and a
+// question that waits is allowed only by an answer to each of them.
+func (v *verdict) fits(asked session.Approval) error {
+	var ask event.InputRequired
+	if asked.Request != nil {
+		if err := json.Unmarshal(asked.Request, &ask); err != nil {
+			return fmt.Errorf("read the question: %w", err)
+		}
+	}
+	unknown := maps.Clone(v.ids)
+	delete(unknown, asked.ApprovalID.String()) // as a denial it is clear, whatever the question is about
+	var open []string
+	for i, op := range ask.Operations {
+		id := approvalID(asked.ApprovalID, i, len(ask.Operations))
+		if delete(unknown, id); !v.ids[id] {
+			open = append(open, op.Tool+" ("+id+")")
+		}
+	}
+	for id := range unknown {
+		if asked.Request != nil {
+			return fault.New(fault.ApprovalNotFound, "No approval %s in this conversation.", wire.Short(id))
+		}
+	}
+	if v.Outcome == event.Allowed && asked.Status == "pending" && len(open) > 0 {
+		return fault.Invalid(fault.Violation{Param: v.param, Rule: "required", Message: fmt.Sprintf(
+			"The agent asks about %d calls at once, and they run together or not at all: answer each of them. Nothing was decided. Without an answer: %s.", len(ask.Operations), strings.Join(open, ", "))})
+	}
+	return nil
+}
+
+// answer decides what waits, and reads on after the newest of the questions. Answers to what
+// was decided long ago are part of the message like its text, whoever decided it; only where
+// nothing waits does the newest of them have to be the one that stands.
+func (s *server) answer(r *dialect.Request, q request) (dialect.Reading, error) {
+	id := q.Session
+	if id == uuid.Nil {
+		var ok bool
+		var err error
+		if id, ok, err = s.Session(r.Context(), r.Caller, q.CallerID); err != nil {
+			return dialect.Reading{}, err
+		} else if !ok {
+			return dialect.Reading{}, fault.New(fault.ApprovalNotFound, "No approval %s in this conversation.", q.answers[0].Approval)
+		}
+	}
+	var newest session.Approval
+	var last *verdict
+	var open []*verdict
+	for _, v := range q.answers {
+		asked, err := s.Question(r.Context(), r.Caller, id, v.Approval)
+		if err == nil {
+			err = v.fits(asked)
+		}
+		if err != nil {
+			return dialect.Reading{}, err
+		}
+		if last == nil || asked.CreatedAt.After(newest.CreatedAt) {
+			newest, last = asked, v
+		}
+		if asked.Status == "pending" {
+			open = append(open, v)
+		}
+	}
+	if len(open) == 0 {
+		open = append(open, last)
+	}
+	for _, v := range open {
+		if err := s.Decide(r.Context(), r.Caller, v.Answer); err != nil {
+			return dialect.Reading{}, err
+		}
+	}
+	return s.Onward(r.Context(), r.Caller, newest)
+}
+
+// responded are the approvals in a message that somebody has answered, by their index.
+func responded(raw json.RawMessage) map[int]json.RawMessage {
+	var parts []json.RawMessage
+	_ = json.Unmarshal(raw, &parts) // what is no array holds none
+	found := make(map[int]json.RawMessage)
+	for i, p := range parts {
+		var part struct {
+			State    any             `json:"state"`
+			Approval json.RawMessage `json:"approval"`
+		}
+		if json.Unmarshal(p, &part) == nil && part.State == "approval-responded" {
+			found[i] = part.Approval
+		}
+	}
+	return found
+}
