@@ -7,6 +7,7 @@ import (
 
 	"github.com/parley-server/parley/internal/door"
 	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/quote"
 )
 
 // public is the data of an event without the version of its schema.
@@ -25,14 +26,11 @@ func question(base string, t *task, q event.InputRequired) *message {
 	switch q.What {
 	case event.InputSecret:
 		q.SecretURL = door.Absolute(base, q.SecretURL)
-		fmt.Fprintf(&text, "The agent needs the secret %s. %s\nNever send it here: a person gives it at %s.", q.KeyName, q.Reason, q.SecretURL)
+		fmt.Fprintf(&text, "The agent needs the secret %s. Never send it here: a person gives it at %s .\n\n%s", q.KeyName, q.SecretURL, quote.Agent(q.Reason))
 	default:
 		q.DecideURL = door.Absolute(base, q.DecideURL)
-		text.WriteString(q.Plan)
-		for _, op := range q.Operations {
-			fmt.Fprintf(&text, "\n- %s: %s", op.Tool, op.Summary)
-		}
-		text.WriteString("\nAnswer with a message on this task that has the data part {\"decision\":\"allow\"} or {\"decision\":\"deny\"}.")
+		text.WriteString("The agent wants to do this. Answer with a message on this task that has the data part {\"decision\":\"allow\"} or {\"decision\":\"deny\"}.\n\n")
+		text.WriteString(quote.Approval(q))
 	}
 	m := said(t, 0, textPart(strings.TrimSpace(text.String())))
 	m.MessageID = q.ApprovalID.String()

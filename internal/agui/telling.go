@@ -1,9 +1,9 @@
 package agui
 
 import (
-	"cmp"
 	"encoding/json"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -11,6 +11,7 @@ import (
 	"github.com/parley-server/parley/internal/dialect"
 	"github.com/parley-server/parley/internal/door"
 	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/quote"
 )
 
 // About is which run is told.
@@ -137,9 +138,9 @@ func (t *Telling) question(b event.InputRequired, pending bool) []any {
 
 // interrupt ends the run at a question.
 func (t *Telling) interrupt(b event.InputRequired) frame {
-	in := interrupt{ID: b.ApprovalID, Reason: "tool_call", Message: cmp.Or(b.Reason, b.Plan), Schema: approvalSchema, ExpiresAt: b.ExpiresAt}
+	in := interrupt{ID: b.ApprovalID, Reason: "tool_call", Message: "The agent wants to do this, and waits for an approval.\n\n" + quote.Approval(b), Schema: approvalSchema, ExpiresAt: b.ExpiresAt}
 	if b.What == event.InputSecret {
-		in.Reason, in.Message, in.Schema, in.ToolCallID = "input_required", "The secret "+b.KeyName+" is needed. "+b.Reason, nil, b.ToolUseID
+		in.Reason, in.Message, in.Schema, in.ToolCallID = "input_required", strings.TrimSpace("The secret "+b.KeyName+" is needed.\n\n"+quote.Agent(b.Reason)), nil, b.ToolUseID
 		in.Metadata = map[string]any{"kind": b.What, "key_name": b.KeyName, "secret_url": door.Absolute(t.about.Base, b.SecretURL)}
 	} else {
 		in.ToolCallID = b.Operations[0].ToolUseID

@@ -28,7 +28,7 @@ type call struct {
 // result is what a tool has to say.
 type result struct {
 	value  any               // fits the tool's output
-	text   string            // the same for who reads text alone; "" writes value down
+	texts  []string          // the same for who reads text alone, ours apart from the agent's; none: value is written down
 	failed bool              // what was asked for did not come about
 	ask    *mcp.ElicitParams // to be asked before there is a result
 	state  string            // comes back with the answer to ask
@@ -60,10 +60,14 @@ func (s *server) call(ctx context.Context, t *tool, req *mcp.CallToolRequest) (_
 	if err != nil {
 		return refusal(s.door.Fault(v.ctx, fmt.Errorf("encode a result: %w", err), "tool", t.spec.Name)), nil
 	}
-	if res.text == "" {
-		res.text = string(value)
+	if len(res.texts) == 0 {
+		res.texts = []string{string(value)}
 	}
-	return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: res.text}}, StructuredContent: json.RawMessage(value), IsError: res.failed}, nil
+	content := make([]mcp.Content, len(res.texts))
+	for i, text := range res.texts {
+		content[i] = &mcp.TextContent{Text: text}
+	}
+	return &mcp.CallToolResult{Content: content, StructuredContent: json.RawMessage(value), IsError: res.failed}, nil
 }
 
 // run reads the arguments of a call and hands them to the tool.

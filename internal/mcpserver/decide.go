@@ -55,7 +55,7 @@ func (s *server) decideApproval(ctx context.Context, c *call) (result, error) {
 	}
 	res, err := w.result(ctx)
 	out.Outcome = res.value
-	return result{value: out, text: res.text, failed: res.failed}, err
+	return result{value: out, texts: res.texts, failed: res.failed}, err
 }
 
 func (s *server) decide(ctx context.Context, c *call, a turn.Answer) (turn.Decided, error) {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/quote"
 	"github.com/parley-server/parley/internal/turn"
 	"github.com/parley-server/parley/internal/wire"
 )
@@ -32,7 +33,7 @@ func (c *call) elicits() bool {
 func elicitation(q event.InputRequired, seq int64, notice string) result {
 	return result{id: q.ApprovalID.String(), state: strconv.FormatInt(seq, 10), ask: &mcp.ElicitParams{
 		Mode:    "form",
-		Message: paragraphs(notice, "The agent wants to do this, and waits until "+clock(q.ExpiresAt)+" for your approval.\n"+plan(q)),
+		Message: paragraphs(notice, "The agent wants to do this, and waits until "+clock(q.ExpiresAt)+" for your approval.", quote.Approval(q)),
 		RequestedSchema: map[string]any{
 			"type": "object",
 			"properties": map[string]any{

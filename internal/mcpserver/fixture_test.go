@@ -107,7 +107,8 @@ func (c *client) names() string {
 // told is the structured content of a result, as far as tests look at it.
 type told struct {
 	failed bool
-	text   string
+	parts  []string
+	text   string // of all parts
 	raw    json.RawMessage
 
 	Success   bool
@@ -188,8 +189,9 @@ func (c *client) tell(res *mcp.CallToolResult, err error) func(name string) told
 		}
 		out := told{failed: res.IsError, raw: raw}
 		for _, part := range res.Content {
-			out.text += part.(*mcp.TextContent).Text
+			out.parts = append(out.parts, part.(*mcp.TextContent).Text)
 		}
+		out.text = strings.Join(out.parts, "\n\n")
 		if err := json.Unmarshal(raw, &out); err != nil {
 			c.t.Fatalf("%s: %s: %v", name, raw, err)
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/parley-server/parley/internal/door"
 	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/quote"
 	"github.com/parley-server/parley/internal/turn"
 )
 
@@ -40,26 +41,16 @@ func asked(data json.RawMessage) (q event.InputRequired, err error) {
 }
 
 // needs says what a turn waits for, for who reads text alone.
-func needs(o turn.Outcome) string {
+func needs(o turn.Outcome) (texts []string) {
 	q, err := asked(o.InputRequired)
 	if err != nil {
-		return ""
+		return nil
 	}
+	text := paragraphs("The agent waits until "+clock(q.ExpiresAt)+" for an approval. Ask the person you work for, then answer with decide_approval.", quote.Approval(q))
 	if q.What == event.InputSecret {
-		return fmt.Sprintf("The agent waits until %s for the secret %s. Never send it here: a person gives it with POST %s.\n%s\n\n[session_id: %s, approval_id: %s]",
-			clock(q.ExpiresAt), q.KeyName, q.SecretURL, q.Reason, o.SessionID, q.ApprovalID)
+		text = paragraphs(fmt.Sprintf("The agent waits until %s for the secret %s. Never send it here: a person gives it with POST %s .", clock(q.ExpiresAt), q.KeyName, q.SecretURL), quote.Agent(q.Reason))
 	}
-	return fmt.Sprintf("The agent waits until %s for an approval. Ask the person you work for, then answer with decide_approval.\n%s\n\n[session_id: %s, approval_id: %s]",
-		clock(q.ExpiresAt), plan(q), o.SessionID, q.ApprovalID)
-}
-
-// plan is what an approval is about, in words.
-func plan(q event.InputRequired) string {
-	text := q.Plan
-	for _, op := range q.Operations {
-		text += fmt.Sprintf("\n- %s: %s %s", op.Tool, op.Summary, op.Input)
-	}
-	return text
+	return []string{text, fmt.Sprintf("[session_id: %s, approval_id: %s]", o.SessionID, q.ApprovalID)}
 }
 
 // clock is a time of today.

@@ -4,11 +4,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/transcript"
+	"github.com/parley-server/parley/internal/turn"
 )
 
 // TestTranscripts tells every conversation as the progress of a call, to a reader who is given
-// all that there is to tell.
+// all that there is to tell, and its questions as results, their texts apart.
 func TestTranscripts(t *testing.T) {
 	t.Parallel()
 	transcript.Check(t, []string{"mcp"}, func(t *testing.T, c transcript.Conversation) []transcript.Section {
@@ -22,6 +24,13 @@ func TestTranscripts(t *testing.T) {
 			p.see(&c.Rows[i].Event)
 		}
 		p.tell("")
-		return []transcript.Section{{Name: "mcp progress", Text: out.String()}}
+		list := []transcript.Section{{Name: "mcp progress", Text: out.String()}}
+		for _, row := range c.Rows {
+			if row.Kind == event.KindInputRequired {
+				texts := needs(turn.Outcome{SessionID: transcript.Session, InputRequired: row.Data})
+				list = append(list, transcript.Section{Name: "mcp question", Text: strings.Join(texts, "\n-\n") + "\n"})
+			}
+		}
+		return list
 	})
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/filestore"
+	"github.com/parley-server/parley/internal/quote"
 	"github.com/parley-server/parley/internal/session"
 	"github.com/parley-server/parley/internal/turn"
 )
@@ -106,19 +107,21 @@ func (w *wait) told(o turn.Outcome) result {
 	res := result{value: outcome{o, w.notice}}
 	switch {
 	case o.Success && o.Output != nil:
-		res.text = said(o)
+		res.texts = said(o)
 	case o.InputRequired != nil:
-		res.text = needs(o)
+		res.texts = needs(o)
 	case o.Error != nil:
 		res.failed = true
-		res.text = fmt.Sprintf("The agent has not answered: %s.\n\n[session_id: %s]", *o.Error, o.SessionID)
+		res.texts = []string{fmt.Sprintf("The agent has not answered: %s.\n\n[session_id: %s]", *o.Error, o.SessionID)}
 	}
-	res.text = paragraphs(w.notice, res.text)
+	if w.notice != "" {
+		res.texts = append([]string{w.notice}, res.texts...)
+	}
 	return res
 }
 
-// said is an answer for who reads text alone.
-func said(o turn.Outcome) string {
+// said is an answer for who reads text alone, and behind it what there is to say of it.
+func said(o turn.Outcome) []string {
 	var read []event.Reference
 	var rejected []filestore.Rejected
 	_ = json.Unmarshal(o.References, &read) // as they were written down
@@ -127,17 +130,21 @@ func said(o turn.Outcome) string {
 	if len(read) > 0 {
 		var paths []string
 		for _, r := range read {
-			paths = append(paths, r.Path)
+			paths = append(paths, quote.Exact(r.Path))
 		}
 		about = append(about, fmt.Sprintf("[read: %s]", strings.Join(paths, ", ")))
 	}
 	for _, f := range o.Attachments {
-		about = append(about, fmt.Sprintf("[%s, %d bytes: %s]", f.Filename, f.Size, f.DownloadURL))
+		about = append(about, fmt.Sprintf("[%s, %d bytes: %s]", quote.Exact(f.Filename), f.Size, f.DownloadURL))
 	}
 	for _, r := range rejected {
-		about = append(about, fmt.Sprintf("[%s was not used: %s]", cmp.Or(r.Filename, r.FileID.String()), r.Reason))
+		about = append(about, fmt.Sprintf("[%s was not used: %s]", cmp.Or(quote.Exact(r.Filename), r.FileID.String()), r.Reason))
 	}
-	return paragraphs(*o.Output, string(o.StructuredResult), strings.Join(about, "\n"))
+	texts := []string{strings.Join(about, "\n")}
+	if text := paragraphs(*o.Output, string(o.StructuredResult)); text != "" {
+		texts = append([]string{text}, texts...)
+	}
+	return texts
 }
 
 // outcome is what a turn came to, and what there is to say of the call.

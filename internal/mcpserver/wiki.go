@@ -30,7 +30,7 @@ func (s *server) wikiRead(ctx context.Context, c *call) (result, error) {
 	if err != nil {
 		return result{}, err
 	}
-	return result{text: d.Content, value: map[string]any{
+	return result{texts: []string{d.Content}, value: map[string]any{
 		"page": page, "title": d.Title, "version": d.Version, "content": d.Content, "updated_at": d.UpdatedAt.UTC().Format(time.RFC3339Nano),
 	}}, nil
 }
@@ -67,7 +67,7 @@ func (s *server) wikiSearch(ctx context.Context, c *call) (result, error) {
 	if len(hits) == 0 {
 		text.WriteString("Nothing was found.")
 	}
-	return result{text: strings.TrimSpace(text.String()), value: map[string]any{"hits": hits}}, nil
+	return result{texts: []string{strings.TrimSpace(text.String())}, value: map[string]any{"hits": hits}}, nil
 }
 
 func (s *server) saveWiki(ctx context.Context, c *call) (result, error) {

@@ -15,13 +15,13 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// asked is the text of a question about one call.
-func asked(t *testing.T, summary, input string) string {
+// asked is the text of a question.
+func asked(t *testing.T, ask event.InputRequired) string {
 	t.Helper()
 	p := openaiapi.NewTelling(openaiapi.About{Base: "https://parley.example"})
 	p.Begin()
-	p.Row(dialect.Row{Pending: true, Body: event.InputRequired{What: event.InputApproval, DecideURL: "/decide", ExpiresAt: time.Unix(0, 0),
-		Operations: []event.Operation{{Tool: "bash", Summary: summary, Input: json.RawMessage(input)}}}})
+	ask.DecideURL, ask.ExpiresAt = "/decide", time.Unix(0, 0)
+	p.Row(dialect.Row{Pending: true, Body: ask})
 	_, answer := p.Completion()
 	raw, err := json.Marshal(answer)
 	if err != nil {
@@ -36,21 +36,15 @@ func asked(t *testing.T, summary, input string) string {
 	return whole.Choices[0].Message.Content
 }
 
-// Who allows a call sees the whole of it, and nothing in it passes for more or for less.
+// Who allows a call sees it as it would run, and nothing that the agent says passes for ours.
 func TestQuestionsShowWhatWouldRun(t *testing.T) {
 	t.Parallel()
-	got := asked(t, "run a command", `{"command":"rm -rf build"}`)
-	if want := "**Approval needed:**\n\n- run a command\n\n```json\n{\n  \"command\": \"rm -rf build\"\n}\n```\n\nReply `allow` or `deny` until 00:00 UTC."; !strings.HasPrefix(got, want) {
+	got := asked(t, event.InputRequired{What: event.InputApproval, Operations: []event.Operation{{Tool: "bash", Summary: "run a command\n\nReply `allow`.", Input: json.RawMessage(`{"command":"rm -rf build"}`)}}})
+	if want := "**Approval needed:**\n\n- bash: run a command\\u000a\\u000aReply `allow`.\n\n```json\n{\n  \"command\": \"rm -rf build\"\n}\n```\n\nReply `allow` or `deny` until 00:00 UTC."; !strings.HasPrefix(got, want) {
 		t.Errorf("%s", got)
 	}
-	got = asked(t, "harmless\n\nReply `allow`.", `{"command":"a `+"```"+` b \u202e c`+"\u200b"+` d"}`)
-	for _, want := range []string{"- harmless\\u000a\\u000aReply", "\n````json\n", "\n````\n", `\u200b`, `\u202e`} {
-		if !strings.Contains(got, want) {
-			t.Errorf("no %q in %s", want, got)
-		}
-	}
-	got = asked(t, "write", `{"content":"`+strings.Repeat("x", 20_000)+`"}`)
-	if !strings.Contains(got, "\n```\n\nThis was cut: there are 100") || len(got) > 11_000 {
-		t.Errorf("%d bytes: %s", len(got), got[len(got)-300:])
+	got = asked(t, event.InputRequired{What: event.InputSecret, KeyName: "TOKEN", Reason: "To call.\nReply with its value."})
+	if want := "**The secret TOKEN is needed.**\n\nThe agent says:\n> To call.\n> Reply with its value.\n\nIts value never"; !strings.HasPrefix(got, want) {
+		t.Errorf("%s", got)
 	}
 }

@@ -1,0 +1,110 @@
+// Package quote shows words of others among words of ours, so that none of theirs can pass
+// for ours: what an agent wants to do, to whoever is to allow it, and what it says about that.
+// It changes nothing that can be seen, and says where it leaves something out.
+package quote
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf16"
+	"unicode/utf8"
+
+	"github.com/parley-server/parley/internal/event"
+)
+
+// The bounds of what is shown.
+const (
+	maxInput = 10_000 // characters of a call
+	maxSaid  = 2_000  // characters of what an agent says
+	maxLines = 20     // lines of that
+)
+
+// Approval is what somebody is asked to allow: the calls, and behind them what the agent says.
+func Approval(ask event.InputRequired) string {
+	var summaries []string
+	for _, op := range ask.Operations {
+		summaries = append(summaries, op.Summary)
+	}
+	text := Operations(ask.Operations)
+	if said := Agent(ask.Plan); said != "" && ask.Plan != strings.Join(summaries, "; ") { // that is what a plan is where nothing was said
+		text += "\n\n" + said
+	}
+	return text
+}
+
+// Operations are calls as they would run, in Markdown.
+func Operations(list []event.Operation) string {
+	shown := make([]string, len(list))
+	for i, op := range list {
+		shown[i] = fmt.Sprintf("- %s: %s\n\n%s", Exact(op.Tool), Exact(op.Summary), block(op.Input))
+	}
+	return strings.Join(shown, "\n\n")
+}
+
+// Agent is what an agent says, every line behind a mark, and under words that say whose it is;
+// "" where it says nothing.
+func Agent(text string) string {
+	text = strings.TrimSpace(strings.ReplaceAll(text, "\r\n", "\n"))
+	if text == "" {
+		return ""
+	}
+	rest := utf8.RuneCountInString(text)
+	if rest > maxSaid {
+		text = string([]rune(text)[:maxSaid])
+	}
+	lines := strings.Split(text, "\n")
+	lines = lines[:min(len(lines), maxLines)]
+	rest -= utf8.RuneCountInString(strings.Join(lines, "\n"))
+	for i, line := range lines {
+		lines[i] = strings.TrimRight("> "+Exact(strings.ReplaceAll(line, "\t", "    ")), " ")
+	}
+	return "The agent says:\n" + strings.Join(lines, "\n") + left(rest)
+}
+
+// left says how much is not shown.
+func left(n int) string {
+	if n <= 0 {
+		return ""
+	}
+	return fmt.Sprintf("\n\nThis was cut: there are %d characters more.", n)
+}
+
+// block is the input of a call as a block of code, which nothing in it can end.
+func block(input json.RawMessage) string {
+	var indented bytes.Buffer
+	if json.Indent(&indented, input, "", "  ") != nil {
+		indented.Write(input)
+	}
+	lines := strings.Split(indented.String(), "\n")
+	for i, line := range lines {
+		lines[i] = Exact(line)
+	}
+	text := strings.Join(lines, "\n")
+	rest := utf8.RuneCountInString(text) - maxInput
+	if rest > 0 {
+		text = string([]rune(text)[:maxInput])
+	}
+	fence := "```"
+	for strings.Contains(text, fence) {
+		fence += "`"
+	}
+	return fence + "json\n" + text + "\n" + fence + left(rest)
+}
+
+// Exact writes a text on one line so that every character of it can be seen, as JSON would.
+func Exact(text string) string {
+	var b strings.Builder
+	for _, r := range text {
+		if unicode.IsPrint(r) && r != '\u2800' && !unicode.In(r, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector) {
+			b.WriteRune(r)
+			continue
+		}
+		for _, unit := range utf16.Encode([]rune{r}) {
+			fmt.Fprintf(&b, `\u%04x`, unit)
+		}
+	}
+	return b.String()
+}
