@@ -26,8 +26,8 @@ func TestAConversation(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
 	c := s.connect(t, s.key, nil)
-	one := c.call("send_message", map[string]any{"command": "@say Hello.", "caller_id": "anna"})
-	if one.failed || !one.Success || one.Output == nil || *one.Output != "Hello." || one.Error != nil || !strings.HasPrefix(one.text, "Hello.") {
+	one := c.call("send_message", map[string]any{"command": "@say Hello.", "caller_id": "anna", "idempotency_key": "new"})
+	if one.failed || one.Replayed || strings.Contains(string(one.raw), "replayed") || !one.Success || one.Output == nil || *one.Output != "Hello." || one.Error != nil || !strings.HasPrefix(one.text, "Hello.") {
 		t.Fatalf("%s", one.raw)
 	}
 	two := c.call("send_message", map[string]any{"command": "@say Again.", "session_id": one.SessionID, "input": nil})
@@ -97,8 +97,8 @@ func TestATurnThatFailsIsAFailedCall(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
 	got := s.connect(t, s.key, nil).call("send_message", map[string]any{"command": "@refuse"})
-	if !got.failed || got.Success || got.Error == nil || *got.Error != "content_refused" || got.Fault != nil || !strings.Contains(got.text, "content_refused") {
-		t.Errorf("%s", got.raw)
+	if !got.failed || got.Success || got.Error == nil || *got.Error != "content_refused" || got.Fault != nil || !strings.Contains(got.text, "content_refused") || !strings.Contains(got.text, "Ask in other words") || !strings.Contains(got.text, "get_messages") {
+		t.Errorf("%s\n%s", got.raw, got.text)
 	}
 }
 
@@ -275,7 +275,8 @@ func TestSecretsNeverTravelHere(t *testing.T) {
 		!strings.Contains(got.text, got.Input.SecretURL) {
 		t.Fatalf("%s\n%s", got.raw, got.text)
 	}
-	if d := c.call("decide_approval", map[string]any{"approval_id": got.Input.ApprovalID, "decision": "allow"}); !d.failed || d.Fault.Code != "APPROVAL_NOT_FOUND" {
+	if d := c.call("decide_approval", map[string]any{"approval_id": got.Input.ApprovalID, "decision": "allow"}); !d.failed || d.Fault.Code != "APPROVAL_NOT_FOUND" ||
+		!strings.Contains(d.text, "a request for the secret TOKEN") || !strings.Contains(d.text, got.Input.SecretURL) {
 		t.Errorf("%s", d.raw)
 	}
 	if d := c.call("decide_approval", map[string]any{"approval_id": got.Input.ApprovalID, "decision": "allow", "value": "hunter2"}); !d.failed ||
@@ -339,7 +340,7 @@ func TestACallGoesOnWhereItWasLost(t *testing.T) {
 	if !got.Success || *got.Output != "beforeafter" || got.SessionID != list.Data[0].SessionID {
 		t.Errorf("%s", got.raw)
 	}
-	if again := c.call("send_message", args); *again.Output != "beforeafter" || again.SessionID != got.SessionID {
+	if again := c.call("send_message", args); !again.Replayed || !strings.Contains(again.text, "nothing was sent again") || *again.Output != "beforeafter" || again.SessionID != got.SessionID {
 		t.Errorf("%s", again.raw)
 	}
 	if n := len(c.call("list_sessions", nil).Data); n != 1 {

@@ -2,10 +2,13 @@ package mcpserver
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/google/uuid"
 
+	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/session"
 	"github.com/parley-server/parley/internal/turn"
 	"github.com/parley-server/parley/internal/wire"
@@ -49,11 +52,7 @@ func (s *server) decideApproval(ctx context.Context, c *call) (result, error) {
 	if !stay {
 		return result{value: out}, nil
 	}
-	w, err := s.join(ctx, c, d)
-	if err != nil {
-		return result{}, err
-	}
-	res, err := w.result(ctx)
+	res, err := s.join(ctx, c, d)
 	out.Outcome = res.value
 	return result{value: out, texts: res.texts, failed: res.failed}, err
 }
@@ -61,24 +60,36 @@ func (s *server) decideApproval(ctx context.Context, c *call) (result, error) {
 func (s *server) decide(ctx context.Context, c *call, a turn.Answer) (turn.Decided, error) {
 	ctx, cancel := s.door.Brief(context.WithoutCancel(ctx))
 	defer cancel()
-	return s.cfg.Turns.Decide(ctx, c.caller.Workspace.ID, a)
+	d, err := s.cfg.Turns.Decide(ctx, c.caller.Workspace.ID, a)
+	f := fault.From(err)
+	if f == nil || f.Code != fault.ApprovalNotFound {
+		return d, err
+	}
+	other, err := s.cfg.Sessions.Approval(ctx, c.caller.Workspace.ID, a.Approval)
+	if err != nil || other.Kind != event.InputSecret {
+		return d, f
+	}
+	if q, err := asked(linked(c.base, other.Request)); err == nil { // else the session is erased
+		f.Message = fmt.Sprintf("This is no approval but a request for the secret %s, and no tool answers it: a person gives its value with POST %s .", q.KeyName, q.SecretURL)
+	}
+	return d, f
 }
 
-// join begins to wait for the turn that an answer sets going.
-func (s *server) join(ctx context.Context, c *call, d turn.Decided) (*wait, error) {
-	ctx, cancel := s.door.Brief(ctx)
-	defer cancel()
-	h, err := s.cfg.Sessions.Head(ctx, c.caller.Workspace.ID, d.SessionID)
+// join waits for the turn that an answer sets going, and tells how it goes from there.
+func (s *server) join(ctx context.Context, c *call, d turn.Decided) (result, error) {
+	w := &wait{server: s, call: c, decision: true, plain: true, after: d.ApprovalID, started: turn.Started{Session: d.SessionID, Turn: d.TurnID}}
+	brief, cancel := s.door.Brief(ctx)
+	h, err := s.cfg.Sessions.Head(brief, c.caller.Workspace.ID, d.SessionID)
+	cancel()
 	if err != nil {
-		return nil, err
+		return result{}, w.lost(ctx, err)
 	}
-	w := &wait{server: s, call: c, decision: true, plain: true, started: turn.Started{Session: d.SessionID, Turn: d.TurnID}}
 	if h.Turn == d.TurnID {
 		w.started.From = session.From{Session: h.Session, Seq: h.StartSeq, Since: h.TurnAt}
 	} else {
 		w.past = true
 	}
-	return w, nil
+	return w.result(ctx)
 }
 
 // cancelSession ends the session's turn. Where there is none, that is no error.

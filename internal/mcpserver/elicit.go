@@ -1,10 +1,8 @@
 package mcpserver
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
-	"fmt"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -76,7 +74,7 @@ func (w *wait) answered(ctx context.Context) (res result, over bool, err error) 
 		}
 		decision.Approval, decision.Key = id, w.call.caller.Key
 		if _, err := w.decide(ctx, w.call, decision); late(err) {
-			w.notice = fmt.Sprintf("This answer came too late and changed nothing: the question was already answered (%s).", cmp.Or(fault.From(err).Detail.Status, "expired"))
+			w.notice = "This answer changed nothing. " + fault.From(err).Message
 		} else if err != nil {
 			return res, false, err
 		}
@@ -132,8 +130,9 @@ func formOf(c *wire.Checks, param string, raw json.RawMessage) (outcome event.Ou
 		if utf8.RuneCountInString(text) > wire.MaxReason {
 			c.Longer(param+"/reason", "characters", wire.MaxReason)
 		}
-		if outcome == event.Denied {
-			reason = strings.TrimSpace(event.Plain(text))
+		reason = strings.TrimSpace(event.Plain(text))
+		if outcome == event.Allowed && reason != "" { // a condition, maybe: nothing may be done past it
+			c.Add(fault.Violation{Param: param + "/reason", Rule: "requires", Message: param[1:] + "/reason comes only with the decision deny. Nothing was decided.", Expected: "deny"})
 		}
 	}
 	return outcome, reason

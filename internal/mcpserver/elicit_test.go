@@ -72,6 +72,9 @@ func TestAQuestionWithoutAnAnswerIsAskedAgain(t *testing.T) {
 	key := s.Issue(t, s.Workspace, apikey.MCP)
 	first, _ := s.retry(t, key, asking, "")
 	id := first.question()
+	if _, raw := s.retry(t, key, asking, `,"requestState":"`+first.State+`"`); strings.Contains(string(raw.Result), "null") {
+		t.Errorf("there is something in it that is nothing: %s", raw.Result)
+	}
 	if first.ResultType != "input_required" || first.State == "" || first.Requests[id].Method != "elicitation/create" {
 		t.Fatalf("%+v", first)
 	}
@@ -88,14 +91,15 @@ func TestAQuestionWithoutAnAnswerIsAskedAgain(t *testing.T) {
 		}
 	}
 	for field, answer := range map[string]string{
-		"must be an object":                            `"allow"`,
-		"/action must be a string":                     `{}`,
-		"/action can be accept, decline, cancel":       `{"action":"allow"}`,
-		"/content must be an object":                   `{"action":"accept","content":"allow"}`,
-		"/content/decision must be a string":           `{"action":"accept","content":{}}`,
-		"/content/decision can be allow, deny":         `{"action":"accept","content":{"decision":"perhaps"}}`,
-		"/content/reason must be a string":             `{"action":"accept","content":{"decision":"deny","reason":3}}`,
-		"/content/reason has more than 500 characters": `{"action":"accept","content":{"decision":"deny","reason":"` + strings.Repeat("é", 501) + `"}}`,
+		"must be an object":                                 `"allow"`,
+		"/action must be a string":                          `{}`,
+		"/action can be accept, decline, cancel":            `{"action":"allow"}`,
+		"/content must be an object":                        `{"action":"accept","content":"allow"}`,
+		"/content/decision must be a string":                `{"action":"accept","content":{}}`,
+		"/content/decision can be allow, deny":              `{"action":"accept","content":{"decision":"perhaps"}}`,
+		"/content/reason must be a string":                  `{"action":"accept","content":{"decision":"deny","reason":3}}`,
+		"/content/reason comes only with the decision deny": `{"action":"accept","content":{"decision":"allow","reason":"only if it is small"}}`,
+		"/content/reason has more than 500 characters":      `{"action":"accept","content":{"decision":"deny","reason":"` + strings.Repeat("é", 501) + `"}}`,
 	} {
 		_, got := s.retry(t, key, asking, back(first.State, id, answer))
 		if got.Error == nil || got.Error.Code != -32602 || !strings.Contains(got.Error.Message, "inputResponses/"+id) || !strings.Contains(got.Error.Message, field) {
@@ -108,7 +112,7 @@ func TestAQuestionWithoutAnAnswerIsAskedAgain(t *testing.T) {
 	if n := s.turns(t); n != 1 {
 		t.Errorf("%d turns", n)
 	}
-	end, got := s.retry(t, key, asking, back(first.State, id, `{"action":"accept","content":{"decision":"allow","more":1}}`))
+	end, got := s.retry(t, key, asking, back(first.State, id, `{"action":"accept","content":{"decision":"allow","reason":" ","more":1}}`))
 	if !end.Told.Success || end.Told.Notice != "" {
 		t.Errorf("%+v %+v", end, got)
 	}
@@ -136,8 +140,8 @@ func TestAnAnswerThatCameTooLateSaysSo(t *testing.T) {
 	s := start(t, nil)
 	c := s.connect(t, s.key, nil)
 	for answer, want := range map[string]string{
-		`{"action":"decline"}`:                               "already answered (allowed)",
-		`{"action":"accept","content":{"decision":"deny"}}`:  "already answered (allowed)",
+		`{"action":"decline"}`:                               "answered before: allowed",
+		`{"action":"accept","content":{"decision":"deny"}}`:  "answered before: allowed",
 		`{"action":"accept","content":{"decision":"allow"}}`: "",
 		`{"action":"cancel"}`:                                "",
 	} {
@@ -147,6 +151,20 @@ func TestAnAnswerThatCameTooLateSaysSo(t *testing.T) {
 		if !end.Told.Success || !strings.Contains(end.Told.Notice, want) || (want == "") != (end.Told.Notice == "") || !strings.HasPrefix(end.Content[0].Text, end.Told.Notice) {
 			t.Errorf("%s: %+v %+v", answer, end, got)
 		}
+	}
+}
+
+// TestAnAnswerAfterItsTimeSaysSo: and not that somebody had answered.
+func TestAnAnswerAfterItsTimeSaysSo(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	first, _ := s.retry(t, s.key, asking, "")
+	if _, err := s.Pool.Exec(t.Context(), `UPDATE approvals SET created_at = created_at - interval '1 hour', expires_at = now() - interval '1 second'`); err != nil {
+		t.Fatal(err)
+	}
+	end, got := s.retry(t, s.key, asking, back(first.State, first.question(), `{"action":"accept","content":{"decision":"allow"}}`))
+	if !strings.Contains(end.Told.Notice, "The time to answer was over") || strings.Contains(end.Told.Notice, "answered before") {
+		t.Errorf("%+v %s", end, got.Result)
 	}
 }
 

@@ -1,6 +1,7 @@
 package mcpserver
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,6 +11,8 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/parley-server/parley/internal/wire"
 )
 
 // exchange is a connection of the protocol for one request and its answer. What comes before
@@ -87,8 +90,23 @@ func (s *server) ask(ctx context.Context, v *visit) (json.RawMessage, *jsonrpc.E
 		if r.Error != nil {
 			return nil, s.failed(ctx, v, r.Error)
 		}
-		return r.Result, nil
+		return whole(r.Result), nil
 	}
+}
+
+// whole is a result without a content that is none: a question has no content, and the SDK
+// writes null.
+func whole(result json.RawMessage) json.RawMessage {
+	if !bytes.Contains(result, []byte(`"content":null`)) {
+		return result
+	}
+	var out []byte
+	for _, m := range wire.Members(result) {
+		if m.Name != "content" || string(m.Value) != "null" {
+			out = fmt.Appendf(out, ",%q:%s", m.Name, m.Value)
+		}
+	}
+	return append(append([]byte("{"), bytes.TrimPrefix(out, []byte(","))...), '}')
 }
 
 // failed tells of what should not have come to the SDK, or not out of it.

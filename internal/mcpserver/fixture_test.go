@@ -116,6 +116,7 @@ type told struct {
 	SessionID string `json:"session_id"`
 	Error     *string
 	Notice    string
+	Replayed  bool
 	Input     *question       `json:"input_required"`
 	Result    json.RawMessage `json:"structured_result"`
 	Files     []file          `json:"attachments"`

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -26,6 +27,11 @@ type progress struct {
 	text   string                     // the end of what was said
 	fresh  bool                       // there is text that was not told
 	told   time.Time
+
+	mu     sync.Mutex
+	newest string // notification
+	sent   time.Time
+	gone   bool // nobody is there any more
 }
 
 // progress is that of a call.
@@ -95,9 +101,33 @@ func (p *progress) tell(message string) {
 }
 
 func (p *progress) send(message string) {
-	if p.notify != nil && p.notify(message) != nil { // nobody is there any more
-		p.notify = nil
+	if p.notify == nil {
+		return
 	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.newest, p.sent = message, time.Now()
+	p.gone = p.gone || p.notify(message) != nil
+}
+
+// alive repeats what was told last whenever nothing was for a while, until stop is called: a
+// client that would give up counts notifications, and no comments.
+func (p *progress) alive(every time.Duration) (stop func()) {
+	if p.notify == nil {
+		return func() {}
+	}
+	return repeat(every, func() time.Duration {
+		p.mu.Lock()
+		newest, quiet := p.newest, time.Since(p.sent)
+		p.mu.Unlock()
+		if quiet < every {
+			return every - quiet
+		}
+		if newest != "" {
+			p.send(newest)
+		}
+		return every
+	})
 }
 
 // tail is the end of a text that begins at a character.

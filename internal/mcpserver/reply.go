@@ -96,18 +96,22 @@ func (o *reply) answer(status int, a answered) error {
 }
 
 // alive sends a comment whenever the stream was quiet for a while, until stop is called.
-func (o *reply) alive() (stop func()) {
+func (o *reply) alive() (stop func()) { return repeat(o.keepalive, o.ping) }
+
+// repeat does something after a while, and again after as long as that says, until stop is
+// called.
+func repeat(after time.Duration, do func() time.Duration) (stop func()) {
 	done, gone := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(gone)
-		timer := time.NewTimer(o.keepalive)
+		timer := time.NewTimer(after)
 		defer timer.Stop()
 		for {
 			select {
 			case <-done:
 				return
 			case <-timer.C:
-				timer.Reset(o.ping())
+				timer.Reset(do())
 			}
 		}
 	}()

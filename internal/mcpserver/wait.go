@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/google/uuid"
+
 	"github.com/parley-server/parley/internal/door"
 	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/fault"
@@ -22,19 +24,21 @@ type wait struct {
 	*server
 	call     *call
 	started  turn.Started
-	keyed    bool   // sent again, the call finds its turn
-	plain    bool   // what it asks is told, and never put to the client
-	past     bool   // the turn is over, and others came after it
-	decision bool   // the call has answered a question, and sent no message
-	notice   string // what became of an answer that came with the call, where nobody would think so
+	keyed    bool      // sent again, the call finds its turn
+	plain    bool      // what it asks is told, and never put to the client
+	past     bool      // the turn is over, and others came after it
+	decision bool      // the call has answered a question, and sent no message
+	after    uuid.UUID // of the question that was answered: what came before it was told
+	notice   string    // what became of an answer that came with the call, where nobody would think so
 }
 
 // result waits for the end of the turn or for its first question that nobody has answered.
 func (w *wait) result(ctx context.Context) (result, error) {
-	defer w.call.reply.alive()()
 	ctx, stop := w.cfg.Keys.While(ctx, w.call.caller.Key)
 	defer stop()
 	p := w.call.progress(ctx)
+	defer w.call.reply.alive()()
+	defer p.alive(w.cfg.Keepalive)()
 	if !w.past {
 		p.begin(w.started.Session)
 		for evs, err := range w.door.Events(ctx, w.started.From, w.started.Turn) {
@@ -46,12 +50,19 @@ func (w *wait) result(ctx context.Context) (result, error) {
 			}
 			for i := range evs {
 				if ev := &evs[i]; ev.Turn == w.started.Turn {
-					p.see(ev)
+					if w.after == uuid.Nil {
+						p.see(ev)
+					}
 					if ev.Kind == event.KindInputRequired {
-						if open, err := w.open(ctx, ev.Data); err != nil {
+						id, open, err := w.open(ctx, ev.Data)
+						if err != nil {
 							return result{}, w.lost(ctx, err)
-						} else if open {
+						}
+						if open {
 							return w.question(ctx, ev.Data, ev.Seq)
+						}
+						if id == w.after {
+							w.after = uuid.Nil
 						}
 					}
 				}
@@ -71,16 +82,16 @@ func (w *wait) result(ctx context.Context) (result, error) {
 	return w.told(o), nil
 }
 
-// open reports whether a question still waits for its answer.
-func (w *wait) open(ctx context.Context, data json.RawMessage) (bool, error) {
+// open reports which question this is, and whether it still waits for its answer.
+func (w *wait) open(ctx context.Context, data json.RawMessage) (uuid.UUID, bool, error) {
 	q, err := asked(data)
 	if err != nil {
-		return false, err
+		return uuid.Nil, false, err
 	}
 	ctx, cancel := w.door.Brief(ctx)
 	defer cancel()
 	a, err := w.cfg.Sessions.Approval(ctx, w.call.caller.Workspace.ID, q.ApprovalID)
-	return a.Status == "pending", err
+	return q.ApprovalID, a.Status == "pending", err
 }
 
 // question tells what the turn asks, or has the client put it to its person.
@@ -104,7 +115,8 @@ func (w *wait) question(ctx context.Context, data json.RawMessage, seq int64) (r
 // told is the result that an outcome makes.
 func (w *wait) told(o turn.Outcome) result {
 	door.Complete(w.call.base, o.Attachments)
-	res := result{value: outcome{o, w.notice}}
+	again := w.started.Replayed && w.call.message.state == "" // the answer to a question comes with the call that it was put to
+	res := result{value: outcome{o, again, w.notice}}
 	switch {
 	case o.Success && o.Output != nil:
 		res.texts = said(o)
@@ -112,7 +124,10 @@ func (w *wait) told(o turn.Outcome) result {
 		res.texts = needs(o)
 	case o.Error != nil:
 		res.failed = true
-		res.texts = []string{fmt.Sprintf("The agent has not answered: %s.\n\n[session_id: %s]", *o.Error, o.SessionID)}
+		res.texts = failure(o)
+	}
+	if again {
+		res.texts = append(res.texts, "This was sent before under the same idempotency_key, and is what came of that: nothing was sent again.")
 	}
 	if w.notice != "" {
 		res.texts = append([]string{w.notice}, res.texts...)
@@ -150,7 +165,8 @@ func said(o turn.Outcome) []string {
 // outcome is what a turn came to, and what there is to say of the call.
 type outcome struct {
 	turn.Outcome
-	Notice string `json:"notice,omitempty"`
+	Replayed bool   `json:"replayed,omitempty"`
+	Notice   string `json:"notice,omitempty"`
 }
 
 // lost says of a call that cannot be answered any more that it has had its effect: who only

@@ -103,6 +103,47 @@ func TestAQuietCallIsKeptAlive(t *testing.T) {
 	t.Fatal("there was no answer")
 }
 
+// TestQuietCallsRepeatTheirProgress: for clients that count notifications, and no comments.
+func TestQuietCallsRepeatTheirProgress(t *testing.T) {
+	t.Parallel()
+	s := start(t, func(c *mcpserver.Config) { c.Keepalive = 5 * time.Millisecond })
+	heard := make(chan *mcp.ProgressNotificationParams, 1000)
+	c := s.connect(t, s.key, &mcp.ClientOptions{ProgressNotificationHandler: func(_ context.Context, r *mcp.ProgressNotificationClientRequest) {
+		heard <- r.Params
+	}})
+	c.schema("send_message")
+	params := &mcp.CallToolParams{Name: "send_message", Arguments: map[string]any{"command": "@call read {}\n@say Now."}}
+	params.SetProgressToken("t")
+	done := make(chan told)
+	go func() { done <- c.tell(c.CallTool(t.Context(), params))("send_message") }()
+	last := 0.0
+	for n := 0; n < 3; {
+		p := <-heard
+		if p.Progress <= last || p.ProgressToken != "t" || p.Message == "" {
+			t.Errorf("%+v after %v", p, last)
+		}
+		if last = p.Progress; p.Message == "read: read {}" {
+			n++
+		}
+	}
+	s.Gate.Leave <- struct{}{}
+	if got := <-done; !got.Success {
+		t.Errorf("%s", got.raw)
+	}
+}
+
+// TestADecisionTellsWhatComesBehindIt: and not what was told before the question.
+func TestADecisionTellsWhatComesBehindIt(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	got := s.connect(t, s.key, nil).call("send_message", map[string]any{"command": asking})
+	r := s.post(t, s.key, fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"decide_approval","arguments":{"approval_id":%q,"decision":"allow","wait":true},"_meta":{"progressToken":1}}}`, got.Input.ApprovalID))
+	progress, _, _ := strings.Cut(r.body, `"id":1`)
+	if !strings.Contains(progress, `"message":"touch: done"`) || strings.Contains(progress, "I would touch it.") || strings.Contains(progress, "waits for a person") {
+		t.Errorf("%s", r.body)
+	}
+}
+
 // TestFramesAreOneLine: to readers, too, whose language ends lines at more characters.
 func TestFramesAreOneLine(t *testing.T) {
 	t.Parallel()
