@@ -360,7 +360,23 @@ func TestTheWikiIsReadSearchedAndSaved(t *testing.T) {
 	if got := c.call("save_wiki", map[string]any{"page": "travel", "content": "# Travel\n\nTrains first.\n"}); got.Page != "travel" || got.Version != 1 {
 		t.Fatalf("%s", got.raw)
 	}
-	for _, name := range []string{"travel", "wiki/travel.md"} {
+	for _, name := range []string{"wiki/travel.md", "wiki/travel", "travel.md"} {
+		if got := c.call("save_wiki", map[string]any{"page": name, "content": "another"}); !got.failed || !strings.Contains(got.text, `There is a wiki page "travel", at version 1.`) {
+			t.Errorf("%s", got.raw)
+		}
+	}
+	for _, name := range []string{" x", "x ", "team/ x", "wiki/wiki/x", "x.md.md", "../x"} {
+		if got := c.call("save_wiki", map[string]any{"page": name, "content": "another"}); !got.failed || got.Fault.Code != "INVALID_REQUEST" || len(got.Fault.Violations) != 1 || got.Fault.Violations[0].Param != "/page" {
+			t.Errorf("%q: %s", name, got.raw)
+		}
+	}
+	if _, err := s.Wiki.Put(t.Context(), s.Workspace.ID, "policies/travel.txt", "No planes."); err != nil {
+		t.Fatal(err)
+	}
+	if got := c.call("wiki_read", map[string]any{"page": "policies/travel.txt"}); got.Page != "" || got.Path != "policies/travel.txt" || got.text != "No planes." {
+		t.Errorf("%s", got.raw)
+	}
+	for _, name := range []string{"travel", "wiki/travel.md", "travel.md"} {
 		if got := c.call("wiki_read", map[string]any{"page": name}); got.Page != "travel" || got.Title != "Travel" || got.Version != 1 || got.text != "# Travel\n\nTrains first.\n" || got.Content != got.text {
 			t.Errorf("%s", got.raw)
 		}

@@ -140,6 +140,7 @@ type told struct {
 	Canceled bool
 	Reason   string
 	Page     string
+	Path     string
 	Version  int
 	Content  string
 	Hits     []struct{ Path, Page, Text string }

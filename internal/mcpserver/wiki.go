@@ -10,29 +10,29 @@ import (
 	"github.com/parley-server/parley/internal/wiki"
 )
 
-// pageName is the name of a wiki page, from the name or from the path of its document.
-func pageName(text string) string {
-	if page, ok := wiki.PageOf(text); ok {
-		return page
-	}
-	return text
-}
-
+// wikiRead reads a wiki page, or another document by its path.
 func (s *server) wikiRead(ctx context.Context, c *call) (result, error) {
 	c.args.needed("page")
-	page := pageName(c.args.word("page", wiki.MaxPath))
+	name := c.args.word("page", wiki.MaxPath)
 	if err := c.args.Err(); err != nil {
 		return result{}, err
 	}
 	ctx, cancel := s.door.Brief(ctx)
 	defer cancel()
-	d, err := s.cfg.Wiki.Get(ctx, c.caller.Workspace.ID, wiki.PageKey(page))
+	d, err := s.cfg.Wiki.Get(ctx, c.caller.Workspace.ID, wiki.PageKey(wiki.PageName(name)))
+	if f := fault.From(err); f != nil && f.Code == fault.FileNotFound {
+		if other, none := s.cfg.Wiki.Get(ctx, c.caller.Workspace.ID, name); none == nil {
+			d, err = other, nil
+		}
+	}
 	if err != nil {
 		return result{}, err
 	}
-	return result{texts: []string{d.Content}, value: map[string]any{
-		"page": page, "title": d.Title, "version": d.Version, "content": d.Content, "updated_at": d.UpdatedAt.UTC().Format(time.RFC3339Nano),
-	}}, nil
+	value := map[string]any{"path": d.Path, "title": d.Title, "version": d.Version, "content": d.Content, "updated_at": d.UpdatedAt.UTC().Format(time.RFC3339Nano)}
+	if page, ok := wiki.PageOf(d.Path); ok {
+		value["page"] = page
+	}
+	return result{texts: []string{d.Content}, value: value}, nil
 }
 
 // hit is a passage that was found.
@@ -72,7 +72,7 @@ func (s *server) wikiSearch(ctx context.Context, c *call) (result, error) {
 
 func (s *server) saveWiki(ctx context.Context, c *call) (result, error) {
 	c.args.needed("page")
-	page := pageName(c.args.word("page", wiki.MaxPath))
+	page := wiki.PageName(c.args.word("page", wiki.MaxPath))
 	content := c.args.text("content")
 	expected := c.args.integer("expected_version", 0, 1, 1<<31-1)
 	if err := c.args.Err(); err != nil {
@@ -81,6 +81,13 @@ func (s *server) saveWiki(ctx context.Context, c *call) (result, error) {
 	ctx, cancel := s.door.Brief(ctx)
 	defer cancel()
 	version, ok, err := s.cfg.Wiki.WritePage(ctx, c.caller.Workspace.ID, page, content, expected)
+	if f := fault.From(err); f != nil {
+		for i, v := range f.Detail.Violations {
+			if v.Param == "/path" { // it was called otherwise here
+				f.Detail.Violations[i].Param = "/page"
+			}
+		}
+	}
 	if err != nil {
 		return result{}, err
 	}

@@ -19,6 +19,12 @@ const (
 	pageSuffix = ".md"
 )
 
+// PageName is the name of the page that a text means: models and people like to give the
+// path of its document, or a part of that.
+func PageName(text string) string {
+	return strings.TrimSuffix(strings.TrimPrefix(text, pageFolder), pageSuffix)
+}
+
 // PageKey is the document path of a wiki page: "onboarding" is kept at
 // "wiki/onboarding.md".
 func PageKey(page string) string { return pageFolder + page + pageSuffix }
@@ -60,6 +66,27 @@ func checkPath(path string) []fault.Violation {
 		}
 	}
 	return nil
+}
+
+// checkNew lists what is wrong with the path of a document that is to be written: two names
+// must not look like one.
+func checkNew(path string) []fault.Violation {
+	vs := checkPath(path)
+	if len(vs) > 0 {
+		return vs
+	}
+	page, ok := PageOf(path)
+	if ok && PageName(page) != page {
+		vs = append(vs, fault.Violation{Param: "/path", Rule: "format", Message: "A wiki page is named without wiki/ and .md."})
+	} else if !ok {
+		page = path
+	}
+	for segment := range strings.SplitSeq(page, "/") {
+		if strings.TrimSpace(segment) != segment {
+			return append(vs, fault.Violation{Param: "/path", Rule: "format", Message: "A name neither begins nor ends with a blank."})
+		}
+	}
+	return vs
 }
 
 // checkContent lists what is wrong with a document's content.

@@ -72,7 +72,7 @@ func (s *Store) WritePage(ctx context.Context, workspace uuid.UUID, page, conten
 
 // admit checks a document that is to be written, and gives its title.
 func (s *Store) admit(ctx context.Context, workspace uuid.UUID, name, content string) (title string, err error) {
-	vs := append(checkPath(name), checkContent(content)...)
+	vs := append(checkNew(name), checkContent(content)...)
 	if len(vs) > 0 {
 		return "", fault.Invalid(vs...)
 	}

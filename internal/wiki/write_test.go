@@ -48,6 +48,30 @@ func TestNobodyWritesOverWhatTheyHaveNotRead(t *testing.T) {
 	}
 }
 
+// TestNoTwoNamesLookLikeOne: a page has one name, however it is spelled, and none has blanks
+// around it.
+func TestNoTwoNamesLookLikeOne(t *testing.T) {
+	t.Parallel()
+	pool := dbtest.New(t)
+	s, w := wiki.New(pool), tenant(t, pool, "acme")
+	if _, ok, err := s.WritePage(t.Context(), w, "expenses", "one", 0); err != nil || !ok {
+		t.Fatal(ok, err)
+	}
+	for _, name := range []string{"expenses.md", "wiki/expenses", "wiki/expenses.md"} {
+		if _, _, err := s.WritePage(t.Context(), w, name, "two", 0); fault.From(err) == nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if version, ok, err := s.WritePage(t.Context(), w, wiki.PageName(name), "two", 0); err != nil || ok || version != 1 {
+			t.Errorf("%s: version %d, %t, %v", name, version, ok, err)
+		}
+	}
+	for _, path := range []string{"wiki/expenses.md.md", "wiki/wiki/expenses.md", "wiki/ expenses.md", "wiki/expenses .md", "wiki/team /x.md", " a.txt", "a.txt ", "a/\u00a0b"} {
+		if _, err := s.Put(t.Context(), w, path, "x"); fault.From(err) == nil {
+			t.Errorf("%q: %v", path, err)
+		}
+	}
+}
+
 func TestOneOfTheWritersOfAVersionWins(t *testing.T) {
 	t.Parallel()
 	pool := dbtest.New(t)

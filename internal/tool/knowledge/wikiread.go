@@ -42,17 +42,15 @@ func (t wikiRead) Call(ctx context.Context, call tool.Call) (tool.Result, error)
 	if wrong := parse(call.Input, &in); wrong != "" {
 		return tool.Refuse(wrong), nil
 	}
-	if in.Page == "" {
+	page := pageName(in.Page)
+	if page == "" {
 		return tool.Refuse(`"page" is required: the name of a wiki page.`), nil
 	}
-	for _, page := range spellings(in.Page) {
-		content, version, err := t.k.Page(ctx, call.Workspace, page)
-		if err != nil {
-			return tool.Result{}, fmt.Errorf("read wiki page: %w", err)
-		}
-		if version == 0 {
-			continue
-		}
+	content, version, err := t.k.Page(ctx, call.Workspace, page)
+	if err != nil {
+		return tool.Result{}, fmt.Errorf("read wiki page: %w", err)
+	}
+	if version > 0 {
 		shown := clip(content, maxOutput)
 		if len(shown) < len(content) {
 			shown += "\n[The page is longer than this. grep finds lines in the rest.]"
@@ -69,17 +67,8 @@ func (t wikiRead) Call(ctx context.Context, call tool.Call) (tool.Result, error)
 	return unknown("wiki page", in.Page, search.Nearest(in.Page, pages, 5), pages), nil
 }
 
-// spellings are the names that may be meant by a page: models like to give the
-// path that grep has shown them.
-func spellings(page string) []string {
-	names := []string{page}
-	if trimmed := pageName(page); trimmed != page && trimmed != "" {
-		names = append(names, trimmed)
-	}
-	return names
-}
-
-// pageName is the name of the page at the path of a document.
+// pageName is the name of the page that is meant: models like to give the path that grep has
+// shown them.
 func pageName(path string) string {
 	return strings.TrimSuffix(strings.TrimPrefix(path, "wiki/"), ".md")
 }
