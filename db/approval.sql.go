@@ -69,6 +69,18 @@ func (q *Queries) ApprovalExpire(ctx context.Context, id uuid.UUID) (int64, erro
 	return result.RowsAffected(), nil
 }
 
+const approvalFirst = `-- name: ApprovalFirst :one
+SELECT a.id FROM approvals a WHERE a.workspace_id = $1 AND a.turn_id = $2 ORDER BY a.seq LIMIT 1
+`
+
+// ApprovalFirst is the first question of a turn.
+func (q *Queries) ApprovalFirst(ctx context.Context, workspaceID uuid.UUID, turnID uuid.UUID) (uuid.UUID, error) {
+	row := q.db.QueryRow(ctx, approvalFirst, workspaceID, turnID)
+	var id uuid.UUID
+	err := row.Scan(&id)
+	return id, err
+}
+
 const approvalGet = `-- name: ApprovalGet :one
 SELECT a.id, a.workspace_id, a.session_id, a.turn_id, a.kind, a.status, a.seq, a.request, a.created_at, a.expires_at, a.decided_at, a.decided_by, a.reason, a.pattern, (a.status = 'pending' AND a.expires_at <= clock_timestamp())::boolean AS overdue,
        greatest(0, extract(epoch FROM a.expires_at - clock_timestamp()))::float8 AS seconds_left
@@ -133,6 +145,32 @@ func (q *Queries) ApprovalInsert(ctx context.Context, arg ApprovalInsertParams) 
 	var expires_at time.Time
 	err := row.Scan(&expires_at)
 	return expires_at, err
+}
+
+const approvalNumber = `-- name: ApprovalNumber :one
+SELECT count(*) FROM approvals a JOIN approvals b ON b.session_id = a.session_id AND b.seq <= a.seq
+WHERE a.workspace_id = $1 AND a.id = $2
+`
+
+// ApprovalNumber is the place of a question among those of its session, from 1.
+func (q *Queries) ApprovalNumber(ctx context.Context, workspaceID uuid.UUID, iD uuid.UUID) (int64, error) {
+	row := q.db.QueryRow(ctx, approvalNumber, workspaceID, iD)
+	var count int64
+	err := row.Scan(&count)
+	return count, err
+}
+
+const approvalNumbered = `-- name: ApprovalNumbered :one
+SELECT a.id FROM approvals a WHERE a.workspace_id = $1 AND a.session_id = $2
+ORDER BY a.seq OFFSET $3::int LIMIT 1
+`
+
+// ApprovalNumbered is the question that has so many of its session before it.
+func (q *Queries) ApprovalNumbered(ctx context.Context, workspaceID uuid.UUID, sessionID uuid.UUID, before int32) (uuid.UUID, error) {
+	row := q.db.QueryRow(ctx, approvalNumbered, workspaceID, sessionID, before)
+	var id uuid.UUID
+	err := row.Scan(&id)
+	return id, err
 }
 
 const approvalPending = `-- name: ApprovalPending :one

@@ -335,6 +335,35 @@ func (q *Queries) TurnEndSeq(ctx context.Context, iD uuid.UUID, endSeq *int64) e
 	return err
 }
 
+const turnEnded = `-- name: TurnEnded :one
+SELECT t.id, t.state, extract(epoch FROM clock_timestamp() - t.finished_at)::float8 AS seconds_ago,
+       coalesce((SELECT a.id FROM approvals a WHERE a.turn_id = t.id ORDER BY a.seq DESC LIMIT 1),
+                '00000000-0000-0000-0000-000000000000')::uuid AS asked
+FROM sessions s JOIN turns t ON t.id = s.turn_id
+WHERE s.workspace_id = $1 AND s.id = $2 AND s.erased_at IS NULL AND t.finished_at IS NOT NULL
+`
+
+type TurnEndedRow struct {
+	ID         uuid.UUID
+	State      string
+	SecondsAgo float64
+	Asked      uuid.UUID
+}
+
+// TurnEnded is the newest turn of a session where it has ended, how long ago, and the last
+// question that it asked.
+func (q *Queries) TurnEnded(ctx context.Context, workspaceID uuid.UUID, iD uuid.UUID) (TurnEndedRow, error) {
+	row := q.db.QueryRow(ctx, turnEnded, workspaceID, iD)
+	var i TurnEndedRow
+	err := row.Scan(
+		&i.ID,
+		&i.State,
+		&i.SecondsAgo,
+		&i.Asked,
+	)
+	return i, err
+}
+
 const turnGet = `-- name: TurnGet :one
 SELECT id, session_id, workspace_id, state, error, start_seq, end_seq, epoch, node, lease_until, job_id, halted_at, max_response_seconds, max_turns, active_seconds, max_cost_usd, key_id, scopes, request_hash, prompt, response_schema, secrets, rejected, callback_id, created_at, started_at, finished_at, state_at FROM turns WHERE id = $1
 `

@@ -67,3 +67,17 @@ WHERE a.workspace_id = sqlc.arg(workspace_id)
   AND (sqlc.narg(before_at)::timestamptz IS NULL OR (a.created_at, a.id) < (sqlc.narg(before_at)::timestamptz, sqlc.arg(before_id)::uuid))
 ORDER BY a.created_at DESC, a.id DESC
 LIMIT sqlc.arg(n);
+
+-- name: ApprovalNumber :one
+-- ApprovalNumber is the place of a question among those of its session, from 1.
+SELECT count(*) FROM approvals a JOIN approvals b ON b.session_id = a.session_id AND b.seq <= a.seq
+WHERE a.workspace_id = $1 AND a.id = $2;
+
+-- name: ApprovalNumbered :one
+-- ApprovalNumbered is the question that has so many of its session before it.
+SELECT a.id FROM approvals a WHERE a.workspace_id = $1 AND a.session_id = $2
+ORDER BY a.seq OFFSET sqlc.arg(before)::int LIMIT 1;
+
+-- name: ApprovalFirst :one
+-- ApprovalFirst is the first question of a turn.
+SELECT a.id FROM approvals a WHERE a.workspace_id = $1 AND a.turn_id = $2 ORDER BY a.seq LIMIT 1;

@@ -186,3 +186,12 @@ DELETE FROM idempotency_keys WHERE created_at < now() - interval '24 hours';
 SELECT t.id, t.session_id, t.created_at FROM turns t
 JOIN events e ON e.session_id = t.session_id AND e.turn_id = t.id AND e.at >= t.created_at - interval '1 hour'
 WHERE t.workspace_id = $1 AND t.key_id = $2 AND t.request_hash = $3 AND e.seq = $4 AND e.seq >= t.start_seq AND t.created_at > now() - interval '2 days';
+
+-- name: TurnEnded :one
+-- TurnEnded is the newest turn of a session where it has ended, how long ago, and the last
+-- question that it asked.
+SELECT t.id, t.state, extract(epoch FROM clock_timestamp() - t.finished_at)::float8 AS seconds_ago,
+       coalesce((SELECT a.id FROM approvals a WHERE a.turn_id = t.id ORDER BY a.seq DESC LIMIT 1),
+                '00000000-0000-0000-0000-000000000000')::uuid AS asked
+FROM sessions s JOIN turns t ON t.id = s.turn_id
+WHERE s.workspace_id = $1 AND s.id = $2 AND s.erased_at IS NULL AND t.finished_at IS NOT NULL;

@@ -54,6 +54,7 @@ type Message struct {
 	Role    string          `json:"role"`
 	Content json.RawMessage `json:"content"`
 	Parts   json.RawMessage `json:"parts"`
+	Refusal json.RawMessage `json:"refusal"` // of the assistant
 }
 
 // Messages reads the field "messages".

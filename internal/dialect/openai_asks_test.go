@@ -84,6 +84,10 @@ func TestNothingIsAnsweredTwice(t *testing.T) {
 		t.Errorf("%q, want %q", *again.Message.Content, *first.Message.Content)
 	}
 	s.complete(t, call{body: said("deny", `"user":"u"`)})
+	if told := s.complete(t, call{body: `{"model":"demo","user":"u",` + conversation}); *told.Message.Content != "the end" {
+		t.Errorf("%q", *told.Message.Content)
+	}
+	s.complete(t, call{body: said("count to 2", `"user":"u"`)})
 	if r := s.get(t, call{path: completions, body: `{"model":"demo","user":"u",` + conversation}); r.status != 400 || r.code != "INVALID_REQUEST" {
 		t.Errorf("%d %s", r.status, r.text)
 	}

@@ -23,6 +23,8 @@ type Row struct {
 	Seen bool
 	// Pending says of a question that it is not answered yet. It is the last row.
 	Pending bool
+	// Number is that of a pending question in its session.
+	Number int
 }
 
 // Reading is a turn that somebody reads, from its first row to its end or to a question that
@@ -77,10 +79,11 @@ func (d *Desk) turn(ctx context.Context, c door.Caller, rd Reading, yield func([
 				return false
 			}
 			if ask, ok := row.Body.(event.InputRequired); ok {
-				if row.Pending, err = d.asks(ctx, c, rd, ask, seen); err != nil {
+				if row.Number, err = d.asks(ctx, c, rd, ask, seen); err != nil {
 					yield(nil, err)
 					return false
 				}
+				row.Pending = row.Number > 0
 				row.Seen = seen && !row.Pending
 				seen = seen && ask.ApprovalID != rd.After
 			}
@@ -96,14 +99,17 @@ func (d *Desk) turn(ctx context.Context, c door.Caller, rd Reading, yield func([
 	return true
 }
 
-// asks reports whether a reading ends with a question: it still waits for its answer, and the
-// reader was not asked before.
-func (d *Desk) asks(ctx context.Context, c door.Caller, rd Reading, ask event.InputRequired, seen bool) (bool, error) {
+// asks is the number of a question that a reading ends with: it still waits for its answer,
+// and the reader was not asked before. It is 0 for every other.
+func (d *Desk) asks(ctx context.Context, c door.Caller, rd Reading, ask event.InputRequired, seen bool) (int, error) {
 	if seen && !(rd.Again && ask.ApprovalID == rd.After) || rd.Through && ask.What == event.InputSecret {
-		return false, nil
+		return 0, nil
 	}
 	ctx, cancel := d.Door.Brief(ctx)
 	defer cancel()
 	a, err := d.Sessions.Approval(ctx, c.Workspace.ID, ask.ApprovalID)
-	return a.Status == "pending", err
+	if err != nil || a.Status != "pending" {
+		return 0, err
+	}
+	return d.Sessions.Number(ctx, c.Workspace.ID, ask.ApprovalID)
 }

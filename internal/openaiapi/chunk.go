@@ -18,6 +18,7 @@ type About struct {
 	Usage      bool                 // a stream is to end with the usage
 	Structured bool                 // the content is JSON, and nothing else: what else is said is a refusal to answer so
 	Rejected   []filestore.Rejected // files that the agent does not have
+	Note       string               // what stands before all else; "": nothing
 	Base       string               // for links
 }
 

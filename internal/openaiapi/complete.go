@@ -57,7 +57,7 @@ func (s *server) answer(w http.ResponseWriter, r *dialect.Request, in *incoming,
 		return helped(w, err)
 	}
 	about := About{ID: "chatcmpl-" + rd.Turn.String(), Model: q.model, Created: time.Now().Unix(), Session: rd.Session(),
-		Usage: q.usage, Structured: rd.Structured, Base: s.Door.Base(r.Request)}
+		Usage: q.usage, Structured: rd.Structured, Note: rd.note, Base: s.Door.Base(r.Request)}
 	if rd.After == uuid.Nil && rd.said == "" { // from the beginning of its turn
 		about.Rejected = rd.Rejected
 	}

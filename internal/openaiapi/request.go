@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/google/uuid"
+
 	"github.com/parley-server/parley/internal/dialect"
 	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/turn"
@@ -19,6 +21,8 @@ type incoming struct {
 	given   map[string]json.RawMessage
 	raw     []byte
 	ignored []string // what has no meaning here
+	// previous is the response that this one follows; "": none.
+	previous string
 }
 
 // request is what a client asks for, as far as it is understood.
@@ -26,7 +30,9 @@ type request struct {
 	turn.Request
 	model   string
 	text    string
-	more    bool // the last message is the assistant's own: there is nothing new to answer
+	more    bool      // the last message is the assistant's own: there is nothing new to answer
+	asked   uuid.UUID // the question that the conversation shows last; uuid.Nil: none
+	follows string    // the response that it follows; "": none
 	stream  bool
 	usage   bool // in a stream
 	ignored []string
@@ -49,8 +55,8 @@ func receive(body []wire.Member, raw []byte, understood []string) *incoming {
 
 // parse reads a request after what was found wrong before.
 func (s *server) parse(r *dialect.Request, in *incoming) (request, error) {
-	q := request{model: in.Word("/model", orEmpty(in.given["model"]), 200), ignored: in.ignored}
-	q.text, q.more = in.question(r)
+	q := request{model: in.Word("/model", orEmpty(in.given["model"]), 200), follows: in.previous}
+	q.text, q.more, q.asked = in.question(r)
 	if raw, ok := in.given["stream"]; ok {
 		q.stream = in.Boolean("/stream", raw)
 	}
@@ -84,8 +90,8 @@ func orEmpty(raw json.RawMessage) json.RawMessage {
 }
 
 // question is the text of the last message of the user; more says that one of the assistant's
-// stands behind it.
-func (in *incoming) question(r *dialect.Request) (text string, more bool) {
+// stands behind it, and asked is what the assistant has asked last.
+func (in *incoming) question(r *dialect.Request) (text string, more bool, asked uuid.UUID) {
 	list := dialect.Messages(&in.Checks, in.given["messages"])
 	system := func(m dialect.Message) bool { return m.Role == "system" || m.Role == "developer" }
 	if slices.ContainsFunc(list, system) {
@@ -98,14 +104,14 @@ func (in *incoming) question(r *dialect.Request) (text string, more bool) {
 		if m.Role == "tool" || m.Role == "function" || m.Type == "function_call_output" {
 			in.Add(fault.Violation{Param: "/messages", Rule: "enum",
 				Message: "The last of the messages is the result of a tool. The agent runs its own tools and never asks its client for one: send a message of the user."})
-			return "", false
+			return "", false, uuid.Nil
 		}
 		more = m.Role == "assistant"
 		break
 	}
 	i := dialect.Asked(&in.Checks, list)
 	if i < 0 {
-		return "", false
+		return "", false, uuid.Nil
 	}
 	at := fmt.Sprintf("messages/%d/content", i)
 	if r.Names["command"] == "" {
@@ -114,7 +120,11 @@ func (in *incoming) question(r *dialect.Request) (text string, more bool) {
 			r.Names["command"] = theirs + strings.TrimPrefix(at, "messages")
 		}
 	}
-	return dialect.Text(&in.Checks, "/"+at, list[i].Content), more
+	before := list[:i]
+	if more {
+		before = list
+	}
+	return dialect.Text(&in.Checks, "/"+at, list[i].Content), more, lastAsked(before)
 }
 
 // The headers by which clients name a chat, the surest first. The field "user" comes last: to

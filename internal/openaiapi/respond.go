@@ -2,6 +2,7 @@ package openaiapi
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"strings"
 
@@ -27,12 +28,12 @@ func (s *server) respond(w http.ResponseWriter, r *dialect.Request) error {
 		if err != nil {
 			return err
 		}
-		in.given["session_id"] = dialect.Quote(session.String())
+		in.given["session_id"], in.previous = dialect.Quote(session.String()), thread.Previous
 	}
 	return s.answer(w, r, in, func(a About, rd reply) telling {
 		a.ID = responsePrefix + rd.Turn.String()
 		if rd.spoken { // what is told of the turn is another response than the one that it began with
-			a.ID += "_" + uuid.Must(uuid.NewV7()).String()
+			a.ID += fmt.Sprintf("_%d_%s", rd.next, uuid.Must(uuid.NewV7()))
 		}
 		return NewResponding(a, thread)
 	})
@@ -43,7 +44,8 @@ var respondable = []string{"model", "input", "stream", "stream_options", "user",
 
 const responsePrefix = "resp_"
 
-// previous is the session of a response, whose id begins with its turn.
+// previous is the session of a response, whose id begins with its turn; the number of the
+// question that the response may show follows, where that is not the turn's first.
 func (s *server) previous(r *dialect.Request, name string) (uuid.UUID, error) {
 	ctx, cancel := s.Door.Brief(r.Context())
 	defer cancel()
@@ -60,7 +62,7 @@ func (s *server) previous(r *dialect.Request, name string) (uuid.UUID, error) {
 func (in *incoming) follow() (thread Thread) {
 	previous, follows := in.given["previous_response_id"]
 	if follows {
-		thread.Previous = in.Word("/previous_response_id", previous, 100)
+		thread.Previous = in.Word("/previous_response_id", previous, 200)
 	}
 	name, named := in.given["conversation"]
 	if !named {

@@ -31,6 +31,9 @@ func NewTelling(about About) *Telling { return &Telling{about: about} }
 func (t *Telling) Begin() []any {
 	frames := []any{t.chunk(delta{Role: "assistant", Content: new("")}, nil)}
 	var lines []string
+	if t.about.Note != "" {
+		lines = append(lines, t.about.Note)
+	}
 	for _, f := range t.about.Rejected {
 		lines = append(lines, fmt.Sprintf("The agent does not have the file %s: %s", cmp.Or(f.Filename, f.FileID.String()), f.Reason))
 	}
@@ -60,7 +63,7 @@ func (t *Telling) Row(row dialect.Row) []any {
 	case event.InputRequired:
 		if row.Pending {
 			t.broke = true
-			return t.Say(question(b, t.about.Base))
+			return t.Say(question(b, row.Number, t.about.Base))
 		}
 	case event.Structured:
 		return t.text(string(b.Result))

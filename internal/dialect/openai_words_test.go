@@ -1,0 +1,207 @@
+package dialect_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/parley-server/parley/internal/apikey"
+	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/turn"
+)
+
+// asksTwice is a turn that asks for an approval, works, and asks for another.
+const asksTwice = "@call gate {}\n@call gate {}\n@say the end"
+
+// after is a conversation that goes on behind a message of the assistant.
+func after(shown, text string, members ...string) string {
+	body := strings.TrimSuffix(said(text, members...), "}")
+	return strings.Replace(body, `"messages":[`, `"messages":[{"role":"user","content":"x"},{"role":"assistant","content":`+quote(shown)+`},`, 1) + "}"
+}
+
+// questions counts the questions of a service.
+func (s *service) questions(t *testing.T) (allowed, asked, turns int) {
+	t.Helper()
+	if err := s.Pool.QueryRow(t.Context(), `SELECT (SELECT count(*) FILTER (WHERE status = 'allowed') FROM approvals), (SELECT count(*) FROM approvals), (SELECT count(*) FROM turns)`).
+		Scan(&allowed, &asked, &turns); err != nil {
+		t.Fatal(err)
+	}
+	return allowed, asked, turns
+}
+
+// A word that arrives again decides nothing more: neither what the chat was not shown, nor by
+// starting another turn.
+func TestWordsDecideWhatWasShown(t *testing.T) {
+	t.Parallel()
+	for name, way := range map[string]struct {
+		allow  func(first reply) call
+		second string
+	}{
+		"in a named chat":       {func(reply) call { return call{path: completions, body: said("allow", `"user":"u"`)} }, "allow 2"},
+		"with its number":       {func(reply) call { return call{path: completions, body: said("allow 1", `"user":"u"`)} }, "allow 2"},
+		"with its conversation": {func(r reply) call { return call{path: completions, body: after(shown(r), "allow", `"user":"u"`)} }, "allow 2"},
+		"in an unnamed chat":    {func(r reply) call { return call{path: completions, body: after(shown(r), "allow")} }, ""},
+		"with a key": {func(reply) call {
+			return call{path: completions, body: said("allow", `"user":"u"`), header: []string{"Idempotency-Key", "k"}}
+		}, "allow 2"},
+		"as a response": {func(r reply) call {
+			return call{path: responses, body: `{"model":"demo","input":"allow","previous_response_id":"resp_` + strings.TrimPrefix(r.body["id"].(string), "chatcmpl-") + `"}`}
+		}, "allow 2"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := start(t, options{window: time.Hour})
+			first := s.get(t, call{path: completions, body: said(asksTwice, `"user":"u"`)})
+			word := way.allow(first)
+			lost := make(chan struct{})
+			var all sync.WaitGroup
+			for range 3 {
+				all.Go(func() {
+					<-lost
+					if r := s.get(t, word); r.status != 200 || !strings.Contains(r.text, "Reply `allow 2` or `deny 2`") {
+						t.Errorf("%d %s", r.status, r.text)
+					}
+				})
+			}
+			close(lost)
+			<-s.Gate.Entered
+			s.Gate.Leave <- struct{}{}
+			all.Wait()
+			s.Gate.Leave <- struct{}{}
+			if r := s.get(t, word); !strings.Contains(r.text, "Reply `allow 2` or `deny 2`") {
+				t.Errorf("once more: %s", r.text)
+			}
+			if allowed, asked, turns := s.questions(t); allowed != 1 || asked != 2 || turns != 1 {
+				t.Fatalf("%d of %d are allowed in %d turns", allowed, asked, turns)
+			}
+			last := call{path: completions, body: said(way.second, `"user":"u"`)}
+			if way.second == "" {
+				last = call{path: completions, body: after(shown(s.get(t, word)), "allow")}
+			}
+			for range 2 {
+				if text := message(t, s.get(t, last)); text != "the end" {
+					t.Errorf("%q", text)
+				}
+			}
+			for _, again := range []string{"continue", "allow 2"} {
+				if text := message(t, s.get(t, call{path: completions, body: said(again, `"user":"u"`)})); text != "the end" {
+					t.Errorf("%s: %q", again, text)
+				}
+			}
+			if text := message(t, s.get(t, call{path: completions, body: said("deny 2", `"user":"u"`)})); text != "This was allowed before, and the first answer stands.\n\nthe end" {
+				t.Errorf("%q", text)
+			}
+			if allowed, asked, turns := s.questions(t); allowed != 2 || asked != 2 || turns != 1 {
+				t.Errorf("%d of %d are allowed in %d turns", allowed, asked, turns)
+			}
+		})
+	}
+}
+
+// shown is what a completion shows.
+func shown(r reply) string {
+	var whole struct{ Choices []choice }
+	if json.Unmarshal([]byte(r.text), &whole) != nil || len(whole.Choices) == 0 {
+		return r.text
+	}
+	return *whole.Choices[0].Message.Content
+}
+
+// What was answered elsewhere is not answered once more for the next question.
+func TestWordsBehindAnAnswerElsewhere(t *testing.T) {
+	t.Parallel()
+	s := start(t, options{window: time.Hour})
+	first := s.get(t, call{path: responses, body: `{"model":"demo","user":"u","input":` + quote(asksTwice) + `}`})
+	var id uuid.UUID
+	if err := s.Pool.QueryRow(t.Context(), "SELECT id FROM approvals").Scan(&id); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Turns.Decide(t.Context(), s.Workspace.ID, turn.Answer{Approval: id, Outcome: event.Denied}); err != nil {
+		t.Fatal(err)
+	}
+	follow := func(id any, text string) reply {
+		return s.get(t, call{path: responses, body: fmt.Sprintf(`{"model":"demo","input":"%s","previous_response_id":"%s"}`, text, id)})
+	}
+	second := follow(first.body["id"], "allow")
+	if !strings.Contains(second.text, "This was denied before, and the first answer stands.") || !strings.Contains(second.text, "Reply `allow 2`") {
+		t.Errorf("%d %s", second.status, second.text)
+	}
+	again := follow(second.body["id"], "continue")
+	if !strings.Contains(again.text, "Reply `allow 2`") {
+		t.Errorf("%d %s", again.status, again.text)
+	}
+	if allowed, asked, turns := s.questions(t); allowed != 0 || asked != 2 || turns != 1 {
+		t.Fatalf("%d of %d are allowed in %d turns", allowed, asked, turns)
+	}
+	// In a turn that came later, a word without a number is not for its question.
+	s.Gate.Leave <- struct{}{}
+	if r := follow(again.body["id"], "allow"); !strings.Contains(r.text, "the end") {
+		t.Errorf("%d %s", r.status, r.text)
+	}
+	s.get(t, call{path: completions, body: said("@call gate {}\n@say another end", `"session_id":`+quote(first.body["session_id"].(string)))})
+	for _, text := range []string{"allow", "deny", "allow 7", "continue"} {
+		r := s.get(t, call{path: completions, body: said(text, `"session_id":`+quote(first.body["session_id"].(string)))})
+		if !strings.Contains(r.text, "Reply `allow 3` or `deny 3`") {
+			t.Errorf("%s: %d %s", text, r.status, r.text)
+		}
+	}
+	if r := follow(again.body["id"], "allow"); !strings.Contains(r.text, "the end") {
+		t.Errorf("%d %s", r.status, r.text)
+	}
+	if allowed, asked, turns := s.questions(t); allowed != 1 || asked != 3 || turns != 2 {
+		t.Errorf("%d of %d are allowed in %d turns", allowed, asked, turns)
+	}
+}
+
+// An expired question is said to be one, and what came after is told.
+func TestWordsThatAreLate(t *testing.T) {
+	t.Parallel()
+	s := start(t, options{window: time.Hour})
+	s.get(t, call{path: completions, body: said("@call gate {}\n@say the end", `"user":"u"`)})
+	if _, err := s.Pool.Exec(t.Context(), "UPDATE approvals SET expires_at = clock_timestamp()"); err != nil {
+		t.Fatal(err)
+	}
+	text := message(t, s.get(t, call{path: completions, body: said("allow", `"user":"u"`)}))
+	if !strings.HasPrefix(text, "The time to answer was over at ") || !strings.HasSuffix(text, " UTC: that counts as denied.\n\nthe end") {
+		t.Errorf("%q", text)
+	}
+}
+
+// What another key was asked is not answered in a chat without a name.
+func TestQuestionsOfAnotherKey(t *testing.T) {
+	t.Parallel()
+	s := start(t, options{window: time.Hour})
+	first := s.get(t, call{path: completions, body: said("@call gate {}\n@say the end")})
+	s.Gate.Leave <- struct{}{}
+	other := s.Issue(t, s.Workspace, apikey.All...)
+	s.get(t, call{path: completions, key: other, body: after(shown(first), "allow")})
+	if allowed, _, turns := s.questions(t); allowed != 0 || turns != 2 {
+		t.Errorf("%d are allowed in %d turns", allowed, turns)
+	}
+	if text := message(t, s.get(t, call{path: completions, body: after(shown(first), "allow")})); text != "the end" {
+		t.Errorf("%q", text)
+	}
+}
+
+// Where a turn has asked nothing, or long ago, its words are messages.
+func TestWordsAreMessages(t *testing.T) {
+	t.Parallel()
+	s := start(t, options{window: time.Hour})
+	say := func(text string) call { return call{path: completions, body: said(text, `"user":"u"`)} }
+	s.get(t, say("@call gate {}\n@say the end"))
+	s.get(t, say("deny"))
+	if _, err := s.Pool.Exec(t.Context(), "UPDATE turns SET finished_at = finished_at - interval '2 hours'"); err != nil {
+		t.Fatal(err)
+	}
+	for i, text := range []string{"continue", "allow", "deny"} {
+		s.get(t, say(text))
+		if _, _, turns := s.questions(t); turns != i+2 {
+			t.Errorf("%s: %d turns", text, turns)
+		}
+	}
+}
