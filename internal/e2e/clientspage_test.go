@@ -1,20 +1,12 @@
 package e2e_test
 
 import (
-	"bufio"
-	"bytes"
-	"io"
-	"log"
-	"net/http"
-	"net/http/httptest"
-	"net/http/httputil"
-	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 )
 
@@ -49,82 +41,25 @@ func TestClientsPage(t *testing.T) {
 			if language == "html" || about == "fetch-event-source" {
 				continue
 			}
-			run := func(t *testing.T, url, code string) string {
-				cmd := command(t, about, language, code)
-				cmd.Env = append(os.Environ(), "PARLEY_URL="+url, "PARLEY_API_KEY="+key)
-				var errs bytes.Buffer
-				cmd.Stderr = &errs
-				out, err := cmd.Output()
-				if err != nil || !strings.Contains(string(out), "87") {
-					t.Errorf("%v\n%s%s", err, out, errs.Bytes())
-				}
-				return string(out)
+			if strings.Contains(code, "createServer") {
+				continue // what TestClientsPageInABrowser has between its pages and the server
 			}
-			t.Run(about+" "+language, func(t *testing.T) { run(t, s.url, code) })
-			if !strings.Contains(code, "Last-Event-ID") {
-				continue
-			}
-			t.Run(about+" "+language+" that is cut off", func(t *testing.T) {
-				front, cuts := cutting(t, s.url)
-				got := run(t, front, strings.ReplaceAll(code, "What is 12*7+3?", `@unicode\n@say That makes 87.`))
-				var want string
-				if err := w.pool.QueryRow(t.Context(), `SELECT content FROM messages WHERE role = 'assistant' ORDER BY id DESC LIMIT 1`).Scan(&want); err != nil {
-					t.Fatal(err)
-				}
-				if cuts.Load() == 0 || got != want {
-					t.Errorf("cut off %d times, it prints\n%q, want\n%q", cuts.Load(), got, want)
+			x := exampleRun{about, language, code}
+			t.Run(about+" "+language, func(t *testing.T) {
+				if out, errs, err := x.run(t, s.url, key); err != nil || !strings.Contains(out, "87") {
+					t.Errorf("%v\n%s%s", err, out, errs)
 				}
 			})
+			if !slices.Contains([]string{"javascript", "eventsource", "python", "go"}, about) {
+				continue
+			}
+			t.Run(about+" "+language+" that fails", func(t *testing.T) { x.fails(t, s.url, key) })
+			t.Run(about+" "+language+" that is asked", func(t *testing.T) { x.isAsked(t, s.url, key) })
+			if strings.Contains(code, "Idempotency-Key") {
+				t.Run(about+" "+language+" that is cut off", func(t *testing.T) { x.isCutOff(t, w, s.url, key) })
+			}
 		}
 	}
-}
-
-// cutting is an address with a server behind it. It cuts a stream off in the middle of its first
-// text, unless that stream is one that goes on, and counts how often it did.
-func cutting(t *testing.T, server string) (string, *atomic.Int32) {
-	target, _ := url.Parse(server)
-	cuts := new(atomic.Int32)
-	front := httptest.NewServer(&httputil.ReverseProxy{
-		FlushInterval: -1,
-		ErrorLog:      log.New(io.Discard, "", 0),
-		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(target) },
-		ModifyResponse: func(res *http.Response) error {
-			if res.Request.Header.Get("Last-Event-ID") == "" {
-				res.Body = &untilText{res.Body, bufio.NewReader(res.Body), "", cuts}
-			}
-			return nil
-		},
-	})
-	t.Cleanup(func() {
-		front.CloseClientConnections()
-		front.Close()
-	})
-	return front.URL, cuts
-}
-
-// untilText is a body that breaks when a text has begun.
-type untilText struct {
-	io.Closer
-	from *bufio.Reader
-	line string
-	cuts *atomic.Int32
-}
-
-// Read implements io.Reader.
-func (u *untilText) Read(p []byte) (int, error) {
-	b, err := u.from.ReadByte()
-	if err != nil {
-		return 0, err
-	}
-	p[0], u.line = b, u.line+string(b)
-	switch {
-	case strings.HasSuffix(u.line, `{"v":1,"text":"`):
-		u.cuts.Add(1)
-		return 1, io.ErrUnexpectedEOF
-	case b == '\n':
-		u.line = ""
-	}
-	return 1, nil
 }
 
 // command runs an example of a page, where what it needs is there.
@@ -147,7 +82,9 @@ func command(t *testing.T, about, language, code string) *exec.Cmd {
 	switch language {
 	case "sh":
 		have("curl")
-		return exec.Command(have("bash"), "-c", code)
+		cmd := exec.Command(have("bash"), "-c", code)
+		cmd.Dir = t.TempDir() // where it may leave files
+		return cmd
 	case "python":
 		return exec.Command(have("python3"), save("example.py"))
 	case "go":

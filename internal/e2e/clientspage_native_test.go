@@ -1,0 +1,178 @@
+package e2e_test
+
+import (
+	"bufio"
+	"bytes"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"regexp"
+	"strings"
+	"sync/atomic"
+	"testing"
+)
+
+// exampleRun is an example of a page that reads a stream itself.
+type exampleRun struct{ about, language, code string }
+
+func (x exampleRun) run(t *testing.T, url, key string) (out, errs string, err error) {
+	t.Helper()
+	cmd := command(t, x.about, x.language, x.code)
+	cmd.Env = append(os.Environ(), "PARLEY_URL="+url, "PARLEY_API_KEY="+key)
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	err = cmd.Run()
+	return stdout.String(), stderr.String(), err
+}
+
+// says is the example with another message in it.
+func (x exampleRun) says(command string) exampleRun {
+	x.code = strings.ReplaceAll(x.code, "What is 12*7+3?", command)
+	return x
+}
+
+// fails: of a request that is refused and of a turn that fails an example says why, and ends so.
+func (x exampleRun) fails(t *testing.T, url, key string) {
+	if out, errs, err := x.run(t, url, "prl_wrong"); err == nil || !strings.Contains(errs, "INVALID_API_KEY") {
+		t.Errorf("with a wrong key: %v\n%s%s", err, out, errs)
+	}
+	const why = "The script asked for this failure."
+	if out, errs, err := x.says(`@say Half.\n@error model_error`).run(t, url, key); err == nil || !strings.Contains(out, "Half.") || !strings.Contains(errs, why) {
+		t.Errorf("a turn that fails: %v\n%s%s", err, out, errs)
+	}
+}
+
+var answering = regexp.MustCompile(`parley approvals (?:show|allow) ([0-9a-f-]{36})`)
+
+// isAsked: an example shows how to answer what the agent asks, and goes on when it is answered.
+func (x exampleRun) isAsked(t *testing.T, url, key string) {
+	cmd := command(t, x.about, x.language, x.says("Ask me for an approval").code)
+	cmd.Env = append(os.Environ(), "PARLEY_URL="+url, "PARLEY_API_KEY="+key)
+	var out bytes.Buffer
+	cmd.Stdout = &out
+	errs, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	asked := false
+	for lines := bufio.NewScanner(errs); lines.Scan(); {
+		found := answering.FindStringSubmatch(lines.Text())
+		if found == nil {
+			t.Log(lines.Text())
+			continue
+		}
+		asked = true
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url+"/api/workspaces/demo/approvals/"+found[1]+"/decide", strings.NewReader(`{"decision":"allow"}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Authorization", "Bearer "+key)
+		req.Header.Set("Content-Type", "application/json")
+		res, err := http.DefaultClient.Do(req)
+		if err != nil || res.StatusCode != http.StatusOK {
+			t.Fatal(res, err)
+		}
+		_ = res.Body.Close()
+	}
+	if err := cmd.Wait(); err != nil || !asked || !strings.Contains(out.String(), "The call went through.") {
+		t.Errorf("asked %v, %v\n%s", asked, err, out.String())
+	}
+}
+
+// isCutOff: an example has every piece of the answer once, though its connection breaks, it is
+// told to come back later, and a connection falls silent.
+func (x exampleRun) isCutOff(t *testing.T, w *world, url, key string) {
+	x = x.says(`@unicode\n@say That makes 87.`)
+	patient := x.code
+	x.code = strings.NewReplacer("60_000", "1000", "timeout=60", "timeout=1", "time.Minute", "time.Second").Replace(x.code)
+	front, m := mean(t, url, x.code != patient)
+	out, errs, err := x.run(t, front, key)
+	var want string
+	if err := w.pool.QueryRow(t.Context(), `SELECT content FROM messages WHERE role = 'assistant' AND content LIKE '%That makes 87.' LIMIT 1`).Scan(&want); err != nil {
+		t.Fatal(err)
+	}
+	if err != nil || out != want {
+		t.Errorf("it prints %v\n%q, want\n%q\n%s", err, out, want, errs)
+	}
+	if m.cuts.Load() != 1 || m.again.Load() < 2 {
+		t.Errorf("cut off %d times, and %d more requests", m.cuts.Load(), m.again.Load())
+	}
+}
+
+// meanness counts what an address did to a stream.
+type meanness struct{ cuts, again atomic.Int32 }
+
+// mean is an address with a server behind it. It cuts a stream off in the middle of its first
+// text. Of the requests that go on with it the first is one too many, and the second, where it
+// is to hang, gets no answer and no end.
+func mean(t *testing.T, server string, hangs bool) (string, *meanness) {
+	target, _ := url.Parse(server)
+	m := new(meanness)
+	proxy := &httputil.ReverseProxy{
+		FlushInterval: -1,
+		ErrorLog:      log.New(io.Discard, "", 0),
+		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(target) },
+		ModifyResponse: func(res *http.Response) error {
+			if res.Request.Header.Get("Last-Event-ID") == "" {
+				res.Body = &untilText{res.Body, bufio.NewReader(res.Body), "", &m.cuts}
+			}
+			return nil
+		},
+	}
+	front := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Last-Event-ID") == "" {
+			proxy.ServeHTTP(rw, r)
+			return
+		}
+		switch n := m.again.Add(1); {
+		case n == 1:
+			rw.Header().Set("Retry-After", "1")
+			http.Error(rw, `{"error":{"code":"CONCURRENCY_LIMIT"}}`, http.StatusTooManyRequests)
+		case n == 2 && hangs:
+			_, _ = io.Copy(io.Discard, r.Body) // or it would not be seen that the client has left
+			rw.Header().Set("Content-Type", "text/event-stream")
+			_, _ = rw.Write([]byte(": ping\n"))
+			_ = http.NewResponseController(rw).Flush()
+			<-r.Context().Done()
+		default:
+			proxy.ServeHTTP(rw, r)
+		}
+	}))
+	t.Cleanup(func() {
+		front.CloseClientConnections()
+		front.Close()
+	})
+	return front.URL, m
+}
+
+// untilText is a body that breaks when a text has begun.
+type untilText struct {
+	io.Closer
+	from *bufio.Reader
+	line string
+	cuts *atomic.Int32
+}
+
+// Read implements io.Reader.
+func (u *untilText) Read(p []byte) (int, error) {
+	b, err := u.from.ReadByte()
+	if err != nil {
+		return 0, err
+	}
+	p[0], u.line = b, u.line+string(b)
+	switch {
+	case strings.HasSuffix(u.line, `{"v":1,"text":"`):
+		u.cuts.Add(1)
+		return 1, io.ErrUnexpectedEOF
+	case b == '\n':
+		u.line = ""
+	}
+	return 1, nil
+}
