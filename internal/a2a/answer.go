@@ -8,6 +8,8 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/parley-server/parley/internal/apikey"
+	"github.com/parley-server/parley/internal/door"
 	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/session"
@@ -72,42 +74,69 @@ func (c *call) decide(ctx context.Context, v session.View, in *incoming) error {
 // decision is the answer that a message is, to a task as it is. A message that says anything
 // besides is none: nobody could tell what is meant.
 func (c *call) decision(ctx context.Context, v session.View, in *incoming) (a turn.Answer, err error) {
-	about := map[string]string{"taskId": v.Turn.ID.String()}
-	if s := stateOf(v.Turn); s.terminal() && in.approval == uuid.Nil {
-		return a, &rpcError{Code: unsupported, Message: "The task has ended. Send a message with its contextId alone to go on with the conversation.", about: about}
-	}
 	var q event.InputRequired
 	if v.Question != nil {
 		if err := json.Unmarshal(v.Question, &q); err != nil {
 			return a, fmt.Errorf("read the question: %w", err)
 		}
 	}
+	if in.approval != uuid.Nil {
+		asked, err := c.cfg.Sessions.Approval(ctx, c.workspace(), in.approval)
+		if err != nil {
+			return a, err
+		}
+		if asked.TurnID != v.Turn.ID {
+			return a, fault.New(fault.ApprovalNotFound, "The task has asked no question %s.", in.approval)
+		}
+		q.ApprovalID, q.What = asked.ApprovalID, asked.Kind
+	}
 	switch {
-	case v.Question == nil && in.approval == uuid.Nil:
-		return a, &rpcError{Code: unsupported, Message: "The task waits for nothing. Send a message with its contextId alone and multitask_strategy in its metadata.", about: about}
+	case q.ApprovalID == uuid.Nil:
+		return a, c.unasked(ctx, v, in)
 	case q.What == event.InputSecret:
-		return a, &rpcError{Code: unsupported, Message: "The task waits for a secret, which is never taken here: a person gives it at secret_url.", about: about}
+		return a, refused(v, "The task asks for a secret, which is never taken here: a person gives it at secret_url.")
 	case in.decision == nil:
 		return a, fault.Invalid(fault.Violation{Param: partsAt, Rule: "required", Message: `The task waits for a decision: send the data part {"decision":"allow"} or {"decision":"deny"}.`})
 	case in.besides != "":
 		return a, fault.Invalid(fault.Violation{Param: in.besides, Rule: "exactly_one", Message: "An answer is one data part with a decision, and nothing else. Nothing was decided: send the decision by itself."})
+	case in.id == q.ApprovalID.String(): // under which the question itself is told
+		return a, reused()
 	}
 	var checks wire.Checks
 	a = checks.Decision(in.decision, append([]string{"approval_id"}, wire.DecisionFields...))
+	a.Approval, a.Key = q.ApprovalID, c.caller.Key
 	if err := checks.Err(); err != nil {
 		return a, err
 	}
-	a.Approval, a.Key = q.ApprovalID, c.caller.Key
-	if in.approval != uuid.Nil {
-		a.Approval = in.approval
-		if asked, err := c.cfg.Sessions.Approval(ctx, c.workspace(), in.approval); err != nil {
-			return a, err
-		} else if asked.TurnID != v.Turn.ID {
-			return a, fault.New(fault.ApprovalNotFound, "The task has asked no question %s.", in.approval)
-		}
-	}
-	if in.id == a.Approval.String() { // under which the question itself is told
-		return a, reused()
+	if a.Pattern != "" && !c.caller.Scopes.Allows(apikey.Chat) { // it is for every conversation of the workspace
+		return a, door.Lacks(apikey.Chat)
 	}
 	return a, nil
+}
+
+// unasked is the error of a message on a task that waits for nothing. Who answers later than
+// somebody else hears how it was answered.
+func (c *call) unasked(ctx context.Context, v session.View, in *incoming) error {
+	if in.decision != nil {
+		page, err := c.cfg.Sessions.Approvals(ctx, c.workspace(), session.ApprovalQuery{Session: &v.Turn.SessionID, Limit: maxPage})
+		if err != nil {
+			return err
+		}
+		for _, a := range page.Data { // the newest first
+			if a.TurnID == v.Turn.ID {
+				e := refused(v, fmt.Sprintf("The task waits for no answer any more: its last question was answered before, and is %s. That stands.", a.Status))
+				e.about["approval_id"], e.about["status"] = a.ApprovalID.String(), a.Status
+				return e
+			}
+		}
+	}
+	if stateOf(v.Turn).terminal() {
+		return refused(v, "The task has ended. Send a message with its contextId alone to go on with the conversation.")
+	}
+	return refused(v, "The task waits for nothing. Send a message with its contextId alone and multitask_strategy in its metadata.")
+}
+
+// refused is the answer to a message that a task, as it is, does not take.
+func refused(v session.View, why string) *rpcError {
+	return &rpcError{Code: unsupported, Message: why, about: map[string]string{"taskId": v.Turn.ID.String()}}
 }

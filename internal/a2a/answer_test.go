@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/parley-server/parley/internal/apikey"
 )
 
 // TestAnAnswerIsADecisionAlone: nothing is allowed by a message that says something else, too.
@@ -157,6 +159,46 @@ func TestAReceiverMayComeLater(t *testing.T) {
 			if n := <-c.hook.got; c.told(n).state() != "TASK_STATE_COMPLETED" {
 				t.Errorf("%s", n.body)
 			}
+		}
+	})
+}
+
+// Who answers later than somebody else hears how it was answered, and a secret is called one.
+func TestWhoIsTooLateHearsTheAnswer(t *testing.T) {
+	versions(t, func(t *testing.T, c *caller) {
+		method := c.name("SendMessage", "message/send")
+		for decision, status := range map[string]string{"allow": "allowed", "deny": "denied"} {
+			got := c.say(asking + " " + decision)
+			on := fmt.Sprintf(`"taskId":%q`, got.ID)
+			c.ask(method, c.params(unique(), data(fmt.Sprintf(`{"decision":%q}`, decision)), "", on))
+			if e := c.refused(-32004, method, c.params(unique(), data(`{"decision":"deny"}`), "", on)); !strings.Contains(e.Message, status) {
+				t.Errorf("%s", e.Message)
+			}
+		}
+		register(t, c, "SOME_TOKEN")
+		secret := c.say("@call request_secret {\"key_name\":\"SOME_TOKEN\",\"reason\":\"To read.\"}\n@say Thanks.")
+		on := fmt.Sprintf(`"taskId":%q`, secret.ID)
+		e := c.refused(-32004, method, c.params(unique(), data(fmt.Sprintf(`{"decision":"allow","approval_id":%q}`, secret.Status.Message.MessageID)), "", on))
+		if !strings.Contains(e.Message, "secret_url") {
+			t.Errorf("%s", e.Message)
+		}
+	})
+}
+
+// A rule for every conversation of the workspace takes the scope that it takes over HTTP.
+func TestAPatternTakesAScope(t *testing.T) {
+	versions(t, func(t *testing.T, c *caller) {
+		method := c.name("SendMessage", "message/send")
+		got := c.say(asking)
+		answer := c.params(unique(), data(`{"decision":"allow","allowlist_pattern":"touch"}`), "", fmt.Sprintf(`"taskId":%q`, got.ID))
+		if e := c.refused(-32000, method, answer); !strings.Contains(string(e.Data), "INSUFFICIENT_SCOPE") || !strings.Contains(e.Message, "chat") {
+			t.Errorf("%s %s", e.Message, e.Data)
+		}
+		if now := c.get(got.ID); now.state() != "TASK_STATE_INPUT_REQUIRED" {
+			t.Errorf("%+v", now)
+		}
+		if e := c.by(c.Issue(t, c.Workspace, apikey.A2A, apikey.Chat)).refused(-32602, method, answer); !strings.Contains(string(e.Data), "INVALID_ALLOWLIST_PATTERN") && e.Message != "" {
+			t.Errorf("%s", e.Data)
 		}
 	})
 }

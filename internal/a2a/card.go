@@ -37,6 +37,9 @@ func (s *server) card(w http.ResponseWriter, r *http.Request) error {
 		v = ""
 	}
 	agent, cache := stranger, "public, max-age=300"
+	if s.cfg.BaseURL == "" { // whoever asks says what is in it, for himself alone
+		cache = "private, max-age=300"
+	}
 	if s.cfg.NoCard || len(r.Header.Values("Authorization")) > 0 {
 		caller, err := s.door.Admit(w, r, door.Terms{Scope: apikey.A2A, Class: limit.Calls})
 		if err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/skill"
 	"github.com/parley-server/parley/internal/turn"
 	"github.com/parley-server/parley/internal/wire"
 )
@@ -75,18 +76,16 @@ func (c *call) incoming() (incoming, error) {
 	}
 	c.configuration(&in)
 	parts := c.parts(msg, &in)
-	if err := c.checks.Err(); err != nil {
-		return in, err
-	}
-	if c.unfit != nil {
-		return in, c.unfit
-	}
 	if in.task != "" {
 		in.besides = cmp.Or(in.besides, extra(msg.object("metadata")), extra(c.params.object("metadata")))
 	} else {
-		if err := c.request(&in, parts, msg.object("metadata")); err != nil {
-			return in, err
-		}
+		c.request(&in, parts, msg.object("metadata"))
+	}
+	if f := fault.From(c.checks.Err()); f != nil {
+		return in, silent(f)
+	}
+	if c.unfit != nil {
+		return in, c.unfit
 	}
 	in.IdempotencyKey, in.Named = "a2a:"+in.id, in.id
 	hash := sha256.New()
@@ -97,7 +96,7 @@ func (c *call) incoming() (incoming, error) {
 		hash.Write(compact.Bytes())
 	}
 	in.Hash = hash.Sum(nil)
-	return in, c.checks.Err()
+	return in, nil
 }
 
 // extra is where metadata have what a message begins a task with, "" where they do not.
@@ -130,14 +129,20 @@ func (c *call) configuration(in *incoming) {
 }
 
 // request makes of a message what begins a turn. What metadata say of it is checked as it is
-// everywhere.
-func (c *call) request(in *incoming, p parts, of fields) error {
+// everywhere, also where the message is wrong elsewhere.
+func (c *call) request(in *incoming, p parts, of fields) {
 	about := make(map[string]json.RawMessage)
 	take := func(from fields, names ...string) {
 		for _, name := range names {
-			if raw := from.raw(name); raw != nil {
-				about[name], c.places[name] = raw, from.pointer(name)
+			raw := from.raw(name)
+			if raw == nil {
+				continue
 			}
+			at := from.pointer(name)
+			if about[name] != nil && !alike(name, about[name], raw) {
+				c.checks.Add(fault.Violation{Param: at, Rule: "exactly_one", Message: at[1:] + " says something else than " + c.places[name][1:] + ". Say it once."})
+			}
+			about[name], c.places[name] = raw, at
 		}
 	}
 	take(c.params.object("metadata"), extras...)
@@ -155,13 +160,16 @@ func (c *call) request(in *incoming, p parts, of fields) error {
 		for _, part := range p.data {
 			p.text = append(p.text, string(part.raw("data")))
 		}
+		if len(p.text) == 0 && (c.unfit != nil || c.checks.Err() != nil) {
+			p.text = []string{"?"} // that nothing is left of the parts is no mistake of its own
+		}
 		if len(p.text) > 0 {
 			about["command"], _ = json.Marshal(strings.Join(p.text, "\n")) // of a text it cannot fail
 		}
 	case len(p.text) > 0:
-		return fault.Invalid(fault.Violation{Param: partsAt, Rule: "exactly_one", Message: "A skill takes its input as data. Send either a text or a skill, not both."})
+		c.checks.Add(fault.Violation{Param: partsAt, Rule: "exactly_one", Message: "A skill takes its input as data. Send either a text or a skill, not both."})
 	case len(p.data) > 0:
-		return fault.Invalid(fault.Violation{Param: partsAt, Rule: "exactly_one", Message: "A skill has one input. Send one data part with it."})
+		c.checks.Add(fault.Violation{Param: partsAt, Rule: "exactly_one", Message: "A skill has one input. Send one data part with it."})
 	}
 	if len(p.files) > 0 {
 		list := make([]map[string]uuid.UUID, len(p.files))
@@ -174,15 +182,20 @@ func (c *call) request(in *incoming, p parts, of fields) error {
 	for name, raw := range about {
 		body = append(body, wire.Member{Name: name, Value: raw})
 	}
-	var checks wire.Checks
-	m := checks.Message(body, append([]string{"command", "attachments"}, extras...))
-	if f := fault.From(checks.Err()); f != nil {
-		return silent(f)
-	}
 	push := in.Callback
-	in.Request = m.Request
+	in.Request = c.checks.Message(body, append([]string{"command", "attachments"}, extras...)).Request
 	in.Callback, in.Session = push, in.context
-	return nil
+}
+
+// alike reports whether two values that a message has under one name say the same.
+func alike(name string, a, b json.RawMessage) bool {
+	var one, other string
+	if name == "skill" && json.Unmarshal(a, &one) == nil && json.Unmarshal(b, &other) == nil {
+		one, _ = skill.Fold(one)
+		other, _ = skill.Fold(other)
+		return one == other
+	}
+	return bytes.Equal(a, b)
 }
 
 // silent says in this protocol's words that a message says nothing.

@@ -2,7 +2,10 @@ package a2a
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
+	"math"
+	"slices"
 	"strings"
 
 	"github.com/google/uuid"
@@ -37,7 +40,7 @@ func (c *call) parts(msg fields, in *incoming) (p parts) {
 		default:
 			in.beside(part)
 			meta := part.object("metadata")
-			if !meta.has("file_id") {
+			if !meta.has("file_id") || carries(part) {
 				c.unfit = &rpcError{Code: contentUnsupported, Message: "A file is uploaded first, with POST /api/v1/workspaces/" + c.caller.Workspace.Slug +
 					`/files; then its part says so in metadata: {"file_id": …}.`, about: map[string]string{"field": part.at[1:]}}
 				continue
@@ -46,6 +49,11 @@ func (c *call) parts(msg fields, in *incoming) (p parts) {
 		}
 	}
 	return p
+}
+
+// carries reports whether a file part has the bytes of its file, which would be lost.
+func carries(part fields) bool {
+	return part.word("raw", math.MaxInt) != "" || part.object("file").word("bytes", math.MaxInt) != ""
 }
 
 // kinds are the members of a part that say something, of which it has one.
@@ -106,13 +114,27 @@ func (c *call) data(part fields, in *incoming, p *parts) {
 		}
 		return
 	case data.has("skill"):
+		only(data, raw, "skill", "input")
+		if p.skill != nil {
+			data.Add(fault.Violation{Param: part.at, Rule: "exactly_one", Message: "A message calls one skill. Send a message for each."})
+		}
 		p.skill = &data
 	case data.has("file_id"):
+		only(data, raw, "file_id")
 		p.files = append(p.files, data.UUID(data.pointer("file_id"), data.raw("file_id")))
 	default:
 		p.data = append(p.data, part)
 	}
 	in.beside(part)
+}
+
+// only refuses what an object has besides, which would be lost.
+func only(f fields, object json.RawMessage, names ...string) {
+	for _, m := range wire.Members(object) {
+		if string(m.Value) != "null" && !slices.Contains(names, m.Name) {
+			f.Unknown("member", f.pointer(m.Name), m.Name, names)
+		}
+	}
 }
 
 // beside notes that a part says something that is no decision.

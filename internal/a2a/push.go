@@ -3,6 +3,7 @@ package a2a
 import (
 	"cmp"
 	"context"
+	"slices"
 	"strings"
 
 	"github.com/google/uuid"
@@ -77,6 +78,13 @@ func (c *call) receiver(conf fields) *turn.Callback {
 		scheme = printable(auth, "scheme", maxScheme)
 	} else if schemes := auth.words("schemes", 10); len(schemes) > 0 {
 		scheme = schemes[0]
+	}
+	if scheme == "" && conf.has("authentication") {
+		if c.version == v10 {
+			auth.missing("scheme")
+		} else {
+			auth.missing("schemes")
+		}
 	}
 	credentials := printable(auth, "credentials", maxCredentials)
 	if strings.ContainsFunc(scheme, func(r rune) bool { return r <= ' ' || r > '~' }) {
@@ -179,11 +187,26 @@ func (c *call) getPush() (any, error) {
 	return nil, &rpcError{Code: taskNotFound, Message: "The task has no such push notification config.", about: map[string]string{"taskId": id.String()}}
 }
 
-// listPush answers with all receivers of a task. They are few: there are no pages.
+// listPush answers with the receivers of a task, in version 1.0 a page of them.
 func (c *call) listPush() (any, error) {
+	size, token := maxPage, ""
+	if c.version == v10 {
+		size, token = c.params.number("pageSize", usualPage, 1, maxPage), c.params.word("pageToken", maxConfigID)
+	}
 	id, list, err := c.receivers()
 	if err != nil {
 		return nil, err
+	}
+	if token != "" {
+		i := slices.IndexFunc(list, func(n callback.Named) bool { return n.Name == token })
+		if i < 0 {
+			return nil, fault.Invalid(fault.Violation{Param: "/pageToken", Rule: "format", Message: "This pageToken is of no page of the task's configs, or of one that was deleted. Begin without one."})
+		}
+		list = list[i+1:]
+	}
+	next := ""
+	if len(list) > size {
+		list, next = list[:size], list[size-1].Name
 	}
 	configs := make([]any, len(list))
 	for i, n := range list {
@@ -192,7 +215,7 @@ func (c *call) listPush() (any, error) {
 	if c.version == v03 {
 		return configs, nil
 	}
-	return map[string]any{"configs": configs, "nextPageToken": ""}, nil
+	return map[string]any{"configs": configs, "nextPageToken": next}, nil
 }
 
 // deletePush removes a receiver. Where there is none, that is no error.

@@ -74,6 +74,11 @@ func TestReceiversAreManaged(t *testing.T) {
 				t.Errorf("%s", s)
 			}
 		}
+		e := c.refused(-32602, c.name("CreateTaskPushNotificationConfig", "tasks/pushNotificationConfig/set"),
+			fmt.Sprintf(`{"taskId":%q,"url":"http://hook.example/","authentication":{"credentials":"hush"},"pushNotificationConfig":{"url":"http://hook.example/","authentication":{"credentials":"hush"}}}`, id))
+		if at := e.places(t); len(at) == 0 || at[0] != c.name("authentication/scheme", "pushNotificationConfig/authentication/schemes") {
+			t.Errorf("%v", at)
+		}
 		for _, url := range []string{"http://127.0.0.1/", "https://[::1]/", "ftp://hook.example/", "nonsense", ""} {
 			e := c.refused(-32602, c.name("CreateTaskPushNotificationConfig", "tasks/pushNotificationConfig/set"),
 				fmt.Sprintf(`{"taskId":%q,"url":%q,"pushNotificationConfig":{"url":%q}}`, id, url, url))
@@ -86,6 +91,29 @@ func TestReceiversAreManaged(t *testing.T) {
 		}
 		c.refused(-32602, c.name("CreateTaskPushNotificationConfig", "tasks/pushNotificationConfig/set"),
 			fmt.Sprintf(`{"taskId":%q,"url":"http://hook.example/","pushNotificationConfig":{"url":"http://hook.example/"}}`, id))
+		if c.v == "1.0" {
+			var names []string
+			for token := ""; ; {
+				var page struct {
+					Configs       []struct{ ID string }
+					NextPageToken string
+				}
+				if err := json.Unmarshal(c.ask(list, fmt.Sprintf(`{"taskId":%q,"pageSize":4,"pageToken":%q}`, id, token)), &page); err != nil || len(page.Configs) > 4 {
+					t.Fatalf("%+v %v", page, err)
+				}
+				for _, conf := range page.Configs {
+					names = append(names, conf.ID)
+				}
+				if token = page.NextPageToken; token == "" {
+					break
+				}
+			}
+			if strings.Join(names, " ") != "two more-0 more-1 more-2 more-3 more-4 more-5 more-6 more-7 more-8" {
+				t.Errorf("%v", names)
+			}
+			c.refused(-32602, list, fmt.Sprintf(`{"taskId":%q,"pageToken":"nobody"}`, id))
+			c.refused(-32602, list, fmt.Sprintf(`{"taskId":%q,"pageSize":0}`, id))
+		}
 		c.Gate.Leave <- struct{}{}
 		st.rest()
 		for range 10 {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/parley-server/parley/internal/apikey"
 	"github.com/parley-server/parley/internal/workspace"
 )
 
@@ -45,6 +46,7 @@ func TestErrorsNameWhatTheCallerSent(t *testing.T) {
 		push := c.name("taskPushNotificationConfig", "pushNotificationConfig")
 		id := unique()
 		done := c.read(c.ask(send, c.params(id, text("@say Once."), "")))
+		c = c.by(c.Issue(t, c.Workspace, apikey.A2A, apikey.Chat)) // which patterns need
 		asks := c.say(asking)
 		on := fmt.Sprintf(`"taskId":%q`, asks.ID)
 		answer := unique()
