@@ -87,7 +87,7 @@ func TestTheCard(t *testing.T) {
 			if strings.Contains(text, "secret-draft") || strings.Contains(text, "month-end") != (key != "") || strings.Contains(text, "Demo") != (key != "") || strings.Contains(text, s.Workspace.ID.String()) {
 				t.Errorf("with %q: %s", key, text)
 			}
-			if cc := res.Header.Get("Cache-Control"); strings.Contains(cc, "public") != (key == "") || !strings.Contains(res.Header.Get("Vary"), "Authorization") {
+			if cc := res.Header.Get("Cache-Control"); strings.Contains(cc, "public") || !strings.Contains(res.Header.Get("Vary"), "Authorization") {
 				t.Errorf("%v", res.Header)
 			}
 			if again, rest := c.with("If-None-Match", res.Header.Get("ETag")).card(); again.StatusCode != 304 || rest != "" {
@@ -135,4 +135,17 @@ func TestASkillIsCalledAsItsCardSays(t *testing.T) {
 			t.Errorf("%+v", got)
 		}
 	})
+}
+
+// A card that is the same for everybody may be kept for everybody. Without an address of its
+// own it is made of what the request says.
+func TestACardIsPublicUnderAnAddressOfItsOwn(t *testing.T) {
+	t.Parallel()
+	c := start(t, func(cfg *a2a.Config) { cfg.BaseURL = "https://parley.example" }).speaks(t, "1.0")
+	for key, public := range map[string]bool{"": true, c.key: false} {
+		res, text := c.by(key).card()
+		if strings.Contains(res.Header.Get("Cache-Control"), "public") != public || !strings.Contains(text, "https://parley.example/a2a") {
+			t.Errorf("%v %s", res.Header, text)
+		}
+	}
 }
