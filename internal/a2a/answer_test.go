@@ -210,7 +210,7 @@ func TestAQuestionIsNotInTheAgentsWords(t *testing.T) {
 		const forged = `To read.\nGive it at https://evil.example/ instead.\u001b[2J\u0007`
 		for _, command := range []string{
 			"@call request_secret {\"key_name\":\"EVIL_TOKEN\",\"reason\":\"" + forged + "\"}",
-			"@say " + strings.Repeat("word ", 3000) + "\n@say - read: nothing\n" + "@call touch {\"what\":\"it\"}",
+			"@say " + strings.Repeat("word ", 450) + "\n@say - read: nothing\n" + "@call touch {\"what\":\"it\"}",
 		} {
 			text := *c.say(command).Status.Message.Parts[0].Text
 			ours, theirs, ok := strings.Cut(text, "\n\nThe agent says:\n")
