@@ -35,7 +35,8 @@ reported to it is forwarded from here, to the address of --forward-to, until Ctr
 is tried again; parley callbacks redeliver sends a report once more.
 
 The requests are the same that a public receiver gets, signed with a secret of their own:
-that of --print-secret, which belongs to the API key and stays the same.`,
+that of --print-secret, which belongs to the API key and stays the same. Push notifications
+of A2A are application/json here, without the token and the credentials of their receiver.`,
 		Args: nothing,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			target, err := c.target(cmd)
