@@ -156,14 +156,14 @@ func (c *command) told(d client.Decided, err error) error {
 	if err != nil {
 		return err
 	}
-	was := "It is "
+	was, next := "It is ", "The turn goes on: parley sessions tail "
 	if d.Already {
-		was = "It had been answered before: "
+		was, next = "It had been answered before: ", "What came of it: parley sessions show "
 	}
 	what := d.Status
 	if d.Pattern != "" {
 		what += ", and from now on " + plainLine(d.Pattern)
 	}
-	fmt.Fprintf(c.Stderr, "%s%s. The turn goes on: parley sessions tail %s\n", was, what, d.SessionID)
+	fmt.Fprintf(c.Stderr, "%s%s. %s%s\n", was, what, next, d.SessionID)
 	return nil
 }

@@ -64,6 +64,9 @@ func TestAQuestionIsLeftOpenWhereNobodyCanBeAsked(t *testing.T) {
 		if rest := sh.must(strings.Fields(command)...); output != "json" && rest != "Done.\n" {
 			t.Errorf("%s: the rest is %q", output, rest)
 		}
+		if _, errs, code := sh.run("approvals", "allow", id); code != 0 || !strings.Contains(errs, "answered before: allowed. What came of it: parley sessions show ") || strings.Contains(errs, "goes on") {
+			t.Errorf("%s: allowed again: exit code %d, %s", output, code, errs)
+		}
 		if got := sh.must("approvals", "show", id); !strings.Contains(got, "allowed by the key ") || !strings.Contains(got, "┃   content: At four.") {
 			t.Errorf("%s: shown as %s", output, got)
 		}

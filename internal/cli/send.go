@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -128,12 +129,18 @@ func (c *command) messageText(cmd *cobra.Command, args []string) (string, error)
 		if err != nil {
 			return "", fmt.Errorf("read stdin: %w", err)
 		}
+		if len(text) < 2<<20 && !utf8.Valid(text) { // the end may be cut off in the middle of a character
+			return "", usage(cmd, "What is piped in is not UTF-8.", "A message is text: convert it with iconv, or send it as a file with --attach.")
+		}
 		if s := strings.TrimRight(string(text), "\r\n"); s != "" {
 			parts = append(parts, s)
 		}
 	}
 	if s := strings.Join(args, " "); strings.TrimSpace(s) != "" {
 		parts = append(parts, s)
+	}
+	if !utf8.ValidString(strings.Join(args, " ")) {
+		return "", usage(cmd, "The message is not UTF-8.", "Convert it with iconv, or send it as a file with --attach.")
 	}
 	if len(parts) == 0 {
 		return "", usage(cmd, "There is no message.", "No argument is given and nothing is piped in.")

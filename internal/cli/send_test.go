@@ -41,6 +41,12 @@ func TestSendPutsStdinFirst(t *testing.T) {
 	if _, _, code := sh.run("send"); code != 2 {
 		t.Errorf("no message: exit code %d", code)
 	}
+	if out, errs, code := sh.pipe(strings.NewReader("@say Gr\xfc\xdfe\n"), "send"); code != 2 || out != "" || !strings.Contains(errs, "is not UTF-8") {
+		t.Errorf("Latin-1: stdout %q, exit code %d, %s", out, code, errs)
+	}
+	if out, errs, code := sh.run("send", "@say Gr\xfc\xdfe"); code != 2 || out != "" || !strings.Contains(errs, "is not UTF-8") {
+		t.Errorf("Latin-1 as an argument: stdout %q, exit code %d, %s", out, code, errs)
+	}
 }
 
 func TestSendJSONIsTheBlockingBody(t *testing.T) {
