@@ -552,6 +552,40 @@ func (q *Queries) TurnRequeue(ctx context.Context, iD uuid.UUID, epoch int64, st
 	return result.RowsAffected(), nil
 }
 
+const turnRetried = `-- name: TurnRetried :one
+SELECT t.id FROM turns t JOIN sessions s ON s.id = t.session_id
+WHERE t.workspace_id = $1 AND t.key_id = $2 AND t.request_hash = $3
+  AND t.created_at > now() - make_interval(secs => $4::float8)
+  AND CASE WHEN $5::uuid IS NOT NULL THEN t.session_id = $5::uuid
+           ELSE s.caller_id IS NOT DISTINCT FROM $6::text END
+ORDER BY t.created_at DESC LIMIT 1
+`
+
+type TurnRetriedParams struct {
+	WorkspaceID   uuid.UUID
+	KeyID         *string
+	RequestHash   []byte
+	WithinSeconds float64
+	SessionID     *uuid.UUID
+	CallerID      *string
+}
+
+// TurnRetried is the newest turn that the same request of the same key has started a short
+// while ago, in the session that it names: by id, by its caller, or by neither.
+func (q *Queries) TurnRetried(ctx context.Context, arg TurnRetriedParams) (uuid.UUID, error) {
+	row := q.db.QueryRow(ctx, turnRetried,
+		arg.WorkspaceID,
+		arg.KeyID,
+		arg.RequestHash,
+		arg.WithinSeconds,
+		arg.SessionID,
+		arg.CallerID,
+	)
+	var id uuid.UUID
+	err := row.Scan(&id)
+	return id, err
+}
+
 const turnStartSeq = `-- name: TurnStartSeq :exec
 UPDATE turns SET start_seq = $2 WHERE id = $1
 `

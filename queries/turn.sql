@@ -195,3 +195,13 @@ SELECT t.id, t.state, extract(epoch FROM clock_timestamp() - t.finished_at)::flo
                 '00000000-0000-0000-0000-000000000000')::uuid AS asked
 FROM sessions s JOIN turns t ON t.id = s.turn_id
 WHERE s.workspace_id = $1 AND s.id = $2 AND s.erased_at IS NULL AND t.finished_at IS NOT NULL;
+
+-- name: TurnRetried :one
+-- TurnRetried is the newest turn that the same request of the same key has started a short
+-- while ago, in the session that it names: by id, by its caller, or by neither.
+SELECT t.id FROM turns t JOIN sessions s ON s.id = t.session_id
+WHERE t.workspace_id = sqlc.arg(workspace_id) AND t.key_id = sqlc.arg(key_id) AND t.request_hash = sqlc.arg(request_hash)
+  AND t.created_at > now() - make_interval(secs => sqlc.arg(within_seconds)::float8)
+  AND CASE WHEN sqlc.narg(session_id)::uuid IS NOT NULL THEN t.session_id = sqlc.narg(session_id)::uuid
+           ELSE s.caller_id IS NOT DISTINCT FROM sqlc.narg(caller_id)::text END
+ORDER BY t.created_at DESC LIMIT 1;

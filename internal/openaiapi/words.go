@@ -70,6 +70,12 @@ func (s *server) reply(w http.ResponseWriter, r *dialect.Request, q request, raw
 		return reply{}, fault.Invalid(fault.Violation{Param: "/messages", Rule: "required",
 			Message: "The last message is the assistant's own, and nothing is in progress in this chat: there is nothing to answer. Send a message of the user."})
 	}
+	if n, err := strconv.Atoi(r.Header.Get("X-Stainless-Retry-Count")); err == nil && n > 0 { // as OpenAI's clients say it
+		rd, ok, err := s.Retried(w, r, q.Request, raw)
+		if ok || err != nil {
+			return reply{Reading: rd}, err
+		}
+	}
 	if err := s.Door.Ration(r.Context(), w, r.Caller, limit.Messages); err != nil {
 		return reply{}, err
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -75,4 +76,31 @@ func (s *Store) Resent(ctx context.Context, workspace uuid.UUID, key string, has
 		return e, false, fmt.Errorf("find the turn of an event: %w", err)
 	}
 	return Earlier{Turn: row.ID, From: From{Session: row.SessionID, Seq: lastEvent, Since: row.CreatedAt}}, true, nil
+}
+
+// Retry is a request that its client says it sends again.
+type Retry struct {
+	Workspace uuid.UUID
+	Key       string
+	Hash      []byte
+	Session   uuid.UUID // uuid.Nil: it names none by its id
+	CallerID  string    // "": nor by a name
+	Within    time.Duration
+}
+
+// Retried finds the turn that the request started when it came first; ok is false where there
+// is none.
+func (s *Store) Retried(ctx context.Context, r Retry) (turn uuid.UUID, ok bool, err error) {
+	p := db.TurnRetriedParams{WorkspaceID: r.Workspace, KeyID: &r.Key, RequestHash: r.Hash, WithinSeconds: r.Within.Seconds(), CallerID: nullable(r.CallerID)}
+	if r.Session != uuid.Nil {
+		p.SessionID = &r.Session
+	}
+	turn, err = s.q.TurnRetried(ctx, p)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return uuid.Nil, false, nil
+	}
+	if err != nil {
+		return uuid.Nil, false, fmt.Errorf("find the turn of a retry: %w", err)
+	}
+	return turn, true, nil
 }
