@@ -19,6 +19,7 @@ type Telling struct {
 	reasoning strings.Builder
 	broke     bool // something else was told since the last text
 	cut       bool // the model's last reply was
+	acts      acts
 	usage     usage
 	error     *event.Error
 	reason    string // why it ended; "": it has not
@@ -46,6 +47,7 @@ func (t *Telling) Begin() []any {
 
 // Row implements dialect.Projection.
 func (t *Telling) Row(row dialect.Row) []any {
+	outcome := t.acts.row(row.Body)
 	if row.Seen {
 		return nil
 	}
@@ -55,6 +57,10 @@ func (t *Telling) Row(row dialect.Row) []any {
 	case event.ToolUse:
 		t.broke = true
 		return t.act(b.Summary)
+	case event.ToolResult:
+		if outcome != "" {
+			return t.act(outcome)
+		}
 	case event.Reply:
 		t.cut = b.Cut
 		t.usage.Prompt += b.Usage.InputTokens
