@@ -18,8 +18,9 @@ import (
 
 // answer takes the answers to interrupts, and tells what comes after the newest of them. A new
 // message beside them is answered behind that; where all of them are given up it is said in
-// place of an answer, and ends their turn.
-func (s *server) answer(w http.ResponseWriter, r *dialect.Request, in input, thread uuid.UUID, raw []byte) error {
+// place of an answer, and ends their turn. Where another turn is in progress by then, it is in
+// the way of the message as of any other.
+func (s *server) answer(w http.ResponseWriter, r *dialect.Request, in input, thread uuid.UUID) error {
 	q, err := s.questions(r, thread, in.resume)
 	if err != nil {
 		return err
@@ -30,11 +31,11 @@ func (s *server) answer(w http.ResponseWriter, r *dialect.Request, in input, thr
 		return err
 	case fresh && in.said.err != nil:
 		return in.said.err
-	case fresh && !q.resolved:
+	case fresh && !q.goesOn:
 		if in.said.Session = thread; active { // else another turn might be in progress, which nobody has given up
 			in.said.Multitask = turn.Interrupt
 		}
-		return s.say(w, r, in, raw)
+		return s.say(w, r, in)
 	}
 	for _, a := range q.open {
 		if err := s.Decide(r.Context(), r.Caller, a); err != nil {
@@ -47,24 +48,28 @@ func (s *server) answer(w http.ResponseWriter, r *dialect.Request, in input, thr
 	}
 	rd.Again = true // a secret that is not there yet is asked for again
 	if fresh {
-		in.said.Session, in.said.Multitask = thread, turn.Enqueue
+		if in.said.Session = thread; active { // it waits for the turn that goes on
+			in.said.Multitask = turn.Enqueue
+		}
 		if err := s.Door.Ration(r.Context(), w, r.Caller, limit.Messages); err != nil {
 			return err
 		}
-		next, err := s.Start(w, r, in.said.Request, raw)
+		next, err := s.Start(w, r, in.said.Request, in.said.sent)
 		if err != nil {
-			return err
+			return s.busy(w, in, err)
 		}
 		rd.Then = &next
 	}
+	in.Notices = q.notices
 	return s.Stream(w, r, rd, NewTelling(in.About, rd))
 }
 
 // questions are what a run answers, all of them checked before the first is decided.
 type questions struct {
-	newest   session.Approval
-	open     []turn.Answer // to those that wait
-	resolved bool          // some are; the others are given up
+	newest  session.Approval
+	open    []turn.Answer // to those that wait
+	goesOn  bool          // some are resolved, now or before; else all of them are given up
+	notices []Notice      // of those that were given up too late
 }
 
 func (s *server) questions(r *dialect.Request, thread uuid.UUID, list []resume) (q questions, err error) {
@@ -79,11 +84,17 @@ func (s *server) questions(r *dialect.Request, thread uuid.UUID, list []resume) 
 		if err != nil {
 			return q, err
 		}
-		q.resolved = q.resolved || !rs.cancelled
+		late := rs.cancelled && (asked.Status == string(event.Allowed) || asked.Status == string(event.Provided))
+		if late {
+			q.notices = append(q.notices, Notice{Interrupt: rs.id.String(), Status: asked.Status,
+				Message: "This interrupt was answered before: " + asked.Status + ". The first answer stands, and the turn goes on with it."})
+		}
+		q.goesOn = q.goesOn || !rs.cancelled || late
 		if i == 0 || asked.CreatedAt.After(q.newest.CreatedAt) {
 			q.newest = asked
 		}
 		switch {
+		case late:
 		case ok && asked.Status == pending:
 			q.open = append(q.open, a)
 		case ok: // it decides nothing any more, and tells whether this is what stands
@@ -126,9 +137,9 @@ func decision(asked session.Approval, rs resume, c door.Caller, param string) (a
 
 // fresh reports whether a run that answers an interrupt brings a new message as well. Clients
 // send the conversation along, and where they keep no tool calls it ends with the very message
-// whose turn has asked. That one is known by its text; of a skill's turn, which has none,
-// nobody can tell, and the message counts as that one. active says that the turn which has
-// asked is not over.
+// whose turn has asked, or that of a turn which has begun since. Those are known by their text;
+// of a skill's turn, which has none, nobody can tell, and the message counts as that one. active
+// says that the turn which has asked is not over.
 func (s *server) fresh(w http.ResponseWriter, r *dialect.Request, in input, asked session.Approval) (fresh, active bool, err error) {
 	if in.said == nil {
 		return false, false, nil
@@ -139,10 +150,28 @@ func (s *server) fresh(w http.ResponseWriter, r *dialect.Request, in input, aske
 	if err != nil {
 		return false, false, fmt.Errorf("read the turn that has asked: %w", err)
 	}
+	active = session.State(view.Turn.State).Active()
 	if view.Asked.Skill != nil {
 		ignore(w, append(in.ignored, "messages"))
-		return false, false, nil
+		return false, active, nil
 	}
-	fresh = view.Asked.Content != nil && *view.Asked.Content != event.Plain(in.said.text)
-	return fresh, session.State(view.Turn.State).Active(), nil
+	if view.Asked.Content == nil || in.said.is(view) {
+		return false, active, nil
+	}
+	if active {
+		return true, true, nil
+	}
+	others, _, err := s.Sessions.Turns(ctx, r.Caller.Workspace.ID, session.ViewQuery{Session: &view.Turn.SessionID, States: activeStates, Limit: 1})
+	if err != nil {
+		return false, false, fmt.Errorf("look for a turn in progress: %w", err)
+	}
+	return len(others.Data) == 0 || !in.said.is(others.Data[0]), false, nil
+}
+
+// activeStates are those of a turn in progress.
+var activeStates = []session.State{session.Queued, session.Running, session.Waiting}
+
+// is reports whether a message has the text of the one that a turn answers.
+func (m *said) is(v session.View) bool {
+	return v.Asked.Content != nil && *v.Asked.Content == event.Plain(m.text)
 }

@@ -14,15 +14,17 @@ import (
 // input is what a client wants to run, as far as it is understood.
 type input struct {
 	About
-	said    *said // nil: the last message is not the user's
-	resume  []resume
-	ignored []string
+	said     *said           // nil: the last message is not the user's
+	messages json.RawMessage // all of them; nil: there are none
+	resume   []resume
+	ignored  []string
 }
 
 // said is the last message, where it is the user's. Clients send the whole conversation with
 // every run: beside a resume it may be the one whose turn has asked, or a new one.
 type said struct {
 	text string
+	sent []byte // what makes it the same message when it is sent again
 	turn.Request
 	err error // why it is no message, where there is a resume beside it
 }
@@ -52,7 +54,7 @@ func parse(body []wire.Member, r *dialect.Request) (in input, err error) {
 	}
 	var list []dialect.Message
 	if raw, ok := given["messages"]; ok && string(raw) != "[]" {
-		list = dialect.Messages(&c, raw)
+		in.messages, list = raw, dialect.Messages(&c, raw)
 	}
 	extensions := make(map[string]json.RawMessage)
 	if raw, ok := given["forwardedProps"]; ok && raw[0] == '{' {
@@ -69,23 +71,49 @@ func parse(body []wire.Member, r *dialect.Request) (in input, err error) {
 		in.said = &said{text: dialect.Text(own, "/"+r.Names["command"], list[n].Content)}
 		in.said.Request = dialect.Compose(own, in.said.text, extensions)
 		in.said.CallerID = in.Thread
+		in.said.sent = in.counting(list[n].ID, extensions)
 		if in.said.IdempotencyKey = own.Once(r.Header.Values("Idempotency-Key")); in.said.IdempotencyKey == "" {
-			in.said.IdempotencyKey, r.Names["Idempotency-Key"] = in.once(), "runId"
+			in.said.IdempotencyKey, r.Names["Idempotency-Key"] = in.once(list[n].ID), fmt.Sprintf("messages/%d/id", n)
+			if list[n].ID == "" {
+				r.Names["Idempotency-Key"] = "runId"
+			}
 		}
 		in.said.err = own.Err()
 	}
 	return in, c.Err()
 }
 
-// once is what a run is known by when it is sent again. A run that answers an interrupt may
-// have the name of the one that asked.
-func (in input) once() string {
+// once is what a message is known by when it is sent again. Clients begin another run for that,
+// and the message keeps its id; one that has none is known by its run. A run that answers an
+// interrupt may have the name of the one that asked.
+func (in input) once(id string) string {
 	sum := sha256.New()
+	if id != "" {
+		fmt.Fprintf(sum, "%q %q %q", in.Thread, id, in.said.text)
+		return "ag-ui-message:" + hex.EncodeToString(sum.Sum(nil))
+	}
 	fmt.Fprintf(sum, "%q %q", in.Thread, in.Run)
 	for _, rs := range in.resume {
 		fmt.Fprintf(sum, " %s", rs.id)
 	}
 	return "ag-ui:" + hex.EncodeToString(sum.Sum(nil))
+}
+
+// counting is what makes a message the same one: all but the history, and what is to become of
+// a turn that is in its way.
+func (in input) counting(id string, extensions map[string]json.RawMessage) []byte {
+	kept := make(map[string]any)
+	for _, name := range dialect.Extensions {
+		if raw, ok := extensions[name]; ok && name != "multitask_strategy" {
+			kept[name] = raw
+		}
+	}
+	kept["thread"], kept["message"], kept["text"] = in.Thread, id, in.said.text
+	if id == "" {
+		kept["run"] = in.Run
+	}
+	raw, _ := json.Marshal(kept) // all of it was JSON
+	return raw
 }
 
 func orEmpty(raw json.RawMessage) json.RawMessage {

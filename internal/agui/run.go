@@ -17,7 +17,7 @@ import (
 // run tells a turn: the one that a message starts, the rest of the one that an answer lets go
 // on, or the one that is in progress.
 func (s *server) run(w http.ResponseWriter, r *dialect.Request) error {
-	body, raw, err := wire.ReadBody(w, r.Request)
+	body, _, err := wire.ReadBody(w, r.Request)
 	if err != nil {
 		return err
 	}
@@ -38,7 +38,7 @@ func (s *server) run(w http.ResponseWriter, r *dialect.Request) error {
 	}
 	switch {
 	case len(in.resume) > 0:
-		err = r.Names.Told(s.answer(w, r, in, id, raw))
+		err = r.Names.Told(s.answer(w, r, in, id))
 		if f := fault.From(err); f != nil && (f.Code.Type() == fault.InvalidRequest || f.Code.Type() == fault.NotFound || f.Code.Type() == fault.Conflict) {
 			return s.refuse(w, in, f, nil)
 		}
@@ -46,7 +46,7 @@ func (s *server) run(w http.ResponseWriter, r *dialect.Request) error {
 		if ok {
 			in.said.Session = id
 		}
-		err = s.say(w, r, in, raw)
+		err = s.say(w, r, in)
 	default:
 		err = s.attach(w, r, in, id, ok)
 	}
@@ -75,14 +75,19 @@ func (s *server) thread(r *dialect.Request, thread string) (id uuid.UUID, ok boo
 }
 
 // say starts a turn with a message. Where another is in the way, that is the outcome of the run.
-func (s *server) say(w http.ResponseWriter, r *dialect.Request, in input, raw []byte) error {
+func (s *server) say(w http.ResponseWriter, r *dialect.Request, in input) error {
 	if err := s.Door.Ration(r.Context(), w, r.Caller, limit.Messages); err != nil {
 		return err
 	}
-	rd, err := s.Start(w, r, in.said.Request, raw)
+	rd, err := s.Start(w, r, in.said.Request, in.said.sent)
 	if err == nil {
 		return s.Stream(w, r, rd, NewTelling(in.About, rd))
 	}
+	return s.busy(w, in, err)
+}
+
+// busy says of a message that another turn is in its way, where that is the error.
+func (s *server) busy(w http.ResponseWriter, in input, err error) error {
 	f := fault.From(err)
 	if f == nil || f.Code != fault.TurnInProgress {
 		return err
@@ -106,11 +111,14 @@ func (s *server) refuse(w http.ResponseWriter, in input, f *fault.Error, metadat
 // attach reads the turn in progress from its beginning.
 func (s *server) attach(w http.ResponseWriter, r *dialect.Request, in input, id uuid.UUID, ok bool) error {
 	if ok {
-		p, ok, err := s.Progress(r.Context(), r.Caller, id)
+		p, ok, err := s.Attach(r.Context(), r.Caller, id)
 		if err != nil {
 			return err
 		}
 		if ok {
+			if in.Messages, err = s.snapshot(r, in, p.Reading); err != nil {
+				return err
+			}
 			return s.Stream(w, r, p.Reading, NewTelling(in.About, p.Reading))
 		}
 	}

@@ -19,6 +19,16 @@ type About struct {
 	Thread, Run string
 	Versioned   bool   // the client knows versions of the protocol
 	Base        string // for links
+	// Messages are what the client shall have of the thread before the run; nil: what it has.
+	Messages []json.RawMessage
+	Notices  []Notice // what is to be told first
+}
+
+// Notice says of an answer to an interrupt why it decided nothing.
+type Notice struct {
+	Message   string `json:"message"`
+	Interrupt string `json:"interruptId"`
+	Status    string `json:"status"` // how it was answered before
 }
 
 // version is that of the protocol.
@@ -50,7 +60,14 @@ func (t *Telling) Begin() []any {
 	if t.about.Versioned {
 		started.Version = version
 	}
-	return append([]any{started}, t.rejected()...)
+	begin := []any{started}
+	if t.about.Messages != nil {
+		begin = append(begin, frame{Type: "MESSAGES_SNAPSHOT", Messages: &t.about.Messages})
+	}
+	for _, n := range t.about.Notices {
+		begin = append(begin, frame{Type: "CUSTOM", Name: "notice", Value: n})
+	}
+	return append(begin, t.rejected()...)
 }
 
 // rejected tells which files did not come with the message.
@@ -204,6 +221,8 @@ type frame struct {
 	Code         string          `json:"code,omitempty"`
 	Usage        []tokenUsage    `json:"usage,omitempty"`
 	Metadata     map[string]any  `json:"metadata,omitempty"`
+
+	Messages *[]json.RawMessage `json:"messages,omitempty"` // none of them is a thread without messages
 }
 
 type outcome struct {

@@ -3,6 +3,8 @@ package dialect_test
 import (
 	"encoding/json"
 	"fmt"
+	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -10,13 +12,14 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/parley-server/parley/internal/apikey"
+	"github.com/parley-server/parley/internal/sse"
 )
 
 const runs = "/api/v1/workspaces/demo/ag-ui"
 
 // runOf makes what an HttpAgent sends for a message.
 func runOf(thread, id, text string) call {
-	return call{path: runs, body: fmt.Sprintf(`{"threadId":%q,"runId":%q,"protocolVersion":"1.0","state":{},"tools":[],"context":[],"forwardedProps":{},"messages":[{"id":"m","role":"user","content":%s}]}`, thread, id, quote(text))}
+	return call{path: runs, body: fmt.Sprintf(`{"threadId":%q,"runId":%q,"protocolVersion":"1.0","state":{},"tools":[],"context":[],"forwardedProps":{},"messages":[{"id":%q,"role":"user","content":%s}]}`, thread, id, "m-"+id, quote(text))}
 }
 
 // resumed makes what it sends to answer an interrupt.
@@ -76,7 +79,11 @@ func TestRuns(t *testing.T) {
 			t.Errorf("%s: %d %s", name, r.status, r.text)
 		}
 	}
-	if r := s.get(t, runOf("t1", "r1", "another text")); r.status != 422 || r.code != "IDEMPOTENCY_KEY_REUSED" {
+	nameless := func(text string) call {
+		return call{path: runs, body: `{"threadId":"t1","runId":"r9","messages":[{"role":"user","content":"` + text + `"}]}`}
+	}
+	s.stream(t, nameless("count to 2"))
+	if r := s.get(t, nameless("another text")); r.status != 422 || r.code != "IDEMPOTENCY_KEY_REUSED" || !strings.Contains(r.text, "This runId") {
 		t.Errorf("another message under one run: %d %s", r.status, r.text)
 	}
 }
@@ -88,6 +95,40 @@ func runSession(t *testing.T, list []string) string {
 		t.Fatalf("%s: %v", list[0], err)
 	}
 	return f.Metadata["session_id"]
+}
+
+// A message is one turn, whatever the run; another text or another name make it another.
+func TestRunOfAMessageThatIsThere(t *testing.T) {
+	t.Parallel()
+	s := start(t, options{})
+	run := func(thread, run, id, text, rest string) call {
+		return call{path: runs, body: fmt.Sprintf(`{"threadId":%q,"runId":%q,"messages":[{"id":%q,"role":"user","content":%q}],"forwardedProps":{%s}}`, thread, run, id, text, rest)}
+	}
+	list := s.stream(t, run("t1", "r1", "m1", "count to 3", ""))
+	for i, rest := range []string{"", `"tab":2`, `"multitask_strategy":"interrupt"`} {
+		res := s.do(t, run("t1", fmt.Sprint("again", i), "m1", "count to 3", rest))
+		if again, _ := frames(t, res); strings.Join(again[1:len(again)-1], "\n") != strings.Join(list[1:len(list)-1], "\n") || res.Header.Get("Idempotent-Replayed") != "true" {
+			t.Errorf("the same message in another run: %v", again)
+		}
+	}
+	if n := s.messages(t); n != 1 {
+		t.Fatalf("one message became %d", n)
+	}
+	for i, c := range []call{run("t1", "r2", "m2", "count to 3", ""), run("t1", "r3", "m1", "count to 2", ""), run("t2", "r1", "m1", "count to 3", "")} {
+		if s.stream(t, c); s.messages(t) != i+2 {
+			t.Errorf("%s: %d messages", c.body, s.messages(t))
+		}
+	}
+	if r := s.get(t, run("t1", "r1", "m1", "count to 3", `"limits":{"max_turns":2}`)); r.status != 422 || !strings.Contains(r.text, "This messages/0/id") || strings.Contains(r.text, "Idempotency-Key") {
+		t.Errorf("the same message, otherwise: %d %s", r.status, r.text)
+	}
+	s.do(t, run("t3", "r1", "m1", held, "")).Body.Close()
+	<-s.Gate.Entered
+	res := s.do(t, run("t3", "r2", "m1", held, ""))
+	s.Gate.Leave <- struct{}{}
+	if list, ok := frames(t, res); !ok || s.messages(t) != 5 {
+		t.Errorf("in progress: %v, %d messages", list, s.messages(t))
+	}
 }
 
 // Who comes back without a message is told the turn in progress.
@@ -102,6 +143,74 @@ func TestRunIsAttached(t *testing.T) {
 	if got := types(t, list); !ok || got != "RUN_STARTED "+message0+" TOOL_CALL_START TOOL_CALL_ARGS TOOL_CALL_END TOOL_CALL_RESULT "+message0+" RUN_FINISHED" {
 		t.Errorf("%s", got)
 	}
+}
+
+// What a client has of the turn already is taken away before it is told that turn again.
+func TestRunBeginsWithASnapshot(t *testing.T) {
+	t.Parallel()
+	s := start(t, options{})
+	res := s.do(t, runOf("t1", "r1", "@text 3 deltas\n@call gate {}\n@call gate {}\n@text 3 deltas"))
+	<-s.Gate.Entered
+	s.Gate.Leave <- struct{}{}
+	<-s.Gate.Entered
+	var turn struct{ Metadata map[string]string }
+	reader := sse.NewReader(res.Body)
+	var first string // call of the turn
+	for first == "" {
+		f, err := reader.Next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if turn.Metadata == nil {
+			_ = json.Unmarshal(f.Data, &turn)
+		}
+		first = field([]string{string(f.Data)}, "toolCallId")
+	}
+	res.Body.Close()
+	kept := []string{
+		`{"id":"u0","role":"user","content":"x"}`,
+		`{"id":"` + uuid.NewString() + `-1","role":"assistant","content":"of another turn"}`,
+		`{"id":"u1","role":"user","content":"y"}`,
+		`{"id":"own","role":"assistant","content":"z","toolCalls":[{"id":"another","type":"function","function":{"name":"f","arguments":""}}]}`,
+		`{"id":"result","role":"tool","toolCallId":"another","content":"z"}`,
+	}
+	theirs := []string{
+		`{"id":"` + turn.Metadata["turn_id"] + `-1","role":"assistant","content":"0 1"}`,
+		`{"id":"` + first + `","role":"assistant","toolCalls":[{"id":"` + first + `","type":"function","function":{"name":"gate","arguments":"{"}}]}`,
+		`{"id":"` + first + `-result","role":"tool","toolCallId":"` + first + `","content":"x"}`,
+	}
+	come := func(list []string) []string {
+		return begins(t, s.do(t, call{path: runs, body: `{"threadId":"t1","runId":"` + uuid.NewString() + `","messages":[` + strings.Join(list, ",") + `]}`}), 2)
+	}
+	if got := come(kept); !strings.Contains(got[1], "TEXT_MESSAGE_START") {
+		t.Errorf("a client that has nothing of it: %v", got)
+	}
+	if got, want := come(slices.Concat(kept, theirs)), `{"type":"MESSAGES_SNAPSHOT","messages":[`+strings.Join(kept, ",")+`]}`; got[1] != want {
+		t.Errorf("%s, want\n%s", got[1], want)
+	}
+	if got := come(theirs); got[1] != `{"type":"MESSAGES_SNAPSHOT","messages":[]}` {
+		t.Errorf("a client that has nothing else: %s", got[1])
+	}
+	mixed := strings.Replace(kept[3], `[{`, theirs[1][strings.Index(theirs[1], `[{`):len(theirs[1])-2]+`,{`, 1)
+	if got := come([]string{mixed}); strings.Contains(got[1], first) || !strings.Contains(got[1], `"another"`) || !strings.Contains(got[1], `"content":"z"`) {
+		t.Errorf("%s of %s", got[1], mixed)
+	}
+	s.Gate.Leave <- struct{}{}
+}
+
+// begins are the first frames of a stream, which is left then.
+func begins(t *testing.T, res *http.Response, n int) (list []string) {
+	t.Helper()
+	reader := sse.NewReader(res.Body)
+	for range n {
+		f, err := reader.Next()
+		if err != nil {
+			t.Fatalf("%v after %v", err, list)
+		}
+		list = append(list, string(f.Data))
+	}
+	res.Body.Close()
+	return list
 }
 
 func TestInterrupts(t *testing.T) {

@@ -168,6 +168,37 @@ func TestWorkspacesAreApart(t *testing.T) {
 	}
 }
 
+// Who may only send is told what was sent with the same key, and nothing that others have begun.
+func TestTurnsOfOthersAreRead(t *testing.T) {
+	t.Parallel()
+	s := start(t, options{window: time.Hour})
+	own, other, reader := s.Issue(t, s.Workspace, apikey.Chat), s.Issue(t, s.Workspace, apikey.Chat), s.Issue(t, s.Workspace, apikey.Chat, apikey.SessionsRead)
+	begin := []call{runOf("thread", "r", gated), {path: completions, body: said(gated, `"user":"u"`)}}
+	for _, c := range begin {
+		c.key = own
+		s.get(t, c)
+	}
+	for name, come := range map[string]call{
+		"an attaching run":      {path: runs, body: `{"threadId":"thread","runId":"r2","messages":[]}`},
+		"the message again":     begin[0],
+		"continue":              {path: completions, body: said("continue", `"user":"u"`)},
+		"an assistant's own":    {path: completions, body: `{"model":"demo","user":"u","messages":[{"role":"user","content":"x"},{"role":"assistant","content":"y"}]}`},
+		"continue of responses": {path: "/v1/responses", body: `{"model":"demo","input":"continue","user":"u"}`},
+	} {
+		for key, want := range map[string]int{own: 200, other: 403, reader: 200} {
+			come.key = key
+			if r := s.get(t, come); r.status != want || want == 403 && (r.code != "INSUFFICIENT_SCOPE" || !strings.Contains(r.text, "sessions:read")) {
+				t.Errorf("%s, %d: %d %s", name, want, r.status, r.text)
+			}
+		}
+	}
+	before := s.state(t)
+	c := call{path: completions, body: said("deny", `"user":"u"`), key: other}
+	if r := s.get(t, c); r.status != 200 || s.state(t) == before {
+		t.Errorf("an answer takes chat alone: %d %s", r.status, r.text)
+	}
+}
+
 func TestMethods(t *testing.T) {
 	t.Parallel()
 	s := start(t, options{})

@@ -45,6 +45,8 @@ type Reading struct {
 
 	Structured bool                 // the turn's answer is JSON in a schema
 	Rejected   []filestore.Rejected // files that were to come with its message, and did not
+
+	starter *string // the key that has started it
 }
 
 // Session is whose turn is read.

@@ -5,12 +5,15 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"time"
 
 	"github.com/google/uuid"
 
+	"github.com/parley-server/parley/internal/apikey"
 	"github.com/parley-server/parley/internal/door"
+	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/session"
 	"github.com/parley-server/parley/internal/turn"
@@ -33,9 +36,12 @@ func (d *Desk) Start(w http.ResponseWriter, r *Request, req turn.Request, raw []
 		rd := Reading{Turn: started.Turn, From: started.From, Structured: req.Schema != nil, Rejected: started.Rejected}
 		if started.Replayed {
 			w.Header().Set("Idempotent-Replayed", "true")
-			err = d.describe(ctx, r.Caller, &rd)
+			if err := d.describe(ctx, r.Caller, &rd); err != nil {
+				return rd, err
+			}
+			return rd, rd.MayRead(r.Caller)
 		}
-		return rd, err
+		return rd, nil
 	}
 	busy := inTheWay(err)
 	if busy == nil {
@@ -44,7 +50,8 @@ func (d *Desk) Start(w http.ResponseWriter, r *Request, req turn.Request, raw []
 	t, _, failed := d.Sessions.Answer(ctx, r.Caller.Workspace.ID, busy.TurnID)
 	if failed == nil && bytes.Equal(t.RequestHash, req.Hash) {
 		w.Header().Set("Idempotent-Replayed", "true")
-		return reading(t), nil
+		rd := reading(t)
+		return rd, rd.MayRead(r.Caller)
 	}
 	door.Link(d.Door.Base(r.Request), r.Caller.Workspace, busy)
 	return Reading{}, err
@@ -85,7 +92,7 @@ func inTheWay(err error) *session.ActiveTurn {
 
 // reading is a turn from its first row.
 func reading(t session.Turn) Reading {
-	rd := Reading{Turn: t.ID, From: session.From{Session: t.SessionID, Seq: t.StartSeq - 1, Since: t.CreatedAt}, Structured: t.ResponseSchema != nil}
+	rd := Reading{Turn: t.ID, From: session.From{Session: t.SessionID, Seq: t.StartSeq - 1, Since: t.CreatedAt}, Structured: t.ResponseSchema != nil, starter: t.KeyID}
 	if t.Rejected != nil {
 		_ = json.Unmarshal(t.Rejected, &rd.Rejected) // it was written as this
 	}
@@ -96,8 +103,56 @@ func reading(t session.Turn) Reading {
 func (d *Desk) describe(ctx context.Context, c door.Caller, rd *Reading) error {
 	t, _, err := d.Sessions.Answer(ctx, c.Workspace.ID, rd.Turn)
 	about := reading(t)
-	rd.Structured, rd.Rejected = about.Structured, about.Rejected
+	rd.Structured, rd.Rejected, rd.starter = about.Structured, about.Rejected, about.starter
 	return err
+}
+
+// MayRead is nil for who may come to a turn that is there and read it: the key that has started
+// it, and who may read sessions.
+func (rd Reading) MayRead(c door.Caller) error {
+	if rd.starter != nil && *rd.starter == c.Key || c.Scopes.Allows(apikey.SessionsRead) {
+		return nil
+	}
+	return door.Lacks(apikey.SessionsRead)
+}
+
+// Attach is the turn in progress of a session, for a client that comes to it; ok is false where
+// nothing is in progress.
+func (d *Desk) Attach(ctx context.Context, c door.Caller, id uuid.UUID) (p Progress, ok bool, err error) {
+	if p, ok, err = d.Progress(ctx, c, id); ok && err == nil {
+		err = p.MayRead(c)
+	}
+	return p, ok, err
+}
+
+// Calls are the ids of the calls that a turn has made so far.
+func (d *Desk) Calls(ctx context.Context, c door.Caller, rd Reading) (map[string]bool, error) {
+	ctx, cancel := d.Door.Brief(ctx)
+	defer cancel()
+	t, _, err := d.Sessions.Answer(ctx, c.Workspace.ID, rd.Turn)
+	if err != nil {
+		return nil, err
+	}
+	log, _, err := d.Sessions.Log(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	calls := make(map[string]bool)
+	for _, ev := range log {
+		body, err := ev.Body()
+		if err != nil {
+			return nil, fmt.Errorf("read row %d: %w", ev.Seq, err)
+		}
+		switch b := body.(type) {
+		case event.ToolUse:
+			calls[b.ToolUseID] = true
+		case event.InputRequired:
+			for _, op := range b.Operations {
+				calls[op.ToolUseID] = true
+			}
+		}
+	}
+	return calls, nil
 }
 
 // Progress is what is going on in a session.

@@ -62,6 +62,9 @@ func (s *server) reply(w http.ResponseWriter, r *dialect.Request, q request, raw
 	}
 	if said.kind != "" {
 		rd, ok, err := s.speak(r, q, said)
+		if ok && err == nil && said.kind == goOn {
+			err = rd.MayRead(r.Caller)
+		}
 		if ok || err != nil {
 			return rd, err
 		}

@@ -82,6 +82,19 @@ export async function agui() {
   await agent.runAgent({}, { onRunErrorEvent }).catch(() => {});
   assert.equal(code, "model_error");
 
+  // An agent that comes back to its turn has all of it once, and a message that is sent again is one turn.
+  const back = open();
+  say(back, '@call grep {"pattern":"x"}\n@text 100 deltas of 12 bytes at 100/s');
+  await back.runAgent({}, { onTextMessageContentEvent: () => back.abortRun() });
+  assert.deepEqual(back.messages.map((m) => m.role), ["user", "assistant", "tool", "assistant"]);
+  await back.runAgent();
+  assert.deepEqual([back.messages.map((m) => m.role), text(back).length], [["user", "assistant", "tool", "assistant"], 1200]);
+  assert.deepEqual(back.messages[1].toolCalls.map((c) => JSON.parse(c.function.arguments).summary.length > 0), [true]);
+  const twice = open(back.threadId);
+  twice.addMessage(back.messages[0]);
+  await twice.runAgent();
+  assert.equal(text(twice), text(back));
+
   // The server dies in the middle: a new agent on the thread is told the whole turn.
   const lost = open();
   say(lost, long);
