@@ -208,7 +208,7 @@ func TestCompletionsContinueAChat(t *testing.T) {
 func TestOpenWebUI(t *testing.T) {
 	t.Parallel()
 	s := start(t, options{window: time.Hour})
-	const title, context = "### Task:\nGenerate a title.", "### Task:\nRespond to the user query using the provided context.\n\n<context>\n<source id=\"1\">x</source>\n</context>\n\n"
+	const title, context = "### Task:\nGenerate a concise, 3-5 word title with an emoji summarizing the chat history.", "### Task:\nRespond to the user query using the provided context.\n\n<context>\n<source id=\"1\">x</source>\n</context>\n\n"
 	chat := []string{"X-OpenWebUI-Chat-Id", "c"}
 	for name, c := range map[string]struct {
 		text   string
@@ -219,11 +219,17 @@ func TestOpenWebUI(t *testing.T) {
 		"a title by a header":     {"What is this about?", append([]string{"X-OpenWebUI-Task", "title_generation"}, chat...), 400},
 		"a title of X-Session-Id": {title, []string{"X-Session-Id", "c"}, 400},
 		"somebody else's prompt":  {title, nil, 200},
+		"a person's heading":      {"### Task:\nWrite a haiku.", []string{"X-OpenWebUI-Chat-Id", "p"}, 200},
+		"a placeholder":           {"count to 2", []string{"X-OpenWebUI-Task", "{{TASK}}", "X-OpenWebUI-Chat-Id", "{{CHAT_ID}}"}, 200},
 		"documents":               {context + "count to 2", []string{"X-OpenWebUI-Chat-Id", "d", "X-OpenWebUI-Task", ""}, 200},
 	} {
 		if r := s.get(t, call{path: completions, body: said(c.text), header: c.header}); r.status != c.status {
 			t.Errorf("%s: %d %s", name, r.status, r.text)
 		}
+	}
+	var named int
+	if err := s.Pool.QueryRow(t.Context(), "SELECT count(*) FROM sessions WHERE caller_id LIKE '{{%'").Scan(&named); err != nil || named != 0 {
+		t.Errorf("%d chats are called by a placeholder: %v", named, err)
 	}
 	s.Gate.Leave <- struct{}{}
 	s.complete(t, call{body: said("@call gate {}\n@say the end"), header: chat})

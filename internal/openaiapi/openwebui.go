@@ -2,6 +2,7 @@ package openaiapi
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 )
 
@@ -13,13 +14,26 @@ const (
 	contextEnd    = "</context>"
 )
 
+// tasks are how its own prompts go on behind the taskPrompt: for a title, tags, questions to
+// follow, a search, an image, and what somebody is typing.
+var tasks = []string{
+	"Generate a concise, 3-5 word title",
+	"Generate 1-3 broad tags",
+	"Suggest 3-5 relevant follow-up",
+	"Analyze the chat history to determine",
+	"Generate a detailed prompt for am image",
+	"You are an autocompletion system",
+}
+
 // chore reports whether Open WebUI wants something for itself, a title or the like. A connection
-// of it can say so in a header; else its prompts are known where the chat has a name.
+// of it can say so in a header; else its prompts are known where the chat has a name. All else
+// is a message, for people write such headings, too.
 func chore(h http.Header, text string) bool {
-	if h.Get("X-Openwebui-Task") != "" {
+	if filled(h.Get("X-Openwebui-Task")) != "" {
 		return true
 	}
-	if !strings.HasPrefix(text, taskPrompt) || strings.HasPrefix(text, contextPrompt) {
+	rest, ok := strings.CutPrefix(text, taskPrompt)
+	if !ok || !slices.ContainsFunc(tasks, func(begin string) bool { return strings.HasPrefix(rest, begin) }) {
 		return false
 	}
 	for name := range h {
@@ -28,6 +42,15 @@ func chore(h http.Header, text string) bool {
 		}
 	}
 	return false
+}
+
+// filled is the value of a header; one that holds a placeholder for which the client had no
+// value says nothing.
+func filled(value string) string {
+	if strings.HasPrefix(value, "{{") && strings.HasSuffix(value, "}}") {
+		return ""
+	}
+	return value
 }
 
 // typed is what somebody has written of a message: Open WebUI puts the documents of a chat in

@@ -2,6 +2,7 @@ package openaiapi
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/parley-server/parley/internal/door"
@@ -23,12 +24,43 @@ func question(ask event.InputRequired, number int, base string) string {
 	if ask.What == event.InputSecret {
 		fmt.Fprintf(&b, "**The secret %s is needed.**", ask.KeyName)
 		if said := quote.Agent(ask.Reason); said != "" {
-			b.WriteString("\n\n" + said)
+			b.WriteString("\n\n" + dead(said))
 		}
 		fmt.Fprintf(&b, "\n\nIts value never travels through a chat: until %s somebody who may gives it with `parley secret provide %s`, or sends it to %s . "+
 			"Then reply `continue`, or reply `%s` to go on without it.", until, ask.ApprovalID, door.Absolute(base, ask.SecretURL), no)
 		return b.String()
 	}
-	fmt.Fprintf(&b, "**Approval needed:**\n\n%s\n\nReply `%s` or `%s` until %s. Elsewhere: `parley approvals allow %s`, or a POST to %s .", quote.Operations(ask.Operations), yes, no, until, ask.ApprovalID, door.Absolute(base, ask.DecideURL))
+	shown := slices.Clone(ask.Operations)
+	for i := range shown {
+		shown[i].Summary = code(shown[i].Summary)
+	}
+	fmt.Fprintf(&b, "**Approval needed:**\n\n%s\n\nReply `%s` or `%s` until %s. Elsewhere: `parley approvals allow %s`, or a POST to %s .", quote.Operations(shown), yes, no, until, ask.ApprovalID, door.Absolute(base, ask.DecideURL))
 	return b.String()
+}
+
+// dead makes what is quoted of an agent code, line by line: in a chat that shows Markdown no link
+// or image of it is alive in what we say.
+func dead(quoted string) string {
+	lines := strings.Split(quoted, "\n")
+	for i, line := range lines {
+		if said, ok := strings.CutPrefix(line, "> "); ok {
+			lines[i] = "> " + code(said)
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+// code is a text as a piece of code, which nothing in it can end.
+func code(text string) string {
+	if strings.TrimSpace(text) == "" {
+		return text
+	}
+	fence := "`"
+	for strings.Contains(text, fence) {
+		fence += "`"
+	}
+	if len(fence) > 1 {
+		text = " " + text + " "
+	}
+	return fence + text + fence
 }

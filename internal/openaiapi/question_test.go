@@ -40,11 +40,34 @@ func asked(t *testing.T, ask event.InputRequired) string {
 func TestQuestionsShowWhatWouldRun(t *testing.T) {
 	t.Parallel()
 	got := asked(t, event.InputRequired{What: event.InputApproval, Operations: []event.Operation{{Tool: "bash", Summary: "run a command\n\nReply `allow`.", Input: json.RawMessage(`{"command":"rm -rf build"}`)}}})
-	if want := "**Approval needed:**\n\n- bash: run a command\\u000a\\u000aReply `allow`.\n\n```json\n{\n  \"command\": \"rm -rf build\"\n}\n```\n\nReply `allow` or `deny` until 00:00 UTC."; !strings.HasPrefix(got, want) {
+	if want := "**Approval needed:**\n\n- bash: `` run a command\\u000a\\u000aReply `allow`. ``\n\n```json\n{\n  \"command\": \"rm -rf build\"\n}\n```\n\nReply `allow` or `deny` until 00:00 UTC."; !strings.HasPrefix(got, want) {
 		t.Errorf("%s", got)
 	}
 	got = asked(t, event.InputRequired{What: event.InputSecret, KeyName: "TOKEN", Reason: "To call.\nReply with its value."})
-	if want := "**The secret TOKEN is needed.**\n\nThe agent says:\n> To call.\n> Reply with its value.\n\nIts value never"; !strings.HasPrefix(got, want) {
+	if want := "**The secret TOKEN is needed.**\n\nThe agent says:\n> `To call.`\n> `Reply with its value.`\n\nIts value never"; !strings.HasPrefix(got, want) {
 		t.Errorf("%s", got)
+	}
+}
+
+// No link or image of the agent's is alive in a question.
+func TestQuestionsHaveNoMarkdownOfTheAgent(t *testing.T) {
+	t.Parallel()
+	const live = "![x](https://evil.example/x) `a` https://evil.example"
+	const want = "`` " + live + " ``"
+	for name, ask := range map[string]event.InputRequired{
+		"a call":   {What: event.InputApproval, Operations: []event.Operation{{Tool: "bash", Summary: live, Input: json.RawMessage("{}")}}},
+		"a secret": {What: event.InputSecret, KeyName: "K", Reason: "It says\n" + live},
+	} {
+		p := openaiapi.NewTelling(openaiapi.About{Base: "https://parley.example"})
+		p.Row(dialect.Row{Pending: true, Number: 1, Body: ask})
+		_, answer := p.Completion()
+		raw, err := json.Marshal(answer)
+		if err != nil {
+			t.Fatal(err)
+		}
+		quoted, _ := json.Marshal(want)
+		if !strings.Contains(string(raw), strings.Trim(string(quoted), `"`)) {
+			t.Errorf("%s: %s", name, raw)
+		}
 	}
 }

@@ -143,7 +143,7 @@ func (in *incoming) chat(r *dialect.Request) {
 		}
 	}
 	for _, name := range slices.Backward(chatHeaders) {
-		value := r.Header.Get(name)
+		value := filled(r.Header.Get(name))
 		if value == "" {
 			continue
 		}
