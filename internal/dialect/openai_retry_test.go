@@ -70,3 +70,21 @@ func TestWhatIsNoRetry(t *testing.T) {
 		t.Errorf("%d turns", turns)
 	}
 }
+
+// A long conversation does not end a chat, of which only the last message counts.
+func TestLongConversations(t *testing.T) {
+	t.Parallel()
+	s := start(t, options{})
+	long := func(n int, path, name string) reply {
+		turn := `{"role":"assistant","content":"` + strings.Repeat("x", 1000) + `"},`
+		return s.get(t, call{path: path, body: `{"model":"demo","` + name + `":[` + strings.Repeat(turn, n) + `{"role":"user","content":"count to 2"}]}`})
+	}
+	for path, name := range map[string]string{completions: "messages", responses: "input"} {
+		if r := long(2_000, path, name); r.status != 200 {
+			t.Errorf("%s: %d %s", path, r.status, r.text)
+		}
+		if r := long(9_000, path, name); r.status != 413 || !strings.Contains(r.text, "8388608") {
+			t.Errorf("%s: %d %s", path, r.status, r.text)
+		}
+	}
+}

@@ -15,7 +15,7 @@ import (
 
 // complete answers the last message of a conversation.
 func (s *server) complete(w http.ResponseWriter, r *dialect.Request) error {
-	body, raw, err := wire.ReadBody(w, r.Request)
+	body, raw, err := wire.ReadChat(w, r.Request)
 	if err != nil {
 		return err
 	}

@@ -16,7 +16,7 @@ import (
 // respond answers a request of the Responses API. It is a completion in other words, and goes
 // on where the response that it names has ended.
 func (s *server) respond(w http.ResponseWriter, r *dialect.Request) error {
-	body, raw, err := wire.ReadBody(w, r.Request)
+	body, raw, err := wire.ReadChat(w, r.Request)
 	if err != nil {
 		return err
 	}

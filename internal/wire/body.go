@@ -14,13 +14,24 @@ import (
 // The bounds of a body.
 const (
 	MaxBody = 1 << 20 // bytes of a JSON body
+	// MaxChat is MaxBody where a client sends its whole conversation with every message.
+	MaxChat = 8 << 20
 	// BodyTime is how long a body may take to arrive.
 	BodyTime = 30 * time.Second
 )
 
 // ReadBody takes a request's JSON object apart; raw is what came.
 func ReadBody(w http.ResponseWriter, r *http.Request) (list []Member, raw []byte, err error) {
-	if raw, err = ReadJSON(w, r); err != nil {
+	return readBody(w, r, MaxBody)
+}
+
+// ReadChat is ReadBody for a body that holds a whole conversation.
+func ReadChat(w http.ResponseWriter, r *http.Request) (list []Member, raw []byte, err error) {
+	return readBody(w, r, MaxChat)
+}
+
+func readBody(w http.ResponseWriter, r *http.Request, most int64) (list []Member, raw []byte, err error) {
+	if raw, err = readJSON(w, r, most); err != nil {
 		return nil, nil, err
 	}
 	list, err = Object(raw)
@@ -28,20 +39,22 @@ func ReadBody(w http.ResponseWriter, r *http.Request) (list []Member, raw []byte
 }
 
 // ReadJSON reads a request's body. Size and type are checked before anything is read.
-func ReadJSON(w http.ResponseWriter, r *http.Request) ([]byte, error) {
-	if r.ContentLength > MaxBody {
-		return nil, tooLarge()
+func ReadJSON(w http.ResponseWriter, r *http.Request) ([]byte, error) { return readJSON(w, r, MaxBody) }
+
+func readJSON(w http.ResponseWriter, r *http.Request, most int64) ([]byte, error) {
+	if r.ContentLength > most {
+		return nil, tooLarge(most)
 	}
 	if err := jsonContent(r.Header); err != nil {
 		return nil, err
 	}
 	rc := http.NewResponseController(w)
 	_ = rc.SetReadDeadline(time.Now().Add(BodyTime))
-	raw, err := io.ReadAll(http.MaxBytesReader(w, r.Body, MaxBody))
+	raw, err := io.ReadAll(http.MaxBytesReader(w, r.Body, most))
 	if err != nil {
 		HangUp(w)
 		if _, large := errors.AsType[*http.MaxBytesError](err); large {
-			return nil, tooLarge()
+			return nil, tooLarge(most)
 		}
 		return nil, fault.New(fault.InvalidJSON, "The body ended before it was complete.")
 	}
@@ -53,8 +66,8 @@ func ReadJSON(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 // read before the answer is sent, and perhaps it never comes.
 func HangUp(w http.ResponseWriter) { w.Header().Set("Connection", "close") }
 
-func tooLarge() *fault.Error {
-	return fault.New(fault.PayloadTooLarge, "The body is larger than %d bytes.", MaxBody)
+func tooLarge(most int64) *fault.Error {
+	return fault.New(fault.PayloadTooLarge, "The body is larger than %d bytes.", most)
 }
 
 // jsonContent checks that a body is uncompressed JSON in UTF-8.
