@@ -99,6 +99,33 @@ export async function openai() {
   assert.match(allowed.choices[0].message.content, /The end\./);
   assert.equal(allowed.session_id, question.session_id);
 
+  // What this client sends again of itself, because the answer was lost, starts no second turn
+  // and decides no second question.
+  let lose = false;
+  const losing = async (input, init) => {
+    const res = await fetch(input, init);
+    if (!lose) return res;
+    lose = false;
+    await res.text();
+    throw new TypeError("the connection was dropped");
+  };
+  const shaky = new OpenAI({ baseURL: `${url}/openai/v1`, apiKey: key, fetch: losing });
+  const once = async (content, more) => {
+    lose = true;
+    const got = await shaky.chat.completions.create(say(content, more)).withResponse();
+    assert.equal(lose, false);
+    return got;
+  };
+  for (const more of [{}, { user: id() }]) {
+    const { data, response } = await once("count to 2", more);
+    assert.deepEqual([data.choices[0].message.content, response.headers.get("idempotent-replayed")], ["1 2", "true"]);
+  }
+  const twice = { user: id() };
+  await client.chat.completions.create(say(careful, twice));
+  const before = (await once("allow", twice)).data.choices[0].message.content;
+  assert.match(before, /The end\./);
+  assert.equal((await client.chat.completions.create(say("continue", twice))).choices[0].message.content, before);
+
   // Leaving stops nothing; what stops a turn is a word.
   const leave = new AbortController();
   const chat = id();
