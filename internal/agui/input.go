@@ -62,6 +62,9 @@ func parse(body []wire.Member, r *dialect.Request) (in input, err error) {
 		delete(extensions, "caller_id") // the thread is that
 	}
 	in.ignored = dialect.Ignored(given, list, understood...)
+	for _, name := range dialect.Ignored(extensions, nil) {
+		in.ignored = append(in.ignored, "forwardedProps/"+name)
+	}
 	if n := len(list) - 1; n >= 0 && list[n].Role == "user" {
 		own := &c
 		if in.resume != nil { // a message that was answered long ago is nobody's mistake

@@ -25,6 +25,15 @@ func (s *server) run(w http.ResponseWriter, r *dialect.Request) error {
 	if err != nil {
 		return err
 	}
+	if in.said != nil {
+		ignored, err := s.Invoke(r, &in.said.Request, in.said.text)
+		if err != nil {
+			return err
+		}
+		if ignored {
+			in.ignored = append(in.ignored, "messages")
+		}
+	}
 	release, err := s.Door.Hold(r.Context(), r.Caller)
 	if err != nil {
 		return err

@@ -99,9 +99,12 @@ func Text(c *wire.Checks, param string, raw json.RawMessage) string {
 				texts = append(texts, p.Text)
 			case "step-start":
 			default:
+				remedy := "Upload files with POST …/files and name them in attachments."
+				if strings.HasPrefix(p.Type, "data-") {
+					remedy = "Say it as text, or leave it out."
+				}
 				c.Add(fault.Violation{Param: fmt.Sprintf("%s/%d", param, i), Rule: "enum", Allowed: []any{"text"},
-					Message: fmt.Sprintf("A part of the type %q cannot be read here. Upload files with POST …/files and name them in attachments.", wire.Short(p.Type))})
-				return ""
+					Message: fmt.Sprintf("A part of the type %q cannot be read here. %s", wire.Short(p.Type), remedy)})
 			}
 		}
 		text = strings.Join(texts, "\n")

@@ -276,6 +276,40 @@ func TestMessageBesideAResumeOfASkill(t *testing.T) {
 	}
 }
 
+// A text beside a skill is its input; beside an input it means nothing, and the answer says so.
+func TestTextBesideASkill(t *testing.T) {
+	t.Parallel()
+	s := start(t, options{})
+	if _, err := s.Skills.Push(t.Context(), s.Workspace.ID, skill.Upload{Document: "---\nname: free\ndescription: Takes anything.\n---\n@say done\n"}); err != nil {
+		t.Fatal(err)
+	}
+	named := func() (label string) {
+		if err := s.Pool.QueryRow(t.Context(), "SELECT label FROM messages WHERE role = 'user' ORDER BY id DESC LIMIT 1").Scan(&label); err != nil {
+			t.Fatal(err)
+		}
+		return label
+	}
+	for i, c := range []struct{ text, more, want, ignored string }{
+		{"Rome", "", "message", ""},
+		{`{\"to\":\"Paris\"}`, "", "to", ""},
+		{"Rome", `,"input":{"from":"Oslo"}`, "from", "messages"},
+	} {
+		ext := `"skill":"free"` + c.more
+		for _, call := range []call{
+			{path: chats, body: fmt.Sprintf(`{"id":"c%d",%s,"messages":[{"id":"m","role":"user","parts":[{"type":"text","text":"%s"}]}]}`, i, ext, c.text)},
+			{path: runs, body: fmt.Sprintf(`{"threadId":"t%d","runId":"r","forwardedProps":{%s},"messages":[{"id":"m","role":"user","content":"%s"}]}`, i, ext, c.text)},
+		} {
+			res := s.do(t, call)
+			if list, ok := frames(t, res); !ok || res.Header.Get("X-Parley-Ignored") != c.ignored {
+				t.Errorf("%s: %q %v", call.body, res.Header.Get("X-Parley-Ignored"), list)
+			}
+			if got := named(); !strings.Contains(got, c.want) {
+				t.Errorf("%s: %s", call.body, got)
+			}
+		}
+	}
+}
+
 // An error names what the client sent, and every mistake once.
 func TestRunsAreRefusedInTheirWords(t *testing.T) {
 	t.Parallel()
@@ -302,8 +336,8 @@ func TestRunsAreRefusedInTheirWords(t *testing.T) {
 			t.Errorf("%s: %d %s", name, r.status, r.text)
 		}
 	}
-	res := s.do(t, call{path: runs, body: `{"threadId":"t","runId":"r8","parentRunId":"r","protocolVersion":"1.0","state":{"a":1},"tools":[{}],"context":[],"model":"x","messages":[{"role":"system","content":"s"},{"role":"user","content":"count to 2"}]}`})
-	if got := res.Header.Get("X-Parley-Ignored"); res.StatusCode != http.StatusOK || got != "model, state, tools, system messages" {
+	res := s.do(t, call{path: runs, body: `{"threadId":"t","runId":"r8","parentRunId":"r","protocolVersion":"1.0","state":{"a":1},"tools":[{}],"context":[],"forwardedProps":{"respons_schema":{"type":"object"},"tab":true},"model":"x","messages":[{"role":"system","content":"s"},{"role":"user","content":"count to 2"}]}`})
+	if got := res.Header.Get("X-Parley-Ignored"); res.StatusCode != http.StatusOK || got != "model, state, tools, system messages, forwardedProps/respons_schema, forwardedProps/tab" {
 		t.Errorf("ignored: %d %q", res.StatusCode, got)
 	}
 }

@@ -90,14 +90,16 @@ func TestChatIsRefusedInItsWords(t *testing.T) {
 	t.Parallel()
 	s := start(t, options{})
 	for want, c := range map[string]call{
-		"id must be a string.":                    {body: `{"id":7,"messages":[` + user("m", "x") + `]}`},
-		"id has more than 255 bytes.":             chat(strings.Repeat("x", 256), "", user("m", "x")),
-		"trigger can be submit-message, regener":  chat("c", `"trigger":"resume-stream",`, user("m", "x")),
-		"messages/0/parts has more than 200000":   chat("c", "", user("m", strings.Repeat("x", 200_001))),
-		"attachments must be an array.":           chat("c", `"attachments":7,`, user("m", "x")),
-		"messages/1/parts/2/approval/approved mu": chat("c", "", user("m", "x"), assistant("a", `{"id":"`+uuid.NewString()+`","approved":"yes"}`)),
-		"messages/1/parts/2/approval/id is not a": chat("c", "", user("m", "x"), assistant("a", `{"id":"x","approved":true}`)),
-		"messages/1/parts/2/approval must be an ": chat("c", "", user("m", "x"), assistant("a", `null`)),
+		"id must be a string.":                                            {body: `{"id":7,"messages":[` + user("m", "x") + `]}`},
+		"id has more than 255 bytes.":                                     chat(strings.Repeat("x", 256), "", user("m", "x")),
+		"trigger can be submit-message, regener":                          chat("c", `"trigger":"resume-stream",`, user("m", "x")),
+		"messages/0/parts has more than 200000":                           chat("c", "", user("m", strings.Repeat("x", 200_001))),
+		"attachments must be an array.":                                   chat("c", `"attachments":7,`, user("m", "x")),
+		`A part of the type "file" cannot be rea`:                         chat("c", "", strings.Replace(user("m", "x"), `]}`, `,{"type":"file","url":"data:"}]}`, 1)),
+		`A part of the type "data-x" cannot be read here. Say it as text`: chat("c", "", strings.Replace(user("m", "x"), `]}`, `,{"type":"data-x"}]}`, 1)),
+		"messages/1/parts/2/approval/approved mu":                         chat("c", "", user("m", "x"), assistant("a", `{"id":"`+uuid.NewString()+`","approved":"yes"}`)),
+		"messages/1/parts/2/approval/id is not a":                         chat("c", "", user("m", "x"), assistant("a", `{"id":"x","approved":true}`)),
+		"messages/1/parts/2/approval must be an ":                         chat("c", "", user("m", "x"), assistant("a", `null`)),
 	} {
 		c.path = chats
 		r := s.get(t, c)

@@ -72,40 +72,10 @@ func noModel(name string, own workspace.Workspace) *fault.Error {
 
 func short(name string) string { return strings.ToValidUTF8(name[:min(len(name), 100)], "") }
 
-// invoke makes a message for a skill: a JSON object is its input, and any other text the one
-// input that a text can be.
+// invoke makes a message for a skill, with the text as its input.
 func invoke(k skill.Skill, text string, given map[string]json.RawMessage) {
 	given["skill"] = dialect.Quote(k.Name)
-	if _, ok := given["input"]; ok {
-		return
+	if _, ok := given["input"]; !ok {
+		given["input"] = dialect.Input(k, text)
 	}
-	input := json.RawMessage(strings.TrimSpace(text))
-	if len(input) == 0 || input[0] != '{' || !json.Valid(input) {
-		input, _ = json.Marshal(map[string]string{only(k): text})
-	}
-	given["input"] = input
-}
-
-// only is the input that a text is for: the only one that is required and takes text, else the
-// only one that takes text. A skill that declares none is given a "message".
-func only(k skill.Skill) string {
-	if k.Contract == nil {
-		return "message"
-	}
-	var required, all []string
-	for _, in := range k.Contract.Inputs {
-		if in.Type != skill.String {
-			continue
-		}
-		if all = append(all, in.Name); in.Required {
-			required = append(required, in.Name)
-		}
-	}
-	switch {
-	case len(required) == 1:
-		return required[0]
-	case len(required) == 0 && len(all) == 1:
-		return all[0]
-	}
-	return "message" // the violations will say what it takes
 }

@@ -16,7 +16,8 @@ import (
 type request struct {
 	turn.Request
 	answers []*verdict // none: it is a message
-	sent    []byte     // what counts of the body
+	text    string
+	sent    []byte // what counts of the body
 	ignored []string
 }
 
@@ -60,7 +61,8 @@ func parse(body []wire.Member, r *dialect.Request) (q request, err error) {
 	if list[i].Parts == nil {
 		r.Names["command"] = fmt.Sprintf("messages/%d/content", i)
 	}
-	q.Request = dialect.Compose(&c, content(&c, "/"+r.Names["command"], list[i]), given)
+	q.text = content(&c, "/"+r.Names["command"], list[i])
+	q.Request = dialect.Compose(&c, q.text, given)
 	q.sent = counting(given, list[i])
 	q.IdempotencyKey = c.Once(r.Header.Values("Idempotency-Key"))
 	if q.IdempotencyKey == "" && list[i].ID != "" && messageID == "" && trigger == submit {

@@ -20,6 +20,13 @@ func (s *server) send(w http.ResponseWriter, r *dialect.Request) error {
 	if err != nil {
 		return err
 	}
+	ignored, err := s.Invoke(r, &q.Request, q.text)
+	if err != nil {
+		return err
+	}
+	if ignored {
+		q.ignored = append(q.ignored, "messages")
+	}
 	release, err := s.Door.Hold(r.Context(), r.Caller)
 	if err != nil {
 		return err
