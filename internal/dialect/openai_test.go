@@ -121,7 +121,7 @@ func TestCompletionsThatFail(t *testing.T) {
 		"no such skill":    {strings.Replace(said("x"), "demo", "demo/nothing", 1), 400, "UNKNOWN_SKILL"},
 		"no such session":  {said("x", `"session_id":"0197a0d2-0000-7000-8000-000000000001"`), 404, "SESSION_NOT_FOUND"},
 		"a bad schema":     {said("x", `"response_format":{"type":"json_schema","json_schema":{"schema":{"type":"nonsense"}}}`), 400, "INVALID_RESPONSE_SCHEMA"},
-		"too large":        {said(strings.Repeat("x", 1<<20)), 413, "PAYLOAD_TOO_LARGE"},
+		"too large":        {said(strings.Repeat("x", 8<<20)), 413, "PAYLOAD_TOO_LARGE"},
 		"a tool's result":  {`{"model":"demo","messages":[{"role":"user","content":"x"},{"role":"assistant","content":null,"tool_calls":[]},{"role":"tool","content":"7"},{"role":"system","content":"x"}]}`, 400, "INVALID_REQUEST"},
 		"no format":        {said("x", `"response_format":{}`), 400, "INVALID_REQUEST"},
 		"no schema":        {said("x", `"response_format":{"type":"json_schema"}`), 400, "INVALID_REQUEST"},
