@@ -87,7 +87,7 @@ func TestCompletions(t *testing.T) {
 		r.header.Get("X-Parley-Ignored") != "temperature, tools, system messages" {
 		t.Errorf("%s %v", r.text, r.header)
 	}
-	if r := s.get(t, call{path: completions, body: said("count to 2", `"store":true`, `"metadata":{"a":"b"}`, `"conversation":"x"`, `"safety_identifier":"s"`)}); r.header.Get("X-Parley-Ignored") != "conversation, metadata" {
+	if r := s.get(t, call{path: completions, body: said("count to 2", `"store":true`, `"metadata":{"a":"b"}`, `"conversation":"x"`, `"safety_identifier":"s"`)}); r.header.Get("X-Parley-Ignored") != "conversation, metadata, safety_identifier" {
 		t.Errorf("ignored: %v", r.header)
 	}
 	if r := s.get(t, call{path: completions, body: said("count to 2", `"store":false`)}); r.header.Get("X-Parley-Ignored") != "store" {
@@ -133,6 +133,9 @@ func TestCompletionsThatFail(t *testing.T) {
 		e, _ := r.body["error"].(map[string]any)
 		if _, param := e["param"]; r.status != c.status || r.code != c.code || e["message"] == "" || e["type"] == "" || !param {
 			t.Errorf("%s: %d %s", name, r.status, r.text)
+		}
+		if r.code == "UNKNOWN_SKILL" && e["param"] != "model" {
+			t.Errorf("%s: the client has sent no %v", name, e["param"])
 		}
 		if c.status == 503 && r.header.Get("X-Should-Retry") != "false" {
 			t.Errorf("%s: OpenAI's client would send it again", name)

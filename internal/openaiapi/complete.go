@@ -24,9 +24,8 @@ func (s *server) complete(w http.ResponseWriter, r *dialect.Request) error {
 	return s.answer(w, r, in, func(a About, _ reply) telling { return NewTelling(a) })
 }
 
-// understood are the fields of a completion that have a meaning here, or none that a caller
-// could miss.
-var understood = []string{"model", "messages", "stream", "stream_options", "user", "n", "response_format", "safety_identifier", "prompt_cache_key"}
+// understood are the fields of a completion that have a meaning here.
+var understood = []string{"model", "messages", "stream", "stream_options", "user", "n", "response_format"}
 
 // telling is a projection whose answer can also come in one piece.
 type telling interface {

@@ -34,7 +34,7 @@ func question(ask event.InputRequired, number int, base string) string {
 	for i := range shown {
 		shown[i].Summary = code(shown[i].Summary)
 	}
-	fmt.Fprintf(&b, "**Approval needed:**\n\n%s\n\nReply `%s` or `%s` until %s. Elsewhere: `parley approvals allow %s`, or a POST to %s .", quote.Operations(shown), yes, no, until, ask.ApprovalID, door.Absolute(base, ask.DecideURL))
+	fmt.Fprintf(&b, "**Approval needed:**\n\n%s\n\nReply `%s` or `%s` until %s. Elsewhere: `parley approvals show %s` has it whole and `parley approvals allow %[5]s` allows it, or a POST to %[6]s .", quote.Operations(shown), yes, no, until, ask.ApprovalID, door.Absolute(base, ask.DecideURL))
 	return b.String()
 }
 

@@ -197,6 +197,7 @@ func (s *server) resolve(r *dialect.Request, q request, given map[string]json.Ra
 	}
 	ctx, cancel := s.Door.Brief(context.WithoutCancel(r.Context()))
 	defer cancel()
+	r.Names["skill"] = "model"
 	k, err := s.Skills.Active(ctx, r.Caller.Workspace.ID, name)
 	if err == nil {
 		invoke(k, q.text, given)

@@ -40,7 +40,7 @@ func (s *server) respond(w http.ResponseWriter, r *dialect.Request) error {
 }
 
 // respondable is what understood is for a completion.
-var respondable = []string{"model", "input", "stream", "stream_options", "user", "text", "conversation", "previous_response_id", "safety_identifier", "prompt_cache_key"}
+var respondable = []string{"model", "input", "stream", "stream_options", "user", "text", "conversation", "previous_response_id"}
 
 const responsePrefix = "resp_"
 
