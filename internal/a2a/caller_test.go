@@ -48,6 +48,15 @@ func (c *caller) post(ctx context.Context, body string) *http.Response {
 		c.t.Fatal(err)
 	}
 	r.Header.Set("Content-Type", "application/json")
+	res, err := c.do(r)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return res
+}
+
+// do sends a request as the caller does: with the key, the version and the headers.
+func (c *caller) do(r *http.Request) (*http.Response, error) {
 	if c.key != "" {
 		r.Header.Set("Authorization", "Bearer "+c.key)
 	}
@@ -57,11 +66,7 @@ func (c *caller) post(ctx context.Context, body string) *http.Response {
 	for name, value := range c.header {
 		r.Header.Set(name, value)
 	}
-	res, err := c.client.Do(r)
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	return res
+	return c.client.Do(r)
 }
 
 // rpcError is the error of an answer.

@@ -18,16 +18,7 @@ func (c *caller) card() (*http.Response, string) {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	if c.key != "" {
-		r.Header.Set("Authorization", "Bearer "+c.key)
-	}
-	if c.v != "" {
-		r.Header.Set("A2A-Version", c.v)
-	}
-	for name, value := range c.header {
-		r.Header.Set(name, value)
-	}
-	res, err := c.client.Do(r)
+	res, err := c.do(r)
 	if err != nil {
 		c.t.Fatal(err)
 	}
