@@ -78,23 +78,30 @@ func TestSecondMessageIsRefusedWhileOneIsAnswered(t *testing.T) {
 }
 
 // TestStoppingProcessHandsOver stops a process while a tool runs. The tool may
-// finish; the rest of the turn happens elsewhere, and nothing twice.
+// finish; the rest of the turn happens elsewhere, and nothing twice. What the model
+// says next waits for the stop, which may come a moment after the tool's end.
 func TestStoppingProcessHandsOver(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, booking())
+	stopped := make(chan struct{})
+	script, answer := booking(), booking().Answer
+	script.Answer = func(r modeltest.Request) modeltest.Reply {
+		if r.N > 0 {
+			<-stopped
+		}
+		return answer(r)
+	}
+	w := newWorld(t, script)
 	l := newLedger(t, w, false)
 	first := w.replica(t, nil)
 	st := w.start(t, first, "book it")
 	<-l.entered
 	second := w.replica(t, nil)
-	stopped := make(chan struct{})
 	go func() {
 		first.stop()
 		close(stopped)
 	}()
 	l.leave <- struct{}{}
 	evs := read(t, second, st)
-	<-stopped
 	if got, want := kinds(evs), "open started text reply tool_use tool_result started text reply usage done"; got != want {
 		t.Errorf("events: %s\nwant:   %s", got, want)
 	}
