@@ -83,6 +83,9 @@ func a2aReceiver(t *testing.T, w *world, s *server, key, code, port string) {
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
+		if t.Failed() {
+			t.Logf("the receiver says: %s", said.bytes())
+		}
 	})
 	await(t, "the receiver listens", func() bool {
 		res, err := http.Post("http://127.0.0.1:"+port, "application/json", strings.NewReader("{}"))

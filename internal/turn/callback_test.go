@@ -27,7 +27,8 @@ type hook struct {
 	keys  *vault.Keyring
 	got   chan *http.Request
 	reply chan int
-	calls atomic.Int32
+	calls atomic.Int32 // all that came
+	given atomic.Int32 // of these, the ones that their sender gave up
 }
 
 func newHook(t *testing.T, w *world) *hook {
@@ -41,6 +42,7 @@ func newHook(t *testing.T, w *world) *hook {
 		case status := <-h.reply:
 			rw.WriteHeader(status)
 		case <-r.Context().Done():
+			h.given.Add(1)
 		}
 	}))
 	srv.Config.ErrorLog = log.New(io.Discard, "", 0)
@@ -196,7 +198,9 @@ func TestSlowReceiversDoNotBlockTurns(t *testing.T) {
 	if got := text(read(t, r, w.start(t, r, "hello"))); got != "hi" {
 		t.Errorf("text %q", got)
 	}
-	if n := h.calls.Load(); n != callback.MaxAtOnce {
-		t.Errorf("%d at once", n)
+	for deadline := time.Now().Add(10 * time.Second); h.calls.Load()-h.given.Load() > callback.MaxAtOnce; {
+		if time.Now().After(deadline) { // one that is given up is seen to be a moment later
+			t.Fatalf("%d came, %d are given up", h.calls.Load(), h.given.Load())
+		}
 	}
 }
