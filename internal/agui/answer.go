@@ -61,7 +61,7 @@ func (s *server) answer(w http.ResponseWriter, r *dialect.Request, in input, thr
 		rd.Then = &next
 	}
 	in.Notices = q.notices
-	return s.Stream(w, r, rd, NewTelling(in.About, rd))
+	return s.tell(w, r, in, rd)
 }
 
 // questions are what a run answers, all of them checked before the first is decided.
@@ -135,11 +135,12 @@ func decision(asked session.Approval, rs resume, c door.Caller, param string) (a
 	return a, true, nil
 }
 
-// fresh reports whether a run that answers an interrupt brings a new message as well. Clients
-// send the conversation along, and where they keep no tool calls it ends with the very message
-// whose turn has asked, or that of a turn which has begun since. Those are known by their text;
-// of a skill's turn, which has none, nobody can tell, and the message counts as that one. active
-// says that the turn which has asked is not over.
+// fresh reports whether a run that answers an interrupt brings a new message as well. One that
+// was sent before is new where its turn began after the one that has asked: then it came with
+// this run, which is sent again. Clients send the conversation along, and where they keep no tool
+// calls it ends with the very message whose turn has asked, or that of a turn which has begun
+// since. Those are known by their text; of a skill's turn, which has none, nobody can tell, and
+// the message counts as that one. active says that the turn which has asked is not over.
 func (s *server) fresh(w http.ResponseWriter, r *dialect.Request, in input, asked session.Approval) (fresh, active bool, err error) {
 	if in.said == nil {
 		return false, false, nil
@@ -151,6 +152,15 @@ func (s *server) fresh(w http.ResponseWriter, r *dialect.Request, in input, aske
 		return false, false, fmt.Errorf("read the turn that has asked: %w", err)
 	}
 	active = session.State(view.Turn.State).Active()
+	if in.said.err == nil {
+		before, ok, err := s.Sent(ctx, r.Caller, in.said.Request, in.said.sent)
+		if ok || err != nil {
+			return before.From.Seq >= view.Turn.StartSeq, active, err
+		}
+	}
+	if in.said.behind {
+		return false, active, nil
+	}
 	if view.Asked.Skill != nil {
 		ignore(w, append(in.ignored, "messages"))
 		return false, active, nil

@@ -14,17 +14,17 @@ import (
 // input is what a client wants to run, as far as it is understood.
 type input struct {
 	About
-	said     *said           // nil: the last message is not the user's
-	messages json.RawMessage // all of them; nil: there are none
-	resume   []resume
-	ignored  []string
+	said    *said // nil: there is nothing that could be new
+	resume  []resume
+	ignored []string
 }
 
-// said is the last message, where it is the user's. Clients send the whole conversation with
-// every run: beside a resume it may be the one whose turn has asked, or a new one.
+// said is the last message of the user. Clients send the whole conversation with every run:
+// beside a resume it may be the one whose turn has asked, or a new one.
 type said struct {
-	text string
-	sent []byte // what makes it the same message when it is sent again
+	text   string
+	behind bool   // something else stands behind it, so it was sent before if it was new
+	sent   []byte // what makes it the same message when it is sent again
 	turn.Request
 	err error // why it is no message, where there is a resume beside it
 }
@@ -54,7 +54,7 @@ func parse(body []wire.Member, r *dialect.Request) (in input, err error) {
 	}
 	var list []dialect.Message
 	if raw, ok := given["messages"]; ok && string(raw) != "[]" {
-		in.messages, list = raw, dialect.Messages(&c, raw)
+		in.Messages, list = raw, dialect.Messages(&c, raw)
 	}
 	extensions := make(map[string]json.RawMessage)
 	if raw, ok := given["forwardedProps"]; ok && raw[0] == '{' {
@@ -65,13 +65,17 @@ func parse(body []wire.Member, r *dialect.Request) (in input, err error) {
 	for _, name := range dialect.Ignored(extensions, nil) {
 		in.ignored = append(in.ignored, "forwardedProps/"+name)
 	}
-	if n := len(list) - 1; n >= 0 && list[n].Role == "user" {
+	n := len(list) - 1
+	for in.resume != nil && n >= 0 && list[n].Role != "user" {
+		n--
+	}
+	if n >= 0 && list[n].Role == "user" {
 		own := &c
 		if in.resume != nil { // a message that was answered long ago is nobody's mistake
 			own = new(wire.Checks)
 		}
 		r.Names["command"] = fmt.Sprintf("messages/%d/content", n)
-		in.said = &said{text: dialect.Text(own, "/"+r.Names["command"], list[n].Content)}
+		in.said = &said{text: dialect.Text(own, "/"+r.Names["command"], list[n].Content), behind: n < len(list)-1}
 		in.said.Request = dialect.Compose(own, in.said.text, extensions)
 		in.said.CallerID = in.Thread
 		in.said.sent = in.counting(list[n].ID, extensions)

@@ -25,7 +25,7 @@ func (s *server) run(w http.ResponseWriter, r *dialect.Request) error {
 	if err != nil {
 		return err
 	}
-	if in.said != nil {
+	if in.said != nil && !in.said.behind {
 		ignored, err := s.Invoke(r, &in.said.Request, in.said.text)
 		if err != nil {
 			return err
@@ -89,10 +89,20 @@ func (s *server) say(w http.ResponseWriter, r *dialect.Request, in input) error 
 		return err
 	}
 	rd, err := s.Start(w, r, in.said.Request, in.said.sent)
-	if err == nil {
-		return s.Stream(w, r, rd, NewTelling(in.About, rd))
+	if err != nil {
+		return s.busy(w, in, err)
 	}
-	return s.busy(w, in, err)
+	return s.tell(w, r, in, rd)
+}
+
+// tell answers with a run. A client that comes back may have some of what it tells.
+func (s *server) tell(w http.ResponseWriter, r *dialect.Request, in input, rd dialect.Reading) (err error) {
+	if in.Messages != nil && (in.said == nil || len(in.resume) > 0) {
+		if in.Calls, err = s.Calls(r.Context(), r.Caller, rd); err != nil {
+			return err
+		}
+	}
+	return s.Stream(w, r, rd, NewTelling(in.About, rd))
 }
 
 // busy says of a message that another turn is in its way, where that is the error.
@@ -125,10 +135,7 @@ func (s *server) attach(w http.ResponseWriter, r *dialect.Request, in input, id 
 			return err
 		}
 		if ok {
-			if in.Messages, err = s.snapshot(r, in, p.Reading); err != nil {
-				return err
-			}
-			return s.Stream(w, r, p.Reading, NewTelling(in.About, p.Reading))
+			return s.tell(w, r, in, p.Reading)
 		}
 	}
 	return fault.Invalid(fault.Violation{Param: "/messages", Rule: "required",

@@ -2,30 +2,32 @@ package agui
 
 import (
 	"encoding/json"
+	"strconv"
 	"strings"
-
-	"github.com/parley-server/parley/internal/dialect"
 )
 
-// without is a client's messages without those of a turn, whose calls are named; ok is false
-// where it has none of them. Who is told a turn from its beginning must not have some of it:
-// clients append to what they have.
-func without(raw json.RawMessage, turn string, calls map[string]bool) (rest []json.RawMessage, ok bool) {
+// snapshot is what a run begins with where its client has some of what is told from here on:
+// the messages without it. Clients append to what they have, and would have it twice.
+func (t *Telling) snapshot() []any {
 	var list []json.RawMessage
-	_ = json.Unmarshal(raw, &list) // it was read before
-	rest = make([]json.RawMessage, 0, len(list))
+	_ = json.Unmarshal(t.about.Messages, &list) // it was read before
+	rest := make([]json.RawMessage, 0, len(list))
+	same := true
 	for _, m := range list {
-		kept := keep(m, turn, calls)
-		ok = ok || len(kept) != len(m)
+		kept := t.without(m)
+		same = same && len(kept) == len(m)
 		if kept != nil {
 			rest = append(rest, kept)
 		}
 	}
-	return rest, ok
+	if same {
+		return nil
+	}
+	return []any{frame{Type: "MESSAGES_SNAPSHOT", Messages: &rest}}
 }
 
-// keep is a message without what is a turn's, nil where all of it is.
-func keep(raw json.RawMessage, turn string, calls map[string]bool) json.RawMessage {
+// without is a message without what is told from here on, nil where nothing of it is left.
+func (t *Telling) without(raw json.RawMessage) json.RawMessage {
 	var m struct {
 		ID         string            `json:"id"`
 		Role       string            `json:"role"`
@@ -36,7 +38,7 @@ func keep(raw json.RawMessage, turn string, calls map[string]bool) json.RawMessa
 	if json.Unmarshal(raw, &m) != nil {
 		return raw
 	}
-	if m.Role == "assistant" && strings.HasPrefix(m.ID, turn+"-") || m.Role == "tool" && calls[m.ToolCallID] {
+	if m.Role == "assistant" && t.ahead(m.ID) || m.Role == "tool" && t.about.Calls[m.ToolCallID] && !t.results[m.ToolCallID] {
 		return nil
 	}
 	kept := make([]json.RawMessage, 0, len(m.ToolCalls))
@@ -44,7 +46,7 @@ func keep(raw json.RawMessage, turn string, calls map[string]bool) json.RawMessa
 		var call struct {
 			ID string `json:"id"`
 		}
-		if json.Unmarshal(c, &call) != nil || !calls[call.ID] {
+		if json.Unmarshal(c, &call) != nil || !t.about.Calls[call.ID] || t.tools[call.ID] {
 			kept = append(kept, c)
 		}
 	}
@@ -64,18 +66,15 @@ func keep(raw json.RawMessage, turn string, calls map[string]bool) json.RawMessa
 	return changed
 }
 
-// snapshot is what a run begins with that tells a turn of which its client has a part.
-func (s *server) snapshot(r *dialect.Request, in input, rd dialect.Reading) ([]json.RawMessage, error) {
-	if in.messages == nil {
-		return nil, nil
+// ahead reports whether a text message of that id is told from here on.
+func (t *Telling) ahead(id string) bool {
+	told := t.messages
+	for rd := &t.reading; rd != nil; rd = rd.Then {
+		if n, ok := strings.CutPrefix(id, rd.Turn.String()+"-"); ok {
+			i, err := strconv.Atoi(n)
+			return err == nil && i > told
+		}
+		told = 0 // of the turn behind it
 	}
-	calls, err := s.Calls(r.Context(), r.Caller, rd)
-	if err != nil {
-		return nil, err
-	}
-	rest, ok := without(in.messages, rd.Turn.String(), calls)
-	if !ok {
-		return nil, nil
-	}
-	return rest, nil
+	return false
 }

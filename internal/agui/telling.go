@@ -19,8 +19,10 @@ type About struct {
 	Thread, Run string
 	Versioned   bool   // the client knows versions of the protocol
 	Base        string // for links
-	// Messages are what the client shall have of the thread before the run; nil: what it has.
-	Messages []json.RawMessage
+	// Messages are the client's own, where some of them may be what the run tells; Calls are then
+	// those of the turns that are told.
+	Messages json.RawMessage
+	Calls    map[string]bool
 	Notices  []Notice // what is to be told first
 }
 
@@ -38,17 +40,19 @@ const version = "1.0"
 type Telling struct {
 	about    About
 	reading  dialect.Reading
-	messages int    // text messages so far
-	message  string // id of the open one; "": none
-	tools    map[string]bool
-	usage    []tokenUsage // one for each turn
+	messages int             // text messages so far
+	message  string          // id of the open one; "": none
+	tools    map[string]bool // calls that were told
+	results  map[string]bool // those of them whose result was
+	begun    bool            // something was told that the client has not seen
+	usage    []tokenUsage    // one for each turn
 	result   json.RawMessage
 	error    *event.Error
 }
 
 // NewTelling makes a projection.
 func NewTelling(about About, rd dialect.Reading) *Telling {
-	return &Telling{about: about, reading: rd, tools: make(map[string]bool)}
+	return &Telling{about: about, reading: rd, tools: make(map[string]bool), results: make(map[string]bool)}
 }
 
 // Begin implements dialect.Projection.
@@ -61,9 +65,6 @@ func (t *Telling) Begin() []any {
 		started.Version = version
 	}
 	begin := []any{started}
-	if t.about.Messages != nil {
-		begin = append(begin, frame{Type: "MESSAGES_SNAPSHOT", Messages: &t.about.Messages})
-	}
 	for _, n := range t.about.Notices {
 		begin = append(begin, frame{Type: "CUSTOM", Name: "notice", Value: n})
 	}
@@ -79,12 +80,16 @@ func (t *Telling) rejected() []any {
 }
 
 // Row implements dialect.Projection.
-func (t *Telling) Row(row dialect.Row) []any {
+func (t *Telling) Row(row dialect.Row) (out []any) {
+	if !row.Seen && !t.begun {
+		t.begun = true
+		out = t.snapshot()
+	}
 	frames := t.row(row)
 	if row.Seen {
 		return nil
 	}
-	return frames
+	return append(out, frames...)
 }
 
 func (t *Telling) row(row dialect.Row) (out []any) {
@@ -100,6 +105,7 @@ func (t *Telling) row(row dialect.Row) (out []any) {
 		args, _ := json.Marshal(map[string]string{"summary": b.Summary}) // what a call says in full is only for who has to allow it
 		return append(t.close(), t.call(b.ToolUseID, b.Tool, args)...)
 	case event.ToolResult:
+		t.results[b.ToolUseID] = true
 		return append(t.close(), frame{Type: "TOOL_CALL_RESULT", MessageID: b.ToolUseID + "-result", ToolCallID: b.ToolUseID, Content: &b.Output, Role: "tool"})
 	case event.InputRequired:
 		return t.question(b, row.Pending)

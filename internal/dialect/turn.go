@@ -125,34 +125,50 @@ func (d *Desk) Attach(ctx context.Context, c door.Caller, id uuid.UUID) (p Progr
 	return p, ok, err
 }
 
-// Calls are the ids of the calls that a turn has made so far.
+// Calls are the ids of the calls that what is read has made so far.
 func (d *Desk) Calls(ctx context.Context, c door.Caller, rd Reading) (map[string]bool, error) {
 	ctx, cancel := d.Door.Brief(ctx)
 	defer cancel()
-	t, _, err := d.Sessions.Answer(ctx, c.Workspace.ID, rd.Turn)
-	if err != nil {
-		return nil, err
-	}
-	log, _, err := d.Sessions.Log(ctx, t)
-	if err != nil {
-		return nil, err
-	}
 	calls := make(map[string]bool)
-	for _, ev := range log {
-		body, err := ev.Body()
+	for next := &rd; next != nil; next = next.Then {
+		t, _, err := d.Sessions.Answer(ctx, c.Workspace.ID, next.Turn)
 		if err != nil {
-			return nil, fmt.Errorf("read row %d: %w", ev.Seq, err)
+			return nil, err
 		}
-		switch b := body.(type) {
-		case event.ToolUse:
-			calls[b.ToolUseID] = true
-		case event.InputRequired:
-			for _, op := range b.Operations {
-				calls[op.ToolUseID] = true
+		log, _, err := d.Sessions.Log(ctx, t)
+		if err != nil {
+			return nil, err
+		}
+		for _, ev := range log {
+			body, err := ev.Body()
+			if err != nil {
+				return nil, fmt.Errorf("read row %d: %w", ev.Seq, err)
+			}
+			switch b := body.(type) {
+			case event.ToolUse:
+				calls[b.ToolUseID] = true
+			case event.InputRequired:
+				for _, op := range b.Operations {
+					calls[op.ToolUseID] = true
+				}
 			}
 		}
 	}
 	return calls, nil
+}
+
+// Sent is the turn that a message has started when it was sent before, under its
+// Idempotency-Key; ok is false where it has started none.
+func (d *Desk) Sent(ctx context.Context, c door.Caller, req turn.Request, raw []byte) (rd Reading, ok bool, err error) {
+	ctx, cancel := d.Door.Brief(ctx)
+	defer cancel()
+	hash := sha256.Sum256(raw)
+	req.Workspace, req.Hash = c.Workspace, hash[:]
+	before, ok, err := d.Turns.Repeated(ctx, req)
+	if fault.From(err) != nil { // another message has that key
+		return rd, false, nil
+	}
+	return Reading{Turn: before.Turn, From: before.From}, ok, err
 }
 
 // Progress is what is going on in a session.

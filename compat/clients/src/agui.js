@@ -95,6 +95,18 @@ export async function agui() {
   await twice.runAgent();
   assert.equal(text(twice), text(back));
 
+  // An answer whose run broke off is sent again, and all of the rest is there once.
+  const torn = open();
+  say(torn, `${careful}\n@text 100 deltas of 12 bytes at 100/s`);
+  await torn.runAgent();
+  const resume = [{ interruptId: torn.pendingInterrupts[0].id, status: "resolved", payload: { approved: true } }];
+  let deltas = 0;
+  await torn.runAgent({ resume }, { onTextMessageContentEvent: () => void (++deltas === 5 && torn.abortRun()) });
+  assert.equal(torn.pendingInterrupts.length, 1);
+  await torn.runAgent({ resume });
+  assert.deepEqual([text(torn).length, torn.pendingInterrupts.length], ["I save it.The end.".length + 1200, 0]);
+  assert.equal(torn.messages.filter((m) => m.role === "tool").length, 1);
+
   // The server dies in the middle: a new agent on the thread is told the whole turn.
   const lost = open();
   say(lost, long);
