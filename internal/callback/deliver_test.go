@@ -153,7 +153,6 @@ func TestOnlyTheJobThatHasItDelivers(t *testing.T) {
 func TestWhatComesOfAnAttempt(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.store.Hurry(500 * time.Millisecond)
 	const hush = "what the receiver says"
 	for _, c := range []struct {
 		url    string
@@ -179,6 +178,11 @@ func TestWhatComesOfAnAttempt(t *testing.T) {
 		{"https://closed.example/", nil, 0, "connection_failed", false},
 		{"https://listen.invalid/", nil, 0, "not_sent", true},
 	} {
+		limit := time.Minute
+		if c.err == "timed_out" {
+			limit = 500 * time.Millisecond
+		}
+		w.store.Hurry(limit)
 		w.receiver.answers(c.answer)
 		before := len(w.receiver.all())
 		n := w.register(t, c.url, nil)
@@ -200,7 +204,6 @@ func TestWhatComesOfAnAttempt(t *testing.T) {
 			t.Errorf("the answer is shown: %s", text)
 		}
 	}
-	w.store.Hurry(time.Minute)
 }
 
 // TestPrivateReceiverIsNotReached brings an address past the check of the URL.

@@ -53,6 +53,22 @@ func differ(a, b string) int {
 	return n
 }
 
+// hold has the next grep of an agent wait until it is released: nothing depends on how long
+// another server takes to start.
+func (w *world) hold(t *testing.T) (release func()) {
+	t.Helper()
+	tx, err := w.pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	release = func() { _ = tx.Rollback(context.Background()) }
+	t.Cleanup(release)
+	if _, err := tx.Exec(t.Context(), `LOCK TABLE documents IN ACCESS EXCLUSIVE MODE`); err != nil {
+		t.Fatal(err)
+	}
+	return release
+}
+
 func TestKilledMidText(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -60,20 +76,23 @@ func TestKilledMidText(t *testing.T) {
 	first := w.serve(t, nil)
 	want := w.expected(t, first, 400)
 
-	session, _ := w.start(t, reader, "@text 400 deltas of 12 bytes at 150/s")
-	var second *server
+	release := w.hold(t)
+	session, _ := w.start(t, reader, "@call grep {\"pattern\":\"x\"}\n@text 400 deltas of 12 bytes at 150/s")
 	var killed, resumed time.Time
-	n := 0
+	texts := 0
 	frames, err := w.follow(t.Context(), session, "", func(f frame) {
-		n++
-		switch {
-		case second == nil:
-			second = w.serve(t, nil)
-		case n == 80:
-			first.kill()
-			killed = time.Now()
-		case !killed.IsZero() && resumed.IsZero() && time.Since(killed) > 100*time.Millisecond:
-			resumed = time.Now()
+		switch f.Event {
+		case "tool_use":
+			w.serve(t, nil)
+			release()
+		case "text":
+			switch texts++; {
+			case texts == 80:
+				first.kill()
+				killed = time.Now()
+			case !killed.IsZero() && resumed.IsZero() && time.Since(killed) > 100*time.Millisecond:
+				resumed = time.Now()
+			}
 		}
 	}, reader)
 	if err != nil {
@@ -91,28 +110,15 @@ func TestKilledMidTool(t *testing.T) {
 	w := newWorld(t)
 	reader := w.serve(t, nil, "--no-workers")
 	first := w.serve(t, nil)
-	// Whoever locks the documents makes the tool wait.
-	lock, err := w.pool.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = lock.Rollback(context.Background()) }()
-
-	session, _ := w.start(t, reader, "@call grep {\"pattern\":\"x\"}\n@wait 300ms\n@call grep {\"pattern\":\"y\"}\n@say done")
+	release := w.hold(t)
+	session, _ := w.start(t, reader, "@call write {\"path\":\"x\",\"content\":\"y\"}\n@call grep {\"pattern\":\"y\"}\n@say done")
 	uses := 0
 	frames, err := w.follow(t.Context(), session, "", func(f frame) {
-		switch f.Event {
-		case "tool_result":
-			if uses == 1 {
-				if _, err := lock.Exec(t.Context(), `LOCK TABLE documents IN ACCESS EXCLUSIVE MODE`); err != nil {
-					t.Error(err)
-				}
-			}
-		case "tool_use":
+		if f.Event == "tool_use" {
 			if uses++; uses == 2 {
 				w.serve(t, nil)
 				first.kill()
-				_ = lock.Rollback(t.Context())
+				release()
 			}
 		}
 	}, reader)
@@ -145,20 +151,23 @@ func TestFrozenWorkerWritesNothing(t *testing.T) {
 	first := w.serve(t, env)
 	want := w.expected(t, first, 600)
 
-	session, _ := w.start(t, reader, "@text 600 deltas of 12 bytes at 100/s")
-	var second *server
-	n := 0
+	release := w.hold(t)
+	session, _ := w.start(t, reader, "@call grep {\"pattern\":\"x\"}\n@text 600 deltas of 12 bytes at 100/s")
+	texts := 0
 	var frozen time.Time
 	frames, err := w.follow(t.Context(), session, "", func(f frame) {
-		n++
-		switch {
-		case second == nil:
-			second = w.serve(t, env)
-		case n == 60:
-			first.signal(syscall.SIGSTOP)
-			frozen = time.Now()
-		case !frozen.IsZero() && time.Since(frozen) > time.Second: // the other goes on
-			first.signal(syscall.SIGCONT)
+		switch f.Event {
+		case "tool_use":
+			w.serve(t, env)
+			release()
+		case "text":
+			switch texts++; {
+			case texts == 60:
+				first.signal(syscall.SIGSTOP)
+				frozen = time.Now()
+			case !frozen.IsZero() && time.Since(frozen) > time.Second: // the other goes on
+				first.signal(syscall.SIGCONT)
+			}
 		}
 	}, reader)
 	if err != nil {
@@ -177,18 +186,24 @@ func TestStoppedServerHandsOver(t *testing.T) {
 	w := newWorld(t)
 	first := w.serve(t, nil)
 	want := w.expected(t, first, 300)
-	session, _ := w.start(t, first, "@text 300 deltas of 12 bytes at 100/s")
+	release := w.hold(t)
+	session, _ := w.start(t, first, "@call grep {\"pattern\":\"x\"}\n@text 300 deltas of 12 bytes at 100/s")
 	var second *server
-	n := 0
+	texts := 0
 	var frames []frame
 	cursor := ""
 	err := w.stream(t.Context(), w.events(first, session, ""), func(f frame) bool {
 		if f.Event != "open" {
 			frames, cursor = append(frames, f), f.ID
 		}
-		if n++; n == 20 {
+		switch f.Event {
+		case "tool_use":
 			second = w.serve(t, nil)
-			first.signal(syscall.SIGTERM)
+			release()
+		case "text":
+			if texts++; texts == 20 {
+				first.signal(syscall.SIGTERM)
+			}
 		}
 		return true
 	})

@@ -413,7 +413,7 @@ func TestSecretGoesIntoTheVault(t *testing.T) {
 
 func TestSecretRequestsThatAreNotAnswered(t *testing.T) {
 	t.Parallel()
-	s := startTurns(t, nil, func(c *turn.Config) { c.Window = 500 * time.Millisecond })
+	s := startTurns(t, nil, func(c *turn.Config) { c.Window = 3 * time.Second })
 	s.register(t, "STRIPE_KEY")
 	script := `@call request_secret {"key_name":"STRIPE_KEY","reason":"r"}` + "\n@say Then not."
 	st := s.say(t, script)

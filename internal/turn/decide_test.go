@@ -204,7 +204,7 @@ func TestAnAnswerInTimeIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, booking())
 	newLedger(t, w, false)
-	r := w.replica(t, asking(time.Second))
+	r := w.replica(t, asking(3*time.Second))
 	st := w.start(t, r, "book it")
 	id := question(t, r, st)
 	tx, err := w.pool.Begin(t.Context())
