@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -153,9 +154,10 @@ func (s *Service) turns(t testing.TB, opt Options) {
 	}
 }
 
-// Door is what every way in needs.
+// Door is what every way in needs. A database that other tests keep busy is not taken for
+// one that is away.
 func (s *Service) Door() door.Config {
-	return door.Config{Sessions: s.Sessions, Workspaces: s.Workspaces, Keys: s.Keys, Limits: s.Limits, Log: s.Log}
+	return door.Config{Sessions: s.Sessions, Workspaces: s.Workspaces, Keys: s.Keys, Limits: s.Limits, Log: s.Log, Timeout: time.Minute}
 }
 
 // Asking makes tools that no rule of permissions knows need an approval.
