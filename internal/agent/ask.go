@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"time"
 
 	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/model"
@@ -83,7 +84,7 @@ func (r *run) park(ask event.InputRequired) error {
 // judge is the result of a call that must not run; nil says that it may.
 func (r *run) judge(ctx context.Context, c event.ToolCall) (*tool.Result, error) {
 	if d, decided := r.state.decision(c); decided {
-		return verdict(d), nil
+		return r.state.verdict(c, d), nil
 	}
 	if r.Permit == nil {
 		return nil, nil
@@ -98,17 +99,32 @@ func (r *run) judge(ctx context.Context, c event.ToolCall) (*tool.Result, error)
 	return new(tool.Refuse(v.Denied)), nil
 }
 
-// verdict is what a person's answer means for the call.
-func verdict(d event.Decision) *tool.Result {
+// verdict is what an answer means for the call. Who has answered is not known here, a person or
+// a program: only the reason can say so.
+func (s *state) verdict(c event.ToolCall, d event.Decision) *tool.Result {
 	switch {
 	case d.Outcome == event.Allowed:
 		return nil
 	case d.Outcome == event.Expired:
-		return new(tool.Refuse("Nobody allowed this in time, so it was not done."))
+		return new(tool.Refuse(fmt.Sprintf("Nobody answered %s, so this was not done.", s.within(c))))
 	case d.Reason != "":
-		return new(tool.Refuse("Denied by a person: " + d.Reason))
+		return new(tool.Refuse("This was denied: " + d.Reason))
 	}
-	return new(tool.Refuse("Denied by a person."))
+	return new(tool.Refuse("This was denied, so it was not done."))
+}
+
+// within says how long there was to answer what was asked about a call.
+func (s *state) within(c event.ToolCall) string {
+	switch d := s.asked[c.ID].window.Round(time.Second); {
+	case d < time.Second:
+		return "in time"
+	case d == time.Minute:
+		return "within a minute"
+	case d%time.Minute == 0:
+		return fmt.Sprintf("within %d minutes", d/time.Minute)
+	default:
+		return fmt.Sprintf("within %d seconds", d/time.Second)
+	}
 }
 
 // requestSecret is the name of the tool that asks a person for a credential.
@@ -138,9 +154,9 @@ func (r *run) secret(ctx context.Context, c event.ToolCall) (tool.Result, error)
 		case event.Provided:
 			return tool.Result{OK: true, Output: fmt.Sprintf("%s is in the vault now.", in.KeyName)}, nil
 		case event.Expired:
-			return tool.Refuse(fmt.Sprintf("Nobody provided %s in time. Go on without it.", in.KeyName)), nil
+			return tool.Refuse(fmt.Sprintf("Nobody provided %s %s. Go on without it.", in.KeyName, r.state.within(c))), nil
 		}
-		return tool.Refuse(fmt.Sprintf("The person did not want to provide %s. Go on without it.", in.KeyName)), nil
+		return tool.Refuse(fmt.Sprintf("It was decided not to provide %s. Go on without it.", in.KeyName)), nil
 	}
 	refusal, err := r.Secrets(ctx, in.KeyName)
 	if err != nil {

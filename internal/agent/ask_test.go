@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -170,5 +171,46 @@ func TestUnknownSecretIsNotAskedFor(t *testing.T) {
 	said := fmt.Sprint(results)
 	if len(asks(all)) != 0 || len(results) != 2 || !strings.Contains(said, "There is only KEY.") || !strings.Contains(said, "request_secret takes") {
 		t.Errorf("%v", all)
+	}
+}
+
+// What the model is told names nobody who is not known to have answered: a program answers with
+// a key as a person does.
+func TestDenialsSayWhatHappened(t *testing.T) {
+	t.Parallel()
+	asked := time.Date(2026, 1, 2, 3, 4, 5, 678, time.UTC)
+	for _, c := range []struct {
+		decision event.Decision
+		window   time.Duration
+		want     string
+	}{
+		{event.Decision{Outcome: event.Denied}, time.Hour, "This was denied, so it was not done."},
+		{event.Decision{Outcome: event.Denied, Reason: "Not before Monday."}, time.Hour, "This was denied: Not before Monday."},
+		{event.Decision{Outcome: event.Expired}, 10*time.Minute - time.Millisecond, "Nobody answered within 10 minutes, so this was not done."},
+		{event.Decision{Outcome: event.Expired}, time.Minute, "Nobody answered within a minute, so this was not done."},
+		{event.Decision{Outcome: event.Expired}, 90 * time.Second, "Nobody answered within 90 seconds, so this was not done."},
+		{event.Decision{Outcome: event.Expired}, 300 * time.Millisecond, "Nobody answered in time, so this was not done."},
+	} {
+		once := &counter{name: "once", output: "ok", runs: map[string]int{}}
+		a := &agent.Agent{Model: guide.New(), Tools: []tool.Tool{once}, MaxTurns: 5, Log: slog.New(slog.DiscardHandler)}
+		id, j := uuid.New(), &journal{}
+		c.decision.ApprovalID, c.decision.What = id, event.InputApproval
+		j.write(t, []event.Body{
+			event.Message{Content: `@call once {"n":2}`},
+			event.Reply{Calls: []event.ToolCall{{ID: "c", Tool: "once", Input: json.RawMessage(`{"n":2}`)}}},
+			event.InputRequired{What: event.InputApproval, ApprovalID: id, ExpiresAt: asked.Add(c.window), Operations: []event.Operation{{ToolUseID: "c", Tool: "once", Input: json.RawMessage(`{"n":2}`)}}},
+			c.decision,
+		})
+		j.log[2].At = asked
+		var all []event.Body
+		for group, err := range a.Run(t.Context(), agent.Conversation{Log: j.log}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, group...)
+		}
+		if _, results := calls(all); len(results) != 1 || results["c"].Output != c.want || len(once.runs) > 0 {
+			t.Errorf("%+v: %+v, ran %v", c.decision, results, once.runs)
+		}
 	}
 }

@@ -3,6 +3,7 @@ package agent
 import (
 	"bytes"
 	"encoding/json"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -22,8 +23,9 @@ type state struct {
 
 // question is what was asked about a call: nothing else is answered by it.
 type question struct {
-	id    uuid.UUID
-	input json.RawMessage // nil for a secret request
+	id     uuid.UUID
+	input  json.RawMessage // nil for a secret request
+	window time.Duration   // how long there was to answer it
 }
 
 // step is one reply of the model and what became of its calls.
@@ -48,7 +50,7 @@ func rebuild(log []event.Event) (state, error) {
 		case event.Reply:
 			s.steps = append(s.steps, &step{reply: b})
 		case event.InputRequired:
-			s.ask(b)
+			s.ask(b, ev.At)
 		case event.Decision:
 			s.answered[b.ApprovalID] = b
 		case event.ToolUse:
@@ -69,12 +71,14 @@ func rebuild(log []event.Event) (state, error) {
 }
 
 // ask notes which calls a question is about.
-func (s *state) ask(b event.InputRequired) {
+func (s *state) ask(b event.InputRequired, at time.Time) {
+	q := question{id: b.ApprovalID, window: b.ExpiresAt.Sub(at)}
 	if b.What == event.InputSecret {
-		s.asked[b.ToolUseID] = question{id: b.ApprovalID}
+		s.asked[b.ToolUseID] = q
 	}
 	for _, op := range b.Operations {
-		s.asked[op.ToolUseID] = question{b.ApprovalID, op.Input}
+		q.input = op.Input
+		s.asked[op.ToolUseID] = q
 	}
 }
 

@@ -53,7 +53,7 @@ func (v *viewer) ask(ctx context.Context, leave context.CancelCauseFunc, f clien
 		return v.decide(ctx, client.Decision{Decision: "allow"})
 	case refusal:
 		v.say("Denied, as --approve says: " + brief(asked))
-		return v.decide(ctx, client.Decision{Decision: "deny", Reason: "The caller approves nothing."})
+		return v.decide(ctx, client.Decision{Decision: "deny", Reason: "Nobody was asked: whoever has sent the message denies all that needs an approval."})
 	case somebody:
 		v.say("Waiting for somebody else. " + q.hint())
 		close(q.done)

@@ -112,6 +112,9 @@ func TestApproveSaysWhoAnswers(t *testing.T) {
 			}
 		}
 	}
+	if _, told, _ := sh.run("send", "--approve", "never", writes); !strings.Contains(told, "This was denied: Nobody was asked: ") {
+		t.Errorf("the agent is told\n%s", told)
+	}
 	if got := sh.must("wiki", "get", "wiki/tea.md"); got != "At four." {
 		t.Errorf("the page is %q", got)
 	}

@@ -170,6 +170,10 @@ func TestWordsThatAreLate(t *testing.T) {
 	if !strings.HasPrefix(text, "The time to answer was over at ") || !strings.HasSuffix(text, " UTC: that counts as denied.\n\nthe end") {
 		t.Errorf("%q", text)
 	}
+	r := s.get(t, call{path: completions, body: said("continue", `"user":"u"`)})
+	if thought := r.body["choices"].([]any)[0].(map[string]any)["message"].(map[string]any)["reasoning_content"]; thought != "gate {}\ngate {}: nobody answered in time\n" {
+		t.Errorf("%q", thought)
+	}
 }
 
 // What another key was asked is not answered in a chat without a name.

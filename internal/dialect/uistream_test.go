@@ -188,3 +188,24 @@ func TestChatIsResumedBehindAnAnswer(t *testing.T) {
 		t.Errorf("%s", got)
 	}
 }
+
+// Nobody has denied what nobody answered: the call says what became of it.
+func TestExpiredApprovalIsNoDenial(t *testing.T) {
+	t.Parallel()
+	s := start(t, options{window: time.Hour})
+	id := field(s.stream(t, asked("c1", "@call gate {}\n@say the end")), "approvalId")
+	if _, err := s.Pool.Exec(t.Context(), "UPDATE approvals SET expires_at = clock_timestamp()"); err != nil {
+		t.Fatal(err)
+	}
+	res := s.do(t, call{path: chats + "/c1/stream"})
+	list, ok := frames(t, res)
+	if got := types(t, list); !ok || got != "start start-step tool-input-available tool-approval-request tool-output-error finish-step start-step text-start text-delta text-end data-usage finish-step finish [DONE]" {
+		t.Errorf("%s", got)
+	}
+	if got := field(list, "errorText"); got != "Nobody answered within 60 minutes, so this was not done." {
+		t.Errorf("%q", got)
+	}
+	if r := s.get(t, responded("c1", id, true)); r.status != 410 {
+		t.Errorf("%d %s", r.status, r.text)
+	}
+}

@@ -131,7 +131,7 @@ func TestDeniedCallsDoNotRun(t *testing.T) {
 		t.Fatalf("%d %s", r.status, r.text)
 	}
 	rest := st.rest()
-	if names(rest) != "tool_use tool_result text usage done" || !strings.Contains(rest[1].data, `"ok":false,"output":"Denied by a person: Not before Monday."`) {
+	if names(rest) != "tool_use tool_result text usage done" || !strings.Contains(rest[1].data, `"ok":false,"output":"This was denied: Not before Monday."`) {
 		t.Errorf("%v", rest)
 	}
 	if len(s.Gate.Entered) != 0 {
@@ -220,7 +220,7 @@ func TestUnansweredQuestionsAreDenied(t *testing.T) {
 	id := sessionOf(t, st.until("open")[0])
 	q := st.asked()
 	rest := st.rest()
-	if names(rest) != "tool_use tool_result text usage done" || !strings.Contains(rest[1].data, "Nobody allowed this in time") {
+	if names(rest) != "tool_use tool_result text usage done" || !strings.Contains(rest[1].data, "Nobody answered in time, so this was not done.") {
 		t.Errorf("%v", rest)
 	}
 	for _, body := range []string{allow, deny} {
@@ -420,7 +420,7 @@ func TestSecretRequestsThatAreNotAnswered(t *testing.T) {
 	if d, r := s.decide(t, st.asked().SecretURL, `{"action":"skip"}`); d.Status != "skipped" {
 		t.Errorf("%d %s", r.status, r.text)
 	}
-	if rest := st.rest(); !strings.Contains(rest[0].data, "did not want to provide STRIPE_KEY") {
+	if rest := st.rest(); !strings.Contains(rest[0].data, "decided not to provide STRIPE_KEY") {
 		t.Errorf("%v", rest)
 	}
 	late := s.say(t, script)

@@ -1,12 +1,16 @@
 package openaiapi
 
-import "github.com/parley-server/parley/internal/event"
+import (
+	"cmp"
+
+	"github.com/parley-server/parley/internal/event"
+)
 
 // acts are the calls of a turn, as far as it must be told that one of them was not done.
 type acts struct {
 	summary map[string]string // by the call
 	asked   []event.Operation // of the newest question
-	denied  map[string]bool
+	denied  map[string]string // why a call was not done
 }
 
 // row takes note of a row, also of one that is not told. What it gives is the outcome of a call
@@ -16,14 +20,19 @@ func (a *acts) row(body event.Body) string {
 	case event.InputRequired:
 		a.asked = b.Operations
 	case event.Decision:
-		if b.Outcome != event.Denied && b.Outcome != event.Expired {
+		why := "denied"
+		switch b.Outcome {
+		case event.Denied:
+		case event.Expired:
+			why = "nobody answered in time"
+		default:
 			return ""
 		}
 		if a.denied == nil {
-			a.denied = make(map[string]bool)
+			a.denied = make(map[string]string)
 		}
 		for _, op := range a.asked {
-			a.denied[op.ToolUseID] = true
+			a.denied[op.ToolUseID] = why
 		}
 	case event.ToolUse:
 		if a.summary == nil {
@@ -34,10 +43,8 @@ func (a *acts) row(body event.Body) string {
 		summary, known := a.summary[b.ToolUseID]
 		switch {
 		case b.OK || !known:
-		case a.denied[b.ToolUseID]:
-			return summary + ": denied"
 		default:
-			return summary + ": failed"
+			return summary + ": " + cmp.Or(a.denied[b.ToolUseID], "failed")
 		}
 	}
 	return ""

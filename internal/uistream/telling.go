@@ -24,7 +24,7 @@ type Telling struct {
 	cut      bool // the model's last reply was
 	error    *event.Error
 	tools    map[string]frame                  // by their calls, as they were told
-	denied   map[string]bool                   // calls that a person does not want
+	denied   map[string]bool                   // calls that somebody does not want
 	asked    map[uuid.UUID][]event.Operation   // by their questions
 	secrets  map[uuid.UUID]event.InputRequired // likewise
 }
@@ -171,12 +171,13 @@ func (t *Telling) decided(b event.Decision) (out []any) {
 		return []any{t.secret(ask, string(b.Outcome))}
 	}
 	for _, op := range t.asked[b.ApprovalID] {
-		if b.Outcome == event.Allowed {
+		switch b.Outcome {
+		case event.Allowed:
 			out = append(out, t.tools[op.ToolUseID])
-			continue
-		}
-		t.denied[op.ToolUseID] = true
-		out = append(out, frame{Type: "tool-output-denied", ToolCallID: op.ToolUseID})
+		case event.Denied:
+			t.denied[op.ToolUseID] = true
+			out = append(out, frame{Type: "tool-output-denied", ToolCallID: op.ToolUseID})
+		} // of what has expired the result says so
 	}
 	return out
 }

@@ -1,7 +1,7 @@
 // The AI SDK's chat, which useChat is made of, with its own transport.
 import assert from "node:assert/strict";
 import { AbstractChat, DefaultChatTransport, lastAssistantMessageIsCompleteWithApprovalResponses, readUIMessageStream } from "ai";
-import { careful, carefulTwice, crash, headers, id, long, longText, workspace } from "./common.js";
+import { careful, carefulTwice, crash, expire, headers, id, long, longText, workspace } from "./common.js";
 
 const transport = new DefaultChatTransport({ api: `${workspace}/ui/chat`, headers });
 
@@ -73,6 +73,14 @@ export async function ai() {
     const state = second ? "output-available" : "output-denied";
     assert.deepEqual(parts().map((p) => p.state), [state, state]);
   }
+
+  // Nobody has denied what nobody answered.
+  const unanswered = new Chat({ id: id() });
+  await unanswered.sendMessage({ text: careful.replace("@say The end.", long) });
+  await expire();
+  await unanswered.resumeStream();
+  const { state, errorText } = unanswered.lastMessage.parts.find((p) => p.type === "dynamic-tool");
+  assert.deepEqual([state, errorText.startsWith("Nobody answered within"), unanswered.messages.length], ["output-error", true, 2]);
 
   // A page that is loaded anew at a question has it on the screen, and answers it.
   const first = new Chat({ id: id() });
