@@ -1,6 +1,7 @@
 package e2e_test
 
 import (
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -8,6 +9,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/parley-server/parley/internal/dbtest"
 )
 
 // TestReadmeTranscript runs every command of the README's first minutes in one
@@ -70,6 +73,73 @@ func TestReadmeTranscript(t *testing.T) {
 		if want := steps[i].output; !pattern(want).MatchString(squeeze(got)) {
 			t.Errorf("$ %s\nprints\n%s\nthe README says\n%s", steps[i].command, got, want)
 		}
+	}
+}
+
+// TestReadmeInProduction runs the commands of that section, and sends a message with the key
+// that they make.
+func TestReadmeInProduction(t *testing.T) {
+	t.Parallel()
+	readme, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, _ := strings.Cut(string(readme), "\n## In production\n")
+	found := regexp.MustCompile("(?s)```sh\n(.*?)```").FindStringSubmatch(section)
+	if found == nil {
+		t.Fatal("the README has no commands for production")
+	}
+	dsn := dbtest.DSN(t)
+	script := strings.NewReplacer("postgres://parley:…@db/parley", "'"+dsn+"'", "\nparley serve", "\nexec parley serve").Replace(found[1])
+	if !strings.Contains(script, dsn) || !strings.Contains(script, "exec parley serve") {
+		t.Fatalf("other commands than expected:\n%s", script)
+	}
+	dir := t.TempDir()
+	if err := os.Symlink(binary, filepath.Join(dir, "parley")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "acme.md"), []byte("Be brief."), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	shell, said := exec.Command("bash", "-eu", "-c", script), &record{}
+	shell.Dir = dir
+	shell.Env = append(environ(), "PATH="+dir+":"+os.Getenv("PATH"), "PARLEY_LISTEN=127.0.0.1:0", "PARLEY_DURABILITY=off")
+	out := io.MultiWriter(t.Output(), said)
+	shell.Stdout, shell.Stderr = out, out
+	if err := shell.Start(); err != nil {
+		t.Fatal(err)
+	}
+	gone := make(chan struct{})
+	go func() {
+		_ = shell.Wait()
+		close(gone)
+	}()
+	t.Cleanup(func() {
+		_ = shell.Process.Signal(syscall.SIGTERM)
+		<-gone
+	})
+	ready := regexp.MustCompile(`msg=ready url=(\S+)`)
+	var url string
+	await(t, "the server is ready", func() bool {
+		select {
+		case <-gone:
+			t.Fatal("the commands came to an end")
+		default:
+		}
+		m := ready.FindSubmatch(said.bytes())
+		if m != nil {
+			url = string(m[1])
+		}
+		return m != nil
+	})
+	send := exec.Command(binary, "send", "--url", url, "--workspace", "acme", "What is 12*7+3?")
+	key, err := os.ReadFile(filepath.Join(dir, "backend.key"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	send.Env = append(environ(), "PARLEY_API_KEY="+strings.TrimSpace(string(key)))
+	if answer, err := send.CombinedOutput(); err != nil || !strings.Contains(string(answer), "87") {
+		t.Errorf("%v\n%s", err, answer)
 	}
 }
 
