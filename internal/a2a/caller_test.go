@@ -140,10 +140,10 @@ type message struct {
 }
 
 type part struct {
-	Text *string
-	Data json.RawMessage
-	URL  string
-	File struct{ URI, Name, MIMEType string }
+	Kind, URL, Filename, MediaType string
+	Text                           *string
+	Data                           json.RawMessage
+	File                           struct{ URI, Name, MIMEType string }
 }
 
 // state is the state of a task in the words of 1.0.

@@ -53,7 +53,7 @@ func (c *call) list() (any, error) {
 		return nil, err
 	}
 	for i, v := range page.Data {
-		out.Tasks[i] = taskOf(c.base, v, files[v.Turn.ID].Out, s)
+		out.Tasks[i] = taskOf(c.base, v, files[v.Turn.ID], s)
 	}
 	return out, nil
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/parley-server/parley/internal/door"
 	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/session"
 )
@@ -137,10 +138,11 @@ func textPart(text string) part { return part{Text: &text} }
 
 func dataPart(data json.RawMessage) part { return part{Data: data, MediaType: jsonType} }
 
-func fileParts(files []event.File) []part {
+// fileParts are files by their addresses. Whoever has them needs no key.
+func fileParts(base string, files []event.File) []part {
 	parts := make([]part, len(files))
 	for i, f := range files {
-		parts[i] = part{URL: f.DownloadURL, Filename: f.Filename, MediaType: f.MIME, Metadata: map[string]any{"size": f.Size}}
+		parts[i] = part{URL: door.Absolute(base, f.DownloadURL), Filename: f.Filename, MediaType: f.MIME, Metadata: map[string]any{"size": f.Size}}
 	}
 	return parts
 }

@@ -5,7 +5,6 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/parley-server/parley/internal/door"
 	"github.com/parley-server/parley/internal/event"
 )
 
@@ -65,8 +64,7 @@ func (p *projection) apply(ev event.Event) ([]frame, error) {
 	case event.Structured:
 		return p.artifact(ev, artifact{resultID, resultID, []part{p.result(b.Result)}}), nil
 	case event.Attachment:
-		door.Complete(p.base, b.Attachments)
-		return p.artifact(ev, artifact{filesID, filesID, fileParts(b.Attachments)}), nil
+		return p.artifact(ev, artifact{filesID, filesID, fileParts(p.base, b.Attachments)}), nil
 	case event.Error:
 		p.fail = &b
 	case event.Done:

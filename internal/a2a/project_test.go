@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/session"
 	"github.com/parley-server/parley/internal/transcript"
 )
 
@@ -33,10 +34,15 @@ func TestTranscripts(t *testing.T) {
 // tell is what one version makes of a conversation: the frames, and the task.
 func tell(t *testing.T, c transcript.Conversation, v version, m modes) (stream, last string) {
 	t.Helper()
-	p := project("https://parley.example", m, transcript.Session, transcript.Turn,
-		[]message{{MessageID: "the client's own", ContextID: transcript.Session, TaskID: transcript.Turn, Role: user, Parts: []part{textPart("Do it.")}}})
-	var out bytes.Buffer
+	const base = "https://parley.example"
 	evs := events(c)
+	var asked event.Message
+	if err := json.Unmarshal(evs[0].Data, &asked); err != nil {
+		t.Fatal(err)
+	}
+	of := session.View{Turn: session.Turn{ID: transcript.Turn, SessionID: transcript.Session}, Asked: session.Message{Named: "the client's own", Content: &asked.Content}}
+	p := project(base, m, transcript.Session, transcript.Turn, historyOf(base, of, c.Attached, -1))
+	var out bytes.Buffer
 	for i, ev := range evs {
 		frames, err := p.apply(ev)
 		if err != nil {

@@ -23,11 +23,11 @@ func Tell(sessions *session.Store, files *filestore.Store, base string) map[call
 			if err := asOf(ctx, sessions, &view, d); err != nil {
 				return nil, err
 			}
-			made, err := filesOf(ctx, files, view)
+			of, err := filesOf(ctx, files, view)
 			if err != nil {
 				return nil, err
 			}
-			t := taskOf(base, view, made, whole)
+			t := taskOf(base, view, of, whole)
 			t.Status.Timestamp = stamp(d.At)
 			return json.Marshal(v.sent(t))
 		}

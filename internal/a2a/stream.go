@@ -88,6 +88,10 @@ func (c *call) stream(l *look) error {
 	if err != nil {
 		return err
 	}
+	history, err := c.history(l)
+	if err != nil {
+		return err
+	}
 	ctx, stop := c.cfg.Keys.While(c.r.Context(), c.caller.Key)
 	defer stop()
 	ctx, broken := context.WithCancelCause(ctx)
@@ -95,7 +99,7 @@ func (c *call) stream(l *look) error {
 	sw := sse.Open(c.w, sse.Options{Keepalive: c.cfg.Keepalive, WriteTimeout: c.cfg.WriteTimeout, Broken: broken})
 	defer sw.Close()
 	out := &writer{call: c, sw: sw, upto: upto, told: l.from == fromStart,
-		p: project(c.base, l.modes, l.view.Turn.SessionID, l.view.Turn.ID, historyOf(l.view, l.history))}
+		p: project(c.base, l.modes, l.view.Turn.SessionID, l.view.Turn.ID, history)}
 	sw.Retry(reconnect)
 	if err := out.pump(ctx, l); err != nil {
 		c.left(ctx, l, err)
@@ -104,6 +108,14 @@ func (c *call) stream(l *look) error {
 		}
 	}
 	return nil
+}
+
+// history are the messages of a task that a reader wants to see.
+func (c *call) history(l *look) ([]message, error) {
+	ctx, stop := c.brief()
+	defer stop()
+	files, err := filesOf(ctx, c.cfg.Files, l.view)
+	return historyOf(c.base, l.view, files.In, l.history), err
 }
 
 // place finds up to which event a reader has been told, or is told by the task alone.

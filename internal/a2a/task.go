@@ -10,7 +10,6 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/parley-server/parley/internal/door"
 	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/filestore"
 	"github.com/parley-server/parley/internal/session"
@@ -27,9 +26,9 @@ type shape struct {
 var whole = shape{modes: modes{true, true}, history: -1, artifacts: true}
 
 // taskOf is the task that a turn is, as far as its rows say.
-func taskOf(base string, v session.View, files []event.File, s shape) *task {
+func taskOf(base string, v session.View, files filestore.Files, s shape) *task {
 	t := &task{ID: v.Turn.ID, ContextID: v.Turn.SessionID, Status: status{State: stateOf(v.Turn), Timestamp: stamp(v.Turn.StateAt)}, Metadata: metadataOf(v)}
-	t.History = historyOf(v, s.history)
+	t.History = historyOf(base, v, files.In, s.history)
 	var q event.InputRequired
 	switch {
 	case v.Question != nil && json.Unmarshal(v.Question, &q) == nil:
@@ -38,7 +37,7 @@ func taskOf(base string, v session.View, files []event.File, s shape) *task {
 		t.Status.Message = said(t, *v.Turn.EndSeq, textPart(cmp.Or(v.Answer.Failure, fmt.Sprintf("The task has ended with the error %s.", *v.Turn.Error))))
 	}
 	if s.artifacts {
-		t.Artifacts = artifactsOf(base, v, files, s.modes)
+		t.Artifacts = artifactsOf(base, v, files.Out, s.modes)
 	}
 	return t
 }
@@ -53,20 +52,20 @@ func artifactsOf(base string, v session.View, files []event.File, m modes) []art
 		list = append(list, artifact{resultID, resultID, []part{p.result(v.Answer.StructuredResult)}})
 	}
 	if len(files) > 0 {
-		door.Complete(base, files)
-		list = append(list, artifact{filesID, filesID, fileParts(files)})
+		list = append(list, artifact{filesID, filesID, fileParts(base, files)})
 	}
 	return list
 }
 
 // historyOf are the messages of a task: what it began with, under the id that its sender
-// gave it. What the agent says is in the artifacts.
-func historyOf(v session.View, most int) []message {
+// gave it, and with the files that came with it. What the agent says is in the artifacts.
+func historyOf(base string, v session.View, files []event.File, most int) []message {
 	text := v.Asked.Content
 	if text == nil || most == 0 {
 		return nil
 	}
-	return []message{{MessageID: cmp.Or(v.Asked.Named, v.Asked.MessageID.String()), ContextID: v.Turn.SessionID, TaskID: v.Turn.ID, Role: user, Parts: []part{textPart(*text)}}}
+	return []message{{MessageID: cmp.Or(v.Asked.Named, v.Asked.MessageID.String()), ContextID: v.Turn.SessionID, TaskID: v.Turn.ID, Role: user,
+		Parts: append([]part{textPart(*text)}, fileParts(base, files)...)}}
 }
 
 func metadataOf(v session.View) map[string]any {
@@ -100,10 +99,10 @@ func (c *call) show(ctx context.Context, v session.View, s shape) (*task, error)
 	return taskOf(c.base, v, files, s), err
 }
 
-// filesOf are the files that a turn has produced, with fresh addresses.
-func filesOf(ctx context.Context, store *filestore.Store, v session.View) ([]event.File, error) {
+// filesOf are the files of a turn, with fresh addresses.
+func filesOf(ctx context.Context, store *filestore.Store, v session.View) (filestore.Files, error) {
 	files, err := store.OfTurns(ctx, v.Turn.WorkspaceID, []uuid.UUID{v.Turn.ID})
-	return files[v.Turn.ID].Out, err
+	return files[v.Turn.ID], err
 }
 
 // get answers with a task.

@@ -35,6 +35,8 @@ type Conversation struct {
 	Name string
 	Says string // what it is about
 	Rows []Row
+	// Attached are files that came with the message.
+	Attached []event.File
 	// Rejected are files that were to come with the message, as the turn has them; nil: none.
 	Rejected json.RawMessage
 }
@@ -140,14 +142,20 @@ func write(t *testing.T, file, head string, sections []Section) {
 }
 
 // conversation reads rows: a kind and its data; behind one that begins with "?" who reads
-// leaves. "rejected" is no row of the log.
+// leaves. "attached" and "rejected" are no rows of the log.
 func conversation(t *testing.T, file, head string, rows Section) Conversation {
 	t.Helper()
 	c := Conversation{Name: strings.TrimSuffix(filepath.Base(file), ".txtar"), Says: strings.TrimSpace(strings.TrimPrefix(head, "#"))}
 	for line := range strings.Lines(rows.Text) {
 		line, leaves := strings.CutPrefix(strings.TrimSpace(line), "? ")
 		kind, data, _ := strings.Cut(line, " ")
-		if kind == "rejected" {
+		switch kind {
+		case "attached":
+			if err := json.Unmarshal([]byte(data), &c.Attached); err != nil {
+				t.Fatalf("%s: %v", line, err)
+			}
+			continue
+		case "rejected":
 			c.Rejected = json.RawMessage(data)
 			continue
 		}
