@@ -34,7 +34,7 @@ func TestMCPCallSurvivesItsServer(t *testing.T) {
 	t.Cleanup(transport.CloseIdleConnections)
 	call := func(s *server, began chan<- struct{}) (*mcp.CallToolResult, error) {
 		opt := &mcp.ClientOptions{ProgressNotificationHandler: func(_ context.Context, r *mcp.ProgressNotificationClientRequest) {
-			if began != nil && strings.HasPrefix(r.Params.Message, "before") {
+			if began != nil && strings.Contains(r.Params.Message, "> before") {
 				close(began)
 				began = nil
 			}

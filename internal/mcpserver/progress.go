@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 	"unicode/utf8"
@@ -12,16 +13,19 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/quote"
 )
 
 const (
-	pace    = 200 * time.Millisecond // between two notifications about text
-	maxTail = 500                    // bytes of the text so far that a notification has
+	pace = 200 * time.Millisecond // between two notifications about text
+	// Of the text so far a notification has the end, of at most
+	maxTail  = 500 // bytes
+	maxLines = 10
 )
 
 // progress tells the client how a turn goes, where the client wants to know: pieces of text
-// in their pace, everything else at once. It is a courtesy: what is lost of it is in the
-// result.
+// in their pace, everything else at once. What the agent has chosen stands marked, so that it
+// passes for nothing that is said here. It is a courtesy: what is lost of it is in the result.
 type progress struct {
 	notify func(message string) error // nil: nobody wants to know
 	text   string                     // the end of what was said
@@ -66,16 +70,16 @@ func (p *progress) see(ev *event.Event) {
 	case event.KindToolUse:
 		var b event.ToolUse
 		if json.Unmarshal(ev.Data, &b) == nil {
-			p.tell(b.Tool + ": " + b.Summary)
+			p.tell("The agent uses a tool:\n" + quote.Marked(b.Tool+": "+b.Summary))
 		}
 	case event.KindToolResult:
 		var b event.ToolResult
 		if json.Unmarshal(ev.Data, &b) == nil {
-			how := "done"
+			how := "The tool is done:\n"
 			if !b.OK {
-				how = "failed"
+				how = "The tool has failed:\n"
 			}
-			p.tell(b.Tool + ": " + how)
+			p.tell(how + quote.Marked(b.Tool))
 		}
 	case event.KindInputRequired:
 		p.tell("The agent waits for a person.")
@@ -93,15 +97,13 @@ func (p *progress) flush() {
 func (p *progress) tell(message string) {
 	if p.fresh {
 		p.fresh, p.told = false, time.Now()
-		p.send(p.text)
+		p.send(quote.Agent(p.text))
 	}
-	if message != "" {
-		p.send(message)
-	}
+	p.send(message)
 }
 
 func (p *progress) send(message string) {
-	if p.notify == nil {
+	if p.notify == nil || message == "" {
 		return
 	}
 	p.mu.Lock()
@@ -123,9 +125,7 @@ func (p *progress) alive(every time.Duration) (stop func()) {
 		if quiet < every {
 			return every - quiet
 		}
-		if newest != "" {
-			p.send(newest)
-		}
+		p.send(newest)
 		return every
 	})
 }
@@ -133,6 +133,9 @@ func (p *progress) alive(every time.Duration) (stop func()) {
 // tail is the end of a text that begins at a character.
 func tail(text string) string {
 	from := max(0, len(text)-maxTail)
+	if lines := strings.SplitAfter(text, "\n"); len(lines) > maxLines {
+		from = max(from, len(text)-len(strings.Join(lines[len(lines)-maxLines:], "")))
+	}
 	for from < len(text) && !utf8.RuneStart(text[from]) {
 		from++
 	}

@@ -57,8 +57,9 @@ func TestProgressIsToldInOrder(t *testing.T) {
 			order = append(order, p.Message)
 		}
 	}
-	want := []string{"The agent has the message. [session_id: " + got.SessionID + "]", "One two three.", "wiki_read: read wiki page x", "wiki_read: failed", "read: read {}", "read: done",
-		"One two three.I would touch it.", "The agent waits for a person."}
+	want := []string{"The agent has the message. [session_id: " + got.SessionID + "]", "The agent says:\n> One two three.",
+		"The agent uses a tool:\n> wiki_read: read wiki page x", "The tool has failed:\n> wiki_read", "The agent uses a tool:\n> read: read {}", "The tool is done:\n> read",
+		"The agent says:\n> One two three.I would touch it.", "The agent waits for a person."}
 	if !slices.Equal(order, want) {
 		t.Errorf("%q, want %q", order, want)
 	}
@@ -122,7 +123,7 @@ func TestQuietCallsRepeatTheirProgress(t *testing.T) {
 		if p.Progress <= last || p.ProgressToken != "t" || p.Message == "" {
 			t.Errorf("%+v after %v", p, last)
 		}
-		if last = p.Progress; p.Message == "read: read {}" {
+		if last = p.Progress; p.Message == "The agent uses a tool:\n> read: read {}" {
 			n++
 		}
 	}
@@ -139,7 +140,7 @@ func TestADecisionTellsWhatComesBehindIt(t *testing.T) {
 	got := s.connect(t, s.key, nil).call("send_message", map[string]any{"command": asking})
 	r := s.post(t, s.key, fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"decide_approval","arguments":{"approval_id":%q,"decision":"allow","wait":true},"_meta":{"progressToken":1}}}`, got.Input.ApprovalID))
 	progress, _, _ := strings.Cut(r.body, `"id":1`)
-	if !strings.Contains(progress, `"message":"touch: done"`) || strings.Contains(progress, "I would touch it.") || strings.Contains(progress, "waits for a person") {
+	if !strings.Contains(progress, `"message":"The tool is done:\n> touch"`) || strings.Contains(progress, "I would touch it.") || strings.Contains(progress, "waits for a person") {
 		t.Errorf("%s", r.body)
 	}
 }

@@ -44,9 +44,18 @@ func Operations(list []event.Operation) string {
 	return strings.Join(shown, "\n\n")
 }
 
-// Agent is what an agent says, every line behind a mark, and under words that say whose it is;
-// "" where it says nothing.
+// Agent is what an agent says, marked, and under words that say whose it is; "" where it says
+// nothing.
 func Agent(text string) string {
+	said := Marked(text)
+	if said == "" {
+		return ""
+	}
+	return "The agent says:\n" + said
+}
+
+// Marked is a text of others with every line behind a mark, "" where there is none.
+func Marked(text string) string {
 	text = strings.TrimSpace(strings.ReplaceAll(text, "\r\n", "\n"))
 	if text == "" {
 		return ""
@@ -59,9 +68,9 @@ func Agent(text string) string {
 	lines = lines[:min(len(lines), maxLines)]
 	rest -= utf8.RuneCountInString(strings.Join(lines, "\n"))
 	for i, line := range lines {
-		lines[i] = strings.TrimRight("> "+Exact(strings.ReplaceAll(line, "\t", "    ")), " ")
+		lines[i] = strings.TrimRight("> "+written(strings.ReplaceAll(line, "\t", "    "), joins), " ")
 	}
-	return "The agent says:\n" + strings.Join(lines, "\n") + left(rest)
+	return strings.Join(lines, "\n") + left(rest)
 }
 
 // left says how much is not shown.
@@ -95,10 +104,17 @@ func block(input json.RawMessage) string {
 }
 
 // Exact writes a text on one line so that every character of it can be seen, as JSON would.
-func Exact(text string) string {
+func Exact(text string) string { return written(text, func(rune) bool { return false }) }
+
+// joins reports whether a character that cannot be seen is one that many languages, and signs
+// like ❤️, are written with.
+func joins(r rune) bool { return r == '\u200c' || r == '\u200d' || r == '\ufe0e' || r == '\ufe0f' }
+
+// written is Exact but for characters that may stay.
+func written(text string, stays func(rune) bool) string {
 	var b strings.Builder
 	for _, r := range text {
-		if unicode.IsPrint(r) && r != '\u2800' && !unicode.In(r, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector) {
+		if stays(r) || unicode.IsPrint(r) && r != '\u2800' && !unicode.In(r, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector) {
 			b.WriteRune(r)
 			continue
 		}

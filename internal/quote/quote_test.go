@@ -49,6 +49,10 @@ func TestWhatAnAgentSaysIsMarked(t *testing.T) {
 	if got := quote.Agent(strings.Repeat("x\n", 30) + "y"); strings.Count(got, "\n> ") != 20 || !strings.HasSuffix(got, "\n\nThis was cut: there are 22 characters more.") {
 		t.Errorf("%s", got)
 	}
+	const written = "می\u200cخواهم 👩\u200d🚀 ⚠\ufe0f"
+	if got := quote.Agent(written); got != "The agent says:\n> "+written {
+		t.Errorf("%q", got)
+	}
 	texts := rapid.StringOf(rapid.SampledFrom([]rune("ab> `-\n\r\t\u000b\u0085\u2028\u202e\u200b\u00a0日")))
 	rapid.Check(t, func(t *rapid.T) {
 		got := quote.Agent(texts.Draw(t, "text"))

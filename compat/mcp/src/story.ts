@@ -41,7 +41,7 @@ export async function conversation(call: Call): Promise<void> {
   const hello = await call("send_message", { command: "@say Hello.\n@call wiki_read {\"page\":\"none\"}\n@say Bye." }, (message) => messages.push(message));
   assert.equal(hello.told.output, "Hello.Bye.");
   assert(messages[0]?.includes(hello.told.session_id ?? "-"), `the first progress names the session: ${messages[0]}`);
-  assert(messages.some((message) => message.startsWith("wiki_read")), `progress tells of tools: ${messages}`);
+  assert(messages.some((message) => message.includes("\n> wiki_read")), `progress tells of tools: ${messages}`);
 
   const again = await call("send_message", { command: "@say Again.", session_id: hello.told.session_id });
   assert.equal(again.told.session_id, hello.told.session_id);
