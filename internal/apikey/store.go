@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"slices"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -82,8 +83,8 @@ func (s *Store) Create(ctx context.Context, g Grant) (Key, string, error) {
 // check lets nobody grant a scope that they lack.
 func (g Grant) check() error {
 	var wrong []fault.Violation
-	if g.Name == "" || len(g.Name) > 100 {
-		wrong = append(wrong, fault.Violation{Param: "/name", Rule: "length", Message: "A key's name has 1 to 100 bytes."})
+	if g.Name == "" || len(g.Name) > 100 || !utf8.ValidString(g.Name) {
+		wrong = append(wrong, fault.Violation{Param: "/name", Rule: "length", Message: "A key's name is text in UTF-8, of 1 to 100 bytes."})
 	}
 	if len(g.Scopes) == 0 {
 		wrong = append(wrong, fault.Violation{Param: "/scopes", Rule: "required", Message: "A key needs at least one scope."})

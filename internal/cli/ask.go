@@ -86,6 +86,8 @@ func suggested(ask event.InputRequired) (pattern string) {
 func (c *command) answer(ctx, open context.Context, remote *client.Client, ask event.InputRequired, word, rest string) (d client.Decided, said string, err error) {
 	id, secret := ask.ApprovalID.String(), ask.What == event.InputSecret
 	switch {
+	case !utf8.ValidString(rest):
+		return d, "That is not UTF-8. Type it again.", nil
 	case word == "l" || word == "later":
 		return d, "", errLater
 	case secret && (word == "p" || word == "provide"):

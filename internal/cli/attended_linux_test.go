@@ -28,6 +28,9 @@ func TestWhoeverIsAtTheTerminalAnswers(t *testing.T) {
 
 	p = sh.attend("send", writes)
 	p.sees("[l]ater: ")
+	p.types("d Gr\xfc\xdfe\n")
+	p.sees("That is not UTF-8. Type it again.")
+	p.sees("[l]ater: ")
 	p.types("d Not before Monday.\n")
 	p.ends(6)
 	if !strings.Contains(sh.must("approvals", "list", "--status", "denied", "--json"), "Not before Monday.") {

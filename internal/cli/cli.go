@@ -83,6 +83,7 @@ func (c *command) root() *cobra.Command {
 		Args:          cobra.ArbitraryArgs,
 	}
 	root.PersistentFlags().StringVar(&c.configFile, "config", "", "file with settings, one NAME=value a line (PARLEY_CONFIG)")
+	_ = root.MarkPersistentFlagFilename("config")
 	root.Version = app.ThisBuild().Version
 	root.SetVersionTemplate(versionLine())
 	root.SetHelpCommand(helpCommand())

@@ -13,6 +13,7 @@ import (
 	"path"
 	"path/filepath"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -68,6 +69,9 @@ func (c *command) filesUp() *cobra.Command {
 
 // sendFile reads a file twice: for its hash, and to send it.
 func (c *command) sendFile(ctx context.Context, remote *client.Client, name, mime string) (client.File, error) {
+	if !utf8.ValidString(filepath.Base(name)) {
+		return client.File{}, &problem{Exit: exitUsage, Code: "USAGE", What: "The name of " + name + " is not UTF-8.", Why: "A file is sent under its name, which is text.", Do: "Give it another name."}
+	}
 	f, err := os.Open(c.path(name))
 	if err != nil {
 		return client.File{}, unreadable(err)
@@ -130,6 +134,7 @@ func (c *command) filesDown() *cobra.Command {
 	cmd.Flags().StringVar(&q.Turn, "turn", "", "with --session: only of this turn")
 	cmd.Flags().StringVar(&q.Filename, "name", "", "with --session: only files of this name")
 	cmd.Flags().StringVarP(&dir, "dir", "o", ".", "the directory to write to; made where there is none")
+	_ = cmd.MarkFlagDirname("dir")
 	return cmd
 }
 

@@ -36,7 +36,8 @@ is tried again; parley callbacks redeliver sends a report once more.
 
 The requests are the same that a public receiver gets, signed with a secret of their own:
 that of --print-secret, which belongs to the API key and stays the same. Push notifications
-of A2A are application/json here, without the token and the credentials of their receiver.`,
+of A2A are application/json here, and have neither X-A2A-Notification-Token nor Authorization:
+the server shows what they hold to nobody. Let your receiver trust the signature instead.`,
 		Args: nothing,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			target, err := c.target(cmd)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -27,6 +28,7 @@ type inputFlags struct {
 func (i *inputFlags) flags(cmd *cobra.Command) {
 	cmd.Flags().StringArrayVar(&i.pairs, "input", nil, "a value for the skill: name=text or name:=json; may be repeated")
 	cmd.Flags().StringVar(&i.object, "input-json", "", "the values for the skill as a JSON object, @FILE or @- for stdin")
+	_ = cmd.MarkFlagFilename("input-json")
 }
 
 func (i *inputFlags) given() bool { return len(i.pairs) > 0 || i.object != "" }
@@ -41,6 +43,9 @@ func (i *inputFlags) read(c *command, cmd *cobra.Command) (client.Input, error) 
 		text, err := i.text(c)
 		if err != nil {
 			return nil, err
+		}
+		if !utf8.ValidString(text) {
+			return nil, notText(cmd, "--input-json")
 		}
 		if json.Unmarshal([]byte(text), &input) != nil || input == nil {
 			return nil, usage(cmd, "--input-json is no JSON object.", `It looks like {"month": "2026-10"}.`)

@@ -6,6 +6,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -30,6 +31,7 @@ func (o *optionFlags) flags(cmd *cobra.Command) {
 	f.StringSliceVar(&o.secrets, "secret-input", nil, "the name of a secret that the agent may work with; may be repeated")
 	f.StringSliceVar(&o.files, "attach", nil, "the id of a file that was sent in, see parley files up; may be repeated")
 	f.StringVar(&o.schema, "schema", "", "a file with the JSON Schema that the answer has to fit")
+	_ = cmd.MarkFlagFilename("schema")
 	f.StringVar(&o.callback, "callback", "", "do not wait: this https address is told when the turn ends")
 	f.StringVar(&o.ifBusy, "if-busy", "", "while the session answers another message: reject (the default), enqueue or interrupt")
 	f.Float64Var(&o.cost, "max-cost", 0, "end the turn at this cost in US dollars")
@@ -66,6 +68,9 @@ func (o *optionFlags) read(c *command, cmd *cobra.Command, m *client.Message) er
 	schema, err := os.ReadFile(c.path(o.schema))
 	if err != nil {
 		return unreadable(err)
+	}
+	if !utf8.Valid(schema) {
+		return notText(cmd, "The file of --schema")
 	}
 	if !json.Valid(schema) {
 		return usage(cmd, "The file of --schema is not JSON.", "It holds a JSON Schema, such as "+`{"type": "object"}.`)

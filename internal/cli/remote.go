@@ -21,6 +21,9 @@ func remoteFlags(cmd *cobra.Command) {
 
 // dial makes a client of the server that the settings name.
 func (c *command) dial(cmd *cobra.Command, retrying func(client.Retry)) (*client.Client, error) {
+	if err := sendable(cmd); err != nil {
+		return nil, err
+	}
 	target, err := c.target(cmd)
 	if err != nil {
 		return nil, err

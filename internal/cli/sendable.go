@@ -1,0 +1,31 @@
+package cli
+
+import (
+	"strings"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// sendable refuses a command line that is not UTF-8: the server would be sent something
+// similar. Names of files may have any bytes, and stay here.
+func sendable(cmd *cobra.Command) error {
+	if !strings.Contains(cmd.Use, "FILE") && !utf8.ValidString(strings.Join(cmd.Flags().Args(), " ")) {
+		return notText(cmd, "An argument")
+	}
+	var bad error
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		_, file := f.Annotations[cobra.BashCompFilenameExt]
+		_, folder := f.Annotations[cobra.BashCompSubdirsInDir]
+		if bad == nil && !file && !folder && !utf8.ValidString(f.Value.String()) {
+			bad = notText(cmd, "--"+f.Name)
+		}
+	})
+	return bad
+}
+
+// notText refuses what is not UTF-8. It repeats nothing of it.
+func notText(cmd *cobra.Command, what string) error {
+	return usage(cmd, what+" is not UTF-8.", "The server takes text in UTF-8 alone. Convert it, with iconv for example.")
+}
