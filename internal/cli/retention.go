@@ -29,8 +29,8 @@ becomes of copies in PostgreSQL's own files and in backups.`,
 			if err != nil {
 				return noSessionID(args[0])
 			}
-			if !yes && !c.confirm(fmt.Sprintf("Erase all that was said in %s, for ever?", id)) {
-				return &problem{Exit: exitUsage, Code: "NOT_CONFIRMED", What: "Nothing was erased.", Why: "It was not confirmed.", Do: "Answer yes, or use --yes."}
+			if err := c.confirmed(yes, fmt.Sprintf("Erase all that was said in %s, for ever?", id), "Nothing was erased."); err != nil {
+				return err
 			}
 			done, err := a.EraseSession(ctx, id, c.actor())
 			if err != nil {
@@ -47,7 +47,7 @@ becomes of copies in PostgreSQL's own files and in backups.`,
 			return nil
 		}),
 	}
-	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
+	yesFlag(cmd, &yes)
 	return cmd
 }
 

@@ -149,16 +149,23 @@ func surfaces(s vault.Credential) string {
 }
 
 func (c *command) secretsRemove() *cobra.Command {
+	var yes bool
 	cmd := &cobra.Command{
 		Use:     "rm NAME",
 		Aliases: []string{"remove"},
 		Short:   "forget a secret: its value is deleted",
 		Example: `  parley secrets rm GITHUB_TOKEN
-  parley secrets rm GITHUB_TOKEN --workspace sales`,
+  parley secrets rm GITHUB_TOKEN --yes      without asking`,
 		Args: exactly("NAME"),
 		RunE: c.onDatabase(func(ctx context.Context, cfg app.Config, a *app.Admin, args []string) error {
 			ref, err := c.named(ctx, cfg, a)
 			if err != nil {
+				return err
+			}
+			if err := a.KnownSecret(ctx, ref, args[0]); err != nil {
+				return err
+			}
+			if err := c.confirmed(yes, fmt.Sprintf("Remove %s, and delete its value for ever?", args[0]), "Nothing was removed."); err != nil {
 				return err
 			}
 			if err := a.RemoveSecret(ctx, ref, args[0]); err != nil {
@@ -169,5 +176,6 @@ func (c *command) secretsRemove() *cobra.Command {
 		}),
 	}
 	workspaceFlag(cmd)
+	yesFlag(cmd, &yes)
 	return cmd
 }

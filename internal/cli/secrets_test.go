@@ -62,7 +62,12 @@ func TestSecretsAreSetListedAndRemoved(t *testing.T) {
 	if err := json.Unmarshal([]byte(out), &list); err != nil || len(list.Data) != 2 || list.Data[0].HasValue || !list.Data[1].HasValue || !list.Data[1].InBody {
 		t.Errorf("list: %s, %v", out, err)
 	}
-	said += out + sh.must("secrets", "list") + sh.must("secrets", "rm", "CRM_KEY")
+	for what, answer := range map[string]string{"not confirmed": "n\n", "nobody there": ""} {
+		if _, errs, code := sh.pipe(strings.NewReader(answer), "secrets", "rm", "GITHUB_TOKEN"); code != 2 || !strings.Contains(errs, "for ever? [y/N]") || !strings.Contains(errs, "Nothing was removed.") {
+			t.Errorf("%s: exit code %d, %s", what, code, errs)
+		}
+	}
+	said += out + sh.must("secrets", "list") + sh.must("secrets", "rm", "CRM_KEY", "--yes")
 	for _, want := range []string{"stored", "not yet", "*.example.com:8443, api.github.com", "body", "command line"} {
 		if !strings.Contains(said, want) {
 			t.Errorf("nobody said %q", want)
@@ -71,8 +76,11 @@ func TestSecretsAreSetListedAndRemoved(t *testing.T) {
 	if strings.Contains(strings.ReplaceAll(said, `"`+token+`" is too much`, ""), token) {
 		t.Errorf("a value is shown: %s", said)
 	}
-	if _, errs, code := sh.run("secrets", "rm", "CRM_KEY"); code != 2 || !strings.Contains(errs, "Registered are GITHUB_TOKEN") {
+	if _, errs, code := sh.run("secrets", "rm", "CRM_KEY"); code != 2 || !strings.Contains(errs, "Registered are GITHUB_TOKEN") || strings.Contains(errs, "[y/N]") {
 		t.Errorf("removed twice: %d, %s", code, errs)
+	}
+	if _, errs, code := sh.pipe(strings.NewReader("yes\n"), "secrets", "rm", "GITHUB_TOKEN"); code != 0 || !strings.Contains(errs, "Removed GITHUB_TOKEN.") {
+		t.Errorf("remove: %d, %s", code, errs)
 	}
 	if _, errs, code := sh.run("secrets", "set", "A", "--host", "a.example.com", "--no-value"); code != 2 || !strings.Contains(errs, "parley vault key") {
 		t.Errorf("without a master key: %d, %s", code, errs)

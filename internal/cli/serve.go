@@ -2,7 +2,6 @@ package cli
 
 import (
 	"fmt"
-	"io"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -70,8 +69,8 @@ func (c *command) dev() *cobra.Command {
 				fmt.Fprintf(c.Stderr, "There is nothing to delete: %s does not exist.\n", dir)
 				return nil
 			}
-			if !yes && !c.confirm(fmt.Sprintf("Delete %s with all its sessions, keys and documents?", dir)) {
-				return &problem{Exit: exitUsage, Code: "NOT_CONFIRMED", What: "Nothing was deleted.", Why: "It was not confirmed.", Do: "Answer yes, or use --yes."}
+			if err := c.confirmed(yes, fmt.Sprintf("Delete %s with all its sessions, keys and documents?", dir), "Nothing was deleted."); err != nil {
+				return err
 			}
 			if err := app.ResetDev(cmd.Context(), dir); err != nil {
 				return &problem{Exit: exitFailed, Code: "FAILED", What: "The development data were not deleted.", Why: sentence(err), Do: "Stop the server that uses them."}
@@ -80,28 +79,7 @@ func (c *command) dev() *cobra.Command {
 			return nil
 		},
 	}
-	reset.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
+	yesFlag(reset, &yes)
 	cmd.AddCommand(reset)
 	return cmd
-}
-
-// confirm asks on stderr and reads one line. Where nobody sits the answer is no.
-func (c *command) confirm(question string) bool {
-	if c.Stdin == nil {
-		return false
-	}
-	fmt.Fprintf(c.Stderr, "%s [y/N] ", question)
-	var answer []byte
-	var b [1]byte
-	for len(answer) < 10 {
-		if n, err := c.Stdin.Read(b[:]); n == 0 || err != nil && err != io.EOF || b[0] == '\n' {
-			break
-		}
-		answer = append(answer, b[0])
-	}
-	switch string(answer) {
-	case "y", "Y", "yes", "Yes", "YES":
-		return true
-	}
-	return false
 }

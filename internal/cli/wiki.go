@@ -102,15 +102,23 @@ func (c *command) wikiGet() *cobra.Command {
 }
 
 func (c *command) wikiDelete() *cobra.Command {
+	var yes bool
 	cmd := &cobra.Command{
 		Use:   "delete PATH",
 		Short: "delete a document",
 		Example: `  parley wiki delete wiki/onboarding.md
-  parley wiki delete policies/travel.txt --workspace sales`,
+  parley wiki delete policies/travel.txt --yes      without asking`,
 		Args: exactly("PATH"),
 		RunE: c.onDatabase(func(ctx context.Context, cfg app.Config, a *app.Admin, args []string) error {
 			ref, err := c.named(ctx, cfg, a)
 			if err != nil {
+				return err
+			}
+			d, err := a.Document(ctx, ref, args[0])
+			if err != nil {
+				return err
+			}
+			if err := c.confirmed(yes, fmt.Sprintf("Delete %s, %q, for ever?", d.Path, d.Title), "Nothing was deleted."); err != nil {
 				return err
 			}
 			if err := a.DeleteDocument(ctx, ref, args[0]); err != nil {
@@ -121,6 +129,7 @@ func (c *command) wikiDelete() *cobra.Command {
 		}),
 	}
 	workspaceFlag(cmd)
+	yesFlag(cmd, &yes)
 	return cmd
 }
 

@@ -224,7 +224,10 @@ func TestADocumentCanBeDeleted(t *testing.T) {
 	if _, errs, code := sh.run("wiki", "delete", "wiki/tee.md"); code != 2 || !strings.Contains(errs, "wiki/tea.md") {
 		t.Errorf("exit code %d: %s", code, errs)
 	}
-	sh.must("wiki", "delete", "wiki/tea.md")
+	if _, errs, code := sh.pipe(strings.NewReader("n\n"), "wiki", "delete", "wiki/tea.md"); code != 2 || !strings.Contains(errs, "for ever? [y/N]") || sh.must("wiki", "get", "wiki/tea.md") != "# Tea" {
+		t.Errorf("not confirmed: exit code %d, %s", code, errs)
+	}
+	sh.must("wiki", "delete", "wiki/tea.md", "--yes")
 	if _, _, code := sh.run("wiki", "get", "wiki/tea.md"); code != 2 {
 		t.Errorf("it is still there: exit code %d", code)
 	}

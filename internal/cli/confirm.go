@@ -1,0 +1,42 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+)
+
+// yesFlag is that of commands whose effect nobody can undo.
+func yesFlag(cmd *cobra.Command, yes *bool) {
+	cmd.Flags().BoolVarP(yes, "yes", "y", false, "do not ask")
+}
+
+// confirmed asks, unless --yes was given. What is left undone is said.
+func (c *command) confirmed(yes bool, question, undone string) error {
+	if yes || c.confirm(question) {
+		return nil
+	}
+	return &problem{Exit: exitUsage, Code: "NOT_CONFIRMED", What: undone, Why: "It was not confirmed.", Do: "Answer yes, or use --yes."}
+}
+
+// confirm asks on stderr and reads one line. Where nobody sits the answer is no.
+func (c *command) confirm(question string) bool {
+	if c.Stdin == nil {
+		return false
+	}
+	fmt.Fprintf(c.Stderr, "%s [y/N] ", question)
+	var answer []byte
+	var b [1]byte
+	for len(answer) < 10 {
+		if n, err := c.Stdin.Read(b[:]); n == 0 || err != nil && err != io.EOF || b[0] == '\n' {
+			break
+		}
+		answer = append(answer, b[0])
+	}
+	switch string(answer) {
+	case "y", "Y", "yes", "Yes", "YES":
+		return true
+	}
+	return false
+}
