@@ -53,7 +53,7 @@ export async function conversation(call: Call): Promise<void> {
   const caller = `cancel-${crypto.randomUUID()}`;
   let began: () => void;
   const running = new Promise<void>((resolve) => (began = resolve));
-  const long = call("send_message", { command: "@say Slowly.\n@wait 10m", caller_id: caller }, (message) => message === "Slowly." && began());
+  const long = call("send_message", { command: "@say Slowly.\n@wait 10m", caller_id: caller }, (message) => message.endsWith("\n> Slowly.") && began());
   await running;
   const list = await call("list_sessions", { caller_id: caller });
   assert.equal(list.told.data?.[0]?.status, "thinking");
