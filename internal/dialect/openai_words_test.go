@@ -209,3 +209,39 @@ func TestWordsAreMessages(t *testing.T) {
 		}
 	}
 }
+
+// Where nothing tells the chat, a question says what a reply must bring along. Where it is known
+// a question says nothing of that.
+func TestQuestionInAChatThatNothingNames(t *testing.T) {
+	t.Parallel()
+	s := start(t, options{window: time.Hour})
+	s.declare(t, "API_TOKEN")
+	const why, secret = "This chat has no name", "@call request_secret {\"key_name\":\"API_TOKEN\",\"reason\":\"x\"}"
+	first := s.get(t, call{path: completions, body: said(asksTwice)})
+	text := shown(first)
+	if !strings.Contains(text, "UTC. "+why+" (the field `user` or the header `X-Session-Id` gives one), so a reply counts only where your client sends this conversation along. Elsewhere: ") {
+		t.Errorf("%s", text)
+	}
+	s.Gate.Leave <- struct{}{}
+	if next := shown(s.get(t, call{path: completions, body: after(text, "allow")})); !strings.Contains(next, "Reply `allow 2`") || strings.Contains(next, why) {
+		t.Errorf("a chat that sends its conversation along: %s", next)
+	}
+	if text := shown(s.get(t, call{path: completions, body: said(secret)})); !strings.Contains(text, "to go on without it. "+why) {
+		t.Errorf("a secret: %s", text)
+	}
+	alone := s.get(t, call{path: responses, body: `{"model":"demo","input":` + quote(asksTwice) + `}`})
+	if !strings.Contains(alone.text, why+" (the field `conversation` or the header `X-Session-Id` gives one), so a reply counts only where your client sends `previous_response_id` or this conversation along.") {
+		t.Errorf("%s", alone.text)
+	}
+	s.Gate.Leave <- struct{}{}
+	for name, c := range map[string]call{
+		"a response that follows": {path: responses, body: `{"model":"demo","previous_response_id":"` + alone.body["id"].(string) + `","input":"allow"}`},
+		"a named response":        {path: responses, body: `{"model":"demo","conversation":"c","input":` + quote(asksTwice) + `}`},
+		"a named chat":            {path: completions, body: said(asksTwice, `"user":"u"`)},
+		"a session":               {path: completions, body: said("continue", `"session_id":"`+alone.body["session_id"].(string)+`"`)},
+	} {
+		if r := s.get(t, c); !strings.Contains(r.text, "Approval needed") || strings.Contains(r.text, why) {
+			t.Errorf("%s: %s", name, r.text)
+		}
+	}
+}

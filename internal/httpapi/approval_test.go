@@ -220,7 +220,7 @@ func TestUnansweredQuestionsAreDenied(t *testing.T) {
 	id := sessionOf(t, st.until("open")[0])
 	q := st.asked()
 	rest := st.rest()
-	if names(rest) != "tool_use tool_result text usage done" || !strings.Contains(rest[1].data, ", so this was not done.") {
+	if names(rest) != "tool_use tool_result text usage done" || !strings.Contains(rest[1].data, "Nobody answered ") {
 		t.Errorf("%v", rest)
 	}
 	for _, body := range []string{allow, deny} {

@@ -19,6 +19,7 @@ type About struct {
 	Structured bool                 // the content is JSON, and nothing else: what else is said is a refusal to answer so
 	Rejected   []filestore.Rejected // files that the agent does not have
 	Note       string               // what stands before all else; "": nothing
+	Unbound    string               // when a reply to a question is taken for one; "": always
 	Base       string               // for links
 }
 

@@ -20,6 +20,7 @@ func (s *server) complete(w http.ResponseWriter, r *dialect.Request) error {
 		return err
 	}
 	in := receive(body, raw, understood)
+	in.unbound = "This chat has no name (the field `user` or the header `X-Session-Id` gives one), so a reply counts only where your client sends this conversation along."
 	delete(in.given, "conversation") // only responses have one
 	return s.answer(w, r, in, func(a About, _ reply) telling { return NewTelling(a) })
 }
@@ -57,6 +58,9 @@ func (s *server) answer(w http.ResponseWriter, r *dialect.Request, in *incoming,
 	}
 	about := About{ID: "chatcmpl-" + rd.Turn.String(), Model: q.model, Created: time.Now().Unix(), Session: rd.Session(),
 		Usage: q.usage, Structured: rd.Structured, Note: rd.note, Base: s.Door.Base(r.Request)}
+	if q.alone {
+		about.Unbound = in.unbound
+	}
 	if rd.After == uuid.Nil && rd.said == "" { // from the beginning of its turn
 		about.Rejected = rd.Rejected
 	}

@@ -11,15 +11,19 @@ import (
 )
 
 // question is what a turn asks, in Markdown, with what to answer: from the second question of a
-// session on that is a word with its number. base is for links. Who
-// answers in a chat decides about what is written here: calls are shown as they would run, and
-// nothing in them passes for words of ours.
-func question(ask event.InputRequired, number int, base string) string {
+// session on that is a word with its number. Who answers in a chat decides about what is written
+// here: calls are shown as they would run, and nothing in them passes for words of ours. The
+// question's id comes last, for a conversation is known by it.
+func question(ask event.InputRequired, number int, about About) string {
 	yes, no := allow, deny
 	if number > 1 {
 		yes, no = fmt.Sprintf("%s %d", allow, number), fmt.Sprintf("%s %d", deny, number)
 	}
 	until := ask.ExpiresAt.UTC().Format("15:04 MST")
+	bound := ""
+	if about.Unbound != "" {
+		bound = " " + about.Unbound
+	}
 	var b strings.Builder
 	if ask.What == event.InputSecret {
 		fmt.Fprintf(&b, "**The secret %s is needed.**", ask.KeyName)
@@ -27,14 +31,15 @@ func question(ask event.InputRequired, number int, base string) string {
 			b.WriteString("\n\n" + dead(said))
 		}
 		fmt.Fprintf(&b, "\n\nIts value never travels through a chat: until %s somebody who may gives it with `parley secret provide %s`, or sends it to %s . "+
-			"Then reply `continue`, or reply `%s` to go on without it.", until, ask.ApprovalID, door.Absolute(base, ask.SecretURL), no)
+			"Then reply `continue`, or reply `%s` to go on without it.%s", until, ask.ApprovalID, door.Absolute(about.Base, ask.SecretURL), no, bound)
 		return b.String()
 	}
 	shown := slices.Clone(ask.Operations)
 	for i := range shown {
 		shown[i].Summary = code(shown[i].Summary)
 	}
-	fmt.Fprintf(&b, "**Approval needed:**\n\n%s\n\nReply `%s` or `%s` until %s. Elsewhere: `parley approvals show %s` has it whole and `parley approvals allow %[5]s` allows it, or a POST to %[6]s .", quote.Operations(shown), yes, no, until, ask.ApprovalID, door.Absolute(base, ask.DecideURL))
+	fmt.Fprintf(&b, "**Approval needed:**\n\n%s\n\nReply `%s` or `%s` until %s.%s ", quote.Operations(shown), yes, no, until, bound)
+	fmt.Fprintf(&b, "Elsewhere: `parley approvals show %s` has it whole and `parley approvals allow %[1]s` allows it, or a POST to %s .", ask.ApprovalID, door.Absolute(about.Base, ask.DecideURL))
 	return b.String()
 }
 

@@ -23,6 +23,8 @@ type incoming struct {
 	ignored []string // what has no meaning here
 	// previous is the response that this one follows; "": none.
 	previous string
+	// unbound says to somebody in a chat without a name when a reply is taken for one.
+	unbound string
 }
 
 // request is what a client asks for, as far as it is understood.
@@ -32,6 +34,7 @@ type request struct {
 	text    string
 	more    bool      // the last message is the assistant's own: there is nothing new to answer
 	asked   uuid.UUID // the question that the conversation shows last; uuid.Nil: none
+	alone   bool      // nothing that came tells a chat: neither a name nor what was said before
 	follows string    // the response that it follows; "": none
 	stream  bool
 	usage   bool // in a stream
@@ -56,7 +59,7 @@ func receive(body []wire.Member, raw []byte, understood []string) *incoming {
 // parse reads a request after what was found wrong before.
 func (s *server) parse(r *dialect.Request, in *incoming) (request, error) {
 	q := request{model: in.Word("/model", orEmpty(in.given["model"]), 200), follows: in.previous}
-	q.text, q.more, q.asked = in.question(r)
+	q.text, q.more, q.asked, q.alone = in.question(r)
 	if raw, ok := in.given["stream"]; ok {
 		q.stream = in.Boolean("/stream", raw)
 	}
@@ -78,6 +81,7 @@ func (s *server) parse(r *dialect.Request, in *incoming) (request, error) {
 		return q, err
 	}
 	q.Request = dialect.Compose(&in.Checks, q.text, in.given)
+	q.alone = q.alone && q.Session == uuid.Nil && q.CallerID == ""
 	q.IdempotencyKey = in.Once(r.Header.Values("Idempotency-Key"))
 	return q, in.Err()
 }
@@ -90,8 +94,9 @@ func orEmpty(raw json.RawMessage) json.RawMessage {
 }
 
 // question is the text of the last message of the user; more says that one of the assistant's
-// stands behind it, and asked is what the assistant has asked last.
-func (in *incoming) question(r *dialect.Request) (text string, more bool, asked uuid.UUID) {
+// stands behind it, asked is what the assistant has asked last, and alone that it has not said
+// anything.
+func (in *incoming) question(r *dialect.Request) (text string, more bool, asked uuid.UUID, alone bool) {
 	list := dialect.Messages(&in.Checks, in.given["messages"])
 	system := func(m dialect.Message) bool { return m.Role == "system" || m.Role == "developer" }
 	if slices.ContainsFunc(list, system) {
@@ -104,14 +109,14 @@ func (in *incoming) question(r *dialect.Request) (text string, more bool, asked 
 		if m.Role == "tool" || m.Role == "function" || m.Type == "function_call_output" {
 			in.Add(fault.Violation{Param: "/messages", Rule: "enum",
 				Message: "The last of the messages is the result of a tool. The agent runs its own tools and never asks its client for one: send a message of the user."})
-			return "", false, uuid.Nil
+			return "", false, uuid.Nil, false
 		}
 		more = m.Role == "assistant"
 		break
 	}
 	i := dialect.Asked(&in.Checks, list)
 	if i < 0 {
-		return "", false, uuid.Nil
+		return "", false, uuid.Nil, false
 	}
 	at := fmt.Sprintf("messages/%d/content", i)
 	if r.Names["command"] == "" {
@@ -124,7 +129,8 @@ func (in *incoming) question(r *dialect.Request) (text string, more bool, asked 
 	if more {
 		before = list
 	}
-	return dialect.Text(&in.Checks, "/"+at, list[i].Content), more, lastAsked(before)
+	alone = !slices.ContainsFunc(list, func(m dialect.Message) bool { return m.Role == "assistant" })
+	return dialect.Text(&in.Checks, "/"+at, list[i].Content), more, lastAsked(before), alone
 }
 
 // The headers by which clients name a chat, the surest first. The field "user" comes last: to

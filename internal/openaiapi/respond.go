@@ -21,6 +21,7 @@ func (s *server) respond(w http.ResponseWriter, r *dialect.Request) error {
 		return err
 	}
 	in := receive(body, raw, respondable)
+	in.unbound = "This chat has no name (the field `conversation` or the header `X-Session-Id` gives one), so a reply counts only where your client sends `previous_response_id` or this conversation along."
 	thread := in.follow()
 	in.translate(r)
 	if thread.Previous != "" && in.Err() == nil {

@@ -69,7 +69,7 @@ func (t *Telling) Row(row dialect.Row) []any {
 	case event.InputRequired:
 		if row.Pending {
 			t.broke = true
-			return t.Say(question(b, row.Number, t.about.Base))
+			return t.Say(question(b, row.Number, t.about))
 		}
 	case event.Structured:
 		return t.text(string(b.Result))
