@@ -45,7 +45,7 @@ func (r *run) finished() (done bool, correction string, err error) {
 			return true, "", r.emit(event.Structured{Result: compact(answer)})
 		}
 		if wrong++; wrong > maxRepairs {
-			return false, "", &Failure{event.StructuredOutputInvalid, "The model's answers did not fit the response_schema: " + problems[0]}
+			return false, "", &Failure{event.StructuredOutputInvalid, "The model's answers did not fit the schema of the answer: " + problems[0]}
 		}
 		correction = repair(problems)
 	}

@@ -2,6 +2,7 @@ package dialect_test
 
 import (
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/parley-server/parley/internal/apikey"
@@ -86,5 +87,37 @@ func TestLongConversations(t *testing.T) {
 		if r := long(9_000, path, name); r.status != 413 || !strings.Contains(r.text, "8388608") {
 			t.Errorf("%s: %d %s", path, r.status, r.text)
 		}
+	}
+}
+
+// A server that stops while it waits for an answer says so in words of OpenAI's clients, and lets
+// those of them come again whose request can be known again.
+func TestStoppedServerAsksForARetry(t *testing.T) {
+	t.Parallel()
+	s := start(t, options{})
+	count := []string{"X-Stainless-Retry-Count", "0"}
+	calls := []call{
+		{path: completions, body: said(held), header: count},
+		{path: completions, body: said(held)},
+		{path: completions, body: said(held, `"user":"u"`), header: count},
+		{path: responses, body: `{"model":"demo","input":` + quote(held) + `}`, header: count},
+	}
+	answers := make([]reply, len(calls))
+	var all sync.WaitGroup
+	for i, c := range calls {
+		all.Go(func() { answers[i] = s.get(t, c) })
+		<-s.Gate.Entered
+	}
+	s.Halt()
+	all.Wait()
+	for i, r := range answers {
+		no, named := r.header.Get("X-Should-Retry") == "false", strings.Contains(r.text, "`continue`")
+		if r.status != 503 || r.code != "UNAVAILABLE" || no != (i == 1) || named != (i == 2) || r.header.Get("Retry-After") == "" ||
+			!strings.Contains(r.text, "The message was taken") || !strings.Contains(r.text, "X-Stainless-Retry-Count: 1") {
+			t.Errorf("%s %v: %d %v %s", calls[i].body, calls[i].header, r.status, r.header, r.text)
+		}
+	}
+	for range calls {
+		s.Gate.Leave <- struct{}{}
 	}
 }

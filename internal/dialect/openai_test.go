@@ -127,12 +127,16 @@ func TestCompletionsThatFail(t *testing.T) {
 		"no schema":        {said("x", `"response_format":{"type":"json_schema"}`), 400, "INVALID_REQUEST"},
 		"a busy model":     {said("@error model_overloaded"), 503, "model_overloaded"},
 		"a failed model":   {said("@error model_error"), 502, "model_error"},
+		"no fitting JSON":  {said("@repeat 9\n@structured {\"n\":\"x\"}", inASchema), 502, "structured_output_invalid"},
 		"too many turns":   {said("@call gate {}\n@call gate {}", `"limits":{"max_turns":1}`), 422, "max_turns_exceeded"},
 	} {
 		r := s.get(t, call{path: completions, body: c.body})
 		e, _ := r.body["error"].(map[string]any)
 		if _, param := e["param"]; r.status != c.status || r.code != c.code || e["message"] == "" || e["type"] == "" || !param {
 			t.Errorf("%s: %d %s", name, r.status, r.text)
+		}
+		if strings.Contains(r.text, "response_schema") {
+			t.Errorf("%s: the client has sent no response_schema: %s", name, r.text)
 		}
 		if r.code == "UNKNOWN_SKILL" && e["param"] != "model" {
 			t.Errorf("%s: the client has sent no %v", name, e["param"])

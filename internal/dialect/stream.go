@@ -22,7 +22,8 @@ type Projection interface {
 	Fail(event.Error) []any // the rest cannot be told
 }
 
-var gone = event.SessionGone.Failure("The events of this turn are not there any more. Read the session's messages.")
+// Gone is how a reading fails whose rows are missing.
+var Gone = event.SessionGone.Failure("The events of this turn are not there any more. Read the session's messages.")
 
 // Raw is a frame that is no JSON.
 type Raw string
@@ -57,7 +58,7 @@ func (d *Desk) pump(ctx context.Context, sw *sse.Writer, c door.Caller, rd Readi
 	}
 	for rows, err := range d.Rows(ctx, c, rd) {
 		if errors.Is(err, session.ErrGone) {
-			return send(sw, p.Fail(gone))
+			return send(sw, p.Fail(Gone))
 		}
 		if err != nil {
 			return err

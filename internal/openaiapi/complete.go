@@ -74,14 +74,16 @@ func (s *server) answer(w http.ResponseWriter, r *dialect.Request, in *incoming,
 		t.Begin()
 		t.Say(rd.said)
 	default:
-		if err := s.Collect(r, rd.Reading, t); err != nil {
-			w.Header().Set("X-Should-Retry", "false") // OpenAI's clients send again what failed with 5xx, and would start a second turn
+		if err := s.collect(r, q, rd.Reading, t); err != nil {
+			if _, ok := retries(r); !ok { // sent again it would start a second turn
+				unrepeated(w)
+			}
 			return err
 		}
 	}
 	status, answer := t.Completion()
 	if status != http.StatusOK {
-		w.Header().Set("X-Should-Retry", "false")
+		unrepeated(w)
 	}
 	return door.WriteJSON(w, status, answer)
 }

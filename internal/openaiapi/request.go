@@ -41,6 +41,9 @@ type request struct {
 	ignored []string
 }
 
+// named reports whether the chat is known whatever is said in it.
+func (q request) named() bool { return q.Session != uuid.Nil || q.CallerID != "" }
+
 // receive takes a body apart, of which the fields that are named are understood.
 func receive(body []wire.Member, raw []byte, understood []string) *incoming {
 	in := &incoming{given: dialect.Given(body), raw: raw}
@@ -81,7 +84,7 @@ func (s *server) parse(r *dialect.Request, in *incoming) (request, error) {
 		return q, err
 	}
 	q.Request = dialect.Compose(&in.Checks, q.text, in.given)
-	q.alone = q.alone && q.Session == uuid.Nil && q.CallerID == ""
+	q.alone = q.alone && !q.named()
 	q.IdempotencyKey = in.Once(r.Header.Values("Idempotency-Key"))
 	return q, in.Err()
 }

@@ -7,8 +7,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/google/uuid"
-
 	"github.com/parley-server/parley/internal/dialect"
 	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/limit"
@@ -69,11 +67,11 @@ func (s *server) reply(w http.ResponseWriter, r *dialect.Request, q request, raw
 			return rd, err
 		}
 	}
-	if q.more && (q.Session != uuid.Nil || q.CallerID != "") {
+	if q.more && q.named() {
 		return reply{}, fault.Invalid(fault.Violation{Param: "/messages", Rule: "required",
 			Message: "The last message is the assistant's own, and nothing is in progress in this chat: there is nothing to answer. Send a message of the user."})
 	}
-	if n, err := strconv.Atoi(r.Header.Get("X-Stainless-Retry-Count")); err == nil && n > 0 { // as OpenAI's clients say it
+	if n, _ := retries(r); n > 0 {
 		rd, ok, err := s.Retried(w, r, q.Request, raw)
 		if ok || err != nil {
 			return reply{Reading: rd}, err
@@ -116,7 +114,7 @@ func helped(w http.ResponseWriter, err error) error {
 	if f == nil || f.Code != fault.TurnInProgress {
 		return err
 	}
-	w.Header().Set("X-Should-Retry", "false") // OpenAI's clients would send it again for some seconds
+	unrepeated(w)
 	told := *f
 	told.Message = "This conversation is still busy with an earlier message, and this one was not taken. " +
 		"Send `continue` to read on, `cancel` to end it, or, where it has asked, `allow` or `deny`."

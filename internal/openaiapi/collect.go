@@ -1,0 +1,70 @@
+package openaiapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+
+	"github.com/parley-server/parley/internal/apikey"
+	"github.com/parley-server/parley/internal/dialect"
+	"github.com/parley-server/parley/internal/door"
+	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/session"
+)
+
+// retries is how often OpenAI's clients say that they have sent a request before; ok is false
+// where a client says nothing of it.
+func retries(r *dialect.Request) (n int, ok bool) {
+	n, err := strconv.Atoi(r.Header.Get("X-Stainless-Retry-Count"))
+	return n, err == nil
+}
+
+// unrepeated asks OpenAI's clients, which repeat most errors, not to repeat this one.
+func unrepeated(w http.ResponseWriter) { w.Header().Set("X-Should-Retry", "false") }
+
+// collect gives a projection what is read, for an answer that comes in one piece.
+func (s *server) collect(r *dialect.Request, q request, rd dialect.Reading, p dialect.Projection) error {
+	ctx, stop := s.Keys.While(r.Context(), r.Caller.Key)
+	defer stop()
+	p.Begin()
+	for rows, err := range s.Rows(ctx, r.Caller, rd) {
+		switch {
+		case errors.Is(err, apikey.ErrDead):
+			return apikey.Invalid()
+		case errors.Is(err, session.ErrGone):
+			p.Fail(dialect.Gone)
+			return nil
+		case err != nil:
+			return s.accepted(r, q, rd, err)
+		}
+		for _, row := range rows {
+			p.Row(row)
+		}
+	}
+	return nil
+}
+
+// accepted says of a call that cannot be answered any more that its message was stored, and how
+// to be told the answer: who only hears "try again" sends it as another.
+func (s *server) accepted(r *dialect.Request, q request, rd dialect.Reading, err error) error {
+	why := "is stopping"
+	switch {
+	case errors.Is(err, context.Canceled) || r.Context().Err() != nil: // or the caller is gone
+	case door.Unavailable(err):
+		why = "has lost its database"
+		s.Log.WarnContext(r.Context(), "a call lost the database after its message was stored", "session", rd.Session(), "turn", rd.Turn, "err", err)
+	default:
+		return fmt.Errorf("wait for the turn: %w", err)
+	}
+	remedy := "To be told the answer, "
+	if q.named() {
+		remedy += "send `continue` in this chat while the agent is at it, or "
+	}
+	t := &session.ActiveTurn{TurnID: rd.Turn, SessionID: rd.Session(), Status: session.Running, LastSeq: rd.From.Seq}
+	door.Link(s.Door.Base(r.Request), r.Caller.Workspace, t)
+	return &fault.Error{Code: fault.Unavailable, Detail: fault.Detail{Turn: t}, Message: fmt.Sprintf(
+		"The message was taken and the agent goes on with it, but this server %s and cannot wait for the answer. "+
+			"%ssend this very request again within ten minutes with the header X-Stainless-Retry-Count: 1, as OpenAI's clients do by themselves. Without it the message may be taken for another.", why, remedy)}
+}
