@@ -10,6 +10,7 @@ import (
 
 	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/model"
+	"github.com/parley-server/parley/internal/quote"
 	"github.com/parley-server/parley/internal/tool"
 )
 
@@ -151,9 +152,9 @@ func summary(t tool.Tool, c event.ToolCall) string {
 	}
 	var b bytes.Buffer
 	if json.Compact(&b, c.Input) != nil {
-		return c.Tool
+		return quote.Argument(c.Tool, maxSummary)
 	}
-	return c.Tool + " " + shorten(event.Plain(b.String()), maxSummary)
+	return quote.Argument(c.Tool, maxSummary) + " " + quote.Exact(shorten(event.Plain(b.String()), maxSummary))
 }
 
 // clip bounds what the model reads of one output.

@@ -2,6 +2,7 @@ package quote_test
 
 import (
 	"encoding/json"
+	"regexp"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -64,6 +65,38 @@ func TestWhatAnAgentSaysIsMarked(t *testing.T) {
 		}
 		if utf8.RuneCountInString(got) > 20_000 {
 			t.Fatalf("%d bytes", len(got))
+		}
+	})
+}
+
+// TestAnArgumentEndsWhereItsQuotationMarkDoes: nothing that a model writes into a call reads as
+// a sentence of ours around it.
+func TestAnArgumentEndsWhereItsQuotationMarkDoes(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"travel":                  "travel",
+		"wiki/a_b-1.md":           "wiki/a_b-1.md",
+		"":                        `""`,
+		"two words":               `"two words"`,
+		`a"b\c`:                   `"a\"b\\c"`,
+		"旅行":                      `"旅行"`,
+		"a\n\u202e\u3164\x00\xff": `"a\n\u202e\u3164\x00\xff"`,
+		strings.Repeat("x", 21):   strings.Repeat("x", 20) + "…",
+		strings.Repeat(" ", 21):   `"` + strings.Repeat(" ", 20) + `"…`,
+	} {
+		if got := quote.Argument(text, 20); got != want {
+			t.Errorf("%q: %s, want %s", text, got, want)
+		}
+	}
+	form := regexp.MustCompile(`^([!-~]+|"([^"\\]|\\.)*")…?$`)
+	texts := rapid.OneOf(rapid.String(), rapid.StringOf(rapid.SampledFrom([]rune("ab \"\\`'().;\n\r\t\u0000\u2028\u202e\u200b\u3164\u00a0日\U000e0100"))))
+	rapid.Check(t, func(t *rapid.T) {
+		got := quote.Argument(texts.Draw(t, "text"), 20)
+		if !form.MatchString(got) || quote.Exact(got) != got {
+			t.Errorf("%q", got)
+		}
+		if word := strings.TrimSuffix(got, "…"); word[0] != '"' && strings.ContainsAny(word, "\"\\`'();,") {
+			t.Errorf("%q has no quotation marks", got)
 		}
 	})
 }

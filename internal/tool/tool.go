@@ -49,7 +49,8 @@ type Result struct {
 }
 
 // Summarizer is implemented by tools that can say in a few words what a call
-// would do ("read onboarding"). Without it the summary is made from the input.
+// would do ("read onboarding"). What it takes from the input is a quote.Argument: the
+// sentence is ours. Without it the summary is made from the input.
 type Summarizer interface {
 	Summary(input json.RawMessage) string
 }

@@ -18,6 +18,7 @@ import (
 
 	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/quote"
 	"github.com/parley-server/parley/internal/tool"
 )
 
@@ -152,7 +153,7 @@ func parse(raw json.RawMessage) (in input, content []byte, wrong string) {
 // be said here.
 func shown(name string) string {
 	name = path.Base(strings.ReplaceAll(name, `\`, "/"))
-	return tool.OneLine(name, maxShown)
+	return quote.Argument(name, maxShown)
 }
 
 // size says how many bytes there are, for people.

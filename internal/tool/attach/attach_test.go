@@ -109,8 +109,8 @@ func TestSummary(t *testing.T) {
 		`{"filename":"a.txt","content":""}`: "attach a.txt (0 B)",
 		`{"filename":"a.txt","content":"` + strings.Repeat("x", 999_999) + `"}`: "attach a.txt (1.0 MB)",
 		`{"filename":"../../b.bin","content":"AAAA","encoding":"base64"}`:       "attach b.bin (3 B)",
-		`{"filename":"C:\\x\\a\u202eb.txt","content":""}`:                       "attach a\ufffdb.txt (0 B)",
-		`{"filename":"` + strings.Repeat("é", 100) + `","content":""}`:          "attach " + strings.Repeat("é", 59) + "… (0 B)",
+		`{"filename":"C:\\x\\a\u202eb.txt","content":""}`:                       `attach "a\u202eb.txt" (0 B)`,
+		`{"filename":"` + strings.Repeat("é", 100) + `","content":""}`:          `attach "` + strings.Repeat("é", 60) + `"… (0 B)`,
 		`{"filename":1}`: "attach a file",
 		``:               "attach a file",
 	} {

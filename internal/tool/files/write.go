@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/parley-server/parley/internal/quote"
 	"github.com/parley-server/parley/internal/tool"
 )
 
@@ -53,7 +54,7 @@ func (write) Summary(raw json.RawMessage) string {
 	if wrong != "" {
 		return "write a file"
 	}
-	return fmt.Sprintf("write %s (%d bytes)", tool.OneLine(in.Path, maxShown), len(*in.Content))
+	return fmt.Sprintf("write %s (%d bytes)", quote.Argument(in.Path, maxShown), len(*in.Content))
 }
 
 // Call implements tool.Tool.
@@ -65,7 +66,7 @@ func (t write) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
 	if err := t.folder.Write(ctx, call, in.Path, []byte(*in.Content)); err != nil {
 		return tool.Result{}, err
 	}
-	return tool.Result{OK: true, Output: fmt.Sprintf("Wrote %s, %d bytes.", tool.OneLine(in.Path, maxShown), len(*in.Content))}, nil
+	return tool.Result{OK: true, Output: fmt.Sprintf("Wrote %s, %d bytes.", quote.Argument(in.Path, maxShown), len(*in.Content))}, nil
 }
 
 // parse reads a call's input. What is wrong with it is a sentence for the model.

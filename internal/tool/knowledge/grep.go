@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/quote"
 	"github.com/parley-server/parley/internal/tool"
 )
 
@@ -43,9 +44,9 @@ func (grep) Summary(input json.RawMessage) string {
 	case parse(input, &in) != "" || in.Pattern == "":
 		return "search the knowledge"
 	case in.Path != "":
-		return "search " + short(in.Path) + " for " + short(in.Pattern)
+		return "search " + quote.Argument(in.Path, maxSummary) + " for " + quote.Argument(in.Pattern, maxSummary)
 	}
-	return "search for " + short(in.Pattern)
+	return "search for " + quote.Argument(in.Pattern, maxSummary)
 }
 
 func (t grep) Call(ctx context.Context, call tool.Call) (tool.Result, error) {

@@ -184,7 +184,7 @@ func TestHostileInputIsRefused(t *testing.T) {
 			if !res.OK && (res.Output == "" || len(res.Output) > 4000 || len(res.References) > 0) {
 				r.Fatalf("%s %.80q = %+v", name, input, res)
 			}
-			if summary := tl.(tool.Summarizer).Summary(json.RawMessage(input)); summary == "" || utf8.RuneCountInString(summary) > 200 || strings.ContainsAny(summary, "\n\x00") {
+			if summary := tl.(tool.Summarizer).Summary(json.RawMessage(input)); summary == "" || utf8.RuneCountInString(summary) > 2000 || strings.ContainsAny(summary, "\n\x00") {
 				r.Fatalf("summary of %s %.80q: %q", name, input, summary)
 			}
 		}

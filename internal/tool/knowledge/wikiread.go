@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/quote"
 	"github.com/parley-server/parley/internal/search"
 	"github.com/parley-server/parley/internal/tool"
 )
@@ -34,7 +35,7 @@ func (wikiRead) Summary(input json.RawMessage) string {
 	if parse(input, &in) != "" || in.Page == "" {
 		return "read a wiki page"
 	}
-	return "read wiki page " + short(in.Page)
+	return "read wiki page " + quote.Argument(in.Page, maxSummary)
 }
 
 func (t wikiRead) Call(ctx context.Context, call tool.Call) (tool.Result, error) {

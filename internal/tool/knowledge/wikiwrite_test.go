@@ -62,7 +62,7 @@ func TestWritingIsSummedUp(t *testing.T) {
 		`{"page":"a","content":"` + strings.Repeat("x", 1<<20) + `"}`:         "write wiki page a (1.0 MB)",
 		`{"page":"a"}`:                    "write a wiki page",
 		`{"page":7,"content":""}`:         "write a wiki page",
-		`{"page":"a\nb","content":"<x>"}`: "write wiki page a\uFFFDb (3 bytes)",
+		`{"page":"a\nb","content":"<x>"}`: `write wiki page "a\nb" (3 bytes)`,
 	} {
 		if got := write.Summary(json.RawMessage(input)); got != want {
 			t.Errorf("%.40s: %q, want %q", input, got, want)

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/parley-server/parley/internal/quote"
 	"github.com/parley-server/parley/internal/tool"
 )
 
@@ -69,7 +70,7 @@ func (bash) Summary(raw json.RawMessage) string {
 	if wrong != "" {
 		return "run a command"
 	}
-	return "run " + tool.OneLine(strings.TrimSpace(in.Command), maxShown)
+	return "run " + quote.Argument(strings.TrimSpace(in.Command), maxShown)
 }
 
 // Call implements tool.Tool.

@@ -12,7 +12,7 @@ import (
 	"time"
 	"unicode"
 
-	"github.com/parley-server/parley/internal/tool"
+	"github.com/parley-server/parley/internal/quote"
 )
 
 const (
@@ -76,7 +76,7 @@ func parse(raw json.RawMessage) (in input, wrong string) {
 	}
 	for name, value := range in.Headers {
 		if !headerName.MatchString(name) || strings.ContainsFunc(value, unicode.IsControl) {
-			return in, fmt.Sprintf("The header %q is not one that can be sent: its name has only letters, digits and -, and its value is one line.", tool.OneLine(name, maxShown))
+			return in, fmt.Sprintf("The header %s is not one that can be sent: its name has only letters, digits and -, and its value is one line.", quote.Argument(name, maxShown))
 		}
 		if strings.EqualFold(name, "Host") {
 			return in, "The header Host follows from the address; leave it out."

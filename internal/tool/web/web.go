@@ -16,6 +16,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/parley-server/parley/internal/quote"
 	"github.com/parley-server/parley/internal/tool"
 )
 
@@ -65,7 +66,7 @@ func (request) Summary(raw json.RawMessage) string {
 	if wrong != "" {
 		return "make an HTTP request"
 	}
-	return in.Method + " " + tool.OneLine(in.URL, maxShown)
+	return in.Method + " " + quote.Argument(in.URL, maxShown)
 }
 
 // Call implements tool.Tool.

@@ -94,7 +94,7 @@ func TestRequestsThatCannotBeSent(t *testing.T) {
 		`{"url":"http://[::1"}`:                `"url" is not an address`,
 		`{"url":"https://a.b","method":"get"}`: `"method" is one of GET`,
 		`{"url":"https://a.b","body":"x"}`:     "GET requests have no body",
-		`{"url":"https://a.b","headers":{"A":"x\ny"}}`:                  `The header "A"`,
+		`{"url":"https://a.b","headers":{"A":"x\ny"}}`:                  "The header A is",
 		`{"url":"https://a.b","headers":{"A B":"x"}}`:                   `The header "A B"`,
 		`{"url":"https://a.b","headers":{"host":"c"}}`:                  "The header Host",
 		`{"url":"https://a.b","headers":{"A":1}}`:                       `"headers" is an object of texts`,
