@@ -12,6 +12,18 @@ import (
 	"github.com/google/uuid"
 )
 
+const eventExists = `-- name: EventExists :one
+SELECT EXISTS (SELECT FROM events WHERE session_id = $1 AND seq = $2 AND at >= $3)
+`
+
+// EventExists tells whether an event is one of a session.
+func (q *Queries) EventExists(ctx context.Context, sessionID uuid.UUID, seq int64, at time.Time) (bool, error) {
+	row := q.db.QueryRow(ctx, eventExists, sessionID, seq, at)
+	var exists bool
+	err := row.Scan(&exists)
+	return exists, err
+}
+
 const eventsAfter = `-- name: EventsAfter :many
 SELECT e.seq, e.ord, e.turn_id, e.at, e.kind, e.data,
        coalesce((SELECT p.ord FROM events p WHERE p.session_id = $1 AND p.seq <= $2 AND p.at >= $3 ORDER BY p.seq DESC LIMIT 1), 0)::bigint AS before

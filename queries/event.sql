@@ -19,6 +19,10 @@ WHERE e.session_id = $1 AND e.seq > $2 AND e.at >= $3
 ORDER BY e.seq
 LIMIT $4;
 
+-- name: EventExists :one
+-- EventExists tells whether an event is one of a session.
+SELECT EXISTS (SELECT FROM events WHERE session_id = $1 AND seq = $2 AND at >= $3);
+
 -- name: EventsWoken :many
 -- EventsWoken reads the news of many sessions at once: one query per wake-up,
 -- however many sessions were woken.

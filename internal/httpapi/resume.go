@@ -76,13 +76,12 @@ func (s *server) attach(r *request) (*attachment, error) {
 	return a, err
 }
 
-// gone reports whether the cursor cannot be honoured. A number that is newer than the
-// session's newest event was never given out here: the log was lost, or it is another
-// session's. What is older than the replay window is not shown, even where it is still
-// there.
+// gone reports whether the cursor cannot be honoured. A number that is no event of the
+// session was never given out here: the log was lost, or it is another session's. What is
+// older than the replay window is not shown, even where it is still there.
 func (a *attachment) gone() bool {
 	h := &a.head
-	return h.Erased || a.cursor > h.LastSeq || a.all && a.cursor < h.GoneSeq
+	return h.Erased || h.Foreign || a.all && a.cursor < h.GoneSeq
 }
 
 // follow is what a reader of a running turn is shown, nil where nothing runs.

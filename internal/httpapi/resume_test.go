@@ -166,6 +166,77 @@ func TestCursorFromTheFuture(t *testing.T) {
 	running.rest()
 }
 
+// Sessions count on one sequence, so a cursor of another session can lie between the events
+// of this one. It says nothing about what the reader has seen here.
+func TestCursorOfAnotherSession(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	long := s.say(t, held, `"caller_id":"anna"`)
+	id := sessionOf(t, long.until("open")[0])
+	<-s.Gate.Entered
+	other := s.say(t, "@text 2 deltas").rest()
+	s.Gate.Leave <- struct{}{}
+	long.rest()
+	streams := map[string]*stream{}
+	ask := func(when string, frames []frame) {
+		for _, f := range frames {
+			for _, query := range []string{"", "?replay=all"} {
+				streams[f.id+" "+when+query] = s.open(t, events(id, query, "Last-Event-ID", f.id))
+			}
+		}
+	}
+	ask("after the turn", other)
+	running := s.say(t, "@call gate {}\n@call gate {}", `"caller_id":"anna"`)
+	running.until("open")
+	<-s.Gate.Entered
+	ask("before the turn that runs", other)
+	between := s.say(t, "@text 2 deltas").rest()
+	s.Gate.Leave <- struct{}{}
+	<-s.Gate.Entered
+	ask("within the turn that runs", between)
+	s.Gate.Leave <- struct{}{}
+	running.rest()
+	for name, st := range streams {
+		cursor, _, _ := strings.Cut(name, " ")
+		isGone(t, name, cursor, st.rest())
+	}
+}
+
+// Whatever id a stream or a list has given out is a good cursor: that of an open of any
+// kind, of a message, of the end.
+func TestEveryIDIsACursor(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	first := s.say(t, "@text 2 deltas", `"caller_id":"anna"`)
+	seen := first.rest()
+	id := sessionOf(t, seen[0])
+	for _, query := range []string{"", "?replay=all", "?last_event_id=0", "?replay=all&last_event_id=" + seen[2].id} {
+		seen = append(seen, s.open(t, events(id, query)).rest()...)
+	}
+	cursors := map[string]bool{}
+	for _, f := range seen {
+		cursors[f.id] = true
+	}
+	var list []struct {
+		FirstSeq int64 `json:"first_seq"`
+		LastSeq  int64 `json:"last_seq"`
+	}
+	decode(t, s.get(t, call{path: "sessions/" + id + "/messages"}).Data, &list)
+	for _, m := range list {
+		cursors[strconv.FormatInt(m.FirstSeq, 10)], cursors[strconv.FormatInt(m.LastSeq, 10)] = true, true
+	}
+	if len(list) != 2 {
+		t.Fatalf("%v", cursors)
+	}
+	for cursor := range cursors {
+		for _, query := range []string{"", "?replay=all"} {
+			if got := s.open(t, events(id, query, "Last-Event-ID", cursor)).rest(); strings.Contains(names(got), "error") {
+				t.Errorf("after %s%s: %v", cursor, query, got)
+			}
+		}
+	}
+}
+
 func TestCursorForms(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
