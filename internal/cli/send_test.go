@@ -216,3 +216,27 @@ func waitThinking(t *testing.T, sh shell, caller string) {
 		}
 	}
 }
+
+func TestWhoOnlyReadsCancelsNothing(t *testing.T) {
+	t.Parallel()
+	sh, _, _ := world(t)
+	whole := sh.start("send", "--caller", "alice", slowAnswer)
+	whole.out.wait(t, "5")
+	var list struct {
+		Data []struct {
+			SessionID string `json:"session_id"`
+		}
+	}
+	if err := json.Unmarshal([]byte(sh.must("sessions", "list", "--json")), &list); err != nil {
+		t.Fatal(err)
+	}
+	k := sh.start("sessions", "tail", list.Data[0].SessionID)
+	k.out.wait(t, "5")
+	k.interrupts <- os.Interrupt
+	if code := <-k.code; code != 130 || !strings.HasSuffix(k.errs.String(), "The turn goes on without you. End it: parley sessions cancel "+list.Data[0].SessionID+"\n") {
+		t.Errorf("exit code %d: %s", code, k.errs)
+	}
+	if code := <-whole.code; code != 0 || whole.out.String() != expected() {
+		t.Errorf("the turn did not go on: exit code %d, %s", code, whole.errs)
+	}
+}

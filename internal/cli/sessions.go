@@ -62,6 +62,8 @@ func (c *command) sessionsTail() *cobra.Command {
 		Example: `  parley sessions tail 0192f0aa-0000-7000-8000-000000000001
   parley sessions tail 0192f0aa-0000-7000-8000-000000000001 --after 1038
   parley sessions tail 0192f0aa-0000-7000-8000-000000000001 --output stream-json`,
+		Long: `Shows what the turn in progress says, from its beginning, and with --after what comes
+after that frame. Ctrl-C leaves the turn running; parley sessions cancel ends it.`,
 		Args: exactly("SESSION"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if output != "text" && output != "stream-json" {
@@ -73,7 +75,7 @@ func (c *command) sessionsTail() *cobra.Command {
 			}
 			defer remote.Close()
 			v := c.viewer(remote, output)
-			v.session, v.lastID, v.replayed = args[0], after, true
+			v.session, v.lastID, v.replayed, v.reading = args[0], after, true, true
 			if !c.attended() {
 				v.approving.rule = approveWait // who watches is not asked
 			}

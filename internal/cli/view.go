@@ -21,6 +21,7 @@ type viewer struct {
 	verbose   bool
 	result    bool // the answer is the structured result alone
 	replayed  bool // questions may be old
+	reading   bool // the turn is somebody else's: Ctrl-C leaves it running
 	approving approving
 	dim       func(string) string
 	screen    bool // stdout is a terminal
@@ -55,13 +56,13 @@ func (c *command) viewer(remote *client.Client, output string) *viewer {
 	return v
 }
 
-// watch shows frames until done. The first Ctrl-C cancels the turn, the second
-// leaves it running.
+// watch shows frames until done. The first Ctrl-C cancels the turn, the second leaves
+// it running; who only reads leaves with the first.
 func (v *viewer) watch(ctx context.Context, frames func(context.Context) iter.Seq2[client.Frame, error]) error {
 	ctx, leave := context.WithCancelCause(ctx)
 	defer leave(nil)
 	stop := v.c.onInterrupt(func(before int) {
-		if before > 0 {
+		if before > 0 || v.reading {
 			leave(errLeft)
 			return
 		}
@@ -127,6 +128,9 @@ func (v *viewer) finish(err error, interrupts int) error {
 	case errors.Is(err, errLeft) && v.session == "":
 		v.say("Interrupted before an answer came; the message may have arrived.")
 		return exitError(exitInterrupted)
+	case errors.Is(err, errLeft) && v.reading:
+		v.say("The turn goes on without you. End it: parley sessions cancel " + plainLine(v.session))
+		return exitError(exitInterrupted)
 	case errors.Is(err, errLeft):
 		v.say("The turn goes on without you. " + reattach(v.session, v.lastID))
 		return exitError(exitInterrupted)
@@ -140,7 +144,7 @@ func (v *viewer) finish(err error, interrupts int) error {
 	case v.failed == nil:
 		return nil // even if somebody has interrupted it: the answer was complete first
 	}
-	exit := exitOf(v.failed.Code, interrupts > 0)
+	exit := exitOf(v.failed.Code, interrupts > 0 && !v.reading)
 	if exit == exitInterrupted {
 		v.say("Cancelled.")
 		return exitError(exit)
