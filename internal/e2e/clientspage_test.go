@@ -10,10 +10,11 @@ import (
 	"testing"
 )
 
-var example = regexp.MustCompile("(?ms)^```(sh|js|python|go|html)\n(.*?)^```$")
+var example = regexp.MustCompile("(?ms)^```(sh|js|python|go|html|tsx)\n(.*?)^```$")
 
 // TestClientsPage runs the examples of docs/clients against a server. Each asks the same
-// question and prints the answer. What is for browsers is run by TestClientsPageInABrowser.
+// question and prints the answer. What is for browsers is run by TestClientsPageInABrowser and
+// TestClientsPageOfUseChat; CopilotKit is far too large to be installed for that.
 func TestClientsPage(t *testing.T) {
 	t.Parallel()
 	pages, err := filepath.Glob("../../docs/clients/*.md")
@@ -38,7 +39,7 @@ func TestClientsPage(t *testing.T) {
 		}
 		for _, e := range examples {
 			language, code := e[1], e[2]
-			if language == "html" || about == "fetch-event-source" {
+			if language == "html" || language == "tsx" || about == "fetch-event-source" {
 				continue
 			}
 			if strings.Contains(code, "createServer") {
