@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -28,6 +29,8 @@ type Host struct {
 	// good order, the second is obeyed at once.
 	Interrupts <-chan os.Signal
 	Exit       func(code int) // ends the process; nil: nothing does
+	// Patience is how long parley mcp waits for answers behind the end of its stdin; 0: 10 s.
+	Patience time.Duration
 }
 
 // Run executes a command line and returns its exit code. More commands can be

@@ -1,9 +1,15 @@
 package cli
 
 import (
+	"cmp"
+	"errors"
+	"fmt"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/parley-server/parley/internal/client"
 )
 
 func (c *command) mcp() *cobra.Command {
@@ -14,8 +20,9 @@ func (c *command) mcp() *cobra.Command {
   claude mcp add parley -- parley mcp --url https://parley.example`,
 		Long: `Programs that speak the Model Context Protocol can reach a workspace at /mcp of its server.
 Those that only start programs on their own machine start this one: it passes their messages
-on, and the answers back. It needs a key with the scope mcp or mcp:read in PARLEY_API_KEY, and
-ends when its stdin does.`,
+on, and the answers back. It needs a key with the scope mcp or mcp:read in PARLEY_API_KEY. When
+its stdin ends, it waits up to 10 seconds for the answers that are still to come, and ends; an
+agent goes on without it, and its answer is in the session.`,
 		Args: nothing,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			target, err := c.target(cmd)
@@ -33,7 +40,12 @@ ends when its stdin does.`,
 			}
 			ctx, stop := c.interruptible(cmd.Context())
 			defer stop()
-			return remote.MCP(ctx, c.Stdin, c.Stdout)
+			err = remote.MCP(ctx, c.Stdin, c.Stdout, cmp.Or(c.Patience, 10*time.Second))
+			if errors.Is(err, client.ErrUnanswered) {
+				fmt.Fprintln(c.Stderr, "parley: stdin has ended before everything was answered. An agent that works goes on without this command, and its answer is in the session.")
+				return nil
+			}
+			return err
 		},
 	}
 	setting(cmd, "url", "PARLEY_URL", "the server")

@@ -12,15 +12,16 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/parley-server/parley/internal/sse"
 )
 
 // MCP passes messages of the Model Context Protocol on: from a program that writes them in
 // lines, as it does to a server on its own machine, to the Parley server, and answers back.
-// It ends when in does and everything is answered, when ctx ends, or when nobody takes what
-// is written to out.
-func (c *Client) MCP(ctx context.Context, in io.Reader, out io.Writer) error {
+// It ends when in does and everything is answered, but with ErrUnanswered where that takes longer
+// than patience; when ctx ends; or when nobody takes what is written to out.
+func (c *Client) MCP(ctx context.Context, in io.Reader, out io.Writer, patience time.Duration) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	b := &bridge{Client: c, out: out, fail: cancel, open: make(map[string]context.CancelFunc)}
 	lines, ended := make(chan []byte), make(chan error, 1)
@@ -46,6 +47,8 @@ func (c *Client) MCP(ctx context.Context, in io.Reader, out io.Writer) error {
 			return context.Cause(ctx)
 		case line, more := <-lines:
 			if !more {
+				patient := time.AfterFunc(patience, func() { cancel(ErrUnanswered) })
+				defer patient.Stop()
 				passed.Wait()
 				return errors.Join(<-ended, context.Cause(ctx))
 			}
@@ -53,6 +56,10 @@ func (c *Client) MCP(ctx context.Context, in io.Reader, out io.Writer) error {
 		}
 	}
 }
+
+// ErrUnanswered means that a program has gone, or waits for nothing more, before everything was
+// answered.
+var ErrUnanswered = errors.New("there are requests without an answer")
 
 // maxLine is more than the server takes, in bytes.
 const maxLine = 4 << 20

@@ -1,0 +1,67 @@
+package cli_test
+
+import (
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/parley-server/parley/internal/cli"
+)
+
+const saying = `{"jsonrpc":"2.0","id":%,"method":"tools/call","params":{"name":"send_message","arguments":{"command":"$"},"_meta":{"progressToken":1}}}` + "\n"
+
+func mcpCall(id, command string) string {
+	return strings.NewReplacer("%", id, "$", command).Replace(saying)
+}
+
+// TestMCPEndsWithItsStdin: what is piped in whole is answered, also behind the end of stdin; a
+// turn that takes longer is not waited for, and goes on.
+func TestMCPEndsWithItsStdin(t *testing.T) {
+	t.Parallel()
+	sh, _, _ := world(t)
+	start := func(stdin io.Reader, patience time.Duration) *keyboard {
+		k := &keyboard{out: newWatched(), errs: newWatched(), code: make(chan int, 1)}
+		go func() {
+			k.code <- cli.Run(t.Context(), cli.Host{Stdin: stdin, Stdout: k.out, Stderr: k.errs, Environ: sh.environ, Dir: sh.dir, Patience: patience}, []string{"mcp"})
+		}()
+		return k
+	}
+	k := start(strings.NewReader(mcpCall("1", "@say one")+mcpCall("2", "@wait 1s\\n@say two")), time.Hour)
+	if code, out := <-k.code, k.out.String(); code != 0 || k.errs.String() != "" || !strings.Contains(out, `"id":1`) || !strings.Contains(out, `"id":2`) {
+		t.Errorf("piped: exit code %d, %s\n%s", code, k.errs.String(), out)
+	}
+
+	stdin, program := io.Pipe()
+	k = start(stdin, time.Nanosecond)
+	if _, err := io.WriteString(program, mcpCall("3", "@wait 10m")); err != nil {
+		t.Fatal(err)
+	}
+	k.out.wait(t, "session_id: ")
+	session := strings.SplitAfter(k.out.String(), "session_id: ")[1][:36]
+	program.Close()
+	if code := <-k.code; code != 0 || strings.Count(k.errs.String(), "\n") != 1 || !strings.Contains(k.errs.String(), "goes on without this command") {
+		t.Errorf("held: exit code %d, %s", code, k.errs.String())
+	}
+	sh.must("sessions", "cancel", session) // it is there to be canceled
+}
+
+// TestMCPEndsWhenNobodyReads: a program that has gone cannot be answered.
+func TestMCPEndsWhenNobodyReads(t *testing.T) {
+	t.Parallel()
+	sh, _, _ := world(t)
+	reader, stdout := io.Pipe()
+	reader.Close()
+	stdin, program := io.Pipe()
+	defer program.Close()
+	code := make(chan int, 1)
+	go func() {
+		code <- cli.Run(t.Context(), cli.Host{Stdin: stdin, Stdout: stdout, Stderr: io.Discard, Environ: sh.environ, Dir: sh.dir}, []string{"mcp"})
+	}()
+	if _, err := io.WriteString(program, mcpCall("1", "@say one")); err != nil {
+		t.Fatal(err)
+	}
+	if code := <-code; code == 0 {
+		t.Error("it says that all is well")
+	}
+}
