@@ -85,7 +85,7 @@ export async function openai() {
   let again = "";
   repeated.on("response.refusal.delta", (e) => (again += e.delta));
   const waiting = await repeated.finalResponse();
-  assert.equal(again, asking.output[0].content[0].refusal);
+  assert.equal(again, asking.output[0].content[0].refusal.replace(/ This chat has no name .* along\./, "")); // it follows a response, which tells the chat
   const answered = await client.responses.parse({ model: "w", input: "allow", previous_response_id: waiting.id, ...format });
   assert.deepEqual(answered.output_parsed, { saved: true });
   assert.equal(new Set([asking.id, waiting.id, answered.id]).size, 3);
