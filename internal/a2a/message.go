@@ -151,24 +151,26 @@ func (c *call) request(in *incoming, p parts, of fields) {
 		take(*p.skill, "skill", "input")
 	}
 	c.places["command"], c.places["attachments"] = partsAt, partsAt
-	if about["skill"] != nil && about["input"] == nil && len(p.data) == 1 {
-		about["input"], c.places["input"] = p.data[0].raw("data"), p.data[0].pointer("data")
-		p.data = nil
-	}
+	data := p.data()
 	switch {
 	case about["skill"] == nil:
-		for _, part := range p.data {
-			p.text = append(p.text, string(part.raw("data")))
+		text := make([]string, len(p.said))
+		for i, s := range p.said {
+			if text[i] = s.text; s.data != nil {
+				text[i] = string(s.data.raw("data"))
+			}
 		}
-		if len(p.text) == 0 && (c.unfit != nil || c.checks.Err() != nil) {
-			p.text = []string{"?"} // that nothing is left of the parts is no mistake of its own
+		if len(text) == 0 && (c.unfit != nil || c.checks.Err() != nil) {
+			text = []string{"?"} // that nothing is left of the parts is no mistake of its own
 		}
-		if len(p.text) > 0 {
-			about["command"], _ = json.Marshal(strings.Join(p.text, "\n")) // of a text it cannot fail
+		if len(text) > 0 {
+			about["command"], _ = json.Marshal(strings.Join(text, "\n")) // of a text it cannot fail
 		}
-	case len(p.text) > 0:
+	case len(p.said) > len(data):
 		c.checks.Add(fault.Violation{Param: partsAt, Rule: "exactly_one", Message: "A skill takes its input as data. Send either a text or a skill, not both."})
-	case len(p.data) > 0:
+	case about["input"] == nil && len(data) == 1:
+		about["input"], c.places["input"] = data[0].raw("data"), data[0].pointer("data")
+	case len(data) > 0:
 		c.checks.Add(fault.Violation{Param: partsAt, Rule: "exactly_one", Message: "A skill has one input. Send one data part with it."})
 	}
 	if len(p.files) > 0 {

@@ -52,6 +52,17 @@ func TestNothingOfAMessageIsLost(t *testing.T) {
 	})
 }
 
+// TestPartsKeepTheirOrder: what stands before a table is read before it.
+func TestPartsKeepTheirOrder(t *testing.T) {
+	versions(t, func(t *testing.T, c *caller) {
+		parts := `[{"kind":"text","text":"First table:"},{"kind":"data","data":{"rows":"A"}},{"kind":"text","text":"Second table:"},{"kind":"data","data":{"rows":"B"}},{"kind":"text","text":"What is 2+2?"}]`
+		const want = "First table:\n{\"rows\":\"A\"}\nSecond table:\n{\"rows\":\"B\"}\nWhat is 2+2?"
+		if got := c.read(c.ask(c.name("SendMessage", "message/send"), c.params(unique(), parts, ""))); *got.History[0].Parts[0].Text != want {
+			t.Errorf("%q", *got.History[0].Parts[0].Text)
+		}
+	})
+}
+
 // TestAllThatIsWrongIsTold: in the shape of a message, and in what its metadata say.
 func TestAllThatIsWrongIsTold(t *testing.T) {
 	versions(t, func(t *testing.T, c *caller) {

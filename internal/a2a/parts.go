@@ -16,10 +16,25 @@ import (
 
 // parts are what the parts of a message say.
 type parts struct {
-	text  []string
-	skill *fields  // the data of a part that names one
-	data  []fields // parts whose data name nothing
+	said  []saying
+	skill *fields // the data of a part that names one
 	files []uuid.UUID
+}
+
+// saying is a text, or a part whose data name nothing.
+type saying struct {
+	text string
+	data *fields // nil: it is a text
+}
+
+// data are the parts among what is said whose data name nothing.
+func (p parts) data() (list []*fields) {
+	for _, s := range p.said {
+		if s.data != nil {
+			list = append(list, s.data)
+		}
+	}
+	return list
 }
 
 func (c *call) parts(msg fields, in *incoming) (p parts) {
@@ -32,7 +47,7 @@ func (c *call) parts(msg fields, in *incoming) (p parts) {
 		case "":
 		case "text":
 			if text, ok := part.Text(part.pointer("text"), part.raw("text")); ok && text != "" {
-				p.text = append(p.text, text)
+				p.said = append(p.said, saying{text: text})
 				in.beside(part)
 			}
 		case "data":
@@ -98,7 +113,7 @@ func (c *call) data(part fields, in *incoming, p *parts) {
 		if c.version == v03 {
 			part.Type(part.pointer("data"), "object")
 		}
-		p.data = append(p.data, part)
+		p.said = append(p.said, saying{data: &part})
 		return
 	}
 	data := fieldsOf(c.checks, part.pointer("data"), raw)
@@ -123,7 +138,7 @@ func (c *call) data(part fields, in *incoming, p *parts) {
 		only(data, raw, "file_id")
 		p.files = append(p.files, data.UUID(data.pointer("file_id"), data.raw("file_id")))
 	default:
-		p.data = append(p.data, part)
+		p.said = append(p.said, saying{data: &part})
 	}
 	in.beside(part)
 }
