@@ -148,6 +148,7 @@ func (c *command) approvalsDeny() *cobra.Command {
 	}
 	remoteFlags(cmd)
 	cmd.Flags().StringVar(&reason, "reason", "", "why, for the agent")
+	maybeEmpty(cmd, "reason")
 	return cmd
 }
 

@@ -4,10 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // nothing is for commands without arguments.
@@ -27,8 +29,35 @@ func between(n int, names ...string) cobra.PositionalArgs {
 		case len(args) > len(names):
 			return usage(cmd, fmt.Sprintf("%q is too much.", args[len(names)]), cmd.CommandPath()+" takes "+strings.Join(names, " and ")+" only.")
 		}
+		if i := slices.Index(args, ""); i >= 0 {
+			return usage(cmd, names[i]+" is empty.", "A variable may not be set.")
+		}
 		return nil
 	}
+}
+
+const emptyKey = "parley_may_be_empty"
+
+// maybeEmpty marks flags whose empty value means what it says.
+func maybeEmpty(cmd *cobra.Command, flags ...string) {
+	for _, name := range flags {
+		_ = cmd.Flags().SetAnnotation(name, emptyKey, []string{"true"})
+	}
+}
+
+// filled refuses a flag with an empty value, such as a variable leaves that is not set:
+// without what it names, the command would do something else.
+func filled(cmd *cobra.Command) (err error) {
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		empty := f.Value.Type() == "string" && f.Value.String() == ""
+		if list, ok := f.Value.(pflag.SliceValue); ok {
+			empty = len(list.GetSlice()) == 0 || slices.Contains(list.GetSlice(), "")
+		}
+		if empty && f.Annotations[emptyKey] == nil && err == nil {
+			err = usage(cmd, "--"+f.Name+" is empty.", "Give it a value, or leave it out. A variable may not be set.")
+		}
+	})
+	return err
 }
 
 func plural(n int, one, many string) string {

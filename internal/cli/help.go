@@ -43,6 +43,9 @@ func (c *command) polish(cmd *cobra.Command) {
 	if run := cmd.RunE; run != nil {
 		cmd.RunE = func(cmd *cobra.Command, args []string) error {
 			c.started = true
+			if err := filled(cmd); err != nil {
+				return err
+			}
 			return run(cmd, args)
 		}
 	}

@@ -55,8 +55,8 @@ func (o *optionFlags) read(c *command, cmd *cobra.Command, m *client.Message) er
 		o.limits.MaxCostUSD = &o.cost
 	}
 	for _, name := range []string{"max-turns", "max-seconds"} {
-		if f := cmd.Flags().Lookup(name); f.Changed && f.Value.String() == "0" {
-			return usage(cmd, fmt.Sprintf("--%s cannot be 0.", name), "It takes a whole number from 1.")
+		if f := cmd.Flags().Lookup(name); f.Changed && (f.Value.String() == "0" || strings.HasPrefix(f.Value.String(), "-")) {
+			return usage(cmd, fmt.Sprintf("--%s cannot be %s.", name, f.Value), "It takes a whole number from 1.")
 		}
 	}
 	if o.limits != (client.Limits{}) {

@@ -314,6 +314,7 @@ func TestOptionsReachTheServer(t *testing.T) {
 	}{
 		{[]string{"--max-turns", "1", `@call wiki_read {"page":"tea"}` + "\n@say x"}, 1, "max_turns_exceeded"},
 		{[]string{"--max-turns", "0", "x"}, 2, "from 1"},
+		{[]string{"--max-turns", "-1", "x"}, 2, "--max-turns cannot be -1."},
 		{[]string{"--max-turns", "999", "x"}, 2, "max_turns"},
 		{[]string{"--max-cost", "-1", "x"}, 2, "max_cost_usd"},
 		{[]string{"--max-cost", "0", "@say x"}, 1, "budget_exceeded"},

@@ -60,6 +60,44 @@ func TestRefusalsNameWhatIsWrong(t *testing.T) {
 	}
 }
 
+// A variable that is not set leaves an empty word. Taken for nothing it would list
+// everybody's sessions, or begin another conversation.
+func TestAnEmptyValueIsNoChoice(t *testing.T) {
+	t.Parallel()
+	sh := shell{t: t, dir: t.TempDir(), environ: []string{"DATABASE_URL=postgres://127.0.0.1:1/none", "PARLEY_URL=http://127.0.0.1:1", "PARLEY_WORKSPACE=test", "PARLEY_API_KEY=x"}}
+	for line, want := range map[string]string{
+		"sessions list --caller _":        "--caller is empty.",
+		"sessions list --status _ --json": "--status is empty.",
+		"sessions list --cursor _":        "--cursor is empty.",
+		"sessions show _":                 "SESSION is empty.",
+		"sessions cancel _":               "SESSION is empty.",
+		"sessions tail x --after _":       "--after is empty.",
+		"send -s _ hi":                    "--session is empty.",
+		"send -c _ hi":                    "--caller is empty.",
+		"send --attach _ hi":              "--attach is empty.",
+		"send --attach a,,b hi":           "--attach is empty.",
+		"send --secret-input _ hi":        "--secret-input is empty.",
+		"send --skill _ hi":               "--skill is empty.",
+		"send -w _ hi":                    "--workspace is empty.",
+		"approvals list --session _":      "--session is empty.",
+		"approvals allow x --pattern _":   "--pattern is empty.",
+		"files down --session _ x":        "--session is empty.",
+		"wiki get _":                      "PATH is empty.",
+		"skills show _":                   "NAME is empty.",
+	} {
+		args := strings.Fields(line)
+		for i := range args {
+			args[i] = strings.TrimPrefix(args[i], "_")
+		}
+		if _, errs, code := sh.run(args...); code != 2 || !strings.Contains(errs, want) {
+			t.Errorf("parley %s: exit code %d, %s", line, code, errs)
+		}
+	}
+	if _, errs, code := sh.run("approvals", "deny", "x", "--reason", ""); code != 5 {
+		t.Errorf("no reason is a reason: exit code %d, %s", code, errs)
+	}
+}
+
 func TestEveryViolationHasALine(t *testing.T) {
 	t.Parallel()
 	sh, _, _ := world(t)

@@ -101,6 +101,7 @@ func (c *command) changeFlags(cmd *cobra.Command) (change func() (workspace.Chan
 	messages := f.Int("messages-per-minute", -1, "messages of one key in a minute; 0: no limit, -1: the server's own")
 	calls := f.Int("calls-per-minute", -1, "other calls of one key in a minute; 0: no limit, -1: the server's own")
 	streams := f.Int("open-streams", -1, "streams of one key at once; 0: no limit, -1: the server's own")
+	maybeEmpty(cmd, "name", "instructions", "model")
 	cmd.MarkFlagsMutuallyExclusive("instructions", "instructions-file")
 	c.jsonFlag(cmd)
 	return func() (set workspace.Change, err error) {
