@@ -1,12 +1,16 @@
 package e2e_test
 
 import (
+	"io"
 	"net/http"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 )
 
@@ -24,6 +28,7 @@ func TestClientsPageInABrowser(t *testing.T) {
 		esm := filepath.Join(dir, "node_modules/@microsoft/fetch-event-source/lib/esm")
 		names := `<script type="importmap">{"imports":{"@microsoft/fetch-event-source":"/library/index.js"}}</script>`
 		page := "<!doctype html><head>" + names + `</head><body><script type="module">` + exampleOf(t, "fetch-event-source", "js") + "</script>"
+		var away away
 		busy := true
 		front := w.front(t, between, func(rw http.ResponseWriter, r *http.Request) bool {
 			switch {
@@ -36,11 +41,14 @@ func TestClientsPageInABrowser(t *testing.T) {
 				rw.Header().Set("Retry-After", "1")
 				http.Error(rw, "too many", http.StatusTooManyRequests)
 			default:
-				return false
+				return !away.answers(rw)
 			}
 			return true
 		})
 		browser.MustPage(front).MustWait(`() => document.body.innerText.includes("87")`)
+		if n := away.asked.Load(); n != 1 {
+			t.Errorf("it asks a server that is away %d times", n)
+		}
 	})
 	t.Run("eventsource", func(t *testing.T) {
 		tab := browser.MustPage(between)
@@ -57,6 +65,48 @@ func TestClientsPageInABrowser(t *testing.T) {
 			t.Fatalf("%d %+v", status, d)
 		}
 		tab.MustWait(`() => document.querySelector("pre").innerText.includes("The call went through.")`)
+	})
+	t.Run("eventsource without an answer", func(t *testing.T) {
+		alone, _ := w.between(t, "http://127.0.0.1:1")
+		var keys sync.Map
+		var trouble atomic.Pointer[http.HandlerFunc]
+		front := w.front(t, between, func(rw http.ResponseWriter, r *http.Request) bool {
+			if r.URL.Path != "/chat" {
+				return false
+			}
+			keys.Store(r.Header.Get("Idempotency-Key"), true)
+			if h := trouble.Load(); h != nil {
+				(*h)(rw, r)
+				return true
+			}
+			return false
+		})
+		tab := browser.MustPage(front)
+		send := func(h http.HandlerFunc, says string) {
+			trouble.Store(&h)
+			if h == nil {
+				trouble.Store(nil)
+			}
+			tab.MustEval(`() => document.querySelector("button").click()`)
+			tab.MustWait(`says => document.querySelector("pre").innerText.includes(says)`, says)
+		}
+		send(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, "No answer: Failed to fetch")
+		send(func(rw http.ResponseWriter, _ *http.Request) { _, _ = rw.Write([]byte(": ping\n")) }, "No answer: the stream broke off at its beginning")
+		send(func(rw http.ResponseWriter, r *http.Request) {
+			res, err := http.Post(alone+"/chat", "application/json", r.Body)
+			if err != nil {
+				panic(http.ErrAbortHandler)
+			}
+			defer res.Body.Close()
+			rw.WriteHeader(res.StatusCode)
+			_, _ = io.Copy(rw, res.Body)
+		}, "No answer: The agent cannot be reached. Try again.")
+		send(nil, "87")
+		n := 0
+		keys.Range(func(any, any) bool { n++; return true })
+		if n != 1 {
+			t.Errorf("the message was %d messages", n)
+		}
 	})
 	t.Run("eventsource that is given up", func(t *testing.T) {
 		tab := browser.MustPage(between)
@@ -80,7 +130,7 @@ func TestTheServerBetweenKeepsUsersApart(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		req.Header.Set("X-User", user)
+		req.Header.Set("X-User", url.PathEscape(user))
 		for i := 0; i < len(header); i += 2 {
 			req.Header.Set(header[i], header[i+1])
 		}
@@ -104,6 +154,11 @@ func TestTheServerBetweenKeepsUsersApart(t *testing.T) {
 	if status, his := do("bob", http.MethodPost, "/chat", "Idempotency-Key", "1"); status != http.StatusOK || strings.Contains(his, open[2]) {
 		t.Errorf("bob with the key of alice: %d\n%s", status, his)
 	}
+	for _, name := range []string{"Zoë", "李"} {
+		if status, theirs := do(name, http.MethodPost, "/chat", "Idempotency-Key", "1"); status != http.StatusOK || !strings.Contains(theirs, "87") || strings.Contains(theirs, open[2]) {
+			t.Errorf("%s: %d\n%s", name, status, theirs)
+		}
+	}
 	if status, his := do("bob", http.MethodGet, "/chat/events?replay=all"); status != http.StatusOK || strings.Contains(his, open[2]) {
 		t.Errorf("bob follows: %d\n%s", status, his)
 	}
@@ -113,7 +168,7 @@ func TestTheServerBetweenKeepsUsersApart(t *testing.T) {
 func (w *world) between(t *testing.T, server string) (string, *record) {
 	t.Helper()
 	dir, port := t.TempDir(), freePort(t)
-	code := strings.NewReplacer("/demo`", "/w`", `"alice"`, `req.headers["x-user"] ?? "alice"`).Replace(exampleOf(t, "eventsource", "js"))
+	code := strings.NewReplacer("/demo`", "/w`", `"alice"`, `decodeURIComponent(req.headers["x-user"] ?? "alice")`).Replace(exampleOf(t, "eventsource", "js"))
 	for name, text := range map[string]string{"page.html": exampleOf(t, "eventsource", "html"), "server.mjs": code} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 )
 
 // exampleRun is an example of a page that reads a stream itself.
@@ -101,17 +102,43 @@ func (x exampleRun) isCutOff(t *testing.T, w *world, url, key string) {
 	if err != nil || out != want {
 		t.Errorf("it prints %v\n%q, want\n%q\n%s", err, out, want, errs)
 	}
-	if m.cuts.Load() != 1 || m.again.Load() < 2 {
-		t.Errorf("cut off %d times, and %d more requests", m.cuts.Load(), m.again.Load())
+	if m.cuts.Load() != 1 || m.away.asked.Load() != 1 {
+		t.Errorf("cut off %d times, and %d requests of a server that is away", m.cuts.Load(), m.away.asked.Load())
+	}
+	if !strings.Contains(errs, "CONCURRENCY_LIMIT") || !strings.Contains(errs, "Away until then.") {
+		t.Errorf("it does not say what failed:\n%s", errs)
 	}
 }
 
 // meanness counts what an address did to a stream.
-type meanness struct{ cuts, again atomic.Int32 }
+type meanness struct {
+	cuts, again atomic.Int32
+	away        away
+	hung        atomic.Bool
+}
+
+// away is a server that is away for the first second, and says until when as a proxy may: with a
+// date. Whoever waits for a while, as for any other failure, asks it once.
+type away struct {
+	since atomic.Pointer[time.Time]
+	asked atomic.Int32
+}
+
+// answers reports whether it is back.
+func (a *away) answers(rw http.ResponseWriter) bool {
+	a.since.CompareAndSwap(nil, new(time.Now()))
+	if time.Since(*a.since.Load()) > time.Second {
+		return true
+	}
+	a.asked.Add(1)
+	rw.Header().Set("Retry-After", "Wed, 21 Oct 2099 07:28:00 GMT")
+	http.Error(rw, "Away until then.", http.StatusServiceUnavailable)
+	return false
+}
 
 // mean is an address with a server behind it. It cuts a stream off in the middle of its first
-// text. Of the requests that go on with it the first is one too many, and the second, where it
-// is to hang, gets no answer and no end.
+// text. Of the requests that go on with it the first is one too many, the next finds the server
+// away, and a third, where it is to hang, gets no answer and no end.
 func mean(t *testing.T, server string, hangs bool) (string, *meanness) {
 	target, _ := url.Parse(server)
 	m := new(meanness)
@@ -131,11 +158,12 @@ func mean(t *testing.T, server string, hangs bool) (string, *meanness) {
 			proxy.ServeHTTP(rw, r)
 			return
 		}
-		switch n := m.again.Add(1); {
-		case n == 1:
+		switch {
+		case m.again.Add(1) == 1:
 			rw.Header().Set("Retry-After", "1")
 			http.Error(rw, `{"error":{"code":"CONCURRENCY_LIMIT"}}`, http.StatusTooManyRequests)
-		case n == 2 && hangs:
+		case !m.away.answers(rw):
+		case hangs && m.hung.CompareAndSwap(false, true):
 			_, _ = io.Copy(io.Discard, r.Body) // or it would not be seen that the client has left
 			rw.Header().Set("Content-Type", "text/event-stream")
 			_, _ = rw.Write([]byte(": ping\n"))
