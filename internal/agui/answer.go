@@ -162,7 +162,7 @@ func (s *server) fresh(w http.ResponseWriter, r *dialect.Request, in input, aske
 		return false, active, nil
 	}
 	if view.Asked.Skill != nil {
-		ignore(w, append(in.ignored, "messages"))
+		dialect.Ignore(w, append(in.ignored, "messages"))
 		return false, active, nil
 	}
 	if view.Asked.Content == nil || in.said.is(view) {

@@ -43,11 +43,11 @@ func parse(body []wire.Member, r *dialect.Request) (in input, err error) {
 		r.Names[name] = "forwardedProps/" + name
 	}
 	given := dialect.Given(body)
-	in.Thread = c.Word("/threadId", orEmpty(given["threadId"]), wire.MaxCallerID)
+	in.Thread = c.Word("/threadId", dialect.OrEmpty(given["threadId"]), wire.MaxCallerID)
 	if len(in.Thread) > wire.MaxCallerID && len([]rune(in.Thread)) <= wire.MaxCallerID {
 		c.Longer("/threadId", "bytes", wire.MaxCallerID)
 	}
-	in.Run = c.Word("/runId", orEmpty(given["runId"]), maxID)
+	in.Run = c.Word("/runId", dialect.OrEmpty(given["runId"]), maxID)
 	_, in.Versioned = given["protocolVersion"]
 	if raw, ok := given["resume"]; ok {
 		in.resume = answers(&c, raw)
@@ -120,12 +120,5 @@ func (in input) counting(id string, extensions map[string]json.RawMessage) []byt
 		kept["run"] = in.Run
 	}
 	raw, _ := json.Marshal(kept) // all of it was JSON
-	return raw
-}
-
-func orEmpty(raw json.RawMessage) json.RawMessage {
-	if raw == nil {
-		return json.RawMessage(`""`)
-	}
 	return raw
 }

@@ -3,8 +3,6 @@ package agui
 import (
 	"encoding/json"
 	"fmt"
-	"strings"
-	"unicode/utf8"
 
 	"github.com/google/uuid"
 
@@ -31,13 +29,13 @@ func answers(c *wire.Checks, raw json.RawMessage) (list []resume) {
 			continue
 		}
 		given := dialect.Given(wire.Members(item))
-		id := c.UUID(at+"/interruptId", orEmpty(given["interruptId"]))
+		id := c.UUID(at+"/interruptId", dialect.OrEmpty(given["interruptId"]))
 		if seen[id] {
 			c.Add(fault.Violation{Param: at + "/interruptId", Rule: "unique", Message: "The interrupt " + id.String() + " is answered twice. Send one answer."})
 		}
 		seen[id] = true
 		rs := resume{id: id, answer: turn.Answer{Approval: id}}
-		switch c.OneOf(at+"/status", orEmpty(given["status"]), "resolved", "cancelled") {
+		switch c.OneOf(at+"/status", dialect.OrEmpty(given["status"]), "resolved", "cancelled") {
 		case "cancelled":
 			rs.cancelled = true
 		case "resolved":
@@ -73,13 +71,7 @@ func payload(c *wire.Checks, at string, raw json.RawMessage, a *turn.Answer) {
 			c.Add(fault.Violation{Param: at + "/pattern", Rule: "requires", Message: "A pattern comes only with approved: true.", Expected: true})
 		}
 	}
-	if raw, ok := given["reason"]; ok {
-		text, _ := c.Text(at+"/reason", raw)
-		if utf8.RuneCountInString(text) > wire.MaxReason {
-			c.Longer(at+"/reason", "characters", wire.MaxReason)
-		}
-		if a.Outcome == event.Denied {
-			a.Reason = strings.TrimSpace(event.Plain(text))
-		}
+	if why := dialect.Reason(c, at+"/reason", given["reason"]); a.Outcome == event.Denied {
+		a.Reason = why
 	}
 }

@@ -2,7 +2,6 @@ package agui
 
 import (
 	"net/http"
-	"strings"
 
 	"github.com/google/uuid"
 
@@ -39,7 +38,7 @@ func (s *server) run(w http.ResponseWriter, r *dialect.Request) error {
 		return err
 	}
 	defer release()
-	ignore(w, in.ignored)
+	dialect.Ignore(w, in.ignored)
 	in.Base = s.Door.Base(r.Request)
 	id, ok, err := s.thread(r, in.Thread)
 	if err != nil {
@@ -60,13 +59,6 @@ func (s *server) run(w http.ResponseWriter, r *dialect.Request) error {
 		err = s.attach(w, r, in, id, ok)
 	}
 	return err
-}
-
-// ignore says what of a request means nothing here.
-func ignore(w http.ResponseWriter, names []string) {
-	if len(names) > 0 {
-		w.Header().Set("X-Parley-Ignored", strings.Join(names, ", "))
-	}
 }
 
 // thread finds the session of a thread: the one with that id, or the one that has the thread

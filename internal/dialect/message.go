@@ -4,9 +4,12 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
+	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/turn"
 	"github.com/parley-server/parley/internal/wire"
@@ -27,6 +30,14 @@ func Given(body []wire.Member) map[string]json.RawMessage {
 	return given
 }
 
+// OrEmpty is a value, or an empty text where there is none: then a check says what is missing.
+func OrEmpty(raw json.RawMessage) json.RawMessage {
+	if raw == nil {
+		return json.RawMessage(`""`)
+	}
+	return raw
+}
+
 // maxIgnored is how many names an answer repeats.
 const maxIgnored = 20
 
@@ -34,7 +45,8 @@ const maxIgnored = 20
 // neither understood nor Extensions, and messages of the system.
 func Ignored(given map[string]json.RawMessage, list []Message, understood ...string) (names []string) {
 	for name, raw := range given {
-		if len(raw) > 2 && !slices.Contains(understood, name) && !slices.Contains(Extensions, name) && wire.Printable(name) { // [] and {} say nothing
+		known := slices.Contains(understood, name) || slices.Contains(Extensions, name) || slices.Contains([]string{"[]", "{}", `""`}, string(raw))
+		if !known && wire.Printable(name) {
 			names = append(names, wire.Short(name))
 		}
 	}
@@ -44,6 +56,13 @@ func Ignored(given map[string]json.RawMessage, list []Message, understood ...str
 		names = append(names, "system messages")
 	}
 	return names
+}
+
+// Ignore says what of a request means nothing here.
+func Ignore(w http.ResponseWriter, names []string) {
+	if len(names) > 0 {
+		w.Header().Set("X-Parley-Ignored", strings.Join(names, ", "))
+	}
 }
 
 // Message is one message of the conversation that a client keeps. It is sent as a whole with
@@ -110,6 +129,18 @@ func Text(c *wire.Checks, param string, raw json.RawMessage) string {
 		text = strings.Join(texts, "\n")
 	}
 	return text
+}
+
+// Reason reads why somebody denies a call.
+func Reason(c *wire.Checks, at string, raw json.RawMessage) string {
+	if raw == nil {
+		return ""
+	}
+	text, _ := c.Text(at, raw)
+	if utf8.RuneCountInString(text) > wire.MaxReason {
+		c.Longer(at, "characters", wire.MaxReason)
+	}
+	return strings.TrimSpace(event.Plain(text))
 }
 
 // Compose makes the message that is sent in a chat: a text of the user, in the words of the

@@ -2,7 +2,6 @@ package openaiapi
 
 import (
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -49,9 +48,7 @@ func (s *server) answer(w http.ResponseWriter, r *dialect.Request, in *incoming,
 		return err
 	}
 	defer release()
-	if len(q.ignored) > 0 {
-		w.Header().Set("X-Parley-Ignored", strings.Join(q.ignored, ", "))
-	}
+	dialect.Ignore(w, q.ignored)
 	rd, err := s.reply(w, r, q, in.raw)
 	if err != nil {
 		return helped(w, err)

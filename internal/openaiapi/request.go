@@ -61,7 +61,7 @@ func receive(body []wire.Member, raw []byte, understood []string) *incoming {
 
 // parse reads a request after what was found wrong before.
 func (s *server) parse(r *dialect.Request, in *incoming) (request, error) {
-	q := request{model: in.Word("/model", orEmpty(in.given["model"]), 200), follows: in.previous}
+	q := request{model: in.Word("/model", dialect.OrEmpty(in.given["model"]), 200), follows: in.previous}
 	q.text, q.more, q.asked, q.alone = in.question(r)
 	if raw, ok := in.given["stream"]; ok {
 		q.stream = in.Boolean("/stream", raw)
@@ -87,13 +87,6 @@ func (s *server) parse(r *dialect.Request, in *incoming) (request, error) {
 	q.alone = q.alone && !q.named()
 	q.IdempotencyKey = in.Once(r.Header.Values("Idempotency-Key"))
 	return q, in.Err()
-}
-
-func orEmpty(raw json.RawMessage) json.RawMessage {
-	if raw == nil {
-		return json.RawMessage(`""`)
-	}
-	return raw
 }
 
 // question is the text of the last message of the user; more says that one of the assistant's
@@ -170,7 +163,7 @@ func (in *incoming) format(r *dialect.Request) {
 		return
 	}
 	format := dialect.Given(wire.Members(raw))
-	switch kind := in.Word("/response_format/type", orEmpty(format["type"]), 100); kind {
+	switch kind := in.Word("/response_format/type", dialect.OrEmpty(format["type"]), 100); kind {
 	case "text", "":
 	case "json_object":
 		in.given["response_schema"] = json.RawMessage(`{"type":"object"}`)

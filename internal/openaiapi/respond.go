@@ -73,7 +73,7 @@ func (in *incoming) follow() (thread Thread) {
 		in.Add(fault.Violation{Param: "/conversation", Rule: "exactly_one", Message: "Send either previous_response_id or conversation, not both."})
 	}
 	if name[0] == '{' {
-		name = orEmpty(dialect.Given(wire.Members(name))["id"])
+		name = dialect.OrEmpty(dialect.Given(wire.Members(name))["id"])
 	}
 	in.given["conversation"] = name
 	thread.Conversation = in.Word("/conversation", name, wire.MaxCallerID)

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/google/uuid"
 
@@ -45,7 +44,7 @@ func verdicts(c *wire.Checks, param string, raw json.RawMessage) (list []*verdic
 			continue
 		}
 		given := dialect.Given(wire.Members(found[i]))
-		name, _ := c.Text(at+"/id", orEmpty(given["id"]))
+		name, _ := c.Text(at+"/id", dialect.OrEmpty(given["id"]))
 		question, _, _ := strings.Cut(name, ":")
 		id := c.UUID(at+"/id", dialect.Quote(question))
 		v, ok := questions[id]
@@ -54,7 +53,7 @@ func verdicts(c *wire.Checks, param string, raw json.RawMessage) (list []*verdic
 			questions[id], list = v, append(list, v)
 		}
 		v.ids[strings.ToLower(name)] = true
-		why := reason(c, at+"/reason", given["reason"])
+		why := dialect.Reason(c, at+"/reason", given["reason"])
 		if c.Boolean(at+"/approved", given["approved"]) {
 			continue
 		}
@@ -67,18 +66,6 @@ func verdicts(c *wire.Checks, param string, raw json.RawMessage) (list []*verdic
 		c.Add(fault.Violation{Param: param, Rule: "required", Message: "The last message is the assistant's own, and answers none of its requests for an approval: there is nothing to do."})
 	}
 	return list
-}
-
-// reason reads why a call was denied.
-func reason(c *wire.Checks, at string, raw json.RawMessage) string {
-	if raw == nil {
-		return ""
-	}
-	text, _ := c.Text(at, raw)
-	if utf8.RuneCountInString(text) > wire.MaxReason {
-		c.Longer(at, "characters", wire.MaxReason)
-	}
-	return strings.TrimSpace(event.Plain(text))
 }
 
 // fits checks what was answered against the question: every id is one of its calls', and a

@@ -110,10 +110,3 @@ func content(c *wire.Checks, param string, m dialect.Message) string {
 	}
 	return dialect.Text(c, param, m.Parts)
 }
-
-func orEmpty(raw json.RawMessage) json.RawMessage {
-	if raw == nil {
-		return json.RawMessage(`""`)
-	}
-	return raw
-}

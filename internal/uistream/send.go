@@ -2,7 +2,6 @@ package uistream
 
 import (
 	"net/http"
-	"strings"
 
 	"github.com/parley-server/parley/internal/dialect"
 	"github.com/parley-server/parley/internal/limit"
@@ -32,9 +31,7 @@ func (s *server) send(w http.ResponseWriter, r *dialect.Request) error {
 		return err
 	}
 	defer release()
-	if len(q.ignored) > 0 {
-		w.Header().Set("X-Parley-Ignored", strings.Join(q.ignored, ", "))
-	}
+	dialect.Ignore(w, q.ignored)
 	var rd dialect.Reading
 	if len(q.answers) > 0 {
 		rd, err = s.answer(r, q)
