@@ -57,6 +57,7 @@ func Load(src Sources) (Config, error) {
 		values[s.Name] = s.raw
 	}
 	l.parsed(env.ParseWithOptions(&cfg, env.Options{Environment: values}))
+	cfg.URL, cfg.APIKey = strings.TrimSpace(cfg.URL), Secret(strings.TrimSpace(string(cfg.APIKey))) // as a file or a command brings them
 	cfg.settings = l.settings
 	l.problems = append(l.problems, cfg.problems()...)
 	if len(l.problems) > 0 {

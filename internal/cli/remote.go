@@ -35,10 +35,14 @@ func (c *command) dial(cmd *cobra.Command, retrying func(client.Retry)) (*client
 }
 
 func (c *command) clientOf(target app.DevEnv, retrying func(client.Retry)) (*client.Client, error) {
-	return client.New(client.Options{
+	remote, err := client.New(client.Options{
 		URL: target.URL, Workspace: target.Workspace, Key: target.APIKey,
 		UserAgent: "parley/" + app.ThisBuild().Version, Retrying: retrying,
 	})
+	if err != nil {
+		return nil, &problem{Exit: exitUsage, Code: "CONFIGURATION", What: "The server cannot be asked.", Why: sentence(err), Do: "Correct PARLEY_URL or PARLEY_API_KEY; `parley config print` shows where they come from."}
+	}
+	return remote, nil
 }
 
 // remotely wraps the work of a command that asks the server: settings, client, Ctrl-C.

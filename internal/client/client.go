@@ -8,11 +8,14 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptrace"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"time"
 )
 
@@ -49,9 +52,13 @@ type Client struct {
 
 // New makes a client. Nothing is sent before its first call.
 func New(opt Options) (*Client, error) {
+	opt.URL, opt.Key = strings.TrimSpace(opt.URL), strings.TrimSpace(opt.Key)
 	u, err := url.Parse(strings.TrimRight(opt.URL, "/"))
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
 		return nil, fmt.Errorf("the server's address %q is not one with http:// or https://", opt.URL)
+	}
+	if strings.ContainsFunc(opt.Key, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return nil, errors.New("the key has a space, a line break or another character that no key has")
 	}
 	opt.Tries = cmp.Or(opt.Tries, 5)
 	opt.Wait = cmp.Or(opt.Wait, time.Second)
@@ -96,15 +103,26 @@ func (c *Client) request(ctx context.Context, method string, u *url.URL, body []
 	return req, nil
 }
 
+// send sends a request, or fails with an *Unreachable.
+func (c *Client) send(req *http.Request) (*http.Response, error) {
+	var connected atomic.Bool
+	trace := &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { connected.Store(true) }}
+	res, err := c.http.Do(req.WithContext(httptrace.WithClientTrace(req.Context(), trace)))
+	if err != nil {
+		return nil, c.unreachable(req, err, connected.Load())
+	}
+	return res, nil
+}
+
 // maxAnswer bounds what is read of an answer that is no stream.
 const maxAnswer = 64 << 20
 
 // do sends a request and reads the whole answer, or fails with an *Error or an
 // *Unreachable.
 func (c *Client) do(req *http.Request) ([]byte, error) {
-	res, err := c.http.Do(req)
+	res, err := c.send(req)
 	if err != nil {
-		return nil, c.unreachable(req, err)
+		return nil, err
 	}
 	defer res.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer))
@@ -112,7 +130,7 @@ func (c *Client) do(req *http.Request) ([]byte, error) {
 		return nil, failure(res, body)
 	}
 	if err != nil {
-		return nil, c.unreachable(req, err)
+		return nil, c.unreachable(req, err, true)
 	}
 	return body, nil
 }

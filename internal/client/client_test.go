@@ -214,6 +214,40 @@ func TestRefusalsAreFinalAndTyped(t *testing.T) {
 	}
 }
 
+// TestAKeyThatCannotBeSentIsRefused: before anything is sent, and in words that do not show it.
+func TestAKeyThatCannotBeSentIsRefused(t *testing.T) {
+	t.Parallel()
+	for _, key := range []string{"prl_a\nb", "prl_a b", "\ufeffprl_a", "prl_a\x00"} {
+		if _, err := client.New(client.Options{URL: "http://server.example", Key: key}); err == nil || strings.Contains(err.Error(), "prl_a") {
+			t.Errorf("%q: %v", key, err)
+		}
+	}
+}
+
+// TestWhatWasNeverSentIsNotTriedAgain: an error from before any connection.
+func TestWhatWasNeverSentIsNotTriedAgain(t *testing.T) {
+	t.Parallel()
+	s := &wire{frames: turn(1), keys: map[string]bool{}}
+	srv := httptest.NewServer(s)
+	defer srv.Close()
+	c, err := client.New(client.Options{URL: srv.URL, Workspace: "w", Key: "k", Retrying: func(r client.Retry) { t.Errorf("tried again: %v", r.Err) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	unsent := client.Message{Command: "hi", IdempotencyKey: "a\nb"} // no value of a header
+	var failed error
+	for _, err := range c.Send(t.Context(), unsent) {
+		failed = err
+	}
+	if e, ok := errors.AsType[*client.Unreachable](failed); !ok || e.Sent || len(s.calls) > 0 {
+		t.Errorf("%v after %v", failed, s.calls)
+	}
+	if _, err := c.Ask(t.Context(), unsent); err == nil {
+		t.Error("it was sent")
+	}
+}
+
 func TestNothingIsTriedAgainWhereNobodyListens(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

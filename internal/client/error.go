@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -69,15 +68,16 @@ type Broken struct {
 func (e *Broken) Error() string { return "the stream broke: " + e.Err.Error() }
 func (e *Broken) Unwrap() error { return e.Err }
 
-func (c *Client) unreachable(req *http.Request, err error) error {
+// unreachable is why a request has no whole answer. sent tells that there was a connection to send
+// it on.
+func (c *Client) unreachable(req *http.Request, err error, sent bool) error {
 	if ctx := req.Context(); ctx.Err() != nil && !errors.Is(context.Cause(ctx), errQuiet) {
 		return context.Cause(ctx)
 	}
 	if wrapped, ok := errors.AsType[*url.Error](err); ok {
 		err = wrapped.Err // without the method and the address
 	}
-	op, ok := errors.AsType[*net.OpError](err)
-	return &Unreachable{URL: c.base.Redacted(), Err: err, Sent: !ok || op.Op != "dial"}
+	return &Unreachable{URL: c.base.Redacted(), Err: err, Sent: sent}
 }
 
 // failure reads the error envelope. What is not one, from a proxy for instance,

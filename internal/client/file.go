@@ -132,9 +132,9 @@ func (c *Client) Fetch(ctx context.Context, d Download, w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	res, err := c.http.Do(req)
+	res, err := c.send(req)
 	if err != nil {
-		return c.unreachable(req, err)
+		return err
 	}
 	defer res.Body.Close()
 	if res.StatusCode != http.StatusOK {

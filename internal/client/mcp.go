@@ -160,9 +160,9 @@ func (b *bridge) exchange(ctx context.Context, m message, line []byte) error {
 		return err
 	}
 	b.mark(req.Header, m)
-	res, err := b.http.Do(req)
+	res, err := b.send(req)
 	if err != nil {
-		return b.unreachable(req, err)
+		return err
 	}
 	defer res.Body.Close()
 	if strings.HasPrefix(res.Header.Get("Content-Type"), "text/event-stream") {
@@ -171,7 +171,7 @@ func (b *bridge) exchange(ctx context.Context, m message, line []byte) error {
 	body, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer))
 	switch {
 	case err != nil:
-		return b.unreachable(req, err)
+		return b.unreachable(req, err, true)
 	case bytes.Contains(body, []byte(`"jsonrpc"`)):
 		b.answer(m, body)
 	case res.StatusCode/100 != 2:
@@ -190,9 +190,9 @@ func (b *bridge) stream(req *http.Request, m message, body io.Reader) error {
 		case err == io.EOF && m.batch:
 			return nil
 		case err == io.EOF:
-			return b.unreachable(req, io.ErrUnexpectedEOF)
+			return b.unreachable(req, io.ErrUnexpectedEOF, true)
 		case err != nil:
-			return b.unreachable(req, err)
+			return b.unreachable(req, err, true)
 		case len(frame.Data) == 0:
 		case b.answer(m, frame.Data) && !m.batch:
 			return nil

@@ -115,9 +115,9 @@ func (s *stream) connect(ctx context.Context, yield func(Frame) bool) (end bool,
 	if err != nil {
 		return false, err
 	}
-	res, err := s.c.http.Do(req)
+	res, err := s.c.send(req)
 	if err != nil {
-		return false, s.c.unreachable(req, err)
+		return false, err
 	}
 	defer res.Body.Close()
 	if res.StatusCode != http.StatusOK || !strings.HasPrefix(res.Header.Get("Content-Type"), "text/event-stream") {
