@@ -35,7 +35,7 @@ are asked for at a terminal, or left open.
 
 func (a *approving) flags(cmd *cobra.Command) {
 	cmd.Flags().StringArrayVar(&a.given, "approve", nil, "ask, never, wait or pattern:PATTERN, see above (default ask)")
-	cmd.Flags().BoolVar(&a.noInput, "no-input", false, "ask nobody here, even at a terminal")
+	cmd.Flags().BoolVar(&a.noInput, "no-input", false, "ask nobody here, even at a terminal, and read no stdin beside a message")
 }
 
 // read understands the flags.

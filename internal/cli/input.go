@@ -3,7 +3,6 @@ package cli
 import (
 	"encoding/json"
 	"fmt"
-	"io"
 	"strings"
 	"unicode/utf8"
 
@@ -84,11 +83,8 @@ func (i *inputFlags) text(c *command) (string, error) {
 	if c.Stdin == nil {
 		return "", nil
 	}
-	text, err := io.ReadAll(io.LimitReader(c.Stdin, 2<<20)) // the server takes less, and says so
-	if err != nil {
-		return "", fmt.Errorf("read stdin: %w", err)
-	}
-	return string(text), nil
+	text, err := c.stdin("")
+	return string(text), err
 }
 
 func (c *command) skillsRun() *cobra.Command {

@@ -4,12 +4,10 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
-	"io"
 	"iter"
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -40,7 +38,8 @@ func (c *command) send() *cobra.Command {
   git diff | parley send --caller alice --approve never "Review this change"
   parley send --skill monthly_report --input month=2026-10 --output json | jq -r .output`,
 		Long: `Prints the answer to stdout as it is written, and everything else (tools, questions,
-tokens, reconnects) to stderr. What is piped in comes before the message. A stream that
+tokens, reconnects) to stderr. What is piped in comes before the message, unless there is
+an argument and --no-input; in a loop that reads its input, write </dev/null. A stream that
 breaks is resumed. Ctrl-C once cancels the turn, twice leaves it running. With --schema
 stdout gets the answer in that schema, as JSON, and nothing else.
 
@@ -58,7 +57,7 @@ PARLEY_API_KEY, or else those of parley serve --dev in this directory.`,
 					return usage(cmd, "There is no skill that takes the inputs.", "--input and --input-json need --skill.")
 				}
 				var err error
-				if s.message.Command, err = c.messageText(cmd, args); err != nil {
+				if s.message.Command, err = s.text(cmd, args); err != nil {
 					return err
 				}
 			}
@@ -119,33 +118,6 @@ func (s *sending) viewer() *viewer {
 	v := s.c.viewer(s.remote, s.output)
 	v.quiet, v.verbose, v.approving, v.result = s.quiet, s.verbose, s.approving, s.message.ResponseSchema != nil
 	return v
-}
-
-// messageText is what is piped in, then the arguments.
-func (c *command) messageText(cmd *cobra.Command, args []string) (string, error) {
-	parts := []string{}
-	if piped(c.Stdin) {
-		text, err := io.ReadAll(io.LimitReader(c.Stdin, 2<<20)) // the server takes less, and says so
-		if err != nil {
-			return "", fmt.Errorf("read stdin: %w", err)
-		}
-		if len(text) < 2<<20 && !utf8.Valid(text) { // the end may be cut off in the middle of a character
-			return "", usage(cmd, "What is piped in is not UTF-8.", "A message is text: convert it with iconv, or send it as a file with --attach.")
-		}
-		if s := strings.TrimRight(string(text), "\r\n"); s != "" {
-			parts = append(parts, s)
-		}
-	}
-	if s := strings.Join(args, " "); strings.TrimSpace(s) != "" {
-		parts = append(parts, s)
-	}
-	if !utf8.ValidString(strings.Join(args, " ")) {
-		return "", usage(cmd, "The message is not UTF-8.", "Convert it with iconv, or send it as a file with --attach.")
-	}
-	if len(parts) == 0 {
-		return "", usage(cmd, "There is no message.", "No argument is given and nothing is piped in.")
-	}
-	return strings.Join(parts, "\n\n"), nil
 }
 
 func (s *sending) retrying(r client.Retry) { s.c.tellRetry(r, s.quiet) }

@@ -1,0 +1,103 @@
+package cli
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+)
+
+// maxStdin is more than the server takes, and says so.
+const maxStdin = 2 << 20
+
+// slowStdin is how long nothing is said of waiting for stdin.
+const slowStdin = time.Second
+
+// stdin reads what is piped in. Where that takes a while, waiting is said on stderr, unless it
+// is "". Ctrl-C ends it; a read of stdin cannot be interrupted, and ends with the process.
+func (c *command) stdin(waiting string) ([]byte, error) {
+	type read struct {
+		text []byte
+		err  error
+	}
+	done := make(chan read, 1)
+	go func() {
+		text, err := io.ReadAll(io.LimitReader(c.Stdin, maxStdin))
+		done <- read{text, err}
+	}()
+	slow := time.NewTimer(slowStdin)
+	defer slow.Stop()
+	for {
+		select {
+		case r := <-done:
+			if r.err != nil {
+				return nil, fmt.Errorf("read stdin: %w", r.err)
+			}
+			return r.text, nil
+		case <-slow.C:
+			if waiting != "" {
+				fmt.Fprintln(c.Stderr, waiting)
+			}
+		case <-c.Interrupts:
+			return nil, &problem{Exit: exitInterrupted, Code: "INTERRUPTED", What: "Interrupted.", Why: "Nothing was sent."}
+		}
+	}
+}
+
+// text is the message: what is piped in, then the arguments. With --no-input the arguments are
+// all, if there are any.
+func (s *sending) text(cmd *cobra.Command, args []string) (string, error) {
+	said := strings.Join(args, " ")
+	if !utf8.ValidString(said) {
+		return "", usage(cmd, "The message is not UTF-8.", "Convert it with iconv, or send it as a file with --attach.")
+	}
+	if strings.TrimSpace(said) == "" {
+		said = ""
+	}
+	var before string
+	if piped(s.c.Stdin) && (said == "" || !s.approving.noInput) {
+		var err error
+		if before, err = s.piped(cmd, said != ""); err != nil {
+			return "", err
+		}
+	}
+	switch {
+	case before == "" && said == "" && len(args) > 0:
+		return "", usage(cmd, "There is no message.", "The argument is empty, and nothing is piped in.")
+	case before == "" && said == "":
+		return "", usage(cmd, "There is no message.", "No argument is given and nothing is piped in.")
+	case before == "":
+		return said, nil
+	case said == "":
+		return before, nil
+	}
+	return before + "\n\n" + said, nil
+}
+
+// piped is what comes on stdin. Beside an argument that may be what nobody has meant to send,
+// such as the rest of a loop's input: then it is said how much it is.
+func (s *sending) piped(cmd *cobra.Command, beside bool) (string, error) {
+	waiting := "Waiting for the message on stdin."
+	if beside {
+		waiting = "Waiting for stdin, which comes before the message. If nothing is to come: parley send … </dev/null"
+	}
+	if s.quiet {
+		waiting = ""
+	}
+	text, err := s.c.stdin(waiting)
+	if err != nil {
+		return "", err
+	}
+	if len(text) < maxStdin && !utf8.Valid(text) { // the end may be cut off in the middle of a character
+		return "", usage(cmd, "What is piped in is not UTF-8.", "A message is text: convert it with iconv, or send it as a file with --attach.")
+	}
+	text = bytes.TrimRight(text, "\r\n")
+	if n := bytes.Count(text, []byte("\n")) + 1; beside && len(text) > 0 {
+		s.note(fmt.Sprintf("The message begins with the %d %s of stdin.", n, plural(n, "line", "lines")))
+	}
+	return string(text), nil
+}

@@ -1,0 +1,73 @@
+package cli_test
+
+import (
+	"io"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/parley-server/parley/internal/cli"
+)
+
+// reading starts a command line that reads a stdin of the test's own.
+func (s shell) reading(stdin io.Reader, args ...string) *keyboard {
+	k := &keyboard{interrupts: make(chan os.Signal, 4), out: newWatched(), errs: newWatched(), code: make(chan int, 1)}
+	go func() {
+		k.code <- cli.Run(s.t.Context(), cli.Host{Stdin: stdin, Stdout: k.out, Stderr: k.errs, Environ: s.environ, Dir: s.dir, Interrupts: k.interrupts}, args)
+	}()
+	return k
+}
+
+// What stdin brings beside an argument may be what nobody has meant to send: it is told, and
+// can be left alone.
+func TestStdinBesideAMessage(t *testing.T) {
+	t.Parallel()
+	sh, _, _ := world(t)
+	if out, errs, code := sh.pipe(strings.NewReader("one\ntwo\n"), "send", "@say ok"); code != 0 || !strings.Contains(errs, "begins with the 2 lines of stdin.") {
+		t.Errorf("exit code %d: %s%s", code, out, errs)
+	}
+	if _, errs, code := sh.pipe(strings.NewReader("one\ntwo\n"), "send", "--quiet", "@say ok"); code != 0 || errs != "" {
+		t.Errorf("--quiet: exit code %d: %s", code, errs)
+	}
+	for _, stdin := range []string{"", "\n"} {
+		if _, errs, code := sh.pipe(strings.NewReader(stdin), "send", "@say ok"); code != 0 || strings.Contains(errs, "stdin") {
+			t.Errorf("%q: exit code %d: %s", stdin, code, errs)
+		}
+	}
+	rest := strings.NewReader("the rest of a loop's input")
+	if _, errs, code := sh.pipe(rest, "send", "--no-input", "@say ok"); code != 0 || strings.Contains(errs, "stdin") || rest.Len() == 0 {
+		t.Errorf("--no-input: exit code %d, %d bytes are left: %s", code, rest.Len(), errs)
+	}
+	if out, errs, code := sh.pipe(strings.NewReader("@say ok"), "send", "--no-input"); code != 0 || out != "ok\n" {
+		t.Errorf("--no-input without an argument: exit code %d: %s%s", code, out, errs)
+	}
+	if _, errs, code := sh.run("send", ""); code != 2 || !strings.Contains(errs, "The argument is empty") {
+		t.Errorf("exit code %d: %s", code, errs)
+	}
+}
+
+// A pipe that stays open keeps nobody guessing, and Ctrl-C says that nothing was sent.
+func TestStdinThatSaysNothing(t *testing.T) {
+	t.Parallel()
+	sh := shell{t: t, dir: t.TempDir(), environ: []string{"PARLEY_URL=http://127.0.0.1:1", "PARLEY_WORKSPACE=test", "PARLEY_API_KEY=x"}}
+	for _, c := range []struct{ args, says string }{
+		{"send hi", "</dev/null"},
+		{"send", "Waiting for the message on stdin."},
+	} {
+		stdin, writer := io.Pipe()
+		k := sh.reading(stdin, strings.Fields(c.args)...)
+		k.errs.wait(t, c.says)
+		k.interrupts <- os.Interrupt
+		if code := <-k.code; code != 130 || !strings.Contains(k.errs.String(), "Nothing was sent.") {
+			t.Errorf("parley %s: exit code %d: %s", c.args, code, k.errs)
+		}
+		writer.Close()
+	}
+	stdin, writer := io.Pipe()
+	k := sh.reading(stdin, "skills", "run", "x", "--input-json", "@-")
+	k.interrupts <- os.Interrupt
+	if code := <-k.code; code != 130 || !strings.Contains(k.errs.String(), "Nothing was sent.") {
+		t.Errorf("--input-json: exit code %d: %s", code, k.errs)
+	}
+	writer.Close()
+}
