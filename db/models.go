@@ -255,6 +255,7 @@ type Turn struct {
 	StartedAt          *time.Time
 	FinishedAt         *time.Time
 	StateAt            time.Time
+	ToldAt             *time.Time
 }
 
 type Workspace struct {

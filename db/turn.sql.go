@@ -138,7 +138,7 @@ func (q *Queries) NodesAlive(ctx context.Context) ([]int32, error) {
 }
 
 const turnActive = `-- name: TurnActive :one
-SELECT id, session_id, workspace_id, state, error, start_seq, end_seq, epoch, node, lease_until, job_id, halted_at, max_response_seconds, max_turns, active_seconds, max_cost_usd, key_id, scopes, request_hash, prompt, response_schema, secrets, rejected, callback_id, created_at, started_at, finished_at, state_at FROM turns WHERE session_id = $1 AND state IN ('queued', 'running', 'waiting')
+SELECT id, session_id, workspace_id, state, error, start_seq, end_seq, epoch, node, lease_until, job_id, halted_at, max_response_seconds, max_turns, active_seconds, max_cost_usd, key_id, scopes, request_hash, prompt, response_schema, secrets, rejected, callback_id, created_at, started_at, finished_at, state_at, told_at FROM turns WHERE session_id = $1 AND state IN ('queued', 'running', 'waiting')
 `
 
 // TurnActive is the session's turn that has not ended.
@@ -174,6 +174,7 @@ func (q *Queries) TurnActive(ctx context.Context, sessionID uuid.UUID) (Turn, er
 		&i.StartedAt,
 		&i.FinishedAt,
 		&i.StateAt,
+		&i.ToldAt,
 	)
 	return i, err
 }
@@ -211,7 +212,7 @@ SET state = 'running', state_at = clock_timestamp(), epoch = $1, node = $2::int,
 WHERE turns.id = $4 AND turns.state = ANY($5::text[])
   AND (SELECT count(*) FROM turns r WHERE r.workspace_id = turns.workspace_id AND r.state = 'running')
     < (SELECT w.max_running FROM workspaces w WHERE w.id = turns.workspace_id)
-RETURNING id, session_id, workspace_id, state, error, start_seq, end_seq, epoch, node, lease_until, job_id, halted_at, max_response_seconds, max_turns, active_seconds, max_cost_usd, key_id, scopes, request_hash, prompt, response_schema, secrets, rejected, callback_id, created_at, started_at, finished_at, state_at
+RETURNING id, session_id, workspace_id, state, error, start_seq, end_seq, epoch, node, lease_until, job_id, halted_at, max_response_seconds, max_turns, active_seconds, max_cost_usd, key_id, scopes, request_hash, prompt, response_schema, secrets, rejected, callback_id, created_at, started_at, finished_at, state_at, told_at
 `
 
 type TurnClaimParams struct {
@@ -262,6 +263,7 @@ func (q *Queries) TurnClaim(ctx context.Context, arg TurnClaimParams) (Turn, err
 		&i.StartedAt,
 		&i.FinishedAt,
 		&i.StateAt,
+		&i.ToldAt,
 	)
 	return i, err
 }
@@ -272,7 +274,7 @@ SET state = $1, state_at = clock_timestamp(), error = $2, finished_at = clock_ti
     active_seconds = active_seconds + coalesce(extract(epoch FROM clock_timestamp() - started_at), 0),
     halted_at = CASE WHEN $3::boolean THEN clock_timestamp() END
 WHERE id = $4 AND state = ANY($5::text[])
-RETURNING id, session_id, workspace_id, state, error, start_seq, end_seq, epoch, node, lease_until, job_id, halted_at, max_response_seconds, max_turns, active_seconds, max_cost_usd, key_id, scopes, request_hash, prompt, response_schema, secrets, rejected, callback_id, created_at, started_at, finished_at, state_at
+RETURNING id, session_id, workspace_id, state, error, start_seq, end_seq, epoch, node, lease_until, job_id, halted_at, max_response_seconds, max_turns, active_seconds, max_cost_usd, key_id, scopes, request_hash, prompt, response_schema, secrets, rejected, callback_id, created_at, started_at, finished_at, state_at, told_at
 `
 
 type TurnCloseParams struct {
@@ -322,6 +324,7 @@ func (q *Queries) TurnClose(ctx context.Context, arg TurnCloseParams) (Turn, err
 		&i.StartedAt,
 		&i.FinishedAt,
 		&i.StateAt,
+		&i.ToldAt,
 	)
 	return i, err
 }
@@ -365,7 +368,7 @@ func (q *Queries) TurnEnded(ctx context.Context, workspaceID uuid.UUID, iD uuid.
 }
 
 const turnGet = `-- name: TurnGet :one
-SELECT id, session_id, workspace_id, state, error, start_seq, end_seq, epoch, node, lease_until, job_id, halted_at, max_response_seconds, max_turns, active_seconds, max_cost_usd, key_id, scopes, request_hash, prompt, response_schema, secrets, rejected, callback_id, created_at, started_at, finished_at, state_at FROM turns WHERE id = $1
+SELECT id, session_id, workspace_id, state, error, start_seq, end_seq, epoch, node, lease_until, job_id, halted_at, max_response_seconds, max_turns, active_seconds, max_cost_usd, key_id, scopes, request_hash, prompt, response_schema, secrets, rejected, callback_id, created_at, started_at, finished_at, state_at, told_at FROM turns WHERE id = $1
 `
 
 func (q *Queries) TurnGet(ctx context.Context, id uuid.UUID) (Turn, error) {
@@ -400,6 +403,7 @@ func (q *Queries) TurnGet(ctx context.Context, id uuid.UUID) (Turn, error) {
 		&i.StartedAt,
 		&i.FinishedAt,
 		&i.StateAt,
+		&i.ToldAt,
 	)
 	return i, err
 }
@@ -555,6 +559,7 @@ func (q *Queries) TurnRequeue(ctx context.Context, iD uuid.UUID, epoch int64, st
 const turnRetried = `-- name: TurnRetried :one
 SELECT t.id FROM turns t JOIN sessions s ON s.id = t.session_id
 WHERE t.workspace_id = $1 AND t.key_id = $2 AND t.request_hash = $3
+  AND t.told_at IS NULL
   AND t.created_at > now() - make_interval(secs => $4::float8)
   AND CASE WHEN $5::uuid IS NOT NULL THEN t.session_id = $5::uuid
            ELSE s.caller_id IS NOT DISTINCT FROM $6::text END
@@ -571,7 +576,8 @@ type TurnRetriedParams struct {
 }
 
 // TurnRetried is the newest turn that the same request of the same key has started a short
-// while ago, in the session that it names: by id, by its caller, or by neither.
+// while ago, in the session that it names: by id, by its caller, or by neither. Whoever has the
+// whole answer of a turn does not ask for it again.
 func (q *Queries) TurnRetried(ctx context.Context, arg TurnRetriedParams) (uuid.UUID, error) {
 	row := q.db.QueryRow(ctx, turnRetried,
 		arg.WorkspaceID,
@@ -595,6 +601,16 @@ func (q *Queries) TurnStartSeq(ctx context.Context, iD uuid.UUID, startSeq int64
 	return err
 }
 
+const turnTold = `-- name: TurnTold :exec
+UPDATE turns SET told_at = clock_timestamp() WHERE id = $1 AND told_at IS NULL
+`
+
+// TurnTold notes that the whole answer has been written to who sent the message.
+func (q *Queries) TurnTold(ctx context.Context, id uuid.UUID) error {
+	_, err := q.db.Exec(ctx, turnTold, id)
+	return err
+}
+
 const turnUnplaced = `-- name: TurnUnplaced :exec
 UPDATE turns SET job_id = NULL WHERE turns.id = $1 AND turns.state = 'queued'
 `
@@ -606,7 +622,7 @@ func (q *Queries) TurnUnplaced(ctx context.Context, id uuid.UUID) error {
 }
 
 const turnView = `-- name: TurnView :one
-SELECT t.id, t.session_id, t.workspace_id, t.state, t.error, t.start_seq, t.end_seq, t.epoch, t.node, t.lease_until, t.job_id, t.halted_at, t.max_response_seconds, t.max_turns, t.active_seconds, t.max_cost_usd, t.key_id, t.scopes, t.request_hash, t.prompt, t.response_schema, t.secrets, t.rejected, t.callback_id, t.created_at, t.started_at, t.finished_at, t.state_at, u.id, u.session_id, u.turn_id, u.workspace_id, u.role, u.content, u.label, u.skill, u.status, u.error, u.structured_result, u.attachments, u.tool_calls, u.refs, u.usage, u.first_seq, u.last_seq, u.created_at, u.named, u.failure, m.id, m.session_id, m.turn_id, m.workspace_id, m.role, m.content, m.label, m.skill, m.status, m.error, m.structured_result, m.attachments, m.tool_calls, m.refs, m.usage, m.first_seq, m.last_seq, m.created_at, m.named, m.failure, a.request AS question
+SELECT t.id, t.session_id, t.workspace_id, t.state, t.error, t.start_seq, t.end_seq, t.epoch, t.node, t.lease_until, t.job_id, t.halted_at, t.max_response_seconds, t.max_turns, t.active_seconds, t.max_cost_usd, t.key_id, t.scopes, t.request_hash, t.prompt, t.response_schema, t.secrets, t.rejected, t.callback_id, t.created_at, t.started_at, t.finished_at, t.state_at, t.told_at, u.id, u.session_id, u.turn_id, u.workspace_id, u.role, u.content, u.label, u.skill, u.status, u.error, u.structured_result, u.attachments, u.tool_calls, u.refs, u.usage, u.first_seq, u.last_seq, u.created_at, u.named, u.failure, m.id, m.session_id, m.turn_id, m.workspace_id, m.role, m.content, m.label, m.skill, m.status, m.error, m.structured_result, m.attachments, m.tool_calls, m.refs, m.usage, m.first_seq, m.last_seq, m.created_at, m.named, m.failure, a.request AS question
 FROM turns t
 JOIN messages u ON u.turn_id = t.id AND u.role = 'user'
 JOIN messages m ON m.turn_id = t.id AND m.role = 'assistant'
@@ -654,6 +670,7 @@ func (q *Queries) TurnView(ctx context.Context, workspaceID uuid.UUID, iD uuid.U
 		&i.Turn.StartedAt,
 		&i.Turn.FinishedAt,
 		&i.Turn.StateAt,
+		&i.Turn.ToldAt,
 		&i.Message.ID,
 		&i.Message.SessionID,
 		&i.Message.TurnID,
@@ -700,7 +717,7 @@ func (q *Queries) TurnView(ctx context.Context, workspaceID uuid.UUID, iD uuid.U
 }
 
 const turnViews = `-- name: TurnViews :many
-SELECT t.id, t.session_id, t.workspace_id, t.state, t.error, t.start_seq, t.end_seq, t.epoch, t.node, t.lease_until, t.job_id, t.halted_at, t.max_response_seconds, t.max_turns, t.active_seconds, t.max_cost_usd, t.key_id, t.scopes, t.request_hash, t.prompt, t.response_schema, t.secrets, t.rejected, t.callback_id, t.created_at, t.started_at, t.finished_at, t.state_at, u.id, u.session_id, u.turn_id, u.workspace_id, u.role, u.content, u.label, u.skill, u.status, u.error, u.structured_result, u.attachments, u.tool_calls, u.refs, u.usage, u.first_seq, u.last_seq, u.created_at, u.named, u.failure, m.id, m.session_id, m.turn_id, m.workspace_id, m.role, m.content, m.label, m.skill, m.status, m.error, m.structured_result, m.attachments, m.tool_calls, m.refs, m.usage, m.first_seq, m.last_seq, m.created_at, m.named, m.failure, a.request AS question
+SELECT t.id, t.session_id, t.workspace_id, t.state, t.error, t.start_seq, t.end_seq, t.epoch, t.node, t.lease_until, t.job_id, t.halted_at, t.max_response_seconds, t.max_turns, t.active_seconds, t.max_cost_usd, t.key_id, t.scopes, t.request_hash, t.prompt, t.response_schema, t.secrets, t.rejected, t.callback_id, t.created_at, t.started_at, t.finished_at, t.state_at, t.told_at, u.id, u.session_id, u.turn_id, u.workspace_id, u.role, u.content, u.label, u.skill, u.status, u.error, u.structured_result, u.attachments, u.tool_calls, u.refs, u.usage, u.first_seq, u.last_seq, u.created_at, u.named, u.failure, m.id, m.session_id, m.turn_id, m.workspace_id, m.role, m.content, m.label, m.skill, m.status, m.error, m.structured_result, m.attachments, m.tool_calls, m.refs, m.usage, m.first_seq, m.last_seq, m.created_at, m.named, m.failure, a.request AS question
 FROM turns t
 JOIN messages u ON u.turn_id = t.id AND u.role = 'user'
 JOIN messages m ON m.turn_id = t.id AND m.role = 'assistant'
@@ -782,6 +799,7 @@ func (q *Queries) TurnViews(ctx context.Context, arg TurnViewsParams) ([]TurnVie
 			&i.Turn.StartedAt,
 			&i.Turn.FinishedAt,
 			&i.Turn.StateAt,
+			&i.Turn.ToldAt,
 			&i.Message.ID,
 			&i.Message.SessionID,
 			&i.Message.TurnID,

@@ -23,6 +23,7 @@ import (
 type service struct {
 	*servicetest.Service
 	client *http.Client
+	left   chan struct{} // a request has ended whose client is gone
 }
 
 // options are what a test can change.
@@ -33,7 +34,7 @@ type options struct {
 
 func start(t *testing.T, opt options) *service {
 	t.Helper()
-	s := &service{Service: servicetest.New(t, servicetest.Options{Limits: opt.limits, Turns: func(c *turn.Config) {
+	s := &service{left: make(chan struct{}, 100), Service: servicetest.New(t, servicetest.Options{Limits: opt.limits, Turns: func(c *turn.Config) {
 		if opt.window != 0 {
 			servicetest.Asking(c)
 			c.Window = opt.window
@@ -50,7 +51,14 @@ func start(t *testing.T, opt options) *service {
 			mux.Handle(path, h)
 		}
 	}
-	s.Serve(t, mux)
+	s.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer func() {
+			if r.Context().Err() != nil {
+				s.left <- struct{}{}
+			}
+		}()
+		mux.ServeHTTP(w, r)
+	}))
 	s.client = &http.Client{Transport: s.Transport}
 	return s
 }

@@ -1,44 +1,104 @@
 package dialect_test
 
 import (
+	"context"
+	"io"
+	"net/http"
 	"strings"
 	"sync"
 	"testing"
 
 	"github.com/parley-server/parley/internal/apikey"
+	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/session"
 )
 
 // A request that its client sends again finds the turn that it has started, while that goes on
-// and when it is over, also in a chat without a name.
+// and when it is over, also in a chat without a name, until it has the whole answer: after that
+// the same words are a message of their own.
 func TestRetriesFindTheirTurn(t *testing.T) {
 	t.Parallel()
 	s := start(t, options{})
-	again := []string{"X-Stainless-Retry-Count", "1"}
+	replayed := func(name string, r reply) {
+		t.Helper()
+		if r.status != 200 || r.err != nil || r.header.Get("Idempotent-Replayed") != "true" || strings.Count(r.text, "0.") == 0 {
+			t.Errorf("%s: %d %v %v %s", name, r.status, r.err, r.header, r.text)
+		}
+	}
+	want := 0
 	for name, c := range map[string]call{
 		"an unnamed chat":          {path: completions, body: said(held)},
 		"a chat named in its body": {path: completions, body: said(held, `"user":"u"`)},
 		"a chat named by a header": {path: completions, body: said(held), header: []string{"X-Session-Id", "h"}},
 		"a response":               {path: responses, body: `{"model":"demo","input":` + quote(held) + `}`},
 	} {
-		first := s.do(t, call{path: c.path, body: strings.TrimSuffix(c.body, "}") + `,"stream":true}`, header: c.header})
-		<-s.Gate.Entered
-		first.Body.Close()
-		retry := call{path: c.path, body: strings.TrimSuffix(c.body, "}") + `,"stream":true}`, header: append(c.header, again...)}
-		running := s.do(t, retry)
-		s.Gate.Leave <- struct{}{}
-		frames(t, running)
-		over := s.do(t, retry)
-		if list, ok := frames(t, over); !ok || !strings.Contains(strings.Join(list, ""), "0.") {
-			t.Errorf("%s: %v", name, list)
-		}
-		for _, r := range []string{running.Header.Get("Idempotent-Replayed"), over.Header.Get("Idempotent-Replayed")} {
-			if r != "true" {
-				t.Errorf("%s: a retry started another turn", name)
+		body := c.body
+		for _, way := range []string{`,"stream":true}`, `,"stream":false}`} {
+			c.body = strings.TrimSuffix(body, "}") + way
+			retry := call{path: c.path, body: c.body, header: append(c.header, "X-Stainless-Retry-Count", "1")}
+			s.lose(t, c)
+			s.Gate.Leave <- struct{}{}
+			s.over(t)
+			replayed(name+way, s.get(t, retry))
+			s.Gate.Leave <- struct{}{}
+			if r := s.get(t, retry); r.status != 200 || r.header.Get("Idempotent-Replayed") != "" {
+				t.Errorf("%s%s: who has the answer says the same, and gets that answer: %s", name, way, r.text)
 			}
+			<-s.Gate.Entered
+			want += 2
 		}
+		c.body = strings.TrimSuffix(body, "}") + `,"stream":true}`
+		s.lose(t, c)
+		running := s.do(t, call{path: c.path, body: c.body, header: append(c.header, "X-Stainless-Retry-Count", "1")})
+		s.Gate.Leave <- struct{}{}
+		replayed(name, whole(running))
+		want++
 	}
-	if _, _, turns := s.questions(t); turns != 4 {
-		t.Errorf("%d turns", turns)
+	if _, _, turns := s.questions(t); turns != want {
+		t.Errorf("%d turns, want %d", turns, want)
+	}
+}
+
+// lose sends a message that waits at the gate, and leaves.
+func (s *service) lose(t *testing.T, c call) {
+	t.Helper()
+	ctx, leave := context.WithCancel(t.Context())
+	defer leave()
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, s.URL+c.path, strings.NewReader(c.body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header = http.Header{"Authorization": {"Bearer " + s.Key}, "Content-Type": {"application/json"}}
+	for i := 0; i < len(c.header); i += 2 {
+		r.Header.Set(c.header[i], c.header[i+1])
+	}
+	var gone sync.WaitGroup
+	gone.Go(func() {
+		if res, err := s.client.Do(r); err == nil {
+			_, _ = io.Copy(io.Discard, res.Body)
+			res.Body.Close()
+		}
+	})
+	<-s.Gate.Entered
+	leave()
+	gone.Wait()
+	<-s.left
+}
+
+// over waits for the end of the newest turn.
+func (s *service) over(t *testing.T) {
+	t.Helper()
+	var from session.From
+	if err := s.Pool.QueryRow(t.Context(), "SELECT session_id, start_seq - 1, created_at FROM turns ORDER BY created_at DESC LIMIT 1").Scan(&from.Session, &from.Seq, &from.Since); err != nil {
+		t.Fatal(err)
+	}
+	for evs, err := range s.Sessions.Follow(t.Context(), from) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if evs[len(evs)-1].Kind == event.KindDone {
+			return
+		}
 	}
 }
 
@@ -61,13 +121,14 @@ func TestWhatIsNoRetry(t *testing.T) {
 		"another key":   {path: completions, body: first.body, header: append(first.header, again...), key: s.Issue(t, s.Workspace, apikey.All...)},
 		"long ago":      old,
 		"not a retry":   {path: completions, body: first.body, header: []string{"X-Session-Id", "a", "X-Stainless-Retry-Count", "0"}},
+		"answered":      {path: completions, body: first.body, header: append(first.header, again...)},
 		"other content": {path: completions, body: said("count to 4"), header: append(first.header, again...)},
 	} {
 		if r := s.get(t, c); r.status != 200 || r.header.Get("Idempotent-Replayed") != "" {
 			t.Errorf("%s: %d %s", name, r.status, r.text)
 		}
 	}
-	if _, _, turns := s.questions(t); turns != 8 {
+	if _, _, turns := s.questions(t); turns != 9 {
 		t.Errorf("%d turns", turns)
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"time"
 
 	"github.com/google/uuid"
 
@@ -55,29 +54,6 @@ func (d *Desk) Start(w http.ResponseWriter, r *Request, req turn.Request, raw []
 	}
 	door.Link(d.Door.Base(r.Request), r.Caller.Workspace, busy)
 	return Reading{}, err
-}
-
-// retryTime is how long after its first arrival a request is sent again by clients that do so
-// of themselves.
-const retryTime = 10 * time.Minute
-
-// Retried is the turn that a request has started before, for a client that says that it sends
-// it again; ok is false where it has started none.
-func (d *Desk) Retried(w http.ResponseWriter, r *Request, req turn.Request, raw []byte) (rd Reading, ok bool, err error) {
-	ctx, cancel := d.Door.Brief(r.Context())
-	defer cancel()
-	hash := sha256.Sum256(raw)
-	id, ok, err := d.Sessions.Retried(ctx, session.Retry{Workspace: r.Caller.Workspace.ID, Key: r.Caller.Key, Hash: hash[:],
-		Session: req.Session, CallerID: req.CallerID, Within: retryTime})
-	if err != nil || !ok {
-		return rd, false, err
-	}
-	t, _, err := d.Sessions.Answer(ctx, r.Caller.Workspace.ID, id)
-	if err != nil {
-		return rd, false, err
-	}
-	w.Header().Set("Idempotent-Replayed", "true")
-	return reading(t), true, nil
 }
 
 // inTheWay is the turn that an error is about, nil where it is about none.
@@ -155,20 +131,6 @@ func (d *Desk) Calls(ctx context.Context, c door.Caller, rd Reading) (map[string
 		}
 	}
 	return calls, nil
-}
-
-// Sent is the turn that a message has started when it was sent before, under its
-// Idempotency-Key; ok is false where it has started none.
-func (d *Desk) Sent(ctx context.Context, c door.Caller, req turn.Request, raw []byte) (rd Reading, ok bool, err error) {
-	ctx, cancel := d.Door.Brief(ctx)
-	defer cancel()
-	hash := sha256.Sum256(raw)
-	req.Workspace, req.Hash = c.Workspace, hash[:]
-	before, ok, err := d.Turns.Repeated(ctx, req)
-	if fault.From(err) != nil { // another message has that key
-		return rd, false, nil
-	}
-	return Reading{Turn: before.Turn, From: before.From}, ok, err
 }
 
 // Progress is what is going on in a session.

@@ -66,7 +66,11 @@ func (s *server) answer(w http.ResponseWriter, r *dialect.Request, in *incoming,
 	case rd.said != "" && q.stream:
 		return s.Tell(w, append(t.Begin(), t.Say(rd.said)...))
 	case q.stream:
-		return s.Stream(w, r, rd.Reading, t)
+		if err := s.Stream(w, r, rd.Reading, t); err != nil {
+			return err
+		}
+		s.told(r, rd)
+		return nil
 	case rd.said != "":
 		t.Begin()
 		t.Say(rd.said)
@@ -82,5 +86,18 @@ func (s *server) answer(w http.ResponseWriter, r *dialect.Request, in *incoming,
 	if status != http.StatusOK {
 		unrepeated(w)
 	}
-	return door.WriteJSON(w, status, answer)
+	if err := door.WriteJSON(w, status, answer); err != nil {
+		return err
+	}
+	if http.NewResponseController(w).Flush() == nil {
+		s.told(r, rd)
+	}
+	return nil
+}
+
+// told notes that a reply is written whole. A word is no message that comes again.
+func (s *server) told(r *dialect.Request, rd reply) {
+	if !rd.spoken {
+		s.Told(r, rd.Reading)
+	}
 }

@@ -89,7 +89,7 @@ type Retry struct {
 }
 
 // Retried finds the turn that the request started when it came first; ok is false where there
-// is none.
+// is none whose answer is still owed.
 func (s *Store) Retried(ctx context.Context, r Retry) (turn uuid.UUID, ok bool, err error) {
 	p := db.TurnRetriedParams{WorkspaceID: r.Workspace, KeyID: &r.Key, RequestHash: r.Hash, WithinSeconds: r.Within.Seconds(), CallerID: nullable(r.CallerID)}
 	if r.Session != uuid.Nil {
@@ -103,4 +103,13 @@ func (s *Store) Retried(ctx context.Context, r Retry) (turn uuid.UUID, ok bool, 
 		return uuid.Nil, false, fmt.Errorf("find the turn of a retry: %w", err)
 	}
 	return turn, true, nil
+}
+
+// Told notes that the whole answer of a turn has been written to who sent its message: the same
+// request again is another message.
+func (s *Store) Told(ctx context.Context, turn uuid.UUID) error {
+	if err := s.q.TurnTold(ctx, turn); err != nil {
+		return fmt.Errorf("note that a turn was told: %w", err)
+	}
+	return nil
 }
