@@ -162,6 +162,7 @@ func TestStoppedServerAsksForARetry(t *testing.T) {
 		{path: completions, body: said(held)},
 		{path: completions, body: said(held, `"user":"u"`), header: count},
 		{path: responses, body: `{"model":"demo","input":` + quote(held) + `}`, header: count},
+		{path: completions, body: said(held), header: []string{"Idempotency-Key", "k"}},
 	}
 	answers := make([]reply, len(calls))
 	var all sync.WaitGroup
@@ -172,9 +173,15 @@ func TestStoppedServerAsksForARetry(t *testing.T) {
 	s.Halt()
 	all.Wait()
 	for i, r := range answers {
-		no, named := r.header.Get("X-Should-Retry") == "false", strings.Contains(r.text, "`continue`")
-		if r.status != 503 || r.code != "UNAVAILABLE" || no != (i == 1) || named != (i == 2) || r.header.Get("Retry-After") == "" ||
-			!strings.Contains(r.text, "The message was taken") || !strings.Contains(r.text, "X-Stainless-Retry-Count: 1") {
+		retry, named, again := "true", strings.Contains(r.text, "`continue`"), "X-Stainless-Retry-Count: 1"
+		switch i {
+		case 1:
+			retry = "false"
+		case 4:
+			again = "with its Idempotency-Key"
+		}
+		if r.status != 503 || r.code != "UNAVAILABLE" || r.header.Get("X-Should-Retry") != retry || named != (i == 2) || r.header.Get("Retry-After") == "" ||
+			!strings.Contains(r.text, "The message was taken") || !strings.Contains(r.text, again) {
 			t.Errorf("%s %v: %d %v %s", calls[i].body, calls[i].header, r.status, r.header, r.text)
 		}
 	}

@@ -3,6 +3,7 @@ package dialect_test
 import (
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -173,6 +174,45 @@ func TestWordsThatAreLate(t *testing.T) {
 	r := s.get(t, call{path: completions, body: said("continue", `"user":"u"`)})
 	if thought := r.body["choices"].([]any)[0].(map[string]any)["message"].(map[string]any)["reasoning_content"]; thought != "gate {}\ngate {}: nobody answered in time\n" {
 		t.Errorf("%q", thought)
+	}
+}
+
+// A word in a conversation that shows something else decides nothing, whatever its number: it is
+// answered with the question that waits.
+func TestWordsOfAnotherConversation(t *testing.T) {
+	t.Parallel()
+	s := start(t, options{window: time.Hour})
+	say := func(name, text string) call { return call{path: completions, body: said(text, `"user":"`+name+`"`)} }
+	foreign := shown(s.get(t, say("other", "@call gate {}")))
+	mine := shown(s.get(t, say("u", "@call gate {}\n@say the end")))
+	own := regexp.MustCompile(`[0-9a-f-]{36}`).FindString(mine)
+	for name, last := range map[string]string{
+		"a joke":            "Shall I tell a joke? Reply `allow` or `deny`.",
+		"nothing":           "",
+		"an unknown id":     strings.ReplaceAll(mine, own, uuid.NewString()),
+		"another session's": foreign,
+	} {
+		for _, word := range []string{"allow", "allow 1", "allow 2", "deny"} {
+			before := s.state(t)
+			for path, body := range map[string]string{completions: after(last, word, `"user":"u"`), responses: strings.Replace(after(last, word, `"user":"u"`), `"messages"`, `"input"`, 1)} {
+				if r := s.get(t, call{path: path, body: body}); r.status != 200 || !strings.Contains(r.text, own) {
+					t.Errorf("%s behind %s: %d %s", word, name, r.status, r.text)
+				}
+			}
+			if now := s.state(t); now != before {
+				t.Fatalf("%s behind %s: %s became %s", word, name, before, now)
+			}
+		}
+	}
+	first := s.get(t, call{path: responses, body: `{"model":"demo","user":"v","input":"@call gate {}"}`})
+	before := s.state(t)
+	both := strings.Replace(after("A joke?", "allow", `"previous_response_id":`+quote(first.body["id"].(string))), `"messages"`, `"input"`, 1)
+	if r := s.get(t, call{path: responses, body: both}); r.status != 200 || s.state(t) != before {
+		t.Errorf("behind a response: %d %s", r.status, r.text)
+	}
+	s.Gate.Leave <- struct{}{}
+	if text := message(t, s.get(t, call{path: completions, body: after(mine, "allow", `"user":"u"`)})); text != "the end" {
+		t.Errorf("behind its question: %q", text)
 	}
 }
 

@@ -19,12 +19,12 @@ type binding struct {
 	asked   *session.Approval // the question that the chat was shown; nil: none that is known
 	number  int               // of that question
 	// plain says that nothing but the word itself tells the question: then it is the first of
-	// the session.
+	// the session, unless the conversation is about something else.
 	plain bool
 }
 
-// bind finds what a word is about: the question that the conversation shows, else the one that
-// the response before has shown, else the one whose number was said.
+// bind finds what a word is about: the question that the conversation shows. A request that has
+// nothing of the assistant's tells it by the response before, or by the number that was said.
 func (s *server) bind(r *dialect.Request, q request, said word) (b binding, err error) {
 	ctx, cancel := s.Door.Brief(r.Context())
 	defer cancel()
@@ -61,6 +61,9 @@ func (s *server) bind(r *dialect.Request, q request, said word) (b binding, err 
 	var a session.Approval
 	var ok bool
 	switch {
+	case q.spoke: // and showed another question, or none: the word is for that
+		b.plain = said.number == 0
+		return b, nil
 	case q.follows != "":
 		a, ok, err = s.shown(r, b.session, q.follows)
 	case said.number == 0:

@@ -55,7 +55,7 @@ func (s *server) answer(w http.ResponseWriter, r *dialect.Request, in *incoming,
 	}
 	about := About{ID: "chatcmpl-" + rd.Turn.String(), Model: q.model, Created: time.Now().Unix(), Session: rd.Session(),
 		Usage: q.usage, Structured: rd.Structured, Note: rd.note, Base: s.Door.Base(r.Request)}
-	if q.alone {
+	if !q.spoke && !q.named() { // nothing that came tells a chat
 		about.Unbound = in.unbound
 	}
 	if rd.After == uuid.Nil && rd.said == "" { // from the beginning of its turn
@@ -76,7 +76,9 @@ func (s *server) answer(w http.ResponseWriter, r *dialect.Request, in *incoming,
 		t.Say(rd.said)
 	default:
 		if err := s.collect(r, q, rd.Reading, t); err != nil {
-			if _, ok := retries(r); !ok { // sent again it would start a second turn
+			if _, ok := retries(r); ok || q.IdempotencyKey != "" {
+				w.Header().Set("X-Should-Retry", "true")
+			} else { // sent again it would start a second turn
 				unrepeated(w)
 			}
 			return err

@@ -34,7 +34,7 @@ type request struct {
 	text    string
 	more    bool      // the last message is the assistant's own: there is nothing new to answer
 	asked   uuid.UUID // the question that the conversation shows last; uuid.Nil: none
-	alone   bool      // nothing that came tells a chat: neither a name nor what was said before
+	spoke   bool      // the conversation holds something of the assistant's
 	follows string    // the response that it follows; "": none
 	stream  bool
 	usage   bool // in a stream
@@ -62,7 +62,7 @@ func receive(body []wire.Member, raw []byte, understood []string) *incoming {
 // parse reads a request after what was found wrong before.
 func (s *server) parse(r *dialect.Request, in *incoming) (request, error) {
 	q := request{model: in.Word("/model", dialect.OrEmpty(in.given["model"]), 200), follows: in.previous}
-	q.text, q.more, q.asked, q.alone = in.question(r)
+	q.text, q.more, q.asked, q.spoke = in.question(r)
 	if raw, ok := in.given["stream"]; ok {
 		q.stream = in.Boolean("/stream", raw)
 	}
@@ -84,15 +84,14 @@ func (s *server) parse(r *dialect.Request, in *incoming) (request, error) {
 		return q, err
 	}
 	q.Request = dialect.Compose(&in.Checks, q.text, in.given)
-	q.alone = q.alone && !q.named()
 	q.IdempotencyKey = in.Once(r.Header.Values("Idempotency-Key"))
 	return q, in.Err()
 }
 
 // question is the text of the last message of the user; more says that one of the assistant's
-// stands behind it, asked is what the assistant has asked last, and alone that it has not said
-// anything.
-func (in *incoming) question(r *dialect.Request) (text string, more bool, asked uuid.UUID, alone bool) {
+// stands behind it, asked is what the assistant has asked last, and spoke that it has said
+// something.
+func (in *incoming) question(r *dialect.Request) (text string, more bool, asked uuid.UUID, spoke bool) {
 	list := dialect.Messages(&in.Checks, in.given["messages"])
 	system := func(m dialect.Message) bool { return m.Role == "system" || m.Role == "developer" }
 	if slices.ContainsFunc(list, system) {
@@ -125,8 +124,8 @@ func (in *incoming) question(r *dialect.Request) (text string, more bool, asked 
 	if more {
 		before = list
 	}
-	alone = !slices.ContainsFunc(list, func(m dialect.Message) bool { return m.Role == "assistant" })
-	return dialect.Text(&in.Checks, "/"+at, list[i].Content), more, lastAsked(before), alone
+	spoke = slices.ContainsFunc(list, func(m dialect.Message) bool { return m.Role == "assistant" })
+	return dialect.Text(&in.Checks, "/"+at, list[i].Content), more, lastAsked(before), spoke
 }
 
 // The headers by which clients name a chat, the surest first. The field "user" comes last: to
