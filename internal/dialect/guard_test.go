@@ -217,7 +217,7 @@ func TestMethods(t *testing.T) {
 func TestOtherPathsOfOpenAI(t *testing.T) {
 	t.Parallel()
 	s := start(t, options{})
-	for _, path := range []string{"/openai/v1/embeddings", "/v1/completions", "/openai/v1/responses/resp_1"} {
+	for _, path := range []string{"/openai/v1/embeddings", "/v1/completions", "/openai/v1/responses/resp_1", "/openai/chat/completions", "/openai/"} {
 		r := s.get(t, call{path: path, body: `{}`})
 		if e, _ := r.body["error"].(map[string]any); r.status != 404 || r.code != "NOT_FOUND" || !strings.Contains(r.text, `"param":null`) || !strings.Contains(e["message"].(string), "chat/completions") {
 			t.Errorf("%s: %d %s", path, r.status, r.text)

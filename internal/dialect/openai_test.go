@@ -90,6 +90,11 @@ func TestCompletions(t *testing.T) {
 	if r := s.get(t, call{path: completions, body: said("count to 2", `"store":true`, `"metadata":{"a":"b"}`, `"conversation":"x"`, `"safety_identifier":"s"`)}); r.header.Get("X-Parley-Ignored") != "conversation, metadata, safety_identifier" {
 		t.Errorf("ignored: %v", r.header)
 	}
+	for _, choice := range []string{`"auto"`, `"none"`, `{"type":"allowed_tools","mode":"auto","tools":[]}`} {
+		if r := s.get(t, call{path: completions, body: said("count to 2", `"tools":[{}]`, `"tool_choice":`+choice)}); r.status != 200 || r.header.Get("X-Parley-Ignored") != "tool_choice, tools" {
+			t.Errorf("%s: %d %v", choice, r.status, r.header)
+		}
+	}
 	if r := s.get(t, call{path: completions, body: said("count to 2", `"store":false`)}); r.header.Get("X-Parley-Ignored") != "store" {
 		t.Errorf("ignored: %v", r.header)
 	}
@@ -124,6 +129,10 @@ func TestCompletionsThatFail(t *testing.T) {
 		"too large":        {said(strings.Repeat("x", 8<<20)), 413, "PAYLOAD_TOO_LARGE"},
 		"a tool's result":  {`{"model":"demo","messages":[{"role":"user","content":"x"},{"role":"assistant","content":null,"tool_calls":[]},{"role":"tool","content":"7"},{"role":"system","content":"x"}]}`, 400, "INVALID_REQUEST"},
 		"no format":        {said("x", `"response_format":{}`), 400, "INVALID_REQUEST"},
+		"another format":   {said("x", `"response_format":{"type":"json_shema"}`), 400, "INVALID_REQUEST"},
+		"a forced call":    {said("x", `"tool_choice":"required"`), 400, "INVALID_REQUEST"},
+		"one of these":     {said("x", `"tool_choice":{"type":"allowed_tools","mode":"required","tools":[]}`), 400, "INVALID_REQUEST"},
+		"a function":       {said("x", `"function_call":{"name":"f"}`), 400, "INVALID_REQUEST"},
 		"no schema":        {said("x", `"response_format":{"type":"json_schema"}`), 400, "INVALID_REQUEST"},
 		"a busy model":     {said("@error model_overloaded"), 503, "model_overloaded"},
 		"a failed model":   {said("@error model_error"), 502, "model_error"},
@@ -169,6 +178,8 @@ func TestCompletionsSayWhatIsWrong(t *testing.T) {
 		"a bad schema":   {call{body: said("x", `"response_format":{"type":"json_schema","json_schema":{"schema":{"type":"x"}}}`)}, "response_format/json_schema/schema", "response_format/json_schema/schema at /type: "},
 		"no schema":      {call{body: said("x", `"response_format":{"type":"json_schema"}`)}, "response_format/json_schema/schema", "response_format/json_schema/schema is missing."},
 		"two things":     {call{body: said("x", `"stream":7`, `"n":2`)}, "stream", "stream must be a boolean. n must be at most 1."},
+		"tool_choice":    {call{body: said("x", `"tool_choice":{"type":"function","function":{"name":"f"}}`)}, "tool_choice", "tool_choice asks for a call of one of the client's tools, and the agent calls none but its own. For an answer in a shape send response_format with"},
+		"a format":       {call{body: said("x", `"response_format":{"type":"json_shema"}`)}, "response_format/type", "response_format/type can be text, json_object, json_schema."},
 		"secret_input":   {call{body: said("x", `"secret_input":{}`)}, "secret_input", "secret_input must be an array."},
 		"include_usage":  {call{body: said("x", `"stream_options":{"include_usage":1}`)}, "stream_options/include_usage", "stream_options/include_usage must be a boolean."},
 	} {
@@ -327,7 +338,14 @@ func TestSecretsAreALink(t *testing.T) {
 	if text := message(t, s.get(t, say(ask, ""))); !strings.Contains(text, "/secret .") || !strings.Contains(text, "API_TOKEN") {
 		t.Fatalf("%q", text)
 	}
-	if r := s.get(t, say("deny", s.Issue(t, s.Workspace, apikey.Chat))); r.status != 403 || r.code != "INSUFFICIENT_SCOPE" {
+	chat := s.Issue(t, s.Workspace, apikey.Chat, apikey.SessionsRead)
+	if text := message(t, s.get(t, say("continue", chat))); strings.Contains(text, "`deny") || !strings.Contains(text, "scope secret") || !strings.Contains(text, "`cancel`") {
+		t.Errorf("a key that may not deny it is told %q", text)
+	}
+	if text := message(t, s.get(t, say("continue", ""))); !strings.Contains(text, "`deny`") {
+		t.Errorf("%q", text)
+	}
+	if r := s.get(t, say("deny", chat)); r.status != 403 || r.code != "INSUFFICIENT_SCOPE" {
 		t.Errorf("without the scope: %d %s", r.status, r.text)
 	}
 	if text := message(t, s.get(t, say("deny", ""))); text != "the end" {

@@ -186,6 +186,7 @@ func TestWordsOfAnotherConversation(t *testing.T) {
 	foreign := shown(s.get(t, say("other", "@call gate {}")))
 	mine := shown(s.get(t, say("u", "@call gate {}\n@say the end")))
 	own := regexp.MustCompile(`[0-9a-f-]{36}`).FindString(mine)
+	s.Gate.Leave <- struct{}{}
 	for name, last := range map[string]string{
 		"a joke":            "Shall I tell a joke? Reply `allow` or `deny`.",
 		"nothing":           "",
@@ -210,7 +211,6 @@ func TestWordsOfAnotherConversation(t *testing.T) {
 	if r := s.get(t, call{path: responses, body: both}); r.status != 200 || s.state(t) != before {
 		t.Errorf("behind a response: %d %s", r.status, r.text)
 	}
-	s.Gate.Leave <- struct{}{}
 	if text := message(t, s.get(t, call{path: completions, body: after(mine, "allow", `"user":"u"`)})); text != "the end" {
 		t.Errorf("behind its question: %q", text)
 	}

@@ -34,7 +34,10 @@ func TestResponses(t *testing.T) {
 		t.Errorf("%v", list)
 	}
 	for name, c := range map[string]struct{ body, param, message string }{
-		"no input":       {`{"model":"demo"}`, "input", "input must be"},
+		"no input":       {`{"model":"demo"}`, "input", "input must be a text, or an array of messages"},
+		"another input":  {`{"model":"demo","input":7,"previous_response_id":7}`, "previous_response_id", "previous_response_id must be a string. input must be a text"},
+		"a forced call":  {`{"model":"demo","input":"x","tool_choice":{"type":"function","name":"f"}}`, "tool_choice", "tool_choice asks for a call of one of the client's tools, and the agent calls none but its own. For an answer in a shape send text.format with"},
+		"another format": {`{"model":"demo","input":"x","text":{"format":{"type":"grammar"}}}`, "text/format/type", "text/format/type can be"},
 		"a long input":   {`{"model":"demo","input":"` + strings.Repeat("x", 200_001) + `"}`, "input", "input has more than"},
 		"a long part":    {`{"model":"demo","input":[{"role":"user","content":"` + strings.Repeat("x", 200_001) + `"}]}`, "input/0/content", "input/0/content has"},
 		"a tool's":       {`{"model":"demo","input":[{"role":"user","content":"x"},{"type":"function_call_output","call_id":"c","output":"x"}]}`, "input", "The last of the input is"},

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/parley-server/parley/internal/apikey"
 	"github.com/parley-server/parley/internal/dialect"
 	"github.com/parley-server/parley/internal/door"
 	"github.com/parley-server/parley/internal/fault"
@@ -19,6 +20,7 @@ func (s *server) complete(w http.ResponseWriter, r *dialect.Request) error {
 		return err
 	}
 	in := receive(body, raw, understood)
+	in.shape = "response_format"
 	in.unbound = "This chat has no name (the field `user` or the header `X-Session-Id` gives one), so a reply counts only where your client sends this conversation along."
 	delete(in.given, "conversation") // only responses have one
 	return s.answer(w, r, in, func(a About, _ reply) telling { return NewTelling(a) })
@@ -54,7 +56,7 @@ func (s *server) answer(w http.ResponseWriter, r *dialect.Request, in *incoming,
 		return helped(w, err)
 	}
 	about := About{ID: "chatcmpl-" + rd.Turn.String(), Model: q.model, Created: time.Now().Unix(), Session: rd.Session(),
-		Usage: q.usage, Structured: rd.Structured, Note: rd.note, Base: s.Door.Base(r.Request)}
+		Usage: q.usage, Structured: rd.Structured, Note: rd.note, Barred: !r.Caller.Scopes.Allows(apikey.Secret), Base: s.Door.Base(r.Request)}
 	if !q.spoke && !q.named() { // nothing that came tells a chat
 		about.Unbound = in.unbound
 	}

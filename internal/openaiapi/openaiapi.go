@@ -41,9 +41,15 @@ func New(cfg dialect.Config) (map[string]http.Handler, error) {
 		routes[base+"/models/{model...}"] = read(s.getModel)
 		routes[base+"/chat/completions"] = send(s.complete)
 		routes[base+"/responses"] = send(s.respond)
-		routes[base+"/"] = s.Door.Handler(func(http.ResponseWriter, *http.Request) error {
-			return fault.New(fault.RouteNotFound, "There is nothing at this path. Below %s there are GET models, POST chat/completions and POST responses.", base)
-		})
+		routes[base+"/"] = s.nothing(base)
 	}
+	routes["/openai/"] = s.nothing("/openai/v1")
 	return routes, nil
+}
+
+// nothing answers what is asked of a path that is not there.
+func (s *server) nothing(base string) http.Handler {
+	return s.Door.Handler(func(http.ResponseWriter, *http.Request) error {
+		return fault.New(fault.RouteNotFound, "There is nothing at this path. Below %s there are GET models, POST chat/completions and POST responses.", base)
+	})
 }

@@ -30,8 +30,12 @@ func question(ask event.InputRequired, number int, about About) string {
 		if said := quote.Agent(ask.Reason); said != "" {
 			b.WriteString("\n\n" + dead(said))
 		}
+		without := fmt.Sprintf("or reply `%s` to go on without it.", no)
+		if about.Barred {
+			without = fmt.Sprintf("or `%s` to end the turn. To go on without it takes a key with the scope secret.", stop)
+		}
 		fmt.Fprintf(&b, "\n\nIts value never travels through a chat: until %s somebody who may gives it with `parley secret provide %s`, or sends it to %s . "+
-			"Then reply `continue`, or reply `%s` to go on without it.%s", until, ask.ApprovalID, door.Absolute(about.Base, ask.SecretURL), no, bound)
+			"Then reply `continue`, %s%s", until, ask.ApprovalID, door.Absolute(about.Base, ask.SecretURL), without, bound)
 		return b.String()
 	}
 	shown := slices.Clone(ask.Operations)

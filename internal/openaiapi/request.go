@@ -23,6 +23,8 @@ type incoming struct {
 	ignored []string // what has no meaning here
 	// previous is the response that this one follows; "": none.
 	previous string
+	// shape is the field that says what the answer is to look like.
+	shape string
 	// unbound says to somebody in a chat without a name when a reply is taken for one.
 	unbound string
 }
@@ -74,6 +76,7 @@ func (s *server) parse(r *dialect.Request, in *incoming) (request, error) {
 	if raw, ok := in.given["n"]; ok {
 		in.Integer("/n", raw, 1, 1)
 	}
+	in.forced()
 	in.format(r)
 	in.chat(r)
 	q.ignored = in.ignored
@@ -155,6 +158,26 @@ func (in *incoming) chat(r *dialect.Request) {
 	}
 }
 
+// forced refuses a request that wants a tool to be called: whoever asks for one reads nothing else of the answer.
+func (in *incoming) forced() {
+	for _, name := range []string{"tool_choice", "function_call"} {
+		raw, ok := in.given[name]
+		if !ok {
+			continue
+		}
+		var kind string
+		if json.Unmarshal(raw, &kind) != nil {
+			var allowed struct{ Mode string }
+			_ = json.Unmarshal(raw, &allowed) // only a choice among allowed_tools has one
+			kind = allowed.Mode
+		}
+		if kind != "auto" && kind != "none" {
+			in.Add(fault.Violation{Param: "/" + name, Rule: "enum", Allowed: []any{"auto", "none"}, Message: fmt.Sprintf(
+				"%s asks for a call of one of the client's tools, and the agent calls none but its own. For an answer in a shape send %s with the type json_schema instead.", name, in.shape)})
+		}
+	}
+}
+
 // format reads what the answer is to look like.
 func (in *incoming) format(r *dialect.Request) {
 	raw, ok := in.given["response_format"]
@@ -162,14 +185,11 @@ func (in *incoming) format(r *dialect.Request) {
 		return
 	}
 	format := dialect.Given(wire.Members(raw))
-	switch kind := in.Word("/response_format/type", dialect.OrEmpty(format["type"]), 100); kind {
-	case "text", "":
+	switch in.OneOf("/response_format/type", dialect.OrEmpty(format["type"]), "text", "json_object", "json_schema") {
 	case "json_object":
 		in.given["response_schema"] = json.RawMessage(`{"type":"object"}`)
 	case "json_schema":
 		in.schema(r, format["json_schema"])
-	default:
-		in.ignored = append(in.ignored, "response_format "+wire.Short(kind))
 	}
 }
 

@@ -21,9 +21,12 @@ func (s *server) respond(w http.ResponseWriter, r *dialect.Request) error {
 		return err
 	}
 	in := receive(body, raw, respondable)
+	in.shape = "text.format"
 	in.unbound = "This chat has no name (the field `conversation` or the header `X-Session-Id` gives one), so a reply counts only where your client sends `previous_response_id` or this conversation along."
 	thread := in.follow()
-	in.translate(r)
+	if !in.translate(r) {
+		return in.Err()
+	}
 	if thread.Previous != "" && in.Err() == nil {
 		session, err := s.previous(r, thread.Previous)
 		if err != nil {
@@ -80,9 +83,13 @@ func (in *incoming) follow() (thread Thread) {
 	return thread
 }
 
-// translate says a request in the words of a completion.
-func (in *incoming) translate(r *dialect.Request) {
+// translate says a request in the words of a completion; ok is false where it has no input.
+func (in *incoming) translate(r *dialect.Request) (ok bool) {
 	input := in.given["input"]
+	if len(input) == 0 || input[0] != '"' && input[0] != '[' {
+		in.Add(fault.Violation{Param: "/input", Rule: "type", Message: "input must be a text, or an array of messages, each with a role.", Expected: "string"})
+		return false
+	}
 	delete(in.given, "input") // which is something else in messages of our own
 	in.given["messages"], r.Names["messages"] = input, "input"
 	if len(input) > 0 && input[0] == '"' {
@@ -92,13 +99,14 @@ func (in *incoming) translate(r *dialect.Request) {
 	delete(in.given, "response_format")
 	text, ok := in.given["text"]
 	if !ok || !in.Object("/text", text) {
-		return
+		return true
 	}
 	format, ok := dialect.Given(wire.Members(text))["format"]
 	if !ok || !in.Object("/text/format", format) {
-		return
+		return true
 	}
 	about := dialect.Given(wire.Members(format))
 	in.given["response_format"], _ = json.Marshal(map[string]any{"type": about["type"], "json_schema": map[string]any{"schema": about["schema"]}})
 	r.Names["response_format"], r.Names["response_schema"] = "text/format", "text/format/schema"
+	return true
 }
