@@ -23,8 +23,8 @@ const answered = "a2aAnswer"
 // continued takes a message to a task that waits for something. The same message again has
 // no effect again, whatever the task waits for by then.
 func (c *call) continued(in *incoming) (id, of uuid.UUID, err error) {
-	id, err = uuid.Parse(in.task)
-	if err != nil || len(in.task) != 36 {
+	id, ok := wire.ID(in.task)
+	if !ok {
 		return id, of, noTask(in.task)
 	}
 	ctx, stop := c.door.Brief(context.WithoutCancel(c.r.Context()))

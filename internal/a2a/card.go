@@ -29,8 +29,8 @@ var stranger = agentCard{name: "Parley", description: "An agent behind Parley. A
 // card answers with the agent card: that of the key's workspace, or without a key one that
 // says how to come in and no more.
 func (s *server) card(w http.ResponseWriter, r *http.Request) error {
-	if ok, err := allows(w, r, http.MethodGet, http.MethodHead); !ok {
-		return err
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		return door.OtherMethod(w, r, "OPTIONS, GET, HEAD")
 	}
 	v, ok := versionOf(r)
 	if !ok {

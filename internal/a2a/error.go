@@ -182,24 +182,23 @@ const (
 
 // details are the details of an error as version 1.0 has them: a list of typed objects.
 func (e *rpcError) details() (list []map[string]any) {
-	if reason, ok := reasons[e.Code]; ok {
-		info := map[string]any{"@type": errorInfo, "reason": reason, "domain": "a2a-protocol.org"}
+	info := func(reason, domain string) {
+		detail := map[string]any{"@type": errorInfo, "reason": reason, "domain": domain}
 		if len(e.about) > 0 {
-			info["metadata"] = e.about
+			detail["metadata"] = e.about
 		}
-		list = append(list, info)
+		list = append(list, detail)
+	}
+	if reason, ok := reasons[e.Code]; ok {
+		info(reason, "a2a-protocol.org")
 	} else if code := e.about["code"]; code != "" {
-		list = append(list, map[string]any{"@type": errorInfo, "reason": code, "domain": "parley", "metadata": e.about})
+		info(code, "parley")
 	}
 	if e.fault == nil {
 		return list
 	}
 	told := door.Tell(e.fault)
-	info := map[string]any{"@type": errorInfo, "reason": string(told.Code), "domain": "parley"}
-	if len(e.about) > 0 {
-		info["metadata"] = e.about
-	}
-	list = append(list, info)
+	info(string(told.Code), "parley")
 	vs := told.Violations
 	if len(vs) == 0 && told.Param != "" && e.Code == invalidParams {
 		vs = []fault.Violation{{Param: told.Param, Message: told.Message}}

@@ -126,8 +126,8 @@ func (f fields) task(name string) (uuid.UUID, error) {
 	if err := f.Err(); err != nil {
 		return uuid.Nil, err
 	}
-	id, err := uuid.Parse(text)
-	if err != nil || len(text) != 36 {
+	id, ok := wire.ID(text)
+	if !ok {
 		return uuid.Nil, noTask(text)
 	}
 	return id, nil

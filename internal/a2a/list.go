@@ -9,6 +9,7 @@ import (
 
 	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/session"
+	"github.com/parley-server/parley/internal/wire"
 )
 
 // The bounds of a page.
@@ -73,9 +74,8 @@ func (c *call) query() (q session.ViewQuery, s shape, known bool) {
 	}
 	known = true
 	if text := p.word("contextId", 255); text != "" {
-		id, err := uuid.Parse(text)
-		known = err == nil && len(text) == 36 // else nobody has such a context
-		q.Session = &id
+		id, ok := wire.ID(text)
+		known, q.Session = ok, &id // what is no id is nobody's context
 	}
 	if text := p.word("status", 64); text != "" {
 		known = c.states(&q, state(text)) && known

@@ -69,8 +69,8 @@ func (c *call) incoming() (incoming, error) {
 	}
 	in.task = msg.word("taskId", 255)
 	if text := msg.word("contextId", 255); text != "" {
-		var err error
-		if in.context, err = uuid.Parse(text); err != nil || len(text) != 36 {
+		var ok bool
+		if in.context, ok = wire.ID(text); !ok {
 			msg.Add(fault.Violation{Param: msg.pointer("contextId"), Rule: "format", Message: anew})
 		}
 	}

@@ -96,6 +96,9 @@ const (
 // terminal reports whether nothing can come any more.
 func (s state) terminal() bool { return s == completed || s == failed || s == canceled }
 
+// rests reports whether nothing comes until somebody answers, or ever.
+func (s state) rests() bool { return s == inputRequired || s.terminal() }
+
 // stateOf is the state of a task by that of its turn. A turn that ran before and is queued
 // again, behind an answer or a crash, still works as far as anybody can see.
 func stateOf(t session.Turn) state {

@@ -73,24 +73,22 @@ func (c *call) receiver(conf fields) *turn.Callback {
 	to := &turn.Callback{URL: conf.needed("url", wire.MaxURL), Name: printable(conf, "id", maxConfigID), Protocol: c.version.protocol()}
 	to.Auth.Token = printable(conf, "token", maxToken)
 	auth := conf.object("authentication")
-	scheme := ""
+	name, scheme := "scheme", ""
 	if c.version == v10 {
-		scheme = printable(auth, "scheme", maxScheme)
-	} else if schemes := auth.words("schemes", 10); len(schemes) > 0 {
-		scheme = schemes[0]
-	}
-	if scheme == "" && conf.has("authentication") {
-		if c.version == v10 {
-			auth.missing("scheme")
-		} else {
-			auth.missing("schemes")
+		scheme = printable(auth, name, maxScheme)
+	} else {
+		name = "schemes"
+		if all := auth.words(name, 10); len(all) > 0 {
+			scheme = all[0]
 		}
 	}
-	credentials := printable(auth, "credentials", maxCredentials)
+	if scheme == "" && conf.has("authentication") {
+		auth.missing(name)
+	}
 	if strings.ContainsFunc(scheme, func(r rune) bool { return r <= ' ' || r > '~' }) {
 		auth.Add(fault.Violation{Param: auth.at, Rule: "format", Message: "The scheme of an authentication is one word, like Bearer."})
 	}
-	to.Auth.Scheme, to.Auth.Credentials = scheme, credentials
+	to.Auth.Scheme, to.Auth.Credentials = scheme, printable(auth, "credentials", maxCredentials)
 	return to
 }
 

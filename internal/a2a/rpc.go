@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"net/http"
 	"strconv"
-	"strings"
 
 	"github.com/google/uuid"
 
@@ -41,8 +40,8 @@ func (c *call) brief() (context.Context, context.CancelFunc) { return c.door.Bri
 
 // serve lets a request in. From where it is known to be JSON-RPC, errors are, too.
 func (s *server) serve(w http.ResponseWriter, r *http.Request) error {
-	if ok, err := allows(w, r, http.MethodPost); !ok {
-		return err
+	if r.Method != http.MethodPost {
+		return door.OtherMethod(w, r, "OPTIONS, POST")
 	}
 	caller, err := s.door.Admit(w, r, door.Terms{Scope: apikey.A2A, Class: limit.Calls})
 	if err != nil {
@@ -58,22 +57,6 @@ func (s *server) serve(w http.ResponseWriter, r *http.Request) error {
 		return c.refuse(err)
 	}
 	return nil
-}
-
-// allows answers what a path does not do.
-func allows(w http.ResponseWriter, r *http.Request, methods ...string) (ok bool, err error) {
-	allow := strings.Join(append([]string{http.MethodOptions}, methods...), ", ")
-	for _, m := range methods {
-		if r.Method == m {
-			return true, nil
-		}
-	}
-	w.Header().Set("Allow", allow)
-	if r.Method == http.MethodOptions {
-		w.WriteHeader(http.StatusNoContent)
-		return false, nil
-	}
-	return false, fault.New(fault.MethodNotAllowed, "This path allows %s.", allow)
 }
 
 // run reads the envelope and calls the method.

@@ -30,7 +30,11 @@ func (c *call) send() (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	v, err := c.await(id, in.immediately)
+	read := c.await
+	if in.immediately {
+		read = c.read
+	}
+	v, err := read(id)
 	if err != nil {
 		return nil, c.stored(id, context, err)
 	}
@@ -61,7 +65,7 @@ func (c *call) sendStream() (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	v, err := c.await(id, true)
+	v, err := c.read(id)
 	if err != nil {
 		return nil, c.stored(id, context, err)
 	}
@@ -126,17 +130,17 @@ func (c *call) asked(in *incoming) turn.Request {
 	return req
 }
 
-// await reads a task when it has ended or waits for something, or at once.
-func (c *call) await(id uuid.UUID, immediately bool) (session.View, error) {
-	read := func() (session.View, bool, error) {
-		ctx, stop := c.brief()
-		defer stop()
-		v, err := c.view(ctx, id)
-		s := stateOf(v.Turn)
-		return v, immediately || s.terminal() || s == inputRequired, err
-	}
-	v, over, err := read()
-	if over || err != nil {
+// read reads a task as it is.
+func (c *call) read(id uuid.UUID) (session.View, error) {
+	ctx, stop := c.brief()
+	defer stop()
+	return c.view(ctx, id)
+}
+
+// await reads a task when it has ended or waits for something.
+func (c *call) await(id uuid.UUID) (session.View, error) {
+	v, err := c.read(id)
+	if err != nil || stateOf(v.Turn).rests() {
 		return v, err
 	}
 	ctx, stop := c.cfg.Keys.While(c.r.Context(), c.caller.Key)
@@ -150,14 +154,13 @@ func (c *call) await(id uuid.UUID, immediately bool) (session.View, error) {
 		}
 		for i := range evs {
 			if evs[i].Turn == id && (evs[i].Kind == event.KindInputRequired || evs[i].Kind == event.KindDone) {
-				if v, over, err = read(); over || err != nil {
+				if v, err = c.read(id); err != nil || stateOf(v.Turn).rests() {
 					return v, err
 				}
 			}
 		}
 	}
-	v, _, err = read()
-	return v, err
+	return c.read(id)
 }
 
 // begin is just before the first event of a turn.

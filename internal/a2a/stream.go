@@ -70,7 +70,7 @@ func (c *call) subscribe() (any, error) {
 		return nil, err
 	}
 	defer release()
-	v, err := c.await(id, true)
+	v, err := c.read(id)
 	if err != nil {
 		return nil, err
 	}

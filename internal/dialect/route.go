@@ -6,11 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/google/uuid"
-
 	"github.com/parley-server/parley/internal/apikey"
 	"github.com/parley-server/parley/internal/door"
-	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/limit"
 	"github.com/parley-server/parley/internal/wire"
 	"github.com/parley-server/parley/internal/workspace"
@@ -43,17 +40,10 @@ func (d *Desk) Route(methods map[string]Operation) http.Handler {
 	slices.Sort(names)
 	allow := strings.Join(names, ", ")
 	return d.Door.Handler(func(w http.ResponseWriter, r *http.Request) error {
-		op, ok := methods[r.Method]
-		switch {
-		case ok:
+		if op, ok := methods[r.Method]; ok {
 			return d.serve(w, r, op)
-		case r.Method == http.MethodOptions:
-			w.Header().Set("Allow", allow)
-			w.WriteHeader(http.StatusNoContent)
-			return nil
 		}
-		w.Header().Set("Allow", allow)
-		return fault.New(fault.MethodNotAllowed, "This path allows %s.", allow)
+		return door.OtherMethod(w, r, allow)
 	})
 }
 
@@ -62,7 +52,7 @@ func (d *Desk) serve(w http.ResponseWriter, r *http.Request, op Operation) error
 	terms := door.Terms{Scope: op.Scope, Class: op.Class}
 	if ref := r.PathValue("id"); ref != "" {
 		terms.Names = func(own workspace.Workspace) bool {
-			if id, err := uuid.Parse(ref); err == nil && len(ref) == 36 {
+			if id, ok := wire.ID(ref); ok {
 				return id == own.ID
 			}
 			return ref == own.Slug

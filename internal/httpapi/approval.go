@@ -19,9 +19,8 @@ import (
 
 // approval is the question that the path names. What is not an id names none.
 func (r *request) approval() (uuid.UUID, error) {
-	text := mux.Vars(r.Request)["approvalId"]
-	id, err := uuid.Parse(text)
-	if err != nil || len(text) != 36 {
+	id, ok := wire.ID(mux.Vars(r.Request)["approvalId"])
+	if !ok {
 		return uuid.Nil, fault.New(fault.ApprovalNotFound, "No such approval in this workspace: an id looks like %s.", uuid.Nil)
 	}
 	return id, nil

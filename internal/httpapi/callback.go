@@ -14,9 +14,8 @@ import (
 
 // callback is the callback that the path names. What is not an id names none.
 func (r *request) callback() (uuid.UUID, error) {
-	text := mux.Vars(r.Request)["callbackId"]
-	id, err := uuid.Parse(text)
-	if err != nil || len(text) != 36 {
+	id, ok := wire.ID(mux.Vars(r.Request)["callbackId"])
+	if !ok {
 		return uuid.Nil, fault.New(fault.CallbackNotFound, "No such callback in this workspace: an id looks like %s.", uuid.Nil)
 	}
 	return id, nil

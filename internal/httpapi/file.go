@@ -181,9 +181,8 @@ func (s *server) getFile(w http.ResponseWriter, r *request) error {
 	if err := r.query().Err(); err != nil {
 		return err
 	}
-	text := mux.Vars(r.Request)["fileId"]
-	id, err := uuid.Parse(text)
-	if err != nil || len(text) != 36 {
+	id, ok := wire.ID(mux.Vars(r.Request)["fileId"])
+	if !ok {
 		return fault.New(fault.FileNotFound, "There is no such file.")
 	}
 	ctx, cancel := s.door.Brief(r.Context())

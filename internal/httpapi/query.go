@@ -94,8 +94,8 @@ func (p *params) uuid(name string) *uuid.UUID {
 	if text == "" {
 		return nil
 	}
-	id, err := uuid.Parse(text)
-	if err != nil || len(text) != 36 {
+	id, ok := wire.ID(text)
+	if !ok {
 		p.Add(fault.Violation{Param: "/" + name, Rule: "format", Message: name + " is not a UUID.", Expected: "uuid"})
 		return nil
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/parley-server/parley/internal/door"
 	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/session"
+	"github.com/parley-server/parley/internal/wire"
 	"github.com/parley-server/parley/internal/workspace"
 )
 
@@ -28,9 +29,8 @@ type request struct {
 
 // session is the session that the path names. What is not an id names none.
 func (r *request) session() (uuid.UUID, error) {
-	text := mux.Vars(r.Request)["sessionId"]
-	id, err := uuid.Parse(text)
-	if err != nil || len(text) != 36 {
+	id, ok := wire.ID(mux.Vars(r.Request)["sessionId"])
+	if !ok {
 		return uuid.Nil, fault.New(fault.SessionNotFound, "No such session in this workspace: an id looks like %s.", uuid.Nil)
 	}
 	return id, nil
@@ -70,17 +70,10 @@ func (s *server) router(ops []*operation) http.Handler {
 // path answers all methods of one path.
 func (s *server) path(methods map[string]*operation, allow string) http.Handler {
 	return s.door.Handler(func(w http.ResponseWriter, r *http.Request) error {
-		op := methods[r.Method]
-		switch {
-		case op != nil:
+		if op := methods[r.Method]; op != nil {
 			return s.serve(w, r, op)
-		case r.Method == http.MethodOptions:
-			w.Header().Set("Allow", allow)
-			w.WriteHeader(http.StatusNoContent)
-			return nil
 		}
-		w.Header().Set("Allow", allow)
-		return fault.New(fault.MethodNotAllowed, "This path allows %s.", allow)
+		return door.OtherMethod(w, r, allow)
 	})
 }
 
@@ -102,10 +95,8 @@ func (r *request) names(w workspace.Workspace) bool {
 	if err != nil {
 		return false
 	}
-	if len(ref) == 36 {
-		if id, err := uuid.Parse(ref); err == nil {
-			return id == w.ID
-		}
+	if id, ok := wire.ID(ref); ok {
+		return id == w.ID
 	}
 	return ref == w.Slug
 }

@@ -29,16 +29,8 @@ type visitKey struct{}
 
 // serve lets a request in and hands it to the protocol.
 func (s *server) serve(w http.ResponseWriter, r *http.Request) error {
-	const allow = "OPTIONS, POST"
-	switch r.Method {
-	case http.MethodPost:
-	case http.MethodOptions:
-		w.Header().Set("Allow", allow)
-		w.WriteHeader(http.StatusNoContent)
-		return nil
-	default: // a GET would open a stream of a session, and a DELETE end one: there are none
-		w.Header().Set("Allow", allow)
-		return fault.New(fault.MethodNotAllowed, "This path allows %s.", allow)
+	if r.Method != http.MethodPost { // a GET would open a stream of a session, and a DELETE end one: there are none
+		return door.OtherMethod(w, r, "OPTIONS, POST")
 	}
 	if err := s.local(r); err != nil {
 		return err

@@ -83,14 +83,21 @@ func (c *Checks) OneOf(param string, raw json.RawMessage, allowed ...string) str
 	return ""
 }
 
+// ID is the id that a text is, in the one way of writing it that we have. ok is false for a text
+// that is none.
+func ID(text string) (id uuid.UUID, ok bool) {
+	id, err := uuid.Parse(text)
+	return id, err == nil && len(text) == 36
+}
+
 // UUID reads an id.
 func (c *Checks) UUID(param string, raw json.RawMessage) uuid.UUID {
 	s, ok := c.Text(param, raw)
 	if !ok {
 		return uuid.Nil
 	}
-	id, err := uuid.Parse(s)
-	if err != nil || len(s) != 36 || id == uuid.Nil {
+	id, ok := ID(s)
+	if !ok || id == uuid.Nil {
 		c.Add(fault.Violation{Param: param, Rule: "format", Message: param[1:] + " is not a UUID.", Expected: "uuid"})
 	}
 	return id
