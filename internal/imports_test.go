@@ -59,7 +59,7 @@ var ours = map[string]string{
 	"internal/quote":                "internal/event",
 	"internal/door":                 "internal/apikey internal/event internal/fault internal/limit internal/session internal/wire internal/workspace",
 	"internal/httpapi":              "internal/apikey internal/callback internal/door internal/event internal/fault internal/filestore internal/limit internal/search internal/session internal/sse internal/turn internal/wire internal/workspace",
-	"internal/mcpserver":            "internal/apikey internal/door internal/event internal/fault internal/filestore internal/limit internal/quote internal/session internal/skill internal/turn internal/wiki internal/wire internal/workspace",
+	"internal/mcpserver":            "internal/apikey internal/door internal/event internal/fault internal/filestore internal/limit internal/quote internal/session internal/skill internal/sse internal/turn internal/wiki internal/wire internal/workspace",
 	"internal/a2a":                  "internal/apikey internal/callback internal/door internal/event internal/fault internal/filestore internal/limit internal/quote internal/session internal/skill internal/sse internal/turn internal/wire internal/workspace",
 	"internal/dialect":              "internal/apikey internal/door internal/event internal/fault internal/filestore internal/limit internal/session internal/skill internal/sse internal/turn internal/wire internal/workspace",
 	"internal/openaiapi":            "internal/apikey internal/dialect internal/door internal/event internal/fault internal/filestore internal/limit internal/quote internal/session internal/skill internal/turn internal/wire internal/workspace",

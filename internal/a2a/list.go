@@ -29,7 +29,7 @@ type listed struct {
 // list answers with a page of the workspace's tasks, the latest change first.
 func (c *call) list() (any, error) {
 	q, s, known := c.query()
-	if err := c.checks.Err(); err != nil {
+	if err := c.params.Err(); err != nil {
 		return nil, err
 	}
 	if !known {

@@ -51,7 +51,7 @@ func (c *call) incoming() (incoming, error) {
 	var in incoming
 	if !c.params.has("message") {
 		c.params.missing("message")
-		return in, c.checks.Err()
+		return in, c.params.Err()
 	}
 	msg := c.params.object("message")
 	in.id = msg.needed("messageId", wire.MaxIdempotencyKey)
@@ -81,7 +81,7 @@ func (c *call) incoming() (incoming, error) {
 	} else {
 		c.request(&in, parts, msg.object("metadata"))
 	}
-	if f := fault.From(c.checks.Err()); f != nil {
+	if f := fault.From(c.params.Err()); f != nil {
 		return in, silent(f)
 	}
 	if c.unfit != nil {
@@ -140,7 +140,7 @@ func (c *call) request(in *incoming, p parts, of fields) {
 			}
 			at := from.pointer(name)
 			if about[name] != nil && !alike(name, about[name], raw) {
-				c.checks.Add(fault.Violation{Param: at, Rule: "exactly_one", Message: at[1:] + " says something else than " + c.places[name][1:] + ". Say it once."})
+				c.params.Add(fault.Violation{Param: at, Rule: "exactly_one", Message: at[1:] + " says something else than " + c.places[name][1:] + ". Say it once."})
 			}
 			about[name], c.places[name] = raw, at
 		}
@@ -160,18 +160,18 @@ func (c *call) request(in *incoming, p parts, of fields) {
 				text[i] = string(s.data.raw("data"))
 			}
 		}
-		if len(text) == 0 && (c.unfit != nil || c.checks.Err() != nil) {
+		if len(text) == 0 && (c.unfit != nil || c.params.Err() != nil) {
 			text = []string{"?"} // that nothing is left of the parts is no mistake of its own
 		}
 		if len(text) > 0 {
 			about["command"], _ = json.Marshal(strings.Join(text, "\n")) // of a text it cannot fail
 		}
 	case len(p.said) > len(data):
-		c.checks.Add(fault.Violation{Param: partsAt, Rule: "exactly_one", Message: "A skill takes its input as data. Send either a text or a skill, not both."})
+		c.params.Add(fault.Violation{Param: partsAt, Rule: "exactly_one", Message: "A skill takes its input as data. Send either a text or a skill, not both."})
 	case about["input"] == nil && len(data) == 1:
 		about["input"], c.places["input"] = data[0].raw("data"), data[0].pointer("data")
 	case len(data) > 0:
-		c.checks.Add(fault.Violation{Param: partsAt, Rule: "exactly_one", Message: "A skill has one input. Send one data part with it."})
+		c.params.Add(fault.Violation{Param: partsAt, Rule: "exactly_one", Message: "A skill has one input. Send one data part with it."})
 	}
 	if len(p.files) > 0 {
 		list := make([]map[string]uuid.UUID, len(p.files))
@@ -185,7 +185,7 @@ func (c *call) request(in *incoming, p parts, of fields) {
 		body = append(body, wire.Member{Name: name, Value: raw})
 	}
 	push := in.Callback
-	in.Request = c.checks.Message(body, append([]string{"command", "attachments"}, extras...)).Request
+	in.Request = c.params.Message(body, append([]string{"command", "attachments"}, extras...)).Request
 	in.Callback, in.Session = push, in.context
 }
 

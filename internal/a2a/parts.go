@@ -3,7 +3,6 @@ package a2a
 import (
 	"cmp"
 	"encoding/json"
-	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -39,7 +38,7 @@ func (p parts) data() (list []*fields) {
 
 func (c *call) parts(msg fields, in *incoming) (p parts) {
 	list := msg.objects("parts", maxParts)
-	if len(list) == 0 && c.checks.Err() == nil {
+	if len(list) == 0 && c.params.Err() == nil {
 		msg.missing("parts")
 	}
 	for _, part := range list {
@@ -116,7 +115,7 @@ func (c *call) data(part fields, in *incoming, p *parts) {
 		p.said = append(p.said, saying{data: &part})
 		return
 	}
-	data := fieldsOf(c.checks, part.pointer("data"), raw)
+	data := fieldsOf(c.params.Checks, part.pointer("data"), raw)
 	switch {
 	case in.task != "" && data.has("decision") && in.decision == nil:
 		for _, m := range wire.Members(raw) {
@@ -154,29 +153,3 @@ func only(f fields, object json.RawMessage, names ...string) {
 
 // beside notes that a part says something that is no decision.
 func (in *incoming) beside(part fields) { in.besides = cmp.Or(in.besides, part.at) }
-
-// modes are the media types that a caller takes.
-type modes struct{ text, json bool }
-
-// accepted reads them. Who takes neither texts nor JSON could not be answered.
-func (c *call) accepted(conf fields) modes {
-	list := conf.words("acceptedOutputModes", maxModes)
-	if len(list) == 0 {
-		return modes{true, true}
-	}
-	var m modes
-	for _, mode := range list {
-		switch mode, _, _ = strings.Cut(strings.ToLower(mode), ";"); strings.TrimSpace(mode) {
-		case "text", "text/plain", "text/*", "text/markdown":
-			m.text = true
-		case "data", "application/json", "application/*":
-			m.json = true
-		case "*/*", "*":
-			m = modes{true, true}
-		}
-	}
-	if !m.text && !m.json {
-		c.unfit = &rpcError{Code: contentUnsupported, Message: fmt.Sprintf("An answer is %s or %s: acceptedOutputModes must allow one of them.", textType, jsonType)}
-	}
-	return m
-}

@@ -1,8 +1,6 @@
 package a2a
 
 import (
-	"encoding/json"
-
 	"github.com/google/uuid"
 
 	"github.com/parley-server/parley/internal/event"
@@ -62,7 +60,7 @@ func (p *projection) apply(ev event.Event) ([]frame, error) {
 	case event.Usage:
 		p.note("usage", public(ev.Data))
 	case event.Structured:
-		return p.artifact(ev, artifact{resultID, resultID, []part{p.result(b.Result)}}), nil
+		return p.artifact(ev, artifact{resultID, resultID, []part{p.modes.result(b.Result)}}), nil
 	case event.Attachment:
 		return p.artifact(ev, artifact{filesID, filesID, fileParts(p.base, b.Attachments)}), nil
 	case event.Error:
@@ -126,14 +124,6 @@ func (p *projection) tool(ev event.Event, text string) []frame {
 	frames := p.status(ev, working, said(&p.task, ev.Seq, parts...))
 	p.task.Status.Message = nil // it passes: the task keeps no trace of it
 	return frames
-}
-
-// result is the answer in a schema.
-func (p *projection) result(raw json.RawMessage) part {
-	if p.modes.json {
-		return dataPart(raw)
-	}
-	return part{Text: new(string(raw)), MediaType: textType}
 }
 
 // done ends the task.

@@ -28,7 +28,6 @@ type call struct {
 	method  string
 	streams bool // the method answers with a stream
 	params  fields
-	checks  *wire.Checks
 	places  map[string]string // JSON Pointers to what has a name of its own elsewhere
 	unfit   *rpcError         // what is asked for in a media type that there is not; nil: nothing
 }
@@ -51,8 +50,7 @@ func (s *server) serve(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	c := &call{server: s, w: w, r: r, caller: caller, base: s.door.Base(r), checks: &wire.Checks{},
-		places: make(map[string]string)}
+	c := &call{server: s, w: w, r: r, caller: caller, base: s.door.Base(r), places: make(map[string]string)}
 	if err := c.run(body); err != nil {
 		return c.refuse(err)
 	}
@@ -118,7 +116,7 @@ func (c *call) envelope(body []byte) error {
 	case params[0] != '{':
 		return &rpcError{Code: invalidParams, Message: "params must be an object."}
 	}
-	c.params = fieldsOf(c.checks, "", params)
+	c.params = fieldsOf(&wire.Checks{}, "", params)
 	return nil
 }
 

@@ -44,12 +44,11 @@ func taskOf(base string, v session.View, files filestore.Files, s shape) *task {
 
 func artifactsOf(base string, v session.View, files []event.File, m modes) []artifact {
 	list := []artifact{}
-	p := projection{modes: m}
 	if text := v.Answer.Content; text != nil && *text != "" && m.text {
 		list = append(list, artifact{answerID, answerID, []part{textPart(*text)}})
 	}
 	if v.Answer.StructuredResult != nil {
-		list = append(list, artifact{resultID, resultID, []part{p.result(v.Answer.StructuredResult)}})
+		list = append(list, artifact{resultID, resultID, []part{m.result(v.Answer.StructuredResult)}})
 	}
 	if len(files) > 0 {
 		list = append(list, artifact{filesID, filesID, fileParts(base, files)})

@@ -1,11 +1,9 @@
 package a2a
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 
-	"github.com/parley-server/parley/internal/door"
 	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/session"
 )
@@ -66,20 +64,4 @@ func (c *call) where(param, message string) (string, string) {
 		message = at + said
 	}
 	return at, message
-}
-
-// failure is a fault as the details of an error show it, with what it is about.
-func (e *rpcError) failure() map[string]any {
-	told := make(map[string]any)
-	raw, err := json.Marshal(door.Tell(e.fault))
-	if err == nil {
-		err = json.Unmarshal(raw, &told)
-	}
-	if err != nil { // of such a shape it cannot happen
-		told["code"] = e.fault.Code
-	}
-	for name, value := range e.about {
-		told[name] = value
-	}
-	return told
 }

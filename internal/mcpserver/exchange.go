@@ -63,23 +63,22 @@ func (x *exchange) Close() error {
 	return nil
 }
 
+// first is the id of the only request of an exchange.
+var first, _ = jsonrpc.MakeID("1") // of a string it cannot fail
+
 // ask has the protocol answer a request. Where ctx ends before, there is no answer.
 func (s *server) ask(ctx context.Context, v *visit) (json.RawMessage, *jsonrpc.Error) {
-	id, err := jsonrpc.MakeID("1")
-	if err != nil {
-		return nil, s.failed(ctx, v, err)
-	}
 	x := &exchange{request: make(chan *jsonrpc.Request, 1), answer: make(chan *jsonrpc.Response, 1), closed: make(chan struct{}), out: v.reply}
 	state := new(mcp.ServerSessionState)
 	if v.revision < roundTrips && v.message.method != "initialize" { // as if there had been a handshake
 		state.InitializeParams, state.InitializedParams = &mcp.InitializeParams{ProtocolVersion: v.revision}, new(mcp.InitializedParams)
 	}
-	session, err := s.server(v.caller).Connect(context.WithValue(ctx, visitKey{}, v), x, &mcp.ServerSessionOptions{State: state})
+	session, err := s.sdk(v.caller).Connect(context.WithValue(ctx, visitKey{}, v), x, &mcp.ServerSessionOptions{State: state})
 	if err != nil {
 		return nil, s.failed(ctx, v, err)
 	}
 	defer session.Close()
-	x.request <- &jsonrpc.Request{ID: id, Method: v.message.method, Params: v.message.body()}
+	x.request <- &jsonrpc.Request{ID: first, Method: v.message.method, Params: v.message.body()}
 	select {
 	case <-ctx.Done():
 		return nil, nil

@@ -10,9 +10,9 @@ import (
 	"github.com/parley-server/parley/internal/door"
 )
 
-// server is the protocol's view of a key: the tools of its scopes. Keys of the same rights
-// share one.
-func (s *server) server(caller door.Caller) *mcp.Server {
+// sdk is what the SDK serves to a key: the tools of its scopes. Keys of the same rights share
+// one.
+func (s *server) sdk(caller door.Caller) *mcp.Server {
 	var names []string
 	for _, t := range s.tools {
 		if caller.Scopes.Allows(t.scope) {

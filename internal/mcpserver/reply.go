@@ -12,6 +12,7 @@ import (
 
 	"github.com/parley-server/parley/internal/door"
 	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/sse"
 	"github.com/parley-server/parley/internal/wire"
 )
 
@@ -43,10 +44,8 @@ func (o *reply) event(text []byte) error {
 // begin makes the body a stream.
 func (o *reply) begin() {
 	o.stream = true
-	h := o.w.Header()
-	h.Set("Content-Type", wire.StreamType)
-	h.Set("Cache-Control", "no-store, no-transform")
-	h.Set("X-Accel-Buffering", "no")
+	sse.Headers(o.w.Header())
+	o.w.Header().Set("Content-Type", wire.StreamType) // as the protocol writes it
 	o.w.WriteHeader(http.StatusOK)
 }
 
@@ -67,8 +66,8 @@ func (o *reply) write(parts ...string) error {
 	return err
 }
 
-// answered is the response to a request.
-type answered struct {
+// response is the answer to a request.
+type response struct {
 	Version string          `json:"jsonrpc"`
 	ID      json.RawMessage `json:"id"`
 	Result  json.RawMessage `json:"result,omitempty"`
@@ -76,7 +75,7 @@ type answered struct {
 }
 
 // answer sends a response: as the whole body, unless a stream has begun.
-func (o *reply) answer(status int, a answered) error {
+func (o *reply) answer(status int, a response) error {
 	a.Version = "2.0"
 	if a.ID == nil {
 		a.ID = json.RawMessage("null")

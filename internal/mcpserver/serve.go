@@ -51,7 +51,7 @@ func (s *server) serve(w http.ResponseWriter, r *http.Request) error {
 	out := newReply(w, s.cfg.WriteTimeout, s.cfg.Keepalive, leave)
 	list, batched, bad := read(body)
 	if bad != nil {
-		return out.answer(http.StatusBadRequest, answered{Error: bad})
+		return out.answer(http.StatusBadRequest, response{Error: bad})
 	}
 	v := visit{caller: caller, base: s.door.Base(r), ctx: there, reply: out}
 	if v.revision, bad = revisionOf(r.Header); bad != nil {
@@ -108,7 +108,7 @@ func (v *visit) tell(result json.RawMessage, bad *jsonrpc.Error) error {
 	if result == nil && bad == nil { // there was no answer in time: the caller is gone, or the service is stopping
 		return v.ctx.Err()
 	}
-	return v.reply.answer(v.status(bad), answered{ID: v.message.id, Result: result, Error: bad})
+	return v.reply.answer(v.status(bad), response{ID: v.message.id, Result: result, Error: bad})
 }
 
 // status is that of an answer. Who speaks a revision with a handshake looks into an answer of

@@ -41,33 +41,12 @@ func (w *wait) result(ctx context.Context) (result, error) {
 	defer p.alive(w.cfg.Keepalive)()
 	if !w.past {
 		p.begin(w.started.Session)
-		for evs, err := range w.door.Events(ctx, w.started.From, w.started.Turn) {
-			if errors.Is(err, session.ErrGone) { // of a turn that is over: its answer is still there
-				break
-			}
-			if err != nil {
-				return result{}, w.lost(ctx, err)
-			}
-			for i := range evs {
-				if ev := &evs[i]; ev.Turn == w.started.Turn {
-					if w.after == uuid.Nil {
-						p.see(ev)
-					}
-					if ev.Kind == event.KindInputRequired {
-						id, open, err := w.open(ctx, ev.Data)
-						if err != nil {
-							return result{}, w.lost(ctx, err)
-						}
-						if open {
-							return w.question(ctx, ev.Data, ev.Seq)
-						}
-						if id == w.after {
-							w.after = uuid.Nil
-						}
-					}
-				}
-			}
-			p.flush()
+		question, err := w.follow(ctx, p)
+		if err != nil {
+			return result{}, w.lost(ctx, err)
+		}
+		if question != nil {
+			return w.question(ctx, question.Data, question.Seq)
 		}
 	}
 	brief, cancel := w.door.Brief(ctx)
@@ -80,6 +59,40 @@ func (w *wait) result(ctx context.Context) (result, error) {
 		return result{}, w.lost(ctx, err)
 	}
 	return w.told(o), nil
+}
+
+// follow tells how the turn goes until it asks what nobody has answered, or ends: then there is
+// no question.
+func (w *wait) follow(ctx context.Context, p *progress) (*event.Event, error) {
+	for evs, err := range w.door.Events(ctx, w.started.From, w.started.Turn) {
+		if errors.Is(err, session.ErrGone) { // of a turn that is over: its answer is still there
+			return nil, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		for i := range evs {
+			ev := &evs[i]
+			if ev.Turn != w.started.Turn {
+				continue
+			}
+			if w.after == uuid.Nil {
+				p.see(ev)
+			}
+			if ev.Kind != event.KindInputRequired {
+				continue
+			}
+			id, open, err := w.open(ctx, ev.Data)
+			if err != nil || open {
+				return ev, err
+			}
+			if id == w.after {
+				w.after = uuid.Nil
+			}
+		}
+		p.flush()
+	}
+	return nil, nil
 }
 
 // open reports which question this is, and whether it still waits for its answer.

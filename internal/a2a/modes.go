@@ -1,0 +1,41 @@
+package a2a
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+)
+
+// modes are the media types that a caller takes.
+type modes struct{ text, json bool }
+
+// result is an answer in a schema.
+func (m modes) result(raw json.RawMessage) part {
+	if m.json {
+		return dataPart(raw)
+	}
+	return part{Text: new(string(raw)), MediaType: textType}
+}
+
+// accepted reads them. Who takes neither texts nor JSON could not be answered.
+func (c *call) accepted(conf fields) modes {
+	list := conf.words("acceptedOutputModes", maxModes)
+	if len(list) == 0 {
+		return modes{true, true}
+	}
+	var m modes
+	for _, mode := range list {
+		switch mode, _, _ = strings.Cut(strings.ToLower(mode), ";"); strings.TrimSpace(mode) {
+		case "text", "text/plain", "text/*", "text/markdown":
+			m.text = true
+		case "data", "application/json", "application/*":
+			m.json = true
+		case "*/*", "*":
+			m = modes{true, true}
+		}
+	}
+	if !m.text && !m.json {
+		c.unfit = &rpcError{Code: contentUnsupported, Message: fmt.Sprintf("An answer is %s or %s: acceptedOutputModes must allow one of them.", textType, jsonType)}
+	}
+	return m
+}
