@@ -13,10 +13,11 @@ import (
 )
 
 const eventExists = `-- name: EventExists :one
-SELECT EXISTS (SELECT FROM events WHERE session_id = $1 AND seq = $2 AND at >= $3)
+SELECT EXISTS (SELECT FROM events WHERE session_id = $1 AND seq BETWEEN $2 AND $2 + 1 AND at >= $3 AND (seq = $2 OR kind = 'open'))
 `
 
-// EventExists tells whether an event is one of a session.
+// EventExists tells whether an id is one that a session gives out: that of an event, or the
+// one before a turn's open, where its stream begins.
 func (q *Queries) EventExists(ctx context.Context, sessionID uuid.UUID, seq int64, at time.Time) (bool, error) {
 	row := q.db.QueryRow(ctx, eventExists, sessionID, seq, at)
 	var exists bool

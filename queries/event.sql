@@ -20,8 +20,9 @@ ORDER BY e.seq
 LIMIT $4;
 
 -- name: EventExists :one
--- EventExists tells whether an event is one of a session.
-SELECT EXISTS (SELECT FROM events WHERE session_id = $1 AND seq = $2 AND at >= $3);
+-- EventExists tells whether an id is one that a session gives out: that of an event, or the
+-- one before a turn's open, where its stream begins.
+SELECT EXISTS (SELECT FROM events WHERE session_id = $1 AND seq BETWEEN $2 AND $2 + 1 AND at >= $3 AND (seq = $2 OR kind = 'open'));
 
 -- name: EventsWoken :many
 -- EventsWoken reads the news of many sessions at once: one query per wake-up,

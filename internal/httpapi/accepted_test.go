@@ -46,7 +46,8 @@ func TestLostBlockingCallIsNotLost(t *testing.T) {
 	if _, err := tx.Exec(t.Context(), `LOCK TABLE messages IN ACCESS EXCLUSIVE MODE`); err != nil {
 		t.Fatal(err)
 	}
-	id := s.accepted(t, s.get(t, c), "same Idempotency-Key")
+	lost := s.get(t, c)
+	id := s.accepted(t, lost, "same Idempotency-Key")
 	if err := tx.Rollback(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -55,6 +56,11 @@ func TestLostBlockingCallIsNotLost(t *testing.T) {
 		if err := json.Unmarshal([]byte(r.text), &a); err != nil || r.status != 200 || a.SessionID != id {
 			t.Errorf("%d %s", r.status, r.text)
 		}
+	}
+	_, path, _ := strings.Cut(lost.Error.Message, "Read the answer at "+s.URL)
+	path, _, _ = strings.Cut(path, ". ")
+	if got := names(s.open(t, call{path: path}).rest()); got != "open text usage done" {
+		t.Errorf("the answer at %s: %s", path, got)
 	}
 	if list, _ := s.pages(t, "sessions?limit=10"); len(list) != 1 {
 		t.Errorf("%+v", list)

@@ -19,7 +19,7 @@ func (s *server) block(w http.ResponseWriter, r *request, started turn.Started) 
 	seen := active(started)
 	outcome, err := s.await(r, started, seen)
 	if err != nil {
-		return s.accepted(r, seen, err)
+		return s.accepted(r, started.From.Seq, seen, err)
 	}
 	door.Complete(s.door.Base(r.Request), outcome.Attachments)
 	return door.WriteJSON(w, http.StatusOK, outcome)
@@ -69,8 +69,8 @@ func active(started turn.Started) *session.ActiveTurn {
 }
 
 // accepted says of a call that cannot be answered any more that its message was
-// stored: who only hears "try again" sends it twice.
-func (s *server) accepted(r *request, t *session.ActiveTurn, err error) error {
+// stored: who only hears "try again" sends it twice. Its answer is what comes after from.
+func (s *server) accepted(r *request, from int64, t *session.ActiveTurn, err error) error {
 	why := "is stopping"
 	switch {
 	case fault.From(err) != nil:
@@ -88,6 +88,6 @@ func (s *server) accepted(r *request, t *session.ActiveTurn, err error) error {
 	}
 	s.link(r, t)
 	return &fault.Error{Code: fault.Unavailable, Detail: fault.Detail{Turn: t}, Message: fmt.Sprintf(
-		"The message was accepted and its turn goes on in session %s, but this server %s and cannot wait for it. Read the answer at %s. %s.",
-		t.SessionID, why, t.EventsURL, again)}
+		"The message was accepted and its turn goes on in session %s, but this server %s and cannot wait for it. Read the answer at %s?replay=all&last_event_id=%d. %s.",
+		t.SessionID, why, t.EventsURL, from, again)}
 }

@@ -99,7 +99,7 @@ func (s *server) show(w http.ResponseWriter, r *request, started turn.Started, c
 		t.head = &event.Open{SessionID: started.Session, FromSeq: new(t.from.Seq)}
 		last, err := s.ended(r, started)
 		if err != nil {
-			return s.accepted(r, active(started), err)
+			return s.accepted(r, started.From.Seq, active(started), err)
 		}
 		if last > 0 && last <= t.from.Seq { // the client has everything
 			return s.close(w, r, t, func(f *frames) error { return f.done(false) })
