@@ -94,6 +94,26 @@ func TestEveryToolWithEveryScope(t *testing.T) {
 	}
 }
 
+// TestAPatternNeedsChat: what is allowed for good holds in every conversation of the workspace.
+func TestAPatternNeedsChat(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	c, chats := s.connect(t, s.Issue(t, s.Workspace, apikey.MCP), nil), s.connect(t, s.Issue(t, s.Workspace, apikey.MCP, apikey.Chat), nil)
+	for _, answer := range []map[string]any{{"decision": "deny"}, {"decision": "allow"}} {
+		answer["approval_id"] = c.call("send_message", map[string]any{"command": asking}).Input.ApprovalID
+		with := map[string]any{"approval_id": answer["approval_id"], "decision": "allow", "allowlist_pattern": "touch"}
+		if d := c.call("decide_approval", with); !d.failed || d.Fault.Code != "INSUFFICIENT_SCOPE" || d.Fault.RequiredScope != "chat" || !strings.Contains(d.text, "leave it out") {
+			t.Errorf("%s", d.raw)
+		}
+		if d := chats.call("decide_approval", with); d.failed && d.Fault.Code == "INSUFFICIENT_SCOPE" { // such a pattern is taken nowhere
+			t.Errorf("with chat: %s", d.raw)
+		}
+		if d := c.call("decide_approval", answer); d.failed {
+			t.Errorf("%v: %s", answer, d.raw)
+		}
+	}
+}
+
 // TestWorkspacesAreApart: whatever a key of another workspace names, the answer is that of
 // an object that does not exist, the REST interface says the same, and nothing happens.
 func TestWorkspacesAreApart(t *testing.T) {

@@ -134,7 +134,7 @@ var hints = map[fault.Code]string{
 	fault.FileNotFound:      "wiki_search finds the names of pages.",
 	fault.UnknownSkill:      "list_skills shows the skills that there are.",
 	fault.InvalidSkillInput: "list_skills shows what each skill takes.",
-	fault.InsufficientScope: "A person can make a key with this scope; there is no other way.",
+	fault.InsufficientScope: "A person can make a key with this scope.",
 }
 
 // args are the arguments of a call.

@@ -7,6 +7,8 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/parley-server/parley/internal/apikey"
+	"github.com/parley-server/parley/internal/door"
 	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/session"
@@ -36,6 +38,11 @@ func (s *server) decideApproval(ctx context.Context, c *call) (result, error) {
 	a.Approval, a.Key = id, c.caller.Key
 	if err := c.args.Err(); err != nil {
 		return result{}, err
+	}
+	if a.Pattern != "" && !c.caller.Scopes.Allows(apikey.Chat) { // it is for every conversation of the workspace
+		f := door.Lacks(apikey.Chat)
+		f.Param, f.Message = "allowlist_pattern", f.Message+" An allowlist_pattern holds for every conversation: leave it out to allow this once."
+		return result{}, f
 	}
 	if stay {
 		release, err := s.door.Hold(ctx, c.caller)
