@@ -44,7 +44,6 @@ type Config struct {
 // Door is where requests come in. Each way in has its own.
 type Door struct {
 	Config // with its defaults
-	known  known
 }
 
 // New makes a door. Keys.Run must be running for revoked keys to lose what they have open.

@@ -4,10 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"sync"
 	"time"
-
-	"github.com/google/uuid"
 
 	"github.com/parley-server/parley/internal/apikey"
 	"github.com/parley-server/parley/internal/fault"
@@ -73,37 +70,16 @@ func (d *Door) limits(w workspace.Workspace) limit.Limits {
 	return l
 }
 
-// known remembers what it takes to refuse a request of a workspace's key: its name,
-// which never changes, and its limits.
-type known struct {
-	mu sync.Mutex
-	m  map[uuid.UUID]workspace.Workspace
-}
-
-const maxKnown = 10_000
-
 // own is the caller's workspace. Of a key that is over its limit it may be no more than
 // what is known, so that a flood is refused without the database.
 func (d *Door) own(ctx context.Context, caller apikey.Principal, class limit.Class) (w workspace.Workspace, whole bool, err error) {
-	k := &d.known
 	if d.Limits != nil && d.Limits.Empty(caller.Key, class) {
-		k.mu.Lock()
-		w, ok := k.m[caller.Workspace]
-		k.mu.Unlock()
-		if ok {
+		if w, ok := d.Workspaces.Known(caller.Workspace); ok {
 			return w, false, nil
 		}
 	}
-	if w, err = d.Workspaces.Find(ctx, caller.Workspace.String()); err != nil {
-		return w, false, err
-	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.m == nil || len(k.m) >= maxKnown {
-		k.m = make(map[uuid.UUID]workspace.Workspace)
-	}
-	k.m[w.ID] = workspace.Workspace{ID: w.ID, Slug: w.Slug, MessagesPerMinute: w.MessagesPerMinute, CallsPerMinute: w.CallsPerMinute}
-	return w, true, nil
+	w, err = d.Workspaces.Find(ctx, caller.Workspace.String())
+	return w, true, err
 }
 
 func ceilSeconds(d time.Duration) int { return int((d + time.Second - 1) / time.Second) }

@@ -203,6 +203,29 @@ func TestLimitsAreThoseOfTheKey(t *testing.T) {
 	}
 }
 
+// TestAChangedLimitIsTheSameAtEveryDoor: a key that has used up its quota at one door is told by
+// the others how large it is now, also where they last saw the key under another limit.
+func TestAChangedLimitIsTheSameAtEveryDoor(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	key := s.Issue(t, s.Workspace, apikey.MCP, apikey.SessionsRead)
+	rest := func() string {
+		return s.do(t, "GET", "/api/v1/workspaces/"+s.Workspace.Slug+"/sessions", key, "").header.Get("RateLimit-Policy")
+	}
+	const small = `"calls";q=2;w=60`
+	if got := rest(); got == small {
+		t.Fatal(got)
+	}
+	if _, err := workspace.New(s.Pool).Update(t.Context(), s.Workspace.ID, workspace.Change{CallsPerMinute: new(2)}); err != nil {
+		t.Fatal(err)
+	}
+	for s.post(t, key, ping).status != 429 {
+	}
+	if got := rest(); got != small {
+		t.Error(got)
+	}
+}
+
 // TestARevokedKeyLosesItsCalls: within a second, and the turn goes on.
 func TestARevokedKeyLosesItsCalls(t *testing.T) {
 	t.Parallel()

@@ -19,8 +19,9 @@ type Workspace = db.Workspace
 
 // Store reads and writes workspaces.
 type Store struct {
-	pool *pgxpool.Pool
-	q    *db.Queries
+	pool  *pgxpool.Pool
+	q     *db.Queries
+	known known
 }
 
 // New makes a store.
@@ -43,6 +44,7 @@ func (s *Store) Find(ctx context.Context, ref string) (Workspace, error) {
 	if err != nil {
 		return w, fmt.Errorf("find workspace: %w", err)
 	}
+	s.known.keep(w)
 	return w, nil
 }
 
