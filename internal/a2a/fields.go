@@ -31,12 +31,31 @@ func fieldsOf(c *wire.Checks, at string, object json.RawMessage) fields {
 }
 
 // raw is a value. Its name may be written as the protocol's definition has it, task_id, which
-// readers of Protocol Buffers in JSON take beside taskId.
+// readers of Protocol Buffers in JSON take beside taskId, but not with it.
 func (f fields) raw(name string) json.RawMessage {
-	if v := f.named[name]; v != nil {
-		return v
+	other := capital.ReplaceAllStringFunc(name, func(c string) string { return "_" + strings.ToLower(c) })
+	v := f.named[name]
+	if v == nil || other == name {
+		return f.named[other]
 	}
-	return f.named[capital.ReplaceAllStringFunc(name, func(c string) string { return "_" + strings.ToLower(c) })]
+	if f.named[other] != nil {
+		f.Add(fault.Violation{Param: f.pointer(other), Rule: "exactly_one", Message: name + " and " + other + " are one field. Send it once."})
+		delete(f.named, other) // it is told
+	}
+	return v
+}
+
+// foreign refuses fields by the names that another version has for them: what they say would be
+// lost.
+func (f fields) foreign(v version, names map[string]string) bool {
+	found := false
+	for name, here := range names {
+		if f.has(name) {
+			found = true
+			f.Add(fault.Violation{Param: f.pointer(name), Rule: "unknown", Message: name + " is of another version of A2A. In " + string(v) + " there is " + here + ".", Suggestion: here})
+		}
+	}
+	return found
 }
 
 var capital = regexp.MustCompile(`[A-Z]`)

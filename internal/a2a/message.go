@@ -70,7 +70,7 @@ func (c *call) incoming() (incoming, error) {
 	in.task = msg.word("taskId", 255)
 	if text := msg.word("contextId", 255); text != "" {
 		var ok bool
-		if in.context, ok = wire.ID(text); !ok {
+		if in.context, ok = wire.ID(text); !ok || in.context == uuid.Nil {
 			msg.Add(fault.Violation{Param: msg.pointer("contextId"), Rule: "format", Message: anew})
 		}
 	}
@@ -112,6 +112,10 @@ func extra(meta fields) string {
 // configuration reads how the caller wants to hear of the task.
 func (c *call) configuration(in *incoming) {
 	conf := c.params.object("configuration")
+	conf.foreign(c.version, map[version]map[string]string{
+		v03: {"returnImmediately": "blocking", "taskPushNotificationConfig": "pushNotificationConfig"},
+		v10: {"blocking": "returnImmediately", "pushNotificationConfig": "taskPushNotificationConfig"},
+	}[c.version])
 	push := "taskPushNotificationConfig"
 	if c.version == v10 {
 		in.immediately = conf.flag("returnImmediately")

@@ -30,12 +30,20 @@ func TestNothingOfAMessageIsLost(t *testing.T) {
 			{c.params(unique(), data(`{"skill":"weekly-report","inputs":{"week":7}}`), ""), "message/parts/0/data/inputs"},
 			{c.params(unique(), `[{"kind":"data","data":{"skill":"other"}},{"kind":"data","data":{"skill":"weekly-report"}}]`, ""), "message/parts/1"},
 			{c.params(unique(), fmt.Sprintf(`[{"kind":"text","text":"@say Hi."},{"kind":"data","data":{"file_id":%q,"note":"Mine."}}]`, file), ""), "message/parts/1/data/note"},
+			{c.params(unique(), `[{"kind":"text","text":"@say Hi."},{"kind":"data","data":{"file_id":"x"}}]`, ""), "message/parts/1/data/file_id"},
+			{c.params(unique(), `[{"kind":"data","data":{"file_id":"x"}}]`, ""), "message/parts/0/data/file_id"},
+			{c.params(unique(), text("@say Hi."), "", `"message_id":"another"`), "message/message_id"},
+			{c.params(unique(), text("@say Hi."), "", `"contextId":"00000000-0000-0000-0000-000000000000"`), "message/contextId"},
+			{c.params(unique(), text("@say Hi."), c.name(`{"blocking":false}`, `{"returnImmediately":true}`)), c.name("configuration/blocking", "configuration/returnImmediately")},
+			{c.params(unique(), text("@say Hi."), c.name(`{"pushNotificationConfig":{"url":"https://example.com/"}}`, `{"taskPushNotificationConfig":{"url":"https://example.com/"}}`)),
+				c.name("configuration/pushNotificationConfig", "configuration/taskPushNotificationConfig")},
+			{c.params(unique(), c.name(`[{"text":"@say Hi.","file":{"uri":"https://example.com/"}}]`, `[{"kind":"text","text":"@say Hi.","url":"https://example.com/"}]`), ""), c.name("message/parts/0/file", "message/parts/0/url")},
 		} {
 			e := c.refused(-32602, method, test.params)
 			if e.Data == nil {
 				continue
 			}
-			if at := e.places(t); len(at) == 0 || slices.ContainsFunc(at, func(at string) bool { return at != test.place }) {
+			if at := e.places(t); len(at) != 1 || slices.ContainsFunc(at, func(at string) bool { return at != test.place }) {
 				t.Errorf("%s is wrong at %v", test.params, at)
 			}
 		}

@@ -59,10 +59,17 @@ func (c *call) parts(msg fields, in *incoming) (p parts) {
 					`/files; then its part says so in metadata: {"file_id": …}.`, about: map[string]string{"field": part.at[1:]}}
 				continue
 			}
-			p.files = append(p.files, meta.UUID(meta.pointer("file_id"), meta.raw("file_id")))
+			p.attach(meta)
 		}
 	}
 	return p
+}
+
+// attach takes the file that is named. What is no id is a mistake where it stands, and nowhere else.
+func (p *parts) attach(of fields) {
+	if id := of.UUID(of.pointer("file_id"), of.raw("file_id")); id != uuid.Nil {
+		p.files = append(p.files, id)
+	}
 }
 
 // carries reports whether a file part has the bytes of its file, which would be lost.
@@ -75,6 +82,9 @@ var kinds = map[version][]string{v03: {"text", "data", "file"}, v10: {"text", "d
 
 // kind is what a part is, "" where that cannot be said.
 func (c *call) kind(part fields) string {
+	if part.foreign(c.version, map[version]map[string]string{v03: {"url": "file", "raw": "file"}, v10: {"file": "url"}}[c.version]) {
+		return ""
+	}
 	var given []string
 	for _, name := range kinds[c.version] {
 		if part.has(name) {
@@ -135,7 +145,7 @@ func (c *call) data(part fields, in *incoming, p *parts) {
 		p.skill = &data
 	case data.has("file_id"):
 		only(data, raw, "file_id")
-		p.files = append(p.files, data.UUID(data.pointer("file_id"), data.raw("file_id")))
+		p.attach(data)
 	default:
 		p.said = append(p.said, saying{data: &part})
 	}

@@ -90,15 +90,19 @@ func ID(text string) (id uuid.UUID, ok bool) {
 	return id, err == nil && len(text) == 36
 }
 
-// UUID reads an id.
+// UUID reads an id, uuid.Nil where there is none.
 func (c *Checks) UUID(param string, raw json.RawMessage) uuid.UUID {
 	s, ok := c.Text(param, raw)
 	if !ok {
 		return uuid.Nil
 	}
 	id, ok := ID(s)
-	if !ok || id == uuid.Nil {
+	switch {
+	case !ok:
 		c.Add(fault.Violation{Param: param, Rule: "format", Message: param[1:] + " is not a UUID.", Expected: "uuid"})
+		return uuid.Nil
+	case id == uuid.Nil:
+		c.Add(fault.Violation{Param: param, Rule: "format", Message: param[1:] + " names nothing: there is nothing with this id.", Expected: "uuid"})
 	}
 	return id
 }
