@@ -54,7 +54,7 @@ func OpenAdmin(ctx context.Context, cfg Config, dir string) (*Admin, error) {
 	pool, err := openPool(ctx, a.dsn, "parley command")
 	if err == nil {
 		a.pool = pool
-		_, err = reach(ctx, pool, 2*connectTimeout)
+		_, err = reach(ctx, pool, 2*connectTimeout, nil)
 	}
 	if err != nil {
 		a.Close()

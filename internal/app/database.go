@@ -30,8 +30,9 @@ func (e *StartError) Error() string {
 func (e *StartError) Unwrap() error { return e.Err }
 
 // reach waits for the database and returns PostgreSQL's version. A server that
-// starts at the same moment, as under Compose, gets some seconds to answer.
-func reach(parent context.Context, pool *pgxpool.Pool, patience time.Duration) (string, error) {
+// starts at the same moment, as under Compose, gets some seconds to answer; waiting, which
+// may be nil, is told once why.
+func reach(parent context.Context, pool *pgxpool.Pool, patience time.Duration, waiting func(error)) (string, error) {
 	ctx, cancel := context.WithTimeout(parent, patience)
 	defer cancel()
 	var version string
@@ -47,10 +48,17 @@ func reach(parent context.Context, pool *pgxpool.Pool, patience time.Duration) (
 		if !starting(err) || ctx.Err() != nil {
 			return "", unreachable(err)
 		}
+		if waiting != nil {
+			waiting(unreachable(err))
+			waiting = nil
+		}
 		wait := time.NewTimer(250 * time.Millisecond)
 		select {
 		case <-ctx.Done():
 			wait.Stop()
+			if parent.Err() != nil {
+				return "", context.Cause(parent)
+			}
 			return "", unreachable(err)
 		case <-wait.C:
 		}

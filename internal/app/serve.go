@@ -135,7 +135,9 @@ func (opt Options) lacking() []string {
 // prepare checks the database and brings it to this release's schema.
 func (s *service) prepare(ctx context.Context, dsn Secret) error {
 	began := time.Now()
-	version, err := reach(ctx, s.pool, startPatience)
+	version, err := reach(ctx, s.pool, startPatience, func(err error) {
+		s.Log.WarnContext(ctx, "wait for the database", "at_most", startPatience, "err", err)
+	})
 	if err != nil {
 		return err
 	}

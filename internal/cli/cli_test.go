@@ -3,6 +3,8 @@ package cli_test
 import (
 	"encoding/json"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -239,6 +241,30 @@ func TestVersion(t *testing.T) {
 	var b struct{ Version string }
 	if err := json.Unmarshal([]byte(sh.must("version", "--json")), &b); err != nil || b.Version == "" {
 		t.Errorf("%v: %+v", err, b)
+	}
+}
+
+func TestAStartThatWaitsSaysSo(t *testing.T) {
+	t.Parallel()
+	sh := shell{t: t, dir: t.TempDir(), environ: []string{"DATABASE_URL=postgres://127.0.0.1:1/parley?sslmode=disable", "PARLEY_VAULT_KEY=" + vaultKey}}
+	k := sh.start("serve")
+	k.errs.wait(t, "PostgreSQL cannot be reached")
+	if text := k.errs.String(); !strings.Contains(text, "wait for the database") {
+		t.Errorf("%s", text)
+	}
+	k.interrupts <- os.Interrupt
+	if code := <-k.code; code != 130 {
+		t.Errorf("exit code %d: %s", code, k.errs)
+	}
+}
+
+func TestReadyIsSaidByParleyAlone(t *testing.T) {
+	t.Parallel()
+	login := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<h1>Log in</h1>")) }))
+	defer login.Close()
+	sh := shell{t: t, dir: t.TempDir()}
+	if _, errs, code := sh.run("ready", "--url", login.URL); code != 5 || !strings.Contains(errs, "is not Parley: <h1>Log in") {
+		t.Errorf("exit code %d: %s", code, errs)
 	}
 }
 

@@ -60,7 +60,9 @@ func (c *command) export(ctx context.Context, remote *client.Client, session, fo
 		if e, ok := failed(f); ok && e.Code == event.SessionGone {
 			return &problem{Exit: exitFailed, Code: string(e.Code), What: "The session's events are not kept any more.", Why: e.Message, Do: "What was said is: --format md."}
 		}
-		events = append(events, f)
+		if f.Event != event.KindOpen { // of this reading, and no event of the session's
+			events = append(events, f)
+		}
 	}
 	messages, err := remote.AllMessages(ctx, session) // after the events: they are complete now
 	if err != nil {

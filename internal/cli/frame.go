@@ -49,7 +49,9 @@ func (v *viewer) show(f client.Frame) error {
 	if err := json.Unmarshal(f.Data, &b); err != nil {
 		return fmt.Errorf("read a frame of the kind %s: %w", plainLine(string(f.Event)), err)
 	}
-	defer func() { v.shown++ }()
+	if f.Event != event.KindOpen {
+		defer func() { v.shown++ }()
+	}
 	switch f.Event {
 	case "open":
 		v.session = b.SessionID

@@ -45,6 +45,9 @@ func (c *command) sessionsList() *cobra.Command {
 				if s.Pending != nil {
 					status = "waits for " + s.Pending.Kind
 				}
+				if !s.ErasedAt.IsZero() {
+					status = "erased"
+				}
 				return []string{s.SessionID, status, s.CallerID, short(s.Title, 40), strconv.Itoa(s.MessageCount), day(&s.UpdatedAt)}
 			})
 	})

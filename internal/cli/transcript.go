@@ -101,6 +101,8 @@ func said(m client.HistoryMessage) string {
 // ending says of a message that it is not complete.
 func ending(m client.HistoryMessage) string {
 	switch {
+	case m.Erased:
+		return "(erased)"
 	case m.Error != nil:
 		return "(" + m.Status + ": " + plainLine(*m.Error) + ")"
 	case m.Status == "in_progress":

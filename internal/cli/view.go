@@ -33,7 +33,7 @@ type viewer struct {
 	failed  *failure
 	session string
 	lastID  string
-	shown   int  // frames
+	shown   int  // frames after open
 	wanted  bool // a cancel waits for the session's id
 
 	// Those of the goroutine that watches.
@@ -152,6 +152,10 @@ func (v *viewer) finish(err error, interrupts int) error {
 	p := &problem{Exit: exit, Code: v.failed.Code, What: "The turn failed: " + v.failed.Code + ".", Why: v.failed.Message, Do: "Change the message, or look into the server's log."}
 	if v.failed.Recoverable {
 		p.Do = "Send the message again."
+	}
+	if v.failed.Code == string(event.SessionGone) {
+		p.What, p.Why = "These events are not there.", "They are too old, the session was erased, or the id is none of this session's."
+		p.Do = "What was said is shown by parley sessions show " + plainLine(v.session) + "."
 	}
 	if v.failed.Code == "canceled" {
 		p.What, p.Do = "Somebody else canceled the turn.", "Send the message again if it is still wanted."

@@ -242,6 +242,41 @@ func TestTailOfACompletedSessionSaysSo(t *testing.T) {
 	}
 }
 
+func TestAnErasedSessionIsShownAsOne(t *testing.T) {
+	t.Parallel()
+	sh, _, _ := world(t)
+	sh.must("send", "@say All said.")
+	var list struct {
+		Data []struct {
+			SessionID string `json:"session_id"`
+		}
+	}
+	if err := json.Unmarshal([]byte(sh.must("sessions", "list", "--json")), &list); err != nil {
+		t.Fatal(err)
+	}
+	id := list.Data[0].SessionID
+	gone := func(args ...string) {
+		t.Helper()
+		if _, errs, code := sh.run(args...); code != 1 || !strings.Contains(errs, "These events are not there.") || !strings.Contains(errs, "parley sessions show "+id) || strings.Contains(errs, "turn failed") {
+			t.Errorf("%v: exit code %d: %s", args, code, errs)
+		}
+	}
+	gone("sessions", "tail", id, "--after", "999999999")
+	if out := sh.must("sessions", "tail", id, "--after", "0", "--output", "stream-json"); !strings.HasPrefix(out, `{"event":"open","id":"0"`) || strings.Count(out, `"open"`) != 1 {
+		t.Errorf("the frames are %s", out)
+	}
+	if out := sh.must("sessions", "export", id, "--format", "jsonl"); strings.Contains(out, `"open"`) {
+		t.Errorf("the export is %s", out)
+	}
+	sh.must("sessions", "erase", id, "--yes")
+	gone("sessions", "tail", id)
+	for _, args := range [][]string{{"list"}, {"show", id}, {"export", id}} {
+		if out := sh.must(append([]string{"sessions"}, args...)...); !strings.Contains(out, "erased") {
+			t.Errorf("%v: %s", args, out)
+		}
+	}
+}
+
 func TestTheAnswerEndsBeforeItsUsage(t *testing.T) {
 	t.Parallel()
 	sh, _, _ := world(t)

@@ -156,7 +156,7 @@ func TestSessionGoneReachesTheCaller(t *testing.T) {
 		}
 		kinds = append(kinds, string(f.Event))
 	}
-	if fmt.Sprint(kinds) != "[error done]" {
+	if fmt.Sprint(kinds) != "[open error done]" {
 		t.Errorf("frames: %v", kinds)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -57,6 +58,7 @@ type Session struct {
 	Usage        Usage     `json:"usage"`
 	CreatedAt    time.Time `json:"created_at"`
 	UpdatedAt    time.Time `json:"updated_at"`
+	ErasedAt     time.Time `json:"erased_at"` // zero: what was said is still there
 }
 
 // Pending is the question that a turn waits for.
@@ -111,6 +113,7 @@ type HistoryMessage struct {
 	FirstSeq         int64           `json:"first_seq"`
 	LastSeq          int64           `json:"last_seq"`
 	CreatedAt        time.Time       `json:"created_at"`
+	Erased           bool            `json:"erased"` // what it said was removed
 	// Raw is the message as it came.
 	Raw json.RawMessage `json:"-"`
 }
@@ -160,8 +163,15 @@ func (c *Client) Ready(ctx context.Context) error {
 		return err
 	}
 	req.Header.Del("Authorization")
-	_, err = c.do(req)
-	return err
+	answer, err := c.do(req)
+	if err != nil {
+		return err
+	}
+	var state struct{ Status string }
+	if json.Unmarshal(answer, &state) != nil || state.Status != "ok" { // a proxy's own page, for example
+		return &Unreachable{URL: c.base.Redacted(), Err: errors.New("what answers there is not Parley: " + excerpt(answer)), Sent: true}
+	}
+	return nil
 }
 
 func withQuery(u *url.URL, limit int, params map[string]string) *url.URL {

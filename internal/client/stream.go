@@ -29,9 +29,9 @@ func (f Frame) Body() (event.Body, error) { return event.Decode(f.Event, f.Data)
 
 // Follow yields the frames of a session's current turn after a cursor; "" means
 // from the beginning of the turn, if it runs, and "0" everything that the session has
-// ever said. Of a turn that has ended the missed tail comes, then done.
+// ever said. The first is open. Of a turn that has ended the missed tail comes, then done.
 func (c *Client) Follow(ctx context.Context, session, after string) iter.Seq2[Frame, error] {
-	s := &stream{c: c, session: session, lastID: after, attached: true,
+	s := &stream{c: c, session: session, lastID: after,
 		attach: func(ctx context.Context, lastID string) (*http.Request, error) { return c.resume(ctx, session, lastID) }}
 	s.seq, _ = strconv.ParseInt(after, 10, 64)
 	return s.frames(ctx)
@@ -164,6 +164,10 @@ func (s *stream) known(f Frame) bool {
 	}
 	seq, err := strconv.ParseInt(f.ID, 10, 64)
 	if err != nil {
+		return false
+	}
+	if f.Event == event.KindOpen { // the first; that of a resumed stream carries the cursor
+		s.lastID, s.seq, s.last = f.ID, seq, f.Event
 		return false
 	}
 	// Frames that answer a reconnect, such as session_gone, carry the cursor itself.

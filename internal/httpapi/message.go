@@ -41,11 +41,7 @@ func (s *server) sendMessage(w http.ResponseWriter, r *request) error {
 	if m.LastEvent, _, err = cursorOf("Last-Event-ID", r.Header.Values("Last-Event-ID")); err != nil {
 		return err
 	}
-	answers := wire.StreamType
-	if !m.Stream {
-		answers = wire.JSONType
-	}
-	if err := wire.Accepts(r.Request, answers); err != nil {
+	if err := takes(r.Request, m.Stream); err != nil {
 		return err
 	}
 	if m.Stream || m.Callback == nil {
@@ -69,6 +65,18 @@ func (s *server) sendMessage(w http.ResponseWriter, r *request) error {
 		return s.accept(w, r, started)
 	}
 	return s.block(w, r, started)
+}
+
+// takes checks that the caller takes what it gets: a stream, or the whole answer.
+func takes(r *http.Request, stream bool) error {
+	is, other, way := wire.JSONType, wire.StreamType, true
+	if stream {
+		is, other, way = wire.StreamType, wire.JSONType, false
+	}
+	if wire.Accepts(r, is) == nil {
+		return nil
+	}
+	return fault.New(fault.NotAcceptable, "The answer is %s, which the Accept header does not allow. With \"stream\":%t it is %s.", is, way, other)
 }
 
 // start stores the message. When it returns, the message will be answered. A caller

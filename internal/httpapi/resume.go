@@ -193,6 +193,6 @@ func (p *params) replay() bool {
 	case len(values) == 1 && values[0] == "all":
 		return true
 	}
-	p.Add(fault.Violation{Param: "/replay", Rule: "enum", Message: "replay can only be all.", Allowed: []any{"all"}})
+	p.Add(fault.Violation{Param: "/replay", Rule: "enum", Message: "replay can only be all, once.", Allowed: []any{"all"}})
 	return false
 }

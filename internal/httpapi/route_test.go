@@ -164,6 +164,10 @@ func TestAccept(t *testing.T) {
 		if r.status != c.status || c.status == 406 && r.Error.Code != "NOT_ACCEPTABLE" {
 			t.Errorf("%s with Accept %q: %d %s", c.path, c.accept, r.status, r.text)
 		}
+		way, could := map[string]string{"application/json": `With "stream":false it is`, "text/event-stream": `With "stream":true it is`}[c.accept]
+		if c.status == 406 && c.body != "" && could && !strings.Contains(r.Error.Message, way) {
+			t.Errorf("%s with Accept %q: %s", c.path, c.accept, r.Error.Message)
+		}
 	}
 }
 
