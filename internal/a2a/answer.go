@@ -124,7 +124,11 @@ func (c *call) unasked(ctx context.Context, v session.View, in *incoming) error 
 		}
 		for _, a := range page.Data { // the newest first
 			if a.TurnID == v.Turn.ID {
-				e := refused(v, fmt.Sprintf("The task waits for no answer any more: its last question was answered before, and is %s. That stands.", a.Status))
+				how := fmt.Sprintf("its last question was answered before, and is %s", a.Status)
+				if a.Status == string(event.Expired) {
+					how = "nobody answered its last question in time, and it is expired"
+				}
+				e := refused(v, "The task waits for no answer any more: "+how+". That stands.")
 				e.about["approval_id"], e.about["status"] = a.ApprovalID.String(), a.Status
 				return e
 			}

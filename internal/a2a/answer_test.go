@@ -225,3 +225,19 @@ func TestAQuestionIsNotInTheAgentsWords(t *testing.T) {
 		}
 	})
 }
+
+// TestAnAnswerAfterItsTimeSaysSo: and not that somebody had answered.
+func TestAnAnswerAfterItsTimeSaysSo(t *testing.T) {
+	t.Parallel()
+	c := start(t, nil).speaks(t, "1.0")
+	asked := c.stream(asking)
+	id := asked.until("INPUT_REQUIRED")[0].task.ID
+	if _, err := c.Pool.Exec(t.Context(), `UPDATE approvals SET created_at = created_at - interval '1 hour', expires_at = now() - interval '1 second'`); err != nil {
+		t.Fatal(err)
+	}
+	asked.rest()
+	e := c.refused(-32004, "SendMessage", c.params(unique(), data(`{"decision":"allow"}`), "", fmt.Sprintf(`"taskId":%q`, id)))
+	if !strings.Contains(e.Message, "nobody answered") || strings.Contains(e.Message, "answered before") {
+		t.Errorf("%s", e.Message)
+	}
+}

@@ -15,6 +15,7 @@ import (
 	"github.com/parley-server/parley/internal/apikey"
 	"github.com/parley-server/parley/internal/door"
 	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/quote"
 	"github.com/parley-server/parley/internal/wire"
 )
 
@@ -106,10 +107,10 @@ func (s *server) forbid(next mcp.MethodHandler) mcp.MethodHandler {
 // refusal is the result of a call that was refused or has failed.
 func refusal(f *fault.Error) *mcp.CallToolResult {
 	var text strings.Builder
-	text.WriteString(f.Message)
+	text.WriteString(quote.Exact(f.Message)) // it may repeat what was sent
 	if len(f.Detail.Violations) > 1 {
 		for _, v := range f.Detail.Violations {
-			fmt.Fprintf(&text, "\n- %s: %s", strings.TrimPrefix(v.Param, "/"), v.Message)
+			fmt.Fprintf(&text, "\n- %s: %s", quote.Exact(strings.TrimPrefix(v.Param, "/")), quote.Exact(v.Message))
 		}
 	}
 	for _, more := range []struct {
@@ -117,7 +118,7 @@ func refusal(f *fault.Error) *mcp.CallToolResult {
 		list []string
 	}{{"Candidates", f.Detail.Candidates}, {"There are", f.Detail.AvailableKeys}} {
 		if len(more.list) > 0 {
-			fmt.Fprintf(&text, "\n%s: %s", more.what, strings.Join(more.list, ", "))
+			fmt.Fprintf(&text, "\n%s: %s", more.what, quote.Exact(strings.Join(more.list, ", ")))
 		}
 	}
 	if hint := hints[f.Code]; hint != "" {

@@ -413,3 +413,25 @@ func TestTheWikiIsReadSearchedAndSaved(t *testing.T) {
 		t.Errorf("%s", got.raw)
 	}
 }
+
+// TestErrorsShowWhatTheyRepeat: to the last character, and an id of nothing is one.
+func TestErrorsShowWhatTheyRepeat(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	c := s.connect(t, s.key, nil)
+	for tool, arguments := range map[string]map[string]any{
+		"wiki_read": {"page": "a\u202eb"}, "send_message": {"skill": "a\u202eb"}, "list_skills": {"a\u202eb": 1},
+	} {
+		if got := c.call(tool, arguments); !got.failed || strings.Contains(got.text, "\u202e") {
+			t.Errorf("%s: %q", tool, got.text)
+		}
+	}
+	const nothing = "00000000-0000-0000-0000-000000000000"
+	for tool, arguments := range map[string]map[string]any{
+		"get_session": {"session_id": nothing}, "send_message": {"session_id": nothing, "command": "@say x"}, "decide_approval": {"approval_id": nothing, "decision": "deny"},
+	} {
+		if got := c.call(tool, arguments); !got.failed || !strings.Contains(got.text, "there is nothing with this id") {
+			t.Errorf("%s: %q", tool, got.text)
+		}
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
+	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
@@ -36,7 +37,7 @@ func wrong(code int64, format string, args ...any) *jsonrpc.Error {
 func read(body []byte) (list []message, batched bool, bad *jsonrpc.Error) {
 	members, err := wire.Object(body)
 	if f := fault.From(err); f != nil && f.Code == fault.InvalidJSON {
-		return nil, false, wrong(jsonrpc.CodeParseError, "%s", f.Message)
+		return nil, false, wrong(jsonrpc.CodeParseError, "%s", strings.Replace(f.Message, "The body", "The message", 1)) // parley mcp has it from a line
 	}
 	if err == nil {
 		return []message{messageOf(members)}, false, nil

@@ -188,7 +188,7 @@ func TestWrongParametersAreTold(t *testing.T) {
 		`{"jsonrpc":"2.0","id":1,"method":null}`:                "method must be a string",
 		`{"jsonrpc":2.0,"id":1,"method":"ping"}`:                `jsonrpc must be "2.0"`,
 		`null`:                                                  "A message is an object",
-		`{"jsonrpc":"2.0","id":1,"method":"ping"} {"jsonrpc":}`: "not JSON",
+		`{"jsonrpc":"2.0","id":1,"method":"ping"} {"jsonrpc":}`: "The message is not JSON",
 	} {
 		r := s.post(t, s.key, body)
 		if got := r.only(t); r.status != 400 || got.Error == nil || !strings.Contains(got.Error.Message, want) {
