@@ -420,7 +420,7 @@ func TestErrorsShowWhatTheyRepeat(t *testing.T) {
 	s := start(t, nil)
 	c := s.connect(t, s.key, nil)
 	for tool, arguments := range map[string]map[string]any{
-		"wiki_read": {"page": "a\u202eb"}, "send_message": {"skill": "a\u202eb"}, "list_skills": {"a\u202eb": 1},
+		"wiki_read": {"page": "a\u202eb"}, "send_message": {"skill": "a\u202eb"}, "list_skills": {"a\u202eb": 1, "c": 2},
 	} {
 		if got := c.call(tool, arguments); !got.failed || strings.Contains(got.text, "\u202e") {
 			t.Errorf("%s: %q", tool, got.text)
