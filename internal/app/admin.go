@@ -32,16 +32,17 @@ type Admin struct {
 	Permissions *permission.Store
 	Runner      *runner.Runner // for its records; it runs nothing
 
-	dsn  Secret
-	keys Secret // master keys; "" where there are none
-	pool *pgxpool.Pool
-	dev  *devdb.Server
+	dsn   Secret
+	keys  Secret // master keys; "" where there are none
+	noKey string // how to come to one
+	pool  *pgxpool.Pool
+	dev   *devdb.Server
 }
 
 // OpenAdmin connects to DATABASE_URL, else to the development database: that of
 // PARLEY_DATABASE_URL, or the one in dir, which is started if it does not run.
 func OpenAdmin(ctx context.Context, cfg Config, dir string) (*Admin, error) {
-	a := &Admin{dsn: cfg.DatabaseURL, keys: cfg.VaultKey}
+	a := &Admin{dsn: cfg.DatabaseURL, keys: cfg.VaultKey, noKey: noKey}
 	if a.dsn == "" {
 		if err := a.findDev(ctx, cfg, dir); err != nil {
 			return nil, err
@@ -73,6 +74,8 @@ func (a *Admin) findDev(ctx context.Context, cfg Config, dir string) error {
 	}
 	a.dsn = cfg.DevURL
 	if a.dsn != "" && a.dsn.Reveal() != env.DatabaseURL {
+		a.noKey = "PARLEY_DATABASE_URL names the database of a serve --dev, whose master key is in its own folder. " +
+			"Run the command there, or set PARLEY_VAULT_KEY_FILE to the " + devKeys(DevDir) + " of that folder."
 		return nil
 	}
 	if _, err := os.Stat(devPostgres(dir)); err == nil {

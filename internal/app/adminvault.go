@@ -29,7 +29,7 @@ func (a *Admin) findKeys(dir string) error {
 // vault opens the vault for what needs a key.
 func (a *Admin) vault(ctx context.Context) (*vault.Store, error) {
 	if a.keys == "" {
-		return nil, &ConfigError{[]string{noKey}}
+		return nil, &ConfigError{[]string{a.noKey}}
 	}
 	return openVault(ctx, a.pool, a.keys)
 }

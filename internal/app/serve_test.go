@@ -264,6 +264,16 @@ func TestDevModeStartsTwiceTheSame(t *testing.T) {
 	if err != nil || len(docs) != 7 {
 		t.Errorf("%d documents, %v", len(docs), err)
 	}
+
+	sourced, _ := app.Load(app.Sources{Environ: []string{"PARLEY_" + environ[0]}})
+	elsewhere, err := app.OpenAdmin(t.Context(), sourced, t.TempDir()) // by a shell with dev.env in another folder
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer elsewhere.Close()
+	if _, err := elsewhere.SetSecret(t.Context(), "demo", "TOKEN", vault.Value{}); err == nil || !strings.Contains(err.Error(), "Run the command there, or set PARLEY_VAULT_KEY_FILE") {
+		t.Errorf("a secret set elsewhere: %v", err)
+	}
 }
 
 func TestDevModeTakesTheNextFreePort(t *testing.T) {

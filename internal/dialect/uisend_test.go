@@ -202,6 +202,39 @@ func TestChatAnswersEveryCall(t *testing.T) {
 	}
 }
 
+// The input of a call is not edited: what runs is what the agent wants, or nothing.
+func TestChatCannotEditACall(t *testing.T) {
+	t.Parallel()
+	s := start(t, options{window: time.Hour})
+	id := field(s.stream(t, asked("c", `@call gate {"big":12345678901234567890,"text":"\ud83d\ude00 <&>","list":[1,{"n":null}]}`+"\n@say the end")), "approvalId")
+	say := func(input string, approved bool) call {
+		parts := fmt.Sprintf(`{"type":"dynamic-tool","toolCallId":"c","state":"approval-responded","input":%s,"approval":%s}`, input, approval(id, approved))
+		return chat("c", submitted, user("m1", "x"), `{"id":"a1","role":"assistant","parts":[`+parts+`]}`)
+	}
+	s.Gate.Leave <- struct{}{}
+	before := s.state(t)
+	for _, edited := range []string{`{}`, `"x"`, `{"big":12345678901234567890,"text":"😀 <&>","list":[1,{"n":0}]}`} {
+		r := s.get(t, say(edited, true))
+		e, _ := r.body["error"].(map[string]any)
+		if r.status != 400 || e["param"] != "messages/1/parts/0/input" || !strings.Contains(r.text, "cannot be edited") {
+			t.Errorf("%s: %d %s", edited, r.status, r.text)
+		}
+	}
+	if after := s.state(t); after != before {
+		t.Fatalf("%s became %s", before, after)
+	}
+	same := say(`{ "list": [1.0, {"n": null}], "text": "😀 <&>", "big": 12345678901234567000 }`, true) // as JavaScript writes it
+	if got := types(t, s.stream(t, same)); !strings.Contains(got, "tool-output-available") {
+		t.Errorf("unedited: %s", got)
+	}
+	id = field(s.stream(t, asked("d", "@call gate {}\n@say the end")), "approvalId")
+	denied := say(`{"n":1}`, false)
+	denied.body = strings.Replace(denied.body, `"id":"c"`, `"id":"d"`, 1)
+	if got := types(t, s.stream(t, denied)); !strings.Contains(got, "tool-output-denied") {
+		t.Errorf("denied: %s", got)
+	}
+}
+
 // To leave a stream stops nothing; what stops a turn is to delete it.
 func TestChatIsCanceled(t *testing.T) {
 	t.Parallel()

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -29,9 +30,18 @@ func approvalID(question uuid.UUID, call, calls int) string {
 
 // verdict is what a message says of one question: the answers to its calls together.
 type verdict struct {
-	turn.Answer                 // denied where one of its calls is
-	param       string          // where the first of them stands
-	ids         map[string]bool // what was answered
+	turn.Answer                   // denied where one of its calls is
+	param       string            // where the first of them stands
+	ids         map[string]answer // what was answered
+}
+
+// answer is a part that answers for one call.
+type answer struct {
+	param string
+	Input json.RawMessage `json:"input"` // of the call, as the client has it; nil: it does not say
+
+	State    any             `json:"state"`
+	Approval json.RawMessage `json:"approval"`
 }
 
 // verdicts are the answers that an assistant's message holds, by their questions.
@@ -39,20 +49,22 @@ func verdicts(c *wire.Checks, param string, raw json.RawMessage) (list []*verdic
 	found := responded(raw)
 	questions := make(map[uuid.UUID]*verdict)
 	for _, i := range slices.Sorted(maps.Keys(found)) {
-		at := fmt.Sprintf("%s/%d/approval", param, i)
-		if !c.Object(at, found[i]) {
+		part := found[i]
+		part.param = fmt.Sprintf("%s/%d", param, i)
+		at := part.param + "/approval"
+		if !c.Object(at, part.Approval) {
 			continue
 		}
-		given := dialect.Given(wire.Members(found[i]))
+		given := dialect.Given(wire.Members(part.Approval))
 		name, _ := c.Text(at+"/id", dialect.OrEmpty(given["id"]))
 		question, _, _ := strings.Cut(name, ":")
 		id := c.UUID(at+"/id", dialect.Quote(question))
 		v, ok := questions[id]
 		if !ok {
-			v = &verdict{Answer: turn.Answer{Approval: id, Outcome: event.Allowed}, param: at, ids: make(map[string]bool)}
+			v = &verdict{Answer: turn.Answer{Approval: id, Outcome: event.Allowed}, param: at, ids: make(map[string]answer)}
 			questions[id], list = v, append(list, v)
 		}
-		v.ids[strings.ToLower(name)] = true
+		v.ids[strings.ToLower(name)] = part
 		why := dialect.Reason(c, at+"/reason", given["reason"])
 		if c.Boolean(at+"/approved", given["approved"]) {
 			continue
@@ -69,7 +81,7 @@ func verdicts(c *wire.Checks, param string, raw json.RawMessage) (list []*verdic
 }
 
 // fits checks what was answered against the question: every id is one of its calls', and a
-// question that waits is allowed only by an answer to each of them.
+// question that waits is allowed only by an answer to each of them, as they are.
 func (v *verdict) fits(asked session.Approval) error {
 	var ask event.InputRequired
 	if asked.Request != nil {
@@ -80,10 +92,17 @@ func (v *verdict) fits(asked session.Approval) error {
 	unknown := maps.Clone(v.ids)
 	delete(unknown, asked.ApprovalID.String()) // as a denial it is clear, whatever the question is about
 	var open []string
+	allows := v.Outcome == event.Allowed && asked.Status == "pending"
 	for i, op := range ask.Operations {
 		id := approvalID(asked.ApprovalID, i, len(ask.Operations))
-		if delete(unknown, id); !v.ids[id] {
+		delete(unknown, id)
+		part, ok := v.ids[id]
+		if !ok {
 			open = append(open, op.Tool+" ("+id+")")
+		}
+		if ok && allows && edited(part.Input, op.Input) {
+			return fault.Invalid(fault.Violation{Param: part.param + "/input", Rule: "unknown",
+				Message: "The input of a call cannot be edited, and nothing was decided. Approve it as it is, or deny it and say in reason what should change."})
 		}
 	}
 	for id := range unknown {
@@ -91,11 +110,20 @@ func (v *verdict) fits(asked session.Approval) error {
 			return fault.New(fault.ApprovalNotFound, "No approval %s in this conversation.", wire.Short(id))
 		}
 	}
-	if v.Outcome == event.Allowed && asked.Status == "pending" && len(open) > 0 {
+	if allows && len(open) > 0 {
 		return fault.Invalid(fault.Violation{Param: v.param, Rule: "required", Message: fmt.Sprintf(
 			"The agent asks about %d calls at once, and they run together or not at all: answer each of them. Nothing was decided. Without an answer: %s.", len(ask.Operations), strings.Join(open, ", "))})
 	}
 	return nil
+}
+
+// edited reports whether a client has another input of a call than the one that would run.
+func edited(has, runs json.RawMessage) bool {
+	var theirs, ours any
+	if has == nil || json.Unmarshal(has, &theirs) != nil || theirs == nil || json.Unmarshal(runs, &ours) != nil {
+		return false
+	}
+	return !reflect.DeepEqual(theirs, ours) // with numbers as JavaScript has them
 }
 
 // answer decides what waits, and reads on after the newest of the questions. Answers to what
@@ -141,18 +169,15 @@ func (s *server) answer(r *dialect.Request, q request) (dialect.Reading, error) 
 	return s.Onward(r.Context(), r.Caller, newest)
 }
 
-// responded are the approvals in a message that somebody has answered, by their index.
-func responded(raw json.RawMessage) map[int]json.RawMessage {
+// responded are the parts of a message with an approval that somebody has answered, by their index.
+func responded(raw json.RawMessage) map[int]answer {
 	var parts []json.RawMessage
 	_ = json.Unmarshal(raw, &parts) // what is no array holds none
-	found := make(map[int]json.RawMessage)
+	found := make(map[int]answer)
 	for i, p := range parts {
-		var part struct {
-			State    any             `json:"state"`
-			Approval json.RawMessage `json:"approval"`
-		}
+		var part answer
 		if json.Unmarshal(p, &part) == nil && part.State == "approval-responded" {
-			found[i] = part.Approval
+			found[i] = part
 		}
 	}
 	return found
