@@ -35,6 +35,8 @@ func TestClientsPageOfUseChat(t *testing.T) {
 	w.parley(t, "permissions", "set", "wiki_write", "ask", "--workspace", "w")
 	s := w.serve(t, nil)
 	var apart atomic.Bool // the page cannot reach its server
+	var loads atomic.Int64
+	slow := make(chan struct{}) // closed when a new chat may hear that there is nothing to resume
 	front := w.front(t, s.url, func(rw http.ResponseWriter, r *http.Request) bool {
 		switch path, chat := strings.CutPrefix(r.URL.Path, "/api/chat"); {
 		case r.URL.Path == "/":
@@ -42,12 +44,18 @@ func TestClientsPageOfUseChat(t *testing.T) {
 		case r.URL.Path == "/page.js":
 			rw.Header().Set("Content-Type", "text/javascript")
 			_, _ = rw.Write(script)
+		case chat && path == "/two/stream" && loads.Load() == 1:
+			<-slow
+			rw.WriteHeader(http.StatusNoContent)
 		case apart.Load():
 			panic(http.ErrAbortHandler)
 		case chat:
 			r.URL.Path = "/api/v1/workspaces/w/ui/chat" + path
 			return false
 		default:
+			if r.URL.Query().Get("caller_id") == "two" {
+				loads.Add(1)
+			}
 			return false
 		}
 		return true
@@ -98,6 +106,25 @@ func TestClientsPageOfUseChat(t *testing.T) {
 	tab.MustWait(`() => ![...document.querySelectorAll("button")].some((b) => b.innerText === "Cancel")`)
 	send(" ")
 	shows("The last message of the user has no text.")
+
+	tab = browser.MustPage(front + "/#two") // what is sent before the page knows that nothing is to be resumed stays
+	send("What is 12*7+3?")
+	shows("87")
+	close(slow)
+	send("count to 4")
+	shows("1 2 3 4")
+	shows("What is 12*7+3?")
+	if n := loads.Load(); n != 1 {
+		t.Errorf("the messages of a new chat were loaded %d times", n)
+	}
+	apart.Store(true) // and so does what has never arrived
+	send("These words get lost.")
+	tab.MustElement("[role=alert]")
+	apart.Store(false)
+	await(t, "the page looks for its answer", func() bool { return loads.Load() == 2 })
+	send("count to 5")
+	shows("1 2 3 4 5")
+	shows("These words get lost.")
 }
 
 // constantsOf is what the functions of the page stand beside in their examples.
