@@ -47,8 +47,14 @@ func TestClientsPage(t *testing.T) {
 			}
 			x := exampleRun{about, language, code}
 			t.Run(about+" "+language, func(t *testing.T) {
-				if out, errs, err := x.run(t, s.url, key); err != nil || !strings.Contains(out, "87") {
-					t.Errorf("%v\n%s%s", err, out, errs)
+				times := 1
+				if strings.Contains(code, "wiki_write") {
+					times = 2 // whoever tries an approval does so again
+				}
+				for range times {
+					if out, errs, err := x.run(t, s.url, key); err != nil || !strings.Contains(out, "87") {
+						t.Errorf("%v\n%s%s", err, out, errs)
+					}
 				}
 			})
 			if !slices.Contains([]string{"javascript", "eventsource", "python", "go"}, about) {
