@@ -103,10 +103,12 @@ export async function openai() {
   // and decides no second question.
   let lose = false;
   const losing = async (input, init) => {
-    const res = await fetch(input, init);
-    if (!lose) return res;
+    if (!lose) return fetch(input, init);
     lose = false;
-    await res.text();
+    const drop = new AbortController();
+    const res = await fetch(input, { ...init, signal: drop.signal });
+    await res.body.getReader().read();
+    drop.abort();
     throw new TypeError("the connection was dropped");
   };
   const shaky = new OpenAI({ baseURL: `${url}/openai/v1`, apiKey: key, fetch: losing });
@@ -116,9 +118,13 @@ export async function openai() {
     assert.equal(lose, false);
     return got;
   };
+  const slow = "@text 20 deltas of 4 bytes at 20/s";
+  const text = (await client.chat.completions.create(say(slow))).choices[0].message.content;
   for (const more of [{}, { user: id() }]) {
-    const { data, response } = await once("count to 2", more);
-    assert.deepEqual([data.choices[0].message.content, response.headers.get("idempotent-replayed")], ["1 2", "true"]);
+    const { data, response } = await once(slow, { ...more, stream: true });
+    let told = "";
+    for await (const chunk of data) told += chunk.choices[0]?.delta.content ?? "";
+    assert.deepEqual([told, response.headers.get("idempotent-replayed")], [text, "true"]);
   }
   const twice = { user: id() };
   await client.chat.completions.create(say(careful, twice));
