@@ -3,7 +3,6 @@ package cli
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"strings"
 	"time"
 
@@ -21,8 +20,9 @@ func (c *command) mcp() *cobra.Command {
 		Long: `Programs that speak the Model Context Protocol can reach a workspace at /mcp of its server.
 Those that only start programs on their own machine start this one: it passes their messages
 on, and the answers back. It needs a key with the scope mcp or mcp:read in PARLEY_API_KEY. When
-its stdin ends, it waits up to 10 seconds for the answers that are still to come, and ends; an
-agent goes on without it, and its answer is in the session.`,
+its stdin ends, it waits up to 10 seconds for the answers that are still to come, says under their
+ids which were not waited for, and ends; an agent goes on without it, and its answer is in the
+session.`,
 		Args: nothing,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			target, err := c.target(cmd)
@@ -42,8 +42,8 @@ agent goes on without it, and its answer is in the session.`,
 			defer stop()
 			err = remote.MCP(ctx, c.Stdin, c.Stdout, cmp.Or(c.Patience, 10*time.Second))
 			if errors.Is(err, client.ErrUnanswered) {
-				fmt.Fprintln(c.Stderr, "parley: stdin has ended before everything was answered. An agent that works goes on without this command, and its answer is in the session.")
-				return nil
+				return &problem{Exit: exitFailed, Code: "UNANSWERED", What: "stdin has ended before everything was answered.",
+					Why: "An agent that works goes on without this command, and its answer is in the session.", Do: "parley sessions list shows it."}
 			}
 			return err
 		},

@@ -40,8 +40,11 @@ func TestMCPEndsWithItsStdin(t *testing.T) {
 	k.out.wait(t, "session_id: ")
 	session := strings.SplitAfter(k.out.String(), "session_id: ")[1][:36]
 	program.Close()
-	if code := <-k.code; code != 0 || strings.Count(k.errs.String(), "\n") != 1 || !strings.Contains(k.errs.String(), "goes on without this command") {
+	if code := <-k.code; code != 1 || !strings.Contains(k.errs.String(), "goes on without this command") {
 		t.Errorf("held: exit code %d, %s", code, k.errs.String())
+	}
+	if out := k.out.String(); !strings.Contains(out, `"error":{"code":-32000,"message":"Nothing more came on stdin`) || strings.Count(out, `"id":3`) != 1 {
+		t.Errorf("held: %s", out)
 	}
 	sh.must("sessions", "cancel", session) // it is there to be canceled
 }

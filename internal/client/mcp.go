@@ -19,8 +19,8 @@ import (
 
 // MCP passes messages of the Model Context Protocol on: from a program that writes them in
 // lines, as it does to a server on its own machine, to the Parley server, and answers back.
-// It ends when in does and everything is answered, but with ErrUnanswered where that takes longer
-// than patience; when ctx ends; or when nobody takes what is written to out.
+// It ends when in does and everything is answered, but with ErrUnanswered, also under the ids of
+// what is not, where that takes longer than patience; when ctx ends; or when nobody takes what is written to out.
 func (c *Client) MCP(ctx context.Context, in io.Reader, out io.Writer, patience time.Duration) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	b := &bridge{Client: c, out: out, fail: cancel, open: make(map[string]context.CancelFunc)}
@@ -146,7 +146,8 @@ func (b *bridge) pass(ctx context.Context, line []byte, passed *sync.WaitGroup) 
 			b.mu.Unlock()
 			cancel()
 		}()
-		if err := b.exchange(ctx, m, line); err != nil && ctx.Err() == nil && m.ID != nil {
+		err := b.exchange(ctx, m, line)
+		if err != nil && m.ID != nil && (ctx.Err() == nil || errors.Is(context.Cause(ctx), ErrUnanswered)) {
 			b.refuse(m.ID, err)
 		}
 	})
@@ -249,6 +250,8 @@ func (b *bridge) refuse(id json.RawMessage, err error) {
 	message := err.Error()
 	if refused, ok := errors.AsType[*Error](err); ok {
 		message = refused.Message
+	} else if errors.Is(err, ErrUnanswered) {
+		message = "Nothing more came on stdin, so this answer was not waited for. An agent that works goes on: list_sessions shows its session, and get_messages its answer."
 	} else if _, ok := errors.AsType[*Unreachable](err); ok {
 		message += ". A message with an idempotency_key can be sent again: it is one message."
 	}

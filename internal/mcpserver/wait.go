@@ -148,6 +148,9 @@ func (w *wait) told(o turn.Outcome) result {
 	return res
 }
 
+// maxName is how many characters of a page's or a file's name are shown.
+const maxName = 255
+
 // said is an answer for who reads text alone, and behind it what there is to say of it.
 func said(o turn.Outcome) []string {
 	var read []event.Reference
@@ -158,15 +161,15 @@ func said(o turn.Outcome) []string {
 	if len(read) > 0 {
 		var paths []string
 		for _, r := range read {
-			paths = append(paths, quote.Exact(r.Path))
+			paths = append(paths, quote.Argument(r.Path, maxName))
 		}
 		about = append(about, fmt.Sprintf("[read: %s]", strings.Join(paths, ", ")))
 	}
 	for _, f := range o.Attachments {
-		about = append(about, fmt.Sprintf("[%s, %d bytes: %s]", quote.Exact(f.Filename), f.Size, f.DownloadURL))
+		about = append(about, fmt.Sprintf("[%s, %d bytes: %s]", quote.Argument(f.Filename, maxName), f.Size, f.DownloadURL))
 	}
 	for _, r := range rejected {
-		about = append(about, fmt.Sprintf("[%s was not used: %s]", cmp.Or(quote.Exact(r.Filename), r.FileID.String()), r.Reason))
+		about = append(about, fmt.Sprintf("[%s was not used: %s]", quote.Argument(cmp.Or(r.Filename, r.FileID.String()), maxName), r.Reason))
 	}
 	texts := []string{strings.Join(about, "\n")}
 	if text := paragraphs(*o.Output, string(o.StructuredResult)); text != "" {

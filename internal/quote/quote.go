@@ -18,6 +18,7 @@ import (
 // The bounds of what is shown.
 const (
 	maxInput = 10_000 // characters of a call
+	maxTail  = 3_000  // of these, those of its end where the middle is left out
 	maxSaid  = 2_000  // characters of what an agent says
 	maxLines = 20     // lines of that
 )
@@ -81,7 +82,8 @@ func left(n int) string {
 	return fmt.Sprintf("\n\nThis was cut: there are %d characters more.", n)
 }
 
-// block is the input of a call as a block of code, which nothing in it can end.
+// block is the input of a call as a block of code, which nothing in it can end. Of a long one
+// the middle is left out, between two blocks: what a command does at its end is seen.
 func block(input json.RawMessage) string {
 	var indented bytes.Buffer
 	if json.Indent(&indented, input, "", "  ") != nil {
@@ -92,15 +94,17 @@ func block(input json.RawMessage) string {
 		lines[i] = Exact(line)
 	}
 	text := strings.Join(lines, "\n")
-	rest := utf8.RuneCountInString(text) - maxInput
-	if rest > 0 {
-		text = string([]rune(text)[:maxInput])
-	}
 	fence := "```"
 	for strings.Contains(text, fence) {
 		fence += "`"
 	}
-	return fence + "json\n" + text + "\n" + fence + left(rest)
+	code := func(text string) string { return fence + "json\n" + text + "\n" + fence }
+	all := []rune(text)
+	if len(all) <= maxInput {
+		return code(text)
+	}
+	head, tail := all[:maxInput-maxTail], all[len(all)-maxTail:]
+	return fmt.Sprintf("%s\n\nHere %d characters are left out: `parley approvals show` has them.\n\n%s", code(string(head)), len(all)-maxInput, code(string(tail)))
 }
 
 // Exact writes a text on one line so that every character of it can be seen, as JSON would.
@@ -110,11 +114,14 @@ func Exact(text string) string { return written(text, func(rune) bool { return f
 // like ❤️, are written with.
 func joins(r rune) bool { return r == '\u200c' || r == '\u200d' || r == '\ufe0e' || r == '\ufe0f' }
 
+// blank reports whether a character is drawn as nothing, though it is no space.
+func blank(r rune) bool { return r == '\u2800' || r == '\U0001d159' || r == '\U00016fe4' }
+
 // written is Exact but for characters that may stay.
 func written(text string, stays func(rune) bool) string {
 	var b strings.Builder
 	for _, r := range text {
-		if stays(r) || unicode.IsPrint(r) && r != '\u2800' && !unicode.In(r, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector) {
+		if stays(r) || unicode.IsPrint(r) && !blank(r) && !unicode.In(r, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector) {
 			b.WriteRune(r)
 			continue
 		}
