@@ -202,21 +202,35 @@ func TestChatAnswersEveryCall(t *testing.T) {
 	}
 }
 
-// The input of a call is not edited: what runs is what the agent wants, or nothing.
+// A call is not edited: what runs is what the agent wants, or nothing.
 func TestChatCannotEditACall(t *testing.T) {
 	t.Parallel()
 	s := start(t, options{window: time.Hour})
 	id := field(s.stream(t, asked("c", `@call gate {"big":12345678901234567890,"text":"\ud83d\ude00 <&>","list":[1,{"n":null}]}`+"\n@say the end")), "approvalId")
-	say := func(input string, approved bool) call {
-		parts := fmt.Sprintf(`{"type":"dynamic-tool","toolCallId":"c","state":"approval-responded","input":%s,"approval":%s}`, input, approval(id, approved))
+	part := func(members string, approved bool) call {
+		parts := fmt.Sprintf(`{%s,"toolCallId":"c","state":"approval-responded","approval":%s}`, members, approval(id, approved))
 		return chat("c", submitted, user("m1", "x"), `{"id":"a1","role":"assistant","parts":[`+parts+`]}`)
+	}
+	say := func(input string, approved bool) call {
+		return part(`"type":"dynamic-tool","toolName":"gate","input":`+input, approved)
 	}
 	s.Gate.Leave <- struct{}{}
 	before := s.state(t)
-	for _, edited := range []string{`{}`, `"x"`, `{"big":12345678901234567890,"text":"😀 <&>","list":[1,{"n":0}]}`} {
-		r := s.get(t, say(edited, true))
+	for edited, param := range map[string]string{
+		`"type":"dynamic-tool","input":{}`:   "input",
+		`"type":"dynamic-tool","input":"x"`:  "input",
+		`"type":"dynamic-tool","input":null`: "input",
+		`"type":"tool-gate","input":null`:    "input",
+		`"type":"dynamic-tool","toolName":"gate","input":{"big":12345678901234567890,"text":"😀 <&>","list":[1,{"n":0}]}`: "input",
+		`"type":"dynamic-tool","toolName":"grep"`: "toolName",
+		`"type":"dynamic-tool","toolName":"Gate"`: "toolName",
+		`"type":"dynamic-tool","toolName":null`:   "toolName",
+		`"type":"dynamic-tool","toolName":["x"]`:  "toolName",
+		`"type":"tool-grep"`:                      "type",
+	} {
+		r := s.get(t, part(edited, true))
 		e, _ := r.body["error"].(map[string]any)
-		if r.status != 400 || e["param"] != "messages/1/parts/0/input" || !strings.Contains(r.text, "cannot be edited") {
+		if r.status != 400 || e["param"] != "messages/1/parts/0/"+param || !strings.Contains(r.text, "The "+param+" of a call cannot be edited") {
 			t.Errorf("%s: %d %s", edited, r.status, r.text)
 		}
 	}
@@ -227,11 +241,24 @@ func TestChatCannotEditACall(t *testing.T) {
 	if got := types(t, s.stream(t, same)); !strings.Contains(got, "tool-output-available") {
 		t.Errorf("unedited: %s", got)
 	}
-	id = field(s.stream(t, asked("d", "@call gate {}\n@say the end")), "approvalId")
-	denied := say(`{"n":1}`, false)
-	denied.body = strings.Replace(denied.body, `"id":"c"`, `"id":"d"`, 1)
-	if got := types(t, s.stream(t, denied)); !strings.Contains(got, "tool-output-denied") {
-		t.Errorf("denied: %s", got)
+	for name, c := range map[string]struct {
+		part     string
+		approved bool
+		want     string
+	}{
+		"denied":      {`"type":"dynamic-tool","toolName":"grep","input":{"n":1}`, false, "tool-output-denied"},
+		"says little": {`"type":"dynamic-tool"`, true, "tool-output-available"},
+		"static":      {`"type":"tool-gate","input":{}`, true, "tool-output-available"},
+	} {
+		if c.approved {
+			s.Gate.Leave <- struct{}{}
+		}
+		id = field(s.stream(t, asked(name, "@call gate {}\n@say the end")), "approvalId")
+		answered := part(c.part, c.approved)
+		answered.body = strings.Replace(answered.body, `"id":"c"`, `"id":`+quote(name), 1)
+		if got := types(t, s.stream(t, answered)); !strings.Contains(got, c.want) {
+			t.Errorf("%s: %s", name, got)
+		}
 	}
 }
 

@@ -37,11 +37,14 @@ type verdict struct {
 
 // answer is a part that answers for one call.
 type answer struct {
-	param string
-	Input json.RawMessage `json:"input"` // of the call, as the client has it; nil: it does not say
-
+	param    string
 	State    any             `json:"state"`
 	Approval json.RawMessage `json:"approval"`
+
+	// The call as the client has it; what is nil it does not say.
+	Type     any             `json:"type"`
+	ToolName json.RawMessage `json:"toolName"`
+	Input    json.RawMessage `json:"input"`
 }
 
 // verdicts are the answers that an assistant's message holds, by their questions.
@@ -100,9 +103,12 @@ func (v *verdict) fits(asked session.Approval) error {
 		if !ok {
 			open = append(open, op.Tool+" ("+id+")")
 		}
-		if ok && allows && edited(part.Input, op.Input) {
-			return fault.Invalid(fault.Violation{Param: part.param + "/input", Rule: "unknown",
-				Message: "The input of a call cannot be edited, and nothing was decided. Approve it as it is, or deny it and say in reason what should change."})
+		if !ok || !allows {
+			continue
+		}
+		if member := part.edits(op); member != "" {
+			return fault.Invalid(fault.Violation{Param: part.param + "/" + member, Rule: "unknown",
+				Message: "The " + member + " of a call cannot be edited, and nothing was decided. Approve it as it is, or deny it and say in reason what should change."})
 		}
 	}
 	for id := range unknown {
@@ -117,10 +123,25 @@ func (v *verdict) fits(asked session.Approval) error {
 	return nil
 }
 
-// edited reports whether a client has another input of a call than the one that would run.
-func edited(has, runs json.RawMessage) bool {
+// edits names the member of a part that says another call than the one that would run, or "".
+func (a answer) edits(op event.Operation) string {
+	kind, _ := a.Type.(string)
+	name, static := strings.CutPrefix(kind, "tool-") // a part of a tool that the page knows
+	switch {
+	case static && name != op.Tool:
+		return "type"
+	case differs(a.ToolName, dialect.Quote(op.Tool)):
+		return "toolName"
+	case differs(a.Input, op.Input):
+		return "input"
+	}
+	return ""
+}
+
+// differs reports whether a client has something else than what would run.
+func differs(has, runs json.RawMessage) bool {
 	var theirs, ours any
-	if has == nil || json.Unmarshal(has, &theirs) != nil || theirs == nil || json.Unmarshal(runs, &ours) != nil {
+	if has == nil || json.Unmarshal(has, &theirs) != nil || json.Unmarshal(runs, &ours) != nil {
 		return false
 	}
 	return !reflect.DeepEqual(theirs, ours) // with numbers as JavaScript has them
