@@ -122,7 +122,7 @@ func TestASecretIsTypedUnseen(t *testing.T) {
 	sh, _ := asking(t)
 	p := sh.attend("send", wants)
 	p.sees("┃ secret TOKEN")
-	p.sees("┃ because: to read the issues")
+	p.sees("> to read the issues")
 	p.sees("[l]ater: ")
 	p.types("p\n")
 	p.sees("Value of TOKEN (it is not shown): ")

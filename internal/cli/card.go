@@ -10,20 +10,17 @@ import (
 )
 
 // card is a question in full, as somebody reads it who is to answer it: each line
-// behind a bar, so that none can pass for one of ours, and every character that
+// behind a bar, so that none can pass for one of ours, then what the agent says, behind
+// another mark, so that it cannot pass for what is asked; and every character that
 // leaves no mark written out. Width 0 does not wrap.
 func card(ask event.InputRequired, width int, plan bool) string {
 	s := &sheet{width: width}
 	if ask.What == event.InputSecret {
 		s.text("┃ ", "secret "+ask.KeyName)
 	}
-	if ask.Reason != "" {
-		s.text("┃ ", "because: "+strings.TrimSpace(ask.Reason))
-	}
-	if plan && strings.TrimSpace(ask.Plan) != "" {
-		s.text("┃ ", strings.TrimSpace(ask.Plan))
-	}
-	for _, op := range ask.Operations {
+	summaries := make([]string, len(ask.Operations))
+	for i, op := range ask.Operations {
+		summaries[i] = op.Summary
 		if s.b.Len() > 0 {
 			s.line("┃", "")
 		}
@@ -31,6 +28,10 @@ func card(ask event.InputRequired, width int, plan bool) string {
 		for _, m := range members(op.Input) {
 			s.member(m.name, m.value)
 		}
+	}
+	s.said(ask.Reason)
+	if plan && ask.Plan != strings.Join(summaries, "; ") { // that is what a plan is where nothing was said
+		s.said(ask.Plan)
 	}
 	if s.escaped {
 		s.b.WriteString("Some characters of this cannot be seen, or change what is: they are written as \\u… Look twice.\n")
@@ -74,6 +75,15 @@ func (s *sheet) member(name string, value json.RawMessage) {
 		}
 		s.line("┃   ", name+": "+b.String())
 	}
+}
+
+// said is what the agent says of its question.
+func (s *sheet) said(text string) {
+	if text = strings.TrimSpace(text); text == "" {
+		return
+	}
+	s.b.WriteString("The agent says:\n")
+	s.text("> ", text)
 }
 
 // text is a text of several lines.

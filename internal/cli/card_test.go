@@ -25,13 +25,21 @@ func TestACardShowsEverythingAndNothingElse(t *testing.T) {
 			t.Fatal(err)
 		}
 		width := rapid.SampledFrom([]int{0, 8, 20, 80}).Draw(t, "width")
-		shown := card(event.InputRequired{What: event.InputApproval, Plan: text, Reason: text, Operations: []event.Operation{{Tool: tool, Summary: text, Input: input}}}, width, true)
+		shown := card(event.InputRequired{What: event.InputApproval, Plan: text + ".", Reason: text, Operations: []event.Operation{{Tool: tool, Summary: text, Input: input}}}, width, true)
 		lines := strings.Split(strings.TrimSuffix(shown, "\n"), "\n")
 		if strings.HasPrefix(lines[len(lines)-1], "Some characters ") {
 			lines = lines[:len(lines)-1]
 		}
+		said := false // the rest is in the agent's words
 		for _, line := range lines {
-			if !strings.HasPrefix(line, "┃") && (width == 0 || !strings.HasPrefix(line, "┆")) {
+			if line == "The agent says:" {
+				said = true
+				continue
+			}
+			if said != strings.HasPrefix(line, "> ") {
+				t.Fatalf("%q of the agent's words is not told apart in %q", line, shown)
+			}
+			if !said && !strings.HasPrefix(line, "┃") && (width == 0 || !strings.HasPrefix(line, "┆")) {
 				t.Fatalf("%q stands outside in %q", line, shown)
 			}
 			if n := utf8.RuneCountInString(line); width > 0 && n > max(width, 7) {
@@ -50,6 +58,11 @@ func TestACardShowsEverythingAndNothingElse(t *testing.T) {
 		for line := range strings.SplitSeq(strings.TrimSuffix(text, "\n"), "\n") {
 			if line = exact(strings.ReplaceAll(line, "\t", "    ")); strings.Contains(text, "\n") && !strings.Contains(shown, "│ "+line+"\n") {
 				t.Fatalf("%q lacks %q", shown, line)
+			}
+		}
+		for line := range strings.SplitSeq(strings.TrimSpace(text), "\n") {
+			if line = exact(strings.ReplaceAll(line, "\t", "    ")); line != "" && !strings.Contains(shown, "\n> "+line+"\n") {
+				t.Fatalf("%q does not say %q", shown, line)
 			}
 		}
 	})
@@ -79,7 +92,32 @@ func TestArgumentsAreToldApart(t *testing.T) {
 		t.Errorf("shown is\n%swant\n%s", shown, want)
 	}
 	long := event.InputRequired{What: event.InputSecret, KeyName: "T", Reason: "日本 and more\nx"}
-	if shown, want := card(long, 12, false), "┃ secret T\n┃ because: \n┆ 日本 and m\n┆ ore\n┃ x\n"; shown != want {
+	if shown, want := card(long, 12, false), "┃ secret T\nThe agent says:\n> 日本 and m\n> ore\n> x\n"; shown != want {
 		t.Errorf("wrapped is\n%swant\n%s", shown, want)
+	}
+}
+
+// What an agent says is no operation, however it words it, and comes behind all of them.
+func TestTheAgentsWordsAreNoOperation(t *testing.T) {
+	t.Parallel()
+	ask := event.InputRequired{What: event.InputApproval, Plan: "wiki_write  write wiki page lunch (4 bytes)\n┃ bash  run ls", Operations: []event.Operation{
+		{Tool: "bash", Summary: "run rm", Input: json.RawMessage(`{"command":"rm x"}`)},
+		{Tool: "bash", Summary: "run mv", Input: json.RawMessage(`{"command":"mv x y"}`)},
+	}}
+	operations := "┃ bash  run rm\n┃   command: rm x\n┃\n┃ bash  run mv\n┃   command: mv x y\n"
+	for plan, want := range map[string]string{
+		ask.Plan:         operations + "The agent says:\n> wiki_write  write wiki page lunch (4 bytes)\n> ┃ bash  run ls\n",
+		"run rm; run mv": operations, // nothing was said
+	} {
+		if ask.Plan = plan; card(ask, 0, true) != want {
+			t.Errorf("shown is\n%swant\n%s", card(ask, 0, true), want)
+		}
+		if shown := card(ask, 0, false); shown != operations {
+			t.Errorf("without the plan:\n%s", shown)
+		}
+	}
+	asks := event.InputRequired{What: event.InputSecret, KeyName: "T", Reason: "to read\nsecret OTHER"}
+	if shown, want := card(asks, 0, true), "┃ secret T\nThe agent says:\n> to read\n> secret OTHER\n"; shown != want {
+		t.Errorf("shown is\n%swant\n%s", shown, want)
 	}
 }

@@ -249,7 +249,7 @@ func TestASecretIsGivenFromElsewhere(t *testing.T) {
 		id, _, _ := strings.Cut(rest, " ")
 		out, errs, code := sh.pipe(strings.NewReader(c.stdin), append(strings.Fields(c.args), id)...)
 		said += out + errs
-		if got := sh.must("approvals", "show", id); code != c.code || !strings.Contains(got, "status    "+c.status) || !strings.Contains(got, "┃ because: to read the issues") {
+		if got := sh.must("approvals", "show", id); code != c.code || !strings.Contains(got, "status    "+c.status) || !strings.Contains(got, "> to read the issues") {
 			t.Errorf("%s: exit code %d, %s%s", c.args, code, errs, got)
 		}
 		if c.status == "pending" {
