@@ -36,14 +36,14 @@ func (c *command) approvalsList() *cobra.Command {
 		Args: nothing,
 	}
 	cmd.RunE = c.remotely(func(ctx context.Context, remote *client.Client, _ []string) error {
-		empty := "There are none."
+		empty, wanted := "There are none.", q // q is what the flags say, and stays so
 		switch q.Status {
 		case "pending":
 			empty = "Nothing waits for an answer. See what did: parley approvals list --status all"
 		case "all":
-			q.Status = ""
+			wanted.Status = ""
 		}
-		page, err := remote.Approvals(ctx, q)
+		page, err := remote.Approvals(ctx, wanted)
 		if err != nil {
 			return err
 		}

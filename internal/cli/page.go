@@ -42,8 +42,8 @@ func again(cmd *cobra.Command) string {
 		if f.Name == "cursor" {
 			return
 		}
-		value := plainLine(f.Value.String())
-		if strings.ContainsAny(value, " \t'\"\\$`&|;<>()*?[]#~!{}") {
+		value := visible(f.Value.String())
+		if strings.ContainsAny(value, " \t\n'\"\\$`&|;<>()*?[]#~!{}") {
 			value = "'" + strings.ReplaceAll(value, "'", `'\''`) + "'"
 		}
 		line += " --" + f.Name + " " + value
