@@ -58,7 +58,7 @@ func (c *command) export(ctx context.Context, remote *client.Client, session, fo
 			return err
 		}
 		if e, ok := failed(f); ok && e.Code == event.SessionGone {
-			return &problem{Exit: exitFailed, Code: string(e.Code), What: "The session's events are not kept any more.", Why: e.Message, Do: "What was said is: --format md."}
+			return gone(ctx, remote, session, e)
 		}
 		if f.Event != event.KindOpen { // of this reading, and no event of the session's
 			events = append(events, f)
@@ -76,6 +76,19 @@ func (c *command) export(ctx context.Context, remote *client.Client, session, fo
 		}{session, raws(messages), events})
 	}
 	return lines(c.Stdout, messages, events)
+}
+
+// gone is why a session has no events: it was erased, or they are too old.
+func gone(ctx context.Context, remote *client.Client, session string, e event.Error) error {
+	messages, err := remote.AllMessages(ctx, session)
+	if err != nil {
+		return err
+	}
+	p := &problem{Exit: exitFailed, Code: string(e.Code), What: "The session's events are not kept any more.", Why: e.Message, Do: "What was said is: --format md."}
+	if slices.ContainsFunc(messages, func(m client.HistoryMessage) bool { return m.Erased }) {
+		p.What, p.Why, p.Do = "The session was erased.", "What was said in it, and all its events, are removed for ever.", "When who spoke is still there: --format md."
+	}
+	return p
 }
 
 // failed is the body of an error frame.

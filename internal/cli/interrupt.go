@@ -56,9 +56,9 @@ func reattach(session, lastID string) string {
 	if session == "" {
 		return "See it with parley sessions list."
 	}
-	line := "Take it up again: parley sessions tail " + session
+	line := "Take it up again: parley sessions tail " + plainLine(session)
 	if lastID != "" {
-		line += " --after " + lastID
+		line += " --after " + plainLine(lastID)
 	}
 	return line
 }

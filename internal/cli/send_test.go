@@ -233,8 +233,13 @@ func TestWhoOnlyReadsCancelsNothing(t *testing.T) {
 	k := sh.start("sessions", "tail", list.Data[0].SessionID)
 	k.out.wait(t, "5")
 	k.interrupts <- os.Interrupt
-	if code := <-k.code; code != 130 || !strings.HasSuffix(k.errs.String(), "The turn goes on without you. End it: parley sessions cancel "+list.Data[0].SessionID+"\n") {
-		t.Errorf("exit code %d: %s", code, k.errs)
+	code := <-k.code
+	before, command, ok := strings.Cut(k.errs.String(), "Take it up again: parley ")
+	if code != 130 || !ok || !strings.HasSuffix(before, "The turn goes on without you; parley sessions cancel "+list.Data[0].SessionID+" ends it. ") {
+		t.Fatalf("exit code %d: %s", code, k.errs)
+	}
+	if rest := sh.must(strings.Fields(command)...); strings.TrimSuffix(k.out.String(), "\n")+rest != expected() {
+		t.Errorf("both halves: %q and %q", k.out, rest)
 	}
 	if code := <-whole.code; code != 0 || whole.out.String() != expected() {
 		t.Errorf("the turn did not go on: exit code %d, %s", code, whole.errs)

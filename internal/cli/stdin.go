@@ -59,7 +59,11 @@ func (s *sending) text(cmd *cobra.Command, args []string) (string, error) {
 		said = ""
 	}
 	var before string
-	if piped(s.c.Stdin) && (said == "" || !s.approving.noInput) {
+	switch {
+	case !piped(s.c.Stdin):
+	case said != "" && s.approving.noInput:
+		s.note("Stdin is not read, as --no-input says: the message is the argument alone.")
+	default:
 		var err error
 		if before, err = s.piped(cmd, said != ""); err != nil {
 			return "", err
@@ -67,9 +71,9 @@ func (s *sending) text(cmd *cobra.Command, args []string) (string, error) {
 	}
 	switch {
 	case before == "" && said == "" && len(args) > 0:
-		return "", usage(cmd, "There is no message.", "The argument is empty, and nothing is piped in.")
+		return "", usage(cmd, "There is no message.", "The argument is empty, and no text is piped in.")
 	case before == "" && said == "":
-		return "", usage(cmd, "There is no message.", "No argument is given and nothing is piped in.")
+		return "", usage(cmd, "There is no message.", "No argument is given and no text is piped in.")
 	case before == "":
 		return said, nil
 	case said == "":
@@ -95,8 +99,11 @@ func (s *sending) piped(cmd *cobra.Command, beside bool) (string, error) {
 	if len(text) < maxStdin && !utf8.Valid(text) { // the end may be cut off in the middle of a character
 		return "", usage(cmd, "What is piped in is not UTF-8.", "A message is text: convert it with iconv, or send it as a file with --attach.")
 	}
+	if len(bytes.TrimSpace(text)) == 0 {
+		return "", nil
+	}
 	text = bytes.TrimRight(text, "\r\n")
-	if n := bytes.Count(text, []byte("\n")) + 1; beside && len(text) > 0 {
+	if n := bytes.Count(text, []byte("\n")) + 1; beside {
 		s.note(fmt.Sprintf("The message begins with the %d %s of stdin.", n, plural(n, "line", "lines")))
 	}
 	return string(text), nil

@@ -29,14 +29,28 @@ func TestStdinBesideAMessage(t *testing.T) {
 	if _, errs, code := sh.pipe(strings.NewReader("one\ntwo\n"), "send", "--quiet", "@say ok"); code != 0 || errs != "" {
 		t.Errorf("--quiet: exit code %d: %s", code, errs)
 	}
-	for _, stdin := range []string{"", "\n"} {
+	for _, stdin := range []string{"", "\n", "  \n\u00a0\t\r\n"} {
 		if _, errs, code := sh.pipe(strings.NewReader(stdin), "send", "@say ok"); code != 0 || strings.Contains(errs, "stdin") {
 			t.Errorf("%q: exit code %d: %s", stdin, code, errs)
 		}
+		if _, errs, code := sh.pipe(strings.NewReader(stdin), "send"); code != 2 || !strings.Contains(errs, "There is no message.") {
+			t.Errorf("%q alone: exit code %d: %s", stdin, code, errs)
+		}
 	}
 	rest := strings.NewReader("the rest of a loop's input")
-	if _, errs, code := sh.pipe(rest, "send", "--no-input", "@say ok"); code != 0 || strings.Contains(errs, "stdin") || rest.Len() == 0 {
+	if _, errs, code := sh.pipe(rest, "send", "--no-input", "@say ok"); code != 0 || !strings.HasPrefix(errs, "Stdin is not read, as --no-input says") || rest.Len() == 0 {
 		t.Errorf("--no-input: exit code %d, %d bytes are left: %s", code, rest.Len(), errs)
+	}
+	if _, errs, code := sh.pipe(rest, "send", "--no-input", "--quiet", "@say ok"); code != 0 || errs != "" {
+		t.Errorf("--no-input --quiet: exit code %d: %s", code, errs)
+	}
+	nothing, err := os.Open(os.DevNull)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nothing.Close()
+	if _, errs, code := sh.pipe(nothing, "send", "--no-input", "@say ok"); code != 0 || strings.Contains(errs, "tdin") {
+		t.Errorf("--no-input without stdin: exit code %d: %s", code, errs)
 	}
 	if out, errs, code := sh.pipe(strings.NewReader("@say ok"), "send", "--no-input"); code != 0 || out != "ok\n" {
 		t.Errorf("--no-input without an argument: exit code %d: %s%s", code, out, errs)

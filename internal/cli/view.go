@@ -129,7 +129,7 @@ func (v *viewer) finish(err error, interrupts int) error {
 		v.say("Interrupted before an answer came; the message may have arrived.")
 		return exitError(exitInterrupted)
 	case errors.Is(err, errLeft) && v.reading:
-		v.say("The turn goes on without you. End it: parley sessions cancel " + plainLine(v.session))
+		v.say("The turn goes on without you; parley sessions cancel " + plainLine(v.session) + " ends it. " + reattach(v.session, v.lastID))
 		return exitError(exitInterrupted)
 	case errors.Is(err, errLeft):
 		v.say("The turn goes on without you. " + reattach(v.session, v.lastID))

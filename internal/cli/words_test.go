@@ -275,6 +275,11 @@ func TestAnErasedSessionIsShownAsOne(t *testing.T) {
 			t.Errorf("%v: %s", args, out)
 		}
 	}
+	for _, format := range []string{"json", "jsonl"} {
+		if out, errs, code := sh.run("sessions", "export", id, "--format", format); out != "" || code != 1 || !strings.Contains(errs, "The session was erased.") {
+			t.Errorf("%s: exit code %d: %s%s", format, code, out, errs)
+		}
+	}
 }
 
 func TestTheAnswerEndsBeforeItsUsage(t *testing.T) {
