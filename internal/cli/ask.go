@@ -139,7 +139,7 @@ func sent(d client.Decided, err error) (client.Decided, string, error) {
 // beaten reports whether an answer was refused because there is another.
 func beaten(err error) (client.Decided, bool) {
 	e, ok := errors.AsType[*client.Error](err)
-	if !ok || e.Status != http.StatusConflict && e.Status != http.StatusGone {
+	if !ok || e.Code == "" || e.Status != http.StatusConflict && e.Status != http.StatusGone {
 		return client.Decided{}, false
 	}
 	return client.Decided{Status: e.Standing, Already: true}, true

@@ -136,6 +136,9 @@ func explain(err error) *problem {
 }
 
 func explainAnswer(e *client.Error) *problem {
+	if e.Code == "" {
+		return notParley(e)
+	}
 	p := &problem{Exit: exitUsage, Code: e.Code, What: "The server refused the request.", Why: e.Message, RequestID: e.RequestID}
 	if len(e.Violations) > 1 { // the message is that of the first, and how many more
 		lines := make([]string, len(e.Violations))
@@ -162,6 +165,15 @@ func explainAnswer(e *client.Error) *problem {
 		p.Do = "Set PARLEY_WORKSPACE to the workspace that the key belongs to."
 	default:
 		p.Do = "Correct the request and send it again."
+	}
+	return p
+}
+
+// notParley is an answer of something else: of a proxy before the server, or in its place.
+func notParley(e *client.Error) *problem {
+	p := &problem{Exit: exitUnavailable, Code: "NOT_PARLEY", What: "There is no answer from Parley.", Why: e.Message, Do: "Set PARLEY_URL to where the server is.", RequestID: e.RequestID}
+	if e.Status == http.StatusTooManyRequests || e.Status >= 500 {
+		p.Do = "Try again, or set PARLEY_URL to where the server is."
 	}
 	return p
 }

@@ -105,11 +105,11 @@ func (c *command) ready() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			url := cfg.URL
+			target := app.DevEnv{URL: cfg.URL}
 			if dev, err := app.ReadDevEnv(c.devDir()); err == nil && dev.URL != "" && cfg.Source("PARLEY_URL") == "" {
-				url = dev.URL
+				target.URL = dev.URL
 			}
-			remote, err := client.New(client.Options{URL: url})
+			remote, err := c.clientOf(target, nil)
 			if err != nil {
 				return err
 			}
@@ -119,7 +119,7 @@ func (c *command) ready() *cobra.Command {
 			if err := c.await(ctx, remote, wait); err != nil {
 				return err
 			}
-			fmt.Fprintf(c.Stderr, "%s is ready.\n", url)
+			fmt.Fprintf(c.Stderr, "%s is ready.\n", plainLine(remote.URL()))
 			return nil
 		},
 	}

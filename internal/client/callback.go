@@ -71,14 +71,17 @@ type Callback struct {
 
 // Callback reads a callback.
 func (c *Client) Callback(ctx context.Context, id string) (Callback, error) {
-	raw, err := call[json.RawMessage](ctx, c, http.MethodGet, c.path("callbacks", url.PathEscape(id)), nil)
+	u := c.path("callbacks", url.PathEscape(id))
+	raw, err := call[json.RawMessage](ctx, c, http.MethodGet, u, nil)
 	if err != nil {
 		return Callback{}, err
 	}
 	var out struct{ Data Callback }
-	err = json.Unmarshal(raw, &out)
+	if json.Unmarshal(raw, &out) != nil {
+		return Callback{}, foreign(u, http.StatusOK, raw)
+	}
 	out.Data.Raw = bytes.Clone(raw)
-	return out.Data, err
+	return out.Data, nil
 }
 
 // Redelivery is the answer to Redeliver. A callback that was told nothing yet is no

@@ -77,6 +77,9 @@ func New(opt Options) (*Client, error) {
 	return c, nil
 }
 
+// URL is the server's address as it may be shown: without its password.
+func (c *Client) URL() string { return c.base.Redacted() }
+
 // Close gives idle connections up.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
@@ -135,7 +138,7 @@ func (c *Client) do(req *http.Request) ([]byte, error) {
 	return body, nil
 }
 
-// call is do with JSON in and out; in may be nil.
+// call is do with JSON in and out; in may be nil. All that is answered to it has data.
 func call[T any](ctx context.Context, c *Client, method string, u *url.URL, in any) (out T, err error) {
 	var body []byte
 	if in != nil {
@@ -151,8 +154,9 @@ func call[T any](ctx context.Context, c *Client, method string, u *url.URL, in a
 	if err != nil {
 		return out, err
 	}
-	if err := json.Unmarshal(answer, &out); err != nil {
-		return out, fmt.Errorf("read the answer of %s: %w", u.Redacted(), err)
+	var envelope struct{ Data *json.RawMessage }
+	if json.Unmarshal(answer, &envelope) != nil || envelope.Data == nil || json.Unmarshal(answer, &out) != nil {
+		return out, foreign(u, http.StatusOK, answer)
 	}
 	return out, nil
 }

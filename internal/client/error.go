@@ -17,7 +17,7 @@ import (
 type Error struct {
 	Status        int           `json:"-"`
 	Type          string        `json:"type"`
-	Code          string        `json:"code"`
+	Code          string        `json:"code"` // "": it was not Parley that answered
 	Message       string        `json:"message"`
 	Param         string        `json:"param"`
 	Candidates    []string      `json:"candidates"`
@@ -45,7 +45,9 @@ type BusyTurn struct {
 	LastSeq int64  `json:"last_seq"`
 }
 
-func (e *Error) Error() string { return fmt.Sprintf("%s (%d %s)", e.Message, e.Status, e.Code) }
+func (e *Error) Error() string {
+	return fmt.Sprintf("%s (%s)", e.Message, strings.TrimSpace(strconv.Itoa(e.Status)+" "+e.Code))
+}
 
 // Unreachable means that no answer came: the server is down, or the way to it is.
 type Unreachable struct {
@@ -77,11 +79,17 @@ func (c *Client) unreachable(req *http.Request, err error, sent bool) error {
 	if wrapped, ok := errors.AsType[*url.Error](err); ok {
 		err = wrapped.Err // without the method and the address
 	}
-	return &Unreachable{URL: c.base.Redacted(), Err: err, Sent: sent}
+	return &Unreachable{URL: c.URL(), Err: err, Sent: sent}
 }
 
-// failure reads the error envelope. What is not one, from a proxy for instance,
-// becomes an error without a code.
+// foreign is an answer that is none of Parley's, but of a proxy, for instance.
+func foreign(at *url.URL, status int, answer []byte) *Error {
+	shown := *at
+	shown.RawQuery = "" // with it, a signed address is a right
+	return &Error{Status: status, Message: "What answers at " + shown.Redacted() + " is not Parley: " + excerpt(answer)}
+}
+
+// failure reads the error envelope. Without one the answer is foreign.
 func failure(res *http.Response, body []byte) *Error {
 	var envelope struct {
 		Error     *Error `json:"error"`
@@ -93,7 +101,7 @@ func failure(res *http.Response, body []byte) *Error {
 	} else if json.Unmarshal(body, &envelope) == nil && envelope.Error != nil && envelope.Error.Code != "" {
 		e = envelope.Error
 	} else {
-		e.Message = "The answer was not Parley's: " + excerpt(body)
+		e = foreign(res.Request.URL, res.StatusCode, body)
 	}
 	e.Status = res.StatusCode
 	e.RequestID = envelope.RequestID

@@ -66,11 +66,8 @@ func (c *Client) SendFile(ctx context.Context, f NewFile, body io.Reader) (File,
 	}
 	var out struct{ Data json.RawMessage }
 	sent := File{}
-	if err := json.Unmarshal(answer, &out); err != nil {
-		return sent, fmt.Errorf("read the answer to an upload: %w", err)
-	}
-	if err := json.Unmarshal(out.Data, &sent); err != nil {
-		return sent, fmt.Errorf("read the answer to an upload: %w", err)
+	if json.Unmarshal(answer, &out) != nil || json.Unmarshal(out.Data, &sent) != nil {
+		return sent, foreign(req.URL, http.StatusOK, answer)
 	}
 	sent.Raw = out.Data
 	return sent, nil

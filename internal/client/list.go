@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -168,8 +167,8 @@ func (c *Client) Ready(ctx context.Context) error {
 		return err
 	}
 	var state struct{ Status string }
-	if json.Unmarshal(answer, &state) != nil || state.Status != "ok" { // a proxy's own page, for example
-		return &Unreachable{URL: c.base.Redacted(), Err: errors.New("what answers there is not Parley: " + excerpt(answer)), Sent: true}
+	if json.Unmarshal(answer, &state) != nil || state.Status != "ok" {
+		return foreign(req.URL, http.StatusOK, answer)
 	}
 	return nil
 }

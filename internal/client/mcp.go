@@ -175,7 +175,7 @@ func (b *bridge) exchange(ctx context.Context, m message, line []byte) error {
 		return b.unreachable(req, err, true)
 	case bytes.Contains(body, []byte(`"jsonrpc"`)):
 		b.answer(m, body)
-	case res.StatusCode/100 != 2:
+	case res.StatusCode/100 != 2 || len(body) > 0: // a message that needs no answer has an empty one
 		return failure(res, body)
 	}
 	return nil

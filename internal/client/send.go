@@ -62,8 +62,8 @@ func (c *Client) Ask(ctx context.Context, m Message) (Answer, error) {
 		return Answer{}, err
 	}
 	a := Answer{Raw: raw}
-	if err := json.Unmarshal(raw, &a); err != nil {
-		return a, fmt.Errorf("read the answer: %w", err)
+	if json.Unmarshal(raw, &a) != nil || a.SessionID == "" {
+		return a, foreign(c.path("messages"), http.StatusOK, raw)
 	}
 	return a, nil
 }
@@ -87,8 +87,8 @@ func (c *Client) Submit(ctx context.Context, m Message) (Queued, error) {
 		return Queued{}, err
 	}
 	var out struct{ Data Queued }
-	if err := json.Unmarshal(raw, &out); err != nil {
-		return Queued{}, fmt.Errorf("read the answer: %w", err)
+	if json.Unmarshal(raw, &out) != nil || out.Data.SessionID == "" {
+		return Queued{}, foreign(c.path("messages"), http.StatusOK, raw)
 	}
 	out.Data.Raw = raw
 	return out.Data, nil
