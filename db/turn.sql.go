@@ -562,7 +562,7 @@ WHERE t.workspace_id = $1 AND t.key_id = $2 AND t.request_hash = $3
   AND t.told_at IS NULL
   AND t.created_at > now() - make_interval(secs => $4::float8)
   AND CASE WHEN $5::uuid IS NOT NULL THEN t.session_id = $5::uuid
-           ELSE s.caller_id IS NOT DISTINCT FROM $6::text END
+           ELSE s.caller_id = $6::text END
 ORDER BY t.created_at DESC LIMIT 1
 `
 
@@ -576,8 +576,8 @@ type TurnRetriedParams struct {
 }
 
 // TurnRetried is the newest turn that the same request of the same key has started a short
-// while ago, in the session that it names: by id, by its caller, or by neither. Whoever has the
-// whole answer of a turn does not ask for it again.
+// while ago, in the session that it names: by its id, else by its caller. Whoever has the whole
+// answer of a turn does not ask for it again.
 func (q *Queries) TurnRetried(ctx context.Context, arg TurnRetriedParams) (uuid.UUID, error) {
 	row := q.db.QueryRow(ctx, turnRetried,
 		arg.WorkspaceID,

@@ -198,14 +198,14 @@ WHERE s.workspace_id = $1 AND s.id = $2 AND s.erased_at IS NULL AND t.finished_a
 
 -- name: TurnRetried :one
 -- TurnRetried is the newest turn that the same request of the same key has started a short
--- while ago, in the session that it names: by id, by its caller, or by neither. Whoever has the
--- whole answer of a turn does not ask for it again.
+-- while ago, in the session that it names: by its id, else by its caller. Whoever has the whole
+-- answer of a turn does not ask for it again.
 SELECT t.id FROM turns t JOIN sessions s ON s.id = t.session_id
 WHERE t.workspace_id = sqlc.arg(workspace_id) AND t.key_id = sqlc.arg(key_id) AND t.request_hash = sqlc.arg(request_hash)
   AND t.told_at IS NULL
   AND t.created_at > now() - make_interval(secs => sqlc.arg(within_seconds)::float8)
   AND CASE WHEN sqlc.narg(session_id)::uuid IS NOT NULL THEN t.session_id = sqlc.narg(session_id)::uuid
-           ELSE s.caller_id IS NOT DISTINCT FROM sqlc.narg(caller_id)::text END
+           ELSE s.caller_id = sqlc.narg(caller_id)::text END
 ORDER BY t.created_at DESC LIMIT 1;
 
 -- name: TurnTold :exec

@@ -14,8 +14,8 @@ import (
 )
 
 // A request that its client sends again finds the turn that it has started, while that goes on
-// and when it is over, also in a chat without a name, until it has the whole answer: after that
-// the same words are a message of their own.
+// and when it is over, until it has the whole answer: after that the same words are a message of
+// their own.
 func TestRetriesFindTheirTurn(t *testing.T) {
 	t.Parallel()
 	s := start(t, options{})
@@ -25,12 +25,12 @@ func TestRetriesFindTheirTurn(t *testing.T) {
 			t.Errorf("%s: %d %v %v %s", name, r.status, r.err, r.header, r.text)
 		}
 	}
-	want := 0
+	want := 1
 	for name, c := range map[string]call{
-		"an unnamed chat":          {path: completions, body: said(held)},
 		"a chat named in its body": {path: completions, body: said(held, `"user":"u"`)},
 		"a chat named by a header": {path: completions, body: said(held), header: []string{"X-Session-Id", "h"}},
-		"a response":               {path: responses, body: `{"model":"demo","input":` + quote(held) + `}`},
+		"a response":               {path: responses, body: `{"model":"demo","conversation":"r","input":` + quote(held) + `}`},
+		"a response that follows":  {path: responses, body: `{"model":"demo","previous_response_id":` + quote(s.get(t, call{path: responses, body: `{"model":"demo","input":"count to 2"}`}).body["id"].(string)) + `,"input":` + quote(held) + `}`},
 	} {
 		body := c.body
 		for _, way := range []string{`,"stream":true}`, `,"stream":false}`} {
@@ -102,6 +102,35 @@ func (s *service) over(t *testing.T) {
 	}
 }
 
+// Two people whose client names no chat say the same: whoever comes again has not said what the
+// other has. An Idempotency-Key tells them apart.
+func TestRetriesInChatsWithoutAName(t *testing.T) {
+	t.Parallel()
+	s := start(t, options{})
+	again := []string{"X-Stainless-Retry-Count", "1"}
+	for _, c := range []call{{path: completions, body: said(held)}, {path: responses, body: `{"model":"demo","input":` + quote(held) + `}`}} {
+		for _, key := range [][]string{nil, {"Idempotency-Key", c.path}} {
+			c.header = key
+			s.lose(t, c)
+			s.Gate.Leave <- struct{}{}
+			s.Gate.Leave <- struct{}{}
+			r := s.get(t, call{path: c.path, body: c.body, header: append(again, key...)})
+			found := r.header.Get("Idempotent-Replayed") == "true"
+			if r.status != 200 || found != (key != nil) {
+				t.Errorf("%s %v: %d %v %s", c.path, key, r.status, r.header, r.text)
+			}
+			if found {
+				<-s.Gate.Leave // which nobody took
+			} else {
+				<-s.Gate.Entered
+			}
+		}
+	}
+	if _, _, turns := s.questions(t); turns != 6 {
+		t.Errorf("%d turns", turns)
+	}
+}
+
 // What another chat or another key has sent in the same words is not found, nor what was sent
 // long ago, nor is a request that is no retry one.
 func TestWhatIsNoRetry(t *testing.T) {
@@ -163,6 +192,7 @@ func TestStoppedServerAsksForARetry(t *testing.T) {
 		{path: completions, body: said(held, `"user":"u"`), header: count},
 		{path: responses, body: `{"model":"demo","input":` + quote(held) + `}`, header: count},
 		{path: completions, body: said(held), header: []string{"Idempotency-Key", "k"}},
+		{path: completions, body: said(held), header: []string{"X-Session-Id", "v"}},
 	}
 	answers := make([]reply, len(calls))
 	var all sync.WaitGroup
@@ -173,15 +203,18 @@ func TestStoppedServerAsksForARetry(t *testing.T) {
 	s.Halt()
 	all.Wait()
 	for i, r := range answers {
-		retry, named, again := "true", strings.Contains(r.text, "`continue`"), "X-Stainless-Retry-Count: 1"
+		retry, on, again := "false", "send `continue` with \\\"session_id\\\":", "/events . This chat has no name, so this request sent again is another message."
 		switch i {
-		case 1:
-			retry = "false"
+		case 2, 5:
+			on, again = "send `continue` in this chat", "X-Stainless-Retry-Count: 1"
 		case 4:
 			again = "with its Idempotency-Key"
 		}
-		if r.status != 503 || r.code != "UNAVAILABLE" || r.header.Get("X-Should-Retry") != retry || named != (i == 2) || r.header.Get("Retry-After") == "" ||
-			!strings.Contains(r.text, "The message was taken") || !strings.Contains(r.text, again) {
+		if i == 2 || i == 4 {
+			retry = "true"
+		}
+		if r.status != 503 || r.code != "UNAVAILABLE" || r.header.Get("X-Should-Retry") != retry || r.header.Get("Retry-After") == "" ||
+			!strings.Contains(r.text, "The message was taken") || !strings.Contains(r.text, on) || !strings.Contains(r.text, again) {
 			t.Errorf("%s %v: %d %v %s", calls[i].body, calls[i].header, r.status, r.header, r.text)
 		}
 	}

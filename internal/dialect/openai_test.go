@@ -90,7 +90,7 @@ func TestCompletions(t *testing.T) {
 	if r := s.get(t, call{path: completions, body: said("count to 2", `"store":true`, `"metadata":{"a":"b"}`, `"conversation":"x"`, `"safety_identifier":"s"`)}); r.header.Get("X-Parley-Ignored") != "conversation, metadata, safety_identifier" {
 		t.Errorf("ignored: %v", r.header)
 	}
-	for _, choice := range []string{`"auto"`, `"none"`, `{"type":"allowed_tools","mode":"auto","tools":[]}`} {
+	for _, choice := range []string{`"auto"`, `"none"`, `{"type":"allowed_tools","mode":"auto","tools":[]}`, `{"type":"allowed_tools","allowed_tools":{"mode":"auto","tools":[]}}`} {
 		if r := s.get(t, call{path: completions, body: said("count to 2", `"tools":[{}]`, `"tool_choice":`+choice)}); r.status != 200 || r.header.Get("X-Parley-Ignored") != "tool_choice, tools" {
 			t.Errorf("%s: %d %v", choice, r.status, r.header)
 		}
@@ -132,6 +132,7 @@ func TestCompletionsThatFail(t *testing.T) {
 		"another format":   {said("x", `"response_format":{"type":"json_shema"}`), 400, "INVALID_REQUEST"},
 		"a forced call":    {said("x", `"tool_choice":"required"`), 400, "INVALID_REQUEST"},
 		"one of these":     {said("x", `"tool_choice":{"type":"allowed_tools","mode":"required","tools":[]}`), 400, "INVALID_REQUEST"},
+		"of these, deeper": {said("x", `"tool_choice":{"type":"allowed_tools","allowed_tools":{"mode":"required","tools":[]}}`), 400, "INVALID_REQUEST"},
 		"a function":       {said("x", `"function_call":{"name":"f"}`), 400, "INVALID_REQUEST"},
 		"no schema":        {said("x", `"response_format":{"type":"json_schema"}`), 400, "INVALID_REQUEST"},
 		"a busy model":     {said("@error model_overloaded"), 503, "model_overloaded"},
@@ -179,6 +180,7 @@ func TestCompletionsSayWhatIsWrong(t *testing.T) {
 		"no schema":      {call{body: said("x", `"response_format":{"type":"json_schema"}`)}, "response_format/json_schema/schema", "response_format/json_schema/schema is missing."},
 		"two things":     {call{body: said("x", `"stream":7`, `"n":2`)}, "stream", "stream must be a boolean. n must be at most 1."},
 		"tool_choice":    {call{body: said("x", `"tool_choice":{"type":"function","function":{"name":"f"}}`)}, "tool_choice", "tool_choice asks for a call of one of the client's tools, and the agent calls none but its own. For an answer in a shape send response_format with"},
+		"no tool_choice": {call{body: said("x", `"tool_choice":5`)}, "tool_choice", "tool_choice must be a string or an object."},
 		"a format":       {call{body: said("x", `"response_format":{"type":"json_shema"}`)}, "response_format/type", "response_format/type can be text, json_object, json_schema."},
 		"secret_input":   {call{body: said("x", `"secret_input":{}`)}, "secret_input", "secret_input must be an array."},
 		"include_usage":  {call{body: said("x", `"stream_options":{"include_usage":1}`)}, "stream_options/include_usage", "stream_options/include_usage must be a boolean."},

@@ -52,7 +52,7 @@ func TestResponses(t *testing.T) {
 			t.Errorf("%s: %d %s", name, r.status, r.text)
 		}
 	}
-	if r := s.get(t, call{path: responses, body: `{"model":"demo","input":"count to 2","store":false,"conversation":"c"}`}); r.header.Get("X-Parley-Ignored") != "store" || !strings.Contains(r.text, `"conversation":{"id":"c"}`) {
+	if r := s.get(t, call{path: responses, body: `{"model":"demo","input":"count to 2","store":false,"text":{"verbosity":"low"},"conversation":"c"}`}); r.header.Get("X-Parley-Ignored") != "store, text.verbosity" || !strings.Contains(r.text, `"conversation":{"id":"c"}`) {
 		t.Errorf("%s %v", r.text, r.header)
 	}
 	other, err := s.Workspaces.Create(t.Context(), "another", "", "")

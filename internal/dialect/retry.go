@@ -16,8 +16,8 @@ import (
 // of themselves.
 const retryTime = 10 * time.Minute
 
-// Retried is the turn that a request has started before, for a client that says that it sends
-// it again; ok is false where it has started none whose answer is still owed.
+// Retried is the turn that a request has started before in the session that it names, for a
+// client that says that it sends it again; ok is false where it has started none whose answer is still owed.
 func (d *Desk) Retried(w http.ResponseWriter, r *Request, req turn.Request, raw []byte) (rd Reading, ok bool, err error) {
 	ctx, cancel := d.Door.Brief(r.Context())
 	defer cancel()

@@ -1,14 +1,12 @@
 package openaiapi
 
 import (
-	"regexp"
 	"strconv"
 	"strings"
 
 	"github.com/google/uuid"
 
 	"github.com/parley-server/parley/internal/dialect"
-	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/session"
 )
 
@@ -35,12 +33,10 @@ func (s *server) bind(r *dialect.Request, q request, said word) (b binding, err 
 			return binding{}, err
 		}
 	}
-	if q.asked != uuid.Nil {
-		a, err := s.Sessions.Approval(ctx, own, q.asked)
-		if f := fault.From(err); err != nil && (f == nil || f.Code != fault.ApprovalNotFound) {
-			return b, err
-		}
-		if err == nil && b.session == uuid.Nil { // a chat without a name is known by what its key was asked
+	if a, number, ok, err := s.repeated(ctx, r, q.last); err != nil {
+		return b, err
+	} else if ok {
+		if b.session == uuid.Nil { // a chat without a name is known by what its key was asked
 			t, _, err := s.Sessions.Answer(ctx, own, a.TurnID)
 			if err != nil {
 				return b, err
@@ -49,10 +45,9 @@ func (s *server) bind(r *dialect.Request, q request, said word) (b binding, err 
 				b.session = a.SessionID
 			}
 		}
-		if err == nil && a.SessionID == b.session {
-			b.number, err = s.Sessions.Number(ctx, own, a.ApprovalID)
-			b.asked = &a
-			return b, err
+		if a.SessionID == b.session {
+			b.asked, b.number = &a, number
+			return b, nil
 		}
 	}
 	if b.session == uuid.Nil {
@@ -102,22 +97,4 @@ func (s *server) shown(r *dialect.Request, in uuid.UUID, response string) (a ses
 		a, ok, err = s.Sessions.Numbered(ctx, r.Caller.Workspace.ID, in, n)
 	}
 	return a, ok && a.TurnID == turn, err
-}
-
-var ids = regexp.MustCompile(`[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
-
-// lastAsked is the last id that the assistant's last message shows. A question ends its message,
-// and its id ends the question.
-func lastAsked(list []dialect.Message) uuid.UUID {
-	for i := len(list) - 1; i >= 0; i-- {
-		if list[i].Role != "assistant" {
-			continue
-		}
-		found := ids.FindAllString(string(list[i].Content)+string(list[i].Refusal), -1)
-		if len(found) == 0 {
-			return uuid.Nil
-		}
-		return uuid.MustParse(found[len(found)-1])
-	}
-	return uuid.Nil
 }

@@ -58,16 +58,20 @@ func (s *server) accepted(r *dialect.Request, q request, rd dialect.Reading, err
 	default:
 		return fmt.Errorf("wait for the turn: %w", err)
 	}
-	remedy := "To be told the answer, "
-	if q.named() {
-		remedy += "send `continue` in this chat while the agent is at it, or "
-	}
-	again := "send this very request again within ten minutes with the header X-Stainless-Retry-Count: 1, as OpenAI's clients do by themselves. Without it the message may be taken for another."
-	if q.IdempotencyKey != "" {
-		again = "send this very request again, with its Idempotency-Key."
-	}
 	t := &session.ActiveTurn{TurnID: rd.Turn, SessionID: rd.Session(), Status: session.Running, LastSeq: rd.From.Seq}
 	door.Link(s.Door.Base(r.Request), r.Caller.Workspace, t)
+	remedy := "send `continue` in this chat while the agent is at it, or "
+	if !q.named() {
+		remedy = fmt.Sprintf("send `continue` with \"session_id\":\"%s\" while the agent is at it, or ", t.SessionID)
+	}
+	switch {
+	case q.IdempotencyKey != "":
+		remedy += "send this very request again, with its Idempotency-Key."
+	case q.named():
+		remedy += "send this very request again within ten minutes with the header X-Stainless-Retry-Count: 1, as OpenAI's clients do by themselves. Without it the message may be taken for another."
+	default:
+		remedy += fmt.Sprintf("read it at %s . This chat has no name, so this request sent again is another message.", t.EventsURL)
+	}
 	return &fault.Error{Code: fault.Unavailable, Detail: fault.Detail{Turn: t}, Message: fmt.Sprintf(
-		"The message was taken and the agent goes on with it, but this server %s and cannot wait for the answer. %s%s", why, remedy, again)}
+		"The message was taken and the agent goes on with it, but this server %s and cannot wait for the answer. To be told it, %s", why, remedy)}
 }

@@ -21,7 +21,7 @@ func (s *server) complete(w http.ResponseWriter, r *dialect.Request) error {
 	}
 	in := receive(body, raw, understood)
 	in.shape = "response_format"
-	in.unbound = "This chat has no name (the field `user` or the header `X-Session-Id` gives one), so a reply counts only where your client sends this conversation along."
+	in.unbound = unboundCompletion
 	delete(in.given, "conversation") // only responses have one
 	return s.answer(w, r, in, func(a About, _ reply) telling { return NewTelling(a) })
 }
@@ -78,7 +78,7 @@ func (s *server) answer(w http.ResponseWriter, r *dialect.Request, in *incoming,
 		t.Say(rd.said)
 	default:
 		if err := s.collect(r, q, rd.Reading, t); err != nil {
-			if _, ok := retries(r); ok || q.IdempotencyKey != "" {
+			if _, ok := retries(r); ok && q.named() || q.IdempotencyKey != "" {
 				w.Header().Set("X-Should-Retry", "true")
 			} else { // sent again it would start a second turn
 				unrepeated(w)

@@ -47,6 +47,12 @@ func question(ask event.InputRequired, number int, about About) string {
 	return b.String()
 }
 
+// What a question says in a chat that nothing names, by the protocol.
+const (
+	unboundCompletion = "This chat has no name (the field `user` or the header `X-Session-Id` gives one), so a reply counts only where your client sends this conversation along."
+	unboundResponse   = "This chat has no name (the field `conversation` or the header `X-Session-Id` gives one), so a reply counts only where your client sends `previous_response_id` or this conversation along."
+)
+
 // dead makes what is quoted of an agent code, line by line: in a chat that shows Markdown no link
 // or image of it is alive in what we say.
 func dead(quoted string) string {

@@ -1,6 +1,7 @@
 package openaiapi
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -34,10 +35,10 @@ type request struct {
 	turn.Request
 	model   string
 	text    string
-	more    bool      // the last message is the assistant's own: there is nothing new to answer
-	asked   uuid.UUID // the question that the conversation shows last; uuid.Nil: none
-	spoke   bool      // the conversation holds something of the assistant's
-	follows string    // the response that it follows; "": none
+	more    bool   // the last message is the assistant's own: there is nothing new to answer
+	last    string // what the assistant said last in the conversation; "": nothing
+	spoke   bool   // the conversation holds something of the assistant's
+	follows string // the response that it follows; "": none
 	stream  bool
 	usage   bool // in a stream
 	ignored []string
@@ -64,7 +65,7 @@ func receive(body []wire.Member, raw []byte, understood []string) *incoming {
 // parse reads a request after what was found wrong before.
 func (s *server) parse(r *dialect.Request, in *incoming) (request, error) {
 	q := request{model: in.Word("/model", dialect.OrEmpty(in.given["model"]), 200), follows: in.previous}
-	q.text, q.more, q.asked, q.spoke = in.question(r)
+	q.text, q.more, q.last, q.spoke = in.question(r)
 	if raw, ok := in.given["stream"]; ok {
 		q.stream = in.Boolean("/stream", raw)
 	}
@@ -92,9 +93,8 @@ func (s *server) parse(r *dialect.Request, in *incoming) (request, error) {
 }
 
 // question is the text of the last message of the user; more says that one of the assistant's
-// stands behind it, asked is what the assistant has asked last, and spoke that it has said
-// something.
-func (in *incoming) question(r *dialect.Request) (text string, more bool, asked uuid.UUID, spoke bool) {
+// stands behind it, last is what the assistant said last, and spoke that it has said something.
+func (in *incoming) question(r *dialect.Request) (text string, more bool, last string, spoke bool) {
 	list := dialect.Messages(&in.Checks, in.given["messages"])
 	system := func(m dialect.Message) bool { return m.Role == "system" || m.Role == "developer" }
 	if slices.ContainsFunc(list, system) {
@@ -107,14 +107,14 @@ func (in *incoming) question(r *dialect.Request) (text string, more bool, asked 
 		if m.Role == "tool" || m.Role == "function" || m.Type == "function_call_output" {
 			in.Add(fault.Violation{Param: "/messages", Rule: "enum",
 				Message: "The last of the messages is the result of a tool. The agent runs its own tools and never asks its client for one: send a message of the user."})
-			return "", false, uuid.Nil, false
+			return "", false, "", false
 		}
 		more = m.Role == "assistant"
 		break
 	}
 	i := dialect.Asked(&in.Checks, list)
 	if i < 0 {
-		return "", false, uuid.Nil, false
+		return "", false, "", false
 	}
 	at := fmt.Sprintf("messages/%d/content", i)
 	if r.Names["command"] == "" {
@@ -127,8 +127,14 @@ func (in *incoming) question(r *dialect.Request) (text string, more bool, asked 
 	if more {
 		before = list
 	}
-	spoke = slices.ContainsFunc(list, func(m dialect.Message) bool { return m.Role == "assistant" })
-	return dialect.Text(&in.Checks, "/"+at, list[i].Content), more, lastAsked(before), spoke
+	theirs := func(m dialect.Message) bool { return m.Role == "assistant" }
+	for _, m := range slices.Backward(before) {
+		if theirs(m) {
+			last = written(m)
+			break
+		}
+	}
+	return dialect.Text(&in.Checks, "/"+at, list[i].Content), more, last, slices.ContainsFunc(list, theirs)
 }
 
 // The headers by which clients name a chat, the surest first. The field "user" comes last: to
@@ -167,9 +173,16 @@ func (in *incoming) forced() {
 		}
 		var kind string
 		if json.Unmarshal(raw, &kind) != nil {
-			var allowed struct{ Mode string }
-			_ = json.Unmarshal(raw, &allowed) // only a choice among allowed_tools has one
-			kind = allowed.Mode
+			if raw[0] != '{' {
+				in.Add(fault.Violation{Param: "/" + name, Rule: "type", Expected: "string", Message: name + " must be a string or an object."})
+				continue
+			}
+			var allowed struct { // only a choice among allowed_tools has a mode, which completions have one deeper
+				Mode    string
+				Allowed struct{ Mode string } `json:"allowed_tools"`
+			}
+			_ = json.Unmarshal(raw, &allowed)
+			kind = cmp.Or(allowed.Mode, allowed.Allowed.Mode)
 		}
 		if kind != "auto" && kind != "none" {
 			in.Add(fault.Violation{Param: "/" + name, Rule: "enum", Allowed: []any{"auto", "none"}, Message: fmt.Sprintf(

@@ -22,7 +22,7 @@ func (s *server) respond(w http.ResponseWriter, r *dialect.Request) error {
 	}
 	in := receive(body, raw, respondable)
 	in.shape = "text.format"
-	in.unbound = "This chat has no name (the field `conversation` or the header `X-Session-Id` gives one), so a reply counts only where your client sends `previous_response_id` or this conversation along."
+	in.unbound = unboundResponse
 	thread := in.follow()
 	if !in.translate(r) {
 		return in.Err()
@@ -101,7 +101,11 @@ func (in *incoming) translate(r *dialect.Request) (ok bool) {
 	if !ok || !in.Object("/text", text) {
 		return true
 	}
-	format, ok := dialect.Given(wire.Members(text))["format"]
+	given := dialect.Given(wire.Members(text))
+	if _, ok := given["verbosity"]; ok {
+		in.ignored = append(in.ignored, "text.verbosity")
+	}
+	format, ok := given["format"]
 	if !ok || !in.Object("/text/format", format) {
 		return true
 	}

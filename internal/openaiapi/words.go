@@ -71,7 +71,7 @@ func (s *server) reply(w http.ResponseWriter, r *dialect.Request, q request, raw
 		return reply{}, fault.Invalid(fault.Violation{Param: "/messages", Rule: "required",
 			Message: "The last message is the assistant's own, and nothing is in progress in this chat: there is nothing to answer. Send a message of the user."})
 	}
-	if n, _ := retries(r); n > 0 {
+	if n, _ := retries(r); n > 0 && q.named() { // without a name the same words may be somebody else's
 		rd, ok, err := s.Retried(w, r, q.Request, raw)
 		if ok || err != nil {
 			return reply{Reading: rd}, err

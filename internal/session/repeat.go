@@ -83,8 +83,8 @@ type Retry struct {
 	Workspace uuid.UUID
 	Key       string
 	Hash      []byte
-	Session   uuid.UUID // uuid.Nil: it names none by its id
-	CallerID  string    // "": nor by a name
+	Session   uuid.UUID // uuid.Nil: it names its session by CallerID
+	CallerID  string
 	Within    time.Duration
 }
 
