@@ -1,6 +1,7 @@
 package e2e_test
 
 import (
+	"fmt"
 	"net/http"
 	"os"
 	"os/exec"
@@ -21,7 +22,7 @@ const mount = `
 `
 
 // TestClientsPageOfUseChat builds the page of docs/clients/ai-sdk.md from its examples, and uses
-// it in a browser, while its server dies and while nobody can reach it.
+// it in a browser, while its server dies, while nobody can reach it and while another tab is quicker.
 func TestClientsPageOfUseChat(t *testing.T) {
 	t.Parallel()
 	script := bundle(t, map[string]string{
@@ -81,12 +82,21 @@ func TestClientsPageOfUseChat(t *testing.T) {
 
 	send("@text 400 deltas of 12 bytes at 100/s")
 	tab.MustWait(`() => (` + answer + `)().length > 600`)
+	tab.MustElement("textarea").MustInput("count to 3") // what is not to be sent yet stays
+	if kept := tab.MustEval(`() => { document.forms[0].requestSubmit(); return document.forms[0].elements.text.value }`).Str(); kept != "count to 3" {
+		t.Errorf("sent while an answer streams: there is %q left", kept)
+	}
+	if !tab.MustElementR("button", "Send").MustDisabled() {
+		t.Error("an answer streams, and the page offers to send")
+	}
 	s.kill()
 	s = w.serveAt(t, strings.TrimPrefix(s.url, "http://"), nil)
 	tab.MustWait(`() => (` + answer + `)().includes("399..")`)
 	if n := tab.MustEval(`() => (` + answer + `)().length`).Int(); n < 400*12-1 || n > 400*12 {
 		t.Errorf("%d characters after kill -9, want %d", n, 400*12)
 	}
+	tab.MustElementR("button", "Send").MustClick() // as soon as that is possible
+	tab.MustWait(`() => (` + answer + `)() === "1 2 3"`)
 
 	send("@text 200 deltas of 12 bytes at 100/s")
 	tab.MustWait(`() => (` + answer + `)().length > 600 && !(` + answer + `)().includes("399..")`)
@@ -125,6 +135,29 @@ func TestClientsPageOfUseChat(t *testing.T) {
 	send("count to 5")
 	shows("1 2 3 4 5")
 	shows("These words get lost.")
+
+	for i, c := range []struct{ then, first, more, last string }{
+		{"@say It is written.", "It is written.", "", "It is written."},
+		{"@say It is written.", "It is written.", "count to 4", "1 2 3 4"},
+		{"@text 100 deltas of 12 bytes at 25/s", "0...", "", "99..."},
+	} {
+		chat := fmt.Sprintf("%s/#three-%d", front, i)
+		tab = browser.MustPage(chat)
+		send("@call wiki_write {\"page\":\"tea\",\"content\":\"At four.\"}\n" + c.then)
+		allow := tab.MustElementR("button", "Allow")
+		slower := browser.MustPage(chat)
+		slower.MustElementR("button", "Deny")
+		tab.MustActivate()
+		allow.MustClick()
+		tab.MustWait(`first => (`+answer+`)().includes(first)`, c.first)
+		if c.more != "" {
+			send(c.more)
+			shows(c.last)
+		}
+		tab = slower.MustActivate()
+		tab.MustElementR("button", "Deny").MustClick()
+		tab.MustWait(`last => (`+answer+`)().includes(last) && document.querySelector("[role=alert]")?.innerText.includes("answered before: allowed")`, c.last)
+	}
 }
 
 // constantsOf is what the functions of the page stand beside in their examples.
