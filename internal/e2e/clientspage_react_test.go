@@ -73,7 +73,7 @@ func TestClientsPageOfUseChat(t *testing.T) {
 	send("What is 12*7+3?")
 	shows("87")
 	send("@call wiki_write {\"page\":\"tea\",\"content\":\"At four.\"}\n@say It is written.")
-	shows("At four.")
+	tab.MustElementR("button", "Allow")
 	tab.MustReload() // the question is there again
 	shows("At four.")
 	tab.MustElementR("button", "Allow").MustClick()
