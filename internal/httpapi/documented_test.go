@@ -25,6 +25,7 @@ import (
 var enforced = map[string]int{
 	"enqueued_messages": session.MaxLinedUp, "header_bytes": HeaderBytes, "header_bytes_refused": HeaderBytes + 4<<10, // as net/http has it
 	"header_seconds": ceilSeconds(HeaderTime), "body_bytes": wire.MaxBody, "body_depth": wire.MaxDepth, "body_seconds": ceilSeconds(wire.BodyTime),
+	"body_members": wire.MaxMembers, "body_values": wire.MaxValues,
 	"request_id_characters": door.MaxRequestID, "idempotency_key_characters": wire.MaxIdempotencyKey, "violations": wire.MaxViolations, "page_items": maxPage,
 	"command_characters": wire.MaxCommand, "caller_id_bytes": wire.MaxCallerID, "skill_name_characters": wire.MaxName, "skill_input_bytes": wire.MaxInput,
 	"response_schema_bytes": wire.MaxSchema, "response_schema_depth": schema.MaxDepth, "secret_input_names": wire.MaxSecrets,

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"unicode/utf8"
 
 	"github.com/parley-server/parley/internal/fault"
@@ -19,8 +18,8 @@ type Member struct {
 	Value json.RawMessage
 }
 
-// Object parses a JSON object strictly: nothing after it, no name twice, no nesting
-// beyond MaxDepth, UTF-8 throughout.
+// Object parses a JSON object strictly: nothing after it, no name twice, no nesting beyond
+// MaxDepth, at most MaxMembers in an object and MaxValues in all, UTF-8 throughout.
 func Object(body []byte) ([]Member, error) {
 	if len(bytes.TrimSpace(body)) == 0 {
 		return nil, fault.New(fault.InvalidJSON, "The body is empty.")
@@ -39,9 +38,7 @@ func Object(body []byte) ([]Member, error) {
 		}
 		return nil, fault.New(fault.InvalidJSON, "The body is not JSON: %s at byte %d.", err, at)
 	}
-	dec := json.NewDecoder(bytes.NewReader(body))
-	dec.UseNumber() // a number need not fit a float64 to be looked at
-	if err := walk(dec); err != nil {
+	if err := checkMembers(body); err != nil {
 		return nil, err
 	}
 	if body = bytes.TrimSpace(body); body[0] != '{' {
@@ -70,36 +67,6 @@ func deep(body []byte) bool {
 		}
 	}
 	return false
-}
-
-// walk looks for names that appear twice. The body is not deep.
-func walk(dec *json.Decoder) error {
-	tok, err := dec.Token()
-	if err != nil {
-		return fault.New(fault.InvalidJSON, "The body is not JSON: %s.", err)
-	}
-	delim, nested := tok.(json.Delim)
-	if !nested {
-		return nil
-	}
-	seen := make(map[any]bool)
-	for dec.More() {
-		if delim == '{' {
-			name, err := dec.Token()
-			if err != nil {
-				return fault.New(fault.InvalidJSON, "The body is not JSON: %s.", err)
-			}
-			if seen[name] {
-				return fault.New(fault.InvalidJSON, "The name %q appears twice in one object.", Short(fmt.Sprint(name)))
-			}
-			seen[name] = true
-		}
-		if err := walk(dec); err != nil {
-			return err
-		}
-	}
-	_, _ = dec.Token() // the closing delimiter
-	return nil
 }
 
 // Members lists what is in a JSON object that is known to be well-formed.
