@@ -13,12 +13,13 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/pressly/goose/v3"
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
 	"github.com/riverqueue/river/rivermigrate"
+
+	"github.com/parley-server/parley/internal/pgerr"
 )
 
 // Options may be zero.
@@ -165,7 +166,7 @@ func (m *migrator) try(ctx context.Context, held *lock, step func(context.Contex
 			return "", err
 		}
 		name, err := step(ctx)
-		if err == nil || !contended(err) {
+		if err == nil || !pgerr.IsContended(err) {
 			return name, err
 		}
 		if n >= m.tries {
@@ -178,11 +179,6 @@ func (m *migrator) try(ctx context.Context, held *lock, step func(context.Contex
 		case <-time.After(400*time.Millisecond + rand.N(600*time.Millisecond)):
 		}
 	}
-}
-
-func contended(err error) bool {
-	pg, ok := errors.AsType[*pgconn.PgError](err)
-	return ok && (pg.Code == "55P03" || pg.Code == "40P01") // lock_not_available, deadlock_detected
 }
 
 // gooseUp applies the next file and names it, "" when there is none.

@@ -2,11 +2,11 @@ package apikey
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/google/uuid"
-	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/parley-server/parley/internal/pgerr"
 )
 
 // A webhook_token is how callers from before there were API keys identify
@@ -17,7 +17,7 @@ import (
 // where there is one. Its text is returned here and never again.
 func (s *Store) CreateWebhookToken(ctx context.Context, workspace uuid.UUID) (Key, string, error) {
 	key, text, err := s.insert(ctx, s.q, Grant{Workspace: workspace, Name: "webhook_token", Scopes: Scopes{Chat, SessionsRead}, webhook: true})
-	if pg, ok := errors.AsType[*pgconn.PgError](err); ok && pg.ConstraintName == "api_keys_webhook" {
+	if pgerr.Constraint(err) == "api_keys_webhook" {
 		return Key{}, "", ErrOnlyOne
 	}
 	return key, text, err

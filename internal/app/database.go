@@ -12,6 +12,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/parley-server/parley/internal/pgerr"
 )
 
 // StartError says why the service does not start, and what to do about it.
@@ -69,7 +71,7 @@ func reach(parent context.Context, pool *pgxpool.Pool, patience time.Duration, w
 // password, a database that does not exist.
 func starting(err error) bool {
 	if pg, ok := errors.AsType[*pgconn.PgError](err); ok {
-		return strings.HasPrefix(pg.Code, "57P0") || strings.HasPrefix(pg.Code, "53")
+		return pgerr.OfState(pg.Code) == pgerr.Unavailable
 	}
 	return true
 }

@@ -2,7 +2,6 @@ package app
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io/fs"
 	"net/netip"
@@ -10,12 +9,12 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/parley-server/parley/internal/apikey"
 	"github.com/parley-server/parley/internal/app/demo"
 	"github.com/parley-server/parley/internal/devdb"
 	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/pgerr"
 	"github.com/parley-server/parley/internal/skill"
 	"github.com/parley-server/parley/internal/wiki"
 	"github.com/parley-server/parley/internal/workspace"
@@ -56,7 +55,7 @@ func makeDatabase(ctx context.Context, dsn, name string) error {
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
 	_, err = conn.Exec(ctx, "CREATE DATABASE "+pgx.Identifier{name}.Sanitize())
-	if pg, ok := errors.AsType[*pgconn.PgError](err); ok && (pg.Code == "42P04" || pg.Code == "23505") {
+	if pgerr.IsDuplicateObject(err) || pgerr.IsUniqueViolation(err) {
 		return nil // it is there, or another process makes it now
 	}
 	if err != nil {

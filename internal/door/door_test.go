@@ -1,7 +1,6 @@
 package door
 
 import (
-	"fmt"
 	"net/http"
 	"testing"
 	"time"
@@ -10,23 +9,6 @@ import (
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-func TestUnavailable(t *testing.T) {
-	t.Parallel()
-	for state, want := range map[string]bool{
-		"08006": true, "40001": true, "53100": true, "53300": true, "55P03": true, "57014": true, "57P01": true, "57P03": true, "25P03": true, "25006": true,
-		"22021": false, "23505": false, "42703": false, "XX000": false, "": false, "5": false,
-	} {
-		if got := Unavailable(fmt.Errorf("read session: %w", sqlError(state))); got != want {
-			t.Errorf("SQLSTATE %q: %v", state, got)
-		}
-	}
-}
-
-type sqlError string
-
-func (e sqlError) Error() string    { return "ERROR: " + string(e) }
-func (e sqlError) SQLState() string { return string(e) }
 
 // Every answer moves the deadline: that of a stream before it may have passed.
 func TestEveryAnswerHasADeadline(t *testing.T) {

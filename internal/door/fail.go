@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/pgerr"
 )
 
 // Failure is the one shape in which a failure is told.
@@ -45,7 +46,7 @@ func (d *Door) Fault(ctx context.Context, err error, about ...any) *fault.Error 
 	case f != nil:
 	case errors.Is(err, context.Canceled) || ctx.Err() != nil: // the caller is gone, or the service is stopping
 		f = fault.New(fault.Unavailable, "The service is stopping. Try again.")
-	case Unavailable(err):
+	case pgerr.IsTransient(err):
 		log(slog.LevelWarn, "the database cannot be reached")
 		f = fault.New(fault.Unavailable, "The service cannot reach its database. Try again.")
 	default:

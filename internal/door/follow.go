@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/pgerr"
 	"github.com/parley-server/parley/internal/session"
 )
 
@@ -35,7 +36,7 @@ func (d *Door) Events(ctx context.Context, from session.From, turn uuid.UUID) it
 			if since.IsZero() || time.Since(began) > d.Outage {
 				since = time.Now()
 			}
-			if ctx.Err() != nil || !Unavailable(failed) || time.Since(since) > d.Outage {
+			if ctx.Err() != nil || !pgerr.IsTransient(failed) || time.Since(since) > d.Outage {
 				yield(nil, failed)
 				return
 			}

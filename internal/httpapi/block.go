@@ -10,6 +10,7 @@ import (
 	"github.com/parley-server/parley/internal/door"
 	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/pgerr"
 	"github.com/parley-server/parley/internal/session"
 	"github.com/parley-server/parley/internal/turn"
 )
@@ -76,7 +77,7 @@ func (s *server) accepted(r *request, from int64, t *session.ActiveTurn, err err
 	case fault.From(err) != nil:
 		return err
 	case errors.Is(err, context.Canceled) || r.Context().Err() != nil: // the caller is gone, or the service is stopping
-	case door.Unavailable(err):
+	case pgerr.IsTransient(err):
 		why = "has lost its database"
 		s.cfg.Log.WarnContext(r.Context(), "a call lost the database after its message was stored", "session", t.SessionID, "turn", t.TurnID, "err", err)
 	default:

@@ -14,6 +14,7 @@ import (
 	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/filestore"
+	"github.com/parley-server/parley/internal/pgerr"
 	"github.com/parley-server/parley/internal/quote"
 	"github.com/parley-server/parley/internal/session"
 	"github.com/parley-server/parley/internal/turn"
@@ -195,7 +196,7 @@ func (w *wait) lost(ctx context.Context, err error) error {
 	case context.Cause(ctx) != nil && !errors.Is(context.Cause(ctx), context.Canceled):
 		return context.Cause(ctx)
 	case errors.Is(err, context.Canceled) || ctx.Err() != nil: // the caller is gone, or the service is stopping
-	case door.Unavailable(err):
+	case pgerr.IsTransient(err):
 		why = "has lost its database"
 		w.cfg.Log.WarnContext(ctx, "a call lost the database after its message was stored", "session", w.started.Session, "turn", w.started.Turn, "err", err)
 	default:

@@ -11,6 +11,7 @@ import (
 	"github.com/parley-server/parley/internal/dialect"
 	"github.com/parley-server/parley/internal/door"
 	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/pgerr"
 	"github.com/parley-server/parley/internal/session"
 )
 
@@ -52,7 +53,7 @@ func (s *server) accepted(r *dialect.Request, q request, rd dialect.Reading, err
 	why := "is stopping"
 	switch {
 	case errors.Is(err, context.Canceled) || r.Context().Err() != nil: // or the caller is gone
-	case door.Unavailable(err):
+	case pgerr.IsTransient(err):
 		why = "has lost its database"
 		s.Log.WarnContext(r.Context(), "a call lost the database after its message was stored", "session", rd.Session(), "turn", rd.Turn, "err", err)
 	default:

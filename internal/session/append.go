@@ -8,9 +8,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgconn"
-
 	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/pgerr"
 )
 
 const (
@@ -139,8 +138,7 @@ func (a *appender) commit(ctx context.Context, rows []row) {
 		if err == nil {
 			return
 		}
-		pgErr, refused := errors.AsType[*pgconn.PgError](err)
-		if !refused || !transient(pgErr.Code) || delay > 2*time.Second {
+		if !pgerr.IsRefused(err) || !pgerr.IsTransient(err) || delay > 2*time.Second {
 			a.s.log.WarnContext(ctx, "append to the log", "rows", len(rows), "err", err)
 			for _, r := range rows {
 				r.w.ack(r.n, fmt.Errorf("append to the log: %w", err))
@@ -150,16 +148,6 @@ func (a *appender) commit(ctx context.Context, rows []row) {
 		pause(ctx, delay)
 		delay *= 2
 	}
-}
-
-// transient tells the refusals that pass: deadlocks, time-outs, a full disk, too
-// many connections, a server that starts or stops.
-func transient(sqlstate string) bool {
-	switch sqlstate[:2] {
-	case "40", "53", "55", "57":
-		return true
-	}
-	return false
 }
 
 // signal wakes whoever waits on a channel of size one.

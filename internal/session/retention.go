@@ -2,16 +2,15 @@ package session
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/parley-server/parley/db"
+	"github.com/parley-server/parley/internal/pgerr"
 )
 
 const (
@@ -96,7 +95,7 @@ func (s *Store) Retention(ctx context.Context) (Retention, error) {
 // retain is Retain, with a line in the log where there was something to do.
 func (s *Store) retain(ctx context.Context) error {
 	done, err := s.Retain(ctx)
-	if contended(err) {
+	if pgerr.IsContended(err) {
 		s.log.WarnContext(ctx, "a partition of the log could not be dropped; another try follows in an hour", "err", err)
 		err = nil
 	}
@@ -125,19 +124,13 @@ func (s *Store) dropPartitions(ctx context.Context) (dropped []string, err error
 			return dropped, nil
 		case err == nil:
 			dropped, try = append(dropped, name), 1
-		case !contended(err) || try == dropTries:
+		case !pgerr.IsContended(err) || try == dropTries:
 			return dropped, fmt.Errorf("drop a partition of the log: %w", err)
 		default:
 			try++
 			pause(ctx, 2*dropWait+rand.N(4*dropWait)) // traffic has the table most of the time
 		}
 	}
-}
-
-// contended tells refusals because somebody else has a lock.
-func contended(err error) bool {
-	pg, ok := errors.AsType[*pgconn.PgError](err)
-	return ok && (pg.Code == "55P03" || pg.Code == "40P01") // lock_not_available, deadlock_detected
 }
 
 // forgetSessions removes sessions one by one.

@@ -2,12 +2,9 @@ package turn
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/parley-server/parley/internal/session"
 )
@@ -116,18 +113,4 @@ func (s *Service) watch(ctx context.Context, a *attempt, news <-chan struct{}) {
 			return
 		}
 	}
-}
-
-// passing tells the failures of the database that pass: lost connections, restarts,
-// time-outs, a full disk.
-func passing(err error) bool {
-	if pgErr, ok := errors.AsType[*pgconn.PgError](err); ok {
-		switch pgErr.Code[:2] {
-		case "08", "40", "53", "55", "57":
-			return true
-		}
-		return false
-	}
-	_, connect := errors.AsType[*pgconn.ConnectError](err)
-	return connect || pgconn.Timeout(err) || pgconn.SafeToRetry(err) || errors.Is(err, pgx.ErrTxClosed) || errors.Is(err, context.DeadlineExceeded) || isNetwork(err)
 }

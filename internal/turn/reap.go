@@ -4,11 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"net"
 	"slices"
 	"strconv"
-	"syscall"
 	"time"
 
 	"github.com/google/uuid"
@@ -177,10 +174,4 @@ func working(j *rivertype.JobRow, alive []int32) bool {
 		return false
 	}
 	return true
-}
-
-// isNetwork tells errors of a broken link.
-func isNetwork(err error) bool {
-	_, op := errors.AsType[*net.OpError](err)
-	return op || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, net.ErrClosed)
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/parley-server/parley/internal/agent"
 	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/pgerr"
 	"github.com/parley-server/parley/internal/session"
 )
 
@@ -166,7 +167,7 @@ func (s *Service) settle(ctx context.Context, t session.Turn, a *attempt, struct
 		err = s.fail(ctx, t, a, event.TimedOut, fmt.Sprintf("The answer took longer than %d seconds.", t.MaxResponseSeconds))
 	case failed:
 		err = s.fail(ctx, t, a, failure.Code, failure.Message)
-	case passing(err): // the log is the truth: the turn goes on from it, here or elsewhere
+	case pgerr.IsTransient(err): // the log is the truth: the turn goes on from it, here or elsewhere
 		log.WarnContext(ctx, "the turn is interrupted", "err", err)
 		err = s.release(ctx, a.lease)
 	default:
@@ -219,7 +220,7 @@ func (s *Service) closing(ctx context.Context, try func(context.Context) error) 
 	defer cancel()
 	for delay := 50 * time.Millisecond; ; delay *= 2 {
 		err := try(ctx)
-		if err == nil || !passing(err) || ctx.Err() != nil {
+		if err == nil || !pgerr.IsTransient(err) || ctx.Err() != nil {
 			return err
 		}
 		select {

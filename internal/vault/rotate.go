@@ -7,6 +7,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/parley-server/parley/internal/pgerr"
 )
 
 // Rotation is what Rotate did.
@@ -42,7 +44,7 @@ func (s *Store) Rotate(ctx context.Context) (Rotation, error) {
 		}
 	}
 	r.Retired, err = s.q.VaultKeysRetire(ctx, s.keys.IDs()[0])
-	if pg, ok := errors.AsType[*pgconn.PgError](err); ok && pg.Code == "23503" {
+	if pgerr.IsForeignKeyViolation(err) {
 		return r, ErrStillSealing
 	}
 	if err != nil {

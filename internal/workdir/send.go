@@ -12,7 +12,8 @@ import (
 	"slices"
 
 	"github.com/google/uuid"
-	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/parley-server/parley/internal/pgerr"
 )
 
 const (
@@ -191,7 +192,7 @@ func (s *send) blob(ctx context.Context, r io.Reader, size int64) (sum, error) {
 		return name, err
 	}
 	rows, err := q.WorkBlobEnd(ctx, name[:], size, id)
-	if pg, ok := errors.AsType[*pgconn.PgError](err); ok && pg.Code == "23505" { // unique_violation: another save was quicker
+	if pgerr.IsUniqueViolation(err) { // another save was quicker
 		rows, err = 1, q.WorkBlobDrop(ctx, id)
 	}
 	if err == nil && rows == 0 {

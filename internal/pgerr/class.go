@@ -1,0 +1,69 @@
+package pgerr
+
+// Class groups failures by what the caller can do about them.
+type Class int
+
+const (
+	// Other is a mistake, or a failure that this table does not know: a repeat fails again.
+	Other Class = iota
+	// Unavailable: there is no connection, or the server is starting, stopping, read-only or out
+	// of a resource. It passes without the caller.
+	Unavailable
+	// Contended: another transaction was in the way. An immediate repeat can succeed.
+	Contended
+	// TimedOut: a limit of time has passed. A repeat can succeed.
+	TimedOut
+	// StalePlan: the schema changed under a prepared statement. A repeat succeeds on a new plan.
+	StalePlan
+	// UniqueViolation: the row exists.
+	UniqueViolation
+	// ForeignKeyViolation: a row that is referred to is missing or still in use.
+	ForeignKeyViolation
+	// DuplicateObject: the database, table or other object exists.
+	DuplicateObject
+	// TooLarge: the statement or a value exceeds what PostgreSQL can process.
+	TooLarge
+)
+
+const (
+	featureNotSupported = "0A000"
+	revalidate          = "RevalidateCachedQuery" // PostgreSQL's function that reports a stale plan
+	resolutionUnknown   = "08007"
+	completionUnknown   = "40003"
+)
+
+// states holds the SQLSTATEs whose class differs from that of their first two characters.
+var states = map[string]Class{
+	featureNotSupported: StalePlan, // cached plan must not change result type
+	"26000":             StalePlan, // invalid_sql_statement_name: the prepared statement was removed
+	"23505":             UniqueViolation,
+	"23503":             ForeignKeyViolation,
+	"25006":             Unavailable, // read_only_sql_transaction: a standby, or a former primary
+	"25P03":             TimedOut,    // idle_in_transaction_session_timeout
+	"25P04":             TimedOut,    // transaction_timeout
+	"42P04":             DuplicateObject,
+	"42P06":             DuplicateObject,
+	"42P07":             DuplicateObject,
+	"42710":             DuplicateObject,
+	"55000":             Unavailable, // object_not_in_prerequisite_state, as functions report during recovery
+	"57014":             TimedOut,    // query_canceled, by statement_timeout among others
+}
+
+// prefixes holds the classes of whole groups of SQLSTATEs.
+var prefixes = map[string]Class{
+	"08": Unavailable, // connection exceptions
+	"40": Contended,   // serialization failures, deadlocks
+	"53": Unavailable, // insufficient resources: disk, memory, connections
+	"54": TooLarge,    // program limit exceeded
+	"55": Contended,   // object not in the required state, or in use
+	"57": Unavailable, // operator intervention: shutdown, restart, recovery
+	"58": Unavailable, // system errors outside PostgreSQL, such as I/O errors
+}
+
+// OfState returns the class of a SQLSTATE.
+func OfState(sqlstate string) Class {
+	if c, ok := states[sqlstate]; ok {
+		return c
+	}
+	return prefixes[sqlstate[:min(2, len(sqlstate))]]
+}

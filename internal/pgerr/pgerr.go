@@ -1,0 +1,92 @@
+// Package pgerr classifies the failures of PostgreSQL and of the connection to it. It is the only
+// place that reads a SQLSTATE. Callers ask what they can do about an error, and get the same
+// answer in every package.
+package pgerr
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"syscall"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// Of returns the class of the failure in an error chain.
+func Of(err error) Class {
+	if _, ok := errors.AsType[*pgconn.ConnectError](err); ok {
+		return Unavailable // whatever the reason, this process has no connection
+	}
+	if pg, ok := errors.AsType[*pgconn.PgError](err); ok {
+		if pg.Code == featureNotSupported && pg.Routine != revalidate {
+			return Other
+		}
+		return OfState(pg.Code)
+	}
+	switch {
+	case errors.Is(err, context.Canceled):
+		return Other
+	case errors.Is(err, context.DeadlineExceeded):
+		return TimedOut
+	case isBrokenConnection(err):
+		return Unavailable
+	}
+	return Other
+}
+
+// IsTransient reports whether the same transaction can succeed later.
+func IsTransient(err error) bool {
+	switch Of(err) {
+	case Unavailable, Contended, TimedOut, StalePlan:
+		return true
+	}
+	return false
+}
+
+// IsContended reports whether another transaction held a lock that this one needed.
+func IsContended(err error) bool { return Of(err) == Contended }
+
+// IsStalePlan reports whether a prepared statement no longer fits the schema. The transaction is
+// aborted; a new one that plans its statements again succeeds.
+func IsStalePlan(err error) bool { return Of(err) == StalePlan }
+
+// IsUniqueViolation reports whether the row exists already.
+func IsUniqueViolation(err error) bool { return Of(err) == UniqueViolation }
+
+// IsForeignKeyViolation reports whether another row still refers to this one, or none exists to
+// refer to.
+func IsForeignKeyViolation(err error) bool { return Of(err) == ForeignKeyViolation }
+
+// IsDuplicateObject reports whether a database, a table or another object of that name exists.
+func IsDuplicateObject(err error) bool { return Of(err) == DuplicateObject }
+
+// Constraint returns the name of the violated constraint, or "".
+func Constraint(err error) string {
+	if pg, ok := errors.AsType[*pgconn.PgError](err); ok {
+		return pg.ConstraintName
+	}
+	return ""
+}
+
+// IsRefused reports whether PostgreSQL is known to have committed nothing: it answered with an
+// error, or the statement was never sent. The fate of any other failed commit is unknown.
+func IsRefused(err error) bool {
+	if _, ok := errors.AsType[*pgconn.ConnectError](err); ok {
+		return true
+	}
+	if pg, ok := errors.AsType[*pgconn.PgError](err); ok {
+		return pg.Code != resolutionUnknown && pg.Code != completionUnknown
+	}
+	return pgconn.SafeToRetry(err)
+}
+
+// isBrokenConnection recognizes the errors of a connection that has failed or been closed.
+func isBrokenConnection(err error) bool {
+	_, network := errors.AsType[net.Error](err)
+	return network || pgconn.SafeToRetry(err) || pgconn.Timeout(err) ||
+		errors.Is(err, pgx.ErrTxClosed) || errors.Is(err, net.ErrClosed) ||
+		errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
+		errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.EPIPE)
+}
