@@ -1,0 +1,173 @@
+package faultproxy
+
+import (
+	"net"
+	"sync"
+	"time"
+)
+
+// link is one client's connection and the one to the target that belongs to it.
+type link struct {
+	proxy  *Proxy
+	number int
+	client net.Conn
+
+	mu     sync.Mutex
+	server net.Conn // nil before it is dialled
+	over   bool
+	gone   chan struct{} // closed by the first reset or end
+	silent bool          // nothing passes any more
+}
+
+// run copies in both directions until either side ends or the link is reset.
+func (l *link) run() {
+	defer l.proxy.remove(l)
+	if !l.wait(0) {
+		return
+	}
+	server, err := l.proxy.dial()
+	if err != nil {
+		l.reset()
+		return
+	}
+	l.mu.Lock()
+	l.server = server
+	over := l.over
+	l.mu.Unlock()
+	if over { // reset while it was dialled
+		resetConn(server)
+		return
+	}
+	var pumps sync.WaitGroup
+	pumps.Go(func() { l.pump(server, l.client, ToServer) })
+	pumps.Go(func() { l.pump(l.client, server, ToClient) })
+	pumps.Wait()
+}
+
+// pump copies one direction. The end of one side closes the other one, unless the link is
+// half-open: then the other side does not learn of it.
+func (l *link) pump(to, from net.Conn, dir Direction) {
+	buf := make([]byte, 64<<10)
+	for offset := int64(0); ; {
+		n, err := from.Read(buf)
+		if n > 0 && !l.pass(to, Chunk{Conn: l.number, Direction: dir, Offset: offset, Data: buf[:n]}) {
+			return
+		}
+		offset += int64(n)
+		if err != nil {
+			if l.wait(0) {
+				l.end(closeConn)
+			}
+			return
+		}
+	}
+}
+
+// pass does what the hook decides about a chunk and reports whether the link lives on.
+func (l *link) pass(to net.Conn, c Chunk) bool {
+	action := l.decide(c)
+	if action.kind == swallow {
+		return true
+	}
+	if action.kind == freeze {
+		l.silence()
+	}
+	if !l.wait(action.delay) {
+		return false
+	}
+	if action.kind == reset {
+		l.silence() // or an answer to these bytes could pass before the reset
+		_, _ = to.Write(c.Data[:min(action.bytes, len(c.Data))])
+		l.reset()
+		return false
+	}
+	if _, err := to.Write(c.Data); err != nil {
+		l.end(closeConn)
+		return false
+	}
+	return true
+}
+
+// wait returns when nothing holds data back: neither a delay nor a freeze. It reports false if
+// the link was reset meanwhile.
+func (l *link) wait(delay time.Duration) bool {
+	frozen, all := l.proxy.state()
+	if delay += all; delay > 0 {
+		timer := time.NewTimer(delay)
+		defer timer.Stop()
+		select {
+		case <-l.gone:
+			return false
+		case <-timer.C:
+		}
+		frozen, _ = l.proxy.state()
+	}
+	for ; frozen != nil; frozen, _ = l.proxy.state() {
+		select {
+		case <-l.gone:
+			return false
+		case <-frozen:
+		}
+	}
+	l.mu.Lock()
+	silent := l.silent
+	l.mu.Unlock()
+	if silent {
+		<-l.gone
+	}
+	return !l.isGone()
+}
+
+// isGone reports whether the link was reset or has ended.
+func (l *link) isGone() bool {
+	select {
+	case <-l.gone:
+		return true
+	default:
+		return false
+	}
+}
+
+// decide asks the hook, which does not see what a link read before it was reset.
+func (l *link) decide(c Chunk) Action {
+	l.proxy.hooking.Lock()
+	defer l.proxy.hooking.Unlock()
+	if l.proxy.hook == nil || l.isGone() {
+		return Forward
+	}
+	return l.proxy.hook(c)
+}
+
+// silence holds back everything that has not passed yet.
+func (l *link) silence() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.silent = true
+}
+
+func (l *link) reset() { l.end(resetConn) }
+
+// end closes both sides, once.
+func (l *link) end(shut func(net.Conn)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.over {
+		return
+	}
+	l.over = true
+	close(l.gone)
+	shut(l.client)
+	if l.server != nil {
+		shut(l.server)
+	}
+}
+
+func closeConn(c net.Conn) { _ = c.Close() }
+
+// resetConn closes a connection with a reset. Unix sockets have none: the other side sees the end.
+func resetConn(c net.Conn) {
+	if tcp, ok := c.(*net.TCPConn); ok {
+		_ = tcp.SetLinger(0)
+	}
+	_ = c.Close()
+}
