@@ -103,9 +103,9 @@ func (s *Sandbox) arguments(c Command, l Limits, executable string, file func(te
 		args = append(args,
 			"--perms", "0444", "--file", data(c.CA), certificates, "--symlink", certificates, "/etc/ssl/cert.pem")
 	}
-	// Bubblewrap covers /proc/sys only where it finds the directory writable, which says
-	// nothing about the files in it.
-	args = append(args, "--proc", "/proc", "--ro-bind", "/proc/sys", "/proc/sys",
+	// A /proc that can be written has the kernel's settings and every process's own, such as
+	// whether the kernel kills it first when memory is short.
+	args = append(args, "--proc", "/proc", "--remount-ro", "/proc",
 		"--perms", "0755", "--size", "65536", "--tmpfs", "/dev") // not --dev, which has terminals
 	for _, name := range []string{"null", "zero", "full", "random", "urandom"} {
 		args = append(args, "--dev-bind", "/dev/"+name, "/dev/"+name)

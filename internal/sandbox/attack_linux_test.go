@@ -11,6 +11,7 @@ import (
 // attacks are what the test's own executable does inside, as a command. They print a
 // line for each thing that they tried: its name, a tab and how it ended.
 var attacks = map[string]func(args []string) error{
+	"allocate": tryAllocate,
 	"calls":    tryCalls,
 	"connect":  tryConnect,
 	"deep":     makeDeep,
@@ -19,6 +20,7 @@ var attacks = map[string]func(args []string) error{
 	"map":      tryMap,
 	"names":    makeNames,
 	"open":     tryOpen,
+	"outlive":  tryToOutlive,
 	"orphans":  makeOrphans,
 	"settings": trySettings,
 	"sockets":  trySockets,

@@ -17,9 +17,13 @@ func filter() []byte {
 	for _, nr := range append(denied, deniedHere...) {
 		p.when(nr, refuse(unix.EPERM))
 	}
-	for _, nr := range unknown {
+	for _, nr := range append(unknown, unknownHere...) {
 		p.when(nr, refuse(unix.ENOSYS))
 	}
+	// Allocated blocks count for no resource limit: one call can take the whole disk.
+	// Programs write the blocks themselves when the file system cannot allocate.
+	p.when(unix.SYS_FALLOCATE, refuse(unix.EOPNOTSUPP))
+	p.not(unix.SYS_IOCTL, 1, unix.EOPNOTSUPP, allocations...)
 	// No unix, netlink, packet, vsock or raw sockets, and no protocol whose module the
 	// kernel would load.
 	p.only(unix.SYS_SOCKET, ^uint32(0), 0, unix.AF_INET, unix.AF_INET6)
@@ -31,7 +35,7 @@ func filter() []byte {
 	p.only(unix.SYS_SOCKETPAIR, typeMask, 1, unix.SOCK_STREAM, unix.SOCK_SEQPACKET)
 	p.only(unix.SYS_CLONE, newNamespaces, 0, 0)
 	// Typing into a terminal that one shares with others.
-	p.not(unix.SYS_IOCTL, 1, unix.TIOCSTI, unix.TIOCLINUX)
+	p.not(unix.SYS_IOCTL, 1, unix.EPERM, unix.TIOCSTI, unix.TIOCLINUX)
 	p.end(unix.SECCOMP_RET_ALLOW)
 	return p.bytes()
 }
@@ -45,6 +49,14 @@ const (
 	newNamespaces = unix.CLONE_NEWNS | unix.CLONE_NEWCGROUP | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC |
 		unix.CLONE_NEWUSER | unix.CLONE_NEWPID | unix.CLONE_NEWNET
 )
+
+// allocations are the ioctls of every file system that do what fallocate does, and the one
+// that sets how much a write allocates.
+var allocations = []uint32{
+	0x40305828, 0x4030582a, // FS_IOC_RESVSP, FS_IOC_RESVSP64
+	0x40305839, // FS_IOC_ZERO_RANGE
+	0x401c5820, // FS_IOC_FSSETXATTR
+}
 
 func refuse(errno unix.Errno) uint32 { return unix.SECCOMP_RET_ERRNO | uint32(errno) }
 
@@ -88,12 +100,12 @@ func (p *program) only(nr, mask uint32, arg uint32, values ...uint32) {
 }
 
 // not refuses a system call whose argument is one of the values.
-func (p *program) not(nr uint32, arg uint32, values ...uint32) {
+func (p *program) not(nr uint32, arg uint32, errno unix.Errno, values ...uint32) {
 	n := uint8(len(values))
 	p.skip(nr, 2*n+2)
 	p.load(argsOffset + 8*arg)
 	for _, v := range values {
-		p.when(v, refuse(unix.EPERM))
+		p.when(v, refuse(errno))
 	}
 	p.load(numberOffset)
 }

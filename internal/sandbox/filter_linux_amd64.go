@@ -10,6 +10,9 @@ var deniedHere = []uint32{
 	unix.SYS_USTAT, unix.SYS_SYSFS, unix.SYS_CREATE_MODULE, unix.SYS_GET_KERNEL_SYMS, unix.SYS_QUERY_MODULE,
 }
 
+// unknownHere are the calls to be unknown that only this architecture has.
+var unknownHere = []uint32{unix.SYS_INOTIFY_INIT}
+
 // foreign refuses the second set of system calls that the architecture has, x32. Its
 // numbers have a bit of their own, so the other checks would not know them.
 func (p *program) foreign() {

@@ -57,13 +57,14 @@ func (p *process) take(rights []byte, ports []port) (services []service, err err
 	}
 	process1 := os.NewFile(uintptr(fds[0]), "process 1")
 	// It is killed in the end, so it must not be the first process of our own namespace.
-	if _, nested := pidOf(process1); !nested {
+	if pid, nested := pidOf(process1); !nested {
 		process1.Close()
 		err = errors.New("it has no process namespace of its own")
 	} else {
 		p.mu.Lock()
 		p.process1 = process1
 		p.mu.Unlock()
+		err = killFirst(pid)
 	}
 	if len(fds) != 1+len(ports) {
 		err = errors.New("the second stage passed sockets that nobody asked for")

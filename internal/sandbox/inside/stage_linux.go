@@ -53,9 +53,6 @@ func stage() error {
 		}
 		give = append(give, s)
 	}
-	if err := os.WriteFile("/proc/self/oom_score_adj", []byte("1000"), 0); err != nil {
-		return failed("offer itself to the kernel's memory killer", err)
-	}
 	for _, l := range job.Limits {
 		if err := limit(l); err != nil {
 			return failed("set resource limit "+strconv.Itoa(l.Resource), err)
