@@ -30,7 +30,7 @@ func (x *Run) Bash(ctx context.Context, call tool.Call, command string, limit ti
 	if err := x.receive(ctx); err != nil {
 		return 0, "", err
 	}
-	leave, err := x.r.enter(ctx)
+	release, err := x.r.slots.Acquire(ctx, x.t.Workspace)
 	if err != nil {
 		return 0, "", err
 	}
@@ -45,7 +45,7 @@ func (x *Run) Bash(ctx context.Context, call tool.Call, command string, limit ti
 		Output: redacted,
 		Limits: sandbox.Limits{Time: limit},
 	})
-	leave()
+	release()
 	if failure, ok := errors.AsType[*sandbox.Failure](err); ok {
 		x.log.ErrorContext(ctx, "the sandbox failed; the command did not run", "reason", net.redact.String(failure.Reason))
 		return 0, "", tool.Refusal("The sandbox failed, and the command did not run. Ask the administrator to look into the server's log.")
@@ -67,14 +67,4 @@ func (x *Run) Bash(ctx context.Context, call tool.Call, command string, limit ti
 		fmt.Fprintf(out, "\n[not kept: %s]\n", strings.Join(saved.Skipped, ", "))
 	}
 	return res.Exit, res.Killed, nil
-}
-
-// enter waits until one more command may run.
-func (r *Runner) enter(ctx context.Context) (leave func(), err error) {
-	select {
-	case r.slots <- struct{}{}:
-		return func() { <-r.slots }, nil
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
-	}
 }

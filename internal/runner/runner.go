@@ -25,6 +25,7 @@ import (
 
 	"github.com/parley-server/parley/db"
 	"github.com/parley-server/parley/internal/egress"
+	"github.com/parley-server/parley/internal/fair"
 	"github.com/parley-server/parley/internal/filestore"
 	"github.com/parley-server/parley/internal/sandbox"
 	"github.com/parley-server/parley/internal/vault"
@@ -57,7 +58,7 @@ type Runner struct {
 	cfg   Config
 	q     *db.Queries
 	log   *slog.Logger
-	slots chan struct{} // one for each command that runs
+	slots *fair.Places // one for each command that runs
 	kept  kept
 }
 
@@ -67,7 +68,7 @@ func New(cfg Config) *Runner {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Runner{cfg: cfg, q: db.New(cfg.Pool), log: cfg.Log, slots: make(chan struct{}, max(cmp.Or(cfg.Commands, DefaultCommands), 1))}
+	return &Runner{cfg: cfg, q: db.New(cfg.Pool), log: cfg.Log, slots: fair.New(cmp.Or(cfg.Commands, DefaultCommands))}
 }
 
 // Turn says whose run it is.
