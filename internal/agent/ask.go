@@ -146,7 +146,10 @@ func (r *run) secret(ctx context.Context, c event.ToolCall) (tool.Result, error)
 		KeyName string `json:"key_name"`
 		Reason  string `json:"reason"`
 	}
-	if json.Unmarshal(c.Input, &in) != nil || in.KeyName == "" {
+	if wrong := tool.Decode(c.Input, &in); wrong != "" {
+		return tool.Refuse(wrong), nil
+	}
+	if in.KeyName == "" {
 		return tool.Refuse(`request_secret takes {"key_name": "...", "reason": "..."}.`), nil
 	}
 	if d, ok := r.state.decision(c); ok {

@@ -166,7 +166,7 @@ func TestApprovalIsForTheseArguments(t *testing.T) {
 
 func TestUnknownSecretIsNotAskedFor(t *testing.T) {
 	t.Parallel()
-	all, _ := answered(t, `@call request_secret {"key_name":"OTHER","reason":"r"} request_secret {"reason":7}`+"\n@say No.", -1, false, event.Allowed)
+	all, _ := answered(t, `@call request_secret {"key_name":"OTHER","reason":"r"} request_secret {"reason":"r"}`+"\n@say No.", -1, false, event.Allowed)
 	_, results := calls(all)
 	said := fmt.Sprint(results)
 	if len(asks(all)) != 0 || len(results) != 2 || !strings.Contains(said, "There is only KEY.") || !strings.Contains(said, "request_secret takes") {

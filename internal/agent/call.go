@@ -63,7 +63,7 @@ func (r *run) settle(ctx context.Context, s *step) error {
 // perform does what a call asks for, if it may.
 func (r *run) perform(ctx context.Context, t tool.Tool, c event.ToolCall) (tool.Result, error) {
 	if _, bad := model.Malformed(c.Input); bad {
-		return tool.Refuse("The arguments were not a JSON object. Call the tool again with one."), nil
+		return tool.Refuse("The arguments were not a JSON object in which each name appears once. Call the tool again with one."), nil
 	}
 	switch {
 	case c.Tool == requestSecret && r.Secrets != nil:

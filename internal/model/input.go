@@ -6,21 +6,26 @@ import (
 	"strings"
 
 	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/strictjson"
 )
 
 // malformed is the only member of an input that could not be read.
 const malformed = "_malformed"
 
-// Input makes a tool's input from what a model wrote. Nothing at all is the
-// empty object. What is no JSON object becomes {"_malformed":"what it wrote"}:
-// the turn goes on, and Malformed lets the call be refused with an explanation.
+// Input returns the canonical form of a tool's input, from what a model wrote: this form is
+// stored, shown in approvals, matched by patterns and passed to the tool. Nothing at all is the
+// empty object. Anything but a JSON object with distinct names becomes
+// {"_malformed":"the model's text"}: the turn continues, and Malformed lets the call be refused
+// with an explanation.
 func Input(written string) json.RawMessage {
 	raw := bytes.TrimSpace([]byte(strings.ToValidUTF8(written, "\uFFFD")))
 	if len(raw) == 0 || string(raw) == "null" {
 		return json.RawMessage(`{}`)
 	}
-	if raw[0] == '{' && json.Valid(raw) {
-		return raw
+	if raw[0] == '{' {
+		if canonical, err := strictjson.Canonical(raw); err == nil {
+			return event.OneLine(canonical)
+		}
 	}
 	cut, _ := event.CutOutput(string(raw))
 	wrapped, err := json.Marshal(map[string]string{malformed: cut})
@@ -30,8 +35,8 @@ func Input(written string) json.RawMessage {
 	return wrapped
 }
 
-// Malformed reports whether the model's arguments were no JSON object, and the
-// beginning of what it wrote instead.
+// Malformed reports whether the model's arguments were not a JSON object with distinct names, and
+// returns the beginning of the model's text.
 func Malformed(input json.RawMessage) (written string, ok bool) {
 	if !bytes.Contains(input, []byte(malformed)) {
 		return "", false

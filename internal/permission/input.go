@@ -1,40 +1,26 @@
 package permission
 
 import (
-	"bytes"
 	"encoding/json"
 	"slices"
+
+	"github.com/parley-server/parley/internal/strictjson"
 )
 
 // maxInput bounds what is read of a call; longer inputs match nothing.
 const maxInput = 8 << 20
 
-// members reads a call's input: an object with the known members only, each at most
-// once. Tools read with encoding/json, which takes the last of two equal names, and
-// "Command" for "command". What two readers could read differently is not read here.
+// members parses a call's input: an object with the known members only, each at most once. An
+// input with any other member is one that the tool refuses.
 func members(input json.RawMessage, known ...string) (map[string]json.RawMessage, bool) {
-	if len(input) > maxInput || !json.Valid(input) {
+	var found map[string]json.RawMessage
+	if len(input) > maxInput || strictjson.Unmarshal(input, &found) != nil || found == nil {
 		return nil, false
 	}
-	dec := json.NewDecoder(bytes.NewReader(input))
-	if open, err := dec.Token(); err != nil || open != json.Delim('{') {
-		return nil, false
-	}
-	found := make(map[string]json.RawMessage, len(known))
-	for dec.More() {
-		name, err := dec.Token()
-		if err != nil {
+	for name := range found {
+		if !slices.Contains(known, name) {
 			return nil, false
 		}
-		key, _ := name.(string)
-		if _, twice := found[key]; twice || !slices.Contains(known, key) {
-			return nil, false
-		}
-		var value json.RawMessage
-		if dec.Decode(&value) != nil {
-			return nil, false
-		}
-		found[key] = value
 	}
 	return found, true
 }

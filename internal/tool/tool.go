@@ -38,7 +38,7 @@ type Call struct {
 	Workspace uuid.UUID
 	Session   uuid.UUID
 	Turn      uuid.UUID
-	Input     json.RawMessage // a JSON object, as the model wrote it: hostile until parsed
+	Input     json.RawMessage // a JSON object in canonical form, with the model's words: parse it with Decode
 }
 
 // Result is what a call came to.

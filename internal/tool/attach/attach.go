@@ -8,7 +8,6 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"path"
@@ -119,13 +118,10 @@ func parse(raw json.RawMessage) (in input, content []byte, wrong string) {
 	if len(raw) > maxInput {
 		return in, nil, "The file is too large: it has at most 1 MiB."
 	}
-	err := json.Unmarshal(raw, &in)
-	mismatch, _ := errors.AsType[*json.UnmarshalTypeError](err)
+	if wrong := tool.Decode(raw, &in); wrong != "" {
+		return in, nil, wrong
+	}
 	switch {
-	case mismatch != nil && mismatch.Field != "":
-		return in, nil, fmt.Sprintf("%q must be a string, not a %s.", mismatch.Field, mismatch.Value)
-	case err != nil:
-		return in, nil, "The input must be a JSON object."
 	case in.Path != "" && (in.Content != "" || in.Encoding != ""):
 		return in, nil, `Give "path" or "content", not both.`
 	case in.Path != "" && in.Filename == "":
@@ -137,6 +133,7 @@ func parse(raw json.RawMessage) (in input, content []byte, wrong string) {
 	case "", "text":
 		content = []byte(in.Content)
 	case "base64":
+		var err error
 		if content, err = base64.StdEncoding.DecodeString(in.Content); err != nil {
 			return in, nil, `"content" is not base64. Write it in the standard alphabet with padding, or as text.`
 		}

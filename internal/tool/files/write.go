@@ -5,7 +5,6 @@ package files
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 
 	"github.com/parley-server/parley/internal/quote"
@@ -74,13 +73,10 @@ func parse(raw json.RawMessage) (in input, wrong string) {
 	if len(raw) > maxInput {
 		return in, "The file is too large: it has at most 2 MiB."
 	}
-	err := json.Unmarshal(raw, &in)
-	mismatch, _ := errors.AsType[*json.UnmarshalTypeError](err)
+	if wrong := tool.Decode(raw, &in); wrong != "" {
+		return in, wrong
+	}
 	switch {
-	case mismatch != nil && mismatch.Field != "":
-		return in, fmt.Sprintf("%q must be a string, not a %s.", mismatch.Field, mismatch.Value)
-	case err != nil:
-		return in, "The input must be a JSON object."
 	case in.Path == "":
 		return in, `"path" is required: where to write, such as reports/march.md.`
 	case in.Content == nil:

@@ -7,7 +7,6 @@ package knowledge
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"regexp"
 	"strings"
@@ -68,17 +67,8 @@ func parseUpTo(limit int, input json.RawMessage, into any) (wrong string) {
 	if len(input) > limit {
 		return "The input is too long."
 	}
-	err := json.Unmarshal(input, into)
-	if mismatch, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && mismatch.Field != "" {
-		return fmt.Sprintf("%q must be a %s, not a %s.", mismatch.Field, words[mismatch.Type.Kind().String()], mismatch.Value)
-	}
-	if err != nil {
-		return "The input must be a JSON object."
-	}
-	return ""
+	return tool.Decode(input, into)
 }
-
-var words = map[string]string{"string": "string", "int": "whole number", "bool": "boolean"}
 
 // unknown tells the model what it may have meant, or what there is.
 func unknown(kind, name string, near, all []string) tool.Result {

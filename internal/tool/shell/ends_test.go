@@ -47,7 +47,7 @@ func TestCommandsThatCannotBeRead(t *testing.T) {
 		`{"command":"a\u0000b"}`:                 "NUL",
 		`{"command":"ls","timeout_seconds":601}`: "1 to 600",
 		`{"command":"ls","timeout_seconds":-1}`:  "1 to 600",
-		`{"command":"ls","timeout_seconds":"1 h"}`:                "1 to 600",
+		`{"command":"ls","timeout_seconds":"1 h"}`:                "whole number",
 		`{"command":"` + strings.Repeat("x", maxCommand+1) + `"}`: "too long",
 	} {
 		if _, wrong := parse([]byte(input)); !strings.Contains(wrong, want) {

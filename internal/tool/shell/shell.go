@@ -6,7 +6,6 @@ package shell
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -105,15 +104,10 @@ func parse(raw json.RawMessage) (in input, wrong string) {
 	if len(raw) > maxInput {
 		return in, "The command is too long: write a script into a file, with write."
 	}
-	err := json.Unmarshal(raw, &in)
-	mismatch, _ := errors.AsType[*json.UnmarshalTypeError](err)
+	if wrong := tool.Decode(raw, &in); wrong != "" {
+		return in, wrong
+	}
 	switch {
-	case mismatch != nil && mismatch.Field == "timeout_seconds":
-		return in, `"timeout_seconds" is a whole number from 1 to 600.`
-	case mismatch != nil && mismatch.Field != "":
-		return in, fmt.Sprintf("%q must be a string, not a %s.", mismatch.Field, mismatch.Value)
-	case err != nil:
-		return in, "The input must be a JSON object."
 	case strings.TrimSpace(in.Command) == "":
 		return in, `"command" is required: what bash is to run.`
 	case strings.ContainsRune(in.Command, 0):

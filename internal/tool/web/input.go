@@ -3,7 +3,6 @@ package web
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"regexp"
@@ -13,6 +12,7 @@ import (
 	"unicode"
 
 	"github.com/parley-server/parley/internal/quote"
+	"github.com/parley-server/parley/internal/tool"
 )
 
 const (
@@ -50,17 +50,10 @@ func parse(raw json.RawMessage) (in input, wrong string) {
 	if len(raw) > maxInput {
 		return in, "The request is too long: it has at most 1 MiB."
 	}
-	err := json.Unmarshal(raw, &in)
-	mismatch, _ := errors.AsType[*json.UnmarshalTypeError](err)
+	if wrong := tool.Decode(raw, &in); wrong != "" {
+		return in, wrong
+	}
 	switch {
-	case mismatch != nil && strings.HasPrefix(mismatch.Field, "headers"):
-		return in, `"headers" is an object of texts, such as {"Accept":"application/json"}.`
-	case mismatch != nil && mismatch.Field == "timeout_seconds":
-		return in, `"timeout_seconds" is a whole number from 1 to 120.`
-	case mismatch != nil && mismatch.Field != "":
-		return in, fmt.Sprintf("%q must be a string, not a %s.", mismatch.Field, mismatch.Value)
-	case err != nil:
-		return in, "The input must be a JSON object."
 	case in.URL == "":
 		return in, `"url" is required: an address like https://api.example.com/v1/items.`
 	case in.Seconds < 0 || in.Seconds > int(MaxTime/time.Second):

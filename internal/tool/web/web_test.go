@@ -97,7 +97,7 @@ func TestRequestsThatCannotBeSent(t *testing.T) {
 		`{"url":"https://a.b","headers":{"A":"x\ny"}}`:                  "The header A is",
 		`{"url":"https://a.b","headers":{"A B":"x"}}`:                   `The header "A B"`,
 		`{"url":"https://a.b","headers":{"host":"c"}}`:                  "The header Host",
-		`{"url":"https://a.b","headers":{"A":1}}`:                       `"headers" is an object of texts`,
+		`{"url":"https://a.b","headers":{"A":1}}`:                       `"headers/A" must be a string`,
 		`{"url":"https://a.b","timeout_seconds":121}`:                   "1 to 120",
 		`{"url":"https://a.b","headers":{"A":"${OTHER}"}}`:              "no credential OTHER",
 		`{"url":"https://a.b/${OTHER}","method":"POST","body":{"a":1}}`: "no credential OTHER",
