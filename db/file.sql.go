@@ -40,14 +40,14 @@ func (q *Queries) ChunkPut(ctx context.Context, iD uuid.UUID, n int32, data []by
 const fetchClaim = `-- name: FetchClaim :one
 UPDATE files SET tries = tries + 1, fetch_after = now() + make_interval(secs => $1::float8)
 WHERE files.id = (
-    SELECT f.id FROM files f WHERE f.state = 'fetching' AND f.fetch_after <= now() ORDER BY f.fetch_after LIMIT 1 FOR UPDATE SKIP LOCKED
+    SELECT f.id FROM files f WHERE f.workspace_id = $2 AND f.state = 'fetching' AND f.fetch_after <= now() ORDER BY f.fetch_after LIMIT 1 FOR UPDATE SKIP LOCKED
 )
 RETURNING id, workspace_id, direction, state, filename, mime, size, sha256, unrestricted, upload_id, code, reason, key_id, upload_until, origin, tries, fetch_after, session_id, turn_id, call_id, idempotency_key, request_hash, created_at, ready_at, deleted_at
 `
 
-// FetchClaim leases the file that has waited longest for being fetched.
-func (q *Queries) FetchClaim(ctx context.Context, leaseSeconds float64) (File, error) {
-	row := q.db.QueryRow(ctx, fetchClaim, leaseSeconds)
+// FetchClaim leases the file of a workspace that has waited longest to be fetched.
+func (q *Queries) FetchClaim(ctx context.Context, leaseSeconds float64, workspaceID uuid.UUID) (File, error) {
+	row := q.db.QueryRow(ctx, fetchClaim, leaseSeconds, workspaceID)
 	var i File
 	err := row.Scan(
 		&i.ID,
@@ -88,6 +88,31 @@ WHERE id = $2 AND tries = $3 AND state = 'fetching'
 func (q *Queries) FetchLater(ctx context.Context, pauseSeconds float64, iD uuid.UUID, tries int32) error {
 	_, err := q.db.Exec(ctx, fetchLater, pauseSeconds, iD, tries)
 	return err
+}
+
+const fetchesDue = `-- name: FetchesDue :many
+SELECT workspace_id FROM files WHERE state = 'fetching' AND fetch_after <= now() GROUP BY workspace_id ORDER BY min(fetch_after)
+`
+
+// FetchesDue lists the workspaces that have files to fetch now, the longest wait first.
+func (q *Queries) FetchesDue(ctx context.Context) ([]uuid.UUID, error) {
+	rows, err := q.db.Query(ctx, fetchesDue)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []uuid.UUID
+	for rows.Next() {
+		var workspace_id uuid.UUID
+		if err := rows.Scan(&workspace_id); err != nil {
+			return nil, err
+		}
+		items = append(items, workspace_id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const fileByCall = `-- name: FileByCall :one

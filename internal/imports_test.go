@@ -47,7 +47,7 @@ var ours = map[string]string{
 	"internal/vault":                "db internal/fault internal/pgerr",
 	"internal/skill":                "db internal/fault internal/search",
 	"internal/workdir":              "db internal/fault internal/pgerr",
-	"internal/filestore":            "db internal/egress internal/event internal/fault internal/vault",
+	"internal/filestore":            "db internal/egress internal/event internal/fair internal/fault internal/vault",
 	"internal/limit":                "db internal/fault",
 	"internal/wiki":                 "db internal/event internal/fault internal/search",
 	"internal/permission":           "db internal/fault internal/search internal/strictjson",

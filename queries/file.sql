@@ -117,11 +117,15 @@ UPDATE files
 SET state = 'rejected', code = sqlc.arg(code)::text, reason = sqlc.arg(reason)::text, origin = NULL, fetch_after = NULL
 WHERE workspace_id = sqlc.arg(workspace_id) AND id = sqlc.arg(id) AND state IN ('pending', 'fetching');
 
+-- name: FetchesDue :many
+-- FetchesDue lists the workspaces that have files to fetch now, the longest wait first.
+SELECT workspace_id FROM files WHERE state = 'fetching' AND fetch_after <= now() GROUP BY workspace_id ORDER BY min(fetch_after);
+
 -- name: FetchClaim :one
--- FetchClaim leases the file that has waited longest for being fetched.
+-- FetchClaim leases the file of a workspace that has waited longest to be fetched.
 UPDATE files SET tries = tries + 1, fetch_after = now() + make_interval(secs => sqlc.arg(lease_seconds)::float8)
 WHERE files.id = (
-    SELECT f.id FROM files f WHERE f.state = 'fetching' AND f.fetch_after <= now() ORDER BY f.fetch_after LIMIT 1 FOR UPDATE SKIP LOCKED
+    SELECT f.id FROM files f WHERE f.workspace_id = sqlc.arg(workspace_id) AND f.state = 'fetching' AND f.fetch_after <= now() ORDER BY f.fetch_after LIMIT 1 FOR UPDATE SKIP LOCKED
 )
 RETURNING *;
 

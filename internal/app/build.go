@@ -26,6 +26,10 @@ import (
 	"github.com/parley-server/parley/internal/workspace"
 )
 
+// maxFetches is how many files this process fetches at once. A fetch holds a connection and one
+// chunk in memory.
+const maxFetches = 16
+
 // build makes every part and lets none of them run yet. Where it fails the caller
 // closes.
 func (s *service) build(ctx context.Context) (err error) {
@@ -62,7 +66,7 @@ func (s *service) buildStores(ctx context.Context) (err error) {
 		return &ConfigError{[]string{"PARLEY_EGRESS_ALLOW: " + sentenceOf(err)}}
 	}
 	s.files = filestore.New(s.pool, s.secrets.Keyring(), filestore.Options{
-		Base: s.base(), TTL: cfg.SignedURLTTL, Guard: guard, Fetchers: min(cfg.Workers, 4), Log: s.Log,
+		Base: s.base(), TTL: cfg.SignedURLTTL, Guard: guard, Fetchers: min(cfg.Workers, maxFetches), Log: s.Log,
 	})
 	s.callbacks = callback.NewStore(s.pool, s.secrets.Keyring(), guard)
 	if err := s.buildRunner(ctx, guard); err != nil {

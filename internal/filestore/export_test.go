@@ -28,5 +28,12 @@ func (s *Store) Verify(method, path, query string) bool {
 // GetMethod is the method of download addresses.
 const GetMethod = http.MethodGet
 
-// FetchNext fetches the file that has waited longest, if there is one.
-func (s *Store) FetchNext(ctx context.Context) (bool, error) { return s.fetchNext(ctx) }
+// FetchNext fetches the file that is next, if there is one.
+func (s *Store) FetchNext(ctx context.Context) (bool, error) {
+	row, release, found, err := s.claimFetch(ctx)
+	if err != nil || !found {
+		return false, err
+	}
+	defer release()
+	return true, s.fetchOne(ctx, row)
+}

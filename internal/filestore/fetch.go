@@ -5,9 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/parley-server/parley/db"
@@ -29,18 +32,26 @@ const (
 	originPurpose = "origin_url of a file"
 )
 
-// fetch gets files from where their tickets say, one after the other; Run runs
-// several. A file is leased by a column of its row: what a dead process was at,
-// another takes up.
-func (s *Store) fetch(ctx context.Context) error {
+// fetchAll fetches files from where their tickets say, as many at once as there are places,
+// until ctx ends.
+func (s *Store) fetchAll(ctx context.Context) error {
+	var running sync.WaitGroup
+	defer running.Wait()
 	tick := time.NewTicker(fetchPoll)
 	defer tick.Stop()
 	for {
-		more, err := s.fetchNext(ctx)
+		row, release, found, err := s.claimFetch(ctx)
 		if err != nil && ctx.Err() == nil {
-			s.log.WarnContext(ctx, "fetch files", "err", err)
+			s.log.WarnContext(ctx, "look for files to fetch", "err", err)
 		}
-		if more {
+		if found {
+			running.Go(func() {
+				defer s.nudge() // another file may have this place
+				defer release()
+				if err := s.fetchOne(ctx, row); err != nil && ctx.Err() == nil {
+					s.log.WarnContext(ctx, "fetch a file", "file", row.ID, "err", err)
+				}
+			})
 			continue
 		}
 		select {
@@ -52,21 +63,34 @@ func (s *Store) fetch(ctx context.Context) error {
 	}
 }
 
-// fetchNext fetches the file that has waited longest, if there is one.
-func (s *Store) fetchNext(ctx context.Context) (found bool, err error) {
+// claimFetch leases the file that has waited longest among those of the workspace that is next,
+// and takes a place for it. The lease is a column of the file's row: another process takes over
+// the file of a dead one.
+func (s *Store) claimFetch(ctx context.Context) (row db.File, release func(), found bool, err error) {
 	if ctx.Err() != nil {
-		return false, nil
+		return row, nil, false, nil
 	}
-	claim, cancel := brief(context.WithoutCancel(ctx)) // or a file could be leased to nobody
+	ctx, cancel := brief(context.WithoutCancel(ctx)) // a lease without a fetch would only run out
 	defer cancel()
-	row, err := s.q.FetchClaim(claim, fetchLease.Seconds())
-	if errors.Is(err, pgx.ErrNoRows) {
-		return false, nil
-	}
+	due, err := s.q.FetchesDue(ctx)
 	if err != nil {
-		return false, fmt.Errorf("look for files to fetch: %w", err)
+		return row, nil, false, fmt.Errorf("list the workspaces with files to fetch: %w", err)
 	}
-	return true, s.fetchOne(ctx, row)
+	for {
+		workspace, release, ok := s.fetches.AcquireAny(due)
+		if !ok {
+			return row, nil, false, nil
+		}
+		row, err := s.q.FetchClaim(ctx, fetchLease.Seconds(), workspace)
+		if err == nil {
+			return row, release, true, nil
+		}
+		release()
+		if !errors.Is(err, pgx.ErrNoRows) {
+			return row, nil, false, fmt.Errorf("claim a file to fetch: %w", err)
+		}
+		due = slices.DeleteFunc(due, func(w uuid.UUID) bool { return w == workspace }) // another process was first
+	}
 }
 
 // nudge tells this process that there is something to fetch.

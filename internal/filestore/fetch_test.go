@@ -33,8 +33,14 @@ func origin(t *testing.T, h http.HandlerFunc, names map[string][][]netip.Addr) *
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.Store = filestore.New(w.pool, w.keys, filestore.Options{Guard: guard, Fetchers: 2})
+	w.guard = guard
+	w.fetchers(2)
 	return w
+}
+
+// fetchers makes a store that fetches n files at once.
+func (w *world) fetchers(n int) {
+	w.Store = filestore.New(w.pool, w.keys, filestore.Options{Guard: w.guard, Fetchers: n})
 }
 
 // fetched has a file fetched, without the pauses between tries.

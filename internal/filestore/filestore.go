@@ -23,6 +23,7 @@ import (
 
 	"github.com/parley-server/parley/db"
 	"github.com/parley-server/parley/internal/egress"
+	"github.com/parley-server/parley/internal/fair"
 	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/vault"
 )
@@ -58,7 +59,8 @@ type Options struct {
 	TTL time.Duration
 	// Guard decides what may be fetched. Nil refuses every origin_url.
 	Guard *egress.Guard
-	// Fetchers is how many files this process fetches at once; 0: none, others do.
+	// Fetchers is how many files this process fetches at once; workspaces share these places. 0:
+	// none, others do.
 	Fetchers int
 	Log      *slog.Logger
 }
@@ -71,6 +73,8 @@ type Store struct {
 	opt  Options
 	log  *slog.Logger
 	news chan struct{} // there is something to fetch
+
+	fetches *fair.Places
 }
 
 // New makes a store. What is to be fetched is fetched, and what is over is removed,
@@ -80,7 +84,7 @@ func New(pool *pgxpool.Pool, keys *vault.Keyring, opt Options) *Store {
 	if opt.Log == nil {
 		opt.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Store{pool: pool, q: db.New(pool), keys: keys, opt: opt, log: opt.Log, news: make(chan struct{}, 1)}
+	return &Store{pool: pool, q: db.New(pool), keys: keys, opt: opt, log: opt.Log, news: make(chan struct{}, 1), fetches: fair.New(opt.Fetchers)}
 }
 
 // TTL is how long the address of a download is valid.

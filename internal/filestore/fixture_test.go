@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/parley-server/parley/internal/dbtest"
+	"github.com/parley-server/parley/internal/egress"
 	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/filestore"
 	"github.com/parley-server/parley/internal/vault"
@@ -23,6 +24,8 @@ type world struct {
 	pool *pgxpool.Pool
 	keys *vault.Keyring
 	ws   uuid.UUID
+
+	guard *egress.Guard // nil where nothing is fetched
 }
 
 func newWorld(t testing.TB) *world {

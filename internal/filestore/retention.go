@@ -16,10 +16,8 @@ import (
 func (s *Store) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return s.sweep(ctx) })
-	if s.opt.Guard != nil {
-		for range s.opt.Fetchers {
-			g.Go(func() error { return s.fetch(ctx) })
-		}
+	if s.opt.Guard != nil && s.opt.Fetchers > 0 {
+		g.Go(func() error { return s.fetchAll(ctx) })
 	}
 	return g.Wait()
 }
