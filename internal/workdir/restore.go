@@ -34,7 +34,9 @@ func (s *Store) Restore(ctx context.Context, c Claim, dir string) (*Folder, erro
 		return nil, fmt.Errorf("open the folder: %w", err)
 	}
 	defer root.Close()
-	if err := (&fill{s: s, root: root, meter: s.meter(c.Session, false)}).all(ctx, f.saved); err != nil {
+	t := &tree{top: root}
+	defer t.Close()
+	if err := (&fill{s: s, tree: t, meter: s.meter(c.Session, false)}).all(ctx, f.saved); err != nil {
 		return nil, err
 	}
 	if s.opt.Give != nil {
@@ -42,7 +44,7 @@ func (s *Store) Restore(ctx context.Context, c Claim, dir string) (*Folder, erro
 			return nil, fmt.Errorf("hand a folder over: %w", err)
 		}
 	}
-	if err := f.stat(root); err != nil {
+	if err := f.stat(t); err != nil {
 		return nil, err
 	}
 	settle(f.saved)
@@ -51,8 +53,8 @@ func (s *Store) Restore(ctx context.Context, c Claim, dir string) (*Folder, erro
 
 // fill writes what was saved.
 type fill struct {
-	s    *Store
-	root *os.Root
+	s *Store
+	*tree
 	*meter
 
 	small []string // paths of files of one chunk, which are read together
@@ -77,7 +79,7 @@ func (w *fill) all(ctx context.Context, saved map[string]known) error {
 	}
 	for _, path := range paths {
 		if k := saved[path]; k.kind == Symlink {
-			if err := w.root.Symlink(k.target, path); err != nil {
+			if err := w.link(path, k.target); err != nil {
 				return fmt.Errorf("restore a link: %w", err)
 			}
 		}
@@ -89,10 +91,14 @@ func (w *fill) all(ctx context.Context, saved map[string]known) error {
 func (w *fill) path(ctx context.Context, path string, saved map[string]known) error {
 	switch k := saved[path]; {
 	case k.kind == Dir:
-		if err := w.root.Mkdir(path, 0o755); err != nil {
+		dir, name, err := w.parent(path)
+		if err != nil {
 			return err
 		}
-		return w.root.Chmod(path, 0o755) // whatever this process's umask
+		if err := dir.Mkdir(name, 0o755); err != nil {
+			return err
+		}
+		return dir.Chmod(name, 0o755) // whatever this process's umask
 	case k.kind == File && k.size > chunkSize:
 		return w.large(ctx, path, k)
 	case k.kind == File:
@@ -102,6 +108,14 @@ func (w *fill) path(ctx context.Context, path string, saved map[string]known) er
 		}
 	}
 	return nil
+}
+
+func (w *fill) link(path, target string) error {
+	dir, name, err := w.parent(path)
+	if err != nil {
+		return err
+	}
+	return dir.Symlink(target, name)
 }
 
 func (w *fill) large(ctx context.Context, path string, k known) error {
@@ -162,7 +176,11 @@ func (w *fill) create(path string, k known) (*os.File, error) {
 	if k.executable {
 		mode = 0o755
 	}
-	f, err := w.root.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	dir, name, err := w.parent(path)
+	if err != nil {
+		return nil, err
+	}
+	f, err := dir.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if err != nil {
 		return nil, err
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 )
 
@@ -45,7 +44,8 @@ func (f *Folder) Save(ctx context.Context) (Saved, error) {
 		return Saved{}, err
 	}
 	defer root.Close()
-	w := &walk{root: root, files: f.s.opt.Files}
+	w := &walk{tree: &tree{top: root}, files: f.s.opt.Files}
+	defer w.Close()
 	if err := w.look(ctx); err != nil {
 		return Saved{}, err
 	}
@@ -149,12 +149,17 @@ func (f *Folder) reload(ctx context.Context) error {
 }
 
 // stat notes how everything that was restored looks on disk now.
-func (f *Folder) stat(root *os.Root) error {
-	for path, k := range f.saved {
-		info, err := root.Lstat(path)
+func (f *Folder) stat(t *tree) error {
+	for _, path := range slices.Sorted(maps.Keys(f.saved)) {
+		dir, name, err := t.parent(path)
 		if err != nil {
 			return fmt.Errorf("look at what was restored: %w", err)
 		}
+		info, err := dir.Lstat(name)
+		if err != nil {
+			return fmt.Errorf("look at what was restored: %w", err)
+		}
+		k := f.saved[path]
 		k.stamp = stampOf(info)
 		f.saved[path] = k
 	}

@@ -57,7 +57,7 @@ func (s *send) files(ctx context.Context, paths []string) error {
 }
 
 func (s *send) file(ctx context.Context, path string) error {
-	f, info, err := open(s.w.root, path)
+	f, info, err := s.w.open(path)
 	if errors.Is(err, fs.ErrPermission) {
 		delete(s.w.found, path)
 		s.w.skip(path, "not readable")

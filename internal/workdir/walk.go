@@ -20,7 +20,7 @@ const (
 // walk is one look at what is in a folder, without any content. It ends early where
 // there is too much.
 type walk struct {
-	root  *os.Root
+	*tree
 	files int // how many names there may be
 
 	found    map[string]known // of files no hash yet
@@ -46,34 +46,38 @@ func enter(dir string) (*os.Root, error) {
 	return root, nil
 }
 
-// look walks through everything, one folder after the other.
+// look walks through everything, a directory before those in it.
 func (w *walk) look(ctx context.Context) error {
 	w.found = make(map[string]known)
 	w.queue = []string{"."}
 	for len(w.queue) > 0 {
-		dir := w.queue[0]
-		w.queue = w.queue[1:]
+		dir := w.queue[len(w.queue)-1] // the last: what is in the directory that is open comes first
+		w.queue = w.queue[:len(w.queue)-1]
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if err := w.dir(dir); err != nil {
+		if err := w.lookInto(dir); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// dir looks at the names in a folder.
-func (w *walk) dir(dir string) error {
-	f, err := w.root.OpenFile(dir, os.O_RDONLY|openFlags, 0)
+// lookInto looks at the names in a directory.
+func (w *walk) lookInto(path string) error {
+	dir, err := w.dir(path)
 	if err != nil {
-		return w.unreadable(dir, err)
+		return w.unreadable(path, err)
+	}
+	f, err := dir.Open(".")
+	if err != nil {
+		return w.unreadable(path, err)
 	}
 	defer f.Close()
 	for {
 		names, err := f.Readdirnames(256)
 		for _, name := range names {
-			if err := w.name(dir, name); err != nil {
+			if err := w.name(dir, path, name); err != nil {
 				return err
 			}
 		}
@@ -81,7 +85,7 @@ func (w *walk) dir(dir string) error {
 			return nil
 		}
 		if err != nil {
-			return w.unreadable(dir, err)
+			return w.unreadable(path, err)
 		}
 	}
 }
@@ -96,11 +100,11 @@ func (w *walk) unreadable(path string, err error) error {
 	return nil
 }
 
-// name looks at one name.
-func (w *walk) name(dir, name string) error {
+// name looks at one name in a directory, whose path is in.
+func (w *walk) name(dir *os.Root, in, name string) error {
 	path := name
-	if dir != "." {
-		path = dir + "/" + name
+	if in != "." {
+		path = in + "/" + name
 	} else if name == Attachments {
 		if !w.empty(name) {
 			w.skip(path, "the name is for what users send")
@@ -116,22 +120,22 @@ func (w *walk) name(dir, name string) error {
 	if len(path) > MaxPath || strings.Count(path, "/") >= MaxDepth {
 		return tooFar(path)
 	}
-	info, err := w.root.Lstat(path)
+	info, err := dir.Lstat(name)
 	if err != nil {
 		return w.unreadable(path, err)
 	}
 	k := known{stamp: stampOf(info)}
 	switch mode := info.Mode(); mode.Type() {
 	case 0:
-		w.permit(path, mode, 0o400)
+		permit(dir, name, mode, 0o400)
 		k.kind, k.size, k.executable = File, info.Size(), mode.Perm()&0o100 != 0
 		w.weigh(sized{path, info.Size()})
 	case fs.ModeDir:
-		w.permit(path, mode, 0o700)
+		permit(dir, name, mode, 0o700)
 		k.kind = Dir
 		w.queue = append(w.queue, path)
 	case fs.ModeSymlink:
-		if k.target, err = w.root.Readlink(path); err != nil {
+		if k.target, err = dir.Readlink(name); err != nil {
 			return w.unreadable(path, err)
 		}
 		k.kind = Symlink
@@ -146,7 +150,7 @@ func (w *walk) name(dir, name string) error {
 
 // empty reports whether a name is a folder with nothing in it.
 func (w *walk) empty(name string) bool {
-	f, err := w.root.OpenFile(name, os.O_RDONLY|openFlags, 0)
+	f, err := w.top.OpenFile(name, os.O_RDONLY|openFlags, 0)
 	if err != nil {
 		return false
 	}
@@ -157,9 +161,9 @@ func (w *walk) empty(name string) bool {
 
 // permit gives the owner the rights that reading needs. Where that is not us, opening
 // fails later.
-func (w *walk) permit(path string, mode fs.FileMode, need fs.FileMode) {
+func permit(dir *os.Root, name string, mode fs.FileMode, need fs.FileMode) {
 	if mode.Perm()&need != need {
-		_ = w.root.Chmod(path, mode.Perm()|need)
+		_ = dir.Chmod(name, mode.Perm()|need)
 	}
 }
 
@@ -201,8 +205,12 @@ func typeOf(mode fs.FileMode) string {
 
 // open opens a file that look has found, and nothing else: not what a link leads to,
 // not what can keep a reader waiting.
-func open(root *os.Root, path string) (*os.File, fs.FileInfo, error) {
-	f, err := root.OpenFile(path, os.O_RDONLY|openFlags, 0)
+func (w *walk) open(path string) (*os.File, fs.FileInfo, error) {
+	dir, name, err := w.parent(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	f, err := dir.OpenFile(name, os.O_RDONLY|openFlags, 0)
 	if err != nil {
 		return nil, nil, err
 	}

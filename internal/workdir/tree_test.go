@@ -1,0 +1,87 @@
+package workdir
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestEveryDirectoryIsOpenedOnce looks through a deep folder, and visits all its paths in
+// order. Resolved from the top, they are 60,000 directories to open.
+func TestEveryDirectoryIsOpenedOnce(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	const branches, depth, files = 3, 100, 100
+	for branch := range branches {
+		deep := filepath.Join(dir, fmt.Sprint(branch), strings.Repeat("d/", depth-1))
+		if err := os.MkdirAll(deep, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		for n := range files {
+			if err := os.WriteFile(filepath.Join(deep, fmt.Sprint(n)), nil, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	root, err := enter(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	w := &walk{tree: &tree{top: root}, files: MaxFiles}
+	defer w.Close()
+	if err := w.look(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if want := branches * (depth + files); len(w.found) != want || w.opened != branches*depth {
+		t.Errorf("%d names in %d opened directories; want %d in %d", len(w.found), w.opened, want, branches*depth)
+	}
+	w.opened = 0
+	for _, path := range slices.Sorted(maps.Keys(w.found)) {
+		in, name, err := w.parent(path)
+		if err == nil {
+			_, err = in.Lstat(name)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if w.opened > branches*depth {
+		t.Errorf("%d directories were opened on the way, want %d", w.opened, branches*depth)
+	}
+}
+
+// TestTreeFailsWithoutADirectory asks for paths that are not there, or lead through a file.
+func TestTreeFailsWithoutADirectory(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(dir, "a/b"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "a/f"), []byte("there"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	root, err := enter(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	files := &tree{top: root}
+	defer files.Close()
+	for _, path := range []string{"a/b/c/d", "a/f/x", "none/x"} {
+		if _, _, err := files.parent(path); err == nil {
+			t.Errorf("%s has a directory", path)
+		}
+		in, name, err := files.parent("a/f")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if text, err := in.ReadFile(name); string(text) != "there" {
+			t.Errorf("after %s: %q, %v", path, text, err)
+		}
+	}
+}
