@@ -6,9 +6,9 @@ import "syscall"
 // without an acknowledgement.
 const tcpUserTimeout = 0x12
 
-// giveUp lets a connection fail when the other side has gone silent in the middle
+// setUserTimeout lets a connection fail when the other side has gone silent in the middle
 // of a statement, where keep-alives do not help.
-func giveUp(network, _ string, c syscall.RawConn) error {
+func setUserTimeout(network, _ string, c syscall.RawConn) error {
 	if network == "unix" {
 		return nil
 	}

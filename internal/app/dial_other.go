@@ -4,5 +4,5 @@ package app
 
 import "syscall"
 
-// giveUp has no counterpart here; keep-alives do the work.
-func giveUp(string, string, syscall.RawConn) error { return nil }
+// setUserTimeout has no counterpart here; keep-alives do the work.
+func setUserTimeout(string, string, syscall.RawConn) error { return nil }

@@ -1,12 +1,14 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net"
 	"strings"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
@@ -14,20 +16,16 @@ import (
 // pool_max_conns. Turns hold none while they wait for a model, streams never.
 const poolSize = 24
 
-// limits are the settings of every connection. Without them a replica behind a
-// half-open link would hold locks for ever.
-var limits = map[string]string{
-	"statement_timeout":                   "5s",
-	"lock_timeout":                        "2s",
-	"idle_in_transaction_session_timeout": "5s",
-	"tcp_user_timeout":                    "5s",
-	"tcp_keepalives_idle":                 "5",
-	"tcp_keepalives_interval":             "2",
-	"tcp_keepalives_count":                "3",
-	"timezone":                            "UTC",
-}
-
-const connectTimeout = 3 * time.Second
+const (
+	dialTimeout    = 2 * time.Second
+	connectTimeout = 3 * time.Second
+	// pingTimeout bounds the test of a connection that was idle for a second. After a lost link
+	// every idle connection can cost this much once.
+	pingTimeout = 500 * time.Millisecond
+	// statementTimeout is PostgreSQL's own limit. The client gives up clientSlack later.
+	statementTimeout = 5 * time.Second
+	clientSlack      = time.Second
+)
 
 // openPool prepares connections to the database; it does not need to be there yet.
 func openPool(ctx context.Context, dsn Secret, name string) (*pgxpool.Pool, error) {
@@ -38,29 +36,41 @@ func openPool(ctx context.Context, dsn Secret, name string) (*pgxpool.Pool, erro
 	if !strings.Contains(dsn.Reveal(), "pool_max_conns") {
 		config.MaxConns = poolSize
 	}
-	conn := config.ConnConfig
-	for name, value := range limits {
-		if _, chosen := conn.RuntimeParams[name]; !chosen {
-			conn.RuntimeParams[name] = value
-		}
-	}
-	if conn.RuntimeParams["application_name"] == "" {
-		conn.RuntimeParams["application_name"] = name
-	}
-	if conn.ConnectTimeout == 0 || conn.ConnectTimeout > connectTimeout {
-		conn.ConnectTimeout = connectTimeout
-	}
-	dialer := &net.Dialer{
-		KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 5 * time.Second, Interval: 2 * time.Second, Count: 3},
-		Control:         giveUp,
-	}
-	conn.DialFunc = dialer.DialContext
+	config.PingTimeout = cmp.Or(config.PingTimeout, pingTimeout)
 	config.AfterConnect = nativeUUID
+	config.BeforeClose = freeSlot
+	boundConnection(config.ConnConfig, name)
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
 		return nil, fmt.Errorf("open the database: %w", err)
 	}
 	return pool, nil
+}
+
+// boundConnection gives every wait for the network a limit, so that a dead link cannot hold up
+// its user: dialling, connecting, statements, and a peer that stops acknowledging packets.
+// Listeners and River take their connections from the same configuration.
+func boundConnection(conn *pgx.ConnConfig, name string) {
+	conn.RuntimeParams["application_name"] = cmp.Or(conn.RuntimeParams["application_name"], name)
+	if conn.ConnectTimeout == 0 || conn.ConnectTimeout > connectTimeout {
+		conn.ConnectTimeout = connectTimeout
+	}
+	dialer := &net.Dialer{
+		Timeout:         dialTimeout,
+		KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 3 * time.Second, Interval: 2 * time.Second, Count: 2},
+		Control:         setUserTimeout,
+	}
+	conn.DialFunc = dialer.DialContext
+	conn.Tracer = deadline(clientLimit(conn.RuntimeParams["statement_timeout"]))
+	conn.AfterConnect = applySettings(conn.RuntimeParams)
+}
+
+// freeSlot closes the socket of a connection that broke. Otherwise pgx would wait 15 s for a
+// farewell from the other side and keep the connection's place in the pool for so long.
+func freeSlot(c *pgx.Conn) {
+	if c.IsClosed() {
+		_ = c.PgConn().Conn().Close()
+	}
 }
 
 // closePool closes a pool, or leaves it to the end of the process if somebody does

@@ -1,0 +1,53 @@
+package app
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// deadline ends every statement and batch whose answer takes longer, and with it the connection.
+// PostgreSQL's own statement_timeout comes first wherever PostgreSQL can be reached, so what runs
+// into this limit is a link or a backend that stands still. 0 is no limit.
+type deadline time.Duration
+
+// endKey is the context key of the function that ends a deadline.
+type endKey struct{}
+
+func (d deadline) begin(ctx context.Context) context.Context {
+	if d == 0 {
+		return ctx
+	}
+	ctx, cancel := context.WithTimeout(ctx, time.Duration(d))
+	return context.WithValue(ctx, endKey{}, cancel)
+}
+
+func (d deadline) end(ctx context.Context) {
+	if cancel, ok := ctx.Value(endKey{}).(context.CancelFunc); ok {
+		cancel()
+	}
+}
+
+// TraceQueryStart implements pgx.QueryTracer.
+func (d deadline) TraceQueryStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQueryStartData) context.Context {
+	return d.begin(ctx)
+}
+
+// TraceQueryEnd implements pgx.QueryTracer.
+func (d deadline) TraceQueryEnd(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQueryEndData) {
+	d.end(ctx)
+}
+
+// TraceBatchStart implements pgx.BatchTracer.
+func (d deadline) TraceBatchStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceBatchStartData) context.Context {
+	return d.begin(ctx)
+}
+
+// TraceBatchQuery implements pgx.BatchTracer.
+func (d deadline) TraceBatchQuery(context.Context, *pgx.Conn, pgx.TraceBatchQueryData) {}
+
+// TraceBatchEnd implements pgx.BatchTracer.
+func (d deadline) TraceBatchEnd(ctx context.Context, _ *pgx.Conn, _ pgx.TraceBatchEndData) {
+	d.end(ctx)
+}
