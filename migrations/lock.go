@@ -2,7 +2,9 @@ package migrations
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -30,8 +32,8 @@ func acquire(ctx context.Context, config *pgx.ConnConfig) (*lock, error) {
 	tick := time.NewTicker(lockPoll)
 	defer tick.Stop()
 	for {
-		var got bool
-		if err := conn.QueryRow(ctx, `SELECT pg_try_advisory_lock($1)`, lockKey).Scan(&got); err != nil {
+		got, err := l.try(ctx)
+		if err != nil {
 			l.release(ctx)
 			return nil, fmt.Errorf("lock migrations: %w", err)
 		}
@@ -47,8 +49,51 @@ func acquire(ctx context.Context, config *pgx.ConnConfig) (*lock, error) {
 	}
 }
 
+// answerTimeout bounds each statement on the lock's connection. None of them waits for anything.
+const answerTimeout = 5 * time.Second
+
+func (l *lock) try(ctx context.Context) (got bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
+	defer cancel()
+	err = l.conn.QueryRow(ctx, `SELECT pg_try_advisory_lock($1)`, lockKey).Scan(&got)
+	return got, err
+}
+
+// watch runs a step for as long as the lock is held. A step may take as long as it needs, but its
+// connection shares the link of this one: once the lock's connection stops answering, the step ends.
+func (l *lock) watch(ctx context.Context, step func(context.Context) (string, error)) (string, error) {
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	var watching sync.WaitGroup
+	defer watching.Wait()
+	done := make(chan struct{})
+	defer close(done)
+	watching.Go(func() {
+		tick := time.NewTicker(time.Second)
+		defer tick.Stop()
+		for {
+			select {
+			case <-done:
+				return
+			case <-tick.C:
+			}
+			if err := l.held(ctx); err != nil {
+				end(err)
+				return
+			}
+		}
+	})
+	name, err := step(ctx)
+	if err != nil && ctx.Err() != nil {
+		err = errors.Join(context.Cause(ctx), err)
+	}
+	return name, err
+}
+
 // held fails when the connection is gone and the lock with it.
 func (l *lock) held(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
+	defer cancel()
 	if err := l.conn.Ping(ctx); err != nil {
 		return fmt.Errorf("migration lock lost: %w", err)
 	}

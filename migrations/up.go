@@ -107,6 +107,9 @@ func open(ctx context.Context, dsn string, opts Options) (_ *migrator, err error
 	config.ConnConfig.RuntimeParams["lock_timeout"] = "300ms"
 	config.ConnConfig.RuntimeParams["statement_timeout"] = "0"
 	config.MaxConns, config.MinConns, config.MinIdleConns = 2, 0, 0
+	if config.ConnConfig.ConnectTimeout == 0 {
+		config.ConnConfig.ConnectTimeout = answerTimeout
+	}
 
 	m := &migrator{
 		config: config.ConnConfig,
@@ -165,7 +168,7 @@ func (m *migrator) try(ctx context.Context, held *lock, step func(context.Contex
 		if err := held.held(ctx); err != nil {
 			return "", err
 		}
-		name, err := step(ctx)
+		name, err := held.watch(ctx, step)
 		if err == nil || !pgerr.IsContended(err) {
 			return name, err
 		}
