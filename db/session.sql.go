@@ -237,6 +237,34 @@ func (q *Queries) SessionSummary(ctx context.Context, workspaceID uuid.UUID, iD 
 	return i, err
 }
 
+const sessionTryLock = `-- name: SessionTryLock :one
+SELECT id, workspace_id, caller_id, title, epoch, last_seq, last_ord, turn_id, message_count, input_tokens, output_tokens, cost_usd, created_at, updated_at, erased_at FROM sessions WHERE id = $1 FOR NO KEY UPDATE SKIP LOCKED
+`
+
+// SessionTryLock is SessionLock without a wait: no row when another transaction holds the lock.
+func (q *Queries) SessionTryLock(ctx context.Context, id uuid.UUID) (Session, error) {
+	row := q.db.QueryRow(ctx, sessionTryLock, id)
+	var i Session
+	err := row.Scan(
+		&i.ID,
+		&i.WorkspaceID,
+		&i.CallerID,
+		&i.Title,
+		&i.Epoch,
+		&i.LastSeq,
+		&i.LastOrd,
+		&i.TurnID,
+		&i.MessageCount,
+		&i.InputTokens,
+		&i.OutputTokens,
+		&i.CostUSD,
+		&i.CreatedAt,
+		&i.UpdatedAt,
+		&i.ErasedAt,
+	)
+	return i, err
+}
+
 const sessionTurn = `-- name: SessionTurn :exec
 UPDATE sessions SET turn_id = $2 WHERE id = $1
 `

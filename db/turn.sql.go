@@ -937,48 +937,10 @@ func (q *Queries) TurnsPlaceable(ctx context.Context, workspaceID *uuid.UUID) ([
 	return items, nil
 }
 
-const turnsQueued = `-- name: TurnsQueued :many
-SELECT id, session_id, epoch, job_id::bigint AS job_id FROM turns
-WHERE state = 'queued' AND job_id IS NOT NULL AND created_at < clock_timestamp() - interval '1 second'
-ORDER BY created_at LIMIT 500
-`
-
-type TurnsQueuedRow struct {
-	ID        uuid.UUID
-	SessionID uuid.UUID
-	Epoch     int64
-	JobID     int64
-}
-
-// TurnsQueued lists turns that wait for their River job, oldest first. One whose
-// job is gone, or was fetched by a node that is dead, is stranded.
-func (q *Queries) TurnsQueued(ctx context.Context) ([]TurnsQueuedRow, error) {
-	rows, err := q.db.Query(ctx, turnsQueued)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []TurnsQueuedRow
-	for rows.Next() {
-		var i TurnsQueuedRow
-		if err := rows.Scan(
-			&i.ID,
-			&i.SessionID,
-			&i.Epoch,
-			&i.JobID,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
 const turnsRunning = `-- name: TurnsRunning :many
-SELECT id, session_id, epoch, coalesce(node, 0)::int AS node, coalesce(lease_until < clock_timestamp(), true)::boolean AS expired
+SELECT id, session_id, epoch, coalesce(node, 0)::int AS node,
+       (coalesce(lease_until < clock_timestamp(), true) OR
+        coalesce(started_at + make_interval(secs => greatest(max_response_seconds - active_seconds, 0) + 30) < clock_timestamp(), false))::boolean AS expired
 FROM turns WHERE state = 'running'
 `
 
@@ -990,7 +952,9 @@ type TurnsRunningRow struct {
 	Expired   bool
 }
 
-// TurnsRunning is what the reaper looks at: every running turn, and whether its lease is over.
+// TurnsRunning is what the reaper looks at: every running turn, and whether its worker has lost it
+// because the lease is over or the turn runs half a minute longer than it may. The worker of the
+// latter renews its lease and does nothing else.
 func (q *Queries) TurnsRunning(ctx context.Context) ([]TurnsRunningRow, error) {
 	rows, err := q.db.Query(ctx, turnsRunning)
 	if err != nil {

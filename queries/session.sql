@@ -2,6 +2,10 @@
 -- SessionLock takes the lock that every write to a session holds.
 SELECT * FROM sessions WHERE id = $1 FOR NO KEY UPDATE;
 
+-- name: SessionTryLock :one
+-- SessionTryLock is SessionLock without a wait: no row when another transaction holds the lock.
+SELECT * FROM sessions WHERE id = $1 FOR NO KEY UPDATE SKIP LOCKED;
+
 -- name: SessionInsert :one
 -- SessionInsert makes a session; for a caller that has one already it returns no row.
 INSERT INTO sessions (id, workspace_id, caller_id, title) VALUES ($1, $2, $3, $4)

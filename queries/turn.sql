@@ -154,16 +154,13 @@ RETURNING id, epoch;
 SELECT nodes_alive()::int AS node;
 
 -- name: TurnsRunning :many
--- TurnsRunning is what the reaper looks at: every running turn, and whether its lease is over.
-SELECT id, session_id, epoch, coalesce(node, 0)::int AS node, coalesce(lease_until < clock_timestamp(), true)::boolean AS expired
+-- TurnsRunning is what the reaper looks at: every running turn, and whether its worker has lost it
+-- because the lease is over or the turn runs half a minute longer than it may. The worker of the
+-- latter renews its lease and does nothing else.
+SELECT id, session_id, epoch, coalesce(node, 0)::int AS node,
+       (coalesce(lease_until < clock_timestamp(), true) OR
+        coalesce(started_at + make_interval(secs => greatest(max_response_seconds - active_seconds, 0) + 30) < clock_timestamp(), false))::boolean AS expired
 FROM turns WHERE state = 'running';
-
--- name: TurnsQueued :many
--- TurnsQueued lists turns that wait for their River job, oldest first. One whose
--- job is gone, or was fetched by a node that is dead, is stranded.
-SELECT id, session_id, epoch, job_id::bigint AS job_id FROM turns
-WHERE state = 'queued' AND job_id IS NOT NULL AND created_at < clock_timestamp() - interval '1 second'
-ORDER BY created_at LIMIT 500;
 
 -- name: IdempotencyTake :execrows
 -- IdempotencyTake reserves a key for a turn. It waits for a transaction that is

@@ -15,6 +15,36 @@ import (
 // function nodes_alive in the database knows the same number.
 const nodeClass = 20561
 
+// connectTimeout bounds the making of a connection outside the pool, its first statements included.
+const connectTimeout = 5 * time.Second
+
+// connect opens a connection outside the pool, runs a statement and takes the node's lock.
+func (s *Store) connect(ctx context.Context, name, first string) (*pgx.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
+	defer cancel()
+	config := s.opt.Listen.Copy()
+	config.RuntimeParams["application_name"] = name
+	conn, err := pgx.ConnectConfig(ctx, config)
+	if err != nil {
+		return nil, fmt.Errorf("connect: %w", err)
+	}
+	if _, err = conn.Exec(ctx, first); err == nil {
+		err = s.sign(ctx, conn)
+	}
+	if err != nil {
+		hangUp(conn)
+		return nil, fmt.Errorf("prepare the connection: %w", err)
+	}
+	return conn, nil
+}
+
+// hangUp closes a connection without waiting long for the other side.
+func hangUp(conn *pgx.Conn) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	_ = conn.Close(ctx)
+}
+
 // sign takes the advisory lock that proves to the other replicas that this process
 // lives. It is shared, and held on two connections: one of them may break.
 func (s *Store) sign(ctx context.Context, conn *pgx.Conn) error {
@@ -28,6 +58,7 @@ func (s *Store) sign(ctx context.Context, conn *pgx.Conn) error {
 type listener struct {
 	s         *Store
 	connected atomic.Bool
+	heard     atomic.Int64 // when the connection last proved to work, in Unix nanoseconds
 
 	mu      sync.Mutex
 	watches map[uuid.UUID]map[chan struct{}]struct{}
@@ -37,8 +68,12 @@ func newListener(s *Store) *listener {
 	return &listener{s: s, watches: make(map[uuid.UUID]map[chan struct{}]struct{})}
 }
 
-// Listening reports whether the connection that hears the other replicas is up.
-func (s *Store) Listening() bool { return s.listener.connected.Load() }
+// Listening reports whether the connection that hears the other replicas works: it is open and has
+// delivered something, if only the answer to a ping, within three times Options.Ping.
+func (s *Store) Listening() bool {
+	l := s.listener
+	return l.connected.Load() && time.Since(time.Unix(0, l.heard.Load())) < 3*s.opt.Ping
+}
 
 // Watch returns a channel that holds a value whenever another replica said
 // something about a session, or may have. Call stop when done.
@@ -86,25 +121,12 @@ func (l *listener) run(ctx context.Context) error {
 // listen connects, takes the node's lock, wakes everybody and then passes
 // notifications on until the connection breaks.
 func (l *listener) listen(ctx context.Context) error {
-	dial, cancel := context.WithTimeout(ctx, 5*time.Second)
-	defer cancel()
-	config := l.s.opt.Listen.Copy()
-	config.RuntimeParams["application_name"] = "parley listener"
-	conn, err := pgx.ConnectConfig(dial, config)
+	conn, err := l.s.connect(ctx, "parley listener", "LISTEN "+channel)
 	if err != nil {
-		return fmt.Errorf("connect: %w", err)
-	}
-	defer func() {
-		bye, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
-		defer cancel()
-		_ = conn.Close(bye)
-	}()
-	if _, err := conn.Exec(dial, "LISTEN "+channel); err != nil {
-		return fmt.Errorf("listen: %w", err)
-	}
-	if err := l.s.sign(dial, conn); err != nil {
 		return err
 	}
+	defer hangUp(conn)
+	l.heard.Store(time.Now().UnixNano())
 	l.connected.Store(true)
 	l.s.tailer.markAll() // whatever was said meanwhile was not heard
 	l.tell(nil)
@@ -114,6 +136,7 @@ func (l *listener) listen(ctx context.Context) error {
 		cancel()
 		switch {
 		case err == nil:
+			l.heard.Store(time.Now().UnixNano())
 			if ids := parsePayload(n.Payload, l.s.node); len(ids) > 0 {
 				l.s.tailer.mark(ids...)
 				l.tell(ids)
@@ -138,6 +161,7 @@ func (l *listener) ping(ctx context.Context, conn *pgx.Conn) error {
 		l.s.pool.Reset()
 		return fmt.Errorf("ping: %w", err)
 	}
+	l.heard.Store(time.Now().UnixNano())
 	return nil
 }
 

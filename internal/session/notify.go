@@ -3,7 +3,6 @@ package session
 import (
 	"context"
 	"encoding/base64"
-	"fmt"
 	"strconv"
 	"strings"
 	"sync"
@@ -55,7 +54,7 @@ func (n *notifier) add(id uuid.UUID) {
 
 func (n *notifier) run(ctx context.Context) error {
 	var conn *pgx.Conn
-	defer func() { n.hangUp(&conn) }()
+	defer func() { n.drop(&conn) }()
 	if err := n.dial(ctx, &conn); err != nil && ctx.Err() == nil {
 		n.s.log.WarnContext(ctx, "connect to notify the other replicas", "err", err)
 	}
@@ -82,51 +81,36 @@ func (n *notifier) run(ctx context.Context) error {
 	}
 }
 
-// send notifies on a connection of its own, which does not wait for the disk: a
-// hint needs no durability. The connection never goes back to the pool, where
-// somebody else's commit would not wait either.
+// send notifies on a connection of its own, which does not wait for the disk: a hint needs no
+// durability. A link that stands still costs one Options.Ping.
 func (n *notifier) send(ctx context.Context, conn **pgx.Conn, ids map[uuid.UUID]struct{}) error {
 	if err := n.dial(ctx, conn); err != nil {
 		return err
 	}
+	ctx, cancel := context.WithTimeout(ctx, n.s.opt.Ping)
+	defer cancel()
 	for _, p := range payloads(n.s.node, ids) {
 		if _, err := (*conn).Exec(ctx, `SELECT pg_notify($1, $2)`, channel, p); err != nil {
-			n.hangUp(conn)
+			n.drop(conn)
 			return err
 		}
 	}
 	return nil
 }
 
-// dial connects where there is no connection.
-func (n *notifier) dial(ctx context.Context, conn **pgx.Conn) error {
-	if *conn != nil {
-		return nil
+// dial connects where there is no connection. It does not wait for a place in the pool.
+func (n *notifier) dial(ctx context.Context, conn **pgx.Conn) (err error) {
+	if *conn == nil {
+		*conn, err = n.s.connect(ctx, "parley notifier", `SET synchronous_commit = off`)
 	}
-	pooled, err := n.s.pool.Acquire(ctx)
-	if err != nil {
-		return fmt.Errorf("connect: %w", err)
-	}
-	*conn = pooled.Hijack()
-	_, err = (*conn).Exec(ctx, `SET synchronous_commit = off`)
-	if err == nil {
-		err = n.s.sign(ctx, *conn)
-	}
-	if err != nil {
-		n.hangUp(conn)
-		return fmt.Errorf("prepare the connection: %w", err)
-	}
-	return nil
+	return err
 }
 
-func (n *notifier) hangUp(conn **pgx.Conn) {
-	if *conn == nil {
-		return
+func (n *notifier) drop(conn **pgx.Conn) {
+	if *conn != nil {
+		hangUp(*conn)
+		*conn = nil
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-	defer cancel()
-	_ = (*conn).Close(ctx)
-	*conn = nil
 }
 
 // payloads packs "node id id …" into as few notifications as fit.
