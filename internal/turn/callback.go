@@ -110,3 +110,16 @@ func waiting(j *rivertype.JobRow) bool {
 	}
 	return false
 }
+
+// jobs reads River's jobs by their ids; those that are gone are missing.
+func (s *Service) jobs(ctx context.Context, ids []int64) (map[int64]*rivertype.JobRow, error) {
+	list, err := s.river.JobList(ctx, river.NewJobListParams().IDs(ids...).First(len(ids)))
+	if err != nil {
+		return nil, fmt.Errorf("list jobs: %w", err)
+	}
+	jobs := make(map[int64]*rivertype.JobRow, len(list.Jobs))
+	for _, j := range list.Jobs {
+		jobs[j.ID] = j
+	}
+	return jobs, nil
+}

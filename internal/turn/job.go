@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/riverqueue/river"
@@ -33,8 +34,13 @@ type worker struct {
 // Work runs a turn. Its end, good or bad, is the end of the job; an error means
 // that the turn could not even be claimed, and River tries again.
 func (w *worker) Work(ctx context.Context, job *river.Job[args]) error {
+	w.s.busy.Add(1)
+	defer w.s.busy.Add(-1)
 	return w.s.work(ctx, job.Args)
 }
+
+// NextRetry is a second later, however often a claim has failed: River's own pauses grow to minutes.
+func (w *worker) NextRetry(*river.Job[args]) time.Time { return time.Now().Add(time.Second) }
 
 // redacting keeps error texts and panics out of river_job.errors, where secrets and
 // conversations could end up in them. The service's own log has them.

@@ -64,6 +64,7 @@ func (s *Service) heartbeat(ctx context.Context) error {
 			late := time.Since(a.renewed) > s.cfg.Lease*8/10
 			a.mu.Unlock()
 			if late {
+				s.log.WarnContext(ctx, "lease lost: not renewed in time", "session", a.lease.Session, "turn", a.lease.Turn)
 				a.cancel(session.ErrLeaseLost)
 			}
 		}

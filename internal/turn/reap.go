@@ -5,12 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/riverqueue/river"
-	"github.com/riverqueue/river/rivertype"
 
 	"github.com/parley-server/parley/internal/session"
 )
@@ -20,6 +17,8 @@ const (
 	// doubt is how long a node's lock must be missing: connections that were cut are
 	// back sooner.
 	doubt = 700 * time.Millisecond
+	// stepTimeout bounds one step of the reaper, so that a dead connection costs one round of it.
+	stepTimeout = 4 * time.Second
 )
 
 // reap looks for turns whose worker is dead and puts them back into the queue. Every
@@ -32,22 +31,31 @@ func (s *Service) reap(ctx context.Context) error {
 			return nil
 		case <-time.After(reapEvery):
 		}
-		err := s.reclaim(ctx, missing)
-		if err == nil && round%4 == 0 {
-			err = errors.Join(s.rescue(ctx), s.place(ctx, nil), s.redeliverLost(ctx))
+		s.step(ctx, "take over the turns of dead workers", func(ctx context.Context) error { return s.reclaim(ctx, missing) })
+		if round%4 == 0 {
+			s.step(ctx, "queue stranded turns again", s.sweep)
+			s.step(ctx, "place waiting turns", func(ctx context.Context) error { return s.place(ctx, nil) })
+			s.step(ctx, "queue stranded callbacks again", s.redeliverLost)
 		}
-		if err == nil && round%int(overdueEvery/reapEvery) == 0 {
-			err = s.expireOverdue(ctx)
-		}
-		if err != nil && ctx.Err() == nil {
-			s.log.WarnContext(ctx, "look for dead workers", "err", err)
+		if round%int(overdueEvery/reapEvery) == 0 {
+			s.step(ctx, "end overdue waits", s.expireOverdue)
 		}
 	}
 }
 
-// reclaim takes running turns from nodes that are gone, and from workers whose
-// lease is over: frozen, or cut off from the database. missing remembers since when
-// a node is not seen.
+// step runs one step of the reaper. Its failure does not keep the others from running.
+func (s *Service) step(ctx context.Context, what string, do func(context.Context) error) {
+	bounded, cancel := context.WithTimeout(ctx, stepTimeout)
+	defer cancel()
+	if err := do(bounded); err == nil {
+		s.reaped.Store(time.Now().UnixNano())
+	} else if ctx.Err() == nil {
+		s.log.WarnContext(ctx, "reaper: a step failed", "step", what, "err", err)
+	}
+}
+
+// reclaim takes running turns from nodes that are gone, and from workers that have lost them:
+// frozen, cut off from the database, or stuck. missing remembers since when a node is not seen.
 func (s *Service) reclaim(ctx context.Context, missing map[int32]time.Time) error {
 	turns, err := s.q.TurnsRunning(ctx)
 	if err != nil || len(turns) == 0 {
@@ -59,6 +67,7 @@ func (s *Service) reclaim(ctx context.Context, missing map[int32]time.Time) erro
 		return err
 	}
 	seen := make(map[int32]bool)
+	var failed []error
 	for _, t := range turns {
 		seen[t.Node] = true
 		since, doubted := missing[t.Node]
@@ -73,60 +82,36 @@ func (s *Service) reclaim(ctx context.Context, missing map[int32]time.Time) erro
 			continue
 		}
 		s.log.InfoContext(ctx, "taking a turn over", "session", t.SessionID, "turn", t.ID, "node", t.Node, "dead", dead)
-		if err := s.release(ctx, session.Lease{Session: t.SessionID, Turn: t.ID, Epoch: t.Epoch}); err != nil {
-			return err
-		}
+		failed = append(failed, s.takeOver(ctx, session.Lease{Session: t.SessionID, Turn: t.ID, Epoch: t.Epoch}))
 	}
 	for node := range missing {
 		if !seen[node] {
 			delete(missing, node)
 		}
 	}
-	return nil
+	return errors.Join(failed...)
 }
 
-// rescue gives a new job to queued turns whose job is gone, or was fetched by a
-// node that died before it claimed the turn.
-func (s *Service) rescue(ctx context.Context) error {
-	turns, err := s.q.TurnsQueued(ctx)
-	if err != nil || len(turns) == 0 {
-		return err
-	}
-	alive, err := s.q.NodesAlive(ctx)
-	if err != nil {
-		return err
-	}
-	ids := make([]int64, len(turns))
-	for i, t := range turns {
-		ids[i] = t.JobID
-	}
-	jobs, err := s.jobs(ctx, ids)
-	if err != nil {
-		return err
-	}
-	for _, t := range turns {
-		if working(jobs[t.JobID], alive) {
-			continue
-		}
-		s.log.InfoContext(ctx, "queueing a stranded turn again", "session", t.SessionID, "turn", t.ID)
-		if err := s.requeue(ctx, t.SessionID, t.ID, &t.JobID); err != nil {
+// takeOver puts a turn whose worker is lost back into the queue. A session that is locked is left
+// to the next round, so that it does not hold up the others.
+func (s *Service) takeOver(ctx context.Context, l session.Lease) error {
+	err := s.cfg.Sessions.TryUpdate(ctx, l.Session, func(tx *session.Tx) error {
+		ok, err := tx.Release(ctx, l)
+		if err != nil || !ok {
 			return err
 		}
-	}
-	return nil
+		return s.enqueue(ctx, tx, l.Turn)
+	})
+	return unlessBusy(err, "take over turn", l.Turn)
 }
 
-// jobs reads River's jobs by their ids; those that are gone are missing.
-func (s *Service) jobs(ctx context.Context, ids []int64) (map[int64]*rivertype.JobRow, error) {
-	list, err := s.river.JobList(ctx, river.NewJobListParams().IDs(ids...).First(len(ids)))
-	if err != nil {
-		return nil, fmt.Errorf("list jobs: %w", err)
+// unlessBusy adds what failed to an error. That a session is locked is not a failure: the next
+// round tries again.
+func unlessBusy(err error, what string, turn uuid.UUID) error {
+	if err == nil || errors.Is(err, session.ErrBusy) {
+		return nil
 	}
-	jobs := make(map[int64]*rivertype.JobRow, len(list.Jobs))
-	for _, j := range list.Jobs {
-		jobs[j.ID] = j
-	}
-	return jobs, nil
+	return fmt.Errorf("%s %s: %w", what, turn, err)
 }
 
 // place gives jobs to the turns that waited for others of their workspace to end:
@@ -136,42 +121,24 @@ func (s *Service) place(ctx context.Context, workspace *uuid.UUID) error {
 	if err != nil {
 		return err
 	}
+	var failed []error
 	for _, t := range turns {
-		if err := s.requeue(ctx, t.SessionID, t.ID, nil); err != nil {
-			return err
-		}
+		failed = append(failed, s.requeue(ctx, t.SessionID, t.ID, nil))
 	}
-	return nil
+	return errors.Join(failed...)
 }
 
-// requeue gives a queued turn a new job in the place of the one it had, unless
-// somebody else did so first.
+// requeue gives a queued turn a new job in the place of the one it had, unless another replica
+// did so first.
 func (s *Service) requeue(ctx context.Context, id, turn uuid.UUID, job *int64) error {
-	return s.cfg.Sessions.Update(ctx, id, func(tx *session.Tx) error {
+	err := s.cfg.Sessions.TryUpdate(ctx, id, func(tx *session.Tx) error {
 		t, err := tx.Turn(ctx)
 		if err != nil || t.ID != turn || session.State(t.State) != session.Queued || !same(t.JobID, job) {
 			return err
 		}
 		return s.enqueue(ctx, tx, turn)
 	})
+	return unlessBusy(err, "queue turn", turn)
 }
 
 func same(a, b *int64) bool { return a == b || a != nil && b != nil && *a == *b }
-
-// working reports whether a job will still run its turn.
-func working(j *rivertype.JobRow, alive []int32) bool {
-	if j == nil {
-		return false
-	}
-	switch j.State {
-	case rivertype.JobStateRunning:
-		if len(j.AttemptedBy) == 0 {
-			return true
-		}
-		node, err := strconv.ParseInt(j.AttemptedBy[len(j.AttemptedBy)-1], 10, 32)
-		return err != nil || slices.Contains(alive, int32(node))
-	case rivertype.JobStateCancelled, rivertype.JobStateCompleted, rivertype.JobStateDiscarded:
-		return false
-	}
-	return true
-}

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -67,6 +68,10 @@ type Service struct {
 	q     *db.Queries
 	river *river.Client[pgx.Tx]
 
+	busy    atomic.Int64 // workers that have a job
+	fetched atomic.Int64 // when jobs were last fetched, in Unix nanoseconds
+	reaped  atomic.Int64 // when a step of the reaper last succeeded, in Unix nanoseconds
+
 	mu      sync.Mutex
 	running map[uuid.UUID]*attempt
 }
@@ -92,6 +97,8 @@ func New(cfg Config) (*Service, error) {
 		cfg.FetchPoll = 100 * time.Millisecond
 	}
 	s := &Service{cfg: cfg, log: cfg.Log, q: db.New(cfg.Pool), running: make(map[uuid.UUID]*attempt)}
+	s.fetched.Store(time.Now().UnixNano())
+	s.reaped.Store(time.Now().UnixNano())
 
 	rc := &river.Config{
 		ID:         strconv.Itoa(int(cfg.Sessions.Node())),
@@ -115,7 +122,7 @@ func New(cfg Config) (*Service, error) {
 			river.QueueDefault: {MaxWorkers: expiryWorkers, FetchPollInterval: time.Second},
 		}
 	}
-	client, err := river.NewClient(riverpgxv5.New(cfg.Pool), rc)
+	client, err := river.NewClient(driver{riverpgxv5.New(cfg.Pool), &s.fetched}, rc)
 	if err != nil {
 		return nil, fmt.Errorf("set up River: %w", err)
 	}

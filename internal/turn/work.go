@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/parley-server/parley/internal/agent"
 	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/pgerr"
@@ -235,7 +237,13 @@ func (s *Service) closing(ctx context.Context, try func(context.Context) error) 
 func (s *Service) halted(ctx context.Context, t session.Turn) {
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.Lease)
 	defer cancel()
-	if _, err := s.q.TurnHalted(ctx, t.ID); err == nil {
+	_, err := s.q.TurnHalted(ctx, t.ID)
+	switch {
+	case err == nil:
 		s.cfg.Sessions.Nudge(t.SessionID)
+	case errors.Is(err, pgx.ErrNoRows): // it was not canceled
+		s.log.WarnContext(ctx, "lease lost: the turn is no longer this worker's", "session", t.SessionID, "turn", t.ID)
+	default:
+		s.log.WarnContext(ctx, "lease lost: cannot confirm that the worker has stopped", "session", t.SessionID, "turn", t.ID, "err", err)
 	}
 }

@@ -1,0 +1,59 @@
+package turn
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"github.com/riverqueue/river/riverdriver"
+	"github.com/riverqueue/river/riverdriver/riverpgxv5"
+)
+
+const (
+	// fetchTimeout bounds a fetch of jobs. River's own limit of 10 s would keep a process with a
+	// dead connection from taking turns for so long.
+	fetchTimeout = 4 * time.Second
+	// riverPingTimeout bounds the test of River's listening connection, which has no limit of its own.
+	riverPingTimeout = 2 * time.Second
+)
+
+// driver is River's driver for pgx with limits on two waits that have none or a long one.
+type driver struct {
+	*riverpgxv5.Driver
+	fetched *atomic.Int64 // when jobs were last fetched without an error, in Unix nanoseconds
+}
+
+// GetExecutor implements riverdriver.Driver.
+func (d driver) GetExecutor() riverdriver.Executor {
+	return executor{d.Driver.GetExecutor(), d.fetched}
+}
+
+// GetListener implements riverdriver.Driver.
+func (d driver) GetListener(params *riverdriver.GetListenenerParams) riverdriver.Listener {
+	return listener{d.Driver.GetListener(params)}
+}
+
+type executor struct {
+	riverdriver.Executor
+	fetched *atomic.Int64
+}
+
+// JobGetAvailable implements riverdriver.Executor.
+func (e executor) JobGetAvailable(ctx context.Context, params *riverdriver.JobGetAvailableParams) (*riverdriver.JobGetAvailableResult, error) {
+	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
+	defer cancel()
+	jobs, err := e.Executor.JobGetAvailable(ctx, params)
+	if err == nil && params.Queue == queue {
+		e.fetched.Store(time.Now().UnixNano())
+	}
+	return jobs, err
+}
+
+type listener struct{ riverdriver.Listener }
+
+// Ping implements riverdriver.Listener.
+func (l listener) Ping(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, riverPingTimeout)
+	defer cancel()
+	return l.Listener.Ping(ctx)
+}

@@ -1,0 +1,33 @@
+package turn
+
+import (
+	"errors"
+	"time"
+)
+
+// idleLimit is how long a working process can be without a successful fetch or a successful step
+// of its reaper. Both happen several times a second.
+const idleLimit = 10 * time.Second
+
+// The reasons why a process does not run turns.
+var (
+	errNotFetching = errors.New("no jobs were fetched for 10 seconds")
+	errNotReaping  = errors.New("no step of the reaper succeeded for 10 seconds")
+)
+
+// Working returns an error if this process does not run turns as it should: nothing fetches their
+// jobs although workers are free, or nothing looks after the turns of dead workers. It does not
+// ask the database.
+func (s *Service) Working() error {
+	if s.cfg.Workers > 0 && s.busy.Load() < int64(s.cfg.Workers) && isLongAgo(s.fetched.Load()) {
+		return errNotFetching
+	}
+	if isLongAgo(s.reaped.Load()) {
+		return errNotReaping
+	}
+	return nil
+}
+
+func isLongAgo(nanoseconds int64) bool {
+	return time.Since(time.Unix(0, nanoseconds)) > idleLimit
+}
