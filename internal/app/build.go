@@ -58,7 +58,11 @@ func (s *service) buildStores(ctx context.Context) (err error) {
 	s.workspaces = workspace.New(s.pool)
 	s.wiki = wiki.New(s.pool)
 	s.skills = skill.New(s.pool)
-	if s.secrets, err = s.vault(ctx); err != nil {
+	err = s.patiently(ctx, func(ctx context.Context) error {
+		s.secrets, err = s.vault(ctx)
+		return err
+	})
+	if err != nil {
 		return err
 	}
 	guard, err := egress.New(egress.Config{Allow: cfg.EgressAllow})
@@ -76,7 +80,7 @@ func (s *service) buildStores(ctx context.Context) (err error) {
 	kept := cfg.retention()
 	kept.Log, kept.Erase = s.Log, []session.Eraser{s.files.Erase, s.callbacks.Erase, s.folders.Erase, s.runner.Erase}
 	s.sessions = session.New(s.pool, kept)
-	if err := s.sessions.Prepare(ctx); err != nil {
+	if err := s.patiently(ctx, s.sessions.Prepare); err != nil {
 		return err
 	}
 	s.limits = limit.New(s.pool, limit.Options{Node: s.sessions.Node(), Log: s.Log,
@@ -157,12 +161,4 @@ func (s *service) close() {
 	if s.box != nil {
 		s.box.Close()
 	}
-}
-
-// ready asks the database, for load balancers.
-func (s *service) ready(ctx context.Context) error {
-	if s.Config.Durability == "off" {
-		return s.pool.Ping(ctx)
-	}
-	return durable(ctx, s.pool)
 }

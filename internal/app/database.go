@@ -31,17 +31,20 @@ func (e *StartError) Error() string {
 }
 func (e *StartError) Unwrap() error { return e.Err }
 
-// reach waits for the database and returns PostgreSQL's version. A server that
-// starts at the same moment, as under Compose, gets some seconds to answer; waiting, which
-// may be nil, is told once why.
+// reach waits for the database and returns PostgreSQL's version. Errors that a person must mend end
+// it at once; for the others it tries again until patience is over, or for ever if patience is 0.
+// waiting, which may be nil, is called with the reason at first and then every waitingEvery.
 func reach(parent context.Context, pool *pgxpool.Pool, patience time.Duration, waiting func(error)) (string, error) {
-	ctx, cancel := context.WithTimeout(parent, patience)
-	defer cancel()
-	var version string
+	ctx := parent
+	if patience > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(parent, patience)
+		defer cancel()
+	}
+	var reported time.Time
 	for {
-		err := pool.QueryRow(ctx, "SHOW server_version").Scan(&version)
+		version, err := serverVersion(ctx, pool)
 		if err == nil {
-			version, _, _ = strings.Cut(version, " ") // "15.18 (Debian …)"
 			return version, nil
 		}
 		if parent.Err() != nil {
@@ -50,9 +53,9 @@ func reach(parent context.Context, pool *pgxpool.Pool, patience time.Duration, w
 		if !starting(err) || ctx.Err() != nil {
 			return "", unreachable(err)
 		}
-		if waiting != nil {
+		if waiting != nil && time.Since(reported) >= waitingEvery {
 			waiting(unreachable(err))
-			waiting = nil
+			reported = time.Now()
 		}
 		wait := time.NewTimer(250 * time.Millisecond)
 		select {
@@ -65,6 +68,19 @@ func reach(parent context.Context, pool *pgxpool.Pool, patience time.Duration, w
 		case <-wait.C:
 		}
 	}
+}
+
+// waitingEvery is how often a service that waits for its database reports it.
+const waitingEvery = 10 * time.Second
+
+// serverVersion asks once. Its time is bounded because a link that accepts connections and
+// delivers nothing must not look like a slow start.
+func serverVersion(ctx context.Context, pool *pgxpool.Pool) (version string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
+	defer cancel()
+	err = pool.QueryRow(ctx, "SHOW server_version").Scan(&version)
+	version, _, _ = strings.Cut(version, " ") // "15.18 (Debian …)"
+	return version, err
 }
 
 // starting tells errors that pass from those that a person must mend: a wrong
@@ -110,7 +126,7 @@ func listens(parent context.Context, pool *pgxpool.Pool) error {
 	defer cancel()
 	conn, err := pgx.ConnectConfig(ctx, pool.Config().ConnConfig.Copy())
 	if err != nil {
-		return unreachable(err)
+		return fmt.Errorf("connect to listen: %w", err)
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
 	channel := "parley_probe_" + strings.ToLower(rand.Text()[:12])
@@ -124,10 +140,20 @@ func listens(parent context.Context, pool *pgxpool.Pool) error {
 		if ctx.Err() == nil || parent.Err() != nil {
 			return fmt.Errorf("wait for a notification: %w", err)
 		}
+		if err := answers(parent, conn); err != nil { // the link is at fault, not the pooler
+			return fmt.Errorf("wait for a notification: %w", err)
+		}
 		return &StartError{
 			Why: "LISTEN gets no notifications, as behind PgBouncer in transaction mode.",
 			Do:  "Let DATABASE_URL name PostgreSQL itself, or a pooler in session mode.",
 		}
 	}
 	return nil
+}
+
+// answers reports whether a connection still works.
+func answers(ctx context.Context, conn *pgx.Conn) error {
+	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
+	defer cancel()
+	return conn.Ping(ctx)
 }

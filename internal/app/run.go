@@ -41,6 +41,7 @@ func (s *service) run(ctx context.Context) error {
 			return nil
 		})
 	}
+	s.awaitListening(ctx)
 	s.banner.ready(s)
 	s.Log.InfoContext(ctx, "ready", "url", s.url, "workers", s.Config.Workers, "version", ThisBuild().Version)
 	if s.Ready != nil {
@@ -68,6 +69,22 @@ func (s *service) run(ctx context.Context) error {
 	}
 	s.Log.InfoContext(base, "stopped")
 	return err
+}
+
+// awaitListening gives the listening connection a moment, so that the first call of /readyz after
+// the start finds it. A longer wait is left to the caller of /readyz.
+func (s *service) awaitListening(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
+	defer cancel()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for !s.sessions.Listening() {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
 }
 
 // hangUp lets requests that are under way end, then closes what is left.

@@ -16,6 +16,7 @@ import (
 	"github.com/parley-server/parley/internal/callback"
 	"github.com/parley-server/parley/internal/filestore"
 	"github.com/parley-server/parley/internal/limit"
+	"github.com/parley-server/parley/internal/pgerr"
 	"github.com/parley-server/parley/internal/runner"
 	"github.com/parley-server/parley/internal/sandbox"
 	"github.com/parley-server/parley/internal/session"
@@ -101,7 +102,7 @@ func Serve(ctx context.Context, opt Options) error {
 		return err
 	}
 	defer closePool(s.pool, time.Second)
-	if err := s.prepare(ctx, dsn); err != nil {
+	if err := s.patiently(ctx, func(ctx context.Context) error { return s.prepare(ctx, dsn) }); err != nil {
 		return err
 	}
 	if err := s.build(ctx); err != nil {
@@ -135,8 +136,9 @@ func (opt Options) lacking() []string {
 // prepare checks the database and brings it to this release's schema.
 func (s *service) prepare(ctx context.Context, dsn Secret) error {
 	began := time.Now()
-	version, err := reach(ctx, s.pool, startPatience, func(err error) {
-		s.Log.WarnContext(ctx, "wait for the database", "at_most", startPatience, "err", err)
+	version, err := reach(ctx, s.pool, 0, func(err error) {
+		s.Log.WarnContext(ctx, "wait for the database", "waited", time.Since(began).Round(time.Second), "err", err)
+		s.banner.progress(err.Error() + " Trying again.")
 	})
 	if err != nil {
 		return err
@@ -150,8 +152,12 @@ func (s *service) prepare(ctx context.Context, dsn Secret) error {
 		return err
 	}
 	s.banner.database(version, time.Since(began))
+	return s.migrate(ctx, dsn)
+}
 
-	began = time.Now()
+// migrate brings the database to this release's schema, or fails if that is left to others.
+func (s *service) migrate(ctx context.Context, dsn Secret) error {
+	began := time.Now()
 	if s.Config.Migrate == "check" {
 		steps, err := migrations.Status(ctx, dsn.Reveal())
 		if err != nil {
@@ -174,5 +180,21 @@ func (s *service) prepare(ctx context.Context, dsn Secret) error {
 	return nil
 }
 
-// startPatience is how long a starting service waits for its database.
-const startPatience = 15 * time.Second
+// patiently repeats a step of the start for as long as it fails because of the link to the
+// database or a limit that passes. What a person must mend ends the start.
+func (s *service) patiently(ctx context.Context, step func(context.Context) error) error {
+	for delay := 250 * time.Millisecond; ; delay = min(2*delay, waitingEvery) {
+		err := step(ctx)
+		if err == nil || ctx.Err() != nil || !pgerr.IsTransient(err) {
+			return err
+		}
+		s.Log.WarnContext(ctx, "wait for the database, a step of the start failed", "again_in", delay, "err", err)
+		wait := time.NewTimer(delay)
+		select {
+		case <-ctx.Done():
+			wait.Stop()
+			return context.Cause(ctx)
+		case <-wait.C:
+		}
+	}
+}

@@ -19,7 +19,7 @@ func (s *server) health(w http.ResponseWriter, r *request) error {
 	return nil
 }
 
-// ready says whether the process can serve requests.
+// ready reports whether the process can do its work; the answer names what is lacking.
 func (s *server) ready(w http.ResponseWriter, r *request) error {
 	if err := wire.Accepts(r.Request, wire.JSONType); err != nil {
 		return err
@@ -28,6 +28,9 @@ func (s *server) ready(w http.ResponseWriter, r *request) error {
 	defer cancel()
 	if err := s.cfg.Ready(ctx); err != nil {
 		s.cfg.Log.WarnContext(ctx, "not ready", "err", err)
+		if f := fault.From(err); f != nil {
+			return f
+		}
 		return fault.New(fault.Unavailable, "The service is not ready.")
 	}
 	door.WriteBody(w, http.StatusOK, healthy)

@@ -1,0 +1,71 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/parley-server/parley/internal/fault"
+)
+
+// readyTimeout bounds each check of ready. It is below the time that a request to /readyz may take.
+const readyTimeout = 2 * time.Second
+
+// ready reports whether this process can do its work, for load balancers: whether a commit reaches
+// the disk, whether it hears the other replicas, and whether it runs turns. The first failure is a
+// fault that names it.
+func (s *service) ready(ctx context.Context) error {
+	checks := []struct {
+		lacks string
+		check func(context.Context) error
+	}{
+		{"it cannot write to its database", s.canWrite},
+		{"it does not hear the other replicas", s.isListening},
+		{"it does not run turns", func(context.Context) error { return s.turns.Working() }},
+	}
+	failed := make([]error, len(checks))
+	var wg sync.WaitGroup
+	for i, c := range checks {
+		wg.Go(func() {
+			ctx, cancel := context.WithTimeout(ctx, readyTimeout)
+			defer cancel()
+			failed[i] = c.check(ctx)
+		})
+	}
+	wg.Wait()
+	for i, err := range failed {
+		if err != nil {
+			return fmt.Errorf("%w (%w)", fault.New(fault.Unavailable, "The service is not ready: %s.", checks[i].lacks), err)
+		}
+	}
+	return nil
+}
+
+// writes makes PostgreSQL write to its log and wait for the disk, like every commit, without
+// changing a row.
+const writes = `SELECT pg_logical_emit_message(true, 'parley', 'ready')::text, current_setting('transaction_read_only')`
+
+func (s *service) canWrite(ctx context.Context) error {
+	if s.Config.Durability != "off" {
+		if err := durable(ctx, s.pool); err != nil {
+			return err
+		}
+	}
+	var at, readOnly string
+	if err := s.pool.QueryRow(ctx, writes).Scan(&at, &readOnly); err != nil {
+		return fmt.Errorf("write to the database: %w", err)
+	}
+	if readOnly == "on" {
+		return errors.New("the database is read-only")
+	}
+	return nil
+}
+
+func (s *service) isListening(context.Context) error {
+	if !s.sessions.Listening() {
+		return errors.New("the listening connection is lost")
+	}
+	return nil
+}
