@@ -68,7 +68,7 @@ var ours = map[string]string{
 	"internal/openaiapi":            "internal/apikey internal/dialect internal/door internal/event internal/fault internal/pgerr internal/filestore internal/limit internal/quote internal/session internal/skill internal/turn internal/wire internal/workspace",
 	"internal/uistream":             "internal/apikey internal/dialect internal/door internal/event internal/fault internal/limit internal/session internal/turn internal/wire",
 	"internal/agui":                 "internal/apikey internal/dialect internal/door internal/event internal/fault internal/limit internal/quote internal/session internal/turn internal/wire",
-	"internal/callback":             "db internal/egress internal/fault internal/vault",
+	"internal/callback":             "db internal/egress internal/fair internal/fault internal/vault",
 	"internal/client":               "internal/event internal/sse",
 	"internal/cli":                  "*",
 	"internal/app":                  "*",

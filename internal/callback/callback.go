@@ -21,6 +21,7 @@ import (
 
 	"github.com/parley-server/parley/db"
 	"github.com/parley-server/parley/internal/egress"
+	"github.com/parley-server/parley/internal/fair"
 	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/vault"
 )
@@ -35,8 +36,12 @@ const (
 	InputRequired Type = "turn.input_required"
 )
 
-// AnswerTime is how long a receiver may take, to the last byte of its answer.
-const AnswerTime = 15 * time.Second
+const (
+	// AnswerTime is how long a receiver may take, to the last byte of its answer.
+	AnswerTime = 15 * time.Second
+	// Places is how many attempts this process makes at once; workspaces share them.
+	Places = 40
+)
 
 // Store keeps callbacks and delivers their reports.
 type Store struct {
@@ -45,13 +50,13 @@ type Store struct {
 	keys   *vault.Keyring
 	guard  *egress.Guard
 	client *egress.Client
-	crowd  crowd
+	places *fair.Places
 }
 
 // NewStore makes a store. Its secrets are sealed by keys, and its requests go where
 // guard allows.
 func NewStore(pool *pgxpool.Pool, keys *vault.Keyring, guard *egress.Guard) *Store {
-	return &Store{pool: pool, q: db.New(pool), keys: keys, guard: guard, client: guard.Client(egress.Limits{Time: AnswerTime})}
+	return &Store{pool: pool, q: db.New(pool), keys: keys, guard: guard, client: guard.Client(egress.Limits{Time: AnswerTime}), places: fair.New(Places)}
 }
 
 // Protocol says in whose words a callback is told.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/url"
@@ -23,6 +24,8 @@ import (
 const (
 	// patience is how long an attempt may take until it counts as lost.
 	patience = time.Minute
+	// crowdedPause is how long at least a delivery waits that finds no place.
+	crowdedPause = time.Second
 	// settleTime is how long the outcome may take to be written down.
 	settleTime = 5 * time.Second
 	// maxAnswer is how much of an answer is read, only to be polite.
@@ -73,11 +76,11 @@ func (s *Store) Deliver(ctx context.Context, delivery uuid.UUID, job int64, body
 		}
 		return 0, true, nil
 	}
-	leave, ok := s.crowd.enter(row.WorkspaceID)
+	release, ok := s.places.TryAcquire(row.WorkspaceID)
 	if !ok {
-		return crowdedPause, false, nil
+		return crowdedPause + rand.N(crowdedPause), false, nil
 	}
-	defer leave()
+	defer release()
 	if row.Body == nil {
 		if row.Body, err = s.write(ctx, row, body); err != nil {
 			return 0, false, err

@@ -17,6 +17,7 @@ import (
 
 	"github.com/parley-server/parley/internal/callback"
 	"github.com/parley-server/parley/internal/egress/egresstest"
+	"github.com/parley-server/parley/internal/fair"
 )
 
 func TestReportArrivesSigned(t *testing.T) {
@@ -286,15 +287,18 @@ func TestStoppedAttemptIsNotWrittenDown(t *testing.T) {
 	}
 }
 
+// share is how many attempts a workspace makes at once while no other makes any.
+const share = callback.Places * fair.Share / (fair.Share + 1)
+
 // TestSlowWorkspaceLeavesRoom has one workspace's receiver hang as often as it may.
 func TestSlowWorkspaceLeavesRoom(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	came, leave := make(chan struct{}, callback.MaxAtOnce), make(chan struct{})
+	came, leave := make(chan struct{}, share), make(chan struct{})
 	w.receiver.answers(func(http.ResponseWriter, *http.Request) { came <- struct{}{}; <-leave })
 	n := w.register(t, address, nil)
 	var wg sync.WaitGroup
-	for seq := range int64(callback.MaxAtOnce) {
+	for seq := range int64(share) {
 		d := w.report(t, n.Turn, callback.InputRequired, seq)
 		wg.Go(func() {
 			if _, _, err := w.store.Deliver(t.Context(), d, job, answer); err != nil {
@@ -302,7 +306,7 @@ func TestSlowWorkspaceLeavesRoom(t *testing.T) {
 			}
 		})
 	}
-	for range callback.MaxAtOnce {
+	for range share {
 		<-came
 	}
 	w.receiver.answers(nil)

@@ -8,15 +8,17 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/riverqueue/river"
 	"github.com/riverqueue/river/rivertype"
+
+	"github.com/parley-server/parley/internal/callback"
 )
 
 const (
 	// callbackQueue is a queue of its own: receivers that are slow never stand in the
 	// way of turns.
 	callbackQueue = "callbacks"
-	// callbackWorkers is how many reports this process makes at once. Most of them wait
-	// for somebody's answer, and hold nothing meanwhile.
-	callbackWorkers = 50
+	// callbackWorkers is how many callback jobs this process works on at once: those that hold
+	// a place for an attempt, and some that find out whether there is one for them.
+	callbackWorkers = callback.Places + 10
 )
 
 // callbackArgs is the job of a delivery, from its first attempt to its last. When it

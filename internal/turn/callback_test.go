@@ -14,9 +14,11 @@ import (
 
 	"github.com/parley-server/parley/internal/callback"
 	"github.com/parley-server/parley/internal/egress"
+	"github.com/parley-server/parley/internal/fair"
 	"github.com/parley-server/parley/internal/model/modeltest"
 	"github.com/parley-server/parley/internal/turn"
 	"github.com/parley-server/parley/internal/vault"
+	"github.com/parley-server/parley/internal/workspace"
 )
 
 // hook is a receiver of callbacks, known as example.com, that says what comes in and
@@ -36,6 +38,9 @@ func newHook(t *testing.T, w *world) *hook {
 	h := &hook{w: w, got: make(chan *http.Request, 100), reply: make(chan int, 100)}
 	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body) // or the end of the connection would go unnoticed
+		if r.URL.Path == "/at-once" {
+			return
+		}
 		h.calls.Add(1)
 		h.got <- r
 		select {
@@ -183,24 +188,86 @@ func TestStoppingProcessHandsCallbacksOver(t *testing.T) {
 	h.await(t, id, "delivered", 1)
 }
 
+// share is how many attempts a workspace makes at once while no other makes any.
+const share = callback.Places * fair.Share / (fair.Share + 1)
+
 // TestSlowReceiversDoNotBlockTurns lets as many of them hang as may, with more to come.
 func TestSlowReceiversDoNotBlockTurns(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, modeltest.Say("hi"))
 	h := newHook(t, w)
 	r := h.replica(t, func(c *turn.Config) { c.Grace = 10 * time.Millisecond })
-	for range callback.MaxAtOnce + 10 {
+	for range share + 10 {
 		h.report(t, r, false)
 	}
-	for range callback.MaxAtOnce { // all that work at once
+	for range share { // all that work at once
 		<-h.got
 	}
 	if got := text(read(t, r, w.start(t, r, "hello"))); got != "hi" {
 		t.Errorf("text %q", got)
 	}
-	for deadline := time.Now().Add(10 * time.Second); h.calls.Load()-h.given.Load() > callback.MaxAtOnce; {
+	for deadline := time.Now().Add(10 * time.Second); h.calls.Load()-h.given.Load() > share; {
 		if time.Now().After(deadline) { // one that is given up is seen to be a moment later
 			t.Fatalf("%d came, %d are given up", h.calls.Load(), h.given.Load())
 		}
 	}
+}
+
+// TestHangingReceiversLeaveRoomForOthers has three workspaces report to receivers that hang, more
+// often than there are places, and then a fourth one to a receiver that answers.
+func TestHangingReceiversLeaveRoomForOthers(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, modeltest.Say("hi"))
+	h := newHook(t, w)
+	for _, slug := range []string{"one", "two", "three"} {
+		h.due(t, slug, "https://example.com/hush", 25)
+	}
+	h.replica(t, func(c *turn.Config) { c.Grace = 10 * time.Millisecond })
+	for range callback.Places - 2 { // a few places are kept for others
+		select {
+		case <-h.got:
+		case <-time.After(time.Minute):
+			t.Fatal("the receivers were not called")
+		}
+	}
+	began := time.Now()
+	id := h.due(t, "four", "https://example.com/at-once", 1)
+	for deadline := began.Add(time.Minute); ; {
+		var status string
+		if err := w.pool.QueryRow(t.Context(), `SELECT status FROM callback_deliveries WHERE callback_id = $1`, id).Scan(&status); err != nil {
+			t.Fatal(err)
+		}
+		if status == "delivered" {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("not delivered: %s", status)
+		}
+	}
+	t.Logf("the fourth workspace's report was delivered after %s", time.Since(began))
+	if n := h.given.Load(); n > 0 {
+		t.Errorf("the fourth workspace's report waited until %d others had timed out", n)
+	}
+}
+
+// due makes a workspace with n reports to a receiver, all of them overdue and without a job.
+func (h *hook) due(t *testing.T, slug, url string, n int) (id uuid.UUID) {
+	t.Helper()
+	ws, err := workspace.New(h.w.pool).Create(t.Context(), slug, "", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := callback.New{ID: uuid.Must(uuid.NewV7()), Workspace: ws.ID, Session: uuid.Must(uuid.NewV7()), Turn: uuid.Must(uuid.NewV7()), URL: url}
+	if _, err := h.w.pool.Exec(t.Context(), `INSERT INTO sessions (id, workspace_id) VALUES ($1, $2)`, c.Session, c.Workspace); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.store().Put(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	_, err = h.w.pool.Exec(t.Context(), `INSERT INTO callback_deliveries (id, callback_id, workspace_id, type, seq, body, next_at)
+		SELECT gen_random_uuid(), $1, $2, 'turn.completed', n, '{}', now() - interval '1 minute' FROM generate_series(1, $3) n`, c.ID, c.Workspace, n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c.ID
 }
