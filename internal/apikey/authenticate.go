@@ -48,6 +48,7 @@ func (s *Store) Authenticate(ctx context.Context, bearer string, remote netip.Ad
 		row := found.APIKey
 		// An unknown key costs the same comparison as a wrong secret.
 		if subtle.ConstantTimeCompare(hash(secret), row.SecretHash) != 1 || row.Webhook != isToken(bearer) {
+			s.cache.forgetIf(id, sum) // it was valid a while ago
 			return Principal{}, Invalid()
 		}
 		e = entry{sum: sum, at: time.Now(), loopback: row.Loopback, principal: Principal{Workspace: row.WorkspaceID, Key: row.ID, Scopes: scopesOf(row.Scopes)}}
@@ -62,6 +63,13 @@ func (s *Store) Authenticate(ctx context.Context, bearer string, remote netip.Ad
 		return Principal{}, Invalid()
 	}
 	return e.principal, nil
+}
+
+// Seen reports whether a key was valid when it was last verified, however long ago. It reads no
+// database.
+func (s *Store) Seen(bearer string) bool {
+	id, _, ok := Parse(bearer)
+	return ok && s.cache.has(id, sha256.Sum256([]byte(bearer)))
 }
 
 // Invalid is the answer to every key that is not valid now.
@@ -89,6 +97,23 @@ func (c *cache) get(id string, sum [sha256.Size]byte) (entry, bool) {
 	defer c.mu.Unlock()
 	e, ok := c.m[id]
 	return e, ok && time.Since(e.at) < remembered && subtle.ConstantTimeCompare(e.sum[:], sum[:]) == 1
+}
+
+// has reports whether a key was verified at any time.
+func (c *cache) has(id string, sum [sha256.Size]byte) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e, ok := c.m[id]
+	return ok && subtle.ConstantTimeCompare(e.sum[:], sum[:]) == 1
+}
+
+// forgetIf forgets a key unless another secret was verified for its id.
+func (c *cache) forgetIf(id string, sum [sha256.Size]byte) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if e, ok := c.m[id]; ok && subtle.ConstantTimeCompare(e.sum[:], sum[:]) == 1 {
+		delete(c.m, id)
+	}
 }
 
 func (c *cache) put(id string, e entry) {

@@ -85,6 +85,10 @@ func (s *service) buildStores(ctx context.Context) (err error) {
 	}
 	s.limits = limit.New(s.pool, limit.Options{Node: s.sessions.Node(), Log: s.Log,
 		Limits: limit.Limits{Messages: cfg.MessagesPerMinute, Calls: cfg.CallsPerMinute, Streams: cfg.OpenStreams}})
+	s.failures = limit.NewFailures(cfg.FailedKeysPerMinute)
+	if s.proxies, err = cfg.trustedProxies(); err != nil {
+		return &ConfigError{[]string{"PARLEY_TRUSTED_PROXIES: " + sentenceOf(err)}}
+	}
 	return nil
 }
 

@@ -3,6 +3,7 @@ package app
 import (
 	"fmt"
 	"net"
+	"net/netip"
 	"net/url"
 	"reflect"
 	"strings"
@@ -52,6 +53,7 @@ func (c Config) problems() []string {
 		value int
 	}{
 		{"PARLEY_MESSAGES_PER_MINUTE", c.MessagesPerMinute}, {"PARLEY_CALLS_PER_MINUTE", c.CallsPerMinute}, {"PARLEY_OPEN_STREAMS", c.OpenStreams},
+		{"PARLEY_FAILED_KEYS_PER_MINUTE", c.FailedKeysPerMinute},
 	} {
 		if n.value < 0 || n.value > 1_000_000 {
 			bad(n.name, n.value, "0 to 1000000")
@@ -85,6 +87,12 @@ func (c Config) problems() []string {
 	if _, err := c.guard(); err != nil {
 		list = append(list, "PARLEY_EGRESS_ALLOW: "+strings.ReplaceAll(err.Error(), "\n", "; ")+".")
 	}
+	if u := c.PostgresRepository.Reveal(); u != "" && !webURL(u) {
+		list = append(list, "PARLEY_POSTGRES_REPOSITORY takes an address with http:// or https://.")
+	}
+	if _, err := c.trustedProxies(); err != nil {
+		list = append(list, "PARLEY_TRUSTED_PROXIES: "+err.Error()+".")
+	}
 	if c.VaultKey != "" {
 		if _, err := vault.ParseKeys(c.VaultKey.Reveal()); err != nil {
 			list = append(list, "PARLEY_VAULT_KEY: "+err.Error()+".")
@@ -101,6 +109,23 @@ func (c Config) problems() []string {
 // guard decides where requests that callers ask for may go.
 func (c Config) guard() (*egress.Guard, error) {
 	return egress.New(egress.Config{Allow: c.EgressAllow})
+}
+
+// trustedProxies are the networks that may name the client of a request.
+func (c Config) trustedProxies() ([]netip.Prefix, error) {
+	var list []netip.Prefix
+	for _, text := range c.TrustedProxies {
+		text = strings.TrimSpace(text)
+		p, err := netip.ParsePrefix(text)
+		if addr, failed := netip.ParseAddr(text); failed == nil {
+			p, err = netip.PrefixFrom(addr, addr.BitLen()), nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%q is not an address or a range such as 10.0.0.0/8", text)
+		}
+		list = append(list, p)
+	}
+	return list, nil
 }
 
 func webURL(s string) bool {

@@ -17,6 +17,9 @@ type Config struct {
 	Migrate     string `env:"PARLEY_MIGRATE" envDefault:"auto" oneof:"auto check" doc:"auto: bring the database to this release's schema at start; check: refuse to start where that is not done."`
 	Durability  string `env:"PARLEY_DURABILITY" envDefault:"require" oneof:"require off" doc:"off: start on a PostgreSQL with fsync or synchronous_commit off, which can lose messages that were accepted. For tests."`
 
+	PostgresBin        string `env:"PARLEY_POSTGRES_BIN" section:"Private PostgreSQL" doc:"Directory with the programs of PostgreSQL that serve --dev uses; fetch downloads them even where some are installed."`
+	PostgresRepository Secret `env:"PARLEY_POSTGRES_REPOSITORY" secret:"url" doc:"Address of a mirror of Maven Central that serve --dev downloads PostgreSQL from, where none is installed. Downloads are checked against checksums in the program."`
+
 	VaultKey Secret `env:"PARLEY_VAULT_KEY" secret:"keys" section:"Secrets" doc:"Master keys, newest first, each as parley vault key prints it. They belong into a file that only the service can read, PARLEY_VAULT_KEY_FILE; docs/secrets.md says more. serve --dev makes its own."`
 
 	Model         string `env:"PARLEY_MODEL" section:"Models" doc:"The model of workspaces that name none: openai/NAME, anthropic/NAME, ollama/NAME or builtin/guide. Without it the keys below decide, and without those it is builtin/guide."`
@@ -48,6 +51,9 @@ type Config struct {
 	MessagesPerMinute int `env:"PARLEY_MESSAGES_PER_MINUTE" envDefault:"60" section:"Limits of each API key" doc:"Messages that a key may send in a minute; 0: no limit. A workspace can have limits of its own."`
 	CallsPerMinute    int `env:"PARLEY_CALLS_PER_MINUTE" envDefault:"600" doc:"Other requests that a key may make in a minute; 0: no limit."`
 	OpenStreams       int `env:"PARLEY_OPEN_STREAMS" envDefault:"24" doc:"Streams and blocking calls that a key may have open at once; 0: no limit."`
+
+	FailedKeysPerMinute int      `env:"PARLEY_FAILED_KEYS_PER_MINUTE" envDefault:"60" section:"Limits of each client address" doc:"API keys that are not valid that an address may send in a minute; 0: no limit. Each process counts by itself, and of IPv6 a /64 counts as one address."`
+	TrustedProxies      []string `env:"PARLEY_TRUSTED_PROXIES" doc:"Addresses and ranges of the proxies in front of the server, separated by commas, such as 10.0.0.0/8. Only from them does the server accept the client's address in X-Forwarded-For."`
 
 	PublicCard bool `env:"PARLEY_A2A_PUBLIC_CARD" envDefault:"true" section:"A2A" doc:"false: nobody gets an agent card without a key. The card without a key says where A2A is spoken and how to come in, and nothing of any workspace."`
 

@@ -62,7 +62,8 @@ func TestConfigReportsEveryProblem(t *testing.T) {
 	_, err := app.Load(app.Sources{Environ: []string{
 		"PARLEY_LISTNE=:1", "PARLEY_LISTEN=8080", "PARLEY_WORKERS=many", "PARLEY_MIGRATE=maybe", "PARLEY_TURN_LEASE=1ms",
 		"PARLEY_REPLAY_WINDOW=2d", "PARLEY_AUDIT_RETENTION=1d",
-		"PARLEY_MODEL=opnai/gpt-5", "PARLEY_EGRESS_ALLOW=mirror.corp, https://a.corp,10.0.0.0/33", "PARLEY_API_KEY=a", "PARLEY_API_KEY_FILE=b", "DATABASE_URL_FILE=/does/not/exist",
+		"PARLEY_MODEL=opnai/gpt-5", "PARLEY_EGRESS_ALLOW=mirror.corp, https://a.corp,10.0.0.0/33", "PARLEY_TRUSTED_PROXIES=10.0.0.1,proxy.corp", "PARLEY_POSTGRES_REPOSITORY=mirror.corp",
+		"PARLEY_API_KEY=a", "PARLEY_API_KEY_FILE=b", "DATABASE_URL_FILE=/does/not/exist",
 	}})
 	problems, ok := errors.AsType[*app.ConfigError](err)
 	if !ok {
@@ -78,6 +79,7 @@ func TestConfigReportsEveryProblem(t *testing.T) {
 		`PARLEY_AUDIT_RETENTION is "1d": it takes 2d to 36500d.`,
 		"did you mean openai/gpt-5?",
 		`PARLEY_EGRESS_ALLOW: "https://a.corp": it`, `; "10.0.0.0/33": it`,
+		`PARLEY_TRUSTED_PROXIES: "proxy.corp" is not an address or a range`, "PARLEY_POSTGRES_REPOSITORY takes an address",
 		"PARLEY_API_KEY and PARLEY_API_KEY_FILE are both set",
 		"DATABASE_URL_FILE (environment): open /does/not/exist",
 	} {

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -52,6 +53,8 @@ type service struct {
 	sessions   *session.Store
 	keys       *apikey.Store
 	limits     *limit.Store
+	failures   *limit.Failures
+	proxies    []netip.Prefix
 	workspaces *workspace.Store
 	wiki       *wiki.Store
 	skills     *skill.Store

@@ -19,6 +19,7 @@ func (s *service) common() door.Config {
 	return door.Config{
 		Sessions: s.sessions, Workspaces: s.workspaces, Keys: s.keys, Limits: s.limits, Log: s.Log, Version: ThisBuild().Version,
 		BaseURL: s.Config.BaseURL, Keepalive: s.Config.SSEKeepAlive, WriteTimeout: s.Config.SSEWriteTimeout,
+		Failures: s.failures, TrustedProxies: s.proxies, Local: s.DevDir != "",
 	}
 }
 

@@ -65,7 +65,11 @@ func (d *Door) Handler(next func(http.ResponseWriter, *http.Request) error) http
 			d.Log.DebugContext(r.Context(), "request", "request", a.id, "method", r.Method, "path", r.URL.Path,
 				"status", a.status, "took", time.Since(began).Round(time.Microsecond))
 		}()
-		if err := next(a, r); err != nil {
+		err := d.checkLocal(r)
+		if err == nil {
+			err = next(a, r)
+		}
+		if err != nil {
 			d.fail(a, r, err)
 		}
 	})

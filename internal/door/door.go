@@ -13,6 +13,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"net/netip"
 	"strings"
 	"time"
 
@@ -29,7 +30,13 @@ type Config struct {
 	Workspaces *workspace.Store
 	Keys       *apikey.Store
 
-	Limits  *limit.Store // nil: nobody is limited
+	Limits   *limit.Store    // nil: nobody is limited
+	Failures *limit.Failures // of keys that are not valid, by address; nil: not limited
+	// TrustedProxies may name the client of a request in X-Forwarded-For.
+	TrustedProxies []netip.Prefix
+	// Local rejects requests of foreign web pages and for foreign names: development mode.
+	Local bool
+
 	Log     *slog.Logger // nil discards
 	Version string       // of the service, as clients are told it; default "dev"
 	BaseURL string       // public address, for links; "" follows the Host and the scheme of the connection

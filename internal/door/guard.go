@@ -2,8 +2,6 @@ package door
 
 import (
 	"net/http"
-	"net/netip"
-	"slices"
 	"strings"
 
 	"github.com/parley-server/parley/internal/apikey"
@@ -32,7 +30,7 @@ type Terms struct {
 func (d *Door) Admit(w http.ResponseWriter, r *http.Request, t Terms) (Caller, error) {
 	ctx, cancel := d.Brief(r.Context())
 	defer cancel()
-	p, err := d.Keys.Authenticate(ctx, bearer(r.Header), remote(r))
+	p, err := d.authenticate(ctx, r)
 	if err != nil {
 		return Caller{}, err
 	}
@@ -75,26 +73,4 @@ func bearer(h http.Header) string {
 		return "-"
 	}
 	return token
-}
-
-// forwarding are the headers of a request that came through a proxy.
-var forwarding = []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Real-Ip", "Via"}
-
-// Forwarded reports whether a proxy says that it has passed the request on.
-func Forwarded(r *http.Request) bool {
-	return slices.ContainsFunc(forwarding, func(name string) bool { return len(r.Header.Values(name)) > 0 })
-}
-
-// remote is where the request comes from, as far as it can be believed: behind a
-// proxy everybody would look like this machine, so a proxied request comes from
-// nowhere.
-func remote(r *http.Request) netip.Addr {
-	if Forwarded(r) {
-		return netip.Addr{}
-	}
-	addr, err := netip.ParseAddrPort(r.RemoteAddr)
-	if err != nil {
-		return netip.Addr{}
-	}
-	return addr.Addr()
 }

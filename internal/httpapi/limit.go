@@ -10,6 +10,7 @@ func (cfg Config) limits() map[string]int {
 		"keepalive_seconds":     ceilSeconds(cfg.Keepalive),
 		"write_timeout_seconds": ceilSeconds(cfg.WriteTimeout),
 		"messages_per_minute":   0, "calls_per_minute": 0, "open_streams": 0,
+		"failed_keys_per_minute": cfg.Failures.PerMinute(),
 	}
 	if cfg.Sessions != nil {
 		l["replay_seconds"] = ceilSeconds(cfg.Sessions.ReplayWindow())

@@ -14,6 +14,7 @@ import (
 
 	"github.com/parley-server/parley/internal/apikey"
 	"github.com/parley-server/parley/internal/httpapi"
+	"github.com/parley-server/parley/internal/limit"
 	"github.com/parley-server/parley/internal/servicetest"
 	"github.com/parley-server/parley/internal/workspace"
 )
@@ -269,10 +270,12 @@ func TestReplicasShareTheLimitOfStreams(t *testing.T) {
 // The document shows what this server is configured to.
 func TestDocumentedLimitsAreTheConfiguredOnes(t *testing.T) {
 	t.Parallel()
-	s := startTurns(t, func(c *httpapi.Config) { c.Keepalive, c.WriteTimeout = 7*time.Second, 2500*time.Millisecond }, asking(9*time.Minute))
+	s := startTurns(t, func(c *httpapi.Config) {
+		c.Keepalive, c.WriteTimeout, c.Failures = 7*time.Second, 2500*time.Millisecond, limit.NewFailures(5)
+	}, asking(9*time.Minute))
 	for name, want := range map[string]int{
 		"messages_per_minute": servicetest.Plenty.Messages, "calls_per_minute": servicetest.Plenty.Calls, "open_streams": servicetest.Plenty.Streams,
-		"keepalive_seconds": 7, "write_timeout_seconds": 3, "replay_seconds": 86400, "body_bytes": 1 << 20,
+		"failed_keys_per_minute": 5, "keepalive_seconds": 7, "write_timeout_seconds": 3, "replay_seconds": 86400, "body_bytes": 1 << 20,
 		"approval_window_seconds": 540, "signed_url_seconds": 7 * 86400,
 	} {
 		limits := document(t, s).Extensions["x-limits"].(map[string]any)

@@ -32,7 +32,7 @@ func (s *server) serve(w http.ResponseWriter, r *http.Request) error {
 	if r.Method != http.MethodPost { // a GET would open a stream of a session, and a DELETE end one: there are none
 		return door.OtherMethod(w, r, "OPTIONS, POST")
 	}
-	if err := s.local(r); err != nil {
+	if err := s.door.CheckOrigin(r); err != nil {
 		return err
 	}
 	caller, err := s.door.Admit(w, r, door.Terms{Scope: apikey.MCPRead, Class: limit.Calls})

@@ -1,0 +1,61 @@
+package app_test
+
+import (
+	"io"
+	"net/http"
+	"testing"
+
+	"github.com/parley-server/parley/internal/app"
+	"github.com/parley-server/parley/internal/dbtest"
+)
+
+// A web page reaches development mode neither by a rebound name nor across origins, on any path,
+// and a proxy does not make the key of this machine good for others.
+func TestDevModeAnswersThisMachineOnly(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	at, _, err := serve(t, app.Options{DevDir: dir}, "DATABASE_URL="+dbtest.DSN(t), "PARLEY_LISTEN=127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	env, err := app.ReadDevEnv(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{"/api/v1/openapi", "/healthz", "/.well-known/agent-card.json", "/openai/v1/models", "/api/v1/workspaces/demo/sessions", "/nothing"} {
+		for name, foreign := range map[string]string{"Host": "evil.example:8080", "Origin": "https://evil.example"} {
+			if code := ask(t, at+path, env.APIKey, name, foreign); code != http.StatusForbidden {
+				t.Errorf("GET %s with %s %s: %d", path, name, foreign, code)
+			}
+		}
+	}
+	sessions := at + "/api/v1/workspaces/demo/sessions"
+	for _, name := range []string{"X-Forwarded-For", "X-Real-IP", "CF-Connecting-IP", "True-Client-IP", "X-Client-IP"} {
+		if code := ask(t, sessions, env.APIKey, name, "192.0.2.1"); code != http.StatusUnauthorized {
+			t.Errorf("the development key through a proxy that sends %s: %d", name, code)
+		}
+	}
+	if code := ask(t, sessions, env.APIKey, "Origin", "http://localhost:3000"); code != http.StatusOK {
+		t.Errorf("a page of this machine: %d", code)
+	}
+}
+
+// ask is the status of a GET with one more header.
+func ask(t *testing.T, url, key, name, value string) int {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+key)
+	if r.Header.Set(name, value); name == "Host" {
+		r.Host = value
+	}
+	res, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	_, _ = io.Copy(io.Discard, res.Body)
+	return res.StatusCode
+}

@@ -1,0 +1,95 @@
+package limit
+
+import (
+	"maps"
+	"net/netip"
+	"sync"
+	"time"
+)
+
+// maxAddresses bounds the addresses that Failures remembers: a few megabytes.
+const maxAddresses = 1 << 16
+
+// Failures limits how often an address may present API keys that are not valid, each of which
+// costs a database read. It counts in this process alone. Addresses start with a whole quota,
+// which fills up again evenly. The nil Failures limits nobody.
+type Failures struct {
+	perMinute int
+
+	mu     sync.Mutex
+	fullAt map[netip.Prefix]time.Time // when an address has its whole quota again
+}
+
+// NewFailures allows each address so many failures a minute; 0 is no limit.
+func NewFailures(perMinute int) *Failures {
+	if perMinute <= 0 {
+		return nil
+	}
+	return &Failures{perMinute: perMinute, fullAt: make(map[netip.Prefix]time.Time)}
+}
+
+// PerMinute is the quota of an address, 0 for none.
+func (f *Failures) PerMinute() int {
+	if f == nil {
+		return 0
+	}
+	return f.perMinute
+}
+
+// Take reserves a failure for an address at a time. Where the address has none left it returns
+// how long it has to wait.
+func (f *Failures) Take(addr netip.Addr, now time.Time) (wait time.Duration) {
+	if f == nil {
+		return 0
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	at := network(addr)
+	full := f.fullAt[at]
+	if full.Before(now) {
+		full = now
+	}
+	if full = full.Add(f.share()); full.Sub(now) > time.Minute {
+		return full.Sub(now) - time.Minute
+	}
+	if len(f.fullAt) >= maxAddresses {
+		f.evict(now)
+	}
+	f.fullAt[at] = full
+	return 0
+}
+
+// Return gives a reservation back: the key was valid, or nothing was found out about it.
+func (f *Failures) Return(addr netip.Addr) {
+	if f == nil {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if full, ok := f.fullAt[network(addr)]; ok {
+		f.fullAt[network(addr)] = full.Add(-f.share())
+	}
+}
+
+// share is the time in which one failure is forgiven.
+func (f *Failures) share() time.Duration { return time.Minute / time.Duration(f.perMinute) }
+
+// evict forgets the addresses that have their whole quota, and all of them where that is not
+// enough: a flood from 65,536 networks is not stopped by an address anyway.
+func (f *Failures) evict(now time.Time) {
+	maps.DeleteFunc(f.fullAt, func(_ netip.Prefix, full time.Time) bool { return !full.After(now) })
+	if len(f.fullAt) >= maxAddresses {
+		clear(f.fullAt)
+	}
+}
+
+// network is what counts as one address: of IPv6 the /64, which one customer has.
+func network(addr netip.Addr) netip.Prefix {
+	addr = addr.Unmap().WithZone("")
+	bits := 32
+	if addr.Is6() {
+		bits = 64
+	}
+	p, _ := addr.Prefix(bits) // the zero address gives the zero prefix
+	return p
+}
