@@ -66,7 +66,7 @@ var ours = map[string]string{
 	"internal/a2a":                  "internal/apikey internal/callback internal/door internal/event internal/fault internal/filestore internal/limit internal/quote internal/session internal/skill internal/sse internal/turn internal/wire internal/workspace",
 	"internal/dialect":              "internal/apikey internal/door internal/event internal/fault internal/filestore internal/limit internal/session internal/skill internal/sse internal/turn internal/wire internal/workspace",
 	"internal/openaiapi":            "internal/apikey internal/dialect internal/door internal/event internal/fault internal/pgerr internal/filestore internal/limit internal/quote internal/session internal/skill internal/turn internal/wire internal/workspace",
-	"internal/uistream":             "internal/apikey internal/dialect internal/door internal/event internal/fault internal/limit internal/session internal/turn internal/wire",
+	"internal/uistream":             "internal/apikey internal/dialect internal/door internal/event internal/fault internal/limit internal/quote internal/session internal/turn internal/wire",
 	"internal/agui":                 "internal/apikey internal/dialect internal/door internal/event internal/fault internal/limit internal/quote internal/session internal/turn internal/wire",
 	"internal/callback":             "db internal/egress internal/fair internal/fault internal/vault",
 	"internal/client":               "internal/event internal/sse",

@@ -26,36 +26,67 @@ type Verdict struct {
 // the model to read.
 type Secrets func(ctx context.Context, name string) (refusal string, err error)
 
-// ask puts one question for all calls of a step that need an approval and have none.
-// Nothing of the step runs before it is answered.
+// ask puts one question for all calls of a step that need an approval and have none. The question
+// shows the other calls of the step, too, for they can prepare what an approved call does.
+// Nothing of the step runs before it is answered, and a call that it does not show never runs.
 func (r *run) ask(ctx context.Context, s *step) error {
 	if r.Permit == nil {
 		return nil
 	}
-	var ops []event.Operation
-	for _, c := range s.reply.Calls {
-		if _, done := s.results[c.ID]; done || s.begun[c.ID] {
-			continue
-		}
-		t := r.tool(c.Tool)
-		if _, bad := model.Malformed(c.Input); bad || t == nil || t.Spec().Unavailable != "" {
-			continue // refused without anybody's help
-		}
-		if _, decided := r.state.decision(c); decided {
-			continue
-		}
-		v, err := r.Permit(ctx, c.Tool, c.Input)
+	q := event.InputRequired{What: event.InputApproval}
+	for i, c := range s.reply.Calls {
+		op, shown, err := r.preview(ctx, s, c)
 		if err != nil {
 			return err
 		}
-		if v.Ask {
-			ops = append(ops, event.Operation{ToolUseID: c.ID, Tool: c.Tool, Summary: summary(t, c), Input: c.Input, SuggestedPattern: v.Pattern})
+		op.Position = i + 1
+		switch shown {
+		case asks:
+			q.Operations = append(q.Operations, op)
+		case runs:
+			q.OtherCalls = append(q.OtherCalls, op)
 		}
 	}
-	if len(ops) == 0 {
+	if len(q.Operations) == 0 {
 		return nil
 	}
-	return r.park(event.InputRequired{What: event.InputApproval, Plan: plan(s, ops), Operations: ops})
+	q.Plan = plan(s, q.Operations)
+	return r.park(q)
+}
+
+// fate is what becomes of a call, as far as it is known before its step runs.
+type fate int
+
+const (
+	ends fate = iota // it has run, or will be refused
+	runs
+	asks
+)
+
+// preview returns a call as an approval shows it, and what becomes of it.
+func (r *run) preview(ctx context.Context, s *step, c event.ToolCall) (op event.Operation, f fate, err error) {
+	t, secret := r.tool(c.Tool), c.Tool == requestSecret && r.Secrets != nil
+	_, bad := model.Malformed(c.Input)
+	_, done := s.results[c.ID]
+	_, decided := r.state.decision(c)
+	op = event.Operation{ToolUseID: c.ID, Tool: c.Tool, Summary: summary(t, c), Input: c.Input}
+	switch {
+	case done, bad:
+		return op, ends, nil
+	case secret, s.begun[c.ID], decided:
+		return op, runs, nil
+	case t == nil, t.Spec().Unavailable != "":
+		return op, ends, nil
+	}
+	v, err := r.Permit(ctx, c.Tool, c.Input)
+	switch {
+	case err != nil || v.Denied != "":
+		return op, ends, err
+	case v.Ask:
+		op.SuggestedPattern = v.Pattern
+		return op, asks, nil
+	}
+	return op, runs, nil
 }
 
 // plan is what the model said it would do, or else what it would.
@@ -88,6 +119,9 @@ func (r *run) judge(ctx context.Context, c event.ToolCall) (*tool.Result, error)
 	}
 	if r.Permit == nil {
 		return nil, nil
+	}
+	if r.state.unseen[c.ID] {
+		return new(tool.Refuse("This was not shown when the step was approved, so it was not done. Call the tool again.")), nil
 	}
 	v, err := r.Permit(ctx, c.Tool, c.Input)
 	if err == nil && v.Ask { // the rules have become stricter since the step was asked about

@@ -3,6 +3,7 @@ package agent
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -19,6 +20,7 @@ type state struct {
 
 	asked    map[string]question          // by the id of the call that needs the answer
 	answered map[uuid.UUID]event.Decision // by the id of the question
+	unseen   map[string]bool              // calls that an approval of their step did not show
 }
 
 // question is what was asked about a call: nothing else is answered by it.
@@ -38,7 +40,7 @@ type step struct {
 
 // rebuild reads a turn's log.
 func rebuild(log []event.Event) (state, error) {
-	s := state{asked: make(map[string]question), answered: make(map[uuid.UUID]event.Decision)}
+	s := state{asked: make(map[string]question), answered: make(map[uuid.UUID]event.Decision), unseen: make(map[string]bool)}
 	for _, ev := range log {
 		body, err := ev.Body()
 		if err != nil {
@@ -79,6 +81,11 @@ func (s *state) ask(b event.InputRequired, at time.Time) {
 	for _, op := range b.Operations {
 		q.input = op.Input
 		s.asked[op.ToolUseID] = q
+	}
+	if st := s.last(); st != nil && b.What == event.InputApproval {
+		for _, c := range st.reply.Calls {
+			s.unseen[c.ID] = !slices.ContainsFunc(b.Step(), func(shown event.ShownCall) bool { return shown.ToolUseID == c.ID })
+		}
 	}
 }
 

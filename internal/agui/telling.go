@@ -150,8 +150,8 @@ func (t *Telling) call(id, tool string, args json.RawMessage) []any {
 // question ends the run with an interrupt, while the turn waits.
 func (t *Telling) question(b event.InputRequired, pending bool) []any {
 	out := t.close()
-	for _, op := range b.Operations {
-		out = append(out, t.call(op.ToolUseID, op.Tool, op.Input)...)
+	for _, c := range b.Step() {
+		out = append(out, t.call(c.ToolUseID, c.Tool, c.Input)...)
 	}
 	if !pending {
 		return out
@@ -168,6 +168,9 @@ func (t *Telling) interrupt(b event.InputRequired) frame {
 	} else {
 		in.ToolCallID = b.Operations[0].ToolUseID
 		in.Metadata = map[string]any{"kind": b.What, "operations": b.Operations, "decide_url": door.Absolute(t.about.Base, b.DecideURL)}
+		if len(b.OtherCalls) > 0 {
+			in.Metadata["other_calls"] = b.OtherCalls
+		}
 	}
 	return t.finished(outcome{Type: "interrupt", Interrupts: []interrupt{in}})
 }

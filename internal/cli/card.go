@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/quote"
 )
 
 // card is a question in full, as somebody reads it who is to answer it: each line
@@ -18,14 +19,17 @@ func card(ask event.InputRequired, width int, plan bool) string {
 	if ask.What == event.InputSecret {
 		s.text("┃ ", "secret "+ask.KeyName)
 	}
-	summaries := make([]string, len(ask.Operations))
-	for i, op := range ask.Operations {
-		summaries[i] = op.Summary
+	var summaries []string
+	step := ask.Step()
+	for i, c := range step {
+		if c.Asks {
+			summaries = append(summaries, c.Summary)
+		}
 		if s.b.Len() > 0 {
 			s.line("┃", "")
 		}
-		s.line("┃ ", op.Tool+"  "+op.Summary)
-		for _, m := range members(op.Input) {
+		s.line("┃ ", quote.Role(step, i)+c.Tool+"  "+c.Summary)
+		for _, m := range members(c.Input) {
 			s.member(m.name, m.value)
 		}
 	}
@@ -44,11 +48,12 @@ func brief(ask event.InputRequired) string {
 	if ask.What == event.InputSecret {
 		return exact("secret " + ask.KeyName + ": " + ask.Reason)
 	}
-	ops := make([]string, len(ask.Operations))
-	for i, op := range ask.Operations {
-		ops[i] = exact(op.Tool + ": " + op.Summary)
+	step := ask.Step()
+	calls := make([]string, len(step))
+	for i, c := range step {
+		calls[i] = exact(quote.Role(step, i) + c.Tool + ": " + c.Summary)
 	}
-	return strings.Join(ops, "; ")
+	return strings.Join(calls, "; ")
 }
 
 // sheet is a card that is being written.

@@ -121,3 +121,30 @@ func TestTheAgentsWordsAreNoOperation(t *testing.T) {
 		t.Errorf("shown is\n%swant\n%s", shown, want)
 	}
 }
+
+// TestACardShowsTheWholeStep: a call that needs no approval stands at its place among the others.
+func TestACardShowsTheWholeStep(t *testing.T) {
+	t.Parallel()
+	ask := event.InputRequired{What: event.InputApproval,
+		Operations: []event.Operation{{Position: 2, Tool: "bash", Summary: "run bash run.sh", Input: json.RawMessage(`{"command":"bash run.sh"}`)}},
+		OtherCalls: []event.Operation{
+			{Position: 3, Tool: "read", Summary: "read log", Input: json.RawMessage(`{"path":"log"}`)},
+			{Position: 1, Tool: "write", Summary: "write run.sh (12 bytes)", Input: json.RawMessage(`{"path":"run.sh","content":"rm -rf build"}`)}}}
+	const want = `┃ call 1 of 3, runs without an approval: write  write run.sh (12 bytes)
+┃   path: run.sh
+┃   content: rm -rf build
+┃
+┃ call 2 of 3, needs this approval: bash  run bash run.sh
+┃   command: bash run.sh
+┃
+┃ call 3 of 3, runs without an approval: read  read log
+┃   path: log
+`
+	if got := card(ask, 0, true); got != want {
+		t.Errorf("%s", got)
+	}
+	const line = "call 1 of 3, runs without an approval: write: write run.sh (12 bytes); call 2 of 3, needs this approval: bash: run bash run.sh; call 3 of 3, runs without an approval: read: read log"
+	if got := brief(ask); got != line {
+		t.Errorf("%s", got)
+	}
+}

@@ -124,8 +124,8 @@ func (d *Desk) Calls(ctx context.Context, c door.Caller, rd Reading) (map[string
 			case event.ToolUse:
 				calls[b.ToolUseID] = true
 			case event.InputRequired:
-				for _, op := range b.Operations {
-					calls[op.ToolUseID] = true
+				for _, c := range b.Step() {
+					calls[c.ToolUseID] = true
 				}
 			}
 		}

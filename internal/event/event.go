@@ -122,7 +122,8 @@ type Done struct {
 type InputRequired struct {
 	What       Input       `json:"kind"`
 	Plan       string      `json:"plan,omitempty"`        // approval: what the model said it would do
-	Operations []Operation `json:"operations,omitempty"`  // approval: at least one
+	Operations []Operation `json:"operations,omitempty"`  // approval: the calls that need it, at least one
+	OtherCalls []Operation `json:"other_calls,omitempty"` // approval: the calls of the same step that need none
 	KeyName    string      `json:"key_name,omitempty"`    // secret
 	ToolUseID  string      `json:"tool_use_id,omitempty"` // secret: the call that asks
 	ApprovalID uuid.UUID   `json:"approval_id"`
@@ -140,8 +141,9 @@ const (
 	InputSecret   Input = "secret"
 )
 
-// Operation is a tool call that needs an approval, exactly as it would run.
+// Operation is a tool call that an approval shows, exactly as it would run.
 type Operation struct {
+	Position         int             `json:"position,omitempty"` // in the step, from 1
 	ToolUseID        string          `json:"tool_use_id"`
 	Tool             string          `json:"tool"`
 	Summary          string          `json:"summary"`

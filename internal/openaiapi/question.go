@@ -2,7 +2,6 @@ package openaiapi
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/parley-server/parley/internal/door"
@@ -38,11 +37,11 @@ func question(ask event.InputRequired, number int, about About) string {
 			"Then reply `continue`, %s%s", until, ask.ApprovalID, door.Absolute(about.Base, ask.SecretURL), without, bound)
 		return b.String()
 	}
-	shown := slices.Clone(ask.Operations)
+	shown := ask.Step()
 	for i := range shown {
 		shown[i].Summary = code(shown[i].Summary)
 	}
-	fmt.Fprintf(&b, "**Approval needed:**\n\n%s\n\nReply `%s` or `%s` until %s.%s ", quote.Operations(shown), yes, no, until, bound)
+	fmt.Fprintf(&b, "**Approval needed:**\n\n%s\n\nReply `%s` or `%s` until %s.%s ", quote.Calls(shown), yes, no, until, bound)
 	fmt.Fprintf(&b, "Elsewhere: `parley approvals show %s` has it whole and `parley approvals allow %[1]s` allows it, or a POST to %s .", ask.ApprovalID, door.Absolute(about.Base, ask.DecideURL))
 	return b.String()
 }

@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf16"
@@ -29,20 +30,33 @@ func Approval(ask event.InputRequired) string {
 	for _, op := range ask.Operations {
 		summaries = append(summaries, op.Summary)
 	}
-	text := Operations(ask.Operations)
+	text := Calls(ask.Step())
 	if said := Agent(ask.Plan); said != "" && ask.Plan != strings.Join(summaries, "; ") { // that is what a plan is where nothing was said
 		text += "\n\n" + said
 	}
 	return text
 }
 
-// Operations are calls as they would run, in Markdown.
-func Operations(list []event.Operation) string {
+// Calls renders the calls of a step as they would run, in Markdown and in their order.
+func Calls(list []event.ShownCall) string {
 	shown := make([]string, len(list))
-	for i, op := range list {
-		shown[i] = fmt.Sprintf("- %s: %s\n\n%s", Exact(op.Tool), Exact(op.Summary), block(op.Input))
+	for i, c := range list {
+		shown[i] = fmt.Sprintf("- %s%s: %s\n\n%s", Role(list, i), Exact(c.Tool), Exact(c.Summary), block(c.Input))
 	}
 	return strings.Join(shown, "\n\n")
+}
+
+// Role says of a call of a step whether it needs the approval, in words that stand before the
+// call's own. It is "" in a step where every call needs it.
+func Role(list []event.ShownCall, i int) string {
+	if !slices.ContainsFunc(list, func(c event.ShownCall) bool { return !c.Asks }) {
+		return ""
+	}
+	role := "runs without an approval"
+	if list[i].Asks {
+		role = "needs this approval"
+	}
+	return fmt.Sprintf("call %d of %d, %s: ", i+1, len(list), role)
 }
 
 // Agent is what an agent says, marked, and under words that say whose it is; "" where it says

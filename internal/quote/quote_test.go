@@ -17,7 +17,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func operation(summary, input string) string {
-	return quote.Operations([]event.Operation{{Tool: "bash", Summary: summary, Input: json.RawMessage(input)}})
+	return quote.Calls([]event.ShownCall{{Operation: event.Operation{Tool: "bash", Summary: summary, Input: json.RawMessage(input)}, Asks: true}})
 }
 
 // Who allows a call sees the whole of it, and nothing in it passes for more or for less.

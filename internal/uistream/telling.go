@@ -10,6 +10,7 @@ import (
 	"github.com/parley-server/parley/internal/dialect"
 	"github.com/parley-server/parley/internal/door"
 	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/quote"
 )
 
 // Telling projects the rows of a turn to chunks.
@@ -150,6 +151,9 @@ func (t *Telling) question(b event.InputRequired, pending bool) []any {
 		return append(out, t.secret(b, "pending"))
 	}
 	t.asked[b.ApprovalID] = b.Operations
+	if len(b.OtherCalls) > 0 { // a tool part without an answer would keep the client from sending the approval
+		out = append(out, t.note("The agent asks for an approval. The step has these calls:\n\n"+quote.Calls(b.Step()))...)
+	}
 	for i, op := range b.Operations {
 		out = append(out, t.call(op.ToolUseID, op.Tool, op.Summary, op.Input)...)
 		out = append(out, frame{Type: "tool-approval-request", ToolCallID: op.ToolUseID, ApprovalID: approvalID(b.ApprovalID, i, len(b.Operations))})
@@ -158,6 +162,13 @@ func (t *Telling) question(b event.InputRequired, pending bool) []any {
 		out = append(out, t.end("tool-calls")...)
 	}
 	return out
+}
+
+// note is a text of the service.
+func (t *Telling) note(text string) []any {
+	t.texts++
+	id := "text-" + strconv.Itoa(t.texts)
+	return []any{frame{Type: "text-start", ID: id}, frame{Type: "text-delta", ID: id, Delta: text}, frame{Type: "text-end", ID: id}}
 }
 
 func (t *Telling) secret(b event.InputRequired, status string) frame {
