@@ -15,6 +15,7 @@ import (
 
 	"github.com/parley-server/parley/db"
 	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/replan"
 )
 
 var (
@@ -57,7 +58,7 @@ func New(pool *pgxpool.Pool, log *slog.Logger) *Store {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	return &Store{pool: pool, q: db.New(pool), log: log}
+	return &Store{pool: pool, q: db.New(replan.Pool{Pool: pool}), log: log}
 }
 
 // Grant describes a key to be made.
@@ -151,7 +152,7 @@ func (s *Store) List(ctx context.Context, workspace uuid.UUID) ([]Key, error) {
 func (s *Store) Rotate(ctx context.Context, workspace uuid.UUID, id string, overlap time.Duration) (Key, string, error) {
 	var key Key
 	var text string
-	err := pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+	err := replan.InTx(ctx, s.pool, func(tx pgx.Tx) error {
 		q := s.q.WithTx(tx)
 		found, err := q.APIKeyByID(ctx, id)
 		old := found.APIKey

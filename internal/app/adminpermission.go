@@ -8,6 +8,7 @@ import (
 
 	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/permission"
+	"github.com/parley-server/parley/internal/replan"
 )
 
 // ToolRules lists every tool with its rule in a workspace, named by slug or id.
@@ -61,7 +62,7 @@ func (a *Admin) AllowPattern(ctx context.Context, workspace, pattern string) (st
 	if err != nil {
 		return "", err
 	}
-	return p.String(), pgx.BeginFunc(ctx, a.pool, func(tx pgx.Tx) error {
+	return p.String(), replan.InTx(ctx, a.pool, func(tx pgx.Tx) error {
 		return a.Permissions.Add(ctx, tx, permission.Rule{Workspace: w.ID, Pattern: pattern})
 	})
 }

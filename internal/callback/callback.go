@@ -23,6 +23,7 @@ import (
 	"github.com/parley-server/parley/internal/egress"
 	"github.com/parley-server/parley/internal/fair"
 	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/replan"
 	"github.com/parley-server/parley/internal/vault"
 )
 
@@ -56,7 +57,7 @@ type Store struct {
 // NewStore makes a store. Its secrets are sealed by keys, and its requests go where
 // guard allows.
 func NewStore(pool *pgxpool.Pool, keys *vault.Keyring, guard *egress.Guard) *Store {
-	return &Store{pool: pool, q: db.New(pool), keys: keys, guard: guard, client: guard.Client(egress.Limits{Time: AnswerTime}), places: fair.New(Places)}
+	return &Store{pool: pool, q: db.New(replan.Pool{Pool: pool}), keys: keys, guard: guard, client: guard.Client(egress.Limits{Time: AnswerTime}), places: fair.New(Places)}
 }
 
 // Protocol says in whose words a callback is told.

@@ -19,6 +19,7 @@ import (
 
 	"github.com/parley-server/parley/db"
 	"github.com/parley-server/parley/internal/egress"
+	"github.com/parley-server/parley/internal/replan"
 )
 
 const (
@@ -186,7 +187,7 @@ func (s *Store) settle(ctx context.Context, delivery uuid.UUID, job int64, try i
 			status, retry = pending, again
 		}
 	}
-	err = pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+	err = replan.InTx(ctx, s.pool, func(tx pgx.Tx) error {
 		q := s.q.WithTx(tx)
 		n, err := q.DeliveryEnd(ctx, status, retry.Seconds(), delivery, job)
 		if errors.Is(err, pgx.ErrNoRows) {

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/parley-server/parley/db"
+	"github.com/parley-server/parley/internal/replan"
 )
 
 // ErrShown means that a workspace's secret was handed out before. Rotate makes another.
@@ -36,7 +37,7 @@ func (s *Store) Secret(ctx context.Context, workspace uuid.UUID) (string, error)
 // the overlap; what was before that one ends now.
 func (s *Store) Rotate(ctx context.Context, workspace uuid.UUID, overlap time.Duration) (string, error) {
 	secret := newSecret()
-	err := pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+	err := replan.InTx(ctx, s.pool, func(tx pgx.Tx) error {
 		if err := s.q.WithTx(tx).SecretsRetire(ctx, workspace, overlap.Seconds()); err != nil {
 			return fmt.Errorf("retire the signing secret: %w", err)
 		}

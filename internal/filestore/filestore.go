@@ -25,6 +25,7 @@ import (
 	"github.com/parley-server/parley/internal/egress"
 	"github.com/parley-server/parley/internal/fair"
 	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/replan"
 	"github.com/parley-server/parley/internal/vault"
 )
 
@@ -84,7 +85,7 @@ func New(pool *pgxpool.Pool, keys *vault.Keyring, opt Options) *Store {
 	if opt.Log == nil {
 		opt.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Store{pool: pool, q: db.New(pool), keys: keys, opt: opt, log: opt.Log, news: make(chan struct{}, 1), fetches: fair.New(opt.Fetchers)}
+	return &Store{pool: pool, q: db.New(replan.Pool{Pool: pool}), keys: keys, opt: opt, log: opt.Log, news: make(chan struct{}, 1), fetches: fair.New(opt.Fetchers)}
 }
 
 // TTL is how long the address of a download is valid.

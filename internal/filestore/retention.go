@@ -9,6 +9,8 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"golang.org/x/sync/errgroup"
+
+	"github.com/parley-server/parley/internal/replan"
 )
 
 // Run fetches what is to be fetched, and removes what came to nothing, until ctx
@@ -49,7 +51,7 @@ func (s *Store) Sweep(ctx context.Context) error {
 // Delete removes a file: its bytes go, its addresses open nothing any more, and
 // lists do not show it. That it was there stays.
 func (s *Store) Delete(ctx context.Context, workspace, id uuid.UUID) error {
-	return pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+	return replan.InTx(ctx, s.pool, func(tx pgx.Tx) error {
 		q := s.q.WithTx(tx)
 		upload, err := q.FileUpload(ctx, workspace, id)
 		if errors.Is(err, pgx.ErrNoRows) {

@@ -15,6 +15,7 @@ import (
 	"github.com/parley-server/parley/db"
 	"github.com/parley-server/parley/internal/egress"
 	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/replan"
 )
 
 // Request is a file that a caller wants to send in.
@@ -57,7 +58,7 @@ func (s *Store) Create(ctx context.Context, n Request) (Ticket, error) {
 		return Ticket{}, err
 	}
 	var row db.File
-	err := pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) (err error) {
+	err := replan.InTx(ctx, s.pool, func(tx pgx.Tx) (err error) {
 		row, err = s.insert(ctx, s.q.WithTx(tx), n)
 		return err
 	})

@@ -17,6 +17,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/parley-server/parley/db"
+	"github.com/parley-server/parley/internal/replan"
 )
 
 // Limits are what one key may do. 0 is no limit.
@@ -58,7 +59,7 @@ func New(pool *pgxpool.Pool, opt Options) *Store {
 	if opt.Log == nil {
 		opt.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Store{opt: opt, q: db.New(pool), log: opt.Log, streams: newStreams()}
+	return &Store{opt: opt, q: db.New(replan.Pool{Pool: pool}), log: opt.Log, streams: newStreams()}
 }
 
 // Limits are those of keys whose workspace has none of its own.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/parley-server/parley/db"
 	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/replan"
 	"github.com/parley-server/parley/internal/search"
 )
 
@@ -28,7 +29,7 @@ type Store struct {
 }
 
 // New makes a store.
-func New(pool *pgxpool.Pool) *Store { return &Store{q: db.New(pool)} }
+func New(pool *pgxpool.Pool) *Store { return &Store{q: db.New(replan.Pool{Pool: pool})} }
 
 // Rules reads how a workspace treats tool calls now, in one query.
 func (s *Store) Rules(ctx context.Context, workspace uuid.UUID) (Rules, error) {

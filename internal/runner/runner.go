@@ -27,6 +27,7 @@ import (
 	"github.com/parley-server/parley/internal/egress"
 	"github.com/parley-server/parley/internal/fair"
 	"github.com/parley-server/parley/internal/filestore"
+	"github.com/parley-server/parley/internal/replan"
 	"github.com/parley-server/parley/internal/sandbox"
 	"github.com/parley-server/parley/internal/vault"
 	"github.com/parley-server/parley/internal/workdir"
@@ -68,7 +69,7 @@ func New(cfg Config) *Runner {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Runner{cfg: cfg, q: db.New(cfg.Pool), log: cfg.Log, slots: fair.New(cmp.Or(cfg.Commands, DefaultCommands))}
+	return &Runner{cfg: cfg, q: db.New(replan.Pool{Pool: cfg.Pool}), log: cfg.Log, slots: fair.New(cmp.Or(cfg.Commands, DefaultCommands))}
 }
 
 // Turn says whose run it is.

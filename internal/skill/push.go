@@ -11,6 +11,7 @@ import (
 
 	"github.com/parley-server/parley/db"
 	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/replan"
 )
 
 // Upload is a SKILL.md on its way into a workspace.
@@ -52,7 +53,7 @@ func (s *Store) Push(ctx context.Context, workspace uuid.UUID, up Upload) (Pushe
 		}
 	}
 	pushed := Pushed{Name: k.Name}
-	err := pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+	err := replan.InTx(ctx, s.pool, func(tx pgx.Tx) error {
 		q := s.q.WithTx(tx)
 		row, err := q.SkillLock(ctx, uuid.Must(uuid.NewV7()), workspace, k.Name, fold)
 		if err != nil {
@@ -153,7 +154,7 @@ func (s *Store) change(ctx context.Context, workspace uuid.UUID, name string, do
 	if !ok {
 		return s.unknown(ctx, workspace, name, false)
 	}
-	err := pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+	err := replan.InTx(ctx, s.pool, func(tx pgx.Tx) error {
 		q := s.q.WithTx(tx)
 		row, err := q.SkillFind(ctx, workspace, fold)
 		if err != nil {

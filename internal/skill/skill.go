@@ -17,6 +17,7 @@ import (
 
 	"github.com/parley-server/parley/db"
 	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/replan"
 	"github.com/parley-server/parley/internal/search"
 )
 
@@ -37,7 +38,7 @@ type Store struct {
 }
 
 // New makes a store.
-func New(pool *pgxpool.Pool) *Store { return &Store{pool: pool, q: db.New(pool)} }
+func New(pool *pgxpool.Pool) *Store { return &Store{pool: pool, q: db.New(replan.Pool{Pool: pool})} }
 
 // Active returns the skill that callers mean by a name, or fails with UNKNOWN_SKILL
 // and the active skills that they may have meant.

@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/parley-server/parley/db"
+	"github.com/parley-server/parley/internal/replan"
 )
 
 // ErrWrongKey means that a master key is not the one that the database knows under
@@ -20,7 +21,7 @@ const proofPurpose = "proof of a master key"
 // opened, and brings the newest key to it. It fails with ErrUnknownKey where
 // something may be sealed under a key that is not there, and with ErrWrongKey.
 func (s *Store) Prepare(ctx context.Context) error {
-	return pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+	return replan.InTx(ctx, s.pool, func(tx pgx.Tx) error {
 		q := db.New(tx)
 		if err := q.VaultKeysLock(ctx); err != nil {
 			return fmt.Errorf("lock the vault's keys: %w", err)

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/parley-server/parley/internal/pgerr"
+	"github.com/parley-server/parley/internal/replan"
 )
 
 // Rotation is what Rotate did.
@@ -85,7 +86,7 @@ type old struct {
 func (s *Store) pass(ctx context.Context, c column) (found bool, rewrapped int, err error) {
 	for after := "(0,0)"; ; {
 		var batch []old
-		err := pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+		err := replan.InTx(ctx, s.pool, func(tx pgx.Tx) error {
 			// Going through a big table may take longer than a query should.
 			if _, err := tx.Exec(ctx, `SET LOCAL statement_timeout = '10min'`); err != nil {
 				return err

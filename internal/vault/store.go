@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/parley-server/parley/db"
+	"github.com/parley-server/parley/internal/replan"
 )
 
 // Store keeps credentials. Whoever is named by `by` stands in the audit table:
@@ -26,7 +27,9 @@ type Store struct {
 }
 
 // New makes a store. Without keys, nil, it lists and removes only.
-func New(pool *pgxpool.Pool, keys *Keyring) *Store { return &Store{pool, db.New(pool), keys} }
+func New(pool *pgxpool.Pool, keys *Keyring) *Store {
+	return &Store{pool, db.New(replan.Pool{Pool: pool}), keys}
+}
 
 // Keyring returns the keys, for whatever else is to be sealed or signed.
 func (s *Store) Keyring() *Keyring { return s.keys }
@@ -108,7 +111,7 @@ func (s *Store) Remove(ctx context.Context, workspace uuid.UUID, name, by string
 // change runs one change and notes what it was.
 func (s *Store) change(ctx context.Context, work func(*db.Queries) (db.Credential, string, error), by string) (Credential, error) {
 	var row db.Credential
-	err := pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+	err := replan.InTx(ctx, s.pool, func(tx pgx.Tx) error {
 		q := db.New(tx)
 		var what string
 		var err error

@@ -14,6 +14,7 @@ import (
 
 	"github.com/parley-server/parley/db"
 	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/replan"
 	"github.com/parley-server/parley/internal/search"
 )
 
@@ -31,7 +32,7 @@ type Store struct {
 }
 
 // New makes a store.
-func New(pool *pgxpool.Pool) *Store { return &Store{q: db.New(pool)} }
+func New(pool *pgxpool.Pool) *Store { return &Store{q: db.New(replan.Pool{Pool: pool})} }
 
 // Get reads a document, or fails with FILE_NOT_FOUND and the names it may have meant.
 func (s *Store) Get(ctx context.Context, workspace uuid.UUID, name string) (Document, error) {

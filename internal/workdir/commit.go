@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/parley-server/parley/db"
+	"github.com/parley-server/parley/internal/replan"
 )
 
 const (
@@ -65,7 +66,7 @@ func difference(saved, found map[string]known) change {
 // it fails with errMissing, missing was removed since it was sent.
 func (f *Folder) commit(ctx context.Context, found map[string]known) (changed int, missing map[sum]bool, err error) {
 	c := difference(f.saved, found)
-	err = pgx.BeginFunc(ctx, f.s.pool, func(tx pgx.Tx) error {
+	err = replan.InTx(ctx, f.s.pool, func(tx pgx.Tx) error {
 		q := f.s.q.WithTx(tx)
 		if err := q.RetentionPatience(ctx, lockMS); err != nil {
 			return fmt.Errorf("begin to save a folder: %w", err)

@@ -7,6 +7,8 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-server/parley/internal/replan"
 )
 
 const (
@@ -74,7 +76,7 @@ func (s *Store) Sweep(ctx context.Context) (dropped int, err error) {
 // sweep removes a few of them. Who names a blob locks it, and finds out where it is
 // gone: so a name that a save is about to write is seen here, or the save sends again.
 func (s *Store) sweep(ctx context.Context) (dropped int, more bool, err error) {
-	err = pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+	err = replan.InTx(ctx, s.pool, func(tx pgx.Tx) error {
 		q := s.q.WithTx(tx)
 		if err := q.RetentionPatience(ctx, lockMS); err != nil {
 			return fmt.Errorf("begin to remove blobs: %w", err)

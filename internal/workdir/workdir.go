@@ -19,6 +19,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/parley-server/parley/db"
+	"github.com/parley-server/parley/internal/replan"
 )
 
 const (
@@ -72,7 +73,7 @@ func New(pool *pgxpool.Pool, opt Options) *Store {
 	if opt.Log == nil {
 		opt.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Store{pool: pool, q: db.New(pool), opt: opt, log: opt.Log}
+	return &Store{pool: pool, q: db.New(replan.Pool{Pool: pool}), opt: opt, log: opt.Log}
 }
 
 // Claim is the right to write a session's folder.

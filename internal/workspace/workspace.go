@@ -12,6 +12,7 @@ import (
 
 	"github.com/parley-server/parley/db"
 	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/replan"
 )
 
 // Workspace is one agent.
@@ -25,7 +26,7 @@ type Store struct {
 }
 
 // New makes a store.
-func New(pool *pgxpool.Pool) *Store { return &Store{pool: pool, q: db.New(pool)} }
+func New(pool *pgxpool.Pool) *Store { return &Store{pool: pool, q: db.New(replan.Pool{Pool: pool})} }
 
 // Find looks a workspace up by its slug or its id, or fails with WORKSPACE_NOT_FOUND.
 func (s *Store) Find(ctx context.Context, ref string) (Workspace, error) {
@@ -69,7 +70,7 @@ func (s *Store) Add(ctx context.Context, ref string, c Change) (Workspace, error
 		return Workspace{}, fault.Invalid(vs...)
 	}
 	var w Workspace
-	err := pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) (err error) {
+	err := replan.InTx(ctx, s.pool, func(tx pgx.Tx) (err error) {
 		q := s.q.WithTx(tx)
 		if w, err = q.WorkspaceInsert(ctx, db.WorkspaceInsertParams{ID: uuid.Must(uuid.NewV7()), Slug: ref, Name: ref}); err == nil {
 			w, err = q.WorkspaceUpdate(ctx, c.params(w.ID))

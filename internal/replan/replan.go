@@ -1,0 +1,102 @@
+// Package replan repeats what failed because the schema has changed under a prepared statement.
+// PostgreSQL then refuses the statement with 0A000, and pgx forgets its plan but reports the error.
+//
+// It promises that such a change is not seen by callers: a transaction or a single statement is
+// repeated once, on new plans. It repeats nothing else.
+package replan
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/parley-server/parley/internal/pgerr"
+)
+
+// InTx runs fn in a transaction, which it commits if fn returns nil. When a plan is stale it rolls
+// back and runs fn once more, so fn must set what it shares with its caller anew.
+func InTx(ctx context.Context, pool *pgxpool.Pool, fn func(pgx.Tx) error) error {
+	err := pgx.BeginFunc(ctx, pool, fn)
+	if !pgerr.IsStalePlan(err) {
+		return err
+	}
+	return pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
+		// The connection may be another one, and have stale plans of its own.
+		if err := tx.Conn().DeallocateAll(ctx); err != nil {
+			return err
+		}
+		return fn(tx)
+	})
+}
+
+// Pool runs single statements. It implements db.DBTX.
+type Pool struct{ *pgxpool.Pool }
+
+// Exec implements db.DBTX.
+func (p Pool) Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error) {
+	tag, err := p.Pool.Exec(ctx, sql, args...)
+	if pgerr.IsStalePlan(err) {
+		return p.Pool.Exec(ctx, sql, unprepared(args)...)
+	}
+	return tag, err
+}
+
+// Query implements db.DBTX.
+func (p Pool) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error) {
+	again := func() (pgx.Rows, error) { return p.Pool.Query(ctx, sql, unprepared(args)...) }
+	first, err := p.Pool.Query(ctx, sql, args...)
+	if pgerr.IsStalePlan(err) {
+		return again()
+	}
+	return &rows{Rows: first, again: again}, err
+}
+
+// QueryRow implements db.DBTX.
+func (p Pool) QueryRow(ctx context.Context, sql string, args ...any) pgx.Row {
+	return row{Row: p.Pool.QueryRow(ctx, sql, args...), again: func() pgx.Row { return p.Pool.QueryRow(ctx, sql, unprepared(args)...) }}
+}
+
+// unprepared adds to a statement's arguments that it is planned for this one use.
+func unprepared(args []any) []any {
+	return append([]any{pgx.QueryExecModeDescribeExec}, args...)
+}
+
+type row struct {
+	pgx.Row
+	again func() pgx.Row
+}
+
+// Scan implements pgx.Row.
+func (r row) Scan(dest ...any) error {
+	err := r.Row.Scan(dest...)
+	if pgerr.IsStalePlan(err) {
+		return r.again().Scan(dest...)
+	}
+	return err
+}
+
+// rows repeats the query when the first row reveals that the plan is stale: pgx reports errors of
+// a query as late as that.
+type rows struct {
+	pgx.Rows
+	again func() (pgx.Rows, error)
+	begun bool
+}
+
+// Next implements pgx.Rows.
+func (r *rows) Next() bool {
+	ok := r.Rows.Next()
+	if ok || r.begun || !pgerr.IsStalePlan(r.Rows.Err()) {
+		r.begun = true
+		return ok
+	}
+	r.begun = true
+	second, err := r.again()
+	if err != nil {
+		return false // Err still has the first error
+	}
+	r.Rows = second
+	return second.Next()
+}
