@@ -145,6 +145,9 @@ func (a *appender) commit(ctx context.Context, rows []row) {
 			}
 			return
 		}
+		if pgerr.IsStalePlan(err) {
+			a.s.pool.Reset() // every idle connection has the stale plan too
+		}
 		pause(ctx, delay)
 		delay *= 2
 	}

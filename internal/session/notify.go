@@ -38,11 +38,25 @@ type notifier struct {
 	s       *Store
 	mu      sync.Mutex
 	pending map[uuid.UUID]struct{}
+	hints   map[hint]struct{}
 	wake    chan struct{}
 }
 
+// hint is a notification for listeners outside this package.
+type hint struct{ topic, payload string }
+
+// Hint notifies the listeners of a topic of the current schema, as River names its channels. It
+// returns at once; of equal hints that wait one is sent. Call it after the commit it is about.
+func (s *Store) Hint(topic, payload string) {
+	n := s.notifier
+	n.mu.Lock()
+	n.hints[hint{topic, payload}] = struct{}{}
+	n.mu.Unlock()
+	signal(n.wake)
+}
+
 func newNotifier(s *Store) *notifier {
-	return &notifier{s: s, pending: make(map[uuid.UUID]struct{}), wake: make(chan struct{}, 1)}
+	return &notifier{s: s, pending: make(map[uuid.UUID]struct{}), hints: make(map[hint]struct{}), wake: make(chan struct{}, 1)}
 }
 
 func (n *notifier) add(id uuid.UUID) {
@@ -65,13 +79,13 @@ func (n *notifier) run(ctx context.Context) error {
 		case <-n.wake:
 		}
 		n.mu.Lock()
-		ids := n.pending
-		n.pending = make(map[uuid.UUID]struct{}, len(ids))
+		ids, hints := n.pending, n.hints
+		n.pending, n.hints = make(map[uuid.UUID]struct{}, len(ids)), make(map[hint]struct{})
 		n.mu.Unlock()
-		if len(ids) == 0 {
+		if len(ids) == 0 && len(hints) == 0 {
 			continue
 		}
-		if err := n.send(ctx, &conn, ids); err != nil && ctx.Err() == nil {
+		if err := n.send(ctx, &conn, ids, hints); err != nil && ctx.Err() == nil {
 			// The hint is lost; the re-check of every replica finds the rows.
 			n.s.log.WarnContext(ctx, "notify the other replicas", "err", err)
 		}
@@ -83,12 +97,21 @@ func (n *notifier) run(ctx context.Context) error {
 
 // send notifies on a connection of its own, which does not wait for the disk: a hint needs no
 // durability. A link that stands still costs one Options.Ping.
-func (n *notifier) send(ctx context.Context, conn **pgx.Conn, ids map[uuid.UUID]struct{}) error {
+func (n *notifier) send(ctx context.Context, conn **pgx.Conn, ids map[uuid.UUID]struct{}, hints map[hint]struct{}) error {
 	if err := n.dial(ctx, conn); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, n.s.opt.Ping)
 	defer cancel()
+	for h := range hints {
+		if _, err := (*conn).Exec(ctx, `SELECT pg_notify(current_schema() || '.' || $1, $2)`, h.topic, h.payload); err != nil {
+			n.drop(conn)
+			return err
+		}
+	}
+	if len(ids) == 0 {
+		return nil
+	}
 	for _, p := range payloads(n.s.node, ids) {
 		if _, err := (*conn).Exec(ctx, `SELECT pg_notify($1, $2)`, channel, p); err != nil {
 			n.drop(conn)

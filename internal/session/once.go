@@ -10,6 +10,7 @@ import (
 
 	"github.com/parley-server/parley/db"
 	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/replan"
 )
 
 // Once answers a request that starts no turn: by fn, or, where the same request came
@@ -32,7 +33,7 @@ func (s *Store) Once(ctx context.Context, o Once, fn func(context.Context) (stat
 		return 0, nil, false, ctx.Err()
 	}
 	answered := false
-	err = pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+	err = replan.InTx(ctx, s.pool, func(tx pgx.Tx) error {
 		q := s.q.WithTx(tx)
 		if err := q.AnswerLock(ctx, o.Workspace, o.Route, o.Key); err != nil {
 			return fmt.Errorf("lock idempotency key: %w", err)
@@ -47,10 +48,12 @@ func (s *Store) Once(ctx context.Context, o Once, fn func(context.Context) (stat
 		case !errors.Is(err, pgx.ErrNoRows):
 			return fmt.Errorf("read answer: %w", err)
 		}
-		if status, body, err = fn(ctx); err != nil {
-			return err
+		if !answered { // a repeat after a stale plan
+			if status, body, err = fn(ctx); err != nil {
+				return err
+			}
+			answered = true
 		}
-		answered = true
 		return q.AnswerPut(ctx, db.AnswerPutParams{WorkspaceID: o.Workspace, Route: o.Route, Key: o.Key, Hash: o.Hash, Status: int32(status), Answer: body})
 	})
 	if answered && err != nil { // it is done, and that is what the caller asks

@@ -11,6 +11,7 @@ import (
 
 	"github.com/parley-server/parley/db"
 	"github.com/parley-server/parley/internal/pgerr"
+	"github.com/parley-server/parley/internal/replan"
 )
 
 const (
@@ -179,7 +180,7 @@ func (s *Store) forget(ctx context.Context, workspace, id uuid.UUID) (ok bool, e
 // patiently runs a transaction that may work for longer than a request, and waits for
 // a lock for no longer than told.
 func (s *Store) patiently(ctx context.Context, wait time.Duration, fn func(pgx.Tx) error) error {
-	return pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+	return replan.InTx(ctx, s.pool, func(tx pgx.Tx) error {
 		if err := s.q.WithTx(tx).RetentionPatience(ctx, int32(wait.Milliseconds())); err != nil {
 			return err
 		}

@@ -21,6 +21,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/parley-server/parley/db"
+	"github.com/parley-server/parley/internal/replan"
 )
 
 // ErrLeaseLost says that somebody else has taken over or ended the turn. Whoever
@@ -97,7 +98,7 @@ func New(pool *pgxpool.Pool, opt Options) *Store {
 	if opt.Audit == 0 {
 		opt.Audit = 400 * 24 * time.Hour
 	}
-	s := &Store{pool: pool, q: db.New(pool), opt: opt, log: opt.Log, node: newNode(), once: make(chan struct{}, onceAbreast(pool.Config().MaxConns))}
+	s := &Store{pool: pool, q: db.New(replan.Pool{Pool: pool}), opt: opt, log: opt.Log, node: newNode(), once: make(chan struct{}, onceAbreast(pool.Config().MaxConns))}
 	s.topics.init()
 	s.notifier = newNotifier(s)
 	s.listener = newListener(s)

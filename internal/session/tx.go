@@ -11,6 +11,7 @@ import (
 	"github.com/parley-server/parley/db"
 	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/replan"
 )
 
 // Tx is a change of one session, made under its lock. Inside the closure of Update
@@ -25,7 +26,12 @@ type Tx struct {
 	seq  int64
 	ord  int64
 	news []event.Event
+
+	committed []func()
 }
+
+// OnCommit has fn called once the change is committed, and never if it is not.
+func (tx *Tx) OnCommit(fn func()) { tx.committed = append(tx.committed, fn) }
 
 // Ref says which session a message belongs to: an explicit id, a caller's, or a
 // new one.
@@ -99,24 +105,21 @@ func (r Ref) resolve(ctx context.Context, q *db.Queries) (uuid.UUID, error) {
 }
 
 func (s *Store) update(ctx context.Context, lock func(*db.Queries) (db.Session, error), fn func(*Tx) error) error {
-	var news []event.Event
-	var id uuid.UUID
-	err := pgx.BeginFunc(ctx, s.pool, func(pgtx pgx.Tx) error {
+	var tx *Tx
+	err := replan.InTx(ctx, s.pool, func(pgtx pgx.Tx) error {
 		q := s.q.WithTx(pgtx)
 		row, err := lock(q)
 		if err != nil {
 			return err
 		}
-		id = row.ID
-		tx := &Tx{Tx: pgtx, Session: row, s: s, q: q, seq: row.LastSeq, ord: row.LastOrd}
+		tx = &Tx{Tx: pgtx, Session: row, s: s, q: q, seq: row.LastSeq, ord: row.LastOrd}
 		if err := fn(tx); err != nil {
 			return err
 		}
-		news = tx.news
-		if len(news) == 0 {
+		if len(tx.news) == 0 {
 			return nil
 		}
-		if err := q.SessionAdvance(ctx, id, tx.seq, tx.ord); err != nil {
+		if err := q.SessionAdvance(ctx, row.ID, tx.seq, tx.ord); err != nil {
 			return fmt.Errorf("advance session: %w", err)
 		}
 		return nil
@@ -124,7 +127,10 @@ func (s *Store) update(ctx context.Context, lock func(*db.Queries) (db.Session, 
 	if err != nil {
 		return err
 	}
-	s.published(id, news)
+	s.published(tx.Session.ID, tx.news)
+	for _, fn := range tx.committed {
+		fn()
+	}
 	return nil
 }
 

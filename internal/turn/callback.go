@@ -10,6 +10,7 @@ import (
 	"github.com/riverqueue/river/rivertype"
 
 	"github.com/parley-server/parley/internal/callback"
+	"github.com/parley-server/parley/internal/replan"
 )
 
 const (
@@ -57,12 +58,15 @@ func (s *Service) enqueueDelivery(ctx context.Context, tx pgx.Tx, delivery uuid.
 // Redeliver sends the newest report of a callback once more; ok is false where there
 // was none yet. A callback that the workspace does not have is CALLBACK_NOT_FOUND.
 func (s *Service) Redeliver(ctx context.Context, workspace, id uuid.UUID) (delivery uuid.UUID, ok bool, err error) {
-	err = pgx.BeginFunc(ctx, s.cfg.Pool, func(tx pgx.Tx) error {
+	err = replan.InTx(ctx, s.cfg.Pool, func(tx pgx.Tx) error {
 		if delivery, ok, err = s.cfg.Callbacks.Redeliver(ctx, tx, workspace, id); err != nil || !ok {
 			return err
 		}
 		return s.enqueueDelivery(ctx, tx, delivery)
 	})
+	if ok && err == nil {
+		s.wake(callbackQueue)
+	}
 	return delivery, ok && err == nil, err
 }
 
@@ -85,7 +89,7 @@ func (s *Service) redeliverLost(ctx context.Context) error {
 		if waiting(jobs[o.Job]) {
 			continue
 		}
-		err := pgx.BeginFunc(ctx, s.cfg.Pool, func(tx pgx.Tx) error {
+		err := replan.InTx(ctx, s.cfg.Pool, func(tx pgx.Tx) error {
 			ok, err := s.cfg.Callbacks.Orphaned(ctx, tx, o)
 			if err != nil || !ok {
 				return err

@@ -44,5 +44,8 @@ func (s *Service) report(ctx context.Context, tx *session.Tx, t session.Turn, ty
 			return err
 		}
 	}
+	if len(deliveries) > 0 {
+		s.wakeAfter(tx, callbackQueue)
+	}
 	return nil
 }

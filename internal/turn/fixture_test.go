@@ -204,7 +204,7 @@ func newLedger(t testing.TB, w *world, idempotent bool) *ledger {
 	if _, err := w.pool.Exec(t.Context(), `CREATE TABLE ledger (id text)`); err != nil {
 		t.Fatal(err)
 	}
-	l := &ledger{w: w, idempotent: idempotent, entered: make(chan struct{}, 10), leave: make(chan struct{}, 10)}
+	l := &ledger{w: w, idempotent: idempotent, entered: make(chan struct{}, 20), leave: make(chan struct{}, 20)}
 	w.tools = append(w.tools, l)
 	return l
 }

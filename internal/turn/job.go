@@ -40,7 +40,7 @@ func (w *worker) Work(ctx context.Context, job *river.Job[args]) error {
 }
 
 // NextRetry is a second later, however often a claim has failed: River's own pauses grow to minutes.
-func (w *worker) NextRetry(*river.Job[args]) time.Time { return time.Now().Add(time.Second) }
+func (w *worker) NextRetry(*river.Job[args]) time.Time { return w.s.clock.Now().Add(time.Second) }
 
 // redacting keeps error texts and panics out of river_job.errors, where secrets and
 // conversations could end up in them. The service's own log has them.

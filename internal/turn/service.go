@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/riverqueue/river"
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
+	"github.com/riverqueue/river/rivertype"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/parley-server/parley/db"
@@ -22,6 +23,7 @@ import (
 	"github.com/parley-server/parley/internal/filestore"
 	"github.com/parley-server/parley/internal/model"
 	"github.com/parley-server/parley/internal/permission"
+	"github.com/parley-server/parley/internal/replan"
 	"github.com/parley-server/parley/internal/runner"
 	"github.com/parley-server/parley/internal/session"
 	"github.com/parley-server/parley/internal/skill"
@@ -67,6 +69,7 @@ type Service struct {
 	log   *slog.Logger
 	q     *db.Queries
 	river *river.Client[pgx.Tx]
+	clock clock
 
 	busy    atomic.Int64 // workers that have a job
 	fetched atomic.Int64 // when jobs were last fetched, in Unix nanoseconds
@@ -96,14 +99,17 @@ func New(cfg Config) (*Service, error) {
 	if cfg.FetchPoll == 0 {
 		cfg.FetchPoll = 100 * time.Millisecond
 	}
-	s := &Service{cfg: cfg, log: cfg.Log, q: db.New(cfg.Pool), running: make(map[uuid.UUID]*attempt)}
+	s := &Service{cfg: cfg, log: cfg.Log, q: db.New(replan.Pool{Pool: cfg.Pool}), running: make(map[uuid.UUID]*attempt)}
 	s.fetched.Store(time.Now().UnixNano())
 	s.reaped.Store(time.Now().UnixNano())
 
+	s.clock.pool = cfg.Pool
 	rc := &river.Config{
 		ID:         strconv.Itoa(int(cfg.Sessions.Node())),
 		Logger:     slog.New(quiet{cfg.Log.Handler()}),
 		Middleware: redacting(cfg.Log),
+		Hooks:      []rivertype.Hook{atOnce{}},
+		Test:       river.TestConfig{Time: &s.clock}, // the only place where River takes a clock
 		// River's own time-outs come after ours: a turn ends by its own limits.
 		JobTimeout:                  maxTurnTime + time.Minute,
 		RescueStuckJobsAfter:        maxTurnTime + 2*time.Minute,
@@ -150,6 +156,7 @@ func (s *Service) Run(ctx context.Context) error {
 	var g errgroup.Group
 	g.Go(func() error { return s.heartbeat(beating) })
 	g.Go(func() error { return s.reap(ctx) })
+	g.Go(func() error { return s.clock.run(beating) })
 	<-ctx.Done()
 	err := s.drain()
 	stop()
@@ -162,5 +169,6 @@ func (s *Service) enqueue(ctx context.Context, tx *session.Tx, turn uuid.UUID) e
 	if err != nil {
 		return fmt.Errorf("insert job: %w", err)
 	}
+	s.wakeAfter(tx, queue)
 	return tx.Job(ctx, turn, job.Job.ID)
 }
