@@ -3,6 +3,8 @@ package app
 import (
 	"log/slog"
 	"time"
+
+	"github.com/parley-server/parley/internal/sandbox"
 )
 
 // Config is everything that can be set from outside. The tags are the settings'
@@ -41,12 +43,12 @@ type Config struct {
 
 	EgressAllow []string `env:"PARLEY_EGRESS_ALLOW" section:"Outgoing requests" doc:"What callbacks and fetched files may reach beside public addresses over https, separated by commas: a name (mirror.corp), a name and a port (mirror.corp:8443), with the place where it is (mirror.corp:443=10.0.0.7:8443), an address or a range (10.1.0.0/16). With http:// before it also without TLS."`
 
-	Sandbox     string `env:"PARLEY_SANDBOX" envDefault:"auto" oneof:"auto require off" section:"Tools that act" doc:"The sandbox that the agent's commands run in. auto: where there can be none, the agent has no commands, and everything else works; require: the server does not start then; off: no commands. They never run without one."`
-	SandboxUID  int    `env:"PARLEY_SANDBOX_UID" doc:"The user id that commands run as where the server runs as root, which commands never do: one that nothing else on the machine uses, such as 64001. Not needed where the server runs as another user."`
-	SandboxRoot string `env:"PARLEY_SANDBOX_ROOT" doc:"A directory with a prepared system whose programs the commands use in place of the server's own."`
-	Transparent bool   `env:"PARLEY_SANDBOX_TRANSPARENT" envDefault:"true" doc:"Programs that use no proxy reach the allowed hosts, too: their names lead to the server inside of the sandbox. false: only programs that use the proxy of the environment do."`
-	RunnerDir   string `env:"PARLEY_RUNNER_DIR" doc:"Where the files of sessions are while a turn works on them; by default a new directory in the system's temporary one. Nothing in it is needed afterwards."`
-	Commands    int    `env:"PARLEY_COMMANDS" envDefault:"16" doc:"Commands that this process runs at once; more wait. Each may use 1 GiB of memory."`
+	Sandbox     string            `env:"PARLEY_SANDBOX" envDefault:"auto" oneof:"auto require off" section:"Tools that act" doc:"The sandbox that the agent's commands run in. auto: where there can be none, the agent has no commands, and everything else works; require: the server does not start then; off: no commands. They never run without one."`
+	SandboxUID  sandbox.UserRange `env:"PARLEY_SANDBOX_UID" doc:"The user ids that commands run as where the server runs as root, which commands never do: a range that nothing else on the machine uses, such as 60600-60663, with at least as many ids as PARLEY_COMMANDS, so that commands that run at the same time share no limit. serve --dev picks a free range. Not needed where the server runs as another user."`
+	SandboxRoot string            `env:"PARLEY_SANDBOX_ROOT" doc:"A directory with a prepared system whose programs the commands use in place of the server's own."`
+	Transparent bool              `env:"PARLEY_SANDBOX_TRANSPARENT" envDefault:"true" doc:"Programs that use no proxy reach the allowed hosts, too: their names lead to the server inside of the sandbox. false: only programs that use the proxy of the environment do."`
+	RunnerDir   string            `env:"PARLEY_RUNNER_DIR" doc:"Where the files of sessions are while a turn works on them; by default a new directory in the system's temporary one. Nothing in it is needed afterwards."`
+	Commands    int               `env:"PARLEY_COMMANDS" envDefault:"16" doc:"Commands that this process runs at once; more wait. Each may use 1 GiB of memory."`
 
 	MessagesPerMinute int `env:"PARLEY_MESSAGES_PER_MINUTE" envDefault:"60" section:"Limits of each API key" doc:"Messages that a key may send in a minute; 0: no limit. A workspace can have limits of its own."`
 	CallsPerMinute    int `env:"PARLEY_CALLS_PER_MINUTE" envDefault:"600" doc:"Other requests that a key may make in a minute; 0: no limit."`

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"time"
 
 	"github.com/parley-server/parley/internal/egress"
@@ -39,6 +40,9 @@ func (s *service) give(dir string) error {
 	return s.box.Give(dir)
 }
 
+// devUsers is how many user ids development mode picks for commands.
+const devUsers = 64
+
 // buildSandbox makes the sandbox, where there can be one and somebody needs it.
 func (s *service) buildSandbox(ctx context.Context) error {
 	if s.Config.Workers == 0 {
@@ -48,7 +52,15 @@ func (s *service) buildSandbox(ctx context.Context) error {
 		s.banner.line("sandbox", "off: the agent has no commands", 0)
 		return nil
 	}
-	box, err := OpenSandbox(ctx, s.Config)
+	cfg := s.Config
+	if s.DevDir != "" && os.Geteuid() == 0 && cfg.SandboxUID.Len() == 0 {
+		cfg.SandboxUID = sandbox.FreeUsers(devUsers)
+	}
+	if n := cfg.SandboxUID.Len(); n > 0 && n < cfg.Commands {
+		s.Log.WarnContext(ctx, "commands that run at the same time share user ids: PARLEY_SANDBOX_UID has fewer ids than PARLEY_COMMANDS",
+			"ids", n, "commands", cfg.Commands)
+	}
+	box, err := OpenSandbox(ctx, cfg)
 	unavailable, ok := errors.AsType[*sandbox.Unavailable](err)
 	switch {
 	case ok && s.Config.Sandbox == "require":
@@ -71,7 +83,7 @@ func (s *service) buildSandbox(ctx context.Context) error {
 // OpenSandbox makes the sandbox of a configuration, or fails with *sandbox.Unavailable.
 // The caller closes it.
 func OpenSandbox(ctx context.Context, cfg Config) (*sandbox.Sandbox, error) {
-	return sandbox.Open(ctx, sandbox.Config{Dir: cfg.RunnerDir, UID: cfg.SandboxUID, Root: cfg.SandboxRoot, Transparent: cfg.Transparent})
+	return sandbox.Open(ctx, sandbox.Config{Dir: cfg.RunnerDir, Users: cfg.SandboxUID, Root: cfg.SandboxRoot, Transparent: cfg.Transparent})
 }
 
 // tools are what the agent can do in a run.

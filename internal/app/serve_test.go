@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	osexec "os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -273,6 +274,28 @@ func TestDevModeStartsTwiceTheSame(t *testing.T) {
 	defer elsewhere.Close()
 	if _, err := elsewhere.SetSecret(t.Context(), "demo", "TOKEN", vault.Value{}); err == nil || !strings.Contains(err.Error(), "Run the command there, or set PARLEY_VAULT_KEY_FILE") {
 		t.Errorf("a secret set elsewhere: %v", err)
+	}
+}
+
+// TestDevModeAsRootHasASandbox starts as root without a setting for the users of commands.
+func TestDevModeAsRootHasASandbox(t *testing.T) {
+	t.Parallel()
+	if os.Geteuid() != 0 {
+		t.Skip("the test is not root")
+	}
+	if _, err := osexec.LookPath("bwrap"); err != nil {
+		t.Skip(err)
+	}
+	environ := []string{"DATABASE_URL=" + dbtest.DSN(t), "PARLEY_LISTEN=127.0.0.1:0", "PARLEY_SANDBOX=require"}
+	if _, _, err := serve(t, app.Options{}, environ...); err == nil || !strings.Contains(err.Error(), "the service is root") && !strings.Contains(err.Error(), "The service is root") {
+		t.Errorf("outside of development mode: %v", err)
+	}
+	var out strings.Builder
+	if _, _, err := serve(t, app.Options{DevDir: filepath.Join(t.TempDir(), ".parley"), Out: &out}, environ...); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(out.String(), "the agent can run commands") {
+		t.Errorf("the start prints\n%s", &out)
 	}
 }
 

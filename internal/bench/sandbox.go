@@ -64,7 +64,7 @@ func called(n int) scenario {
 func openSandbox(ctx context.Context) (*sandbox.Sandbox, error) {
 	cfg := sandbox.Config{Transparent: true}
 	if os.Getuid() == 0 {
-		cfg.UID = sandboxUID
+		cfg.Users = sandbox.UserRange{First: sandboxUID, Last: sandboxUID + 63}
 	}
 	return sandbox.Open(ctx, cfg)
 }

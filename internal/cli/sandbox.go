@@ -14,7 +14,7 @@ func (c *command) sandbox() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "sandbox",
 		Short:   "find out whether the agent can run commands on this machine",
-		Example: "  parley sandbox check\n  PARLEY_SANDBOX_UID=64001 parley sandbox check",
+		Example: "  parley sandbox check\n  PARLEY_SANDBOX_UID=60600-60663 parley sandbox check",
 		RunE:    group, Args: cobra.ArbitraryArgs,
 	}
 	cmd.AddCommand(c.sandboxCheck())

@@ -38,7 +38,7 @@ func newShell(t *testing.T, programs ...string) *shell {
 			without(err)
 		}
 	}
-	s, err := sandbox.Open(t.Context(), sandbox.Config{UID: 64002, Transparent: true})
+	s, err := sandbox.Open(t.Context(), sandbox.Config{Users: sandbox.UserRange{First: 64002, Last: 64065}, Transparent: true})
 	if err != nil {
 		without(err)
 	}

@@ -88,7 +88,7 @@ func (w *world) contained(t *testing.T) *world {
 	t.Helper()
 	cfg := sandbox.Config{Transparent: true}
 	if os.Getuid() == 0 {
-		cfg.UID = 64001
+		cfg.Users = sandbox.UserRange{First: 64001, Last: 64064}
 	}
 	box, err := sandbox.Open(t.Context(), cfg)
 	if err != nil {

@@ -20,9 +20,9 @@ type scratch struct {
 	lock *os.File // the directory itself
 }
 
-// newScratch makes one below parent for the service and the commands' user, and
+// newScratch makes one below parent for the service and the users of commands, and
 // removes those of processes that are gone.
-func newScratch(parent string, user *syscall.Credential, log *slog.Logger) (*scratch, error) {
+func newScratch(parent string, commands *users, log *slog.Logger) (*scratch, error) {
 	if err := os.MkdirAll(parent, 0o711); err != nil {
 		return nil, err
 	}
@@ -42,8 +42,8 @@ func newScratch(parent string, user *syscall.Credential, log *slog.Logger) (*scr
 		s := &scratch{path, lock}
 		// A command may leave a program in its folder that runs as its user whoever starts
 		// it. Nobody else comes here.
-		if user != nil {
-			if err := errors.Join(os.Chown(path, -1, int(user.Gid)), os.Chmod(path, 0o710)); err != nil {
+		if commands != nil {
+			if err := errors.Join(os.Chown(path, -1, commands.First), os.Chmod(path, 0o710)); err != nil {
 				return nil, errors.Join(err, s.close())
 			}
 		}

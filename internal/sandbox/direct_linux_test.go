@@ -100,7 +100,7 @@ func TestPortsOfTheHostAreNotOpened(t *testing.T) {
 	dir := passable(t)
 	forgets := program(t, filepath.Join(dir, "bwrap"), `test $1 = --version && exec echo bubblewrap 0.8.0
 exec /bin/bash -c 'f=$(mktemp) && sed -z /^--unshare-net$/d /proc/self/fd/$2 >$f && eval "exec $2<$f" && rm $f && exec `+real+` "$@"' bash "$@"`)
-	s, err := sandbox.Open(t.Context(), sandbox.Config{Bwrap: forgets, UID: commandUser, Dir: dir, Transparent: true})
+	s, err := sandbox.Open(t.Context(), sandbox.Config{Bwrap: forgets, Users: commandUsers, Dir: dir, Transparent: true})
 	if err == nil {
 		s.Close()
 		t.Fatal("there is a sandbox")

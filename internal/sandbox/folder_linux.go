@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-
-	"golang.org/x/sys/unix"
 )
 
 const attachments = "attachments"
@@ -26,28 +24,6 @@ func (s *Sandbox) NewFolder(name string) (string, error) {
 		return "", fmt.Errorf("make a folder: %w", err)
 	}
 	return path, s.Give(path)
-}
-
-// Give makes a file, or a folder and all in it, the commands' user's. What is deeper
-// than commands may keep, only they have made.
-func (s *Sandbox) Give(path string) error {
-	if s.credential == nil {
-		return nil // who runs the commands made it
-	}
-	uid, gid := int(s.credential.Uid), int(s.credential.Gid)
-	if err := os.Lchown(path, uid, gid); err != nil {
-		return err
-	}
-	if info, err := os.Lstat(path); err != nil || !info.IsDir() {
-		return err
-	}
-	err := walk(path, func(dir int, name string, _ *unix.Stat_t) error {
-		return ignoreGone(unix.Fchownat(dir, name, uid, gid, unix.AT_SYMLINK_NOFOLLOW))
-	})
-	if err != nil && !errors.Is(err, errDeep) {
-		return fmt.Errorf("give a folder: %w", err)
-	}
-	return nil
 }
 
 // Remove removes a folder, whatever modes a command gave to what is in it, and however

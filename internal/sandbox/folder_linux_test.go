@@ -58,7 +58,7 @@ func TestFoldersCanBeRemoved(t *testing.T) {
 // TestOneSessionDoesNotSeeAnother runs two commands at a time, of the same user.
 func TestOneSessionDoesNotSeeAnother(t *testing.T) {
 	t.Parallel()
-	s := open(t, sandbox.Config{})
+	s := open(t, sandbox.Config{Users: sandbox.UserRange{First: 64001, Last: 64001}})
 	out := &signal{on: "ready", came: make(chan struct{})}
 	secret := newMark()
 	ended := make(chan error)

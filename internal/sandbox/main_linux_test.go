@@ -12,8 +12,8 @@ import (
 	"github.com/parley-server/parley/internal/sandbox"
 )
 
-// commandUser runs the commands of tests that run as root.
-const commandUser = 64001
+// commandUsers run the commands of tests that run as root.
+var commandUsers = sandbox.UserRange{First: 64001, Last: 64064}
 
 func TestMain(m *testing.M) {
 	if len(os.Args) > 2 && os.Args[1] == "attack" {
@@ -31,8 +31,8 @@ func open(t *testing.T, cfg sandbox.Config) *sandbox.Sandbox {
 	if _, err := exec.LookPath("bwrap"); err != nil {
 		unavailable(t, err)
 	}
-	if cfg.UID == 0 {
-		cfg.UID = commandUser
+	if cfg.Users.Len() == 0 {
+		cfg.Users = commandUsers
 	}
 	s, err := sandbox.Open(t.Context(), cfg)
 	if err != nil {

@@ -7,19 +7,18 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
-	"syscall"
 )
 
 // Sandbox runs commands.
 type Sandbox struct {
-	bwrap      string
-	credential *syscall.Credential
-	dir        string // where the directory of this process is made
-	log        *slog.Logger
-	system     []string
-	filter     []byte
-	limits     Limits
-	direct     bool // commands may have a Direct
+	bwrap  string
+	users  *users // that run the commands; nil: the user of the service
+	dir    string // where the directory of this process is made
+	log    *slog.Logger
+	system []string
+	filter []byte
+	limits Limits
+	direct bool // commands may have a Direct
 
 	mu         sync.Mutex
 	scratch    *scratch
@@ -35,10 +34,10 @@ func Open(ctx context.Context, cfg Config) (_ *Sandbox, err error) {
 		return nil, err
 	}
 	if os.Geteuid() == 0 {
-		if cfg.UID <= 0 {
+		if cfg.Users.Len() == 0 {
 			return nil, rootWithoutUser
 		}
-		s.credential = &syscall.Credential{Uid: uint32(cfg.UID), Gid: uint32(cfg.UID)}
+		s.users = &users{UserRange: cfg.Users}
 	}
 	if s.system, err = system(cfg.Root); err != nil {
 		return nil, err

@@ -33,7 +33,7 @@ func TestWithoutBubblewrapThereIsNoSandbox(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s, err := sandbox.Open(t.Context(), sandbox.Config{Bwrap: c.bwrap, UID: commandUser, Dir: dir})
+			s, err := sandbox.Open(t.Context(), sandbox.Config{Bwrap: c.bwrap, Users: commandUsers, Dir: dir})
 			if err == nil {
 				s.Close()
 				t.Fatal("there is a sandbox")
@@ -51,8 +51,8 @@ func TestRootNeedsAnotherUser(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("the test is not root")
 	}
-	for _, uid := range []int{0, -1} {
-		s, err := sandbox.Open(t.Context(), sandbox.Config{UID: uid})
+	for _, none := range []sandbox.UserRange{{}, {First: -1, Last: 5}} {
+		s, err := sandbox.Open(t.Context(), sandbox.Config{Users: none})
 		if err == nil {
 			s.Close()
 			t.Fatal("there is a sandbox")
@@ -69,7 +69,7 @@ func TestDirectoryMustBeReachable(t *testing.T) {
 		t.Skip("the test is not root")
 	}
 	closed := t.TempDir() // is below a directory of the test's user alone
-	s, err := sandbox.Open(t.Context(), sandbox.Config{UID: commandUser, Dir: closed})
+	s, err := sandbox.Open(t.Context(), sandbox.Config{Users: commandUsers, Dir: closed})
 	if err == nil {
 		s.Close()
 		t.Fatal("there is a sandbox")

@@ -38,7 +38,7 @@ func TestOrphansAreSwept(t *testing.T) {
 	cmd := exec.Command("bwrap", "--args", "3", "--", "/run/init", "stage")
 	cmd.ExtraFiles = []*os.File{args, write, never}
 	if os.Geteuid() == 0 {
-		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: commandUser, Gid: commandUser}}
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(commandUsers.First), Gid: uint32(commandUsers.First)}}
 	}
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)

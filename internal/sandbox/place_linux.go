@@ -19,11 +19,11 @@ func (s *Sandbox) place() (dir, executable string, err error) {
 		s.scratch, s.executable = nil, ""
 	}
 	if s.scratch == nil {
-		if s.scratch, err = newScratch(s.dir, s.credential, s.log); err != nil {
+		if s.scratch, err = newScratch(s.dir, s.users, s.log); err != nil {
 			return "", "", unwritable(err)
 		}
 		if !s.reachable(s.dir) {
-			err := unreachable(int(s.credential.Uid), s.scratch.path)
+			err := unreachable(s.users.UserRange, s.scratch.path)
 			_ = s.scratch.close()
 			s.scratch = nil
 			return "", "", err
@@ -70,7 +70,7 @@ func (s *Sandbox) own() (string, error) {
 // reachable reports whether the commands' user may pass to path and read it. It goes by
 // the rights that everybody has.
 func (s *Sandbox) reachable(path string) bool {
-	if s.credential == nil {
+	if s.users == nil {
 		return true
 	}
 	path, err := filepath.EvalSymlinks(path)

@@ -8,7 +8,7 @@ import (
 var (
 	rootWithoutUser = &Unavailable{
 		Reason: "The service is root, and a command is never run as root.",
-		Remedy: "Set PARLEY_SANDBOX_UID to the number of a user that nothing else runs as, such as 64001, or run the service as another user.",
+		Remedy: "Set PARLEY_SANDBOX_UID to ids of users that nothing else runs as, such as 60600-60663, or run the service as another user.",
 	}
 	noChildren = &Unavailable{
 		Reason: "The kernel does not list the children of a process, so the memory of a command cannot be bounded.",
@@ -43,9 +43,9 @@ func unwritable(err error) *Unavailable {
 	}
 }
 
-func unreachable(uid int, path string) *Unavailable {
+func unreachable(users UserRange, path string) *Unavailable {
 	return &Unavailable{
-		Reason: fmt.Sprintf("User %d, who runs the commands, cannot reach the directory %s.", uid, path),
+		Reason: fmt.Sprintf("Commands run as user %s, which cannot reach the directory %s.", users, path),
 		Remedy: "Set PARLEY_RUNNER_DIR to a directory that, like all above it, lets others pass (chmod o+x).",
 	}
 }

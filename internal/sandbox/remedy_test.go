@@ -43,7 +43,7 @@ func TestRemedies(t *testing.T) {
 			t.Errorf("%s is not in sentences: %v", name, u)
 		}
 	}
-	for _, u := range []*Unavailable{rootWithoutUser, noChildren, bwrapMissing("bwrap"), bwrapOld("/bwrap", ""), unreachable(1, "/x"), leaky("x")} {
+	for _, u := range []*Unavailable{rootWithoutUser, noChildren, bwrapMissing("bwrap"), bwrapOld("/bwrap", ""), unreachable(UserRange{1, 1}, "/x"), leaky("x")} {
 		if !strings.HasSuffix(u.Reason, ".") || !strings.HasSuffix(u.Remedy, ".") {
 			t.Errorf("not sentences: %v", u)
 		}

@@ -62,7 +62,7 @@ func TestPreparedRootMustBeOne(t *testing.T) {
 		"no programs": {dir, "which has neither usr nor bin"},
 		"below one":   {filepath.Join(file, "x"), "which cannot be looked into"},
 	} {
-		s, err := sandbox.Open(t.Context(), sandbox.Config{Root: c.root, UID: commandUser})
+		s, err := sandbox.Open(t.Context(), sandbox.Config{Root: c.root, Users: commandUsers})
 		if err == nil {
 			s.Close()
 			t.Fatalf("%s: there is a sandbox", name)

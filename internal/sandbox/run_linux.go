@@ -24,9 +24,14 @@ func (s *Sandbox) Run(ctx context.Context, c Command) (Result, error) {
 	if err := s.prepare(c); err != nil {
 		return Result{}, &Failure{Reason: err.Error()}
 	}
+	user, dismiss, err := s.enlist(c)
+	if err != nil {
+		return Result{}, &Failure{Reason: err.Error()}
+	}
+	defer dismiss()
 	limits := c.Limits.or(s.limits)
 	began := time.Now()
-	p, err := s.start(c, limits)
+	p, err := s.start(c, limits, user)
 	if err != nil {
 		return Result{}, &Failure{Reason: err.Error()}
 	}

@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/parley-server/parley/internal/sandbox"
@@ -34,12 +33,8 @@ func TestCommandRuns(t *testing.T) {
 	if made, err := os.ReadFile(filepath.Join(where, "file")); string(made) != "made\n" {
 		t.Errorf("the file has %q, %v", made, err)
 	}
-	user := uint32(os.Geteuid())
-	if user == 0 {
-		user = commandUser
-	}
-	if info, err := os.Stat(filepath.Join(where, "file")); err != nil || info.Sys().(*syscall.Stat_t).Uid != user {
-		t.Errorf("the file is not user %d's: %+v, %v", user, info, err)
+	if user := owner(t, filepath.Join(where, "file")); user != owner(t, where) || user == 0 {
+		t.Errorf("the file is user %d's, want %d", user, owner(t, where))
 	}
 	if left, _ := run(t, s, sandbox.Command{Argv: bash("test $(cat file) = made"), Folder: where}); left.Exit != 0 {
 		t.Error("the next command does not find the file")

@@ -27,8 +27,9 @@ type Config struct {
 	// Dir is where a directory for the time of the process is made, with the
 	// executable, where needed, and the folders; empty: the system's for temporary files.
 	Dir string
-	// UID runs the commands of a service that is root, which they never are.
-	UID int
+	// Users run the commands of a service that is root, which they never are. Commands that
+	// run at the same time have different users while there are enough.
+	Users UserRange
 	// Bwrap is bubblewrap's program; empty: it is looked up in PATH.
 	Bwrap string
 	// Root is a directory with a prepared system whose programs are there in place of

@@ -14,7 +14,7 @@ import (
 // service is a process that runs a stubborn command until it is killed. It prints the
 // command's words.
 func service(args []string) int {
-	s, err := sandbox.Open(context.Background(), sandbox.Config{UID: commandUser, Dir: args[0]})
+	s, err := sandbox.Open(context.Background(), sandbox.Config{Users: commandUsers, Dir: args[0]})
 	if err != nil {
 		os.Stderr.WriteString(err.Error())
 		return 1

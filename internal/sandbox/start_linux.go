@@ -31,7 +31,7 @@ type process struct {
 }
 
 // start starts bubblewrap. Every descriptor that it needs is passed on and then closed here.
-func (s *Sandbox) start(c Command, l Limits) (p *process, err error) {
+func (s *Sandbox) start(c Command, l Limits, as *syscall.Credential) (p *process, err error) {
 	var passed []*os.File
 	defer func() {
 		for _, f := range passed {
@@ -92,7 +92,7 @@ func (s *Sandbox) start(c Command, l Limits) (p *process, err error) {
 	cmd.Dir = "/"
 	cmd.Stdout, cmd.Stderr = stdout, stdout
 	cmd.ExtraFiles = passed
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL, Credential: s.credential}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL, Credential: as}
 	p = &process{cmd: cmd, control: ours, output: output, ended: make(chan struct{})}
 	if err := p.begin(); err != nil {
 		output.Close()
