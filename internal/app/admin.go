@@ -85,6 +85,11 @@ func (a *Admin) findDev(ctx context.Context, cfg Config, dir string) error {
 		a.dsn = Secret(a.dev.DSN(devDatabase))
 		return nil
 	}
+	if cfg.DevURL == "" {
+		if err := env.CheckDatabase(); err != nil {
+			return err
+		}
+	}
 	if a.dsn = Secret(env.DatabaseURL); a.dsn == "" {
 		return &ConfigError{[]string{"DATABASE_URL is not set, and there is no development database in " + dir + "."}}
 	}

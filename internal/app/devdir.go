@@ -24,35 +24,6 @@ func devEnvFile(dir string) string  { return filepath.Join(dir, "dev.env") }
 // DevEnv is what `serve --dev` writes for the shells next to it.
 type DevEnv struct{ URL, Workspace, APIKey, DatabaseURL string }
 
-// ReadDevEnv reads dev.env, or nothing where there is none.
-func ReadDevEnv(dir string) (DevEnv, error) {
-	text, err := os.ReadFile(devEnvFile(dir))
-	if errors.Is(err, fs.ErrNotExist) {
-		return DevEnv{}, nil
-	}
-	if err != nil {
-		return DevEnv{}, fmt.Errorf("read the development settings: %w", err)
-	}
-	lines, err := parseEnvFile(string(text))
-	if err != nil {
-		return DevEnv{}, fmt.Errorf("%s, %w", devEnvFile(dir), err)
-	}
-	var e DevEnv
-	for _, line := range lines {
-		switch line.name {
-		case "PARLEY_URL":
-			e.URL = line.value
-		case "PARLEY_WORKSPACE":
-			e.Workspace = line.value
-		case "PARLEY_API_KEY":
-			e.APIKey = line.value
-		case "PARLEY_DATABASE_URL":
-			e.DatabaseURL = line.value
-		}
-	}
-	return e, nil
-}
-
 // write replaces dev.env as a whole: a shell never sources half of it.
 func (e DevEnv) write(dir string) error {
 	var b strings.Builder

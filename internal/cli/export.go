@@ -131,8 +131,8 @@ func lines(w io.Writer, messages []client.HistoryMessage, events []client.Frame)
 	return nil
 }
 
-// markdown writes a session for readers. What the user said is quoted, so that its
-// headings are none of the page.
+// markdown writes a session for readers. The user's text is quoted, so that its headings are not
+// the page's. Control characters are escaped: a page is read at a terminal too.
 func markdown(w io.Writer, session string, messages []client.HistoryMessage) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# Session %s\n", session)
@@ -161,6 +161,6 @@ func markdown(w io.Writer, session string, messages []client.HistoryMessage) err
 			b.WriteString("\n*" + end + "*\n")
 		}
 	}
-	_, err := io.WriteString(w, b.String())
+	_, err := io.WriteString(w, visible(b.String()))
 	return err
 }

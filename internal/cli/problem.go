@@ -108,7 +108,7 @@ func explain(err error) *problem {
 		return &problem{Exit: exitInterrupted, Code: "INTERRUPTED", What: "Interrupted."}
 	}
 	if e, ok := errors.AsType[*app.ConfigError](err); ok {
-		return &problem{Exit: exitUsage, Code: "CONFIGURATION", What: "The configuration is not right.", Why: e.Error(),
+		return &problem{Exit: exitUsage, Code: "CONFIGURATION", What: "Invalid configuration.", Why: e.Error(),
 			Do: "Correct it; `parley config print` shows what is set and where it comes from."}
 	}
 	if e, ok := errors.AsType[*app.StartError](err); ok {

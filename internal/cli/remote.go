@@ -73,6 +73,9 @@ func (c *command) target(cmd *cobra.Command) (app.DevEnv, error) {
 			return target, err
 		}
 		if dev.APIKey != "" {
+			if err := dev.CheckURL(); err != nil {
+				return target, err
+			}
 			target.URL, target.APIKey = dev.URL, dev.APIKey
 			if target.Workspace == "" {
 				target.Workspace = dev.Workspace
@@ -106,7 +109,7 @@ func (c *command) ready() *cobra.Command {
 				return err
 			}
 			target := app.DevEnv{URL: cfg.URL}
-			if dev, err := app.ReadDevEnv(c.devDir()); err == nil && dev.URL != "" && cfg.Source("PARLEY_URL") == "" {
+			if dev, err := app.ReadDevEnv(c.devDir()); err == nil && dev.CheckURL() == nil && cfg.Source("PARLEY_URL") == "" {
 				target.URL = dev.URL
 			}
 			remote, err := c.clientOf(target, nil)

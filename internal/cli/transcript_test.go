@@ -72,6 +72,14 @@ func TestASessionIsShownAndExported(t *testing.T) {
 		t.Errorf("one object: %v, %+v", err, whole)
 	}
 
+	sh.must("send", "--caller", "bob", "@say \x1b]0;owned\x07 and \u202egnp.exe")
+	if err := json.Unmarshal([]byte(sh.must("sessions", "list", "--caller", "bob", "--json")), &list); err != nil {
+		t.Fatal(err)
+	}
+	if md := sh.must("sessions", "export", list.Data[0].SessionID); strings.ContainsAny(md, "\x1b\x07\u202e") || !strings.Contains(md, `\u001b]0;owned\u0007 and \u202egnp.exe`) {
+		t.Errorf("the Markdown steers a terminal: %q", md)
+	}
+
 	for _, c := range []struct {
 		args string
 		says string
