@@ -12,17 +12,18 @@ import (
 	"github.com/google/uuid"
 )
 
-const eventExists = `-- name: EventExists :one
-SELECT EXISTS (SELECT FROM events WHERE session_id = $1 AND seq BETWEEN $2 AND $2 + 1 AND at >= $3 AND (seq = $2 OR kind = 'open'))
+const eventTurn = `-- name: EventTurn :one
+SELECT turn_id FROM events WHERE session_id = $1 AND seq BETWEEN $2 AND $2 + 1 AND at >= $3 AND (seq = $2 OR kind = 'open')
+ORDER BY seq LIMIT 1
 `
 
-// EventExists tells whether an id is one that a session gives out: that of an event, or the
-// one before a turn's open, where its stream begins.
-func (q *Queries) EventExists(ctx context.Context, sessionID uuid.UUID, seq int64, at time.Time) (bool, error) {
-	row := q.db.QueryRow(ctx, eventExists, sessionID, seq, at)
-	var exists bool
-	err := row.Scan(&exists)
-	return exists, err
+// EventTurn is the turn of an id that a session gives out: that of an event, or the one before a
+// turn's open, where its stream begins. Other ids have no row.
+func (q *Queries) EventTurn(ctx context.Context, sessionID uuid.UUID, seq int64, at time.Time) (uuid.UUID, error) {
+	row := q.db.QueryRow(ctx, eventTurn, sessionID, seq, at)
+	var turn_id uuid.UUID
+	err := row.Scan(&turn_id)
+	return turn_id, err
 }
 
 const eventsAfter = `-- name: EventsAfter :many
@@ -244,19 +245,27 @@ func (q *Queries) TurnEvents(ctx context.Context, sessionID uuid.UUID, turnID uu
 }
 
 const turnTail = `-- name: TurnTail :one
-SELECT coalesce(string_agg(data->>'text', '' ORDER BY seq), '')::text AS tail FROM events
+SELECT coalesce(string_agg(data->>'text', '' ORDER BY seq), '')::text AS tail,
+       EXISTS (SELECT FROM events p WHERE p.session_id = $1 AND p.turn_id = $2 AND p.at >= $3 AND p.delta AND p.seq < $4) AS spoken
+FROM events
 WHERE session_id = $1 AND turn_id = $2 AND at >= $3 AND delta AND seq > $4
 `
 
-// TurnTail is the text that was shown after the last whole reply of a turn.
-func (q *Queries) TurnTail(ctx context.Context, sessionID uuid.UUID, turnID uuid.UUID, at time.Time, seq int64) (string, error) {
+type TurnTailRow struct {
+	Tail   string
+	Spoken bool
+}
+
+// TurnTail is the text that was shown after the last whole reply of a turn, and whether text was
+// shown before it.
+func (q *Queries) TurnTail(ctx context.Context, sessionID uuid.UUID, turnID uuid.UUID, at time.Time, seq int64) (TurnTailRow, error) {
 	row := q.db.QueryRow(ctx, turnTail,
 		sessionID,
 		turnID,
 		at,
 		seq,
 	)
-	var tail string
-	err := row.Scan(&tail)
-	return tail, err
+	var i TurnTailRow
+	err := row.Scan(&i.Tail, &i.Spoken)
+	return i, err
 }

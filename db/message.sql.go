@@ -13,7 +13,7 @@ import (
 )
 
 const messageAnswer = `-- name: MessageAnswer :one
-SELECT t.id, t.session_id, t.workspace_id, t.state, t.error, t.start_seq, t.end_seq, t.epoch, t.node, t.lease_until, t.job_id, t.halted_at, t.max_response_seconds, t.max_turns, t.active_seconds, t.max_cost_usd, t.key_id, t.scopes, t.request_hash, t.prompt, t.response_schema, t.secrets, t.rejected, t.callback_id, t.created_at, t.started_at, t.finished_at, t.state_at, t.told_at, m.id, m.session_id, m.turn_id, m.workspace_id, m.role, m.content, m.label, m.skill, m.status, m.error, m.structured_result, m.attachments, m.tool_calls, m.refs, m.usage, m.first_seq, m.last_seq, m.created_at, m.named, m.failure FROM turns t JOIN messages m ON m.turn_id = t.id AND m.role = 'assistant'
+SELECT t.id, t.session_id, t.workspace_id, t.state, t.error, t.start_seq, t.end_seq, t.epoch, t.node, t.lease_until, t.job_id, t.halted_at, t.max_response_seconds, t.max_turns, t.active_seconds, t.max_cost_usd, t.key_id, t.scopes, t.request_hash, t.prompt, t.response_schema, t.secrets, t.rejected, t.callback_id, t.created_at, t.started_at, t.finished_at, t.state_at, t.told_at, m.id, m.session_id, m.turn_id, m.workspace_id, m.role, m.content, m.label, m.skill, m.status, m.error, m.structured_result, m.attachments, m.tool_calls, m.refs, m.usage, m.first_seq, m.last_seq, m.created_at, m.named, m.failure, m.output_at FROM turns t JOIN messages m ON m.turn_id = t.id AND m.role = 'assistant'
 WHERE t.workspace_id = $1 AND t.id = $2
 `
 
@@ -76,23 +76,34 @@ func (q *Queries) MessageAnswer(ctx context.Context, workspaceID uuid.UUID, iD u
 		&i.Message.CreatedAt,
 		&i.Message.Named,
 		&i.Message.Failure,
+		&i.Message.OutputAt,
 	)
 	return i, err
 }
 
 const messageClose = `-- name: MessageClose :exec
 UPDATE messages m
-SET failure = $1, content = (SELECT coalesce(string_agg(e.data->>'text', '' ORDER BY e.seq), '') FROM events e
-               WHERE e.session_id = m.session_id AND e.turn_id = m.turn_id AND e.at >= $2::timestamptz AND e.delta),
-    status = $3, error = $4, tool_calls = $5, refs = $6,
-    structured_result = $7, attachments = $8,
-    usage = $9, last_seq = $10
-WHERE m.turn_id = $11 AND m.role = 'assistant'
+SET failure = $1, content = said.content, output_at = said.output_at,
+    status = $2, error = $3, tool_calls = $4, refs = $5,
+    structured_result = $6, attachments = $7,
+    usage = $8, last_seq = $9
+FROM (
+    SELECT coalesce(string_agg(d.text, '' ORDER BY d.seq), '') AS content,
+           coalesce(sum(octet_length(d.text)) FILTER (WHERE d.step < d.last_step), 0) AS output_at
+    FROM (
+        SELECT s.seq, s.text, s.step, max(s.step) OVER () AS last_step
+        FROM (
+            SELECT e.seq, e.data->>'text' AS text, width_bucket(e.seq, $11::bigint[]) AS step
+            FROM events e
+            WHERE e.session_id = $12 AND e.turn_id = $10 AND e.at >= $13::timestamptz AND e.delta
+        ) s
+    ) d
+) said
+WHERE m.turn_id = $10 AND m.role = 'assistant'
 `
 
 type MessageCloseParams struct {
 	Failure          *string
-	Since            time.Time
 	Status           string
 	Error            *string
 	ToolCalls        []byte
@@ -102,14 +113,17 @@ type MessageCloseParams struct {
 	Usage            []byte
 	LastSeq          int64
 	TurnID           uuid.UUID
+	Replies          []int64
+	SessionID        uuid.UUID
+	Since            time.Time
 }
 
-// MessageClose stores what a turn came to. The answer is the concatenation of the
-// deltas, made where they are.
+// MessageClose stores the result of a turn. The content is the concatenation of the deltas, built
+// in the database. replies are the seqs of the turn's replies, in order: each ends a step, and
+// output_at is where the text of the last step begins.
 func (q *Queries) MessageClose(ctx context.Context, arg MessageCloseParams) error {
 	_, err := q.db.Exec(ctx, messageClose,
 		arg.Failure,
-		arg.Since,
 		arg.Status,
 		arg.Error,
 		arg.ToolCalls,
@@ -119,6 +133,9 @@ func (q *Queries) MessageClose(ctx context.Context, arg MessageCloseParams) erro
 		arg.Usage,
 		arg.LastSeq,
 		arg.TurnID,
+		arg.Replies,
+		arg.SessionID,
+		arg.Since,
 	)
 	return err
 }
@@ -200,7 +217,7 @@ func (q *Queries) MessagesBefore(ctx context.Context, sessionID uuid.UUID, turnI
 }
 
 const messagesPage = `-- name: MessagesPage :many
-SELECT id, session_id, turn_id, workspace_id, role, content, label, skill, status, error, structured_result, attachments, tool_calls, refs, usage, first_seq, last_seq, created_at, named, failure FROM messages
+SELECT id, session_id, turn_id, workspace_id, role, content, label, skill, status, error, structured_result, attachments, tool_calls, refs, usage, first_seq, last_seq, created_at, named, failure, output_at FROM messages
 WHERE session_id = $1 AND first_seq > $2::bigint
 ORDER BY first_seq LIMIT $3
 `
@@ -237,6 +254,7 @@ func (q *Queries) MessagesPage(ctx context.Context, sessionID uuid.UUID, after i
 			&i.CreatedAt,
 			&i.Named,
 			&i.Failure,
+			&i.OutputAt,
 		); err != nil {
 			return nil, err
 		}
@@ -249,7 +267,7 @@ func (q *Queries) MessagesPage(ctx context.Context, sessionID uuid.UUID, after i
 }
 
 const messagesPageDesc = `-- name: MessagesPageDesc :many
-SELECT id, session_id, turn_id, workspace_id, role, content, label, skill, status, error, structured_result, attachments, tool_calls, refs, usage, first_seq, last_seq, created_at, named, failure FROM messages
+SELECT id, session_id, turn_id, workspace_id, role, content, label, skill, status, error, structured_result, attachments, tool_calls, refs, usage, first_seq, last_seq, created_at, named, failure, output_at FROM messages
 WHERE session_id = $1 AND first_seq < $2::bigint
 ORDER BY first_seq DESC LIMIT $3
 `
@@ -285,6 +303,7 @@ func (q *Queries) MessagesPageDesc(ctx context.Context, sessionID uuid.UUID, bef
 			&i.CreatedAt,
 			&i.Named,
 			&i.Failure,
+			&i.OutputAt,
 		); err != nil {
 			return nil, err
 		}

@@ -194,6 +194,7 @@ type Message struct {
 	CreatedAt        time.Time
 	Named            *string
 	Failure          *string
+	OutputAt         int32
 }
 
 type Session struct {

@@ -622,7 +622,7 @@ func (q *Queries) TurnUnplaced(ctx context.Context, id uuid.UUID) error {
 }
 
 const turnView = `-- name: TurnView :one
-SELECT t.id, t.session_id, t.workspace_id, t.state, t.error, t.start_seq, t.end_seq, t.epoch, t.node, t.lease_until, t.job_id, t.halted_at, t.max_response_seconds, t.max_turns, t.active_seconds, t.max_cost_usd, t.key_id, t.scopes, t.request_hash, t.prompt, t.response_schema, t.secrets, t.rejected, t.callback_id, t.created_at, t.started_at, t.finished_at, t.state_at, t.told_at, u.id, u.session_id, u.turn_id, u.workspace_id, u.role, u.content, u.label, u.skill, u.status, u.error, u.structured_result, u.attachments, u.tool_calls, u.refs, u.usage, u.first_seq, u.last_seq, u.created_at, u.named, u.failure, m.id, m.session_id, m.turn_id, m.workspace_id, m.role, m.content, m.label, m.skill, m.status, m.error, m.structured_result, m.attachments, m.tool_calls, m.refs, m.usage, m.first_seq, m.last_seq, m.created_at, m.named, m.failure, a.request AS question
+SELECT t.id, t.session_id, t.workspace_id, t.state, t.error, t.start_seq, t.end_seq, t.epoch, t.node, t.lease_until, t.job_id, t.halted_at, t.max_response_seconds, t.max_turns, t.active_seconds, t.max_cost_usd, t.key_id, t.scopes, t.request_hash, t.prompt, t.response_schema, t.secrets, t.rejected, t.callback_id, t.created_at, t.started_at, t.finished_at, t.state_at, t.told_at, u.id, u.session_id, u.turn_id, u.workspace_id, u.role, u.content, u.label, u.skill, u.status, u.error, u.structured_result, u.attachments, u.tool_calls, u.refs, u.usage, u.first_seq, u.last_seq, u.created_at, u.named, u.failure, u.output_at, m.id, m.session_id, m.turn_id, m.workspace_id, m.role, m.content, m.label, m.skill, m.status, m.error, m.structured_result, m.attachments, m.tool_calls, m.refs, m.usage, m.first_seq, m.last_seq, m.created_at, m.named, m.failure, m.output_at, a.request AS question
 FROM turns t
 JOIN messages u ON u.turn_id = t.id AND u.role = 'user'
 JOIN messages m ON m.turn_id = t.id AND m.role = 'assistant'
@@ -691,6 +691,7 @@ func (q *Queries) TurnView(ctx context.Context, workspaceID uuid.UUID, iD uuid.U
 		&i.Message.CreatedAt,
 		&i.Message.Named,
 		&i.Message.Failure,
+		&i.Message.OutputAt,
 		&i.Message_2.ID,
 		&i.Message_2.SessionID,
 		&i.Message_2.TurnID,
@@ -711,13 +712,14 @@ func (q *Queries) TurnView(ctx context.Context, workspaceID uuid.UUID, iD uuid.U
 		&i.Message_2.CreatedAt,
 		&i.Message_2.Named,
 		&i.Message_2.Failure,
+		&i.Message_2.OutputAt,
 		&i.Question,
 	)
 	return i, err
 }
 
 const turnViews = `-- name: TurnViews :many
-SELECT t.id, t.session_id, t.workspace_id, t.state, t.error, t.start_seq, t.end_seq, t.epoch, t.node, t.lease_until, t.job_id, t.halted_at, t.max_response_seconds, t.max_turns, t.active_seconds, t.max_cost_usd, t.key_id, t.scopes, t.request_hash, t.prompt, t.response_schema, t.secrets, t.rejected, t.callback_id, t.created_at, t.started_at, t.finished_at, t.state_at, t.told_at, u.id, u.session_id, u.turn_id, u.workspace_id, u.role, u.content, u.label, u.skill, u.status, u.error, u.structured_result, u.attachments, u.tool_calls, u.refs, u.usage, u.first_seq, u.last_seq, u.created_at, u.named, u.failure, m.id, m.session_id, m.turn_id, m.workspace_id, m.role, m.content, m.label, m.skill, m.status, m.error, m.structured_result, m.attachments, m.tool_calls, m.refs, m.usage, m.first_seq, m.last_seq, m.created_at, m.named, m.failure, a.request AS question
+SELECT t.id, t.session_id, t.workspace_id, t.state, t.error, t.start_seq, t.end_seq, t.epoch, t.node, t.lease_until, t.job_id, t.halted_at, t.max_response_seconds, t.max_turns, t.active_seconds, t.max_cost_usd, t.key_id, t.scopes, t.request_hash, t.prompt, t.response_schema, t.secrets, t.rejected, t.callback_id, t.created_at, t.started_at, t.finished_at, t.state_at, t.told_at, u.id, u.session_id, u.turn_id, u.workspace_id, u.role, u.content, u.label, u.skill, u.status, u.error, u.structured_result, u.attachments, u.tool_calls, u.refs, u.usage, u.first_seq, u.last_seq, u.created_at, u.named, u.failure, u.output_at, m.id, m.session_id, m.turn_id, m.workspace_id, m.role, m.content, m.label, m.skill, m.status, m.error, m.structured_result, m.attachments, m.tool_calls, m.refs, m.usage, m.first_seq, m.last_seq, m.created_at, m.named, m.failure, m.output_at, a.request AS question
 FROM turns t
 JOIN messages u ON u.turn_id = t.id AND u.role = 'user'
 JOIN messages m ON m.turn_id = t.id AND m.role = 'assistant'
@@ -820,6 +822,7 @@ func (q *Queries) TurnViews(ctx context.Context, arg TurnViewsParams) ([]TurnVie
 			&i.Message.CreatedAt,
 			&i.Message.Named,
 			&i.Message.Failure,
+			&i.Message.OutputAt,
 			&i.Message_2.ID,
 			&i.Message_2.SessionID,
 			&i.Message_2.TurnID,
@@ -840,6 +843,7 @@ func (q *Queries) TurnViews(ctx context.Context, arg TurnViewsParams) ([]TurnVie
 			&i.Message_2.CreatedAt,
 			&i.Message_2.Named,
 			&i.Message_2.Failure,
+			&i.Message_2.OutputAt,
 			&i.Question,
 		); err != nil {
 			return nil, err
@@ -881,6 +885,37 @@ func (q *Queries) TurnViewsCount(ctx context.Context, arg TurnViewsCountParams) 
 	var count int64
 	err := row.Scan(&count)
 	return count, err
+}
+
+const turnsEarlier = `-- name: TurnsEarlier :many
+SELECT id, created_at FROM turns
+WHERE session_id = $1 AND start_seq < $2::bigint AND end_seq > $3::bigint
+`
+
+type TurnsEarlierRow struct {
+	ID        uuid.UUID
+	CreatedAt time.Time
+}
+
+// TurnsEarlier are the turns of a session that began before another and have events after a cursor.
+func (q *Queries) TurnsEarlier(ctx context.Context, sessionID uuid.UUID, startSeq int64, cursor int64) ([]TurnsEarlierRow, error) {
+	rows, err := q.db.Query(ctx, turnsEarlier, sessionID, startSeq, cursor)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []TurnsEarlierRow
+	for rows.Next() {
+		var i TurnsEarlierRow
+		if err := rows.Scan(&i.ID, &i.CreatedAt); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const turnsLinedUp = `-- name: TurnsLinedUp :one

@@ -19,10 +19,11 @@ WHERE e.session_id = $1 AND e.seq > $2 AND e.at >= $3
 ORDER BY e.seq
 LIMIT $4;
 
--- name: EventExists :one
--- EventExists tells whether an id is one that a session gives out: that of an event, or the
--- one before a turn's open, where its stream begins.
-SELECT EXISTS (SELECT FROM events WHERE session_id = $1 AND seq BETWEEN $2 AND $2 + 1 AND at >= $3 AND (seq = $2 OR kind = 'open'));
+-- name: EventTurn :one
+-- EventTurn is the turn of an id that a session gives out: that of an event, or the one before a
+-- turn's open, where its stream begins. Other ids have no row.
+SELECT turn_id FROM events WHERE session_id = $1 AND seq BETWEEN $2 AND $2 + 1 AND at >= $3 AND (seq = $2 OR kind = 'open')
+ORDER BY seq LIMIT 1;
 
 -- name: EventsWoken :many
 -- EventsWoken reads the news of many sessions at once: one query per wake-up,
@@ -44,8 +45,11 @@ WHERE session_id = $1 AND turn_id = $2 AND at >= $3 AND NOT delta
 ORDER BY seq;
 
 -- name: TurnTail :one
--- TurnTail is the text that was shown after the last whole reply of a turn.
-SELECT coalesce(string_agg(data->>'text', '' ORDER BY seq), '')::text AS tail FROM events
+-- TurnTail is the text that was shown after the last whole reply of a turn, and whether text was
+-- shown before it.
+SELECT coalesce(string_agg(data->>'text', '' ORDER BY seq), '')::text AS tail,
+       EXISTS (SELECT FROM events p WHERE p.session_id = $1 AND p.turn_id = $2 AND p.at >= $3 AND p.delta AND p.seq < $4) AS spoken
+FROM events
 WHERE session_id = $1 AND turn_id = $2 AND at >= $3 AND delta AND seq > $4;
 
 -- name: EventsPartitions :one

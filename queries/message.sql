@@ -3,14 +3,26 @@ INSERT INTO messages (id, session_id, turn_id, workspace_id, role, content, labe
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, clock_timestamp());
 
 -- name: MessageClose :exec
--- MessageClose stores what a turn came to. The answer is the concatenation of the
--- deltas, made where they are.
+-- MessageClose stores the result of a turn. The content is the concatenation of the deltas, built
+-- in the database. replies are the seqs of the turn's replies, in order: each ends a step, and
+-- output_at is where the text of the last step begins.
 UPDATE messages m
-SET failure = sqlc.narg(failure), content = (SELECT coalesce(string_agg(e.data->>'text', '' ORDER BY e.seq), '') FROM events e
-               WHERE e.session_id = m.session_id AND e.turn_id = m.turn_id AND e.at >= sqlc.arg(since)::timestamptz AND e.delta),
+SET failure = sqlc.narg(failure), content = said.content, output_at = said.output_at,
     status = sqlc.arg(status), error = sqlc.narg(error), tool_calls = sqlc.arg(tool_calls), refs = sqlc.arg(refs),
     structured_result = sqlc.narg(structured_result), attachments = sqlc.narg(attachments),
     usage = sqlc.narg(usage), last_seq = sqlc.arg(last_seq)
+FROM (
+    SELECT coalesce(string_agg(d.text, '' ORDER BY d.seq), '') AS content,
+           coalesce(sum(octet_length(d.text)) FILTER (WHERE d.step < d.last_step), 0) AS output_at
+    FROM (
+        SELECT s.seq, s.text, s.step, max(s.step) OVER () AS last_step
+        FROM (
+            SELECT e.seq, e.data->>'text' AS text, width_bucket(e.seq, sqlc.arg(replies)::bigint[]) AS step
+            FROM events e
+            WHERE e.session_id = sqlc.arg(session_id) AND e.turn_id = sqlc.arg(turn_id) AND e.at >= sqlc.arg(since)::timestamptz AND e.delta
+        ) s
+    ) d
+) said
 WHERE m.turn_id = sqlc.arg(turn_id) AND m.role = 'assistant';
 
 -- name: MessageAnswer :one

@@ -76,6 +76,11 @@ WHERE t.workspace_id = sqlc.arg(workspace_id)
   AND (sqlc.narg(begun)::boolean IS NULL OR (t.epoch > 0) = sqlc.narg(begun)::boolean)
   AND (sqlc.narg(since)::timestamptz IS NULL OR t.state_at >= sqlc.narg(since)::timestamptz);
 
+-- name: TurnsEarlier :many
+-- TurnsEarlier are the turns of a session that began before another and have events after a cursor.
+SELECT id, created_at FROM turns
+WHERE session_id = $1 AND start_seq < sqlc.arg(start_seq)::bigint AND end_seq > sqlc.arg(cursor)::bigint;
+
 -- name: TurnActive :one
 -- TurnActive is the session's turn that has not ended.
 SELECT * FROM turns WHERE session_id = $1 AND state IN ('queued', 'running', 'waiting');

@@ -1,6 +1,8 @@
 package a2a
 
 import (
+	"strings"
+
 	"github.com/google/uuid"
 
 	"github.com/parley-server/parley/internal/event"
@@ -20,7 +22,8 @@ type projection struct {
 	base   string // of links
 	modes  modes
 	task   task
-	answer []byte // the text so far; nil: there is none
+	answer []byte // the text of the newest step that has some; nil: there is none
+	begins bool   // the next text is the first of its step
 	fail   *event.Error
 }
 
@@ -51,6 +54,8 @@ func (p *projection) apply(ev event.Event) ([]frame, error) {
 			return nil, nil
 		}
 		return p.text(ev, b.Text, false), nil
+	case event.Reply:
+		p.begins = true
 	case event.ToolUse:
 		return p.tool(ev, b.Tool+": "+b.Summary), nil
 	case event.ToolResult:
@@ -92,8 +97,12 @@ func (p *projection) status(ev event.Event, s state, m *message) []frame {
 	return []frame{{update{StatusUpdate: &statusUpdate{TaskID: p.task.ID, ContextID: p.task.ContextID, Status: p.task.Status}}, ev.Seq, s == inputRequired}}
 }
 
-// text is a piece of the answer, or its end.
+// text is a piece of the answer, or its end. The answer is the text of the last step: the first
+// piece of a step replaces what an earlier step said.
 func (p *projection) text(ev event.Event, text string, last bool) []frame {
+	if p.begins && text != "" && !last {
+		p.begins, p.answer, text = false, nil, strings.TrimPrefix(text, event.StepBreak)
+	}
 	piece := artifact{answerID, answerID, []part{textPart(text)}}
 	more := p.answer != nil
 	p.answer = append(p.answer, text...)

@@ -75,7 +75,7 @@ func TestWhoDoesNotWaitPolls(t *testing.T) {
 		}
 		rest := c.resume(got.ID, "")
 		c.Gate.Leave <- struct{}{}
-		if rest := rest.rest(); len(rest) == 0 || heard(rest) != "before the gateand after it" {
+		if rest := rest.rest(); len(rest) == 0 || heard(rest) != "and after it" {
 			t.Errorf("%s: %q", outline(rest), heard(rest))
 		}
 	})

@@ -44,7 +44,7 @@ func taskOf(base string, v session.View, files filestore.Files, s shape) *task {
 
 func artifactsOf(base string, v session.View, files []event.File, m modes) []artifact {
 	list := []artifact{}
-	if text := v.Answer.Content; text != nil && *text != "" && m.text {
+	if text := v.Answer.Output; text != nil && *text != "" && m.text {
 		list = append(list, artifact{answerID, answerID, []part{textPart(*text)}})
 	}
 	if v.Answer.StructuredResult != nil {

@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"iter"
 	"log/slog"
+	"strings"
 
 	"github.com/google/uuid"
 
@@ -44,7 +45,8 @@ type Conversation struct {
 	History   []Past        // earlier messages, oldest first
 	Budget    int           // tokens of history that the model shall see at most
 	Log       []event.Event // this turn's rows so far, text deltas left out
-	Tail      string        // text that was shown after the last whole reply in Log
+	Shown     bool          // text was shown up to the last whole reply in Log
+	Tail      string        // text that was shown after it
 }
 
 // Failure ends a turn with an error event.
@@ -80,6 +82,7 @@ type run struct {
 	c     Conversation
 	yield func([]event.Body, error) bool
 	state state
+	shown bool // text of this turn, of any step
 }
 
 // emit hands events to the consumer, who commits them.
@@ -97,6 +100,9 @@ func (r *run) work(ctx context.Context) error {
 	}
 	system, messages := r.prompt()
 	partial := r.c.Tail
+	if r.shown = r.c.Shown || partial != ""; r.c.Shown {
+		partial = strings.TrimPrefix(partial, event.StepBreak)
+	}
 	for {
 		for _, s := range r.state.steps[r.state.told:] {
 			if err := r.settle(ctx, s); err != nil {

@@ -41,7 +41,7 @@ func answered(t *testing.T, command string, n int, lost bool, outcome event.Outc
 	}
 	for range 50 {
 		again := false
-		for group, err := range a.Run(t.Context(), agent.Conversation{Log: slices.Clone(j.log), Tail: j.tail, Budget: 1000}) {
+		for group, err := range a.Run(t.Context(), agent.Conversation{Log: slices.Clone(j.log), Shown: j.shown, Tail: j.tail, Budget: 1000}) {
 			if err != nil {
 				t.Fatal(err)
 			}

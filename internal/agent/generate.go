@@ -71,9 +71,9 @@ func (r *run) attempt(ctx context.Context, req model.Request, text *strings.Buil
 		if chunk.Text != "" {
 			text.WriteString(event.Plain(chunk.Text))
 			if n := r.plain(req, text.String(), *shown); n > *shown {
-				t := text.String()[*shown:n]
+				t, begins := text.String()[*shown:n], *shown == 0
 				*shown = n
-				if err := r.emit(event.Text{Text: t}); err != nil {
+				if err := r.show(t, begins); err != nil {
 					return nil, false, err
 				}
 			}

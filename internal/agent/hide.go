@@ -28,6 +28,8 @@ func (r *run) plain(req model.Request, text string, shown int) int {
 	switch {
 	case req.Output != nil:
 		return shown
+	case shown == 0 && strings.TrimSpace(text) == "": // it may be all of the reply, and then there is no text
+		return shown
 	case r.Output == nil:
 		return len(text)
 	}
@@ -46,10 +48,20 @@ func (r *run) plain(req model.Request, text string, shown int) int {
 // showRest shows what was held back of a reply that is whole, and is no answer.
 func (r *run) showRest(req model.Request, text string, shown int) error {
 	rest := text[shown:]
-	if rest == "" || r.answers(req, text) || r.Output != nil && r.Output.within(rest) {
+	if rest == "" || shown == 0 && strings.TrimSpace(rest) == "" || r.answers(req, text) || r.Output != nil && r.Output.within(rest) {
 		return nil
 	}
-	return r.emit(event.Text{Text: rest})
+	return r.show(rest, shown == 0)
+}
+
+// show passes on a piece of a reply. The text of a step begins with a break where a reader has
+// seen text of an earlier one: the pieces are concatenated.
+func (r *run) show(text string, begins bool) error {
+	if begins && r.shown {
+		text = event.StepBreak + text
+	}
+	r.shown = true
+	return r.emit(event.Text{Text: text})
 }
 
 // maxLooks is how many brackets may be the beginning of the JSON in a text.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"iter"
 	"log/slog"
 	"slices"
 	"strings"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/parley-server/parley/internal/agent"
 	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/model"
 	"github.com/parley-server/parley/internal/model/guide"
 	"github.com/parley-server/parley/internal/tool"
 )
@@ -39,8 +41,9 @@ func (c *counter) Call(_ context.Context, call tool.Call) (tool.Result, error) {
 
 // journal is a turn's log as the database would keep it.
 type journal struct {
-	log  []event.Event
-	tail string
+	log   []event.Event
+	shown bool
+	tail  string
 }
 
 func (j *journal) write(t *testing.T, bodies []event.Body) {
@@ -51,7 +54,7 @@ func (j *journal) write(t *testing.T, bodies []event.Body) {
 			continue
 		}
 		if b.Kind() == event.KindReply {
-			j.tail = ""
+			j.shown, j.tail = j.shown || j.tail != "", ""
 		}
 		data, err := event.Encode(b)
 		if err != nil {
@@ -71,7 +74,7 @@ const script = "@say I look it up for you, one moment please.\n" +
 func pass(t *testing.T, j *journal, n int, lost bool, tools ...tool.Tool) (bodies []event.Body, finished bool) {
 	t.Helper()
 	a := &agent.Agent{Model: guide.New(), Tools: tools, MaxTurns: 10, Log: slog.New(slog.DiscardHandler)}
-	for group, err := range a.Run(t.Context(), agent.Conversation{Log: slices.Clone(j.log), Tail: j.tail, Budget: 1000}) {
+	for group, err := range a.Run(t.Context(), agent.Conversation{Log: slices.Clone(j.log), Shown: j.shown, Tail: j.tail, Budget: 1000}) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -93,6 +96,9 @@ func pass(t *testing.T, j *journal, n int, lost bool, tools ...tool.Tool) (bodie
 func TestCrashAtEveryEvent(t *testing.T) {
 	t.Parallel()
 	whole, _ := pass(t, started(t), -1, false, &counter{name: "once", runs: map[string]int{}}, &counter{name: "again", idempotent: true, runs: map[string]int{}})
+	if got, want := text(whole), "I look it up for you, one moment please.\n\nAnd more.\n\nThis was everything."; got != want {
+		t.Errorf("the steps are shown as %q, want %q", got, want)
+	}
 	for _, lost := range []bool{false, true} {
 		unknown := 0
 		for n := 1; ; n++ {
@@ -138,6 +144,49 @@ func TestCrashAtEveryEvent(t *testing.T) {
 		if unknown == 0 {
 			t.Errorf("lost %v: no crash hit a call", lost)
 		}
+	}
+}
+
+// TestBlankStepsAreNotShown lets the model begin with blanks, and say nothing else in one step:
+// there is no text in it, and nothing to separate from the next.
+func TestBlankStepsAreNotShown(t *testing.T) {
+	t.Parallel()
+	for script, want := range map[string]string{
+		"@text 1 delta of 1 bytes\n@call once\n@say Done.":                       "0\n\nDone.",
+		"@call once\n@say Done.":                                                 "Done.",
+		"@say Look.\n@call once\n@call again\n@say Done.":                        "Look.\n\nDone.",
+		"@say Look.\n@call once\n@error model_overloaded once blank\n@say Done.": "Look.\n\nDone.",
+	} {
+		j := &journal{}
+		j.write(t, []event.Body{event.Message{Content: script}})
+		bodies, _ := pass(t, j, -1, false, &counter{name: "once", runs: map[string]int{}}, &counter{name: "again", runs: map[string]int{}})
+		if got := text(bodies); got != want {
+			t.Errorf("%q is shown as %q, want %q", script, got, want)
+		}
+	}
+	first, j := blank{"\n", " "}, &journal{}
+	j.write(t, []event.Body{event.Message{Content: "x"}})
+	a := &agent.Agent{Model: first, MaxTurns: 10, Log: slog.New(slog.DiscardHandler)}
+	for group, err := range a.Run(t.Context(), agent.Conversation{Log: j.log}) {
+		if err != nil || group[0].Kind() == event.KindText {
+			t.Errorf("blanks are shown: %v, %v", group, err)
+		}
+	}
+}
+
+// blank is a model whose reply is these chunks.
+type blank []string
+
+func (blank) Name() string { return "test/blank" }
+
+func (b blank) Generate(context.Context, model.Request) iter.Seq2[model.Chunk, error] {
+	return func(yield func(model.Chunk, error) bool) {
+		for _, text := range b {
+			if !yield(model.Chunk{Text: text}, nil) {
+				return
+			}
+		}
+		yield(model.Chunk{Stop: model.StopEnd, Usage: &model.Usage{}}, nil)
 	}
 }
 

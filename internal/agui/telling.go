@@ -96,6 +96,7 @@ func (t *Telling) row(row dialect.Row) (out []any) {
 	switch b := row.Body.(type) {
 	case event.Text:
 		if t.message == "" {
+			b.Text = strings.TrimPrefix(b.Text, event.StepBreak) // a message stands by itself
 			t.messages++
 			t.message = t.reading.Turn.String() + "-" + strconv.Itoa(t.messages)
 			out = append(out, frame{Type: "TEXT_MESSAGE_START", MessageID: t.message, Role: "assistant"})

@@ -73,6 +73,9 @@ type Open struct {
 	FromSeq   *int64    `json:"from_seq,omitempty"`
 }
 
+// StepBreak stands before the text of a step where an earlier step of the turn has text.
+const StepBreak = "\n\n"
+
 // Text is a piece of the answer, to be appended to what came before.
 type Text struct {
 	Text string `json:"text"`

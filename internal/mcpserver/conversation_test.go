@@ -338,10 +338,10 @@ func TestACallGoesOnWhereItWasLost(t *testing.T) {
 	}
 	s.Gate.Leave <- struct{}{}
 	got := s.connect(t, s.key, nil).call("send_message", args)
-	if !got.Success || *got.Output != "beforeafter" || got.SessionID != list.Data[0].SessionID {
+	if !got.Success || *got.Output != "after" || got.SessionID != list.Data[0].SessionID {
 		t.Errorf("%s", got.raw)
 	}
-	if again := c.call("send_message", args); !again.Replayed || !strings.Contains(again.text, "nothing was sent again") || *again.Output != "beforeafter" || again.SessionID != got.SessionID {
+	if again := c.call("send_message", args); !again.Replayed || !strings.Contains(again.text, "nothing was sent again") || *again.Output != "after" || again.SessionID != got.SessionID {
 		t.Errorf("%s", again.raw)
 	}
 	if n := len(c.call("list_sessions", nil).Data); n != 1 {

@@ -59,7 +59,7 @@ func TestProgressIsToldInOrder(t *testing.T) {
 	}
 	want := []string{"The agent has the message. [session_id: " + got.SessionID + "]", "The agent says:\n> One two three.",
 		"The agent uses a tool:\n> wiki_read: read wiki page x", "The tool has failed:\n> wiki_read", "The agent uses a tool:\n> read: read {}", "The tool is done:\n> read",
-		"The agent says:\n> One two three.I would touch it.", "The agent waits for a person."}
+		"The agent says:\n> One two three.\n>\n> I would touch it.", "The agent waits for a person."}
 	if !slices.Equal(order, want) {
 		t.Errorf("%q, want %q", order, want)
 	}

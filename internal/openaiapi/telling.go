@@ -17,6 +17,9 @@ type Telling struct {
 	content   strings.Builder
 	refusal   strings.Builder
 	reasoning strings.Builder
+	head      int  // bytes of content that stand before the agent's
+	step      int  // where in content the text of the newest step begins
+	begins    bool // the next text is the first of its step
 	broke     bool // something else was told since the last text
 	cut       bool // the model's last reply was
 	acts      acts
@@ -26,7 +29,7 @@ type Telling struct {
 }
 
 // NewTelling makes a projection.
-func NewTelling(about About) *Telling { return &Telling{about: about} }
+func NewTelling(about About) *Telling { return &Telling{about: about, begins: true} }
 
 // Begin implements dialect.Projection.
 func (t *Telling) Begin() []any {
@@ -41,8 +44,9 @@ func (t *Telling) Begin() []any {
 	if lines == nil {
 		return frames
 	}
-	defer func() { t.broke = true }()
-	return append(frames, t.aside(strings.Join(lines, "\n"))...)
+	frames = append(frames, t.aside(strings.Join(lines, "\n"))...)
+	t.head, t.broke = t.content.Len(), true
+	return frames
 }
 
 // Row implements dialect.Projection.
@@ -53,7 +57,11 @@ func (t *Telling) Row(row dialect.Row) []any {
 	}
 	switch b := row.Body.(type) {
 	case event.Text:
-		return t.aside(b.Text)
+		text := b.Text
+		if t.begins && text != "" { // a paragraph of its own in any case
+			t.begins, t.step, text = false, t.content.Len(), strings.TrimPrefix(text, event.StepBreak)
+		}
+		return t.aside(text)
 	case event.ToolUse:
 		t.broke = true
 		return t.act(b.Summary)
@@ -62,7 +70,7 @@ func (t *Telling) Row(row dialect.Row) []any {
 			return t.act(outcome)
 		}
 	case event.Reply:
-		t.cut = b.Cut
+		t.cut, t.begins, t.broke = b.Cut, true, true
 		t.usage.Prompt += b.Usage.InputTokens
 		t.usage.Completion += b.Usage.OutputTokens
 		t.usage.Total = t.usage.Prompt + t.usage.Completion
@@ -111,7 +119,20 @@ func (t *Telling) Say(text string) []any {
 	return append([]any{t.chunk(delta{Refusal: &text}, nil)}, t.finish("stop")...)
 }
 
-// Completion is what was told, in one piece, with its status.
+// lastStep leaves in the content what an answer in one piece has: the text of the last step, with
+// what stands before and behind it.
+func (t *Telling) lastStep() {
+	content := t.content.String()
+	head, answer := content[:t.head], strings.TrimPrefix(content[max(t.head, t.step):], event.StepBreak)
+	t.content.Reset()
+	t.head, t.step = 0, 0
+	if head != "" && answer != "" {
+		head += event.StepBreak
+	}
+	t.content.WriteString(head + answer)
+}
+
+// Completion returns the answer in one piece, with its status. It comes last.
 func (t *Telling) Completion() (status int, answer any) {
 	if t.error != nil && t.reason == "" {
 		return statusOf(t.error.Code), failed(*t.error)
@@ -120,6 +141,7 @@ func (t *Telling) Completion() (status int, answer any) {
 	if t.refusal.Len() > 0 {
 		m.Refusal = new(t.refusal.String())
 	} else {
+		t.lastStep()
 		m.Content = new(t.content.String())
 	}
 	return http.StatusOK, completion{ID: t.about.ID, Object: "chat.completion", Created: t.about.Created, Model: t.about.Model, Session: t.about.Session, Usage: t.usage,

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -138,6 +139,7 @@ type Message struct {
 	TurnID           uuid.UUID       `json:"turn_id"`
 	Role             string          `json:"role"`
 	Content          *string         `json:"content"`
+	Output           *string         `json:"output"` // the text of the turn's last step that has text; nil: not the agent's, or not ended
 	Label            *string         `json:"label,omitempty"`
 	Skill            *string         `json:"skill,omitempty"`
 	Status           string          `json:"status"`
@@ -227,6 +229,9 @@ func messageOf(r db.Message) Message {
 	if r.Named != nil {
 		m.Named = *r.Named
 	}
+	if r.Content != nil && r.Role == "assistant" {
+		m.Output = new(lastStep(*r.Content, int(r.OutputAt)))
+	}
 	if r.Attachments != nil {
 		_ = json.Unmarshal(r.Attachments, &m.Attachments) // written by this package
 	}
@@ -234,4 +239,12 @@ func messageOf(r db.Message) Message {
 		m.References = r.Refs
 	}
 	return m
+}
+
+// lastStep returns the text of the last step, which begins at a byte of the content.
+func lastStep(content string, at int) string {
+	if at == 0 || at > len(content) {
+		return content
+	}
+	return strings.TrimPrefix(content[at:], event.StepBreak)
 }

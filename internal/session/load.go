@@ -30,13 +30,18 @@ func (tx *Tx) Turn(ctx context.Context) (Turn, error) {
 	return t, nil
 }
 
-// Log reads what a turn is rebuilt from: its rows without the deltas, and the text
-// that was shown after the last whole reply.
-func (s *Store) Log(ctx context.Context, t Turn) (log []event.Event, tail string, err error) {
+// Shown is the text that readers of a turn have seen.
+type Shown struct {
+	Before bool   // text was shown before the last whole reply, or by it
+	Tail   string // text that was shown after the last whole reply
+}
+
+// Log reads the rows from which a turn is rebuilt, without the deltas, and how far its text went.
+func (s *Store) Log(ctx context.Context, t Turn) (log []event.Event, shown Shown, err error) {
 	since := t.CreatedAt.Add(-skew)
 	rows, err := s.q.TurnEvents(ctx, t.SessionID, t.ID, since)
 	if err != nil {
-		return nil, "", fmt.Errorf("read the turn's log: %w", err)
+		return nil, shown, fmt.Errorf("read the turn's log: %w", err)
 	}
 	var reply int64
 	log = make([]event.Event, len(rows))
@@ -46,11 +51,11 @@ func (s *Store) Log(ctx context.Context, t Turn) (log []event.Event, tail string
 			reply = r.Seq
 		}
 	}
-	tail, err = s.q.TurnTail(ctx, t.SessionID, t.ID, since, reply)
+	text, err := s.q.TurnTail(ctx, t.SessionID, t.ID, since, reply)
 	if err != nil {
-		return nil, "", fmt.Errorf("read the turn's text: %w", err)
+		return nil, shown, fmt.Errorf("read the turn's text: %w", err)
 	}
-	return log, tail, nil
+	return log, Shown{Before: text.Spoken, Tail: text.Tail}, nil
 }
 
 // History reads the messages before a turn, oldest first.

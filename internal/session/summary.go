@@ -21,12 +21,13 @@ type summary struct {
 	ToolCalls  []ToolCall
 	References []event.Reference
 	Usage      *event.Usage
+	Replies    []int64 // their seqs
 }
 
 // summarize folds the log of one turn, text left out. Cost is known only where the
 // cost of every step is.
 func summarize(log []db.TurnEventsRow) (summary, error) {
-	sum := summary{ToolCalls: []ToolCall{}, References: []event.Reference{}}
+	sum := summary{ToolCalls: []ToolCall{}, References: []event.Reference{}, Replies: []int64{}}
 	for _, r := range log {
 		body, err := event.Decode(event.Kind(r.Kind), r.Data)
 		if err != nil {
@@ -46,6 +47,7 @@ func summarize(log []db.TurnEventsRow) (summary, error) {
 				sum.References = append(sum.References, b)
 			}
 		case event.Reply:
+			sum.Replies = append(sum.Replies, r.Seq)
 			sum.Usage = add(sum.Usage, b.Usage)
 		}
 	}

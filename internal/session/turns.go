@@ -313,7 +313,7 @@ func (tx *Tx) conclude(ctx context.Context, t Turn, e Ending) error {
 	if err := tx.q.TurnEndSeq(ctx, t.ID, &done.Seq); err != nil {
 		return fmt.Errorf("note the turn's last event: %w", err)
 	}
-	msg := db.MessageCloseParams{TurnID: t.ID, Status: t.State, Error: t.Error, Since: since, LastSeq: done.Seq, StructuredResult: e.Structured}
+	msg := db.MessageCloseParams{TurnID: t.ID, SessionID: t.SessionID, Replies: sum.Replies, Status: t.State, Error: t.Error, Since: since, LastSeq: done.Seq, StructuredResult: e.Structured}
 	if e.Failure != nil {
 		msg.Failure = &e.Failure.Message
 	}

@@ -33,9 +33,11 @@ func (s *Service) assemble(ctx context.Context, t session.Turn, lease session.Le
 		s.log.ErrorContext(ctx, "no model for the workspace", "workspace", ws.Slug, "err", err)
 		return nil, conv, nil, &agent.Failure{Code: event.ModelError, Message: "The workspace's model is not available. Ask its administrator to check the configuration."}
 	}
-	if conv.Log, conv.Tail, err = s.cfg.Sessions.Log(ctx, t); err != nil {
+	var shown session.Shown
+	if conv.Log, shown, err = s.cfg.Sessions.Log(ctx, t); err != nil {
 		return nil, conv, nil, err
 	}
+	conv.Shown, conv.Tail = shown.Before, shown.Tail
 	if attempts(conv.Log) > maxAttempts {
 		return nil, conv, nil, &agent.Failure{Code: event.RunnerLost, Message: fmt.Sprintf("The turn was interrupted %d times and is given up.", maxAttempts)}
 	}

@@ -36,7 +36,7 @@ func (s *Service) Outcome(ctx context.Context, workspace, turn uuid.UUID) (o Out
 		Attachments: answer.Attachments, Rejected: t.Rejected, Error: answer.Error,
 	}
 	if o.Success {
-		o.Output = answer.Content
+		o.Output = answer.Output
 	}
 	return o, true, nil
 }

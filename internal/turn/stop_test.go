@@ -46,7 +46,7 @@ func TestInterruptStopsTheWorker(t *testing.T) {
 		w.halts(t, st.Turn)
 		<-l.entered
 		l.leave <- struct{}{}
-		if got := text(read(t, r, next)); got != "Let me see. All done." {
+		if got := text(read(t, r, next)); got != "Let me see. \n\nAll done." {
 			t.Errorf("the next answer is %q", got)
 		}
 	}

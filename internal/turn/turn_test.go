@@ -41,7 +41,7 @@ func TestTurnAnswers(t *testing.T) {
 	if got, want := kinds(evs), "open started text reply tool_use tool_result text reply usage done"; got != want {
 		t.Errorf("events: %s\nwant:   %s", got, want)
 	}
-	if got := text(evs); got != "Let me see. All done." {
+	if got := text(evs); got != "Let me see. \n\nAll done." {
 		t.Errorf("text %q", got)
 	}
 	for _, ev := range evs {
@@ -55,7 +55,7 @@ func TestTurnAnswers(t *testing.T) {
 	}
 	read(t, r, next)
 	requests := script.Requests()
-	if body := string(requests[len(requests)-1].Body); !strings.Contains(body, "book it") || !strings.Contains(body, "Let me see. All done.") || strings.Count(body, "and then?") != 1 {
+	if body := string(requests[len(requests)-1].Body); !strings.Contains(body, "book it") || !strings.Contains(body, `Let me see. \n\nAll done.`) || strings.Count(body, "and then?") != 1 {
 		t.Errorf("the model was not told the history, each message once: %s", body)
 	}
 }
@@ -105,7 +105,7 @@ func TestStoppingProcessHandsOver(t *testing.T) {
 	if got, want := kinds(evs), "open started text reply tool_use tool_result started text reply usage done"; got != want {
 		t.Errorf("events: %s\nwant:   %s", got, want)
 	}
-	if got := text(evs); got != "Let me see. All done." || l.entries(t) != 1 {
+	if got := text(evs); got != "Let me see. \n\nAll done." || l.entries(t) != 1 {
 		t.Errorf("text %q, the tool ran %d times", got, l.entries(t))
 	}
 }
@@ -303,7 +303,7 @@ func TestWorkspaceRunsAtMostSoManyTurns(t *testing.T) {
 		l.leave <- struct{}{}
 	}
 	for _, st := range all {
-		if got := text(read(t, r, st)); got != "Let me see. All done." {
+		if got := text(read(t, r, st)); got != "Let me see. \n\nAll done." {
 			t.Errorf("text %q", got)
 		}
 	}

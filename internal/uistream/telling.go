@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"strconv"
+	"strings"
 
 	"github.com/google/uuid"
 
@@ -67,6 +68,7 @@ func (t *Telling) row(row dialect.Row) (out []any) {
 		}
 		out = t.step()
 		if t.text == "" {
+			b.Text = strings.TrimPrefix(b.Text, event.StepBreak) // a part stands by itself
 			t.texts++
 			t.text = "text-" + strconv.Itoa(t.texts)
 			out = append(out, frame{Type: "text-start", ID: t.text})
