@@ -81,7 +81,7 @@ func (s *server) attach(r *request) (*attachment, error) {
 // older than the replay window is not shown, even where it is still there.
 func (a *attachment) gone() bool {
 	h := &a.head
-	return h.Erased || h.Foreign || a.all && a.cursor < h.GoneSeq
+	return h.Erased || h.Foreign || (a.all || h.Missed.Turns != nil) && a.cursor < h.GoneSeq
 }
 
 // follow is what a reader of a running turn is shown, nil where nothing runs.
@@ -94,6 +94,8 @@ func (a *attachment) follow() *tail {
 	switch {
 	case a.all:
 		t.from.Since = h.Created
+	case h.Missed.Turns != nil: // the rest of what the reader was shown, then the turn in progress
+		t.earlier, t.from.Since = h.Missed.Turns, h.Missed.Since
 	case a.cursor < h.StartSeq: // of an older turn, or none
 		t.from.Seq = h.StartSeq
 	}

@@ -52,13 +52,13 @@ func TestResumeOfARunningTurn(t *testing.T) {
 	open := second.until("open")[0]
 	id := sessionOf(t, open)
 	<-s.Gate.Entered
-	older := first[2].id
+	older, ended := first[2].id, first[len(first)-1].id
 	for name, c := range map[string]call{
-		"no cursor":               events(id, ""),
-		"0":                       events(id, "?last_event_id=0"),
-		"0 in the header":         events(id, "", "Last-Event-ID", "0"),
-		"a cursor of an old turn": events(id, "", "Last-Event-ID", older),
-		"the turn's open":         events(id, "", "Last-Event-ID", open.id),
+		"no cursor":              events(id, ""),
+		"0":                      events(id, "?last_event_id=0"),
+		"0 in the header":        events(id, "", "Last-Event-ID", "0"),
+		"the end of an old turn": events(id, "", "Last-Event-ID", ended),
+		"the turn's open":        events(id, "", "Last-Event-ID", open.id),
 	} {
 		st := s.open(t, c)
 		got := st.until("tool_use")
@@ -83,6 +83,60 @@ func TestResumeOfARunningTurn(t *testing.T) {
 			t.Errorf("the end of a replay: %v, want %v", rest, want)
 		}
 	}
+}
+
+// A reader that lost its stream in one turn and comes back in the next gets every row that it
+// lacks, whether the next turn was sent later or was waiting in line meanwhile.
+func TestResumeAcrossTurns(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	for name, strategy := range map[string]string{"sent later": "reject", "in line": "enqueue"} {
+		caller := fmt.Sprintf(`"caller_id":%q`, name)
+		first := s.say(t, "@text 2 deltas\n@call gate {}\n@text 2 deltas", caller)
+		seen := first.until("tool_use")
+		<-s.Gate.Entered
+		release := func() { s.Gate.Leave <- struct{}{} }
+		if strategy == "reject" {
+			release()
+			seen = append(seen, first.rest()...)
+		}
+		second := s.say(t, "@text 1 delta\n@call gate {}", caller, fmt.Sprintf(`"multitask_strategy":%q`, strategy))
+		begun := second.until("open")
+		third := s.say(t, "@text 1 delta", caller, `"multitask_strategy":"enqueue"`) // whose rows are no part of this
+		third.until("open")
+		if strategy == "enqueue" {
+			release()
+			seen = append(seen, first.rest()...)
+		}
+		<-s.Gate.Entered
+		begun = append(begun, second.until("tool_use")...)
+		id := sessionOf(t, seen[0])
+		var resumed []*stream
+		for _, f := range seen[:len(seen)-1] {
+			resumed = append(resumed, s.open(t, events(id, "", "Last-Event-ID", f.id)))
+		}
+		release()
+		all := append(seen[:len(seen)-1:len(seen)-1], append(begun, second.rest()...)...) // without the done between
+		slices.SortStableFunc(all, func(a, b frame) int { return int(number(t, a.id) - number(t, b.id)) })
+		for i, st := range resumed {
+			cursor, got := seen[i].id, st.rest()
+			want := all[slices.IndexFunc(all, func(f frame) bool { return f.id == cursor })+1:]
+			open := frame{"open", cursor, fmt.Sprintf(`{"session_id":%q,"from_seq":%s}`, id, cursor), 2000}
+			if len(got) == 0 || got[0] != open || !slices.Equal(got[1:], want) {
+				t.Errorf("%s, after %s: %v, want %v", name, cursor, got, want)
+			}
+		}
+		third.rest()
+	}
+}
+
+func number(t *testing.T, id string) int64 {
+	t.Helper()
+	n, err := strconv.ParseInt(id, 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
 }
 
 func TestResumeOfWhatIsOver(t *testing.T) {

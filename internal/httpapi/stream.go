@@ -28,6 +28,8 @@ type tail struct {
 	turn uuid.UUID
 	head *event.Open // sent first, with the cursor as its id; nil where the log's own open comes
 	all  bool        // of earlier turns too, as one stream with one open and one done
+
+	earlier map[uuid.UUID]bool // turns whose rows are shown as well, without their done
 }
 
 // stream shows a tail of the log as frames. It returns no error: what goes wrong
@@ -111,7 +113,7 @@ func (f *frames) begin() error {
 func (f *frames) send(evs []event.Event) error {
 	for i := range evs {
 		ev := &evs[i]
-		if !ev.Kind.Public() || ev.Turn != f.tail.turn && !f.tail.all { // of a turn that is lined up
+		if !ev.Kind.Public() || !f.tail.shows(ev) {
 			continue
 		}
 		var err error
@@ -137,6 +139,11 @@ func (f *frames) send(evs []event.Event) error {
 		}
 	}
 	return f.sw.Flush()
+}
+
+// shows reports whether an event is part of a stream. Others are of turns that are lined up.
+func (t *tail) shows(ev *event.Event) bool {
+	return t.all || ev.Turn == t.turn || t.earlier[ev.Turn] && ev.Kind != event.KindDone
 }
 
 // done is a last frame that no row stands for.

@@ -25,6 +25,13 @@ type Head struct {
 	StartSeq int64     // seq of that turn's open event
 	TurnAt   time.Time // when that turn was created
 	Error    string    // the code that ended it, or ""
+	Missed   Missed    // what the reader's cursor, in an earlier turn, leaves to be read
+}
+
+// Missed are the turns before the newest whose rows a reader has in part.
+type Missed struct {
+	Turns map[uuid.UUID]bool // nil: the reader lacks no row of them
+	Since time.Time          // when the first of them was created
 }
 
 // Status is how the session looks from outside.
@@ -63,21 +70,40 @@ func (s *Store) HeadAt(ctx context.Context, workspace, id uuid.UUID, seq int64) 
 	if own.ID != uuid.Nil {
 		h.Turn, h.State, h.StartSeq, h.TurnAt, h.Error = own.ID, LinedUp, seq, own.CreatedAt, ""
 	}
-	h.Foreign, err = s.foreign(ctx, h, seq)
-	return h, err
+	if h.Foreign = seq > h.LastSeq; h.Foreign || seq == 0 {
+		return h, nil
+	}
+	return h, s.locate(ctx, &h, seq)
 }
 
-// foreign reports whether an event is none of a session: it is newer than the newest, or
-// of the time of which every row is there, and has none. Older rows may have been dropped.
-func (s *Store) foreign(ctx context.Context, h Head, seq int64) (bool, error) {
-	if seq <= h.GoneSeq || seq > h.LastSeq {
-		return seq > h.LastSeq, nil
+// locate finds the turn of a reader's event. The event is not the session's where its row would
+// have to be there and is not: rows up to GoneSeq may have been dropped. If the newest turn is in
+// progress and the event is of an earlier one, the rows in between are missed.
+func (s *Store) locate(ctx context.Context, h *Head, seq int64) error {
+	turn, err := s.q.EventTurn(ctx, h.Session, seq, h.Created.Add(-skew))
+	if errors.Is(err, pgx.ErrNoRows) {
+		h.Foreign, err = seq > h.GoneSeq, nil
 	}
-	here, err := s.q.EventExists(ctx, h.Session, seq, h.Created.Add(-skew))
 	if err != nil {
-		return false, fmt.Errorf("look for an event: %w", err)
+		return fmt.Errorf("look for an event: %w", err)
 	}
-	return !here, nil
+	if h.Foreign || turn == h.Turn || !h.State.Active() {
+		return nil
+	}
+	rows, err := s.q.TurnsEarlier(ctx, h.Session, h.StartSeq, seq)
+	if err != nil {
+		return fmt.Errorf("look for earlier turns: %w", err)
+	}
+	for _, r := range rows {
+		if h.Missed.Turns == nil {
+			h.Missed = Missed{Turns: make(map[uuid.UUID]bool, len(rows)), Since: r.CreatedAt}
+		}
+		h.Missed.Turns[r.ID] = true
+		if r.CreatedAt.Before(h.Missed.Since) {
+			h.Missed.Since = r.CreatedAt
+		}
+	}
+	return nil
 }
 
 // ByCaller finds a workspace's session by what its caller calls it; ok is false where there is
