@@ -99,7 +99,7 @@ func (q *Queries) CallbackEnable(ctx context.Context, workspaceID uuid.UUID, iD 
 }
 
 const callbackGet = `-- name: CallbackGet :one
-SELECT c.id, c.workspace_id, c.session_id, c.turn_id, c.url, c.metadata, c.disabled_at, c.created_at, c.name, c.protocol, c.auth, coalesce((SELECT d.status FROM callback_deliveries d WHERE d.callback_id = c.id ORDER BY d.seq DESC LIMIT 1), 'waiting')::text AS status
+SELECT c.id, c.workspace_id, c.session_id, c.turn_id, c.url, c.metadata, c.disabled_at, c.created_at, c.name, c.protocol, c.auth, c.address, coalesce((SELECT d.status FROM callback_deliveries d WHERE d.callback_id = c.id ORDER BY d.seq DESC LIMIT 1), 'waiting')::text AS status
 FROM callbacks c WHERE c.workspace_id = $1 AND c.id = $2
 `
 
@@ -115,6 +115,7 @@ type CallbackGetRow struct {
 	Name        string
 	Protocol    string
 	Auth        []byte
+	Address     []byte
 	Status      string
 }
 
@@ -134,6 +135,7 @@ func (q *Queries) CallbackGet(ctx context.Context, workspaceID uuid.UUID, iD uui
 		&i.Name,
 		&i.Protocol,
 		&i.Auth,
+		&i.Address,
 		&i.Status,
 	)
 	return i, err
@@ -205,7 +207,7 @@ func (q *Queries) CallbacksErase(ctx context.Context, workspaceID uuid.UUID, ses
 }
 
 const callbacksOf = `-- name: CallbacksOf :many
-SELECT id, workspace_id, session_id, turn_id, url, metadata, disabled_at, created_at, name, protocol, auth FROM callbacks WHERE workspace_id = $1 AND turn_id = $2 AND name <> '' ORDER BY id
+SELECT id, workspace_id, session_id, turn_id, url, metadata, disabled_at, created_at, name, protocol, auth, address FROM callbacks WHERE workspace_id = $1 AND turn_id = $2 AND name <> '' ORDER BY id
 `
 
 // CallbacksOf are the callbacks of a turn that have a name, oldest first.
@@ -230,6 +232,7 @@ func (q *Queries) CallbacksOf(ctx context.Context, workspaceID uuid.UUID, turnID
 			&i.Name,
 			&i.Protocol,
 			&i.Auth,
+			&i.Address,
 		); err != nil {
 			return nil, err
 		}

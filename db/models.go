@@ -69,6 +69,7 @@ type Callback struct {
 	Name        string
 	Protocol    string
 	Auth        []byte
+	Address     []byte
 }
 
 type CallbackAttempt struct {
@@ -143,6 +144,7 @@ type EgressRequest struct {
 	Refused     []string
 	Decision    string
 	Status      *int32
+	Times       int32
 }
 
 type File struct {
@@ -274,4 +276,12 @@ type Workspace struct {
 	MessagesPerMinute  *int32
 	CallsPerMinute     *int32
 	OpenStreams        *int32
+	StorageQuota       int64
+}
+
+type WorkspaceStorage struct {
+	WorkspaceID uuid.UUID
+	Files       int64
+	Folders     int64
+	Documents   int64
 }

@@ -125,7 +125,7 @@ func (q *Queries) EgressRequestInsert(ctx context.Context, arg EgressRequestInse
 }
 
 const egressRequests = `-- name: EgressRequests :many
-SELECT r.id, r.workspace_id, r.session_id, r.turn_id, r.call_id, r.at, r.method, r.scheme, r.host, r.path, r.credentials, r.refused, r.decision, r.status FROM egress_requests r
+SELECT r.id, r.workspace_id, r.session_id, r.turn_id, r.call_id, r.at, r.method, r.scheme, r.host, r.path, r.credentials, r.refused, r.decision, r.status, r.times FROM egress_requests r
 WHERE r.workspace_id = $1 AND ($2::uuid IS NULL OR r.session_id = $2::uuid)
 ORDER BY r.id DESC
 LIMIT $3
@@ -156,6 +156,7 @@ func (q *Queries) EgressRequests(ctx context.Context, workspaceID uuid.UUID, ses
 			&i.Refused,
 			&i.Decision,
 			&i.Status,
+			&i.Times,
 		); err != nil {
 			return nil, err
 		}

@@ -424,18 +424,6 @@ func (q *Queries) WorkdirLock(ctx context.Context, workspaceID uuid.UUID, sessio
 	return err
 }
 
-const workdirOthers = `-- name: WorkdirOthers :one
-SELECT coalesce(sum(bytes), 0)::bigint FROM workdirs WHERE workspace_id = $1 AND session_id <> $2
-`
-
-// WorkdirOthers is how many bytes the other sessions of a workspace have.
-func (q *Queries) WorkdirOthers(ctx context.Context, workspaceID uuid.UUID, sessionID uuid.UUID) (int64, error) {
-	row := q.db.QueryRow(ctx, workdirOthers, workspaceID, sessionID)
-	var column_1 int64
-	err := row.Scan(&column_1)
-	return column_1, err
-}
-
 const workdirSave = `-- name: WorkdirSave :one
 UPDATE workdirs SET version = version + 1, files = $1, bytes = $2, updated_at = now()
 WHERE workspace_id = $3 AND session_id = $4 AND epoch = $5

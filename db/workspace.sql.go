@@ -11,8 +11,63 @@ import (
 	"github.com/google/uuid"
 )
 
+const storageAll = `-- name: StorageAll :many
+SELECT workspace_id, files, folders, documents FROM workspace_storage
+`
+
+// StorageAll is what each workspace has stored, in bytes.
+func (q *Queries) StorageAll(ctx context.Context) ([]WorkspaceStorage, error) {
+	rows, err := q.db.Query(ctx, storageAll)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []WorkspaceStorage
+	for rows.Next() {
+		var i WorkspaceStorage
+		if err := rows.Scan(
+			&i.WorkspaceID,
+			&i.Files,
+			&i.Folders,
+			&i.Documents,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const storageOf = `-- name: StorageOf :one
+SELECT w.storage_quota AS quota, coalesce(s.files, 0)::bigint AS files, coalesce(s.folders, 0)::bigint AS folders, coalesce(s.documents, 0)::bigint AS documents
+FROM workspaces w LEFT JOIN workspace_storage s ON s.workspace_id = w.id WHERE w.id = $1
+`
+
+type StorageOfRow struct {
+	Quota     int64
+	Files     int64
+	Folders   int64
+	Documents int64
+}
+
+// StorageOf is what a workspace has stored, in bytes, and its quota.
+func (q *Queries) StorageOf(ctx context.Context, id uuid.UUID) (StorageOfRow, error) {
+	row := q.db.QueryRow(ctx, storageOf, id)
+	var i StorageOfRow
+	err := row.Scan(
+		&i.Quota,
+		&i.Files,
+		&i.Folders,
+		&i.Documents,
+	)
+	return i, err
+}
+
 const workspaceByID = `-- name: WorkspaceByID :one
-SELECT id, slug, name, instructions, model, max_response_seconds, max_turns, max_running, history_tokens, created_at, updated_at, messages_per_minute, calls_per_minute, open_streams FROM workspaces WHERE id = $1
+SELECT id, slug, name, instructions, model, max_response_seconds, max_turns, max_running, history_tokens, created_at, updated_at, messages_per_minute, calls_per_minute, open_streams, storage_quota FROM workspaces WHERE id = $1
 `
 
 func (q *Queries) WorkspaceByID(ctx context.Context, id uuid.UUID) (Workspace, error) {
@@ -33,12 +88,13 @@ func (q *Queries) WorkspaceByID(ctx context.Context, id uuid.UUID) (Workspace, e
 		&i.MessagesPerMinute,
 		&i.CallsPerMinute,
 		&i.OpenStreams,
+		&i.StorageQuota,
 	)
 	return i, err
 }
 
 const workspaceBySlug = `-- name: WorkspaceBySlug :one
-SELECT id, slug, name, instructions, model, max_response_seconds, max_turns, max_running, history_tokens, created_at, updated_at, messages_per_minute, calls_per_minute, open_streams FROM workspaces WHERE slug = $1
+SELECT id, slug, name, instructions, model, max_response_seconds, max_turns, max_running, history_tokens, created_at, updated_at, messages_per_minute, calls_per_minute, open_streams, storage_quota FROM workspaces WHERE slug = $1
 `
 
 func (q *Queries) WorkspaceBySlug(ctx context.Context, slug string) (Workspace, error) {
@@ -59,6 +115,7 @@ func (q *Queries) WorkspaceBySlug(ctx context.Context, slug string) (Workspace, 
 		&i.MessagesPerMinute,
 		&i.CallsPerMinute,
 		&i.OpenStreams,
+		&i.StorageQuota,
 	)
 	return i, err
 }
@@ -66,7 +123,7 @@ func (q *Queries) WorkspaceBySlug(ctx context.Context, slug string) (Workspace, 
 const workspaceInsert = `-- name: WorkspaceInsert :one
 INSERT INTO workspaces (id, slug, name, instructions, model) VALUES ($1, $2, $3, $4, $5)
 ON CONFLICT (slug) DO NOTHING
-RETURNING id, slug, name, instructions, model, max_response_seconds, max_turns, max_running, history_tokens, created_at, updated_at, messages_per_minute, calls_per_minute, open_streams
+RETURNING id, slug, name, instructions, model, max_response_seconds, max_turns, max_running, history_tokens, created_at, updated_at, messages_per_minute, calls_per_minute, open_streams, storage_quota
 `
 
 type WorkspaceInsertParams struct {
@@ -101,6 +158,7 @@ func (q *Queries) WorkspaceInsert(ctx context.Context, arg WorkspaceInsertParams
 		&i.MessagesPerMinute,
 		&i.CallsPerMinute,
 		&i.OpenStreams,
+		&i.StorageQuota,
 	)
 	return i, err
 }
@@ -116,10 +174,11 @@ SET name = COALESCE($1, name),
     history_tokens = COALESCE($7, history_tokens),
     messages_per_minute = NULLIF(COALESCE($8, messages_per_minute), -1),
     calls_per_minute = NULLIF(COALESCE($9, calls_per_minute), -1),
-    open_streams = NULLIF(COALESCE($10, open_streams), -1),
+    storage_quota = COALESCE($10, storage_quota),
+    open_streams = NULLIF(COALESCE($11, open_streams), -1),
     updated_at = now()
-WHERE id = $11
-RETURNING id, slug, name, instructions, model, max_response_seconds, max_turns, max_running, history_tokens, created_at, updated_at, messages_per_minute, calls_per_minute, open_streams
+WHERE id = $12
+RETURNING id, slug, name, instructions, model, max_response_seconds, max_turns, max_running, history_tokens, created_at, updated_at, messages_per_minute, calls_per_minute, open_streams, storage_quota
 `
 
 type WorkspaceUpdateParams struct {
@@ -132,6 +191,7 @@ type WorkspaceUpdateParams struct {
 	HistoryTokens      *int32
 	MessagesPerMinute  *int32
 	CallsPerMinute     *int32
+	StorageQuota       *int64
 	OpenStreams        *int32
 	ID                 uuid.UUID
 }
@@ -149,6 +209,7 @@ func (q *Queries) WorkspaceUpdate(ctx context.Context, arg WorkspaceUpdateParams
 		arg.HistoryTokens,
 		arg.MessagesPerMinute,
 		arg.CallsPerMinute,
+		arg.StorageQuota,
 		arg.OpenStreams,
 		arg.ID,
 	)
@@ -168,12 +229,13 @@ func (q *Queries) WorkspaceUpdate(ctx context.Context, arg WorkspaceUpdateParams
 		&i.MessagesPerMinute,
 		&i.CallsPerMinute,
 		&i.OpenStreams,
+		&i.StorageQuota,
 	)
 	return i, err
 }
 
 const workspacesList = `-- name: WorkspacesList :many
-SELECT id, slug, name, instructions, model, max_response_seconds, max_turns, max_running, history_tokens, created_at, updated_at, messages_per_minute, calls_per_minute, open_streams FROM workspaces ORDER BY slug
+SELECT id, slug, name, instructions, model, max_response_seconds, max_turns, max_running, history_tokens, created_at, updated_at, messages_per_minute, calls_per_minute, open_streams, storage_quota FROM workspaces ORDER BY slug
 `
 
 func (q *Queries) WorkspacesList(ctx context.Context) ([]Workspace, error) {
@@ -200,6 +262,7 @@ func (q *Queries) WorkspacesList(ctx context.Context) ([]Workspace, error) {
 			&i.MessagesPerMinute,
 			&i.CallsPerMinute,
 			&i.OpenStreams,
+			&i.StorageQuota,
 		); err != nil {
 			return nil, err
 		}

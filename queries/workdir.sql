@@ -25,10 +25,6 @@ SELECT FROM workdirs WHERE workspace_id = $1 AND session_id = $2 FOR UPDATE;
 -- WorkdirDrop forgets a folder with everything in it.
 DELETE FROM workdirs WHERE workspace_id = $1 AND session_id = $2;
 
--- name: WorkdirOthers :one
--- WorkdirOthers is how many bytes the other sessions of a workspace have.
-SELECT coalesce(sum(bytes), 0)::bigint FROM workdirs WHERE workspace_id = $1 AND session_id <> $2;
-
 -- name: WorkFiles :many
 -- WorkFiles is what a folder has, or one path of it, with where its content is.
 SELECT f.path, f.kind, f.executable, f.size, f.sha256, f.target, b.id AS blob_id

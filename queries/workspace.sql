@@ -25,7 +25,17 @@ SET name = COALESCE(sqlc.narg('name'), name),
     history_tokens = COALESCE(sqlc.narg('history_tokens'), history_tokens),
     messages_per_minute = NULLIF(COALESCE(sqlc.narg('messages_per_minute'), messages_per_minute), -1),
     calls_per_minute = NULLIF(COALESCE(sqlc.narg('calls_per_minute'), calls_per_minute), -1),
+    storage_quota = COALESCE(sqlc.narg('storage_quota'), storage_quota),
     open_streams = NULLIF(COALESCE(sqlc.narg('open_streams'), open_streams), -1),
     updated_at = now()
 WHERE id = @id
 RETURNING *;
+
+-- name: StorageOf :one
+-- StorageOf is what a workspace has stored, in bytes, and its quota.
+SELECT w.storage_quota AS quota, coalesce(s.files, 0)::bigint AS files, coalesce(s.folders, 0)::bigint AS folders, coalesce(s.documents, 0)::bigint AS documents
+FROM workspaces w LEFT JOIN workspace_storage s ON s.workspace_id = w.id WHERE w.id = $1;
+
+-- name: StorageAll :many
+-- StorageAll is what each workspace has stored, in bytes.
+SELECT * FROM workspace_storage;

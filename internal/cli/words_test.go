@@ -131,7 +131,12 @@ func TestAWorkspacesLimitsCanBeSet(t *testing.T) {
 	sh.must("workspace", "update", "one", "--model", "openai/gpt-5-mini", "--max-response-seconds", "61", "--max-turns", "7", "--history-tokens", "0", "--name", "The one",
 		"--messages-per-minute", "600", "--calls-per-minute", "0", "--open-streams", "100")
 	sh.must("workspace", "update", "one", "--open-streams", "-1")
-	for _, want := range []string{"openai/gpt-5-mini", "61", "The one"} {
+	sh.must("workspace", "update", "one", "--storage-quota", "7")
+	if err := os.WriteFile(filepath.Join(sh.dir, "large.md"), []byte(strings.Repeat("x", 1<<20)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	sh.must("wiki", "put", "large.md", "large.md")
+	for _, want := range []string{"openai/gpt-5-mini", "61", "The one", "1.0 of 7 MiB"} {
 		if out := sh.must("workspace", "list"); !strings.Contains(out, want) {
 			t.Errorf("no %q in\n%s", want, out)
 		}
@@ -143,7 +148,7 @@ func TestAWorkspacesLimitsCanBeSet(t *testing.T) {
 	for name, want := range map[string]any{
 		"slug": "one", "name": "The one", "instructions": "Be kind.", "model": "openai/gpt-5-mini",
 		"max_response_seconds": 61.0, "max_turns": 7.0, "max_running": 3.0, "history_tokens": 0.0,
-		"messages_per_minute": 600.0, "calls_per_minute": 0.0, "open_streams": nil,
+		"messages_per_minute": 600.0, "calls_per_minute": 0.0, "open_streams": nil, "storage_quota": 7.0 * (1 << 20),
 	} {
 		if got := list.Data[0][name]; got != want {
 			t.Errorf("%s is %v", name, got)

@@ -61,7 +61,7 @@ func (c *command) workspaceUpdate() *cobra.Command {
 		Short: "change a workspace; running turns keep their limits",
 		Example: `  parley workspace update sales --model anthropic/claude-sonnet-4-5
   parley workspace update sales --max-response-seconds 120 --max-turns 20 --max-running 64
-  parley workspace update sales --messages-per-minute 600 --open-streams 100 --model ""`,
+  parley workspace update sales --messages-per-minute 600 --storage-quota 51200 --model ""`,
 		Args: exactly("NAME"),
 	}
 	change := c.changeFlags(cmd)
@@ -96,7 +96,8 @@ func (c *command) changeFlags(cmd *cobra.Command) (change func() (workspace.Chan
 	model := f.String("model", "", "openai/NAME, anthropic/NAME, ollama/NAME or builtin/guide; \"\" is the server's own")
 	seconds := f.Int("max-response-seconds", 600, "how long a turn may take, 1 to 3600")
 	turns := f.Int("max-turns", 50, "how often the model is asked in a turn, 1 to 200")
-	running := f.Int("max-running", 16, "turns of the workspace at once, 1 to 10000")
+	running := f.Int("max-running", 64, "turns of the workspace at once, 1 to 10000")
+	storage := f.Int("storage-quota", 10240, "MiB of files, folders and documents of the workspace; 0: no limit")
 	history := f.Int("history-tokens", 24000, "how much of the conversation the model sees")
 	messages := f.Int("messages-per-minute", -1, "messages of one key in a minute; 0: no limit, -1: the server's own")
 	calls := f.Int("calls-per-minute", -1, "other calls of one key in a minute; 0: no limit, -1: the server's own")
@@ -124,6 +125,9 @@ func (c *command) changeFlags(cmd *cobra.Command) (change func() (workspace.Chan
 		given(cmd, "max-turns", &set.MaxTurns, turns)
 		given(cmd, "max-running", &set.MaxRunning, running)
 		given(cmd, "history-tokens", &set.HistoryTokens, history)
+		if f.Changed("storage-quota") {
+			set.StorageQuota = new(*storage << 20)
+		}
 		given(cmd, "messages-per-minute", &set.MessagesPerMinute, messages)
 		given(cmd, "calls-per-minute", &set.CallsPerMinute, calls)
 		given(cmd, "open-streams", &set.OpenStreams, streams)
@@ -150,18 +154,23 @@ func (c *command) workspaceList() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			stored, err := a.Workspaces.Storage(ctx)
+			if err != nil {
+				return err
+			}
 			shown := make([]workspaceShown, len(all))
 			for i, w := range all {
 				shown[i] = shownWorkspace(w)
+				shown[i].Storage = new(stored[w.ID])
 			}
 			return c.list(shown, len(all), "There is no workspace yet. Make one: parley workspace create NAME",
-				[]string{"NAME", "TITLE", "MODEL", "SECONDS", "TURNS", "RUNNING", "HISTORY", "ID", "CREATED"}, func(i int) []string {
+				[]string{"NAME", "TITLE", "MODEL", "SECONDS", "TURNS", "RUNNING", "STORAGE", "HISTORY", "ID", "CREATED"}, func(i int) []string {
 					w := shown[i]
 					model := "default"
 					if w.Model != nil {
 						model = *w.Model
 					}
-					return []string{w.Slug, short(w.Name, 40), model, number(w.MaxResponseSeconds), number(w.MaxTurns), number(w.MaxRunning), number(w.HistoryTokens), w.ID, day(&w.CreatedAt)}
+					return []string{w.Slug, short(w.Name, 40), model, number(w.MaxResponseSeconds), number(w.MaxTurns), number(w.MaxRunning), w.storage(), number(w.HistoryTokens), w.ID, day(&w.CreatedAt)}
 				})
 		}),
 	}
@@ -173,27 +182,40 @@ func number(n int32) string { return strconv.Itoa(int(n)) }
 
 // workspaceShown is a workspace in --json.
 type workspaceShown struct {
-	ID                 string    `json:"workspace_id"`
-	Slug               string    `json:"slug"`
-	Name               string    `json:"name"`
-	Instructions       string    `json:"instructions"`
-	Model              *string   `json:"model"`
-	MaxResponseSeconds int32     `json:"max_response_seconds"`
-	MaxTurns           int32     `json:"max_turns"`
-	MaxRunning         int32     `json:"max_running"`
-	HistoryTokens      int32     `json:"history_tokens"`
-	MessagesPerMinute  *int32    `json:"messages_per_minute"` // null: the server's own, as the next two
-	CallsPerMinute     *int32    `json:"calls_per_minute"`
-	OpenStreams        *int32    `json:"open_streams"`
-	CreatedAt          time.Time `json:"created_at"`
-	UpdatedAt          time.Time `json:"updated_at"`
+	ID                 string  `json:"workspace_id"`
+	Slug               string  `json:"slug"`
+	Name               string  `json:"name"`
+	Instructions       string  `json:"instructions"`
+	Model              *string `json:"model"`
+	MaxResponseSeconds int32   `json:"max_response_seconds"`
+	MaxTurns           int32   `json:"max_turns"`
+	MaxRunning         int32   `json:"max_running"`
+	HistoryTokens      int32   `json:"history_tokens"`
+	MessagesPerMinute  *int32  `json:"messages_per_minute"` // null: the server's own, as the next two
+	CallsPerMinute     *int32  `json:"calls_per_minute"`
+	OpenStreams        *int32  `json:"open_streams"`
+	StorageQuota       int64   `json:"storage_quota"` // bytes; 0: none
+
+	Storage *workspace.Storage `json:"storage,omitempty"` // what is stored, in bytes
+
+	CreatedAt time.Time `json:"created_at"`
+	UpdatedAt time.Time `json:"updated_at"`
+}
+
+// storage shows what is stored of the quota, such as "12.3 of 10240 MiB".
+func (w workspaceShown) storage() string {
+	used := strconv.FormatFloat(float64(w.Storage.Used())/(1<<20), 'f', 1, 64)
+	if w.StorageQuota == 0 {
+		return used + " MiB"
+	}
+	return fmt.Sprintf("%s of %d MiB", used, w.StorageQuota>>20)
 }
 
 func shownWorkspace(w workspace.Workspace) workspaceShown {
 	return workspaceShown{
 		ID: w.ID.String(), Slug: w.Slug, Name: w.Name, Instructions: w.Instructions, Model: w.Model,
 		MaxResponseSeconds: w.MaxResponseSeconds, MaxTurns: w.MaxTurns, MaxRunning: w.MaxRunning, HistoryTokens: w.HistoryTokens,
-		MessagesPerMinute: w.MessagesPerMinute, CallsPerMinute: w.CallsPerMinute, OpenStreams: w.OpenStreams,
+		MessagesPerMinute: w.MessagesPerMinute, CallsPerMinute: w.CallsPerMinute, OpenStreams: w.OpenStreams, StorageQuota: w.StorageQuota,
 		CreatedAt: w.CreatedAt, UpdatedAt: w.UpdatedAt,
 	}
 }

@@ -137,6 +137,9 @@ func (s *Store) transfer(ctx context.Context, row db.File) error {
 	if row.Tries > fetchTries { // it was taken up again and again, and never ended
 		return refusal("origin_url could not be fetched.")
 	}
+	if err := s.fits(ctx, row.WorkspaceID, 0); err != nil {
+		return refusedStorage(err)
+	}
 	origin, err := s.keys.Open(row.Origin, originPurpose, row.WorkspaceID.String(), row.ID.String())
 	if err != nil {
 		return fmt.Errorf("open origin_url: %w", err)
@@ -184,5 +187,13 @@ func (s *Store) transfer(ctx context.Context, row db.File) error {
 		return err
 	}
 	_, err = s.finish(ctx, row, got)
+	return refusedStorage(err)
+}
+
+// refusedStorage makes a refusal of a fault about storage: the fetch is not tried again.
+func refusedStorage(err error) error {
+	if f := fault.From(err); f != nil && f.Code == fault.FileTooLarge {
+		return refusal(f.Message)
+	}
 	return err
 }

@@ -36,6 +36,9 @@ func (s *Store) Produce(ctx context.Context, workspace, session, turn uuid.UUID,
 	if n >= MaxProduced {
 		return event.File{}, rejected(StatusRejected, fmt.Sprintf("A turn produces at most %d files.", MaxProduced))
 	}
+	if err := s.fits(ctx, workspace, 0); err != nil {
+		return event.File{}, err
+	}
 	got, err := s.receive(ctx, r, MaxSize, func(head []byte) (string, error) {
 		if declared == "" {
 			declared = Type(filename, head)
@@ -66,6 +69,9 @@ func (s *Store) Produce(ctx context.Context, workspace, session, turn uuid.UUID,
 			return f, rejected(StatusRejected, "The session is not there any more.")
 		}
 		return f, err
+	}
+	if full := storageError(err); full != nil {
+		return event.File{}, full
 	}
 	if err != nil {
 		return event.File{}, fmt.Errorf("store produced file: %w", err)

@@ -57,6 +57,13 @@ func (s *Store) Create(ctx context.Context, n Request) (Ticket, error) {
 	if err := s.check(&n); err != nil {
 		return Ticket{}, err
 	}
+	var size int64
+	if n.Size != nil {
+		size = *n.Size
+	}
+	if err := s.fits(ctx, n.Workspace, size); err != nil {
+		return Ticket{}, err
+	}
 	var row db.File
 	err := replan.InTx(ctx, s.pool, func(tx pgx.Tx) (err error) {
 		row, err = s.insert(ctx, s.q.WithTx(tx), n)

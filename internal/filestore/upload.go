@@ -34,6 +34,9 @@ func (s *Store) Upload(ctx context.Context, path, query string, length int64, bo
 	if length >= 0 && length != *row.Size {
 		return File{}, s.reject(ctx, row, sizeDiffers(*row.Size, length))
 	}
+	if err := s.fits(ctx, row.WorkspaceID, *row.Size); err != nil {
+		return File{}, err
+	}
 	got, err := s.receive(ctx, body, *row.Size, func(head []byte) (string, error) {
 		if why := verdict(row.Mime, sniff(head), row.Unrestricted); why != "" {
 			return "", refusal(why)
@@ -64,6 +67,9 @@ func (s *Store) finish(ctx context.Context, row db.File, got received) (File, er
 		return File{}, s.reject(ctx, row, fmt.Sprintf("The file's SHA-256 is %x, and %x was declared.", got.sha256, row.Sha256))
 	}
 	n, err := s.q.FileReady(ctx, db.FileReadyParams{UploadID: got.upload, Mime: got.mime, Size: got.size, Sha256: got.sha256, WorkspaceID: row.WorkspaceID, ID: row.ID})
+	if full := storageError(err); full != nil {
+		return File{}, full
+	}
 	if err != nil {
 		return File{}, fmt.Errorf("finish file: %w", err)
 	}

@@ -64,6 +64,9 @@ func TestDocumentedRunningTurns(t *testing.T) {
 	if got := limits["workspace_running_turns"]; got != float64(s.Workspace.MaxRunning) {
 		t.Errorf("documented as %v, is %d", got, s.Workspace.MaxRunning)
 	}
+	if got := limits["workspace_storage_bytes"]; got != float64(s.Workspace.StorageQuota) {
+		t.Errorf("the storage quota is documented as %v, is %d", got, s.Workspace.StorageQuota)
+	}
 }
 
 // The page about streams names every code that the document lists, and no other.

@@ -40,7 +40,8 @@ var enforced = map[string]int{
 	"callback_metadata_key_characters": callback.MaxMetadataKey, "callback_metadata_value_characters": callback.MaxMetadataValue,
 	"callback_attempts": callback.Attempts, "callback_attempt_seconds": ceilSeconds(callback.AnswerTime),
 	"idempotency_key_hours":   24, // in queries/turn.sql, once.sql and file.sql
-	"workspace_running_turns": 16, // in migrations/00001_core.sql; TestDocumentedRunningTurns asks the database
+	"workspace_running_turns": 64, // in migrations/00019_fair.sql, as the next; TestDocumentedRunningTurns asks the database
+	"workspace_storage_bytes": 10 << 30,
 }
 
 // twice are limits that are checked in two places, so that all that is wrong with a

@@ -23,6 +23,8 @@ const (
 	DuplicateObject
 	// TooLarge: the statement or a value exceeds what PostgreSQL can process.
 	TooLarge
+	// QuotaExceeded: the workspace has no storage left. The message is for the caller.
+	QuotaExceeded
 )
 
 const (
@@ -37,6 +39,7 @@ var states = map[string]Class{
 	featureNotSupported: StalePlan, // cached plan must not change result type
 	"26000":             StalePlan, // invalid_sql_statement_name: the prepared statement was removed
 	"23505":             UniqueViolation,
+	"PQ001":             QuotaExceeded, // our own, raised by storage_count
 	"23503":             ForeignKeyViolation,
 	"25006":             Unavailable, // read_only_sql_transaction: a standby, or a former primary
 	"25P03":             TimedOut,    // idle_in_transaction_session_timeout

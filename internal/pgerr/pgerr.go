@@ -90,3 +90,13 @@ func isBrokenConnection(err error) bool {
 		errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
 		errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.EPIPE)
 }
+
+// IsQuotaExceeded reports whether the transaction would exceed the storage quota of its workspace.
+// message is a sentence for the caller.
+func IsQuotaExceeded(err error) (message string, ok bool) {
+	pg, ok := errors.AsType[*pgconn.PgError](err)
+	if !ok || OfState(pg.Code) != QuotaExceeded {
+		return "", false
+	}
+	return pg.Message, true
+}

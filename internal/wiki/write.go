@@ -12,6 +12,7 @@ import (
 
 	"github.com/parley-server/parley/db"
 	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/pgerr"
 	"github.com/parley-server/parley/internal/search"
 )
 
@@ -31,7 +32,7 @@ func (s *Store) Put(ctx context.Context, workspace uuid.UUID, name, content stri
 	}
 	row, err := s.q.DocumentPut(ctx, workspace, name, title, content)
 	if err != nil {
-		return Document{}, fmt.Errorf("put document: %w", err)
+		return Document{}, writeError("put document", err)
 	}
 	return Document{
 		WorkspaceID: workspace, Path: row.Path, Title: row.Title, Content: content,
@@ -61,13 +62,21 @@ func (s *Store) WritePage(ctx context.Context, workspace uuid.UUID, page, conten
 		return int(written), true, nil
 	}
 	if !errors.Is(err, pgx.ErrNoRows) {
-		return 0, false, fmt.Errorf("write wiki page: %w", err)
+		return 0, false, writeError("write wiki page", err)
 	}
 	d, found, err := s.find(ctx, workspace, name)
 	if err != nil || !found {
 		return 0, false, err
 	}
 	return int(d.Version), d.Content == content, nil
+}
+
+// writeError makes a fault of a write that exceeds the storage quota of the workspace.
+func writeError(operation string, err error) error {
+	if why, ok := pgerr.IsQuotaExceeded(err); ok {
+		return fault.Invalid(fault.Violation{Param: "/content", Rule: "max_total", Message: why + " Delete documents or files, or ask an administrator for a larger quota."})
+	}
+	return fmt.Errorf("%s: %w", operation, err)
 }
 
 // admit checks a document that is to be written, and gives its title.

@@ -129,3 +129,35 @@ func TestDocumentsOfAWorkspaceAreBounded(t *testing.T) {
 		t.Errorf("another workspace: %v", err)
 	}
 }
+
+func TestStorageQuotaBoundsDocuments(t *testing.T) {
+	t.Parallel()
+	pool := dbtest.New(t)
+	s, ws := wiki.New(pool), tenant(t, pool, "acme")
+	if _, err := pool.Exec(t.Context(), `UPDATE workspaces SET storage_quota = 10`); err != nil {
+		t.Fatal(err)
+	}
+	put := func(path, content string) error {
+		_, err := s.Put(t.Context(), ws, path, content)
+		return err
+	}
+	_, _, replaced := s.WritePage(t.Context(), ws, "a", "123456", 0)
+	for _, c := range []struct {
+		name string
+		err  error
+		fits bool
+	}{
+		{"a page", replaced, true},
+		{"a document", put("b.md", "1234"), true},
+		{"one byte too many", put("c.md", "1"), false},
+		{"a longer document", put("b.md", "12345"), false},
+		{"a shorter document", put("b.md", "123"), true},
+		{"the byte that is free now", put("c.md", "1"), true},
+	} {
+		f := fault.From(c.err)
+		refused := f != nil && len(f.Detail.Violations) == 1 && f.Detail.Violations[0].Rule == "max_total"
+		if (c.err == nil) != c.fits || refused == c.fits {
+			t.Errorf("%s: %v", c.name, c.err)
+		}
+	}
+}

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/parley-server/parley/db"
+	"github.com/parley-server/parley/internal/pgerr"
 	"github.com/parley-server/parley/internal/replan"
 )
 
@@ -82,6 +83,9 @@ func (f *Folder) commit(ctx context.Context, found map[string]known) (changed in
 		}
 		return f.write(ctx, q, c, found)
 	})
+	if why, ok := pgerr.IsQuotaExceeded(err); ok {
+		return 0, nil, storageFull(why)
+	}
 	if err == nil {
 		f.version++
 	}

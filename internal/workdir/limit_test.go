@@ -141,10 +141,13 @@ func TestLimitsAreWhatFits(t *testing.T) {
 	}
 }
 
-// What all sessions of a workspace may have together is a limit where one is set.
+// TestTheQuotaOfAWorkspace counts the folders of all sessions of a workspace together.
 func TestTheQuotaOfAWorkspace(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, workdir.Options{WorkspaceQuota: 3 << 20})
+	w := newWorld(t, workdir.Options{})
+	if _, err := w.pool.Exec(t.Context(), `UPDATE workspaces SET storage_quota = 3 << 20`); err != nil {
+		t.Fatal(err)
+	}
 	other := &world{Store: w.Store, pool: w.pool, ws: w.ws, session: w.begin(t, w.ws)}
 	foreign := w.tenant(t, "foreign")
 	elsewhere := &world{Store: w.Store, pool: w.pool, ws: foreign, session: w.begin(t, foreign)}
@@ -158,7 +161,7 @@ func TestTheQuotaOfAWorkspace(t *testing.T) {
 	save(t, f)
 	hole(t, dir, "b", 1<<20)
 	_, err := f.Save(t.Context())
-	if refusal, ok := errors.AsType[*workdir.Refusal](err); !ok || !strings.Contains(refusal.Reason, "those of all sessions together have 4 MiB, 2 MiB of them here, and 3 MiB is the most. Remove here what is not needed, or ask an administrator") {
+	if refusal, ok := errors.AsType[*workdir.Refusal](err); !ok || !strings.Contains(refusal.Reason, "The workspace has 3 MiB in files, folders and documents, and this folder has 1 MiB more. Its storage quota is 3 MiB. Remove here what is not needed, or ask an administrator") {
 		t.Errorf("%v", err)
 	}
 	must(t, os.Remove(filepath.Join(dir, "a")))

@@ -35,6 +35,11 @@ func tooMuch(bytes, most int64, largest []sized) error {
 	return refuse("together they have %s, and %s is the most. Remove what is not needed. The largest: %s.", amount(bytes), amount(most), namesOf(largest))
 }
 
+// storageFull refuses a folder that exceeds the storage quota of its workspace.
+func storageFull(why string) error {
+	return refuse("the workspace's storage is full. %s Remove here what is not needed, or ask an administrator to erase old sessions or for a larger quota.", why)
+}
+
 // tooFar refuses a path that is too long or too deep.
 func tooFar(path string) error {
 	return refuse("a path has at most %d bytes and %d folders, and there is a longer one: %s. Move or remove it.", MaxPath, MaxDepth, short(path))

@@ -73,16 +73,18 @@ func (f *Folder) fits(ctx context.Context, w *walk) error {
 		return tooLarge(w.tooLarge)
 	case w.bytes > opt.Quota:
 		return tooMuch(w.bytes, opt.Quota, w.largest)
-	case opt.WorkspaceQuota == 0:
+	}
+	more := w.bytes - bytesOf(f.saved)
+	if more <= 0 {
 		return nil
 	}
-	others, err := f.s.q.WorkdirOthers(ctx, f.claim.Workspace, f.claim.Session)
+	now, err := f.s.q.StorageOf(ctx, f.claim.Workspace)
 	if err != nil {
-		return fmt.Errorf("add up the folders of a workspace: %w", err)
+		return fmt.Errorf("read what a workspace has stored: %w", err)
 	}
-	if others+w.bytes > opt.WorkspaceQuota {
-		return refuse("those of all sessions together have %s, %s of them here, and %s is the most. Remove here what is not needed, "+
-			"or ask an administrator to erase old sessions.", amount(others+w.bytes), amount(w.bytes), amount(opt.WorkspaceQuota))
+	if used := now.Files + now.Folders + now.Documents; now.Quota > 0 && used+more > now.Quota {
+		return storageFull(fmt.Sprintf("The workspace has %s in files, folders and documents, and this folder has %s more. Its storage quota is %s.",
+			amount(used), amount(more), amount(now.Quota)))
 	}
 	return nil
 }

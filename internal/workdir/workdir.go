@@ -48,9 +48,8 @@ var ErrFenced = errors.New("the folder of the session is in newer hands")
 
 // Options configure a Store. The zero value works.
 type Options struct {
-	Quota          int64 // of a session's files together, in bytes; zero: the constant of that name
-	Files          int   // names in a folder; zero: MaxFiles
-	WorkspaceQuota int64 // of the folders of all sessions of a workspace together; zero: none
+	Quota int64 // of a session's files together, in bytes; zero: the constant of that name
+	Files int   // names in a folder; zero: MaxFiles
 	// Give hands a folder that was just filled to whom it shall belong. It happens in
 	// Restore, because a later change of owners would look like a change of every file.
 	Give func(dir string) error

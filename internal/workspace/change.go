@@ -23,6 +23,8 @@ type Change struct {
 	MaxRunning         *int // turns at once
 	HistoryTokens      *int // how much of the conversation the model sees
 
+	StorageQuota *int // bytes of files, folders and documents together; 0 is no quota
+
 	// Limits of each key: 0 is none, -1 the service's own.
 	MessagesPerMinute *int
 	CallsPerMinute    *int
@@ -61,6 +63,7 @@ func (c Change) Violations() []fault.Violation {
 		{"max_turns", c.MaxTurns, 1, 200},
 		{"max_running", c.MaxRunning, 1, 10_000},
 		{"history_tokens", c.HistoryTokens, 0, 10_000_000},
+		{"storage_quota", c.StorageQuota, 0, 1 << 50},
 		{"messages_per_minute", c.MessagesPerMinute, -1, 1_000_000},
 		{"calls_per_minute", c.CallsPerMinute, -1, 1_000_000},
 		{"open_streams", c.OpenStreams, -1, 1_000_000},
@@ -77,7 +80,7 @@ func (c Change) params(id uuid.UUID) db.WorkspaceUpdateParams {
 	return db.WorkspaceUpdateParams{
 		ID: id, Name: c.Name, Instructions: c.Instructions, Model: c.Model,
 		MaxResponseSeconds: narrow(c.MaxResponseSeconds), MaxTurns: narrow(c.MaxTurns),
-		MaxRunning: narrow(c.MaxRunning), HistoryTokens: narrow(c.HistoryTokens),
+		MaxRunning: narrow(c.MaxRunning), HistoryTokens: narrow(c.HistoryTokens), StorageQuota: wide(c.StorageQuota),
 		MessagesPerMinute: narrow(c.MessagesPerMinute), CallsPerMinute: narrow(c.CallsPerMinute), OpenStreams: narrow(c.OpenStreams),
 	}
 }
@@ -87,6 +90,13 @@ func narrow(n *int) *int32 {
 		return nil
 	}
 	return new(int32(*n))
+}
+
+func wide(n *int) *int64 {
+	if n == nil {
+		return nil
+	}
+	return new(int64(*n))
 }
 
 // plain reports whether PostgreSQL's text can hold s.

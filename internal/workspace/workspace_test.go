@@ -47,18 +47,18 @@ func TestAChangeIsRefusedWithEverythingThatIsWrong(t *testing.T) {
 	bad := workspace.Change{
 		Name: new(" "), Instructions: new("\x00"), Model: new("gpt"),
 		MaxResponseSeconds: new(3601), MaxTurns: new(0), MaxRunning: new(0), HistoryTokens: new(-1),
-		MessagesPerMinute: new(-2), CallsPerMinute: new(-2), OpenStreams: new(-2),
+		MessagesPerMinute: new(-2), CallsPerMinute: new(-2), OpenStreams: new(-2), StorageQuota: new(-1),
 	}
 	_, err := s.Add(t.Context(), "No Slug", bad)
-	if f := fault.From(err); f == nil || len(f.Detail.Violations) != 11 {
+	if f := fault.From(err); f == nil || len(f.Detail.Violations) != 12 {
 		t.Errorf("add: %v", err)
 	}
 	w, err := s.Add(t.Context(), "acme", workspace.Change{MaxTurns: new(200), MaxResponseSeconds: new(3600)})
-	if err != nil || w.Name != "acme" || w.MaxTurns != 200 || w.MaxRunning != 16 {
+	if err != nil || w.Name != "acme" || w.MaxTurns != 200 || w.MaxRunning != 64 || w.StorageQuota != 10<<30 {
 		t.Fatalf("add: %+v, %v", w, err)
 	}
 	_, err = s.Update(t.Context(), w.ID, bad)
-	if f := fault.From(err); f == nil || len(f.Detail.Violations) != 10 {
+	if f := fault.From(err); f == nil || len(f.Detail.Violations) != 11 {
 		t.Errorf("update: %v", err)
 	}
 	if after, err := s.Find(t.Context(), "acme"); err != nil || !cmp.Equal(w, after) {

@@ -1,0 +1,43 @@
+package filestore
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/google/uuid"
+
+	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/pgerr"
+)
+
+// fits fails with FILE_TOO_LARGE where a file of so many bytes exceeds the storage quota of the
+// workspace. It spares the work of receiving bytes that cannot be kept; the transaction that
+// keeps them decides.
+func (s *Store) fits(ctx context.Context, workspace uuid.UUID, size int64) error {
+	ctx, cancel := brief(ctx)
+	defer cancel()
+	now, err := s.q.StorageOf(ctx, workspace)
+	if err != nil {
+		return fmt.Errorf("read what a workspace has stored: %w", err)
+	}
+	used := now.Files + now.Folders + now.Documents
+	if now.Quota == 0 || used+size <= now.Quota {
+		return nil
+	}
+	return storageFull(fmt.Sprintf("The workspace has %d bytes in files, folders and documents, and the file has %d more. Its storage quota is %d bytes.",
+		used, size, now.Quota))
+}
+
+// storageError is the fault of a transaction that would exceed the storage quota, nil of others.
+func storageError(err error) error {
+	if why, ok := pgerr.IsQuotaExceeded(err); ok {
+		return storageFull(why)
+	}
+	return nil
+}
+
+// storageFull is 413 and not 429: a client that sends the same file again later fails again,
+// unless something is deleted.
+func storageFull(why string) error {
+	return fault.New(fault.FileTooLarge, "%s Delete files or erase sessions, or ask an administrator for a larger quota.", why)
+}
