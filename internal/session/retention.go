@@ -45,8 +45,10 @@ func (s *Store) Retain(ctx context.Context) (done Retained, err error) {
 		return done, err
 	}
 	defer func() {
-		if err := q.RetentionUnlock(context.WithoutCancel(ctx)); err != nil {
-			conn.Conn().Close(context.WithoutCancel(ctx)) // the lock goes with it
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+		defer cancel()
+		if err := q.RetentionUnlock(ctx); err != nil {
+			conn.Conn().Close(ctx) // the lock goes with it
 		}
 	}()
 	if done.Partitions, err = s.dropPartitions(ctx); err != nil {
