@@ -81,6 +81,11 @@ func TestLostAnswerToAFetchIsFound(t *testing.T) {
 	if got := text(read(t, caller, w.start(t, caller, "warm up"))); got != "hi" {
 		t.Fatalf("text %q", got)
 	}
+	for stored := false; !stored; { // the next job that passes is a fetched one
+		if err := w.pool.QueryRow(t.Context(), `SELECT bool_and(state = 'completed') FROM river_job`).Scan(&stored); err != nil {
+			t.Fatal(err)
+		}
+	}
 	lost, conn := make(chan struct{}), 0
 	proxy.OnChunk(func(c faultproxy.Chunk) faultproxy.Action {
 		if conn == 0 && c.Direction == faultproxy.ToClient && bytes.Contains(c.Data, []byte(`"turn_id"`)) {

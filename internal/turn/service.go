@@ -23,6 +23,7 @@ import (
 	"github.com/parley-server/parley/internal/filestore"
 	"github.com/parley-server/parley/internal/model"
 	"github.com/parley-server/parley/internal/permission"
+	"github.com/parley-server/parley/internal/pgerr"
 	"github.com/parley-server/parley/internal/replan"
 	"github.com/parley-server/parley/internal/runner"
 	"github.com/parley-server/parley/internal/session"
@@ -146,22 +147,49 @@ const maxTurnTime = time.Hour
 // it hands its running turns over: a tool that is under way may finish, within the
 // grace period.
 func (s *Service) Run(ctx context.Context) error {
-	if s.cfg.Workers > 0 {
-		if err := s.river.Start(context.WithoutCancel(ctx)); err != nil {
-			return fmt.Errorf("start River: %w", err)
-		}
-	}
+	ctx, end := context.WithCancel(ctx)
+	defer end()
 	beating, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	var g errgroup.Group
 	g.Go(func() error { return s.heartbeat(beating) })
 	g.Go(func() error { return s.reap(ctx) })
 	g.Go(func() error { return s.clock.run(beating) })
-	<-ctx.Done()
-	err := s.drain()
+	err := s.startRiver(ctx)
+	if err == nil {
+		<-ctx.Done()
+	}
+	end()
+	err = errors.Join(err, s.drain())
 	stop()
 	return errors.Join(err, g.Wait())
 }
+
+// startRiver starts River, if this process runs turns. While the link to the database is bad it
+// tries again.
+func (s *Service) startRiver(ctx context.Context) error {
+	if s.cfg.Workers == 0 {
+		return nil
+	}
+	for {
+		err := s.river.Start(context.WithoutCancel(ctx))
+		switch {
+		case err == nil || ctx.Err() != nil:
+			return nil
+		case !pgerr.IsTransient(err):
+			return fmt.Errorf("start River: %w", err)
+		}
+		s.log.WarnContext(ctx, "start River, trying again", "err", err)
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(startPause):
+		}
+	}
+}
+
+// startPause is the time between two tries to start River.
+const startPause = 250 * time.Millisecond
 
 // enqueue inserts the job that will run a turn, in the transaction that queued it.
 func (s *Service) enqueue(ctx context.Context, tx *session.Tx, turn uuid.UUID) error {
