@@ -66,15 +66,15 @@ func (f *Failure) Error() string { return string(f.Code) + ": " + f.Message }
 func (a *Agent) Run(ctx context.Context, c Conversation) iter.Seq2[[]event.Body, error] {
 	return func(yield func([]event.Body, error) bool) {
 		r := &run{Agent: a, c: c, yield: yield}
-		err := r.work(ctx)
-		if err != nil && !errors.Is(err, errStopped) {
+		if err := r.work(ctx); err != nil && !r.stopped {
 			yield(nil, err)
 		}
 	}
 }
 
-// errStopped says that the consumer has broken off.
-var errStopped = errors.New("stopped")
+// errStopped unwinds a run whose consumer has stopped. Callers may replace it by another error:
+// run.stopped alone decides whether anything may still be yielded.
+var errStopped = errors.New("the consumer stopped")
 
 // run is one pass of Run.
 type run struct {
@@ -83,14 +83,17 @@ type run struct {
 	yield func([]event.Body, error) bool
 	state state
 	shown bool // text of this turn, of any step
+
+	stopped bool // the consumer broke off; yielding again would panic
 }
 
 // emit hands events to the consumer, who commits them.
 func (r *run) emit(bodies ...event.Body) error {
-	if !r.yield(bodies, nil) {
-		return errStopped
+	if !r.stopped && r.yield(bodies, nil) {
+		return nil
 	}
-	return nil
+	r.stopped = true
+	return errStopped
 }
 
 func (r *run) work(ctx context.Context) error {
