@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"strings"
 
 	"github.com/parley-server/parley/internal/event"
@@ -106,7 +107,7 @@ func (r *run) result(s *step, c event.ToolCall, res tool.Result) error {
 func (r *run) call(ctx context.Context, t tool.Tool, c event.ToolCall) (res tool.Result, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			r.Log.ErrorContext(ctx, "a tool panicked", "tool", c.Tool, "panic", fmt.Sprintf("%T", p))
+			r.Log.ErrorContext(ctx, "tool panicked", "tool", c.Tool, "panic", r.redact(fmt.Sprint(p)), "stack", r.redact(string(debug.Stack())))
 			res, err = tool.Refuse("The tool failed."), nil
 		}
 	}()
@@ -122,6 +123,13 @@ func (r *run) call(ctx context.Context, t tool.Tool, c event.ToolCall) (res tool
 		return tool.Refuse("The tool failed."), nil
 	}
 	return res, nil
+}
+
+func (r *run) redact(s string) string {
+	if r.Redact == nil {
+		return s
+	}
+	return r.Redact(s)
 }
 
 func (r *run) tool(name string) tool.Tool {

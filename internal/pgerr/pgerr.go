@@ -71,13 +71,14 @@ func Constraint(err error) string {
 }
 
 // IsRefused reports whether PostgreSQL is known to have committed nothing: it answered with an
-// error, or the statement was never sent. The fate of any other failed commit is unknown.
+// ERROR, or the statement was never sent. The fate of any other failed commit is unknown. A FATAL
+// answer proves nothing: a server that stops can send it after the commit.
 func IsRefused(err error) bool {
 	if _, ok := errors.AsType[*pgconn.ConnectError](err); ok {
 		return true
 	}
 	if pg, ok := errors.AsType[*pgconn.PgError](err); ok {
-		return pg.Code != resolutionUnknown && pg.Code != completionUnknown
+		return pg.SeverityUnlocalized != "FATAL" && pg.Code != resolutionUnknown && pg.Code != completionUnknown
 	}
 	return pgconn.SafeToRetry(err)
 }

@@ -59,6 +59,15 @@ func TestBrokenConnectionsAreTransient(t *testing.T) {
 	}
 }
 
+// A server that stops can answer FATAL after the commit.
+func TestFatalAnswerProvesNothing(t *testing.T) {
+	t.Parallel()
+	err := &pgconn.PgError{Code: "57P02", SeverityUnlocalized: "FATAL"}
+	if pgerr.IsRefused(err) || !pgerr.IsTransient(err) {
+		t.Errorf("refused %v, transient %v; want false, true", pgerr.IsRefused(err), pgerr.IsTransient(err))
+	}
+}
+
 // A database that refuses a connection, for whatever reason, has seen no statement.
 func TestRefusedConnectionIsUnavailable(t *testing.T) {
 	t.Parallel()

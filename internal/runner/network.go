@@ -101,6 +101,15 @@ func (x *Run) others(ctx context.Context, names []string) (list []redact.Secret)
 	return list
 }
 
+// Redact removes the values of credentials from a text. Before a run has opened its credentials,
+// no text of its process holds one. A nil run has none.
+func (x *Run) Redact(s string) string {
+	if x == nil || x.net == nil {
+		return s
+	}
+	return x.net.redact.String(s)
+}
+
 func secrets(opened []vault.Opened) []redact.Secret {
 	list := make([]redact.Secret, len(opened))
 	for i, o := range opened {

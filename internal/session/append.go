@@ -3,21 +3,24 @@ package session
 import (
 	"context"
 	"errors"
-	"fmt"
 	"runtime"
 	"sync"
 	"time"
 
 	"github.com/parley-server/parley/internal/event"
-	"github.com/parley-server/parley/internal/pgerr"
 )
 
 const (
 	batchRows  = 4096                 // rows of one commit at most
+	batchBytes = 4 << 20              // bytes of their data at most, one larger row aside
 	busyRows   = 16                   // a batch at least this big makes the next one linger
 	linger     = 2 * time.Millisecond // how long it lingers at most, and only over text
 	maxUnacked = 256                  // deltas of one writer that may wait for their commit
 	maxMerged  = 32 << 10             // bytes of text that one row takes
+
+	patience     = 5 * time.Second       // for one batch, however often it is tried, and for a locked session
+	lockedPause  = 5 * time.Millisecond  // before a locked session is tried again
+	refusedPause = 20 * time.Millisecond // before a refused batch is tried again; doubles
 )
 
 func defaultAppenders() int {
@@ -29,14 +32,21 @@ func defaultAppenders() int {
 
 // row is an event on its way into the log.
 type row struct {
-	w    *Writer
-	kind event.Kind
-	data []byte
-	n    int // how many Append calls' worth of events it carries, after merging
+	w     *Writer
+	kind  event.Kind
+	data  []byte
+	n     int       // how many Append calls' worth of events it carries, after merging
+	until time.Time // when a row of a locked session gives up; zero: its session was not found locked
 }
 
 // appender commits whatever queued while its last commit ran: no timer at rest, a
 // short linger under load.
+//
+// It writes the rows of one Writer in order or not at all: after a batch whose fate is unknown,
+// or that PostgreSQL refused, no later row of its writers is written, whether it waits in the
+// queue already or is appended afterwards. So what is stored of an attempt is a prefix of what
+// its writer was given. The fence keeps such a batch, should PostgreSQL still work on it, from
+// being written behind the rows of the next attempt.
 type appender struct {
 	s     *Store
 	wake  chan struct{}
@@ -78,7 +88,7 @@ func (a *appender) run(ctx context.Context) error {
 	for {
 		select {
 		case <-ctx.Done():
-			a.fail(errors.New("the service is stopping"))
+			a.failAll(errors.New("the service is stopping"))
 			return nil
 		case <-a.wake:
 		}
@@ -88,7 +98,7 @@ func (a *appender) run(ctx context.Context) error {
 		rows := a.take()
 		last = len(rows)
 		if last > 0 {
-			a.commit(ctx, rows)
+			a.putBack(a.commit(ctx, rows))
 		}
 	}
 }
@@ -104,6 +114,7 @@ func (a *appender) linger(ctx context.Context) {
 	}
 }
 
+// take removes the next batch from the queue. Rows of writers that have failed are dropped.
 func (a *appender) take() []row {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -111,45 +122,48 @@ func (a *appender) take() []row {
 	case <-a.hurry:
 	default:
 	}
-	rows := a.queue
 	a.round++
-	if len(rows) > batchRows {
-		rows, a.queue = rows[:batchRows:batchRows], rows[batchRows:]
+	rows := make([]row, 0, min(len(a.queue), batchRows))
+	n, bytes := 0, 0
+	for ; n < len(a.queue) && len(rows) < batchRows; n++ {
+		r := a.queue[n]
+		if err := r.w.failure(); err != nil {
+			r.w.ack(r.n, err)
+			continue
+		}
+		if bytes += len(r.data); bytes > batchBytes && len(rows) > 0 {
+			break
+		}
+		rows = append(rows, r)
+	}
+	if a.queue = append(make([]row, 0, len(a.queue)), a.queue[n:]...); len(a.queue) > 0 {
 		signal(a.wake)
-	} else {
-		a.queue = make([]row, 0, len(rows))
 	}
 	return rows
 }
 
-func (a *appender) fail(err error) {
-	for _, r := range a.take() {
-		r.w.ack(r.n, err)
+// putBack puts rows in front of the queue, to be tried again after a pause.
+func (a *appender) putBack(rows []row) {
+	if len(rows) == 0 {
+		return
+	}
+	a.mu.Lock()
+	a.queue = append(rows, a.queue...)
+	a.round++
+	a.mu.Unlock()
+	time.AfterFunc(lockedPause, func() { signal(a.wake) })
+}
+
+func (a *appender) failAll(err error) {
+	for rows := a.take(); len(rows) > 0; rows = a.take() {
+		fail(rows, err)
 	}
 }
 
-// commit writes the rows and tells their writers and readers. A batch that
-// PostgreSQL refused whole is tried again; one whose fate is unknown is not, since
-// its rows may be there: their turns are resumed from the log instead.
-func (a *appender) commit(ctx context.Context, rows []row) {
-	delay := 20 * time.Millisecond
-	for {
-		err := a.write(ctx, rows)
-		if err == nil {
-			return
-		}
-		if !pgerr.IsRefused(err) || !pgerr.IsTransient(err) || delay > 2*time.Second {
-			a.s.log.WarnContext(ctx, "append to the log", "rows", len(rows), "err", err)
-			for _, r := range rows {
-				r.w.ack(r.n, fmt.Errorf("append to the log: %w", err))
-			}
-			return
-		}
-		if pgerr.IsStalePlan(err) {
-			a.s.pool.Reset() // every idle connection has the stale plan too
-		}
-		pause(ctx, delay)
-		delay *= 2
+// fail ends the writers of rows that are not, or may not be, in the log.
+func fail(rows []row, err error) {
+	for _, r := range rows {
+		r.w.ack(r.n, err)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/parley-server/parley/internal/event"
@@ -16,16 +17,26 @@ import (
 // treats as one transaction. The second takes its snapshot after the first has all
 // locks: that, and nothing weaker, keeps a cursor on seq from losing rows.
 //
+// Sessions that others have locked are left out, so that one does not hold up the rest. The first
+// statement hands the ids that it has locked to the second in a setting of the transaction.
+//
 // What many rows share is sent once: w are the leases of the batch, u its rows, which
 // name their lease by number and know their place o among its rows. held stands
 // apart because the planner cannot know how many rows an array has.
 const (
-	lockSessions = `SELECT id, epoch, last_ord FROM sessions WHERE id = ANY($1::uuid[]) ORDER BY id FOR NO KEY UPDATE`
+	lockSessions = `
+WITH locked AS MATERIALIZED (
+    SELECT id, epoch, last_ord FROM sessions WHERE id = ANY($1::uuid[]) ORDER BY id FOR NO KEY UPDATE SKIP LOCKED
+), noted AS MATERIALIZED (
+    SELECT set_config('parley.locked', coalesce(array_agg(id)::text, '{}'), true) FROM locked
+)
+SELECT l.id, l.epoch, l.last_ord FROM noted CROSS JOIN locked l`
 	appendEvents = `
 WITH held AS MATERIALIZED (
     SELECT w.lease, w.session_id, w.turn_id, s.last_ord
     FROM unnest($1::uuid[], $2::uuid[], $3::bigint[]) WITH ORDINALITY AS w (session_id, turn_id, epoch, lease)
     JOIN sessions s ON s.id = w.session_id AND s.epoch = w.epoch
+    WHERE s.id = ANY(nullif(current_setting('parley.locked', true), '')::uuid[])
 ), written AS (
     INSERT INTO events (session_id, turn_id, at, delta, ord, kind, data)
     SELECT h.session_id, h.turn_id, statement_timestamp(), u.kind = 'text', h.last_ord + u.o, u.kind, u.data::json
@@ -91,35 +102,53 @@ func (b *batch) queue() *pgx.Batch {
 // head is a session's row as it was when the batch had its lock.
 type head struct{ epoch, ord int64 }
 
-// write is one round trip: lock, insert, commit. Then readers and writers hear of it.
-func (a *appender) write(ctx context.Context, rows []row) error {
-	b := newBatch(rows)
-	res := a.s.pool.SendBatch(ctx, b.queue())
-	defer res.Close()
-	heads := make(map[uuid.UUID]head, len(b.leases))
-	locked, err := res.Query()
+// write is one round trip: lock, insert, commit. Then readers and writers hear of it. It returns
+// the rows of sessions that were locked.
+func (a *appender) write(ctx context.Context, rows []row) (locked []row, err error) {
+	conn, err := a.s.pool.Acquire(ctx)
 	if err != nil {
-		return fmt.Errorf("lock sessions: %w", err)
+		return nil, unsent{fmt.Errorf("acquire a connection: %w", err)}
 	}
-	var id pgtype.UUID
-	var h head
-	if _, err := pgx.ForEachRow(locked, []any{&id, &h.epoch, &h.ord}, func() error { heads[id.Bytes] = h; return nil }); err != nil {
-		return fmt.Errorf("lock sessions: %w", err)
+	defer conn.Release()
+	b := newBatch(rows)
+	heads := make(map[uuid.UUID]head, len(b.leases))
+	seqs, at, err := b.send(ctx, conn.Conn(), heads)
+	if err != nil && pgconn.SafeToRetry(err) {
+		return nil, unsent{err}
 	}
-	var seqs []int64
-	var at *time.Time
-	if err := res.QueryRow().Scan(&seqs, &at); err != nil {
-		return fmt.Errorf("insert events: %w", err)
-	}
-	if err := res.Close(); err != nil {
-		return fmt.Errorf("commit events: %w", err)
+	if err != nil {
+		return nil, err
 	}
 	return a.tell(b, heads, seqs, at)
 }
 
+// send writes the batch. It fills heads with the sessions that it could lock, and returns the seqs
+// of the rows whose lease held, in their order.
+func (b *batch) send(ctx context.Context, conn *pgx.Conn, heads map[uuid.UUID]head) (seqs []int64, at *time.Time, err error) {
+	res := conn.SendBatch(ctx, b.queue())
+	defer res.Close()
+	found, err := res.Query()
+	if err != nil {
+		return nil, nil, fmt.Errorf("lock sessions: %w", err)
+	}
+	var id pgtype.UUID
+	var h head
+	if _, err := pgx.ForEachRow(found, []any{&id, &h.epoch, &h.ord}, func() error { heads[id.Bytes] = h; return nil }); err != nil {
+		return nil, nil, fmt.Errorf("lock sessions: %w", err)
+	}
+	if err := res.QueryRow().Scan(&seqs, &at); err != nil {
+		return nil, nil, fmt.Errorf("insert events: %w", err)
+	}
+	if err := res.Close(); err != nil {
+		return nil, nil, fmt.Errorf("commit events: %w", err)
+	}
+	return seqs, at, nil
+}
+
 // tell hands the committed events to the readers, and their acknowledgements to the
-// writers. seqs are those of the rows whose lease held, in the order of the rows.
-func (a *appender) tell(b *batch, heads map[uuid.UUID]head, seqs []int64, at *time.Time) error {
+// writers. seqs are those of the rows whose lease held, in the order of the rows. It returns the
+// rows of sessions that were locked.
+func (a *appender) tell(b *batch, heads map[uuid.UUID]head, seqs []int64, at *time.Time) (locked []row, err error) {
 	held := make([]bool, len(b.leases)+1)
 	news := make([][]event.Event, len(b.leases)+1)
 	alive := 0
@@ -133,7 +162,7 @@ func (a *appender) tell(b *batch, heads map[uuid.UUID]head, seqs []int64, at *ti
 		}
 	}
 	if alive != len(seqs) {
-		return fmt.Errorf("%d of %d events were written", len(seqs), alive)
+		return nil, fmt.Errorf("%d of %d events were written", len(seqs), alive)
 	}
 	for i, r := range b.rows {
 		n := b.lease[i]
@@ -155,9 +184,11 @@ func (a *appender) tell(b *batch, heads map[uuid.UUID]head, seqs []int64, at *ti
 	for i, r := range b.rows {
 		if held[b.lease[i]] {
 			r.w.ack(r.n, nil)
-		} else {
+		} else if _, ours := heads[r.w.lease.Session]; ours {
 			r.w.ack(r.n, ErrLeaseLost)
+		} else {
+			locked = append(locked, r)
 		}
 	}
-	return nil
+	return locked, nil
 }

@@ -8,9 +8,13 @@ import (
 )
 
 // Writer appends one turn's events under its lease. It belongs to one goroutine.
+//
+// What is stored of a Writer is a prefix of what it was given, without a hole or a repetition.
+// After its first error it writes nothing more.
 type Writer struct {
-	lease Lease
-	a     *appender
+	lease  Lease
+	a      *appender
+	failed func(error) // called once, with the first error
 
 	round, place int // of the newest row in the queue; guarded by a.mu
 
@@ -25,6 +29,10 @@ func (s *Store) Writer(l Lease) *Writer {
 	a := s.appenders[int(l.Session[15])%len(s.appenders)]
 	return &Writer{lease: l, a: a, round: -1, acked: make(chan struct{}, 1)}
 }
+
+// OnFailure has f called with the first error as soon as it is known: Append returns before the
+// commit of text. It must be set before the first Append.
+func (w *Writer) OnFailure(f func(error)) { w.failed = f }
 
 // Append writes events in order. Text returns at once and is committed with
 // whatever comes next; every other kind returns after its commit. ErrLeaseLost
@@ -80,9 +88,20 @@ func (w *Writer) wait(ctx context.Context, n int) error {
 func (w *Writer) ack(n int, err error) {
 	w.mu.Lock()
 	w.unacked -= n
-	if w.err == nil {
+	first := err != nil && w.err == nil
+	if first {
 		w.err = err
 	}
 	w.mu.Unlock()
+	if first && w.failed != nil {
+		w.failed(err)
+	}
 	signal(w.acked)
+}
+
+// failure returns the first error, or nil.
+func (w *Writer) failure() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.err
 }

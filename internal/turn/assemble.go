@@ -65,6 +65,7 @@ func (s *Service) assemble(ctx context.Context, t session.Turn, lease session.Le
 		}
 	}
 	run := s.cfg.Runner.Open(runner.Turn{Workspace: t.WorkspaceID, Session: t.SessionID, Turn: t.ID, Epoch: lease.Epoch, Credentials: names})
+	ag.Redact = run.Redact
 	if s.cfg.Tools != nil {
 		ag.Tools = s.cfg.Tools(run)
 	}

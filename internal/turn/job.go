@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime"
+	"runtime/debug"
 	"time"
 
 	"github.com/google/uuid"
@@ -49,7 +51,7 @@ func redacting(log *slog.Logger) []rivertype.Middleware {
 		func(ctx context.Context, job *rivertype.JobRow, work func(context.Context) error) (err error) {
 			defer func() {
 				if p := recover(); p != nil {
-					log.ErrorContext(ctx, "a job panicked", "job", job.ID, "kind", job.Kind, "panic", fmt.Sprintf("%T", p))
+					log.ErrorContext(ctx, "job panicked", "job", job.ID, "kind", job.Kind, "panic", panicText(p), "stack", string(debug.Stack()))
 					err = errRedacted
 				}
 			}()
@@ -61,6 +63,15 @@ func redacting(log *slog.Logger) []rivertype.Middleware {
 			log.ErrorContext(ctx, "a job failed", "job", job.ID, "kind", job.Kind, "err", err)
 			return errRedacted
 		})}
+}
+
+// panicText is what the log may hold of a panic outside a turn, whose secrets are not known: the
+// text of the Go runtime's own errors, else the type.
+func panicText(p any) string {
+	if err, ok := p.(runtime.Error); ok {
+		return err.Error()
+	}
+	return fmt.Sprintf("%T", p)
 }
 
 var errRedacted = errors.New("failed; see the service's log")

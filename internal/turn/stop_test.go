@@ -1,13 +1,21 @@
 package turn_test
 
 import (
+	"bytes"
+	"context"
+	"fmt"
+	"iter"
+	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/uuid"
 
 	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/model"
 	"github.com/parley-server/parley/internal/model/modeltest"
+	"github.com/parley-server/parley/internal/session"
 	"github.com/parley-server/parley/internal/turn"
 )
 
@@ -62,6 +70,119 @@ func (w *world) halts(t *testing.T, id uuid.UUID) {
 		}
 		if time.Now().After(deadline) {
 			t.Fatal("the worker goes on")
+		}
+	}
+}
+
+// endless is a model that writes text until its reader stops.
+type endless struct {
+	written chan int
+	stopped chan struct{}
+}
+
+func (endless) Name() string { return "test/endless" }
+
+func (m endless) Generate(context.Context, model.Request) iter.Seq2[model.Chunk, error] {
+	return func(yield func(model.Chunk, error) bool) {
+		defer close(m.stopped)
+		for i := 0; ; i++ {
+			select {
+			case m.written <- i:
+			default:
+			}
+			if !yield(model.Chunk{Text: fmt.Sprintf("%d ", i)}, nil) {
+				return
+			}
+		}
+	}
+}
+
+// TestStopWhileTheLogIsBusy stops a process whose turn waits for its text to be committed: the
+// turn is handed over at once, and its stored text is a prefix of what the model wrote.
+func TestStopWhileTheLogIsBusy(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, modeltest.Say("unused"))
+	m := endless{written: make(chan int), stopped: make(chan struct{})}
+	w.model = m
+	r := w.replica(t, nil)
+	st := w.start(t, r, "go")
+	wait(t, m.written) // the turn runs
+
+	lock, err := w.pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = lock.Rollback(context.WithoutCancel(t.Context())) }()
+	if _, err := lock.Exec(t.Context(), `SELECT FROM sessions WHERE id = $1 FOR UPDATE`, st.Session); err != nil {
+		t.Fatal(err)
+	}
+	for held := false; !held; { // until the model is not asked for more
+		select {
+		case <-m.written:
+		case <-time.After(200 * time.Millisecond):
+			held = true
+		}
+	}
+	stopped := make(chan struct{})
+	go func() { defer close(stopped); r.stop() }()
+	wait(t, m.stopped)
+	if err := lock.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	wait(t, stopped)
+	var state, stored string
+	if err := w.pool.QueryRow(t.Context(), `SELECT state, (SELECT coalesce(string_agg(data->>'text', '' ORDER BY seq), '') FROM events WHERE turn_id = t.id AND delta)
+		FROM turns t WHERE id = $1`, st.Turn).Scan(&state, &stored); err != nil {
+		t.Fatal(err)
+	}
+	if state != string(session.Queued) {
+		t.Errorf("the turn is %s", state)
+	}
+	var said strings.Builder
+	for i := 0; said.Len() < len(stored); i++ {
+		fmt.Fprintf(&said, "%d ", i)
+	}
+	if said.String() != stored {
+		t.Errorf("the log holds text that the model did not write")
+	}
+}
+
+// wait receives, or fails.
+func wait[T any](t testing.TB, c <-chan T) (v T) {
+	t.Helper()
+	select {
+	case v = <-c:
+	case <-time.After(30 * time.Second):
+		t.Fatal("nothing comes")
+	}
+	return v
+}
+
+// panicking is a model that panics.
+type panicking struct{}
+
+func (panicking) Name() string { return "test/panicking" }
+
+func (panicking) Generate(context.Context, model.Request) iter.Seq2[model.Chunk, error] {
+	panic("the model broke its contract")
+}
+
+// TestPanicEndsTheTurn has a turn's worker panic: the turn fails at once, and the log holds the
+// message and the stack.
+func TestPanicEndsTheTurn(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, modeltest.Say("unused"))
+	w.model = panicking{}
+	var logged bytes.Buffer
+	r := w.replica(t, func(c *turn.Config) { c.Log = slog.New(slog.NewJSONHandler(&logged, nil)) })
+	evs := read(t, r, w.start(t, r, "go"))
+	if got := failure(evs); got != event.InternalError {
+		t.Errorf("the turn ended by %q: %s", got, kinds(evs))
+	}
+	r.stop()
+	for _, part := range []string{"the model broke its contract", "panicking.Generate"} {
+		if !strings.Contains(logged.String(), part) {
+			t.Errorf("the log lacks %q:\n%s", part, logged.String())
 		}
 	}
 }

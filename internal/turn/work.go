@@ -124,7 +124,13 @@ func (s *Service) run(ctx context.Context, t session.Turn, a *attempt) (structur
 		return nil, err
 	}
 	defer run.Close()
+	defer func() {
+		if p := recover(); p != nil {
+			err = s.recovered(ctx, t, run.Redact, p)
+		}
+	}()
 	w := s.cfg.Sessions.Writer(a.lease)
+	w.OnFailure(a.cancel)
 	for bodies, err := range ag.Run(ctx, conv) {
 		if err != nil {
 			return nil, errors.Join(err, w.Flush(context.WithoutCancel(ctx)))

@@ -1,0 +1,102 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/parley-server/parley/internal/pgerr"
+)
+
+// ErrRefused says that PostgreSQL will never take what was appended, because of its size or form.
+var ErrRefused = errors.New("PostgreSQL refuses the events")
+
+// commit writes the rows and reports to their writers and readers. It returns the rows of sessions
+// that others have locked, which are to be tried again.
+//
+// A batch that never reached PostgreSQL, or that PostgreSQL rolled back for a reason that passes,
+// is tried again. One with an unknown fate is not: its rows may be there. Its writers fail, and
+// their turns are resumed from the log.
+func (a *appender) commit(ctx context.Context, rows []row) (locked []row) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	for delay := refusedPause; ; delay *= 2 {
+		busy, err := a.write(ctx, rows)
+		if err == nil {
+			return a.patient(busy)
+		}
+		refused := pgerr.IsRefused(err)
+		if refused && !passes(err, rows) {
+			if len(newBatch(rows).leases) > 1 {
+				return a.commitApart(ctx, rows)
+			}
+			err = fmt.Errorf("%w: %v", ErrRefused, err)
+			refused = false
+		}
+		if _, never := errors.AsType[unsent](err); !refused && !never || ctx.Err() != nil {
+			a.s.log.WarnContext(ctx, "append to the log", "rows", len(rows), "err", err)
+			fail(rows, fmt.Errorf("append to the log: %w", err))
+			return nil
+		}
+		if pgerr.IsStalePlan(err) {
+			a.s.pool.Reset() // every idle connection has the stale plan too
+		}
+		pause(ctx, delay)
+	}
+}
+
+// commitApart writes the rows of each writer in a transaction of its own, so that one that is
+// refused does not take the others with it.
+func (a *appender) commitApart(ctx context.Context, rows []row) (locked []row) {
+	apart := make(map[*Writer][]row)
+	var order []*Writer
+	for _, r := range rows {
+		if apart[r.w] == nil {
+			order = append(order, r.w)
+		}
+		apart[r.w] = append(apart[r.w], r)
+	}
+	for _, w := range order {
+		locked = append(locked, a.commit(ctx, apart[w])...)
+	}
+	return locked
+}
+
+// patient keeps the rows of locked sessions that may still be tried, and fails the others.
+func (a *appender) patient(rows []row) (again []row) {
+	now := time.Now()
+	for _, r := range rows {
+		if r.until.IsZero() {
+			r.until = now.Add(patience)
+		}
+		if now.After(r.until) {
+			r.w.ack(r.n, errLocked)
+			continue
+		}
+		again = append(again, r)
+	}
+	return again
+}
+
+// errLocked is a *pgconn.PgError as PostgreSQL would have sent it, had the append waited.
+var errLocked = fmt.Errorf("append to the log: %w", &pgconn.PgError{SeverityUnlocalized: "ERROR", Code: "55P03", Message: "the session stayed locked"})
+
+// unsent wraps the failure of a batch of which PostgreSQL received nothing.
+type unsent struct{ error }
+
+func (u unsent) Unwrap() error { return u.error }
+
+// slowBytes is the size from which a batch that took PostgreSQL too long is too large.
+const slowBytes = 1 << 20
+
+// passes reports whether a batch that was rolled back can succeed when it is tried again.
+func passes(err error, rows []row) bool {
+	bytes := 0
+	for _, r := range rows {
+		bytes += len(r.data)
+	}
+	return pgerr.IsTransient(err) && (pgerr.Of(err) != pgerr.TimedOut || bytes < slowBytes)
+}
