@@ -18,7 +18,6 @@ const (
 	maxUnacked = 256                  // deltas of one writer that may wait for their commit
 	maxMerged  = 32 << 10             // bytes of text that one row takes
 
-	patience     = 5 * time.Second       // for one batch, however often it is tried, and for a locked session
 	lockedPause  = 5 * time.Millisecond  // before a locked session is tried again
 	refusedPause = 20 * time.Millisecond // before a refused batch is tried again; doubles
 )

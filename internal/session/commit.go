@@ -21,7 +21,7 @@ var ErrRefused = errors.New("PostgreSQL refuses the events")
 // is tried again. One with an unknown fate is not: its rows may be there. Its writers fail, and
 // their turns are resumed from the log.
 func (a *appender) commit(ctx context.Context, rows []row) (locked []row) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, a.s.opt.AppendTimeout)
 	defer cancel()
 	for delay := refusedPause; ; delay *= 2 {
 		busy, err := a.write(ctx, rows)
@@ -70,7 +70,7 @@ func (a *appender) patient(rows []row) (again []row) {
 	now := time.Now()
 	for _, r := range rows {
 		if r.until.IsZero() {
-			r.until = now.Add(patience)
+			r.until = now.Add(a.s.opt.AppendTimeout)
 		}
 		if now.After(r.until) {
 			r.w.ack(r.n, errLocked)

@@ -40,6 +40,13 @@ func newWorld(t testing.TB) *world {
 func (w *world) replica(t testing.TB) *session.Store {
 	t.Helper()
 	s := session.New(dbtest.Pool(t, w.dsn), session.Options{})
+	run(t, s)
+	return s
+}
+
+// run runs a store until the test ends, and waits until it listens.
+func run(t testing.TB, s *session.Store) {
+	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	stopped := make(chan error, 1)
 	go func() { stopped <- s.Run(ctx) }()
@@ -50,7 +57,6 @@ func (w *world) replica(t testing.TB) *session.Store {
 		}
 	})
 	await(t, "the store listens", s.Listening)
-	return s
 }
 
 // begin starts a session with a turn and claims it.

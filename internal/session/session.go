@@ -47,6 +47,9 @@ type Options struct {
 	Recheck time.Duration
 	// Appenders is the number of group-commit loops; default 1, and 2 from four CPUs on.
 	Appenders int
+	// AppendTimeout bounds the commit of a batch, repetitions included, and the wait for a session
+	// that others have locked; default 5 s. It must be shorter than the lease of a turn.
+	AppendTimeout time.Duration
 	// Replay is how long after its end a turn can be replayed; default 24 h.
 	Replay time.Duration
 	// Audit is how long a session is kept after the last thing that happened in it, and
@@ -91,6 +94,9 @@ func New(pool *pgxpool.Pool, opt Options) *Store {
 	}
 	if opt.Appenders == 0 {
 		opt.Appenders = defaultAppenders()
+	}
+	if opt.AppendTimeout == 0 {
+		opt.AppendTimeout = 5 * time.Second
 	}
 	if opt.Replay == 0 {
 		opt.Replay = 24 * time.Hour

@@ -1,0 +1,96 @@
+package session_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/session"
+)
+
+// TestLockedSessionHoldsUpNoOther appends to a session that another transaction has locked, and
+// meanwhile to a second one.
+func TestLockedSessionHoldsUpNoOther(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	s := w.replica(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	locked, _ := w.begin(t, s, "locked")
+	free, _ := w.begin(t, s, "free")
+	lock, err := w.pool.Begin(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = lock.Rollback(context.WithoutCancel(ctx)) }()
+	if _, err := lock.Exec(ctx, `SELECT FROM sessions WHERE id = $1 FOR NO KEY UPDATE`, locked.Session); err != nil {
+		t.Fatal(err)
+	}
+	waits := make(chan error, 1)
+	go func() { waits <- s.Writer(locked).Append(ctx, event.ToolUse{Tool: "t"}) }()
+	out := s.Writer(free)
+	for range 20 {
+		if err := out.Append(ctx, event.ToolUse{Tool: "t"}); err != nil {
+			t.Fatalf("the other session: %v", err)
+		}
+	}
+	select {
+	case err := <-waits:
+		t.Fatalf("the locked session was written: %v", err)
+	default:
+	}
+	if err := lock.Rollback(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-waits; err != nil {
+		t.Errorf("the session that was locked: %v", err)
+	}
+}
+
+// TestRefusedEventFailsItsWriterAlone has PostgreSQL refuse one session's events, in batches that
+// it shares with others.
+func TestRefusedEventFailsItsWriterAlone(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	if _, err := w.pool.Exec(t.Context(), `
+		CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'too large' USING ERRCODE = '54000'; END $$;
+		CREATE TRIGGER refuse BEFORE INSERT ON events FOR EACH ROW WHEN (NEW.data::text LIKE '%poison%') EXECUTE FUNCTION refuse()`); err != nil {
+		t.Fatal(err)
+	}
+	s := w.replica(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	var wg sync.WaitGroup
+	for range 8 {
+		lease, _ := w.begin(t, s, "good")
+		wg.Go(func() {
+			out := s.Writer(lease)
+			for range 50 {
+				if err := out.Append(ctx, event.ToolUse{Tool: "t"}); err != nil {
+					t.Errorf("a good session: %v", err)
+					return
+				}
+			}
+		})
+	}
+	lease, from := w.begin(t, s, "bad")
+	wg.Go(func() {
+		out := s.Writer(lease)
+		_ = out.Append(ctx, event.ToolUse{Tool: "t"})
+		if err := out.Append(ctx, event.Reply{Text: "poison"}); !errors.Is(err, session.ErrRefused) {
+			t.Errorf("the refused event: %v", err)
+		}
+		if err := out.Append(ctx, event.ToolUse{Tool: "later"}); !errors.Is(err, session.ErrRefused) {
+			t.Errorf("after the refused event: %v", err)
+		}
+	})
+	wg.Wait()
+	for _, ev := range w.rows(t, s, from) {
+		if body, _ := ev.Body(); body == (event.ToolUse{Tool: "later"}) {
+			t.Error("an event was written behind one that was refused")
+		}
+	}
+}
