@@ -63,8 +63,8 @@ func (s *service) buildSandbox(ctx context.Context) error {
 	box, err := OpenSandbox(ctx, cfg)
 	unavailable, ok := errors.AsType[*sandbox.Unavailable](err)
 	switch {
-	case ok && s.Config.Sandbox == "require":
-		return &StartError{Why: "PARLEY_SANDBOX is require, and commands cannot be contained here: " + unavailable.Reason, Do: unavailable.Remedy}
+	case ok && s.Config.Sandbox != "auto":
+		return &StartError{Why: "PARLEY_SANDBOX is " + s.Config.Sandbox + ", and commands cannot be contained here: " + unavailable.Reason, Do: unavailable.Remedy}
 	case ok:
 		if s.DevDir == "" { // else the banner says it
 			s.Log.WarnContext(ctx, "the tool bash is disabled; other tools work", "reason", unavailable.Reason, "remedy", unavailable.Remedy)
@@ -77,6 +77,22 @@ func (s *service) buildSandbox(ctx context.Context) error {
 	}
 	s.box = box
 	s.banner.line("sandbox", "bubblewrap: the agent can run commands", 0)
+	return s.reportLimits(ctx)
+}
+
+// reportLimits says where the memory of commands is only watched, and fails where that is
+// not enough.
+func (s *service) reportLimits(ctx context.Context) error {
+	unlimited, ok := errors.AsType[*sandbox.Unavailable](s.box.Limited())
+	if !ok {
+		return nil
+	}
+	if s.Config.Sandbox == "require-limits" {
+		_ = s.box.Close()
+		return &StartError{Why: "PARLEY_SANDBOX is require-limits. " + unlimited.Reason, Do: unlimited.Remedy}
+	}
+	s.Log.InfoContext(ctx, "the memory of commands is watched, not limited by the kernel", "reason", unlimited.Reason, "remedy", unlimited.Remedy)
+	s.banner.line("", "their memory is watched, not limited by the kernel; see parley sandbox check", 0)
 	return nil
 }
 

@@ -294,6 +294,11 @@ func TestDevModeAsRootHasASandbox(t *testing.T) {
 	if _, _, err := serve(t, app.Options{DevDir: filepath.Join(t.TempDir(), ".parley"), Out: &out}, environ...); err != nil {
 		t.Fatal(err)
 	}
+	watched := strings.Contains(out.String(), "their memory is watched, not limited by the kernel")
+	_, _, err := serve(t, app.Options{DevDir: filepath.Join(t.TempDir(), ".parley")}, append(environ, "PARLEY_SANDBOX=require-limits")...)
+	if refused := err != nil && strings.Contains(err.Error(), "PARLEY_SANDBOX is require-limits. The kernel does not limit the memory"); refused != watched {
+		t.Errorf("the start prints\n%s\nand with require-limits it ends with %v", &out, err)
+	}
 	if !strings.Contains(out.String(), "the agent can run commands") {
 		t.Errorf("the start prints\n%s", &out)
 	}

@@ -44,8 +44,18 @@ at it from the inside. Where commands cannot be contained it says why, and what 
 			if err != nil {
 				return err
 			}
+			defer box.Close()
 			fmt.Fprintln(c.Stderr, "Commands can be contained here.")
-			return box.Close()
+			unlimited, ok := errors.AsType[*sandbox.Unavailable](box.Limited())
+			switch {
+			case !ok:
+				fmt.Fprintln(c.Stderr, "The kernel limits the memory and the processes of a command as a whole (cgroup v2).")
+			case cfg.Sandbox == "require-limits":
+				return &problem{Exit: exitFailed, Code: "SANDBOX_UNAVAILABLE", What: "PARLEY_SANDBOX is require-limits, and there are no limits for whole commands here.", Why: unlimited.Reason, Do: unlimited.Remedy}
+			default:
+				fmt.Fprintf(c.Stderr, "%s The server watches it instead, ten times a second. %s\n", unlimited.Reason, unlimited.Remedy)
+			}
+			return nil
 		},
 	}
 }

@@ -20,6 +20,9 @@ type Sandbox struct {
 	limits Limits
 	direct bool // commands may have a Direct
 
+	cgroups   *cgroups     // nil: there are none
+	unlimited *Unavailable // why there are none
+
 	mu         sync.Mutex
 	scratch    *scratch
 	executable string // ours, where the commands' user can read it; empty: not there yet
@@ -46,6 +49,9 @@ func Open(ctx context.Context, cfg Config) (_ *Sandbox, err error) {
 		return nil, err
 	}
 	sweepOrphans()
+	if s.cgroups, err = openCgroups(s.bwrap); err != nil {
+		s.cgroups, s.unlimited = nil, uncounted(err)
+	}
 	defer func() {
 		if err != nil {
 			_ = s.Close()
@@ -58,8 +64,17 @@ func Open(ctx context.Context, cfg Config) (_ *Sandbox, err error) {
 	if err := s.probe(ctx); err != nil {
 		return nil, err
 	}
-	s.log.Info("commands can be contained", "bwrap", s.bwrap, "dir", dir)
+	s.log.Info("commands can be contained", "bwrap", s.bwrap, "dir", dir, "limited", s.unlimited == nil)
 	return s, nil
+}
+
+// Limited is nil where the kernel limits the memory and the processes of a command as a
+// whole, with cgroup v2. Otherwise it is an *Unavailable: the service only watches them.
+func (s *Sandbox) Limited() error {
+	if s.unlimited != nil {
+		return s.unlimited
+	}
+	return nil
 }
 
 // Close removes what the sandbox has on disk, folders too. All runs have ended.

@@ -50,6 +50,14 @@ func unreachable(users UserRange, path string) *Unavailable {
 	}
 }
 
+// uncounted is a machine without control groups for commands.
+func uncounted(err error) *Unavailable {
+	return &Unavailable{
+		Reason: fmt.Sprintf("The kernel does not limit the memory of a command as a whole: %v.", err),
+		Remedy: "Run the service in a systemd unit with Delegate=yes, or in a container with a cgroup namespace and a writable /sys/fs/cgroup, on a machine whose controllers are all in cgroup v2 (systemd.unified_cgroup_hierarchy=1).",
+	}
+}
+
 // facts are what the choice of a remedy goes by.
 type facts struct {
 	MaxUserNamespaces string // /proc/sys/user/max_user_namespaces; empty: not there

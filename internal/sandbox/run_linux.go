@@ -35,6 +35,11 @@ func (s *Sandbox) Run(ctx context.Context, c Command) (Result, error) {
 	if err != nil {
 		return Result{}, &Failure{Reason: err.Error()}
 	}
+	defer func() {
+		if err := p.group.remove(); err != nil {
+			s.log.Warn("a control group is left; the next start removes it", "err", err)
+		}
+	}()
 	defer p.output.Close()
 	defer p.control.Close()
 	defer context.AfterFunc(ctx, func() { p.kill(context.Cause(ctx)) })()
@@ -50,7 +55,9 @@ func (s *Sandbox) Run(ctx context.Context, c Command) (Result, error) {
 	r := Result{Exit: p.exit(), Took: time.Since(began)}
 	switch cause := p.cause.(type) {
 	case nil:
-		r.Killed = signalled(r.Exit, limits)
+		if r.Killed = signalled(r.Exit, limits); p.group.outOfMemory() {
+			r.Killed = string(tooMuchMemory(limits))
+		}
 	case limit:
 		r.Killed = string(cause)
 	default:

@@ -27,6 +27,9 @@ func (s *Sandbox) Give(string) error { return otherSystem }
 // Remove removes a folder.
 func (s *Sandbox) Remove(string) error { return otherSystem }
 
+// Limited is an *Unavailable.
+func (s *Sandbox) Limited() error { return otherSystem }
+
 // Close removes what the sandbox has on disk.
 func (s *Sandbox) Close() error { return otherSystem }
 

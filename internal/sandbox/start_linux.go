@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -21,6 +22,7 @@ type process struct {
 	cmd     *exec.Cmd
 	control *net.UnixConn
 	output  *os.File
+	group   *cgroup
 	ended   chan struct{} // bubblewrap's first process ended
 
 	mu       sync.Mutex
@@ -94,9 +96,16 @@ func (s *Sandbox) start(c Command, l Limits, as *syscall.Credential) (p *process
 	cmd.ExtraFiles = passed
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL, Credential: as}
 	p = &process{cmd: cmd, control: ours, output: output, ended: make(chan struct{})}
+	if s.cgroups != nil {
+		if p.group, err = s.cgroups.create(l); err != nil {
+			output.Close()
+			return nil, err
+		}
+		cmd.SysProcAttr.UseCgroupFD, cmd.SysProcAttr.CgroupFD = true, int(p.group.dir.Fd())
+	}
 	if err := p.begin(); err != nil {
 		output.Close()
-		return nil, fmt.Errorf("start bubblewrap: %w", err)
+		return nil, errors.Join(fmt.Errorf("start bubblewrap: %w", err), p.group.remove())
 	}
 	return p, nil
 }
@@ -144,6 +153,7 @@ func (p *process) destroy() {
 	if p.process1 != nil {
 		_ = unix.PidfdSendSignal(int(p.process1.Fd()), unix.SIGKILL, nil, 0)
 	}
+	p.group.kill()
 	_ = p.control.CloseRead() // a second stage that comes now fails
 }
 

@@ -37,12 +37,11 @@ func (p *process) every(pause time.Duration, look func() limit) {
 	}
 }
 
-// watchMemory bounds the memory of all processes together, where the kernel's limit is
-// for each of them, and the number of files in memory, whose names no size counts.
+// watchMemory bounds the memory of all processes together where the kernel does not, and the number of files in memory, whose names no size counts.
 func (p *process) watchMemory(process1 string, l Limits) {
 	p.every(memoryEvery, func() limit {
-		if residents(process1) > l.Memory {
-			return limit("killed: it used more than " + size(l.Memory) + " of memory")
+		if p.group == nil && residents(process1) > l.Memory {
+			return tooMuchMemory(l)
 		}
 		for _, dir := range []string{"/tmp", "/dev/shm"} {
 			if names("/proc/"+process1+"/root"+dir) > l.Files {
@@ -51,6 +50,10 @@ func (p *process) watchMemory(process1 string, l Limits) {
 		}
 		return ""
 	})
+}
+
+func tooMuchMemory(l Limits) limit {
+	return limit("killed: it used more than " + size(l.Memory) + " of memory")
 }
 
 // pidOf is the number of a process, of which we hold a descriptor, in our own /proc,

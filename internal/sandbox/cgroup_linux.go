@@ -1,0 +1,111 @@
+package sandbox
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// cgroup is the control group of one command. The kernel counts what all its processes
+// keep: memory, shared memory, page tables, socket buffers, files in memory. It kills all of
+// them together when that passes the limit. A nil cgroup is none.
+type cgroup struct {
+	path string
+	dir  *os.File
+}
+
+// create makes the group of a command.
+func (g *cgroups) create(l Limits) (c *cgroup, err error) {
+	name := strconv.Itoa(os.Getpid()) + "-" + rand.Text()
+	c = &cgroup{path: filepath.Join(g.commands, name)}
+	if err := os.Mkdir(c.path, 0o755); err != nil {
+		return nil, fmt.Errorf("make a control group: %w", err)
+	}
+	defer func() {
+		if err != nil {
+			_ = os.Remove(c.path)
+		}
+	}()
+	// Bubblewrap's own processes and the threads of the second stage count, too.
+	const own = 32
+	for _, limit := range []struct{ file, value string }{
+		{"memory.max", strconv.FormatInt(l.Memory, 10)},
+		{"memory.oom.group", "1"},
+		{"pids.max", strconv.Itoa(l.Processes + own)},
+	} {
+		if err := c.write(limit.file, limit.value); err != nil {
+			return nil, fmt.Errorf("limit a control group: %w", err)
+		}
+	}
+	if err := c.write("memory.swap.max", "0"); err != nil && !errors.Is(err, fs.ErrNotExist) { // a kernel without swap
+		return nil, fmt.Errorf("limit a control group: %w", err)
+	}
+	if c.dir, err = os.Open(c.path); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// write sets a value. The file must be there: the kernel makes it.
+func (c *cgroup) write(file, value string) error {
+	return writeValue(filepath.Join(c.path, file), value)
+}
+
+// kill kills all processes of the group. Kernels before 5.14 cannot.
+func (c *cgroup) kill() {
+	if c != nil {
+		_ = c.write("cgroup.kill", "1")
+	}
+}
+
+// outOfMemory reports whether the kernel killed the group for its memory.
+func (c *cgroup) outOfMemory() bool {
+	if c == nil {
+		return false
+	}
+	events, _ := os.ReadFile(filepath.Join(c.path, "memory.events"))
+	for line := range strings.Lines(string(events)) {
+		if name, n, _ := strings.Cut(strings.TrimSpace(line), " "); name == "oom_kill" {
+			return n != "0"
+		}
+	}
+	return false
+}
+
+// removeWithin is how long the kernel may need to let go of processes that have ended.
+const removeWithin = 5 * time.Second
+
+// remove removes the group, whose processes have ended.
+func (c *cgroup) remove() error {
+	if c == nil {
+		return nil
+	}
+	defer c.dir.Close()
+	for deadline := time.Now().Add(removeWithin); ; time.Sleep(2 * time.Millisecond) {
+		err := os.Remove(c.path)
+		if err == nil || errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if !errors.Is(err, unix.EBUSY) || time.Now().After(deadline) {
+			return fmt.Errorf("remove a control group: %w", err)
+		}
+		c.kill()
+	}
+}
+
+func writeValue(path, value string) error {
+	f, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(value)
+	return errors.Join(err, f.Close())
+}
