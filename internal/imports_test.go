@@ -58,7 +58,7 @@ var ours = map[string]string{
 	"internal/runner":               "db internal/egress internal/fair internal/fault internal/replan internal/filestore internal/redact internal/sandbox internal/tool internal/vault internal/workdir",
 	"internal/session":              "db internal/event internal/fault internal/replan internal/pgerr",
 	"internal/agent":                "internal/event internal/model internal/quote internal/tool",
-	"internal/turn":                 "db internal/agent internal/callback internal/event internal/fault internal/replan internal/pgerr internal/filestore internal/model internal/permission internal/runner internal/schema internal/session internal/skill internal/tool internal/vault internal/workspace",
+	"internal/turn":                 "db internal/agent internal/callback internal/event internal/fair internal/fault internal/replan internal/pgerr internal/filestore internal/model internal/permission internal/runner internal/schema internal/session internal/skill internal/tool internal/vault internal/workspace",
 	"internal/wire":                 "internal/callback internal/event internal/fault internal/search internal/turn internal/vault",
 	"internal/quote":                "internal/event",
 	"internal/door":                 "internal/apikey internal/event internal/fault internal/pgerr internal/limit internal/session internal/wire internal/workspace",

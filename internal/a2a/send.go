@@ -94,7 +94,6 @@ func (c *call) take(in *incoming) (id, of uuid.UUID, err error) {
 	if err := c.r.Context().Err(); err != nil {
 		return id, of, err
 	}
-	// In the middle of a commit nobody could say whether the message is there.
 	ctx, stop := c.door.Brief(context.WithoutCancel(c.r.Context()))
 	defer stop()
 	if taken, err := c.cfg.Sessions.Answered(ctx, c.answered(in)); err != nil {
@@ -114,7 +113,7 @@ func (c *call) take(in *incoming) (id, of uuid.UUID, err error) {
 func (c *call) begun(ctx context.Context, in *incoming) (turn.Started, error) {
 	req := c.asked(in)
 	if in.cursor == 0 {
-		return c.cfg.Turns.Start(ctx, req)
+		return c.cfg.Turns.Start(c.r.Context(), req)
 	}
 	started, ok, err := c.cfg.Turns.Repeated(ctx, req)
 	if err == nil && !ok {

@@ -48,6 +48,12 @@ func (c Config) problems() []string {
 	if c.Workers < 0 || c.Workers > 10_000 {
 		bad("PARLEY_WORKERS", c.Workers, "0 to 10000")
 	}
+	if c.Connections < 4 || c.Connections > 1000 {
+		bad("PARLEY_DATABASE_CONNECTIONS", c.Connections, "4 to 1000")
+	}
+	if c.Queue < 1 || c.Queue > 100_000 {
+		bad("PARLEY_MESSAGE_QUEUE", c.Queue, "1 to 100000")
+	}
 	for _, n := range []struct {
 		name  string
 		value int

@@ -12,9 +12,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// poolSize is the number of connections where the address does not say
-// pool_max_conns. Turns hold none while they wait for a model, streams never.
-const poolSize = 24
+// commandConnections is the size of the pool of an administrator's command.
+const commandConnections = 4
 
 const (
 	dialTimeout    = 2 * time.Second
@@ -27,14 +26,15 @@ const (
 	clientSlack      = time.Second
 )
 
-// openPool prepares connections to the database; it does not need to be there yet.
-func openPool(ctx context.Context, dsn Secret, name string) (*pgxpool.Pool, error) {
+// openPool prepares connections to the database; it does not need to be there yet. There are at
+// most size of them, unless the address has pool_max_conns.
+func openPool(ctx context.Context, dsn Secret, name string, size int) (*pgxpool.Pool, error) {
 	config, err := pgxpool.ParseConfig(dsn.Reveal())
 	if err != nil {
 		return nil, &ConfigError{[]string{"DATABASE_URL cannot be read; it is like postgres://user:password@host:5432/database."}}
 	}
 	if !strings.Contains(dsn.Reveal(), "pool_max_conns") {
-		config.MaxConns = poolSize
+		config.MaxConns = int32(size)
 	}
 	config.PingTimeout = cmp.Or(config.PingTimeout, pingTimeout)
 	config.AfterConnect = nativeUUID

@@ -101,7 +101,7 @@ func Serve(ctx context.Context, opt Options) error {
 		return err
 	}
 	defer release()
-	if s.pool, err = openPool(ctx, dsn, "parley"); err != nil {
+	if s.pool, err = openPool(ctx, dsn, "parley", s.Config.Connections); err != nil {
 		return err
 	}
 	defer closePool(s.pool, time.Second)

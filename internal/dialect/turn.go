@@ -25,12 +25,11 @@ func (d *Desk) Start(w http.ResponseWriter, r *Request, req turn.Request, raw []
 	if err := r.Context().Err(); err != nil {
 		return Reading{}, err
 	}
-	// In the middle of a commit nobody could say whether the message is there.
-	ctx, cancel := d.Door.Brief(context.WithoutCancel(r.Context()))
-	defer cancel()
 	hash := sha256.Sum256(raw)
 	req.Workspace, req.Key, req.Scopes, req.Hash = r.Caller.Workspace, r.Caller.Key, r.Caller.Scopes.Expand().Strings(), hash[:]
-	started, err := d.Turns.Start(ctx, req)
+	started, err := d.Turns.Start(r.Context(), req)
+	ctx, cancel := d.Door.Brief(context.WithoutCancel(r.Context()))
+	defer cancel()
 	if err == nil {
 		rd := Reading{Turn: started.Turn, From: started.From, Structured: req.Schema != nil, Rejected: started.Rejected}
 		if started.Replayed {

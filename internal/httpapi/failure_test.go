@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/parley-server/parley/internal/httpapi"
+	"github.com/parley-server/parley/internal/turn"
 )
 
 // A mistake of ours is told as one sentence, and a panic hurts one request only.
@@ -38,7 +39,7 @@ func TestMistakesTellNothing(t *testing.T) {
 // A database that does not answer is as good as one that is away.
 func TestDatabaseHangs(t *testing.T) {
 	t.Parallel()
-	s := start(t, func(c *httpapi.Config) { c.Timeout = 2 * time.Second })
+	s := startTurns(t, func(c *httpapi.Config) { c.Timeout = 2 * time.Second }, func(c *turn.Config) { c.StartTimeout = 2 * time.Second })
 	s.say(t, "@text 1 delta").rest()
 	tx, err := s.pool.Begin(t.Context())
 	if err != nil {

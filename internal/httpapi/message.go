@@ -1,7 +1,6 @@
 package httpapi
 
 import (
-	"context"
 	"crypto/sha256"
 	"net/http"
 
@@ -79,18 +78,14 @@ func takes(r *http.Request, stream bool) error {
 	return fault.New(fault.NotAcceptable, "The answer is %s, which the Accept header does not allow. With \"stream\":%t it is %s.", is, way, other)
 }
 
-// start stores the message. When it returns, the message will be answered. A caller
-// that hangs up and a service that stops do not interrupt it: in the middle of a
-// commit nobody could say whether the message is there.
+// start stores the message. When it returns, the message will be answered.
 func (s *server) start(r *request, req turn.Request, raw []byte) (turn.Started, error) {
 	if err := r.Context().Err(); err != nil {
 		return turn.Started{}, err
 	}
-	ctx, cancel := s.door.Brief(context.WithoutCancel(r.Context()))
-	defer cancel()
 	hash := sha256.Sum256(raw)
 	req.Workspace, req.Key, req.Scopes, req.Hash = r.caller.Workspace, r.caller.Key, r.caller.Scopes.Expand().Strings(), hash[:]
-	started, err := s.cfg.Turns.Start(ctx, req)
+	started, err := s.cfg.Turns.Start(r.Context(), req)
 	if f := fault.From(err); f != nil {
 		if t, ok := f.Detail.Turn.(*session.ActiveTurn); ok {
 			s.link(r, t)

@@ -92,15 +92,11 @@ func stray() *fault.Error {
 		Message: "requestState is not what came with a question to this very message. Send the message without requestState and inputResponses to send it anew."}
 }
 
-// start stores the message. When it returns, the message will be answered. A caller that
-// leaves and a service that stops do not interrupt it: in the middle of a commit nobody
-// could say whether the message is there.
+// start stores the message. When it returns, the message will be answered.
 func (s *server) start(ctx context.Context, c *call, req turn.Request) (turn.Started, error) {
 	if err := ctx.Err(); err != nil {
 		return turn.Started{}, err
 	}
-	ctx, cancel := s.door.Brief(context.WithoutCancel(ctx))
-	defer cancel()
 	req.Workspace, req.Key, req.Scopes = c.caller.Workspace, c.caller.Key, c.caller.Scopes.Expand().Strings()
 	started, err := s.cfg.Turns.Start(ctx, req)
 	f := fault.From(names.Told(err))

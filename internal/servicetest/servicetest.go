@@ -144,6 +144,7 @@ func (s *Service) turns(t testing.TB, opt Options) {
 			return list
 		},
 		Model: func(string) (model.Model, error) { return guide, nil }, Log: s.Log, Workers: 20,
+		StartTimeout: 20 * time.Second, // other tests keep the machine busy
 	}
 	if opt.Turns != nil {
 		opt.Turns(&cfg)

@@ -11,6 +11,7 @@ import (
 	"github.com/parley-server/parley/db"
 	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/pgerr"
 	"github.com/parley-server/parley/internal/replan"
 )
 
@@ -32,6 +33,9 @@ type Tx struct {
 
 // OnCommit has fn called once the change is committed, and never if it is not.
 func (tx *Tx) OnCommit(fn func()) { tx.committed = append(tx.committed, fn) }
+
+// ErrUnknownOutcome means that the answer to a commit was lost: the change may have been made.
+var ErrUnknownOutcome = errors.New("the outcome of the commit is unknown")
 
 // Ref says which session a message belongs to: an explicit id, a caller's, or a
 // new one.
@@ -106,6 +110,7 @@ func (r Ref) resolve(ctx context.Context, q *db.Queries) (uuid.UUID, error) {
 
 func (s *Store) update(ctx context.Context, lock func(*db.Queries) (db.Session, error), fn func(*Tx) error) error {
 	var tx *Tx
+	written := false
 	err := replan.InTx(ctx, s.pool, func(pgtx pgx.Tx) error {
 		q := s.q.WithTx(pgtx)
 		row, err := lock(q)
@@ -116,6 +121,7 @@ func (s *Store) update(ctx context.Context, lock func(*db.Queries) (db.Session, 
 		if err := fn(tx); err != nil {
 			return err
 		}
+		written = true
 		if len(tx.news) == 0 {
 			return nil
 		}
@@ -124,6 +130,9 @@ func (s *Store) update(ctx context.Context, lock func(*db.Queries) (db.Session, 
 		}
 		return nil
 	})
+	if err != nil && written && pgerr.IsTransient(err) && !pgerr.IsRefused(err) {
+		return fmt.Errorf("%w: %w", ErrUnknownOutcome, err)
+	}
 	if err != nil {
 		return err
 	}

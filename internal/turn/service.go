@@ -54,6 +54,9 @@ type Config struct {
 	// Tell makes the reports of turns in other protocols than Parley's own.
 	Tell map[callback.Protocol]func(context.Context, callback.Delivery) ([]byte, error)
 
+	Queue        int           // messages that may wait for admission; default DefaultQueue
+	StartTimeout time.Duration // how long storing a message may take once it is admitted; default 3 s
+
 	Window  time.Duration // how long a turn waits for an approval or a secret; default 10 min
 	Workers int           // turns that run at once in this process; 0: none, others run them
 	Lease   time.Duration // how long a silent worker keeps its turn; default 10 s
@@ -71,6 +74,8 @@ type Service struct {
 	q     *db.Queries
 	river *river.Client[pgx.Tx]
 	clock clock
+
+	admission *admission
 
 	busy    atomic.Int64 // workers that have a job
 	fetched atomic.Int64 // when jobs were last fetched, in Unix nanoseconds
@@ -94,6 +99,9 @@ func New(cfg Config) (*Service, error) {
 	if cfg.Window == 0 {
 		cfg.Window = 10 * time.Minute
 	}
+	if cfg.StartTimeout == 0 {
+		cfg.StartTimeout = defaultStartTimeout
+	}
 	if cfg.FetchCooldown == 0 {
 		cfg.FetchCooldown = time.Millisecond
 	}
@@ -105,6 +113,7 @@ func New(cfg Config) (*Service, error) {
 	s.reaped.Store(time.Now().UnixNano())
 
 	s.clock.pool = cfg.Pool
+	s.admission = newAdmission(cfg.Pool.Config().MaxConns, cfg.Queue)
 	rc := &river.Config{
 		ID:         strconv.Itoa(int(cfg.Sessions.Node())),
 		Logger:     slog.New(quiet{cfg.Log.Handler()}),

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -18,7 +19,22 @@ import (
 // Start stores a message and has its turn run. When it returns without an error
 // the message is durable and will be answered. A request that was sent before, by
 // its Idempotency-Key or by the last event it saw, finds its turn instead.
+//
+// A message waits for admission as long as its caller does, AdmissionWait at most. From then on
+// neither the end of ctx nor its deadline interrupts Start, which has a limit of its own: in the
+// middle of a commit nobody could say whether the message is there.
 func (s *Service) Start(ctx context.Context, req Request) (Started, error) {
+	leave, err := s.admission.enter(ctx, req.Workspace.ID)
+	if err != nil {
+		return Started{}, err
+	}
+	defer leave()
+	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.cfg.StartTimeout)
+	defer cancel()
+	return s.start(bounded, req)
+}
+
+func (s *Service) start(ctx context.Context, req Request) (Started, error) {
 	if req.LastEvent > 0 {
 		return s.resent(ctx, req)
 	}
@@ -54,6 +70,9 @@ func (s *Service) Start(ctx context.Context, req Request) (Started, error) {
 		}
 		return started, err
 	}
+	if errors.Is(err, session.ErrUnknownOutcome) {
+		err = s.confirm(context.WithoutCancel(ctx), &started, err)
+	}
 	if err != nil {
 		return started, err
 	}
@@ -62,6 +81,32 @@ func (s *Service) Start(ctx context.Context, req Request) (Started, error) {
 	}
 	started.Session, started.Callback = started.From.Session, n.Callback
 	return started, nil
+}
+
+const (
+	confirmTime  = 2 * time.Second // how long a commit of unknown outcome is looked for
+	confirmEvery = 50 * time.Millisecond
+)
+
+// confirm finds out whether a turn was stored by a commit whose answer was lost. PostgreSQL may
+// still be at it. If the turn is there the message was accepted and confirm returns nil; otherwise
+// it returns cause.
+func (s *Service) confirm(ctx context.Context, started *Started, cause error) error {
+	ctx, cancel := context.WithTimeout(ctx, confirmTime)
+	defer cancel()
+	for {
+		t, err := s.q.TurnGet(ctx, started.Turn)
+		if err == nil {
+			started.From = session.From{Session: t.SessionID, Seq: t.StartSeq - 1, Since: t.CreatedAt}
+			s.wake(queue)
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return cause
+		case <-time.After(confirmEvery):
+		}
+	}
 }
 
 // begin writes the turn and everything that comes into being with it.

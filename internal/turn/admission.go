@@ -1,0 +1,64 @@
+package turn
+
+import (
+	"cmp"
+	"context"
+	"sync/atomic"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/parley-server/parley/internal/fair"
+	"github.com/parley-server/parley/internal/fault"
+)
+
+const (
+	// DefaultQueue is how many messages may wait for admission.
+	DefaultQueue = 1000
+	// AdmissionWait is how long a message waits for admission at most.
+	AdmissionWait = 15 * time.Second
+	// defaultStartTimeout is how long storing a message may take after its admission.
+	defaultStartTimeout = 3 * time.Second
+)
+
+// admission bounds how many messages this process stores at once, so that a burst cannot take all
+// connections of the pool from running turns and readers. Further messages wait, hold no connection
+// while they do, and are admitted fairly among workspaces. A message that is not admitted has
+// left nothing in the database.
+type admission struct {
+	places  *fair.Places
+	waiting atomic.Int64
+	queue   int64
+}
+
+// newAdmission lets messages use half of the pool's connections.
+func newAdmission(connections int32, queue int) *admission {
+	return &admission{places: fair.New(max(2, int(connections)/2)), queue: int64(cmp.Or(queue, DefaultQueue))}
+}
+
+// enter waits for admission. It fails with UNAVAILABLE if too many messages wait already, or if
+// this one has waited too long.
+func (a *admission) enter(ctx context.Context, workspace uuid.UUID) (leave func(), err error) {
+	if leave, ok := a.places.TryAcquire(workspace); ok {
+		return leave, nil
+	}
+	if a.waiting.Add(1) > a.queue {
+		a.waiting.Add(-1)
+		return nil, overloaded("%d messages are waiting to be stored, which is the limit of this server. Nothing was stored. Send the message again.", a.queue)
+	}
+	defer a.waiting.Add(-1)
+	bounded, cancel := context.WithTimeout(ctx, AdmissionWait)
+	defer cancel()
+	leave, err = a.places.Acquire(bounded, workspace)
+	if err != nil && ctx.Err() == nil {
+		err = overloaded("The message waited %d seconds to be stored behind others. Nothing was stored. Send it again.", int(AdmissionWait.Seconds()))
+	}
+	return leave, err
+}
+
+// overloaded is the fault of a server that has more messages to store than it can.
+func overloaded(format string, args ...any) *fault.Error {
+	f := fault.New(fault.Unavailable, format, args...)
+	f.Detail.RetryAfter = 5 * time.Second
+	return f
+}

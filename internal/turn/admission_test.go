@@ -1,0 +1,104 @@
+package turn_test
+
+import (
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/model/modeltest"
+	"github.com/parley-server/parley/internal/session"
+	"github.com/parley-server/parley/internal/turn"
+)
+
+// A server that has more messages to store than its queue holds says so before it stores
+// anything, and those in the queue are stored.
+func TestFullQueueRefusesBeforeAnythingIsStored(t *testing.T) {
+	t.Parallel()
+	const queue = 3
+	w := newWorld(t, &modeltest.Script{})
+	r := w.replica(t, func(c *turn.Config) { c.Queue, c.StartTimeout, c.Workers = queue, time.Minute, 0 })
+	tx, err := w.pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.Exec(t.Context(), `LOCK TABLE turns IN ACCESS EXCLUSIVE MODE`); err != nil {
+		t.Fatal(err)
+	}
+	const messages = 40
+	results := make(chan error, messages)
+	var all sync.WaitGroup
+	for range messages {
+		all.Go(func() {
+			_, err := r.turns.Start(t.Context(), turn.Request{Workspace: w.workspace, Command: "hello"})
+			results <- err
+		})
+	}
+	// The places of one workspace and the queue are full, and everything else is refused.
+	const admitted = 6 + queue
+	for range messages - admitted {
+		err := <-results
+		if f := fault.From(err); f == nil || f.Code != fault.Unavailable || f.Detail.RetryAfter <= 0 || !strings.Contains(f.Message, "Nothing was stored") {
+			t.Errorf("beyond the queue: %v", err)
+		}
+	}
+	if err := tx.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	all.Wait()
+	close(results)
+	for err := range results {
+		if err != nil {
+			t.Errorf("in the queue: %v", err)
+		}
+	}
+	var stored int
+	if err := w.pool.QueryRow(t.Context(), `SELECT count(*) FROM turns`).Scan(&stored); err != nil || stored != admitted {
+		t.Errorf("%d messages were stored, want %d: %v", stored, admitted, err)
+	}
+}
+
+// TestLostAnswerToACommitIsNoFailure lets a commit outlast the time that storing a message may
+// take. The message is there, so its sender must not hear that it is not.
+func TestLostAnswerToACommitIsNoFailure(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, booking())
+	if _, err := w.pool.Exec(t.Context(), `
+		CREATE FUNCTION linger() RETURNS trigger LANGUAGE plpgsql AS $$
+		BEGIN
+			BEGIN PERFORM pg_sleep(30); EXCEPTION WHEN query_canceled THEN PERFORM pg_sleep(0.3); END;
+			RETURN NULL;
+		END $$;
+		CREATE CONSTRAINT TRIGGER linger AFTER INSERT ON turns DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION linger()`); err != nil {
+		t.Fatal(err)
+	}
+	r := w.replica(t, func(c *turn.Config) { c.StartTimeout, c.Workers = 2*time.Second, 0 })
+	started, err := r.turns.Start(t.Context(), turn.Request{Workspace: w.workspace, Command: "hello"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	found, _, err := r.sessions.Answer(t.Context(), w.workspace.ID, started.Turn)
+	if err != nil || found.SessionID != started.Session || found.StartSeq != started.From.Seq+1 || started.Session == uuid.Nil {
+		t.Errorf("started %+v, stored %+v: %v", started, found, err)
+	}
+}
+
+// What was certainly not stored is still a failure.
+func TestRefusedCommitIsAFailure(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, booking())
+	if _, err := w.pool.Exec(t.Context(), `
+		CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'the disk is full' USING ERRCODE = 'disk_full'; END $$;
+		CREATE CONSTRAINT TRIGGER refuse AFTER INSERT ON turns DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION refuse()`); err != nil {
+		t.Fatal(err)
+	}
+	r := w.replica(t, func(c *turn.Config) { c.Workers = 0 })
+	_, err := r.turns.Start(t.Context(), turn.Request{Workspace: w.workspace, Command: "hello"})
+	if err == nil || errors.Is(err, session.ErrUnknownOutcome) {
+		t.Errorf("the commit failed, and Start returned %v", err)
+	}
+}
