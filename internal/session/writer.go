@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"sync"
+	"time"
 
 	"github.com/parley-server/parley/internal/event"
 )
@@ -20,6 +21,7 @@ type Writer struct {
 
 	mu      sync.Mutex
 	unacked int
+	since   time.Time // when the oldest of them began to wait, or the last of their elders was committed
 	err     error
 	acked   chan struct{}
 }
@@ -52,6 +54,9 @@ func (w *Writer) Append(ctx context.Context, bodies ...event.Body) error {
 		return err
 	}
 	w.mu.Lock()
+	if w.unacked == 0 {
+		w.since = time.Now()
+	}
 	w.unacked += len(rows)
 	w.mu.Unlock()
 	w.a.enqueue(rows...)
@@ -63,6 +68,17 @@ func (w *Writer) Append(ctx context.Context, bodies ...event.Body) error {
 
 // Flush waits until everything is committed.
 func (w *Writer) Flush(ctx context.Context) error { return w.wait(ctx, 0) }
+
+// Waiting returns how long the log has taken none of the events that wait for their commit; 0 if
+// none waits.
+func (w *Writer) Waiting() time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.unacked == 0 {
+		return 0
+	}
+	return time.Since(w.since)
+}
 
 // wait returns when at most n events wait for their commit, or with the first error.
 func (w *Writer) wait(ctx context.Context, n int) error {
@@ -88,6 +104,7 @@ func (w *Writer) wait(ctx context.Context, n int) error {
 func (w *Writer) ack(n int, err error) {
 	w.mu.Lock()
 	w.unacked -= n
+	w.since = time.Now()
 	first := err != nil && w.err == nil
 	if first {
 		w.err = err

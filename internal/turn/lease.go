@@ -2,6 +2,7 @@ package turn
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/google/uuid"
@@ -40,11 +41,12 @@ func (s *Service) attempts() []*attempt {
 	return list
 }
 
-// heartbeat renews the leases of this process's turns, three times in a lease. A
-// turn that it does not hold any more is stopped, and so is every turn whose lease
+// heartbeat renews the leases of this process's turns, three times in a lease, and sooner after a
+// failure. A turn that it does not hold any more is stopped, and so is every turn whose lease
 // could not be renewed in time: authority that cannot be proven is lost.
 func (s *Service) heartbeat(ctx context.Context) error {
-	tick := time.NewTicker(s.cfg.Lease * 3 / 10)
+	pause := s.cfg.Lease * 3 / 10
+	tick := time.NewTimer(pause)
 	defer tick.Stop()
 	for {
 		select {
@@ -52,16 +54,18 @@ func (s *Service) heartbeat(ctx context.Context) error {
 			return nil
 		case <-tick.C:
 		}
-		running := s.attempts()
+		tick.Reset(pause)
+		running := s.storing(ctx, s.attempts())
 		if len(running) == 0 {
 			continue
 		}
 		if err := s.renew(ctx, running); err != nil && ctx.Err() == nil {
 			s.log.WarnContext(ctx, "renew leases", "turns", len(running), "err", err)
+			tick.Reset(pause / 3)
 		}
 		for _, a := range running {
 			a.mu.Lock()
-			late := time.Since(a.renewed) > s.cfg.Lease*8/10
+			late := time.Since(a.renewed) > s.grasp()
 			a.mu.Unlock()
 			if late {
 				s.log.WarnContext(ctx, "lease lost: not renewed in time", "session", a.lease.Session, "turn", a.lease.Turn)
@@ -69,6 +73,43 @@ func (s *Service) heartbeat(ctx context.Context) error {
 			}
 		}
 	}
+}
+
+// grasp is how long a worker holds on to a turn without a proof that it can: short of the lease.
+func (s *Service) grasp() time.Duration { return s.cfg.Lease * 8 / 10 }
+
+// errStalled ends an attempt whose events are not stored.
+var errStalled = errors.New("the turn's events are not stored")
+
+// storing returns the attempts whose events reach the log. The others are stopped and put back into
+// the queue: a process that can renew leases and cannot append must not keep its turns.
+func (s *Service) storing(ctx context.Context, running []*attempt) (storing []*attempt) {
+	for _, a := range running {
+		if waiting := a.waiting(); waiting > s.grasp() {
+			s.log.WarnContext(ctx, "lease given up: the turn's events are not stored", "session", a.lease.Session, "turn", a.lease.Turn, "waiting", waiting)
+			a.cancel(errStalled)
+			continue
+		}
+		storing = append(storing, a)
+	}
+	return storing
+}
+
+// waiting returns how long the attempt's events have waited for a commit.
+func (a *attempt) waiting() time.Duration {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.writer == nil {
+		return 0
+	}
+	return a.writer.Waiting()
+}
+
+// writes notes where the attempt writes its events.
+func (a *attempt) writes(w *session.Writer) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.writer = w
 }
 
 func (s *Service) renew(ctx context.Context, running []*attempt) error {

@@ -33,7 +33,8 @@ type attempt struct {
 	gone   chan struct{} // closed when its worker has stopped
 
 	mu       sync.Mutex
-	renewed  time.Time // when the lease was last known to be ours, local clock
+	renewed  time.Time       // when the lease was last known to be ours, local clock
+	writer   *session.Writer // nil before the first event
 	inTool   bool
 	draining bool
 }
@@ -131,6 +132,7 @@ func (s *Service) run(ctx context.Context, t session.Turn, a *attempt) (structur
 	}()
 	w := s.cfg.Sessions.Writer(a.lease)
 	w.OnFailure(a.cancel)
+	a.writes(w)
 	for bodies, err := range ag.Run(ctx, conv) {
 		if err != nil {
 			return nil, errors.Join(err, w.Flush(context.WithoutCancel(ctx)))
@@ -168,7 +170,7 @@ func (s *Service) settle(ctx context.Context, t session.Turn, a *attempt, struct
 		return
 	case err == nil:
 		err = s.end(ctx, t, a, session.Ending{Trigger: session.Complete, Structured: structured})
-	case errors.Is(err, errDrain), errors.Is(err, context.Canceled):
+	case errors.Is(err, errDrain), errors.Is(err, errStalled), errors.Is(err, context.Canceled):
 		log.InfoContext(ctx, "handing the turn over")
 		err = s.release(ctx, a.lease)
 	case errors.Is(err, errTimeout):
