@@ -88,20 +88,20 @@ var ours = map[string]string{
 
 // doors says who may import what comes from outside and has one door.
 var doors = map[string]string{
-	"github.com/jackc/pgx/v5":                    "db migrations internal/pgerr internal/replan internal/workspace internal/apikey internal/limit internal/skill internal/wiki internal/vault internal/session internal/turn internal/app internal/dbtest internal/dbtest/container internal/servicetest internal/bench internal/callback internal/permission internal/filestore internal/workdir internal/runner",
-	"github.com/riverqueue/river":                "migrations internal/turn internal/app",
-	"github.com/pressly/goose/v3":                "migrations",
-	"github.com/gorilla/mux":                     "internal/httpapi internal/app",
-	"github.com/modelcontextprotocol/go-sdk":     "internal/mcpserver",
-	"github.com/go-json-experiment/json":         "internal/strictjson",
-	"mvdan.cc/sh/v3":                             "internal/permission",
-	"github.com/qri-io/jsonschema":               "internal/schema",
-	"github.com/santhosh-tekuri/jsonschema/v6":   "",
-	"github.com/openai/openai-go/v3":             "internal/model/openai",
-	"github.com/anthropics/anthropic-sdk-go":     "internal/model/anthropic",
-	"github.com/ory/dockertest/v3":               "internal/dbtest/container",
-	"github.com/fergusstrange/embedded-postgres": "internal/devdb",
-	"os/exec": "internal/sandbox internal/devdb internal/bench internal/dbtest internal/dbtest/with-postgres",
+	"github.com/jackc/pgx/v5":                  "db migrations internal/pgerr internal/replan internal/workspace internal/apikey internal/limit internal/skill internal/wiki internal/vault internal/session internal/turn internal/app internal/dbtest internal/dbtest/container internal/servicetest internal/bench internal/callback internal/permission internal/filestore internal/workdir internal/runner",
+	"github.com/riverqueue/river":              "migrations internal/turn internal/app",
+	"github.com/pressly/goose/v3":              "migrations",
+	"github.com/gorilla/mux":                   "internal/httpapi internal/app",
+	"github.com/modelcontextprotocol/go-sdk":   "internal/mcpserver",
+	"github.com/go-json-experiment/json":       "internal/strictjson",
+	"mvdan.cc/sh/v3":                           "internal/permission",
+	"github.com/qri-io/jsonschema":             "internal/schema",
+	"github.com/santhosh-tekuri/jsonschema/v6": "",
+	"github.com/openai/openai-go/v3":           "internal/model/openai",
+	"github.com/anthropics/anthropic-sdk-go":   "internal/model/anthropic",
+	"github.com/ory/dockertest/v3":             "internal/dbtest/container",
+	"github.com/ulikunitz/xz":                  "internal/devdb",
+	"os/exec":                                  "internal/sandbox internal/devdb internal/bench internal/dbtest internal/dbtest/with-postgres",
 }
 
 // TestImportsFollowThePicture holds the code against the picture in docs/design.md.

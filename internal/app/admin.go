@@ -79,7 +79,7 @@ func (a *Admin) findDev(ctx context.Context, cfg Config, dir string) error {
 		return nil
 	}
 	if _, err := os.Stat(devPostgres(dir)); err == nil {
-		if a.dev, err = devdb.Start(ctx, devdb.Options{Dir: devPostgres(dir)}); err != nil {
+		if a.dev, err = devdb.Start(ctx, devdb.Options{Dir: devPostgres(dir), Bin: cfg.PostgresBin, Repository: cfg.PostgresRepository.Reveal()}); err != nil {
 			return &StartError{Why: "The development database does not start:", Do: "Run parley serve --dev here, or set DATABASE_URL.", Err: err}
 		}
 		a.dsn = Secret(a.dev.DSN(devDatabase))

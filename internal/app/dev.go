@@ -26,7 +26,8 @@ func (s *service) database(ctx context.Context) (dsn Secret, release func(), err
 	if s.Config.DatabaseURL != "" {
 		return s.Config.DatabaseURL, func() {}, nil
 	}
-	server, err := devdb.Start(ctx, devdb.Options{Dir: devPostgres(s.DevDir), Progress: s.banner.progress})
+	server, err := devdb.Start(ctx, devdb.Options{Dir: devPostgres(s.DevDir), Progress: s.banner.progress,
+		Bin: s.Config.PostgresBin, Repository: s.Config.PostgresRepository.Reveal()})
 	if err != nil {
 		return "", nil, &StartError{Why: "The private PostgreSQL does not start:", Do: "Install PostgreSQL's programs, or set DATABASE_URL.", Err: err}
 	}

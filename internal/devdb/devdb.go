@@ -38,6 +38,9 @@ type Options struct {
 	Progress func(line string) // told what takes long and what is unusual; may be nil
 	Settings map[string]string // PostgreSQL's, beside or instead of our own
 
+	Bin        string // as PARLEY_POSTGRES_BIN, which counts where this is empty
+	Repository string // as PARLEY_POSTGRES_REPOSITORY
+
 	// Disposable gives durability up for speed. For tests.
 	Disposable bool
 	// Linger keeps the server for a while after its last user is gone.

@@ -16,11 +16,32 @@ const (
 	MaxSocket = maxSocket
 )
 
-// Fetch fetches for the tests' own account.
-func Fetch(ctx context.Context, repository, cache string, major int, progress func(string)) (version, dir string, err error) {
-	s := source{repository: repository, cache: cache, progress: progress}
+// Fetch fetches a version 18 with a checksum, for the tests' own account.
+func Fetch(ctx context.Context, repository, cache, sum string, major int, progress func(string)) (version, dir string, err error) {
+	s := source{repository: repository, cache: cache, platform: platform(), progress: progress,
+		releases: map[int]release{18: {"18.3.0", map[string]string{platform(): sum}}}}
 	prog, err := s.fetch(ctx, major)
 	return prog.version, prog.dir, err
+}
+
+// Releases are the versions that can be downloaded, with the sums of their platforms.
+func Releases() map[string]map[string]string {
+	all := make(map[string]map[string]string)
+	for _, r := range releases {
+		all[r.version] = r.sums
+	}
+	return all
+}
+
+// FetchPlatform downloads and verifies a version for any platform, and unpacks it.
+func FetchPlatform(ctx context.Context, cache, platform string, major int) error {
+	s, err := sourceFor(account{}, Options{Progress: func(string) {}})
+	if err != nil {
+		return err
+	}
+	s.cache, s.platform = cache, platform
+	r := releases[major]
+	return s.install(ctx, r.version, r.sums[platform], filepath.Join(cache, "programs"))
 }
 
 // Unguarded starts PostgreSQL on a stopped server's directory as a person with a
@@ -83,7 +104,7 @@ func OwnerOf(path string) int {
 
 // Installed says why no test can run.
 func Installed(ctx context.Context) error {
-	all, err := installed(ctx)
+	all, err := installed(ctx, "")
 	if err != nil {
 		return err
 	}

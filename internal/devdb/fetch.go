@@ -5,6 +5,8 @@ package devdb
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -12,12 +14,8 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"runtime"
-	"strconv"
 	"strings"
 	"time"
-
-	embeddedpostgres "github.com/fergusstrange/embedded-postgres"
 )
 
 // RepositoryVariable names a mirror of Maven Central, where the programs are.
@@ -25,121 +23,143 @@ const RepositoryVariable = "PARLEY_POSTGRES_REPOSITORY"
 
 const mavenCentral = "https://repo1.maven.org/maven2"
 
-// fetchable are the versions by major; 0 is what a new data directory gets.
-var fetchable = map[int]embeddedpostgres.PostgresVersion{
-	0:  embeddedpostgres.V18,
-	18: embeddedpostgres.V18,
-	17: embeddedpostgres.V17,
-	16: embeddedpostgres.V16,
-	15: embeddedpostgres.V15,
-}
+// The bounds of a download.
+const (
+	maxDownload  = 128 << 20 // bytes
+	downloadTime = 15 * time.Minute
+)
 
 // source is where programs come from and where they are kept.
 type source struct {
 	repository string
 	cache      string
+	platform   string
+	releases   map[int]release
 	as         account
 	progress   func(string)
 }
 
-func sourceFor(as account, progress func(string)) (source, error) {
+func sourceFor(as account, opts Options) (source, error) {
 	cache, err := as.cache()
 	return source{
-		repository: cmp.Or(os.Getenv(RepositoryVariable), mavenCentral),
+		repository: strings.TrimSuffix(cmp.Or(opts.Repository, os.Getenv(RepositoryVariable), mavenCentral), "/"),
 		cache:      filepath.Join(cache, "postgres"),
-		as:         as, progress: progress,
+		platform:   platform(), releases: releases,
+		as: as, progress: opts.Progress,
 	}, err
 }
 
-// fetch returns programs from the cache and downloads them first if need be. Once
-// ctx ends it returns, but the download goes on in the background.
+// fetch returns programs from the cache, and downloads them first if need be. Nothing of a
+// download is unpacked, let alone run, unless it has the pinned checksum.
 func (s source) fetch(ctx context.Context, major int) (programs, error) {
-	version, ok := fetchable[major]
-	if !ok {
-		return programs{}, fmt.Errorf("there is no download of PostgreSQL %d", major)
-	}
-	home := filepath.Join(s.cache, string(version))
-	if prog, err := inspect(ctx, filepath.Join(home, "bin")); err == nil {
-		return prog, nil
+	r := s.releases[cmp.Or(major, newest)]
+	sum := r.sums[s.platform]
+	if sum == "" {
+		return programs{}, fmt.Errorf("there is no download of PostgreSQL %d for %s", cmp.Or(major, newest), s.platform)
 	}
 	if err := makeDir(s.cache); err != nil {
 		return programs{}, err
+	}
+	if err := ours(s.cache, os.Getuid()); err != nil {
+		return programs{}, err
+	}
+	home := filepath.Join(s.cache, r.version+"-"+sum[:12])
+	if prog, err := s.inspect(ctx, home); err == nil {
+		return prog, nil
 	}
 	lock, err := lockFile(ctx, filepath.Join(s.cache, "fetch.lock"), exclusive)
 	if err != nil {
 		return programs{}, err
 	}
 	defer lock.close()
-	if prog, err := inspect(ctx, filepath.Join(home, "bin")); err == nil {
+	if prog, err := s.inspect(ctx, home); err == nil {
 		return prog, nil // by the process we waited for
 	}
-	s.progress(fmt.Sprintf("fetching PostgreSQL %s for %s/%s from %s (about 15 MB)", version, runtime.GOOS, runtime.GOARCH, s.host()))
+	s.progress(fmt.Sprintf("fetching PostgreSQL %s for %s from %s (15 to 35 MB)", r.version, s.platform, s.host()))
+	if err := s.install(ctx, r.version, sum, home); err != nil {
+		return programs{}, err
+	}
+	s.progress("PostgreSQL " + r.version + " is in " + home)
+	return s.inspect(ctx, home)
+}
+
+// inspect reads the version of fetched programs, as the account that will run them.
+func (s source) inspect(ctx context.Context, home string) (programs, error) {
+	return inspectAs(ctx, filepath.Join(home, "bin"), s.as.apply)
+}
+
+// install downloads, verifies and unpacks programs, and then renames them into place.
+func (s source) install(ctx context.Context, version, sum, home string) error {
 	fresh := filepath.Join(s.cache, "fetch.new")
 	if err := os.RemoveAll(fresh); err != nil {
-		return programs{}, err
+		return err
 	}
-	if err := s.download(ctx, version, fresh); err != nil {
-		return programs{}, err
+	defer os.RemoveAll(fresh)
+	if err := os.MkdirAll(fresh, 0o755); err != nil {
+		return err
+	}
+	jar := filepath.Join(fresh, "postgres.jar")
+	got, err := s.download(ctx, version, jar)
+	if err != nil {
+		return err
+	}
+	if got != sum {
+		return fmt.Errorf("the download from %s is not the file that this release of Parley expects: its SHA-256 is %s, not %s", s.host(), got, sum)
+	}
+	if err := unpack(jar, filepath.Join(fresh, "programs")); err != nil {
+		return fmt.Errorf("unpack PostgreSQL: %w", err)
 	}
 	if err := s.as.opens(fresh); err != nil {
-		return programs{}, err
+		return err
 	}
-	if err := os.Rename(filepath.Join(fresh, "programs"), home); err != nil {
-		return programs{}, err
-	}
-	os.RemoveAll(fresh) // the archive; without it the next fetch has less to clear away
-	s.progress("PostgreSQL " + string(version) + " is in " + home)
-	return inspect(ctx, filepath.Join(home, "bin"))
+	return os.Rename(filepath.Join(fresh, "programs"), home)
 }
 
-// download has embedded-postgres fetch, verify and unpack into dir/programs. That
-// library can only start a server, so it is given a data directory that looks
-// made and is not: it fetches, skips initdb, and its server ends at once. Only
-// what lies in dir afterwards tells whether it worked.
-func (s source) download(ctx context.Context, version embeddedpostgres.PostgresVersion, dir string) error {
-	data := filepath.Join(dir, "data")
-	if err := os.MkdirAll(data, 0o755); err != nil {
-		return err
+// download writes the archive of a version to a file and returns its SHA-256.
+func (s source) download(ctx context.Context, version, path string) (sum string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, downloadTime)
+	defer cancel()
+	name := "embedded-postgres-binaries-" + s.platform
+	address := fmt.Sprintf("%s/io/zonky/test/postgres/%s/%s/%[2]s-%[3]s.jar", s.repository, name, version)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return "", errors.New("the address of the repository is not valid") // and may hold a password
 	}
-	major := strconv.AppendInt(nil, int64(majorOf(version)), 10)
-	if err := os.WriteFile(filepath.Join(data, "PG_VERSION"), major, 0o600); err != nil {
-		return err
+	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, ResponseHeaderTimeout: time.Minute, TLSHandshakeTimeout: 30 * time.Second}
+	defer transport.CloseIdleConnections()
+	res, err := (&http.Client{Transport: transport}).Do(req)
+	if e, ok := errors.AsType[*url.Error](err); ok {
+		return "", fmt.Errorf("ask %s: %w", s.host(), e.Err)
 	}
-	library := embeddedpostgres.NewDatabase(embeddedpostgres.DefaultConfig().
-		Version(version).
-		BinaryRepositoryURL(s.repository).
-		BinariesPath(filepath.Join(dir, "programs")).
-		CachePath(dir).
-		RuntimePath(filepath.Join(dir, "run")).
-		DataPath(data).
-		Port(0).
-		Logger(io.Discard))
-	done := make(chan error, 1)
-	go func() { done <- library.Start() }()
+	if err != nil {
+		return "", err
+	}
+	defer res.Body.Close()
+	if res.StatusCode != http.StatusOK {
+		return "", fmt.Errorf("%s answers %s for PostgreSQL %s", s.host(), res.Status, version)
+	}
+	return s.save(res.Body, path)
+}
 
+// save writes a download to a file.
+func (s source) save(body io.Reader, path string) (sum string, err error) {
+	f, err := os.Create(path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
 	begun := time.Now()
-	tick := time.NewTicker(5 * time.Second)
-	defer tick.Stop()
-	for {
-		select {
-		case err := <-done:
-			http.DefaultClient.CloseIdleConnections() // the library's, and nobody needs them again
-			if _, bad := inspect(ctx, filepath.Join(dir, "programs", "bin")); bad != nil {
-				// As text: the library's errors hold the whole address.
-				return errors.New(strings.ReplaceAll(cmp.Or(err, bad).Error(), s.repository, s.host()))
-			}
-			return nil
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-tick.C:
-			s.progress(fmt.Sprintf("still fetching, %d s", int(time.Since(begun).Seconds())))
-		}
+	slow := time.AfterFunc(5*time.Second, func() { s.progress("still fetching PostgreSQL") })
+	defer slow.Stop()
+	hash := sha256.New()
+	n, err := io.Copy(io.MultiWriter(f, hash), io.LimitReader(body, maxDownload+1))
+	if err != nil {
+		return "", fmt.Errorf("download from %s after %d s: %w", s.host(), int(time.Since(begun).Seconds()), err)
 	}
-}
-
-func majorOf(version embeddedpostgres.PostgresVersion) (major int) {
-	fmt.Sscanf(string(version), "%d", &major)
-	return major
+	if n > maxDownload {
+		return "", fmt.Errorf("the download from %s is larger than %d bytes", s.host(), maxDownload)
+	}
+	return hex.EncodeToString(hash.Sum(nil)), f.Close()
 }
 
 // host is what may be shown of the repository's address: it can hold a password.

@@ -15,6 +15,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -28,11 +29,11 @@ import (
 //go:embed testdata/programs.txz
 var programsArchive []byte
 
-// repository serves the archive to whoever asks for PostgreSQL 18.
-func repository(t *testing.T, spoil bool) (url string, asked func() []string) {
+// jar is the archive as the repository has it, and its checksum.
+func jar(t *testing.T) (body []byte, sum string) {
 	t.Helper()
-	var jar bytes.Buffer
-	w := zip.NewWriter(&jar)
+	var b bytes.Buffer
+	w := zip.NewWriter(&b)
 	f, err := w.Create("postgres.txz")
 	if err == nil {
 		_, err = f.Write(programsArchive)
@@ -40,10 +41,15 @@ func repository(t *testing.T, spoil bool) (url string, asked func() []string) {
 	if err = errors.Join(err, w.Close()); err != nil {
 		t.Fatal(err)
 	}
-	sum := sha256.Sum256(jar.Bytes())
-	if spoil {
-		sum[0]++
-	}
+	hash := sha256.Sum256(b.Bytes())
+	return b.Bytes(), hex.EncodeToString(hash[:])
+}
+
+// repository serves an archive, and its checksum beside it as Maven Central does: a checksum of
+// the same origin proves nothing, and must not be what a download is checked against.
+func repository(t *testing.T, body []byte) (url string, asked func() []string) {
+	t.Helper()
+	hash := sha256.Sum256(body)
 	var mu sync.Mutex
 	var paths []string
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -54,15 +60,12 @@ func repository(t *testing.T, spoil bool) (url string, asked func() []string) {
 		case !strings.Contains(r.URL.Path, "/18."):
 			http.NotFound(w, r)
 		case strings.HasSuffix(r.URL.Path, ".sha256"):
-			w.Write([]byte(hex.EncodeToString(sum[:])))
+			w.Write([]byte(hex.EncodeToString(hash[:])))
 		default:
-			w.Write(jar.Bytes())
+			w.Write(body)
 		}
 	}))
-	t.Cleanup(func() {
-		server.Close()
-		http.DefaultClient.CloseIdleConnections()
-	})
+	t.Cleanup(server.Close)
 	return server.URL, func() []string {
 		mu.Lock()
 		defer mu.Unlock()
@@ -72,10 +75,11 @@ func repository(t *testing.T, spoil bool) (url string, asked func() []string) {
 
 func TestFetchedOnceThenFromTheCache(t *testing.T) {
 	t.Parallel()
-	url, asked := repository(t, false)
+	body, sum := jar(t)
+	url, asked := repository(t, body)
 	cache := filepath.Join(t.TempDir(), "cache")
 	var said []string
-	version, dir, err := devdb.Fetch(t.Context(), url, cache, 0, func(line string) { said = append(said, line) })
+	version, dir, err := devdb.Fetch(t.Context(), url, cache, sum, 0, func(line string) { said = append(said, line) })
 	if err != nil || version != "18.3" || !strings.HasPrefix(dir, cache) {
 		t.Fatalf("%s in %s, %v", version, dir, err)
 	}
@@ -83,19 +87,66 @@ func TestFetchedOnceThenFromTheCache(t *testing.T) {
 		t.Errorf("progress: %q", said)
 	}
 	before := len(asked())
-	_, again, err := devdb.Fetch(t.Context(), "http://127.0.0.1:1", cache, 18, nil)
+	_, again, err := devdb.Fetch(t.Context(), "http://127.0.0.1:1", cache, sum, 18, nil)
 	if err != nil || again != dir || len(asked()) != before {
 		t.Errorf("%s, %v; asked for %q", again, err, asked())
 	}
 }
 
-func TestSpoiltDownloadIsNotUsed(t *testing.T) {
+// A mirror that serves other programs, with a checksum of its own that fits them, gets none of
+// them unpacked.
+func TestAnotherFileThanThePinnedOneIsNotUsed(t *testing.T) {
 	t.Parallel()
-	url, _ := repository(t, true)
-	cache := t.TempDir()
-	for range 2 {
-		if _, dir, err := devdb.Fetch(t.Context(), url, cache, 0, func(string) {}); err == nil || !strings.Contains(err.Error(), "checksums") {
-			t.Errorf("%s, %v", dir, err)
+	body, sum := jar(t)
+	for name, spoilt := range map[string][]byte{"another archive": append(slices.Clone(body), 0), "cut off": body[:len(body)-1], "empty": nil} {
+		url, _ := repository(t, spoilt)
+		cache := t.TempDir()
+		_, dir, err := devdb.Fetch(t.Context(), url, cache, sum, 0, func(string) {})
+		if err == nil || !strings.Contains(err.Error(), "SHA-256") || !strings.Contains(err.Error(), sum) {
+			t.Errorf("%s: %s, %v", name, dir, err)
+		}
+		left, _ := filepath.Glob(filepath.Join(cache, "*", "*"))
+		if len(left) != 0 {
+			t.Errorf("%s left %v", name, left)
+		}
+	}
+}
+
+func TestPlatformsWithoutAPinnedFileHaveNoDownload(t *testing.T) {
+	t.Parallel()
+	body, _ := jar(t)
+	url, asked := repository(t, body)
+	_, _, err := devdb.Fetch(t.Context(), url, t.TempDir(), "", 18, func(string) {})
+	if err == nil || !strings.Contains(err.Error(), "there is no download of PostgreSQL 18") || len(asked()) != 0 {
+		t.Errorf("%v; asked for %q", err, asked())
+	}
+}
+
+func TestPinnedSumsAreSums(t *testing.T) {
+	t.Parallel()
+	seen := make(map[string]bool)
+	for version, sums := range devdb.Releases() {
+		if sums["linux-amd64"] == "" {
+			t.Errorf("%s has no download for linux-amd64", version)
+		}
+		for platform, sum := range sums {
+			if raw, err := hex.DecodeString(sum); err != nil || len(raw) != sha256.Size || seen[sum] {
+				t.Errorf("%s for %s: %q", version, platform, sum)
+			}
+			seen[sum] = true
+		}
+	}
+}
+
+// TestPinnedFilesAreServed downloads and unpacks every version for this machine when asked to.
+func TestPinnedFilesAreServed(t *testing.T) {
+	t.Parallel()
+	if os.Getenv("PARLEY_TEST_FETCH") == "" {
+		t.Skip("set PARLEY_TEST_FETCH to download PostgreSQL")
+	}
+	for _, major := range []int{15, 16, 17, 18} {
+		if err := devdb.FetchPlatform(t.Context(), t.TempDir(), "linux-amd64", major); err != nil {
+			t.Errorf("%d: %v", major, err)
 		}
 	}
 }
@@ -111,13 +162,12 @@ func TestFetchEndsWithItsContext(t *testing.T) {
 	t.Cleanup(func() {
 		close(release)
 		server.Close()
-		http.DefaultClient.CloseIdleConnections()
 	})
 	go func() {
 		<-reached
 		cancel()
 	}()
-	if _, _, err := devdb.Fetch(ctx, server.URL, t.TempDir(), 0, func(string) {}); !errors.Is(err, context.Canceled) {
+	if _, _, err := devdb.Fetch(ctx, server.URL, t.TempDir(), strings.Repeat("0", 64), 0, func(string) {}); !errors.Is(err, context.Canceled) {
 		t.Errorf("said: %v", err)
 	}
 }
@@ -156,6 +206,9 @@ func TestFetchedPostgresWorks(t *testing.T) {
 	t.Log(u.Progress)
 	if u.Error != "" || !strings.HasPrefix(query(t, u.DSN, "SHOW server_version"), u.Version) {
 		t.Errorf("%+v", u.report)
+	}
+	if status, err := os.ReadFile("/proc/" + itoa(u.PID) + "/status"); err == nil && strings.Contains(string(status), "Uid:\t0") {
+		t.Error("the fetched PostgreSQL runs as root")
 	}
 }
 

@@ -51,7 +51,7 @@ func (s *Server) launch(ctx context.Context, opts Options) error {
 	if err != nil {
 		return err
 	}
-	prog, err := provide(ctx, p, major, opts.Progress)
+	prog, err := provide(ctx, p, major, opts)
 	if err != nil {
 		return err
 	}

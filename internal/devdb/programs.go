@@ -45,8 +45,9 @@ var wellKnown = []string{
 }
 
 // installed lists what is on this machine, best first: PATH, then the newest.
-func installed(ctx context.Context) ([]programs, error) {
-	if dir := os.Getenv(BinVariable); dir == "fetch" {
+// bin is Options.Bin.
+func installed(ctx context.Context, bin string) ([]programs, error) {
+	if dir := cmp.Or(bin, os.Getenv(BinVariable)); dir == "fetch" {
 		return nil, nil
 	} else if dir != "" {
 		prog, err := inspect(ctx, dir)
@@ -77,6 +78,11 @@ var versionText = regexp.MustCompile(`\b(\d+)(\.\d+)?`)
 
 // inspect accepts a directory that has the two programs we use.
 func inspect(ctx context.Context, dir string) (programs, error) {
+	return inspectAs(ctx, dir, func(*exec.Cmd) {})
+}
+
+// inspectAs is inspect with a say in how the program is run that tells its version.
+func inspectAs(ctx context.Context, dir string, prepare func(*exec.Cmd)) (programs, error) {
 	if !filepath.IsAbs(dir) {
 		return programs{}, errors.New("not an absolute path")
 	}
@@ -89,7 +95,10 @@ func inspect(ctx context.Context, dir string) (programs, error) {
 			return programs{}, fmt.Errorf("%s cannot be executed", filepath.Join(dir, name))
 		}
 	}
-	out, err := exec.CommandContext(ctx, filepath.Join(dir, "postgres"), "--version").Output()
+	cmd := exec.CommandContext(ctx, filepath.Join(dir, "postgres"), "--version")
+	cmd.Dir = "/"
+	prepare(cmd)
+	out, err := cmd.Output()
 	if err != nil {
 		return programs{}, fmt.Errorf("postgres --version: %w", err)
 	}

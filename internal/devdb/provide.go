@@ -14,8 +14,8 @@ import (
 
 // provide finds the programs for the data directory, or for a new one if major is
 // 0, and fetches them where nothing is installed.
-func provide(ctx context.Context, p place, major int, progress func(string)) (programs, error) {
-	all, err := installed(ctx)
+func provide(ctx context.Context, p place, major int, opts Options) (programs, error) {
+	all, err := installed(ctx, opts.Bin)
 	if err != nil {
 		return programs{}, err
 	}
@@ -26,7 +26,7 @@ func provide(ctx context.Context, p place, major int, progress func(string)) (pr
 		return programs{}, fmt.Errorf("%s was made by PostgreSQL %d, and here is only %s: install PostgreSQL %d, or set %s=fetch to download it, or move the directory away",
 			p.data, major, versions(all), major, BinVariable)
 	}
-	from, err := sourceFor(p.as, progress)
+	from, err := sourceFor(p.as, opts)
 	if err != nil {
 		return programs{}, err
 	}
