@@ -10,6 +10,7 @@ import (
 
 	"github.com/parley-server/parley/internal/client"
 	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/text"
 )
 
 func (c *command) approvals() *cobra.Command {
@@ -104,7 +105,7 @@ func (c *command) approvalsShow() *cobra.Command {
 				}
 			}
 			for _, line := range lines {
-				fmt.Fprintf(c.Stdout, "%-10s%s\n", line[0], exact(line[1]))
+				fmt.Fprintf(c.Stdout, "%-10s%s\n", line[0], text.Escape(line[1]))
 			}
 			_, err = fmt.Fprint(c.Stdout, card(ask, columns(c.Stdout), true))
 			return err

@@ -11,6 +11,7 @@ import (
 
 	"github.com/parley-server/parley/internal/client"
 	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/text"
 )
 
 var (
@@ -65,7 +66,7 @@ func choices(ask event.InputRequired) string {
 	}
 	pattern := "PATTERN"
 	if s := suggested(ask); s != "" {
-		pattern = exact(s)
+		pattern = text.Escape(s)
 	}
 	return "[a]llow  [p]attern " + pattern + "  [d]eny REASON  [l]ater: "
 }
@@ -91,7 +92,7 @@ func (c *command) answer(ctx, open context.Context, remote *client.Client, ask e
 	case word == "l" || word == "later":
 		return d, "", errLater
 	case secret && (word == "p" || word == "provide"):
-		value, err := c.typedInput(open, "Value of "+exact(ask.KeyName))
+		value, err := c.typedInput(open, "Value of "+text.Escape(ask.KeyName))
 		if err != nil {
 			return d, "", noAnswer(err)
 		}

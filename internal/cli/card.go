@@ -8,6 +8,7 @@ import (
 
 	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/quote"
+	"github.com/parley-server/parley/internal/text"
 )
 
 // card is a question in full, as somebody reads it who is to answer it: each line
@@ -46,12 +47,12 @@ func card(ask event.InputRequired, width int, plan bool) string {
 // brief is a question on one line.
 func brief(ask event.InputRequired) string {
 	if ask.What == event.InputSecret {
-		return exact("secret " + ask.KeyName + ": " + ask.Reason)
+		return text.Escape("secret " + ask.KeyName + ": " + ask.Reason)
 	}
 	step := ask.Step()
 	calls := make([]string, len(step))
 	for i, c := range step {
-		calls[i] = exact(quote.Role(step, i) + c.Tool + ": " + c.Summary)
+		calls[i] = text.Escape(quote.Role(step, i) + c.Tool + ": " + c.Summary)
 	}
 	return strings.Join(calls, "; ")
 }
@@ -101,7 +102,7 @@ func (s *sheet) text(bar, text string) {
 // line is one line, wrapped here: a terminal would wrap it past the bar. A broken bar
 // says that the line before goes on.
 func (s *sheet) line(bar, line string) {
-	shown := exact(line)
+	shown := text.Escape(line)
 	s.escaped = s.escaped || shown != line
 	for {
 		head, rest := shown, ""

@@ -4,28 +4,31 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"unicode"
 	"unicode/utf8"
 
 	"pgregory.net/rapid"
 
 	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/quote"
+	"github.com/parley-server/parley/internal/text"
 )
 
 func TestACardShowsEverythingAndNothingElse(t *testing.T) {
 	t.Parallel()
 	texts := rapid.OneOf(rapid.String(), rapid.StringOf(rapid.SampledFrom([]rune("ab \n\t\r\\\u202e\u200b\u00a0\ufe0f\u2800\u3164\U000e0041\U000f0000┃│{}\"日本"))))
 	rapid.Check(t, func(t *rapid.T) {
-		name, text, tool := texts.Draw(t, "name"), texts.Draw(t, "text"), texts.Draw(t, "tool")
-		list, err := json.Marshal([]any{text, 1, nil})
+		name, words, tool := texts.Draw(t, "name"), texts.Draw(t, "words"), texts.Draw(t, "tool")
+		list, err := json.Marshal([]any{words, 1, nil})
 		if err != nil {
 			t.Fatal(err)
 		}
-		input, err := json.Marshal(map[string]any{name: text, "list": json.RawMessage(list)})
+		input, err := json.Marshal(map[string]any{name: words, "list": json.RawMessage(list)})
 		if err != nil {
 			t.Fatal(err)
 		}
 		width := rapid.SampledFrom([]int{0, 8, 20, 80}).Draw(t, "width")
-		shown := card(event.InputRequired{What: event.InputApproval, Plan: text + ".", Reason: text, Operations: []event.Operation{{Tool: tool, Summary: text, Input: input}}}, width, true)
+		shown := card(event.InputRequired{What: event.InputApproval, Plan: words + ".", Reason: words, Operations: []event.Operation{{Tool: tool, Summary: words, Input: input}}}, width, true)
 		lines := strings.Split(strings.TrimSuffix(shown, "\n"), "\n")
 		if strings.HasPrefix(lines[len(lines)-1], "Some characters ") {
 			lines = lines[:len(lines)-1]
@@ -46,22 +49,22 @@ func TestACardShowsEverythingAndNothingElse(t *testing.T) {
 				t.Fatalf("%q has %d columns of %d", line, n, width)
 			}
 		}
-		if i := strings.IndexFunc(shown, func(r rune) bool { return r != '\n' && unseen(r) }); i >= 0 {
+		if i := strings.IndexFunc(shown, func(r rune) bool { return r != '\n' && text.Invisible(r) }); i >= 0 {
 			t.Fatalf("%q shows what cannot be seen at %d", shown, i)
 		}
 		if width > 0 {
 			return
 		}
-		if !strings.Contains(shown, "list: "+exact(string(list))+"\n") {
+		if !strings.Contains(shown, "list: "+text.Escape(string(list))+"\n") {
 			t.Fatalf("%q lacks %q", shown, list)
 		}
-		for line := range strings.SplitSeq(strings.TrimSuffix(text, "\n"), "\n") {
-			if line = exact(strings.ReplaceAll(line, "\t", "    ")); strings.Contains(text, "\n") && !strings.Contains(shown, "│ "+line+"\n") {
+		for line := range strings.SplitSeq(strings.TrimSuffix(words, "\n"), "\n") {
+			if line = text.Escape(strings.ReplaceAll(line, "\t", "    ")); strings.Contains(words, "\n") && !strings.Contains(shown, "│ "+line+"\n") {
 				t.Fatalf("%q lacks %q", shown, line)
 			}
 		}
-		for line := range strings.SplitSeq(strings.TrimSpace(text), "\n") {
-			if line = exact(strings.ReplaceAll(line, "\t", "    ")); line != "" && !strings.Contains(shown, "\n> "+line+"\n") {
+		for line := range strings.SplitSeq(strings.TrimSpace(words), "\n") {
+			if line = text.Escape(strings.ReplaceAll(line, "\t", "    ")); line != "" && !strings.Contains(shown, "\n> "+line+"\n") {
 				t.Fatalf("%q does not say %q", shown, line)
 			}
 		}
@@ -146,5 +149,30 @@ func TestACardShowsTheWholeStep(t *testing.T) {
 	const line = "call 1 of 3, runs without an approval: write: write run.sh (12 bytes); call 2 of 3, needs this approval: bash: run bash run.sh; call 3 of 3, runs without an approval: read: read log"
 	if got := brief(ask); got != line {
 		t.Errorf("%s", got)
+	}
+}
+
+// TestACardEscapesWhatOtherViewsEscape: no character can be seen in one view of an approval alone.
+func TestACardEscapesWhatOtherViewsEscape(t *testing.T) {
+	t.Parallel()
+	var line []rune
+	for r := rune(1); r <= unicode.MaxRune; r++ {
+		if r != '\t' && r != '\n' && utf8.ValidRune(r) {
+			line = append(line, r)
+		}
+		if len(line) < 4096 && r < unicode.MaxRune {
+			continue
+		}
+		op := event.Operation{Tool: "bash", Summary: string(line), Input: json.RawMessage(`{}`)}
+		shown, _, _ := strings.Cut(strings.TrimPrefix(card(event.InputRequired{What: event.InputApproval, Operations: []event.Operation{op}}, 0, false), "┃ bash  "), "\n")
+		want := quote.Exact(string(line))
+		if shown != want {
+			at := 0
+			for shown[at] == want[at] {
+				at++
+			}
+			t.Fatalf("up to %U: the card shows %.30q, the other views %.30q", r, strings.ToValidUTF8(shown[at:], ""), strings.ToValidUTF8(want[at:], ""))
+		}
+		line = line[:0]
 	}
 }

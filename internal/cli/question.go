@@ -8,6 +8,7 @@ import (
 
 	"github.com/parley-server/parley/internal/client"
 	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/text"
 )
 
 // question is one that a turn waits for, and what is done about it meanwhile.
@@ -76,7 +77,7 @@ func (v *viewer) ask(ctx context.Context, leave context.CancelCauseFunc, f clien
 
 // unattended prints the open question for a program that answers it.
 func (v *viewer) unattended() {
-	fmt.Fprintln(v.c.Stderr, exact(string(v.open.raw))) // still JSON: escapes are JSON's own
+	fmt.Fprintln(v.c.Stderr, text.Escape(string(v.open.raw))) // still JSON: escapes are JSON's own
 }
 
 // answerer is who answers a question.

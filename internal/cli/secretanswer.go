@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/parley-server/parley/internal/client"
+	"github.com/parley-server/parley/internal/text"
 )
 
 func (c *command) secret() *cobra.Command {
@@ -42,7 +43,7 @@ the secret is registered with. The agent never sees it.`,
 				return err
 			}
 			if name := asked(a).KeyName; name != "" {
-				prompt = "Value of " + exact(name)
+				prompt = "Value of " + text.Escape(name)
 			}
 			value, err := c.hiddenInput(ctx, prompt)
 			if err != nil {

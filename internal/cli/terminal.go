@@ -1,15 +1,13 @@
 package cli
 
 import (
-	"fmt"
 	"io"
 	"os"
 	"strings"
-	"unicode"
-	"unicode/utf16"
-	"unicode/utf8"
 
 	"golang.org/x/term"
+
+	"github.com/parley-server/parley/internal/text"
 )
 
 // terminal reports whether somebody looks at w.
@@ -75,44 +73,13 @@ func (h Host) colours() bool {
 // visible writes control characters out, so that a model cannot steer somebody's
 // terminal. Line ends and tabs stay.
 func visible(s string) string {
-	return escape(s, func(r rune) bool { return hidden(r) && r != '\n' && r != '\t' })
+	return text.EscapeFunc(s, func(r rune) bool { return text.Steers(r) && r != '\n' && r != '\t' })
 }
 
 // plainLine is visible on one line, for names and summaries.
-func plainLine(s string) string { return escape(strings.Join(strings.Fields(s), " "), hidden) }
+func plainLine(s string) string {
+	return text.EscapeFunc(strings.Join(strings.Fields(s), " "), text.Steers)
+}
 
 // plainLines is visible for messages of several lines.
 func plainLines(s string) string { return visible(strings.TrimSpace(s)) }
-
-// exact is visible for what somebody is to approve: nothing of it is dropped, and
-// nothing is there that cannot be seen.
-func exact(s string) string { return escape(s, unseen) }
-
-// escape writes characters out as JSON would.
-func escape(s string, out func(rune) bool) string {
-	if !strings.ContainsFunc(s, out) && utf8.ValidString(s) {
-		return s
-	}
-	var b strings.Builder
-	for _, r := range s {
-		if !out(r) {
-			b.WriteRune(r)
-			continue
-		}
-		for _, unit := range utf16.Encode([]rune{r}) {
-			fmt.Fprintf(&b, `\u%04x`, unit)
-		}
-	}
-	return b.String()
-}
-
-// hidden tells control and direction characters.
-func hidden(r rune) bool {
-	return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r)
-}
-
-// unseen tells every character that leaves no mark, or that of a blank: those that are
-// hidden, of no width, blanks but the one, fillers, and what no font has.
-func unseen(r rune) bool {
-	return !unicode.IsPrint(r) || r == '\u2800' || unicode.In(r, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
-}

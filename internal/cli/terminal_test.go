@@ -6,6 +6,8 @@ import (
 	"unicode/utf8"
 
 	"pgregory.net/rapid"
+
+	"github.com/parley-server/parley/internal/text"
 )
 
 func TestAModelCannotSteerTheTerminal(t *testing.T) {
@@ -23,12 +25,12 @@ func TestAModelCannotSteerTheTerminal(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := rapid.OneOf(rapid.String(), rapid.Map(rapid.SliceOf(rapid.Byte()), func(b []byte) string { return string(b) })).Draw(t, "s")
 		for _, r := range visible(s) {
-			if hidden(r) && r != '\n' && r != '\t' {
+			if text.Steers(r) && r != '\n' && r != '\t' {
 				t.Fatalf("%q shows %q", s, r)
 			}
 		}
 		for _, r := range plainLine(s) {
-			if hidden(r) {
+			if text.Steers(r) {
 				t.Fatalf("%q on a line shows %q", s, r)
 			}
 		}

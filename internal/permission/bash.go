@@ -102,7 +102,7 @@ func bashArgv(input json.RawMessage) []string {
 	if !ok {
 		return nil
 	}
-	command, ok := text(m["command"])
+	command, ok := stringOf(m["command"])
 	if !ok {
 		return nil
 	}

@@ -33,11 +33,11 @@ func readCall(input json.RawMessage) (c call, ok bool) {
 	}
 	c.method, c.body = "GET", m["body"] != nil
 	if m["method"] != nil {
-		if c.method, ok = text(m["method"]); !ok {
+		if c.method, ok = stringOf(m["method"]); !ok {
 			return c, false
 		}
 	}
-	address, ok := text(m["url"])
+	address, ok := stringOf(m["url"])
 	if !ok || !c.address(address) {
 		return c, false
 	}
@@ -56,7 +56,7 @@ func overrides(form string) bool {
 }
 
 func overridesBody(raw json.RawMessage) bool {
-	if form, ok := text(raw); ok {
+	if form, ok := stringOf(raw); ok {
 		return overrides(form)
 	}
 	var value any

@@ -25,8 +25,8 @@ func members(input json.RawMessage, known ...string) (map[string]json.RawMessage
 	return found, true
 }
 
-// text reads a member that is a string.
-func text(value json.RawMessage) (string, bool) {
+// stringOf reads a member that is a string.
+func stringOf(value json.RawMessage) (string, bool) {
 	var s *string
 	if json.Unmarshal(value, &s) != nil || s == nil {
 		return "", false

@@ -4,10 +4,10 @@ import (
 	"encoding/json"
 	"path"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 
 	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/text"
 )
 
 // file is a pattern of paths that a tool writes.
@@ -44,7 +44,7 @@ func readPage(input json.RawMessage) (string, bool) {
 	if !ok {
 		return "", false
 	}
-	page, ok := text(m["page"])
+	page, ok := stringOf(m["page"])
 	page = pageName(page)
 	return page, ok && local(page)
 }
@@ -61,14 +61,14 @@ func readFile(input json.RawMessage) (string, bool) {
 	if !ok {
 		return "", false
 	}
-	p, ok := text(m["path"])
+	p, ok := stringOf(m["path"])
 	return p, ok && local(p)
 }
 
 // local reports whether a path is clean and stays below where it starts.
 func local(p string) bool {
 	return p != "" && p != "." && p != ".." && len(p) <= 4096 && path.Clean(p) == p && !strings.HasPrefix(p, "/") && !strings.HasPrefix(p, "../") &&
-		utf8.ValidString(p) && !strings.ContainsFunc(p, func(r rune) bool { return r == '\\' || r == utf8.RuneError || !unicode.IsPrint(r) })
+		utf8.ValidString(p) && !strings.ContainsFunc(p, func(r rune) bool { return r == '\\' || r == utf8.RuneError || text.Invisible(r) })
 }
 
 // obeyedPath reports whether a path can change what a harmless command does: a segment

@@ -9,11 +9,10 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"unicode"
-	"unicode/utf16"
 	"unicode/utf8"
 
 	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/text"
 )
 
 // The bounds of what is shown.
@@ -61,8 +60,8 @@ func Role(list []event.ShownCall, i int) string {
 
 // Agent is what an agent says, marked, and under words that say whose it is; "" where it says
 // nothing.
-func Agent(text string) string {
-	said := Marked(text)
+func Agent(words string) string {
+	said := Marked(words)
 	if said == "" {
 		return ""
 	}
@@ -83,7 +82,7 @@ func Marked(text string) string {
 	lines = lines[:min(len(lines), maxLines)]
 	rest -= utf8.RuneCountInString(strings.Join(lines, "\n"))
 	for i, line := range lines {
-		lines[i] = strings.TrimRight("> "+written(strings.ReplaceAll(line, "\t", "    "), joins), " ")
+		lines[i] = strings.TrimRight("> "+prose(strings.ReplaceAll(line, "\t", "    ")), " ")
 	}
 	return strings.Join(lines, "\n") + left(rest)
 }
@@ -122,26 +121,13 @@ func block(input json.RawMessage) string {
 }
 
 // Exact writes a text on one line so that every character of it can be seen, as JSON would.
-func Exact(text string) string { return written(text, func(rune) bool { return false }) }
+func Exact(s string) string { return text.Escape(s) }
 
 // joins reports whether a character that cannot be seen is one that many languages, and signs
 // like ❤️, are written with.
 func joins(r rune) bool { return r == '\u200c' || r == '\u200d' || r == '\ufe0e' || r == '\ufe0f' }
 
-// blank reports whether a character is drawn as nothing, though it is no space.
-func blank(r rune) bool { return r == '\u2800' || r == '\U0001d159' || r == '\U00016fe4' }
-
-// written is Exact but for characters that may stay.
-func written(text string, stays func(rune) bool) string {
-	var b strings.Builder
-	for _, r := range text {
-		if stays(r) || unicode.IsPrint(r) && !blank(r) && !unicode.In(r, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector) {
-			b.WriteRune(r)
-			continue
-		}
-		for _, unit := range utf16.Encode([]rune{r}) {
-			fmt.Fprintf(&b, `\u%04x`, unit)
-		}
-	}
-	return b.String()
+// prose is Exact for what an agent says.
+func prose(s string) string {
+	return text.EscapeFunc(s, func(r rune) bool { return text.Invisible(r) && !joins(r) })
 }

@@ -8,7 +8,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"unicode"
+
+	"github.com/parley-server/parley/internal/text"
 )
 
 // The lines around a skill's inputs.
@@ -56,7 +57,7 @@ func (k Skill) Label(input map[string]json.RawMessage) string {
 	}
 	for i, name := range names {
 		names[i] = strings.Map(func(r rune) rune {
-			if !unicode.IsPrint(r) {
+			if text.Invisible(r) {
 				return '\uFFFD'
 			}
 			return r

@@ -10,11 +10,11 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 
 	"github.com/google/uuid"
 
+	"github.com/parley-server/parley/internal/text"
 	"github.com/parley-server/parley/internal/tool"
 )
 
@@ -99,7 +99,7 @@ func quoted(names []string, sep string) string {
 // short makes a name fit into a sentence of one line.
 func short(s string) string {
 	s = strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) {
+		if text.Invisible(r) {
 			return '\uFFFD'
 		}
 		return r

@@ -1,0 +1,51 @@
+package text_test
+
+import (
+	"encoding/json"
+	"testing"
+	"unicode"
+
+	"go.uber.org/goleak"
+	"pgregory.net/rapid"
+
+	"github.com/parley-server/parley/internal/text"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestInvisibleCharacters(t *testing.T) {
+	t.Parallel()
+	for r, want := range map[rune]bool{
+		'a': false, ' ': false, 'é': false, '日': false, '😀': false, '\u0301': false, '\ufffd': false,
+		'\n': true, '\t': true, 0: true, '\x1b': true, '\u0085': true, '\u00a0': true, '\u00ad': true, '\u034f': true, '\u115f': true,
+		'\u1680': true, '\u180e': true, '\u200b': true, '\u200d': true, '\u202e': true, '\u2028': true, '\u2064': true, '\u2066': true,
+		'\u2800': true, '\u3000': true, '\u3164': true, '\ufe0f': true, '\ufeff': true, '\uffa0': true, '\ufff9': true,
+		'\U00013441': true, '\U00016fe4': true, '\U0001d159': true, '\U0001d173': true, '\U000e0041': true, '\U000e0100': true, '\U000f0000': true,
+	} {
+		if got := text.Invisible(r); got != want {
+			t.Errorf("Invisible(%U) = %v", r, got)
+		}
+		if text.Steers(r) && !text.Invisible(r) {
+			t.Errorf("%U steers a terminal and counts as visible", r)
+		}
+	}
+}
+
+// What is escaped can be read back, and has nothing in it that cannot be seen.
+func TestEscapeLosesNothing(t *testing.T) {
+	t.Parallel()
+	any := rapid.OneOf(rapid.String(), rapid.StringOf(rapid.RuneFrom(nil, unicode.Cf, unicode.Zs, unicode.Mn, unicode.Lo)))
+	rapid.Check(t, func(t *rapid.T) {
+		s := any.Filter(func(s string) bool { return json.Valid([]byte(`"` + text.Escape(s) + `"`)) }).Draw(t, "text")
+		escaped := text.Escape(s)
+		for _, r := range escaped {
+			if text.Invisible(r) {
+				t.Fatalf("%q still has %U", escaped, r)
+			}
+		}
+		var back string
+		if json.Unmarshal([]byte(`"`+escaped+`"`), &back) != nil || back != s {
+			t.Fatalf("%q is written as %q, which is %q", s, escaped, back)
+		}
+	})
+}
