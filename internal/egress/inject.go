@@ -3,7 +3,6 @@ package egress
 import (
 	"bytes"
 	"context"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"io"
@@ -11,6 +10,8 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+
+	"github.com/parley-server/parley/internal/placeholder"
 )
 
 // find looks for placeholders. It returns those that will be replaced: of secrets
@@ -47,7 +48,7 @@ func (p *plan) searchHeader(h http.Header) {
 	p.header = cleanRequest(h)
 	for _, values := range p.header {
 		for i, v := range values {
-			text, basic := basicAuth(v)
+			text, write := placeholder.Header(v)
 			found := p.find(text, func(*credential) bool { return true })
 			if len(found) == 0 {
 				continue
@@ -57,24 +58,11 @@ func (p *plan) searchHeader(h http.Header) {
 				if control(filled) {
 					return refuse("A secret's value cannot stand in a header.")
 				}
-				if values[i] = filled; basic {
-					values[i] = v[:len("Basic ")] + base64.StdEncoding.EncodeToString([]byte(filled))
-				}
+				values[i] = write(filled)
 				return nil
 			})
 		}
 	}
-}
-
-// basicAuth is what a value of a header says: of user and password the plain text.
-func basicAuth(v string) (text string, basic bool) {
-	const scheme = "Basic "
-	if len(v) > len(scheme) && strings.EqualFold(v[:len(scheme)], scheme) {
-		if plain, err := base64.StdEncoding.DecodeString(v[len(scheme):]); err == nil {
-			return string(plain), true
-		}
-	}
-	return v, false
 }
 
 func (p *plan) searchQuery() {

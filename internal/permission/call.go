@@ -3,9 +3,10 @@ package permission
 import (
 	"encoding/json"
 	"net/url"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/parley-server/parley/internal/placeholder"
 )
 
 // call is what a call of http_request sends, as far as that is beyond doubt.
@@ -16,10 +17,6 @@ type call struct {
 	headers              map[string]string
 	credential           bool // one is named in the address or in a header
 }
-
-// placeholder is what stands for a credential until a request leaves: what a run's
-// environment has for it, or its name as http_request takes it.
-var placeholder = regexp.MustCompile(`ph_[A-Za-z0-9]{8}|\$\{`)
 
 // treacherous are parts of headers with which a request means another method, host or
 // path than it says.
@@ -44,7 +41,7 @@ func readCall(input json.RawMessage) (c call, ok bool) {
 	if m["headers"] != nil && !c.header(m["headers"]) {
 		return c, false
 	}
-	c.credential = c.credential || placeholder.MatchString(address)
+	c.credential = c.credential || placeholder.Named(address)
 	return c, !overrides(address) && (!c.body || !overridesBody(m["body"]))
 }
 
@@ -115,7 +112,7 @@ func (c *call) header(raw json.RawMessage) bool {
 				return false
 			}
 		}
-		c.credential = c.credential || placeholder.MatchString(value)
+		c.credential = c.credential || placeholder.NamedInHeader(value)
 	}
 	return true
 }

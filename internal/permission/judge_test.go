@@ -1,6 +1,7 @@
 package permission_test
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"testing"
 
@@ -16,6 +17,7 @@ var (
 
 func TestBuiltInRules(t *testing.T) {
 	t.Parallel()
+	encoded := base64.StdEncoding.EncodeToString([]byte("user:ph_abcdefghijklmnopqrstuvwx"))
 	for _, c := range []struct {
 		tool   string
 		input  json.RawMessage
@@ -53,6 +55,8 @@ func TestBuiltInRules(t *testing.T) {
 		{"http_request", json.RawMessage(`{"url":"https://a.example","headers":{"Authorization":"x"}}`), nil, permission.Ask},
 		{"http_request", json.RawMessage(`{"url":"https://a.example","headers":{"Accept":"\u0070h_abcdefgh23456"}}`), nil, permission.Ask},
 		{"http_request", json.RawMessage(`{"url":"https://a.example","headers":{"Accept":"Bearer ${API_TOKEN}"}}`), nil, permission.Ask},
+		{"http_request", json.RawMessage(`{"url":"https://a.example","headers":{"Accept":"Basic ` + encoded + `"}}`), nil, permission.Ask},
+		{"http_request", json.RawMessage(`{"url":"https://a.example","headers":{"User-Agent":"bASIC ` + encoded + `"}}`), nil, permission.Ask},
 		{"http_request", object("url", "https://a.example/?key=${API_TOKEN}"), nil, permission.Ask},
 		{"http_request", object("url", "ftp://a.example"), nil, permission.Ask},
 		{"Bash", bash("true"), writer, permission.Ask},

@@ -16,6 +16,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/parley-server/parley/internal/egress"
+	"github.com/parley-server/parley/internal/placeholder"
 	"github.com/parley-server/parley/internal/redact"
 	"github.com/parley-server/parley/internal/tool"
 	"github.com/parley-server/parley/internal/vault"
@@ -125,7 +126,7 @@ func (r *Runner) placeholder(turn uuid.UUID, name string) string {
 	mac := hmac.New(sha256.New, key)
 	mac.Write(turn[:])
 	mac.Write([]byte(name))
-	return "ph_" + strings.ToLower(base32.StdEncoding.EncodeToString(mac.Sum(nil)[:15]))
+	return placeholder.Prefix + strings.ToLower(base32.StdEncoding.EncodeToString(mac.Sum(nil)[:15]))
 }
 
 // Do sends a request of http_request.
