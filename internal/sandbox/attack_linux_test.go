@@ -16,6 +16,7 @@ var attacks = map[string]func(args []string) error{
 	"connect":  tryConnect,
 	"deep":     makeDeep,
 	"get":      get,
+	"hoard":    hoard,
 	"look":     tryLook,
 	"map":      tryMap,
 	"names":    makeNames,

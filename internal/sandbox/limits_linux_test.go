@@ -38,13 +38,18 @@ func TestLimitsKill(t *testing.T) {
 		"a growing file":   {bash("exec head -c 3M /dev/zero > file"), sandbox.Limits{File: mib}, "killed: a file grew past 1 MiB", 153},
 		"memory of many":   {bash("for i in 1 2 3 4; do (head -c 100M /dev/zero; sleep 1000) | tail & done; wait"), sandbox.Limits{Memory: 256 * mib}, "killed: it used more than 256 MiB of memory", 137},
 		"shared memory":    {with("map", "shared", "1000"), sandbox.Limits{Memory: 768 * mib}, "killed: it used more than 768 MiB of memory", 137},
+		"socket buffers":   {bash("for i in 1 2 3 4 5 6; do /run/init attack hoard sockets & done; wait"), sandbox.Limits{Memory: 768 * mib}, "killed: it used more than 768 MiB of memory", 137},
+		"unmapped memory":  {with("hoard", "shared"), sandbox.Limits{Memory: 768 * mib}, "killed: it used more than 768 MiB of memory", 137},
+		"page tables":      {with("hoard", "tables"), sandbox.Limits{Memory: 768 * mib}, "killed: it used more than 768 MiB of memory", 137},
+		"open files":       {bash("for i in $(seq 6); do exec {f}> $i; head -c 5M /dev/zero >&$f; rm $i; done; sleep 1000"), sandbox.Limits{Folder: 20 * mib}, "killed: its files passed 20 MiB in all", 137},
+		"mapped files":     {with("hoard", "files"), sandbox.Limits{Folder: 20 * mib}, "killed: its files passed 20 MiB in all", 137},
 		"the folder":       {bash("for i in $(seq 1000); do head -c 1M /dev/zero > $i; done; sleep 1000"), sandbox.Limits{Folder: 20 * mib}, "killed: its files passed 20 MiB in all", 137},
 		"many files":       {with("names", "/workspace", "400"), sandbox.Limits{Files: 300}, "killed: it has more than 300 files", 137},
 		"many directories": {bash("mkdir -p {a,b,c,d,e}/{1,2,3,4,5}/{x,y,z,v,w}; sleep 1000"), sandbox.Limits{Files: 100}, "killed: it has more than 100 files", 137},
 		"many levels":      {with("deep", "129", "stay"), sandbox.Limits{}, "killed: its folders are more than 128 deep", 137},
 		"files in memory":  {with("names", "/tmp", "400"), sandbox.Limits{Files: 300}, "killed: it has more than 300 files in /tmp", 137},
 		"and more of them": {with("names", "/dev/shm", "400"), sandbox.Limits{Files: 300}, "killed: it has more than 300 files in /dev/shm", 137},
-		"deleted files":    {bash("for i in $(seq 4); do exec {f}> $i; head -c 50M /dev/zero >&$f; rm $i; done; sleep 1000"), almost(t, 100*mib), "killed: the server's disk has less than", 137},
+		"a full disk":      {bash("for i in $(seq 4); do head -c 50M /dev/zero > $i; done; sleep 1000"), almost(t, 100*mib), "killed: the server's disk has less than", 137},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -84,7 +84,7 @@ func (p *process) attend(ctx context.Context, c Command, l Limits, services []se
 	}
 	process1, _ := pidOf(p.process1)
 	watching.Go(func() { p.watchMemory(process1, l) })
-	watching.Go(func() { p.watchFolder(c.Folder, l) })
+	watching.Go(func() { p.watchFolder(process1, c.Folder, l) })
 	watching.Go(func() { p.copyOutput(c.Output, l.Output) })
 	p.end()
 	watching.Wait()

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strconv"
 	"strings"
 	"time"
 
@@ -40,7 +39,7 @@ func (p *process) every(pause time.Duration, look func() limit) {
 // watchMemory bounds the memory of all processes together where the kernel does not, and the number of files in memory, whose names no size counts.
 func (p *process) watchMemory(process1 string, l Limits) {
 	p.every(memoryEvery, func() limit {
-		if p.group == nil && residents(process1) > l.Memory {
+		if p.group == nil && memoryOf(process1) > l.Memory {
 			return tooMuchMemory(l)
 		}
 		for _, dir := range []string{"/tmp", "/dev/shm"} {
@@ -69,26 +68,6 @@ func pidOf(process *os.File) (pid string, nested bool) {
 	return numbers[0], true
 }
 
-// residents is the memory that a process and its descendants occupy. What two share
-// counts twice.
-func residents(pid string) (bytes int64) {
-	statm, err := os.ReadFile("/proc/" + pid + "/statm")
-	if err != nil {
-		return 0 // it has ended
-	}
-	if fields := strings.Fields(string(statm)); len(fields) > 1 {
-		pages, _ := strconv.ParseInt(fields[1], 10, 64)
-		bytes = pages * int64(os.Getpagesize())
-	}
-	threads, _ := os.ReadDir("/proc/" + pid + "/task")
-	for _, thread := range threads {
-		for _, child := range children(pid, thread.Name()) {
-			bytes += residents(child)
-		}
-	}
-	return bytes
-}
-
 func children(pid, thread string) (pids []string) {
 	list, _ := os.ReadFile("/proc/" + pid + "/task/" + thread + "/children")
 	for child := range bytes.FieldsSeq(list) {
@@ -98,16 +77,18 @@ func children(pid, thread string) (pids []string) {
 }
 
 // watchFolder bounds what the command leaves on the disk.
-func (p *process) watchFolder(folder string, l Limits) {
+func (p *process) watchFolder(process1, folder string, l Limits) {
+	var stat unix.Stat_t
+	_ = unix.Stat(folder, &stat)
 	p.every(folderEvery, func() limit {
-		reason, err := p.measure(folder, l)
+		reason, err := p.measure(folder, heldOf(process1, uint64(stat.Dev)), l)
 		switch {
 		case errors.Is(err, errEnded):
 			return ""
 		case err != nil:
 			return "killed: its folder cannot be measured any more"
 		case reason == "" && free(folder) < l.Folder:
-			// Files that were deleted and are still open are in no directory.
+			// Files on their way through a socket are in no directory and no process.
 			return limit("killed: the server's disk has less than " + size(l.Folder) + " left")
 		}
 		return reason
@@ -116,9 +97,12 @@ func (p *process) watchFolder(folder string, l Limits) {
 
 var errEnded = errors.New("the process has ended")
 
-// measure looks through a folder until it finds too much, or the process has ended.
-func (p *process) measure(folder string, l Limits) (limit, error) {
-	var used int64
+// measure looks through a folder until it finds too much, or the process has ended. used is
+// what the process holds outside of it.
+func (p *process) measure(folder string, used int64, l Limits) (limit, error) {
+	if used > l.Folder {
+		return tooMuchDisk(l), nil
+	}
 	var files int
 	linked := make(map[uint64]bool)
 	err := walk(folder, func(_ int, _ string, stat *unix.Stat_t) error {
@@ -137,7 +121,7 @@ func (p *process) measure(folder string, l Limits) (limit, error) {
 			linked[stat.Ino] = true
 		}
 		if used += stat.Blocks * 512; used > l.Folder {
-			return limit("killed: its files passed " + size(l.Folder) + " in all")
+			return tooMuchDisk(l)
 		}
 		return nil
 	})
@@ -148,6 +132,10 @@ func (p *process) measure(folder string, l Limits) (limit, error) {
 		return reason, nil
 	}
 	return "", err
+}
+
+func tooMuchDisk(l Limits) limit {
+	return limit("killed: its files passed " + size(l.Folder) + " in all")
 }
 
 // names is how many files a file system has.

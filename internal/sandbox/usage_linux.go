@@ -1,0 +1,121 @@
+package sandbox
+
+import (
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+
+	"golang.org/x/sys/unix"
+)
+
+// memoryOf is the memory that a process and its descendants keep, as far as another process
+// can see it: resident pages, page tables, shared memory whether it is mapped or not, and
+// as much as their sockets may hold. Pages that two processes share count twice.
+func memoryOf(pid string) (bytes int64) {
+	shared := make(map[file]int64)
+	for _, p := range descendants(pid) {
+		status, _ := os.ReadFile("/proc/" + p + "/status")
+		for line := range strings.Lines(string(status)) {
+			switch name, value, _ := strings.Cut(line, ":"); name {
+			case "RssAnon", "RssFile", "VmPTE", "VmSwap":
+				kib, _ := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(value), " kB"), 10, 64)
+				bytes += kib << 10
+			}
+		}
+		eachDeleted(p, func(f file, path string, end int64) {
+			if path == "/dev/zero" || path == "/anon_hugepage" {
+				shared[f] = max(shared[f], end)
+			}
+		})
+	}
+	for _, size := range shared {
+		bytes += size
+	}
+	return bytes + socketsOf(pid)
+}
+
+// file names what processes hold, however they do.
+type file struct{ dev, inode uint64 }
+
+// eachDeleted calls see for every mapping of a file that no directory has, with the position
+// in the file at which the mapping ends.
+func eachDeleted(pid string, see func(f file, path string, end int64)) {
+	maps, _ := os.ReadFile("/proc/" + pid + "/maps")
+	for line := range strings.Lines(string(maps)) {
+		rest, deleted := strings.CutSuffix(line, " (deleted)\n")
+		fields := strings.Fields(rest) // range, rights, offset, device, inode, path
+		if !deleted || len(fields) < 6 {
+			continue
+		}
+		from, to, _ := strings.Cut(fields[0], "-")
+		major, minor, _ := strings.Cut(fields[3], ":")
+		hex := func(s string) uint64 {
+			n, _ := strconv.ParseUint(s, 16, 64)
+			return n
+		}
+		inode, _ := strconv.ParseUint(fields[4], 10, 64)
+		f := file{unix.Mkdev(uint32(hex(major)), uint32(hex(minor))), inode}
+		see(f, fields[5], int64(hex(fields[2])+hex(to)-hex(from)))
+	}
+}
+
+// socketsOf is what the sockets in a process's network may hold: as much as the kernel lets
+// each one send, which is all that it tells of pairs, and what is queued in those of TCP.
+func socketsOf(pid string) (bytes int64) {
+	sockets, _ := os.ReadFile("/proc/" + pid + "/net/sockstat")
+	line, _, _ := strings.Cut(string(sockets), "\n")
+	used, _ := strconv.ParseInt(strings.TrimPrefix(line, "sockets: used "), 10, 64)
+	bytes = used * socketBuffer()
+	for _, protocol := range []string{"tcp", "tcp6"} {
+		table, _ := os.ReadFile("/proc/" + pid + "/net/" + protocol)
+		for line := range strings.Lines(string(table)) {
+			if fields := strings.Fields(line); len(fields) > 4 {
+				sent, received, _ := strings.Cut(fields[4], ":")
+				for _, queue := range []string{sent, received} {
+					n, _ := strconv.ParseInt(queue, 16, 64)
+					bytes += n
+				}
+			}
+		}
+	}
+	return bytes
+}
+
+// socketBuffer is the most that a program may give a socket to send.
+var socketBuffer = sync.OnceValue(func() int64 {
+	text, _ := os.ReadFile("/proc/sys/net/core/wmem_max")
+	n, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
+	if err != nil {
+		n = 208 << 10
+	}
+	return 2 * n // the kernel doubles what is asked for
+})
+
+// heldOf is the disk space of files on a device that a process and its descendants hold and
+// no directory has.
+func heldOf(pid string, dev uint64) (bytes int64) {
+	held := make(map[uint64]int64) // by inode
+	for _, p := range descendants(pid) {
+		threads, _ := os.ReadDir("/proc/" + p + "/task")
+		for _, thread := range threads { // each may have files of its own
+			fds := "/proc/" + p + "/task/" + thread.Name() + "/fd/"
+			list, _ := os.ReadDir(fds)
+			for _, fd := range list {
+				var stat unix.Stat_t
+				if unix.Stat(fds+fd.Name(), &stat) == nil && stat.Nlink == 0 && uint64(stat.Dev) == dev {
+					held[stat.Ino] = stat.Blocks * 512
+				}
+			}
+		}
+		eachDeleted(p, func(f file, _ string, end int64) {
+			if f.dev == dev {
+				held[f.inode] = max(held[f.inode], end)
+			}
+		})
+	}
+	for _, size := range held {
+		bytes += size
+	}
+	return bytes
+}
