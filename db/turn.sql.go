@@ -934,13 +934,15 @@ const turnsPlaceable = `-- name: TurnsPlaceable :many
 SELECT t.id, t.session_id
 FROM (SELECT DISTINCT q.workspace_id FROM turns q
       WHERE q.state = 'queued' AND q.job_id IS NULL
-        AND ($1::uuid IS NULL OR q.workspace_id = $1::uuid)) b
+        AND ($1::uuid IS NULL OR q.workspace_id = $1::uuid)
+        AND q.workspace_id <> ALL($2::uuid[])) b
 JOIN workspaces w ON w.id = b.workspace_id
+CROSS JOIN LATERAL (SELECT count(*) AS running FROM turns r WHERE r.workspace_id = w.id AND r.state = 'running') a
 CROSS JOIN LATERAL (
-    SELECT q.id, q.session_id, row_number() OVER (ORDER BY q.created_at) AS n
+    SELECT q.id, q.session_id, a.running + row_number() OVER (ORDER BY q.created_at) AS n
     FROM turns q WHERE q.workspace_id = w.id AND q.state = 'queued' AND q.job_id IS NULL
     ORDER BY q.created_at
-    LIMIT greatest(0, w.max_running - (SELECT count(*) FROM turns r WHERE r.workspace_id = w.id AND r.state = 'running'))
+    LIMIT greatest(0, w.max_running - a.running)
 ) t ORDER BY t.n LIMIT 100
 `
 
@@ -950,10 +952,10 @@ type TurnsPlaceableRow struct {
 }
 
 // TurnsPlaceable lists the queued turns without a job for which their workspaces
-// have a place now, oldest first. The running ones are counted once a workspace,
-// however many wait there.
-func (q *Queries) TurnsPlaceable(ctx context.Context, workspaceID *uuid.UUID) ([]TurnsPlaceableRow, error) {
-	rows, err := q.db.Query(ctx, turnsPlaceable, workspaceID)
+// have a place now: those of workspaces that run the fewest first, and of one workspace
+// the oldest. The running ones are counted once a workspace, however many wait there.
+func (q *Queries) TurnsPlaceable(ctx context.Context, workspaceID *uuid.UUID, fullHere []uuid.UUID) ([]TurnsPlaceableRow, error) {
+	rows, err := q.db.Query(ctx, turnsPlaceable, workspaceID, fullHere)
 	if err != nil {
 		return nil, err
 	}

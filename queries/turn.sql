@@ -111,18 +111,20 @@ UPDATE turns SET job_id = NULL WHERE turns.id = $1 AND turns.state = 'queued';
 
 -- name: TurnsPlaceable :many
 -- TurnsPlaceable lists the queued turns without a job for which their workspaces
--- have a place now, oldest first. The running ones are counted once a workspace,
--- however many wait there.
+-- have a place now: those of workspaces that run the fewest first, and of one workspace
+-- the oldest. The running ones are counted once a workspace, however many wait there.
 SELECT t.id, t.session_id
 FROM (SELECT DISTINCT q.workspace_id FROM turns q
       WHERE q.state = 'queued' AND q.job_id IS NULL
-        AND (sqlc.narg(workspace_id)::uuid IS NULL OR q.workspace_id = sqlc.narg(workspace_id)::uuid)) b
+        AND (sqlc.narg(workspace_id)::uuid IS NULL OR q.workspace_id = sqlc.narg(workspace_id)::uuid)
+        AND q.workspace_id <> ALL(sqlc.arg(full_here)::uuid[])) b
 JOIN workspaces w ON w.id = b.workspace_id
+CROSS JOIN LATERAL (SELECT count(*) AS running FROM turns r WHERE r.workspace_id = w.id AND r.state = 'running') a
 CROSS JOIN LATERAL (
-    SELECT q.id, q.session_id, row_number() OVER (ORDER BY q.created_at) AS n
+    SELECT q.id, q.session_id, a.running + row_number() OVER (ORDER BY q.created_at) AS n
     FROM turns q WHERE q.workspace_id = w.id AND q.state = 'queued' AND q.job_id IS NULL
     ORDER BY q.created_at
-    LIMIT greatest(0, w.max_running - (SELECT count(*) FROM turns r WHERE r.workspace_id = w.id AND r.state = 'running'))
+    LIMIT greatest(0, w.max_running - a.running)
 ) t ORDER BY t.n LIMIT 100;
 
 -- name: TurnRequeue :execrows

@@ -115,7 +115,7 @@ func (s *service) buildTurns() (err error) {
 		Pool: s.pool, Sessions: s.sessions, Workspaces: s.workspaces, Model: models.Model, Tools: s.tools, Runner: s.runner,
 		Skills: s.skills, Permissions: permission.New(s.pool), Vault: s.secrets, Files: s.files, Callbacks: s.callbacks,
 		Tell: a2a.Tell(s.sessions, s.files, s.base()),
-		Log:  s.Log, Workers: cfg.Workers, Queue: cfg.Queue, Lease: cfg.TurnLease, Window: cfg.ApprovalWindow, Grace: drainTime,
+		Log:  s.Log, Workers: cfg.Workers, Queue: cfg.Queue, ModelCalls: cfg.ModelCalls, Lease: cfg.TurnLease, Window: cfg.ApprovalWindow, Grace: drainTime,
 	}
 	if s.Turns != nil {
 		s.Turns(&turns)

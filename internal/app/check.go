@@ -54,6 +54,9 @@ func (c Config) problems() []string {
 	if c.Queue < 1 || c.Queue > 100_000 {
 		bad("PARLEY_MESSAGE_QUEUE", c.Queue, "1 to 100000")
 	}
+	if c.ModelCalls < 0 || c.ModelCalls > 10_000 {
+		bad("PARLEY_MODEL_CALLS", c.ModelCalls, "1 to 10000")
+	}
 	for _, n := range []struct {
 		name  string
 		value int

@@ -30,6 +30,7 @@ type Config struct {
 	Model         string `env:"PARLEY_MODEL" section:"Models" doc:"The model of workspaces that name none: openai/NAME, anthropic/NAME, ollama/NAME or builtin/guide. Without it the keys below decide, and without those it is builtin/guide."`
 	OpenAIKey     Secret `env:"OPENAI_API_KEY" secret:"true" doc:"Key for openai/ models."`
 	OpenAIBaseURL string `env:"OPENAI_BASE_URL" doc:"Address of an OpenAI-compatible service, with its /v1."`
+	ModelCalls    int    `env:"PARLEY_MODEL_CALLS" envDefault:"100" doc:"Replies that this process has models generate at once; more wait. Workspaces share the places fairly."`
 	AnthropicKey  Secret `env:"ANTHROPIC_API_KEY" secret:"true" doc:"Key for anthropic/ models."`
 	AnthropicBase string `env:"ANTHROPIC_BASE_URL" doc:"Address of an Anthropic-compatible service."`
 	OllamaHost    string `env:"OLLAMA_HOST" doc:"Address of Ollama, for ollama/ models."`

@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	turnWorkers = 200 // more than the turns that can be under way at once here
+	turnWorkers = 300 // the share of one workspace is more than the turns that can be under way at once here
 	turnWarmUp  = 5   // turns that do not count
 )
 

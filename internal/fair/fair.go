@@ -86,6 +86,26 @@ func (p *Places) AcquireAny(workspaces []uuid.UUID) (workspace uuid.UUID, releas
 	return workspace, p.take(workspace), true
 }
 
+// Free returns the number of places that are free.
+func (p *Places) Free() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.free
+}
+
+// Full returns the workspaces that may not take a further place now.
+func (p *Places) Full() []uuid.UUID {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	full := []uuid.UUID{}
+	for w := range p.held {
+		if !p.mayTake(w) {
+			full = append(full, w)
+		}
+	}
+	return full
+}
+
 // mayTake reports whether the workspace may take a further place. p.mu is held.
 func (p *Places) mayTake(workspace uuid.UUID) bool {
 	held := p.held[workspace]

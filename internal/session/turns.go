@@ -201,10 +201,7 @@ func (tx *Tx) Claim(ctx context.Context, turn uuid.UUID, lease time.Duration) (t
 		ID: turn, Epoch: tx.Session.Epoch + 1, Node: tx.s.node, LeaseSeconds: lease.Seconds(), States: Claim.from(),
 	})
 	if errors.Is(err, pgx.ErrNoRows) {
-		if err = tx.q.TurnUnplaced(ctx, turn); err != nil {
-			err = fmt.Errorf("let the turn wait: %w", err)
-		}
-		return t, l, false, err
+		return t, l, false, tx.Unplace(ctx, turn)
 	}
 	if err != nil {
 		return t, l, false, fmt.Errorf("claim turn: %w", err)
@@ -216,6 +213,14 @@ func (tx *Tx) Claim(ctx context.Context, turn uuid.UUID, lease time.Duration) (t
 	l = Lease{Session: tx.Session.ID, Turn: turn, Epoch: epoch}
 	_, err = tx.Append(ctx, turn, event.Started{Epoch: epoch, Node: fmt.Sprint(tx.s.node)})
 	return t, l, err == nil, err
+}
+
+// Unplace lets a queued turn wait without a job until there is a place for it.
+func (tx *Tx) Unplace(ctx context.Context, turn uuid.UUID) error {
+	if err := tx.q.TurnUnplaced(ctx, turn); err != nil {
+		return fmt.Errorf("let the turn wait: %w", err)
+	}
+	return nil
 }
 
 // Release takes a running turn from its worker: a node that stops gives it back, a

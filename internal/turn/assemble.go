@@ -57,7 +57,7 @@ func (s *Service) assemble(ctx context.Context, t session.Turn, lease session.Le
 	if err != nil {
 		return nil, conv, nil, err
 	}
-	ag := &agent.Agent{Model: m, Instructions: told, MaxTurns: int(t.MaxTurns), MaxCostUSD: t.MaxCostUSD,
+	ag := &agent.Agent{Model: sharedModel{m, s.modelCalls, t.WorkspaceID}, Instructions: told, MaxTurns: int(t.MaxTurns), MaxCostUSD: t.MaxCostUSD,
 		Permit: s.permit(t), Secrets: s.secrets(t), Log: s.log.With("session", t.SessionID, "turn", t.ID)}
 	if t.ResponseSchema != nil {
 		if ag.Output, err = output(t.ResponseSchema); err != nil {

@@ -116,8 +116,12 @@ func unlessBusy(err error, what string, turn uuid.UUID) error {
 
 // place gives jobs to the turns that waited for others of their workspace to end:
 // of one workspace, or, for nil, of all.
+// Workspaces that may have no further place in this process are left to others.
 func (s *Service) place(ctx context.Context, workspace *uuid.UUID) error {
-	turns, err := s.q.TurnsPlaceable(ctx, workspace)
+	if s.places.Free() == 0 {
+		return nil
+	}
+	turns, err := s.q.TurnsPlaceable(ctx, workspace, s.places.Full())
 	if err != nil {
 		return err
 	}

@@ -20,6 +20,7 @@ import (
 
 	"github.com/parley-server/parley/db"
 	"github.com/parley-server/parley/internal/callback"
+	"github.com/parley-server/parley/internal/fair"
 	"github.com/parley-server/parley/internal/filestore"
 	"github.com/parley-server/parley/internal/model"
 	"github.com/parley-server/parley/internal/permission"
@@ -58,9 +59,12 @@ type Config struct {
 	StartTimeout time.Duration // how long storing a message may take once it is admitted; default 3 s
 
 	Window  time.Duration // how long a turn waits for an approval or a secret; default 10 min
-	Workers int           // turns that run at once in this process; 0: none, others run them
-	Lease   time.Duration // how long a silent worker keeps its turn; default 10 s
-	Grace   time.Duration // how long a stopping process waits for tools; default 10 s
+	Workers int           // turns that run at once in this process; workspaces share the places; 0: none, others run them
+	// ModelCalls is how many replies this process generates at once; workspaces share the places.
+	// Default: Workers.
+	ModelCalls int
+	Lease      time.Duration // how long a silent worker keeps its turn; default 10 s
+	Grace      time.Duration // how long a stopping process waits for tools; default 10 s
 
 	// River's pace, far quicker than its own defaults of 100 ms and 1 s: a person waits
 	// for the turn to start. Default 1 ms and 100 ms; the bench compares the two.
@@ -77,9 +81,13 @@ type Service struct {
 
 	admission *admission
 
-	busy    atomic.Int64 // workers that have a job
-	fetched atomic.Int64 // when jobs were last fetched, in Unix nanoseconds
-	reaped  atomic.Int64 // when a step of the reaper last succeeded, in Unix nanoseconds
+	busy atomic.Int64 // workers that have a job
+
+	places     *fair.Places // one for each turn that runs
+	modelCalls *fair.Places // one for each reply that is generated
+	turnedAway atomic.Bool  // a turn found no place since a place was last free
+	fetched    atomic.Int64 // when jobs were last fetched, in Unix nanoseconds
+	reaped     atomic.Int64 // when a step of the reaper last succeeded, in Unix nanoseconds
 
 	mu      sync.Mutex
 	running map[uuid.UUID]*attempt
@@ -96,6 +104,9 @@ func New(cfg Config) (*Service, error) {
 	if cfg.Grace == 0 {
 		cfg.Grace = 10 * time.Second
 	}
+	if cfg.ModelCalls == 0 {
+		cfg.ModelCalls = max(cfg.Workers, 1)
+	}
 	if cfg.Window == 0 {
 		cfg.Window = 10 * time.Minute
 	}
@@ -109,6 +120,7 @@ func New(cfg Config) (*Service, error) {
 		cfg.FetchPoll = 100 * time.Millisecond
 	}
 	s := &Service{cfg: cfg, log: cfg.Log, q: db.New(replan.Pool{Pool: cfg.Pool}), running: make(map[uuid.UUID]*attempt)}
+	s.places, s.modelCalls = fair.New(cfg.Workers), fair.New(cfg.ModelCalls)
 	s.fetched.Store(time.Now().UnixNano())
 	s.reaped.Store(time.Now().UnixNano())
 
@@ -133,7 +145,7 @@ func New(cfg Config) (*Service, error) {
 		river.AddWorker(rc.Workers, &expiryWorker{s: s})
 		river.AddWorker(rc.Workers, &callbackWorker{s: s})
 		rc.Queues = map[string]river.QueueConfig{
-			queue:              {MaxWorkers: cfg.Workers},
+			queue:              {MaxWorkers: cfg.Workers + spareWorkers},
 			callbackQueue:      {MaxWorkers: callbackWorkers, FetchPollInterval: time.Second},
 			river.QueueDefault: {MaxWorkers: expiryWorkers, FetchPollInterval: time.Second},
 		}

@@ -71,19 +71,19 @@ func (a *attempt) note(bodies []event.Body) {
 func (s *Service) work(ctx context.Context, job args) error {
 	news, stop := s.cfg.Sessions.Watch(job.Session) // before the claim, or a cancel in between is missed
 	defer stop()
-	var t session.Turn
-	var lease session.Lease
-	var ours bool
-	err := s.cfg.Sessions.Update(ctx, job.Session, func(tx *session.Tx) (err error) {
-		t, lease, ours, err = tx.Claim(ctx, job.Turn, s.cfg.Lease)
-		return err
-	})
+	t, lease, release, ours, err := s.claim(ctx, job)
 	if err != nil || !ours {
 		return err
 	}
+	defer release()
 	s.attend(ctx, t, lease, news)
+	release()
 	ctx = context.WithoutCancel(ctx)
-	if err := s.place(ctx, &t.WorkspaceID); err != nil {
+	next := &t.WorkspaceID
+	if s.turnedAway.Swap(false) { // turns of other workspaces may wait for the place, too
+		next = nil
+	}
+	if err := s.place(ctx, next); err != nil {
 		s.log.WarnContext(ctx, "place a waiting turn; the reaper will", "workspace", t.WorkspaceID, "err", err)
 	}
 	if s.cfg.Permissions != nil {
