@@ -64,3 +64,14 @@ func add(total *event.Usage, u event.Usage) *event.Usage {
 	}
 	return &sum
 }
+
+// cutOff gives each call without a result a failed one, with this output, and returns the results.
+func (s *summary) cutOff(output string) (results []event.Body) {
+	for i := range s.ToolCalls {
+		if c := &s.ToolCalls[i]; c.OK == nil {
+			c.OK = new(false)
+			results = append(results, event.ToolResult{Tool: c.Tool, Output: output, ToolUseID: c.ToolUseID})
+		}
+	}
+	return results
+}

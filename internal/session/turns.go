@@ -256,7 +256,15 @@ type Ending struct {
 	Attachments []event.File    // what the turn produced
 }
 
-// End closes a turn with its last events: usage, the structured answer or the error,
+// outcome is the result of a tool call that the end of the turn cut off.
+func (e Ending) outcome() string {
+	if e.Trigger == Cancel {
+		return "canceled"
+	}
+	return "interrupted, outcome unknown"
+}
+
+// End closes a turn with its last events: results of the tool calls that have none, usage, the structured answer or the error,
 // the attachments, and done. It happens once; for everybody else ok is false.
 func (tx *Tx) End(ctx context.Context, turn uuid.UUID, e Ending) (ok bool, err error) {
 	if e.Epoch != 0 && e.Epoch != tx.Session.Epoch {
@@ -297,7 +305,7 @@ func (tx *Tx) conclude(ctx context.Context, t Turn, e Ending) error {
 	if err != nil {
 		return err
 	}
-	var last []event.Body
+	last := sum.cutOff(e.outcome())
 	if sum.Usage != nil {
 		last = append(last, *sum.Usage)
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -183,6 +184,48 @@ func TestPanicEndsTheTurn(t *testing.T) {
 	for _, part := range []string{"the model broke its contract", "panicking.Generate"} {
 		if !strings.Contains(logged.String(), part) {
 			t.Errorf("the log lacks %q:\n%s", part, logged.String())
+		}
+	}
+}
+
+// TestEveryCallHasOneResult cancels a turn, and lets another run out of time, while a tool runs.
+func TestEveryCallHasOneResult(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, booking())
+	l := newLedger(t, w, false)
+	r := w.replica(t, nil)
+	for _, c := range []struct {
+		seconds int
+		end     func(turn.Started)
+		output  string
+	}{
+		{600, func(st turn.Started) {
+			if c, err := r.turns.Cancel(t.Context(), w.workspace.ID, st.Session); err != nil || !c.Canceled {
+				t.Errorf("cancel: %+v, %v", c, err)
+			}
+		}, "canceled"},
+		{1, func(turn.Started) {}, "interrupted, outcome unknown"},
+	} {
+		st, err := r.turns.Start(t.Context(), turn.Request{Workspace: w.workspace, Command: "book it", Limits: turn.Limits{MaxResponseSeconds: c.seconds}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		wait(t, l.entered)
+		c.end(st)
+		var uses, results []string
+		for _, ev := range read(t, r, st) {
+			switch b := must(ev.Body()).(type) {
+			case event.ToolUse:
+				uses = append(uses, b.ToolUseID)
+			case event.ToolResult:
+				results = append(results, b.ToolUseID)
+				if b.OK || b.Output != c.output {
+					t.Errorf("result %+v, want %q", b, c.output)
+				}
+			}
+		}
+		if len(uses) != 1 || !slices.Equal(uses, results) {
+			t.Errorf("calls %q have the results %q", uses, results)
 		}
 	}
 }
