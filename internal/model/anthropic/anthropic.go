@@ -86,7 +86,12 @@ func (m *Model) stream(ctx context.Context, req model.Request, p anthropic.Messa
 
 		r := newReply(req)
 		for !r.complete && stream.Next() {
-			if text := r.take(stream.Current()); text != "" && !yield(model.Chunk{Text: text}, nil) {
+			text := r.take(stream.Current())
+			if err := m.service.Exceeded(&r.bound); err != nil {
+				yield(model.Chunk{}, err)
+				return
+			}
+			if text != "" && !yield(model.Chunk{Text: text}, nil) {
 				return
 			}
 		}

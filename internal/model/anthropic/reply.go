@@ -21,6 +21,7 @@ type reply struct {
 	complete bool
 	counted  bool
 	usage    anthropic.MessageDeltaUsage
+	bound    provider.Bound
 }
 
 type call struct {
@@ -46,18 +47,23 @@ func (r *reply) take(ev anthropic.MessageStreamEventUnion) (text string) {
 	case "content_block_start":
 		switch b := ev.ContentBlock; b.Type {
 		case "text":
+			r.bound.AddText(b.Text)
 			return b.Text
 		case "tool_use":
 			c := &call{id: b.ID, tool: b.Name, initial: b.JSON.Input.Raw()}
 			r.at[ev.Index] = c
 			r.calls = append(r.calls, c)
+			r.bound.AddCall()
+			r.bound.AddArguments(c.initial, len(c.initial))
 		}
 	case "content_block_delta":
 		switch ev.Delta.Type {
 		case "text_delta":
+			r.bound.AddText(ev.Delta.Text)
 			return ev.Delta.Text
 		case "input_json_delta":
 			if c := r.at[ev.Index]; c != nil {
+				r.bound.AddArguments(ev.Delta.PartialJSON, c.input.Len()+len(ev.Delta.PartialJSON))
 				c.input.WriteString(ev.Delta.PartialJSON)
 			}
 		}

@@ -57,6 +57,7 @@ func AnthropicSuite(create func(base string, client *http.Client) model.Model) S
 
 // Run tests all promises, each in a subtest.
 func (s Suite) Run(t *testing.T) {
+	t.Run("RepliesAreBounded", s.large)
 	t.Run("TextSurvivesEveryWayOfSending", s.text)
 	t.Run("CallsAreAssembledFromPieces", s.calls)
 	t.Run("MalformedInputsDoNotBreakTheReply", s.malformed)

@@ -37,6 +37,39 @@ func failure(t *testing.T, what string, err error, code event.Code, retryable bo
 	return e
 }
 
+// large sends replies of the largest size that is accepted, and larger ones.
+func (s Suite) large(t *testing.T) {
+	t.Parallel()
+	input := func(n int) string { return `{"a":"` + strings.Repeat("x", n-len(`{"a":""}`)) + `"}` }
+	calls := func(n, size int) []Call { return slices.Repeat([]Call{{Tool: "read", Input: input(size)}}, n) }
+	const mib = 1 << 20
+	for what, c := range map[string]struct {
+		reply Reply
+		limit string // "": it is accepted
+	}{
+		"text":           {Reply{Text: slices.Repeat([]string{strings.Repeat("x", mib/16)}, 16)}, ""},
+		"more text":      {Reply{Text: slices.Repeat([]string{strings.Repeat("x", mib/16)}, 17)}, "1048576 bytes of text"},
+		"calls":          {Reply{Calls: calls(100, 20)}, ""},
+		"more calls":     {Reply{Calls: calls(101, 20)}, "100 tool calls"},
+		"arguments":      {Reply{Calls: calls(3, mib)}, ""},
+		"more arguments": {Reply{Calls: calls(1, mib+1)}, "1048576 bytes of arguments in a tool call"},
+		"all together":   {Reply{Calls: calls(5, mib)}, "4194304 bytes"},
+		"one event":      {Reply{Frames: slices.Repeat([]string{"data: " + strings.Repeat("x", mib) + "\n"}, 9)}, "8388608 bytes in one event"},
+	} {
+		m := s.start(t, &Script{Replies: []Reply{c.reply}})
+		_, err := Read(m.Generate(t.Context(), ask("hello")))
+		if c.limit == "" {
+			if err != nil {
+				t.Errorf("%s: %v", what, err)
+			}
+			continue
+		}
+		if e := failure(t, what, err, event.ModelError, false); !strings.Contains(e.Message, " more than "+c.limit+",") {
+			t.Errorf("%s: %s", what, e.Message)
+		}
+	}
+}
+
 // cut breaks the connection inside and after every frame, by a reset and by a
 // regular end of the body.
 func (s Suite) cut(t *testing.T) {

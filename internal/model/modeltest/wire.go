@@ -97,10 +97,10 @@ func encode(v any) string {
 	return string(data)
 }
 
-// pieces cuts text into parts of a few characters, as models write.
+// pieces cuts text into parts of a few characters, as models write; a long one into fewer parts.
 func pieces(text string) []string {
-	const size = 4
 	runes := []rune(text)
+	size := max(4, len(runes)/100)
 	var out []string
 	for len(runes) > 0 {
 		n := min(size, len(runes))

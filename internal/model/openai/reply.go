@@ -19,6 +19,7 @@ type reply struct {
 	finish  string                   // the server's word for why it stopped, "" until it said so
 	refused bool
 	usage   *model.Usage
+	bound   provider.Bound
 }
 
 type call struct {
@@ -50,12 +51,15 @@ func (r *reply) take(c openai.ChatCompletionChunk) (text string) {
 			r.refused = true
 		}
 		for _, d := range choice.Delta.ToolCalls {
-			r.callOf(d).arguments.WriteString(d.Function.Arguments)
+			c := r.callOf(d)
+			r.bound.AddArguments(d.Function.Arguments, c.arguments.Len()+len(d.Function.Arguments))
+			c.arguments.WriteString(d.Function.Arguments)
 		}
 		if choice.FinishReason != "" {
 			r.finish = choice.FinishReason
 		}
 	}
+	r.bound.AddText(text)
 	return text
 }
 
@@ -67,6 +71,7 @@ func (r *reply) callOf(d openai.ChatCompletionChunkChoiceDeltaToolCall) *call {
 		c = new(call)
 		r.at[d.Index] = c
 		r.calls = append(r.calls, c)
+		r.bound.AddCall()
 	}
 	if c.id == "" {
 		c.id = d.ID

@@ -5,8 +5,10 @@
 package provider
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/url"
@@ -64,7 +66,7 @@ func (s Service) Send(req *http.Request, next func(*http.Request) (*http.Respons
 			Message: s.Name + " answered with a web page instead of a reply. Check the base URL (" + s.URLVar + ").",
 		}
 	}
-	res.Body = body{res.Body, s}
+	res.Body = &body{ReadCloser: res.Body, service: s}
 	return res, nil
 }
 
@@ -109,14 +111,22 @@ func (s Service) Outcome(ctx context.Context, err error) error {
 }
 
 // body maps the errors of reading, so that a broken connection can be told from
-// a broken protocol.
+// a broken protocol, and bounds the response.
 type body struct {
 	io.ReadCloser
 	service Service
+	event   int // bytes since the last blank line: of an event that is not complete
 }
 
-func (b body) Read(p []byte) (int, error) {
+func (b *body) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
+	b.event += n
+	if i := max(bytes.LastIndex(p[:n], []byte("\n\n")), bytes.LastIndex(p[:n], []byte("\n\r\n"))); i >= 0 {
+		b.event = n - i
+	}
+	if b.event > maxEvent {
+		return 0, b.service.oversized(fmt.Sprintf("%d bytes in one event", maxEvent))
+	}
 	if err != nil && err != io.EOF {
 		err = b.service.Lost(err)
 	}

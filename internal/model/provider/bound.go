@@ -1,0 +1,71 @@
+package provider
+
+import (
+	"fmt"
+
+	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/model"
+)
+
+// The bounds of one reply. Text and arguments are counted in
+// bytes. A reply that exceeds one of them fails: what is cut off could change its meaning.
+const (
+	maxText      = 1 << 20
+	maxArguments = 1 << 20 // of one tool call
+	maxCalls     = 100
+	maxReply     = 4 << 20 // text and arguments together
+	maxEvent     = 8 << 20 // of the stream that carries the reply
+)
+
+// Bound measures a reply while it arrives, so that no more of it is kept than may be.
+// Its zero value is ready to use.
+type Bound struct {
+	text, calls, total int
+	exceeded           string // the first bound that the reply exceeds
+}
+
+// AddText counts text of the reply.
+func (b *Bound) AddText(text string) {
+	b.text += len(text)
+	b.add(len(text))
+	b.check(b.text, maxText, "bytes of text")
+}
+
+// AddCall counts one more tool call.
+func (b *Bound) AddCall() {
+	b.calls++
+	b.check(b.calls, maxCalls, "tool calls")
+}
+
+// AddArguments counts a piece of the arguments of a call that has so many bytes with it.
+func (b *Bound) AddArguments(piece string, whole int) {
+	b.add(len(piece))
+	b.check(whole, maxArguments, "bytes of arguments in a tool call")
+}
+
+func (b *Bound) add(n int) {
+	b.total += n
+	b.check(b.total, maxReply, "bytes")
+}
+
+func (b *Bound) check(n, limit int, unit string) {
+	if n > limit && b.exceeded == "" {
+		b.exceeded = fmt.Sprintf("%d %s", limit, unit)
+	}
+}
+
+// Exceeded returns the error of a reply that is too large, or nil.
+func (s Service) Exceeded(b *Bound) error {
+	if b.exceeded == "" {
+		return nil
+	}
+	return s.oversized(b.exceeded)
+}
+
+// oversized is not retryable: the model would be paid for the same reply again.
+func (s Service) oversized(limit string) *model.Error {
+	return &model.Error{
+		Code:    event.ModelError,
+		Message: fmt.Sprintf("The reply of %s has more than %s, the most that is accepted. Ask for less at once.", s.FullName(), limit),
+	}
+}
