@@ -1,5 +1,7 @@
 # Parley: `make` prints what there is to make.
 
+SEED    ?= 1
+SEEDS   ?= 1
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo v0.1.0)
 GO      ?= go
 TOOL     = $(GO) tool -modfile=internal/tools/go.mod
@@ -7,7 +9,7 @@ TOOL     = $(GO) tool -modfile=internal/tools/go.mod
 POSTGRES = $(GO) run ./internal/dbtest/with-postgres --
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test race compat packages lint generate verify migrate bench
+.PHONY: help run build test race chaos compat packages lint generate verify migrate bench
 
 help: ## print this help
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -23,6 +25,9 @@ test: ## run every test; what a test needs and cannot find makes it skip, with a
 
 race: ## run every test with the race detector
 	$(POSTGRES) $(GO) test -race -timeout 15m ./...
+
+chaos: ## break connections, processes and PostgreSQL under two replicas: SEED=1 SEEDS=1 says which runs
+	$(GO) test -count=1 -timeout 0 -v -run '^TestChaos$$' ./internal/e2e -chaos.seed $(SEED) -chaos.seeds $(SEEDS)
 
 compat: packages ## clients that people have, against a server: docs/clients says which; needs npm, and Chromium for some
 	$(POSTGRES) $(GO) test -count=1 -v -run 'TestTypeScriptClient|TestMCP|TestA2AClients|TestChatClients|TestFetchEventSource|TestClientsPage|TestBrowser|TestLine' ./internal/e2e

@@ -53,6 +53,8 @@ func TestServerOfOnesOwn(t *testing.T) {
 	s.Kill()
 	s.Stop()
 	s.Start()
+	s.Crash()
+	s.Start()
 	n := 0
 	if err := dbtest.Pool(t, dsn).QueryRow(t.Context(), `SELECT n FROM kept`).Scan(&n); err != nil || n != 42 {
 		t.Errorf("kept %d, %v", n, err)

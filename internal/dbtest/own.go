@@ -76,6 +76,21 @@ func (s *Server) Stop() {
 	}
 }
 
+// Crash stops PostgreSQL at once, as pg_ctl stop -m immediate does: it writes nothing more, and
+// connections break. Start starts it again.
+func (s *Server) Crash() {
+	s.t.Helper()
+	pid := s.Signal(syscall.SIGQUIT)
+	deadline := time.Now().Add(time.Minute)
+	for syscall.Kill(pid, 0) == nil {
+		if time.Now().After(deadline) {
+			s.t.Fatalf("dbtest: PostgreSQL, process %d, did not stop at once", pid)
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	s.Stop()
+}
+
 // Start starts it, first or again.
 func (s *Server) Start() {
 	s.t.Helper()

@@ -25,6 +25,14 @@ type frame struct {
 
 var errDropped = errors.New("the stream ended without done")
 
+// statusError is an answer that is not a stream.
+type statusError struct {
+	res  *http.Response
+	body []byte
+}
+
+func (e statusError) Error() string { return fmt.Sprintf("%s: %s", e.res.Status, e.body) }
+
 // stream reads one connection until done, until it breaks, or until see says stop.
 func (w *world) stream(ctx context.Context, req *http.Request, see func(frame) bool) error {
 	req = req.WithContext(ctx)
@@ -38,7 +46,7 @@ func (w *world) stream(ctx context.Context, req *http.Request, see func(frame) b
 	defer res.Body.Close()
 	if res.StatusCode != http.StatusOK {
 		body, _ := io.ReadAll(res.Body)
-		return fmt.Errorf("%s: %s", res.Status, body)
+		return statusError{res, body}
 	}
 	r := sse.NewReader(res.Body)
 	for {

@@ -105,6 +105,21 @@ func TestFreezeIsHalfOpen(t *testing.T) {
 	stays.broken("")
 }
 
+func TestAbandonLeavesTheClientAlone(t *testing.T) {
+	t.Parallel()
+	target, ended := echo(t, "tcp", "127.0.0.1:0")
+	p := faultproxy.New(t, target)
+	c := connect(t, p)
+	c.exchange("before")
+	p.Abandon(false) // nothing is silent
+	c.exchange("still")
+	p.Abandon(true)
+	end(t, ended)
+	c.send("during")
+	c.silent()
+	connect(t, p).exchange("a new one")
+}
+
 func TestDelayHoldsBack(t *testing.T) {
 	t.Parallel()
 	target, _ := echo(t, "tcp", "127.0.0.1:0")

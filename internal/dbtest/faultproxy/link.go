@@ -81,11 +81,11 @@ func (l *link) pass(to net.Conn, c Chunk) bool {
 		l.reset()
 		return false
 	}
-	if _, err := to.Write(c.Data); err != nil {
+	_, err := to.Write(c.Data)
+	if err != nil && l.wait(0) {
 		l.end(closeConn)
-		return false
 	}
-	return true
+	return err == nil
 }
 
 // wait returns when nothing holds data back: neither a delay nor a freeze. It reports false if
@@ -143,6 +143,16 @@ func (l *link) silence() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.silent = true
+}
+
+// abandon resets the server's side of a silent link.
+func (l *link) abandon(all bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.silent = l.silent || all
+	if l.silent && l.server != nil {
+		resetConn(l.server)
+	}
 }
 
 func (l *link) reset() { l.end(resetConn) }

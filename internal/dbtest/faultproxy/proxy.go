@@ -72,6 +72,17 @@ func (p *Proxy) Cut() int {
 	return len(links)
 }
 
+// Abandon resets the server's side of connections and leaves the client's side open and silent for
+// good, as after an outage in which only the server has given the connection up. It takes the
+// connections that FreezeConn silenced, or all.
+func (p *Proxy) Abandon(all bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, l := range p.links {
+		l.abandon(all)
+	}
+}
+
 // Refuse makes the proxy reset new connections, or accept them again. It leaves the others alone.
 func (p *Proxy) Refuse(on bool) {
 	p.mu.Lock()

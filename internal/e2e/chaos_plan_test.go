@@ -1,0 +1,134 @@
+package e2e_test
+
+import (
+	"cmp"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+)
+
+// The kinds of faults. Each is described where chaosRun.begin injects it.
+const (
+	faultCut       = "cut"
+	faultRefuse    = "refuse"
+	faultMidBatch  = "mid-batch"
+	faultHalfOpen  = "half-open"
+	faultFreeze    = "freeze"
+	faultDelay     = "delay"
+	faultStall     = "stall"
+	faultKill      = "kill"
+	faultPause     = "pause"
+	faultTerm      = "term"
+	faultTerminate = "terminate"
+	faultBackend   = "backend"
+	faultDatabase  = "database"
+)
+
+// faultPlace groups the kinds of which only one can be in force at one place at a time.
+var faultPlace = map[string]string{
+	faultCut: "cut", faultRefuse: "refuse", faultMidBatch: "hook", faultStall: "hook", faultHalfOpen: "link", faultFreeze: "link",
+	faultDelay: "delay", faultKill: "process", faultPause: "process", faultTerm: "process",
+	faultTerminate: "sessions", faultBackend: "backend", faultDatabase: "database",
+}
+
+// scheduledFault is one fault of a plan.
+type scheduledFault struct {
+	kind    string
+	replica int           // 0 or 1; ignored by faults of the database
+	at      time.Duration // since the start of the clients
+	lasts   time.Duration
+	n       int // which byte, connection or backend
+}
+
+func (f scheduledFault) String() string {
+	return fmt.Sprintf("%s replica=%d n=%d lasts=%v", f.kind, f.replica, f.n, f.lasts)
+}
+
+// chaosPlan is everything that follows from a seed alone: which faults happen when, and how many
+// clients send how much. How processes and connections interleave does not follow from it.
+type chaosPlan struct {
+	seed    int64
+	kinds   []string
+	faults  []scheduledFault
+	clients int
+	turns   int // messages of each client, at least
+}
+
+// newChaosPlan draws a plan. A short one is for the normal test suite.
+func newChaosPlan(seed int64, short bool) chaosPlan {
+	rng := rand.New(rand.NewPCG(uint64(seed), 0))
+	p := chaosPlan{seed: seed, clients: 4 + rng.IntN(4), turns: 5 + rng.IntN(4)}
+	window, longest := 8*time.Second, 8*time.Second
+	if short {
+		p.clients, p.turns = 3, 3
+		window, longest = 3*time.Second, 2*time.Second
+	}
+	all := slices.Sorted(func(yield func(string) bool) {
+		for kind := range faultPlace {
+			if !yield(kind) {
+				return
+			}
+		}
+	})
+	for _, kind := range all { // a random subset, so that no kind hides what another would show
+		if rng.Float64() < 0.35 {
+			p.kinds = append(p.kinds, kind)
+		}
+	}
+	if p.kinds == nil {
+		p.kinds = []string{all[rng.IntN(len(all))]}
+	}
+	mean := 200*time.Millisecond + time.Duration(rng.Int64N(int64(2*time.Second)))
+	busy := map[string]time.Duration{}
+	for at := time.Duration(0); ; {
+		at += min(time.Duration(rng.ExpFloat64()*float64(mean)), 3*time.Second)
+		if at > window {
+			break
+		}
+		f := scheduledFault{kind: p.kinds[rng.IntN(len(p.kinds))], replica: rng.IntN(2), at: at, n: rng.IntN(4000)}
+		f.lasts = 100*time.Millisecond + time.Duration(rng.Int64N(int64(1500*time.Millisecond)))
+		if rng.IntN(4) == 0 {
+			f.lasts += time.Duration(rng.Int64N(int64(longest)))
+		}
+		place := faultPlace[f.kind]
+		if !slices.Contains([]string{faultTerminate, faultBackend, faultDatabase}, f.kind) {
+			place += fmt.Sprint(f.replica)
+		}
+		if busy[place] > at {
+			continue
+		}
+		busy[place] = at + f.lasts
+		p.faults = append(p.faults, f)
+	}
+	return p
+}
+
+func (p chaosPlan) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "seed %d: %d clients, %d messages each, faults %s\n", p.seed, p.clients, p.turns, strings.Join(p.kinds, ", "))
+	for _, s := range p.steps() {
+		if s.begin {
+			fmt.Fprintf(&b, "  %6v %v\n", s.at.Round(time.Millisecond), s.fault)
+		}
+	}
+	return b.String()
+}
+
+// planStep is the beginning or the end of a fault.
+type planStep struct {
+	at    time.Duration
+	begin bool
+	fault scheduledFault
+}
+
+// steps returns the beginnings and ends of all faults in the order of time.
+func (p chaosPlan) steps() []planStep {
+	var steps []planStep
+	for _, f := range p.faults {
+		steps = append(steps, planStep{f.at, true, f}, planStep{f.at + f.lasts, false, f})
+	}
+	slices.SortStableFunc(steps, func(a, b planStep) int { return cmp.Compare(a.at, b.at) })
+	return steps
+}
