@@ -119,8 +119,11 @@ func (c *chaosClient) work(ctx context.Context, name string, n int) {
 		} else {
 			c.read(ctx, sent)
 		}
-		if session = sent.session; ctx.Err() != nil {
+		if ctx.Err() != nil {
 			return
+		}
+		if session = sent.session; m.cancelAfter > 0 { // a late cancel call would end the next turn
+			session = ""
 		}
 		c.pause(ctx, 200*time.Millisecond)
 	}
@@ -129,12 +132,13 @@ func (c *chaosClient) work(ctx context.Context, name string, n int) {
 // read sends a message and reads its stream to the end.
 func (c *chaosClient) read(ctx context.Context, s *sentMessage) {
 	cursor, seen, decided, canceling := "", 0, map[string]bool{}, false
+	all := c.rng.IntN(4) > 0 // else the same message is sent again with the cursor
 	for !s.finished && ctx.Err() == nil {
 		conn := &connection{tag: s.tag, session: s.session, cursor: cursor}
 		srv := c.server()
 		req := c.post(srv, s)
 		if s.session != "" && cursor != "" {
-			if conn.all = c.rng.IntN(4) > 0; conn.all {
+			if conn.all = all; all {
 				req = c.run.w.events(srv, s.session, cursor)
 			} else {
 				req.Header.Set("Last-Event-ID", cursor)

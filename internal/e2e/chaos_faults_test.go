@@ -43,7 +43,7 @@ func (c *chaosRun) begin(f scheduledFault) {
 		r.proxy.Refuse(true)
 		r.proxy.Cut()
 	case faultMidBatch: // reset one append after some of its bytes, or of its answer's
-		r.proxy.OnChunk(faultproxy.CutExchange(faultproxy.Executes(appendText), f.n, nil))
+		r.proxy.OnChunk(faultproxy.CutExchange(faultproxy.Executes(appendText), f.n%1500, func() { c.logf("reset an append on replica %d", f.replica) }))
 	case faultHalfOpen, faultFreeze: // no byte passes; later the bytes are lost, or delivered late
 		r.proxy.Freeze()
 	case faultDelay:

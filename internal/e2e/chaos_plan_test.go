@@ -3,9 +3,11 @@ package e2e_test
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"testing"
 	"time"
 )
 
@@ -131,4 +133,23 @@ func (p chaosPlan) steps() []planStep {
 	}
 	slices.SortStableFunc(steps, func(a, b planStep) int { return cmp.Compare(a.at, b.at) })
 	return steps
+}
+
+// TestChaosPlans checks that a plan follows from its seed, and that the short runs have every kind
+// of fault between them.
+func TestChaosPlans(t *testing.T) {
+	t.Parallel()
+	missing := maps.Clone(faultPlace)
+	for _, seed := range shortSeeds {
+		p := newChaosPlan(seed, true)
+		if again := newChaosPlan(seed, true); again.String() != p.String() {
+			t.Errorf("seed %d has two plans:\n%v%v", seed, p, again)
+		}
+		for _, f := range p.faults {
+			delete(missing, f.kind)
+		}
+	}
+	if len(missing) > 0 {
+		t.Errorf("no short run has %v", slices.Collect(maps.Keys(missing)))
+	}
 }
