@@ -174,7 +174,7 @@ func (c *chaosRun) ended(s *sentMessage, turn *storedTurn) {
 	var content string
 	err := c.w.pool.QueryRow(c.t.Context(), `SELECT content FROM documents WHERE path = $1`, "wiki/"+s.page+".md").Scan(&content)
 	switch {
-	case s.decision == "allow" && c.interrupted(turn):
+	case s.decision == "allow" && !turn.wrote(): // the model was told that the call failed
 	case s.decision == "allow" && (err != nil || content != s.tag):
 		c.violation("%s: the page that was allowed is %q: %v", s.tag, content, err)
 	case s.decision == "deny" && !errors.Is(err, pgx.ErrNoRows):
@@ -182,10 +182,10 @@ func (c *chaosRun) ended(s *sentMessage, turn *storedTurn) {
 	}
 }
 
-// interrupted reports whether the outcome of one of the turn's calls is unknown.
-func (c *chaosRun) interrupted(turn *storedTurn) bool {
-	return slices.ContainsFunc(turn.rows, func(r storedRow) bool {
-		return r.Event == "tool_result" && strings.Contains(r.Data, "interrupted, outcome unknown")
+// wrote reports whether the turn's call of wiki_write succeeded, as its result says.
+func (t *storedTurn) wrote() bool {
+	return slices.ContainsFunc(t.rows, func(r storedRow) bool {
+		return r.Event == "tool_result" && strings.Contains(r.Data, `"wiki_write","ok":true`)
 	})
 }
 
@@ -295,7 +295,12 @@ func (c *chaosRun) readAgain(rows map[string][]storedRow) {
 		}
 		for i, r := range c.replicas {
 			conn := &connection{session: session, cursor: log[i*len(log)/2].ID, all: true}
+			began := time.Now()
 			err := c.readOnce(&r.server, conn)
+			if took := time.Since(began); took > c.slowest {
+				c.slowest = took
+				c.logf("replica %d took %v to show session %s again: %v", i, took, session, err)
+			}
 			if err == nil {
 				err = conn.agrees(log, &storedTurn{})
 			}

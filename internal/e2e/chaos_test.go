@@ -19,6 +19,7 @@ import (
 
 var (
 	chaosSeed  = flag.Int64("chaos.seed", 0, "first seed of TestChaos; 0: the short set of the normal test suite")
+	chaosKeep  = flag.Bool("chaos.keep", false, "keep the logs of runs without violations too")
 	chaosSeeds = flag.Int64("chaos.seeds", 1, "number of seeds, with -chaos.seed")
 )
 
@@ -60,6 +61,7 @@ type chaosRun struct {
 	dbDown  bool
 	stopped int // process id of a backend that stands still
 	healed  time.Time
+	slowest time.Duration // of the readings of readAgain
 
 	mu          sync.Mutex
 	sent        []*sentMessage
@@ -135,11 +137,15 @@ func (c *chaosRun) execute() {
 
 // report prints the outcome, and keeps logs and rows of a failed run.
 func (c *chaosRun) report(took, over time.Duration) {
-	summary := fmt.Sprintf("seed %d: %d faults of %s, %d messages, %d connections, %v in all, over %v after the last fault",
+	summary := fmt.Sprintf("seed %d: %d faults of %s, %d messages, %d connections, %v in all, over %v after the last fault, read again in %v",
 		c.plan.seed, len(c.plan.faults), strings.Join(c.plan.kinds, " "), len(c.sent), len(c.connections),
-		took.Round(100*time.Millisecond), over.Round(100*time.Millisecond))
+		took.Round(100*time.Millisecond), over.Round(100*time.Millisecond), c.slowest.Round(time.Millisecond))
 	if len(c.violations) == 0 {
 		c.t.Log(summary)
+		if *chaosKeep {
+			c.t.Log("logs: ", c.dir)
+			return
+		}
 		_ = os.RemoveAll(c.dir)
 		return
 	}
