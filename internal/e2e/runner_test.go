@@ -12,7 +12,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -23,8 +22,8 @@ import (
 	"github.com/parley-server/parley/internal/dbtest/canary"
 )
 
-// sandboxUID is the user of commands where the tests run as root.
-const sandboxUID = 64001
+// sandboxUsers run commands where the tests run as root.
+const sandboxUsers = "64001-64064"
 
 // contained is the environment of servers that run commands. Where there can be no
 // sandbox the test is skipped.
@@ -32,7 +31,7 @@ func contained(t *testing.T) []string {
 	t.Helper()
 	env := []string{"PARLEY_SANDBOX=require"}
 	if os.Getuid() == 0 {
-		env = append(env, "PARLEY_SANDBOX_UID="+strconv.Itoa(sandboxUID))
+		env = append(env, "PARLEY_SANDBOX_UID="+sandboxUsers)
 	}
 	check := exec.Command(binary, "sandbox", "check")
 	check.Env = append(environ(), env...)

@@ -46,7 +46,7 @@ type Limits struct {
 	Time      time.Duration // until it is killed; 30 s
 	CPU       time.Duration // of each process; 60 s
 	Processes int           // and threads, at a time; 128
-	Memory    int64         // of each process, and of all together, looked at ten times a second; 1 GiB
+	Memory    int64         // of each process, and of all together, see Limited; 1 GiB
 	Output    int64         // on stdout and stderr; 16 MiB
 	File      int64         // size of a file; 64 MiB
 	Temp      int64         // of /tmp, and of /dev/shm; 64 MiB
