@@ -168,14 +168,17 @@ func (q *Queries) SessionLock(ctx context.Context, id uuid.UUID) (Session, error
 	return i, err
 }
 
-const sessionRaise = `-- name: SessionRaise :exec
-UPDATE sessions SET epoch = $2 WHERE id = $1
+const sessionRaise = `-- name: SessionRaise :one
+UPDATE sessions SET epoch = greatest(epoch, coalesce((SELECT fence FROM lineage), 0)) + 1 WHERE id = $1 RETURNING epoch
 `
 
-// SessionRaise moves the fence: whoever wrote under an older epoch writes no more.
-func (q *Queries) SessionRaise(ctx context.Context, iD uuid.UUID, epoch int64) error {
-	_, err := q.db.Exec(ctx, sessionRaise, iD, epoch)
-	return err
+// SessionRaise moves the fence: whoever wrote under an older epoch writes no more. After a failover
+// or a restore the new epoch is above all those of the lost timeline, whose workers may still run.
+func (q *Queries) SessionRaise(ctx context.Context, id uuid.UUID) (int64, error) {
+	row := q.db.QueryRow(ctx, sessionRaise, id)
+	var epoch int64
+	err := row.Scan(&epoch)
+	return epoch, err
 }
 
 const sessionSummary = `-- name: SessionSummary :one

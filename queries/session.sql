@@ -38,9 +38,10 @@ SELECT id, last_seq FROM sessions WHERE id = ANY(sqlc.arg(ids)::uuid[]);
 -- SessionAdvance moves the head of the log; the caller holds the lock.
 UPDATE sessions SET last_seq = $2, last_ord = $3 WHERE id = $1;
 
--- name: SessionRaise :exec
--- SessionRaise moves the fence: whoever wrote under an older epoch writes no more.
-UPDATE sessions SET epoch = $2 WHERE id = $1;
+-- name: SessionRaise :one
+-- SessionRaise moves the fence: whoever wrote under an older epoch writes no more. After a failover
+-- or a restore the new epoch is above all those of the lost timeline, whose workers may still run.
+UPDATE sessions SET epoch = greatest(epoch, coalesce((SELECT fence FROM lineage), 0)) + 1 WHERE id = $1 RETURNING epoch;
 
 -- name: SessionTurn :exec
 -- SessionTurn names the turn that is in progress now.

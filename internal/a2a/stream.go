@@ -122,7 +122,11 @@ func (c *call) history(l *look) ([]message, error) {
 func (c *call) place(l *look) (upto int64, err error) {
 	ctx, stop := c.brief()
 	defer stop()
-	h, err := c.cfg.Sessions.Head(ctx, c.workspace(), l.view.Turn.SessionID)
+	var cursor int64
+	if l.from == fromCursor {
+		cursor = l.cursor
+	}
+	h, err := c.cfg.Sessions.HeadAt(ctx, c.workspace(), l.view.Turn.SessionID, cursor)
 	if err != nil {
 		return 0, err
 	}
@@ -133,7 +137,7 @@ func (c *call) place(l *look) (upto int64, err error) {
 		return 0, session.ErrGone
 	case l.from == fromStart:
 		return 0, nil
-	case l.from == fromCursor && (l.cursor < t.StartSeq || l.cursor > h.LastSeq || ended && l.cursor > *t.EndSeq):
+	case l.from == fromCursor && (l.cursor < t.StartSeq || h.Foreign || ended && l.cursor > *t.EndSeq):
 		return 0, badCursor("Last-Event-ID names no frame of this task.")
 	case ended && (l.from == fromNow && !l.answers || l.from == fromCursor && l.cursor == *t.EndSeq):
 		return 0, &rpcError{Code: unsupported, Message: "The task has ended: nothing comes of it any more. Read it by its id.", about: map[string]string{"taskId": t.ID.String()}}

@@ -52,7 +52,7 @@ func OpenAdmin(ctx context.Context, cfg Config, dir string) (*Admin, error) {
 		a.Close()
 		return nil, err
 	}
-	pool, err := openPool(ctx, a.dsn, "parley command", commandConnections)
+	pool, err := openPool(ctx, a.dsn, "parley command", commandConnections, nil)
 	if err == nil {
 		a.pool = pool
 		_, err = reach(ctx, pool, 2*connectTimeout, nil)

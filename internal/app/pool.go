@@ -3,13 +3,17 @@ package app
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/parley-server/parley/internal/session"
 )
 
 // commandConnections is the size of the pool of an administrator's command.
@@ -28,7 +32,7 @@ const (
 
 // openPool prepares connections to the database; it does not need to be there yet. There are at
 // most size of them, unless the address has pool_max_conns.
-func openPool(ctx context.Context, dsn Secret, name string, size int) (*pgxpool.Pool, error) {
+func openPool(ctx context.Context, dsn Secret, name string, size int, log *slog.Logger) (*pgxpool.Pool, error) {
 	config, err := pgxpool.ParseConfig(dsn.Reveal())
 	if err != nil {
 		return nil, &ConfigError{[]string{"DATABASE_URL cannot be read; it is like postgres://user:password@host:5432/database."}}
@@ -37,7 +41,13 @@ func openPool(ctx context.Context, dsn Secret, name string, size int) (*pgxpool.
 		config.MaxConns = int32(size)
 	}
 	config.PingTimeout = cmp.Or(config.PingTimeout, pingTimeout)
-	config.AfterConnect = nativeUUID
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	checkLineage := session.CheckLineage(log)
+	config.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
+		return errors.Join(nativeUUID(ctx, conn), checkLineage(ctx, conn))
+	}
 	config.BeforeClose = freeSlot
 	boundConnection(config.ConnConfig, name)
 	pool, err := pgxpool.NewWithConfig(ctx, config)

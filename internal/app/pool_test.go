@@ -13,7 +13,7 @@ import (
 func TestDeadConnectionFreesItsSlot(t *testing.T) {
 	t.Parallel()
 	proxy, dsn := dbtest.Proxy(t, dbtest.Empty(t))
-	pool, err := openPool(t.Context(), Secret(dsn+"&pool_max_conns=1&statement_timeout=500"), "test", 8)
+	pool, err := openPool(t.Context(), Secret(dsn+"&pool_max_conns=1&statement_timeout=500"), "test", 8, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +49,7 @@ func TestSettingsOfAConnection(t *testing.T) {
 	t.Parallel()
 	for chosen, want := range map[string]string{"": "5s", "&statement_timeout=9000": "9s"} {
 		_, dsn := dbtest.Proxy(t, dbtest.Empty(t))
-		pool, err := openPool(t.Context(), Secret(dsn+chosen), "test", 8)
+		pool, err := openPool(t.Context(), Secret(dsn+chosen), "test", 8, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -101,7 +101,7 @@ func Serve(ctx context.Context, opt Options) error {
 		return err
 	}
 	defer release()
-	if s.pool, err = openPool(ctx, dsn, "parley", s.Config.Connections); err != nil {
+	if s.pool, err = openPool(ctx, dsn, "parley", s.Config.Connections, s.Log); err != nil {
 		return err
 	}
 	defer closePool(s.pool, time.Second)
@@ -178,6 +178,9 @@ func (s *service) migrate(ctx context.Context, dsn Secret) error {
 	done, err := migrations.Up(ctx, dsn.Reveal(), opts)
 	if err != nil {
 		return err
+	}
+	if done != (migrations.Result{}) {
+		s.pool.Reset() // its connections have plans for the old schema, and could not read the lineage
 	}
 	s.banner.line("migrations", done.String(), time.Since(began))
 	return nil

@@ -12,7 +12,7 @@ import (
 // TestUUIDsGoThroughUnchanged sends ids in every shape that a query has them in.
 func TestUUIDsGoThroughUnchanged(t *testing.T) {
 	t.Parallel()
-	pool, err := openPool(t.Context(), Secret(dbtest.Empty(t)), "test", 8)
+	pool, err := openPool(t.Context(), Secret(dbtest.Empty(t)), "test", 8, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,6 +21,10 @@ const (
 	ForeignKeyViolation
 	// DuplicateObject: the database, table or other object exists.
 	DuplicateObject
+	// UndefinedTable: the table does not exist, as before the first migration.
+	UndefinedTable
+	// Forbidden: the role lacks a privilege.
+	Forbidden
 	// TooLarge: the statement or a value exceeds what PostgreSQL can process.
 	TooLarge
 	// QuotaExceeded: the workspace has no storage left. The message is for the caller.
@@ -44,6 +48,8 @@ var states = map[string]Class{
 	"25006":             Unavailable, // read_only_sql_transaction: a standby, or a former primary
 	"25P03":             TimedOut,    // idle_in_transaction_session_timeout
 	"25P04":             TimedOut,    // transaction_timeout
+	"42P01":             UndefinedTable,
+	"42501":             Forbidden,
 	"42P04":             DuplicateObject,
 	"42P06":             DuplicateObject,
 	"42P07":             DuplicateObject,

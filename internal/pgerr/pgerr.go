@@ -62,6 +62,12 @@ func IsForeignKeyViolation(err error) bool { return Of(err) == ForeignKeyViolati
 // IsDuplicateObject reports whether a database, a table or another object of that name exists.
 func IsDuplicateObject(err error) bool { return Of(err) == DuplicateObject }
 
+// IsUndefinedTable reports whether a table does not exist.
+func IsUndefinedTable(err error) bool { return Of(err) == UndefinedTable }
+
+// IsForbidden reports whether the role lacks a privilege.
+func IsForbidden(err error) bool { return Of(err) == Forbidden }
+
 // Constraint returns the name of the violated constraint, or "".
 func Constraint(err error) string {
 	if pg, ok := errors.AsType[*pgconn.PgError](err); ok {

@@ -173,9 +173,10 @@ func (tx *Tx) Append(ctx context.Context, turn uuid.UUID, bodies ...event.Body) 
 
 // raise moves the fence and returns the new epoch.
 func (tx *Tx) raise(ctx context.Context) (int64, error) {
-	tx.Session.Epoch++
-	if err := tx.q.SessionRaise(ctx, tx.Session.ID, tx.Session.Epoch); err != nil {
+	epoch, err := tx.q.SessionRaise(ctx, tx.Session.ID)
+	if err != nil {
 		return 0, fmt.Errorf("raise epoch: %w", err)
 	}
-	return tx.Session.Epoch, nil
+	tx.Session.Epoch = epoch
+	return epoch, nil
 }

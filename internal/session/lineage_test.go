@@ -1,0 +1,86 @@
+package session_test
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/parley-server/parley/internal/dbtest"
+	"github.com/parley-server/parley/internal/session"
+)
+
+// nextID draws an id of an event over a new pool, as a server does.
+func nextID(t *testing.T, dsn string) (id int64) {
+	t.Helper()
+	config, err := pgxpool.ParseConfig(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.AfterConnect = session.CheckLineage(slog.New(slog.DiscardHandler))
+	pool, err := pgxpool.NewWithConfig(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	if err := pool.QueryRow(t.Context(), `SELECT nextval(pg_get_serial_sequence('events', 'seq'))`).Scan(&id); err != nil {
+		t.Fatal(err)
+	}
+	return id
+}
+
+// TestIDsJumpOnAnotherLineage: the ids of a database that was dumped and restored, or promoted,
+// are ahead of all that the lost one can have given out; those of a restarted one go on.
+func TestIDsJumpOnAnotherLineage(t *testing.T) {
+	t.Parallel()
+	dsn := dbtest.DSN(t)
+	first := nextID(t, dsn)
+	if second := nextID(t, dsn); second != first+1 {
+		t.Errorf("the same database went on with %d after %d", second, first)
+	}
+	conn, err := pgx.Connect(t.Context(), dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.WithoutCancel(t.Context()))
+	highest := first + 1
+	for name, lost := range map[string]string{
+		"another cluster":  `UPDATE lineage SET system_identifier = system_identifier - 1`,
+		"another timeline": `UPDATE lineage SET timeline = '0000FFFF'`,
+	} {
+		if _, err := conn.Exec(t.Context(), lost); err != nil {
+			t.Fatal(err)
+		}
+		var all sync.WaitGroup
+		var mu sync.Mutex
+		found := make(map[int64]bool)
+		for range 8 {
+			all.Go(func() {
+				id := nextID(t, dsn)
+				mu.Lock()
+				found[id] = true
+				mu.Unlock()
+			})
+		}
+		all.Wait()
+		least := int64(1) << 62
+		most := int64(0)
+		for id := range found {
+			least, most = min(least, id), max(most, id)
+		}
+		if len(found) != 8 || least < highest+1_000_000_000 || most-least > 100 {
+			t.Errorf("%s: ids %v after %d; want one jump of a thousand million", name, found, highest)
+		}
+		highest = most
+	}
+	if highest > 1<<53 {
+		t.Errorf("id %d is not exact in JavaScript", highest)
+	}
+	var fence int64
+	if err := conn.QueryRow(t.Context(), `SELECT fence FROM lineage`).Scan(&fence); err != nil || fence != 2_000_000_000 {
+		t.Errorf("the fence is at %d: %v", fence, err)
+	}
+}
