@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/pressly/goose/v3"
@@ -104,8 +105,10 @@ func open(ctx context.Context, dsn string, opts Options) (_ *migrator, err error
 	}
 	// ALTER TABLE queues behind one slow reader and everybody queues behind ALTER
 	// TABLE: so it gives up early, lets the queue pass and comes back.
-	config.ConnConfig.RuntimeParams["lock_timeout"] = "300ms"
-	config.ConnConfig.RuntimeParams["statement_timeout"] = "0"
+	// By statement: PgBouncer rejects these as parameters of the connection.
+	config.ConnConfig.AfterConnect = func(ctx context.Context, conn *pgconn.PgConn) error {
+		return conn.Exec(ctx, "SET lock_timeout = '300ms'; SET statement_timeout = 0").Close()
+	}
 	config.MaxConns, config.MinConns, config.MinIdleConns = 2, 0, 0
 	if config.ConnConfig.ConnectTimeout == 0 {
 		config.ConnConfig.ConnectTimeout = answerTimeout
