@@ -132,6 +132,24 @@ func (q *Queries) APIKeyRevoke(ctx context.Context, workspaceID uuid.UUID, iD st
 	return result.RowsAffected(), nil
 }
 
+const aPIKeySucceeds = `-- name: APIKeySucceeds :one
+WITH RECURSIVE line AS (
+    SELECT k.id, k.replaced_by FROM api_keys k WHERE k.workspace_id = $2 AND k.id = $3::text
+    UNION
+    SELECT n.id, n.replaced_by FROM api_keys n JOIN line l ON n.id = l.replaced_by
+)
+SELECT EXISTS (SELECT 1 FROM line WHERE id = $1::text)
+`
+
+// APIKeySucceeds reports whether an API key is another one or has replaced it, directly or over
+// keys in between.
+func (q *Queries) APIKeySucceeds(ctx context.Context, later string, workspaceID uuid.UUID, earlier string) (bool, error) {
+	row := q.db.QueryRow(ctx, aPIKeySucceeds, later, workspaceID, earlier)
+	var exists bool
+	err := row.Scan(&exists)
+	return exists, err
+}
+
 const aPIKeyUsed = `-- name: APIKeyUsed :exec
 UPDATE api_keys SET last_used_at = now()
 WHERE id = $1 AND (last_used_at IS NULL OR last_used_at < now() - interval '1 minute')

@@ -12,7 +12,7 @@ import (
 )
 
 const answerGet = `-- name: AnswerGet :one
-SELECT a.hash, a.status, a.answer FROM idempotent_answers a
+SELECT a.hash, a.status, a.answer, a.key_id FROM idempotent_answers a
 WHERE a.workspace_id = $1 AND a.route = $2 AND a.key = $3 AND a.created_at > now() - interval '24 hours'
 `
 
@@ -20,12 +20,18 @@ type AnswerGetRow struct {
 	Hash   []byte
 	Status int32
 	Answer []byte
+	KeyID  *string
 }
 
 func (q *Queries) AnswerGet(ctx context.Context, workspaceID uuid.UUID, route string, key string) (AnswerGetRow, error) {
 	row := q.db.QueryRow(ctx, answerGet, workspaceID, route, key)
 	var i AnswerGetRow
-	err := row.Scan(&i.Hash, &i.Status, &i.Answer)
+	err := row.Scan(
+		&i.Hash,
+		&i.Status,
+		&i.Answer,
+		&i.KeyID,
+	)
 	return i, err
 }
 
@@ -40,9 +46,9 @@ func (q *Queries) AnswerLock(ctx context.Context, workspaceID uuid.UUID, route s
 }
 
 const answerPut = `-- name: AnswerPut :exec
-INSERT INTO idempotent_answers (workspace_id, route, key, hash, status, answer) VALUES ($1, $2, $3, $4, $5, $6)
+INSERT INTO idempotent_answers (workspace_id, route, key, hash, status, answer, key_id) VALUES ($1, $2, $3, $4, $5, $6, $7)
 ON CONFLICT (workspace_id, route, key) DO UPDATE
-SET hash = excluded.hash, status = excluded.status, answer = excluded.answer, created_at = now()
+SET hash = excluded.hash, status = excluded.status, answer = excluded.answer, key_id = excluded.key_id, created_at = now()
 `
 
 type AnswerPutParams struct {
@@ -52,6 +58,7 @@ type AnswerPutParams struct {
 	Hash        []byte
 	Status      int32
 	Answer      []byte
+	KeyID       *string
 }
 
 func (q *Queries) AnswerPut(ctx context.Context, arg AnswerPutParams) error {
@@ -62,6 +69,7 @@ func (q *Queries) AnswerPut(ctx context.Context, arg AnswerPutParams) error {
 		arg.Hash,
 		arg.Status,
 		arg.Answer,
+		arg.KeyID,
 	)
 	return err
 }

@@ -13,7 +13,7 @@ import (
 )
 
 const idempotencyGet = `-- name: IdempotencyGet :one
-SELECT i.hash, t.id AS turn_id, t.session_id, t.start_seq, t.created_at, t.callback_id FROM idempotency_keys i JOIN turns t ON t.id = i.turn_id
+SELECT i.hash, t.id AS turn_id, t.session_id, t.start_seq, t.created_at, t.callback_id, t.key_id FROM idempotency_keys i JOIN turns t ON t.id = i.turn_id
 WHERE i.workspace_id = $1 AND i.route = $2 AND i.key = $3 AND i.created_at >= now() - interval '24 hours'
 `
 
@@ -24,6 +24,7 @@ type IdempotencyGetRow struct {
 	StartSeq   int64
 	CreatedAt  time.Time
 	CallbackID *uuid.UUID
+	KeyID      *string
 }
 
 func (q *Queries) IdempotencyGet(ctx context.Context, workspaceID uuid.UUID, route string, key string) (IdempotencyGetRow, error) {
@@ -36,6 +37,7 @@ func (q *Queries) IdempotencyGet(ctx context.Context, workspaceID uuid.UUID, rou
 		&i.StartSeq,
 		&i.CreatedAt,
 		&i.CallbackID,
+		&i.KeyID,
 	)
 	return i, err
 }

@@ -34,3 +34,13 @@ SELECT k.id::text FROM unnest(sqlc.arg(ids)::text[]) AS k (id)
 WHERE NOT EXISTS (
     SELECT FROM api_keys a WHERE a.id = k.id AND a.revoked_at IS NULL AND (a.expires_at IS NULL OR a.expires_at > now())
 );
+
+-- name: APIKeySucceeds :one
+-- APIKeySucceeds reports whether an API key is another one or has replaced it, directly or over
+-- keys in between.
+WITH RECURSIVE line AS (
+    SELECT k.id, k.replaced_by FROM api_keys k WHERE k.workspace_id = sqlc.arg(workspace_id) AND k.id = sqlc.arg(earlier)::text
+    UNION
+    SELECT n.id, n.replaced_by FROM api_keys n JOIN line l ON n.id = l.replaced_by
+)
+SELECT EXISTS (SELECT 1 FROM line WHERE id = sqlc.arg(later)::text);

@@ -3,13 +3,13 @@
 SELECT pg_advisory_xact_lock(20563, hashtext(concat_ws('/', sqlc.arg(workspace_id)::uuid, sqlc.arg(route)::text, sqlc.arg(key)::text)));
 
 -- name: AnswerGet :one
-SELECT a.hash, a.status, a.answer FROM idempotent_answers a
+SELECT a.hash, a.status, a.answer, a.key_id FROM idempotent_answers a
 WHERE a.workspace_id = $1 AND a.route = $2 AND a.key = $3 AND a.created_at > now() - interval '24 hours';
 
 -- name: AnswerPut :exec
-INSERT INTO idempotent_answers (workspace_id, route, key, hash, status, answer) VALUES ($1, $2, $3, $4, $5, $6)
+INSERT INTO idempotent_answers (workspace_id, route, key, hash, status, answer, key_id) VALUES ($1, $2, $3, $4, $5, $6, $7)
 ON CONFLICT (workspace_id, route, key) DO UPDATE
-SET hash = excluded.hash, status = excluded.status, answer = excluded.answer, created_at = now();
+SET hash = excluded.hash, status = excluded.status, answer = excluded.answer, key_id = excluded.key_id, created_at = now();
 
 -- name: AnswersPurge :exec
 DELETE FROM idempotent_answers WHERE created_at < now() - interval '24 hours';

@@ -178,7 +178,7 @@ SET hash = excluded.hash, turn_id = excluded.turn_id, created_at = now()
 WHERE idempotency_keys.created_at < now() - interval '24 hours';
 
 -- name: IdempotencyGet :one
-SELECT i.hash, t.id AS turn_id, t.session_id, t.start_seq, t.created_at, t.callback_id FROM idempotency_keys i JOIN turns t ON t.id = i.turn_id
+SELECT i.hash, t.id AS turn_id, t.session_id, t.start_seq, t.created_at, t.callback_id, t.key_id FROM idempotency_keys i JOIN turns t ON t.id = i.turn_id
 WHERE i.workspace_id = $1 AND i.route = $2 AND i.key = $3 AND i.created_at >= now() - interval '24 hours';
 
 -- name: IdempotencyPurge :exec

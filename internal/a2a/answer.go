@@ -55,7 +55,7 @@ func (c *call) continued(in *incoming) (id, of uuid.UUID, err error) {
 
 // answered is what an answer is known by.
 func (c *call) answered(in *incoming) session.Once {
-	return session.Once{Workspace: c.workspace(), Route: answered, Key: in.id, Hash: in.Hash}
+	return session.Once{Workspace: c.workspace(), Route: answered, Key: in.id, Hash: in.Hash, Caller: c.caller.Key}
 }
 
 // decide answers what a task waits for.

@@ -54,7 +54,7 @@ func (d *Desk) Sent(ctx context.Context, c door.Caller, req turn.Request, raw []
 	ctx, cancel := d.Door.Brief(ctx)
 	defer cancel()
 	hash := sha256.Sum256(raw)
-	req.Workspace, req.Hash = c.Workspace, hash[:]
+	req.Workspace, req.Key, req.Hash = c.Workspace, c.Key, hash[:]
 	before, ok, err := d.Turns.Repeated(ctx, req)
 	if fault.From(err) != nil { // another message has that key
 		return rd, false, nil

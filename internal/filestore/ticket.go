@@ -170,5 +170,16 @@ func (s *Store) repeated(ctx context.Context, n Request) (db.File, error) {
 		return row, &fault.Error{Code: fault.IdempotencyKeyReused, Param: "Idempotency-Key",
 			Message: "This Idempotency-Key came with another request. Use a new key for every file."}
 	}
+	if row.KeyID == nil || *row.KeyID == n.Key {
+		return row, nil
+	}
+	ok, err := s.q.APIKeySucceeds(ctx, n.Key, n.Workspace, *row.KeyID)
+	if err != nil {
+		return row, fmt.Errorf("follow the rotation of a key: %w", err)
+	}
+	if !ok {
+		return row, &fault.Error{Code: fault.IdempotencyKeyReused, Param: "Idempotency-Key",
+			Message: "This Idempotency-Key came with another API key. Use a new key for every file."}
+	}
 	return row, nil
 }

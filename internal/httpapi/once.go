@@ -22,7 +22,7 @@ func (s *server) once(w http.ResponseWriter, r *request, key string, about any, 
 		return fmt.Errorf("encode what a request is about: %w", err)
 	}
 	hash := sha256.Sum256(text)
-	name := session.Once{Workspace: r.caller.Workspace.ID, Route: r.op.ID, Key: key, Hash: hash[:]}
+	name := session.Once{Workspace: r.caller.Workspace.ID, Route: r.op.ID, Key: key, Hash: hash[:], Caller: r.caller.Key}
 	status, body, replayed, err := s.cfg.Sessions.Once(ctx, name, func(ctx context.Context) (int, []byte, error) {
 		answer, err := do(ctx)
 		if err != nil {

@@ -14,7 +14,7 @@ import (
 )
 
 // Once answers a request that starts no turn: by fn, or, where the same request came
-// before under this key, within a day, with the answer that it had. Of many that come
+// before under this key from this API key, within a day, with the answer that it had. Of many that come
 // at once one runs and the others wait for its answer. What fails is not kept. Without
 // a key fn simply runs.
 //
@@ -44,7 +44,7 @@ func (s *Store) Once(ctx context.Context, o Once, fn func(context.Context) (stat
 			return reused()
 		case err == nil:
 			status, body, replayed = int(earlier.Status), earlier.Answer, true
-			return nil
+			return succeeds(ctx, q, o, earlier.KeyID)
 		case !errors.Is(err, pgx.ErrNoRows):
 			return fmt.Errorf("read answer: %w", err)
 		}
@@ -54,7 +54,7 @@ func (s *Store) Once(ctx context.Context, o Once, fn func(context.Context) (stat
 			}
 			answered = true
 		}
-		return q.AnswerPut(ctx, db.AnswerPutParams{WorkspaceID: o.Workspace, Route: o.Route, Key: o.Key, Hash: o.Hash, Status: int32(status), Answer: body})
+		return q.AnswerPut(ctx, db.AnswerPutParams{WorkspaceID: o.Workspace, Route: o.Route, Key: o.Key, Hash: o.Hash, Status: int32(status), Answer: body, KeyID: nullable(o.Caller)})
 	})
 	if answered && err != nil { // it is done, and that is what the caller asks
 		s.log.WarnContext(ctx, "keep the answer to an idempotent request", "route", o.Route, "err", err)
@@ -74,6 +74,23 @@ func (s *Store) Answered(ctx context.Context, o Once) (bool, error) {
 		return false, fmt.Errorf("read answer: %w", err)
 	}
 	return true, nil
+}
+
+// succeeds rejects the repeat of a request that another API key sent. Its answer may hold more
+// than this key may read, so only keys that replaced the first one by rotation get it.
+func succeeds(ctx context.Context, q *db.Queries, o Once, earlier *string) error {
+	if earlier == nil || *earlier == o.Caller {
+		return nil
+	}
+	ok, err := q.APIKeySucceeds(ctx, o.Caller, o.Workspace, *earlier)
+	if err != nil {
+		return fmt.Errorf("follow the rotation of a key: %w", err)
+	}
+	if !ok {
+		return &fault.Error{Code: fault.IdempotencyKeyReused, Param: "Idempotency-Key",
+			Message: "This Idempotency-Key came with another API key. Use a new one for every request."}
+	}
+	return nil
 }
 
 // reused is the answer to another request under a key.

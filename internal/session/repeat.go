@@ -19,6 +19,7 @@ type Once struct {
 	Route     string // operationId
 	Key       string // Idempotency-Key; "" for none
 	Hash      []byte // SHA-256 of the request, without its secrets
+	Caller    string // id of the API key that sends it
 }
 
 // ErrRepeated says that the request has started a turn before.
@@ -44,8 +45,8 @@ type Earlier struct {
 	Callback uuid.UUID // uuid.Nil for none
 }
 
-// Repeated finds the turn that a request started before; ok is false when there is
-// none. Another request under the same key is IDEMPOTENCY_KEY_REUSED.
+// Repeated finds the turn that a request started before; ok is false when there is none. Another
+// request under the same key is IDEMPOTENCY_KEY_REUSED, and so is that of another API key.
 func (s *Store) Repeated(ctx context.Context, o Once) (e Earlier, ok bool, err error) {
 	row, err := s.q.IdempotencyGet(ctx, o.Workspace, o.Route, o.Key)
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -56,6 +57,9 @@ func (s *Store) Repeated(ctx context.Context, o Once) (e Earlier, ok bool, err e
 	}
 	if !bytes.Equal(row.Hash, o.Hash) {
 		return e, false, reused()
+	}
+	if err := succeeds(ctx, s.q, o, row.KeyID); err != nil {
+		return e, false, err
 	}
 	e = Earlier{Turn: row.TurnID, From: From{Session: row.SessionID, Seq: row.StartSeq - 1, Since: row.CreatedAt}}
 	if row.CallbackID != nil {

@@ -62,7 +62,7 @@ const (
 const route = "sendMessage"
 
 func (r Request) once() session.Once {
-	return session.Once{Workspace: r.Workspace.ID, Route: route, Key: r.IdempotencyKey, Hash: r.Hash}
+	return session.Once{Workspace: r.Workspace.ID, Route: route, Key: r.IdempotencyKey, Hash: r.Hash, Caller: r.Key}
 }
 
 // Limits bound one turn. Zero means the workspace's value.
