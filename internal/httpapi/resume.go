@@ -53,14 +53,15 @@ func (s *server) attach(r *request) (*attachment, error) {
 		return nil, badCursor("query", "The query string cannot be parsed.")
 	}
 	// An EventSource repeats its first query for ever: the header is newer.
-	param, values := "Last-Event-ID", r.Header.Values("Last-Event-ID")
-	if len(values) == 0 {
-		param, values = "last_event_id", query.values["last_event_id"]
-	}
 	a := &attachment{}
 	var err error
-	if a.cursor, a.given, err = cursorOf(param, values); err != nil {
+	if a.cursor, a.given, err = cursorOf("last_event_id", query.values["last_event_id"]); err != nil {
 		return nil, err
+	}
+	if values := r.Header.Values("Last-Event-ID"); len(values) > 0 {
+		if a.cursor, a.given, err = cursorOf("Last-Event-ID", values); err != nil {
+			return nil, err
+		}
 	}
 	a.all = query.replay()
 	if err := query.Err(); err != nil {
@@ -108,7 +109,10 @@ func (a *attachment) follow() *tail {
 func (s *server) replay(w http.ResponseWriter, r *request, a *attachment) error {
 	h := &a.head
 	seq := a.cursor
-	if !a.given && !a.all {
+	switch {
+	case h.Foreign && h.Status() == session.Thinking: // an id that no row has is not repeated
+		seq = h.StartSeq
+	case h.Foreign || !a.given && !a.all:
 		seq = h.LastSeq
 	}
 	t := &tail{turn: h.Turn, all: true, from: session.From{Session: h.Session, Seq: seq, Since: h.Created},

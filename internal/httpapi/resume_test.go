@@ -192,20 +192,31 @@ func TestResumeOfWhatIsOver(t *testing.T) {
 	}
 }
 
-// A cursor that this session cannot have given out is never clamped in silence.
+// A cursor that this session cannot have given out is never clamped in silence, and no frame
+// repeats it: every id is that of a stored row.
 func TestCursorFromTheFuture(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
 	done := s.say(t, "@text 1 delta").rest()
 	over := sessionOf(t, done[0])
 	running := s.say(t, held)
-	live := sessionOf(t, running.until("open")[0])
+	begun := running.until("open")[0]
+	live := sessionOf(t, begun)
 	<-s.Gate.Entered
+	last := make(map[string]string) // a row after which a reader misses nothing that goes on
 	for _, id := range []string{over, live} {
+		var seq int64
+		if err := s.pool.QueryRow(t.Context(), "SELECT max(seq) FROM events WHERE session_id = $1", id).Scan(&seq); err != nil {
+			t.Fatal(err)
+		}
+		if last[id] = strconv.FormatInt(seq, 10); id == live {
+			last[id] = begun.id
+		}
 		for _, query := range []string{"", "?replay=all"} {
 			for _, cursor := range []string{"1000000", "9223372036854775807"} {
 				got := s.open(t, events(id, query, "Last-Event-ID", cursor)).rest()
-				if names(got) != "open error done" || got[0].id != cursor || got[1].id != cursor || got[2].id != cursor ||
+				if names(got) != "open error done" || got[0].id != last[id] || got[1].id != last[id] || got[2].id != last[id] ||
+					!strings.Contains(got[0].data, `"from_seq":`+last[id]) ||
 					!strings.Contains(got[1].data, `"code":"session_gone"`) || !strings.Contains(got[1].data, `"recoverable":false`) || got[2].retry != 60000 {
 					t.Errorf("%s%s after %s: %v", id, query, cursor, got)
 				}
@@ -251,8 +262,13 @@ func TestCursorOfAnotherSession(t *testing.T) {
 	s.Gate.Leave <- struct{}{}
 	running.rest()
 	for name, st := range streams {
-		cursor, _, _ := strings.Cut(name, " ")
-		isGone(t, name, cursor, st.rest())
+		got := st.rest()
+		isGone(t, name, got[0].id, got)
+		var own bool
+		err := s.pool.QueryRow(t.Context(), "SELECT EXISTS (SELECT 1 FROM events WHERE session_id = $1 AND seq = $2)", id, seq(t, got[0])).Scan(&own)
+		if err != nil || !own {
+			t.Errorf("%s: %s is the id of no row of this session, %v", name, got[0].id, err)
+		}
 	}
 }
 
@@ -327,12 +343,12 @@ func TestCursorForms(t *testing.T) {
 			t.Errorf("%s: %d %s", bad, r.status, r.text)
 		}
 	}
-	// The header is newer than the query, which is not even looked at.
+	// The header is newer than the query, which must be a cursor all the same.
 	if got := s.open(t, events(id, "?last_event_id=1", "Last-Event-ID", "2")).rest(); got[0].id != "2" {
 		t.Errorf("header and query: %v", got)
 	}
-	if got := s.open(t, events(id, "?last_event_id=nonsense", "Last-Event-ID", "2")).rest(); got[0].id != "2" {
-		t.Errorf("header and a bad query: %v", got)
+	if r := s.get(t, events(id, "?last_event_id=abc", "Last-Event-ID", "2")); r.status != 400 || r.Error.Code != "INVALID_CURSOR" || r.Error.Param != "last_event_id" {
+		t.Errorf("header and a bad query: %d %s", r.status, r.text)
 	}
 }
 
