@@ -3,6 +3,7 @@ package app_test
 import (
 	"io"
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/parley-server/parley/internal/app"
@@ -37,6 +38,30 @@ func TestDevModeAnswersThisMachineOnly(t *testing.T) {
 	}
 	if code := ask(t, sessions, env.APIKey, "Origin", "http://localhost:3000"); code != http.StatusOK {
 		t.Errorf("a page of this machine: %d", code)
+	}
+}
+
+// A client whose base URL or path is wrong is told what there is.
+func TestUnknownPathsOfOpenAIClientsNameWhatExists(t *testing.T) {
+	t.Parallel()
+	at, _, err := serve(t, app.Options{DevDir: t.TempDir()}, "DATABASE_URL="+dbtest.DSN(t), "PARLEY_LISTEN=127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, base := range map[string]string{"/openai/v1/embeddings": "/openai/v1", "/openai/v1": "/openai/v1", "/openai/chat/completions": "/openai/v1", "/v1/completions": "/v1"} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, at+path, http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		res, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, _ := io.ReadAll(res.Body)
+		res.Body.Close()
+		if res.StatusCode != http.StatusNotFound || !strings.Contains(string(text), "Below "+base+" there are GET models") {
+			t.Errorf("%s: %d %s", path, res.StatusCode, text)
+		}
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/parley-server/parley/internal/agui"
@@ -38,9 +39,17 @@ func (s *service) buildDialects(common door.Config) (map[string]http.Handler, er
 }
 
 // ways leads requests to the ways in that have paths of their own, and all others to the rest.
-// In a path {name} is one segment, and {name...} all that follow. It takes paths as they are:
+// In a path {name} is one segment, and {name...} all that follow; a path that ends in / is also
+// that of everything below it that has no handler, the longest first. It takes paths as they are:
 // http.ServeMux would redirect some.
 func ways(rest http.Handler, at map[string]http.Handler) http.Handler {
+	var roots []string
+	for pattern := range at {
+		if strings.HasSuffix(pattern, "/") {
+			roots = append(roots, pattern)
+		}
+	}
+	slices.SortFunc(roots, func(a, b string) int { return len(b) - len(a) })
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		path := r.URL.EscapedPath()
 		if h, ok := at[path]; ok {
@@ -50,6 +59,12 @@ func ways(rest http.Handler, at map[string]http.Handler) http.Handler {
 		for pattern, h := range at {
 			if leads(pattern, path, r) {
 				h.ServeHTTP(w, r)
+				return
+			}
+		}
+		for _, root := range roots {
+			if strings.HasPrefix(path, root) {
+				at[root].ServeHTTP(w, r)
 				return
 			}
 		}

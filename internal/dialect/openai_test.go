@@ -136,8 +136,9 @@ func TestCompletionsThatFail(t *testing.T) {
 		"a function":       {said("x", `"function_call":{"name":"f"}`), 400, "INVALID_REQUEST"},
 		"no schema":        {said("x", `"response_format":{"type":"json_schema"}`), 400, "INVALID_REQUEST"},
 		"a busy model":     {said("@error model_overloaded"), 503, "model_overloaded"},
-		"a failed model":   {said("@error model_error"), 502, "model_error"},
-		"no fitting JSON":  {said("@repeat 9\n@structured {\"n\":\"x\"}", inASchema), 502, "structured_output_invalid"},
+		"a failed model":   {said("@error model_error"), 422, "model_error"},
+		"no fitting JSON":  {said("@repeat 9\n@structured {\"n\":\"x\"}", inASchema), 422, "structured_output_invalid"},
+		"busy, after work": {said("@call touch {}\n@error model_overloaded"), 422, "model_overloaded"},
 		"too many turns":   {said("@call gate {}\n@call gate {}", `"limits":{"max_turns":1}`), 422, "max_turns_exceeded"},
 	} {
 		r := s.get(t, call{path: completions, body: c.body})
@@ -151,8 +152,8 @@ func TestCompletionsThatFail(t *testing.T) {
 		if r.code == "UNKNOWN_SKILL" && e["param"] != "model" {
 			t.Errorf("%s: the client has sent no %v", name, e["param"])
 		}
-		if c.status == 503 && r.header.Get("X-Should-Retry") != "false" {
-			t.Errorf("%s: OpenAI's client would send it again", name)
+		if again := r.header.Get("Retry-After") != ""; again != (c.status == 503) || !again && c.status == 422 && r.header.Get("X-Should-Retry") != "false" {
+			t.Errorf("%s: %v", name, r.header)
 		}
 	}
 	list := s.stream(t, call{path: completions, body: said("@error model_error", `"stream":true`)})

@@ -95,19 +95,12 @@ func failed(e event.Error) failure {
 	return failure{told{Message: e.Message, Type: "api_error", Code: e.Code}}
 }
 
-// statusOf is the HTTP status of a turn that failed.
-func statusOf(c event.Code) int {
-	switch c {
-	case event.Canceled:
-		return http.StatusConflict
-	case event.MaxTurnsExceeded, event.BudgetExceeded: // the message is too much for its limits
-		return http.StatusUnprocessableEntity
-	case event.ModelError, event.StructuredOutputInvalid:
-		return http.StatusBadGateway
-	case event.ModelOverloaded:
+// statusOf is the HTTP status of a turn that failed. OpenAI's clients and the AI SDK repeat a
+// request on 408, 409, 429 and every 5xx, and each repeat would be another turn with all its tools.
+// So the failure is a 503 only where the provider was overloaded before the turn called any tool.
+func statusOf(c event.Code, acted bool) int {
+	if c == event.ModelOverloaded && !acted {
 		return http.StatusServiceUnavailable
-	case event.TimedOut:
-		return http.StatusGatewayTimeout
 	}
-	return http.StatusInternalServerError
+	return http.StatusUnprocessableEntity
 }

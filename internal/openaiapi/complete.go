@@ -87,7 +87,11 @@ func (s *server) answer(w http.ResponseWriter, r *dialect.Request, in *incoming,
 		}
 	}
 	status, answer := t.Completion()
-	if status != http.StatusOK {
+	switch status {
+	case http.StatusOK:
+	case http.StatusServiceUnavailable:
+		w.Header().Set("Retry-After", overloadedPause)
+	default:
 		unrepeated(w)
 	}
 	if err := door.WriteJSON(w, status, answer); err != nil {
@@ -98,6 +102,9 @@ func (s *server) answer(w http.ResponseWriter, r *dialect.Request, in *incoming,
 	}
 	return nil
 }
+
+// overloadedPause is how many seconds a client waits before it asks an overloaded provider again.
+const overloadedPause = "5"
 
 // told notes that a reply is written whole. A word is no message that comes again.
 func (s *server) told(r *dialect.Request, rd reply) {

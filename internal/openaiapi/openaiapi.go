@@ -41,15 +41,17 @@ func New(cfg dialect.Config) (map[string]http.Handler, error) {
 		routes[base+"/models/{model...}"] = read(s.getModel)
 		routes[base+"/chat/completions"] = send(s.complete)
 		routes[base+"/responses"] = send(s.respond)
+		routes[base] = s.nothing(base)
 		routes[base+"/"] = s.nothing(base)
 	}
+	routes["/openai"] = s.nothing("/openai/v1")
 	routes["/openai/"] = s.nothing("/openai/v1")
 	return routes, nil
 }
 
-// nothing answers what is asked of a path that is not there.
+// nothing answers requests for paths that do not exist.
 func (s *server) nothing(base string) http.Handler {
 	return s.Door.Handler(func(http.ResponseWriter, *http.Request) error {
-		return fault.New(fault.RouteNotFound, "There is nothing at this path. Below %s there are GET models, POST chat/completions and POST responses.", base)
+		return fault.New(fault.RouteNotFound, "No such path. Below %s there are GET models, GET models/{model}, POST chat/completions and POST responses.", base)
 	})
 }

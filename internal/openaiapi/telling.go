@@ -22,6 +22,7 @@ type Telling struct {
 	begins    bool // the next text is the first of its step
 	broke     bool // something else was told since the last text
 	cut       bool // the model's last reply was
+	acted     bool // a tool was called
 	acts      acts
 	usage     usage
 	error     *event.Error
@@ -52,6 +53,9 @@ func (t *Telling) Begin() []any {
 // Row implements dialect.Projection.
 func (t *Telling) Row(row dialect.Row) []any {
 	outcome := t.acts.row(row.Body)
+	if _, ok := row.Body.(event.ToolUse); ok {
+		t.acted = true
+	}
 	if row.Seen {
 		return nil
 	}
@@ -135,7 +139,7 @@ func (t *Telling) lastStep() {
 // Completion returns the answer in one piece, with its status. It comes last.
 func (t *Telling) Completion() (status int, answer any) {
 	if t.error != nil && t.reason == "" {
-		return statusOf(t.error.Code), failed(*t.error)
+		return statusOf(t.error.Code, t.acted), failed(*t.error)
 	}
 	m := message{Role: "assistant", Reasoning: t.reasoning.String()}
 	if t.refusal.Len() > 0 {
