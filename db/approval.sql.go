@@ -27,14 +27,15 @@ func (q *Queries) ApprovalAsked(ctx context.Context, turnID uuid.UUID, seq int64
 const approvalDecide = `-- name: ApprovalDecide :one
 UPDATE approvals
 SET status = $1, decided_at = clock_timestamp(), decided_by = $2,
-    reason = $3, pattern = $4
-WHERE id = $5 AND status = 'pending' AND expires_at > clock_timestamp()
+    actor = $3, reason = $4, pattern = $5
+WHERE id = $6 AND status = 'pending' AND expires_at > clock_timestamp()
 RETURNING decided_at
 `
 
 type ApprovalDecideParams struct {
 	Status    string
 	DecidedBy *string
+	Actor     *string
 	Reason    *string
 	Pattern   *string
 	ID        uuid.UUID
@@ -45,6 +46,7 @@ func (q *Queries) ApprovalDecide(ctx context.Context, arg ApprovalDecideParams) 
 	row := q.db.QueryRow(ctx, approvalDecide,
 		arg.Status,
 		arg.DecidedBy,
+		arg.Actor,
 		arg.Reason,
 		arg.Pattern,
 		arg.ID,
@@ -82,7 +84,7 @@ func (q *Queries) ApprovalFirst(ctx context.Context, workspaceID uuid.UUID, turn
 }
 
 const approvalGet = `-- name: ApprovalGet :one
-SELECT a.id, a.workspace_id, a.session_id, a.turn_id, a.kind, a.status, a.seq, a.request, a.created_at, a.expires_at, a.decided_at, a.decided_by, a.reason, a.pattern, (a.status = 'pending' AND a.expires_at <= clock_timestamp())::boolean AS overdue,
+SELECT a.id, a.workspace_id, a.session_id, a.turn_id, a.kind, a.status, a.seq, a.request, a.created_at, a.expires_at, a.decided_at, a.decided_by, a.reason, a.pattern, a.actor, (a.status = 'pending' AND a.expires_at <= clock_timestamp())::boolean AS overdue,
        greatest(0, extract(epoch FROM a.expires_at - clock_timestamp()))::float8 AS seconds_left
 FROM approvals a WHERE a.workspace_id = $1 AND a.id = $2
 `
@@ -111,6 +113,7 @@ func (q *Queries) ApprovalGet(ctx context.Context, workspaceID uuid.UUID, iD uui
 		&i.Approval.DecidedBy,
 		&i.Approval.Reason,
 		&i.Approval.Pattern,
+		&i.Approval.Actor,
 		&i.Overdue,
 		&i.SecondsLeft,
 	)
@@ -257,7 +260,7 @@ func (q *Queries) ApprovalsOverdue(ctx context.Context) ([]ApprovalsOverdueRow, 
 }
 
 const approvalsPage = `-- name: ApprovalsPage :many
-SELECT a.id, a.workspace_id, a.session_id, a.turn_id, a.kind, a.status, a.seq, a.request, a.created_at, a.expires_at, a.decided_at, a.decided_by, a.reason, a.pattern, (a.status = 'pending' AND a.expires_at <= clock_timestamp())::boolean AS overdue,
+SELECT a.id, a.workspace_id, a.session_id, a.turn_id, a.kind, a.status, a.seq, a.request, a.created_at, a.expires_at, a.decided_at, a.decided_by, a.reason, a.pattern, a.actor, (a.status = 'pending' AND a.expires_at <= clock_timestamp())::boolean AS overdue,
        greatest(0, extract(epoch FROM a.expires_at - clock_timestamp()))::float8 AS seconds_left
 FROM approvals a
 WHERE a.workspace_id = $1
@@ -319,6 +322,7 @@ func (q *Queries) ApprovalsPage(ctx context.Context, arg ApprovalsPageParams) ([
 			&i.Approval.DecidedBy,
 			&i.Approval.Reason,
 			&i.Approval.Pattern,
+			&i.Approval.Actor,
 			&i.Overdue,
 			&i.SecondsLeft,
 		); err != nil {

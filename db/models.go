@@ -55,6 +55,7 @@ type Approval struct {
 	DecidedBy   *string
 	Reason      *string
 	Pattern     *string
+	Actor       *string
 }
 
 type Callback struct {

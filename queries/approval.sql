@@ -26,7 +26,7 @@ SELECT id FROM sessions WHERE id = $1 FOR SHARE;
 -- ApprovalDecide answers, once and in time: for everybody else there is no row.
 UPDATE approvals
 SET status = sqlc.arg(status), decided_at = clock_timestamp(), decided_by = sqlc.arg(decided_by),
-    reason = sqlc.narg(reason), pattern = sqlc.narg(pattern)
+    actor = sqlc.narg(actor), reason = sqlc.narg(reason), pattern = sqlc.narg(pattern)
 WHERE id = sqlc.arg(id) AND status = 'pending' AND expires_at > clock_timestamp()
 RETURNING decided_at;
 

@@ -104,7 +104,7 @@ func (c *call) decision(ctx context.Context, v session.View, in *incoming) (a tu
 	}
 	var checks wire.Checks
 	a = checks.Decision(in.decision, append([]string{"approval_id"}, wire.DecisionFields...))
-	a.Approval, a.Key = q.ApprovalID, c.caller.Key
+	a.Approval, a.Key, a.Scopes = q.ApprovalID, c.caller.Key, c.caller.Scopes.Expand().Strings()
 	if err := checks.Err(); err != nil {
 		return a, err
 	}

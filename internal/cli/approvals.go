@@ -94,6 +94,9 @@ func (c *command) approvalsShow() *cobra.Command {
 			}
 			if a.DecidedBy != nil {
 				status += " by the key " + a.DecidedBy.KeyID
+				if a.DecidedBy.Actor != "" {
+					status += " for " + a.DecidedBy.Actor
+				}
 			}
 			lines := [][2]string{{a.Kind, a.ApprovalID}, {"status", status}, {"session", a.SessionID}, {"asked", day(&a.CreatedAt)}}
 			if a.DecidedAt != nil {

@@ -41,6 +41,7 @@ func (a *Approval) UnmarshalJSON(text []byte) error {
 // Decider is the key that answered.
 type Decider struct {
 	KeyID string `json:"key_id"`
+	Actor string `json:"actor"` // the person behind the key, as its holder named them; "": unknown
 }
 
 // ApprovalQuery narrows the list of approvals. The zero value lists all, newest first.
@@ -71,6 +72,8 @@ type Decision struct {
 	Pattern string `json:"allowlist_pattern,omitempty"`
 	// Reason, with deny, is for the agent.
 	Reason string `json:"reason,omitempty"`
+	// Actor is the person behind the key. It is recorded and shown.
+	Actor string `json:"actor,omitempty"`
 }
 
 // Decided is how a question stands after an answer.

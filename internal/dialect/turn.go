@@ -183,7 +183,7 @@ func (d *Desk) Question(ctx context.Context, c door.Caller, in, id uuid.UUID) (s
 func (d *Desk) Decide(ctx context.Context, c door.Caller, a turn.Answer) error {
 	ctx, cancel := d.Door.Brief(context.WithoutCancel(ctx))
 	defer cancel()
-	a.Key = c.Key
+	a.Key, a.Scopes = c.Key, c.Scopes.Expand().Strings()
 	_, err := d.Turns.Decide(ctx, c.Workspace.ID, a)
 	return err
 }

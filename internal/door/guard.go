@@ -42,8 +42,7 @@ func (d *Door) Admit(w http.ResponseWriter, r *http.Request, t Terms) (Caller, e
 		return Caller{}, fault.New(fault.WorkspaceNotFound, "No such workspace.")
 	}
 	if !p.Scopes.Allows(t.Scope) {
-		w.Header().Set("X-Accepted-Scopes", t.Scope.Accepted().String())
-		w.Header().Set("X-Key-Scopes", p.Scopes.String())
+		nameScopes(w, p, t.Scope)
 		return Caller{}, Lacks(t.Scope)
 	}
 	c := Caller{p, own}
@@ -54,6 +53,18 @@ func (d *Door) Admit(w http.ResponseWriter, r *http.Request, t Terms) (Caller, e
 		c.Workspace, err = d.Workspaces.Find(ctx, p.Workspace.String())
 	}
 	return c, err
+}
+
+// NameScopes sets the headers that say which scope a caller lacks, if that is what err is about.
+func NameScopes(w http.ResponseWriter, c Caller, err error) {
+	if f := fault.From(err); f != nil && f.Code == fault.InsufficientScope {
+		nameScopes(w, c.Principal, apikey.Scope(f.Detail.RequiredScope))
+	}
+}
+
+func nameScopes(w http.ResponseWriter, p apikey.Principal, lacks apikey.Scope) {
+	w.Header().Set("X-Accepted-Scopes", lacks.Accepted().String())
+	w.Header().Set("X-Key-Scopes", p.Scopes.String())
 }
 
 // Lacks is the answer to a key that would need a scope.

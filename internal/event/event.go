@@ -186,6 +186,7 @@ type Decision struct {
 	What       Input     `json:"kind"`
 	Outcome    Outcome   `json:"outcome"`
 	Key        string    `json:"key,omitempty"`     // id of the API key that answered; "" where nobody did
+	Actor      string    `json:"actor,omitempty"`   // the person behind that key, as its holder names them
 	Reason     string    `json:"reason,omitempty"`  // of a denial, for the model
 	Pattern    string    `json:"pattern,omitempty"` // added to the allow-list
 }

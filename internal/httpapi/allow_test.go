@@ -71,6 +71,58 @@ func TestWikiWriteNeedsItsScopeOrAnApproval(t *testing.T) {
 	s.open(t, call{method: "POST", path: "messages", key: plain, body: body(t, command)}).asked()
 }
 
+// TestAKeyAllowsOnlyWhatItMayDo: a key without wiki:write can deny a write to the wiki, and no more.
+func TestAKeyAllowsOnlyWhatItMayDo(t *testing.T) {
+	t.Parallel()
+	s := startTurns(t, nil, knowing)
+	plain, writer := s.Issue(t, s.Workspace, apikey.Chat, apikey.SessionsRead), s.Issue(t, s.Workspace, apikey.Chat, apikey.WikiWrite)
+	ask := func() (*stream, question) {
+		st := s.open(t, call{method: "POST", path: "messages", key: plain, body: body(t, "@call wiki_write {\"page\":\"travel\",\"content\":\"x\"}\n@say Done.")})
+		return st, st.asked()
+	}
+	st, q := ask()
+	for _, said := range []string{`{"decision":"allow"}`, `{"decision":"allow","allowlist_pattern":"wiki_write(travel)"}`} {
+		if r := s.get(t, call{method: "POST", path: q.DecideURL, key: plain, body: said}); r.status != 403 || r.Error.Code != "INSUFFICIENT_SCOPE" || r.Error.RequiredScope != "wiki:write" {
+			t.Errorf("%s: %d %s", said, r.status, r.text)
+		}
+	}
+	if r := s.get(t, call{method: "POST", path: q.DecideURL, key: writer, body: allow}); r.status != 200 {
+		t.Errorf("%d %s", r.status, r.text)
+	}
+	if rest := st.rest(); !strings.Contains(rest[1].data, `"ok":true`) {
+		t.Errorf("%v", rest)
+	}
+	_, q = ask()
+	if r := s.get(t, call{method: "POST", path: q.DecideURL, key: plain, body: `{"decision":"deny"}`}); r.status != 200 {
+		t.Errorf("%d %s", r.status, r.text)
+	}
+}
+
+// TestTheActorOfADecisionIsOnRecord: a backend with one key says who has decided.
+func TestTheActorOfADecisionIsOnRecord(t *testing.T) {
+	t.Parallel()
+	s := startTurns(t, nil, asking(time.Minute))
+	q := s.say(t, "@call gate {}").asked()
+	for actor, param := range map[string]string{`""`: "/actor", `7`: "/actor", `"` + strings.Repeat("é", 256) + `"`: "/actor"} {
+		if r := s.get(t, call{method: "POST", path: q.DecideURL, body: `{"decision":"allow","actor":` + actor + `}`}); r.status != 400 || len(r.Error.Violations) != 1 || r.Error.Violations[0].Param != param {
+			t.Errorf("%.20s: %d %s", actor, r.status, r.text)
+		}
+	}
+	name := strings.Repeat("é", 255)
+	for range 2 {
+		if r := s.get(t, call{method: "POST", path: q.DecideURL, body: `{"decision":"allow","actor":"` + name + `"}`}); r.status != 200 || !strings.Contains(r.text, `"actor":"`+name+`"`) {
+			t.Errorf("%d %s", r.status, r.text)
+		}
+	}
+	if r := s.get(t, call{path: "approvals/" + q.ApprovalID}); !strings.Contains(r.text, `"actor":"`+name+`"`) {
+		t.Errorf("%d %s", r.status, r.text)
+	}
+	var logged string
+	if err := s.pool.QueryRow(t.Context(), `SELECT data->>'actor' FROM events WHERE kind = 'decision'`).Scan(&logged); err != nil || logged != name {
+		t.Errorf("the log has %q, %v", logged, err)
+	}
+}
+
 // A question waits ten minutes, on PostgreSQL's clock, and the document says so.
 func TestQuestionsWaitTenMinutes(t *testing.T) {
 	t.Parallel()

@@ -105,15 +105,20 @@ func (s *server) decide(w http.ResponseWriter, r *request, parse func(*wire.Chec
 	if a.Approval, err = r.approval(); err != nil {
 		return err
 	}
-	a.Key = r.caller.Key
+	a.Key, a.Scopes = r.caller.Key, r.caller.Scopes.Expand().Strings()
 	about := []any{a.Approval, a.Outcome, a.Reason, a.Pattern} // and no secret
-	return s.once(w, r, key, about, func(ctx context.Context) (any, error) {
+	if a.Actor != "" {
+		about = append(about, a.Actor)
+	}
+	err = s.once(w, r, key, about, func(ctx context.Context) (any, error) {
 		d, err := s.cfg.Turns.Decide(ctx, r.caller.Workspace.ID, a)
 		if err != nil {
 			return nil, err
 		}
 		return s.decided(r, d), nil
 	})
+	door.NameScopes(w, r.caller, err)
+	return err
 }
 
 func (s *server) decided(r *request, d turn.Decided) decided {

@@ -396,8 +396,11 @@ func TestSecretGoesIntoTheVault(t *testing.T) {
 	if names(rest) != "tool_result text usage done" || !strings.Contains(rest[0].data, `"ok":true`) {
 		t.Errorf("%v", rest)
 	}
-	if d, r := s.decide(t, q.SecretURL, `{"action":"provide","value":"another-value"}`); d.Status != "provided" || !d.Already {
+	if d, r := s.decide(t, q.SecretURL, `{"action":"provide","value":"`+canary+`"}`); d.Status != "provided" || !d.Already {
 		t.Errorf("%d %s", r.status, r.text)
+	}
+	if _, r := s.decide(t, q.SecretURL, `{"action":"provide","value":"another-value"}`); r.status != 409 || r.Error.Code != "APPROVAL_ALREADY_DECIDED" || strings.Contains(r.text, "another-value") {
+		t.Errorf("another value: %d %s", r.status, r.text)
 	}
 	if _, r := s.decide(t, q.SecretURL, `{"action":"skip"}`); r.status != 409 {
 		t.Errorf("%d %s", r.status, r.text)

@@ -67,6 +67,7 @@ func (s *server) decideApproval(ctx context.Context, c *call) (result, error) {
 func (s *server) decide(ctx context.Context, c *call, a turn.Answer) (turn.Decided, error) {
 	ctx, cancel := s.door.Brief(context.WithoutCancel(ctx))
 	defer cancel()
+	a.Key, a.Scopes = c.caller.Key, c.caller.Scopes.Expand().Strings()
 	d, err := s.cfg.Turns.Decide(ctx, c.caller.Workspace.ID, a)
 	f := fault.From(err)
 	if f == nil || f.Code != fault.ApprovalNotFound {

@@ -15,6 +15,7 @@ type kind struct {
 	byDefault func(input json.RawMessage, scopes []string) (Verdict, string)
 	rule      string // byDefault in words
 	fixed     bool   // no rule can be set
+	scope     string // what a key needs that allows a call; "": deciding is enough
 	// parse reads a pattern's argument; nil where there are no patterns, and unmatched
 	// says why.
 	parse     func(argument string) (matcher, []fault.Violation)
@@ -28,7 +29,7 @@ var tools = map[string]kind{
 	"attach_file":    {byDefault: always(Allow), rule: "allow", unmatched: "attach_file needs no pattern."},
 	"request_secret": {byDefault: always(Ask), rule: "ask", fixed: true, unmatched: "request_secret always asks: a secret comes from a person."},
 	"wiki_write": {
-		byDefault: wikiWrite, rule: "allow with the scope wiki:write, else ask",
+		byDefault: wikiWrite, rule: "allow with the scope wiki:write, else ask", scope: wikiScope,
 		parse: parsePage, example: "wiki_write(handbook/**)", suggest: suggestPage,
 	},
 	"write": {
@@ -49,9 +50,16 @@ func always(v Verdict) func(json.RawMessage, []string) (Verdict, string) {
 	return func(json.RawMessage, []string) (Verdict, string) { return v, reason }
 }
 
+// wikiScope is the scope of keys that write the wiki.
+const wikiScope = "wiki:write"
+
+// RequiredScope returns the scope that a key needs to allow a call of a tool, or "". A key cannot
+// allow what it may not do itself.
+func RequiredScope(tool string) string { return tools[tool].scope }
+
 // wikiWrite lets those write through the agent who may write themselves.
 func wikiWrite(_ json.RawMessage, scopes []string) (Verdict, string) {
-	if slices.Contains(scopes, "wiki:write") {
+	if slices.Contains(scopes, wikiScope) {
 		return Allow, "The key that sent the message has the scope wiki:write."
 	}
 	return Ask, "The key that sent the message lacks the scope wiki:write."

@@ -68,7 +68,7 @@ func (tx *Tx) Park(ctx context.Context, l Lease, ask event.InputRequired, window
 // happens once, and in time; for everybody else ok is false.
 func (tx *Tx) Decide(ctx context.Context, turn uuid.UUID, d event.Decision) (ok bool, err error) {
 	_, err = tx.q.ApprovalDecide(ctx, db.ApprovalDecideParams{
-		ID: d.ApprovalID, Status: string(d.Outcome), DecidedBy: &d.Key, Reason: nullable(d.Reason), Pattern: nullable(d.Pattern),
+		ID: d.ApprovalID, Status: string(d.Outcome), DecidedBy: &d.Key, Actor: nullable(d.Actor), Reason: nullable(d.Reason), Pattern: nullable(d.Pattern),
 	})
 	if errors.Is(err, pgx.ErrNoRows) {
 		return false, nil

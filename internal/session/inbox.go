@@ -36,6 +36,7 @@ type Approval struct {
 // Decider is who answered.
 type Decider struct {
 	KeyID string `json:"key_id"`
+	Actor string `json:"actor,omitempty"` // the person behind the key, as its holder names them
 }
 
 // ApprovalQuery narrows the list of a workspace's approvals.
@@ -142,7 +143,10 @@ func approvalOf(r db.Approval, overdue bool, left float64) Approval {
 		a.SecondsLeft = int(math.Ceil(left))
 	}
 	if r.DecidedBy != nil {
-		a.DecidedBy = &Decider{*r.DecidedBy}
+		a.DecidedBy = &Decider{KeyID: *r.DecidedBy}
+		if r.Actor != nil {
+			a.DecidedBy.Actor = *r.Actor
+		}
 	}
 	return a
 }

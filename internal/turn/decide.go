@@ -2,8 +2,10 @@ package turn
 
 import (
 	"context"
+	"crypto/subtle"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/google/uuid"
 
@@ -19,6 +21,8 @@ type Answer struct {
 	Approval uuid.UUID
 	Outcome  event.Outcome // Allowed or Denied; Provided or Skipped
 	Key      string        // id of the API key that answers
+	Scopes   []string      // of that key, with those that they include
+	Actor    string        // the person behind the key, as its holder names them; "": unknown
 	Reason   string        // of a denial, for the model
 	Pattern  string        // with Allowed: added to the allow-list
 	Value    vault.Value   // with Provided
@@ -61,7 +65,42 @@ func (s *Service) Decide(ctx context.Context, workspace uuid.UUID, a Answer) (De
 	if err == nil && d.Already {
 		err = standing(d.Approval, a)
 	}
+	if err == nil && d.Already && a.Outcome == event.Provided {
+		err = s.sameValue(ctx, workspace, d.Approval, a.Value)
+	}
 	return d, err
+}
+
+// entitled checks that a key allows nothing that it may not do itself.
+func entitled(a Answer, ops []event.Operation) error {
+	if a.Outcome != event.Allowed {
+		return nil
+	}
+	for _, op := range ops {
+		if scope := permission.RequiredScope(op.Tool); scope != "" && !slices.Contains(a.Scopes, scope) {
+			return &fault.Error{Code: fault.InsufficientScope, Detail: fault.Detail{RequiredScope: scope},
+				Message: fmt.Sprintf("This key lacks the scope %s, so it cannot allow %s. It can deny it.", scope, op.Tool)}
+		}
+	}
+	return nil
+}
+
+// sameValue checks that a secret that was provided before has the value that is provided again: a
+// caller must not take a value that was not stored for stored.
+func (s *Service) sameValue(ctx context.Context, workspace uuid.UUID, provided session.Approval, value vault.Value) error {
+	var ask event.InputRequired
+	if err := json.Unmarshal(provided.Request, &ask); err != nil {
+		return fmt.Errorf("read the question: %w", err)
+	}
+	opened, err := s.cfg.Vault.Open(ctx, workspace, []string{ask.KeyName})
+	if err != nil && fault.From(err) == nil {
+		return fmt.Errorf("open the secret that was provided: %w", err)
+	}
+	if len(opened) == 1 && subtle.ConstantTimeCompare(opened[0].Value.Reveal(), value.Reveal()) == 1 {
+		return nil
+	}
+	return &fault.Error{Code: fault.ApprovalAlreadyDecided, Detail: fault.Detail{Status: provided.Status},
+		Message: fmt.Sprintf("%s was provided before, with another value. The first value stands; an administrator changes it with parley secrets set.", ask.KeyName)}
 }
 
 // answer writes the answer and all that comes with it. ok is false where there is one.
@@ -72,12 +111,15 @@ func (s *Service) answer(ctx context.Context, tx *session.Tx, asked session.Appr
 			return false, fmt.Errorf("read the question: %w", err)
 		}
 	}
+	if err := entitled(a, ask.Operations); err != nil {
+		return false, err
+	}
 	if a.Pattern != "" {
 		if err := covers(a.Pattern, ask.Operations); err != nil {
 			return false, err
 		}
 	}
-	ok, err = tx.Decide(ctx, asked.TurnID, event.Decision{ApprovalID: a.Approval, What: asked.Kind, Outcome: a.Outcome, Key: a.Key, Reason: a.Reason, Pattern: a.Pattern})
+	ok, err = tx.Decide(ctx, asked.TurnID, event.Decision{ApprovalID: a.Approval, What: asked.Kind, Outcome: a.Outcome, Key: a.Key, Actor: a.Actor, Reason: a.Reason, Pattern: a.Pattern})
 	if err != nil || !ok {
 		return false, err
 	}

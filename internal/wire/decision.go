@@ -16,10 +16,11 @@ import (
 const (
 	MaxReason  = 500 // characters
 	MaxPattern = 500 // characters
+	MaxActor   = 255 // characters
 )
 
 // DecisionFields are all the names that a decision may have over HTTP.
-var DecisionFields = []string{"decision", "allowlist_pattern", "reason"}
+var DecisionFields = []string{"decision", "allowlist_pattern", "reason", "actor"}
 
 // Decision reads a decision about operations. It may have the fields that are named; those
 // that say more than the decision are for the caller.
@@ -36,6 +37,8 @@ func (c *Checks) Decision(body []Member, fields []string) (a turn.Answer) {
 			a.Pattern = c.Word(param, f.Value, MaxPattern)
 		case "reason":
 			a.Reason = c.reason(param, f.Value)
+		case "actor":
+			a.Actor = c.Word(param, f.Value, MaxActor)
 		default:
 			if !slices.Contains(fields, f.Name) {
 				c.Unknown("field", param, f.Name, fields)
@@ -66,7 +69,7 @@ func (c *Checks) reason(param string, raw json.RawMessage) string {
 	return strings.TrimSpace(event.Plain(s))
 }
 
-var secretFields = []string{"action", "value"}
+var secretFields = []string{"action", "value", "actor"}
 
 // Secret reads the answer to a secret request. The value goes from here into the
 // vault and nowhere else.
@@ -81,6 +84,8 @@ func (c *Checks) Secret(body []Member) (a turn.Answer) {
 			word = c.OneOf(param, f.Value, "provide", "skip")
 		case "value":
 			a.Value = c.secret(param, f.Value)
+		case "actor":
+			a.Actor = c.Word(param, f.Value, MaxActor)
 		default:
 			c.Unknown("field", param, f.Name, secretFields)
 		}
