@@ -65,7 +65,7 @@ func (s *Service) Decide(ctx context.Context, workspace uuid.UUID, a Answer) (De
 	if err == nil && d.Already {
 		err = standing(d.Approval, a)
 	}
-	if err == nil && d.Already && a.Outcome == event.Provided {
+	if err == nil && d.Already && a.Outcome == event.Provided && len(a.Value.Reveal()) > 0 { // AG-UI resumes without a value
 		err = s.sameValue(ctx, workspace, d.Approval, a.Value)
 	}
 	return d, err
