@@ -45,7 +45,9 @@ const (
 type view struct {
 	*dialect
 	emit    func(symbol)
-	pending []symbol // an escape that has begun
+	pending []symbol        // an escape that has begun
+	room    []symbol        // holds pending, so that marks in a row need no memory each
+	text    [maxEscape]byte // the bytes of pending
 }
 
 // feed takes the next byte.
@@ -53,6 +55,12 @@ func (v *view) feed(s symbol) {
 	if len(v.pending) == 0 && (v.dialect == nil || s.b != v.mark) {
 		v.emit(s)
 		return
+	}
+	if len(v.pending) == cap(v.pending) { // what was read is before it in room
+		if need := len(v.pending) + 1; cap(v.room) < 2*need {
+			v.room = make([]symbol, 0, max(4*need, 2*maxEscape))
+		}
+		v.pending = append(v.room[:0], v.pending...)
 	}
 	v.pending = append(v.pending, s)
 	v.settle(false)
@@ -69,12 +77,11 @@ func (v *view) settle(whole bool) {
 			v.pending = v.pending[1:]
 			continue
 		}
-		var text [maxEscape]byte
 		n := 0
 		for ; n < len(v.pending) && n < maxEscape; n++ {
-			text[n] = v.pending[n].b
+			v.text[n] = v.pending[n].b
 		}
-		meaning, length, more := v.decode(text[:n])
+		meaning, length, more := v.decode(v.text[:n])
 		if more && !whole && v.pending[len(v.pending)-1].end-first.start < maxEscape {
 			return
 		}
@@ -99,7 +106,7 @@ func (v *view) settle(whole bool) {
 			v.emit(s)
 		}
 	}
-	v.pending = nil
+	v.pending = v.room[:0]
 }
 
 // percent reads %2B.
