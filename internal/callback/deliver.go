@@ -42,8 +42,7 @@ const (
 
 // What can come of an attempt, in the words of the public API.
 const (
-	addressRefused   = "address_refused" // the name leads to no public address
-	nameNotFound     = "name_not_found"
+	addressRefused   = "address_refused" // the name does not exist, or leads to no public address
 	connectionFailed = "connection_failed"
 	tlsFailed        = "tls_failed"
 	timedOut         = "timed_out"
@@ -223,7 +222,7 @@ func reason(err error) string {
 		return addressRefused
 	}
 	if dns, ok := errors.AsType[*net.DNSError](err); ok && dns.IsNotFound {
-		return nameNotFound
+		return addressRefused // or callers could find out which names exist in this network
 	}
 	if t, ok := errors.AsType[net.Error](err); ok && t.Timeout() || errors.Is(err, context.DeadlineExceeded) {
 		return timedOut

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"strings"
 	"sync"
@@ -16,6 +17,7 @@ import (
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
 	"github.com/parley-server/parley/internal/callback"
+	"github.com/parley-server/parley/internal/egress"
 	"github.com/parley-server/parley/internal/egress/egresstest"
 	"github.com/parley-server/parley/internal/fair"
 )
@@ -342,5 +344,16 @@ func TestBodyThatCannotBeMade(t *testing.T) {
 	}
 	if empty, err := callback.Wrap(callback.Delivery{}, []byte(" { } "), []byte("{}")); err != nil || !json.Valid(empty) {
 		t.Errorf("%s, %v", empty, err)
+	}
+}
+
+// TestUnknownAndInternalNamesLookAlike keeps callers from finding out which names exist in the
+// network of the service.
+func TestUnknownAndInternalNamesLookAlike(t *testing.T) {
+	t.Parallel()
+	unknown := callback.Reason(fmt.Errorf("dial: %w", &net.DNSError{Err: "no such host", Name: "db.corp", IsNotFound: true}))
+	internal := callback.Reason(&egress.Error{Reason: "db.corp leads to no public address."})
+	if unknown != internal {
+		t.Errorf("a name that does not exist is %s, one that leads inside %s", unknown, internal)
 	}
 }

@@ -13,3 +13,6 @@ func (s *Store) Hurry(d time.Duration) { s.client = s.guard.Client(egress.Limits
 var Schedule = schedule
 
 var Wrap = wrap
+
+// Reason names what went wrong on the way.
+var Reason = reason
