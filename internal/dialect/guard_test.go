@@ -186,7 +186,9 @@ func TestTurnsOfOthersAreRead(t *testing.T) {
 		"continue of responses": {path: "/v1/responses", body: `{"model":"demo","input":"continue","user":"u"}`},
 	} {
 		for key, want := range map[string]int{own: 200, other: 403, reader: 200} {
-			come.key = key
+			if come.key = key; key != own && name == "the message again" {
+				want = 422 // its id is an Idempotency-Key, which belongs to the key that came first
+			}
 			if r := s.get(t, come); r.status != want || want == 403 && (r.code != "INSUFFICIENT_SCOPE" || !strings.Contains(r.text, "sessions:read")) {
 				t.Errorf("%s, %d: %d %s", name, want, r.status, r.text)
 			}
