@@ -128,7 +128,7 @@ func (c *call) data(part fields, in *incoming, p *parts) {
 	data := fieldsOf(c.params.Checks, part.pointer("data"), raw)
 	switch {
 	case in.task != "" && data.has("decision") && in.decision == nil:
-		for _, m := range wire.Members(raw) {
+		for _, m := range wire.Given(wire.Members(raw)) {
 			if m.Name == "approval_id" {
 				in.approval = data.UUID(data.pointer("approval_id"), m.Value)
 				continue

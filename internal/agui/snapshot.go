@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"strconv"
 	"strings"
+
+	"github.com/parley-server/parley/internal/strictjson"
 )
 
 // snapshot is what a run begins with where its client has some of what is told from here on:
@@ -35,7 +37,7 @@ func (t *Telling) without(raw json.RawMessage) json.RawMessage {
 		ToolCallID string            `json:"toolCallId"`
 		ToolCalls  []json.RawMessage `json:"toolCalls"`
 	}
-	if json.Unmarshal(raw, &m) != nil {
+	if strictjson.Unmarshal(raw, &m) != nil {
 		return raw
 	}
 	if m.Role == "assistant" && t.ahead(m.ID) || m.Role == "tool" && t.about.Calls[m.ToolCallID] && !t.results[m.ToolCallID] {
@@ -46,7 +48,7 @@ func (t *Telling) without(raw json.RawMessage) json.RawMessage {
 		var call struct {
 			ID string `json:"id"`
 		}
-		if json.Unmarshal(c, &call) != nil || !t.about.Calls[call.ID] || t.tools[call.ID] {
+		if strictjson.Unmarshal(c, &call) != nil || !t.about.Calls[call.ID] || t.tools[call.ID] {
 			kept = append(kept, c)
 		}
 	}

@@ -1,7 +1,6 @@
 package dialect
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/strictjson"
 	"github.com/parley-server/parley/internal/turn"
 	"github.com/parley-server/parley/internal/wire"
 )
@@ -22,10 +22,8 @@ var Extensions = []string{"session_id", "skill", "input", "secret_input", "respo
 // Given are the members of an object that say something: null stands for nothing.
 func Given(body []wire.Member) map[string]json.RawMessage {
 	given := make(map[string]json.RawMessage, len(body))
-	for _, m := range body {
-		if !bytes.Equal(m.Value, []byte("null")) {
-			given[m.Name] = m.Value
-		}
+	for _, m := range wire.Given(body) {
+		given[m.Name] = m.Value
 	}
 	return given
 }
@@ -79,7 +77,7 @@ type Message struct {
 // Messages reads the field "messages".
 func Messages(c *wire.Checks, raw json.RawMessage) []Message {
 	var list []Message
-	if json.Unmarshal(raw, &list) != nil || len(list) == 0 {
+	if strictjson.Unmarshal(raw, &list) != nil || len(list) == 0 {
 		c.Add(fault.Violation{Param: "/messages", Rule: "type", Message: "messages must be an array of messages, each with a role, and hold at least one.", Expected: "array"})
 		return nil
 	}
@@ -102,12 +100,12 @@ func Asked(c *wire.Checks, list []Message) int {
 // Text reads the content of a message: a string, or parts of which each is a text.
 func Text(c *wire.Checks, param string, raw json.RawMessage) string {
 	var text string
-	if json.Unmarshal(raw, &text) != nil {
+	if strictjson.Unmarshal(raw, &text) != nil {
 		var parts []struct {
 			Type string `json:"type"`
 			Text string `json:"text"`
 		}
-		if json.Unmarshal(raw, &parts) != nil {
+		if strictjson.Unmarshal(raw, &parts) != nil {
 			c.Add(fault.Violation{Param: param, Rule: "type", Message: "The content of a message is a text, or parts.", Expected: "string"})
 			return ""
 		}

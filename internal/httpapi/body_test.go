@@ -1,10 +1,13 @@
 package httpapi_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
+	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 )
@@ -44,14 +47,13 @@ func TestBadMessages(t *testing.T) {
 		`"command"`:                                                             " type",
 		`1e999999`:                                                              " type",
 		`{}`:                                                                    "/command exactly_one",
-		`{"command":null}`:                                                      "/command type",
+		`{"command":null}`:                                                      "/command exactly_one",
 		`{"command":1}`:                                                         "/command type",
 		`{"command":["x"]}`:                                                     "/command type",
 		`{"command":""}`:                                                        "/command min_length",
 		`{"command":" \n\t"}`:                                                   "/command min_length",
 		`{"command":"` + strings.Repeat("x", 200_001) + `"}`:                                                "/command max_length",
 		`{"command":"x","caller_id":1}`:                                                                     "/caller_id type",
-		`{"command":"x","caller_id":null}`:                                                                  "/caller_id type",
 		`{"command":"x","caller_id":""}`:                                                                    "/caller_id min_length",
 		`{"command":"x","caller_id":"` + long + `"}`:                                                        "/caller_id max_length",
 		`{"command":"x","caller_id":"` + strings.Repeat("é", 128) + `"}`:                                    "/caller_id max_length",
@@ -67,7 +69,6 @@ func TestBadMessages(t *testing.T) {
 		`{"command":"x","limits":[]}`:                                                                       "/limits type",
 		`{"command":"x","limits":{"max_turns":"1"}}`:                                                        "/limits/max_turns type",
 		`{"command":"x","limits":{"max_turns":1.5}}`:                                                        "/limits/max_turns type",
-		`{"command":"x","limits":{"max_turns":null}}`:                                                       "/limits/max_turns type",
 		`{"command":"x","limits":{"max_turns":0}}`:                                                          "/limits/max_turns minimum",
 		`{"command":"x","limits":{"max_turns":-1e999999}}`:                                                  "/limits/max_turns minimum",
 		`{"command":"x","limits":{"max_turns":201}}`:                                                        "/limits/max_turns maximum",
@@ -190,5 +191,53 @@ func TestContentTypeAndSize(t *testing.T) {
 	}
 	if res.Body.Close(); res.StatusCode != 413 {
 		t.Errorf("without a length: %d", res.StatusCode)
+	}
+}
+
+// An explicit null equals an absent member, at every depth and in every body.
+func TestNullEqualsAbsent(t *testing.T) {
+	t.Parallel()
+	s := startTurns(t, nil, asking(time.Hour))
+	for _, fields := range []string{
+		`"skill":null,"input":null,"secret_input":null,"caller_id":null,"session_id":null,"response_schema":null,"callback":null,"attachments":null,"multitask_strategy":null,"limits":null,"idempotency_key":null`,
+		`"limits":{"max_turns":null,"max_response_seconds":null,"max_cost_usd":null}`,
+	} {
+		if r := s.get(t, call{method: http.MethodPost, path: "messages", body: body(t, "@say x", fields, `"stream":false`)}); r.status != http.StatusOK {
+			t.Errorf("%s: %d %s", fields, r.status, r.text)
+		}
+	}
+	if frames := s.say(t, "@say x", `"stream":null`).rest(); len(frames) == 0 {
+		t.Error("stream:null does not stream")
+	}
+	ask := s.say(t, "@call gate {}").until("input_required")
+	var q struct {
+		ApprovalID string `json:"approval_id"`
+	}
+	if err := json.Unmarshal([]byte(ask[len(ask)-1].data), &q); err != nil {
+		t.Fatal(err)
+	}
+	decide := call{method: http.MethodPost, path: "/api/workspaces/demo/approvals/" + q.ApprovalID + "/decide", body: `{"decision":"deny","allowlist_pattern":null,"reason":null}`}
+	if r := s.get(t, decide); r.status != http.StatusOK {
+		t.Errorf("a decision: %d %s", r.status, r.text)
+	}
+	if r := s.get(t, call{method: http.MethodPost, path: "files", body: `{"filename":"a.txt","mime":"text/plain","size":1,"sha256":null,"origin_url":null}`}); r.status != http.StatusCreated {
+		t.Errorf("a ticket: %d %s", r.status, r.text)
+	}
+}
+
+// A member's name is matched exactly, and appears once.
+func TestNamesAreExactAndDistinct(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	for text, want := range map[string]string{
+		`{"COMMAND":"x"}`:                                        "INVALID_REQUEST",
+		`{"command":"x","Command":"y"}`:                          "INVALID_REQUEST",
+		`{"command":"x","command":"y"}`:                          "INVALID_JSON",
+		`{"command":"x","limits":{"Max_turns":1}}`:               "INVALID_REQUEST",
+		`{"command":"x","limits":{"max_turns":1,"max_turns":2}}`: "INVALID_JSON",
+	} {
+		if r := s.get(t, call{method: http.MethodPost, path: "messages", body: text}); r.status != http.StatusBadRequest || r.Error.Code != want {
+			t.Errorf("%s: %d %s", text, r.status, r.text)
+		}
 	}
 }

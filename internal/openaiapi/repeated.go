@@ -13,16 +13,20 @@ import (
 	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/session"
+	"github.com/parley-server/parley/internal/strictjson"
 )
 
 // written is what a message of the assistant says, in whichever form its client has kept it.
 func written(m dialect.Message) string {
 	var text, refusal string
-	var parts []struct{ Text, Refusal string }
-	if json.Unmarshal(m.Content, &text) != nil {
-		_ = json.Unmarshal(m.Content, &parts) // what is no text says nothing
+	var parts []struct {
+		Text    string `json:"text"`
+		Refusal string `json:"refusal"`
 	}
-	_ = json.Unmarshal(m.Refusal, &refusal)
+	if strictjson.Unmarshal(m.Content, &text) != nil {
+		_ = strictjson.Unmarshal(m.Content, &parts) // what is no text says nothing
+	}
+	_ = strictjson.Unmarshal(m.Refusal, &refusal)
 	var all []string
 	for _, p := range parts {
 		all = append(all, p.Text, p.Refusal)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/parley-server/parley/internal/dialect"
 	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/strictjson"
 	"github.com/parley-server/parley/internal/turn"
 	"github.com/parley-server/parley/internal/wire"
 )
@@ -178,10 +179,12 @@ func (in *incoming) forced() {
 				continue
 			}
 			var allowed struct { // only a choice among allowed_tools has a mode, which completions have one deeper
-				Mode    string
-				Allowed struct{ Mode string } `json:"allowed_tools"`
+				Mode    string `json:"mode"`
+				Allowed struct {
+					Mode string `json:"mode"`
+				} `json:"allowed_tools"`
 			}
-			_ = json.Unmarshal(raw, &allowed)
+			_ = strictjson.Unmarshal(raw, &allowed)
 			kind = cmp.Or(allowed.Mode, allowed.Allowed.Mode)
 		}
 		if kind != "auto" && kind != "none" {

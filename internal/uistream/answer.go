@@ -15,6 +15,7 @@ import (
 	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/session"
+	"github.com/parley-server/parley/internal/strictjson"
 	"github.com/parley-server/parley/internal/turn"
 	"github.com/parley-server/parley/internal/wire"
 )
@@ -193,11 +194,11 @@ func (s *server) answer(r *dialect.Request, q request) (dialect.Reading, error) 
 // responded are the parts of a message with an approval that somebody has answered, by their index.
 func responded(raw json.RawMessage) map[int]answer {
 	var parts []json.RawMessage
-	_ = json.Unmarshal(raw, &parts) // what is no array holds none
+	_ = strictjson.Unmarshal(raw, &parts) // what is no array holds none
 	found := make(map[int]answer)
 	for i, p := range parts {
 		var part answer
-		if json.Unmarshal(p, &part) == nil && part.State == "approval-responded" {
+		if strictjson.Unmarshal(p, &part) == nil && part.State == "approval-responded" {
 			found[i] = part
 		}
 	}

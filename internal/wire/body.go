@@ -20,7 +20,8 @@ const (
 	BodyTime = 30 * time.Second
 )
 
-// ReadBody takes a request's JSON object apart; raw is what came.
+// ReadBody parses a request's JSON object into its members, without those that are null; raw is
+// the body as it was sent.
 func ReadBody(w http.ResponseWriter, r *http.Request) (list []Member, raw []byte, err error) {
 	return readBody(w, r, MaxBody)
 }
@@ -35,7 +36,7 @@ func readBody(w http.ResponseWriter, r *http.Request, most int64) (list []Member
 		return nil, nil, err
 	}
 	list, err = Object(raw)
-	return list, raw, err
+	return Given(list), raw, err
 }
 
 // ReadJSON reads a request's body. Size and type are checked before anything is read.

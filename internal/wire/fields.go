@@ -119,7 +119,7 @@ func (c *Checks) input(param string, raw json.RawMessage) map[string]json.RawMes
 		return nil
 	}
 	in := make(map[string]json.RawMessage)
-	for _, f := range Members(raw) {
+	for _, f := range Given(Members(raw)) {
 		in[f.Name] = f.Value
 	}
 	return in
@@ -150,7 +150,7 @@ func (c *Checks) attachments(param string, raw json.RawMessage) (ids []uuid.UUID
 			continue
 		}
 		given := false
-		for _, f := range Members(item) {
+		for _, f := range Given(Members(item)) {
 			if f.Name != "file_id" {
 				c.Unknown("field", at+Pointer(f.Name), f.Name, []string{"file_id"})
 				continue
@@ -175,7 +175,7 @@ func (c *Checks) callback(param string, raw json.RawMessage) *turn.Callback {
 		return nil
 	}
 	var cb turn.Callback
-	for _, f := range Members(raw) {
+	for _, f := range Given(Members(raw)) {
 		at := param + Pointer(f.Name)
 		switch f.Name {
 		case "url":
@@ -206,7 +206,7 @@ func (c *Checks) metadata(param string, raw json.RawMessage) map[string]string {
 	if !c.Object(param, raw) {
 		return nil
 	}
-	pairs := Members(raw)
+	pairs := Given(Members(raw))
 	if len(pairs) > callback.MaxMetadata {
 		c.Add(fault.Violation{Param: param, Rule: "max_properties", Message: fmt.Sprintf("metadata has more than %d pairs.", callback.MaxMetadata), Expected: callback.MaxMetadata})
 		return nil
@@ -233,7 +233,7 @@ func (c *Checks) limits(param string, raw json.RawMessage) (l turn.Limits) {
 	if !c.Object(param, raw) {
 		return l
 	}
-	for _, f := range Members(raw) {
+	for _, f := range Given(Members(raw)) {
 		at := param + Pointer(f.Name)
 		switch f.Name {
 		case "max_response_seconds":

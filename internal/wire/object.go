@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"slices"
 	"unicode/utf8"
 
 	"github.com/parley-server/parley/internal/fault"
@@ -82,6 +83,11 @@ func Members(object []byte) []Member {
 		list = append(list, Member{text, value})
 	}
 	return list
+}
+
+// Given returns the members whose value is not null: an explicit null equals an absent member.
+func Given(members []Member) []Member {
+	return slices.DeleteFunc(members, func(m Member) bool { return string(m.Value) == "null" })
 }
 
 // Unsound reports whether a well-formed JSON string holds what no text can: NUL, or
