@@ -92,8 +92,8 @@ func (s *service) buildStores(ctx context.Context) (err error) {
 	return nil
 }
 
-// base is the public address of the service, "" where nobody has said it: then the
-// links of files, which are stored before they are read, have no host.
+// base returns the public address of the service, or "": then the addresses in events and
+// callbacks, which are stored before they are read, begin at the path.
 func (s *service) base() string {
 	if s.Config.BaseURL == "" && s.DevDir != "" {
 		return s.url
@@ -114,8 +114,8 @@ func (s *service) buildTurns() (err error) {
 	turns := turn.Config{
 		Pool: s.pool, Sessions: s.sessions, Workspaces: s.workspaces, Model: models.Model, Tools: s.tools, Runner: s.runner,
 		Skills: s.skills, Permissions: permission.New(s.pool), Vault: s.secrets, Files: s.files, Callbacks: s.callbacks,
-		Tell: a2a.Tell(s.sessions, s.files, s.base()),
-		Log:  s.Log, Workers: cfg.Workers, Queue: cfg.Queue, ModelCalls: cfg.ModelCalls, Lease: cfg.TurnLease, Window: cfg.ApprovalWindow, Grace: drainTime,
+		Base: s.base(), Tell: a2a.Tell(s.sessions, s.files, s.base()),
+		Log: s.Log, Workers: cfg.Workers, Queue: cfg.Queue, ModelCalls: cfg.ModelCalls, Lease: cfg.TurnLease, Window: cfg.ApprovalWindow, Grace: drainTime,
 	}
 	if s.Turns != nil {
 		s.Turns(&turns)

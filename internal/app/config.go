@@ -13,7 +13,7 @@ import (
 type Config struct {
 	DatabaseURL Secret `env:"DATABASE_URL" secret:"url" section:"Server" doc:"PostgreSQL, as postgres://user:password@host/database. It must reach PostgreSQL directly or through a session pooler."`
 	Listen      string `env:"PARLEY_LISTEN" envDefault:":8080" doc:"Address of the HTTP server. With serve --dev it is on 127.0.0.1 where no host is given, and the next free port where this one is not set and in use."`
-	BaseURL     string `env:"PARLEY_BASE_URL" doc:"Public address of the server; may have a path. Without it the links in answers follow the request's Host, and the download addresses in streams, which are stored before anybody asks, are paths (with serve --dev they name the address that it listens on)."`
+	BaseURL     string `env:"PARLEY_BASE_URL" doc:"Public address of the server; may have a path. Set it in production: with it every URL in events and callbacks is absolute. Without it the links in answers follow the request's Host, those in events and callbacks are paths, and the server logs a warning at start. serve --dev uses the address that it listens on."`
 	HTTP        bool   `env:"PARLEY_HTTP" envDefault:"true" doc:"false: this process runs turns and serves no requests."`
 	Workers     int    `env:"PARLEY_WORKERS" envDefault:"100" doc:"Turns that this process runs at once; 0: it serves requests and runs none."`
 	Migrate     string `env:"PARLEY_MIGRATE" envDefault:"auto" oneof:"auto check" doc:"auto: bring the database to this release's schema at start; check: refuse to start where that is not done."`

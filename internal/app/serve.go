@@ -146,6 +146,9 @@ func (s *service) prepare(ctx context.Context, dsn Secret) error {
 	if err != nil {
 		return err
 	}
+	if s.base() == "" && s.server != nil {
+		s.Log.WarnContext(ctx, "addresses in events and callbacks have no host: PARLEY_BASE_URL is not set")
+	}
 	if s.Config.Durability == "off" {
 		s.Log.WarnContext(ctx, "accepted messages can be lost: PARLEY_DURABILITY is off")
 	} else if err := durable(ctx, s.pool); err != nil {

@@ -19,9 +19,9 @@ func (s *Service) park(ctx context.Context, t session.Turn, a *attempt, ask even
 	ask.ApprovalID = uuid.Must(uuid.NewV7())
 	switch ask.What {
 	case event.InputApproval:
-		ask.DecideURL = fmt.Sprintf("/api/workspaces/%s/approvals/%s/decide", t.WorkspaceID, ask.ApprovalID)
+		ask.DecideURL = fmt.Sprintf("%s/api/workspaces/%s/approvals/%s/decide", s.cfg.Base, t.WorkspaceID, ask.ApprovalID)
 	case event.InputSecret:
-		ask.SecretURL = fmt.Sprintf("/api/v1/workspaces/%s/approvals/%s/secret", t.WorkspaceID, ask.ApprovalID)
+		ask.SecretURL = fmt.Sprintf("%s/api/v1/workspaces/%s/approvals/%s/secret", s.cfg.Base, t.WorkspaceID, ask.ApprovalID)
 	}
 	err := s.cfg.Sessions.Update(ctx, t.SessionID, func(tx *session.Tx) error {
 		asked, ok, err := tx.Park(ctx, a.lease, ask, s.cfg.Window)

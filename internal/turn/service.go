@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -52,6 +53,9 @@ type Config struct {
 	Files       *filestore.Store
 	Callbacks   *callback.Store
 	Log         *slog.Logger
+	// Base is the public address of the service, with which the addresses in events begin; "": they
+	// begin at the path.
+	Base string
 	// Tell makes the reports of turns in other protocols than Parley's own.
 	Tell map[callback.Protocol]func(context.Context, callback.Delivery) ([]byte, error)
 
@@ -119,6 +123,7 @@ func New(cfg Config) (*Service, error) {
 	if cfg.FetchPoll == 0 {
 		cfg.FetchPoll = 100 * time.Millisecond
 	}
+	cfg.Base = strings.TrimSuffix(cfg.Base, "/")
 	s := &Service{cfg: cfg, log: cfg.Log, q: db.New(replan.Pool{Pool: cfg.Pool}), running: make(map[uuid.UUID]*attempt)}
 	s.places, s.modelCalls = fair.New(cfg.Workers), fair.New(cfg.ModelCalls)
 	s.fetched.Store(time.Now().UnixNano())
