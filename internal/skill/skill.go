@@ -64,8 +64,8 @@ func (s *Store) Active(ctx context.Context, workspace uuid.UUID, name string) (S
 // maxCandidates is how many names an unknown one is answered with.
 const maxCandidates = 5
 
-// unknown is UNKNOWN_SKILL. Callers are told of active skills only, administrators
-// of all.
+// unknown returns UNKNOWN_SKILL with candidates: of the active skills for callers, of all for
+// administrators; the nearest first, or the first by name where none is near.
 func (s *Store) unknown(ctx context.Context, workspace uuid.UUID, name string, onlyActive bool) error {
 	names, err := s.q.SkillNames(ctx, workspace, onlyActive)
 	if err != nil {
@@ -80,6 +80,8 @@ func (s *Store) unknown(ctx context.Context, workspace uuid.UUID, name string, o
 	e.Detail.Candidates = search.Nearest(name, names, maxCandidates)
 	if near := e.Detail.Candidates; len(near) > 0 {
 		e.Message += fmt.Sprintf(" Did you mean %q?", near[0])
+	} else {
+		e.Detail.Candidates = names[:min(len(names), maxCandidates)]
 	}
 	return e
 }
