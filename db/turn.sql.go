@@ -976,6 +976,36 @@ func (q *Queries) TurnsPlaceable(ctx context.Context, workspaceID *uuid.UUID, fu
 	return items, nil
 }
 
+const turnsRejected = `-- name: TurnsRejected :many
+SELECT id, rejected FROM turns WHERE id = ANY($1::uuid[]) AND rejected IS NOT NULL
+`
+
+type TurnsRejectedRow struct {
+	ID       uuid.UUID
+	Rejected []byte
+}
+
+// TurnsRejected are the rejected attachments of those turns that have some.
+func (q *Queries) TurnsRejected(ctx context.Context, ids []uuid.UUID) ([]TurnsRejectedRow, error) {
+	rows, err := q.db.Query(ctx, turnsRejected, ids)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []TurnsRejectedRow
+	for rows.Next() {
+		var i TurnsRejectedRow
+		if err := rows.Scan(&i.ID, &i.Rejected); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const turnsRunning = `-- name: TurnsRunning :many
 SELECT id, session_id, epoch, coalesce(node, 0)::int AS node,
        (coalesce(lease_until < clock_timestamp(), true) OR

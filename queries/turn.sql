@@ -81,6 +81,10 @@ WHERE t.workspace_id = sqlc.arg(workspace_id)
 SELECT id, created_at FROM turns
 WHERE session_id = $1 AND start_seq < sqlc.arg(start_seq)::bigint AND end_seq > sqlc.arg(cursor)::bigint;
 
+-- name: TurnsRejected :many
+-- TurnsRejected are the rejected attachments of those turns that have some.
+SELECT id, rejected FROM turns WHERE id = ANY(sqlc.arg(ids)::uuid[]) AND rejected IS NOT NULL;
+
 -- name: TurnActive :one
 -- TurnActive is the session's turn that has not ended.
 SELECT * FROM turns WHERE session_id = $1 AND state IN ('queued', 'running', 'waiting');

@@ -62,6 +62,8 @@ func (p *projection) apply(ev event.Event) ([]frame, error) {
 		return p.tool(ev, ""), nil
 	case event.InputRequired:
 		return p.status(ev, inputRequired, question(p.base, &p.task, b)), nil
+	case event.AttachmentRejected:
+		p.note("rejected_attachments", b.Attachments)
 	case event.Usage:
 		p.note("usage", public(ev.Data))
 	case event.Structured:

@@ -48,6 +48,7 @@ type Telling struct {
 	usage    []tokenUsage    // one for each turn
 	result   json.RawMessage
 	error    *event.Error
+	cut      bool // the provider cut the turn's last reply
 }
 
 // NewTelling makes a projection.
@@ -111,6 +112,7 @@ func (t *Telling) row(row dialect.Row) (out []any) {
 	case event.InputRequired:
 		return t.question(b, row.Pending)
 	case event.Usage:
+		t.cut = b.Truncated
 		t.usage = append(t.usage, tokenUsage{Model: b.Model, Input: b.InputTokens, Output: b.OutputTokens, Total: b.InputTokens + b.OutputTokens})
 	case event.Structured:
 		t.result = b.Result
@@ -183,7 +185,7 @@ func (t *Telling) done() []any {
 		if t.error != nil { // an end of the run would be an end of what follows
 			out = append(out, frame{Type: "CUSTOM", Name: "error", Value: *t.error})
 		}
-		t.reading, t.messages, t.result, t.error = *next, 0, nil, nil
+		t.reading, t.messages, t.result, t.error, t.cut = *next, 0, nil, nil, false
 		return append(out, t.rejected()...)
 	}
 	switch {
@@ -196,7 +198,11 @@ func (t *Telling) done() []any {
 }
 
 func (t *Telling) finished(o outcome) frame {
-	return frame{Type: "RUN_FINISHED", ThreadID: t.about.Thread, RunID: t.about.Run, Outcome: &o, Result: t.result, Usage: t.usage}
+	f := frame{Type: "RUN_FINISHED", ThreadID: t.about.Thread, RunID: t.about.Run, Outcome: &o, Result: t.result, Usage: t.usage}
+	if t.cut {
+		f.Metadata = map[string]any{"finish_reason": event.FinishLength, "truncated": true}
+	}
+	return f
 }
 
 // Fail implements dialect.Projection.

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -43,7 +44,11 @@ func (v *viewer) show(f client.Frame) error {
 		Resumed   *bool    `json:"resumed"`
 
 		Result      json.RawMessage `json:"result"`
-		Attachments []event.File    `json:"attachments"`
+		Attachments []struct {
+			event.File
+			FileID string `json:"file_id"`
+			Reason string `json:"reason"`
+		} `json:"attachments"`
 		failure
 	}
 	if err := json.Unmarshal(f.Data, &b); err != nil {
@@ -75,6 +80,10 @@ func (v *viewer) show(f client.Frame) error {
 	case "attachment":
 		for _, a := range b.Attachments {
 			v.tell(plainLine(fmt.Sprintf("+ %s (%s, %s bytes): %s", a.Filename, a.MIME, thousands(a.Size), a.DownloadURL)))
+		}
+	case "attachment_rejected":
+		for _, a := range b.Attachments {
+			v.tell("✗ " + plainLine(fmt.Sprintf("%s was not used: %s", cmp.Or(a.Filename, a.FileID), a.Reason)))
 		}
 	case "error":
 		v.failed = new(b.failure)

@@ -59,6 +59,8 @@ func Decode(k Kind, data []byte) (Body, error) {
 		return decode[Structured](data)
 	case KindAttachment:
 		return decode[Attachment](data)
+	case KindRejected:
+		return decode[AttachmentRejected](data)
 	case KindError:
 		return decode[Error](data)
 	case KindDone:

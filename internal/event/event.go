@@ -27,6 +27,7 @@ const (
 	KindUsage         Kind = "usage"
 	KindStructured    Kind = "structured"
 	KindAttachment    Kind = "attachment"
+	KindRejected      Kind = "attachment_rejected"
 	KindError         Kind = "error"
 	KindDone          Kind = "done"
 )
@@ -104,7 +105,12 @@ type Usage struct {
 	OutputTokens int64    `json:"output_tokens"`
 	CostUSD      *float64 `json:"cost_usd"`
 	Model        string   `json:"model"`
+	FinishReason string   `json:"finish_reason,omitempty"` // FinishLength, or ""
+	Truncated    bool     `json:"truncated,omitempty"`     // the provider cut the turn's last reply at its token limit
 }
+
+// FinishLength is the FinishReason of a turn whose last reply was cut.
+const FinishLength = "length"
 
 // Error ends a turn that failed. It is always followed by Done.
 type Error struct {
@@ -162,6 +168,12 @@ type Structured struct {
 // Attachment names the files that a turn produced. It comes at most once.
 type Attachment struct {
 	Attachments []File `json:"attachments"`
+}
+
+// AttachmentRejected lists the attachments of the message that cannot be used, each with its
+// file_id, filename, code and reason. It follows open, where there are some.
+type AttachmentRejected struct {
+	Attachments json.RawMessage `json:"attachments"`
 }
 
 // File is a produced file. DownloadURL is signed and works without a key.
@@ -238,19 +250,20 @@ type Reference struct {
 	Source string `json:"source"`
 }
 
-func (Open) Kind() Kind          { return KindOpen }
-func (Text) Kind() Kind          { return KindText }
-func (ToolUse) Kind() Kind       { return KindToolUse }
-func (ToolResult) Kind() Kind    { return KindToolResult }
-func (InputRequired) Kind() Kind { return KindInputRequired }
-func (Usage) Kind() Kind         { return KindUsage }
-func (Structured) Kind() Kind    { return KindStructured }
-func (Attachment) Kind() Kind    { return KindAttachment }
-func (Error) Kind() Kind         { return KindError }
-func (Done) Kind() Kind          { return KindDone }
-func (Message) Kind() Kind       { return KindMessage }
-func (Started) Kind() Kind       { return KindStarted }
-func (Reply) Kind() Kind         { return KindReply }
-func (ToolOutput) Kind() Kind    { return KindToolOutput }
-func (Reference) Kind() Kind     { return KindReference }
-func (Decision) Kind() Kind      { return KindDecision }
+func (Open) Kind() Kind               { return KindOpen }
+func (Text) Kind() Kind               { return KindText }
+func (ToolUse) Kind() Kind            { return KindToolUse }
+func (ToolResult) Kind() Kind         { return KindToolResult }
+func (InputRequired) Kind() Kind      { return KindInputRequired }
+func (Usage) Kind() Kind              { return KindUsage }
+func (Structured) Kind() Kind         { return KindStructured }
+func (Attachment) Kind() Kind         { return KindAttachment }
+func (AttachmentRejected) Kind() Kind { return KindRejected }
+func (Error) Kind() Kind              { return KindError }
+func (Done) Kind() Kind               { return KindDone }
+func (Message) Kind() Kind            { return KindMessage }
+func (Started) Kind() Kind            { return KindStarted }
+func (Reply) Kind() Kind              { return KindReply }
+func (ToolOutput) Kind() Kind         { return KindToolOutput }
+func (Reference) Kind() Kind          { return KindReference }
+func (Decision) Kind() Kind           { return KindDecision }

@@ -43,21 +43,22 @@ func (s *Store) Attach(ctx context.Context, tx pgx.Tx, workspace, turn uuid.UUID
 	for _, r := range rows {
 		files[r.ID] = fileOf(r, now)
 	}
-	attached := make(map[uuid.UUID]bool)
+	seen, attached := make(map[uuid.UUID]bool), int32(0)
 	for _, id := range ids {
-		if attached[id] {
+		if seen[id] {
 			continue
 		}
+		seen[id] = true
 		f, known := files[id]
-		if no := unfit(f, known, len(attached)); no != nil {
+		if no := unfit(f, known, int(attached)); no != nil {
 			no.FileID, no.Filename = id, f.Filename
 			rejected = append(rejected, *no)
 			continue
 		}
-		if err := q.TurnFilePut(ctx, turn, id, workspace, int32(len(attached))); err != nil {
+		if err := q.TurnFilePut(ctx, turn, id, workspace, attached); err != nil {
 			return nil, fmt.Errorf("attach file: %w", err)
 		}
-		attached[id] = true
+		attached++
 	}
 	return rejected, nil
 }

@@ -258,7 +258,7 @@ func TestExamplesAreTrue(t *testing.T) {
 		t.Errorf("only %d examples", examples)
 	}
 	for _, f := range doc.Components.Schemas["StreamFrame"].Value.OneOf {
-		name := f.Value.Properties["event"].Value.Const.(string)
+		name := f.Value.Properties["event"].Value.Enum[0].(string)
 		if doc.Components.Examples[name] == nil {
 			t.Errorf("no example of a frame %s", name)
 		}

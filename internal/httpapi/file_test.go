@@ -410,7 +410,7 @@ func TestFilesThroughATurn(t *testing.T) {
 		}
 	}
 	frames := s.open(t, call{method: "POST", path: "messages", body: command}).rest()
-	if got := names(frames); got != "open text tool_use tool_result text usage attachment done" {
+	if got := names(frames); got != "open attachment_rejected text tool_use tool_result text usage attachment done" {
 		t.Errorf("%s", got)
 	}
 	var event struct{ Attachments []download }

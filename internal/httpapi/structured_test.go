@@ -55,7 +55,7 @@ func TestTheEndOfATurnIsToldAlikeEverywhere(t *testing.T) {
 	s, h := startHookWith(t, func(c *turn.Config) { c.Permissions, c.Model = nil, provider(t, everything(t)) })
 	missing := `"attachments":[{"file_id":"0197a0b4-7c3e-7cc0-8a3a-2f6f0f1b7f10"}]`
 	frames := s.say(t, "How many?", inAnswer, missing).rest()
-	if got := names(frames); got != "open text tool_use tool_result tool_use tool_result usage structured attachment done" {
+	if got := names(frames); got != "open attachment_rejected text tool_use tool_result tool_use tool_result usage structured attachment done" {
 		t.Errorf("%s", got)
 	}
 	const result = `{"n":17,"why":"all of them"}`

@@ -159,6 +159,9 @@ func said(o turn.Outcome) []string {
 	_ = json.Unmarshal(o.References, &read) // as they were written down
 	_ = json.Unmarshal(o.Rejected, &rejected)
 	about := []string{fmt.Sprintf("[session_id: %s]", o.SessionID)}
+	if o.Truncated {
+		about = append(about, "[the answer is cut: the model reached its token limit]")
+	}
 	if len(read) > 0 {
 		var paths []string
 		for _, r := range read {

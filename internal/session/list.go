@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -146,6 +148,7 @@ type Message struct {
 	StructuredResult json.RawMessage `json:"structured_result,omitempty"`
 	ToolCalls        json.RawMessage `json:"tool_calls"`
 	Attachments      []event.File    `json:"attachments"`
+	Rejected         json.RawMessage `json:"rejected_attachments,omitempty"` // of the user's message
 	References       json.RawMessage `json:"references,omitempty"`
 	Usage            json.RawMessage `json:"usage,omitempty"`
 	Error            *string         `json:"error"`
@@ -190,7 +193,28 @@ func (s *Store) Messages(ctx context.Context, workspace, id uuid.UUID, q Message
 			items[i].LastSeq = max(items[i].LastSeq, head.LastSeq)
 		}
 	}
+	if err := s.addRejected(ctx, items); err != nil {
+		return Page[Message]{}, err
+	}
 	return page(items, q.Limit, func(last Message) string { return q.cursor(id, last) }), nil
+}
+
+// addRejected adds to the user's messages the attachments that could not be used.
+func (s *Store) addRejected(ctx context.Context, messages []Message) error {
+	asked := make(map[uuid.UUID]*Message)
+	for i := range messages {
+		if m := &messages[i]; m.Role == "user" {
+			asked[m.TurnID] = m
+		}
+	}
+	rows, err := s.q.TurnsRejected(ctx, slices.Collect(maps.Keys(asked)))
+	if err != nil {
+		return fmt.Errorf("read rejected attachments: %w", err)
+	}
+	for _, r := range rows {
+		asked[r.ID].Rejected = r.Rejected
+	}
+	return nil
 }
 
 // Answer is a workspace's turn and the agent's message of it.

@@ -49,6 +49,9 @@ func summarize(log []db.TurnEventsRow) (summary, error) {
 		case event.Reply:
 			sum.Replies = append(sum.Replies, r.Seq)
 			sum.Usage = add(sum.Usage, b.Usage)
+			if b.Cut {
+				sum.Usage.FinishReason, sum.Usage.Truncated = event.FinishLength, true
+			}
 		}
 	}
 	return sum, nil

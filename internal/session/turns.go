@@ -118,7 +118,11 @@ func (tx *Tx) Begin(ctx context.Context, n NewTurn) (from From, queued bool, err
 		return From{}, false, fmt.Errorf("insert turn: %w", err)
 	}
 	n.Message.Content = event.Plain(n.Message.Content)
-	evs, err := tx.Append(ctx, n.ID, n.Message, event.Open{SessionID: tx.Session.ID})
+	first := []event.Body{n.Message, event.Open{SessionID: tx.Session.ID}}
+	if n.Rejected != nil {
+		first = append(first, event.AttachmentRejected{Attachments: n.Rejected})
+	}
+	evs, err := tx.Append(ctx, n.ID, first...)
 	if err != nil {
 		return From{}, false, err
 	}

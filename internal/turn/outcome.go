@@ -21,6 +21,7 @@ type Outcome struct {
 	References       json.RawMessage `json:"references,omitempty"`
 	Attachments      []event.File    `json:"attachments,omitempty"`
 	Rejected         json.RawMessage `json:"rejected_attachments,omitempty"`
+	Truncated        bool            `json:"truncated,omitempty"` // the provider cut the answer at its token limit
 	Error            *string         `json:"error"`
 	InputRequired    json.RawMessage `json:"input_required,omitempty"` // what the turn waits for, where Error is input_required
 }
@@ -34,6 +35,13 @@ func (s *Service) Outcome(ctx context.Context, workspace, turn uuid.UUID) (o Out
 	o = Outcome{
 		Success: answer.Error == nil, SessionID: t.SessionID, StructuredResult: answer.StructuredResult, References: answer.References,
 		Attachments: answer.Attachments, Rejected: t.Rejected, Error: answer.Error,
+	}
+	if answer.Usage != nil {
+		var usage event.Usage
+		if err := json.Unmarshal(answer.Usage, &usage); err != nil {
+			return o, false, fmt.Errorf("read the usage of a turn: %w", err)
+		}
+		o.Truncated = usage.Truncated
 	}
 	if o.Success {
 		o.Output = answer.Output
