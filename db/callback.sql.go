@@ -154,12 +154,12 @@ func (q *Queries) CallbackLock(ctx context.Context, workspaceID uuid.UUID, iD uu
 }
 
 const callbackPut = `-- name: CallbackPut :execrows
-INSERT INTO callbacks (id, workspace_id, session_id, turn_id, url, metadata, name, protocol, auth)
-SELECT $1::uuid, $2::uuid, $3::uuid, $4::uuid, $5::text,
+INSERT INTO callbacks (id, workspace_id, session_id, turn_id, url, address, metadata, name, protocol, auth)
+SELECT $1::uuid, $2::uuid, $3::uuid, $4::uuid, '', $5::bytea,
        $6::json, $7::text, $8::text, $9::bytea
 WHERE (SELECT count(*) FROM callbacks c WHERE c.turn_id = $4::uuid AND c.name NOT IN ('', $7::text)) < $10::int
 ON CONFLICT (turn_id, name) DO UPDATE
-SET url = excluded.url, metadata = excluded.metadata, protocol = excluded.protocol, auth = excluded.auth, disabled_at = NULL
+SET url = '', address = excluded.address, metadata = excluded.metadata, protocol = excluded.protocol, auth = excluded.auth, disabled_at = NULL
 `
 
 type CallbackPutParams struct {
@@ -167,7 +167,7 @@ type CallbackPutParams struct {
 	WorkspaceID uuid.UUID
 	SessionID   uuid.UUID
 	TurnID      uuid.UUID
-	URL         string
+	Address     []byte
 	Metadata    []byte
 	Name        string
 	Protocol    string
@@ -183,7 +183,7 @@ func (q *Queries) CallbackPut(ctx context.Context, arg CallbackPutParams) (int64
 		arg.WorkspaceID,
 		arg.SessionID,
 		arg.TurnID,
-		arg.URL,
+		arg.Address,
 		arg.Metadata,
 		arg.Name,
 		arg.Protocol,
@@ -194,6 +194,17 @@ func (q *Queries) CallbackPut(ctx context.Context, arg CallbackPutParams) (int64
 		return 0, err
 	}
 	return result.RowsAffected(), nil
+}
+
+const callbackSeal = `-- name: CallbackSeal :exec
+UPDATE callbacks SET address = $1::bytea, url = '' WHERE id = $2 AND url = $3::text
+`
+
+// CallbackSeal replaces the plain address of a callback, unless the address has changed since it
+// was read.
+func (q *Queries) CallbackSeal(ctx context.Context, address []byte, iD uuid.UUID, plain string) error {
+	_, err := q.db.Exec(ctx, callbackSeal, address, iD, plain)
+	return err
 }
 
 const callbacksErase = `-- name: CallbacksErase :exec
@@ -233,6 +244,46 @@ func (q *Queries) CallbacksOf(ctx context.Context, workspaceID uuid.UUID, turnID
 			&i.Protocol,
 			&i.Auth,
 			&i.Address,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const callbacksPlain = `-- name: CallbacksPlain :many
+SELECT id, workspace_id, turn_id, name, url FROM callbacks WHERE url <> '' ORDER BY id LIMIT $1
+`
+
+type CallbacksPlainRow struct {
+	ID          uuid.UUID
+	WorkspaceID uuid.UUID
+	TurnID      uuid.UUID
+	Name        string
+	URL         string
+}
+
+// CallbacksPlain lists callbacks whose address is not sealed: a process of an older release made
+// or changed them.
+func (q *Queries) CallbacksPlain(ctx context.Context, n int32) ([]CallbacksPlainRow, error) {
+	rows, err := q.db.Query(ctx, callbacksPlain, n)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []CallbacksPlainRow
+	for rows.Next() {
+		var i CallbacksPlainRow
+		if err := rows.Scan(
+			&i.ID,
+			&i.WorkspaceID,
+			&i.TurnID,
+			&i.Name,
+			&i.URL,
 		); err != nil {
 			return nil, err
 		}
@@ -350,7 +401,7 @@ func (q *Queries) DeliveriesOverdue(ctx context.Context) ([]DeliveriesOverdueRow
 }
 
 const deliveriesPage = `-- name: DeliveriesPage :many
-SELECT d.id, d.callback_id, d.type, d.seq, d.status, d.attempts, d.next_at, d.created_at, c.session_id, c.turn_id, c.url,
+SELECT d.id, d.callback_id, d.type, d.seq, d.status, d.attempts, d.next_at, d.created_at, c.session_id, c.turn_id, c.name, c.url, c.address,
        a.at AS last_at, a.status AS last_status, a.latency_ms AS last_latency_ms, a.error AS last_error
 FROM callback_deliveries d JOIN callbacks c ON c.id = d.callback_id
 LEFT JOIN callback_attempts a ON a.delivery_id = d.id AND a.n = d.attempts
@@ -371,7 +422,9 @@ type DeliveriesPageRow struct {
 	CreatedAt     time.Time
 	SessionID     uuid.UUID
 	TurnID        uuid.UUID
+	Name          string
 	URL           string
+	Address       []byte
 	LastAt        *time.Time
 	LastStatus    *int32
 	LastLatencyMS *int32
@@ -404,7 +457,9 @@ func (q *Queries) DeliveriesPage(ctx context.Context, workspaceID uuid.UUID, sta
 			&i.CreatedAt,
 			&i.SessionID,
 			&i.TurnID,
+			&i.Name,
 			&i.URL,
+			&i.Address,
 			&i.LastAt,
 			&i.LastStatus,
 			&i.LastLatencyMS,
@@ -506,7 +561,7 @@ const deliveryTake = `-- name: DeliveryTake :one
 UPDATE callback_deliveries d SET next_at = now() + make_interval(secs => $1::float8)
 FROM callbacks c
 WHERE d.id = $2 AND d.job_id = $3::bigint AND d.status = 'pending' AND c.id = d.callback_id
-RETURNING d.id, d.callback_id, d.workspace_id, d.type, d.seq, d.tries, d.body, d.created_at, c.session_id, c.turn_id, c.url, c.metadata,
+RETURNING d.id, d.callback_id, d.workspace_id, d.type, d.seq, d.tries, d.body, d.created_at, c.session_id, c.turn_id, c.url, c.address, c.metadata,
           c.name, c.protocol, c.auth,
           (c.disabled_at IS NOT NULL)::boolean AS disabled
 `
@@ -523,6 +578,7 @@ type DeliveryTakeRow struct {
 	SessionID   uuid.UUID
 	TurnID      uuid.UUID
 	URL         string
+	Address     []byte
 	Metadata    []byte
 	Name        string
 	Protocol    string
@@ -547,6 +603,7 @@ func (q *Queries) DeliveryTake(ctx context.Context, patience float64, iD uuid.UU
 		&i.SessionID,
 		&i.TurnID,
 		&i.URL,
+		&i.Address,
 		&i.Metadata,
 		&i.Name,
 		&i.Protocol,

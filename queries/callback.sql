@@ -1,12 +1,22 @@
 -- name: CallbackPut :execrows
 -- CallbackPut makes a callback of a turn, or changes the one of that name, unless the turn
 -- has as many with names as it may.
-INSERT INTO callbacks (id, workspace_id, session_id, turn_id, url, metadata, name, protocol, auth)
-SELECT sqlc.arg(id)::uuid, sqlc.arg(workspace_id)::uuid, sqlc.arg(session_id)::uuid, sqlc.arg(turn_id)::uuid, sqlc.arg(url)::text,
+INSERT INTO callbacks (id, workspace_id, session_id, turn_id, url, address, metadata, name, protocol, auth)
+SELECT sqlc.arg(id)::uuid, sqlc.arg(workspace_id)::uuid, sqlc.arg(session_id)::uuid, sqlc.arg(turn_id)::uuid, '', sqlc.arg(address)::bytea,
        sqlc.arg(metadata)::json, sqlc.arg(name)::text, sqlc.arg(protocol)::text, sqlc.narg(auth)::bytea
 WHERE (SELECT count(*) FROM callbacks c WHERE c.turn_id = sqlc.arg(turn_id)::uuid AND c.name NOT IN ('', sqlc.arg(name)::text)) < sqlc.arg(most)::int
 ON CONFLICT (turn_id, name) DO UPDATE
-SET url = excluded.url, metadata = excluded.metadata, protocol = excluded.protocol, auth = excluded.auth, disabled_at = NULL;
+SET url = '', address = excluded.address, metadata = excluded.metadata, protocol = excluded.protocol, auth = excluded.auth, disabled_at = NULL;
+
+-- name: CallbacksPlain :many
+-- CallbacksPlain lists callbacks whose address is not sealed: a process of an older release made
+-- or changed them.
+SELECT id, workspace_id, turn_id, name, url FROM callbacks WHERE url <> '' ORDER BY id LIMIT sqlc.arg(n);
+
+-- name: CallbackSeal :exec
+-- CallbackSeal replaces the plain address of a callback, unless the address has changed since it
+-- was read.
+UPDATE callbacks SET address = sqlc.arg(address)::bytea, url = '' WHERE id = sqlc.arg(id) AND url = sqlc.arg(plain)::text;
 
 -- name: CallbacksOf :many
 -- CallbacksOf are the callbacks of a turn that have a name, oldest first.
@@ -55,7 +65,7 @@ UPDATE callback_deliveries SET job_id = $2 WHERE id = $1;
 UPDATE callback_deliveries d SET next_at = now() + make_interval(secs => sqlc.arg(patience)::float8)
 FROM callbacks c
 WHERE d.id = sqlc.arg(id) AND d.job_id = sqlc.arg(job_id)::bigint AND d.status = 'pending' AND c.id = d.callback_id
-RETURNING d.id, d.callback_id, d.workspace_id, d.type, d.seq, d.tries, d.body, d.created_at, c.session_id, c.turn_id, c.url, c.metadata,
+RETURNING d.id, d.callback_id, d.workspace_id, d.type, d.seq, d.tries, d.body, d.created_at, c.session_id, c.turn_id, c.url, c.address, c.metadata,
           c.name, c.protocol, c.auth,
           (c.disabled_at IS NOT NULL)::boolean AS disabled;
 
@@ -109,7 +119,7 @@ ORDER BY a.delivery_id, a.n;
 
 -- name: DeliveriesPage :many
 -- DeliveriesPage is one page of a workspace's deliveries, newest first.
-SELECT d.id, d.callback_id, d.type, d.seq, d.status, d.attempts, d.next_at, d.created_at, c.session_id, c.turn_id, c.url,
+SELECT d.id, d.callback_id, d.type, d.seq, d.status, d.attempts, d.next_at, d.created_at, c.session_id, c.turn_id, c.name, c.url, c.address,
        a.at AS last_at, a.status AS last_status, a.latency_ms AS last_latency_ms, a.error AS last_error
 FROM callback_deliveries d JOIN callbacks c ON c.id = d.callback_id
 LEFT JOIN callback_attempts a ON a.delivery_id = d.id AND a.n = d.attempts

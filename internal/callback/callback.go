@@ -105,8 +105,12 @@ func (s *Store) put(ctx context.Context, on db.DBTX, n New) error {
 	if err != nil {
 		return err
 	}
+	address, err := s.sealAddress(n.Workspace, n.Turn, n.Name, n.URL)
+	if err != nil {
+		return err
+	}
 	rows, err := db.New(on).CallbackPut(ctx, db.CallbackPutParams{
-		ID: n.ID, WorkspaceID: n.Workspace, SessionID: n.Session, TurnID: n.Turn, URL: n.URL, Metadata: metadata,
+		ID: n.ID, WorkspaceID: n.Workspace, SessionID: n.Session, TurnID: n.Turn, Address: address, Metadata: metadata,
 		Name: n.Name, Protocol: string(cmp.Or(n.Protocol, Parley)), Auth: auth, Most: MaxNamed,
 	})
 	if err != nil {

@@ -94,6 +94,9 @@ func (s *Store) Deliver(ctx context.Context, delivery uuid.UUID, job int64, body
 	if err != nil {
 		return 0, false, err
 	}
+	if row.URL, err = s.openAddress(row.WorkspaceID, row.TurnID, row.Name, row.URL, row.Address); err != nil {
+		return 0, false, err
+	}
 	began := time.Now()
 	out := s.attempt(ctx, row, secrets, auth)
 	if out.err != "" && ctx.Err() != nil {

@@ -36,7 +36,11 @@ func (s *Store) Named(ctx context.Context, workspace, turn uuid.UUID) ([]Named, 
 		if err != nil {
 			return nil, err
 		}
-		list[i] = Named{Name: r.Name, URL: r.URL, Protocol: Protocol(r.Protocol), Scheme: auth.Scheme}
+		address, err := s.openAddress(r.WorkspaceID, r.TurnID, r.Name, r.URL, r.Address)
+		if err != nil {
+			return nil, err
+		}
+		list[i] = Named{Name: r.Name, URL: address, Protocol: Protocol(r.Protocol), Scheme: auth.Scheme}
 	}
 	return list, nil
 }

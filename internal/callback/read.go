@@ -65,7 +65,11 @@ func (s *Store) Get(ctx context.Context, workspace, id uuid.UUID) (Callback, err
 	if err != nil {
 		return Callback{}, fmt.Errorf("read callback: %w", err)
 	}
-	c := Callback{CallbackID: row.ID, SessionID: row.SessionID, TurnID: row.TurnID, URL: shown(row.URL), Metadata: row.Metadata,
+	address, err := s.openAddress(row.WorkspaceID, row.TurnID, row.Name, row.URL, row.Address)
+	if err != nil {
+		return Callback{}, err
+	}
+	c := Callback{CallbackID: row.ID, SessionID: row.SessionID, TurnID: row.TurnID, URL: shown(address), Metadata: row.Metadata,
 		Status: row.Status, Disabled: row.DisabledAt != nil, Deliveries: []Shown{}, CreatedAt: row.CreatedAt.UTC()}
 	list, err := s.q.DeliveriesOf(ctx, workspace, id, maxDeliveries)
 	if err != nil {
@@ -141,8 +145,12 @@ func (s *Store) List(ctx context.Context, workspace uuid.UUID, status, cursor st
 			p.HasMore, p.NextCursor = true, new(makeCursor(rows[i-1].ID))
 			break
 		}
+		address, err := s.openAddress(workspace, r.TurnID, r.Name, r.URL, r.Address)
+		if err != nil {
+			return Page{}, err
+		}
 		sum := Summary{CallbackID: r.CallbackID, WebhookID: r.ID, SessionID: r.SessionID, TurnID: r.TurnID, Type: Type(r.Type), Seq: r.Seq,
-			Status: r.Status, URL: shown(r.URL), NextAt: utc(r.NextAt), CreatedAt: r.CreatedAt.UTC()}
+			Status: r.Status, URL: shown(address), NextAt: utc(r.NextAt), CreatedAt: r.CreatedAt.UTC()}
 		if r.LastAt != nil && r.LastLatencyMS != nil {
 			sum.LastAttempt = &Attempt{r.Attempts, r.LastAt.UTC(), r.LastStatus, *r.LastLatencyMS, r.LastError}
 		}

@@ -39,6 +39,7 @@ func (s *Service) reap(ctx context.Context) error {
 		}
 		if round%int(overdueEvery/reapEvery) == 0 {
 			s.step(ctx, "end overdue waits", s.expireOverdue)
+			s.step(ctx, "seal the addresses of callbacks", s.cfg.Callbacks.SealAddresses)
 		}
 	}
 }
