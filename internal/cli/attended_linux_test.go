@@ -99,7 +99,7 @@ func TestAQuestionClosesWhenItIsAnsweredElsewhere(t *testing.T) {
 	sh.must("approvals", "deny", id())
 	p.sees("Answered elsewhere: denied.")
 	p.ends(6)
-	if p.out.String() != "Done.Eaten.\n" {
+	if p.out.String() != "Done.\n\nEaten.\n" {
 		t.Errorf("stdout is %q", p.out)
 	}
 }
@@ -241,7 +241,7 @@ func TestOldQuestionsAreNotAskedAgain(t *testing.T) {
 	p.sees("[l]ater: ")
 	p.types("a\n")
 	p.ends(6) // the first was denied
-	if strings.Contains(p.screen.String(), "page: tea") || p.out.String() != "Done.Eaten.\n" {
+	if strings.Contains(p.screen.String(), "page: tea") || p.out.String() != "Done.\n\nEaten.\n" {
 		t.Errorf("asked again: %s%s", p.out, p.screen)
 	}
 }
