@@ -192,6 +192,18 @@ func (q *Queries) EgressRequestsOld(ctx context.Context, seconds float64, n int3
 	return result.RowsAffected(), nil
 }
 
+const egressRequestsRepeat = `-- name: EgressRequestsRepeat :exec
+UPDATE egress_requests r SET times = r.times + v.times
+FROM (SELECT unnest($1::bigint[]) AS id, unnest($2::int[]) AS times) v
+WHERE r.id = v.id
+`
+
+// EgressRequestsRepeat counts repetitions of refused requests.
+func (q *Queries) EgressRequestsRepeat(ctx context.Context, ids []int64, times []int32) error {
+	_, err := q.db.Exec(ctx, egressRequestsRepeat, ids, times)
+	return err
+}
+
 const sessionsErased = `-- name: SessionsErased :many
 SELECT want.id::uuid AS id FROM unnest($1::uuid[]) AS want(id)
 WHERE NOT EXISTS (SELECT FROM sessions s WHERE s.id = want.id AND s.erased_at IS NULL)

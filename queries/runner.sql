@@ -23,6 +23,12 @@ RETURNING id;
 -- name: EgressRequestDone :exec
 UPDATE egress_requests SET status = sqlc.narg(status), decision = sqlc.arg(decision) WHERE id = sqlc.arg(id);
 
+-- name: EgressRequestsRepeat :exec
+-- EgressRequestsRepeat counts repetitions of refused requests.
+UPDATE egress_requests r SET times = r.times + v.times
+FROM (SELECT unnest(sqlc.arg(ids)::bigint[]) AS id, unnest(sqlc.arg(times)::int[]) AS times) v
+WHERE r.id = v.id;
+
 -- name: EgressRequests :many
 -- EgressRequests lists the newest requests of a workspace, or of one session.
 SELECT r.* FROM egress_requests r

@@ -151,6 +151,7 @@ type requestShown struct {
 	Credentials []string  `json:"credentials"`
 	Refused     []string  `json:"refused_credentials"`
 	Decision    string    `json:"decision"`
+	Times       int32     `json:"times"` // refused requests to one host within a minute
 	Status      *int32    `json:"status"`
 }
 
@@ -190,10 +191,10 @@ func (c *command) egressLog() *cobra.Command {
 		shown := make([]requestShown, len(list))
 		for i, r := range list {
 			shown[i] = requestShown{ID: r.ID, SessionID: r.SessionID, TurnID: r.TurnID, ToolUseID: r.CallID, At: r.At, Method: r.Method,
-				URL: r.Scheme + "://" + r.Host + r.Path, Credentials: r.Credentials, Refused: r.Refused, Decision: r.Decision, Status: r.Status}
+				URL: r.Scheme + "://" + r.Host + r.Path, Credentials: r.Credentials, Refused: r.Refused, Decision: r.Decision, Times: r.Times, Status: r.Status}
 		}
 		return c.list(shown, len(shown), "There is no request on record.",
-			[]string{"AT", "SESSION", "REQUEST", "SECRETS", "DECISION", "STATUS"}, func(i int) []string {
+			[]string{"AT", "SESSION", "REQUEST", "SECRETS", "DECISION", "TIMES", "STATUS"}, func(i int) []string {
 				r := shown[i]
 				secrets, status := "none", "none"
 				if len(r.Credentials) > 0 {
@@ -202,7 +203,7 @@ func (c *command) egressLog() *cobra.Command {
 				if r.Status != nil {
 					status = strconv.Itoa(int(*r.Status))
 				}
-				return []string{day(&r.At), r.SessionID.String(), r.Method + " " + short(r.URL, 80), secrets, r.Decision, status}
+				return []string{day(&r.At), r.SessionID.String(), r.Method + " " + short(r.URL, 80), secrets, r.Decision, strconv.Itoa(int(r.Times)), status}
 			})
 	})
 	workspaceFlag(cmd)

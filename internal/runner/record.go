@@ -96,22 +96,14 @@ const recordTime = 3 * time.Second
 // record puts a request on record before it leaves. One whose credential was removed
 // since the run began does not leave.
 func (x *Run) record(ctx context.Context, req egress.Request) (done func(status int, decision string), err error) {
-	used, names := make([]string, len(req.Credentials)), make([]string, len(req.Credentials))
-	for i, u := range req.Credentials {
-		used[i], names[i] = fmt.Sprintf("%s@%d", u.Name, u.Version), u.Name
-	}
-	refused := req.Refused
-	if refused == nil {
-		refused = []string{}
+	if req.Decision != egress.Sent {
+		return nil, x.recordRefusal(ctx, req)
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTime)
 	defer cancel()
-	id, err := x.r.q.EgressRequestInsert(ctx, db.EgressRequestInsertParams{
-		WorkspaceID: x.t.Workspace, SessionID: x.t.Session, TurnID: x.t.Turn, CallID: x.call,
-		Method: req.Method, Scheme: req.Scheme, Host: req.Host, Path: req.Path, Credentials: used, Refused: refused, Decision: req.Decision,
-	})
+	id, err := x.insertRequest(ctx, req)
 	if err != nil {
-		return nil, fmt.Errorf("put a request on record: %w", err)
+		return nil, err
 	}
 	done = func(status int, decision string) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTime)
@@ -124,8 +116,12 @@ func (x *Run) record(ctx context.Context, req egress.Request) (done func(status 
 			x.log.WarnContext(ctx, "put the answer to a request on record", "request", id, "err", err)
 		}
 	}
-	if len(names) == 0 {
+	if len(req.Credentials) == 0 {
 		return done, nil
+	}
+	names := make([]string, len(req.Credentials))
+	for i, u := range req.Credentials {
+		names[i] = u.Name
 	}
 	removed, err := x.r.q.CredentialsRemoved(ctx, x.t.Workspace, names)
 	if err != nil {
@@ -136,6 +132,28 @@ func (x *Run) record(ctx context.Context, req egress.Request) (done func(status 
 		return nil, egress.Refused("An administrator has removed %s since this turn began.", strings.Join(names, " or "))
 	}
 	return done, nil
+}
+
+// insertRequest inserts the row of a request.
+func (x *Run) insertRequest(ctx context.Context, req egress.Request) (id int64, err error) {
+	used := make([]string, len(req.Credentials))
+	for i, u := range req.Credentials {
+		used[i] = fmt.Sprintf("%s@%d", u.Name, u.Version)
+	}
+	refused := req.Refused
+	if refused == nil {
+		refused = []string{}
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTime)
+	defer cancel()
+	id, err = x.r.q.EgressRequestInsert(ctx, db.EgressRequestInsertParams{
+		WorkspaceID: x.t.Workspace, SessionID: x.t.Session, TurnID: x.t.Turn, CallID: x.call,
+		Method: req.Method, Scheme: req.Scheme, Host: req.Host, Path: req.Path, Credentials: used, Refused: refused, Decision: req.Decision,
+	})
+	if err != nil {
+		return 0, fmt.Errorf("put a request on record: %w", err)
+	}
+	return id, nil
 }
 
 // retainAtOnce is how many requests one statement removes.

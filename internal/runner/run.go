@@ -23,6 +23,7 @@ type Run struct {
 	dirty       bool   // the folder is not as it was last saved
 	attachments string // what users sent; "" before a command needs it
 	net         *network
+	refused     refusals
 }
 
 // Unavailable says why no command can be run, for the model; "" if they can.
@@ -42,6 +43,7 @@ func (x *Run) Close() {
 	if x.net != nil {
 		x.net.run.Close()
 		x.net = nil
+		x.flushRefusals()
 	}
 	if x.attachments != "" {
 		if err := x.r.remove(x.attachments); err != nil {
