@@ -278,7 +278,7 @@ func TestChatIsCanceled(t *testing.T) {
 	if r := s.get(t, stop); r.status != 200 || r.text != `{"data":{"canceled":true}}`+"\n" {
 		t.Errorf("%d %s", r.status, r.text)
 	}
-	if list, ok := frames(t, res); !ok || types(t, list) != whileHeld+" data-usage abort [DONE]" {
+	if list, ok := frames(t, res); !ok || types(t, list) != whileHeld+" tool-output-error data-usage abort [DONE]" {
 		t.Errorf("%v", list)
 	}
 	if r := s.get(t, call{method: http.MethodDelete, path: chats + "/" + strings.Repeat("x", 256) + "/stream"}); r.status != 400 {

@@ -69,7 +69,8 @@ func TestAReplayEndsWithTheWindow(t *testing.T) {
 	running.until("open")
 	<-s.Gate.Entered
 	isGone(t, "while a turn runs", first, replay(first))
-	live := []*stream{s.open(t, events(id, "", "Last-Event-ID", first)), s.open(t, events(id, "?replay=all", "Last-Event-ID", second))}
+	isGone(t, "the turn between the cursor and the one that runs", first, s.open(t, events(id, "", "Last-Event-ID", first)).rest())
+	live := []*stream{s.open(t, events(id, "", "Last-Event-ID", second)), s.open(t, events(id, "?replay=all", "Last-Event-ID", second))}
 	s.Gate.Leave <- struct{}{}
 	rest := running.rest()
 	for _, st := range live {
