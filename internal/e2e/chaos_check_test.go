@@ -157,7 +157,9 @@ func (c *chaosRun) accepted(s *sentMessage, turns map[string]*storedTurn) *store
 
 // ended checks how a turn ended: no fault may fail it.
 func (c *chaosRun) ended(s *sentMessage, turn *storedTurn) {
-	interrupted := s.then != nil && s.then.body["multitask_strategy"] == "interrupt"
+	interrupted := slices.ContainsFunc(c.sent, func(o *sentMessage) bool {
+		return o.session == turn.session && o.body["multitask_strategy"] == "interrupt"
+	})
 	switch {
 	case turn.state == "failed":
 		c.violation("%s failed: %s", s.tag, turn.code)
