@@ -59,7 +59,7 @@ type decided struct {
 
 func (w *world) decide(t *testing.T, s *server, q question, decision string) (int, decided) {
 	t.Helper()
-	res, body := w.do(t, s.post(q.DecideURL, map[string]string{"decision": decision}))
+	res, body := w.do(t, w.decision(t, s, q.DecideURL, decision))
 	var d decided
 	if err := json.Unmarshal(body, &d); err != nil {
 		t.Fatalf("%s: %v", body, err)
@@ -127,10 +127,11 @@ func TestKilledAfterTheDecision(t *testing.T) {
 			w := newWorld(t)
 			first := w.serve(t, nil)
 			q := w.ask(t, first)
+			allow := w.decision(t, first, q.DecideURL, "allow")
 			answered := make(chan struct{})
 			go func() {
 				defer close(answered)
-				_, _, _ = w.try(first.post(q.DecideURL, map[string]string{"decision": "allow"}))
+				_, _, _ = w.try(allow)
 			}()
 			for there := false; !there; {
 				if err := w.pool.QueryRow(t.Context(), reached, q.session).Scan(&there); err != nil {

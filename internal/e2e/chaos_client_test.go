@@ -249,7 +249,7 @@ func questionIn(f frame) *question {
 
 // answer decides an approval: again and again until a server has understood.
 func (c *chaosRun) answer(ctx context.Context, url, decision string) {
-	c.insist(ctx, func(srv *server) *http.Request { return srv.post(url, map[string]string{"decision": decision}) },
+	c.insist(ctx, func(srv *server) *http.Request { return c.w.decision(c.t, srv, url, decision) },
 		func(status int, _ []byte) bool {
 			return status == http.StatusOK || status == http.StatusConflict || status == http.StatusGone
 		})

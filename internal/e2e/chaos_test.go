@@ -73,6 +73,7 @@ func newChaosRun(t *testing.T, db *dbtest.Server, plan chaosPlan) *chaosRun {
 	t.Helper()
 	c := &chaosRun{t: t, plan: plan, db: db, w: newWorldOn(t, db.DSN())}
 	c.w.parley(t, "workspace", "update", "w", "--max-running", "200")
+	c.w.approver(t) // before clients run at the same time
 	transport := &http.Transport{ResponseHeaderTimeout: 20 * time.Second, MaxIdleConnsPerHost: 4}
 	t.Cleanup(transport.CloseIdleConnections)
 	c.w.client = &http.Client{Transport: transport}

@@ -51,6 +51,7 @@ type world struct {
 	dsn  string
 	pool *pgxpool.Pool
 	key  string
+	may  string   // a key that may allow what the agent does; made by approver
 	wrap []string // what servers are started by; nil: nothing
 
 	client *http.Client
@@ -68,6 +69,23 @@ func newWorldOn(t *testing.T, dsn string) *world {
 	w.parley(t, "workspace", "create", "w", "--messages-per-minute", "0", "--calls-per-minute", "0", "--open-streams", "0")
 	w.key = w.parley(t, "keys", "create", "--workspace", "w", "--name", "test", "--scope", "chat", "--scope", "sessions:read")
 	return w
+}
+
+// approver returns a key that may allow a wiki_write which w.key must ask for.
+func (w *world) approver(t *testing.T) string {
+	t.Helper()
+	if w.may == "" {
+		w.may = w.parley(t, "keys", "create", "--workspace", "w", "--name", "approver", "--scope", "chat", "--scope", "wiki:write")
+	}
+	return w.may
+}
+
+// decision makes an approver's request.
+func (w *world) decision(t *testing.T, s *server, path, decision string) *http.Request {
+	t.Helper()
+	req := s.post(path, map[string]string{"decision": decision})
+	req.Header.Set("Authorization", "Bearer "+w.approver(t))
+	return req
 }
 
 // parley runs an administrator's command and returns its output.

@@ -42,6 +42,7 @@ with urllib.request.urlopen(urllib.request.Request(url, data=body.encode(), head
 func TestLineReaders(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
+	w.approver(t) // before the readers run at the same time
 	s := w.serve(t, nil)
 	url := s.url + "/api/v1/workspaces/w/messages"
 	ask := `{"command":"@unicode\n@call wiki_write {\"page\":\"travel\",\"content\":\"Trains first.\"}\n@say Done."}`
@@ -96,7 +97,7 @@ func TestLineReaders(t *testing.T) {
 					continue
 				case "input_required": // nobody has answered yet
 					question = data.DecideURL
-					res, body := w.do(t, s.post(question, map[string]string{"decision": "allow"}))
+					res, body := w.do(t, w.decision(t, s, question, "allow"))
 					if res.StatusCode != http.StatusOK {
 						t.Fatalf("%s %s", res.Status, body)
 					}
