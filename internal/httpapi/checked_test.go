@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -77,6 +78,25 @@ func (d *apiDocument) schema(name string, value any) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.Components.Schemas[name].Value.VisitJSON(value, openapi3.EnableJSONSchema2020())
+}
+
+// frame validates a frame, and what its data holds.
+func (d *apiDocument) frame(frame map[string]any) error {
+	if err := d.schema("StreamFrame", frame); err != nil {
+		return err
+	}
+	var data any
+	if err := json.Unmarshal([]byte(frame["data"].(string)), &data); err != nil {
+		return err
+	}
+	for _, f := range d.Components.Schemas["StreamFrame"].Value.OneOf {
+		if slices.Contains(f.Value.Properties["event"].Value.Enum, frame["event"]) {
+			d.mu.Lock()
+			defer d.mu.Unlock()
+			return f.Value.Properties["data"].Value.ContentSchema.Value.VisitJSON(data, openapi3.EnableJSONSchema2020())
+		}
+	}
+	return fmt.Errorf("there is no event %q", frame["event"])
 }
 
 // webhook validates a request that a callback got.
@@ -202,12 +222,11 @@ func (f *frameChecker) frames(wire []byte) {
 		if err != nil {
 			return
 		}
-		var data any
-		if err := json.Unmarshal(fr.Data, &data); err != nil {
-			f.t.Errorf("%s: data %q: %v", f.name, fr.Data, err)
-			continue
+		frame := map[string]any{"event": fr.Event, "id": fr.ID, "data": string(fr.Data)}
+		if fr.Retry != 0 {
+			frame["retry"] = float64(fr.Retry.Milliseconds())
 		}
-		if err := f.doc.schema("StreamFrame", map[string]any{"event": fr.Event, "id": fr.ID, "data": data}); err != nil {
+		if err := f.doc.frame(frame); err != nil {
 			f.t.Errorf("%s: frame %s %s %s: %v", f.name, fr.Event, fr.ID, fr.Data, err)
 		}
 	}

@@ -259,8 +259,11 @@ func TestExamplesAreTrue(t *testing.T) {
 	}
 	for _, f := range doc.Components.Schemas["StreamFrame"].Value.OneOf {
 		name := f.Value.Properties["event"].Value.Enum[0].(string)
-		if doc.Components.Examples[name] == nil {
+		example := doc.Components.Examples[name]
+		if example == nil {
 			t.Errorf("no example of a frame %s", name)
+		} else if err := doc.frame(example.Value.Value.(map[string]any)); err != nil {
+			t.Errorf("example of a frame %s: %v", name, err)
 		}
 	}
 }

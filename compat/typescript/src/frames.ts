@@ -1,8 +1,25 @@
 import { EventSourceParserStream } from "eventsource-parser/stream";
 import type { components } from "../generated/parley.js";
 
-/** One frame of a stream. Its `event` says what its `data` is. */
-export type Frame = components["schemas"]["StreamFrame"];
+type Schemas = components["schemas"];
+
+/** What the `data` of each event holds. */
+interface Data {
+  open: Schemas["OpenData"];
+  attachment_rejected: Schemas["AttachmentRejectedData"];
+  text: Schemas["TextData"];
+  tool_use: Schemas["ToolUseData"];
+  tool_result: Schemas["ToolResultData"];
+  input_required: Schemas["InputRequired"];
+  usage: Schemas["UsageData"];
+  structured: Schemas["StructuredData"];
+  attachment: Schemas["AttachmentData"];
+  error: Schemas["ErrorData"];
+  done: Schemas["DoneData"];
+}
+
+/** One frame of a stream with its `data` parsed. Its `event` says what its `data` is. */
+export type Frame = { [E in Schemas["StreamFrame"]["event"]]: { event: E; id: string; data: Data[E] } }[Schemas["StreamFrame"]["event"]];
 
 /** The body of a stream, as fetch gives it. */
 export type Body = ReadableStream<Uint8Array<ArrayBuffer>>;
