@@ -27,6 +27,9 @@ export function show(frame: Frame): void {
     case "attachment":
       for (const file of frame.data.attachments) console.log(`  ${file.filename}, ${file.size} bytes: ${file.download_url}`);
       break;
+    case "attachment_rejected":
+      for (const file of frame.data.attachments) console.log(`  ${file.filename} was rejected: ${file.reason}`);
+      break;
     case "error":
       console.log(`\n  ${frame.data.code}: ${frame.data.message}${frame.data.recoverable ? " Send it again." : ""}`);
       break;
