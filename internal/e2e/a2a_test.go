@@ -106,7 +106,8 @@ func TestA2AClients(t *testing.T) {
 	npm := install(t, dir)
 	port := freePort(t)
 	w := newWorld(t)
-	key := w.parley(t, "keys", "create", "--workspace", "w", "--name", "a2a", "--scope", "a2a")
+	w.parley(t, "permissions", "set", "wiki_write", "ask", "--workspace", "w")
+	key := w.parley(t, "keys", "create", "--workspace", "w", "--name", "a2a", "--scope", "a2a", "--scope", "wiki:write")
 	cmd := exec.Command(npm, "test")
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "PARLEY_API_KEY="+key, "HOOK_PORT="+port)

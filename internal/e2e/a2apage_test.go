@@ -29,7 +29,8 @@ func TestA2APage(t *testing.T) {
 	}
 	port := freePort(t)
 	w := newWorld(t)
-	key := w.parley(t, "keys", "create", "--workspace", "w", "--name", "example", "--scope", "a2a")
+	w.parley(t, "permissions", "set", "wiki_write", "ask", "--workspace", "w")
+	key := w.parley(t, "keys", "create", "--workspace", "w", "--name", "example", "--scope", "a2a", "--scope", "wiki:write")
 	s := w.serve(t, []string{"PARLEY_EGRESS_ALLOW=http://hook.example:" + port + "=127.0.0.1:" + port})
 	ran := make(map[string]bool)
 	for _, e := range example.FindAllStringSubmatch(string(page), -1) {

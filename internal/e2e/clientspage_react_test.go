@@ -34,6 +34,7 @@ func TestClientsPageOfUseChat(t *testing.T) {
 	browser := browse(t)
 	w := newWorld(t)
 	w.parley(t, "permissions", "set", "wiki_write", "ask", "--workspace", "w")
+	w.key = w.parley(t, "keys", "create", "--workspace", "w", "--name", "page", "--scope", "chat", "--scope", "sessions:read", "--scope", "wiki:write")
 	s := w.serve(t, nil)
 	var apart atomic.Bool // the page cannot reach its server
 	var loads atomic.Int64

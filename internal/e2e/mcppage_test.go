@@ -38,7 +38,7 @@ func TestMCPPage(t *testing.T) {
 			cmd.Dir = "../../compat/mcp"
 			install(t, cmd.Dir)
 			cmd.Env = append(os.Environ(), "PARLEY_URL="+s.url, "PARLEY_API_KEY="+key, "COMMAND=@say I would.\n@call wiki_write {\"page\":\"x\",\"content\":\"y\"}\n@say It is 87.")
-			if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "allowed: wiki_write: ") || !strings.HasSuffix(string(out), "I would.It is 87.\n") {
+			if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "allowed: wiki_write: ") || !strings.HasSuffix(string(out), "\nIt is 87.\n") {
 				t.Errorf("%v\n%s", err, out)
 			}
 		case strings.HasPrefix(code, "curl "):

@@ -57,7 +57,7 @@ export async function openai() {
   const refused = (status, code) => (err) => err instanceof OpenAI.APIError && err.status === status && err.code === code && err.message.length > 10;
   await assert.rejects(new OpenAI({ baseURL: `${url}/openai/v1`, apiKey: "wrong" }).models.list(), refused(401, "INVALID_API_KEY"));
   await assert.rejects(client.chat.completions.create(say("x", { model: "gpt-4o" })), refused(404, "WORKSPACE_NOT_FOUND"));
-  await assert.rejects(client.chat.completions.create(say("@error model_error")), refused(502, "model_error"));
+  await assert.rejects(client.chat.completions.create(say("@error model_error")), refused(422, "model_error"));
   await assert.rejects(
     async () => {
       for await (const _ of await client.chat.completions.create(say("@error model_error", { stream: true }))) continue;

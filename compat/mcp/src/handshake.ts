@@ -25,7 +25,7 @@ assert.equal(question.told.error, "input_required");
 assert.equal(question.told.input_required?.kind, "approval");
 const decided = await call("decide_approval", { approval_id: question.told.input_required.approval_id, decision: "allow", wait: true });
 assert.equal(decided.told.status, "allowed");
-assert.equal(decided.told.outcome?.output, "I would write it.It is written.");
+assert.equal(decided.told.outcome?.output, "It is written.");
 await client.close();
 
 const reader = await connect("PARLEY_READ_KEY");
