@@ -43,7 +43,7 @@ func TestProviderByOneVariable(t *testing.T) {
 			}
 			// A reset may swallow what was under way, so any beginning of the first
 			// reply is right; nothing of it may come twice.
-			begun, whole := strings.CutSuffix(text(frames), "(going on) Ready: grüße 👩‍🚀")
+			begun, whole := strings.CutSuffix(text(frames), "(going on) \n\nReady: grüße 👩‍🚀")
 			if !whole || !strings.HasPrefix("One moment. ", begun) {
 				t.Errorf("text %q", text(frames))
 			}
