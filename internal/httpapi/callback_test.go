@@ -88,9 +88,7 @@ func startHookWith(t *testing.T, change func(*turn.Config)) (*service, *hook) {
 	}
 	s := startTurns(t, nil, func(c *turn.Config) {
 		c.Permissions, c.Window = permission.New(c.Pool), time.Minute
-		if h.keys, err = vault.ParseKeys(vault.GenerateKey()); err != nil {
-			t.Fatal(err)
-		}
+		h.keys = c.Vault.Keyring() // the service's own: it opens the addresses that it shows
 		c.Callbacks = callback.NewStore(c.Pool, h.keys, h.guard)
 		if change != nil {
 			change(c)
