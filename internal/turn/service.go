@@ -61,6 +61,8 @@ type Config struct {
 
 	Queue        int           // messages that may wait for admission; default DefaultQueue
 	StartTimeout time.Duration // how long storing a message may take once it is admitted; default 3 s
+	// ConfirmTimeout is how long a turn is looked for whose commit has an unknown outcome; default 2 s.
+	ConfirmTimeout time.Duration
 
 	Window  time.Duration // how long a turn waits for an approval or a secret; default 10 min
 	Workers int           // turns that run at once in this process; workspaces share the places; 0: none, others run them
@@ -113,6 +115,9 @@ func New(cfg Config) (*Service, error) {
 	}
 	if cfg.Window == 0 {
 		cfg.Window = 10 * time.Minute
+	}
+	if cfg.ConfirmTimeout == 0 {
+		cfg.ConfirmTimeout = 2 * time.Second
 	}
 	if cfg.StartTimeout == 0 {
 		cfg.StartTimeout = defaultStartTimeout

@@ -83,16 +83,14 @@ func (s *Service) start(ctx context.Context, req Request) (Started, error) {
 	return started, nil
 }
 
-const (
-	confirmTime  = 2 * time.Second // how long a commit of unknown outcome is looked for
-	confirmEvery = 50 * time.Millisecond
-)
+// confirmEvery is the pause between two looks.
+const confirmEvery = 50 * time.Millisecond
 
 // confirm finds out whether a turn was stored by a commit whose answer was lost. PostgreSQL may
 // still be at it. If the turn is there the message was accepted and confirm returns nil; otherwise
 // it returns cause.
 func (s *Service) confirm(ctx context.Context, started *Started, cause error) error {
-	ctx, cancel := context.WithTimeout(ctx, confirmTime)
+	ctx, cancel := context.WithTimeout(ctx, s.cfg.ConfirmTimeout)
 	defer cancel()
 	for {
 		t, err := s.q.TurnGet(ctx, started.Turn)
