@@ -161,7 +161,8 @@ func (c *chaosClient) read(ctx context.Context, s *sentMessage) {
 			cursor = f.ID
 			if seen++; s.cancelAfter > 0 && seen >= s.cancelAfter && !canceling {
 				canceling = true
-				c.bg.Go(func() { c.run.cancel(ctx, c.run.replicas[seen%2], s) })
+				replica := c.run.replicas[seen%2]
+				c.bg.Go(func() { c.run.cancel(ctx, replica, s) })
 			}
 			if q := questionIn(f); q != nil && q.Operations[0].Input.Page == s.page && !decided[q.ApprovalID] {
 				decided[q.ApprovalID] = true
