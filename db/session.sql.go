@@ -172,7 +172,7 @@ const sessionRaise = `-- name: SessionRaise :one
 UPDATE sessions SET epoch = greatest(epoch, coalesce((SELECT fence FROM lineage), 0)) + 1 WHERE id = $1 RETURNING epoch
 `
 
-// SessionRaise moves the fence: whoever wrote under an older epoch writes no more. After a failover
+// SessionRaise moves the fence: workers of older epochs write nothing more. After a failover
 // or a restore the new epoch is above all those of the lost timeline, whose workers may still run.
 func (q *Queries) SessionRaise(ctx context.Context, id uuid.UUID) (int64, error) {
 	row := q.db.QueryRow(ctx, sessionRaise, id)

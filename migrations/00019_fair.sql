@@ -1,7 +1,7 @@
 -- +goose Up
 
 -- A workspace may run 64 turns at once unless an administrator says otherwise. Workspaces that
--- exist keep their value: nothing tells a default from a decision.
+-- exist keep their value, because a default cannot be distinguished from a decision.
 ALTER TABLE workspaces ALTER COLUMN max_running SET DEFAULT 64;
 
 -- The storage quota of a workspace in bytes, for files, folders and documents together; 0 is no

@@ -39,7 +39,7 @@ SELECT id, last_seq FROM sessions WHERE id = ANY(sqlc.arg(ids)::uuid[]);
 UPDATE sessions SET last_seq = $2, last_ord = $3 WHERE id = $1;
 
 -- name: SessionRaise :one
--- SessionRaise moves the fence: whoever wrote under an older epoch writes no more. After a failover
+-- SessionRaise moves the fence: workers of older epochs write nothing more. After a failover
 -- or a restore the new epoch is above all those of the lost timeline, whose workers may still run.
 UPDATE sessions SET epoch = greatest(epoch, coalesce((SELECT fence FROM lineage), 0)) + 1 WHERE id = $1 RETURNING epoch;
 

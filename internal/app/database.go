@@ -31,7 +31,7 @@ func (e *StartError) Error() string {
 }
 func (e *StartError) Unwrap() error { return e.Err }
 
-// reach waits for the database and returns PostgreSQL's version. Errors that a person must mend end
+// reach waits for the database and returns PostgreSQL's version. Errors that need an administrator end
 // it at once; for the others it tries again until patience is over, or for ever if patience is 0.
 // waiting, which may be nil, is called with the reason at first and then every waitingEvery.
 func reach(parent context.Context, pool *pgxpool.Pool, patience time.Duration, waiting func(error)) (string, error) {

@@ -25,7 +25,7 @@ import (
 	"github.com/parley-server/parley/internal/workspace"
 )
 
-// linkLimit is the longest that anything may stand still after a fault of a link. What is promised
+// linkLimit is the longest pause that a test accepts after a fault of a link. What is promised
 // is half of it; tests run on loaded machines.
 const linkLimit = 30 * time.Second
 
@@ -271,7 +271,7 @@ func TestReadyNamesWhatIsLacking(t *testing.T) {
 	b.proxy.Thaw()
 	b.awaitReady(t, at, http.StatusOK, "")
 
-	// A link that delivers statements and no notifications: what was ready is not any more.
+	// The link delivers statements but no notifications, so the process is no longer ready.
 	b.proxy.OnChunk(func(c faultproxy.Chunk) faultproxy.Action {
 		if bytes.Contains(c.Data, []byte("LISTEN parley")) {
 			return faultproxy.ResetAfter(0)
@@ -281,7 +281,7 @@ func TestReadyNamesWhatIsLacking(t *testing.T) {
 	if _, err := b.pool.Exec(t.Context(), `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'parley listener' AND datname = current_database()`); err != nil {
 		t.Fatal(err)
 	}
-	b.awaitReady(t, at, http.StatusServiceUnavailable, "it does not hear the other replicas")
+	b.awaitReady(t, at, http.StatusServiceUnavailable, "it receives no notifications from the other replicas")
 }
 
 func (b *bridge) awaitReady(t *testing.T, at string, status int, reason string) {

@@ -41,7 +41,7 @@ func TestDevModeAnswersThisMachineOnly(t *testing.T) {
 	}
 }
 
-// A client whose base URL or path is wrong is told what there is.
+// A client with a wrong base URL or path gets the list of the paths that exist.
 func TestUnknownPathsOfOpenAIClientsNameWhatExists(t *testing.T) {
 	t.Parallel()
 	at, _, err := serve(t, app.Options{DevDir: t.TempDir()}, "DATABASE_URL="+dbtest.DSN(t), "PARLEY_LISTEN=127.0.0.1:0")

@@ -14,7 +14,7 @@ import (
 const readyTimeout = 2 * time.Second
 
 // ready reports whether this process can do its work, for load balancers: whether a commit reaches
-// the disk, whether it hears the other replicas, and whether it runs turns. The first failure is a
+// the disk, whether it receives notifications from the other replicas, and whether it runs turns. The first failure is a
 // fault that names it.
 func (s *service) ready(ctx context.Context) error {
 	checks := []struct {
@@ -22,7 +22,7 @@ func (s *service) ready(ctx context.Context) error {
 		check func(context.Context) error
 	}{
 		{"it cannot write to its database", s.canWrite},
-		{"it does not hear the other replicas", s.isListening},
+		{"it receives no notifications from the other replicas", s.isListening},
 		{"it does not run turns", func(context.Context) error { return s.turns.Working() }},
 	}
 	failed := make([]error, len(checks))

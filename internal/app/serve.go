@@ -190,7 +190,7 @@ func (s *service) migrate(ctx context.Context, dsn Secret) error {
 }
 
 // patiently repeats a step of the start for as long as it fails because of the link to the
-// database or a limit that passes. What a person must mend ends the start.
+// database or a limit that passes. An error that needs an administrator ends the start.
 func (s *service) patiently(ctx context.Context, step func(context.Context) error) error {
 	for delay := 250 * time.Millisecond; ; delay = min(2*delay, waitingEvery) {
 		err := step(ctx)

@@ -81,7 +81,7 @@ func inspect(ctx context.Context, dir string) (programs, error) {
 	return inspectAs(ctx, dir, func(*exec.Cmd) {})
 }
 
-// inspectAs is inspect with a say in how the program is run that tells its version.
+// inspectAs is inspect with a function that prepares the command which prints the version.
 func inspectAs(ctx context.Context, dir string, prepare func(*exec.Cmd)) (programs, error) {
 	if !filepath.IsAbs(dir) {
 		return programs{}, errors.New("not an absolute path")

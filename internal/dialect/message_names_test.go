@@ -2,7 +2,7 @@ package dialect_test
 
 import "testing"
 
-// Messages of a chat are read by the exact names of their members: what another reader of the same
+// Chat messages are decoded by the exact names of their members: what another reader of the same
 // text does not see is not seen here.
 func TestChatNamesAreExact(t *testing.T) {
 	t.Parallel()

@@ -30,7 +30,7 @@ type Config struct {
 	Workspaces *workspace.Store
 	Keys       *apikey.Store
 
-	Limits   *limit.Store    // nil: nobody is limited
+	Limits   *limit.Store    // nil: no limits
 	Failures *limit.Failures // of keys that are not valid, by address; nil: not limited
 	// TrustedProxies may name the client of a request in X-Forwarded-For.
 	TrustedProxies []netip.Prefix

@@ -150,7 +150,7 @@ func stallOne(n int) faultproxy.Hook {
 // chaosBackends lists the database's processes that serve the replicas.
 const chaosBackends = `SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid() ORDER BY pid`
 
-// backends runs a query for process ids on a connection of its own. Where the database is down
+// backends runs a query for process ids on a connection of its own. If the database is down
 // there are none.
 func (c *chaosRun) backends(sql string) (pids []int) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)

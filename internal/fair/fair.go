@@ -70,7 +70,7 @@ func (p *Places) TryAcquire(workspace uuid.UUID) (release func(), ok bool) {
 	return release, ok
 }
 
-// AcquireAny takes a place for one of the workspaces: of those that may have one now, the
+// AcquireAny takes a place for one of the workspaces: among those that may have one now, the
 // first one that holds the fewest.
 func (p *Places) AcquireAny(workspaces []uuid.UUID) (workspace uuid.UUID, release func(), ok bool) {
 	p.mu.Lock()

@@ -85,7 +85,7 @@ func TestResumeOfARunningTurn(t *testing.T) {
 	}
 }
 
-// A reader that lost its stream in one turn and comes back in the next gets every row that it
+// A reader that lost its stream in one turn and reconnects in the next gets every row that it
 // lacks, whether the next turn was sent later or was waiting in line meanwhile.
 func TestResumeAcrossTurns(t *testing.T) {
 	t.Parallel()
@@ -203,7 +203,7 @@ func TestCursorFromTheFuture(t *testing.T) {
 	begun := running.until("open")[0]
 	live := sessionOf(t, begun)
 	<-s.Gate.Entered
-	last := make(map[string]string) // a row after which a reader misses nothing that goes on
+	last := make(map[string]string) // the last row of a reader that has missed nothing
 	for _, id := range []string{over, live} {
 		var seq int64
 		if err := s.pool.QueryRow(t.Context(), "SELECT max(seq) FROM events WHERE session_id = $1", id).Scan(&seq); err != nil {

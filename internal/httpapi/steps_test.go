@@ -81,7 +81,7 @@ func TestRejectedAttachmentsAreTold(t *testing.T) {
 	}
 }
 
-// An answer that the provider cut at its token limit says so.
+// An answer that the provider cut at its token limit is marked as truncated.
 func TestACutAnswerIsTold(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)

@@ -12,7 +12,7 @@ const maxAddresses = 1 << 16
 
 // Failures limits how often an address may present API keys that are not valid, each of which
 // costs a database read. It counts in this process alone. Addresses start with a whole quota,
-// which fills up again evenly. The nil Failures limits nobody.
+// which fills up again evenly. A nil Failures has no limit.
 type Failures struct {
 	perMinute int
 
@@ -20,7 +20,7 @@ type Failures struct {
 	fullAt map[netip.Prefix]time.Time // when an address has its whole quota again
 }
 
-// NewFailures allows each address so many failures a minute; 0 is no limit.
+// NewFailures allows each address this many failures a minute; 0 means no limit.
 func NewFailures(perMinute int) *Failures {
 	if perMinute <= 0 {
 		return nil
@@ -36,7 +36,7 @@ func (f *Failures) PerMinute() int {
 	return f.perMinute
 }
 
-// Take reserves a failure for an address at a time. Where the address has none left it returns
+// Take reserves a failure for an address at a time. If the address has exhausted its limit, Take returns
 // how long it has to wait.
 func (f *Failures) Take(addr netip.Addr, now time.Time) (wait time.Duration) {
 	if f == nil {
@@ -83,7 +83,7 @@ func (f *Failures) evict(now time.Time) {
 	}
 }
 
-// network is what counts as one address: of IPv6 the /64, which one customer has.
+// network returns the unit that is limited: an IPv4 address, or an IPv6 /64, which one customer has.
 func network(addr netip.Addr) netip.Prefix {
 	addr = addr.Unmap().WithZone("")
 	bits := 32

@@ -24,7 +24,7 @@ func written(m dialect.Message) string {
 		Refusal string `json:"refusal"`
 	}
 	if strictjson.Unmarshal(m.Content, &text) != nil {
-		_ = strictjson.Unmarshal(m.Content, &parts) // what is no text says nothing
+		_ = strictjson.Unmarshal(m.Content, &parts) // content that is not text is ignored
 	}
 	_ = strictjson.Unmarshal(m.Refusal, &refusal)
 	var all []string

@@ -124,7 +124,7 @@ func (t *Telling) Say(text string) []any {
 }
 
 // lastStep leaves in the content what an answer in one piece has: the text of the last step, with
-// what stands before and behind it.
+// the characters before and after it.
 func (t *Telling) lastStep() {
 	content := t.content.String()
 	head, answer := content[:t.head], strings.TrimPrefix(content[max(t.head, t.step):], event.StepBreak)

@@ -15,7 +15,7 @@ type kind struct {
 	byDefault func(input json.RawMessage, scopes []string) (Verdict, string)
 	rule      string // byDefault in words
 	fixed     bool   // no rule can be set
-	scope     string // what a key needs that allows a call; "": deciding is enough
+	scope     string // the scope of keys that may allow a call; "": no further scope
 	// parse reads a pattern's argument; nil where there are no patterns, and unmatched
 	// says why.
 	parse     func(argument string) (matcher, []fault.Violation)

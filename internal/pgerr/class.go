@@ -6,7 +6,7 @@ type Class int
 const (
 	// Other is a mistake, or a failure that this table does not know: a repeat fails again.
 	Other Class = iota
-	// Unavailable: there is no connection, or the server is starting, stopping, read-only or out
+	// Unavailable: the connection is missing, or the server is starting, stopping, read-only or out
 	// of a resource. It passes without the caller.
 	Unavailable
 	// Contended: another transaction was in the way. An immediate repeat can succeed.

@@ -27,7 +27,7 @@ func NamedInHeader(value string) bool {
 }
 
 // Header returns the text of a header's value in which placeholders are replaced, and a function
-// that writes such a text as a value again. Of HTTP's basic authentication the text is
+// that writes such a text as a value again. For HTTP's basic authentication the text is
 // user:password, not their base64.
 func Header(value string) (text string, write func(string) string) {
 	const scheme = "Basic "

@@ -56,7 +56,7 @@ func (v *view) feed(s symbol) {
 		v.emit(s)
 		return
 	}
-	if len(v.pending) == cap(v.pending) { // what was read is before it in room
+	if len(v.pending) == cap(v.pending) { // the bytes already read precede it in the buffer
 		if need := len(v.pending) + 1; cap(v.room) < 2*need {
 			v.room = make([]symbol, 0, max(4*need, 2*maxEscape))
 		}

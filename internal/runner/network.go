@@ -103,7 +103,7 @@ func (x *Run) others(ctx context.Context, names []string) (list []redact.Secret)
 }
 
 // Redact removes the values of credentials from a text. Before a run has opened its credentials,
-// no text of its process holds one. A nil run has none.
+// no text of its process contains one. A nil run has no values.
 func (x *Run) Redact(s string) string {
 	if x == nil || x.net == nil {
 		return s

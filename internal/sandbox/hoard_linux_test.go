@@ -25,7 +25,7 @@ func hoard(args []string) error {
 	select {}
 }
 
-// hoardSockets fills pairs of sockets that nobody reads from.
+// hoardSockets fills pairs of sockets without reading from them.
 func hoardSockets() error {
 	text := make([]byte, 32<<10)
 	for range 450 {
@@ -45,7 +45,7 @@ func hoardSockets() error {
 	return nil
 }
 
-// hoardShared writes shared memory, and then has none of it resident.
+// hoardShared writes shared memory and then drops its pages from the resident set.
 func hoardShared() error {
 	for range 16 {
 		memory, err := unix.Mmap(-1, 0, 64*mib, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_ANON)

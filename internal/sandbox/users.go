@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// UserRange is the ids of users that nothing else runs as. The zero value has none.
+// UserRange is a range of ids of users that nothing else runs as. The zero value is empty.
 type UserRange struct {
 	First, Last int
 }

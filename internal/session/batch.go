@@ -102,7 +102,7 @@ func (b *batch) queue() *pgx.Batch {
 // head is a session's row as it was when the batch had its lock.
 type head struct{ epoch, ord int64 }
 
-// write is one round trip: lock, insert, commit. Then readers and writers hear of it. It returns
+// write is one round trip: lock, insert, commit. Then it reports to readers and writers. It returns
 // the rows of sessions that were locked.
 func (a *appender) write(ctx context.Context, rows []row) (locked []row, err error) {
 	conn, err := a.s.pool.Acquire(ctx)

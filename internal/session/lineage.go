@@ -28,7 +28,7 @@ LEFT JOIN lineage l ON true`
 	moveLineage = `
 UPDATE lineage SET system_identifier = $1, timeline = $2, fence = fence + 1000000000, noted_at = now()
 WHERE system_identifier <> $1 OR timeline <> $2`
-	// Two restores of one backup begin at the same id. The clock tells them apart: its microseconds
+	// Two restores of one backup begin at the same id. The clock distinguishes them: its microseconds
 	// are ahead of all ids after an earlier move, unless a million events a second were written.
 	moveSequence = `
 SELECT setval(s, greatest(nextval(s) + 1000000000, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint))
@@ -60,7 +60,7 @@ func CheckLineage(log *slog.Logger) func(context.Context, *pgx.Conn) error {
 	}
 }
 
-// noteAndMove stores the lineage and, if another one was stored, moves the ids ahead. Of many
+// noteAndMove stores the lineage and, if another one was stored, moves the ids ahead. Among many
 // connections that find out at once, one does so.
 func noteAndMove(ctx context.Context, conn *pgx.Conn, identifier int64, timeline string) (moved bool, err error) {
 	err = pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {

@@ -33,7 +33,7 @@ func nextID(t *testing.T, dsn string) (id int64) {
 }
 
 // TestIDsJumpOnAnotherLineage: the ids of a database that was dumped and restored, or promoted,
-// are ahead of all that the lost one can have given out; those of a restarted one go on.
+// are ahead of all that the lost one can have given out; those of a restarted one continue.
 func TestIDsJumpOnAnotherLineage(t *testing.T) {
 	t.Parallel()
 	dsn := dbtest.DSN(t)

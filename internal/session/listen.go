@@ -68,7 +68,7 @@ func newListener(s *Store) *listener {
 	return &listener{s: s, watches: make(map[uuid.UUID]map[chan struct{}]struct{})}
 }
 
-// Listening reports whether the connection that hears the other replicas works: it is open and has
+// Listening reports whether the connection for notifications of other replicas works: it is open and has
 // delivered something, if only the answer to a ping, within three times Options.Ping.
 func (s *Store) Listening() bool {
 	l := s.listener

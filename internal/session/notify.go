@@ -46,7 +46,7 @@ type notifier struct {
 type hint struct{ topic, payload string }
 
 // Hint notifies the listeners of a topic of the current schema, as River names its channels. It
-// returns at once; of equal hints that wait one is sent. Call it after the commit it is about.
+// returns at once; equal hints that wait are sent once. Call it after the commit that it announces.
 func (s *Store) Hint(topic, payload string) {
 	n := s.notifier
 	n.mu.Lock()
@@ -121,7 +121,7 @@ func (n *notifier) send(ctx context.Context, conn **pgx.Conn, ids map[uuid.UUID]
 	return nil
 }
 
-// dial connects where there is no connection. It does not wait for a place in the pool.
+// dial connects unless a connection is open. It does not wait for a place in the pool.
 func (n *notifier) dial(ctx context.Context, conn **pgx.Conn) (err error) {
 	if *conn == nil {
 		*conn, err = n.s.connect(ctx, "parley notifier", `SET synchronous_commit = off`)

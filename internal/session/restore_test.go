@@ -74,7 +74,7 @@ func TestRestoredDatabaseGivesNoIDTwice(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(server.Data(), "recovery.signal"), nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	server.Start() // recovers and goes on, on another timeline
+	server.Start() // recovers and continues on another timeline
 	await(t, "the end of the recovery", func() bool {
 		conn, err := pgx.Connect(t.Context(), dsn)
 		if err != nil {

@@ -10,7 +10,7 @@ import (
 
 // Writer appends one turn's events under its lease. It belongs to one goroutine.
 //
-// What is stored of a Writer is a prefix of what it was given, without a hole or a repetition.
+// The stored events of a Writer are a prefix of its events, without a hole or a repetition.
 // After its first error it writes nothing more.
 type Writer struct {
 	lease  Lease

@@ -64,7 +64,7 @@ func (s *Store) Active(ctx context.Context, workspace uuid.UUID, name string) (S
 // maxCandidates is how many names an unknown one is answered with.
 const maxCandidates = 5
 
-// unknown returns UNKNOWN_SKILL with candidates: of the active skills for callers, of all for
+// unknown returns UNKNOWN_SKILL with candidates: among the active skills for callers, among all for
 // administrators; the nearest first, or the first by name where none is near.
 func (s *Store) unknown(ctx context.Context, workspace uuid.UUID, name string, onlyActive bool) error {
 	names, err := s.q.SkillNames(ctx, workspace, onlyActive)

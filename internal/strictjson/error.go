@@ -39,7 +39,7 @@ func (e *Error) Error() string {
 	case Duplicate:
 		return fmt.Sprintf("the name %q appears twice in one object", e.Name)
 	case Unknown:
-		return fmt.Sprintf("there is no member %q", e.Name)
+		return fmt.Sprintf("unknown member %q", e.Name)
 	case Type:
 		return fmt.Sprintf("%q must be a %s, not a %s", e.Name, e.Want, e.Got)
 	}

@@ -31,7 +31,7 @@ func TestInvisibleCharacters(t *testing.T) {
 	}
 }
 
-// What is escaped can be read back, and has nothing in it that cannot be seen.
+// Escaped text can be read back and contains no invisible character.
 func TestEscapeLosesNothing(t *testing.T) {
 	t.Parallel()
 	any := rapid.OneOf(rapid.String(), rapid.StringOf(rapid.RuneFrom(nil, unicode.Cf, unicode.Zs, unicode.Mn, unicode.Lo)))

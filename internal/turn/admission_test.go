@@ -15,7 +15,7 @@ import (
 	"github.com/parley-server/parley/internal/turn"
 )
 
-// A server that has more messages to store than its queue holds says so before it stores
+// A server with more messages to store than its queue holds refuses the others before it stores
 // anything, and those in the queue are stored.
 func TestFullQueueRefusesBeforeAnythingIsStored(t *testing.T) {
 	t.Parallel()
@@ -63,7 +63,7 @@ func TestFullQueueRefusesBeforeAnythingIsStored(t *testing.T) {
 }
 
 // TestLostAnswerToACommitIsNoFailure lets a commit outlast the time that storing a message may
-// take. The message is there, so its sender must not hear that it is not.
+// take. The message is stored, so the response must not be a failure.
 func TestLostAnswerToACommitIsNoFailure(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, booking())
@@ -87,7 +87,7 @@ func TestLostAnswerToACommitIsNoFailure(t *testing.T) {
 	}
 }
 
-// What was certainly not stored is still a failure.
+// A message that was certainly not stored is still a failure.
 func TestRefusedCommitIsAFailure(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, booking())

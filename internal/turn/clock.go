@@ -47,7 +47,7 @@ func (c *clock) run(ctx context.Context) error {
 func (c *clock) read(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, clockTimeout)
 	defer cancel()
-	conn, err := c.pool.Acquire(ctx) // first: a wait for a connection is no part of the reading
+	conn, err := c.pool.Acquire(ctx) // first: the reading must not include the wait for a connection
 	if err != nil {
 		return
 	}

@@ -17,7 +17,7 @@ const (
 	riverPingTimeout = 2 * time.Second
 )
 
-// driver is River's driver for pgx with limits on two waits that have none or a long one.
+// driver is River's driver for pgx. It bounds two waits to which River gives no limit, or a long one.
 type driver struct {
 	*riverpgxv5.Driver
 	fetched *atomic.Int64 // when jobs were last fetched without an error, in Unix nanoseconds

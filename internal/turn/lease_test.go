@@ -41,8 +41,8 @@ func (j *journal) await(t *testing.T, text string) {
 	}
 }
 
-// TestLeaseIsGivenUpWhileEventsAreNotStored locks the session of a turn whose model speaks: leases
-// can be renewed and events cannot be stored. The turn goes on once they can.
+// TestLeaseIsGivenUpWhileEventsAreNotStored locks the session of a turn whose model writes: leases
+// can be renewed and events cannot be stored. The turn continues once they can.
 func TestLeaseIsGivenUpWhileEventsAreNotStored(t *testing.T) {
 	t.Parallel()
 	locked := make(chan struct{})

@@ -22,7 +22,7 @@ import (
 //
 // A message waits for admission as long as its caller does, AdmissionWait at most. From then on
 // neither the end of ctx nor its deadline interrupts Start, which has a limit of its own: in the
-// middle of a commit nobody could say whether the message is there.
+// middle of a commit the outcome would be unknown.
 func (s *Service) Start(ctx context.Context, req Request) (Started, error) {
 	leave, err := s.admission.enter(ctx, req.Workspace.ID)
 	if err != nil {

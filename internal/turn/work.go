@@ -177,7 +177,7 @@ func (s *Service) settle(ctx context.Context, t session.Turn, a *attempt, struct
 		err = s.fail(ctx, t, a, event.TimedOut, fmt.Sprintf("The answer took longer than %d seconds.", t.MaxResponseSeconds))
 	case failed:
 		err = s.fail(ctx, t, a, failure.Code, failure.Message)
-	case pgerr.IsTransient(err): // the log is the truth: the turn goes on from it, here or elsewhere
+	case pgerr.IsTransient(err): // the log is the truth: the turn continues from it, here or elsewhere
 		log.WarnContext(ctx, "the turn is interrupted", "err", err)
 		err = s.release(ctx, a.lease)
 	default:

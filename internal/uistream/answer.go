@@ -194,7 +194,7 @@ func (s *server) answer(r *dialect.Request, q request) (dialect.Reading, error) 
 // responded are the parts of a message with an approval that somebody has answered, by their index.
 func responded(raw json.RawMessage) map[int]answer {
 	var parts []json.RawMessage
-	_ = strictjson.Unmarshal(raw, &parts) // what is no array holds none
+	_ = strictjson.Unmarshal(raw, &parts) // a value that is not an array has no parts
 	found := make(map[int]answer)
 	for i, p := range parts {
 		var part answer

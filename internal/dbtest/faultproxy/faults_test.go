@@ -205,7 +205,7 @@ func TestHookFaults(t *testing.T) {
 	if err := end(t, ended); err != nil && !errors.Is(err, syscall.ECONNRESET) {
 		t.Errorf("the server saw %v, want a reset", err)
 	}
-	swallowed.exchange("the others go on")
+	swallowed.exchange("the others continue")
 }
 
 // TestCutExchangeAtEveryByte cuts an exchange of six bytes there and six back at each of them.

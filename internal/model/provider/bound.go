@@ -8,7 +8,7 @@ import (
 )
 
 // The bounds of one reply. Text and arguments are counted in
-// bytes. A reply that exceeds one of them fails: what is cut off could change its meaning.
+// bytes. A reply that exceeds one of them fails, because a cut could change its meaning.
 const (
 	maxText      = 1 << 20
 	maxArguments = 1 << 20 // of one tool call

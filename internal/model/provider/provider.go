@@ -115,7 +115,7 @@ func (s Service) Outcome(ctx context.Context, err error) error {
 type body struct {
 	io.ReadCloser
 	service Service
-	event   int // bytes since the last blank line: of an event that is not complete
+	event   int // bytes of the incomplete event: those since the last blank line
 }
 
 func (b *body) Read(p []byte) (int, error) {
