@@ -12,7 +12,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -29,10 +28,7 @@ func TestServeThroughPgBouncer(t *testing.T) {
 		program = "/usr/sbin/pgbouncer"
 	}
 	if _, err := os.Stat(program); err != nil {
-		if os.Getenv("PARLEY_TEST_REQUIRE") == "all" {
-			t.Fatal("PgBouncer is not installed")
-		}
-		t.Skip("PgBouncer is not installed")
+		missing(t, "PgBouncer")
 	}
 	server := dbtest.NewServer(t)
 	exec(t, server.Admin(), "CREATE DATABASE bounced")
@@ -41,19 +37,14 @@ func TestServeThroughPgBouncer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+	await(t, "the service is ready", func() bool {
 		res, err := http.Get(at + "/readyz")
 		if err != nil {
 			t.Fatal(err)
 		}
 		res.Body.Close()
-		if res.StatusCode == http.StatusOK {
-			break
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("readyz: %s", res.Status)
-		}
-	}
+		return res.StatusCode == http.StatusOK
+	})
 	http.DefaultClient.CloseIdleConnections()
 }
 
@@ -107,15 +98,18 @@ func bounce(t *testing.T, program string, server *dbtest.Server) (address string
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 	})
-	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+	t.Cleanup(func() {
+		if printed, _ := os.ReadFile(out.Name()); t.Failed() {
+			t.Logf("PgBouncer printed:\n%s", printed)
+		}
+	})
+	await(t, "PgBouncer listens", func() bool {
 		conn, err := net.Dial("tcp", address)
-		if err == nil {
-			conn.Close()
-			return address
+		if err != nil {
+			return false
 		}
-		if time.Now().After(deadline) {
-			said, _ := os.ReadFile(out.Name())
-			t.Fatalf("PgBouncer does not listen: %v\n%s", err, said)
-		}
-	}
+		conn.Close()
+		return true
+	})
+	return address
 }

@@ -284,7 +284,7 @@ func TestDevModeAsRootHasASandbox(t *testing.T) {
 		t.Skip("the test is not root")
 	}
 	if _, err := osexec.LookPath("bwrap"); err != nil {
-		t.Skip(err)
+		missing(t, "bubblewrap")
 	}
 	environ := []string{"DATABASE_URL=" + dbtest.DSN(t), "PARLEY_LISTEN=127.0.0.1:0", "PARLEY_SANDBOX=require"}
 	if _, _, err := serve(t, app.Options{}, environ...); err == nil || !strings.Contains(err.Error(), "the service is root") && !strings.Contains(err.Error(), "The service is root") {

@@ -166,7 +166,7 @@ func (c *chaosRun) ended(s *sentMessage, turn *storedTurn) {
 	case s.canceled && turn.state != "canceled":
 		c.violation("%s: its cancel call was answered with true, it is %s", s.tag, turn.state)
 	case turn.state == "canceled" && s.cancelAfter == 0 && !interrupted:
-		c.violation("%s was canceled by nobody", s.tag)
+		c.violation("%s was canceled without a request", s.tag)
 	case s.blocking && s.finished && turn.state == "completed" && s.output != turn.content && s.output != s.steps[len(s.steps)-1]:
 		c.violation("%s: the blocking call returned %d bytes, the stored answer has %d", s.tag, len(s.output), len(turn.content))
 	}
@@ -176,7 +176,7 @@ func (c *chaosRun) ended(s *sentMessage, turn *storedTurn) {
 	var content string
 	err := c.w.pool.QueryRow(c.t.Context(), `SELECT content FROM documents WHERE path = $1`, "wiki/"+s.page+".md").Scan(&content)
 	switch {
-	case s.decision == "allow" && !turn.wrote(): // the model was told that the call failed
+	case s.decision == "allow" && !turn.wrote(): // the model received a failed result
 	case s.decision == "allow" && (err != nil || content != s.tag):
 		c.violation("%s: the page that was allowed is %q: %v", s.tag, content, err)
 	case s.decision == "deny" && !errors.Is(err, pgx.ErrNoRows):
@@ -267,7 +267,7 @@ func (conn *connection) agrees(rows []storedRow, turn *storedTurn) error {
 		want = slices.DeleteFunc(want, func(f frame) bool { id, _ := strconv.ParseInt(f.ID, 10, 64); return id > end })
 		want = append(want, last)
 		if !slices.ContainsFunc(rows, func(r storedRow) bool { return r.seq == end && r.Event == "done" }) && last.ID != conn.cursor {
-			return fmt.Errorf("its done has the id %s, which is no done of the session", last.ID)
+			return fmt.Errorf("the id %s of its done is not that of a done in the log", last.ID)
 		}
 	}
 	if n := len(want); conn.ended && len(got) != n || len(got) > n {
@@ -324,8 +324,11 @@ func (c *chaosRun) readOnce(srv *server, conn *connection) (err error) {
 			conn.frames, conn.ended = append(conn.frames, f), f.Event == "done"
 			return true
 		})
-		if err != nil {
-			time.Sleep(50 * time.Millisecond)
+		if err != nil { // as clients do before they reconnect
+			select {
+			case <-ctx.Done():
+			case <-time.After(50 * time.Millisecond):
+			}
 		}
 	}
 	return err
@@ -349,7 +352,7 @@ func (c *chaosRun) searchLogs() {
 	}
 }
 
-// unfinished tells which messages' ends the clients have not seen in time.
+// unfinished lists the messages whose ends the clients have not seen in time.
 func (c *chaosRun) unfinished(limit time.Duration) {
 	c.mu.Lock()
 	var tags []string

@@ -1,0 +1,31 @@
+package app_test
+
+import (
+	"os"
+	"testing"
+	"time"
+)
+
+// missing skips a test whose real part is not installed, or fails it where nothing may be skipped.
+func missing(t *testing.T, part string) {
+	t.Helper()
+	if os.Getenv("PARLEY_TEST_REQUIRE") == "all" {
+		t.Fatalf("%s is not installed", part)
+	}
+	t.Skipf("%s is not installed", part)
+}
+
+// await polls a condition of another process, which has no signal for it.
+func await(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	deadline := time.After(30 * time.Second)
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for !ok() {
+		select {
+		case <-deadline:
+			t.Fatalf("not in time: %s", what)
+		case <-tick.C:
+		}
+	}
+}
