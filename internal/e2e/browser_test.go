@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/go-rod/rod"
 	"github.com/go-rod/rod/lib/launcher"
@@ -151,6 +152,7 @@ func (w *world) front(t *testing.T, server string, own func(http.ResponseWriter,
 }
 
 // browse starts a browser.
+// Everything that a page is asked or awaited for fails after browseLimit.
 func browse(t *testing.T) *rod.Browser {
 	t.Helper()
 	bin, found := chromium()
@@ -169,8 +171,10 @@ func browse(t *testing.T) *rod.Browser {
 		t.Fatalf("connect to Chromium: %v", err)
 	}
 	t.Cleanup(func() { _ = browser.Close() })
-	return browser
+	return browser.Timeout(browseLimit)
 }
+
+const browseLimit = 5 * time.Minute
 
 // chromium finds a browser under its usual names.
 func chromium() (string, bool) {

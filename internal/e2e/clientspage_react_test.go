@@ -66,7 +66,11 @@ func TestClientsPageOfUseChat(t *testing.T) {
 	send := func(text string) {
 		t.Helper()
 		tab.MustElement("textarea").MustInput(text)
-		tab.MustElementR("button", "Send").MustClick()
+		tab.MustWait(`() => { // while the page is busy the words stay
+			if (document.forms[0].elements.text.value === "") return true;
+			[...document.querySelectorAll("button")].find((b) => b.innerText === "Send").click();
+			return false;
+		}`)
 	}
 	shows := func(text string) { t.Helper(); tab.MustWait(`text => document.body.innerText.includes(text)`, text) }
 	answer := `() => document.querySelector(".assistant:last-of-type")?.innerText ?? ""`

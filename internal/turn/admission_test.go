@@ -63,20 +63,20 @@ func TestFullQueueRefusesBeforeAnythingIsStored(t *testing.T) {
 }
 
 // TestLostAnswerToACommitIsNoFailure lets a commit outlast the time that storing a message may
-// take. The message is stored, so the response must not be a failure.
+// take; a slow machine needs some seconds to reach it. The message is stored, so the response must not be a failure.
 func TestLostAnswerToACommitIsNoFailure(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, booking())
 	if _, err := w.pool.Exec(t.Context(), `
 		CREATE FUNCTION linger() RETURNS trigger LANGUAGE plpgsql AS $$
 		BEGIN
-			BEGIN PERFORM pg_sleep(30); EXCEPTION WHEN query_canceled THEN PERFORM pg_sleep(0.3); END;
+			BEGIN PERFORM pg_sleep(120); EXCEPTION WHEN query_canceled THEN PERFORM pg_sleep(0.3); END;
 			RETURN NULL;
 		END $$;
 		CREATE CONSTRAINT TRIGGER linger AFTER INSERT ON turns DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION linger()`); err != nil {
 		t.Fatal(err)
 	}
-	r := w.replica(t, func(c *turn.Config) { c.StartTimeout, c.ConfirmTimeout, c.Workers = 3*time.Second, 30*time.Second, 0 })
+	r := w.replica(t, func(c *turn.Config) { c.StartTimeout, c.ConfirmTimeout, c.Workers = 10*time.Second, time.Minute, 0 })
 	started, err := r.turns.Start(t.Context(), turn.Request{Workspace: w.workspace, Command: "hello"})
 	if err != nil {
 		t.Fatal(err)
