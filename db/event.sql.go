@@ -81,55 +81,36 @@ func (q *Queries) EventsAfter(ctx context.Context, sessionID uuid.UUID, seq int6
 	return items, nil
 }
 
-const eventsInsert = `-- name: EventsInsert :many
-INSERT INTO events (session_id, turn_id, at, delta, ord, kind, data)
-SELECT $1::uuid, $2::uuid, clock_timestamp(), u.kind = 'text', $3::bigint + u.i, u.kind, u.data::json
-FROM (SELECT unnest($4::text[]) AS kind, unnest($5::text[]) AS data,
-             generate_series(1, cardinality($4::text[])) AS i) u
-ORDER BY u.i
-RETURNING seq, ord, at
+const eventsInsert = `-- name: EventsInsert :exec
+INSERT INTO events (seq, session_id, turn_id, at, delta, ord, kind, data)
+SELECT u.seq, $1::uuid, $2::uuid, $3::timestamptz, u.kind = 'text', $4::bigint + u.i, u.kind, u.data::json
+FROM (SELECT unnest($5::bigint[]) AS seq, unnest($6::text[]) AS kind, unnest($7::text[]) AS data,
+             generate_series(1, cardinality($6::text[])) AS i) u
 `
 
 type EventsInsertParams struct {
 	SessionID uuid.UUID
 	TurnID    uuid.UUID
+	At        time.Time
 	Ord       int64
+	Seqs      []int64
 	Kinds     []string
 	Datas     []string
 }
 
-type EventsInsertRow struct {
-	Seq int64
-	Ord int64
-	At  time.Time
-}
-
 // EventsInsert appends to one session whose lock the caller holds; the rows get
 // the ordinals after sqlc.arg(ord).
-func (q *Queries) EventsInsert(ctx context.Context, arg EventsInsertParams) ([]EventsInsertRow, error) {
-	rows, err := q.db.Query(ctx, eventsInsert,
+func (q *Queries) EventsInsert(ctx context.Context, arg EventsInsertParams) error {
+	_, err := q.db.Exec(ctx, eventsInsert,
 		arg.SessionID,
 		arg.TurnID,
+		arg.At,
 		arg.Ord,
+		arg.Seqs,
 		arg.Kinds,
 		arg.Datas,
 	)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []EventsInsertRow
-	for rows.Next() {
-		var i EventsInsertRow
-		if err := rows.Scan(&i.Seq, &i.Ord, &i.At); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
+	return err
 }
 
 const eventsPartitions = `-- name: EventsPartitions :one
@@ -201,23 +182,28 @@ func (q *Queries) EventsWoken(ctx context.Context, ids []uuid.UUID, cursors []in
 }
 
 const turnEvents = `-- name: TurnEvents :many
-SELECT seq, ord, turn_id, at, kind, data FROM events
-WHERE session_id = $1 AND turn_id = $2 AND at >= $3 AND NOT delta
-ORDER BY seq
+SELECT e.seq, e.ord, e.turn_id, e.at, e.kind, e.data,
+       EXISTS (SELECT FROM files f WHERE f.turn_id = $2) AS has_files,
+       EXISTS (SELECT FROM callbacks c WHERE c.turn_id = $2) AS has_callbacks
+FROM events e
+WHERE e.session_id = $1 AND e.turn_id = $2 AND e.at >= $3 AND NOT e.delta
+ORDER BY e.seq
 `
 
 type TurnEventsRow struct {
-	Seq    int64
-	Ord    int64
-	TurnID uuid.UUID
-	At     time.Time
-	Kind   string
-	Data   []byte
+	Seq          int64
+	Ord          int64
+	TurnID       uuid.UUID
+	At           time.Time
+	Kind         string
+	Data         []byte
+	HasFiles     bool
+	HasCallbacks bool
 }
 
 // TurnEvents is the log of one turn, text deltas left out: what a resumed turn is
-// rebuilt from.
-func (q *Queries) TurnEvents(ctx context.Context, sessionID uuid.UUID, turnID uuid.UUID, at time.Time) ([]TurnEventsRow, error) {
+// rebuilt from. With it comes whether the turn has files and callbacks.
+func (q *Queries) TurnEvents(ctx context.Context, sessionID uuid.UUID, turnID *uuid.UUID, at time.Time) ([]TurnEventsRow, error) {
 	rows, err := q.db.Query(ctx, turnEvents, sessionID, turnID, at)
 	if err != nil {
 		return nil, err
@@ -233,6 +219,8 @@ func (q *Queries) TurnEvents(ctx context.Context, sessionID uuid.UUID, turnID uu
 			&i.At,
 			&i.Kind,
 			&i.Data,
+			&i.HasFiles,
+			&i.HasCallbacks,
 		); err != nil {
 			return nil, err
 		}

@@ -140,44 +140,6 @@ func (q *Queries) MessageClose(ctx context.Context, arg MessageCloseParams) erro
 	return err
 }
 
-const messageInsert = `-- name: MessageInsert :exec
-INSERT INTO messages (id, session_id, turn_id, workspace_id, role, content, label, skill, named, status, first_seq, last_seq, created_at)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, clock_timestamp())
-`
-
-type MessageInsertParams struct {
-	ID          uuid.UUID
-	SessionID   uuid.UUID
-	TurnID      uuid.UUID
-	WorkspaceID uuid.UUID
-	Role        string
-	Content     *string
-	Label       *string
-	Skill       *string
-	Named       *string
-	Status      string
-	FirstSeq    int64
-	LastSeq     int64
-}
-
-func (q *Queries) MessageInsert(ctx context.Context, arg MessageInsertParams) error {
-	_, err := q.db.Exec(ctx, messageInsert,
-		arg.ID,
-		arg.SessionID,
-		arg.TurnID,
-		arg.WorkspaceID,
-		arg.Role,
-		arg.Content,
-		arg.Label,
-		arg.Skill,
-		arg.Named,
-		arg.Status,
-		arg.FirstSeq,
-		arg.LastSeq,
-	)
-	return err
-}
-
 const messagesBefore = `-- name: MessagesBefore :many
 SELECT role, content, structured_result FROM messages
 WHERE session_id = $1 AND turn_id <> $2::uuid AND first_seq < $3::bigint AND content IS NOT NULL
@@ -214,6 +176,46 @@ func (q *Queries) MessagesBefore(ctx context.Context, sessionID uuid.UUID, turnI
 		return nil, err
 	}
 	return items, nil
+}
+
+const messagesInsert = `-- name: MessagesInsert :exec
+INSERT INTO messages (id, session_id, turn_id, workspace_id, role, content, label, skill, named, status, first_seq, last_seq, created_at)
+VALUES ($1, $2, $3, $4, 'user', $5, $6,
+        $7, $8, 'completed', $9, $9, clock_timestamp()),
+       ($10, $2, $3, $4, 'assistant', NULL, NULL,
+        NULL, NULL, 'in_progress', $11, $11, clock_timestamp())
+`
+
+type MessagesInsertParams struct {
+	ID          uuid.UUID
+	SessionID   uuid.UUID
+	TurnID      uuid.UUID
+	WorkspaceID uuid.UUID
+	Content     *string
+	Label       *string
+	Skill       *string
+	Named       *string
+	Seq         int64
+	AnswerID    uuid.UUID
+	OpenSeq     int64
+}
+
+// MessagesInsert stores a message and the empty answer to it.
+func (q *Queries) MessagesInsert(ctx context.Context, arg MessagesInsertParams) error {
+	_, err := q.db.Exec(ctx, messagesInsert,
+		arg.ID,
+		arg.SessionID,
+		arg.TurnID,
+		arg.WorkspaceID,
+		arg.Content,
+		arg.Label,
+		arg.Skill,
+		arg.Named,
+		arg.Seq,
+		arg.AnswerID,
+		arg.OpenSeq,
+	)
+	return err
 }
 
 const messagesPage = `-- name: MessagesPage :many

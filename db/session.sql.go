@@ -12,26 +12,16 @@ import (
 	"github.com/google/uuid"
 )
 
-const sessionAdvance = `-- name: SessionAdvance :exec
-UPDATE sessions SET last_seq = $2, last_ord = $3 WHERE id = $1
+const eventSeqs = `-- name: EventSeqs :one
+SELECT ARRAY(SELECT nextval('events_seq_seq') FROM generate_series(1, $1::int))::bigint[] AS seqs
 `
 
-// SessionAdvance moves the head of the log; the caller holds the lock.
-func (q *Queries) SessionAdvance(ctx context.Context, iD uuid.UUID, lastSeq int64, lastOrd int64) error {
-	_, err := q.db.Exec(ctx, sessionAdvance, iD, lastSeq, lastOrd)
-	return err
-}
-
-const sessionBegin = `-- name: SessionBegin :exec
-UPDATE sessions
-SET message_count = message_count + 2, updated_at = clock_timestamp(),
-    title = CASE WHEN title = '' THEN $2::text ELSE title END
-WHERE id = $1
-`
-
-func (q *Queries) SessionBegin(ctx context.Context, iD uuid.UUID, title string) error {
-	_, err := q.db.Exec(ctx, sessionBegin, iD, title)
-	return err
+// EventSeqs draws more seqs for the events of a change.
+func (q *Queries) EventSeqs(ctx context.Context, n int32) ([]int64, error) {
+	row := q.db.QueryRow(ctx, eventSeqs, n)
+	var seqs []int64
+	err := row.Scan(&seqs)
+	return seqs, err
 }
 
 const sessionByCaller = `-- name: SessionByCaller :one
@@ -43,36 +33,6 @@ func (q *Queries) SessionByCaller(ctx context.Context, workspaceID uuid.UUID, ca
 	var id uuid.UUID
 	err := row.Scan(&id)
 	return id, err
-}
-
-const sessionEnd = `-- name: SessionEnd :exec
-UPDATE sessions
-SET updated_at = clock_timestamp(),
-    input_tokens = input_tokens + $2::bigint,
-    output_tokens = output_tokens + $3::bigint,
-    cost_usd = CASE WHEN $4::numeric IS NULL THEN cost_usd ELSE coalesce(cost_usd, 0) + $4::numeric END
-WHERE id = $1
-`
-
-func (q *Queries) SessionEnd(ctx context.Context, iD uuid.UUID, input int64, output int64, cost *float64) error {
-	_, err := q.db.Exec(ctx, sessionEnd,
-		iD,
-		input,
-		output,
-		cost,
-	)
-	return err
-}
-
-const sessionExists = `-- name: SessionExists :one
-SELECT EXISTS (SELECT FROM sessions WHERE workspace_id = $1 AND id = $2)
-`
-
-func (q *Queries) SessionExists(ctx context.Context, workspaceID uuid.UUID, iD uuid.UUID) (bool, error) {
-	row := q.db.QueryRow(ctx, sessionExists, workspaceID, iD)
-	var exists bool
-	err := row.Scan(&exists)
-	return exists, err
 }
 
 const sessionHead = `-- name: SessionHead :one
@@ -121,64 +81,141 @@ func (q *Queries) SessionHead(ctx context.Context, workspaceID uuid.UUID, iD uui
 	return i, err
 }
 
-const sessionInsert = `-- name: SessionInsert :one
-INSERT INTO sessions (id, workspace_id, caller_id, title) VALUES ($1, $2, $3, $4)
+const sessionInsert = `-- name: SessionInsert :exec
+INSERT INTO sessions (id, workspace_id, caller_id) VALUES ($1, $2, $3)
 ON CONFLICT (workspace_id, caller_id) WHERE caller_id IS NOT NULL DO NOTHING
-RETURNING id
 `
 
-// SessionInsert makes a session; for a caller that has one already it returns no row.
-func (q *Queries) SessionInsert(ctx context.Context, iD uuid.UUID, workspaceID uuid.UUID, callerID *string, title string) (uuid.UUID, error) {
-	row := q.db.QueryRow(ctx, sessionInsert,
-		iD,
-		workspaceID,
-		callerID,
-		title,
-	)
-	var id uuid.UUID
-	err := row.Scan(&id)
-	return id, err
+// SessionInsert makes a session, unless its caller has one already.
+func (q *Queries) SessionInsert(ctx context.Context, iD uuid.UUID, workspaceID uuid.UUID, callerID *string) error {
+	_, err := q.db.Exec(ctx, sessionInsert, iD, workspaceID, callerID)
+	return err
 }
 
-const sessionLock = `-- name: SessionLock :one
-SELECT id, workspace_id, caller_id, title, epoch, last_seq, last_ord, turn_id, message_count, input_tokens, output_tokens, cost_usd, created_at, updated_at, erased_at FROM sessions WHERE id = $1 FOR NO KEY UPDATE
+const sessionLock = `-- name: SessionLock :exec
+WITH l AS MATERIALIZED (SELECT id FROM sessions WHERE id = $1 FOR NO KEY UPDATE)
+SELECT set_config('parley.locked', l.id::text, true) FROM l
 `
 
-// SessionLock takes the lock that every write to a session holds.
-func (q *Queries) SessionLock(ctx context.Context, id uuid.UUID) (Session, error) {
-	row := q.db.QueryRow(ctx, sessionLock, id)
-	var i Session
+// SessionLock takes the lock that every write to a session holds, and notes in a setting of the
+// transaction which session that is. SessionLocked then reads it.
+func (q *Queries) SessionLock(ctx context.Context, id uuid.UUID) error {
+	_, err := q.db.Exec(ctx, sessionLock, id)
+	return err
+}
+
+const sessionLockCaller = `-- name: SessionLockCaller :exec
+WITH l AS MATERIALIZED (SELECT id FROM sessions WHERE workspace_id = $1 AND caller_id = $2::text FOR NO KEY UPDATE)
+SELECT set_config('parley.locked', l.id::text, true) FROM l
+`
+
+// SessionLockCaller is SessionLock for the session of a caller.
+func (q *Queries) SessionLockCaller(ctx context.Context, workspaceID uuid.UUID, callerID string) error {
+	_, err := q.db.Exec(ctx, sessionLockCaller, workspaceID, callerID)
+	return err
+}
+
+const sessionLockOf = `-- name: SessionLockOf :exec
+WITH l AS MATERIALIZED (SELECT id FROM sessions WHERE id = $1 AND workspace_id = $2 FOR NO KEY UPDATE)
+SELECT set_config('parley.locked', l.id::text, true) FROM l
+`
+
+// SessionLockOf is SessionLock for a session of a workspace.
+func (q *Queries) SessionLockOf(ctx context.Context, iD uuid.UUID, workspaceID uuid.UUID) error {
+	_, err := q.db.Exec(ctx, sessionLockOf, iD, workspaceID)
+	return err
+}
+
+const sessionLocked = `-- name: SessionLocked :one
+SELECT s.id, s.workspace_id, s.caller_id, s.title, s.epoch, s.last_seq, s.last_ord, s.turn_id, s.message_count, s.input_tokens, s.output_tokens, s.cost_usd, s.created_at, s.updated_at, s.erased_at, clock_timestamp()::timestamptz AS now,
+       ARRAY(SELECT nextval('events_seq_seq') FROM generate_series(1, $1::int))::bigint[] AS seqs,
+       coalesce((SELECT fence FROM lineage), 0)::bigint AS fence,
+       (SELECT count(*) FROM turns l WHERE l.session_id = s.id AND l.state = 'lined_up') AS lined_up,
+       EXISTS (SELECT FROM turns a WHERE a.session_id = s.id AND a.state IN ('queued', 'running', 'waiting')) AS active
+FROM sessions s WHERE s.id = nullif(current_setting('parley.locked', true), '')::uuid
+`
+
+type SessionLockedRow struct {
+	Session Session
+	Now     time.Time
+	Seqs    []int64
+	Fence   int64
+	LinedUp int64
+	Active  bool
+}
+
+// SessionLocked reads the session that the transaction has locked, and what a change of it needs:
+// the time, seqs for its events, the least epoch, and whether a turn is active or lined up. It is a
+// statement of its own, because its snapshot must be younger than the lock.
+func (q *Queries) SessionLocked(ctx context.Context, n int32) (SessionLockedRow, error) {
+	row := q.db.QueryRow(ctx, sessionLocked, n)
+	var i SessionLockedRow
 	err := row.Scan(
-		&i.ID,
-		&i.WorkspaceID,
-		&i.CallerID,
-		&i.Title,
-		&i.Epoch,
-		&i.LastSeq,
-		&i.LastOrd,
-		&i.TurnID,
-		&i.MessageCount,
-		&i.InputTokens,
-		&i.OutputTokens,
-		&i.CostUSD,
-		&i.CreatedAt,
-		&i.UpdatedAt,
-		&i.ErasedAt,
+		&i.Session.ID,
+		&i.Session.WorkspaceID,
+		&i.Session.CallerID,
+		&i.Session.Title,
+		&i.Session.Epoch,
+		&i.Session.LastSeq,
+		&i.Session.LastOrd,
+		&i.Session.TurnID,
+		&i.Session.MessageCount,
+		&i.Session.InputTokens,
+		&i.Session.OutputTokens,
+		&i.Session.CostUSD,
+		&i.Session.CreatedAt,
+		&i.Session.UpdatedAt,
+		&i.Session.ErasedAt,
+		&i.Now,
+		&i.Seqs,
+		&i.Fence,
+		&i.LinedUp,
+		&i.Active,
 	)
 	return i, err
 }
 
-const sessionRaise = `-- name: SessionRaise :one
-UPDATE sessions SET epoch = greatest(epoch, coalesce((SELECT fence FROM lineage), 0)) + 1 WHERE id = $1 RETURNING epoch
+const sessionSave = `-- name: SessionSave :exec
+UPDATE sessions
+SET epoch = $2, last_seq = $3, last_ord = $4, turn_id = $5, title = $6,
+    message_count = message_count + $7::int,
+    updated_at = CASE WHEN $8::boolean THEN clock_timestamp() ELSE updated_at END,
+    input_tokens = input_tokens + $9::bigint,
+    output_tokens = output_tokens + $10::bigint,
+    cost_usd = CASE WHEN $11::numeric IS NULL THEN cost_usd ELSE coalesce(cost_usd, 0) + $11::numeric END
+WHERE id = $1
 `
 
-// SessionRaise moves the fence: workers of older epochs write nothing more. After a failover
-// or a restore the new epoch is above all those of the lost timeline, whose workers may still run.
-func (q *Queries) SessionRaise(ctx context.Context, id uuid.UUID) (int64, error) {
-	row := q.db.QueryRow(ctx, sessionRaise, id)
-	var epoch int64
-	err := row.Scan(&epoch)
-	return epoch, err
+type SessionSaveParams struct {
+	ID       uuid.UUID
+	Epoch    int64
+	LastSeq  int64
+	LastOrd  int64
+	TurnID   *uuid.UUID
+	Title    string
+	Messages int32
+	Touched  bool
+	Input    int64
+	Output   int64
+	Cost     *float64
+}
+
+// SessionSave stores what a change has made of the session's row; the caller holds the lock.
+func (q *Queries) SessionSave(ctx context.Context, arg SessionSaveParams) error {
+	_, err := q.db.Exec(ctx, sessionSave,
+		arg.ID,
+		arg.Epoch,
+		arg.LastSeq,
+		arg.LastOrd,
+		arg.TurnID,
+		arg.Title,
+		arg.Messages,
+		arg.Touched,
+		arg.Input,
+		arg.Output,
+		arg.Cost,
+	)
+	return err
 }
 
 const sessionSummary = `-- name: SessionSummary :one
@@ -240,41 +277,14 @@ func (q *Queries) SessionSummary(ctx context.Context, workspaceID uuid.UUID, iD 
 	return i, err
 }
 
-const sessionTryLock = `-- name: SessionTryLock :one
-SELECT id, workspace_id, caller_id, title, epoch, last_seq, last_ord, turn_id, message_count, input_tokens, output_tokens, cost_usd, created_at, updated_at, erased_at FROM sessions WHERE id = $1 FOR NO KEY UPDATE SKIP LOCKED
+const sessionTryLock = `-- name: SessionTryLock :exec
+WITH l AS MATERIALIZED (SELECT id FROM sessions WHERE id = $1 FOR NO KEY UPDATE SKIP LOCKED)
+SELECT set_config('parley.locked', l.id::text, true) FROM l
 `
 
-// SessionTryLock is SessionLock without a wait: no row when another transaction holds the lock.
-func (q *Queries) SessionTryLock(ctx context.Context, id uuid.UUID) (Session, error) {
-	row := q.db.QueryRow(ctx, sessionTryLock, id)
-	var i Session
-	err := row.Scan(
-		&i.ID,
-		&i.WorkspaceID,
-		&i.CallerID,
-		&i.Title,
-		&i.Epoch,
-		&i.LastSeq,
-		&i.LastOrd,
-		&i.TurnID,
-		&i.MessageCount,
-		&i.InputTokens,
-		&i.OutputTokens,
-		&i.CostUSD,
-		&i.CreatedAt,
-		&i.UpdatedAt,
-		&i.ErasedAt,
-	)
-	return i, err
-}
-
-const sessionTurn = `-- name: SessionTurn :exec
-UPDATE sessions SET turn_id = $2 WHERE id = $1
-`
-
-// SessionTurn names the turn that is in progress now.
-func (q *Queries) SessionTurn(ctx context.Context, iD uuid.UUID, turnID *uuid.UUID) error {
-	_, err := q.db.Exec(ctx, sessionTurn, iD, turnID)
+// SessionTryLock is SessionLock without a wait: it notes nothing if another transaction holds the lock.
+func (q *Queries) SessionTryLock(ctx context.Context, id uuid.UUID) error {
+	_, err := q.db.Exec(ctx, sessionTryLock, id)
 	return err
 }
 

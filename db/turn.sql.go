@@ -272,15 +272,16 @@ func (q *Queries) TurnClaim(ctx context.Context, arg TurnClaimParams) (Turn, err
 
 const turnClose = `-- name: TurnClose :one
 UPDATE turns
-SET state = $1, state_at = clock_timestamp(), error = $2, finished_at = clock_timestamp(), lease_until = NULL, prompt = NULL,
+SET state = $1, end_seq = $2::bigint, state_at = clock_timestamp(), error = $3, finished_at = clock_timestamp(), lease_until = NULL, prompt = NULL,
     active_seconds = active_seconds + coalesce(extract(epoch FROM clock_timestamp() - started_at), 0),
-    halted_at = CASE WHEN $3::boolean THEN clock_timestamp() END
-WHERE id = $4 AND state = ANY($5::text[])
+    halted_at = CASE WHEN $4::boolean THEN clock_timestamp() END
+WHERE id = $5 AND state = ANY($6::text[])
 RETURNING id, session_id, workspace_id, state, error, start_seq, end_seq, epoch, node, lease_until, job_id, halted_at, max_response_seconds, max_turns, active_seconds, max_cost_usd, key_id, scopes, request_hash, prompt, response_schema, secrets, rejected, callback_id, created_at, started_at, finished_at, state_at, told_at
 `
 
 type TurnCloseParams struct {
 	State  string
+	EndSeq int64
 	Error  *string
 	Halted bool
 	ID     uuid.UUID
@@ -291,6 +292,7 @@ type TurnCloseParams struct {
 func (q *Queries) TurnClose(ctx context.Context, arg TurnCloseParams) (Turn, error) {
 	row := q.db.QueryRow(ctx, turnClose,
 		arg.State,
+		arg.EndSeq,
 		arg.Error,
 		arg.Halted,
 		arg.ID,
@@ -331,15 +333,6 @@ func (q *Queries) TurnClose(ctx context.Context, arg TurnCloseParams) (Turn, err
 	return i, err
 }
 
-const turnEndSeq = `-- name: TurnEndSeq :exec
-UPDATE turns SET end_seq = $2 WHERE id = $1
-`
-
-func (q *Queries) TurnEndSeq(ctx context.Context, iD uuid.UUID, endSeq *int64) error {
-	_, err := q.db.Exec(ctx, turnEndSeq, iD, endSeq)
-	return err
-}
-
 const turnEnded = `-- name: TurnEnded :one
 SELECT t.id, t.state, extract(epoch FROM clock_timestamp() - t.finished_at)::float8 AS seconds_ago,
        coalesce((SELECT a.id FROM approvals a WHERE a.turn_id = t.id ORDER BY a.seq DESC LIMIT 1),
@@ -367,6 +360,21 @@ func (q *Queries) TurnEnded(ctx context.Context, workspaceID uuid.UUID, iD uuid.
 		&i.Asked,
 	)
 	return i, err
+}
+
+const turnEnqueue = `-- name: TurnEnqueue :exec
+WITH job AS (
+    INSERT INTO river_job (kind, queue, args, max_attempts, scheduled_at)
+    VALUES ('turn', 'turns', $2::jsonb, 25, $3::timestamptz)
+    RETURNING id
+)
+UPDATE turns SET job_id = (SELECT id FROM job) WHERE turns.id = $1
+`
+
+// TurnEnqueue makes a River job for a queued turn.
+func (q *Queries) TurnEnqueue(ctx context.Context, iD uuid.UUID, args []byte, due time.Time) error {
+	_, err := q.db.Exec(ctx, turnEnqueue, iD, args, due)
+	return err
 }
 
 const turnGet = `-- name: TurnGet :one
@@ -439,11 +447,15 @@ func (q *Queries) TurnInLine(ctx context.Context, workspaceID uuid.UUID, session
 	return i, err
 }
 
-const turnInsert = `-- name: TurnInsert :one
+const turnInsert = `-- name: TurnInsert :exec
+WITH job AS (
+    INSERT INTO river_job (kind, queue, args, max_attempts, scheduled_at)
+    SELECT 'turn', 'turns', $18::jsonb, 25, $19::timestamptz WHERE $18::jsonb IS NOT NULL
+    RETURNING id
+)
 INSERT INTO turns (id, session_id, workspace_id, state, max_response_seconds, max_turns, max_cost_usd, key_id, scopes, request_hash,
-                   prompt, response_schema, secrets, rejected, callback_id, created_at)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, clock_timestamp())
-RETURNING created_at
+                   prompt, response_schema, secrets, rejected, callback_id, created_at, start_seq, job_id)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, (SELECT id FROM job))
 `
 
 type TurnInsertParams struct {
@@ -462,10 +474,15 @@ type TurnInsertParams struct {
 	Secrets            []string
 	Rejected           []byte
 	CallbackID         *uuid.UUID
+	CreatedAt          time.Time
+	StartSeq           int64
+	Args               []byte
+	Due                time.Time
 }
 
-func (q *Queries) TurnInsert(ctx context.Context, arg TurnInsertParams) (time.Time, error) {
-	row := q.db.QueryRow(ctx, turnInsert,
+// TurnInsert stores a turn and, unless args is null, the River job that shall run it.
+func (q *Queries) TurnInsert(ctx context.Context, arg TurnInsertParams) error {
+	_, err := q.db.Exec(ctx, turnInsert,
 		arg.ID,
 		arg.SessionID,
 		arg.WorkspaceID,
@@ -481,19 +498,11 @@ func (q *Queries) TurnInsert(ctx context.Context, arg TurnInsertParams) (time.Ti
 		arg.Secrets,
 		arg.Rejected,
 		arg.CallbackID,
+		arg.CreatedAt,
+		arg.StartSeq,
+		arg.Args,
+		arg.Due,
 	)
-	var created_at time.Time
-	err := row.Scan(&created_at)
-	return created_at, err
-}
-
-const turnJob = `-- name: TurnJob :exec
-UPDATE turns SET job_id = $2 WHERE id = $1
-`
-
-// TurnJob names the River job that shall run the turn.
-func (q *Queries) TurnJob(ctx context.Context, iD uuid.UUID, jobID *int64) error {
-	_, err := q.db.Exec(ctx, turnJob, iD, jobID)
 	return err
 }
 
@@ -592,15 +601,6 @@ func (q *Queries) TurnRetried(ctx context.Context, arg TurnRetriedParams) (uuid.
 	var id uuid.UUID
 	err := row.Scan(&id)
 	return id, err
-}
-
-const turnStartSeq = `-- name: TurnStartSeq :exec
-UPDATE turns SET start_seq = $2 WHERE id = $1
-`
-
-func (q *Queries) TurnStartSeq(ctx context.Context, iD uuid.UUID, startSeq int64) error {
-	_, err := q.db.Exec(ctx, turnStartSeq, iD, startSeq)
-	return err
 }
 
 const turnTold = `-- name: TurnTold :exec

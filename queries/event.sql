@@ -1,12 +1,10 @@
--- name: EventsInsert :many
+-- name: EventsInsert :exec
 -- EventsInsert appends to one session whose lock the caller holds; the rows get
 -- the ordinals after sqlc.arg(ord).
-INSERT INTO events (session_id, turn_id, at, delta, ord, kind, data)
-SELECT sqlc.arg(session_id)::uuid, sqlc.arg(turn_id)::uuid, clock_timestamp(), u.kind = 'text', sqlc.arg(ord)::bigint + u.i, u.kind, u.data::json
-FROM (SELECT unnest(sqlc.arg(kinds)::text[]) AS kind, unnest(sqlc.arg(datas)::text[]) AS data,
-             generate_series(1, cardinality(sqlc.arg(kinds)::text[])) AS i) u
-ORDER BY u.i
-RETURNING seq, ord, at;
+INSERT INTO events (seq, session_id, turn_id, at, delta, ord, kind, data)
+SELECT u.seq, sqlc.arg(session_id)::uuid, sqlc.arg(turn_id)::uuid, sqlc.arg(at)::timestamptz, u.kind = 'text', sqlc.arg(ord)::bigint + u.i, u.kind, u.data::json
+FROM (SELECT unnest(sqlc.arg(seqs)::bigint[]) AS seq, unnest(sqlc.arg(kinds)::text[]) AS kind, unnest(sqlc.arg(datas)::text[]) AS data,
+             generate_series(1, cardinality(sqlc.arg(kinds)::text[])) AS i) u;
 
 -- name: EventsAfter :many
 -- EventsAfter is one page of a session's log, with the ordinal of the row before it:
@@ -39,10 +37,13 @@ CROSS JOIN LATERAL (
 
 -- name: TurnEvents :many
 -- TurnEvents is the log of one turn, text deltas left out: what a resumed turn is
--- rebuilt from.
-SELECT seq, ord, turn_id, at, kind, data FROM events
-WHERE session_id = $1 AND turn_id = $2 AND at >= $3 AND NOT delta
-ORDER BY seq;
+-- rebuilt from. With it comes whether the turn has files and callbacks.
+SELECT e.seq, e.ord, e.turn_id, e.at, e.kind, e.data,
+       EXISTS (SELECT FROM files f WHERE f.turn_id = $2) AS has_files,
+       EXISTS (SELECT FROM callbacks c WHERE c.turn_id = $2) AS has_callbacks
+FROM events e
+WHERE e.session_id = $1 AND e.turn_id = $2 AND e.at >= $3 AND NOT e.delta
+ORDER BY e.seq;
 
 -- name: TurnTail :one
 -- TurnTail is the text that was shown after the last whole reply of a turn, and whether text was

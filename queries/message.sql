@@ -1,6 +1,10 @@
--- name: MessageInsert :exec
+-- name: MessagesInsert :exec
+-- MessagesInsert stores a message and the empty answer to it.
 INSERT INTO messages (id, session_id, turn_id, workspace_id, role, content, label, skill, named, status, first_seq, last_seq, created_at)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, clock_timestamp());
+VALUES (sqlc.arg(id), sqlc.arg(session_id), sqlc.arg(turn_id), sqlc.arg(workspace_id), 'user', sqlc.narg(content), sqlc.narg(label),
+        sqlc.narg(skill), sqlc.narg(named), 'completed', sqlc.arg(seq), sqlc.arg(seq), clock_timestamp()),
+       (sqlc.arg(answer_id), sqlc.arg(session_id), sqlc.arg(turn_id), sqlc.arg(workspace_id), 'assistant', NULL, NULL,
+        NULL, NULL, 'in_progress', sqlc.arg(open_seq), sqlc.arg(open_seq), clock_timestamp());
 
 -- name: MessageClose :exec
 -- MessageClose stores the result of a turn. The content is the concatenation of the deltas, built

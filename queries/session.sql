@@ -1,22 +1,57 @@
--- name: SessionLock :one
--- SessionLock takes the lock that every write to a session holds.
-SELECT * FROM sessions WHERE id = $1 FOR NO KEY UPDATE;
+-- name: SessionLock :exec
+-- SessionLock takes the lock that every write to a session holds, and notes in a setting of the
+-- transaction which session that is. SessionLocked then reads it.
+WITH l AS MATERIALIZED (SELECT id FROM sessions WHERE id = $1 FOR NO KEY UPDATE)
+SELECT set_config('parley.locked', l.id::text, true) FROM l;
 
--- name: SessionTryLock :one
--- SessionTryLock is SessionLock without a wait: no row when another transaction holds the lock.
-SELECT * FROM sessions WHERE id = $1 FOR NO KEY UPDATE SKIP LOCKED;
+-- name: SessionTryLock :exec
+-- SessionTryLock is SessionLock without a wait: it notes nothing if another transaction holds the lock.
+WITH l AS MATERIALIZED (SELECT id FROM sessions WHERE id = $1 FOR NO KEY UPDATE SKIP LOCKED)
+SELECT set_config('parley.locked', l.id::text, true) FROM l;
 
--- name: SessionInsert :one
--- SessionInsert makes a session; for a caller that has one already it returns no row.
-INSERT INTO sessions (id, workspace_id, caller_id, title) VALUES ($1, $2, $3, $4)
-ON CONFLICT (workspace_id, caller_id) WHERE caller_id IS NOT NULL DO NOTHING
-RETURNING id;
+-- name: SessionLockOf :exec
+-- SessionLockOf is SessionLock for a session of a workspace.
+WITH l AS MATERIALIZED (SELECT id FROM sessions WHERE id = $1 AND workspace_id = $2 FOR NO KEY UPDATE)
+SELECT set_config('parley.locked', l.id::text, true) FROM l;
+
+-- name: SessionLockCaller :exec
+-- SessionLockCaller is SessionLock for the session of a caller.
+WITH l AS MATERIALIZED (SELECT id FROM sessions WHERE workspace_id = $1 AND caller_id = sqlc.arg(caller_id)::text FOR NO KEY UPDATE)
+SELECT set_config('parley.locked', l.id::text, true) FROM l;
+
+-- name: SessionLocked :one
+-- SessionLocked reads the session that the transaction has locked, and what a change of it needs:
+-- the time, seqs for its events, the least epoch, and whether a turn is active or lined up. It is a
+-- statement of its own, because its snapshot must be younger than the lock.
+SELECT sqlc.embed(s), clock_timestamp()::timestamptz AS now,
+       ARRAY(SELECT nextval('events_seq_seq') FROM generate_series(1, sqlc.arg(n)::int))::bigint[] AS seqs,
+       coalesce((SELECT fence FROM lineage), 0)::bigint AS fence,
+       (SELECT count(*) FROM turns l WHERE l.session_id = s.id AND l.state = 'lined_up') AS lined_up,
+       EXISTS (SELECT FROM turns a WHERE a.session_id = s.id AND a.state IN ('queued', 'running', 'waiting')) AS active
+FROM sessions s WHERE s.id = nullif(current_setting('parley.locked', true), '')::uuid;
+
+-- name: EventSeqs :one
+-- EventSeqs draws more seqs for the events of a change.
+SELECT ARRAY(SELECT nextval('events_seq_seq') FROM generate_series(1, sqlc.arg(n)::int))::bigint[] AS seqs;
+
+-- name: SessionSave :exec
+-- SessionSave stores what a change has made of the session's row; the caller holds the lock.
+UPDATE sessions
+SET epoch = $2, last_seq = $3, last_ord = $4, turn_id = $5, title = $6,
+    message_count = message_count + sqlc.arg(messages)::int,
+    updated_at = CASE WHEN sqlc.arg(touched)::boolean THEN clock_timestamp() ELSE updated_at END,
+    input_tokens = input_tokens + sqlc.arg(input)::bigint,
+    output_tokens = output_tokens + sqlc.arg(output)::bigint,
+    cost_usd = CASE WHEN sqlc.narg(cost)::numeric IS NULL THEN cost_usd ELSE coalesce(cost_usd, 0) + sqlc.narg(cost)::numeric END
+WHERE id = $1;
+
+-- name: SessionInsert :exec
+-- SessionInsert makes a session, unless its caller has one already.
+INSERT INTO sessions (id, workspace_id, caller_id) VALUES ($1, $2, $3)
+ON CONFLICT (workspace_id, caller_id) WHERE caller_id IS NOT NULL DO NOTHING;
 
 -- name: SessionByCaller :one
 SELECT id FROM sessions WHERE workspace_id = $1 AND caller_id = sqlc.arg(caller_id)::text;
-
--- name: SessionExists :one
-SELECT EXISTS (SELECT FROM sessions WHERE workspace_id = $1 AND id = $2);
 
 -- name: SessionHead :one
 -- SessionHead is what a reader needs to know before it attaches: the newest event,
@@ -33,33 +68,6 @@ WHERE s.workspace_id = $1 AND s.id = $2;
 -- name: SessionsSeq :many
 -- SessionsSeq answers the once-a-second question whether a wake-up was lost.
 SELECT id, last_seq FROM sessions WHERE id = ANY(sqlc.arg(ids)::uuid[]);
-
--- name: SessionAdvance :exec
--- SessionAdvance moves the head of the log; the caller holds the lock.
-UPDATE sessions SET last_seq = $2, last_ord = $3 WHERE id = $1;
-
--- name: SessionRaise :one
--- SessionRaise moves the fence: workers of older epochs write nothing more. After a failover
--- or a restore the new epoch is above all those of the lost timeline, whose workers may still run.
-UPDATE sessions SET epoch = greatest(epoch, coalesce((SELECT fence FROM lineage), 0)) + 1 WHERE id = $1 RETURNING epoch;
-
--- name: SessionTurn :exec
--- SessionTurn names the turn that is in progress now.
-UPDATE sessions SET turn_id = $2 WHERE id = $1;
-
--- name: SessionBegin :exec
-UPDATE sessions
-SET message_count = message_count + 2, updated_at = clock_timestamp(),
-    title = CASE WHEN title = '' THEN sqlc.arg(title)::text ELSE title END
-WHERE id = $1;
-
--- name: SessionEnd :exec
-UPDATE sessions
-SET updated_at = clock_timestamp(),
-    input_tokens = input_tokens + sqlc.arg(input)::bigint,
-    output_tokens = output_tokens + sqlc.arg(output)::bigint,
-    cost_usd = CASE WHEN sqlc.narg(cost)::numeric IS NULL THEN cost_usd ELSE coalesce(cost_usd, 0) + sqlc.narg(cost)::numeric END
-WHERE id = $1;
 
 -- name: SessionsPage :many
 -- SessionsPage is one page of the list, newest first: keyset on (updated_at, id). Sessions

@@ -1,8 +1,13 @@
--- name: TurnInsert :one
+-- name: TurnInsert :exec
+-- TurnInsert stores a turn and, unless args is null, the River job that shall run it.
+WITH job AS (
+    INSERT INTO river_job (kind, queue, args, max_attempts, scheduled_at)
+    SELECT 'turn', 'turns', sqlc.narg(args)::jsonb, 25, sqlc.arg(due)::timestamptz WHERE sqlc.narg(args)::jsonb IS NOT NULL
+    RETURNING id
+)
 INSERT INTO turns (id, session_id, workspace_id, state, max_response_seconds, max_turns, max_cost_usd, key_id, scopes, request_hash,
-                   prompt, response_schema, secrets, rejected, callback_id, created_at)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, clock_timestamp())
-RETURNING created_at;
+                   prompt, response_schema, secrets, rejected, callback_id, created_at, start_seq, job_id)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, (SELECT id FROM job));
 
 -- name: TurnsLinedUp :one
 -- TurnsLinedUp counts the messages that wait for the session's turn to end.
@@ -31,12 +36,14 @@ SET state = 'waiting', state_at = clock_timestamp(), node = NULL, lease_until = 
     active_seconds = active_seconds + coalesce(extract(epoch FROM clock_timestamp() - started_at), 0), started_at = NULL
 WHERE id = $1 AND epoch = $2 AND state = ANY(sqlc.arg(states)::text[]);
 
--- name: TurnStartSeq :exec
-UPDATE turns SET start_seq = $2 WHERE id = $1;
-
--- name: TurnJob :exec
--- TurnJob names the River job that shall run the turn.
-UPDATE turns SET job_id = $2 WHERE id = $1;
+-- name: TurnEnqueue :exec
+-- TurnEnqueue makes a River job for a queued turn.
+WITH job AS (
+    INSERT INTO river_job (kind, queue, args, max_attempts, scheduled_at)
+    VALUES ('turn', 'turns', sqlc.arg(args)::jsonb, 25, sqlc.arg(due)::timestamptz)
+    RETURNING id
+)
+UPDATE turns SET job_id = (SELECT id FROM job) WHERE turns.id = $1;
 
 -- name: TurnGet :one
 SELECT * FROM turns WHERE id = $1;
@@ -141,14 +148,11 @@ WHERE id = $1 AND epoch = $2 AND state = ANY(sqlc.arg(states)::text[]);
 -- name: TurnClose :one
 -- TurnClose ends a turn, once: the second caller gets no row.
 UPDATE turns
-SET state = sqlc.arg(state), state_at = clock_timestamp(), error = sqlc.narg(error), finished_at = clock_timestamp(), lease_until = NULL, prompt = NULL,
+SET state = sqlc.arg(state), end_seq = sqlc.arg(end_seq)::bigint, state_at = clock_timestamp(), error = sqlc.narg(error), finished_at = clock_timestamp(), lease_until = NULL, prompt = NULL,
     active_seconds = active_seconds + coalesce(extract(epoch FROM clock_timestamp() - started_at), 0),
     halted_at = CASE WHEN sqlc.arg(halted)::boolean THEN clock_timestamp() END
 WHERE id = sqlc.arg(id) AND state = ANY(sqlc.arg(states)::text[])
 RETURNING *;
-
--- name: TurnEndSeq :exec
-UPDATE turns SET end_seq = $2 WHERE id = $1;
 
 -- name: TurnHalted :one
 -- TurnHalted confirms that the worker of a cancelled turn has stopped.

@@ -122,7 +122,11 @@ func seedDeltas(ctx context.Context, w *world, n int) (id uuid.UUID, seqs []int6
 		}
 	}
 	return from.Session, seqs, store.Update(ctx, from.Session, func(tx *session.Tx) error {
-		ok, err := tx.End(ctx, lease.Turn, session.Ending{Trigger: session.Complete, Epoch: lease.Epoch, Halted: true})
+		c, err := tx.Closing(ctx, session.Turn{ID: lease.Turn, SessionID: lease.Session})
+		if err != nil {
+			return err
+		}
+		ok, err := tx.End(ctx, c, session.Ending{Trigger: session.Complete, Epoch: lease.Epoch, Halted: true})
 		if err == nil && !ok {
 			err = errors.New("the turn cannot be ended")
 		}

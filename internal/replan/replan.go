@@ -1,8 +1,12 @@
-// Package replan repeats what failed because the schema has changed under a prepared statement.
-// PostgreSQL then refuses the statement with 0A000, and pgx forgets its plan but reports the error.
+// Package replan runs transactions and single statements.
 //
-// It promises that such a change is not seen by callers: a transaction or a single statement is
-// repeated once, on new plans. It repeats nothing else.
+// It repeats what failed because the schema has changed under a prepared statement. PostgreSQL then
+// refuses the statement with 0A000, and pgx forgets its plan but reports the error. The package
+// promises that callers do not see such a change: a transaction or a single statement is repeated
+// once, on new plans. It repeats nothing else.
+//
+// Its transactions send statements that need no answer together with the next one, because a
+// transaction's cost is mostly its round trips.
 package replan
 
 import (
@@ -18,17 +22,17 @@ import (
 // InTx runs fn in a transaction, which it commits if fn returns nil. When a plan is stale it rolls
 // back and runs fn once more, so fn must set what it shares with its caller anew.
 func InTx(ctx context.Context, pool *pgxpool.Pool, fn func(pgx.Tx) error) error {
-	err := pgx.BeginFunc(ctx, pool, fn)
+	return Pipelined(ctx, pool, func(tx *Tx) error { return fn(tx) })
+}
+
+// Pipelined is InTx for callers that queue statements.
+func Pipelined(ctx context.Context, pool *pgxpool.Pool, fn func(*Tx) error) error {
+	err := inTx(ctx, pool, nil, fn)
 	if !pgerr.IsStalePlan(err) {
 		return err
 	}
-	return pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
-		// The connection may be another one, and have stale plans of its own.
-		if err := tx.Conn().DeallocateAll(ctx); err != nil {
-			return err
-		}
-		return fn(tx)
-	})
+	// The connection may be another one, and have stale plans of its own.
+	return inTx(ctx, pool, func(conn *pgx.Conn) error { return conn.DeallocateAll(ctx) }, fn)
 }
 
 // Pool runs single statements. It implements db.DBTX.

@@ -43,9 +43,7 @@ func (tx *Tx) Park(ctx context.Context, l Lease, ask event.InputRequired, window
 	if n == 0 || l.Epoch != tx.Session.Epoch {
 		return asked, false, nil
 	}
-	if _, err := tx.raise(ctx); err != nil {
-		return asked, false, err
-	}
+	tx.raise()
 	expires, err := tx.q.ApprovalInsert(ctx, db.ApprovalInsertParams{
 		ID: ask.ApprovalID, WorkspaceID: tx.Session.WorkspaceID, SessionID: tx.Session.ID, TurnID: l.Turn,
 		Kind: string(ask.What), WindowSeconds: window.Seconds(),
@@ -58,7 +56,7 @@ func (tx *Tx) Park(ctx context.Context, l Lease, ask event.InputRequired, window
 	if err != nil {
 		return asked, false, err
 	}
-	if err := tx.q.ApprovalRequest(ctx, ask.ApprovalID, evs[0].Data, evs[0].Seq); err != nil {
+	if err := tx.later.ApprovalRequest(ctx, ask.ApprovalID, evs[0].Data, evs[0].Seq); err != nil {
 		return asked, false, fmt.Errorf("store the question: %w", err)
 	}
 	return evs[0], true, nil

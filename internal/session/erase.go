@@ -60,7 +60,11 @@ func (tx *Tx) cancelAll(ctx context.Context) (n int, err error) {
 			}
 			continue
 		}
-		if _, err := tx.End(ctx, t.ID, Ending{Trigger: Cancel, Failure: &f, Halted: State(t.State) != Running}); err != nil {
+		c, err := tx.Closing(ctx, t)
+		if err != nil {
+			return n, err
+		}
+		if _, err := tx.End(ctx, c, Ending{Trigger: Cancel, Failure: &f, Halted: State(t.State) != Running}); err != nil {
 			return n, err
 		}
 		n++
@@ -70,6 +74,9 @@ func (tx *Tx) cancelAll(ctx context.Context) (n int, err error) {
 // erase takes the content of the rows away, up to an event.
 func (tx *Tx) erase(ctx context.Context, upto int64, by string) (at time.Time, err error) {
 	id, workspace := tx.Session.ID, tx.Session.WorkspaceID
+	if err := tx.save(ctx); err != nil { // first: SessionErase takes away what it stores
+		return at, err
+	}
 	for _, erase := range tx.s.opt.Erase {
 		if err := erase(ctx, tx.Tx, workspace, id); err != nil {
 			return at, err

@@ -95,7 +95,11 @@ func (w *world) claim(t testing.TB, s *session.Store, id, turn uuid.UUID) sessio
 func (w *world) end(t testing.TB, s *session.Store, l session.Lease) {
 	t.Helper()
 	err := s.Update(t.Context(), l.Session, func(tx *session.Tx) error {
-		ok, err := tx.End(t.Context(), l.Turn, session.Ending{Trigger: session.Complete, Epoch: l.Epoch, Halted: true})
+		c, err := tx.Closing(t.Context(), session.Turn{ID: l.Turn, SessionID: l.Session})
+		if err != nil {
+			return err
+		}
+		ok, err := tx.End(t.Context(), c, session.Ending{Trigger: session.Complete, Epoch: l.Epoch, Halted: true})
 		if err == nil && !ok {
 			t.Error("the turn was ended by somebody else")
 		}

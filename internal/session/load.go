@@ -39,7 +39,7 @@ type Shown struct {
 // Log reads the rows from which a turn is rebuilt, without the deltas, and how far its text went.
 func (s *Store) Log(ctx context.Context, t Turn) (log []event.Event, shown Shown, err error) {
 	since := t.CreatedAt.Add(-skew)
-	rows, err := s.q.TurnEvents(ctx, t.SessionID, t.ID, since)
+	rows, err := s.q.TurnEvents(ctx, t.SessionID, &t.ID, since)
 	if err != nil {
 		return nil, shown, fmt.Errorf("read the turn's log: %w", err)
 	}

@@ -190,7 +190,11 @@ func TestLostLeaseWritesNothing(t *testing.T) {
 		t.Fatalf("append under a lost lease: %v", err)
 	}
 	err = s.Update(t.Context(), old.Session, func(tx *session.Tx) error {
-		ok, err := tx.End(t.Context(), old.Turn, session.Ending{Trigger: session.Complete, Epoch: old.Epoch})
+		c, err := tx.Closing(t.Context(), session.Turn{ID: old.Turn, SessionID: old.Session})
+		if err != nil {
+			return err
+		}
+		ok, err := tx.End(t.Context(), c, session.Ending{Trigger: session.Complete, Epoch: old.Epoch})
 		if ok {
 			t.Error("a lost lease ended the turn")
 		}

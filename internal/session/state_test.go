@@ -51,7 +51,12 @@ func TestEveryTransitionFromEveryState(t *testing.T) {
 							f := event.InternalError.Failure("x")
 							e.Failure = &f
 						}
-						happened, err = tx.End(t.Context(), lease.Turn, e)
+						c, err := tx.Closing(t.Context(), session.Turn{ID: lease.Turn, SessionID: lease.Session})
+						if err != nil {
+							return err
+						}
+						happened, err = tx.End(t.Context(), c, e)
+						return err
 					}
 					return err
 				})

@@ -3,10 +3,8 @@ package session
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/google/uuid"
-	"github.com/jackc/pgx/v5"
 
 	"github.com/parley-server/parley/db"
 )
@@ -17,14 +15,8 @@ var ErrBusy = errors.New("the session is locked by another transaction")
 // TryUpdate is Update for callers that look after many sessions: it does not wait for the lock of
 // one, but returns ErrBusy.
 func (s *Store) TryUpdate(ctx context.Context, id uuid.UUID, fn func(*Tx) error) error {
-	return s.update(ctx, func(q *db.Queries) (db.Session, error) {
-		row, err := q.SessionTryLock(ctx, id)
-		if errors.Is(err, pgx.ErrNoRows) {
-			return row, ErrBusy
-		}
-		if err != nil {
-			return row, fmt.Errorf("lock session: %w", err)
-		}
-		return row, nil
+	return s.update(ctx, locking{
+		queue:   func(q *db.Queries) error { return q.SessionTryLock(ctx, id) },
+		missing: ErrBusy,
 	}, fn)
 }

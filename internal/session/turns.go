@@ -41,6 +41,14 @@ type NewTurn struct {
 	Rejected json.RawMessage // attachments that were refused; nil: none
 	Callback uuid.UUID       // where its end is reported to; uuid.Nil: nowhere
 	Behind   bool            // line up where the session has a turn that has not ended
+
+	Job Job // the job that shall run it, once it is queued
+}
+
+// Job is a River job that runs a turn.
+type Job struct {
+	Args []byte    // JSON
+	Due  time.Time // when it may run
 }
 
 // ActiveTurn is the detail of TURN_IN_PROGRESS: where to read or end the turn that
@@ -57,6 +65,9 @@ type ActiveTurn struct {
 
 // Active is the session's turn that is in progress, if there is one.
 func (tx *Tx) Active(ctx context.Context) (t Turn, ok bool, err error) {
+	if !tx.active {
+		return t, false, nil
+	}
 	t, err = tx.q.TurnActive(ctx, tx.Session.ID)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return t, false, nil
@@ -97,9 +108,10 @@ func (tx *Tx) place(ctx context.Context, behind bool) (State, error) {
 
 // Begin starts a turn: its row, the two messages, and its first events. It returns
 // where the turn's stream begins, just before its open event, and whether the turn
-// is queued: then the caller gives it a job. While the session has a turn that has
+// is queued. While the session has a turn that has
 // not ended, a new one lines up behind it, or fails with TURN_IN_PROGRESS. In a session
 // that was erased nothing begins any more: it is SESSION_NOT_FOUND.
+// The queued turn has its job.
 func (tx *Tx) Begin(ctx context.Context, n NewTurn) (from From, queued bool, err error) {
 	if tx.Session.ErasedAt != nil {
 		return From{}, false, NotFound(tx.Session.ID)
@@ -107,15 +119,6 @@ func (tx *Tx) Begin(ctx context.Context, n NewTurn) (from From, queued bool, err
 	state, err := tx.place(ctx, n.Behind)
 	if err != nil {
 		return From{}, false, err
-	}
-	created, err := tx.q.TurnInsert(ctx, db.TurnInsertParams{
-		ID: n.ID, SessionID: tx.Session.ID, WorkspaceID: tx.Session.WorkspaceID, State: string(state),
-		MaxResponseSeconds: int32(n.MaxResponseSeconds), MaxTurns: int32(n.MaxTurns), MaxCostUSD: n.MaxCostUSD,
-		KeyID: nullable(n.Key), Scopes: list(n.Scopes), RequestHash: n.RequestHash,
-		Prompt: n.Prompt, ResponseSchema: n.Schema, Secrets: list(n.Secrets), Rejected: n.Rejected, CallbackID: known(n.Callback),
-	})
-	if err != nil {
-		return From{}, false, fmt.Errorf("insert turn: %w", err)
 	}
 	n.Message.Content = event.Plain(n.Message.Content)
 	first := []event.Body{n.Message, event.Open{SessionID: tx.Session.ID}}
@@ -127,41 +130,51 @@ func (tx *Tx) Begin(ctx context.Context, n NewTurn) (from From, queued bool, err
 		return From{}, false, err
 	}
 	message, open := evs[0], evs[1]
-	if err := tx.q.TurnStartSeq(ctx, n.ID, open.Seq); err != nil {
-		return From{}, false, fmt.Errorf("note the turn's first event: %w", err)
+	t := db.TurnInsertParams{
+		ID: n.ID, SessionID: tx.Session.ID, WorkspaceID: tx.Session.WorkspaceID, State: string(state),
+		MaxResponseSeconds: int32(n.MaxResponseSeconds), MaxTurns: int32(n.MaxTurns), MaxCostUSD: n.MaxCostUSD,
+		KeyID: nullable(n.Key), Scopes: list(n.Scopes), RequestHash: n.RequestHash,
+		Prompt: n.Prompt, ResponseSchema: n.Schema, Secrets: list(n.Secrets), Rejected: n.Rejected, CallbackID: known(n.Callback),
+		CreatedAt: tx.now, StartSeq: open.Seq,
 	}
-	for _, m := range []db.MessageInsertParams{
-		{Role: "user", Content: &n.Message.Content, Label: nullable(n.Message.Label), Skill: nullable(n.Message.Skill), Named: nullable(n.Named), Status: "completed", FirstSeq: message.Seq, LastSeq: message.Seq},
-		{Role: "assistant", Status: "in_progress", FirstSeq: open.Seq, LastSeq: open.Seq},
-	} {
-		m.ID, m.SessionID, m.TurnID, m.WorkspaceID = uuid.Must(uuid.NewV7()), tx.Session.ID, n.ID, tx.Session.WorkspaceID
-		if err := tx.q.MessageInsert(ctx, m); err != nil {
-			return From{}, false, fmt.Errorf("insert message: %w", err)
-		}
+	if state == Queued {
+		t.Args, t.Due = n.Job.Args, n.Job.Due
 	}
-	title := cmp.Or(n.Message.Label, n.Message.Content)
-	if err := tx.q.SessionBegin(ctx, tx.Session.ID, Title(title)); err != nil {
-		return From{}, false, fmt.Errorf("note the new message: %w", err)
+	if err := tx.later.TurnInsert(ctx, t); err != nil {
+		return From{}, false, fmt.Errorf("insert turn: %w", err)
 	}
-	from = From{Session: tx.Session.ID, Seq: open.Seq - 1, Since: created}
+	err = tx.later.MessagesInsert(ctx, db.MessagesInsertParams{
+		ID: uuid.Must(uuid.NewV7()), AnswerID: uuid.Must(uuid.NewV7()), SessionID: tx.Session.ID, TurnID: n.ID, WorkspaceID: tx.Session.WorkspaceID,
+		Content: &n.Message.Content, Label: nullable(n.Message.Label), Skill: nullable(n.Message.Skill), Named: nullable(n.Named),
+		Seq: message.Seq, OpenSeq: open.Seq,
+	})
+	if err != nil {
+		return From{}, false, fmt.Errorf("insert messages: %w", err)
+	}
+	c := tx.changed()
+	c.Messages, c.Touched = c.Messages+2, true
+	tx.Session.Title = cmp.Or(tx.Session.Title, Title(cmp.Or(n.Message.Label, n.Message.Content)))
+	from = From{Session: tx.Session.ID, Seq: open.Seq - 1, Since: tx.now}
 	if state == LinedUp {
+		tx.linedUp = true
 		return from, false, nil
 	}
-	return from, true, tx.current(ctx, n.ID)
+	tx.current(n.ID)
+	return from, true, nil
 }
 
 // current makes a turn the one that is in progress.
-func (tx *Tx) current(ctx context.Context, turn uuid.UUID) error {
-	tx.Session.TurnID = &turn
-	if err := tx.q.SessionTurn(ctx, tx.Session.ID, &turn); err != nil {
-		return fmt.Errorf("note the turn in progress: %w", err)
-	}
-	return nil
+func (tx *Tx) current(turn uuid.UUID) {
+	tx.changed()
+	tx.Session.TurnID, tx.active = &turn, true
 }
 
 // Next queues the first turn that is lined up; the caller gives it a job. ok is false
 // when there is none, or when the session has a turn in progress.
 func (tx *Tx) Next(ctx context.Context) (turn uuid.UUID, ok bool, err error) {
+	if !tx.linedUp {
+		return uuid.Nil, false, nil
+	}
 	turn, err = tx.q.TurnNext(ctx, tx.Session.ID)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return uuid.Nil, false, nil
@@ -172,12 +185,14 @@ func (tx *Tx) Next(ctx context.Context) (turn uuid.UUID, ok bool, err error) {
 	if ok, err = tx.queue(ctx, turn, Advance); err != nil || !ok {
 		return turn, false, err
 	}
-	return turn, true, tx.current(ctx, turn)
+	tx.current(turn)
+	return turn, true, nil
 }
 
 // queue moves a turn to where a worker may take it.
 func (tx *Tx) queue(ctx context.Context, turn uuid.UUID, t Trigger) (ok bool, err error) {
 	n, err := tx.q.TurnQueue(ctx, turn, t.from())
+	tx.active = tx.active || n > 0
 	if err != nil {
 		return false, fmt.Errorf("queue turn: %w", err)
 	}
@@ -201,27 +216,26 @@ func (tx *Tx) Claim(ctx context.Context, turn uuid.UUID, lease time.Duration) (t
 			return t, l, false, fmt.Errorf("queue for a place: %w", err)
 		}
 	}
+	before := tx.Session
+	tx.raise()
 	t, err = tx.q.TurnClaim(ctx, db.TurnClaimParams{
-		ID: turn, Epoch: tx.Session.Epoch + 1, Node: tx.s.node, LeaseSeconds: lease.Seconds(), States: Claim.from(),
+		ID: turn, Epoch: tx.Session.Epoch, Node: tx.s.node, LeaseSeconds: lease.Seconds(), States: Claim.from(),
 	})
 	if errors.Is(err, pgx.ErrNoRows) {
+		tx.Session, tx.changes = before, nil
 		return t, l, false, tx.Unplace(ctx, turn)
 	}
 	if err != nil {
 		return t, l, false, fmt.Errorf("claim turn: %w", err)
 	}
-	epoch, err := tx.raise(ctx)
-	if err != nil {
-		return t, l, false, err
-	}
-	l = Lease{Session: tx.Session.ID, Turn: turn, Epoch: epoch}
-	_, err = tx.Append(ctx, turn, event.Started{Epoch: epoch, Node: fmt.Sprint(tx.s.node)})
+	l = Lease{Session: tx.Session.ID, Turn: turn, Epoch: tx.Session.Epoch}
+	_, err = tx.Append(ctx, turn, event.Started{Epoch: l.Epoch, Node: fmt.Sprint(tx.s.node)})
 	return t, l, err == nil, err
 }
 
 // Unplace lets a queued turn wait without a job until there is a place for it.
 func (tx *Tx) Unplace(ctx context.Context, turn uuid.UUID) error {
-	if err := tx.q.TurnUnplaced(ctx, turn); err != nil {
+	if err := tx.later.TurnUnplaced(ctx, turn); err != nil {
 		return fmt.Errorf("let the turn wait: %w", err)
 	}
 	return nil
@@ -237,14 +251,14 @@ func (tx *Tx) Release(ctx context.Context, l Lease) (ok bool, err error) {
 	if n == 0 {
 		return false, nil
 	}
-	_, err = tx.raise(ctx)
-	return err == nil, err
+	tx.raise()
+	return true, nil
 }
 
-// Job names the River job that shall run a turn.
-func (tx *Tx) Job(ctx context.Context, turn uuid.UUID, job int64) error {
-	if err := tx.q.TurnJob(ctx, turn, &job); err != nil {
-		return fmt.Errorf("note the turn's job: %w", err)
+// Enqueue makes the job of a queued turn.
+func (tx *Tx) Enqueue(ctx context.Context, turn uuid.UUID, job Job) error {
+	if err := tx.later.TurnEnqueue(ctx, turn, job.Args, job.Due); err != nil {
+		return fmt.Errorf("insert the turn's job: %w", err)
 	}
 	return nil
 }
@@ -268,13 +282,40 @@ func (e Ending) outcome() string {
 	return "interrupted, outcome unknown"
 }
 
-// End closes a turn with its last events: results of the tool calls that have none, usage, the structured answer or the error,
-// the attachments, and done. It happens once; for everybody else ok is false.
-func (tx *Tx) End(ctx context.Context, turn uuid.UUID, e Ending) (ok bool, err error) {
+// Closing is what the end of a turn depends on.
+type Closing struct {
+	Turn         uuid.UUID
+	HasFiles     bool // it produced files
+	HasCallbacks bool // its end is reported
+	sum          summary
+}
+
+// Closing reads what the end of a turn depends on.
+func (tx *Tx) Closing(ctx context.Context, t Turn) (c Closing, err error) {
+	log, err := tx.q.TurnEvents(ctx, t.SessionID, &t.ID, t.CreatedAt.Add(-skew))
+	if err != nil {
+		return c, fmt.Errorf("read the turn's log: %w", err)
+	}
+	c.Turn = t.ID
+	if len(log) > 0 {
+		c.HasFiles, c.HasCallbacks = log[0].HasFiles, log[0].HasCallbacks
+	}
+	c.sum, err = summarize(log)
+	return c, err
+}
+
+// End closes a turn with its last events: results of the tool calls that have none, usage, the
+// structured answer or the error, the attachments, and done. It happens once; for everybody else ok
+// is false.
+func (tx *Tx) End(ctx context.Context, c Closing, e Ending) (ok bool, err error) {
 	if e.Epoch != 0 && e.Epoch != tx.Session.Epoch {
 		return false, nil
 	}
-	arg := db.TurnCloseParams{ID: turn, State: string(e.Trigger.to()), States: e.Trigger.from(), Halted: e.Halted}
+	last := append(c.sum.ending(e), event.Done{SessionID: tx.Session.ID})
+	if err := tx.reserve(ctx, len(last)); err != nil {
+		return false, err
+	}
+	arg := db.TurnCloseParams{ID: c.Turn, State: string(e.Trigger.to()), States: e.Trigger.from(), Halted: e.Halted, EndSeq: tx.seqs[len(last)-1]}
 	if e.Failure != nil {
 		arg.Error = new(string(e.Failure.Code))
 	}
@@ -285,30 +326,22 @@ func (tx *Tx) End(ctx context.Context, turn uuid.UUID, e Ending) (ok bool, err e
 	if err != nil {
 		return false, fmt.Errorf("close turn: %w", err)
 	}
-	if tx.Session.TurnID != nil && *tx.Session.TurnID == turn { // else another turn's worker writes
-		if _, err := tx.raise(ctx); err != nil {
-			return false, err
-		}
+	if tx.Session.TurnID != nil && *tx.Session.TurnID == t.ID { // else another turn's worker writes
+		tx.raise()
 	}
 	if e.Trigger == Cancel { // no other leads out of Waiting to an end
-		if err := tx.q.ApprovalsCancel(ctx, turn); err != nil {
+		if err := tx.later.ApprovalsCancel(ctx, t.ID); err != nil {
 			return false, fmt.Errorf("close the turn's question: %w", err)
 		}
 	}
-	return true, tx.conclude(ctx, t, e)
+	if _, err := tx.Append(ctx, t.ID, last...); err != nil {
+		return false, err
+	}
+	return true, tx.conclude(ctx, t, c.sum, e)
 }
 
-// conclude writes what a closed turn leaves behind.
-func (tx *Tx) conclude(ctx context.Context, t Turn, e Ending) error {
-	since := t.CreatedAt.Add(-skew)
-	log, err := tx.q.TurnEvents(ctx, t.SessionID, t.ID, since)
-	if err != nil {
-		return fmt.Errorf("read the turn's log: %w", err)
-	}
-	sum, err := summarize(log)
-	if err != nil {
-		return err
-	}
+// ending lists the last events of a turn but for done.
+func (sum *summary) ending(e Ending) []event.Body {
 	last := sum.cutOff(e.outcome())
 	if sum.Usage != nil {
 		last = append(last, *sum.Usage)
@@ -322,15 +355,12 @@ func (tx *Tx) conclude(ctx context.Context, t Turn, e Ending) error {
 	if len(e.Attachments) > 0 {
 		last = append(last, event.Attachment{Attachments: e.Attachments})
 	}
-	evs, err := tx.Append(ctx, t.ID, append(last, event.Done{SessionID: t.SessionID})...)
-	if err != nil {
-		return err
-	}
-	done := evs[len(evs)-1]
-	if err := tx.q.TurnEndSeq(ctx, t.ID, &done.Seq); err != nil {
-		return fmt.Errorf("note the turn's last event: %w", err)
-	}
-	msg := db.MessageCloseParams{TurnID: t.ID, SessionID: t.SessionID, Replies: sum.Replies, Status: t.State, Error: t.Error, Since: since, LastSeq: done.Seq, StructuredResult: e.Structured}
+	return last
+}
+
+// conclude stores the agent's message of a closed turn and adds the turn up.
+func (tx *Tx) conclude(ctx context.Context, t Turn, sum summary, e Ending) (err error) {
+	msg := db.MessageCloseParams{TurnID: t.ID, SessionID: t.SessionID, Replies: sum.Replies, Status: t.State, Error: t.Error, Since: t.CreatedAt.Add(-skew), LastSeq: tx.Head(), StructuredResult: e.Structured}
 	if e.Failure != nil {
 		msg.Failure = &e.Failure.Message
 	}
@@ -345,23 +375,29 @@ func (tx *Tx) conclude(ctx context.Context, t Turn, e Ending) error {
 	if msg.Refs, err = json.Marshal(sum.References); err != nil {
 		return fmt.Errorf("encode references: %w", err)
 	}
-	end := struct {
-		in, out int64
-		cost    *float64
-	}{}
+	end := tx.changed()
+	end.Touched = true
 	if u := sum.Usage; u != nil {
 		if msg.Usage, err = json.Marshal(u); err != nil {
 			return fmt.Errorf("encode usage: %w", err)
 		}
-		end.in, end.out, end.cost = u.InputTokens, u.OutputTokens, u.CostUSD
+		end.Input, end.Output = end.Input+u.InputTokens, end.Output+u.OutputTokens
+		if u.CostUSD != nil {
+			end.Cost = new(*u.CostUSD + deref(end.Cost))
+		}
 	}
-	if err := tx.q.MessageClose(ctx, msg); err != nil {
+	if err := tx.later.MessageClose(ctx, msg); err != nil {
 		return fmt.Errorf("close message: %w", err)
 	}
-	if err := tx.q.SessionEnd(ctx, t.SessionID, end.in, end.out, end.cost); err != nil {
-		return fmt.Errorf("add up session: %w", err)
-	}
 	return nil
+}
+
+// deref returns what p points to, or 0.
+func deref(p *float64) float64 {
+	if p == nil {
+		return 0
+	}
+	return *p
 }
 
 // Title shortens a message to one line of at most 80 characters.

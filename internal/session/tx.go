@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/parley-server/parley/db"
 	"github.com/parley-server/parley/internal/event"
-	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/pgerr"
 	"github.com/parley-server/parley/internal/replan"
 )
@@ -18,15 +18,26 @@ import (
 // Tx is a change of one session, made under its lock. Inside the closure of Update
 // there is only the Tx: rows, events and jobs written through it come into being
 // together or not at all.
+//
+// Its writes are queued and travel with the next read or with the commit, so an error of one can be
+// that of a later call. Seqs are drawn after the lock is taken, which keeps a cursor on seq from
+// losing rows.
 type Tx struct {
-	pgx.Tx             // for what must commit with it, such as jobs
-	Session db.Session // the locked row, as it was
+	*replan.Tx            // for what must commit with it, such as jobs
+	Session    db.Session // the locked row, with the changes made so far
 
-	s    *Store
-	q    *db.Queries
-	seq  int64
-	ord  int64
-	news []event.Event
+	s     *Store
+	q     *db.Queries // at once, behind what is queued
+	later *db.Queries // queued
+
+	now     time.Time // PostgreSQL's clock under the lock: the time of the events
+	seqs    []int64   // drawn and not used
+	fence   int64     // epochs up to here belong to a lost timeline
+	active  bool      // false: no turn is active
+	linedUp bool      // false: no turn is lined up
+
+	changes *db.SessionSaveParams // nil: the session's row is as it was read
+	news    []event.Event
 
 	committed []func()
 }
@@ -47,88 +58,82 @@ type Ref struct {
 
 // Update locks a session, runs fn and commits. Readers are woken after the commit.
 func (s *Store) Update(ctx context.Context, id uuid.UUID, fn func(*Tx) error) error {
-	return s.update(ctx, func(q *db.Queries) (db.Session, error) { return lock(ctx, q, id) }, fn)
+	return s.update(ctx, locking{
+		queue:   func(q *db.Queries) error { return q.SessionLock(ctx, id) },
+		missing: NotFound(id),
+	}, fn)
 }
 
-// Open is Update for the session that a message belongs to; where there is none
-// yet, it is made.
+// Open is Update for the session that a message belongs to. If there is none yet, Open makes it.
 func (s *Store) Open(ctx context.Context, ref Ref, fn func(*Tx) error) error {
-	return s.update(ctx, func(q *db.Queries) (db.Session, error) { return ref.lock(ctx, q) }, fn)
+	return s.update(ctx, ref.locking(ctx), fn)
 }
 
-// lock takes the lock of the session. A caller's may have been erased or forgotten by
-// whoever had the lock: then the caller has another one, or none.
-func (r Ref) lock(ctx context.Context, q *db.Queries) (db.Session, error) {
-	for {
-		id, err := r.resolve(ctx, q)
-		if err != nil {
-			return db.Session{}, fmt.Errorf("find session: %w", err)
-		}
-		row, err := lock(ctx, q, id)
-		if r.ID == uuid.Nil && (fault.From(err) != nil || row.ErasedAt != nil) {
-			continue
-		}
-		return row, err
-	}
+// locking is how a change takes the lock of its session.
+type locking struct {
+	queue   func(*db.Queries) error // queues the statements that take the lock
+	missing error                   // if they locked no session; nil: they are tried again
 }
 
-func lock(ctx context.Context, q *db.Queries, id uuid.UUID) (db.Session, error) {
-	row, err := q.SessionLock(ctx, id)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return row, NotFound(id)
-	}
-	if err != nil {
-		return row, fmt.Errorf("lock session: %w", err)
-	}
-	return row, nil
-}
-
-// resolve finds or makes the session. Of many first calls with one caller id the
-// unique index lets one make it; the others wait for that one and find it.
-func (r Ref) resolve(ctx context.Context, q *db.Queries) (uuid.UUID, error) {
+// locking finds or makes the session. Of many first calls with one caller id the
+// unique index lets one make it; the others wait for that one and find it. A caller's session may
+// be erased or forgotten by the previous holder of the lock: then the caller has another one, or none.
+func (r Ref) locking(ctx context.Context) locking {
 	if r.ID != uuid.Nil {
-		found, err := q.SessionExists(ctx, r.Workspace, r.ID)
-		if err == nil && !found {
-			err = NotFound(r.ID)
-		}
-		return r.ID, err
-	}
-	var caller *string
-	if r.CallerID != "" {
-		caller = &r.CallerID
-		id, err := q.SessionByCaller(ctx, r.Workspace, r.CallerID)
-		if !errors.Is(err, pgx.ErrNoRows) {
-			return id, err
+		return locking{
+			queue:   func(q *db.Queries) error { return q.SessionLockOf(ctx, r.ID, r.Workspace) },
+			missing: NotFound(r.ID),
 		}
 	}
-	id, err := q.SessionInsert(ctx, uuid.Must(uuid.NewV7()), r.Workspace, caller, "")
-	if errors.Is(err, pgx.ErrNoRows) {
-		return q.SessionByCaller(ctx, r.Workspace, r.CallerID)
-	}
-	return id, err
-}
-
-func (s *Store) update(ctx context.Context, lock func(*db.Queries) (db.Session, error), fn func(*Tx) error) error {
-	var tx *Tx
-	written := false
-	err := replan.InTx(ctx, s.pool, func(pgtx pgx.Tx) error {
-		q := s.q.WithTx(pgtx)
-		row, err := lock(q)
-		if err != nil {
+	return locking{queue: func(q *db.Queries) error {
+		id := uuid.Must(uuid.NewV7())
+		if err := q.SessionInsert(ctx, id, r.Workspace, nullable(r.CallerID)); err != nil {
 			return err
 		}
-		tx = &Tx{Tx: pgtx, Session: row, s: s, q: q, seq: row.LastSeq, ord: row.LastOrd}
+		if r.CallerID == "" {
+			return q.SessionLock(ctx, id)
+		}
+		return q.SessionLockCaller(ctx, r.Workspace, r.CallerID)
+	}}
+}
+
+// usualEvents is how many events a change has as a rule. Seqs for more are drawn when they are needed.
+const usualEvents = 4
+
+// lock takes the lock and reads the session, in one round trip.
+func (tx *Tx) lock(ctx context.Context, l locking) error {
+	for {
+		if err := l.queue(tx.later); err != nil {
+			return fmt.Errorf("lock session: %w", err)
+		}
+		row, err := tx.q.SessionLocked(ctx, usualEvents)
+		switch {
+		case errors.Is(err, pgx.ErrNoRows) && l.missing != nil:
+			return l.missing
+		case errors.Is(err, pgx.ErrNoRows), err == nil && l.missing == nil && row.Session.ErasedAt != nil:
+			continue
+		case err != nil:
+			return fmt.Errorf("lock session: %w", err)
+		}
+		tx.Session, tx.now, tx.seqs, tx.fence = row.Session, row.Now, row.Seqs, row.Fence
+		tx.active, tx.linedUp = row.Active, row.LinedUp > 0
+		return nil
+	}
+}
+
+func (s *Store) update(ctx context.Context, l locking, fn func(*Tx) error) error {
+	var tx *Tx
+	written := false
+	err := replan.Pipelined(ctx, s.pool, func(on *replan.Tx) error {
+		tx = &Tx{Tx: on, s: s, q: s.q.WithTx(on), later: db.New(on.Later())}
+		if err := tx.lock(ctx, l); err != nil {
+			return err
+		}
 		if err := fn(tx); err != nil {
 			return err
 		}
 		written = true
-		if len(tx.news) == 0 {
-			return nil
-		}
-		if err := q.SessionAdvance(ctx, row.ID, tx.seq, tx.ord); err != nil {
-			return fmt.Errorf("advance session: %w", err)
-		}
-		return nil
+		return tx.save(ctx)
 	})
 	if err != nil && written && pgerr.IsTransient(err) && !pgerr.IsRefused(err) {
 		return fmt.Errorf("%w: %w", ErrUnknownOutcome, err)
@@ -136,47 +141,79 @@ func (s *Store) update(ctx context.Context, lock func(*db.Queries) (db.Session, 
 	if err != nil {
 		return err
 	}
-	s.published(tx.Session.ID, tx.news)
+	if len(tx.news) > 0 {
+		s.published(tx.Session.ID, tx.news)
+	}
 	for _, fn := range tx.committed {
 		fn()
 	}
 	return nil
 }
 
+// changed returns the changes of the session's row, to be added to.
+func (tx *Tx) changed() *db.SessionSaveParams {
+	if tx.changes == nil {
+		tx.changes = &db.SessionSaveParams{}
+	}
+	return tx.changes
+}
+
+// save queues the changes of the session's row.
+func (tx *Tx) save(ctx context.Context) error {
+	if tx.changes == nil {
+		return nil
+	}
+	c, row := *tx.changes, &tx.Session
+	c.ID, c.Epoch, c.LastSeq, c.LastOrd, c.TurnID, c.Title = row.ID, row.Epoch, row.LastSeq, row.LastOrd, row.TurnID, row.Title
+	tx.changes = nil
+	return tx.later.SessionSave(ctx, c)
+}
+
 // Head is the seq of the session's newest event, those of this change among them.
-func (tx *Tx) Head() int64 { return tx.seq }
+func (tx *Tx) Head() int64 { return tx.Session.LastSeq }
+
+// reserve draws seqs, so that there are n at least.
+func (tx *Tx) reserve(ctx context.Context, n int) error {
+	if n <= len(tx.seqs) {
+		return nil
+	}
+	more, err := tx.q.EventSeqs(ctx, int32(n-len(tx.seqs)))
+	if err != nil {
+		return fmt.Errorf("draw ids of events: %w", err)
+	}
+	tx.seqs = append(tx.seqs, more...)
+	return nil
+}
 
 // Append writes events of a turn and returns them with their seqs.
 func (tx *Tx) Append(ctx context.Context, turn uuid.UUID, bodies ...event.Body) ([]event.Event, error) {
+	if err := tx.reserve(ctx, len(bodies)); err != nil {
+		return nil, err
+	}
 	evs := make([]event.Event, len(bodies))
-	arg := db.EventsInsertParams{SessionID: tx.Session.ID, TurnID: turn, Ord: tx.ord}
+	arg := db.EventsInsertParams{SessionID: tx.Session.ID, TurnID: turn, At: tx.now, Ord: tx.Session.LastOrd, Seqs: tx.seqs[:len(bodies)]}
 	for i, b := range bodies {
 		data, err := event.Encode(b)
 		if err != nil {
 			return nil, err
 		}
-		evs[i] = event.Event{Session: tx.Session.ID, Turn: turn, Kind: b.Kind(), Data: data}
+		evs[i] = event.Event{Seq: arg.Seqs[i], Ord: arg.Ord + int64(i) + 1, Session: tx.Session.ID, Turn: turn, At: tx.now, Kind: b.Kind(), Data: data}
 		arg.Kinds = append(arg.Kinds, string(b.Kind()))
 		arg.Datas = append(arg.Datas, string(data))
 	}
-	rows, err := tx.q.EventsInsert(ctx, arg)
-	if err != nil {
+	if err := tx.later.EventsInsert(ctx, arg); err != nil {
 		return nil, fmt.Errorf("insert events: %w", err)
 	}
-	for i, r := range rows {
-		evs[i].Seq, evs[i].Ord, evs[i].At = r.Seq, r.Ord, r.At
-		tx.seq, tx.ord = r.Seq, r.Ord
-	}
+	tx.changed()
+	last := evs[len(evs)-1]
+	tx.seqs, tx.Session.LastSeq, tx.Session.LastOrd = tx.seqs[len(bodies):], last.Seq, last.Ord
 	tx.news = append(tx.news, evs...)
 	return evs, nil
 }
 
-// raise moves the fence and returns the new epoch.
-func (tx *Tx) raise(ctx context.Context) (int64, error) {
-	epoch, err := tx.q.SessionRaise(ctx, tx.Session.ID)
-	if err != nil {
-		return 0, fmt.Errorf("raise epoch: %w", err)
-	}
-	tx.Session.Epoch = epoch
-	return epoch, nil
+// raise moves the fence: workers of older epochs write nothing more. After a failover or a restore
+// the new epoch is above all those of the lost timeline, whose workers may still run.
+func (tx *Tx) raise() {
+	tx.changed()
+	tx.Session.Epoch = max(tx.Session.Epoch, tx.fence) + 1
 }

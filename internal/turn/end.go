@@ -11,14 +11,22 @@ import (
 // transaction, and queues the next one that is lined up. Every end of every turn comes
 // through here. ok is false where it was closed before.
 func (s *Service) endTurn(ctx context.Context, tx *session.Tx, t session.Turn, e session.Ending) (ok bool, err error) {
-	if e.Attachments, err = s.cfg.Files.Produced(ctx, tx.Tx, t.ID); err != nil {
+	c, err := tx.Closing(ctx, t)
+	if err != nil {
 		return false, err
 	}
-	if ok, err = tx.End(ctx, t.ID, e); err != nil || !ok {
+	if c.HasFiles {
+		if e.Attachments, err = s.cfg.Files.Produced(ctx, tx.Tx, t.ID); err != nil {
+			return false, err
+		}
+	}
+	if ok, err = tx.End(ctx, c, e); err != nil || !ok {
 		return ok, err
 	}
-	if err := s.report(ctx, tx, t, ended[e.Trigger]); err != nil {
-		return false, err
+	if c.HasCallbacks {
+		if err := s.report(ctx, tx, t, ended[e.Trigger]); err != nil {
+			return false, err
+		}
 	}
 	next, queued, err := tx.Next(ctx)
 	if err == nil && queued {

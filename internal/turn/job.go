@@ -2,6 +2,7 @@ package turn
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -12,6 +13,8 @@ import (
 	"github.com/google/uuid"
 	"github.com/riverqueue/river"
 	"github.com/riverqueue/river/rivertype"
+
+	"github.com/parley-server/parley/internal/session"
 )
 
 // queue is the River queue of turns.
@@ -27,6 +30,15 @@ type args struct {
 func (args) Kind() string { return "turn" }
 
 func (args) InsertOpts() river.InsertOpts { return river.InsertOpts{Queue: queue} }
+
+// jobOf is the job of a turn, due at once. The statements that queue a turn insert it.
+func jobOf(turn, in uuid.UUID) (session.Job, error) {
+	data, err := json.Marshal(args{turn, in})
+	if err != nil {
+		return session.Job{}, fmt.Errorf("encode the turn's job: %w", err)
+	}
+	return session.Job{Args: data, Due: due}, nil
+}
 
 type worker struct {
 	river.WorkerDefaults[args]

@@ -224,10 +224,10 @@ const startPause = 250 * time.Millisecond
 
 // enqueue inserts the job that will run a turn, in the transaction that queued it.
 func (s *Service) enqueue(ctx context.Context, tx *session.Tx, turn uuid.UUID) error {
-	job, err := s.river.InsertTx(ctx, tx.Tx, args{Turn: turn, Session: tx.Session.ID}, nil)
+	job, err := jobOf(turn, tx.Session.ID)
 	if err != nil {
-		return fmt.Errorf("insert job: %w", err)
+		return err
 	}
 	s.wakeAfter(tx, queue)
-	return tx.Job(ctx, turn, job.Job.ID)
+	return tx.Enqueue(ctx, turn, job)
 }

@@ -120,6 +120,10 @@ func (s *Service) begin(ctx context.Context, tx *session.Tx, req Request, n sess
 			}
 		}
 	}
+	var err error
+	if n.Job, err = jobOf(n.ID, tx.Session.ID); err != nil {
+		return err
+	}
 	from, queued, err := tx.Begin(ctx, n)
 	if err != nil {
 		return err
@@ -132,10 +136,10 @@ func (s *Service) begin(ctx context.Context, tx *session.Tx, req Request, n sess
 			return err
 		}
 	}
-	if !queued {
-		return nil
+	if queued {
+		s.wakeAfter(tx, queue)
 	}
-	return s.enqueue(ctx, tx, n.ID)
+	return nil
 }
 
 // Repeated finds the turn that the same request started before, by its Idempotency-Key; ok is

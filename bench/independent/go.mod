@@ -1,0 +1,3 @@
+module github.com/parley-server/parley/bench/independent
+
+go 1.26

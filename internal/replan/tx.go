@@ -1,0 +1,267 @@
+package replan
+
+import (
+	"context"
+	"errors"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// Tx is a transaction that saves round trips. BEGIN travels with the first statement, a queued
+// statement with the next one, and COMMIT with what is still queued. The order of the statements is
+// the order of the calls. It belongs to one goroutine and implements pgx.Tx.
+type Tx struct {
+	conn   *pgx.Conn
+	queued *pgx.Batch // starts with BEGIN until that is sent
+	sent   bool       // PostgreSQL may have an open transaction
+	closed bool
+}
+
+func newTx(conn *pgx.Conn) *Tx {
+	t := &Tx{conn: conn, queued: &pgx.Batch{}}
+	t.queued.Queue("begin")
+	return t
+}
+
+// Queue adds a statement whose result is not needed. Its error is that of the next statement, or of
+// the commit.
+func (t *Tx) Queue(sql string, args ...any) { t.queued.Queue(sql, args...) }
+
+// Later returns an interface for statements of which only the error matters: they are queued.
+func (t *Tx) Later() Later { return Later{t} }
+
+// send sends what is queued and one more statement. The results of all but that one are read.
+func (t *Tx) send(ctx context.Context, sql string, args []any) (pgx.BatchResults, error) {
+	if t.closed {
+		return nil, pgx.ErrTxClosed
+	}
+	b := t.queued
+	b.Queue(sql, args...)
+	t.queued, t.sent = &pgx.Batch{}, true
+	res := t.conn.SendBatch(ctx, b)
+	for range b.Len() - 1 {
+		if _, err := res.Exec(); err != nil {
+			_ = res.Close()
+			return nil, err
+		}
+	}
+	return res, nil
+}
+
+// Exec implements pgx.Tx.
+func (t *Tx) Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error) {
+	res, err := t.send(ctx, sql, args)
+	if err != nil {
+		return pgconn.CommandTag{}, err
+	}
+	tag, err := res.Exec()
+	return tag, errors.Join(err, closing(res, err))
+}
+
+// closing closes the results of a batch. After an error of a statement it has nothing to add.
+func closing(res pgx.BatchResults, failed error) error {
+	if err := res.Close(); failed == nil {
+		return err
+	}
+	return nil
+}
+
+// Query implements pgx.Tx.
+func (t *Tx) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error) {
+	res, err := t.send(ctx, sql, args)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := res.Query()
+	if err != nil {
+		_ = res.Close()
+		return nil, err
+	}
+	return &batchRows{Rows: rows, res: res}, nil
+}
+
+// QueryRow implements pgx.Tx.
+func (t *Tx) QueryRow(ctx context.Context, sql string, args ...any) pgx.Row {
+	rows, err := t.Query(ctx, sql, args...)
+	return firstRow{rows, err}
+}
+
+// Commit implements pgx.Tx. A transaction without a statement never reaches PostgreSQL.
+func (t *Tx) Commit(ctx context.Context) error {
+	if !t.sent && t.queued.Len() == 1 && !t.closed {
+		t.closed = true
+		return nil
+	}
+	tag, err := t.Exec(ctx, "commit")
+	if err == nil && tag.String() == "ROLLBACK" {
+		err = pgx.ErrTxCommitRollback
+	}
+	t.closed = t.closed || err == nil
+	return err
+}
+
+// Rollback implements pgx.Tx. It drops what is queued.
+func (t *Tx) Rollback(ctx context.Context) error {
+	if t.closed {
+		return pgx.ErrTxClosed
+	}
+	t.closed, t.queued = true, &pgx.Batch{}
+	if !t.sent || t.conn.IsClosed() {
+		return nil
+	}
+	_, err := t.conn.Exec(ctx, "rollback")
+	if err != nil {
+		_ = t.conn.Close(ctx) // what it stands in the middle of is not known
+	}
+	return err
+}
+
+// Begin implements pgx.Tx: nobody needs a transaction within this one.
+func (t *Tx) Begin(context.Context) (pgx.Tx, error) { return nil, errors.ErrUnsupported }
+
+// CopyFrom implements pgx.Tx.
+func (t *Tx) CopyFrom(ctx context.Context, table pgx.Identifier, columns []string, rows pgx.CopyFromSource) (int64, error) {
+	if err := t.Flush(ctx); err != nil {
+		return 0, err
+	}
+	return t.conn.CopyFrom(ctx, table, columns, rows)
+}
+
+// SendBatch implements pgx.Tx. The results are those of b; a failure of what was queued is the error
+// of the first.
+func (t *Tx) SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults {
+	all := t.queued
+	n := all.Len()
+	all.QueuedQueries = append(all.QueuedQueries, b.QueuedQueries...)
+	t.queued, t.sent = &pgx.Batch{}, true
+	res := t.conn.SendBatch(ctx, all)
+	for range n {
+		if _, err := res.Exec(); err != nil {
+			break // every later result has the same error
+		}
+	}
+	return res
+}
+
+// Flush sends what is queued.
+func (t *Tx) Flush(ctx context.Context) error {
+	if t.queued.Len() == 0 {
+		return nil
+	}
+	_, err := t.Exec(ctx, "select")
+	return err
+}
+
+// LargeObjects implements pgx.Tx.
+func (t *Tx) LargeObjects() pgx.LargeObjects { panic("large objects are not used") }
+
+// Prepare implements pgx.Tx.
+func (t *Tx) Prepare(ctx context.Context, name, sql string) (*pgconn.StatementDescription, error) {
+	return t.conn.Prepare(ctx, name, sql)
+}
+
+// Conn implements pgx.Tx.
+func (t *Tx) Conn() *pgx.Conn { return t.conn }
+
+// Later queues statements. It implements db.DBTX for queries of the kind :exec.
+type Later struct{ tx *Tx }
+
+// Exec queues a statement. The tag is always empty.
+func (l Later) Exec(_ context.Context, sql string, args ...any) (pgconn.CommandTag, error) {
+	l.tx.Queue(sql, args...)
+	return pgconn.CommandTag{}, nil
+}
+
+// Query implements db.DBTX. A statement with rows cannot wait.
+func (l Later) Query(context.Context, string, ...any) (pgx.Rows, error) {
+	return nil, errors.ErrUnsupported
+}
+
+// QueryRow implements db.DBTX. A statement with a row cannot wait.
+func (l Later) QueryRow(context.Context, string, ...any) pgx.Row {
+	return firstRow{err: errors.ErrUnsupported}
+}
+
+// batchRows are the rows of a batch's last statement. Closing them ends the batch.
+type batchRows struct {
+	pgx.Rows
+	res    pgx.BatchResults
+	closed bool
+	err    error
+}
+
+// Next implements pgx.Rows.
+func (r *batchRows) Next() bool {
+	if r.Rows.Next() {
+		return true
+	}
+	r.Close()
+	return false
+}
+
+// Close implements pgx.Rows.
+func (r *batchRows) Close() {
+	r.Rows.Close()
+	if !r.closed {
+		r.closed, r.err = true, closing(r.res, r.Rows.Err())
+	}
+}
+
+// Err implements pgx.Rows.
+func (r *batchRows) Err() error {
+	if err := r.Rows.Err(); err != nil {
+		return err
+	}
+	return r.err
+}
+
+// firstRow is the first of some rows.
+type firstRow struct {
+	rows pgx.Rows
+	err  error
+}
+
+// Scan implements pgx.Row.
+func (r firstRow) Scan(dest ...any) error {
+	if r.err != nil {
+		return r.err
+	}
+	defer r.rows.Close()
+	if !r.rows.Next() {
+		if err := r.rows.Err(); err != nil {
+			return err
+		}
+		return pgx.ErrNoRows
+	}
+	if err := r.rows.Scan(dest...); err != nil {
+		return err
+	}
+	r.rows.Close()
+	return r.rows.Err()
+}
+
+// inTx runs fn in one transaction.
+func inTx(ctx context.Context, pool *pgxpool.Pool, prepare func(*pgx.Conn) error, fn func(*Tx) error) (err error) {
+	conn, err := pool.Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Release()
+	if prepare != nil {
+		if err := prepare(conn.Conn()); err != nil {
+			return err
+		}
+	}
+	tx := newTx(conn.Conn())
+	defer func() {
+		if !tx.closed {
+			_ = tx.Rollback(ctx)
+		}
+	}()
+	if err := fn(tx); err != nil {
+		return err
+	}
+	return tx.Commit(ctx)
+}
