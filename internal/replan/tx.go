@@ -118,7 +118,7 @@ func (t *Tx) Rollback(ctx context.Context) error {
 	return err
 }
 
-// Begin implements pgx.Tx: nobody needs a transaction within this one.
+// Begin implements pgx.Tx. Savepoints are not supported.
 func (t *Tx) Begin(context.Context) (pgx.Tx, error) { return nil, errors.ErrUnsupported }
 
 // CopyFrom implements pgx.Tx.
