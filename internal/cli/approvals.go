@@ -48,8 +48,8 @@ func (c *command) approvalsList() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return printPage(c, cmd, page, empty, []string{"ID", "KIND", "STATUS", "LEFT", "WHAT", "SESSION", "ASKED"}, func(a client.Approval) []string {
-			return []string{a.ApprovalID, a.Kind, a.Status, left(a), short(brief(asked(a)), 60), a.SessionID, day(&a.CreatedAt)}
+		return printPage(c, cmd, page, empty, []string{"ID", "KIND", "STATUS", "LEFT", "BY", "WHAT", "SESSION", "ASKED"}, func(a client.Approval) []string {
+			return []string{a.ApprovalID, a.Kind, a.Status, left(a), short(decider(a), 40), short(brief(asked(a)), 60), a.SessionID, day(&a.CreatedAt)}
 		})
 	})
 	c.paged(cmd, &q.Limit, &q.Cursor)
@@ -72,6 +72,23 @@ func left(a client.Approval) string {
 	return (time.Duration(a.SecondsLeft) * time.Second).String()
 }
 
+// decider names the person and the key that answered, "" where there is no answer.
+func decider(a client.Approval) string {
+	switch by := a.DecidedBy; {
+	case by == nil:
+		return ""
+	case by.Actor == "":
+		return "the key " + by.KeyID
+	default:
+		return text.Escape(by.Actor) + " with the key " + by.KeyID
+	}
+}
+
+// actorFlag adds the flag for the person behind the key.
+func (c *command) actorFlag(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&c.approver, "actor", "", "record this name as the person behind your key")
+}
+
 func (c *command) approvalsShow() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show ID",
@@ -92,11 +109,8 @@ func (c *command) approvalsShow() *cobra.Command {
 			if a.Status == "pending" {
 				status += ", " + left(a) + " left"
 			}
-			if a.DecidedBy != nil {
-				status += " by the key " + a.DecidedBy.KeyID
-				if a.DecidedBy.Actor != "" {
-					status += " for " + a.DecidedBy.Actor
-				}
+			if by := decider(a); by != "" {
+				status += " by " + by
 			}
 			lines := [][2]string{{a.Kind, a.ApprovalID}, {"status", status}, {"session", a.SessionID}, {"asked", day(&a.CreatedAt)}}
 			if a.DecidedAt != nil {
@@ -125,14 +139,16 @@ func (c *command) approvalsAllow() *cobra.Command {
 		Use:   "allow ID",
 		Short: "let an agent do what it asks for, once, or from now on",
 		Example: `  parley approvals allow 0192f0aa-0000-7000-8000-000000000005
+  parley approvals allow 0192f0aa-0000-7000-8000-000000000005 --actor anna@example.com
   parley approvals allow 0192f0aa-0000-7000-8000-000000000005 --pattern "wiki_write(handbook/**)"`,
 		Args: exactly("ID"),
 		RunE: c.remotely(func(ctx context.Context, remote *client.Client, args []string) error {
-			d, err := remote.Decide(ctx, args[0], client.Decision{Decision: "allow", Pattern: pattern})
+			d, err := remote.Decide(ctx, args[0], client.Decision{Decision: "allow", Pattern: pattern, Actor: c.approver})
 			return c.told(d, err)
 		}),
 	}
 	remoteFlags(cmd)
+	c.actorFlag(cmd)
 	cmd.Flags().StringVar(&pattern, "pattern", "", "allow what this covers from now on, too; it must cover a part of what is asked")
 	return cmd
 }
@@ -146,11 +162,12 @@ func (c *command) approvalsDeny() *cobra.Command {
   parley approvals deny 0192f0aa-0000-7000-8000-000000000005 --reason "Not before Monday."`,
 		Args: exactly("ID"),
 		RunE: c.remotely(func(ctx context.Context, remote *client.Client, args []string) error {
-			d, err := remote.Decide(ctx, args[0], client.Decision{Decision: "deny", Reason: reason})
+			d, err := remote.Decide(ctx, args[0], client.Decision{Decision: "deny", Reason: reason, Actor: c.approver})
 			return c.told(d, err)
 		}),
 	}
 	remoteFlags(cmd)
+	c.actorFlag(cmd)
 	cmd.Flags().StringVar(&reason, "reason", "", "why, for the agent")
 	maybeEmpty(cmd, "reason")
 	return cmd

@@ -33,6 +33,7 @@ answered; without one it is a line of its own on stdout.`,
 		}),
 	}
 	remoteFlags(cmd)
+	c.actorFlag(cmd)
 	c.jsonFlag(cmd)
 	return cmd
 }

@@ -99,13 +99,13 @@ func (c *command) answer(ctx, open context.Context, remote *client.Client, ask e
 		if !utf8.Valid(value.Reveal()) {
 			return d, "A secret is text in UTF-8.", nil
 		}
-		return sent(remote.ProvideSecret(ctx, id, string(value.Reveal())))
+		return sent(remote.ProvideSecret(ctx, id, string(value.Reveal()), c.approver))
 	case secret && (word == "s" || word == "skip"):
-		return sent(remote.SkipSecret(ctx, id))
+		return sent(remote.SkipSecret(ctx, id, c.approver))
 	case secret:
 		return d, "Type p, s or l.", nil
 	case (word == "a" || word == "allow") && rest == "":
-		return sent(remote.Decide(ctx, id, client.Decision{Decision: "allow"}))
+		return sent(remote.Decide(ctx, id, client.Decision{Decision: "allow", Actor: c.approver}))
 	case word == "p" || word == "pattern":
 		if rest == "" {
 			rest = suggested(ask)
@@ -113,9 +113,9 @@ func (c *command) answer(ctx, open context.Context, remote *client.Client, ask e
 		if rest == "" {
 			return d, "Which pattern? Type p and the pattern, such as p wiki_write(handbook/**).", nil
 		}
-		return sent(remote.Decide(ctx, id, client.Decision{Decision: "allow", Pattern: rest}))
+		return sent(remote.Decide(ctx, id, client.Decision{Decision: "allow", Pattern: rest, Actor: c.approver}))
 	case word == "d" || word == "deny":
-		return sent(remote.Decide(ctx, id, client.Decision{Decision: "deny", Reason: rest}))
+		return sent(remote.Decide(ctx, id, client.Decision{Decision: "deny", Reason: rest, Actor: c.approver}))
 	}
 	return d, "Type a, p, d or l.", nil
 }
@@ -129,7 +129,8 @@ func sent(d client.Decided, err error) (client.Decided, string, error) {
 	refused, ok := errors.AsType[*client.Error](err)
 	_, unreachable := errors.AsType[*client.Unreachable](err)
 	switch {
-	case ok && (refused.Status == http.StatusBadRequest || refused.Status == http.StatusTooManyRequests || refused.Status >= 500):
+	case ok && (refused.Status == http.StatusBadRequest || refused.Status == http.StatusForbidden ||
+		refused.Status == http.StatusTooManyRequests || refused.Status >= 500):
 		return d, refused.Message, nil
 	case unreachable:
 		return d, sentence(err), nil

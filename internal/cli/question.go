@@ -111,6 +111,7 @@ func (v *viewer) who(asked event.InputRequired) answerer {
 func (v *viewer) decide(ctx context.Context, d client.Decision) error {
 	q := v.open
 	defer close(q.done)
+	d.Actor = v.c.approver
 	decided, err := v.remote.Decide(ctx, q.ApprovalID.String(), d)
 	if other, ok := beaten(err); ok {
 		decided, err = other, nil

@@ -52,11 +52,12 @@ the secret is registered with. The agent never sees it.`,
 			if !utf8.Valid(value.Reveal()) {
 				return &problem{Exit: exitUsage, Code: "USAGE", What: "That is no secret.", Why: "A secret is text in UTF-8."}
 			}
-			d, err := remote.ProvideSecret(ctx, args[0], string(value.Reveal()))
+			d, err := remote.ProvideSecret(ctx, args[0], string(value.Reveal()), c.approver)
 			return c.told(d, err)
 		}),
 	}
 	remoteFlags(cmd)
+	c.actorFlag(cmd)
 	return cmd
 }
 
@@ -68,10 +69,11 @@ func (c *command) secretSkip() *cobra.Command {
   parley approvals list --status skipped`,
 		Args: exactly("ID"),
 		RunE: c.remotely(func(ctx context.Context, remote *client.Client, args []string) error {
-			d, err := remote.SkipSecret(ctx, args[0])
+			d, err := remote.SkipSecret(ctx, args[0], c.approver)
 			return c.told(d, err)
 		}),
 	}
 	remoteFlags(cmd)
+	c.actorFlag(cmd)
 	return cmd
 }

@@ -75,6 +75,7 @@ func (s *sending) flags(cmd *cobra.Command) {
 	s.inputs.flags(cmd)
 	s.options.flags(cmd)
 	s.approving.flags(cmd)
+	s.c.actorFlag(cmd)
 	f := cmd.Flags()
 	f.StringVarP(&s.message.SessionID, "session", "s", "", "go on with this session, by its id")
 	f.StringVarP(&s.message.CallerID, "caller", "c", "", "go on with the session of this caller id, or begin it")

@@ -43,6 +43,7 @@ func TestOnlyTextIsSent(t *testing.T) {
 		{"", "An argument", []string{"skills", "run", bad}},
 		{"", "--caller", []string{"sessions", "list", "--caller", bad}},
 		{"", "--reason", []string{"approvals", "deny", id, "--reason", bad}},
+		{"", "--actor", []string{"approvals", "allow", id, "--actor", bad}},
 		{"", "--pattern", []string{"approvals", "allow", id, "--pattern", bad}},
 		{"", "The name of", []string{"files", "up", bad + ".txt"}},
 	} {

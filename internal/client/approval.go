@@ -98,22 +98,24 @@ func (c *Client) Decide(ctx context.Context, id string, d Decision) (Decided, er
 	return out.Data, err
 }
 
-// ProvideSecret gives a turn the secret that it asked for.
-func (c *Client) ProvideSecret(ctx context.Context, id, value string) (Decided, error) {
-	return c.secret(ctx, id, struct {
-		Action string `json:"action"`
-		Value  string `json:"value"`
-	}{"provide", value})
+// ProvideSecret gives a turn the secret that it asked for. The actor, if there is one, is the person
+// behind the key.
+func (c *Client) ProvideSecret(ctx context.Context, id, value, actor string) (Decided, error) {
+	return c.answerSecret(ctx, id, secretAnswer{"provide", value, actor})
 }
 
 // SkipSecret lets a turn go on without it.
-func (c *Client) SkipSecret(ctx context.Context, id string) (Decided, error) {
-	return c.secret(ctx, id, struct {
-		Action string `json:"action"`
-	}{"skip"})
+func (c *Client) SkipSecret(ctx context.Context, id, actor string) (Decided, error) {
+	return c.answerSecret(ctx, id, secretAnswer{Action: "skip", Actor: actor})
 }
 
-func (c *Client) secret(ctx context.Context, id string, answer any) (Decided, error) {
+type secretAnswer struct {
+	Action string `json:"action"`
+	Value  string `json:"value,omitempty"`
+	Actor  string `json:"actor,omitempty"`
+}
+
+func (c *Client) answerSecret(ctx context.Context, id string, answer secretAnswer) (Decided, error) {
 	out, err := call[struct{ Data Decided }](ctx, c, http.MethodPost, c.path("approvals", url.PathEscape(id), "secret"), answer)
 	return out.Data, err
 }

@@ -77,8 +77,8 @@ func TestQuestionsAreAnswered(t *testing.T) {
 			_, err := c.Decide(t.Context(), "a", client.Decision{Decision: "deny", Reason: "No."})
 			return err
 		},
-		func() error { _, err := c.ProvideSecret(t.Context(), "a", "s3cr3t <&>"); return err },
-		func() error { _, err := c.SkipSecret(t.Context(), "a"); return err },
+		func() error { _, err := c.ProvideSecret(t.Context(), "a", "s3cr3t <&>", "anna"); return err },
+		func() error { _, err := c.SkipSecret(t.Context(), "a", ""); return err },
 		func() error { _, err := c.Approval(t.Context(), "a"); return err },
 	} {
 		if err := call(); err != nil {
@@ -90,12 +90,12 @@ func TestQuestionsAreAnswered(t *testing.T) {
 	if want := []string{decide, decide, secret, secret, "GET /api/v1/workspaces/w/approvals/a", "GET /api/v1/workspaces/w/approvals?cursor=x&limit=3&session_id=s&status=pending"}; !reflect.DeepEqual(s.calls, want) {
 		t.Errorf("calls %q", s.calls)
 	}
-	if want := []string{`{"decision":"allow","allowlist_pattern":"bash(ls)"}`, `{"decision":"deny","reason":"No."}`, `{"action":"provide","value":"s3cr3t \u003c\u0026\u003e"}`, `{"action":"skip"}`, "", ""}; !reflect.DeepEqual(s.bodies, want) {
+	if want := []string{`{"decision":"allow","allowlist_pattern":"bash(ls)"}`, `{"decision":"deny","reason":"No."}`, `{"action":"provide","value":"s3cr3t \u003c\u0026\u003e","actor":"anna"}`, `{"action":"skip"}`, "", ""}; !reflect.DeepEqual(s.bodies, want) {
 		t.Errorf("bodies %q", s.bodies)
 	}
 
 	s.status, s.answer = 409, `{"error":{"code":"APPROVAL_ALREADY_DECIDED","message":"Before.","status":"denied"}}`
-	_, err = c.ProvideSecret(t.Context(), "a", "s3cr3t")
+	_, err = c.ProvideSecret(t.Context(), "a", "s3cr3t", "")
 	if e, ok := errors.AsType[*client.Error](err); !ok || e.Standing != "denied" || e.Status != 409 {
 		t.Errorf("error %v", err)
 	}
