@@ -204,6 +204,26 @@ func (q *Queries) ApprovalRequest(ctx context.Context, iD uuid.UUID, request []b
 	return err
 }
 
+const approvalRules = `-- name: ApprovalRules :one
+SELECT w.separate_approver, w.admin_patterns, coalesce(t.key_id, '') AS sender
+FROM turns t JOIN workspaces w ON w.id = t.workspace_id WHERE t.id = $1
+`
+
+type ApprovalRulesRow struct {
+	SeparateApprover bool
+	AdminPatterns    bool
+	Sender           string
+}
+
+// ApprovalRules is what a workspace requires of an approval, and the API key that sent the message
+// of the turn.
+func (q *Queries) ApprovalRules(ctx context.Context, id uuid.UUID) (ApprovalRulesRow, error) {
+	row := q.db.QueryRow(ctx, approvalRules, id)
+	var i ApprovalRulesRow
+	err := row.Scan(&i.SeparateApprover, &i.AdminPatterns, &i.Sender)
+	return i, err
+}
+
 const approvalSettle = `-- name: ApprovalSettle :exec
 SELECT id FROM sessions WHERE id = $1 FOR SHARE
 `

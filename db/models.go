@@ -278,6 +278,8 @@ type Workspace struct {
 	CallsPerMinute     *int32
 	OpenStreams        *int32
 	StorageQuota       int64
+	SeparateApprover   bool
+	AdminPatterns      bool
 }
 
 type WorkspaceStorage struct {

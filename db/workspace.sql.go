@@ -67,7 +67,7 @@ func (q *Queries) StorageOf(ctx context.Context, id uuid.UUID) (StorageOfRow, er
 }
 
 const workspaceByID = `-- name: WorkspaceByID :one
-SELECT id, slug, name, instructions, model, max_response_seconds, max_turns, max_running, history_tokens, created_at, updated_at, messages_per_minute, calls_per_minute, open_streams, storage_quota FROM workspaces WHERE id = $1
+SELECT id, slug, name, instructions, model, max_response_seconds, max_turns, max_running, history_tokens, created_at, updated_at, messages_per_minute, calls_per_minute, open_streams, storage_quota, separate_approver, admin_patterns FROM workspaces WHERE id = $1
 `
 
 func (q *Queries) WorkspaceByID(ctx context.Context, id uuid.UUID) (Workspace, error) {
@@ -89,12 +89,14 @@ func (q *Queries) WorkspaceByID(ctx context.Context, id uuid.UUID) (Workspace, e
 		&i.CallsPerMinute,
 		&i.OpenStreams,
 		&i.StorageQuota,
+		&i.SeparateApprover,
+		&i.AdminPatterns,
 	)
 	return i, err
 }
 
 const workspaceBySlug = `-- name: WorkspaceBySlug :one
-SELECT id, slug, name, instructions, model, max_response_seconds, max_turns, max_running, history_tokens, created_at, updated_at, messages_per_minute, calls_per_minute, open_streams, storage_quota FROM workspaces WHERE slug = $1
+SELECT id, slug, name, instructions, model, max_response_seconds, max_turns, max_running, history_tokens, created_at, updated_at, messages_per_minute, calls_per_minute, open_streams, storage_quota, separate_approver, admin_patterns FROM workspaces WHERE slug = $1
 `
 
 func (q *Queries) WorkspaceBySlug(ctx context.Context, slug string) (Workspace, error) {
@@ -116,6 +118,8 @@ func (q *Queries) WorkspaceBySlug(ctx context.Context, slug string) (Workspace, 
 		&i.CallsPerMinute,
 		&i.OpenStreams,
 		&i.StorageQuota,
+		&i.SeparateApprover,
+		&i.AdminPatterns,
 	)
 	return i, err
 }
@@ -123,7 +127,7 @@ func (q *Queries) WorkspaceBySlug(ctx context.Context, slug string) (Workspace, 
 const workspaceInsert = `-- name: WorkspaceInsert :one
 INSERT INTO workspaces (id, slug, name, instructions, model) VALUES ($1, $2, $3, $4, $5)
 ON CONFLICT (slug) DO NOTHING
-RETURNING id, slug, name, instructions, model, max_response_seconds, max_turns, max_running, history_tokens, created_at, updated_at, messages_per_minute, calls_per_minute, open_streams, storage_quota
+RETURNING id, slug, name, instructions, model, max_response_seconds, max_turns, max_running, history_tokens, created_at, updated_at, messages_per_minute, calls_per_minute, open_streams, storage_quota, separate_approver, admin_patterns
 `
 
 type WorkspaceInsertParams struct {
@@ -159,6 +163,8 @@ func (q *Queries) WorkspaceInsert(ctx context.Context, arg WorkspaceInsertParams
 		&i.CallsPerMinute,
 		&i.OpenStreams,
 		&i.StorageQuota,
+		&i.SeparateApprover,
+		&i.AdminPatterns,
 	)
 	return i, err
 }
@@ -176,9 +182,11 @@ SET name = COALESCE($1, name),
     calls_per_minute = NULLIF(COALESCE($9, calls_per_minute), -1),
     storage_quota = COALESCE($10, storage_quota),
     open_streams = NULLIF(COALESCE($11, open_streams), -1),
+    separate_approver = COALESCE($12, separate_approver),
+    admin_patterns = COALESCE($13, admin_patterns),
     updated_at = now()
-WHERE id = $12
-RETURNING id, slug, name, instructions, model, max_response_seconds, max_turns, max_running, history_tokens, created_at, updated_at, messages_per_minute, calls_per_minute, open_streams, storage_quota
+WHERE id = $14
+RETURNING id, slug, name, instructions, model, max_response_seconds, max_turns, max_running, history_tokens, created_at, updated_at, messages_per_minute, calls_per_minute, open_streams, storage_quota, separate_approver, admin_patterns
 `
 
 type WorkspaceUpdateParams struct {
@@ -193,6 +201,8 @@ type WorkspaceUpdateParams struct {
 	CallsPerMinute     *int32
 	StorageQuota       *int64
 	OpenStreams        *int32
+	SeparateApprover   *bool
+	AdminPatterns      *bool
 	ID                 uuid.UUID
 }
 
@@ -211,6 +221,8 @@ func (q *Queries) WorkspaceUpdate(ctx context.Context, arg WorkspaceUpdateParams
 		arg.CallsPerMinute,
 		arg.StorageQuota,
 		arg.OpenStreams,
+		arg.SeparateApprover,
+		arg.AdminPatterns,
 		arg.ID,
 	)
 	var i Workspace
@@ -230,12 +242,14 @@ func (q *Queries) WorkspaceUpdate(ctx context.Context, arg WorkspaceUpdateParams
 		&i.CallsPerMinute,
 		&i.OpenStreams,
 		&i.StorageQuota,
+		&i.SeparateApprover,
+		&i.AdminPatterns,
 	)
 	return i, err
 }
 
 const workspacesList = `-- name: WorkspacesList :many
-SELECT id, slug, name, instructions, model, max_response_seconds, max_turns, max_running, history_tokens, created_at, updated_at, messages_per_minute, calls_per_minute, open_streams, storage_quota FROM workspaces ORDER BY slug
+SELECT id, slug, name, instructions, model, max_response_seconds, max_turns, max_running, history_tokens, created_at, updated_at, messages_per_minute, calls_per_minute, open_streams, storage_quota, separate_approver, admin_patterns FROM workspaces ORDER BY slug
 `
 
 func (q *Queries) WorkspacesList(ctx context.Context) ([]Workspace, error) {
@@ -263,6 +277,8 @@ func (q *Queries) WorkspacesList(ctx context.Context) ([]Workspace, error) {
 			&i.CallsPerMinute,
 			&i.OpenStreams,
 			&i.StorageQuota,
+			&i.SeparateApprover,
+			&i.AdminPatterns,
 		); err != nil {
 			return nil, err
 		}

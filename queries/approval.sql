@@ -81,3 +81,9 @@ ORDER BY a.seq OFFSET sqlc.arg(before)::int LIMIT 1;
 -- name: ApprovalFirst :one
 -- ApprovalFirst is the first question of a turn.
 SELECT a.id FROM approvals a WHERE a.workspace_id = $1 AND a.turn_id = $2 ORDER BY a.seq LIMIT 1;
+
+-- name: ApprovalRules :one
+-- ApprovalRules is what a workspace requires of an approval, and the API key that sent the message
+-- of the turn.
+SELECT w.separate_approver, w.admin_patterns, coalesce(t.key_id, '') AS sender
+FROM turns t JOIN workspaces w ON w.id = t.workspace_id WHERE t.id = $1;

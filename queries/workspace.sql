@@ -27,6 +27,8 @@ SET name = COALESCE(sqlc.narg('name'), name),
     calls_per_minute = NULLIF(COALESCE(sqlc.narg('calls_per_minute'), calls_per_minute), -1),
     storage_quota = COALESCE(sqlc.narg('storage_quota'), storage_quota),
     open_streams = NULLIF(COALESCE(sqlc.narg('open_streams'), open_streams), -1),
+    separate_approver = COALESCE(sqlc.narg('separate_approver'), separate_approver),
+    admin_patterns = COALESCE(sqlc.narg('admin_patterns'), admin_patterns),
     updated_at = now()
 WHERE id = @id
 RETURNING *;

@@ -4,6 +4,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -13,6 +14,7 @@ import (
 	"github.com/parley-server/parley/internal/egress"
 	"github.com/parley-server/parley/internal/servicetest"
 	"github.com/parley-server/parley/internal/tool"
+	"github.com/parley-server/parley/internal/tool/knowledge"
 	"github.com/parley-server/parley/internal/turn"
 )
 
@@ -31,8 +33,11 @@ func start(t testing.TB, change func(*a2a.Config)) *service {
 	t.Helper()
 	s := &service{hook: newHook(t)}
 	s.Service = servicetest.New(t, servicetest.Options{
-		Gate:   "read", // so that nobody is asked
-		Tools:  func(*servicetest.Service) []tool.Tool { return []tool.Tool{servicetest.Touch{}} },
+		Gate: "read", // so that nobody is asked
+		Tools: func(s *servicetest.Service) []tool.Tool {
+			own := slices.DeleteFunc(knowledge.Tools(s.Wiki, nil), func(t tool.Tool) bool { return t.Spec().Name != "wiki_write" })
+			return append(own, servicetest.Touch{})
+		},
 		Egress: egress.Config{Allow: []string{"http://hook.example:80=" + s.hook.addr}},
 		Turns: func(c *turn.Config) {
 			servicetest.Asking(c)

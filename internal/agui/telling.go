@@ -171,6 +171,9 @@ func (t *Telling) interrupt(b event.InputRequired) frame {
 	} else {
 		in.ToolCallID = b.Operations[0].ToolUseID
 		in.Metadata = map[string]any{"kind": b.What, "operations": b.Operations, "decide_url": door.Absolute(t.about.Base, b.DecideURL)}
+		if b.SeparateApprover {
+			in.Metadata["separate_approver"] = true
+		}
 		if len(b.OtherCalls) > 0 {
 			in.Metadata["other_calls"] = b.OtherCalls
 		}

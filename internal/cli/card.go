@@ -34,6 +34,9 @@ func card(ask event.InputRequired, width int, plan bool) string {
 			s.member(m.name, m.value)
 		}
 	}
+	if needs := quote.Approver(ask); needs != "" {
+		s.b.WriteString(text.Escape(needs) + "\n")
+	}
 	s.said(ask.Reason)
 	if plan && ask.Plan != strings.Join(summaries, "; ") { // that is what a plan is where nothing was said
 		s.said(ask.Plan)

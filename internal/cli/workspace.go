@@ -60,8 +60,8 @@ func (c *command) workspaceUpdate() *cobra.Command {
 		Use:   "update NAME",
 		Short: "change a workspace; running turns keep their limits",
 		Example: `  parley workspace update sales --model anthropic/claude-sonnet-4-5
-  parley workspace update sales --max-response-seconds 120 --max-turns 20 --max-running 64
-  parley workspace update sales --messages-per-minute 600 --storage-quota 51200 --model ""`,
+  parley workspace update sales --max-turns 20 --messages-per-minute 600 --storage-quota 51200
+  parley workspace update sales --separate-approver --admin-patterns`,
 		Args: exactly("NAME"),
 	}
 	change := c.changeFlags(cmd)
@@ -102,6 +102,8 @@ func (c *command) changeFlags(cmd *cobra.Command) (change func() (workspace.Chan
 	messages := f.Int("messages-per-minute", -1, "messages of one key in a minute; 0: no limit, -1: the server's own")
 	calls := f.Int("calls-per-minute", -1, "other calls of one key in a minute; 0: no limit, -1: the server's own")
 	streams := f.Int("open-streams", -1, "streams of one key at once; 0: no limit, -1: the server's own")
+	separate := f.Bool("separate-approver", false, "reject an approval by the key that sent the message")
+	patterns := f.Bool("admin-patterns", false, "reject allow-list patterns in approvals; add them with parley allowlist add")
 	maybeEmpty(cmd, "name", "instructions", "model")
 	cmd.MarkFlagsMutuallyExclusive("instructions", "instructions-file")
 	c.jsonFlag(cmd)
@@ -131,6 +133,8 @@ func (c *command) changeFlags(cmd *cobra.Command) (change func() (workspace.Chan
 		given(cmd, "messages-per-minute", &set.MessagesPerMinute, messages)
 		given(cmd, "calls-per-minute", &set.CallsPerMinute, calls)
 		given(cmd, "open-streams", &set.OpenStreams, streams)
+		given(cmd, "separate-approver", &set.SeparateApprover, separate)
+		given(cmd, "admin-patterns", &set.AdminPatterns, patterns)
 		return set, nil
 	}
 }
@@ -196,6 +200,9 @@ type workspaceShown struct {
 	OpenStreams        *int32  `json:"open_streams"`
 	StorageQuota       int64   `json:"storage_quota"` // bytes; 0: none
 
+	SeparateApprover bool `json:"separate_approver"` // the key that sent a message cannot allow its calls
+	AdminPatterns    bool `json:"admin_patterns"`    // decisions add no patterns to the allow-list
+
 	Storage *workspace.Storage `json:"storage,omitempty"` // what is stored, in bytes
 
 	CreatedAt time.Time `json:"created_at"`
@@ -216,6 +223,7 @@ func shownWorkspace(w workspace.Workspace) workspaceShown {
 		ID: w.ID.String(), Slug: w.Slug, Name: w.Name, Instructions: w.Instructions, Model: w.Model,
 		MaxResponseSeconds: w.MaxResponseSeconds, MaxTurns: w.MaxTurns, MaxRunning: w.MaxRunning, HistoryTokens: w.HistoryTokens,
 		MessagesPerMinute: w.MessagesPerMinute, CallsPerMinute: w.CallsPerMinute, OpenStreams: w.OpenStreams, StorageQuota: w.StorageQuota,
+		SeparateApprover: w.SeparateApprover, AdminPatterns: w.AdminPatterns,
 		CreatedAt: w.CreatedAt, UpdatedAt: w.UpdatedAt,
 	}
 }

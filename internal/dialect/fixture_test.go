@@ -14,6 +14,8 @@ import (
 	"github.com/parley-server/parley/internal/openaiapi"
 	"github.com/parley-server/parley/internal/servicetest"
 	"github.com/parley-server/parley/internal/sse"
+	"github.com/parley-server/parley/internal/tool"
+	"github.com/parley-server/parley/internal/tool/knowledge"
 	"github.com/parley-server/parley/internal/turn"
 	"github.com/parley-server/parley/internal/uistream"
 	"github.com/parley-server/parley/internal/vault"
@@ -30,11 +32,18 @@ type service struct {
 type options struct {
 	limits limit.Limits
 	window time.Duration // every call of a tool needs an approval, and has this time for it; 0: none does
+	wiki   bool          // agents have the tools over documents
 }
 
 func start(t *testing.T, opt options) *service {
 	t.Helper()
-	s := &service{left: make(chan struct{}, 100), Service: servicetest.New(t, servicetest.Options{Limits: opt.limits, Turns: func(c *turn.Config) {
+	tools := func(s *servicetest.Service) []tool.Tool {
+		if opt.wiki {
+			return knowledge.Tools(s.Wiki, nil)
+		}
+		return nil
+	}
+	s := &service{left: make(chan struct{}, 100), Service: servicetest.New(t, servicetest.Options{Limits: opt.limits, Tools: tools, Turns: func(c *turn.Config) {
 		if opt.window != 0 {
 			servicetest.Asking(c)
 			c.Window = opt.window

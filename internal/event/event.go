@@ -140,6 +140,8 @@ type InputRequired struct {
 	SecretURL  string      `json:"secret_url,omitempty"` // secret: a path of this service
 	Reason     string      `json:"reason,omitempty"`
 	ExpiresAt  time.Time   `json:"expires_at"`
+
+	SeparateApprover bool `json:"separate_approver,omitempty"` // approval: the key that sent the message cannot allow it
 }
 
 // Input is what an InputRequired asks for.
@@ -158,6 +160,7 @@ type Operation struct {
 	Summary          string          `json:"summary"`
 	Input            json.RawMessage `json:"input"`
 	SuggestedPattern string          `json:"suggested_pattern,omitempty"` // what would allow its like from now on
+	RequiredScope    string          `json:"required_scope,omitempty"`    // of a key that can allow it
 }
 
 // Structured is the final answer of a turn that was asked for one in a schema.

@@ -19,6 +19,7 @@ const (
 	MissingAPIKey           Code = "MISSING_API_KEY"
 	InvalidAPIKey           Code = "INVALID_API_KEY"
 	InsufficientScope       Code = "INSUFFICIENT_SCOPE"
+	ApproverIsSender        Code = "APPROVER_IS_SENDER"
 	OriginNotAllowed        Code = "ORIGIN_NOT_ALLOWED"
 	WorkspaceNotFound       Code = "WORKSPACE_NOT_FOUND"
 	SessionNotFound         Code = "SESSION_NOT_FOUND"
@@ -65,6 +66,7 @@ var classes = map[Code]class{
 	MissingAPIKey:           {http.StatusUnauthorized, Authentication},
 	InvalidAPIKey:           {http.StatusUnauthorized, Authentication},
 	InsufficientScope:       {http.StatusForbidden, Permission},
+	ApproverIsSender:        {http.StatusForbidden, Permission},
 	OriginNotAllowed:        {http.StatusForbidden, Permission},
 	WorkspaceNotFound:       {http.StatusNotFound, NotFound},
 	SessionNotFound:         {http.StatusNotFound, NotFound},

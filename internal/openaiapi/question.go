@@ -41,6 +41,9 @@ func question(ask event.InputRequired, number int, about About) string {
 	for i := range shown {
 		shown[i].Summary = code(shown[i].Summary)
 	}
+	if needs := quote.Approver(ask); needs != "" {
+		bound = " " + needs + bound
+	}
 	fmt.Fprintf(&b, "**Approval needed:**\n\n%s\n\nReply `%s` or `%s` until %s.%s ", quote.Calls(shown), yes, no, until, bound)
 	fmt.Fprintf(&b, "Elsewhere: `parley approvals show %s` has it whole and `parley approvals allow %[1]s` allows it, or a POST to %s .", ask.ApprovalID, door.Absolute(about.Base, ask.DecideURL))
 	return b.String()

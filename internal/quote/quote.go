@@ -33,6 +33,27 @@ func Approval(ask event.InputRequired) string {
 	if said := Agent(ask.Plan); said != "" && ask.Plan != strings.Join(summaries, "; ") { // that is what a plan is where nothing was said
 		text += "\n\n" + said
 	}
+	if needs := Approver(ask); needs != "" {
+		text = needs + "\n\n" + text
+	}
+	return text
+}
+
+// Approver returns in a sentence what a key needs to allow an approval beyond the scope chat, or "".
+func Approver(ask event.InputRequired) string {
+	var needs []string
+	for _, op := range ask.Operations {
+		if scope := op.RequiredScope; scope != "" && !slices.Contains(needs, scope) {
+			needs = append(needs, scope)
+		}
+	}
+	text := ""
+	if len(needs) > 0 {
+		text = "Only a key with the scope " + strings.Join(needs, " and ") + " can allow this."
+	}
+	if ask.SeparateApprover {
+		text = strings.TrimSpace(text + " The key that sent the message cannot allow it.")
+	}
 	return text
 }
 

@@ -5,7 +5,6 @@ import (
 	"crypto/subtle"
 	"encoding/json"
 	"fmt"
-	"slices"
 
 	"github.com/google/uuid"
 
@@ -71,20 +70,6 @@ func (s *Service) Decide(ctx context.Context, workspace uuid.UUID, a Answer) (De
 	return d, err
 }
 
-// entitled checks that a key allows nothing that it may not do itself.
-func entitled(a Answer, ops []event.Operation) error {
-	if a.Outcome != event.Allowed {
-		return nil
-	}
-	for _, op := range ops {
-		if scope := permission.RequiredScope(op.Tool); scope != "" && !slices.Contains(a.Scopes, scope) {
-			return &fault.Error{Code: fault.InsufficientScope, Detail: fault.Detail{RequiredScope: scope},
-				Message: fmt.Sprintf("This key lacks the scope %s, so it cannot allow %s. It can deny it.", scope, op.Tool)}
-		}
-	}
-	return nil
-}
-
 // sameValue checks that a secret that was provided before has the value that is provided again: a
 // caller must not take a value that was not stored for stored.
 func (s *Service) sameValue(ctx context.Context, workspace uuid.UUID, provided session.Approval, value vault.Value) error {
@@ -111,7 +96,7 @@ func (s *Service) answer(ctx context.Context, tx *session.Tx, asked session.Appr
 			return false, fmt.Errorf("read the question: %w", err)
 		}
 	}
-	if err := entitled(a, ask.Operations); err != nil {
+	if err := s.authorize(ctx, tx, asked.TurnID, a, ask.Operations); err != nil {
 		return false, err
 	}
 	if a.Pattern != "" {

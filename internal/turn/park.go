@@ -24,6 +24,9 @@ func (s *Service) park(ctx context.Context, t session.Turn, a *attempt, ask even
 		ask.SecretURL = fmt.Sprintf("%s/api/v1/workspaces/%s/approvals/%s/secret", s.cfg.Base, t.WorkspaceID, ask.ApprovalID)
 	}
 	err := s.cfg.Sessions.Update(ctx, t.SessionID, func(tx *session.Tx) error {
+		if err := s.nameApprover(ctx, tx, t, &ask); err != nil {
+			return err
+		}
 		asked, ok, err := tx.Park(ctx, a.lease, ask, s.cfg.Window)
 		if err != nil {
 			return err

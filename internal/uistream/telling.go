@@ -153,6 +153,9 @@ func (t *Telling) question(b event.InputRequired, pending bool) []any {
 		return append(out, t.secret(b, "pending"))
 	}
 	t.asked[b.ApprovalID] = b.Operations
+	if needs := quote.Approver(b); needs != "" {
+		out = append(out, t.note(needs)...)
+	}
 	if len(b.OtherCalls) > 0 { // a tool part without an answer would keep the client from sending the approval
 		out = append(out, t.note("The agent asks for an approval. The step has these calls:\n\n"+quote.Calls(b.Step()))...)
 	}

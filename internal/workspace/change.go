@@ -29,6 +29,9 @@ type Change struct {
 	MessagesPerMinute *int
 	CallsPerMinute    *int
 	OpenStreams       *int
+
+	SeparateApprover *bool // the key that sent a message cannot allow its calls
+	AdminPatterns    *bool // decisions add no patterns to the allow-list; the command line does
 }
 
 const (
@@ -82,6 +85,7 @@ func (c Change) params(id uuid.UUID) db.WorkspaceUpdateParams {
 		MaxResponseSeconds: narrow(c.MaxResponseSeconds), MaxTurns: narrow(c.MaxTurns),
 		MaxRunning: narrow(c.MaxRunning), HistoryTokens: narrow(c.HistoryTokens), StorageQuota: wide(c.StorageQuota),
 		MessagesPerMinute: narrow(c.MessagesPerMinute), CallsPerMinute: narrow(c.CallsPerMinute), OpenStreams: narrow(c.OpenStreams),
+		SeparateApprover: c.SeparateApprover, AdminPatterns: c.AdminPatterns,
 	}
 }
 
