@@ -32,7 +32,9 @@ type Agent struct {
 	Secrets      Secrets  // what request_secret may ask for; nil: the tool is not there
 	Output       *Output  // the final answer must fit it; nil: any text is an answer
 	Log          *slog.Logger
-	Redact       func(string) string // removes secrets from the text of a panic; nil: there are none
+	// Unconfirmed reports whether a tool's failure leaves open what the tool has done; nil: none does.
+	Unconfirmed func(error) bool
+	Redact      func(string) string // removes secrets from the text of a panic; nil: there are none
 }
 
 // Conversation is what a turn stands on.

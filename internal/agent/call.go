@@ -20,7 +20,8 @@ const (
 	maxSummary = 120      // characters of a summary made from the input
 )
 
-// interrupted is the result of a call that a crash cut off.
+// interrupted is the result of a call that a crash cut off, or that lost the connection over which
+// it would have heard of its success.
 const interrupted = "interrupted, outcome unknown"
 
 // settle runs the calls of a step that have no result yet.
@@ -120,6 +121,9 @@ func (r *run) call(ctx context.Context, t tool.Tool, c event.ToolCall) (res tool
 	}
 	if err != nil {
 		r.Log.ErrorContext(ctx, "a tool failed", "tool", c.Tool, "err", err)
+		if r.Unconfirmed != nil && r.Unconfirmed(err) {
+			return tool.Refuse(interrupted), nil
+		}
 		return tool.Refuse("The tool failed."), nil
 	}
 	return res, nil

@@ -89,6 +89,10 @@ func IsRefused(err error) bool {
 	return pgconn.SafeToRetry(err)
 }
 
+// IsUnconfirmed reports whether a failure of the connection or a deadline leaves the fate of a write
+// unknown: PostgreSQL may have committed it.
+func IsUnconfirmed(err error) bool { return IsTransient(err) && !IsRefused(err) }
+
 // isBrokenConnection recognizes the errors of a connection that has failed or been closed.
 func isBrokenConnection(err error) bool {
 	_, network := errors.AsType[net.Error](err)

@@ -50,6 +50,8 @@ func TestBrokenConnectionsAreTransient(t *testing.T) {
 	} {
 		if err := fmt.Errorf("commit: %w", err); !pgerr.IsTransient(err) || pgerr.IsRefused(err) {
 			t.Errorf("%v: transient %v, refused %v; want true, false", err, pgerr.IsTransient(err), pgerr.IsRefused(err))
+		} else if !pgerr.IsUnconfirmed(err) {
+			t.Errorf("%v: the write is not confirmed", err)
 		}
 	}
 	for _, err := range []error{nil, errors.New("a mistake"), context.Canceled, pgx.ErrNoRows} {

@@ -135,7 +135,7 @@ func (s *Store) update(ctx context.Context, l locking, fn func(*Tx) error) error
 		written = true
 		return tx.save(ctx)
 	})
-	if err != nil && written && pgerr.IsTransient(err) && !pgerr.IsRefused(err) {
+	if err != nil && written && pgerr.IsUnconfirmed(err) {
 		return fmt.Errorf("%w: %w", ErrUnknownOutcome, err)
 	}
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/model"
 	"github.com/parley-server/parley/internal/permission"
+	"github.com/parley-server/parley/internal/pgerr"
 	"github.com/parley-server/parley/internal/runner"
 	"github.com/parley-server/parley/internal/session"
 )
@@ -58,7 +59,7 @@ func (s *Service) assemble(ctx context.Context, t session.Turn, lease session.Le
 		return nil, conv, nil, err
 	}
 	ag := &agent.Agent{Model: sharedModel{m, s.modelCalls, t.WorkspaceID}, Instructions: told, MaxTurns: int(t.MaxTurns), MaxCostUSD: t.MaxCostUSD,
-		Permit: s.permit(t), Secrets: s.secrets(t), Log: s.log.With("session", t.SessionID, "turn", t.ID)}
+		Permit: s.permit(t), Secrets: s.secrets(t), Unconfirmed: pgerr.IsUnconfirmed, Log: s.log.With("session", t.SessionID, "turn", t.ID)}
 	if t.ResponseSchema != nil {
 		if ag.Output, err = output(t.ResponseSchema); err != nil {
 			return nil, conv, nil, err
