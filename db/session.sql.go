@@ -288,6 +288,53 @@ func (q *Queries) SessionTryLock(ctx context.Context, id uuid.UUID) error {
 	return err
 }
 
+const sessionsLock = `-- name: SessionsLock :many
+WITH locked AS MATERIALIZED (
+    SELECT id, workspace_id, epoch, last_ord FROM sessions WHERE id = ANY($1::uuid[]) ORDER BY id FOR NO KEY UPDATE SKIP LOCKED
+)
+SELECT l.id, l.workspace_id, (l.last_ord + 1)::bigint AS ord, (greatest(l.epoch, coalesce((SELECT fence FROM lineage), 0)) + 1)::bigint AS epoch,
+       nextval('events_seq_seq')::bigint AS seq, clock_timestamp()::timestamptz AS at
+FROM locked l
+`
+
+type SessionsLockRow struct {
+	ID          uuid.UUID
+	WorkspaceID uuid.UUID
+	Ord         int64
+	Epoch       int64
+	Seq         int64
+	At          time.Time
+}
+
+// SessionsLock locks the sessions of some turns that shall start, but for those that are locked
+// already. The epochs and seqs are those of the turns' start.
+func (q *Queries) SessionsLock(ctx context.Context, ids []uuid.UUID) ([]SessionsLockRow, error) {
+	rows, err := q.db.Query(ctx, sessionsLock, ids)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []SessionsLockRow
+	for rows.Next() {
+		var i SessionsLockRow
+		if err := rows.Scan(
+			&i.ID,
+			&i.WorkspaceID,
+			&i.Ord,
+			&i.Epoch,
+			&i.Seq,
+			&i.At,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const sessionsPage = `-- name: SessionsPage :many
 SELECT s.id, s.workspace_id, s.caller_id, s.title, s.epoch, s.last_seq, s.last_ord, s.turn_id, s.message_count, s.input_tokens, s.output_tokens, s.cost_usd, s.created_at, s.updated_at, s.erased_at, t.state, t.error, a.id AS approval_id, a.kind AS approval_kind, a.expires_at AS approval_expires_at
 FROM sessions s LEFT JOIN turns t ON t.id = s.turn_id
@@ -513,4 +560,40 @@ func (q *Queries) SessionsSeq(ctx context.Context, ids []uuid.UUID) ([]SessionsS
 		return nil, err
 	}
 	return items, nil
+}
+
+const sessionsStart = `-- name: SessionsStart :exec
+WITH u AS (
+    SELECT unnest($1::uuid[]) AS session_id, unnest($2::uuid[]) AS turn_id, unnest($3::bigint[]) AS epoch,
+           unnest($4::bigint[]) AS seq, unnest($5::bigint[]) AS ord, unnest($6::timestamptz[]) AS at,
+           unnest($7::text[]) AS data
+), started AS (
+    INSERT INTO events (seq, session_id, turn_id, at, delta, ord, kind, data)
+    SELECT u.seq, u.session_id, u.turn_id, u.at, false, u.ord, 'started', u.data::json FROM u
+)
+UPDATE sessions SET epoch = u.epoch, last_seq = u.seq, last_ord = u.ord FROM u WHERE sessions.id = u.session_id
+`
+
+type SessionsStartParams struct {
+	Sessions []uuid.UUID
+	Turns    []uuid.UUID
+	Epochs   []int64
+	Seqs     []int64
+	Ords     []int64
+	Ats      []time.Time
+	Datas    []string
+}
+
+// SessionsStart stores the first events of the attempts of some turns, and moves their sessions' fences.
+func (q *Queries) SessionsStart(ctx context.Context, arg SessionsStartParams) error {
+	_, err := q.db.Exec(ctx, sessionsStart,
+		arg.Sessions,
+		arg.Turns,
+		arg.Epochs,
+		arg.Seqs,
+		arg.Ords,
+		arg.Ats,
+		arg.Datas,
+	)
+	return err
 }

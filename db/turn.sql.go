@@ -207,69 +207,6 @@ func (q *Queries) TurnByEvent(ctx context.Context, workspaceID uuid.UUID, keyID 
 	return i, err
 }
 
-const turnClaim = `-- name: TurnClaim :one
-UPDATE turns
-SET state = 'running', state_at = clock_timestamp(), epoch = $1, node = $2::int, started_at = clock_timestamp(),
-    lease_until = clock_timestamp() + make_interval(secs => $3::float8)
-WHERE turns.id = $4 AND turns.state = ANY($5::text[])
-  AND (SELECT count(*) FROM turns r WHERE r.workspace_id = turns.workspace_id AND r.state = 'running')
-    < (SELECT w.max_running FROM workspaces w WHERE w.id = turns.workspace_id)
-RETURNING id, session_id, workspace_id, state, error, start_seq, end_seq, epoch, node, lease_until, job_id, halted_at, max_response_seconds, max_turns, active_seconds, max_cost_usd, key_id, scopes, request_hash, prompt, response_schema, secrets, rejected, callback_id, created_at, started_at, finished_at, state_at, told_at
-`
-
-type TurnClaimParams struct {
-	Epoch        int64
-	Node         int32
-	LeaseSeconds float64
-	ID           uuid.UUID
-	States       []string
-}
-
-// TurnClaim gives a queued turn to a node, unless its workspace runs as many turns
-// as it may.
-func (q *Queries) TurnClaim(ctx context.Context, arg TurnClaimParams) (Turn, error) {
-	row := q.db.QueryRow(ctx, turnClaim,
-		arg.Epoch,
-		arg.Node,
-		arg.LeaseSeconds,
-		arg.ID,
-		arg.States,
-	)
-	var i Turn
-	err := row.Scan(
-		&i.ID,
-		&i.SessionID,
-		&i.WorkspaceID,
-		&i.State,
-		&i.Error,
-		&i.StartSeq,
-		&i.EndSeq,
-		&i.Epoch,
-		&i.Node,
-		&i.LeaseUntil,
-		&i.JobID,
-		&i.HaltedAt,
-		&i.MaxResponseSeconds,
-		&i.MaxTurns,
-		&i.ActiveSeconds,
-		&i.MaxCostUSD,
-		&i.KeyID,
-		&i.Scopes,
-		&i.RequestHash,
-		&i.Prompt,
-		&i.ResponseSchema,
-		&i.Secrets,
-		&i.Rejected,
-		&i.CallbackID,
-		&i.CreatedAt,
-		&i.StartedAt,
-		&i.FinishedAt,
-		&i.StateAt,
-		&i.ToldAt,
-	)
-	return i, err
-}
-
 const turnClose = `-- name: TurnClose :one
 UPDATE turns
 SET state = $1, end_seq = $2::bigint, state_at = clock_timestamp(), error = $3, finished_at = clock_timestamp(), lease_until = NULL, prompt = NULL,
@@ -613,16 +550,6 @@ func (q *Queries) TurnTold(ctx context.Context, id uuid.UUID) error {
 	return err
 }
 
-const turnUnplaced = `-- name: TurnUnplaced :exec
-UPDATE turns SET job_id = NULL WHERE turns.id = $1 AND turns.state = 'queued'
-`
-
-// TurnUnplaced notes that a queued turn has no job: it waits for a place.
-func (q *Queries) TurnUnplaced(ctx context.Context, id uuid.UUID) error {
-	_, err := q.db.Exec(ctx, turnUnplaced, id)
-	return err
-}
-
 const turnView = `-- name: TurnView :one
 SELECT t.id, t.session_id, t.workspace_id, t.state, t.error, t.start_seq, t.end_seq, t.epoch, t.node, t.lease_until, t.job_id, t.halted_at, t.max_response_seconds, t.max_turns, t.active_seconds, t.max_cost_usd, t.key_id, t.scopes, t.request_hash, t.prompt, t.response_schema, t.secrets, t.rejected, t.callback_id, t.created_at, t.started_at, t.finished_at, t.state_at, t.told_at, u.id, u.session_id, u.turn_id, u.workspace_id, u.role, u.content, u.label, u.skill, u.status, u.error, u.structured_result, u.attachments, u.tool_calls, u.refs, u.usage, u.first_seq, u.last_seq, u.created_at, u.named, u.failure, u.output_at, m.id, m.session_id, m.turn_id, m.workspace_id, m.role, m.content, m.label, m.skill, m.status, m.error, m.structured_result, m.attachments, m.tool_calls, m.refs, m.usage, m.first_seq, m.last_seq, m.created_at, m.named, m.failure, m.output_at, a.request AS question
 FROM turns t
@@ -889,6 +816,90 @@ func (q *Queries) TurnViewsCount(ctx context.Context, arg TurnViewsCountParams) 
 	return count, err
 }
 
+const turnsClaim = `-- name: TurnsClaim :many
+WITH asked AS (
+    SELECT unnest($3::uuid[]) AS id, unnest($4::bigint[]) AS epoch
+), want AS (
+    SELECT t.id, t.workspace_id, a.epoch, row_number() OVER (PARTITION BY t.workspace_id ORDER BY t.created_at, t.id) AS n
+    FROM asked a JOIN turns t ON t.id = a.id WHERE t.state = ANY($5::text[])
+), room AS (
+    SELECT w.id, w.max_running - (SELECT count(*) FROM turns r WHERE r.workspace_id = w.id AND r.state = 'running') AS free
+    FROM workspaces w WHERE w.id IN (SELECT workspace_id FROM want)
+)
+UPDATE turns
+SET state = 'running', state_at = clock_timestamp(), epoch = want.epoch, node = $1::int, started_at = clock_timestamp(),
+    lease_until = clock_timestamp() + make_interval(secs => $2::float8)
+FROM want JOIN room ON room.id = want.workspace_id
+WHERE turns.id = want.id AND want.n <= room.free
+RETURNING turns.id, turns.session_id, turns.workspace_id, turns.state, turns.error, turns.start_seq, turns.end_seq, turns.epoch, turns.node, turns.lease_until, turns.job_id, turns.halted_at, turns.max_response_seconds, turns.max_turns, turns.active_seconds, turns.max_cost_usd, turns.key_id, turns.scopes, turns.request_hash, turns.prompt, turns.response_schema, turns.secrets, turns.rejected, turns.callback_id, turns.created_at, turns.started_at, turns.finished_at, turns.state_at, turns.told_at
+`
+
+type TurnsClaimParams struct {
+	Node         int32
+	LeaseSeconds float64
+	Ids          []uuid.UUID
+	Epochs       []int64
+	States       []string
+}
+
+// TurnsClaim gives queued turns to a node, as far as their workspaces may run further turns: the
+// oldest first. The caller holds the locks of the sessions and of the workspaces' queues.
+func (q *Queries) TurnsClaim(ctx context.Context, arg TurnsClaimParams) ([]Turn, error) {
+	rows, err := q.db.Query(ctx, turnsClaim,
+		arg.Node,
+		arg.LeaseSeconds,
+		arg.Ids,
+		arg.Epochs,
+		arg.States,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []Turn
+	for rows.Next() {
+		var i Turn
+		if err := rows.Scan(
+			&i.ID,
+			&i.SessionID,
+			&i.WorkspaceID,
+			&i.State,
+			&i.Error,
+			&i.StartSeq,
+			&i.EndSeq,
+			&i.Epoch,
+			&i.Node,
+			&i.LeaseUntil,
+			&i.JobID,
+			&i.HaltedAt,
+			&i.MaxResponseSeconds,
+			&i.MaxTurns,
+			&i.ActiveSeconds,
+			&i.MaxCostUSD,
+			&i.KeyID,
+			&i.Scopes,
+			&i.RequestHash,
+			&i.Prompt,
+			&i.ResponseSchema,
+			&i.Secrets,
+			&i.Rejected,
+			&i.CallbackID,
+			&i.CreatedAt,
+			&i.StartedAt,
+			&i.FinishedAt,
+			&i.StateAt,
+			&i.ToldAt,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const turnsEarlier = `-- name: TurnsEarlier :many
 SELECT id, created_at FROM turns
 WHERE session_id = $1 AND start_seq < $2::bigint AND end_seq > $3::bigint
@@ -932,48 +943,42 @@ func (q *Queries) TurnsLinedUp(ctx context.Context, sessionID uuid.UUID) (int64,
 	return count, err
 }
 
-const turnsPlaceable = `-- name: TurnsPlaceable :many
-SELECT t.id, t.session_id
-FROM (SELECT DISTINCT q.workspace_id FROM turns q
-      WHERE q.state = 'queued' AND q.job_id IS NULL
-        AND ($1::uuid IS NULL OR q.workspace_id = $1::uuid)
-        AND q.workspace_id <> ALL($2::uuid[])) b
-JOIN workspaces w ON w.id = b.workspace_id
-CROSS JOIN LATERAL (SELECT count(*) AS running FROM turns r WHERE r.workspace_id = w.id AND r.state = 'running') a
-CROSS JOIN LATERAL (
-    SELECT q.id, q.session_id, a.running + row_number() OVER (ORDER BY q.created_at) AS n
-    FROM turns q WHERE q.workspace_id = w.id AND q.state = 'queued' AND q.job_id IS NULL
-    ORDER BY q.created_at
-    LIMIT greatest(0, w.max_running - a.running)
-) t ORDER BY t.n LIMIT 100
+const turnsPlace = `-- name: TurnsPlace :execrows
+WITH placeable AS (
+    SELECT t.id, t.n
+    FROM (SELECT DISTINCT q.workspace_id FROM turns q
+          WHERE q.state = 'queued' AND q.job_id IS NULL
+            AND q.workspace_id <> ALL($1::uuid[])) b
+    JOIN workspaces w ON w.id = b.workspace_id
+    CROSS JOIN LATERAL (SELECT count(*) AS running FROM turns r WHERE r.workspace_id = w.id AND r.state = 'running') a
+    CROSS JOIN LATERAL (
+        SELECT q.id, a.running + row_number() OVER (ORDER BY q.created_at) AS n
+        FROM turns q WHERE q.workspace_id = w.id AND q.state = 'queued' AND q.job_id IS NULL
+        ORDER BY q.created_at
+        LIMIT greatest(0, w.max_running - a.running)
+    ) t ORDER BY t.n LIMIT 100
+), locked AS (
+    SELECT q.id, q.session_id, p.n FROM placeable p JOIN turns q ON q.id = p.id
+    WHERE q.state = 'queued' AND q.job_id IS NULL
+    FOR NO KEY UPDATE OF q SKIP LOCKED
+), jobs AS (
+    INSERT INTO river_job (kind, queue, args, max_attempts, scheduled_at)
+    SELECT 'turn', 'turns', jsonb_build_object('turn_id', l.id, 'session_id', l.session_id), 25, $2::timestamptz
+    FROM locked l ORDER BY l.n
+    RETURNING river_job.id, (args->>'turn_id')::uuid AS turn_id
+)
+UPDATE turns SET job_id = jobs.id FROM jobs WHERE turns.id = jobs.turn_id
 `
 
-type TurnsPlaceableRow struct {
-	ID        uuid.UUID
-	SessionID uuid.UUID
-}
-
-// TurnsPlaceable lists the queued turns without a job for which their workspaces
+// TurnsPlace makes jobs for the queued turns that have none and for which their workspaces
 // have a place now: those of workspaces that run the fewest first, and of one workspace
 // the oldest. The running ones are counted once a workspace, however many wait there.
-func (q *Queries) TurnsPlaceable(ctx context.Context, workspaceID *uuid.UUID, fullHere []uuid.UUID) ([]TurnsPlaceableRow, error) {
-	rows, err := q.db.Query(ctx, turnsPlaceable, workspaceID, fullHere)
+func (q *Queries) TurnsPlace(ctx context.Context, fullHere []uuid.UUID, due time.Time) (int64, error) {
+	result, err := q.db.Exec(ctx, turnsPlace, fullHere, due)
 	if err != nil {
-		return nil, err
+		return 0, err
 	}
-	defer rows.Close()
-	var items []TurnsPlaceableRow
-	for rows.Next() {
-		var i TurnsPlaceableRow
-		if err := rows.Scan(&i.ID, &i.SessionID); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
+	return result.RowsAffected(), nil
 }
 
 const turnsRejected = `-- name: TurnsRejected :many
@@ -1050,25 +1055,23 @@ func (q *Queries) TurnsRunning(ctx context.Context) ([]TurnsRunningRow, error) {
 	return items, nil
 }
 
-const workspaceQueue = `-- name: WorkspaceQueue :exec
-SELECT pg_advisory_xact_lock(20562, hashtext($1::uuid::text))
+const turnsUnplace = `-- name: TurnsUnplace :exec
+UPDATE turns SET job_id = NULL WHERE turns.id = ANY($1::uuid[]) AND turns.state = 'queued'
 `
 
-// WorkspaceQueue lets the claims of one workspace pass one at a time.
-func (q *Queries) WorkspaceQueue(ctx context.Context, workspaceID uuid.UUID) error {
-	_, err := q.db.Exec(ctx, workspaceQueue, workspaceID)
+// TurnsUnplace notes that queued turns have no job: they wait for a place.
+func (q *Queries) TurnsUnplace(ctx context.Context, ids []uuid.UUID) error {
+	_, err := q.db.Exec(ctx, turnsUnplace, ids)
 	return err
 }
 
-const workspaceRoom = `-- name: WorkspaceRoom :one
-SELECT (w.max_running - (SELECT count(*) FROM turns r WHERE r.workspace_id = w.id AND r.state = 'running'))::bigint AS room
-FROM workspaces w WHERE w.id = $1
+const workspacesQueue = `-- name: WorkspacesQueue :exec
+SELECT pg_advisory_xact_lock(20562, hashtext(w.id::text)) FROM (SELECT DISTINCT unnest($1::uuid[]) AS id ORDER BY 1) w
 `
 
-// WorkspaceRoom is how many more turns a workspace may run now.
-func (q *Queries) WorkspaceRoom(ctx context.Context, id uuid.UUID) (int64, error) {
-	row := q.db.QueryRow(ctx, workspaceRoom, id)
-	var room int64
-	err := row.Scan(&room)
-	return room, err
+// WorkspacesQueue lets the claims of one workspace pass one at a time: claims at the same time would
+// not see each other. The order of the locks is the same everywhere.
+func (q *Queries) WorkspacesQueue(ctx context.Context, ids []uuid.UUID) error {
+	_, err := q.db.Exec(ctx, workspacesQueue, ids)
+	return err
 }

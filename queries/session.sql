@@ -30,6 +30,28 @@ SELECT sqlc.embed(s), clock_timestamp()::timestamptz AS now,
        EXISTS (SELECT FROM turns a WHERE a.session_id = s.id AND a.state IN ('queued', 'running', 'waiting')) AS active
 FROM sessions s WHERE s.id = nullif(current_setting('parley.locked', true), '')::uuid;
 
+-- name: SessionsLock :many
+-- SessionsLock locks the sessions of some turns that shall start, but for those that are locked
+-- already. The epochs and seqs are those of the turns' start.
+WITH locked AS MATERIALIZED (
+    SELECT id, workspace_id, epoch, last_ord FROM sessions WHERE id = ANY(sqlc.arg(ids)::uuid[]) ORDER BY id FOR NO KEY UPDATE SKIP LOCKED
+)
+SELECT l.id, l.workspace_id, (l.last_ord + 1)::bigint AS ord, (greatest(l.epoch, coalesce((SELECT fence FROM lineage), 0)) + 1)::bigint AS epoch,
+       nextval('events_seq_seq')::bigint AS seq, clock_timestamp()::timestamptz AS at
+FROM locked l;
+
+-- name: SessionsStart :exec
+-- SessionsStart stores the first events of the attempts of some turns, and moves their sessions' fences.
+WITH u AS (
+    SELECT unnest(sqlc.arg(sessions)::uuid[]) AS session_id, unnest(sqlc.arg(turns)::uuid[]) AS turn_id, unnest(sqlc.arg(epochs)::bigint[]) AS epoch,
+           unnest(sqlc.arg(seqs)::bigint[]) AS seq, unnest(sqlc.arg(ords)::bigint[]) AS ord, unnest(sqlc.arg(ats)::timestamptz[]) AS at,
+           unnest(sqlc.arg(datas)::text[]) AS data
+), started AS (
+    INSERT INTO events (seq, session_id, turn_id, at, delta, ord, kind, data)
+    SELECT u.seq, u.session_id, u.turn_id, u.at, false, u.ord, 'started', u.data::json FROM u
+)
+UPDATE sessions SET epoch = u.epoch, last_seq = u.seq, last_ord = u.ord FROM u WHERE sessions.id = u.session_id;
+
 -- name: EventSeqs :one
 -- EventSeqs draws more seqs for the events of a change.
 SELECT ARRAY(SELECT nextval('events_seq_seq') FROM generate_series(1, sqlc.arg(n)::int))::bigint[] AS seqs;

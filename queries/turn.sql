@@ -96,47 +96,62 @@ SELECT id, rejected FROM turns WHERE id = ANY(sqlc.arg(ids)::uuid[]) AND rejecte
 -- TurnActive is the session's turn that has not ended.
 SELECT * FROM turns WHERE session_id = $1 AND state IN ('queued', 'running', 'waiting');
 
--- name: TurnClaim :one
--- TurnClaim gives a queued turn to a node, unless its workspace runs as many turns
--- as it may.
+-- name: TurnsClaim :many
+-- TurnsClaim gives queued turns to a node, as far as their workspaces may run further turns: the
+-- oldest first. The caller holds the locks of the sessions and of the workspaces' queues.
+WITH asked AS (
+    SELECT unnest(sqlc.arg(ids)::uuid[]) AS id, unnest(sqlc.arg(epochs)::bigint[]) AS epoch
+), want AS (
+    SELECT t.id, t.workspace_id, a.epoch, row_number() OVER (PARTITION BY t.workspace_id ORDER BY t.created_at, t.id) AS n
+    FROM asked a JOIN turns t ON t.id = a.id WHERE t.state = ANY(sqlc.arg(states)::text[])
+), room AS (
+    SELECT w.id, w.max_running - (SELECT count(*) FROM turns r WHERE r.workspace_id = w.id AND r.state = 'running') AS free
+    FROM workspaces w WHERE w.id IN (SELECT workspace_id FROM want)
+)
 UPDATE turns
-SET state = 'running', state_at = clock_timestamp(), epoch = sqlc.arg(epoch), node = sqlc.arg(node)::int, started_at = clock_timestamp(),
+SET state = 'running', state_at = clock_timestamp(), epoch = want.epoch, node = sqlc.arg(node)::int, started_at = clock_timestamp(),
     lease_until = clock_timestamp() + make_interval(secs => sqlc.arg(lease_seconds)::float8)
-WHERE turns.id = sqlc.arg(id) AND turns.state = ANY(sqlc.arg(states)::text[])
-  AND (SELECT count(*) FROM turns r WHERE r.workspace_id = turns.workspace_id AND r.state = 'running')
-    < (SELECT w.max_running FROM workspaces w WHERE w.id = turns.workspace_id)
-RETURNING *;
+FROM want JOIN room ON room.id = want.workspace_id
+WHERE turns.id = want.id AND want.n <= room.free
+RETURNING turns.*;
 
--- name: WorkspaceRoom :one
--- WorkspaceRoom is how many more turns a workspace may run now.
-SELECT (w.max_running - (SELECT count(*) FROM turns r WHERE r.workspace_id = w.id AND r.state = 'running'))::bigint AS room
-FROM workspaces w WHERE w.id = $1;
+-- name: WorkspacesQueue :exec
+-- WorkspacesQueue lets the claims of one workspace pass one at a time: claims at the same time would
+-- not see each other. The order of the locks is the same everywhere.
+SELECT pg_advisory_xact_lock(20562, hashtext(w.id::text)) FROM (SELECT DISTINCT unnest(sqlc.arg(ids)::uuid[]) AS id ORDER BY 1) w;
 
--- name: WorkspaceQueue :exec
--- WorkspaceQueue lets the claims of one workspace pass one at a time.
-SELECT pg_advisory_xact_lock(20562, hashtext(sqlc.arg(workspace_id)::uuid::text));
+-- name: TurnsUnplace :exec
+-- TurnsUnplace notes that queued turns have no job: they wait for a place.
+UPDATE turns SET job_id = NULL WHERE turns.id = ANY(sqlc.arg(ids)::uuid[]) AND turns.state = 'queued';
 
--- name: TurnUnplaced :exec
--- TurnUnplaced notes that a queued turn has no job: it waits for a place.
-UPDATE turns SET job_id = NULL WHERE turns.id = $1 AND turns.state = 'queued';
-
--- name: TurnsPlaceable :many
--- TurnsPlaceable lists the queued turns without a job for which their workspaces
+-- name: TurnsPlace :execrows
+-- TurnsPlace makes jobs for the queued turns that have none and for which their workspaces
 -- have a place now: those of workspaces that run the fewest first, and of one workspace
 -- the oldest. The running ones are counted once a workspace, however many wait there.
-SELECT t.id, t.session_id
-FROM (SELECT DISTINCT q.workspace_id FROM turns q
-      WHERE q.state = 'queued' AND q.job_id IS NULL
-        AND (sqlc.narg(workspace_id)::uuid IS NULL OR q.workspace_id = sqlc.narg(workspace_id)::uuid)
-        AND q.workspace_id <> ALL(sqlc.arg(full_here)::uuid[])) b
-JOIN workspaces w ON w.id = b.workspace_id
-CROSS JOIN LATERAL (SELECT count(*) AS running FROM turns r WHERE r.workspace_id = w.id AND r.state = 'running') a
-CROSS JOIN LATERAL (
-    SELECT q.id, q.session_id, a.running + row_number() OVER (ORDER BY q.created_at) AS n
-    FROM turns q WHERE q.workspace_id = w.id AND q.state = 'queued' AND q.job_id IS NULL
-    ORDER BY q.created_at
-    LIMIT greatest(0, w.max_running - a.running)
-) t ORDER BY t.n LIMIT 100;
+WITH placeable AS (
+    SELECT t.id, t.n
+    FROM (SELECT DISTINCT q.workspace_id FROM turns q
+          WHERE q.state = 'queued' AND q.job_id IS NULL
+            AND q.workspace_id <> ALL(sqlc.arg(full_here)::uuid[])) b
+    JOIN workspaces w ON w.id = b.workspace_id
+    CROSS JOIN LATERAL (SELECT count(*) AS running FROM turns r WHERE r.workspace_id = w.id AND r.state = 'running') a
+    CROSS JOIN LATERAL (
+        SELECT q.id, a.running + row_number() OVER (ORDER BY q.created_at) AS n
+        FROM turns q WHERE q.workspace_id = w.id AND q.state = 'queued' AND q.job_id IS NULL
+        ORDER BY q.created_at
+        LIMIT greatest(0, w.max_running - a.running)
+    ) t ORDER BY t.n LIMIT 100
+), locked AS (
+    SELECT q.id, q.session_id, p.n FROM placeable p JOIN turns q ON q.id = p.id
+    WHERE q.state = 'queued' AND q.job_id IS NULL
+    FOR NO KEY UPDATE OF q SKIP LOCKED
+), jobs AS (
+    INSERT INTO river_job (kind, queue, args, max_attempts, scheduled_at)
+    SELECT 'turn', 'turns', jsonb_build_object('turn_id', l.id, 'session_id', l.session_id), 25, sqlc.arg(due)::timestamptz
+    FROM locked l ORDER BY l.n
+    RETURNING river_job.id, (args->>'turn_id')::uuid AS turn_id
+)
+UPDATE turns SET job_id = jobs.id FROM jobs WHERE turns.id = jobs.turn_id;
 
 -- name: TurnRequeue :execrows
 -- TurnRequeue gives a running turn back: after a crash, or when its node stops.

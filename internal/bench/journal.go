@@ -133,21 +133,28 @@ func (j *sessionJournal) subject(ctx context.Context) (subject, error) {
 
 // beginTurn makes a session with a running turn of this process.
 func beginTurn(ctx context.Context, s *session.Store, workspace uuid.UUID) (lease session.Lease, from session.From, err error) {
+	var id uuid.UUID
 	err = s.Open(ctx, session.Ref{Workspace: workspace}, func(tx *session.Tx) error {
 		turn := uuid.Must(uuid.NewV7())
 		from, _, err = tx.Begin(ctx, session.NewTurn{ID: turn, Message: event.Message{Content: "bench"}, MaxResponseSeconds: 600, MaxTurns: 50})
 		if err != nil {
 			return err
 		}
-		var ok bool
-		_, lease, ok, err = tx.Claim(ctx, turn, time.Hour)
-		if err == nil && !ok {
-			err = errors.New("the turn cannot be claimed")
-		}
-		from.Seq = 0
-		return err
+		id = turn
+		return nil
 	})
-	return lease, from, err
+	if err != nil {
+		return lease, from, err
+	}
+	got, err := s.ClaimTurns(ctx, []session.ClaimRequest{{Session: from.Session, Turn: id}}, time.Hour)
+	if err == nil && !got[0].Ours {
+		err = errors.New("the turn cannot be claimed")
+	}
+	if err != nil {
+		return lease, from, err
+	}
+	from.Seq = 0
+	return got[0].Lease, from, nil
 }
 
 // written reads what a worker appended after its claim.

@@ -76,19 +76,14 @@ func (w *world) begin(t testing.TB, s *session.Store, command string) (session.L
 
 func (w *world) claim(t testing.TB, s *session.Store, id, turn uuid.UUID) session.Lease {
 	t.Helper()
-	var lease session.Lease
-	err := s.Update(t.Context(), id, func(tx *session.Tx) error {
-		_, l, ok, err := tx.Claim(t.Context(), turn, 10*time.Second)
-		if err == nil && !ok {
-			t.Fatal("the turn cannot be claimed")
-		}
-		lease = l
-		return err
-	})
+	got, err := s.ClaimTurns(t.Context(), []session.ClaimRequest{{Session: id, Turn: turn}}, 10*time.Second)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return lease
+	if !got[0].Ours {
+		t.Fatalf("the turn cannot be claimed: %+v", got[0])
+	}
+	return got[0].Lease
 }
 
 // end completes the turn of a lease.

@@ -199,48 +199,6 @@ func (tx *Tx) queue(ctx context.Context, turn uuid.UUID, t Trigger) (ok bool, er
 	return n > 0, nil
 }
 
-// scarce is the number of free places of a workspace below which its turns are
-// claimed one after the other.
-const scarce = 100
-
-// Claim gives a queued turn to this node. ok is false when it is not queued any
-// more, or when its workspace has no place for it: then it stays queued, without a
-// job, until a place is free.
-func (tx *Tx) Claim(ctx context.Context, turn uuid.UUID, lease time.Duration) (t Turn, l Lease, ok bool, err error) {
-	room, err := tx.q.WorkspaceRoom(ctx, tx.Session.WorkspaceID)
-	if err != nil {
-		return t, l, false, fmt.Errorf("count the workspace's turns: %w", err)
-	}
-	if room < scarce { // claims at the same time do not see each other
-		if err := tx.q.WorkspaceQueue(ctx, tx.Session.WorkspaceID); err != nil {
-			return t, l, false, fmt.Errorf("queue for a place: %w", err)
-		}
-	}
-	before := tx.Session
-	tx.raise()
-	t, err = tx.q.TurnClaim(ctx, db.TurnClaimParams{
-		ID: turn, Epoch: tx.Session.Epoch, Node: tx.s.node, LeaseSeconds: lease.Seconds(), States: Claim.from(),
-	})
-	if errors.Is(err, pgx.ErrNoRows) {
-		tx.Session, tx.changes = before, nil
-		return t, l, false, tx.Unplace(ctx, turn)
-	}
-	if err != nil {
-		return t, l, false, fmt.Errorf("claim turn: %w", err)
-	}
-	l = Lease{Session: tx.Session.ID, Turn: turn, Epoch: tx.Session.Epoch}
-	_, err = tx.Append(ctx, turn, event.Started{Epoch: l.Epoch, Node: fmt.Sprint(tx.s.node)})
-	return t, l, err == nil, err
-}
-
-// Unplace lets a queued turn wait without a job until there is a place for it.
-func (tx *Tx) Unplace(ctx context.Context, turn uuid.UUID) error {
-	if err := tx.later.TurnUnplaced(ctx, turn); err != nil {
-		return fmt.Errorf("let the turn wait: %w", err)
-	}
-	return nil
-}
-
 // Release takes a running turn from its worker: a node that stops gives it back, a
 // reaper takes it from a dead one. ok is false when the lease is not the newest.
 func (tx *Tx) Release(ctx context.Context, l Lease) (ok bool, err error) {

@@ -34,7 +34,7 @@ func (s *Service) reap(ctx context.Context) error {
 		s.step(ctx, "take over the turns of dead workers", func(ctx context.Context) error { return s.reclaim(ctx, missing) })
 		if round%4 == 0 {
 			s.step(ctx, "queue stranded turns again", s.sweep)
-			s.step(ctx, "place waiting turns", func(ctx context.Context) error { return s.place(ctx, nil) })
+			s.step(ctx, "place waiting turns", s.place)
 			s.step(ctx, "queue stranded callbacks again", s.redeliverLost)
 		}
 		if round%int(overdueEvery/reapEvery) == 0 {
@@ -113,24 +113,6 @@ func unlessBusy(err error, what string, turn uuid.UUID) error {
 		return nil
 	}
 	return fmt.Errorf("%s %s: %w", what, turn, err)
-}
-
-// place gives jobs to the turns that waited for others of their workspace to end:
-// of one workspace, or, for nil, of all.
-// Workspaces that may have no further place in this process are left to others.
-func (s *Service) place(ctx context.Context, workspace *uuid.UUID) error {
-	if s.places.Free() == 0 {
-		return nil
-	}
-	turns, err := s.q.TurnsPlaceable(ctx, workspace, s.places.Full())
-	if err != nil {
-		return err
-	}
-	var failed []error
-	for _, t := range turns {
-		failed = append(failed, s.requeue(ctx, t.SessionID, t.ID, nil))
-	}
-	return errors.Join(failed...)
 }
 
 // requeue gives a queued turn a new job in the place of the one it had, unless another replica

@@ -91,9 +91,11 @@ type Service struct {
 
 	places     *fair.Places // one for each turn that runs
 	modelCalls *fair.Places // one for each reply that is generated
-	turnedAway atomic.Bool  // a turn found no place since a place was last free
-	fetched    atomic.Int64 // when jobs were last fetched, in Unix nanoseconds
-	reaped     atomic.Int64 // when a step of the reaper last succeeded, in Unix nanoseconds
+	claims     claims
+	unplaced   atomic.Bool   // turns may wait without a job until there is a place
+	freed      chan struct{} // holds a value when a place may be free
+	fetched    atomic.Int64  // when jobs were last fetched, in Unix nanoseconds
+	reaped     atomic.Int64  // when a step of the reaper last succeeded, in Unix nanoseconds
 
 	mu      sync.Mutex
 	running map[uuid.UUID]*attempt
@@ -134,6 +136,7 @@ func New(cfg Config) (*Service, error) {
 	s.fetched.Store(time.Now().UnixNano())
 	s.reaped.Store(time.Now().UnixNano())
 
+	s.claims.wake, s.freed = make(chan struct{}, 1), make(chan struct{}, 1)
 	s.clock.pool = cfg.Pool
 	s.admission = newAdmission(cfg.Pool.Config().MaxConns, cfg.Queue)
 	rc := &river.Config{
@@ -184,6 +187,8 @@ func (s *Service) Run(ctx context.Context) error {
 	defer stop()
 	var g errgroup.Group
 	g.Go(func() error { return s.heartbeat(beating) })
+	g.Go(func() error { return s.runClaims(beating) })
+	g.Go(func() error { return s.runPlacing(ctx) })
 	g.Go(func() error { return s.reap(ctx) })
 	g.Go(func() error { return s.clock.run(beating) })
 	err := s.startRiver(ctx)

@@ -71,7 +71,7 @@ func (a *attempt) note(bodies []event.Body) {
 func (s *Service) work(ctx context.Context, job args) error {
 	news, stop := s.cfg.Sessions.Watch(job.Session) // before the claim, or a cancel in between is missed
 	defer stop()
-	t, lease, release, ours, err := s.claim(ctx, job)
+	t, lease, release, ours, err := s.claim(job)
 	if err != nil || !ours {
 		return err
 	}
@@ -79,12 +79,9 @@ func (s *Service) work(ctx context.Context, job args) error {
 	s.attend(ctx, t, lease, news)
 	release()
 	ctx = context.WithoutCancel(ctx)
-	next := &t.WorkspaceID
-	if s.turnedAway.Swap(false) { // turns of other workspaces may wait for the place, too
-		next = nil
-	}
-	if err := s.place(ctx, next); err != nil {
-		s.log.WarnContext(ctx, "place a waiting turn; the reaper will", "workspace", t.WorkspaceID, "err", err)
+	select {
+	case s.freed <- struct{}{}:
+	default:
 	}
 	if s.cfg.Permissions != nil {
 		if err := s.cfg.Permissions.Flush(ctx); err != nil {
