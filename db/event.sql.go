@@ -184,25 +184,31 @@ func (q *Queries) EventsWoken(ctx context.Context, ids []uuid.UUID, cursors []in
 const turnEvents = `-- name: TurnEvents :many
 SELECT e.seq, e.ord, e.turn_id, e.at, e.kind, e.data,
        EXISTS (SELECT FROM files f WHERE f.turn_id = $2) AS has_files,
-       EXISTS (SELECT FROM callbacks c WHERE c.turn_id = $2) AS has_callbacks
+       EXISTS (SELECT FROM turn_files a WHERE a.turn_id = $2) AS has_attachments,
+       EXISTS (SELECT FROM callbacks c WHERE c.turn_id = $2) AS has_callbacks,
+       EXISTS (SELECT FROM messages m JOIN turns t ON t.id = $2
+               WHERE m.session_id = $1 AND m.turn_id <> $2 AND m.first_seq < t.start_seq) AS has_history
 FROM events e
 WHERE e.session_id = $1 AND e.turn_id = $2 AND e.at >= $3 AND NOT e.delta
 ORDER BY e.seq
 `
 
 type TurnEventsRow struct {
-	Seq          int64
-	Ord          int64
-	TurnID       uuid.UUID
-	At           time.Time
-	Kind         string
-	Data         []byte
-	HasFiles     bool
-	HasCallbacks bool
+	Seq            int64
+	Ord            int64
+	TurnID         uuid.UUID
+	At             time.Time
+	Kind           string
+	Data           []byte
+	HasFiles       bool
+	HasAttachments bool
+	HasCallbacks   bool
+	HasHistory     bool
 }
 
 // TurnEvents is the log of one turn, text deltas left out: what a resumed turn is
-// rebuilt from. With it comes whether the turn has files and callbacks.
+// rebuilt from. With it comes what else there is to read: files that the turn produced, files
+// that came with its message, callbacks, and earlier messages.
 func (q *Queries) TurnEvents(ctx context.Context, sessionID uuid.UUID, turnID *uuid.UUID, at time.Time) ([]TurnEventsRow, error) {
 	rows, err := q.db.Query(ctx, turnEvents, sessionID, turnID, at)
 	if err != nil {
@@ -220,7 +226,9 @@ func (q *Queries) TurnEvents(ctx context.Context, sessionID uuid.UUID, turnID *u
 			&i.Kind,
 			&i.Data,
 			&i.HasFiles,
+			&i.HasAttachments,
 			&i.HasCallbacks,
+			&i.HasHistory,
 		); err != nil {
 			return nil, err
 		}

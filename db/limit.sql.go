@@ -21,22 +21,25 @@ SELECT EXISTS (SELECT FROM took)::boolean AS allowed,
        extract(epoch FROM coalesce(
            (SELECT took.full_at FROM took),
            (SELECT l.full_at FROM rate_limits l WHERE l.key_id = $1 AND l.class = $2),
-           now() + interval '1 minute') - now())::float8 AS debt
+           now() + interval '1 minute') - now())::float8 AS debt,
+       set_config('synchronous_commit', 'off', true)::text AS durability
 `
 
 type RateTakeRow struct {
-	Allowed bool
-	Debt    float64
+	Allowed    bool
+	Debt       float64
+	Durability string
 }
 
 // RateTake counts a request of a key: full_at, when the key has its whole quota again,
 // moves on by the request's share of the minute (the generic cell rate algorithm). A
 // request that would move it beyond a minute from now is refused and not counted.
-// debt is how far away full_at is, in seconds.
+// debt is how far away full_at is, in seconds. The commit does not wait for the disk: a count lost in a
+// crash only lets a few more requests pass.
 func (q *Queries) RateTake(ctx context.Context, keyID string, class string, share float64) (RateTakeRow, error) {
 	row := q.db.QueryRow(ctx, rateTake, keyID, class, share)
 	var i RateTakeRow
-	err := row.Scan(&i.Allowed, &i.Debt)
+	err := row.Scan(&i.Allowed, &i.Debt, &i.Durability)
 	return i, err
 }
 

@@ -2,7 +2,8 @@
 -- RateTake counts a request of a key: full_at, when the key has its whole quota again,
 -- moves on by the request's share of the minute (the generic cell rate algorithm). A
 -- request that would move it beyond a minute from now is refused and not counted.
--- debt is how far away full_at is, in seconds.
+-- debt is how far away full_at is, in seconds. The commit does not wait for the disk: a count lost in a
+-- crash only lets a few more requests pass.
 WITH took AS (
     INSERT INTO rate_limits AS r (key_id, class, full_at)
     VALUES (sqlc.arg(key_id), sqlc.arg(class), now() + make_interval(secs => sqlc.arg(share)::float8))
@@ -14,7 +15,8 @@ SELECT EXISTS (SELECT FROM took)::boolean AS allowed,
        extract(epoch FROM coalesce(
            (SELECT took.full_at FROM took),
            (SELECT l.full_at FROM rate_limits l WHERE l.key_id = sqlc.arg(key_id) AND l.class = sqlc.arg(class)),
-           now() + interval '1 minute') - now())::float8 AS debt;
+           now() + interval '1 minute') - now())::float8 AS debt,
+       set_config('synchronous_commit', 'off', true)::text AS durability;
 
 -- name: StreamsPublish :exec
 -- StreamsPublish tells the other replicas what this one holds, and forgets those that

@@ -110,11 +110,11 @@ func (d *Desk) Calls(ctx context.Context, c door.Caller, rd Reading) (map[string
 		if err != nil {
 			return nil, err
 		}
-		log, _, err := d.Sessions.Log(ctx, t)
+		log, err := d.Sessions.Log(ctx, t)
 		if err != nil {
 			return nil, err
 		}
-		for _, ev := range log {
+		for _, ev := range log.Events {
 			body, err := ev.Body()
 			if err != nil {
 				return nil, fmt.Errorf("read row %d: %w", ev.Seq, err)

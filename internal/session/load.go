@@ -36,26 +36,43 @@ type Shown struct {
 	Tail   string // text that was shown after the last whole reply
 }
 
-// Log reads the rows from which a turn is rebuilt, without the deltas, and how far its text went.
-func (s *Store) Log(ctx context.Context, t Turn) (log []event.Event, shown Shown, err error) {
+// TurnLog is what a turn is rebuilt from.
+type TurnLog struct {
+	Events         []event.Event // without the deltas
+	Shown          Shown
+	HasHistory     bool // History has messages
+	HasAttachments bool // files came with the message
+}
+
+// Log reads what a turn is rebuilt from, and how far its text went.
+func (s *Store) Log(ctx context.Context, t Turn) (l TurnLog, err error) {
 	since := t.CreatedAt.Add(-skew)
 	rows, err := s.q.TurnEvents(ctx, t.SessionID, &t.ID, since)
 	if err != nil {
-		return nil, shown, fmt.Errorf("read the turn's log: %w", err)
+		return l, fmt.Errorf("read the turn's log: %w", err)
 	}
 	var reply int64
-	log = make([]event.Event, len(rows))
+	attempts := 0
+	l.Events = make([]event.Event, len(rows))
 	for i, r := range rows {
-		log[i] = event.Event{Seq: r.Seq, Ord: r.Ord, Session: t.SessionID, Turn: r.TurnID, At: r.At, Kind: event.Kind(r.Kind), Data: r.Data}
-		if log[i].Kind == event.KindReply {
+		l.Events[i] = event.Event{Seq: r.Seq, Ord: r.Ord, Session: t.SessionID, Turn: r.TurnID, At: r.At, Kind: event.Kind(r.Kind), Data: r.Data}
+		l.HasHistory, l.HasAttachments = r.HasHistory, r.HasAttachments
+		switch l.Events[i].Kind {
+		case event.KindReply:
 			reply = r.Seq
+		case event.KindStarted:
+			attempts++
 		}
+	}
+	if attempts < 2 { // a first attempt has shown nothing
+		return l, nil
 	}
 	text, err := s.q.TurnTail(ctx, t.SessionID, t.ID, since, reply)
 	if err != nil {
-		return nil, shown, fmt.Errorf("read the turn's text: %w", err)
+		return l, fmt.Errorf("read the turn's text: %w", err)
 	}
-	return log, Shown{Before: text.Spoken, Tail: text.Tail}, nil
+	l.Shown = Shown{Before: text.Spoken, Tail: text.Tail}
+	return l, nil
 }
 
 // History reads the messages before a turn, oldest first.

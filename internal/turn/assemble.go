@@ -34,23 +34,25 @@ func (s *Service) assemble(ctx context.Context, t session.Turn, lease session.Le
 		s.log.ErrorContext(ctx, "no model for the workspace", "workspace", ws.Slug, "err", err)
 		return nil, conv, nil, &agent.Failure{Code: event.ModelError, Message: "The workspace's model is not available. Ask its administrator to check the configuration."}
 	}
-	var shown session.Shown
-	if conv.Log, shown, err = s.cfg.Sessions.Log(ctx, t); err != nil {
-		return nil, conv, nil, err
-	}
-	conv.Shown, conv.Tail = shown.Before, shown.Tail
-	if attempts(conv.Log) > maxAttempts {
-		return nil, conv, nil, &agent.Failure{Code: event.RunnerLost, Message: fmt.Sprintf("The turn was interrupted %d times and is given up.", maxAttempts)}
-	}
-	past, err := s.cfg.Sessions.History(ctx, t)
+	log, err := s.cfg.Sessions.Log(ctx, t)
 	if err != nil {
 		return nil, conv, nil, err
 	}
-	conv.Budget = int(ws.HistoryTokens)
-	for _, p := range past {
-		conv.History = append(conv.History, agent.Past{Role: p.Role, Text: p.Content})
+	conv.Log, conv.Shown, conv.Tail = log.Events, log.Shown.Before, log.Shown.Tail
+	if attempts(conv.Log) > maxAttempts {
+		return nil, conv, nil, &agent.Failure{Code: event.RunnerLost, Message: fmt.Sprintf("The turn was interrupted %d times and is given up.", maxAttempts)}
 	}
-	if err := s.enclose(ctx, t, &conv); err != nil {
+	conv.Budget = int(ws.HistoryTokens)
+	if log.HasHistory {
+		past, err := s.cfg.Sessions.History(ctx, t)
+		if err != nil {
+			return nil, conv, nil, err
+		}
+		for _, p := range past {
+			conv.History = append(conv.History, agent.Past{Role: p.Role, Text: p.Content})
+		}
+	}
+	if err := s.enclose(ctx, t, log.HasAttachments, &conv); err != nil {
 		return nil, conv, nil, err
 	}
 	names := credentials(t, conv.Log)
@@ -75,7 +77,7 @@ func (s *Service) assemble(ctx context.Context, t session.Turn, lease session.Le
 
 // enclose adds what came with the message and is not in the log: the sealed prompt of
 // a skill, and the attached files.
-func (s *Service) enclose(ctx context.Context, t session.Turn, conv *agent.Conversation) error {
+func (s *Service) enclose(ctx context.Context, t session.Turn, attached bool, conv *agent.Conversation) error {
 	if t.Prompt != nil {
 		text, err := s.cfg.Vault.Keyring().Open(t.Prompt, promptPurpose, t.ID.String())
 		if err != nil {
@@ -83,6 +85,9 @@ func (s *Service) enclose(ctx context.Context, t session.Turn, conv *agent.Conve
 			return &agent.Failure{Code: event.SkillFailed, Message: "The skill's prompt cannot be opened. Ask the administrator to check the keys of the vault."}
 		}
 		conv.Prompt = string(text)
+	}
+	if !attached {
+		return nil
 	}
 	files, err := s.cfg.Files.Inbound(ctx, t.ID)
 	if err != nil {

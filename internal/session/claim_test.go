@@ -1,0 +1,80 @@
+package session_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/session"
+)
+
+// queue starts a session with a turn that waits for a worker.
+func (w *world) queue(t *testing.T, s *session.Store) session.ClaimRequest {
+	t.Helper()
+	c := session.ClaimRequest{Turn: uuid.Must(uuid.NewV7())}
+	err := s.Open(t.Context(), session.Ref{Workspace: w.workspace.ID}, func(tx *session.Tx) error {
+		c.Session = tx.Session.ID
+		_, _, err := tx.Begin(t.Context(), session.NewTurn{ID: c.Turn, Message: event.Message{Content: "hello"}, MaxResponseSeconds: 600, MaxTurns: 50,
+			Job: session.Job{Args: []byte(`{}`)}})
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// TestClaimsOfOneTransaction claims at once what is queued, what has no room in its workspace, what
+// the process has no place for, what is locked, and what runs already.
+func TestClaimsOfOneTransaction(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	s := w.replica(t)
+	if _, err := w.pool.Exec(t.Context(), `UPDATE workspaces SET max_running = 2`); err != nil {
+		t.Fatal(err)
+	}
+	running, older, younger, locked, refused := w.queue(t, s), w.queue(t, s), w.queue(t, s), w.queue(t, s), w.queue(t, s)
+	w.claim(t, s, running.Session, running.Turn)
+	tx, err := w.pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback(t.Context()) }()
+	if _, err := tx.Exec(t.Context(), `SELECT FROM sessions WHERE id = $1 FOR UPDATE`, locked.Session); err != nil {
+		t.Fatal(err)
+	}
+	refused.Admit = func(workspace uuid.UUID) bool {
+		if workspace != w.workspace.ID {
+			t.Errorf("asked for a place of workspace %s", workspace)
+		}
+		return false
+	}
+	got, err := s.ClaimTurns(t.Context(), []session.ClaimRequest{younger, locked, refused, older, running}, 10*time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []session.Claimed{{}, {Locked: true}, {}, {Ours: true}, {}} {
+		if got[i].Ours != want.Ours || got[i].Locked != want.Locked {
+			t.Errorf("claim %d: ours %v, locked %v", i, got[i].Ours, got[i].Locked)
+		}
+	}
+	if lease := got[3].Lease; lease.Session != older.Session || lease.Turn != older.Turn || lease.Epoch != got[3].Turn.Epoch || got[3].Turn.State != string(session.Running) {
+		t.Errorf("claimed %+v, %s", lease, got[3].Turn.State)
+	}
+	rows, err := w.pool.Query(t.Context(), `
+		SELECT t.id FROM turns t JOIN sessions s ON s.id = t.session_id
+		WHERE t.job_id IS NULL AND t.state = 'queued' AND s.last_ord = (SELECT count(*) FROM events e WHERE e.session_id = s.id) ORDER BY t.created_at`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	waiting, err := pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
+	if err != nil || len(waiting) != 2 || waiting[0] != younger.Turn || waiting[1] != refused.Turn {
+		t.Errorf("without a job wait %v, want %s and %s: %v", waiting, younger.Turn, refused.Turn, err)
+	}
+	if evs := w.rows(t, s, session.From{Session: older.Session}); evs[len(evs)-1].Kind != event.KindStarted {
+		t.Errorf("the last event of a claimed turn is %s", evs[len(evs)-1].Kind)
+	}
+}
