@@ -27,7 +27,7 @@ const (
 	fetchLease = 90 * time.Second // after it, whoever fetches is taken for dead
 	fetchPause = 5 * time.Second  // before another try; three times as long before the next
 	fetchTries = 3
-	fetchPoll  = time.Second
+	fetchPoll  = 2 * time.Second
 
 	originPurpose = "origin_url of a file"
 )

@@ -25,20 +25,32 @@ const (
 // replica does; the session's lock and its epoch decide who was first.
 func (s *Service) reap(ctx context.Context) error {
 	missing := make(map[int32]time.Time)
+	running := true // some turn, somewhere
 	for round := 0; ; round++ {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-time.After(reapEvery):
 		}
-		s.step(ctx, "take over the turns of dead workers", func(ctx context.Context) error { return s.reclaim(ctx, missing) })
-		if round%4 == 0 {
+		often, seldom := 1, 4
+		if !running { // an idle installation costs little
+			often, seldom = 4, 16
+		}
+		if round%often == 0 {
+			s.step(ctx, "take over the turns of dead workers", func(ctx context.Context) (err error) {
+				running, err = s.reclaim(ctx, missing)
+				return err
+			})
+		}
+		if round%seldom == 0 {
 			s.step(ctx, "queue stranded turns again", s.sweep)
 			s.step(ctx, "place waiting turns", s.place)
 			s.step(ctx, "queue stranded callbacks again", s.redeliverLost)
 		}
 		if round%int(overdueEvery/reapEvery) == 0 {
 			s.step(ctx, "end overdue waits", s.expireOverdue)
+		}
+		if round%int(time.Minute/reapEvery) == 0 { // those of replicas of an older version
 			s.step(ctx, "seal the addresses of callbacks", s.cfg.Callbacks.SealAddresses)
 		}
 	}
@@ -57,15 +69,16 @@ func (s *Service) step(ctx context.Context, what string, do func(context.Context
 
 // reclaim takes running turns from nodes that are gone, and from workers that have lost them:
 // frozen, cut off from the database, or stuck. missing remembers since when a node is not seen.
-func (s *Service) reclaim(ctx context.Context, missing map[int32]time.Time) error {
+// running is false if no turn runs anywhere.
+func (s *Service) reclaim(ctx context.Context, missing map[int32]time.Time) (running bool, err error) {
 	turns, err := s.q.TurnsRunning(ctx)
 	if err != nil || len(turns) == 0 {
 		clear(missing)
-		return err
+		return err != nil, err
 	}
 	alive, err := s.q.NodesAlive(ctx)
 	if err != nil {
-		return err
+		return true, err
 	}
 	seen := make(map[int32]bool)
 	var failed []error
@@ -90,7 +103,7 @@ func (s *Service) reclaim(ctx context.Context, missing map[int32]time.Time) erro
 			delete(missing, node)
 		}
 	}
-	return errors.Join(failed...)
+	return true, errors.Join(failed...)
 }
 
 // takeOver puts a turn whose worker is lost back into the queue. A session that is locked is left

@@ -72,8 +72,9 @@ type Config struct {
 	Lease      time.Duration // how long a silent worker keeps its turn; default 10 s
 	Grace      time.Duration // how long a stopping process waits for tools; default 10 s
 
-	// River's pace, far quicker than its own defaults of 100 ms and 1 s: a person waits
-	// for the turn to start. Default 1 ms and 100 ms; the bench compares the two.
+	// FetchCooldown is the least time between two fetches of jobs, far less than River's own 100 ms:
+	// a user waits for the turn to start. FetchPoll is how long a fetch waits whose notification was
+	// lost. Default 1 ms and 1 s, River's own; the bench compares the two paces.
 	FetchCooldown, FetchPoll time.Duration
 }
 
@@ -128,7 +129,7 @@ func New(cfg Config) (*Service, error) {
 		cfg.FetchCooldown = time.Millisecond
 	}
 	if cfg.FetchPoll == 0 {
-		cfg.FetchPoll = 100 * time.Millisecond
+		cfg.FetchPoll = time.Second
 	}
 	cfg.Base = strings.TrimSuffix(cfg.Base, "/")
 	s := &Service{cfg: cfg, log: cfg.Log, q: db.New(replan.Pool{Pool: cfg.Pool}), running: make(map[uuid.UUID]*attempt)}
@@ -159,8 +160,8 @@ func New(cfg Config) (*Service, error) {
 		river.AddWorker(rc.Workers, &callbackWorker{s: s})
 		rc.Queues = map[string]river.QueueConfig{
 			queue:              {MaxWorkers: cfg.Workers + spareWorkers},
-			callbackQueue:      {MaxWorkers: callbackWorkers, FetchPollInterval: time.Second},
-			river.QueueDefault: {MaxWorkers: expiryWorkers, FetchPollInterval: time.Second},
+			callbackQueue:      {MaxWorkers: callbackWorkers, FetchPollInterval: 2 * time.Second},
+			river.QueueDefault: {MaxWorkers: expiryWorkers, FetchPollInterval: 5 * time.Second}, // see expireOverdue
 		}
 	}
 	client, err := river.NewClient(driver{riverpgxv5.New(cfg.Pool), &s.fetched}, rc)
