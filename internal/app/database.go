@@ -83,11 +83,11 @@ func serverVersion(ctx context.Context, pool *pgxpool.Pool) (version string, err
 	return version, err
 }
 
-// starting tells errors that pass from those that a person must mend: a wrong
+// starting reports whether an error passes. Others need an administrator: a wrong
 // password, a database that does not exist.
 func starting(err error) bool {
 	if pg, ok := errors.AsType[*pgconn.PgError](err); ok {
-		return pgerr.OfState(pg.Code) == pgerr.Unavailable
+		return pgerr.OfState(pg.Code).IsTransient()
 	}
 	return true
 }

@@ -37,8 +37,11 @@ func Of(err error) Class {
 }
 
 // IsTransient reports whether the same transaction can succeed later.
-func IsTransient(err error) bool {
-	switch Of(err) {
+func IsTransient(err error) bool { return Of(err).IsTransient() }
+
+// IsTransient reports whether a failure of this class passes.
+func (c Class) IsTransient() bool {
+	switch c {
 	case Unavailable, Contended, TimedOut, StalePlan:
 		return true
 	}
