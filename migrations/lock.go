@@ -2,7 +2,6 @@ package migrations
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -19,18 +18,20 @@ const lockPoll = 50 * time.Millisecond
 // does nothing else.
 type lock struct {
 	conn *pgx.Conn
+	name string // application_name of the connections that it protects
 }
 
 // acquire polls. Blocking in pg_advisory_lock would hold a snapshot that another
 // replica's CREATE INDEX CONCURRENTLY waits for while we wait for that replica.
-func acquire(ctx context.Context, config *pgx.ConnConfig) (*lock, error) {
-	conn, err := pgx.ConnectConfig(ctx, config)
+func (m *migrator) acquire(ctx context.Context) (*lock, error) {
+	conn, err := pgx.ConnectConfig(ctx, m.config)
 	if err != nil {
 		return nil, fmt.Errorf("connect to migrate: %w", err)
 	}
-	l := &lock{conn: conn}
+	l := &lock{conn: conn, name: m.name}
 	tick := time.NewTicker(lockPoll)
 	defer tick.Stop()
+	var reported time.Time
 	for {
 		got, err := l.try(ctx)
 		if err != nil {
@@ -39,6 +40,10 @@ func acquire(ctx context.Context, config *pgx.ConnConfig) (*lock, error) {
 		}
 		if got {
 			return l, nil
+		}
+		if time.Since(reported) > waitingEvery {
+			m.log.InfoContext(ctx, "wait for another replica's migrations")
+			reported = time.Now()
 		}
 		select {
 		case <-ctx.Done():
@@ -49,18 +54,25 @@ func acquire(ctx context.Context, config *pgx.ConnConfig) (*lock, error) {
 	}
 }
 
+// waitingEvery is how often a migrator that waits for the lock reports it.
+const waitingEvery = 10 * time.Second
+
 // answerTimeout bounds each statement on the lock's connection. None of them waits for anything.
 const answerTimeout = 5 * time.Second
+
+// takeLock also has PostgreSQL end the connection, which frees the lock, once it has heard nothing
+// for 10 s. A process that migrates asks every second.
+const takeLock = `SELECT set_config('idle_session_timeout', '10s', false), pg_try_advisory_lock($1)`
 
 func (l *lock) try(ctx context.Context) (got bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
-	err = l.conn.QueryRow(ctx, `SELECT pg_try_advisory_lock($1)`, lockKey).Scan(&got)
+	err = l.conn.QueryRow(ctx, takeLock, lockKey).Scan(nil, &got)
 	return got, err
 }
 
-// watch runs a step for as long as the lock is held. A step may take as long as it needs, but its
-// connection shares the link of this one: once the lock's connection stops answering, the step ends.
+// watch runs a step for as long as the lock is held and the step's connection works. A statement may
+// take as long as it needs.
 func (l *lock) watch(ctx context.Context, step func(context.Context) (string, error)) (string, error) {
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
@@ -71,33 +83,56 @@ func (l *lock) watch(ctx context.Context, step func(context.Context) (string, er
 	watching.Go(func() {
 		tick := time.NewTicker(time.Second)
 		defer tick.Stop()
+		moved := time.Now()
 		for {
 			select {
 			case <-done:
 				return
 			case <-tick.C:
 			}
-			if err := l.held(ctx); err != nil {
+			moves, err := l.moves(ctx)
+			switch {
+			case err != nil:
 				end(err)
+				return
+			case moves:
+				moved = time.Now()
+			case time.Since(moved) > answerTimeout:
+				end(errSilent)
 				return
 			}
 		}
 	})
 	name, err := step(ctx)
 	if err != nil && ctx.Err() != nil {
-		err = errors.Join(context.Cause(ctx), err)
+		err = fmt.Errorf("%w (%v)", context.Cause(ctx), err) // of the cause's class, not of a cancellation's
 	}
 	return name, err
 }
 
-// held fails when the connection is gone and the lock with it.
-func (l *lock) held(ctx context.Context) error {
+// errSilent ends a step that waits for an answer although PostgreSQL has nothing to do for it. It
+// passes, as a link that stands still does.
+var errSilent = fmt.Errorf("PostgreSQL and the migration wait for each other, the link is broken: %w", context.DeadlineExceeded)
+
+// stepMoves reports whether PostgreSQL works for the step or did so within the last second. The
+// state of a connection can be hidden; then it counts as work.
+const stepMoves = `SELECT EXISTS (SELECT FROM pg_stat_activity WHERE application_name = $1 AND pid <> pg_backend_pid()
+	AND (coalesce(state, '') NOT LIKE 'idle%' OR state_change > clock_timestamp() - interval '1 second'))`
+
+// moves fails when the lock's connection is gone, and the lock with it.
+func (l *lock) moves(ctx context.Context) (moves bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
-	if err := l.conn.Ping(ctx); err != nil {
-		return fmt.Errorf("migration lock lost: %w", err)
+	if err := l.conn.QueryRow(ctx, stepMoves, l.name).Scan(&moves); err != nil {
+		return false, fmt.Errorf("migration lock lost: %w", err)
 	}
-	return nil
+	return moves, nil
+}
+
+// held fails when the connection is gone, and the lock with it.
+func (l *lock) held(ctx context.Context) error {
+	_, err := l.moves(ctx)
+	return err
 }
 
 // release ends the session, which frees the lock even after ctx is cancelled.

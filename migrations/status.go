@@ -27,6 +27,8 @@ func Status(ctx context.Context, dsn string) ([]Step, error) {
 		return nil, err
 	}
 	defer m.close()
+	ctx, cancel := context.WithTimeout(ctx, 2*answerTimeout)
+	defer cancel()
 	steps, err := m.ours(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("migration status: %w", err)

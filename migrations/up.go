@@ -3,12 +3,13 @@ package migrations
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"database/sql"
 	"errors"
 	"fmt"
 	"io/fs"
 	"log/slog"
-	"math/rand/v2"
+	mathrand "math/rand/v2"
 	"strings"
 	"time"
 
@@ -53,7 +54,7 @@ func Up(ctx context.Context, dsn string, opts Options) (Result, error) {
 		return Result{}, err
 	}
 	defer m.close()
-	held, err := acquire(ctx, m.config)
+	held, err := m.acquire(ctx)
 	if err != nil {
 		return Result{}, err
 	}
@@ -75,7 +76,7 @@ func DownTo(ctx context.Context, dsn string, version int64, opts Options) (Resul
 		return Result{}, err
 	}
 	defer m.close()
-	held, err := acquire(ctx, m.config)
+	held, err := m.acquire(ctx)
 	if err != nil {
 		return Result{}, err
 	}
@@ -88,6 +89,7 @@ func DownTo(ctx context.Context, dsn string, version int64, opts Options) (Resul
 // migrator holds both engines. Every step opens connections of its own, so that
 // a setting made by one file is not inherited by the next.
 type migrator struct {
+	name   string // application_name of every connection
 	config *pgx.ConnConfig
 	files  fs.FS
 	tries  int
@@ -98,6 +100,11 @@ type migrator struct {
 	river  *rivermigrate.Migrator[pgx.Tx]
 }
 
+// connectionSettings are those of every connection. PostgreSQL ends a connection whose client is
+// gone, and with it its locks: a transaction that does nothing after 5 s, a dead link after 11 s.
+const connectionSettings = `SET lock_timeout = '300ms'; SET statement_timeout = 0; SET idle_in_transaction_session_timeout = '5s';
+SET tcp_keepalives_idle = '5'; SET tcp_keepalives_interval = '2'; SET tcp_keepalives_count = '3';`
+
 func open(ctx context.Context, dsn string, opts Options) (_ *migrator, err error) {
 	config, err := pgxpool.ParseConfig(dsn)
 	if err != nil {
@@ -106,15 +113,24 @@ func open(ctx context.Context, dsn string, opts Options) (_ *migrator, err error
 	// ALTER TABLE queues behind one slow reader and everybody queues behind ALTER
 	// TABLE: so it gives up early, lets the queue pass and comes back.
 	// By statement: PgBouncer rejects these as parameters of the connection.
+	name := "parley migration " + rand.Text()[:12]
 	config.ConnConfig.AfterConnect = func(ctx context.Context, conn *pgconn.PgConn) error {
-		return conn.Exec(ctx, "SET lock_timeout = '300ms'; SET statement_timeout = 0").Close()
+		ctx, cancel := context.WithTimeout(ctx, answerTimeout) // ConnectTimeout ends before this
+		defer cancel()
+		return conn.Exec(ctx, connectionSettings+"SET application_name = '"+name+"'").Close()
 	}
 	config.MaxConns, config.MinConns, config.MinIdleConns = 2, 0, 0
-	if config.ConnConfig.ConnectTimeout == 0 {
+	config.BeforeClose = func(conn *pgx.Conn) {
+		if conn.IsClosed() { // it broke: pgx would wait 15 s for the other side
+			_ = conn.PgConn().Conn().Close()
+		}
+	}
+	if config.ConnConfig.ConnectTimeout == 0 || config.ConnConfig.ConnectTimeout > answerTimeout {
 		config.ConnConfig.ConnectTimeout = answerTimeout
 	}
 
 	m := &migrator{
+		name:   name,
 		config: config.ConnConfig,
 		files:  cmp.Or[fs.FS](opts.files, files),
 		tries:  cmp.Or(opts.Tries, 60),
@@ -182,7 +198,7 @@ func (m *migrator) try(ctx context.Context, held *lock, step func(context.Contex
 		select {
 		case <-ctx.Done():
 			return "", fmt.Errorf("migrate: %w", errors.Join(ctx.Err(), err))
-		case <-time.After(400*time.Millisecond + rand.N(600*time.Millisecond)):
+		case <-time.After(400*time.Millisecond + mathrand.N(600*time.Millisecond)):
 		}
 	}
 }

@@ -34,6 +34,8 @@ func applySettings(chosen map[string]string) pgconn.AfterConnectFunc {
 		}
 	}
 	return func(ctx context.Context, conn *pgconn.PgConn) error {
+		ctx, cancel := context.WithTimeout(ctx, connectTimeout) // that of the connection ends before this
+		defer cancel()
 		if err := conn.Exec(ctx, sql.String()).Close(); err != nil {
 			return fmt.Errorf("set up the connection: %w", err)
 		}
