@@ -36,6 +36,7 @@ type Redactor struct {
 	marks     []string   // by the number of the secret
 	names     [][]string // how a value looks in the name of a header, in lower case
 	reach     int        // bytes of the longest match
+	inert     [256]bool  // bytes that begin no form
 }
 
 // New makes a redactor. An empty value is no secret.
@@ -59,6 +60,9 @@ func New(secrets ...Secret) *Redactor {
 	r.automaton.link()
 	r.dialects = readings(values)
 	r.reach = widest*r.automaton.longest + maxEscape
+	for c := range r.inert {
+		r.inert[c] = r.automaton.step(0, fold[c]) == 0
+	}
 	return r
 }
 

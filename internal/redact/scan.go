@@ -11,6 +11,7 @@ import (
 // again.
 type scanner struct {
 	plain   lane
+	inert   *[256]bool // of the Redactor
 	escaped []escaped
 	at      int     // bytes of the text so far
 	actives int     // how many of escaped are active
@@ -32,7 +33,7 @@ var special = func() (s [256]bool) {
 }()
 
 func newScanner(r *Redactor) *scanner {
-	sc := &scanner{}
+	sc := &scanner{inert: &r.inert}
 	size := 1 << bits.Len(uint(r.automaton.longest))
 	newLane := func() lane {
 		return lane{automaton: &r.automaton, reach: r.reach, starts: make([]int, size), found: sc.add}
@@ -48,7 +49,27 @@ func newScanner(r *Redactor) *scanner {
 
 // scan reads the next piece.
 func (sc *scanner) scan(text []byte) {
-	for _, c := range text {
+	for i := 0; i < len(text); i++ {
+		if sc.plain.node == 0 && sc.actives == 0 {
+			from := i
+			for i < len(text) && sc.inert[text[i]] && !special[text[i]] {
+				i++
+			}
+			if sc.at += i - from; i == len(text) {
+				return
+			}
+		}
+		c := text[i]
+		if special[c] && sc.plain.node == 0 && sc.repeated(c) {
+			from := i
+			for i < len(text) && text[i] == c {
+				i++
+			}
+			sc.at += i - from
+			sc.repeat(c)
+			i--
+			continue
+		}
 		s := symbol{c, sc.at, sc.at + 1}
 		sc.at++
 		if sc.actives > 0 || special[c] {
@@ -56,6 +77,30 @@ func (sc *scanner) scan(text []byte) {
 			continue
 		}
 		sc.plain.take(s)
+	}
+}
+
+// repeated reports whether a mark that comes once more changes nothing but the place where an
+// escape may begin: no form begins with it, and nothing else is under way.
+func (sc *scanner) repeated(mark byte) bool {
+	if sc.actives == 0 || !sc.inert[mark] {
+		return false
+	}
+	for i := range sc.escaped {
+		e := &sc.escaped[i]
+		if e.active && (e.drop || e.lane.node != 0 || len(e.pending) != 1 || e.pending[0].b != mark) {
+			return false
+		}
+	}
+	return true
+}
+
+// repeat moves the beginning of an escape to the mark that was read last.
+func (sc *scanner) repeat(mark byte) {
+	for i := range sc.escaped {
+		if e := &sc.escaped[i]; e.active {
+			e.pending[0] = symbol{mark, sc.at - 1, sc.at}
+		}
 	}
 }
 

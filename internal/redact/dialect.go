@@ -1,0 +1,194 @@
+package redact
+
+import (
+	"html"
+	"strconv"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// dialect is one way of escaping characters.
+type dialect struct {
+	mark byte // begins every escape
+	// decode reads an escape at the beginning of text: what it stands for, appended
+	// to dst, and how long it is. It wants more where text is only the beginning of
+	// one; without a length it is none.
+	decode func(dst, text []byte) (meaning []byte, length int, more bool)
+	// next is what decode would find, from the last byte of text alone: the bytes
+	// before it are the beginning of an escape. It is for speed.
+	next func(text []byte) progress
+	drop bool // a mark that begins no escape stands for nothing
+	// What is escaped more than once is read to the end. That changes a value which
+	// looks escaped itself, so that such a value needs the plain reading, too.
+	again bool
+}
+
+// progress is how far an escape is.
+type progress int
+
+const (
+	undecided  progress = iota // decode finds out
+	unfinished                 // the beginning of an escape
+	noEscape                   // none, and its bytes but for the last begin none after the first
+)
+
+// dialects are those that the views undo.
+var dialects = [...]dialect{
+	{mark: '%', decode: percent, next: percentNext},
+	{mark: '\\', decode: backslash, next: backslashNext, drop: true},
+	{mark: '&', decode: entity, next: entityNext},
+}
+
+// maxEscape bounds an escape in bytes of text, those with escaped marks too; widest
+// is how many bytes there may be for each symbol of a whole form.
+const (
+	maxEscape = 64
+	widest    = 8
+)
+
+// percent reads %2B.
+func percent(dst, text []byte) (meaning []byte, length int, more bool) {
+	for i, c := range text[1:min(3, len(text))] {
+		if !isHex(c) {
+			return nil, 0, false
+		} else if i == 1 {
+			return append(dst, digit(text[1])<<4|digit(c)), 3, false
+		}
+	}
+	return nil, 0, true
+}
+
+func percentNext(text []byte) progress {
+	switch {
+	case !isHex(text[len(text)-1]):
+		return noEscape
+	case len(text) < 3:
+		return unfinished
+	}
+	return undecided
+}
+
+// backslash reads the escapes of JSON, and \x2b. Two backslashes are one, which
+// then may escape again.
+func backslash(dst, text []byte) (meaning []byte, length int, more bool) {
+	if len(text) < 2 {
+		return nil, 0, true
+	}
+	switch text[1] {
+	case 'n':
+		return append(dst, '\n'), 2, false
+	case 'r':
+		return append(dst, '\r'), 2, false
+	case 't':
+		return append(dst, '\t'), 2, false
+	case 'x':
+		return codepoint(dst, text, 2)
+	case 'u':
+		return codepoint(dst, text, 4)
+	}
+	return append(dst, text[1]), 2, false
+}
+
+func backslashNext(text []byte) progress {
+	digits := 4
+	if text[1] == 'x' {
+		digits = 2
+	}
+	switch last := text[len(text)-1]; {
+	case len(text) == 2 && (last == 'x' || last == 'u'), len(text) > 2 && len(text) < 2+digits && isHex(last):
+		return unfinished
+	}
+	return undecided
+}
+
+// codepoint reads a letter and digits after the backslash, and both halves of a
+// surrogate pair. Where the digits are missing the letter is a letter.
+func codepoint(dst, text []byte, digits int) (meaning []byte, length int, more bool) {
+	for i, c := range text[2:min(2+digits, len(text))] {
+		if !isHex(c) {
+			return append(dst, text[1]), 2, false
+		} else if i == digits-1 {
+			n, _ := strconv.ParseUint(string(text[2:2+digits]), 16, 32)
+			if digits == 2 {
+				return append(dst, byte(n)), 4, false
+			}
+			return surrogates(dst, rune(n), text)
+		}
+	}
+	return nil, 0, true
+}
+
+func surrogates(dst []byte, r rune, text []byte) (meaning []byte, length int, more bool) {
+	if !utf16.IsSurrogate(r) {
+		return utf8.AppendRune(dst, r), 6, false
+	}
+	for i := 6; i < 12; i++ {
+		switch {
+		case i >= len(text):
+			return nil, 0, true
+		case i == 6 && text[i] != '\\', i == 7 && text[i] != 'u', i > 7 && !isHex(text[i]):
+			return utf8.AppendRune(dst, utf8.RuneError), 6, false
+		}
+	}
+	low, _ := strconv.ParseUint(string(text[8:12]), 16, 32)
+	return utf8.AppendRune(dst, utf16.DecodeRune(r, rune(low))), 12, false
+}
+
+// entity reads &amp;, &#38; and &#x26;.
+func entity(dst, text []byte) (meaning []byte, length int, more bool) {
+	for i, c := range text[1:] {
+		switch {
+		case c == ';':
+			return reference(dst, text[:i+2])
+		case c == '#' && i == 0, isAlphanumeric(c):
+		default:
+			return nil, 0, false
+		}
+	}
+	return nil, 0, true
+}
+
+func entityNext(text []byte) progress {
+	switch last := text[len(text)-1]; {
+	case last == ';' && len(text) > 2:
+		return undecided
+	case isAlphanumeric(last), last == '#' && len(text) == 2:
+		return unfinished
+	}
+	return noEscape
+}
+
+// reference decodes a whole character reference. Those that encoders write for ASCII need no
+// memory.
+func reference(dst, text []byte) (meaning []byte, length int, more bool) {
+	switch string(text) {
+	case "&amp;":
+		return append(dst, '&'), len(text), false
+	case "&lt;":
+		return append(dst, '<'), len(text), false
+	case "&gt;":
+		return append(dst, '>'), len(text), false
+	case "&quot;":
+		return append(dst, '"'), len(text), false
+	}
+	if plain := html.UnescapeString(string(text)); plain != string(text) {
+		return append(dst, plain...), len(text), false
+	}
+	return nil, 0, false
+}
+
+func isAlphanumeric(c byte) bool {
+	return '0' <= c && c <= '9' || 'a' <= c|0x20 && c|0x20 <= 'z'
+}
+
+func isHex(c byte) bool {
+	return '0' <= c && c <= '9' || 'a' <= c|0x20 && c|0x20 <= 'f'
+}
+
+// digit is the value of a hexadecimal digit.
+func digit(c byte) byte {
+	if c <= '9' {
+		return c - '0'
+	}
+	return c | 0x20 - 'a' + 10
+}
