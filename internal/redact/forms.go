@@ -11,8 +11,8 @@ import (
 	"unicode/utf8"
 )
 
-// minForm is how long a derived form is at least. The value %41%42%43 must not
-// make ABC a secret.
+// minForm is how long a derived form of a value of that length or more is at least. The value
+// %41%42%43 must not make ABC a secret. The forms of a shorter value are as long as it is.
 const minForm = 8
 
 // forms are the texts of symbols that mean a value. What escapes does to single
@@ -23,21 +23,35 @@ func forms(value []byte) [][]byte {
 		d.again = true
 		list = append(list, symbols(value, &d))
 	}
-	inHex := hex.EncodeToString(value)
-	list = append(list, []byte(inHex), []byte(strings.ToUpper(inHex)))
-	if utf8.Valid(value) {
-		list = append(list, inUTF16(value, binary.LittleEndian), inUTF16(value, binary.BigEndian))
+	for _, v := range lineEnds(value) {
+		inHex := hex.EncodeToString(v)
+		list = append(list, []byte(inHex), []byte(strings.ToUpper(inHex)))
+		if utf8.Valid(v) {
+			list = append(list, inUTF16(v, binary.LittleEndian), inUTF16(v, binary.BigEndian))
+		}
+		for before := range 3 {
+			list = append(list, symbols(inBase64(v, before), nil))
+		}
 	}
-	for before := range 3 {
-		list = append(list, symbols(inBase64(value, before), nil))
-	}
+	least := min(minForm, len(value))
 	kept := list[:1]
 	for _, form := range list[1:] {
-		if len(form) >= minForm {
+		if len(form) >= least {
 			kept = append(kept, form)
 		}
 	}
 	return kept
+}
+
+// lineEnds returns a value as it may be where its lines end with LF and with CRLF, without what
+// ends the last one: programs change and trim line ends. Only encodings that hide them need it;
+// elsewhere symbols leaves them out.
+func lineEnds(value []byte) [][]byte {
+	if !bytes.ContainsAny(value, "\r\n") {
+		return [][]byte{value}
+	}
+	lf := bytes.ReplaceAll(bytes.TrimRight(value, "\r\n"), []byte("\r\n"), []byte("\n"))
+	return [][]byte{lf, bytes.ReplaceAll(lf, []byte("\n"), []byte("\r\n"))}
 }
 
 // readings are the ways in which a text must be read to find values: in every

@@ -5,7 +5,7 @@
 // where only some of its characters are, and twice over unless it looks escaped
 // itself), in UTF-16, in hex as digits alone, and once in base64 of both alphabets
 // wherever in the encoded text it begins; all of these also where lines are broken in
-// between. It promises that neither the number of secrets nor the way a stream is cut
+// between, and a value of several lines with LF and with CRLF. It promises that neither the number of secrets nor the way a stream is cut
 // into reads changes what is found. It cannot find a value that was changed in any
 // other way: reversed, compressed, encrypted, given out character by character, in
 // quoted-printable, in hex with something between the bytes. Of a value in base64 the
@@ -21,8 +21,8 @@ import (
 	"strings"
 )
 
-// Secret is a value that must not come back. Values are at least 8 bytes long:
-// what is shorter could not be told from other text.
+// Secret is a value that must not come back. The mark in place of a value shows that the text
+// held it: a value that can be guessed must only be looked for where it is known to have been.
 type Secret struct {
 	Name  string
 	Value []byte

@@ -7,12 +7,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"html"
+	"io"
 	"maps"
 	"net/http"
 	"net/url"
 	"slices"
 	"strings"
 	"testing"
+	"testing/iotest"
 	"unicode/utf16"
 
 	"github.com/parley-server/parley/internal/redact"
@@ -128,6 +130,84 @@ func TestEveryFormIsFound(t *testing.T) {
 					t.Errorf("%s of %q: %q becomes %q", name, value, whole, got)
 				}
 			}
+		}
+	}
+}
+
+const pem = "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQ==\nq8f7+/Zk1=\n-----END PRIVATE KEY-----\n"
+
+// TestValuesOfSeveralLinesAreFound writes values with every line end, in every form.
+func TestValuesOfSeveralLinesAreFound(t *testing.T) {
+	t.Parallel()
+	lf := strings.TrimSuffix(pem, "\n")
+	crlf := strings.ReplaceAll(pem, "\n", "\r\n")
+	for _, stored := range []string{pem, lf, crlf} {
+		r := redact.New(redact.Secret{Name: "KEY", Value: []byte(stored)})
+		for _, sent := range []string{pem, lf, crlf, strings.TrimSuffix(crlf, "\r\n")} {
+			for name, text := range spellings(sent) {
+				for _, around := range []string{"%s", "before %s after", `{"a":"%s"}`} {
+					whole := strings.Replace(around, "%s", text, 1)
+					got := r.String(whole)
+					if !strings.Contains(got, "[secret:KEY]") || len(got) > len(around)+60 {
+						t.Errorf("%s of %q, stored as %q: %q", name, sent, stored, got)
+					}
+					if streamed := stream(r, whole, []int{3, 1}); streamed != got {
+						t.Errorf("%s as a stream: %q, want %q", name, streamed, got)
+					}
+				}
+			}
+		}
+	}
+}
+
+// TestShortValuesAreFound has values of 4 to 7 bytes.
+func TestShortValuesAreFound(t *testing.T) {
+	t.Parallel()
+	for _, value := range []string{"4711", "0815x", `a"b&c`, "élan", "123456", "7654321"} {
+		r := redact.New(redact.Secret{Name: "PIN", Value: []byte(value)})
+		for name, text := range spellings(value) {
+			if got := r.String("pin: " + text + "\n"); !strings.Contains(got, "[secret:PIN]") {
+				t.Errorf("%s of %q stays in %q", name, value, got)
+			}
+		}
+	}
+}
+
+// markings records what a Marker gets.
+type markings struct {
+	text  strings.Builder
+	marks []int
+}
+
+func (m *markings) Write(p []byte) (int, error) { return m.text.Write(p) }
+
+func (m *markings) WriteMark(mark string, length int) error {
+	m.marks = append(m.marks, length)
+	_, err := m.text.WriteString(mark)
+	return err
+}
+
+func TestMarkersGetTheLengthOfWhatIsHidden(t *testing.T) {
+	t.Parallel()
+	r := redact.New(redact.Secret{Name: "TOKEN", Value: []byte("secret&value")})
+	var m markings
+	w := r.Writer(&m)
+	const text = "a secret&value, secret&amp;value and 7365637265742676616c7565 end"
+	for i := range text {
+		if _, err := w.Write([]byte(text[i : i+1])); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	var copied markings
+	if n, err := io.Copy(&copied, r.Reader(iotest.OneByteReader(strings.NewReader(text)))); err != nil || n != int64(len(r.String(text))) {
+		t.Errorf("%d bytes, %v", n, err)
+	}
+	for _, got := range []*markings{&m, &copied} {
+		if got.text.String() != r.String(text) || !slices.Equal(got.marks, []int{12, 16, 24}) {
+			t.Errorf("%q, %v", &got.text, got.marks)
 		}
 	}
 }

@@ -11,39 +11,38 @@ type stream struct {
 	from    int    // where in the text it begins
 }
 
-// push takes a piece and appends to out what is certain.
-func (s *stream) push(out, piece []byte) []byte {
+// push takes a piece and gives to out what is certain.
+func (s *stream) push(out output, piece []byte) {
 	s.held = append(s.held, piece...)
 	s.scanner.scan(piece)
-	return s.drain(out, s.scanner.settled())
+	s.drain(out, s.scanner.settled())
 }
 
-// end appends the rest.
-func (s *stream) end(out []byte) []byte {
+// end gives the rest to out.
+func (s *stream) end(out output) {
 	s.scanner.finish()
-	return s.drain(out, s.scanner.at)
+	s.drain(out, s.scanner.at)
 }
 
-func (s *stream) drain(out []byte, settled int) []byte {
+func (s *stream) drain(out output, settled int) {
 	done, at := 0, s.from
 	for _, f := range s.scanner.found {
 		if f.end > settled {
 			settled = min(settled, f.start)
 			break
 		}
-		out = append(out, s.held[at-s.from:f.start-s.from]...)
-		out = append(out, s.marks[f.secret]...)
+		out.text(s.held[at-s.from : f.start-s.from])
+		out.mark(s.marks[f.secret], f.end-f.start)
 		at = f.end
 		done++
 	}
 	s.scanner.found = s.scanner.found[:copy(s.scanner.found, s.scanner.found[done:])]
 	if settled > at {
-		out = append(out, s.held[at-s.from:settled-s.from]...)
+		out.text(s.held[at-s.from : settled-s.from])
 		at = settled
 	}
 	s.held = s.held[:copy(s.held, s.held[at-s.from:])]
 	s.from = at
-	return out
 }
 
 // Reader redacts what is read from src.
@@ -58,7 +57,7 @@ type reader struct {
 	src    io.Reader
 	stream stream
 	buf    []byte // what src gave
-	out    []byte // what may be read
+	out    buffer // what may be read
 	read   int    // how much of it was
 	err    error
 }
@@ -68,14 +67,8 @@ const pieceSize = 32 << 10
 
 func (r *reader) Read(p []byte) (int, error) {
 	for len(p) > 0 && r.read == len(r.out) && r.err == nil {
-		if r.buf == nil {
-			r.buf = make([]byte, pieceSize)
-		}
-		n, err := r.src.Read(r.buf)
-		r.out, r.read, r.err = r.stream.push(r.out[:0], r.buf[:n]), 0, err
-		if err != nil {
-			r.out = r.stream.end(r.out)
-		}
+		r.out, r.read = r.out[:0], 0
+		r.fill(&r.out)
 	}
 	n := copy(p, r.out[r.read:])
 	r.read += n
@@ -85,39 +78,33 @@ func (r *reader) Read(p []byte) (int, error) {
 	return n, r.err
 }
 
-// Writer redacts what is written to dst. Close writes what was held back and leaves
-// dst open.
-func (r *Redactor) Writer(dst io.Writer) io.WriteCloser {
-	if r == nil {
-		return open{dst}
-	}
-	return &writer{dst: dst, stream: stream{Redactor: r, scanner: newScanner(r)}}
-}
-
-// open is a writer that is not ours to close.
-type open struct{ io.Writer }
-
-func (open) Close() error { return nil }
-
-type writer struct {
-	dst    io.Writer
-	stream stream
-	out    []byte
-}
-
-func (w *writer) Write(p []byte) (int, error) {
-	if w.out = w.stream.push(w.out[:0], p); len(w.out) > 0 {
-		if _, err := w.dst.Write(w.out); err != nil {
-			return 0, err
+// WriteTo gives the marks apart to a dst that is a Marker. io.Copy calls it.
+func (r *reader) WriteTo(dst io.Writer) (int64, error) {
+	out := outputTo(dst)
+	out.text(r.out[r.read:])
+	r.read = len(r.out)
+	for r.err == nil {
+		r.fill(out)
+		if n, err := out.flush(); err != nil {
+			return n, err
 		}
 	}
-	return len(p), nil
+	n, err := out.flush()
+	if err == nil && r.err != io.EOF {
+		err = r.err
+	}
+	return n, err
 }
 
-func (w *writer) Close() error {
-	if w.out = w.stream.end(w.out[:0]); len(w.out) == 0 {
-		return nil
+// fill redacts the next piece of src.
+func (r *reader) fill(out output) {
+	if r.buf == nil {
+		r.buf = make([]byte, pieceSize)
 	}
-	_, err := w.dst.Write(w.out)
-	return err
+	var n int
+	n, r.err = r.src.Read(r.buf)
+	r.stream.push(out, r.buf[:n])
+	if r.err != nil {
+		r.stream.end(out)
+	}
 }
