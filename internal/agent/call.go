@@ -174,7 +174,7 @@ func clip(s string) string {
 	if len(s) <= maxOutput {
 		return s
 	}
-	return strings.ToValidUTF8(s[:maxOutput], "") + fmt.Sprintf("\n[cut: %d more bytes]", len(s)-maxOutput)
+	return strings.ToValidUTF8(s[:maxOutput], "") + "\n[cut here]" // the number of bytes would show which values were redacted
 }
 
 // shorten cuts a string to n characters.

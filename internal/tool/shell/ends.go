@@ -1,30 +1,44 @@
 package shell
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
 
-// What is kept of an output: its beginning, where the plan is, and its end, where the
+// The parts of an output that are kept: its beginning, where the plan is, and its end, where the
 // error is. An agent reads 64 KiB of an output.
 const (
 	keepHead = 44 << 10
 	keepTail = 16 << 10
 )
 
-// ends keeps both ends of what is written to it.
+// ends keeps both ends of an output. It implements redact.Marker and counts the bytes that the
+// command printed, not those of the marks: otherwise the number of bytes left out would show
+// whether the part left out held a secret's value.
 type ends struct {
-	head []byte
-	tail []byte // a ring once it is full
-	next int    // where the ring goes on
-	lost int64  // bytes that are in neither
+	head   []byte
+	tail   []byte // a ring once it is full
+	next   int    // where the ring continues
+	total  int64  // bytes printed
+	marks  []mark // those in head and tail, in order, and some that were overwritten
+	tidyAt int    // the number of marks at which the overwritten ones are removed
+}
+
+// mark is a text shown in place of a part of the output, which is filler in head and tail.
+type mark struct {
+	start, end int64
+	text       string
 }
 
 // Write implements io.Writer. It takes everything.
 func (e *ends) Write(p []byte) (int, error) {
 	n := len(p)
+	e.total += int64(n)
 	room := min(keepHead-len(e.head), len(p))
 	e.head = append(e.head, p[:room]...)
 	p = p[room:]
 	if skip := len(p) - keepTail; skip > 0 { // these would be overwritten at once
-		e.lost += int64(skip)
 		p = p[skip:]
 	}
 	for len(p) > 0 {
@@ -35,17 +49,55 @@ func (e *ends) Write(p []byte) (int, error) {
 			continue
 		}
 		c := copy(e.tail[e.next:], p)
-		e.lost += int64(c)
 		e.next = (e.next + c) % keepTail
 		p = p[c:]
 	}
 	return n, nil
 }
 
-// String is what was written, with a line about what is left out.
-func (e *ends) String() string {
-	if e.lost == 0 {
-		return string(e.head) + string(e.tail)
+var filler [4 << 10]byte
+
+// WriteMark implements redact.Marker.
+func (e *ends) WriteMark(text string, length int) error {
+	if len(e.marks) >= e.tidyAt {
+		e.marks = slices.DeleteFunc(e.marks, func(m mark) bool { return m.start >= keepHead && m.end <= e.total-keepTail })
+		e.tidyAt = max(2*len(e.marks), 1<<10)
 	}
-	return line(string(e.head), fmt.Sprintf("[%d bytes are left out here]\n", e.lost)) + string(e.tail[e.next:]) + string(e.tail[:e.next])
+	e.marks = append(e.marks, mark{e.total, e.total + int64(length), text})
+	for length > 0 {
+		n := min(length, len(filler))
+		if _, err := e.Write(filler[:n]); err != nil {
+			return err
+		}
+		length -= n
+	}
+	return nil
+}
+
+// String returns the output, with a line about the number of bytes left out.
+func (e *ends) String() string {
+	tail := slices.Concat(e.tail[e.next:], e.tail[:e.next])
+	lost := e.total - int64(len(e.head)+len(tail))
+	if lost == 0 {
+		return e.marked(slices.Concat(e.head, tail), 0)
+	}
+	return line(e.marked(e.head, 0), fmt.Sprintf("[%d bytes are left out here]\n", lost)) + e.marked(tail, e.total-int64(len(tail)))
+}
+
+// marked returns the part of the output that begins at start, with its marks.
+func (e *ends) marked(part []byte, start int64) string {
+	var b strings.Builder
+	at, end := start, start+int64(len(part))
+	for _, m := range e.marks {
+		if m.end <= at || m.start >= end {
+			continue
+		}
+		if m.start > at {
+			b.Write(part[at-start : m.start-start])
+		}
+		b.WriteString(m.text)
+		at = min(m.end, end)
+	}
+	b.Write(part[at-start:])
+	return b.String()
 }

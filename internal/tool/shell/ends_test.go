@@ -37,6 +37,77 @@ func TestBothEndsAreKept(t *testing.T) {
 	})
 }
 
+// TestMarksDoNotChangeWhatIsLeftOut prints the same bytes with and without marks at any place:
+// the number of bytes left out and all other text stay the same.
+func TestMarksDoNotChangeWhatIsLeftOut(t *testing.T) {
+	t.Parallel()
+	const mark = "[secret:PIN]"
+	rapid.Check(t, func(t *rapid.T) {
+		var plain, redacted ends
+		write := func(n int) {
+			p := bytes.Repeat([]byte("x"), n)
+			plain.Write(p)
+			redacted.Write(p)
+		}
+		var spans [][2]int
+		total := 0
+		for range rapid.IntRange(1, 5).Draw(t, "marks") {
+			before, length := rapid.IntRange(0, 40<<10).Draw(t, "before"), rapid.IntRange(4, 9000).Draw(t, "length")
+			write(before)
+			plain.Write(bytes.Repeat([]byte("#"), length))
+			if err := redacted.WriteMark(mark, length); err != nil {
+				t.Fatal(err)
+			}
+			spans = append(spans, [2]int{total + before, total + before + length})
+			total += before + length
+		}
+		write(rapid.IntRange(0, 40<<10).Draw(t, "after"))
+		total = int(plain.total)
+		marks := 0
+		for _, s := range spans {
+			head, tail := s[0] < keepHead, s[1] > total-keepTail
+			if head && tail && s[1] > keepHead && s[0] < total-keepTail && total > keepHead+keepTail {
+				marks++ // on both sides of the gap
+			}
+			if head || tail || total <= keepHead+keepTail {
+				marks++
+			}
+		}
+		got, want := redacted.String(), plain.String()
+		if n := strings.Count(got, mark); n != marks {
+			t.Fatalf("%d marks, want %d: %v of %d", n, marks, spans, total)
+		}
+		if strings.Count(got, "x") != strings.Count(want, "x") || strings.ContainsAny(got, "#\x00") || leftOut(got) != leftOut(want) {
+			t.Fatalf("%q and %q, %d and %d bytes", leftOut(got), leftOut(want), len(got), len(want))
+		}
+	})
+}
+
+// leftOut returns the line about the bytes left out, or "".
+func leftOut(s string) string {
+	if at := strings.Index(s, " bytes are left out here]"); at >= 0 {
+		return s[strings.LastIndexByte(s[:at], '['):at]
+	}
+	return ""
+}
+
+// TestManyMarksTakeLittleMemory prints nothing but marks.
+func TestManyMarksTakeLittleMemory(t *testing.T) {
+	t.Parallel()
+	var e ends
+	for range 1 << 20 {
+		if err := e.WriteMark("[secret:PIN]", 8); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(e.marks) > 40_000 {
+		t.Errorf("%d marks are kept", len(e.marks))
+	}
+	if n := strings.Count(e.String(), "[secret:PIN]"); n != (keepHead+keepTail)/8 {
+		t.Errorf("%d marks are shown", n)
+	}
+}
+
 func TestCommandsThatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	for input, want := range map[string]string{

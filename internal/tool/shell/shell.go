@@ -29,8 +29,8 @@ const (
 
 // Box runs commands where they can do no harm.
 type Box interface {
-	// Bash runs a command in the session's folder. What it prints goes to out, with
-	// nothing in it that must not be seen. killed says why it did not end by itself,
+	// Bash runs a command in the session's folder. Its output goes to out, with marks in
+	// place of secrets; they go to its method WriteMark if it has one (redact.Marker). killed says why it did not end by itself,
 	// "" if it did. What is wrong for the model to know is a tool.Refusal.
 	Bash(ctx context.Context, call tool.Call, command string, limit time.Duration, out io.Writer) (exit int, killed string, err error)
 	// Unavailable says why no command can be run here, "" if they can.

@@ -5,6 +5,7 @@ package web
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"mime"
@@ -148,20 +149,54 @@ func describe(res *http.Response) (string, error) {
 	for _, name := range names {
 		fmt.Fprintf(&b, "%s: %s\n", name, strings.Join(res.Header[name], ", "))
 	}
-	body, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer+1))
-	if err != nil {
+	var body excerpt
+	if _, err := io.Copy(&body, res.Body); err != nil && !body.cut {
 		return "", err
 	}
 	switch {
-	case len(body) == 0:
-	case !textual(res.Header.Get("Content-Type"), body):
+	case len(body.text) == 0:
+	case !textual(res.Header.Get("Content-Type"), body.text):
 		fmt.Fprintf(&b, "\n[the body is no text; it is not shown]")
-	case len(body) > maxAnswer:
-		fmt.Fprintf(&b, "\n%s\n[cut here: the answer is longer than %d bytes; fetch it with curl in bash to work on all of it]", body[:maxAnswer], maxAnswer)
+	case body.cut:
+		fmt.Fprintf(&b, "\n%s\n[cut here: the answer is longer than %d bytes; fetch it with curl in bash to work on all of it]", body.text, maxAnswer)
 	default:
-		fmt.Fprintf(&b, "\n%s", body)
+		fmt.Fprintf(&b, "\n%s", body.text)
 	}
 	return b.String(), nil
+}
+
+// excerpt keeps the beginning of a body, and refuses the rest. It implements redact.Marker and
+// counts the bytes that the server sent, not those of the marks: otherwise the place of the cut
+// would show whether the body held a secret's value.
+type excerpt struct {
+	text []byte
+	size int // bytes of the body in text
+	cut  bool
+}
+
+var errCut = errors.New("the body is longer than is read of it")
+
+// Write implements io.Writer.
+func (e *excerpt) Write(p []byte) (int, error) {
+	n := min(len(p), max(maxAnswer-e.size, 0))
+	e.text = append(e.text, p[:n]...)
+	e.size += n
+	if n < len(p) {
+		e.cut = true
+		return n, errCut
+	}
+	return n, nil
+}
+
+// WriteMark implements redact.Marker.
+func (e *excerpt) WriteMark(mark string, length int) error {
+	if e.size >= maxAnswer {
+		e.cut = true
+		return errCut
+	}
+	e.text = append(e.text, mark...)
+	e.size += length
+	return nil
 }
 
 // textual reports whether a body can be read as a text, by what it is called and what

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/parley-server/parley/internal/redact"
 	"github.com/parley-server/parley/internal/tool"
 	"github.com/parley-server/parley/internal/tool/web"
 )
@@ -82,6 +83,35 @@ func TestAnswersThatAreNoText(t *testing.T) {
 			t.Errorf("%s: %v %.200s", path, res.OK, res.Output)
 		}
 	}
+}
+
+// TestTheCutDoesNotDependOnMarks has bodies with marks that stand for more or fewer bytes.
+func TestTheCutDoesNotDependOnMarks(t *testing.T) {
+	t.Parallel()
+	for _, length := range []int{4, 9000} {
+		for _, after := range []int{50 << 10, 60 << 10} {
+			res := &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"text/plain"}}, Body: marked{length: length, after: after}}
+			out, err := web.Describe(res)
+			_, body, _ := strings.Cut(out, "\n\n")
+			want := min(after, 60<<10-length)
+			if err != nil || !strings.HasPrefix(body, "[secret:PIN]x") || strings.Count(body, "x") != want || strings.Contains(out, "[cut here") != (want < after) {
+				t.Errorf("%d and %d bytes: %v, %d bytes, want %d", length, after, err, strings.Count(body, "x"), want)
+			}
+		}
+	}
+}
+
+// marked is a body that begins with a mark.
+type marked struct {
+	io.ReadCloser
+	length, after int
+}
+
+func (m marked) WriteTo(dst io.Writer) (int64, error) {
+	if err := dst.(redact.Marker).WriteMark("[secret:PIN]", m.length); err != nil {
+		return 0, err
+	}
+	return io.Copy(dst, strings.NewReader(strings.Repeat("x", m.after)))
 }
 
 func TestRequestsThatCannotBeSent(t *testing.T) {

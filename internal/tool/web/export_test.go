@@ -1,0 +1,4 @@
+package web
+
+// Describe makes a text of an answer.
+var Describe = describe
