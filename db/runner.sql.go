@@ -124,6 +124,16 @@ func (q *Queries) EgressRequestInsert(ctx context.Context, arg EgressRequestInse
 	return id, err
 }
 
+const egressRequestRemove = `-- name: EgressRequestRemove :exec
+DELETE FROM egress_requests WHERE id = $1
+`
+
+// EgressRequestRemove removes the row of a refused request that another row counts.
+func (q *Queries) EgressRequestRemove(ctx context.Context, id int64) error {
+	_, err := q.db.Exec(ctx, egressRequestRemove, id)
+	return err
+}
+
 const egressRequests = `-- name: EgressRequests :many
 SELECT r.id, r.workspace_id, r.session_id, r.turn_id, r.call_id, r.at, r.method, r.scheme, r.host, r.path, r.credentials, r.refused, r.decision, r.status, r.times FROM egress_requests r
 WHERE r.workspace_id = $1 AND ($2::uuid IS NULL OR r.session_id = $2::uuid)

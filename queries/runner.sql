@@ -23,6 +23,10 @@ RETURNING id;
 -- name: EgressRequestDone :exec
 UPDATE egress_requests SET status = sqlc.narg(status), decision = sqlc.arg(decision) WHERE id = sqlc.arg(id);
 
+-- name: EgressRequestRemove :exec
+-- EgressRequestRemove removes the row of a refused request that another row counts.
+DELETE FROM egress_requests WHERE id = $1;
+
 -- name: EgressRequestsRepeat :exec
 -- EgressRequestsRepeat counts repetitions of refused requests.
 UPDATE egress_requests r SET times = r.times + v.times

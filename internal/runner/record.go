@@ -108,11 +108,18 @@ func (x *Run) record(ctx context.Context, req egress.Request) (done func(status 
 	done = func(status int, decision string) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTime)
 		defer cancel()
+		var err error
 		var answered *int32
 		if status > 0 {
 			answered = new(int32(status))
 		}
-		if err := x.r.q.EgressRequestDone(ctx, answered, decision, id); err != nil {
+		if decision == egress.RefusedAddress {
+			req.Decision = decision
+			err = x.refuseRecorded(ctx, id, req)
+		} else {
+			err = x.r.q.EgressRequestDone(ctx, answered, decision, id)
+		}
+		if err != nil {
 			x.log.WarnContext(ctx, "put the answer to a request on record", "request", id, "err", err)
 		}
 	}

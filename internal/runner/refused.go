@@ -21,6 +21,8 @@ const (
 const otherHosts = "*"
 
 // refusals aggregates the refused requests of a run: those to one host within a minute are one row.
+// A request that is refused while it connects has a row already, which is removed where another
+// row stands for it.
 type refusals struct {
 	mu      sync.Mutex
 	minute  time.Time
@@ -38,6 +40,45 @@ func (x *Run) recordRefusal(ctx context.Context, req egress.Request) error {
 	f := &x.refused
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	req, row := x.refusalRow(ctx, req)
+	if row != nil {
+		x.countRefusal(ctx, row)
+		return nil
+	}
+	id, err := x.insertRequest(ctx, req)
+	if err != nil {
+		return err
+	}
+	f.rows[refusalKey(req)] = &refusalRow{id: id}
+	return nil
+}
+
+// refuseRecorded is recordRefusal for a request that has a row of its own.
+func (x *Run) refuseRecorded(ctx context.Context, id int64, req egress.Request) error {
+	f := &x.refused
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	aggregated, row := x.refusalRow(ctx, req)
+	if row == nil && aggregated.Host != otherHosts {
+		f.rows[refusalKey(req)] = &refusalRow{id: id}
+		return x.r.q.EgressRequestDone(ctx, nil, req.Decision, id)
+	}
+	if row == nil {
+		shared, err := x.insertRequest(ctx, aggregated)
+		if err != nil {
+			return err
+		}
+		f.rows[refusalKey(aggregated)] = &refusalRow{id: shared}
+	} else {
+		x.countRefusal(ctx, row)
+	}
+	return x.r.q.EgressRequestRemove(ctx, id)
+}
+
+// refusalRow returns the row that a refused request is counted in, or nil and the request to
+// insert. The caller holds the mutex.
+func (x *Run) refusalRow(ctx context.Context, req egress.Request) (egress.Request, *refusalRow) {
+	f := &x.refused
 	if now := time.Now().Truncate(time.Minute); !now.Equal(f.minute) || f.rows == nil {
 		x.countRefusals(ctx)
 		f.minute, f.rows = now, make(map[string]*refusalRow)
@@ -47,19 +88,15 @@ func (x *Run) recordRefusal(ctx context.Context, req egress.Request) error {
 		req = egress.Request{Method: req.Method, Scheme: req.Scheme, Host: otherHosts, Path: "/", Decision: req.Decision}
 		row = f.rows[refusalKey(req)]
 	}
-	if row == nil {
-		id, err := x.insertRequest(ctx, req)
-		if err != nil {
-			return err
-		}
-		f.rows[refusalKey(req)] = &refusalRow{id: id}
-		return nil
-	}
+	return req, row
+}
+
+// countRefusal counts a request in its row. The caller holds the mutex.
+func (x *Run) countRefusal(ctx context.Context, row *refusalRow) {
 	row.unsaved++
-	if time.Since(f.written) >= countEvery {
+	if time.Since(x.refused.written) >= countEvery {
 		x.countRefusals(ctx)
 	}
-	return nil
 }
 
 func refusalKey(req egress.Request) string {
