@@ -99,7 +99,11 @@ func (c *command) answer(ctx, open context.Context, remote *client.Client, ask e
 		if !utf8.Valid(value.Reveal()) {
 			return d, "A secret is text in UTF-8.", nil
 		}
-		return sent(remote.ProvideSecret(ctx, id, string(value.Reveal()), c.approver))
+		decided, err := remote.ProvideSecret(ctx, id, string(value.Reveal()), c.approver)
+		if err == nil {
+			c.warnAboutValue(ask.KeyName, value, true)
+		}
+		return sent(decided, err)
 	case secret && (word == "s" || word == "skip"):
 		return sent(remote.SkipSecret(ctx, id, c.approver))
 	case secret:

@@ -6,14 +6,32 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 
+	"github.com/spf13/cobra"
+
+	"github.com/parley-server/parley/internal/text"
 	"github.com/parley-server/parley/internal/vault"
 )
 
-// hiddenInput reads a secret: what is piped in, without the line end, or what
-// somebody types, without showing it. It never comes from the command line, where
-// others could see it.
-func (c *command) hiddenInput(ctx context.Context, prompt string) (vault.Value, error) {
+// fileFlag is the flag for a secret in a file.
+func fileFlag(cmd *cobra.Command, file *string) {
+	cmd.Flags().StringVar(file, "file", "", "read the value from a file, such as a private key; its last line end is not part of the value")
+	_ = cmd.MarkFlagFilename("file")
+}
+
+// hiddenInput reads a secret from a file, from stdin or from the keyboard, without showing it. The
+// last line end is not part of it. It never comes from the command line, where other users could
+// see it.
+func (c *command) hiddenInput(ctx context.Context, prompt, file string) (vault.Value, error) {
+	if file != "" {
+		f, err := os.Open(file)
+		if err != nil {
+			return vault.Value{}, &problem{Exit: exitUsage, Code: "USAGE", What: "Cannot read the value.", Why: err.Error() + "."}
+		}
+		defer f.Close()
+		return readSecret(f)
+	}
 	if c.keyboard() != nil {
 		value, err := c.typedInput(ctx, prompt)
 		if errors.Is(err, io.EOF) {
@@ -24,11 +42,28 @@ func (c *command) hiddenInput(ctx context.Context, prompt string) (vault.Value, 
 	if !fed(c.Stdin) {
 		return vault.Value{}, &problem{Exit: exitUsage, Code: "USAGE", What: "There is no value.", Why: "Nothing is piped in and nobody can be asked.", Do: "Pipe it in: … < file"}
 	}
-	text, err := io.ReadAll(io.LimitReader(c.Stdin, vault.MaxValue+3)) // the vault refuses less, and says so
+	return readSecret(c.Stdin)
+}
+
+// readSecret reads a secret without its last line end.
+func readSecret(from io.Reader) (vault.Value, error) {
+	plain, err := io.ReadAll(io.LimitReader(from, vault.MaxValue+3)) // the vault refuses less, and says so
 	if err != nil {
 		return vault.Value{}, fmt.Errorf("read the value: %w", err)
 	}
-	return vault.NewValue(bytes.TrimSuffix(bytes.TrimSuffix(text, []byte("\n")), []byte("\r"))), nil
+	return vault.NewValue(bytes.TrimSuffix(bytes.TrimSuffix(plain, []byte("\n")), []byte("\r"))), nil
+}
+
+// warnAboutValue warns of a value that Parley can protect less than others.
+func (c *command) warnAboutValue(name string, value vault.Value, inBody bool) {
+	if value.HasLines() && !inBody {
+		fmt.Fprintf(c.Stderr, "Warning: the value of %s has several lines, and such a value is sent in request bodies only. "+
+			"No request can carry it before it is registered with --in-body.\n", text.Escape(name))
+	}
+	if len(value.Reveal()) > 0 && value.IsGuessable() {
+		fmt.Fprintf(c.Stderr, "Warning: the value of %s is short or has few different characters, so that it can be guessed. "+
+			"It is hidden only in the answers to requests that carry it. Use a long random value if you can.\n", text.Escape(name))
+	}
 }
 
 // typedInput asks for a secret at the keyboard. Ctrl-C is what it always is.

@@ -239,7 +239,7 @@ func TestASecretIsGivenFromElsewhere(t *testing.T) {
 	}{
 		{"secret provide", token + "\n", 0, "provided"},
 		{"secret skip", "", 0, "skipped"},
-		{"secret provide", "short", 2, "pending"},
+		{"secret provide", "abc", 2, "pending"},
 		{"secret provide", "\xff\xfe not text", 2, "pending"},
 		{"approvals allow", "", 2, "pending"},
 	} {

@@ -28,24 +28,26 @@ remove secrets is the work of administrators: parley secrets.`,
 }
 
 func (c *command) secretProvide() *cobra.Command {
+	var file string
 	cmd := &cobra.Command{
 		Use:   "provide ID",
-		Short: "give a secret; the value is asked for or read from stdin",
+		Short: "give a secret; the value is asked for or read from stdin or a file",
 		Example: `  parley secret provide 0192f0aa-0000-7000-8000-000000000006
-  parley secret provide 0192f0aa-0000-7000-8000-000000000006 < token.txt`,
+  parley secret provide 0192f0aa-0000-7000-8000-000000000006 < token.txt
+  parley secret provide 0192f0aa-0000-7000-8000-000000000006 --file key.pem`,
 		Long: `The value goes into the workspace's vault, encrypted, and from there to the hosts that
 the secret is registered with. The agent never sees it.`,
 		Args: exactly("ID"),
 		RunE: c.remotely(func(ctx context.Context, remote *client.Client, args []string) error {
-			prompt := "Value"
+			prompt, name := "Value", "the secret"
 			a, err := remote.Approval(ctx, args[0])
 			if refused, ok := errors.AsType[*client.Error](err); err != nil && (!ok || refused.Status != http.StatusForbidden) {
 				return err
 			}
-			if name := asked(a).KeyName; name != "" {
-				prompt = "Value of " + text.Escape(name)
+			if key := asked(a).KeyName; key != "" {
+				prompt, name = "Value of "+text.Escape(key), key
 			}
-			value, err := c.hiddenInput(ctx, prompt)
+			value, err := c.hiddenInput(ctx, prompt, file)
 			if err != nil {
 				return err
 			}
@@ -53,11 +55,15 @@ the secret is registered with. The agent never sees it.`,
 				return &problem{Exit: exitUsage, Code: "USAGE", What: "That is no secret.", Why: "A secret is text in UTF-8."}
 			}
 			d, err := remote.ProvideSecret(ctx, args[0], string(value.Reveal()), c.approver)
+			if err == nil {
+				c.warnAboutValue(name, value, true)
+			}
 			return c.told(d, err)
 		}),
 	}
 	remoteFlags(cmd)
 	c.actorFlag(cmd)
+	fileFlag(cmd, &file)
 	return cmd
 }
 

@@ -33,9 +33,10 @@ secret_input.`,
 func (c *command) secretsSet() *cobra.Command {
 	var r vault.Registration
 	var noValue bool
+	var file string
 	cmd := &cobra.Command{
 		Use:   "set NAME",
-		Short: "register a secret, or give it another value; the value is asked for or read from stdin",
+		Short: "register a secret, or give it another value; the value is asked for or read from stdin or a file",
 		Example: `  parley secrets set GITHUB_TOKEN --host api.github.com
   parley secrets set GITHUB_TOKEN < token.txt                   another value, the hosts stay
   parley secrets set CRM_KEY --host '*.crm.example' --no-value  whoever talks to the agent gives the value`,
@@ -43,7 +44,8 @@ func (c *command) secretsSet() *cobra.Command {
 and surfaces. Without, a secret that is registered gets another value.
 
 The value goes into header values of https requests to the hosts, on port 443 unless
-a host names another; --in-query, --in-body and --allow-http let it go further.`,
+a host names another; --in-query, --in-body and --allow-http let it go further. A value
+of several lines, such as a private key, is sent in request bodies only: --in-body.`,
 		Args: exactly("NAME"),
 		PreRunE: func(cmd *cobra.Command, _ []string) error {
 			if surfaces := r.InQuery || r.InBody || r.AllowHTTP; len(r.Hosts) == 0 && (surfaces || noValue) {
@@ -63,7 +65,7 @@ a host names another; --in-query, --in-body and --allow-http let it go further.`
 				}
 			}
 			if !noValue {
-				if r.Value, err = c.hiddenInput(ctx, "Value of "+r.Name); err != nil {
+				if r.Value, err = c.hiddenInput(ctx, "Value of "+r.Name, file); err != nil {
 					return err
 				}
 			}
@@ -80,6 +82,7 @@ a host names another; --in-query, --in-body and --allow-http let it go further.`
 			if !made.HasValue {
 				how = "without a value yet"
 			}
+			c.warnAboutValue(made.Name, r.Value, made.InBody)
 			fmt.Fprintf(c.Stderr, "%s, version %d, is %s. It may go to %s.\n", made.Name, made.Version, how, strings.Join(made.Hosts, ", "))
 			return nil
 		}),
@@ -90,6 +93,8 @@ a host names another; --in-query, --in-body and --allow-http let it go further.`
 	cmd.Flags().BoolVar(&r.InBody, "in-body", false, "the value may also stand in request bodies")
 	cmd.Flags().BoolVar(&r.AllowHTTP, "allow-http", false, "the value may also travel without TLS")
 	cmd.Flags().BoolVar(&noValue, "no-value", false, "register the name and the hosts; a value that is there stays")
+	fileFlag(cmd, &file)
+	cmd.MarkFlagsMutuallyExclusive("file", "no-value")
 	return cmd
 }
 

@@ -39,8 +39,10 @@ func TestSecretsAreSetListedAndRemoved(t *testing.T) {
 		t.Errorf("register: %d, %s", code, errs)
 	}
 	for what, c := range map[string]struct{ stdin, args, want string }{
-		"two lines":    {token + "\n" + token, "CRM_KEY", "one line"},
-		"nothing":      {"", "CRM_KEY --host crm.example.com", "at least 8 bytes"},
+		"a tab":        {token + "\t" + token, "CRM_KEY", "without control characters"},
+		"nothing":      {"", "CRM_KEY --host crm.example.com", "at least 4 bytes"},
+		"no file":      {"", "CRM_KEY --file none.pem", "none.pem"},
+		"two sources":  {"", "CRM_KEY --host crm.example.com --file none.pem --no-value", "no-value"},
 		"no host":      {"", "CRM_KEY --no-value", "--host is missing"},
 		"surfaces":     {token, "CRM_KEY --in-query", "--host is missing"},
 		"a URL":        {token, "CRM_KEY --host https://x.com", "without https://"},
@@ -84,6 +86,37 @@ func TestSecretsAreSetListedAndRemoved(t *testing.T) {
 	}
 	if _, errs, code := sh.run("secrets", "set", "A", "--host", "a.example.com", "--no-value"); code != 2 || !strings.Contains(errs, "parley vault key") {
 		t.Errorf("without a master key: %d, %s", code, errs)
+	}
+}
+
+// TestWarningsAboutValues sets values that can be guessed or have several lines.
+func TestWarningsAboutValues(t *testing.T) {
+	t.Parallel()
+	sh := shell{t: t, dir: t.TempDir(), environ: []string{"DATABASE_URL=" + dbtest.DSN(t), "PARLEY_WORKSPACE=test", "PARLEY_VAULT_KEY=" + vaultKey}}
+	sh.must("workspace", "create", "test")
+	const guessable, lines = "short or has few different characters", "has several lines"
+	pem := "-----BEGIN PRIVATE KEY-----\r\nMIIEvQIBADANBgkqhkiG9w0BAQEF\r\n-----END PRIVATE KEY-----\r\n"
+	file := filepath.Join(sh.dir, "key.pem")
+	if err := os.WriteFile(file, []byte(pem), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		stdin, args string
+		warnings    string
+	}{
+		{"4711\n", "PIN --host a.example.com", guessable},
+		{"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\n", "FLAT --host a.example.com", guessable},
+		{token + "\n", "TOKEN --host a.example.com", ""},
+		{"", "LATER --host a.example.com --no-value", ""},
+		{pem, "KEY --host a.example.com", lines},
+		{pem, "KEY --host a.example.com --in-body", ""},
+		{"", "KEY --file " + file, ""},
+		{"", "OTHER --host a.example.com --file " + file, lines},
+	} {
+		_, errs, code := sh.pipe(strings.NewReader(c.stdin), append([]string{"secrets", "set"}, strings.Fields(c.args)...)...)
+		if code != 0 || strings.Contains(errs, "Warning:") != (c.warnings != "") || !strings.Contains(errs, c.warnings) || strings.Contains(errs, "4711") || strings.Contains(errs, "MIIE") {
+			t.Errorf("%s: %d, %s", c.args, code, errs)
+		}
 	}
 }
 

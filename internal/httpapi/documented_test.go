@@ -29,7 +29,7 @@ var enforced = map[string]int{
 	"request_id_characters": door.MaxRequestID, "idempotency_key_characters": wire.MaxIdempotencyKey, "violations": wire.MaxViolations, "page_items": maxPage,
 	"command_characters": wire.MaxCommand, "caller_id_bytes": wire.MaxCallerID, "skill_name_characters": wire.MaxName, "skill_input_bytes": wire.MaxInput,
 	"response_schema_bytes": wire.MaxSchema, "response_schema_depth": schema.MaxDepth, "secret_input_names": wire.MaxSecrets,
-	"secret_name_characters": wire.MaxName, "secret_value_bytes": vault.MaxValue, "max_response_seconds": wire.MaxResponseSeconds, "max_turns": wire.MaxTurns,
+	"secret_name_characters": wire.MaxName, "secret_value_bytes": vault.MaxValue, "secret_value_least_bytes": vault.MinValue, "max_response_seconds": wire.MaxResponseSeconds, "max_turns": wire.MaxTurns,
 	"max_cost_usd": wire.MaxCost, "tool_result_output_characters": event.OutputLimit, "deny_reason_characters": wire.MaxReason,
 	"allowlist_pattern_bytes": permission.MaxPattern, "attachments": wire.MaxAttachments, "attached_text_bytes": filestore.ReadText,
 	"attached_image_bytes": filestore.ReadImage, "attached_images_bytes": filestore.ReadImages, "file_bytes": filestore.MaxSize,

@@ -12,10 +12,9 @@ import (
 	"github.com/parley-server/parley/internal/fault"
 )
 
-// The bounds of a credential. A shorter value could not be told from other text
-// where it has to be redacted.
+// The bounds of a credential.
 const (
-	MinValue = 8        // bytes
+	MinValue = 4        // bytes
 	MaxValue = 64 << 10 // bytes
 	MaxHosts = 32
 )
@@ -59,15 +58,28 @@ func CheckValue(v Value) []fault.Violation {
 	plain := v.Reveal()
 	switch {
 	case len(plain) < MinValue:
-		return wrong("min_length", fmt.Sprintf("The value of a secret is at least %d bytes long: a shorter one could not be kept out of answers.", MinValue))
+		return wrong("min_length", fmt.Sprintf("The value of a secret is at least %d bytes long.", MinValue))
 	case len(plain) > MaxValue:
 		return wrong("max_length", fmt.Sprintf("The value of a secret is at most %d bytes long.", MaxValue))
-	case !utf8.Valid(plain) || bytes.ContainsFunc(plain, unicode.IsControl):
-		return wrong("format", "The value of a secret is one line of UTF-8 without control characters.")
-	case len(bytes.TrimSpace(plain)) != len(plain):
-		return wrong("format", "The value of a secret neither begins nor ends with a blank.")
+	case !utf8.Valid(plain) || bytes.ContainsFunc(bytes.ReplaceAll(plain, []byte("\r\n"), []byte("\n")), isRefusedControl):
+		return wrong("format", "The value of a secret is UTF-8 without control characters. Lines end with LF or CRLF.")
+	case len(bytes.TrimSpace(plain)) != len(trimLastLineEnd(plain)):
+		return wrong("format", "The value of a secret does not begin or end with a blank. "+
+			"Only a value of several lines may end with one line end.")
 	}
 	return nil
+}
+
+// isRefusedControl reports whether a character cannot be part of a value.
+func isRefusedControl(c rune) bool { return unicode.IsControl(c) && c != '\n' }
+
+// trimLastLineEnd removes the last line end of a value of several lines, as a PEM file has it.
+func trimLastLineEnd(plain []byte) []byte {
+	trimmed := bytes.TrimSuffix(bytes.TrimSuffix(plain, []byte("\n")), []byte("\r"))
+	if bytes.IndexByte(trimmed, '\n') < 0 {
+		return plain
+	}
+	return trimmed
 }
 
 var (
