@@ -11,7 +11,6 @@ import (
 	"github.com/parley-server/parley/internal/a2a"
 	"github.com/parley-server/parley/internal/apikey"
 	"github.com/parley-server/parley/internal/callback"
-	"github.com/parley-server/parley/internal/egress"
 	"github.com/parley-server/parley/internal/filestore"
 	"github.com/parley-server/parley/internal/httpapi"
 	"github.com/parley-server/parley/internal/limit"
@@ -65,7 +64,7 @@ func (s *service) buildStores(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	guard, err := egress.New(egress.Config{Allow: cfg.EgressAllow})
+	guard, err := cfg.guard()
 	if err != nil {
 		return &ConfigError{[]string{"PARLEY_EGRESS_ALLOW: " + sentenceOf(err)}}
 	}

@@ -54,6 +54,9 @@ func (c Config) problems() []string {
 	if c.Queue < 1 || c.Queue > 100_000 {
 		bad("PARLEY_MESSAGE_QUEUE", c.Queue, "1 to 100000")
 	}
+	if c.BodyMemory < 8 || c.BodyMemory > 65_536 {
+		bad("PARLEY_EGRESS_BODY_MIB", c.BodyMemory, "8 to 65536")
+	}
 	if c.ModelCalls < 0 || c.ModelCalls > 10_000 {
 		bad("PARLEY_MODEL_CALLS", c.ModelCalls, "1 to 10000")
 	}
@@ -117,7 +120,7 @@ func (c Config) problems() []string {
 
 // guard decides where requests that callers ask for may go.
 func (c Config) guard() (*egress.Guard, error) {
-	return egress.New(egress.Config{Allow: c.EgressAllow})
+	return egress.New(egress.Config{Allow: c.EgressAllow, BodyMemory: int64(c.BodyMemory) << 20})
 }
 
 // trustedProxies are the networks that may name the client of a request.

@@ -9,8 +9,9 @@ import (
 )
 
 // answer is what may be shown of a server's answer: without a value in its header or
-// its body. What cannot be searched is refused.
-func (r *Run) answer(from *http.Response) (*http.Response, error) {
+// its body. What cannot be searched is refused. A value that can be guessed is looked for only
+// in the answers to requests that carried it.
+func (r *Run) answer(from *http.Response, used []*credential) (*http.Response, error) {
 	empty := from.Request.Method == http.MethodHead || from.StatusCode == http.StatusNoContent || from.StatusCode == http.StatusNotModified
 	refused := ""
 	switch {
@@ -35,14 +36,25 @@ func (r *Run) answer(from *http.Response) (*http.Response, error) {
 	if empty {
 		to.ContentLength = from.ContentLength
 	}
-	r.cfg.Redact.Header(to.Header)
 	body := &limited{from.Body, r.maxAnswer, ErrTooLarge}
-	to.Body = struct {
-		io.Reader
-		io.Closer
-	}{r.cfg.Redact.Reader(body), body}
+	r.cfg.Redact.Header(to.Header)
+	text := r.cfg.Redact.Reader(body)
+	for _, c := range used {
+		c.own.Header(to.Header)
+		text = c.own.Reader(text)
+	}
+	to.Body = redacted{text, body}
 	return to, nil
 }
+
+// redacted is the body of an answer.
+type redacted struct {
+	io.Reader
+	io.Closer
+}
+
+// WriteTo has redact give marks apart to a redact.Marker.
+func (r redacted) WriteTo(dst io.Writer) (int64, error) { return io.Copy(dst, r.Reader) }
 
 // encoded reports whether a body has to be decoded by whoever gets it.
 func encoded(h http.Header) bool {

@@ -14,6 +14,7 @@
 package egress
 
 import (
+	"cmp"
 	"crypto/x509"
 	"errors"
 	"fmt"
@@ -35,6 +36,11 @@ type Config struct {
 	Allow    []string
 	Roots    *x509.CertPool // default: the system's
 	Resolver *net.Resolver  // default: Go's own
+
+	// BodyMemory bounds the bytes of request bodies that runs hold in memory to put secrets in, all
+	// runs together; default: DefaultBodyMemory, at least MaxSearchedBody. A run gets at most half,
+	// or MaxSearchedBody.
+	BodyMemory int64
 }
 
 // Guard decides where requests may go. It is safe for concurrent use.
@@ -42,11 +48,14 @@ type Guard struct {
 	rules    rules
 	roots    *x509.CertPool
 	resolver *net.Resolver
+	bodies   *bodyBudget
+	share    int64 // of bodies, for one run
 }
 
 // New makes a guard. It tells everything that is wrong with the rules at once.
 func New(cfg Config) (*Guard, error) {
-	g := &Guard{roots: cfg.Roots, resolver: cfg.Resolver}
+	memory := cmp.Or(max(cfg.BodyMemory, 0), DefaultBodyMemory)
+	g := &Guard{roots: cfg.Roots, resolver: cfg.Resolver, bodies: newBodyBudget(memory), share: memory / 2}
 	if g.resolver == nil {
 		g.resolver = &net.Resolver{PreferGo: true}
 	}

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"time"
 )
 
 // Connect dials an address that nobody has looked at.
@@ -38,6 +39,9 @@ func Matches(pattern, scheme, name string, port uint16) (bool, error) {
 func (r *Run) Bound(body, answer int64, connections int) {
 	r.maxBody, r.maxAnswer, r.slots = body, answer, make(chan struct{}, connections)
 }
+
+// WaitForBodies bounds how long a request of the run waits for memory.
+func (r *Run) WaitForBodies(d time.Duration) { r.bodies.wait, r.guard.bodies.wait = d, d }
 
 // Lookup answers a message of DNS.
 func (r *Run) Lookup(ctx context.Context, packet []byte) []byte { return r.lookup(ctx, packet) }

@@ -1,11 +1,7 @@
 package egress
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
-	"errors"
-	"io"
 	"net/http"
 	"net/url"
 	"slices"
@@ -22,8 +18,9 @@ func (p *plan) find(text string, may func(*credential) bool) (found []*credentia
 		case !strings.Contains(text, c.Placeholder):
 		case may(c):
 			found = append(found, c)
-			if use := (Use{c.Name, c.Version}); !slices.Contains(p.request.Credentials, use) {
-				p.request.Credentials = append(p.request.Credentials, use)
+			if !slices.Contains(p.used, c) {
+				p.used = append(p.used, c)
+				p.request.Credentials = append(p.request.Credentials, Use{c.Name, c.Version})
 			}
 		default:
 			p.leave(c)
@@ -37,6 +34,17 @@ func (p *plan) find(text string, may func(*credential) bool) (found []*credentia
 	return found
 }
 
+// findInLine is find for a part of a request that is one line.
+func (p *plan) findInLine(text string, may func(*credential) bool) (found []*credential, err error) {
+	found = p.find(text, may)
+	for _, c := range found {
+		if c.lines {
+			return nil, refuse("The value of %s has several lines: it can only be sent in the body of a request.", c.Name)
+		}
+	}
+	return found, nil
+}
+
 // leave notes that a placeholder goes out as it is.
 func (p *plan) leave(c *credential) {
 	if !slices.Contains(p.request.Refused, c.Name) {
@@ -44,17 +52,23 @@ func (p *plan) leave(c *credential) {
 	}
 }
 
-func (p *plan) searchHeader(h http.Header) {
+func (p *plan) searchHeader(h http.Header) error {
 	p.header = cleanRequest(h)
 	for _, values := range p.header {
 		for i, v := range values {
 			text, write := placeholder.Header(v)
-			found := p.find(text, func(*credential) bool { return true })
+			found, err := p.findInLine(text, func(*credential) bool { return true })
+			if err != nil {
+				return err
+			}
 			if len(found) == 0 {
 				continue
 			}
 			p.edits = append(p.edits, func() error {
-				filled := replace(text, found, func(s string) string { return s })
+				filled, err := replace(text, found, func(s string) string { return s })
+				if err != nil {
+					return err
+				}
 				if control(filled) {
 					return refuse("A secret's value cannot stand in a header.")
 				}
@@ -63,75 +77,35 @@ func (p *plan) searchHeader(h http.Header) {
 			})
 		}
 	}
-}
-
-func (p *plan) searchQuery() {
-	query := p.url.RawQuery
-	if found := p.find(query, func(c *credential) bool { return c.InQuery }); len(found) > 0 {
-		p.edits = append(p.edits, func() error {
-			p.url.RawQuery = replace(query, found, url.QueryEscape)
-			return nil
-		})
-	}
-}
-
-// searchBody reads the body where a value may have to be put in. Where none may, it
-// passes by as it comes.
-func (p *plan) searchBody(limit int64) error {
-	may := func(c *credential) bool { return c.InBody }
-	if p.body == nil || p.body == http.NoBody {
-		return nil
-	}
-	if !slices.ContainsFunc(p.here, may) {
-		p.body = &limited{p.body, limit, bodyTooLarge(limit)}
-		return nil
-	}
-	text, err := io.ReadAll(&limited{p.body, MaxSearchedBody, bodyTooLarge(MaxSearchedBody)})
-	if _, refused := errors.AsType[*Error](err); err != nil && !refused {
-		err = refuse("The body could not be read.")
-	}
-	if err != nil {
-		return err
-	}
-	p.body.Close()
-	p.setBody(text)
-	if found := p.find(string(text), may); len(found) > 0 {
-		escape := bodyEscape(p.header.Get("Content-Type"))
-		p.edits = append(p.edits, func() error {
-			p.setBody([]byte(replace(string(text), found, escape)))
-			return nil
-		})
-	}
 	return nil
 }
 
-func (p *plan) setBody(text []byte) {
-	p.body, p.length = io.NopCloser(bytes.NewReader(text)), int64(len(text))
-}
-
-// bodyEscape is how a value is written in a body, so that it stays one value.
-func bodyEscape(contentType string) func(string) string {
-	kind := strings.ToLower(contentType)
-	switch {
-	case strings.HasPrefix(kind, "application/x-www-form-urlencoded"):
-		return url.QueryEscape
-	case strings.Contains(kind, "json"):
-		return func(s string) string {
-			text, _ := json.Marshal(s)
-			return string(text[1 : len(text)-1])
-		}
+func (p *plan) searchQuery() error {
+	query := p.url.RawQuery
+	found, err := p.findInLine(query, func(c *credential) bool { return c.InQuery })
+	if len(found) > 0 {
+		p.edits = append(p.edits, func() (err error) {
+			p.url.RawQuery, err = replace(query, found, url.QueryEscape)
+			return err
+		})
 	}
-	return func(s string) string { return s }
+	return err
 }
 
 // replace puts values in place of placeholders, all at once: what a value looks like
-// is never looked at.
-func replace(text string, found []*credential, escape func(string) string) string {
+// is never looked at. It is for headers and queries, which stay small.
+func replace(text string, found []*credential, escape func(string) string) (string, error) {
 	pairs := make([]string, 0, 2*len(found))
+	size := len(text)
 	for _, c := range found {
-		pairs = append(pairs, c.Placeholder, escape(string(c.Value.Reveal())))
+		value := escape(string(c.Value.Reveal()))
+		pairs = append(pairs, c.Placeholder, value)
+		size += strings.Count(text, c.Placeholder) * len(value)
 	}
-	return strings.NewReplacer(pairs...).Replace(text)
+	if size > MaxHeader {
+		return "", refusal(RefusedRequest, http.StatusRequestHeaderFieldsTooLarge, "A header or query is larger than %d KiB with its secrets.", MaxHeader>>10)
+	}
+	return strings.NewReplacer(pairs...).Replace(text), nil
 }
 
 // fill makes the request that is sent: the only one that holds values.

@@ -93,10 +93,13 @@ func TestValuesAreNotSearched(t *testing.T) {
 func TestControlCharactersStayOut(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, egress.Config{})
-	for _, bad := range []string{"12345678\r\nX-Injected: 1", "12345678\n", "1234\x005678", "1234\x7f5678"} {
+	const lines, control = "The value of API_KEY has several lines", "A secret's value cannot stand in a header."
+	for bad, why := range map[string]string{
+		"12345678\r\nX-Injected: 1": lines, "12345678\n": lines, "12345678\r": lines, "1234\x005678": control, "1234\x7f5678": control,
+	} {
 		c := key(func(c *egress.Credential) { c.Value = vault.NewValue([]byte(bad)) })
 		for _, d := range doors(t, w.run(t, egress.RunConfig{Credentials: []egress.Credential{c}})) {
-			refusedWith(t, d, d.get(t, "https://api.test/"), http.StatusBadRequest, "A secret's value cannot stand in a header.")
+			refusedWith(t, d, d.get(t, "https://api.test/"), http.StatusBadRequest, why)
 		}
 	}
 	if all := w.arrivals(); len(all) != 0 {

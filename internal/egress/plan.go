@@ -20,6 +20,7 @@ type plan struct {
 	length  int64
 	here    []*credential  // whose values this host may get
 	away    []*credential  // whose not
+	used    []*credential  // whose values it gets
 	edits   []func() error // put the values in
 }
 
@@ -56,9 +57,13 @@ func (r *Run) fillPlan(p *plan, req *http.Request) (err error) {
 		}
 	}
 	p.find(p.url.EscapedPath(), func(*credential) bool { return false })
-	p.searchHeader(req.Header)
-	p.searchQuery()
-	return p.searchBody(r.maxBody)
+	if err := p.searchHeader(req.Header); err != nil {
+		return err
+	}
+	if err := p.searchQuery(); err != nil {
+		return err
+	}
+	return r.searchBody(req.Context(), p)
 }
 
 // shown is a part of a request as it may be written down.
@@ -68,7 +73,7 @@ func (r *Run) shown(s string, limit int) string {
 			return utf8.RuneError
 		}
 		return c
-	}, strings.ToValidUTF8(r.cfg.Redact.String(s), "\uFFFD"))
+	}, strings.ToValidUTF8(r.cfg.RedactRecords.String(s), "\uFFFD"))
 	if len(s) > limit {
 		s = strings.ToValidUTF8(s[:limit], "") + "…"
 	}

@@ -22,9 +22,10 @@ import (
 const (
 	MaxConnections  = 128              // from the run's commands, at a time
 	MaxRequestURL   = 8 << 10          // bytes of a request's URL
-	MaxHeader       = 64 << 10         // bytes of a header, of a request and of an answer
+	MaxHeader       = 64 << 10         // bytes of a header, of a request and of an answer; also of a query with its secrets
 	MaxRequestBody  = 256 << 20        // bytes that one request sends
-	MaxSearchedBody = 8 << 20          // the same where a secret may be in it
+	MaxSearchedBody = 8 << 20          // the same where a secret may be in it, which is held in memory
+	MaxPlaceholders = 1000             // in such a body
 	MaxAnswer       = 256 << 20        // bytes of an answer, after it was unpacked
 	RequestTime     = 10 * time.Minute // for a request, to the last byte of the answer
 	AnswerTime      = 2 * time.Minute  // until an answer begins
@@ -59,9 +60,11 @@ type Credential struct {
 // RunConfig is what a run may do.
 type RunConfig struct {
 	Credentials []Credential
-	Redact      *redact.Redactor // of everything that must not come back, not only of this run's values
-	Hosts       []string         // which may be reached beside those of the credentials: "api.example.com", "*.example.com", "example.com:8443"
-	Public      bool             // every public host may be reached
+	Redact      *redact.Redactor // of answers: everything that must not come back, not only this run's values
+	// RedactRecords is for what is recorded, which the run's tools do not see; default: Redact.
+	RedactRecords *redact.Redactor
+	Hosts         []string // which may be reached beside those of the credentials: "api.example.com", "*.example.com", "example.com:8443"
+	Public        bool     // every public host may be reached
 
 	// Record is called before a request leaves, and for those that never will; an
 	// error keeps it from leaving, one made by Refused as a refusal. Without an error
@@ -95,6 +98,7 @@ type Run struct {
 	credentials []credential
 	transport   *http.Transport
 	slots       chan struct{} // connections
+	bodies      *bodyBudget   // the run's part of the guard's
 	maxBody     int64         // MaxRequestBody
 	maxAnswer   int64         // MaxAnswer
 	names       names         // of hosts, for programs without a proxy
@@ -106,6 +110,8 @@ type Run struct {
 type credential struct {
 	Credential
 	hosts []host
+	lines bool             // only a body can carry the value
+	own   *redact.Redactor // of the value, where it can be guessed; nil: the run's redactor finds it
 }
 
 // Run starts a run. Close ends it.
@@ -114,7 +120,11 @@ func (g *Guard) Run(cfg RunConfig) (*Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Run{cfg: cfg, guard: g, hosts: hosts, slots: make(chan struct{}, MaxConnections), maxBody: MaxRequestBody, maxAnswer: MaxAnswer, authority: sync.OnceValues(newAuthority)}
+	r := &Run{cfg: cfg, guard: g, hosts: hosts, slots: make(chan struct{}, MaxConnections), bodies: newBodyBudget(g.share),
+		maxBody: MaxRequestBody, maxAnswer: MaxAnswer, authority: sync.OnceValues(newAuthority)}
+	if r.cfg.RedactRecords == nil {
+		r.cfg.RedactRecords = cfg.Redact
+	}
 	for i, c := range cfg.Credentials {
 		hosts, err := parseHosts(c.Hosts)
 		if err != nil {
@@ -123,7 +133,11 @@ func (g *Guard) Run(cfg RunConfig) (*Run, error) {
 		if err := c.check(cfg.Credentials[:i]); err != nil {
 			return nil, fmt.Errorf("credential %s: %w", c.Name, err)
 		}
-		r.credentials = append(r.credentials, credential{c, hosts})
+		own := credential{Credential: c, hosts: hosts, lines: c.Value.HasLines()}
+		if c.Value.IsGuessable() {
+			own.own = redact.New(redact.Secret{Name: c.Name, Value: c.Value.Reveal()})
+		}
+		r.credentials = append(r.credentials, own)
 		r.hosts = append(r.hosts, hosts...)
 	}
 	r.open = &Guard{roots: g.roots, resolver: g.resolver, rules: slices.DeleteFunc(slices.Clone(g.rules), func(r rule) bool { return r.host == "" })}

@@ -20,8 +20,8 @@ func (r *Run) Do(req *http.Request) (*http.Response, error) {
 	}
 	done, err := r.record(req.Context(), p.request)
 	if err != nil {
-		if refused == nil && req.Body != nil {
-			req.Body.Close()
+		if refused == nil && p.body != nil {
+			p.body.Close()
 		}
 		if e, ok := errors.AsType[*Error](err); ok {
 			return nil, e
@@ -78,7 +78,7 @@ func (r *Run) send(ctx context.Context, p *plan) (*http.Response, error) {
 		return nil, err
 	}
 	res.Body = &unbroken{res.Body, ctx, p.request.Host}
-	res, err = r.answer(res)
+	res, err = r.answer(res, p.used)
 	if err != nil {
 		end()
 		return nil, err
@@ -99,6 +99,9 @@ func (e *ending) Close() error {
 	e.once.Do(e.end)
 	return err
 }
+
+// WriteTo has redact give marks apart to a redact.Marker.
+func (e *ending) WriteTo(dst io.Writer) (int64, error) { return io.Copy(dst, e.ReadCloser) }
 
 // unbroken has reading an answer's body fail with *Unanswered.
 type unbroken struct {

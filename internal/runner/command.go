@@ -48,7 +48,7 @@ func (x *Run) Bash(ctx context.Context, call tool.Call, command string, limit ti
 	release()
 	x.flushRefusals()
 	if failure, ok := errors.AsType[*sandbox.Failure](err); ok {
-		x.log.ErrorContext(ctx, "the sandbox failed; the command did not run", "reason", net.redact.String(failure.Reason))
+		x.log.ErrorContext(ctx, "the sandbox failed; the command did not run", "reason", net.records.String(failure.Reason))
 		return 0, "", tool.Refusal("The sandbox failed, and the command did not run. Ask the administrator to look into the server's log.")
 	}
 	if err != nil {

@@ -25,7 +25,8 @@ import (
 // network is what a run reaches the world with.
 type network struct {
 	run     *egress.Run
-	redact  *redact.Redactor
+	redact  *redact.Redactor  // of the output of commands: without values that can be guessed
+	records *redact.Redactor  // of logs and records, which the agent does not read: of all values
 	stands  map[string]string // placeholders of the run's credentials, by name
 	missing []string          // those that nobody has given a value yet
 	env     []string          // for commands
@@ -61,9 +62,7 @@ func (x *Run) network(ctx context.Context) (*network, error) {
 	if err != nil {
 		return nil, err
 	}
-	hidden := secrets(opened)
-	hidden = append(hidden, x.others(ctx, others)...)
-	n.redact = redact.New(hidden...)
+	n.buildRedactors(slices.Concat(opened, x.others(ctx, others)))
 
 	policy, err := x.r.Policy(ctx, x.t.Workspace)
 	if err != nil {
@@ -77,7 +76,8 @@ func (x *Run) network(ctx context.Context) (*network, error) {
 		credentials[i] = egress.Credential{Name: o.Name, Version: o.Version, Placeholder: stands, Value: o.Value, Hosts: o.Hosts,
 			InQuery: o.InQuery, InBody: o.InBody, AllowHTTP: o.AllowHTTP}
 	}
-	n.run, err = x.r.cfg.Guard.Run(egress.RunConfig{Credentials: credentials, Redact: n.redact, Hosts: policy.Hosts, Public: policy.Public, Record: x.record})
+	n.run, err = x.r.cfg.Guard.Run(egress.RunConfig{Credentials: credentials, Redact: n.redact, RedactRecords: n.records,
+		Hosts: policy.Hosts, Public: policy.Public, Record: x.record})
 	if err != nil {
 		return nil, fmt.Errorf("set up the network of a run: %w", err)
 	}
@@ -85,11 +85,22 @@ func (x *Run) network(ctx context.Context) (*network, error) {
 	return n, nil
 }
 
+// buildRedactors makes the redactors of a run. The output of commands is not searched for values
+// that can be guessed: the mark in place of one would confirm the guess. Such a value is taken out
+// of the answers to requests that carried it, which is the only way for it to reach a command.
+func (n *network) buildRedactors(all []vault.Opened) {
+	n.records = redact.New(secrets(all)...)
+	strong := slices.DeleteFunc(slices.Clone(all), func(o vault.Opened) bool { return o.Value.IsGuessable() })
+	if n.redact = n.records; len(strong) < len(all) {
+		n.redact = redact.New(secrets(strong)...)
+	}
+}
+
 // others opens what this run cannot send: another has sent it before, and a server may
 // answer with it. One that does not open hides none of the rest.
-func (x *Run) others(ctx context.Context, names []string) (list []redact.Secret) {
+func (x *Run) others(ctx context.Context, names []string) (list []vault.Opened) {
 	if opened, err := x.r.cfg.Vault.Open(ctx, x.t.Workspace, names); err == nil {
-		return secrets(opened)
+		return opened
 	}
 	for _, name := range names {
 		opened, err := x.r.cfg.Vault.Open(ctx, x.t.Workspace, []string{name})
@@ -97,18 +108,18 @@ func (x *Run) others(ctx context.Context, names []string) (list []redact.Secret)
 			x.log.WarnContext(ctx, "a credential that the run does not use does not open; an answer that holds it shows it", "credential", name, "err", err)
 			continue
 		}
-		list = append(list, secrets(opened)...)
+		list = append(list, opened...)
 	}
 	return list
 }
 
-// Redact removes the values of credentials from a text. Before a run has opened its credentials,
-// no text of its process contains one. A nil run has no values.
+// Redact removes the values of credentials from a text for the log. Before a run has opened its
+// credentials, no text of its process contains one. A nil run has no values.
 func (x *Run) Redact(s string) string {
 	if x == nil || x.net == nil {
 		return s
 	}
-	return x.net.redact.String(s)
+	return x.net.records.String(s)
 }
 
 func secrets(opened []vault.Opened) []redact.Secret {
@@ -167,6 +178,15 @@ type answer struct {
 func (a *answer) Read(p []byte) (int, error) {
 	n, err := a.ReadCloser.Read(p)
 	if err != nil && err != io.EOF {
+		err = told(a.req, err)
+	}
+	return n, err
+}
+
+// WriteTo has redact give marks apart to a redact.Marker.
+func (a *answer) WriteTo(dst io.Writer) (int64, error) {
+	n, err := io.Copy(dst, a.ReadCloser)
+	if err != nil {
 		err = told(a.req, err)
 	}
 	return n, err

@@ -1,0 +1,41 @@
+package egress
+
+import (
+	"context"
+	"net/http"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/semaphore"
+)
+
+// DefaultBodyMemory is the memory for bodies that may hold secrets.
+const DefaultBodyMemory = 64 << 20
+
+// bodyWait is how long a request waits for memory.
+const bodyWait = 10 * time.Second
+
+// bodyBudget bounds the memory of the bodies that the runs of a process, or one of them, hold. The
+// first to wait is the first to get memory.
+type bodyBudget struct {
+	bytes *semaphore.Weighted
+	wait  time.Duration
+}
+
+func newBodyBudget(bytes int64) *bodyBudget {
+	return &bodyBudget{semaphore.NewWeighted(max(bytes, MaxSearchedBody)), bodyWait}
+}
+
+// acquire waits until a number of bytes is free. release may be called more than once.
+func (b *bodyBudget) acquire(ctx context.Context, bytes int64) (release func(), err error) {
+	waiting, cancel := context.WithTimeout(ctx, b.wait)
+	defer cancel()
+	if err := b.bytes.Acquire(waiting, bytes); err != nil {
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		return nil, refusal(RefusedRequest, http.StatusServiceUnavailable,
+			"Other requests use all memory for bodies that may hold secrets. Try again later, or send a smaller body.")
+	}
+	return sync.OnceFunc(func() { b.bytes.Release(bytes) }), nil
+}
