@@ -137,7 +137,7 @@ func TestSecretsAreNowhere(t *testing.T) {
 	s.command(true, set, "secrets", "set", "SET_KEY", "--workspace", "w")
 	s.command(true, "", "secrets", "set", "ASKED_KEY", "--workspace", "w", "--host", "api.example.com", "--no-value")
 	s.command(false, set, "secrets", "set", "OTHER_KEY", "--workspace", "w")
-	s.command(false, set+"\n"+set, "secrets", "set", "SET_KEY", "--workspace", "w")
+	s.command(false, set+"\t"+set, "secrets", "set", "SET_KEY", "--workspace", "w")
 	s.command(true, "", "secrets", "list", "--workspace", "w", "--json")
 
 	srv := s.skills(input)
@@ -286,7 +286,7 @@ func (s *spied) secret(srv *server, value string) {
 		{ask.URL, `{"action":"provide","value":` + string(text) + `,"more":` + string(text) + `}`, "", 400},
 		{ask.URL, `{"action":"skip","value":` + string(text) + `}`, "", 400},
 		{ask.URL, `{"action":` + string(text) + `,"value":` + string(text) + `}`, "", 400},
-		{ask.URL, `{"action":"provide","value":` + string(text[:len(text)-1]) + `\n` + string(text[1:]) + `}`, "", 400},
+		{ask.URL, `{"action":"provide","value":` + string(text[:len(text)-1]) + `\t` + string(text[1:]) + `}`, "", 400},
 		{ask.URL, `{"action":"provide","value":` + string(text), "", 400},
 		{elsewhere, `{"action":"provide","value":` + string(text) + `}`, "", 404},
 		{ask.URL, `{"action":"provide","value":` + string(text) + `}`, "Bearer nobody", 401},
