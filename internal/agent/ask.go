@@ -8,6 +8,7 @@ import (
 
 	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/model"
+	"github.com/parley-server/parley/internal/text"
 	"github.com/parley-server/parley/internal/tool"
 )
 
@@ -203,5 +204,5 @@ func (r *run) secret(ctx context.Context, c event.ToolCall) (tool.Result, error)
 		return tool.Refuse(refusal), nil
 	}
 	return tool.Result{}, r.park(event.InputRequired{What: event.InputSecret, KeyName: in.KeyName, ToolUseID: c.ID,
-		Reason: shorten(event.Plain(in.Reason), maxReason)})
+		Reason: text.Truncate(event.Plain(in.Reason), maxReason)})
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/model"
 	"github.com/parley-server/parley/internal/quote"
+	"github.com/parley-server/parley/internal/text"
 	"github.com/parley-server/parley/internal/tool"
 )
 
@@ -166,7 +167,7 @@ func summary(t tool.Tool, c event.ToolCall) string {
 	if json.Compact(&b, c.Input) != nil {
 		return quote.Argument(c.Tool, maxSummary)
 	}
-	return quote.Argument(c.Tool, maxSummary) + " " + quote.Exact(shorten(event.Plain(b.String()), maxSummary))
+	return quote.Argument(c.Tool, maxSummary) + " " + quote.Exact(text.Truncate(event.Plain(b.String()), maxSummary))
 }
 
 // clip bounds what the model reads of one output.
@@ -175,15 +176,4 @@ func clip(s string) string {
 		return s
 	}
 	return strings.ToValidUTF8(s[:maxOutput], "") + "\n[cut here]" // the number of bytes would show which values were redacted
-}
-
-// shorten cuts a string to n characters.
-func shorten(s string, n int) string {
-	for i := range s {
-		if n == 0 {
-			return s[:i] + "…"
-		}
-		n--
-	}
-	return s
 }

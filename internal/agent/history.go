@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/parley-server/parley/internal/model"
+	"github.com/parley-server/parley/internal/text"
 )
 
 // Past is an earlier message of the session.
@@ -60,7 +61,7 @@ func fit(history []Past, budget int) (recent []Past, condensed string) {
 	var lines []string
 	for left := budget - used; i > 0; i-- {
 		p := history[i-1]
-		line := fmt.Sprintf("- %s: %s", p.Role, shorten(strings.Join(strings.Fields(p.Text), " "), condensedLine))
+		line := fmt.Sprintf("- %s: %s", p.Role, text.Truncate(strings.Join(strings.Fields(p.Text), " "), condensedLine))
 		if left -= tokens(line); left < 0 {
 			break
 		}

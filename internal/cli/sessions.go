@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/parley-server/parley/internal/client"
+	"github.com/parley-server/parley/internal/text"
 )
 
 func (c *command) sessions() *cobra.Command {
@@ -120,11 +121,5 @@ func (c *command) sessionsCancel() *cobra.Command {
 	return cmd
 }
 
-// short cuts a text for a table.
-func short(s string, n int) string {
-	r := []rune(s)
-	if len(r) <= n {
-		return s
-	}
-	return string(r[:n-1]) + "…"
-}
+// short cuts a text for a column of n characters.
+func short(s string, n int) string { return text.Truncate(s, n-1) }

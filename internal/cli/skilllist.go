@@ -56,7 +56,7 @@ func (c *command) skillsList() *cobra.Command {
 					if e.Newest > e.Version {
 						version += fmt.Sprintf(" (of %d)", e.Newest)
 					}
-					return []string{e.Name, string(e.Status), version, inputNames(e.Contract), day(&e.UpdatedAt), cut(e.Description, 60)}
+					return []string{e.Name, string(e.Status), version, inputNames(e.Contract), day(&e.UpdatedAt), short(e.Description, 60)}
 				})
 		}),
 	}
@@ -85,14 +85,6 @@ func inputNames(contract *skill.Contract) string {
 		}
 	}
 	return strings.Join(names, " ")
-}
-
-// cut shortens what has no room in a table.
-func cut(s string, most int) string {
-	if r := []rune(s); len(r) > most {
-		return strings.TrimRight(string(r[:most-1]), " ") + "…"
-	}
-	return s
 }
 
 func (c *command) skillsShow() *cobra.Command {

@@ -10,7 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
+
+	"github.com/parley-server/parley/internal/text"
 )
 
 // Error is what the server answered instead of doing what it was asked.
@@ -119,10 +120,7 @@ func excerpt(body []byte) string {
 	if s = strings.Join(strings.Fields(s), " "); s == "" {
 		return "nothing"
 	}
-	if utf8.RuneCountInString(s) > 120 {
-		s = string([]rune(s)[:120]) + "…"
-	}
-	return s
+	return text.Truncate(s, 120)
 }
 
 // passing reports whether an error can go away without anybody's doing.

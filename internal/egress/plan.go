@@ -8,6 +8,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/parley-server/parley/internal/text"
 )
 
 // plan is a request that was decided about, before any value is in it.
@@ -68,16 +70,12 @@ func (r *Run) fillPlan(p *plan, req *http.Request) (err error) {
 
 // shown is a part of a request as it may be written down.
 func (r *Run) shown(s string, limit int) string {
-	s = strings.Map(func(c rune) rune {
+	return text.Truncate(strings.Map(func(c rune) rune {
 		if unicode.IsControl(c) {
 			return utf8.RuneError
 		}
 		return c
-	}, strings.ToValidUTF8(r.cfg.RedactRecords.String(s), "\uFFFD"))
-	if len(s) > limit {
-		s = strings.ToValidUTF8(s[:limit], "") + "…"
-	}
-	return s
+	}, strings.ToValidUTF8(r.cfg.RedactRecords.String(s), "\uFFFD")), limit)
 }
 
 // check refuses what is made for nobody.

@@ -3,12 +3,12 @@ package openaiapi
 import (
 	"encoding/json"
 	"net/http"
-	"strings"
 
 	"github.com/parley-server/parley/internal/dialect"
 	"github.com/parley-server/parley/internal/door"
 	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/skill"
+	"github.com/parley-server/parley/internal/wire"
 	"github.com/parley-server/parley/internal/workspace"
 )
 
@@ -67,10 +67,8 @@ func (s *server) getModel(w http.ResponseWriter, r *dialect.Request) error {
 // workspace has that name or none.
 func noModel(name string, own workspace.Workspace) *fault.Error {
 	return &fault.Error{Code: fault.WorkspaceNotFound, Param: "model",
-		Message: "There is no model \"" + short(name) + "\". This key has the model \"" + own.Slug + "\", and \"" + own.Slug + "/SKILL\" for each skill."}
+		Message: "There is no model \"" + wire.Short(name) + "\". This key has the model \"" + own.Slug + "\", and \"" + own.Slug + "/SKILL\" for each skill."}
 }
-
-func short(name string) string { return strings.ToValidUTF8(name[:min(len(name), 100)], "") }
 
 // invoke makes a message for a skill, with the text as its input.
 func invoke(k skill.Skill, text string, given map[string]json.RawMessage) {

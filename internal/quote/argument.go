@@ -3,16 +3,16 @@ package quote
 import (
 	"strconv"
 	"strings"
+
+	"github.com/parley-server/parley/internal/text"
 )
 
 // Argument is what a model wrote into a call, such as a path, as it may stand in a sentence of
 // ours: at most n characters of it, between quotation marks, which nothing in it can end, with
 // what cannot be seen written out. A plain name or address has no need of them.
-func Argument(text string, n int) string {
-	shown, rest := text, ""
-	if runes := []rune(text); len(runes) > n {
-		shown, rest = string(runes[:n]), "…"
-	}
+func Argument(words string, n int) string {
+	shown := text.Prefix(words, n)
+	rest := text.Truncate(words, n)[len(shown):]
 	if plain(shown) {
 		return shown + rest
 	}

@@ -75,12 +75,12 @@ const (
 	object
 	array
 	number
-	text
+	str
 	integer
 )
 
 var kindNames = map[string]kinds{
-	"null": null, "boolean": boolean, "object": object, "array": array, "number": number, "string": text, "integer": integer,
+	"null": null, "boolean": boolean, "object": object, "array": array, "number": number, "string": str, "integer": integer,
 }
 
 // kindOf is what a value is; a whole number is both number and integer.
@@ -98,7 +98,7 @@ func kindOf(v any) kinds {
 		}
 		return number
 	case string:
-		return text
+		return str
 	default:
 		return null
 	}

@@ -4,7 +4,8 @@ import (
 	"fmt"
 	"math"
 	"strings"
-	"unicode/utf8"
+
+	"github.com/parley-server/parley/internal/text"
 )
 
 // run checks one value. Each step costs, and a run that has none left is exhausted:
@@ -130,13 +131,5 @@ func (r *run) match(p *pattern, text string) bool { return r.spend(1 + len(text)
 
 // clip bounds a message, which can quote the value.
 func clip(s string) string {
-	const most = 200
-	if len(s) <= most {
-		return s
-	}
-	cut := most
-	for !utf8.RuneStart(s[cut]) {
-		cut--
-	}
-	return strings.ToValidUTF8(s[:cut], "\uFFFD") + "…"
+	return text.Truncate(strings.ToValidUTF8(s[:min(len(s), 1000)], "\uFFFD"), 200)
 }

@@ -155,9 +155,9 @@ func likely(nodes []*node) []kinds {
 			first |= number
 		}
 	}
-	order := []kinds{object, array, text, integer, number, boolean, null}
+	order := []kinds{object, array, str, integer, number, boolean, null}
 	if first == 0 {
-		order = []kinds{text, integer, number, object, array, boolean, null}
+		order = []kinds{str, integer, number, object, array, boolean, null}
 	}
 	slices.SortStableFunc(order, func(a, b kinds) int { return int(first&b) - int(first&a) })
 	return order
@@ -169,7 +169,7 @@ func (f *filler) build(kind kinds, nodes []*node, depth, variant int, full bool)
 		return f.object(nodes, depth, variant, full)
 	case array:
 		return f.array(nodes, depth, variant, full)
-	case text:
+	case str:
 		return f.text(nodes, variant)
 	case integer, number:
 		return between(nodes, kind == integer, variant)

@@ -15,6 +15,7 @@ import (
 	"github.com/parley-server/parley/db"
 	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/text"
 )
 
 // Turn is one message and the agent's answer to it.
@@ -359,17 +360,7 @@ func deref(p *float64) float64 {
 }
 
 // Title shortens a message to one line of at most 80 characters.
-func Title(s string) string {
-	s = strings.Join(strings.Fields(s), " ")
-	n := 0
-	for i := range s {
-		if n == 79 {
-			return s[:i] + "…"
-		}
-		n++
-	}
-	return s
-}
+func Title(s string) string { return text.Truncate(strings.Join(strings.Fields(s), " "), 79) }
 
 // list is never NULL.
 func list(s []string) []string {

@@ -9,10 +9,10 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/search"
+	"github.com/parley-server/parley/internal/text"
 )
 
 const (
@@ -203,12 +203,5 @@ func spoken(at string) string { return strings.TrimPrefix(strings.TrimPrefix(at,
 
 // short cuts a caller's name to what an answer repeats.
 func short(name string) string {
-	if len(name) <= maxShown && utf8.ValidString(name) {
-		return name
-	}
-	name = strings.ToValidUTF8(name, "\uFFFD")
-	if n := []rune(name[:min(len(name), 4*maxShown+4)]); len(n) > maxShown {
-		return string(n[:maxShown]) + "…"
-	}
-	return name
+	return text.Truncate(strings.ToValidUTF8(name[:min(len(name), 4*maxShown+4)], "\uFFFD"), maxShown)
 }

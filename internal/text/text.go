@@ -1,5 +1,5 @@
-// Package text decides which characters can be seen, and writes out the others. Every view of
-// what an agent wants to do uses it, so no view hides what another one shows.
+// Package text decides which characters can be seen, writes out the others, and shortens texts.
+// Every view of what an agent wants to do uses it, so no view hides what another one shows.
 package text
 
 import (
@@ -47,4 +47,23 @@ func EscapeFunc(s string, escaped func(rune) bool) string {
 		}
 	}
 	return b.String()
+}
+
+// Prefix returns the first n characters (runes) of s.
+func Prefix(s string, n int) string {
+	for i := range s {
+		if n <= 0 {
+			return s[:i]
+		}
+		n--
+	}
+	return s
+}
+
+// Truncate returns s, or its first n characters (runes) and "…" if s is longer.
+func Truncate(s string, n int) string {
+	if head := Prefix(s, n); len(head) < len(s) {
+		return head + "…"
+	}
+	return s
 }

@@ -56,3 +56,22 @@ func TestEscapeLosesNothing(t *testing.T) {
 		}
 	})
 }
+
+func TestTruncateCutsBetweenCharacters(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		in   string
+		n    int
+		want string
+	}{
+		{"", 3, ""}, {"abc", 3, "abc"}, {"abcd", 3, "abc…"}, {"äöüß", 3, "äöü…"}, {"äöü", 3, "äöü"}, {"👍👍", 1, "👍…"},
+		{"a\xffbc", 2, "a\xff…"}, {"abc", 0, "…"}, {"abc", -1, "…"}, {"", 0, ""},
+	} {
+		if got := text.Truncate(c.in, c.n); got != c.want {
+			t.Errorf("Truncate(%q, %d) is %q, want %q", c.in, c.n, got, c.want)
+		}
+	}
+	if got := text.Prefix("äöüß", 2); got != "äö" {
+		t.Errorf("Prefix is %q", got)
+	}
+}

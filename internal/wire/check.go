@@ -12,6 +12,7 @@ import (
 
 	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/search"
+	"github.com/parley-server/parley/internal/text"
 )
 
 // MaxViolations bounds an answer: a body can be wrong a hundred thousand times.
@@ -122,14 +123,4 @@ func Pointer(name string) string {
 var pointerEscape = strings.NewReplacer("~", "~0", "/", "~1")
 
 // Short cuts a caller's word to what an answer repeats.
-func Short(word string) string {
-	const limit = 100
-	n := 0
-	for i := range word {
-		if n == limit {
-			return word[:i] + "…"
-		}
-		n++
-	}
-	return word
-}
+func Short(word string) string { return text.Truncate(word, 100) }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/search"
+	"github.com/parley-server/parley/internal/text"
 )
 
 // How much of a question a passage must speak of. A question about Parley that the
@@ -104,7 +105,7 @@ func patternOf(question string) string {
 		if len(t) < 2 || slices.Contains(stems, regexp.QuoteMeta(t)) {
 			continue
 		}
-		stems = append(stems, regexp.QuoteMeta(shorten(t, 40)))
+		stems = append(stems, regexp.QuoteMeta(text.Prefix(t, 40)))
 	}
 	if len(stems) == 0 {
 		return ""

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/parley-server/parley/internal/search"
+	"github.com/parley-server/parley/internal/text"
 )
 
 // summarySentences is how many sentences a summary has at most.
@@ -129,7 +130,7 @@ var (
 
 // sentences cuts a passage of Markdown: an item of a list is at least one, a table
 // or a block of code is none.
-func sentences(text string) []string {
+func sentences(passage string) []string {
 	var out []string
 	var b strings.Builder
 	flush := func() {
@@ -137,12 +138,12 @@ func sentences(text string) []string {
 		b.Reset()
 		for s := range strings.SplitSeq(period.ReplaceAllString(t, "$1\x00$2"), "\x00") {
 			if s != "" {
-				out = append(out, shorten(s, 300))
+				out = append(out, text.Truncate(s, 300))
 			}
 		}
 	}
 	fenced := false
-	for line := range strings.SplitSeq(text, "\n") {
+	for line := range strings.SplitSeq(passage, "\n") {
 		if strings.HasPrefix(strings.TrimSpace(line), "```") {
 			fenced = !fenced
 			continue

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/text"
 )
 
 // use is a reply that only calls a tool.
@@ -44,16 +45,5 @@ func argument(call event.ToolCall, name, otherwise string) string {
 
 func firstLine(s string) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(s), "\n")
-	return shorten(line, 500)
-}
-
-// shorten cuts s to n characters.
-func shorten(s string, n int) string {
-	for i := range s {
-		if n == 0 {
-			return s[:i] + "…"
-		}
-		n--
-	}
-	return s
+	return text.Truncate(line, 500)
 }

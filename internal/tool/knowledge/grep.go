@@ -10,6 +10,7 @@ import (
 
 	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/quote"
+	"github.com/parley-server/parley/internal/text"
 	"github.com/parley-server/parley/internal/tool"
 )
 
@@ -91,14 +92,14 @@ func window(line string, pattern *regexp.Regexp) string {
 	}
 	at := pattern.FindStringIndex(line)
 	if at == nil {
-		return cut(line, shownLine)
+		return text.Truncate(line, shownLine)
 	}
 	start := at[0]
 	for n := 0; n < shownBefore && start > 0; n++ {
 		_, size := utf8.DecodeLastRuneInString(line[:start])
 		start -= size
 	}
-	shown := cut(line[start:], shownLine)
+	shown := text.Truncate(line[start:], shownLine)
 	if start > 0 {
 		shown = "…" + shown
 	}

@@ -104,18 +104,7 @@ func short(s string) string {
 		}
 		return r
 	}, s)
-	return cut(s, maxSummary)
-}
-
-// cut shortens s to n characters.
-func cut(s string, n int) string {
-	for i := range s {
-		if n == 0 {
-			return s[:i] + "…"
-		}
-		n--
-	}
-	return s
+	return text.Truncate(s, maxSummary)
 }
 
 // clip returns the beginning of s that fits into n bytes, whole lines where possible.
