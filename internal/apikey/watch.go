@@ -7,6 +7,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/parley-server/parley/internal/outage"
 )
 
 // ErrDead is why a context of While ended: the key is revoked or expired.
@@ -51,18 +53,14 @@ func (s *Store) While(ctx context.Context, id string) (_ context.Context, stop f
 func (s *Store) Run(ctx context.Context) error {
 	tick := time.NewTicker(checkEvery)
 	defer tick.Stop()
-	failing := false
+	checks := outage.New(s.log, "look for revoked keys")
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-tick.C:
 		}
-		err := s.check(ctx)
-		if err != nil && !failing && ctx.Err() == nil {
-			s.log.WarnContext(ctx, "look for revoked keys", "err", err)
-		}
-		failing = err != nil
+		checks.Note(ctx, s.check(ctx))
 	}
 }
 

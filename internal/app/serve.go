@@ -17,6 +17,7 @@ import (
 	"github.com/parley-server/parley/internal/callback"
 	"github.com/parley-server/parley/internal/filestore"
 	"github.com/parley-server/parley/internal/limit"
+	"github.com/parley-server/parley/internal/outage"
 	"github.com/parley-server/parley/internal/pgerr"
 	"github.com/parley-server/parley/internal/runner"
 	"github.com/parley-server/parley/internal/sandbox"
@@ -139,13 +140,15 @@ func (opt Options) lacking() []string {
 // prepare checks the database and brings it to this release's schema.
 func (s *service) prepare(ctx context.Context, dsn Secret) error {
 	began := time.Now()
+	waits := outage.New(s.Log, "wait for the database")
 	version, err := reach(ctx, s.pool, 0, func(err error) {
-		s.Log.WarnContext(ctx, "wait for the database", "waited", time.Since(began).Round(time.Second), "err", err)
+		waits.Note(ctx, err)
 		s.banner.progress(err.Error() + " Trying again.")
 	})
 	if err != nil {
 		return err
 	}
+	waits.Note(ctx, nil)
 	if s.base() == "" && s.server != nil {
 		s.Log.WarnContext(ctx, "addresses in events and callbacks have no host: PARLEY_BASE_URL is not set")
 	}
@@ -192,12 +195,16 @@ func (s *service) migrate(ctx context.Context, dsn Secret) error {
 // patiently repeats a step of the start for as long as it fails because of the link to the
 // database or a limit that passes. An error that needs an administrator ends the start.
 func (s *service) patiently(ctx context.Context, step func(context.Context) error) error {
+	waits := outage.New(s.Log, "wait for the database: a step of the start")
 	for delay := 250 * time.Millisecond; ; delay = min(2*delay, waitingEvery) {
 		err := step(ctx)
 		if err == nil || ctx.Err() != nil || !pgerr.IsTransient(err) {
+			if err == nil {
+				waits.Note(ctx, nil)
+			}
 			return err
 		}
-		s.Log.WarnContext(ctx, "wait for the database, a step of the start failed", "again_in", delay, "err", err)
+		waits.Note(ctx, err)
 		wait := time.NewTimer(delay)
 		select {
 		case <-ctx.Done():

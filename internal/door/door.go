@@ -20,6 +20,7 @@ import (
 	"github.com/parley-server/parley/internal/apikey"
 	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/limit"
+	"github.com/parley-server/parley/internal/outage"
 	"github.com/parley-server/parley/internal/session"
 	"github.com/parley-server/parley/internal/workspace"
 )
@@ -51,6 +52,8 @@ type Config struct {
 // Door is where requests come in. Each way in has its own.
 type Door struct {
 	Config // with its defaults
+
+	reads, counts *outage.Log
 }
 
 // New makes a door. Keys.Run must be running for revoked keys to lose what they have open.
@@ -70,7 +73,7 @@ func New(cfg Config) (*Door, error) {
 			*f.d = f.v
 		}
 	}
-	return &Door{Config: cfg}, nil
+	return &Door{Config: cfg, reads: outage.New(cfg.Log, "read a stream"), counts: outage.New(cfg.Log, "count a request")}, nil
 }
 
 // Brief bounds what a request waits for the database.

@@ -27,6 +27,7 @@ func (d *Door) Events(ctx context.Context, from session.From, turn uuid.UUID) it
 					break
 				}
 				since = time.Time{}
+				d.reads.Note(ctx, nil)
 				evs, ended := Until(evs, turn)
 				if !yield(evs, nil) || ended {
 					return
@@ -57,7 +58,7 @@ func Until(evs []event.Event, turn uuid.UUID) (cut []event.Event, ended bool) {
 
 // waits gives the database a moment to come back.
 func (d *Door) waits(ctx context.Context, session, turn uuid.UUID, err error) {
-	d.Log.InfoContext(ctx, "a stream waits for the database", "session", session, "turn", turn, "err", err)
+	d.reads.Note(ctx, err, "session", session, "turn", turn)
 	timer := time.NewTimer(250 * time.Millisecond)
 	defer timer.Stop()
 	select {

@@ -35,9 +35,10 @@ func (d *Door) Count(ctx context.Context, c Caller, class limit.Class) (limit.Qu
 	}
 	q, err := d.Limits.Take(ctx, c.Key, class, size)
 	if err != nil && fault.From(err) == nil {
-		d.Log.WarnContext(ctx, "a request was not counted", "key", c.Key, "err", err)
+		d.counts.Note(ctx, err, "key", c.Key)
 		return limit.Quota{}, nil
 	}
+	d.counts.Note(ctx, nil)
 	return q, err
 }
 

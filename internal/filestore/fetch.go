@@ -16,6 +16,7 @@ import (
 	"github.com/parley-server/parley/db"
 	"github.com/parley-server/parley/internal/egress"
 	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/outage"
 )
 
 const (
@@ -35,15 +36,14 @@ const (
 // fetchAll fetches files from where their tickets say, as many at once as there are places,
 // until ctx ends.
 func (s *Store) fetchAll(ctx context.Context) error {
+	looks := outage.New(s.log, "look for files to fetch")
 	var running sync.WaitGroup
 	defer running.Wait()
 	tick := time.NewTicker(fetchPoll)
 	defer tick.Stop()
 	for {
 		row, release, found, err := s.claimFetch(ctx)
-		if err != nil && ctx.Err() == nil {
-			s.log.WarnContext(ctx, "look for files to fetch", "err", err)
-		}
+		looks.Note(ctx, err)
 		if found {
 			running.Go(func() {
 				defer s.nudge() // another file may have this place

@@ -26,8 +26,9 @@ func (s *server) ready(w http.ResponseWriter, r *request) error {
 	}
 	ctx, cancel := s.door.Brief(r.Context())
 	defer cancel()
-	if err := s.cfg.Ready(ctx); err != nil {
-		s.cfg.Log.WarnContext(ctx, "not ready", "err", err)
+	err := s.cfg.Ready(ctx)
+	s.readiness.Note(r.Context(), err)
+	if err != nil {
 		if f := fault.From(err); f != nil {
 			return f
 		}

@@ -17,6 +17,7 @@ import (
 	"github.com/parley-server/parley/internal/callback"
 	"github.com/parley-server/parley/internal/door"
 	"github.com/parley-server/parley/internal/filestore"
+	"github.com/parley-server/parley/internal/outage"
 	"github.com/parley-server/parley/internal/turn"
 )
 
@@ -43,6 +44,8 @@ type server struct {
 	door     *door.Door
 	document document
 	routes   http.Handler
+
+	readiness *outage.Log
 }
 
 // New makes the handler. It fails where the OpenAPI document and the handlers
@@ -60,7 +63,7 @@ func New(cfg Config) (http.Handler, error) {
 		return nil, err
 	}
 	cfg.Config = d.Config
-	s := &server{cfg: cfg, door: d}
+	s := &server{cfg: cfg, door: d, readiness: outage.New(cfg.Log, "get ready")}
 	doc, ops, err := load(openapi, cfg, s.handlers())
 	if err != nil {
 		return nil, err

@@ -149,7 +149,7 @@ func TestStreamOutlivesTheDatabase(t *testing.T) {
 	waits := make(chan struct{}, 100)
 	s := start(t, func(c *httpapi.Config) {
 		c.WriteTimeout, c.Outage = time.Hour, time.Hour
-		c.Log = slog.New(heard{c.Log.Handler(), "a stream waits for the database", waits})
+		c.Log = slog.New(heard{c.Log.Handler(), "read a stream: failed", waits})
 	})
 	slow := s.raw(t, "@text 4000 deltas of 4000 bytes")
 	first, err := slow.Next()

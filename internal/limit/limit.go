@@ -17,6 +17,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/parley-server/parley/db"
+	"github.com/parley-server/parley/internal/outage"
 	"github.com/parley-server/parley/internal/replan"
 )
 
@@ -70,13 +71,9 @@ func (s *Store) Limits() Limits { return s.opt.Limits }
 func (s *Store) Run(ctx context.Context) error {
 	tick := time.NewTicker(exchangeEvery)
 	defer tick.Stop()
-	failing := false
+	exchanges := outage.New(s.log, "exchange the counts of open streams")
 	for {
-		err := s.exchange(ctx)
-		if err != nil && !failing && ctx.Err() == nil {
-			s.log.WarnContext(ctx, "exchange the counts of open streams", "err", err)
-		}
-		failing = err != nil
+		exchanges.Note(ctx, s.exchange(ctx))
 		select {
 		case <-ctx.Done():
 			return s.withdraw(ctx)

@@ -9,6 +9,8 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-server/parley/internal/outage"
 )
 
 // nodeClass is the first half of the advisory locks that prove nodes alive; the
@@ -57,6 +59,7 @@ func (s *Store) sign(ctx context.Context, conn *pgx.Conn) error {
 // listener holds the one LISTEN connection of the process.
 type listener struct {
 	s         *Store
+	outage    *outage.Log
 	connected atomic.Bool
 	heard     atomic.Int64 // when the connection last proved to work, in Unix nanoseconds
 
@@ -65,7 +68,7 @@ type listener struct {
 }
 
 func newListener(s *Store) *listener {
-	return &listener{s: s, watches: make(map[uuid.UUID]map[chan struct{}]struct{})}
+	return &listener{s: s, outage: outage.New(s.log, "listen to the other replicas"), watches: make(map[uuid.UUID]map[chan struct{}]struct{})}
 }
 
 // Listening reports whether the connection for notifications of other replicas works: it is open and has
@@ -111,7 +114,7 @@ func (l *listener) run(ctx context.Context) error {
 		if time.Since(began) > 5*time.Second {
 			delay = 50 * time.Millisecond
 		}
-		l.s.log.WarnContext(ctx, "the listening connection is lost, connecting again", "err", err)
+		l.outage.Note(ctx, err)
 		pause(ctx, delay)
 		delay = min(2*delay, time.Second)
 	}
@@ -128,6 +131,7 @@ func (l *listener) listen(ctx context.Context) error {
 	defer hangUp(conn)
 	l.heard.Store(time.Now().UnixNano())
 	l.connected.Store(true)
+	l.outage.Note(ctx, nil)
 	l.s.tailer.markAll() // whatever was said meanwhile was not heard
 	l.tell(nil)
 	for {

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/outage"
 )
 
 // channel is the one channel of all replicas.
@@ -36,6 +37,7 @@ func (s *Store) published(id uuid.UUID, evs []event.Event) {
 // load for a moment after it, the next ones gather.
 type notifier struct {
 	s       *Store
+	outage  *outage.Log
 	mu      sync.Mutex
 	pending map[uuid.UUID]struct{}
 	hints   map[hint]struct{}
@@ -56,7 +58,7 @@ func (s *Store) Hint(topic, payload string) {
 }
 
 func newNotifier(s *Store) *notifier {
-	return &notifier{s: s, pending: make(map[uuid.UUID]struct{}), hints: make(map[hint]struct{}), wake: make(chan struct{}, 1)}
+	return &notifier{s: s, outage: outage.New(s.log, "notify the other replicas"), pending: make(map[uuid.UUID]struct{}), hints: make(map[hint]struct{}), wake: make(chan struct{}, 1)}
 }
 
 func (n *notifier) add(id uuid.UUID) {
@@ -69,9 +71,7 @@ func (n *notifier) add(id uuid.UUID) {
 func (n *notifier) run(ctx context.Context) error {
 	var conn *pgx.Conn
 	defer func() { n.drop(&conn) }()
-	if err := n.dial(ctx, &conn); err != nil && ctx.Err() == nil {
-		n.s.log.WarnContext(ctx, "connect to notify the other replicas", "err", err)
-	}
+	_ = n.dial(ctx, &conn) // ahead of the first hint, which dials again and reports
 	for {
 		select {
 		case <-ctx.Done():
@@ -85,10 +85,7 @@ func (n *notifier) run(ctx context.Context) error {
 		if len(ids) == 0 && len(hints) == 0 {
 			continue
 		}
-		if err := n.send(ctx, &conn, ids, hints); err != nil && ctx.Err() == nil {
-			// The hint is lost; the re-check of every replica finds the rows.
-			n.s.log.WarnContext(ctx, "notify the other replicas", "err", err)
-		}
+		n.outage.Note(ctx, n.send(ctx, &conn, ids, hints)) // a lost hint: the re-check of every replica finds the rows
 		if len(ids) >= busyRows {
 			pause(ctx, gather)
 		}

@@ -8,20 +8,25 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/outage"
 )
 
 // tailer reads what other processes wrote: one query per wake-up for all sessions
 // that have news, and once a second a look at every followed session, because a
 // writer may die between its commit and its notification.
 type tailer struct {
-	s     *Store
-	mu    sync.Mutex
+	s  *Store
+	mu sync.Mutex
+
+	rechecks, reads *outage.Log
+
 	dirty map[uuid.UUID]struct{}
 	wake  chan struct{}
 }
 
 func newTailer(s *Store) *tailer {
-	return &tailer{s: s, dirty: make(map[uuid.UUID]struct{}), wake: make(chan struct{}, 1)}
+	return &tailer{s: s, rechecks: outage.New(s.log, "re-check the followed sessions"),
+		reads: outage.New(s.log, "read the news of other replicas"), dirty: make(map[uuid.UUID]struct{}), wake: make(chan struct{}, 1)}
 }
 
 // mark notes that a session may have news.
@@ -49,13 +54,9 @@ func (t *tailer) run(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-recheck.C:
-			if err := t.recheck(ctx); err != nil && ctx.Err() == nil {
-				t.s.log.WarnContext(ctx, "re-check the followed sessions", "err", err)
-			}
+			t.rechecks.Note(ctx, t.recheck(ctx))
 		case <-t.wake:
-			if err := t.read(ctx); err != nil && ctx.Err() == nil {
-				t.s.log.WarnContext(ctx, "read the news of other replicas", "err", err)
-			}
+			t.reads.Note(ctx, t.read(ctx))
 		}
 	}
 }

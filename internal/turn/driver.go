@@ -7,6 +7,8 @@ import (
 
 	"github.com/riverqueue/river/riverdriver"
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
+
+	"github.com/parley-server/parley/internal/outage"
 )
 
 const (
@@ -20,12 +22,13 @@ const (
 // driver is River's driver for pgx. It bounds two waits to which River gives no limit, or a long one.
 type driver struct {
 	*riverpgxv5.Driver
-	fetched *atomic.Int64 // when jobs were last fetched without an error, in Unix nanoseconds
+	fetched  *atomic.Int64 // when jobs were last fetched without an error, in Unix nanoseconds
+	failures *outage.Log   // a fetch ends the outage
 }
 
 // GetExecutor implements riverdriver.Driver.
 func (d driver) GetExecutor() riverdriver.Executor {
-	return executor{d.Driver.GetExecutor(), d.fetched}
+	return executor{d.Driver.GetExecutor(), d.fetched, d.failures}
 }
 
 // GetListener implements riverdriver.Driver.
@@ -35,7 +38,8 @@ func (d driver) GetListener(params *riverdriver.GetListenenerParams) riverdriver
 
 type executor struct {
 	riverdriver.Executor
-	fetched *atomic.Int64
+	fetched  *atomic.Int64
+	failures *outage.Log
 }
 
 // JobGetAvailable implements riverdriver.Executor.
@@ -45,6 +49,7 @@ func (e executor) JobGetAvailable(ctx context.Context, params *riverdriver.JobGe
 	jobs, err := e.Executor.JobGetAvailable(ctx, params)
 	if err == nil && params.Queue == queue {
 		e.fetched.Store(time.Now().UnixNano())
+		e.failures.Note(ctx, nil)
 	}
 	return jobs, err
 }

@@ -8,12 +8,14 @@ import (
 	"log/slog"
 	"runtime"
 	"runtime/debug"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
 	"github.com/riverqueue/river"
 	"github.com/riverqueue/river/rivertype"
 
+	"github.com/parley-server/parley/internal/outage"
 	"github.com/parley-server/parley/internal/session"
 )
 
@@ -88,9 +90,30 @@ func panicText(p any) string {
 
 var errRedacted = errors.New("failed; see the service's log")
 
-// quiet lets River's warnings through: its everyday news is not ours.
-type quiet struct{ slog.Handler }
+// riverLog lets River's warnings through: its everyday news is not ours. River logs each failed
+// statement of each of its parts, so an outage of the database would fill the log.
+type riverLog struct {
+	slog.Handler
+	failures *outage.Log
+}
 
-func (q quiet) Enabled(ctx context.Context, l slog.Level) bool {
-	return l >= slog.LevelWarn && q.Handler.Enabled(ctx, l)
+func (h riverLog) Enabled(ctx context.Context, l slog.Level) bool {
+	return l >= slog.LevelWarn && h.Handler.Enabled(ctx, l)
+}
+
+// Handle implements slog.Handler. A message such as "Producer: Error fetching jobs" reports a
+// statement that failed; its error stands in an attribute.
+func (h riverLog) Handle(ctx context.Context, r slog.Record) error {
+	if !strings.Contains(r.Message, ": Error ") {
+		return h.Handler.Handle(ctx, r)
+	}
+	err := errors.New(r.Message)
+	r.Attrs(func(a slog.Attr) bool {
+		if a.Key == "err" || a.Key == "error" {
+			err = fmt.Errorf("%s: %v", r.Message, a.Value)
+		}
+		return true
+	})
+	h.failures.Note(context.WithoutCancel(ctx), err)
+	return nil
 }

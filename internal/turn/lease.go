@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/parley-server/parley/internal/outage"
 	"github.com/parley-server/parley/internal/session"
 )
 
@@ -46,6 +47,7 @@ func (s *Service) attempts() []*attempt {
 // could not be renewed in time: authority that cannot be proven is lost.
 func (s *Service) heartbeat(ctx context.Context) error {
 	pause := s.cfg.Lease * 3 / 10
+	renewals := outage.New(s.log, "renew leases")
 	tick := time.NewTimer(pause)
 	defer tick.Stop()
 	for {
@@ -59,8 +61,8 @@ func (s *Service) heartbeat(ctx context.Context) error {
 		if len(running) == 0 {
 			continue
 		}
-		if err := s.renew(ctx, running); err != nil && ctx.Err() == nil {
-			s.log.WarnContext(ctx, "renew leases", "turns", len(running), "err", err)
+		err := s.renew(ctx, running)
+		if renewals.Note(ctx, err, "turns", len(running)); err != nil {
 			tick.Reset(pause / 3)
 		}
 		for _, a := range running {

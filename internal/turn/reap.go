@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/parley-server/parley/internal/outage"
 	"github.com/parley-server/parley/internal/session"
 )
 
@@ -56,15 +57,19 @@ func (s *Service) reap(ctx context.Context) error {
 	}
 }
 
-// step runs one step of the reaper. Its failure does not keep the others from running.
+// step runs one step of the reaper, which alone calls it. Its failure does not keep the others from
+// running.
 func (s *Service) step(ctx context.Context, what string, do func(context.Context) error) {
 	bounded, cancel := context.WithTimeout(ctx, stepTimeout)
 	defer cancel()
-	if err := do(bounded); err == nil {
+	err := do(bounded)
+	if err == nil {
 		s.reaped.Store(time.Now().UnixNano())
-	} else if ctx.Err() == nil {
-		s.log.WarnContext(ctx, "reaper: a step failed", "step", what, "err", err)
 	}
+	if s.steps[what] == nil {
+		s.steps[what] = outage.New(s.log, "reaper: "+what)
+	}
+	s.steps[what].Note(ctx, err)
 }
 
 // reclaim takes running turns from nodes that are gone, and from workers that have lost them:

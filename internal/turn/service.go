@@ -24,6 +24,7 @@ import (
 	"github.com/parley-server/parley/internal/fair"
 	"github.com/parley-server/parley/internal/filestore"
 	"github.com/parley-server/parley/internal/model"
+	"github.com/parley-server/parley/internal/outage"
 	"github.com/parley-server/parley/internal/permission"
 	"github.com/parley-server/parley/internal/pgerr"
 	"github.com/parley-server/parley/internal/replan"
@@ -98,6 +99,8 @@ type Service struct {
 	fetched    atomic.Int64  // when jobs were last fetched, in Unix nanoseconds
 	reaped     atomic.Int64  // when a step of the reaper last succeeded, in Unix nanoseconds
 
+	steps map[string]*outage.Log // of the reaper, by the step
+
 	mu      sync.Mutex
 	running map[uuid.UUID]*attempt
 }
@@ -132,7 +135,7 @@ func New(cfg Config) (*Service, error) {
 		cfg.FetchPoll = time.Second
 	}
 	cfg.Base = strings.TrimSuffix(cfg.Base, "/")
-	s := &Service{cfg: cfg, log: cfg.Log, q: db.New(replan.Pool{Pool: cfg.Pool}), running: make(map[uuid.UUID]*attempt)}
+	s := &Service{cfg: cfg, log: cfg.Log, q: db.New(replan.Pool{Pool: cfg.Pool}), running: make(map[uuid.UUID]*attempt), steps: make(map[string]*outage.Log)}
 	s.places, s.modelCalls = fair.New(cfg.Workers), fair.New(cfg.ModelCalls)
 	s.fetched.Store(time.Now().UnixNano())
 	s.reaped.Store(time.Now().UnixNano())
@@ -140,9 +143,10 @@ func New(cfg Config) (*Service, error) {
 	s.claims.wake, s.freed = make(chan struct{}, 1), make(chan struct{}, 1)
 	s.clock.pool = cfg.Pool
 	s.admission = newAdmission(cfg.Pool.Config().MaxConns, cfg.Queue)
+	failures := outage.New(cfg.Log, "River")
 	rc := &river.Config{
 		ID:         strconv.Itoa(int(cfg.Sessions.Node())),
-		Logger:     slog.New(quiet{cfg.Log.Handler()}),
+		Logger:     slog.New(riverLog{cfg.Log.Handler(), failures}),
 		Middleware: redacting(cfg.Log),
 		Hooks:      []rivertype.Hook{atOnce{}},
 		Test:       river.TestConfig{Time: &s.clock}, // the only place where River takes a clock
@@ -164,7 +168,7 @@ func New(cfg Config) (*Service, error) {
 			river.QueueDefault: {MaxWorkers: expiryWorkers, FetchPollInterval: 5 * time.Second}, // see expireOverdue
 		}
 	}
-	client, err := river.NewClient(driver{riverpgxv5.New(cfg.Pool), &s.fetched}, rc)
+	client, err := river.NewClient(driver{riverpgxv5.New(cfg.Pool), &s.fetched, failures}, rc)
 	if err != nil {
 		return nil, fmt.Errorf("set up River: %w", err)
 	}
@@ -208,15 +212,16 @@ func (s *Service) startRiver(ctx context.Context) error {
 	if s.cfg.Workers == 0 {
 		return nil
 	}
+	starts := outage.New(s.log, "start River")
 	for {
 		err := s.river.Start(context.WithoutCancel(ctx))
+		starts.Note(ctx, err)
 		switch {
 		case err == nil || ctx.Err() != nil:
 			return nil
 		case !pgerr.IsTransient(err):
 			return fmt.Errorf("start River: %w", err)
 		}
-		s.log.WarnContext(ctx, "start River, trying again", "err", err)
 		select {
 		case <-ctx.Done():
 			return nil

@@ -27,6 +27,7 @@ type Proxy struct {
 	links  []*link
 	last   int           // the number of the newest connection
 	refuse bool          // reset new connections
+	resets int           // new connections that were reset
 	frozen chan struct{} // nil, or closed by Thaw
 	delay  time.Duration
 	closed bool
@@ -90,6 +91,13 @@ func (p *Proxy) Refuse(on bool) {
 	p.refuse = on
 }
 
+// Refused returns how many new connections the proxy has reset.
+func (p *Proxy) Refused() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.resets
+}
+
 // Freeze makes every link half-open: connections stay open and new ones are accepted, but
 // neither a byte nor the end of a connection passes in either direction until Thaw.
 func (p *Proxy) Freeze() {
@@ -142,6 +150,7 @@ func (p *Proxy) accept() {
 		}
 		p.mu.Lock()
 		if p.refuse || p.closed {
+			p.resets++
 			resetConn(conn)
 		} else {
 			p.last++

@@ -1,0 +1,57 @@
+// Package outage keeps the log readable while an operation that is repeated every second fails, as
+// everything does that needs the database during its outage.
+package outage
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+)
+
+// remindEvery is the pause between two lines of one outage.
+const remindEvery = time.Minute
+
+// Log logs the outages of one repeated operation: a line when the first attempt fails, at most one a
+// minute while attempts fail, and one when an attempt succeeds. It is safe for concurrent use.
+type Log struct {
+	log       *slog.Logger
+	operation string
+
+	mu       sync.Mutex
+	began    time.Time // zero: the operation works
+	logged   time.Time
+	failures int // since began
+}
+
+// New makes a Log. The operation is a phrase such as "renew leases".
+func New(log *slog.Logger, operation string) *Log { return &Log{log: log, operation: operation} }
+
+// Note takes the result of an attempt, with keys and values for the line. A failure after the end of
+// ctx is not an outage: the caller has stopped.
+func (l *Log) Note(ctx context.Context, err error, args ...any) {
+	if err != nil && ctx.Err() != nil {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := time.Now()
+	switch {
+	case err == nil && l.began.IsZero():
+		return
+	case err == nil:
+		l.log.InfoContext(ctx, l.operation+": works again", "after", now.Sub(l.began).Round(time.Millisecond), "failures", l.failures)
+		l.began, l.failures = time.Time{}, 0
+		return
+	}
+	l.failures++
+	switch {
+	case l.began.IsZero():
+		l.began, l.logged = now, now
+		l.log.WarnContext(ctx, l.operation+": failed", append(args, "err", err)...)
+	case now.Sub(l.logged) >= remindEvery:
+		l.logged = now
+		args = append(args, "since", now.Sub(l.began).Round(time.Second), "failures", l.failures, "err", err)
+		l.log.WarnContext(ctx, l.operation+": still failing", args...)
+	}
+}
