@@ -13,17 +13,22 @@ import (
 )
 
 const eventTurn = `-- name: EventTurn :one
-SELECT turn_id FROM events WHERE session_id = $1 AND seq BETWEEN $2 AND $2 + 1 AND at >= $3 AND (seq = $2 OR kind = 'open')
+SELECT turn_id, (seq = $2 AND kind = 'open')::boolean AS is_open FROM events WHERE session_id = $1 AND seq BETWEEN $2 AND $2 + 1 AND at >= $3 AND (seq = $2 OR kind = 'open')
 ORDER BY seq LIMIT 1
 `
 
+type EventTurnRow struct {
+	TurnID uuid.UUID
+	IsOpen bool
+}
+
 // EventTurn is the turn of an id that a session gives out: that of an event, or the one before a
-// turn's open, where its stream begins. Other ids have no row.
-func (q *Queries) EventTurn(ctx context.Context, sessionID uuid.UUID, seq int64, at time.Time) (uuid.UUID, error) {
+// turn's open, where its stream begins. Other ids have no row. is_open tells that it is an open event.
+func (q *Queries) EventTurn(ctx context.Context, sessionID uuid.UUID, seq int64, at time.Time) (EventTurnRow, error) {
 	row := q.db.QueryRow(ctx, eventTurn, sessionID, seq, at)
-	var turn_id uuid.UUID
-	err := row.Scan(&turn_id)
-	return turn_id, err
+	var i EventTurnRow
+	err := row.Scan(&i.TurnID, &i.IsOpen)
+	return i, err
 }
 
 const eventsAfter = `-- name: EventsAfter :many

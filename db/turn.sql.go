@@ -816,6 +816,32 @@ func (q *Queries) TurnViewsCount(ctx context.Context, arg TurnViewsCountParams) 
 	return count, err
 }
 
+const turnsBefore = `-- name: TurnsBefore :many
+SELECT id FROM turns
+WHERE session_id = $1 AND start_seq < $2::bigint AND (end_seq IS NULL OR end_seq > $2::bigint)
+`
+
+// TurnsBefore are the turns of a session that began before an event and have ended after it, or not yet.
+func (q *Queries) TurnsBefore(ctx context.Context, sessionID uuid.UUID, seq int64) ([]uuid.UUID, error) {
+	rows, err := q.db.Query(ctx, turnsBefore, sessionID, seq)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []uuid.UUID
+	for rows.Next() {
+		var id uuid.UUID
+		if err := rows.Scan(&id); err != nil {
+			return nil, err
+		}
+		items = append(items, id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const turnsClaim = `-- name: TurnsClaim :many
 WITH asked AS (
     SELECT unnest($3::uuid[]) AS id, unnest($4::bigint[]) AS epoch

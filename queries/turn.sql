@@ -88,6 +88,11 @@ WHERE t.workspace_id = sqlc.arg(workspace_id)
 SELECT id, created_at FROM turns
 WHERE session_id = $1 AND start_seq < sqlc.arg(start_seq)::bigint AND end_seq > sqlc.arg(cursor)::bigint;
 
+-- name: TurnsBefore :many
+-- TurnsBefore are the turns of a session that began before an event and have ended after it, or not yet.
+SELECT id FROM turns
+WHERE session_id = $1 AND start_seq < sqlc.arg(seq)::bigint AND (end_seq IS NULL OR end_seq > sqlc.arg(seq)::bigint);
+
 -- name: TurnsRejected :many
 -- TurnsRejected are the rejected attachments of those turns that have some.
 SELECT id, rejected FROM turns WHERE id = ANY(sqlc.arg(ids)::uuid[]) AND rejected IS NOT NULL;

@@ -91,7 +91,7 @@ func (a *attachment) follow() *tail {
 	if a.gone() || h.Status() != session.Thinking {
 		return nil
 	}
-	t := &tail{turn: h.Turn, all: a.all, from: session.From{Session: h.Session, Seq: a.cursor, Since: h.TurnAt}}
+	t := &tail{turn: h.Turn, all: a.all, before: h.Before, from: session.From{Session: h.Session, Seq: a.cursor, Since: h.TurnAt}}
 	switch {
 	case a.all:
 		t.from.Since = h.Created
@@ -115,7 +115,7 @@ func (s *server) replay(w http.ResponseWriter, r *request, a *attachment) error 
 	case h.Foreign || !a.given && !a.all:
 		seq = h.LastSeq
 	}
-	t := &tail{turn: h.Turn, all: true, from: session.From{Session: h.Session, Seq: seq, Since: h.Created},
+	t := &tail{turn: h.Turn, all: true, before: h.Before, from: session.From{Session: h.Session, Seq: seq, Since: h.Created},
 		head: &event.Open{SessionID: h.Session, FromSeq: &seq}}
 	return s.close(w, r, t, func(f *frames) error {
 		switch {

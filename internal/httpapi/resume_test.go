@@ -130,6 +130,36 @@ func TestResumeAcrossTurns(t *testing.T) {
 	}
 }
 
+// A message waited in line behind another turn. Its reader resumes with the id of its open frame and
+// replay=all before, while and after its turn runs, and never gets a row of the other turn.
+func TestResumeInLineWithReplay(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	first := s.say(t, "@text 2 deltas\n@call gate {}\n@text 2 deltas", `"caller_id":"anna"`)
+	<-s.Gate.Entered
+	first.until("tool_use")
+	second := s.say(t, "@text 1 delta\n@call gate {}\n@text 3 deltas", `"caller_id":"anna"`, `"multitask_strategy":"enqueue"`)
+	open := second.until("open")[0]
+	resume := func() *stream {
+		return s.open(t, events(sessionOf(t, open), "?replay=all", "Last-Event-ID", open.id))
+	}
+	resumed := map[string]*stream{"in line": resume()}
+	s.Gate.Leave <- struct{}{}
+	<-s.Gate.Entered
+	want := second.until("tool_use")
+	resumed["running"] = resume()
+	s.Gate.Leave <- struct{}{}
+	want = append(want, second.rest()...)
+	resumed["ended"] = resume()
+	first.rest()
+	for name, st := range resumed {
+		got := st.rest()
+		if n := len(got); n < 2 || got[0].id != open.id || !slices.Equal(got[1:n-1], want[:len(want)-1]) || got[n-1].event != "done" {
+			t.Errorf("%s: %v, want %v", name, got, want)
+		}
+	}
+}
+
 func number(t *testing.T, id string) int64 {
 	t.Helper()
 	n, err := strconv.ParseInt(id, 10, 64)

@@ -30,6 +30,7 @@ type tail struct {
 	all  bool        // of earlier turns too, as one stream with one open and one done
 
 	earlier map[uuid.UUID]bool // turns whose rows are shown as well, without their done
+	before  map[uuid.UUID]bool // turns whose rows are not shown, even with all
 }
 
 // stream shows a tail of the log as frames. It returns no error: what goes wrong
@@ -143,7 +144,7 @@ func (f *frames) send(evs []event.Event) error {
 
 // shows reports whether an event is part of a stream. Others are of turns that are lined up.
 func (t *tail) shows(ev *event.Event) bool {
-	return t.all || ev.Turn == t.turn || t.earlier[ev.Turn] && ev.Kind != event.KindDone
+	return t.all && !t.before[ev.Turn] || ev.Turn == t.turn || t.earlier[ev.Turn] && ev.Kind != event.KindDone
 }
 
 // done is a last frame that no row stands for.

@@ -26,6 +26,10 @@ type Head struct {
 	TurnAt   time.Time // when that turn was created
 	Error    string    // the code that ended it, or ""
 	Missed   Missed    // what the reader's cursor, in an earlier turn, leaves to be read
+
+	// Before are turns that were active when the turn of the reader's open event was lined up
+	// behind them. Their rows stand among its own, and the reader has no part in them.
+	Before map[uuid.UUID]bool
 }
 
 // Missed are the turns before the newest whose rows a reader has in part.
@@ -80,14 +84,19 @@ func (s *Store) HeadAt(ctx context.Context, workspace, id uuid.UUID, seq int64) 
 // have to be there and is not: rows up to GoneSeq may have been dropped. If the newest turn is in
 // progress and the event is of an earlier one, the rows in between are missed.
 func (s *Store) locate(ctx context.Context, h *Head, seq int64) error {
-	turn, err := s.q.EventTurn(ctx, h.Session, seq, h.Created.Add(-skew))
+	ev, err := s.q.EventTurn(ctx, h.Session, seq, h.Created.Add(-skew))
 	if errors.Is(err, pgx.ErrNoRows) {
 		h.Foreign, err = seq > h.GoneSeq, nil
 	}
 	if err != nil {
 		return fmt.Errorf("look for an event: %w", err)
 	}
-	if h.Foreign || turn == h.Turn || !h.State.Active() {
+	if ev.IsOpen {
+		if err := s.before(ctx, h, seq); err != nil {
+			return err
+		}
+	}
+	if h.Foreign || ev.TurnID == h.Turn || !h.State.Active() {
 		return nil
 	}
 	rows, err := s.q.TurnsEarlier(ctx, h.Session, h.StartSeq, seq)
@@ -102,6 +111,21 @@ func (s *Store) locate(ctx context.Context, h *Head, seq int64) error {
 		if r.CreatedAt.Before(h.Missed.Since) {
 			h.Missed.Since = r.CreatedAt
 		}
+	}
+	return nil
+}
+
+// before finds the turns in Head.Before. seq is that of an open event.
+func (s *Store) before(ctx context.Context, h *Head, seq int64) error {
+	ids, err := s.q.TurnsBefore(ctx, h.Session, seq)
+	if err != nil {
+		return fmt.Errorf("look for turns that were active: %w", err)
+	}
+	for _, id := range ids {
+		if h.Before == nil {
+			h.Before = make(map[uuid.UUID]bool, len(ids))
+		}
+		h.Before[id] = true
 	}
 	return nil
 }
