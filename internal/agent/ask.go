@@ -76,7 +76,7 @@ func (r *run) preview(ctx context.Context, s *step, c event.ToolCall) (op event.
 		return op, ends, nil
 	case secret, s.begun[c.ID], decided:
 		return op, runs, nil
-	case t == nil, t.Spec().Unavailable != "":
+	case t == nil, t.Spec().Unavailable != "", tool.Unknown(t.Spec().Schema, c.Input) != "":
 		return op, ends, nil
 	}
 	v, err := r.Permit(ctx, c.Tool, c.Input)

@@ -76,6 +76,9 @@ func (r *run) perform(ctx context.Context, t tool.Tool, c event.ToolCall) (tool.
 	case t.Spec().Unavailable != "":
 		return tool.Refuse(t.Spec().Unavailable), nil
 	}
+	if wrong := tool.Unknown(t.Spec().Schema, c.Input); wrong != "" { // nobody is asked for what cannot run
+		return tool.Refuse(wrong), nil
+	}
 	refusal, err := r.judge(ctx, c)
 	if err != nil {
 		return tool.Result{}, err

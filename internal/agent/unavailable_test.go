@@ -73,3 +73,49 @@ func TestUnavailableToolsAreAnsweredAndNobodyIsAsked(t *testing.T) {
 		t.Errorf("offered %v, ran %v", l.offered, gone.runs)
 	}
 }
+
+// strict is a tool with one member.
+type strict struct{ counter }
+
+func (s *strict) Spec() tool.Spec {
+	spec := s.counter.Spec()
+	spec.Schema = json.RawMessage(`{"type":"object","properties":{"page":{"type":"string"}},"additionalProperties":false}`)
+	return spec
+}
+
+// A call that its tool would not take in any case is answered without a question.
+func TestUnknownMembersNeedNoApproval(t *testing.T) {
+	t.Parallel()
+	a := &agent.Agent{Model: guide.New(), Tools: []tool.Tool{&strict{counter{name: "write", runs: map[string]int{}}}}, MaxTurns: 5, Log: slog.New(slog.DiscardHandler),
+		Permit: func(context.Context, string, json.RawMessage) (agent.Verdict, error) {
+			return agent.Verdict{Ask: true}, nil
+		}}
+	for input, want := range map[string]string{
+		`{"page":"good","Page":"evil"}`: `There is no member "Page". Names are matched exactly; leave it out.`,
+		`{"page":"good"}`:               "",
+	} {
+		j := &journal{}
+		j.write(t, []event.Body{event.Message{Content: "@call write " + input}})
+		got, asked := "", false
+		for bodies, err := range a.Run(t.Context(), agent.Conversation{Log: j.log}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, b := range bodies {
+				switch b := b.(type) {
+				case event.InputRequired:
+					asked = true
+				case event.ToolResult:
+					got = b.Output
+				}
+			}
+			if asked {
+				break
+			}
+			j.write(t, bodies)
+		}
+		if got != want || asked != (want == "") {
+			t.Errorf("%s: asked %v, result %q, want %q", input, asked, got, want)
+		}
+	}
+}

@@ -149,7 +149,7 @@ func (s *service) prepare(ctx context.Context, dsn Secret) error {
 		return err
 	}
 	waits.Note(ctx, nil)
-	if s.base() == "" && s.server != nil {
+	if s.Config.HTTP && s.Config.BaseURL == "" && s.DevDir == "" {
 		s.Log.WarnContext(ctx, "addresses in events and callbacks have no host: PARLEY_BASE_URL is not set")
 	}
 	if s.Config.Durability == "off" {

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/parley-server/parley/internal/quote"
@@ -21,13 +23,10 @@ func Decode(input json.RawMessage, into any) (wrong string) {
 	if !failed {
 		return ""
 	}
-	name := quote.Argument(strings.TrimPrefix(e.Pointer, "/"), maxName)
-	if !strings.HasPrefix(name, `"`) {
-		name = `"` + name + `"`
-	}
+	name := quoted(strings.TrimPrefix(e.Pointer, "/"))
 	switch {
 	case e.Problem == strictjson.Unknown:
-		return "There is no member " + name + ". Names are matched exactly; leave it out."
+		return unknown(name)
 	case e.Problem == strictjson.Duplicate:
 		return "The member " + name + " appears twice. Write it once."
 	case e.Problem != strictjson.Type || e.Pointer == "":
@@ -36,6 +35,37 @@ func Decode(input json.RawMessage, into any) (wrong string) {
 		return name + " must be a whole number."
 	}
 	return fmt.Sprintf("%s must be %s %s, not %s.", name, article(e.Want), e.Want, phrase(e.Got))
+}
+
+// Unknown returns a sentence for the model if the input has a member that the schema of a tool does
+// not have, and "" otherwise. Such a call cannot run, so it needs no approval.
+func Unknown(schema, input json.RawMessage) (wrong string) {
+	var known struct {
+		Properties map[string]json.RawMessage
+		Additional json.RawMessage `json:"additionalProperties"`
+	}
+	var given map[string]json.RawMessage
+	if json.Unmarshal(schema, &known) != nil || string(known.Additional) != "false" || strictjson.Unmarshal(input, &given) != nil {
+		return ""
+	}
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		if _, ok := known.Properties[name]; !ok {
+			return unknown(quoted(name))
+		}
+	}
+	return ""
+}
+
+func quoted(name string) string {
+	name = quote.Argument(name, maxName)
+	if !strings.HasPrefix(name, `"`) {
+		name = `"` + name + `"`
+	}
+	return name
+}
+
+func unknown(name string) string {
+	return "There is no member " + name + ". Names are matched exactly; leave it out."
 }
 
 func phrase(kind string) string {
