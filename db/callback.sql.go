@@ -296,8 +296,8 @@ func (q *Queries) CallbacksPlain(ctx context.Context, n int32) ([]CallbacksPlain
 }
 
 const deliveriesInsert = `-- name: DeliveriesInsert :many
-INSERT INTO callback_deliveries (id, callback_id, workspace_id, type, seq)
-SELECT ($1::uuid[])[c.n], c.id, c.workspace_id, $2::text, $3::bigint
+INSERT INTO callback_deliveries (id, callback_id, workspace_id, type, seq, created_at, next_at)
+SELECT ($1::uuid[])[c.n], c.id, c.workspace_id, $2::text, $3::bigint, now(), now()
 FROM (SELECT t.id, t.workspace_id, row_number() OVER (ORDER BY t.id) AS n FROM callbacks t
       WHERE t.turn_id = $4 AND t.disabled_at IS NULL) c
 WHERE c.n <= cardinality($1::uuid[])
@@ -369,17 +369,21 @@ func (q *Queries) DeliveriesOf(ctx context.Context, workspaceID uuid.UUID, callb
 }
 
 const deliveriesOverdue = `-- name: DeliveriesOverdue :many
-SELECT id, coalesce(job_id, 0)::bigint AS job_id FROM callback_deliveries
-WHERE status = 'pending' AND next_at < now() - interval '5 seconds' ORDER BY next_at LIMIT 500
+SELECT d.id, coalesce(d.job_id, 0)::bigint AS job_id, (d.next_at > now())::boolean AS ahead FROM callback_deliveries d
+WHERE d.status = 'pending' AND (d.next_at < now() - interval '5 seconds' OR d.next_at > now() + interval '5 seconds'
+  AND coalesce((SELECT a.at FROM callback_attempts a WHERE a.delivery_id = d.id AND a.n = d.attempts), d.created_at) > now() + interval '2 seconds')
+ORDER BY d.next_at LIMIT 500
 `
 
 type DeliveriesOverdueRow struct {
 	ID    uuid.UUID
 	JobID int64
+	Ahead bool
 }
 
-// DeliveriesOverdue lists deliveries that nobody began in time: their job is gone,
-// stuck, or behind many others.
+// DeliveriesOverdue lists deliveries that were not begun in time: their job is gone, stuck, or
+// behind many others. It also lists those whose last attempt lies in the future: the clock was set
+// back since, and their next attempt would come late.
 func (q *Queries) DeliveriesOverdue(ctx context.Context) ([]DeliveriesOverdueRow, error) {
 	rows, err := q.db.Query(ctx, deliveriesOverdue)
 	if err != nil {
@@ -389,7 +393,7 @@ func (q *Queries) DeliveriesOverdue(ctx context.Context) ([]DeliveriesOverdueRow
 	var items []DeliveriesOverdueRow
 	for rows.Next() {
 		var i DeliveriesOverdueRow
-		if err := rows.Scan(&i.ID, &i.JobID); err != nil {
+		if err := rows.Scan(&i.ID, &i.JobID, &i.Ahead); err != nil {
 			return nil, err
 		}
 		items = append(items, i)
@@ -535,11 +539,12 @@ func (q *Queries) DeliveryJob(ctx context.Context, iD uuid.UUID, jobID *int64) e
 
 const deliveryOrphaned = `-- name: DeliveryOrphaned :one
 SELECT id FROM callback_deliveries
-WHERE id = $1 AND coalesce(job_id, 0) = $2::bigint AND status = 'pending' AND next_at < now() - interval '5 seconds'
+WHERE id = $1 AND coalesce(job_id, 0) = $2::bigint AND status = 'pending'
+  AND (next_at < now() - interval '5 seconds' OR next_at > now() + interval '5 seconds')
 FOR NO KEY UPDATE
 `
 
-// DeliveryOrphaned locks a delivery that still has the job it had, and is still overdue.
+// DeliveryOrphaned locks a delivery that still has the job it had, and is still not due as it should be.
 func (q *Queries) DeliveryOrphaned(ctx context.Context, iD uuid.UUID, jobID int64) (uuid.UUID, error) {
 	row := q.db.QueryRow(ctx, deliveryOrphaned, iD, jobID)
 	var id uuid.UUID

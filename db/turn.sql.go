@@ -83,9 +83,12 @@ func (q *Queries) IdempotencyTake(ctx context.Context, arg IdempotencyTakeParams
 }
 
 const leasesRenew = `-- name: LeasesRenew :many
-UPDATE turns SET lease_until = clock_timestamp() + make_interval(secs => $1::float8)
-WHERE id = ANY($2::uuid[]) AND node = $3::int AND state = 'running'
-RETURNING id, epoch
+UPDATE turns t SET lease_until = clock_timestamp() + make_interval(secs => $1::float8),
+    started_at = CASE WHEN abs(extract(epoch FROM clock_timestamp() - t.started_at) - r.ran) < 2 THEN t.started_at
+                      ELSE clock_timestamp() - make_interval(secs => r.ran) END
+FROM (SELECT unnest($3::uuid[]) AS id, unnest($4::float8[]) AS ran) r
+WHERE t.id = r.id AND t.node = $2::int AND t.state = 'running'
+RETURNING t.id, t.epoch
 `
 
 type LeasesRenewRow struct {
@@ -93,9 +96,15 @@ type LeasesRenewRow struct {
 	Epoch int64
 }
 
-// LeasesRenew extends the leases of one node and tells which turns it still holds.
-func (q *Queries) LeasesRenew(ctx context.Context, leaseSeconds float64, ids []uuid.UUID, node int32) ([]LeasesRenewRow, error) {
-	rows, err := q.db.Query(ctx, leasesRenew, leaseSeconds, ids, node)
+// LeasesRenew extends the leases of one node and returns the turns that it still holds. After a step
+// of the clock it also moves the start of a turn to as long ago as its worker has measured.
+func (q *Queries) LeasesRenew(ctx context.Context, leaseSeconds float64, node int32, ids []uuid.UUID, ranSeconds []float64) ([]LeasesRenewRow, error) {
+	rows, err := q.db.Query(ctx, leasesRenew,
+		leaseSeconds,
+		node,
+		ids,
+		ranSeconds,
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -461,13 +470,19 @@ func (q *Queries) TurnNext(ctx context.Context, sessionID uuid.UUID) (uuid.UUID,
 const turnPark = `-- name: TurnPark :execrows
 UPDATE turns
 SET state = 'waiting', state_at = clock_timestamp(), node = NULL, lease_until = NULL, job_id = NULL,
-    active_seconds = active_seconds + coalesce(extract(epoch FROM clock_timestamp() - started_at), 0), started_at = NULL
-WHERE id = $1 AND epoch = $2 AND state = ANY($3::text[])
+    active_seconds = active_seconds + $3::float8, started_at = NULL
+WHERE id = $1 AND epoch = $2 AND state = ANY($4::text[])
 `
 
-// TurnPark lets a turn wait for input. The time until it goes on does not count.
-func (q *Queries) TurnPark(ctx context.Context, iD uuid.UUID, epoch int64, states []string) (int64, error) {
-	result, err := q.db.Exec(ctx, turnPark, iD, epoch, states)
+// TurnPark lets a turn wait for input. The time until it continues does not count. Its worker has
+// measured how long it ran: the clock may have been set meanwhile.
+func (q *Queries) TurnPark(ctx context.Context, iD uuid.UUID, epoch int64, ranSeconds float64, states []string) (int64, error) {
+	result, err := q.db.Exec(ctx, turnPark,
+		iD,
+		epoch,
+		ranSeconds,
+		states,
+	)
 	if err != nil {
 		return 0, err
 	}
@@ -491,7 +506,7 @@ func (q *Queries) TurnQueue(ctx context.Context, iD uuid.UUID, states []string) 
 const turnRequeue = `-- name: TurnRequeue :execrows
 UPDATE turns
 SET state = 'queued', state_at = clock_timestamp(), node = NULL, lease_until = NULL,
-    active_seconds = active_seconds + coalesce(extract(epoch FROM least(lease_until, clock_timestamp()) - started_at), 0), started_at = NULL
+    active_seconds = active_seconds + greatest(0, coalesce(extract(epoch FROM least(lease_until, clock_timestamp()) - started_at), 0)), started_at = NULL
 WHERE id = $1 AND epoch = $2 AND state = ANY($3::text[])
 `
 
@@ -1038,23 +1053,25 @@ func (q *Queries) TurnsRejected(ctx context.Context, ids []uuid.UUID) ([]TurnsRe
 }
 
 const turnsRunning = `-- name: TurnsRunning :many
-SELECT id, session_id, epoch, coalesce(node, 0)::int AS node,
-       (coalesce(lease_until < clock_timestamp(), true) OR
-        coalesce(started_at + make_interval(secs => greatest(max_response_seconds - active_seconds, 0) + 30) < clock_timestamp(), false))::boolean AS expired
+SELECT id, session_id, epoch, coalesce(node, 0)::int AS node, coalesce(lease_until, 'epoch')::timestamptz AS lease_until,
+       coalesce(extract(epoch FROM lease_until - clock_timestamp()), 0)::float8 AS lease_seconds,
+       coalesce(started_at + make_interval(secs => greatest(max_response_seconds - active_seconds, 0) + 30) < clock_timestamp(), false)::boolean AS overtime
 FROM turns WHERE state = 'running'
 `
 
 type TurnsRunningRow struct {
-	ID        uuid.UUID
-	SessionID uuid.UUID
-	Epoch     int64
-	Node      int32
-	Expired   bool
+	ID           uuid.UUID
+	SessionID    uuid.UUID
+	Epoch        int64
+	Node         int32
+	LeaseUntil   time.Time
+	LeaseSeconds float64
+	Overtime     bool
 }
 
-// TurnsRunning is what the reaper looks at: every running turn, and whether its worker has lost it
-// because the lease is over or the turn runs half a minute longer than it may. The worker of the
-// latter renews its lease and does nothing else.
+// TurnsRunning is what the reaper looks at: every running turn, how long its lease lasts, and
+// whether it runs half a minute longer than it may. The worker of such a turn renews its lease and
+// does nothing else.
 func (q *Queries) TurnsRunning(ctx context.Context) ([]TurnsRunningRow, error) {
 	rows, err := q.db.Query(ctx, turnsRunning)
 	if err != nil {
@@ -1069,7 +1086,9 @@ func (q *Queries) TurnsRunning(ctx context.Context) ([]TurnsRunningRow, error) {
 			&i.SessionID,
 			&i.Epoch,
 			&i.Node,
-			&i.Expired,
+			&i.LeaseUntil,
+			&i.LeaseSeconds,
+			&i.Overtime,
 		); err != nil {
 			return nil, err
 		}

@@ -47,8 +47,8 @@ DELETE FROM callbacks WHERE workspace_id = $1 AND session_id = $2;
 
 -- name: DeliveriesInsert :many
 -- DeliveriesInsert makes a report for each callback of a turn, as far as there are ids.
-INSERT INTO callback_deliveries (id, callback_id, workspace_id, type, seq)
-SELECT (sqlc.arg(ids)::uuid[])[c.n], c.id, c.workspace_id, sqlc.arg(type)::text, sqlc.arg(seq)::bigint
+INSERT INTO callback_deliveries (id, callback_id, workspace_id, type, seq, created_at, next_at)
+SELECT (sqlc.arg(ids)::uuid[])[c.n], c.id, c.workspace_id, sqlc.arg(type)::text, sqlc.arg(seq)::bigint, now(), now()
 FROM (SELECT t.id, t.workspace_id, row_number() OVER (ORDER BY t.id) AS n FROM callbacks t
       WHERE t.turn_id = sqlc.arg(turn_id) AND t.disabled_at IS NULL) c
 WHERE c.n <= cardinality(sqlc.arg(ids)::uuid[])
@@ -96,15 +96,19 @@ WHERE id = (SELECT d.id FROM callback_deliveries d WHERE d.workspace_id = $1 AND
 RETURNING id;
 
 -- name: DeliveriesOverdue :many
--- DeliveriesOverdue lists deliveries that nobody began in time: their job is gone,
--- stuck, or behind many others.
-SELECT id, coalesce(job_id, 0)::bigint AS job_id FROM callback_deliveries
-WHERE status = 'pending' AND next_at < now() - interval '5 seconds' ORDER BY next_at LIMIT 500;
+-- DeliveriesOverdue lists deliveries that were not begun in time: their job is gone, stuck, or
+-- behind many others. It also lists those whose last attempt lies in the future: the clock was set
+-- back since, and their next attempt would come late.
+SELECT d.id, coalesce(d.job_id, 0)::bigint AS job_id, (d.next_at > now())::boolean AS ahead FROM callback_deliveries d
+WHERE d.status = 'pending' AND (d.next_at < now() - interval '5 seconds' OR d.next_at > now() + interval '5 seconds'
+  AND coalesce((SELECT a.at FROM callback_attempts a WHERE a.delivery_id = d.id AND a.n = d.attempts), d.created_at) > now() + interval '2 seconds')
+ORDER BY d.next_at LIMIT 500;
 
 -- name: DeliveryOrphaned :one
--- DeliveryOrphaned locks a delivery that still has the job it had, and is still overdue.
+-- DeliveryOrphaned locks a delivery that still has the job it had, and is still not due as it should be.
 SELECT id FROM callback_deliveries
-WHERE id = $1 AND coalesce(job_id, 0) = sqlc.arg(job_id)::bigint AND status = 'pending' AND next_at < now() - interval '5 seconds'
+WHERE id = $1 AND coalesce(job_id, 0) = sqlc.arg(job_id)::bigint AND status = 'pending'
+  AND (next_at < now() - interval '5 seconds' OR next_at > now() + interval '5 seconds')
 FOR NO KEY UPDATE;
 
 -- name: DeliveriesOf :many

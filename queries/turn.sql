@@ -30,10 +30,11 @@ ORDER BY t.start_seq LIMIT 1;
 UPDATE turns SET state = 'queued', state_at = clock_timestamp(), job_id = NULL WHERE id = $1 AND state = ANY(sqlc.arg(states)::text[]);
 
 -- name: TurnPark :execrows
--- TurnPark lets a turn wait for input. The time until it goes on does not count.
+-- TurnPark lets a turn wait for input. The time until it continues does not count. Its worker has
+-- measured how long it ran: the clock may have been set meanwhile.
 UPDATE turns
 SET state = 'waiting', state_at = clock_timestamp(), node = NULL, lease_until = NULL, job_id = NULL,
-    active_seconds = active_seconds + coalesce(extract(epoch FROM clock_timestamp() - started_at), 0), started_at = NULL
+    active_seconds = active_seconds + sqlc.arg(ran_seconds)::float8, started_at = NULL
 WHERE id = $1 AND epoch = $2 AND state = ANY(sqlc.arg(states)::text[]);
 
 -- name: TurnEnqueue :exec
@@ -162,7 +163,7 @@ UPDATE turns SET job_id = jobs.id FROM jobs WHERE turns.id = jobs.turn_id;
 -- TurnRequeue gives a running turn back: after a crash, or when its node stops.
 UPDATE turns
 SET state = 'queued', state_at = clock_timestamp(), node = NULL, lease_until = NULL,
-    active_seconds = active_seconds + coalesce(extract(epoch FROM least(lease_until, clock_timestamp()) - started_at), 0), started_at = NULL
+    active_seconds = active_seconds + greatest(0, coalesce(extract(epoch FROM least(lease_until, clock_timestamp()) - started_at), 0)), started_at = NULL
 WHERE id = $1 AND epoch = $2 AND state = ANY(sqlc.arg(states)::text[]);
 
 -- name: TurnClose :one
@@ -179,22 +180,26 @@ RETURNING *;
 UPDATE turns SET halted_at = coalesce(halted_at, clock_timestamp()) WHERE id = $1 AND state = 'canceled' RETURNING session_id;
 
 -- name: LeasesRenew :many
--- LeasesRenew extends the leases of one node and tells which turns it still holds.
-UPDATE turns SET lease_until = clock_timestamp() + make_interval(secs => sqlc.arg(lease_seconds)::float8)
-WHERE id = ANY(sqlc.arg(ids)::uuid[]) AND node = sqlc.arg(node)::int AND state = 'running'
-RETURNING id, epoch;
+-- LeasesRenew extends the leases of one node and returns the turns that it still holds. After a step
+-- of the clock it also moves the start of a turn to as long ago as its worker has measured.
+UPDATE turns t SET lease_until = clock_timestamp() + make_interval(secs => sqlc.arg(lease_seconds)::float8),
+    started_at = CASE WHEN abs(extract(epoch FROM clock_timestamp() - t.started_at) - r.ran) < 2 THEN t.started_at
+                      ELSE clock_timestamp() - make_interval(secs => r.ran) END
+FROM (SELECT unnest(sqlc.arg(ids)::uuid[]) AS id, unnest(sqlc.arg(ran_seconds)::float8[]) AS ran) r
+WHERE t.id = r.id AND t.node = sqlc.arg(node)::int AND t.state = 'running'
+RETURNING t.id, t.epoch;
 
 -- name: NodesAlive :many
 -- NodesAlive lists the nodes whose process holds its advisory lock.
 SELECT nodes_alive()::int AS node;
 
 -- name: TurnsRunning :many
--- TurnsRunning is what the reaper looks at: every running turn, and whether its worker has lost it
--- because the lease is over or the turn runs half a minute longer than it may. The worker of the
--- latter renews its lease and does nothing else.
-SELECT id, session_id, epoch, coalesce(node, 0)::int AS node,
-       (coalesce(lease_until < clock_timestamp(), true) OR
-        coalesce(started_at + make_interval(secs => greatest(max_response_seconds - active_seconds, 0) + 30) < clock_timestamp(), false))::boolean AS expired
+-- TurnsRunning is what the reaper looks at: every running turn, how long its lease lasts, and
+-- whether it runs half a minute longer than it may. The worker of such a turn renews its lease and
+-- does nothing else.
+SELECT id, session_id, epoch, coalesce(node, 0)::int AS node, coalesce(lease_until, 'epoch')::timestamptz AS lease_until,
+       coalesce(extract(epoch FROM lease_until - clock_timestamp()), 0)::float8 AS lease_seconds,
+       coalesce(started_at + make_interval(secs => greatest(max_response_seconds - active_seconds, 0) + 30) < clock_timestamp(), false)::boolean AS overtime
 FROM turns WHERE state = 'running';
 
 -- name: IdempotencyTake :execrows

@@ -43,6 +43,7 @@ func notFound() error {
 type Overdue struct {
 	Delivery uuid.UUID
 	Job      int64 // 0: none
+	Ahead    bool  // it is not late, but PostgreSQL's clock was set back after its last attempt
 }
 
 // Overdue lists deliveries whose job may be lost. That a job waits behind many others
@@ -54,12 +55,12 @@ func (s *Store) Overdue(ctx context.Context) ([]Overdue, error) {
 	}
 	list := make([]Overdue, len(rows))
 	for i, r := range rows {
-		list[i] = Overdue{r.ID, r.JobID}
+		list[i] = Overdue{r.ID, r.JobID, r.Ahead}
 	}
 	return list, nil
 }
 
-// Orphaned locks a delivery that is still overdue and still has that job; ok is false
+// Orphaned locks a delivery that still has that job; ok is false
 // where somebody else was first.
 func (s *Store) Orphaned(ctx context.Context, tx pgx.Tx, o Overdue) (ok bool, err error) {
 	_, err = s.q.WithTx(tx).DeliveryOrphaned(ctx, o.Delivery, o.Job)

@@ -32,11 +32,11 @@ func (tx *Tx) pending(ctx context.Context, turn uuid.UUID) (*Pending, error) {
 	return &Pending{event.Input(row.Kind), row.ID, row.ExpiresAt.UTC()}, nil
 }
 
-// Park lets a running turn wait for an answer, for as long as window says: the
+// Park lets a turn that ran for so long wait for an answer, for as long as window says: the
 // question, its event and the turn's state are one commit, so whoever sees the event
 // can answer it. ok is false when the lease is not the newest.
-func (tx *Tx) Park(ctx context.Context, l Lease, ask event.InputRequired, window time.Duration) (asked event.Event, ok bool, err error) {
-	n, err := tx.q.TurnPark(ctx, l.Turn, l.Epoch, Park.from())
+func (tx *Tx) Park(ctx context.Context, l Lease, ran time.Duration, ask event.InputRequired, window time.Duration) (asked event.Event, ok bool, err error) {
+	n, err := tx.q.TurnPark(ctx, l.Turn, l.Epoch, ran.Seconds(), Park.from())
 	if err != nil {
 		return asked, false, fmt.Errorf("park turn: %w", err)
 	}

@@ -46,7 +46,7 @@ func TestEveryTransitionFromEveryState(t *testing.T) {
 					case session.Release:
 						happened, err = tx.Release(t.Context(), lease)
 					case session.Park:
-						_, happened, err = tx.Park(t.Context(), lease, event.InputRequired{What: event.InputApproval, ApprovalID: uuid.New()}, time.Minute)
+						_, happened, err = tx.Park(t.Context(), lease, time.Second, event.InputRequired{What: event.InputApproval, ApprovalID: uuid.New()}, time.Minute)
 					case session.Resume:
 						happened, err = tx.Decide(t.Context(), lease.Turn, event.Decision{ApprovalID: question, What: event.InputApproval, Outcome: event.Allowed})
 					case session.Advance:

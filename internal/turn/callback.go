@@ -3,6 +3,9 @@ package turn
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strconv"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -85,8 +88,12 @@ func (s *Service) redeliverLost(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	alive, err := s.q.NodesAlive(ctx)
+	if err != nil {
+		return fmt.Errorf("list nodes: %w", err)
+	}
 	for _, o := range overdue {
-		if waiting(jobs[o.Job]) {
+		if s.willRun(jobs[o.Job], o.Ahead, alive) {
 			continue
 		}
 		err := replan.InTx(ctx, s.cfg.Pool, func(tx pgx.Tx) error {
@@ -104,18 +111,26 @@ func (s *Service) redeliverLost(ctx context.Context) error {
 	return nil
 }
 
-// waiting reports whether a job will run by itself. One that runs while its delivery
-// is overdue runs no more: an attempt makes its delivery due later.
-func waiting(j *rivertype.JobRow) bool {
+// willRun reports whether the job of a delivery makes an attempt without help. A job that runs while
+// its delivery is overdue does not: an attempt makes its delivery due later. If the clock was set
+// back, the delivery is due later anyway, and its job runs for as long as its node lives.
+func (s *Service) willRun(j *rivertype.JobRow, ahead bool, alive []int32) bool {
 	if j == nil {
 		return false
 	}
 	switch j.State {
 	case rivertype.JobStateAvailable, rivertype.JobStatePending, rivertype.JobStateRetryable, rivertype.JobStateScheduled:
-		return true
+		return !j.ScheduledAt.After(s.clock.Now().Add(callbackSlack))
+	case rivertype.JobStateRunning:
+		return ahead && slices.ContainsFunc(alive, func(node int32) bool {
+			return len(j.AttemptedBy) > 0 && j.AttemptedBy[len(j.AttemptedBy)-1] == strconv.Itoa(int(node))
+		})
 	}
 	return false
 }
+
+// callbackSlack is how far ahead the next run of an overdue delivery's job may be.
+const callbackSlack = 5 * time.Second
 
 // jobs reads River's jobs by their ids; those that are gone are missing.
 func (s *Service) jobs(ctx context.Context, ids []int64) (map[int64]*rivertype.JobRow, error) {

@@ -117,12 +117,12 @@ func (a *attempt) writes(w *session.Writer) {
 func (s *Service) renew(ctx context.Context, running []*attempt) error {
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.Lease*2/10)
 	defer cancel()
-	ids := make([]uuid.UUID, len(running))
-	for i, a := range running {
-		ids[i] = a.lease.Turn
-	}
+	ids, ran := make([]uuid.UUID, len(running)), make([]float64, len(running))
 	asked := time.Now()
-	rows, err := s.q.LeasesRenew(ctx, s.cfg.Lease.Seconds(), ids, s.cfg.Sessions.Node())
+	for i, a := range running {
+		ids[i], ran[i] = a.lease.Turn, asked.Sub(a.began).Seconds()
+	}
+	rows, err := s.q.LeasesRenew(ctx, s.cfg.Lease.Seconds(), s.cfg.Sessions.Node(), ids, ran)
 	if err != nil {
 		return err
 	}

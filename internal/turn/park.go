@@ -27,7 +27,7 @@ func (s *Service) park(ctx context.Context, t session.Turn, a *attempt, ask even
 		if err := s.nameApprover(ctx, tx, t, &ask); err != nil {
 			return err
 		}
-		asked, ok, err := tx.Park(ctx, a.lease, ask, s.cfg.Window)
+		asked, ok, err := tx.Park(ctx, a.lease, time.Since(a.began), ask, s.cfg.Window)
 		if err != nil {
 			return err
 		}

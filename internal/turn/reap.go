@@ -27,6 +27,7 @@ const (
 func (s *Service) reap(ctx context.Context) error {
 	missing := make(map[int32]time.Time)
 	running := true // some turn, somewhere
+	seen := &tenures{turns: make(map[uuid.UUID]tenure), grace: s.cfg.Lease / 2}
 	for round := 0; ; round++ {
 		select {
 		case <-ctx.Done():
@@ -39,7 +40,7 @@ func (s *Service) reap(ctx context.Context) error {
 		}
 		if round%often == 0 {
 			s.step(ctx, "take over the turns of dead workers", func(ctx context.Context) (err error) {
-				running, err = s.reclaim(ctx, missing)
+				running, err = s.reclaim(ctx, missing, seen)
 				return err
 			})
 		}
@@ -75,16 +76,22 @@ func (s *Service) step(ctx context.Context, what string, do func(context.Context
 // reclaim takes running turns from nodes that are gone, and from workers that have lost them:
 // frozen, cut off from the database, or stuck. missing remembers since when a node is not seen.
 // running is false if no turn runs anywhere.
-func (s *Service) reclaim(ctx context.Context, missing map[int32]time.Time) (running bool, err error) {
+func (s *Service) reclaim(ctx context.Context, missing map[int32]time.Time, tenures *tenures) (running bool, err error) {
 	turns, err := s.q.TurnsRunning(ctx)
-	if err != nil || len(turns) == 0 {
+	if err != nil {
 		clear(missing)
-		return err != nil, err
+		return true, err
+	}
+	if len(turns) == 0 {
+		clear(missing)
+		tenures.forget()
+		return false, nil
 	}
 	alive, err := s.q.NodesAlive(ctx)
 	if err != nil {
 		return true, err
 	}
+	defer tenures.forget()
 	seen := make(map[int32]bool)
 	var failed []error
 	for _, t := range turns {
@@ -97,7 +104,7 @@ func (s *Service) reclaim(ctx context.Context, missing map[int32]time.Time) (run
 			missing[t.Node] = time.Now()
 		}
 		dead := !slices.Contains(alive, t.Node) && doubted && time.Since(since) > doubt
-		if !dead && !t.Expired {
+		if over := tenures.isOver(t); !over && !dead {
 			continue
 		}
 		s.log.InfoContext(ctx, "taking a turn over", "session", t.SessionID, "turn", t.ID, "node", t.Node, "dead", dead)

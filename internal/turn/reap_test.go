@@ -63,7 +63,7 @@ func TestTurnThatRunsTooLongIsTakenFromItsWorker(t *testing.T) {
 		started_at = now() - make_interval(secs => max_response_seconds + 31)`, idle.sessions.Node()); err != nil {
 		t.Fatal(err)
 	}
-	if got := kinds(read(t, w.replica(t, nil), st)); got != "open started error done" {
+	if got := kinds(read(t, w.replica(t, func(c *turn.Config) { c.Lease = time.Second }), st)); got != "open started error done" {
 		t.Errorf("events %s", got)
 	}
 }

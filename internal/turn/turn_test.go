@@ -110,18 +110,21 @@ func TestStoppingProcessHandsOver(t *testing.T) {
 	}
 }
 
-// TestLostLeaseIsTakenOver lets a lease run out, as a frozen process does.
+// TestLostLeaseIsTakenOver gives a turn to a node that lives and does not renew the lease, like a
+// frozen process.
 func TestLostLeaseIsTakenOver(t *testing.T) {
 	for _, idempotent := range []bool{false, true} {
 		t.Run(fmt.Sprintf("idempotent=%v", idempotent), func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, booking())
 			l := newLedger(t, w, idempotent)
-			r := w.replica(t, nil)
+			r := w.replica(t, func(c *turn.Config) { c.Lease = 2 * time.Second })
+			frozen := w.replica(t, func(c *turn.Config) { c.Workers = 0 })
 			st := w.start(t, r, "book it")
 			<-l.entered
-			l.leave <- struct{}{} // for whoever asks next; the first call may take it too
-			if _, err := w.pool.Exec(t.Context(), `UPDATE turns SET lease_until = now() - interval '1 second', epoch = epoch WHERE id = $1`, st.Turn); err != nil {
+			l.leave <- struct{}{} // for the next call; the first one may take it too
+			if _, err := w.pool.Exec(t.Context(), `UPDATE turns SET lease_until = now() - interval '1 second', node = $2 WHERE id = $1`,
+				st.Turn, frozen.sessions.Node()); err != nil {
 				t.Fatal(err)
 			}
 			l.leave <- struct{}{}

@@ -31,6 +31,7 @@ type attempt struct {
 	lease  session.Lease
 	cancel context.CancelCauseFunc
 	gone   chan struct{} // closed when its worker has stopped
+	began  time.Time
 
 	mu       sync.Mutex
 	renewed  time.Time       // when the lease was last known to be ours, local clock
@@ -98,7 +99,7 @@ func (s *Service) attend(ctx context.Context, t session.Turn, lease session.Leas
 	defer watching.Wait()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	a := &attempt{lease: lease, cancel: cancel, gone: make(chan struct{}), renewed: time.Now()}
+	a := &attempt{lease: lease, cancel: cancel, gone: make(chan struct{}), began: time.Now(), renewed: time.Now()}
 	defer close(a.gone)
 	s.add(a)
 	defer s.remove(a)
