@@ -62,7 +62,8 @@ func (c *command) warnAboutValue(name string, value vault.Value, inBody bool) {
 	}
 	if len(value.Reveal()) > 0 && value.IsGuessable() {
 		fmt.Fprintf(c.Stderr, "Warning: the value of %s is short or has few different characters, so that it can be guessed. "+
-			"It is hidden only in the answers to requests that carry it. Use a long random value if you can.\n", text.Escape(name))
+			"It is hidden only in the answers to requests that carry it, and a host that returns what it receives can reveal it. "+
+			"Use a long random value, or hosts that do not return what they receive.\n", text.Escape(name))
 	}
 }
 

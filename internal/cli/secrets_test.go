@@ -65,7 +65,7 @@ func TestSecretsAreSetListedAndRemoved(t *testing.T) {
 		t.Errorf("list: %s, %v", out, err)
 	}
 	for what, answer := range map[string]string{"not confirmed": "n\n", "nobody there": ""} {
-		if _, errs, code := sh.pipe(strings.NewReader(answer), "secrets", "rm", "GITHUB_TOKEN"); code != 2 || !strings.Contains(errs, "for ever? [y/N]") || !strings.Contains(errs, "Nothing was removed.") {
+		if _, errs, code := sh.pipe(strings.NewReader(answer), "secrets", "rm", "GITHUB_TOKEN"); code != 2 || !strings.Contains(errs, "permanently? [y/N]") || !strings.Contains(errs, "Nothing was removed.") {
 			t.Errorf("%s: exit code %d, %s", what, code, errs)
 		}
 	}
@@ -94,7 +94,7 @@ func TestWarningsAboutValues(t *testing.T) {
 	t.Parallel()
 	sh := shell{t: t, dir: t.TempDir(), environ: []string{"DATABASE_URL=" + dbtest.DSN(t), "PARLEY_WORKSPACE=test", "PARLEY_VAULT_KEY=" + vaultKey}}
 	sh.must("workspace", "create", "test")
-	const guessable, lines = "short or has few different characters", "has several lines"
+	const guessable, lines = "a host that returns what it receives can reveal it", "has several lines"
 	pem := "-----BEGIN PRIVATE KEY-----\r\nMIIEvQIBADANBgkqhkiG9w0BAQEF\r\n-----END PRIVATE KEY-----\r\n"
 	file := filepath.Join(sh.dir, "key.pem")
 	if err := os.WriteFile(file, []byte(pem), 0o600); err != nil {
