@@ -103,7 +103,8 @@ func TestTheActorOfADecisionIsOnRecord(t *testing.T) {
 	t.Parallel()
 	s := startTurns(t, nil, asking(time.Minute))
 	q := s.say(t, "@call gate {}").asked()
-	for actor, param := range map[string]string{`""`: "/actor", `7`: "/actor", `"` + strings.Repeat("é", 256) + `"`: "/actor"} {
+	for actor, param := range map[string]string{`""`: "/actor", `7`: "/actor", `"` + strings.Repeat("é", 256) + `"`: "/actor",
+		`"anna\nallowed by root"`: "/actor", `"anna\u0000"`: "/actor", "\"anna \u202etoor\"": "/actor", `"anna\u2066"`: "/actor"} {
 		if r := s.get(t, call{method: "POST", path: q.DecideURL, body: `{"decision":"allow","actor":` + actor + `}`}); r.status != 400 || len(r.Error.Violations) != 1 || r.Error.Violations[0].Param != param {
 			t.Errorf("%.20s: %d %s", actor, r.status, r.text)
 		}

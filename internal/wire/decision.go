@@ -8,6 +8,7 @@ import (
 
 	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/text"
 	"github.com/parley-server/parley/internal/turn"
 	"github.com/parley-server/parley/internal/vault"
 )
@@ -38,7 +39,7 @@ func (c *Checks) Decision(body []Member, fields []string) (a turn.Answer) {
 		case "reason":
 			a.Reason = c.reason(param, f.Value)
 		case "actor":
-			a.Actor = c.Word(param, f.Value, MaxActor)
+			a.Actor = c.actor(param, f.Value)
 		default:
 			if !slices.Contains(fields, f.Name) {
 				c.Unknown("field", param, f.Name, fields)
@@ -58,6 +59,16 @@ func (c *Checks) Decision(body []Member, fields []string) (a turn.Answer) {
 		c.Add(fault.Violation{Param: "/allowlist_pattern", Rule: "requires", Message: "allowlist_pattern comes only with the decision allow.", Expected: "allow"})
 	}
 	return a
+}
+
+// actor reads the name of the user behind the key. It is one line that shows as it is stored.
+func (c *Checks) actor(param string, raw json.RawMessage) string {
+	s := c.Word(param, raw, MaxActor)
+	if strings.ContainsFunc(s, text.Steers) && !Unsound(raw) {
+		c.Add(fault.Violation{Param: param, Rule: "format",
+			Message: "actor contains a line end, or a control or direction character. Send a name in one line without them."})
+	}
+	return s
 }
 
 // reason reads a denial's reason; an empty one is none.
@@ -85,7 +96,7 @@ func (c *Checks) Secret(body []Member) (a turn.Answer) {
 		case "value":
 			a.Value = c.secret(param, f.Value)
 		case "actor":
-			a.Actor = c.Word(param, f.Value, MaxActor)
+			a.Actor = c.actor(param, f.Value)
 		default:
 			c.Unknown("field", param, f.Name, secretFields)
 		}
@@ -107,14 +118,14 @@ func (c *Checks) Secret(body []Member) (a turn.Answer) {
 
 // secret reads a value, which must be kept as it was meant or not at all.
 func (c *Checks) secret(param string, raw json.RawMessage) vault.Value {
-	text, ok := c.Text(param, raw)
+	plain, ok := c.Text(param, raw)
 	if !ok {
 		return vault.Value{}
 	}
 	if Unsound(raw) {
 		c.Add(fault.Violation{Param: param, Rule: "format", Message: "value holds a NUL or half of a surrogate pair."})
 	}
-	value := vault.NewValue([]byte(text))
+	value := vault.NewValue([]byte(plain))
 	for _, v := range vault.CheckValue(value) {
 		c.Add(v)
 	}
