@@ -208,7 +208,7 @@ func alike(name string, a, b json.RawMessage) bool {
 func silent(f *fault.Error) error {
 	for i := range f.Detail.Violations {
 		if v := &f.Detail.Violations[i]; v.Param == "/command" && (v.Rule == "exactly_one" || v.Rule == "min_length") {
-			v.Message = "message has neither a text nor a skill: say what the agent shall do."
+			v.Message = "message has neither a text nor a skill. Send one of them."
 		}
 	}
 	return fault.Invalid(f.Detail.Violations...)

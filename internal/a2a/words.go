@@ -40,9 +40,11 @@ func (c *call) worded(f *fault.Error) *fault.Error {
 		told.Message = strings.Replace(f.Message, "The turn", "The task", 1)
 	case fault.TurnInProgress:
 		told.Detail.Turn = nil // its addresses are of no use here
-		told.Message = "This context is still working on an earlier task. Wait for it, cancel it, or send the message with multitask_strategy in its metadata."
+		told.Message = "This context is still working on an earlier task. Wait for it, cancel it, or send the message " +
+			"with multitask_strategy enqueue or interrupt in its metadata."
 		if t, ok := f.Detail.Turn.(*session.ActiveTurn); ok && t.Pending != nil {
-			told.Message = "This context has an earlier task that waits for an answer. Answer it, cancel it, or send the message with multitask_strategy in its metadata."
+			told.Message = "This context has an earlier task that waits for an answer. Answer it, cancel it, or send the message " +
+				"with multitask_strategy enqueue or interrupt in its metadata."
 		}
 	}
 	return &told

@@ -74,7 +74,8 @@ func (s *Store) Seen(bearer string) bool {
 
 // Invalid is the answer to every key that is not valid now.
 func Invalid() *fault.Error {
-	return fault.New(fault.InvalidAPIKey, "This API key is not valid. It may be mistyped, expired or revoked.")
+	return fault.New(fault.InvalidAPIKey, "This API key is not valid. It may be mistyped, expired or revoked. "+
+		"Check it, or ask an administrator for a new key.")
 }
 
 // cache remembers keys that were verified a moment ago.

@@ -92,7 +92,8 @@ func (g Grant) check() error {
 	}
 	for i, scope := range g.Scopes {
 		if !scope.Known() {
-			wrong = append(wrong, fault.Violation{Param: fmt.Sprintf("/scopes/%d", i), Rule: "enum", Message: fmt.Sprintf("There is no scope %q.", scope), Expected: All})
+			wrong = append(wrong, fault.Violation{Param: fmt.Sprintf("/scopes/%d", i), Rule: "enum", Expected: All,
+				Message: fmt.Sprintf("There is no scope %q. The scopes are %s.", scope, Scopes(All))})
 		}
 	}
 	if len(wrong) > 0 {

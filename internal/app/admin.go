@@ -136,6 +136,8 @@ func Scopes(names []string) (apikey.Scopes, error) {
 			message := "There is no scope " + name + "."
 			if near := search.Nearest(name, known, 1); len(near) > 0 {
 				message += " Did you mean " + near[0] + "?"
+			} else {
+				message += " The scopes are " + strings.Join(known, ", ") + "."
 			}
 			wrong = append(wrong, fault.Violation{Param: "/scopes", Rule: "enum", Message: message})
 		}

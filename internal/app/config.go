@@ -25,12 +25,12 @@ type Config struct {
 	Connections int `env:"PARLEY_DATABASE_CONNECTIONS" envDefault:"24" doc:"Connections to PostgreSQL that this process keeps at most, beside the three that listen and notify; pool_max_conns in DATABASE_URL overrides it. Turns hold none while they wait for a model, streams never. Half of them store messages."`
 	Queue       int `env:"PARLEY_MESSAGE_QUEUE" envDefault:"1000" doc:"Messages that wait in this process while it stores others. One more, or one that has waited 15 seconds, is answered 503 UNAVAILABLE with Retry-After, and nothing of it is stored."`
 
-	VaultKey Secret `env:"PARLEY_VAULT_KEY" secret:"keys" section:"Secrets" doc:"Master keys, newest first, each as parley vault key prints it. They belong into a file that only the service can read, PARLEY_VAULT_KEY_FILE; docs/secrets.md says more. serve --dev makes its own."`
+	VaultKey Secret `env:"PARLEY_VAULT_KEY" secret:"keys" section:"Secrets" doc:"Master keys, newest first, each as parley vault key prints it. Prefer PARLEY_VAULT_KEY_FILE, a file that only the service can read; see docs/secrets.md. serve --dev makes its own."`
 
 	Model         string `env:"PARLEY_MODEL" section:"Models" doc:"The model of workspaces that name none: openai/NAME, anthropic/NAME, ollama/NAME or builtin/guide. Without it the keys below decide, and without those it is builtin/guide."`
 	OpenAIKey     Secret `env:"OPENAI_API_KEY" secret:"true" doc:"Key for openai/ models."`
 	OpenAIBaseURL string `env:"OPENAI_BASE_URL" doc:"Address of an OpenAI-compatible service, with its /v1."`
-	ModelCalls    int    `env:"PARLEY_MODEL_CALLS" envDefault:"100" doc:"Replies that this process has models generate at once; more wait. Workspaces share the places fairly."`
+	ModelCalls    int    `env:"PARLEY_MODEL_CALLS" envDefault:"100" doc:"Model calls that this process runs at once; more wait. Workspaces share the places fairly."`
 	AnthropicKey  Secret `env:"ANTHROPIC_API_KEY" secret:"true" doc:"Key for anthropic/ models."`
 	AnthropicBase string `env:"ANTHROPIC_BASE_URL" doc:"Address of an Anthropic-compatible service."`
 	OllamaHost    string `env:"OLLAMA_HOST" doc:"Address of Ollama, for ollama/ models."`

@@ -60,7 +60,7 @@ func TestFlagBeatsEnvironmentBeatsFile(t *testing.T) {
 func TestConfigReportsEveryProblem(t *testing.T) {
 	t.Parallel()
 	_, err := app.Load(app.Sources{Environ: []string{
-		"PARLEY_LISTNE=:1", "PARLEY_LISTEN=8080", "PARLEY_WORKERS=many", "PARLEY_MIGRATE=maybe", "PARLEY_TURN_LEASE=1ms",
+		"PARLEY_LISTNE=:1", "PARLEY_FOO=1", "PARLEY_LISTEN=8080", "PARLEY_WORKERS=many", "PARLEY_MIGRATE=maybe", "PARLEY_TURN_LEASE=1ms",
 		"PARLEY_REPLAY_WINDOW=2d", "PARLEY_AUDIT_RETENTION=1d",
 		"PARLEY_MODEL=opnai/gpt-5", "PARLEY_EGRESS_ALLOW=mirror.corp, https://a.corp,10.0.0.0/33", "PARLEY_TRUSTED_PROXIES=10.0.0.1,proxy.corp", "PARLEY_POSTGRES_REPOSITORY=mirror.corp",
 		"PARLEY_API_KEY=a", "PARLEY_API_KEY_FILE=b", "DATABASE_URL_FILE=/does/not/exist",
@@ -71,7 +71,8 @@ func TestConfigReportsEveryProblem(t *testing.T) {
 	}
 	all := problems.Error()
 	for _, want := range []string{
-		"PARLEY_LISTNE (environment) is no setting. Did you mean PARLEY_LISTEN?",
+		"PARLEY_LISTNE (environment) is not a setting. Did you mean PARLEY_LISTEN?",
+		"PARLEY_FOO (environment) is not a setting. `parley config print` lists all.",
 		`PARLEY_LISTEN is "8080": it takes host:port`,
 		`PARLEY_WORKERS is "many" (environment): it takes a whole number.`,
 		`PARLEY_MIGRATE is "maybe" (environment); it takes auto or check.`,

@@ -143,7 +143,7 @@ func (l *loader) set(name, value, source string) {
 	}
 }
 
-// known complains about a name that is no setting.
+// known reports whether a name is a setting, and records a problem if it is not.
 func (l *loader) known(name, where string) bool {
 	var names []string
 	for _, s := range l.settings {
@@ -156,10 +156,15 @@ func (l *loader) known(name, where string) bool {
 		return true
 	}
 	hint := "`parley config print` lists all."
-	if near := search.Nearest(name, names, 1); len(near) > 0 {
-		hint = fmt.Sprintf("Did you mean %s?", near[0])
+	// The prefix that most names share does not make them similar.
+	parts := make([]string, len(names))
+	for i, n := range names {
+		parts[i] = strings.TrimPrefix(n, "PARLEY_")
 	}
-	l.problem("%s (%s) is no setting. %s", name, where, hint)
+	if near := search.Nearest(strings.TrimPrefix(name, "PARLEY_"), parts, 1); len(near) > 0 {
+		hint = fmt.Sprintf("Did you mean %s?", names[slices.Index(parts, near[0])])
+	}
+	l.problem("%s (%s) is not a setting. %s", name, where, hint)
 	return false
 }
 

@@ -47,6 +47,9 @@ func TestWorkspaceRequiresAnotherApprover(t *testing.T) {
 	t.Parallel()
 	sh, _ := asking(t)
 	sh.must("workspace", "update", "test", "--separate-approver", "--admin-patterns")
+	if got := sh.must("workspace", "list"); !strings.Contains(got, "  yes  ") {
+		t.Errorf("the list does not show the approval rules:\n%s", got)
+	}
 	if got := sh.must("workspace", "list", "--json"); !strings.Contains(got, `"separate_approver": true`) || !strings.Contains(got, `"admin_patterns": true`) {
 		t.Fatalf("%s", got)
 	}

@@ -86,7 +86,7 @@ func gone(ctx context.Context, remote *client.Client, session string, e event.Er
 	}
 	p := &problem{Exit: exitFailed, Code: string(e.Code), What: "The session's events are not kept any more.", Why: e.Message, Do: "What was said is: --format md."}
 	if slices.ContainsFunc(messages, func(m client.HistoryMessage) bool { return m.Erased }) {
-		p.What, p.Why, p.Do = "The session was erased.", "What was said in it, and all its events, are removed for ever.", "When who spoke is still there: --format md."
+		p.What, p.Why, p.Do = "The session was erased.", "Its messages and events are deleted permanently.", "When who spoke is still there: --format md."
 	}
 	return p
 }

@@ -74,7 +74,7 @@ func (c *command) permissionsSet() *cobra.Command {
 		Use:   "set TOOL RULE",
 		Short: "set a tool's rule: allow, ask or deny",
 		Example: `  parley permissions set wiki_write ask       even keys with the scope wiki:write ask
-  parley permissions set bash deny            not even what the allow-list has runs
+  parley permissions set bash deny            no call runs, even if a pattern covers it
   parley permissions set bash allow           every command runs; the sandbox alone holds it`,
 		Args: exactly("TOOL", "RULE"),
 		RunE: c.onDatabase(func(ctx context.Context, cfg app.Config, a *app.Admin, args []string) error {

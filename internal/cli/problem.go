@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
+	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -119,7 +121,7 @@ func explain(err error) *problem {
 		return p
 	}
 	if sentence, ok := app.Refusal(err); ok {
-		return &problem{Exit: exitUsage, Code: "REFUSED", What: "That cannot be done.", Why: sentence, Do: "Correct the command and run it again."}
+		return &problem{Exit: exitUsage, Code: "REFUSED", What: sentence, Do: "Correct the command and run it again."}
 	}
 	if e, ok := errors.AsType[*client.Error](err); ok {
 		return explainAnswer(e)
@@ -191,8 +193,14 @@ func exitOfApproval(standing string) int {
 	return exitFailed
 }
 
-// sentence makes an error's text end like one.
+// sentence returns an error's text as a sentence. A failed connection names its address.
 func sentence(err error) string {
+	if dial, ok := errors.AsType[*net.OpError](err); ok && dial.Op == "dial" {
+		err = fmt.Errorf("cannot connect: %w", dial.Err)
+		if reason, ok := errors.AsType[*os.SyscallError](dial.Err); ok && dial.Addr != nil {
+			err = fmt.Errorf("cannot connect to %s: %w", dial.Addr, reason.Err)
+		}
+	}
 	s := strings.TrimRight(strings.TrimSpace(err.Error()), ".")
 	if s == "" {
 		return ""

@@ -16,20 +16,20 @@ func (c *command) sessionsErase() *cobra.Command {
 	var yes bool
 	cmd := &cobra.Command{
 		Use:   "erase SESSION",
-		Short: "remove for ever what was said in a session, with its files",
+		Short: "delete a session's content and files permanently",
 		Example: `  parley sessions erase 0192f0aa-0000-7000-8000-000000000001
   parley sessions erase 0192f0aa-0000-7000-8000-000000000001 --yes      without asking`,
-		Long: `Removes messages, events, files, callbacks and the caller's id of a session from the
-database, straight and without a server. A turn that runs is canceled with it. What stays
-says that there was a session, when, and who had it erased; docs/retention.md tells what
-becomes of copies in PostgreSQL's own files and in backups.`,
+		Long: `Removes the messages, events, files, callbacks and caller id of a session directly from the
+database, so it needs no running server. A running turn is canceled. A record remains that the
+session existed, when, and which user erased it; docs/retention.md describes the copies in
+PostgreSQL's own files and in backups.`,
 		Args: exactly("SESSION"),
 		RunE: c.onDatabase(func(ctx context.Context, _ app.Config, a *app.Admin, args []string) error {
 			id, err := uuid.Parse(args[0])
 			if err != nil {
 				return noSessionID(args[0])
 			}
-			if err := c.confirmed(yes, fmt.Sprintf("Erase all that was said in %s, for ever?", id), "Nothing was erased."); err != nil {
+			if err := c.confirmed(yes, fmt.Sprintf("Erase the content of session %s permanently?", id), "Nothing was erased."); err != nil {
 				return err
 			}
 			done, err := a.EraseSession(ctx, id, c.actor())

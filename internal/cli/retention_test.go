@@ -32,7 +32,7 @@ func TestASessionIsErasedAtTheCommandLine(t *testing.T) {
 		"not confirmed": {[]string{id}, "n\n", "Nothing was erased."},
 		"nobody there":  {[]string{id}, "", "Nothing was erased."},
 		"no id":         {[]string{"bob", "--yes"}, "", "is no session id"},
-		"unknown":       {[]string{uuid.NewString(), "--yes"}, "", "No session"},
+		"unknown":       {[]string{uuid.NewString(), "--yes"}, "", "There is no session"},
 		"nothing":       {nil, "", "SESSION is missing"},
 	} {
 		if _, errs, code := sh.pipe(strings.NewReader(c.stdin), append([]string{"sessions", "erase"}, c.args...)...); code != 2 || !strings.Contains(errs, c.want) {
@@ -42,7 +42,7 @@ func TestASessionIsErasedAtTheCommandLine(t *testing.T) {
 	if !strings.Contains(sessions(), "nobody else") {
 		t.Fatal("it is gone already")
 	}
-	if _, errs, code := sh.pipe(strings.NewReader("yes\n"), "sessions", "erase", id); code != 0 || !strings.Contains(errs, "for ever?") || !strings.Contains(errs, "Erased the session.") {
+	if _, errs, code := sh.pipe(strings.NewReader("yes\n"), "sessions", "erase", id); code != 0 || !strings.Contains(errs, "permanently?") || !strings.Contains(errs, "Erased the session.") {
 		t.Errorf("exit code %d: %s", code, errs)
 	}
 	if got := sessions(); strings.Contains(got, "nobody else") || strings.Contains(got, "bob") || !strings.Contains(got, "erased_at") {
@@ -51,7 +51,7 @@ func TestASessionIsErasedAtTheCommandLine(t *testing.T) {
 	if _, errs, code := sh.run("sessions", "erase", id, "--yes"); code != 0 || !strings.Contains(errs, "erased before, at "+time.Now().UTC().Format("2006-")) {
 		t.Errorf("again: exit code %d: %s", code, errs)
 	}
-	if _, errs, code := sh.run("send", "hello", "--session", id); code == 0 || !strings.Contains(errs, "No session") {
+	if _, errs, code := sh.run("send", "hello", "--session", id); code == 0 || !strings.Contains(errs, "There is no session") {
 		t.Errorf("exit code %d: %s", code, errs)
 	}
 }

@@ -15,7 +15,7 @@ import (
 func (c *command) secret() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "secret",
-		Short: "give an agent the secret that it asks for, or let it go on without",
+		Short: "provide a secret that an agent requests, or skip it",
 		Example: `  parley approvals list
   parley secret provide 0192f0aa-0000-7000-8000-000000000006
   parley secret skip 0192f0aa-0000-7000-8000-000000000006`,

@@ -170,7 +170,7 @@ func (c *command) secretsRemove() *cobra.Command {
 			if err := a.KnownSecret(ctx, ref, args[0]); err != nil {
 				return err
 			}
-			if err := c.confirmed(yes, fmt.Sprintf("Remove %s, and delete its value for ever?", args[0]), "Nothing was removed."); err != nil {
+			if err := c.confirmed(yes, fmt.Sprintf("Remove %s and delete its value permanently?", args[0]), "Nothing was removed."); err != nil {
 				return err
 			}
 			if err := a.RemoveSecret(ctx, ref, args[0]); err != nil {

@@ -118,7 +118,7 @@ func (c *command) wikiDelete() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := c.confirmed(yes, fmt.Sprintf("Delete %s, %q, for ever?", d.Path, d.Title), "Nothing was deleted."); err != nil {
+			if err := c.confirmed(yes, fmt.Sprintf("Delete %s, %q, permanently?", d.Path, d.Title), "Nothing was deleted."); err != nil {
 				return err
 			}
 			if err := a.DeleteDocument(ctx, ref, args[0]); err != nil {

@@ -106,7 +106,7 @@ func TestEveryViolationHasALine(t *testing.T) {
 		want []string
 	}{
 		{[]string{"workspace", "update", "test", "--max-turns", "0", "--max-running", "0", "--model", "gtp"}, []string{"max_turns is 1 to 200.", "max_running is 1 to 10000.", "There is no model"}},
-		{[]string{"keys", "create", "--name", "x", "--scope", "chatt,nope"}, []string{"There is no scope chatt.", "There is no scope nope."}},
+		{[]string{"keys", "create", "--name", "x", "--scope", "chatt,nope"}, []string{"There is no scope chatt. Did you mean chat?", "There is no scope nope. The scopes are all, chat, "}},
 		{[]string{"send", "--session", "x", "--caller", strings.Repeat("x", 2000), strings.Repeat("long ", 50_000)}, []string{"caller_id: ", "command: "}},
 	} {
 		_, errs, code := sh.run(c.args...)
@@ -136,7 +136,7 @@ func TestAWorkspacesLimitsCanBeSet(t *testing.T) {
 		t.Fatal(err)
 	}
 	sh.must("wiki", "put", "large.md", "large.md")
-	for _, want := range []string{"openai/gpt-5-mini", "61", "The one", "1.0 of 7 MiB"} {
+	for _, want := range []string{"openai/gpt-5-mini", "61", "The one", "1.0 of 7 MiB", "  600 ", "  no limit  ", "SEPARATE-APPROVER"} {
 		if out := sh.must("workspace", "list"); !strings.Contains(out, want) {
 			t.Errorf("no %q in\n%s", want, out)
 		}
@@ -158,7 +158,7 @@ func TestAWorkspacesLimitsCanBeSet(t *testing.T) {
 	if out := sh.must("workspace", "list"); !strings.Contains(out, "default") {
 		t.Errorf("the server's own model again: %s", out)
 	}
-	if _, errs, code := sh.run("workspace", "update", "two", "--max-turns", "3"); code != 2 || !strings.Contains(errs, "No such workspace") {
+	if _, errs, code := sh.run("workspace", "update", "two", "--max-turns", "3"); code != 2 || !strings.Contains(errs, `parley: There is no workspace "two".`) {
 		t.Errorf("exit code %d: %s", code, errs)
 	}
 }
@@ -307,7 +307,7 @@ func TestADocumentCanBeDeleted(t *testing.T) {
 	if _, errs, code := sh.run("wiki", "delete", "wiki/tee.md"); code != 2 || !strings.Contains(errs, "wiki/tea.md") {
 		t.Errorf("exit code %d: %s", code, errs)
 	}
-	if _, errs, code := sh.pipe(strings.NewReader("n\n"), "wiki", "delete", "wiki/tea.md"); code != 2 || !strings.Contains(errs, "for ever? [y/N]") || sh.must("wiki", "get", "wiki/tea.md") != "# Tea" {
+	if _, errs, code := sh.pipe(strings.NewReader("n\n"), "wiki", "delete", "wiki/tea.md"); code != 2 || !strings.Contains(errs, "permanently? [y/N]") || sh.must("wiki", "get", "wiki/tea.md") != "# Tea" {
 		t.Errorf("not confirmed: exit code %d, %s", code, errs)
 	}
 	sh.must("wiki", "delete", "wiki/tea.md", "--yes")

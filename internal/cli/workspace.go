@@ -168,13 +168,16 @@ func (c *command) workspaceList() *cobra.Command {
 				shown[i].Storage = new(stored[w.ID])
 			}
 			return c.list(shown, len(all), "There is no workspace yet. Make one: parley workspace create NAME",
-				[]string{"NAME", "TITLE", "MODEL", "SECONDS", "TURNS", "RUNNING", "STORAGE", "HISTORY", "ID", "CREATED"}, func(i int) []string {
+				[]string{"NAME", "TITLE", "MODEL", "SECONDS", "TURNS", "RUNNING", "STORAGE", "HISTORY",
+					"MESSAGES/MIN", "CALLS/MIN", "STREAMS", "SEPARATE-APPROVER", "ADMIN-PATTERNS", "ID", "CREATED"}, func(i int) []string {
 					w := shown[i]
 					model := "default"
 					if w.Model != nil {
 						model = *w.Model
 					}
-					return []string{w.Slug, short(w.Name, 40), model, number(w.MaxResponseSeconds), number(w.MaxTurns), number(w.MaxRunning), w.storage(), number(w.HistoryTokens), w.ID, day(&w.CreatedAt)}
+					return []string{w.Slug, short(w.Name, 40), model, number(w.MaxResponseSeconds), number(w.MaxTurns), number(w.MaxRunning),
+						w.storage(), number(w.HistoryTokens), keyLimit(w.MessagesPerMinute), keyLimit(w.CallsPerMinute), keyLimit(w.OpenStreams),
+						yesNo(w.SeparateApprover), yesNo(w.AdminPatterns), w.ID, day(&w.CreatedAt)}
 				})
 		}),
 	}
@@ -183,6 +186,24 @@ func (c *command) workspaceList() *cobra.Command {
 }
 
 func number(n int32) string { return strconv.Itoa(int(n)) }
+
+// keyLimit shows a limit of each key, or "default" for the server's own.
+func keyLimit(n *int32) string {
+	switch {
+	case n == nil:
+		return "default"
+	case *n == 0:
+		return "no limit"
+	}
+	return number(*n)
+}
+
+func yesNo(b bool) string {
+	if b {
+		return "yes"
+	}
+	return "no"
+}
 
 // workspaceShown is a workspace in --json.
 type workspaceShown struct {

@@ -1,6 +1,7 @@
 package door
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 
@@ -39,7 +40,8 @@ func (d *Door) Admit(w http.ResponseWriter, r *http.Request, t Terms) (Caller, e
 		return Caller{}, err
 	}
 	if t.Names != nil && !t.Names(own) {
-		return Caller{}, fault.New(fault.WorkspaceNotFound, "No such workspace.")
+		return Caller{}, fault.New(fault.WorkspaceNotFound, "This key cannot use the workspace in the address. "+
+			"It belongs to the workspace %s: use that name.", own.Slug)
 	}
 	if !p.Scopes.Allows(t.Scope) {
 		nameScopes(w, p, t.Scope)
@@ -69,7 +71,9 @@ func nameScopes(w http.ResponseWriter, p apikey.Principal, lacks apikey.Scope) {
 
 // Lacks is the answer to a key that would need a scope.
 func Lacks(s apikey.Scope) *fault.Error {
-	return &fault.Error{Code: fault.InsufficientScope, Message: "This key lacks the scope " + string(s) + ".", Detail: fault.Detail{RequiredScope: string(s)}}
+	return &fault.Error{Code: fault.InsufficientScope, Detail: fault.Detail{RequiredScope: string(s)},
+		Message: fmt.Sprintf("This key lacks the scope %[1]s. Use a key that has it; "+
+			"an administrator can create one with parley keys create --scope %[1]s.", s)}
 }
 
 // bearer is the token of the request, "" when there is no Authorization header.

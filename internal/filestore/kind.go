@@ -131,9 +131,9 @@ func permitted(name, declared string, unrestricted bool) error {
 	}
 	switch {
 	case slices.Contains(deniedEndings, ext):
-		return refuse("filename", "Files that end in .%s are not taken: a system would run them.", ext)
+		return refuse("filename", "A file that ends in .%s is not accepted, because a system could execute it. Send another type of file.", ext)
 	case slices.Contains(denied, declared):
-		return refuse("mime", "Files of the type %s are not taken: a system would run them.", declared)
+		return refuse("mime", "A file of the type %s is not accepted, because a system could execute it. Send another type of file.", declared)
 	case unrestricted || declared == "":
 		return nil
 	case slices.Contains(pages, ext):

@@ -168,7 +168,7 @@ func (s *Store) repeated(ctx context.Context, n Request) (db.File, error) {
 	}
 	if !bytes.Equal(row.RequestHash, n.Hash) {
 		return row, &fault.Error{Code: fault.IdempotencyKeyReused, Param: "Idempotency-Key",
-			Message: "This Idempotency-Key came with another request. Use a new key for every file."}
+			Message: "This Idempotency-Key was used with another request. Use a new key for a new file; to retry, send the same request unchanged."}
 	}
 	if row.KeyID == nil || *row.KeyID == n.Key {
 		return row, nil
@@ -179,7 +179,7 @@ func (s *Store) repeated(ctx context.Context, n Request) (db.File, error) {
 	}
 	if !ok {
 		return row, &fault.Error{Code: fault.IdempotencyKeyReused, Param: "Idempotency-Key",
-			Message: "This Idempotency-Key came with another API key. Use a new key for every file."}
+			Message: "This Idempotency-Key was used with another API key. Use a new key for a new file; to retry, use the API key of the first attempt."}
 	}
 	return row, nil
 }

@@ -31,7 +31,8 @@ type request struct {
 func (r *request) session() (uuid.UUID, error) {
 	id, ok := wire.ID(mux.Vars(r.Request)["sessionId"])
 	if !ok {
-		return uuid.Nil, fault.New(fault.SessionNotFound, "No such session in this workspace: an id looks like %s.", uuid.Nil)
+		return uuid.Nil, fault.New(fault.SessionNotFound, "The session id in the address is not valid. "+
+			"An id looks like %s; the list of sessions has those that exist.", uuid.Nil)
 	}
 	return id, nil
 }

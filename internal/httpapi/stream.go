@@ -161,7 +161,9 @@ func (f *frames) gone() error {
 			return err
 		}
 	}
-	err := f.synthetic(event.SessionGone.Failure("The events after this cursor are not there. Send a new message, or read the session's messages."))
+	err := f.synthetic(event.SessionGone.Failure("The events after this cursor are not available: " +
+		"its id is not of an event of this session, or the events were removed. " +
+		"Read the session's messages, then start without a cursor."))
 	if err != nil {
 		return err
 	}

@@ -349,7 +349,7 @@ func TestACallGoesOnWhereItWasLost(t *testing.T) {
 	}
 	args["command"] = "another"
 	if other := c.call("send_message", args); !other.failed || other.Fault.Code != "IDEMPOTENCY_KEY_REUSED" ||
-		!strings.HasPrefix(other.text, "This idempotency_key came with another request.") {
+		!strings.HasPrefix(other.text, "This idempotency_key was used with another request.") {
 		t.Errorf("%s", other.raw)
 	}
 }

@@ -107,7 +107,7 @@ func (s *server) start(ctx context.Context, c *call, req turn.Request) (turn.Sta
 		return started, stray()
 	case f.Code == fault.TurnInProgress:
 		f.Message = "The agent is still answering an earlier message in this conversation. Wait and read its answer with get_messages, stop it with cancel_session, " +
-			"or send this message with a multitask_strategy."
+			"or send this message with the multitask_strategy enqueue or interrupt."
 	}
 	if t, ok := f.Detail.Turn.(*session.ActiveTurn); ok {
 		door.Link(c.base, c.caller.Workspace, t)

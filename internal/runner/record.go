@@ -42,7 +42,7 @@ const maxHosts = 200
 func (r *Runner) Allow(ctx context.Context, workspace uuid.UUID, text string) (string, error) {
 	host, wrong := vault.Host(text)
 	if wrong != "" {
-		return "", fault.Invalid(fault.Violation{Param: "/host", Rule: "format", Message: fmt.Sprintf("%.80q is no host: %s", text, wrong)})
+		return "", fault.Invalid(fault.Violation{Param: "/host", Rule: "format", Message: fmt.Sprintf("%.80q is not a host: %s", text, wrong)})
 	}
 	p, err := r.Policy(ctx, workspace)
 	if err != nil {

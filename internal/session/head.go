@@ -145,5 +145,6 @@ func (s *Store) ByCaller(ctx context.Context, workspace uuid.UUID, callerID stri
 
 // NotFound is the answer for a session that does not exist, or not for this workspace.
 func NotFound(id uuid.UUID) *fault.Error {
-	return &fault.Error{Code: fault.SessionNotFound, Message: fmt.Sprintf("No session %s in this workspace.", id), Param: "session_id"}
+	return &fault.Error{Code: fault.SessionNotFound, Param: "session_id",
+		Message: fmt.Sprintf("There is no session %s in this workspace. Check the id; the list of sessions has those that exist.", id)}
 }

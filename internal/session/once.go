@@ -88,7 +88,7 @@ func succeeds(ctx context.Context, q *db.Queries, o Once, earlier *string) error
 	}
 	if !ok {
 		return &fault.Error{Code: fault.IdempotencyKeyReused, Param: "Idempotency-Key",
-			Message: "This Idempotency-Key came with another API key. Use a new one for every request."}
+			Message: "This Idempotency-Key was used with another API key. Use a new key for a new request; to retry, use the API key of the first attempt."}
 	}
 	return nil
 }
@@ -96,7 +96,7 @@ func succeeds(ctx context.Context, q *db.Queries, o Once, earlier *string) error
 // reused is the answer to another request under a key.
 func reused() *fault.Error {
 	return &fault.Error{Code: fault.IdempotencyKeyReused, Param: "Idempotency-Key",
-		Message: "This Idempotency-Key came with another request. Use a new one for every request."}
+		Message: "This Idempotency-Key was used with another request. Use a new key for a new request; to retry, send the same request unchanged."}
 }
 
 // onceAbreast is how many requests may hold a connection for their key.

@@ -93,7 +93,7 @@ func (tx *Tx) place(ctx context.Context, behind bool) (State, error) {
 			return "", fmt.Errorf("count the messages that wait: %w", err)
 		}
 		if n >= MaxLinedUp {
-			return "", fault.New(fault.QueueFull, "%d messages of this session wait for an answer already. Try again when one has its own.", n)
+			return "", fault.New(fault.QueueFull, "This session already has %d waiting messages. Try again after one of them is answered.", n)
 		}
 		return LinedUp, nil
 	}
@@ -102,7 +102,8 @@ func (tx *Tx) place(ctx context.Context, behind bool) (State, error) {
 		return "", err
 	}
 	return "", &fault.Error{Code: fault.TurnInProgress,
-		Message: "This session is still answering an earlier message. Read its stream, cancel it, wait, or send the message with a multitask_strategy.",
+		Message: "This session is still answering an earlier message. Wait for its done, cancel it, " +
+			"or send the message with the multitask_strategy enqueue or interrupt.",
 		Detail: fault.Detail{Turn: &ActiveTurn{TurnID: active.ID, SessionID: tx.Session.ID, Status: State(active.State),
 			LastSeq: tx.Session.LastSeq, Pending: pending}}}
 }

@@ -39,7 +39,7 @@ func (r Registration) check() (hosts []string, vs []fault.Violation) {
 	for i, text := range r.Hosts {
 		host, wrong := Host(text)
 		if wrong != "" {
-			vs = append(vs, fault.Violation{Param: fmt.Sprintf("/allowed_hosts/%d", i), Rule: "format", Message: fmt.Sprintf("%.80q is no host: %s", text, wrong)})
+			vs = append(vs, fault.Violation{Param: fmt.Sprintf("/allowed_hosts/%d", i), Rule: "format", Message: fmt.Sprintf("%.80q is not a host: %s", text, wrong)})
 		}
 		hosts = append(hosts, host)
 	}
@@ -110,7 +110,7 @@ func Host(text string) (host, wrong string) {
 	}
 	switch {
 	case numberLike.MatchString(labels[len(labels)-1]):
-		return "", "an address in numbers is not taken."
+		return "", "IP addresses are not accepted. Use a name such as api.example.com."
 	case len(labels) < 2 || len(suffix) > 253:
 		return "", "it needs a domain, as in api.example.com."
 	case wild:

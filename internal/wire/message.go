@@ -79,7 +79,7 @@ func (c *Checks) Message(body []Member, fields []string) Message {
 	case given["command"] && given["skill"]:
 		c.Add(fault.Violation{Param: "/skill", Rule: "exactly_one", Message: "Send either command or skill, not both."})
 	case !given["command"] && !given["skill"]:
-		c.Add(fault.Violation{Param: "/command", Rule: "exactly_one", Message: "command or skill is missing: say what the agent shall do."})
+		c.Add(fault.Violation{Param: "/command", Rule: "exactly_one", Message: "command or skill is missing. Send one of them."})
 	case given["input"] && !given["skill"]:
 		c.Add(fault.Violation{Param: "/input", Rule: "requires", Message: "input is for a skill; a command has none.", Expected: "skill"})
 	}

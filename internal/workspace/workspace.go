@@ -40,7 +40,7 @@ func (s *Store) Find(ctx context.Context, ref string) (Workspace, error) {
 		err = pgx.ErrNoRows
 	}
 	if errors.Is(err, pgx.ErrNoRows) {
-		return w, fault.New(fault.WorkspaceNotFound, "No such workspace.")
+		return w, fault.New(fault.WorkspaceNotFound, "There is no workspace %.80q. `parley workspace list` shows the names.", ref)
 	}
 	if err != nil {
 		return w, fmt.Errorf("find workspace: %w", err)
@@ -93,7 +93,7 @@ func (s *Store) Update(ctx context.Context, id uuid.UUID, c Change) (Workspace, 
 	}
 	w, err := s.q.WorkspaceUpdate(ctx, c.params(id))
 	if errors.Is(err, pgx.ErrNoRows) {
-		return w, fault.New(fault.WorkspaceNotFound, "No such workspace.")
+		return w, fault.New(fault.WorkspaceNotFound, "There is no workspace %s. `parley workspace list` shows those that exist.", id)
 	}
 	if err != nil {
 		return w, fmt.Errorf("update workspace: %w", err)
