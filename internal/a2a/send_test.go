@@ -183,6 +183,7 @@ func TestAnApprovalIsAnsweredOnItsTask(t *testing.T) {
 			on := fmt.Sprintf(`"taskId":%q`, got.ID)
 			c.refused(-32602, method, c.params(unique(), text("yes"), "", on))
 			c.refused(-32602, method, c.params(unique(), data(`{"decision":"perhaps"}`), "", on))
+			c.refused(-32602, method, c.params(unique(), data(`{"decision":"deny","Decision":"allow"}`), "", on))
 			c.refused(-32602, method, c.params(unique(), data(`{"decision":"allow","approval_id":"0197a0b4-7c3e-7cc0-8a3a-2f6f0f1b7f10"}`), "", on))
 			c.refused(-32602, method, c.params(unique(), data(`{"decision":"allow"}`), "", on, `"contextId":"0197a0b4-7c3e-7cc0-8a3a-2f6f0f1b7f10"`))
 			answer := c.params(unique(), data(fmt.Sprintf(`{"decision":%q}`, decision)), "", on, fmt.Sprintf(`"contextId":%q`, got.ContextID))

@@ -14,6 +14,7 @@ import (
 	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/quote"
+	"github.com/parley-server/parley/internal/strictjson"
 	"github.com/parley-server/parley/internal/turn"
 	"github.com/parley-server/parley/internal/wire"
 )
@@ -93,7 +94,7 @@ func decisionOf(param string, raw json.RawMessage) (a turn.Answer, aside bool, b
 	var c wire.Checks
 	in := make(map[string]json.RawMessage)
 	if c.Object(param, raw) {
-		_ = json.Unmarshal(raw, &in)
+		_ = strictjson.Unmarshal(raw, &in) // an object
 		a.Outcome = event.Denied
 		switch c.OneOf(param+"/action", in["action"], "accept", "decline", "cancel") {
 		case "decline":
@@ -120,7 +121,7 @@ func formOf(c *wire.Checks, param string, raw json.RawMessage) (outcome event.Ou
 	if !c.Object(param, raw) {
 		return event.Denied, ""
 	}
-	_ = json.Unmarshal(raw, &in)
+	_ = strictjson.Unmarshal(raw, &in) // an object
 	outcome = event.Denied
 	if c.OneOf(param+"/decision", in["decision"], "allow", "deny") == "allow" {
 		outcome = event.Allowed

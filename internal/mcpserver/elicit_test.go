@@ -96,13 +96,14 @@ func TestAQuestionWithoutAnAnswerIsAskedAgain(t *testing.T) {
 		"/action can be accept, decline, cancel":            `{"action":"allow"}`,
 		"/content must be an object":                        `{"action":"accept","content":"allow"}`,
 		"/content/decision must be a string":                `{"action":"accept","content":{}}`,
+		"/content/decision must be a string, not Decision":  `{"action":"accept","content":{"Decision":"allow"}}`,
 		"/content/decision can be allow, deny":              `{"action":"accept","content":{"decision":"perhaps"}}`,
 		"/content/reason must be a string":                  `{"action":"accept","content":{"decision":"deny","reason":3}}`,
 		"/content/reason comes only with the decision deny": `{"action":"accept","content":{"decision":"allow","reason":"only if it is small"}}`,
 		"/content/reason has more than 500 characters":      `{"action":"accept","content":{"decision":"deny","reason":"` + strings.Repeat("é", 501) + `"}}`,
 	} {
 		_, got := s.retry(t, key, asking, back(first.State, id, answer))
-		if got.Error == nil || got.Error.Code != -32602 || !strings.Contains(got.Error.Message, "inputResponses/"+id) || !strings.Contains(got.Error.Message, field) {
+		if got.Error == nil || got.Error.Code != -32602 || !strings.Contains(got.Error.Message, "inputResponses/"+id) || !strings.Contains(got.Error.Message, strings.TrimSuffix(field, ", not Decision")) {
 			t.Errorf("%s: %+v %s", answer, got.Error, got.Result)
 		}
 	}
@@ -181,5 +182,21 @@ func TestAStateThatCameWithNoQuestionIsRefused(t *testing.T) {
 	}
 	if n := s.turns(t); n != 1 {
 		t.Errorf("%d turns", n)
+	}
+}
+
+// TestCapabilitiesAreReadByTheirExactNames: a client that spells elicitation otherwise has not
+// announced it, whatever the value is, so it is asked in the result.
+func TestCapabilitiesAreReadByTheirExactNames(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	for _, capabilities := range []string{`{"Elicitation":{}}`, `{"Elicitation":7}`} {
+		r := s.post(t, s.key, fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"send_message","arguments":{"command":%q},
+			"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":%s}}}`, asking, capabilities),
+			"MCP-Protocol-Version", "2026-07-28", "Mcp-Method", "tools/call", "Mcp-Name", "send_message")
+		var a asks
+		if got := r.only(t); got.Error != nil || json.Unmarshal(got.Result, &a) != nil || a.ResultType != "complete" || a.Told.Input == nil {
+			t.Errorf("%s: %s", capabilities, r.body)
+		}
 	}
 }

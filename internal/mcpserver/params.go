@@ -10,6 +10,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/parley-server/parley/internal/strictjson"
 	"github.com/parley-server/parley/internal/wire"
 )
 
@@ -52,10 +53,10 @@ func (m *message) greeting() *jsonrpc.Error {
 	if raw := m.param("protocolVersion"); raw == nil || raw[0] != '"' {
 		return wrong(jsonrpc.CodeInvalidParams, "params.protocolVersion must be a string.")
 	}
-	if err := json.Unmarshal(m.body(), new(mcp.InitializeParams)); err != nil {
+	if err := strictjson.Unmarshal(m.body(), new(mcp.InitializeParams)); err != nil {
 		what := "params are"
-		if typ, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && typ.Field != "" {
-			what = "params." + typ.Field + " is"
+		if bad, ok := errors.AsType[*strictjson.Error](err); ok && bad.Pointer != "" {
+			what = "params" + strings.ReplaceAll(bad.Pointer, "/", ".") + " is"
 		}
 		return wrong(jsonrpc.CodeInvalidParams, "%s not what initialize takes.", what)
 	}

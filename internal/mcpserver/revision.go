@@ -10,6 +10,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/parley-server/parley/internal/strictjson"
 	"github.com/parley-server/parley/internal/wire"
 )
 
@@ -56,7 +57,7 @@ func methods(revision string) []string {
 // headers as in its body.
 func (m *message) fits(revision string, h http.Header) *jsonrpc.Error {
 	var meta map[string]json.RawMessage
-	_ = json.Unmarshal(m.param("_meta"), &meta)
+	_ = strictjson.Unmarshal(m.param("_meta"), &meta) // an object, or nothing
 	var own string
 	if raw, there := meta[mcp.MetaKeyProtocolVersion]; !there {
 		if revision < roundTrips {
@@ -79,7 +80,7 @@ func (m *message) fits(revision string, h http.Header) *jsonrpc.Error {
 		switch {
 		case raw == nil && name == mcp.MetaKeyClientCapabilities:
 			return wrong(jsonrpc.CodeInvalidParams, "params._meta must have %s.", name)
-		case raw != nil && (raw[0] != '{' || json.Unmarshal(raw, shape) != nil):
+		case raw != nil && (raw[0] != '{' || strictjson.Unmarshal(raw, shape) != nil):
 			return wrong(jsonrpc.CodeInvalidParams, "%s in params._meta is not what it has to be.", name)
 		}
 	}

@@ -142,7 +142,7 @@ func (a answer) edits(op event.Operation) string {
 // differs reports whether a client has something else than what would run.
 func differs(has, runs json.RawMessage) bool {
 	var theirs, ours any
-	if has == nil || json.Unmarshal(has, &theirs) != nil || json.Unmarshal(runs, &ours) != nil {
+	if has == nil || strictjson.Unmarshal(has, &theirs) != nil || json.Unmarshal(runs, &ours) != nil {
 		return false
 	}
 	return !reflect.DeepEqual(theirs, ours) // with numbers as JavaScript has them
