@@ -9,10 +9,10 @@ TOOL     = $(GO) tool -modfile=internal/tools/go.mod
 POSTGRES = $(GO) run ./internal/dbtest/with-postgres --
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test race chaos compat packages lint generate verify migrate bench
+.PHONY: help run build test race chaos compat packages packages-python lint generate verify migrate bench
 
 help: ## print this help
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: build ## build and start the service with a private PostgreSQL, a demo workspace and the offline model
 	bin/parley serve --dev
@@ -29,12 +29,17 @@ race: ## run every test with the race detector
 chaos: ## break connections, processes and PostgreSQL under two replicas: SEED=1 SEEDS=1 says which runs
 	$(GO) test -count=1 -timeout 0 -v -run '^TestChaos$$' ./internal/e2e -chaos.seed $(SEED) -chaos.seeds $(SEEDS)
 
-compat: packages ## clients that people have, against a server: docs/clients says which; needs npm, and Chromium for some
-	$(POSTGRES) $(GO) test -count=1 -v -run 'TestTypeScriptClient|TestMCP|TestA2AClients|TestChatClients|TestFetchEventSource|TestClientsPage|TestBrowser|TestLine' ./internal/e2e
+compat: packages packages-python ## clients that people have, against a server: docs/clients says which; needs npm, Python, and Chromium for some
+	$(POSTGRES) $(GO) test -count=1 -v -run 'TestTypeScriptClient|TestGeneratedClients|TestMCP|TestA2AClients|TestChatClients|TestFetchEventSource|TestClientsPage|TestBrowser|TestLine' ./internal/e2e
 
 packages: ## install those clients from npm, where the tests look for them
 	@command -v npm >/dev/null || echo 'npm is missing: install Node.js 20.19 or newer. Nothing but this check needs it.'
-	! command -v npm >/dev/null || for dir in compat/*/; do npm --prefix $$dir ci || exit 1; done
+	! command -v npm >/dev/null || for file in compat/*/package.json; do npm --prefix $$(dirname $$file) ci || exit 1; done
+
+packages-python: ## install the generator of clients in Python from PyPI, where its test looks for it
+	python3 -m venv compat/python/.venv
+	compat/python/.venv/bin/pip install --quiet --disable-pip-version-check --retries 1 --timeout 20 -r compat/python/requirements.txt
+	touch compat/python/.venv/installed
 
 lint: ## gofmt, vet and staticcheck
 	@test -z "$$(gofmt -l $$(git ls-files '*.go' | grep -v '^db/'))" || { echo 'gofmt would change:'; gofmt -l $$(git ls-files '*.go' | grep -v '^db/'); exit 1; }

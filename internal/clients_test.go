@@ -67,7 +67,21 @@ func TestClientsAreThoseOfTheTable(t *testing.T) {
 			}
 		}
 	}
+	for file, pinned := range map[string]*regexp.Regexp{
+		"../compat/python/requirements.txt": regexp.MustCompile(`(?m)^(openapi-python-client)==(\S+)`),
+		"../compat/go/go.mod":               regexp.MustCompile(`github\.com/oapi-codegen/(oapi-codegen)/v2 v(\S+)`),
+	} {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := pinned.FindSubmatch(data)
+		if m == nil {
+			t.Fatalf("%s pins no generator", file)
+		}
+		used[string(m[1])] = string(m[2])
+	}
 	if diff := cmp.Diff(used, told); diff != "" {
-		t.Errorf("the table does not tell of these clients (-package.json +table):\n%s", diff)
+		t.Errorf("the table does not list these clients (-compat +table):\n%s", diff)
 	}
 }

@@ -7,7 +7,7 @@ type Schemas = components["schemas"];
 /** An error that the service told. `failure.code` is for programs, the message for people. */
 export class Refused extends Error {
   constructor(
-    readonly failure: Schemas["Error"]["error"],
+    readonly failure: Schemas["ErrorResponse"]["error"],
     readonly requestId: string,
   ) {
     super(failure.message);
@@ -17,7 +17,7 @@ export class Refused extends Error {
 /** What a call comes back with. */
 interface Outcome<T> {
   data?: T | null;
-  error?: Schemas["Error"];
+  error?: Schemas["ErrorResponse"];
 }
 
 /** The data of an outcome; its error is thrown. */

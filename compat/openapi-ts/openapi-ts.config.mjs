@@ -1,0 +1,4 @@
+export default {
+  input: "./generated/openapi.json",
+  output: { path: "./src/client", importFileExtension: ".js" },
+};
