@@ -66,7 +66,7 @@ var ours = map[string]string{
 	"internal/quote":                "internal/event internal/text",
 	"internal/door":                 "internal/apikey internal/event internal/fault internal/pgerr internal/limit internal/session internal/wire internal/workspace internal/outage",
 	"internal/httpapi":              "internal/apikey internal/callback internal/door internal/event internal/fault internal/pgerr internal/filestore internal/limit internal/search internal/session internal/sse internal/turn internal/wire internal/workspace internal/outage",
-	"internal/mcpserver":            "internal/apikey internal/door internal/event internal/fault internal/pgerr internal/filestore internal/limit internal/quote internal/session internal/skill internal/sse internal/turn internal/wiki internal/wire internal/workspace",
+	"internal/mcpserver":            "internal/apikey internal/door internal/event internal/fault internal/pgerr internal/filestore internal/limit internal/quote internal/session internal/skill internal/sse internal/strictjson internal/turn internal/wiki internal/wire internal/workspace",
 	"internal/a2a":                  "internal/apikey internal/callback internal/door internal/event internal/fault internal/filestore internal/limit internal/quote internal/session internal/skill internal/sse internal/turn internal/wire internal/workspace",
 	"internal/dialect":              "internal/apikey internal/door internal/event internal/fault internal/filestore internal/limit internal/session internal/skill internal/sse internal/strictjson internal/turn internal/wire internal/workspace",
 	"internal/openaiapi":            "internal/apikey internal/dialect internal/door internal/event internal/fault internal/pgerr internal/filestore internal/limit internal/quote internal/session internal/skill internal/strictjson internal/turn internal/wire internal/workspace",
@@ -75,6 +75,7 @@ var ours = map[string]string{
 	"internal/callback":             "db internal/egress internal/fair internal/fault internal/replan internal/vault",
 	"internal/client":               "internal/event internal/sse internal/text",
 	"internal/cli":                  "*",
+	"internal/apicheck":             "internal/sse",
 	"internal/app":                  "*",
 	"internal/app/demo":             "",
 	"internal/bench":                "*",
@@ -85,7 +86,7 @@ var ours = map[string]string{
 	"internal/dbtest/container":     "",
 	"internal/e2e":                  "internal/cli",
 	"internal/transcript":           "internal/event",
-	"internal/servicetest":          "internal/apikey internal/callback internal/dbtest internal/door internal/egress internal/filestore internal/httpapi internal/limit internal/model internal/model/guide internal/permission internal/runner internal/session internal/skill internal/tool internal/tool/attach internal/turn internal/vault internal/wiki internal/workdir internal/workspace",
+	"internal/servicetest":          "internal/apicheck internal/apikey internal/callback internal/dbtest internal/door internal/egress internal/filestore internal/httpapi internal/limit internal/model internal/model/guide internal/permission internal/runner internal/session internal/skill internal/tool internal/tool/attach internal/turn internal/vault internal/wiki internal/workdir internal/workspace",
 	"internal/dbtest/with-postgres": "internal/dbtest",
 }
 

@@ -30,7 +30,7 @@ var stranger = agentCard{name: "Parley", description: "An agent behind Parley. A
 // says how to come in and no more.
 func (s *server) card(w http.ResponseWriter, r *http.Request) error {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
-		return door.OtherMethod(w, r, "OPTIONS, GET, HEAD")
+		return door.OtherMethod(w, r, "GET, HEAD, OPTIONS")
 	}
 	v, ok := versionOf(r)
 	if !ok {

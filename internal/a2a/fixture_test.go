@@ -59,7 +59,7 @@ func start(t testing.TB, change func(*a2a.Config)) *service {
 		mux.Handle(path, h)
 	}
 	s.Serve(t, mux)
-	s.client = &http.Client{Transport: s.Transport}
+	s.client = &http.Client{Transport: s.Checked(t)}
 	return s
 }
 

@@ -31,7 +31,7 @@ func answers(c *wire.Checks, raw json.RawMessage) (list []resume) {
 		given := dialect.Given(wire.Members(item))
 		id := c.UUID(at+"/interruptId", dialect.OrEmpty(given["interruptId"]))
 		if seen[id] {
-			c.Add(fault.Violation{Param: at + "/interruptId", Rule: "unique", Message: "The interrupt " + id.String() + " is answered twice. Send one answer."})
+			c.Add(fault.Violation{Param: at + "/interruptId", Rule: "repeated", Message: "The interrupt " + id.String() + " is answered twice. Send one answer."})
 		}
 		seen[id] = true
 		rs := resume{id: id, answer: turn.Answer{Approval: id}}

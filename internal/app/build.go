@@ -11,6 +11,7 @@ import (
 	"github.com/parley-server/parley/internal/a2a"
 	"github.com/parley-server/parley/internal/apikey"
 	"github.com/parley-server/parley/internal/callback"
+	"github.com/parley-server/parley/internal/door"
 	"github.com/parley-server/parley/internal/filestore"
 	"github.com/parley-server/parley/internal/httpapi"
 	"github.com/parley-server/parley/internal/limit"
@@ -147,7 +148,7 @@ func (s *service) buildServer() error {
 	}
 	maps.Copy(others, dialects)
 	s.server = &http.Server{
-		Handler:           ways(handler, others),
+		Handler:           door.Route(handler, others),
 		ReadHeaderTimeout: httpapi.HeaderTime,
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    httpapi.HeaderBytes,

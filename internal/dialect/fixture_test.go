@@ -72,7 +72,7 @@ func start(t *testing.T, opt options) *service {
 		}()
 		mux.ServeHTTP(w, r)
 	}))
-	s.client = &http.Client{Transport: s.Transport}
+	s.client = &http.Client{Transport: s.Checked(t)}
 	return s
 }
 

@@ -64,5 +64,6 @@ func (d *Desk) serve(w http.ResponseWriter, r *http.Request, op Operation) error
 	}
 	req := &Request{Request: r, Caller: caller, Names: make(wire.Names)}
 	err = op.Do(w, req)
+	door.NameScopes(w, caller, err)
 	return req.Names.Told(err)
 }

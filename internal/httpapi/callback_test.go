@@ -14,6 +14,7 @@ import (
 	"github.com/google/uuid"
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
+	"github.com/parley-server/parley/internal/apicheck"
 	"github.com/parley-server/parley/internal/callback"
 	"github.com/parley-server/parley/internal/egress"
 	"github.com/parley-server/parley/internal/permission"
@@ -25,7 +26,7 @@ import (
 type hook struct {
 	got   chan reported
 	reply chan int
-	doc   *apiDocument // every report is held against it
+	doc   *apicheck.Document // every report is held against it
 	keys  *vault.Keyring
 	guard *egress.Guard
 }
@@ -69,7 +70,7 @@ func startHookWith(t *testing.T, change func(*turn.Config)) (*service, *hook) {
 			t.Errorf("%s: %v", body, err)
 		}
 		rep.header, rep.raw = r.Header, body
-		if err := h.doc.webhook(rep.Type, r.Header, body); err != nil {
+		if err := h.doc.CheckWebhook(rep.Type, r.Header, body); err != nil {
 			t.Errorf("%s is not what the document says: %v", body, err)
 		}
 		h.got <- rep

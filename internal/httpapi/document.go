@@ -21,8 +21,8 @@ import (
 	"github.com/parley-server/parley/internal/wire"
 )
 
-// The document is the route table: what it does not name is not served, and what
-// it names must have a handler.
+// The document is the route table: what it does not name is not served, and what it names must
+// have a handler, here or in the package of the protocol that x-served-by names.
 //
 //go:embed openapi.yaml
 var openapi []byte
@@ -30,6 +30,7 @@ var openapi []byte
 // operation is one entry of the route table.
 type operation struct {
 	ID         string       `yaml:"operationId"`
+	ServedBy   string       `yaml:"x-served-by"` // the protocol that has the handler; "": this package
 	Scope      apikey.Scope `yaml:"x-scope"`
 	Class      limit.Class  `yaml:"x-limit"` // what a request counts as; default calls
 	Parameters []parameter  `yaml:"parameters"`
@@ -101,7 +102,9 @@ func load(source []byte, cfg Config, handlers map[string]handler) (document, []*
 			}
 			op.handle = handlers[op.ID]
 			switch {
-			case op.handle == nil:
+			case op.handle != nil && op.ServedBy != "":
+				wrong = append(wrong, fmt.Errorf("%s %s: operation %q has a handler here, and %s serves it", op.method, path, op.ID, op.ServedBy))
+			case op.handle == nil && op.ServedBy == "":
 				wrong = append(wrong, fmt.Errorf("%s %s: no handler for operation %q", op.method, path, op.ID))
 			case bound[op.ID]:
 				wrong = append(wrong, fmt.Errorf("%s %s: operation %q is there twice", op.method, path, op.ID))
@@ -111,7 +114,9 @@ func load(source []byte, cfg Config, handlers map[string]handler) (document, []*
 				wrong = append(wrong, fmt.Errorf("%s %s: unknown x-limit %q", op.method, path, op.Class))
 			}
 			bound[op.ID] = true
-			ops = append(ops, op)
+			if op.ServedBy == "" {
+				ops = append(ops, op)
+			}
 		}
 	}
 	for id := range handlers {

@@ -2,17 +2,23 @@ package httpapi_test
 
 import (
 	"encoding/json"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/parley-server/parley/docs"
+	"github.com/parley-server/parley/internal/apicheck"
 	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/httpapi"
 )
 
-func document(t *testing.T, s *service) *apiDocument { return s.client.Transport.(*checked).doc }
+func document(t *testing.T, s *service) *apicheck.Document {
+	return s.client.Transport.(*apicheck.Transport).Doc
+}
 
 func TestDocumentIsValid(t *testing.T) {
 	t.Parallel()
@@ -30,6 +36,41 @@ func TestDocumentIsValid(t *testing.T) {
 	}
 	if !strings.HasPrefix(r.text, `{"openapi":"3.1.0","info":{"title":`) {
 		t.Errorf("the order of members is lost: %.60s", r.text)
+	}
+}
+
+// The operations with x-served-by are the paths and methods that the protocols serve.
+func TestDocumentNamesEveryProtocol(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	served := make(map[string]bool)
+	for path := range s.protocols(t, httpapi.Config{Config: s.Door()}) {
+		alias := strings.HasPrefix(path, "/v1") || path == "/a2a/" || slices.Contains([]string{"/openai", "/openai/", "/openai/v1", "/openai/v1/"}, path)
+		if !alias { // other names of the same operations, and paths of nothing
+			served[strings.ReplaceAll(path, "...}", "}")] = true
+		}
+	}
+	var want, got []string
+	fill := regexp.MustCompile(`\{\w+\}`)
+	for path := range served {
+		r := s.get(t, call{method: "OPTIONS", path: fill.ReplaceAllString(path, "demo"), key: "-"})
+		for method := range strings.SplitSeq(r.header.Get("Allow"), ", ") {
+			if method != "OPTIONS" && method != "HEAD" {
+				got = append(got, method+" "+path)
+			}
+		}
+	}
+	for path, item := range document(t, s).Paths.Map() {
+		for method, op := range item.Operations() {
+			if op.Extensions["x-served-by"] != nil {
+				want = append(want, method+" "+path)
+			}
+		}
+	}
+	slices.Sort(want)
+	slices.Sort(got)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("the protocols serve something else than the document says (-document +served):\n%s", diff)
 	}
 }
 

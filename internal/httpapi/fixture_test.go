@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"strings"
@@ -15,14 +16,22 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/parley-server/parley/internal/a2a"
+	"github.com/parley-server/parley/internal/agui"
+	"github.com/parley-server/parley/internal/apicheck"
 	"github.com/parley-server/parley/internal/dbtest"
+	"github.com/parley-server/parley/internal/dialect"
+	"github.com/parley-server/parley/internal/door"
 	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/httpapi"
+	"github.com/parley-server/parley/internal/mcpserver"
+	"github.com/parley-server/parley/internal/openaiapi"
 	"github.com/parley-server/parley/internal/permission"
 	"github.com/parley-server/parley/internal/servicetest"
 	"github.com/parley-server/parley/internal/sse"
 	"github.com/parley-server/parley/internal/tool"
 	"github.com/parley-server/parley/internal/turn"
+	"github.com/parley-server/parley/internal/uistream"
 )
 
 // service is a process that is asked through a client that holds every answer against the
@@ -64,13 +73,41 @@ func process(t testing.TB, pool *pgxpool.Pool, peer *servicetest.Service, change
 	if change != nil {
 		change(&cfg)
 	}
-	handler, err := httpapi.New(cfg)
+	s.serve(t, s.everything(t, cfg))
+	t.Cleanup(s.link.mend) // the first of all: stopping takes a database
+	return s
+}
+
+// protocols are the handlers of the operations that the document marks with x-served-by, by their
+// paths.
+func (s *service) protocols(t testing.TB, cfg httpapi.Config) map[string]http.Handler {
+	t.Helper()
+	all, err := a2a.New(a2a.Config{Config: cfg.Config, Turns: s.Turns, Files: s.Files, Skills: s.Skills, Callbacks: s.Callbacks})
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.serve(t, handler)
-	t.Cleanup(s.link.mend) // the first of all: stopping takes a database
-	return s
+	if all[mcpserver.Path], err = mcpserver.New(mcpserver.Config{Config: cfg.Config, Turns: s.Turns, Files: s.Files, Skills: s.Skills, Wiki: s.Wiki}); err != nil {
+		t.Fatal(err)
+	}
+	chat := dialect.Config{Config: cfg.Config, Turns: s.Turns, Skills: s.Skills}
+	for _, protocol := range []func(dialect.Config) (map[string]http.Handler, error){openaiapi.New, uistream.New, agui.New} {
+		handlers, err := protocol(chat)
+		if err != nil {
+			t.Fatal(err)
+		}
+		maps.Copy(all, handlers)
+	}
+	return all
+}
+
+// everything is the handler of all that the document describes.
+func (s *service) everything(t testing.TB, cfg httpapi.Config) http.Handler {
+	t.Helper()
+	rest, err := httpapi.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return door.Route(rest, s.protocols(t, cfg))
 }
 
 // asking makes every call of a tool that the rules do not know need an approval, and
@@ -83,7 +120,7 @@ func asking(window time.Duration) func(*turn.Config) {
 func (s *service) serve(t testing.TB, handler http.Handler) {
 	s.Serve(t, handler)
 	s.client = &http.Client{
-		Transport: &checked{t: t, next: s.Transport, doc: loadDocument(t, handler)},
+		Transport: &apicheck.Transport{T: t, Next: s.Transport, Doc: apicheck.Load(t, handler)},
 		CheckRedirect: func(r *http.Request, _ []*http.Request) error {
 			t.Errorf("redirected to %s", r.URL)
 			return http.ErrUseLastResponse

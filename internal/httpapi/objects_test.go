@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/parley-server/parley/internal/apicheck"
 	"github.com/parley-server/parley/internal/apikey"
 )
 
@@ -23,6 +24,8 @@ var objects = map[string]func(testing.TB, *service) string{
 	"answerSecret approvalId": aSecretRequest,
 	"callbackId":              aCallback,
 	"fileId":                  aFile,
+	"chatId":                  aChat,
+	"model":                   func(_ testing.TB, s *service) string { return s.Workspace.Slug },
 }
 
 // bodies are requests that would do something, by operation; {sessionId} stands for an
@@ -33,6 +36,13 @@ var bodies = map[string]string{
 	"answerSecret":   `{"action":"skip"}`,
 	"createFile":     `{"filename":"a.txt","mime":"text/plain","size":5}`,
 	"downloadFiles":  `{"file_id":"{fileId}"}`,
+
+	"callMCP":              `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`,
+	"callA2A":              `{"jsonrpc":"2.0","id":1,"method":"tasks/get","params":{"id":"{sessionId}"}}`,
+	"createChatCompletion": `{"model":"{model}","messages":[{"role":"user","content":"@text 1 delta"}],"session_id":"{sessionId}"}`,
+	"createResponse":       `{"model":"{model}","input":"@text 1 delta","session_id":"{sessionId}"}`,
+	"sendChatMessage":      `{"messages":[{"role":"user","parts":[{"type":"text","text":"@text 1 delta"}]}],"session_id":"{sessionId}"}`,
+	"runAgent":             `{"threadId":"{chatId}","runId":"r","messages":[],"resume":[{"interruptId":"{approvalId}","status":"resolved","payload":{"approved":true}}]}`,
 }
 
 // guarded is a service whose turns ask before they use a tool: those that objects
@@ -44,6 +54,12 @@ func aSession(t testing.TB, s *service) string {
 	id := sessionOf(t, st.until("open")[0])
 	st.asked()
 	return id
+}
+
+// aChat is one whose turn asks and waits.
+func aChat(t testing.TB, s *service) string {
+	s.say(t, held, `"caller_id":"chat-1"`).asked()
+	return "chat-1"
 }
 
 func anApproval(t testing.TB, s *service) string { return s.say(t, held).asked().ApprovalID }
@@ -89,8 +105,12 @@ func nothing() ids {
 type operation struct {
 	id, method, template string
 	scope                apikey.Scope
+	servedBy             string // a protocol; "": the API itself
 	body                 string
 }
+
+// namesWorkspace reports whether the operation's path does. Else the key determines it.
+func (op operation) namesWorkspace() bool { return strings.Contains(op.template, "{id}") }
 
 func (op operation) String() string { return op.method + " " + op.template }
 
@@ -114,9 +134,10 @@ var parameter = regexp.MustCompile(`\{(\w+)\}`)
 func (s *service) operations(t testing.TB) []operation {
 	t.Helper()
 	var ops []operation
-	for path, item := range s.client.Transport.(*checked).doc.Paths.Map() {
+	for path, item := range s.client.Transport.(*apicheck.Transport).Doc.Paths.Map() {
 		for method, doc := range item.Operations() {
 			op := operation{id: doc.OperationID, method: method, template: path, scope: apikey.Scope(doc.Extensions["x-scope"].(string))}
+			op.servedBy, _ = doc.Extensions["x-served-by"].(string)
 			if op.scope == "none" {
 				continue
 			}

@@ -116,6 +116,8 @@ func TestDocumentMustFitTheHandlers(t *testing.T) {
 		{"operationId: listMessages", "operationId: listSessions"}: `operation "listSessions" is there twice`,
 		{"openapi: 3.1.0", "openapi: [3.1.0"}:                      "parse the OpenAPI document",
 		{"operationId: health", "operationId: [health]"}:           "/healthz",
+		{"x-served-by: mcp", "x-serves: mcp"}:                      `no handler for operation "callMCP"`,
+		{"x-scope: chat", "x-scope: chat\n      x-served-by: mcp"}: `operation "sendMessage" has a handler here, and mcp serves it`,
 		{"paths:", "path:"}:                                        `handler "sendMessage" has no operation`,
 	} {
 		_, _, err := load([]byte(strings.Replace(string(openapi), change[0], change[1], 1)), Config{Config: door.Config{Version: "1"}}, handlers)

@@ -29,6 +29,17 @@ func TestEveryPathKnowsItsMethods(t *testing.T) {
 		"/api/v1/openapi":              "GET, HEAD, OPTIONS",
 		"/healthz":                     "GET, HEAD, OPTIONS",
 		"/readyz":                      "GET, HEAD, OPTIONS",
+		"ag-ui":                        "OPTIONS, POST",
+		"ui/chat":                      "OPTIONS, POST",
+		"ui/chat/c/stream":             "DELETE, GET, HEAD, OPTIONS",
+		"/mcp":                         "OPTIONS, POST",
+		"/a2a":                         "OPTIONS, POST",
+		"/.well-known/agent-card.json": "GET, HEAD, OPTIONS",
+		"/openai/v1/models":            "GET, HEAD, OPTIONS",
+		"/openai/v1/models/demo/x":     "GET, HEAD, OPTIONS",
+		"/openai/v1/chat/completions":  "OPTIONS, POST",
+		"/openai/v1/responses":         "OPTIONS, POST",
+		"/v1/responses":                "OPTIONS, POST",
 	} {
 		for _, method := range []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "PROPFIND", "get"} {
 			r := s.get(t, call{method: method, path: path, key: "-"})

@@ -27,6 +27,7 @@ type service struct {
 	*servicetest.Service
 	key      string // scope mcp
 	protocol http.Handler
+	checked  http.RoundTripper
 }
 
 // start runs a service. Tools that no rule knows ask for an approval.
@@ -56,6 +57,7 @@ func start(t testing.TB, change func(*mcpserver.Config)) *service {
 	mux.Handle(mcpserver.Path, s.protocol)
 	mux.Handle("/", rest)
 	s.Serve(t, mux)
+	s.checked = s.Checked(t)
 	return s
 }
 
@@ -82,7 +84,7 @@ type client struct {
 // otherwise.
 func (s *service) connect(t testing.TB, key string, opt *mcp.ClientOptions) *client {
 	t.Helper()
-	transport := &mcp.StreamableClientTransport{Endpoint: s.URL + mcpserver.Path, HTTPClient: &http.Client{Transport: bearer{key, s.Transport}}, MaxRetries: -1}
+	transport := &mcp.StreamableClientTransport{Endpoint: s.URL + mcpserver.Path, HTTPClient: &http.Client{Transport: bearer{key, s.checked}}, MaxRetries: -1}
 	cs, err := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, opt).Connect(t.Context(), transport, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -274,7 +276,7 @@ func (s *service) do(t testing.TB, method, path, key, body string, header ...str
 			r.Header.Set(header[i], header[i+1])
 		}
 	}
-	res, err := s.Transport.RoundTrip(r)
+	res, err := s.checked.RoundTrip(r)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -79,7 +79,7 @@ func TestAQuietCallIsKeptAlive(t *testing.T) {
 	}
 	r.Header.Set("Authorization", "Bearer "+s.key)
 	r.Header.Set("Content-Type", "application/json")
-	res, err := s.Transport.RoundTrip(r)
+	res, err := s.checked.RoundTrip(r)
 	if err != nil {
 		t.Fatal(err)
 	}

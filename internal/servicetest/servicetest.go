@@ -17,6 +17,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/parley-server/parley/internal/apicheck"
 	"github.com/parley-server/parley/internal/apikey"
 	"github.com/parley-server/parley/internal/callback"
 	"github.com/parley-server/parley/internal/dbtest"
@@ -178,6 +179,17 @@ func (s *Service) Serve(t testing.TB, handler http.Handler) {
 		s.Transport.CloseIdleConnections()
 		srv.Close()
 	})
+}
+
+// Checked returns the transport of a client that compares every response with the OpenAPI
+// document. It comes after Serve.
+func (s *Service) Checked(t testing.TB) http.RoundTripper {
+	t.Helper()
+	api, err := httpapi.New(httpapi.Config{Config: s.Door(), Turns: s.Turns, Files: s.Files, Callbacks: s.Callbacks})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &apicheck.Transport{T: t, Next: s.Transport, Doc: apicheck.Load(t, api)}
 }
 
 // Run keeps f running until the test ends.

@@ -1,19 +1,21 @@
-package app
+package door_test
 
 import (
 	"net/http"
 	"net/http/httptest"
 	"testing"
+
+	"github.com/parley-server/parley/internal/door"
 )
 
-func TestWaysTakePathsAsTheyAre(t *testing.T) {
+func TestRouteTakesPathsAsTheyAre(t *testing.T) {
 	t.Parallel()
 	say := func(name string) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			_, _ = w.Write([]byte(name + " " + r.PathValue("id") + " " + r.PathValue("rest")))
 		})
 	}
-	h := ways(say("rest"), map[string]http.Handler{"/a": say("a"), "/w/{id}/chat": say("chat"), "/w/{id}/chat/{rest}/stream": say("stream"), "/m/{rest...}": say("m"), "/r/": say("root"), "/r/v1/": say("deeper"), "/r/v1/m/{rest...}": say("under")})
+	h := door.Route(say("rest"), map[string]http.Handler{"/a": say("a"), "/w/{id}/chat": say("chat"), "/w/{id}/chat/{rest}/stream": say("stream"), "/m/{rest...}": say("m"), "/r/": say("root"), "/r/v1/": say("deeper"), "/r/v1/m/{rest...}": say("under")})
 	for path, want := range map[string]string{
 		"/a": "a  ", "/a/": "rest  ", "//a": "rest  ", "/%61": "rest  ", "/": "rest  ",
 		"/w/demo/chat": "chat demo ", "/w//chat": "rest  ", "/w/demo/chat/": "rest  ", "/w/demo%2Fx/chat": "chat demo/x ", "/w/../chat": "chat .. ",
