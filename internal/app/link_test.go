@@ -288,7 +288,7 @@ func (b *bridge) awaitReady(t *testing.T, at string, status int, reason string) 
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), linkLimit)
 	defer cancel()
-	for {
+	for ; ; <-time.After(10 * time.Millisecond) {
 		res, err := b.request(ctx, http.MethodGet, at+"/readyz", "")
 		if err != nil {
 			t.Fatalf("readyz never answered %d: %v", status, err)

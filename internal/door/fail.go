@@ -46,6 +46,9 @@ func (d *Door) Fault(ctx context.Context, err error, about ...any) *fault.Error 
 	case f != nil:
 	case errors.Is(err, context.Canceled) || ctx.Err() != nil: // the caller is gone, or the service is stopping
 		f = fault.New(fault.Unavailable, "The service is stopping. Try again.")
+	case pgerr.IsDiskFull(err):
+		log(slog.LevelError, "the database has no disk space left")
+		f = fault.New(fault.Unavailable, "The database has no disk space left, so nothing can be stored. Try again later.")
 	case pgerr.IsTransient(err):
 		log(slog.LevelWarn, "the database cannot be reached")
 		f = fault.New(fault.Unavailable, "The service cannot reach its database. Try again.")

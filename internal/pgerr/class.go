@@ -34,6 +34,7 @@ const (
 const (
 	featureNotSupported = "0A000"
 	revalidate          = "RevalidateCachedQuery" // PostgreSQL's function that reports a stale plan
+	diskFull            = "53100"
 	resolutionUnknown   = "08007"
 	completionUnknown   = "40003"
 )

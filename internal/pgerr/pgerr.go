@@ -81,13 +81,13 @@ func Constraint(err error) string {
 
 // IsRefused reports whether PostgreSQL is known to have committed nothing: it answered with an
 // ERROR, or the statement was never sent. The fate of any other failed commit is unknown. A FATAL
-// answer proves nothing: a server that stops can send it after the commit.
+// or PANIC answer proves nothing: a server that stops can send it after the commit.
 func IsRefused(err error) bool {
 	if _, ok := errors.AsType[*pgconn.ConnectError](err); ok {
 		return true
 	}
 	if pg, ok := errors.AsType[*pgconn.PgError](err); ok {
-		return pg.SeverityUnlocalized != "FATAL" && pg.Code != resolutionUnknown && pg.Code != completionUnknown
+		return pg.SeverityUnlocalized != "FATAL" && pg.SeverityUnlocalized != "PANIC" && pg.Code != resolutionUnknown && pg.Code != completionUnknown
 	}
 	return pgconn.SafeToRetry(err)
 }
@@ -95,6 +95,12 @@ func IsRefused(err error) bool {
 // IsUnconfirmed reports whether a failure of the connection or a deadline leaves the fate of a write
 // unknown: PostgreSQL may have committed it.
 func IsUnconfirmed(err error) bool { return IsTransient(err) && !IsRefused(err) }
+
+// IsDiskFull reports whether PostgreSQL had no space to write.
+func IsDiskFull(err error) bool {
+	pg, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && pg.Code == diskFull
+}
 
 // isBrokenConnection recognizes the errors of a connection that has failed or been closed.
 func isBrokenConnection(err error) bool {

@@ -64,9 +64,11 @@ func TestBrokenConnectionsAreTransient(t *testing.T) {
 // A server that stops can answer FATAL after the commit.
 func TestFatalAnswerProvesNothing(t *testing.T) {
 	t.Parallel()
-	err := &pgconn.PgError{Code: "57P02", SeverityUnlocalized: "FATAL"}
-	if pgerr.IsRefused(err) || !pgerr.IsTransient(err) {
-		t.Errorf("refused %v, transient %v; want false, true", pgerr.IsRefused(err), pgerr.IsTransient(err))
+	for code, severity := range map[string]string{"57P02": "FATAL", "53100": "PANIC"} {
+		err := &pgconn.PgError{Code: code, SeverityUnlocalized: severity}
+		if pgerr.IsRefused(err) || !pgerr.IsTransient(err) {
+			t.Errorf("%s: refused %v, transient %v; want false, true", severity, pgerr.IsRefused(err), pgerr.IsTransient(err))
+		}
 	}
 }
 
