@@ -70,7 +70,7 @@ func TestFilesGoUpAndDown(t *testing.T) {
 		want string
 		code int
 	}{
-		"files up run.sh":                      {"a system would run", 2},
+		"files up run.sh":                      {"a system could execute it", 2},
 		"files up none.txt":                    {"cannot be read", 2},
 		"files up .":                           {"cannot be read", 2},
 		"files up report.csv --mime image/png": {"looks like text/plain", 2},
