@@ -82,7 +82,7 @@ func TestWhatTheModelGetsWrong(t *testing.T) {
 		`{"filename":1}`:                 `"filename" must be a string, not a number.`,
 		`{"filename":"a.txt","content":"x","encoding":"rot13"}`:                 `"encoding" is`,
 		`{"filename":"a.txt","content":"%%%","encoding":"base64"}`:              "not base64",
-		`{"filename":"a.exe","content":"x"}`:                                    "a system would run",
+		`{"filename":"a.exe","content":"x"}`:                                    "a system could execute it",
 		`{"filename":"a.txt","content":"#!/bin/sh"}`:                            "a system would run",
 		`{"filename":"a.png","content":"x","mime":"image/png"}`:                 "looks like text/plain",
 		`{"filename":"a.txt","content":"x","mime":"nonsense"}`:                  "media type",
