@@ -112,7 +112,7 @@ func (l *lock) watch(ctx context.Context, step func(context.Context) (string, er
 
 // errSilent ends a step that waits for an answer although PostgreSQL has nothing to do for it. It
 // passes, as a link that stands still does.
-var errSilent = fmt.Errorf("PostgreSQL and the migration wait for each other, the link is broken: %w", context.DeadlineExceeded)
+var errSilent = fmt.Errorf("the connection of the migration is silent: %w", context.DeadlineExceeded)
 
 // stepMoves reports whether PostgreSQL works for the step or did so within the last second. The
 // state of a connection can be hidden; then it counts as work.

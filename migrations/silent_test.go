@@ -1,0 +1,69 @@
+package migrations_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/parley-server/parley/internal/dbtest"
+	"github.com/parley-server/parley/internal/dbtest/faultproxy"
+	"github.com/parley-server/parley/internal/pgerr"
+	"github.com/parley-server/parley/migrations"
+)
+
+// TestSilentConnectionEndsAMigration silences one connection at some chunks of data of a whole
+// migration. Up ends with an error that passes, PostgreSQL frees the locks of the connection, and
+// the next Up completes the schema.
+func TestSilentConnectionEndsAMigration(t *testing.T) {
+	t.Parallel()
+	chunks := upSilencing(t, 0)
+	var runs errgroup.Group // not t.Parallel: the runs wait most of the time
+	runs.SetLimit(8)
+	const samples = 16
+	for i := range samples {
+		k := 1 + i*chunks/samples + rand.N(chunks/samples)
+		runs.Go(func() error {
+			t.Run(fmt.Sprint(k), func(t *testing.T) { upSilencing(t, k) })
+			return nil
+		})
+	}
+	_ = runs.Wait()
+}
+
+// upSilencing migrates an empty database, silences the connection of the k-th chunk, and returns how
+// many chunks there were.
+func upSilencing(t *testing.T, k int) (chunks int) {
+	t.Helper()
+	direct := dbtest.Empty(t)
+	proxy, dsn := dbtest.Proxy(t, direct)
+	var seen atomic.Int64
+	proxy.OnChunk(func(c faultproxy.Chunk) faultproxy.Action {
+		if seen.Add(1) == int64(k) {
+			t.Logf("connection %d is silent from its byte %d on, direction %d: %.200q", c.Conn, c.Offset, c.Direction, c.Data)
+			return faultproxy.FreezeConn
+		}
+		return faultproxy.Forward
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	for {
+		_, err := migrations.Up(ctx, dsn, migrations.Options{})
+		if err == nil {
+			break
+		}
+		if ctx.Err() != nil || !pgerr.IsTransient(err) {
+			t.Fatalf("the migration ended for good: %v", err)
+		}
+		t.Logf("again, after: %v", err)
+	}
+	steps, err := migrations.Status(ctx, direct)
+	if err != nil || len(migrations.Pending(steps)) > 0 {
+		t.Errorf("pending: %v, %v", migrations.Pending(steps), err)
+	}
+	return int(seen.Load())
+}
