@@ -58,8 +58,7 @@ func (s *Service) reap(ctx context.Context) error {
 	}
 }
 
-// step runs one step of the reaper, which alone calls it. Its failure does not keep the others from
-// running.
+// step runs one step of the reaper. Its failure does not keep the others from running.
 func (s *Service) step(ctx context.Context, what string, do func(context.Context) error) {
 	bounded, cancel := context.WithTimeout(ctx, stepTimeout)
 	defer cancel()
@@ -67,10 +66,8 @@ func (s *Service) step(ctx context.Context, what string, do func(context.Context
 	if err == nil {
 		s.reaped.Store(time.Now().UnixNano())
 	}
-	if s.steps[what] == nil {
-		s.steps[what] = outage.New(s.log, "reaper: "+what)
-	}
-	s.steps[what].Note(ctx, err)
+	outages, _ := s.steps.LoadOrStore(what, outage.New(s.log, "reaper: "+what))
+	outages.(*outage.Log).Note(ctx, err)
 }
 
 // reclaim takes running turns from nodes that are gone, and from workers that have lost them:

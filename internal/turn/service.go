@@ -99,7 +99,7 @@ type Service struct {
 	fetched    atomic.Int64  // when jobs were last fetched, in Unix nanoseconds
 	reaped     atomic.Int64  // when a step of the reaper last succeeded, in Unix nanoseconds
 
-	steps map[string]*outage.Log // of the reaper, by the step
+	steps sync.Map // from a step of the reaper to its *outage.Log
 
 	mu      sync.Mutex
 	running map[uuid.UUID]*attempt
@@ -135,7 +135,7 @@ func New(cfg Config) (*Service, error) {
 		cfg.FetchPoll = time.Second
 	}
 	cfg.Base = strings.TrimSuffix(cfg.Base, "/")
-	s := &Service{cfg: cfg, log: cfg.Log, q: db.New(replan.Pool{Pool: cfg.Pool}), running: make(map[uuid.UUID]*attempt), steps: make(map[string]*outage.Log)}
+	s := &Service{cfg: cfg, log: cfg.Log, q: db.New(replan.Pool{Pool: cfg.Pool}), running: make(map[uuid.UUID]*attempt)}
 	s.places, s.modelCalls = fair.New(cfg.Workers), fair.New(cfg.ModelCalls)
 	s.fetched.Store(time.Now().UnixNano())
 	s.reaped.Store(time.Now().UnixNano())
