@@ -188,6 +188,7 @@ func (q *Queries) EventsWoken(ctx context.Context, ids []uuid.UUID, cursors []in
 
 const turnEvents = `-- name: TurnEvents :many
 SELECT e.seq, e.ord, e.turn_id, e.at, e.kind, e.data,
+       (SELECT t.state FROM turns t WHERE t.id = $2)::text AS state,
        EXISTS (SELECT FROM files f WHERE f.turn_id = $2) AS has_files,
        EXISTS (SELECT FROM turn_files a WHERE a.turn_id = $2) AS has_attachments,
        EXISTS (SELECT FROM callbacks c WHERE c.turn_id = $2) AS has_callbacks,
@@ -205,6 +206,7 @@ type TurnEventsRow struct {
 	At             time.Time
 	Kind           string
 	Data           []byte
+	State          string
 	HasFiles       bool
 	HasAttachments bool
 	HasCallbacks   bool
@@ -212,10 +214,10 @@ type TurnEventsRow struct {
 }
 
 // TurnEvents is the log of one turn, text deltas left out: what a resumed turn is
-// rebuilt from. With it comes what else there is to read: files that the turn produced, files
-// that came with its message, callbacks, and earlier messages.
-func (q *Queries) TurnEvents(ctx context.Context, sessionID uuid.UUID, turnID *uuid.UUID, at time.Time) ([]TurnEventsRow, error) {
-	rows, err := q.db.Query(ctx, turnEvents, sessionID, turnID, at)
+// rebuilt from. With it comes the turn's state, and what else there is to read: files that the turn
+// produced, files that came with its message, callbacks, and earlier messages.
+func (q *Queries) TurnEvents(ctx context.Context, sessionID uuid.UUID, iD uuid.UUID, at time.Time) ([]TurnEventsRow, error) {
+	rows, err := q.db.Query(ctx, turnEvents, sessionID, iD, at)
 	if err != nil {
 		return nil, err
 	}
@@ -230,6 +232,7 @@ func (q *Queries) TurnEvents(ctx context.Context, sessionID uuid.UUID, turnID *u
 			&i.At,
 			&i.Kind,
 			&i.Data,
+			&i.State,
 			&i.HasFiles,
 			&i.HasAttachments,
 			&i.HasCallbacks,

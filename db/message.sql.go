@@ -178,46 +178,6 @@ func (q *Queries) MessagesBefore(ctx context.Context, sessionID uuid.UUID, turnI
 	return items, nil
 }
 
-const messagesInsert = `-- name: MessagesInsert :exec
-INSERT INTO messages (id, session_id, turn_id, workspace_id, role, content, label, skill, named, status, first_seq, last_seq, created_at)
-VALUES ($1, $2, $3, $4, 'user', $5, $6,
-        $7, $8, 'completed', $9, $9, clock_timestamp()),
-       ($10, $2, $3, $4, 'assistant', NULL, NULL,
-        NULL, NULL, 'in_progress', $11, $11, clock_timestamp())
-`
-
-type MessagesInsertParams struct {
-	ID          uuid.UUID
-	SessionID   uuid.UUID
-	TurnID      uuid.UUID
-	WorkspaceID uuid.UUID
-	Content     *string
-	Label       *string
-	Skill       *string
-	Named       *string
-	Seq         int64
-	AnswerID    uuid.UUID
-	OpenSeq     int64
-}
-
-// MessagesInsert stores a message and the empty answer to it.
-func (q *Queries) MessagesInsert(ctx context.Context, arg MessagesInsertParams) error {
-	_, err := q.db.Exec(ctx, messagesInsert,
-		arg.ID,
-		arg.SessionID,
-		arg.TurnID,
-		arg.WorkspaceID,
-		arg.Content,
-		arg.Label,
-		arg.Skill,
-		arg.Named,
-		arg.Seq,
-		arg.AnswerID,
-		arg.OpenSeq,
-	)
-	return err
-}
-
 const messagesPage = `-- name: MessagesPage :many
 SELECT id, session_id, turn_id, workspace_id, role, content, label, skill, status, error, structured_result, attachments, tool_calls, refs, usage, first_seq, last_seq, created_at, named, failure, output_at FROM messages
 WHERE session_id = $1 AND first_seq > $2::bigint

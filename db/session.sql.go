@@ -82,12 +82,12 @@ func (q *Queries) SessionHead(ctx context.Context, workspaceID uuid.UUID, iD uui
 }
 
 const sessionInsert = `-- name: SessionInsert :exec
-INSERT INTO sessions (id, workspace_id, caller_id) VALUES ($1, $2, $3)
+INSERT INTO sessions (id, workspace_id, caller_id) VALUES ($1, $2, $3::text)
 ON CONFLICT (workspace_id, caller_id) WHERE caller_id IS NOT NULL DO NOTHING
 `
 
-// SessionInsert makes a session, unless its caller has one already.
-func (q *Queries) SessionInsert(ctx context.Context, iD uuid.UUID, workspaceID uuid.UUID, callerID *string) error {
+// SessionInsert makes the session of a caller, unless there is one already.
+func (q *Queries) SessionInsert(ctx context.Context, iD uuid.UUID, workspaceID uuid.UUID, callerID string) error {
 	_, err := q.db.Exec(ctx, sessionInsert, iD, workspaceID, callerID)
 	return err
 }
@@ -175,29 +175,36 @@ func (q *Queries) SessionLocked(ctx context.Context, n int32) (SessionLockedRow,
 	return i, err
 }
 
+const sessionNew = `-- name: SessionNew :one
+SELECT clock_timestamp()::timestamptz AS now,
+       ARRAY(SELECT nextval('events_seq_seq') FROM generate_series(1, $1::int))::bigint[] AS seqs,
+       coalesce((SELECT fence FROM lineage), 0)::bigint AS fence
+`
+
+type SessionNewRow struct {
+	Now   time.Time
+	Seqs  []int64
+	Fence int64
+}
+
+// SessionNew is what SessionLocked reads, for a session that does not exist yet.
+func (q *Queries) SessionNew(ctx context.Context, n int32) (SessionNewRow, error) {
+	row := q.db.QueryRow(ctx, sessionNew, n)
+	var i SessionNewRow
+	err := row.Scan(&i.Now, &i.Seqs, &i.Fence)
+	return i, err
+}
+
 const sessionSave = `-- name: SessionSave :exec
-UPDATE sessions
-SET epoch = $2, last_seq = $3, last_ord = $4, turn_id = $5, title = $6,
-    message_count = message_count + $7::int,
-    updated_at = CASE WHEN $8::boolean THEN clock_timestamp() ELSE updated_at END,
-    input_tokens = input_tokens + $9::bigint,
-    output_tokens = output_tokens + $10::bigint,
-    cost_usd = CASE WHEN $11::numeric IS NULL THEN cost_usd ELSE coalesce(cost_usd, 0) + $11::numeric END
-WHERE id = $1
+UPDATE sessions SET epoch = $2, last_seq = $3, last_ord = $4, turn_id = $5 WHERE id = $1
 `
 
 type SessionSaveParams struct {
-	ID       uuid.UUID
-	Epoch    int64
-	LastSeq  int64
-	LastOrd  int64
-	TurnID   *uuid.UUID
-	Title    string
-	Messages int32
-	Touched  bool
-	Input    int64
-	Output   int64
-	Cost     *float64
+	ID      uuid.UUID
+	Epoch   int64
+	LastSeq int64
+	LastOrd int64
+	TurnID  *uuid.UUID
 }
 
 // SessionSave stores what a change has made of the session's row; the caller holds the lock.
@@ -208,12 +215,6 @@ func (q *Queries) SessionSave(ctx context.Context, arg SessionSaveParams) error 
 		arg.LastSeq,
 		arg.LastOrd,
 		arg.TurnID,
-		arg.Title,
-		arg.Messages,
-		arg.Touched,
-		arg.Input,
-		arg.Output,
-		arg.Cost,
 	)
 	return err
 }

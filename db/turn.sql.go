@@ -190,6 +190,118 @@ func (q *Queries) TurnActive(ctx context.Context, sessionID uuid.UUID) (Turn, er
 	return i, err
 }
 
+const turnBegin = `-- name: TurnBegin :exec
+WITH job AS (
+    INSERT INTO river_job (kind, queue, args, max_attempts, scheduled_at)
+    SELECT 'turn', 'turns', $8::jsonb, 25, $9::timestamptz WHERE $8::jsonb IS NOT NULL
+    RETURNING id
+), turn AS (
+    INSERT INTO turns (id, session_id, workspace_id, state, max_response_seconds, max_turns, max_cost_usd, key_id, scopes, request_hash,
+                       prompt, response_schema, secrets, rejected, callback_id, created_at, start_seq, job_id)
+    VALUES ($10, $1, $2, $11, $12, $13,
+            $14, $15, $16, $17, $18, $19,
+            $20, $21, $22, $23, $24, (SELECT id FROM job))
+), said AS (
+    INSERT INTO messages (id, session_id, turn_id, workspace_id, role, content, label, skill, named, status, first_seq, last_seq, created_at)
+    VALUES ($25, $1, $10, $2, 'user', $26, $27,
+            $28, $29, 'completed', $30, $30, clock_timestamp()),
+           ($31, $1, $10, $2, 'assistant', NULL, NULL,
+            NULL, NULL, 'in_progress', $24, $24, clock_timestamp())
+), logged AS (
+    INSERT INTO events (seq, session_id, turn_id, at, delta, ord, kind, data)
+    SELECT u.seq, $1::uuid, $10::uuid, $23::timestamptz, false, $32::bigint + u.i, u.kind, u.data::json
+    FROM (SELECT unnest($33::bigint[]) AS seq, unnest($34::text[]) AS kind, unnest($35::text[]) AS data,
+                 generate_series(1, cardinality($34::text[])) AS i) u
+)
+INSERT INTO sessions AS s (id, workspace_id, epoch, last_seq, last_ord, turn_id, title, message_count)
+VALUES ($1, $2, $3, $4, $5, $6, $7, 2)
+ON CONFLICT (id) DO UPDATE
+SET epoch = excluded.epoch, last_seq = excluded.last_seq, last_ord = excluded.last_ord, turn_id = excluded.turn_id, title = excluded.title,
+    message_count = s.message_count + 2, updated_at = clock_timestamp()
+`
+
+type TurnBeginParams struct {
+	SessionID          uuid.UUID
+	WorkspaceID        uuid.UUID
+	Epoch              int64
+	LastSeq            int64
+	LastOrd            int64
+	TurnID             *uuid.UUID
+	Title              string
+	Args               []byte
+	Due                time.Time
+	ID                 uuid.UUID
+	State              string
+	MaxResponseSeconds int32
+	MaxTurns           int32
+	MaxCostUSD         *float64
+	KeyID              *string
+	Scopes             []string
+	RequestHash        []byte
+	Prompt             []byte
+	ResponseSchema     []byte
+	Secrets            []string
+	Rejected           []byte
+	CallbackID         *uuid.UUID
+	At                 time.Time
+	StartSeq           int64
+	MessageID          uuid.UUID
+	Content            *string
+	Label              *string
+	Skill              *string
+	Named              *string
+	MessageSeq         int64
+	AnswerID           uuid.UUID
+	Ord                int64
+	Seqs               []int64
+	Kinds              []string
+	Datas              []string
+}
+
+// TurnBegin stores a turn with its first events, its message and the empty answer to it and, unless
+// args is null, the River job that shall run it. It also stores what the change has made of the
+// session's row; a new session gets its row here. The caller holds the lock of any other.
+func (q *Queries) TurnBegin(ctx context.Context, arg TurnBeginParams) error {
+	_, err := q.db.Exec(ctx, turnBegin,
+		arg.SessionID,
+		arg.WorkspaceID,
+		arg.Epoch,
+		arg.LastSeq,
+		arg.LastOrd,
+		arg.TurnID,
+		arg.Title,
+		arg.Args,
+		arg.Due,
+		arg.ID,
+		arg.State,
+		arg.MaxResponseSeconds,
+		arg.MaxTurns,
+		arg.MaxCostUSD,
+		arg.KeyID,
+		arg.Scopes,
+		arg.RequestHash,
+		arg.Prompt,
+		arg.ResponseSchema,
+		arg.Secrets,
+		arg.Rejected,
+		arg.CallbackID,
+		arg.At,
+		arg.StartSeq,
+		arg.MessageID,
+		arg.Content,
+		arg.Label,
+		arg.Skill,
+		arg.Named,
+		arg.MessageSeq,
+		arg.AnswerID,
+		arg.Ord,
+		arg.Seqs,
+		arg.Kinds,
+		arg.Datas,
+	)
+	return err
+}
+
 const turnByEvent = `-- name: TurnByEvent :one
 SELECT t.id, t.session_id, t.created_at FROM turns t
 JOIN events e ON e.session_id = t.session_id AND e.turn_id = t.id AND e.at >= t.created_at - interval '1 hour'
@@ -216,67 +328,73 @@ func (q *Queries) TurnByEvent(ctx context.Context, workspaceID uuid.UUID, keyID 
 	return i, err
 }
 
-const turnClose = `-- name: TurnClose :one
-UPDATE turns
-SET state = $1, end_seq = $2::bigint, state_at = clock_timestamp(), error = $3, finished_at = clock_timestamp(), lease_until = NULL, prompt = NULL,
-    active_seconds = active_seconds + coalesce(extract(epoch FROM clock_timestamp() - started_at), 0),
-    halted_at = CASE WHEN $4::boolean THEN clock_timestamp() END
-WHERE id = $5 AND state = ANY($6::text[])
-RETURNING id, session_id, workspace_id, state, error, start_seq, end_seq, epoch, node, lease_until, job_id, halted_at, max_response_seconds, max_turns, active_seconds, max_cost_usd, key_id, scopes, request_hash, prompt, response_schema, secrets, rejected, callback_id, created_at, started_at, finished_at, state_at, told_at
+const turnEnd = `-- name: TurnEnd :exec
+WITH ended AS (
+    UPDATE turns
+    SET state = $9, end_seq = $2::bigint, state_at = clock_timestamp(), error = $10,
+        finished_at = clock_timestamp(), lease_until = NULL, prompt = NULL,
+        active_seconds = active_seconds + coalesce(extract(epoch FROM clock_timestamp() - started_at), 0),
+        halted_at = CASE WHEN $11::boolean THEN clock_timestamp() END
+    WHERE turns.id = $12 AND turns.state = ANY($13::text[])
+    RETURNING turns.id
+), logged AS (
+    INSERT INTO events (seq, session_id, turn_id, at, delta, ord, kind, data)
+    SELECT u.seq, $8::uuid, ended.id, $14::timestamptz, u.kind = 'text', $15::bigint + u.i, u.kind, u.data::json
+    FROM ended, (SELECT unnest($16::bigint[]) AS seq, unnest($17::text[]) AS kind, unnest($18::text[]) AS data,
+                        generate_series(1, cardinality($17::text[])) AS i) u
+)
+UPDATE sessions
+SET epoch = $1, last_seq = $2, last_ord = $3, turn_id = $4, updated_at = clock_timestamp(),
+    input_tokens = input_tokens + $5::bigint, output_tokens = output_tokens + $6::bigint,
+    cost_usd = CASE WHEN $7::numeric IS NULL THEN cost_usd ELSE coalesce(cost_usd, 0) + $7::numeric END
+FROM ended WHERE sessions.id = $8
 `
 
-type TurnCloseParams struct {
-	State  string
-	EndSeq int64
-	Error  *string
-	Halted bool
-	ID     uuid.UUID
-	States []string
+type TurnEndParams struct {
+	Epoch     int64
+	LastSeq   int64
+	LastOrd   int64
+	TurnID    *uuid.UUID
+	Input     int64
+	Output    int64
+	Cost      *float64
+	SessionID uuid.UUID
+	State     string
+	Error     *string
+	Halted    bool
+	ID        uuid.UUID
+	States    []string
+	At        time.Time
+	Ord       int64
+	Seqs      []int64
+	Kinds     []string
+	Datas     []string
 }
 
-// TurnClose ends a turn, once: the second caller gets no row.
-func (q *Queries) TurnClose(ctx context.Context, arg TurnCloseParams) (Turn, error) {
-	row := q.db.QueryRow(ctx, turnClose,
+// TurnEnd ends a turn that is in one of the states, with its last events, and stores what the change
+// has made of the session's row. The caller holds the session's lock.
+func (q *Queries) TurnEnd(ctx context.Context, arg TurnEndParams) error {
+	_, err := q.db.Exec(ctx, turnEnd,
+		arg.Epoch,
+		arg.LastSeq,
+		arg.LastOrd,
+		arg.TurnID,
+		arg.Input,
+		arg.Output,
+		arg.Cost,
+		arg.SessionID,
 		arg.State,
-		arg.EndSeq,
 		arg.Error,
 		arg.Halted,
 		arg.ID,
 		arg.States,
+		arg.At,
+		arg.Ord,
+		arg.Seqs,
+		arg.Kinds,
+		arg.Datas,
 	)
-	var i Turn
-	err := row.Scan(
-		&i.ID,
-		&i.SessionID,
-		&i.WorkspaceID,
-		&i.State,
-		&i.Error,
-		&i.StartSeq,
-		&i.EndSeq,
-		&i.Epoch,
-		&i.Node,
-		&i.LeaseUntil,
-		&i.JobID,
-		&i.HaltedAt,
-		&i.MaxResponseSeconds,
-		&i.MaxTurns,
-		&i.ActiveSeconds,
-		&i.MaxCostUSD,
-		&i.KeyID,
-		&i.Scopes,
-		&i.RequestHash,
-		&i.Prompt,
-		&i.ResponseSchema,
-		&i.Secrets,
-		&i.Rejected,
-		&i.CallbackID,
-		&i.CreatedAt,
-		&i.StartedAt,
-		&i.FinishedAt,
-		&i.StateAt,
-		&i.ToldAt,
-	)
-	return i, err
+	return err
 }
 
 const turnEnded = `-- name: TurnEnded :one
@@ -391,65 +509,6 @@ func (q *Queries) TurnInLine(ctx context.Context, workspaceID uuid.UUID, session
 	var i TurnInLineRow
 	err := row.Scan(&i.ID, &i.CreatedAt)
 	return i, err
-}
-
-const turnInsert = `-- name: TurnInsert :exec
-WITH job AS (
-    INSERT INTO river_job (kind, queue, args, max_attempts, scheduled_at)
-    SELECT 'turn', 'turns', $18::jsonb, 25, $19::timestamptz WHERE $18::jsonb IS NOT NULL
-    RETURNING id
-)
-INSERT INTO turns (id, session_id, workspace_id, state, max_response_seconds, max_turns, max_cost_usd, key_id, scopes, request_hash,
-                   prompt, response_schema, secrets, rejected, callback_id, created_at, start_seq, job_id)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, (SELECT id FROM job))
-`
-
-type TurnInsertParams struct {
-	ID                 uuid.UUID
-	SessionID          uuid.UUID
-	WorkspaceID        uuid.UUID
-	State              string
-	MaxResponseSeconds int32
-	MaxTurns           int32
-	MaxCostUSD         *float64
-	KeyID              *string
-	Scopes             []string
-	RequestHash        []byte
-	Prompt             []byte
-	ResponseSchema     []byte
-	Secrets            []string
-	Rejected           []byte
-	CallbackID         *uuid.UUID
-	CreatedAt          time.Time
-	StartSeq           int64
-	Args               []byte
-	Due                time.Time
-}
-
-// TurnInsert stores a turn and, unless args is null, the River job that shall run it.
-func (q *Queries) TurnInsert(ctx context.Context, arg TurnInsertParams) error {
-	_, err := q.db.Exec(ctx, turnInsert,
-		arg.ID,
-		arg.SessionID,
-		arg.WorkspaceID,
-		arg.State,
-		arg.MaxResponseSeconds,
-		arg.MaxTurns,
-		arg.MaxCostUSD,
-		arg.KeyID,
-		arg.Scopes,
-		arg.RequestHash,
-		arg.Prompt,
-		arg.ResponseSchema,
-		arg.Secrets,
-		arg.Rejected,
-		arg.CallbackID,
-		arg.CreatedAt,
-		arg.StartSeq,
-		arg.Args,
-		arg.Due,
-	)
-	return err
 }
 
 const turnNext = `-- name: TurnNext :one

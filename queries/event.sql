@@ -37,9 +37,10 @@ CROSS JOIN LATERAL (
 
 -- name: TurnEvents :many
 -- TurnEvents is the log of one turn, text deltas left out: what a resumed turn is
--- rebuilt from. With it comes what else there is to read: files that the turn produced, files
--- that came with its message, callbacks, and earlier messages.
+-- rebuilt from. With it comes the turn's state, and what else there is to read: files that the turn
+-- produced, files that came with its message, callbacks, and earlier messages.
 SELECT e.seq, e.ord, e.turn_id, e.at, e.kind, e.data,
+       (SELECT t.state FROM turns t WHERE t.id = $2)::text AS state,
        EXISTS (SELECT FROM files f WHERE f.turn_id = $2) AS has_files,
        EXISTS (SELECT FROM turn_files a WHERE a.turn_id = $2) AS has_attachments,
        EXISTS (SELECT FROM callbacks c WHERE c.turn_id = $2) AS has_callbacks,

@@ -58,18 +58,17 @@ SELECT ARRAY(SELECT nextval('events_seq_seq') FROM generate_series(1, sqlc.arg(n
 
 -- name: SessionSave :exec
 -- SessionSave stores what a change has made of the session's row; the caller holds the lock.
-UPDATE sessions
-SET epoch = $2, last_seq = $3, last_ord = $4, turn_id = $5, title = $6,
-    message_count = message_count + sqlc.arg(messages)::int,
-    updated_at = CASE WHEN sqlc.arg(touched)::boolean THEN clock_timestamp() ELSE updated_at END,
-    input_tokens = input_tokens + sqlc.arg(input)::bigint,
-    output_tokens = output_tokens + sqlc.arg(output)::bigint,
-    cost_usd = CASE WHEN sqlc.narg(cost)::numeric IS NULL THEN cost_usd ELSE coalesce(cost_usd, 0) + sqlc.narg(cost)::numeric END
-WHERE id = $1;
+UPDATE sessions SET epoch = $2, last_seq = $3, last_ord = $4, turn_id = $5 WHERE id = $1;
+
+-- name: SessionNew :one
+-- SessionNew is what SessionLocked reads, for a session that does not exist yet.
+SELECT clock_timestamp()::timestamptz AS now,
+       ARRAY(SELECT nextval('events_seq_seq') FROM generate_series(1, sqlc.arg(n)::int))::bigint[] AS seqs,
+       coalesce((SELECT fence FROM lineage), 0)::bigint AS fence;
 
 -- name: SessionInsert :exec
--- SessionInsert makes a session, unless its caller has one already.
-INSERT INTO sessions (id, workspace_id, caller_id) VALUES ($1, $2, $3)
+-- SessionInsert makes the session of a caller, unless there is one already.
+INSERT INTO sessions (id, workspace_id, caller_id) VALUES ($1, $2, sqlc.arg(caller_id)::text)
 ON CONFLICT (workspace_id, caller_id) WHERE caller_id IS NOT NULL DO NOTHING;
 
 -- name: SessionByCaller :one

@@ -1,13 +1,34 @@
--- name: TurnInsert :exec
--- TurnInsert stores a turn and, unless args is null, the River job that shall run it.
+-- name: TurnBegin :exec
+-- TurnBegin stores a turn with its first events, its message and the empty answer to it and, unless
+-- args is null, the River job that shall run it. It also stores what the change has made of the
+-- session's row; a new session gets its row here. The caller holds the lock of any other.
 WITH job AS (
     INSERT INTO river_job (kind, queue, args, max_attempts, scheduled_at)
     SELECT 'turn', 'turns', sqlc.narg(args)::jsonb, 25, sqlc.arg(due)::timestamptz WHERE sqlc.narg(args)::jsonb IS NOT NULL
     RETURNING id
+), turn AS (
+    INSERT INTO turns (id, session_id, workspace_id, state, max_response_seconds, max_turns, max_cost_usd, key_id, scopes, request_hash,
+                       prompt, response_schema, secrets, rejected, callback_id, created_at, start_seq, job_id)
+    VALUES (sqlc.arg(id), sqlc.arg(session_id), sqlc.arg(workspace_id), sqlc.arg(state), sqlc.arg(max_response_seconds), sqlc.arg(max_turns),
+            sqlc.narg(max_cost_usd), sqlc.narg(key_id), sqlc.arg(scopes), sqlc.arg(request_hash), sqlc.arg(prompt), sqlc.arg(response_schema),
+            sqlc.arg(secrets), sqlc.arg(rejected), sqlc.narg(callback_id), sqlc.arg(at), sqlc.arg(start_seq), (SELECT id FROM job))
+), said AS (
+    INSERT INTO messages (id, session_id, turn_id, workspace_id, role, content, label, skill, named, status, first_seq, last_seq, created_at)
+    VALUES (sqlc.arg(message_id), sqlc.arg(session_id), sqlc.arg(id), sqlc.arg(workspace_id), 'user', sqlc.narg(content), sqlc.narg(label),
+            sqlc.narg(skill), sqlc.narg(named), 'completed', sqlc.arg(message_seq), sqlc.arg(message_seq), clock_timestamp()),
+           (sqlc.arg(answer_id), sqlc.arg(session_id), sqlc.arg(id), sqlc.arg(workspace_id), 'assistant', NULL, NULL,
+            NULL, NULL, 'in_progress', sqlc.arg(start_seq), sqlc.arg(start_seq), clock_timestamp())
+), logged AS (
+    INSERT INTO events (seq, session_id, turn_id, at, delta, ord, kind, data)
+    SELECT u.seq, sqlc.arg(session_id)::uuid, sqlc.arg(id)::uuid, sqlc.arg(at)::timestamptz, false, sqlc.arg(ord)::bigint + u.i, u.kind, u.data::json
+    FROM (SELECT unnest(sqlc.arg(seqs)::bigint[]) AS seq, unnest(sqlc.arg(kinds)::text[]) AS kind, unnest(sqlc.arg(datas)::text[]) AS data,
+                 generate_series(1, cardinality(sqlc.arg(kinds)::text[])) AS i) u
 )
-INSERT INTO turns (id, session_id, workspace_id, state, max_response_seconds, max_turns, max_cost_usd, key_id, scopes, request_hash,
-                   prompt, response_schema, secrets, rejected, callback_id, created_at, start_seq, job_id)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, (SELECT id FROM job));
+INSERT INTO sessions AS s (id, workspace_id, epoch, last_seq, last_ord, turn_id, title, message_count)
+VALUES (sqlc.arg(session_id), sqlc.arg(workspace_id), sqlc.arg(epoch), sqlc.arg(last_seq), sqlc.arg(last_ord), sqlc.narg(turn_id), sqlc.arg(title), 2)
+ON CONFLICT (id) DO UPDATE
+SET epoch = excluded.epoch, last_seq = excluded.last_seq, last_ord = excluded.last_ord, turn_id = excluded.turn_id, title = excluded.title,
+    message_count = s.message_count + 2, updated_at = clock_timestamp();
 
 -- name: TurnsLinedUp :one
 -- TurnsLinedUp counts the messages that wait for the session's turn to end.
@@ -166,14 +187,28 @@ SET state = 'queued', state_at = clock_timestamp(), node = NULL, lease_until = N
     active_seconds = active_seconds + greatest(0, coalesce(extract(epoch FROM least(lease_until, clock_timestamp()) - started_at), 0)), started_at = NULL
 WHERE id = $1 AND epoch = $2 AND state = ANY(sqlc.arg(states)::text[]);
 
--- name: TurnClose :one
--- TurnClose ends a turn, once: the second caller gets no row.
-UPDATE turns
-SET state = sqlc.arg(state), end_seq = sqlc.arg(end_seq)::bigint, state_at = clock_timestamp(), error = sqlc.narg(error), finished_at = clock_timestamp(), lease_until = NULL, prompt = NULL,
-    active_seconds = active_seconds + coalesce(extract(epoch FROM clock_timestamp() - started_at), 0),
-    halted_at = CASE WHEN sqlc.arg(halted)::boolean THEN clock_timestamp() END
-WHERE id = sqlc.arg(id) AND state = ANY(sqlc.arg(states)::text[])
-RETURNING *;
+-- name: TurnEnd :exec
+-- TurnEnd ends a turn that is in one of the states, with its last events, and stores what the change
+-- has made of the session's row. The caller holds the session's lock.
+WITH ended AS (
+    UPDATE turns
+    SET state = sqlc.arg(state), end_seq = sqlc.arg(last_seq)::bigint, state_at = clock_timestamp(), error = sqlc.narg(error),
+        finished_at = clock_timestamp(), lease_until = NULL, prompt = NULL,
+        active_seconds = active_seconds + coalesce(extract(epoch FROM clock_timestamp() - started_at), 0),
+        halted_at = CASE WHEN sqlc.arg(halted)::boolean THEN clock_timestamp() END
+    WHERE turns.id = sqlc.arg(id) AND turns.state = ANY(sqlc.arg(states)::text[])
+    RETURNING turns.id
+), logged AS (
+    INSERT INTO events (seq, session_id, turn_id, at, delta, ord, kind, data)
+    SELECT u.seq, sqlc.arg(session_id)::uuid, ended.id, sqlc.arg(at)::timestamptz, u.kind = 'text', sqlc.arg(ord)::bigint + u.i, u.kind, u.data::json
+    FROM ended, (SELECT unnest(sqlc.arg(seqs)::bigint[]) AS seq, unnest(sqlc.arg(kinds)::text[]) AS kind, unnest(sqlc.arg(datas)::text[]) AS data,
+                        generate_series(1, cardinality(sqlc.arg(kinds)::text[])) AS i) u
+)
+UPDATE sessions
+SET epoch = sqlc.arg(epoch), last_seq = sqlc.arg(last_seq), last_ord = sqlc.arg(last_ord), turn_id = sqlc.narg(turn_id), updated_at = clock_timestamp(),
+    input_tokens = input_tokens + sqlc.arg(input)::bigint, output_tokens = output_tokens + sqlc.arg(output)::bigint,
+    cost_usd = CASE WHEN sqlc.narg(cost)::numeric IS NULL THEN cost_usd ELSE coalesce(cost_usd, 0) + sqlc.narg(cost)::numeric END
+FROM ended WHERE sessions.id = sqlc.arg(session_id);
 
 -- name: TurnHalted :one
 -- TurnHalted confirms that the worker of a cancelled turn has stopped.

@@ -47,7 +47,7 @@ type TurnLog struct {
 // Log reads what a turn is rebuilt from, and how far its text went.
 func (s *Store) Log(ctx context.Context, t Turn) (l TurnLog, err error) {
 	since := t.CreatedAt.Add(-skew)
-	rows, err := s.q.TurnEvents(ctx, t.SessionID, &t.ID, since)
+	rows, err := s.q.TurnEvents(ctx, t.SessionID, t.ID, since)
 	if err != nil {
 		return l, fmt.Errorf("read the turn's log: %w", err)
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -127,48 +128,40 @@ func (tx *Tx) Begin(ctx context.Context, n NewTurn) (from From, queued bool, err
 	if n.Rejected != nil {
 		first = append(first, event.AttachmentRejected{Attachments: n.Rejected})
 	}
-	evs, err := tx.Append(ctx, n.ID, first...)
+	evs, rows, err := tx.record(ctx, n.ID, first)
 	if err != nil {
 		return From{}, false, err
 	}
-	message, open := evs[0], evs[1]
-	t := db.TurnInsertParams{
-		ID: n.ID, SessionID: tx.Session.ID, WorkspaceID: tx.Session.WorkspaceID, State: string(state),
-		MaxResponseSeconds: int32(n.MaxResponseSeconds), MaxTurns: int32(n.MaxTurns), MaxCostUSD: n.MaxCostUSD,
-		KeyID: nullable(n.Key), Scopes: list(n.Scopes), RequestHash: n.RequestHash,
-		Prompt: n.Prompt, ResponseSchema: n.Schema, Secrets: list(n.Secrets), Rejected: n.Rejected, CallbackID: known(n.Callback),
-		CreatedAt: tx.now, StartSeq: open.Seq,
-	}
-	if state == Queued {
-		t.Args, t.Due = n.Job.Args, n.Job.Due
-	}
-	if err := tx.later.TurnInsert(ctx, t); err != nil {
-		return From{}, false, fmt.Errorf("insert turn: %w", err)
-	}
-	err = tx.later.MessagesInsert(ctx, db.MessagesInsertParams{
-		ID: uuid.Must(uuid.NewV7()), AnswerID: uuid.Must(uuid.NewV7()), SessionID: tx.Session.ID, TurnID: n.ID, WorkspaceID: tx.Session.WorkspaceID,
-		Content: &n.Message.Content, Label: nullable(n.Message.Label), Skill: nullable(n.Message.Skill), Named: nullable(n.Named),
-		Seq: message.Seq, OpenSeq: open.Seq,
-	})
-	if err != nil {
-		return From{}, false, fmt.Errorf("insert messages: %w", err)
-	}
-	c := tx.changed()
-	c.Messages, c.Touched = c.Messages+2, true
-	tx.Session.Title = cmp.Or(tx.Session.Title, Title(cmp.Or(n.Message.Label, n.Message.Content)))
-	from = From{Session: tx.Session.ID, Seq: open.Seq - 1, Since: tx.now}
 	if state == LinedUp {
 		tx.linedUp = true
-		return from, false, nil
+	} else {
+		tx.current(n.ID)
 	}
-	tx.current(n.ID)
-	return from, true, nil
+	tx.Session.Title = cmp.Or(tx.Session.Title, Title(cmp.Or(n.Message.Label, n.Message.Content)))
+	message, open, row := evs[0], evs[1], &tx.Session
+	p := db.TurnBeginParams{
+		ID: n.ID, SessionID: row.ID, WorkspaceID: row.WorkspaceID, State: string(state),
+		MaxResponseSeconds: int32(n.MaxResponseSeconds), MaxTurns: int32(n.MaxTurns), MaxCostUSD: n.MaxCostUSD,
+		KeyID: nullable(n.Key), Scopes: list(n.Scopes), RequestHash: n.RequestHash,
+		Prompt: n.Prompt, ResponseSchema: n.Schema, Secrets: list(n.Secrets), Rejected: n.Rejected, CallbackID: known(n.Callback), StartSeq: open.Seq,
+		MessageID: uuid.Must(uuid.NewV7()), AnswerID: uuid.Must(uuid.NewV7()), MessageSeq: message.Seq,
+		Content: &n.Message.Content, Label: nullable(n.Message.Label), Skill: nullable(n.Message.Skill), Named: nullable(n.Named),
+		At: rows.At, Ord: rows.Ord, Seqs: rows.Seqs, Kinds: rows.Kinds, Datas: rows.Datas,
+		Epoch: row.Epoch, LastSeq: row.LastSeq, LastOrd: row.LastOrd, TurnID: row.TurnID, Title: row.Title,
+	}
+	if state == Queued {
+		p.Args, p.Due = n.Job.Args, n.Job.Due
+	}
+	if err := tx.later.TurnBegin(ctx, p); err != nil {
+		return From{}, false, fmt.Errorf("begin turn: %w", err)
+	}
+	tx.unsaved = false
+	return From{Session: row.ID, Seq: open.Seq - 1, Since: tx.now}, state == Queued, nil
 }
 
 // current makes a turn the one that is in progress.
 func (tx *Tx) current(turn uuid.UUID) {
-	tx.changed()
-	tx.Session.TurnID, tx.active = &turn, true
+	tx.Session.TurnID, tx.active, tx.unsaved = &turn, true, true
 }
 
 // Next queues the first turn that is lined up; the caller gives it a job. ok is false
@@ -244,21 +237,22 @@ func (e Ending) outcome() string {
 
 // Closing is what the end of a turn depends on.
 type Closing struct {
-	Turn         uuid.UUID
 	HasFiles     bool // it produced files
 	HasCallbacks bool // its end is reported
+	turn         Turn
+	state        State // now
 	sum          summary
 }
 
 // Closing reads what the end of a turn depends on.
 func (tx *Tx) Closing(ctx context.Context, t Turn) (c Closing, err error) {
-	log, err := tx.q.TurnEvents(ctx, t.SessionID, &t.ID, t.CreatedAt.Add(-skew))
+	log, err := tx.q.TurnEvents(ctx, t.SessionID, t.ID, t.CreatedAt.Add(-skew))
 	if err != nil {
 		return c, fmt.Errorf("read the turn's log: %w", err)
 	}
-	c.Turn = t.ID
+	c.turn = t
 	if len(log) > 0 {
-		c.HasFiles, c.HasCallbacks = log[0].HasFiles, log[0].HasCallbacks
+		c.state, c.HasFiles, c.HasCallbacks = State(log[0].State), log[0].HasFiles, log[0].HasCallbacks
 	}
 	c.sum, err = summarize(log)
 	return c, err
@@ -268,36 +262,38 @@ func (tx *Tx) Closing(ctx context.Context, t Turn) (c Closing, err error) {
 // structured answer or the error, the attachments, and done. It happens once; for everybody else ok
 // is false.
 func (tx *Tx) End(ctx context.Context, c Closing, e Ending) (ok bool, err error) {
-	if e.Epoch != 0 && e.Epoch != tx.Session.Epoch {
+	if e.Epoch != 0 && e.Epoch != tx.Session.Epoch || !slices.Contains(e.Trigger.from(), string(c.state)) {
 		return false, nil
 	}
-	last := append(c.sum.ending(e), event.Done{SessionID: tx.Session.ID})
-	if err := tx.reserve(ctx, len(last)); err != nil {
-		return false, err
-	}
-	arg := db.TurnCloseParams{ID: c.Turn, State: string(e.Trigger.to()), States: e.Trigger.from(), Halted: e.Halted, EndSeq: tx.seqs[len(last)-1]}
-	if e.Failure != nil {
-		arg.Error = new(string(e.Failure.Code))
-	}
-	t, err := tx.q.TurnClose(ctx, arg)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return false, nil
-	}
-	if err != nil {
-		return false, fmt.Errorf("close turn: %w", err)
-	}
-	if tx.Session.TurnID != nil && *tx.Session.TurnID == t.ID { // else another turn's worker writes
+	id := c.turn.ID
+	if tx.Session.TurnID != nil && *tx.Session.TurnID == id { // else another turn's worker writes
 		tx.raise()
 	}
 	if e.Trigger == Cancel { // no other leads out of Waiting to an end
-		if err := tx.later.ApprovalsCancel(ctx, t.ID); err != nil {
+		if err := tx.later.ApprovalsCancel(ctx, id); err != nil {
 			return false, fmt.Errorf("close the turn's question: %w", err)
 		}
 	}
-	if _, err := tx.Append(ctx, t.ID, last...); err != nil {
+	_, rows, err := tx.record(ctx, id, append(c.sum.ending(e), event.Done{SessionID: tx.Session.ID}))
+	if err != nil {
 		return false, err
 	}
-	return true, tx.conclude(ctx, t, c.sum, e)
+	p := db.TurnEndParams{
+		ID: id, State: string(e.Trigger.to()), States: e.Trigger.from(), Halted: e.Halted,
+		SessionID: rows.SessionID, At: rows.At, Ord: rows.Ord, Seqs: rows.Seqs, Kinds: rows.Kinds, Datas: rows.Datas,
+		Epoch: tx.Session.Epoch, LastSeq: tx.Session.LastSeq, LastOrd: tx.Session.LastOrd, TurnID: tx.Session.TurnID,
+	}
+	if e.Failure != nil {
+		p.Error = new(string(e.Failure.Code))
+	}
+	if u := c.sum.Usage; u != nil {
+		p.Input, p.Output, p.Cost = u.InputTokens, u.OutputTokens, u.CostUSD
+	}
+	if err := tx.later.TurnEnd(ctx, p); err != nil {
+		return false, fmt.Errorf("end turn: %w", err)
+	}
+	tx.unsaved, tx.active = false, tx.active && c.state == LinedUp
+	return true, tx.conclude(ctx, c, e)
 }
 
 // ending lists the last events of a turn but for done.
@@ -318,11 +314,13 @@ func (sum *summary) ending(e Ending) []event.Body {
 	return last
 }
 
-// conclude stores the agent's message of a closed turn and adds the turn up.
-func (tx *Tx) conclude(ctx context.Context, t Turn, sum summary, e Ending) (err error) {
-	msg := db.MessageCloseParams{TurnID: t.ID, SessionID: t.SessionID, Replies: sum.Replies, Status: t.State, Error: t.Error, Since: t.CreatedAt.Add(-skew), LastSeq: tx.Head(), StructuredResult: e.Structured}
+// conclude stores the agent's message of a turn that has ended.
+func (tx *Tx) conclude(ctx context.Context, c Closing, e Ending) (err error) {
+	t, sum := c.turn, c.sum
+	msg := db.MessageCloseParams{TurnID: t.ID, SessionID: t.SessionID, Replies: sum.Replies, Status: string(e.Trigger.to()),
+		Since: t.CreatedAt.Add(-skew), LastSeq: tx.Head(), StructuredResult: e.Structured}
 	if e.Failure != nil {
-		msg.Failure = &e.Failure.Message
+		msg.Failure, msg.Error = &e.Failure.Message, new(string(e.Failure.Code))
 	}
 	if len(e.Attachments) > 0 {
 		if msg.Attachments, err = json.Marshal(e.Attachments); err != nil {
@@ -335,29 +333,15 @@ func (tx *Tx) conclude(ctx context.Context, t Turn, sum summary, e Ending) (err 
 	if msg.Refs, err = json.Marshal(sum.References); err != nil {
 		return fmt.Errorf("encode references: %w", err)
 	}
-	end := tx.changed()
-	end.Touched = true
-	if u := sum.Usage; u != nil {
-		if msg.Usage, err = json.Marshal(u); err != nil {
+	if sum.Usage != nil {
+		if msg.Usage, err = json.Marshal(sum.Usage); err != nil {
 			return fmt.Errorf("encode usage: %w", err)
-		}
-		end.Input, end.Output = end.Input+u.InputTokens, end.Output+u.OutputTokens
-		if u.CostUSD != nil {
-			end.Cost = new(*u.CostUSD + deref(end.Cost))
 		}
 	}
 	if err := tx.later.MessageClose(ctx, msg); err != nil {
 		return fmt.Errorf("close message: %w", err)
 	}
 	return nil
-}
-
-// deref returns what p points to, or 0.
-func deref(p *float64) float64 {
-	if p == nil {
-		return 0
-	}
-	return *p
 }
 
 // Title shortens a message to one line of at most 80 characters.

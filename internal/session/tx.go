@@ -36,7 +36,7 @@ type Tx struct {
 	active  bool      // false: no turn is active
 	linedUp bool      // false: no turn is lined up
 
-	changes *db.SessionSaveParams // nil: the session's row is as it was read
+	unsaved bool // Session differs from its row
 	news    []event.Event
 
 	committed []func()
@@ -64,15 +64,17 @@ func (s *Store) Update(ctx context.Context, id uuid.UUID, fn func(*Tx) error) er
 	}, fn)
 }
 
-// Open is Update for the session that a message belongs to. If there is none yet, Open makes it.
+// Open is Update for the session that a message belongs to. If there is none yet, fn makes it: by
+// Begin.
 func (s *Store) Open(ctx context.Context, ref Ref, fn func(*Tx) error) error {
 	return s.update(ctx, ref.locking(ctx), fn)
 }
 
 // locking is how a change takes the lock of its session.
 type locking struct {
-	queue   func(*db.Queries) error // queues the statements that take the lock
+	queue   func(*db.Queries) error // queues the statements that take the lock; nil: fresh needs none
 	missing error                   // if they locked no session; nil: they are tried again
+	fresh   db.Session              // a session that does not exist yet
 }
 
 // locking finds or makes the session. Of many first calls with one caller id the
@@ -85,13 +87,13 @@ func (r Ref) locking(ctx context.Context) locking {
 			missing: NotFound(r.ID),
 		}
 	}
+	id := uuid.Must(uuid.NewV7())
+	if r.CallerID == "" {
+		return locking{fresh: db.Session{ID: id, WorkspaceID: r.Workspace}}
+	}
 	return locking{queue: func(q *db.Queries) error {
-		id := uuid.Must(uuid.NewV7())
-		if err := q.SessionInsert(ctx, id, r.Workspace, nullable(r.CallerID)); err != nil {
+		if err := q.SessionInsert(ctx, id, r.Workspace, r.CallerID); err != nil {
 			return err
-		}
-		if r.CallerID == "" {
-			return q.SessionLock(ctx, id)
 		}
 		return q.SessionLockCaller(ctx, r.Workspace, r.CallerID)
 	}}
@@ -102,6 +104,15 @@ const usualEvents = 4
 
 // lock takes the lock and reads the session, in one round trip.
 func (tx *Tx) lock(ctx context.Context, l locking) error {
+	if l.queue == nil {
+		row, err := tx.q.SessionNew(ctx, usualEvents)
+		if err != nil {
+			return fmt.Errorf("prepare a session: %w", err)
+		}
+		tx.Session, tx.now, tx.seqs, tx.fence = l.fresh, row.Now, row.Seqs, row.Fence
+		tx.Session.CreatedAt, tx.Session.UpdatedAt = row.Now, row.Now
+		return nil
+	}
 	for {
 		if err := l.queue(tx.later); err != nil {
 			return fmt.Errorf("lock session: %w", err)
@@ -150,23 +161,14 @@ func (s *Store) update(ctx context.Context, l locking, fn func(*Tx) error) error
 	return nil
 }
 
-// changed returns the changes of the session's row, to be added to.
-func (tx *Tx) changed() *db.SessionSaveParams {
-	if tx.changes == nil {
-		tx.changes = &db.SessionSaveParams{}
-	}
-	return tx.changes
-}
-
 // save queues the changes of the session's row.
 func (tx *Tx) save(ctx context.Context) error {
-	if tx.changes == nil {
+	if !tx.unsaved {
 		return nil
 	}
-	c, row := *tx.changes, &tx.Session
-	c.ID, c.Epoch, c.LastSeq, c.LastOrd, c.TurnID, c.Title = row.ID, row.Epoch, row.LastSeq, row.LastOrd, row.TurnID, row.Title
-	tx.changes = nil
-	return tx.later.SessionSave(ctx, c)
+	tx.unsaved = false
+	row := &tx.Session
+	return tx.later.SessionSave(ctx, db.SessionSaveParams{ID: row.ID, Epoch: row.Epoch, LastSeq: row.LastSeq, LastOrd: row.LastOrd, TurnID: row.TurnID})
 }
 
 // Head is the seq of the session's newest event, those of this change among them.
@@ -187,33 +189,42 @@ func (tx *Tx) reserve(ctx context.Context, n int) error {
 
 // Append writes events of a turn and returns them with their seqs.
 func (tx *Tx) Append(ctx context.Context, turn uuid.UUID, bodies ...event.Body) ([]event.Event, error) {
-	if err := tx.reserve(ctx, len(bodies)); err != nil {
+	evs, rows, err := tx.record(ctx, turn, bodies)
+	if err != nil {
 		return nil, err
 	}
+	if err := tx.later.EventsInsert(ctx, rows); err != nil {
+		return nil, fmt.Errorf("insert events: %w", err)
+	}
+	return evs, nil
+}
+
+// record gives events their places in the log, and returns their rows, which the caller stores.
+func (tx *Tx) record(ctx context.Context, turn uuid.UUID, bodies []event.Body) ([]event.Event, db.EventsInsertParams, error) {
+	var rows db.EventsInsertParams
+	if err := tx.reserve(ctx, len(bodies)); err != nil {
+		return nil, rows, err
+	}
 	evs := make([]event.Event, len(bodies))
-	arg := db.EventsInsertParams{SessionID: tx.Session.ID, TurnID: turn, At: tx.now, Ord: tx.Session.LastOrd, Seqs: tx.seqs[:len(bodies)]}
+	rows = db.EventsInsertParams{SessionID: tx.Session.ID, TurnID: turn, At: tx.now, Ord: tx.Session.LastOrd, Seqs: tx.seqs[:len(bodies)]}
 	for i, b := range bodies {
 		data, err := event.Encode(b)
 		if err != nil {
-			return nil, err
+			return nil, rows, err
 		}
-		evs[i] = event.Event{Seq: arg.Seqs[i], Ord: arg.Ord + int64(i) + 1, Session: tx.Session.ID, Turn: turn, At: tx.now, Kind: b.Kind(), Data: data}
-		arg.Kinds = append(arg.Kinds, string(b.Kind()))
-		arg.Datas = append(arg.Datas, string(data))
+		evs[i] = event.Event{Seq: rows.Seqs[i], Ord: rows.Ord + int64(i) + 1, Session: tx.Session.ID, Turn: turn, At: tx.now, Kind: b.Kind(), Data: data}
+		rows.Kinds = append(rows.Kinds, string(b.Kind()))
+		rows.Datas = append(rows.Datas, string(data))
 	}
-	if err := tx.later.EventsInsert(ctx, arg); err != nil {
-		return nil, fmt.Errorf("insert events: %w", err)
-	}
-	tx.changed()
 	last := evs[len(evs)-1]
-	tx.seqs, tx.Session.LastSeq, tx.Session.LastOrd = tx.seqs[len(bodies):], last.Seq, last.Ord
+	tx.seqs, tx.Session.LastSeq, tx.Session.LastOrd, tx.unsaved = tx.seqs[len(bodies):], last.Seq, last.Ord, true
 	tx.news = append(tx.news, evs...)
-	return evs, nil
+	return evs, rows, nil
 }
 
 // raise moves the fence: workers of older epochs write nothing more. After a failover or a restore
 // the new epoch is above all those of the lost timeline, whose workers may still run.
 func (tx *Tx) raise() {
-	tx.changed()
+	tx.unsaved = true
 	tx.Session.Epoch = max(tx.Session.Epoch, tx.fence) + 1
 }
