@@ -134,3 +134,9 @@ func StopForgotten(dir string) {
 		return true
 	})
 }
+
+// Stopping reports whether the server has begun to stop, or is gone.
+func (s *Server) Stopping() bool {
+	at, err := readPidfile(s.place.data)
+	return err != nil || !at.ready()
+}

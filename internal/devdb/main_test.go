@@ -13,6 +13,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -45,9 +46,15 @@ type report struct {
 func help(dir string) int {
 	signal.Ignore(os.Interrupt) // a test sends it to the whole process group
 	var said report
+	var mu sync.Mutex
 	s, err := devdb.Start(context.Background(), devdb.Options{
-		Dir: dir, Disposable: true, Progress: func(line string) { said.Progress = append(said.Progress, line) },
+		Dir: dir, Disposable: true, Progress: func(line string) {
+			mu.Lock()
+			defer mu.Unlock()
+			said.Progress = append(said.Progress, line)
+		},
 	})
+	mu.Lock()
 	if err != nil {
 		said.Error = err.Error()
 	} else {
@@ -55,6 +62,7 @@ func help(dir string) int {
 		said.PID, _ = s.PID()
 	}
 	json.NewEncoder(os.Stdout).Encode(said)
+	mu.Unlock()
 	io.Copy(io.Discard, os.Stdin)
 	if s != nil && s.Stop(context.Background()) != nil {
 		return 1
