@@ -11,12 +11,15 @@ import (
 )
 
 const (
-	batchRows  = 4096                 // rows of one commit at most
-	batchBytes = 4 << 20              // bytes of their data at most, one larger row aside
-	busyRows   = 16                   // a batch at least this big makes the next one linger
-	linger     = 2 * time.Millisecond // how long it lingers at most, and only over text
-	maxUnacked = 256                  // deltas of one writer that may wait for their commit
-	maxMerged  = 32 << 10             // bytes of text that one row takes
+	batchRows  = 4096     // rows of one commit at most
+	batchBytes = 4 << 20  // bytes of their data at most, one larger row aside
+	maxUnacked = 256      // deltas of one writer that may wait for their commit
+	maxMerged  = 32 << 10 // bytes of text that one row takes
+
+	defaultPatience = 4 * time.Millisecond
+	// recent, times Options.Patience, is how long ago another writer may have appended text to count
+	// as writing now. While text arrives less often than that, a wait gains nothing.
+	recent = 5
 
 	lockedPause  = 5 * time.Millisecond  // before a locked session is tried again
 	refusedPause = 20 * time.Millisecond // before a refused batch is tried again; doubles
@@ -38,8 +41,9 @@ type row struct {
 	until time.Time // when a row of a locked session gives up; zero: its session was not found locked
 }
 
-// appender commits whatever queued while its last commit ran: no timer at rest, a
-// short linger under load.
+// appender commits whatever queued while its last commit ran. While several writers append text,
+// text waits for that of the others, but no longer than Options.Patience. A lone writer's text does
+// not wait, and a row that its writer waits for takes along whatever is queued.
 //
 // It writes the rows of one Writer in order or not at all: after a batch whose fate is unknown,
 // or that PostgreSQL refused, no later row of its writers is written, whether it waits in the
@@ -49,11 +53,19 @@ type row struct {
 type appender struct {
 	s     *Store
 	wake  chan struct{}
-	hurry chan struct{} // somebody waits for the next commit
+	hurry chan struct{} // a writer waits for the next commit
 
-	mu    sync.Mutex
-	queue []row
-	round int // of the queue: a Writer's place in it holds for one round
+	mu     sync.Mutex
+	queue  []row
+	round  int       // of the queue: a Writer's place in it holds for one round
+	since  time.Time // when the first row of the round was queued; zero: none is, or only rows of an earlier round
+	newest [2]texter // the two writers that appended text last, the later one first
+}
+
+// texter is a writer and when it last appended text.
+type texter struct {
+	w  *Writer
+	at time.Time
 }
 
 func newAppender(s *Store) *appender {
@@ -63,8 +75,15 @@ func newAppender(s *Store) *appender {
 // enqueue adds rows that shall stand side by side. Text joins the text before it,
 // where that is the same writer's and still waits.
 func (a *appender) enqueue(rows ...row) {
+	now := time.Now()
 	a.mu.Lock()
+	if a.since.IsZero() {
+		a.since = now
+	}
 	for _, r := range rows {
+		if r.kind == event.KindText {
+			a.note(r.w, now)
+		}
 		if r.kind == event.KindText && r.w.round == a.round && r.w.place < len(a.queue) {
 			if last := &a.queue[r.w.place]; last.w == r.w && last.kind == event.KindText && len(last.data) < maxMerged {
 				last.data = event.MergeText(last.data, r.data)
@@ -77,13 +96,17 @@ func (a *appender) enqueue(rows ...row) {
 	}
 	a.mu.Unlock()
 	signal(a.wake)
-	if rows[len(rows)-1].kind != event.KindText {
-		signal(a.hurry)
+}
+
+// note records that a writer appended text.
+func (a *appender) note(w *Writer, now time.Time) {
+	if w != a.newest[0].w {
+		a.newest[1] = a.newest[0]
 	}
+	a.newest[0] = texter{w, now}
 }
 
 func (a *appender) run(ctx context.Context) error {
-	last := 0
 	for {
 		select {
 		case <-ctx.Done():
@@ -91,20 +114,29 @@ func (a *appender) run(ctx context.Context) error {
 			return nil
 		case <-a.wake:
 		}
-		if last >= busyRows {
-			a.linger(ctx)
+		if d := a.patience(time.Now()); d > 0 {
+			a.gather(ctx, d)
 		}
-		rows := a.take()
-		last = len(rows)
-		if last > 0 {
+		if rows := a.take(); len(rows) > 0 {
 			a.putBack(a.commit(ctx, rows))
 		}
 	}
 }
 
-// linger lets text gather: its writers go on anyway. Who waits for a commit ends it.
-func (a *appender) linger(ctx context.Context) {
-	t := time.NewTimer(linger)
+// patience returns how much longer the queue waits for more text.
+func (a *appender) patience(now time.Time) time.Duration {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	other := a.newest[1]
+	if a.since.IsZero() || len(a.queue) >= batchRows || now.Sub(other.at) > recent*a.s.opt.Patience {
+		return 0
+	}
+	return a.since.Add(a.s.opt.Patience).Sub(now)
+}
+
+// gather lets text gather, until a writer waits for the commit.
+func (a *appender) gather(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
 	case <-ctx.Done():
@@ -122,6 +154,7 @@ func (a *appender) take() []row {
 	default:
 	}
 	a.round++
+	a.since = time.Time{}
 	rows := make([]row, 0, min(len(a.queue), batchRows))
 	n, bytes := 0, 0
 	for ; n < len(a.queue) && len(rows) < batchRows; n++ {

@@ -18,9 +18,12 @@ import (
 // channel is the one channel of all replicas.
 const channel = "parley"
 
-// gather is how long hints wait for others after busyRows sessions or more had news
-// at once. While there is less to tell it is told at once.
-const gather = 3 * time.Millisecond
+// gather is how long hints wait for others after busySessions or more had news at once. While
+// fewer have, hints are sent at once.
+const (
+	gather       = 3 * time.Millisecond
+	busySessions = 16
+)
 
 // maxPayload keeps a notification below PostgreSQL's 8000 bytes.
 const maxPayload = 7900
@@ -86,7 +89,7 @@ func (n *notifier) run(ctx context.Context) error {
 			continue
 		}
 		n.outage.Note(ctx, n.send(ctx, &conn, ids, hints)) // a lost hint: the re-check of every replica finds the rows
-		if len(ids) >= busyRows {
+		if len(ids) >= busySessions {
 			pause(ctx, gather)
 		}
 	}

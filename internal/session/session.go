@@ -47,6 +47,8 @@ type Options struct {
 	Recheck time.Duration
 	// Appenders is the number of group-commit loops; default 1, and 2 from four CPUs on.
 	Appenders int
+	// Patience is how long text waits for that of other writers; default 4 ms.
+	Patience time.Duration
 	// AppendTimeout bounds the commit of a batch, repetitions included, and the wait for a session
 	// that others have locked; default 5 s. It must be shorter than the lease of a turn.
 	AppendTimeout time.Duration
@@ -94,6 +96,9 @@ func New(pool *pgxpool.Pool, opt Options) *Store {
 	}
 	if opt.Appenders == 0 {
 		opt.Appenders = defaultAppenders()
+	}
+	if opt.Patience == 0 {
+		opt.Patience = defaultPatience
 	}
 	if opt.AppendTimeout == 0 {
 		opt.AppendTimeout = 5 * time.Second

@@ -61,13 +61,21 @@ func (w *Writer) Append(ctx context.Context, bodies ...event.Body) error {
 	w.mu.Unlock()
 	w.a.enqueue(rows...)
 	if durable {
-		return w.wait(ctx, 0)
+		return w.Flush(ctx)
 	}
 	return nil
 }
 
-// Flush waits until everything is committed.
-func (w *Writer) Flush(ctx context.Context) error { return w.wait(ctx, 0) }
+// Flush waits until everything is committed, and has the appender commit it without patience.
+func (w *Writer) Flush(ctx context.Context) error {
+	w.mu.Lock()
+	waits := w.unacked > 0
+	w.mu.Unlock()
+	if waits {
+		signal(w.a.hurry)
+	}
+	return w.wait(ctx, 0)
+}
 
 // Waiting returns how long the log has taken none of the events that wait for their commit; 0 if
 // none waits.
