@@ -22,6 +22,7 @@ var ours = map[string]string{
 	"docs":                          "",
 	"internal/pgerr":                "",
 	"internal/replan":               "internal/pgerr",
+	"internal/pulse":                "db",
 	"internal/redact":               "",
 	"internal/placeholder":          "",
 	"internal/egress":               "internal/placeholder internal/redact internal/vault internal/text",
@@ -51,8 +52,8 @@ var ours = map[string]string{
 	"internal/vault":                "db internal/fault internal/replan internal/pgerr",
 	"internal/skill":                "db internal/fault internal/replan internal/search internal/text",
 	"internal/workdir":              "db internal/fault internal/replan internal/pgerr",
-	"internal/filestore":            "db internal/egress internal/event internal/fair internal/fault internal/replan internal/pgerr internal/vault internal/outage",
-	"internal/limit":                "db internal/fault internal/replan internal/outage",
+	"internal/filestore":            "db internal/egress internal/event internal/fair internal/fault internal/replan internal/pgerr internal/vault internal/outage internal/pulse",
+	"internal/limit":                "db internal/fault internal/replan internal/outage internal/pulse",
 	"internal/wiki":                 "db internal/event internal/fault internal/replan internal/pgerr internal/search",
 	"internal/permission":           "db internal/fault internal/replan internal/search internal/strictjson internal/text internal/placeholder",
 	"internal/tool/shell":           "internal/quote internal/tool",
@@ -61,7 +62,7 @@ var ours = map[string]string{
 	"internal/runner":               "db internal/egress internal/fair internal/fault internal/replan internal/filestore internal/redact internal/sandbox internal/tool internal/vault internal/workdir internal/placeholder",
 	"internal/session":              "db internal/event internal/fault internal/replan internal/pgerr internal/text internal/outage",
 	"internal/agent":                "internal/event internal/model internal/quote internal/tool internal/text",
-	"internal/turn":                 "db internal/agent internal/callback internal/event internal/fair internal/fault internal/replan internal/pgerr internal/filestore internal/model internal/permission internal/runner internal/schema internal/session internal/skill internal/tool internal/vault internal/workspace internal/outage",
+	"internal/turn":                 "db internal/agent internal/callback internal/event internal/fair internal/fault internal/replan internal/pgerr internal/filestore internal/model internal/permission internal/runner internal/schema internal/session internal/skill internal/tool internal/vault internal/workspace internal/outage internal/pulse",
 	"internal/wire":                 "internal/callback internal/event internal/fault internal/search internal/turn internal/vault internal/text",
 	"internal/quote":                "internal/event internal/text",
 	"internal/door":                 "internal/apikey internal/event internal/fault internal/pgerr internal/limit internal/session internal/wire internal/workspace internal/outage",
@@ -92,7 +93,7 @@ var ours = map[string]string{
 
 // doors says who may import what comes from outside and has one door.
 var doors = map[string]string{
-	"github.com/jackc/pgx/v5":                  "db migrations internal/pgerr internal/replan internal/workspace internal/apikey internal/limit internal/skill internal/wiki internal/vault internal/session internal/turn internal/app internal/dbtest internal/dbtest/container internal/servicetest internal/bench internal/callback internal/permission internal/filestore internal/workdir internal/runner",
+	"github.com/jackc/pgx/v5":                  "db migrations internal/pgerr internal/pulse internal/replan internal/workspace internal/apikey internal/limit internal/skill internal/wiki internal/vault internal/session internal/turn internal/app internal/dbtest internal/dbtest/container internal/servicetest internal/bench internal/callback internal/permission internal/filestore internal/workdir internal/runner",
 	"github.com/riverqueue/river":              "migrations internal/turn internal/app",
 	"github.com/pressly/goose/v3":              "migrations",
 	"github.com/gorilla/mux":                   "internal/httpapi internal/app",

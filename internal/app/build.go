@@ -19,6 +19,7 @@ import (
 	"github.com/parley-server/parley/internal/model"
 	"github.com/parley-server/parley/internal/model/guide"
 	"github.com/parley-server/parley/internal/permission"
+	"github.com/parley-server/parley/internal/pulse"
 	"github.com/parley-server/parley/internal/session"
 	"github.com/parley-server/parley/internal/skill"
 	"github.com/parley-server/parley/internal/turn"
@@ -55,6 +56,7 @@ func (s *service) build(ctx context.Context) (err error) {
 func (s *service) buildStores(ctx context.Context) (err error) {
 	cfg := s.Config
 	s.keys = apikey.New(s.pool, s.Log)
+	s.pulse = pulse.New(s.pool)
 	s.workspaces = workspace.New(s.pool)
 	s.wiki = wiki.New(s.pool)
 	s.skills = skill.New(s.pool)
@@ -70,7 +72,7 @@ func (s *service) buildStores(ctx context.Context) (err error) {
 		return &ConfigError{[]string{"PARLEY_EGRESS_ALLOW: " + sentenceOf(err)}}
 	}
 	s.files = filestore.New(s.pool, s.secrets.Keyring(), filestore.Options{
-		Base: s.base(), TTL: cfg.SignedURLTTL, Guard: guard, Fetchers: min(cfg.Workers, maxFetches), Log: s.Log,
+		Base: s.base(), TTL: cfg.SignedURLTTL, Guard: guard, Fetchers: min(cfg.Workers, maxFetches), Log: s.Log, Pulse: s.pulse,
 	})
 	s.callbacks = callback.NewStore(s.pool, s.secrets.Keyring(), guard)
 	if err := s.buildRunner(ctx, guard); err != nil {
@@ -83,7 +85,7 @@ func (s *service) buildStores(ctx context.Context) (err error) {
 	if err := s.patiently(ctx, s.sessions.Prepare); err != nil {
 		return err
 	}
-	s.limits = limit.New(s.pool, limit.Options{Node: s.sessions.Node(), Log: s.Log,
+	s.limits = limit.New(s.pool, limit.Options{Node: s.sessions.Node(), Log: s.Log, Pulse: s.pulse,
 		Limits: limit.Limits{Messages: cfg.MessagesPerMinute, Calls: cfg.CallsPerMinute, Streams: cfg.OpenStreams}})
 	s.failures = limit.NewFailures(cfg.FailedKeysPerMinute)
 	if s.proxies, err = cfg.trustedProxies(); err != nil {
@@ -115,7 +117,7 @@ func (s *service) buildTurns() (err error) {
 		Pool: s.pool, Sessions: s.sessions, Workspaces: s.workspaces, Model: models.Model, Tools: s.tools, Runner: s.runner,
 		Skills: s.skills, Permissions: permission.New(s.pool), Vault: s.secrets, Files: s.files, Callbacks: s.callbacks,
 		Base: s.base(), Tell: a2a.Tell(s.sessions, s.files, s.base()),
-		Log: s.Log, Workers: cfg.Workers, Queue: cfg.Queue, ModelCalls: cfg.ModelCalls, Lease: cfg.TurnLease, Window: cfg.ApprovalWindow, Grace: drainTime,
+		Log: s.Log, Pulse: s.pulse, Workers: cfg.Workers, Queue: cfg.Queue, ModelCalls: cfg.ModelCalls, Lease: cfg.TurnLease, Window: cfg.ApprovalWindow, Grace: drainTime,
 	}
 	if s.Turns != nil {
 		s.Turns(&turns)

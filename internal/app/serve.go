@@ -19,6 +19,7 @@ import (
 	"github.com/parley-server/parley/internal/limit"
 	"github.com/parley-server/parley/internal/outage"
 	"github.com/parley-server/parley/internal/pgerr"
+	"github.com/parley-server/parley/internal/pulse"
 	"github.com/parley-server/parley/internal/runner"
 	"github.com/parley-server/parley/internal/sandbox"
 	"github.com/parley-server/parley/internal/session"
@@ -51,6 +52,7 @@ type service struct {
 	banner banner
 	pool   *pgxpool.Pool
 
+	pulse      *pulse.Pulse
 	sessions   *session.Store
 	keys       *apikey.Store
 	limits     *limit.Store

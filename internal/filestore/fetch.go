@@ -28,7 +28,6 @@ const (
 	fetchLease = 90 * time.Second // after it, whoever fetches is taken for dead
 	fetchPause = 5 * time.Second  // before another try; three times as long before the next
 	fetchTries = 3
-	fetchPoll  = 2 * time.Second
 
 	originPurpose = "origin_url of a file"
 )
@@ -39,8 +38,13 @@ func (s *Store) fetchAll(ctx context.Context) error {
 	looks := outage.New(s.log, "look for files to fetch")
 	var running sync.WaitGroup
 	defer running.Wait()
-	tick := time.NewTicker(fetchPoll)
-	defer tick.Stop()
+	running.Go(func() {
+		for work := range s.opt.Pulse.Beats(ctx) {
+			if work.Fetches {
+				s.nudge()
+			}
+		}
+	})
 	for {
 		row, release, found, err := s.claimFetch(ctx)
 		looks.Note(ctx, err)
@@ -57,7 +61,6 @@ func (s *Store) fetchAll(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-tick.C:
 		case <-s.news:
 		}
 	}

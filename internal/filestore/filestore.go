@@ -25,6 +25,7 @@ import (
 	"github.com/parley-server/parley/internal/egress"
 	"github.com/parley-server/parley/internal/fair"
 	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/pulse"
 	"github.com/parley-server/parley/internal/replan"
 	"github.com/parley-server/parley/internal/vault"
 )
@@ -64,6 +65,7 @@ type Options struct {
 	// none, others do.
 	Fetchers int
 	Log      *slog.Logger
+	Pulse    *pulse.Pulse // shared by the parts of a process; nil: the store has its own
 }
 
 // Store keeps files.
@@ -84,6 +86,9 @@ func New(pool *pgxpool.Pool, keys *vault.Keyring, opt Options) *Store {
 	opt.TTL = min(cmp.Or(opt.TTL, MaxTTL), MaxTTL)
 	if opt.Log == nil {
 		opt.Log = slog.New(slog.DiscardHandler)
+	}
+	if opt.Pulse == nil {
+		opt.Pulse = pulse.New(pool)
 	}
 	return &Store{pool: pool, q: db.New(replan.Pool{Pool: pool}), keys: keys, opt: opt, log: opt.Log, news: make(chan struct{}, 1), fetches: fair.New(opt.Fetchers)}
 }

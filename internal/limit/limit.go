@@ -12,12 +12,12 @@ import (
 	"context"
 	"log/slog"
 	"sync"
-	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/parley-server/parley/db"
 	"github.com/parley-server/parley/internal/outage"
+	"github.com/parley-server/parley/internal/pulse"
 	"github.com/parley-server/parley/internal/replan"
 )
 
@@ -41,6 +41,8 @@ type Options struct {
 	Limits
 	Node int32        // this process's name among the replicas: session.Store.Node
 	Log  *slog.Logger // nil discards
+	// Pulse is shared by the parts of a process; nil: the store has its own.
+	Pulse *pulse.Pulse
 }
 
 // Store counts.
@@ -60,24 +62,23 @@ func New(pool *pgxpool.Pool, opt Options) *Store {
 	if opt.Log == nil {
 		opt.Log = slog.New(slog.DiscardHandler)
 	}
+	if opt.Pulse == nil {
+		opt.Pulse = pulse.New(pool)
+	}
 	return &Store{opt: opt, q: db.New(replan.Pool{Pool: pool}), log: opt.Log, streams: newStreams()}
 }
 
 // Limits are those of keys whose workspace has none of its own.
 func (s *Store) Limits() Limits { return s.opt.Limits }
 
-// Run exchanges the counts of open streams with the other replicas every second,
-// until ctx ends. Without it only this process's streams are counted.
+// Run exchanges the counts of open streams with the other replicas every second while there are
+// some, until ctx ends. Without it only this process's streams are counted.
 func (s *Store) Run(ctx context.Context) error {
-	tick := time.NewTicker(exchangeEvery)
-	defer tick.Stop()
 	exchanges := outage.New(s.log, "exchange the counts of open streams")
-	for {
-		exchanges.Note(ctx, s.exchange(ctx))
-		select {
-		case <-ctx.Done():
-			return s.withdraw(ctx)
-		case <-tick.C:
+	for work := range s.opt.Pulse.Beats(ctx) {
+		if work.Streams || s.streams.some() {
+			exchanges.Note(ctx, s.exchange(ctx))
 		}
 	}
+	return s.withdraw(ctx)
 }

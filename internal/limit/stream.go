@@ -11,12 +11,9 @@ import (
 	"github.com/parley-server/parley/internal/fault"
 )
 
-const (
-	exchangeEvery = time.Second
-	// freshFor is how long the others' counts are not asked for again because somebody
-	// is refused.
-	freshFor = 100 * time.Millisecond
-)
+// freshFor is how long the others' counts are not asked for again because somebody
+// is refused.
+const freshFor = 100 * time.Millisecond
 
 // streams are the open streams of every key: here as they are, elsewhere as they were
 // when the replicas last told each other.
@@ -58,6 +55,13 @@ func (t *streams) open(key string, most int) bool {
 	}
 	t.here[key]++
 	return true
+}
+
+// some reports whether there are streams, here or in what is known of the others.
+func (t *streams) some() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.here) > 0 || len(t.elsewhere) > 0 || t.published
 }
 
 func (t *streams) close(key string) {

@@ -85,9 +85,6 @@ func (s *Service) expire(ctx context.Context, id, approval uuid.UUID) error {
 	})
 }
 
-// overdueEvery is how often every replica looks for questions whose time is over.
-const overdueEvery = 2 * time.Second
-
 // expireOverdue ends the waits that no job has ended.
 func (s *Service) expireOverdue(ctx context.Context) error {
 	rows, err := s.q.ApprovalsOverdue(ctx)

@@ -22,40 +22,50 @@ const (
 	stepTimeout = 4 * time.Second
 )
 
-// reap looks for turns whose worker is dead and puts them back into the queue. Every
-// replica does; the session's lock and its epoch decide who was first.
+// reap looks for turns whose worker is dead and puts them back into the queue. Every replica does;
+// the session's lock and its epoch decide who was first. While no turn runs anywhere it leaves the
+// looking to the pulse.
 func (s *Service) reap(ctx context.Context) error {
 	missing := make(map[int32]time.Time)
-	running := true // some turn, somewhere
 	seen := &tenures{turns: make(map[uuid.UUID]tenure), grace: s.cfg.Lease / 2}
-	for round := 0; ; round++ {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-time.After(reapEvery):
-		}
-		often, seldom := 1, 4
-		if !running { // an idle installation costs little
-			often, seldom = 4, 16
-		}
-		if round%often == 0 {
+	for work := range s.cfg.Pulse.Beats(ctx) {
+		for running := work.Running; running && ctx.Err() == nil; {
 			s.step(ctx, "take over the turns of dead workers", func(ctx context.Context) (err error) {
 				running, err = s.reclaim(ctx, missing, seen)
 				return err
 			})
+			select {
+			case <-ctx.Done():
+			case <-time.After(reapEvery):
+			}
 		}
-		if round%seldom == 0 {
+	}
+	return nil
+}
+
+// runHousekeeping finds the other work that replicas have left behind, once a second.
+func (s *Service) runHousekeeping(ctx context.Context) error {
+	var sealed time.Time
+	for work, err := range s.cfg.Pulse.Beats(ctx) {
+		if err == nil {
+			s.reaped.Store(time.Now().UnixNano())
+		}
+		if work.Queued {
 			s.step(ctx, "queue stranded turns again", s.sweep)
 			s.step(ctx, "place waiting turns", s.place)
+		}
+		if work.Deliveries {
 			s.step(ctx, "queue stranded callbacks again", s.redeliverLost)
 		}
-		if round%int(overdueEvery/reapEvery) == 0 {
+		if work.Overdue {
 			s.step(ctx, "end overdue waits", s.expireOverdue)
 		}
-		if round%int(time.Minute/reapEvery) == 0 { // those of replicas of an older version
+		if time.Since(sealed) > time.Minute { // those of replicas of an older version
+			sealed = time.Now()
 			s.step(ctx, "seal the addresses of callbacks", s.cfg.Callbacks.SealAddresses)
 		}
 	}
+	return nil
 }
 
 // step runs one step of the reaper. Its failure does not keep the others from running.

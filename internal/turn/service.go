@@ -27,6 +27,7 @@ import (
 	"github.com/parley-server/parley/internal/outage"
 	"github.com/parley-server/parley/internal/permission"
 	"github.com/parley-server/parley/internal/pgerr"
+	"github.com/parley-server/parley/internal/pulse"
 	"github.com/parley-server/parley/internal/replan"
 	"github.com/parley-server/parley/internal/runner"
 	"github.com/parley-server/parley/internal/session"
@@ -54,6 +55,7 @@ type Config struct {
 	Files       *filestore.Store
 	Callbacks   *callback.Store
 	Log         *slog.Logger
+	Pulse       *pulse.Pulse // shared by the parts of a process; nil: one of its own
 	// Base is the public address of the service, with which the addresses in events begin; "": they
 	// begin at the path.
 	Base string
@@ -134,6 +136,9 @@ func New(cfg Config) (*Service, error) {
 	if cfg.FetchPoll == 0 {
 		cfg.FetchPoll = time.Second
 	}
+	if cfg.Pulse == nil {
+		cfg.Pulse = pulse.New(cfg.Pool)
+	}
 	cfg.Base = strings.TrimSuffix(cfg.Base, "/")
 	s := &Service{cfg: cfg, log: cfg.Log, q: db.New(replan.Pool{Pool: cfg.Pool}), running: make(map[uuid.UUID]*attempt)}
 	s.places, s.modelCalls = fair.New(cfg.Workers), fair.New(cfg.ModelCalls)
@@ -141,7 +146,7 @@ func New(cfg Config) (*Service, error) {
 	s.reaped.Store(time.Now().UnixNano())
 
 	s.claims.wake, s.freed = make(chan struct{}, 1), make(chan struct{}, 1)
-	s.clock.pool = cfg.Pool
+	s.clock = clock{cfg.Pulse}
 	s.admission = newAdmission(cfg.Pool.Config().MaxConns, cfg.Queue)
 	failures := outage.New(cfg.Log, "River")
 	rc := &river.Config{
@@ -149,7 +154,7 @@ func New(cfg Config) (*Service, error) {
 		Logger:     slog.New(riverLog{cfg.Log.Handler(), failures}),
 		Middleware: redacting(cfg.Log),
 		Hooks:      []rivertype.Hook{atOnce{}},
-		Test:       river.TestConfig{Time: &s.clock}, // the only place where River takes a clock
+		Test:       river.TestConfig{Time: s.clock}, // the only place where River takes a clock
 		// River's own time-outs come after ours: a turn ends by its own limits.
 		JobTimeout:                  maxTurnTime + time.Minute,
 		RescueStuckJobsAfter:        maxTurnTime + 2*time.Minute,
@@ -195,7 +200,7 @@ func (s *Service) Run(ctx context.Context) error {
 	g.Go(func() error { return s.runClaims(beating) })
 	g.Go(func() error { return s.runPlacing(ctx) })
 	g.Go(func() error { return s.reap(ctx) })
-	g.Go(func() error { return s.clock.run(beating) })
+	g.Go(func() error { return s.runHousekeeping(ctx) })
 	err := s.startRiver(ctx)
 	if err == nil {
 		<-ctx.Done()

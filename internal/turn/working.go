@@ -6,7 +6,7 @@ import (
 )
 
 // idleLimit is how long a working process can be without a successful fetch or a successful step
-// of its reaper. Both happen at least once in two seconds.
+// of its reaper or reading of the pulse. Both happen at least once in two seconds.
 const idleLimit = 10 * time.Second
 
 // The reasons why a process does not run turns.

@@ -1,0 +1,115 @@
+// Package pulse reads once a second, in one statement for all parts of a process, which kinds of
+// work there are in the database, and PostgreSQL's clock.
+//
+// It promises that a row which needs a look is reported by the next beat, and that a beat which
+// could not read reports every kind of work: then each part looks for itself. It never does the
+// work.
+package pulse
+
+import (
+	"context"
+	"iter"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/parley-server/parley/db"
+)
+
+const (
+	// Every is the time from one beat to the next.
+	Every = time.Second
+	// readTimeout bounds one reading. A clock that took longer to read would not be exact.
+	readTimeout = time.Second
+)
+
+// Work says which kinds of work there are.
+type Work struct {
+	Running    bool // turns run, here or on another replica
+	Queued     bool // turns are queued
+	Overdue    bool // approvals have passed their time
+	Deliveries bool // callbacks wait for an attempt
+	Fetches    bool // files are to be fetched
+	Streams    bool // some replica has open streams
+}
+
+// unknown is the work that a beat reports if it could not read.
+var unknown = Work{Running: true, Queued: true, Overdue: true, Deliveries: true, Fetches: true, Streams: true}
+
+// Pulse is shared by the parts of a process. It has no goroutine of its own: the first part that
+// reaches a beat reads for all.
+type Pulse struct {
+	pool   *pgxpool.Pool
+	began  time.Time
+	offset atomic.Int64 // nanoseconds by which PostgreSQL's clock is ahead of the process's
+
+	mu   sync.Mutex // held while reading
+	beat int64      // of the newest reading
+	work Work
+	err  error
+}
+
+// New makes a pulse.
+func New(pool *pgxpool.Pool) *Pulse { return &Pulse{pool: pool, began: time.Now(), beat: -1} }
+
+// Offset is how far PostgreSQL's clock was ahead of the process's at the newest reading.
+func (p *Pulse) Offset() time.Duration { return time.Duration(p.offset.Load()) }
+
+// Beats yields the work at once and then at every beat, until ctx ends or the caller breaks off. The
+// error is that of the reading. After a failed reading, and after a beat that the caller has missed,
+// every kind of work is reported once more, so that the caller's own looks end their outages.
+func (p *Pulse) Beats(ctx context.Context) iter.Seq2[Work, error] {
+	return func(yield func(Work, error) bool) {
+		doubt, due := false, int64(time.Since(p.began)/Every)
+		for ctx.Err() == nil {
+			beat := int64(time.Since(p.began) / Every)
+			work, err := p.read(ctx, beat)
+			if doubt || beat != due {
+				work = unknown
+			}
+			if !yield(work, err) {
+				return
+			}
+			doubt, due = err != nil, beat+1
+			next := time.NewTimer(time.Until(p.began.Add(time.Duration(beat+1) * Every)))
+			select {
+			case <-ctx.Done():
+				next.Stop()
+			case <-next.C:
+			}
+		}
+	}
+}
+
+// read returns the reading of a beat. The first caller makes it.
+func (p *Pulse) read(ctx context.Context, beat int64) (Work, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if beat > p.beat {
+		p.beat = beat
+		if p.work, p.err = p.ask(context.WithoutCancel(ctx)); p.err != nil {
+			p.work = unknown
+		}
+	}
+	return p.work, p.err
+}
+
+func (p *Pulse) ask(ctx context.Context) (Work, error) {
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	conn, err := p.pool.Acquire(ctx) // first: the time of the clock's reading must not include it
+	if err != nil {
+		return unknown, err
+	}
+	defer conn.Release()
+	asked := time.Now()
+	row, err := db.New(conn).PulseRead(ctx)
+	if err != nil {
+		return unknown, err
+	}
+	took := time.Since(asked)
+	p.offset.Store(int64(row.Now.Sub(asked.Add(took / 2))))
+	return Work{Running: row.Running, Queued: row.Queued, Overdue: row.Overdue, Deliveries: row.Deliveries, Fetches: row.Fetches, Streams: row.Streams}, nil
+}

@@ -1,0 +1,10 @@
+-- name: PulseRead :one
+-- PulseRead reads PostgreSQL's clock, and for each kind of work whether there are rows that need a
+-- look. Each condition is answered from a partial index that is empty while nothing happens.
+SELECT clock_timestamp()::timestamptz AS now,
+       EXISTS (SELECT FROM turns t WHERE t.state = 'running')::boolean AS running,
+       EXISTS (SELECT FROM turns t WHERE t.state = 'queued')::boolean AS queued,
+       EXISTS (SELECT FROM approvals a WHERE a.status = 'pending' AND a.expires_at <= clock_timestamp())::boolean AS overdue,
+       EXISTS (SELECT FROM callback_deliveries d WHERE d.status = 'pending')::boolean AS deliveries,
+       EXISTS (SELECT FROM files f WHERE f.state = 'fetching' AND f.fetch_after <= now())::boolean AS fetches,
+       EXISTS (SELECT FROM open_streams o WHERE o.expires_at > now())::boolean AS streams;
