@@ -78,8 +78,11 @@ func compare(args []string) error {
 }
 
 func chosen(line, only string, all bool) bool {
+	if strings.HasPrefix(line, many) && !all {
+		return false
+	}
 	if only == "" {
-		return all || !strings.HasPrefix(line, many)
+		return true
 	}
 	for name := range strings.SplitSeq(only, ",") {
 		if strings.HasPrefix(line+" ", name+" ") {
