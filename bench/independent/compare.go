@@ -149,8 +149,8 @@ func (c *comparison) print() {
 	}
 	fmt.Printf(`Each figure is the median of %d rounds, run in turns. Clients, server and PostgreSQL share this machine.
 The key's own limits were raised with: parley workspace update %s
-Workloads with more than %d turns at once: PARLEY_WORKERS and PARLEY_MODEL_CALLS of that number, at least 100,
-and parley workspace update --max-running. Everything else has its default.
+Workloads with more than %d turns at once: parley workspace update --max-running of that number, and 4/3 of it,
+at least 100, for PARLEY_WORKERS and PARLEY_MODEL_CALLS. Everything else has its default.
 Twenty turns before each workload open connections and do not count; every later one counts from its request.
 `, c.rounds, strings.Join(room, " "), busyByDefault)
 	t := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)

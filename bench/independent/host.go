@@ -104,9 +104,10 @@ func (h *host) start(running int) error {
 	h.cmd = exec.Command(h.binary, "serve", "--dev", "--listen", "127.0.0.1:"+port)
 	h.cmd.Dir, h.cmd.Env = h.dir, h.environment()
 	if running > busyByDefault {
-		h.cmd.Env = append(h.cmd.Env, fmt.Sprintf("PARLEY_WORKERS=%d", max(running, 100)))
+		workers := max(running*4/3+1, 100) // a workspace gets three of four places
+		h.cmd.Env = append(h.cmd.Env, fmt.Sprintf("PARLEY_WORKERS=%d", workers))
 		if h.knows["PARLEY_MODEL_CALLS"] {
-			h.cmd.Env = append(h.cmd.Env, fmt.Sprintf("PARLEY_MODEL_CALLS=%d", max(running, 100)))
+			h.cmd.Env = append(h.cmd.Env, fmt.Sprintf("PARLEY_MODEL_CALLS=%d", workers))
 		}
 	}
 	out, err := h.cmd.StdoutPipe()
