@@ -29,7 +29,7 @@ func appendRatios(producers int) []ratio {
 	rate := ratio{What: "acknowledgements: service to naive", Metric: Rate, Of: Service, To: Naive}
 	tail := ratio{What: "p99: service to naive", Metric: P99, Of: Service, To: Naive}
 	if producers == 64 {
-		rate.Least, tail.Most = 10, 1./15
+		rate.Least, tail.Most = 12, 1./15
 	}
 	return []ratio{rate, tail}
 }
@@ -41,7 +41,7 @@ func appendOnce(ctx context.Context, b *bench, mode string, producers int, span 
 	}
 	defer func() { err = errors.Join(err, drop()) }()
 	// The naive design commits on as many connections as it has writers, within reason.
-	j, err := openJournal(ctx, mode, dsn, int32(min(producers, 64)+4))
+	j, err := openJournal(ctx, mode, dsn, int32(min(producers, 64)+4), producers)
 	if err != nil {
 		return nil, err
 	}

@@ -110,3 +110,32 @@ func TestUnknownNamesAreRefused(t *testing.T) {
 		}
 	}
 }
+
+// TestRatiosAreOfWholeRuns has a mode fail in its second round, and text merged.
+func TestRatiosAreOfWholeRuns(t *testing.T) {
+	t.Parallel()
+	good := []bench.Figures{{bench.Rate: 100, bench.Rows: 1}}
+	merged := []bench.Figures{{bench.Rate: 100, bench.Rows: 0.2}}
+	tests := []struct {
+		name    string
+		service bench.ModeResult
+		ratio   bool // it is printed
+		verdict bool // beside its target
+	}{
+		{"good", bench.ModeResult{Rounds: good}, true, true},
+		{"failed in a later round", bench.ModeResult{Rounds: good, Failed: "a delta was lost"}, false, false},
+		{"merged", bench.ModeResult{Rounds: merged}, true, false},
+	}
+	for _, test := range tests {
+		test.service.Mode = bench.Service
+		report := bench.Concluded(test.service, bench.ModeResult{Mode: bench.Naive, Rounds: good})
+		if got := len(report.Ratios) == 1; got != test.ratio {
+			t.Errorf("%s: ratios %+v", test.name, report.Ratios)
+		} else if got && (report.Ratios[0].Met != nil) != test.verdict {
+			t.Errorf("%s: verdict %v, target %q", test.name, report.Ratios[0].Met, report.Ratios[0].Target)
+		}
+		if failed := test.service.Failed != ""; failed != (len(report.Failures) == 1) || failed != (len(report.Results[0].Modes[0].Median) == 0) {
+			t.Errorf("%s: failures %q, median %v", test.name, report.Failures, report.Results[0].Modes[0].Median)
+		}
+	}
+}

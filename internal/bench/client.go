@@ -57,6 +57,14 @@ func (c *client) resume(ctx context.Context, session, cursor string) (*connectio
 	return c.open(ctx, "GET", "sessions/"+session+"/events?replay=all", "Last-Event-ID: "+cursor+"\r\n", "")
 }
 
+// statusError is an answer other than a stream.
+type statusError struct {
+	code int
+	text string
+}
+
+func (e *statusError) Error() string { return e.text }
+
 // patience is how long the client waits for a byte before it calls a stream dead.
 const patience = 60 * time.Second
 
@@ -94,7 +102,7 @@ func (c *client) open(ctx context.Context, method, path, headers, body string) (
 	}
 	if res.StatusCode != http.StatusOK || !strings.HasPrefix(res.Header.Get("Content-Type"), "text/event-stream") {
 		text, _ := io.ReadAll(io.LimitReader(res.Body, 1000))
-		return fail(fmt.Errorf("%s %s: %s: %s", method, path, res.Status, text))
+		return fail(&statusError{code: res.StatusCode, text: fmt.Sprintf("%s %s: %s: %s", method, path, res.Status, text)})
 	}
 	s.Reader = sse.NewReader(res.Body)
 	return s, nil

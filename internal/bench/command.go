@@ -17,7 +17,7 @@ func Command() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "bench [WORKLOAD]…",
 		Short: "measure the service: ratios first, integrity checked in every run",
-		Example: `  parley bench                                      three rounds of the usual workloads, under five minutes
+		Example: `  parley bench                                      three rounds of the usual workloads, about twelve minutes
   parley bench sandbox turn --json                  every case of two workloads, for machines
   parley bench --full --database postgres://…       everything, on a PostgreSQL of your own`,
 		Long: `Measures the whole service against the same server without a database (raw) and
@@ -29,8 +29,8 @@ In every run each stream is checked to get exactly its deltas, in order, once, a
 across a connection that is cut. A check that fails ends in exit code 1; a target
 that is missed does not.
 
-Without --database a private PostgreSQL with fsync on is started in a temporary
-directory. With it, databases named parley_bench_… are made there and dropped.`,
+Without --database a private PostgreSQL is started in a temporary directory, with
+the durable settings of serve --dev. With it, databases named parley_bench_… are made there and dropped.`,
 		SilenceUsage: true,
 		Args:         cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -54,11 +54,11 @@ directory. With it, databases named parley_bench_… are made there and dropped.
 		},
 	}
 	f := cmd.Flags()
-	f.StringSliceVar(&opt.Workloads, "workload", nil, "append, gap, flat, paced, replay, turn, idle, sandbox; every case of it")
+	f.StringSliceVar(&opt.Workloads, "workload", nil, "append, gap, flat, short, burst, offered, paced, replay, turn, idle, sandbox; every case of it")
 	f.StringSliceVar(&opt.Modes, "mode", nil, "raw, naive, service, service-remote, river-default; bare, walled, direct, proxied")
 	f.IntVar(&opt.Rounds, "rounds", 0, "how often each mode runs (default 3, with --quick 1)")
 	f.BoolVar(&opt.Quick, "quick", false, "small and once")
-	f.BoolVar(&opt.Full, "full", false, "every case, with 5,000 busy and 10,000 idle streams")
+	f.BoolVar(&opt.Full, "full", false, "every case, with 10,000 busy and 10,000 idle streams")
 	f.BoolVar(&asJSON, "json", false, "print the report as JSON")
 	f.StringVar(&opt.Database, "database", "", "PostgreSQL to use, as a role that may create databases")
 	f.StringVar(&opt.Profiles, "profiles", "", "directory for processor profiles of the servers")

@@ -25,26 +25,21 @@ type cluster struct {
 	template   string
 	postmaster int           // its process id; 0 when it is not on this machine
 	fsync      time.Duration // what one durable write costs; 0 when it cannot be told
-	settings   string        // "PostgreSQL 15.18, fsync on, …"
+	settings   string        // "PostgreSQL 15.18 with fsync on, …"
+	durable    bool          // commits survive a crash of the machine
+	counts     bool          // pg_stat_statements is there
 
 	server *devdb.Server // nil for somebody else's
 	dir    string
 }
 
-// serverSettings are those of the private server. A checkpoint in the middle of one
-// mode and not of the other would be noise: max_wal_size keeps it away. min_wal_size
-// keeps the files of the log, which are slow to make, as on a server that has run for
-// a while.
-var serverSettings = map[string]string{
-	"max_connections":    "400",
-	"shared_buffers":     "256MB",
-	"min_wal_size":       "1GB",
-	"max_wal_size":       "4GB",
-	"checkpoint_timeout": "30min",
-}
-
-// walFiles are made before anything is measured.
-const walFiles = 48
+// The settings of PostgreSQL that the report states always, and where they were changed. A
+// private server has those that `serve --dev` gives it.
+var (
+	settingsAlways  = []string{"fsync", "synchronous_commit", "full_page_writes", "max_wal_size", "shared_buffers"}
+	settingsChanged = []string{"max_connections", "shared_preload_libraries", "checkpoint_timeout", "commit_delay", "wal_level",
+		"wal_buffers", "wal_compression", "work_mem", "autovacuum", "jit"}
+)
 
 // openCluster takes the given server, or starts a private one with fsync on.
 func openCluster(ctx context.Context, dsn string, progress func(string)) (*cluster, error) {
@@ -72,30 +67,35 @@ func (c *cluster) start(ctx context.Context, progress func(string)) error {
 	if err := os.Chmod(dir, 0o755); err != nil { // PostgreSQL may run as another user; its data stay private
 		return errors.Join(err, os.RemoveAll(dir))
 	}
-	c.server, err = devdb.Start(ctx, devdb.Options{Dir: dir, Progress: progress, Settings: serverSettings})
+	c.server, err = devdb.Start(ctx, devdb.Options{Dir: dir, Progress: progress})
 	if err != nil {
 		return errors.Join(err, os.RemoveAll(dir))
 	}
 	c.dir, c.admin = c.server.Dir, c.server.DSN("")
-	return c.age(ctx)
+	return c.countStatements(ctx, dir, progress)
 }
 
-// age fills the new server's log once around, so that its files are there.
-func (c *cluster) age(ctx context.Context) error {
-	conn, err := pgx.Connect(ctx, c.admin)
+// countStatements starts the server again with pg_stat_statements, where it is installed.
+func (c *cluster) countStatements(ctx context.Context, dir string, progress func(string)) error {
+	conn, err := pgx.Connect(ctx, c.server.DSN(""))
 	if err != nil {
 		return err
 	}
 	defer conn.Close(ctx)
-	for range walFiles {
-		if _, err := conn.Exec(ctx, `SELECT pg_logical_emit_message(true, 'bench', 'x'), pg_switch_wal()`); err != nil {
-			return fmt.Errorf("fill the server's log: %w", err)
-		}
+	var there bool
+	err = conn.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_available_extensions WHERE name = 'pg_stat_statements')`).Scan(&there)
+	if err != nil || !there {
+		return err
 	}
-	if _, err := conn.Exec(ctx, `CHECKPOINT`); err != nil {
-		return fmt.Errorf("fill the server's log: %w", err)
+	if err := errors.Join(conn.Close(ctx), c.server.Stop(ctx)); err != nil {
+		return err
 	}
-	return nil
+	server, err := devdb.Start(ctx, devdb.Options{Dir: dir, Progress: progress,
+		Settings: map[string]string{"shared_preload_libraries": "pg_stat_statements"}})
+	if err == nil {
+		c.server = server
+	}
+	return err
 }
 
 // prepare makes the template and learns what the figures depend on.
@@ -114,13 +114,25 @@ func (c *cluster) prepare(ctx context.Context) error {
 	if _, err := conn.Exec(ctx, naiveSchema); err != nil {
 		return fmt.Errorf("make the naive design's table: %w", err)
 	}
-	var version, fsync, commit, directory string
-	err = conn.QueryRow(ctx, `SELECT current_setting('server_version'), current_setting('fsync'), current_setting('synchronous_commit'),
-		coalesce((SELECT setting FROM pg_settings WHERE name = 'data_directory'), '')`).Scan(&version, &fsync, &commit, &directory)
+	if _, err := conn.Exec(ctx, `CREATE EXTENSION pg_stat_statements`); err == nil { // it is also installed where it is not loaded
+		_, err = conn.Exec(ctx, `SELECT count(*) FROM pg_stat_statements`)
+		c.counts = err == nil
+	}
+	if !c.counts {
+		if _, err := conn.Exec(ctx, `DROP EXTENSION IF EXISTS pg_stat_statements`); err != nil {
+			return fmt.Errorf("remove pg_stat_statements: %w", err)
+		}
+	}
+	var directory string
+	err = conn.QueryRow(ctx, `SELECT 'PostgreSQL ' || current_setting('server_version') || ' with ' ||
+		(SELECT string_agg(name || ' ' || current_setting(name), ', ' ORDER BY name) FROM pg_settings
+			WHERE name = ANY ($1) OR source IN ('configuration file', 'command line') AND name = ANY ($2)),
+		current_setting('fsync') = 'on' AND current_setting('synchronous_commit') <> 'off',
+		coalesce((SELECT setting FROM pg_settings WHERE name = 'data_directory'), '')`,
+		settingsAlways, settingsChanged).Scan(&c.settings, &c.durable, &directory)
 	if err != nil {
 		return fmt.Errorf("read the server's settings: %w", err)
 	}
-	c.settings = fmt.Sprintf("PostgreSQL %s, fsync %s, synchronous_commit %s", version, fsync, commit)
 	c.postmaster = postmaster(directory)
 	if c.postmaster != 0 {
 		c.fsync = durableWrite(directory)

@@ -57,3 +57,11 @@ func ReadTampered(ctx context.Context, t Tamper) error {
 	}
 	return (&reader{client: c, deltas: TamperedDeltas, cut: TamperedDeltas / 3}).run(ctx)
 }
+
+// Concluded is a report of one scenario with an unmerged target of service to naive.
+func Concluded(modes ...ModeResult) *Report {
+	s := scenario{ratios: []ratio{{What: "rate", Metric: Rate, Of: Service, To: Naive, Least: 1, Unmerged: true}}}
+	r := &Report{Results: []Result{{scenario: s, Modes: modes}}}
+	r.conclude()
+	return r
+}

@@ -24,19 +24,28 @@ type Metric string
 
 // The metrics.
 const (
-	Rate      Metric = "per_second"                       // deltas, events, acknowledgements or turns
-	P50       Metric = "p50_ms"                           // of what the workload waits for
-	P99       Metric = "p99_ms"                           //
-	Volume    Metric = "bytes_per_second"                 // of answers
-	Delivered Metric = "delivered"                        // of offered
-	CPU       Metric = "cpu_seconds_per_million"          // of deltas: server processes and PostgreSQL
-	Database  Metric = "database_cpu_seconds_per_million" // the part of it that is PostgreSQL's
-	Memory    Metric = "bytes_per_stream"                 // resident, of the server process
-	Lost      Metric = "lost_rows"                        //
-	Streams   Metric = "streams"                          // held open
-	StartP50  Metric = "start_p50_ms"                     // turn queued → running
-	StartP99  Metric = "start_p99_ms"                     //
-	Rows      Metric = "rows_per_delta"                   // after merging
+	Rate         Metric = "per_second"                       // deltas, events, acknowledgements or turns
+	P50          Metric = "p50_ms"                           // emission to arrival of a delta, or the wait of the workload
+	P99          Metric = "p99_ms"                           //
+	FirstP50     Metric = "first_text_p50_ms"                // request to first text
+	FirstP99     Metric = "first_text_p99_ms"                //
+	Volume       Metric = "bytes_per_second"                 // of answers
+	Delivered    Metric = "delivered"                        // of offered
+	CPU          Metric = "cpu_seconds_per_million"          // of deltas: server processes and PostgreSQL
+	Database     Metric = "database_cpu_seconds_per_million" // the part of it that is PostgreSQL's
+	TurnCPU      Metric = "cpu_ms_per_turn"                  // the same of a turn
+	TurnDatabase Metric = "database_cpu_ms_per_turn"         //
+	Statements   Metric = "statements_per_turn"              // of SQL, BEGIN and COMMIT among them
+	Commits      Metric = "commits_per_turn"                 // transactions of PostgreSQL
+	WAL          Metric = "wal_bytes_per_delta"              //
+	Rejected     Metric = "answers_503"                      //
+	Peak         Metric = "peak_bytes"                       // of the server process, resident
+	Memory       Metric = "bytes_per_stream"                 // resident, of the server process
+	Lost         Metric = "lost_rows"                        //
+	Streams      Metric = "streams"                          // held open
+	StartP50     Metric = "start_p50_ms"                     // turn queued → running
+	StartP99     Metric = "start_p99_ms"                     //
+	Rows         Metric = "rows_per_delta"                   // after merging
 )
 
 // Figures are what one run measured.
@@ -64,4 +73,7 @@ type ratio struct {
 	Of, To string  // modes; To "" states the figure of Of alone
 	Least  float64 // target: at least; 0 for none
 	Most   float64 // target: at most; 0 for none
+	// Unmerged targets hold for one row per delta. Where text was merged, the ratio is printed
+	// without a verdict, with the rows per delta.
+	Unmerged bool
 }

@@ -184,7 +184,7 @@ func gapSession(ctx context.Context, dsn string) (g *gapWorld, err error) {
 			err = errors.Join(err, g.close())
 		}
 	}()
-	j, err := openJournal(ctx, Service, dsn, 6)
+	j, err := openJournal(ctx, Service, dsn, 6, 1)
 	if err != nil {
 		return g, err
 	}

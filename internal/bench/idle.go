@@ -9,21 +9,22 @@ import (
 	"time"
 )
 
-// idle opens many streams of turns that wait for somebody, and tells what each costs
-// the server. Then a load runs beside them: they must not be in its way, and they
+// idle opens many streams of turns that wait for an approval, and reports the memory of
+// the server for each once they have been quiet for a while. The server's garbage is in it:
+// nothing is collected for the figure. Then a load runs beside them: they must not be in its way, and they
 // must still be there afterwards.
-func idle(streams int, beside load, ratios ...ratio) scenario {
+func idle(streams int, after time.Duration, beside load, ratios ...ratio) scenario {
 	return scenario{
-		Workload: "idle", Case: fmt.Sprintf("%d streams", streams), Modes: []string{Service}, ratios: ratios,
+		Workload: "idle", Case: fmt.Sprintf("%d streams, %v after attaching", streams, after), Modes: []string{Service}, ratios: ratios,
 		run: func(ctx context.Context, b *bench, mode string) (Figures, error) {
-			return idleOnce(ctx, b, mode, streams, beside)
+			return idleOnce(ctx, b, mode, streams, after, beside)
 		},
 	}
 }
 
 const openAtOnce = 32 // connections that are being opened
 
-func idleOnce(ctx context.Context, b *bench, mode string, streams int, beside load) (f Figures, err error) {
+func idleOnce(ctx context.Context, b *bench, mode string, streams int, wait time.Duration, beside load) (f Figures, err error) {
 	w, err := b.open(ctx, mode, beside.streams)
 	if err != nil {
 		return nil, err
@@ -36,7 +37,7 @@ func idleOnce(ctx context.Context, b *bench, mode string, streams int, beside lo
 	if err := warm(ctx, w.client, sessions); err != nil {
 		return nil, err
 	}
-	before, err := w.children[0].ask("collect")
+	before, err := w.children[0].ask("figures")
 	if err != nil {
 		return nil, err
 	}
@@ -51,7 +52,8 @@ func idleOnce(ctx context.Context, b *bench, mode string, streams int, beside lo
 	if err != nil {
 		return nil, err
 	}
-	after, err := w.children[0].ask("collect")
+	sleep(ctx, wait)
+	after, err := w.children[0].ask("figures")
 	if err != nil {
 		return nil, err
 	}

@@ -29,7 +29,7 @@ type subject struct {
 	read func(ctx context.Context) ([]event.Event, error)
 }
 
-func openJournal(ctx context.Context, mode, dsn string, conns int32) (journal, error) {
+func openJournal(ctx context.Context, mode, dsn string, conns int32, running int) (journal, error) {
 	if mode == Naive {
 		return openNaive(ctx, dsn, conns)
 	}
@@ -37,7 +37,7 @@ func openJournal(ctx context.Context, mode, dsn string, conns int32) (journal, e
 	if err != nil {
 		return nil, err
 	}
-	if j.workspace, err = newWorkspace(ctx, j.pool); err != nil {
+	if j.workspace, err = newWorkspace(ctx, j.pool, running); err != nil {
 		return nil, errors.Join(err, j.close())
 	}
 	return j, nil

@@ -10,3 +10,6 @@ func resident() int64 {
 	runtime.ReadMemStats(&m)
 	return int64(m.Sys - m.HeapReleased)
 }
+
+// residentPeak is known on Linux only.
+func residentPeak() int64 { return 0 }

@@ -30,7 +30,6 @@ type reader struct {
 	frames  int // of text
 	began   time.Time
 	waited  time.Duration // from the request to the first delta
-	first   chan struct{} // closed with the first delta; may be nil
 	seen    []sighting
 }
 
@@ -136,9 +135,6 @@ func (r *reader) text(data []byte, now time.Time) error {
 	}
 	if r.frames == 0 {
 		r.waited = now.Sub(r.began)
-		if r.first != nil {
-			close(r.first)
-		}
 	}
 	r.frames++
 	return r.tally.Read(text, func(_ int, emitted time.Time) {

@@ -34,7 +34,7 @@ func replay(events, readers int, middle bool, ratios ...ratio) scenario {
 }
 
 func replayOnce(ctx context.Context, b *bench, mode string, events, readers, skip int) (f Figures, err error) {
-	w, err := b.open(ctx, mode, 0)
+	w, err := b.open(ctx, mode, noTurns)
 	if err != nil {
 		return nil, err
 	}
@@ -47,7 +47,7 @@ func replayOnce(ctx context.Context, b *bench, mode string, events, readers, ski
 	if skip > 0 {
 		cursor = strconv.FormatInt(seqs[skip-1], 10)
 	}
-	before, err := w.usage()
+	before, err := w.meter(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -67,13 +67,13 @@ func replayOnce(ctx context.Context, b *bench, mode string, events, readers, ski
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
-	after, err := w.usage()
+	after, err := w.meter(ctx)
 	if err != nil {
 		return nil, err
 	}
 	n := readers * (events - skip)
 	f = Figures{Rate: float64(n) / total.Seconds(), P50: ms(percentile(took, 50)), P99: ms(percentile(took, 99))}
-	after.since(before).perMillion(f, n)
+	after.usage.since(before.usage).perMillion(f, n)
 	return f, nil
 }
 

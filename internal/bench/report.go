@@ -23,6 +23,8 @@ type Conditions struct {
 	Host     string    `json:"host"`
 	Go       string    `json:"go"`
 	Database string    `json:"database"`
+	Durable  bool      `json:"durable"`
+	Limits   string    `json:"limits"`
 	Fsync    float64   `json:"fsync_ms,omitempty"` // one durable write of 8 kB on the database's disk
 	CPUKnown bool      `json:"cpu_known"`          // false: the system does not tell what PostgreSQL uses
 }
@@ -63,11 +65,12 @@ func (r *Report) conclude() {
 		medians := make(map[string]Figures)
 		for k := range res.Modes {
 			m := &res.Modes[k]
+			if m.Failed != "" { // figures of the rounds that happened to pass would mislead
+				r.Failures = append(r.Failures, fmt.Sprintf("%s, %s, %s: %s", res.Workload, res.Case, m.Mode, m.Failed))
+				continue
+			}
 			m.Median = medianOf(m.Rounds)
 			medians[m.Mode] = m.Median
-			if m.Failed != "" {
-				r.Failures = append(r.Failures, fmt.Sprintf("%s, %s, %s: %s", res.Workload, res.Case, m.Mode, m.Failed))
-			}
 		}
 		for _, want := range res.scenario.ratios {
 			if got, ok := want.of(medians); ok {
@@ -114,6 +117,10 @@ func (want ratio) of(medians map[string]Figures) (got Ratio, ok bool) {
 	case want.Most > 0:
 		got.Target, got.Met = "≤ "+number(want.Most), new(got.Value <= want.Most)
 	}
+	if rows := medians[Service][Rows]; want.Unmerged && rows < 0.95 {
+		got.What += fmt.Sprintf(", %s rows per delta", number(rows))
+		got.Target, got.Met = got.Target+" without merging", nil
+	}
 	return got, true
 }
 
@@ -154,6 +161,10 @@ func (r *Report) WriteTable(w io.Writer) error {
 	for _, res := range r.Results {
 		for _, m := range res.Modes {
 			fmt.Fprintf(t, "%s\t%s\t%s\t", res.Workload, res.Case, m.Mode)
+			if m.Failed != "" {
+				fmt.Fprint(t, "FAILED\n")
+				continue
+			}
 			for _, c := range columns {
 				fmt.Fprintf(t, "%s\t", c.cell(m.Median))
 			}
@@ -169,11 +180,14 @@ func (r *Report) WriteTable(w io.Writer) error {
 func (r *Report) writeFoot(w io.Writer) error {
 	c := r.Conditions
 	var b strings.Builder
-	fmt.Fprintf(&b, "\nServers, PostgreSQL and the client of the load share this machine: %s, %s, %s", c.Host, c.Go, c.Database)
-	if c.Fsync > 0 {
-		fmt.Fprintf(&b, ", %s ms for a durable write of 8 kB", number(c.Fsync))
+	fmt.Fprintf(&b, "\nServers, PostgreSQL and the client of the load share this machine: %s, %s.\n%s.\n", c.Host, c.Go, c.Database)
+	if !c.Durable {
+		b.WriteString("PostgreSQL is NOT durable: a crash can lose commits, so these figures are not those of a production server.\n")
 	}
-	b.WriteString(".\n")
+	if c.Fsync > 0 {
+		fmt.Fprintf(&b, "A durable write of 8 kB takes %s ms here.\n", number(c.Fsync))
+	}
+	b.WriteString(c.Limits + "\n")
 	if !c.CPUKnown {
 		b.WriteString("What PostgreSQL uses of the processor cannot be told here, so the CPU columns are empty.\n")
 	}

@@ -143,10 +143,19 @@ func (b *bench) rounds(ctx context.Context, s scenario, opt Options) Result {
 	return r
 }
 
+// limitsText states how far limits are set from their defaults.
+var limitsText = fmt.Sprintf(`One key sends the whole load, so its limits are those of
+  parley workspace update --messages-per-minute %[1]d --calls-per-minute %[1]d --open-streams %[1]d
+short, burst, offered and turn have every other limit at its default; up to %[2]d turns of a workspace run at once.
+Where more streams run at once, --max-running is their number, and PARLEY_WORKERS and PARLEY_MODEL_CALLS (default %[3]d)
+are 4/3 of it, since a workspace gets three of four places.
+Percentiles cover every turn and every delta, those of the ramp among them. "first" counts from the request.`,
+	keyLimits, defaultRunning, defaultWorkers)
+
 // conditions are what the figures depend on.
 func (c *cluster) conditions() Conditions {
 	host := fmt.Sprintf("%s/%s, %d CPUs", runtime.GOOS, runtime.GOARCH, runtime.NumCPU())
-	cond := Conditions{At: time.Now().UTC().Truncate(time.Second), Host: host, Go: runtime.Version(), Database: c.settings, CPUKnown: postgresUsage(c.postmaster).Known}
+	cond := Conditions{At: time.Now().UTC().Truncate(time.Second), Host: host, Go: runtime.Version(), Database: c.settings, Durable: c.durable, Limits: limitsText, CPUKnown: postgresUsage(c.postmaster).Known}
 	if c.fsync > 0 {
 		cond.Fsync = ms(c.fsync)
 	}

@@ -8,8 +8,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"runtime"
-	"runtime/debug"
 	"runtime/pprof"
 	"sync"
 	"time"
@@ -36,6 +34,8 @@ type task struct {
 	Workers int
 	Key     string // master key of the vault
 	Profile string // file for a processor profile; "" for none
+
+	Volatile bool // PostgreSQL is not durable, which the service has to accept
 }
 
 // told is one line that a server writes to its parent.
@@ -44,6 +44,7 @@ type told struct {
 	Error string `json:",omitempty"` // it does not
 	CPU   usage
 	Bytes int64 // resident
+	Peak  int64 // the most that were; 0 where the system does not tell
 }
 
 // serverMain serves until its input ends, which it does when the parent does. Every
@@ -87,7 +88,7 @@ func serverMain() int {
 		case err := <-served:
 			tell(told{Error: fmt.Sprint(err)})
 			return 1
-		case line, ok := <-lines:
+		case _, ok := <-lines:
 			if !ok {
 				t.heap()
 				stop()
@@ -97,12 +98,7 @@ func serverMain() int {
 				}
 				return 0
 			}
-			if line == "collect" {
-				runtime.GC()
-				debug.FreeOSMemory()
-				t.heap()
-			}
-			tell(told{CPU: ownUsage(), Bytes: resident()})
+			tell(told{CPU: ownUsage(), Bytes: resident(), Peak: residentPeak()})
 		}
 	}
 }
@@ -131,7 +127,10 @@ func (t task) serve(ctx context.Context, ready func(url string)) error {
 	}
 	cfg.DatabaseURL, cfg.Listen, cfg.Model = app.Secret(t.DSN), "127.0.0.1:0", "builtin/guide"
 	cfg.HTTP, cfg.Workers = t.HTTP, t.Workers
-	cfg.Durability = "off"
+	cfg.ModelCalls = max(cfg.ModelCalls, t.Workers)
+	if t.Volatile {
+		cfg.Durability = "off"
+	}
 	cfg.VaultKey = app.Secret(t.Key)
 	opt := app.Options{Config: cfg, Ready: ready,
 		Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))}

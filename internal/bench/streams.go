@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
@@ -15,22 +14,21 @@ const (
 	deltaSize = 32  // bytes of a delta, its stamp included: a few words
 	cutEvery  = 10  // one of so many streams loses its connection and resumes
 	arrivals  = 250 // streams that begin in a second, where they do not all begin at once
-	crowd     = 100 // the same where the streams are so many that most run already meanwhile
-	settle    = 500 * time.Millisecond
 )
 
-// load is many streams at once.
+// load is many streams at once. Everything counts: the ramp, the starts of the turns and the
+// last frame.
 type load struct {
 	streams int
 	deltas  int
-	rate    float64       // deltas a second of each; 0 is as fast as it goes
-	window  time.Duration // what is measured once all streams run; 0 is everything
+	rate    float64 // deltas a second of each; 0 is as fast as it goes
 }
 
-// paced asks for deltas at a steady rate, as models make them.
-func paced(streams int, rate float64, window time.Duration, modes []string, ratios ...ratio) scenario {
-	l := load{streams: streams, rate: rate, window: window}
-	l.deltas = int(rate * (l.ramp() + 2*settle + window + time.Second).Seconds())
+// paced asks for deltas at a steady rate, as models make them. All streams run at the same
+// time for the span.
+func paced(streams int, rate float64, span time.Duration, modes []string, ratios ...ratio) scenario {
+	l := load{streams: streams, rate: rate}
+	l.deltas = int(rate * (l.ramp() + span).Seconds())
 	return scenario{
 		Workload: "paced", Case: fmt.Sprintf("%d streams × %v/s", streams, rate), Modes: modes, ratios: ratios,
 		run: func(ctx context.Context, b *bench, mode string) (Figures, error) { return l.run(ctx, b, mode) },
@@ -54,11 +52,8 @@ func flat(streams, deltas, naive int, ratios ...ratio) scenario {
 
 // ramp is how long it takes until the last stream begins.
 func (l load) ramp() time.Duration {
-	switch {
-	case l.rate == 0:
+	if l.rate == 0 {
 		return 0
-	case l.streams > 1000:
-		return time.Duration(l.streams) * time.Second / crowd
 	}
 	return time.Duration(l.streams) * time.Second / arrivals
 }
@@ -79,12 +74,12 @@ func (l load) on(ctx context.Context, w *world) (Figures, error) {
 	command := guide.Script("").Bench(l.deltas, deltaSize, l.rate).String()
 	readers := make([]*reader, l.streams)
 	for i := range readers {
-		readers[i] = &reader{client: w.client, command: command, deltas: l.deltas, first: make(chan struct{})}
+		readers[i] = &reader{client: w.client, command: command, deltas: l.deltas}
 		if i%cutEvery == 0 && w.mode != Raw { // the raw server keeps nothing to resume from
 			readers[i].cut = l.deltas / 3
 		}
 	}
-	before, err := w.usage()
+	before, err := w.meter(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -92,107 +87,68 @@ func (l load) on(ctx context.Context, w *world) (Figures, error) {
 	errs := make([]error, len(readers))
 	for i, r := range readers {
 		wg.Go(func() {
-			if l.rate > 0 {
-				sleep(ctx, l.ramp()*time.Duration(i)/time.Duration(l.streams))
-			}
+			sleep(ctx, l.ramp()*time.Duration(i)/time.Duration(l.streams))
 			if errs[i] = r.run(ctx); errs[i] != nil {
 				cancel(fmt.Errorf("stream %d of %d: %w", i, l.streams, errs[i]))
 			}
 		})
 	}
-	var in window
-	if l.window > 0 {
-		in, err = l.watch(ctx, w, readers)
-		if err != nil {
-			cancel(err)
-		}
-	}
 	wg.Wait()
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	if l.window == 0 {
-		in = whole(readers)
-		after, err := w.usage()
-		if err != nil {
-			return nil, err
-		}
-		in.spent = after.since(before)
-	}
-	return l.figures(in, readers), nil
-}
-
-// window is the time that counts, and what the servers used in it.
-type window struct {
-	from, to int64 // Unix nanoseconds
-	spent    usage
-}
-
-// watch waits until every stream runs, lets it settle, and measures.
-func (l load) watch(ctx context.Context, w *world, readers []*reader) (in window, err error) {
-	for _, r := range readers {
-		select {
-		case <-r.first:
-		case <-ctx.Done():
-			return in, context.Cause(ctx)
-		}
-	}
-	sleep(ctx, settle)
-	before, err := w.usage()
+	after, err := w.meter(ctx)
 	if err != nil {
-		return in, err
+		return nil, err
 	}
-	in.from = time.Now().UnixNano()
-	sleep(ctx, l.window)
-	in.to = time.Now().UnixNano()
-	after, err := w.usage()
-	in.spent = after.since(before)
-	return in, err
+	f := l.figures(readers)
+	w.perDelta(f, before, after, l.streams*l.deltas)
+	return f, nil
 }
 
-// whole is from the first delta's emission to the last one's arrival.
-func whole(readers []*reader) (in window) {
+// figures cover every delta, from the first request to the last arrival.
+func (l load) figures(readers []*reader) Figures {
+	var waits, firsts []time.Duration
+	frames, punctual := 0, 0
+	began, ended := readers[0].began, time.Time{}
+	due := time.Time{} // of the last delta, if the turns start at once
 	for _, r := range readers {
-		for _, s := range r.seen {
-			if in.from == 0 || s.emitted < in.from {
-				in.from = s.emitted
-			}
-			in.to = max(in.to, s.emitted+int64(s.waited))
+		if r.began.Before(began) {
+			began = r.began
+		}
+		if l.rate > 0 {
+			due = later(due, r.began.Add(time.Duration(float64(l.deltas)/l.rate*1e9)))
 		}
 	}
-	return in
-}
-
-// figures counts what arrived in the window, against what was due in it.
-func (l load) figures(in window, readers []*reader) Figures {
-	var waits []time.Duration
-	offered, frames, deltas := 0, 0, 0
 	for _, r := range readers {
 		frames += r.frames
-		deltas += len(r.seen)
-		for i, s := range r.seen {
-			if arrived := s.emitted + int64(s.waited); arrived >= in.from && arrived <= in.to {
-				waits = append(waits, s.waited)
-			}
-			if l.rate > 0 {
-				due := r.seen[0].emitted + int64(float64(i)/l.rate*1e9)
-				if due >= in.from && due <= in.to {
-					offered++
-				}
+		firsts = append(firsts, r.waited)
+		for _, s := range r.seen {
+			arrived := time.Unix(0, s.emitted+int64(s.waited))
+			waits = append(waits, s.waited)
+			ended = later(ended, arrived)
+			if !arrived.After(due) {
+				punctual++
 			}
 		}
 	}
 	f := Figures{
-		Rate: float64(len(waits)) / time.Duration(in.to-in.from).Seconds(),
-		Rows: float64(frames) / float64(deltas),
+		Rate:     float64(len(waits)) / ended.Sub(began).Seconds(),
+		Rows:     float64(frames) / float64(len(waits)),
+		FirstP50: ms(percentile(firsts, 50)), FirstP99: ms(percentile(firsts, 99)),
 	}
 	if l.rate > 0 {
-		slices.Sort(waits)
 		f[P50], f[P99] = ms(percentile(waits, 50)), ms(percentile(waits, 99))
-		f[Delivered] = float64(len(waits)) / float64(offered)
+		f[Delivered] = float64(punctual) / float64(len(waits))
 	}
-	in.spent.perMillion(f, len(waits))
 	return f
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
 }
 
 // sleep waits, or until ctx ends.

@@ -9,14 +9,9 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-
-	"github.com/parley-server/parley/internal/model/guide"
 )
 
-const (
-	turnWorkers = 300 // the share of one workspace is more than the turns that can be under way at once here
-	turnWarmUp  = 5   // turns that do not count
-)
+const turnWarmUp = 5 // turns that do not count: connections are made, statements prepared
 
 // starting measures how long a person waits for the first words: turns one by one,
 // or at a rate. Beside it stands what the queue has of it, from the turn's row to
@@ -35,23 +30,20 @@ func starting(n int, rate float64, ratios ...ratio) scenario {
 }
 
 func startingOnce(ctx context.Context, b *bench, mode string, n int, rate float64) (f Figures, err error) {
-	w, err := b.open(ctx, mode, turnWorkers)
+	w, err := b.open(ctx, mode, 1)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, w.close()) }()
-	command := guide.Script("").Bench(1, deltaSize, 0).String()
-	for range turnWarmUp { // connections are made, statements prepared
-		if err := (&reader{client: w.client, command: command, deltas: 1}).run(ctx); err != nil {
-			return nil, err
-		}
+	if err := w.warmUp(ctx); err != nil {
+		return nil, err
 	}
 	readers := make([]*reader, n)
 	errs := make([]error, n)
 	var wg sync.WaitGroup
 	began := time.Now()
 	for i := range readers {
-		readers[i] = &reader{client: w.client, command: command, deltas: 1}
+		readers[i] = shortTurn(w.client)
 		if rate == 0 {
 			sleep(ctx, rand.N(50*time.Millisecond)) // not in step with anybody's timer
 			errs[i] = readers[i].run(ctx)
@@ -64,16 +56,13 @@ func startingOnce(ctx context.Context, b *bench, mode string, n int, rate float6
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
-	var waits []time.Duration
-	for _, r := range readers {
-		waits = append(waits, r.waited)
-	}
+	waits := firstWaits(readers)
 	queued, err := queueTimes(ctx, w, n)
 	if err != nil {
 		return nil, err
 	}
 	return Figures{
-		P50: ms(percentile(waits, 50)), P99: ms(percentile(waits, 99)),
+		FirstP50: ms(percentile(waits, 50)), FirstP99: ms(percentile(waits, 99)),
 		StartP50: ms(percentile(queued, 50)), StartP99: ms(percentile(queued, 99)),
 	}, nil
 }

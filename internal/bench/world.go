@@ -22,6 +22,7 @@ type world struct {
 	client    *client
 
 	postmaster int
+	counts     bool // pg_stat_statements is there
 	children   []*child
 	drop       func() error
 }
@@ -29,9 +30,26 @@ type world struct {
 // slug is the workspace that every run works in.
 const slug = "bench"
 
-// open starts what a mode needs. workers is how many turns run at once; 0 leaves the
-// turns queued.
-func (b *bench) open(ctx context.Context, mode string, workers int) (w *world, err error) {
+// What one process and one workspace run at once while nothing is set: the settings
+// PARLEY_WORKERS and PARLEY_MODEL_CALLS, and the limit max_running of a workspace.
+const (
+	defaultWorkers = 100
+	defaultRunning = 64
+	noTurns        = -1 // turns stay queued
+)
+
+// workers is the setting for so many turns of one workspace at once: a workspace may hold
+// three of four places (docs/limits.md). It is raised only above its default.
+func workers(running int) int {
+	if running == noTurns {
+		return 0
+	}
+	return max(running*4/3+1, defaultWorkers)
+}
+
+// open starts what a mode needs for so many turns at once: with the default limits as far
+// as they go.
+func (b *bench) open(ctx context.Context, mode string, running int) (w *world, err error) {
 	w = &world{mode: mode, drop: func() error { return nil }}
 	defer func() {
 		if err != nil {
@@ -47,13 +65,18 @@ func (b *bench) open(ctx context.Context, mode string, workers int) (w *world, e
 		if w.pool, err = pool(ctx, dsn, 4); err != nil {
 			return w, err
 		}
-		if key, err = w.tenant(ctx); err != nil {
+		if w.counts, err = countsStatements(ctx, w.pool); err != nil {
+			return w, err
+		}
+		if key, err = w.tenant(ctx, running); err != nil {
 			return w, err
 		}
 	}
-	tasks := []task{{Mode: mode, DSN: dsn, HTTP: true, Workers: workers}}
+	both := task{Mode: mode, DSN: dsn, HTTP: true, Workers: workers(running), Volatile: !b.cluster.durable}
+	tasks := []task{both}
 	if mode == Remote {
-		tasks = []task{{Mode: mode, DSN: dsn, HTTP: true}, {Mode: mode, DSN: dsn, Workers: workers}}
+		tasks = []task{both, both}
+		tasks[0].Workers, tasks[1].HTTP = 0, false
 	}
 	master := vault.GenerateKey()
 	for i, t := range tasks {
@@ -71,22 +94,24 @@ func (b *bench) open(ctx context.Context, mode string, workers int) (w *world, e
 	return w, err
 }
 
-// newWorkspace makes the workspace, with room for everything that a run does.
-func newWorkspace(ctx context.Context, p *pgxpool.Pool) (workspace.Workspace, error) {
-	ws, err := workspace.New(p).Create(ctx, slug, "", "")
-	if err != nil {
-		return ws, err
+// keyLimits is how many messages and calls in a minute, and how many streams, the one key
+// that sends the whole load may have: the most that a workspace can be given. The limits
+// stay on, so requests are counted as in production.
+const keyLimits = 1_000_000
+
+// newWorkspace makes the workspace as `parley workspace create` does, with room for so many
+// turns at once.
+func newWorkspace(ctx context.Context, p *pgxpool.Pool, running int) (workspace.Workspace, error) {
+	limits := workspace.Change{MessagesPerMinute: new(keyLimits), CallsPerMinute: new(keyLimits), OpenStreams: new(keyLimits)}
+	if running > defaultRunning {
+		limits.MaxRunning = &running
 	}
-	const room = `UPDATE workspaces SET max_running = 1000000, messages_per_minute = 0, calls_per_minute = 0, open_streams = 0`
-	if _, err := p.Exec(ctx, room); err != nil {
-		return ws, fmt.Errorf("give the workspace room: %w", err)
-	}
-	return ws, nil
+	return workspace.New(p).Add(ctx, slug, limits)
 }
 
 // tenant makes the workspace and a key.
-func (w *world) tenant(ctx context.Context) (key string, err error) {
-	if w.workspace, err = newWorkspace(ctx, w.pool); err != nil {
+func (w *world) tenant(ctx context.Context, running int) (key string, err error) {
+	if w.workspace, err = newWorkspace(ctx, w.pool, running); err != nil {
 		return "", err
 	}
 	_, key, err = apikey.New(w.pool, nil).Create(ctx, apikey.Grant{Workspace: w.workspace.ID, Name: slug,
@@ -94,28 +119,19 @@ func (w *world) tenant(ctx context.Context) (key string, err error) {
 	return key, err
 }
 
-// usage is the processor time of the servers and of PostgreSQL so far.
-func (w *world) usage() (usage, error) {
-	total := usage{Known: true}
-	for _, c := range w.children {
-		line, err := c.ask("figures")
-		if err != nil {
-			return usage{}, err
-		}
-		total = total.plus(line.CPU)
-	}
-	if w.mode == Raw {
-		return total, nil
-	}
-	return total.plus(postgresUsage(w.postmaster)), nil
-}
-
-// close stops the servers, newest first, and drops the database.
-func (w *world) close() error {
+// stop ends the servers, newest first. After it PostgreSQL's statistics are complete.
+func (w *world) stop() error {
 	var errs []error
 	for i := len(w.children) - 1; i >= 0; i-- {
 		errs = append(errs, w.children[i].stop())
 	}
+	w.children = nil
+	return errors.Join(errs...)
+}
+
+// close stops the servers and drops the database.
+func (w *world) close() error {
+	errs := []error{w.stop()}
 	if w.pool != nil {
 		w.pool.Close()
 	}
