@@ -1,0 +1,30 @@
+package replan
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// Fresh runs single statements whose best plan depends on their arguments, such as lists with filters
+// that may be absent. PostgreSQL plans each one for its arguments, which takes about a millisecond. A
+// prepared statement gets one plan for all arguments after some uses: then a filter for rare rows
+// reads a whole table. Fresh implements db.DBTX.
+type Fresh struct{ *pgxpool.Pool }
+
+// Exec implements db.DBTX.
+func (f Fresh) Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error) {
+	return f.Pool.Exec(ctx, sql, unprepared(args)...)
+}
+
+// Query implements db.DBTX.
+func (f Fresh) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error) {
+	return f.Pool.Query(ctx, sql, unprepared(args)...)
+}
+
+// QueryRow implements db.DBTX.
+func (f Fresh) QueryRow(ctx context.Context, sql string, args ...any) pgx.Row {
+	return f.Pool.QueryRow(ctx, sql, unprepared(args)...)
+}
