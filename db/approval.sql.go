@@ -284,9 +284,9 @@ SELECT a.id, a.workspace_id, a.session_id, a.turn_id, a.kind, a.status, a.seq, a
        greatest(0, extract(epoch FROM a.expires_at - clock_timestamp()))::float8 AS seconds_left
 FROM approvals a
 WHERE a.workspace_id = $1
-  AND ($2::text IS NULL OR $2::text =
-       CASE WHEN a.status = 'pending' AND a.expires_at <= clock_timestamp() THEN 'expired' ELSE a.status END)
-  AND ($2::text IS DISTINCT FROM 'pending' OR a.status = 'pending')
+  AND ($2::text IS NULL OR a.status = $2::text
+       OR $2::text = 'expired' AND a.status = 'pending' AND a.expires_at <= clock_timestamp())
+  AND ($2::text IS DISTINCT FROM 'pending' OR a.expires_at > clock_timestamp())
   AND ($3::uuid IS NULL OR a.session_id = $3::uuid)
   AND ($4::timestamptz IS NULL OR (a.created_at, a.id) < ($4::timestamptz, $5::uuid))
 ORDER BY a.created_at DESC, a.id DESC
@@ -308,9 +308,8 @@ type ApprovalsPageRow struct {
 	SecondsLeft float64
 }
 
-// ApprovalsPage is one page of the inbox, newest first. What is overdue counts as
-// expired, whether or not anything has noticed. The second condition says nothing new,
-// but what waits is found by an index.
+// ApprovalsPage is one page of the inbox, newest first. What is overdue counts as expired, whether or
+// not anything has noticed. The conditions on the status are those of an index.
 func (q *Queries) ApprovalsPage(ctx context.Context, arg ApprovalsPageParams) ([]ApprovalsPageRow, error) {
 	rows, err := q.db.Query(ctx, approvalsPage,
 		arg.WorkspaceID,

@@ -764,13 +764,15 @@ func (q *Queries) FilesOut(ctx context.Context, workspaceID uuid.UUID, turns []u
 const filesPage = `-- name: FilesPage :many
 SELECT f.id, f.workspace_id, f.direction, f.state, f.filename, f.mime, f.size, f.sha256, f.unrestricted, f.upload_id, f.code, f.reason, f.key_id, f.upload_until, f.origin, f.tries, f.fetch_after, f.session_id, f.turn_id, f.call_id, f.idempotency_key, f.request_hash, f.created_at, f.ready_at, f.deleted_at FROM files f
 WHERE f.workspace_id = $1 AND f.state <> 'deleted' AND f.id < $2
-  AND ($3::text IS NULL OR f.direction = $3::text)
-ORDER BY f.id DESC
+  AND ($3::text IS NULL OR f.direction BETWEEN $3::text AND $3::text)
+ORDER BY CASE WHEN $3::text IS NOT NULL THEN f.direction END DESC, f.id DESC
 LIMIT $4
 `
 
 // FilesPage is one page of a workspace's files, newest first: keyset on id, which is
-// a UUID of version 7.
+// a UUID of version 7. The direction is a range and part of the order, because only the index of
+// directions has that order. By the primary key, all files of a workspace would be read where those of
+// one direction are few or old.
 func (q *Queries) FilesPage(ctx context.Context, workspaceID uuid.UUID, before uuid.UUID, direction *string, n int32) ([]File, error) {
 	rows, err := q.db.Query(ctx, filesPage,
 		workspaceID,

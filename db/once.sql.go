@@ -74,11 +74,19 @@ func (q *Queries) AnswerPut(ctx context.Context, arg AnswerPutParams) error {
 	return err
 }
 
-const answersPurge = `-- name: AnswersPurge :exec
-DELETE FROM idempotent_answers WHERE created_at < now() - interval '24 hours'
+const answersPurge = `-- name: AnswersPurge :execrows
+DELETE FROM idempotent_answers WHERE (workspace_id, route, key) IN (
+    SELECT a.workspace_id, a.route, a.key FROM idempotent_answers a
+    WHERE a.created_at < now() - interval '24 hours'
+    ORDER BY a.created_at LIMIT $1 FOR UPDATE SKIP LOCKED
+)
 `
 
-func (q *Queries) AnswersPurge(ctx context.Context) error {
-	_, err := q.db.Exec(ctx, answersPurge)
-	return err
+// AnswersPurge removes some of the answers that are a day old.
+func (q *Queries) AnswersPurge(ctx context.Context, n int32) (int64, error) {
+	result, err := q.db.Exec(ctx, answersPurge, n)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
 }

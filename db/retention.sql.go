@@ -122,10 +122,11 @@ func (q *Queries) Partitions(ctx context.Context) ([]PartitionsRow, error) {
 }
 
 const retentionBefore = `-- name: RetentionBefore :one
-SELECT (least(now() - make_interval(secs => $1::float8),
+SELECT (least(now() - make_interval(secs => $1::float8) - interval '1 hour',
               (SELECT min(a.created_at) FROM turns a WHERE a.state IN ('queued', 'running', 'waiting')),
               (SELECT min(l.created_at) FROM turns l WHERE l.state = 'lined_up'),
-              (SELECT min(f.created_at) FROM turns f WHERE f.finished_at >= now() - make_interval(secs => $1::float8)))
+              (SELECT min(f.created_at) FROM turns f
+               WHERE f.finished_at - f.created_at > interval '1 hour' AND f.finished_at >= now() - make_interval(secs => $1::float8)))
         - interval '1 hour')::timestamptz AS deltas,
        (least(now() - make_interval(secs => $2::float8),
               (SELECT min(a.created_at) FROM turns a WHERE a.state IN ('queued', 'running', 'waiting')),
@@ -141,7 +142,9 @@ type RetentionBeforeRow struct {
 // RetentionBefore are the times before which nobody needs text deltas, and the other
 // rows of the log. A turn needs its rows while it has not ended, and its deltas for
 // the replay window after that; whatever is younger than a window stays anyway, so a
-// turn that begins meanwhile changes nothing. The hour is for clocks that are set back.
+// turn that begins meanwhile changes nothing. Turns that took up to an hour are not looked at: those
+// that ended within the window began within it or in the hour before. One more hour is for clocks
+// that are set back.
 func (q *Queries) RetentionBefore(ctx context.Context, replaySeconds float64, auditSeconds float64) (RetentionBeforeRow, error) {
 	row := q.db.QueryRow(ctx, retentionBefore, replaySeconds, auditSeconds)
 	var i RetentionBeforeRow
@@ -255,14 +258,18 @@ func (q *Queries) SessionsPast(ctx context.Context, auditSeconds float64, n int3
 }
 
 const sessionsPastCount = `-- name: SessionsPastCount :one
-SELECT count(*) FROM sessions s WHERE s.updated_at < now() - make_interval(secs => $1::float8)
+SELECT coalesce(sum(p.n), 0)::bigint AS n FROM workspaces w CROSS JOIN LATERAL (
+    SELECT count(*) AS n FROM sessions s
+    WHERE s.workspace_id = w.id AND s.updated_at < now() - make_interval(secs => $1::float8)
+) p
 `
 
+// SessionsPastCount counts the sessions that SessionsPast would list.
 func (q *Queries) SessionsPastCount(ctx context.Context, auditSeconds float64) (int64, error) {
 	row := q.db.QueryRow(ctx, sessionsPastCount, auditSeconds)
-	var count int64
-	err := row.Scan(&count)
-	return count, err
+	var n int64
+	err := row.Scan(&n)
+	return n, err
 }
 
 const turnsErase = `-- name: TurnsErase :exec

@@ -342,10 +342,12 @@ FROM sessions s LEFT JOIN turns t ON t.id = s.turn_id
 LEFT JOIN approvals a ON a.turn_id = s.turn_id AND a.status = 'pending' AND a.expires_at > clock_timestamp()
 WHERE s.workspace_id = $1
   AND ($2::text IS NULL OR s.caller_id = $2::text)
-  AND ($3::timestamptz IS NULL OR s.created_at > $3::timestamptz)
-  AND ($4::text IS NULL OR $4::text =
-       CASE WHEN t.state IS NULL THEN 'not_started' WHEN t.state IN ('queued', 'running', 'waiting') THEN 'thinking' ELSE 'completed' END)
-  AND ($4::text IS DISTINCT FROM 'thinking' OR t.state IN ('queued', 'running', 'waiting'))
+  AND ($3::timestamptz IS NULL
+       OR s.created_at > $3::timestamptz AND s.updated_at > $3::timestamptz - interval '1 hour')
+  AND ($4::text IS DISTINCT FROM 'not_started' OR s.turn_id IS NULL)
+  AND ($4::text IS DISTINCT FROM 'thinking' OR t.state IN ('queued', 'running', 'waiting') AND s.id = ANY(ARRAY(
+       SELECT o.session_id FROM turns o WHERE o.workspace_id = $1 AND o.state IN ('queued', 'running', 'waiting'))))
+  AND ($4::text IS DISTINCT FROM 'completed' OR t.state NOT IN ('queued', 'running', 'waiting'))
   AND ($5::timestamptz IS NULL OR (s.updated_at, s.id) < ($5::timestamptz, $6::uuid))
 ORDER BY s.updated_at DESC, s.id DESC
 LIMIT $7
@@ -384,8 +386,10 @@ type SessionsPageRow struct {
 	ApprovalExpiresAt *time.Time
 }
 
-// SessionsPage is one page of the list, newest first: keyset on (updated_at, id). Sessions
-// in progress are few, and found by the index of their turns.
+// SessionsPage is one page of the list, newest first: keyset on (updated_at, id). Every condition is
+// one that an index has: sessions in progress are few and found by their turns, sessions without a
+// turn have an index, and one that was created late was not changed before. The hour is for clocks
+// that are set back.
 func (q *Queries) SessionsPage(ctx context.Context, arg SessionsPageParams) ([]SessionsPageRow, error) {
 	rows, err := q.db.Query(ctx, sessionsPage,
 		arg.WorkspaceID,
@@ -441,10 +445,12 @@ FROM sessions s LEFT JOIN turns t ON t.id = s.turn_id
 LEFT JOIN approvals a ON a.turn_id = s.turn_id AND a.status = 'pending' AND a.expires_at > clock_timestamp()
 WHERE s.workspace_id = $1
   AND ($2::text IS NULL OR s.caller_id = $2::text)
-  AND ($3::timestamptz IS NULL OR s.created_at > $3::timestamptz)
-  AND ($4::text IS NULL OR $4::text =
-       CASE WHEN t.state IS NULL THEN 'not_started' WHEN t.state IN ('queued', 'running', 'waiting') THEN 'thinking' ELSE 'completed' END)
-  AND ($4::text IS DISTINCT FROM 'thinking' OR t.state IN ('queued', 'running', 'waiting'))
+  AND ($3::timestamptz IS NULL
+       OR s.created_at > $3::timestamptz AND s.updated_at > $3::timestamptz - interval '1 hour')
+  AND ($4::text IS DISTINCT FROM 'not_started' OR s.turn_id IS NULL)
+  AND ($4::text IS DISTINCT FROM 'thinking' OR t.state IN ('queued', 'running', 'waiting') AND s.id = ANY(ARRAY(
+       SELECT o.session_id FROM turns o WHERE o.workspace_id = $1 AND o.state IN ('queued', 'running', 'waiting'))))
+  AND ($4::text IS DISTINCT FROM 'completed' OR t.state NOT IN ('queued', 'running', 'waiting'))
   AND ($5::timestamptz IS NULL OR (s.updated_at, s.id) > ($5::timestamptz, $6::uuid))
 ORDER BY s.updated_at, s.id
 LIMIT $7

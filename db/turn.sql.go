@@ -42,13 +42,24 @@ func (q *Queries) IdempotencyGet(ctx context.Context, workspaceID uuid.UUID, rou
 	return i, err
 }
 
-const idempotencyPurge = `-- name: IdempotencyPurge :exec
-DELETE FROM idempotency_keys WHERE created_at < now() - interval '24 hours'
+const idempotencyPurge = `-- name: IdempotencyPurge :execrows
+DELETE FROM idempotency_keys WHERE (workspace_id, route, key) IN (
+    SELECT i.workspace_id, i.route, i.key FROM idempotency_keys i
+    WHERE i.turn_id < (lpad(to_hex((extract(epoch FROM now() - interval '23 hours') * 1000)::bigint), 12, '0') || repeat('0', 20))::uuid
+      AND i.created_at < now() - interval '24 hours'
+    ORDER BY i.turn_id LIMIT $1 FOR UPDATE SKIP LOCKED
+)
 `
 
-func (q *Queries) IdempotencyPurge(ctx context.Context) error {
-	_, err := q.db.Exec(ctx, idempotencyPurge)
-	return err
+// IdempotencyPurge removes some of the keys that are a day old. The id of a turn begins with its time
+// in milliseconds, so the first ones of the index are the oldest. Another hour is for clocks of
+// servers that differ.
+func (q *Queries) IdempotencyPurge(ctx context.Context, n int32) (int64, error) {
+	result, err := q.db.Exec(ctx, idempotencyPurge, n)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
 }
 
 const idempotencyTake = `-- name: IdempotencyTake :execrows
@@ -729,17 +740,19 @@ JOIN messages m ON m.turn_id = t.id AND m.role = 'assistant'
 LEFT JOIN approvals a ON a.turn_id = t.id AND a.status = 'pending' AND t.state = 'waiting'
 WHERE t.workspace_id = $1
   AND ($2::uuid IS NULL OR t.session_id = $2::uuid)
-  AND ($3::text[] IS NULL OR t.state = ANY($3::text[]))
-  AND ($4::boolean IS NULL OR (t.epoch > 0) = $4::boolean)
-  AND ($5::timestamptz IS NULL OR t.state_at >= $5::timestamptz)
-  AND ($6::timestamptz IS NULL OR (t.state_at, t.id) < ($6::timestamptz, $7::uuid))
+  AND ($3::text IS NULL OR t.state = $3::text)
+  AND ($4::text[] IS NULL OR t.state = ANY($4::text[]))
+  AND ($5::boolean IS NULL OR (t.epoch > 0) = $5::boolean)
+  AND ($6::timestamptz IS NULL OR t.state_at >= $6::timestamptz)
+  AND ($7::timestamptz IS NULL OR (t.state_at, t.id) < ($7::timestamptz, $8::uuid))
 ORDER BY t.state_at DESC, t.id DESC
-LIMIT $8
+LIMIT $9
 `
 
 type TurnViewsParams struct {
 	WorkspaceID uuid.UUID
 	SessionID   *uuid.UUID
+	State       *string
 	States      []string
 	Begun       *bool
 	Since       *time.Time
@@ -756,11 +769,13 @@ type TurnViewsRow struct {
 }
 
 // TurnViews is one page of a workspace's turns, the latest change of state first. Whether a
-// queued turn has run before is in its epoch.
+// queued turn has run before is in its epoch. One state is a filter of its own, because the order of an
+// index holds for one value only.
 func (q *Queries) TurnViews(ctx context.Context, arg TurnViewsParams) ([]TurnViewsRow, error) {
 	rows, err := q.db.Query(ctx, turnViews,
 		arg.WorkspaceID,
 		arg.SessionID,
+		arg.State,
 		arg.States,
 		arg.Begun,
 		arg.Since,
@@ -860,12 +875,15 @@ func (q *Queries) TurnViews(ctx context.Context, arg TurnViewsParams) ([]TurnVie
 }
 
 const turnViewsCount = `-- name: TurnViewsCount :one
-SELECT count(*) FROM turns t
-WHERE t.workspace_id = $1
-  AND ($2::uuid IS NULL OR t.session_id = $2::uuid)
-  AND ($3::text[] IS NULL OR t.state = ANY($3::text[]))
-  AND ($4::boolean IS NULL OR (t.epoch > 0) = $4::boolean)
-  AND ($5::timestamptz IS NULL OR t.state_at >= $5::timestamptz)
+SELECT count(*) FROM (
+    SELECT FROM turns t
+    WHERE t.workspace_id = $1
+      AND ($2::uuid IS NULL OR t.session_id = $2::uuid)
+      AND ($3::text[] IS NULL OR t.state = ANY($3::text[]))
+      AND ($4::boolean IS NULL OR (t.epoch > 0) = $4::boolean)
+      AND ($5::timestamptz IS NULL OR t.state_at >= $5::timestamptz)
+    LIMIT $6
+) counted
 `
 
 type TurnViewsCountParams struct {
@@ -874,9 +892,10 @@ type TurnViewsCountParams struct {
 	States      []string
 	Begun       *bool
 	Since       *time.Time
+	Most        int32
 }
 
-// TurnViewsCount is how many turns all the pages of TurnViews have.
+// TurnViewsCount is how many turns all the pages of TurnViews have, up to a limit.
 func (q *Queries) TurnViewsCount(ctx context.Context, arg TurnViewsCountParams) (int64, error) {
 	row := q.db.QueryRow(ctx, turnViewsCount,
 		arg.WorkspaceID,
@@ -884,6 +903,7 @@ func (q *Queries) TurnViewsCount(ctx context.Context, arg TurnViewsCountParams) 
 		arg.States,
 		arg.Begun,
 		arg.Since,
+		arg.Most,
 	)
 	var count int64
 	err := row.Scan(&count)

@@ -83,6 +83,7 @@ var ours = map[string]string{
 	"internal/devdb":                "",
 	"internal/dbtest":               "internal/dbtest/faultproxy internal/devdb migrations",
 	"internal/dbtest/faultproxy":    "",
+	"internal/dbtest/bulk":          "",
 	"internal/dbtest/canary":        "internal/dbtest",
 	"internal/dbtest/container":     "",
 	"internal/e2e":                  "internal/cli",
@@ -93,7 +94,7 @@ var ours = map[string]string{
 
 // doors says who may import what comes from outside and has one door.
 var doors = map[string]string{
-	"github.com/jackc/pgx/v5":                  "db migrations internal/pgerr internal/pulse internal/replan internal/workspace internal/apikey internal/limit internal/skill internal/wiki internal/vault internal/session internal/turn internal/app internal/dbtest internal/dbtest/container internal/servicetest internal/bench internal/callback internal/permission internal/filestore internal/workdir internal/runner",
+	"github.com/jackc/pgx/v5":                  "db migrations internal/pgerr internal/pulse internal/replan internal/workspace internal/apikey internal/limit internal/skill internal/wiki internal/vault internal/session internal/turn internal/app internal/dbtest internal/dbtest/bulk internal/dbtest/container internal/servicetest internal/bench internal/callback internal/permission internal/filestore internal/workdir internal/runner",
 	"github.com/riverqueue/river":              "migrations internal/turn internal/app",
 	"github.com/pressly/goose/v3":              "migrations",
 	"github.com/gorilla/mux":                   "internal/httpapi internal/app",

@@ -53,16 +53,15 @@ SELECT id, session_id FROM approvals WHERE status = 'pending' AND expires_at <= 
 SELECT id, kind, expires_at FROM approvals WHERE turn_id = $1 AND status = 'pending';
 
 -- name: ApprovalsPage :many
--- ApprovalsPage is one page of the inbox, newest first. What is overdue counts as
--- expired, whether or not anything has noticed. The second condition says nothing new,
--- but what waits is found by an index.
+-- ApprovalsPage is one page of the inbox, newest first. What is overdue counts as expired, whether or
+-- not anything has noticed. The conditions on the status are those of an index.
 SELECT sqlc.embed(a), (a.status = 'pending' AND a.expires_at <= clock_timestamp())::boolean AS overdue,
        greatest(0, extract(epoch FROM a.expires_at - clock_timestamp()))::float8 AS seconds_left
 FROM approvals a
 WHERE a.workspace_id = sqlc.arg(workspace_id)
-  AND (sqlc.narg(status)::text IS NULL OR sqlc.narg(status)::text =
-       CASE WHEN a.status = 'pending' AND a.expires_at <= clock_timestamp() THEN 'expired' ELSE a.status END)
-  AND (sqlc.narg(status)::text IS DISTINCT FROM 'pending' OR a.status = 'pending')
+  AND (sqlc.narg(status)::text IS NULL OR a.status = sqlc.narg(status)::text
+       OR sqlc.narg(status)::text = 'expired' AND a.status = 'pending' AND a.expires_at <= clock_timestamp())
+  AND (sqlc.narg(status)::text IS DISTINCT FROM 'pending' OR a.expires_at > clock_timestamp())
   AND (sqlc.narg(session_id)::uuid IS NULL OR a.session_id = sqlc.narg(session_id)::uuid)
   AND (sqlc.narg(before_at)::timestamptz IS NULL OR (a.created_at, a.id) < (sqlc.narg(before_at)::timestamptz, sqlc.arg(before_id)::uuid))
 ORDER BY a.created_at DESC, a.id DESC

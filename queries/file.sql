@@ -30,11 +30,13 @@ SELECT f.* FROM files f WHERE f.workspace_id = $1 AND f.id = $2 AND f.state <> '
 
 -- name: FilesPage :many
 -- FilesPage is one page of a workspace's files, newest first: keyset on id, which is
--- a UUID of version 7.
+-- a UUID of version 7. The direction is a range and part of the order, because only the index of
+-- directions has that order. By the primary key, all files of a workspace would be read where those of
+-- one direction are few or old.
 SELECT f.* FROM files f
 WHERE f.workspace_id = sqlc.arg(workspace_id) AND f.state <> 'deleted' AND f.id < sqlc.arg(before)
-  AND (sqlc.narg(direction)::text IS NULL OR f.direction = sqlc.narg(direction)::text)
-ORDER BY f.id DESC
+  AND (sqlc.narg(direction)::text IS NULL OR f.direction BETWEEN sqlc.narg(direction)::text AND sqlc.narg(direction)::text)
+ORDER BY CASE WHEN sqlc.narg(direction)::text IS NOT NULL THEN f.direction END DESC, f.id DESC
 LIMIT sqlc.arg(n);
 
 -- name: FilesProduced :many

@@ -11,5 +11,10 @@ INSERT INTO idempotent_answers (workspace_id, route, key, hash, status, answer, 
 ON CONFLICT (workspace_id, route, key) DO UPDATE
 SET hash = excluded.hash, status = excluded.status, answer = excluded.answer, key_id = excluded.key_id, created_at = now();
 
--- name: AnswersPurge :exec
-DELETE FROM idempotent_answers WHERE created_at < now() - interval '24 hours';
+-- name: AnswersPurge :execrows
+-- AnswersPurge removes some of the answers that are a day old.
+DELETE FROM idempotent_answers WHERE (workspace_id, route, key) IN (
+    SELECT a.workspace_id, a.route, a.key FROM idempotent_answers a
+    WHERE a.created_at < now() - interval '24 hours'
+    ORDER BY a.created_at LIMIT sqlc.arg(n) FOR UPDATE SKIP LOCKED
+);

@@ -14,11 +14,14 @@ SELECT set_config('lock_timeout', sqlc.arg(lock_ms)::int::text, true), set_confi
 -- RetentionBefore are the times before which nobody needs text deltas, and the other
 -- rows of the log. A turn needs its rows while it has not ended, and its deltas for
 -- the replay window after that; whatever is younger than a window stays anyway, so a
--- turn that begins meanwhile changes nothing. The hour is for clocks that are set back.
-SELECT (least(now() - make_interval(secs => sqlc.arg(replay_seconds)::float8),
+-- turn that begins meanwhile changes nothing. Turns that took up to an hour are not looked at: those
+-- that ended within the window began within it or in the hour before. One more hour is for clocks
+-- that are set back.
+SELECT (least(now() - make_interval(secs => sqlc.arg(replay_seconds)::float8) - interval '1 hour',
               (SELECT min(a.created_at) FROM turns a WHERE a.state IN ('queued', 'running', 'waiting')),
               (SELECT min(l.created_at) FROM turns l WHERE l.state = 'lined_up'),
-              (SELECT min(f.created_at) FROM turns f WHERE f.finished_at >= now() - make_interval(secs => sqlc.arg(replay_seconds)::float8)))
+              (SELECT min(f.created_at) FROM turns f
+               WHERE f.finished_at - f.created_at > interval '1 hour' AND f.finished_at >= now() - make_interval(secs => sqlc.arg(replay_seconds)::float8)))
         - interval '1 hour')::timestamptz AS deltas,
        (least(now() - make_interval(secs => sqlc.arg(audit_seconds)::float8),
               (SELECT min(a.created_at) FROM turns a WHERE a.state IN ('queued', 'running', 'waiting')),
@@ -36,7 +39,11 @@ SELECT p.name::text AS name, p.delta::boolean AS delta, p.ends::timestamptz AS e
 FROM events_partition_ends() p ORDER BY p.delta DESC, p.ends;
 
 -- name: SessionsPastCount :one
-SELECT count(*) FROM sessions s WHERE s.updated_at < now() - make_interval(secs => sqlc.arg(audit_seconds)::float8);
+-- SessionsPastCount counts the sessions that SessionsPast would list.
+SELECT coalesce(sum(p.n), 0)::bigint AS n FROM workspaces w CROSS JOIN LATERAL (
+    SELECT count(*) AS n FROM sessions s
+    WHERE s.workspace_id = w.id AND s.updated_at < now() - make_interval(secs => sqlc.arg(audit_seconds)::float8)
+) p;
 
 -- name: SessionsPast :many
 -- SessionsPast lists sessions in which nothing has happened for longer than the audit

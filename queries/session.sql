@@ -91,17 +91,21 @@ WHERE s.workspace_id = $1 AND s.id = $2;
 SELECT id, last_seq FROM sessions WHERE id = ANY(sqlc.arg(ids)::uuid[]);
 
 -- name: SessionsPage :many
--- SessionsPage is one page of the list, newest first: keyset on (updated_at, id). Sessions
--- in progress are few, and found by the index of their turns.
+-- SessionsPage is one page of the list, newest first: keyset on (updated_at, id). Every condition is
+-- one that an index has: sessions in progress are few and found by their turns, sessions without a
+-- turn have an index, and one that was created late was not changed before. The hour is for clocks
+-- that are set back.
 SELECT s.*, t.state, t.error, a.id AS approval_id, a.kind AS approval_kind, a.expires_at AS approval_expires_at
 FROM sessions s LEFT JOIN turns t ON t.id = s.turn_id
 LEFT JOIN approvals a ON a.turn_id = s.turn_id AND a.status = 'pending' AND a.expires_at > clock_timestamp()
 WHERE s.workspace_id = sqlc.arg(workspace_id)
   AND (sqlc.narg(caller_id)::text IS NULL OR s.caller_id = sqlc.narg(caller_id)::text)
-  AND (sqlc.narg(created_after)::timestamptz IS NULL OR s.created_at > sqlc.narg(created_after)::timestamptz)
-  AND (sqlc.narg(status)::text IS NULL OR sqlc.narg(status)::text =
-       CASE WHEN t.state IS NULL THEN 'not_started' WHEN t.state IN ('queued', 'running', 'waiting') THEN 'thinking' ELSE 'completed' END)
-  AND (sqlc.narg(status)::text IS DISTINCT FROM 'thinking' OR t.state IN ('queued', 'running', 'waiting'))
+  AND (sqlc.narg(created_after)::timestamptz IS NULL
+       OR s.created_at > sqlc.narg(created_after)::timestamptz AND s.updated_at > sqlc.narg(created_after)::timestamptz - interval '1 hour')
+  AND (sqlc.narg(status)::text IS DISTINCT FROM 'not_started' OR s.turn_id IS NULL)
+  AND (sqlc.narg(status)::text IS DISTINCT FROM 'thinking' OR t.state IN ('queued', 'running', 'waiting') AND s.id = ANY(ARRAY(
+       SELECT o.session_id FROM turns o WHERE o.workspace_id = sqlc.arg(workspace_id) AND o.state IN ('queued', 'running', 'waiting'))))
+  AND (sqlc.narg(status)::text IS DISTINCT FROM 'completed' OR t.state NOT IN ('queued', 'running', 'waiting'))
   AND (sqlc.narg(before_at)::timestamptz IS NULL OR (s.updated_at, s.id) < (sqlc.narg(before_at)::timestamptz, sqlc.arg(before_id)::uuid))
 ORDER BY s.updated_at DESC, s.id DESC
 LIMIT sqlc.arg(n);
@@ -120,10 +124,12 @@ FROM sessions s LEFT JOIN turns t ON t.id = s.turn_id
 LEFT JOIN approvals a ON a.turn_id = s.turn_id AND a.status = 'pending' AND a.expires_at > clock_timestamp()
 WHERE s.workspace_id = sqlc.arg(workspace_id)
   AND (sqlc.narg(caller_id)::text IS NULL OR s.caller_id = sqlc.narg(caller_id)::text)
-  AND (sqlc.narg(created_after)::timestamptz IS NULL OR s.created_at > sqlc.narg(created_after)::timestamptz)
-  AND (sqlc.narg(status)::text IS NULL OR sqlc.narg(status)::text =
-       CASE WHEN t.state IS NULL THEN 'not_started' WHEN t.state IN ('queued', 'running', 'waiting') THEN 'thinking' ELSE 'completed' END)
-  AND (sqlc.narg(status)::text IS DISTINCT FROM 'thinking' OR t.state IN ('queued', 'running', 'waiting'))
+  AND (sqlc.narg(created_after)::timestamptz IS NULL
+       OR s.created_at > sqlc.narg(created_after)::timestamptz AND s.updated_at > sqlc.narg(created_after)::timestamptz - interval '1 hour')
+  AND (sqlc.narg(status)::text IS DISTINCT FROM 'not_started' OR s.turn_id IS NULL)
+  AND (sqlc.narg(status)::text IS DISTINCT FROM 'thinking' OR t.state IN ('queued', 'running', 'waiting') AND s.id = ANY(ARRAY(
+       SELECT o.session_id FROM turns o WHERE o.workspace_id = sqlc.arg(workspace_id) AND o.state IN ('queued', 'running', 'waiting'))))
+  AND (sqlc.narg(status)::text IS DISTINCT FROM 'completed' OR t.state NOT IN ('queued', 'running', 'waiting'))
   AND (sqlc.narg(after_at)::timestamptz IS NULL OR (s.updated_at, s.id) > (sqlc.narg(after_at)::timestamptz, sqlc.arg(after_id)::uuid))
 ORDER BY s.updated_at, s.id
 LIMIT sqlc.arg(n);

@@ -81,7 +81,8 @@ WHERE t.workspace_id = $1 AND t.id = $2;
 
 -- name: TurnViews :many
 -- TurnViews is one page of a workspace's turns, the latest change of state first. Whether a
--- queued turn has run before is in its epoch.
+-- queued turn has run before is in its epoch. One state is a filter of its own, because the order of an
+-- index holds for one value only.
 SELECT sqlc.embed(t), sqlc.embed(u), sqlc.embed(m), a.request AS question
 FROM turns t
 JOIN messages u ON u.turn_id = t.id AND u.role = 'user'
@@ -89,6 +90,7 @@ JOIN messages m ON m.turn_id = t.id AND m.role = 'assistant'
 LEFT JOIN approvals a ON a.turn_id = t.id AND a.status = 'pending' AND t.state = 'waiting'
 WHERE t.workspace_id = sqlc.arg(workspace_id)
   AND (sqlc.narg(session_id)::uuid IS NULL OR t.session_id = sqlc.narg(session_id)::uuid)
+  AND (sqlc.narg(state)::text IS NULL OR t.state = sqlc.narg(state)::text)
   AND (sqlc.narg(states)::text[] IS NULL OR t.state = ANY(sqlc.narg(states)::text[]))
   AND (sqlc.narg(begun)::boolean IS NULL OR (t.epoch > 0) = sqlc.narg(begun)::boolean)
   AND (sqlc.narg(since)::timestamptz IS NULL OR t.state_at >= sqlc.narg(since)::timestamptz)
@@ -97,13 +99,16 @@ ORDER BY t.state_at DESC, t.id DESC
 LIMIT sqlc.arg(n);
 
 -- name: TurnViewsCount :one
--- TurnViewsCount is how many turns all the pages of TurnViews have.
-SELECT count(*) FROM turns t
-WHERE t.workspace_id = sqlc.arg(workspace_id)
-  AND (sqlc.narg(session_id)::uuid IS NULL OR t.session_id = sqlc.narg(session_id)::uuid)
-  AND (sqlc.narg(states)::text[] IS NULL OR t.state = ANY(sqlc.narg(states)::text[]))
-  AND (sqlc.narg(begun)::boolean IS NULL OR (t.epoch > 0) = sqlc.narg(begun)::boolean)
-  AND (sqlc.narg(since)::timestamptz IS NULL OR t.state_at >= sqlc.narg(since)::timestamptz);
+-- TurnViewsCount is how many turns all the pages of TurnViews have, up to a limit.
+SELECT count(*) FROM (
+    SELECT FROM turns t
+    WHERE t.workspace_id = sqlc.arg(workspace_id)
+      AND (sqlc.narg(session_id)::uuid IS NULL OR t.session_id = sqlc.narg(session_id)::uuid)
+      AND (sqlc.narg(states)::text[] IS NULL OR t.state = ANY(sqlc.narg(states)::text[]))
+      AND (sqlc.narg(begun)::boolean IS NULL OR (t.epoch > 0) = sqlc.narg(begun)::boolean)
+      AND (sqlc.narg(since)::timestamptz IS NULL OR t.state_at >= sqlc.narg(since)::timestamptz)
+    LIMIT sqlc.arg(most)
+) counted;
 
 -- name: TurnsEarlier :many
 -- TurnsEarlier are the turns of a session that began before another and have events after a cursor.
@@ -249,8 +254,16 @@ WHERE idempotency_keys.created_at < now() - interval '24 hours';
 SELECT i.hash, t.id AS turn_id, t.session_id, t.start_seq, t.created_at, t.callback_id, t.key_id FROM idempotency_keys i JOIN turns t ON t.id = i.turn_id
 WHERE i.workspace_id = $1 AND i.route = $2 AND i.key = $3 AND i.created_at >= now() - interval '24 hours';
 
--- name: IdempotencyPurge :exec
-DELETE FROM idempotency_keys WHERE created_at < now() - interval '24 hours';
+-- name: IdempotencyPurge :execrows
+-- IdempotencyPurge removes some of the keys that are a day old. The id of a turn begins with its time
+-- in milliseconds, so the first ones of the index are the oldest. Another hour is for clocks of
+-- servers that differ.
+DELETE FROM idempotency_keys WHERE (workspace_id, route, key) IN (
+    SELECT i.workspace_id, i.route, i.key FROM idempotency_keys i
+    WHERE i.turn_id < (lpad(to_hex((extract(epoch FROM now() - interval '23 hours') * 1000)::bigint), 12, '0') || repeat('0', 20))::uuid
+      AND i.created_at < now() - interval '24 hours'
+    ORDER BY i.turn_id LIMIT sqlc.arg(n) FOR UPDATE SKIP LOCKED
+);
 
 -- name: TurnByEvent :one
 -- TurnByEvent finds the turn that a key has started and that wrote an event, for a client

@@ -48,6 +48,7 @@ const (
 type Store struct {
 	pool   *pgxpool.Pool
 	q      *db.Queries
+	lists  *db.Queries // each query is planned for its filters
 	keys   *vault.Keyring
 	guard  *egress.Guard
 	client *egress.Client
@@ -57,7 +58,8 @@ type Store struct {
 // NewStore makes a store. Its secrets are sealed by keys, and its requests go where
 // guard allows.
 func NewStore(pool *pgxpool.Pool, keys *vault.Keyring, guard *egress.Guard) *Store {
-	return &Store{pool: pool, q: db.New(replan.Pool{Pool: pool}), keys: keys, guard: guard, client: guard.Client(egress.Limits{Time: AnswerTime}), places: fair.New(Places)}
+	return &Store{pool: pool, q: db.New(replan.Pool{Pool: pool}), lists: db.New(replan.Fresh{Pool: pool}), keys: keys, guard: guard,
+		client: guard.Client(egress.Limits{Time: AnswerTime}), places: fair.New(Places)}
 }
 
 // Protocol says in whose words a callback is told.

@@ -135,7 +135,7 @@ func (s *Store) List(ctx context.Context, workspace uuid.UUID, status, cursor st
 	if status != "" {
 		only = &status
 	}
-	rows, err := s.q.DeliveriesPage(ctx, workspace, only, before, int32(limit)+1)
+	rows, err := s.lists.DeliveriesPage(ctx, workspace, only, before, int32(limit)+1)
 	if err != nil {
 		return Page{}, fmt.Errorf("list deliveries: %w", err)
 	}

@@ -90,7 +90,7 @@ func (s *Store) List(ctx context.Context, workspace uuid.UUID, direction Directi
 	if direction != "" {
 		only = new(string(direction))
 	}
-	rows, err := s.q.FilesPage(ctx, workspace, before, only, int32(limit)+1)
+	rows, err := s.lists.FilesPage(ctx, workspace, before, only, int32(limit)+1)
 	if err != nil {
 		return Page{}, fmt.Errorf("list files: %w", err)
 	}

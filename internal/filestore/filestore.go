@@ -70,12 +70,13 @@ type Options struct {
 
 // Store keeps files.
 type Store struct {
-	pool *pgxpool.Pool
-	q    *db.Queries
-	keys *vault.Keyring
-	opt  Options
-	log  *slog.Logger
-	news chan struct{} // there is something to fetch
+	pool  *pgxpool.Pool
+	q     *db.Queries
+	lists *db.Queries // each query is planned for its filters
+	keys  *vault.Keyring
+	opt   Options
+	log   *slog.Logger
+	news  chan struct{} // there is something to fetch
 
 	fetches *fair.Places
 }
@@ -90,7 +91,8 @@ func New(pool *pgxpool.Pool, keys *vault.Keyring, opt Options) *Store {
 	if opt.Pulse == nil {
 		opt.Pulse = pulse.New(pool)
 	}
-	return &Store{pool: pool, q: db.New(replan.Pool{Pool: pool}), keys: keys, opt: opt, log: opt.Log, news: make(chan struct{}, 1), fetches: fair.New(opt.Fetchers)}
+	return &Store{pool: pool, q: db.New(replan.Pool{Pool: pool}), lists: db.New(replan.Fresh{Pool: pool}), keys: keys, opt: opt, log: opt.Log,
+		news: make(chan struct{}, 1), fetches: fair.New(opt.Fetchers)}
 }
 
 // TTL is how long the address of a download is valid.

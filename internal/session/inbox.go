@@ -57,7 +57,7 @@ func (s *Store) Approvals(ctx context.Context, workspace uuid.UUID, q ApprovalQu
 	settled := make(map[uuid.UUID]bool) // by the session
 	for again := true; again; {
 		again = false
-		rows, err = s.q.ApprovalsPage(ctx, db.ApprovalsPageParams{WorkspaceID: workspace, Status: nullable(q.Status), SessionID: q.Session,
+		rows, err = s.lists.ApprovalsPage(ctx, db.ApprovalsPageParams{WorkspaceID: workspace, Status: nullable(q.Status), SessionID: q.Session,
 			BeforeAt: at, BeforeID: id, N: int32(q.Limit) + 1})
 		if err != nil {
 			return Page[Approval]{}, fmt.Errorf("list approvals: %w", err)

@@ -83,13 +83,13 @@ func (s *Store) Summaries(ctx context.Context, workspace uuid.UUID, q SummaryQue
 	}
 	if q.OldestFirst {
 		var asc []db.SessionsPageAscRow
-		asc, err = s.q.SessionsPageAsc(ctx, db.SessionsPageAscParams{WorkspaceID: workspace, CallerID: q.CallerID, CreatedAfter: q.CreatedAfter,
+		asc, err = s.lists.SessionsPageAsc(ctx, db.SessionsPageAscParams{WorkspaceID: workspace, CallerID: q.CallerID, CreatedAfter: q.CreatedAfter,
 			Status: status, AfterAt: at, AfterID: id, N: int32(q.Limit) + 1})
 		for _, r := range asc {
 			rows = append(rows, db.SessionsPageRow(r))
 		}
 	} else {
-		rows, err = s.q.SessionsPage(ctx, db.SessionsPageParams{WorkspaceID: workspace, CallerID: q.CallerID, CreatedAfter: q.CreatedAfter,
+		rows, err = s.lists.SessionsPage(ctx, db.SessionsPageParams{WorkspaceID: workspace, CallerID: q.CallerID, CreatedAfter: q.CreatedAfter,
 			Status: status, BeforeAt: at, BeforeID: id, N: int32(q.Limit) + 1})
 	}
 	if err != nil {

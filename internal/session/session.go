@@ -69,6 +69,7 @@ type Eraser func(ctx context.Context, tx pgx.Tx, workspace, session uuid.UUID) e
 type Store struct {
 	pool      *pgxpool.Pool
 	q         *db.Queries
+	lists     *db.Queries // each query is planned for its filters
 	opt       Options
 	log       *slog.Logger
 	node      int32
@@ -109,7 +110,7 @@ func New(pool *pgxpool.Pool, opt Options) *Store {
 	if opt.Audit == 0 {
 		opt.Audit = 400 * 24 * time.Hour
 	}
-	s := &Store{pool: pool, q: db.New(replan.Pool{Pool: pool}), opt: opt, log: opt.Log, node: newNode(), once: make(chan struct{}, onceAbreast(pool.Config().MaxConns))}
+	s := &Store{pool: pool, q: db.New(replan.Pool{Pool: pool}), lists: db.New(replan.Fresh{Pool: pool}), opt: opt, log: opt.Log, node: newNode(), once: make(chan struct{}, onceAbreast(pool.Config().MaxConns))}
 	s.topics.init()
 	s.notifier = newNotifier(s)
 	s.listener = newListener(s)
@@ -156,7 +157,7 @@ func (s *Store) housekeep(ctx context.Context) error {
 	tick := time.NewTicker(time.Hour)
 	defer tick.Stop()
 	for {
-		if err := errors.Join(s.Prepare(ctx), s.q.IdempotencyPurge(ctx), s.q.AnswersPurge(ctx), s.retain(ctx)); err != nil && ctx.Err() == nil {
+		if err := errors.Join(s.Prepare(ctx), s.purgeKeys(ctx), s.retain(ctx)); err != nil && ctx.Err() == nil {
 			s.log.ErrorContext(ctx, "housekeeping", "err", err)
 		}
 		select {

@@ -1,0 +1,62 @@
+package bulk_test
+
+import (
+	"flag"
+	"fmt"
+	"regexp"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+const (
+	rowsRead = 600    // that a node may look at for one page
+	counted  = 10_000 // that a list counts
+)
+
+var measureDSN = flag.String("bulk.measure", "", "print the plans on this database, which bulk.Fill has filled")
+
+// TestMeasure prints what the lists cost.
+func TestMeasure(t *testing.T) {
+	if *measureDSN == "" {
+		t.Skip("-bulk.measure names no database")
+	}
+	conn, err := pgx.Connect(t.Context(), *measureDSN)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(t.Context())
+	for _, q := range queries(findKnown(t, conn)) {
+		p := explain(t, conn, q)
+		fmt.Printf("%s\t%.1f ms\t%s\t%v\n", q.name, p.ExecutionTime, p.brief(), faultsOf(q, p))
+	}
+}
+
+// isSmall reports whether a table stays small, or is read by the rows of a page: where the test has
+// few of them, PostgreSQL joins by reading them all.
+func isSmall(table string) bool {
+	return slices.Contains([]string{"workspaces", "api_keys", "skills", "skill_versions", "allowlist", "documents", "callbacks", "callback_attempts"}, table)
+}
+
+var partitionDay = regexp.MustCompile(`^events_delta_(\d{8})$`)
+
+// faultsOf returns what makes a plan slow on a big database.
+func faultsOf(q query, p plan) (faults []string) {
+	most := max(q.most, rowsRead)
+	p.Plan.walk(func(n node) {
+		if n.Loops == 0 {
+			return // never executed
+		}
+		if n.Table != "" && !isSmall(n.Table) && n.read() > most {
+			faults = append(faults, fmt.Sprintf("reads %.0f rows of %s", n.read(), n.Table))
+		}
+		if m := partitionDay.FindStringSubmatch(n.Table); m != nil {
+			if day, err := time.Parse("20060102", m[1]); err == nil && day.AddDate(0, 0, 1).Before(q.since) {
+				faults = append(faults, "touches "+n.Table)
+			}
+		}
+	})
+	return faults
+}

@@ -1,0 +1,39 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+const (
+	// purgeAtOnce is how many rows one statement removes. It takes some ten milliseconds: a request
+	// that comes again under one of these keys waits for it, and a statement that removes a day of a
+	// busy service would end at statement_timeout each time and remove nothing.
+	purgeAtOnce = 1000
+	// purgePause leaves the disk to the writers between two statements.
+	purgePause = 20 * time.Millisecond
+)
+
+// purgeKeys removes the Idempotency-Keys that are a day old, and the answers kept under them.
+func (s *Store) purgeKeys(ctx context.Context) error {
+	return errors.Join(
+		purge(ctx, "Idempotency-Keys", s.q.IdempotencyPurge),
+		purge(ctx, "answers to repeated requests", s.q.AnswersPurge),
+	)
+}
+
+// purge removes rows batch by batch, each in a transaction of its own.
+func purge(ctx context.Context, what string, remove func(ctx context.Context, n int32) (int64, error)) error {
+	for {
+		n, err := remove(ctx, purgeAtOnce)
+		if err != nil {
+			return fmt.Errorf("remove old %s: %w", what, err)
+		}
+		if n < purgeAtOnce || ctx.Err() != nil {
+			return nil
+		}
+		pause(ctx, purgePause)
+	}
+}
