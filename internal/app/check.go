@@ -45,8 +45,8 @@ func (c Config) problems() []string {
 			bad(u.name, u.value, "an address with http:// or https://")
 		}
 	}
-	if c.Workers < 0 || c.Workers > 10_000 {
-		bad("PARLEY_WORKERS", c.Workers, "0 to 10000")
+	if c.Workers < 0 || c.Workers > 20_000 {
+		bad("PARLEY_WORKERS", c.Workers, "0 to 20000")
 	}
 	if c.Connections < 4 || c.Connections > 1000 {
 		bad("PARLEY_DATABASE_CONNECTIONS", c.Connections, "4 to 1000")
@@ -57,8 +57,8 @@ func (c Config) problems() []string {
 	if c.BodyMemory < 8 || c.BodyMemory > 65_536 {
 		bad("PARLEY_EGRESS_BODY_MIB", c.BodyMemory, "8 to 65536")
 	}
-	if c.ModelCalls < 0 || c.ModelCalls > 10_000 {
-		bad("PARLEY_MODEL_CALLS", c.ModelCalls, "1 to 10000")
+	if c.ModelCalls < 0 || c.ModelCalls > 20_000 {
+		bad("PARLEY_MODEL_CALLS", c.ModelCalls, "1 to 20000")
 	}
 	for _, n := range []struct {
 		name  string

@@ -168,7 +168,7 @@ func New(cfg Config) (*Service, error) {
 		river.AddWorker(rc.Workers, &expiryWorker{s: s})
 		river.AddWorker(rc.Workers, &callbackWorker{s: s})
 		rc.Queues = map[string]river.QueueConfig{
-			queue:              {MaxWorkers: cfg.Workers + spareWorkers},
+			queue:              {MaxWorkers: jobsAtOnce(cfg.Workers)},
 			callbackQueue:      {MaxWorkers: callbackWorkers, FetchPollInterval: 2 * time.Second},
 			river.QueueDefault: {MaxWorkers: expiryWorkers, FetchPollInterval: 5 * time.Second}, // see expireOverdue
 		}

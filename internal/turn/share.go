@@ -5,6 +5,7 @@ import (
 	"iter"
 
 	"github.com/google/uuid"
+	"github.com/riverqueue/river"
 
 	"github.com/parley-server/parley/internal/fair"
 	"github.com/parley-server/parley/internal/model"
@@ -13,6 +14,10 @@ import (
 // spareWorkers take the jobs of turns for which this process has no place, so that these turns go
 // back to the queue of their workspace and do not stand in the way of others.
 const spareWorkers = 8
+
+// jobsAtOnce is how many jobs of turns a process works on. More places than River's limit still
+// help: a workspace gets only a share of them.
+func jobsAtOnce(workers int) int { return min(workers+spareWorkers, river.QueueNumWorkersMax) }
 
 // sharedModel is a model whose replies take a place each.
 type sharedModel struct {

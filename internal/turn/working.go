@@ -3,6 +3,8 @@ package turn
 import (
 	"errors"
 	"time"
+
+	"github.com/riverqueue/river"
 )
 
 // idleLimit is how long a working process can be without a successful fetch or a successful step
@@ -19,7 +21,7 @@ var (
 // jobs although workers are free, or nothing looks after the turns of dead workers. It does not
 // ask the database.
 func (s *Service) Working() error {
-	if s.cfg.Workers > 0 && s.busy.Load() < int64(s.cfg.Workers) && isLongAgo(s.fetched.Load()) {
+	if s.cfg.Workers > 0 && s.busy.Load() < int64(min(s.cfg.Workers, river.QueueNumWorkersMax)) && isLongAgo(s.fetched.Load()) {
 		return errNotFetching
 	}
 	if isLongAgo(s.reaped.Load()) {
