@@ -8,9 +8,9 @@ import (
 )
 
 const (
-	// purgeAtOnce is how many rows one statement removes. It takes some ten milliseconds: a request
-	// that comes again under one of these keys waits for it, and a statement that removes a day of a
-	// busy service would end at statement_timeout each time and remove nothing.
+	// purgeAtOnce is how many rows one statement removes, in some ten milliseconds. A request that
+	// comes again under one of these keys waits for the statement. One statement for all would also
+	// remove nothing where they are so many that it meets statement_timeout.
 	purgeAtOnce = 1000
 	// purgePause leaves the disk to the writers between two statements.
 	purgePause = 20 * time.Millisecond

@@ -16,8 +16,8 @@ import (
 
 const (
 	// dropWait is how long a drop waits for the log's lock. Everybody who reads or
-	// writes waits behind it, so it is short.
-	dropWait = 100 * time.Millisecond
+	// writes waits behind it, and it may wait twice, for the log and for the partition.
+	dropWait = 50 * time.Millisecond
 	// dropTries is how often it is tried, an hour apart from the next round.
 	dropTries = 5
 	// pastAtOnce is how many sessions are looked for at once.
