@@ -13,44 +13,41 @@ import (
 	"github.com/parley-server/parley/internal/event"
 )
 
-// The two statements of a batch. They go out in one pipeline, which PostgreSQL
-// treats as one transaction. The second takes its snapshot after the first has all
-// locks: that, and nothing weaker, keeps a cursor on seq from losing rows.
+// appendEvents is the statement of a batch, and its transaction. It keeps a cursor on seq from losing
+// rows although its snapshot is older than its locks, because it takes nothing but keys from that
+// snapshot: locked returns each session's row as its lock found it, a row's epoch and ordinal come
+// from there, and its seq is drawn after that. clock reads all of locked, so no row is written before
+// the last lock is held. Reading a session's row again could return an older one.
 //
-// Sessions that others have locked are left out, so that one does not hold up the rest. The first
-// statement hands the ids that it has locked to the second in a setting of the transaction.
+// Sessions that others have locked are left out, so that one does not hold up the rest.
 //
 // What many rows share is sent once: w are the leases of the batch, u its rows, which
 // name their lease by number and know their place o among its rows. held stands
 // apart because the planner cannot know how many rows an array has.
-const (
-	lockSessions = `
+const appendEvents = `
 WITH locked AS MATERIALIZED (
     SELECT id, epoch, last_ord FROM sessions WHERE id = ANY($1::uuid[]) ORDER BY id FOR NO KEY UPDATE SKIP LOCKED
-), noted AS MATERIALIZED (
-    SELECT set_config('parley.locked', coalesce(array_agg(id)::text, '{}'), true) FROM locked
-)
-SELECT l.id, l.epoch, l.last_ord FROM noted CROSS JOIN locked l`
-	appendEvents = `
-WITH held AS MATERIALIZED (
-    SELECT w.lease, w.session_id, w.turn_id, s.last_ord
+), clock AS MATERIALIZED (
+    SELECT count(*) AS sessions, clock_timestamp() AS at FROM locked
+), held AS MATERIALIZED (
+    SELECT w.lease, w.session_id, w.turn_id, l.last_ord
     FROM unnest($1::uuid[], $2::uuid[], $3::bigint[]) WITH ORDINALITY AS w (session_id, turn_id, epoch, lease)
-    JOIN sessions s ON s.id = w.session_id AND s.epoch = w.epoch
-    WHERE s.id = ANY(nullif(current_setting('parley.locked', true), '')::uuid[])
+    JOIN locked l ON l.id = w.session_id AND l.epoch = w.epoch
 ), written AS (
     INSERT INTO events (session_id, turn_id, at, delta, ord, kind, data)
-    SELECT h.session_id, h.turn_id, statement_timestamp(), u.kind = 'text', h.last_ord + u.o, u.kind, u.data::json
+    SELECT h.session_id, h.turn_id, c.at, u.kind = 'text', h.last_ord + u.o, u.kind, u.data::json
     FROM unnest($4::int[], $5::int[], $6::text[], $7::text[]) WITH ORDINALITY AS u (lease, o, kind, data, i)
-    JOIN held h ON h.lease = u.lease
+    JOIN held h ON h.lease = u.lease CROSS JOIN clock c
     ORDER BY u.i
-    RETURNING session_id, seq, ord, at
+    RETURNING session_id, seq, ord
 ), heads AS (
     UPDATE sessions s SET last_seq = h.seq, last_ord = h.ord
     FROM (SELECT session_id, max(seq) AS seq, max(ord) AS ord FROM written GROUP BY session_id) h
     WHERE s.id = h.session_id
 )
-SELECT array_agg(seq ORDER BY seq), max(at) FROM written`
-)
+SELECT l.ids, l.epochs, l.ords, w.seqs, c.at
+FROM (SELECT array_agg(id) AS ids, array_agg(epoch) AS epochs, array_agg(last_ord) AS ords FROM locked) l,
+     (SELECT array_agg(seq ORDER BY seq) AS seqs FROM written) w, clock c`
 
 // batch is the rows of one commit, arranged for PostgreSQL.
 type batch struct {
@@ -78,7 +75,7 @@ func newBatch(rows []row) *batch {
 	return b
 }
 
-// queue arranges the two statements.
+// queue arranges the statement.
 func (b *batch) queue() *pgx.Batch {
 	// Not uuid.UUID: pgx would make a string of each one and parse it again.
 	sessions := make(pgtype.FlatArray[pgtype.UUID], len(b.leases))
@@ -94,7 +91,6 @@ func (b *batch) queue() *pgx.Batch {
 		kinds[i], datas[i] = string(r.kind), string(r.data)
 	}
 	q := &pgx.Batch{}
-	q.Queue(lockSessions, sessions)
 	q.Queue(appendEvents, sessions, turns, epochs, b.lease, b.place, kinds, datas)
 	return q
 }
@@ -127,20 +123,16 @@ func (a *appender) write(ctx context.Context, rows []row) (locked []row, err err
 func (b *batch) send(ctx context.Context, conn *pgx.Conn, heads map[uuid.UUID]head) (seqs []int64, at *time.Time, err error) {
 	res := conn.SendBatch(ctx, b.queue())
 	defer res.Close()
-	found, err := res.Query()
-	if err != nil {
-		return nil, nil, fmt.Errorf("lock sessions: %w", err)
-	}
-	var id pgtype.UUID
-	var h head
-	if _, err := pgx.ForEachRow(found, []any{&id, &h.epoch, &h.ord}, func() error { heads[id.Bytes] = h; return nil }); err != nil {
-		return nil, nil, fmt.Errorf("lock sessions: %w", err)
-	}
-	if err := res.QueryRow().Scan(&seqs, &at); err != nil {
+	var ids pgtype.FlatArray[pgtype.UUID]
+	var epochs, ords []int64
+	if err := res.QueryRow().Scan(&ids, &epochs, &ords, &seqs, &at); err != nil {
 		return nil, nil, fmt.Errorf("insert events: %w", err)
 	}
 	if err := res.Close(); err != nil {
 		return nil, nil, fmt.Errorf("commit events: %w", err)
+	}
+	for i, id := range ids {
+		heads[id.Bytes] = head{epochs[i], ords[i]}
 	}
 	return seqs, at, nil
 }
