@@ -220,9 +220,9 @@ WITH job AS (
             NULL, NULL, 'in_progress', $24, $24, clock_timestamp())
 ), logged AS (
     INSERT INTO events (seq, session_id, turn_id, at, delta, ord, kind, data)
-    SELECT u.seq, $1::uuid, $10::uuid, $23::timestamptz, false, $32::bigint + u.i, u.kind, u.data::json
-    FROM (SELECT unnest($33::bigint[]) AS seq, unnest($34::text[]) AS kind, unnest($35::text[]) AS data,
-                 generate_series(1, cardinality($34::text[])) AS i) u
+    SELECT u.seq, $1::uuid, $10::uuid, $23::timestamptz, false,
+           $32::bigint + u.i, ($33::text[])[u.i], ($34::text[])[u.i]::json
+    FROM unnest($35::bigint[]) WITH ORDINALITY AS u(seq, i)
 )
 INSERT INTO sessions AS s (id, workspace_id, epoch, last_seq, last_ord, turn_id, title, message_count)
 VALUES ($1, $2, $3, $4, $5, $6, $7, 2)
@@ -264,9 +264,9 @@ type TurnBeginParams struct {
 	MessageSeq         int64
 	AnswerID           uuid.UUID
 	Ord                int64
-	Seqs               []int64
 	Kinds              []string
 	Datas              []string
+	Seqs               []int64
 }
 
 // TurnBegin stores a turn with its first events, its message and the empty answer to it and, unless
@@ -306,9 +306,9 @@ func (q *Queries) TurnBegin(ctx context.Context, arg TurnBeginParams) error {
 		arg.MessageSeq,
 		arg.AnswerID,
 		arg.Ord,
-		arg.Seqs,
 		arg.Kinds,
 		arg.Datas,
+		arg.Seqs,
 	)
 	return err
 }
@@ -346,13 +346,13 @@ WITH ended AS (
         finished_at = clock_timestamp(), lease_until = NULL, prompt = NULL,
         active_seconds = active_seconds + coalesce(extract(epoch FROM clock_timestamp() - started_at), 0),
         halted_at = CASE WHEN $11::boolean THEN clock_timestamp() END
-    WHERE turns.id = $12 AND turns.state = ANY($13::text[])
+    WHERE turns.id = $12 AND turns.state = $13::text
     RETURNING turns.id
 ), logged AS (
     INSERT INTO events (seq, session_id, turn_id, at, delta, ord, kind, data)
-    SELECT u.seq, $8::uuid, ended.id, $14::timestamptz, u.kind = 'text', $15::bigint + u.i, u.kind, u.data::json
-    FROM ended, (SELECT unnest($16::bigint[]) AS seq, unnest($17::text[]) AS kind, unnest($18::text[]) AS data,
-                        generate_series(1, cardinality($17::text[])) AS i) u
+    SELECT u.seq, $8::uuid, ended.id, $14::timestamptz, ($15::text[])[u.i] = 'text',
+           $16::bigint + u.i, ($15::text[])[u.i], ($17::text[])[u.i]::json
+    FROM ended, unnest($18::bigint[]) WITH ORDINALITY AS u(seq, i)
 )
 UPDATE sessions
 SET epoch = $1, last_seq = $2, last_ord = $3, turn_id = $4, updated_at = clock_timestamp(),
@@ -374,15 +374,15 @@ type TurnEndParams struct {
 	Error     *string
 	Halted    bool
 	ID        uuid.UUID
-	States    []string
+	Was       string
 	At        time.Time
-	Ord       int64
-	Seqs      []int64
 	Kinds     []string
+	Ord       int64
 	Datas     []string
+	Seqs      []int64
 }
 
-// TurnEnd ends a turn that is in one of the states, with its last events, and stores what the change
+// TurnEnd ends a turn that is in a state, with its last events, and stores what the change
 // has made of the session's row. The caller holds the session's lock.
 func (q *Queries) TurnEnd(ctx context.Context, arg TurnEndParams) error {
 	_, err := q.db.Exec(ctx, turnEnd,
@@ -398,12 +398,12 @@ func (q *Queries) TurnEnd(ctx context.Context, arg TurnEndParams) error {
 		arg.Error,
 		arg.Halted,
 		arg.ID,
-		arg.States,
+		arg.Was,
 		arg.At,
-		arg.Ord,
-		arg.Seqs,
 		arg.Kinds,
+		arg.Ord,
 		arg.Datas,
+		arg.Seqs,
 	)
 	return err
 }

@@ -61,9 +61,10 @@ SELECT ARRAY(SELECT nextval('events_seq_seq') FROM generate_series(1, sqlc.arg(n
 UPDATE sessions SET epoch = $2, last_seq = $3, last_ord = $4, turn_id = $5 WHERE id = $1;
 
 -- name: SessionNew :one
--- SessionNew is what SessionLocked reads, for a session that does not exist yet.
+-- SessionNew is what SessionLocked reads, for a session that does not exist yet. The number of seqs is
+-- a constant, or PostgreSQL would make a plan for each call.
 SELECT clock_timestamp()::timestamptz AS now,
-       ARRAY(SELECT nextval('events_seq_seq') FROM generate_series(1, sqlc.arg(n)::int))::bigint[] AS seqs,
+       ARRAY(SELECT nextval('events_seq_seq') FROM generate_series(1, 4))::bigint[] AS seqs,
        coalesce((SELECT fence FROM lineage), 0)::bigint AS fence;
 
 -- name: SessionInsert :exec

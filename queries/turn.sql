@@ -20,9 +20,9 @@ WITH job AS (
             NULL, NULL, 'in_progress', sqlc.arg(start_seq), sqlc.arg(start_seq), clock_timestamp())
 ), logged AS (
     INSERT INTO events (seq, session_id, turn_id, at, delta, ord, kind, data)
-    SELECT u.seq, sqlc.arg(session_id)::uuid, sqlc.arg(id)::uuid, sqlc.arg(at)::timestamptz, false, sqlc.arg(ord)::bigint + u.i, u.kind, u.data::json
-    FROM (SELECT unnest(sqlc.arg(seqs)::bigint[]) AS seq, unnest(sqlc.arg(kinds)::text[]) AS kind, unnest(sqlc.arg(datas)::text[]) AS data,
-                 generate_series(1, cardinality(sqlc.arg(kinds)::text[])) AS i) u
+    SELECT u.seq, sqlc.arg(session_id)::uuid, sqlc.arg(id)::uuid, sqlc.arg(at)::timestamptz, false,
+           sqlc.arg(ord)::bigint + u.i, (sqlc.arg(kinds)::text[])[u.i], (sqlc.arg(datas)::text[])[u.i]::json
+    FROM unnest(sqlc.arg(seqs)::bigint[]) WITH ORDINALITY AS u(seq, i)
 )
 INSERT INTO sessions AS s (id, workspace_id, epoch, last_seq, last_ord, turn_id, title, message_count)
 VALUES (sqlc.arg(session_id), sqlc.arg(workspace_id), sqlc.arg(epoch), sqlc.arg(last_seq), sqlc.arg(last_ord), sqlc.narg(turn_id), sqlc.arg(title), 2)
@@ -193,7 +193,7 @@ SET state = 'queued', state_at = clock_timestamp(), node = NULL, lease_until = N
 WHERE id = $1 AND epoch = $2 AND state = ANY(sqlc.arg(states)::text[]);
 
 -- name: TurnEnd :exec
--- TurnEnd ends a turn that is in one of the states, with its last events, and stores what the change
+-- TurnEnd ends a turn that is in a state, with its last events, and stores what the change
 -- has made of the session's row. The caller holds the session's lock.
 WITH ended AS (
     UPDATE turns
@@ -201,13 +201,13 @@ WITH ended AS (
         finished_at = clock_timestamp(), lease_until = NULL, prompt = NULL,
         active_seconds = active_seconds + coalesce(extract(epoch FROM clock_timestamp() - started_at), 0),
         halted_at = CASE WHEN sqlc.arg(halted)::boolean THEN clock_timestamp() END
-    WHERE turns.id = sqlc.arg(id) AND turns.state = ANY(sqlc.arg(states)::text[])
+    WHERE turns.id = sqlc.arg(id) AND turns.state = sqlc.arg(was)::text
     RETURNING turns.id
 ), logged AS (
     INSERT INTO events (seq, session_id, turn_id, at, delta, ord, kind, data)
-    SELECT u.seq, sqlc.arg(session_id)::uuid, ended.id, sqlc.arg(at)::timestamptz, u.kind = 'text', sqlc.arg(ord)::bigint + u.i, u.kind, u.data::json
-    FROM ended, (SELECT unnest(sqlc.arg(seqs)::bigint[]) AS seq, unnest(sqlc.arg(kinds)::text[]) AS kind, unnest(sqlc.arg(datas)::text[]) AS data,
-                        generate_series(1, cardinality(sqlc.arg(kinds)::text[])) AS i) u
+    SELECT u.seq, sqlc.arg(session_id)::uuid, ended.id, sqlc.arg(at)::timestamptz, (sqlc.arg(kinds)::text[])[u.i] = 'text',
+           sqlc.arg(ord)::bigint + u.i, (sqlc.arg(kinds)::text[])[u.i], (sqlc.arg(datas)::text[])[u.i]::json
+    FROM ended, unnest(sqlc.arg(seqs)::bigint[]) WITH ORDINALITY AS u(seq, i)
 )
 UPDATE sessions
 SET epoch = sqlc.arg(epoch), last_seq = sqlc.arg(last_seq), last_ord = sqlc.arg(last_ord), turn_id = sqlc.narg(turn_id), updated_at = clock_timestamp(),

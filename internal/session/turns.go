@@ -279,7 +279,7 @@ func (tx *Tx) End(ctx context.Context, c Closing, e Ending) (ok bool, err error)
 		return false, err
 	}
 	p := db.TurnEndParams{
-		ID: id, State: string(e.Trigger.to()), States: e.Trigger.from(), Halted: e.Halted,
+		ID: id, State: string(e.Trigger.to()), Was: string(c.state), Halted: e.Halted,
 		SessionID: rows.SessionID, At: rows.At, Ord: rows.Ord, Seqs: rows.Seqs, Kinds: rows.Kinds, Datas: rows.Datas,
 		Epoch: tx.Session.Epoch, LastSeq: tx.Session.LastSeq, LastOrd: tx.Session.LastOrd, TurnID: tx.Session.TurnID,
 	}

@@ -105,7 +105,7 @@ const usualEvents = 4
 // lock takes the lock and reads the session, in one round trip.
 func (tx *Tx) lock(ctx context.Context, l locking) error {
 	if l.queue == nil {
-		row, err := tx.q.SessionNew(ctx, usualEvents)
+		row, err := tx.q.SessionNew(ctx)
 		if err != nil {
 			return fmt.Errorf("prepare a session: %w", err)
 		}
