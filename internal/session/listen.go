@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -129,6 +130,9 @@ func (l *listener) listen(ctx context.Context) error {
 		return err
 	}
 	defer hangUp(conn)
+	if err := l.greet(ctx, conn); err != nil {
+		return err
+	}
 	l.heard.Store(time.Now().UnixNano())
 	l.connected.Store(true)
 	l.outage.Note(ctx, nil)
@@ -141,7 +145,11 @@ func (l *listener) listen(ctx context.Context) error {
 		switch {
 		case err == nil:
 			l.heard.Store(time.Now().UnixNano())
-			if ids := parsePayload(n.Payload, l.s.node); len(ids) > 0 {
+			ids, foreign := parsePayload(n.Payload, l.s.node)
+			if foreign {
+				l.s.notifier.alone.Store(0)
+			}
+			if len(ids) > 0 {
 				l.s.tailer.mark(ids...)
 				l.tell(ids)
 			}
@@ -155,6 +163,17 @@ func (l *listener) listen(ctx context.Context) error {
 			}
 		}
 	}
+}
+
+// greet lets the other nodes know that there is one more to be notified.
+func (l *listener) greet(ctx context.Context, conn *pgx.Conn) error {
+	ctx, cancel := context.WithTimeout(ctx, l.s.opt.Ping)
+	defer cancel()
+	_, err := conn.Exec(ctx, `SELECT pg_notify($1, $2)`, channel, strconv.Itoa(int(l.s.node)))
+	if err != nil {
+		return fmt.Errorf("greet the other replicas: %w", err)
+	}
+	return nil
 }
 
 // ping finds a link that is dead but says nothing. The pool has the same link.

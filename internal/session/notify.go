@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -45,6 +46,22 @@ type notifier struct {
 	pending map[uuid.UUID]struct{}
 	hints   map[hint]struct{}
 	wake    chan struct{}
+
+	alone atomic.Int64 // until when no other node listens, in Unix nanoseconds
+}
+
+// aloneFor is how long a look at the nodes holds: a new node is heard before that.
+const aloneFor = 2 * time.Second
+
+// NodesSeen takes the nodes that are alive now. While there is no other node, none is notified of
+// events: a notification costs about as much as the commit that it announces. A node that comes later
+// says so when it listens; its once-a-second re-check finds what was committed in that moment.
+func (s *Store) NodesSeen(nodes []int32) {
+	until := int64(0)
+	if len(nodes) == 1 && nodes[0] == s.node {
+		until = time.Now().Add(aloneFor).UnixNano()
+	}
+	s.notifier.alone.Store(until)
 }
 
 // hint is a notification for listeners outside this package.
@@ -65,6 +82,9 @@ func newNotifier(s *Store) *notifier {
 }
 
 func (n *notifier) add(id uuid.UUID) {
+	if time.Now().UnixNano() < n.alone.Load() {
+		return
+	}
 	n.mu.Lock()
 	n.pending[id] = struct{}{}
 	n.mu.Unlock()
@@ -154,12 +174,12 @@ func payloads(node int32, ids map[uuid.UUID]struct{}) []string {
 	return append(out, b.String())
 }
 
-// parsePayload is the reverse of payloads, for all nodes but our own. What it does
-// not understand it leaves out: a newer release may say more.
-func parsePayload(p string, own int32) (ids []uuid.UUID) {
+// parsePayload is the reverse of payloads, for all nodes but our own; foreign says that it is of
+// another. What it does not understand it leaves out: a newer release may say more.
+func parsePayload(p string, own int32) (ids []uuid.UUID, foreign bool) {
 	head, rest, _ := strings.Cut(p, " ")
 	if n, err := strconv.ParseInt(head, 10, 32); err == nil && int32(n) == own {
-		return nil
+		return nil, false
 	}
 	for f := range strings.FieldsSeq(rest) {
 		var id uuid.UUID
@@ -167,5 +187,5 @@ func parsePayload(p string, own int32) (ids []uuid.UUID) {
 			ids = append(ids, id)
 		}
 	}
-	return ids
+	return ids, true
 }

@@ -18,6 +18,10 @@ const (
 	tailBytes  = 32 << 10
 )
 
+// expectReader is how long the sender of a message may take to follow it before its events are read
+// from the table.
+const expectReader = 2 * time.Second
+
 // topic is what this process knows of a session that somebody follows here: the
 // tail of its log, shared by all its readers. It holds every row with a seq above
 // floor and up to head; the gapless ordinals prove that none is missing.
@@ -126,6 +130,13 @@ func (ts *topics) join(from From) (*topic, chan struct{}) {
 	}
 	t.readers[wake] = struct{}{}
 	return t, wake
+}
+
+// hold keeps a topic for a moment in which a reader is expected, who then finds the events of that
+// moment in memory.
+func (ts *topics) hold(from From) {
+	t, wake := ts.join(from)
+	time.AfterFunc(expectReader, func() { ts.leave(t, wake) })
 }
 
 func (ts *topics) leave(t *topic, wake chan struct{}) {

@@ -156,7 +156,9 @@ func (tx *Tx) Begin(ctx context.Context, n NewTurn) (from From, queued bool, err
 		return From{}, false, fmt.Errorf("begin turn: %w", err)
 	}
 	tx.unsaved = false
-	return From{Session: row.ID, Seq: open.Seq - 1, Since: tx.now}, state == Queued, nil
+	from = From{Session: row.ID, Seq: open.Seq - 1, Since: tx.now}
+	tx.s.topics.hold(from) // before the commit: afterwards a worker may write at once
+	return from, state == Queued, nil
 }
 
 // current makes a turn the one that is in progress.

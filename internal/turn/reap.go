@@ -98,6 +98,7 @@ func (s *Service) reclaim(ctx context.Context, missing map[int32]time.Time, tenu
 	if err != nil {
 		return true, err
 	}
+	s.cfg.Sessions.NodesSeen(alive)
 	defer tenures.forget()
 	seen := make(map[int32]bool)
 	var failed []error
