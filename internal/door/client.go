@@ -21,13 +21,13 @@ func (d *Door) authenticate(ctx context.Context, r *http.Request) (apikey.Princi
 		return d.Keys.Authenticate(ctx, token, remote(r))
 	}
 	client := d.clientAddress(r)
-	if wait := d.Failures.Take(client, time.Now()); wait > 0 {
+	if wait := d.Failures.Wait(client, time.Now()); wait > 0 {
 		return apikey.Principal{}, &fault.Error{Code: fault.RateLimited, Detail: fault.Detail{RetryAfter: wait},
 			Message: "Your address has sent too many API keys that are not valid. Wait, then send a valid key."}
 	}
 	p, err := d.Keys.Authenticate(ctx, token, remote(r))
-	if f := fault.From(err); f == nil || f.Code != fault.InvalidAPIKey {
-		d.Failures.Return(client)
+	if f := fault.From(err); f != nil && f.Code == fault.InvalidAPIKey {
+		d.Failures.Count(client, time.Now())
 	}
 	return p, err
 }

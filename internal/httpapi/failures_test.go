@@ -3,6 +3,7 @@ package httpapi_test
 import (
 	"net/netip"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/parley-server/parley/internal/apikey"
@@ -57,11 +58,16 @@ func TestUnknownKeysAreLimitedByAddress(t *testing.T) {
 func TestValidKeysUseUpNoFailures(t *testing.T) {
 	t.Parallel()
 	s := start(t, func(c *httpapi.Config) { c.Failures = limit.NewFailures(1) })
-	for range 3 {
-		if r := s.get(t, call{path: "sessions", key: s.Issue(t, s.Workspace, apikey.All...)}); r.status != 200 {
-			t.Errorf("%d %s", r.status, r.text)
-		}
+	key := s.Issue(t, s.Workspace, apikey.All...)
+	var wg sync.WaitGroup
+	for range 16 { // of which most come before the key is known
+		wg.Go(func() {
+			if r := s.get(t, call{path: "sessions", key: key}); r.status != 200 {
+				t.Errorf("%d %s", r.status, r.text)
+			}
+		})
 	}
+	wg.Wait()
 }
 
 // Only a proxy that is configured can say whose request it is.

@@ -36,11 +36,25 @@ func (f *Failures) PerMinute() int {
 	return f.perMinute
 }
 
-// Take reserves a failure for an address at a time. If the address has exhausted its limit, Take returns
-// how long it has to wait.
-func (f *Failures) Take(addr netip.Addr, now time.Time) (wait time.Duration) {
+// Wait returns how long an address must wait before it may fail again; 0: it may.
+func (f *Failures) Wait(addr netip.Addr, now time.Time) time.Duration {
 	if f == nil {
 		return 0
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	full := f.fullAt[network(addr)].Add(f.share())
+	if full.Before(now) {
+		return 0
+	}
+	return max(0, full.Sub(now)-time.Minute)
+}
+
+// Count counts a failure of an address. Requests that came at the same time can be more than the
+// quota; they cost the address no more than the whole of it.
+func (f *Failures) Count(addr netip.Addr, now time.Time) {
+	if f == nil {
+		return
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -49,26 +63,10 @@ func (f *Failures) Take(addr netip.Addr, now time.Time) (wait time.Duration) {
 	if full.Before(now) {
 		full = now
 	}
-	if full = full.Add(f.share()); full.Sub(now) > time.Minute {
-		return full.Sub(now) - time.Minute
-	}
 	if len(f.fullAt) >= maxAddresses {
 		f.evict(now)
 	}
-	f.fullAt[at] = full
-	return 0
-}
-
-// Return gives a reservation back: the key was valid, or nothing was found out about it.
-func (f *Failures) Return(addr netip.Addr) {
-	if f == nil {
-		return
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if full, ok := f.fullAt[network(addr)]; ok {
-		f.fullAt[network(addr)] = full.Add(-f.share())
-	}
+	f.fullAt[at] = full.Add(min(f.share(), now.Add(time.Minute).Sub(full)))
 }
 
 // share is the time in which one failure is forgiven.

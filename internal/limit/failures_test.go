@@ -13,29 +13,31 @@ func TestFailuresOfAnAddressAreForgivenEvenly(t *testing.T) {
 	f := limit.NewFailures(4)
 	now, a := time.Now(), netip.MustParseAddr("192.0.2.1")
 	for range 4 {
-		if wait := f.Take(a, now); wait != 0 {
+		if wait := f.Wait(a, now); wait != 0 {
 			t.Fatalf("wait %v", wait)
 		}
+		f.Count(a, now)
 	}
-	if wait := f.Take(a, now); wait != 15*time.Second {
+	if wait := f.Wait(a, now); wait != 15*time.Second {
 		t.Errorf("the fifth waits %v", wait)
 	}
-	if wait := f.Take(netip.MustParseAddr("192.0.2.2"), now); wait != 0 {
+	if wait := f.Wait(netip.MustParseAddr("192.0.2.2"), now); wait != 0 {
 		t.Errorf("another address waits %v", wait)
 	}
-	f.Return(a)
-	if wait := f.Take(a, now); wait != 0 {
-		t.Errorf("after one was returned: %v", wait)
+	f.Count(a, now) // it came with the others
+	if wait := f.Wait(a, now); wait != 15*time.Second {
+		t.Errorf("after one too many the next waits %v", wait)
 	}
 	now = now.Add(15 * time.Second)
-	if wait := f.Take(a, now); wait != 0 {
+	if wait := f.Wait(a, now); wait != 0 {
 		t.Errorf("15 s later: %v", wait)
 	}
-	if wait := f.Take(a, now); wait != 15*time.Second {
+	f.Count(a, now)
+	if wait := f.Wait(a, now); wait != 15*time.Second {
 		t.Errorf("and again: %v", wait)
 	}
-	var none *limit.Failures
-	if none.Return(a); none.Take(a, now) != 0 || limit.NewFailures(0).Take(a, now) != 0 {
+	none := limit.NewFailures(0)
+	if none.Count(a, now); none.Wait(a, now) != 0 {
 		t.Error("no limit limits")
 	}
 }
@@ -49,11 +51,13 @@ func TestFailuresOfANetworkAreOneAddress(t *testing.T) {
 	}{
 		{"2001:db8::1", true}, {"2001:db8::ffff:1%eth0", false}, {"2001:db8:0:1::1", true}, {"192.0.2.1", true}, {"::ffff:192.0.2.1", false}, {"192.0.2.2", true},
 	} {
-		if wait := f.Take(netip.MustParseAddr(c.addr), now); (wait == 0) != c.free {
+		addr := netip.MustParseAddr(c.addr)
+		if wait := f.Wait(addr, now); (wait == 0) != c.free {
 			t.Errorf("%s waits %v", c.addr, wait)
 		}
+		f.Count(addr, now)
 	}
-	if wait := f.Take(netip.Addr{}, now); wait != 0 {
+	if wait := f.Wait(netip.Addr{}, now); wait != 0 {
 		t.Errorf("no address: %v", wait)
 	}
 }
@@ -63,7 +67,7 @@ func TestFailuresForgetAddressesInAFlood(t *testing.T) {
 	t.Parallel()
 	f, now := limit.NewFailures(1), time.Now()
 	for i := range 200_000 {
-		f.Take(netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)}), now)
+		f.Count(netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)}), now)
 	}
 	if n := f.Addresses(); n > 1<<16 {
 		t.Errorf("%d addresses are remembered", n)
