@@ -9,7 +9,7 @@ TOOL     = $(GO) tool -modfile=internal/tools/go.mod
 POSTGRES = $(GO) run ./internal/dbtest/with-postgres --
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test race chaos compat packages packages-python lint generate verify migrate bench
+.PHONY: help run build test race chaos compat packages packages-python lint generate verify migrate bench bench-peers
 
 help: ## print this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -60,5 +60,9 @@ verify: lint ## what must hold before a change lands: generated code equal, lint
 migrate: build ## bring the schema of DATABASE_URL up to date
 	bin/parley migrate up
 
-bench: build ## measure: ratios first, integrity checked in every run
-	bin/parley bench
+bench: build ## measure: ratios first, integrity checked in every run; beside other servers that bench-peers installed
+	bin/parley bench --peers bench/peers
+
+bench-peers: build ## install other servers from npm and the Go module proxy, and measure them beside the service
+	-bench/peers/install.sh
+	bin/parley bench --peers bench/peers flat paced --rounds 1

@@ -3,7 +3,9 @@ package bench_test
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -137,5 +139,36 @@ func TestRatiosAreOfWholeRuns(t *testing.T) {
 		if failed := test.service.Failed != ""; failed != (len(report.Failures) == 1) || failed != (len(report.Results[0].Modes[0].Median) == 0) {
 			t.Errorf("%s: failures %q, median %v", test.name, report.Failures, report.Results[0].Modes[0].Median)
 		}
+	}
+}
+
+// TestPeersRunBesideTheService reads peers, of which one is not installed, and runs their programs.
+func TestPeersRunBesideTheService(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	write := func(name, text string, mode os.FileMode) {
+		t.Helper()
+		path := filepath.Join(dir, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), mode)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("here/peer.json", `[{"name":"good","run":["sh","run.sh"],"memory":true,"flat":5},{"name":"bad","run":["false"]}]`, 0o644)
+	write("here/run.sh", `echo noise; echo "{\"per_second\":$3}"`, 0o644)
+	write("here/installed", "", 0o644)
+	write("absent/peer.json", `[{"name":"absent","run":["true"]}]`, 0o644)
+	modes, missing, run, err := bench.Peers(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"good (memory only)", "bad"}; !slices.Equal(modes, want) || !slices.Equal(missing, []string{"absent"}) {
+		t.Errorf("modes %q, missing %q", modes, missing)
+	}
+	f, err := run(t.Context(), "good (memory only)")
+	if err != nil || f[bench.Rate] != 5 {
+		t.Errorf("figures %v, %v: want the 5 deltas that the peer was to write", f, err)
+	}
+	if f, err := run(t.Context(), "bad"); err == nil {
+		t.Errorf("a peer that failed has figures %v", f)
 	}
 }

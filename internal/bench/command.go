@@ -61,6 +61,7 @@ the durable settings of serve --dev. With it, databases named parley_bench_… a
 	f.BoolVar(&opt.Full, "full", false, "every case, with 10,000 busy and 10,000 idle streams")
 	f.BoolVar(&asJSON, "json", false, "print the report as JSON")
 	f.StringVar(&opt.Database, "database", "", "PostgreSQL to use, as a role that may create databases")
+	f.StringVar(&opt.Peers, "peers", "", "directory with drivers of other servers to measure beside, such as bench/peers")
 	f.StringVar(&opt.Profiles, "profiles", "", "directory for processor profiles of the servers")
 	cmd.MarkFlagsMutuallyExclusive("quick", "full")
 	return cmd

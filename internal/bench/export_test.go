@@ -65,3 +65,10 @@ func Concluded(modes ...ModeResult) *Report {
 	r.conclude()
 	return r
 }
+
+// Peers lets the peers below a directory do the work of a flat scenario with 10 deltas.
+func Peers(dir string) (modes, missing []string, run func(ctx context.Context, mode string) (Figures, error), err error) {
+	peers, missing, err := loadPeers(dir)
+	s := scenario{peerWork: []string{"flat", "2", "10"}}.withPeers(peers)
+	return s.Modes, missing, func(ctx context.Context, mode string) (Figures, error) { return s.run(ctx, nil, mode) }, err
+}

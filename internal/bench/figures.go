@@ -61,6 +61,9 @@ type scenario struct {
 	run    func(ctx context.Context, b *bench, mode string) (Figures, error)
 	needs  func(ctx context.Context) error // why it cannot run on this machine; nil: it can anywhere
 	ratios []ratio
+	// peerWork is the same work as the arguments of a peer's program; nil where peers cannot do it.
+	peerWork []string
+	streams  int // of that work
 }
 
 // none is a target of nothing at all.

@@ -25,8 +25,11 @@ type Conditions struct {
 	Database string    `json:"database"`
 	Durable  bool      `json:"durable"`
 	Limits   string    `json:"limits"`
-	Fsync    float64   `json:"fsync_ms,omitempty"` // one durable write of 8 kB on the database's disk
-	CPUKnown bool      `json:"cpu_known"`          // false: the system does not tell what PostgreSQL uses
+	Peers    bool      `json:"peers"` // other servers were asked for
+	// PeersMissing are those that are not installed.
+	PeersMissing []string `json:"peers_missing,omitempty"`
+	Fsync        float64  `json:"fsync_ms,omitempty"` // one durable write of 8 kB on the database's disk
+	CPUKnown     bool     `json:"cpu_known"`          // false: the system does not tell what PostgreSQL uses
 }
 
 // Result is one scenario.
@@ -188,6 +191,12 @@ func (r *Report) writeFoot(w io.Writer) error {
 		fmt.Fprintf(&b, "A durable write of 8 kB takes %s ms here.\n", number(c.Fsync))
 	}
 	b.WriteString(c.Limits + "\n")
+	if len(c.PeersMissing) > 0 {
+		fmt.Fprintf(&b, "Not installed, so not compared: %s. make bench-peers installs them.\n", strings.Join(c.PeersMissing, ", "))
+	}
+	if c.Peers {
+		b.WriteString("A server that is memory only loses its streams with its process. It wins the paced median, since it waits for no commit.\n")
+	}
 	if !c.CPUKnown {
 		b.WriteString("What PostgreSQL uses of the processor cannot be told here, so the CPU columns are empty.\n")
 	}

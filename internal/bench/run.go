@@ -17,6 +17,7 @@ type Options struct {
 	Full      bool
 	Database  string // DSN; "" starts a private server
 	Profiles  string // directory for processor profiles of the servers; "" for none
+	Peers     string // directory with drivers of other servers; "" for none
 
 	Progress func(line string) // may be nil
 
@@ -46,13 +47,22 @@ func Run(ctx context.Context, opt Options) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
+	var peers []peer
+	var missing []string
+	if opt.Peers != "" {
+		if peers, missing, err = loadPeers(opt.Peers); err != nil {
+			return nil, err
+		}
+	}
 	c, err := openCluster(ctx, opt.Database, opt.Progress)
 	if err != nil {
 		return nil, err
 	}
 	b := &bench{cluster: c, profiles: opt.Profiles}
 	r := &Report{Conditions: c.conditions()}
+	r.Conditions.Peers, r.Conditions.PeersMissing = opt.Peers != "", missing
 	for _, s := range list {
+		s = s.withPeers(peers)
 		if s.needs != nil && len(opt.Workloads) == 0 {
 			if err := s.needs(ctx); err != nil {
 				opt.Progress(fmt.Sprintf("%s, %s: left out. %v", s.Workload, s.Case, err))

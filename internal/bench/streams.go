@@ -29,10 +29,15 @@ type load struct {
 func paced(streams int, rate float64, span time.Duration, modes []string, ratios ...ratio) scenario {
 	l := load{streams: streams, rate: rate}
 	l.deltas = int(rate * (l.ramp() + span).Seconds())
-	return scenario{
+	s := scenario{
 		Workload: "paced", Case: fmt.Sprintf("%d streams × %v/s", streams, rate), Modes: modes, ratios: ratios,
 		run: func(ctx context.Context, b *bench, mode string) (Figures, error) { return l.run(ctx, b, mode) },
 	}
+	if streams <= 1000 && rate <= 20 {
+		s.streams = streams
+		s.peerWork = []string{"paced", fmt.Sprint(streams), fmt.Sprint(rate), fmt.Sprint(max(1, int(span.Seconds())))}
+	}
+	return s
 }
 
 // flat asks for everything at once. The naive design gets fewer deltas, since it
@@ -40,6 +45,7 @@ func paced(streams int, rate float64, span time.Duration, modes []string, ratios
 func flat(streams, deltas, naive int, ratios ...ratio) scenario {
 	return scenario{
 		Workload: "flat", Case: fmt.Sprintf("%d streams × %d deltas", streams, deltas), Modes: []string{Raw, Naive, Service}, ratios: ratios,
+		peerWork: []string{"flat", fmt.Sprint(streams), fmt.Sprint(deltas)},
 		run: func(ctx context.Context, b *bench, mode string) (Figures, error) {
 			l := load{streams: streams, deltas: deltas}
 			if mode == Naive {
