@@ -45,7 +45,7 @@ func compare(args []string) error {
 	last := f.Duration("for", 10*time.Second, "how long a load lasts")
 	only := f.String("only", "", "workloads to run, such as turns,burst; \"paced -streams 1000\" names some of the paced ones")
 	all := f.Bool("all", false, "also 5,000 and 10,000 streams")
-	skip := f.Bool("no-statements", false, "do not count statements and commits, which takes 45 seconds for each workload and binary")
+	skip := f.Bool("no-statements", false, "do not count the statements and commits of turns and paced, which takes 45 seconds for each")
 	f.Parse(args)
 	if f.NArg() == 0 {
 		return fmt.Errorf("name one or more binaries, such as old/parley new/parley")
@@ -124,7 +124,7 @@ func (c *comparison) count(failed error) error {
 		}
 		for _, w := range c.loads {
 			runs := c.runs[w.name()][i]
-			if len(runs) == 0 || w.quiet > 0 {
+			if len(runs) == 0 || !w.count {
 				continue
 			}
 			failed = c.report(failed, w, i, "counting", h.count(w, &runs[0]))

@@ -20,6 +20,7 @@ type workload struct {
 	args    []string
 	run     func(s *site) *result
 	running int           // turns that run at the same moment; 0: as many as the defaults allow
+	count   bool          // a comparison counts its statements and commits
 	quiet   time.Duration // wait before the load, so that figures of the server at rest are known
 }
 
@@ -47,7 +48,7 @@ func turns(f *flag.FlagSet, args []string) workload {
 	clients := f.Int("clients", 64, "clients at once")
 	last := f.Duration("for", 20*time.Second, "how long")
 	f.Parse(args)
-	return workload{run: func(s *site) *result {
+	return workload{count: true, run: func(s *site) *result {
 		return collect(func(r *result, all *sync.WaitGroup) {
 			for range *clients {
 				all.Go(func() {
@@ -98,7 +99,9 @@ func paced(f *flag.FlagSet, args []string) workload {
 	ramp := f.Duration("ramp", 0, "time over which the turns start; its deltas count")
 	f.Parse(args)
 	p := newPace(int(last.Seconds()*float64(*rate)), *rate)
-	return streaming(*streams, p, *ramp)
+	w := streaming(*streams, p, *ramp)
+	w.count = true
+	return w
 }
 
 // flat has many turns write deltas as fast as they are read.
