@@ -18,7 +18,7 @@ run: build ## build and start the service with a private PostgreSQL, a demo work
 	bin/parley serve --dev
 
 build: ## build bin/parley
-	$(GO) build -ldflags '-X github.com/parley-server/parley/internal/app.version=$(VERSION)' -o bin/parley ./cmd/parley
+	$(GO) build -trimpath -ldflags '-s -w -X github.com/parley-server/parley/internal/app.version=$(VERSION)' -o bin/parley ./cmd/parley
 
 test: ## run every test; what a test needs and cannot find makes it skip, with a message
 	$(POSTGRES) $(GO) test -timeout 15m ./...
