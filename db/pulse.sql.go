@@ -12,6 +12,7 @@ import (
 
 const pulseRead = `-- name: PulseRead :one
 SELECT clock_timestamp()::timestamptz AS now,
+       coalesce(pg_sequence_last_value('events_seq_seq'::regclass), 0)::bigint AS seq,
        EXISTS (SELECT FROM turns t WHERE t.state = 'running')::boolean AS running,
        EXISTS (SELECT FROM turns t WHERE t.state = 'queued')::boolean AS queued,
        EXISTS (SELECT FROM approvals a WHERE a.status = 'pending' AND a.expires_at <= clock_timestamp())::boolean AS overdue,
@@ -22,6 +23,7 @@ SELECT clock_timestamp()::timestamptz AS now,
 
 type PulseReadRow struct {
 	Now        time.Time
+	Seq        int64
 	Running    bool
 	Queued     bool
 	Overdue    bool
@@ -31,12 +33,14 @@ type PulseReadRow struct {
 }
 
 // PulseRead reads PostgreSQL's clock, and for each kind of work whether there are rows that need a
-// look. Each condition is answered from a partial index that is empty while nothing happens.
+// look. Each condition is answered from a partial index that is empty while nothing happens. seq is
+// the newest that was drawn for an event, whether it is committed or not.
 func (q *Queries) PulseRead(ctx context.Context) (PulseReadRow, error) {
 	row := q.db.QueryRow(ctx, pulseRead)
 	var i PulseReadRow
 	err := row.Scan(
 		&i.Now,
+		&i.Seq,
 		&i.Running,
 		&i.Queued,
 		&i.Overdue,

@@ -290,6 +290,33 @@ func (q *Queries) SessionTryLock(ctx context.Context, id uuid.UUID) error {
 	return err
 }
 
+const sessionsAhead = `-- name: SessionsAhead :many
+SELECT s.id FROM (SELECT unnest($1::uuid[]) AS id, unnest($2::bigint[]) AS head) f
+JOIN sessions s ON s.id = f.id WHERE s.last_seq > f.head
+`
+
+// SessionsAhead answers the once-a-second question whether a wake-up was lost: it lists the sessions
+// that have events after the given ones.
+func (q *Queries) SessionsAhead(ctx context.Context, ids []uuid.UUID, heads []int64) ([]uuid.UUID, error) {
+	rows, err := q.db.Query(ctx, sessionsAhead, ids, heads)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []uuid.UUID
+	for rows.Next() {
+		var id uuid.UUID
+		if err := rows.Scan(&id); err != nil {
+			return nil, err
+		}
+		items = append(items, id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const sessionsLock = `-- name: SessionsLock :many
 WITH locked AS MATERIALIZED (
     SELECT id, workspace_id, epoch, last_ord FROM sessions WHERE id = ANY($1::uuid[]) ORDER BY id FOR NO KEY UPDATE SKIP LOCKED
@@ -530,36 +557,6 @@ func (q *Queries) SessionsPageAsc(ctx context.Context, arg SessionsPageAscParams
 			&i.ApprovalKind,
 			&i.ApprovalExpiresAt,
 		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const sessionsSeq = `-- name: SessionsSeq :many
-SELECT id, last_seq FROM sessions WHERE id = ANY($1::uuid[])
-`
-
-type SessionsSeqRow struct {
-	ID      uuid.UUID
-	LastSeq int64
-}
-
-// SessionsSeq answers the once-a-second question whether a wake-up was lost.
-func (q *Queries) SessionsSeq(ctx context.Context, ids []uuid.UUID) ([]SessionsSeqRow, error) {
-	rows, err := q.db.Query(ctx, sessionsSeq, ids)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []SessionsSeqRow
-	for rows.Next() {
-		var i SessionsSeqRow
-		if err := rows.Scan(&i.ID, &i.LastSeq); err != nil {
 			return nil, err
 		}
 		items = append(items, i)

@@ -60,7 +60,7 @@ var ours = map[string]string{
 	"internal/tool/web":             "internal/quote internal/tool",
 	"internal/tool/files":           "internal/quote internal/tool",
 	"internal/runner":               "db internal/egress internal/fair internal/fault internal/replan internal/filestore internal/redact internal/sandbox internal/tool internal/vault internal/workdir internal/placeholder",
-	"internal/session":              "db internal/event internal/fault internal/replan internal/pgerr internal/text internal/outage",
+	"internal/session":              "db internal/event internal/fault internal/replan internal/pgerr internal/text internal/outage internal/pulse",
 	"internal/agent":                "internal/event internal/model internal/quote internal/tool internal/text",
 	"internal/turn":                 "db internal/agent internal/callback internal/event internal/fair internal/fault internal/replan internal/pgerr internal/filestore internal/model internal/permission internal/runner internal/schema internal/session internal/skill internal/tool internal/vault internal/workspace internal/outage internal/pulse",
 	"internal/wire":                 "internal/callback internal/event internal/fault internal/search internal/turn internal/vault internal/text",

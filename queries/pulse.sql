@@ -1,7 +1,9 @@
 -- name: PulseRead :one
 -- PulseRead reads PostgreSQL's clock, and for each kind of work whether there are rows that need a
--- look. Each condition is answered from a partial index that is empty while nothing happens.
+-- look. Each condition is answered from a partial index that is empty while nothing happens. seq is
+-- the newest that was drawn for an event, whether it is committed or not.
 SELECT clock_timestamp()::timestamptz AS now,
+       coalesce(pg_sequence_last_value('events_seq_seq'::regclass), 0)::bigint AS seq,
        EXISTS (SELECT FROM turns t WHERE t.state = 'running')::boolean AS running,
        EXISTS (SELECT FROM turns t WHERE t.state = 'queued')::boolean AS queued,
        EXISTS (SELECT FROM approvals a WHERE a.status = 'pending' AND a.expires_at <= clock_timestamp())::boolean AS overdue,

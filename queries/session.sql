@@ -87,9 +87,11 @@ SELECT s.id, s.last_seq, s.created_at, s.erased_at, t.id AS turn_id, t.state, t.
 FROM sessions s LEFT JOIN turns t ON t.id = s.turn_id
 WHERE s.workspace_id = $1 AND s.id = $2;
 
--- name: SessionsSeq :many
--- SessionsSeq answers the once-a-second question whether a wake-up was lost.
-SELECT id, last_seq FROM sessions WHERE id = ANY(sqlc.arg(ids)::uuid[]);
+-- name: SessionsAhead :many
+-- SessionsAhead answers the once-a-second question whether a wake-up was lost: it lists the sessions
+-- that have events after the given ones.
+SELECT s.id FROM (SELECT unnest(sqlc.arg(ids)::uuid[]) AS id, unnest(sqlc.arg(heads)::bigint[]) AS head) f
+JOIN sessions s ON s.id = f.id WHERE s.last_seq > f.head;
 
 -- name: SessionsPage :many
 -- SessionsPage is one page of the list, newest first: keyset on (updated_at, id). Every condition is

@@ -80,7 +80,7 @@ func (s *service) buildStores(ctx context.Context) (err error) {
 	}
 
 	kept := cfg.retention()
-	kept.Log, kept.Erase = s.Log, []session.Eraser{s.files.Erase, s.callbacks.Erase, s.folders.Erase, s.runner.Erase}
+	kept.Log, kept.Pulse, kept.Erase = s.Log, s.pulse, []session.Eraser{s.files.Erase, s.callbacks.Erase, s.folders.Erase, s.runner.Erase}
 	s.sessions = session.New(s.pool, kept)
 	if err := s.patiently(ctx, s.sessions.Prepare); err != nil {
 		return err

@@ -23,6 +23,9 @@ const (
 	Every = time.Second
 	// readTimeout bounds one reading. A clock that took longer to read would not be exact.
 	readTimeout = time.Second
+	// settled is how long after its seq was drawn an event can be committed, and more: the limits of
+	// statements and of idle transactions on both sides are shorter.
+	settled = 20 * time.Second
 )
 
 // Work says which kinds of work there are.
@@ -33,10 +36,11 @@ type Work struct {
 	Deliveries bool // callbacks wait for an attempt
 	Fetches    bool // files are to be fetched
 	Streams    bool // some replica has open streams
+	Written    bool // turns run, or events may have been committed since the last beat
 }
 
 // unknown is the work that a beat reports if it could not read.
-var unknown = Work{Running: true, Queued: true, Overdue: true, Deliveries: true, Fetches: true, Streams: true}
+var unknown = Work{Running: true, Queued: true, Overdue: true, Deliveries: true, Fetches: true, Streams: true, Written: true}
 
 // Pulse is shared by the parts of a process. It has no goroutine of its own: the first part that
 // reaches a beat reads for all.
@@ -49,6 +53,8 @@ type Pulse struct {
 	beat int64      // of the newest reading
 	work Work
 	err  error
+	seq  int64     // of the newest event
+	drew time.Time // when seq was last seen to rise
 }
 
 // New makes a pulse.
@@ -111,5 +117,9 @@ func (p *Pulse) ask(ctx context.Context) (Work, error) {
 	}
 	took := time.Since(asked)
 	p.offset.Store(int64(row.Now.Sub(asked.Add(took / 2))))
-	return Work{Running: row.Running, Queued: row.Queued, Overdue: row.Overdue, Deliveries: row.Deliveries, Fetches: row.Fetches, Streams: row.Streams}, nil
+	if row.Seq != p.seq {
+		p.seq, p.drew = row.Seq, asked
+	}
+	return Work{Running: row.Running, Queued: row.Queued, Overdue: row.Overdue, Deliveries: row.Deliveries, Fetches: row.Fetches,
+		Streams: row.Streams, Written: row.Running || asked.Sub(p.drew) < settled}, nil
 }

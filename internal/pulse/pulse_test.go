@@ -76,7 +76,7 @@ func TestFailedReadingReportsAllWork(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	all := pulse.Work{Running: true, Queued: true, Overdue: true, Deliveries: true, Fetches: true, Streams: true}
+	all := pulse.Work{Running: true, Queued: true, Overdue: true, Deliveries: true, Fetches: true, Streams: true, Written: true}
 	const none, failing, recovering = 0, 1, 2
 	stage := none
 	for work, err := range pulse.New(pool).Beats(ctx) {
@@ -98,4 +98,28 @@ func TestFailedReadingReportsAllWork(t *testing.T) {
 		}
 	}
 	t.Errorf("the beats ended at stage %d", stage)
+}
+
+// TestDrawnSeqReportsWriting draws a seq without committing an event: its commit may follow.
+func TestDrawnSeqReportsWriting(t *testing.T) {
+	t.Parallel()
+	pool := dbtest.New(t)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	drawn := false
+	for work, err := range pulse.New(pool).Beats(ctx) {
+		switch {
+		case err != nil:
+		case !drawn && work.Written:
+			t.Fatal("an empty log is written")
+		case !drawn:
+			if _, err := pool.Exec(ctx, `SELECT nextval('events_seq_seq')`); err != nil {
+				t.Fatal(err)
+			}
+			drawn = true
+		case work.Written:
+			return
+		}
+	}
+	t.Error("the seq was not noticed")
 }

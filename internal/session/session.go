@@ -21,6 +21,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/parley-server/parley/db"
+	"github.com/parley-server/parley/internal/pulse"
 	"github.com/parley-server/parley/internal/replan"
 )
 
@@ -43,8 +44,8 @@ type Options struct {
 	Listen *pgx.ConnConfig
 	// Ping is how often the listening connection is tested; default 2 s.
 	Ping time.Duration
-	// Recheck is how often live sessions are compared with their rows; default 1 s.
-	Recheck time.Duration
+	// Pulse is shared by the parts of a process; nil: the store has its own.
+	Pulse *pulse.Pulse
 	// Appenders is the number of group-commit loops; default 1, and 2 from four CPUs on.
 	Appenders int
 	// Patience is how long text waits for that of other writers; default 4 ms.
@@ -92,8 +93,8 @@ func New(pool *pgxpool.Pool, opt Options) *Store {
 	if opt.Ping == 0 {
 		opt.Ping = 2 * time.Second
 	}
-	if opt.Recheck == 0 {
-		opt.Recheck = time.Second
+	if opt.Pulse == nil {
+		opt.Pulse = pulse.New(pool)
 	}
 	if opt.Appenders == 0 {
 		opt.Appenders = defaultAppenders()
@@ -138,6 +139,7 @@ func (s *Store) Run(ctx context.Context) error {
 	g.Go(func() error { return s.notifier.run(ctx) })
 	g.Go(func() error { return s.listener.run(ctx) })
 	g.Go(func() error { return s.tailer.run(ctx) })
+	g.Go(func() error { return s.tailer.runRechecks(ctx) })
 	g.Go(func() error { return s.housekeep(ctx) })
 	return g.Wait()
 }

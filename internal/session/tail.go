@@ -3,7 +3,6 @@ package session
 import (
 	"context"
 	"sync"
-	"time"
 
 	"github.com/google/uuid"
 
@@ -12,8 +11,8 @@ import (
 )
 
 // tailer reads what other processes wrote: one query per wake-up for all sessions
-// that have news, and once a second a look at every followed session, because a
-// writer may die between its commit and its notification.
+// that have news, and once a second a look at every followed session while events are
+// written, because a writer may die between its commit and its notification.
 type tailer struct {
 	s  *Store
 	mu sync.Mutex
@@ -22,6 +21,9 @@ type tailer struct {
 
 	dirty map[uuid.UUID]struct{}
 	wake  chan struct{}
+
+	ids   []uuid.UUID // of the newest re-check, kept for the next one: there may be ten thousand
+	heads []int64
 }
 
 func newTailer(s *Store) *tailer {
@@ -31,6 +33,9 @@ func newTailer(s *Store) *tailer {
 
 // mark notes that a session may have news.
 func (t *tailer) mark(ids ...uuid.UUID) {
+	if len(ids) == 0 {
+		return
+	}
 	t.mu.Lock()
 	for _, id := range ids {
 		t.dirty[id] = struct{}{}
@@ -47,18 +52,24 @@ func (t *tailer) markAll() {
 }
 
 func (t *tailer) run(ctx context.Context) error {
-	recheck := time.NewTicker(t.s.opt.Recheck)
-	defer recheck.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-recheck.C:
-			t.rechecks.Note(ctx, t.recheck(ctx))
 		case <-t.wake:
 			t.reads.Note(ctx, t.read(ctx))
 		}
 	}
+}
+
+// runRechecks re-checks the followed sessions once a second while events are written anywhere.
+func (t *tailer) runRechecks(ctx context.Context) error {
+	for work := range t.s.opt.Pulse.Beats(ctx) {
+		if work.Written {
+			t.rechecks.Note(ctx, t.recheck(ctx))
+		}
+	}
+	return nil
 }
 
 // read fetches the news of the marked sessions. What fails is found again by the
@@ -100,25 +111,14 @@ func (t *tailer) read(ctx context.Context) error {
 
 // recheck compares the followed sessions with their rows.
 func (t *tailer) recheck(ctx context.Context) error {
-	heads := make(map[uuid.UUID]int64)
-	var ids []uuid.UUID
-	for _, topic := range t.s.topics.live() {
-		if head, known := topic.position(); known {
-			heads[topic.session] = head
-			ids = append(ids, topic.session)
-		}
-	}
-	if len(ids) == 0 {
+	t.ids, t.heads = t.s.topics.positions(t.ids[:0], t.heads[:0])
+	if len(t.ids) == 0 {
 		return nil
 	}
-	rows, err := t.s.q.SessionsSeq(ctx, ids)
+	ahead, err := t.s.q.SessionsAhead(ctx, t.ids, t.heads)
 	if err != nil {
 		return err
 	}
-	for _, r := range rows {
-		if r.LastSeq > heads[r.ID] {
-			t.mark(r.ID)
-		}
-	}
+	t.mark(ahead...)
 	return nil
 }

@@ -173,6 +173,18 @@ func (ts *topics) live() []*topic {
 	return list
 }
 
+// positions appends the topics whose tail has begun, and where their tails end.
+func (ts *topics) positions(ids []uuid.UUID, heads []int64) ([]uuid.UUID, []int64) {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	for id, t := range ts.m {
+		if head, known := t.position(); known {
+			ids, heads = append(ids, id), append(heads, head)
+		}
+	}
+	return ids, heads
+}
+
 // position says how far the tails of some sessions reach.
 type position struct {
 	ids     []uuid.UUID
