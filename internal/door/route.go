@@ -13,9 +13,13 @@ import (
 // http.ServeMux would redirect some.
 func Route(rest http.Handler, at map[string]http.Handler) http.Handler {
 	var roots []string
+	var patterns [][]string // split at their slashes; the others are literal
 	for pattern := range at {
 		if strings.HasSuffix(pattern, "/") {
 			roots = append(roots, pattern)
+		}
+		if strings.Contains(pattern, "{") {
+			patterns = append(patterns, strings.Split(pattern, "/"))
 		}
 	}
 	slices.SortFunc(roots, func(a, b string) int { return len(b) - len(a) })
@@ -25,9 +29,10 @@ func Route(rest http.Handler, at map[string]http.Handler) http.Handler {
 			h.ServeHTTP(w, r)
 			return
 		}
-		for pattern, h := range at {
-			if matchPath(pattern, path, r) {
-				h.ServeHTTP(w, r)
+		segments := strings.Split(path, "/")
+		for _, pattern := range patterns {
+			if matchPath(pattern, segments, r) {
+				at[strings.Join(pattern, "/")].ServeHTTP(w, r)
 				return
 			}
 		}
@@ -43,16 +48,15 @@ func Route(rest http.Handler, at map[string]http.Handler) http.Handler {
 
 // matchPath reports whether a path fits a pattern, and puts the values of its names into the
 // request.
-func matchPath(pattern, path string, r *http.Request) bool {
-	want, got := strings.Split(pattern, "/"), strings.Split(path, "/")
-	if len(got) > len(want) && strings.HasSuffix(pattern, "...}") {
-		n := len(want) - 1
+func matchPath(want, got []string, r *http.Request) bool {
+	n := len(want) - 1
+	if len(got) > len(want) && strings.HasSuffix(want[n], "...}") {
 		got = append(got[:n:n], strings.Join(got[n:], "/"))
 	}
 	if len(got) != len(want) {
 		return false
 	}
-	values := make(map[string]string)
+	var values map[string]string
 	for i, segment := range want {
 		name, named := strings.CutPrefix(segment, "{")
 		if !named {
@@ -64,6 +68,9 @@ func matchPath(pattern, path string, r *http.Request) bool {
 		value, err := url.PathUnescape(got[i])
 		if err != nil || value == "" {
 			return false
+		}
+		if values == nil {
+			values = make(map[string]string)
 		}
 		values[strings.TrimSuffix(strings.TrimSuffix(name, "}"), "...")] = value
 	}
