@@ -78,10 +78,14 @@ func (d *Door) Handler(next func(http.ResponseWriter, *http.Request) error) http
 // panicked answers for a handler that cannot any more. An answer that has begun is
 // cut off, so that nobody takes it for whole.
 func (d *Door) panicked(a *answer, r *http.Request, p any) {
+	stack := debug.Stack()
+	if aside, ok := p.(*asidePanic); ok {
+		p, stack = aside.value, aside.stack
+	}
 	if p == http.ErrAbortHandler {
 		panic(p)
 	}
-	d.Log.ErrorContext(r.Context(), "a handler panicked", "request", a.id, "method", r.Method, "path", r.URL.Path, "panic", p, "stack", string(debug.Stack()))
+	d.Log.ErrorContext(r.Context(), "a handler panicked", "request", a.id, "method", r.Method, "path", r.URL.Path, "panic", p, "stack", string(stack))
 	if a.status != 0 {
 		panic(http.ErrAbortHandler)
 	}

@@ -15,24 +15,46 @@ import (
 
 // resumeStream attaches a reader to a session.
 func (s *server) resumeStream(w http.ResponseWriter, r *request) error {
-	release, err := s.door.Hold(r.Context(), r.caller)
-	if err != nil {
+	release := func() {}
+	defer func() { release() }()
+	var t *tail
+	err := door.Aside(func() (err error) {
+		if release, err = s.hold(r); err != nil {
+			return err
+		}
+		t, err = s.openTail(w, r)
+		return err
+	})
+	if err != nil || t == nil {
 		return err
 	}
-	defer release()
+	return s.stream(w, r, t)
+}
+
+// hold counts a stream of the caller.
+func (s *server) hold(r *request) (release func(), err error) {
+	if release, err = s.door.Hold(r.Context(), r.caller); err != nil {
+		return func() {}, err
+	}
+	return release, nil
+}
+
+// openTail finds what a stream has to show. Without a turn to follow it writes the whole answer and
+// returns nil.
+func (s *server) openTail(w http.ResponseWriter, r *request) (*tail, error) {
 	a, err := s.attach(r)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if r.Method == http.MethodHead {
 		sse.Headers(w.Header())
 		w.WriteHeader(http.StatusOK)
-		return nil
+		return nil, nil
 	}
 	if t := a.follow(); t != nil {
-		return s.stream(w, r, t)
+		return t, nil
 	}
-	return s.replay(w, r, a)
+	return nil, s.replay(w, r, a)
 }
 
 // attachment is a reader's wish against what there is.

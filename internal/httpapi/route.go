@@ -82,12 +82,17 @@ func (s *server) path(methods map[string]*operation, allow string) http.Handler 
 func (s *server) serve(w http.ResponseWriter, r *http.Request, op *operation) error {
 	req := &request{Request: r, op: op}
 	if !op.public() {
-		var err error
-		if req.caller, err = s.door.Admit(w, r, door.Terms{Scope: op.Scope, Class: op.Class, Names: req.names}); err != nil {
+		if err := door.Aside(func() error { return s.admit(w, req) }); err != nil {
 			return err
 		}
 	}
 	return op.handle(w, req)
+}
+
+// admit lets a request pass the guard.
+func (s *server) admit(w http.ResponseWriter, r *request) (err error) {
+	r.caller, err = s.door.Admit(w, r.Request, door.Terms{Scope: r.op.Scope, Class: r.op.Class, Names: r.names})
+	return err
 }
 
 // names reports whether the path names a workspace, by its name or its id.
