@@ -174,6 +174,28 @@ func (a *appender) take() []row {
 	return rows
 }
 
+// withdraw removes the rows of a writer from the queue, unless they are large.
+func (a *appender) withdraw(w *Writer) []row {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	var rows, others []row
+	bytes := 0
+	for _, r := range a.queue {
+		if r.w == w {
+			rows = append(rows, r)
+			bytes += len(r.data)
+		} else {
+			others = append(others, r)
+		}
+	}
+	if len(rows) == 0 || bytes > maxMerged {
+		return nil
+	}
+	a.queue = others
+	a.round++
+	return rows
+}
+
 // putBack puts rows in front of the queue, to be tried again after a pause.
 func (a *appender) putBack(rows []row) {
 	if len(rows) == 0 {

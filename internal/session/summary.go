@@ -33,37 +33,43 @@ func summarize(log []db.TurnEventsRow) (summary, error) {
 		if err != nil {
 			return sum, err
 		}
-		switch b := body.(type) {
-		case event.ToolUse:
-			sum.ToolCalls = append(sum.ToolCalls, ToolCall{Tool: b.Tool, Summary: b.Summary, ToolUseID: b.ToolUseID})
-		case event.ToolResult:
-			for i := range sum.ToolCalls {
-				if c := &sum.ToolCalls[i]; c.ToolUseID == b.ToolUseID {
-					c.OK, c.Truncated = &b.OK, b.Truncated
-				}
-			}
-		case event.Reference:
-			if !slices.Contains(sum.References, b) {
-				sum.References = append(sum.References, b)
-			}
-		case event.Reply:
-			sum.Replies = append(sum.Replies, r.Seq)
-			sum.Usage = add(sum.Usage, b.Usage)
-			if b.Cut {
-				sum.Usage.FinishReason, sum.Usage.Truncated = event.FinishLength, true
-			}
-		}
+		sum.add(r.Seq, body)
 	}
 	return sum, nil
 }
 
-func add(total *event.Usage, u event.Usage) *event.Usage {
-	if total == nil {
+// add adds the next event of the log.
+func (s *summary) add(seq int64, body event.Body) {
+	switch b := body.(type) {
+	case event.ToolUse:
+		s.ToolCalls = append(s.ToolCalls, ToolCall{Tool: b.Tool, Summary: b.Summary, ToolUseID: b.ToolUseID})
+	case event.ToolResult:
+		for i := range s.ToolCalls {
+			if c := &s.ToolCalls[i]; c.ToolUseID == b.ToolUseID {
+				c.OK, c.Truncated = &b.OK, b.Truncated
+			}
+		}
+	case event.Reference:
+		if !slices.Contains(s.References, b) {
+			s.References = append(s.References, b)
+		}
+	case event.Reply:
+		s.Replies = append(s.Replies, seq)
+		s.Usage = total(s.Usage, b.Usage)
+		if b.Cut {
+			s.Usage.FinishReason, s.Usage.Truncated = event.FinishLength, true
+		}
+	}
+}
+
+// total adds the usage of one more reply; before is nil for the first.
+func total(before *event.Usage, u event.Usage) *event.Usage {
+	if before == nil {
 		return &u
 	}
-	sum := event.Usage{InputTokens: total.InputTokens + u.InputTokens, OutputTokens: total.OutputTokens + u.OutputTokens, Model: u.Model}
-	if total.CostUSD != nil && u.CostUSD != nil {
-		sum.CostUSD = new(*total.CostUSD + *u.CostUSD)
+	sum := event.Usage{InputTokens: before.InputTokens + u.InputTokens, OutputTokens: before.OutputTokens + u.OutputTokens, Model: u.Model}
+	if before.CostUSD != nil && u.CostUSD != nil {
+		sum.CostUSD = new(*before.CostUSD + *u.CostUSD)
 	}
 	return &sum
 }

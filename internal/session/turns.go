@@ -225,6 +225,7 @@ type Ending struct {
 	Epoch   int64        // the worker's lease; 0 for whoever needs none
 	Halted  bool         // no worker is left to be stopped
 
+	Rest        []event.Body    // events that come first and are not stored yet, for Complete
 	Structured  json.RawMessage // the final answer, where one in a schema was asked for
 	Attachments []event.File    // what the turn produced
 }
@@ -276,7 +277,7 @@ func (tx *Tx) End(ctx context.Context, c Closing, e Ending) (ok bool, err error)
 			return false, fmt.Errorf("close the turn's question: %w", err)
 		}
 	}
-	_, rows, err := tx.record(ctx, id, append(c.sum.ending(e), event.Done{SessionID: tx.Session.ID}))
+	rows, err := tx.last(ctx, &c, e)
 	if err != nil {
 		return false, err
 	}
@@ -296,6 +297,25 @@ func (tx *Tx) End(ctx context.Context, c Closing, e Ending) (ok bool, err error)
 	}
 	tx.unsaved, tx.active = false, tx.active && c.state == LinedUp
 	return true, tx.conclude(ctx, c, e)
+}
+
+// last records the last events of a turn: those that are not stored yet, and its ending.
+func (tx *Tx) last(ctx context.Context, c *Closing, e Ending) (rows db.EventsInsertParams, err error) {
+	if len(e.Rest) > 0 {
+		var evs []event.Event
+		if evs, rows, err = tx.record(ctx, c.turn.ID, e.Rest); err != nil {
+			return rows, err
+		}
+		for i, ev := range evs {
+			c.sum.add(ev.Seq, e.Rest[i])
+		}
+	}
+	_, end, err := tx.record(ctx, c.turn.ID, append(c.sum.ending(e), event.Done{SessionID: tx.Session.ID}))
+	if err != nil || len(e.Rest) == 0 {
+		return end, err
+	}
+	rows.Seqs, rows.Kinds, rows.Datas = slices.Concat(rows.Seqs, end.Seqs), append(rows.Kinds, end.Kinds...), append(rows.Datas, end.Datas...)
+	return rows, nil
 }
 
 // ending lists the last events of a turn but for done.

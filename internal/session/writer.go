@@ -40,7 +40,19 @@ func (w *Writer) OnFailure(f func(error)) { w.failed = f }
 // whatever comes next; every other kind returns after its commit. ErrLeaseLost
 // means that nothing was written and nothing ever will be.
 func (w *Writer) Append(ctx context.Context, bodies ...event.Body) error {
-	durable := false
+	if err := w.Queue(ctx, bodies...); err != nil {
+		return err
+	}
+	for _, b := range bodies {
+		if b.Kind() != event.KindText {
+			return w.Flush(ctx)
+		}
+	}
+	return nil
+}
+
+// Queue is Append that returns at once for every kind.
+func (w *Writer) Queue(ctx context.Context, bodies ...event.Body) error {
 	rows := make([]row, len(bodies))
 	for i, b := range bodies {
 		data, err := event.Encode(b)
@@ -48,7 +60,6 @@ func (w *Writer) Append(ctx context.Context, bodies ...event.Body) error {
 			return err
 		}
 		rows[i] = row{w: w, kind: b.Kind(), data: data, n: 1}
-		durable = durable || b.Kind() != event.KindText
 	}
 	if err := w.wait(ctx, maxUnacked); err != nil {
 		return err
@@ -60,10 +71,21 @@ func (w *Writer) Append(ctx context.Context, bodies ...event.Body) error {
 	w.unacked += len(rows)
 	w.mu.Unlock()
 	w.a.enqueue(rows...)
-	if durable {
-		return w.Flush(ctx)
-	}
 	return nil
+}
+
+// Rest ends the Writer: it takes back the events whose commit has not begun, unless they are large,
+// and returns them when all others are committed. They are for the transaction that ends the turn.
+func (w *Writer) Rest(ctx context.Context) (rest []event.Body, err error) {
+	for _, r := range w.a.withdraw(w) {
+		w.ack(r.n, nil)
+		b, err := event.Decode(r.kind, r.data)
+		if err != nil {
+			return nil, err
+		}
+		rest = append(rest, b)
+	}
+	return rest, w.Flush(ctx)
 }
 
 // Flush waits until everything is committed, and has the appender commit it without patience.

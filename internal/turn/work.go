@@ -2,7 +2,6 @@ package turn
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"sync"
@@ -108,19 +107,21 @@ func (s *Service) attend(ctx context.Context, t session.Turn, lease session.Leas
 	left := time.Duration((float64(t.MaxResponseSeconds) - t.ActiveSeconds) * float64(time.Second))
 	limited, done := context.WithTimeoutCause(ctx, max(left, 0), errTimeout)
 	defer done()
-	structured, err := s.run(limited, t, a)
+	e, err := s.run(limited, t, a)
 	if err != nil && limited.Err() != nil { // whatever it was doing then, this is why it stopped
 		err = errors.Join(context.Cause(limited), err)
 	}
-	s.settle(context.WithoutCancel(ctx), t, a, structured, err)
+	s.settle(context.WithoutCancel(ctx), t, a, e, err)
 }
 
-// run takes the agent through the turn and writes down what it yields. The structured
-// answer, where one was asked for, belongs to the turn's end and is returned.
-func (s *Service) run(ctx context.Context, t session.Turn, a *attempt) (structured json.RawMessage, err error) {
+// run takes the agent through the turn and stores what it yields. What belongs to the turn's end it
+// returns: the structured answer, where one was asked for, and the last events of the reply, which are
+// stored with the end.
+func (s *Service) run(ctx context.Context, t session.Turn, a *attempt) (e session.Ending, err error) {
+	e.Trigger = session.Complete
 	ag, conv, run, err := s.assemble(ctx, t, a.lease)
 	if err != nil {
-		return nil, err
+		return e, err
 	}
 	defer run.Close()
 	defer func() {
@@ -133,31 +134,37 @@ func (s *Service) run(ctx context.Context, t session.Turn, a *attempt) (structur
 	a.writes(w)
 	for bodies, err := range ag.Run(ctx, conv) {
 		if err != nil {
-			return nil, errors.Join(err, w.Flush(context.WithoutCancel(ctx)))
+			return e, errors.Join(err, w.Flush(context.WithoutCancel(ctx)))
 		}
+		write := w.Append
 		switch b := bodies[0].(type) {
 		case event.Structured:
-			structured = b.Result
+			e.Structured = b.Result
 			continue
 		case event.InputRequired:
 			if err := w.Flush(ctx); err != nil {
-				return nil, err
+				return e, err
 			}
-			return nil, s.park(ctx, t, a, b)
+			return e, s.park(ctx, t, a, b)
+		case event.Reply:
+			if len(b.Calls) == 0 { // the last one, as a rule
+				write = w.Queue
+			}
 		}
-		if err := w.Append(ctx, bodies...); err != nil {
-			return nil, err
+		if err := write(ctx, bodies...); err != nil {
+			return e, err
 		}
 		a.note(bodies)
 		if ctx.Err() != nil {
-			return nil, errors.Join(context.Cause(ctx), w.Flush(context.WithoutCancel(ctx)))
+			return e, errors.Join(context.Cause(ctx), w.Flush(context.WithoutCancel(ctx)))
 		}
 	}
-	return structured, w.Flush(ctx)
+	e.Rest, err = w.Rest(ctx)
+	return e, err
 }
 
 // settle ends, hands over or leaves a turn, depending on why its run stopped.
-func (s *Service) settle(ctx context.Context, t session.Turn, a *attempt, structured json.RawMessage, err error) {
+func (s *Service) settle(ctx context.Context, t session.Turn, a *attempt, e session.Ending, err error) {
 	log := s.log.With("session", t.SessionID, "turn", t.ID)
 	failure, failed := errors.AsType[*agent.Failure](err)
 	switch {
@@ -167,7 +174,7 @@ func (s *Service) settle(ctx context.Context, t session.Turn, a *attempt, struct
 	case errors.Is(err, errParked):
 		return
 	case err == nil:
-		err = s.end(ctx, t, a, session.Ending{Trigger: session.Complete, Structured: structured})
+		err = s.end(ctx, t, a, e)
 	case errors.Is(err, errDrain), errors.Is(err, errStalled), errors.Is(err, context.Canceled):
 		log.InfoContext(ctx, "handing the turn over")
 		err = s.release(ctx, a.lease)
