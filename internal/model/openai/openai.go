@@ -12,10 +12,6 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/openai/openai-go/v3"
-	"github.com/openai/openai-go/v3/option"
-	"github.com/openai/openai-go/v3/packages/ssestream"
-
 	"github.com/parley-server/parley/internal/model"
 	"github.com/parley-server/parley/internal/model/provider"
 )
@@ -34,7 +30,7 @@ type Config struct {
 // Model is one model at one server.
 type Model struct {
 	service  provider.Service
-	chat     openai.ChatCompletionService
+	client   client
 	official bool
 	unusable error // why no request can be made, or nil
 }
@@ -49,18 +45,12 @@ func New(cfg Config) *Model {
 		service.KeyVar, service.URLVar = "the configured key", "the configured address"
 	}
 	base := cmp.Or(cfg.BaseURL, officialURL)
-	options := []option.RequestOption{
-		option.WithBaseURL(base),
-		option.WithHTTPClient(provider.Client(cfg.HTTPClient)),
-		option.WithMiddleware(service.Send),
-		option.WithMaxRetries(0), // the agent retries, and counts
-	}
-	if key := strings.TrimSpace(cfg.APIKey); key != "" {
-		options = append(options, option.WithAPIKey(key))
-	}
 	return &Model{
-		service:  service,
-		chat:     openai.NewChatCompletionService(options...),
+		service: service,
+		client: client{
+			http: provider.Client(cfg.HTTPClient), key: strings.TrimSpace(cfg.APIKey),
+			endpoint: endpointOf(base), send: service.Send,
+		},
 		official: strings.HasPrefix(base, "https://api.openai.com/"),
 		unusable: service.CheckURL(base),
 	}
@@ -81,7 +71,7 @@ func (m *Model) Generate(ctx context.Context, req model.Request) iter.Seq2[model
 }
 
 // stream makes one request and yields the reply.
-func (m *Model) stream(ctx context.Context, req model.Request, p openai.ChatCompletionNewParams) iter.Seq2[model.Chunk, error] {
+func (m *Model) stream(ctx context.Context, req model.Request, body chatRequest) iter.Seq2[model.Chunk, error] {
 	return func(yield func(model.Chunk, error) bool) {
 		if m.unusable != nil {
 			yield(model.Chunk{}, m.unusable)
@@ -89,21 +79,16 @@ func (m *Model) stream(ctx context.Context, req model.Request, p openai.ChatComp
 		}
 		inner, cancel := context.WithCancel(ctx)
 		defer cancel()
-		stream := m.chat.NewStreaming(inner, p)
-		defer stream.Close()
-
 		r := newReply(req)
-		for stream.Next() {
-			text := r.take(stream.Current())
-			if err := m.service.Exceeded(&r.bound); err != nil {
-				yield(model.Chunk{}, err)
-				return
-			}
-			if text != "" && !yield(model.Chunk{Text: text}, nil) {
+		stream, err := m.client.openStream(inner, body)
+		if err == nil {
+			defer stream.Close()
+			var stopped bool
+			if stopped, err = m.readText(stream, r, yield); stopped {
 				return
 			}
 		}
-		if err := m.outcome(ctx, stream.Err(), r); err != nil {
+		if err := m.outcome(ctx, err, r); err != nil {
 			yield(model.Chunk{}, err)
 			return
 		}
@@ -115,12 +100,34 @@ func (m *Model) stream(ctx context.Context, req model.Request, p openai.ChatComp
 	}
 }
 
+// readText reads a stream to its end, or to the error that ends it, and yields the text.
+// It reports stopped when nothing more may be yielded.
+func (m *Model) readText(s *chunkStream, r *reply, yield func(model.Chunk, error) bool) (stopped bool, err error) {
+	for {
+		chunk, err := s.next()
+		if err == io.EOF {
+			return false, nil
+		}
+		if err != nil {
+			return false, err
+		}
+		text := r.take(chunk)
+		if err := m.service.Exceeded(&r.bound); err != nil {
+			yield(model.Chunk{}, err)
+			return true, nil
+		}
+		if text != "" && !yield(model.Chunk{Text: text}, nil) {
+			return true, nil
+		}
+	}
+}
+
 // outcome decides whether the reply is complete. It is once the server said why
 // it stopped, even if the connection broke before the usage arrived: asking again
 // would repeat an answer that is there.
 func (m *Model) outcome(ctx context.Context, err error, r *reply) error {
-	if reported, ok := errors.AsType[*ssestream.StreamError](err); ok {
-		err = m.service.Reported(reported.Event.Data)
+	if reported, ok := errors.AsType[*reportedError](err); ok {
+		err = m.service.Reported(reported.data)
 	}
 	switch {
 	case ctx.Err() == nil && r.finish == "error": // how some gateways end a reply that failed behind them

@@ -1,10 +1,6 @@
 package openai
 
 import (
-	"github.com/openai/openai-go/v3"
-	"github.com/openai/openai-go/v3/packages/param"
-	"github.com/openai/openai-go/v3/shared"
-
 	"github.com/parley-server/parley/internal/model"
 	"github.com/parley-server/parley/internal/model/provider"
 )
@@ -12,28 +8,22 @@ import (
 // native asks for a value of a schema by response_format. Servers other than OpenAI's
 // may constrain the reply without telling the model what it is for, or ignore what
 // they do not know, so the model is told as well.
-func (m *Model) native(req model.Request, form provider.Form) openai.ChatCompletionNewParams {
+func (m *Model) native(req model.Request, form provider.Form) chatRequest {
 	if !m.official {
 		req.System += "\n\nAnswer with one JSON value and nothing else. It fits this JSON Schema:\n" + string(form.Schema)
 	}
 	p := m.params(req)
-	p.ResponseFormat = openai.ChatCompletionNewParamsResponseFormatUnion{
-		OfJSONSchema: &shared.ResponseFormatJSONSchemaParam{
-			JSONSchema: shared.ResponseFormatJSONSchemaJSONSchemaParam{
-				Name:   provider.ToolName(req.Output.Name),
-				Schema: form.Schema,
-				Strict: param.NewOpt(strict(form.Schema)),
-			},
-		},
-	}
+	p.ResponseFormat = &responseFormat{Type: "json_schema", JSONSchema: outputSchema{
+		Name: provider.ToolName(req.Output.Name), Schema: form.Schema, Strict: strict(form.Schema),
+	}}
 	return p
 }
 
 // forced asks for the same by a function that has to be called.
-func (m *Model) forced(req model.Request, form provider.Form) openai.ChatCompletionNewParams {
+func (m *Model) forced(req model.Request, form provider.Form) chatRequest {
 	name := provider.ToolName(req.Output.Name)
 	req.Tools = []model.Tool{{Name: name, Description: provider.OutputDescription, Schema: form.Schema}}
 	p := m.params(req)
-	p.ToolChoice = openai.ToolChoiceOptionFunctionToolChoice(openai.ChatCompletionNamedToolChoiceFunctionParam{Name: name})
+	p.ToolChoice = &functionTool{Type: "function", Function: function{Name: name}}
 	return p
 }

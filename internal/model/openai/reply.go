@@ -1,9 +1,8 @@
 package openai
 
 import (
+	"encoding/json"
 	"strings"
-
-	"github.com/openai/openai-go/v3"
 
 	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/model"
@@ -15,7 +14,7 @@ type reply struct {
 	name    func(id string) string
 	forms   map[string]provider.Form // of the tools, by name
 	calls   []*call                  // in the order in which they began
-	at      map[int64]*call          // the call that an index means now
+	at      map[looseInt]*call       // the call that an index means now
 	finish  string                   // the server's word for why it stopped, "" until it said so
 	refused bool
 	usage   *model.Usage
@@ -28,56 +27,66 @@ type call struct {
 }
 
 func newReply(req model.Request) *reply {
-	return &reply{name: provider.CallIDs(req), forms: provider.Forms(req.Tools), at: map[int64]*call{}}
+	return &reply{name: provider.CallIDs(req), forms: provider.Forms(req.Tools), at: map[looseInt]*call{}}
 }
 
 // take adds a chunk and returns the text in it.
-func (r *reply) take(c openai.ChatCompletionChunk) (text string) {
-	if c.JSON.Usage.Valid() {
-		// The last one counts: some servers send a running total.
-		r.usage = &model.Usage{
-			InputTokens:  c.Usage.PromptTokens,
-			CachedTokens: c.Usage.PromptTokensDetails.CachedTokens,
-			OutputTokens: c.Usage.CompletionTokens,
-		}
+func (r *reply) take(c chatChunk) (text string) {
+	if u := parseUsage(c.Usage); u != nil {
+		r.usage = u // the last one counts: some servers send a running total
 	}
 	for _, choice := range c.Choices {
 		if choice.Index != 0 {
 			continue
 		}
-		text += choice.Delta.Content
+		text += string(choice.Delta.Content)
 		if choice.Delta.Refusal != "" {
-			text += choice.Delta.Refusal
+			text += string(choice.Delta.Refusal)
 			r.refused = true
 		}
 		for _, d := range choice.Delta.ToolCalls {
 			c := r.callOf(d)
-			r.bound.AddArguments(d.Function.Arguments, c.arguments.Len()+len(d.Function.Arguments))
-			c.arguments.WriteString(d.Function.Arguments)
+			piece := string(d.Function.Arguments)
+			r.bound.AddArguments(piece, c.arguments.Len()+len(piece))
+			c.arguments.WriteString(piece)
 		}
 		if choice.FinishReason != "" {
-			r.finish = choice.FinishReason
+			r.finish = string(choice.FinishReason)
 		}
 	}
 	r.bound.AddText(text)
 	return text
 }
 
+// parseUsage returns the usage in raw, or nil if there is none.
+func parseUsage(raw json.RawMessage) *model.Usage {
+	if len(raw) == 0 || raw[0] != '{' {
+		return nil
+	}
+	var u chunkUsage
+	_ = json.Unmarshal(raw, &u) // fields of the wrong type count as absent
+	return &model.Usage{
+		InputTokens:  int64(u.PromptTokens),
+		CachedTokens: int64(u.PromptTokensDetails.CachedTokens),
+		OutputTokens: int64(u.CompletionTokens),
+	}
+}
+
 // callOf finds the call that a delta belongs to: the one at its index, unless the
 // delta brings another id. Servers exist that send all calls with index 0.
-func (r *reply) callOf(d openai.ChatCompletionChunkChoiceDeltaToolCall) *call {
+func (r *reply) callOf(d callDelta) *call {
 	c := r.at[d.Index]
-	if c == nil || d.ID != "" && c.id != "" && d.ID != c.id {
+	if c == nil || d.ID != "" && c.id != "" && string(d.ID) != c.id {
 		c = new(call)
 		r.at[d.Index] = c
 		r.calls = append(r.calls, c)
 		r.bound.AddCall()
 	}
 	if c.id == "" {
-		c.id = d.ID
+		c.id = string(d.ID)
 	}
 	if c.tool == "" {
-		c.tool = d.Function.Name
+		c.tool = string(d.Function.Name)
 	}
 	return c
 }

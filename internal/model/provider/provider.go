@@ -44,9 +44,9 @@ func (s Service) CheckURL(base string) error {
 	}
 }
 
-// Send makes one request; it fits the middleware of both SDKs. What it returns
-// is a response that may hold a stream; anything else is a *model.Error, or the
-// context's own error.
+// Send makes one request; it fits the middleware of Anthropic's SDK. It returns a
+// response that may hold a stream; anything else is a *model.Error, or the context's
+// own error.
 func (s Service) Send(req *http.Request, next func(*http.Request) (*http.Response, error)) (*http.Response, error) {
 	res, err := next(req)
 	if err != nil {

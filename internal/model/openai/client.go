@@ -1,0 +1,96 @@
+package openai
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/parley-server/parley/internal/sse"
+)
+
+// client sends chat completions to one server and reads their streams. It follows no
+// redirect, retries nothing and reads nothing from the environment.
+type client struct {
+	http     *http.Client
+	key      string
+	endpoint string
+	send     func(*http.Request, func(*http.Request) (*http.Response, error)) (*http.Response, error)
+}
+
+// endpointOf returns the address of chat completions under a base URL that was checked.
+func endpointOf(base string) string {
+	u, err := url.Parse(base)
+	if err != nil {
+		return ""
+	}
+	if u.Path != "" && !strings.HasSuffix(u.Path, "/") {
+		u.Path += "/"
+	}
+	return u.ResolveReference(&url.URL{Path: "chat/completions"}).String()
+}
+
+// openStream sends a request and returns the stream that answers it.
+func (c *client) openStream(ctx context.Context, body chatRequest) (*chunkStream, error) {
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(body); err != nil {
+		return nil, err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.endpoint, &buf)
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Accept", "application/json") // as OpenAI's own clients do, also for a stream
+	req.Header.Set("User-Agent", "Parley")
+	if c.key != "" {
+		req.Header.Set("Authorization", "Bearer "+c.key)
+	}
+	res, err := c.send(req, c.http.Do)
+	if err != nil {
+		return nil, err
+	}
+	return &chunkStream{body: res.Body, frames: sse.NewReader(res.Body)}, nil
+}
+
+// chunkStream reads the chunks of one reply. The response that it reads bounds its size.
+type chunkStream struct {
+	body   io.Closer
+	frames *sse.Reader
+}
+
+// Close ends the reply, complete or not.
+func (s *chunkStream) Close() { _ = s.body.Close() }
+
+// reportedError is the event in which a server says that the reply failed.
+type reportedError struct{ data []byte }
+
+func (*reportedError) Error() string { return "error event in the stream" }
+
+var done = []byte("[DONE]")
+
+// next returns the next chunk, or io.EOF at the end of the stream. Fields of the wrong
+// type count as absent.
+func (s *chunkStream) next() (c chatChunk, err error) {
+	frame, err := s.frames.Next()
+	if err != nil {
+		return c, err
+	}
+	if bytes.HasPrefix(frame.Data, done) {
+		return c, io.EOF
+	}
+	err = json.Unmarshal(frame.Data, &c)
+	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && wrong.Field != "" {
+		err = nil
+	}
+	if err == nil && len(c.Error) > 0 {
+		err = &reportedError{frame.Data}
+	}
+	return c, err
+}
