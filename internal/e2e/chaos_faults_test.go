@@ -61,6 +61,7 @@ func (c *chaosRun) begin(f scheduledFault) {
 		c.backends(`SELECT pg_terminate_backend(pid), pid FROM (` + chaosBackends + `) b WHERE hashint4(pid + ` + strconv.Itoa(f.n) + `) % 2 = 0`)
 	case faultBackend: // one process of the database stands still
 		if pids := c.backends(`SELECT true, pid FROM (` + chaosBackends + `) b`); len(pids) > 0 {
+			c.resumeBackend()
 			c.stopped = pids[f.n%len(pids)]
 			_ = syscall.Kill(c.stopped, syscall.SIGSTOP)
 		}

@@ -29,6 +29,7 @@ type topic struct {
 	session uuid.UUID
 	since   time.Time
 	readers map[chan struct{}]struct{} // guarded by topics.mu
+	held    []chan struct{}            // those of readers that are expected; guarded by topics.mu
 
 	mu     sync.Mutex
 	events []event.Event
@@ -129,13 +130,19 @@ func (ts *topics) join(from From) (*topic, chan struct{}) {
 		t.since = from.Since
 	}
 	t.readers[wake] = struct{}{}
+	for _, held := range t.held { // the expected reader is here
+		delete(t.readers, held)
+	}
+	t.held = nil
 	return t, wake
 }
 
-// hold keeps a topic for a moment in which a reader is expected, who then finds the events of that
-// moment in memory.
+// hold keeps a topic until its first reader comes, who then finds the events since in memory.
 func (ts *topics) hold(from From) {
 	t, wake := ts.join(from)
+	ts.mu.Lock()
+	t.held = append(t.held, wake)
+	ts.mu.Unlock()
 	time.AfterFunc(expectReader, func() { ts.leave(t, wake) })
 }
 
@@ -143,7 +150,7 @@ func (ts *topics) leave(t *topic, wake chan struct{}) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
 	delete(t.readers, wake)
-	if len(t.readers) == 0 {
+	if len(t.readers) == 0 && ts.m[t.session] == t {
 		delete(ts.m, t.session)
 	}
 }
