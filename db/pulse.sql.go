@@ -33,7 +33,7 @@ type PulseReadRow struct {
 }
 
 // PulseRead reads PostgreSQL's clock, and for each kind of work whether there are rows that need a
-// look. Each condition is answered from a partial index that is empty while nothing happens. seq is
+// look. Each condition reads few rows: those of a partial index, or of a small table. seq is
 // the newest that was drawn for an event, whether it is committed or not.
 func (q *Queries) PulseRead(ctx context.Context) (PulseReadRow, error) {
 	row := q.db.QueryRow(ctx, pulseRead)

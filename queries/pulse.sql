@@ -1,6 +1,6 @@
 -- name: PulseRead :one
 -- PulseRead reads PostgreSQL's clock, and for each kind of work whether there are rows that need a
--- look. Each condition is answered from a partial index that is empty while nothing happens. seq is
+-- look. Each condition reads few rows: those of a partial index, or of a small table. seq is
 -- the newest that was drawn for an event, whether it is committed or not.
 SELECT clock_timestamp()::timestamptz AS now,
        coalesce(pg_sequence_last_value('events_seq_seq'::regclass), 0)::bigint AS seq,

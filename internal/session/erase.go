@@ -64,7 +64,11 @@ func (tx *Tx) cancelAll(ctx context.Context) (n int, err error) {
 		if err != nil {
 			return n, err
 		}
-		if _, err := tx.End(ctx, c, Ending{Trigger: Cancel, Failure: &f, Halted: State(t.State) != Running}); err != nil {
+		ok, err = tx.End(ctx, c, Ending{Trigger: Cancel, Failure: &f, Halted: State(t.State) != Running})
+		if err == nil && !ok {
+			err = fmt.Errorf("turn %s cannot be canceled", t.ID)
+		}
+		if err != nil {
 			return n, err
 		}
 		n++

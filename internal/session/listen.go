@@ -130,8 +130,11 @@ func (l *listener) listen(ctx context.Context) error {
 		return err
 	}
 	defer hangUp(conn)
-	if err := l.greet(ctx, conn); err != nil {
-		return err
+	if err := l.greet(ctx, conn); err != nil { // PostgreSQL's queue may be full; the others look for new nodes anyway
+		if conn.IsClosed() {
+			return err
+		}
+		l.s.log.WarnContext(ctx, "greet the other replicas", "err", err)
 	}
 	l.heard.Store(time.Now().UnixNano())
 	l.connected.Store(true)
@@ -170,10 +173,7 @@ func (l *listener) greet(ctx context.Context, conn *pgx.Conn) error {
 	ctx, cancel := context.WithTimeout(ctx, l.s.opt.Ping)
 	defer cancel()
 	_, err := conn.Exec(ctx, `SELECT pg_notify($1, $2)`, channel, strconv.Itoa(int(l.s.node)))
-	if err != nil {
-		return fmt.Errorf("greet the other replicas: %w", err)
-	}
-	return nil
+	return err
 }
 
 // ping finds a link that is dead but says nothing. The pool has the same link.

@@ -50,7 +50,8 @@ type notifier struct {
 	alone atomic.Int64 // until when no other node listens, in Unix nanoseconds
 }
 
-// aloneFor is how long a look at the nodes holds: a new node is heard before that.
+// aloneFor is how long a look at the nodes holds. A new node is heard earlier, as a rule; one of a
+// release that does not greet finds commits by its re-check until the next look.
 const aloneFor = 2 * time.Second
 
 // NodesSeen takes the nodes that are alive now. While there is no other node, none is notified of

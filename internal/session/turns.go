@@ -254,9 +254,10 @@ func (tx *Tx) Closing(ctx context.Context, t Turn) (c Closing, err error) {
 		return c, fmt.Errorf("read the turn's log: %w", err)
 	}
 	c.turn = t
-	if len(log) > 0 {
-		c.state, c.HasFiles, c.HasCallbacks = State(log[0].State), log[0].HasFiles, log[0].HasCallbacks
+	if len(log) == 0 {
+		return c, fmt.Errorf("turn %s has no events in the log", t.ID)
 	}
+	c.state, c.HasFiles, c.HasCallbacks = State(log[0].State), log[0].HasFiles, log[0].HasCallbacks
 	c.sum, err = summarize(log)
 	return c, err
 }

@@ -21,7 +21,7 @@ import (
 //
 // Its writes are queued and travel with the next read or with the commit, so an error of one can be
 // that of a later call. Seqs are drawn after the lock is taken, which keeps a cursor on seq from
-// losing rows.
+// losing rows. A session that does not exist yet needs no lock: nothing else knows its id.
 type Tx struct {
 	*replan.Tx            // for what must commit with it, such as jobs
 	Session    db.Session // the locked row, with the changes made so far
@@ -64,8 +64,8 @@ func (s *Store) Update(ctx context.Context, id uuid.UUID, fn func(*Tx) error) er
 	}, fn)
 }
 
-// Open is Update for the session that a message belongs to. If there is none yet, fn makes it: by
-// Begin.
+// Open is Update for the session that a message belongs to. One that no caller names is new, and
+// comes into being if fn begins a turn.
 func (s *Store) Open(ctx context.Context, ref Ref, fn func(*Tx) error) error {
 	return s.update(ctx, ref.locking(ctx), fn)
 }

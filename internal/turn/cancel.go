@@ -79,7 +79,11 @@ func (s *Service) endAll(ctx context.Context, tx *session.Tx, why string) (ended
 		if err != nil || !ok {
 			return ended, err
 		}
-		if _, err := s.endTurn(ctx, tx, t, session.Ending{Trigger: session.Cancel, Failure: &f, Halted: session.State(t.State) != session.Running}); err != nil {
+		ok, err = s.endTurn(ctx, tx, t, session.Ending{Trigger: session.Cancel, Failure: &f, Halted: session.State(t.State) != session.Running})
+		if err == nil && !ok {
+			err = fmt.Errorf("turn %s cannot be canceled", t.ID)
+		}
+		if err != nil {
 			return nil, err
 		}
 		ended = append(ended, t)

@@ -76,7 +76,10 @@ func (s *Service) step(ctx context.Context, what string, do func(context.Context
 	if err == nil {
 		s.reaped.Store(time.Now().UnixNano())
 	}
-	outages, _ := s.steps.LoadOrStore(what, outage.New(s.log, "reaper: "+what))
+	outages, known := s.steps.Load(what)
+	if !known {
+		outages, _ = s.steps.LoadOrStore(what, outage.New(s.log, "reaper: "+what))
+	}
 	outages.(*outage.Log).Note(ctx, err)
 }
 

@@ -107,21 +107,24 @@ func (s *Service) attend(ctx context.Context, t session.Turn, lease session.Leas
 	left := time.Duration((float64(t.MaxResponseSeconds) - t.ActiveSeconds) * float64(time.Second))
 	limited, done := context.WithTimeoutCause(ctx, max(left, 0), errTimeout)
 	defer done()
-	e, err := s.run(limited, t, a)
+	e, w, err := s.run(limited, t, a)
+	if err == nil { // the answer is whole: it counts even if its time is over now
+		e.Rest, err = w.Rest(context.WithoutCancel(ctx))
+	}
 	if err != nil && limited.Err() != nil { // whatever it was doing then, this is why it stopped
 		err = errors.Join(context.Cause(limited), err)
 	}
 	s.settle(context.WithoutCancel(ctx), t, a, e, err)
 }
 
-// run takes the agent through the turn and stores what it yields. What belongs to the turn's end it
-// returns: the structured answer, where one was asked for, and the last events of the reply, which are
-// stored with the end.
-func (s *Service) run(ctx context.Context, t session.Turn, a *attempt) (e session.Ending, err error) {
+// run takes the agent through the turn and writes what it yields. It returns what belongs to the
+// turn's end: the structured answer, where one was asked for, and the Writer, which may hold the last
+// events of the answer.
+func (s *Service) run(ctx context.Context, t session.Turn, a *attempt) (e session.Ending, w *session.Writer, err error) {
 	e.Trigger = session.Complete
 	ag, conv, run, err := s.assemble(ctx, t, a.lease)
 	if err != nil {
-		return e, err
+		return e, w, err
 	}
 	defer run.Close()
 	defer func() {
@@ -129,12 +132,12 @@ func (s *Service) run(ctx context.Context, t session.Turn, a *attempt) (e sessio
 			err = s.recovered(ctx, t, run.Redact, p)
 		}
 	}()
-	w := s.cfg.Sessions.Writer(a.lease)
+	w = s.cfg.Sessions.Writer(a.lease)
 	w.OnFailure(a.cancel)
 	a.writes(w)
 	for bodies, err := range ag.Run(ctx, conv) {
 		if err != nil {
-			return e, errors.Join(err, w.Flush(context.WithoutCancel(ctx)))
+			return e, w, errors.Join(err, w.Flush(context.WithoutCancel(ctx)))
 		}
 		write := w.Append
 		switch b := bodies[0].(type) {
@@ -143,24 +146,23 @@ func (s *Service) run(ctx context.Context, t session.Turn, a *attempt) (e sessio
 			continue
 		case event.InputRequired:
 			if err := w.Flush(ctx); err != nil {
-				return e, err
+				return e, w, err
 			}
-			return e, s.park(ctx, t, a, b)
+			return e, w, s.park(ctx, t, a, b)
 		case event.Reply:
 			if len(b.Calls) == 0 { // the last one, as a rule
 				write = w.Queue
 			}
 		}
 		if err := write(ctx, bodies...); err != nil {
-			return e, err
+			return e, w, err
 		}
 		a.note(bodies)
 		if ctx.Err() != nil {
-			return e, errors.Join(context.Cause(ctx), w.Flush(context.WithoutCancel(ctx)))
+			return e, w, errors.Join(context.Cause(ctx), w.Flush(context.WithoutCancel(ctx)))
 		}
 	}
-	e.Rest, err = w.Rest(ctx)
-	return e, err
+	return e, w, nil
 }
 
 // settle ends, hands over or leaves a turn, depending on why its run stopped.
