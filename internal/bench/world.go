@@ -30,8 +30,8 @@ type world struct {
 // slug is the workspace that every run works in.
 const slug = "bench"
 
-// What one process and one workspace run at once while nothing is set: the settings
-// PARLEY_WORKERS and PARLEY_MODEL_CALLS, and the limit max_running of a workspace.
+// The defaults of PARLEY_WORKERS and PARLEY_MODEL_CALLS for one process, and of max_running for one
+// workspace.
 const (
 	defaultWorkers = 100
 	defaultRunning = 64

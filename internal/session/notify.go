@@ -54,9 +54,9 @@ type notifier struct {
 // release that does not greet finds commits by its re-check until the next look.
 const aloneFor = 2 * time.Second
 
-// NodesSeen takes the nodes that are alive now. While there is no other node, none is notified of
-// events: a notification costs about as much as the commit that it announces. A node that comes later
-// says so when it listens; its once-a-second re-check finds what was committed in that moment.
+// NodesSeen takes the nodes that are alive now. While this is the only one, it announces no events: a
+// notification costs about as much as the commit that it announces. A node that starts later greets
+// when it listens; its once-a-second re-check finds what was committed in that moment.
 func (s *Store) NodesSeen(nodes []int32) {
 	until := int64(0)
 	if len(nodes) == 1 && nodes[0] == s.node {

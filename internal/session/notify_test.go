@@ -14,9 +14,9 @@ import (
 	"github.com/parley-server/parley/internal/session"
 )
 
-// TestLoneReplicaNotifiesNobody appends while a replica knows that it is the only one, and again
+// TestLoneReplicaSendsNoNotifications appends while a replica knows that it is the only one, and again
 // after another one has greeted it.
-func TestLoneReplicaNotifiesNobody(t *testing.T) {
+func TestLoneReplicaSendsNoNotifications(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -39,9 +39,9 @@ func TestLoneReplicaNotifiesNobody(t *testing.T) {
 	}
 
 	s.NodesSeen([]int32{s.Node()})
-	w.begin(t, s, "nobody needs to know")
+	w.begin(t, s, "not announced")
 	s.NodesSeen([]int32{s.Node(), s.Node() + 1}) // well within the time that a look holds
-	_, from := w.begin(t, s, "another needs to know")
+	_, from := w.begin(t, s, "announced")
 	if got, want := next(), payload(s, from); got != want {
 		t.Errorf("the first notification is %q, want %q", got, want)
 	}

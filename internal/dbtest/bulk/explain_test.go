@@ -115,7 +115,7 @@ type failed struct{ err error }
 func (f failed) Scan(...any) error { return f.err }
 
 // explain returns the plan of a query.
-func explain(t *testing.T, conn *pgx.Conn, q query) plan {
+func explain(t testing.TB, conn *pgx.Conn, q query) plan {
 	t.Helper()
 	e := &explainer{conn: conn, uses: settled}
 	if q.fresh {

@@ -1,6 +1,7 @@
 package bulk_test
 
 import (
+	"context"
 	"flag"
 	"fmt"
 	"regexp"
@@ -18,18 +19,18 @@ const (
 
 var measureDSN = flag.String("bulk.measure", "", "print the plans on this database, which bulk.Fill has filled")
 
-// TestMeasure prints what the lists cost.
-func TestMeasure(t *testing.T) {
+// BenchmarkLists prints what the lists cost on a big database.
+func BenchmarkLists(b *testing.B) {
 	if *measureDSN == "" {
-		t.Skip("-bulk.measure names no database")
+		b.Fatal("name the database: -bulk.measure DSN")
 	}
-	conn, err := pgx.Connect(t.Context(), *measureDSN)
+	conn, err := pgx.Connect(b.Context(), *measureDSN)
 	if err != nil {
-		t.Fatal(err)
+		b.Fatal(err)
 	}
-	defer conn.Close(t.Context())
-	for _, q := range queries(findKnown(t, conn)) {
-		p := explain(t, conn, q)
+	defer conn.Close(context.WithoutCancel(b.Context()))
+	for _, q := range queries(findKnown(b, conn)) {
+		p := explain(b, conn, q)
 		fmt.Printf("%s\t%.1f ms\t%s\t%v\n", q.name, p.ExecutionTime, p.brief(), faultsOf(q, p))
 	}
 }

@@ -39,7 +39,7 @@ type known struct {
 	key     string
 }
 
-func findKnown(t *testing.T, conn *pgx.Conn) (k known) {
+func findKnown(t testing.TB, conn *pgx.Conn) (k known) {
 	t.Helper()
 	err := conn.QueryRow(t.Context(), `SELECT s.id, s.turn_id, s.caller_id, s.created_at, s.last_seq, t.key_id
 		FROM sessions s JOIN turns t ON t.id = s.turn_id
