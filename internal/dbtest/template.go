@@ -35,15 +35,16 @@ type template struct {
 	err  error
 }
 
-// templateOn names the database to copy, and makes it if nobody did. A schema that
-// cannot be made fails every test, but takes its time only once per process.
+// templateOn returns the name of the database to copy, which it makes once a day: the migrations make
+// the partitions of their day. A schema that cannot be made fails every test, but takes its time only
+// once per process.
 func templateOn(ctx context.Context, admin string) (string, error) {
 	made.Lock()
 	defer made.Unlock()
-	t, ok := made.on[admin]
-	if !ok {
-		t.name = templatePrefix + migrations.Hash()
-		t.err = ensure(ctx, admin, t.name)
+	name := templatePrefix + migrations.Hash() + time.Now().UTC().Format("_20060102")
+	t := made.on[admin]
+	if t.name != name {
+		t = template{name: name, err: ensure(ctx, admin, name)}
 		if made.on == nil {
 			made.on = map[string]template{}
 		}

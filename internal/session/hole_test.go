@@ -23,9 +23,9 @@ func TestDroppingLeavesNoHole(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	replicas := []*session.Store{w.still(t), w.still(t), w.still(t)}
-	w.days(t, 8, 7, 6, 5, 4, 3, 2)
+	w.days(t, 9, 8, 7, 6, 5, 4, 3)
 	sessions := []*past{
-		w.past(t, replicas[0], 400, 7, 6, 5, 4, 3), w.past(t, replicas[0], 30, 7, 6, 3), w.past(t, replicas[0], 1500, 6, 4), w.past(t, replicas[0], 7, 5),
+		w.past(t, replicas[0], 400, 8, 7, 6, 5, 4), w.past(t, replicas[0], 30, 8, 7, 4), w.past(t, replicas[0], 1500, 7, 5), w.past(t, replicas[0], 7, 6),
 	}
 	var mu sync.Mutex
 	expired := make(map[uuid.UUID]int64) // the end of the newest turn that is out of the window, by session

@@ -22,7 +22,8 @@ func (w *world) still(t testing.TB) *session.Store {
 	return session.New(dbtest.Pool(t, w.dsn), session.Options{})
 }
 
-// days makes the partitions of text deltas for some days of the past.
+// days makes the partitions of text deltas for some days of the past. The younger ones than three
+// days may be too young to be dropped.
 func (w *world) days(t testing.TB, ago ...int) {
 	t.Helper()
 	for _, n := range ago {
@@ -149,8 +150,8 @@ func TestATurnKeepsItsDeltas(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	s := w.still(t)
-	w.days(t, 9, 8, 7, 6, 5, 4, 3, 2)
-	early, p := w.past(t, s, 20, 8), w.past(t, s, 50, 6)
+	w.days(t, 10, 9, 8, 7, 6, 5, 4, 3)
+	early, p := w.past(t, s, 20, 9), w.past(t, s, 50, 7)
 	w.expire(t, early.turns...)
 	for _, state := range []session.State{session.Waiting, session.LinedUp, session.Queued, session.Running} {
 		w.exec(t, `UPDATE turns SET state = $2, finished_at = NULL WHERE id = $1`, p.turns[0], state)

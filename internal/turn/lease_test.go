@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -41,13 +42,18 @@ func (j *journal) await(t *testing.T, text string) {
 	}
 }
 
-// TestLeaseIsGivenUpWhileEventsAreNotStored locks the session of a turn whose model writes: leases
-// can be renewed and events cannot be stored. The turn continues once they can.
+// TestLeaseIsGivenUpWhileEventsAreNotStored locks the session of a turn whose model stays in the
+// middle of its answer: leases can be renewed and events cannot be stored. The turn continues once
+// they can.
 func TestLeaseIsGivenUpWhileEventsAreNotStored(t *testing.T) {
 	t.Parallel()
 	locked := make(chan struct{})
+	var answers atomic.Int32
 	script := &modeltest.Script{Answer: func(r modeltest.Request) modeltest.Reply {
 		<-locked
+		if answers.Add(1) == 1 {
+			return modeltest.Reply{Text: []string{"hi", " there"}, Hold: 4}
+		}
 		return modeltest.Reply{Text: []string{"hi"}}
 	}}
 	w := newWorld(t, script)
