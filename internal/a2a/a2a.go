@@ -37,8 +37,8 @@ type Config struct {
 	NoCard    bool // without a key there is no card
 }
 
-// server is behind both handlers.
-type server struct {
+// api is behind both handlers.
+type api struct {
 	cfg  Config
 	door *door.Door
 }
@@ -54,7 +54,7 @@ func New(cfg Config) (map[string]http.Handler, error) {
 		return nil, err
 	}
 	cfg.Config = d.Config
-	s := &server{cfg: cfg, door: d}
+	s := &api{cfg: cfg, door: d}
 	calls := s.door.Handler(s.serve)
 	// Some clients join the address and the path /.
 	return map[string]http.Handler{Path: calls, Path + "/": calls, CardPath: s.door.Handler(s.card)}, nil

@@ -28,7 +28,7 @@ var stranger = agentCard{name: "Parley", description: "An agent behind Parley. A
 
 // card answers with the agent card: that of the key's workspace, or without a key one that
 // says how to come in and no more.
-func (s *server) card(w http.ResponseWriter, r *http.Request) error {
+func (s *api) card(w http.ResponseWriter, r *http.Request) error {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		return door.OtherMethod(w, r, "GET, HEAD, OPTIONS")
 	}
@@ -84,7 +84,7 @@ func (c *call) extendedCard() (any, error) {
 }
 
 // own is the card of a workspace: its name, and the skills that callers can start.
-func (s *server) own(ctx context.Context, caller door.Caller) (agentCard, error) {
+func (s *api) own(ctx context.Context, caller door.Caller) (agentCard, error) {
 	list, err := s.cfg.Skills.List(ctx, caller.Workspace.ID)
 	if err != nil {
 		return agentCard{}, err

@@ -18,7 +18,7 @@ import (
 
 // call is one call of a method.
 type call struct {
-	*server
+	*api
 	w       http.ResponseWriter
 	r       *http.Request
 	caller  door.Caller
@@ -38,7 +38,7 @@ func (c *call) workspace() uuid.UUID { return c.caller.Workspace.ID }
 func (c *call) brief() (context.Context, context.CancelFunc) { return c.door.Brief(c.r.Context()) }
 
 // serve lets a request in. From where it is known to be JSON-RPC, errors are, too.
-func (s *server) serve(w http.ResponseWriter, r *http.Request) error {
+func (s *api) serve(w http.ResponseWriter, r *http.Request) error {
 	if r.Method != http.MethodPost {
 		return door.OtherMethod(w, r, "OPTIONS, POST")
 	}
@@ -50,7 +50,7 @@ func (s *server) serve(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	c := &call{server: s, w: w, r: r, caller: caller, base: s.door.Base(r), places: make(map[string]string)}
+	c := &call{api: s, w: w, r: r, caller: caller, base: s.door.Base(r), places: make(map[string]string)}
 	if err := c.run(body); err != nil {
 		return c.refuse(err)
 	}

@@ -16,8 +16,8 @@ import (
 	"github.com/parley-server/parley/internal/limit"
 )
 
-// server answers requests.
-type server struct{ *dialect.Desk }
+// api answers requests.
+type api struct{ *dialect.Desk }
 
 // New returns the handlers by their paths.
 func New(cfg dialect.Config) (map[string]http.Handler, error) {
@@ -25,7 +25,7 @@ func New(cfg dialect.Config) (map[string]http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &server{desk}
+	s := &api{desk}
 	return map[string]http.Handler{
 		"/api/v1/workspaces/{id}/ag-ui": s.Route(map[string]dialect.Operation{
 			http.MethodPost: {Scope: apikey.Chat, Class: limit.Calls, Do: s.run}}),

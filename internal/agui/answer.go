@@ -20,7 +20,7 @@ import (
 // message beside them is answered behind that; where all of them are given up it is said in
 // place of an answer, and ends their turn. Where another turn is in progress by then, it is in
 // the way of the message as of any other.
-func (s *server) answer(w http.ResponseWriter, r *dialect.Request, in input, thread uuid.UUID) error {
+func (s *api) answer(w http.ResponseWriter, r *dialect.Request, in input, thread uuid.UUID) error {
 	q, err := s.questions(r, thread, in.resume)
 	if err != nil {
 		return err
@@ -72,7 +72,7 @@ type questions struct {
 	notices []Notice      // of those that were given up too late
 }
 
-func (s *server) questions(r *dialect.Request, thread uuid.UUID, list []resume) (q questions, err error) {
+func (s *api) questions(r *dialect.Request, thread uuid.UUID, list []resume) (q questions, err error) {
 	for i, rs := range list {
 		asked, err := s.Question(r.Context(), r.Caller, thread, rs.id)
 		if err != nil {
@@ -141,7 +141,7 @@ func decision(asked session.Approval, rs resume, c door.Caller, param string) (a
 // calls it ends with the very message whose turn has asked, or that of a turn which has begun
 // since. Those are known by their text; of a skill's turn, which has none, nobody can tell, and
 // the message counts as that one. active says that the turn which has asked is not over.
-func (s *server) fresh(w http.ResponseWriter, r *dialect.Request, in input, asked session.Approval) (fresh, active bool, err error) {
+func (s *api) fresh(w http.ResponseWriter, r *dialect.Request, in input, asked session.Approval) (fresh, active bool, err error) {
 	if in.said == nil {
 		return false, false, nil
 	}

@@ -15,7 +15,7 @@ import (
 
 // run tells a turn: the one that a message starts, the rest of the one that an answer lets go
 // on, or the one that is in progress.
-func (s *server) run(w http.ResponseWriter, r *dialect.Request) error {
+func (s *api) run(w http.ResponseWriter, r *dialect.Request) error {
 	body, _, err := wire.ReadBody(w, r.Request)
 	if err != nil {
 		return err
@@ -63,7 +63,7 @@ func (s *server) run(w http.ResponseWriter, r *dialect.Request) error {
 
 // thread finds the session of a thread: the one with that id, or the one that has the thread
 // as its caller. ok is false where there is none yet.
-func (s *server) thread(r *dialect.Request, thread string) (id uuid.UUID, ok bool, err error) {
+func (s *api) thread(r *dialect.Request, thread string) (id uuid.UUID, ok bool, err error) {
 	if id, err := uuid.Parse(thread); err == nil && len(thread) == 36 {
 		ctx, cancel := s.Door.Brief(r.Context())
 		defer cancel()
@@ -76,7 +76,7 @@ func (s *server) thread(r *dialect.Request, thread string) (id uuid.UUID, ok boo
 }
 
 // say starts a turn with a message. Where another is in the way, that is the outcome of the run.
-func (s *server) say(w http.ResponseWriter, r *dialect.Request, in input) error {
+func (s *api) say(w http.ResponseWriter, r *dialect.Request, in input) error {
 	if err := s.Door.Ration(r.Context(), w, r.Caller, limit.Messages); err != nil {
 		return err
 	}
@@ -88,7 +88,7 @@ func (s *server) say(w http.ResponseWriter, r *dialect.Request, in input) error 
 }
 
 // tell answers with a run. A client that comes back may have some of what it tells.
-func (s *server) tell(w http.ResponseWriter, r *dialect.Request, in input, rd dialect.Reading) (err error) {
+func (s *api) tell(w http.ResponseWriter, r *dialect.Request, in input, rd dialect.Reading) (err error) {
 	if in.Messages != nil && (in.said == nil || len(in.resume) > 0) {
 		if in.Calls, err = s.Calls(r.Context(), r.Caller, rd); err != nil {
 			return err
@@ -98,7 +98,7 @@ func (s *server) tell(w http.ResponseWriter, r *dialect.Request, in input, rd di
 }
 
 // busy says of a message that another turn is in its way, where that is the error.
-func (s *server) busy(w http.ResponseWriter, in input, err error) error {
+func (s *api) busy(w http.ResponseWriter, in input, err error) error {
 	f := fault.From(err)
 	if f == nil || f.Code != fault.TurnInProgress {
 		return err
@@ -112,7 +112,7 @@ func (s *server) busy(w http.ResponseWriter, in input, err error) error {
 }
 
 // refuse is a run that comes to nothing.
-func (s *server) refuse(w http.ResponseWriter, in input, f *fault.Error, metadata map[string]any) error {
+func (s *api) refuse(w http.ResponseWriter, in input, f *fault.Error, metadata map[string]any) error {
 	t := NewTelling(in.About, dialect.Reading{})
 	failed := t.failed(event.Error{Code: event.Code(f.Code), Message: f.Message})
 	failed.Metadata = metadata
@@ -120,7 +120,7 @@ func (s *server) refuse(w http.ResponseWriter, in input, f *fault.Error, metadat
 }
 
 // attach reads the turn in progress from its beginning.
-func (s *server) attach(w http.ResponseWriter, r *dialect.Request, in input, id uuid.UUID, ok bool) error {
+func (s *api) attach(w http.ResponseWriter, r *dialect.Request, in input, id uuid.UUID, ok bool) error {
 	if ok {
 		p, ok, err := s.Attach(r.Context(), r.Caller, id)
 		if err != nil {

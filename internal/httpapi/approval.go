@@ -18,7 +18,7 @@ import (
 )
 
 // approval is the question that the path names. What is not an id names none.
-func (r *request) approval() (uuid.UUID, error) {
+func (r *apiRequest) approval() (uuid.UUID, error) {
 	id, ok := wire.ID(mux.Vars(r.Request)["approvalId"])
 	if !ok {
 		return uuid.Nil, fault.New(fault.ApprovalNotFound, "No such approval in this workspace: an id looks like %s.", uuid.Nil)
@@ -27,7 +27,7 @@ func (r *request) approval() (uuid.UUID, error) {
 }
 
 // listApprovals answers with one page of the inbox.
-func (s *server) listApprovals(w http.ResponseWriter, r *request) error {
+func (s *api) listApprovals(w http.ResponseWriter, r *apiRequest) error {
 	if err := wire.Accepts(r.Request, wire.JSONType); err != nil {
 		return err
 	}
@@ -47,7 +47,7 @@ func (s *server) listApprovals(w http.ResponseWriter, r *request) error {
 }
 
 // getApproval answers with one approval or secret request.
-func (s *server) getApproval(w http.ResponseWriter, r *request) error {
+func (s *api) getApproval(w http.ResponseWriter, r *apiRequest) error {
 	if err := r.bare(); err != nil {
 		return err
 	}
@@ -65,12 +65,12 @@ func (s *server) getApproval(w http.ResponseWriter, r *request) error {
 }
 
 // decideApproval allows or denies what a turn wants to do.
-func (s *server) decideApproval(w http.ResponseWriter, r *request) error {
+func (s *api) decideApproval(w http.ResponseWriter, r *apiRequest) error {
 	return s.decide(w, r, func(c *wire.Checks, body []wire.Member) turn.Answer { return c.Decision(body, wire.DecisionFields) })
 }
 
 // answerSecret provides a secret, or lets the turn go on without it.
-func (s *server) answerSecret(w http.ResponseWriter, r *request) error {
+func (s *api) answerSecret(w http.ResponseWriter, r *apiRequest) error {
 	return s.decide(w, r, (*wire.Checks).Secret)
 }
 
@@ -88,7 +88,7 @@ type decided struct {
 	Already    bool             `json:"already_decided"`
 }
 
-func (s *server) decide(w http.ResponseWriter, r *request, parse func(*wire.Checks, []wire.Member) turn.Answer) error {
+func (s *api) decide(w http.ResponseWriter, r *apiRequest, parse func(*wire.Checks, []wire.Member) turn.Answer) error {
 	if err := wire.Accepts(r.Request, wire.JSONType); err != nil {
 		return err
 	}
@@ -121,7 +121,7 @@ func (s *server) decide(w http.ResponseWriter, r *request, parse func(*wire.Chec
 	return err
 }
 
-func (s *server) decided(r *request, d turn.Decided) decided {
+func (s *api) decided(r *apiRequest, d turn.Decided) decided {
 	var ask event.InputRequired
 	_ = json.Unmarshal(d.Request, &ask) // of an erased session nothing is left
 	at := session.ActiveTurn{SessionID: d.SessionID}

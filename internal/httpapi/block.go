@@ -16,7 +16,7 @@ import (
 )
 
 // block waits for the end of a turn, or until it needs input.
-func (s *server) block(w http.ResponseWriter, r *request, started turn.Started) error {
+func (s *api) block(w http.ResponseWriter, r *apiRequest, started turn.Started) error {
 	seen := active(started)
 	outcome, err := s.await(r, started, seen)
 	if err != nil {
@@ -28,7 +28,7 @@ func (s *server) block(w http.ResponseWriter, r *request, started turn.Started) 
 
 // await follows a turn to its end or to its first question, and keeps in seen how far
 // it came. A turn that is read again asks again, so a repeated call has the same answer.
-func (s *server) await(r *request, started turn.Started, seen *session.ActiveTurn) (turn.Outcome, error) {
+func (s *api) await(r *apiRequest, started turn.Started, seen *session.ActiveTurn) (turn.Outcome, error) {
 	ctx, stop := s.cfg.Keys.While(r.Context(), r.caller.Key)
 	defer stop()
 	for evs, err := range s.door.Events(ctx, started.From, started.Turn) {
@@ -71,7 +71,7 @@ func active(started turn.Started) *session.ActiveTurn {
 
 // accepted says of a call that cannot be answered any more that its message was
 // stored: who only hears "try again" sends it twice. Its answer is what comes after from.
-func (s *server) accepted(r *request, from int64, t *session.ActiveTurn, err error) error {
+func (s *api) accepted(r *apiRequest, from int64, t *session.ActiveTurn, err error) error {
 	why := "is stopping"
 	switch {
 	case fault.From(err) != nil:

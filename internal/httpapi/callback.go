@@ -13,7 +13,7 @@ import (
 )
 
 // callback is the callback that the path names. What is not an id names none.
-func (r *request) callback() (uuid.UUID, error) {
+func (r *apiRequest) callback() (uuid.UUID, error) {
 	id, ok := wire.ID(mux.Vars(r.Request)["callbackId"])
 	if !ok {
 		return uuid.Nil, fault.New(fault.CallbackNotFound, "No such callback in this workspace: an id looks like %s.", uuid.Nil)
@@ -22,7 +22,7 @@ func (r *request) callback() (uuid.UUID, error) {
 }
 
 // listCallbacks answers with one page of what the workspace's callbacks were told.
-func (s *server) listCallbacks(w http.ResponseWriter, r *request) error {
+func (s *api) listCallbacks(w http.ResponseWriter, r *apiRequest) error {
 	if err := wire.Accepts(r.Request, wire.JSONType); err != nil {
 		return err
 	}
@@ -41,7 +41,7 @@ func (s *server) listCallbacks(w http.ResponseWriter, r *request) error {
 }
 
 // getCallback answers with a callback, its reports and the attempts at them.
-func (s *server) getCallback(w http.ResponseWriter, r *request) error {
+func (s *api) getCallback(w http.ResponseWriter, r *apiRequest) error {
 	if err := r.bare(); err != nil {
 		return err
 	}
@@ -68,7 +68,7 @@ type redelivery struct {
 
 // redeliverCallback has the newest report sent once more. Where there is none, that
 // is no error.
-func (s *server) redeliverCallback(w http.ResponseWriter, r *request) error {
+func (s *api) redeliverCallback(w http.ResponseWriter, r *apiRequest) error {
 	if err := r.bare(); err != nil {
 		return err
 	}

@@ -15,7 +15,7 @@ type canceled struct {
 }
 
 // cancelTurn ends the session's turn. Where there is none, that is no error.
-func (s *server) cancelTurn(w http.ResponseWriter, r *request) error {
+func (s *api) cancelTurn(w http.ResponseWriter, r *apiRequest) error {
 	if err := wire.Accepts(r.Request, wire.JSONType); err != nil {
 		return err
 	}

@@ -14,7 +14,7 @@ import (
 )
 
 // uploadFile takes the bytes of a file in. Its address is signed: no key is needed.
-func (s *server) uploadFile(w http.ResponseWriter, r *request) error {
+func (s *api) uploadFile(w http.ResponseWriter, r *apiRequest) error {
 	if err := wire.Accepts(r.Request, wire.JSONType); err != nil {
 		return err
 	}
@@ -57,7 +57,7 @@ func (b *steadyBody) Read(p []byte) (int, error) {
 // fetchFile sends the bytes of a file, or a range of them. Its address is signed: no
 // key is needed. Nothing that somebody else has written is ever shown in the name of
 // this service: it is downloaded.
-func (s *server) fetchFile(w http.ResponseWriter, r *request) error {
+func (s *api) fetchFile(w http.ResponseWriter, r *apiRequest) error {
 	f, err := s.cfg.Files.Open(r.Context(), r.URL.EscapedPath(), r.URL.RawQuery)
 	if err != nil {
 		return err

@@ -224,7 +224,7 @@ func writeValue(w *bytes.Buffer, v any) error {
 }
 
 // getOpenAPI answers with the document. It asks nothing and nobody.
-func (s *server) getOpenAPI(w http.ResponseWriter, r *request) error {
+func (s *api) getOpenAPI(w http.ResponseWriter, r *apiRequest) error {
 	if err := wire.Accepts(r.Request, wire.JSONType); err != nil {
 		return err
 	}

@@ -30,7 +30,7 @@ var (
 
 // createFile answers with a ticket: where to send the bytes of a file, or that the
 // service gets them itself.
-func (s *server) createFile(w http.ResponseWriter, r *request) error {
+func (s *api) createFile(w http.ResponseWriter, r *apiRequest) error {
 	if err := wire.Accepts(r.Request, wire.JSONType); err != nil {
 		return err
 	}
@@ -144,7 +144,7 @@ func parseDownload(c wire.Checks, body []wire.Member) (q downloadQuery, err erro
 
 // downloadFiles answers with fresh addresses: of one file, or of what a session has
 // produced.
-func (s *server) downloadFiles(w http.ResponseWriter, r *request) error {
+func (s *api) downloadFiles(w http.ResponseWriter, r *apiRequest) error {
 	if err := wire.Accepts(r.Request, wire.JSONType); err != nil {
 		return err
 	}
@@ -174,7 +174,7 @@ func (s *server) downloadFiles(w http.ResponseWriter, r *request) error {
 }
 
 // getFile answers with what a file is known by: above all, how far it has come.
-func (s *server) getFile(w http.ResponseWriter, r *request) error {
+func (s *api) getFile(w http.ResponseWriter, r *apiRequest) error {
 	if err := wire.Accepts(r.Request, wire.JSONType); err != nil {
 		return err
 	}
@@ -195,7 +195,7 @@ func (s *server) getFile(w http.ResponseWriter, r *request) error {
 }
 
 // listFiles answers with one page of the workspace's files.
-func (s *server) listFiles(w http.ResponseWriter, r *request) error {
+func (s *api) listFiles(w http.ResponseWriter, r *apiRequest) error {
 	if err := wire.Accepts(r.Request, wire.JSONType); err != nil {
 		return err
 	}

@@ -11,7 +11,7 @@ import (
 var healthy = []byte(`{"status":"ok"}` + "\n")
 
 // health says that the process is alive.
-func (s *server) health(w http.ResponseWriter, r *request) error {
+func (s *api) health(w http.ResponseWriter, r *apiRequest) error {
 	if err := wire.Accepts(r.Request, wire.JSONType); err != nil {
 		return err
 	}
@@ -20,7 +20,7 @@ func (s *server) health(w http.ResponseWriter, r *request) error {
 }
 
 // ready reports whether the process can do its work; the answer names what is lacking.
-func (s *server) ready(w http.ResponseWriter, r *request) error {
+func (s *api) ready(w http.ResponseWriter, r *apiRequest) error {
 	if err := wire.Accepts(r.Request, wire.JSONType); err != nil {
 		return err
 	}

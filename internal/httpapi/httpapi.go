@@ -38,8 +38,8 @@ type Config struct {
 	Ready     func(context.Context) error // nil: always ready
 }
 
-// server is the handler.
-type server struct {
+// api is the handler.
+type api struct {
 	cfg      Config
 	door     *door.Door
 	document document
@@ -63,7 +63,7 @@ func New(cfg Config) (http.Handler, error) {
 		return nil, err
 	}
 	cfg.Config = d.Config
-	s := &server{cfg: cfg, door: d, readiness: outage.New(cfg.Log, "get ready")}
+	s := &api{cfg: cfg, door: d, readiness: outage.New(cfg.Log, "get ready")}
 	doc, ops, err := load(openapi, cfg, s.handlers())
 	if err != nil {
 		return nil, err
@@ -73,10 +73,10 @@ func New(cfg Config) (http.Handler, error) {
 }
 
 // ServeHTTP implements http.Handler.
-func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.routes.ServeHTTP(w, r) }
+func (s *api) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.routes.ServeHTTP(w, r) }
 
 // handlers binds the operations of the document.
-func (s *server) handlers() map[string]handler {
+func (s *api) handlers() map[string]handler {
 	return map[string]handler{
 		"sendMessage":  s.sendMessage,
 		"listSessions": s.listSessions,

@@ -16,7 +16,7 @@ import (
 const maxPage = 100
 
 // listSessions answers with one page of the workspace's sessions.
-func (s *server) listSessions(w http.ResponseWriter, r *request) error {
+func (s *api) listSessions(w http.ResponseWriter, r *apiRequest) error {
 	if err := wire.Accepts(r.Request, wire.JSONType); err != nil {
 		return err
 	}
@@ -42,7 +42,7 @@ func (s *server) listSessions(w http.ResponseWriter, r *request) error {
 }
 
 // listMessages answers with one page of a session's messages.
-func (s *server) listMessages(w http.ResponseWriter, r *request) error {
+func (s *api) listMessages(w http.ResponseWriter, r *apiRequest) error {
 	if err := wire.Accepts(r.Request, wire.JSONType); err != nil {
 		return err
 	}
@@ -68,7 +68,7 @@ func (s *server) listMessages(w http.ResponseWriter, r *request) error {
 }
 
 // attachFiles adds the files of messages, with addresses that are valid from now.
-func (s *server) attachFiles(ctx context.Context, r *request, messages []session.Message) error {
+func (s *api) attachFiles(ctx context.Context, r *apiRequest, messages []session.Message) error {
 	turns := make([]uuid.UUID, len(messages))
 	for i, m := range messages {
 		turns[i] = m.TurnID

@@ -25,7 +25,7 @@ func parseMessage(c wire.Checks, body []wire.Member, h http.Header) (wire.Messag
 // sendMessage starts a turn and answers with its events, with its outcome, or, where
 // that is reported to a callback, with where to find it. A message that was sent
 // before finds its turn.
-func (s *server) sendMessage(w http.ResponseWriter, r *request) error {
+func (s *api) sendMessage(w http.ResponseWriter, r *apiRequest) error {
 	if err := wire.Accepts(r.Request, wire.StreamType, wire.JSONType); err != nil {
 		return err
 	}
@@ -79,7 +79,7 @@ func takes(r *http.Request, stream bool) error {
 }
 
 // start stores the message. When it returns, the message will be answered.
-func (s *server) start(r *request, req turn.Request, raw []byte) (turn.Started, error) {
+func (s *api) start(r *apiRequest, req turn.Request, raw []byte) (turn.Started, error) {
 	if err := r.Context().Err(); err != nil {
 		return turn.Started{}, err
 	}
@@ -96,7 +96,7 @@ func (s *server) start(r *request, req turn.Request, raw []byte) (turn.Started, 
 
 // show streams a turn that was just started, or that a client with a cursor comes
 // back to.
-func (s *server) show(w http.ResponseWriter, r *request, started turn.Started, cursor int64) error {
+func (s *api) show(w http.ResponseWriter, r *apiRequest, started turn.Started, cursor int64) error {
 	t := &tail{from: started.From, turn: started.Turn}
 	if cursor > 0 {
 		t.head = &event.Open{SessionID: started.Session, FromSeq: new(t.from.Seq)}
@@ -112,7 +112,7 @@ func (s *server) show(w http.ResponseWriter, r *request, started turn.Started, c
 }
 
 // ended is the seq of a turn's last event, 0 while it has none.
-func (s *server) ended(r *request, started turn.Started) (int64, error) {
+func (s *api) ended(r *apiRequest, started turn.Started) (int64, error) {
 	ctx, cancel := s.door.Brief(r.Context())
 	defer cancel()
 	t, _, err := s.cfg.Sessions.Answer(ctx, r.caller.Workspace.ID, started.Turn)
@@ -133,7 +133,7 @@ type queued struct {
 }
 
 // accept answers 202.
-func (s *server) accept(w http.ResponseWriter, r *request, started turn.Started) error {
+func (s *api) accept(w http.ResponseWriter, r *apiRequest, started turn.Started) error {
 	t := active(started)
 	s.link(r, t)
 	w.Header().Set("Location", t.EventsURL)

@@ -14,7 +14,7 @@ import (
 // once answers 200 with what do returns. Under an Idempotency-Key, key, the same
 // request gets the same answer for a day and do runs once; about is what makes it the
 // same, and holds no secret.
-func (s *server) once(w http.ResponseWriter, r *request, key string, about any, do func(context.Context) (any, error)) error {
+func (s *api) once(w http.ResponseWriter, r *apiRequest, key string, about any, do func(context.Context) (any, error)) error {
 	ctx, cancel := s.door.Brief(r.Context())
 	defer cancel()
 	text, err := json.Marshal(about)

@@ -96,7 +96,7 @@ func FuzzCursor(f *testing.F) {
 // The document, the handlers and the scopes must fit together, or nothing starts.
 func TestDocumentMustFitTheHandlers(t *testing.T) {
 	t.Parallel()
-	s := &server{}
+	s := &api{}
 	handlers := s.handlers()
 	if _, ops, err := load(openapi, Config{Config: door.Config{Version: "1"}}, handlers); err != nil || len(ops) != len(handlers) {
 		t.Fatalf("%d operations for %d handlers, %v", len(ops), len(handlers), err)

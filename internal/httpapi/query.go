@@ -26,7 +26,7 @@ type params struct {
 
 // query is what the caller asks for. A name that the document does not know for this
 // operation is a mistake: it could be a filter with a typing error.
-func (r *request) query() *params {
+func (r *apiRequest) query() *params {
 	p := &params{}
 	var err error
 	if p.values, err = url.ParseQuery(r.URL.RawQuery); err != nil {
@@ -42,7 +42,7 @@ func (r *request) query() *params {
 }
 
 // bare checks a request that says everything in its path.
-func (r *request) bare() error {
+func (r *apiRequest) bare() error {
 	if err := wire.Accepts(r.Request, wire.JSONType); err != nil {
 		return err
 	}

@@ -14,7 +14,7 @@ import (
 )
 
 // resumeStream attaches a reader to a session.
-func (s *server) resumeStream(w http.ResponseWriter, r *request) error {
+func (s *api) resumeStream(w http.ResponseWriter, r *apiRequest) error {
 	release := func() {}
 	defer func() { release() }()
 	var t *tail
@@ -32,7 +32,7 @@ func (s *server) resumeStream(w http.ResponseWriter, r *request) error {
 }
 
 // hold counts a stream of the caller.
-func (s *server) hold(r *request) (release func(), err error) {
+func (s *api) hold(r *apiRequest) (release func(), err error) {
 	if release, err = s.door.Hold(r.Context(), r.caller); err != nil {
 		return func() {}, err
 	}
@@ -41,7 +41,7 @@ func (s *server) hold(r *request) (release func(), err error) {
 
 // openTail finds what a stream has to show. Without a turn to follow it writes the whole answer and
 // returns nil.
-func (s *server) openTail(w http.ResponseWriter, r *request) (*tail, error) {
+func (s *api) openTail(w http.ResponseWriter, r *apiRequest) (*tail, error) {
 	a, err := s.attach(r)
 	if err != nil {
 		return nil, err
@@ -66,7 +66,7 @@ type attachment struct {
 }
 
 // attach reads a reader's wish, and looks at the session.
-func (s *server) attach(r *request) (*attachment, error) {
+func (s *api) attach(r *apiRequest) (*attachment, error) {
 	if err := wire.Accepts(r.Request, wire.StreamType); err != nil {
 		return nil, err
 	}
@@ -128,7 +128,7 @@ func (a *attachment) follow() *tail {
 
 // replay answers a reader for whom nothing is in progress: with the end, or with
 // what was missed and then the end.
-func (s *server) replay(w http.ResponseWriter, r *request, a *attachment) error {
+func (s *api) replay(w http.ResponseWriter, r *apiRequest, a *attachment) error {
 	h := &a.head
 	seq := a.cursor
 	switch {
@@ -151,7 +151,7 @@ func (s *server) replay(w http.ResponseWriter, r *request, a *attachment) error 
 }
 
 // close answers with a stream that ends by itself.
-func (s *server) close(w http.ResponseWriter, r *request, t *tail, rest func(*frames) error) error {
+func (s *api) close(w http.ResponseWriter, r *apiRequest, t *tail, rest func(*frames) error) error {
 	sw := sse.Open(w, sse.Options{Keepalive: s.cfg.Keepalive, WriteTimeout: s.cfg.WriteTimeout})
 	defer sw.Close()
 	out := &frames{sw: sw, tail: t, id: t.from.Seq}
@@ -169,7 +169,7 @@ func (s *server) close(w http.ResponseWriter, r *request, t *tail, rest func(*fr
 }
 
 // missed sends every row after the cursor, the last of which is the end of a turn.
-func (s *server) missed(r *request, out *frames, last int64) error {
+func (s *api) missed(r *apiRequest, out *frames, last int64) error {
 	for evs, err := range s.cfg.Sessions.After(r.Context(), out.tail.from) {
 		if errors.Is(err, session.ErrGone) {
 			return errors.Join(err, out.gone(), out.sw.Flush())

@@ -18,17 +18,17 @@ import (
 )
 
 // handler answers one operation. It writes only on success.
-type handler func(http.ResponseWriter, *request) error
+type handler func(http.ResponseWriter, *apiRequest) error
 
-// request is a request that has passed the guard.
-type request struct {
+// apiRequest is a apiRequest that has passed the guard.
+type apiRequest struct {
 	*http.Request
 	op     *operation
 	caller door.Caller // zero for public operations
 }
 
 // session is the session that the path names. What is not an id names none.
-func (r *request) session() (uuid.UUID, error) {
+func (r *apiRequest) session() (uuid.UUID, error) {
 	id, ok := wire.ID(mux.Vars(r.Request)["sessionId"])
 	if !ok {
 		return uuid.Nil, fault.New(fault.SessionNotFound, "The session id in the address is not valid. "+
@@ -39,7 +39,7 @@ func (r *request) session() (uuid.UUID, error) {
 
 // router makes one route per path: methods are looked up behind it, so that every
 // path knows its 405.
-func (s *server) router(ops []*operation) http.Handler {
+func (s *api) router(ops []*operation) http.Handler {
 	r := mux.NewRouter().SkipClean(true).UseEncodedPath()
 	paths := make(map[string]map[string]*operation)
 	for _, op := range ops {
@@ -69,7 +69,7 @@ func (s *server) router(ops []*operation) http.Handler {
 }
 
 // path answers all methods of one path.
-func (s *server) path(methods map[string]*operation, allow string) http.Handler {
+func (s *api) path(methods map[string]*operation, allow string) http.Handler {
 	return s.door.Handler(func(w http.ResponseWriter, r *http.Request) error {
 		if op := methods[r.Method]; op != nil {
 			return s.serve(w, r, op)
@@ -79,8 +79,8 @@ func (s *server) path(methods map[string]*operation, allow string) http.Handler 
 }
 
 // serve lets a request pass the guard and hands it to its operation.
-func (s *server) serve(w http.ResponseWriter, r *http.Request, op *operation) error {
-	req := &request{Request: r, op: op}
+func (s *api) serve(w http.ResponseWriter, r *http.Request, op *operation) error {
+	req := &apiRequest{Request: r, op: op}
 	if !op.public() {
 		if err := door.Aside(func() error { return s.admit(w, req) }); err != nil {
 			return err
@@ -90,13 +90,13 @@ func (s *server) serve(w http.ResponseWriter, r *http.Request, op *operation) er
 }
 
 // admit lets a request pass the guard.
-func (s *server) admit(w http.ResponseWriter, r *request) (err error) {
+func (s *api) admit(w http.ResponseWriter, r *apiRequest) (err error) {
 	r.caller, err = s.door.Admit(w, r.Request, door.Terms{Scope: r.op.Scope, Class: r.op.Class, Names: r.names})
 	return err
 }
 
 // names reports whether the path names a workspace, by its name or its id.
-func (r *request) names(w workspace.Workspace) bool {
+func (r *apiRequest) names(w workspace.Workspace) bool {
 	ref, err := url.PathUnescape(mux.Vars(r.Request)["id"])
 	if err != nil {
 		return false
@@ -108,6 +108,6 @@ func (r *request) names(w workspace.Workspace) bool {
 }
 
 // link completes what is told of a turn with where to read or end it.
-func (s *server) link(r *request, t *session.ActiveTurn) {
+func (s *api) link(r *apiRequest, t *session.ActiveTurn) {
 	door.Link(s.door.Base(r.Request), r.caller.Workspace, t)
 }

@@ -38,7 +38,7 @@ type tail struct {
 //
 // A stream can stand here for an hour, with many beside it: what it needs only at
 // its beginning or its end is in functions of its own, off this stack.
-func (s *server) stream(w http.ResponseWriter, r *request, t *tail) error {
+func (s *api) stream(w http.ResponseWriter, r *apiRequest, t *tail) error {
 	key := r.caller.Key // and nothing else of r, so that the workspace can go
 	ctx, stop := s.cfg.Keys.While(r.Context(), key)
 	defer stop()
@@ -59,7 +59,7 @@ func (s *server) stream(w http.ResponseWriter, r *request, t *tail) error {
 }
 
 // pump writes what comes until the turn is done.
-func (s *server) pump(ctx context.Context, out *frames) error {
+func (s *api) pump(ctx context.Context, out *frames) error {
 	for evs, err := range s.door.Events(ctx, out.tail.from, out.tail.turn) {
 		if errors.Is(err, session.ErrGone) {
 			return errors.Join(err, out.gone(), out.sw.Flush())
@@ -76,7 +76,7 @@ func (s *server) pump(ctx context.Context, out *frames) error {
 
 // left notes why a stream closed without the done of its turn: its reader is gone
 // or too slow, its key is dead, its rows are, the database is, or the service stops.
-func (s *server) left(ctx context.Context, key string, t *tail, err error) {
+func (s *api) left(ctx context.Context, key string, t *tail, err error) {
 	level, why := slog.LevelDebug, "a stream ended early"
 	switch {
 	case errors.Is(err, session.ErrGone):

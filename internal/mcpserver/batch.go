@@ -15,7 +15,7 @@ const maxBatch = 20
 
 // batch answers the messages of a list, each for itself, in a stream. Before any of them is
 // looked at, all are counted: the first was, when the request came in.
-func (s *server) batch(w http.ResponseWriter, v visit, list []message) error {
+func (s *api) batch(w http.ResponseWriter, v visit, list []message) error {
 	v.message = &message{}
 	switch again := repeated(list); {
 	case v.revision != batches:

@@ -41,7 +41,7 @@ type handler func(context.Context, *call) (result, error)
 
 // call runs a tool. What goes wrong is a result that a model can read, unless it is the
 // client that is wrong.
-func (s *server) call(ctx context.Context, t *tool, req *mcp.CallToolRequest) (_ *mcp.CallToolResult, _ error) {
+func (s *api) call(ctx context.Context, t *tool, req *mcp.CallToolRequest) (_ *mcp.CallToolResult, _ error) {
 	v := ctx.Value(visitKey{}).(*visit)
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -72,7 +72,7 @@ func (s *server) call(ctx context.Context, t *tool, req *mcp.CallToolRequest) (_
 }
 
 // run reads the arguments of a call and hands them to the tool.
-func (s *server) run(ctx context.Context, v *visit, t *tool, req *mcp.CallToolRequest) (res result, err error) {
+func (s *api) run(ctx context.Context, v *visit, t *tool, req *mcp.CallToolRequest) (res result, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("a tool panicked: %v\n%s", p, debug.Stack())
@@ -90,7 +90,7 @@ func (s *server) run(ctx context.Context, v *visit, t *tool, req *mcp.CallToolRe
 }
 
 // forbid answers calls of tools that there are, but not for this key.
-func (s *server) forbid(next mcp.MethodHandler) mcp.MethodHandler {
+func (s *api) forbid(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 		if r, ok := req.(*mcp.CallToolRequest); ok && r.Params != nil {
 			v := ctx.Value(visitKey{}).(*visit)

@@ -29,7 +29,7 @@ type decided struct {
 }
 
 // decideApproval allows or denies what a turn wants to do.
-func (s *server) decideApproval(ctx context.Context, c *call) (result, error) {
+func (s *api) decideApproval(ctx context.Context, c *call) (result, error) {
 	id, stay := c.args.id("approval_id"), false
 	if raw := c.args.value("wait"); raw != nil {
 		stay = c.args.Boolean("/wait", raw)
@@ -64,7 +64,7 @@ func (s *server) decideApproval(ctx context.Context, c *call) (result, error) {
 	return result{value: out, texts: res.texts, failed: res.failed}, err
 }
 
-func (s *server) decide(ctx context.Context, c *call, a turn.Answer) (turn.Decided, error) {
+func (s *api) decide(ctx context.Context, c *call, a turn.Answer) (turn.Decided, error) {
 	ctx, cancel := s.door.Brief(context.WithoutCancel(ctx))
 	defer cancel()
 	a.Key, a.Scopes = c.caller.Key, c.caller.Scopes.Expand().Strings()
@@ -84,8 +84,8 @@ func (s *server) decide(ctx context.Context, c *call, a turn.Answer) (turn.Decid
 }
 
 // join waits for the turn that an answer sets going, and tells how it goes from there.
-func (s *server) join(ctx context.Context, c *call, d turn.Decided) (result, error) {
-	w := &wait{server: s, call: c, decision: true, plain: true, after: d.ApprovalID, started: turn.Started{Session: d.SessionID, Turn: d.TurnID}}
+func (s *api) join(ctx context.Context, c *call, d turn.Decided) (result, error) {
+	w := &wait{api: s, call: c, decision: true, plain: true, after: d.ApprovalID, started: turn.Started{Session: d.SessionID, Turn: d.TurnID}}
 	brief, cancel := s.door.Brief(ctx)
 	h, err := s.cfg.Sessions.Head(brief, c.caller.Workspace.ID, d.SessionID)
 	cancel()
@@ -101,7 +101,7 @@ func (s *server) join(ctx context.Context, c *call, d turn.Decided) (result, err
 }
 
 // cancelSession ends the session's turn. Where there is none, that is no error.
-func (s *server) cancelSession(ctx context.Context, c *call) (result, error) {
+func (s *api) cancelSession(ctx context.Context, c *call) (result, error) {
 	id := c.args.id("session_id")
 	if err := c.args.Err(); err != nil {
 		return result{}, err

@@ -67,7 +67,7 @@ func (x *exchange) Close() error {
 var first, _ = jsonrpc.MakeID("1") // of a string it cannot fail
 
 // ask has the protocol answer a request. Where ctx ends before, there is no answer.
-func (s *server) ask(ctx context.Context, v *visit) (json.RawMessage, *jsonrpc.Error) {
+func (s *api) ask(ctx context.Context, v *visit) (json.RawMessage, *jsonrpc.Error) {
 	x := &exchange{request: make(chan *jsonrpc.Request, 1), answer: make(chan *jsonrpc.Response, 1), closed: make(chan struct{}), out: v.reply}
 	state := new(mcp.ServerSessionState)
 	if v.revision < roundTrips && v.message.method != "initialize" { // as if there had been a handshake
@@ -109,7 +109,7 @@ func whole(result json.RawMessage) json.RawMessage {
 }
 
 // failed tells of what should not have come to the SDK, or not out of it.
-func (s *server) failed(ctx context.Context, v *visit, err error) *jsonrpc.Error {
+func (s *api) failed(ctx context.Context, v *visit, err error) *jsonrpc.Error {
 	f := s.door.Fault(ctx, fmt.Errorf("answer a request of the protocol: %w", err), "method", v.message.method, "workspace", v.caller.Workspace.ID, "key", v.caller.Key)
 	return wrong(jsonrpc.CodeInternalError, "%s", f.Message)
 }

@@ -39,8 +39,8 @@ type Config struct {
 	Wiki   *wiki.Store
 }
 
-// server is the handler.
-type server struct {
+// api is the handler.
+type api struct {
 	cfg   Config
 	door  *door.Door
 	tools []tool
@@ -60,7 +60,7 @@ func New(cfg Config) (http.Handler, error) {
 		return nil, err
 	}
 	cfg.Config = d.Config
-	s := &server{cfg: cfg, door: d, servers: make(map[string]*mcp.Server)}
+	s := &api{cfg: cfg, door: d, servers: make(map[string]*mcp.Server)}
 	if s.tools, err = load(table, s.handlers()); err != nil {
 		return nil, err
 	}
@@ -68,7 +68,7 @@ func New(cfg Config) (http.Handler, error) {
 }
 
 // handlers binds the tools of the table.
-func (s *server) handlers() map[string]handler {
+func (s *api) handlers() map[string]handler {
 	return map[string]handler{
 		"send_message":    s.sendMessage,
 		"list_skills":     s.listSkills,

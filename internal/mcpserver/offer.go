@@ -12,7 +12,7 @@ import (
 
 // sdk is what the SDK serves to a key: the tools of its scopes. Keys of the same rights share
 // one.
-func (s *server) sdk(caller door.Caller) *mcp.Server {
+func (s *api) sdk(caller door.Caller) *mcp.Server {
 	var names []string
 	for _, t := range s.tools {
 		if caller.Scopes.Allows(t.scope) {
@@ -42,7 +42,7 @@ func instructions(names []string) string {
 }
 
 // offer makes a server with some of the tools.
-func (s *server) offer(names []string) *mcp.Server {
+func (s *api) offer(names []string) *mcp.Server {
 	srv := mcp.NewServer(&mcp.Implementation{Name: "parley", Title: "Parley", Version: s.cfg.Version}, &mcp.ServerOptions{
 		Instructions: instructions(names),
 		Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}},

@@ -16,7 +16,7 @@ import (
 
 // check finds out whether a message can be answered with a result, as far as that can be told
 // without a tool.
-func (s *server) check(m *message, revision string, h http.Header) *jsonrpc.Error {
+func (s *api) check(m *message, revision string, h http.Header) *jsonrpc.Error {
 	known := slices.Contains(methods(revision), m.method)
 	switch {
 	case m.bad != nil:
@@ -92,7 +92,7 @@ func (m *message) meta() *jsonrpc.Error {
 }
 
 // called reads a call of a tool. What answers questions is for this package alone.
-func (s *server) called(m *message) *jsonrpc.Error {
+func (s *api) called(m *message) *jsonrpc.Error {
 	for _, p := range []struct {
 		name string
 		text *string

@@ -19,7 +19,7 @@ type offered struct {
 	Inputs      []skill.Input `json:"inputs,omitempty"` // absent: anything
 }
 
-func (s *server) listSkills(ctx context.Context, c *call) (result, error) {
+func (s *api) listSkills(ctx context.Context, c *call) (result, error) {
 	if err := c.args.Err(); err != nil {
 		return result{}, err
 	}
@@ -43,7 +43,7 @@ func (s *server) listSkills(ctx context.Context, c *call) (result, error) {
 	return result{value: map[string]any{"skills": active}}, nil
 }
 
-func (s *server) listSessions(ctx context.Context, c *call) (result, error) {
+func (s *api) listSessions(ctx context.Context, c *call) (result, error) {
 	a := &c.args
 	var q session.SummaryQuery
 	q.Limit, q.Cursor = a.page(20)
@@ -62,7 +62,7 @@ func (s *server) listSessions(ctx context.Context, c *call) (result, error) {
 	return result{value: page}, err
 }
 
-func (s *server) getSession(ctx context.Context, c *call) (result, error) {
+func (s *api) getSession(ctx context.Context, c *call) (result, error) {
 	id := c.args.id("session_id")
 	if err := c.args.Err(); err != nil {
 		return result{}, err
@@ -73,7 +73,7 @@ func (s *server) getSession(ctx context.Context, c *call) (result, error) {
 	return result{value: sum}, err
 }
 
-func (s *server) getMessages(ctx context.Context, c *call) (result, error) {
+func (s *api) getMessages(ctx context.Context, c *call) (result, error) {
 	a := &c.args
 	id := a.id("session_id")
 	var q session.MessageQuery
@@ -113,7 +113,7 @@ func (s *server) getMessages(ctx context.Context, c *call) (result, error) {
 	return result{value: page}, nil
 }
 
-func (s *server) listPending(ctx context.Context, c *call) (result, error) {
+func (s *api) listPending(ctx context.Context, c *call) (result, error) {
 	a := &c.args
 	q := session.ApprovalQuery{Status: "pending"}
 	q.Limit, q.Cursor = a.page(20)

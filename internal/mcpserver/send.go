@@ -19,7 +19,7 @@ import (
 // sendMessage starts a turn and waits for what it comes to. A message that was sent before
 // finds its turn; one that comes with the answer to a question goes on at that, and is no
 // message of its own.
-func (s *server) sendMessage(ctx context.Context, c *call) (result, error) {
+func (s *api) sendMessage(ctx context.Context, c *call) (result, error) {
 	if c.message.state == "" {
 		if _, err := s.door.Count(ctx, c.caller, limit.Messages); err != nil {
 			return result{}, err
@@ -47,7 +47,7 @@ func (s *server) sendMessage(ctx context.Context, c *call) (result, error) {
 	if err != nil {
 		return result{}, err
 	}
-	w := &wait{server: s, call: c, started: started, keyed: m.IdempotencyKey != ""}
+	w := &wait{api: s, call: c, started: started, keyed: m.IdempotencyKey != ""}
 	if m.LastEvent > 0 {
 		w.started.From.Seq-- // so that a question which is still open is asked again
 		if res, over, err := w.answered(ctx); over || err != nil {
@@ -93,7 +93,7 @@ func stray() *fault.Error {
 }
 
 // start stores the message. When it returns, the message will be answered.
-func (s *server) start(ctx context.Context, c *call, req turn.Request) (turn.Started, error) {
+func (s *api) start(ctx context.Context, c *call, req turn.Request) (turn.Started, error) {
 	if err := ctx.Err(); err != nil {
 		return turn.Started{}, err
 	}

@@ -28,7 +28,7 @@ type visit struct {
 type visitKey struct{}
 
 // serve lets a request in and hands it to the protocol.
-func (s *server) serve(w http.ResponseWriter, r *http.Request) error {
+func (s *api) serve(w http.ResponseWriter, r *http.Request) error {
 	if r.Method != http.MethodPost { // a GET would open a stream of a session, and a DELETE end one: there are none
 		return door.OtherMethod(w, r, "OPTIONS, POST")
 	}
@@ -72,7 +72,7 @@ func (s *server) serve(w http.ResponseWriter, r *http.Request) error {
 }
 
 // single answers a message that came alone.
-func (s *server) single(w http.ResponseWriter, v visit) error {
+func (s *api) single(w http.ResponseWriter, v visit) error {
 	switch {
 	case v.message.bad != nil:
 		return v.tell(nil, v.message.bad)

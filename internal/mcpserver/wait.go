@@ -22,7 +22,7 @@ import (
 
 // wait is a call that stays until a turn has come to something.
 type wait struct {
-	*server
+	*api
 	call     *call
 	started  turn.Started
 	keyed    bool      // sent again, the call finds its turn

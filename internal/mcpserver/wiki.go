@@ -11,7 +11,7 @@ import (
 )
 
 // wikiRead reads a wiki page, or another document by its path.
-func (s *server) wikiRead(ctx context.Context, c *call) (result, error) {
+func (s *api) wikiRead(ctx context.Context, c *call) (result, error) {
 	c.args.needed("page")
 	name := c.args.word("page", wiki.MaxPath)
 	if err := c.args.Err(); err != nil {
@@ -45,7 +45,7 @@ type hit struct {
 	Text    string `json:"text"`
 }
 
-func (s *server) wikiSearch(ctx context.Context, c *call) (result, error) {
+func (s *api) wikiSearch(ctx context.Context, c *call) (result, error) {
 	c.args.needed("query")
 	query, limit := c.args.word("query", 1000), c.args.integer("limit", 10, 1, maxPage)
 	if err := c.args.Err(); err != nil {
@@ -70,7 +70,7 @@ func (s *server) wikiSearch(ctx context.Context, c *call) (result, error) {
 	return result{texts: []string{strings.TrimSpace(text.String())}, value: map[string]any{"hits": hits}}, nil
 }
 
-func (s *server) saveWiki(ctx context.Context, c *call) (result, error) {
+func (s *api) saveWiki(ctx context.Context, c *call) (result, error) {
 	c.args.needed("page")
 	page := wiki.PageName(c.args.word("page", wiki.MaxPath))
 	content := c.args.text("content")

@@ -23,7 +23,7 @@ type binding struct {
 
 // bind finds what a word is about: the question that the conversation shows. A request that has
 // nothing of the assistant's tells it by the response before, or by the number that was said.
-func (s *server) bind(r *dialect.Request, q request, said word) (b binding, err error) {
+func (s *api) bind(r *dialect.Request, q requestBody, said word) (b binding, err error) {
 	ctx, cancel := s.Door.Brief(r.Context())
 	defer cancel()
 	own := r.Caller.Workspace.ID
@@ -79,7 +79,7 @@ func (s *server) bind(r *dialect.Request, q request, said word) (b binding, err 
 
 // shown is the question that a response has shown, or would have: its id tells the turn and the
 // number.
-func (s *server) shown(r *dialect.Request, in uuid.UUID, response string) (a session.Approval, ok bool, err error) {
+func (s *api) shown(r *dialect.Request, in uuid.UUID, response string) (a session.Approval, ok bool, err error) {
 	ctx, cancel := s.Door.Brief(r.Context())
 	defer cancel()
 	parts := strings.Split(strings.TrimPrefix(response, responsePrefix), "_")

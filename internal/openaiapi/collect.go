@@ -26,7 +26,7 @@ func retries(r *dialect.Request) (n int, ok bool) {
 func unrepeated(w http.ResponseWriter) { w.Header().Set("X-Should-Retry", "false") }
 
 // collect gives a projection what is read, for an answer that comes in one piece.
-func (s *server) collect(r *dialect.Request, q request, rd dialect.Reading, p dialect.Projection) error {
+func (s *api) collect(r *dialect.Request, q requestBody, rd dialect.Reading, p dialect.Projection) error {
 	ctx, stop := s.Keys.While(r.Context(), r.Caller.Key)
 	defer stop()
 	p.Begin()
@@ -49,7 +49,7 @@ func (s *server) collect(r *dialect.Request, q request, rd dialect.Reading, p di
 
 // accepted says of a call that cannot be answered any more that its message was stored, and how
 // to be told the answer: who only hears "try again" sends it as another.
-func (s *server) accepted(r *dialect.Request, q request, rd dialect.Reading, err error) error {
+func (s *api) accepted(r *dialect.Request, q requestBody, rd dialect.Reading, err error) error {
 	why := "is stopping"
 	switch {
 	case errors.Is(err, context.Canceled) || r.Context().Err() != nil: // or the caller is gone

@@ -14,7 +14,7 @@ import (
 )
 
 // complete answers the last message of a conversation.
-func (s *server) complete(w http.ResponseWriter, r *dialect.Request) error {
+func (s *api) complete(w http.ResponseWriter, r *dialect.Request) error {
 	body, raw, err := wire.ReadChat(w, r.Request)
 	if err != nil {
 		return err
@@ -37,7 +37,7 @@ type telling interface {
 }
 
 // answer answers a request in the shape that tell makes.
-func (s *server) answer(w http.ResponseWriter, r *dialect.Request, in *incoming, tell func(About, reply) telling) error {
+func (s *api) answer(w http.ResponseWriter, r *dialect.Request, in *incoming, tell func(About, reply) telling) error {
 	q, err := s.parse(r, in)
 	if err != nil {
 		return err
@@ -107,7 +107,7 @@ func (s *server) answer(w http.ResponseWriter, r *dialect.Request, in *incoming,
 const overloadedPause = "5"
 
 // told notes that a reply is written whole. A word is no message that comes again.
-func (s *server) told(r *dialect.Request, rd reply) {
+func (s *api) told(r *dialect.Request, rd reply) {
 	if !rd.spoken {
 		s.Told(r, rd.Reading)
 	}

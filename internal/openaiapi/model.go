@@ -22,7 +22,7 @@ type model struct {
 }
 
 // models are those of the key's workspace.
-func (s *server) models(r *dialect.Request) ([]model, error) {
+func (s *api) models(r *dialect.Request) ([]model, error) {
 	ctx, cancel := s.Door.Brief(r.Context())
 	defer cancel()
 	w := r.Caller.Workspace
@@ -39,7 +39,7 @@ func (s *server) models(r *dialect.Request) ([]model, error) {
 	return list, nil
 }
 
-func (s *server) listModels(w http.ResponseWriter, r *dialect.Request) error {
+func (s *api) listModels(w http.ResponseWriter, r *dialect.Request) error {
 	list, err := s.models(r)
 	if err != nil {
 		return err
@@ -50,7 +50,7 @@ func (s *server) listModels(w http.ResponseWriter, r *dialect.Request) error {
 	}{"list", list})
 }
 
-func (s *server) getModel(w http.ResponseWriter, r *dialect.Request) error {
+func (s *api) getModel(w http.ResponseWriter, r *dialect.Request) error {
 	list, err := s.models(r)
 	if err != nil {
 		return err

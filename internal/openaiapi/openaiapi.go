@@ -16,8 +16,8 @@ import (
 	"github.com/parley-server/parley/internal/limit"
 )
 
-// server answers requests.
-type server struct{ *dialect.Desk }
+// api answers requests.
+type api struct{ *dialect.Desk }
 
 type handler = func(http.ResponseWriter, *dialect.Request) error
 
@@ -28,7 +28,7 @@ func New(cfg dialect.Config) (map[string]http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &server{desk}
+	s := &api{desk}
 	read := func(do handler) http.Handler {
 		return s.Route(map[string]dialect.Operation{http.MethodGet: {Scope: apikey.Chat, Class: limit.Calls, Do: do}})
 	}
@@ -50,7 +50,7 @@ func New(cfg dialect.Config) (map[string]http.Handler, error) {
 }
 
 // nothing answers requests for paths that do not exist.
-func (s *server) nothing(base string) http.Handler {
+func (s *api) nothing(base string) http.Handler {
 	return s.Door.Handler(func(http.ResponseWriter, *http.Request) error {
 		return fault.New(fault.RouteNotFound, "No such path. Below %s there are GET models, GET models/{model}, POST chat/completions and POST responses.", base)
 	})

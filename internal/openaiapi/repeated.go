@@ -39,7 +39,7 @@ var ids = regexp.MustCompile(`[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
 // repeated is the question that ends a message of the assistant's, with its number; ok is false
 // where there is none. An id in it says only which question that would be: whoever answers must
 // have been shown what runs, so the whole of it has to stand there as it is asked here.
-func (s *server) repeated(ctx context.Context, r *dialect.Request, last string) (a session.Approval, number int, ok bool, err error) {
+func (s *api) repeated(ctx context.Context, r *dialect.Request, last string) (a session.Approval, number int, ok bool, err error) {
 	found := ids.FindAllString(last, -1)
 	if found == nil {
 		return a, 0, false, nil

@@ -31,8 +31,8 @@ type incoming struct {
 	unbound string
 }
 
-// request is what a client asks for, as far as it is understood.
-type request struct {
+// requestBody is what a client asks for, as far as it is understood.
+type requestBody struct {
 	turn.Request
 	model   string
 	text    string
@@ -46,7 +46,7 @@ type request struct {
 }
 
 // named reports whether the chat is known whatever is said in it.
-func (q request) named() bool { return q.Session != uuid.Nil || q.CallerID != "" }
+func (q requestBody) named() bool { return q.Session != uuid.Nil || q.CallerID != "" }
 
 // receive takes a body apart, of which the fields that are named are understood.
 func receive(body []wire.Member, raw []byte, understood []string) *incoming {
@@ -64,8 +64,8 @@ func receive(body []wire.Member, raw []byte, understood []string) *incoming {
 }
 
 // parse reads a request after what was found wrong before.
-func (s *server) parse(r *dialect.Request, in *incoming) (request, error) {
-	q := request{model: in.Word("/model", dialect.OrEmpty(in.given["model"]), 200), follows: in.previous}
+func (s *api) parse(r *dialect.Request, in *incoming) (requestBody, error) {
+	q := requestBody{model: in.Word("/model", dialect.OrEmpty(in.given["model"]), 200), follows: in.previous}
 	q.text, q.more, q.last, q.spoke = in.question(r)
 	if raw, ok := in.given["stream"]; ok {
 		q.stream = in.Boolean("/stream", raw)
@@ -224,7 +224,7 @@ func (in *incoming) schema(r *dialect.Request, raw json.RawMessage) {
 }
 
 // resolve finds out what the model stands for.
-func (s *server) resolve(r *dialect.Request, q request, given map[string]json.RawMessage) error {
+func (s *api) resolve(r *dialect.Request, q requestBody, given map[string]json.RawMessage) error {
 	slug, name, calls := strings.Cut(q.model, "/")
 	if slug != r.Caller.Workspace.Slug {
 		return noModel(q.model, r.Caller.Workspace)

@@ -15,7 +15,7 @@ import (
 
 // respond answers a request of the Responses API. It is a completion in other words, and goes
 // on where the response that it names has ended.
-func (s *server) respond(w http.ResponseWriter, r *dialect.Request) error {
+func (s *api) respond(w http.ResponseWriter, r *dialect.Request) error {
 	body, raw, err := wire.ReadChat(w, r.Request)
 	if err != nil {
 		return err
@@ -50,7 +50,7 @@ const responsePrefix = "resp_"
 
 // previous is the session of a response, whose id begins with its turn; the number of the
 // question that the response may show follows, where that is not the turn's first.
-func (s *server) previous(r *dialect.Request, name string) (uuid.UUID, error) {
+func (s *api) previous(r *dialect.Request, name string) (uuid.UUID, error) {
 	ctx, cancel := s.Door.Brief(r.Context())
 	defer cancel()
 	turn, _, _ := strings.Cut(strings.TrimPrefix(name, responsePrefix), "_")

@@ -22,7 +22,7 @@ const (
 )
 
 // speak does what a word means in a session; ok is false where it means nothing.
-func (s *server) speak(r *dialect.Request, q request, said word) (rd reply, ok bool, err error) {
+func (s *api) speak(r *dialect.Request, q requestBody, said word) (rd reply, ok bool, err error) {
 	b, err := s.bind(r, q, said)
 	if err != nil || b.session == uuid.Nil {
 		return rd, false, err
@@ -68,13 +68,13 @@ func (s *server) speak(r *dialect.Request, q request, said word) (rd reply, ok b
 }
 
 // ended is the newest turn of a session that is not answering anything.
-func (s *server) ended(r *dialect.Request, id uuid.UUID) (session.Ended, bool, error) {
+func (s *api) ended(r *dialect.Request, id uuid.UUID) (session.Ended, bool, error) {
 	ctx, cancel := s.Door.Brief(r.Context())
 	defer cancel()
 	return s.Sessions.Ended(ctx, r.Caller.Workspace.ID, id)
 }
 
-func (s *server) stop(r *dialect.Request, p dialect.Progress) (rd reply, ok bool, err error) {
+func (s *api) stop(r *dialect.Request, p dialect.Progress) (rd reply, ok bool, err error) {
 	ctx, cancel := s.Door.Brief(r.Context())
 	defer cancel()
 	got, err := s.Turns.Cancel(ctx, r.Caller.Workspace.ID, p.Session())
@@ -84,7 +84,7 @@ func (s *server) stop(r *dialect.Request, p dialect.Progress) (rd reply, ok bool
 // again tells what a turn in progress waits for, or what came after that: whoever sent the word
 // has not seen it. A turn that has asked nothing is read from its beginning, by who wants to
 // read on.
-func (s *server) again(r *dialect.Request, p dialect.Progress, said word) (rd reply, ok bool, err error) {
+func (s *api) again(r *dialect.Request, p dialect.Progress, said word) (rd reply, ok bool, err error) {
 	if p.Asked != nil {
 		return s.rest(r, *p.Asked, true)
 	}
@@ -93,7 +93,7 @@ func (s *server) again(r *dialect.Request, p dialect.Progress, said word) (rd re
 
 // decide answers the question that the word is bound to, once: who says it again is told what
 // came after.
-func (s *server) decide(r *dialect.Request, b binding, said word) (rd reply, ok bool, err error) {
+func (s *api) decide(r *dialect.Request, b binding, said word) (rd reply, ok bool, err error) {
 	a := *b.asked
 	other := said.number > 0 && said.number != b.number
 	secret := a.Kind == event.InputSecret
@@ -148,7 +148,7 @@ func standing(a session.Approval, said word) string {
 
 // rest is what came after a question. Where it still waits and again is true, that is the
 // question itself.
-func (s *server) rest(r *dialect.Request, a session.Approval, again bool) (rd reply, ok bool, err error) {
+func (s *api) rest(r *dialect.Request, a session.Approval, again bool) (rd reply, ok bool, err error) {
 	ctx, cancel := s.Door.Brief(r.Context())
 	defer cancel()
 	rd.spoken = true

@@ -53,7 +53,7 @@ type reply struct {
 
 // reply finds what is to be read: the rest of a turn that the message speaks to, or the turn
 // that it starts.
-func (s *server) reply(w http.ResponseWriter, r *dialect.Request, q request, raw []byte) (reply, error) {
+func (s *api) reply(w http.ResponseWriter, r *dialect.Request, q requestBody, raw []byte) (reply, error) {
 	said := heard(q.text)
 	if q.more { // what the user said is in the session already
 		said = word{kind: goOn}

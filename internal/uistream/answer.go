@@ -151,7 +151,7 @@ func differs(has, runs json.RawMessage) bool {
 // answer decides what waits, and reads on after the newest of the questions. Answers to what
 // was decided long ago are part of the message like its text, whoever decided it; only where
 // nothing waits does the newest of them have to be the one that stands.
-func (s *server) answer(r *dialect.Request, q request) (dialect.Reading, error) {
+func (s *api) answer(r *dialect.Request, q requestBody) (dialect.Reading, error) {
 	id := q.Session
 	if id == uuid.Nil {
 		var ok bool

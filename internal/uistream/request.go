@@ -12,8 +12,8 @@ import (
 	"github.com/parley-server/parley/internal/wire"
 )
 
-// request is what a chat sends: a message, or answers to what the agent has asked.
-type request struct {
+// requestBody is what a chat sends: a message, or answers to what the agent has asked.
+type requestBody struct {
 	turn.Request
 	answers []*verdict // none: it is a message
 	text    string
@@ -31,7 +31,7 @@ const (
 var understood = []string{"id", "messages", "trigger", "messageId"}
 
 // parse reads a request.
-func parse(body []wire.Member, r *dialect.Request) (q request, err error) {
+func parse(body []wire.Member, r *dialect.Request) (q requestBody, err error) {
 	var c wire.Checks
 	given := dialect.Given(body)
 	delete(given, "caller_id")

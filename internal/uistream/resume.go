@@ -15,7 +15,7 @@ import (
 )
 
 // chat finds the session of the chat that the path names; ok is false where there is none yet.
-func (s *server) chat(r *dialect.Request) (id uuid.UUID, ok bool, err error) {
+func (s *api) chat(r *dialect.Request) (id uuid.UUID, ok bool, err error) {
 	chat := r.PathValue("chatId")
 	if !utf8.ValidString(chat) || strings.ContainsRune(chat, 0) || len(chat) > wire.MaxCallerID {
 		return id, false, fault.Invalid(fault.Violation{Param: "/chatId", Rule: "format", Message: "The id of a chat is text in UTF-8 of at most 255 bytes."})
@@ -24,7 +24,7 @@ func (s *server) chat(r *dialect.Request) (id uuid.UUID, ok bool, err error) {
 }
 
 // resume tells the turn in progress again, from its beginning.
-func (s *server) resume(w http.ResponseWriter, r *dialect.Request) error {
+func (s *api) resume(w http.ResponseWriter, r *dialect.Request) error {
 	release, err := s.Door.Hold(r.Context(), r.Caller)
 	if err != nil {
 		return err
@@ -50,7 +50,7 @@ func (s *server) resume(w http.ResponseWriter, r *dialect.Request) error {
 
 // cancel ends the turn in progress. To leave its stream would not do that, and the page knows
 // its chat by this name alone.
-func (s *server) cancel(w http.ResponseWriter, r *dialect.Request) error {
+func (s *api) cancel(w http.ResponseWriter, r *dialect.Request) error {
 	id, ok, err := s.chat(r)
 	if err != nil {
 		return err

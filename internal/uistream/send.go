@@ -10,7 +10,7 @@ import (
 
 // send answers the last message of a chat: a new one of the user, or the assistant's own with
 // answers to what it has asked.
-func (s *server) send(w http.ResponseWriter, r *dialect.Request) error {
+func (s *api) send(w http.ResponseWriter, r *dialect.Request) error {
 	body, _, err := wire.ReadBody(w, r.Request)
 	if err != nil {
 		return err
@@ -45,7 +45,7 @@ func (s *server) send(w http.ResponseWriter, r *dialect.Request) error {
 }
 
 // tell streams a reading. Where a secret is asked for it stays: nobody answers that here.
-func (s *server) tell(w http.ResponseWriter, r *dialect.Request, rd dialect.Reading) error {
+func (s *api) tell(w http.ResponseWriter, r *dialect.Request, rd dialect.Reading) error {
 	header(w.Header())
 	rd.Through = true
 	return s.Stream(w, r, rd, NewTelling(rd, s.Door.Base(r.Request)))
