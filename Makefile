@@ -6,7 +6,7 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo v0.1
 GO      ?= go
 TOOL     = $(GO) tool -modfile=internal/tools/go.mod
 # One PostgreSQL for all test processes of a run: TEST_DATABASE_URL, Docker, or a private one.
-POSTGRES = $(GO) run ./internal/dbtest/with-postgres --
+POSTGRES = $(GO) run ./internal/testing/dbtest/with-postgres --
 
 .DEFAULT_GOAL := help
 .PHONY: help run build test race chaos compat packages packages-python lint generate verify migrate bench bench-peers
@@ -27,10 +27,10 @@ race: ## run every test with the race detector
 	$(POSTGRES) $(GO) test -race -timeout 15m ./...
 
 chaos: ## break connections, processes and PostgreSQL under two replicas: SEED=1 SEEDS=1 says which runs
-	$(GO) test -count=1 -timeout 0 -v -run '^TestChaos$$' ./internal/e2e -chaos.seed $(SEED) -chaos.seeds $(SEEDS)
+	$(GO) test -count=1 -timeout 0 -v -run '^TestChaos$$' ./internal/testing/e2e -chaos.seed $(SEED) -chaos.seeds $(SEEDS)
 
 compat: packages packages-python ## clients that people have, against a server: docs/clients says which; needs npm, Python, and Chromium for some
-	$(POSTGRES) $(GO) test -count=1 -v -run 'TestTypeScriptClient|TestGeneratedClients|TestMCP|TestA2AClients|TestChatClients|TestFetchEventSource|TestClientsPage|TestBrowser|TestLine' ./internal/e2e
+	$(POSTGRES) $(GO) test -count=1 -v -run 'TestTypeScriptClient|TestGeneratedClients|TestMCP|TestA2AClients|TestChatClients|TestFetchEventSource|TestClientsPage|TestBrowser|TestLine' ./internal/testing/e2e
 
 packages: ## install those clients from npm, where the tests look for them
 	@command -v npm >/dev/null || echo 'npm is missing: install Node.js 20.19 or newer. Nothing but this check needs it.'
@@ -55,7 +55,7 @@ verify: lint ## what must hold before a change lands: generated code equal, lint
 	$(TOOL) sqlc vet
 	$(GO) mod tidy -diff
 	$(GO) mod verify
-	$(GO) test -count=1 ./internal ./internal/httpapi -run 'Imports|OpenAPI|Document'
+	$(GO) test -count=1 ./internal ./internal/server/rest -run 'Imports|OpenAPI|Document'
 
 migrate: build ## bring the schema of DATABASE_URL up to date
 	bin/parley migrate up

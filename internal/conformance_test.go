@@ -12,9 +12,9 @@ import (
 	"testing"
 
 	"github.com/parley-server/parley/docs"
-	"github.com/parley-server/parley/internal/apikey"
 	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/store/apikey"
 )
 
 // rule is a line of docs/conformance.md.
@@ -73,7 +73,7 @@ func tests(t *testing.T) map[string]bool {
 		for _, decl := range file.Decls {
 			f, ok := decl.(*ast.FuncDecl)
 			if ok && f.Recv == nil && f.Name.Name != "TestMain" && len(f.Type.Params.List) == 1 {
-				all[filepath.ToSlash(filepath.Dir(path))+"."+f.Name.Name] = true
+				all[filepath.Base(filepath.Dir(path))+"."+f.Name.Name] = true
 			}
 		}
 		return nil

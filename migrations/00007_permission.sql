@@ -18,7 +18,7 @@ CREATE TABLE allowlist (
     pattern      text NOT NULL,              -- canonical, with the tool: bash(git diff *)
     added_by     text NOT NULL,              -- key id, or cli
     approval_id  uuid,                       -- the approval it was given with
-    hits         bigint NOT NULL DEFAULT 0,  -- calls it allowed; coarse, see internal/permission
+    hits         bigint NOT NULL DEFAULT 0,  -- calls it allowed; coarse, see internal/store/permission
     last_hit_at  timestamptz,
     created_at   timestamptz NOT NULL DEFAULT now(),
     revoked_at   timestamptz

@@ -17,10 +17,10 @@ import (
 	"github.com/jackc/pgx/v5"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/parley-server/parley/internal/dbtest"
-	"github.com/parley-server/parley/internal/dbtest/bulk"
 	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/session"
+	"github.com/parley-server/parley/internal/testing/dbtest"
+	"github.com/parley-server/parley/internal/testing/dbtest/bulk"
 	"github.com/parley-server/parley/migrations"
 )
 

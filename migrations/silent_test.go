@@ -10,9 +10,9 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/parley-server/parley/internal/dbtest"
-	"github.com/parley-server/parley/internal/dbtest/faultproxy"
 	"github.com/parley-server/parley/internal/pgerr"
+	"github.com/parley-server/parley/internal/testing/dbtest"
+	"github.com/parley-server/parley/internal/testing/dbtest/faultproxy"
 	"github.com/parley-server/parley/migrations"
 )
 

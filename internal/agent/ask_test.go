@@ -14,7 +14,7 @@ import (
 
 	"github.com/parley-server/parley/internal/agent"
 	"github.com/parley-server/parley/internal/event"
-	"github.com/parley-server/parley/internal/model/guide"
+	"github.com/parley-server/parley/internal/model/builtin"
 	"github.com/parley-server/parley/internal/tool"
 )
 
@@ -22,7 +22,7 @@ import (
 // every question is answered by outcome. It returns what was committed.
 func answered(t *testing.T, command string, n int, lost bool, outcome event.Outcome, tools ...tool.Tool) (all []event.Body, killed bool) {
 	t.Helper()
-	a := &agent.Agent{Model: guide.New(), Tools: tools, MaxTurns: 20, Log: slog.New(slog.DiscardHandler),
+	a := &agent.Agent{Model: builtin.New(), Tools: tools, MaxTurns: 20, Log: slog.New(slog.DiscardHandler),
 		Permit: func(_ context.Context, name string, _ json.RawMessage) (agent.Verdict, error) {
 			return agent.Verdict{Ask: name == "once", Pattern: name + "(*)"}, nil
 		},
@@ -141,7 +141,7 @@ func TestCrashWhileAsking(t *testing.T) {
 func TestApprovalIsForTheseArguments(t *testing.T) {
 	t.Parallel()
 	once := &counter{name: "once", output: "ok", runs: map[string]int{}}
-	a := &agent.Agent{Model: guide.New(), Tools: []tool.Tool{once}, MaxTurns: 5, Log: slog.New(slog.DiscardHandler),
+	a := &agent.Agent{Model: builtin.New(), Tools: []tool.Tool{once}, MaxTurns: 5, Log: slog.New(slog.DiscardHandler),
 		Permit: func(context.Context, string, json.RawMessage) (agent.Verdict, error) {
 			return agent.Verdict{Ask: true}, nil
 		}}
@@ -192,7 +192,7 @@ func TestDenialsSayWhatHappened(t *testing.T) {
 		{event.Decision{Outcome: event.Expired}, 300 * time.Millisecond, "Nobody answered in time, so this was not done."},
 	} {
 		once := &counter{name: "once", output: "ok", runs: map[string]int{}}
-		a := &agent.Agent{Model: guide.New(), Tools: []tool.Tool{once}, MaxTurns: 5, Log: slog.New(slog.DiscardHandler)}
+		a := &agent.Agent{Model: builtin.New(), Tools: []tool.Tool{once}, MaxTurns: 5, Log: slog.New(slog.DiscardHandler)}
 		id, j := uuid.New(), &journal{}
 		c.decision.ApprovalID, c.decision.What = id, event.InputApproval
 		j.write(t, []event.Body{

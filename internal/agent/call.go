@@ -11,8 +11,8 @@ import (
 
 	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/model"
-	"github.com/parley-server/parley/internal/quote"
 	"github.com/parley-server/parley/internal/text"
+	"github.com/parley-server/parley/internal/text/render"
 	"github.com/parley-server/parley/internal/tool"
 )
 
@@ -168,9 +168,9 @@ func summary(t tool.Tool, c event.ToolCall) string {
 	}
 	var b bytes.Buffer
 	if json.Compact(&b, c.Input) != nil {
-		return quote.Argument(c.Tool, maxSummary)
+		return render.Argument(c.Tool, maxSummary)
 	}
-	return quote.Argument(c.Tool, maxSummary) + " " + quote.Exact(text.Truncate(event.Plain(b.String()), maxSummary))
+	return render.Argument(c.Tool, maxSummary) + " " + render.Exact(text.Truncate(event.Plain(b.String()), maxSummary))
 }
 
 // clip bounds what the model reads of one output.

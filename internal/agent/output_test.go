@@ -9,8 +9,8 @@ import (
 	"github.com/parley-server/parley/internal/agent"
 	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/model"
-	"github.com/parley-server/parley/internal/model/modeltest"
 	"github.com/parley-server/parley/internal/model/openai"
+	"github.com/parley-server/parley/internal/testing/modeltest"
 )
 
 // structured lets a provider answer with replies, in order, where an object with an

@@ -16,7 +16,7 @@ import (
 	"github.com/parley-server/parley/internal/agent"
 	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/model"
-	"github.com/parley-server/parley/internal/model/guide"
+	"github.com/parley-server/parley/internal/model/builtin"
 	"github.com/parley-server/parley/internal/tool"
 )
 
@@ -73,7 +73,7 @@ const script = "@say I look it up for you, one moment please.\n" +
 // It returns everything that was committed.
 func pass(t *testing.T, j *journal, n int, lost bool, tools ...tool.Tool) (bodies []event.Body, finished bool) {
 	t.Helper()
-	a := &agent.Agent{Model: guide.New(), Tools: tools, MaxTurns: 10, Log: slog.New(slog.DiscardHandler)}
+	a := &agent.Agent{Model: builtin.New(), Tools: tools, MaxTurns: 10, Log: slog.New(slog.DiscardHandler)}
 	for group, err := range a.Run(t.Context(), agent.Conversation{Log: slices.Clone(j.log), Shown: j.shown, Tail: j.tail, Budget: 1000}) {
 		if err != nil {
 			t.Fatal(err)
@@ -252,7 +252,7 @@ func TestOutputIsCutForReadersAndWholeForTheModel(t *testing.T) {
 func TestStoppingTheReaderStopsTheAgent(t *testing.T) {
 	t.Parallel()
 	once := &counter{name: "once", runs: map[string]int{}}
-	a := &agent.Agent{Model: guide.New(), Tools: []tool.Tool{once}, MaxTurns: 10, Log: slog.New(slog.DiscardHandler)}
+	a := &agent.Agent{Model: builtin.New(), Tools: []tool.Tool{once}, MaxTurns: 10, Log: slog.New(slog.DiscardHandler)}
 	for range a.Run(t.Context(), agent.Conversation{Log: started(t).log}) {
 		break
 	}
@@ -268,7 +268,7 @@ func TestEndOfContextIsReported(t *testing.T) {
 	defer cancel(nil)
 	j := &journal{}
 	j.write(t, []event.Body{event.Message{Content: "@say hello\n@wait 1h"}})
-	a := &agent.Agent{Model: guide.New(), MaxTurns: 10, Log: slog.New(slog.DiscardHandler)}
+	a := &agent.Agent{Model: builtin.New(), MaxTurns: 10, Log: slog.New(slog.DiscardHandler)}
 	var last error
 	for _, err := range a.Run(ctx, agent.Conversation{Log: j.log}) {
 		last = err

@@ -11,13 +11,13 @@ import (
 
 	"github.com/parley-server/parley/internal/agent"
 	"github.com/parley-server/parley/internal/event"
-	"github.com/parley-server/parley/internal/model/guide"
+	"github.com/parley-server/parley/internal/model/builtin"
 	"github.com/parley-server/parley/internal/tool"
 )
 
 // stepAgent has a tool that asks, one that is free and one that is denied.
 func stepAgent(once, free *counter) *agent.Agent {
-	return &agent.Agent{Model: guide.New(), Tools: []tool.Tool{once, free, &counter{name: "never", runs: map[string]int{}}}, MaxTurns: 5, Log: slog.New(slog.DiscardHandler),
+	return &agent.Agent{Model: builtin.New(), Tools: []tool.Tool{once, free, &counter{name: "never", runs: map[string]int{}}}, MaxTurns: 5, Log: slog.New(slog.DiscardHandler),
 		Secrets: func(context.Context, string) (string, error) { return "", nil },
 		Permit: func(_ context.Context, name string, _ json.RawMessage) (agent.Verdict, error) {
 			v := agent.Verdict{Ask: name == "once"}

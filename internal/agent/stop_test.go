@@ -7,7 +7,7 @@ import (
 
 	"github.com/parley-server/parley/internal/agent"
 	"github.com/parley-server/parley/internal/event"
-	"github.com/parley-server/parley/internal/model/guide"
+	"github.com/parley-server/parley/internal/model/builtin"
 	"github.com/parley-server/parley/internal/tool"
 )
 
@@ -19,7 +19,7 @@ func TestRunYieldsNothingAfterStop(t *testing.T) {
 	for _, canceled := range []bool{false, true} {
 		for stop := 1; ; stop++ {
 			ctx, cancel := context.WithCancel(t.Context())
-			a := &agent.Agent{Model: guide.New(), MaxTurns: 5, Log: slog.New(slog.DiscardHandler),
+			a := &agent.Agent{Model: builtin.New(), MaxTurns: 5, Log: slog.New(slog.DiscardHandler),
 				Tools: []tool.Tool{&counter{name: "free", output: "ok", runs: map[string]int{}}}}
 			j := &journal{}
 			j.write(t, []event.Body{event.Message{Content: command}})

@@ -13,7 +13,7 @@ import (
 	"github.com/parley-server/parley/internal/agent"
 	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/model"
-	"github.com/parley-server/parley/internal/model/guide"
+	"github.com/parley-server/parley/internal/model/builtin"
 	"github.com/parley-server/parley/internal/tool"
 )
 
@@ -50,7 +50,7 @@ func TestUnavailableToolsAreAnsweredAndNobodyIsAsked(t *testing.T) {
 	t.Parallel()
 	gone := &absent{counter{name: "gone", runs: map[string]int{}}}
 	no := &refusing{counter{name: "no", runs: map[string]int{}}}
-	l := listening{guide.New(), map[string]bool{}}
+	l := listening{builtin.New(), map[string]bool{}}
 	a := &agent.Agent{Model: l, Tools: []tool.Tool{gone, no}, MaxTurns: 5, Log: slog.New(slog.DiscardHandler),
 		Permit: func(_ context.Context, name string, _ json.RawMessage) (agent.Verdict, error) {
 			return agent.Verdict{Ask: name == "gone"}, nil
@@ -86,7 +86,7 @@ func (s *strict) Spec() tool.Spec {
 // A call that its tool would not take in any case is answered without a question.
 func TestUnknownMembersNeedNoApproval(t *testing.T) {
 	t.Parallel()
-	a := &agent.Agent{Model: guide.New(), Tools: []tool.Tool{&strict{counter{name: "write", runs: map[string]int{}}}}, MaxTurns: 5, Log: slog.New(slog.DiscardHandler),
+	a := &agent.Agent{Model: builtin.New(), Tools: []tool.Tool{&strict{counter{name: "write", runs: map[string]int{}}}}, MaxTurns: 5, Log: slog.New(slog.DiscardHandler),
 		Permit: func(context.Context, string, json.RawMessage) (agent.Verdict, error) {
 			return agent.Verdict{Ask: true}, nil
 		}}

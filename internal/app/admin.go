@@ -10,15 +10,15 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/parley-server/parley/internal/apikey"
 	"github.com/parley-server/parley/internal/devdb"
 	"github.com/parley-server/parley/internal/fault"
-	"github.com/parley-server/parley/internal/permission"
-	"github.com/parley-server/parley/internal/runner"
 	"github.com/parley-server/parley/internal/search"
-	"github.com/parley-server/parley/internal/skill"
-	"github.com/parley-server/parley/internal/wiki"
-	"github.com/parley-server/parley/internal/workspace"
+	"github.com/parley-server/parley/internal/store/apikey"
+	"github.com/parley-server/parley/internal/store/permission"
+	"github.com/parley-server/parley/internal/store/skill"
+	"github.com/parley-server/parley/internal/store/wiki"
+	"github.com/parley-server/parley/internal/store/workspace"
+	"github.com/parley-server/parley/internal/toolenv"
 	"github.com/parley-server/parley/migrations"
 )
 
@@ -30,7 +30,7 @@ type Admin struct {
 	Wiki        *wiki.Store
 	Skills      *skill.Store
 	Permissions *permission.Store
-	Runner      *runner.Runner // for its records; it runs nothing
+	Runner      *toolenv.Runner // for its records; it runs nothing
 
 	dsn   Secret
 	keys  Secret // master keys; "" where there are none
@@ -63,7 +63,7 @@ func OpenAdmin(ctx context.Context, cfg Config, dir string) (*Admin, error) {
 	}
 	a.Workspaces, a.Keys, a.Wiki = workspace.New(pool), apikey.New(pool, nil), wiki.New(pool)
 	a.Skills, a.Permissions = skill.New(pool), permission.New(pool)
-	a.Runner = runner.New(runner.Config{Pool: pool})
+	a.Runner = toolenv.New(toolenv.Config{Pool: pool})
 	return a, nil
 }
 

@@ -6,8 +6,8 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/parley-server/parley/internal/callback"
 	"github.com/parley-server/parley/internal/egress"
+	"github.com/parley-server/parley/internal/store/callback"
 )
 
 // CallbackSecret hands the secret out that a workspace's callbacks are signed with,

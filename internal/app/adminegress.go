@@ -6,15 +6,15 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/parley-server/parley/internal/fault"
-	"github.com/parley-server/parley/internal/runner"
+	"github.com/parley-server/parley/internal/toolenv"
 )
 
 // EgressPolicy says where the tools of a workspace, named by slug or id, may send
 // requests beside the hosts of credentials.
-func (a *Admin) EgressPolicy(ctx context.Context, workspace string) (runner.Policy, error) {
+func (a *Admin) EgressPolicy(ctx context.Context, workspace string) (toolenv.Policy, error) {
 	w, err := a.Workspaces.Find(ctx, workspace)
 	if err != nil {
-		return runner.Policy{}, err
+		return toolenv.Policy{}, err
 	}
 	return a.Runner.Policy(ctx, w.ID)
 }
@@ -54,7 +54,7 @@ func (a *Admin) SetEgressPublic(ctx context.Context, workspace string, public bo
 
 // EgressRequests lists the newest requests of a workspace's tools, or of those of one
 // session.
-func (a *Admin) EgressRequests(ctx context.Context, workspace string, session *uuid.UUID, limit int) ([]runner.Request, error) {
+func (a *Admin) EgressRequests(ctx context.Context, workspace string, session *uuid.UUID, limit int) ([]toolenv.Request, error) {
 	w, err := a.Workspaces.Find(ctx, workspace)
 	if err != nil {
 		return nil, err

@@ -7,8 +7,8 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/parley-server/parley/internal/fault"
-	"github.com/parley-server/parley/internal/permission"
 	"github.com/parley-server/parley/internal/replan"
+	"github.com/parley-server/parley/internal/store/permission"
 )
 
 // ToolRules lists every tool with its rule in a workspace, named by slug or id.

@@ -6,11 +6,11 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/parley-server/parley/internal/callback"
 	"github.com/parley-server/parley/internal/egress"
-	"github.com/parley-server/parley/internal/filestore"
 	"github.com/parley-server/parley/internal/session"
-	"github.com/parley-server/parley/internal/workdir"
+	"github.com/parley-server/parley/internal/store/callback"
+	"github.com/parley-server/parley/internal/store/filestore"
+	"github.com/parley-server/parley/internal/toolenv/workdir"
 )
 
 // EraseSession takes a session's content away, with its files, folder and callbacks.

@@ -3,7 +3,7 @@ package app
 import (
 	"context"
 
-	"github.com/parley-server/parley/internal/skill"
+	"github.com/parley-server/parley/internal/store/skill"
 )
 
 // PushSkill stores a skill in a workspace.

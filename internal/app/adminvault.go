@@ -6,7 +6,7 @@ import (
 	"io/fs"
 	"os"
 
-	"github.com/parley-server/parley/internal/vault"
+	"github.com/parley-server/parley/internal/store/vault"
 )
 
 // commandLine stands in the audit table for these commands.

@@ -5,10 +5,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/parley-server/parley/internal/apikey"
 	"github.com/parley-server/parley/internal/fault"
-	"github.com/parley-server/parley/internal/wiki"
-	"github.com/parley-server/parley/internal/workspace"
+	"github.com/parley-server/parley/internal/store/apikey"
+	"github.com/parley-server/parley/internal/store/wiki"
+	"github.com/parley-server/parley/internal/store/workspace"
 )
 
 // CreateWorkspace makes a workspace.

@@ -6,7 +6,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/parley-server/parley/internal/session"
-	"github.com/parley-server/parley/internal/workdir"
+	"github.com/parley-server/parley/internal/toolenv/workdir"
 )
 
 // Folder lists what is in the folder of a workspace's session.

@@ -8,23 +8,23 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/parley-server/parley/internal/a2a"
-	"github.com/parley-server/parley/internal/apikey"
-	"github.com/parley-server/parley/internal/callback"
-	"github.com/parley-server/parley/internal/door"
-	"github.com/parley-server/parley/internal/filestore"
-	"github.com/parley-server/parley/internal/httpapi"
-	"github.com/parley-server/parley/internal/limit"
-	"github.com/parley-server/parley/internal/mcpserver"
 	"github.com/parley-server/parley/internal/model"
-	"github.com/parley-server/parley/internal/model/guide"
-	"github.com/parley-server/parley/internal/permission"
+	"github.com/parley-server/parley/internal/model/builtin"
 	"github.com/parley-server/parley/internal/pulse"
+	"github.com/parley-server/parley/internal/server"
+	"github.com/parley-server/parley/internal/server/a2a"
+	"github.com/parley-server/parley/internal/server/mcp"
+	"github.com/parley-server/parley/internal/server/rest"
 	"github.com/parley-server/parley/internal/session"
-	"github.com/parley-server/parley/internal/skill"
+	"github.com/parley-server/parley/internal/store/apikey"
+	"github.com/parley-server/parley/internal/store/callback"
+	"github.com/parley-server/parley/internal/store/filestore"
+	"github.com/parley-server/parley/internal/store/permission"
+	"github.com/parley-server/parley/internal/store/ratelimit"
+	"github.com/parley-server/parley/internal/store/skill"
+	"github.com/parley-server/parley/internal/store/wiki"
+	"github.com/parley-server/parley/internal/store/workspace"
 	"github.com/parley-server/parley/internal/turn"
-	"github.com/parley-server/parley/internal/wiki"
-	"github.com/parley-server/parley/internal/workspace"
 )
 
 // maxFetches is how many files this process fetches at once. A fetch holds a connection and one
@@ -85,9 +85,9 @@ func (s *service) buildStores(ctx context.Context) (err error) {
 	if err := s.patiently(ctx, s.sessions.Prepare); err != nil {
 		return err
 	}
-	s.limits = limit.New(s.pool, limit.Options{Node: s.sessions.Node(), Log: s.Log, Pulse: s.pulse,
-		Limits: limit.Limits{Messages: cfg.MessagesPerMinute, Calls: cfg.CallsPerMinute, Streams: cfg.OpenStreams}})
-	s.failures = limit.NewFailures(cfg.FailedKeysPerMinute)
+	s.limits = ratelimit.New(s.pool, ratelimit.Options{Node: s.sessions.Node(), Log: s.Log, Pulse: s.pulse,
+		Limits: ratelimit.Limits{Messages: cfg.MessagesPerMinute, Calls: cfg.CallsPerMinute, Streams: cfg.OpenStreams}})
+	s.failures = ratelimit.NewFailures(cfg.FailedKeysPerMinute)
 	if s.proxies, err = cfg.trustedProxies(); err != nil {
 		return &ConfigError{[]string{"PARLEY_TRUSTED_PROXIES: " + sentenceOf(err)}}
 	}
@@ -106,7 +106,7 @@ func (s *service) base() string {
 // buildTurns makes what runs turns.
 func (s *service) buildTurns() (err error) {
 	cfg := s.Config
-	models := newModels(cfg, func() (model.Model, error) { return guide.New(), nil })
+	models := newModels(cfg, func() (model.Model, error) { return builtin.New(), nil })
 	name, because := cfg.DefaultModel()
 	if _, err := models.Model(""); err != nil {
 		return &ConfigError{[]string{sentenceOf(err)}}
@@ -131,11 +131,11 @@ func (s *service) buildTurns() (err error) {
 // buildServer makes the HTTP server.
 func (s *service) buildServer() error {
 	common := s.common()
-	handler, err := httpapi.New(httpapi.Config{Config: common, Turns: s.turns, Files: s.files, Callbacks: s.callbacks, Ready: s.ready})
+	handler, err := rest.New(rest.Config{Config: common, Turns: s.turns, Files: s.files, Callbacks: s.callbacks, Ready: s.ready})
 	if err != nil {
 		return fmt.Errorf("make the HTTP interface: %w", err)
 	}
-	protocol, err := mcpserver.New(mcpserver.Config{Config: common, Turns: s.turns, Files: s.files, Skills: s.skills, Wiki: s.wiki})
+	protocol, err := mcp.New(mcp.Config{Config: common, Turns: s.turns, Files: s.files, Skills: s.skills, Wiki: s.wiki})
 	if err != nil {
 		return fmt.Errorf("make the MCP server: %w", err)
 	}
@@ -143,17 +143,17 @@ func (s *service) buildServer() error {
 	if err != nil {
 		return fmt.Errorf("make the A2A interface: %w", err)
 	}
-	others[mcpserver.Path] = protocol
+	others[mcp.Path] = protocol
 	dialects, err := s.buildDialects(common)
 	if err != nil {
 		return err
 	}
 	maps.Copy(others, dialects)
 	s.server = &http.Server{
-		Handler:           door.Route(handler, others),
-		ReadHeaderTimeout: httpapi.HeaderTime,
+		Handler:           server.Route(handler, others),
+		ReadHeaderTimeout: rest.HeaderTime,
 		IdleTimeout:       2 * time.Minute,
-		MaxHeaderBytes:    httpapi.HeaderBytes,
+		MaxHeaderBytes:    rest.HeaderBytes,
 		ErrorLog:          slog.NewLogLogger(s.Log.Handler(), slog.LevelWarn),
 	}
 	return nil

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/parley-server/parley/internal/egress"
-	"github.com/parley-server/parley/internal/filestore"
-	"github.com/parley-server/parley/internal/vault"
+	"github.com/parley-server/parley/internal/store/filestore"
+	"github.com/parley-server/parley/internal/store/vault"
 )
 
 // hintFor says what a setting of a type takes.

@@ -4,7 +4,7 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/parley-server/parley/internal/sandbox"
+	"github.com/parley-server/parley/internal/toolenv/sandbox"
 )
 
 // Config is everything that can be set from outside. The tags are the settings'

@@ -10,14 +10,14 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/parley-server/parley/internal/apikey"
 	"github.com/parley-server/parley/internal/app/demo"
 	"github.com/parley-server/parley/internal/devdb"
 	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/pgerr"
-	"github.com/parley-server/parley/internal/skill"
-	"github.com/parley-server/parley/internal/wiki"
-	"github.com/parley-server/parley/internal/workspace"
+	"github.com/parley-server/parley/internal/store/apikey"
+	"github.com/parley-server/parley/internal/store/skill"
+	"github.com/parley-server/parley/internal/store/wiki"
+	"github.com/parley-server/parley/internal/store/workspace"
 )
 
 // database finds the database: DATABASE_URL, or the private one of development mode.

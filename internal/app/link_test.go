@@ -18,11 +18,11 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/parley-server/parley/internal/apikey"
 	"github.com/parley-server/parley/internal/app"
-	"github.com/parley-server/parley/internal/dbtest"
-	"github.com/parley-server/parley/internal/dbtest/faultproxy"
-	"github.com/parley-server/parley/internal/workspace"
+	"github.com/parley-server/parley/internal/store/apikey"
+	"github.com/parley-server/parley/internal/store/workspace"
+	"github.com/parley-server/parley/internal/testing/dbtest"
+	"github.com/parley-server/parley/internal/testing/dbtest/faultproxy"
 )
 
 // linkLimit is the longest pause that a test accepts after a fault of a link. What is promised

@@ -11,7 +11,7 @@ import (
 	"github.com/caarlos0/env/v11"
 
 	"github.com/parley-server/parley/internal/search"
-	"github.com/parley-server/parley/internal/vault"
+	"github.com/parley-server/parley/internal/store/vault"
 )
 
 // Sources are where settings come from: a flag wins over the environment, the

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/parley-server/parley/internal/app"
-	"github.com/parley-server/parley/internal/dbtest"
+	"github.com/parley-server/parley/internal/testing/dbtest"
 )
 
 // A web page reaches development mode neither by a rebound name nor across origins, on any path,

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/parley-server/parley/internal/app"
-	"github.com/parley-server/parley/internal/dbtest"
+	"github.com/parley-server/parley/internal/testing/dbtest"
 )
 
 // journal counts the lines of a log by their message.

@@ -16,7 +16,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/parley-server/parley/internal/app"
-	"github.com/parley-server/parley/internal/dbtest"
+	"github.com/parley-server/parley/internal/testing/dbtest"
 )
 
 // TestServeThroughPgBouncer starts on an empty database behind PgBouncer in session mode, which

@@ -4,8 +4,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/parley-server/parley/internal/dbtest"
-	"github.com/parley-server/parley/internal/dbtest/faultproxy"
+	"github.com/parley-server/parley/internal/testing/dbtest"
+	"github.com/parley-server/parley/internal/testing/dbtest/faultproxy"
 )
 
 // TestDeadConnectionFreesItsSlot makes the only connection of a pool half-open. The statement on it

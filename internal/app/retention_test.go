@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/parley-server/parley/internal/app"
-	"github.com/parley-server/parley/internal/dbtest"
+	"github.com/parley-server/parley/internal/testing/dbtest"
 )
 
 func TestPeriodsCanBeGivenInDays(t *testing.T) {

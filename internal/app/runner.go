@@ -8,15 +8,15 @@ import (
 	"time"
 
 	"github.com/parley-server/parley/internal/egress"
-	"github.com/parley-server/parley/internal/runner"
-	"github.com/parley-server/parley/internal/sandbox"
 	"github.com/parley-server/parley/internal/tool"
 	"github.com/parley-server/parley/internal/tool/attach"
 	"github.com/parley-server/parley/internal/tool/files"
 	"github.com/parley-server/parley/internal/tool/knowledge"
 	"github.com/parley-server/parley/internal/tool/shell"
 	"github.com/parley-server/parley/internal/tool/web"
-	"github.com/parley-server/parley/internal/workdir"
+	"github.com/parley-server/parley/internal/toolenv"
+	"github.com/parley-server/parley/internal/toolenv/sandbox"
+	"github.com/parley-server/parley/internal/toolenv/workdir"
 )
 
 // buildRunner makes what tools act with.
@@ -25,7 +25,7 @@ func (s *service) buildRunner(ctx context.Context, guard *egress.Guard) error {
 		return err
 	}
 	s.folders = workdir.New(s.pool, workdir.Options{Log: s.Log, Give: s.give})
-	s.runner = runner.New(runner.Config{
+	s.runner = toolenv.New(toolenv.Config{
 		Pool: s.pool, Guard: guard, Vault: s.secrets, Folders: s.folders, Files: s.files, Sandbox: s.box,
 		Dir: s.Config.RunnerDir, Commands: s.Config.Commands, Audit: time.Duration(s.Config.AuditRetention), Log: s.Log,
 	})
@@ -103,6 +103,6 @@ func OpenSandbox(ctx context.Context, cfg Config) (*sandbox.Sandbox, error) {
 }
 
 // tools are what the agent can do in a run.
-func (s *service) tools(run *runner.Run) []tool.Tool {
+func (s *service) tools(run *toolenv.Run) []tool.Tool {
 	return append(knowledge.Tools(s.wiki, run), shell.Tool(run), web.Tool(run), files.Tool(run), attach.Tool(s.files, run))
 }

@@ -13,22 +13,22 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/parley-server/parley/internal/apikey"
-	"github.com/parley-server/parley/internal/callback"
-	"github.com/parley-server/parley/internal/filestore"
-	"github.com/parley-server/parley/internal/limit"
 	"github.com/parley-server/parley/internal/outage"
 	"github.com/parley-server/parley/internal/pgerr"
 	"github.com/parley-server/parley/internal/pulse"
-	"github.com/parley-server/parley/internal/runner"
-	"github.com/parley-server/parley/internal/sandbox"
 	"github.com/parley-server/parley/internal/session"
-	"github.com/parley-server/parley/internal/skill"
+	"github.com/parley-server/parley/internal/store/apikey"
+	"github.com/parley-server/parley/internal/store/callback"
+	"github.com/parley-server/parley/internal/store/filestore"
+	"github.com/parley-server/parley/internal/store/ratelimit"
+	"github.com/parley-server/parley/internal/store/skill"
+	"github.com/parley-server/parley/internal/store/vault"
+	"github.com/parley-server/parley/internal/store/wiki"
+	"github.com/parley-server/parley/internal/store/workspace"
+	"github.com/parley-server/parley/internal/toolenv"
+	"github.com/parley-server/parley/internal/toolenv/sandbox"
+	"github.com/parley-server/parley/internal/toolenv/workdir"
 	"github.com/parley-server/parley/internal/turn"
-	"github.com/parley-server/parley/internal/vault"
-	"github.com/parley-server/parley/internal/wiki"
-	"github.com/parley-server/parley/internal/workdir"
-	"github.com/parley-server/parley/internal/workspace"
 	"github.com/parley-server/parley/migrations"
 )
 
@@ -55,8 +55,8 @@ type service struct {
 	pulse      *pulse.Pulse
 	sessions   *session.Store
 	keys       *apikey.Store
-	limits     *limit.Store
-	failures   *limit.Failures
+	limits     *ratelimit.Store
+	failures   *ratelimit.Failures
 	proxies    []netip.Prefix
 	workspaces *workspace.Store
 	wiki       *wiki.Store
@@ -66,7 +66,7 @@ type service struct {
 	callbacks  *callback.Store
 	folders    *workdir.Store
 	box        *sandbox.Sandbox // nil: no commands
-	runner     *runner.Runner
+	runner     *toolenv.Runner
 	turns      *turn.Service
 
 	listener net.Listener // nil: this process serves no requests

@@ -18,8 +18,8 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/parley-server/parley/internal/app"
-	"github.com/parley-server/parley/internal/dbtest"
-	"github.com/parley-server/parley/internal/vault"
+	"github.com/parley-server/parley/internal/store/vault"
+	"github.com/parley-server/parley/internal/testing/dbtest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/parley-server/parley/internal/app"
-	"github.com/parley-server/parley/internal/dbtest"
-	"github.com/parley-server/parley/internal/dbtest/faultproxy"
+	"github.com/parley-server/parley/internal/testing/dbtest"
+	"github.com/parley-server/parley/internal/testing/dbtest/faultproxy"
 )
 
 // TestStartWithAHalfOpenConnection starts a service once for each chunk of data that a start

@@ -11,8 +11,8 @@ import (
 	"testing"
 
 	"github.com/parley-server/parley/internal/app"
-	"github.com/parley-server/parley/internal/dbtest"
-	"github.com/parley-server/parley/internal/vault"
+	"github.com/parley-server/parley/internal/store/vault"
+	"github.com/parley-server/parley/internal/testing/dbtest"
 )
 
 // keyFile writes keys to a file of a mode.

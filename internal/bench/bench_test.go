@@ -11,8 +11,8 @@ import (
 	"testing"
 
 	"github.com/parley-server/parley/internal/bench"
-	"github.com/parley-server/parley/internal/dbtest"
 	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/testing/dbtest"
 )
 
 // TestEveryWorkloadKeepsItsDeltas runs every workload in every mode, as small as it

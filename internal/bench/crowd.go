@@ -8,12 +8,12 @@ import (
 	"sync"
 	"time"
 
-	"github.com/parley-server/parley/internal/model/guide"
+	"github.com/parley-server/parley/internal/model/builtin"
 )
 
 // shortTurn is a message in a session of its own whose answer is one delta.
 func shortTurn(c *client) *reader {
-	return &reader{client: c, command: guide.Script("").Bench(1, deltaSize, 0).String(), deltas: 1}
+	return &reader{client: c, command: builtin.Script("").Bench(1, deltaSize, 0).String(), deltas: 1}
 }
 
 // warmUp runs some turns that do not count.

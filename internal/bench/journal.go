@@ -11,7 +11,7 @@ import (
 
 	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/session"
-	"github.com/parley-server/parley/internal/workspace"
+	"github.com/parley-server/parley/internal/store/workspace"
 )
 
 // journal is a log of events below HTTP: the service's own, or the naive one.

@@ -6,7 +6,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/parley-server/parley/internal/event"
-	"github.com/parley-server/parley/internal/model/guide"
+	"github.com/parley-server/parley/internal/model/builtin"
 )
 
 // naiveConns is what the naive server may use: with fewer it commits less at once.
@@ -15,7 +15,7 @@ const naiveConns = 64
 // naiveSource is the naive design behind HTTP.
 type naiveSource struct {
 	log   *naiveLog
-	guide *guide.Guide
+	guide *builtin.Guide
 }
 
 func serveNaive(ctx context.Context, dsn string, streams int, ready func(url string)) error {
@@ -24,7 +24,7 @@ func serveNaive(ctx context.Context, dsn string, streams int, ready func(url str
 		return err
 	}
 	defer p.Close()
-	src := &naiveSource{log: newNaiveLog(p), guide: guide.New()}
+	src := &naiveSource{log: newNaiveLog(p), guide: builtin.New()}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	listening := make(chan struct{})

@@ -17,7 +17,7 @@ import (
 
 	"github.com/parley-server/parley/internal/agent"
 	"github.com/parley-server/parley/internal/event"
-	"github.com/parley-server/parley/internal/model/guide"
+	"github.com/parley-server/parley/internal/model/builtin"
 	"github.com/parley-server/parley/internal/sse"
 )
 
@@ -86,7 +86,7 @@ func stream(w http.ResponseWriter, r *http.Request, src source, session uuid.UUI
 }
 
 // speak takes the agent and the offline model through a turn.
-func speak(ctx context.Context, g *guide.Guide, session uuid.UUID, command string, each func(event.Body) error) error {
+func speak(ctx context.Context, g *builtin.Guide, session uuid.UUID, command string, each func(event.Body) error) error {
 	data, err := event.Encode(event.Message{Content: command})
 	if err != nil {
 		return err
@@ -112,7 +112,7 @@ func speak(ctx context.Context, g *guide.Guide, session uuid.UUID, command strin
 
 // rawSource keeps the events of a turn in memory until its one stream has them.
 type rawSource struct {
-	guide *guide.Guide
+	guide *builtin.Guide
 	seq   atomic.Int64
 	pipes sync.Map // session → *pipe
 }
@@ -129,7 +129,7 @@ type pipe struct {
 const pipeLimit = 256
 
 func serveRaw(ctx context.Context, ready func(url string)) error {
-	return serve(ctx, &rawSource{guide: guide.New()}, ready)
+	return serve(ctx, &rawSource{guide: builtin.New()}, ready)
 }
 
 func (s *rawSource) start(ctx context.Context, command string) (uuid.UUID, error) {

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/parley-server/parley/internal/event"
-	"github.com/parley-server/parley/internal/model/guide"
+	"github.com/parley-server/parley/internal/model/builtin"
 )
 
 // reader takes one answer of stamped deltas off the network and checks it: exactly
@@ -26,7 +26,7 @@ type reader struct {
 	session string
 	lastID  string
 	seq     int64
-	tally   guide.Tally
+	tally   builtin.Tally
 	frames  int // of text
 	began   time.Time
 	waited  time.Duration // from the request to the first delta

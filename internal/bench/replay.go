@@ -12,7 +12,7 @@ import (
 
 	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/model"
-	"github.com/parley-server/parley/internal/model/guide"
+	"github.com/parley-server/parley/internal/model/builtin"
 	"github.com/parley-server/parley/internal/session"
 )
 
@@ -57,7 +57,7 @@ func replayOnce(ctx context.Context, b *bench, mode string, events, readers, ski
 	var wg sync.WaitGroup
 	for i := range readers {
 		wg.Go(func() {
-			r := &reader{client: w.client, session: id.String(), deltas: events, tally: guide.Tally{Next: skip}}
+			r := &reader{client: w.client, session: id.String(), deltas: events, tally: builtin.Tally{Next: skip}}
 			errs[i] = r.replay(ctx, cursor)
 			took[i] = time.Since(began)
 		})
@@ -137,8 +137,8 @@ func seedDeltas(ctx context.Context, w *world, n int) (id uuid.UUID, seqs []int6
 // stamped lets the model make n deltas.
 func stamped(ctx context.Context, n int) ([]event.Body, error) {
 	deltas := make([]event.Body, 0, n)
-	ask := model.Message{Role: model.User, Text: guide.Script("").Bench(n, deltaSize, 0).String()}
-	for chunk, err := range guide.New().Generate(ctx, model.Request{Messages: []model.Message{ask}}) {
+	ask := model.Message{Role: model.User, Text: builtin.Script("").Bench(n, deltaSize, 0).String()}
+	for chunk, err := range builtin.New().Generate(ctx, model.Request{Messages: []model.Message{ask}}) {
 		if err != nil {
 			return nil, err
 		}

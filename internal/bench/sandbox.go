@@ -22,8 +22,8 @@ import (
 
 	"github.com/parley-server/parley/internal/egress"
 	"github.com/parley-server/parley/internal/redact"
-	"github.com/parley-server/parley/internal/sandbox"
-	"github.com/parley-server/parley/internal/vault"
+	"github.com/parley-server/parley/internal/store/vault"
+	"github.com/parley-server/parley/internal/toolenv/sandbox"
 )
 
 // sandboxUID runs the commands of a bench that is root.

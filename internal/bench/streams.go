@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/parley-server/parley/internal/model/guide"
+	"github.com/parley-server/parley/internal/model/builtin"
 )
 
 const (
@@ -77,7 +77,7 @@ func (l load) run(ctx context.Context, b *bench, mode string) (f Figures, err er
 func (l load) on(ctx context.Context, w *world) (Figures, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(errStopped)
-	command := guide.Script("").Bench(l.deltas, deltaSize, l.rate).String()
+	command := builtin.Script("").Bench(l.deltas, deltaSize, l.rate).String()
 	readers := make([]*reader, l.streams)
 	for i := range readers {
 		readers[i] = &reader{client: w.client, command: command, deltas: l.deltas}

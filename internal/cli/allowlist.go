@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/parley-server/parley/internal/app"
-	"github.com/parley-server/parley/internal/permission"
+	"github.com/parley-server/parley/internal/store/permission"
 )
 
 func (c *command) allowlist() *cobra.Command {

@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/parley-server/parley/internal/event"
-	"github.com/parley-server/parley/internal/permission"
+	"github.com/parley-server/parley/internal/store/permission"
 )
 
 // What becomes of a question.

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/parley-server/parley/internal/client"
+	"github.com/parley-server/parley/client"
 	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/text"
 )

@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/parley-server/parley/internal/client"
+	"github.com/parley-server/parley/client"
 )
 
 func (c *command) callbacks() *cobra.Command {

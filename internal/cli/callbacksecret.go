@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/parley-server/parley/internal/app"
-	"github.com/parley-server/parley/internal/callback"
+	"github.com/parley-server/parley/internal/store/callback"
 )
 
 func (c *command) callbacksSecret() *cobra.Command {

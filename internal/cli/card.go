@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/parley-server/parley/internal/event"
-	"github.com/parley-server/parley/internal/quote"
 	"github.com/parley-server/parley/internal/text"
+	"github.com/parley-server/parley/internal/text/render"
 )
 
 // card is a question in full, as somebody reads it who is to answer it: each line
@@ -29,12 +29,12 @@ func card(ask event.InputRequired, width int, plan bool) string {
 		if s.b.Len() > 0 {
 			s.line("┃", "")
 		}
-		s.line("┃ ", quote.Role(step, i)+c.Tool+"  "+c.Summary)
+		s.line("┃ ", render.Role(step, i)+c.Tool+"  "+c.Summary)
 		for _, m := range members(c.Input) {
 			s.member(m.name, m.value)
 		}
 	}
-	if needs := quote.Approver(ask); needs != "" {
+	if needs := render.Approver(ask); needs != "" {
 		s.b.WriteString(text.Escape(needs) + "\n")
 	}
 	s.said(ask.Reason)
@@ -55,7 +55,7 @@ func brief(ask event.InputRequired) string {
 	step := ask.Step()
 	calls := make([]string, len(step))
 	for i, c := range step {
-		calls[i] = text.Escape(quote.Role(step, i) + c.Tool + ": " + c.Summary)
+		calls[i] = text.Escape(render.Role(step, i) + c.Tool + ": " + c.Summary)
 	}
 	return strings.Join(calls, "; ")
 }

@@ -10,8 +10,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/parley-server/parley/internal/event"
-	"github.com/parley-server/parley/internal/quote"
 	"github.com/parley-server/parley/internal/text"
+	"github.com/parley-server/parley/internal/text/render"
 )
 
 func TestACardShowsEverythingAndNothingElse(t *testing.T) {
@@ -165,7 +165,7 @@ func TestACardEscapesWhatOtherViewsEscape(t *testing.T) {
 		}
 		op := event.Operation{Tool: "bash", Summary: string(line), Input: json.RawMessage(`{}`)}
 		shown, _, _ := strings.Cut(strings.TrimPrefix(card(event.InputRequired{What: event.InputApproval, Operations: []event.Operation{op}}, 0, false), "┃ bash  "), "\n")
-		want := quote.Exact(string(line))
+		want := render.Exact(string(line))
 		if shown != want {
 			at := 0
 			for shown[at] == want[at] {

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/parley-server/parley/internal/dbtest"
+	"github.com/parley-server/parley/internal/testing/dbtest"
 )
 
 // commands finds every command by its help.

@@ -17,8 +17,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/parley-server/parley/internal/client"
-	"github.com/parley-server/parley/internal/filestore"
+	"github.com/parley-server/parley/client"
+	"github.com/parley-server/parley/internal/store/filestore"
 )
 
 func (c *command) files() *cobra.Command {

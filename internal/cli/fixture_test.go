@@ -15,8 +15,8 @@ import (
 
 	"github.com/parley-server/parley/internal/app"
 	"github.com/parley-server/parley/internal/cli"
-	"github.com/parley-server/parley/internal/dbtest"
-	"github.com/parley-server/parley/internal/vault"
+	"github.com/parley-server/parley/internal/store/vault"
+	"github.com/parley-server/parley/internal/testing/dbtest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -17,8 +17,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/parley-server/parley/internal/callback"
-	"github.com/parley-server/parley/internal/client"
+	"github.com/parley-server/parley/client"
+	"github.com/parley-server/parley/internal/store/callback"
 )
 
 func (c *command) listen() *cobra.Command {

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/parley-server/parley/internal/client"
+	"github.com/parley-server/parley/client"
 	"github.com/parley-server/parley/internal/event"
 )
 

@@ -10,8 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/parley-server/parley/internal/store/vault"
 	"github.com/parley-server/parley/internal/text"
-	"github.com/parley-server/parley/internal/vault"
 )
 
 // fileFlag is the flag for a secret in a file.

@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/term"
 
-	"github.com/parley-server/parley/internal/vault"
+	"github.com/parley-server/parley/internal/store/vault"
 )
 
 // keyboard is somebody at a terminal. One goroutine reads what is typed for as long

@@ -9,8 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/parley-server/parley/internal/apikey"
 	"github.com/parley-server/parley/internal/app"
+	"github.com/parley-server/parley/internal/store/apikey"
 )
 
 func (c *command) keys() *cobra.Command {

@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/parley-server/parley/internal/client"
+	"github.com/parley-server/parley/client"
 )
 
 // optionFlags are what a message may say besides its text.

@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/parley-server/parley/internal/client"
+	"github.com/parley-server/parley/client"
 )
 
 // paged adds the flags of a command that lists what a server has in pages.

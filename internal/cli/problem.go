@@ -12,8 +12,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/parley-server/parley/client"
 	"github.com/parley-server/parley/internal/app"
-	"github.com/parley-server/parley/internal/client"
 )
 
 // What the exit codes mean; `parley help exit-codes` says the same.

@@ -6,7 +6,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/parley-server/parley/internal/client"
+	"github.com/parley-server/parley/client"
 	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/text"
 )

@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/parley-server/parley/client"
 	"github.com/parley-server/parley/internal/app"
-	"github.com/parley-server/parley/internal/client"
 )
 
 // remoteFlags are those of every command that talks to a server. The key is no

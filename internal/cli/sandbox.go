@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/parley-server/parley/internal/app"
-	"github.com/parley-server/parley/internal/sandbox"
+	"github.com/parley-server/parley/internal/toolenv/sandbox"
 )
 
 func (c *command) sandbox() *cobra.Command {

@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/parley-server/parley/internal/client"
+	"github.com/parley-server/parley/client"
 )
 
 // sending is one run of `parley send`.

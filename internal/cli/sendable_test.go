@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/parley-server/parley/internal/dbtest"
+	"github.com/parley-server/parley/internal/testing/dbtest"
 )
 
 // TestOnlyTextIsSent: nothing that would arrive as something similar, from wherever it comes.

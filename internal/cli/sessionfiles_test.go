@@ -9,8 +9,8 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/parley-server/parley/internal/dbtest"
-	"github.com/parley-server/parley/internal/workdir"
+	"github.com/parley-server/parley/internal/testing/dbtest"
+	"github.com/parley-server/parley/internal/toolenv/workdir"
 )
 
 func TestTheFilesOfASessionCanBeTakenOut(t *testing.T) {

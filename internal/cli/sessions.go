@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/parley-server/parley/internal/client"
+	"github.com/parley-server/parley/client"
 	"github.com/parley-server/parley/internal/text"
 )
 

@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/parley-server/parley/internal/app"
-	"github.com/parley-server/parley/internal/skill"
+	"github.com/parley-server/parley/internal/store/skill"
 )
 
 // skillShown is a skill in --json.

@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/parley-server/parley/internal/skill"
+	"github.com/parley-server/parley/internal/store/skill"
 )
 
 func (c *command) skills() *cobra.Command {

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/parley-server/parley/internal/client"
+	"github.com/parley-server/parley/client"
 	"github.com/parley-server/parley/internal/event"
 )
 

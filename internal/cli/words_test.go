@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/parley-server/parley/internal/cli"
-	"github.com/parley-server/parley/internal/dbtest"
+	"github.com/parley-server/parley/internal/testing/dbtest"
 )
 
 func TestRefusalsNameWhatIsWrong(t *testing.T) {

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/parley-server/parley/internal/egress"
-	"github.com/parley-server/parley/internal/egress/egresstest"
 	"github.com/parley-server/parley/internal/redact"
+	"github.com/parley-server/parley/internal/testing/egresstest"
 )
 
 // blockedSite is a world whose api.test reads no body before unblock is closed.

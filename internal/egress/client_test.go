@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"github.com/parley-server/parley/internal/egress"
-	"github.com/parley-server/parley/internal/egress/egresstest"
+	"github.com/parley-server/parley/internal/testing/egresstest"
 )
 
 // site is a server with TLS, reached under the name example.com by a pin.

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/parley-server/parley/internal/egress"
-	"github.com/parley-server/parley/internal/egress/egresstest"
+	"github.com/parley-server/parley/internal/testing/egresstest"
 )
 
 // nowhere is an address of IPv6's public space that is routed nowhere: what is sent

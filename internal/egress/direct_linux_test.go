@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"github.com/parley-server/parley/internal/egress"
-	"github.com/parley-server/parley/internal/sandbox"
+	"github.com/parley-server/parley/internal/toolenv/sandbox"
 )
 
 // unaware returns what a script prints that nothing tells of a proxy. KEY is the placeholder.

@@ -13,7 +13,7 @@ import (
 
 	"github.com/parley-server/parley/internal/egress"
 	"github.com/parley-server/parley/internal/redact"
-	"github.com/parley-server/parley/internal/vault"
+	"github.com/parley-server/parley/internal/store/vault"
 )
 
 // TestOnlyHeadersGetValues writes the placeholder everywhere, for a credential that

@@ -10,8 +10,8 @@ import (
 	"testing"
 
 	"github.com/parley-server/parley/internal/egress"
-	"github.com/parley-server/parley/internal/egress/egresstest"
-	"github.com/parley-server/parley/internal/vault"
+	"github.com/parley-server/parley/internal/store/vault"
+	"github.com/parley-server/parley/internal/testing/egresstest"
 )
 
 // TestOtherHostsGetThePlaceholder asks hosts that the credential is not for: those

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/parley-server/parley/internal/egress"
-	"github.com/parley-server/parley/internal/egress/egresstest"
+	"github.com/parley-server/parley/internal/testing/egresstest"
 )
 
 // TestNothingLeavesUnrecorded has a record that fails.

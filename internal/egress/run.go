@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/parley-server/parley/internal/redact"
-	"github.com/parley-server/parley/internal/vault"
+	"github.com/parley-server/parley/internal/store/vault"
 )
 
 // The bounds of a run.

@@ -13,8 +13,8 @@ import (
 	"testing"
 
 	"github.com/parley-server/parley/internal/egress"
-	"github.com/parley-server/parley/internal/egress/egresstest"
-	"github.com/parley-server/parley/internal/sandbox"
+	"github.com/parley-server/parley/internal/testing/egresstest"
+	"github.com/parley-server/parley/internal/toolenv/sandbox"
 )
 
 // shell runs scripts in a sandbox whose proxy is a run's.

@@ -10,7 +10,7 @@ import (
 
 	"github.com/parley-server/parley/internal/egress"
 	"github.com/parley-server/parley/internal/redact"
-	"github.com/parley-server/parley/internal/vault"
+	"github.com/parley-server/parley/internal/store/vault"
 )
 
 const severalLines = "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkqhkiG9w0BAQEFAASC\r\nq8f7+/Zk1=\n-----END PRIVATE KEY-----\n"

@@ -17,9 +17,9 @@ import (
 	"testing"
 
 	"github.com/parley-server/parley/internal/egress"
-	"github.com/parley-server/parley/internal/egress/egresstest"
 	"github.com/parley-server/parley/internal/redact"
-	"github.com/parley-server/parley/internal/vault"
+	"github.com/parley-server/parley/internal/store/vault"
+	"github.com/parley-server/parley/internal/testing/egresstest"
 )
 
 const (

@@ -13,8 +13,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"github.com/parley-server/parley/internal/dbtest"
 	"github.com/parley-server/parley/internal/pgerr"
+	"github.com/parley-server/parley/internal/testing/dbtest"
 )
 
 func TestStatesHaveAClass(t *testing.T) {

@@ -11,8 +11,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"go.uber.org/goleak"
 
-	"github.com/parley-server/parley/internal/dbtest"
 	"github.com/parley-server/parley/internal/pulse"
+	"github.com/parley-server/parley/internal/testing/dbtest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -3,8 +3,8 @@ package replan_test
 import (
 	"testing"
 
-	"github.com/parley-server/parley/internal/dbtest"
 	"github.com/parley-server/parley/internal/replan"
+	"github.com/parley-server/parley/internal/testing/dbtest"
 )
 
 // TestFreshKeepsNoPlan shows the difference to Pool: no statement is prepared.

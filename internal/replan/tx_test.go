@@ -10,8 +10,8 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/parley-server/parley/internal/dbtest"
 	"github.com/parley-server/parley/internal/replan"
+	"github.com/parley-server/parley/internal/testing/dbtest"
 )
 
 // written is a pool on a database with a table of numbers.

@@ -15,10 +15,10 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/parley-server/parley/internal/dbtest"
-	"github.com/parley-server/parley/internal/dbtest/faultproxy"
 	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/session"
+	"github.com/parley-server/parley/internal/testing/dbtest"
+	"github.com/parley-server/parley/internal/testing/dbtest/faultproxy"
 )
 
 // seeds is how many runs TestBrokenAppendLeavesNoHole makes; PARLEY_TEST_SEEDS sets it.

@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/parley-server/parley/internal/dbtest"
 	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/session"
+	"github.com/parley-server/parley/internal/testing/dbtest"
 )
 
 // TestTextWaitsForOtherWritersOnly has an appender with an hour of patience: the text of a lone

@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/parley-server/parley/internal/quote"
 	"github.com/parley-server/parley/internal/strictjson"
+	"github.com/parley-server/parley/internal/text/render"
 )
 
 // maxName is how many characters of a member's name an error repeats.
@@ -57,7 +57,7 @@ func Unknown(schema, input json.RawMessage) (wrong string) {
 }
 
 func quoted(name string) string {
-	name = quote.Argument(name, maxName)
+	name = render.Argument(name, maxName)
 	if !strings.HasPrefix(name, `"`) {
 		name = `"` + name + `"`
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/parley-server/parley/internal/fault"
-	"github.com/parley-server/parley/internal/model/modeltest"
 	"github.com/parley-server/parley/internal/session"
+	"github.com/parley-server/parley/internal/testing/modeltest"
 	"github.com/parley-server/parley/internal/turn"
 )
 

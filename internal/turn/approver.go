@@ -9,8 +9,8 @@ import (
 
 	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/fault"
-	"github.com/parley-server/parley/internal/permission"
 	"github.com/parley-server/parley/internal/session"
+	"github.com/parley-server/parley/internal/store/permission"
 )
 
 // authorize checks that a key may allow operations of a turn: it has the scopes that they need, and

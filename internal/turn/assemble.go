@@ -11,15 +11,15 @@ import (
 	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/model"
-	"github.com/parley-server/parley/internal/permission"
 	"github.com/parley-server/parley/internal/pgerr"
-	"github.com/parley-server/parley/internal/runner"
 	"github.com/parley-server/parley/internal/session"
+	"github.com/parley-server/parley/internal/store/permission"
+	"github.com/parley-server/parley/internal/toolenv"
 )
 
 // assemble makes the agent of a turn, what it stands on, and what its tools act with,
 // which the caller closes.
-func (s *Service) assemble(ctx context.Context, t session.Turn, lease session.Lease) (_ *agent.Agent, conv agent.Conversation, _ *runner.Run, err error) {
+func (s *Service) assemble(ctx context.Context, t session.Turn, lease session.Lease) (_ *agent.Agent, conv agent.Conversation, _ *toolenv.Run, err error) {
 	conv = agent.Conversation{Workspace: t.WorkspaceID, Session: t.SessionID, Turn: t.ID}
 	ws, err := s.cfg.Workspaces.Find(ctx, t.WorkspaceID.String())
 	if err != nil {
@@ -67,7 +67,7 @@ func (s *Service) assemble(ctx context.Context, t session.Turn, lease session.Le
 			return nil, conv, nil, err
 		}
 	}
-	run := s.cfg.Runner.Open(runner.Turn{Workspace: t.WorkspaceID, Session: t.SessionID, Turn: t.ID, Epoch: lease.Epoch, Credentials: names})
+	run := s.cfg.Runner.Open(toolenv.Turn{Workspace: t.WorkspaceID, Session: t.SessionID, Turn: t.ID, Epoch: lease.Epoch, Credentials: names})
 	ag.Redact = run.Redact
 	if s.cfg.Tools != nil {
 		ag.Tools = s.cfg.Tools(run)

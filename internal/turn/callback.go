@@ -12,8 +12,8 @@ import (
 	"github.com/riverqueue/river"
 	"github.com/riverqueue/river/rivertype"
 
-	"github.com/parley-server/parley/internal/callback"
 	"github.com/parley-server/parley/internal/replan"
+	"github.com/parley-server/parley/internal/store/callback"
 )
 
 const (

@@ -12,13 +12,13 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/parley-server/parley/internal/callback"
 	"github.com/parley-server/parley/internal/egress"
 	"github.com/parley-server/parley/internal/fair"
-	"github.com/parley-server/parley/internal/model/modeltest"
+	"github.com/parley-server/parley/internal/store/callback"
+	"github.com/parley-server/parley/internal/store/vault"
+	"github.com/parley-server/parley/internal/store/workspace"
+	"github.com/parley-server/parley/internal/testing/modeltest"
 	"github.com/parley-server/parley/internal/turn"
-	"github.com/parley-server/parley/internal/vault"
-	"github.com/parley-server/parley/internal/workspace"
 )
 
 // hook is a receiver of callbacks, known as example.com, that says what comes in and

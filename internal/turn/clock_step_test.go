@@ -8,8 +8,8 @@ import (
 	"github.com/google/uuid"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/parley-server/parley/internal/dbtest"
 	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/testing/dbtest"
 	"github.com/parley-server/parley/internal/turn"
 )
 

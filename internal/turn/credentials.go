@@ -8,8 +8,8 @@ import (
 
 	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/session"
-	"github.com/parley-server/parley/internal/vault"
-	"github.com/parley-server/parley/internal/workspace"
+	"github.com/parley-server/parley/internal/store/vault"
+	"github.com/parley-server/parley/internal/store/workspace"
 )
 
 // credentials are the names of those that a turn may use: what its message named, and

@@ -10,9 +10,9 @@ import (
 
 	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/fault"
-	"github.com/parley-server/parley/internal/permission"
 	"github.com/parley-server/parley/internal/session"
-	"github.com/parley-server/parley/internal/vault"
+	"github.com/parley-server/parley/internal/store/permission"
+	"github.com/parley-server/parley/internal/store/vault"
 )
 
 // Answer is a person's answer to a question of a turn.

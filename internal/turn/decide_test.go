@@ -15,8 +15,8 @@ import (
 
 	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/fault"
-	"github.com/parley-server/parley/internal/permission"
 	"github.com/parley-server/parley/internal/session"
+	"github.com/parley-server/parley/internal/store/permission"
 	"github.com/parley-server/parley/internal/turn"
 )
 

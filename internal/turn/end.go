@@ -3,8 +3,8 @@ package turn
 import (
 	"context"
 
-	"github.com/parley-server/parley/internal/callback"
 	"github.com/parley-server/parley/internal/session"
+	"github.com/parley-server/parley/internal/store/callback"
 )
 
 // endTurn closes a turn with all that its end brings about, in the caller's

@@ -11,21 +11,21 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"go.uber.org/goleak"
 
-	"github.com/parley-server/parley/internal/callback"
-	"github.com/parley-server/parley/internal/dbtest"
 	"github.com/parley-server/parley/internal/egress"
 	"github.com/parley-server/parley/internal/event"
-	"github.com/parley-server/parley/internal/filestore"
 	"github.com/parley-server/parley/internal/model"
-	"github.com/parley-server/parley/internal/model/modeltest"
 	"github.com/parley-server/parley/internal/model/openai"
-	"github.com/parley-server/parley/internal/runner"
 	"github.com/parley-server/parley/internal/session"
-	"github.com/parley-server/parley/internal/skill"
+	"github.com/parley-server/parley/internal/store/callback"
+	"github.com/parley-server/parley/internal/store/filestore"
+	"github.com/parley-server/parley/internal/store/skill"
+	"github.com/parley-server/parley/internal/store/vault"
+	"github.com/parley-server/parley/internal/store/workspace"
+	"github.com/parley-server/parley/internal/testing/dbtest"
+	"github.com/parley-server/parley/internal/testing/modeltest"
 	"github.com/parley-server/parley/internal/tool"
+	"github.com/parley-server/parley/internal/toolenv"
 	"github.com/parley-server/parley/internal/turn"
-	"github.com/parley-server/parley/internal/vault"
-	"github.com/parley-server/parley/internal/workspace"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -88,7 +88,7 @@ func (w *world) replica(t testing.TB, change func(*turn.Config)) *replica {
 	pool := dbtest.Pool(t, w.dsn+poolSize(w.dsn))
 	r := &replica{sessions: session.New(pool, session.Options{Log: log})}
 	cfg := turn.Config{
-		Pool: pool, Sessions: r.sessions, Tools: func(*runner.Run) []tool.Tool { return w.tools }, Log: log, Workers: 20,
+		Pool: pool, Sessions: r.sessions, Tools: func(*toolenv.Run) []tool.Tool { return w.tools }, Log: log, Workers: 20,
 		Model: func(string) (model.Model, error) { return w.model, nil },
 	}
 	w.stores(t, pool, &cfg)

@@ -7,9 +7,9 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/parley-server/parley/internal/callback"
 	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/session"
+	"github.com/parley-server/parley/internal/store/callback"
 )
 
 // Outcome is what a turn came to, as blocking calls and callbacks tell it.

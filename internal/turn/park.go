@@ -8,9 +8,9 @@ import (
 	"github.com/google/uuid"
 	"github.com/riverqueue/river"
 
-	"github.com/parley-server/parley/internal/callback"
 	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/session"
+	"github.com/parley-server/parley/internal/store/callback"
 )
 
 // park puts a question to whoever reads the stream, and lets the turn wait for the

@@ -20,21 +20,21 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/parley-server/parley/db"
-	"github.com/parley-server/parley/internal/callback"
 	"github.com/parley-server/parley/internal/fair"
-	"github.com/parley-server/parley/internal/filestore"
 	"github.com/parley-server/parley/internal/model"
 	"github.com/parley-server/parley/internal/outage"
-	"github.com/parley-server/parley/internal/permission"
 	"github.com/parley-server/parley/internal/pgerr"
 	"github.com/parley-server/parley/internal/pulse"
 	"github.com/parley-server/parley/internal/replan"
-	"github.com/parley-server/parley/internal/runner"
 	"github.com/parley-server/parley/internal/session"
-	"github.com/parley-server/parley/internal/skill"
+	"github.com/parley-server/parley/internal/store/callback"
+	"github.com/parley-server/parley/internal/store/filestore"
+	"github.com/parley-server/parley/internal/store/permission"
+	"github.com/parley-server/parley/internal/store/skill"
+	"github.com/parley-server/parley/internal/store/vault"
+	"github.com/parley-server/parley/internal/store/workspace"
 	"github.com/parley-server/parley/internal/tool"
-	"github.com/parley-server/parley/internal/vault"
-	"github.com/parley-server/parley/internal/workspace"
+	"github.com/parley-server/parley/internal/toolenv"
 )
 
 // Config is what a Service needs. Stores, Model and Pool are required; durations and
@@ -46,8 +46,8 @@ type Config struct {
 	// Model resolves a workspace's model by name; "" is the service's own.
 	Model func(name string) (model.Model, error)
 	// Tools makes the tools of a run, which is nil where there is no Runner.
-	Tools  func(*runner.Run) []tool.Tool
-	Runner *runner.Runner // nil: no tool acts
+	Tools  func(*toolenv.Run) []tool.Tool
+	Runner *toolenv.Runner // nil: no tool acts
 
 	Skills      *skill.Store
 	Permissions *permission.Store // nil: every tool call may run

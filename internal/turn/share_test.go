@@ -7,10 +7,10 @@ import (
 	"time"
 
 	"github.com/parley-server/parley/internal/model"
-	"github.com/parley-server/parley/internal/model/modeltest"
 	"github.com/parley-server/parley/internal/session"
+	"github.com/parley-server/parley/internal/store/workspace"
+	"github.com/parley-server/parley/internal/testing/modeltest"
 	"github.com/parley-server/parley/internal/turn"
-	"github.com/parley-server/parley/internal/workspace"
 )
 
 // TestWorkspaceLeavesPlacesForTurns lets one workspace start more long turns than a process runs

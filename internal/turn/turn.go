@@ -9,10 +9,10 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/parley-server/parley/internal/callback"
-	"github.com/parley-server/parley/internal/filestore"
 	"github.com/parley-server/parley/internal/session"
-	"github.com/parley-server/parley/internal/workspace"
+	"github.com/parley-server/parley/internal/store/callback"
+	"github.com/parley-server/parley/internal/store/filestore"
+	"github.com/parley-server/parley/internal/store/workspace"
 )
 
 // Request is a message to a workspace's agent. What can be known of it without a

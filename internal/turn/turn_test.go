@@ -13,7 +13,7 @@ import (
 	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/model"
-	"github.com/parley-server/parley/internal/model/modeltest"
+	"github.com/parley-server/parley/internal/testing/modeltest"
 	"github.com/parley-server/parley/internal/turn"
 )
 

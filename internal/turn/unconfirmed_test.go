@@ -4,12 +4,12 @@ import (
 	"bytes"
 	"testing"
 
-	"github.com/parley-server/parley/internal/dbtest"
-	"github.com/parley-server/parley/internal/dbtest/faultproxy"
 	"github.com/parley-server/parley/internal/event"
-	"github.com/parley-server/parley/internal/model/modeltest"
+	"github.com/parley-server/parley/internal/store/wiki"
+	"github.com/parley-server/parley/internal/testing/dbtest"
+	"github.com/parley-server/parley/internal/testing/dbtest/faultproxy"
+	"github.com/parley-server/parley/internal/testing/modeltest"
 	"github.com/parley-server/parley/internal/tool/knowledge"
-	"github.com/parley-server/parley/internal/wiki"
 )
 
 // TestUnconfirmedWriteIsInterrupted loses the answer to a tool's write after PostgreSQL has committed

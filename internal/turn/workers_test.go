@@ -3,7 +3,7 @@ package turn_test
 import (
 	"testing"
 
-	"github.com/parley-server/parley/internal/model/modeltest"
+	"github.com/parley-server/parley/internal/testing/modeltest"
 	"github.com/parley-server/parley/internal/turn"
 )
 

@@ -10,8 +10,8 @@ import (
 
 	"github.com/parley-server/parley/internal/app/demo"
 	"github.com/parley-server/parley/internal/search"
-	"github.com/parley-server/parley/internal/skill"
-	"github.com/parley-server/parley/internal/wiki"
+	"github.com/parley-server/parley/internal/store/skill"
+	"github.com/parley-server/parley/internal/store/wiki"
 )
 
 func TestDemoIsFivePagesAndTwoFiles(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/parley-server/parley/internal/model"
 	"github.com/parley-server/parley/internal/model/anthropic"
-	"github.com/parley-server/parley/internal/model/modeltest"
+	"github.com/parley-server/parley/internal/testing/modeltest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

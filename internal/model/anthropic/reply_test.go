@@ -9,7 +9,7 @@ import (
 
 	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/model"
-	"github.com/parley-server/parley/internal/model/modeltest"
+	"github.com/parley-server/parley/internal/testing/modeltest"
 )
 
 // hear reads a reply of these events, which are written as JSON.

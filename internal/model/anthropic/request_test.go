@@ -11,8 +11,8 @@ import (
 	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/model"
 	"github.com/parley-server/parley/internal/model/anthropic"
-	"github.com/parley-server/parley/internal/model/modeltest"
 	"github.com/parley-server/parley/internal/model/provider"
+	"github.com/parley-server/parley/internal/testing/modeltest"
 )
 
 // sent returns the body and headers that a server receives for a request.

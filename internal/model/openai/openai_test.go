@@ -7,8 +7,8 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/parley-server/parley/internal/model"
-	"github.com/parley-server/parley/internal/model/modeltest"
 	"github.com/parley-server/parley/internal/model/openai"
+	"github.com/parley-server/parley/internal/testing/modeltest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -11,7 +11,7 @@ import (
 
 	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/model"
-	"github.com/parley-server/parley/internal/model/modeltest"
+	"github.com/parley-server/parley/internal/testing/modeltest"
 )
 
 // hear reads a reply of these chunks, which are written as JSON.

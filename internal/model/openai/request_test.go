@@ -11,9 +11,9 @@ import (
 
 	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/model"
-	"github.com/parley-server/parley/internal/model/modeltest"
 	"github.com/parley-server/parley/internal/model/openai"
 	"github.com/parley-server/parley/internal/model/provider"
+	"github.com/parley-server/parley/internal/testing/modeltest"
 )
 
 // sent returns the body and headers that a server receives for a request.

@@ -8,8 +8,8 @@ import (
 
 	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/model"
-	"github.com/parley-server/parley/internal/model/modeltest"
 	"github.com/parley-server/parley/internal/model/openai"
+	"github.com/parley-server/parley/internal/testing/modeltest"
 )
 
 func TestFieldsOfTheWrongTypeAreReadOrLeftOut(t *testing.T) {

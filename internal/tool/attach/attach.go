@@ -17,7 +17,7 @@ import (
 
 	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/fault"
-	"github.com/parley-server/parley/internal/quote"
+	"github.com/parley-server/parley/internal/text/render"
 	"github.com/parley-server/parley/internal/tool"
 )
 
@@ -150,7 +150,7 @@ func parse(raw json.RawMessage) (in input, content []byte, wrong string) {
 // be said here.
 func shown(name string) string {
 	name = path.Base(strings.ReplaceAll(name, `\`, "/"))
-	return quote.Argument(name, maxShown)
+	return render.Argument(name, maxShown)
 }
 
 // size says how many bytes there are, for people.

@@ -7,7 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"github.com/parley-server/parley/internal/quote"
+	"github.com/parley-server/parley/internal/text/render"
 	"github.com/parley-server/parley/internal/tool"
 )
 
@@ -53,7 +53,7 @@ func (write) Summary(raw json.RawMessage) string {
 	if wrong != "" {
 		return "write a file"
 	}
-	return fmt.Sprintf("write %s (%d bytes)", quote.Argument(in.Path, maxShown), len(*in.Content))
+	return fmt.Sprintf("write %s (%d bytes)", render.Argument(in.Path, maxShown), len(*in.Content))
 }
 
 // Call implements tool.Tool.
@@ -65,7 +65,7 @@ func (t write) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
 	if err := t.folder.Write(ctx, call, in.Path, []byte(*in.Content)); err != nil {
 		return tool.Result{}, err
 	}
-	return tool.Result{OK: true, Output: fmt.Sprintf("Wrote %s, %d bytes.", quote.Argument(in.Path, maxShown), len(*in.Content))}, nil
+	return tool.Result{OK: true, Output: fmt.Sprintf("Wrote %s, %d bytes.", render.Argument(in.Path, maxShown), len(*in.Content))}, nil
 }
 
 // parse reads a call's input. What is wrong with it is a sentence for the model.

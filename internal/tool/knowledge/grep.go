@@ -9,8 +9,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/parley-server/parley/internal/event"
-	"github.com/parley-server/parley/internal/quote"
 	"github.com/parley-server/parley/internal/text"
+	"github.com/parley-server/parley/internal/text/render"
 	"github.com/parley-server/parley/internal/tool"
 )
 
@@ -45,9 +45,9 @@ func (grep) Summary(input json.RawMessage) string {
 	case parse(input, &in) != "" || in.Pattern == "":
 		return "search the knowledge"
 	case in.Path != "":
-		return "search " + quote.Argument(in.Path, maxSummary) + " for " + quote.Argument(in.Pattern, maxSummary)
+		return "search " + render.Argument(in.Path, maxSummary) + " for " + render.Argument(in.Pattern, maxSummary)
 	}
-	return "search for " + quote.Argument(in.Pattern, maxSummary)
+	return "search for " + render.Argument(in.Pattern, maxSummary)
 }
 
 func (t grep) Call(ctx context.Context, call tool.Call) (tool.Result, error) {

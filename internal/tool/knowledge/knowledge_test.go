@@ -12,12 +12,12 @@ import (
 	"go.uber.org/goleak"
 	"pgregory.net/rapid"
 
-	"github.com/parley-server/parley/internal/dbtest"
 	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/store/wiki"
+	"github.com/parley-server/parley/internal/store/workspace"
+	"github.com/parley-server/parley/internal/testing/dbtest"
 	"github.com/parley-server/parley/internal/tool"
 	"github.com/parley-server/parley/internal/tool/knowledge"
-	"github.com/parley-server/parley/internal/wiki"
-	"github.com/parley-server/parley/internal/workspace"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

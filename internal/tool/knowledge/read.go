@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"github.com/parley-server/parley/internal/event"
-	"github.com/parley-server/parley/internal/quote"
 	"github.com/parley-server/parley/internal/search"
+	"github.com/parley-server/parley/internal/text/render"
 	"github.com/parley-server/parley/internal/tool"
 )
 
@@ -50,7 +50,7 @@ func (read) Summary(input json.RawMessage) string {
 	if parse(input, &in) != "" || in.Path == "" {
 		return "read a file"
 	}
-	return "read " + quote.Argument(in.Path, maxSummary)
+	return "read " + render.Argument(in.Path, maxSummary)
 }
 
 func (t read) Call(ctx context.Context, call tool.Call) (tool.Result, error) {

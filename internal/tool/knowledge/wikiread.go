@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"github.com/parley-server/parley/internal/event"
-	"github.com/parley-server/parley/internal/quote"
 	"github.com/parley-server/parley/internal/search"
+	"github.com/parley-server/parley/internal/text/render"
 	"github.com/parley-server/parley/internal/tool"
 )
 
@@ -35,7 +35,7 @@ func (wikiRead) Summary(input json.RawMessage) string {
 	if parse(input, &in) != "" || in.Page == "" {
 		return "read a wiki page"
 	}
-	return "read wiki page " + quote.Argument(in.Page, maxSummary)
+	return "read wiki page " + render.Argument(in.Page, maxSummary)
 }
 
 func (t wikiRead) Call(ctx context.Context, call tool.Call) (tool.Result, error) {

@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"github.com/parley-server/parley/internal/fault"
-	"github.com/parley-server/parley/internal/quote"
+	"github.com/parley-server/parley/internal/text/render"
 	"github.com/parley-server/parley/internal/tool"
 )
 
@@ -37,7 +37,7 @@ func (wikiWrite) Summary(input json.RawMessage) string {
 	if parseUpTo(maxWritten, input, &in) != "" || in.Page == "" || in.Content == nil {
 		return "write a wiki page"
 	}
-	return fmt.Sprintf("write wiki page %s (%s)", quote.Argument(pageName(in.Page), maxSummary), size(len(*in.Content)))
+	return fmt.Sprintf("write wiki page %s (%s)", render.Argument(pageName(in.Page), maxSummary), size(len(*in.Content)))
 }
 
 func (t wikiWrite) Call(ctx context.Context, call tool.Call) (tool.Result, error) {

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/parley-server/parley/internal/quote"
+	"github.com/parley-server/parley/internal/text/render"
 	"github.com/parley-server/parley/internal/tool"
 )
 
@@ -69,7 +69,7 @@ func (bash) Summary(raw json.RawMessage) string {
 	if wrong != "" {
 		return "run a command"
 	}
-	return "run " + quote.Argument(strings.TrimSpace(in.Command), maxShown)
+	return "run " + render.Argument(strings.TrimSpace(in.Command), maxShown)
 }
 
 // Call implements tool.Tool.

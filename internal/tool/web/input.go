@@ -11,7 +11,7 @@ import (
 	"time"
 	"unicode"
 
-	"github.com/parley-server/parley/internal/quote"
+	"github.com/parley-server/parley/internal/text/render"
 	"github.com/parley-server/parley/internal/tool"
 )
 
@@ -69,7 +69,7 @@ func parse(raw json.RawMessage) (in input, wrong string) {
 	}
 	for name, value := range in.Headers {
 		if !headerName.MatchString(name) || strings.ContainsFunc(value, unicode.IsControl) {
-			return in, fmt.Sprintf("The header %s is not one that can be sent: its name has only letters, digits and -, and its value is one line.", quote.Argument(name, maxShown))
+			return in, fmt.Sprintf("The header %s is not one that can be sent: its name has only letters, digits and -, and its value is one line.", render.Argument(name, maxShown))
 		}
 		if strings.EqualFold(name, "Host") {
 			return in, "The header Host follows from the address; leave it out."

@@ -17,7 +17,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/parley-server/parley/internal/quote"
+	"github.com/parley-server/parley/internal/text/render"
 	"github.com/parley-server/parley/internal/tool"
 )
 
@@ -67,7 +67,7 @@ func (request) Summary(raw json.RawMessage) string {
 	if wrong != "" {
 		return "make an HTTP request"
 	}
-	return in.Method + " " + quote.Argument(in.URL, maxShown)
+	return in.Method + " " + render.Argument(in.URL, maxShown)
 }
 
 // Call implements tool.Tool.

@@ -1,4 +1,0 @@
-package limit
-
-// Addresses is how many addresses are remembered.
-func (f *Failures) Addresses() int { return len(f.fullAt) }

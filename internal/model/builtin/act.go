@@ -1,0 +1,69 @@
+package builtin
+
+import (
+	"regexp"
+	"strings"
+)
+
+var (
+	commandTold = regexp.MustCompile(politely + `(?:run|execute)\s+(?:the\s+)?(?:bash\s+|shell\s+)?(?:command\s+)?(?:["'“‘\x60](.+)["'”’\x60]\W*|(.+))$`)
+	fetchTold   = regexp.MustCompile(politely + `(?:fetch|get|download|request|open)\s+(?:me\s+)?(https?://[^\s"'<>\x60]+?)[.!?]?$`)
+	fileWritten = regexp.MustCompile(politely + `(?:write|save|put|create|make)\b[^:\n]{0,40}?\bfile\s+(?:called |named )?["'“‘\x60]?([^"'”’\x60:\s]+?)["'”’\x60]?\s*:\s*(.+)$`)
+	savedToFile = regexp.MustCompile(politely + `(?:write|save|put|store)\s+(.+?)\s+(?:in|to|into)\s+(?:the |a )?(?:new )?file\s+(?:called |named )?["'“‘\x60]?([^"'”’\x60:\s]+?)["'”’\x60]?[.!?]?$`)
+	fileWanted  = regexp.MustCompile(politely + `(?:give me|send me|attach|hand me)\s+(?:the |a )?(?:file\s+)?["'“‘\x60]?([^"'”’\x60:\s]+\.[A-Za-z0-9]+)["'”’\x60]?[.!?]?$`)
+)
+
+// act does what a sentence asks a tool for: run a command, make a request, write a file
+// or hand one out. ok is false where it asks for nothing of this.
+func (c conversation) act(question string) (r reply, ok bool) {
+	if m := commandTold.FindStringSubmatch(question); m != nil {
+		return c.acted("bash", "I cannot run commands: this server has no sandbox for them. docs/sandbox.md says what to do.",
+			map[string]string{"command": m[1] + m[2]}, printed), true
+	}
+	if m := fetchTold.FindStringSubmatch(question); m != nil {
+		return c.acted("http_request", "I cannot make requests here.", map[string]string{"url": m[1]}, printed), true
+	}
+	if m := fileWanted.FindStringSubmatch(question); m != nil {
+		return c.acted("attach_file", "I cannot hand out files here.", map[string]string{"path": m[1]}, outcome), true
+	}
+	path, content := "", ""
+	if m := fileWritten.FindStringSubmatch(question); m != nil {
+		path, content = m[1], m[2]
+	} else if m := savedToFile.FindStringSubmatch(question); m != nil {
+		path, content = m[2], quoted.ReplaceAllString(m[1], "$1")
+	}
+	if path == "" {
+		return r, false
+	}
+	return c.acted("write", "I cannot write files here.", map[string]string{"path": path, "content": strings.TrimSpace(content) + "\n"}, outcome), true
+}
+
+// acted calls a tool, and then says how it went.
+func (c conversation) acted(tool, lacking string, input map[string]string, tell func(result) string) reply {
+	if r, ok := c.result(tool); ok {
+		return say(tell(r))
+	}
+	if !c.offered[tool] {
+		return say(lacking)
+	}
+	return use(tool, input)
+}
+
+// printed shows what a tool returned.
+func printed(r result) string {
+	text := strings.TrimRight(r.output, "\n")
+	if runes := []rune(text); len(runes) > 4000 {
+		text = string(runes[:4000]) + "\n…"
+	}
+	fence := "```"
+	for strings.Contains(text, fence) {
+		fence += "`"
+	}
+	if r.failed {
+		return "That did not work:\n\n" + fence + "\n" + text + "\n" + fence
+	}
+	return fence + "\n" + text + "\n" + fence
+}
+
+// outcome is the first line of what a tool returned.
+func outcome(r result) string { return firstLine(r.output) }

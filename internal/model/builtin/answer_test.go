@@ -1,0 +1,108 @@
+package builtin_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/parley-server/parley/internal/model"
+	"github.com/parley-server/parley/internal/model/builtin"
+)
+
+func TestShortAnswers(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		for message, want := range map[string]string{
+			"":                         "I am the built-in guide.",
+			"What can you do?":         "I am the built-in guide.",
+			"help":                     "I am the built-in guide.",
+			"Hi!":                      "Hello!",
+			"Good morning":             "Hello!",
+			"Thank you very much":      "You are welcome.",
+			"what is 12*7+3":           "12*7+3 = 87",
+			"What is 12*7+3?":          "12*7+3 = 87",
+			"calculate (2 + 3) × 4.5":  "(2 + 3) × 4.5 = 22.5",
+			"1/3":                      "1/3 = 0.3333333333…",
+			"2^-2 =":                   "2^-2 = 0.25",
+			"-7 % 4":                   "-7 % 4 = -3",
+			"what's 1,000,000 * 3":     "1,000,000 * 3 = 3000000",
+			"0.1+0.2":                  "0.1+0.2 = 0.3",
+			"7/0":                      "7/0 = undefined: a division by zero",
+			"9^9^9":                    "", // no calculator here chains powers
+			"9^9999":                   "9^9999 = undefined: the numbers grow too large",
+			"(9^999)^999":              "(9^999)^999 = undefined: the numbers grow too large",
+			"count to 5":               "1 2 3 4 5",
+			"Count from 8 to 10!":      "8 9 10",
+			"please count slowly to 3": "1 2 3",
+			"count from 5 to 1":        "I count upwards",
+			"count to 999999999":       "I count upwards",
+		} {
+			s := generate(t.Context(), builtin.New(), user(message))
+			if !strings.HasPrefix(s.text(), want) || s.Err != nil || len(s.Calls) > 0 && want != "" {
+				t.Errorf("%q: %.200q", message, s.text())
+			}
+		}
+	})
+}
+
+func TestOrdinaryMessagesAreNotTakenForSums(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		for _, message := range []string{"2026-10-05", "call me at 555", "what is 7", "+49 30 1234567 please", "v1.2.3", strings.Repeat("1+", 500) + "1"} {
+			if s := generate(t.Context(), builtin.New(), user(message)); strings.Contains(s.text(), " = ") {
+				t.Errorf("%q: %q", message, s.text())
+			}
+		}
+	})
+}
+
+func TestQuestionsAskTheToolsThatAreOffered(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		g := builtin.New()
+		req := user("What is our hotel policy?")
+		s := generate(t.Context(), g, req)
+		if got := names(s.Calls); len(got) != 1 || got[0] != `grep {"pattern":"(?i)\\b(hotel|polic)"}` || s.Stop != model.StopTools || s.text() != "" {
+			t.Fatalf("%q", got)
+		}
+		req = answered(req, s, "policies/hotel.txt:4: Hotels, a policy\nwiki/a/travel.md:1: The hotel policy\n[More lines match. Narrow the pattern, or give a path.]")
+		s = generate(t.Context(), g, req)
+		if got := fmt.Sprint(names(s.Calls)); got != `[read {"path":"policies/hotel.txt"} wiki_read {"page":"a/travel"}]` {
+			t.Fatal(got)
+		}
+		s = generate(t.Context(), g, answered(req, s, "Nothing here.", "The hotel policy is simple: sleep well."))
+		if !strings.Contains(s.text(), "sleep well") || !strings.Contains(s.text(), "the wiki page a/travel") || s.Stop != model.StopEnd {
+			t.Errorf("%+v", s)
+		}
+		// Without tools there is only the documentation.
+		req = user("What is our hotel breakfast?")
+		req.Tools = nil
+		if s = generate(t.Context(), g, req); s.Calls != nil || !strings.Contains(s.text(), "I found nothing") {
+			t.Errorf("%+v", s)
+		}
+	})
+}
+
+// Whatever is said, and whatever tools answer, a conversation ends.
+func TestEveryConversationEnds(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		check(t, func(r *rapid.T) {
+			g := builtin.New()
+			req := user(rapid.OneOf(rapid.String(), rapid.StringMatching(`(what|how|summarise|count|read) [a-z ():*?{}]{0,40}`)).Draw(r, "message"))
+			for range 4 {
+				s := generate(t.Context(), g, req)
+				if s.Err != nil {
+					r.Fatal(s.Err)
+				}
+				if s.Stop == model.StopEnd {
+					return
+				}
+				var outputs []string
+				for range s.Calls {
+					outputs = append(outputs, rapid.OneOf(rapid.String(), rapid.StringMatching(`([a-z/]{1,9}(\.md|\.csv)?:[0-9]{1,2}: [a-z ]{0,20}\n){0,5}`)).Draw(r, "output"))
+				}
+				req = answered(req, s, outputs...)
+			}
+			r.Fatal("four steps and no end")
+		})
+	})
+}

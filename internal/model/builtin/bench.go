@@ -1,0 +1,116 @@
+package builtin
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// The shape of a delta of @bench: the time of emission in nanoseconds since 1970,
+// a blank, its number from 0, both in base 36 and of fixed width, filling, and a
+// newline, which still separates deltas when rows were merged.
+const (
+	timeDigits  = 12
+	indexDigits = 6
+	indexAt     = timeDigits + 1
+	fillAt      = indexAt + indexDigits
+
+	// MinStamp is the size in bytes of the shortest delta of @bench.
+	MinStamp = fillAt + 1
+)
+
+const digits = "0123456789abcdefghijklmnopqrstuvwxyz"
+
+// stamp makes the i-th delta.
+func stamp(i, size int, at time.Time) string {
+	b := make([]byte, size)
+	put(b[:timeDigits], at.UnixNano())
+	b[timeDigits] = ' '
+	put(b[indexAt:fillAt], int64(i))
+	for n := fillAt; n < size-1; n++ {
+		b[n] = '.'
+	}
+	b[size-1] = '\n'
+	return string(b)
+}
+
+func put(b []byte, n int64) {
+	for i := len(b) - 1; i >= 0; i-- {
+		b[i] = digits[n%36]
+		n /= 36
+	}
+}
+
+func number(s string) (n int64, ok bool) {
+	for i := range len(s) {
+		switch c := s[i]; {
+		case c >= '0' && c <= '9':
+			n = n*36 + int64(c-'0')
+		case c >= 'a' && c <= 'z':
+			n = n*36 + int64(c-'a') + 10
+		default:
+			return 0, false
+		}
+	}
+	return n, true
+}
+
+// saidStamp is part.said for deltas whose time is not known any more.
+func saidStamp(i, size int, shown string) (n int, ok bool) {
+	shown = shown[:min(size, len(shown))]
+	if _, ok := number(shown[:min(timeDigits, len(shown))]); !ok {
+		return 0, false
+	}
+	want := stamp(i, size, time.Unix(0, 0))
+	return len(shown), len(shown) <= timeDigits || shown[timeDigits:] == want[timeDigits:len(shown)]
+}
+
+// Tally reads the text of a @bench answer and checks that it is exactly its deltas,
+// in order, once: however rows were merged, and across reconnects. The zero value
+// is ready.
+type Tally struct {
+	Next int // number of the delta that comes next: how many were read
+	rest string
+}
+
+// Read takes the next piece of text and calls each, where there is one, with every
+// delta that is now whole.
+func (t *Tally) Read(text string, each func(index int, emitted time.Time)) error {
+	if t.rest != "" {
+		text = t.rest + text
+	}
+	for {
+		line, after, whole := strings.Cut(text, "\n")
+		if !whole {
+			t.rest = text
+			return nil
+		}
+		text = after
+		if len(line) < fillAt || line[timeDigits] != ' ' {
+			return fmt.Errorf("after %d deltas: %.60q is no delta", t.Next, line)
+		}
+		at, ok := number(line[:timeDigits])
+		index, numbered := number(line[indexAt:fillAt])
+		if !ok || !numbered {
+			return fmt.Errorf("after %d deltas: %.60q is no delta", t.Next, line)
+		}
+		if index != int64(t.Next) {
+			return fmt.Errorf("after %d deltas: delta %d instead of %d", t.Next, index, t.Next)
+		}
+		t.Next++
+		if each != nil {
+			each(int(index), time.Unix(0, at))
+		}
+	}
+}
+
+// Whole reports whether exactly n deltas were read and nothing else.
+func (t *Tally) Whole(n int) error {
+	switch {
+	case t.Next != n:
+		return fmt.Errorf("%d deltas instead of %d", t.Next, n)
+	case t.rest != "":
+		return fmt.Errorf("after %d deltas: %.60q is no delta", t.Next, t.rest)
+	}
+	return nil
+}

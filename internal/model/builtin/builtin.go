@@ -1,0 +1,160 @@
+// Package builtin is the model that needs nobody: offline, free and deterministic.
+// It answers questions from the workspace's knowledge, which it reads with tools
+// like any model, and from Parley's own documentation; and it obeys a small
+// language of directives that exercises everything a stream can show. It keeps no
+// conversation: the same request gets the same reply, whichever process answers.
+//
+// Directives are read from the user's last message only. What tools return and
+// what the system text says is quoted at most, never obeyed.
+package builtin
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base32"
+	"encoding/binary"
+	"encoding/json"
+	"iter"
+	"strings"
+
+	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/model"
+)
+
+// Name is the model's full name.
+const Name = "builtin/guide"
+
+// Guide is the model. It is safe for concurrent use.
+type Guide struct {
+	failed memory
+}
+
+// New makes a guide.
+func New() *Guide { return &Guide{} }
+
+// Name implements model.Model.
+func (g *Guide) Name() string { return Name }
+
+// Generate implements model.Model.
+func (g *Guide) Generate(ctx context.Context, req model.Request) iter.Seq2[model.Chunk, error] {
+	return func(yield func(model.Chunk, error) bool) {
+		c := read(req)
+		r := c.reply()
+		for i := range r.calls {
+			r.calls[i].ID = c.callID(i)
+		}
+		s := speaker{ctx: ctx, yield: yield, left: -1, once: func(directive int) bool { return g.failed.first(c.key(directive)) }}
+		if req.MaxTokens > 0 {
+			s.left = req.MaxTokens * runesPerToken
+		}
+		s.speak(r.after(req.Partial), inputTokens(req))
+	}
+}
+
+// conversation is a request as the guide sees it.
+type conversation struct {
+	messages []model.Message
+	question string // the user's last message, or the instructions of the skill in it
+	skill    *skill // nil: it carries none
+	images   []model.Image
+	step     int // replies that the guide has given to it already
+	results  []result
+	offered  map[string]bool
+	schema   json.RawMessage // what the answer must fit; nil: any text is an answer
+	forced   bool            // nothing but a value of the schema is wanted now
+}
+
+// result is what became of one tool call of this turn.
+type result struct {
+	call   event.ToolCall
+	step   int // the reply that asked for it
+	output string
+	failed bool
+}
+
+func read(req model.Request) conversation {
+	c := conversation{messages: withoutInputs(req.Messages), offered: make(map[string]bool, len(req.Tools))}
+	for _, t := range req.Tools {
+		if c.offered[t.Name] = true; t.Name == finalAnswer {
+			c.schema = t.Schema
+		}
+	}
+	last := len(req.Messages) - 1
+	if req.Output != nil {
+		c.schema, c.forced = req.Output.Schema, true
+		last = beforeCorrections(c.messages)
+	}
+	asked := make(map[string]result)
+	for i, m := range req.Messages {
+		switch m.Role {
+		case model.User:
+			if i > last {
+				continue
+			}
+			c.question, c.images, c.skill, c.step, c.results = m.Text, m.Images, nil, 0, nil
+			if s, ok := skillIn(m.Text); ok {
+				c.question, c.skill = s.body, &s
+			}
+		case model.Assistant:
+			for _, call := range m.Calls {
+				asked[call.ID] = result{call: call, step: c.step}
+			}
+			c.step++
+		case model.ToolRole:
+			if r, ok := asked[m.CallID]; ok {
+				r.output, r.failed = m.Text, m.Failed
+				c.results = append(c.results, r)
+			}
+		}
+	}
+	return c
+}
+
+// reply decides what to answer.
+func (c conversation) reply() reply {
+	p, scripted := parse(c.question)
+	if c.forced {
+		return reply{parts: []part{words(c.value(p, ""), 0)}}
+	}
+	r := reply{}
+	switch {
+	case scripted:
+		if c.step < len(p.steps) {
+			r = p.steps[c.step]
+		}
+	case c.skill != nil:
+		r = c.perform(*c.skill)
+	default:
+		r = c.describe(c.answer())
+	}
+	if c.schema != nil && len(r.calls) == 0 && r.stop == "" {
+		return c.conclude(p, r)
+	}
+	return r
+}
+
+// callID names the i-th call of this reply. Like the reply, it follows from the request.
+func (c conversation) callID(i int) string {
+	sum := sha256.Sum256([]byte(c.key(i)))
+	return "call_" + strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:15]))
+}
+
+// key identifies the i-th thing in the reply to this conversation.
+func (c conversation) key(i int) string {
+	h := sha256.New()
+	write := func(s string) {
+		var n [8]byte
+		binary.BigEndian.PutUint64(n[:], uint64(len(s)))
+		h.Write(n[:])
+		h.Write([]byte(s))
+	}
+	for _, m := range c.messages {
+		write(string(m.Role))
+		write(m.Text)
+		write(m.CallID)
+		for _, call := range m.Calls {
+			write(call.ID)
+		}
+	}
+	return string(binary.BigEndian.AppendUint64(h.Sum(nil), uint64(i)))
+}

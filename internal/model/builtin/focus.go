@@ -1,0 +1,73 @@
+package builtin
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/parley-server/parley/internal/search"
+)
+
+// fewRows is how many items or rows a list may have and still be shown whole.
+const fewRows = 3
+
+// focus leaves of a list or a table what the question is about, beyond what the
+// heading says already. Anything else stays whole.
+func focus(s search.Section, question string) string {
+	head, rows := itemise(s)
+	terms := search.Terms(question)
+	headed := search.Terms(s.Heading + " " + s.Title)
+	terms = slices.DeleteFunc(terms, func(t string) bool { return slices.Contains(headed, t) })
+	if len(rows) <= fewRows || len(terms) == 0 {
+		return s.Text
+	}
+	var best []string
+	most := 1
+	for _, row := range rows {
+		said := search.Terms(row)
+		n := 0
+		for _, t := range terms {
+			if slices.Contains(said, t) {
+				n++
+			}
+		}
+		if n > most {
+			best, most = nil, n
+		}
+		if n == most {
+			best = append(best, row)
+		}
+	}
+	if len(best) == 0 {
+		return s.Text
+	}
+	return strings.Join(append(head, best...), "\n")
+}
+
+// itemise takes a list, a table or a file of comma-separated values apart: the
+// lines that explain the others, and one string for each item or row. Other texts,
+// and numbered lists, whose order matters, have no rows.
+func itemise(s search.Section) (head, rows []string) {
+	lines := strings.Split(s.Text, "\n")
+	if strings.HasSuffix(s.Doc, ".csv") {
+		return lines[:1], lines[1:]
+	}
+	table := false
+	for _, line := range lines {
+		bullet := strings.HasPrefix(line, "- ") || strings.HasPrefix(line, "* ")
+		switch {
+		case strings.HasPrefix(line, "|") && !table:
+			head, table = append(head, line), true // the names of the columns
+		case strings.HasPrefix(line, "|--"), strings.HasPrefix(line, "| --"):
+			head = append(head, line)
+		case table && strings.HasPrefix(line, "|"), bullet:
+			rows = append(rows, line)
+		case strings.HasPrefix(line, " ") && len(rows) > 0:
+			rows[len(rows)-1] += "\n" + line // an item of several lines
+		case len(rows) > 0 && strings.TrimSpace(line) != "":
+			return nil, nil // more than a list
+		case len(rows) == 0:
+			head = append(head, line)
+		}
+	}
+	return head, rows
+}

@@ -1,0 +1,26 @@
+package builtin
+
+import (
+	"fmt"
+	"strings"
+)
+
+// describe says of the images in a message what there is to say without seeing, before
+// what else is answered.
+func (c conversation) describe(r reply) reply {
+	if len(c.images) == 0 || len(r.calls) > 0 {
+		return r
+	}
+	var list []string
+	for _, i := range c.images {
+		list = append(list, fmt.Sprintf("%s, %d bytes", i.MIME, len(i.Data)))
+	}
+	text := "I see one image, " + list[0] + "."
+	if len(list) > 1 {
+		text = fmt.Sprintf("I see %d images: %s.", len(list), strings.Join(list, "; "))
+	}
+	if strings.TrimSpace(c.question) == "" {
+		return say(text)
+	}
+	return r.with(append([]part{words(text+"\n\n", wordsPerSecond)}, r.parts...)...)
+}

@@ -1,0 +1,61 @@
+package builtin
+
+import (
+	"fmt"
+	"io/fs"
+	"slices"
+	"sync"
+
+	"github.com/parley-server/parley/docs"
+	"github.com/parley-server/parley/internal/search"
+)
+
+// internals are the pages that only answer what the others do not: they are for people
+// who change Parley.
+var internals = []string{"design.md", "conformance.md"}
+
+// manual is Parley's documentation, indexed by whoever asks first.
+var manual = sync.OnceValue(func() (m struct{ use, design *search.Index }) {
+	var use, design []search.Section
+	pages, _ := fs.Glob(docs.Files, "*.md") // only a bad pattern is an error
+	clients, _ := fs.Glob(docs.Files, "clients/*.md")
+	for _, page := range append(pages, clients...) {
+		content, err := docs.Files.ReadFile(page)
+		if err != nil {
+			continue
+		}
+		sections := search.Split("docs/"+page, string(content))
+		if slices.Contains(internals, page) {
+			design = append(design, sections...)
+		} else {
+			use = append(use, sections...)
+		}
+	}
+	m.use, m.design = search.New(use), search.New(design)
+	return m
+})
+
+// consult answers a question from the documentation.
+func consult(question string) found {
+	hits := manual().use.Find(question, maxPassages)
+	if len(hits) == 0 || hits[0].Coverage < coveredSome {
+		if deep := manual().design.Find(question, maxPassages); len(deep) > 0 && (len(hits) == 0 || deep[0].Coverage > hits[0].Coverage+clearly) {
+			hits = deep
+		}
+	}
+	return passages(question, hits, func(h search.Hit) string {
+		if h.Heading == "" || h.Heading == h.Title {
+			return h.Doc
+		}
+		return fmt.Sprintf("%s, “%s”", h.Doc, h.Heading)
+	})
+}
+
+// vocabularyOfParley are the stems that only somebody who speaks of Parley uses.
+var vocabularyOfParley = search.Terms(`parley stream sse eventsource cursor endpoint api openapi curl http json
+	frame idempotency directive session turn token healthz readyz scope guide ollama openai anthropic postgres postgresql
+	caller_id session_id tool_use tool_result done blocking`)
+
+func aboutParley(question string) bool {
+	return slices.ContainsFunc(search.Terms(question), func(t string) bool { return slices.Contains(vocabularyOfParley, t) })
+}

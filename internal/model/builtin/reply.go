@@ -1,0 +1,114 @@
+package builtin
+
+import (
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/model"
+)
+
+// The pace of ordinary answers: fast, but visibly a stream.
+const wordsPerSecond = 200
+
+// reply is what the guide has decided to do in one step.
+type reply struct {
+	parts []part
+	calls []event.ToolCall
+	stop  model.Stop   // "": tools where there are calls, else end
+	usage *model.Usage // nil: an estimate
+}
+
+// part is a piece of a reply: deltas of text, or a pause, or a failure.
+type part struct {
+	from, n int                // the deltas that are still to be said
+	delta   func(i int) string // text of the i-th
+	rate    float64            // deltas a second; 0 is as fast as the reader can
+	stamped int                // size of a delta that carries its time of emission, 0 for others
+
+	wait time.Duration
+	fail *model.Error
+	once int // a failure with a number greater than 0 happens the first time only
+}
+
+// words is text that comes word by word.
+func words(text string, rate float64) part {
+	deltas := split(text)
+	return part{n: len(deltas), delta: func(i int) string { return deltas[i] }, rate: rate}
+}
+
+// say is a reply of text at the ordinary pace.
+func say(text string) reply { return reply{parts: []part{words(text, wordsPerSecond)}} }
+
+// split cuts a text after every run of blanks.
+func split(text string) []string {
+	var deltas []string
+	start, blank := 0, false
+	for i, r := range text {
+		if unicode.IsSpace(r) {
+			blank = true
+		} else if blank {
+			deltas = append(deltas, text[start:i])
+			start, blank = i, false
+		}
+	}
+	if start < len(text) {
+		deltas = append(deltas, text[start:])
+	}
+	return deltas
+}
+
+// after is what is left of a reply of which partial has been said. Text that is not
+// the beginning of this reply was another model's: then nothing is left out, and a
+// blank line separates the two.
+func (r reply) after(partial string) reply {
+	rest := partial
+	for k, p := range r.parts {
+		if p.delta == nil {
+			if rest == "" {
+				return r.with(r.parts[k:]...)
+			}
+			continue
+		}
+		for i := p.from; i < p.n; i++ {
+			if rest == "" {
+				p.from = i
+				return r.with(append([]part{p}, r.parts[k+1:]...)...)
+			}
+			said, ok := p.said(i, rest)
+			if !ok {
+				return r.with(append([]part{words("\n\n", 0)}, r.parts...)...)
+			}
+			if size := len(event.Plain(p.delta(i))); said < size {
+				p.from = i + 1
+				return r.with(append([]part{p.tail(i, said), p}, r.parts[k+1:]...)...)
+			}
+			rest = rest[said:]
+		}
+	}
+	return r.with()
+}
+
+func (r reply) with(parts ...part) reply {
+	r.parts = parts
+	return r
+}
+
+// said is how many bytes of the i-th delta stand at the beginning of shown. What
+// the log has shown is plain text, whatever the delta holds.
+func (p part) said(i int, shown string) (n int, ok bool) {
+	if p.stamped > 0 {
+		return saidStamp(i, p.stamped, shown)
+	}
+	d := event.Plain(p.delta(i))
+	if len(shown) < len(d) {
+		return len(shown), strings.HasPrefix(d, shown)
+	}
+	return len(d), strings.HasPrefix(shown, d)
+}
+
+// tail is the rest of the i-th delta, of which n bytes have been said.
+func (p part) tail(i, n int) part {
+	return part{n: 1, delta: func(int) string { return event.Plain(p.delta(i))[n:] }}
+}

@@ -1,0 +1,252 @@
+package builtin
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/model"
+)
+
+// The bounds of a script: enough for every test, too little to fill a memory.
+const (
+	maxWords  = 1_000_000
+	maxDeltas = 10_000_000
+	maxSize   = 64 << 10
+	maxRate   = 1_000_000
+	maxWait   = time.Hour
+	maxRepeat = 1000
+	maxSteps  = 10_000
+)
+
+// directives are the words after @, with what they do.
+var directives = map[string]func(*script, string) error{
+	"say":        (*script).say,
+	"text":       (*script).text,
+	"bench":      (*script).bench,
+	"unicode":    (*script).unicode,
+	"hostile":    (*script).hostile,
+	"wait":       (*script).wait,
+	"call":       (*script).call,
+	"error":      (*script).error,
+	"refuse":     (*script).refuse,
+	"length":     (*script).length,
+	"usage":      (*script).usage,
+	"structured": (*script).structured,
+	"repeat":     nil, // parse knows it: it acts on the next line
+}
+
+// program is what a script asks for.
+type program struct {
+	steps   []reply
+	answers []string // in a schema, as @structured gives them
+}
+
+// script is a program on its way.
+type script struct {
+	program
+	line int
+	open bool // the last step takes more
+}
+
+// parse makes a program, one reply for each step, from a message. A message is a
+// program when one of its lines begins with a directive; its other lines are
+// comments. A mistake makes a program that explains it.
+func parse(text string) (p program, ok bool) {
+	if !strings.Contains(text, "@") {
+		return p, false
+	}
+	s := &script{}
+	var mistakes []string
+	repeat := 1
+	for line := range strings.SplitSeq(text, "\n") {
+		s.line++
+		name, arg, found := directive(line)
+		if !found {
+			continue
+		}
+		run, known := directives[name]
+		ok = ok || known
+		var err error
+		switch {
+		case !known:
+			err = fmt.Errorf("there is no directive @%s", name)
+		case name == "repeat":
+			if repeat, err = between(arg, 1, maxRepeat); err == nil {
+				continue
+			}
+		default:
+			for range repeat {
+				if err = run(s, arg); err != nil {
+					break
+				}
+				if len(s.steps) > maxSteps {
+					err = fmt.Errorf("a script has at most %d steps", maxSteps)
+					break
+				}
+			}
+		}
+		repeat = 1
+		if err != nil {
+			mistakes = append(mistakes, fmt.Sprintf("- line %d: %v", s.line, err))
+		}
+	}
+	if len(mistakes) > 0 {
+		p.steps = []reply{say("This script has mistakes; docs/guide-model.md explains the directives.\n\n" + strings.Join(mistakes, "\n"))}
+		return p, ok
+	}
+	return s.program, ok
+}
+
+// directive reads a line like "@wait 10s".
+func directive(line string) (name, arg string, ok bool) {
+	line, ok = strings.CutPrefix(strings.TrimSpace(line), "@")
+	name, arg, _ = strings.Cut(line, " ")
+	return name, strings.TrimSpace(arg), ok && name != ""
+}
+
+// step is the reply that the next directive adds to.
+func (s *script) step() *reply {
+	if !s.open {
+		s.steps = append(s.steps, reply{})
+		s.open = true
+	}
+	return &s.steps[len(s.steps)-1]
+}
+
+func (s *script) add(p part) error {
+	r := s.step()
+	r.parts = append(r.parts, p)
+	return nil
+}
+
+func (s *script) say(arg string) error {
+	counted, clauses, _ := strings.Cut(arg, " words")
+	if n, err := strconv.Atoi(counted); err == nil && n >= 0 {
+		o, err := options(clauses, wordsPerSecond)
+		if err != nil || o.size != 0 {
+			return fmt.Errorf("write @say 500 words, or @say 500 words at 40/s")
+		}
+		if n > maxWords {
+			return fmt.Errorf("at most %d words", maxWords)
+		}
+		return s.add(part{n: n, delta: func(i int) string { return word(i, n) }, rate: o.rate})
+	}
+	return s.add(words(arg, wordsPerSecond))
+}
+
+func (s *script) text(arg string) error {
+	n, o, err := deltas(arg)
+	if err != nil {
+		return fmt.Errorf("%w; write @text 5000 deltas of 12 bytes at 40/s", err)
+	}
+	if o.size == 0 {
+		o.size = 12
+	}
+	return s.add(part{n: n, delta: func(i int) string { return delta(i, o.size) }, rate: o.rate})
+}
+
+func (s *script) bench(arg string) error {
+	n, o, err := deltas(arg)
+	if err == nil && o.size != 0 && o.size < MinStamp {
+		err = fmt.Errorf("a stamped delta has at least %d bytes", MinStamp)
+	}
+	if err != nil {
+		return fmt.Errorf("%w; write @bench 3000 deltas of 32 bytes at 20/s", err)
+	}
+	if o.size == 0 {
+		o.size = MinStamp
+	}
+	return s.add(part{n: n, delta: func(i int) string { return stamp(i, o.size, time.Now()) }, rate: o.rate, stamped: o.size})
+}
+
+func (s *script) unicode(string) error { return s.add(words(Unicode, wordsPerSecond)) }
+
+func (s *script) hostile(string) error { return s.add(words(Hostile, wordsPerSecond)) }
+
+func (s *script) wait(arg string) error {
+	d, err := time.ParseDuration(arg)
+	if err != nil || d < 0 || d > maxWait {
+		return fmt.Errorf("write @wait 10s; at most an hour")
+	}
+	return s.add(part{wait: d})
+}
+
+var toolName = regexp.MustCompile(`^[A-Za-z0-9_.:/-]{1,64}$`)
+
+// call ends the step: what follows it has the results.
+func (s *script) call(arg string) error {
+	r := s.step()
+	for arg != "" {
+		name, rest, _ := strings.Cut(arg, " ")
+		if !toolName.MatchString(name) {
+			return fmt.Errorf("%.70q is no name of a tool", name)
+		}
+		rest = strings.TrimSpace(rest)
+		input := ""
+		if strings.HasPrefix(rest, "{") {
+			var object json.RawMessage
+			dec := json.NewDecoder(strings.NewReader(rest))
+			if dec.Decode(&object) == nil {
+				input, rest = string(object), strings.TrimSpace(rest[dec.InputOffset():])
+			} else {
+				input, rest = rest, "" // what a model that writes broken JSON sends
+			}
+		}
+		r.calls = append(r.calls, event.ToolCall{Tool: name, Input: model.Input(input)})
+		arg = rest
+	}
+	if len(r.calls) == 0 {
+		return fmt.Errorf(`write @call wiki_read {"page":"onboarding"}`)
+	}
+	s.open = false
+	return nil
+}
+
+func (s *script) error(arg string) error {
+	fields := strings.Fields(arg)
+	codes := []event.Code{event.ModelError, event.ModelOverloaded, event.ContentRefused}
+	if len(fields) == 0 || !slices.Contains(codes, event.Code(fields[0])) || len(fields) > 1 && fields[1] != "once" {
+		return fmt.Errorf("write @error model_error, model_overloaded or content_refused, and once behind it if it shall pass")
+	}
+	fail := &model.Error{Code: event.Code(fields[0]), Message: "The script asked for this failure.", Retryable: fields[0] == string(event.ModelOverloaded)}
+	p := part{fail: fail}
+	if len(fields) > 1 {
+		fail.Retryable, p.once = true, s.line
+	}
+	return s.add(p)
+}
+
+func (s *script) refuse(string) error {
+	s.step().stop = model.StopRefused
+	s.open = false
+	return nil
+}
+
+func (s *script) length(string) error {
+	s.step().stop = model.StopLength
+	s.open = false
+	return nil
+}
+
+func (s *script) structured(arg string) error {
+	if arg == "" {
+		return fmt.Errorf(`write @structured {"answer":42}, or @structured none`)
+	}
+	s.answers = append(s.answers, arg)
+	return nil
+}
+
+func (s *script) usage(arg string) error {
+	var u model.Usage
+	if n, err := fmt.Sscanf(arg, "%d %d", &u.InputTokens, &u.OutputTokens); n != 2 || err != nil || u.InputTokens < 0 || u.OutputTokens < 0 {
+		return fmt.Errorf("write @usage 100 50: tokens in, tokens out")
+	}
+	s.step().usage = &u
+	return nil
+}

@@ -1,0 +1,35 @@
+package builtin
+
+import (
+	"regexp"
+	"testing"
+
+	"github.com/parley-server/parley/docs"
+)
+
+func TestEveryDirectiveIsDocumented(t *testing.T) {
+	t.Parallel()
+	page, err := docs.Files.ReadFile("guide-model.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	documented := make(map[string]bool)
+	for _, m := range regexp.MustCompile("(?m)^\\| `@([a-z]+)").FindAllSubmatch(page, -1) {
+		documented[string(m[1])] = true
+	}
+	for name := range directives {
+		if !documented[name] {
+			t.Errorf("@%s is not in docs/guide-model.md", name)
+		}
+		delete(documented, name)
+	}
+	for name := range documented {
+		t.Errorf("@%s is in docs/guide-model.md and is no directive", name)
+	}
+	// Its example is a script without a mistake.
+	m := regexp.MustCompile("(?s)```\n(@say.*?)```").FindSubmatch(page)
+	program, ok := parse(string(m[1]))
+	if !ok || len(program.steps) != 2 || len(program.steps[0].calls) != 1 {
+		t.Errorf("the example is %d steps, %t", len(program.steps), ok)
+	}
+}

@@ -1,0 +1,200 @@
+package builtin
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/search"
+	"github.com/parley-server/parley/internal/text"
+)
+
+// How much of a question a passage must speak of. A question about Parley that the
+// documentation covers well is answered at once; otherwise the workspace's own
+// knowledge is asked first, and wins unless the documentation is clearly better.
+const (
+	coveredWell = 0.75
+	coveredSome = 0.5
+	coveredBit  = 0.34
+	clearly     = 0.15
+)
+
+const (
+	maxTerms    = 8 // of a question, in a pattern
+	maxRead     = 3 // documents read for one answer
+	maxPassages = 2
+	worthRead   = 0.6 // of the best score: a further document worth reading
+	worthShown  = 0.8 // of the best score: a further passage worth showing
+)
+
+// search answers a question from what the workspace or the documentation says.
+func (c conversation) search() reply {
+	manual := consult(c.question)
+	switch {
+	case c.step == 0:
+		pattern := patternOf(c.question)
+		if !c.offered["grep"] || pattern == "" || manual.covered >= coveredWell && aboutParley(c.question) {
+			return manual.or(coveredBit, c.nothing())
+		}
+		return use("grep", map[string]string{"pattern": pattern})
+	case c.step == 1:
+		found, _ := c.result("grep")
+		calls := c.toRead(found)
+		if len(calls) == 0 {
+			return manual.or(coveredBit, c.nothing())
+		}
+		return reply{calls: calls}
+	}
+	own := c.fromDocuments()
+	if own.covered == 0 || manual.covered > own.covered+clearly {
+		return manual.or(coveredBit, own.or(coveredBit, c.nothing()))
+	}
+	return own.or(0, c.nothing())
+}
+
+// found is an answer made of passages.
+type found struct {
+	text    string
+	covered float64 // how much of the question it speaks of
+}
+
+// or is the answer, or another one where it covers too little.
+func (f found) or(least float64, other reply) reply {
+	if f.text == "" || f.covered < least {
+		return other
+	}
+	return say(f.text)
+}
+
+// passages makes an answer of the best hits. source names where one stands.
+func passages(question string, hits []search.Hit, source func(search.Hit) string) found {
+	var f found
+	var b strings.Builder
+	for i, h := range hits {
+		if i > 0 && (i == maxPassages || h.Score < hits[0].Score*worthShown) {
+			break
+		}
+		if i == 0 {
+			f.covered = h.Coverage
+			if h.Coverage < coveredSome {
+				b.WriteString("The closest that I found:\n\n")
+			}
+		} else {
+			b.WriteString("\n\n")
+		}
+		if h.Heading != "" {
+			fmt.Fprintf(&b, "**%s**\n\n", h.Heading)
+		}
+		fmt.Fprintf(&b, "%s\n\nFrom %s.", strings.TrimSpace(focus(h.Section, question)), source(h))
+	}
+	f.text = b.String()
+	return f
+}
+
+// patternOf makes a regular expression of what a question is about.
+func patternOf(question string) string {
+	var stems []string
+	for _, t := range search.Terms(question) {
+		t = strings.TrimSuffix(t, "y") // policy, policies
+		if len(t) < 2 || slices.Contains(stems, regexp.QuoteMeta(t)) {
+			continue
+		}
+		stems = append(stems, regexp.QuoteMeta(text.Prefix(t, 40)))
+	}
+	if len(stems) == 0 {
+		return ""
+	}
+	return `(?i)\b(` + strings.Join(stems[:min(len(stems), maxTerms)], "|") + ")"
+}
+
+var grepLine = regexp.MustCompile(`^(.+?):(\d+): (.*)$`)
+
+// toRead chooses the documents that a grep has shown to speak most of the question,
+// and makes the calls that read them.
+func (c conversation) toRead(r result) []event.ToolCall {
+	pattern, err := regexp.Compile(argument(r.call, "pattern", ""))
+	if r.failed || err != nil {
+		return nil
+	}
+	said := make(map[string]map[string]bool) // which words each document says
+	holds := make(map[string]float64)        // how many documents say a word
+	for line := range strings.SplitSeq(r.output, "\n") {
+		m := grepLine.FindStringSubmatch(line)
+		if m == nil {
+			continue
+		}
+		doc := m[1]
+		if said[doc] == nil {
+			said[doc] = make(map[string]bool)
+		}
+		for _, w := range pattern.FindAllString(m[3]+" "+path.Base(doc), -1) {
+			if w = strings.ToLower(w); !said[doc][w] {
+				said[doc][w] = true
+				holds[w]++
+			}
+		}
+	}
+	type candidate struct {
+		doc   string
+		score float64
+	}
+	var docs []candidate
+	for doc, saidWords := range said {
+		d := candidate{doc: doc}
+		for _, w := range slices.Sorted(maps.Keys(saidWords)) {
+			d.score += math.Log(1 + float64(len(said))/holds[w])
+		}
+		if pattern.MatchString(path.Base(doc)) {
+			d.score *= 1.5
+		}
+		docs = append(docs, d)
+	}
+	slices.SortFunc(docs, func(a, b candidate) int {
+		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.doc, b.doc))
+	})
+	var calls []event.ToolCall
+	for _, d := range docs {
+		if len(calls) == maxRead || d.score < docs[0].score*worthRead {
+			break
+		}
+		page, isPage := strings.CutPrefix(d.doc, "wiki/")
+		page, hasSuffix := strings.CutSuffix(page, ".md")
+		switch {
+		case isPage && hasSuffix && c.offered["wiki_read"]:
+			calls = append(calls, ask("wiki_read", map[string]string{"page": page}))
+		case c.offered["read"]:
+			calls = append(calls, ask("read", map[string]string{"path": d.doc}))
+		}
+	}
+	return calls
+}
+
+// fromDocuments answers from the documents that were read.
+func (c conversation) fromDocuments() found {
+	var sections []search.Section
+	for _, r := range c.results {
+		switch {
+		case r.failed:
+		case r.call.Tool == "wiki_read":
+			sections = append(sections, search.Split("the wiki page "+argument(r.call, "page", ""), r.output)...)
+		case r.call.Tool == "read":
+			sections = append(sections, search.Split(argument(r.call, "path", ""), r.output)...)
+		}
+	}
+	return passages(c.question, search.New(sections).Find(c.question, maxPassages), func(h search.Hit) string { return h.Doc })
+}
+
+// nothing is the answer where nobody knows anything.
+func (c conversation) nothing() reply {
+	where := "Parley's documentation"
+	if c.offered["grep"] {
+		where = "this workspace's knowledge or in Parley's documentation"
+	}
+	return say("I found nothing about that in " + where + ". I am the built-in guide and only look things up; if this needs thinking, it needs a real language model. " + realModel)
+}

@@ -1,0 +1,155 @@
+package builtin
+
+import (
+	"context"
+	"time"
+	"unicode/utf8"
+
+	"github.com/parley-server/parley/internal/model"
+)
+
+// runesPerToken is the usual estimate.
+const runesPerToken = 4
+
+// speaker says a reply at its pace. One timer serves all deltas: a stream that
+// waits costs nothing else, and one that is late catches up.
+type speaker struct {
+	ctx   context.Context
+	yield func(model.Chunk, error) bool
+	once  func(directive int) bool
+	timer *time.Timer
+	runes int // said so far
+	left  int // runes that may still be said; negative is no bound
+}
+
+// speak says everything that is left of a reply, and how it ended.
+func (s *speaker) speak(r reply, input int64) {
+	defer func() {
+		if s.timer != nil {
+			s.timer.Stop()
+		}
+	}()
+	for _, p := range r.parts {
+		if !s.part(p) {
+			return
+		}
+		if s.left == 0 {
+			s.end(r, input, model.StopLength)
+			return
+		}
+	}
+	for _, call := range r.calls {
+		s.runes += utf8.RuneCountInString(call.Tool) + utf8.RuneCount(call.Input)
+		if !s.yield(model.Chunk{Call: &call}, nil) {
+			return
+		}
+	}
+	stop := r.stop
+	switch {
+	case stop != "":
+	case len(r.calls) > 0:
+		stop = model.StopTools
+	default:
+		stop = model.StopEnd
+	}
+	s.end(r, input, stop)
+}
+
+func (s *speaker) end(r reply, input int64, stop model.Stop) {
+	usage := r.usage
+	if usage == nil {
+		usage = &model.Usage{InputTokens: input, OutputTokens: tokens(s.runes)}
+	}
+	s.yield(model.Chunk{Usage: usage, Stop: stop}, nil)
+}
+
+// part says one part; false ends the reply.
+func (s *speaker) part(p part) bool {
+	if p.fail != nil {
+		if p.once > 0 && !s.once(p.once) {
+			return true
+		}
+		s.yield(model.Chunk{}, p.fail)
+		return false
+	}
+	if p.wait > 0 && !s.until(time.Now().Add(p.wait)) {
+		return false
+	}
+	var start time.Time
+	if p.rate > 0 {
+		start = time.Now()
+	}
+	for i := p.from; i < p.n && s.left != 0; i++ {
+		due := start
+		if p.rate > 0 {
+			due = start.Add(time.Duration(float64(i-p.from) * 1e9 / p.rate))
+		}
+		if !s.until(due) || !s.text(p.delta(i)) {
+			return false
+		}
+	}
+	return true
+}
+
+// text says one delta, or as much of it as the bound allows.
+func (s *speaker) text(d string) bool {
+	n := utf8.RuneCountInString(d)
+	if s.left >= 0 && n > s.left {
+		cut := 0
+		for range s.left {
+			_, size := utf8.DecodeRuneInString(d[cut:])
+			cut += size
+		}
+		d, n = d[:cut], s.left
+	}
+	s.runes += n
+	if s.left > 0 {
+		s.left -= n
+	}
+	return d == "" || s.yield(model.Chunk{Text: d}, nil)
+}
+
+// until waits for a point in time. Where that has passed it only looks whether
+// anybody still listens.
+func (s *speaker) until(due time.Time) bool {
+	d := time.Duration(0)
+	if !due.IsZero() {
+		d = time.Until(due)
+	}
+	if d <= 0 {
+		if s.ctx.Err() != nil {
+			s.yield(model.Chunk{}, context.Cause(s.ctx))
+			return false
+		}
+		return true
+	}
+	if s.timer == nil {
+		s.timer = time.NewTimer(d)
+	} else {
+		s.timer.Reset(d)
+	}
+	select {
+	case <-s.ctx.Done():
+		s.yield(model.Chunk{}, context.Cause(s.ctx))
+		return false
+	case <-s.timer.C:
+		return true
+	}
+}
+
+func tokens(runes int) int64 { return int64((runes + runesPerToken - 1) / runesPerToken) }
+
+// inputTokens estimates what a provider would count of a request.
+func inputTokens(req model.Request) int64 {
+	n := utf8.RuneCountInString(req.System) + utf8.RuneCountInString(req.Partial)
+	for _, m := range req.Messages {
+		n += utf8.RuneCountInString(m.Text)
+		for _, c := range m.Calls {
+			n += utf8.RuneCountInString(c.Tool) + utf8.RuneCount(c.Input)
+		}
+	}
+	for _, t := range req.Tools {
+		n += utf8.RuneCountInString(t.Name) + utf8.RuneCountInString(t.Description) + utf8.RuneCount(t.Schema)
+	}
+	return tokens(n)
+}

@@ -1,0 +1,82 @@
+package builtin
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/parley-server/parley/internal/event"
+)
+
+var (
+	politely    = `(?is)^\W*(?:please |can you |could you |would you )*`
+	pageWritten = regexp.MustCompile(politely + `(?:write|save|put|store|create|make|update|change|replace)\b[^:\n]{0,80}?\bwiki page\s+(?:called |named )?["'“‘\x60]?([^"'”’\x60:\n]+?)["'”’\x60]?\s*:\s*(.+)$`)
+	savedToPage = regexp.MustCompile(politely + `(?:write|save|put|store)\s+(.+?)\s+(?:in|on|as|to|into|onto)\s+(?:the |our |a )?(?:new )?wiki page\s+(?:called |named )?["'“‘\x60]?([^"'”’\x60:?!\n]+?)["'”’\x60]?\W*$`)
+	approval    = regexp.MustCompile(`(?i)^\W*(?:please )?(?:ask|request|show)\b.{0,30}\b(?:approval|permission|approve)\b.{0,30}$`)
+	quoted      = regexp.MustCompile(`(?s)^["'“‘\x60](.*)["'”’\x60]$`)
+	pageVersion = regexp.MustCompile(`^\[version (\d{1,9})\]`)
+)
+
+// writtenPage finds the page and the text in "Save Trains first. to the wiki page
+// travel" and in "Write the wiki page travel: Trains first."
+func writtenPage(question string) (page, content string, ok bool) {
+	if m := pageWritten.FindStringSubmatch(question); m != nil {
+		page, content = m[1], m[2]
+	} else if m := savedToPage.FindStringSubmatch(question); m != nil {
+		page, content = m[2], quoted.ReplaceAllString(m[1], "$1")
+	}
+	page, ok = pageName(page)
+	return page, strings.TrimSpace(content), ok && content != ""
+}
+
+// write reads a wiki page, for its version, and then writes it.
+func (c conversation) write(page, content string) reply {
+	switch {
+	case !c.offered["wiki_write"]:
+		return say("I cannot write to the wiki: this workspace gives me no wiki_write tool.")
+	case c.step == 0 && c.offered["wiki_read"]:
+		return reply{calls: []event.ToolCall{ask("wiki_read", map[string]any{"page": page, "version": true})}}
+	}
+	if r, ok := c.result("wiki_write"); ok {
+		return told(r, "Done. ")
+	}
+	plan, input := "I am going to make the wiki page "+page+".", map[string]any{"page": page, "content": content}
+	if r, ok := c.result("wiki_read"); ok && !r.failed {
+		if m := pageVersion.FindStringSubmatch(r.output); m != nil {
+			plan = fmt.Sprintf("I am going to replace version %s of the wiki page %s.", m[1], page)
+			input["expected_version"] = json.Number(m[1])
+		}
+	}
+	return planned(plan, ask("wiki_write", input))
+}
+
+// askApproval shows an approval: it writes a page of its own, which asks a person
+// unless the caller may write.
+func (c conversation) askApproval() reply {
+	if !c.offered["wiki_write"] {
+		return say("I have no tool here that asks for an approval.")
+	}
+	if r, ok := c.result("wiki_write"); ok {
+		return told(r, "The call went through. ")
+	}
+	return planned("I am going to write the wiki page approval-demo. Somebody has to allow that first, unless your key has the scope wiki:write; "+
+		"with `parley permissions set wiki_write ask` it asks always.",
+		ask("wiki_write", map[string]any{"page": "approval-demo", "content": "# Approval demo\n\nThe built-in guide wrote this page to show an approval.\n"}))
+}
+
+// planned is a call, and before it what it is good for: what people read when they are
+// asked for their approval.
+func planned(plan string, call event.ToolCall) reply {
+	r := say(plan + "\n\n")
+	r.calls = []event.ToolCall{call}
+	return r
+}
+
+// told is how a call went.
+func told(r result, done string) reply {
+	if r.failed {
+		return say("Nothing was written. " + firstLine(r.output))
+	}
+	return say(done + firstLine(r.output))
+}

@@ -1,8 +1,0 @@
-//go:build unix
-
-package runner
-
-import "syscall"
-
-// nonblock keeps the opening of a pipe from waiting for somebody at its other end.
-const nonblock = syscall.O_NONBLOCK

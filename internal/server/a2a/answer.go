@@ -1,0 +1,146 @@
+package a2a
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+
+	"github.com/google/uuid"
+
+	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/server"
+	"github.com/parley-server/parley/internal/server/request"
+	"github.com/parley-server/parley/internal/session"
+	"github.com/parley-server/parley/internal/store/apikey"
+	"github.com/parley-server/parley/internal/turn"
+)
+
+// answered is the route whose idempotency keys answers have.
+const answered = "a2aAnswer"
+
+// continued takes a message to a task that waits for something. The same message again has
+// no effect again, whatever the task waits for by then.
+func (c *call) continued(in *incoming) (id, of uuid.UUID, err error) {
+	id, ok := request.ID(in.task)
+	if !ok {
+		return id, of, noTask(in.task)
+	}
+	ctx, stop := c.door.Brief(context.WithoutCancel(c.r.Context()))
+	defer stop()
+	v, err := c.view(ctx, id)
+	if err != nil {
+		return id, of, err
+	}
+	if in.context != uuid.Nil && in.context != v.Turn.SessionID {
+		return id, of, fault.Invalid(fault.Violation{Param: "/message/contextId", Rule: "format", Message: "The task is in another context."})
+	}
+	if in.cursor > 0 { // what cannot be shown is not begun
+		if _, err := c.place(&look{view: v, from: fromCursor, cursor: in.cursor}); err != nil {
+			return id, of, err
+		}
+	}
+	if _, _, err := c.cfg.Turns.Repeated(ctx, c.asked(in)); err != nil { // the id of a message that began a task is no answer's
+		return id, of, err
+	}
+	_, _, replayed, err := c.cfg.Sessions.Once(ctx, c.answered(in), func(ctx context.Context) (int, []byte, error) {
+		return http.StatusOK, []byte("{}"), c.decide(ctx, v, in)
+	})
+	if err == nil && replayed {
+		err = c.inform(ctx, in, v.Turn.SessionID, id)
+	}
+	return id, v.Turn.SessionID, err
+}
+
+// answered is what an answer is known by.
+func (c *call) answered(in *incoming) session.Once {
+	return session.Once{Workspace: c.workspace(), Route: answered, Key: in.id, Hash: in.Hash, Caller: c.caller.Key}
+}
+
+// decide answers what a task waits for.
+func (c *call) decide(ctx context.Context, v session.View, in *incoming) error {
+	a, err := c.decision(ctx, v, in)
+	if err != nil {
+		return err
+	}
+	if err := c.inform(ctx, in, v.Turn.SessionID, v.Turn.ID); err != nil {
+		return err
+	}
+	_, err = c.cfg.Turns.Decide(ctx, c.workspace(), a)
+	return err
+}
+
+// decision is the answer that a message is, to a task as it is. A message that says anything
+// besides is none: nobody could tell what is meant.
+func (c *call) decision(ctx context.Context, v session.View, in *incoming) (a turn.Answer, err error) {
+	var q event.InputRequired
+	if v.Question != nil {
+		if err := json.Unmarshal(v.Question, &q); err != nil {
+			return a, fmt.Errorf("read the question: %w", err)
+		}
+	}
+	if in.approval != uuid.Nil {
+		asked, err := c.cfg.Sessions.Approval(ctx, c.workspace(), in.approval)
+		if err != nil {
+			return a, err
+		}
+		if asked.TurnID != v.Turn.ID {
+			return a, fault.New(fault.ApprovalNotFound, "The task has asked no question %s.", in.approval)
+		}
+		q.ApprovalID, q.What = asked.ApprovalID, asked.Kind
+	}
+	switch {
+	case q.ApprovalID == uuid.Nil:
+		return a, c.unasked(ctx, v, in)
+	case q.What == event.InputSecret:
+		return a, refused(v, "The task asks for a secret, which is never taken here: a person gives it at secret_url.")
+	case in.decision == nil:
+		return a, fault.Invalid(fault.Violation{Param: partsAt, Rule: "required", Message: `The task waits for a decision: send the data part {"decision":"allow"} or {"decision":"deny"}.`})
+	case in.besides != "":
+		return a, fault.Invalid(fault.Violation{Param: in.besides, Rule: "exactly_one", Message: "An answer is one data part with a decision, and nothing else. Nothing was decided: send the decision by itself."})
+	case in.id == q.ApprovalID.String(): // under which the question itself is told
+		return a, reused()
+	}
+	var checks request.Checks
+	a = checks.Decision(in.decision, append([]string{"approval_id"}, request.DecisionFields...))
+	a.Approval, a.Key, a.Scopes = q.ApprovalID, c.caller.Key, c.caller.Scopes.Expand().Strings()
+	if err := checks.Err(); err != nil {
+		return a, err
+	}
+	if a.Pattern != "" && !c.caller.Scopes.Allows(apikey.Chat) { // it is for every conversation of the workspace
+		return a, server.Lacks(apikey.Chat)
+	}
+	return a, nil
+}
+
+// unasked is the error of a message on a task that waits for nothing. Who answers later than
+// somebody else hears how it was answered.
+func (c *call) unasked(ctx context.Context, v session.View, in *incoming) error {
+	if in.decision != nil {
+		page, err := c.cfg.Sessions.Approvals(ctx, c.workspace(), session.ApprovalQuery{Session: &v.Turn.SessionID, Limit: maxPage})
+		if err != nil {
+			return err
+		}
+		for _, a := range page.Data { // the newest first
+			if a.TurnID == v.Turn.ID {
+				how := fmt.Sprintf("its last question was answered before, and is %s", a.Status)
+				if a.Status == string(event.Expired) {
+					how = "nobody answered its last question in time, and it is expired"
+				}
+				e := refused(v, "The task waits for no answer any more: "+how+". That stands.")
+				e.about["approval_id"], e.about["status"] = a.ApprovalID.String(), a.Status
+				return e
+			}
+		}
+	}
+	if stateOf(v.Turn).terminal() {
+		return refused(v, "The task has ended. Send a message with its contextId alone to go on with the conversation.")
+	}
+	return refused(v, "The task waits for nothing. Send a message with its contextId alone and multitask_strategy in its metadata.")
+}
+
+// refused is the answer to a message that a task, as it is, does not take.
+func refused(v session.View, why string) *rpcError {
+	return &rpcError{Code: unsupported, Message: why, about: map[string]string{"taskId": v.Turn.ID.String()}}
+}

@@ -1,0 +1,104 @@
+package a2a
+
+import (
+	"errors"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/session"
+	"github.com/parley-server/parley/internal/store/apikey"
+)
+
+// The codes of errors: those of JSON-RPC, and those of the protocol.
+const (
+	parseError     = -32700
+	invalidRequest = -32600
+	methodNotFound = -32601
+	invalidParams  = -32602
+	internalError  = -32603
+	serverError    = -32000 // what no other code stands for; the data say what it is
+
+	taskNotFound        = -32001
+	taskNotCancelable   = -32002
+	unsupported         = -32004
+	contentUnsupported  = -32005
+	versionNotSupported = -32009
+)
+
+// reasons name the protocol's own codes in the details of errors.
+var reasons = map[int]string{
+	taskNotFound: "TASK_NOT_FOUND", taskNotCancelable: "TASK_NOT_CANCELABLE", unsupported: "UNSUPPORTED_OPERATION",
+	contentUnsupported: "CONTENT_TYPE_NOT_SUPPORTED", versionNotSupported: "VERSION_NOT_SUPPORTED",
+}
+
+// rpcError is an error that is told as JSON-RPC.
+type rpcError struct {
+	Code    int
+	Message string
+	about   map[string]string // what it is about, by name
+	fault   *fault.Error      // nil: the protocol alone knows of it
+}
+
+func (e *rpcError) Error() string { return strconv.Itoa(e.Code) + " " + e.Message }
+
+// about names a task and its context: with them a caller can go on.
+func about(task, context uuid.UUID) map[string]string {
+	return map[string]string{"taskId": task.String(), "contextId": context.String()}
+}
+
+// stored is the error of a call whose message was stored: who only hears "try again" does
+// not know what there is to find.
+func (c *call) stored(id, context uuid.UUID, err error) error {
+	e := c.told(err)
+	if e.fault == nil {
+		return e
+	}
+	e.about = about(id, context)
+	if e.fault.Code == fault.Unavailable {
+		e.Message = "The message was accepted and its task goes on. " + strings.TrimSuffix(e.Message, "Try again.") + "Read the task by its id, or send the same message again."
+		e.fault.Message = e.Message
+	}
+	return e
+}
+
+// noTask is the answer for a task that does not exist, or not for this workspace.
+func noTask(id string) *rpcError {
+	return &rpcError{Code: taskNotFound, Message: "Task not found.", about: map[string]string{"taskId": id}}
+}
+
+// reused is the answer to an id that another message had. It is told in this protocol's words.
+func reused() error {
+	return fault.New(fault.IdempotencyKeyReused, "This key came with another request.")
+}
+
+// told brings an error into the shape of JSON-RPC. What the caller cannot mend is logged.
+func (c *call) told(err error) *rpcError {
+	if e, ok := errors.AsType[*rpcError](err); ok {
+		return e
+	}
+	if errors.Is(err, apikey.ErrDead) {
+		err = apikey.Invalid()
+	}
+	if errors.Is(err, session.ErrGone) {
+		return &rpcError{Code: serverError, Message: "Events of this task are gone. What it came to can still be read by its id.", about: map[string]string{"code": "SESSION_GONE"}}
+	}
+	f := c.door.Fault(c.r.Context(), err, "method", c.method, "workspace", c.caller.Workspace.ID, "key", c.caller.Key)
+	e := &rpcError{Code: serverError, fault: c.worded(f)}
+	e.Message = e.fault.Message
+	if t, ok := f.Detail.Turn.(*session.ActiveTurn); ok {
+		e.about = about(t.TurnID, t.SessionID)
+	}
+	switch f.Code.Status() {
+	case http.StatusBadRequest, http.StatusNotFound, http.StatusUnprocessableEntity, http.StatusRequestEntityTooLarge:
+		e.Code = invalidParams
+	case http.StatusUnsupportedMediaType, http.StatusNotAcceptable:
+		e.Code = contentUnsupported
+	case http.StatusInternalServerError:
+		e.Code = internalError
+	}
+	return e
+}

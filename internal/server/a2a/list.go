@@ -1,0 +1,109 @@
+package a2a
+
+import (
+	"math"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/server/request"
+	"github.com/parley-server/parley/internal/session"
+)
+
+// The bounds of a page.
+const (
+	usualPage = 50
+	maxPage   = 100
+)
+
+// listed is a page of tasks.
+type listed struct {
+	Tasks         []*task `json:"tasks"`
+	NextPageToken string  `json:"nextPageToken"`
+	PageSize      int     `json:"pageSize"`
+	TotalSize     int64   `json:"totalSize"`
+}
+
+// list answers with a page of the workspace's tasks, the latest change first.
+func (c *call) list() (any, error) {
+	q, s, known := c.query()
+	if err := c.params.Err(); err != nil {
+		return nil, err
+	}
+	if !known {
+		return listed{Tasks: []*task{}, PageSize: q.Limit}, nil
+	}
+	ctx, stop := c.brief()
+	defer stop()
+	page, total, err := c.cfg.Sessions.Turns(ctx, c.workspace(), q)
+	if err != nil {
+		return nil, err
+	}
+	ids := make([]uuid.UUID, len(page.Data))
+	for i, v := range page.Data {
+		ids[i] = v.Turn.ID
+	}
+	out := listed{Tasks: make([]*task, len(page.Data)), PageSize: q.Limit, TotalSize: total}
+	if page.NextCursor != nil {
+		out.NextPageToken = *page.NextCursor
+	}
+	files, err := c.cfg.Files.OfTurns(ctx, c.workspace(), ids)
+	if err != nil {
+		return nil, err
+	}
+	for i, v := range page.Data {
+		out.Tasks[i] = taskOf(c.base, v, files[v.Turn.ID], s)
+	}
+	return out, nil
+}
+
+// query reads what a list shall have. known is false where nothing can be in it.
+func (c *call) query() (q session.ViewQuery, s shape, known bool) {
+	p := c.params
+	s = shape{modes: whole.modes, history: p.number("historyLength", 0, 0, math.MaxInt32), artifacts: p.flag("includeArtifacts")}
+	q.Limit = p.number("pageSize", usualPage, 1, maxPage)
+	q.Cursor = p.word("pageToken", 1000)
+	if text := p.word("statusTimestampAfter", 64); text != "" {
+		at, err := time.Parse(time.RFC3339, text)
+		if err != nil {
+			p.Add(fault.Violation{Param: p.pointer("statusTimestampAfter"), Rule: "format", Message: "statusTimestampAfter is not a time like 2026-01-31T12:00:00.000Z.", Expected: "date-time"})
+		}
+		q.Since = &at
+	}
+	known = true
+	if text := p.word("contextId", 255); text != "" {
+		id, ok := request.ID(text)
+		known, q.Session = ok, &id // what is no id is nobody's context
+	}
+	if text := p.word("status", 64); text != "" {
+		known = c.states(&q, state(text)) && known
+	}
+	return q, s, known
+}
+
+// states narrows a list to a state. ok is false for one that no task here ever has.
+func (c *call) states(q *session.ViewQuery, s state) (ok bool) {
+	switch s {
+	case submitted:
+		q.States, q.Begun = []session.State{session.LinedUp, session.Queued}, new(false)
+	case working:
+		q.States, q.Begun = []session.State{session.Queued, session.Running}, new(true)
+	case inputRequired:
+		q.States = []session.State{session.Waiting}
+	case completed:
+		q.States = []session.State{session.Completed}
+	case failed:
+		q.States = []session.State{session.Failed}
+	case canceled:
+		q.States = []session.State{session.Canceled}
+	case "TASK_STATE_UNSPECIFIED":
+	case "TASK_STATE_REJECTED", "TASK_STATE_AUTH_REQUIRED":
+		return false
+	default:
+		all := []string{string(submitted), string(working), string(completed), string(failed), string(canceled), string(inputRequired), "TASK_STATE_REJECTED", "TASK_STATE_AUTH_REQUIRED"}
+		c.params.Add(fault.Violation{Param: "/status", Rule: "enum", Message: "status can be " + strings.Join(all, ", ") + "."})
+	}
+	return true
+}

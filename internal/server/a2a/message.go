@@ -1,0 +1,215 @@
+package a2a
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/sha256"
+	"encoding/json"
+	"math"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/server/request"
+	"github.com/parley-server/parley/internal/store/skill"
+	"github.com/parley-server/parley/internal/turn"
+)
+
+// The bounds of a message that wire does not know.
+const (
+	maxParts = 100
+	maxModes = 50
+)
+
+// partsAt is where a message says what it has to say.
+const partsAt = "/message/parts"
+
+// extras are the fields of a message that metadata may have, under the names that they have
+// everywhere.
+var extras = []string{"skill", "input", "secret_input", "caller_id", "response_schema", "multitask_strategy", "limits"}
+
+// incoming is what a caller sends: something to begin a task with, or an answer to what one
+// waits for.
+type incoming struct {
+	turn.Request
+	id       string           // of the message
+	task     string           // that it is for; "": a new one
+	context  uuid.UUID        // that it is in; uuid.Nil: it does not say
+	decision []request.Member // the answer; nil: none
+	approval uuid.UUID        // what the answer is to; uuid.Nil: whatever the task waits for
+	besides  string           // where the message says something besides; "": nowhere
+	cursor   int64            // the frame that the caller has of the task; 0: none
+
+	immediately bool // the caller does not wait
+	history     int  // how many messages it wants to see; negative: all
+	modes       modes
+}
+
+// incoming reads and checks the parameters of a message.
+func (c *call) incoming() (incoming, error) {
+	var in incoming
+	if !c.params.has("message") {
+		c.params.missing("message")
+		return in, c.params.Err()
+	}
+	msg := c.params.object("message")
+	in.id = msg.needed("messageId", request.MaxIdempotencyKey)
+	if in.id != "" && !request.Printable(in.id) {
+		msg.Add(fault.Violation{Param: msg.pointer("messageId"), Rule: "format", Message: "messageId must be printable ASCII."})
+	}
+	role := "user"
+	if c.version == v10 {
+		role = "ROLE_USER"
+	}
+	if msg.has("role") {
+		msg.OneOf(msg.pointer("role"), msg.raw("role"), role)
+	} else {
+		msg.missing("role")
+	}
+	in.task = msg.word("taskId", 255)
+	if text := msg.word("contextId", 255); text != "" {
+		var ok bool
+		if in.context, ok = request.ID(text); !ok || in.context == uuid.Nil {
+			msg.Add(fault.Violation{Param: msg.pointer("contextId"), Rule: "format", Message: anew})
+		}
+	}
+	c.configuration(&in)
+	parts := c.parts(msg, &in)
+	if in.task != "" {
+		in.besides = cmp.Or(in.besides, extra(msg.object("metadata")), extra(c.params.object("metadata")))
+	} else {
+		c.request(&in, parts, msg.object("metadata"))
+	}
+	if f := fault.From(c.params.Err()); f != nil {
+		return in, silent(f)
+	}
+	if c.unfit != nil {
+		return in, c.unfit
+	}
+	in.IdempotencyKey, in.Named = "a2a:"+in.id, in.id
+	hash := sha256.New()
+	for _, raw := range []json.RawMessage{c.params.raw("message"), c.params.raw("metadata")} {
+		var compact bytes.Buffer
+		_ = json.Compact(&compact, raw) // it was parsed before; nothing stays nothing
+		compact.WriteByte('\n')
+		hash.Write(compact.Bytes())
+	}
+	in.Hash = hash.Sum(nil)
+	return in, nil
+}
+
+// extra is where metadata have what a message begins a task with, "" where they do not.
+func extra(meta fields) string {
+	for _, name := range extras {
+		if meta.has(name) {
+			return meta.pointer(name)
+		}
+	}
+	return ""
+}
+
+// configuration reads how the caller wants to hear of the task.
+func (c *call) configuration(in *incoming) {
+	conf := c.params.object("configuration")
+	conf.foreign(c.version, map[version]map[string]string{
+		v03: {"returnImmediately": "blocking", "taskPushNotificationConfig": "pushNotificationConfig"},
+		v10: {"blocking": "returnImmediately", "pushNotificationConfig": "taskPushNotificationConfig"},
+	}[c.version])
+	push := "taskPushNotificationConfig"
+	if c.version == v10 {
+		in.immediately = conf.flag("returnImmediately")
+	} else {
+		in.immediately = conf.has("blocking") && !conf.flag("blocking")
+		push = "pushNotificationConfig"
+	}
+	in.history = conf.number("historyLength", -1, 0, math.MaxInt32)
+	in.modes = c.accepted(conf)
+	if conf.has(push) {
+		in.Callback = c.receiver(conf.object(push))
+		// Whoever sends it with every message has it once.
+		in.Callback.Name = cmp.Or(in.Callback.Name, uuid.NewSHA1(uuid.NameSpaceURL, []byte(in.Callback.URL)).String())
+	}
+}
+
+// request makes of a message what begins a turn. What metadata say of it is checked as it is
+// everywhere, also where the message is wrong elsewhere.
+func (c *call) request(in *incoming, p parts, of fields) {
+	about := make(map[string]json.RawMessage)
+	take := func(from fields, names ...string) {
+		for _, name := range names {
+			raw := from.raw(name)
+			if raw == nil {
+				continue
+			}
+			at := from.pointer(name)
+			if about[name] != nil && !alike(name, about[name], raw) {
+				c.params.Add(fault.Violation{Param: at, Rule: "exactly_one", Message: at[1:] + " says something else than " + c.places[name][1:] + ". Say it once."})
+			}
+			about[name], c.places[name] = raw, at
+		}
+	}
+	take(c.params.object("metadata"), extras...)
+	take(of, extras...)
+	if p.skill != nil {
+		take(*p.skill, "skill", "input")
+	}
+	c.places["command"], c.places["attachments"] = partsAt, partsAt
+	data := p.data()
+	switch {
+	case about["skill"] == nil:
+		text := make([]string, len(p.said))
+		for i, s := range p.said {
+			if text[i] = s.text; s.data != nil {
+				text[i] = string(s.data.raw("data"))
+			}
+		}
+		if len(text) == 0 && (c.unfit != nil || c.params.Err() != nil) {
+			text = []string{"?"} // that nothing is left of the parts is no mistake of its own
+		}
+		if len(text) > 0 {
+			about["command"], _ = json.Marshal(strings.Join(text, "\n")) // of a text it cannot fail
+		}
+	case len(p.said) > len(data):
+		c.params.Add(fault.Violation{Param: partsAt, Rule: "exactly_one", Message: "A skill takes its input as data. Send either a text or a skill, not both."})
+	case about["input"] == nil && len(data) == 1:
+		about["input"], c.places["input"] = data[0].raw("data"), data[0].pointer("data")
+	case len(data) > 0:
+		c.params.Add(fault.Violation{Param: partsAt, Rule: "exactly_one", Message: "A skill has one input. Send one data part with it."})
+	}
+	if len(p.files) > 0 {
+		list := make([]map[string]uuid.UUID, len(p.files))
+		for i, id := range p.files {
+			list[i] = map[string]uuid.UUID{"file_id": id}
+		}
+		about["attachments"], _ = json.Marshal(list)
+	}
+	var body []request.Member
+	for name, raw := range about {
+		body = append(body, request.Member{Name: name, Value: raw})
+	}
+	push := in.Callback
+	in.Request = c.params.Message(body, append([]string{"command", "attachments"}, extras...)).Request
+	in.Callback, in.Session = push, in.context
+}
+
+// alike reports whether two values that a message has under one name say the same.
+func alike(name string, a, b json.RawMessage) bool {
+	var one, other string
+	if name == "skill" && json.Unmarshal(a, &one) == nil && json.Unmarshal(b, &other) == nil {
+		one, _ = skill.Fold(one)
+		other, _ = skill.Fold(other)
+		return one == other
+	}
+	return bytes.Equal(a, b)
+}
+
+// silent says in this protocol's words that a message says nothing.
+func silent(f *fault.Error) error {
+	for i := range f.Detail.Violations {
+		if v := &f.Detail.Violations[i]; v.Param == "/command" && (v.Rule == "exactly_one" || v.Rule == "min_length") {
+			v.Message = "message has neither a text nor a skill. Send one of them."
+		}
+	}
+	return fault.Invalid(f.Detail.Violations...)
+}

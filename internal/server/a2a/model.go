@@ -1,0 +1,157 @@
+package a2a
+
+import (
+	"encoding/json"
+	"strconv"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/server"
+	"github.com/parley-server/parley/internal/session"
+)
+
+const (
+	textType = "text/plain"
+	jsonType = "application/json"
+)
+
+// The objects of the protocol, as version 1.0 writes them down. Version 0.3 is made of them.
+type (
+	task struct {
+		ID        uuid.UUID      `json:"id"`
+		ContextID uuid.UUID      `json:"contextId"`
+		Status    status         `json:"status"`
+		Artifacts []artifact     `json:"artifacts,omitzero"` // an empty list is one
+		History   []message      `json:"history,omitempty"`
+		Metadata  map[string]any `json:"metadata,omitempty"`
+	}
+	status struct {
+		State     state    `json:"state"`
+		Message   *message `json:"message,omitempty"`
+		Timestamp stamp    `json:"timestamp"`
+	}
+	message struct {
+		MessageID string         `json:"messageId"`
+		ContextID uuid.UUID      `json:"contextId"`
+		TaskID    uuid.UUID      `json:"taskId"`
+		Role      role           `json:"role"`
+		Parts     []part         `json:"parts"`
+		Metadata  map[string]any `json:"metadata,omitempty"`
+	}
+	part struct {
+		Text      *string         `json:"text,omitempty"`
+		URL       string          `json:"url,omitempty"`
+		Data      json.RawMessage `json:"data,omitempty"`
+		Filename  string          `json:"filename,omitempty"`
+		MediaType string          `json:"mediaType,omitempty"`
+		Metadata  map[string]any  `json:"metadata,omitempty"`
+	}
+	artifact struct {
+		ArtifactID string `json:"artifactId"`
+		Name       string `json:"name,omitempty"`
+		Parts      []part `json:"parts"`
+	}
+	statusUpdate struct {
+		TaskID    uuid.UUID      `json:"taskId"`
+		ContextID uuid.UUID      `json:"contextId"`
+		Status    status         `json:"status"`
+		Metadata  map[string]any `json:"metadata,omitempty"`
+	}
+	artifactUpdate struct {
+		TaskID    uuid.UUID `json:"taskId"`
+		ContextID uuid.UUID `json:"contextId"`
+		Artifact  artifact  `json:"artifact"`
+		Append    bool      `json:"append,omitempty"`
+		LastChunk bool      `json:"lastChunk,omitempty"`
+	}
+	// update is one of these: what a frame of a stream says.
+	update struct {
+		Task           *task           `json:"task,omitempty"`
+		StatusUpdate   *statusUpdate   `json:"statusUpdate,omitempty"`
+		ArtifactUpdate *artifactUpdate `json:"artifactUpdate,omitempty"`
+	}
+)
+
+// The artifacts that a task can have.
+const (
+	answerID = "answer" // what the agent says
+	resultID = "result" // the answer in the caller's schema
+	filesID  = "files"  // what the agent made
+)
+
+// state is where a task stands.
+type state string
+
+const (
+	submitted     state = "TASK_STATE_SUBMITTED"
+	working       state = "TASK_STATE_WORKING"
+	inputRequired state = "TASK_STATE_INPUT_REQUIRED"
+	completed     state = "TASK_STATE_COMPLETED"
+	failed        state = "TASK_STATE_FAILED"
+	canceled      state = "TASK_STATE_CANCELED"
+)
+
+// terminal reports whether nothing can come any more.
+func (s state) terminal() bool { return s == completed || s == failed || s == canceled }
+
+// rests reports whether nothing comes until somebody answers, or ever.
+func (s state) rests() bool { return s == inputRequired || s.terminal() }
+
+// stateOf is the state of a task by that of its turn. A turn that ran before and is queued
+// again, behind an answer or a crash, still works as far as anybody can see.
+func stateOf(t session.Turn) state {
+	switch session.State(t.State) {
+	case session.LinedUp:
+		return submitted
+	case session.Queued:
+		if t.Epoch == 0 {
+			return submitted
+		}
+		return working
+	case session.Waiting:
+		return inputRequired
+	case session.Completed:
+		return completed
+	case session.Failed:
+		return failed
+	case session.Canceled:
+		return canceled
+	}
+	return working
+}
+
+type role string
+
+const (
+	user  role = "ROLE_USER"
+	agent role = "ROLE_AGENT"
+)
+
+// stamp is a time as the protocol writes it.
+type stamp time.Time
+
+// MarshalJSON implements json.Marshaler.
+func (s stamp) MarshalJSON() ([]byte, error) {
+	return []byte(time.Time(s).UTC().Format(`"2006-01-02T15:04:05.000Z"`)), nil
+}
+
+func textPart(text string) part { return part{Text: &text} }
+
+func dataPart(data json.RawMessage) part { return part{Data: data, MediaType: jsonType} }
+
+// fileParts are files by their addresses. Whoever has them needs no key.
+func fileParts(base string, files []event.File) []part {
+	parts := make([]part, len(files))
+	for i, f := range files {
+		parts[i] = part{URL: server.Absolute(base, f.DownloadURL), Filename: f.Filename, MediaType: f.MIME, Metadata: map[string]any{"size": f.Size}}
+	}
+	return parts
+}
+
+// said is a message of the agent's about an event. It is always the same one.
+func said(t *task, seq int64, parts ...part) *message {
+	id := uuid.NewSHA1(t.ID, strconv.AppendInt(nil, seq, 10)).String()
+	return &message{MessageID: id, ContextID: t.ContextID, TaskID: t.ID, Role: agent, Parts: parts}
+}

@@ -1,0 +1,149 @@
+package a2a
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"github.com/google/uuid"
+
+	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/store/callback"
+	"github.com/parley-server/parley/internal/turn"
+)
+
+// setPush has the news of a task sent to a receiver, too.
+func (c *call) setPush() (any, error) {
+	conf := c.params
+	if c.version == v03 {
+		if conf = c.params.object("pushNotificationConfig"); conf.named == nil {
+			c.params.missing("pushNotificationConfig")
+		}
+	}
+	to := c.receiver(conf)
+	to.Name = cmp.Or(to.Name, uuid.NewString())
+	id, err := c.params.task("taskId")
+	if err != nil {
+		return nil, err
+	}
+	ctx, stop := c.brief()
+	defer stop()
+	v, err := c.view(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.put(ctx, to, v.Turn.SessionID, id); err != nil {
+		return nil, err
+	}
+	return c.version.config(id, callback.Named{Name: to.Name, URL: to.URL, Scheme: to.Auth.Scheme}), nil
+}
+
+// inform has the news of a task sent to the receiver that came with a message which did not
+// begin it.
+func (c *call) inform(ctx context.Context, in *incoming, context, id uuid.UUID) error {
+	if in.Callback == nil {
+		return nil
+	}
+	if _, err := c.view(ctx, id); err != nil {
+		return err
+	}
+	return c.put(ctx, in.Callback, context, id)
+}
+
+func (c *call) put(ctx context.Context, to *turn.Callback, context, id uuid.UUID) error {
+	return c.cfg.Callbacks.Put(ctx, callback.New{ID: uuid.Must(uuid.NewV7()), Workspace: c.workspace(), Session: context, Turn: id,
+		URL: to.URL, Name: to.Name, Protocol: to.Protocol, Auth: to.Auth})
+}
+
+// receivers reads the receivers of a task. The names of the parameters differ.
+func (c *call) receivers() (id uuid.UUID, list []callback.Named, err error) {
+	name := "taskId"
+	if c.version == v03 {
+		name = "id"
+	}
+	if id, err = c.params.task(name); err != nil {
+		return id, nil, err
+	}
+	ctx, stop := c.brief()
+	defer stop()
+	if _, err = c.view(ctx, id); err != nil {
+		return id, nil, err
+	}
+	list, err = c.cfg.Callbacks.Named(ctx, c.workspace(), id)
+	return id, list, err
+}
+
+// configID reads which receiver is meant.
+func (c *call) configID() string {
+	if c.version == v03 {
+		return c.params.word("pushNotificationConfigId", maxConfigID)
+	}
+	return c.params.needed("id", maxConfigID)
+}
+
+// getPush answers with a receiver. In version 0.3 it may be any, where none is named.
+func (c *call) getPush() (any, error) {
+	name := c.configID()
+	id, list, err := c.receivers()
+	if err != nil {
+		return nil, err
+	}
+	for _, n := range list {
+		if n.Name == name || name == "" {
+			return c.version.config(id, n), nil
+		}
+	}
+	return nil, &rpcError{Code: taskNotFound, Message: "The task has no such push notification config.", about: map[string]string{"taskId": id.String()}}
+}
+
+// listPush answers with the receivers of a task, in version 1.0 a page of them.
+func (c *call) listPush() (any, error) {
+	size, token := maxPage, ""
+	if c.version == v10 {
+		size, token = c.params.number("pageSize", usualPage, 1, maxPage), c.params.word("pageToken", maxConfigID)
+	}
+	id, list, err := c.receivers()
+	if err != nil {
+		return nil, err
+	}
+	if token != "" {
+		i := slices.IndexFunc(list, func(n callback.Named) bool { return n.Name == token })
+		if i < 0 {
+			return nil, fault.Invalid(fault.Violation{Param: "/pageToken", Rule: "format", Message: "This pageToken is of no page of the task's configs, or of one that was deleted. Begin without one."})
+		}
+		list = list[i+1:]
+	}
+	next := ""
+	if len(list) > size {
+		list, next = list[:size], list[size-1].Name
+	}
+	configs := make([]any, len(list))
+	for i, n := range list {
+		configs[i] = c.version.config(id, n)
+	}
+	if c.version == v03 {
+		return configs, nil
+	}
+	return map[string]any{"configs": configs, "nextPageToken": next}, nil
+}
+
+// deletePush removes a receiver. Where there is none, that is no error.
+func (c *call) deletePush() (any, error) {
+	name := c.configID()
+	if c.version == v03 && name == "" {
+		c.params.missing("pushNotificationConfigId")
+	}
+	id, _, err := c.receivers()
+	if err != nil {
+		return nil, err
+	}
+	ctx, stop := c.brief()
+	defer stop()
+	if err := c.cfg.Callbacks.Remove(ctx, c.workspace(), id, name); err != nil {
+		return nil, err
+	}
+	if c.version == v03 {
+		return nil, nil
+	}
+	return struct{}{}, nil
+}

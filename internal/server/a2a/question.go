@@ -1,0 +1,41 @@
+package a2a
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/server"
+	"github.com/parley-server/parley/internal/text/render"
+)
+
+// public is the data of an event without the version of its schema.
+func public(data []byte) json.RawMessage {
+	return append(json.RawMessage("{"), strings.TrimPrefix(string(data), fmt.Sprintf(`{"v":%d,`, event.Version))...)
+}
+
+// named are the data of an event under its name.
+func named(ev event.Event) json.RawMessage {
+	return append(fmt.Appendf(nil, `{"event":%q,`, ev.Kind), public(ev.Data)[1:]...)
+}
+
+// question is what a task waits for: in words, and as data, with addresses that are whole.
+func question(base string, t *task, q event.InputRequired) *message {
+	var text strings.Builder
+	switch q.What {
+	case event.InputSecret:
+		q.SecretURL = server.Absolute(base, q.SecretURL)
+		fmt.Fprintf(&text, "The agent needs the secret %s. Never send it here: a person gives it at %s .\n\n%s", q.KeyName, q.SecretURL, render.Agent(q.Reason))
+	default:
+		q.DecideURL = server.Absolute(base, q.DecideURL)
+		text.WriteString("The agent wants to do this. Answer with a message on this task that has the data part {\"decision\":\"allow\"} or {\"decision\":\"deny\"}.\n\n")
+		text.WriteString(render.Approval(q))
+	}
+	m := said(t, 0, textPart(strings.TrimSpace(text.String())))
+	m.MessageID = q.ApprovalID.String()
+	if data, err := event.Encode(q); err == nil { // it was encoded before
+		m.Parts = append(m.Parts, dataPart(public(data)))
+	}
+	return m
+}

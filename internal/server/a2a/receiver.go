@@ -1,0 +1,99 @@
+package a2a
+
+import (
+	"strings"
+
+	"github.com/google/uuid"
+
+	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/server/request"
+	"github.com/parley-server/parley/internal/store/callback"
+	"github.com/parley-server/parley/internal/turn"
+)
+
+// The bounds of what a receiver is known by.
+const (
+	maxConfigID    = 255  // characters
+	maxToken       = 1024 // characters
+	maxScheme      = 64   // characters
+	maxCredentials = 8192 // characters
+)
+
+// pushConfig is where the news of a task go, as version 1.0 writes it down. What the
+// receiver is shown to know us by is never told to anybody else.
+type pushConfig struct {
+	ID             string          `json:"id"`
+	TaskID         uuid.UUID       `json:"taskId"`
+	URL            string          `json:"url"`
+	Authentication *authentication `json:"authentication,omitempty"`
+}
+
+type authentication struct {
+	Scheme string `json:"scheme"`
+}
+
+// The same as version 0.3 writes it down.
+type (
+	oldTaskConfig struct {
+		TaskID uuid.UUID     `json:"taskId"`
+		Config oldPushConfig `json:"pushNotificationConfig"`
+	}
+	oldPushConfig struct {
+		ID             string             `json:"id"`
+		URL            string             `json:"url"`
+		Authentication *oldAuthentication `json:"authentication,omitempty"`
+	}
+	oldAuthentication struct {
+		Schemes []string `json:"schemes"`
+	}
+)
+
+// config is a receiver in the words of a version.
+func (v version) config(task uuid.UUID, n callback.Named) any {
+	if v == v03 {
+		c := oldTaskConfig{task, oldPushConfig{ID: n.Name, URL: n.URL}}
+		if n.Scheme != "" {
+			c.Config.Authentication = &oldAuthentication{[]string{n.Scheme}}
+		}
+		return c
+	}
+	c := pushConfig{ID: n.Name, TaskID: task, URL: n.URL}
+	if n.Scheme != "" {
+		c.Authentication = &authentication{n.Scheme}
+	}
+	return c
+}
+
+// receiver reads where the news of a task shall go.
+func (c *call) receiver(conf fields) *turn.Callback {
+	c.places["callback"] = conf.at
+	to := &turn.Callback{URL: conf.needed("url", request.MaxURL), Name: printable(conf, "id", maxConfigID), Protocol: c.version.protocol()}
+	to.Auth.Token = printable(conf, "token", maxToken)
+	auth := conf.object("authentication")
+	name, scheme := "scheme", ""
+	if c.version == v10 {
+		scheme = printable(auth, name, maxScheme)
+	} else {
+		name = "schemes"
+		if all := auth.words(name, 10); len(all) > 0 {
+			scheme = all[0]
+		}
+	}
+	if scheme == "" && conf.has("authentication") {
+		auth.missing(name)
+	}
+	if strings.ContainsFunc(scheme, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		auth.Add(fault.Violation{Param: auth.at, Rule: "format", Message: "The scheme of an authentication is one word, like Bearer."})
+	}
+	to.Auth.Scheme, to.Auth.Credentials = scheme, printable(auth, "credentials", maxCredentials)
+	return to
+}
+
+// printable reads a text that can stand in a header.
+func printable(f fields, name string, most int) string {
+	text := f.word(name, most)
+	if text != "" && !request.Printable(text) {
+		f.Add(fault.Violation{Param: f.pointer(name), Rule: "format", Message: name + " must be printable ASCII."})
+	}
+	return text
+}

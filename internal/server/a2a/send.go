@@ -1,0 +1,168 @@
+package a2a
+
+import (
+	"context"
+	"errors"
+
+	"github.com/google/uuid"
+
+	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/session"
+	"github.com/parley-server/parley/internal/store/ratelimit"
+	"github.com/parley-server/parley/internal/turn"
+)
+
+// send takes a message and answers with its task: at once, or when the task has ended or
+// waits for something.
+func (c *call) send() (any, error) {
+	in, err := c.incoming()
+	if err != nil {
+		return nil, err
+	}
+	if !in.immediately {
+		release, err := c.door.Hold(c.r.Context(), c.caller)
+		if err != nil {
+			return nil, err
+		}
+		defer release()
+	}
+	id, context, err := c.take(&in)
+	if err != nil {
+		return nil, err
+	}
+	read := c.await
+	if in.immediately {
+		read = c.read
+	}
+	v, err := read(id)
+	if err != nil {
+		return nil, c.stored(id, context, err)
+	}
+	ctx, stop := c.brief()
+	defer stop()
+	t, err := c.show(ctx, v, shape{in.modes, in.history, true})
+	if err != nil {
+		return nil, c.stored(id, context, err)
+	}
+	return c.version.sent(t), nil
+}
+
+// sendStream takes a message and shows what becomes of its task.
+func (c *call) sendStream() (any, error) {
+	in, err := c.incoming()
+	if err != nil {
+		return nil, err
+	}
+	if in.cursor, err = c.cursor(); err != nil {
+		return nil, err
+	}
+	release, err := c.door.Hold(c.r.Context(), c.caller)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	id, context, err := c.take(&in)
+	if err != nil {
+		return nil, err
+	}
+	v, err := c.read(id)
+	if err != nil {
+		return nil, c.stored(id, context, err)
+	}
+	look := &look{view: v, modes: in.modes, history: in.history, from: fromStart}
+	switch {
+	case in.cursor > 0:
+		look.from, look.cursor = fromCursor, in.cursor
+	case in.task != "":
+		look.from, look.answers = fromNow, true
+	}
+	if err := c.stream(look); err != nil {
+		return nil, c.stored(id, context, err)
+	}
+	return nil, nil
+}
+
+// take stores a message, or finds where it was stored before. It returns its task, and the
+// context of that.
+func (c *call) take(in *incoming) (id, of uuid.UUID, err error) {
+	if in.task != "" {
+		return c.continued(in)
+	}
+	if _, err := c.door.Count(c.r.Context(), c.caller, ratelimit.Messages); err != nil {
+		return id, of, err
+	}
+	if err := c.r.Context().Err(); err != nil {
+		return id, of, err
+	}
+	ctx, stop := c.door.Brief(context.WithoutCancel(c.r.Context()))
+	defer stop()
+	if taken, err := c.cfg.Sessions.Answered(ctx, c.answered(in)); err != nil {
+		return id, of, err
+	} else if taken {
+		return id, of, reused()
+	}
+	started, err := c.begun(ctx, in)
+	if err == nil && started.Replayed {
+		err = c.inform(ctx, in, started.Session, started.Turn)
+	}
+	return started.Turn, started.Session, err
+}
+
+// begun begins a task, or finds the one that the same message began. Who has read frames of it
+// wants that one, and never another.
+func (c *call) begun(ctx context.Context, in *incoming) (turn.Started, error) {
+	req := c.asked(in)
+	if in.cursor == 0 {
+		return c.cfg.Turns.Start(c.r.Context(), req)
+	}
+	started, ok, err := c.cfg.Turns.Repeated(ctx, req)
+	if err == nil && !ok {
+		err = badCursor("Last-Event-ID goes on with a stream, and this message has begun none. Leave it out.")
+	}
+	return started, err
+}
+
+// asked is a message as turns have it, from this caller.
+func (c *call) asked(in *incoming) turn.Request {
+	req := in.Request
+	req.Workspace, req.Key, req.Scopes = c.caller.Workspace, c.caller.Key, c.caller.Scopes.Expand().Strings()
+	return req
+}
+
+// read reads a task as it is.
+func (c *call) read(id uuid.UUID) (session.View, error) {
+	ctx, stop := c.brief()
+	defer stop()
+	return c.view(ctx, id)
+}
+
+// await reads a task when it has ended or waits for something.
+func (c *call) await(id uuid.UUID) (session.View, error) {
+	v, err := c.read(id)
+	if err != nil || stateOf(v.Turn).rests() {
+		return v, err
+	}
+	ctx, stop := c.cfg.Keys.While(c.r.Context(), c.caller.Key)
+	defer stop()
+	for evs, err := range c.door.Events(ctx, begin(v), id) {
+		if errors.Is(err, session.ErrGone) { // of a turn that is over: its answer is still there
+			break
+		}
+		if err != nil {
+			return v, err
+		}
+		for i := range evs {
+			if evs[i].Turn == id && (evs[i].Kind == event.KindInputRequired || evs[i].Kind == event.KindDone) {
+				if v, err = c.read(id); err != nil || stateOf(v.Turn).rests() {
+					return v, err
+				}
+			}
+		}
+	}
+	return c.read(id)
+}
+
+// begin is just before the first event of a turn.
+func begin(v session.View) session.From {
+	return session.From{Session: v.Turn.SessionID, Seq: v.Turn.StartSeq - 1, Since: v.Turn.CreatedAt}
+}

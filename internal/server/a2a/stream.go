@@ -1,0 +1,164 @@
+package a2a
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/session"
+	"github.com/parley-server/parley/internal/sse"
+	"github.com/parley-server/parley/internal/store/apikey"
+)
+
+const reconnect = 2 * time.Second // sent with the first frame
+
+// start is where a stream begins.
+type start int
+
+const (
+	fromStart  start = iota // with the first event of the task
+	fromNow                 // with the task as it is
+	fromCursor              // with what came after a frame
+)
+
+// look is what a reader wants to see of a task.
+type look struct {
+	view    session.View
+	modes   modes
+	history int
+	from    start
+	cursor  int64
+	answers bool // it has answered the task, which may have ended since
+}
+
+// cursor reads the id of the last frame that a reader has, 0 where it has none.
+func (c *call) cursor() (int64, error) {
+	values := c.r.Header.Values("Last-Event-ID")
+	if len(values) == 0 || len(values) == 1 && values[0] == "" {
+		return 0, nil
+	}
+	cursor, err := strconv.ParseInt(values[0], 10, 64)
+	if err != nil || len(values) > 1 || cursor < 0 || strconv.FormatInt(cursor, 10) != values[0] {
+		return 0, badCursor("Last-Event-ID is the id of a frame: a decimal number.")
+	}
+	return cursor, nil
+}
+
+func badCursor(message string) *fault.Error {
+	return &fault.Error{Code: fault.InvalidCursor, Param: "Last-Event-ID", Message: message}
+}
+
+// subscribe shows what comes of a task that has not ended: the task as it is, then its
+// frames; with the id of a frame the task as it was then, and every frame since. So whoever
+// lost a stream can have the rest, even of a task that has ended meanwhile.
+func (c *call) subscribe() (any, error) {
+	cursor, err := c.cursor()
+	if err != nil {
+		return nil, err
+	}
+	id, err := c.params.task("id")
+	if err != nil {
+		return nil, err
+	}
+	release, err := c.door.Hold(c.r.Context(), c.caller)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	v, err := c.read(id)
+	if err != nil {
+		return nil, err
+	}
+	l := &look{view: v, modes: whole.modes, history: -1, from: fromNow}
+	if cursor > 0 {
+		l.from, l.cursor = fromCursor, cursor
+	}
+	return nil, c.stream(l)
+}
+
+// stream answers with the frames of a task. What is wrong before the first of them is an
+// error of the call; later it can only be told in a frame, or by ending early.
+func (c *call) stream(l *look) error {
+	upto, err := c.place(l)
+	if err != nil {
+		return err
+	}
+	history, err := c.history(l)
+	if err != nil {
+		return err
+	}
+	ctx, stop := c.cfg.Keys.While(c.r.Context(), c.caller.Key)
+	defer stop()
+	ctx, broken := context.WithCancelCause(ctx)
+	defer broken(nil)
+	sw := sse.Open(c.w, sse.Options{Keepalive: c.cfg.Keepalive, WriteTimeout: c.cfg.WriteTimeout, Broken: broken})
+	defer sw.Close()
+	out := &writer{call: c, sw: sw, upto: upto, told: l.from == fromStart,
+		p: project(c.base, l.modes, l.view.Turn.SessionID, l.view.Turn.ID, history)}
+	sw.Retry(reconnect)
+	if err := out.pump(ctx, l); err != nil {
+		c.left(ctx, l, err)
+		if !errors.Is(err, session.ErrGone) { // which has been told
+			panic(http.ErrAbortHandler) // nobody must take this for the end of the task
+		}
+	}
+	return nil
+}
+
+// history are the messages of a task that a reader wants to see.
+func (c *call) history(l *look) ([]message, error) {
+	ctx, stop := c.brief()
+	defer stop()
+	files, err := filesOf(ctx, c.cfg.Files, l.view)
+	return historyOf(c.base, l.view, files.In, l.history), err
+}
+
+// place finds up to which event a reader has been told, or is told by the task alone.
+func (c *call) place(l *look) (upto int64, err error) {
+	ctx, stop := c.brief()
+	defer stop()
+	var cursor int64
+	if l.from == fromCursor {
+		cursor = l.cursor
+	}
+	h, err := c.cfg.Sessions.HeadAt(ctx, c.workspace(), l.view.Turn.SessionID, cursor)
+	if err != nil {
+		return 0, err
+	}
+	t := l.view.Turn
+	ended := stateOf(t).terminal()
+	switch {
+	case h.Erased || ended && t.EndSeq != nil && *t.EndSeq <= h.GoneSeq:
+		return 0, session.ErrGone
+	case l.from == fromStart:
+		return 0, nil
+	case l.from == fromCursor && (l.cursor < t.StartSeq || h.Foreign || ended && l.cursor > *t.EndSeq):
+		return 0, badCursor("Last-Event-ID names no frame of this task.")
+	case ended && (l.from == fromNow && !l.answers || l.from == fromCursor && l.cursor == *t.EndSeq):
+		return 0, &rpcError{Code: unsupported, Message: "The task has ended: nothing comes of it any more. Read it by its id.", about: map[string]string{"taskId": t.ID.String()}}
+	case l.from == fromCursor:
+		return l.cursor, nil
+	}
+	return h.LastSeq, nil
+}
+
+// left notes why a stream closed before its task ended.
+func (c *call) left(ctx context.Context, l *look, err error) {
+	level, why := slog.LevelDebug, "a stream ended early"
+	switch {
+	case errors.Is(err, session.ErrGone):
+		level, why = slog.LevelWarn, "told a stream that its events are gone"
+	case errors.Is(err, apikey.ErrDead):
+		level, why = slog.LevelInfo, "closed a stream: its key is not valid any more"
+	case errors.Is(err, os.ErrDeadlineExceeded) && errors.Is(err, sse.ErrBroken):
+		level, why = slog.LevelInfo, "closed a stream: its reader takes nothing"
+	case !errors.Is(err, sse.ErrBroken) && ctx.Err() == nil:
+		level, why = slog.LevelWarn, "closed a stream: it lost the database"
+	}
+	c.cfg.Log.Log(context.WithoutCancel(ctx), level, why, "session", l.view.Turn.SessionID, "turn", l.view.Turn.ID, "key", c.caller.Key, "err", err)
+}

@@ -1,0 +1,155 @@
+package a2a
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/google/uuid"
+
+	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/session"
+	"github.com/parley-server/parley/internal/store/filestore"
+)
+
+// shape is how much of a task a caller wants to see.
+type shape struct {
+	modes     modes
+	history   int // messages; negative: all
+	artifacts bool
+}
+
+// whole is all of it.
+var whole = shape{modes: modes{true, true}, history: -1, artifacts: true}
+
+// taskOf is the task that a turn is, as far as its rows say.
+func taskOf(base string, v session.View, files filestore.Files, s shape) *task {
+	t := &task{ID: v.Turn.ID, ContextID: v.Turn.SessionID, Status: status{State: stateOf(v.Turn), Timestamp: stamp(v.Turn.StateAt)}, Metadata: metadataOf(v)}
+	t.History = historyOf(base, v, files.In, s.history)
+	var q event.InputRequired
+	switch {
+	case v.Question != nil && json.Unmarshal(v.Question, &q) == nil:
+		t.Status.Message = question(base, t, q)
+	case v.Turn.Error != nil && v.Turn.EndSeq != nil:
+		t.Status.Message = said(t, *v.Turn.EndSeq, textPart(cmp.Or(v.Answer.Failure, fmt.Sprintf("The task has ended with the error %s.", *v.Turn.Error))))
+	}
+	if s.artifacts {
+		t.Artifacts = artifactsOf(base, v, files.Out, s.modes)
+	}
+	return t
+}
+
+func artifactsOf(base string, v session.View, files []event.File, m modes) []artifact {
+	list := []artifact{}
+	if text := v.Answer.Output; text != nil && *text != "" && m.text {
+		list = append(list, artifact{answerID, answerID, []part{textPart(*text)}})
+	}
+	if v.Answer.StructuredResult != nil {
+		list = append(list, artifact{resultID, resultID, []part{m.result(v.Answer.StructuredResult)}})
+	}
+	if len(files) > 0 {
+		list = append(list, artifact{filesID, filesID, fileParts(base, files)})
+	}
+	return list
+}
+
+// historyOf are the messages of a task: what it began with, under the id that its sender
+// gave it, and with the files that came with it. What the agent says is in the artifacts.
+func historyOf(base string, v session.View, files []event.File, most int) []message {
+	text := v.Asked.Content
+	if text == nil || most == 0 {
+		return nil
+	}
+	return []message{{MessageID: cmp.Or(v.Asked.Named, v.Asked.MessageID.String()), ContextID: v.Turn.SessionID, TaskID: v.Turn.ID, Role: user,
+		Parts: append([]part{textPart(*text)}, fileParts(base, files)...)}}
+}
+
+func metadataOf(v session.View) map[string]any {
+	m := make(map[string]any)
+	for name, raw := range map[string]json.RawMessage{"usage": v.Answer.Usage, "references": v.Answer.References, "rejected_attachments": v.Turn.Rejected} {
+		if raw != nil {
+			m[name] = raw
+		}
+	}
+	if v.Turn.Error != nil {
+		m["error"] = map[string]any{"code": *v.Turn.Error, "recoverable": event.Code(*v.Turn.Error).Recoverable()}
+	}
+	if len(m) == 0 {
+		return nil
+	}
+	return m
+}
+
+// view reads a task's turn.
+func (c *call) view(ctx context.Context, id uuid.UUID) (session.View, error) {
+	v, err := c.cfg.Sessions.Turn(ctx, c.workspace(), id)
+	if errors.Is(err, session.ErrNoTurn) {
+		err = noTask(id.String())
+	}
+	return v, err
+}
+
+// show reads a task.
+func (c *call) show(ctx context.Context, v session.View, s shape) (*task, error) {
+	files, err := filesOf(ctx, c.cfg.Files, v)
+	return taskOf(c.base, v, files, s), err
+}
+
+// filesOf are the files of a turn, with fresh addresses.
+func filesOf(ctx context.Context, store *filestore.Store, v session.View) (filestore.Files, error) {
+	files, err := store.OfTurns(ctx, v.Turn.WorkspaceID, []uuid.UUID{v.Turn.ID})
+	return files[v.Turn.ID], err
+}
+
+// get answers with a task.
+func (c *call) get() (any, error) {
+	s := whole
+	s.history = c.params.number("historyLength", -1, 0, math.MaxInt32)
+	id, err := c.params.task("id")
+	if err != nil {
+		return nil, err
+	}
+	ctx, stop := c.brief()
+	defer stop()
+	v, err := c.view(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	t, err := c.show(ctx, v, s)
+	if err != nil {
+		return nil, err
+	}
+	return c.version.task(t), nil
+}
+
+// cancel ends a task, and nothing but that task. One that was canceled before stays what it
+// is; one that has ended otherwise cannot be.
+func (c *call) cancel() (any, error) {
+	id, err := c.params.task("id")
+	if err != nil {
+		return nil, err
+	}
+	ctx, stop := c.door.Brief(context.WithoutCancel(c.r.Context()))
+	defer stop()
+	if _, err := c.cfg.Turns.CancelTurn(ctx, c.workspace(), id); err != nil {
+		if errors.Is(err, session.ErrNoTurn) {
+			err = noTask(id.String())
+		}
+		return nil, err
+	}
+	v, err := c.view(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	if s := stateOf(v.Turn); s != canceled {
+		return nil, &rpcError{Code: taskNotCancelable, Message: "The task has ended: it cannot be canceled any more.", about: map[string]string{"taskId": id.String(), "state": c.version.state(s)}}
+	}
+	t, err := c.show(ctx, v, whole)
+	if err != nil {
+		return nil, err
+	}
+	return c.version.task(t), nil
+}

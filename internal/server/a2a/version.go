@@ -1,0 +1,100 @@
+package a2a
+
+import (
+	"net/http"
+	"strings"
+
+	"github.com/parley-server/parley/internal/server/request"
+	"github.com/parley-server/parley/internal/store/callback"
+)
+
+// version is a version of the protocol.
+type version string
+
+const (
+	v03 version = "0.3"
+	v10 version = "1.0"
+)
+
+// protocol is how reports know the version.
+func (v version) protocol() callback.Protocol {
+	if v == v10 {
+		return callback.A2A10
+	}
+	return callback.A2A03
+}
+
+// versionOf is the version that a request asks for, "" where it asks for none. The third
+// number of a version says nothing.
+func versionOf(r *http.Request) (v version, ok bool) {
+	text := strings.TrimSpace(r.Header.Get("A2A-Version"))
+	if text == "" {
+		text = strings.TrimSpace(r.URL.Query().Get("A2A-Version"))
+	}
+	parts := strings.SplitN(text, ".", 3)
+	if len(parts) >= 2 {
+		text = parts[0] + "." + parts[1]
+	}
+	switch v := version(text); v {
+	case "", v03, v10:
+		return v, true
+	}
+	return v10, false
+}
+
+// method is something that can be called.
+type method struct {
+	do      func(*call) (any, error)
+	streams bool // do answers by itself
+}
+
+// methods are those of each version, by name.
+var methods = map[version]map[string]method{
+	v03: {
+		"message/send":                        {do: (*call).send},
+		"message/stream":                      {do: (*call).sendStream, streams: true},
+		"tasks/get":                           {do: (*call).get},
+		"tasks/cancel":                        {do: (*call).cancel},
+		"tasks/resubscribe":                   {do: (*call).subscribe, streams: true},
+		"tasks/pushNotificationConfig/set":    {do: (*call).setPush},
+		"tasks/pushNotificationConfig/get":    {do: (*call).getPush},
+		"tasks/pushNotificationConfig/list":   {do: (*call).listPush},
+		"tasks/pushNotificationConfig/delete": {do: (*call).deletePush},
+		"agent/getAuthenticatedExtendedCard":  {do: (*call).extendedCard},
+	},
+	v10: {
+		"SendMessage":                      {do: (*call).send},
+		"SendStreamingMessage":             {do: (*call).sendStream, streams: true},
+		"GetTask":                          {do: (*call).get},
+		"ListTasks":                        {do: (*call).list},
+		"CancelTask":                       {do: (*call).cancel},
+		"SubscribeToTask":                  {do: (*call).subscribe, streams: true},
+		"CreateTaskPushNotificationConfig": {do: (*call).setPush},
+		"GetTaskPushNotificationConfig":    {do: (*call).getPush},
+		"ListTaskPushNotificationConfigs":  {do: (*call).listPush},
+		"DeleteTaskPushNotificationConfig": {do: (*call).deletePush},
+		"GetExtendedAgentCard":             {do: (*call).extendedCard},
+	},
+}
+
+// find finds the version and the method of a call. Where nobody says the version, the name
+// of the method does, and else it is 0.3.
+func (c *call) find() (method, error) {
+	v, ok := versionOf(c.r)
+	if !ok {
+		return method{}, &rpcError{Code: versionNotSupported, Message: "This version of A2A is not spoken here: there are 0.3 and 1.0.",
+			about: map[string]string{"supportedVersions": "0.3, 1.0"}}
+	}
+	if v == "" {
+		v = v03
+		if _, ok := methods[v10][c.method]; ok {
+			v = v10
+		}
+	}
+	c.version = v
+	m, ok := methods[v][c.method]
+	if !ok {
+		return m, &rpcError{Code: methodNotFound, Message: "There is no method " + request.Short(c.method) + " in A2A " + string(v) + "."}
+	}
+	return m, nil
+}

@@ -1,0 +1,107 @@
+package a2a
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/google/uuid"
+
+	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/server"
+	"github.com/parley-server/parley/internal/session"
+	"github.com/parley-server/parley/internal/sse"
+)
+
+// writer writes the frames of a task.
+type writer struct {
+	*call
+	sw   *sse.Writer
+	p    *projection
+	upto int64 // events up to here are in the task that is told first
+	told bool  // that task has been told
+	last int64 // id of the newest frame
+}
+
+// pump writes what comes until the task has ended, or, in version 0.3, waits for something.
+func (w *writer) pump(ctx context.Context, l *look) error {
+	t := l.view.Turn
+	for evs, err := range w.door.Events(ctx, begin(l.view), t.ID) {
+		if err != nil {
+			if errors.Is(err, session.ErrGone) {
+				return errors.Join(err, w.fail(err), w.sw.Flush())
+			}
+			return err
+		}
+		over := false
+		for i := range evs {
+			ev := &evs[i]
+			if ev.Kind == event.KindDone && ev.Turn == t.ID { // the end is always a frame of its own
+				w.upto = min(w.upto, ev.Seq-1)
+			}
+			if err := w.tell(ev.Seq); err != nil { // also by an event of another turn
+				return err
+			}
+			if ev.Turn != t.ID || over {
+				continue
+			}
+			frames, err := w.p.apply(*ev)
+			if err != nil {
+				return err
+			}
+			if ev.Seq <= w.upto {
+				continue
+			}
+			for _, f := range frames {
+				f.waits = f.waits && !goes(evs[i+1:], t.ID)
+				if err := w.frame(f); err != nil {
+					return err
+				}
+				over = over || w.version.ends(f)
+			}
+		}
+		if err := w.tell(evs[len(evs)-1].Seq + 1); err != nil {
+			return err
+		}
+		if !over && w.told && w.version.leaves(w.p.task.Status.State) {
+			over = true
+			if err := w.frame(w.p.now(w.last)); err != nil {
+				return err
+			}
+		}
+		if err := w.sw.Flush(); err != nil || over {
+			return err
+		}
+	}
+	return nil
+}
+
+// tell tells the task as it is, once everything is in it that shall be.
+func (w *writer) tell(next int64) error {
+	if w.told || next <= w.upto {
+		return nil
+	}
+	w.told = true
+	return w.frame(frame{update: update{Task: w.p.snapshot()}, id: w.upto})
+}
+
+// goes reports whether events are of a turn: then it goes on.
+func goes(evs []event.Event, turn uuid.UUID) bool {
+	return slices.ContainsFunc(evs, func(ev event.Event) bool { return ev.Turn == turn })
+}
+
+func (w *writer) frame(f frame) error {
+	w.last = max(w.last, f.id)
+	return w.write(f.id, response{"2.0", w.id, w.version.frame(f)})
+}
+
+// fail tells an error in a stream that has begun.
+func (w *writer) fail(err error) error { return w.write(0, w.refusal(w.call.told(err))) }
+
+func (w *writer) write(id int64, v any) error {
+	data, err := server.Encode(v)
+	if err != nil {
+		return err
+	}
+	return w.sw.Message(id, event.OneLine(data[:len(data)-1])) // without the line's end
+}

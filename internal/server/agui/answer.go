@@ -1,0 +1,187 @@
+package agui
+
+import (
+	"fmt"
+	"net/http"
+
+	"github.com/google/uuid"
+
+	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/server"
+	"github.com/parley-server/parley/internal/server/chat"
+	"github.com/parley-server/parley/internal/session"
+	"github.com/parley-server/parley/internal/store/apikey"
+	"github.com/parley-server/parley/internal/store/ratelimit"
+	"github.com/parley-server/parley/internal/turn"
+)
+
+// answer takes the answers to interrupts, and tells what comes after the newest of them. A new
+// message beside them is answered behind that; where all of them are given up it is said in
+// place of an answer, and ends their turn. Where another turn is in progress by then, it is in
+// the way of the message as of any other.
+func (s *api) answer(w http.ResponseWriter, r *chat.Request, in input, thread uuid.UUID) error {
+	q, err := s.questions(r, thread, in.resume)
+	if err != nil {
+		return err
+	}
+	fresh, active, err := s.fresh(w, r, in, q.newest)
+	switch {
+	case err != nil:
+		return err
+	case fresh && in.said.err != nil:
+		return in.said.err
+	case fresh && !q.goesOn:
+		if in.said.Session = thread; active { // else another turn might be in progress, which nobody has given up
+			in.said.Multitask = turn.Interrupt
+		}
+		return s.say(w, r, in)
+	}
+	for _, a := range q.open {
+		if err := s.Decide(r.Context(), r.Caller, a); err != nil {
+			return err
+		}
+	}
+	rd, err := s.Onward(r.Context(), r.Caller, q.newest)
+	if err != nil {
+		return err
+	}
+	rd.Again = true // a secret that is not there yet is asked for again
+	if fresh {
+		if in.said.Session = thread; active { // it waits for the turn that goes on
+			in.said.Multitask = turn.Enqueue
+		}
+		if err := s.Door.Ration(r.Context(), w, r.Caller, ratelimit.Messages); err != nil {
+			return err
+		}
+		next, err := s.Start(w, r, in.said.Request, in.said.sent)
+		if err != nil {
+			return s.busy(w, in, err)
+		}
+		rd.Then = &next
+	}
+	in.Notices = q.notices
+	return s.tell(w, r, in, rd)
+}
+
+// questions are what a run answers, all of them checked before the first is decided.
+type questions struct {
+	newest  session.Approval
+	open    []turn.Answer // to those that wait
+	goesOn  bool          // some are resolved, now or before; else all of them are given up
+	notices []Notice      // of those that were given up too late
+}
+
+func (s *api) questions(r *chat.Request, thread uuid.UUID, list []resume) (q questions, err error) {
+	for i, rs := range list {
+		asked, err := s.Question(r.Context(), r.Caller, thread, rs.id)
+		if err != nil {
+			return q, err
+		}
+		at := fmt.Sprintf("resume/%d/payload", i)
+		r.Names["allowlist_pattern"] = at + "/pattern"
+		a, ok, err := decision(asked, rs, r.Caller, "/"+at)
+		if err != nil {
+			return q, err
+		}
+		late := rs.cancelled && (asked.Status == string(event.Allowed) || asked.Status == string(event.Provided))
+		if late {
+			q.notices = append(q.notices, Notice{Interrupt: rs.id.String(), Status: asked.Status,
+				Message: "This interrupt was answered before: " + asked.Status + ". The first answer stands, and the turn goes on with it."})
+		}
+		q.goesOn = q.goesOn || !rs.cancelled || late
+		if i == 0 || asked.CreatedAt.After(q.newest.CreatedAt) {
+			q.newest = asked
+		}
+		switch {
+		case late:
+		case ok && asked.Status == pending:
+			q.open = append(q.open, a)
+		case ok: // it decides nothing any more, and tells whether this is what stands
+			if err := s.Decide(r.Context(), r.Caller, a); err != nil {
+				return q, err
+			}
+		}
+	}
+	return q, nil
+}
+
+// pending is the status of a question that waits.
+const pending = "pending"
+
+// decision is what an answer to an interrupt means; ok is false where there is nothing to
+// decide: a secret is not there yet, or what is given up is over anyway.
+func decision(asked session.Approval, rs resume, c server.Caller, param string) (a turn.Answer, ok bool, err error) {
+	a = rs.answer
+	secret := asked.Kind == event.InputSecret
+	switch {
+	case rs.cancelled && (asked.Status == string(event.Expired) || asked.Status == "canceled"):
+		return a, false, nil
+	case rs.cancelled && secret && asked.Status == pending && !c.Scopes.Allows(apikey.Secret):
+		return a, false, server.Lacks(apikey.Secret)
+	case rs.cancelled && secret:
+		a.Outcome = event.Skipped
+	case rs.cancelled:
+		a.Outcome = event.Denied
+	case secret && a.Outcome != "":
+		return a, false, fault.Invalid(fault.Violation{Param: param + "/approved", Rule: "unknown", Message: "This interrupt asks for a secret, and that is no answer to it. " +
+			"Send the value to its secret_url and resolve it without a payload, or cancel it to go on without the secret."})
+	case secret:
+		a.Outcome = event.Provided
+		return a, asked.Status != pending, nil
+	case a.Outcome == "":
+		return a, false, fault.Invalid(fault.Violation{Param: param + "/approved", Rule: "required", Message: `The payload of an approval is {"approved": true} or {"approved": false}.`})
+	}
+	return a, true, nil
+}
+
+// fresh reports whether a run that answers an interrupt brings a new message as well. One that
+// was sent before is new where its turn began after the one that has asked: then it came with
+// this run, which is sent again. Clients send the conversation along, and where they keep no tool
+// calls it ends with the very message whose turn has asked, or that of a turn which has begun
+// since. Those are known by their text; of a skill's turn, which has none, nobody can tell, and
+// the message counts as that one. active says that the turn which has asked is not over.
+func (s *api) fresh(w http.ResponseWriter, r *chat.Request, in input, asked session.Approval) (fresh, active bool, err error) {
+	if in.said == nil {
+		return false, false, nil
+	}
+	ctx, cancel := s.Door.Brief(r.Context())
+	defer cancel()
+	view, err := s.Sessions.Turn(ctx, r.Caller.Workspace.ID, asked.TurnID)
+	if err != nil {
+		return false, false, fmt.Errorf("read the turn that has asked: %w", err)
+	}
+	active = session.State(view.Turn.State).Active()
+	if in.said.err == nil {
+		before, ok, err := s.Sent(ctx, r.Caller, in.said.Request, in.said.sent)
+		if ok || err != nil {
+			return before.From.Seq >= view.Turn.StartSeq, active, err
+		}
+	}
+	if in.said.behind {
+		return false, active, nil
+	}
+	if view.Asked.Skill != nil {
+		chat.Ignore(w, append(in.ignored, "messages"))
+		return false, active, nil
+	}
+	if view.Asked.Content == nil || in.said.is(view) {
+		return false, active, nil
+	}
+	if active {
+		return true, true, nil
+	}
+	others, _, err := s.Sessions.Turns(ctx, r.Caller.Workspace.ID, session.ViewQuery{Session: &view.Turn.SessionID, States: activeStates, Limit: 1})
+	if err != nil {
+		return false, false, fmt.Errorf("look for a turn in progress: %w", err)
+	}
+	return len(others.Data) == 0 || !in.said.is(others.Data[0]), false, nil
+}
+
+// activeStates are those of a turn in progress.
+var activeStates = []session.State{session.Queued, session.Running, session.Waiting}
+
+// is reports whether a message has the text of the one that a turn answers.
+func (m *said) is(v session.View) bool {
+	return v.Asked.Content != nil && *v.Asked.Content == event.Plain(m.text)
+}

@@ -1,0 +1,124 @@
+package agui
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+
+	"github.com/parley-server/parley/internal/server/chat"
+	"github.com/parley-server/parley/internal/server/request"
+	"github.com/parley-server/parley/internal/turn"
+)
+
+// input is what a client wants to run, as far as it is understood.
+type input struct {
+	About
+	said    *said // nil: there is nothing that could be new
+	resume  []resume
+	ignored []string
+}
+
+// said is the last message of the user. Clients send the whole conversation with every run:
+// beside a resume it may be the one whose turn has asked, or a new one.
+type said struct {
+	text   string
+	behind bool   // something else stands behind it, so it was sent before if it was new
+	sent   []byte // what makes it the same message when it is sent again
+	turn.Request
+	err error // why it is no message, where there is a resume beside it
+}
+
+// maxID is how long the name of a run may be.
+const maxID = 200
+
+// understood are the fields that mean something here, or nothing that a caller could miss.
+var understood = []string{"threadId", "runId", "parentRunId", "protocolVersion", "messages", "resume", "forwardedProps"}
+
+// parse reads a request.
+func parse(body []request.Member, r *chat.Request) (in input, err error) {
+	var c request.Checks
+	r.Names["caller_id"] = "threadId"
+	for _, name := range chat.Extensions {
+		r.Names[name] = "forwardedProps/" + name
+	}
+	given := chat.Given(body)
+	in.Thread = c.Word("/threadId", chat.OrEmpty(given["threadId"]), request.MaxCallerID)
+	if len(in.Thread) > request.MaxCallerID && len([]rune(in.Thread)) <= request.MaxCallerID {
+		c.Longer("/threadId", "bytes", request.MaxCallerID)
+	}
+	in.Run = c.Word("/runId", chat.OrEmpty(given["runId"]), maxID)
+	_, in.Versioned = given["protocolVersion"]
+	if raw, ok := given["resume"]; ok {
+		in.resume = answers(&c, raw)
+	}
+	var list []chat.Message
+	if raw, ok := given["messages"]; ok && string(raw) != "[]" {
+		in.Messages, list = raw, chat.Messages(&c, raw)
+	}
+	extensions := make(map[string]json.RawMessage)
+	if raw, ok := given["forwardedProps"]; ok && raw[0] == '{' {
+		extensions = chat.Given(request.Members(raw))
+		delete(extensions, "caller_id") // the thread is that
+	}
+	in.ignored = chat.Ignored(given, list, understood...)
+	for _, name := range chat.Ignored(extensions, nil) {
+		in.ignored = append(in.ignored, "forwardedProps/"+name)
+	}
+	n := len(list) - 1
+	for in.resume != nil && n >= 0 && list[n].Role != "user" {
+		n--
+	}
+	if n >= 0 && list[n].Role == "user" {
+		own := &c
+		if in.resume != nil { // a message that was answered long ago is nobody's mistake
+			own = new(request.Checks)
+		}
+		r.Names["command"] = fmt.Sprintf("messages/%d/content", n)
+		in.said = &said{text: chat.Text(own, "/"+r.Names["command"], list[n].Content), behind: n < len(list)-1}
+		in.said.Request = chat.Compose(own, in.said.text, extensions)
+		in.said.CallerID = in.Thread
+		in.said.sent = in.counting(list[n].ID, extensions)
+		if in.said.IdempotencyKey = own.Once(r.Header.Values("Idempotency-Key")); in.said.IdempotencyKey == "" {
+			in.said.IdempotencyKey, r.Names["Idempotency-Key"] = in.once(list[n].ID), fmt.Sprintf("messages/%d/id", n)
+			if list[n].ID == "" {
+				r.Names["Idempotency-Key"] = "runId"
+			}
+		}
+		in.said.err = own.Err()
+	}
+	return in, c.Err()
+}
+
+// once is what a message is known by when it is sent again. Clients begin another run for that,
+// and the message keeps its id; one that has none is known by its run. A run that answers an
+// interrupt may have the name of the one that asked.
+func (in input) once(id string) string {
+	sum := sha256.New()
+	if id != "" {
+		fmt.Fprintf(sum, "%q %q %q", in.Thread, id, in.said.text)
+		return "ag-ui-message:" + hex.EncodeToString(sum.Sum(nil))
+	}
+	fmt.Fprintf(sum, "%q %q", in.Thread, in.Run)
+	for _, rs := range in.resume {
+		fmt.Fprintf(sum, " %s", rs.id)
+	}
+	return "ag-ui:" + hex.EncodeToString(sum.Sum(nil))
+}
+
+// counting is what makes a message the same one: all but the history, and what is to become of
+// a turn that is in its way.
+func (in input) counting(id string, extensions map[string]json.RawMessage) []byte {
+	kept := make(map[string]any)
+	for _, name := range chat.Extensions {
+		if raw, ok := extensions[name]; ok && name != "multitask_strategy" {
+			kept[name] = raw
+		}
+	}
+	kept["thread"], kept["message"], kept["text"] = in.Thread, id, in.said.text
+	if id == "" {
+		kept["run"] = in.Run
+	}
+	raw, _ := json.Marshal(kept) // all of it was JSON
+	return raw
+}

@@ -1,0 +1,135 @@
+package agui
+
+import (
+	"net/http"
+
+	"github.com/google/uuid"
+
+	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/server/chat"
+	"github.com/parley-server/parley/internal/server/request"
+	"github.com/parley-server/parley/internal/session"
+	"github.com/parley-server/parley/internal/store/ratelimit"
+)
+
+// run tells a turn: the one that a message starts, the rest of the one that an answer lets go
+// on, or the one that is in progress.
+func (s *api) run(w http.ResponseWriter, r *chat.Request) error {
+	body, _, err := request.ReadBody(w, r.Request)
+	if err != nil {
+		return err
+	}
+	in, err := parse(body, r)
+	if err != nil {
+		return err
+	}
+	if in.said != nil && !in.said.behind {
+		ignored, err := s.Invoke(r, &in.said.Request, in.said.text)
+		if err != nil {
+			return err
+		}
+		if ignored {
+			in.ignored = append(in.ignored, "messages")
+		}
+	}
+	release, err := s.Door.Hold(r.Context(), r.Caller)
+	if err != nil {
+		return err
+	}
+	defer release()
+	chat.Ignore(w, in.ignored)
+	in.Base = s.Door.Base(r.Request)
+	id, ok, err := s.thread(r, in.Thread)
+	if err != nil {
+		return err
+	}
+	switch {
+	case len(in.resume) > 0:
+		err = r.Names.Told(s.answer(w, r, in, id))
+		if f := fault.From(err); f != nil && (f.Code.Type() == fault.InvalidRequest || f.Code.Type() == fault.NotFound || f.Code.Type() == fault.Conflict) {
+			return s.refuse(w, in, f, nil)
+		}
+	case in.said != nil:
+		if ok {
+			in.said.Session = id
+		}
+		err = s.say(w, r, in)
+	default:
+		err = s.attach(w, r, in, id, ok)
+	}
+	return err
+}
+
+// thread finds the session of a thread: the one with that id, or the one that has the thread
+// as its caller. ok is false where there is none yet.
+func (s *api) thread(r *chat.Request, thread string) (id uuid.UUID, ok bool, err error) {
+	if id, err := uuid.Parse(thread); err == nil && len(thread) == 36 {
+		ctx, cancel := s.Door.Brief(r.Context())
+		defer cancel()
+		_, err := s.Sessions.Head(ctx, r.Caller.Workspace.ID, id)
+		if f := fault.From(err); f == nil {
+			return id, err == nil, err
+		}
+	}
+	return s.Session(r.Context(), r.Caller, thread)
+}
+
+// say starts a turn with a message. Where another is in the way, that is the outcome of the run.
+func (s *api) say(w http.ResponseWriter, r *chat.Request, in input) error {
+	if err := s.Door.Ration(r.Context(), w, r.Caller, ratelimit.Messages); err != nil {
+		return err
+	}
+	rd, err := s.Start(w, r, in.said.Request, in.said.sent)
+	if err != nil {
+		return s.busy(w, in, err)
+	}
+	return s.tell(w, r, in, rd)
+}
+
+// tell answers with a run. A client that comes back may have some of what it tells.
+func (s *api) tell(w http.ResponseWriter, r *chat.Request, in input, rd chat.Reading) (err error) {
+	if in.Messages != nil && (in.said == nil || len(in.resume) > 0) {
+		if in.Calls, err = s.Calls(r.Context(), r.Caller, rd); err != nil {
+			return err
+		}
+	}
+	return s.Stream(w, r, rd, NewTelling(in.About, rd))
+}
+
+// busy says of a message that another turn is in its way, where that is the error.
+func (s *api) busy(w http.ResponseWriter, in input, err error) error {
+	f := fault.From(err)
+	if f == nil || f.Code != fault.TurnInProgress {
+		return err
+	}
+	busy, _ := f.Detail.Turn.(*session.ActiveTurn)
+	told := *f
+	if told.Message = "This thread is still answering an earlier message, and this one was not taken. Run the thread without a new message to read on, or send multitask_strategy in forwardedProps: enqueue or interrupt."; busy.Pending != nil {
+		told.Message = "This thread waits for an answer to its interrupt " + busy.Pending.ApprovalID.String() + ", and the message was not taken. Resume the interrupt, or cancel it: with that a new message may come."
+	}
+	return s.refuse(w, in, &told, map[string]any{"turn": busy})
+}
+
+// refuse is a run that comes to nothing.
+func (s *api) refuse(w http.ResponseWriter, in input, f *fault.Error, metadata map[string]any) error {
+	t := NewTelling(in.About, chat.Reading{})
+	failed := t.failed(event.Error{Code: event.Code(f.Code), Message: f.Message})
+	failed.Metadata = metadata
+	return s.Tell(w, append(t.Begin(), failed))
+}
+
+// attach reads the turn in progress from its beginning.
+func (s *api) attach(w http.ResponseWriter, r *chat.Request, in input, id uuid.UUID, ok bool) error {
+	if ok {
+		p, ok, err := s.Attach(r.Context(), r.Caller, id)
+		if err != nil {
+			return err
+		}
+		if ok {
+			return s.tell(w, r, in, p.Reading)
+		}
+	}
+	return fault.Invalid(fault.Violation{Param: "/messages", Rule: "required",
+		Message: "The last message is not the user's, nothing is resumed, and nothing is in progress in this thread: there is nothing to tell."})
+}

@@ -1,0 +1,267 @@
+package agui
+
+import (
+	"encoding/json"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/server"
+	"github.com/parley-server/parley/internal/server/chat"
+	"github.com/parley-server/parley/internal/text/render"
+)
+
+// About is which run is told.
+type About struct {
+	Thread, Run string
+	Versioned   bool   // the client knows versions of the protocol
+	Base        string // for links
+	// Messages are the client's own, where some of them may be what the run tells; Calls are then
+	// those of the turns that are told.
+	Messages json.RawMessage
+	Calls    map[string]bool
+	Notices  []Notice // what is to be told first
+}
+
+// Notice says of an answer to an interrupt why it decided nothing.
+type Notice struct {
+	Message   string `json:"message"`
+	Interrupt string `json:"interruptId"`
+	Status    string `json:"status"` // how it was answered before
+}
+
+// version is that of the protocol.
+const version = "1.0"
+
+// Telling projects the rows of a turn to the events of a run.
+type Telling struct {
+	about    About
+	reading  chat.Reading
+	messages int             // text messages so far
+	message  string          // id of the open one; "": none
+	tools    map[string]bool // calls that were told
+	results  map[string]bool // those of them whose result was
+	begun    bool            // something was told that the client has not seen
+	usage    []tokenUsage    // one for each turn
+	result   json.RawMessage
+	error    *event.Error
+	cut      bool // the provider cut the turn's last reply
+}
+
+// NewTelling makes a projection.
+func NewTelling(about About, rd chat.Reading) *Telling {
+	return &Telling{about: about, reading: rd, tools: make(map[string]bool), results: make(map[string]bool)}
+}
+
+// Begin implements chat.Projection.
+func (t *Telling) Begin() []any {
+	started := frame{Type: "RUN_STARTED", ThreadID: t.about.Thread, RunID: t.about.Run}
+	if t.reading.Turn != uuid.Nil {
+		started.Metadata = map[string]any{"session_id": t.reading.Session(), "turn_id": t.reading.Turn}
+	}
+	if t.about.Versioned {
+		started.Version = version
+	}
+	begin := []any{started}
+	for _, n := range t.about.Notices {
+		begin = append(begin, frame{Type: "CUSTOM", Name: "notice", Value: n})
+	}
+	return append(begin, t.rejected()...)
+}
+
+// rejected tells which files did not come with the message.
+func (t *Telling) rejected() []any {
+	if t.reading.After != uuid.Nil || len(t.reading.Rejected) == 0 {
+		return nil
+	}
+	return []any{frame{Type: "CUSTOM", Name: "rejected_attachments", Value: t.reading.Rejected}}
+}
+
+// Row implements chat.Projection.
+func (t *Telling) Row(row chat.Row) (out []any) {
+	if !row.Seen && !t.begun {
+		t.begun = true
+		out = t.snapshot()
+	}
+	frames := t.row(row)
+	if row.Seen {
+		return nil
+	}
+	return append(out, frames...)
+}
+
+func (t *Telling) row(row chat.Row) (out []any) {
+	switch b := row.Body.(type) {
+	case event.Text:
+		if t.message == "" {
+			b.Text = strings.TrimPrefix(b.Text, event.StepBreak) // a message stands by itself
+			t.messages++
+			t.message = t.reading.Turn.String() + "-" + strconv.Itoa(t.messages)
+			out = append(out, frame{Type: "TEXT_MESSAGE_START", MessageID: t.message, Role: "assistant"})
+		}
+		return append(out, frame{Type: "TEXT_MESSAGE_CONTENT", MessageID: t.message, Delta: &b.Text})
+	case event.ToolUse:
+		args, _ := json.Marshal(map[string]string{"summary": b.Summary}) // what a call says in full is only for who has to allow it
+		return append(t.close(), t.call(b.ToolUseID, b.Tool, args)...)
+	case event.ToolResult:
+		t.results[b.ToolUseID] = true
+		return append(t.close(), frame{Type: "TOOL_CALL_RESULT", MessageID: b.ToolUseID + "-result", ToolCallID: b.ToolUseID, Content: &b.Output, Role: "tool"})
+	case event.InputRequired:
+		return t.question(b, row.Pending)
+	case event.Usage:
+		t.cut = b.Truncated
+		t.usage = append(t.usage, tokenUsage{Model: b.Model, Input: b.InputTokens, Output: b.OutputTokens, Total: b.InputTokens + b.OutputTokens})
+	case event.Structured:
+		t.result = b.Result
+	case event.Attachment:
+		server.Complete(t.about.Base, b.Attachments)
+		return append(t.close(), frame{Type: "CUSTOM", Name: "attachment", Value: b})
+	case event.Error:
+		t.error = &b
+	case event.Done:
+		return t.done()
+	}
+	return nil
+}
+
+// close ends the open message.
+func (t *Telling) close() []any {
+	if t.message == "" {
+		return nil
+	}
+	end := frame{Type: "TEXT_MESSAGE_END", MessageID: t.message}
+	t.message = ""
+	return []any{end}
+}
+
+// call tells of a tool call, once.
+func (t *Telling) call(id, tool string, args json.RawMessage) []any {
+	if t.tools[id] {
+		return nil
+	}
+	t.tools[id] = true
+	return []any{
+		frame{Type: "TOOL_CALL_START", ToolCallID: id, ToolCallName: tool},
+		frame{Type: "TOOL_CALL_ARGS", ToolCallID: id, Delta: new(string(args))},
+		frame{Type: "TOOL_CALL_END", ToolCallID: id},
+	}
+}
+
+// question ends the run with an interrupt, while the turn waits.
+func (t *Telling) question(b event.InputRequired, pending bool) []any {
+	out := t.close()
+	for _, c := range b.Step() {
+		out = append(out, t.call(c.ToolUseID, c.Tool, c.Input)...)
+	}
+	if !pending {
+		return out
+	}
+	return append(out, t.interrupt(b))
+}
+
+// interrupt ends the run at a question.
+func (t *Telling) interrupt(b event.InputRequired) frame {
+	in := interrupt{ID: b.ApprovalID, Reason: "tool_call", Message: "The agent wants to do this, and waits for an approval.\n\n" + render.Approval(b), Schema: approvalSchema, ExpiresAt: b.ExpiresAt}
+	if b.What == event.InputSecret {
+		in.Reason, in.Message, in.Schema, in.ToolCallID = "input_required", strings.TrimSpace("The secret "+b.KeyName+" is needed.\n\n"+render.Agent(b.Reason)), nil, b.ToolUseID
+		in.Metadata = map[string]any{"kind": b.What, "key_name": b.KeyName, "secret_url": server.Absolute(t.about.Base, b.SecretURL)}
+	} else {
+		in.ToolCallID = b.Operations[0].ToolUseID
+		in.Metadata = map[string]any{"kind": b.What, "operations": b.Operations, "decide_url": server.Absolute(t.about.Base, b.DecideURL)}
+		if b.SeparateApprover {
+			in.Metadata["separate_approver"] = true
+		}
+		if len(b.OtherCalls) > 0 {
+			in.Metadata["other_calls"] = b.OtherCalls
+		}
+	}
+	return t.finished(outcome{Type: "interrupt", Interrupts: []interrupt{in}})
+}
+
+// done ends the run, unless another turn is told in it.
+func (t *Telling) done() []any {
+	out := t.close()
+	if next := t.reading.Then; next != nil {
+		if t.error != nil { // an end of the run would be an end of what follows
+			out = append(out, frame{Type: "CUSTOM", Name: "error", Value: *t.error})
+		}
+		t.reading, t.messages, t.result, t.error, t.cut = *next, 0, nil, nil, false
+		return append(out, t.rejected()...)
+	}
+	switch {
+	case t.error == nil:
+		return append(out, t.finished(outcome{Type: "success"}))
+	case t.error.Code == event.Canceled && t.about.Versioned: // older clients throw at this outcome
+		return append(out, t.finished(outcome{Type: "cancelled"}))
+	}
+	return append(out, t.Fail(*t.error)...)
+}
+
+func (t *Telling) finished(o outcome) frame {
+	f := frame{Type: "RUN_FINISHED", ThreadID: t.about.Thread, RunID: t.about.Run, Outcome: &o, Result: t.result, Usage: t.usage}
+	if t.cut {
+		f.Metadata = map[string]any{"finish_reason": event.FinishLength, "truncated": true}
+	}
+	return f
+}
+
+// Fail implements chat.Projection.
+func (t *Telling) Fail(e event.Error) []any { return []any{t.failed(e)} }
+
+func (t *Telling) failed(e event.Error) frame {
+	return frame{Type: "RUN_ERROR", Message: e.Message, Code: string(e.Code), Usage: t.usage}
+}
+
+// approvalSchema is what an approval is answered with.
+var approvalSchema = json.RawMessage(`{"type":"object","properties":{"approved":{"type":"boolean"},` +
+	`"pattern":{"type":"string","description":"with approved: allow calls like this from now on"},` +
+	`"reason":{"type":"string","description":"without: why not, for the agent"}},"required":["approved"]}`)
+
+// frame is an event of the protocol; which members it has depends on Type.
+type frame struct {
+	Type         string          `json:"type"`
+	ThreadID     string          `json:"threadId,omitempty"`
+	RunID        string          `json:"runId,omitempty"`
+	Version      string          `json:"protocolVersion,omitempty"`
+	MessageID    string          `json:"messageId,omitempty"`
+	Role         string          `json:"role,omitempty"`
+	ToolCallID   string          `json:"toolCallId,omitempty"`
+	ToolCallName string          `json:"toolCallName,omitempty"`
+	Delta        *string         `json:"delta,omitempty"`
+	Content      *string         `json:"content,omitempty"`
+	Name         string          `json:"name,omitempty"`
+	Value        any             `json:"value,omitempty"`
+	Outcome      *outcome        `json:"outcome,omitempty"`
+	Result       json.RawMessage `json:"result,omitempty"`
+	Message      string          `json:"message,omitempty"`
+	Code         string          `json:"code,omitempty"`
+	Usage        []tokenUsage    `json:"usage,omitempty"`
+	Metadata     map[string]any  `json:"metadata,omitempty"`
+
+	Messages *[]json.RawMessage `json:"messages,omitempty"` // none of them is a thread without messages
+}
+
+type outcome struct {
+	Type       string      `json:"type"`
+	Interrupts []interrupt `json:"interrupts,omitempty"`
+}
+
+type interrupt struct {
+	ID         any             `json:"id"`
+	Reason     string          `json:"reason"`
+	Message    string          `json:"message,omitempty"`
+	ToolCallID string          `json:"toolCallId,omitempty"`
+	Schema     json.RawMessage `json:"responseSchema,omitempty"`
+	ExpiresAt  time.Time       `json:"expiresAt"`
+	Metadata   map[string]any  `json:"metadata,omitempty"`
+}
+
+type tokenUsage struct {
+	Model  string `json:"model"`
+	Input  int64  `json:"inputTokens"`
+	Output int64  `json:"outputTokens"`
+	Total  int64  `json:"totalTokens"`
+}

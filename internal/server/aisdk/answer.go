@@ -1,0 +1,206 @@
+package aisdk
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/server/chat"
+	"github.com/parley-server/parley/internal/server/request"
+	"github.com/parley-server/parley/internal/session"
+	"github.com/parley-server/parley/internal/strictjson"
+	"github.com/parley-server/parley/internal/turn"
+)
+
+// approvalID names one call of a question. The client keeps an answer with each, and a
+// question is decided as a whole: where it is about one call its own id is enough.
+func approvalID(question uuid.UUID, call, calls int) string {
+	if calls == 1 {
+		return question.String()
+	}
+	return question.String() + ":" + strconv.Itoa(call+1)
+}
+
+// verdict is what a message says of one question: the answers to its calls together.
+type verdict struct {
+	turn.Answer                   // denied where one of its calls is
+	param       string            // where the first of them stands
+	ids         map[string]answer // what was answered
+}
+
+// answer is a part that answers for one call.
+type answer struct {
+	param    string
+	State    any             `json:"state"`
+	Approval json.RawMessage `json:"approval"`
+
+	// The call as the client has it; what is nil it does not say.
+	Type     any             `json:"type"`
+	ToolName json.RawMessage `json:"toolName"`
+	Input    json.RawMessage `json:"input"`
+}
+
+// verdicts are the answers that an assistant's message holds, by their questions.
+func verdicts(c *request.Checks, param string, raw json.RawMessage) (list []*verdict) {
+	found := responded(raw)
+	questions := make(map[uuid.UUID]*verdict)
+	for _, i := range slices.Sorted(maps.Keys(found)) {
+		part := found[i]
+		part.param = fmt.Sprintf("%s/%d", param, i)
+		at := part.param + "/approval"
+		if !c.Object(at, part.Approval) {
+			continue
+		}
+		given := chat.Given(request.Members(part.Approval))
+		name, _ := c.Text(at+"/id", chat.OrEmpty(given["id"]))
+		question, _, _ := strings.Cut(name, ":")
+		id := c.UUID(at+"/id", chat.Quote(question))
+		v, ok := questions[id]
+		if !ok {
+			v = &verdict{Answer: turn.Answer{Approval: id, Outcome: event.Allowed}, param: at, ids: make(map[string]answer)}
+			questions[id], list = v, append(list, v)
+		}
+		v.ids[strings.ToLower(name)] = part
+		why := chat.Reason(c, at+"/reason", given["reason"])
+		if c.Boolean(at+"/approved", given["approved"]) {
+			continue
+		}
+		v.Outcome = event.Denied
+		if why != "" && !strings.Contains(v.Reason, why) {
+			v.Reason = strings.TrimSpace(v.Reason + "\n" + why)
+		}
+	}
+	if len(found) == 0 {
+		c.Add(fault.Violation{Param: param, Rule: "required", Message: "The last message is the assistant's own, and answers none of its requests for an approval: there is nothing to do."})
+	}
+	return list
+}
+
+// fits checks what was answered against the question: every id is one of its calls', and a
+// question that waits is allowed only by an answer to each of them, as they are.
+func (v *verdict) fits(asked session.Approval) error {
+	var ask event.InputRequired
+	if asked.Request != nil {
+		if err := json.Unmarshal(asked.Request, &ask); err != nil {
+			return fmt.Errorf("read the question: %w", err)
+		}
+	}
+	unknown := maps.Clone(v.ids)
+	delete(unknown, asked.ApprovalID.String()) // as a denial it is clear, whatever the question is about
+	var open []string
+	allows := v.Outcome == event.Allowed && asked.Status == "pending"
+	for i, op := range ask.Operations {
+		id := approvalID(asked.ApprovalID, i, len(ask.Operations))
+		delete(unknown, id)
+		part, ok := v.ids[id]
+		if !ok {
+			open = append(open, op.Tool+" ("+id+")")
+		}
+		if !ok || !allows {
+			continue
+		}
+		if member := part.edits(op); member != "" {
+			return fault.Invalid(fault.Violation{Param: part.param + "/" + member, Rule: "unknown",
+				Message: "The " + member + " of a call cannot be edited, and nothing was decided. Approve it as it is, or deny it and say in reason what should change."})
+		}
+	}
+	for id := range unknown {
+		if asked.Request != nil {
+			return fault.New(fault.ApprovalNotFound, "No approval %s in this conversation.", request.Short(id))
+		}
+	}
+	if allows && len(open) > 0 {
+		return fault.Invalid(fault.Violation{Param: v.param, Rule: "required", Message: fmt.Sprintf(
+			"The agent asks about %d calls at once, and they run together or not at all: answer each of them. Nothing was decided. Without an answer: %s.", len(ask.Operations), strings.Join(open, ", "))})
+	}
+	return nil
+}
+
+// edits names the member of a part that says another call than the one that would run, or "".
+func (a answer) edits(op event.Operation) string {
+	kind, _ := a.Type.(string)
+	name, static := strings.CutPrefix(kind, "tool-") // a part of a tool that the page knows
+	switch {
+	case static && name != op.Tool:
+		return "type"
+	case differs(a.ToolName, chat.Quote(op.Tool)):
+		return "toolName"
+	case differs(a.Input, op.Input):
+		return "input"
+	}
+	return ""
+}
+
+// differs reports whether a client has something else than what would run.
+func differs(has, runs json.RawMessage) bool {
+	var theirs, ours any
+	if has == nil || strictjson.Unmarshal(has, &theirs) != nil || json.Unmarshal(runs, &ours) != nil {
+		return false
+	}
+	return !reflect.DeepEqual(theirs, ours) // with numbers as JavaScript has them
+}
+
+// answer decides what waits, and reads on after the newest of the questions. Answers to what
+// was decided long ago are part of the message like its text, whoever decided it; only where
+// nothing waits does the newest of them have to be the one that stands.
+func (s *api) answer(r *chat.Request, q requestBody) (chat.Reading, error) {
+	id := q.Session
+	if id == uuid.Nil {
+		var ok bool
+		var err error
+		if id, ok, err = s.Session(r.Context(), r.Caller, q.CallerID); err != nil {
+			return chat.Reading{}, err
+		} else if !ok {
+			return chat.Reading{}, fault.New(fault.ApprovalNotFound, "No approval %s in this conversation.", q.answers[0].Approval)
+		}
+	}
+	var newest session.Approval
+	var last *verdict
+	var open []*verdict
+	for _, v := range q.answers {
+		asked, err := s.Question(r.Context(), r.Caller, id, v.Approval)
+		if err == nil {
+			err = v.fits(asked)
+		}
+		if err != nil {
+			return chat.Reading{}, err
+		}
+		if last == nil || asked.CreatedAt.After(newest.CreatedAt) {
+			newest, last = asked, v
+		}
+		if asked.Status == "pending" {
+			open = append(open, v)
+		}
+	}
+	if len(open) == 0 {
+		open = append(open, last)
+	}
+	for _, v := range open {
+		if err := s.Decide(r.Context(), r.Caller, v.Answer); err != nil {
+			return chat.Reading{}, err
+		}
+	}
+	return s.Onward(r.Context(), r.Caller, newest)
+}
+
+// responded are the parts of a message with an approval that somebody has answered, by their index.
+func responded(raw json.RawMessage) map[int]answer {
+	var parts []json.RawMessage
+	_ = strictjson.Unmarshal(raw, &parts) // a value that is not an array has no parts
+	found := make(map[int]answer)
+	for i, p := range parts {
+		var part answer
+		if strictjson.Unmarshal(p, &part) == nil && part.State == "approval-responded" {
+			found[i] = part
+		}
+	}
+	return found
+}

@@ -1,0 +1,45 @@
+package aisdk
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// frame is a chunk of the protocol; which members it has depends on Type.
+type frame struct {
+	Type             string          `json:"type"`
+	ID               string          `json:"id,omitempty"`
+	MessageID        string          `json:"messageId,omitempty"`
+	Delta            string          `json:"delta,omitempty"`
+	ToolCallID       string          `json:"toolCallId,omitempty"`
+	ToolName         string          `json:"toolName,omitempty"`
+	Title            string          `json:"title,omitempty"`
+	Input            json.RawMessage `json:"input,omitempty"`
+	Output           *string         `json:"output,omitempty"`
+	ApprovalID       string          `json:"approvalId,omitempty"`
+	ErrorText        string          `json:"errorText,omitempty"`
+	ProviderExecuted bool            `json:"providerExecuted,omitempty"` // here: the client has nothing to run
+	Dynamic          bool            `json:"dynamic,omitempty"`          // the client need not know the tool
+	Data             any             `json:"data,omitempty"`
+	Reason           string          `json:"reason,omitempty"`
+	FinishReason     string          `json:"finishReason,omitempty"`
+	Metadata         any             `json:"messageMetadata,omitempty"`
+}
+
+// metadata is what a message knows of its turn.
+type metadata struct {
+	SessionID uuid.UUID `json:"session_id"`
+	TurnID    uuid.UUID `json:"turn_id"`
+}
+
+// secretRequest is the data of a part that asks for a secret.
+type secretRequest struct {
+	ApprovalID uuid.UUID `json:"approval_id"`
+	KeyName    string    `json:"key_name"`
+	Reason     string    `json:"reason,omitempty"`
+	SecretURL  string    `json:"secret_url"`
+	ExpiresAt  time.Time `json:"expires_at"`
+	Status     string    `json:"status"` // pending, provided, skipped or expired
+}

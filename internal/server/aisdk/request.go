@@ -1,0 +1,112 @@
+package aisdk
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/parley-server/parley/internal/server/chat"
+	"github.com/parley-server/parley/internal/server/request"
+	"github.com/parley-server/parley/internal/turn"
+)
+
+// requestBody is what a chat sends: a message, or answers to what the agent has asked.
+type requestBody struct {
+	turn.Request
+	answers []*verdict // none: it is a message
+	text    string
+	sent    []byte // what counts of the body
+	ignored []string
+}
+
+// The triggers of a request. What is regenerated is said once more, on purpose.
+const (
+	submit     = "submit-message"
+	regenerate = "regenerate-message"
+)
+
+// understood are the fields that mean something here.
+var understood = []string{"id", "messages", "trigger", "messageId"}
+
+// parse reads a request.
+func parse(body []request.Member, r *chat.Request) (q requestBody, err error) {
+	var c request.Checks
+	given := chat.Given(body)
+	delete(given, "caller_id")
+	if id, ok := given["id"]; ok {
+		given["caller_id"], r.Names["caller_id"] = id, "id"
+	}
+	trigger := submit
+	if raw, ok := given["trigger"]; ok {
+		trigger = c.OneOf("/trigger", raw, submit, regenerate)
+	}
+	messageID := ""
+	if raw, ok := given["messageId"]; ok {
+		messageID, _ = c.Text("/messageId", raw)
+	}
+	list := chat.Messages(&c, given["messages"])
+	q.ignored = chat.Ignored(given, list, append(understood, "caller_id")...)
+	if i := continued(list, trigger, messageID); i >= 0 {
+		q.answers = verdicts(&c, fmt.Sprintf("/messages/%d/parts", i), list[i].Parts)
+		q.Request = chat.Compose(&c, "-", given) // for the chat's name
+		return q, c.Err()
+	}
+	i := chat.Asked(&c, list)
+	if i < 0 {
+		return q, c.Err()
+	}
+	r.Names["command"] = fmt.Sprintf("messages/%d/parts", i)
+	if list[i].Parts == nil {
+		r.Names["command"] = fmt.Sprintf("messages/%d/content", i)
+	}
+	q.text = content(&c, "/"+r.Names["command"], list[i])
+	q.Request = chat.Compose(&c, q.text, given)
+	q.sent = counting(given, list[i])
+	q.IdempotencyKey = c.Once(r.Header.Values("Idempotency-Key"))
+	if q.IdempotencyKey == "" && list[i].ID != "" && messageID == "" && trigger == submit {
+		// A message that is edited or said once more has the id of the first.
+		sum := sha256.Sum256(q.sent)
+		q.IdempotencyKey = "ui-chat:" + hex.EncodeToString(sum[:])
+	}
+	return q, c.Err()
+}
+
+// counting is what makes a request the same one when it is sent again: all but the history.
+func counting(given map[string]json.RawMessage, m chat.Message) []byte {
+	kept := make(map[string]any)
+	for name, raw := range given {
+		if name != "messages" && (slices.Contains(understood, name) || slices.Contains(chat.Extensions, name)) {
+			kept[name] = raw
+		}
+	}
+	kept["message"] = m
+	raw, _ := json.Marshal(kept) // all of it was JSON
+	return raw
+}
+
+// continued is the index of the assistant's message that goes on: the one that messageId names,
+// where it holds an answer, else the last. It is -1 where the user has said something.
+func continued(list []chat.Message, trigger, messageID string) int {
+	if trigger == regenerate {
+		return -1
+	}
+	for i, m := range list {
+		if messageID != "" && m.ID == messageID && m.Role == "assistant" && len(responded(m.Parts)) > 0 {
+			return i
+		}
+	}
+	if n := len(list) - 1; n >= 0 && list[n].Role == "assistant" {
+		return n
+	}
+	return -1
+}
+
+// content is the text of a message, which has parts since the AI SDK 5.
+func content(c *request.Checks, param string, m chat.Message) string {
+	if m.Parts == nil {
+		return chat.Text(c, param, m.Content)
+	}
+	return chat.Text(c, param, m.Parts)
+}

@@ -1,0 +1,69 @@
+package aisdk
+
+import (
+	"net/http"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/google/uuid"
+
+	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/server"
+	"github.com/parley-server/parley/internal/server/chat"
+	"github.com/parley-server/parley/internal/server/request"
+	"github.com/parley-server/parley/internal/turn"
+)
+
+// chat finds the session of the chat that the path names; ok is false where there is none yet.
+func (s *api) chat(r *chat.Request) (id uuid.UUID, ok bool, err error) {
+	chat := r.PathValue("chatId")
+	if !utf8.ValidString(chat) || strings.ContainsRune(chat, 0) || len(chat) > request.MaxCallerID {
+		return id, false, fault.Invalid(fault.Violation{Param: "/chatId", Rule: "format", Message: "The id of a chat is text in UTF-8 of at most 255 bytes."})
+	}
+	return s.Session(r.Context(), r.Caller, chat)
+}
+
+// resume tells the turn in progress again, from its beginning.
+func (s *api) resume(w http.ResponseWriter, r *chat.Request) error {
+	release, err := s.Door.Hold(r.Context(), r.Caller)
+	if err != nil {
+		return err
+	}
+	defer release()
+	id, ok, err := s.chat(r)
+	if err != nil {
+		return err
+	}
+	var p chat.Progress
+	if ok {
+		if p, ok, err = s.Progress(r.Context(), r.Caller, id); err != nil {
+			return err
+		}
+	}
+	if !ok { // also where the chat is new: the client asks before the first message
+		header(w.Header())
+		w.WriteHeader(http.StatusNoContent)
+		return nil
+	}
+	return s.tell(w, r, p.Reading)
+}
+
+// cancel ends the turn in progress. To leave its stream would not do that, and the page knows
+// its chat by this name alone.
+func (s *api) cancel(w http.ResponseWriter, r *chat.Request) error {
+	id, ok, err := s.chat(r)
+	if err != nil {
+		return err
+	}
+	var c turn.Canceled
+	if ok {
+		ctx, cancel := s.Door.Brief(r.Context())
+		defer cancel()
+		if c, err = s.Turns.Cancel(ctx, r.Caller.Workspace.ID, id); err != nil {
+			return err
+		}
+	}
+	return server.WriteData(w, http.StatusOK, struct {
+		Canceled bool `json:"canceled"`
+	}{c.Canceled})
+}

@@ -1,0 +1,52 @@
+package aisdk
+
+import (
+	"net/http"
+
+	"github.com/parley-server/parley/internal/server/chat"
+	"github.com/parley-server/parley/internal/server/request"
+	"github.com/parley-server/parley/internal/store/ratelimit"
+)
+
+// send answers the last message of a chat: a new one of the user, or the assistant's own with
+// answers to what it has asked.
+func (s *api) send(w http.ResponseWriter, r *chat.Request) error {
+	body, _, err := request.ReadBody(w, r.Request)
+	if err != nil {
+		return err
+	}
+	q, err := parse(body, r)
+	if err != nil {
+		return err
+	}
+	ignored, err := s.Invoke(r, &q.Request, q.text)
+	if err != nil {
+		return err
+	}
+	if ignored {
+		q.ignored = append(q.ignored, "messages")
+	}
+	release, err := s.Door.Hold(r.Context(), r.Caller)
+	if err != nil {
+		return err
+	}
+	defer release()
+	chat.Ignore(w, q.ignored)
+	var rd chat.Reading
+	if len(q.answers) > 0 {
+		rd, err = s.answer(r, q)
+	} else if err = s.Door.Ration(r.Context(), w, r.Caller, ratelimit.Messages); err == nil {
+		rd, err = s.Start(w, r, q.Request, q.sent)
+	}
+	if err != nil {
+		return err
+	}
+	return s.tell(w, r, rd)
+}
+
+// tell streams a reading. Where a secret is asked for it stays: nobody answers that here.
+func (s *api) tell(w http.ResponseWriter, r *chat.Request, rd chat.Reading) error {
+	header(w.Header())
+	rd.Through = true
+	return s.Stream(w, r, rd, NewTelling(rd, s.Door.Base(r.Request)))
+}

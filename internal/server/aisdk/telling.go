@@ -1,0 +1,225 @@
+package aisdk
+
+import (
+	"cmp"
+	"encoding/json"
+	"strconv"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/server"
+	"github.com/parley-server/parley/internal/server/chat"
+	"github.com/parley-server/parley/internal/text/render"
+)
+
+// Telling projects the rows of a turn to chunks.
+type Telling struct {
+	reading chat.Reading
+	base    string // for links
+
+	texts    int    // text parts so far
+	text     string // id of the open one; "": none
+	answered bool   // a tool has: the next thing that the model says begins a step
+	files    int
+	cut      bool // the model's last reply was
+	error    *event.Error
+	tools    map[string]frame                  // by their calls, as they were told
+	denied   map[string]bool                   // calls that somebody does not want
+	asked    map[uuid.UUID][]event.Operation   // by their questions
+	secrets  map[uuid.UUID]event.InputRequired // likewise
+}
+
+// NewTelling makes a projection.
+func NewTelling(rd chat.Reading, base string) *Telling {
+	return &Telling{reading: rd, base: base, tools: make(map[string]frame), denied: make(map[string]bool),
+		asked: make(map[uuid.UUID][]event.Operation), secrets: make(map[uuid.UUID]event.InputRequired)}
+}
+
+// Begin implements chat.Projection. What goes on after a question goes on in the same
+// message, and in the same step.
+func (t *Telling) Begin() []any {
+	start := frame{Type: "start", MessageID: t.reading.Turn.String(), Metadata: metadata{t.reading.Session(), t.reading.Turn}}
+	if t.reading.After != uuid.Nil {
+		return []any{start}
+	}
+	begin := []any{start, frame{Type: "start-step"}}
+	if len(t.reading.Rejected) > 0 {
+		begin = append(begin, frame{Type: "data-rejected-attachments", ID: "rejected-attachments", Data: t.reading.Rejected})
+	}
+	return begin
+}
+
+// Row implements chat.Projection.
+func (t *Telling) Row(row chat.Row) []any {
+	frames := t.row(row)
+	if row.Seen {
+		return nil
+	}
+	return frames
+}
+
+func (t *Telling) row(row chat.Row) (out []any) {
+	switch b := row.Body.(type) {
+	case event.Text:
+		if b.Text == "" { // a delta must be there
+			return nil
+		}
+		out = t.step()
+		if t.text == "" {
+			b.Text = strings.TrimPrefix(b.Text, event.StepBreak) // a part stands by itself
+			t.texts++
+			t.text = "text-" + strconv.Itoa(t.texts)
+			out = append(out, frame{Type: "text-start", ID: t.text})
+		}
+		return append(out, frame{Type: "text-delta", ID: t.text, Delta: b.Text})
+	case event.Reply:
+		t.cut = b.Cut
+		return t.step()
+	case event.ToolUse:
+		input, _ := json.Marshal(map[string]string{"summary": b.Summary}) // what a call says in full is only for who has to allow it
+		return append(t.close(), t.call(b.ToolUseID, b.Tool, b.Summary, input)...)
+	case event.ToolResult:
+		return t.result(b)
+	case event.InputRequired:
+		return t.question(b, row.Pending)
+	case event.Decision:
+		return t.decided(b)
+	case event.Usage:
+		return append(t.close(), frame{Type: "data-usage", ID: "usage", Data: b})
+	case event.Structured:
+		return append(t.close(), frame{Type: "data-structured", ID: "structured", Data: b})
+	case event.Attachment:
+		out = t.close()
+		for _, f := range b.Attachments {
+			t.files++
+			f.DownloadURL = server.Absolute(t.base, f.DownloadURL)
+			out = append(out, frame{Type: "data-attachment", ID: "attachment-" + strconv.Itoa(t.files), Data: f})
+		}
+		return out
+	case event.Error:
+		t.error = &b
+	case event.Done:
+		return t.done()
+	}
+	return nil
+}
+
+// close ends the open text.
+func (t *Telling) close() []any {
+	if t.text == "" {
+		return nil
+	}
+	end := frame{Type: "text-end", ID: t.text}
+	t.text = ""
+	return []any{end}
+}
+
+// step begins a new step where the model speaks again after a tool has answered.
+func (t *Telling) step() []any {
+	if !t.answered {
+		return nil
+	}
+	t.answered = false
+	return append(t.close(), frame{Type: "finish-step"}, frame{Type: "start-step"})
+}
+
+// call tells of a tool call, once.
+func (t *Telling) call(id, tool, summary string, input json.RawMessage) []any {
+	if _, known := t.tools[id]; known {
+		return nil
+	}
+	t.tools[id] = frame{Type: "tool-input-available", ToolCallID: id, ToolName: tool, Title: summary, Input: input, ProviderExecuted: true, Dynamic: true}
+	return []any{t.tools[id]}
+}
+
+func (t *Telling) result(b event.ToolResult) []any {
+	t.answered = true
+	switch {
+	case t.denied[b.ToolUseID]:
+		return nil
+	case b.OK:
+		return []any{frame{Type: "tool-output-available", ToolCallID: b.ToolUseID, Output: &b.Output, ProviderExecuted: true, Dynamic: true}}
+	}
+	return []any{frame{Type: "tool-output-error", ToolCallID: b.ToolUseID, ErrorText: cmp.Or(b.Output, "The tool failed."), ProviderExecuted: true, Dynamic: true}}
+}
+
+// question asks for an approval of each call. There the message ends, and its turn waits.
+func (t *Telling) question(b event.InputRequired, pending bool) []any {
+	out := t.close()
+	if b.What == event.InputSecret {
+		t.secrets[b.ApprovalID] = b
+		return append(out, t.secret(b, "pending"))
+	}
+	t.asked[b.ApprovalID] = b.Operations
+	if needs := render.Approver(b); needs != "" {
+		out = append(out, t.note(needs)...)
+	}
+	if len(b.OtherCalls) > 0 { // a tool part without an answer would keep the client from sending the approval
+		out = append(out, t.note("The agent asks for an approval. The step has these calls:\n\n"+render.Calls(b.Step()))...)
+	}
+	for i, op := range b.Operations {
+		out = append(out, t.call(op.ToolUseID, op.Tool, op.Summary, op.Input)...)
+		out = append(out, frame{Type: "tool-approval-request", ToolCallID: op.ToolUseID, ApprovalID: approvalID(b.ApprovalID, i, len(b.Operations))})
+	}
+	if pending {
+		out = append(out, t.end("tool-calls")...)
+	}
+	return out
+}
+
+// note is a text of the service.
+func (t *Telling) note(text string) []any {
+	t.texts++
+	id := "text-" + strconv.Itoa(t.texts)
+	return []any{frame{Type: "text-start", ID: id}, frame{Type: "text-delta", ID: id, Delta: text}, frame{Type: "text-end", ID: id}}
+}
+
+func (t *Telling) secret(b event.InputRequired, status string) frame {
+	return frame{Type: "data-secret-request", ID: b.ApprovalID.String(), Data: secretRequest{b.ApprovalID, b.KeyName, b.Reason,
+		server.Absolute(t.base, b.SecretURL), b.ExpiresAt, status}}
+}
+
+// decided tells who has the question on the screen how it was answered.
+func (t *Telling) decided(b event.Decision) (out []any) {
+	if ask, ok := t.secrets[b.ApprovalID]; ok {
+		return []any{t.secret(ask, string(b.Outcome))}
+	}
+	for _, op := range t.asked[b.ApprovalID] {
+		switch b.Outcome {
+		case event.Allowed:
+			out = append(out, t.tools[op.ToolUseID])
+		case event.Denied:
+			t.denied[op.ToolUseID] = true
+			out = append(out, frame{Type: "tool-output-denied", ToolCallID: op.ToolUseID})
+		} // of what has expired the result says so
+	}
+	return out
+}
+
+// done ends the message.
+func (t *Telling) done() []any {
+	out := t.close()
+	switch {
+	case t.error == nil && t.cut:
+		return append(out, t.end("length")...)
+	case t.error == nil:
+		return append(out, t.end("stop")...)
+	case t.error.Code == event.Canceled:
+		return append(out, frame{Type: "abort", Reason: t.error.Message}, chat.Raw("[DONE]"))
+	case t.error.Code == event.ContentRefused:
+		out = append(out, frame{Type: "error", ErrorText: t.error.Message})
+		return append(out, t.end("content-filter")...)
+	}
+	return append(out, t.Fail(*t.error)...)
+}
+
+// Fail implements chat.Projection.
+func (t *Telling) Fail(e event.Error) []any {
+	return append([]any{frame{Type: "error", ErrorText: e.Message}}, t.end("error")...)
+}
+
+func (t *Telling) end(reason string) []any {
+	return []any{frame{Type: "finish-step"}, frame{Type: "finish", FinishReason: reason}, chat.Raw("[DONE]")}
+}

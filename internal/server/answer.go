@@ -1,0 +1,104 @@
+package server
+
+import (
+	"crypto/rand"
+	"net/http"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/server/request"
+)
+
+// answer is a response on its way out. It knows whether anything was sent, and
+// gives every response a deadline: the one of an earlier response may still be set
+// on the connection.
+type answer struct {
+	http.ResponseWriter
+	id      string // of the request
+	timeout time.Duration
+	body    bool // the request has one
+	status  int  // 0: nothing was sent
+}
+
+// Unwrap leads http.ResponseController to the connection.
+func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
+
+// WriteHeader implements http.ResponseWriter.
+func (a *answer) WriteHeader(status int) {
+	if a.status == 0 {
+		a.status = status
+		rc, until := http.NewResponseController(a.ResponseWriter), time.Now().Add(a.timeout)
+		if a.body && !strings.HasPrefix(a.Header().Get("Content-Type"), request.StreamType) {
+			// First net/http reads what nobody has read of the body, and it may never come.
+			_ = rc.SetReadDeadline(until)
+			until = until.Add(a.timeout)
+		}
+		_ = rc.SetWriteDeadline(until)
+	}
+	a.ResponseWriter.WriteHeader(status)
+}
+
+// Write implements http.ResponseWriter.
+func (a *answer) Write(p []byte) (int, error) {
+	if a.status == 0 {
+		a.WriteHeader(http.StatusOK)
+	}
+	return a.ResponseWriter.Write(p)
+}
+
+// Handler is around everything: it has the request's id, the error envelope, and what to
+// do about panics. next writes only on success.
+func (d *Door) Handler(next func(http.ResponseWriter, *http.Request) error) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		a := &answer{ResponseWriter: w, id: requestID(r), timeout: d.WriteTimeout, body: r.ContentLength != 0}
+		h := a.Header()
+		h.Set("X-Request-Id", a.id)
+		h.Set("X-Content-Type-Options", "nosniff")
+		h.Set("Cache-Control", "no-store")
+		began := time.Now()
+		defer func() {
+			if p := recover(); p != nil {
+				d.panicked(a, r, p)
+			}
+			d.Log.DebugContext(r.Context(), "request", "request", a.id, "method", r.Method, "path", r.URL.Path,
+				"status", a.status, "took", time.Since(began).Round(time.Microsecond))
+		}()
+		err := d.checkLocal(r)
+		if err == nil {
+			err = next(a, r)
+		}
+		if err != nil {
+			d.fail(a, r, err)
+		}
+	})
+}
+
+// panicked answers for a handler that cannot any more. An answer that has begun is
+// cut off, so that nobody takes it for whole.
+func (d *Door) panicked(a *answer, r *http.Request, p any) {
+	stack := debug.Stack()
+	if aside, ok := p.(*asidePanic); ok {
+		p, stack = aside.value, aside.stack
+	}
+	if p == http.ErrAbortHandler {
+		panic(p)
+	}
+	d.Log.ErrorContext(r.Context(), "a handler panicked", "request", a.id, "method", r.Method, "path", r.URL.Path, "panic", p, "stack", string(stack))
+	if a.status != 0 {
+		panic(http.ErrAbortHandler)
+	}
+	d.refuse(a, fault.New(fault.Internal, "Internal error."))
+}
+
+// MaxRequestID is how long a caller's name for a request may be.
+const MaxRequestID = 128
+
+// requestID is the caller's name for the request, or a new one.
+func requestID(r *http.Request) string {
+	if id := r.Header.Get("X-Request-Id"); len(id) <= MaxRequestID && request.Printable(id) {
+		return id
+	}
+	return "req_" + rand.Text()
+}

@@ -1,0 +1,132 @@
+package chat_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// thread is what a client of AG-UI keeps: it appends what it is told.
+type thread struct {
+	id       string
+	messages []map[string]any
+}
+
+func (c *thread) say(id, text string) {
+	c.messages = append(c.messages, map[string]any{"id": id, "role": "user", "content": text})
+}
+
+// run is what it sends.
+func (c *thread) run(t *testing.T, id string, answers ...string) call {
+	t.Helper()
+	messages, err := json.Marshal(c.messages)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return call{path: runs, body: fmt.Sprintf(`{"threadId":%q,"runId":%q,"messages":%s,"resume":[%s]}`, c.id, id, messages, strings.Join(answers, ","))}
+}
+
+// hear takes what a run tells, so far as it came.
+func (c *thread) hear(t *testing.T, list []string) {
+	t.Helper()
+	for _, line := range list {
+		var f struct {
+			Type, MessageID, ToolCallID, Delta, Content string
+			Messages                                    []map[string]any
+		}
+		if err := json.Unmarshal([]byte(line), &f); err != nil {
+			t.Fatal(err)
+		}
+		at := slices.IndexFunc(c.messages, func(m map[string]any) bool { return m["id"] == f.MessageID })
+		switch f.Type {
+		case "MESSAGES_SNAPSHOT":
+			c.messages = f.Messages
+		case "TEXT_MESSAGE_START":
+			if at < 0 {
+				c.messages = append(c.messages, map[string]any{"id": f.MessageID, "role": "assistant", "content": ""})
+			}
+		case "TEXT_MESSAGE_CONTENT":
+			c.messages[at]["content"] = c.messages[at]["content"].(string) + f.Delta
+		case "TOOL_CALL_START":
+			c.messages = append(c.messages, map[string]any{"id": f.ToolCallID, "role": "assistant", "toolCalls": []any{map[string]any{"id": f.ToolCallID}}})
+		case "TOOL_CALL_RESULT":
+			c.messages = append(c.messages, map[string]any{"id": f.MessageID, "role": "tool", "toolCallId": f.ToolCallID, "content": f.Content})
+		}
+	}
+}
+
+func (c thread) copy(t *testing.T) *thread {
+	t.Helper()
+	text, err := json.Marshal(c.messages)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.messages = nil
+	if err := json.Unmarshal(text, &c.messages); err != nil {
+		t.Fatal(err)
+	}
+	return &c
+}
+
+// Wherever a run that answers an interrupt breaks off, its client sends it again with what it
+// has by then, and has each thing once in the end.
+func TestResumeThatIsSentAgainTellsEachThingOnce(t *testing.T) {
+	t.Parallel()
+	s := start(t, options{window: time.Hour})
+	const steps = "@text 3 deltas\n@call gate {}\n@text 3 deltas\n@call gate {}\n@say the end"
+	for name, c := range map[string]struct {
+		command, answer, beside string
+		turns                   int
+	}{
+		"the answer alone":                   {steps, approves, "", 1},
+		"with a message behind it":           {gated, approves, "count to 3", 2},
+		"with a message in place of it":      {steps, gives, "@text 3 deltas\n@call gate {}", 2},
+		"given up":                           {steps, gives, "", 1},
+		"with a message of the turn's words": {gated, approves, gated, 1},
+	} {
+		client := &thread{id: name}
+		client.say("1", c.command)
+		list := s.stream(t, client.run(t, "r"))
+		client.hear(t, list)
+		id, _ := interruptIn(t, list)
+		if c.beside != "" {
+			client.say("2", c.beside)
+		}
+		if c.answer == approves {
+			s.Gate.Leave <- struct{}{}
+		}
+		asked := client.copy(t)
+		list = s.stream(t, client.run(t, "r2", entry(id, c.answer)))
+		if strings.Contains(strings.Join(list, ""), "SNAPSHOT") {
+			t.Errorf("%s: a client that has nothing of it yet: %v", name, list)
+		}
+		client.hear(t, list)
+		for cut := range len(list) + 1 {
+			broken := asked.copy(t)
+			broken.hear(t, list[:cut])
+			again := s.stream(t, broken.run(t, fmt.Sprint("again", cut), entry(id, c.answer)))
+			broken.hear(t, again)
+			if diff := cmp.Diff(client.copy(t).messages, broken.copy(t).messages); diff != "" || list[len(list)-1] == "" {
+				t.Errorf("%s, broken off after %v (-whole +broken):\n%s", name, list[:cut], diff)
+			}
+			if was, is := outcome(list), outcome(again); was != is {
+				t.Errorf("%s, broken off after %d: ends with %s, not %s", name, cut, is, was)
+			}
+		}
+		var n int
+		if err := s.Pool.QueryRow(t.Context(), "SELECT count(*) FROM turns t JOIN sessions s ON s.id = t.session_id WHERE s.caller_id = $1", name).Scan(&n); err != nil || n != c.turns {
+			t.Errorf("%s: %d turns, want %d, %v", name, n, c.turns, err)
+		}
+	}
+}
+
+// outcome is how a run ended, whatever its name.
+func outcome(list []string) string {
+	_, end, _ := strings.Cut(list[len(list)-1], `"outcome"`)
+	return end
+}

@@ -1,0 +1,281 @@
+package chat_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/parley-server/parley/internal/sse"
+	"github.com/parley-server/parley/internal/store/apikey"
+)
+
+const runs = "/api/v1/workspaces/demo/ag-ui"
+
+// runOf makes what an HttpAgent sends for a message.
+func runOf(thread, id, text string) call {
+	return call{path: runs, body: fmt.Sprintf(`{"threadId":%q,"runId":%q,"protocolVersion":"1.0","state":{},"tools":[],"context":[],"forwardedProps":{},"messages":[{"id":%q,"role":"user","content":%s}]}`, thread, id, "m-"+id, quote(text))}
+}
+
+// resumed makes what it sends to answer an interrupt.
+func resumed(thread, interrupt, rest string) call {
+	return call{path: runs, body: fmt.Sprintf(`{"threadId":%q,"runId":%q,"messages":[{"id":"m","role":"user","content":"x"},{"id":"a","role":"assistant","toolCalls":[]}],"resume":[{"interruptId":%q,%s}]}`, thread, uuid.NewString(), interrupt, rest)}
+}
+
+// interruptIn is what a run ended with.
+func interruptIn(t *testing.T, list []string) (id, reason string) {
+	t.Helper()
+	var f struct {
+		Outcome struct {
+			Type       string
+			Interrupts []struct {
+				ID, Reason string
+				ExpiresAt  time.Time
+			}
+		}
+	}
+	if err := json.Unmarshal([]byte(list[len(list)-1]), &f); err != nil || f.Outcome.Type != "interrupt" || len(f.Outcome.Interrupts) != 1 || f.Outcome.Interrupts[0].ExpiresAt.IsZero() {
+		t.Fatalf("%v: %v", list, err)
+	}
+	return f.Outcome.Interrupts[0].ID, f.Outcome.Interrupts[0].Reason
+}
+
+const message0 = "TEXT_MESSAGE_START TEXT_MESSAGE_CONTENT TEXT_MESSAGE_END"
+
+func TestRuns(t *testing.T) {
+	t.Parallel()
+	s := start(t, options{})
+	list := s.stream(t, runOf("t1", "r1", "count to 3"))
+	if got := types(t, list); got != "RUN_STARTED "+message0+" RUN_FINISHED" || field(list, "threadId") != "t1" || field(list, "runId") != "r1" {
+		t.Errorf("%s", got)
+	}
+	if again := s.stream(t, runOf("t1", "r1", "count to 3")); strings.Join(again, "\n") != strings.Join(list, "\n") {
+		t.Errorf("a run that is sent again: %v", again)
+	}
+	session := runSession(t, list)
+	if other := runSession(t, s.stream(t, runOf("t1", "r2", "count to 2"))); other != session {
+		t.Errorf("one thread is the sessions %s and %s", session, other)
+	}
+	if other := runSession(t, s.stream(t, runOf(session, "r3", "count to 2"))); other != session {
+		t.Errorf("the thread %s is the session %s", session, other)
+	}
+	if got := types(t, s.stream(t, runOf("t1", "r4", "@error model_error"))); got != "RUN_STARTED RUN_ERROR" {
+		t.Errorf("a failure: %s", got)
+	}
+	for name, body := range map[string]string{
+		"nothing":        `{}`,
+		"no message":     `{"threadId":"t1","runId":"r","messages":[]}`,
+		"no run":         `{"threadId":"t1","messages":[{"role":"user","content":"x"}]}`,
+		"a picture":      `{"threadId":"t1","runId":"r","messages":[{"role":"user","content":[{"type":"image","source":{}}]}]}`,
+		"a status":       resumed("t1", uuid.NewString(), `"status":"done"`).body,
+		"a secret value": resumed("t1", uuid.NewString(), `"status":"resolved","payload":{"value":"hunter2"}`).body,
+	} {
+		if r := s.get(t, call{path: runs, body: body}); r.status != 400 || r.code != "INVALID_REQUEST" || strings.Contains(r.text, "hunter2") {
+			t.Errorf("%s: %d %s", name, r.status, r.text)
+		}
+	}
+	nameless := func(text string) call {
+		return call{path: runs, body: `{"threadId":"t1","runId":"r9","messages":[{"role":"user","content":"` + text + `"}]}`}
+	}
+	s.stream(t, nameless("count to 2"))
+	if r := s.get(t, nameless("another text")); r.status != 422 || r.code != "IDEMPOTENCY_KEY_REUSED" || !strings.Contains(r.text, "This runId") {
+		t.Errorf("another message under one run: %d %s", r.status, r.text)
+	}
+}
+
+func runSession(t *testing.T, list []string) string {
+	t.Helper()
+	var f struct{ Metadata map[string]string }
+	if err := json.Unmarshal([]byte(list[0]), &f); err != nil || f.Metadata["session_id"] == "" {
+		t.Fatalf("%s: %v", list[0], err)
+	}
+	return f.Metadata["session_id"]
+}
+
+// A message is one turn, whatever the run; another text or another name make it another.
+func TestRunOfAMessageThatIsThere(t *testing.T) {
+	t.Parallel()
+	s := start(t, options{})
+	run := func(thread, run, id, text, rest string) call {
+		return call{path: runs, body: fmt.Sprintf(`{"threadId":%q,"runId":%q,"messages":[{"id":%q,"role":"user","content":%q}],"forwardedProps":{%s}}`, thread, run, id, text, rest)}
+	}
+	list := s.stream(t, run("t1", "r1", "m1", "count to 3", ""))
+	for i, rest := range []string{"", `"tab":2`, `"multitask_strategy":"interrupt"`} {
+		res := s.do(t, run("t1", fmt.Sprint("again", i), "m1", "count to 3", rest))
+		if again, _ := frames(t, res); strings.Join(again[1:len(again)-1], "\n") != strings.Join(list[1:len(list)-1], "\n") || res.Header.Get("Idempotent-Replayed") != "true" {
+			t.Errorf("the same message in another run: %v", again)
+		}
+	}
+	if n := s.messages(t); n != 1 {
+		t.Fatalf("one message became %d", n)
+	}
+	for i, c := range []call{run("t1", "r2", "m2", "count to 3", ""), run("t1", "r3", "m1", "count to 2", ""), run("t2", "r1", "m1", "count to 3", "")} {
+		if s.stream(t, c); s.messages(t) != i+2 {
+			t.Errorf("%s: %d messages", c.body, s.messages(t))
+		}
+	}
+	if r := s.get(t, run("t1", "r1", "m1", "count to 3", `"limits":{"max_turns":2}`)); r.status != 422 || !strings.Contains(r.text, "This messages/0/id") || strings.Contains(r.text, "Idempotency-Key") {
+		t.Errorf("the same message, otherwise: %d %s", r.status, r.text)
+	}
+	s.do(t, run("t3", "r1", "m1", held, "")).Body.Close()
+	<-s.Gate.Entered
+	res := s.do(t, run("t3", "r2", "m1", held, ""))
+	s.Gate.Leave <- struct{}{}
+	if list, ok := frames(t, res); !ok || s.messages(t) != 5 {
+		t.Errorf("in progress: %v, %d messages", list, s.messages(t))
+	}
+}
+
+// Who comes back without a message is told the turn in progress.
+func TestRunIsAttached(t *testing.T) {
+	t.Parallel()
+	s := start(t, options{})
+	s.do(t, runOf("t1", "r1", held)).Body.Close()
+	<-s.Gate.Entered
+	res := s.do(t, call{path: runs, body: `{"threadId":"t1","runId":"r2","messages":[]}`})
+	s.Gate.Leave <- struct{}{}
+	list, ok := frames(t, res)
+	if got := types(t, list); !ok || got != "RUN_STARTED "+message0+" TOOL_CALL_START TOOL_CALL_ARGS TOOL_CALL_END TOOL_CALL_RESULT "+message0+" RUN_FINISHED" {
+		t.Errorf("%s", got)
+	}
+}
+
+// What a client has of the turn already is taken away before it is told that turn again.
+func TestRunBeginsWithASnapshot(t *testing.T) {
+	t.Parallel()
+	s := start(t, options{})
+	res := s.do(t, runOf("t1", "r1", "@text 3 deltas\n@call gate {}\n@call gate {}\n@text 3 deltas"))
+	<-s.Gate.Entered
+	s.Gate.Leave <- struct{}{}
+	<-s.Gate.Entered
+	var turn struct{ Metadata map[string]string }
+	reader := sse.NewReader(res.Body)
+	var first string // call of the turn
+	for first == "" {
+		f, err := reader.Next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if turn.Metadata == nil {
+			_ = json.Unmarshal(f.Data, &turn)
+		}
+		first = field([]string{string(f.Data)}, "toolCallId")
+	}
+	res.Body.Close()
+	kept := []string{
+		`{"id":"u0","role":"user","content":"x"}`,
+		`{"id":"` + uuid.NewString() + `-1","role":"assistant","content":"of another turn"}`,
+		`{"id":"u1","role":"user","content":"y"}`,
+		`{"id":"own","role":"assistant","content":"z","toolCalls":[{"id":"another","type":"function","function":{"name":"f","arguments":""}}]}`,
+		`{"id":"result","role":"tool","toolCallId":"another","content":"z"}`,
+	}
+	theirs := []string{
+		`{"id":"` + turn.Metadata["turn_id"] + `-1","role":"assistant","content":"0 1"}`,
+		`{"id":"` + first + `","role":"assistant","toolCalls":[{"id":"` + first + `","type":"function","function":{"name":"gate","arguments":"{"}}]}`,
+		`{"id":"` + first + `-result","role":"tool","toolCallId":"` + first + `","content":"x"}`,
+	}
+	come := func(list []string) []string {
+		return begins(t, s.do(t, call{path: runs, body: `{"threadId":"t1","runId":"` + uuid.NewString() + `","messages":[` + strings.Join(list, ",") + `]}`}), 2)
+	}
+	if got := come(kept); !strings.Contains(got[1], "TEXT_MESSAGE_START") {
+		t.Errorf("a client that has nothing of it: %v", got)
+	}
+	if got, want := come(slices.Concat(kept, theirs)), `{"type":"MESSAGES_SNAPSHOT","messages":[`+strings.Join(kept, ",")+`]}`; got[1] != want {
+		t.Errorf("%s, want\n%s", got[1], want)
+	}
+	if got := come(theirs); got[1] != `{"type":"MESSAGES_SNAPSHOT","messages":[]}` {
+		t.Errorf("a client that has nothing else: %s", got[1])
+	}
+	mixed := strings.Replace(kept[3], `[{`, theirs[1][strings.Index(theirs[1], `[{`):len(theirs[1])-2]+`,{`, 1)
+	if got := come([]string{mixed}); strings.Contains(got[1], first) || !strings.Contains(got[1], `"another"`) || !strings.Contains(got[1], `"content":"z"`) {
+		t.Errorf("%s of %s", got[1], mixed)
+	}
+	s.Gate.Leave <- struct{}{}
+}
+
+// begins are the first frames of a stream, which is left then.
+func begins(t *testing.T, res *http.Response, n int) (list []string) {
+	t.Helper()
+	reader := sse.NewReader(res.Body)
+	for range n {
+		f, err := reader.Next()
+		if err != nil {
+			t.Fatalf("%v after %v", err, list)
+		}
+		list = append(list, string(f.Data))
+	}
+	res.Body.Close()
+	return list
+}
+
+func TestInterrupts(t *testing.T) {
+	t.Parallel()
+	s := start(t, options{window: time.Hour})
+	for name, answer := range map[string]string{
+		"resolved":  `"status":"resolved","payload":{"approved":true}`,
+		"refused":   `"status":"resolved","payload":{"approved":false,"reason":"no"}`,
+		"cancelled": `"status":"cancelled"`,
+	} {
+		list := s.stream(t, runOf(name, name, "@call gate {}\n@say the end"))
+		id, reason := interruptIn(t, list)
+		if got := types(t, list); got != "RUN_STARTED TOOL_CALL_START TOOL_CALL_ARGS TOOL_CALL_END RUN_FINISHED" || reason != "tool_call" {
+			t.Fatalf("%s: %s, %s", name, got, reason)
+		}
+		for forged, c := range map[string]call{"another thread's": resumed("other", id, answer), "nobody's": resumed(name, uuid.NewString(), answer), "undecided": resumed(name, id, `"status":"resolved"`)} {
+			if got := types(t, s.stream(t, c)); got != "RUN_STARTED RUN_ERROR" {
+				t.Errorf("%s interrupt: %s", forged, got)
+			}
+		}
+		if name == "resolved" {
+			s.Gate.Leave <- struct{}{}
+		}
+		if got := types(t, s.stream(t, resumed(name, id, answer))); got != "RUN_STARTED TOOL_CALL_RESULT "+message0+" RUN_FINISHED" {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+	if len(s.Gate.Entered) != 1 {
+		t.Errorf("the tool ran %d times", len(s.Gate.Entered))
+	}
+}
+
+func TestExpiredInterruptIsARunError(t *testing.T) {
+	t.Parallel()
+	s := start(t, options{window: time.Millisecond})
+	list := s.stream(t, runOf("t", "r", "@call gate {}\n@say the end"))
+	var id string
+	if err := s.Pool.QueryRow(t.Context(), "SELECT id::text FROM approvals").Scan(&id); err != nil {
+		t.Fatalf("%v after %v", err, list)
+	}
+	late := s.stream(t, resumed("t", id, `"status":"resolved","payload":{"approved":true}`))
+	if got := types(t, late); got != "RUN_STARTED RUN_ERROR" || field(late, "code") != "APPROVAL_EXPIRED" {
+		t.Errorf("%v", late)
+	}
+	if got := types(t, s.stream(t, resumed("t", id, `"status":"cancelled"`))); got != "RUN_STARTED TOOL_CALL_RESULT "+message0+" RUN_FINISHED" {
+		t.Errorf("given up: %s", got)
+	}
+}
+
+func TestInterruptForASecret(t *testing.T) {
+	t.Parallel()
+	s := start(t, options{window: time.Hour})
+	s.declare(t, "API_TOKEN")
+	ask := runOf("t", "r", "@call request_secret {\"key_name\":\"API_TOKEN\",\"reason\":\"x\"}\n@say the end")
+	id, reason := interruptIn(t, s.stream(t, ask))
+	if reason != "input_required" {
+		t.Errorf("%s", reason)
+	}
+	skip := resumed("t", id, `"status":"cancelled"`)
+	skip.key = s.Issue(t, s.Workspace, apikey.Chat)
+	if r := s.get(t, skip); r.status != 403 || r.code != "INSUFFICIENT_SCOPE" {
+		t.Errorf("without the scope: %d %s", r.status, r.text)
+	}
+	skip.key = ""
+	if got := types(t, s.stream(t, skip)); got != "RUN_STARTED TOOL_CALL_RESULT "+message0+" RUN_FINISHED" {
+		t.Errorf("%s", got)
+	}
+}

@@ -1,0 +1,90 @@
+package chat_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/parley-server/parley/internal/store/apikey"
+	"github.com/parley-server/parley/internal/store/workspace"
+)
+
+// TestApproverNeedsTheScopeAndAnotherKey asks in every chat protocol for a write to the wiki. The
+// question names what the approver needs, a key without it is answered 403, and its denial counts.
+func TestApproverNeedsTheScopeAndAnotherKey(t *testing.T) {
+	t.Parallel()
+	s := start(t, options{window: time.Hour, wiki: true})
+	const command = "@call wiki_write {\"page\":\"tea\",\"content\":\"x\"}\n@say the end"
+	plain := s.Issue(t, s.Workspace, apikey.Chat, apikey.SessionsRead)
+	for _, c := range []struct{ name, key, code, says string }{
+		{"scope", plain, "INSUFFICIENT_SCOPE", "Only a key with the scope wiki:write can allow this."},
+		{"sender", s.Key, "APPROVER_IS_SENDER", "The key that sent the message cannot allow it."},
+	} {
+		if c.name == "sender" {
+			if _, err := s.Workspaces.Update(t.Context(), s.Workspace.ID, workspace.Change{SeparateApprover: new(true)}); err != nil {
+				t.Fatal(err)
+			}
+			if err := s.setRule(t, "wiki_write", "ask"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		by := func(r call) call {
+			r.key = c.key
+			return r
+		}
+		for _, protocol := range []struct {
+			name        string
+			ask         call
+			allow, deny func(asked []string) call
+		}{
+			{"openai", call{path: completions, body: said(command, `"stream":true`), header: []string{"X-Session-Id", c.name}},
+				func([]string) call {
+					return call{path: completions, body: said("allow"), header: []string{"X-Session-Id", c.name}}
+				},
+				func([]string) call {
+					return call{path: completions, body: said("deny"), header: []string{"X-Session-Id", c.name}}
+				}},
+			{"ai sdk", asked(c.name, command),
+				func(list []string) call { return responded(c.name, field(list, "approvalId"), true) },
+				func(list []string) call { return responded(c.name, field(list, "approvalId"), false) }},
+			{"ag-ui", runOf(c.name, "r", command),
+				func(list []string) call {
+					id, _ := interruptIn(t, list)
+					return resumed(c.name, id, approves)
+				},
+				func(list []string) call {
+					id, _ := interruptIn(t, list)
+					return resumed(c.name, id, `"status":"resolved","payload":{"approved":false}`)
+				}},
+		} {
+			list := s.stream(t, by(protocol.ask))
+			if text := strings.Join(list, "\n"); !strings.Contains(text, c.says) {
+				t.Errorf("%s %s: the question does not name the approver: %s", c.name, protocol.name, text)
+			}
+			r := s.get(t, by(protocol.allow(list)))
+			if !strings.Contains(r.text, c.code) || c.name == "scope" && !strings.Contains(r.text, "wiki:write") || r.status != 403 && protocol.name != "ag-ui" {
+				t.Errorf("%s %s: %d %s", c.name, protocol.name, r.status, r.text)
+			}
+			if r := s.get(t, by(protocol.deny(list))); r.status != 200 || strings.Contains(r.text, c.code) {
+				t.Errorf("%s %s: a denial: %d %s", c.name, protocol.name, r.status, r.text)
+			}
+		}
+	}
+	if n := s.pages(t); n != 0 {
+		t.Errorf("%d pages were written", n)
+	}
+}
+
+func (s *service) setRule(t *testing.T, tool, rule string) error {
+	t.Helper()
+	_, err := s.Pool.Exec(t.Context(), `INSERT INTO tool_rules (workspace_id, tool, rule) VALUES ($1, $2, $3)`, s.Workspace.ID, tool, rule)
+	return err
+}
+
+func (s *service) pages(t *testing.T) (n int) {
+	t.Helper()
+	if err := s.Pool.QueryRow(t.Context(), `SELECT count(*) FROM documents`).Scan(&n); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}

@@ -1,0 +1,117 @@
+package chat_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/server/agui"
+	"github.com/parley-server/parley/internal/server/aisdk"
+	"github.com/parley-server/parley/internal/server/chat"
+	"github.com/parley-server/parley/internal/server/openai"
+	"github.com/parley-server/parley/internal/session"
+	"github.com/parley-server/parley/internal/testing/golden"
+)
+
+// TestTranscripts tells every conversation in every dialect.
+func TestTranscripts(t *testing.T) {
+	t.Parallel()
+	golden.Check(t, []string{"openai", "responses", "ui", "ag-ui"}, func(t *testing.T, c golden.Conversation) (made []golden.Section) {
+		for i, rd := range readings(t, c) {
+			made = append(made, tell(t, strconv.Itoa(i+1), rd)...)
+		}
+		return made
+	})
+}
+
+// reading is what one stream is given.
+type reading struct {
+	chat.Reading
+	rows []chat.Row
+}
+
+// readings are the streams of a conversation: who leaves at a question answers it and comes back.
+func readings(t *testing.T, c golden.Conversation) (list []reading) {
+	t.Helper()
+	base := chat.Reading{Turn: golden.Turn, From: session.From{Session: golden.Session}, Structured: strings.HasPrefix(c.Says, "in a schema")}
+	if c.Rejected != nil {
+		if err := json.Unmarshal(c.Rejected, &base.Rejected); err != nil {
+			t.Fatal(err)
+		}
+	}
+	now := reading{Reading: base}
+	for _, r := range c.Rows {
+		now.rows = append(now.rows, chat.Row{At: r.At, Body: r.Body, Pending: r.Leaves})
+		if !r.Leaves {
+			continue
+		}
+		list = append(list, now)
+		next := reading{Reading: base}
+		next.After = r.Body.(event.InputRequired).ApprovalID
+		for _, row := range now.rows {
+			row.Seen, row.Pending = true, false
+			next.rows = append(next.rows, row)
+		}
+		now = next
+	}
+	return append(list, now)
+}
+
+// tell writes a reading down in every dialect.
+func tell(t *testing.T, n string, rd reading) (made []golden.Section) {
+	t.Helper()
+	const base = "https://parley.example"
+	turn := rd.Turn.String()
+	about := openai.About{ID: "chatcmpl-" + turn, Model: "demo", Created: 1_760_000_000, Session: rd.Session(), Usage: true, Structured: rd.Structured, Base: base}
+	if rd.After == uuid.Nil {
+		about.Rejected = rd.Rejected
+	}
+	completions, responses := openai.NewTelling(about), about
+	responses.ID = "resp_" + turn
+	for _, d := range []struct {
+		name string
+		p    chat.Projection
+	}{
+		{"openai", completions},
+		{"responses", openai.NewResponding(responses, openai.Thread{})},
+		{"ui", aisdk.NewTelling(rd.Reading, base)},
+		{"ag-ui", agui.NewTelling(agui.About{Thread: "thread", Run: "run-" + n, Versioned: true, Base: base}, rd.Reading)},
+	} {
+		var out strings.Builder
+		write(t, &out, d.p.Begin())
+		for _, row := range rd.rows {
+			frames := d.p.Row(row)
+			if row.Seen && len(frames) > 0 {
+				t.Errorf("%s tells again what was seen: %v", d.name, frames)
+			}
+			write(t, &out, frames)
+		}
+		made = append(made, golden.Section{Name: d.name + " " + n, Text: out.String()})
+	}
+	status, answer := completions.Completion()
+	whole, err := json.MarshalIndent(answer, "", "  ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return append(made, golden.Section{Name: fmt.Sprintf("openai in one piece %s: %d", n, status), Text: string(whole) + "\n"})
+}
+
+func write(t *testing.T, out *strings.Builder, frames []any) {
+	t.Helper()
+	for _, f := range frames {
+		data, err := chat.Encode(f)
+		if err != nil || bytes.ContainsAny(data, "\r\n") {
+			t.Fatalf("%s: %v", data, err)
+		}
+		if named, ok := f.(chat.Named); ok && !bytes.Contains(data, []byte(`"type":"`+named.Event()+`"`)) {
+			t.Errorf("%s is called %s", data, named.Event())
+		}
+		fmt.Fprintf(out, "%s\n", data)
+	}
+}

@@ -1,0 +1,68 @@
+package chat_test
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"testing"
+)
+
+// Whatever a field holds, the answer says what is wrong with it, or does without: nothing is
+// an internal error.
+func TestHostileFields(t *testing.T) {
+	t.Parallel()
+	s := start(t, options{})
+	text := `[{"id":"m","role":"user","content":"hi","parts":[{"type":"text","text":"hi"}]}]`
+	doors := map[string]map[string]string{
+		completions: {"model": `"demo"`, "messages": text, "user": `"u"`, "stream": `false`, "stream_options": `{"include_usage":true}`, "n": `1`,
+			"response_format": `{"type":"text"}`, "session_id": `null`, "attachments": `[]`, "limits": `{}`, "multitask_strategy": `"enqueue"`, "caller_id": `"x"`, "tools": `[]`},
+		"/openai/v1/responses": {"model": `"demo"`, "input": `[{"role":"user","content":[{"type":"input_text","text":"hi"}]}]`, "previous_response_id": `null`, "conversation": `"c"`,
+			"text": `{"format":{"type":"text"}}`, "stream": `true`, "multitask_strategy": `"enqueue"`},
+		chats: {"id": `"c"`, "messages": text, "messageId": `"m"`, "trigger": `"submit-message"`, "multitask_strategy": `"enqueue"`, "secret_input": `[]`, "skill": `null`, "input": `null`},
+		runs:  {"threadId": `"t"`, "runId": `"r"`, "messages": text, "resume": `[]`, "forwardedProps": `{"multitask_strategy":"enqueue"}`, "tools": `[]`, "context": `[]`, "state": `{}`, "protocolVersion": `"1.0"`},
+	}
+	values := []string{`null`, `true`, `7`, `-1.5e300`, `""`, `" "`, `"x"`, `"\u0000"`, `"\ud800"`, `[]`, `{}`, `[null]`, `[7]`, `["x"]`, `[{}]`, `[[]]`, `{"x":7}`,
+		`[{"role":"user"}]`, `[{"role":7}]`, `[{"role":"user","content":[null],"parts":[null]}]`, `[{"role":"user","content":[{"type":"text","text":7}],"parts":[{"type":"text","text":7}]}]`,
+		`[{"role":"assistant","parts":[{"state":"approval-responded","approval":null}]}]`, `[{"role":"assistant","parts":[{"state":"approval-responded","approval":{"id":"x","approved":"y"}}]}]`,
+		`[{"interruptId":7,"status":"resolved"}]`, `[{"interruptId":"x","status":"resolved","payload":7}]`, `[{"interruptId":"x","status":"cancelled"}]`,
+		`{"type":"json_schema"}`, `{"type":"json_schema","json_schema":{"schema":7}}`, `{"type":7}`, `{"include_usage":7}`}
+	asked := 0
+	for path, valid := range doors {
+		for _, field := range slices.Sorted(maps.Keys(valid)) {
+			for _, value := range values {
+				fields := make(map[string]json.RawMessage)
+				for name, v := range valid {
+					fields[name] = json.RawMessage(v)
+				}
+				fields[field] = json.RawMessage(value)
+				if path == runs && field != "runId" {
+					fields["runId"] = quoteRaw(field + value)
+				}
+				body, err := json.Marshal(fields)
+				if err != nil {
+					t.Fatal(err)
+				}
+				asked++
+				res := s.do(t, call{path: path, body: string(body)})
+				if res.StatusCode == 200 {
+					res.Body.Close() // a turn, like any other
+					continue
+				}
+				if r := whole(res); r.status >= 500 || r.code == "" || r.body["request_id"] == "" {
+					t.Errorf("%s with %s = %s: %d %s", path, field, value, r.status, r.text)
+				}
+			}
+		}
+	}
+	if asked < 500 {
+		t.Errorf("only %d requests", asked)
+	}
+}
+
+func quoteRaw(text string) json.RawMessage {
+	if len(text) > 100 {
+		text = text[:100]
+	}
+	raw, _ := json.Marshal(text)
+	return raw
+}

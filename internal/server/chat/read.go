@@ -1,0 +1,117 @@
+package chat
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/server"
+	"github.com/parley-server/parley/internal/session"
+	"github.com/parley-server/parley/internal/store/filestore"
+)
+
+// Row is one row of a turn, decoded.
+type Row struct {
+	At   time.Time
+	Body event.Body // internal kinds are among them; nil for a kind of a newer release
+	// Seen says that the reader has this row from an earlier stream: it is here so that what
+	// comes after can be understood.
+	Seen bool
+	// Pending says of a question that it is not answered yet. It is the last row.
+	Pending bool
+	// Number is that of a pending question in its session.
+	Number int
+}
+
+// Reading is a turn that somebody reads, from its first row to its end or to a question that
+// waits for an answer.
+type Reading struct {
+	Turn uuid.UUID
+	From session.From
+	// After is a question that the reader was asked in an earlier stream; uuid.Nil: none. The
+	// rows up to it are Seen.
+	After uuid.UUID
+	// Again says that the question After is asked again where it still waits: without, the
+	// reading waits for its answer.
+	Again bool
+	// Through says that the reading does not end where a secret is asked for.
+	Through bool
+	// Then is what is read when the turn has ended; nil: nothing.
+	Then *Reading
+
+	Structured bool                 // the turn's answer is JSON in a schema
+	Rejected   []filestore.Rejected // files that were to come with its message, and did not
+
+	starter *string // the key that has started it
+}
+
+// Session is whose turn is read.
+func (rd Reading) Session() uuid.UUID { return rd.From.Session }
+
+// Rows yields what is read as it is committed. It ends with session.ErrGone where rows are
+// missing.
+func (d *Desk) Rows(ctx context.Context, c server.Caller, rd Reading) iter.Seq2[[]Row, error] {
+	return func(yield func([]Row, error) bool) {
+		for next := &rd; next != nil && d.turn(ctx, c, *next, yield); {
+			next = next.Then
+		}
+	}
+}
+
+// turn yields the rows of one turn, and reports whether it was read to its end.
+func (d *Desk) turn(ctx context.Context, c server.Caller, rd Reading, yield func([]Row, error) bool) bool {
+	seen := rd.After != uuid.Nil
+	for evs, err := range d.Door.Events(ctx, rd.From, rd.Turn) {
+		if err != nil {
+			yield(nil, err)
+			return false
+		}
+		rows := make([]Row, 0, len(evs))
+		for i := range evs {
+			if evs[i].Turn != rd.Turn { // of a turn that is lined up
+				continue
+			}
+			row := Row{At: evs[i].At, Seen: seen}
+			if row.Body, err = evs[i].Body(); err != nil {
+				yield(nil, fmt.Errorf("read row %d: %w", evs[i].Seq, err))
+				return false
+			}
+			if ask, ok := row.Body.(event.InputRequired); ok {
+				if row.Number, err = d.asks(ctx, c, rd, ask, seen); err != nil {
+					yield(nil, err)
+					return false
+				}
+				row.Pending = row.Number > 0
+				row.Seen = seen && !row.Pending
+				seen = seen && ask.ApprovalID != rd.After
+			}
+			if rows = append(rows, row); row.Pending {
+				yield(rows, nil)
+				return false
+			}
+		}
+		if len(rows) > 0 && !yield(rows, nil) {
+			return false
+		}
+	}
+	return true
+}
+
+// asks is the number of a question that a reading ends with: it still waits for its answer,
+// and the reader was not asked before. It is 0 for every other.
+func (d *Desk) asks(ctx context.Context, c server.Caller, rd Reading, ask event.InputRequired, seen bool) (int, error) {
+	if seen && !(rd.Again && ask.ApprovalID == rd.After) || rd.Through && ask.What == event.InputSecret {
+		return 0, nil
+	}
+	ctx, cancel := d.Door.Brief(ctx)
+	defer cancel()
+	a, err := d.Sessions.Approval(ctx, c.Workspace.ID, ask.ApprovalID)
+	if err != nil || a.Status != "pending" {
+		return 0, err
+	}
+	return d.Sessions.Number(ctx, c.Workspace.ID, ask.ApprovalID)
+}

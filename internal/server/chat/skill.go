@@ -1,0 +1,77 @@
+package chat
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+
+	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/server/request"
+	"github.com/parley-server/parley/internal/store/skill"
+	"github.com/parley-server/parley/internal/turn"
+)
+
+// Invoke makes a text that stands beside the name of a skill its input. ignored says that the
+// skill has an input already, and the text means nothing.
+func (d *Desk) Invoke(r *Request, req *turn.Request, text string) (ignored bool, err error) {
+	if req.Skill == "" || strings.TrimSpace(text) == "" {
+		return false, nil
+	}
+	if req.Input != nil {
+		return true, nil
+	}
+	ctx, cancel := d.Door.Brief(context.WithoutCancel(r.Context()))
+	defer cancel()
+	k, err := d.Skills.Active(ctx, r.Caller.Workspace.ID, req.Skill)
+	if fault.From(err) != nil { // a message that was sent before may be known all the same
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	input := Input(k, text)
+	if len(input) > request.MaxInput {
+		var c request.Checks
+		c.Longer("/command", "bytes", request.MaxInput)
+		return false, c.Err()
+	}
+	req.Input = make(map[string]json.RawMessage)
+	for _, m := range request.Members(input) {
+		req.Input[m.Name] = m.Value
+	}
+	return false, nil
+}
+
+// Input is a text as the input of a skill: a JSON object is that, and any other text the one
+// input that a text can be.
+func Input(k skill.Skill, text string) json.RawMessage {
+	input := json.RawMessage(strings.TrimSpace(text))
+	if len(input) == 0 || input[0] != '{' || !json.Valid(input) {
+		input, _ = json.Marshal(map[string]string{only(k): text})
+	}
+	return input
+}
+
+// only is the input that a text is for: the only one that is required and takes text, else the
+// only one that takes text. A skill that declares none is given a "message".
+func only(k skill.Skill) string {
+	if k.Contract == nil {
+		return "message"
+	}
+	var required, all []string
+	for _, in := range k.Contract.Inputs {
+		if in.Type != skill.String {
+			continue
+		}
+		if all = append(all, in.Name); in.Required {
+			required = append(required, in.Name)
+		}
+	}
+	switch {
+	case len(required) == 1:
+		return required[0]
+	case len(required) == 0 && len(all) == 1:
+		return all[0]
+	}
+	return "message" // the violations will say what it takes
+}

@@ -1,0 +1,102 @@
+package server
+
+import (
+	"context"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/store/apikey"
+)
+
+// authenticate returns the caller that a request's key belongs to. An address that presented too
+// many keys that do not exist is rejected before the database is read, unless its key was valid a
+// while ago: clients behind the same proxy must not suffer from one of them.
+func (d *Door) authenticate(ctx context.Context, r *http.Request) (apikey.Principal, error) {
+	token := bearer(r.Header)
+	if _, _, ok := apikey.Parse(token); !ok || d.Keys.Seen(token) {
+		return d.Keys.Authenticate(ctx, token, remote(r))
+	}
+	client := d.clientAddress(r)
+	if wait := d.Failures.Wait(client, time.Now()); wait > 0 {
+		return apikey.Principal{}, &fault.Error{Code: fault.RateLimited, Detail: fault.Detail{RetryAfter: wait},
+			Message: "Your address has sent too many API keys that are not valid. Wait, then send a valid key."}
+	}
+	p, err := d.Keys.Authenticate(ctx, token, remote(r))
+	if f := fault.From(err); f != nil && f.Code == fault.InvalidAPIKey {
+		d.Failures.Count(client, time.Now())
+	}
+	return p, err
+}
+
+// forwarding are the headers by which proxies and content networks name the client of a request.
+var forwarding = []string{
+	"Forwarded", "Via", "Client-Ip", "True-Client-Ip", "X-Client-Ip", "X-Cluster-Client-Ip", "X-Real-Ip", "X-Original-Forwarded-For",
+	"X-Original-Host", "X-Proxyuser-Ip", "Fastly-Client-Ip", "Fly-Client-Ip", "X-Appengine-User-Ip", "X-Azure-Clientip",
+	"X-Azure-Socketip", "X-Envoy-External-Address", "X-Nf-Client-Connection-Ip", "X-Vercel-Forwarded-For", "Cdn-Loop",
+}
+
+// Forwarded reports whether a proxy says that it has passed the request on.
+func Forwarded(r *http.Request) bool {
+	for name := range r.Header {
+		if strings.HasPrefix(name, "X-Forwarded") || strings.HasPrefix(name, "Cf-") || slices.Contains(forwarding, name) {
+			return true
+		}
+	}
+	return false
+}
+
+// peer is the address at the other end of the connection.
+func peer(r *http.Request) netip.Addr {
+	addr, err := netip.ParseAddrPort(r.RemoteAddr)
+	if err != nil {
+		return netip.Addr{}
+	}
+	return addr.Addr().Unmap()
+}
+
+// remote is the address of the client as far as a key for this machine may depend on it. Behind a
+// proxy every client would look like this machine, so a forwarded request has no address.
+func remote(r *http.Request) netip.Addr {
+	if Forwarded(r) {
+		return netip.Addr{}
+	}
+	return peer(r)
+}
+
+// clientAddress is the address that failures are counted for: the peer's, or, where that is one
+// of TrustedProxies, the nearest address in X-Forwarded-For that is not. Everything before it was
+// written by the client.
+func (d *Door) clientAddress(r *http.Request) netip.Addr {
+	client := peer(r)
+	hops := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")
+	for _, hop := range slices.Backward(hops) {
+		if !d.isTrusted(client) {
+			break
+		}
+		addr, ok := parseHop(hop)
+		if !ok {
+			break
+		}
+		client = addr
+	}
+	return client
+}
+
+func (d *Door) isTrusted(addr netip.Addr) bool {
+	return slices.ContainsFunc(d.TrustedProxies, func(p netip.Prefix) bool { return p.Contains(addr) })
+}
+
+// parseHop reads an address of X-Forwarded-For, which some proxies write with its port.
+func parseHop(hop string) (netip.Addr, bool) {
+	hop = strings.TrimSpace(hop)
+	addr, err := netip.ParseAddr(strings.Trim(hop, "[]"))
+	if err != nil {
+		at, failed := netip.ParseAddrPort(hop)
+		addr, err = at.Addr(), failed
+	}
+	return addr.Unmap().WithZone(""), err == nil
+}

@@ -1,0 +1,110 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/pgerr"
+)
+
+// Failure is the one shape in which a failure is told.
+type Failure struct {
+	Type    fault.Type `json:"type"`
+	Code    fault.Code `json:"code"`
+	Message string     `json:"message"`
+	Param   string     `json:"param,omitempty"`
+	fault.Detail
+	RetryAfter int `json:"retry_after,omitempty"` // seconds
+}
+
+// Tell brings a fault into its shape.
+func Tell(f *fault.Error) Failure {
+	told := Failure{Type: f.Code.Type(), Code: f.Code, Message: f.Message, Param: f.Param, Detail: f.Detail}
+	wait := f.Detail.RetryAfter
+	if wait == 0 && (f.Code == fault.Unavailable || f.Code.Type() == fault.RateLimit) {
+		wait = time.Second
+	}
+	if wait > 0 {
+		told.RetryAfter = max(1, ceilSeconds(wait))
+	}
+	return told
+}
+
+// Fault is what a caller is told of an error. What the caller cannot mend is logged here,
+// once, with what the error is about. ctx is the request's.
+func (d *Door) Fault(ctx context.Context, err error, about ...any) *fault.Error {
+	log := func(level slog.Level, msg string) {
+		d.Log.Log(context.WithoutCancel(ctx), level, msg, append(about, "err", err)...)
+	}
+	f := fault.From(err)
+	switch {
+	case f != nil:
+	case errors.Is(err, context.Canceled) || ctx.Err() != nil: // the caller is gone, or the service is stopping
+		f = fault.New(fault.Unavailable, "The service is stopping. Try again.")
+	case pgerr.IsDiskFull(err):
+		log(slog.LevelError, "the database has no disk space left")
+		f = fault.New(fault.Unavailable, "The database has no disk space left, so nothing can be stored. Try again later.")
+	case pgerr.IsTransient(err):
+		log(slog.LevelWarn, "the database cannot be reached")
+		f = fault.New(fault.Unavailable, "The service cannot reach its database. Try again.")
+	default:
+		log(slog.LevelError, "a request failed")
+		f = fault.New(fault.Internal, "Internal error.")
+	}
+	return f
+}
+
+// fail answers with an error.
+func (d *Door) fail(a *answer, r *http.Request, err error) {
+	f := d.Fault(r.Context(), err, "request", a.id, "method", r.Method, "path", r.URL.Path)
+	if a.status == 0 {
+		d.refuse(a, f)
+	}
+}
+
+// refuse writes a fault.
+func (d *Door) refuse(a *answer, f *fault.Error) {
+	told := Tell(f)
+	body := struct {
+		Error     any    `json:"error"`
+		RequestID string `json:"request_id"`
+	}{told, a.id}
+	if d.Nulls && told.Param == "" {
+		body.Error = struct {
+			Failure
+			Param *string `json:"param"`
+		}{Failure: told}
+	}
+	h := a.Header()
+	if told.RetryAfter > 0 {
+		h.Set("Retry-After", strconv.Itoa(told.RetryAfter))
+	}
+	if c := challenge(f); c != "" {
+		h.Set("WWW-Authenticate", c)
+	}
+	h.Set("Cache-Control", "no-store")
+	h.Del("ETag")
+	if err := WriteJSON(a, f.Code.Status(), body); err != nil {
+		d.Log.Error("encode an error", "request", a.id, "code", f.Code, "err", err)
+		a.WriteHeader(http.StatusInternalServerError)
+	}
+}
+
+// challenge is the WWW-Authenticate header of an error, or "".
+func challenge(f *fault.Error) string {
+	const realm = `Bearer realm="parley"`
+	switch f.Code {
+	case fault.MissingAPIKey:
+		return realm
+	case fault.InvalidAPIKey:
+		return realm + `, error="invalid_token"`
+	case fault.InsufficientScope:
+		return `Bearer error="insufficient_scope", scope="` + f.Detail.RequiredScope + `"`
+	}
+	return ""
+}

@@ -1,0 +1,91 @@
+package server
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/store/apikey"
+	"github.com/parley-server/parley/internal/store/ratelimit"
+	"github.com/parley-server/parley/internal/store/workspace"
+)
+
+// Caller is who a request comes from, and where they are at home.
+type Caller struct {
+	apikey.Principal
+	Workspace workspace.Workspace
+}
+
+// Terms are what a request must fulfil.
+type Terms struct {
+	Scope apikey.Scope
+	Class ratelimit.Class
+	// Names reports whether the request names this workspace; nil: it names none.
+	Names func(workspace.Workspace) bool
+}
+
+// Admit finds out who asks, what they may see and how often: 401, then 404 for the
+// workspace, then 403, then 429. It reads the caller's own workspace whatever the request
+// names, so that another's answers, and takes as long, as one that does not exist.
+func (d *Door) Admit(w http.ResponseWriter, r *http.Request, t Terms) (Caller, error) {
+	ctx, cancel := d.Brief(r.Context())
+	defer cancel()
+	p, err := d.authenticate(ctx, r)
+	if err != nil {
+		return Caller{}, err
+	}
+	own, whole, err := d.own(ctx, p, t.Class)
+	if err != nil {
+		return Caller{}, err
+	}
+	if t.Names != nil && !t.Names(own) {
+		return Caller{}, fault.New(fault.WorkspaceNotFound, "This key cannot use the workspace in the address. "+
+			"It belongs to the workspace %s: use that name.", own.Slug)
+	}
+	if !p.Scopes.Allows(t.Scope) {
+		nameScopes(w, p, t.Scope)
+		return Caller{}, Lacks(t.Scope)
+	}
+	c := Caller{p, own}
+	if err := d.Ration(ctx, w, c, t.Class); err != nil {
+		return Caller{}, err
+	}
+	if !whole { // there was nothing left a moment ago, and now there is
+		c.Workspace, err = d.Workspaces.Find(ctx, p.Workspace.String())
+	}
+	return c, err
+}
+
+// NameScopes sets the headers that say which scope a caller lacks, if that is what err is about.
+func NameScopes(w http.ResponseWriter, c Caller, err error) {
+	if f := fault.From(err); f != nil && f.Code == fault.InsufficientScope {
+		nameScopes(w, c.Principal, apikey.Scope(f.Detail.RequiredScope))
+	}
+}
+
+func nameScopes(w http.ResponseWriter, p apikey.Principal, lacks apikey.Scope) {
+	w.Header().Set("X-Accepted-Scopes", lacks.Accepted().String())
+	w.Header().Set("X-Key-Scopes", p.Scopes.String())
+}
+
+// Lacks is the answer to a key that would need a scope.
+func Lacks(s apikey.Scope) *fault.Error {
+	return &fault.Error{Code: fault.InsufficientScope, Detail: fault.Detail{RequiredScope: string(s)},
+		Message: fmt.Sprintf("This key lacks the scope %[1]s. Use a key that has it; "+
+			"an administrator can create one with parley keys create --scope %[1]s.", s)}
+}
+
+// bearer is the token of the request, "" when there is no Authorization header.
+// What is there but is no bearer token becomes one that cannot be valid.
+func bearer(h http.Header) string {
+	values := h.Values("Authorization")
+	if len(values) == 0 || len(values) == 1 && values[0] == "" {
+		return ""
+	}
+	scheme, token, _ := strings.Cut(values[0], " ")
+	if token = strings.TrimLeft(token, " "); len(values) > 1 || !strings.EqualFold(scheme, "Bearer") || token == "" {
+		return "-"
+	}
+	return token
+}

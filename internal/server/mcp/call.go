@@ -1,0 +1,168 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"slices"
+	"strings"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/server"
+	"github.com/parley-server/parley/internal/server/request"
+	"github.com/parley-server/parley/internal/store/apikey"
+	"github.com/parley-server/parley/internal/text/render"
+)
+
+// call is one call of a tool.
+type call struct {
+	*visit
+	req  *mcp.CallToolRequest
+	args args
+}
+
+// result is what a tool has to say.
+type result struct {
+	value  any               // fits the tool's output
+	texts  []string          // the same for who reads text alone, ours apart from the agent's; none: value is written down
+	failed bool              // what was asked for did not come about
+	ask    *mcp.ElicitParams // to be asked before there is a result
+	state  string            // comes back with the answer to ask
+	id     string            // names ask
+}
+
+// handler answers a call. Its errors become results, too.
+type handler func(context.Context, *call) (result, error)
+
+// call runs a tool. What goes wrong is a result that a model can read, unless it is the
+// client that is wrong.
+func (s *api) call(ctx context.Context, t *tool, req *mcp.CallToolRequest) (_ *mcp.CallToolResult, _ error) {
+	v := ctx.Value(visitKey{}).(*visit)
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(v.ctx, func() { cancel(context.Cause(v.ctx)) })()
+	res, err := s.run(ctx, v, t, req)
+	if told, ok := errors.AsType[*jsonrpc.Error](err); ok { // the client is wrong, and not who chose the arguments
+		return nil, told
+	}
+	if err != nil {
+		about := []any{"tool", t.spec.Name, "workspace", v.caller.Workspace.ID, "key", v.caller.Key}
+		return refusal(s.door.Fault(v.ctx, err, about...)), nil
+	}
+	if res.ask != nil {
+		return &mcp.CallToolResult{InputRequests: mcp.InputRequestMap{res.id: res.ask}, RequestState: res.state}, nil
+	}
+	value, err := json.Marshal(res.value)
+	if err != nil {
+		return refusal(s.door.Fault(v.ctx, fmt.Errorf("encode a result: %w", err), "tool", t.spec.Name)), nil
+	}
+	if len(res.texts) == 0 {
+		res.texts = []string{string(value)}
+	}
+	content := make([]mcp.Content, len(res.texts))
+	for i, text := range res.texts {
+		content[i] = &mcp.TextContent{Text: text}
+	}
+	return &mcp.CallToolResult{Content: content, StructuredContent: json.RawMessage(value), IsError: res.failed}, nil
+}
+
+// run reads the arguments of a call and hands them to the tool.
+func (s *api) run(ctx context.Context, v *visit, t *tool, req *mcp.CallToolRequest) (res result, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("a tool panicked: %v\n%s", p, debug.Stack())
+		}
+	}()
+	c := &call{visit: v, req: req}
+	if c.args, err = readArgs(req.Params.Arguments, t.fields); err != nil {
+		return res, err
+	}
+	res, err = t.handle(ctx, c)
+	if errors.Is(err, apikey.ErrDead) {
+		err = apikey.Invalid()
+	}
+	return res, err
+}
+
+// forbid answers calls of tools that there are, but not for this key.
+func (s *api) forbid(next mcp.MethodHandler) mcp.MethodHandler {
+	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+		if r, ok := req.(*mcp.CallToolRequest); ok && r.Params != nil {
+			v := ctx.Value(visitKey{}).(*visit)
+			for _, t := range s.tools {
+				if t.spec.Name == r.Params.Name && !v.caller.Scopes.Allows(t.scope) {
+					return refusal(server.Lacks(t.scope)), nil
+				}
+			}
+		}
+		return next(ctx, method, req)
+	}
+}
+
+// refusal is the result of a call that was refused or has failed.
+func refusal(f *fault.Error) *mcp.CallToolResult {
+	var text strings.Builder
+	text.WriteString(render.Exact(f.Message)) // it may repeat what was sent
+	if len(f.Detail.Violations) > 1 {
+		for _, v := range f.Detail.Violations {
+			fmt.Fprintf(&text, "\n- %s: %s", render.Exact(strings.TrimPrefix(v.Param, "/")), render.Exact(v.Message))
+		}
+	}
+	for _, more := range []struct {
+		what string
+		list []string
+	}{{"Candidates", f.Detail.Candidates}, {"There are", f.Detail.AvailableKeys}} {
+		if len(more.list) > 0 {
+			fmt.Fprintf(&text, "\n%s: %s", more.what, render.Exact(strings.Join(more.list, ", ")))
+		}
+	}
+	if hint := hints[f.Code]; hint != "" {
+		text.WriteString("\n" + hint)
+	}
+	value, _ := json.Marshal(map[string]server.Failure{"fault": server.Tell(f)}) // what every way in can write down
+	return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: text.String()}}, StructuredContent: json.RawMessage(value), IsError: true}
+}
+
+// hints are the ways out that are tools.
+var hints = map[fault.Code]string{
+	fault.SessionNotFound:   "list_sessions shows the conversations that there are.",
+	fault.ApprovalNotFound:  "list_pending shows the approvals that wait for an answer.",
+	fault.FileNotFound:      "wiki_search finds the names of pages.",
+	fault.UnknownSkill:      "list_skills shows the skills that there are.",
+	fault.InvalidSkillInput: "list_skills shows what each skill takes.",
+	fault.InsufficientScope: "A person can make a key with this scope.",
+}
+
+// args are the arguments of a call.
+type args struct {
+	request.Checks
+	fields []string // all the names that they may have
+	list   []request.Member
+}
+
+// readArgs takes the arguments apart. Names that the tool does not have are refused.
+func readArgs(raw json.RawMessage, fields []string) (args, error) {
+	a := args{fields: fields}
+	if len(raw) == 0 || string(raw) == "null" {
+		return a, nil
+	}
+	var err error
+	if a.list, err = request.Object(raw); err != nil {
+		return a, err
+	}
+	known := a.list[:0]
+	for _, m := range a.list {
+		if !slices.Contains(fields, m.Name) {
+			a.Unknown("argument", request.Pointer(m.Name), m.Name, fields)
+			continue
+		}
+		known = append(known, m)
+	}
+	a.list = known
+	return a, nil
+}

@@ -1,0 +1,62 @@
+package mcp
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/parley-server/parley/internal/server"
+)
+
+// sdk is what the SDK serves to a key: the tools of its scopes. Keys of the same rights share
+// one.
+func (s *api) sdk(caller server.Caller) *mcp.Server {
+	var names []string
+	for _, t := range s.tools {
+		if caller.Scopes.Allows(t.scope) {
+			names = append(names, t.spec.Name)
+		}
+	}
+	key := strings.Join(names, " ")
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.servers[key] == nil {
+		s.servers[key] = s.offer(names)
+	}
+	return s.servers[key]
+}
+
+// instructions tell a model how the tools of a key are used together.
+func instructions(names []string) string {
+	if !slices.Contains(names, "send_message") {
+		return `Parley holds conversations with the agent of one workspace. This key reads them: list_sessions and get_messages show what was said, ` +
+			`list_pending what waits for a person, wiki_search and wiki_read what the workspace knows. A refused call says why in fault.`
+	}
+	return `Parley holds conversations with the agent of one workspace, who has its own tools, wiki and skills. ` +
+		`send_message asks it and waits for the answer, which can take minutes; keep session_id to go on. ` +
+		`Give each message an idempotency_key of its own, a fresh random UUID: if a call is lost or times out, the same call again waits for the same answer, and without a key it would be sent twice. ` +
+		`Where error is "input_required", ask the person you work for: approvals are answered with decide_approval (wait: true brings the answer), secrets only at secret_url. ` +
+		`What is only to be looked up is found faster with wiki_search. A refused call says why, and what to do, in fault.`
+}
+
+// offer makes a server with some of the tools.
+func (s *api) offer(names []string) *mcp.Server {
+	srv := mcp.NewServer(&mcp.Implementation{Name: "parley", Title: "Parley", Version: s.cfg.Version}, &mcp.ServerOptions{
+		Instructions: instructions(names),
+		Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}},
+		// A list of tools is for the keys of one set of scopes, and no cache knows those.
+		SetCacheable: func(_ context.Context, _ mcp.Request, c *mcp.Cacheable) { c.CacheScope, c.TTLMs = "private", 0 },
+	})
+	for i := range s.tools {
+		t := &s.tools[i]
+		if slices.Contains(names, t.spec.Name) {
+			srv.AddTool(t.spec, func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+				return s.call(ctx, t, req)
+			})
+		}
+	}
+	srv.AddReceivingMiddleware(s.forbid)
+	return srv
+}

@@ -1,0 +1,140 @@
+package mcp
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/parley-server/parley/internal/server/request"
+	"github.com/parley-server/parley/internal/strictjson"
+)
+
+// check finds out whether a message can be answered with a result, as far as that can be told
+// without a tool.
+func (s *api) check(m *message, revision string, h http.Header) *jsonrpc.Error {
+	known := slices.Contains(methods(revision), m.method)
+	switch {
+	case m.bad != nil:
+		return m.bad
+	case m.id == nil && known:
+		return wrong(jsonrpc.CodeInvalidRequest, "%s is a request: it needs an id.", m.method)
+	case m.id == nil: // a notification: there is nothing here that could change by it
+		return nil
+	case !known:
+		return wrong(jsonrpc.CodeMethodNotFound, "There is no method %q in the revision %s. There are %s.", request.Short(m.method), revision, strings.Join(methods(revision), ", "))
+	}
+	if bad := m.meta(); bad != nil {
+		return bad
+	}
+	switch m.method {
+	case "initialize":
+		if bad := m.greeting(); bad != nil {
+			return bad
+		}
+	case "tools/list":
+		if raw := m.param("cursor"); raw != nil && string(raw) != `""` {
+			return wrong(jsonrpc.CodeInvalidParams, "params.cursor leads nowhere: all tools are on the first page.")
+		}
+	case "tools/call":
+		if bad := s.called(m); bad != nil {
+			return bad
+		}
+	}
+	return m.fits(revision, h)
+}
+
+// greeting checks how a client introduces itself.
+func (m *message) greeting() *jsonrpc.Error {
+	if raw := m.param("protocolVersion"); raw == nil || raw[0] != '"' {
+		return wrong(jsonrpc.CodeInvalidParams, "params.protocolVersion must be a string.")
+	}
+	if err := strictjson.Unmarshal(m.body(), new(mcp.InitializeParams)); err != nil {
+		what := "params are"
+		if bad, ok := errors.AsType[*strictjson.Error](err); ok && bad.Pointer != "" {
+			what = "params" + strings.ReplaceAll(bad.Pointer, "/", ".") + " is"
+		}
+		return wrong(jsonrpc.CodeInvalidParams, "%s not what initialize takes.", what)
+	}
+	return nil
+}
+
+// meta reads what any request can have with it. The SDK gets what the protocol says of itself
+// and nothing else: it could choke on the rest, of which nothing is used.
+func (m *message) meta() *jsonrpc.Error {
+	raw := m.param("_meta")
+	if raw == nil {
+		return nil
+	}
+	if raw[0] != '{' {
+		return wrong(jsonrpc.CodeInvalidParams, "params._meta must be an object.")
+	}
+	own := make(map[string]json.RawMessage)
+	for _, f := range request.Members(raw) {
+		if strings.HasPrefix(f.Name, "io.modelcontextprotocol/") {
+			own[f.Name] = f.Value
+		}
+		if f.Name != "progressToken" || string(f.Value) == "null" {
+			continue
+		}
+		if !wordOrInteger(f.Value) {
+			return wrong(jsonrpc.CodeInvalidParams, "params._meta.progressToken must be a string or an integer.")
+		}
+		m.token = f.Value
+	}
+	text, _ := json.Marshal(own) // of what was JSON before
+	m.params = append(slices.DeleteFunc(m.params, func(p request.Member) bool { return p.Name == "_meta" }), request.Member{Name: "_meta", Value: text})
+	return nil
+}
+
+// called reads a call of a tool. What answers questions is for this package alone.
+func (s *api) called(m *message) *jsonrpc.Error {
+	for _, p := range []struct {
+		name string
+		text *string
+	}{{"name", &m.name}, {"requestState", &m.state}} {
+		raw := m.param(p.name)
+		if raw != nil && raw[0] != '"' {
+			return wrong(jsonrpc.CodeInvalidParams, "params.%s must be a string.", p.name)
+		}
+		_ = json.Unmarshal(raw, p.text)
+	}
+	args, answers := m.param("arguments"), m.param("inputResponses")
+	var names []string
+	for _, t := range s.tools {
+		names = append(names, t.spec.Name)
+	}
+	switch {
+	case m.param("name") == nil:
+		return wrong(jsonrpc.CodeInvalidParams, "params.name is missing: the tool that shall be called.")
+	case !slices.Contains(names, m.name):
+		return wrong(jsonrpc.CodeInvalidParams, "There is no tool %q. There are %s.", request.Short(m.name), strings.Join(names, ", "))
+	case args != nil && args[0] != '{':
+		return wrong(jsonrpc.CodeInvalidParams, "params.arguments must be an object.")
+	case answers != nil && answers[0] != '{':
+		return wrong(jsonrpc.CodeInvalidParams, "params.inputResponses must be an object.")
+	case answers != nil && m.state == "":
+		return wrong(jsonrpc.CodeInvalidParams, "params.inputResponses answers a question: params.requestState, which came with the question, must come back with it.")
+	}
+	if answers != nil {
+		m.answers = request.Members(answers)
+	}
+	m.params = slices.DeleteFunc(m.params, func(p request.Member) bool { return p.Name == "inputResponses" || p.Name == "requestState" })
+	return nil
+}
+
+// body is what is left of the parameters, for the SDK.
+func (m *message) body() json.RawMessage {
+	in := make(map[string]json.RawMessage)
+	for _, p := range m.params {
+		if string(p.Value) != "null" {
+			in[p.Name] = p.Value
+		}
+	}
+	text, _ := json.Marshal(in) // of what was JSON before
+	return text
+}

@@ -1,0 +1,143 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/uuid"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/text/render"
+)
+
+const (
+	pace = 200 * time.Millisecond // between two notifications about text
+	// Of the text so far a notification has the end, of at most
+	maxTail  = 500 // bytes
+	maxLines = 10
+)
+
+// progress tells the client how a turn goes, where the client wants to know: pieces of text
+// in their pace, everything else at once. What the agent has chosen stands marked, so that it
+// passes for nothing that is said here. It is a courtesy: what is lost of it is in the result.
+type progress struct {
+	notify func(message string) error // nil: nobody wants to know
+	text   string                     // the end of what was said
+	fresh  bool                       // there is text that was not told
+	told   time.Time
+
+	mu     sync.Mutex
+	newest string // notification
+	sent   time.Time
+	gone   bool // nobody is there any more
+}
+
+// progress is that of a call.
+func (c *call) progress(ctx context.Context) *progress {
+	p := &progress{}
+	if c.message.token != nil {
+		n := 0.0
+		p.notify = func(message string) error {
+			n++
+			return c.req.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{ProgressToken: c.message.token, Progress: n, Message: message})
+		}
+	}
+	return p
+}
+
+// begin tells first where to go on if the connection is lost.
+func (p *progress) begin(session uuid.UUID) {
+	p.send(fmt.Sprintf("The agent has the message. [session_id: %s]", session))
+}
+
+// see takes an event in.
+func (p *progress) see(ev *event.Event) {
+	if p.notify == nil {
+		return
+	}
+	switch ev.Kind {
+	case event.KindText:
+		var b event.Text
+		if json.Unmarshal(ev.Data, &b) == nil {
+			p.text, p.fresh = tail(p.text+b.Text), true
+		}
+	case event.KindToolUse:
+		var b event.ToolUse
+		if json.Unmarshal(ev.Data, &b) == nil {
+			p.tell("The agent uses a tool:\n" + render.Marked(b.Tool+": "+b.Summary))
+		}
+	case event.KindToolResult:
+		var b event.ToolResult
+		if json.Unmarshal(ev.Data, &b) == nil {
+			how := "The tool is done:\n"
+			if !b.OK {
+				how = "The tool has failed:\n"
+			}
+			p.tell(how + render.Marked(b.Tool))
+		}
+	case event.KindInputRequired:
+		p.tell("The agent waits for a person.")
+	}
+}
+
+// flush tells the text so far, if it is time to.
+func (p *progress) flush() {
+	if p.fresh && time.Since(p.told) >= pace {
+		p.tell("")
+	}
+}
+
+// tell sends what is there of text, then something else.
+func (p *progress) tell(message string) {
+	if p.fresh {
+		p.fresh, p.told = false, time.Now()
+		p.send(render.Agent(p.text))
+	}
+	p.send(message)
+}
+
+func (p *progress) send(message string) {
+	if p.notify == nil || message == "" {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.newest, p.sent = message, time.Now()
+	p.gone = p.gone || p.notify(message) != nil
+}
+
+// alive repeats what was told last whenever nothing was for a while, until stop is called: a
+// client that would give up counts notifications, and no comments.
+func (p *progress) alive(every time.Duration) (stop func()) {
+	if p.notify == nil {
+		return func() {}
+	}
+	return repeat(every, func() time.Duration {
+		p.mu.Lock()
+		newest, quiet := p.newest, time.Since(p.sent)
+		p.mu.Unlock()
+		if quiet < every {
+			return every - quiet
+		}
+		p.send(newest)
+		return every
+	})
+}
+
+// tail is the end of a text that begins at a character.
+func tail(text string) string {
+	from := max(0, len(text)-maxTail)
+	if lines := strings.SplitAfter(text, "\n"); len(lines) > maxLines {
+		from = max(from, len(text)-len(strings.Join(lines[len(lines)-maxLines:], "")))
+	}
+	for from < len(text) && !utf8.RuneStart(text[from]) {
+		from++
+	}
+	return text[from:]
+}

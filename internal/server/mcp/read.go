@@ -1,0 +1,133 @@
+package mcp
+
+import (
+	"context"
+
+	"github.com/google/uuid"
+
+	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/server"
+	"github.com/parley-server/parley/internal/session"
+	"github.com/parley-server/parley/internal/store/skill"
+)
+
+// offered is a skill that can be called.
+type offered struct {
+	Name        string        `json:"name"`
+	Description string        `json:"description"`
+	Version     int           `json:"version"`
+	Inputs      []skill.Input `json:"inputs,omitempty"` // absent: anything
+}
+
+func (s *api) listSkills(ctx context.Context, c *call) (result, error) {
+	if err := c.args.Err(); err != nil {
+		return result{}, err
+	}
+	ctx, cancel := s.door.Brief(ctx)
+	defer cancel()
+	all, err := s.cfg.Skills.List(ctx, c.caller.Workspace.ID)
+	if err != nil {
+		return result{}, err
+	}
+	active := []offered{}
+	for _, e := range all {
+		if e.Status != skill.Active {
+			continue
+		}
+		o := offered{Name: e.Name, Description: e.Description, Version: e.Version}
+		if e.Contract != nil {
+			o.Inputs = e.Contract.Inputs
+		}
+		active = append(active, o)
+	}
+	return result{value: map[string]any{"skills": active}}, nil
+}
+
+func (s *api) listSessions(ctx context.Context, c *call) (result, error) {
+	a := &c.args
+	var q session.SummaryQuery
+	q.Limit, q.Cursor = a.page(20)
+	if caller := a.word("caller_id", 255); caller != "" {
+		q.CallerID = &caller
+	}
+	q.Status = session.Status(a.oneOf("status", string(session.NotStarted), string(session.Thinking), string(session.Done)))
+	q.CreatedAfter = a.time("created_after")
+	q.OldestFirst = a.oneOf("order", "desc", "asc") == "asc"
+	if err := a.Err(); err != nil {
+		return result{}, err
+	}
+	ctx, cancel := s.door.Brief(ctx)
+	defer cancel()
+	page, err := s.cfg.Sessions.Summaries(ctx, c.caller.Workspace.ID, q)
+	return result{value: page}, err
+}
+
+func (s *api) getSession(ctx context.Context, c *call) (result, error) {
+	id := c.args.id("session_id")
+	if err := c.args.Err(); err != nil {
+		return result{}, err
+	}
+	ctx, cancel := s.door.Brief(ctx)
+	defer cancel()
+	sum, err := s.cfg.Sessions.Summary(ctx, c.caller.Workspace.ID, id)
+	return result{value: sum}, err
+}
+
+func (s *api) getMessages(ctx context.Context, c *call) (result, error) {
+	a := &c.args
+	id := a.id("session_id")
+	var q session.MessageQuery
+	q.Limit, q.Cursor = a.page(50)
+	q.NewestFirst = a.oneOf("order", "asc", "desc") == "desc"
+	if err := a.Err(); err != nil {
+		return result{}, err
+	}
+	ctx, cancel := s.door.Brief(ctx)
+	defer cancel()
+	page, err := s.cfg.Sessions.Messages(ctx, c.caller.Workspace.ID, id, q)
+	if err != nil {
+		return result{}, err
+	}
+	turns := make([]uuid.UUID, len(page.Data))
+	for i, m := range page.Data {
+		turns[i] = m.TurnID
+	}
+	files, err := s.cfg.Files.OfTurns(ctx, c.caller.Workspace.ID, turns)
+	if err != nil {
+		return result{}, err
+	}
+	for _, f := range files {
+		server.Complete(c.base, f.In)
+		server.Complete(c.base, f.Out)
+	}
+	for i := range page.Data {
+		m := &page.Data[i]
+		m.Attachments = files[m.TurnID].Out
+		if m.Role == "user" {
+			m.Attachments = files[m.TurnID].In
+		}
+		if m.Attachments == nil {
+			m.Attachments = []event.File{}
+		}
+	}
+	return result{value: page}, nil
+}
+
+func (s *api) listPending(ctx context.Context, c *call) (result, error) {
+	a := &c.args
+	q := session.ApprovalQuery{Status: "pending"}
+	q.Limit, q.Cursor = a.page(20)
+	if a.value("session_id") != nil {
+		q.Session = new(a.id("session_id"))
+	}
+	if err := a.Err(); err != nil {
+		return result{}, err
+	}
+	ctx, cancel := s.door.Brief(ctx)
+	defer cancel()
+	page, err := s.cfg.Sessions.Approvals(ctx, c.caller.Workspace.ID, q)
+	for i := range page.Data {
+		page.Data[i].Request = linked(c.base, page.Data[i].Request)
+	}
+	return result{value: page}, err
+}

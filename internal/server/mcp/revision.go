@@ -1,0 +1,120 @@
+package mcp
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/parley-server/parley/internal/server/request"
+	"github.com/parley-server/parley/internal/strictjson"
+)
+
+const (
+	// batches is the only revision that knows them, and the one that a request without the
+	// header is taken for.
+	batches = "2025-03-26"
+	// roundTrips is the first revision without a handshake, and the first in which a result can
+	// ask something: in those before it a server sends a request of its own, and without
+	// sessions nobody could take the answer.
+	roundTrips = "2026-07-28"
+)
+
+const (
+	revisionHeader = "MCP-Protocol-Version"
+	methodHeader   = "Mcp-Method"
+	nameHeader     = "Mcp-Name"
+)
+
+// revisionOf is the revision that a request is in.
+func revisionOf(h http.Header) (string, *jsonrpc.Error) {
+	r := strings.Join(h.Values(revisionHeader), ", ")
+	switch all := mcp.SupportedProtocolVersions(); {
+	case r == "":
+		return batches, nil
+	case !slices.Contains(all, r):
+		bad := wrong(mcp.CodeUnsupportedProtocolVersion, "The header %s names the revision %q. There are %s.", revisionHeader, request.Short(r), strings.Join(all, ", "))
+		bad.Data, _ = json.Marshal(mcp.UnsupportedProtocolVersionData{Supported: all, Requested: request.Short(r)}) // of strings it cannot fail
+		return r, bad
+	}
+	return r, nil
+}
+
+// methods are those that there are in a revision. The SDK would answer more: with empty lists,
+// and with a listener that holds a connection for news which never come.
+func methods(revision string) []string {
+	if revision < roundTrips {
+		return []string{"initialize", "ping", "tools/list", "tools/call"}
+	}
+	return []string{"server/discover", "tools/list", "tools/call"}
+}
+
+// fits checks that a request says of itself what its revision wants, and the same in its
+// headers as in its body.
+func (m *message) fits(revision string, h http.Header) *jsonrpc.Error {
+	var meta map[string]json.RawMessage
+	_ = strictjson.Unmarshal(m.param("_meta"), &meta) // an object, or nothing
+	var own string
+	if raw, there := meta[mcp.MetaKeyProtocolVersion]; !there {
+		if revision < roundTrips {
+			return nil
+		}
+		return wrong(jsonrpc.CodeInvalidParams, "params._meta must have %s.", mcp.MetaKeyProtocolVersion)
+	} else if raw[0] != '"' || json.Unmarshal(raw, &own) != nil {
+		return wrong(jsonrpc.CodeInvalidParams, "%s in params._meta must be a string.", mcp.MetaKeyProtocolVersion)
+	}
+	switch {
+	case h.Get(revisionHeader) == "":
+		return wrong(mcp.CodeHeaderMismatch, "params._meta has %s, and the header %s is missing.", mcp.MetaKeyProtocolVersion, revisionHeader)
+	case own != revision:
+		return wrong(mcp.CodeHeaderMismatch, "The header %s is %q, and params._meta says %q.", revisionHeader, revision, request.Short(own))
+	case revision < roundTrips:
+		return nil
+	}
+	for name, shape := range map[string]any{mcp.MetaKeyClientCapabilities: new(mcp.ClientCapabilities), mcp.MetaKeyClientInfo: new(mcp.Implementation)} {
+		raw := meta[name]
+		switch {
+		case raw == nil && name == mcp.MetaKeyClientCapabilities:
+			return wrong(jsonrpc.CodeInvalidParams, "params._meta must have %s.", name)
+		case raw != nil && (raw[0] != '{' || strictjson.Unmarshal(raw, shape) != nil):
+			return wrong(jsonrpc.CodeInvalidParams, "%s in params._meta is not what it has to be.", name)
+		}
+	}
+	return m.mirrored(h)
+}
+
+// mirrored checks the headers that repeat what is in the body.
+func (m *message) mirrored(h http.Header) *jsonrpc.Error {
+	want := map[string]string{methodHeader: m.method}
+	if m.method == "tools/call" {
+		want[nameHeader] = m.name
+	}
+	for _, name := range []string{methodHeader, nameHeader} {
+		body, checked := want[name]
+		header := plain(strings.Join(h.Values(name), ", "))
+		switch {
+		case !checked || header == body:
+		case header == "":
+			return wrong(mcp.CodeHeaderMismatch, "The header %s is missing. It must be %q, as in the body.", name, request.Short(body))
+		default:
+			return wrong(mcp.CodeHeaderMismatch, "The header %s is %q, and the body says %q.", name, request.Short(header), request.Short(body))
+		}
+	}
+	return nil
+}
+
+// plain is the value of a header that may be in Base64.
+func plain(value string) string {
+	if inner, ok := strings.CutPrefix(value, "=?base64?"); ok {
+		if inner, ok = strings.CutSuffix(inner, "?="); ok {
+			if text, err := base64.StdEncoding.DecodeString(inner); err == nil {
+				return string(text)
+			}
+		}
+	}
+	return value
+}

@@ -1,0 +1,122 @@
+package mcp
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"strconv"
+
+	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/server"
+	"github.com/parley-server/parley/internal/server/request"
+	"github.com/parley-server/parley/internal/session"
+	"github.com/parley-server/parley/internal/store/ratelimit"
+	"github.com/parley-server/parley/internal/turn"
+)
+
+// sendMessage starts a turn and waits for what it comes to. A message that was sent before
+// finds its turn; one that comes with the answer to a question goes on at that, and is no
+// message of its own.
+func (s *api) sendMessage(ctx context.Context, c *call) (result, error) {
+	if c.message.state == "" {
+		if _, err := s.door.Count(ctx, c.caller, ratelimit.Messages); err != nil {
+			return result{}, err
+		}
+	}
+	m := c.args.Message(c.args.without(), c.args.fields)
+	if err := c.args.Err(); err != nil {
+		return result{}, err
+	}
+	var err error
+	if m.Hash, err = c.args.hash(); err != nil {
+		return result{}, err
+	}
+	if c.message.state != "" {
+		if m.LastEvent, err = cursorOf(c.message.state); err != nil {
+			return result{}, err
+		}
+	}
+	release, err := s.door.Hold(ctx, c.caller)
+	if err != nil {
+		return result{}, err
+	}
+	defer release()
+	started, err := s.start(ctx, c, m.Request)
+	if err != nil {
+		return result{}, err
+	}
+	w := &wait{api: s, call: c, started: started, keyed: m.IdempotencyKey != ""}
+	if m.LastEvent > 0 {
+		w.started.From.Seq-- // so that a question which is still open is asked again
+		if res, over, err := w.answered(ctx); over || err != nil {
+			return res, err
+		}
+	}
+	return w.result(ctx)
+}
+
+// hash is what makes two calls the same: their arguments, however they are written down.
+func (a *args) hash() ([]byte, error) {
+	about := make(map[string]any)
+	for _, m := range a.without("idempotency_key") {
+		var v any
+		dec := json.NewDecoder(bytes.NewReader(m.Value))
+		dec.UseNumber() // of any size, and to the last digit
+		if err := dec.Decode(&v); err != nil {
+			return nil, fmt.Errorf("read an argument: %w", err)
+		}
+		about[m.Name] = v
+	}
+	text, err := json.Marshal(about)
+	if err != nil {
+		return nil, fmt.Errorf("write arguments down: %w", err)
+	}
+	sum := sha256.Sum256(text)
+	return sum[:], nil
+}
+
+// cursorOf reads what a question had with it. It is the place of the question in the log and
+// no secret: it leads to a turn that this very message has started, or nowhere.
+func cursorOf(state string) (int64, error) {
+	seq, err := strconv.ParseInt(state, 10, 64)
+	if err != nil || seq <= 0 {
+		return 0, stray()
+	}
+	return seq, nil
+}
+
+func stray() *fault.Error {
+	return &fault.Error{Code: fault.InvalidCursor, Param: "requestState",
+		Message: "requestState is not what came with a question to this very message. Send the message without requestState and inputResponses to send it anew."}
+}
+
+// start stores the message. When it returns, the message will be answered.
+func (s *api) start(ctx context.Context, c *call, req turn.Request) (turn.Started, error) {
+	if err := ctx.Err(); err != nil {
+		return turn.Started{}, err
+	}
+	req.Workspace, req.Key, req.Scopes = c.caller.Workspace, c.caller.Key, c.caller.Scopes.Expand().Strings()
+	started, err := s.cfg.Turns.Start(ctx, req)
+	f := fault.From(names.Told(err))
+	switch {
+	case f == nil:
+		return started, err
+	case f.Code == fault.InvalidCursor:
+		return started, stray()
+	case f.Code == fault.TurnInProgress:
+		f.Message = "The agent is still answering an earlier message in this conversation. Wait and read its answer with get_messages, stop it with cancel_session, " +
+			"or send this message with the multitask_strategy enqueue or interrupt."
+	}
+	if t, ok := f.Detail.Turn.(*session.ActiveTurn); ok {
+		server.Link(c.base, c.caller.Workspace, t)
+		if t.Pending != nil {
+			f.Message += " It waits for a person: list_pending shows what for."
+		}
+	}
+	return started, f
+}
+
+// names are what is called otherwise here than over HTTP.
+var names = request.Names{"Idempotency-Key": "idempotency_key"}

@@ -1,0 +1,139 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+
+	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/server"
+	"github.com/parley-server/parley/internal/server/request"
+	"github.com/parley-server/parley/internal/store/apikey"
+	"github.com/parley-server/parley/internal/store/ratelimit"
+)
+
+// visit is one message that has come in.
+type visit struct {
+	caller   server.Caller
+	base     string          // public address of the service
+	ctx      context.Context // ends when the caller leaves, or the service stops
+	reply    *reply
+	revision string
+	message  *message
+}
+
+type visitKey struct{}
+
+// serve lets a request in and hands it to the protocol.
+func (s *api) serve(w http.ResponseWriter, r *http.Request) error {
+	if r.Method != http.MethodPost { // a GET would open a stream of a session, and a DELETE end one: there are none
+		return server.OtherMethod(w, r, "OPTIONS, POST")
+	}
+	if err := s.door.CheckOrigin(r); err != nil {
+		return err
+	}
+	caller, err := s.door.Admit(w, r, server.Terms{Scope: apikey.MCPRead, Class: ratelimit.Calls})
+	if err != nil {
+		return err
+	}
+	if err := accepts(r); err != nil {
+		return err
+	}
+	body, err := request.ReadJSON(w, r)
+	if err != nil {
+		return err
+	}
+	there, leave := context.WithCancel(r.Context())
+	defer leave()
+	out := newReply(w, s.cfg.WriteTimeout, s.cfg.Keepalive, leave)
+	list, batched, bad := read(body)
+	if bad != nil {
+		return out.answer(http.StatusBadRequest, response{Error: bad})
+	}
+	v := visit{caller: caller, base: s.door.Base(r), ctx: there, reply: out}
+	if v.revision, bad = revisionOf(r.Header); bad != nil {
+		v.message = &message{}
+		if !batched {
+			v.message = &list[0]
+		}
+		return v.tell(nil, bad)
+	}
+	for i := range list {
+		list[i].bad = s.check(&list[i], v.revision, r.Header)
+	}
+	if batched {
+		return s.batch(w, v, list)
+	}
+	v.message = &list[0]
+	return s.single(w, v)
+}
+
+// single answers a message that came alone.
+func (s *api) single(w http.ResponseWriter, v visit) error {
+	switch {
+	case v.message.bad != nil:
+		return v.tell(nil, v.message.bad)
+	case v.message.id == nil:
+		w.WriteHeader(http.StatusAccepted)
+		return nil
+	}
+	ctx, cancel := v.outliving()
+	defer cancel()
+	return v.tell(s.ask(ctx, &v))
+}
+
+// parting is how long a request may live on when its caller has left or the service stops:
+// long enough for a call to tell so.
+const parting = 2 * time.Second
+
+// outliving is the context of what the protocol does. It outlives the request by a moment, so
+// that a call which has to end can tell.
+func (v *visit) outliving() (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(v.ctx))
+	stop := context.AfterFunc(v.ctx, func() {
+		timer := time.AfterFunc(parting, cancel)
+		context.AfterFunc(ctx, func() { timer.Stop() })
+	})
+	return ctx, func() {
+		stop()
+		cancel()
+	}
+}
+
+// tell answers the message of a visit.
+func (v *visit) tell(result json.RawMessage, bad *jsonrpc.Error) error {
+	if result == nil && bad == nil { // there was no answer in time: the caller is gone, or the service is stopping
+		return v.ctx.Err()
+	}
+	return v.reply.answer(v.status(bad), response{ID: v.message.id, Result: result, Error: bad})
+}
+
+// status is that of an answer. Who speaks a revision with a handshake looks into an answer of
+// success alone, and would not find what is wrong with a request elsewhere.
+func (v *visit) status(bad *jsonrpc.Error) int {
+	handshake := v.revision < roundTrips && v.message.id != nil
+	switch {
+	case bad == nil:
+		return http.StatusOK
+	case bad.Code == jsonrpc.CodeInternalError:
+		return http.StatusInternalServerError
+	case handshake && (bad.Code == jsonrpc.CodeMethodNotFound || bad.Code == jsonrpc.CodeInvalidParams):
+		return http.StatusOK
+	case bad.Code == jsonrpc.CodeMethodNotFound:
+		return http.StatusNotFound
+	}
+	return http.StatusBadRequest
+}
+
+// accepts checks that the caller takes both of the types that an answer may have.
+func accepts(r *http.Request) error {
+	for _, t := range []string{request.JSONType, request.StreamType} {
+		if request.Accepts(r, t) != nil {
+			return fault.New(fault.NotAcceptable, "The Accept header must allow both %s and %s.", request.JSONType, request.StreamType)
+		}
+	}
+	return nil
+}

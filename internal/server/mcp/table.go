@@ -1,0 +1,124 @@
+package mcp
+
+import (
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"go.yaml.in/yaml/v3"
+
+	"github.com/parley-server/parley/internal/store/apikey"
+)
+
+// The table says which tools there are, and which scope each needs.
+//
+//go:embed tools.yaml
+var table []byte
+
+// tool is an entry of the table.
+type tool struct {
+	spec   *mcp.Tool
+	scope  apikey.Scope
+	fields []string // all the names that its arguments may have
+	handle handler
+}
+
+// entry is a tool as it is written down.
+type entry struct {
+	Name, Title, Description string
+	Scope                    apikey.Scope
+	Annotations              map[string]any
+	Input                    map[string]any
+	Needs                    []string // of the input
+	Output                   map[string]any
+	Always                   []string // in the output, unless it is a fault
+}
+
+// load reads the table and binds its tools to handlers. All mistakes are told at once.
+func load(source []byte, handlers map[string]handler) ([]tool, error) {
+	var doc struct {
+		Defs  map[string]any
+		Tools []entry
+	}
+	if err := yaml.Unmarshal(source, &doc); err != nil {
+		return nil, fmt.Errorf("read the table of tools: %w", err)
+	}
+	var list []tool
+	var wrong []error
+	bound := make(map[string]bool)
+	for _, e := range doc.Tools {
+		spec, err := e.spec(doc.Defs)
+		t := tool{spec: spec, scope: e.Scope, fields: slices.Sorted(maps.Keys(e.Input)), handle: handlers[e.Name]}
+		switch {
+		case err != nil:
+			wrong = append(wrong, fmt.Errorf("%s: %w", e.Name, err))
+		case t.handle == nil:
+			wrong = append(wrong, fmt.Errorf("%s has no handler", e.Name))
+		case bound[e.Name]:
+			wrong = append(wrong, fmt.Errorf("%s is there twice", e.Name))
+		case !e.Scope.Known():
+			wrong = append(wrong, fmt.Errorf("%s: unknown scope %q", e.Name, e.Scope))
+		case e.Title == "" || e.Description == "":
+			wrong = append(wrong, fmt.Errorf("%s says nothing of itself", e.Name))
+		}
+		bound[e.Name] = true
+		list = append(list, t)
+	}
+	for name := range handlers {
+		if !bound[name] {
+			wrong = append(wrong, fmt.Errorf("handler %q has no tool", name))
+		}
+	}
+	if err := errors.Join(wrong...); err != nil {
+		return nil, fmt.Errorf("the table of tools and the handlers differ: %w", err)
+	}
+	return list, nil
+}
+
+// spec is the entry as clients see it.
+func (e entry) spec(defs map[string]any) (*mcp.Tool, error) {
+	if e.Input == nil {
+		e.Input = map[string]any{}
+	}
+	in := map[string]any{"type": "object", "properties": e.Input, "additionalProperties": false}
+	if len(e.Needs) > 0 {
+		in["required"] = e.Needs
+	}
+	e.Annotations["title"] = e.Title // where revisions before 2025-06-18 look for it
+	e.Output["fault"] = map[string]any{"$ref": "#/$defs/fault"}
+	out := map[string]any{"type": "object", "properties": e.Output,
+		"anyOf": []any{map[string]any{"required": e.Always}, map[string]any{"required": []string{"fault"}}}}
+	text, err := json.Marshal(out)
+	if err != nil {
+		return nil, err
+	}
+	used := make(map[string]any)
+	for more := string(text); more != ""; { // definitions use others
+		found := more
+		more = ""
+		for name, def := range defs {
+			if used[name] != nil || !strings.Contains(found, `"#/$defs/`+name+`"`) {
+				continue
+			}
+			text, err := json.Marshal(def)
+			if err != nil {
+				return nil, err
+			}
+			used[name], more = def, more+string(text)
+		}
+	}
+	out["$defs"] = used
+	text, err = json.Marshal(map[string]any{
+		"name": e.Name, "title": e.Title, "description": e.Description, "annotations": e.Annotations, "inputSchema": in, "outputSchema": out,
+	})
+	if err != nil {
+		return nil, err
+	}
+	var spec mcp.Tool
+	return &spec, json.Unmarshal(text, &spec)
+}

@@ -1,0 +1,36 @@
+package mcp
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/testing/golden"
+	"github.com/parley-server/parley/internal/turn"
+)
+
+// TestTranscripts tells every conversation as the progress of a call, to a reader who is given
+// all that there is to tell, and its questions as results, their texts apart.
+func TestTranscripts(t *testing.T) {
+	t.Parallel()
+	golden.Check(t, []string{"mcp"}, func(t *testing.T, c golden.Conversation) []golden.Section {
+		var out strings.Builder
+		p := &progress{notify: func(message string) error {
+			out.WriteString(message + "\n")
+			return nil
+		}}
+		p.begin(golden.Session)
+		for i := range c.Rows {
+			p.see(&c.Rows[i].Event)
+		}
+		p.tell("")
+		list := []golden.Section{{Name: "mcp progress", Text: out.String()}}
+		for _, row := range c.Rows {
+			if row.Kind == event.KindInputRequired {
+				texts := needs(turn.Outcome{SessionID: golden.Session, InputRequired: row.Data})
+				list = append(list, golden.Section{Name: "mcp question", Text: strings.Join(texts, "\n-\n") + "\n"})
+			}
+		}
+		return list
+	})
+}

@@ -1,0 +1,220 @@
+package mcp
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/pgerr"
+	"github.com/parley-server/parley/internal/server"
+	"github.com/parley-server/parley/internal/session"
+	"github.com/parley-server/parley/internal/store/filestore"
+	"github.com/parley-server/parley/internal/text/render"
+	"github.com/parley-server/parley/internal/turn"
+)
+
+// wait is a call that stays until a turn has come to something.
+type wait struct {
+	*api
+	call     *call
+	started  turn.Started
+	keyed    bool      // sent again, the call finds its turn
+	plain    bool      // what it asks is told, and never put to the client
+	past     bool      // the turn is over, and others came after it
+	decision bool      // the call has answered a question, and sent no message
+	after    uuid.UUID // of the question that was answered: what came before it was told
+	notice   string    // what became of an answer that came with the call, where nobody would think so
+}
+
+// result waits for the end of the turn or for its first question that nobody has answered.
+func (w *wait) result(ctx context.Context) (result, error) {
+	ctx, stop := w.cfg.Keys.While(ctx, w.call.caller.Key)
+	defer stop()
+	p := w.call.progress(ctx)
+	defer w.call.reply.alive()()
+	defer p.alive(w.cfg.Keepalive)()
+	if !w.past {
+		p.begin(w.started.Session)
+		question, err := w.follow(ctx, p)
+		if err != nil {
+			return result{}, w.lost(ctx, err)
+		}
+		if question != nil {
+			return w.question(ctx, question.Data, question.Seq)
+		}
+	}
+	brief, cancel := w.door.Brief(ctx)
+	defer cancel()
+	o, ended, err := w.cfg.Turns.Outcome(brief, w.call.caller.Workspace.ID, w.started.Turn)
+	if err == nil && !ended {
+		err = errors.New("the turn has ended without an answer")
+	}
+	if err != nil {
+		return result{}, w.lost(ctx, err)
+	}
+	return w.told(o), nil
+}
+
+// follow tells how the turn goes until it asks what nobody has answered, or ends: then there is
+// no question.
+func (w *wait) follow(ctx context.Context, p *progress) (*event.Event, error) {
+	for evs, err := range w.door.Events(ctx, w.started.From, w.started.Turn) {
+		if errors.Is(err, session.ErrGone) { // of a turn that is over: its answer is still there
+			return nil, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		for i := range evs {
+			ev := &evs[i]
+			if ev.Turn != w.started.Turn {
+				continue
+			}
+			if w.after == uuid.Nil {
+				p.see(ev)
+			}
+			if ev.Kind != event.KindInputRequired {
+				continue
+			}
+			id, open, err := w.open(ctx, ev.Data)
+			if err != nil || open {
+				return ev, err
+			}
+			if id == w.after {
+				w.after = uuid.Nil
+			}
+		}
+		p.flush()
+	}
+	return nil, nil
+}
+
+// open reports which question this is, and whether it still waits for its answer.
+func (w *wait) open(ctx context.Context, data json.RawMessage) (uuid.UUID, bool, error) {
+	q, err := asked(data)
+	if err != nil {
+		return uuid.Nil, false, err
+	}
+	ctx, cancel := w.door.Brief(ctx)
+	defer cancel()
+	a, err := w.cfg.Sessions.Approval(ctx, w.call.caller.Workspace.ID, q.ApprovalID)
+	return q.ApprovalID, a.Status == "pending", err
+}
+
+// question tells what the turn asks, or has the client put it to its person.
+func (w *wait) question(ctx context.Context, data json.RawMessage, seq int64) (result, error) {
+	q, err := asked(data)
+	if err != nil {
+		return result{}, err
+	}
+	if q.What == event.InputApproval && !w.plain && w.call.elicits() {
+		return elicitation(q, seq, w.notice), nil
+	}
+	ctx, cancel := w.door.Brief(ctx)
+	defer cancel()
+	o, err := w.cfg.Turns.Asking(ctx, w.call.caller.Workspace.ID, w.started.Turn, linked(w.call.base, data))
+	if err != nil {
+		return result{}, w.lost(ctx, err)
+	}
+	return w.told(o), nil
+}
+
+// told is the result that an outcome makes.
+func (w *wait) told(o turn.Outcome) result {
+	server.Complete(w.call.base, o.Attachments)
+	again := w.started.Replayed && w.call.message.state == "" // the answer to a question comes with the call that it was put to
+	res := result{value: outcome{o, again, w.notice}}
+	switch {
+	case o.Success && o.Output != nil:
+		res.texts = said(o)
+	case o.InputRequired != nil:
+		res.texts = needs(o)
+	case o.Error != nil:
+		res.failed = true
+		res.texts = failure(o)
+	}
+	if again {
+		res.texts = append(res.texts, "This was sent before under the same idempotency_key, and is what came of that: nothing was sent again.")
+	}
+	if w.notice != "" {
+		res.texts = append([]string{w.notice}, res.texts...)
+	}
+	return res
+}
+
+// maxName is how many characters of a page's or a file's name are shown.
+const maxName = 255
+
+// said is an answer for who reads text alone, and behind it what there is to say of it.
+func said(o turn.Outcome) []string {
+	var read []event.Reference
+	var rejected []filestore.Rejected
+	_ = json.Unmarshal(o.References, &read) // as they were written down
+	_ = json.Unmarshal(o.Rejected, &rejected)
+	about := []string{fmt.Sprintf("[session_id: %s]", o.SessionID)}
+	if o.Truncated {
+		about = append(about, "[the answer is cut: the model reached its token limit]")
+	}
+	if len(read) > 0 {
+		var paths []string
+		for _, r := range read {
+			paths = append(paths, render.Argument(r.Path, maxName))
+		}
+		about = append(about, fmt.Sprintf("[read: %s]", strings.Join(paths, ", ")))
+	}
+	for _, f := range o.Attachments {
+		about = append(about, fmt.Sprintf("[%s, %d bytes: %s]", render.Argument(f.Filename, maxName), f.Size, f.DownloadURL))
+	}
+	for _, r := range rejected {
+		about = append(about, fmt.Sprintf("[%s was not used: %s]", render.Argument(cmp.Or(r.Filename, r.FileID.String()), maxName), r.Reason))
+	}
+	texts := []string{strings.Join(about, "\n")}
+	if text := paragraphs(*o.Output, string(o.StructuredResult)); text != "" {
+		texts = append([]string{text}, texts...)
+	}
+	return texts
+}
+
+// outcome is what a turn came to, and what there is to say of the call.
+type outcome struct {
+	turn.Outcome
+	Replayed bool   `json:"replayed,omitempty"`
+	Notice   string `json:"notice,omitempty"`
+}
+
+// lost says of a call that cannot be answered any more that it has had its effect: who only
+// hears "try again" sends it twice.
+func (w *wait) lost(ctx context.Context, err error) error {
+	why := "is stopping"
+	switch {
+	case fault.From(err) != nil:
+		return err
+	case context.Cause(ctx) != nil && !errors.Is(context.Cause(ctx), context.Canceled):
+		return context.Cause(ctx)
+	case errors.Is(err, context.Canceled) || ctx.Err() != nil: // the caller is gone, or the service is stopping
+	case pgerr.IsTransient(err):
+		why = "has lost its database"
+		w.cfg.Log.WarnContext(ctx, "a call lost the database after its message was stored", "session", w.started.Session, "turn", w.started.Turn, "err", err)
+	default:
+		return err
+	}
+	taken, again := "message was accepted", "Do not send it again: it had no idempotency_key, and would start a second turn"
+	switch {
+	case w.decision:
+		taken, again = "decision was taken", "Sent again it changes nothing and finds this turn"
+	case w.keyed:
+		again = "Sent again with the same idempotency_key it finds this turn"
+	}
+	t := &session.ActiveTurn{TurnID: w.started.Turn, SessionID: w.started.Session, Status: session.Running, LastSeq: w.started.From.Seq}
+	server.Link(w.call.base, w.call.caller.Workspace, t)
+	return &fault.Error{Code: fault.Unavailable, Detail: fault.Detail{Turn: t}, Message: fmt.Sprintf(
+		"The %s and its turn goes on in session %s, but this server %s and cannot wait for it. Read the answer with get_messages. %s.",
+		taken, w.started.Session, why, again)}
+}

@@ -1,0 +1,114 @@
+package mcp
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/store/wiki"
+)
+
+// wikiRead reads a wiki page, or another document by its path.
+func (s *api) wikiRead(ctx context.Context, c *call) (result, error) {
+	c.args.needed("page")
+	name := c.args.word("page", wiki.MaxPath)
+	if err := c.args.Err(); err != nil {
+		return result{}, err
+	}
+	ctx, cancel := s.door.Brief(ctx)
+	defer cancel()
+	d, err := s.cfg.Wiki.Get(ctx, c.caller.Workspace.ID, wiki.PageKey(wiki.PageName(name)))
+	if f := fault.From(err); f != nil && f.Code == fault.FileNotFound {
+		if other, none := s.cfg.Wiki.Get(ctx, c.caller.Workspace.ID, name); none == nil {
+			d, err = other, nil
+		}
+	}
+	if err != nil {
+		return result{}, err
+	}
+	value := map[string]any{"path": d.Path, "title": d.Title, "version": d.Version, "content": d.Content, "updated_at": d.UpdatedAt.UTC().Format(time.RFC3339Nano)}
+	if page, ok := wiki.PageOf(d.Path); ok {
+		value["page"] = page
+	}
+	return result{texts: []string{d.Content}, value: value}, nil
+}
+
+// hit is a passage that was found.
+type hit struct {
+	Path    string `json:"path"`
+	Page    string `json:"page,omitempty"` // of a wiki page: what wiki_read takes
+	Title   string `json:"title"`
+	Heading string `json:"heading,omitempty"`
+	Line    int    `json:"line"`
+	Text    string `json:"text"`
+}
+
+func (s *api) wikiSearch(ctx context.Context, c *call) (result, error) {
+	c.args.needed("query")
+	query, limit := c.args.word("query", 1000), c.args.integer("limit", 10, 1, maxPage)
+	if err := c.args.Err(); err != nil {
+		return result{}, err
+	}
+	ctx, cancel := s.door.Brief(ctx)
+	defer cancel()
+	found, err := s.cfg.Wiki.Search(ctx, c.caller.Workspace.ID, query, limit)
+	if err != nil {
+		return result{}, err
+	}
+	hits := make([]hit, len(found))
+	var text strings.Builder
+	for i, f := range found {
+		hits[i] = hit{Path: f.Doc, Title: f.Title, Heading: f.Heading, Line: f.Line, Text: f.Text}
+		hits[i].Page, _ = wiki.PageOf(f.Doc)
+		fmt.Fprintf(&text, "## %s:%d %s\n%s\n\n", f.Doc, f.Line, f.Heading, f.Text)
+	}
+	if len(hits) == 0 {
+		text.WriteString("Nothing was found.")
+	}
+	return result{texts: []string{strings.TrimSpace(text.String())}, value: map[string]any{"hits": hits}}, nil
+}
+
+func (s *api) saveWiki(ctx context.Context, c *call) (result, error) {
+	c.args.needed("page")
+	page := wiki.PageName(c.args.word("page", wiki.MaxPath))
+	content := c.args.text("content")
+	expected := c.args.integer("expected_version", 0, 1, 1<<31-1)
+	if err := c.args.Err(); err != nil {
+		return result{}, err
+	}
+	ctx, cancel := s.door.Brief(ctx)
+	defer cancel()
+	version, ok, err := s.cfg.Wiki.WritePage(ctx, c.caller.Workspace.ID, page, content, expected)
+	if f := fault.From(err); f != nil {
+		for i, v := range f.Detail.Violations {
+			if v.Param == "/path" { // it was called otherwise here
+				f.Detail.Violations[i].Param = "/page"
+			}
+		}
+	}
+	if err != nil {
+		return result{}, err
+	}
+	if !ok {
+		return result{}, stale(page, version, expected)
+	}
+	return result{value: map[string]any{"page": page, "version": version}}, nil
+}
+
+// stale is the answer to a writer who has not read what is there.
+func stale(page string, version, expected int) error {
+	v := fault.Violation{Param: "/expected_version", Rule: "version"}
+	switch {
+	case version == 0:
+		v.Message = fmt.Sprintf("There is no wiki page %q. Leave expected_version out to make it.", page)
+	case expected == 0:
+		v.Message = fmt.Sprintf("There is a wiki page %q, at version %d. To replace it, read it with wiki_read, then write with expected_version %d.", page, version, version)
+		v.Expected = version
+	default:
+		v.Message = fmt.Sprintf("The wiki page %q is at version %d, not %d. Read it again, then write with expected_version %d.", page, version, expected, version)
+		v.Expected = version
+	}
+	return fault.Invalid(v)
+}

@@ -1,0 +1,106 @@
+package openai
+
+import (
+	"net/http"
+
+	"github.com/google/uuid"
+
+	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/store/filestore"
+)
+
+// About is what every piece of an answer says.
+type About struct {
+	ID         string
+	Model      string
+	Created    int64
+	Session    uuid.UUID
+	Usage      bool                 // a stream is to end with the usage
+	Structured bool                 // the content is JSON, and nothing else: what else is said is a refusal to answer so
+	Rejected   []filestore.Rejected // files that the agent does not have
+	Note       string               // what stands before all else; "": nothing
+	Unbound    string               // when a reply to a question is taken for one; "": always
+	Barred     bool                 // who asks may not answer a request for a secret
+	Base       string               // for links
+}
+
+// chunk is a piece of a streamed answer.
+type chunk struct {
+	ID      string    `json:"id"`
+	Object  string    `json:"object"`
+	Created int64     `json:"created"`
+	Model   string    `json:"model"`
+	Choices []choice  `json:"choices"`
+	Usage   any       `json:"usage,omitempty"` // a *usage: null in all chunks but the last, where it was asked for
+	Session uuid.UUID `json:"session_id"`      // beyond OpenAI's
+}
+
+type choice struct {
+	Index        int     `json:"index"`
+	Delta        delta   `json:"delta"`
+	FinishReason *string `json:"finish_reason"`
+}
+
+type delta struct {
+	Role      string  `json:"role,omitempty"`
+	Content   *string `json:"content,omitempty"`
+	Refusal   *string `json:"refusal,omitempty"`
+	Reasoning string  `json:"reasoning_content,omitempty"` // as reasoning models have it: what the agent does
+}
+
+type usage struct {
+	Prompt     int64 `json:"prompt_tokens"`
+	Completion int64 `json:"completion_tokens"`
+	Total      int64 `json:"total_tokens"`
+}
+
+// completion is an answer in one piece.
+type completion struct {
+	ID      string    `json:"id"`
+	Object  string    `json:"object"`
+	Created int64     `json:"created"`
+	Model   string    `json:"model"`
+	Choices [1]whole  `json:"choices"`
+	Usage   usage     `json:"usage"`
+	Session uuid.UUID `json:"session_id"`
+}
+
+type whole struct {
+	Index        int     `json:"index"`
+	Message      message `json:"message"`
+	LogProbs     *string `json:"logprobs"`
+	FinishReason string  `json:"finish_reason"`
+}
+
+type message struct {
+	Role      string  `json:"role"`
+	Content   *string `json:"content"` // nil: there is a refusal instead
+	Refusal   *string `json:"refusal"`
+	Reasoning string  `json:"reasoning_content,omitempty"`
+}
+
+// failure is OpenAI's shape of an error, which is also that of the envelope.
+type failure struct {
+	Error told `json:"error"`
+}
+
+type told struct {
+	Message string     `json:"message"`
+	Type    string     `json:"type"`
+	Param   *string    `json:"param"`
+	Code    event.Code `json:"code"`
+}
+
+func failed(e event.Error) failure {
+	return failure{told{Message: e.Message, Type: "api_error", Code: e.Code}}
+}
+
+// statusOf is the HTTP status of a turn that failed. OpenAI's clients and the AI SDK repeat a
+// request on 408, 409, 429 and every 5xx, and each repeat would be another turn with all its tools.
+// So the failure is a 503 only where the provider was overloaded before the turn called any tool.
+func statusOf(c event.Code, acted bool) int {
+	if c == event.ModelOverloaded && !acted {
+		return http.StatusServiceUnavailable
+	}
+	return http.StatusUnprocessableEntity
+}

@@ -1,0 +1,78 @@
+package openai
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+
+	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/pgerr"
+	"github.com/parley-server/parley/internal/server"
+	"github.com/parley-server/parley/internal/server/chat"
+	"github.com/parley-server/parley/internal/session"
+	"github.com/parley-server/parley/internal/store/apikey"
+)
+
+// retries is how often OpenAI's clients say that they have sent a request before; ok is false
+// where a client says nothing of it.
+func retries(r *chat.Request) (n int, ok bool) {
+	n, err := strconv.Atoi(r.Header.Get("X-Stainless-Retry-Count"))
+	return n, err == nil
+}
+
+// unrepeated asks OpenAI's clients, which repeat most errors, not to repeat this one.
+func unrepeated(w http.ResponseWriter) { w.Header().Set("X-Should-Retry", "false") }
+
+// collect gives a projection what is read, for an answer that comes in one piece.
+func (s *api) collect(r *chat.Request, q requestBody, rd chat.Reading, p chat.Projection) error {
+	ctx, stop := s.Keys.While(r.Context(), r.Caller.Key)
+	defer stop()
+	p.Begin()
+	for rows, err := range s.Rows(ctx, r.Caller, rd) {
+		switch {
+		case errors.Is(err, apikey.ErrDead):
+			return apikey.Invalid()
+		case errors.Is(err, session.ErrGone):
+			p.Fail(chat.Gone)
+			return nil
+		case err != nil:
+			return s.accepted(r, q, rd, err)
+		}
+		for _, row := range rows {
+			p.Row(row)
+		}
+	}
+	return nil
+}
+
+// accepted says of a call that cannot be answered any more that its message was stored, and how
+// to be told the answer: who only hears "try again" sends it as another.
+func (s *api) accepted(r *chat.Request, q requestBody, rd chat.Reading, err error) error {
+	why := "is stopping"
+	switch {
+	case errors.Is(err, context.Canceled) || r.Context().Err() != nil: // or the caller is gone
+	case pgerr.IsTransient(err):
+		why = "has lost its database"
+		s.Log.WarnContext(r.Context(), "a call lost the database after its message was stored", "session", rd.Session(), "turn", rd.Turn, "err", err)
+	default:
+		return fmt.Errorf("wait for the turn: %w", err)
+	}
+	t := &session.ActiveTurn{TurnID: rd.Turn, SessionID: rd.Session(), Status: session.Running, LastSeq: rd.From.Seq}
+	server.Link(s.Door.Base(r.Request), r.Caller.Workspace, t)
+	remedy := "send `continue` in this chat while the agent is at it, or "
+	if !q.named() {
+		remedy = fmt.Sprintf("send `continue` with \"session_id\":\"%s\" while the agent is at it, or ", t.SessionID)
+	}
+	switch {
+	case q.IdempotencyKey != "":
+		remedy += "send this very request again, with its Idempotency-Key."
+	case q.named():
+		remedy += "send this very request again within ten minutes with the header X-Stainless-Retry-Count: 1, as OpenAI's clients do by themselves. Without it the message may be taken for another."
+	default:
+		remedy += fmt.Sprintf("read it at %s . This chat has no name, so this request sent again is another message.", t.EventsURL)
+	}
+	return &fault.Error{Code: fault.Unavailable, Detail: fault.Detail{Turn: t}, Message: fmt.Sprintf(
+		"The message was taken and the agent goes on with it, but this server %s and cannot wait for the answer. To be told it, %s", why, remedy)}
+}

@@ -1,0 +1,114 @@
+package openai
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/server"
+	"github.com/parley-server/parley/internal/server/chat"
+	"github.com/parley-server/parley/internal/server/request"
+	"github.com/parley-server/parley/internal/store/apikey"
+)
+
+// complete answers the last message of a conversation.
+func (s *api) complete(w http.ResponseWriter, r *chat.Request) error {
+	body, raw, err := request.ReadChat(w, r.Request)
+	if err != nil {
+		return err
+	}
+	in := receive(body, raw, understood)
+	in.shape = "response_format"
+	in.unbound = unboundCompletion
+	delete(in.given, "conversation") // only responses have one
+	return s.answer(w, r, in, func(a About, _ reply) telling { return NewTelling(a) })
+}
+
+// understood are the fields of a completion that have a meaning here.
+var understood = []string{"model", "messages", "stream", "stream_options", "user", "n", "response_format"}
+
+// telling is a projection whose answer can also come in one piece.
+type telling interface {
+	chat.Projection
+	Say(text string) []any
+	Completion() (status int, answer any)
+}
+
+// answer answers a request in the shape that tell makes.
+func (s *api) answer(w http.ResponseWriter, r *chat.Request, in *incoming, tell func(About, reply) telling) error {
+	q, err := s.parse(r, in)
+	if err != nil {
+		return err
+	}
+	if chore(r.Header, q.text) {
+		return fault.New(fault.InvalidRequestBody, "This is a task of Open WebUI's own, a title or the like, and no message for the agent. Set another task model in its settings.")
+	}
+	release, err := s.Door.Hold(r.Context(), r.Caller)
+	if err != nil {
+		return err
+	}
+	defer release()
+	chat.Ignore(w, q.ignored)
+	rd, err := s.reply(w, r, q, in.raw)
+	if err != nil {
+		return helped(w, err)
+	}
+	about := About{ID: "chatcmpl-" + rd.Turn.String(), Model: q.model, Created: time.Now().Unix(), Session: rd.Session(),
+		Usage: q.usage, Structured: rd.Structured, Note: rd.note, Barred: !r.Caller.Scopes.Allows(apikey.Secret), Base: s.Door.Base(r.Request)}
+	if !q.spoke && !q.named() { // nothing that came tells a chat
+		about.Unbound = in.unbound
+	}
+	if rd.After == uuid.Nil && rd.said == "" { // from the beginning of its turn
+		about.Rejected = rd.Rejected
+	}
+	t := tell(about, rd)
+	switch {
+	case rd.said != "" && q.stream:
+		return s.Tell(w, append(t.Begin(), t.Say(rd.said)...))
+	case q.stream:
+		if err := s.Stream(w, r, rd.Reading, t); err != nil {
+			return err
+		}
+		s.told(r, rd)
+		return nil
+	case rd.said != "":
+		t.Begin()
+		t.Say(rd.said)
+	default:
+		if err := s.collect(r, q, rd.Reading, t); err != nil {
+			if _, ok := retries(r); ok && q.named() || q.IdempotencyKey != "" {
+				w.Header().Set("X-Should-Retry", "true")
+			} else { // sent again it would start a second turn
+				unrepeated(w)
+			}
+			return err
+		}
+	}
+	status, answer := t.Completion()
+	switch status {
+	case http.StatusOK:
+	case http.StatusServiceUnavailable:
+		w.Header().Set("Retry-After", overloadedPause)
+	default:
+		unrepeated(w)
+	}
+	if err := server.WriteJSON(w, status, answer); err != nil {
+		return err
+	}
+	if http.NewResponseController(w).Flush() == nil {
+		s.told(r, rd)
+	}
+	return nil
+}
+
+// overloadedPause is how many seconds a client waits before it asks an overloaded provider again.
+const overloadedPause = "5"
+
+// told notes that a reply is written whole. A word is no message that comes again.
+func (s *api) told(r *chat.Request, rd reply) {
+	if !rd.spoken {
+		s.Told(r, rd.Reading)
+	}
+}

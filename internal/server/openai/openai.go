@@ -1,0 +1,57 @@
+// Package openai lets clients of OpenAI's Chat Completions and Responses talk to a workspace:
+// a base URL and a key is all that they need. The workspace is a model; so is each of its skills.
+//
+// It promises: of the conversation that such a client sends along only the last message of the
+// user is taken, in the session that the client names; what is not understood is ignored and
+// said to be; a question for an approval is a text that the next message answers, and no
+// secret travels through here.
+package openai
+
+import (
+	"net/http"
+
+	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/server/chat"
+	"github.com/parley-server/parley/internal/store/apikey"
+	"github.com/parley-server/parley/internal/store/ratelimit"
+)
+
+// api answers requests.
+type api struct{ *chat.Desk }
+
+type handler = func(http.ResponseWriter, *chat.Request) error
+
+// New returns the handlers by their paths. {model...} is the rest of a path.
+func New(cfg chat.Config) (map[string]http.Handler, error) {
+	cfg.Nulls = true
+	desk, err := chat.New(cfg)
+	if err != nil {
+		return nil, err
+	}
+	s := &api{desk}
+	read := func(do handler) http.Handler {
+		return s.Route(map[string]chat.Operation{http.MethodGet: {Scope: apikey.Chat, Class: ratelimit.Calls, Do: do}})
+	}
+	send := func(do handler) http.Handler {
+		return s.Route(map[string]chat.Operation{http.MethodPost: {Scope: apikey.Chat, Class: ratelimit.Calls, Do: plainly(do)}})
+	}
+	routes := make(map[string]http.Handler)
+	for _, base := range []string{"/openai/v1", "/v1"} { // some clients add the /v1 by themselves, and nothing else
+		routes[base+"/models"] = read(s.listModels)
+		routes[base+"/models/{model...}"] = read(s.getModel)
+		routes[base+"/chat/completions"] = send(s.complete)
+		routes[base+"/responses"] = send(s.respond)
+		routes[base] = s.nothing(base)
+		routes[base+"/"] = s.nothing(base)
+	}
+	routes["/openai"] = s.nothing("/openai/v1")
+	routes["/openai/"] = s.nothing("/openai/v1")
+	return routes, nil
+}
+
+// nothing answers requests for paths that do not exist.
+func (s *api) nothing(base string) http.Handler {
+	return s.Door.Handler(func(http.ResponseWriter, *http.Request) error {
+		return fault.New(fault.RouteNotFound, "No such path. Below %s there are GET models, GET models/{model}, POST chat/completions and POST responses.", base)
+	})
+}

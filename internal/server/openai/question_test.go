@@ -1,0 +1,73 @@
+package openai_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/server/chat"
+	"github.com/parley-server/parley/internal/server/openai"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// asked is the text of a question.
+func asked(t *testing.T, ask event.InputRequired) string {
+	t.Helper()
+	p := openai.NewTelling(openai.About{Base: "https://parley.example"})
+	p.Begin()
+	ask.DecideURL, ask.ExpiresAt = "/decide", time.Unix(0, 0)
+	p.Row(chat.Row{Pending: true, Body: ask})
+	_, answer := p.Completion()
+	raw, err := json.Marshal(answer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var whole struct {
+		Choices []struct{ Message struct{ Content string } }
+	}
+	if err := json.Unmarshal(raw, &whole); err != nil {
+		t.Fatal(err)
+	}
+	return whole.Choices[0].Message.Content
+}
+
+// Who allows a call sees it as it would run, and nothing that the agent says passes for ours.
+func TestQuestionsShowWhatWouldRun(t *testing.T) {
+	t.Parallel()
+	got := asked(t, event.InputRequired{What: event.InputApproval, Operations: []event.Operation{{Tool: "bash", Summary: "run a command\n\nReply `allow`.", Input: json.RawMessage(`{"command":"rm -rf build"}`)}}})
+	if want := "**Approval needed:**\n\n- bash: `` run a command\\u000a\\u000aReply `allow`. ``\n\n```json\n{\n  \"command\": \"rm -rf build\"\n}\n```\n\nReply `allow` or `deny` until 00:00 UTC."; !strings.HasPrefix(got, want) {
+		t.Errorf("%s", got)
+	}
+	got = asked(t, event.InputRequired{What: event.InputSecret, KeyName: "TOKEN", Reason: "To call.\nReply with its value."})
+	if want := "**The secret TOKEN is needed.**\n\nThe agent says:\n> `To call.`\n> `Reply with its value.`\n\nIts value never"; !strings.HasPrefix(got, want) {
+		t.Errorf("%s", got)
+	}
+}
+
+// No link or image of the agent's is alive in a question.
+func TestQuestionsHaveNoMarkdownOfTheAgent(t *testing.T) {
+	t.Parallel()
+	const live = "![x](https://evil.example/x) `a` https://evil.example"
+	const want = "`` " + live + " ``"
+	for name, ask := range map[string]event.InputRequired{
+		"a call":   {What: event.InputApproval, Operations: []event.Operation{{Tool: "bash", Summary: live, Input: json.RawMessage("{}")}}},
+		"a secret": {What: event.InputSecret, KeyName: "K", Reason: "It says\n" + live},
+	} {
+		p := openai.NewTelling(openai.About{Base: "https://parley.example"})
+		p.Row(chat.Row{Pending: true, Number: 1, Body: ask})
+		_, answer := p.Completion()
+		raw, err := json.Marshal(answer)
+		if err != nil {
+			t.Fatal(err)
+		}
+		quoted, _ := json.Marshal(want)
+		if !strings.Contains(string(raw), strings.Trim(string(quoted), `"`)) {
+			t.Errorf("%s: %s", name, raw)
+		}
+	}
+}

@@ -1,0 +1,82 @@
+package openai
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/server/chat"
+	"github.com/parley-server/parley/internal/session"
+	"github.com/parley-server/parley/internal/strictjson"
+)
+
+// written is what a message of the assistant says, in whichever form its client has kept it.
+func written(m chat.Message) string {
+	var text, refusal string
+	var parts []struct {
+		Text    string `json:"text"`
+		Refusal string `json:"refusal"`
+	}
+	if strictjson.Unmarshal(m.Content, &text) != nil {
+		_ = strictjson.Unmarshal(m.Content, &parts) // content that is not text is ignored
+	}
+	_ = strictjson.Unmarshal(m.Refusal, &refusal)
+	var all []string
+	for _, p := range parts {
+		all = append(all, p.Text, p.Refusal)
+	}
+	return strings.Join(append(all, text, refusal), " ")
+}
+
+var ids = regexp.MustCompile(`[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
+
+// repeated is the question that ends a message of the assistant's, with its number; ok is false
+// where there is none. An id in it says only which question that would be: whoever answers must
+// have been shown what runs, so the whole of it has to stand there as it is asked here.
+func (s *api) repeated(ctx context.Context, r *chat.Request, last string) (a session.Approval, number int, ok bool, err error) {
+	found := ids.FindAllString(last, -1)
+	if found == nil {
+		return a, 0, false, nil
+	}
+	own := r.Caller.Workspace.ID
+	a, err = s.Sessions.Approval(ctx, own, uuid.MustParse(found[len(found)-1]))
+	if err != nil {
+		if f := fault.From(err); f != nil && f.Code == fault.ApprovalNotFound {
+			err = nil
+		}
+		return a, 0, false, err
+	}
+	var ask event.InputRequired
+	if a.Request == nil { // its session is erased
+		return a, 0, false, nil
+	}
+	if err := json.Unmarshal(a.Request, &ask); err != nil {
+		return a, 0, false, fmt.Errorf("read a question: %w", err)
+	}
+	if number, err = s.Sessions.Number(ctx, own, a.ApprovalID); err != nil {
+		return a, 0, false, err
+	}
+	return a, number, ends(last, ask, number, s.Door.Base(r.Request)), nil
+}
+
+// ends reports whether a text ends with a question, to whomever it was asked, and whatever became
+// of the white space.
+func ends(text string, ask event.InputRequired, number int, base string) bool {
+	text = spaced(text)
+	for _, unbound := range []string{"", unboundCompletion, unboundResponse} {
+		for _, barred := range []bool{false, true} {
+			if strings.HasSuffix(text, spaced(question(ask, number, About{Unbound: unbound, Barred: barred, Base: base}))) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func spaced(text string) string { return strings.Join(strings.Fields(text), " ") }

@@ -1,0 +1,243 @@
+package openai
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/server/chat"
+	"github.com/parley-server/parley/internal/server/request"
+	"github.com/parley-server/parley/internal/strictjson"
+	"github.com/parley-server/parley/internal/turn"
+)
+
+// incoming is what a client sends, in the words of a completion.
+type incoming struct {
+	request.Checks
+	given   map[string]json.RawMessage
+	raw     []byte
+	ignored []string // what has no meaning here
+	// previous is the response that this one follows; "": none.
+	previous string
+	// shape is the field that says what the answer is to look like.
+	shape string
+	// unbound says to somebody in a chat without a name when a reply is taken for one.
+	unbound string
+}
+
+// requestBody is what a client asks for, as far as it is understood.
+type requestBody struct {
+	turn.Request
+	model   string
+	text    string
+	more    bool   // the last message is the assistant's own: there is nothing new to answer
+	last    string // what the assistant said last in the conversation; "": nothing
+	spoke   bool   // the conversation holds something of the assistant's
+	follows string // the response that it follows; "": none
+	stream  bool
+	usage   bool // in a stream
+	ignored []string
+}
+
+// named reports whether the chat is known whatever is said in it.
+func (q requestBody) named() bool { return q.Session != uuid.Nil || q.CallerID != "" }
+
+// receive takes a body apart, of which the fields that are named are understood.
+func receive(body []request.Member, raw []byte, understood []string) *incoming {
+	in := &incoming{given: chat.Given(body), raw: raw}
+	for name, value := range in.given {
+		known := slices.Contains(understood, name) || slices.Contains(chat.Extensions, name) ||
+			name == "store" && string(value) != "false" // a turn always is
+		if !known && request.Printable(name) {
+			in.ignored = append(in.ignored, request.Short(name))
+		}
+	}
+	slices.Sort(in.ignored)
+	in.ignored = in.ignored[:min(len(in.ignored), 20)]
+	return in
+}
+
+// parse reads a request after what was found wrong before.
+func (s *api) parse(r *chat.Request, in *incoming) (requestBody, error) {
+	q := requestBody{model: in.Word("/model", chat.OrEmpty(in.given["model"]), 200), follows: in.previous}
+	q.text, q.more, q.last, q.spoke = in.question(r)
+	if raw, ok := in.given["stream"]; ok {
+		q.stream = in.Boolean("/stream", raw)
+	}
+	if raw, ok := in.given["stream_options"]; ok && in.Object("/stream_options", raw) {
+		if raw, ok := chat.Given(request.Members(raw))["include_usage"]; ok {
+			q.usage = in.Boolean("/stream_options/include_usage", raw)
+		}
+	}
+	if raw, ok := in.given["n"]; ok {
+		in.Integer("/n", raw, 1, 1)
+	}
+	in.forced()
+	in.format(r)
+	in.chat(r)
+	q.ignored = in.ignored
+	if err := in.Err(); err != nil {
+		return q, err
+	}
+	if err := s.resolve(r, q, in.given); err != nil {
+		return q, err
+	}
+	q.Request = chat.Compose(&in.Checks, q.text, in.given)
+	q.IdempotencyKey = in.Once(r.Header.Values("Idempotency-Key"))
+	return q, in.Err()
+}
+
+// question is the text of the last message of the user; more says that one of the assistant's
+// stands behind it, last is what the assistant said last, and spoke that it has said something.
+func (in *incoming) question(r *chat.Request) (text string, more bool, last string, spoke bool) {
+	list := chat.Messages(&in.Checks, in.given["messages"])
+	system := func(m chat.Message) bool { return m.Role == "system" || m.Role == "developer" }
+	if slices.ContainsFunc(list, system) {
+		in.ignored = append(in.ignored, "system messages")
+	}
+	for _, m := range slices.Backward(list) {
+		if system(m) {
+			continue
+		}
+		if m.Role == "tool" || m.Role == "function" || m.Type == "function_call_output" {
+			in.Add(fault.Violation{Param: "/messages", Rule: "enum",
+				Message: "The last of the messages is the result of a tool. The agent runs its own tools and never asks its client for one: send a message of the user."})
+			return "", false, "", false
+		}
+		more = m.Role == "assistant"
+		break
+	}
+	i := chat.Asked(&in.Checks, list)
+	if i < 0 {
+		return "", false, "", false
+	}
+	at := fmt.Sprintf("messages/%d/content", i)
+	if r.Names["command"] == "" {
+		r.Names["command"] = at
+		if theirs, ok := r.Names["messages"]; ok {
+			r.Names["command"] = theirs + strings.TrimPrefix(at, "messages")
+		}
+	}
+	before := list[:i]
+	if more {
+		before = list
+	}
+	theirs := func(m chat.Message) bool { return m.Role == "assistant" }
+	for _, m := range slices.Backward(before) {
+		if theirs(m) {
+			last = written(m)
+			break
+		}
+	}
+	return chat.Text(&in.Checks, "/"+at, list[i].Content), more, last, slices.ContainsFunc(list, theirs)
+}
+
+// The headers by which clients name a chat, the surest first. The field "user" comes last: to
+// some clients it is a person, who has many chats.
+var (
+	chatHeaders = []string{"X-Openwebui-Chat-Id", "X-Session-Id"}
+	chatFields  = []string{"conversation", "user"}
+)
+
+// chat puts the chat's name where messages have it.
+func (in *incoming) chat(r *chat.Request) {
+	delete(in.given, "caller_id")
+	for _, name := range slices.Backward(chatFields) {
+		if value, ok := in.given[name]; ok && string(value) != `""` {
+			in.given["caller_id"], r.Names["caller_id"] = value, name
+		}
+	}
+	for _, name := range slices.Backward(chatHeaders) {
+		value := filled(r.Header.Get(name))
+		if value == "" {
+			continue
+		}
+		if !request.Printable(value) {
+			in.Add(fault.Violation{Param: "/" + name, Rule: "format", Message: name + " must be printable ASCII characters."})
+		}
+		in.given["caller_id"], r.Names["caller_id"] = chat.Quote(value), name
+	}
+}
+
+// forced refuses a request that wants a tool to be called: whoever asks for one reads nothing else of the answer.
+func (in *incoming) forced() {
+	for _, name := range []string{"tool_choice", "function_call"} {
+		raw, ok := in.given[name]
+		if !ok {
+			continue
+		}
+		var kind string
+		if json.Unmarshal(raw, &kind) != nil {
+			if raw[0] != '{' {
+				in.Add(fault.Violation{Param: "/" + name, Rule: "type", Expected: "string", Message: name + " must be a string or an object."})
+				continue
+			}
+			var allowed struct { // only a choice among allowed_tools has a mode, which completions have one deeper
+				Mode    string `json:"mode"`
+				Allowed struct {
+					Mode string `json:"mode"`
+				} `json:"allowed_tools"`
+			}
+			_ = strictjson.Unmarshal(raw, &allowed)
+			kind = cmp.Or(allowed.Mode, allowed.Allowed.Mode)
+		}
+		if kind != "auto" && kind != "none" {
+			in.Add(fault.Violation{Param: "/" + name, Rule: "enum", Allowed: []any{"auto", "none"}, Message: fmt.Sprintf(
+				"%s asks for a call of one of the client's tools, and the agent calls none but its own. For an answer in a shape send %s with the type json_schema instead.", name, in.shape)})
+		}
+	}
+}
+
+// format reads what the answer is to look like.
+func (in *incoming) format(r *chat.Request) {
+	raw, ok := in.given["response_format"]
+	if !ok || !in.Object("/response_format", raw) {
+		return
+	}
+	format := chat.Given(request.Members(raw))
+	switch in.OneOf("/response_format/type", chat.OrEmpty(format["type"]), "text", "json_object", "json_schema") {
+	case "json_object":
+		in.given["response_schema"] = json.RawMessage(`{"type":"object"}`)
+	case "json_schema":
+		in.schema(r, format["json_schema"])
+	}
+}
+
+func (in *incoming) schema(r *chat.Request, raw json.RawMessage) {
+	if raw == nil || raw[0] != '{' {
+		raw = json.RawMessage("{}")
+	}
+	schema, ok := chat.Given(request.Members(raw))["schema"]
+	if r.Names["response_schema"] == "" {
+		r.Names["response_schema"] = "response_format/json_schema/schema"
+	}
+	if !ok {
+		in.Add(fault.Violation{Param: "/response_schema", Rule: "required", Message: "response_schema is missing."})
+	}
+	in.given["response_schema"] = schema
+}
+
+// resolve finds out what the model stands for.
+func (s *api) resolve(r *chat.Request, q requestBody, given map[string]json.RawMessage) error {
+	slug, name, calls := strings.Cut(q.model, "/")
+	if slug != r.Caller.Workspace.Slug {
+		return noModel(q.model, r.Caller.Workspace)
+	}
+	if !calls {
+		return nil
+	}
+	ctx, cancel := s.Door.Brief(context.WithoutCancel(r.Context()))
+	defer cancel()
+	r.Names["skill"] = "model"
+	k, err := s.Skills.Active(ctx, r.Caller.Workspace.ID, name)
+	if err == nil {
+		invoke(k, q.text, given)
+	}
+	return err
+}

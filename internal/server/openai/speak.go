@@ -1,0 +1,164 @@
+package openai
+
+import (
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/server"
+	"github.com/parley-server/parley/internal/server/chat"
+	"github.com/parley-server/parley/internal/session"
+	"github.com/parley-server/parley/internal/store/apikey"
+	"github.com/parley-server/parley/internal/turn"
+)
+
+// How long after the end of a turn a word is still about it, where only its time tells.
+const (
+	lately   = time.Hour
+	justNow  = 10 * time.Minute
+	canceled = "The turn was canceled."
+)
+
+// speak does what a word means in a session; ok is false where it means nothing.
+func (s *api) speak(r *chat.Request, q requestBody, said word) (rd reply, ok bool, err error) {
+	b, err := s.bind(r, q, said)
+	if err != nil || b.session == uuid.Nil {
+		return rd, false, err
+	}
+	p, going, err := s.Progress(r.Context(), r.Caller, b.session)
+	if err != nil {
+		return rd, false, err
+	}
+	now := p.Turn
+	if !going {
+		ended, ok, err := s.ended(r, b.session)
+		if err != nil {
+			return rd, false, err
+		}
+		if said.kind == stop {
+			rd = reply{Reading: chat.Reading{Turn: ended.Turn, From: session.From{Session: b.session}}, spoken: true, said: canceled}
+			return rd, ok && ended.State == session.Canceled && ended.Ago < justNow, nil
+		}
+		if now = ended.Turn; b.plain && (b.asked == nil || b.asked.TurnID != now) {
+			if b.asked = nil; ended.Asked != uuid.Nil && ended.Ago < lately {
+				a, err := s.Question(r.Context(), r.Caller, b.session, ended.Asked)
+				if err != nil {
+					return rd, false, err
+				}
+				b.asked = &a
+			}
+		}
+		if b.plain && ended.Ago >= lately {
+			b.asked = nil
+		}
+	}
+	switch {
+	case said.kind == stop:
+		return s.stop(r, p)
+	case going && (b.asked == nil || b.asked.TurnID != now && (b.plain || said.kind == goOn)):
+		return s.again(r, p, said)
+	case b.asked == nil:
+		return rd, false, nil
+	case said.kind == goOn:
+		return s.rest(r, *b.asked, true)
+	}
+	return s.decide(r, b, said)
+}
+
+// ended is the newest turn of a session that is not answering anything.
+func (s *api) ended(r *chat.Request, id uuid.UUID) (session.Ended, bool, error) {
+	ctx, cancel := s.Door.Brief(r.Context())
+	defer cancel()
+	return s.Sessions.Ended(ctx, r.Caller.Workspace.ID, id)
+}
+
+func (s *api) stop(r *chat.Request, p chat.Progress) (rd reply, ok bool, err error) {
+	ctx, cancel := s.Door.Brief(r.Context())
+	defer cancel()
+	got, err := s.Turns.Cancel(ctx, r.Caller.Workspace.ID, p.Session())
+	return reply{Reading: p.Reading, spoken: true, said: canceled}, got.Canceled, err
+}
+
+// again tells what a turn in progress waits for, or what came after that: whoever sent the word
+// has not seen it. A turn that has asked nothing is read from its beginning, by who wants to
+// read on.
+func (s *api) again(r *chat.Request, p chat.Progress, said word) (rd reply, ok bool, err error) {
+	if p.Asked != nil {
+		return s.rest(r, *p.Asked, true)
+	}
+	return reply{Reading: p.Reading, spoken: true}, said.kind == goOn, nil
+}
+
+// decide answers the question that the word is bound to, once: who says it again is told what
+// came after.
+func (s *api) decide(r *chat.Request, b binding, said word) (rd reply, ok bool, err error) {
+	a := *b.asked
+	other := said.number > 0 && said.number != b.number
+	secret := a.Kind == event.InputSecret
+	if a.Status == "pending" {
+		if other || secret && said.kind == allow { // a value cannot come this way
+			return s.rest(r, a, true)
+		}
+		answer := turn.Answer{Approval: a.ApprovalID, Outcome: event.Denied}
+		switch {
+		case secret && !r.Caller.Scopes.Allows(apikey.Secret):
+			return rd, true, server.Lacks(apikey.Secret)
+		case secret:
+			answer.Outcome = event.Skipped
+		case said.kind == allow:
+			answer.Outcome = event.Allowed
+		}
+		err := s.Decide(r.Context(), r.Caller, answer)
+		if f := fault.From(err); err == nil || f == nil || f.Code != fault.ApprovalAlreadyDecided && f.Code != fault.ApprovalExpired {
+			if err != nil {
+				return rd, true, err
+			}
+			return s.rest(r, a, false)
+		}
+		if a, err = s.Question(r.Context(), r.Caller, b.session, a.ApprovalID); err != nil {
+			return rd, true, err
+		}
+	}
+	rd, ok, err = s.rest(r, a, false)
+	if !other {
+		rd.note = standing(a, said)
+	}
+	return rd, ok, err
+}
+
+// standing says how a question was decided, where that is not what the word says.
+func standing(a session.Approval, said word) string {
+	yes := said.kind == allow
+	switch event.Outcome(a.Status) {
+	case event.Expired:
+		return "The time to answer was over at " + a.ExpiresAt.UTC().Format("15:04 MST") + ": that counts as denied."
+	case event.Allowed, event.Provided:
+		if !yes {
+			return "This was " + a.Status + " before, and the first answer stands."
+		}
+	case event.Denied, event.Skipped:
+		if yes {
+			return "This was " + a.Status + " before, and the first answer stands."
+		}
+	}
+	return ""
+}
+
+// rest is what came after a question. Where it still waits and again is true, that is the
+// question itself.
+func (s *api) rest(r *chat.Request, a session.Approval, again bool) (rd reply, ok bool, err error) {
+	ctx, cancel := s.Door.Brief(r.Context())
+	defer cancel()
+	rd.spoken = true
+	if rd.Reading, err = s.Onward(ctx, r.Caller, a); err != nil {
+		return rd, true, err
+	}
+	if rd.Again = again; !again || a.Status != "pending" {
+		rd.next = 1
+	}
+	n, err := s.Sessions.Number(ctx, r.Caller.Workspace.ID, a.ApprovalID)
+	rd.next += n
+	return rd, true, err
+}

@@ -1,0 +1,122 @@
+package openai
+
+import (
+	"fmt"
+	"net/http"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/server/chat"
+	"github.com/parley-server/parley/internal/store/ratelimit"
+)
+
+// The words that a turn waits for or listens to.
+const (
+	allow = "allow"
+	deny  = "deny"
+	goOn  = "continue"
+	stop  = "cancel"
+)
+
+// word is what somebody says to a turn; the zero value is none.
+type word struct {
+	kind   string
+	number int // of the question that is answered; 0: it was not said
+}
+
+var spoken = regexp.MustCompile(`^(?:(allow|deny)(?: +([1-9][0-9]{0,5}))?|continue|cancel)$`)
+
+// heard is the word that a message is.
+func heard(text string) word {
+	text = strings.ToLower(strings.Trim(typed(text), " \t\r\n.!`'\""))
+	m := spoken.FindStringSubmatch(text)
+	switch {
+	case m == nil:
+		return word{}
+	case m[1] == "":
+		return word{kind: text}
+	}
+	n, _ := strconv.Atoi(m[2])
+	return word{m[1], n}
+}
+
+// reply is what a message is answered with.
+type reply struct {
+	chat.Reading
+	spoken bool   // the message spoke to a turn
+	next   int    // number of the question that such a reading may come to
+	note   string // what stands before it
+	said   string // where it is not empty, that is all there is to say
+}
+
+// reply finds what is to be read: the rest of a turn that the message speaks to, or the turn
+// that it starts.
+func (s *api) reply(w http.ResponseWriter, r *chat.Request, q requestBody, raw []byte) (reply, error) {
+	said := heard(q.text)
+	if q.more { // what the user said is in the session already
+		said = word{kind: goOn}
+	}
+	if said.kind != "" {
+		rd, ok, err := s.speak(r, q, said)
+		if ok && err == nil && said.kind == goOn {
+			err = rd.MayRead(r.Caller)
+		}
+		if ok || err != nil {
+			return rd, err
+		}
+	}
+	if q.more && q.named() {
+		return reply{}, fault.Invalid(fault.Violation{Param: "/messages", Rule: "required",
+			Message: "The last message is the assistant's own, and nothing is in progress in this chat: there is nothing to answer. Send a message of the user."})
+	}
+	if n, _ := retries(r); n > 0 && q.named() { // without a name the same words may be somebody else's
+		rd, ok, err := s.Retried(w, r, q.Request, raw)
+		if ok || err != nil {
+			return reply{Reading: rd}, err
+		}
+	}
+	if err := s.Door.Ration(r.Context(), w, r.Caller, ratelimit.Messages); err != nil {
+		return reply{}, err
+	}
+	rd, err := s.Start(w, r, q.Request, raw)
+	return reply{Reading: rd}, err
+}
+
+// plainly says all that is wrong in the message of an error, for these clients show nothing
+// else of it.
+func plainly(do handler) handler {
+	return func(w http.ResponseWriter, r *chat.Request) error {
+		err := r.Names.Told(do(w, r))
+		r.Names = nil // what is told now are the client's names
+		f := fault.From(err)
+		if f == nil || len(f.Detail.Violations) < 2 {
+			return err
+		}
+		told := *f
+		var all []string
+		for _, v := range f.Detail.Violations {
+			all = append(all, v.Message)
+		}
+		if n := len(all) - 5; n > 0 {
+			all = append(all[:5], fmt.Sprintf("(and %d more)", n))
+		}
+		told.Message = strings.Join(all, " ")
+		return &told
+	}
+}
+
+// helped tells somebody who cannot send anything but messages what to do about a turn that is
+// in the way.
+func helped(w http.ResponseWriter, err error) error {
+	f := fault.From(err)
+	if f == nil || f.Code != fault.TurnInProgress {
+		return err
+	}
+	unrepeated(w)
+	told := *f
+	told.Message = "This conversation is still busy with an earlier message, and this one was not taken. " +
+		"Send `continue` to read on, `cancel` to end it, or, where it has asked, `allow` or `deny`."
+	return &told
+}

@@ -1,0 +1,82 @@
+package server
+
+import (
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+
+	"github.com/parley-server/parley/internal/fault"
+)
+
+// CheckOrigin rejects a request that a foreign web page sent through its reader's browser: one
+// whose Origin is neither this machine nor BaseURL, and, on a connection within this machine, one
+// whose Host is a foreign name, which DNS rebinding pointed here. A proxy on this machine may
+// forward other names.
+func (d *Door) CheckOrigin(r *http.Request) error {
+	if err := d.checkOrigin(r); err != nil {
+		return err
+	}
+	at, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
+	if ok && isLoopback(at.String()) && !Forwarded(r) {
+		return d.checkHost(r)
+	}
+	return nil
+}
+
+// checkLocal rejects what a foreign web page may send to development mode. No header exempts a
+// request from the check of its Host: a page of a rebound name can set X-Forwarded-For.
+func (d *Door) checkLocal(r *http.Request) error {
+	if !d.Local {
+		return nil
+	}
+	if err := d.checkOrigin(r); err != nil {
+		return err
+	}
+	return d.checkHost(r)
+}
+
+// checkOrigin rejects pages of other sites.
+func (d *Door) checkOrigin(r *http.Request) error {
+	for _, origin := range r.Header.Values("Origin") {
+		u, err := url.Parse(origin)
+		if err != nil || u.Scheme != "http" && u.Scheme != "https" || !isLoopback(u.Host) && !d.isOwn(u.Host) {
+			return fault.New(fault.OriginNotAllowed, "Pages of this origin may not call this service.")
+		}
+	}
+	return nil
+}
+
+// checkHost rejects names that this service does not have. An address is always its own: DNS
+// rebinding needs a name.
+func (d *Door) checkHost(r *http.Request) error {
+	if _, err := netip.ParseAddr(hostname(r.Host)); err == nil || isLoopback(r.Host) || d.isOwn(r.Host) {
+		return nil
+	}
+	return fault.New(fault.OriginNotAllowed, "The Host %q is not a name of this server. If it is, set PARLEY_BASE_URL.", r.Host)
+}
+
+// isOwn reports whether a host is that of BaseURL.
+func (d *Door) isOwn(host string) bool {
+	u, err := url.Parse(d.BaseURL)
+	return err == nil && u.Host != "" && strings.EqualFold(host, u.Host)
+}
+
+// isLoopback reports whether a host, with or without a port, is this machine.
+func isLoopback(host string) bool {
+	host = strings.ToLower(hostname(host))
+	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
+		return true
+	}
+	addr, err := netip.ParseAddr(host)
+	return err == nil && addr.Unmap().IsLoopback()
+}
+
+// hostname returns a host without its port and the brackets of an IPv6 address.
+func hostname(host string) string {
+	if h, _, err := net.SplitHostPort(host); err == nil {
+		return h
+	}
+	return strings.Trim(host, "[]")
+}

@@ -1,0 +1,85 @@
+package request
+
+import (
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/parley-server/parley/internal/fault"
+)
+
+// The bounds of a body.
+const (
+	MaxBody = 1 << 20 // bytes of a JSON body
+	// MaxChat is MaxBody where a client sends its whole conversation with every message.
+	MaxChat = 8 << 20
+	// BodyTime is how long a body may take to arrive.
+	BodyTime = 30 * time.Second
+)
+
+// ReadBody parses a request's JSON object into its members, without those that are null; raw is
+// the body as it was sent.
+func ReadBody(w http.ResponseWriter, r *http.Request) (list []Member, raw []byte, err error) {
+	return readBody(w, r, MaxBody)
+}
+
+// ReadChat is ReadBody for a body that holds a whole conversation.
+func ReadChat(w http.ResponseWriter, r *http.Request) (list []Member, raw []byte, err error) {
+	return readBody(w, r, MaxChat)
+}
+
+func readBody(w http.ResponseWriter, r *http.Request, most int64) (list []Member, raw []byte, err error) {
+	if raw, err = readJSON(w, r, most); err != nil {
+		return nil, nil, err
+	}
+	list, err = Object(raw)
+	return Given(list), raw, err
+}
+
+// ReadJSON reads a request's body. Size and type are checked before anything is read.
+func ReadJSON(w http.ResponseWriter, r *http.Request) ([]byte, error) { return readJSON(w, r, MaxBody) }
+
+func readJSON(w http.ResponseWriter, r *http.Request, most int64) ([]byte, error) {
+	if r.ContentLength > most {
+		return nil, tooLarge(most)
+	}
+	if err := jsonContent(r.Header); err != nil {
+		return nil, err
+	}
+	rc := http.NewResponseController(w)
+	_ = rc.SetReadDeadline(time.Now().Add(BodyTime))
+	raw, err := io.ReadAll(http.MaxBytesReader(w, r.Body, most))
+	if err != nil {
+		HangUp(w)
+		if _, large := errors.AsType[*http.MaxBytesError](err); large {
+			return nil, tooLarge(most)
+		}
+		return nil, fault.New(fault.InvalidJSON, "The body ended before it was complete.")
+	}
+	_ = rc.SetReadDeadline(time.Time{}) // or the connection would count as closed later
+	return raw, nil
+}
+
+// HangUp ends the connection with the answer. Else what is left of the body would be
+// read before the answer is sent, and perhaps it never comes.
+func HangUp(w http.ResponseWriter) { w.Header().Set("Connection", "close") }
+
+func tooLarge(most int64) *fault.Error {
+	return fault.New(fault.PayloadTooLarge, "The body is larger than %d bytes.", most)
+}
+
+// jsonContent checks that a body is uncompressed JSON in UTF-8.
+func jsonContent(h http.Header) error {
+	if enc := h.Get("Content-Encoding"); enc != "" && !strings.EqualFold(enc, "identity") {
+		return fault.New(fault.UnsupportedMediaType, "Send the body without Content-Encoding.")
+	}
+	t, params, err := mime.ParseMediaType(h.Get("Content-Type"))
+	charset, hasCharset := params["charset"]
+	if err != nil || t != JSONType || hasCharset && !strings.EqualFold(charset, "utf-8") || len(h.Values("Content-Type")) != 1 {
+		return fault.New(fault.UnsupportedMediaType, "Send the body as Content-Type: application/json, in UTF-8.")
+	}
+	return nil
+}

@@ -1,0 +1,126 @@
+// Package request reads what callers send as JSON: strictly, and telling everything that is
+// wrong at once. What a message, a decision or a secret may look like is written here
+// once, for every way in. It knows no store and decides nothing that needs one.
+package request
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/search"
+	"github.com/parley-server/parley/internal/text"
+)
+
+// MaxViolations bounds an answer: a body can be wrong a hundred thousand times.
+const MaxViolations = 100
+
+// Checks gathers what is wrong with a request, so that it is told all at once.
+type Checks struct{ violations []fault.Violation }
+
+// Add notes what is wrong. Beyond MaxViolations nothing is.
+func (c *Checks) Add(v fault.Violation) {
+	if !c.full() {
+		c.violations = append(c.violations, v)
+	}
+}
+
+func (c *Checks) full() bool { return len(c.violations) >= MaxViolations }
+
+// Err is INVALID_REQUEST with every violation, or nil.
+func (c *Checks) Err() error {
+	if len(c.violations) == 0 {
+		return nil
+	}
+	return fault.Invalid(c.violations...)
+}
+
+// Type notes that a value has the wrong type.
+func (c *Checks) Type(param, want string) {
+	article := "a"
+	if strings.ContainsAny(want[:1], "aeiou") {
+		article = "an"
+	}
+	c.Add(fault.Violation{Param: param, Rule: "type", Message: fmt.Sprintf("%s must be %s %s.", param[1:], article, want), Expected: want})
+}
+
+// Unknown notes a name of a field or a parameter that does not exist, with the one
+// that was probably meant.
+func (c *Checks) Unknown(kind, param, name string, known []string) {
+	if c.full() {
+		return
+	}
+	name = Short(name)
+	v := fault.Violation{Param: param, Rule: "unknown", Message: fmt.Sprintf("There is no %s %q.", kind, name)}
+	for _, k := range known {
+		v.Allowed = append(v.Allowed, k)
+	}
+	if near := search.Nearest(name, known, 1); len(near) > 0 {
+		v.Suggestion = near[0]
+		v.Message = fmt.Sprintf("There is no %s %q. Did you mean %q?", kind, name, near[0])
+	}
+	c.Add(v)
+}
+
+// Text reads a JSON string.
+func (c *Checks) Text(param string, raw json.RawMessage) (s string, ok bool) {
+	if len(raw) == 0 || raw[0] != '"' || json.Unmarshal(raw, &s) != nil {
+		c.Type(param, "string")
+		return "", false
+	}
+	return s, true
+}
+
+// Boolean reads true or false.
+func (c *Checks) Boolean(param string, raw json.RawMessage) bool {
+	switch string(raw) {
+	case "true":
+		return true
+	case "false":
+		return false
+	}
+	c.Type(param, "boolean")
+	return false
+}
+
+// Integer reads a whole number between two bounds, however it is written.
+func (c *Checks) Integer(param string, raw json.RawMessage, low, high int) int {
+	var n json.Number
+	if len(raw) == 0 || raw[0] == '"' || json.Unmarshal(raw, &n) != nil || n == "" {
+		c.Type(param, "integer")
+		return 0
+	}
+	f, err := strconv.ParseFloat(n.String(), 64) // beyond its range it is infinite, and out of bounds
+	if err == nil && f != math.Trunc(f) {
+		c.Type(param, "integer")
+		return 0
+	}
+	return c.Within(param, f, low, high)
+}
+
+// Within checks the bounds of a number.
+func (c *Checks) Within(param string, f float64, low, high int) int {
+	switch {
+	case f < float64(low):
+		c.Add(fault.Violation{Param: param, Rule: "minimum", Message: fmt.Sprintf("%s must be at least %d.", param[1:], low), Expected: low})
+		return 0
+	case f > float64(high):
+		c.Add(fault.Violation{Param: param, Rule: "maximum", Message: fmt.Sprintf("%s must be at most %d.", param[1:], high), Expected: high})
+		return 0
+	}
+	return int(f)
+}
+
+// Pointer is the JSON Pointer of a name, as far as it is worth repeating.
+func Pointer(name string) string {
+	return "/" + pointerEscape.Replace(Short(name))
+}
+
+// pointerEscape is made once: a Replacer for each of 70,000 names cost half a second.
+var pointerEscape = strings.NewReplacer("~", "~0", "/", "~1")
+
+// Short cuts a caller's word to what an answer repeats.
+func Short(word string) string { return text.Truncate(word, 100) }

@@ -1,0 +1,56 @@
+package request
+
+import (
+	"regexp"
+	"strings"
+
+	"github.com/parley-server/parley/internal/fault"
+)
+
+// Names are what a caller's protocol calls the fields of a message, by our own names for them:
+// an error names only what the caller has sent.
+type Names map[string]string
+
+// Told is an error in the caller's names.
+func (n Names) Told(err error) error {
+	f := fault.From(err)
+	if f == nil || len(n) == 0 {
+		return err
+	}
+	told := *f
+	told.Message, told.Param = n.message(f.Message, f.Param), n.param(f.Param)
+	told.Detail.Violations = nil
+	for _, v := range f.Detail.Violations {
+		if name, pointer := strings.CutPrefix(v.Param, "/"); pointer {
+			v.Message, v.Param = n.message(v.Message, name), "/"+n.param(name)
+		}
+		told.Detail.Violations = append(told.Detail.Violations, v)
+	}
+	return &told
+}
+
+// param is a place, whose first step may have another name.
+func (n Names) param(param string) string {
+	name, rest, deeper := strings.Cut(param, "/")
+	if theirs, ok := n[name]; ok {
+		name = theirs
+	}
+	if deeper {
+		return name + "/" + rest
+	}
+	return name
+}
+
+// message is what is said of a place. It names the place once at most, and what else it says
+// may be the caller's own words.
+func (n Names) message(text, param string) string {
+	name, _, _ := strings.Cut(param, "/")
+	theirs, ok := n[name]
+	if !ok {
+		return text
+	}
+	if at := regexp.MustCompile(`\b` + regexp.QuoteMeta(name) + `\b`).FindStringIndex(text); at != nil {
+		return text[:at[0]] + theirs + text[at[1]:]
+	}
+	return text
+}

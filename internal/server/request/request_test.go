@@ -1,0 +1,43 @@
+package request_test
+
+import (
+	"encoding/json"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/server/request"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestUnsoundStrings(t *testing.T) {
+	t.Parallel()
+	for raw, want := range map[string]bool{
+		`""`: false, `"a"`: false, `"\\u0000"`: false, `"\\\u0000"`: true, `"\u0000"`: true, `"\u00e9"`: false, `"\n\t\""`: false,
+		`"\ud83d\ude00"`: false, `"\uD83D\uDE00"`: false, `"\ud83d"`: true, `"\ud83dx"`: true, `"\ud83d\n"`: true, `"\ud83d\u0041"`: true,
+		`"\ude00"`: true, `"\ud83d\ud83d\ude00"`: true, `"\ud83d\ude00\ud83d"`: true, `"\ufffd"`: false, `"\ud83d\\ude00"`: true,
+	} {
+		if got := request.Unsound([]byte(raw)); got != want {
+			t.Errorf("%s: %v", raw, got)
+		}
+	}
+}
+
+func TestWrongTypesAreToldInEnglish(t *testing.T) {
+	t.Parallel()
+	var c request.Checks
+	wrong := json.RawMessage(`null`)
+	c.Array("/a", wrong, 1)
+	c.Object("/b", wrong)
+	c.Integer("/c", wrong, 0, 1)
+	c.Boolean("/d", wrong)
+	c.Text("/e", wrong)
+	for i, v := range fault.From(c.Err()).Detail.Violations {
+		want := []string{"a must be an array.", "b must be an object.", "c must be an integer.", "d must be a boolean.", "e must be a string."}[i]
+		if v.Message != want {
+			t.Errorf("%q, want %q", v.Message, want)
+		}
+	}
+}

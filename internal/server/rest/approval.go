@@ -1,0 +1,133 @@
+package rest
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/gorilla/mux"
+
+	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/server"
+	"github.com/parley-server/parley/internal/server/request"
+	"github.com/parley-server/parley/internal/session"
+	"github.com/parley-server/parley/internal/turn"
+)
+
+// approval is the question that the path names. What is not an id names none.
+func (r *apiRequest) approval() (uuid.UUID, error) {
+	id, ok := request.ID(mux.Vars(r.Request)["approvalId"])
+	if !ok {
+		return uuid.Nil, fault.New(fault.ApprovalNotFound, "No such approval in this workspace: an id looks like %s.", uuid.Nil)
+	}
+	return id, nil
+}
+
+// listApprovals answers with one page of the inbox.
+func (s *api) listApprovals(w http.ResponseWriter, r *apiRequest) error {
+	if err := request.Accepts(r.Request, request.JSONType); err != nil {
+		return err
+	}
+	p := r.query()
+	q := session.ApprovalQuery{Limit: p.limit(20), Cursor: p.one("cursor"), Session: p.uuid("session_id"),
+		Status: p.enum("status", "pending", string(event.Allowed), string(event.Denied), string(event.Provided), string(event.Skipped), string(event.Expired), "canceled")}
+	if err := p.Err(); err != nil {
+		return err
+	}
+	ctx, cancel := s.door.Brief(r.Context())
+	defer cancel()
+	page, err := s.cfg.Sessions.Approvals(ctx, r.caller.Workspace.ID, q)
+	if err != nil {
+		return err
+	}
+	return server.WriteJSON(w, http.StatusOK, page)
+}
+
+// getApproval answers with one approval or secret request.
+func (s *api) getApproval(w http.ResponseWriter, r *apiRequest) error {
+	if err := r.bare(); err != nil {
+		return err
+	}
+	id, err := r.approval()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := s.door.Brief(r.Context())
+	defer cancel()
+	a, err := s.cfg.Sessions.Approval(ctx, r.caller.Workspace.ID, id)
+	if err != nil {
+		return err
+	}
+	return server.WriteData(w, http.StatusOK, a)
+}
+
+// decideApproval allows or denies what a turn wants to do.
+func (s *api) decideApproval(w http.ResponseWriter, r *apiRequest) error {
+	return s.decide(w, r, func(c *request.Checks, body []request.Member) turn.Answer {
+		return c.Decision(body, request.DecisionFields)
+	})
+}
+
+// answerSecret provides a secret, or lets the turn go on without it.
+func (s *api) answerSecret(w http.ResponseWriter, r *apiRequest) error {
+	return s.decide(w, r, (*request.Checks).Secret)
+}
+
+// decided is the answer to a decision.
+type decided struct {
+	ApprovalID uuid.UUID        `json:"approval_id"`
+	Kind       event.Input      `json:"kind"`
+	KeyName    string           `json:"key_name,omitempty"` // of a secret request
+	Status     string           `json:"status"`
+	DecidedAt  *time.Time       `json:"decided_at"`
+	DecidedBy  *session.Decider `json:"decided_by"`
+	Pattern    *string          `json:"allowlist_pattern"`
+	SessionID  uuid.UUID        `json:"session_id"`
+	EventsURL  string           `json:"events_url"`
+	Already    bool             `json:"already_decided"`
+}
+
+func (s *api) decide(w http.ResponseWriter, r *apiRequest, parse func(*request.Checks, []request.Member) turn.Answer) error {
+	if err := request.Accepts(r.Request, request.JSONType); err != nil {
+		return err
+	}
+	body, _, err := request.ReadBody(w, r.Request)
+	if err != nil {
+		return err
+	}
+	c := r.query().Checks
+	a := parse(&c, body)
+	key := c.Once(r.Header.Values("Idempotency-Key"))
+	if err := c.Err(); err != nil {
+		return err
+	}
+	if a.Approval, err = r.approval(); err != nil {
+		return err
+	}
+	a.Key, a.Scopes = r.caller.Key, r.caller.Scopes.Expand().Strings()
+	about := []any{a.Approval, a.Outcome, a.Reason, a.Pattern} // and no secret
+	if a.Actor != "" {
+		about = append(about, a.Actor)
+	}
+	err = s.once(w, r, key, about, func(ctx context.Context) (any, error) {
+		d, err := s.cfg.Turns.Decide(ctx, r.caller.Workspace.ID, a)
+		if err != nil {
+			return nil, err
+		}
+		return s.decided(r, d), nil
+	})
+	server.NameScopes(w, r.caller, err)
+	return err
+}
+
+func (s *api) decided(r *apiRequest, d turn.Decided) decided {
+	var ask event.InputRequired
+	_ = json.Unmarshal(d.Request, &ask) // of an erased session nothing is left
+	at := session.ActiveTurn{SessionID: d.SessionID}
+	s.link(r, &at)
+	return decided{ApprovalID: d.ApprovalID, Kind: d.Kind, KeyName: ask.KeyName, Status: d.Status, DecidedAt: d.DecidedAt, DecidedBy: d.DecidedBy,
+		Pattern: d.Pattern, SessionID: d.SessionID, EventsURL: at.EventsURL, Already: d.Already}
+}

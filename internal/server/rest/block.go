@@ -1,0 +1,94 @@
+package rest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/pgerr"
+	"github.com/parley-server/parley/internal/server"
+	"github.com/parley-server/parley/internal/session"
+	"github.com/parley-server/parley/internal/store/apikey"
+	"github.com/parley-server/parley/internal/turn"
+)
+
+// block waits for the end of a turn, or until it needs input.
+func (s *api) block(w http.ResponseWriter, r *apiRequest, started turn.Started) error {
+	seen := active(started)
+	outcome, err := s.await(r, started, seen)
+	if err != nil {
+		return s.accepted(r, started.From.Seq, seen, err)
+	}
+	server.Complete(s.door.Base(r.Request), outcome.Attachments)
+	return server.WriteJSON(w, http.StatusOK, outcome)
+}
+
+// await follows a turn to its end or to its first question, and keeps in seen how far
+// it came. A turn that is read again asks again, so a repeated call has the same answer.
+func (s *api) await(r *apiRequest, started turn.Started, seen *session.ActiveTurn) (turn.Outcome, error) {
+	ctx, stop := s.cfg.Keys.While(r.Context(), r.caller.Key)
+	defer stop()
+	for evs, err := range s.door.Events(ctx, started.From, started.Turn) {
+		if errors.Is(err, apikey.ErrDead) {
+			return turn.Outcome{}, apikey.Invalid()
+		}
+		if errors.Is(err, session.ErrGone) { // of a turn that is over: its answer is still there
+			break
+		}
+		if err != nil {
+			return turn.Outcome{}, fmt.Errorf("wait for the turn: %w", err)
+		}
+		for i := range evs {
+			ev := &evs[i]
+			seen.LastSeq = ev.Seq
+			switch {
+			case ev.Turn != started.Turn:
+			case ev.Kind == event.KindStarted:
+				seen.Status = session.Running
+			case ev.Kind == event.KindInputRequired:
+				ctx, cancel := s.door.Brief(ctx)
+				defer cancel()
+				return s.cfg.Turns.Asking(ctx, r.caller.Workspace.ID, started.Turn, ev.Data)
+			}
+		}
+	}
+	ctx, cancel := s.door.Brief(ctx)
+	defer cancel()
+	outcome, ended, err := s.cfg.Turns.Outcome(ctx, r.caller.Workspace.ID, started.Turn)
+	if err == nil && !ended {
+		err = errors.New("the turn has ended without an answer")
+	}
+	return outcome, err
+}
+
+// active is what is known of a turn when its message was stored.
+func active(started turn.Started) *session.ActiveTurn {
+	return &session.ActiveTurn{TurnID: started.Turn, SessionID: started.Session, Status: session.Queued, LastSeq: started.From.Seq}
+}
+
+// accepted says of a call that cannot be answered any more that its message was
+// stored: who only hears "try again" sends it twice. Its answer is what comes after from.
+func (s *api) accepted(r *apiRequest, from int64, t *session.ActiveTurn, err error) error {
+	why := "is stopping"
+	switch {
+	case fault.From(err) != nil:
+		return err
+	case errors.Is(err, context.Canceled) || r.Context().Err() != nil: // the caller is gone, or the service is stopping
+	case pgerr.IsTransient(err):
+		why = "has lost its database"
+		s.cfg.Log.WarnContext(r.Context(), "a call lost the database after its message was stored", "session", t.SessionID, "turn", t.TurnID, "err", err)
+	default:
+		return err
+	}
+	again := "Do not send it again: it had no Idempotency-Key, and would start a second turn"
+	if r.Header.Get("Idempotency-Key") != "" {
+		again = "Sent again with the same Idempotency-Key it finds this turn"
+	}
+	s.link(r, t)
+	return &fault.Error{Code: fault.Unavailable, Detail: fault.Detail{Turn: t}, Message: fmt.Sprintf(
+		"The message was accepted and its turn goes on in session %s, but this server %s and cannot wait for it. Read the answer at %s?replay=all&last_event_id=%d. %s.",
+		t.SessionID, why, t.EventsURL, from, again)}
+}

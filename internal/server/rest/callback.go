@@ -1,0 +1,89 @@
+package rest
+
+import (
+	"net/http"
+
+	"github.com/google/uuid"
+	"github.com/gorilla/mux"
+
+	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/server"
+	"github.com/parley-server/parley/internal/server/request"
+	"github.com/parley-server/parley/internal/store/callback"
+)
+
+// callback is the callback that the path names. What is not an id names none.
+func (r *apiRequest) callback() (uuid.UUID, error) {
+	id, ok := request.ID(mux.Vars(r.Request)["callbackId"])
+	if !ok {
+		return uuid.Nil, fault.New(fault.CallbackNotFound, "No such callback in this workspace: an id looks like %s.", uuid.Nil)
+	}
+	return id, nil
+}
+
+// listCallbacks answers with one page of what the workspace's callbacks were told.
+func (s *api) listCallbacks(w http.ResponseWriter, r *apiRequest) error {
+	if err := request.Accepts(r.Request, request.JSONType); err != nil {
+		return err
+	}
+	p := r.query()
+	limit, cursor, status := p.limit(20), p.one("cursor"), p.enum("status", callback.Statuses...)
+	if err := p.Err(); err != nil {
+		return err
+	}
+	ctx, cancel := s.door.Brief(r.Context())
+	defer cancel()
+	page, err := s.cfg.Callbacks.List(ctx, r.caller.Workspace.ID, status, cursor, limit)
+	if err != nil {
+		return err
+	}
+	return server.WriteJSON(w, http.StatusOK, page)
+}
+
+// getCallback answers with a callback, its reports and the attempts at them.
+func (s *api) getCallback(w http.ResponseWriter, r *apiRequest) error {
+	if err := r.bare(); err != nil {
+		return err
+	}
+	id, err := r.callback()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := s.door.Brief(r.Context())
+	defer cancel()
+	c, err := s.cfg.Callbacks.Get(ctx, r.caller.Workspace.ID, id)
+	if err != nil {
+		return err
+	}
+	return server.WriteData(w, http.StatusOK, c)
+}
+
+// redelivery is the answer to a call that redelivers.
+type redelivery struct {
+	CallbackID   uuid.UUID  `json:"callback_id"`
+	Redelivering bool       `json:"redelivering"`
+	WebhookID    *uuid.UUID `json:"webhook_id,omitempty"`
+	Reason       string     `json:"reason,omitempty"`
+}
+
+// redeliverCallback has the newest report sent once more. Where there is none, that
+// is no error.
+func (s *api) redeliverCallback(w http.ResponseWriter, r *apiRequest) error {
+	if err := r.bare(); err != nil {
+		return err
+	}
+	id, err := r.callback()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := s.door.Brief(r.Context())
+	defer cancel()
+	delivery, ok, err := s.cfg.Turns.Redeliver(ctx, r.caller.Workspace.ID, id)
+	if err != nil {
+		return err
+	}
+	if !ok {
+		return server.WriteData(w, http.StatusOK, redelivery{CallbackID: id, Reason: "nothing_reported"})
+	}
+	return server.WriteData(w, http.StatusOK, redelivery{CallbackID: id, Redelivering: true, WebhookID: &delivery})
+}

@@ -1,0 +1,39 @@
+package rest
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/parley-server/parley/internal/server/request"
+)
+
+// canceled is the answer to a cancel call.
+type canceled struct {
+	Canceled     bool   `json:"canceled"`
+	HaltDeferred bool   `json:"runner_halt_deferred"`
+	Reason       string `json:"reason,omitempty"`
+}
+
+// cancelTurn ends the session's turn. Where there is none, that is no error.
+func (s *api) cancelTurn(w http.ResponseWriter, r *apiRequest) error {
+	if err := request.Accepts(r.Request, request.JSONType); err != nil {
+		return err
+	}
+	query := r.query()
+	key := query.Once(r.Header.Values("Idempotency-Key"))
+	if err := query.Err(); err != nil {
+		return err
+	}
+	id, err := r.session()
+	if err != nil {
+		return err
+	}
+	return s.once(w, r, key, id, func(ctx context.Context) (any, error) {
+		got, err := s.cfg.Turns.Cancel(ctx, r.caller.Workspace.ID, id)
+		body := canceled{Canceled: got.Canceled, HaltDeferred: got.HaltDeferred}
+		if !got.Canceled {
+			body.Reason = "not_in_progress"
+		}
+		return body, err
+	})
+}

@@ -1,0 +1,93 @@
+package rest_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/parley-server/parley/internal/server/rest"
+	"github.com/parley-server/parley/internal/turn"
+)
+
+// A mistake of ours is told as one sentence, and a panic hurts one request only.
+func TestMistakesTellNothing(t *testing.T) {
+	t.Parallel()
+	s := start(t, func(c *rest.Config) {
+		c.Ready = func(context.Context) error { panic("the secret plan") }
+	})
+	s.say(t, "@text 1 delta").rest()
+	if _, err := s.pool.Exec(t.Context(), `ALTER TABLE sessions RENAME COLUMN title TO headline`); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []call{{path: "/readyz", key: "-"}, {path: "sessions"}} {
+		r := s.get(t, c)
+		if r.status != 500 || r.Error.Code != "INTERNAL" || r.Error.Type != "api_error" || r.Error.Message != "Internal error." || strings.Contains(r.text, "title") {
+			t.Errorf("%s: %d %s", c.path, r.status, r.text)
+		}
+	}
+	if r := s.get(t, call{path: "/healthz", key: "-"}); r.status != 200 {
+		t.Errorf("afterwards: %d", r.status)
+	}
+}
+
+// A database that does not answer is as good as one that is away.
+func TestDatabaseHangs(t *testing.T) {
+	t.Parallel()
+	s := startTurns(t, func(c *rest.Config) { c.Timeout = 2 * time.Second }, func(c *turn.Config) { c.StartTimeout = 2 * time.Second })
+	s.say(t, "@text 1 delta").rest()
+	tx, err := s.pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback(context.Background()) }()
+	if _, err := tx.Exec(t.Context(), `LOCK TABLE sessions IN ACCESS EXCLUSIVE MODE`); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []call{{path: "sessions"}, {method: "POST", path: "messages", body: body(t, "@text 1 delta")}} {
+		if r := s.get(t, c); r.status != 503 || r.Error.Code != "UNAVAILABLE" {
+			t.Errorf("%s: %d %s", c.path, r.status, r.text)
+		}
+	}
+}
+
+// A body that is announced and never comes holds up neither the answer nor the
+// connection for ever.
+func TestABodyThatNeverComes(t *testing.T) {
+	t.Parallel()
+	s := start(t, func(c *rest.Config) { c.WriteTimeout = 300 * time.Millisecond })
+	for request, want := range map[string]int{
+		"POST /api/v1/workspaces/demo/messages": 401, "POST /nowhere": 404, "POST /healthz": 405, "GET /healthz": 200, "OPTIONS /healthz": 204,
+		"PUT /api/v1/workspaces/demo/files/x/content": 404,
+	} {
+		conn, err := net.Dial("tcp", strings.TrimPrefix(s.URL, "http://"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(conn, "%s HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n", request)
+		read := bufio.NewReader(conn)
+		res, err := http.ReadResponse(read, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.ReadAll(res.Body); res.StatusCode != want || err != nil {
+			t.Errorf("%s: %d, %v", request, res.StatusCode, err)
+		}
+		if _, err := read.ReadByte(); err != io.EOF {
+			t.Errorf("%s: the connection is kept: %v", request, err)
+		}
+		conn.Close()
+	}
+}
+
+func TestNewNeedsItsParts(t *testing.T) {
+	t.Parallel()
+	if _, err := rest.New(rest.Config{}); err == nil {
+		t.Error("made of nothing")
+	}
+}

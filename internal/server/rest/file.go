@@ -1,0 +1,215 @@
+package rest
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"net/http"
+	"strings"
+
+	"github.com/google/uuid"
+	"github.com/gorilla/mux"
+
+	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/server"
+	"github.com/parley-server/parley/internal/server/request"
+	"github.com/parley-server/parley/internal/store/apikey"
+	"github.com/parley-server/parley/internal/store/filestore"
+)
+
+const (
+	maxGivenName = 1000 // characters of a filename, of which fewer are kept
+	maxMIME      = 127  // characters
+)
+
+// ticketFields and downloadFields are all the names that the bodies may have.
+var (
+	ticketFields   = []string{"filename", "mime", "size", "sha256", "origin_url"}
+	downloadFields = []string{"file_id", "session_id", "turn_id", "filename"}
+)
+
+// createFile answers with a ticket: where to send the bytes of a file, or that the
+// service gets them itself.
+func (s *api) createFile(w http.ResponseWriter, r *apiRequest) error {
+	if err := request.Accepts(r.Request, request.JSONType); err != nil {
+		return err
+	}
+	body, raw, err := request.ReadBody(w, r.Request)
+	if err != nil {
+		return err
+	}
+	n, err := parseTicket(r.query().Checks, body, r.Header)
+	if err != nil {
+		return err
+	}
+	hash := sha256.Sum256(raw)
+	n.Workspace, n.Key, n.Hash = r.caller.Workspace.ID, r.caller.Key, hash[:]
+	n.Unrestricted = r.caller.Scopes.Allows(apikey.FilesWriteUnrestricted)
+	ctx, cancel := s.door.Brief(r.Context())
+	defer cancel()
+	ticket, err := s.cfg.Files.Create(ctx, n)
+	if err != nil {
+		return err
+	}
+	if ticket.Replayed {
+		w.Header().Set("Idempotent-Replayed", "true")
+	}
+	if ticket.Upload == nil {
+		return server.WriteData(w, http.StatusAccepted, ticket)
+	}
+	ticket.Upload.URL = server.Absolute(s.door.Base(r.Request), ticket.Upload.URL)
+	return server.WriteData(w, http.StatusCreated, ticket)
+}
+
+// parseTicket checks what is known without a database, after what was found before.
+func parseTicket(c request.Checks, body []request.Member, h http.Header) (filestore.Request, error) {
+	var n filestore.Request
+	given := make(map[string]bool)
+	for _, f := range body {
+		param := request.Pointer(f.Name)
+		given[f.Name] = true
+		switch f.Name {
+		case "filename":
+			n.Filename = filename(&c, param, f.Value)
+		case "mime":
+			n.MIME = c.Word(param, f.Value, maxMIME)
+		case "size":
+			n.Size = new(int64(c.Integer(param, f.Value, 0, 1<<53)))
+		case "sha256":
+			n.SHA256 = hashOf(&c, param, f.Value)
+		case "origin_url":
+			n.OriginURL = c.Word(param, f.Value, request.MaxURL)
+		default:
+			c.Unknown("field", param, f.Name, ticketFields)
+		}
+	}
+	for _, name := range []string{"filename", "mime", "size"} {
+		if !given[name] && (name == "filename" || !given["origin_url"]) {
+			c.Add(fault.Violation{Param: "/" + name, Rule: "required", Message: name + " is missing."})
+		}
+	}
+	n.Once = c.Once(h.Values("Idempotency-Key"))
+	return n, c.Err()
+}
+
+// filename reads a name. Whatever is in it, the store makes one of it that can be kept.
+func filename(c *request.Checks, param string, raw json.RawMessage) string {
+	s, ok := c.Text(param, raw)
+	switch {
+	case !ok:
+	case strings.TrimSpace(s) == "":
+		c.Add(fault.Violation{Param: param, Rule: "min_length", Message: param[1:] + " is empty.", Expected: 1})
+	case len([]rune(s)) > maxGivenName:
+		c.Longer(param, "characters", maxGivenName)
+	}
+	return filestore.Name(s)
+}
+
+func hashOf(c *request.Checks, param string, raw json.RawMessage) []byte {
+	s, ok := c.Text(param, raw)
+	sum, err := hex.DecodeString(s)
+	if ok && (err != nil || len(sum) != sha256.Size) {
+		c.Add(fault.Violation{Param: param, Rule: "format", Message: param[1:] + " is 64 hexadecimal digits."})
+	}
+	return sum
+}
+
+// downloadQuery is what downloadFiles is asked for.
+type downloadQuery struct {
+	file, session, turn *uuid.UUID
+	filename            *string
+}
+
+func parseDownload(c request.Checks, body []request.Member) (q downloadQuery, err error) {
+	for _, f := range body {
+		param := request.Pointer(f.Name)
+		switch f.Name {
+		case "file_id":
+			q.file = new(c.UUID(param, f.Value))
+		case "session_id":
+			q.session = new(c.UUID(param, f.Value))
+		case "turn_id":
+			q.turn = new(c.UUID(param, f.Value))
+		case "filename":
+			q.filename = new(filename(&c, param, f.Value))
+		default:
+			c.Unknown("field", param, f.Name, downloadFields)
+		}
+	}
+	if c.Err() == nil && ((q.file == nil) == (q.session == nil) || q.file != nil && (q.turn != nil || q.filename != nil)) {
+		c.Add(fault.Violation{Param: "/file_id", Rule: "exactly_one", Message: "Name a file by file_id, or those of a session by session_id, which turn_id and filename may narrow."})
+	}
+	return q, c.Err()
+}
+
+// downloadFiles answers with fresh addresses: of one file, or of what a session has
+// produced.
+func (s *api) downloadFiles(w http.ResponseWriter, r *apiRequest) error {
+	if err := request.Accepts(r.Request, request.JSONType); err != nil {
+		return err
+	}
+	body, _, err := request.ReadBody(w, r.Request)
+	if err != nil {
+		return err
+	}
+	q, err := parseDownload(r.query().Checks, body)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := s.door.Brief(r.Context())
+	defer cancel()
+	list := make([]filestore.Download, 1)
+	if q.file != nil {
+		list[0], err = s.cfg.Files.Download(ctx, r.caller.Workspace.ID, *q.file)
+	} else if _, err = s.cfg.Sessions.Head(ctx, r.caller.Workspace.ID, *q.session); err == nil {
+		list, err = s.cfg.Files.Downloads(ctx, r.caller.Workspace.ID, *q.session, q.turn, q.filename)
+	}
+	if err != nil {
+		return err
+	}
+	for i := range list {
+		list[i].DownloadURL = server.Absolute(s.door.Base(r.Request), list[i].DownloadURL)
+	}
+	return server.WriteData(w, http.StatusOK, list)
+}
+
+// getFile answers with what a file is known by: above all, how far it has come.
+func (s *api) getFile(w http.ResponseWriter, r *apiRequest) error {
+	if err := request.Accepts(r.Request, request.JSONType); err != nil {
+		return err
+	}
+	if err := r.query().Err(); err != nil {
+		return err
+	}
+	id, ok := request.ID(mux.Vars(r.Request)["fileId"])
+	if !ok {
+		return fault.New(fault.FileNotFound, "There is no such file.")
+	}
+	ctx, cancel := s.door.Brief(r.Context())
+	defer cancel()
+	f, err := s.cfg.Files.Get(ctx, r.caller.Workspace.ID, id)
+	if err != nil {
+		return err
+	}
+	return server.WriteData(w, http.StatusOK, f)
+}
+
+// listFiles answers with one page of the workspace's files.
+func (s *api) listFiles(w http.ResponseWriter, r *apiRequest) error {
+	if err := request.Accepts(r.Request, request.JSONType); err != nil {
+		return err
+	}
+	p := r.query()
+	limit, cursor := p.limit(20), p.one("cursor")
+	direction := filestore.Direction(p.enum("direction", string(filestore.In), string(filestore.Out)))
+	if err := p.Err(); err != nil {
+		return err
+	}
+	ctx, cancel := s.door.Brief(r.Context())
+	defer cancel()
+	page, err := s.cfg.Files.List(ctx, r.caller.Workspace.ID, direction, limit, cursor)
+	if err != nil {
+		return err
+	}
+	return server.WriteJSON(w, http.StatusOK, page)
+}

@@ -1,0 +1,342 @@
+package rest_test
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
+
+	"github.com/parley-server/parley/internal/store/apikey"
+)
+
+func TestOnlyAGoodKeyGetsIn(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	good := s.Key
+	revoked := s.Issue(t, s.Workspace, apikey.All...)
+	if err := s.Keys.Revoke(t.Context(), s.Workspace.ID, revoked[4:12]); err != nil {
+		t.Fatal(err)
+	}
+	const missing, invalid = `Bearer realm="parley"`, `Bearer realm="parley", error="invalid_token"`
+	for _, operation := range s.operations(t) {
+		op := operation.call("demo", nothing())
+		for name, c := range map[string]struct {
+			header    []string
+			code      string
+			challenge string
+		}{
+			"no key":          {[]string{"Authorization", ""}, "MISSING_API_KEY", missing},
+			"another scheme":  {[]string{"Authorization", "Basic dXNlcjpwYXNz"}, "INVALID_API_KEY", invalid},
+			"the scheme only": {[]string{"Authorization", "Bearer"}, "INVALID_API_KEY", invalid},
+			"no scheme":       {[]string{"Authorization", good}, "INVALID_API_KEY", invalid},
+			"nonsense":        {[]string{"Authorization", "Bearer nonsense"}, "INVALID_API_KEY", invalid},
+			"a typo":          {[]string{"Authorization", "Bearer " + strings.Replace(good, good[20:22], "zz", 1)}, "INVALID_API_KEY", invalid},
+			"a made-up token": {[]string{"Authorization", "Bearer whtok_" + good[4:]}, "INVALID_API_KEY", invalid},
+			"a revoked key":   {[]string{"Authorization", "Bearer " + revoked}, "INVALID_API_KEY", invalid},
+			"much too long":   {[]string{"Authorization", "Bearer " + strings.Repeat("x", 9000)}, "INVALID_API_KEY", invalid},
+		} {
+			op.header = c.header
+			r := s.get(t, op)
+			if r.status != 401 || r.Error.Code != c.code || r.Error.Type != "authentication_error" || r.header.Get("WWW-Authenticate") != c.challenge {
+				t.Errorf("%s %s, %s: %d %s, %q", op.method, op.path, name, r.status, r.text, r.header.Get("WWW-Authenticate"))
+			}
+		}
+	}
+	if r := s.get(t, call{path: "sessions", header: []string{"Authorization", "bEaReR   " + good}}); r.status != 200 {
+		t.Errorf("another spelling of the scheme: %d", r.status)
+	}
+	two := s.request(t, call{path: "sessions"})
+	two.Header.Add("Authorization", "Bearer "+good)
+	res, err := s.client.Do(two)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if res.Body.Close(); res.StatusCode != 401 {
+		t.Errorf("two keys: %d", res.StatusCode)
+	}
+}
+
+// principal is a key, and what it may do in the demo workspace.
+type principal struct {
+	name, key string
+	status    int // what it is answered whatever it asks; 0: it may do what its scopes allow
+	scopes    apikey.Scopes
+}
+
+// answer is what a principal is answered whatever it sends to an operation; 0: its scopes allow
+// the operation. In an operation that names no workspace another's key acts in its own.
+func (p principal) answer(op operation) int {
+	foreign := p.status == 404
+	switch {
+	case p.status != 0 && (!foreign || op.namesWorkspace()):
+		return p.status
+	case !p.scopes.Allows(op.scope):
+		return 403
+	}
+	return 0
+}
+
+// principals are, for every scope, a key that has it alone: good, revoked, expired and
+// of another workspace; and the bearers that are no such keys.
+func (s *service) principals(t *testing.T) []principal {
+	t.Helper()
+	ctx := t.Context()
+	other, _ := s.Another(t)
+	list := []principal{{name: "no key", key: "-", status: 401}, {name: "a malformed key", key: "prl_nonsense", status: 401}}
+	for _, scope := range apikey.All {
+		only := apikey.Scopes{scope}
+		revoked := s.Issue(t, s.Workspace, scope)
+		if err := s.Keys.Revoke(ctx, s.Workspace.ID, revoked[4:12]); err != nil {
+			t.Fatal(err)
+		}
+		_, expired, err := s.Keys.Create(ctx, apikey.Grant{Workspace: s.Workspace.ID, Name: "expired", Scopes: only, Life: new(-time.Second)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		list = append(list,
+			principal{"a key with " + string(scope), s.Issue(t, s.Workspace, scope), 0, only},
+			principal{"a revoked key with " + string(scope), revoked, 401, nil},
+			principal{"an expired key with " + string(scope), expired, 401, nil},
+			principal{"another workspace's key with " + string(scope), s.Issue(t, other, scope), 404, only},
+		)
+	}
+	_, revoked, err := s.Keys.CreateWebhookToken(ctx, s.Workspace.ID)
+	if err == nil {
+		_, err = s.Keys.RevokeWebhookToken(ctx, s.Workspace.ID)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, token, err := s.Keys.CreateWebhookToken(ctx, s.Workspace.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, foreign, err := s.Keys.CreateWebhookToken(ctx, other.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return append(list,
+		principal{"the webhook_token", token, 0, apikey.Scopes{apikey.Chat, apikey.SessionsRead}},
+		principal{"a revoked webhook_token", revoked, 401, nil},
+		principal{"another workspace's webhook_token", foreign, 404, apikey.Scopes{apikey.Chat, apikey.SessionsRead}},
+	)
+}
+
+// Every operation and every principal: a scope opens what it is for and what it
+// includes, and nothing else. Who is refused learns nothing and changes nothing.
+func TestGuard(t *testing.T) {
+	t.Parallel()
+	s := guarded(t)
+	ops, principals, there := s.operations(t), s.principals(t), s.things(t)
+	before := s.rows(t)
+	refused, allowed := 0, 0
+	for _, op := range ops {
+		for _, p := range principals {
+			want := p.answer(op)
+			if want == 0 {
+				continue
+			}
+			refused++
+			c := op.call("demo", there)
+			c.key = p.key
+			r := s.get(t, c)
+			code := map[int]string{401: "INVALID_API_KEY", 403: "INSUFFICIENT_SCOPE", 404: "WORKSPACE_NOT_FOUND"}[want]
+			if p.key == "-" {
+				code = "MISSING_API_KEY"
+			}
+			if r.status != want || r.Error.Code != code || r.header.Get("RateLimit") != "" {
+				t.Errorf("%s with %s: %d %s; want %d %s", op, p.name, r.status, r.text, want, code)
+			}
+			if want == 403 && (r.Error.RequiredScope != string(op.scope) || r.header.Get("X-Key-Scopes") != p.scopes.String() ||
+				r.header.Get("X-Accepted-Scopes") != op.scope.Accepted().String() ||
+				r.header.Get("WWW-Authenticate") != fmt.Sprintf(`Bearer error="insufficient_scope", scope="%s"`, op.scope)) {
+				t.Errorf("%s with %s: %s %v", op, p.name, r.text, r.header)
+			}
+		}
+	}
+	s.unchanged(t, before)
+	for _, op := range ops {
+		for _, p := range principals {
+			if p.answer(op) != 0 {
+				continue
+			}
+			allowed++
+			c := op.call("demo", nothing())
+			c.key = p.key
+			if r := s.get(t, c); r.status == 401 || r.status == 403 || op.namesWorkspace() && r.Error.Code == "WORKSPACE_NOT_FOUND" || r.header.Get("RateLimit") == "" {
+				t.Errorf("%s with %s: %d %s", op, p.name, r.status, r.text)
+			}
+		}
+	}
+	if want := len(ops) * len(principals); refused+allowed != want || allowed < len(ops) {
+		t.Errorf("%d refused and %d allowed, of %d", refused, allowed, want)
+	}
+}
+
+// TestScopesOpenTheseOperations is the meaning of each scope, as a list: a key with it alone may
+// call these operations and no other. TestGuard calls them all. Nothing posts the results of
+// tools that answer 202 yet, so tools:write opens what it includes; the results of a caller's own
+// tools come with a message, so they need chat.
+func TestScopesOpenTheseOperations(t *testing.T) {
+	t.Parallel()
+	const files = "downloadFiles getFile listFiles"
+	want := map[apikey.Scope]string{
+		apikey.Chat: "cancelChat cancelTurn createChatCompletion createResponse decideApproval getModel listModels redeliverCallback runAgent " +
+			"sendChatMessage sendMessage",
+		apikey.SessionsRead: "getApproval getCallback listApprovals listCallbacks listMessages listSessions resumeChat resumeStream",
+		apikey.ToolsRead:    files, apikey.ToolsWrite: files,
+		apikey.FilesWrite: "createFile", apikey.FilesWriteUnrestricted: "createFile",
+		apikey.Secret: "answerSecret", apikey.WikiWrite: "",
+		apikey.MCP: "callMCP", apikey.MCPRead: "callMCP", apikey.A2A: "callA2A",
+	}
+	ops, got := start(t, nil).operations(t), make(map[apikey.Scope]string)
+	for _, scope := range apikey.All {
+		var ids []string
+		for _, op := range ops {
+			if (apikey.Scopes{scope}).Allows(op.scope) {
+				ids = append(ids, op.id)
+			}
+		}
+		slices.Sort(ids)
+		got[scope] = strings.Join(ids, " ")
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("the scopes open something else (-want +got):\n%s", diff)
+	}
+}
+
+// An object of another workspace answers like one that does not exist: status, code
+// and shape; and nothing happens to it.
+func TestWorkspacesAreApart(t *testing.T) {
+	t.Parallel()
+	s := guarded(t)
+	other, foreign := s.Another(t)
+	there := s.things(t)
+	plain := func(r reply, about ids) string { // what differs between any two answers
+		names := []string{r.RequestID, "", r.header.Get("X-Request-Id"), ""}
+		for _, id := range about {
+			names = append(names, id, "")
+		}
+		return strings.NewReplacer(names...).Replace(fmt.Sprint(r.status, r.text))
+	}
+	ops := slices.DeleteFunc(s.operations(t), func(op operation) bool { return !op.namesWorkspace() })
+	before := s.rows(t)
+	for _, ref := range []string{"demo", s.Workspace.ID.String(), strings.ToUpper(s.Workspace.ID.String())} {
+		for _, op := range ops {
+			c := op.call(ref, there)
+			c.key = foreign
+			r := s.get(t, c)
+			c.path = strings.Replace(c.path, ref, "no-such-workspace", 1)
+			if none := s.get(t, c); r.status != 404 || r.Error.Code != "WORKSPACE_NOT_FOUND" || plain(r, there) != plain(none, there) {
+				t.Errorf("%s: %s, but of nothing: %s", op, plain(r, there), plain(none, there))
+			}
+		}
+	}
+	named := 0
+	for _, ref := range []string{"another", other.ID.String()} {
+		for _, op := range ops {
+			absent := nothing()
+			c, without := op.call(ref, there), op.call(ref, absent)
+			if c.path == without.path && c.body == without.body {
+				continue // it names no object
+			}
+			named++
+			c.key, without.key = foreign, foreign
+			r, none := s.get(t, c), s.get(t, without)
+			if op.servedBy != "" { // its protocol says how an object is not found
+				if plain(r, there) != plain(none, absent) {
+					t.Errorf("%s: %s, but of nothing: %s", op, plain(r, there), plain(none, absent))
+				}
+				continue
+			}
+			if r.status != 404 || !strings.HasSuffix(r.Error.Code, "_NOT_FOUND") || r.Error.Code == "WORKSPACE_NOT_FOUND" || plain(r, there) != plain(none, absent) {
+				t.Errorf("%s: %s, but of nothing: %s", op, plain(r, there), plain(none, absent))
+			}
+		}
+	}
+	s.unchanged(t, before)
+	for _, op := range ops { // what lists, lists its own
+		if op.method != http.MethodGet || strings.Count(op.template, "{") != 1 || op.servedBy != "" {
+			continue
+		}
+		c := op.call("another", there)
+		c.key = foreign
+		r := s.get(t, c)
+		for _, id := range there {
+			if r.status != 200 || strings.Contains(r.text, id) {
+				t.Errorf("%s: %d %s", op, r.status, r.text)
+			}
+		}
+	}
+	if named < 2 {
+		t.Errorf("only %d requests name an object", named)
+	}
+}
+
+func TestOneCallerInTwoWorkspacesIsTwo(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	_, foreign := s.Another(t)
+	message := `{"command":"@text 1 delta","caller_id":"anna"}`
+	here := s.open(t, call{method: "POST", path: "messages", body: message}).rest()
+	there := s.open(t, call{method: "POST", path: "/api/v1/workspaces/another/messages", body: message, key: foreign}).rest()
+	again := s.open(t, call{method: "POST", path: "messages", body: message}).rest()
+	if a, b, c := sessionOf(t, here[0]), sessionOf(t, there[0]), sessionOf(t, again[0]); a == b || a != c {
+		t.Errorf("sessions %s, %s, %s", a, b, c)
+	}
+}
+
+func TestLoopbackKeyDoesNotPassAProxy(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	_, key, err := s.Keys.Create(t.Context(), apikey.Grant{Workspace: s.Workspace.ID, Name: "dev", Scopes: apikey.All, Loopback: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := s.get(t, call{path: "sessions", key: key}); r.status != 200 {
+		t.Errorf("from this machine: %d", r.status)
+	}
+	for _, header := range []string{"X-Forwarded-For", "Forwarded", "X-Real-IP", "Via", "X-Forwarded-Host"} {
+		if r := s.get(t, call{path: "sessions", key: key, header: []string{header, "127.0.0.1"}}); r.status != 401 || r.Error.Code != "INVALID_API_KEY" {
+			t.Errorf("with %s: %d", header, r.status)
+		}
+	}
+}
+
+// Authentication comes first of all that concerns an operation, then the workspace,
+// then the scope, then the quota, then the request.
+func TestOrderOfChecks(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	reader, busy := s.Issue(t, s.Workspace, apikey.SessionsRead), s.Issue(t, s.Workspace, apikey.All...)
+	if _, err := s.pool.Exec(t.Context(), `INSERT INTO rate_limits VALUES ($1, 'messages', now() + interval '1 hour')`, busy[4:12]); err != nil {
+		t.Fatal(err)
+	}
+	broken := call{method: "POST", path: "messages", body: "{", header: []string{"Content-Type", "text/plain", "Accept", "image/png"}}
+	for _, step := range []struct {
+		status int
+		mend   func(*call)
+	}{
+		{401, func(c *call) { c.key, c.path = "nonsense", "/api/v1/workspaces/nowhere/messages" }},
+		{404, func(c *call) { c.key = reader }},
+		{403, func(c *call) { c.path = "messages" }},
+		{429, func(c *call) { c.key = busy }},
+		{406, func(c *call) { c.key = "" }},
+		{415, func(c *call) { c.header = c.header[:2] }},
+		{400, func(c *call) { c.header = nil }},
+		{404, func(c *call) { c.body = `{"command":"x","session_id":"` + uuid.NewString() + `"}` }},
+	} {
+		step.mend(&broken)
+		if r := s.get(t, broken); r.status != step.status {
+			t.Errorf("%d, want %d: %s", r.status, step.status, r.text)
+		}
+	}
+	if r := s.get(t, call{method: http.MethodGet, path: "sessions/nonsense/events?last_event_id=x"}); r.status != 400 {
+		t.Errorf("a bad cursor for no session: %d", r.status)
+	}
+}

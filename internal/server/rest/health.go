@@ -1,0 +1,39 @@
+package rest
+
+import (
+	"net/http"
+
+	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/server"
+	"github.com/parley-server/parley/internal/server/request"
+)
+
+var healthy = []byte(`{"status":"ok"}` + "\n")
+
+// health says that the process is alive.
+func (s *api) health(w http.ResponseWriter, r *apiRequest) error {
+	if err := request.Accepts(r.Request, request.JSONType); err != nil {
+		return err
+	}
+	server.WriteBody(w, http.StatusOK, healthy)
+	return nil
+}
+
+// ready reports whether the process can do its work; the answer names what is lacking.
+func (s *api) ready(w http.ResponseWriter, r *apiRequest) error {
+	if err := request.Accepts(r.Request, request.JSONType); err != nil {
+		return err
+	}
+	ctx, cancel := s.door.Brief(r.Context())
+	defer cancel()
+	err := s.cfg.Ready(ctx)
+	s.readiness.Note(r.Context(), err)
+	if err != nil {
+		if f := fault.From(err); f != nil {
+			return f
+		}
+		return fault.New(fault.Unavailable, "The service is not ready.")
+	}
+	server.WriteBody(w, http.StatusOK, healthy)
+	return nil
+}

@@ -1,0 +1,141 @@
+package rest
+
+import (
+	"crypto/sha256"
+	"net/http"
+
+	"github.com/google/uuid"
+
+	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/server"
+	"github.com/parley-server/parley/internal/server/request"
+	"github.com/parley-server/parley/internal/session"
+	"github.com/parley-server/parley/internal/turn"
+)
+
+// parseMessage checks a message, and tells all that is wrong with it after what was found
+// wrong before.
+func parseMessage(c request.Checks, body []request.Member, h http.Header) (request.Message, error) {
+	m := c.Message(body, request.MessageFields)
+	m.IdempotencyKey = c.Once(h.Values("Idempotency-Key"))
+	return m, c.Err()
+}
+
+// sendMessage starts a turn and answers with its events, with its outcome, or, where
+// that is reported to a callback, with where to find it. A message that was sent
+// before finds its turn.
+func (s *api) sendMessage(w http.ResponseWriter, r *apiRequest) error {
+	if err := request.Accepts(r.Request, request.StreamType, request.JSONType); err != nil {
+		return err
+	}
+	body, raw, err := request.ReadBody(w, r.Request)
+	if err != nil {
+		return err
+	}
+	m, err := parseMessage(r.query().Checks, body, r.Header)
+	if err != nil {
+		return err
+	}
+	if m.LastEvent, _, err = cursorOf("Last-Event-ID", r.Header.Values("Last-Event-ID")); err != nil {
+		return err
+	}
+	if err := takes(r.Request, m.Stream); err != nil {
+		return err
+	}
+	if m.Stream || m.Callback == nil {
+		release, err := s.door.Hold(r.Context(), r.caller)
+		if err != nil {
+			return err
+		}
+		defer release()
+	}
+	started, err := s.start(r, m.Request, raw)
+	if err != nil {
+		return err
+	}
+	if started.Replayed {
+		w.Header().Set("Idempotent-Replayed", "true")
+	}
+	switch {
+	case m.Stream:
+		return s.show(w, r, started, m.LastEvent)
+	case m.Callback != nil:
+		return s.accept(w, r, started)
+	}
+	return s.block(w, r, started)
+}
+
+// takes checks that the caller takes what it gets: a stream, or the whole answer.
+func takes(r *http.Request, stream bool) error {
+	is, other, way := request.JSONType, request.StreamType, true
+	if stream {
+		is, other, way = request.StreamType, request.JSONType, false
+	}
+	if request.Accepts(r, is) == nil {
+		return nil
+	}
+	return fault.New(fault.NotAcceptable, "The answer is %s, which the Accept header does not allow. With \"stream\":%t it is %s.", is, way, other)
+}
+
+// start stores the message. When it returns, the message will be answered.
+func (s *api) start(r *apiRequest, req turn.Request, raw []byte) (turn.Started, error) {
+	if err := r.Context().Err(); err != nil {
+		return turn.Started{}, err
+	}
+	hash := sha256.Sum256(raw)
+	req.Workspace, req.Key, req.Scopes, req.Hash = r.caller.Workspace, r.caller.Key, r.caller.Scopes.Expand().Strings(), hash[:]
+	started, err := s.cfg.Turns.Start(r.Context(), req)
+	if f := fault.From(err); f != nil {
+		if t, ok := f.Detail.Turn.(*session.ActiveTurn); ok {
+			s.link(r, t)
+		}
+	}
+	return started, err
+}
+
+// show streams a turn that was just started, or that a client with a cursor comes
+// back to.
+func (s *api) show(w http.ResponseWriter, r *apiRequest, started turn.Started, cursor int64) error {
+	t := &tail{from: started.From, turn: started.Turn}
+	if cursor > 0 {
+		t.head = &event.Open{SessionID: started.Session, FromSeq: new(t.from.Seq)}
+		last, err := s.ended(r, started)
+		if err != nil {
+			return s.accepted(r, started.From.Seq, active(started), err)
+		}
+		if last > 0 && last <= t.from.Seq { // the client has everything
+			return s.close(w, r, t, func(f *frames) error { return f.done(false) })
+		}
+	}
+	return s.stream(w, r, t)
+}
+
+// ended is the seq of a turn's last event, 0 while it has none.
+func (s *api) ended(r *apiRequest, started turn.Started) (int64, error) {
+	ctx, cancel := s.door.Brief(r.Context())
+	defer cancel()
+	t, _, err := s.cfg.Sessions.Answer(ctx, r.caller.Workspace.ID, started.Turn)
+	if err != nil || t.EndSeq == nil {
+		return 0, err
+	}
+	return *t.EndSeq, nil
+}
+
+// queued is the answer to a message whose end a callback will report.
+type queued struct {
+	SessionID  uuid.UUID `json:"session_id"`
+	TurnID     uuid.UUID `json:"turn_id"`
+	CallbackID uuid.UUID `json:"callback_id"`
+	Status     string    `json:"status"`
+	EventsURL  string    `json:"events_url"`
+	CancelURL  string    `json:"cancel_url"`
+}
+
+// accept answers 202.
+func (s *api) accept(w http.ResponseWriter, r *apiRequest, started turn.Started) error {
+	t := active(started)
+	s.link(r, t)
+	w.Header().Set("Location", t.EventsURL)
+	return server.WriteData(w, http.StatusAccepted, queued{started.Session, started.Turn, started.Callback, "queued", t.EventsURL, t.CancelURL})
+}

@@ -1,0 +1,204 @@
+package rest_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/parley-server/parley/internal/store/apikey"
+	"github.com/parley-server/parley/internal/testing/apicheck"
+)
+
+// objects makes, in the demo workspace, one of everything that a path can name, by the
+// name of the path's parameter; where an operation means something special by it, by
+// its name too. A path with a parameter that is not here fails the tests of the guard.
+var objects = map[string]func(testing.TB, *service) string{
+	"sessionId":               aSession,
+	"approvalId":              anApproval,
+	"answerSecret approvalId": aSecretRequest,
+	"callbackId":              aCallback,
+	"fileId":                  aFile,
+	"chatId":                  aChat,
+	"model":                   func(_ testing.TB, s *service) string { return s.Workspace.Slug },
+}
+
+// bodies are requests that would do something, by operation; {sessionId} stands for an
+// object. An operation that takes JSON and is not here fails the tests of the guard.
+var bodies = map[string]string{
+	"sendMessage":    `{"command":"@text 1 delta","session_id":"{sessionId}"}`,
+	"decideApproval": `{"decision":"allow"}`,
+	"answerSecret":   `{"action":"skip"}`,
+	"createFile":     `{"filename":"a.txt","mime":"text/plain","size":5}`,
+	"downloadFiles":  `{"file_id":"{fileId}"}`,
+
+	"callMCP":              `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`,
+	"callA2A":              `{"jsonrpc":"2.0","id":1,"method":"tasks/get","params":{"id":"{sessionId}"}}`,
+	"createChatCompletion": `{"model":"{model}","messages":[{"role":"user","content":"@text 1 delta"}],"session_id":"{sessionId}"}`,
+	"createResponse":       `{"model":"{model}","input":"@text 1 delta","session_id":"{sessionId}"}`,
+	"sendChatMessage":      `{"messages":[{"role":"user","parts":[{"type":"text","text":"@text 1 delta"}]}],"session_id":"{sessionId}"}`,
+	"runAgent":             `{"threadId":"{chatId}","runId":"r","messages":[],"resume":[{"interruptId":"{approvalId}","status":"resolved","payload":{"approved":true}}]}`,
+}
+
+// guarded is a service whose turns ask before they use a tool: those that objects
+// begins wait, and stay as they are.
+func guarded(t *testing.T) *service { return startTurns(t, nil, asking(time.Hour)) }
+
+func aSession(t testing.TB, s *service) string {
+	st := s.say(t, held)
+	id := sessionOf(t, st.until("open")[0])
+	st.asked()
+	return id
+}
+
+// aChat is one whose turn asks and waits.
+func aChat(t testing.TB, s *service) string {
+	s.say(t, held, `"caller_id":"chat-1"`).asked()
+	return "chat-1"
+}
+
+func anApproval(t testing.TB, s *service) string { return s.say(t, held).asked().ApprovalID }
+
+func aSecretRequest(t testing.TB, s *service) string {
+	s.register(t, "STRIPE_KEY")
+	return s.say(t, `@call request_secret {"key_name":"STRIPE_KEY","reason":"to refund"}`).asked().ApprovalID
+}
+
+// aCallback is one that was told what nobody gets.
+func aCallback(t testing.TB, s *service) string {
+	id := s.callback(t, "https://listen.invalid/", held)
+	s.await(t, id, "failed", 1)
+	return id
+}
+
+// aFile is one that came and can be downloaded.
+func aFile(t testing.TB, s *service) string { return s.download(t, "a.txt", "Hello").FileID }
+
+// ids are objects by their kinds.
+type ids map[string]string
+
+// things makes one object of every kind.
+func (s *service) things(t testing.TB) ids {
+	t.Helper()
+	all := make(ids)
+	for kind, make := range objects {
+		all[kind] = make(t, s)
+	}
+	return all
+}
+
+// nothing names objects that do not exist.
+func nothing() ids {
+	all := make(ids)
+	for kind := range objects {
+		all[kind] = uuid.NewString()
+	}
+	return all
+}
+
+// operation is one that needs a key.
+type operation struct {
+	id, method, template string
+	scope                apikey.Scope
+	servedBy             string // a protocol; "": the API itself
+	body                 string
+}
+
+// namesWorkspace reports whether the operation's path does. Else the key determines it.
+func (op operation) namesWorkspace() bool { return strings.Contains(op.template, "{id}") }
+
+func (op operation) String() string { return op.method + " " + op.template }
+
+// call is a request for the operation in a workspace and about some objects.
+func (op operation) call(ref string, about ids) call {
+	names := []string{"{id}", ref}
+	for kind, id := range about {
+		if special, ok := about[op.id+" "+kind]; ok {
+			id = special
+		}
+		names = append(names, "{"+kind+"}", id)
+	}
+	fill := strings.NewReplacer(names...)
+	return call{method: op.method, path: fill.Replace(op.template), body: fill.Replace(op.body)}
+}
+
+var parameter = regexp.MustCompile(`\{(\w+)\}`)
+
+// operations lists what the document protects. A new operation is in every test of the
+// guard without being named there.
+func (s *service) operations(t testing.TB) []operation {
+	t.Helper()
+	var ops []operation
+	for path, item := range s.client.Transport.(*apicheck.Transport).Doc.Paths.Map() {
+		for method, doc := range item.Operations() {
+			op := operation{id: doc.OperationID, method: method, template: path, scope: apikey.Scope(doc.Extensions["x-scope"].(string))}
+			op.servedBy, _ = doc.Extensions["x-served-by"].(string)
+			if op.scope == "none" {
+				continue
+			}
+			if doc.RequestBody != nil {
+				good, ok := bodies[op.id]
+				if !ok {
+					t.Fatalf("%s takes a body: say in bodies what a good one is", op)
+				}
+				op.body = good
+			}
+			for _, p := range parameter.FindAllStringSubmatch(op.template+op.body, -1) {
+				if p[1] != "id" && objects[p[1]] == nil {
+					t.Fatalf("%s names a {%s}: say in objects how to make one", op, p[1])
+				}
+			}
+			ops = append(ops, op)
+		}
+	}
+	if len(ops) < 5 {
+		t.Fatalf("only %d operations", len(ops))
+	}
+	slices.SortFunc(ops, func(a, b operation) int { return strings.Compare(a.String(), b.String()) })
+	return ops
+}
+
+// rows is everything that is stored, by table, but for what mere looking changes.
+func (s *service) rows(t testing.TB) map[string]string {
+	t.Helper()
+	tables, err := s.pool.Query(t.Context(), `SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace
+		AND relkind IN ('r', 'p') AND NOT relispartition AND relname NOT LIKE 'river%' AND relname NOT IN ('rate_limits', 'open_streams')`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tables.Close()
+	var names []string
+	for tables.Next() {
+		var name string
+		if err := tables.Scan(&name); err != nil {
+			t.Fatal(err)
+		}
+		names = append(names, name)
+	}
+	all := make(map[string]string)
+	for _, name := range names {
+		var content json.RawMessage
+		err := s.pool.QueryRow(t.Context(), fmt.Sprintf(`SELECT coalesce(json_agg(r ORDER BY r::text), '[]') FROM (
+			SELECT to_jsonb(t) - ARRAY['last_used_at', 'lease_until'] AS r FROM %q t) rows`, name)).Scan(&content)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all[name] = string(content)
+	}
+	return all
+}
+
+// unchanged fails the test where something was stored since.
+func (s *service) unchanged(t testing.TB, before map[string]string) {
+	t.Helper()
+	for table, now := range s.rows(t) {
+		if now != before[table] {
+			t.Errorf("%s has changed from\n%s\nto\n%s", table, before[table], now)
+		}
+	}
+}

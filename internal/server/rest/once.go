@@ -1,0 +1,42 @@
+package rest
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"net/http"
+
+	"github.com/parley-server/parley/internal/server"
+	"github.com/parley-server/parley/internal/session"
+)
+
+// once answers 200 with what do returns. Under an Idempotency-Key, key, the same
+// request gets the same answer for a day and do runs once; about is what makes it the
+// same, and holds no secret.
+func (s *api) once(w http.ResponseWriter, r *apiRequest, key string, about any, do func(context.Context) (any, error)) error {
+	ctx, cancel := s.door.Brief(r.Context())
+	defer cancel()
+	text, err := json.Marshal(about)
+	if err != nil {
+		return fmt.Errorf("encode what a request is about: %w", err)
+	}
+	hash := sha256.Sum256(text)
+	name := session.Once{Workspace: r.caller.Workspace.ID, Route: r.op.ID, Key: key, Hash: hash[:], Caller: r.caller.Key}
+	status, body, replayed, err := s.cfg.Sessions.Once(ctx, name, func(ctx context.Context) (int, []byte, error) {
+		answer, err := do(ctx)
+		if err != nil {
+			return 0, nil, err
+		}
+		body, err := server.Encode(map[string]any{"data": answer})
+		return http.StatusOK, body, err
+	})
+	if err != nil {
+		return err
+	}
+	if replayed {
+		w.Header().Set("Idempotent-Replayed", "true")
+	}
+	server.WriteBody(w, status, body)
+	return nil
+}

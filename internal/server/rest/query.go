@@ -1,0 +1,132 @@
+package rest
+
+import (
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/uuid"
+
+	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/server/request"
+)
+
+// params reads a query string and gathers what is wrong with it. A parameter that is
+// there has a value: an empty filter would quietly show everything.
+type params struct {
+	request.Checks
+	values url.Values
+	broken bool // part of the query string could not be read
+}
+
+// query is what the caller asks for. A name that the document does not know for this
+// operation is a mistake: it could be a filter with a typing error.
+func (r *apiRequest) query() *params {
+	p := &params{}
+	var err error
+	if p.values, err = url.ParseQuery(r.URL.RawQuery); err != nil {
+		p.broken = true
+		p.Add(fault.Violation{Param: "/query", Rule: "format", Message: "The query string cannot be parsed."})
+	}
+	for _, name := range slices.Sorted(maps.Keys(p.values)) {
+		if !slices.Contains(r.op.params, name) {
+			p.Unknown("parameter", request.Pointer(name), name, r.op.params)
+		}
+	}
+	return p
+}
+
+// bare checks a request that says everything in its path.
+func (r *apiRequest) bare() error {
+	if err := request.Accepts(r.Request, request.JSONType); err != nil {
+		return err
+	}
+	return r.query().Err()
+}
+
+// one is the value of a parameter, "" for none.
+func (p *params) one(name string) string {
+	switch values := p.values[name]; {
+	case len(values) == 0:
+	case len(values) > 1:
+		p.Add(fault.Violation{Param: "/" + name, Rule: "repeated", Message: name + " is there more than once."})
+	case values[0] == "":
+		p.Add(fault.Violation{Param: "/" + name, Rule: "min_length", Message: name + " is empty. Give it a value, or leave it out.", Expected: 1})
+	default:
+		return values[0]
+	}
+	return ""
+}
+
+func (p *params) limit(usual int) int {
+	text := p.one("limit")
+	if text == "" {
+		return usual
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		p.Type("/limit", "integer")
+		return usual
+	}
+	return p.Within("/limit", float64(n), 1, maxPage)
+}
+
+// text is a parameter that may be anything that text can be.
+func (p *params) text(name string) *string {
+	s := p.one(name)
+	if s == "" {
+		return nil
+	}
+	if !utf8.ValidString(s) || strings.Contains(s, "\x00") {
+		p.Add(fault.Violation{Param: "/" + name, Rule: "format", Message: name + " is not text in UTF-8."})
+	}
+	return &s
+}
+
+// uuid is a parameter that is an id.
+func (p *params) uuid(name string) *uuid.UUID {
+	text := p.one(name)
+	if text == "" {
+		return nil
+	}
+	id, ok := request.ID(text)
+	if !ok {
+		p.Add(fault.Violation{Param: "/" + name, Rule: "format", Message: name + " is not a UUID.", Expected: "uuid"})
+		return nil
+	}
+	return &id
+}
+
+func (p *params) enum(name string, allowed ...string) string {
+	s := p.one(name)
+	if s == "" {
+		return ""
+	}
+	v := fault.Violation{Param: "/" + name, Rule: "enum", Message: fmt.Sprintf("%s can be %s.", name, strings.Join(allowed, ", "))}
+	for _, a := range allowed {
+		if a == s {
+			return s
+		}
+		v.Allowed = append(v.Allowed, a)
+	}
+	p.Add(v)
+	return ""
+}
+
+func (p *params) time(name string) *time.Time {
+	text := p.one(name)
+	if text == "" {
+		return nil
+	}
+	t, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		p.Add(fault.Violation{Param: "/" + name, Rule: "format", Message: name + " is not a time like 2026-01-31T12:00:00Z.", Expected: "date-time"})
+		return nil
+	}
+	return &t
+}

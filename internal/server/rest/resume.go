@@ -1,0 +1,226 @@
+package rest
+
+import (
+	"errors"
+	"net/http"
+	"strconv"
+
+	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/server"
+	"github.com/parley-server/parley/internal/server/request"
+	"github.com/parley-server/parley/internal/session"
+	"github.com/parley-server/parley/internal/sse"
+)
+
+// resumeStream attaches a reader to a session.
+func (s *api) resumeStream(w http.ResponseWriter, r *apiRequest) error {
+	release := func() {}
+	defer func() { release() }()
+	var t *tail
+	err := server.Aside(func() (err error) {
+		if release, err = s.hold(r); err != nil {
+			return err
+		}
+		t, err = s.openTail(w, r)
+		return err
+	})
+	if err != nil || t == nil {
+		return err
+	}
+	return s.stream(w, r, t)
+}
+
+// hold counts a stream of the caller.
+func (s *api) hold(r *apiRequest) (release func(), err error) {
+	if release, err = s.door.Hold(r.Context(), r.caller); err != nil {
+		return func() {}, err
+	}
+	return release, nil
+}
+
+// openTail finds what a stream has to show. Without a turn to follow it writes the whole answer and
+// returns nil.
+func (s *api) openTail(w http.ResponseWriter, r *apiRequest) (*tail, error) {
+	a, err := s.attach(r)
+	if err != nil {
+		return nil, err
+	}
+	if r.Method == http.MethodHead {
+		sse.Headers(w.Header())
+		w.WriteHeader(http.StatusOK)
+		return nil, nil
+	}
+	if t := a.follow(); t != nil {
+		return t, nil
+	}
+	return nil, s.replay(w, r, a)
+}
+
+// attachment is a reader's wish against what there is.
+type attachment struct {
+	head   session.Head
+	cursor int64
+	given  bool // false: the reader has no cursor
+	all    bool
+}
+
+// attach reads a reader's wish, and looks at the session.
+func (s *api) attach(r *apiRequest) (*attachment, error) {
+	if err := request.Accepts(r.Request, request.StreamType); err != nil {
+		return nil, err
+	}
+	query := r.query()
+	if query.broken { // what is lost may be the cursor
+		return nil, badCursor("query", "The query string cannot be parsed.")
+	}
+	// An EventSource repeats its first query for ever: the header is newer.
+	a := &attachment{}
+	var err error
+	if a.cursor, a.given, err = cursorOf("last_event_id", query.values["last_event_id"]); err != nil {
+		return nil, err
+	}
+	if values := r.Header.Values("Last-Event-ID"); len(values) > 0 {
+		if a.cursor, a.given, err = cursorOf("Last-Event-ID", values); err != nil {
+			return nil, err
+		}
+	}
+	a.all = query.replay()
+	if err := query.Err(); err != nil {
+		return nil, err
+	}
+	id, err := r.session()
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := s.door.Brief(r.Context())
+	defer cancel()
+	a.head, err = s.cfg.Sessions.HeadAt(ctx, r.caller.Workspace.ID, id, a.cursor)
+	return a, err
+}
+
+// gone reports whether the cursor cannot be honoured. A number that is no event of the
+// session was never given out here: the log was lost, or it is another session's. What is
+// older than the replay window is not shown, even where it is still there.
+func (a *attachment) gone() bool {
+	h := &a.head
+	return h.Erased || h.Foreign || (a.all || h.Missed.Turns != nil) && a.cursor < h.GoneSeq
+}
+
+// follow is what a reader of a running turn is shown, nil where nothing runs.
+func (a *attachment) follow() *tail {
+	h := &a.head
+	if a.gone() || h.Status() != session.Thinking {
+		return nil
+	}
+	t := &tail{turn: h.Turn, all: a.all, before: h.Before, from: session.From{Session: h.Session, Seq: a.cursor, Since: h.TurnAt}}
+	switch {
+	case a.all:
+		t.from.Since = h.Created
+	case h.Missed.Turns != nil: // the rest of what the reader was shown, then the turn in progress
+		t.earlier, t.from.Since = h.Missed.Turns, h.Missed.Since
+	case a.cursor < h.StartSeq: // of an older turn, or none
+		t.from.Seq = h.StartSeq
+	}
+	t.head = &event.Open{SessionID: h.Session, FromSeq: new(t.from.Seq)}
+	return t
+}
+
+// replay answers a reader for whom nothing is in progress: with the end, or with
+// what was missed and then the end.
+func (s *api) replay(w http.ResponseWriter, r *apiRequest, a *attachment) error {
+	h := &a.head
+	seq := a.cursor
+	switch {
+	case h.Foreign && h.Status() == session.Thinking: // an id that no row has is not repeated
+		seq = h.StartSeq
+	case h.Foreign || !a.given && !a.all:
+		seq = h.LastSeq
+	}
+	t := &tail{turn: h.Turn, all: true, before: h.Before, from: session.From{Session: h.Session, Seq: seq, Since: h.Created},
+		head: &event.Open{SessionID: h.Session, FromSeq: &seq}}
+	return s.close(w, r, t, func(f *frames) error {
+		switch {
+		case a.gone():
+			return f.gone()
+		case !a.all || h.Status() == session.NotStarted:
+			return f.done(false)
+		}
+		return s.missed(r, f, h.LastSeq)
+	})
+}
+
+// close answers with a stream that ends by itself.
+func (s *api) close(w http.ResponseWriter, r *apiRequest, t *tail, rest func(*frames) error) error {
+	sw := sse.Open(w, sse.Options{Keepalive: s.cfg.Keepalive, WriteTimeout: s.cfg.WriteTimeout})
+	defer sw.Close()
+	out := &frames{sw: sw, tail: t, id: t.from.Seq}
+	err := out.begin()
+	if err == nil {
+		err = rest(out)
+	}
+	if err == nil {
+		err = sw.Flush()
+	}
+	if err != nil {
+		s.left(r.Context(), r.caller.Key, t, err)
+	}
+	return nil
+}
+
+// missed sends every row after the cursor, the last of which is the end of a turn.
+func (s *api) missed(r *apiRequest, out *frames, last int64) error {
+	for evs, err := range s.cfg.Sessions.After(r.Context(), out.tail.from) {
+		if errors.Is(err, session.ErrGone) {
+			return errors.Join(err, out.gone(), out.sw.Flush())
+		}
+		if err != nil {
+			return err
+		}
+		evs, ended := server.Until(evs, out.tail.turn)
+		if err := out.send(evs); err != nil || ended {
+			return err
+		}
+	}
+	if out.tail.from.Seq < last {
+		return out.gone()
+	}
+	return out.done(true) // the reader had it all
+}
+
+// cursorOf reads the cursor in a header or parameter; given is false where there is
+// none.
+func cursorOf(param string, values []string) (cursor int64, given bool, err error) {
+	switch len(values) {
+	case 0:
+		return 0, false, nil
+	case 1:
+	default:
+		return 0, false, badCursor(param, "The cursor is there more than once.")
+	}
+	text := values[0]
+	if text == "" || text[0] == '0' && text != "0" || text[0] < '0' || text[0] > '9' {
+		return 0, false, badCursor(param, "The cursor is the id of a frame: 0, or a decimal number without sign, blank or leading zero.")
+	}
+	cursor, err = strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		return 0, false, badCursor(param, "The cursor is the id of a frame: 0, or a decimal number that fits 63 bits.")
+	}
+	return cursor, true, nil
+}
+
+func badCursor(param, message string) *fault.Error {
+	return &fault.Error{Code: fault.InvalidCursor, Message: message, Param: param}
+}
+
+// replay reads the wish for everything that was missed.
+func (p *params) replay() bool {
+	switch values := p.values["replay"]; {
+	case len(values) == 0:
+		return false
+	case len(values) == 1 && values[0] == "all":
+		return true
+	}
+	p.Add(fault.Violation{Param: "/replay", Rule: "enum", Message: "replay can only be all, once.", Allowed: []any{"all"}})
+	return false
+}

@@ -1,0 +1,293 @@
+package rest_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/server/rest"
+	"github.com/parley-server/parley/internal/session"
+	"github.com/parley-server/parley/internal/sse"
+	"github.com/parley-server/parley/internal/store/apikey"
+)
+
+func TestClosingAStreamStopsNothing(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	st := s.say(t, held)
+	id := sessionOf(t, st.until("open")[0])
+	<-s.Gate.Entered
+	st.close()
+	s.Gate.Leave <- struct{}{}
+	again := s.open(t, events(id, "?replay=all")).rest()
+	if got := names(again); got != "open text tool_use tool_result text usage done" {
+		t.Errorf("%s", got)
+	}
+}
+
+// Nothing on the way shall hold a frame back: not a cache, not a proxy, and not the
+// compression that a client would take.
+func TestStreamsPassEverything(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	first := s.open(t, call{method: "POST", path: "messages", body: body(t, "@text 2 deltas"), header: []string{"Accept-Encoding", "gzip, br"}})
+	id := sessionOf(t, first.rest()[0])
+	again := events(id, "?replay=all", "Accept-Encoding", "gzip, br")
+	for name, st := range map[string]*stream{"POST": first, "GET": s.open(t, again)} {
+		h := st.res.Header
+		if h.Get("Content-Encoding") != "" || h.Get("Content-Length") != "" || h.Get("Cache-Control") != "no-store, no-transform" || h.Get("X-Accel-Buffering") != "no" {
+			t.Errorf("%s: %v", name, h)
+		}
+	}
+}
+
+// The key dies, its streams close without done; other keys' streams stay.
+func TestRevokedKeyLosesItsStreams(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	doomed := s.Issue(t, s.Workspace, apikey.Chat, apikey.SessionsRead)
+	post := s.open(t, call{method: "POST", path: "messages", body: body(t, held), key: doomed})
+	id := sessionOf(t, post.until("open")[0])
+	<-s.Gate.Entered
+	attach := events(id, "")
+	attach.key = doomed
+	get := s.open(t, attach)
+	get.until("tool_use")
+	other := s.open(t, events(id, ""))
+	blocked := make(chan reply, 1)
+	go func() {
+		blocked <- s.get(t, call{method: "POST", path: "messages", body: body(t, held, `"stream":false`), key: doomed})
+	}()
+	<-s.Gate.Entered
+
+	if err := s.Keys.Revoke(t.Context(), s.Workspace.ID, doomed[4:12]); err != nil {
+		t.Fatal(err)
+	}
+	for name, st := range map[string]*stream{"POST": post, "GET": get} {
+		if rest := st.rest(); strings.Contains(names(rest), "done") {
+			t.Errorf("%s ended with %v", name, rest)
+		}
+	}
+	if r := <-blocked; r.status != 401 || r.Error.Code != "INVALID_API_KEY" {
+		t.Errorf("blocking: %d %s", r.status, r.text)
+	}
+	s.Gate.Leave <- struct{}{}
+	s.Gate.Leave <- struct{}{}
+	if got := names(other.rest()); got != "open text tool_use tool_result text usage done" {
+		t.Errorf("another key's stream: %s", got)
+	}
+}
+
+// A process that stops closes its streams without done: the reader resumes elsewhere.
+func TestStoppingProcessLeavesStreamsOpenEnded(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	st := s.say(t, held)
+	id := sessionOf(t, st.until("open")[0])
+	<-s.Gate.Entered
+	blocked := make(chan reply, 1)
+	go func() {
+		blocked <- s.get(t, call{method: "POST", path: "messages", body: body(t, held, `"stream":false`)})
+	}()
+	<-s.Gate.Entered
+	attached := s.open(t, events(id, ""))
+	attached.until("tool_use")
+	s.Halt()
+	for name, st := range map[string]*stream{"POST": st, "GET": attached} {
+		if rest := st.rest(); strings.Contains(names(rest), "done") {
+			t.Errorf("%s ended with %v", name, rest)
+		}
+	}
+	s.accepted(t, <-blocked, "Do not send it again")
+	s.Gate.Leave <- struct{}{}
+	s.Gate.Leave <- struct{}{}
+}
+
+func TestKeepaliveOnTheWire(t *testing.T) {
+	t.Parallel()
+	s := start(t, func(c *rest.Config) { c.Keepalive = 5 * time.Millisecond })
+	st := s.say(t, held)
+	id := sessionOf(t, st.until("tool_use")[0])
+	<-s.Gate.Entered
+	res := s.do(t, events(id, ""))
+	defer res.Body.Close()
+	lines := bufio.NewScanner(res.Body)
+	var wire []string
+	for pings := 0; pings < 2 && lines.Scan(); {
+		if wire = append(wire, lines.Text()); lines.Text() == ": ping" {
+			pings++
+		}
+	}
+	n := len(wire)
+	if n < 3 || wire[0] != "retry: 2000" || wire[1] != "event: open" || !strings.HasPrefix(wire[2], "id: ") || !strings.HasPrefix(wire[3], "data: {") || wire[4] != "" {
+		t.Errorf("the first frame: %q", wire)
+	}
+	for i, line := range wire {
+		if line == ": ping" && i+1 < n && wire[i+1] == "" {
+			t.Errorf("a blank line behind a comment: %q", wire)
+		}
+	}
+	s.Gate.Leave <- struct{}{}
+	st.rest()
+}
+
+// While the database is away a stream that needs it waits, and then goes on where it
+// was: every frame once, in order.
+func TestStreamOutlivesTheDatabase(t *testing.T) {
+	t.Parallel()
+	waits := make(chan struct{}, 100)
+	s := start(t, func(c *rest.Config) {
+		c.WriteTimeout, c.Outage = time.Hour, time.Hour
+		c.Log = slog.New(heard{c.Log.Handler(), "read a stream: failed", waits})
+	})
+	slow := s.raw(t, "@text 4000 deltas of 4000 bytes")
+	first, err := slow.Next()
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := sessionOf(t, frame{data: string(first.Data)})
+	s.ended(t, id) // much more than the connection and the memory of the process hold
+	s.link.cut()
+	var seen []int64
+	read := make(chan error, 1)
+	go func() {
+		for {
+			f, err := slow.Next()
+			if err != nil {
+				read <- err
+				return
+			}
+			seen = append(seen, seq(t, frame{id: f.ID}))
+			if f.Event == "done" {
+				read <- nil
+				return
+			}
+		}
+	}()
+	<-waits
+	s.link.mend()
+	if err := <-read; err != nil {
+		t.Fatalf("after %d frames: %v", len(seen), err)
+	}
+	var want []int64
+	for evs, err := range s.Sessions.After(t.Context(), session.From{Session: uuid.MustParse(id), Seq: seq(t, frame{id: first.ID})}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, ev := range evs {
+			if ev.Kind.Public() {
+				want = append(want, ev.Seq)
+			}
+		}
+	}
+	if !slices.Equal(seen, want) {
+		t.Errorf("%d frames, want %d", len(seen), len(want))
+	}
+}
+
+// raw sends a command over a connection of its own, on which nothing is read ahead.
+func (s *service) raw(t *testing.T, command string) *sse.Reader {
+	t.Helper()
+	conn, err := net.Dial("tcp", strings.TrimPrefix(s.URL, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	req := s.request(t, call{method: "POST", path: "messages", body: body(t, command)})
+	if err := req.Write(conn); err != nil {
+		t.Fatal(err)
+	}
+	res, err := http.ReadResponse(bufio.NewReader(conn), req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sse.NewReader(res.Body)
+}
+
+// ended waits until a session's turn is over.
+func (s *service) ended(t *testing.T, id string) {
+	t.Helper()
+	for evs, err := range s.Sessions.Follow(t.Context(), session.From{Session: uuid.MustParse(id)}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if evs[len(evs)-1].Kind == event.KindDone {
+			return
+		}
+	}
+}
+
+// Who stays away too long is told so by the end of the stream, not by a lie.
+func TestStreamEndsWithoutDoneWhenTheDatabaseStaysAway(t *testing.T) {
+	t.Parallel()
+	s := start(t, func(c *rest.Config) { c.Outage = time.Millisecond })
+	st := s.say(t, held)
+	id := sessionOf(t, st.until("open")[0])
+	<-s.Gate.Entered
+	s.link.cut()
+	if r := s.get(t, events(id, "")); r.status != 503 {
+		t.Errorf("attaching: %d", r.status)
+	}
+	for range cap(s.Gate.Leave) {
+		s.Gate.Leave <- struct{}{}
+	}
+	s.link.mend()
+	if rest := st.rest(); len(rest) > 0 && strings.Contains(names(rest), "error") {
+		t.Errorf("%v", rest)
+	}
+}
+
+// A reader that takes nothing is dropped by the write deadline. Nobody else notices.
+func TestSlowReaderIsDropped(t *testing.T) {
+	t.Parallel()
+	dropped := make(chan struct{}, 1)
+	s := start(t, func(c *rest.Config) {
+		c.WriteTimeout = time.Second
+		c.Log = slog.New(heard{c.Log.Handler(), "closed a stream: its reader takes nothing", dropped})
+	})
+	slow := s.raw(t, "@text 4000 deltas of 4000 bytes")
+	first, err := slow.Next() // then nothing more
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := sessionOf(t, frame{data: string(first.Data)})
+	if got := names(s.say(t, "@text 10 deltas").rest()); got != "open text usage done" {
+		t.Errorf("another stream: %s", got)
+	}
+	s.ended(t, id) // the turn does not wait for its reader
+	<-dropped
+	for err == nil {
+		var f sse.Frame
+		if f, err = slow.Next(); f.Event == "done" {
+			t.Error("the slow reader got everything")
+		}
+	}
+	if errors.Is(err, io.EOF) {
+		t.Errorf("the end of the slow stream: %v", err)
+	}
+}
+
+// heard tells when something is logged.
+type heard struct {
+	slog.Handler
+	msg  string
+	then chan struct{}
+}
+
+func (h heard) Handle(ctx context.Context, r slog.Record) error {
+	if r.Message == h.msg {
+		h.then <- struct{}{}
+	}
+	return h.Handler.Handle(ctx, r)
+}

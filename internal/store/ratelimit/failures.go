@@ -1,0 +1,93 @@
+package ratelimit
+
+import (
+	"maps"
+	"net/netip"
+	"sync"
+	"time"
+)
+
+// maxAddresses bounds the addresses that Failures remembers: a few megabytes.
+const maxAddresses = 1 << 16
+
+// Failures limits how often an address may present API keys that are not valid, each of which
+// costs a database read. It counts in this process alone. Addresses start with a whole quota,
+// which fills up again evenly. A nil Failures has no limit.
+type Failures struct {
+	perMinute int
+
+	mu     sync.Mutex
+	fullAt map[netip.Prefix]time.Time // when an address has its whole quota again
+}
+
+// NewFailures allows each address this many failures a minute; 0 means no limit.
+func NewFailures(perMinute int) *Failures {
+	if perMinute <= 0 {
+		return nil
+	}
+	return &Failures{perMinute: perMinute, fullAt: make(map[netip.Prefix]time.Time)}
+}
+
+// PerMinute is the quota of an address, 0 for none.
+func (f *Failures) PerMinute() int {
+	if f == nil {
+		return 0
+	}
+	return f.perMinute
+}
+
+// Wait returns how long an address must wait before it may fail again; 0: it may.
+func (f *Failures) Wait(addr netip.Addr, now time.Time) time.Duration {
+	if f == nil {
+		return 0
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	full := f.fullAt[network(addr)].Add(f.share())
+	if full.Before(now) {
+		return 0
+	}
+	return max(0, full.Sub(now)-time.Minute)
+}
+
+// Count counts a failure of an address. Requests that came at the same time can be more than the
+// quota; they cost the address no more than the whole of it.
+func (f *Failures) Count(addr netip.Addr, now time.Time) {
+	if f == nil {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	at := network(addr)
+	full := f.fullAt[at]
+	if full.Before(now) {
+		full = now
+	}
+	if len(f.fullAt) >= maxAddresses {
+		f.evict(now)
+	}
+	f.fullAt[at] = full.Add(min(f.share(), now.Add(time.Minute).Sub(full)))
+}
+
+// share is the time in which one failure is forgiven.
+func (f *Failures) share() time.Duration { return time.Minute / time.Duration(f.perMinute) }
+
+// evict forgets the addresses that have their whole quota, and all of them where that is not
+// enough: a flood from 65,536 networks is not stopped by an address anyway.
+func (f *Failures) evict(now time.Time) {
+	maps.DeleteFunc(f.fullAt, func(_ netip.Prefix, full time.Time) bool { return !full.After(now) })
+	if len(f.fullAt) >= maxAddresses {
+		clear(f.fullAt)
+	}
+}
+
+// network returns the unit that is limited: an IPv4 address, or an IPv6 /64, which one customer has.
+func network(addr netip.Addr) netip.Prefix {
+	addr = addr.Unmap().WithZone("")
+	bits := 32
+	if addr.Is6() {
+		bits = 64
+	}
+	p, _ := addr.Prefix(bits) // the zero address gives the zero prefix
+	return p
+}

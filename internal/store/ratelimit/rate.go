@@ -1,0 +1,123 @@
+package ratelimit
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"sync"
+	"time"
+
+	"github.com/parley-server/parley/internal/fault"
+)
+
+// Class is what a request counts as.
+type Class string
+
+const (
+	Messages Class = "messages"
+	Calls    Class = "calls"
+)
+
+// Quota is what a key has of a class after a request.
+type Quota struct {
+	Size int           // requests in a minute
+	Left int           // that would be allowed now
+	Next time.Duration // until there is one more
+}
+
+const (
+	minute = 60.0 // seconds: the window of every quota
+	// patience bounds what a count may add to a request. A count that fails is no
+	// reason to refuse: an outage is bad enough.
+	patience = 500 * time.Millisecond
+	// abreast is how many counts of one key may be under way in this process: a flood
+	// waits in line here, where it holds no connection.
+	abreast = 4
+	// maxBuckets bounds the memory. Forgetting one costs a question to the database.
+	maxBuckets = 10_000
+)
+
+// bucket is what this process knows of a key's quota: until when the key has none.
+// Nothing gives quota back earlier, so that holds without asking.
+type bucket struct {
+	line  chan struct{}
+	mu    sync.Mutex
+	empty time.Time // until
+}
+
+type bucketID struct {
+	key   string
+	class Class
+}
+
+// Take counts a request of a key that may make size of them in a minute: that many at
+// once, then one each 60/size seconds. Where there is none left it fails with
+// RATE_LIMITED. Any other error leaves the request uncounted.
+func (s *Store) Take(ctx context.Context, key string, class Class, size int) (Quota, error) {
+	b := s.bucket(key, class)
+	if wait := b.wait(); wait > 0 {
+		return refused(class, size, wait)
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	select {
+	case b.line <- struct{}{}:
+		defer func() { <-b.line }()
+	case <-ctx.Done():
+		return Quota{}, fmt.Errorf("count a request: %w", ctx.Err())
+	}
+	if wait := b.wait(); wait > 0 { // those in front have used it up
+		return refused(class, size, wait)
+	}
+	// PostgreSQL counts microseconds; rounded up, the last of a burst would not fit.
+	share := math.Floor(minute/float64(size)*1e6) / 1e6
+	row, err := s.q.RateTake(ctx, key, string(class), share)
+	if err != nil {
+		return Quota{}, fmt.Errorf("count a request: %w", err)
+	}
+	if !row.Allowed {
+		wait := seconds(max(row.Debt+share-minute, 1e-3))
+		b.refuse(wait)
+		return refused(class, size, wait)
+	}
+	used := math.Ceil(row.Debt / share)
+	return Quota{Size: size, Left: max(0, size-int(used)), Next: seconds(row.Debt - (used-1)*share)}, nil
+}
+
+func refused(class Class, size int, wait time.Duration) (Quota, error) {
+	return Quota{Size: size, Next: wait}, &fault.Error{Code: fault.RateLimited, Detail: fault.Detail{RetryAfter: wait},
+		Message: fmt.Sprintf("This key has used its %d %s of a minute. Wait %.0f s.", size, class, math.Ceil(wait.Seconds()))}
+}
+
+// Empty reports whether this process knows, without asking, that the key has no quota
+// of a class.
+func (s *Store) Empty(key string, class Class) bool { return s.bucket(key, class).wait() > 0 }
+
+func (s *Store) bucket(key string, class Class) *bucket {
+	id := bucketID{key, class}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	b := s.buckets[id]
+	if b == nil {
+		if s.buckets == nil || len(s.buckets) >= maxBuckets {
+			s.buckets = make(map[bucketID]*bucket)
+		}
+		b = &bucket{line: make(chan struct{}, abreast)}
+		s.buckets[id] = b
+	}
+	return b
+}
+
+func (b *bucket) wait() time.Duration {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return time.Until(b.empty)
+}
+
+func (b *bucket) refuse(wait time.Duration) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.empty = time.Now().Add(wait)
+}
+
+func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }

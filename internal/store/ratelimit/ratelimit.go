@@ -1,0 +1,84 @@
+// Package ratelimit owns the counts of what API keys do: requests in a minute, streams
+// open at once. Both hold over all replicas.
+//
+// It promises: a key that keeps its quota is never refused; one that does not is
+// refused without the database being asked again for every request; opening a stream
+// asks nobody. Counts may be lost in a crash, and streams that are opened on different
+// replicas within the same second may pass together; docs/limits.md says how far that
+// goes.
+package ratelimit
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/parley-server/parley/db"
+	"github.com/parley-server/parley/internal/outage"
+	"github.com/parley-server/parley/internal/pulse"
+	"github.com/parley-server/parley/internal/replan"
+)
+
+// Limits are what one key may do. 0 is no limit.
+type Limits struct {
+	Messages int // in a minute
+	Calls    int // of other kinds, in a minute
+	Streams  int // open at once
+}
+
+// Of is how many requests of a class a key may make in a minute.
+func (l Limits) Of(c Class) int {
+	if c == Messages {
+		return l.Messages
+	}
+	return l.Calls
+}
+
+// Options configure a Store. The zero value limits nobody.
+type Options struct {
+	Limits
+	Node int32        // this process's name among the replicas: session.Store.Node
+	Log  *slog.Logger // nil discards
+	// Pulse is shared by the parts of a process; nil: the store has its own.
+	Pulse *pulse.Pulse
+}
+
+// Store counts.
+type Store struct {
+	opt Options
+	q   *db.Queries
+	log *slog.Logger
+
+	mu      sync.Mutex
+	buckets map[bucketID]*bucket
+
+	streams streams
+}
+
+// New makes a store.
+func New(pool *pgxpool.Pool, opt Options) *Store {
+	if opt.Log == nil {
+		opt.Log = slog.New(slog.DiscardHandler)
+	}
+	if opt.Pulse == nil {
+		opt.Pulse = pulse.New(pool)
+	}
+	return &Store{opt: opt, q: db.New(replan.Pool{Pool: pool}), log: opt.Log, streams: newStreams()}
+}
+
+// Limits are those of keys whose workspace has none of its own.
+func (s *Store) Limits() Limits { return s.opt.Limits }
+
+// Run exchanges the counts of open streams with the other replicas every second while there are
+// some, until ctx ends. Without it only this process's streams are counted.
+func (s *Store) Run(ctx context.Context) error {
+	exchanges := outage.New(s.log, "exchange the counts of open streams")
+	for work := range s.opt.Pulse.Beats(ctx) {
+		if work.Streams || s.streams.some() {
+			exchanges.Note(ctx, s.exchange(ctx))
+		}
+	}
+	return s.withdraw(ctx)
+}

@@ -1,0 +1,70 @@
+package workspace_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+
+	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/store/workspace"
+	"github.com/parley-server/parley/internal/testing/dbtest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestUpdateChangesWhatItNamesAndNothingElse(t *testing.T) {
+	t.Parallel()
+	s := workspace.New(dbtest.New(t))
+	before, err := s.Create(t.Context(), "acme", "Acme", "Be kind.")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := before
+	want.Model, want.MaxRunning, want.HistoryTokens = new("openai/gpt-5-mini"), 3, 0
+	got, err := s.Update(t.Context(), before.ID, workspace.Change{Model: want.Model, MaxRunning: new(3), HistoryTokens: new(0)})
+	want.UpdatedAt = got.UpdatedAt
+	if diff := cmp.Diff(want, got); err != nil || diff != "" || !got.UpdatedAt.After(before.UpdatedAt) {
+		t.Errorf("update: %v\n%s", err, diff)
+	}
+	if got, err := s.Update(t.Context(), before.ID, workspace.Change{Model: new("")}); err != nil || got.Model != nil || got.MaxRunning != 3 {
+		t.Errorf("the service's own model again: %+v, %v", got, err)
+	}
+	for limit, stored := range map[int]*int32{5: new(int32(5)), 0: new(int32(0)), -1: nil} {
+		got, err := s.Update(t.Context(), before.ID, workspace.Change{MessagesPerMinute: &limit, CallsPerMinute: &limit, OpenStreams: &limit})
+		if err != nil || !cmp.Equal(got.MessagesPerMinute, stored) || !cmp.Equal(got.CallsPerMinute, stored) || !cmp.Equal(got.OpenStreams, stored) {
+			t.Errorf("limits of %d: %+v, %v", limit, got, err)
+		}
+	}
+	if found, err := s.Find(t.Context(), "acme"); err != nil || found.Name != "Acme" || found.Instructions != "Be kind." {
+		t.Errorf("found %+v, %v", found, err)
+	}
+}
+
+func TestAChangeIsRefusedWithEverythingThatIsWrong(t *testing.T) {
+	t.Parallel()
+	s := workspace.New(dbtest.New(t))
+	bad := workspace.Change{
+		Name: new(" "), Instructions: new("\x00"), Model: new("gpt"),
+		MaxResponseSeconds: new(3601), MaxTurns: new(0), MaxRunning: new(0), HistoryTokens: new(-1),
+		MessagesPerMinute: new(-2), CallsPerMinute: new(-2), OpenStreams: new(-2), StorageQuota: new(-1),
+	}
+	_, err := s.Add(t.Context(), "No Slug", bad)
+	if f := fault.From(err); f == nil || len(f.Detail.Violations) != 12 {
+		t.Errorf("add: %v", err)
+	}
+	w, err := s.Add(t.Context(), "acme", workspace.Change{MaxTurns: new(200), MaxResponseSeconds: new(3600)})
+	if err != nil || w.Name != "acme" || w.MaxTurns != 200 || w.MaxRunning != 64 || w.StorageQuota != 10<<30 {
+		t.Fatalf("add: %+v, %v", w, err)
+	}
+	_, err = s.Update(t.Context(), w.ID, bad)
+	if f := fault.From(err); f == nil || len(f.Detail.Violations) != 11 {
+		t.Errorf("update: %v", err)
+	}
+	if after, err := s.Find(t.Context(), "acme"); err != nil || !cmp.Equal(w, after) {
+		t.Errorf("a refused change changed %+v to %+v, %v", w, after, err)
+	}
+	if _, err := s.Add(t.Context(), "acme", workspace.Change{}); fault.From(err) == nil {
+		t.Errorf("added twice: %v", err)
+	}
+}

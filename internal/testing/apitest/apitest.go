@@ -1,0 +1,227 @@
+// Package apitest is one running process on a database of its own, for the tests of
+// the ways in: every store, the offline model, turns that run. A test brings the way in.
+//
+// It promises: nothing of it lives longer than its test; of what can be used up there is
+// plenty unless a test says otherwise.
+package apitest
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/parley-server/parley/internal/egress"
+	"github.com/parley-server/parley/internal/model"
+	"github.com/parley-server/parley/internal/model/builtin"
+	"github.com/parley-server/parley/internal/server"
+	"github.com/parley-server/parley/internal/server/rest"
+	"github.com/parley-server/parley/internal/session"
+	"github.com/parley-server/parley/internal/store/apikey"
+	"github.com/parley-server/parley/internal/store/callback"
+	"github.com/parley-server/parley/internal/store/filestore"
+	"github.com/parley-server/parley/internal/store/permission"
+	"github.com/parley-server/parley/internal/store/ratelimit"
+	"github.com/parley-server/parley/internal/store/skill"
+	"github.com/parley-server/parley/internal/store/vault"
+	"github.com/parley-server/parley/internal/store/wiki"
+	"github.com/parley-server/parley/internal/store/workspace"
+	"github.com/parley-server/parley/internal/testing/apicheck"
+	"github.com/parley-server/parley/internal/testing/dbtest"
+	"github.com/parley-server/parley/internal/tool"
+	"github.com/parley-server/parley/internal/tool/attach"
+	"github.com/parley-server/parley/internal/toolenv"
+	"github.com/parley-server/parley/internal/toolenv/workdir"
+	"github.com/parley-server/parley/internal/turn"
+)
+
+// Service is the process. Its parts run until the test ends.
+type Service struct {
+	Pool       *pgxpool.Pool
+	Ring       *vault.Keyring
+	Keys       *apikey.Store
+	Workspaces *workspace.Store
+	Sessions   *session.Store
+	Skills     *skill.Store
+	Wiki       *wiki.Store
+	Vault      *vault.Store
+	Files      *filestore.Store
+	Callbacks  *callback.Store
+	Limits     *ratelimit.Store
+	Turns      *turn.Service
+	Log        *slog.Logger
+
+	Workspace workspace.Workspace // demo
+	Key       string              // may do everything there
+	Gate      *Gate
+
+	// After Serve.
+	URL       string
+	Transport *http.Transport
+	Halt      context.CancelFunc // ends requests, as a process that stops does
+}
+
+// Options are what a test can change.
+type Options struct {
+	Pool   *pgxpool.Pool              // nil: one on a fresh database
+	Peer   *Service                   // a process before this one on the same database, whose keys and gate it shares
+	Gate   string                     // name of the tool that waits; "": gate
+	Limits ratelimit.Limits           // zero: plenty
+	Egress egress.Config              // where callbacks may go
+	Tools  func(*Service) []tool.Tool // beside the gate and attach_file
+	Turns  func(*turn.Config)
+}
+
+// Plenty is what no test uses up, and yet everything is counted.
+var Plenty = ratelimit.Limits{Messages: 100_000, Calls: 100_000, Streams: 1000}
+
+// New starts the parts of a process.
+func New(t testing.TB, opt Options) *Service {
+	t.Helper()
+	pool := opt.Pool
+	if pool == nil {
+		pool = dbtest.New(t)
+	}
+	log := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelInfo}))
+	s := &Service{Pool: pool, Log: log, Keys: apikey.New(pool, log), Workspaces: workspace.New(pool), Skills: skill.New(pool), Wiki: wiki.New(pool)}
+	if opt.Peer != nil {
+		s.Ring, s.Gate, s.Workspace, s.Key = opt.Peer.Ring, opt.Peer.Gate, opt.Peer.Workspace, opt.Peer.Key
+	} else {
+		s.found(t, opt)
+	}
+	s.Vault = vault.New(pool, s.Ring)
+	if err := s.Vault.Prepare(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	guard, err := egress.New(opt.Egress)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Files = filestore.New(pool, s.Ring, filestore.Options{})
+	s.Callbacks = callback.NewStore(pool, s.Ring, guard)
+	s.Sessions = session.New(pool, session.Options{Log: log, Erase: []session.Eraser{s.Files.Erase, s.Callbacks.Erase, workdir.New(pool, workdir.Options{}).Erase}})
+	if opt.Limits == (ratelimit.Limits{}) {
+		opt.Limits = Plenty
+	}
+	s.Limits = ratelimit.New(pool, ratelimit.Options{Limits: opt.Limits, Node: s.Sessions.Node(), Log: log})
+	s.turns(t, opt)
+	for _, part := range []func(context.Context) error{s.Sessions.Run, s.Turns.Run, s.Keys.Run, s.Limits.Run} {
+		Run(t, part)
+	}
+	return s
+}
+
+// found makes what processes on one database share.
+func (s *Service) found(t testing.TB, opt Options) {
+	t.Helper()
+	s.Gate = &Gate{cmp.Or(opt.Gate, "gate"), make(chan struct{}, 100), make(chan struct{}, 100)}
+	var err error
+	if s.Workspace, err = s.Workspaces.Create(t.Context(), "demo", "Demo", ""); err != nil {
+		t.Fatal(err)
+	}
+	s.Key = s.Issue(t, s.Workspace, apikey.All...)
+	if s.Ring, err = vault.ParseKeys(vault.GenerateKey()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// turns makes what runs turns.
+func (s *Service) turns(t testing.TB, opt Options) {
+	t.Helper()
+	guide := builtin.New()
+	cfg := turn.Config{
+		Pool: s.Pool, Sessions: s.Sessions, Workspaces: s.Workspaces, Skills: s.Skills, Vault: s.Vault, Files: s.Files, Callbacks: s.Callbacks,
+		Tools: func(*toolenv.Run) []tool.Tool {
+			list := []tool.Tool{s.Gate, attach.Tool(s.Files, nil)}
+			if opt.Tools != nil {
+				list = append(list, opt.Tools(s)...)
+			}
+			return list
+		},
+		Model: func(string) (model.Model, error) { return guide, nil }, Log: s.Log, Workers: 20,
+		StartTimeout: 20 * time.Second, // other tests keep the machine busy
+	}
+	if opt.Turns != nil {
+		opt.Turns(&cfg)
+	}
+	var err error
+	if s.Turns, err = turn.New(cfg); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Door is what every way in needs. A database that other tests keep busy is not taken for
+// one that is away.
+func (s *Service) Door() server.Config {
+	return server.Config{Sessions: s.Sessions, Workspaces: s.Workspaces, Keys: s.Keys, Limits: s.Limits, Log: s.Log, Timeout: time.Minute}
+}
+
+// Asking makes tools that no rule of permissions knows need an approval.
+func Asking(c *turn.Config) { c.Permissions = permission.New(c.Pool) }
+
+// Serve listens with a way in.
+func (s *Service) Serve(t testing.TB, handler http.Handler) {
+	t.Helper()
+	srv := httptest.NewUnstartedServer(handler)
+	base, halt := context.WithCancel(context.Background())
+	srv.Config.MaxHeaderBytes = rest.HeaderBytes
+	srv.Config.BaseContext = func(net.Listener) context.Context { return base }
+	srv.Start()
+	s.URL, s.Halt, s.Transport = srv.URL, halt, &http.Transport{DisableCompression: true}
+	t.Cleanup(func() {
+		halt()
+		s.Transport.CloseIdleConnections()
+		srv.Close()
+	})
+}
+
+// Checked returns the transport of a client that compares every response with the OpenAPI
+// document. It comes after Serve.
+func (s *Service) Checked(t testing.TB) http.RoundTripper {
+	t.Helper()
+	api, err := rest.New(rest.Config{Config: s.Door(), Turns: s.Turns, Files: s.Files, Callbacks: s.Callbacks})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &apicheck.Transport{T: t, Next: s.Transport, Doc: apicheck.Load(t, api)}
+}
+
+// Run keeps f running until the test ends.
+func Run(t testing.TB, f func(context.Context) error) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- f(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("stopped with %v", err)
+		}
+	})
+}
+
+// Issue makes a key.
+func (s *Service) Issue(t testing.TB, ws workspace.Workspace, scopes ...apikey.Scope) string {
+	t.Helper()
+	_, text, err := s.Keys.Create(t.Context(), apikey.Grant{Workspace: ws.ID, Name: t.Name()[:min(len(t.Name()), 100)], Scopes: scopes})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// Another makes a second workspace and a key that may do everything in it.
+func (s *Service) Another(t testing.TB) (workspace.Workspace, string) {
+	t.Helper()
+	ws, err := s.Workspaces.Create(t.Context(), "another", "", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ws, s.Issue(t, ws, apikey.All...)
+}

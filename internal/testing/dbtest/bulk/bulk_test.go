@@ -1,0 +1,84 @@
+package bulk_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"go.uber.org/goleak"
+
+	"github.com/parley-server/parley/internal/testing/dbtest"
+	"github.com/parley-server/parley/internal/testing/dbtest/bulk"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// sessions are enough for PostgreSQL to choose the plans that it chooses for a million.
+const sessions = 20_000
+
+// filled returns a connection to a database with sessions.
+func filled(t *testing.T) *pgx.Conn {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	conn, err := pgx.Connect(ctx, dbtest.DSN(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close(context.Background()) })
+	if err := bulk.Fill(ctx, conn, sessions); err != nil {
+		t.Fatal(err)
+	}
+	return conn
+}
+
+// needed are indexes, each with a query that is slow without it.
+var needed = map[string]string{
+	"sessions_recent":                 "sessions  cursor",
+	"sessions_unstarted":              "sessions not_started",
+	"turns_open":                      "turns submitted",
+	"turns_recent":                    "turns since",
+	"turns_unanswered":                "turns canceled",
+	"turns_long":                      "retention, log",
+	"approvals_status":                "approvals canceled",
+	"approvals_inbox":                 "approvals",
+	"callback_deliveries_undelivered": "callbacks failed",
+	"files_direction":                 "files out",
+	"messages_session":                "messages desc",
+	"egress_requests_recent":          "session egress",
+}
+
+// TestListsReadTheirPageAlone explains every list with every filter. None reads much more than its
+// page, or a partition that the time excludes; without the index that it needs, each does.
+func TestListsReadTheirPageAlone(t *testing.T) {
+	t.Parallel()
+	conn := filled(t)
+	all := queries(findKnown(t, conn))
+	for _, q := range all {
+		if p := explain(t, conn, q); len(faultsOf(q, p)) > 0 {
+			t.Errorf("%s: %v\n\t%s", q.name, faultsOf(q, p), p.brief())
+		}
+	}
+	for index, name := range needed {
+		i := slices.IndexFunc(all, func(q query) bool { return strings.TrimSpace(q.name) == name })
+		if i < 0 {
+			t.Fatalf("no query %q", name)
+		}
+		tx, err := conn.Begin(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := tx.Exec(t.Context(), "DROP INDEX "+index); err != nil {
+			t.Fatal(err)
+		}
+		if p := explain(t, conn, all[i]); len(faultsOf(all[i], p)) == 0 {
+			t.Errorf("%s does not need %s: %s", name, index, p.brief())
+		}
+		if err := tx.Rollback(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

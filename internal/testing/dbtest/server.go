@@ -1,0 +1,117 @@
+package dbtest
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/parley-server/parley/internal/devdb"
+)
+
+// Variable names the server that tests use when it is set.
+const Variable = "TEST_DATABASE_URL"
+
+// find looks once per process. What it finds is kept until the process ends.
+var find = sync.OnceValues(func() (found, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	defer cancel()
+	dsn, release, err := Find(ctx)
+	return found{dsn, release}, err
+})
+
+// found is a server. Keeping release keeps a container's pipe, which the garbage
+// collector would close.
+type found struct {
+	dsn     string
+	release func()
+}
+
+// Find returns the DSN of a server to make databases on: TEST_DATABASE_URL, else a
+// container, else the private one. Release lets go of it; so does the end of the
+// process.
+func Find(ctx context.Context) (dsn string, release func(), err error) {
+	if dsn := os.Getenv(Variable); dsn != "" {
+		return dsn, func() {}, nil
+	}
+	dsn, release, docker := container()
+	if docker == nil {
+		return dsn, release, nil
+	}
+	s, err := shared(ctx)
+	if err != nil {
+		return "", nil, fmt.Errorf("%w (Docker: %w; or set %s)", err, docker, Variable)
+	}
+	return s.DSN(""), func() { s.Stop(context.WithoutCancel(ctx)) }, nil
+}
+
+// shared joins or starts the private server of this user's tests. It ends by
+// itself a while after the last process that uses it.
+func shared(ctx context.Context) (*devdb.Server, error) {
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		cache = filepath.Join(os.TempDir(), fmt.Sprintf("parley-%d", os.Getuid()))
+	}
+	return devdb.Start(ctx, devdb.Options{
+		Dir:        filepath.Join(cache, "parley", "testdb"),
+		Disposable: true,
+		Linger:     time.Minute,
+		Settings:   map[string]string{"max_connections": "300"},
+	})
+}
+
+// container has the program beside this package run PostgreSQL until we end.
+func container() (dsn string, release func(), err error) {
+	if err := dockerListens(); err != nil {
+		return "", nil, err
+	}
+	cmd := exec.Command("go", "run", "github.com/parley-server/parley/internal/testing/dbtest/container")
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		return "", nil, err
+	}
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		return "", nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return "", nil, err
+	}
+	line, err := bufio.NewReader(stdout).ReadString('\n')
+	if err == nil && strings.HasPrefix(line, "postgres://") {
+		return strings.TrimSpace(line), func() { stdin.Close(); cmd.Wait() }, nil
+	}
+	stdin.Close()
+	return "", nil, errors.Join(errors.New(strings.TrimSpace(line)), cmd.Wait())
+}
+
+// dockerListens spares those who have no Docker the start of a program.
+func dockerListens() error {
+	host := os.Getenv("DOCKER_HOST")
+	if host == "" {
+		host = "unix:///var/run/docker.sock"
+	}
+	u, err := url.Parse(host)
+	if err != nil {
+		return err
+	}
+	network, address := u.Scheme, u.Host
+	if network == "unix" {
+		address = u.Path
+	} else {
+		network = "tcp"
+	}
+	conn, err := net.DialTimeout(network, address, time.Second)
+	if err != nil {
+		return err
+	}
+	return conn.Close()
+}

@@ -1,0 +1,116 @@
+package e2e_test
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/parley-server/parley/internal/testing/dbtest"
+	"github.com/parley-server/parley/internal/testing/dbtest/faultproxy"
+)
+
+// replica is a server process behind a fault proxy of its own. It is started again whenever it
+// ends, as a service manager does, unless it is to stay down.
+type replica struct {
+	server
+	addr  string
+	proxy *faultproxy.Proxy
+	env   []string
+	log   *os.File
+
+	mu     sync.Mutex
+	up     bool // false: it is to stay down
+	closed bool
+	change chan struct{} // up or closed has changed
+	done   chan struct{} // the supervisor has ended
+}
+
+func (w *world) newReplica(t *testing.T, logPath string) *replica {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := l.Addr().String()
+	_ = l.Close()
+	r := &replica{addr: addr, up: true, change: make(chan struct{}, 1), done: make(chan struct{})}
+	r.url = "http://" + addr
+	var dsn string
+	r.proxy, dsn = dbtest.Proxy(t, w.dsn)
+	r.env = append(environ(), "DATABASE_URL="+dsn, "PARLEY_DURABILITY=off", "PARLEY_VAULT_KEY="+vaultKey)
+	if r.log, err = os.Create(logPath); err != nil {
+		t.Fatal(err)
+	}
+	go r.supervise()
+	t.Cleanup(r.close)
+	return r
+}
+
+// supervise runs the process until the replica is closed.
+func (r *replica) supervise() {
+	defer close(r.done)
+	defer r.log.Close()
+	for {
+		r.mu.Lock()
+		up, closed := r.up, r.closed
+		var err error
+		if up && !closed {
+			r.cmd = exec.Command(binary, "serve", "--listen", r.addr)
+			r.cmd.Env, r.cmd.Stdout, r.cmd.Stderr = r.env, r.log, r.log
+			err = r.cmd.Start()
+		}
+		cmd := r.cmd
+		r.mu.Unlock()
+		switch {
+		case closed:
+			return
+		case !up:
+			<-r.change
+			continue
+		case err != nil:
+			fmt.Fprintln(r.log, "chaos: start:", err)
+			return
+		}
+		err = cmd.Wait()
+		fmt.Fprintln(r.log, "chaos: the process ended:", err)
+		select {
+		case <-r.change:
+		case <-time.After(200 * time.Millisecond):
+		}
+	}
+}
+
+// send sends a signal to the process, if there is one.
+func (r *replica) send(sig syscall.Signal) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.cmd != nil && r.cmd.Process != nil {
+		_ = r.cmd.Process.Signal(sig)
+	}
+}
+
+// setUp says whether the process is to run, from its next end on.
+func (r *replica) setUp(up bool) {
+	r.mu.Lock()
+	r.up = up
+	r.mu.Unlock()
+	select {
+	case r.change <- struct{}{}:
+	default:
+	}
+}
+
+func (r *replica) close() {
+	r.mu.Lock()
+	r.closed = true
+	r.mu.Unlock()
+	r.setUp(false)
+	r.send(syscall.SIGCONT)
+	r.send(syscall.SIGKILL)
+	<-r.done
+}

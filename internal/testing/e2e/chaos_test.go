@@ -1,0 +1,188 @@
+package e2e_test
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/parley-server/parley/internal/testing/dbtest"
+)
+
+var (
+	chaosSeed  = flag.Int64("chaos.seed", 0, "first seed of TestChaos; 0: the short set of the normal test suite")
+	chaosKeep  = flag.Bool("chaos.keep", false, "keep the logs of runs without violations too")
+	chaosSeeds = flag.Int64("chaos.seeds", 1, "number of seeds, with -chaos.seed")
+)
+
+// shortSeeds are the runs of the normal test suite. Together they have every kind of fault.
+var shortSeeds = []int64{138, 139, 140, 141, 142, 143}
+
+// overWithin is how long after the last fault every turn is over.
+const overWithin = 30 * time.Second
+
+// TestChaos lets clients work with two replicas and one PostgreSQL while faults happen that follow
+// from a seed, and then checks what is stored against what the clients saw and what the model
+// said. CONTRIBUTING.md says how to run it with other seeds.
+func TestChaos(t *testing.T) {
+	t.Parallel()
+	db := dbtest.NewServer(t, "max_connections=100")
+	seeds := shortSeeds
+	if *chaosSeed != 0 {
+		seeds = nil
+		for i := range *chaosSeeds {
+			seeds = append(seeds, *chaosSeed+i)
+		}
+	}
+	for _, seed := range seeds {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) { newChaosRun(t, db, newChaosPlan(seed, *chaosSeed == 0)).execute() })
+	}
+}
+
+// chaosRun is one seed's run.
+type chaosRun struct {
+	t        *testing.T
+	plan     chaosPlan
+	db       *dbtest.Server
+	w        *world
+	replicas [2]*replica
+	dir      string // logs, and what is kept of a failure
+	log      *os.File
+
+	// Only the goroutine that injects faults uses these.
+	dbDown  bool
+	stopped int // process id of a backend that stands still
+	healed  time.Time
+	slowest time.Duration // of the readings of readAgain
+
+	mu          sync.Mutex
+	sent        []*sentMessage
+	connections []*connection
+	violations  []string
+}
+
+func newChaosRun(t *testing.T, db *dbtest.Server, plan chaosPlan) *chaosRun {
+	t.Helper()
+	c := &chaosRun{t: t, plan: plan, db: db, w: newWorldOn(t, db.DSN())}
+	c.w.parley(t, "workspace", "update", "w", "--max-running", "200")
+	c.w.approver(t) // before clients run at the same time
+	transport := &http.Transport{ResponseHeaderTimeout: 20 * time.Second, MaxIdleConnsPerHost: 4}
+	t.Cleanup(transport.CloseIdleConnections)
+	c.w.client = &http.Client{Transport: transport}
+	var err error
+	if c.dir, err = os.MkdirTemp("", fmt.Sprintf("parley-chaos-%d-", plan.seed)); err != nil {
+		t.Fatal(err)
+	}
+	if c.log, err = os.Create(filepath.Join(c.dir, "chaos.log")); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.log.Close() })
+	for i := range c.replicas {
+		c.replicas[i] = c.w.newReplica(t, filepath.Join(c.dir, fmt.Sprintf("replica-%d.log", i)))
+	}
+	for _, r := range c.replicas {
+		await(t, "a replica is ready", func() bool { return r.ready() })
+	}
+	return c
+}
+
+func (r *replica) ready() bool {
+	res, err := http.Get(r.url + "/readyz")
+	if err != nil {
+		return false
+	}
+	_ = res.Body.Close()
+	return res.StatusCode == http.StatusOK
+}
+
+// execute runs clients and faults, waits for the turns to end, and checks everything.
+func (c *chaosRun) execute() {
+	fmt.Fprint(c.log, c.plan)
+	start := time.Now()
+	ctx, stop := context.WithCancel(c.t.Context())
+	defer stop()
+	var clients sync.WaitGroup
+	for i := range c.plan.clients {
+		client := &chaosClient{run: c, rng: rand.New(rand.NewPCG(uint64(c.plan.seed), uint64(i+1)))}
+		clients.Go(func() { client.work(ctx, fmt.Sprintf("c%d", i), c.plan.turns) })
+	}
+	c.inject(ctx)
+	finished := make(chan struct{})
+	go func() {
+		clients.Wait()
+		close(finished)
+	}()
+	limit := overWithin
+	if raced {
+		limit *= 2
+	}
+	select {
+	case <-finished:
+	case <-time.After(time.Until(c.healed.Add(limit))):
+		c.unfinished(limit)
+	}
+	over := time.Since(c.healed)
+	stop()
+	<-finished
+	c.check()
+	c.report(time.Since(start), over)
+}
+
+// report prints the outcome, and keeps logs and rows of a failed run.
+func (c *chaosRun) report(took, over time.Duration) {
+	summary := fmt.Sprintf("seed %d: %d faults of %s, %d messages, %d connections, %v in all, over %v after the last fault, read again in %v",
+		c.plan.seed, len(c.plan.faults), strings.Join(c.plan.kinds, " "), len(c.sent), len(c.connections),
+		took.Round(100*time.Millisecond), over.Round(100*time.Millisecond), c.slowest.Round(time.Millisecond))
+	if len(c.violations) == 0 {
+		c.t.Log(summary)
+		if *chaosKeep {
+			c.t.Log("logs: ", c.dir)
+			return
+		}
+		_ = os.RemoveAll(c.dir)
+		return
+	}
+	c.dump()
+	for _, v := range c.violations {
+		fmt.Fprintln(c.log, "VIOLATION", v)
+	}
+	c.t.Errorf("%s\n%s\nplan:\n%v\nlogs and rows: %s\nrun it again: make chaos SEED=%d", summary, strings.Join(c.violations, "\n"), c.plan, c.dir, c.plan.seed)
+}
+
+func (c *chaosRun) logf(format string, args ...any) {
+	fmt.Fprintf(c.log, "%s %s\n", time.Now().UTC().Format("15:04:05.000"), fmt.Sprintf(format, args...))
+}
+
+func (c *chaosRun) violation(format string, args ...any) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if v := fmt.Sprintf(format, args...); len(c.violations) < 20 {
+		c.violations = append(c.violations, fmt.Sprintf("%.600s", v))
+	}
+}
+
+func (c *chaosRun) note(m *chaosMessage) *sentMessage {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s := &sentMessage{chaosMessage: m}
+	c.sent = append(c.sent, s)
+	return s
+}
+
+// saw keeps what a connection has shown, and checks why it ended.
+func (c *chaosRun) saw(conn *connection, err error) {
+	c.mu.Lock()
+	c.connections = append(c.connections, conn)
+	c.mu.Unlock()
+	if status, ok := errors.AsType[statusError](err); ok {
+		c.refused(conn.tag, status.res, status.body)
+	}
+}

@@ -1,0 +1,222 @@
+// Package e2e_test runs the real binary as real processes and does to them what
+// happens to processes: kill -9, SIGSTOP, SIGTERM, lost connections.
+package e2e_test
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"go.uber.org/goleak"
+
+	"github.com/parley-server/parley/internal/cli"
+	"github.com/parley-server/parley/internal/store/vault"
+	"github.com/parley-server/parley/internal/testing/dbtest"
+)
+
+// binary is this test itself: with PARLEY_E2E set it is parley, race detector and
+// all.
+var binary = os.Args[0]
+
+func TestMain(m *testing.M) {
+	if os.Getenv("PARLEY_E2E") != "" {
+		os.Unsetenv("PARLEY_E2E")
+		os.Exit(cli.Main())
+	}
+	code := m.Run()
+	http.DefaultClient.CloseIdleConnections()
+	if err := goleak.Find(); err != nil && code == 0 {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+// vaultKey is the master key of every world.
+var vaultKey = vault.GenerateKey()
+
+// world is a database with a workspace "w" and a key for it.
+type world struct {
+	dsn  string
+	pool *pgxpool.Pool
+	key  string
+	may  string   // a key that may allow what the agent does; made by approver
+	wrap []string // what servers are started by; nil: nothing
+
+	client *http.Client
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	return newWorldOn(t, dbtest.DSN(t))
+}
+
+func newWorldOn(t *testing.T, dsn string) *world {
+	t.Helper()
+	w := &world{dsn: dsn, client: http.DefaultClient}
+	w.pool = dbtest.Pool(t, w.dsn)
+	w.parley(t, "workspace", "create", "w", "--messages-per-minute", "0", "--calls-per-minute", "0", "--open-streams", "0")
+	w.key = w.parley(t, "keys", "create", "--workspace", "w", "--name", "test", "--scope", "chat", "--scope", "sessions:read")
+	return w
+}
+
+// approver returns a key that may allow a wiki_write which w.key must ask for.
+func (w *world) approver(t *testing.T) string {
+	t.Helper()
+	if w.may == "" {
+		w.may = w.parley(t, "keys", "create", "--workspace", "w", "--name", "approver", "--scope", "chat", "--scope", "wiki:write")
+	}
+	return w.may
+}
+
+// decision makes an approver's request.
+func (w *world) decision(t *testing.T, s *server, path, decision string) *http.Request {
+	t.Helper()
+	req := s.post(path, map[string]string{"decision": decision})
+	req.Header.Set("Authorization", "Bearer "+w.approver(t))
+	return req
+}
+
+// parley runs an administrator's command and returns its output.
+func (w *world) parley(t *testing.T, args ...string) string {
+	t.Helper()
+	out, errs, err := w.run("", args...)
+	if err != nil {
+		t.Fatalf("parley %s: %v\n%s", strings.Join(args, " "), err, errs)
+	}
+	return strings.TrimSpace(out)
+}
+
+// run runs a command with something on stdin, or nothing.
+func (w *world) run(stdin string, args ...string) (stdout, stderr string, err error) {
+	cmd := exec.Command(binary, args...)
+	cmd.Env = append(environ(), "DATABASE_URL="+w.dsn, "PARLEY_VAULT_KEY="+vaultKey)
+	if stdin != "" {
+		cmd.Stdin = strings.NewReader(stdin)
+	}
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	err = cmd.Run()
+	return out.String(), errs.String(), err
+}
+
+// environ is ours without what would configure Parley.
+func environ() []string {
+	env := []string{"PARLEY_E2E=1"}
+	for _, e := range os.Environ() {
+		if !strings.HasPrefix(e, "PARLEY_") && !strings.HasPrefix(e, "OPENAI_") && !strings.HasPrefix(e, "ANTHROPIC_") && !strings.HasPrefix(e, "DATABASE_URL=") {
+			env = append(env, e)
+		}
+	}
+	return env
+}
+
+// server is one replica: a process.
+type server struct {
+	cmd  *exec.Cmd
+	url  string
+	said *record // stdout and stderr
+	gone chan struct{}
+}
+
+// record keeps what is written to it.
+type record struct {
+	mu   sync.Mutex
+	text []byte
+}
+
+// Write implements io.Writer.
+func (r *record) Write(p []byte) (int, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.text = append(r.text, p...)
+	return len(p), nil
+}
+
+func (r *record) bytes() []byte {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.text)
+}
+
+// serve starts a replica and waits until it is ready. env and flags come on top.
+func (w *world) serve(t *testing.T, env []string, flags ...string) *server {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := l.Addr().String()
+	_ = l.Close()
+	return w.serveAt(t, addr, env, flags...)
+}
+
+// serveAt is serve on a given address.
+func (w *world) serveAt(t *testing.T, addr string, env []string, flags ...string) *server {
+	t.Helper()
+	s := &server{url: "http://" + addr, said: &record{}, gone: make(chan struct{})}
+	line := append(append(w.wrap, binary, "serve", "--listen", addr), flags...)
+	s.cmd = exec.Command(line[0], line[1:]...)
+	s.cmd.Env = append(append(environ(), "DATABASE_URL="+w.dsn, "PARLEY_DURABILITY=off", "PARLEY_VAULT_KEY="+vaultKey), env...)
+	out := io.MultiWriter(t.Output(), s.said)
+	s.cmd.Stdout, s.cmd.Stderr = out, out
+	if err := s.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		_ = s.cmd.Wait()
+		close(s.gone)
+	}()
+	t.Cleanup(func() {
+		s.signal(syscall.SIGCONT)
+		s.signal(syscall.SIGKILL)
+		<-s.gone
+	})
+	await(t, "the server is ready", func() bool {
+		select {
+		case <-s.gone:
+			t.Fatal("the server ended while it started")
+		default:
+		}
+		res, err := http.Get(s.url + "/readyz")
+		if err != nil {
+			return false
+		}
+		_ = res.Body.Close()
+		return res.StatusCode == http.StatusOK
+	})
+	return s
+}
+
+func (s *server) signal(sig syscall.Signal) { _ = s.cmd.Process.Signal(sig) }
+
+// kill is kill -9. It returns when the process is gone.
+func (s *server) kill() {
+	s.signal(syscall.SIGKILL)
+	<-s.gone
+}
+
+func await(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	deadline := time.After(60 * time.Second)
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for !ok() {
+		select {
+		case <-deadline:
+			t.Fatalf("it never came about that %s", what)
+		case <-tick.C:
+		}
+	}
+}

@@ -1,0 +1,58 @@
+package toolenv
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/parley-server/parley/internal/store/filestore"
+)
+
+// receive brings what users sent to where commands see it.
+func (x *Run) receive(ctx context.Context) error {
+	if x.attachments != "" {
+		return nil
+	}
+	sent, err := x.r.cfg.Files.Received(ctx, x.t.Workspace, x.t.Session, x.t.Turn)
+	if err != nil || len(sent) == 0 {
+		return err
+	}
+	dir, err := x.r.newDir(x.t.Turn.String() + "-attachments")
+	if err != nil {
+		return fmt.Errorf("make a folder for attachments: %w", err)
+	}
+	x.attachments = dir
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return fmt.Errorf("open the attachments: %w", err)
+	}
+	defer root.Close()
+	room, there := int64(filestore.MaxReceived), make(map[string]bool)
+	for i := len(sent) - 1; i >= 0; i-- {
+		f := sent[i]
+		if room -= f.Content.Size; room < 0 {
+			break
+		}
+		if there[f.Name] { // it came with two messages
+			continue
+		}
+		there[f.Name] = true
+		if err := fetch(ctx, root, f); err != nil {
+			return fmt.Errorf("bring an attachment: %w", err)
+		}
+	}
+	return x.give(dir)
+}
+
+func fetch(ctx context.Context, root *os.Root, f filestore.Received) error {
+	file, err := root.OpenFile(f.Name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(file, f.Content.Reader(ctx))
+	if closed := file.Close(); err == nil {
+		err = closed
+	}
+	return err
+}

@@ -1,0 +1,221 @@
+package toolenv
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/parley-server/parley/internal/tool"
+)
+
+const (
+	attachments = "attachments" // where commands see what users sent
+	maxText     = 4 << 20       // bytes of a file that can be read as a text
+	maxListed   = 1000          // names of a directory
+)
+
+// Write makes a file of the session's folder, or replaces what is in it, and saves the
+// folder. The new file takes the old one's place, whatever that was: a link is not
+// followed, and a pipe blocks nobody.
+func (x *Run) Write(ctx context.Context, call tool.Call, name string, content []byte) error {
+	x.call = call.ID
+	name, err := inside(name)
+	if err != nil {
+		return err
+	}
+	if name == "." || name == attachments || strings.HasPrefix(name, attachments+"/") {
+		return tool.Refusal("The path is a name in the folder, outside of attachments, which is read-only: reports/march.md.")
+	}
+	if err := x.open(ctx); err != nil {
+		return err
+	}
+	x.dirty = true
+	if err := x.replace(name, content); err != nil {
+		return err
+	}
+	if _, err = x.save(ctx); err != nil {
+		x.root.Remove(name) // what was refused shall not fill the folder
+	}
+	return err
+}
+
+// replace puts a new file into the place of name.
+func (x *Run) replace(name string, content []byte) error {
+	dir := path.Dir(name)
+	if x.linked(dir) {
+		return tool.Refusal(fmt.Sprintf("%q leads through a link. Write to where it leads.", name))
+	}
+	if err := x.root.MkdirAll(dir, 0o755); err != nil {
+		return x.unfit(name, err)
+	}
+	mode := fs.FileMode(0o644)
+	old, err := x.root.Lstat(name)
+	switch {
+	case err == nil && old.IsDir():
+		return tool.Refusal(fmt.Sprintf("%q is a directory.", name))
+	case err == nil && old.Mode().IsRegular():
+		mode = old.Mode().Perm()
+	}
+	fresh := path.Join(dir, ".write-"+rand.Text())
+	err = x.root.WriteFile(fresh, content, mode)
+	if err == nil {
+		err = x.root.Rename(fresh, name)
+	}
+	if err != nil {
+		x.root.Remove(fresh)
+		return x.unfit(name, err)
+	}
+	return x.give(filepath.Join(x.dir, filepath.FromSlash(strings.SplitN(name, "/", 2)[0])))
+}
+
+// linked reports whether a path leads through a link: what is allowed by its name would
+// be written elsewhere.
+func (x *Run) linked(dir string) bool {
+	for ; dir != "."; dir = path.Dir(dir) {
+		if info, err := x.root.Lstat(dir); err == nil && info.Mode().Type() == fs.ModeSymlink {
+			return true
+		}
+	}
+	return false
+}
+
+// Text reads a file of the session's folder as a text, or lists a directory.
+func (x *Run) Text(ctx context.Context, name string) (string, error) {
+	name, err := inside(name)
+	if err != nil {
+		return "", err
+	}
+	f, info, err := x.file(ctx, name)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	if info.IsDir() {
+		return list(f)
+	}
+	if info.Size() > maxText {
+		return "", tool.Refusal(fmt.Sprintf("%q has %d bytes; a file that is read has at most %d. Look at a part of it with a command.", name, info.Size(), maxText))
+	}
+	content, err := io.ReadAll(io.LimitReader(f, maxText))
+	if err != nil {
+		return "", fmt.Errorf("read a file of the folder: %w", err)
+	}
+	if strings.ContainsRune(string(content), 0) {
+		return "", tool.Refusal(fmt.Sprintf("%q is no text.", name))
+	}
+	return strings.ToValidUTF8(string(content), "\uFFFD"), nil
+}
+
+// list is a directory as a text, a name in each line.
+func list(dir fs.File) (string, error) {
+	entries, err := dir.(fs.ReadDirFile).ReadDir(maxListed + 1)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return "", fmt.Errorf("list a directory of the folder: %w", err)
+	}
+	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
+	var b strings.Builder
+	for i, e := range entries {
+		switch {
+		case i == maxListed:
+			b.WriteString("[there is more]\n")
+		case e.IsDir():
+			fmt.Fprintf(&b, "%s/\n", e.Name())
+		default:
+			fmt.Fprintf(&b, "%s\n", e.Name())
+		}
+	}
+	if b.Len() == 0 {
+		return "[the directory is empty]", nil
+	}
+	return strings.ToValidUTF8(b.String(), "\uFFFD"), nil
+}
+
+// Open opens a file of the session's folder.
+func (x *Run) Open(ctx context.Context, name string) (io.ReadCloser, error) {
+	name, err := inside(strings.TrimPrefix(name, "/workspace/"))
+	if err != nil {
+		return nil, err
+	}
+	f, info, err := x.file(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	if info.IsDir() {
+		f.Close()
+		return nil, tool.Refusal(fmt.Sprintf("%q is a directory; pack it into an archive first.", name))
+	}
+	return f, nil
+}
+
+// file opens a regular file or a directory, of the folder or of what users sent.
+// Nothing that a command has left there can make it wait or lead it out.
+func (x *Run) file(ctx context.Context, name string) (*os.File, fs.FileInfo, error) {
+	if err := x.open(ctx); err != nil {
+		return nil, nil, err
+	}
+	root := x.root
+	if rest, ok := strings.CutPrefix(name+"/", attachments+"/"); ok {
+		if err := x.receive(ctx); err != nil {
+			return nil, nil, err
+		}
+		if x.attachments == "" {
+			return nil, nil, tool.Refusal("The user has sent no files.")
+		}
+		sent, err := os.OpenRoot(x.attachments)
+		if err != nil {
+			return nil, nil, fmt.Errorf("open the attachments: %w", err)
+		}
+		defer sent.Close()
+		root, name = sent, path.Clean("./"+rest)
+	}
+	f, err := root.OpenFile(name, os.O_RDONLY|nonblock, 0)
+	if err != nil {
+		return nil, nil, x.unfit(name, err)
+	}
+	info, err := f.Stat()
+	if err != nil {
+		f.Close()
+		return nil, nil, fmt.Errorf("look at a file of the folder: %w", err)
+	}
+	if !info.Mode().IsRegular() && !info.IsDir() {
+		f.Close()
+		return nil, nil, tool.Refusal(fmt.Sprintf("%q is neither a file nor a directory.", name))
+	}
+	return f, info, nil
+}
+
+// inside cleans a path of the folder.
+func inside(name string) (string, error) {
+	clean := path.Clean(name)
+	if name == "" {
+		clean = "."
+	}
+	if !filepath.IsLocal(clean) || strings.ContainsRune(clean, 0) || len(clean) > 4096 {
+		return "", tool.Refusal("The path must be relative to the folder and stay in it: reports/march.md.")
+	}
+	return clean, nil
+}
+
+// unfit makes a sentence of what the file system says about a path that a model gave.
+func (x *Run) unfit(name string, err error) error {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return tool.Refusal(fmt.Sprintf("There is no file %q in the folder.", name))
+	case errors.Is(err, fs.ErrPermission), errors.Is(err, fs.ErrExist):
+		return tool.Refusal(fmt.Sprintf("%q cannot be opened there.", name))
+	case errors.Is(err, syscall.ENOSPC):
+		x.log.Error("there is no room for the folders of sessions", "err", err)
+		return tool.Refusal("The server has no room for files now. Ask its administrator to look at the disk.")
+	}
+	x.log.Debug("a path of the folder was refused", "err", err)
+	return tool.Refusal(fmt.Sprintf("%q is no path in the folder that can be used: it leads out of it, through a file, or is too long.", name))
+}

@@ -1,0 +1,137 @@
+package toolenv
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/parley-server/parley/internal/toolenv/workdir"
+)
+
+// What a process keeps of the folders that its turns have worked on: most sessions go on
+// soon, after an approval or with the next message, and on the same server.
+const (
+	keepTime    = 10 * time.Minute
+	keepFolders = 32
+	keepBytes   = 2 << 30 // of all of them together
+)
+
+// place is a session's folder on this machine, as it was last saved.
+type place struct {
+	folder *workdir.Folder
+	dir    string
+	root   *os.Root // of dir
+	since  time.Time
+}
+
+// there reports whether the folder is where it was: temporary directories are cleaned.
+func (p place) there() bool {
+	is, err := os.Lstat(p.dir)
+	if err != nil {
+		return false
+	}
+	was, err := p.root.Stat(".")
+	return err == nil && os.SameFile(is, was)
+}
+
+// kept are the places that no run uses. The zero value works.
+type kept struct {
+	mu     sync.Mutex
+	places map[uuid.UUID]place // by session
+}
+
+// take takes a session's place away, where there is one.
+func (k *kept) take(session uuid.UUID) (p place, ok bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	p, ok = k.places[session]
+	delete(k.places, session)
+	return p, ok
+}
+
+// put keeps a session's place, and returns those that have to go for it.
+func (k *kept) put(session uuid.UUID, p place) (gone []place) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if old, ok := k.places[session]; ok {
+		gone = append(gone, old)
+	}
+	if k.places == nil {
+		k.places = make(map[uuid.UUID]place)
+	}
+	k.places[session] = p
+	for k.tooMuch() {
+		oldest := session
+		for id, p := range k.places {
+			if p.since.Before(k.places[oldest].since) {
+				oldest = id
+			}
+		}
+		gone = append(gone, k.places[oldest])
+		delete(k.places, oldest)
+	}
+	return gone
+}
+
+// tooMuch wants the lock.
+func (k *kept) tooMuch() bool {
+	var bytes int64
+	for _, p := range k.places {
+		bytes += p.folder.Bytes()
+	}
+	return len(k.places) > keepFolders || bytes > keepBytes
+}
+
+// before takes away what was kept before a time.
+func (k *kept) before(t time.Time) (gone []place) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for id, p := range k.places {
+		if p.since.Before(t) {
+			gone = append(gone, p)
+			delete(k.places, id)
+		}
+	}
+	return gone
+}
+
+// sessions are those whose places are kept.
+func (k *kept) sessions() []uuid.UUID {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return slices.Collect(maps.Keys(k.places))
+}
+
+// forget drops the places of sessions that were erased, by whatever process.
+func (r *Runner) forget(ctx context.Context) error {
+	ids := r.kept.sessions()
+	if len(ids) == 0 {
+		return nil
+	}
+	erased, err := r.q.SessionsErased(ctx, ids)
+	if err != nil {
+		return fmt.Errorf("look for sessions that were erased: %w", err)
+	}
+	for _, id := range erased {
+		if p, ok := r.kept.take(id); ok {
+			r.drop(p)
+		}
+	}
+	return nil
+}
+
+// drop removes places from this machine.
+func (r *Runner) drop(places ...place) {
+	for _, p := range places {
+		p.root.Close()
+		if err := r.remove(p.dir); err != nil {
+			r.log.Warn("remove a folder; it is swept at the next start", "err", err)
+		}
+	}
+}

@@ -1,0 +1,5 @@
+//go:build !unix
+
+package toolenv
+
+const nonblock = 0

@@ -1,0 +1,177 @@
+package toolenv
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-server/parley/db"
+	"github.com/parley-server/parley/internal/egress"
+	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/store/vault"
+)
+
+// Policy is where the tools of a workspace may send requests, beside the hosts of the
+// credentials that a run has.
+type Policy struct {
+	Hosts  []string // as vault.Host reads them, sorted
+	Public bool     // every public host
+}
+
+// Policy reads a workspace's policy. Without one nothing else can be reached.
+func (r *Runner) Policy(ctx context.Context, workspace uuid.UUID) (Policy, error) {
+	p, err := r.q.EgressPolicy(ctx, workspace)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return Policy{}, nil
+	}
+	if err != nil {
+		return Policy{}, fmt.Errorf("read where requests may go: %w", err)
+	}
+	return Policy{Hosts: p.Hosts, Public: p.Public}, nil
+}
+
+// maxHosts is how many hosts a workspace's policy has.
+const maxHosts = 200
+
+// Allow adds a host to a workspace's policy and returns it as it is stored.
+func (r *Runner) Allow(ctx context.Context, workspace uuid.UUID, text string) (string, error) {
+	host, wrong := vault.Host(text)
+	if wrong != "" {
+		return "", fault.Invalid(fault.Violation{Param: "/host", Rule: "format", Message: fmt.Sprintf("%.80q is not a host: %s", text, wrong)})
+	}
+	p, err := r.Policy(ctx, workspace)
+	if err != nil {
+		return "", err
+	}
+	if len(p.Hosts) >= maxHosts {
+		return "", fault.Invalid(fault.Violation{Param: "/host", Rule: "length", Message: fmt.Sprintf("A workspace has at most %d hosts.", maxHosts)})
+	}
+	if err := r.q.EgressAllow(ctx, workspace, host); err != nil {
+		return "", fmt.Errorf("allow a host: %w", err)
+	}
+	return host, nil
+}
+
+// Remove takes a host off a workspace's policy; ok is false where it has no such one.
+func (r *Runner) Remove(ctx context.Context, workspace uuid.UUID, text string) (ok bool, err error) {
+	host, wrong := vault.Host(text)
+	if wrong != "" {
+		return false, nil
+	}
+	n, err := r.q.EgressRemove(ctx, workspace, host)
+	if err != nil {
+		return false, fmt.Errorf("remove a host: %w", err)
+	}
+	return n > 0, nil
+}
+
+// SetPublic says whether a workspace's tools reach every public host.
+func (r *Runner) SetPublic(ctx context.Context, workspace uuid.UUID, public bool) error {
+	if err := r.q.EgressPublic(ctx, workspace, public); err != nil {
+		return fmt.Errorf("set where requests may go: %w", err)
+	}
+	return nil
+}
+
+// Request is a request on record.
+type Request = db.EgressRequest
+
+// Requests lists the newest requests of a workspace, or of one session of it.
+func (r *Runner) Requests(ctx context.Context, workspace uuid.UUID, session *uuid.UUID, limit int) ([]Request, error) {
+	list, err := r.q.EgressRequests(ctx, workspace, session, int32(limit))
+	if err != nil {
+		return nil, fmt.Errorf("list requests: %w", err)
+	}
+	return list, nil
+}
+
+// recordTime bounds how long a request waits for its place on record.
+const recordTime = 3 * time.Second
+
+// record puts a request on record before it leaves. One whose credential was removed
+// since the run began does not leave.
+func (x *Run) record(ctx context.Context, req egress.Request) (done func(status int, decision string), err error) {
+	if req.Decision != egress.Sent {
+		return nil, x.recordRefusal(ctx, req)
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTime)
+	defer cancel()
+	id, err := x.insertRequest(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	done = func(status int, decision string) {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTime)
+		defer cancel()
+		var err error
+		var answered *int32
+		if status > 0 {
+			answered = new(int32(status))
+		}
+		if decision == egress.RefusedAddress {
+			req.Decision = decision
+			err = x.refuseRecorded(ctx, id, req)
+		} else {
+			err = x.r.q.EgressRequestDone(ctx, answered, decision, id)
+		}
+		if err != nil {
+			x.log.WarnContext(ctx, "put the answer to a request on record", "request", id, "err", err)
+		}
+	}
+	if len(req.Credentials) == 0 {
+		return done, nil
+	}
+	names := make([]string, len(req.Credentials))
+	for i, u := range req.Credentials {
+		names[i] = u.Name
+	}
+	removed, err := x.r.q.CredentialsRemoved(ctx, x.t.Workspace, names)
+	if err != nil {
+		return nil, fmt.Errorf("look whether a credential was removed: %w", err)
+	}
+	if removed {
+		done(0, egress.RefusedRequest)
+		return nil, egress.Refused("An administrator has removed %s since this turn began.", strings.Join(names, " or "))
+	}
+	return done, nil
+}
+
+// insertRequest inserts the row of a request.
+func (x *Run) insertRequest(ctx context.Context, req egress.Request) (id int64, err error) {
+	used := make([]string, len(req.Credentials))
+	for i, u := range req.Credentials {
+		used[i] = fmt.Sprintf("%s@%d", u.Name, u.Version)
+	}
+	refused := req.Refused
+	if refused == nil {
+		refused = []string{}
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTime)
+	defer cancel()
+	id, err = x.r.q.EgressRequestInsert(ctx, db.EgressRequestInsertParams{
+		WorkspaceID: x.t.Workspace, SessionID: x.t.Session, TurnID: x.t.Turn, CallID: x.call,
+		Method: req.Method, Scheme: req.Scheme, Host: req.Host, Path: req.Path, Credentials: used, Refused: refused, Decision: req.Decision,
+	})
+	if err != nil {
+		return 0, fmt.Errorf("put a request on record: %w", err)
+	}
+	return id, nil
+}
+
+// retainAtOnce is how many requests one statement removes.
+const retainAtOnce = 10_000
+
+// retain removes what is older than the audit retention.
+func (r *Runner) retain(ctx context.Context) error {
+	for {
+		n, err := r.q.EgressRequestsOld(ctx, r.cfg.Audit.Seconds(), retainAtOnce)
+		if err != nil || n < retainAtOnce {
+			return err
+		}
+	}
+}

@@ -1,0 +1,31 @@
+package sandbox
+
+import (
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/parley-server/parley/internal/toolenv/sandbox/inside"
+)
+
+// job is what the second stage does for a command.
+func job(c Command, l Limits) inside.Job {
+	j := inside.Job{Argv: c.Argv, Env: environment(c)}
+	for _, p := range ports(c) {
+		j.Sockets = append(j.Sockets, p.kind())
+	}
+	limit := func(resource int, n int64) {
+		j.Limits = append(j.Limits, inside.Limit{Resource: resource, Soft: uint64(n), Hard: uint64(n)})
+	}
+	seconds := int64((l.CPU + time.Second - 1) / time.Second)
+	// The first signal says what happened, the second cannot be ignored.
+	j.Limits = append(j.Limits, inside.Limit{Resource: unix.RLIMIT_CPU, Soft: uint64(seconds), Hard: uint64(seconds + 1)})
+	limit(unix.RLIMIT_NPROC, int64(l.Processes))
+	limit(unix.RLIMIT_FSIZE, l.File)
+	limit(unix.RLIMIT_NOFILE, 1024)
+	limit(unix.RLIMIT_CORE, 0)
+	limit(unix.RLIMIT_MSGQUEUE, 0)
+	limit(unix.RLIMIT_MEMLOCK, 64<<10)
+	limit(unix.RLIMIT_DATA, l.Memory)
+	return j
+}

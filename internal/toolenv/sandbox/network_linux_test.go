@@ -1,0 +1,84 @@
+package sandbox_test
+
+import (
+	"context"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/parley-server/parley/internal/toolenv/sandbox"
+)
+
+// tryConnect sends something to addresses such as tcp:10.0.0.1:80.
+func tryConnect(addresses []string) error {
+	for _, to := range addresses {
+		network, address, _ := strings.Cut(to, "|")
+		conn, err := net.DialTimeout(network, address, 2*time.Second)
+		if err == nil {
+			_, err = conn.Write([]byte("canary"))
+			conn.Close()
+		}
+		tried(to, err)
+	}
+	return nil
+}
+
+func TestNoAddressCanBeReached(t *testing.T) {
+	t.Parallel()
+	s := open(t, sandbox.Config{})
+	tcp, err := net.Listen("tcp", ":0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	udp, err := net.ListenPacket("udp", ":0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var reached sync.WaitGroup
+	reached.Go(func() {
+		if _, err := tcp.Accept(); err == nil {
+			t.Error("something connected to the host")
+		}
+	})
+	reached.Go(func() {
+		if n, _, err := udp.ReadFrom(make([]byte, 10)); err == nil {
+			t.Errorf("%d bytes came to the host", n)
+		}
+	})
+	_, tcpPort, _ := net.SplitHostPort(tcp.Addr().String())
+	_, udpPort, _ := net.SplitHostPort(udp.LocalAddr().String())
+	var argv []string
+	hosts := []string{"127.0.0.1", "::1"}
+	addresses, err := net.InterfaceAddrs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range addresses {
+		if ip := a.(*net.IPNet).IP; ip.IsGlobalUnicast() {
+			hosts = append(hosts, ip.String())
+		}
+	}
+	for _, host := range hosts {
+		argv = append(argv, "tcp|"+net.JoinHostPort(host, tcpPort))
+		if host != "127.0.0.1" && host != "::1" { // sending to a port of its own that nobody listens on is no error
+			argv = append(argv, "udp|"+net.JoinHostPort(host, udpPort))
+		}
+	}
+	argv = append(argv, "tcp|169.254.169.254:80", "udp|8.8.8.8:53", "tcp|1.1.1.1:443", "udp|255.255.255.255:9", "tcp|[2001:4860:4860::8888]:443", "tcp|10.0.0.1:22")
+	for address, end := range attempt(t, s, with("connect", argv...)) {
+		if end == "done" {
+			t.Errorf("%s can be reached", address)
+		}
+	}
+	tcp.Close()
+	udp.Close()
+	reached.Wait()
+}
+
+// held serves nothing, and ends with the command.
+func held(ctx context.Context, _ net.Listener) error {
+	<-ctx.Done()
+	return nil
+}

@@ -1,0 +1,99 @@
+package sandbox_test
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"os/exec"
+	"testing"
+	"time"
+
+	"github.com/parley-server/parley/internal/toolenv/sandbox"
+)
+
+// service is a process that runs a stubborn command until it is killed. It prints the
+// command's words.
+func service(args []string) int {
+	s, err := sandbox.Open(context.Background(), sandbox.Config{Users: commandUsers, Dir: args[0]})
+	if err != nil {
+		os.Stderr.WriteString(err.Error())
+		return 1
+	}
+	where, err := s.NewFolder("service")
+	if err != nil {
+		os.Stderr.WriteString(err.Error())
+		return 1
+	}
+	os.Stdout.WriteString("open\n")
+	for {
+		_, err := s.Run(context.Background(), sandbox.Command{
+			Argv: bash(args[2]), Folder: where, Env: []string{args[1]}, Serve: held, Output: os.Stdout,
+		})
+		if err != nil {
+			os.Stderr.WriteString(err.Error())
+			return 1
+		}
+	}
+}
+
+// TestNothingOutlivesTheService kills it while a command runs, and while sandboxes are
+// being made, and the next process removes what is left on disk.
+func TestNothingOutlivesTheService(t *testing.T) {
+	t.Parallel()
+	open(t, sandbox.Config{}) // or skips
+	dir := passable(t)
+	kill := func(t *testing.T, script, on string, least int, after time.Duration) {
+		mark := newMark()
+		exe, err := os.Executable()
+		if err != nil {
+			t.Fatal(err)
+		}
+		cmd := exec.Command(exe, "service", dir, mark, script)
+		out := &signal{on: on, came: make(chan struct{})}
+		var problem bytes.Buffer
+		cmd.Stdout, cmd.Stderr = out, &problem
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		ended := make(chan struct{})
+		go func() { defer close(ended); _ = cmd.Wait() }()
+		select {
+		case <-out.came:
+		case <-ended:
+			t.Fatalf("the service ended: %s", &problem)
+		}
+		if n := len(marked(mark)); n < least {
+			t.Errorf("only %d processes tried to stay", n)
+		}
+		<-time.After(after) // any moment will do
+		if err := cmd.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		<-ended
+		tick := time.NewTicker(5 * time.Millisecond)
+		defer tick.Stop()
+		deadline := time.After(20 * time.Second)
+		for left := marked(mark); len(left) > 0; left = marked(mark) {
+			select {
+			case <-tick.C:
+			case <-deadline:
+				t.Fatalf("processes %v are left", left)
+			}
+		}
+	}
+	kill(t, stubborn+"sleep 1000", "ready", 6, 0)
+	for i := range 12 {
+		kill(t, "setsid sleep 1000 & exit", "open", 0, time.Duration(i)*2*time.Millisecond)
+	}
+	list, err := os.ReadDir(dir)
+	if err != nil || len(list) == 0 {
+		t.Fatalf("the killed services left nothing: %v", err)
+	}
+	s := open(t, sandbox.Config{Dir: dir})
+	if list, err = os.ReadDir(dir); err != nil || len(list) != 1 {
+		t.Errorf("%d directories are there, want the new one's alone; %v", len(list), err)
+	}
+	if r, out := run(t, s, sandbox.Command{Argv: bash("echo works")}); r.Exit != 0 || out != "works\n" {
+		t.Errorf("%+v, %q", r, out)
+	}
+}

@@ -1,0 +1,179 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/parley-server/parley/internal/toolenv/sandbox/inside"
+)
+
+// process is bubblewrap and all that it started.
+type process struct {
+	cmd     *exec.Cmd
+	control *net.UnixConn
+	output  *os.File
+	group   *cgroup
+	ended   chan struct{} // bubblewrap's first process ended
+
+	mu       sync.Mutex
+	reaped   bool
+	process1 *os.File // of the namespace, whose end is that of all; nil: not known yet
+	killed   bool
+	cause    error // why it was killed: a limit, or what Run returns
+}
+
+// start starts bubblewrap. Every descriptor that it needs is passed on and then closed here.
+func (s *Sandbox) start(c Command, l Limits, as *syscall.Credential) (p *process, err error) {
+	var passed []*os.File
+	defer func() {
+		for _, f := range passed {
+			f.Close()
+		}
+	}()
+	pass := func(f *os.File) int {
+		passed = append(passed, f)
+		return inside.Control + len(passed) - 1
+	}
+
+	ours, theirs, err := socketpair()
+	if err != nil {
+		return nil, fmt.Errorf("make a socket: %w", err)
+	}
+	defer func() {
+		if err != nil {
+			ours.Close()
+		}
+	}()
+	pass(theirs)
+
+	file := func(text []byte) (int, error) {
+		f, err := memory(text)
+		if err != nil {
+			return 0, err
+		}
+		return pass(f), nil
+	}
+	job, err := job(c, l).Encode()
+	if err != nil {
+		return nil, err
+	}
+	if _, err := file(job); err != nil {
+		return nil, err
+	}
+	_, executable, err := s.place()
+	if err != nil {
+		return nil, err
+	}
+	args, err := s.arguments(c, l, executable, file)
+	if err != nil {
+		return nil, err
+	}
+	argsFD, err := file([]byte(strings.Join(args, "\x00") + "\x00"))
+	if err != nil {
+		return nil, err
+	}
+	output, stdout, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer stdout.Close()
+
+	// The arguments come in a file, so that a list of the host's processes does not show them.
+	cmd := exec.Command(s.bwrap, "--args", strconv.Itoa(argsFD), "--", inside.Path, inside.StageArgument)
+	cmd.Env = []string{} // nothing of ours, in bubblewrap's own processes neither
+	cmd.Dir = "/"
+	cmd.Stdout, cmd.Stderr = stdout, stdout
+	cmd.ExtraFiles = passed
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL, Credential: as}
+	p = &process{cmd: cmd, control: ours, output: output, ended: make(chan struct{})}
+	if s.cgroups != nil {
+		if p.group, err = s.cgroups.create(l); err != nil {
+			output.Close()
+			return nil, err
+		}
+		cmd.SysProcAttr.UseCgroupFD, cmd.SysProcAttr.CgroupFD = true, int(p.group.dir.Fd())
+	}
+	if err := p.begin(); err != nil {
+		output.Close()
+		return nil, errors.Join(fmt.Errorf("start bubblewrap: %w", err), p.group.remove())
+	}
+	return p, nil
+}
+
+// begin starts the process on a thread that stays until it ends: the kernel kills it
+// when the thread that started it is gone, not when the service is.
+func (p *process) begin() error {
+	started := make(chan error)
+	go func() {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := p.cmd.Start()
+		started <- err
+		if err != nil {
+			return
+		}
+		// Its number may be another's as soon as it is reaped, so nobody may kill it then.
+		for unix.Waitid(unix.P_PID, p.cmd.Process.Pid, nil, unix.WEXITED|unix.WNOWAIT, nil) == unix.EINTR {
+		}
+		p.mu.Lock()
+		p.reaped = true
+		p.mu.Unlock()
+		_ = p.cmd.Wait() // its exit code is in ProcessState
+		close(p.ended)
+	}()
+	return <-started
+}
+
+// kill kills all of it. The first cause counts; nil is none.
+func (p *process) kill(cause error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.cause == nil {
+		p.cause = cause
+	}
+	p.destroy()
+}
+
+// destroy wants the lock. What bubblewrap's first process has started dies with it.
+func (p *process) destroy() {
+	p.killed = true
+	if !p.reaped {
+		_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL)
+	}
+	if p.process1 != nil {
+		_ = unix.PidfdSendSignal(int(p.process1.Fd()), unix.SIGKILL, nil, 0)
+	}
+	p.group.kill()
+	_ = p.control.CloseRead() // a second stage that comes now fails
+}
+
+// end waits until nothing of it is left.
+func (p *process) end() {
+	<-p.ended
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.destroy() // what the command left behind
+	if p.process1 == nil {
+		return
+	}
+	fd := p.process1.Fd()
+	for {
+		if _, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, -1); err != unix.EINTR {
+			break
+		}
+	}
+	// The host's first process reaps it, which is this one in many a container.
+	_ = unix.Waitid(unix.P_PIDFD, int(fd), nil, unix.WEXITED|unix.WNOHANG, nil)
+	p.process1.Close()
+	p.process1 = nil
+}

@@ -1,0 +1,145 @@
+// Package toolenv is what the tools of a turn act with: commands in a sandbox, the
+// session's folder, requests with credentials. It owns which hosts a workspace's
+// tools may reach, and the record of what they requested.
+//
+// It promises that a credential's value is in no command, no file, no output and no
+// error: a run knows placeholders, and only a request on its way to one of the
+// credential's hosts carries the value; that whatever a tool call has done to the
+// folder is in PostgreSQL before its result is; and that nothing of a run lives when
+// its attempt has ended. It never runs a command outside a sandbox.
+package toolenv
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/parley-server/parley/db"
+	"github.com/parley-server/parley/internal/egress"
+	"github.com/parley-server/parley/internal/fair"
+	"github.com/parley-server/parley/internal/replan"
+	"github.com/parley-server/parley/internal/store/filestore"
+	"github.com/parley-server/parley/internal/store/vault"
+	"github.com/parley-server/parley/internal/toolenv/sandbox"
+	"github.com/parley-server/parley/internal/toolenv/workdir"
+)
+
+// DefaultCommands is how many commands a process runs at once.
+const DefaultCommands = 16
+
+// Config is what a Runner needs. Pool to Files are required; for the records alone, and
+// where requests may go, the Pool is enough.
+type Config struct {
+	Pool    *pgxpool.Pool
+	Guard   *egress.Guard
+	Vault   *vault.Store
+	Folders *workdir.Store
+	Files   *filestore.Store
+	// Sandbox runs commands. Nil: none are run, and every other tool works.
+	Sandbox *sandbox.Sandbox
+	// Dir is where folders are while a turn works on them; default: the sandbox's, or
+	// the system's temporary directory. Nothing in it is needed afterwards.
+	Dir      string
+	Commands int           // that run at once; default DefaultCommands
+	Audit    time.Duration // how long requests stay on record; default 400 days
+	Log      *slog.Logger
+}
+
+// Runner opens runs. It is safe for concurrent use.
+type Runner struct {
+	cfg   Config
+	q     *db.Queries
+	log   *slog.Logger
+	slots *fair.Places // one for each command that runs
+	kept  kept
+}
+
+// New makes a runner.
+func New(cfg Config) *Runner {
+	cfg.Audit = cmp.Or(cfg.Audit, 400*24*time.Hour)
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	return &Runner{cfg: cfg, q: db.New(replan.Pool{Pool: cfg.Pool}), log: cfg.Log, slots: fair.New(cmp.Or(cfg.Commands, DefaultCommands))}
+}
+
+// Turn says whose run it is.
+type Turn struct {
+	Workspace, Session, Turn uuid.UUID
+	Epoch                    int64    // the lease under which it runs
+	Credentials              []string // names of those that the run may use
+}
+
+// Open begins an attempt at a turn's run, and does nothing yet: what a tool needs is
+// made when it is called. A nil Runner has nil runs.
+func (r *Runner) Open(t Turn) *Run {
+	if r == nil {
+		return nil
+	}
+	return &Run{r: r, t: t, log: r.log.With("session", t.Session, "turn", t.Turn)}
+}
+
+// forgetEvery is the pause between two looks for folders that are not to be kept any more.
+const forgetEvery = 5 * time.Second
+
+// Run removes what is over until ctx ends: folders that were kept for a turn that did
+// not come, requests that were on record for their time. Then every folder goes.
+func (r *Runner) Run(ctx context.Context) error {
+	next := time.NewTimer(rand.N(time.Hour / 10)) // replicas that start together need not do it together
+	defer next.Stop()
+	look := time.NewTicker(forgetEvery)
+	defer look.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			r.drop(r.kept.before(time.Now())...)
+			return nil
+		case now := <-look.C:
+			r.drop(r.kept.before(now.Add(-keepTime))...)
+			if err := r.forget(ctx); err != nil && ctx.Err() == nil {
+				r.log.WarnContext(ctx, "drop the folders of erased sessions; another try follows", "err", err)
+			}
+		case <-next.C:
+			if err := r.retain(ctx); err != nil && ctx.Err() == nil {
+				r.log.WarnContext(ctx, "remove old requests from the record; another try follows in an hour", "err", err)
+			}
+			next.Reset(time.Hour)
+		}
+	}
+}
+
+// Erase forgets what a session requested, and its folder where this process has kept it.
+func (r *Runner) Erase(ctx context.Context, tx pgx.Tx, workspace, session uuid.UUID) error {
+	if p, ok := r.kept.take(session); ok {
+		r.drop(p)
+	}
+	if err := r.q.WithTx(tx).EgressRequestsErase(ctx, workspace, session); err != nil {
+		return fmt.Errorf("erase the record of requests: %w", err)
+	}
+	return nil
+}
+
+// newDir makes a directory for a run, which commands can write to.
+func (r *Runner) newDir(name string) (string, error) {
+	if r.cfg.Sandbox != nil {
+		return r.cfg.Sandbox.NewFolder(name)
+	}
+	return os.MkdirTemp(cmp.Or(r.cfg.Dir, os.TempDir()), filepath.Base(name)+"-")
+}
+
+// remove removes what newDir has made.
+func (r *Runner) remove(dir string) error {
+	if r.cfg.Sandbox != nil {
+		return r.cfg.Sandbox.Remove(dir)
+	}
+	return os.RemoveAll(dir)
+}
