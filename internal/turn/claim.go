@@ -161,7 +161,7 @@ func (s *Service) place(ctx context.Context) error {
 		return nil
 	}
 	s.unplaced.Store(false) // first: a turn that is turned away meanwhile is looked for again
-	n, err := s.q.TurnsPlace(ctx, s.places.Full(), due)
+	n, err := s.cfg.Sessions.PlaceTurns(ctx, s.places.Full(), due)
 	if n > 0 || err != nil {
 		s.unplaced.Store(true)
 	}

@@ -117,18 +117,14 @@ func (a *attempt) writes(w *session.Writer) {
 func (s *Service) renew(ctx context.Context, running []*attempt) error {
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.Lease*2/10)
 	defer cancel()
-	ids, ran := make([]uuid.UUID, len(running)), make([]float64, len(running))
+	tenures := make([]session.Tenure, len(running))
 	asked := time.Now()
 	for i, a := range running {
-		ids[i], ran[i] = a.lease.Turn, asked.Sub(a.began).Seconds()
+		tenures[i] = session.Tenure{Lease: a.lease, Ran: asked.Sub(a.began)}
 	}
-	rows, err := s.q.LeasesRenew(ctx, s.cfg.Lease.Seconds(), s.cfg.Sessions.Node(), ids, ran)
+	held, err := s.cfg.Sessions.RenewLeases(ctx, s.cfg.Lease, tenures)
 	if err != nil {
 		return err
-	}
-	held := make(map[uuid.UUID]int64, len(rows))
-	for _, r := range rows {
-		held[r.ID] = r.Epoch
 	}
 	for _, a := range running {
 		if held[a.lease.Turn] != a.lease.Epoch {

@@ -7,8 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/parley-server/parley/internal/agent"
 	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/pgerr"
@@ -252,13 +250,10 @@ func (s *Service) closing(ctx context.Context, try func(context.Context) error) 
 func (s *Service) halted(ctx context.Context, t session.Turn) {
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.Lease)
 	defer cancel()
-	_, err := s.q.TurnHalted(ctx, t.ID)
-	switch {
-	case err == nil:
-		s.cfg.Sessions.Nudge(t.SessionID)
-	case errors.Is(err, pgx.ErrNoRows): // it was not canceled
-		s.log.WarnContext(ctx, "lease lost: the turn is no longer this worker's", "session", t.SessionID, "turn", t.ID)
-	default:
+	switch canceled, err := s.cfg.Sessions.ConfirmHalt(ctx, t.ID); {
+	case err != nil:
 		s.log.WarnContext(ctx, "lease lost: cannot confirm that the worker has stopped", "session", t.SessionID, "turn", t.ID, "err", err)
+	case !canceled:
+		s.log.WarnContext(ctx, "lease lost: another worker has the turn", "session", t.SessionID, "turn", t.ID)
 	}
 }
