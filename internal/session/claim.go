@@ -36,8 +36,7 @@ func (s *Store) ClaimTurns(ctx context.Context, claims []ClaimRequest, lease tim
 	var b *claiming
 	err = replan.Pipelined(ctx, s.pool, func(tx *replan.Tx) error {
 		b = &claiming{s: s, claims: claims, outcomes: make([]Claimed, len(claims)), lease: lease}
-		// Else PostgreSQL makes new plans for each number of claims, which takes longer than the claims.
-		tx.Queue(`SET LOCAL plan_cache_mode = force_generic_plan`)
+		queuePlans(tx)
 		return b.write(ctx, s.q.WithTx(tx), db.New(tx.Later()))
 	})
 	if err != nil {

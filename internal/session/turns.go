@@ -269,20 +269,37 @@ func (tx *Tx) End(ctx context.Context, c Closing, e Ending) (ok bool, err error)
 	if e.Epoch != 0 && e.Epoch != tx.Session.Epoch || !slices.Contains(e.Trigger.from(), string(c.state)) {
 		return false, nil
 	}
+	if e.Trigger == Cancel { // no other leads out of Waiting to an end
+		if err := tx.later.ApprovalsCancel(ctx, c.turn.ID); err != nil {
+			return false, fmt.Errorf("close the turn's question: %w", err)
+		}
+	}
+	turn, answer, err := tx.ending(ctx, &c, e)
+	if err != nil {
+		return false, err
+	}
+	if err := tx.later.TurnEnd(ctx, turn); err != nil {
+		return false, fmt.Errorf("end turn: %w", err)
+	}
+	tx.unsaved, tx.active = false, tx.active && c.state == LinedUp
+	if err := tx.later.MessageClose(ctx, answer); err != nil {
+		return false, fmt.Errorf("close message: %w", err)
+	}
+	return true, nil
+}
+
+// ending records the last events of a turn and returns what is to be stored of it and of the agent's
+// message.
+func (tx *Tx) ending(ctx context.Context, c *Closing, e Ending) (p db.TurnEndParams, answer db.MessageCloseParams, err error) {
 	id := c.turn.ID
 	if tx.Session.TurnID != nil && *tx.Session.TurnID == id { // else another turn's worker writes
 		tx.raise()
 	}
-	if e.Trigger == Cancel { // no other leads out of Waiting to an end
-		if err := tx.later.ApprovalsCancel(ctx, id); err != nil {
-			return false, fmt.Errorf("close the turn's question: %w", err)
-		}
-	}
-	rows, err := tx.last(ctx, &c, e)
+	rows, err := tx.last(ctx, c, e)
 	if err != nil {
-		return false, err
+		return p, answer, err
 	}
-	p := db.TurnEndParams{
+	p = db.TurnEndParams{
 		ID: id, State: string(e.Trigger.to()), Was: string(c.state), Halted: e.Halted,
 		SessionID: rows.SessionID, At: rows.At, Ord: rows.Ord, Seqs: rows.Seqs, Kinds: rows.Kinds, Datas: rows.Datas,
 		Epoch: tx.Session.Epoch, LastSeq: tx.Session.LastSeq, LastOrd: tx.Session.LastOrd, TurnID: tx.Session.TurnID,
@@ -293,11 +310,8 @@ func (tx *Tx) End(ctx context.Context, c Closing, e Ending) (ok bool, err error)
 	if u := c.sum.Usage; u != nil {
 		p.Input, p.Output, p.Cost = u.InputTokens, u.OutputTokens, u.CostUSD
 	}
-	if err := tx.later.TurnEnd(ctx, p); err != nil {
-		return false, fmt.Errorf("end turn: %w", err)
-	}
-	tx.unsaved, tx.active = false, tx.active && c.state == LinedUp
-	return true, tx.conclude(ctx, c, e)
+	answer, err = tx.answer(c, e)
+	return p, answer, err
 }
 
 // last records the last events of a turn: those that are not stored yet, and its ending.
@@ -337,34 +351,31 @@ func (sum *summary) ending(e Ending) []event.Body {
 	return last
 }
 
-// conclude stores the agent's message of a turn that has ended.
-func (tx *Tx) conclude(ctx context.Context, c Closing, e Ending) (err error) {
+// answer returns the agent's message of a turn that has ended.
+func (tx *Tx) answer(c *Closing, e Ending) (msg db.MessageCloseParams, err error) {
 	t, sum := c.turn, c.sum
-	msg := db.MessageCloseParams{TurnID: t.ID, SessionID: t.SessionID, Replies: sum.Replies, Status: string(e.Trigger.to()),
+	msg = db.MessageCloseParams{TurnID: t.ID, SessionID: t.SessionID, Replies: sum.Replies, Status: string(e.Trigger.to()),
 		Since: t.CreatedAt.Add(-skew), LastSeq: tx.Head(), StructuredResult: e.Structured}
 	if e.Failure != nil {
 		msg.Failure, msg.Error = &e.Failure.Message, new(string(e.Failure.Code))
 	}
 	if len(e.Attachments) > 0 {
 		if msg.Attachments, err = json.Marshal(e.Attachments); err != nil {
-			return fmt.Errorf("encode attachments: %w", err)
+			return msg, fmt.Errorf("encode attachments: %w", err)
 		}
 	}
 	if msg.ToolCalls, err = json.Marshal(sum.ToolCalls); err != nil {
-		return fmt.Errorf("encode tool calls: %w", err)
+		return msg, fmt.Errorf("encode tool calls: %w", err)
 	}
 	if msg.Refs, err = json.Marshal(sum.References); err != nil {
-		return fmt.Errorf("encode references: %w", err)
+		return msg, fmt.Errorf("encode references: %w", err)
 	}
 	if sum.Usage != nil {
 		if msg.Usage, err = json.Marshal(sum.Usage); err != nil {
-			return fmt.Errorf("encode usage: %w", err)
+			return msg, fmt.Errorf("encode usage: %w", err)
 		}
 	}
-	if err := tx.later.MessageClose(ctx, msg); err != nil {
-		return fmt.Errorf("close message: %w", err)
-	}
-	return nil
+	return msg, nil
 }
 
 // Title shortens a message to one line of at most 80 characters.

@@ -205,6 +205,9 @@ func (s *Service) fail(ctx context.Context, t session.Turn, a *attempt, code eve
 func (s *Service) end(ctx context.Context, t session.Turn, a *attempt, e session.Ending) error {
 	e.Epoch, e.Halted = a.lease.Epoch, true
 	return s.closing(ctx, func(ctx context.Context) error {
+		if ended, err := s.cfg.Sessions.Complete(ctx, t, e); ended || err != nil {
+			return err
+		}
 		return s.cfg.Sessions.Update(ctx, a.lease.Session, func(tx *session.Tx) error {
 			ok, err := s.endTurn(ctx, tx, t, e)
 			if err == nil && !ok {
