@@ -1,0 +1,247 @@
+package session_test
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/pgerr"
+	"github.com/parley-server/parley/internal/session"
+	"github.com/parley-server/parley/internal/testing/dbtest"
+	"github.com/parley-server/parley/internal/testing/dbtest/faultproxy"
+)
+
+// answered is a turn with a whole answer.
+type answered struct {
+	lease session.Lease
+	from  session.From
+	text  string
+	cost  float64
+	ended bool
+	err   error
+}
+
+func (w *world) answered(t testing.TB, s *session.Store, text string) *answered {
+	t.Helper()
+	a := &answered{text: text, cost: 0.25}
+	a.lease, a.from = w.begin(t, s, "hello")
+	return a
+}
+
+// complete ends a turn. Its last events are stored with its end.
+func (a *answered) complete(ctx context.Context, s *session.Store) {
+	t := session.Turn{ID: a.lease.Turn, SessionID: a.lease.Session, CreatedAt: a.from.Since}
+	e := session.Ending{Trigger: session.Complete, Epoch: a.lease.Epoch, Halted: true, Rest: []event.Body{
+		event.Text{Text: a.text}, event.Reply{Usage: event.Usage{InputTokens: 3, OutputTokens: 4, CostUSD: &a.cost}}}}
+	a.ended, a.err = s.Complete(ctx, t, e)
+}
+
+// isWhole checks what is stored of a turn: its answer, once, or nothing of it.
+func (w *world) isWhole(t testing.TB, s *session.Store, a *answered) (ended bool) {
+	t.Helper()
+	var content, state string
+	var ord, input int64
+	var cost float64
+	err := w.pool.QueryRow(t.Context(), `
+		SELECT coalesce(m.content, ''), t.state, s.last_ord, s.input_tokens, coalesce(s.cost_usd, 0)
+		FROM turns t JOIN sessions s ON s.id = t.session_id JOIN messages m ON m.turn_id = t.id AND m.role = 'assistant'
+		WHERE t.id = $1`, a.lease.Turn).Scan(&content, &state, &ord, &input, &cost)
+	if err != nil {
+		t.Fatal(err)
+	}
+	done, text := 0, ""
+	rows := w.rows(t, s, session.From{Session: a.lease.Session})
+	for i, ev := range rows {
+		if ev.Ord != int64(i)+1 {
+			t.Errorf("ordinal %d is in place %d", ev.Ord, i+1)
+		}
+		switch ev.Kind {
+		case event.KindDone:
+			done++
+		case event.KindText:
+			body, _ := ev.Body()
+			text += body.(event.Text).Text
+		}
+	}
+	ended = state == string(session.Completed)
+	if want := map[bool]string{true: a.text}[ended]; content != want || text != want {
+		t.Errorf("of %q the message has %q and the log %q, and the turn is %s", a.text, content, text, state)
+	}
+	if want := map[bool]int{true: 1}[ended]; done != want || ord != int64(len(rows)) || input != int64(3*want) || cost != float64(want)*a.cost {
+		t.Errorf("the turn is %s with %d done, ordinal %d of %d rows, %d tokens, $%f", state, done, ord, len(rows), input, cost)
+	}
+	return ended
+}
+
+// hold keeps the ends of turns from their commit until release is called.
+func (w *world) hold(t testing.TB) (release func()) {
+	t.Helper()
+	tx, err := w.pool.Begin(t.Context())
+	if err == nil {
+		_, err = tx.Exec(t.Context(), `LOCK TABLE messages IN EXCLUSIVE MODE`)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func() { _ = tx.Rollback(t.Context()) }
+}
+
+// gather ends turns in one transaction, which waits until release is called.
+func (w *world) gather(ctx context.Context, t testing.TB, s, control *session.Store, all []*answered) (done *errgroup.Group, release func()) {
+	t.Helper()
+	first := w.answered(t, control, "in front")
+	release = w.hold(t)
+	done = new(errgroup.Group)
+	done.Go(func() error { first.complete(ctx, s); return first.err })
+	await(t, "the first transaction waits", func() bool {
+		var n int
+		err := w.pool.QueryRow(t.Context(), `SELECT count(*) FROM pg_locks l JOIN pg_database d ON d.oid = l.database
+			WHERE d.datname = current_database() AND l.relation = 'messages'::regclass AND NOT l.granted`).Scan(&n)
+		return err == nil && n > 0
+	})
+	for _, a := range all {
+		done.Go(func() error { a.complete(ctx, s); return nil })
+	}
+	await(t, "the others queue", func() bool { return session.EndsWaiting(s) == len(all) })
+	return done, release
+}
+
+// TestEndsOfOneTransaction ends turns together: one that PostgreSQL rejects, one whose session is
+// locked, one that has lost its lease and one with a message behind it hurt no other.
+func TestEndsOfOneTransaction(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	s := w.replica(t)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	good, locked, lost, followed, other := w.answered(t, s, "good"), w.answered(t, s, "locked"), w.answered(t, s, "lost"), w.answered(t, s, "followed"), w.answered(t, s, "other")
+	lost.lease.Epoch++
+	behind := session.NewTurn{ID: uuid.Must(uuid.NewV7()), Message: event.Message{Content: "next"}, MaxResponseSeconds: 600, MaxTurns: 50, Behind: true}
+	if err := s.Update(ctx, followed.lease.Session, func(tx *session.Tx) error { _, _, err := tx.Begin(ctx, behind); return err }); err != nil {
+		t.Fatal(err)
+	}
+	tx, err := w.pool.Begin(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback(ctx) }()
+	if _, err := tx.Exec(ctx, `SELECT FROM sessions WHERE id = $1 FOR UPDATE`, locked.lease.Session); err != nil {
+		t.Fatal(err)
+	}
+	for _, rejected := range []*answered{nil, w.answered(t, s, "rejected")} {
+		all := []*answered{good, locked, lost, followed}
+		if rejected != nil {
+			rejected.cost = 1e15 // more than the column takes
+			all = []*answered{rejected, other, locked, lost}
+		}
+		done, release := w.gather(ctx, t, s, s, all)
+		release()
+		if err := done.Wait(); err != nil {
+			t.Fatal(err)
+		}
+		if rejected != nil && (rejected.ended || !pgerr.IsRefused(rejected.err)) {
+			t.Errorf("the rejected end: %v, %v", rejected.ended, rejected.err)
+		}
+	}
+	for _, a := range []*answered{good, other} {
+		if !a.ended || a.err != nil || !w.isWhole(t, s, a) {
+			t.Errorf("%q: ended %v, %v", a.text, a.ended, a.err)
+		}
+	}
+	for _, a := range []*answered{locked, lost} {
+		if a.ended || a.err != nil || w.isWhole(t, s, a) {
+			t.Errorf("%q: ended %v, %v", a.text, a.ended, a.err)
+		}
+	}
+	if followed.ended || followed.err != nil {
+		t.Errorf("the end with a message behind it: %v, %v", followed.ended, followed.err)
+	}
+}
+
+// TestLostAnswerToEnds breaks the connection at any byte of the commit of some ends. Each turn has
+// ended once or not at all, and ends once when its worker tries again.
+func TestLostAnswerToEnds(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	control := w.replica(t)
+	proxy, dsn := dbtest.Proxy(t, w.dsn)
+	direct, err := pgx.ParseConfig(w.dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := session.New(dbtest.Pool(t, dsn+"&pool_max_conns=1"), session.Options{Listen: direct})
+	run(t, s)
+	var armed atomic.Pointer[faultproxy.Hook]
+	commits := faultproxy.Executes("UPDATE messages m\nSET failure = NULL")
+	matches := false
+	proxy.OnChunk(func(c faultproxy.Chunk) faultproxy.Action {
+		matches = commits(c)
+		if hook := armed.Load(); hook != nil {
+			return (*hook)(c)
+		}
+		return faultproxy.Forward
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	outcomes := map[bool]int{} // of ends whose answer was lost: whether they were committed
+	for round := range 12 {
+		all := []*answered{w.answered(t, control, "one"), w.answered(t, control, "two"), w.answered(t, control, "three")}
+		prepared := w.answered(t, control, "prepared") // the statements, on the one connection
+		if prepared.complete(ctx, s); prepared.err != nil {
+			t.Fatal(prepared.err)
+		}
+		done, release := w.gather(ctx, t, s, control, all)
+		at := rand.IntN(4000)
+		if round%2 == 0 { // after the request: PostgreSQL commits
+			at = 1 << 20
+		}
+		var broken atomic.Bool
+		hook := faultproxy.CutExchange(func(faultproxy.Chunk) bool { return matches }, at, func() { broken.Store(true) })
+		if at == 1<<20 {
+			conn := 0
+			hook = func(c faultproxy.Chunk) faultproxy.Action {
+				switch {
+				case conn == 0 && matches:
+					conn = c.Conn
+				case c.Conn == conn && c.Direction == faultproxy.ToClient && !broken.Swap(true):
+					return faultproxy.ResetAfter(0)
+				}
+				return faultproxy.Forward
+			}
+		}
+		armed.Store(&hook)
+		release()
+		if err := done.Wait(); err != nil {
+			t.Fatal(err)
+		}
+		armed.Store(nil)
+		for _, a := range all {
+			// PostgreSQL may still be at it: wait for its lock, as an Update would.
+			if _, err := w.pool.Exec(ctx, `SELECT FROM sessions WHERE id = $1 FOR UPDATE`, a.lease.Session); err != nil {
+				t.Fatal(err)
+			}
+			ended := w.isWhole(t, control, a)
+			if a.err == nil && !(ended && a.ended) || !broken.Load() && a.err != nil {
+				t.Errorf("round %d: %q: ended %v, stored %v, %v", round, a.text, a.ended, ended, a.err)
+			}
+			if a.err == nil {
+				continue
+			}
+			outcomes[ended]++
+			if a.complete(ctx, control); a.ended == ended || a.err != nil || !w.isWhole(t, control, a) {
+				t.Errorf("round %d: the second try of %q, which was stored (%v): ended %v, %v", round, a.text, ended, a.ended, a.err)
+			}
+		}
+	}
+	t.Logf("lost answers to ends that were committed: %d, that were not: %d", outcomes[true], outcomes[false])
+	if outcomes[true] == 0 || outcomes[false] == 0 {
+		t.Error("the test proves too little")
+	}
+}
