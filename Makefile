@@ -4,12 +4,13 @@ SEED    ?= 1
 SEEDS   ?= 1
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo v0.1.0)
 GO      ?= go
+BUILD    = $(GO) build -trimpath -ldflags '-s -w -X github.com/parley-server/parley/internal/app.version=$(VERSION)'
 TOOL     = $(GO) tool -modfile=internal/tools/go.mod
 # One PostgreSQL for all test processes of a run: TEST_DATABASE_URL, Docker, or a private one.
 POSTGRES = $(GO) run ./internal/testing/dbtest/with-postgres --
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test race chaos compat packages packages-python lint generate verify migrate bench bench-peers
+.PHONY: help run build build-bench test race chaos compat packages packages-python lint generate verify migrate bench bench-peers
 
 help: ## print this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -18,7 +19,10 @@ run: build ## build and start the service with a private PostgreSQL, a demo work
 	bin/parley serve --dev
 
 build: ## build bin/parley
-	$(GO) build -trimpath -ldflags '-s -w -X github.com/parley-server/parley/internal/app.version=$(VERSION)' -o bin/parley ./cmd/parley
+	$(BUILD) -o bin/parley ./cmd/parley
+
+build-bench: ## build bin/parley-bench
+	$(BUILD) -o bin/parley-bench ./cmd/parley-bench
 
 test: ## run every test; what a test needs and cannot find makes it skip, with a message
 	$(POSTGRES) $(GO) test -timeout 15m ./...
@@ -60,9 +64,9 @@ verify: lint ## what must hold before a change lands: generated code equal, lint
 migrate: build ## bring the schema of DATABASE_URL up to date
 	bin/parley migrate up
 
-bench: build ## measure: ratios first, integrity checked in every run; beside other servers that bench-peers installed
-	bin/parley bench --peers bench/peers
+bench: build-bench ## measure: ratios first, integrity checked in every run; beside other servers that bench-peers installed
+	bin/parley-bench --peers bench/peers
 
-bench-peers: build ## install other servers from npm and the Go module proxy, and measure them beside the service
+bench-peers: build-bench ## install other servers from npm and the Go module proxy, and measure them beside the service
 	-bench/peers/install.sh
-	bin/parley bench --peers bench/peers flat paced --rounds 1
+	bin/parley-bench --peers bench/peers flat paced --rounds 1

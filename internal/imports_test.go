@@ -10,20 +10,23 @@ import (
 	"testing"
 )
 
-const module = "github.com/parley-server/parley/"
+const (
+	module      = "github.com/parley-server/parley/"
+	testingTree = "internal/testing/" // helpers of tests, which no program links
+)
 
 // ours says which of our packages each package may import. A package that is not
 // here does not exist.
 var ours = map[string]string{
 	"client":                                "internal/event internal/sse internal/text",
 	"cmd/parley":                            "internal/cli",
+	"cmd/parley-bench":                      "*",
 	"db":                                    "",
 	"docs":                                  "",
 	"internal":                              "",
 	"internal/agent":                        "internal/event internal/model internal/text internal/text/render internal/tool",
 	"internal/app":                          "*",
 	"internal/app/demo":                     "",
-	"internal/bench":                        "*",
 	"internal/cli":                          "*",
 	"internal/devdb":                        "",
 	"internal/egress":                       "internal/placeholder internal/redact internal/store/vault internal/text",
@@ -94,7 +97,7 @@ var ours = map[string]string{
 
 // doors says who may import what comes from outside and has one door.
 var doors = map[string]string{
-	"github.com/jackc/pgx/v5":                  "db migrations internal/pgerr internal/pulse internal/replan internal/store/workspace internal/store/apikey internal/store/ratelimit internal/store/skill internal/store/wiki internal/store/vault internal/session internal/turn internal/app internal/testing/dbtest internal/testing/dbtest/bulk internal/testing/dbtest/container internal/testing/apitest internal/bench internal/store/callback internal/store/permission internal/store/filestore internal/toolenv/workdir internal/toolenv",
+	"github.com/jackc/pgx/v5":                  "db migrations internal/pgerr internal/pulse internal/replan internal/store/workspace internal/store/apikey internal/store/ratelimit internal/store/skill internal/store/wiki internal/store/vault internal/session internal/turn internal/app internal/testing/dbtest internal/testing/dbtest/bulk internal/testing/dbtest/container internal/testing/apitest cmd/parley-bench internal/store/callback internal/store/permission internal/store/filestore internal/toolenv/workdir internal/toolenv",
 	"github.com/riverqueue/river":              "migrations internal/turn internal/app",
 	"github.com/pressly/goose/v3":              "migrations",
 	"github.com/gorilla/mux":                   "internal/server/rest internal/app",
@@ -107,7 +110,21 @@ var doors = map[string]string{
 	"github.com/anthropics/anthropic-sdk-go":   "internal/model/anthropic",
 	"github.com/ory/dockertest/v3":             "internal/testing/dbtest/container",
 	"github.com/ulikunitz/xz":                  "internal/devdb",
-	"os/exec":                                  "internal/toolenv/sandbox internal/devdb internal/bench internal/testing/dbtest internal/testing/dbtest/with-postgres",
+	"os/exec":                                  "internal/toolenv/sandbox internal/devdb cmd/parley-bench internal/testing/dbtest internal/testing/dbtest/with-postgres",
+}
+
+// TestTheProductLinksNoTestHelpers reads what the binary parley links.
+func TestTheProductLinksNoTestHelpers(t *testing.T) {
+	t.Parallel()
+	out, err := exec.Command("go", "list", "-deps", "../cmd/parley").Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	for path := range strings.FieldsSeq(string(out)) {
+		if name, mine := strings.CutPrefix(path, module); mine && (strings.HasPrefix(name, testingTree) || strings.HasPrefix(name, "cmd/parley-bench")) {
+			t.Errorf("cmd/parley links %s", name)
+		}
+	}
 }
 
 // TestImportsFollowThePicture holds the code against the picture in docs/design.md.
@@ -124,6 +141,9 @@ func TestImportsFollowThePicture(t *testing.T) {
 			continue
 		}
 		for _, imp := range p.Imports {
+			if strings.HasPrefix(imp, module+testingTree) && !strings.HasPrefix(p.ImportPath, module+testingTree) {
+				t.Errorf("%s must not import %s: only tests do", name, imp)
+			}
 			if other, ok := strings.CutPrefix(imp, module); ok && allowed != "*" && !slices.Contains(strings.Fields(allowed), other) {
 				t.Errorf("%s must not import %s", name, other)
 			}

@@ -1,5 +1,5 @@
 #!/bin/sh
-# install.sh installs the servers that `parley bench --peers` measures beside the service, each in
+# install.sh installs the servers that `parley-bench --peers` measures beside the service, each in
 # its own directory: npm packages, a Go module, and redis-server if it is on the PATH. It names those
 # that cannot be installed here.
 set -u

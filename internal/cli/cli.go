@@ -15,7 +15,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/parley-server/parley/internal/app"
-	"github.com/parley-server/parley/internal/bench"
 )
 
 // Host is the surroundings that a command sees.
@@ -96,7 +95,7 @@ func (c *command) root() *cobra.Command {
 		c.serve(), c.migrate(), c.workspace(), c.keys(), c.secrets(), c.vault(), c.wiki(), c.skills(), c.permissions(), c.allowlist(), c.egress(), c.sandbox(), c.send(), c.sessions(),
 		c.approvals(), c.secret(), c.files(), c.retention(),
 		c.callbacks(), c.listen(), c.mcp(),
-		c.config(), c.dev(), c.ready(), c.version(), bench.Command(), exitCodes(),
+		c.config(), c.dev(), c.ready(), c.version(), movedBench(), exitCodes(),
 	)
 	return root
 }

@@ -1,0 +1,7 @@
+package main
+
+// bench holds what the runs share.
+type bench struct {
+	cluster  *cluster
+	profiles string // directory for processor profiles of the servers; "" for none
+}

@@ -1,0 +1,52 @@
+package main
+
+import (
+	"os"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// usage is the processor time of a set of processes. Known is false where the
+// system does not tell.
+type usage struct {
+	Seconds  float64
+	Database float64 // the part of PostgreSQL
+	Known    bool
+}
+
+func (u usage) since(before usage) usage {
+	return usage{u.Seconds - before.Seconds, u.Database - before.Database, u.Known && before.Known}
+}
+
+func (u usage) plus(other usage) usage {
+	return usage{u.Seconds + other.Seconds, u.Database + other.Database, u.Known && other.Known}
+}
+
+// perMillion adds the processor time per million units to the figures.
+func (u usage) perMillion(f Figures, units int) {
+	if u.Known && units > 0 {
+		f[CPU] = u.Seconds * 1e6 / float64(units)
+		f[Database] = u.Database * 1e6 / float64(units)
+	}
+}
+
+// postmaster is the process id in a data directory that this machine has, or 0.
+func postmaster(dataDirectory string) int {
+	if dataDirectory == "" {
+		return 0
+	}
+	text, err := os.ReadFile(dataDirectory + "/postmaster.pid")
+	if err != nil {
+		return 0
+	}
+	line, _, _ := strings.Cut(string(text), "\n")
+	pid, err := strconv.Atoi(strings.TrimSpace(line))
+	if err != nil {
+		return 0
+	}
+	return pid
+}
+
+// tick is the unit of /proc/PID/stat, which no supported system has different.
+const tick = 10 * time.Millisecond

@@ -1,0 +1,139 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/parley-server/parley/internal/store/apikey"
+	"github.com/parley-server/parley/internal/store/vault"
+	"github.com/parley-server/parley/internal/store/workspace"
+)
+
+// world is one run's servers on a database of their own, and a client of them.
+type world struct {
+	mode      string
+	pool      *pgxpool.Pool // of the bench itself; nil for raw
+	workspace workspace.Workspace
+	client    *client
+
+	postmaster int
+	counts     bool // pg_stat_statements is there
+	children   []*child
+	drop       func() error
+}
+
+// slug is the workspace that every run works in.
+const slug = "bench"
+
+// The defaults of PARLEY_WORKERS and PARLEY_MODEL_CALLS for one process, and of max_running for one
+// workspace.
+const (
+	defaultWorkers = 100
+	defaultRunning = 64
+	noTurns        = -1 // turns stay queued
+)
+
+// workers is the setting for so many turns of one workspace at once: a workspace may hold
+// three of four places (docs/limits.md). It is raised only above its default.
+func workers(running int) int {
+	if running == noTurns {
+		return 0
+	}
+	return max(running*4/3+1, defaultWorkers)
+}
+
+// open starts what a mode needs for so many turns at once: with the default limits as far
+// as they go.
+func (b *bench) open(ctx context.Context, mode string, running int) (w *world, err error) {
+	w = &world{mode: mode, drop: func() error { return nil }}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, w.close())
+		}
+	}()
+	dsn, key := "", ""
+	if mode != Raw {
+		if dsn, w.drop, err = b.cluster.fresh(ctx); err != nil {
+			return w, err
+		}
+		w.postmaster = b.cluster.postmaster
+		if w.pool, err = pool(ctx, dsn, 4); err != nil {
+			return w, err
+		}
+		if w.counts, err = countsStatements(ctx, w.pool); err != nil {
+			return w, err
+		}
+		if key, err = w.tenant(ctx, running); err != nil {
+			return w, err
+		}
+	}
+	both := task{Mode: mode, DSN: dsn, HTTP: true, Workers: workers(running), Volatile: !b.cluster.durable}
+	tasks := []task{both}
+	if mode == Remote {
+		tasks = []task{both, both}
+		tasks[0].Workers, tasks[1].HTTP = 0, false
+	}
+	master := vault.GenerateKey()
+	for i, t := range tasks {
+		t.Key = master
+		if b.profiles != "" {
+			t.Profile = filepath.Join(b.profiles, fmt.Sprintf("%s-%d-%d.pprof", mode, time.Now().UnixMilli(), i))
+		}
+		c, err := spawn(ctx, t)
+		if err != nil {
+			return w, err
+		}
+		w.children = append(w.children, c)
+	}
+	w.client, err = newClient(w.children[0].URL, slug, key)
+	return w, err
+}
+
+// keyLimits is how many messages and calls in a minute, and how many streams, the one key
+// that sends the whole load may have: the most that a workspace can be given. The limits
+// stay on, so requests are counted as in production.
+const keyLimits = 1_000_000
+
+// newWorkspace makes the workspace as `parley workspace create` does, with room for so many
+// turns at once.
+func newWorkspace(ctx context.Context, p *pgxpool.Pool, running int) (workspace.Workspace, error) {
+	limits := workspace.Change{MessagesPerMinute: new(keyLimits), CallsPerMinute: new(keyLimits), OpenStreams: new(keyLimits)}
+	if running > defaultRunning {
+		limits.MaxRunning = &running
+	}
+	return workspace.New(p).Add(ctx, slug, limits)
+}
+
+// tenant makes the workspace and a key.
+func (w *world) tenant(ctx context.Context, running int) (key string, err error) {
+	if w.workspace, err = newWorkspace(ctx, w.pool, running); err != nil {
+		return "", err
+	}
+	_, key, err = apikey.New(w.pool, nil).Create(ctx, apikey.Grant{Workspace: w.workspace.ID, Name: slug,
+		Scopes: apikey.Scopes{apikey.Chat, apikey.SessionsRead}})
+	return key, err
+}
+
+// stop ends the servers, newest first. After it PostgreSQL's statistics are complete.
+func (w *world) stop() error {
+	var errs []error
+	for i := len(w.children) - 1; i >= 0; i-- {
+		errs = append(errs, w.children[i].stop())
+	}
+	w.children = nil
+	return errors.Join(errs...)
+}
+
+// close stops the servers and drops the database.
+func (w *world) close() error {
+	errs := []error{w.stop()}
+	if w.pool != nil {
+		w.pool.Close()
+	}
+	return errors.Join(append(errs, w.drop())...)
+}

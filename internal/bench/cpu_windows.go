@@ -1,4 +1,0 @@
-package bench
-
-// ownUsage is known on Unix only.
-func ownUsage() usage { return usage{} }
