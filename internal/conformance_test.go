@@ -17,7 +17,7 @@ import (
 	"github.com/parley-server/parley/internal/store/apikey"
 )
 
-// rule is a line of docs/conformance.md.
+// rule is a line of docs/internals/conformance.md.
 type rule struct {
 	line        int
 	text, page  string
@@ -32,7 +32,7 @@ var (
 // rules reads the tables of the page.
 func rules(t *testing.T) (list []rule, page string) {
 	t.Helper()
-	data, err := docs.Files.ReadFile("conformance.md")
+	data, err := docs.Files.ReadFile("internals/conformance.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +84,7 @@ func tests(t *testing.T) map[string]bool {
 	return all
 }
 
-// TestRulesHaveTests holds docs/conformance.md against the tests that there are.
+// TestRulesHaveTests holds docs/internals/conformance.md against the tests that there are.
 func TestRulesHaveTests(t *testing.T) {
 	t.Parallel()
 	list, page := rules(t)
@@ -94,8 +94,8 @@ func TestRulesHaveTests(t *testing.T) {
 		if r.text == "" || len(r.tests) == 0 {
 			t.Errorf("line %d: %q has no test", r.line, r.text)
 		}
-		if _, err := fs.Stat(docs.Files, r.page+".md"); err != nil {
-			t.Errorf("line %d: there is no page docs/%s.md", r.line, r.page)
+		if found, err := fs.Glob(docs.Files, "*/"+r.page+".md"); err != nil || len(found) != 1 {
+			t.Errorf("line %d: no folder of docs has a page %s.md", r.line, r.page)
 		}
 		for _, name := range r.rest {
 			t.Errorf("line %d: %q names no test", r.line, name)

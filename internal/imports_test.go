@@ -127,7 +127,7 @@ func TestTheProductLinksNoTestHelpers(t *testing.T) {
 	}
 }
 
-// TestImportsFollowThePicture holds the code against the picture in docs/design.md.
+// TestImportsFollowThePicture holds the code against the picture in docs/internals/design.md.
 func TestImportsFollowThePicture(t *testing.T) {
 	t.Parallel()
 	for _, p := range packages(t) {

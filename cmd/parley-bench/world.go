@@ -39,7 +39,7 @@ const (
 )
 
 // workers is the setting for so many turns of one workspace at once: a workspace may hold
-// three of four places (docs/limits.md). It is raised only above its default.
+// three of four places (docs/reference/limits.md). It is raised only above its default.
 func workers(running int) int {
 	if running == noTurns {
 		return 0

@@ -1,5 +1,5 @@
 // The official A2A client talks to a server: in version 1.0 of the protocol, and in version
-// 0.3 as it speaks to older agents. Every conversation that docs/a2a.md tells of is held.
+// 0.3 as it speaks to older agents. Every conversation that docs/reference/a2a.md tells of is held.
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { createServer } from 'node:http';

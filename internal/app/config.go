@@ -8,7 +8,7 @@ import (
 )
 
 // Config is everything that can be set from outside. The tags are the settings'
-// names, defaults and documentation: docs/configuration.md is made from them.
+// names, defaults and documentation: docs/reference/configuration.md is made from them.
 // Read it with Load; a Config made by hand works where its fields do.
 type Config struct {
 	DatabaseURL Secret `env:"DATABASE_URL" secret:"url" section:"Server" doc:"PostgreSQL, as postgres://user:password@host/database. It must reach PostgreSQL directly or through a session pooler."`
@@ -25,7 +25,7 @@ type Config struct {
 	Connections int `env:"PARLEY_DATABASE_CONNECTIONS" envDefault:"24" doc:"Connections to PostgreSQL that this process keeps at most, beside the three that listen and notify; pool_max_conns in DATABASE_URL overrides it. Turns hold none while they wait for a model, streams never. Half of them store messages."`
 	Queue       int `env:"PARLEY_MESSAGE_QUEUE" envDefault:"1000" doc:"Messages that wait in this process while it stores others. One more, or one that has waited 15 seconds, is answered 503 UNAVAILABLE with Retry-After, and nothing of it is stored."`
 
-	VaultKey Secret `env:"PARLEY_VAULT_KEY" secret:"keys" section:"Secrets" doc:"Master keys, newest first, each as parley vault key prints it. Prefer PARLEY_VAULT_KEY_FILE, a file that only the service can read; see docs/secrets.md. serve --dev makes its own."`
+	VaultKey Secret `env:"PARLEY_VAULT_KEY" secret:"keys" section:"Secrets" doc:"Master keys, newest first, each as parley vault key prints it. Prefer PARLEY_VAULT_KEY_FILE, a file that only the service can read; see docs/guides/secrets.md. serve --dev makes its own."`
 
 	Model         string `env:"PARLEY_MODEL" section:"Models" doc:"The model of workspaces that name none: openai/NAME, anthropic/NAME, ollama/NAME or builtin/guide. Without it the keys below decide, and without those it is builtin/guide."`
 	OpenAIKey     Secret `env:"OPENAI_API_KEY" secret:"true" doc:"Key for openai/ models."`

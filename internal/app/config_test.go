@@ -144,7 +144,7 @@ func TestDefaultModelFollowsTheKeys(t *testing.T) {
 
 func TestDocumentationListsTheSettings(t *testing.T) {
 	t.Parallel()
-	const path = "../../docs/configuration.md"
+	const path = "../../docs/reference/configuration.md"
 	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)

@@ -29,7 +29,7 @@ type approving struct {
 const approveHelp = `When the agent asks for an approval, --approve says who answers: ask (you, here; without a
 terminal the request is printed as JSON and left open, with exit code 3), never (it is denied),
 wait (somebody else does, within ten minutes), pattern:PATTERN (what the pattern covers is
-allowed, this once; see docs/permissions.md). It may be repeated: patterns come first. Secrets
+allowed, this once; see docs/guides/permissions.md). It may be repeated: patterns come first. Secrets
 are asked for at a terminal, or left open.
 `
 

@@ -21,7 +21,7 @@ func (c *command) sessionsErase() *cobra.Command {
   parley sessions erase 0192f0aa-0000-7000-8000-000000000001 --yes      without asking`,
 		Long: `Removes the messages, events, files, callbacks and caller id of a session directly from the
 database, so it needs no running server. A running turn is canceled. A record remains that the
-session existed, when, and which user erased it; docs/retention.md describes the copies in
+session existed, when, and which user erased it; docs/guides/retention.md describes the copies in
 PostgreSQL's own files and in backups.`,
 		Args: exactly("SESSION"),
 		RunE: c.onDatabase(func(ctx context.Context, _ app.Config, a *app.Admin, args []string) error {

@@ -318,7 +318,7 @@ func TestADocumentCanBeDeleted(t *testing.T) {
 
 func TestTheDocumentationNamesEveryCommand(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../../docs/cli.md")
+	page, err := os.ReadFile("../../docs/reference/cli.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -326,7 +326,7 @@ func TestTheDocumentationNamesEveryCommand(t *testing.T) {
 	for _, path := range commands(t, sh) {
 		line := strings.Join(append([]string{"parley"}, path...), " ")
 		if group := strings.Contains(sh.must(append(path, "--help")...), "\nCommands:\n"); !group && !regexp.MustCompile("`"+line+"[` ]").Match(page) {
-			t.Errorf("docs/cli.md does not have %s", line)
+			t.Errorf("docs/reference/cli.md does not have %s", line)
 		}
 	}
 	_, table, _ := strings.Cut(string(page), "| code | meaning |\n|---|---|\n")

@@ -17,7 +17,7 @@ var (
 // or hand one out. ok is false where it asks for nothing of this.
 func (c conversation) act(question string) (r reply, ok bool) {
 	if m := commandTold.FindStringSubmatch(question); m != nil {
-		return c.acted("bash", "I cannot run commands: this server has no sandbox for them. docs/sandbox.md says what to do.",
+		return c.acted("bash", "I cannot run commands: this server has no sandbox for them. docs/guides/sandbox.md says what to do.",
 			map[string]string{"command": m[1] + m[2]}, printed), true
 	}
 	if m := fetchTold.FindStringSubmatch(question); m != nil {

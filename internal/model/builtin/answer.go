@@ -84,7 +84,7 @@ func (c conversation) introduction() reply {
 		b.WriteString("- Run `ls -la`\n")
 	}
 	b.WriteString("- What is 12*7+3?\n- Count slowly to 50\n\n" +
-		"Lines that begin with @ make me do what a test needs: text at any pace, tool calls, failures. docs/guide-model.md lists them.\n\n" +
+		"Lines that begin with @ make me do what a test needs: text at any pace, tool calls, failures. docs/guides/guide-model.md lists them.\n\n" +
 		"For everything else you want a real model. " + realModel)
 	return say(b.String())
 }

@@ -4,28 +4,30 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/parley-server/parley/docs"
 	"github.com/parley-server/parley/internal/search"
 )
 
-// internals are the pages that only answer what the others do not: they are for people
-// who change Parley.
-var internals = []string{"design.md", "conformance.md"}
+// internals is the folder of the pages for contributors. They answer only questions that the
+// other pages do not.
+const internals = "internals/"
 
-// manual is Parley's documentation, indexed by whoever asks first.
+// manual is Parley's documentation, indexed at the first question. The index page is not in it,
+// because it would match every question.
 var manual = sync.OnceValue(func() (m struct{ use, design *search.Index }) {
 	var use, design []search.Section
-	pages, _ := fs.Glob(docs.Files, "*.md") // only a bad pattern is an error
-	clients, _ := fs.Glob(docs.Files, "clients/*.md")
+	pages, _ := fs.Glob(docs.Files, "*/*.md") // only a bad pattern is an error
+	clients, _ := fs.Glob(docs.Files, "guides/clients/*.md")
 	for _, page := range append(pages, clients...) {
 		content, err := docs.Files.ReadFile(page)
 		if err != nil {
 			continue
 		}
 		sections := search.Split("docs/"+page, string(content))
-		if slices.Contains(internals, page) {
+		if strings.HasPrefix(page, internals) {
 			design = append(design, sections...)
 		} else {
 			use = append(use, sections...)

@@ -97,7 +97,7 @@ func parse(text string) (p program, ok bool) {
 		}
 	}
 	if len(mistakes) > 0 {
-		p.steps = []reply{say("This script has mistakes; docs/guide-model.md explains the directives.\n\n" + strings.Join(mistakes, "\n"))}
+		p.steps = []reply{say("This script has mistakes; docs/guides/guide-model.md explains the directives.\n\n" + strings.Join(mistakes, "\n"))}
 		return p, ok
 	}
 	return s.program, ok

@@ -9,7 +9,7 @@ import (
 
 func TestEveryDirectiveIsDocumented(t *testing.T) {
 	t.Parallel()
-	page, err := docs.Files.ReadFile("guide-model.md")
+	page, err := docs.Files.ReadFile("guides/guide-model.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -19,12 +19,12 @@ func TestEveryDirectiveIsDocumented(t *testing.T) {
 	}
 	for name := range directives {
 		if !documented[name] {
-			t.Errorf("@%s is not in docs/guide-model.md", name)
+			t.Errorf("@%s is not in docs/guides/guide-model.md", name)
 		}
 		delete(documented, name)
 	}
 	for name := range documented {
-		t.Errorf("@%s is in docs/guide-model.md and is no directive", name)
+		t.Errorf("@%s is in docs/guides/guide-model.md and is no directive", name)
 	}
 	// Its example is a script without a mistake.
 	m := regexp.MustCompile("(?s)```\n(@say.*?)```").FindSubmatch(page)

@@ -324,13 +324,13 @@ func TestPageNamesEverything(t *testing.T) {
 			want = append(want, method+" "+path+" "+op.Extensions["x-scope"].(string))
 		}
 	}
-	for _, row := range table(t, "api.md", "| call | scope | what it does |") {
+	for _, row := range table(t, "reference/api.md", "| call | scope | what it does |") {
 		got = append(got, row[0]+" "+row[1])
 	}
 	for _, code := range fault.Codes() {
 		want = append(want, strconv.Itoa(code.Status())+" "+string(code))
 	}
-	for _, row := range table(t, "api.md", "| status | codes |") {
+	for _, row := range table(t, "reference/api.md", "| status | codes |") {
 		for code := range strings.SplitSeq(row[1], ", ") {
 			got = append(got, row[0]+" "+code)
 		}
@@ -338,7 +338,7 @@ func TestPageNamesEverything(t *testing.T) {
 	for _, scope := range apikey.All {
 		want = append(want, "scope "+string(scope))
 	}
-	for _, row := range table(t, "api.md", "| scope | allows |") {
+	for _, row := range table(t, "reference/api.md", "| scope | allows |") {
 		got = append(got, "scope "+row[0])
 	}
 	slices.Sort(want)

@@ -113,7 +113,7 @@ func TestDocumentedRunningTurns(t *testing.T) {
 // The page about streams names every code that the document lists, and no other.
 func TestPageNamesEveryStreamCode(t *testing.T) {
 	t.Parallel()
-	page, err := docs.Files.ReadFile("streaming.md")
+	page, err := docs.Files.ReadFile("reference/streaming.md")
 	if err != nil {
 		t.Fatal(err)
 	}

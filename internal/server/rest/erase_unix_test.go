@@ -125,7 +125,7 @@ func (s *service) work(t *testing.T, session, name, content string) {
 
 // TestErasingLeavesNothing erases one of two sessions that have said a word of theirs
 // wherever one can. Then no table has the word of the one, nor a dump; and once
-// PostgreSQL has written its tables anew as docs/retention.md says, neither have its data
+// PostgreSQL has written its tables anew as docs/guides/retention.md says, neither have its data
 // files. The other session's word is where it was.
 func TestErasingLeavesNothing(t *testing.T) {
 	t.Parallel()
@@ -156,7 +156,7 @@ func TestErasingLeavesNothing(t *testing.T) {
 		t.Errorf("of the other session only %v are left", after)
 	}
 
-	page, err := docs.Files.ReadFile("retention.md")
+	page, err := docs.Files.ReadFile("guides/retention.md")
 	if err != nil {
 		t.Fatal(err)
 	}

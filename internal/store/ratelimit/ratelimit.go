@@ -4,7 +4,7 @@
 // It promises: a key that keeps its quota is never refused; one that does not is
 // refused without the database being asked again for every request; opening a stream
 // asks nobody. Counts may be lost in a crash, and streams that are opened on different
-// replicas within the same second may pass together; docs/limits.md says how far that
+// replicas within the same second may pass together; docs/reference/limits.md says how far that
 // goes.
 package ratelimit
 

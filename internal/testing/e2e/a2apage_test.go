@@ -20,10 +20,10 @@ import (
 // eightySeven is the answer, and no part of an id.
 var eightySeven = regexp.MustCompile(`= 87\b`)
 
-// TestA2APage runs the clients of docs/a2a.md, and its receiver.
+// TestA2APage runs the clients of docs/reference/a2a.md, and its receiver.
 func TestA2APage(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../../../docs/a2a.md")
+	page, err := os.ReadFile("../../../docs/reference/a2a.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,8 +14,8 @@ import (
 	"testing"
 )
 
-// TestClientsPageInABrowser runs the examples of docs/clients that are for browsers, with the
-// server between them and Parley that docs/clients/eventsource.md has.
+// TestClientsPageInABrowser runs the examples of docs/guides/clients that are for browsers, with the
+// server between them and Parley that docs/guides/clients/eventsource.md has.
 func TestClientsPageInABrowser(t *testing.T) {
 	t.Parallel()
 	browser := browse(t)
@@ -121,7 +121,7 @@ func TestClientsPageInABrowser(t *testing.T) {
 	})
 }
 
-// TestTheServerBetweenKeepsUsersApart: behind the server of docs/clients/eventsource.md nobody
+// TestTheServerBetweenKeepsUsersApart: behind the server of docs/guides/clients/eventsource.md nobody
 // takes up what somebody else has said, with its id or with its key.
 func TestTheServerBetweenKeepsUsersApart(t *testing.T) {
 	t.Parallel()
@@ -166,7 +166,7 @@ func TestTheServerBetweenKeepsUsersApart(t *testing.T) {
 	}
 }
 
-// between is the server that docs/clients/eventsource.md has between its page and Parley.
+// between is the server that docs/guides/clients/eventsource.md has between its page and Parley.
 func (w *world) between(t *testing.T, server string) (string, *record) {
 	t.Helper()
 	dir, port := t.TempDir(), freePort(t)
@@ -206,7 +206,7 @@ func (w *world) between(t *testing.T, server string) (string, *record) {
 // exampleOf is the first example of a page in a language.
 func exampleOf(t *testing.T, about, language string) string {
 	t.Helper()
-	text, err := os.ReadFile("../../../docs/clients/" + about + ".md")
+	text, err := os.ReadFile("../../../docs/guides/clients/" + about + ".md")
 	if err != nil {
 		t.Fatal(err)
 	}

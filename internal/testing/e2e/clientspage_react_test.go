@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// mount puts the page of docs/clients/ai-sdk.md into a document.
+// mount puts the page of docs/guides/clients/ai-sdk.md into a document.
 const mount = `
 	import { createRoot } from "react-dom/client";
 	import { Conversation } from "./conversation";
@@ -21,7 +21,7 @@ const mount = `
 	createRoot(document.body).render(<Conversation id={id} history={await history(id)} load={history} />);
 `
 
-// TestClientsPageOfUseChat builds the page of docs/clients/ai-sdk.md from its examples, and uses
+// TestClientsPageOfUseChat builds the page of docs/guides/clients/ai-sdk.md from its examples, and uses
 // it in a browser, while its server dies, while nobody can reach it and while another tab is quicker.
 func TestClientsPageOfUseChat(t *testing.T) {
 	t.Parallel()
@@ -172,7 +172,7 @@ const constantsOf = "const api = \"/api/v1/workspaces/w\", headers = {};\n"
 // functionOf is a function of an example of a page.
 func functionOf(t *testing.T, about, name string) string {
 	t.Helper()
-	text, err := os.ReadFile("../../../docs/clients/" + about + ".md")
+	text, err := os.ReadFile("../../../docs/guides/clients/" + about + ".md")
 	if err != nil {
 		t.Fatal(err)
 	}

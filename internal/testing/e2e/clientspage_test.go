@@ -12,12 +12,12 @@ import (
 
 var example = regexp.MustCompile("(?ms)^```(sh|js|python|go|html|tsx)\n(.*?)^```$")
 
-// TestClientsPage runs the examples of docs/clients against a server. Each asks the same
+// TestClientsPage runs the examples of docs/guides/clients against a server. Each asks the same
 // question and prints the answer. What is for browsers is run by TestClientsPageInABrowser and
 // TestClientsPageOfUseChat; CopilotKit is far too large to be installed for that.
 func TestClientsPage(t *testing.T) {
 	t.Parallel()
-	pages, err := filepath.Glob("../../../docs/clients/*.md")
+	pages, err := filepath.Glob("../../../docs/guides/clients/*.md")
 	if err != nil || len(pages) < 10 {
 		t.Fatalf("%d pages, %v", len(pages), err)
 	}

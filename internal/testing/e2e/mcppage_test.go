@@ -15,11 +15,11 @@ import (
 
 var snippet = regexp.MustCompile("(?ms)^```(sh|js|json)\n(.*?)^```$")
 
-// TestMCPPage runs what docs/mcp.md shows: commands, the example, and the configurations of
+// TestMCPPage runs what docs/reference/mcp.md shows: commands, the example, and the configurations of
 // clients, which lead to the server with the key.
 func TestMCPPage(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../../../docs/mcp.md")
+	page, err := os.ReadFile("../../../docs/reference/mcp.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,7 +118,7 @@ type host struct {
 // TestMCPConformanceIsDocumented: whoever reads the page sees every case that does not apply.
 func TestMCPConformanceIsDocumented(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../../../docs/mcp.md")
+	page, err := os.ReadFile("../../../docs/reference/mcp.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,7 +133,7 @@ func TestMCPConformanceIsDocumented(t *testing.T) {
 			continue
 		}
 		if n++; !regexp.MustCompile(`[ ,]` + name + `[ ,]`).Match(page) {
-			t.Errorf("docs/mcp.md has no %s", name)
+			t.Errorf("docs/reference/mcp.md has no %s", name)
 		}
 	}
 	if n != 28 {
