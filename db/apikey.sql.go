@@ -21,7 +21,7 @@ type APIKeyByIDRow struct {
 	Unnoted bool
 }
 
-// APIKeyByID finds a key that may be used now, and tells whether its last use is to be
+// APIKeyByID finds a key that may be used now, and reports whether its last use is to be
 // noted.
 func (q *Queries) APIKeyByID(ctx context.Context, id string) (APIKeyByIDRow, error) {
 	row := q.db.QueryRow(ctx, aPIKeyByID, id)
@@ -168,7 +168,7 @@ WHERE NOT EXISTS (
 )
 `
 
-// APIKeysDead tells which of the given keys are not valid any more.
+// APIKeysDead returns those of the given keys that are not valid any more.
 func (q *Queries) APIKeysDead(ctx context.Context, ids []string) ([]string, error) {
 	rows, err := q.db.Query(ctx, aPIKeysDead, ids)
 	if err != nil {

@@ -41,7 +41,7 @@ type ApprovalDecideParams struct {
 	ID        uuid.UUID
 }
 
-// ApprovalDecide answers, once and in time: for everybody else there is no row.
+// ApprovalDecide answers, once and in time: every other call gets no row.
 func (q *Queries) ApprovalDecide(ctx context.Context, arg ApprovalDecideParams) (*time.Time, error) {
 	row := q.db.QueryRow(ctx, approvalDecide,
 		arg.Status,
@@ -61,8 +61,8 @@ UPDATE approvals SET status = 'expired', decided_at = expires_at
 WHERE id = $1 AND status = 'pending' AND expires_at <= clock_timestamp()
 `
 
-// ApprovalExpire is the answer of a clock, given when the time was over and not when
-// somebody noticed.
+// ApprovalExpire answers an overdue approval. decided_at is the end of its time, not the time of
+// the call.
 func (q *Queries) ApprovalExpire(ctx context.Context, id uuid.UUID) (int64, error) {
 	result, err := q.db.Exec(ctx, approvalExpire, id)
 	if err != nil {
@@ -228,7 +228,7 @@ const approvalSettle = `-- name: ApprovalSettle :exec
 SELECT id FROM sessions WHERE id = $1 FOR SHARE
 `
 
-// ApprovalSettle waits for whoever is answering in a session right now: an answer that
+// ApprovalSettle waits for answers that are being committed in a session: an answer that
 // was in time may commit when it is over.
 func (q *Queries) ApprovalSettle(ctx context.Context, id uuid.UUID) error {
 	_, err := q.db.Exec(ctx, approvalSettle, id)
@@ -258,7 +258,7 @@ type ApprovalsOverdueRow struct {
 	SessionID uuid.UUID
 }
 
-// ApprovalsOverdue finds what nobody answered in time.
+// ApprovalsOverdue finds approvals without an answer in time.
 func (q *Queries) ApprovalsOverdue(ctx context.Context) ([]ApprovalsOverdueRow, error) {
 	rows, err := q.db.Query(ctx, approvalsOverdue)
 	if err != nil {

@@ -23,7 +23,7 @@ type EventTurnRow struct {
 }
 
 // EventTurn is the turn of an id that a session gives out: that of an event, or the one before a
-// turn's open, where its stream begins. Other ids have no row. is_open tells that it is an open event.
+// turn's open, where its stream begins. Other ids have no row. is_open reports that it is an open event.
 func (q *Queries) EventTurn(ctx context.Context, sessionID uuid.UUID, seq int64, at time.Time) (EventTurnRow, error) {
 	row := q.db.QueryRow(ctx, eventTurn, sessionID, seq, at)
 	var i EventTurnRow

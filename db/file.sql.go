@@ -1069,7 +1069,7 @@ DELETE FROM file_uploads u
 WHERE u.touched_at < now() - interval '30 minutes' AND NOT EXISTS (SELECT FROM files f WHERE f.upload_id = u.id)
 `
 
-// UploadsAbandoned removes the attempts that nobody goes on with: their process died.
+// UploadsAbandoned removes the attempts whose process died.
 func (q *Queries) UploadsAbandoned(ctx context.Context) error {
 	_, err := q.db.Exec(ctx, uploadsAbandoned)
 	return err

@@ -79,7 +79,7 @@ INSERT INTO open_streams (node, held, expires_at) VALUES ($1, $2, now() + interv
 ON CONFLICT (node) DO UPDATE SET held = excluded.held, expires_at = excluded.expires_at
 `
 
-// StreamsPublish tells the other replicas what this one holds, and forgets those that
+// StreamsPublish publishes to the other replicas what this one holds, and forgets those that
 // are long gone.
 func (q *Queries) StreamsPublish(ctx context.Context, node int32, held []byte) error {
 	_, err := q.db.Exec(ctx, streamsPublish, node, held)
@@ -90,7 +90,7 @@ const streamsWithdraw = `-- name: StreamsWithdraw :exec
 DELETE FROM open_streams WHERE node = $1
 `
 
-// StreamsWithdraw says that this replica holds none any more.
+// StreamsWithdraw removes the row of a replica that stops.
 func (q *Queries) StreamsWithdraw(ctx context.Context, node int32) error {
 	_, err := q.db.Exec(ctx, streamsWithdraw, node)
 	return err

@@ -185,7 +185,7 @@ ORDER BY first_seq LIMIT $3
 `
 
 // MessagesPage is one page of a session's messages; first_seq orders them as they
-// were committed, whatever the clocks of the replicas say.
+// were committed, independent of the clocks of the replicas.
 func (q *Queries) MessagesPage(ctx context.Context, sessionID uuid.UUID, after int64, n int32) ([]Message, error) {
 	rows, err := q.db.Query(ctx, messagesPage, sessionID, after, n)
 	if err != nil {

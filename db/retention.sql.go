@@ -16,7 +16,7 @@ const answersErase = `-- name: AnswersErase :exec
 DELETE FROM idempotent_answers WHERE workspace_id = $1 AND position(convert_to($2::uuid::text, 'UTF8') IN answer) > 0
 `
 
-// AnswersErase forgets the answers to repeated requests that tell of a session.
+// AnswersErase deletes the stored answers to repeated requests that hold a session's content.
 func (q *Queries) AnswersErase(ctx context.Context, workspaceID uuid.UUID, sessionID uuid.UUID) error {
 	_, err := q.db.Exec(ctx, answersErase, workspaceID, sessionID)
 	return err
@@ -44,7 +44,7 @@ const eventsDrop = `-- name: EventsDrop :one
 SELECT coalesce(events_drop($1::timestamptz, $2::timestamptz), '')::text AS name
 `
 
-// EventsDrop drops the oldest partition that nobody needs and names it, "" for none.
+// EventsDrop drops the oldest partition that is not needed and returns its name, "" for none.
 func (q *Queries) EventsDrop(ctx context.Context, deltasBefore time.Time, recordsBefore time.Time) (string, error) {
 	row := q.db.QueryRow(ctx, eventsDrop, deltasBefore, recordsBefore)
 	var name string
@@ -139,7 +139,7 @@ type RetentionBeforeRow struct {
 	Records time.Time
 }
 
-// RetentionBefore are the times before which nobody needs text deltas, and the other
+// RetentionBefore returns the times before which no reader needs text deltas, and the other
 // rows of the log. A turn needs its rows while it has not ended, and its deltas for
 // the replay window after that; whatever is younger than a window stays anyway, so a
 // turn that begins meanwhile changes nothing. Turns that took up to an hour are not looked at: those

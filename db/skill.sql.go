@@ -181,7 +181,7 @@ WHERE s.workspace_id = $1 AND (s.status = 'active' OR NOT $2::boolean)
 ORDER BY s.fold COLLATE "C"
 `
 
-// SkillNames are what somebody who wrote another name may have meant.
+// SkillNames lists the names to suggest for an unknown one.
 func (q *Queries) SkillNames(ctx context.Context, workspaceID uuid.UUID, onlyActive bool) ([]string, error) {
 	rows, err := q.db.Query(ctx, skillNames, workspaceID, onlyActive)
 	if err != nil {

@@ -514,7 +514,7 @@ type TurnInLineRow struct {
 	CreatedAt time.Time
 }
 
-// TurnInLine is the turn that is lined up and has said no more than one event.
+// TurnInLine returns the turn that is lined up and has at most one event.
 func (q *Queries) TurnInLine(ctx context.Context, workspaceID uuid.UUID, sessionID uuid.UUID, startSeq int64) (TurnInLineRow, error) {
 	row := q.db.QueryRow(ctx, turnInLine, workspaceID, sessionID, startSeq)
 	var i TurnInLineRow

@@ -43,7 +43,7 @@ ON CONFLICT (workspace_id, name) DO UPDATE SET name = excluded.name
 RETURNING workspace_id, name, version, allowed_hosts, in_query, in_body, allow_http, value, key_id, created_at, updated_at, updated_by, removed_at
 `
 
-// CredentialLock reserves a name: whoever changes the credential next waits. Version
+// CredentialLock locks a name: the next change of the credential waits. Version
 // 0 is a name that was not used before.
 func (q *Queries) CredentialLock(ctx context.Context, workspaceID uuid.UUID, name string) (Credential, error) {
 	row := q.db.QueryRow(ctx, credentialLock, workspaceID, name)

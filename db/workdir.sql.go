@@ -34,7 +34,7 @@ const workBlobEnd = `-- name: WorkBlobEnd :execrows
 UPDATE work_blobs SET sha256 = $1, size = $2, loose_at = now() WHERE id = $3
 `
 
-// WorkBlobEnd says what a blob has turned out to be.
+// WorkBlobEnd stores the final hash and size of a blob.
 func (q *Queries) WorkBlobEnd(ctx context.Context, sha256 []byte, size int64, iD uuid.UUID) (int64, error) {
 	result, err := q.db.Exec(ctx, workBlobEnd, sha256, size, iD)
 	if err != nil {
@@ -153,7 +153,7 @@ ORDER BY b.sha256
 FOR UPDATE
 `
 
-// WorkBlobsOfSession locks what a folder names, so that nobody names it anew.
+// WorkBlobsOfSession locks what a folder names, so that no other folder names it anew.
 func (q *Queries) WorkBlobsOfSession(ctx context.Context, workspaceID uuid.UUID, sessionID uuid.UUID) ([]uuid.UUID, error) {
 	rows, err := q.db.Query(ctx, workBlobsOfSession, workspaceID, sessionID)
 	if err != nil {
@@ -188,7 +188,7 @@ FROM (SELECT unnest($2::uuid[]) AS id, unnest($3::bytea[]) AS data) n
 JOIN fresh ON fresh.id = n.id
 `
 
-// WorkBlobsPut stores blobs of one chunk; what somebody else has stored meanwhile
+// WorkBlobsPut stores blobs of one chunk; a blob that another process has stored meanwhile
 // stays. They come in the order of their hashes, or two such statements could wait
 // for each other.
 func (q *Queries) WorkBlobsPut(ctx context.Context, workspaceID uuid.UUID, ids []uuid.UUID, chunks [][]byte, sums [][]byte) error {

@@ -16,7 +16,7 @@ type Step struct {
 	Version   int64
 	Name      string
 	Applied   bool
-	AppliedAt time.Time // zero for River's, which does not say
+	AppliedAt time.Time // zero for River's, which does not record it
 }
 
 // Status lists every migration this binary knows, ours first, oldest first. It

@@ -26,7 +26,7 @@ import (
 
 // Options may be zero.
 type Options struct {
-	Log   *slog.Logger // told of every step applied and of every retry
+	Log   *slog.Logger // receives every applied step and every retry
 	Tries int          // how often a step that meets a lock is tried: 60, about a minute
 
 	files fs.FS // the embedded ones
@@ -110,8 +110,8 @@ func open(ctx context.Context, dsn string, opts Options) (_ *migrator, err error
 	if err != nil {
 		return nil, fmt.Errorf("migrate: %w", err)
 	}
-	// ALTER TABLE queues behind one slow reader and everybody queues behind ALTER
-	// TABLE: so it gives up early, lets the queue pass and comes back.
+	// ALTER TABLE queues behind one slow reader, and all others queue behind ALTER
+	// TABLE: so it gives up early, lets the queue pass and retries.
 	// By statement: PgBouncer rejects these as parameters of the connection.
 	name := "parley migration " + rand.Text()[:12]
 	config.ConnConfig.AfterConnect = func(ctx context.Context, conn *pgconn.PgConn) error {

@@ -5,7 +5,7 @@ VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, now() + make_interval(secs => sqlc.n
 RETURNING *;
 
 -- name: APIKeyByID :one
--- APIKeyByID finds a key that may be used now, and tells whether its last use is to be
+-- APIKeyByID finds a key that may be used now, and reports whether its last use is to be
 -- noted.
 SELECT sqlc.embed(k), coalesce(k.last_used_at < now() - interval '1 minute', true)::boolean AS unnoted
 FROM api_keys k WHERE k.id = $1 AND k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > now());
@@ -29,7 +29,7 @@ SET replaced_by = sqlc.arg(replaced_by), expires_at = least(expires_at, now() + 
 WHERE workspace_id = $1 AND id = $2 AND revoked_at IS NULL AND replaced_by IS NULL;
 
 -- name: APIKeysDead :many
--- APIKeysDead tells which of the given keys are not valid any more.
+-- APIKeysDead returns those of the given keys that are not valid any more.
 SELECT k.id::text FROM unnest(sqlc.arg(ids)::text[]) AS k (id)
 WHERE NOT EXISTS (
     SELECT FROM api_keys a WHERE a.id = k.id AND a.revoked_at IS NULL AND (a.expires_at IS NULL OR a.expires_at > now())

@@ -18,12 +18,12 @@ SELECT sqlc.embed(a), (a.status = 'pending' AND a.expires_at <= clock_timestamp(
 FROM approvals a WHERE a.workspace_id = $1 AND a.id = $2;
 
 -- name: ApprovalSettle :exec
--- ApprovalSettle waits for whoever is answering in a session right now: an answer that
+-- ApprovalSettle waits for answers that are being committed in a session: an answer that
 -- was in time may commit when it is over.
 SELECT id FROM sessions WHERE id = $1 FOR SHARE;
 
 -- name: ApprovalDecide :one
--- ApprovalDecide answers, once and in time: for everybody else there is no row.
+-- ApprovalDecide answers, once and in time: every other call gets no row.
 UPDATE approvals
 SET status = sqlc.arg(status), decided_at = clock_timestamp(), decided_by = sqlc.arg(decided_by),
     actor = sqlc.narg(actor), reason = sqlc.narg(reason), pattern = sqlc.narg(pattern)
@@ -31,8 +31,8 @@ WHERE id = sqlc.arg(id) AND status = 'pending' AND expires_at > clock_timestamp(
 RETURNING decided_at;
 
 -- name: ApprovalExpire :execrows
--- ApprovalExpire is the answer of a clock, given when the time was over and not when
--- somebody noticed.
+-- ApprovalExpire answers an overdue approval. decided_at is the end of its time, not the time of
+-- the call.
 UPDATE approvals SET status = 'expired', decided_at = expires_at
 WHERE id = $1 AND status = 'pending' AND expires_at <= clock_timestamp();
 
@@ -45,7 +45,7 @@ SET status = CASE WHEN expires_at > clock_timestamp() THEN 'canceled' ELSE 'expi
 WHERE turn_id = $1 AND status = 'pending';
 
 -- name: ApprovalsOverdue :many
--- ApprovalsOverdue finds what nobody answered in time.
+-- ApprovalsOverdue finds approvals without an answer in time.
 SELECT id, session_id FROM approvals WHERE status = 'pending' AND expires_at <= clock_timestamp() ORDER BY expires_at LIMIT 100;
 
 -- name: ApprovalPending :one

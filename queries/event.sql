@@ -19,7 +19,7 @@ LIMIT $4;
 
 -- name: EventTurn :one
 -- EventTurn is the turn of an id that a session gives out: that of an event, or the one before a
--- turn's open, where its stream begins. Other ids have no row. is_open tells that it is an open event.
+-- turn's open, where its stream begins. Other ids have no row. is_open reports that it is an open event.
 SELECT turn_id, (seq = $2 AND kind = 'open')::boolean AS is_open FROM events WHERE session_id = $1 AND seq BETWEEN $2 AND $2 + 1 AND at >= $3 AND (seq = $2 OR kind = 'open')
 ORDER BY seq LIMIT 1;
 

@@ -102,7 +102,7 @@ SELECT data FROM file_chunks WHERE upload_id = $1 AND n = $2;
 DELETE FROM file_uploads WHERE id = $1;
 
 -- name: UploadsAbandoned :exec
--- UploadsAbandoned removes the attempts that nobody goes on with: their process died.
+-- UploadsAbandoned removes the attempts whose process died.
 DELETE FROM file_uploads u
 WHERE u.touched_at < now() - interval '30 minutes' AND NOT EXISTS (SELECT FROM files f WHERE f.upload_id = u.id);
 

@@ -19,14 +19,14 @@ SELECT EXISTS (SELECT FROM took)::boolean AS allowed,
        set_config('synchronous_commit', 'off', true)::text AS durability;
 
 -- name: StreamsPublish :exec
--- StreamsPublish tells the other replicas what this one holds, and forgets those that
+-- StreamsPublish publishes to the other replicas what this one holds, and forgets those that
 -- are long gone.
 WITH gone AS (DELETE FROM open_streams o WHERE o.expires_at < now() - interval '1 minute')
 INSERT INTO open_streams (node, held, expires_at) VALUES (sqlc.arg(node), sqlc.arg(held), now() + interval '3 seconds')
 ON CONFLICT (node) DO UPDATE SET held = excluded.held, expires_at = excluded.expires_at;
 
 -- name: StreamsWithdraw :exec
--- StreamsWithdraw says that this replica holds none any more.
+-- StreamsWithdraw removes the row of a replica that stops.
 DELETE FROM open_streams WHERE node = $1;
 
 -- name: StreamsElsewhere :many

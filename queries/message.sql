@@ -28,7 +28,7 @@ WHERE t.workspace_id = $1 AND t.id = $2;
 
 -- name: MessagesPage :many
 -- MessagesPage is one page of a session's messages; first_seq orders them as they
--- were committed, whatever the clocks of the replicas say.
+-- were committed, independent of the clocks of the replicas.
 SELECT * FROM messages
 WHERE session_id = $1 AND first_seq > sqlc.arg(after)::bigint
 ORDER BY first_seq LIMIT sqlc.arg(n);

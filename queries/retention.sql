@@ -11,7 +11,7 @@ SELECT pg_advisory_unlock(20564, 1);
 SELECT set_config('lock_timeout', sqlc.arg(lock_ms)::int::text, true), set_config('statement_timeout', '60s', true);
 
 -- name: RetentionBefore :one
--- RetentionBefore are the times before which nobody needs text deltas, and the other
+-- RetentionBefore returns the times before which no reader needs text deltas, and the other
 -- rows of the log. A turn needs its rows while it has not ended, and its deltas for
 -- the replay window after that; whatever is younger than a window stays anyway, so a
 -- turn that begins meanwhile changes nothing. Turns that took up to an hour are not looked at: those
@@ -29,7 +29,7 @@ SELECT (least(now() - make_interval(secs => sqlc.arg(replay_seconds)::float8) - 
         - interval '1 hour')::timestamptz AS records;
 
 -- name: EventsDrop :one
--- EventsDrop drops the oldest partition that nobody needs and names it, "" for none.
+-- EventsDrop drops the oldest partition that is not needed and returns its name, "" for none.
 SELECT coalesce(events_drop(sqlc.arg(deltas_before)::timestamptz, sqlc.arg(records_before)::timestamptz), '')::text AS name;
 
 -- name: Partitions :many
@@ -81,7 +81,7 @@ UPDATE approvals SET request = NULL, reason = NULL, pattern = NULL WHERE session
 DELETE FROM idempotency_keys i USING turns t WHERE t.session_id = $1 AND i.turn_id = t.id;
 
 -- name: AnswersErase :exec
--- AnswersErase forgets the answers to repeated requests that tell of a session.
+-- AnswersErase deletes the stored answers to repeated requests that hold a session's content.
 DELETE FROM idempotent_answers WHERE workspace_id = $1 AND position(convert_to(sqlc.arg(session_id)::uuid::text, 'UTF8') IN answer) > 0;
 
 -- name: TurnsErase :exec

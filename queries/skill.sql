@@ -5,7 +5,7 @@ FROM skills s JOIN skill_versions v ON v.skill_id = s.id AND v.version = s.activ
 WHERE s.workspace_id = $1 AND s.fold = $2;
 
 -- name: SkillNames :many
--- SkillNames are what somebody who wrote another name may have meant.
+-- SkillNames lists the names to suggest for an unknown one.
 SELECT s.name FROM skills s
 WHERE s.workspace_id = $1 AND (s.status = 'active' OR NOT sqlc.arg(only_active)::boolean)
 ORDER BY s.fold COLLATE "C";

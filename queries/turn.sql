@@ -35,7 +35,7 @@ SET epoch = excluded.epoch, last_seq = excluded.last_seq, last_ord = excluded.la
 SELECT count(*) FROM turns WHERE session_id = $1 AND state = 'lined_up';
 
 -- name: TurnInLine :one
--- TurnInLine is the turn that is lined up and has said no more than one event.
+-- TurnInLine returns the turn that is lined up and has at most one event.
 SELECT id, created_at FROM turns WHERE workspace_id = $1 AND session_id = $2 AND state = 'lined_up' AND start_seq = $3;
 
 -- name: TurnNext :one

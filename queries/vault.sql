@@ -14,7 +14,7 @@ INSERT INTO vault_keys (id, proof) VALUES ($1, $2);
 DELETE FROM vault_keys WHERE id <> sqlc.arg(newest) RETURNING id;
 
 -- name: CredentialLock :one
--- CredentialLock reserves a name: whoever changes the credential next waits. Version
+-- CredentialLock locks a name: the next change of the credential waits. Version
 -- 0 is a name that was not used before.
 INSERT INTO credentials (workspace_id, name, removed_at) VALUES ($1, $2, now())
 ON CONFLICT (workspace_id, name) DO UPDATE SET name = excluded.name

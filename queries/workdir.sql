@@ -63,7 +63,7 @@ FROM (SELECT unnest(sqlc.arg(sums)::bytea[]) AS sha256) n
 CROSS JOIN LATERAL (SELECT o.sha256 FROM work_blobs o WHERE o.workspace_id = $1 AND o.sha256 = n.sha256 LIMIT 1) b;
 
 -- name: WorkBlobsPut :exec
--- WorkBlobsPut stores blobs of one chunk; what somebody else has stored meanwhile
+-- WorkBlobsPut stores blobs of one chunk; a blob that another process has stored meanwhile
 -- stays. They come in the order of their hashes, or two such statements could wait
 -- for each other.
 WITH fresh AS (
@@ -88,7 +88,7 @@ WITH b AS (UPDATE work_blobs SET loose_at = now() WHERE work_blobs.id = $1 RETUR
 INSERT INTO work_chunks (blob_id, n, data) SELECT b.id, sqlc.arg(n), sqlc.arg(data) FROM b;
 
 -- name: WorkBlobEnd :execrows
--- WorkBlobEnd says what a blob has turned out to be.
+-- WorkBlobEnd stores the final hash and size of a blob.
 UPDATE work_blobs SET sha256 = sqlc.arg(sha256), size = sqlc.arg(size), loose_at = now() WHERE id = sqlc.arg(id);
 
 -- name: WorkBlobDrop :exec
@@ -109,7 +109,7 @@ UPDATE work_blobs SET loose_at = NULL WHERE workspace_id = $1 AND sha256 = ANY(s
 UPDATE work_blobs SET loose_at = now() WHERE workspace_id = $1 AND sha256 = ANY(sqlc.arg(sums)::bytea[]) AND loose_at IS NULL;
 
 -- name: WorkBlobsOfSession :many
--- WorkBlobsOfSession locks what a folder names, so that nobody names it anew.
+-- WorkBlobsOfSession locks what a folder names, so that no other folder names it anew.
 SELECT b.id FROM work_blobs b
 WHERE b.workspace_id = $1 AND b.sha256 IN (SELECT f.sha256 FROM work_files f WHERE f.workspace_id = $1 AND f.session_id = $2)
 ORDER BY b.sha256

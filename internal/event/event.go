@@ -1,4 +1,4 @@
-// Package event says what can happen in a session: the kinds, their bodies and
+// Package event defines what can happen in a session: the kinds, their bodies and
 // their JSON. A row of the log and a frame of a stream are the same value: the
 // bytes that Encode makes are stored, replayed and sent without being touched
 // again.
@@ -63,11 +63,11 @@ type Event struct {
 	Data    []byte // compact JSON on one line: exactly the bytes that are sent
 }
 
-// Body is what an event says. The set of bodies is closed: only this package
+// Body is the content of an event. The set of bodies is closed: only this package
 // implements it.
 type Body interface{ Kind() Kind }
 
-// Open tells the reader which session this stream belongs to. FromSeq is only
+// Open names the session of a stream. FromSeq is only
 // set when a stream is resumed.
 type Open struct {
 	SessionID uuid.UUID `json:"session_id"`
@@ -82,7 +82,7 @@ type Text struct {
 	Text string `json:"text"`
 }
 
-// ToolUse says that a tool call begins. It is committed before the tool runs.
+// ToolUse records that a tool call begins. It is committed before the tool runs.
 type ToolUse struct {
 	Tool      string `json:"tool"`
 	Summary   string `json:"summary"`
@@ -126,11 +126,11 @@ type Done struct {
 	Resumed   *bool     `json:"resumed,omitempty"`
 }
 
-// InputRequired pauses a turn until somebody answers, or its time is over. Which
+// InputRequired pauses a turn until an answer comes, or its time is over. Which
 // members it has depends on Kind.
 type InputRequired struct {
 	What       Input       `json:"kind"`
-	Plan       string      `json:"plan,omitempty"`        // approval: what the model said it would do
+	Plan       string      `json:"plan,omitempty"`        // approval: the model's description of its plan
 	Operations []Operation `json:"operations,omitempty"`  // approval: the calls that need it, at least one
 	OtherCalls []Operation `json:"other_calls,omitempty"` // approval: the calls of the same step that need none
 	KeyName    string      `json:"key_name,omitempty"`    // secret
@@ -200,7 +200,7 @@ type Decision struct {
 	ApprovalID uuid.UUID `json:"approval_id"`
 	What       Input     `json:"kind"`
 	Outcome    Outcome   `json:"outcome"`
-	Key        string    `json:"key,omitempty"`     // id of the API key that answered; "" where nobody did
+	Key        string    `json:"key,omitempty"`     // id of the API key that answered; "" if it expired
 	Actor      string    `json:"actor,omitempty"`   // the person behind that key, as its holder names them
 	Reason     string    `json:"reason,omitempty"`  // of a denial, for the model
 	Pattern    string    `json:"pattern,omitempty"` // added to the allow-list
@@ -214,7 +214,7 @@ const (
 	Denied   Outcome = "denied"
 	Provided Outcome = "provided"
 	Skipped  Outcome = "skipped"
-	Expired  Outcome = "expired" // nobody answered in time
+	Expired  Outcome = "expired" // there was no answer in time
 )
 
 // Started records which attempt of a turn runs on which node.

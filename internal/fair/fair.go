@@ -3,7 +3,7 @@
 //
 // It promises that a workspace which holds many places always leaves some to others, so that
 // a newcomer does not wait for a long holder, and that workspaces which wait are served round
-// robin, each one's own waiters in their order. It knows nothing about what a place is for.
+// robin, each one's own waiters in their order. It does not know the purpose of a place.
 package fair
 
 import (

@@ -28,7 +28,7 @@ const (
 	settled = 20 * time.Second
 )
 
-// Work says which kinds of work there are.
+// Work reports which kinds of work there are.
 type Work struct {
 	Running    bool // turns run, here or on another replica
 	Queued     bool // turns are queued

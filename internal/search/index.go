@@ -38,7 +38,7 @@ type post struct {
 type Hit struct {
 	Section
 	Score float64
-	// Coverage is the share of the query that the section speaks of, from 0 to 1,
+	// Coverage is the share of the query's terms that are in the section, from 0 to 1,
 	// rare terms counting more than common ones. Unlike Score it can be compared
 	// between two indexes.
 	Coverage float64

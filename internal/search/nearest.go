@@ -9,7 +9,7 @@ import (
 // nearestBytes bounds the names that are compared letter by letter.
 const nearestBytes = 255
 
-// Nearest returns the names that somebody who wrote name may have meant, nearest
+// Nearest returns the names that are similar to name, nearest
 // first, at most limit. Case and the difference between -, _, / and blanks do not count.
 func Nearest(name string, names []string, limit int) []string {
 	type near struct {

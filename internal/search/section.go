@@ -2,8 +2,8 @@ package search
 
 import "strings"
 
-// Where a section that goes on is cut, at the next blank line. A text without
-// headings has nothing but its paragraphs to tell its passages apart.
+// Where a long section is cut, at the next blank line. A text without
+// headings is divided by its paragraphs alone.
 const (
 	sectionBytes   = 900
 	paragraphBytes = 60

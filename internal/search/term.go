@@ -83,7 +83,7 @@ func single(s string) string {
 	return s[:n-1]
 }
 
-// stop are the words that say nothing about what a text is about.
+// stop are the words that carry no meaning for a search.
 var stop = func() map[string]bool {
 	set := make(map[string]bool)
 	for _, w := range strings.Fields(`

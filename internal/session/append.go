@@ -221,7 +221,7 @@ func fail(rows []row, err error) {
 	}
 }
 
-// signal wakes whoever waits on a channel of size one.
+// signal wakes the goroutine that waits on a channel of size one.
 func signal(c chan struct{}) {
 	select {
 	case c <- struct{}{}:

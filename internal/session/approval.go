@@ -32,9 +32,9 @@ func (tx *Tx) pending(ctx context.Context, turn uuid.UUID) (*Pending, error) {
 	return &Pending{event.Input(row.Kind), row.ID, row.ExpiresAt.UTC()}, nil
 }
 
-// Park lets a turn that ran for so long wait for an answer, for as long as window says: the
-// question, its event and the turn's state are one commit, so whoever sees the event
-// can answer it. ok is false when the lease is not the newest.
+// Park stops a turn that ran for so long until its question is answered, or for window at most. The
+// question, its event and the turn's state are one commit, so every reader of the event can answer
+// it. ok is false if the lease is not the newest.
 func (tx *Tx) Park(ctx context.Context, l Lease, ran time.Duration, ask event.InputRequired, window time.Duration) (asked event.Event, ok bool, err error) {
 	n, err := tx.q.TurnPark(ctx, l.Turn, l.Epoch, ran.Seconds(), Park.from())
 	if err != nil {
@@ -62,8 +62,8 @@ func (tx *Tx) Park(ctx context.Context, l Lease, ran time.Duration, ask event.In
 	return evs[0], true, nil
 }
 
-// Decide answers a question and queues its turn; the caller gives that a job. It
-// happens once, and in time; for everybody else ok is false.
+// Decide answers a question and queues its turn; the caller inserts the job. The first answer before
+// the expiry wins; for every other call ok is false.
 func (tx *Tx) Decide(ctx context.Context, turn uuid.UUID, d event.Decision) (ok bool, err error) {
 	_, err = tx.q.ApprovalDecide(ctx, db.ApprovalDecideParams{
 		ID: d.ApprovalID, Status: string(d.Outcome), DecidedBy: &d.Key, Actor: nullable(d.Actor), Reason: nullable(d.Reason), Pattern: nullable(d.Pattern),
@@ -77,8 +77,8 @@ func (tx *Tx) Decide(ctx context.Context, turn uuid.UUID, d event.Decision) (ok 
 	return true, tx.answered(ctx, turn, d)
 }
 
-// Expire answers a question whose time is over. ok is false when it is not, or when
-// somebody was quicker.
+// Expire answers a question whose time is over. ok is false if it is not over, or if another answer
+// came first.
 func (tx *Tx) Expire(ctx context.Context, turn uuid.UUID, d event.Decision) (ok bool, err error) {
 	n, err := tx.q.ApprovalExpire(ctx, d.ApprovalID)
 	if err != nil {

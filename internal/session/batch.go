@@ -21,8 +21,8 @@ import (
 //
 // Sessions that others have locked are left out, so that one does not hold up the rest.
 //
-// What many rows share is sent once: w are the leases of the batch, u its rows, which
-// name their lease by number and know their place o among its rows. held stands
+// Shared values are sent once: w are the leases of the batch, u its rows, which name their lease by
+// number and their position o among its rows. held stands
 // apart because the planner cannot know how many rows an array has.
 const appendEvents = `
 WITH locked AS MATERIALIZED (
@@ -115,7 +115,7 @@ func (a *appender) write(ctx context.Context, rows []row) (locked []row, err err
 	if err != nil {
 		return nil, err
 	}
-	return a.tell(b, heads, seqs, at)
+	return a.deliver(b, heads, seqs, at)
 }
 
 // send writes the batch. It fills heads with the sessions that it could lock, and returns the seqs
@@ -137,10 +137,10 @@ func (b *batch) send(ctx context.Context, conn *pgx.Conn, heads map[uuid.UUID]he
 	return seqs, at, nil
 }
 
-// tell hands the committed events to the readers, and their acknowledgements to the
+// deliver hands the committed events to the readers, and their acknowledgements to the
 // writers. seqs are those of the rows whose lease held, in the order of the rows. It returns the
 // rows of sessions that were locked.
-func (a *appender) tell(b *batch, heads map[uuid.UUID]head, seqs []int64, at *time.Time) (locked []row, err error) {
+func (a *appender) deliver(b *batch, heads map[uuid.UUID]head, seqs []int64, at *time.Time) (locked []row, err error) {
 	held := make([]bool, len(b.leases)+1)
 	news := make([][]event.Event, len(b.leases)+1)
 	alive := 0

@@ -11,7 +11,7 @@ import (
 	"github.com/parley-server/parley/internal/pgerr"
 )
 
-// ErrRefused says that PostgreSQL will never take what was appended, because of its size or form.
+// ErrRefused is returned for events that PostgreSQL never accepts, because of their size or form.
 var ErrRefused = errors.New("PostgreSQL refuses the events")
 
 // commit writes the rows and reports to their writers and readers. It returns the rows of sessions

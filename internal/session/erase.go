@@ -10,7 +10,7 @@ import (
 	"github.com/parley-server/parley/internal/event"
 )
 
-// erased is what an event says once its session is erased. No event says it before.
+// erased is the data of an event whose session is erased. No other event has it.
 const erased = "{}"
 
 // Erasure is what Erase has done.
@@ -20,9 +20,8 @@ type Erasure struct {
 	Canceled int  // turns that had not ended
 }
 
-// Erase takes a session's content away: what was said, called, asked, answered and
-// sent, and whose session it is. Turns that have not ended are canceled with it. What
-// stays are ids, kinds, times, counts, and who had it erased.
+// Erase removes a session's content: messages, tool calls, questions, answers, files and the caller.
+// Turns that have not ended are canceled. Ids, kinds, times, counts and the eraser's name stay.
 func (s *Store) Erase(ctx context.Context, id uuid.UUID, by string) (e Erasure, err error) {
 	err = s.Update(ctx, id, func(tx *Tx) error {
 		if tx.Session.ErasedAt != nil {
@@ -32,7 +31,7 @@ func (s *Store) Erase(ctx context.Context, id uuid.UUID, by string) (e Erasure, 
 		if err := tx.q.RetentionPatience(ctx, int32(eraseWait.Milliseconds())); err != nil {
 			return fmt.Errorf("erase session: %w", err)
 		}
-		upto := tx.Head() // the end of a turn says nothing but that it was canceled
+		upto := tx.Head() // the end of a canceled turn holds no content
 		if e.Canceled, err = tx.cancelAll(ctx); err != nil {
 			return err
 		}
@@ -45,8 +44,8 @@ func (s *Store) Erase(ctx context.Context, id uuid.UUID, by string) (e Erasure, 
 // eraseWait is how long an erasure waits for a lock.
 const eraseWait = 10 * time.Second
 
-// cancelAll ends the turns that have not ended. Nobody is told by callback: what there
-// is to tell is about to go.
+// cancelAll ends the turns that have not ended. It sends no callbacks: their content is about to be
+// erased.
 func (tx *Tx) cancelAll(ctx context.Context) (n int, err error) {
 	f := event.Canceled.Failure("The session was erased.")
 	for {

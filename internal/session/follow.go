@@ -32,7 +32,7 @@ type From struct {
 	Since   time.Time // nothing it asks for is older: the creation of the turn, or of the session
 }
 
-// ErrGone says that events which the reader needs are not there any more.
+// ErrGone is returned if events after the cursor have been removed.
 var ErrGone = errors.New("events of this session are gone")
 
 // Follow yields the committed events after a cursor, in order, without a hole and
@@ -105,7 +105,7 @@ func (s *Store) After(ctx context.Context, from From) iter.Seq2[[]event.Event, e
 // unbroken watches the ordinals of a session's events, which have no gaps.
 type unbroken struct{ ord int64 }
 
-// by fails unless the events continue what was seen before and still say something.
+// by fails unless the events continue the ones before and are not erased.
 func (u *unbroken) by(evs []event.Event) error {
 	for i := range evs {
 		ev := &evs[i]
@@ -127,9 +127,9 @@ type pager struct {
 	rows int32
 }
 
-// next reads a page after a cursor; last says that there was no more. It does so on a
-// goroutine of its own: a reader may stay for hours, and would keep a stack as large
-// as a query needs, twice of what it needs itself.
+// next reads a page after a cursor; last reports that it is the newest. It runs on a goroutine of its
+// own: a reader may stay for hours, and would keep a stack as large as a query needs, which is twice
+// its own.
 func (p *pager) next(ctx context.Context, cursor int64) (evs []event.Event, last bool, err error) {
 	done := make(chan struct{})
 	go func() {

@@ -17,8 +17,8 @@ type Head struct {
 	Session  uuid.UUID
 	LastSeq  int64 // seq of the newest event; 0 when there is none
 	GoneSeq  int64 // events up to here cannot be replayed: their turns ended too long ago
-	Erased   bool  // nothing can be replayed, and nothing said here any more
-	Foreign  bool  // the reader's event is none of this session
+	Erased   bool  // nothing can be replayed and no message can be added
+	Foreign  bool  // the reader's event is not of this session
 	Created  time.Time
 	Turn     uuid.UUID // the newest turn; uuid.Nil when there is none
 	State    State     // of that turn, "" when there is none

@@ -28,7 +28,7 @@ type Approval struct {
 	ExpiresAt   time.Time       `json:"expires_at"`
 	SecondsLeft int             `json:"seconds_left"` // 0 unless it is pending
 	DecidedAt   *time.Time      `json:"decided_at"`
-	DecidedBy   *Decider        `json:"decided_by"` // null where nobody answered
+	DecidedBy   *Decider        `json:"decided_by"` // null if there was no answer
 	Reason      *string         `json:"reason,omitempty"`
 	Pattern     *string         `json:"allowlist_pattern"`
 }
@@ -64,7 +64,7 @@ func (s *Store) Approvals(ctx context.Context, workspace uuid.UUID, q ApprovalQu
 		}
 		for _, r := range rows {
 			if id := r.Approval.SessionID; r.Overdue && !settled[id] {
-				if err := s.settle(ctx, id); err != nil {
+				if err := s.awaitAnswers(ctx, id); err != nil {
 					return Page[Approval]{}, err
 				}
 				again, settled[id] = true, true
@@ -84,16 +84,16 @@ func (s *Store) Approval(ctx context.Context, workspace, id uuid.UUID) (Approval
 	if err != nil || !overdue {
 		return a, err
 	}
-	if err := s.settle(ctx, a.SessionID); err != nil {
+	if err := s.awaitAnswers(ctx, a.SessionID); err != nil {
 		return Approval{}, err
 	}
 	a, _, err = findApproval(ctx, s.q, workspace, id)
 	return a, err
 }
 
-// settle waits for an answer that is on its way to be committed. Whoever is told that a
-// question has expired shall not see it allowed afterwards.
-func (s *Store) settle(ctx context.Context, session uuid.UUID) error {
+// awaitAnswers waits for answers whose commit is under way. A caller that has read a question as
+// expired must not see it allowed later.
+func (s *Store) awaitAnswers(ctx context.Context, session uuid.UUID) error {
 	if err := s.q.ApprovalSettle(ctx, session); err != nil {
 		return fmt.Errorf("wait for an answer: %w", err)
 	}
@@ -106,7 +106,7 @@ func (tx *Tx) Approval(ctx context.Context, id uuid.UUID) (Approval, error) {
 	return a, err
 }
 
-// Question is the data of the input_required event that a turn wrote as seq; nil once
+// Question returns the data of the input_required event that a turn wrote as seq; nil once
 // the session is erased.
 func (s *Store) Question(ctx context.Context, turn uuid.UUID, seq int64) (json.RawMessage, error) {
 	data, err := s.q.ApprovalAsked(ctx, turn, seq)
@@ -116,8 +116,8 @@ func (s *Store) Question(ctx context.Context, turn uuid.UUID, seq int64) (json.R
 	return data, nil
 }
 
-// findApproval reads an approval. Of one that is overdue nobody has said yet that it has
-// expired.
+// findApproval reads an approval. overdue reports that its time is over and its expiry is not yet
+// stored.
 func findApproval(ctx context.Context, q *db.Queries, workspace, id uuid.UUID) (a Approval, overdue bool, err error) {
 	row, err := q.ApprovalGet(ctx, workspace, id)
 	if errors.Is(err, pgx.ErrNoRows) {

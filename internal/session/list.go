@@ -17,7 +17,7 @@ import (
 	"github.com/parley-server/parley/internal/event"
 )
 
-// Page is a piece of a list. NextCursor leads on while HasMore says so.
+// Page is a piece of a list. NextCursor is the cursor of the next page if HasMore.
 type Page[T any] struct {
 	Data       []T     `json:"data"`
 	HasMore    bool    `json:"has_more"`
@@ -134,7 +134,7 @@ func summaryOf(r db.SessionsPageRow) Summary {
 	return sum
 }
 
-// Message is what one side said, as lists show it.
+// Message is a message of one side, as lists show it.
 type Message struct {
 	MessageID        uuid.UUID       `json:"message_id"`
 	Named            string          `json:"-"` // what its sender calls it; "": nothing
@@ -152,11 +152,11 @@ type Message struct {
 	References       json.RawMessage `json:"references,omitempty"`
 	Usage            json.RawMessage `json:"usage,omitempty"`
 	Error            *string         `json:"error"`
-	Failure          string          `json:"-"` // what the error event says; "": nothing
+	Failure          string          `json:"-"` // message of the error event; "" for none
 	FirstSeq         int64           `json:"first_seq"`
 	LastSeq          int64           `json:"last_seq"`
 	CreatedAt        time.Time       `json:"created_at"`
-	Erased           bool            `json:"erased,omitempty"` // what it said was removed
+	Erased           bool            `json:"erased,omitempty"` // its content was removed
 }
 
 // MessageQuery orders the list of a session's messages.
@@ -229,7 +229,7 @@ func (s *Store) Answer(ctx context.Context, workspace, turn uuid.UUID) (Turn, Me
 	return row.Turn, messageOf(row.Message), nil
 }
 
-// SessionOf is the session of a workspace's turn; ok is false where there is no such turn.
+// SessionOf returns the session of a turn; ok is false if the workspace has no such turn.
 func (s *Store) SessionOf(ctx context.Context, workspace, turn uuid.UUID) (id uuid.UUID, ok bool, err error) {
 	row, err := s.q.MessageAnswer(ctx, workspace, turn)
 	if errors.Is(err, pgx.ErrNoRows) {

@@ -79,8 +79,8 @@ func (s *Store) Listening() bool {
 	return l.connected.Load() && time.Since(time.Unix(0, l.heard.Load())) < 3*s.opt.Ping
 }
 
-// Watch returns a channel that holds a value whenever another replica said
-// something about a session, or may have. Call stop when done.
+// Watch returns a channel that holds a value after another replica has, or may have, sent a
+// notification about a session. Call stop when done.
 func (s *Store) Watch(id uuid.UUID) (news <-chan struct{}, stop func()) {
 	l := s.listener
 	c := make(chan struct{}, 1)
@@ -100,7 +100,7 @@ func (s *Store) Watch(id uuid.UUID) (news <-chan struct{}, stop func()) {
 	}
 }
 
-// Nudge tells the other replicas to look at a session although no event was written.
+// Nudge makes the other replicas look at a session although no event was written.
 func (s *Store) Nudge(id uuid.UUID) { s.notifier.add(id) }
 
 func (l *listener) run(ctx context.Context) error {
@@ -122,8 +122,8 @@ func (l *listener) run(ctx context.Context) error {
 	return nil
 }
 
-// listen connects, takes the node's lock, wakes everybody and then passes
-// notifications on until the connection breaks.
+// listen connects, takes the node's lock, wakes all watchers and then forwards notifications until
+// the connection breaks.
 func (l *listener) listen(ctx context.Context) error {
 	conn, err := l.s.connect(ctx, "parley listener", "LISTEN "+channel)
 	if err != nil {
@@ -139,8 +139,8 @@ func (l *listener) listen(ctx context.Context) error {
 	l.heard.Store(time.Now().UnixNano())
 	l.connected.Store(true)
 	l.outage.Note(ctx, nil)
-	l.s.tailer.markAll() // whatever was said meanwhile was not heard
-	l.tell(nil)
+	l.s.tailer.markAll() // notifications sent meanwhile were lost
+	l.wakeWatchers(nil)
 	for {
 		wait, cancel := context.WithTimeout(ctx, l.s.opt.Ping)
 		n, err := conn.WaitForNotification(wait)
@@ -154,7 +154,7 @@ func (l *listener) listen(ctx context.Context) error {
 			}
 			if len(ids) > 0 {
 				l.s.tailer.mark(ids...)
-				l.tell(ids)
+				l.wakeWatchers(ids)
 			}
 		case ctx.Err() != nil:
 			return nil
@@ -176,7 +176,7 @@ func (l *listener) greet(ctx context.Context, conn *pgx.Conn) error {
 	return err
 }
 
-// ping finds a link that is dead but says nothing. The pool has the same link.
+// ping detects a dead link that reports no error. The pool uses the same link.
 func (l *listener) ping(ctx context.Context, conn *pgx.Conn) error {
 	ctx, cancel := context.WithTimeout(ctx, l.s.opt.Ping)
 	defer cancel()
@@ -188,8 +188,8 @@ func (l *listener) ping(ctx context.Context, conn *pgx.Conn) error {
 	return nil
 }
 
-// tell wakes the watchers of the given sessions, or all of them.
-func (l *listener) tell(ids []uuid.UUID) {
+// wakeWatchers wakes the watchers of the given sessions; of all sessions if ids is nil.
+func (l *listener) wakeWatchers(ids []uuid.UUID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if ids == nil {

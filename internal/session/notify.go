@@ -29,8 +29,8 @@ const (
 // maxPayload keeps a notification below PostgreSQL's 8000 bytes.
 const maxPayload = 7900
 
-// published tells everybody about committed events: readers here get the events,
-// other replicas a hint.
+// published hands committed events to the readers of this process and sends the other replicas a
+// hint.
 func (s *Store) published(id uuid.UUID, evs []event.Event) {
 	s.topics.publish(id, evs, -1)
 	s.notifier.add(id)
@@ -50,8 +50,8 @@ type notifier struct {
 	alone atomic.Int64 // until when no other node listens, in Unix nanoseconds
 }
 
-// aloneFor is how long a look at the nodes holds. A new node is heard earlier, as a rule; one of a
-// release that does not greet finds commits by its re-check until the next look.
+// aloneFor is how long a look at the nodes holds. A new node usually greets earlier; a node
+// of a release that does not greet finds commits by its re-check until the next look.
 const aloneFor = 2 * time.Second
 
 // NodesSeen takes the nodes that are alive now. While this is the only one, it announces no events: a
@@ -175,8 +175,8 @@ func payloads(node int32, ids map[uuid.UUID]struct{}) []string {
 	return append(out, b.String())
 }
 
-// parsePayload is the reverse of payloads, for all nodes but our own; foreign says that it is of
-// another. What it does not understand it leaves out: a newer release may say more.
+// parsePayload parses what payloads returned. It skips our own node's notifications; foreign reports
+// that the payload is from another node. It ignores unknown fields: a newer release may send more.
 func parsePayload(p string, own int32) (ids []uuid.UUID, foreign bool) {
 	head, rest, _ := strings.Cut(p, " ")
 	if n, err := strconv.ParseInt(head, 10, 32); err == nil && int32(n) == own {

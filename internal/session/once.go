@@ -13,13 +13,12 @@ import (
 	"github.com/parley-server/parley/internal/replan"
 )
 
-// Once answers a request that starts no turn: by fn, or, where the same request came
-// before under this key from this API key, within a day, with the answer that it had. Of many that come
-// at once one runs and the others wait for its answer. What fails is not kept. Without
-// a key fn simply runs.
+// Once answers a request that starts no turn. It runs fn, or returns the stored answer if this API
+// key sent the same request under this idempotency key within a day. Of concurrent requests one runs
+// and the others wait for its answer. Failures are not stored. Without a key fn always runs.
 //
-// fn commits by itself. Where the process dies in between, or the database goes away,
-// the next request runs fn again: it must bear that.
+// fn commits by itself. If the process dies or the database goes away in between, the next request
+// runs fn again, so fn must be idempotent.
 func (s *Store) Once(ctx context.Context, o Once, fn func(context.Context) (status int, body []byte, err error)) (status int, body []byte, replayed bool, err error) {
 	if o.Key == "" {
 		status, body, err = fn(ctx)

@@ -22,7 +22,7 @@ type Once struct {
 	Caller    string // id of the API key that sends it
 }
 
-// ErrRepeated says that the request has started a turn before.
+// ErrRepeated is returned for a request that has started a turn before.
 var ErrRepeated = errors.New("the request was sent before")
 
 // Take reserves the key for a turn, or fails with ErrRepeated. Of many that come
@@ -82,7 +82,7 @@ func (s *Store) Resent(ctx context.Context, workspace uuid.UUID, key string, has
 	return Earlier{Turn: row.ID, From: From{Session: row.SessionID, Seq: lastEvent, Since: row.CreatedAt}}, true, nil
 }
 
-// Retry is a request that its client says it sends again.
+// Retry is a request that its client marks as sent again.
 type Retry struct {
 	Workspace uuid.UUID
 	Key       string
@@ -113,7 +113,7 @@ func (s *Store) Retried(ctx context.Context, r Retry) (turn uuid.UUID, ok bool, 
 // request again is another message.
 func (s *Store) Told(ctx context.Context, turn uuid.UUID) error {
 	if err := s.q.TurnTold(ctx, turn); err != nil {
-		return fmt.Errorf("note that a turn was told: %w", err)
+		return fmt.Errorf("mark the turn as delivered: %w", err)
 	}
 	return nil
 }

@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// dropWait is how long a drop waits for the log's lock. Everybody who reads or
-	// writes waits behind it, and it may wait twice, for the log and for the partition.
+	// dropWait is how long a drop waits for the log's lock. Readers and
+	// writers wait behind it, and it may wait twice, for the log and for the partition.
 	dropWait = 50 * time.Millisecond
 	// dropTries is how often it is tried, an hour apart from the next round.
 	dropTries = 5
@@ -30,9 +30,8 @@ type Retained struct {
 	Sessions   int
 }
 
-// Retain drops the partitions of the log that nobody needs any more, and removes the
-// sessions in which nothing has happened for longer than the audit retention. While
-// another process is at it, it does nothing.
+// Retain drops the partitions of the log that no reader can ask for, and removes the sessions that
+// were idle for longer than the audit retention. It does nothing while another process runs it.
 func (s *Store) Retain(ctx context.Context) (done Retained, err error) {
 	conn, err := s.pool.Acquire(ctx)
 	if err != nil {
@@ -60,8 +59,8 @@ func (s *Store) Retain(ctx context.Context) (done Retained, err error) {
 
 // Retention is what is kept of the log, and for how long.
 type Retention struct {
-	DeltasBefore  time.Time // nobody needs text deltas from before
-	RecordsBefore time.Time // nobody needs the other rows from before
+	DeltasBefore  time.Time // older text deltas are not needed
+	RecordsBefore time.Time // older rows of other kinds are not needed
 	Partitions    []Partition
 	Sessions      int // that are past the audit retention
 }
@@ -74,7 +73,7 @@ type Partition struct {
 	Bytes  int64     // with its indexes
 }
 
-// Retention tells how the log stands.
+// Retention reports the state of the log.
 func (s *Store) Retention(ctx context.Context) (Retention, error) {
 	before, err := s.q.RetentionBefore(ctx, s.opt.Replay.Seconds(), s.opt.Audit.Seconds())
 	if err != nil {
@@ -179,8 +178,7 @@ func (s *Store) forget(ctx context.Context, workspace, id uuid.UUID) (ok bool, e
 	return ok && err == nil, err
 }
 
-// patiently runs a transaction that may work for longer than a request, and waits for
-// a lock for no longer than told.
+// patiently runs a transaction that may take longer than a request; wait limits each wait for a lock.
 func (s *Store) patiently(ctx context.Context, wait time.Duration, fn func(pgx.Tx) error) error {
 	return replan.InTx(ctx, s.pool, func(tx pgx.Tx) error {
 		if err := s.q.WithTx(tx).RetentionPatience(ctx, int32(wait.Milliseconds())); err != nil {

@@ -25,8 +25,8 @@ import (
 	"github.com/parley-server/parley/internal/replan"
 )
 
-// ErrLeaseLost says that somebody else has taken over or ended the turn. Whoever
-// gets it stops without a trace.
+// ErrLeaseLost is returned to a worker whose turn was ended or taken over by another worker. The
+// worker then stops and writes nothing more.
 var ErrLeaseLost = errors.New("the lease of the turn is lost")
 
 // Lease is the right to write one turn's events, until the session's epoch moves on.
@@ -62,8 +62,8 @@ type Options struct {
 	Erase []Eraser
 }
 
-// Eraser removes what somebody keeps of a session, in the transaction that takes the
-// session's own content away.
+// Eraser removes a session's content from another package's tables, in the transaction that erases
+// the session.
 type Eraser func(ctx context.Context, tx pgx.Tx, workspace, session uuid.UUID) error
 
 // Store reads and writes sessions.

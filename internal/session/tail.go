@@ -72,8 +72,7 @@ func (t *tailer) runRechecks(ctx context.Context) error {
 	return nil
 }
 
-// read fetches the news of the marked sessions. What fails is found again by the
-// next re-check.
+// read fetches the new events of the marked sessions. The next re-check repeats what failed.
 func (t *tailer) read(ctx context.Context) error {
 	t.mu.Lock()
 	marked := t.dirty

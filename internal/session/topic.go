@@ -22,8 +22,8 @@ const (
 // from the table.
 const expectReader = 2 * time.Second
 
-// topic is what this process knows of a session that somebody follows here: the
-// tail of its log, shared by all its readers. It holds every row with a seq above
+// topic holds the tail of the log of a session that has readers in this process. All its readers
+// share it. It holds every row with a seq above
 // floor and up to head; the gapless ordinals prove that none is missing.
 type topic struct {
 	session uuid.UUID
@@ -66,7 +66,7 @@ func (t *topic) caughtUp(cursor int64, page []event.Event) {
 }
 
 // add takes committed events in order. base is the seq after which they are known
-// to be complete, or -1 where only the ordinals can tell.
+// to be complete, or -1 if only the ordinals can prove it.
 func (t *topic) add(evs []event.Event, base int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -75,7 +75,7 @@ func (t *topic) add(evs []event.Event, base int64) {
 			continue
 		}
 		joined := t.floor >= 0 && (t.ord > 0 && ev.Ord == t.ord+1 || t.ord == 0 && base == t.head)
-		if !joined { // rows in between are committed, and read by whoever needs them
+		if !joined { // rows in between are committed, and readers that need them query them
 			t.events, t.bytes, t.floor = nil, 0, ev.Seq-1
 		}
 		t.events = append(t.events, ev)
@@ -192,7 +192,7 @@ func (ts *topics) positions(ids []uuid.UUID, heads []int64) ([]uuid.UUID, []int6
 	return ids, heads
 }
 
-// position says how far the tails of some sessions reach.
+// position holds how far the tails of some sessions reach.
 type position struct {
 	ids     []uuid.UUID
 	cursors []int64

@@ -37,7 +37,7 @@ type NewTurn struct {
 	MaxTurns           int
 	MaxCostUSD         *float64 // nil: no limit
 
-	Prompt   []byte          // sealed: what the model is told instead of the message; nil: the message itself
+	Prompt   []byte          // sealed: the model's input in place of the message; nil: the message itself
 	Schema   json.RawMessage // what the final answer must fit; nil: anything
 	Secrets  []string        // names of credentials that the run may use
 	Rejected json.RawMessage // attachments that were refused; nil: none
@@ -218,11 +218,11 @@ func (tx *Tx) Enqueue(ctx context.Context, turn uuid.UUID, job Job) error {
 	return nil
 }
 
-// Ending says how a turn ends: by Complete, Fail or Cancel.
+// Ending is how a turn ends: by Complete, Fail or Cancel.
 type Ending struct {
 	Trigger Trigger
 	Failure *event.Error // nil for Complete
-	Epoch   int64        // the worker's lease; 0 for whoever needs none
+	Epoch   int64        // the worker's lease; 0 if the caller needs none
 	Halted  bool         // no worker is left to be stopped
 
 	Rest        []event.Body    // events that come first and are not stored yet, for Complete
@@ -263,8 +263,8 @@ func (tx *Tx) Closing(ctx context.Context, t Turn) (c Closing, err error) {
 }
 
 // End closes a turn with its last events: results of the tool calls that have none, usage, the
-// structured answer or the error, the attachments, and done. It happens once; for everybody else ok
-// is false.
+// structured answer or the error, the attachments, and done. A turn ends once; for
+// every later call ok is false.
 func (tx *Tx) End(ctx context.Context, c Closing, e Ending) (ok bool, err error) {
 	if e.Epoch != 0 && e.Epoch != tx.Session.Epoch || !slices.Contains(e.Trigger.from(), string(c.state)) {
 		return false, nil

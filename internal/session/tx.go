@@ -48,8 +48,7 @@ func (tx *Tx) OnCommit(fn func()) { tx.committed = append(tx.committed, fn) }
 // ErrUnknownOutcome means that the answer to a commit was lost: the change may have been made.
 var ErrUnknownOutcome = errors.New("the outcome of the commit is unknown")
 
-// Ref says which session a message belongs to: an explicit id, a caller's, or a
-// new one.
+// Ref names the session of a message: by its id, by its caller, or a new one.
 type Ref struct {
 	Workspace uuid.UUID
 	ID        uuid.UUID // uuid.Nil for none; takes precedence

@@ -13,10 +13,10 @@ import (
 	"github.com/parley-server/parley/db"
 )
 
-// ErrNoTurn says that a workspace has no such turn.
+// ErrNoTurn is returned for a turn that is not in the workspace.
 var ErrNoTurn = errors.New("the workspace has no such turn")
 
-// View is a turn with what was said in it.
+// View is a turn with its messages.
 type View struct {
 	Turn     Turn
 	Asked    Message         // the user's

@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// ErrTooLong says that a line, or the data of one frame, is longer than the reader
+// ErrTooLong is returned if a line, or the data of one frame, is longer than the reader
 // accepts.
 var ErrTooLong = errors.New("sse: the frame is too long")
 
-// MaxFrame is how much data a Reader takes for one frame unless Limit says otherwise.
+// MaxFrame is the limit of one frame's data unless Limit sets another.
 const MaxFrame = 8 << 20
 
 // Frame is one event as a client sees it.
@@ -24,7 +24,7 @@ type Frame struct {
 	Retry time.Duration // a reconnection time that came since the frame before; 0 for none
 }
 
-// Reader parses an event stream as the HTML standard says: any line ending, a byte
+// Reader parses an event stream as the HTML standard defines it: any line ending, a byte
 // order mark, comments, fields without a colon, chunks that end anywhere. A frame
 // that the end of the stream cuts off is dropped.
 type Reader struct {

@@ -1,4 +1,4 @@
-// Package sse speaks server-sent events, both ways: Writer puts frames on an HTTP
+// Package sse reads and writes server-sent events: Writer puts frames on an HTTP
 // response, Reader takes them off any stream of bytes. A frame that Writer accepts
 // reaches a conforming reader as exactly one frame with the same payload, or the
 // connection breaks; a reader that does not read is dropped by a deadline.
@@ -25,7 +25,7 @@ var ErrBroken = errors.New("sse: the stream is broken")
 
 var errClosed = errors.New("sse: the stream is closed")
 
-// maxBuffer is when a batch is written though it goes on, and the largest buffer
+// maxBuffer is the size at which a batch is written before its end, and the largest buffer
 // that is kept for the next one.
 const maxBuffer = 64 << 10
 

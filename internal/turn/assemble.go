@@ -56,11 +56,11 @@ func (s *Service) assemble(ctx context.Context, t session.Turn, lease session.Le
 		return nil, conv, nil, err
 	}
 	names := credentials(t, conv.Log)
-	told, err := s.instructions(ctx, ws, names)
+	instructions, err := s.instructions(ctx, ws, names)
 	if err != nil {
 		return nil, conv, nil, err
 	}
-	ag := &agent.Agent{Model: sharedModel{m, s.modelCalls, t.WorkspaceID}, Instructions: told, MaxTurns: int(t.MaxTurns), MaxCostUSD: t.MaxCostUSD,
+	ag := &agent.Agent{Model: sharedModel{m, s.modelCalls, t.WorkspaceID}, Instructions: instructions, MaxTurns: int(t.MaxTurns), MaxCostUSD: t.MaxCostUSD,
 		Permit: s.permit(t), Secrets: s.secrets(t), Unconfirmed: pgerr.IsUnconfirmed, Log: s.log.With("session", t.SessionID, "turn", t.ID)}
 	if t.ResponseSchema != nil {
 		if ag.Output, err = output(t.ResponseSchema); err != nil {
@@ -110,7 +110,7 @@ func (s *Service) enclose(ctx context.Context, t session.Turn, attached bool, co
 	return s.placed(ctx, t, conv)
 }
 
-// placed tells where the session's folder has the attached files, for tools.
+// placed adds the paths of the attached files in the session's folder, for tools.
 func (s *Service) placed(ctx context.Context, t session.Turn, conv *agent.Conversation) error {
 	if s.cfg.Runner == nil || len(conv.Files)+len(conv.Images) == 0 {
 		return nil
@@ -150,7 +150,7 @@ func (s *Service) permit(t session.Turn) agent.Permit {
 	}
 }
 
-// secrets lets the model ask for what is registered, and tells it what that is.
+// secrets lets the model request registered credentials, and describes them to it.
 func (s *Service) secrets(t session.Turn) agent.Secrets {
 	return func(ctx context.Context, name string) (string, error) {
 		err := s.cfg.Vault.Known(ctx, t.WorkspaceID, []string{name})

@@ -42,7 +42,7 @@ type callbackWorker struct {
 
 // Work makes one attempt and sleeps until the next.
 func (w *callbackWorker) Work(ctx context.Context, job *river.Job[callbackArgs]) error {
-	retry, done, err := w.s.cfg.Callbacks.Deliver(ctx, job.Args.Delivery, job.ID, w.s.told)
+	retry, done, err := w.s.cfg.Callbacks.Deliver(ctx, job.Args.Delivery, job.ID, w.s.callbackBody)
 	if err != nil || done {
 		return err
 	}

@@ -39,7 +39,7 @@ func (s *Service) Cancel(ctx context.Context, workspace, id uuid.UUID) (Canceled
 }
 
 // CancelTurn ends one turn of a workspace, be it in progress or lined up; those behind it
-// go on. Where it has ended, that is no error. A turn that the workspace does not have is
+// continue. A turn that has ended is not an error. A turn that the workspace does not have is
 // session.ErrNoTurn.
 func (s *Service) CancelTurn(ctx context.Context, workspace, id uuid.UUID) (Canceled, error) {
 	v, err := s.cfg.Sessions.Turn(ctx, workspace, id)
@@ -116,8 +116,8 @@ func (s *Service) awaitHalt(ctx context.Context, t session.Turn, news <-chan str
 	}
 }
 
-// halt stops the worker of a turn that has been ended, where it is in this process:
-// nobody is notified of what their own process did.
+// halt stops the worker of an ended turn if it runs in this process: a process receives no
+// notification of its own changes.
 func (s *Service) halt(turn uuid.UUID) *attempt {
 	a := s.attempt(turn)
 	if a != nil {

@@ -57,6 +57,6 @@ func (s *Service) instructions(ctx context.Context, ws workspace.Workspace, name
 		}
 	}
 	b.WriteString("In http_request write ${NAME} where the value belongs, in bash use the variable $NAME. Both are placeholders: " +
-		"the value is put in on the way to its hosts, and nobody else sees it.")
+		"the value is put in on the way to its hosts, and it is not visible anywhere else.")
 	return strings.TrimLeft(ws.Instructions+"\n\n"+b.String(), "\n"), nil
 }

@@ -137,7 +137,7 @@ func covers(pattern string, ops []event.Operation) error {
 		Message: "allowlist_pattern matches none of the operations that are being approved. Take an operation's suggested_pattern, or leave it out."}
 }
 
-// standing is the answer to whoever was not the first: nil where they said the same.
+// standing returns the error for an answer that was not the first: nil if it is equal to the first.
 func standing(a session.Approval, wanted Answer) error {
 	switch a.Status {
 	case string(wanted.Outcome):

@@ -40,8 +40,8 @@ var ended = map[session.Trigger]callback.Type{
 	session.Complete: callback.Completed, session.Fail: callback.Failed, session.Cancel: callback.Canceled,
 }
 
-// report has the turn's callbacks told of the session's newest event. The jobs that do so
-// come into being with the event, or not at all.
+// report queues a delivery of the session's newest event for each callback of the turn. The jobs are
+// inserted in the event's transaction.
 func (s *Service) report(ctx context.Context, tx *session.Tx, t session.Turn, typ callback.Type) error {
 	deliveries, err := s.cfg.Callbacks.Report(ctx, tx.Tx, t.ID, typ, tx.Head())
 	if err != nil {

@@ -22,8 +22,7 @@ import (
 // queue is the River queue of turns.
 const queue = "turns"
 
-// args is a turn's job. It holds ids only: what a message says is nobody's business
-// in a table of jobs.
+// args are the arguments of a turn's job. They hold ids only: no content belongs in a table of jobs.
 type args struct {
 	Turn    uuid.UUID `json:"turn_id"`
 	Session uuid.UUID `json:"session_id"`

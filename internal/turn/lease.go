@@ -138,8 +138,8 @@ func (s *Service) renew(ctx context.Context, running []*attempt) error {
 	return nil
 }
 
-// watch looks at the turn whenever another replica had something to say about its
-// session: a cancel, mostly. The heartbeat would find out too, only later.
+// watch reads the turn after each notification from another replica about its session, which is a
+// cancel as a rule. The heartbeat would find it too, but later.
 func (s *Service) watch(ctx context.Context, a *attempt, news <-chan struct{}) {
 	for {
 		select {

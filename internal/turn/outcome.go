@@ -12,7 +12,7 @@ import (
 	"github.com/parley-server/parley/internal/store/callback"
 )
 
-// Outcome is what a turn came to, as blocking calls and callbacks tell it.
+// Outcome is the result of a turn, as blocking calls and callbacks return it.
 type Outcome struct {
 	Success          bool            `json:"success"`
 	Output           *string         `json:"output"`
@@ -26,7 +26,7 @@ type Outcome struct {
 	InputRequired    json.RawMessage `json:"input_required,omitempty"` // what the turn waits for, where Error is input_required
 }
 
-// Outcome reads what a turn came to; ok is false while it has not ended.
+// Outcome reads the result of a turn; ok is false while it has not ended.
 func (s *Service) Outcome(ctx context.Context, workspace, turn uuid.UUID) (o Outcome, ok bool, err error) {
 	t, answer, err := s.cfg.Sessions.Answer(ctx, workspace, turn)
 	if err != nil || session.State(t.State).Active() {
@@ -49,14 +49,14 @@ func (s *Service) Outcome(ctx context.Context, workspace, turn uuid.UUID) (o Out
 	return o, true, nil
 }
 
-// told is what a callback says of a turn: just what a blocking call would, unless it is
-// told in the words of another protocol.
-func (s *Service) told(ctx context.Context, d callback.Delivery) ([]byte, error) {
+// callbackBody returns the body of a callback: the body of a blocking call, or that of the protocol
+// that registered the callback.
+func (s *Service) callbackBody(ctx context.Context, d callback.Delivery) ([]byte, error) {
 	if tell, ok := s.cfg.Tell[d.Protocol]; ok {
 		return tell(ctx, d)
 	}
 	if d.Protocol != callback.Parley {
-		return nil, fmt.Errorf("nobody speaks %s here", d.Protocol)
+		return nil, fmt.Errorf("no protocol %s on this server", d.Protocol)
 	}
 	if d.Type == callback.InputRequired {
 		asked, err := s.cfg.Sessions.Question(ctx, d.Turn, d.Seq)

@@ -13,8 +13,7 @@ import (
 	"github.com/parley-server/parley/internal/store/callback"
 )
 
-// park puts a question to whoever reads the stream, and lets the turn wait for the
-// answer. No goroutine and no worker waits with it.
+// park stores a question and ends the attempt. No goroutine and no worker waits for the answer.
 func (s *Service) park(ctx context.Context, t session.Turn, a *attempt, ask event.InputRequired) error {
 	ask.ApprovalID = uuid.Must(uuid.NewV7())
 	switch ask.What {
@@ -65,12 +64,12 @@ type expiryWorker struct {
 	s *Service
 }
 
-// Work denies what nobody answered. One that comes early leaves it to the next look.
+// Work denies an unanswered question. A job that runs early leaves it to the reaper.
 func (w *expiryWorker) Work(ctx context.Context, job *river.Job[expiryArgs]) error {
 	return w.s.expire(ctx, job.Args.Session, job.Args.Approval)
 }
 
-// expire answers a question in nobody's name, if its time is over.
+// expire answers a question whose time is over, without a decider.
 func (s *Service) expire(ctx context.Context, id, approval uuid.UUID) error {
 	return s.cfg.Sessions.Update(ctx, id, func(tx *session.Tx) error {
 		a, err := tx.Approval(ctx, approval)

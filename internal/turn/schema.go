@@ -10,7 +10,7 @@ import (
 	"github.com/parley-server/parley/internal/schema"
 )
 
-// compile reads a response_schema, or tells which part of it is not accepted.
+// compile parses a response_schema. Its error names the part that is not accepted.
 func compile(raw []byte) (*schema.Schema, error) {
 	compiled, err := schema.Compile(raw)
 	if bad, ok := errors.AsType[*schema.Error](err); ok {

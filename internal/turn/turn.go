@@ -15,8 +15,8 @@ import (
 	"github.com/parley-server/parley/internal/store/workspace"
 )
 
-// Request is a message to a workspace's agent. What can be known of it without a
-// database has been checked; Start checks the rest.
+// Request is a message to a workspace's agent. Its parser has checked all that needs no database;
+// Start checks the rest.
 type Request struct {
 	Workspace workspace.Workspace
 	Key       string    // id of the API key
@@ -49,7 +49,7 @@ type Callback struct {
 	Auth     callback.Auth
 }
 
-// Multitask says what becomes of a message to a session that is answering another.
+// Multitask decides what happens to a message sent while a turn of its session is running.
 type Multitask string
 
 const (
@@ -72,7 +72,7 @@ type Limits struct {
 	MaxCostUSD         *float64 // nil: none
 }
 
-// Started tells where to read the answer.
+// Started is where a client reads the answer.
 type Started struct {
 	Session  uuid.UUID
 	Turn     uuid.UUID
@@ -81,7 +81,7 @@ type Started struct {
 	// Rejected are the attachments that do not come with the message; of one that is Replayed
 	// its turn knows them.
 	Rejected []filestore.Rejected
-	// Replayed says that the request had started this turn before.
+	// Replayed reports that an earlier request with the same key started this turn.
 	Replayed bool
 }
 

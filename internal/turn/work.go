@@ -218,7 +218,7 @@ func (s *Service) end(ctx context.Context, t session.Turn, a *attempt, e session
 	})
 }
 
-// release puts a turn back into the queue, for whoever takes it first.
+// release puts a turn back into the queue, for any worker.
 func (s *Service) release(ctx context.Context, l session.Lease) error {
 	return s.closing(ctx, func(ctx context.Context) error {
 		return s.cfg.Sessions.Update(ctx, l.Session, func(tx *session.Tx) error {
@@ -249,7 +249,7 @@ func (s *Service) closing(ctx context.Context, try func(context.Context) error) 
 	}
 }
 
-// halted confirms to whoever cancelled the turn that its worker has stopped.
+// halted confirms to the canceling request that the worker has stopped.
 func (s *Service) halted(ctx context.Context, t session.Turn) {
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.Lease)
 	defer cancel()
