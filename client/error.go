@@ -116,7 +116,7 @@ func failure(res *http.Response, body []byte) *Error {
 }
 
 func excerpt(body []byte) string {
-	s := strings.ToValidUTF8(string(body[:min(len(body), 200)]), "")
+	s := string(body[:min(len(body), 200)])
 	if s = strings.Join(strings.Fields(s), " "); s == "" {
 		return "nothing"
 	}

@@ -49,7 +49,7 @@ func TestACardShowsEverythingAndNothingElse(t *testing.T) {
 				t.Fatalf("%q has %d columns of %d", line, n, width)
 			}
 		}
-		if i := strings.IndexFunc(shown, func(r rune) bool { return r != '\n' && text.Invisible(r) }); i >= 0 {
+		if i := strings.IndexFunc(shown, func(r rune) bool { return r != '\n' && text.IsInvisible(r) }); i >= 0 {
 			t.Fatalf("%q shows what cannot be seen at %d", shown, i)
 		}
 		if width > 0 {

@@ -73,12 +73,12 @@ func (h Host) colours() bool {
 // visible writes control characters out, so that a model cannot steer somebody's
 // terminal. Line ends and tabs stay.
 func visible(s string) string {
-	return text.EscapeFunc(s, func(r rune) bool { return text.Steers(r) && r != '\n' && r != '\t' })
+	return text.EscapeFunc(s, func(r rune) bool { return text.IsTerminalControl(r) && r != '\n' && r != '\t' })
 }
 
 // plainLine is visible on one line, for names and summaries.
 func plainLine(s string) string {
-	return text.EscapeFunc(strings.Join(strings.Fields(s), " "), text.Steers)
+	return text.EscapeFunc(strings.Join(strings.Fields(s), " "), text.IsTerminalControl)
 }
 
 // plainLines is visible for messages of several lines.

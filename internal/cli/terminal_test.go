@@ -25,12 +25,12 @@ func TestAModelCannotSteerTheTerminal(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := rapid.OneOf(rapid.String(), rapid.Map(rapid.SliceOf(rapid.Byte()), func(b []byte) string { return string(b) })).Draw(t, "s")
 		for _, r := range visible(s) {
-			if text.Steers(r) && r != '\n' && r != '\t' {
+			if text.IsTerminalControl(r) && r != '\n' && r != '\t' {
 				t.Fatalf("%q shows %q", s, r)
 			}
 		}
 		for _, r := range plainLine(s) {
-			if text.Steers(r) {
+			if text.IsTerminalControl(r) {
 				t.Fatalf("%q on a line shows %q", s, r)
 			}
 		}

@@ -5,9 +5,6 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/parley-server/parley/internal/text"
 )
@@ -70,12 +67,7 @@ func (r *Run) fillPlan(p *plan, req *http.Request) (err error) {
 
 // shown is a part of a request as it may be written down.
 func (r *Run) shown(s string, limit int) string {
-	return text.Truncate(strings.Map(func(c rune) rune {
-		if unicode.IsControl(c) {
-			return utf8.RuneError
-		}
-		return c
-	}, strings.ToValidUTF8(r.cfg.RedactRecords.String(s), "\uFFFD")), limit)
+	return text.Truncate(text.Mask(r.cfg.RedactRecords.String(s)), limit)
 }
 
 // check refuses what is made for nobody.

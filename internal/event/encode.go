@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/parley-server/parley/internal/text"
 )
 
 // OutputLimit is the number of characters of a tool's output that a stream shows.
@@ -210,17 +212,8 @@ func hex4(data []byte, i int) (rune, bool) {
 
 // CutOutput shortens a tool's output to OutputLimit characters (runes).
 func CutOutput(s string) (cut string, truncated bool) {
-	if len(s) <= OutputLimit {
-		return s, false
-	}
-	n := 0
-	for i := range s {
-		if n == OutputLimit {
-			return s[:i], true
-		}
-		n++
-	}
-	return s, false
+	cut = text.Prefix(s, OutputLimit)
+	return cut, len(cut) < len(s)
 }
 
 // Plain replaces what PostgreSQL's text cannot hold: NUL and broken UTF-8.

@@ -4,7 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"strconv"
-	"strings"
+
+	"github.com/parley-server/parley/internal/text"
 )
 
 // place is a place in a document, as the way to it from the inside out.
@@ -25,10 +26,8 @@ func (p *place) String() string {
 	return s
 }
 
-var escape = strings.NewReplacer("~", "~0", "/", "~1")
-
 // pointer is one step of a JSON pointer.
-func pointer(name string) string { return "/" + escape.Replace(name) }
+func pointer(name string) string { return "/" + text.PointerToken(name) }
 
 // decode reads one JSON value. Members with one name twice are refused, because
 // readers disagree about which one counts.

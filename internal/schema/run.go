@@ -3,7 +3,6 @@ package schema
 import (
 	"fmt"
 	"math"
-	"strings"
 
 	"github.com/parley-server/parley/internal/text"
 )
@@ -28,6 +27,9 @@ type finding struct {
 	message string
 }
 
+// maxMessage is the length of a finding in characters: it can quote the value.
+const maxMessage = 200
+
 // findings is a list of at most maxViolations.
 type findings struct {
 	run  *run
@@ -36,7 +38,7 @@ type findings struct {
 
 func (f *findings) say(at *place, format string, args ...any) {
 	if f.run.spend(4) && len(f.list) < maxViolations {
-		f.list = append(f.list, finding{at, clip(fmt.Sprintf(format, args...))})
+		f.list = append(f.list, finding{at, text.Truncate(fmt.Sprintf(format, args...), maxMessage)})
 	}
 }
 
@@ -128,8 +130,3 @@ func (r *run) text(bad *findings, n *node, value string, at *place) {
 
 // match pays for matching a pattern.
 func (r *run) match(p *pattern, text string) bool { return r.spend(1 + len(text)*p.size/16) }
-
-// clip bounds a message, which can quote the value.
-func clip(s string) string {
-	return text.Truncate(strings.ToValidUTF8(s[:min(len(s), 1000)], "\uFFFD"), 200)
-}

@@ -1,5 +1,6 @@
-// Package text decides which characters can be seen, writes out the others, and shortens texts.
-// Every view of what an agent wants to do uses it, so no view hides what another one shows.
+// Package text defines which characters are invisible, escapes or masks them, and shortens texts.
+// Every view of an agent's calls uses its one table, so no view hides a character that another one
+// shows.
 package text
 
 import (
@@ -15,20 +16,34 @@ import (
 // Egyptian hieroglyphs.
 const blanks = "\u2800\U0001d159\U00016fe4\U00013441\U00013442"
 
-// Invisible reports whether a character leaves no mark, or the mark of a blank other than the
-// space: controls, direction marks, characters without width, fillers, variation selectors, and
+// IsInvisible reports whether a character is drawn as nothing, or as a blank other than the space:
+// controls, direction marks, characters without width, fillers, variation selectors, and
 // characters that no font has.
-func Invisible(r rune) bool {
+func IsInvisible(r rune) bool {
 	return !unicode.IsPrint(r) || strings.ContainsRune(blanks, r) ||
 		unicode.In(r, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
 }
 
-// Steers reports whether a character is a control or a direction mark: one that changes how a
-// terminal shows its neighbours.
-func Steers(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) }
+// IsTerminalControl reports whether a character is a control or a direction mark, which changes how
+// a terminal shows its neighbours.
+func IsTerminalControl(r rune) bool {
+	return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r)
+}
+
+const replacement = "\uFFFD"
+
+// Mask returns s with every invisible character, and bytes that are not UTF-8, replaced by U+FFFD.
+func Mask(s string) string {
+	return strings.Map(func(r rune) rune {
+		if IsInvisible(r) {
+			return utf8.RuneError
+		}
+		return r
+	}, strings.ToValidUTF8(s, replacement))
+}
 
 // Escape returns s on one line with every invisible character written as JSON would: \u200b.
-func Escape(s string) string { return EscapeFunc(s, Invisible) }
+func Escape(s string) string { return EscapeFunc(s, IsInvisible) }
 
 // EscapeFunc returns s with the characters that escaped selects written as JSON would, and with
 // bytes that are not UTF-8 replaced by U+FFFD.
@@ -60,10 +75,30 @@ func Prefix(s string, n int) string {
 	return s
 }
 
-// Truncate returns s, or its first n characters (runes) and "…" if s is longer.
+// Truncate returns s, or its first n characters (runes) and "…" if s is longer, with bytes that are
+// not UTF-8 replaced by U+FFFD. It reads no more of s than it returns.
 func Truncate(s string, n int) string {
-	if head := Prefix(s, n); len(head) < len(s) {
-		return head + "…"
+	head := Prefix(s, n)
+	if len(head) < len(s) {
+		return strings.ToValidUTF8(head, replacement) + "…"
 	}
-	return s
+	return strings.ToValidUTF8(s, replacement)
 }
+
+// IsPrintable reports whether s contains only printable ASCII characters.
+func IsPrintable(s string) bool {
+	for i := range len(s) {
+		if s[i] < ' ' || s[i] > '~' {
+			return false
+		}
+	}
+	return true
+}
+
+// IsStorable reports whether a text column of PostgreSQL can hold s: valid UTF-8 without NUL.
+func IsStorable(s string) bool { return utf8.ValidString(s) && !strings.Contains(s, "\x00") }
+
+var pointerToken = strings.NewReplacer("~", "~0", "/", "~1")
+
+// PointerToken returns name as a reference token of a JSON Pointer.
+func PointerToken(name string) string { return pointerToken.Replace(name) }

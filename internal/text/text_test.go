@@ -23,10 +23,10 @@ func TestInvisibleCharacters(t *testing.T) {
 		'\u2800': true, '\u3000': true, '\u3164': true, '\ufe0f': true, '\ufeff': true, '\uffa0': true, '\ufff9': true,
 		'\U00013441': true, '\U00016fe4': true, '\U0001d159': true, '\U0001d173': true, '\U000e0041': true, '\U000e0100': true, '\U000f0000': true,
 	} {
-		if got := text.Invisible(r); got != want {
+		if got := text.IsInvisible(r); got != want {
 			t.Errorf("Invisible(%U) = %v", r, got)
 		}
-		if text.Steers(r) && !text.Invisible(r) {
+		if text.IsTerminalControl(r) && !text.IsInvisible(r) {
 			t.Errorf("%U steers a terminal and counts as visible", r)
 		}
 	}
@@ -46,7 +46,7 @@ func TestEscapeLosesNothing(t *testing.T) {
 		}
 		escaped := text.Escape(strings.TrimSuffix(literal.String(), "\n"))
 		for _, r := range escaped {
-			if text.Invisible(r) {
+			if text.IsInvisible(r) {
 				t.Fatalf("%q still has %U", escaped, r)
 			}
 		}
@@ -65,7 +65,7 @@ func TestTruncateCutsBetweenCharacters(t *testing.T) {
 		want string
 	}{
 		{"", 3, ""}, {"abc", 3, "abc"}, {"abcd", 3, "abc…"}, {"äöüß", 3, "äöü…"}, {"äöü", 3, "äöü"}, {"👍👍", 1, "👍…"},
-		{"a\xffbc", 2, "a\xff…"}, {"abc", 0, "…"}, {"abc", -1, "…"}, {"", 0, ""},
+		{"a\xffbc", 2, "a\ufffd…"}, {"abc", 0, "…"}, {"abc", -1, "…"}, {"", 0, ""}, {"a\xff", 2, "a\ufffd"},
 	} {
 		if got := text.Truncate(c.in, c.n); got != c.want {
 			t.Errorf("Truncate(%q, %d) is %q, want %q", c.in, c.n, got, c.want)
@@ -73,5 +73,33 @@ func TestTruncateCutsBetweenCharacters(t *testing.T) {
 	}
 	if got := text.Prefix("äöüß", 2); got != "äö" {
 		t.Errorf("Prefix is %q", got)
+	}
+}
+
+func TestMaskedTextIsVisibleAndStorable(t *testing.T) {
+	t.Parallel()
+	if got, want := text.Mask("a\u200bb\xff\xfec\x00 é"), "a\ufffdb\ufffdc\ufffd é"; got != want {
+		t.Errorf("Mask is %q, want %q", got, want)
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		masked := text.Mask(string(rapid.SliceOf(rapid.Byte()).Draw(t, "bytes")))
+		if !text.IsStorable(masked) || strings.ContainsFunc(masked, text.IsInvisible) {
+			t.Fatalf("%q", masked)
+		}
+	})
+}
+
+func TestPredicatesOfTexts(t *testing.T) {
+	t.Parallel()
+	for s, want := range map[string]struct{ printable, storable bool }{
+		"": {true, true}, " ~": {true, true}, "é": {false, true}, "a\nb": {false, true}, "\x7f": {false, true},
+		"a\x00": {false, false}, "\xff": {false, false},
+	} {
+		if text.IsPrintable(s) != want.printable || text.IsStorable(s) != want.storable {
+			t.Errorf("%q is printable: %v, storable: %v", s, text.IsPrintable(s), text.IsStorable(s))
+		}
+	}
+	if got := text.PointerToken("a/b~c"); got != "a~1b~0c" {
+		t.Errorf("PointerToken is %q", got)
 	}
 }

@@ -116,11 +116,8 @@ func (c *Checks) Within(param string, f float64, low, high int) int {
 
 // Pointer is the JSON Pointer of a name, as far as it is worth repeating.
 func Pointer(name string) string {
-	return "/" + pointerEscape.Replace(Short(name))
+	return "/" + text.PointerToken(Short(name))
 }
-
-// pointerEscape is made once: a Replacer for each of 70,000 names cost half a second.
-var pointerEscape = strings.NewReplacer("~", "~0", "/", "~1")
 
 // Short cuts a caller's word to what an answer repeats.
 func Short(word string) string { return text.Truncate(word, 100) }

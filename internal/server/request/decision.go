@@ -64,7 +64,7 @@ func (c *Checks) Decision(body []Member, fields []string) (a turn.Answer) {
 // actor reads the name of the user behind the key. It is one line that shows as it is stored.
 func (c *Checks) actor(param string, raw json.RawMessage) string {
 	s := c.Word(param, raw, MaxActor)
-	if strings.ContainsFunc(s, text.Steers) && !Unsound(raw) {
+	if strings.ContainsFunc(s, text.IsTerminalControl) && !Unsound(raw) {
 		c.Add(fault.Violation{Param: param, Rule: "format",
 			Message: "actor contains a line end, or a control or direction character. Send a name in one line without them."})
 	}

@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/text"
 	"github.com/parley-server/parley/internal/turn"
 )
 
@@ -119,12 +120,7 @@ func (c *Checks) once(name, key string) string {
 
 // Printable reports whether a text is printable ASCII, and not empty.
 func Printable(s string) bool {
-	for i := range len(s) {
-		if s[i] < ' ' || s[i] > '~' {
-			return false
-		}
-	}
-	return s != ""
+	return s != "" && text.IsPrintable(s)
 }
 
 func (c *Checks) command(param string, raw json.RawMessage) string {

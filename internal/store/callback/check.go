@@ -10,6 +10,7 @@ import (
 
 	"github.com/parley-server/parley/internal/egress"
 	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/text"
 )
 
 // The bounds of metadata, in pairs and characters.
@@ -42,7 +43,7 @@ func checkMetadata(metadata map[string]string) (vs []fault.Violation) {
 	}
 	for _, key := range slices.Sorted(maps.Keys(metadata)) {
 		value := metadata[key]
-		if key == "" || utf8.RuneCountInString(key) > MaxMetadataKey || !plain(key) {
+		if key == "" || utf8.RuneCountInString(key) > MaxMetadataKey || !text.IsStorable(key) {
 			vs = append(vs, fault.Violation{Param: param, Rule: "property_names", Message: fmt.Sprintf("A key of metadata has 1 to %d characters.", MaxMetadataKey), Expected: MaxMetadataKey})
 			continue
 		}
@@ -50,11 +51,9 @@ func checkMetadata(metadata map[string]string) (vs []fault.Violation) {
 		if utf8.RuneCountInString(value) > MaxMetadataValue {
 			vs = append(vs, fault.Violation{Param: at, Rule: "max_length", Message: fmt.Sprintf("A value of metadata has at most %d characters.", MaxMetadataValue), Expected: MaxMetadataValue})
 		}
-		if !plain(value) {
+		if !text.IsStorable(value) {
 			vs = append(vs, fault.Violation{Param: at, Rule: "format", Message: "A value of metadata is UTF-8 without NUL."})
 		}
 	}
 	return vs
 }
-
-func plain(s string) bool { return utf8.ValidString(s) && !strings.Contains(s, "\x00") }

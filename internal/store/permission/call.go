@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/parley-server/parley/internal/placeholder"
+	"github.com/parley-server/parley/internal/text"
 )
 
 // call is what a call of http_request sends, as far as that is beyond doubt.
@@ -66,7 +67,7 @@ func overridesBody(raw json.RawMessage) bool {
 
 // address reads a URL that every reader reads the same.
 func (c *call) address(raw string) bool {
-	if !printable(raw) || strings.ContainsAny(raw, " \"<>\\^`{|}#") || len(raw) > 8<<10 {
+	if !text.IsPrintable(raw) || strings.ContainsAny(raw, " \"<>\\^`{|}#") || len(raw) > 8<<10 {
 		return false
 	}
 	u, err := url.Parse(raw)
@@ -104,7 +105,7 @@ func (c *call) header(raw json.RawMessage) bool {
 	}
 	for name, value := range c.headers {
 		lower := strings.ToLower(name)
-		if !printable(name) || !printable(value) {
+		if !text.IsPrintable(name) || !text.IsPrintable(value) {
 			return false
 		}
 		for _, t := range treacherous {

@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
+
+	"github.com/parley-server/parley/internal/text"
 )
 
 // maxCommand is how long a command may be that a pattern can match, in bytes.
@@ -25,7 +27,7 @@ func readCommand(command string) (words []string, unclear string) {
 	switch {
 	case len(command) > maxCommand:
 		return nil, "it is longer than 8 KiB"
-	case !printable(command):
+	case !text.IsPrintable(command):
 		return nil, "it is not one line of printable ASCII"
 	}
 	file, err := syntax.NewParser(syntax.Variant(syntax.LangBash), syntax.KeepComments(true)).Parse(strings.NewReader(command), "")

@@ -33,13 +33,3 @@ func stringOf(value json.RawMessage) (string, bool) {
 	}
 	return *s, true
 }
-
-// printable reports whether s is ASCII without control characters.
-func printable(s string) bool {
-	for i := range len(s) {
-		if s[i] < ' ' || s[i] > '~' {
-			return false
-		}
-	}
-	return true
-}

@@ -68,7 +68,7 @@ func readFile(input json.RawMessage) (string, bool) {
 // local reports whether a path is clean and stays below where it starts.
 func local(p string) bool {
 	return p != "" && p != "." && p != ".." && len(p) <= 4096 && path.Clean(p) == p && !strings.HasPrefix(p, "/") && !strings.HasPrefix(p, "../") &&
-		utf8.ValidString(p) && !strings.ContainsFunc(p, func(r rune) bool { return r == '\\' || r == utf8.RuneError || text.Invisible(r) })
+		utf8.ValidString(p) && !strings.ContainsFunc(p, func(r rune) bool { return r == '\\' || r == utf8.RuneError || text.IsInvisible(r) })
 }
 
 // obeyedPath reports whether a path can change what a harmless command does: a segment

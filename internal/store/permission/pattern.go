@@ -8,6 +8,7 @@ import (
 
 	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/search"
+	"github.com/parley-server/parley/internal/text"
 )
 
 // MaxPattern is how long a pattern may be, in bytes.
@@ -37,7 +38,7 @@ func Parse(pattern string) (Pattern, error) {
 		v := wrong("max_length", fmt.Sprintf("A pattern has at most %d bytes.", MaxPattern))
 		v.Expected = MaxPattern
 		return Pattern{}, invalid(v)
-	case !printable(pattern):
+	case !text.IsPrintable(pattern):
 		return Pattern{}, invalid(wrong("format", "A pattern is one line of printable ASCII: letters that look alike must not pass for each other."))
 	}
 	name, argument, open := strings.Cut(pattern, "(")

@@ -194,14 +194,12 @@ func object(raw json.RawMessage) (members map[string]json.RawMessage, ok bool) {
 }
 
 // within is the JSON Pointer of a member.
-func within(at, name string) string { return at + "/" + escape.Replace(short(name)) }
-
-var escape = strings.NewReplacer("~", "~0", "/", "~1")
+func within(at, name string) string { return at + "/" + text.PointerToken(short(name)) }
 
 // spoken is a JSON Pointer as a message says it.
 func spoken(at string) string { return strings.TrimPrefix(strings.TrimPrefix(at, "/"), "input/") }
 
 // short cuts a caller's name to what an answer repeats.
 func short(name string) string {
-	return text.Truncate(strings.ToValidUTF8(name[:min(len(name), 4*maxShown+4)], "\uFFFD"), maxShown)
+	return text.Truncate(name, maxShown)
 }

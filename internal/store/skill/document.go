@@ -15,6 +15,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/parley-server/parley/internal/search"
+	"github.com/parley-server/parley/internal/text"
 )
 
 // File is the name that a skill has in its folder.
@@ -60,7 +61,7 @@ func (p *parser) document(document string) (k Skill) {
 	case len(document) > MaxDocument:
 		p.wrong(1, "A %s is at most %d bytes long.", File, MaxDocument)
 		return k
-	case !utf8.ValidString(document) || strings.Contains(document, "\x00"):
+	case !text.IsStorable(document):
 		p.wrong(1, "A %s is UTF-8 text without NUL.", File)
 		return k
 	}

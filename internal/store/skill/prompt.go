@@ -56,12 +56,7 @@ func (k Skill) Label(input map[string]json.RawMessage) string {
 		names = append(names[:maxLabelled], fmt.Sprintf("%d more", more))
 	}
 	for i, name := range names {
-		names[i] = strings.Map(func(r rune) rune {
-			if text.Invisible(r) {
-				return '\uFFFD'
-			}
-			return r
-		}, short(name))
+		names[i] = text.Mask(short(name))
 	}
 	return "/" + k.Name + " (" + strings.Join(names, ", ") + ")"
 }

@@ -3,9 +3,9 @@ package wiki
 import (
 	"strings"
 	"unicode"
-	"unicode/utf8"
 
 	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/text"
 )
 
 // The bounds of a document.
@@ -50,7 +50,7 @@ func checkPath(path string) []fault.Violation {
 		return wrong("required", "A document needs a path.")
 	case len(path) > MaxPath:
 		return []fault.Violation{{Param: "/path", Rule: "max_length", Message: "A path is at most 255 bytes long.", Expected: MaxPath}}
-	case !plain(path) || strings.ContainsFunc(path, unicode.IsControl):
+	case !text.IsStorable(path) || strings.ContainsFunc(path, unicode.IsControl):
 		return wrong("format", "A path is UTF-8 without control characters.")
 	case strings.HasPrefix(path, "/") || strings.Contains(path, "\\"):
 		return wrong("format", "A path is relative and uses / between folders.")
@@ -95,11 +95,8 @@ func checkContent(content string) []fault.Violation {
 	if len(content) > MaxContent {
 		vs = append(vs, fault.Violation{Param: "/content", Rule: "max_length", Message: "A document is at most 1 MiB.", Expected: MaxContent})
 	}
-	if !plain(content) {
+	if !text.IsStorable(content) {
 		vs = append(vs, fault.Violation{Param: "/content", Rule: "format", Message: "A document is UTF-8 text without NUL."})
 	}
 	return vs
 }
-
-// plain reports whether PostgreSQL's text can hold s.
-func plain(s string) bool { return utf8.ValidString(s) && !strings.Contains(s, "\x00") }

@@ -16,6 +16,7 @@ import (
 	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/replan"
 	"github.com/parley-server/parley/internal/search"
+	"github.com/parley-server/parley/internal/text"
 )
 
 // Document is a wiki page or another file.
@@ -48,7 +49,7 @@ func (s *Store) Get(ctx context.Context, workspace uuid.UUID, name string) (Docu
 
 // List returns the documents whose path begins with prefix, by path.
 func (s *Store) List(ctx context.Context, workspace uuid.UUID, prefix string) ([]Entry, error) {
-	if !plain(prefix) {
+	if !text.IsStorable(prefix) {
 		return nil, nil
 	}
 	entries, err := s.q.DocumentsList(ctx, workspace, prefix)

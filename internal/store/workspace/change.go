@@ -10,6 +10,7 @@ import (
 
 	"github.com/parley-server/parley/db"
 	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/text"
 )
 
 // Change is what is to be set of a workspace. Nil leaves a thing as it is.
@@ -45,15 +46,15 @@ func (c Change) Violations() []fault.Violation {
 	wrong := func(param, rule, message string) {
 		vs = append(vs, fault.Violation{Param: "/" + param, Rule: rule, Message: message})
 	}
-	if s := c.Name; s != nil && (!plain(*s) || strings.TrimSpace(*s) == "" || utf8.RuneCountInString(*s) > maxName || strings.ContainsFunc(*s, unicode.IsControl)) {
+	if s := c.Name; s != nil && (!text.IsStorable(*s) || strings.TrimSpace(*s) == "" || utf8.RuneCountInString(*s) > maxName || strings.ContainsFunc(*s, unicode.IsControl)) {
 		wrong("name", "format", fmt.Sprintf("What people see of a workspace is 1 to %d characters on one line.", maxName))
 	}
-	if s := c.Instructions; s != nil && (!plain(*s) || len(*s) > maxInstructions) {
+	if s := c.Instructions; s != nil && (!text.IsStorable(*s) || len(*s) > maxInstructions) {
 		wrong("instructions", "format", "Instructions are UTF-8 text without NUL, at most 256 KiB.")
 	}
 	if s := c.Model; s != nil && *s != "" {
 		provider, name, _ := strings.Cut(*s, "/")
-		if provider == "" || name == "" || !plain(*s) || len(*s) > maxName || strings.ContainsFunc(*s, unicode.IsControl) {
+		if provider == "" || name == "" || !text.IsStorable(*s) || len(*s) > maxName || strings.ContainsFunc(*s, unicode.IsControl) {
 			wrong("model", "format", "A model's name is provider/name, such as openai/gpt-5-mini.")
 		}
 	}
@@ -102,6 +103,3 @@ func wide(n *int) *int64 {
 	}
 	return new(int64(*n))
 }
-
-// plain reports whether PostgreSQL's text can hold s.
-func plain(s string) bool { return utf8.ValidString(s) && !strings.Contains(s, "\x00") }

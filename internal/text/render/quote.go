@@ -150,5 +150,5 @@ func joins(r rune) bool { return r == '\u200c' || r == '\u200d' || r == '\ufe0e'
 
 // prose is Exact for what an agent says.
 func prose(s string) string {
-	return text.EscapeFunc(s, func(r rune) bool { return text.Invisible(r) && !joins(r) })
+	return text.EscapeFunc(s, func(r rune) bool { return text.IsInvisible(r) && !joins(r) })
 }

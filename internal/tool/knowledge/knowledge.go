@@ -98,13 +98,7 @@ func quoted(names []string, sep string) string {
 
 // short makes a name fit into a sentence of one line.
 func short(s string) string {
-	s = strings.Map(func(r rune) rune {
-		if text.Invisible(r) {
-			return '\uFFFD'
-		}
-		return r
-	}, s)
-	return text.Truncate(s, maxSummary)
+	return text.Truncate(text.Mask(s), maxSummary)
 }
 
 // clip returns the beginning of s that fits into n bytes, whole lines where possible.
