@@ -9,6 +9,9 @@ TOOL     = $(GO) tool -modfile=internal/tools/go.mod
 # One PostgreSQL for all test processes of a run: TEST_DATABASE_URL, Docker, or a private one.
 POSTGRES = $(GO) run ./internal/testing/dbtest/with-postgres --
 
+# The module that runs PostgreSQL in Docker for the tests.
+CONTAINER = internal/testing/dbtest/container
+
 .DEFAULT_GOAL := help
 .PHONY: help run build build-bench test race chaos compat packages packages-python lint generate verify migrate bench bench-peers
 
@@ -48,6 +51,7 @@ packages-python: ## install the generator of clients in Python from PyPI, where 
 lint: ## gofmt, vet and staticcheck
 	@test -z "$$(gofmt -l $$(git ls-files '*.go' | grep -v '^db/'))" || { echo 'gofmt would change:'; gofmt -l $$(git ls-files '*.go' | grep -v '^db/'); exit 1; }
 	$(GO) vet ./...
+	$(GO) -C $(CONTAINER) vet ./...
 	$(TOOL) staticcheck ./...
 
 generate: ## write db/ from queries/ and migrations/, and the tables in docs/
@@ -58,6 +62,7 @@ verify: lint ## what must hold before a change lands: generated code equal, lint
 	$(TOOL) sqlc diff
 	$(TOOL) sqlc vet
 	$(GO) mod tidy -diff
+	$(GO) -C $(CONTAINER) mod tidy -diff
 	$(GO) mod verify
 	$(GO) test -count=1 ./internal ./internal/server/rest -run 'Imports|OpenAPI|Document'
 

@@ -72,7 +72,6 @@ var ours = map[string]string{
 	"internal/testing/dbtest":               "internal/devdb internal/testing/dbtest/faultproxy migrations",
 	"internal/testing/dbtest/bulk":          "",
 	"internal/testing/dbtest/canary":        "internal/testing/dbtest",
-	"internal/testing/dbtest/container":     "",
 	"internal/testing/dbtest/faultproxy":    "",
 	"internal/testing/dbtest/with-postgres": "internal/testing/dbtest",
 	"internal/testing/e2e":                  "internal/cli",
@@ -97,7 +96,7 @@ var ours = map[string]string{
 
 // doors says who may import what comes from outside and has one door.
 var doors = map[string]string{
-	"github.com/jackc/pgx/v5":                  "db migrations internal/pgerr internal/pulse internal/replan internal/store/workspace internal/store/apikey internal/store/ratelimit internal/store/skill internal/store/wiki internal/store/vault internal/session internal/turn internal/app internal/testing/dbtest internal/testing/dbtest/bulk internal/testing/dbtest/container internal/testing/apitest cmd/parley-bench internal/store/callback internal/store/permission internal/store/filestore internal/toolenv/workdir internal/toolenv",
+	"github.com/jackc/pgx/v5":                  "db migrations internal/pgerr internal/pulse internal/replan internal/store/workspace internal/store/apikey internal/store/ratelimit internal/store/skill internal/store/wiki internal/store/vault internal/session internal/turn internal/app internal/testing/dbtest internal/testing/dbtest/bulk internal/testing/apitest cmd/parley-bench internal/store/callback internal/store/permission internal/store/filestore internal/toolenv/workdir internal/toolenv",
 	"github.com/riverqueue/river":              "migrations internal/turn internal/app",
 	"github.com/pressly/goose/v3":              "migrations",
 	"github.com/gorilla/mux":                   "internal/server/rest internal/app",
@@ -108,7 +107,7 @@ var doors = map[string]string{
 	"github.com/santhosh-tekuri/jsonschema/v6": "",
 	"github.com/openai/openai-go/v3":           "",
 	"github.com/anthropics/anthropic-sdk-go":   "internal/model/anthropic",
-	"github.com/ory/dockertest/v3":             "internal/testing/dbtest/container",
+	"github.com/ory/dockertest/v3":             "",
 	"github.com/ulikunitz/xz":                  "internal/devdb",
 	"os/exec":                                  "internal/toolenv/sandbox internal/devdb cmd/parley-bench internal/testing/dbtest internal/testing/dbtest/with-postgres",
 }

@@ -1,16 +1,10 @@
 package dbtest
 
 import (
-	"bufio"
 	"context"
-	"errors"
 	"fmt"
-	"net"
-	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strings"
 	"sync"
 	"time"
 
@@ -42,7 +36,7 @@ func Find(ctx context.Context) (dsn string, release func(), err error) {
 	if dsn := os.Getenv(Variable); dsn != "" {
 		return dsn, func() {}, nil
 	}
-	dsn, release, docker := container()
+	dsn, release, docker := startContainer(ctx)
 	if docker == nil {
 		return dsn, release, nil
 	}
@@ -66,52 +60,4 @@ func shared(ctx context.Context) (*devdb.Server, error) {
 		Linger:     time.Minute,
 		Settings:   map[string]string{"max_connections": "300"},
 	})
-}
-
-// container has the program beside this package run PostgreSQL until we end.
-func container() (dsn string, release func(), err error) {
-	if err := dockerListens(); err != nil {
-		return "", nil, err
-	}
-	cmd := exec.Command("go", "run", "github.com/parley-server/parley/internal/testing/dbtest/container")
-	stdin, err := cmd.StdinPipe()
-	if err != nil {
-		return "", nil, err
-	}
-	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		return "", nil, err
-	}
-	if err := cmd.Start(); err != nil {
-		return "", nil, err
-	}
-	line, err := bufio.NewReader(stdout).ReadString('\n')
-	if err == nil && strings.HasPrefix(line, "postgres://") {
-		return strings.TrimSpace(line), func() { stdin.Close(); cmd.Wait() }, nil
-	}
-	stdin.Close()
-	return "", nil, errors.Join(errors.New(strings.TrimSpace(line)), cmd.Wait())
-}
-
-// dockerListens spares those who have no Docker the start of a program.
-func dockerListens() error {
-	host := os.Getenv("DOCKER_HOST")
-	if host == "" {
-		host = "unix:///var/run/docker.sock"
-	}
-	u, err := url.Parse(host)
-	if err != nil {
-		return err
-	}
-	network, address := u.Scheme, u.Host
-	if network == "unix" {
-		address = u.Path
-	} else {
-		network = "tcp"
-	}
-	conn, err := net.DialTimeout(network, address, time.Second)
-	if err != nil {
-		return err
-	}
-	return conn.Close()
 }
