@@ -109,6 +109,7 @@ var doors = map[string]string{
 	"github.com/anthropics/anthropic-sdk-go":   "internal/model/anthropic",
 	"github.com/ory/dockertest/v3":             "",
 	"github.com/ulikunitz/xz":                  "internal/devdb",
+	"golang.org/x/net":                         "internal/egress internal/testing/egresstest",
 	"os/exec":                                  "internal/toolenv/sandbox internal/devdb cmd/parley-bench internal/testing/dbtest internal/testing/dbtest/with-postgres",
 }
 

@@ -2,32 +2,23 @@ package egress
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"net"
 	"net/url"
 	"strings"
+
+	"golang.org/x/net/dns/dnsmessage"
 )
 
-// What a message of DNS says.
-const (
-	dnsHeader = 12 // bytes
-	typeA     = 1
-	classIN   = 1
+// opcodeQuery is the DNS operation of a standard query.
+const opcodeQuery = 0
 
-	dnsResponse   = 0x8000 // flags
-	dnsOpcode     = 0x7800
-	dnsOurs       = 0x8480 // a response, with authority, of somebody who asks others if need be
-	dnsRecursion  = 0x0100
-	dnsMalformed  = 1 // codes
-	dnsFailed     = 2
-	dnsNoName     = 3
-	dnsNotHandled = 4
-)
+// dnsTTL is how long a program may keep an address, in seconds.
+const dnsTTL = 60
 
-// ServeDNS answers the lookups of programs without a proxy: a host that the run may reach
-// has an address of its own, which leads to ServeTLS and ServePlain, and no other name
-// exists. Nothing is ever asked of anybody else. It returns when c is closed or ctx ends.
+// ServeDNS answers the lookups of programs that use no proxy. A host that the run may reach has an
+// address of its own, which leads to ServeTLS and ServePlain; no other name exists. ServeDNS never
+// queries another server. It returns when c is closed or ctx ends.
 func (r *Run) ServeDNS(ctx context.Context, c net.PacketConn) error {
 	defer context.AfterFunc(ctx, func() { c.Close() })()
 	packet := make([]byte, 512)
@@ -39,56 +30,56 @@ func (r *Run) ServeDNS(ctx context.Context, c net.PacketConn) error {
 		if err != nil {
 			return err
 		}
-		if answer := r.lookup(ctx, packet[:n]); answer != nil {
-			_, _ = c.WriteTo(answer, from) // who did not get it asks again
+		if reply := r.lookup(ctx, packet[:n]); reply != nil {
+			_, _ = c.WriteTo(reply, from) // a client that does not receive it asks again
 		}
 	}
 }
 
-// lookup answers a message; nil: it is none that is answered.
+// lookup returns the reply to a message, or nil if the message is not a DNS query.
 func (r *Run) lookup(ctx context.Context, packet []byte) []byte {
-	if len(packet) < dnsHeader {
+	var p dnsmessage.Parser
+	query, err := p.Start(packet)
+	if err != nil || query.Response {
 		return nil
 	}
-	flags := binary.BigEndian.Uint16(packet[2:])
-	if flags&dnsResponse != 0 {
+	reply := dnsmessage.Message{Header: dnsmessage.Header{ID: query.ID, Response: true, OpCode: query.OpCode,
+		Authoritative: true, RecursionDesired: query.RecursionDesired, RecursionAvailable: true}}
+	if query.OpCode != opcodeQuery {
+		reply.RCode = dnsmessage.RCodeNotImplemented
+	} else if question, ok := parseQuestion(&p); !ok {
+		reply.RCode = dnsmessage.RCodeFormatError
+	} else {
+		reply.Questions = []dnsmessage.Question{question}
+		reply.Answers, reply.RCode = r.resolve(ctx, question)
+	}
+	out, err := reply.Pack()
+	if err != nil {
 		return nil
 	}
-	say := func(code uint16, question []byte) []byte {
-		out := append([]byte(nil), packet[:2]...)
-		out = binary.BigEndian.AppendUint16(out, dnsOurs|flags&(dnsOpcode|dnsRecursion)|code)
-		out = append(out, 0, 0, 0, 0, 0, 0, 0, 0)
-		if question != nil {
-			out[5] = 1
-		}
-		return append(out, question...)
+	return out
+}
+
+// resolve returns the address record for a question, and the code of the reply.
+func (r *Run) resolve(ctx context.Context, q dnsmessage.Question) ([]dnsmessage.Resource, dnsmessage.RCode) {
+	host, addr, err := parseHost(strings.TrimSuffix(q.Name.String(), "."))
+	if err != nil || addr.IsValid() || !r.resolves(ctx, host, q.Type) {
+		return nil, dnsmessage.RCodeNameError
 	}
-	if flags&dnsOpcode != 0 {
-		return say(dnsNotHandled, nil)
-	}
-	name, kind, question := parseQuestion(packet)
-	if question == nil {
-		return say(dnsMalformed, nil)
-	}
-	host, addr, err := parseHost(name)
-	if err != nil || addr.IsValid() || !r.resolves(ctx, host, kind) {
-		return say(dnsNoName, question)
-	}
-	if kind != typeA {
-		return say(0, question) // there is nothing else about it
+	if q.Type != dnsmessage.TypeA {
+		return nil, dnsmessage.RCodeSuccess // the name has no other records
 	}
 	address, ok := r.names.address(host)
 	if !ok {
-		return say(dnsFailed, question)
+		return nil, dnsmessage.RCodeServerFailure
 	}
-	out := say(0, question)
-	out[7] = 1
-	out = append(out, 0xc0, dnsHeader, 0, typeA, 0, classIN, 0, 0, 0, 60, 0, 4) // the name that was asked for; for a minute
-	return append(out, address[:]...)
+	header := dnsmessage.ResourceHeader{Name: q.Name, Class: dnsmessage.ClassINET, TTL: dnsTTL}
+	return []dnsmessage.Resource{{Header: header, Body: &dnsmessage.AResource{A: address}}}, dnsmessage.RCodeSuccess
 }
 
-// resolves decides as for every request whether a host may be reached.
-func (r *Run) resolves(ctx context.Context, host string, kind uint16) bool {
+// resolves reports whether the run may reach a host, by the rules for requests. It records a refused
+// lookup once for each name.
+func (r *Run) resolves(ctx context.Context, host string, kind dnsmessage.Type) bool {
 	_, refused := r.admit(&url.URL{Scheme: "https", Host: host})
 	if refused == nil {
 		return true
@@ -96,7 +87,7 @@ func (r *Run) resolves(ctx context.Context, host string, kind uint16) bool {
 	if _, err := r.admit(&url.URL{Scheme: "http", Host: host}); err == nil {
 		return true
 	}
-	if kind == typeA && r.names.refuse(host) {
+	if kind == dnsmessage.TypeA && r.names.refuse(host) {
 		at := Request{Method: "LOOKUP", Scheme: "dns", Host: r.shown(host, 260), Decision: decision(refused)}
 		if done, err := r.record(ctx, at); err == nil {
 			done(0, at.Decision)
@@ -105,36 +96,19 @@ func (r *Run) resolves(ctx context.Context, host string, kind uint16) bool {
 	return false
 }
 
-// parseQuestion reads the only question of a message, and returns it as it stands there,
-// too; nil: it has none, or something that no resolver sends.
-func parseQuestion(packet []byte) (name string, kind uint16, question []byte) {
-	const oneQuestion = "\x00\x01\x00\x00\x00\x00" // and no answers; what is beside it, such as EDNS, is not looked at
-	if string(packet[4:10]) != oneQuestion {
-		return "", 0, nil
+// parseQuestion returns the only question of a query. A query without one, with several, or with
+// records other than additional ones such as EDNS is malformed.
+func parseQuestion(p *dnsmessage.Parser) (q dnsmessage.Question, ok bool) {
+	questions, err := p.AllQuestions()
+	if err != nil || len(questions) != 1 || questions[0].Class != dnsmessage.ClassINET {
+		return q, false
 	}
-	var labels []string
-	at := dnsHeader
-	for {
-		if at >= len(packet) || at > dnsHeader+254 {
-			return "", 0, nil
-		}
-		n := int(packet[at])
-		at++
-		if n == 0 {
-			break
-		}
-		if n > 63 || at+n > len(packet) { // longer ones are pointers
-			return "", 0, nil
-		}
-		label := string(packet[at : at+n])
-		if strings.Contains(label, ".") { // it would be read as two
-			return "", 0, nil
-		}
-		labels = append(labels, label)
-		at += n
+	if _, err := p.AnswerHeader(); !errors.Is(err, dnsmessage.ErrSectionDone) {
+		return q, false
 	}
-	if at+4 > len(packet) || binary.BigEndian.Uint16(packet[at+2:]) != classIN {
-		return "", 0, nil
+	if err := p.SkipAllAnswers(); err != nil {
+		return q, false
 	}
-	return strings.Join(labels, "."), binary.BigEndian.Uint16(packet[at:]), packet[dnsHeader : at+4]
+	_, err = p.AuthorityHeader()
+	return questions[0], errors.Is(err, dnsmessage.ErrSectionDone)
 }

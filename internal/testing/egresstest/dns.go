@@ -4,12 +4,13 @@ package egresstest
 
 import (
 	"context"
-	"encoding/binary"
 	"net"
 	"net/netip"
 	"strings"
 	"sync"
 	"testing"
+
+	"golang.org/x/net/dns/dnsmessage"
 )
 
 // Zone is a DNS server. Each question takes the next of the answers of its name; the
@@ -21,14 +22,12 @@ type Zone struct {
 	addr  string
 }
 
-// question is for the addresses of a name of one type; those of the other come apart,
-// and in any order.
+// question asks for the addresses of a name of one type. A resolver asks for both types in any
+// order.
 type question struct {
 	name string
-	typ  uint16
+	typ  dnsmessage.Type
 }
-
-const typeA, typeAAAA = 1, 28
 
 // Serve answers on an address such as 127.0.0.1:0 until the test ends.
 func Serve(t testing.TB, addr string, names map[string][][]netip.Addr) *Zone {
@@ -66,47 +65,47 @@ func (z *Zone) Resolver() *net.Resolver {
 func (z *Zone) Questions(name string) int {
 	z.mu.Lock()
 	defer z.mu.Unlock()
-	return z.asked[question{name, typeA}]
+	return z.asked[question{name, dnsmessage.TypeA}]
 }
 
-// answer speaks as much DNS as a resolver of Go needs.
-func (z *Zone) answer(q []byte) []byte {
-	var labels []string
-	at := 12
-	for q[at] != 0 {
-		labels = append(labels, string(q[at+1:at+1+int(q[at])]))
-		at += 1 + int(q[at])
+// answer returns the reply to a query, which a resolver of Go sent.
+func (z *Zone) answer(query []byte) []byte {
+	var m dnsmessage.Message
+	if err := m.Unpack(query); err != nil || len(m.Questions) != 1 {
+		return nil
 	}
-	name := strings.ToLower(strings.Join(labels, "."))
-	typ := binary.BigEndian.Uint16(q[at+1:])
-	asked := question{name, typ}
-
-	z.mu.Lock()
-	defer z.mu.Unlock()
-	rounds := z.names[name]
-	var addrs []netip.Addr
-	if len(rounds) > 0 {
-		addrs = rounds[min(z.asked[asked], len(rounds)-1)]
+	q := m.Questions[0]
+	m.Response, m.Authoritative, m.Additionals = true, true, nil
+	addrs, known := z.lookup(question{strings.ToLower(strings.TrimSuffix(q.Name.String(), ".")), q.Type})
+	if !known {
+		m.RCode = dnsmessage.RCodeNameError
 	}
-	z.asked[asked]++
-	var records []byte
-	count := 0
 	for _, a := range addrs {
-		if a.Is4() && typ != typeA || a.Is6() && typ != typeAAAA {
+		var body dnsmessage.ResourceBody
+		switch {
+		case a.Is4() && q.Type == dnsmessage.TypeA:
+			body = &dnsmessage.AResource{A: a.As4()}
+		case a.Is6() && q.Type == dnsmessage.TypeAAAA:
+			body = &dnsmessage.AAAAResource{AAAA: a.As16()}
+		default:
 			continue
 		}
-		count++
-		records = append(records, 0xc0, 12)
-		records = binary.BigEndian.AppendUint16(records, typ)
-		records = append(records, 0, 1, 0, 0, 0, 0) // class IN, TTL 0
-		records = binary.BigEndian.AppendUint16(records, uint16(a.BitLen()/8))
-		records = append(records, a.AsSlice()...)
+		m.Answers = append(m.Answers, dnsmessage.Resource{Header: dnsmessage.ResourceHeader{Name: q.Name, Class: q.Class}, Body: body})
 	}
-	out := append([]byte{q[0], q[1], 0x84, 0, 0, 1, 0, byte(count), 0, 0, 0, 0}, q[12:at+5]...)
-	if len(rounds) == 0 {
-		out[3] = 3 // NXDOMAIN
+	reply, _ := m.Pack()
+	return reply
+}
+
+// lookup counts a question and returns its next addresses. known reports whether the name exists.
+func (z *Zone) lookup(q question) (addrs []netip.Addr, known bool) {
+	z.mu.Lock()
+	defer z.mu.Unlock()
+	rounds := z.names[q.name]
+	if len(rounds) > 0 {
+		addrs = rounds[min(z.asked[q], len(rounds)-1)]
 	}
-	return append(out, records...)
+	z.asked[q]++
+	return addrs, len(rounds) > 0
 }
 
 // Addrs reads addresses.
