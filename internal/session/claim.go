@@ -131,7 +131,7 @@ func (b *claiming) take(ctx context.Context, q, later *db.Queries, admitted map[
 	}
 	turns := make(map[uuid.UUID]Turn, len(rows))
 	for _, t := range rows {
-		turns[t.ID] = t
+		turns[t.ID] = turnOf(t)
 	}
 	return turns, nil
 }

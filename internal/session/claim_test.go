@@ -61,7 +61,7 @@ func TestClaimsOfOneTransaction(t *testing.T) {
 			t.Errorf("claim %d: ours %v, locked %v", i, got[i].Ours, got[i].Locked)
 		}
 	}
-	if lease := got[3].Lease; lease.Session != older.Session || lease.Turn != older.Turn || lease.Epoch != got[3].Turn.Epoch || got[3].Turn.State != string(session.Running) {
+	if lease := got[3].Lease; lease.Session != older.Session || lease.Turn != older.Turn || lease.Epoch != got[3].Turn.Epoch || got[3].Turn.State != session.Running {
 		t.Errorf("claimed %+v, %s", lease, got[3].Turn.State)
 	}
 	rows, err := w.pool.Query(t.Context(), `

@@ -226,7 +226,7 @@ func (s *Store) Answer(ctx context.Context, workspace, turn uuid.UUID) (Turn, Me
 	if err != nil {
 		return Turn{}, Message{}, fmt.Errorf("read answer: %w", err)
 	}
-	return row.Turn, messageOf(row.Message), nil
+	return turnOf(row.Turn), messageOf(row.Message), nil
 }
 
 // SessionOf returns the session of a turn; ok is false if the workspace has no such turn.

@@ -23,11 +23,7 @@ func (tx *Tx) Turn(ctx context.Context) (Turn, error) {
 	if tx.Session.TurnID == nil {
 		return Turn{}, nil
 	}
-	t, err := tx.q.TurnGet(ctx, *tx.Session.TurnID)
-	if err != nil {
-		return t, fmt.Errorf("read turn: %w", err)
-	}
-	return t, nil
+	return readTurn(ctx, tx.q, *tx.Session.TurnID)
 }
 
 // Shown is the text that readers of a turn have seen.

@@ -19,9 +19,6 @@ import (
 	"github.com/parley-server/parley/internal/text"
 )
 
-// Turn is one message and the agent's answer to it.
-type Turn = db.Turn
-
 // MaxLinedUp is how many messages may wait for a session's turn to end.
 const MaxLinedUp = 8
 
@@ -70,14 +67,14 @@ func (tx *Tx) Active(ctx context.Context) (t Turn, ok bool, err error) {
 	if !tx.active {
 		return t, false, nil
 	}
-	t, err = tx.q.TurnActive(ctx, tx.Session.ID)
+	row, err := tx.q.TurnActive(ctx, tx.Session.ID)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return t, false, nil
 	}
 	if err != nil {
 		return t, false, fmt.Errorf("look for a running turn: %w", err)
 	}
-	return t, true, nil
+	return turnOf(row), true, nil
 }
 
 // place finds the state in which a new turn begins.

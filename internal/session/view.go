@@ -84,5 +84,5 @@ func (s *Store) Turns(ctx context.Context, workspace uuid.UUID, q ViewQuery) (p 
 }
 
 func viewOf(r db.TurnViewsRow) View {
-	return View{Turn: r.Turn, Asked: messageOf(r.Message), Answer: messageOf(r.Message_2), Question: r.Question}
+	return View{Turn: turnOf(r.Turn), Asked: messageOf(r.Message), Answer: messageOf(r.Message_2), Question: r.Question}
 }

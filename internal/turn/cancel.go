@@ -51,20 +51,20 @@ func (s *Service) CancelTurn(ctx context.Context, workspace, id uuid.UUID) (Canc
 	var was session.Turn
 	ended := false
 	err = s.cfg.Sessions.Update(ctx, v.Turn.SessionID, func(tx *session.Tx) (err error) {
-		if was, err = s.q.WithTx(tx.Tx).TurnGet(ctx, id); err != nil {
-			return fmt.Errorf("read turn: %w", err)
+		if was, err = tx.TurnByID(ctx, id); err != nil {
+			return err
 		}
-		if !session.State(was.State).Active() {
+		if !was.State.Active() {
 			return nil
 		}
 		f := event.Canceled.Failure("The turn was canceled.")
-		ended, err = s.endTurn(ctx, tx, was, session.Ending{Trigger: session.Cancel, Failure: &f, Halted: session.State(was.State) != session.Running})
+		ended, err = s.endTurn(ctx, tx, was, session.Ending{Trigger: session.Cancel, Failure: &f, Halted: was.State != session.Running})
 		return err
 	})
 	if err != nil || !ended {
 		return Canceled{}, err
 	}
-	if session.State(was.State) != session.Running {
+	if was.State != session.Running {
 		return Canceled{Canceled: true}, nil
 	}
 	return Canceled{Canceled: true, HaltDeferred: !s.awaitHalt(ctx, was, news)}, nil
@@ -79,7 +79,7 @@ func (s *Service) endAll(ctx context.Context, tx *session.Tx, why string) (ended
 		if err != nil || !ok {
 			return ended, err
 		}
-		ok, err = s.endTurn(ctx, tx, t, session.Ending{Trigger: session.Cancel, Failure: &f, Halted: session.State(t.State) != session.Running})
+		ok, err = s.endTurn(ctx, tx, t, session.Ending{Trigger: session.Cancel, Failure: &f, Halted: t.State != session.Running})
 		if err == nil && !ok {
 			err = fmt.Errorf("turn %s cannot be canceled", t.ID)
 		}
@@ -104,7 +104,7 @@ func (s *Service) awaitHalt(ctx context.Context, t session.Turn, news <-chan str
 		}
 	}
 	for {
-		if now, err := s.q.TurnGet(ctx, t.ID); err == nil && now.HaltedAt != nil {
+		if now, err := s.cfg.Sessions.TurnByID(ctx, t.ID); err == nil && now.HaltedAt != nil {
 			return true
 		}
 		select {

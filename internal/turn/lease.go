@@ -147,8 +147,8 @@ func (s *Service) watch(ctx context.Context, a *attempt, news <-chan struct{}) {
 			return
 		case <-news:
 		}
-		t, err := s.q.TurnGet(ctx, a.lease.Turn)
-		if err == nil && (session.State(t.State) != session.Running || t.Epoch != a.lease.Epoch) {
+		t, err := s.cfg.Sessions.TurnByID(ctx, a.lease.Turn)
+		if err == nil && (t.State != session.Running || t.Epoch != a.lease.Epoch) {
 			a.cancel(session.ErrLeaseLost)
 			return
 		}

@@ -8,7 +8,6 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/parley-server/parley/internal/event"
-	"github.com/parley-server/parley/internal/session"
 	"github.com/parley-server/parley/internal/store/callback"
 )
 
@@ -29,7 +28,7 @@ type Outcome struct {
 // Outcome reads the result of a turn; ok is false while it has not ended.
 func (s *Service) Outcome(ctx context.Context, workspace, turn uuid.UUID) (o Outcome, ok bool, err error) {
 	t, answer, err := s.cfg.Sessions.Answer(ctx, workspace, turn)
-	if err != nil || session.State(t.State).Active() {
+	if err != nil || t.State.Active() {
 		return o, false, err
 	}
 	o = Outcome{

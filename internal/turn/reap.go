@@ -156,7 +156,7 @@ func unlessBusy(err error, what string, turn uuid.UUID) error {
 func (s *Service) requeue(ctx context.Context, id, turn uuid.UUID, job *int64) error {
 	err := s.cfg.Sessions.TryUpdate(ctx, id, func(tx *session.Tx) error {
 		t, err := tx.Turn(ctx)
-		if err != nil || t.ID != turn || session.State(t.State) != session.Queued || !same(t.JobID, job) {
+		if err != nil || t.ID != turn || t.State != session.Queued || !same(t.JobID, job) {
 			return err
 		}
 		return s.enqueue(ctx, tx, turn)

@@ -93,7 +93,7 @@ func (s *Service) confirm(ctx context.Context, started *Started, cause error) er
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.ConfirmTimeout)
 	defer cancel()
 	for {
-		t, err := s.q.TurnGet(ctx, started.Turn)
+		t, err := s.cfg.Sessions.TurnByID(ctx, started.Turn)
 		if err == nil {
 			started.From = session.From{Session: t.SessionID, Seq: t.StartSeq - 1, Since: t.CreatedAt}
 			s.wake(queue)

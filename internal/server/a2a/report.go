@@ -45,7 +45,7 @@ func asOf(ctx context.Context, sessions *session.Store, v *session.View, d callb
 		return nil
 	}
 	v.Question, err = sessions.Question(ctx, d.Turn, d.Seq)
-	v.Turn.State, v.Turn.Error = string(session.Waiting), nil
+	v.Turn.State, v.Turn.Error = session.Waiting, nil
 	v.Answer = session.Message{}
 	return err
 }
