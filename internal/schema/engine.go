@@ -7,18 +7,17 @@ import (
 	"github.com/qri-io/jsonschema"
 )
 
-// engine checks the limits of one subschema: bounds, lengths and counts. This file
-// is the only door to qri-io/jsonschema, which gets nothing else. Its v0.2.1 resolves
-// references over the network and in circles, takes the text "true" for a boolean and
-// null for an absent member, knows no multiple beyond 2^63, compares items in
-// quadratic time, and lets the names of a nested object count as known ones of the
-// outer. All that, and walking schemas and values, is run's.
+// engine checks the limits of one subschema: bounds, lengths and counts. This file is the only one
+// that imports qri-io/jsonschema, which receives nothing else. Version 0.2.1 resolves references
+// over the network and in circles, reads the text "true" as a boolean and null as an absent member,
+// ignores multiples beyond 2^63, compares items in quadratic time, and counts the names of a nested
+// object as known names of the outer one. run does all of that, and walks schemas and values.
 type engine struct{ schema *jsonschema.Schema }
 
-// engineSteps is what a use costs.
+// engineSteps is the cost of one use, in steps.
 const engineSteps = 8
 
-func init() { jsonschema.LoadDraft2019_09() } // else the first uses race for it
+func init() { jsonschema.LoadDraft2019_09() } // otherwise the first uses race to load it
 
 func newEngine(n *node) (*engine, error) {
 	if n.limits == nil {
@@ -32,11 +31,11 @@ func newEngine(n *node) (*engine, error) {
 	if err := json.Unmarshal(text, e.schema); err != nil {
 		return nil, refuse(n.at, "The limits cannot be read: %v.", err)
 	}
-	e.schema.Register("", &jsonschema.SchemaRegistry{}) // its only writing access: from here on it is shared
+	e.schema.Register("", &jsonschema.SchemaRegistry{}) // the last write: from here on the schema is shared
 	return e, nil
 }
 
-// check returns what is wrong, in words.
+// check returns a message for each limit that the value breaks.
 func (e *engine) check(value any) []string {
 	state := e.schema.Validate(context.Background(), value)
 	var messages []string
