@@ -78,6 +78,7 @@ var ours = map[string]string{
 	"internal/testing/egresstest":           "",
 	"internal/testing/golden":               "internal/event",
 	"internal/testing/modeltest":            "internal/event internal/model",
+	"internal/testing/wait":                 "",
 	"internal/text":                         "",
 	"internal/text/render":                  "internal/event internal/text",
 	"internal/tool":                         "internal/event internal/strictjson internal/text/render",

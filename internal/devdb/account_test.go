@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/parley-server/parley/internal/devdb"
+	"github.com/parley-server/parley/internal/testing/wait"
 )
 
 const nobody = 65534
@@ -86,7 +87,7 @@ func TestOrdinaryUser(t *testing.T) {
 		t.Fatalf("%+v", u.report)
 	}
 	u.kill(t)
-	until(t, "PostgreSQL ends", func() bool { return !devdb.Alive(u.PID) })
+	wait.For(t, "PostgreSQL ends", func() bool { return !devdb.Alive(u.PID) })
 
 	// Root comes to the same directory, and leaves it usable.
 	s := serve(t, dir)

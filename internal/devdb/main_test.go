@@ -22,6 +22,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/parley-server/parley/internal/devdb"
+	"github.com/parley-server/parley/internal/testing/wait"
 )
 
 // helperDir makes this test binary another process that uses the server.
@@ -111,6 +112,8 @@ func user(t *testing.T, dir string, change func(*exec.Cmd)) *other {
 		}
 	}
 	t.Cleanup(o.end)
+	late := time.AfterFunc(wait.Limit, func() { cmd.Process.Kill() }) // its output then ends
+	defer late.Stop()
 	line, err := bufio.NewReader(stdout).ReadString('\n')
 	if err != nil || json.Unmarshal([]byte(line), &o.report) != nil {
 		t.Fatalf("helper said %q, %v", line, err)
@@ -212,20 +215,6 @@ func ask(t *testing.T, conn *pgx.Conn, sql string) string {
 		t.Fatalf("%s: %v", sql, err)
 	}
 	return text
-}
-
-// until waits for a fact about other processes, which send no signal.
-func until(t *testing.T, what string, fact func() bool) {
-	t.Helper()
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	for !fact() {
-		select {
-		case <-t.Context().Done():
-			t.Fatalf("never: %s", what)
-		case <-tick.C:
-		}
-	}
 }
 
 func kill(t *testing.T, pid int) {

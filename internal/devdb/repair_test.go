@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/parley-server/parley/internal/devdb"
+	"github.com/parley-server/parley/internal/testing/wait"
 )
 
 func itoa(n int) string { return strconv.Itoa(n) }
@@ -23,7 +24,7 @@ func TestKilledPostmasterIsStartedAgain(t *testing.T) {
 	for range 2 {
 		first := pid(t, s)
 		kill(t, first)
-		until(t, "a new postmaster is ready", func() bool {
+		wait.For(t, "a new postmaster is ready", func() bool {
 			at, err := os.ReadFile(filepath.Join(s.Data(), "postmaster.pid"))
 			return err == nil && !strings.HasPrefix(string(at), itoa(first)+"\n") && strings.Contains(string(at), "\nready")
 		})
@@ -61,7 +62,7 @@ func TestKilledGuardIsReplaced(t *testing.T) {
 		t.Fatal(err)
 	}
 	if runtime.GOOS == "linux" { // elsewhere it runs on, and is adopted
-		until(t, "PostgreSQL heeds the death of its guard", s.Stopping)
+		wait.For(t, "PostgreSQL heeds the death of its guard", s.Stopping)
 	}
 	again := serve(t, dir)
 	if got := query(t, again.DSN(""), "SELECT n FROM kept"); got != "42" || !again.Guarded() {
@@ -80,7 +81,7 @@ func TestRunningServerIsAdopted(t *testing.T) {
 	}
 	waited := make(chan error, 1)
 	go func() { waited <- cmd.Wait() }()
-	until(t, "it has a file", func() bool { _, err := s.PID(); return err == nil })
+	wait.For(t, "it has a file", func() bool { _, err := s.PID(); return err == nil })
 	again := serve(t, dir)
 	if !again.Joined || pid(t, again) != cmd.Process.Pid || query(t, again.DSN(""), "SELECT 1") != "1" {
 		t.Errorf("joined %v, process %d, not %d", again.Joined, pid(t, again), cmd.Process.Pid)

@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/parley-server/parley/internal/devdb"
+	"github.com/parley-server/parley/internal/testing/wait"
 )
 
 func TestDataOutlivesTheServer(t *testing.T) {
@@ -77,7 +78,7 @@ func TestOneOfManyProcessesStarts(t *testing.T) {
 	for _, u := range users {
 		u.end()
 	}
-	until(t, "the last one out ends PostgreSQL", func() bool { return !devdb.Alive(users[0].PID) })
+	wait.For(t, "the last one out ends PostgreSQL", func() bool { return !devdb.Alive(users[0].PID) })
 }
 
 // TestJoinerKeepsTheServer is why there is a guard between the one who starts
@@ -114,7 +115,7 @@ func TestKilledUserTakesPostgresAlong(t *testing.T) {
 	only := user(t, dir, nil)
 	query(t, only.DSN, "CREATE TABLE kept AS SELECT 42 AS n")
 	only.kill(t)
-	until(t, "PostgreSQL ends", func() bool { return !devdb.Alive(only.PID) })
+	wait.For(t, "PostgreSQL ends", func() bool { return !devdb.Alive(only.PID) })
 	s := serve(t, dir)
 	if got := query(t, s.DSN(""), "SELECT n FROM kept"); s.Joined || got != "42" {
 		t.Errorf("joined %v, kept %q", s.Joined, got)

@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/store/ratelimit"
 	"github.com/parley-server/parley/internal/testing/dbtest"
+	"github.com/parley-server/parley/internal/testing/wait"
 )
 
 // replica is a store that exchanges counts, until stop.
@@ -22,7 +22,7 @@ func (w *world) replica(t *testing.T, node int32) (s *ratelimit.Store, stop func
 	go func() { done <- s.Run(ctx) }()
 	stop = sync.OnceFunc(func() {
 		cancel()
-		if err := <-done; err != nil {
+		if err := wait.Receive(t, "Run returns", done); err != nil {
 			t.Error(err)
 		}
 	})
@@ -58,19 +58,6 @@ func hold(t *testing.T, s *ratelimit.Store, key string, most int) (release func(
 	return release, err == nil
 }
 
-func await(t *testing.T, what string, until func() bool) {
-	t.Helper()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for !until() {
-		select {
-		case <-tick.C:
-		case <-t.Context().Done():
-			t.Fatal(what)
-		}
-	}
-}
-
 func TestStreamsAreCountedOverReplicas(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -91,7 +78,7 @@ func TestStreamsAreCountedOverReplicas(t *testing.T) {
 	if _, ok := hold(t, there, w.issue(t), most); !ok {
 		t.Error("another key is refused")
 	}
-	await(t, "the other replica never learns of it", func() bool {
+	wait.For(t, "the other replica counts the streams", func() bool {
 		release, ok := hold(t, here, w.key, most)
 		if ok {
 			release()
@@ -100,7 +87,7 @@ func TestStreamsAreCountedOverReplicas(t *testing.T) {
 	})
 	releases[0]()
 	releases[0]() // again changes nothing
-	await(t, "the other replica never has room again", func() bool {
+	wait.For(t, "the other replica has room again", func() bool {
 		_, ok := hold(t, here, w.key, most)
 		return ok
 	})
@@ -110,7 +97,7 @@ func TestStreamsAreCountedOverReplicas(t *testing.T) {
 	// A replica that stops gives its streams' place to those to whom its readers go.
 	stop()
 	for n := range 2 {
-		await(t, fmt.Sprintf("place %d of a replica that has stopped", n), func() bool {
+		wait.For(t, fmt.Sprintf("place %d of the stopped replica is free", n), func() bool {
 			_, ok := hold(t, here, w.key, most)
 			return ok
 		})
@@ -147,7 +134,7 @@ func TestDeadReplicasHoldNothing(t *testing.T) {
 		t.Error("5 here and 5 elsewhere are less than 9")
 	}
 	die()
-	await(t, "the dead replica's streams count", func() bool {
+	wait.For(t, "the streams of the dead replica do not count", func() bool {
 		_, ok := hold(t, s, w.key, 9)
 		return ok
 	})

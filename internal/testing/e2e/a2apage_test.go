@@ -15,6 +15,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+
+	"github.com/parley-server/parley/internal/testing/wait"
 )
 
 // eightySeven is the answer, and no part of an id.
@@ -88,7 +90,7 @@ func a2aReceiver(t *testing.T, w *world, s *server, key, code, port string) {
 			t.Logf("the receiver says: %s", said.bytes())
 		}
 	})
-	await(t, "the receiver listens", func() bool {
+	wait.For(t, "the receiver listens", func() bool {
 		res, err := http.Post("http://127.0.0.1:"+port, "application/json", strings.NewReader("{}"))
 		if err != nil {
 			return false
@@ -113,7 +115,7 @@ func a2aReceiver(t *testing.T, w *world, s *server, key, code, port string) {
 			t.Fatal(err)
 		}
 		_ = res.Body.Close()
-		await(t, "the receiver hears of a task of "+call.version, func() bool { return bytes.Contains(said.bytes(), []byte(call.state)) })
+		wait.For(t, "the receiver hears of a task of "+call.version, func() bool { return bytes.Contains(said.bytes(), []byte(call.state)) })
 	}
 }
 

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/parley-server/parley/internal/testing/wait"
 )
 
 // question is what a turn asks before it writes a wiki page.
@@ -166,7 +168,7 @@ func TestNobodyRunsWhenTheTimeIsOver(t *testing.T) {
 	q := w.ask(t, first)
 	first.kill()
 	other.kill()
-	await(t, "the time is over", func() (over bool) {
+	wait.For(t, "the time is over", func() (over bool) {
 		if err := w.pool.QueryRow(t.Context(), `SELECT expires_at < clock_timestamp() FROM approvals WHERE id = $1`, q.ApprovalID).Scan(&over); err != nil {
 			t.Fatal(err)
 		}

@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/parley-server/parley/internal/testing/modeltest"
+	"github.com/parley-server/parley/internal/testing/wait"
 )
 
 // page reads a session with the browser's own EventSource. The names open and error are also the
@@ -79,7 +80,7 @@ func TestBrowserResumesByItself(t *testing.T) {
 	tab.MustWait(`() => source.readyState === EventSource.CONNECTING`) // the stream has ended
 	before := asked.Load()
 	tab.MustEval(`() => window.watch()`)
-	await(t, "the other source has come back twice", func() bool { return short.Load() > 2 })
+	wait.For(t, "the other source has come back twice", func() bool { return short.Load() > 2 })
 	if n := asked.Load() - before; n != 0 {
 		t.Errorf("after done the browser asked %d times more", n)
 	}

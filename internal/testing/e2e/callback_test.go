@@ -17,6 +17,7 @@ import (
 	"testing"
 
 	"github.com/parley-server/parley/internal/testing/egresstest"
+	"github.com/parley-server/parley/internal/testing/wait"
 )
 
 // callback sends a message with one and returns its id.
@@ -90,7 +91,7 @@ func TestCallbackSurvivesKill(t *testing.T) {
 	if after := <-got; after != before {
 		t.Errorf("%s, then %s", before, after)
 	}
-	await(t, "the callback is delivered", func() bool { return fmt.Sprint(w.attempts(t, second, id)) == "[delivered]" })
+	wait.For(t, "the callback is delivered", func() bool { return fmt.Sprint(w.attempts(t, second, id)) == "[delivered]" })
 }
 
 // TestServerIsNotReboundToItself gives a whole process a DNS server that answers a
@@ -126,10 +127,10 @@ func TestServerIsNotReboundToItself(t *testing.T) {
 	w.wrap = wrap
 	s := w.serve(t, nil)
 	id := w.callback(t, s, "https://"+name+":"+canary.Port+"/")
-	await(t, "the first attempt fails", func() bool { return len(w.attempts(t, s, id)) == 1 })
+	wait.For(t, "the first attempt fails", func() bool { return len(w.attempts(t, s, id)) == 1 })
 	r, _ := http.NewRequest(http.MethodPost, s.url+"/api/v1/workspaces/w/callbacks/"+id+"/redeliver", nil)
 	w.call(t, r, http.StatusOK, &struct{}{})
-	await(t, "the second attempt is refused", func() bool { return len(w.attempts(t, s, id)) == 2 })
+	wait.For(t, "the second attempt is refused", func() bool { return len(w.attempts(t, s, id)) == 2 })
 	if got := fmt.Sprint(w.attempts(t, s, id)); got != "[connection_failed address_refused]" && got != "[timed_out address_refused]" {
 		t.Errorf("%s", got)
 	}

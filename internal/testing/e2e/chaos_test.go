@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/parley-server/parley/internal/testing/dbtest"
+	"github.com/parley-server/parley/internal/testing/wait"
 )
 
 var (
@@ -89,7 +90,7 @@ func newChaosRun(t *testing.T, db *dbtest.Server, plan chaosPlan) *chaosRun {
 		c.replicas[i] = c.w.newReplica(t, filepath.Join(c.dir, fmt.Sprintf("replica-%d.log", i)))
 	}
 	for _, r := range c.replicas {
-		await(t, "a replica is ready", func() bool { return r.ready() })
+		wait.For(t, "a replica is ready", func() bool { return r.ready() })
 	}
 	return c
 }

@@ -12,6 +12,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"github.com/parley-server/parley/internal/testing/wait"
 )
 
 // TestClientsPageInABrowser runs the examples of docs/guides/clients that are for browsers, with the
@@ -115,7 +117,7 @@ func TestClientsPageInABrowser(t *testing.T) {
 		tab.MustEval(`() => { document.querySelector("input").value = "@text 400 deltas of 12 bytes at 100/s"; document.querySelector("button").click() }`)
 		tab.MustWait(`() => document.querySelector("pre").innerText.length > 600`)
 		s.kill()
-		await(t, "the browser is told 502", func() bool { return strings.Contains(string(log.bytes()), "fetch failed") })
+		wait.For(t, "the browser is told 502", func() bool { return strings.Contains(string(log.bytes()), "fetch failed") })
 		w.serveAt(t, strings.TrimPrefix(s.url, "http://"), nil)
 		tab.MustWait(`() => document.querySelector("pre").innerText.length >= 400*12`)
 	})
@@ -193,7 +195,7 @@ func (w *world) between(t *testing.T, server string) (string, *record) {
 		t.Logf("%s", log.bytes())
 	})
 	address := "http://127.0.0.1:" + port
-	await(t, "the server between listens", func() bool {
+	wait.For(t, "the server between listens", func() bool {
 		res, err := http.Get(address)
 		if err == nil {
 			_ = res.Body.Close()

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+
+	"github.com/parley-server/parley/internal/testing/wait"
 )
 
 // mount puts the page of docs/guides/clients/ai-sdk.md into a document.
@@ -108,7 +110,7 @@ func TestClientsPageOfUseChat(t *testing.T) {
 	apart.Store(true)
 	s.kill()
 	w.serveAt(t, strings.TrimPrefix(s.url, "http://"), nil)
-	await(t, "the turn ends while the page is apart", func() bool {
+	wait.For(t, "the turn ends while the page is apart", func() bool {
 		var active int
 		err := w.pool.QueryRow(t.Context(), "SELECT count(*) FROM turns WHERE finished_at IS NULL").Scan(&active)
 		return err == nil && active == 0
@@ -137,7 +139,7 @@ func TestClientsPageOfUseChat(t *testing.T) {
 	send("These words get lost.")
 	tab.MustElement("[role=alert]")
 	apart.Store(false)
-	await(t, "the page looks for its answer", func() bool { return loads.Load() == 2 })
+	wait.For(t, "the page looks for its answer", func() bool { return loads.Load() == 2 })
 	send("count to 5")
 	shows("1 2 3 4 5")
 	shows("These words get lost.")

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/parley-server/parley/internal/testing/wait"
 )
 
 // TestKilledMidUpload kills the server while a client sends a file. Of what had come
@@ -58,7 +60,7 @@ func TestKilledMidUpload(t *testing.T) {
 		}
 		return n
 	}
-	await(t, "three chunks are stored", func() bool { return stored() == 3 })
+	wait.For(t, "three chunks are stored", func() bool { return stored() == 3 })
 	first.kill()
 	sender.Close()
 	wg.Wait()

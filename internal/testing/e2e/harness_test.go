@@ -15,7 +15,6 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 	"go.uber.org/goleak"
@@ -23,6 +22,7 @@ import (
 	"github.com/parley-server/parley/internal/cli"
 	"github.com/parley-server/parley/internal/store/vault"
 	"github.com/parley-server/parley/internal/testing/dbtest"
+	"github.com/parley-server/parley/internal/testing/wait"
 )
 
 // binary is this test itself: with PARLEY_E2E set it is parley, race detector and
@@ -183,7 +183,7 @@ func (w *world) serveAt(t *testing.T, addr string, env []string, flags ...string
 		s.signal(syscall.SIGKILL)
 		<-s.gone
 	})
-	await(t, "the server is ready", func() bool {
+	wait.For(t, "the server is ready", func() bool {
 		select {
 		case <-s.gone:
 			t.Fatal("the server ended while it started")
@@ -205,18 +205,4 @@ func (s *server) signal(sig syscall.Signal) { _ = s.cmd.Process.Signal(sig) }
 func (s *server) kill() {
 	s.signal(syscall.SIGKILL)
 	<-s.gone
-}
-
-func await(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	deadline := time.After(60 * time.Second)
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	for !ok() {
-		select {
-		case <-deadline:
-			t.Fatalf("it never came about that %s", what)
-		case <-tick.C:
-		}
-	}
 }

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
+
+	"github.com/parley-server/parley/internal/testing/wait"
 )
 
 // hook is a receiver of callbacks that verifies what it gets with the library of
@@ -106,7 +108,7 @@ func (h *hook) same(t *testing.T, path string, times int) report {
 // hurry has the pending attempt at a callback made now.
 func (w *world) hurry(t *testing.T, id string) {
 	t.Helper()
-	await(t, "the next attempt is scheduled", func() bool {
+	wait.For(t, "the next attempt is scheduled", func() bool {
 		tag, err := w.pool.Exec(t.Context(), `UPDATE river_job SET state = 'available', scheduled_at = now() WHERE state IN ('scheduled', 'available') AND kind = 'callback'
 			AND args->>'delivery_id' = (SELECT id::text FROM callback_deliveries WHERE callback_id = $1)`, id)
 		if err != nil {
@@ -139,7 +141,7 @@ func TestReceiversInTrouble(t *testing.T) {
 				url, attempts = "http://"+away+path, 1
 			}
 			id := w.callback(t, s, url)
-			await(t, "the first attempt fails", func() bool { return fmt.Sprint(w.attempts(t, s, id)) == "["+failure+"]" })
+			wait.For(t, "the first attempt fails", func() bool { return fmt.Sprint(w.attempts(t, s, id)) == "["+failure+"]" })
 			if path == "/410" {
 				r, _ := http.NewRequest(http.MethodGet, s.url+"/api/v1/workspaces/w/callbacks/"+id, nil)
 				var got struct {
@@ -151,7 +153,7 @@ func TestReceiversInTrouble(t *testing.T) {
 				if w.call(t, r, http.StatusOK, &got); got.Data.Status != "failed" || !got.Data.Disabled {
 					t.Errorf("%+v", got)
 				}
-				await(t, "the job is over", func() (over bool) {
+				wait.For(t, "the job is over", func() (over bool) {
 					if err := w.pool.QueryRow(t.Context(), `SELECT finalized_at IS NOT NULL FROM river_job WHERE kind = 'callback'
 						AND args->>'delivery_id' = (SELECT id::text FROM callback_deliveries WHERE callback_id = $1)`, id).Scan(&over); err != nil {
 						t.Fatal(err)
@@ -170,7 +172,7 @@ func TestReceiversInTrouble(t *testing.T) {
 				down.Start()
 			}
 			w.hurry(t, id)
-			await(t, "the second attempt delivers", func() bool { return fmt.Sprint(w.attempts(t, s, id)) == "["+failure+" delivered]" })
+			wait.For(t, "the second attempt delivers", func() bool { return fmt.Sprint(w.attempts(t, s, id)) == "["+failure+" delivered]" })
 			h.same(t, path, attempts)
 		})
 	}
@@ -206,7 +208,7 @@ func TestReportSurvivesItsServer(t *testing.T) {
 
 	first := w.serve(t, env)
 	var seq int64
-	await(t, "the turn is done", func() bool {
+	wait.For(t, "the turn is done", func() bool {
 		return w.pool.QueryRow(t.Context(), `SELECT e.seq FROM events e JOIN callbacks c ON c.turn_id = e.turn_id
 			WHERE e.kind = 'done' AND c.id = $1`, completed).Scan(&seq) == nil
 	})
@@ -217,7 +219,7 @@ func TestReportSurvivesItsServer(t *testing.T) {
 	}
 	second := w.serve(t, env)
 	for id, want := range map[string]string{canceled: "turn.canceled", completed: "turn.completed"} {
-		await(t, want+" is delivered", func() bool { return fmt.Sprint(w.attempts(t, second, id)) == "[delivered]" })
+		wait.For(t, want+" is delivered", func() bool { return fmt.Sprint(w.attempts(t, second, id)) == "[delivered]" })
 	}
 	// The first server may have sent its report and died before it noted so.
 	if r := h.same(t, "/completed", 0); r.Type != "turn.completed" || !r.Data.Success || r.Data.Seq != seq {
@@ -245,7 +247,7 @@ func TestRolledBackTurnReportsNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	id := w.callback(t, s, h.URL+"/hook")
-	await(t, "the callback is delivered", func() bool { return fmt.Sprint(w.attempts(t, s, id)) == "[delivered]" })
+	wait.For(t, "the callback is delivered", func() bool { return fmt.Sprint(w.attempts(t, s, id)) == "[delivered]" })
 	r := h.same(t, "/hook", 1)
 	var tried, dones, seq int64
 	if err := w.pool.QueryRow(t.Context(), `SELECT (SELECT last_value FROM commits), count(*), max(seq) FROM events WHERE kind = 'done'`).Scan(&tried, &dones, &seq); err != nil {

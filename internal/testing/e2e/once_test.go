@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/parley-server/parley/internal/testing/wait"
 )
 
 // keyed is a message under an Idempotency-Key.
@@ -165,5 +167,5 @@ func (w *world) lose(t *testing.T, s *server, r *http.Request) {
 	if err := r.Write(conn); err != nil {
 		t.Fatal(err)
 	}
-	await(t, fmt.Sprintf("%s is stored", r.URL), func() bool { return w.turns(t) == 1 })
+	wait.For(t, fmt.Sprintf("%s is stored", r.URL), func() bool { return w.turns(t) == 1 })
 }

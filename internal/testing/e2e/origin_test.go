@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/parley-server/parley/internal/testing/egresstest"
+	"github.com/parley-server/parley/internal/testing/wait"
 )
 
 // TestFilesAreFetchedFromTheirOrigin names an address instead of sending bytes: one
@@ -34,7 +35,7 @@ func TestFilesAreFetchedFromTheirOrigin(t *testing.T) {
 	if file.Data.Status != "fetching" || file.Data.Upload != nil {
 		t.Errorf("%+v", file)
 	}
-	await(t, "the file is ready", func() bool {
+	wait.For(t, "the file is ready", func() bool {
 		r, _ := http.NewRequest(http.MethodGet, s.url+"/api/v1/workspaces/w/files/"+file.Data.FileID, nil)
 		w.call(t, r, http.StatusOK, &file)
 		return file.Data.Status == "ready"

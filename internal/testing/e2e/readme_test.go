@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/parley-server/parley/internal/testing/dbtest"
+	"github.com/parley-server/parley/internal/testing/wait"
 )
 
 // TestReadmeTranscript runs every command of the README's first minutes in one
@@ -44,7 +45,7 @@ func TestReadmeTranscript(t *testing.T) {
 		_ = dev.Process.Signal(syscall.SIGTERM)
 		_ = dev.Wait()
 	})
-	await(t, "the key is written", func() bool {
+	wait.For(t, "the key is written", func() bool {
 		_, err := os.Stat(filepath.Join(dir, ".parley", "dev.env"))
 		return err == nil
 	})
@@ -120,7 +121,7 @@ func TestReadmeInProduction(t *testing.T) {
 	})
 	ready := regexp.MustCompile(`msg=ready url=(\S+)`)
 	var url string
-	await(t, "the server is ready", func() bool {
+	wait.For(t, "the server is ready", func() bool {
 		select {
 		case <-gone:
 			t.Fatal("the commands came to an end")

@@ -20,6 +20,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/parley-server/parley/internal/testing/dbtest/canary"
+	"github.com/parley-server/parley/internal/testing/wait"
 )
 
 // sandboxUsers run commands where the tests run as root.
@@ -109,10 +110,10 @@ func TestKilledMidCommand(t *testing.T) {
 			return
 		}
 		if uses++; uses == 2 {
-			await(t, "the command runs", func() bool { return processes(t, "sleep "+sleep) >= 3 })
+			wait.For(t, "the command runs", func() bool { return processes(t, "sleep "+sleep) >= 3 })
 			w.serve(t, env)
 			first.kill()
-			await(t, "no process of the command is left", func() bool { return processes(t, sleep) == 0 })
+			wait.For(t, "no process of the command is left", func() bool { return processes(t, sleep) == 0 })
 		}
 	}, reader)
 	if err != nil {
@@ -135,7 +136,7 @@ func TestCancelEndsTheProcessTree(t *testing.T) {
 	for _, s := range []*server{worker, other} {
 		sleep := seconds()
 		session, _ := w.start(t, s, bash(stubborn(sleep)))
-		await(t, "the command runs", func() bool { return processes(t, "sleep "+sleep) >= 3 })
+		wait.For(t, "the command runs", func() bool { return processes(t, "sleep "+sleep) >= 3 })
 		began := time.Now()
 		canceled := w.cancel(t, s, session)
 		if left := processes(t, sleep); !canceled.Canceled || canceled.Deferred || left > 0 {
@@ -155,13 +156,13 @@ func TestDeferredHalt(t *testing.T) {
 	worker, other := w.serve(t, env), w.serve(t, nil, "--no-workers")
 	sleep := seconds()
 	session, _ := w.start(t, other, bash(stubborn(sleep)))
-	await(t, "the command runs", func() bool { return processes(t, "sleep "+sleep) >= 3 })
+	wait.For(t, "the command runs", func() bool { return processes(t, "sleep "+sleep) >= 3 })
 	worker.signal(syscall.SIGSTOP)
 	if canceled := w.cancel(t, other, session); !canceled.Canceled || !canceled.Deferred || processes(t, sleep) == 0 {
 		t.Errorf("%+v", canceled)
 	}
 	worker.signal(syscall.SIGCONT)
-	await(t, "the command has ended", func() bool { return processes(t, sleep) == 0 })
+	wait.For(t, "the command has ended", func() bool { return processes(t, sleep) == 0 })
 }
 
 type canceled struct {
@@ -282,7 +283,7 @@ func TestValuesOfARunAreNowhere(t *testing.T) {
 			t.Errorf("no %q in %s", want, log)
 		}
 	}
-	await(t, "the callback is told", func() bool { return strings.Contains(string(s.told.bytes()), "turn.completed") })
+	wait.For(t, "the callback is told", func() bool { return strings.Contains(string(s.told.bytes()), "turn.completed") })
 	for value, what := range map[string]string{registered: "registered", provided: "provided"} {
 		t.Logf("looking for %s", what)
 		canary.Sweep(t, value, s.sources()...)

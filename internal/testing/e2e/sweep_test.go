@@ -14,6 +14,7 @@ import (
 
 	"github.com/parley-server/parley/internal/testing/dbtest"
 	"github.com/parley-server/parley/internal/testing/dbtest/canary"
+	"github.com/parley-server/parley/internal/testing/wait"
 )
 
 // eavesdropper writes down every answer, headers and streams too.
@@ -154,7 +155,7 @@ func TestSecretsAreNowhere(t *testing.T) {
 	if res, answer := s.do(t, r); res.StatusCode != http.StatusOK {
 		t.Errorf("%s %s", res.Status, answer)
 	}
-	await(t, "the callback is told", func() bool { return strings.Count(string(s.told.bytes()), "turn.completed") == 2 })
+	wait.For(t, "the callback is told", func() bool { return strings.Count(string(s.told.bytes()), "turn.completed") == 2 })
 	s.command(true, control, "wiki", "put", "wiki/control.md", "--workspace", "w")
 	s.command(true, "", "wiki", "get", "wiki/control.md", "--workspace", "w")
 	sources := s.sources()
@@ -183,7 +184,7 @@ func (s *spied) skills(value string) *server {
 		t.Errorf("%s", answer)
 	}
 	s.send(srv, http.StatusAccepted, with("report", map[string]any{"callback": s.hook}))
-	await(t, "the callback is told", func() bool { return strings.Contains(string(s.told.bytes()), "turn.completed") })
+	wait.For(t, "the callback is told", func() bool { return strings.Contains(string(s.told.bytes()), "turn.completed") })
 	if answer := s.send(srv, http.StatusOK, with("failing", map[string]any{"stream": false})); !strings.Contains(answer, `"error":"content_refused"`) {
 		t.Errorf("%s", answer)
 	}

@@ -8,25 +8,19 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/parley-server/parley/internal/testing/wait"
 	"github.com/parley-server/parley/internal/toolenv/workdir"
 )
 
 // waits returns once a statement of the database waits for a lock.
 func (w *world) waits(t testing.TB, query string) {
 	t.Helper()
-	deadline := time.After(20 * time.Second)
-	for w.count(t, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE $1`, "%"+query+"%") == 0 {
-		select {
-		case <-deadline:
-			t.Fatalf("%s does not wait", query)
-		case <-time.After(5 * time.Millisecond):
-		}
-	}
+	const waiting = `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE $1`
+	wait.For(t, query+" waits for a lock", func() bool { return w.count(t, waiting, "%"+query+"%") > 0 })
 }
 
 // What a save has sent and is about to name can be removed in between, if that takes

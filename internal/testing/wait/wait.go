@@ -1,0 +1,40 @@
+// Package wait holds the waits of tests. A wait that does not end in time fails its test, so that no
+// test hangs until the timeout of its package.
+package wait
+
+import (
+	"testing"
+	"time"
+)
+
+// Limit is the longest wait. It is long enough for a busy machine and the race detector.
+const Limit = time.Minute
+
+// interval is the time between two looks at a condition.
+const interval = 10 * time.Millisecond
+
+// For polls a condition that sends no signal until it holds. what names the condition.
+func For(t testing.TB, what string, holds func() bool) {
+	t.Helper()
+	deadline := time.After(Limit)
+	tick := time.NewTicker(interval)
+	defer tick.Stop()
+	for !holds() {
+		select {
+		case <-deadline:
+			t.Fatalf("not within %v: %s", Limit, what)
+		case <-tick.C:
+		}
+	}
+}
+
+// Receive returns the next value of c. what names the value.
+func Receive[T any](t testing.TB, what string, c <-chan T) (v T) {
+	t.Helper()
+	select {
+	case v = <-c:
+	case <-time.After(Limit):
+		t.Fatalf("not within %v: %s", Limit, what)
+	}
+	return v
+}
