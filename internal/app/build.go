@@ -4,16 +4,13 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"maps"
 	"net/http"
 	"time"
 
 	"github.com/parley-server/parley/internal/model"
 	"github.com/parley-server/parley/internal/model/builtin"
 	"github.com/parley-server/parley/internal/pulse"
-	"github.com/parley-server/parley/internal/server"
 	"github.com/parley-server/parley/internal/server/a2a"
-	"github.com/parley-server/parley/internal/server/mcp"
 	"github.com/parley-server/parley/internal/server/rest"
 	"github.com/parley-server/parley/internal/session"
 	"github.com/parley-server/parley/internal/store/apikey"
@@ -130,27 +127,12 @@ func (s *service) buildTurns() (err error) {
 
 // buildServer makes the HTTP server.
 func (s *service) buildServer() error {
-	common := s.common()
-	handler, err := rest.New(rest.Config{Config: common, Turns: s.turns, Files: s.files, Callbacks: s.callbacks, Ready: s.ready})
-	if err != nil {
-		return fmt.Errorf("make the HTTP interface: %w", err)
-	}
-	protocol, err := mcp.New(mcp.Config{Config: common, Turns: s.turns, Files: s.files, Skills: s.skills, Wiki: s.wiki})
-	if err != nil {
-		return fmt.Errorf("make the MCP server: %w", err)
-	}
-	others, err := a2a.New(a2a.Config{Config: common, Turns: s.turns, Files: s.files, Skills: s.skills, Callbacks: s.callbacks, NoCard: !s.Config.PublicCard})
-	if err != nil {
-		return fmt.Errorf("make the A2A interface: %w", err)
-	}
-	others[mcp.Path] = protocol
-	dialects, err := s.buildDialects(common)
+	handler, err := s.buildHandler()
 	if err != nil {
 		return err
 	}
-	maps.Copy(others, dialects)
 	s.server = &http.Server{
-		Handler:           server.Route(handler, others),
+		Handler:           handler,
 		ReadHeaderTimeout: rest.HeaderTime,
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    rest.HeaderBytes,

@@ -50,9 +50,9 @@ func (a *answer) Write(p []byte) (int, error) {
 
 // Handler is around everything: it has the request's id, the error envelope, and what to
 // do about panics. next writes only on success.
-func (d *Door) Handler(next func(http.ResponseWriter, *http.Request) error) http.Handler {
+func (s *Server) Handler(next func(http.ResponseWriter, *http.Request) error) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		a := &answer{ResponseWriter: w, id: requestID(r), timeout: d.WriteTimeout, body: r.ContentLength != 0}
+		a := &answer{ResponseWriter: w, id: requestID(r), timeout: s.WriteTimeout, body: r.ContentLength != 0}
 		h := a.Header()
 		h.Set("X-Request-Id", a.id)
 		h.Set("X-Content-Type-Options", "nosniff")
@@ -60,24 +60,24 @@ func (d *Door) Handler(next func(http.ResponseWriter, *http.Request) error) http
 		began := time.Now()
 		defer func() {
 			if p := recover(); p != nil {
-				d.panicked(a, r, p)
+				s.panicked(a, r, p)
 			}
-			d.Log.DebugContext(r.Context(), "request", "request", a.id, "method", r.Method, "path", r.URL.Path,
+			s.Log.DebugContext(r.Context(), "request", "request", a.id, "method", r.Method, "path", r.URL.Path,
 				"status", a.status, "took", time.Since(began).Round(time.Microsecond))
 		}()
-		err := d.checkLocal(r)
+		err := s.checkLocal(r)
 		if err == nil {
 			err = next(a, r)
 		}
 		if err != nil {
-			d.fail(a, r, err)
+			s.fail(a, r, err)
 		}
 	})
 }
 
 // panicked answers for a handler that cannot any more. An answer that has begun is
 // cut off, so that nobody takes it for whole.
-func (d *Door) panicked(a *answer, r *http.Request, p any) {
+func (s *Server) panicked(a *answer, r *http.Request, p any) {
 	stack := debug.Stack()
 	if aside, ok := p.(*asidePanic); ok {
 		p, stack = aside.value, aside.stack
@@ -85,11 +85,11 @@ func (d *Door) panicked(a *answer, r *http.Request, p any) {
 	if p == http.ErrAbortHandler {
 		panic(p)
 	}
-	d.Log.ErrorContext(r.Context(), "a handler panicked", "request", a.id, "method", r.Method, "path", r.URL.Path, "panic", p, "stack", string(stack))
+	s.Log.ErrorContext(r.Context(), "a handler panicked", "request", a.id, "method", r.Method, "path", r.URL.Path, "panic", p, "stack", string(stack))
 	if a.status != 0 {
 		panic(http.ErrAbortHandler)
 	}
-	d.refuse(a, fault.New(fault.Internal, "Internal error."))
+	s.refuse(a, fault.New(fault.Internal, "Internal error."))
 }
 
 // MaxRequestID is how long a caller's name for a request may be.

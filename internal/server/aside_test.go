@@ -28,11 +28,11 @@ func explode() error { panic("boom") }
 func TestPanicAsideIsAnswered(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
-	d := &Door{Config: Config{Log: slog.New(slog.NewTextHandler(&log, nil))}}
+	s := &Server{Config: Config{Log: slog.New(slog.NewTextHandler(&log, nil))}}
 	w := httptest.NewRecorder()
-	handler := d.Handler(func(http.ResponseWriter, *http.Request) error { return Aside(explode) })
+	handler := s.Handler(func(http.ResponseWriter, *http.Request) error { return Aside(explode) })
 	handler.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "http://127.0.0.1/", nil))
-	if w.Code != http.StatusInternalServerError || !strings.Contains(log.String(), "panic=boom") || !strings.Contains(log.String(), "door.explode") {
+	if w.Code != http.StatusInternalServerError || !strings.Contains(log.String(), "panic=boom") || !strings.Contains(log.String(), "server.explode") {
 		t.Errorf("status %d, log %s", w.Code, &log)
 	}
 }

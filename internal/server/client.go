@@ -15,19 +15,19 @@ import (
 // authenticate returns the caller that a request's key belongs to. An address that presented too
 // many keys that do not exist is rejected before the database is read, unless its key was valid a
 // while ago: clients behind the same proxy must not suffer from one of them.
-func (d *Door) authenticate(ctx context.Context, r *http.Request) (apikey.Principal, error) {
+func (s *Server) authenticate(ctx context.Context, r *http.Request) (apikey.Principal, error) {
 	token := bearer(r.Header)
-	if _, _, ok := apikey.Parse(token); !ok || d.Keys.Seen(token) {
-		return d.Keys.Authenticate(ctx, token, remote(r))
+	if _, _, ok := apikey.Parse(token); !ok || s.Keys.Seen(token) {
+		return s.Keys.Authenticate(ctx, token, remote(r))
 	}
-	client := d.clientAddress(r)
-	if wait := d.Failures.Wait(client, time.Now()); wait > 0 {
+	client := s.clientAddress(r)
+	if wait := s.Failures.Wait(client, time.Now()); wait > 0 {
 		return apikey.Principal{}, &fault.Error{Code: fault.RateLimited, Detail: fault.Detail{RetryAfter: wait},
 			Message: "Your address has sent too many API keys that are not valid. Wait, then send a valid key."}
 	}
-	p, err := d.Keys.Authenticate(ctx, token, remote(r))
+	p, err := s.Keys.Authenticate(ctx, token, remote(r))
 	if f := fault.From(err); f != nil && f.Code == fault.InvalidAPIKey {
-		d.Failures.Count(client, time.Now())
+		s.Failures.Count(client, time.Now())
 	}
 	return p, err
 }
@@ -70,11 +70,11 @@ func remote(r *http.Request) netip.Addr {
 // clientAddress is the address that failures are counted for: the peer's, or, where that is one
 // of TrustedProxies, the nearest address in X-Forwarded-For that is not. Everything before it was
 // written by the client.
-func (d *Door) clientAddress(r *http.Request) netip.Addr {
+func (s *Server) clientAddress(r *http.Request) netip.Addr {
 	client := peer(r)
 	hops := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")
 	for _, hop := range slices.Backward(hops) {
-		if !d.isTrusted(client) {
+		if !s.isTrusted(client) {
 			break
 		}
 		addr, ok := parseHop(hop)
@@ -86,8 +86,8 @@ func (d *Door) clientAddress(r *http.Request) netip.Addr {
 	return client
 }
 
-func (d *Door) isTrusted(addr netip.Addr) bool {
-	return slices.ContainsFunc(d.TrustedProxies, func(p netip.Prefix) bool { return p.Contains(addr) })
+func (s *Server) isTrusted(addr netip.Addr) bool {
+	return slices.ContainsFunc(s.TrustedProxies, func(p netip.Prefix) bool { return p.Contains(addr) })
 }
 
 // parseHop reads an address of X-Forwarded-For, which some proxies write with its port.

@@ -37,9 +37,9 @@ func Tell(f *fault.Error) Failure {
 
 // Fault is what a caller is told of an error. What the caller cannot mend is logged here,
 // once, with what the error is about. ctx is the request's.
-func (d *Door) Fault(ctx context.Context, err error, about ...any) *fault.Error {
+func (s *Server) Fault(ctx context.Context, err error, about ...any) *fault.Error {
 	log := func(level slog.Level, msg string) {
-		d.Log.Log(context.WithoutCancel(ctx), level, msg, append(about, "err", err)...)
+		s.Log.Log(context.WithoutCancel(ctx), level, msg, append(about, "err", err)...)
 	}
 	f := fault.From(err)
 	switch {
@@ -60,21 +60,21 @@ func (d *Door) Fault(ctx context.Context, err error, about ...any) *fault.Error 
 }
 
 // fail answers with an error.
-func (d *Door) fail(a *answer, r *http.Request, err error) {
-	f := d.Fault(r.Context(), err, "request", a.id, "method", r.Method, "path", r.URL.Path)
+func (s *Server) fail(a *answer, r *http.Request, err error) {
+	f := s.Fault(r.Context(), err, "request", a.id, "method", r.Method, "path", r.URL.Path)
 	if a.status == 0 {
-		d.refuse(a, f)
+		s.refuse(a, f)
 	}
 }
 
 // refuse writes a fault.
-func (d *Door) refuse(a *answer, f *fault.Error) {
+func (s *Server) refuse(a *answer, f *fault.Error) {
 	told := Tell(f)
 	body := struct {
 		Error     any    `json:"error"`
 		RequestID string `json:"request_id"`
 	}{told, a.id}
-	if d.Nulls && told.Param == "" {
+	if s.nullParams && told.Param == "" {
 		body.Error = struct {
 			Failure
 			Param *string `json:"param"`
@@ -90,7 +90,7 @@ func (d *Door) refuse(a *answer, f *fault.Error) {
 	h.Set("Cache-Control", "no-store")
 	h.Del("ETag")
 	if err := WriteJSON(a, f.Code.Status(), body); err != nil {
-		d.Log.Error("encode an error", "request", a.id, "code", f.Code, "err", err)
+		s.Log.Error("encode an error", "request", a.id, "code", f.Code, "err", err)
 		a.WriteHeader(http.StatusInternalServerError)
 	}
 }

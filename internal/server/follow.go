@@ -15,33 +15,33 @@ import (
 // Events is the one loop behind streams and whoever waits for a turn. It yields committed
 // events, internal kinds among them, in order and without a gap, and ends after the
 // done of the turn. While the database is away it waits for a while.
-func (d *Door) Events(ctx context.Context, from session.From, turn uuid.UUID) iter.Seq2[[]event.Event, error] {
+func (s *Server) Events(ctx context.Context, from session.From, turn uuid.UUID) iter.Seq2[[]event.Event, error] {
 	return func(yield func([]event.Event, error) bool) {
 		var since time.Time // when the database went away
 		for {
 			var failed error
 			began := time.Now()
-			for evs, err := range d.Sessions.Follow(ctx, from) {
+			for evs, err := range s.Sessions.Follow(ctx, from) {
 				if err != nil {
 					failed = err
 					break
 				}
 				since = time.Time{}
-				d.reads.Note(ctx, nil)
+				s.reads.Note(ctx, nil)
 				evs, ended := Until(evs, turn)
 				if !yield(evs, nil) || ended {
 					return
 				}
 				from.Seq = evs[len(evs)-1].Seq
 			}
-			if since.IsZero() || time.Since(began) > d.Outage {
+			if since.IsZero() || time.Since(began) > s.Outage {
 				since = time.Now()
 			}
-			if ctx.Err() != nil || !pgerr.IsTransient(failed) || time.Since(since) > d.Outage {
+			if ctx.Err() != nil || !pgerr.IsTransient(failed) || time.Since(since) > s.Outage {
 				yield(nil, failed)
 				return
 			}
-			d.waits(ctx, from.Session, turn, failed)
+			s.waits(ctx, from.Session, turn, failed)
 		}
 	}
 }
@@ -57,8 +57,8 @@ func Until(evs []event.Event, turn uuid.UUID) (cut []event.Event, ended bool) {
 }
 
 // waits gives the database a moment to come back.
-func (d *Door) waits(ctx context.Context, session, turn uuid.UUID, err error) {
-	d.reads.Note(ctx, err, "session", session, "turn", turn)
+func (s *Server) waits(ctx context.Context, session, turn uuid.UUID, err error) {
+	s.reads.Note(ctx, err, "session", session, "turn", turn)
 	timer := time.NewTimer(250 * time.Millisecond)
 	defer timer.Stop()
 	select {

@@ -28,14 +28,14 @@ type Terms struct {
 // Admit finds out who asks, what they may see and how often: 401, then 404 for the
 // workspace, then 403, then 429. It reads the caller's own workspace whatever the request
 // names, so that another's answers, and takes as long, as one that does not exist.
-func (d *Door) Admit(w http.ResponseWriter, r *http.Request, t Terms) (Caller, error) {
-	ctx, cancel := d.Brief(r.Context())
+func (s *Server) Admit(w http.ResponseWriter, r *http.Request, t Terms) (Caller, error) {
+	ctx, cancel := s.Brief(r.Context())
 	defer cancel()
-	p, err := d.authenticate(ctx, r)
+	p, err := s.authenticate(ctx, r)
 	if err != nil {
 		return Caller{}, err
 	}
-	own, whole, err := d.own(ctx, p, t.Class)
+	own, whole, err := s.own(ctx, p, t.Class)
 	if err != nil {
 		return Caller{}, err
 	}
@@ -48,17 +48,17 @@ func (d *Door) Admit(w http.ResponseWriter, r *http.Request, t Terms) (Caller, e
 		return Caller{}, Lacks(t.Scope)
 	}
 	c := Caller{p, own}
-	if err := d.Ration(ctx, w, c, t.Class); err != nil {
+	if err := s.Ration(ctx, w, c, t.Class); err != nil {
 		return Caller{}, err
 	}
 	if !whole { // there was nothing left a moment ago, and now there is
-		c.Workspace, err = d.Workspaces.Find(ctx, p.Workspace.String())
+		c.Workspace, err = s.Workspaces.Find(ctx, p.Workspace.String())
 	}
 	return c, err
 }
 
-// NameScopes sets the headers that say which scope a caller lacks, if that is what err is about.
-func NameScopes(w http.ResponseWriter, c Caller, err error) {
+// nameRequiredScopes sets the headers that say which scope a caller lacks, if that is what err is about.
+func nameRequiredScopes(w http.ResponseWriter, c Caller, err error) {
 	if f := fault.From(err); f != nil && f.Code == fault.InsufficientScope {
 		nameScopes(w, c.Principal, apikey.Scope(f.Detail.RequiredScope))
 	}

@@ -14,8 +14,8 @@ import (
 
 // Ration counts a request against its key's quota, and tells in its answer what is
 // left. A request that cannot be counted passes.
-func (d *Door) Ration(ctx context.Context, w http.ResponseWriter, c Caller, class ratelimit.Class) error {
-	q, err := d.Count(ctx, c, class)
+func (s *Server) Ration(ctx context.Context, w http.ResponseWriter, c Caller, class ratelimit.Class) error {
+	q, err := s.Count(ctx, c, class)
 	if q.Size == 0 {
 		return err
 	}
@@ -28,38 +28,38 @@ func (d *Door) Ration(ctx context.Context, w http.ResponseWriter, c Caller, clas
 // Count counts something that a caller does against the quota of its key, and fails with
 // RATE_LIMITED where there is none left. The zero Quota is that of a caller who is not
 // limited, or could not be counted: that is no reason to refuse.
-func (d *Door) Count(ctx context.Context, c Caller, class ratelimit.Class) (ratelimit.Quota, error) {
-	size := d.limits(c.Workspace).Of(class)
+func (s *Server) Count(ctx context.Context, c Caller, class ratelimit.Class) (ratelimit.Quota, error) {
+	size := s.limits(c.Workspace).Of(class)
 	if size == 0 {
 		return ratelimit.Quota{}, nil
 	}
-	q, err := d.Limits.Take(ctx, c.Key, class, size)
+	q, err := s.Limits.Take(ctx, c.Key, class, size)
 	if err != nil && fault.From(err) == nil {
-		d.counts.Note(ctx, err, "key", c.Key)
+		s.counts.Note(ctx, err, "key", c.Key)
 		return ratelimit.Quota{}, nil
 	}
-	d.counts.Note(ctx, nil)
+	s.counts.Note(ctx, nil)
 	return q, err
 }
 
 // Hold counts a caller as one who has a stream open until release is called. A call that
 // waits is one too: it holds a connection.
-func (d *Door) Hold(ctx context.Context, c Caller) (release func(), err error) {
-	most := d.limits(c.Workspace).Streams
+func (s *Server) Hold(ctx context.Context, c Caller) (release func(), err error) {
+	most := s.limits(c.Workspace).Streams
 	if most == 0 {
 		return func() {}, nil
 	}
-	ctx, cancel := d.Brief(ctx)
+	ctx, cancel := s.Brief(ctx)
 	defer cancel()
-	return d.Limits.Hold(ctx, c.Key, most)
+	return s.Limits.Hold(ctx, c.Key, most)
 }
 
 // limits are those of a workspace's keys.
-func (d *Door) limits(w workspace.Workspace) ratelimit.Limits {
-	if d.Limits == nil {
+func (s *Server) limits(w workspace.Workspace) ratelimit.Limits {
+	if s.Limits == nil {
 		return ratelimit.Limits{}
 	}
-	l := d.Limits.Limits()
+	l := s.Limits.Limits()
 	for _, own := range []struct {
 		limit *int
 		value *int32
@@ -73,13 +73,13 @@ func (d *Door) limits(w workspace.Workspace) ratelimit.Limits {
 
 // own is the caller's workspace. Of a key that is over its limit it may be no more than
 // what is known, so that a flood is refused without the database.
-func (d *Door) own(ctx context.Context, caller apikey.Principal, class ratelimit.Class) (w workspace.Workspace, whole bool, err error) {
-	if d.Limits != nil && d.Limits.Empty(caller.Key, class) {
-		if w, ok := d.Workspaces.Known(caller.Workspace); ok {
+func (s *Server) own(ctx context.Context, caller apikey.Principal, class ratelimit.Class) (w workspace.Workspace, whole bool, err error) {
+	if s.Limits != nil && s.Limits.Empty(caller.Key, class) {
+		if w, ok := s.Workspaces.Known(caller.Workspace); ok {
 			return w, false, nil
 		}
 	}
-	w, err = d.Workspaces.Find(ctx, caller.Workspace.String())
+	w, err = s.Workspaces.Find(ctx, caller.Workspace.String())
 	return w, true, err
 }
 

@@ -14,34 +14,34 @@ import (
 // whose Origin is neither this machine nor BaseURL, and, on a connection within this machine, one
 // whose Host is a foreign name, which DNS rebinding pointed here. A proxy on this machine may
 // forward other names.
-func (d *Door) CheckOrigin(r *http.Request) error {
-	if err := d.checkOrigin(r); err != nil {
+func (s *Server) CheckOrigin(r *http.Request) error {
+	if err := s.checkOrigin(r); err != nil {
 		return err
 	}
 	at, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
 	if ok && isLoopback(at.String()) && !Forwarded(r) {
-		return d.checkHost(r)
+		return s.checkHost(r)
 	}
 	return nil
 }
 
 // checkLocal rejects what a foreign web page may send to development mode. No header exempts a
 // request from the check of its Host: a page of a rebound name can set X-Forwarded-For.
-func (d *Door) checkLocal(r *http.Request) error {
-	if !d.Local {
+func (s *Server) checkLocal(r *http.Request) error {
+	if !s.Local {
 		return nil
 	}
-	if err := d.checkOrigin(r); err != nil {
+	if err := s.checkOrigin(r); err != nil {
 		return err
 	}
-	return d.checkHost(r)
+	return s.checkHost(r)
 }
 
 // checkOrigin rejects pages of other sites.
-func (d *Door) checkOrigin(r *http.Request) error {
+func (s *Server) checkOrigin(r *http.Request) error {
 	for _, origin := range r.Header.Values("Origin") {
 		u, err := url.Parse(origin)
-		if err != nil || u.Scheme != "http" && u.Scheme != "https" || !isLoopback(u.Host) && !d.isOwn(u.Host) {
+		if err != nil || u.Scheme != "http" && u.Scheme != "https" || !isLoopback(u.Host) && !s.isOwn(u.Host) {
 			return fault.New(fault.OriginNotAllowed, "Pages of this origin may not call this service.")
 		}
 	}
@@ -50,16 +50,16 @@ func (d *Door) checkOrigin(r *http.Request) error {
 
 // checkHost rejects names that this service does not have. An address is always its own: DNS
 // rebinding needs a name.
-func (d *Door) checkHost(r *http.Request) error {
-	if _, err := netip.ParseAddr(hostname(r.Host)); err == nil || isLoopback(r.Host) || d.isOwn(r.Host) {
+func (s *Server) checkHost(r *http.Request) error {
+	if _, err := netip.ParseAddr(hostname(r.Host)); err == nil || isLoopback(r.Host) || s.isOwn(r.Host) {
 		return nil
 	}
 	return fault.New(fault.OriginNotAllowed, "The Host %q is not a name of this server. If it is, set PARLEY_BASE_URL.", r.Host)
 }
 
 // isOwn reports whether a host is that of BaseURL.
-func (d *Door) isOwn(host string) bool {
-	u, err := url.Parse(d.BaseURL)
+func (s *Server) isOwn(host string) bool {
+	u, err := url.Parse(s.BaseURL)
 	return err == nil && u.Host != "" && strings.EqualFold(host, u.Host)
 }
 

@@ -9,7 +9,11 @@ import (
 	"github.com/parley-server/parley/internal/server"
 	"github.com/parley-server/parley/internal/session"
 	"github.com/parley-server/parley/internal/store/apikey"
+	"github.com/parley-server/parley/internal/store/callback"
+	"github.com/parley-server/parley/internal/store/filestore"
+	"github.com/parley-server/parley/internal/store/skill"
 	"github.com/parley-server/parley/internal/store/workspace"
+	"github.com/parley-server/parley/internal/turn"
 )
 
 // A page whose name was rebound to this machine is of the same origin for its browser: it may
@@ -40,7 +44,10 @@ func TestDevelopmentModeAnswersNoForeignPage(t *testing.T) {
 		{"127.0.0.1:8080", "", []string{"Origin", "http://192.168.1.5"}, 403},
 		{"127.0.0.1:8080", "", []string{"Origin", "null"}, 403},
 	} {
-		d, err := server.New(server.Config{Sessions: &session.Store{}, Workspaces: &workspace.Store{}, Keys: &apikey.Store{}, BaseURL: c.base, Local: true})
+		d, err := server.New(server.Config{
+			Sessions: &session.Store{}, Workspaces: &workspace.Store{}, Keys: &apikey.Store{}, Turns: &turn.Service{}, Skills: &skill.Store{},
+			Files: &filestore.Store{}, Callbacks: &callback.Store{}, BaseURL: c.base, Local: true,
+		})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,81 +1,77 @@
 package server
 
 import (
+	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
 	"strings"
+
+	"github.com/gorilla/mux"
+
+	"github.com/parley-server/parley/internal/fault"
 )
 
-// Route leads requests to the handlers that have paths of their own, and all others to the rest.
-// In a path {name} is one segment, and {name...} all that follow; a path that ends in / is also
-// that of everything below it that has no handler, the longest first. It takes paths as they are:
-// http.ServeMux would redirect some.
-func Route(rest http.Handler, at map[string]http.Handler) http.Handler {
-	var roots []string
-	var patterns [][]string // split at their slashes; the others are literal
-	for pattern := range at {
-		if strings.HasSuffix(pattern, "/") {
-			roots = append(roots, pattern)
-		}
-		if strings.Contains(pattern, "{") {
-			patterns = append(patterns, strings.Split(pattern, "/"))
+// Routes are the handlers of a protocol by their paths. In a path, {name} stands for one segment
+// and {name...} for the rest of the path; their values are the request's path values. A path that
+// ends in / also has everything below it that has no handler.
+type Routes map[string]http.Handler
+
+// NewRouter returns the handler of all protocols. It compares paths as they were sent, without
+// redirects and without decoding. It panics if two protocols have the same path.
+func (s *Server) NewRouter(protocols ...Routes) http.Handler {
+	all := make(Routes)
+	for _, routes := range protocols {
+		for path, handler := range routes {
+			if all[path] != nil {
+				panic(fmt.Sprintf("server: two protocols have the path %s", path))
+			}
+			all[path] = handler
 		}
 	}
-	slices.SortFunc(roots, func(a, b string) int { return len(b) - len(a) })
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		path := r.URL.EscapedPath()
-		if h, ok := at[path]; ok {
-			h.ServeHTTP(w, r)
-			return
+	router := mux.NewRouter().SkipClean(true).UseEncodedPath()
+	for _, path := range matchOrder(all) {
+		route := router.NewRoute().Handler(withPathValues(all[path]))
+		if strings.HasSuffix(path, "/") {
+			route.PathPrefix(path)
+		} else {
+			route.Path(pathTemplate(path))
 		}
-		segments := strings.Split(path, "/")
-		for _, pattern := range patterns {
-			if matchPath(pattern, segments, r) {
-				at[strings.Join(pattern, "/")].ServeHTTP(w, r)
-				return
-			}
-		}
-		for _, root := range roots {
-			if strings.HasPrefix(path, root) {
-				at[root].ServeHTTP(w, r)
-				return
-			}
-		}
-		rest.ServeHTTP(w, r)
+	}
+	router.NotFoundHandler = s.Handler(func(http.ResponseWriter, *http.Request) error {
+		return fault.New(fault.RouteNotFound, "There is nothing at this path. GET /api/v1/openapi lists what there is.")
 	})
+	router.MethodNotAllowedHandler = router.NotFoundHandler // unreachable: no route matches methods
+	return router
 }
 
-// matchPath reports whether a path fits a pattern, and puts the values of its names into the
-// request.
-func matchPath(want, got []string, r *http.Request) bool {
-	n := len(want) - 1
-	if len(got) > len(want) && strings.HasSuffix(want[n], "...}") {
-		got = append(got[:n:n], strings.Join(got[n:], "/"))
+// matchOrder returns the paths in the order in which they are compared: a name before a {variable}
+// in its place, and prefixes last, the longest first.
+func matchOrder(all Routes) []string {
+	var whole, prefixes []string
+	for path := range all {
+		if strings.HasSuffix(path, "/") {
+			prefixes = append(prefixes, path)
+		} else {
+			whole = append(whole, path)
+		}
 	}
-	if len(got) != len(want) {
-		return false
-	}
-	var values map[string]string
-	for i, segment := range want {
-		name, named := strings.CutPrefix(segment, "{")
-		if !named {
-			if segment != got[i] {
-				return false
+	slices.Sort(whole)
+	slices.SortFunc(prefixes, func(a, b string) int { return len(b) - len(a) })
+	return append(whole, prefixes...)
+}
+
+// pathTemplate writes {name...} as mux does.
+func pathTemplate(path string) string { return strings.ReplaceAll(path, "...}", ":.+}") }
+
+// withPathValues stores the values of a path's names, decoded, in the request.
+func withPathValues(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		for name, value := range mux.Vars(r) {
+			if decoded, err := url.PathUnescape(value); err == nil {
+				r.SetPathValue(name, decoded)
 			}
-			continue
 		}
-		value, err := url.PathUnescape(got[i])
-		if err != nil || value == "" {
-			return false
-		}
-		if values == nil {
-			values = make(map[string]string)
-		}
-		values[strings.TrimSuffix(strings.TrimSuffix(name, "}"), "...")] = value
-	}
-	for name, value := range values {
-		r.SetPathValue(name, value)
-	}
-	return true
+		next.ServeHTTP(w, r)
+	})
 }

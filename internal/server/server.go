@@ -1,10 +1,10 @@
-// Package server is what every way in does before and around its own protocol. It names
-// requests and tells failures in the one envelope; it finds out who asks, what they may do
-// and how often; and it reads the log for whoever waits for a turn.
+// Package server contains what all protocols share: routing, authentication, limits, the error
+// envelope, and reading the event log for a client that waits for a turn. A protocol is a package
+// below this one with a parser and an encoder.
 //
-// It promises: every error that is told has a code of the closed list, and what nobody is to
-// see is logged instead; an object of another workspace answers like one that does not
-// exist; a flood is refused without the database. It speaks no protocol beyond HTTP.
+// It promises: every error has a code of the closed list, and internal details are logged instead
+// of returned; an object of another workspace is reported like one that does not exist; requests
+// over a limit are rejected without the database. It implements no protocol beyond HTTP.
 package server
 
 import (
@@ -21,71 +21,88 @@ import (
 	"github.com/parley-server/parley/internal/outage"
 	"github.com/parley-server/parley/internal/session"
 	"github.com/parley-server/parley/internal/store/apikey"
+	"github.com/parley-server/parley/internal/store/callback"
+	"github.com/parley-server/parley/internal/store/filestore"
 	"github.com/parley-server/parley/internal/store/ratelimit"
+	"github.com/parley-server/parley/internal/store/skill"
 	"github.com/parley-server/parley/internal/store/workspace"
+	"github.com/parley-server/parley/internal/turn"
 )
 
-// Config is what every way in needs. Workspaces, Keys and Sessions are required.
+// Config is what the protocols share. The stores and Turns are required.
 type Config struct {
 	Sessions   *session.Store
 	Workspaces *workspace.Store
 	Keys       *apikey.Store
+	Turns      *turn.Service
+	Skills     *skill.Store
+	Files      *filestore.Store
+	Callbacks  *callback.Store
 
 	Limits   *ratelimit.Store    // nil: no limits
-	Failures *ratelimit.Failures // of keys that are not valid, by address; nil: not limited
+	Failures *ratelimit.Failures // failed authentications by address; nil: not limited
 	// TrustedProxies may name the client of a request in X-Forwarded-For.
 	TrustedProxies []netip.Prefix
 	// Local rejects requests of foreign web pages and for foreign names: development mode.
 	Local bool
 
 	Log     *slog.Logger // nil discards
-	Version string       // of the service, as clients are told it; default "dev"
-	BaseURL string       // public address, for links; "" follows the Host and the scheme of the connection
-	Nulls   bool         // an error about no parameter says "param": null, as OpenAI's do
+	Version string       // of the service, shown to clients; default "dev"
+	BaseURL string       // public address, for links; "" uses the Host and the scheme of the connection
 
 	Keepalive    time.Duration // silence before a stream's comment; default 15 s
-	WriteTimeout time.Duration // how long a reader, or the sender of a body, may stand still; default 30 s
+	WriteTimeout time.Duration // how long a client may not read, or not send the body; default 30 s
 	Timeout      time.Duration // how long a request may wait for the database; default 3 s
-	Outage       time.Duration // how long who waits for events outlives the database; default 15 s
+	Outage       time.Duration // how long a stream waits for a database that is away; default 15 s
 }
 
-// Door is where requests come in. Each way in has its own.
-type Door struct {
+// Server serves requests of all protocols.
+type Server struct {
 	Config // with its defaults
 
+	nullParams    bool // an error without a parameter has "param": null
 	reads, counts *outage.Log
 }
 
-// New makes a door. Keys.Run must be running for revoked keys to lose what they have open.
-func New(cfg Config) (*Door, error) {
-	if cfg.Sessions == nil || cfg.Workspaces == nil || cfg.Keys == nil {
-		return nil, errors.New("door: Sessions, Workspaces and Keys are required")
+// New returns a server. Streams end when the request's context does: end it with the process.
+// Keys.Run must be running for revoked keys to lose their streams.
+func New(cfg Config) (*Server, error) {
+	if cfg.Sessions == nil || cfg.Workspaces == nil || cfg.Keys == nil || cfg.Turns == nil || cfg.Skills == nil || cfg.Files == nil || cfg.Callbacks == nil {
+		return nil, errors.New("server: Sessions, Workspaces, Keys, Turns, Skills, Files and Callbacks are required")
 	}
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
 	cfg.Version = cmp.Or(cfg.Version, "dev")
-	for _, f := range []struct {
-		d *time.Duration
-		v time.Duration
+	for _, setting := range []struct {
+		duration *time.Duration
+		value    time.Duration
 	}{{&cfg.Keepalive, 15 * time.Second}, {&cfg.WriteTimeout, 30 * time.Second}, {&cfg.Timeout, 3 * time.Second}, {&cfg.Outage, 15 * time.Second}} {
-		if *f.d <= 0 {
-			*f.d = f.v
+		if *setting.duration <= 0 {
+			*setting.duration = setting.value
 		}
 	}
-	return &Door{Config: cfg, reads: outage.New(cfg.Log, "read a stream"), counts: outage.New(cfg.Log, "count a request")}, nil
+	return &Server{Config: cfg, reads: outage.New(cfg.Log, "read a stream"), counts: outage.New(cfg.Log, "count a request")}, nil
+}
+
+// WithNullParams returns a server whose errors without a parameter have "param": null, as OpenAI's
+// do.
+func (s *Server) WithNullParams() *Server {
+	other := *s
+	other.nullParams = true
+	return &other
 }
 
 // Brief bounds what a request waits for the database.
-func (d *Door) Brief(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(ctx, d.Timeout)
+func (s *Server) Brief(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, s.Timeout)
 }
 
 // Base is the public address of the service: as configured, else as this connection
 // shows it. Anybody can send X-Forwarded-* headers, so they count for nothing.
-func (d *Door) Base(r *http.Request) string {
-	if d.BaseURL != "" {
-		return strings.TrimSuffix(d.BaseURL, "/")
+func (s *Server) Base(r *http.Request) string {
+	if s.BaseURL != "" {
+		return strings.TrimSuffix(s.BaseURL, "/")
 	}
 	scheme := "http"
 	if r.TLS != nil {

@@ -10,52 +10,25 @@
 package a2a
 
 import (
-	"errors"
-	"net/http"
-
 	"github.com/parley-server/parley/internal/server"
-	"github.com/parley-server/parley/internal/store/callback"
-	"github.com/parley-server/parley/internal/store/filestore"
-	"github.com/parley-server/parley/internal/store/skill"
-	"github.com/parley-server/parley/internal/turn"
 )
 
-// Where the handlers are to be mounted.
+// The paths of the handlers.
 const (
 	Path     = "/a2a"
 	CardPath = "/.well-known/agent-card.json"
 )
 
-// Config is what the handlers need. The stores and Turns are required.
-type Config struct {
-	server.Config
-
-	Turns     *turn.Service
-	Files     *filestore.Store
-	Skills    *skill.Store
-	Callbacks *callback.Store
-	NoCard    bool // without a key there is no card
-}
-
-// api is behind both handlers.
+// api has the handlers.
 type api struct {
-	cfg  Config
-	door *server.Door
+	*server.Server
+	noCard bool // without a key there is no card
 }
 
-// New makes the handlers, by their paths. Streams end when the request's context does: make
-// it end with the process.
-func New(cfg Config) (map[string]http.Handler, error) {
-	if cfg.Turns == nil || cfg.Files == nil || cfg.Skills == nil || cfg.Callbacks == nil {
-		return nil, errors.New("a2a: Turns, Files, Skills and Callbacks are required")
-	}
-	d, err := server.New(cfg.Config)
-	if err != nil {
-		return nil, err
-	}
-	cfg.Config = d.Config
-	s := &api{cfg: cfg, door: d}
-	calls := s.door.Handler(s.serve)
+// New returns the handlers. publicCard says whether there is an agent card without a key.
+func New(srv *server.Server, publicCard bool) server.Routes {
+	s := &api{Server: srv, noCard: !publicCard}
+	calls := s.Handler(s.serve)
 	// Some clients join the address and the path /.
-	return map[string]http.Handler{Path: calls, Path + "/": calls, CardPath: s.door.Handler(s.card)}, nil
+	return server.Routes{Path: calls, Path + "/": calls, CardPath: s.Handler(s.card)}
 }

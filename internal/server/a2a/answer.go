@@ -27,7 +27,7 @@ func (c *call) continued(in *incoming) (id, of uuid.UUID, err error) {
 	if !ok {
 		return id, of, noTask(in.task)
 	}
-	ctx, stop := c.door.Brief(context.WithoutCancel(c.r.Context()))
+	ctx, stop := c.Brief(context.WithoutCancel(c.r.Context()))
 	defer stop()
 	v, err := c.view(ctx, id)
 	if err != nil {
@@ -41,10 +41,10 @@ func (c *call) continued(in *incoming) (id, of uuid.UUID, err error) {
 			return id, of, err
 		}
 	}
-	if _, _, err := c.cfg.Turns.Repeated(ctx, c.asked(in)); err != nil { // the id of a message that began a task is no answer's
+	if _, _, err := c.Turns.Repeated(ctx, c.asked(in)); err != nil { // the id of a message that began a task is no answer's
 		return id, of, err
 	}
-	_, _, replayed, err := c.cfg.Sessions.Once(ctx, c.answered(in), func(ctx context.Context) (int, []byte, error) {
+	_, _, replayed, err := c.Sessions.Once(ctx, c.answered(in), func(ctx context.Context) (int, []byte, error) {
 		return http.StatusOK, []byte("{}"), c.decide(ctx, v, in)
 	})
 	if err == nil && replayed {
@@ -67,7 +67,7 @@ func (c *call) decide(ctx context.Context, v session.View, in *incoming) error {
 	if err := c.inform(ctx, in, v.Turn.SessionID, v.Turn.ID); err != nil {
 		return err
 	}
-	_, err = c.cfg.Turns.Decide(ctx, c.workspace(), a)
+	_, err = c.Turns.Decide(ctx, c.workspace(), a)
 	return err
 }
 
@@ -81,7 +81,7 @@ func (c *call) decision(ctx context.Context, v session.View, in *incoming) (a tu
 		}
 	}
 	if in.approval != uuid.Nil {
-		asked, err := c.cfg.Sessions.Approval(ctx, c.workspace(), in.approval)
+		asked, err := c.Sessions.Approval(ctx, c.workspace(), in.approval)
 		if err != nil {
 			return a, err
 		}
@@ -118,7 +118,7 @@ func (c *call) decision(ctx context.Context, v session.View, in *incoming) (a tu
 // somebody else hears how it was answered.
 func (c *call) unasked(ctx context.Context, v session.View, in *incoming) error {
 	if in.decision != nil {
-		page, err := c.cfg.Sessions.Approvals(ctx, c.workspace(), session.ApprovalQuery{Session: &v.Turn.SessionID, Limit: maxPage})
+		page, err := c.Sessions.Approvals(ctx, c.workspace(), session.ApprovalQuery{Session: &v.Turn.SessionID, Limit: maxPage})
 		if err != nil {
 			return err
 		}

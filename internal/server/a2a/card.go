@@ -30,22 +30,22 @@ var stranger = agentCard{name: "Parley", description: "An agent behind Parley. A
 // says how to come in and no more.
 func (s *api) card(w http.ResponseWriter, r *http.Request) error {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
-		return server.OtherMethod(w, r, "GET, HEAD, OPTIONS")
+		return server.RejectMethod(w, r, "GET, HEAD, OPTIONS")
 	}
 	v, ok := versionOf(r)
 	if !ok {
 		v = ""
 	}
 	agent, cache := stranger, "public, max-age=300"
-	if s.cfg.BaseURL == "" { // whoever asks says what is in it, for himself alone
+	if s.BaseURL == "" { // whoever asks says what is in it, for himself alone
 		cache = "private, max-age=300"
 	}
-	if s.cfg.NoCard || len(r.Header.Values("Authorization")) > 0 {
-		caller, err := s.door.Admit(w, r, server.Terms{Scope: apikey.A2A, Class: ratelimit.Calls})
+	if s.noCard || len(r.Header.Values("Authorization")) > 0 {
+		caller, err := s.Admit(w, r, server.Terms{Scope: apikey.A2A, Class: ratelimit.Calls})
 		if err != nil {
 			return err
 		}
-		ctx, stop := s.door.Brief(r.Context())
+		ctx, stop := s.Brief(r.Context())
 		defer stop()
 		if agent, err = s.own(ctx, caller); err != nil {
 			return err
@@ -55,7 +55,7 @@ func (s *api) card(w http.ResponseWriter, r *http.Request) error {
 	if err := request.Accepts(r, request.JSONType); err != nil {
 		return err
 	}
-	body, err := server.Encode(agent.write(s.door.Base(r), s.cfg.Version, v))
+	body, err := server.Encode(agent.write(s.Base(r), s.Version, v))
 	if err != nil {
 		return err
 	}
@@ -80,12 +80,12 @@ func (c *call) extendedCard() (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return agent.write(c.base, c.cfg.Version, c.version), nil
+	return agent.write(c.base, c.Version, c.version), nil
 }
 
 // own is the card of a workspace: its name, and the skills that callers can start.
 func (s *api) own(ctx context.Context, caller server.Caller) (agentCard, error) {
-	list, err := s.cfg.Skills.List(ctx, caller.Workspace.ID)
+	list, err := s.Skills.List(ctx, caller.Workspace.ID)
 	if err != nil {
 		return agentCard{}, err
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/parley-server/parley/internal/server"
 	"github.com/parley-server/parley/internal/server/a2a"
 	"github.com/parley-server/parley/internal/store/skill"
 )
@@ -95,7 +96,10 @@ func TestTheCard(t *testing.T) {
 
 func TestTheCardCanBeKeptFromStrangers(t *testing.T) {
 	t.Parallel()
-	s := start(t, func(c *a2a.Config) { c.NoCard = true })
+	s := start(t, nil)
+	srv := s.Server(t, nil)
+	s.Serve(t, srv.NewRouter(a2a.New(srv, false)))
+	s.client = &http.Client{Transport: s.Checked(t)}
 	if res, text := s.speaks(t, "1.0").by("").card(); res.StatusCode != 401 || !strings.Contains(text, "MISSING_API_KEY") {
 		t.Errorf("%d %s", res.StatusCode, text)
 	}
@@ -132,7 +136,7 @@ func TestASkillIsCalledAsItsCardSays(t *testing.T) {
 // own it is made of what the request says.
 func TestACardIsPublicUnderAnAddressOfItsOwn(t *testing.T) {
 	t.Parallel()
-	c := start(t, func(cfg *a2a.Config) { cfg.BaseURL = "https://parley.example" }).speaks(t, "1.0")
+	c := start(t, func(cfg *server.Config) { cfg.BaseURL = "https://parley.example" }).speaks(t, "1.0")
 	for key, public := range map[string]bool{"": true, c.key: false} {
 		res, text := c.by(key).card()
 		if strings.Contains(res.Header.Get("Cache-Control"), "public") != public || !strings.Contains(text, "https://parley.example/a2a") {

@@ -86,7 +86,7 @@ func (c *call) told(err error) *rpcError {
 	if errors.Is(err, session.ErrGone) {
 		return &rpcError{Code: serverError, Message: "Events of this task are gone. What it came to can still be read by its id.", about: map[string]string{"code": "SESSION_GONE"}}
 	}
-	f := c.door.Fault(c.r.Context(), err, "method", c.method, "workspace", c.caller.Workspace.ID, "key", c.caller.Key)
+	f := c.Fault(c.r.Context(), err, "method", c.method, "workspace", c.caller.Workspace.ID, "key", c.caller.Key)
 	e := &rpcError{Code: serverError, fault: c.worded(f)}
 	e.Message = e.fault.Message
 	if t, ok := f.Detail.Turn.(*session.ActiveTurn); ok {

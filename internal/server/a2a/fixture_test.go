@@ -10,6 +10,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/parley-server/parley/internal/egress"
+	"github.com/parley-server/parley/internal/server"
 	"github.com/parley-server/parley/internal/server/a2a"
 	"github.com/parley-server/parley/internal/store/apikey"
 	"github.com/parley-server/parley/internal/testing/apitest"
@@ -29,7 +30,7 @@ type service struct {
 }
 
 // start runs a service. Tools that no rule knows ask for an approval.
-func start(t testing.TB, change func(*a2a.Config)) *service {
+func start(t testing.TB, change func(*server.Config)) *service {
 	t.Helper()
 	s := &service{hook: newHook(t)}
 	s.Service = apitest.New(t, apitest.Options{
@@ -45,20 +46,12 @@ func start(t testing.TB, change func(*a2a.Config)) *service {
 		},
 	})
 	s.key = s.Issue(t, s.Workspace, apikey.A2A)
-	cfg := a2a.Config{Config: s.Door(), Turns: s.Turns, Files: s.Files, Skills: s.Skills, Callbacks: s.Callbacks}
-	cfg.Version = "1.2.3"
-	if change != nil {
-		change(&cfg)
-	}
-	handlers, err := a2a.New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	mux := http.NewServeMux()
-	for path, h := range handlers {
-		mux.Handle(path, h)
-	}
-	s.Serve(t, mux)
+	srv := s.Server(t, func(c *server.Config) {
+		if c.Version = "1.2.3"; change != nil {
+			change(c)
+		}
+	})
+	s.Serve(t, srv.NewRouter(a2a.New(srv, true)))
 	s.client = &http.Client{Transport: s.Checked(t)}
 	return s
 }

@@ -37,7 +37,7 @@ func (c *call) list() (any, error) {
 	}
 	ctx, stop := c.brief()
 	defer stop()
-	page, total, err := c.cfg.Sessions.Turns(ctx, c.workspace(), q)
+	page, total, err := c.Sessions.Turns(ctx, c.workspace(), q)
 	if err != nil {
 		return nil, err
 	}
@@ -49,7 +49,7 @@ func (c *call) list() (any, error) {
 	if page.NextCursor != nil {
 		out.NextPageToken = *page.NextCursor
 	}
-	files, err := c.cfg.Files.OfTurns(ctx, c.workspace(), ids)
+	files, err := c.Files.OfTurns(ctx, c.workspace(), ids)
 	if err != nil {
 		return nil, err
 	}

@@ -51,7 +51,7 @@ func (c *call) inform(ctx context.Context, in *incoming, context, id uuid.UUID) 
 }
 
 func (c *call) put(ctx context.Context, to *turn.Callback, context, id uuid.UUID) error {
-	return c.cfg.Callbacks.Put(ctx, callback.New{ID: uuid.Must(uuid.NewV7()), Workspace: c.workspace(), Session: context, Turn: id,
+	return c.Callbacks.Put(ctx, callback.New{ID: uuid.Must(uuid.NewV7()), Workspace: c.workspace(), Session: context, Turn: id,
 		URL: to.URL, Name: to.Name, Protocol: to.Protocol, Auth: to.Auth})
 }
 
@@ -69,7 +69,7 @@ func (c *call) receivers() (id uuid.UUID, list []callback.Named, err error) {
 	if _, err = c.view(ctx, id); err != nil {
 		return id, nil, err
 	}
-	list, err = c.cfg.Callbacks.Named(ctx, c.workspace(), id)
+	list, err = c.Callbacks.Named(ctx, c.workspace(), id)
 	return id, list, err
 }
 
@@ -139,7 +139,7 @@ func (c *call) deletePush() (any, error) {
 	}
 	ctx, stop := c.brief()
 	defer stop()
-	if err := c.cfg.Callbacks.Remove(ctx, c.workspace(), id, name); err != nil {
+	if err := c.Callbacks.Remove(ctx, c.workspace(), id, name); err != nil {
 		return nil, err
 	}
 	if c.version == v03 {

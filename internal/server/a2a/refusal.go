@@ -47,7 +47,7 @@ func (c *call) refuseInStream(e *rpcError) error {
 	if err != nil {
 		return err
 	}
-	sw := sse.Open(c.w, sse.Options{Keepalive: c.cfg.Keepalive, WriteTimeout: c.cfg.WriteTimeout})
+	sw := sse.Open(c.w, sse.Options{Keepalive: c.Keepalive, WriteTimeout: c.WriteTimeout})
 	defer sw.Close()
 	if sw.Message(0, data[:len(data)-1]) == nil {
 		_ = sw.Flush() // who has hung up needs no answer

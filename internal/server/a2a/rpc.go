@@ -35,14 +35,14 @@ type call struct {
 func (c *call) workspace() uuid.UUID { return c.caller.Workspace.ID }
 
 // brief bounds what the call waits for the database.
-func (c *call) brief() (context.Context, context.CancelFunc) { return c.door.Brief(c.r.Context()) }
+func (c *call) brief() (context.Context, context.CancelFunc) { return c.Brief(c.r.Context()) }
 
 // serve lets a request in. From where it is known to be JSON-RPC, errors are, too.
 func (s *api) serve(w http.ResponseWriter, r *http.Request) error {
 	if r.Method != http.MethodPost {
-		return server.OtherMethod(w, r, "OPTIONS, POST")
+		return server.RejectMethod(w, r, "OPTIONS, POST")
 	}
-	caller, err := s.door.Admit(w, r, server.Terms{Scope: apikey.A2A, Class: ratelimit.Calls})
+	caller, err := s.Admit(w, r, server.Terms{Scope: apikey.A2A, Class: ratelimit.Calls})
 	if err != nil {
 		return err
 	}
@@ -50,7 +50,7 @@ func (s *api) serve(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	c := &call{api: s, w: w, r: r, caller: caller, base: s.door.Base(r), places: make(map[string]string)}
+	c := &call{api: s, w: w, r: r, caller: caller, base: s.Base(r), places: make(map[string]string)}
 	if err := c.run(body); err != nil {
 		return c.refuse(err)
 	}

@@ -20,7 +20,7 @@ func (c *call) send() (any, error) {
 		return nil, err
 	}
 	if !in.immediately {
-		release, err := c.door.Hold(c.r.Context(), c.caller)
+		release, err := c.Hold(c.r.Context(), c.caller)
 		if err != nil {
 			return nil, err
 		}
@@ -56,7 +56,7 @@ func (c *call) sendStream() (any, error) {
 	if in.cursor, err = c.cursor(); err != nil {
 		return nil, err
 	}
-	release, err := c.door.Hold(c.r.Context(), c.caller)
+	release, err := c.Hold(c.r.Context(), c.caller)
 	if err != nil {
 		return nil, err
 	}
@@ -88,15 +88,15 @@ func (c *call) take(in *incoming) (id, of uuid.UUID, err error) {
 	if in.task != "" {
 		return c.continued(in)
 	}
-	if _, err := c.door.Count(c.r.Context(), c.caller, ratelimit.Messages); err != nil {
+	if _, err := c.Count(c.r.Context(), c.caller, ratelimit.Messages); err != nil {
 		return id, of, err
 	}
 	if err := c.r.Context().Err(); err != nil {
 		return id, of, err
 	}
-	ctx, stop := c.door.Brief(context.WithoutCancel(c.r.Context()))
+	ctx, stop := c.Brief(context.WithoutCancel(c.r.Context()))
 	defer stop()
-	if taken, err := c.cfg.Sessions.Answered(ctx, c.answered(in)); err != nil {
+	if taken, err := c.Sessions.Answered(ctx, c.answered(in)); err != nil {
 		return id, of, err
 	} else if taken {
 		return id, of, reused()
@@ -113,9 +113,9 @@ func (c *call) take(in *incoming) (id, of uuid.UUID, err error) {
 func (c *call) begun(ctx context.Context, in *incoming) (turn.Started, error) {
 	req := c.asked(in)
 	if in.cursor == 0 {
-		return c.cfg.Turns.Start(c.r.Context(), req)
+		return c.Turns.Start(c.r.Context(), req)
 	}
-	started, ok, err := c.cfg.Turns.Repeated(ctx, req)
+	started, ok, err := c.Turns.Repeated(ctx, req)
 	if err == nil && !ok {
 		err = badCursor("Last-Event-ID goes on with a stream, and this message has begun none. Leave it out.")
 	}
@@ -142,9 +142,9 @@ func (c *call) await(id uuid.UUID) (session.View, error) {
 	if err != nil || stateOf(v.Turn).rests() {
 		return v, err
 	}
-	ctx, stop := c.cfg.Keys.While(c.r.Context(), c.caller.Key)
+	ctx, stop := c.Keys.While(c.r.Context(), c.caller.Key)
 	defer stop()
-	for evs, err := range c.door.Events(ctx, begin(v), id) {
+	for evs, err := range c.Events(ctx, begin(v), id) {
 		if errors.Is(err, session.ErrGone) { // of a turn that is over: its answer is still there
 			break
 		}

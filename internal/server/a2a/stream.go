@@ -65,7 +65,7 @@ func (c *call) subscribe() (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	release, err := c.door.Hold(c.r.Context(), c.caller)
+	release, err := c.Hold(c.r.Context(), c.caller)
 	if err != nil {
 		return nil, err
 	}
@@ -92,11 +92,11 @@ func (c *call) stream(l *look) error {
 	if err != nil {
 		return err
 	}
-	ctx, stop := c.cfg.Keys.While(c.r.Context(), c.caller.Key)
+	ctx, stop := c.Keys.While(c.r.Context(), c.caller.Key)
 	defer stop()
 	ctx, broken := context.WithCancelCause(ctx)
 	defer broken(nil)
-	sw := sse.Open(c.w, sse.Options{Keepalive: c.cfg.Keepalive, WriteTimeout: c.cfg.WriteTimeout, Broken: broken})
+	sw := sse.Open(c.w, sse.Options{Keepalive: c.Keepalive, WriteTimeout: c.WriteTimeout, Broken: broken})
 	defer sw.Close()
 	out := &writer{call: c, sw: sw, upto: upto, told: l.from == fromStart,
 		p: project(c.base, l.modes, l.view.Turn.SessionID, l.view.Turn.ID, history)}
@@ -114,7 +114,7 @@ func (c *call) stream(l *look) error {
 func (c *call) history(l *look) ([]message, error) {
 	ctx, stop := c.brief()
 	defer stop()
-	files, err := filesOf(ctx, c.cfg.Files, l.view)
+	files, err := filesOf(ctx, c.Files, l.view)
 	return historyOf(c.base, l.view, files.In, l.history), err
 }
 
@@ -126,7 +126,7 @@ func (c *call) place(l *look) (upto int64, err error) {
 	if l.from == fromCursor {
 		cursor = l.cursor
 	}
-	h, err := c.cfg.Sessions.HeadAt(ctx, c.workspace(), l.view.Turn.SessionID, cursor)
+	h, err := c.Sessions.HeadAt(ctx, c.workspace(), l.view.Turn.SessionID, cursor)
 	if err != nil {
 		return 0, err
 	}
@@ -160,5 +160,5 @@ func (c *call) left(ctx context.Context, l *look, err error) {
 	case !errors.Is(err, sse.ErrBroken) && ctx.Err() == nil:
 		level, why = slog.LevelWarn, "closed a stream: it lost the database"
 	}
-	c.cfg.Log.Log(context.WithoutCancel(ctx), level, why, "session", l.view.Turn.SessionID, "turn", l.view.Turn.ID, "key", c.caller.Key, "err", err)
+	c.Log.Log(context.WithoutCancel(ctx), level, why, "session", l.view.Turn.SessionID, "turn", l.view.Turn.ID, "key", c.caller.Key, "err", err)
 }

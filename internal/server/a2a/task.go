@@ -85,7 +85,7 @@ func metadataOf(v session.View) map[string]any {
 
 // view reads a task's turn.
 func (c *call) view(ctx context.Context, id uuid.UUID) (session.View, error) {
-	v, err := c.cfg.Sessions.Turn(ctx, c.workspace(), id)
+	v, err := c.Sessions.Turn(ctx, c.workspace(), id)
 	if errors.Is(err, session.ErrNoTurn) {
 		err = noTask(id.String())
 	}
@@ -94,7 +94,7 @@ func (c *call) view(ctx context.Context, id uuid.UUID) (session.View, error) {
 
 // show reads a task.
 func (c *call) show(ctx context.Context, v session.View, s shape) (*task, error) {
-	files, err := filesOf(ctx, c.cfg.Files, v)
+	files, err := filesOf(ctx, c.Files, v)
 	return taskOf(c.base, v, files, s), err
 }
 
@@ -132,9 +132,9 @@ func (c *call) cancel() (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	ctx, stop := c.door.Brief(context.WithoutCancel(c.r.Context()))
+	ctx, stop := c.Brief(context.WithoutCancel(c.r.Context()))
 	defer stop()
-	if _, err := c.cfg.Turns.CancelTurn(ctx, c.workspace(), id); err != nil {
+	if _, err := c.Turns.CancelTurn(ctx, c.workspace(), id); err != nil {
 		if errors.Is(err, session.ErrNoTurn) {
 			err = noTask(id.String())
 		}

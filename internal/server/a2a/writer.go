@@ -26,7 +26,7 @@ type writer struct {
 // pump writes what comes until the task has ended, or, in version 0.3, waits for something.
 func (w *writer) pump(ctx context.Context, l *look) error {
 	t := l.view.Turn
-	for evs, err := range w.door.Events(ctx, begin(l.view), t.ID) {
+	for evs, err := range w.Events(ctx, begin(l.view), t.ID) {
 		if err != nil {
 			if errors.Is(err, session.ErrGone) {
 				return errors.Join(err, w.fail(err), w.sw.Flush())

@@ -11,6 +11,7 @@ package agui
 import (
 	"net/http"
 
+	"github.com/parley-server/parley/internal/server"
 	"github.com/parley-server/parley/internal/server/chat"
 	"github.com/parley-server/parley/internal/store/apikey"
 	"github.com/parley-server/parley/internal/store/ratelimit"
@@ -20,14 +21,10 @@ import (
 type api struct{ *chat.Desk }
 
 // New returns the handlers by their paths.
-func New(cfg chat.Config) (map[string]http.Handler, error) {
-	desk, err := chat.New(cfg)
-	if err != nil {
-		return nil, err
+func New(srv *server.Server) server.Routes {
+	s := &api{&chat.Desk{Server: srv}}
+	return server.Routes{
+		"/api/v1/workspaces/{id}/ag-ui": s.HandleMethods(map[string]server.Operation{
+			http.MethodPost: {Scope: apikey.Chat, Class: ratelimit.Calls, Serve: s.run}}),
 	}
-	s := &api{desk}
-	return map[string]http.Handler{
-		"/api/v1/workspaces/{id}/ag-ui": s.Route(map[string]chat.Operation{
-			http.MethodPost: {Scope: apikey.Chat, Class: ratelimit.Calls, Do: s.run}}),
-	}, nil
 }

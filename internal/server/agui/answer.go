@@ -20,7 +20,7 @@ import (
 // message beside them is answered behind that; where all of them are given up it is said in
 // place of an answer, and ends their turn. Where another turn is in progress by then, it is in
 // the way of the message as of any other.
-func (s *api) answer(w http.ResponseWriter, r *chat.Request, in input, thread uuid.UUID) error {
+func (s *api) answer(w http.ResponseWriter, r *server.Request, in input, thread uuid.UUID) error {
 	q, err := s.questions(r, thread, in.resume)
 	if err != nil {
 		return err
@@ -51,7 +51,7 @@ func (s *api) answer(w http.ResponseWriter, r *chat.Request, in input, thread uu
 		if in.said.Session = thread; active { // it waits for the turn that goes on
 			in.said.Multitask = turn.Enqueue
 		}
-		if err := s.Door.Ration(r.Context(), w, r.Caller, ratelimit.Messages); err != nil {
+		if err := s.Ration(r.Context(), w, r.Caller, ratelimit.Messages); err != nil {
 			return err
 		}
 		next, err := s.Start(w, r, in.said.Request, in.said.sent)
@@ -72,7 +72,7 @@ type questions struct {
 	notices []Notice      // of those that were given up too late
 }
 
-func (s *api) questions(r *chat.Request, thread uuid.UUID, list []resume) (q questions, err error) {
+func (s *api) questions(r *server.Request, thread uuid.UUID, list []resume) (q questions, err error) {
 	for i, rs := range list {
 		asked, err := s.Question(r.Context(), r.Caller, thread, rs.id)
 		if err != nil {
@@ -141,11 +141,11 @@ func decision(asked session.Approval, rs resume, c server.Caller, param string) 
 // calls it ends with the very message whose turn has asked, or that of a turn which has begun
 // since. Those are known by their text; of a skill's turn, which has none, nobody can tell, and
 // the message counts as that one. active says that the turn which has asked is not over.
-func (s *api) fresh(w http.ResponseWriter, r *chat.Request, in input, asked session.Approval) (fresh, active bool, err error) {
+func (s *api) fresh(w http.ResponseWriter, r *server.Request, in input, asked session.Approval) (fresh, active bool, err error) {
 	if in.said == nil {
 		return false, false, nil
 	}
-	ctx, cancel := s.Door.Brief(r.Context())
+	ctx, cancel := s.Brief(r.Context())
 	defer cancel()
 	view, err := s.Sessions.Turn(ctx, r.Caller.Workspace.ID, asked.TurnID)
 	if err != nil {

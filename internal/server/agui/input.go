@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"github.com/parley-server/parley/internal/server"
 	"github.com/parley-server/parley/internal/server/chat"
 	"github.com/parley-server/parley/internal/server/request"
 	"github.com/parley-server/parley/internal/turn"
@@ -36,7 +37,7 @@ const maxID = 200
 var understood = []string{"threadId", "runId", "parentRunId", "protocolVersion", "messages", "resume", "forwardedProps"}
 
 // parse reads a request.
-func parse(body []request.Member, r *chat.Request) (in input, err error) {
+func parse(body []request.Member, r *server.Request) (in input, err error) {
 	var c request.Checks
 	r.Names["caller_id"] = "threadId"
 	for _, name := range chat.Extensions {

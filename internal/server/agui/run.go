@@ -7,6 +7,7 @@ import (
 
 	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/server"
 	"github.com/parley-server/parley/internal/server/chat"
 	"github.com/parley-server/parley/internal/server/request"
 	"github.com/parley-server/parley/internal/session"
@@ -15,7 +16,7 @@ import (
 
 // run tells a turn: the one that a message starts, the rest of the one that an answer lets go
 // on, or the one that is in progress.
-func (s *api) run(w http.ResponseWriter, r *chat.Request) error {
+func (s *api) run(w http.ResponseWriter, r *server.Request) error {
 	body, _, err := request.ReadBody(w, r.Request)
 	if err != nil {
 		return err
@@ -33,13 +34,13 @@ func (s *api) run(w http.ResponseWriter, r *chat.Request) error {
 			in.ignored = append(in.ignored, "messages")
 		}
 	}
-	release, err := s.Door.Hold(r.Context(), r.Caller)
+	release, err := s.Hold(r.Context(), r.Caller)
 	if err != nil {
 		return err
 	}
 	defer release()
 	chat.Ignore(w, in.ignored)
-	in.Base = s.Door.Base(r.Request)
+	in.Base = s.Base(r.Request)
 	id, ok, err := s.thread(r, in.Thread)
 	if err != nil {
 		return err
@@ -63,9 +64,9 @@ func (s *api) run(w http.ResponseWriter, r *chat.Request) error {
 
 // thread finds the session of a thread: the one with that id, or the one that has the thread
 // as its caller. ok is false where there is none yet.
-func (s *api) thread(r *chat.Request, thread string) (id uuid.UUID, ok bool, err error) {
+func (s *api) thread(r *server.Request, thread string) (id uuid.UUID, ok bool, err error) {
 	if id, err := uuid.Parse(thread); err == nil && len(thread) == 36 {
-		ctx, cancel := s.Door.Brief(r.Context())
+		ctx, cancel := s.Brief(r.Context())
 		defer cancel()
 		_, err := s.Sessions.Head(ctx, r.Caller.Workspace.ID, id)
 		if f := fault.From(err); f == nil {
@@ -76,8 +77,8 @@ func (s *api) thread(r *chat.Request, thread string) (id uuid.UUID, ok bool, err
 }
 
 // say starts a turn with a message. Where another is in the way, that is the outcome of the run.
-func (s *api) say(w http.ResponseWriter, r *chat.Request, in input) error {
-	if err := s.Door.Ration(r.Context(), w, r.Caller, ratelimit.Messages); err != nil {
+func (s *api) say(w http.ResponseWriter, r *server.Request, in input) error {
+	if err := s.Ration(r.Context(), w, r.Caller, ratelimit.Messages); err != nil {
 		return err
 	}
 	rd, err := s.Start(w, r, in.said.Request, in.said.sent)
@@ -88,7 +89,7 @@ func (s *api) say(w http.ResponseWriter, r *chat.Request, in input) error {
 }
 
 // tell answers with a run. A client that comes back may have some of what it tells.
-func (s *api) tell(w http.ResponseWriter, r *chat.Request, in input, rd chat.Reading) (err error) {
+func (s *api) tell(w http.ResponseWriter, r *server.Request, in input, rd chat.Reading) (err error) {
 	if in.Messages != nil && (in.said == nil || len(in.resume) > 0) {
 		if in.Calls, err = s.Calls(r.Context(), r.Caller, rd); err != nil {
 			return err
@@ -120,7 +121,7 @@ func (s *api) refuse(w http.ResponseWriter, in input, f *fault.Error, metadata m
 }
 
 // attach reads the turn in progress from its beginning.
-func (s *api) attach(w http.ResponseWriter, r *chat.Request, in input, id uuid.UUID, ok bool) error {
+func (s *api) attach(w http.ResponseWriter, r *server.Request, in input, id uuid.UUID, ok bool) error {
 	if ok {
 		p, ok, err := s.Attach(r.Context(), r.Caller, id)
 		if err != nil {

@@ -11,6 +11,7 @@ package aisdk
 import (
 	"net/http"
 
+	"github.com/parley-server/parley/internal/server"
 	"github.com/parley-server/parley/internal/server/chat"
 	"github.com/parley-server/parley/internal/store/apikey"
 	"github.com/parley-server/parley/internal/store/ratelimit"
@@ -20,19 +21,15 @@ import (
 type api struct{ *chat.Desk }
 
 // New returns the handlers by their paths.
-func New(cfg chat.Config) (map[string]http.Handler, error) {
-	desk, err := chat.New(cfg)
-	if err != nil {
-		return nil, err
+func New(srv *server.Server) server.Routes {
+	s := &api{&chat.Desk{Server: srv}}
+	return server.Routes{
+		"/api/v1/workspaces/{id}/ui/chat": s.HandleMethods(map[string]server.Operation{
+			http.MethodPost: {Scope: apikey.Chat, Class: ratelimit.Calls, Serve: s.send}}),
+		"/api/v1/workspaces/{id}/ui/chat/{chatId}/stream": s.HandleMethods(map[string]server.Operation{
+			http.MethodGet:    {Scope: apikey.SessionsRead, Class: ratelimit.Calls, Serve: s.resume},
+			http.MethodDelete: {Scope: apikey.Chat, Class: ratelimit.Calls, Serve: s.cancel}}),
 	}
-	s := &api{desk}
-	return map[string]http.Handler{
-		"/api/v1/workspaces/{id}/ui/chat": s.Route(map[string]chat.Operation{
-			http.MethodPost: {Scope: apikey.Chat, Class: ratelimit.Calls, Do: s.send}}),
-		"/api/v1/workspaces/{id}/ui/chat/{chatId}/stream": s.Route(map[string]chat.Operation{
-			http.MethodGet:    {Scope: apikey.SessionsRead, Class: ratelimit.Calls, Do: s.resume},
-			http.MethodDelete: {Scope: apikey.Chat, Class: ratelimit.Calls, Do: s.cancel}}),
-	}, nil
 }
 
 // header says which protocol the stream speaks.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/server"
 	"github.com/parley-server/parley/internal/server/chat"
 	"github.com/parley-server/parley/internal/server/request"
 	"github.com/parley-server/parley/internal/session"
@@ -151,7 +152,7 @@ func differs(has, runs json.RawMessage) bool {
 // answer decides what waits, and reads on after the newest of the questions. Answers to what
 // was decided long ago are part of the message like its text, whoever decided it; only where
 // nothing waits does the newest of them have to be the one that stands.
-func (s *api) answer(r *chat.Request, q requestBody) (chat.Reading, error) {
+func (s *api) answer(r *server.Request, q requestBody) (chat.Reading, error) {
 	id := q.Session
 	if id == uuid.Nil {
 		var ok bool

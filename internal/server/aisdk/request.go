@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/parley-server/parley/internal/server"
 	"github.com/parley-server/parley/internal/server/chat"
 	"github.com/parley-server/parley/internal/server/request"
 	"github.com/parley-server/parley/internal/turn"
@@ -31,7 +32,7 @@ const (
 var understood = []string{"id", "messages", "trigger", "messageId"}
 
 // parse reads a request.
-func parse(body []request.Member, r *chat.Request) (q requestBody, err error) {
+func parse(body []request.Member, r *server.Request) (q requestBody, err error) {
 	var c request.Checks
 	given := chat.Given(body)
 	delete(given, "caller_id")

@@ -15,7 +15,7 @@ import (
 )
 
 // chat finds the session of the chat that the path names; ok is false where there is none yet.
-func (s *api) chat(r *chat.Request) (id uuid.UUID, ok bool, err error) {
+func (s *api) chat(r *server.Request) (id uuid.UUID, ok bool, err error) {
 	chat := r.PathValue("chatId")
 	if !utf8.ValidString(chat) || strings.ContainsRune(chat, 0) || len(chat) > request.MaxCallerID {
 		return id, false, fault.Invalid(fault.Violation{Param: "/chatId", Rule: "format", Message: "The id of a chat is text in UTF-8 of at most 255 bytes."})
@@ -24,8 +24,8 @@ func (s *api) chat(r *chat.Request) (id uuid.UUID, ok bool, err error) {
 }
 
 // resume tells the turn in progress again, from its beginning.
-func (s *api) resume(w http.ResponseWriter, r *chat.Request) error {
-	release, err := s.Door.Hold(r.Context(), r.Caller)
+func (s *api) resume(w http.ResponseWriter, r *server.Request) error {
+	release, err := s.Hold(r.Context(), r.Caller)
 	if err != nil {
 		return err
 	}
@@ -50,14 +50,14 @@ func (s *api) resume(w http.ResponseWriter, r *chat.Request) error {
 
 // cancel ends the turn in progress. To leave its stream would not do that, and the page knows
 // its chat by this name alone.
-func (s *api) cancel(w http.ResponseWriter, r *chat.Request) error {
+func (s *api) cancel(w http.ResponseWriter, r *server.Request) error {
 	id, ok, err := s.chat(r)
 	if err != nil {
 		return err
 	}
 	var c turn.Canceled
 	if ok {
-		ctx, cancel := s.Door.Brief(r.Context())
+		ctx, cancel := s.Brief(r.Context())
 		defer cancel()
 		if c, err = s.Turns.Cancel(ctx, r.Caller.Workspace.ID, id); err != nil {
 			return err

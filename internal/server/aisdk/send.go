@@ -3,6 +3,7 @@ package aisdk
 import (
 	"net/http"
 
+	"github.com/parley-server/parley/internal/server"
 	"github.com/parley-server/parley/internal/server/chat"
 	"github.com/parley-server/parley/internal/server/request"
 	"github.com/parley-server/parley/internal/store/ratelimit"
@@ -10,7 +11,7 @@ import (
 
 // send answers the last message of a chat: a new one of the user, or the assistant's own with
 // answers to what it has asked.
-func (s *api) send(w http.ResponseWriter, r *chat.Request) error {
+func (s *api) send(w http.ResponseWriter, r *server.Request) error {
 	body, _, err := request.ReadBody(w, r.Request)
 	if err != nil {
 		return err
@@ -26,7 +27,7 @@ func (s *api) send(w http.ResponseWriter, r *chat.Request) error {
 	if ignored {
 		q.ignored = append(q.ignored, "messages")
 	}
-	release, err := s.Door.Hold(r.Context(), r.Caller)
+	release, err := s.Hold(r.Context(), r.Caller)
 	if err != nil {
 		return err
 	}
@@ -35,7 +36,7 @@ func (s *api) send(w http.ResponseWriter, r *chat.Request) error {
 	var rd chat.Reading
 	if len(q.answers) > 0 {
 		rd, err = s.answer(r, q)
-	} else if err = s.Door.Ration(r.Context(), w, r.Caller, ratelimit.Messages); err == nil {
+	} else if err = s.Ration(r.Context(), w, r.Caller, ratelimit.Messages); err == nil {
 		rd, err = s.Start(w, r, q.Request, q.sent)
 	}
 	if err != nil {
@@ -45,8 +46,8 @@ func (s *api) send(w http.ResponseWriter, r *chat.Request) error {
 }
 
 // tell streams a reading. Where a secret is asked for it stays: nobody answers that here.
-func (s *api) tell(w http.ResponseWriter, r *chat.Request, rd chat.Reading) error {
+func (s *api) tell(w http.ResponseWriter, r *server.Request, rd chat.Reading) error {
 	header(w.Header())
 	rd.Through = true
-	return s.Stream(w, r, rd, NewTelling(rd, s.Door.Base(r.Request)))
+	return s.Stream(w, r, rd, NewTelling(rd, s.Base(r.Request)))
 }

@@ -49,17 +49,8 @@ func start(t *testing.T, opt options) *service {
 			c.Window = opt.window
 		}
 	}})}
-	cfg := chat.Config{Config: s.Door(), Turns: s.Turns, Skills: s.Skills}
-	mux := http.NewServeMux()
-	for _, door := range []func(chat.Config) (map[string]http.Handler, error){openai.New, aisdk.New, agui.New} {
-		routes, err := door(cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for path, h := range routes {
-			mux.Handle(path, h)
-		}
-	}
+	srv := s.Server(t, nil)
+	router := srv.NewRouter(openai.New(srv), aisdk.New(srv), agui.New(srv))
 	s.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer func() {
 			if r.Context().Err() == nil {
@@ -70,7 +61,7 @@ func start(t *testing.T, opt options) *service {
 			default: // of a test that does not ask
 			}
 		}()
-		mux.ServeHTTP(w, r)
+		router.ServeHTTP(w, r)
 	}))
 	s.client = &http.Client{Transport: s.Checked(t)}
 	return s

@@ -65,7 +65,7 @@ func (d *Desk) Rows(ctx context.Context, c server.Caller, rd Reading) iter.Seq2[
 // turn yields the rows of one turn, and reports whether it was read to its end.
 func (d *Desk) turn(ctx context.Context, c server.Caller, rd Reading, yield func([]Row, error) bool) bool {
 	seen := rd.After != uuid.Nil
-	for evs, err := range d.Door.Events(ctx, rd.From, rd.Turn) {
+	for evs, err := range d.Events(ctx, rd.From, rd.Turn) {
 		if err != nil {
 			yield(nil, err)
 			return false
@@ -107,7 +107,7 @@ func (d *Desk) asks(ctx context.Context, c server.Caller, rd Reading, ask event.
 	if seen && !(rd.Again && ask.ApprovalID == rd.After) || rd.Through && ask.What == event.InputSecret {
 		return 0, nil
 	}
-	ctx, cancel := d.Door.Brief(ctx)
+	ctx, cancel := d.Brief(ctx)
 	defer cancel()
 	a, err := d.Sessions.Approval(ctx, c.Workspace.ID, ask.ApprovalID)
 	if err != nil || a.Status != "pending" {

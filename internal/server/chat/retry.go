@@ -18,8 +18,8 @@ const retryTime = 10 * time.Minute
 
 // Retried is the turn that a request has started before in the session that it names, for a
 // client that says that it sends it again; ok is false where it has started none whose answer is still owed.
-func (d *Desk) Retried(w http.ResponseWriter, r *Request, req turn.Request, raw []byte) (rd Reading, ok bool, err error) {
-	ctx, cancel := d.Door.Brief(r.Context())
+func (d *Desk) Retried(w http.ResponseWriter, r *server.Request, req turn.Request, raw []byte) (rd Reading, ok bool, err error) {
+	ctx, cancel := d.Brief(r.Context())
 	defer cancel()
 	hash := sha256.Sum256(raw)
 	id, ok, err := d.Sessions.Retried(ctx, session.Retry{Workspace: r.Caller.Workspace.ID, Key: r.Caller.Key, Hash: hash[:],
@@ -37,11 +37,11 @@ func (d *Desk) Retried(w http.ResponseWriter, r *Request, req turn.Request, raw 
 
 // Told notes that the whole answer to a message was written to who sent it: when the same
 // request comes again it is not for this answer. Not to know that is no harm to anybody yet.
-func (d *Desk) Told(r *Request, rd Reading) {
+func (d *Desk) Told(r *server.Request, rd Reading) {
 	if r.Context().Err() != nil { // who asked is gone, and may have missed the end
 		return
 	}
-	ctx, cancel := d.Door.Brief(context.WithoutCancel(r.Context()))
+	ctx, cancel := d.Brief(context.WithoutCancel(r.Context()))
 	defer cancel()
 	if err := d.Sessions.Told(ctx, rd.Turn); err != nil {
 		d.Log.WarnContext(ctx, "an answer was told, which could not be noted", "session", rd.Session(), "turn", rd.Turn, "err", err)
@@ -51,7 +51,7 @@ func (d *Desk) Told(r *Request, rd Reading) {
 // Sent is the turn that a message has started when it was sent before, under its
 // Idempotency-Key; ok is false where it has started none.
 func (d *Desk) Sent(ctx context.Context, c server.Caller, req turn.Request, raw []byte) (rd Reading, ok bool, err error) {
-	ctx, cancel := d.Door.Brief(ctx)
+	ctx, cancel := d.Brief(ctx)
 	defer cancel()
 	hash := sha256.Sum256(raw)
 	req.Workspace, req.Key, req.Hash = c.Workspace, c.Key, hash[:]

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/server"
 	"github.com/parley-server/parley/internal/server/request"
 	"github.com/parley-server/parley/internal/store/skill"
 	"github.com/parley-server/parley/internal/turn"
@@ -13,14 +14,14 @@ import (
 
 // Invoke makes a text that stands beside the name of a skill its input. ignored says that the
 // skill has an input already, and the text means nothing.
-func (d *Desk) Invoke(r *Request, req *turn.Request, text string) (ignored bool, err error) {
+func (d *Desk) Invoke(r *server.Request, req *turn.Request, text string) (ignored bool, err error) {
 	if req.Skill == "" || strings.TrimSpace(text) == "" {
 		return false, nil
 	}
 	if req.Input != nil {
 		return true, nil
 	}
-	ctx, cancel := d.Door.Brief(context.WithoutCancel(r.Context()))
+	ctx, cancel := d.Brief(context.WithoutCancel(r.Context()))
 	defer cancel()
 	k, err := d.Skills.Active(ctx, r.Caller.Workspace.ID, req.Skill)
 	if fault.From(err) != nil { // a message that was sent before may be known all the same

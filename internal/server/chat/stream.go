@@ -33,7 +33,7 @@ type Named interface{ Event() string }
 
 // Stream answers with what a projection makes of a reading. What goes wrong after the first
 // frame can only be told by cutting the connection off.
-func (d *Desk) Stream(w http.ResponseWriter, r *Request, rd Reading, p Projection) error {
+func (d *Desk) Stream(w http.ResponseWriter, r *server.Request, rd Reading, p Projection) error {
 	if r.Method == http.MethodHead {
 		sse.Headers(w.Header())
 		w.WriteHeader(http.StatusOK)

@@ -21,14 +21,14 @@ import (
 // Start stores a message, of which raw is what came, and has it answered. A chat client that
 // lost its stream sends the whole conversation again: where the session is answering this
 // very request, its turn is found instead.
-func (d *Desk) Start(w http.ResponseWriter, r *Request, req turn.Request, raw []byte) (Reading, error) {
+func (d *Desk) Start(w http.ResponseWriter, r *server.Request, req turn.Request, raw []byte) (Reading, error) {
 	if err := r.Context().Err(); err != nil {
 		return Reading{}, err
 	}
 	hash := sha256.Sum256(raw)
 	req.Workspace, req.Key, req.Scopes, req.Hash = r.Caller.Workspace, r.Caller.Key, r.Caller.Scopes.Expand().Strings(), hash[:]
 	started, err := d.Turns.Start(r.Context(), req)
-	ctx, cancel := d.Door.Brief(context.WithoutCancel(r.Context()))
+	ctx, cancel := d.Brief(context.WithoutCancel(r.Context()))
 	defer cancel()
 	if err == nil {
 		rd := Reading{Turn: started.Turn, From: started.From, Structured: req.Schema != nil, Rejected: started.Rejected}
@@ -51,7 +51,7 @@ func (d *Desk) Start(w http.ResponseWriter, r *Request, req turn.Request, raw []
 		rd := reading(t)
 		return rd, rd.MayRead(r.Caller)
 	}
-	server.Link(d.Door.Base(r.Request), r.Caller.Workspace, busy)
+	server.Link(d.Base(r.Request), r.Caller.Workspace, busy)
 	return Reading{}, err
 }
 
@@ -102,7 +102,7 @@ func (d *Desk) Attach(ctx context.Context, c server.Caller, id uuid.UUID) (p Pro
 
 // Calls are the ids of the calls that what is read has made so far.
 func (d *Desk) Calls(ctx context.Context, c server.Caller, rd Reading) (map[string]bool, error) {
-	ctx, cancel := d.Door.Brief(ctx)
+	ctx, cancel := d.Brief(ctx)
 	defer cancel()
 	calls := make(map[string]bool)
 	for next := &rd; next != nil; next = next.Then {
@@ -140,7 +140,7 @@ type Progress struct {
 
 // Progress looks at a session; ok is false where nothing is in progress.
 func (d *Desk) Progress(ctx context.Context, c server.Caller, id uuid.UUID) (p Progress, ok bool, err error) {
-	ctx, cancel := d.Door.Brief(ctx)
+	ctx, cancel := d.Brief(ctx)
 	defer cancel()
 	h, err := d.Sessions.Head(ctx, c.Workspace.ID, id)
 	if err != nil || h.Erased || h.Status() != session.Thinking {
@@ -163,14 +163,14 @@ func (d *Desk) Progress(ctx context.Context, c server.Caller, id uuid.UUID) (p P
 // Session finds the session of a chat, by the name that its client gave it; ok is false where
 // there is none yet.
 func (d *Desk) Session(ctx context.Context, c server.Caller, callerID string) (id uuid.UUID, ok bool, err error) {
-	ctx, cancel := d.Door.Brief(ctx)
+	ctx, cancel := d.Brief(ctx)
 	defer cancel()
 	return d.Sessions.ByCaller(ctx, c.Workspace.ID, callerID)
 }
 
 // Question is one of a session's questions. One of another session does not exist.
 func (d *Desk) Question(ctx context.Context, c server.Caller, in, id uuid.UUID) (session.Approval, error) {
-	ctx, cancel := d.Door.Brief(ctx)
+	ctx, cancel := d.Brief(ctx)
 	defer cancel()
 	a, err := d.Sessions.Approval(ctx, c.Workspace.ID, id)
 	if err == nil && a.SessionID != in {
@@ -181,7 +181,7 @@ func (d *Desk) Question(ctx context.Context, c server.Caller, in, id uuid.UUID) 
 
 // Decide answers a question.
 func (d *Desk) Decide(ctx context.Context, c server.Caller, a turn.Answer) error {
-	ctx, cancel := d.Door.Brief(context.WithoutCancel(ctx))
+	ctx, cancel := d.Brief(context.WithoutCancel(ctx))
 	defer cancel()
 	a.Key, a.Scopes = c.Key, c.Scopes.Expand().Strings()
 	_, err := d.Turns.Decide(ctx, c.Workspace.ID, a)
@@ -190,7 +190,7 @@ func (d *Desk) Decide(ctx context.Context, c server.Caller, a turn.Answer) error
 
 // Onward is the rest of a question's turn, after the question.
 func (d *Desk) Onward(ctx context.Context, c server.Caller, asked session.Approval) (Reading, error) {
-	ctx, cancel := d.Door.Brief(ctx)
+	ctx, cancel := d.Brief(ctx)
 	defer cancel()
 	t, _, err := d.Sessions.Answer(ctx, c.Workspace.ID, asked.TurnID)
 	rd := reading(t)

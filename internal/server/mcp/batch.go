@@ -26,7 +26,7 @@ func (s *api) batch(w http.ResponseWriter, v visit, list []message) error {
 		return v.tell(nil, wrong(jsonrpc.CodeInvalidRequest, "The id %s is there twice. Nothing of this batch was done.", again))
 	}
 	for range len(list) - 1 {
-		if _, err := s.door.Count(v.ctx, v.caller, ratelimit.Calls); err != nil {
+		if _, err := s.Count(v.ctx, v.caller, ratelimit.Calls); err != nil {
 			w.Header().Del("RateLimit") // it was that of the first
 			return err
 		}

@@ -52,14 +52,14 @@ func (s *api) call(ctx context.Context, t *tool, req *mcp.CallToolRequest) (_ *m
 	}
 	if err != nil {
 		about := []any{"tool", t.spec.Name, "workspace", v.caller.Workspace.ID, "key", v.caller.Key}
-		return refusal(s.door.Fault(v.ctx, err, about...)), nil
+		return refusal(s.Fault(v.ctx, err, about...)), nil
 	}
 	if res.ask != nil {
 		return &mcp.CallToolResult{InputRequests: mcp.InputRequestMap{res.id: res.ask}, RequestState: res.state}, nil
 	}
 	value, err := json.Marshal(res.value)
 	if err != nil {
-		return refusal(s.door.Fault(v.ctx, fmt.Errorf("encode a result: %w", err), "tool", t.spec.Name)), nil
+		return refusal(s.Fault(v.ctx, fmt.Errorf("encode a result: %w", err), "tool", t.spec.Name)), nil
 	}
 	if len(res.texts) == 0 {
 		res.texts = []string{string(value)}

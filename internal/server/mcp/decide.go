@@ -45,7 +45,7 @@ func (s *api) decideApproval(ctx context.Context, c *call) (result, error) {
 		return result{}, f
 	}
 	if stay {
-		release, err := s.door.Hold(ctx, c.caller)
+		release, err := s.Hold(ctx, c.caller)
 		if err != nil {
 			return result{}, err
 		}
@@ -65,15 +65,15 @@ func (s *api) decideApproval(ctx context.Context, c *call) (result, error) {
 }
 
 func (s *api) decide(ctx context.Context, c *call, a turn.Answer) (turn.Decided, error) {
-	ctx, cancel := s.door.Brief(context.WithoutCancel(ctx))
+	ctx, cancel := s.Brief(context.WithoutCancel(ctx))
 	defer cancel()
 	a.Key, a.Scopes = c.caller.Key, c.caller.Scopes.Expand().Strings()
-	d, err := s.cfg.Turns.Decide(ctx, c.caller.Workspace.ID, a)
+	d, err := s.Turns.Decide(ctx, c.caller.Workspace.ID, a)
 	f := fault.From(err)
 	if f == nil || f.Code != fault.ApprovalNotFound {
 		return d, err
 	}
-	other, err := s.cfg.Sessions.Approval(ctx, c.caller.Workspace.ID, a.Approval)
+	other, err := s.Sessions.Approval(ctx, c.caller.Workspace.ID, a.Approval)
 	if err != nil || other.Kind != event.InputSecret {
 		return d, f
 	}
@@ -86,8 +86,8 @@ func (s *api) decide(ctx context.Context, c *call, a turn.Answer) (turn.Decided,
 // join waits for the turn that an answer sets going, and tells how it goes from there.
 func (s *api) join(ctx context.Context, c *call, d turn.Decided) (result, error) {
 	w := &wait{api: s, call: c, decision: true, plain: true, after: d.ApprovalID, started: turn.Started{Session: d.SessionID, Turn: d.TurnID}}
-	brief, cancel := s.door.Brief(ctx)
-	h, err := s.cfg.Sessions.Head(brief, c.caller.Workspace.ID, d.SessionID)
+	brief, cancel := s.Brief(ctx)
+	h, err := s.Sessions.Head(brief, c.caller.Workspace.ID, d.SessionID)
 	cancel()
 	if err != nil {
 		return result{}, w.lost(ctx, err)
@@ -106,9 +106,9 @@ func (s *api) cancelSession(ctx context.Context, c *call) (result, error) {
 	if err := c.args.Err(); err != nil {
 		return result{}, err
 	}
-	ctx, cancel := s.door.Brief(context.WithoutCancel(ctx))
+	ctx, cancel := s.Brief(context.WithoutCancel(ctx))
 	defer cancel()
-	got, err := s.cfg.Turns.Cancel(ctx, c.caller.Workspace.ID, id)
+	got, err := s.Turns.Cancel(ctx, c.caller.Workspace.ID, id)
 	value := map[string]any{"canceled": got.Canceled, "runner_halt_deferred": got.HaltDeferred}
 	if !got.Canceled {
 		value["reason"] = "not_in_progress"

@@ -52,8 +52,8 @@ func (w *wait) answered(ctx context.Context) (res result, over bool, err error) 
 		if err != nil {
 			continue // of nothing that was asked
 		}
-		brief, cancel := w.door.Brief(ctx)
-		a, err := w.cfg.Sessions.Approval(brief, w.call.caller.Workspace.ID, id)
+		brief, cancel := w.Brief(ctx)
+		a, err := w.Sessions.Approval(brief, w.call.caller.Workspace.ID, id)
 		cancel()
 		switch {
 		case err != nil && fault.From(err) == nil:

@@ -110,6 +110,6 @@ func whole(result json.RawMessage) json.RawMessage {
 
 // failed tells of what should not have come to the SDK, or not out of it.
 func (s *api) failed(ctx context.Context, v *visit, err error) *jsonrpc.Error {
-	f := s.door.Fault(ctx, fmt.Errorf("answer a request of the protocol: %w", err), "method", v.message.method, "workspace", v.caller.Workspace.ID, "key", v.caller.Key)
+	f := s.Fault(ctx, fmt.Errorf("answer a request of the protocol: %w", err), "method", v.message.method, "workspace", v.caller.Workspace.ID, "key", v.caller.Key)
 	return wrong(jsonrpc.CodeInternalError, "%s", f.Message)
 }

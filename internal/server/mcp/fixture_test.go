@@ -12,6 +12,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"go.uber.org/goleak"
 
+	"github.com/parley-server/parley/internal/server"
 	mcpserver "github.com/parley-server/parley/internal/server/mcp"
 	"github.com/parley-server/parley/internal/server/rest"
 	"github.com/parley-server/parley/internal/store/apikey"
@@ -31,7 +32,7 @@ type service struct {
 }
 
 // start runs a service. Tools that no rule knows ask for an approval.
-func start(t testing.TB, change func(*mcpserver.Config)) *service {
+func start(t testing.TB, change func(*server.Config)) *service {
 	t.Helper()
 	s := &service{Service: apitest.New(t, apitest.Options{
 		Gate: "read", // so that nobody is asked
@@ -41,22 +42,17 @@ func start(t testing.TB, change func(*mcpserver.Config)) *service {
 		Turns: apitest.Asking,
 	})}
 	s.key = s.Issue(t, s.Workspace, apikey.MCP)
-	cfg := mcpserver.Config{Config: s.Door(), Turns: s.Turns, Files: s.Files, Skills: s.Skills, Wiki: s.Wiki}
-	if change != nil {
-		change(&cfg)
-	}
-	var err error
-	if s.protocol, err = mcpserver.New(cfg); err != nil {
-		t.Fatal(err)
-	}
-	rest, err := rest.New(rest.Config{Config: cfg.Config, Turns: s.Turns, Files: s.Files, Callbacks: s.Callbacks})
+	srv := s.Server(t, change)
+	protocol, err := mcpserver.New(srv, s.Wiki)
 	if err != nil {
 		t.Fatal(err)
 	}
-	mux := http.NewServeMux()
-	mux.Handle(mcpserver.Path, s.protocol)
-	mux.Handle("/", rest)
-	s.Serve(t, mux)
+	rest, err := rest.New(srv, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.protocol = srv.NewRouter(protocol)
+	s.Serve(t, srv.NewRouter(protocol, rest))
 	s.checked = s.Checked(t)
 	return s
 }

@@ -14,57 +14,38 @@ package mcp
 
 import (
 	"errors"
-	"net/http"
 	"sync"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/parley-server/parley/internal/server"
-	"github.com/parley-server/parley/internal/store/filestore"
-	"github.com/parley-server/parley/internal/store/skill"
 	"github.com/parley-server/parley/internal/store/wiki"
-	"github.com/parley-server/parley/internal/turn"
 )
 
-// Path is where the handler is to be mounted.
+// Path is the path of the handler.
 const Path = "/mcp"
 
-// Config is what the handler needs. The stores and Turns are required.
-type Config struct {
-	server.Config
-
-	Turns  *turn.Service
-	Files  *filestore.Store
-	Skills *skill.Store
-	Wiki   *wiki.Store
-}
-
-// api is the handler.
+// api has the handler.
 type api struct {
-	cfg   Config
-	door  *server.Door
+	*server.Server
+	wiki  *wiki.Store
 	tools []tool
 
 	mu      sync.Mutex
 	servers map[string]*mcp.Server // by the names of their tools
 }
 
-// New makes the handler. It fails where the table of tools and the handlers differ. Calls
-// end when the request's context does: make it end with the process.
-func New(cfg Config) (http.Handler, error) {
-	if cfg.Turns == nil || cfg.Files == nil || cfg.Skills == nil || cfg.Wiki == nil {
-		return nil, errors.New("mcpserver: Turns, Files, Skills and Wiki are required")
+// New returns the handler. It fails if the table of tools and the handlers differ.
+func New(srv *server.Server, pages *wiki.Store) (server.Routes, error) {
+	if pages == nil {
+		return nil, errors.New("mcp: the wiki is required")
 	}
-	d, err := server.New(cfg.Config)
-	if err != nil {
-		return nil, err
-	}
-	cfg.Config = d.Config
-	s := &api{cfg: cfg, door: d, servers: make(map[string]*mcp.Server)}
+	s := &api{Server: srv, wiki: pages, servers: make(map[string]*mcp.Server)}
+	var err error
 	if s.tools, err = load(table, s.handlers()); err != nil {
 		return nil, err
 	}
-	return s.door.Handler(s.serve), nil
+	return server.Routes{Path: s.Handler(s.serve)}, nil
 }
 
 // handlers binds the tools of the table.

@@ -43,7 +43,7 @@ func instructions(names []string) string {
 
 // offer makes a server with some of the tools.
 func (s *api) offer(names []string) *mcp.Server {
-	srv := mcp.NewServer(&mcp.Implementation{Name: "parley", Title: "Parley", Version: s.cfg.Version}, &mcp.ServerOptions{
+	srv := mcp.NewServer(&mcp.Implementation{Name: "parley", Title: "Parley", Version: s.Version}, &mcp.ServerOptions{
 		Instructions: instructions(names),
 		Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}},
 		// A list of tools is for the keys of one set of scopes, and no cache knows those.

@@ -23,9 +23,9 @@ func (s *api) listSkills(ctx context.Context, c *call) (result, error) {
 	if err := c.args.Err(); err != nil {
 		return result{}, err
 	}
-	ctx, cancel := s.door.Brief(ctx)
+	ctx, cancel := s.Brief(ctx)
 	defer cancel()
-	all, err := s.cfg.Skills.List(ctx, c.caller.Workspace.ID)
+	all, err := s.Skills.List(ctx, c.caller.Workspace.ID)
 	if err != nil {
 		return result{}, err
 	}
@@ -56,9 +56,9 @@ func (s *api) listSessions(ctx context.Context, c *call) (result, error) {
 	if err := a.Err(); err != nil {
 		return result{}, err
 	}
-	ctx, cancel := s.door.Brief(ctx)
+	ctx, cancel := s.Brief(ctx)
 	defer cancel()
-	page, err := s.cfg.Sessions.Summaries(ctx, c.caller.Workspace.ID, q)
+	page, err := s.Sessions.Summaries(ctx, c.caller.Workspace.ID, q)
 	return result{value: page}, err
 }
 
@@ -67,9 +67,9 @@ func (s *api) getSession(ctx context.Context, c *call) (result, error) {
 	if err := c.args.Err(); err != nil {
 		return result{}, err
 	}
-	ctx, cancel := s.door.Brief(ctx)
+	ctx, cancel := s.Brief(ctx)
 	defer cancel()
-	sum, err := s.cfg.Sessions.Summary(ctx, c.caller.Workspace.ID, id)
+	sum, err := s.Sessions.Summary(ctx, c.caller.Workspace.ID, id)
 	return result{value: sum}, err
 }
 
@@ -82,9 +82,9 @@ func (s *api) getMessages(ctx context.Context, c *call) (result, error) {
 	if err := a.Err(); err != nil {
 		return result{}, err
 	}
-	ctx, cancel := s.door.Brief(ctx)
+	ctx, cancel := s.Brief(ctx)
 	defer cancel()
-	page, err := s.cfg.Sessions.Messages(ctx, c.caller.Workspace.ID, id, q)
+	page, err := s.Sessions.Messages(ctx, c.caller.Workspace.ID, id, q)
 	if err != nil {
 		return result{}, err
 	}
@@ -92,7 +92,7 @@ func (s *api) getMessages(ctx context.Context, c *call) (result, error) {
 	for i, m := range page.Data {
 		turns[i] = m.TurnID
 	}
-	files, err := s.cfg.Files.OfTurns(ctx, c.caller.Workspace.ID, turns)
+	files, err := s.Files.OfTurns(ctx, c.caller.Workspace.ID, turns)
 	if err != nil {
 		return result{}, err
 	}
@@ -123,9 +123,9 @@ func (s *api) listPending(ctx context.Context, c *call) (result, error) {
 	if err := a.Err(); err != nil {
 		return result{}, err
 	}
-	ctx, cancel := s.door.Brief(ctx)
+	ctx, cancel := s.Brief(ctx)
 	defer cancel()
-	page, err := s.cfg.Sessions.Approvals(ctx, c.caller.Workspace.ID, q)
+	page, err := s.Sessions.Approvals(ctx, c.caller.Workspace.ID, q)
 	for i := range page.Data {
 		page.Data[i].Request = linked(c.base, page.Data[i].Request)
 	}

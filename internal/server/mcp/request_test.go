@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/parley-server/parley/internal/server"
 	"github.com/parley-server/parley/internal/server/mcp"
 	"github.com/parley-server/parley/internal/store/apikey"
 )
@@ -15,7 +16,7 @@ const ping = `{"jsonrpc":"2.0","id":"p-1","method":"ping"}`
 // the REST interface.
 func TestWhatMayNotComeInIsRefusedInTheEnvelope(t *testing.T) {
 	t.Parallel()
-	s := start(t, func(c *mcp.Config) { c.BaseURL = "https://chat.example/parley" })
+	s := start(t, func(c *server.Config) { c.BaseURL = "https://chat.example/parley" })
 	chat := s.Issue(t, s.Workspace, apikey.Chat)
 	large := `{"jsonrpc":"2.0","id":1,"method":"ping","params":{"x":"` + strings.Repeat("x", 1<<20) + `"}}`
 	for _, c := range []struct {

@@ -21,7 +21,7 @@ import (
 // message of its own.
 func (s *api) sendMessage(ctx context.Context, c *call) (result, error) {
 	if c.message.state == "" {
-		if _, err := s.door.Count(ctx, c.caller, ratelimit.Messages); err != nil {
+		if _, err := s.Count(ctx, c.caller, ratelimit.Messages); err != nil {
 			return result{}, err
 		}
 	}
@@ -38,7 +38,7 @@ func (s *api) sendMessage(ctx context.Context, c *call) (result, error) {
 			return result{}, err
 		}
 	}
-	release, err := s.door.Hold(ctx, c.caller)
+	release, err := s.Hold(ctx, c.caller)
 	if err != nil {
 		return result{}, err
 	}
@@ -98,7 +98,7 @@ func (s *api) start(ctx context.Context, c *call, req turn.Request) (turn.Starte
 		return turn.Started{}, err
 	}
 	req.Workspace, req.Key, req.Scopes = c.caller.Workspace, c.caller.Key, c.caller.Scopes.Expand().Strings()
-	started, err := s.cfg.Turns.Start(ctx, req)
+	started, err := s.Turns.Start(ctx, req)
 	f := fault.From(names.Told(err))
 	switch {
 	case f == nil:

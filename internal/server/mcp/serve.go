@@ -30,12 +30,12 @@ type visitKey struct{}
 // serve lets a request in and hands it to the protocol.
 func (s *api) serve(w http.ResponseWriter, r *http.Request) error {
 	if r.Method != http.MethodPost { // a GET would open a stream of a session, and a DELETE end one: there are none
-		return server.OtherMethod(w, r, "OPTIONS, POST")
+		return server.RejectMethod(w, r, "OPTIONS, POST")
 	}
-	if err := s.door.CheckOrigin(r); err != nil {
+	if err := s.CheckOrigin(r); err != nil {
 		return err
 	}
-	caller, err := s.door.Admit(w, r, server.Terms{Scope: apikey.MCPRead, Class: ratelimit.Calls})
+	caller, err := s.Admit(w, r, server.Terms{Scope: apikey.MCPRead, Class: ratelimit.Calls})
 	if err != nil {
 		return err
 	}
@@ -48,12 +48,12 @@ func (s *api) serve(w http.ResponseWriter, r *http.Request) error {
 	}
 	there, leave := context.WithCancel(r.Context())
 	defer leave()
-	out := newReply(w, s.cfg.WriteTimeout, s.cfg.Keepalive, leave)
+	out := newReply(w, s.WriteTimeout, s.Keepalive, leave)
 	list, batched, bad := read(body)
 	if bad != nil {
 		return out.answer(http.StatusBadRequest, response{Error: bad})
 	}
-	v := visit{caller: caller, base: s.door.Base(r), ctx: there, reply: out}
+	v := visit{caller: caller, base: s.Base(r), ctx: there, reply: out}
 	if v.revision, bad = revisionOf(r.Header); bad != nil {
 		v.message = &message{}
 		if !batched {

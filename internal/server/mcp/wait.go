@@ -35,11 +35,11 @@ type wait struct {
 
 // result waits for the end of the turn or for its first question that nobody has answered.
 func (w *wait) result(ctx context.Context) (result, error) {
-	ctx, stop := w.cfg.Keys.While(ctx, w.call.caller.Key)
+	ctx, stop := w.Keys.While(ctx, w.call.caller.Key)
 	defer stop()
 	p := w.call.progress(ctx)
 	defer w.call.reply.alive()()
-	defer p.alive(w.cfg.Keepalive)()
+	defer p.alive(w.Keepalive)()
 	if !w.past {
 		p.begin(w.started.Session)
 		question, err := w.follow(ctx, p)
@@ -50,9 +50,9 @@ func (w *wait) result(ctx context.Context) (result, error) {
 			return w.question(ctx, question.Data, question.Seq)
 		}
 	}
-	brief, cancel := w.door.Brief(ctx)
+	brief, cancel := w.Brief(ctx)
 	defer cancel()
-	o, ended, err := w.cfg.Turns.Outcome(brief, w.call.caller.Workspace.ID, w.started.Turn)
+	o, ended, err := w.Turns.Outcome(brief, w.call.caller.Workspace.ID, w.started.Turn)
 	if err == nil && !ended {
 		err = errors.New("the turn has ended without an answer")
 	}
@@ -65,7 +65,7 @@ func (w *wait) result(ctx context.Context) (result, error) {
 // follow tells how the turn goes until it asks what nobody has answered, or ends: then there is
 // no question.
 func (w *wait) follow(ctx context.Context, p *progress) (*event.Event, error) {
-	for evs, err := range w.door.Events(ctx, w.started.From, w.started.Turn) {
+	for evs, err := range w.Events(ctx, w.started.From, w.started.Turn) {
 		if errors.Is(err, session.ErrGone) { // of a turn that is over: its answer is still there
 			return nil, nil
 		}
@@ -102,9 +102,9 @@ func (w *wait) open(ctx context.Context, data json.RawMessage) (uuid.UUID, bool,
 	if err != nil {
 		return uuid.Nil, false, err
 	}
-	ctx, cancel := w.door.Brief(ctx)
+	ctx, cancel := w.Brief(ctx)
 	defer cancel()
-	a, err := w.cfg.Sessions.Approval(ctx, w.call.caller.Workspace.ID, q.ApprovalID)
+	a, err := w.Sessions.Approval(ctx, w.call.caller.Workspace.ID, q.ApprovalID)
 	return q.ApprovalID, a.Status == "pending", err
 }
 
@@ -117,9 +117,9 @@ func (w *wait) question(ctx context.Context, data json.RawMessage, seq int64) (r
 	if q.What == event.InputApproval && !w.plain && w.call.elicits() {
 		return elicitation(q, seq, w.notice), nil
 	}
-	ctx, cancel := w.door.Brief(ctx)
+	ctx, cancel := w.Brief(ctx)
 	defer cancel()
-	o, err := w.cfg.Turns.Asking(ctx, w.call.caller.Workspace.ID, w.started.Turn, linked(w.call.base, data))
+	o, err := w.Turns.Asking(ctx, w.call.caller.Workspace.ID, w.started.Turn, linked(w.call.base, data))
 	if err != nil {
 		return result{}, w.lost(ctx, err)
 	}
@@ -201,7 +201,7 @@ func (w *wait) lost(ctx context.Context, err error) error {
 	case errors.Is(err, context.Canceled) || ctx.Err() != nil: // the caller is gone, or the service is stopping
 	case pgerr.IsTransient(err):
 		why = "has lost its database"
-		w.cfg.Log.WarnContext(ctx, "a call lost the database after its message was stored", "session", w.started.Session, "turn", w.started.Turn, "err", err)
+		w.Log.WarnContext(ctx, "a call lost the database after its message was stored", "session", w.started.Session, "turn", w.started.Turn, "err", err)
 	default:
 		return err
 	}

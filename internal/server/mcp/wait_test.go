@@ -16,6 +16,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/parley-server/parley/internal/server"
 	mcpserver "github.com/parley-server/parley/internal/server/mcp"
 	"github.com/parley-server/parley/internal/store/apikey"
 	"github.com/parley-server/parley/internal/store/workspace"
@@ -71,7 +72,7 @@ func TestProgressIsToldInOrder(t *testing.T) {
 // TestAQuietCallIsKeptAlive: by comments of one line, whoever wants progress or not.
 func TestAQuietCallIsKeptAlive(t *testing.T) {
 	t.Parallel()
-	s := start(t, func(c *mcpserver.Config) { c.Keepalive = 5 * time.Millisecond })
+	s := start(t, func(c *server.Config) { c.Keepalive = 5 * time.Millisecond })
 	const body = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"send_message","arguments":{"command":"@call read {}\n@say Now."}}}`
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.URL+mcpserver.Path, strings.NewReader(body))
 	if err != nil {
@@ -107,7 +108,7 @@ func TestAQuietCallIsKeptAlive(t *testing.T) {
 // TestQuietCallsRepeatTheirProgress: for clients that count notifications, and no comments.
 func TestQuietCallsRepeatTheirProgress(t *testing.T) {
 	t.Parallel()
-	s := start(t, func(c *mcpserver.Config) { c.Keepalive = 5 * time.Millisecond })
+	s := start(t, func(c *server.Config) { c.Keepalive = 5 * time.Millisecond })
 	heard := make(chan *mcp.ProgressNotificationParams, 1000)
 	c := s.connect(t, s.key, &mcp.ClientOptions{ProgressNotificationHandler: func(_ context.Context, r *mcp.ProgressNotificationClientRequest) {
 		heard <- r.Params
@@ -260,7 +261,7 @@ func TestARevokedKeyLosesItsCalls(t *testing.T) {
 // turn goes on.
 func TestAReaderThatTakesNothingIsLetGo(t *testing.T) {
 	t.Parallel()
-	s := start(t, func(c *mcpserver.Config) { c.WriteTimeout = 100 * time.Millisecond })
+	s := start(t, func(c *server.Config) { c.WriteTimeout = 100 * time.Millisecond })
 	c := workspace.Change{OpenStreams: new(1)}
 	if _, err := workspace.New(s.Pool).Update(t.Context(), s.Workspace.ID, c); err != nil {
 		t.Fatal(err)

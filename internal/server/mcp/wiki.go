@@ -17,11 +17,11 @@ func (s *api) wikiRead(ctx context.Context, c *call) (result, error) {
 	if err := c.args.Err(); err != nil {
 		return result{}, err
 	}
-	ctx, cancel := s.door.Brief(ctx)
+	ctx, cancel := s.Brief(ctx)
 	defer cancel()
-	d, err := s.cfg.Wiki.Get(ctx, c.caller.Workspace.ID, wiki.PageKey(wiki.PageName(name)))
+	d, err := s.wiki.Get(ctx, c.caller.Workspace.ID, wiki.PageKey(wiki.PageName(name)))
 	if f := fault.From(err); f != nil && f.Code == fault.FileNotFound {
-		if other, none := s.cfg.Wiki.Get(ctx, c.caller.Workspace.ID, name); none == nil {
+		if other, none := s.wiki.Get(ctx, c.caller.Workspace.ID, name); none == nil {
 			d, err = other, nil
 		}
 	}
@@ -51,9 +51,9 @@ func (s *api) wikiSearch(ctx context.Context, c *call) (result, error) {
 	if err := c.args.Err(); err != nil {
 		return result{}, err
 	}
-	ctx, cancel := s.door.Brief(ctx)
+	ctx, cancel := s.Brief(ctx)
 	defer cancel()
-	found, err := s.cfg.Wiki.Search(ctx, c.caller.Workspace.ID, query, limit)
+	found, err := s.wiki.Search(ctx, c.caller.Workspace.ID, query, limit)
 	if err != nil {
 		return result{}, err
 	}
@@ -78,9 +78,9 @@ func (s *api) saveWiki(ctx context.Context, c *call) (result, error) {
 	if err := c.args.Err(); err != nil {
 		return result{}, err
 	}
-	ctx, cancel := s.door.Brief(ctx)
+	ctx, cancel := s.Brief(ctx)
 	defer cancel()
-	version, ok, err := s.cfg.Wiki.WritePage(ctx, c.caller.Workspace.ID, page, content, expected)
+	version, ok, err := s.wiki.WritePage(ctx, c.caller.Workspace.ID, page, content, expected)
 	if f := fault.From(err); f != nil {
 		for i, v := range f.Detail.Violations {
 			if v.Param == "/path" { // it was called otherwise here

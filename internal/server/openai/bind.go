@@ -6,7 +6,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/parley-server/parley/internal/server/chat"
+	"github.com/parley-server/parley/internal/server"
 	"github.com/parley-server/parley/internal/session"
 )
 
@@ -23,8 +23,8 @@ type binding struct {
 
 // bind finds what a word is about: the question that the conversation shows. A request that has
 // nothing of the assistant's tells it by the response before, or by the number that was said.
-func (s *api) bind(r *chat.Request, q requestBody, said word) (b binding, err error) {
-	ctx, cancel := s.Door.Brief(r.Context())
+func (s *api) bind(r *server.Request, q requestBody, said word) (b binding, err error) {
+	ctx, cancel := s.Brief(r.Context())
 	defer cancel()
 	own := r.Caller.Workspace.ID
 	if b.session = q.Session; b.session == uuid.Nil && q.CallerID != "" {
@@ -79,8 +79,8 @@ func (s *api) bind(r *chat.Request, q requestBody, said word) (b binding, err er
 
 // shown is the question that a response has shown, or would have: its id tells the turn and the
 // number.
-func (s *api) shown(r *chat.Request, in uuid.UUID, response string) (a session.Approval, ok bool, err error) {
-	ctx, cancel := s.Door.Brief(r.Context())
+func (s *api) shown(r *server.Request, in uuid.UUID, response string) (a session.Approval, ok bool, err error) {
+	ctx, cancel := s.Brief(r.Context())
 	defer cancel()
 	parts := strings.Split(strings.TrimPrefix(response, responsePrefix), "_")
 	turn, err := uuid.Parse(parts[0])

@@ -17,7 +17,7 @@ import (
 
 // retries is how often OpenAI's clients say that they have sent a request before; ok is false
 // where a client says nothing of it.
-func retries(r *chat.Request) (n int, ok bool) {
+func retries(r *server.Request) (n int, ok bool) {
 	n, err := strconv.Atoi(r.Header.Get("X-Stainless-Retry-Count"))
 	return n, err == nil
 }
@@ -26,7 +26,7 @@ func retries(r *chat.Request) (n int, ok bool) {
 func unrepeated(w http.ResponseWriter) { w.Header().Set("X-Should-Retry", "false") }
 
 // collect gives a projection what is read, for an answer that comes in one piece.
-func (s *api) collect(r *chat.Request, q requestBody, rd chat.Reading, p chat.Projection) error {
+func (s *api) collect(r *server.Request, q requestBody, rd chat.Reading, p chat.Projection) error {
 	ctx, stop := s.Keys.While(r.Context(), r.Caller.Key)
 	defer stop()
 	p.Begin()
@@ -49,7 +49,7 @@ func (s *api) collect(r *chat.Request, q requestBody, rd chat.Reading, p chat.Pr
 
 // accepted says of a call that cannot be answered any more that its message was stored, and how
 // to be told the answer: who only hears "try again" sends it as another.
-func (s *api) accepted(r *chat.Request, q requestBody, rd chat.Reading, err error) error {
+func (s *api) accepted(r *server.Request, q requestBody, rd chat.Reading, err error) error {
 	why := "is stopping"
 	switch {
 	case errors.Is(err, context.Canceled) || r.Context().Err() != nil: // or the caller is gone
@@ -60,7 +60,7 @@ func (s *api) accepted(r *chat.Request, q requestBody, rd chat.Reading, err erro
 		return fmt.Errorf("wait for the turn: %w", err)
 	}
 	t := &session.ActiveTurn{TurnID: rd.Turn, SessionID: rd.Session(), Status: session.Running, LastSeq: rd.From.Seq}
-	server.Link(s.Door.Base(r.Request), r.Caller.Workspace, t)
+	server.Link(s.Base(r.Request), r.Caller.Workspace, t)
 	remedy := "send `continue` in this chat while the agent is at it, or "
 	if !q.named() {
 		remedy = fmt.Sprintf("send `continue` with \"session_id\":\"%s\" while the agent is at it, or ", t.SessionID)

@@ -14,7 +14,7 @@ import (
 )
 
 // complete answers the last message of a conversation.
-func (s *api) complete(w http.ResponseWriter, r *chat.Request) error {
+func (s *api) complete(w http.ResponseWriter, r *server.Request) error {
 	body, raw, err := request.ReadChat(w, r.Request)
 	if err != nil {
 		return err
@@ -37,7 +37,7 @@ type telling interface {
 }
 
 // answer answers a request in the shape that tell makes.
-func (s *api) answer(w http.ResponseWriter, r *chat.Request, in *incoming, tell func(About, reply) telling) error {
+func (s *api) answer(w http.ResponseWriter, r *server.Request, in *incoming, tell func(About, reply) telling) error {
 	q, err := s.parse(r, in)
 	if err != nil {
 		return err
@@ -45,7 +45,7 @@ func (s *api) answer(w http.ResponseWriter, r *chat.Request, in *incoming, tell 
 	if chore(r.Header, q.text) {
 		return fault.New(fault.InvalidRequestBody, "This is a task of Open WebUI's own, a title or the like, and no message for the agent. Set another task model in its settings.")
 	}
-	release, err := s.Door.Hold(r.Context(), r.Caller)
+	release, err := s.Hold(r.Context(), r.Caller)
 	if err != nil {
 		return err
 	}
@@ -56,7 +56,7 @@ func (s *api) answer(w http.ResponseWriter, r *chat.Request, in *incoming, tell 
 		return helped(w, err)
 	}
 	about := About{ID: "chatcmpl-" + rd.Turn.String(), Model: q.model, Created: time.Now().Unix(), Session: rd.Session(),
-		Usage: q.usage, Structured: rd.Structured, Note: rd.note, Barred: !r.Caller.Scopes.Allows(apikey.Secret), Base: s.Door.Base(r.Request)}
+		Usage: q.usage, Structured: rd.Structured, Note: rd.note, Barred: !r.Caller.Scopes.Allows(apikey.Secret), Base: s.Base(r.Request)}
 	if !q.spoke && !q.named() { // nothing that came tells a chat
 		about.Unbound = in.unbound
 	}
@@ -107,7 +107,7 @@ func (s *api) answer(w http.ResponseWriter, r *chat.Request, in *incoming, tell 
 const overloadedPause = "5"
 
 // told notes that a reply is written whole. A word is no message that comes again.
-func (s *api) told(r *chat.Request, rd reply) {
+func (s *api) told(r *server.Request, rd reply) {
 	if !rd.spoken {
 		s.Told(r, rd.Reading)
 	}

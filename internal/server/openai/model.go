@@ -22,8 +22,8 @@ type model struct {
 }
 
 // models are those of the key's workspace.
-func (s *api) models(r *chat.Request) ([]model, error) {
-	ctx, cancel := s.Door.Brief(r.Context())
+func (s *api) models(r *server.Request) ([]model, error) {
+	ctx, cancel := s.Brief(r.Context())
 	defer cancel()
 	w := r.Caller.Workspace
 	skills, err := s.Skills.List(ctx, w.ID)
@@ -39,7 +39,7 @@ func (s *api) models(r *chat.Request) ([]model, error) {
 	return list, nil
 }
 
-func (s *api) listModels(w http.ResponseWriter, r *chat.Request) error {
+func (s *api) listModels(w http.ResponseWriter, r *server.Request) error {
 	list, err := s.models(r)
 	if err != nil {
 		return err
@@ -50,7 +50,7 @@ func (s *api) listModels(w http.ResponseWriter, r *chat.Request) error {
 	}{"list", list})
 }
 
-func (s *api) getModel(w http.ResponseWriter, r *chat.Request) error {
+func (s *api) getModel(w http.ResponseWriter, r *server.Request) error {
 	list, err := s.models(r)
 	if err != nil {
 		return err

@@ -11,6 +11,7 @@ import (
 	"net/http"
 
 	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/server"
 	"github.com/parley-server/parley/internal/server/chat"
 	"github.com/parley-server/parley/internal/store/apikey"
 	"github.com/parley-server/parley/internal/store/ratelimit"
@@ -19,23 +20,18 @@ import (
 // api answers requests.
 type api struct{ *chat.Desk }
 
-type handler = func(http.ResponseWriter, *chat.Request) error
+type handler = func(http.ResponseWriter, *server.Request) error
 
 // New returns the handlers by their paths. {model...} is the rest of a path.
-func New(cfg chat.Config) (map[string]http.Handler, error) {
-	cfg.Nulls = true
-	desk, err := chat.New(cfg)
-	if err != nil {
-		return nil, err
-	}
-	s := &api{desk}
+func New(srv *server.Server) server.Routes {
+	s := &api{&chat.Desk{Server: srv.WithNullParams()}}
 	read := func(do handler) http.Handler {
-		return s.Route(map[string]chat.Operation{http.MethodGet: {Scope: apikey.Chat, Class: ratelimit.Calls, Do: do}})
+		return s.HandleMethods(map[string]server.Operation{http.MethodGet: {Scope: apikey.Chat, Class: ratelimit.Calls, Serve: do}})
 	}
 	send := func(do handler) http.Handler {
-		return s.Route(map[string]chat.Operation{http.MethodPost: {Scope: apikey.Chat, Class: ratelimit.Calls, Do: plainly(do)}})
+		return s.HandleMethods(map[string]server.Operation{http.MethodPost: {Scope: apikey.Chat, Class: ratelimit.Calls, Serve: plainly(do)}})
 	}
-	routes := make(map[string]http.Handler)
+	routes := make(server.Routes)
 	for _, base := range []string{"/openai/v1", "/v1"} { // some clients add the /v1 by themselves, and nothing else
 		routes[base+"/models"] = read(s.listModels)
 		routes[base+"/models/{model...}"] = read(s.getModel)
@@ -46,12 +42,12 @@ func New(cfg chat.Config) (map[string]http.Handler, error) {
 	}
 	routes["/openai"] = s.nothing("/openai/v1")
 	routes["/openai/"] = s.nothing("/openai/v1")
-	return routes, nil
+	return routes
 }
 
 // nothing answers requests for paths that do not exist.
 func (s *api) nothing(base string) http.Handler {
-	return s.Door.Handler(func(http.ResponseWriter, *http.Request) error {
+	return s.Handler(func(http.ResponseWriter, *http.Request) error {
 		return fault.New(fault.RouteNotFound, "No such path. Below %s there are GET models, GET models/{model}, POST chat/completions and POST responses.", base)
 	})
 }

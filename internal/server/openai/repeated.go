@@ -11,6 +11,7 @@ import (
 
 	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/server"
 	"github.com/parley-server/parley/internal/server/chat"
 	"github.com/parley-server/parley/internal/session"
 	"github.com/parley-server/parley/internal/strictjson"
@@ -39,7 +40,7 @@ var ids = regexp.MustCompile(`[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
 // repeated is the question that ends a message of the assistant's, with its number; ok is false
 // where there is none. An id in it says only which question that would be: whoever answers must
 // have been shown what runs, so the whole of it has to stand there as it is asked here.
-func (s *api) repeated(ctx context.Context, r *chat.Request, last string) (a session.Approval, number int, ok bool, err error) {
+func (s *api) repeated(ctx context.Context, r *server.Request, last string) (a session.Approval, number int, ok bool, err error) {
 	found := ids.FindAllString(last, -1)
 	if found == nil {
 		return a, 0, false, nil
@@ -62,7 +63,7 @@ func (s *api) repeated(ctx context.Context, r *chat.Request, last string) (a ses
 	if number, err = s.Sessions.Number(ctx, own, a.ApprovalID); err != nil {
 		return a, 0, false, err
 	}
-	return a, number, ends(last, ask, number, s.Door.Base(r.Request)), nil
+	return a, number, ends(last, ask, number, s.Base(r.Request)), nil
 }
 
 // ends reports whether a text ends with a question, to whomever it was asked, and whatever became

@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/server"
 	"github.com/parley-server/parley/internal/server/chat"
 	"github.com/parley-server/parley/internal/server/request"
 	"github.com/parley-server/parley/internal/strictjson"
@@ -64,7 +65,7 @@ func receive(body []request.Member, raw []byte, understood []string) *incoming {
 }
 
 // parse reads a request after what was found wrong before.
-func (s *api) parse(r *chat.Request, in *incoming) (requestBody, error) {
+func (s *api) parse(r *server.Request, in *incoming) (requestBody, error) {
 	q := requestBody{model: in.Word("/model", chat.OrEmpty(in.given["model"]), 200), follows: in.previous}
 	q.text, q.more, q.last, q.spoke = in.question(r)
 	if raw, ok := in.given["stream"]; ok {
@@ -95,7 +96,7 @@ func (s *api) parse(r *chat.Request, in *incoming) (requestBody, error) {
 
 // question is the text of the last message of the user; more says that one of the assistant's
 // stands behind it, last is what the assistant said last, and spoke that it has said something.
-func (in *incoming) question(r *chat.Request) (text string, more bool, last string, spoke bool) {
+func (in *incoming) question(r *server.Request) (text string, more bool, last string, spoke bool) {
 	list := chat.Messages(&in.Checks, in.given["messages"])
 	system := func(m chat.Message) bool { return m.Role == "system" || m.Role == "developer" }
 	if slices.ContainsFunc(list, system) {
@@ -146,7 +147,7 @@ var (
 )
 
 // chat puts the chat's name where messages have it.
-func (in *incoming) chat(r *chat.Request) {
+func (in *incoming) chat(r *server.Request) {
 	delete(in.given, "caller_id")
 	for _, name := range slices.Backward(chatFields) {
 		if value, ok := in.given[name]; ok && string(value) != `""` {
@@ -195,7 +196,7 @@ func (in *incoming) forced() {
 }
 
 // format reads what the answer is to look like.
-func (in *incoming) format(r *chat.Request) {
+func (in *incoming) format(r *server.Request) {
 	raw, ok := in.given["response_format"]
 	if !ok || !in.Object("/response_format", raw) {
 		return
@@ -209,7 +210,7 @@ func (in *incoming) format(r *chat.Request) {
 	}
 }
 
-func (in *incoming) schema(r *chat.Request, raw json.RawMessage) {
+func (in *incoming) schema(r *server.Request, raw json.RawMessage) {
 	if raw == nil || raw[0] != '{' {
 		raw = json.RawMessage("{}")
 	}
@@ -224,7 +225,7 @@ func (in *incoming) schema(r *chat.Request, raw json.RawMessage) {
 }
 
 // resolve finds out what the model stands for.
-func (s *api) resolve(r *chat.Request, q requestBody, given map[string]json.RawMessage) error {
+func (s *api) resolve(r *server.Request, q requestBody, given map[string]json.RawMessage) error {
 	slug, name, calls := strings.Cut(q.model, "/")
 	if slug != r.Caller.Workspace.Slug {
 		return noModel(q.model, r.Caller.Workspace)
@@ -232,7 +233,7 @@ func (s *api) resolve(r *chat.Request, q requestBody, given map[string]json.RawM
 	if !calls {
 		return nil
 	}
-	ctx, cancel := s.Door.Brief(context.WithoutCancel(r.Context()))
+	ctx, cancel := s.Brief(context.WithoutCancel(r.Context()))
 	defer cancel()
 	r.Names["skill"] = "model"
 	k, err := s.Skills.Active(ctx, r.Caller.Workspace.ID, name)

@@ -9,13 +9,14 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/server"
 	"github.com/parley-server/parley/internal/server/chat"
 	"github.com/parley-server/parley/internal/server/request"
 )
 
 // respond answers a request of the Responses API. It is a completion in other words, and goes
 // on where the response that it names has ended.
-func (s *api) respond(w http.ResponseWriter, r *chat.Request) error {
+func (s *api) respond(w http.ResponseWriter, r *server.Request) error {
 	body, raw, err := request.ReadChat(w, r.Request)
 	if err != nil {
 		return err
@@ -50,8 +51,8 @@ const responsePrefix = "resp_"
 
 // previous is the session of a response, whose id begins with its turn; the number of the
 // question that the response may show follows, where that is not the turn's first.
-func (s *api) previous(r *chat.Request, name string) (uuid.UUID, error) {
-	ctx, cancel := s.Door.Brief(r.Context())
+func (s *api) previous(r *server.Request, name string) (uuid.UUID, error) {
+	ctx, cancel := s.Brief(r.Context())
 	defer cancel()
 	turn, _, _ := strings.Cut(strings.TrimPrefix(name, responsePrefix), "_")
 	if turn, err := uuid.Parse(turn); err == nil {
@@ -84,7 +85,7 @@ func (in *incoming) follow() (thread Thread) {
 }
 
 // translate says a request in the words of a completion; ok is false where it has no input.
-func (in *incoming) translate(r *chat.Request) (ok bool) {
+func (in *incoming) translate(r *server.Request) (ok bool) {
 	input := in.given["input"]
 	if len(input) == 0 || input[0] != '"' && input[0] != '[' {
 		in.Add(fault.Violation{Param: "/input", Rule: "type", Message: "input must be a text, or an array of messages, each with a role.", Expected: "string"})

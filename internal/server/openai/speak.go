@@ -22,7 +22,7 @@ const (
 )
 
 // speak does what a word means in a session; ok is false where it means nothing.
-func (s *api) speak(r *chat.Request, q requestBody, said word) (rd reply, ok bool, err error) {
+func (s *api) speak(r *server.Request, q requestBody, said word) (rd reply, ok bool, err error) {
 	b, err := s.bind(r, q, said)
 	if err != nil || b.session == uuid.Nil {
 		return rd, false, err
@@ -68,14 +68,14 @@ func (s *api) speak(r *chat.Request, q requestBody, said word) (rd reply, ok boo
 }
 
 // ended is the newest turn of a session that is not answering anything.
-func (s *api) ended(r *chat.Request, id uuid.UUID) (session.Ended, bool, error) {
-	ctx, cancel := s.Door.Brief(r.Context())
+func (s *api) ended(r *server.Request, id uuid.UUID) (session.Ended, bool, error) {
+	ctx, cancel := s.Brief(r.Context())
 	defer cancel()
 	return s.Sessions.Ended(ctx, r.Caller.Workspace.ID, id)
 }
 
-func (s *api) stop(r *chat.Request, p chat.Progress) (rd reply, ok bool, err error) {
-	ctx, cancel := s.Door.Brief(r.Context())
+func (s *api) stop(r *server.Request, p chat.Progress) (rd reply, ok bool, err error) {
+	ctx, cancel := s.Brief(r.Context())
 	defer cancel()
 	got, err := s.Turns.Cancel(ctx, r.Caller.Workspace.ID, p.Session())
 	return reply{Reading: p.Reading, spoken: true, said: canceled}, got.Canceled, err
@@ -84,7 +84,7 @@ func (s *api) stop(r *chat.Request, p chat.Progress) (rd reply, ok bool, err err
 // again tells what a turn in progress waits for, or what came after that: whoever sent the word
 // has not seen it. A turn that has asked nothing is read from its beginning, by who wants to
 // read on.
-func (s *api) again(r *chat.Request, p chat.Progress, said word) (rd reply, ok bool, err error) {
+func (s *api) again(r *server.Request, p chat.Progress, said word) (rd reply, ok bool, err error) {
 	if p.Asked != nil {
 		return s.rest(r, *p.Asked, true)
 	}
@@ -93,7 +93,7 @@ func (s *api) again(r *chat.Request, p chat.Progress, said word) (rd reply, ok b
 
 // decide answers the question that the word is bound to, once: who says it again is told what
 // came after.
-func (s *api) decide(r *chat.Request, b binding, said word) (rd reply, ok bool, err error) {
+func (s *api) decide(r *server.Request, b binding, said word) (rd reply, ok bool, err error) {
 	a := *b.asked
 	other := said.number > 0 && said.number != b.number
 	secret := a.Kind == event.InputSecret
@@ -148,8 +148,8 @@ func standing(a session.Approval, said word) string {
 
 // rest is what came after a question. Where it still waits and again is true, that is the
 // question itself.
-func (s *api) rest(r *chat.Request, a session.Approval, again bool) (rd reply, ok bool, err error) {
-	ctx, cancel := s.Door.Brief(r.Context())
+func (s *api) rest(r *server.Request, a session.Approval, again bool) (rd reply, ok bool, err error) {
+	ctx, cancel := s.Brief(r.Context())
 	defer cancel()
 	rd.spoken = true
 	if rd.Reading, err = s.Onward(ctx, r.Caller, a); err != nil {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/server"
 	"github.com/parley-server/parley/internal/server/chat"
 	"github.com/parley-server/parley/internal/store/ratelimit"
 )
@@ -53,7 +54,7 @@ type reply struct {
 
 // reply finds what is to be read: the rest of a turn that the message speaks to, or the turn
 // that it starts.
-func (s *api) reply(w http.ResponseWriter, r *chat.Request, q requestBody, raw []byte) (reply, error) {
+func (s *api) reply(w http.ResponseWriter, r *server.Request, q requestBody, raw []byte) (reply, error) {
 	said := heard(q.text)
 	if q.more { // what the user said is in the session already
 		said = word{kind: goOn}
@@ -77,7 +78,7 @@ func (s *api) reply(w http.ResponseWriter, r *chat.Request, q requestBody, raw [
 			return reply{Reading: rd}, err
 		}
 	}
-	if err := s.Door.Ration(r.Context(), w, r.Caller, ratelimit.Messages); err != nil {
+	if err := s.Ration(r.Context(), w, r.Caller, ratelimit.Messages); err != nil {
 		return reply{}, err
 	}
 	rd, err := s.Start(w, r, q.Request, raw)
@@ -87,7 +88,7 @@ func (s *api) reply(w http.ResponseWriter, r *chat.Request, q requestBody, raw [
 // plainly says all that is wrong in the message of an error, for these clients show nothing
 // else of it.
 func plainly(do handler) handler {
-	return func(w http.ResponseWriter, r *chat.Request) error {
+	return func(w http.ResponseWriter, r *server.Request) error {
 		err := r.Names.Told(do(w, r))
 		r.Names = nil // what is told now are the client's names
 		f := fault.From(err)

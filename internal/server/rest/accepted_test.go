@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/parley-server/parley/internal/server/rest"
+	"github.com/parley-server/parley/internal/server"
 )
 
 // accepted checks a 503 that says where the turn of an accepted message is, and
@@ -35,7 +35,7 @@ func (s *service) accepted(t testing.TB, r reply, hint string) string {
 // the same key finds the turn, once.
 func TestLostBlockingCallIsNotLost(t *testing.T) {
 	t.Parallel()
-	s := start(t, func(c *rest.Config) { c.Timeout = 2 * time.Second })
+	s := start(t, func(c *server.Config) { c.Timeout = 2 * time.Second })
 	c := call{method: "POST", path: "messages", body: body(t, "@text 3 deltas", `"stream":false`), header: []string{"Idempotency-Key", "once"}}
 	first := s.get(t, c)
 	tx, err := s.pool.Begin(t.Context())

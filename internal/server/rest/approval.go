@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/gorilla/mux"
 
 	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/fault"
@@ -19,7 +18,7 @@ import (
 
 // approval is the question that the path names. What is not an id names none.
 func (r *apiRequest) approval() (uuid.UUID, error) {
-	id, ok := request.ID(mux.Vars(r.Request)["approvalId"])
+	id, ok := request.ID(r.PathValue("approvalId"))
 	if !ok {
 		return uuid.Nil, fault.New(fault.ApprovalNotFound, "No such approval in this workspace: an id looks like %s.", uuid.Nil)
 	}
@@ -37,9 +36,9 @@ func (s *api) listApprovals(w http.ResponseWriter, r *apiRequest) error {
 	if err := p.Err(); err != nil {
 		return err
 	}
-	ctx, cancel := s.door.Brief(r.Context())
+	ctx, cancel := s.Brief(r.Context())
 	defer cancel()
-	page, err := s.cfg.Sessions.Approvals(ctx, r.caller.Workspace.ID, q)
+	page, err := s.Sessions.Approvals(ctx, r.caller.Workspace.ID, q)
 	if err != nil {
 		return err
 	}
@@ -55,9 +54,9 @@ func (s *api) getApproval(w http.ResponseWriter, r *apiRequest) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := s.door.Brief(r.Context())
+	ctx, cancel := s.Brief(r.Context())
 	defer cancel()
-	a, err := s.cfg.Sessions.Approval(ctx, r.caller.Workspace.ID, id)
+	a, err := s.Sessions.Approval(ctx, r.caller.Workspace.ID, id)
 	if err != nil {
 		return err
 	}
@@ -112,15 +111,13 @@ func (s *api) decide(w http.ResponseWriter, r *apiRequest, parse func(*request.C
 	if a.Actor != "" {
 		about = append(about, a.Actor)
 	}
-	err = s.once(w, r, key, about, func(ctx context.Context) (any, error) {
-		d, err := s.cfg.Turns.Decide(ctx, r.caller.Workspace.ID, a)
+	return s.once(w, r, key, about, func(ctx context.Context) (any, error) {
+		d, err := s.Turns.Decide(ctx, r.caller.Workspace.ID, a)
 		if err != nil {
 			return nil, err
 		}
 		return s.decided(r, d), nil
 	})
-	server.NameScopes(w, r.caller, err)
-	return err
 }
 
 func (s *api) decided(r *apiRequest, d turn.Decided) decided {

@@ -22,16 +22,16 @@ func (s *api) block(w http.ResponseWriter, r *apiRequest, started turn.Started) 
 	if err != nil {
 		return s.accepted(r, started.From.Seq, seen, err)
 	}
-	server.Complete(s.door.Base(r.Request), outcome.Attachments)
+	server.Complete(s.Base(r.Request), outcome.Attachments)
 	return server.WriteJSON(w, http.StatusOK, outcome)
 }
 
 // await follows a turn to its end or to its first question, and keeps in seen how far
 // it came. A turn that is read again asks again, so a repeated call has the same answer.
 func (s *api) await(r *apiRequest, started turn.Started, seen *session.ActiveTurn) (turn.Outcome, error) {
-	ctx, stop := s.cfg.Keys.While(r.Context(), r.caller.Key)
+	ctx, stop := s.Keys.While(r.Context(), r.caller.Key)
 	defer stop()
-	for evs, err := range s.door.Events(ctx, started.From, started.Turn) {
+	for evs, err := range s.Events(ctx, started.From, started.Turn) {
 		if errors.Is(err, apikey.ErrDead) {
 			return turn.Outcome{}, apikey.Invalid()
 		}
@@ -49,15 +49,15 @@ func (s *api) await(r *apiRequest, started turn.Started, seen *session.ActiveTur
 			case ev.Kind == event.KindStarted:
 				seen.Status = session.Running
 			case ev.Kind == event.KindInputRequired:
-				ctx, cancel := s.door.Brief(ctx)
+				ctx, cancel := s.Brief(ctx)
 				defer cancel()
-				return s.cfg.Turns.Asking(ctx, r.caller.Workspace.ID, started.Turn, ev.Data)
+				return s.Turns.Asking(ctx, r.caller.Workspace.ID, started.Turn, ev.Data)
 			}
 		}
 	}
-	ctx, cancel := s.door.Brief(ctx)
+	ctx, cancel := s.Brief(ctx)
 	defer cancel()
-	outcome, ended, err := s.cfg.Turns.Outcome(ctx, r.caller.Workspace.ID, started.Turn)
+	outcome, ended, err := s.Turns.Outcome(ctx, r.caller.Workspace.ID, started.Turn)
 	if err == nil && !ended {
 		err = errors.New("the turn has ended without an answer")
 	}
@@ -79,7 +79,7 @@ func (s *api) accepted(r *apiRequest, from int64, t *session.ActiveTurn, err err
 	case errors.Is(err, context.Canceled) || r.Context().Err() != nil: // the caller is gone, or the service is stopping
 	case pgerr.IsTransient(err):
 		why = "has lost its database"
-		s.cfg.Log.WarnContext(r.Context(), "a call lost the database after its message was stored", "session", t.SessionID, "turn", t.TurnID, "err", err)
+		s.Log.WarnContext(r.Context(), "a call lost the database after its message was stored", "session", t.SessionID, "turn", t.TurnID, "err", err)
 	default:
 		return err
 	}

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/parley-server/parley/internal/server/rest"
+	"github.com/parley-server/parley/internal/server"
 	"github.com/parley-server/parley/internal/turn"
 )
 
@@ -16,7 +16,7 @@ import (
 func TestBurstOfMessages(t *testing.T) {
 	t.Parallel()
 	const messages = 600
-	s := startTurns(t, func(c *rest.Config) { c.Timeout = 10 * time.Second }, func(c *turn.Config) { c.Workers = 0 })
+	s := startTurns(t, func(c *server.Config) { c.Timeout = 10 * time.Second }, func(c *turn.Config) { c.Workers = 0 })
 	client := &http.Client{Transport: s.Transport}
 	var mu sync.Mutex
 	statuses := make(map[int]int)

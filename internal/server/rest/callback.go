@@ -4,7 +4,6 @@ import (
 	"net/http"
 
 	"github.com/google/uuid"
-	"github.com/gorilla/mux"
 
 	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/server"
@@ -14,7 +13,7 @@ import (
 
 // callback is the callback that the path names. What is not an id names none.
 func (r *apiRequest) callback() (uuid.UUID, error) {
-	id, ok := request.ID(mux.Vars(r.Request)["callbackId"])
+	id, ok := request.ID(r.PathValue("callbackId"))
 	if !ok {
 		return uuid.Nil, fault.New(fault.CallbackNotFound, "No such callback in this workspace: an id looks like %s.", uuid.Nil)
 	}
@@ -31,9 +30,9 @@ func (s *api) listCallbacks(w http.ResponseWriter, r *apiRequest) error {
 	if err := p.Err(); err != nil {
 		return err
 	}
-	ctx, cancel := s.door.Brief(r.Context())
+	ctx, cancel := s.Brief(r.Context())
 	defer cancel()
-	page, err := s.cfg.Callbacks.List(ctx, r.caller.Workspace.ID, status, cursor, limit)
+	page, err := s.Callbacks.List(ctx, r.caller.Workspace.ID, status, cursor, limit)
 	if err != nil {
 		return err
 	}
@@ -49,9 +48,9 @@ func (s *api) getCallback(w http.ResponseWriter, r *apiRequest) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := s.door.Brief(r.Context())
+	ctx, cancel := s.Brief(r.Context())
 	defer cancel()
-	c, err := s.cfg.Callbacks.Get(ctx, r.caller.Workspace.ID, id)
+	c, err := s.Callbacks.Get(ctx, r.caller.Workspace.ID, id)
 	if err != nil {
 		return err
 	}
@@ -76,9 +75,9 @@ func (s *api) redeliverCallback(w http.ResponseWriter, r *apiRequest) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := s.door.Brief(r.Context())
+	ctx, cancel := s.Brief(r.Context())
 	defer cancel()
-	delivery, ok, err := s.cfg.Turns.Redeliver(ctx, r.caller.Workspace.ID, id)
+	delivery, ok, err := s.Turns.Redeliver(ctx, r.caller.Workspace.ID, id)
 	if err != nil {
 		return err
 	}

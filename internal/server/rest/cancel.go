@@ -29,7 +29,7 @@ func (s *api) cancelTurn(w http.ResponseWriter, r *apiRequest) error {
 		return err
 	}
 	return s.once(w, r, key, id, func(ctx context.Context) (any, error) {
-		got, err := s.cfg.Turns.Cancel(ctx, r.caller.Workspace.ID, id)
+		got, err := s.Turns.Cancel(ctx, r.caller.Workspace.ID, id)
 		body := canceled{Canceled: got.Canceled, HaltDeferred: got.HaltDeferred}
 		if !got.Canceled {
 			body.Reason = "not_in_progress"

@@ -22,8 +22,8 @@ func (s *api) uploadFile(w http.ResponseWriter, r *apiRequest) error {
 		return fault.New(fault.UnsupportedMediaType, "Send the file without Content-Encoding.")
 	}
 	rc := http.NewResponseController(w)
-	body := &steadyBody{r: r.Body, rc: rc, pause: s.cfg.WriteTimeout, until: time.Now().Add(filestore.UploadTime)}
-	f, err := s.cfg.Files.Upload(r.Context(), r.URL.EscapedPath(), r.URL.RawQuery, r.ContentLength, body)
+	body := &steadyBody{r: r.Body, rc: rc, pause: s.WriteTimeout, until: time.Now().Add(filestore.UploadTime)}
+	f, err := s.Files.Upload(r.Context(), r.URL.EscapedPath(), r.URL.RawQuery, r.ContentLength, body)
 	if err != nil {
 		if !body.whole {
 			request.HangUp(w)
@@ -58,7 +58,7 @@ func (b *steadyBody) Read(p []byte) (int, error) {
 // key is needed. Nothing that somebody else has written is ever shown in the name of
 // this service: it is downloaded.
 func (s *api) fetchFile(w http.ResponseWriter, r *apiRequest) error {
-	f, err := s.cfg.Files.Open(r.Context(), r.URL.EscapedPath(), r.URL.RawQuery)
+	f, err := s.Files.Open(r.Context(), r.URL.EscapedPath(), r.URL.RawQuery)
 	if err != nil {
 		return err
 	}
@@ -78,7 +78,7 @@ func (s *api) fetchFile(w http.ResponseWriter, r *apiRequest) error {
 	}
 	r.Header.Del("If-Match") // what an address opens never changes
 	r.Header.Del("If-Unmodified-Since")
-	out := &steadyAnswer{ResponseWriter: w, rc: http.NewResponseController(w), pause: s.cfg.WriteTimeout}
+	out := &steadyAnswer{ResponseWriter: w, rc: http.NewResponseController(w), pause: s.WriteTimeout}
 	http.ServeContent(out, r.Request, "", f.ModTime, f.Reader(r.Context()))
 	if out.unsatisfiable {
 		h.Del("Content-Disposition")

@@ -59,7 +59,7 @@ type document struct {
 
 // load reads the document and binds its operations to handlers. All mistakes are
 // told at once.
-func load(source []byte, cfg Config, handlers map[string]handler) (document, []*operation, error) {
+func load(source []byte, cfg server.Config, handlers map[string]handler) (document, []*operation, error) {
 	var root yaml.Node
 	if err := yaml.Unmarshal(source, &root); err != nil {
 		return document{}, nil, fmt.Errorf("parse the OpenAPI document: %w", err)
@@ -131,7 +131,7 @@ func load(source []byte, cfg Config, handlers map[string]handler) (document, []*
 	if cfg.BaseURL != "" {
 		set(&root, strings.TrimSuffix(cfg.BaseURL, "/"), "servers", "0", "url") // paths are appended to it as they are
 	}
-	for name, value := range cfg.limits() {
+	for name, value := range documentLimits(cfg) {
 		set(&root, value, "x-limits", name)
 	}
 	var buf bytes.Buffer

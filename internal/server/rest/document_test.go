@@ -2,6 +2,7 @@ package rest_test
 
 import (
 	"encoding/json"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -12,7 +13,7 @@ import (
 
 	"github.com/parley-server/parley/docs"
 	"github.com/parley-server/parley/internal/event"
-	"github.com/parley-server/parley/internal/server/rest"
+	"github.com/parley-server/parley/internal/server"
 	"github.com/parley-server/parley/internal/testing/apicheck"
 )
 
@@ -44,7 +45,11 @@ func TestDocumentNamesEveryProtocol(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
 	served := make(map[string]bool)
-	for path := range s.protocols(t, rest.Config{Config: s.Door()}) {
+	all := make(server.Routes)
+	for _, routes := range s.protocols(t, s.Server(t, nil)) {
+		maps.Copy(all, routes)
+	}
+	for path := range all {
 		alias := strings.HasPrefix(path, "/v1") || path == "/a2a/" || slices.Contains([]string{"/openai", "/openai/", "/openai/v1", "/openai/v1/"}, path)
 		if !alias { // other names of the same operations, and paths of nothing
 			served[strings.ReplaceAll(path, "...}", "}")] = true

@@ -66,7 +66,7 @@ func TestDocumentedLimits(t *testing.T) {
 		}
 		delete(doc.Limits, name)
 	}
-	for name := range (Config{Config: server.Config{Sessions: &session.Store{}}, Turns: &turn.Service{}, Files: &filestore.Store{}}).limits() {
+	for name := range documentLimits(server.Config{Sessions: &session.Store{}, Turns: &turn.Service{}, Files: &filestore.Store{}}) {
 		if _, ok := doc.Limits[name]; !ok {
 			t.Errorf("%s is configured, and not documented", name)
 		}

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/parley-server/parley/internal/server"
 	"github.com/parley-server/parley/internal/server/rest"
 	"github.com/parley-server/parley/internal/turn"
 )
@@ -18,9 +19,13 @@ import (
 // A mistake of ours is told as one sentence, and a panic hurts one request only.
 func TestMistakesTellNothing(t *testing.T) {
 	t.Parallel()
-	s := start(t, func(c *rest.Config) {
-		c.Ready = func(context.Context) error { panic("the secret plan") }
-	})
+	s := start(t, nil)
+	srv := s.Server(t, nil)
+	routes, err := rest.New(srv, func(context.Context) error { panic("the secret plan") })
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.serve(t, srv.NewRouter(routes))
 	s.say(t, "@text 1 delta").rest()
 	if _, err := s.pool.Exec(t.Context(), `ALTER TABLE sessions RENAME COLUMN title TO headline`); err != nil {
 		t.Fatal(err)
@@ -39,7 +44,7 @@ func TestMistakesTellNothing(t *testing.T) {
 // A database that does not answer is as good as one that is away.
 func TestDatabaseHangs(t *testing.T) {
 	t.Parallel()
-	s := startTurns(t, func(c *rest.Config) { c.Timeout = 2 * time.Second }, func(c *turn.Config) { c.StartTimeout = 2 * time.Second })
+	s := startTurns(t, func(c *server.Config) { c.Timeout = 2 * time.Second }, func(c *turn.Config) { c.StartTimeout = 2 * time.Second })
 	s.say(t, "@text 1 delta").rest()
 	tx, err := s.pool.Begin(t.Context())
 	if err != nil {
@@ -60,7 +65,7 @@ func TestDatabaseHangs(t *testing.T) {
 // connection for ever.
 func TestABodyThatNeverComes(t *testing.T) {
 	t.Parallel()
-	s := start(t, func(c *rest.Config) { c.WriteTimeout = 300 * time.Millisecond })
+	s := start(t, func(c *server.Config) { c.WriteTimeout = 300 * time.Millisecond })
 	for request, want := range map[string]int{
 		"POST /api/v1/workspaces/demo/messages": 401, "POST /nowhere": 404, "POST /healthz": 405, "GET /healthz": 200, "OPTIONS /healthz": 204,
 		"PUT /api/v1/workspaces/demo/files/x/content": 404,
@@ -82,12 +87,5 @@ func TestABodyThatNeverComes(t *testing.T) {
 			t.Errorf("%s: the connection is kept: %v", request, err)
 		}
 		conn.Close()
-	}
-}
-
-func TestNewNeedsItsParts(t *testing.T) {
-	t.Parallel()
-	if _, err := rest.New(rest.Config{}); err == nil {
-		t.Error("made of nothing")
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/parley-server/parley/internal/server/rest"
+	"github.com/parley-server/parley/internal/server"
 	"github.com/parley-server/parley/internal/store/apikey"
 	"github.com/parley-server/parley/internal/store/ratelimit"
 )
@@ -23,7 +23,7 @@ func (s *service) unknown(t *testing.T) string {
 
 func TestUnknownKeysAreLimitedByAddress(t *testing.T) {
 	t.Parallel()
-	s := start(t, func(c *rest.Config) { c.Failures = ratelimit.NewFailures(3) })
+	s := start(t, func(c *server.Config) { c.Failures = ratelimit.NewFailures(3) })
 	list := call{path: "sessions"}
 	if r := s.get(t, list); r.status != 200 {
 		t.Fatalf("a valid key: %d", r.status)
@@ -57,7 +57,7 @@ func TestUnknownKeysAreLimitedByAddress(t *testing.T) {
 
 func TestValidKeysUseUpNoFailures(t *testing.T) {
 	t.Parallel()
-	s := start(t, func(c *rest.Config) { c.Failures = ratelimit.NewFailures(1) })
+	s := start(t, func(c *server.Config) { c.Failures = ratelimit.NewFailures(1) })
 	key := s.Issue(t, s.Workspace, apikey.All...)
 	var wg sync.WaitGroup
 	for range 16 { // of which most come before the key is known
@@ -79,7 +79,7 @@ func TestFailuresBehindAProxyAreTheClients(t *testing.T) {
 	}{
 		"configured": {"127.0.0.0/8", 401}, "not configured": {"192.0.2.0/24", 429},
 	} {
-		s := start(t, func(cfg *rest.Config) {
+		s := start(t, func(cfg *server.Config) {
 			cfg.Failures, cfg.TrustedProxies = ratelimit.NewFailures(1), []netip.Prefix{netip.MustParsePrefix(c.trusted)}
 		})
 		bad := call{path: "sessions", key: s.unknown(t)}

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/google/uuid"
-	"github.com/gorilla/mux"
 
 	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/server"
@@ -45,9 +44,9 @@ func (s *api) createFile(w http.ResponseWriter, r *apiRequest) error {
 	hash := sha256.Sum256(raw)
 	n.Workspace, n.Key, n.Hash = r.caller.Workspace.ID, r.caller.Key, hash[:]
 	n.Unrestricted = r.caller.Scopes.Allows(apikey.FilesWriteUnrestricted)
-	ctx, cancel := s.door.Brief(r.Context())
+	ctx, cancel := s.Brief(r.Context())
 	defer cancel()
-	ticket, err := s.cfg.Files.Create(ctx, n)
+	ticket, err := s.Files.Create(ctx, n)
 	if err != nil {
 		return err
 	}
@@ -57,7 +56,7 @@ func (s *api) createFile(w http.ResponseWriter, r *apiRequest) error {
 	if ticket.Upload == nil {
 		return server.WriteData(w, http.StatusAccepted, ticket)
 	}
-	ticket.Upload.URL = server.Absolute(s.door.Base(r.Request), ticket.Upload.URL)
+	ticket.Upload.URL = server.Absolute(s.Base(r.Request), ticket.Upload.URL)
 	return server.WriteData(w, http.StatusCreated, ticket)
 }
 
@@ -156,19 +155,19 @@ func (s *api) downloadFiles(w http.ResponseWriter, r *apiRequest) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := s.door.Brief(r.Context())
+	ctx, cancel := s.Brief(r.Context())
 	defer cancel()
 	list := make([]filestore.Download, 1)
 	if q.file != nil {
-		list[0], err = s.cfg.Files.Download(ctx, r.caller.Workspace.ID, *q.file)
-	} else if _, err = s.cfg.Sessions.Head(ctx, r.caller.Workspace.ID, *q.session); err == nil {
-		list, err = s.cfg.Files.Downloads(ctx, r.caller.Workspace.ID, *q.session, q.turn, q.filename)
+		list[0], err = s.Files.Download(ctx, r.caller.Workspace.ID, *q.file)
+	} else if _, err = s.Sessions.Head(ctx, r.caller.Workspace.ID, *q.session); err == nil {
+		list, err = s.Files.Downloads(ctx, r.caller.Workspace.ID, *q.session, q.turn, q.filename)
 	}
 	if err != nil {
 		return err
 	}
 	for i := range list {
-		list[i].DownloadURL = server.Absolute(s.door.Base(r.Request), list[i].DownloadURL)
+		list[i].DownloadURL = server.Absolute(s.Base(r.Request), list[i].DownloadURL)
 	}
 	return server.WriteData(w, http.StatusOK, list)
 }
@@ -181,13 +180,13 @@ func (s *api) getFile(w http.ResponseWriter, r *apiRequest) error {
 	if err := r.query().Err(); err != nil {
 		return err
 	}
-	id, ok := request.ID(mux.Vars(r.Request)["fileId"])
+	id, ok := request.ID(r.PathValue("fileId"))
 	if !ok {
 		return fault.New(fault.FileNotFound, "There is no such file.")
 	}
-	ctx, cancel := s.door.Brief(r.Context())
+	ctx, cancel := s.Brief(r.Context())
 	defer cancel()
-	f, err := s.cfg.Files.Get(ctx, r.caller.Workspace.ID, id)
+	f, err := s.Files.Get(ctx, r.caller.Workspace.ID, id)
 	if err != nil {
 		return err
 	}
@@ -205,9 +204,9 @@ func (s *api) listFiles(w http.ResponseWriter, r *apiRequest) error {
 	if err := p.Err(); err != nil {
 		return err
 	}
-	ctx, cancel := s.door.Brief(r.Context())
+	ctx, cancel := s.Brief(r.Context())
 	defer cancel()
-	page, err := s.cfg.Files.List(ctx, r.caller.Workspace.ID, direction, limit, cursor)
+	page, err := s.Files.List(ctx, r.caller.Workspace.ID, direction, limit, cursor)
 	if err != nil {
 		return err
 	}

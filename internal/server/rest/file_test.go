@@ -20,7 +20,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/parley-server/parley/internal/server/rest"
+	"github.com/parley-server/parley/internal/server"
 	"github.com/parley-server/parley/internal/store/apikey"
 	"github.com/parley-server/parley/internal/store/filestore"
 )
@@ -369,7 +369,7 @@ func TestProducedFilesAreFound(t *testing.T) {
 // Who stands still in the middle of a file is told so, and may try again.
 func TestASenderThatStandsStill(t *testing.T) {
 	t.Parallel()
-	s := start(t, func(c *rest.Config) { c.WriteTimeout = 300 * time.Millisecond })
+	s := start(t, func(c *server.Config) { c.WriteTimeout = 300 * time.Millisecond })
 	tk := s.ticket(t, "a.txt", 5)
 	path := strings.TrimPrefix(tk.Upload.URL, s.URL)
 	conn, err := net.Dial("tcp", strings.TrimPrefix(s.URL, "http://"))

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"maps"
 	"net"
 	"net/http"
 	"strings"
@@ -21,7 +20,6 @@ import (
 	"github.com/parley-server/parley/internal/server/a2a"
 	"github.com/parley-server/parley/internal/server/agui"
 	"github.com/parley-server/parley/internal/server/aisdk"
-	"github.com/parley-server/parley/internal/server/chat"
 	"github.com/parley-server/parley/internal/server/mcp"
 	"github.com/parley-server/parley/internal/server/openai"
 	"github.com/parley-server/parley/internal/server/rest"
@@ -43,13 +41,13 @@ type service struct {
 	link   *link
 }
 
-func start(t testing.TB, change func(*rest.Config)) *service {
+func start(t testing.TB, change func(*server.Config)) *service {
 	t.Helper()
 	return startTurns(t, change, nil)
 }
 
 // startTurns is start with a say in how turns run.
-func startTurns(t testing.TB, change func(*rest.Config), changeTurns func(*turn.Config)) *service {
+func startTurns(t testing.TB, change func(*server.Config), changeTurns func(*turn.Config)) *service {
 	t.Helper()
 	return process(t, dbtest.New(t), nil, change, changeTurns)
 }
@@ -61,53 +59,41 @@ func (s *service) replica(t testing.TB, changeTurns func(*turn.Config)) *service
 }
 
 // process starts a process on the database of a pool.
-func process(t testing.TB, pool *pgxpool.Pool, peer *apitest.Service, change func(*rest.Config), changeTurns func(*turn.Config)) *service {
+func process(t testing.TB, pool *pgxpool.Pool, peer *apitest.Service, change func(*server.Config), changeTurns func(*turn.Config)) *service {
 	t.Helper()
 	s := &service{pool: pool, link: &link{}}
 	s.Service = apitest.New(t, apitest.Options{
 		Pool: s.link.pool(t, pool.Config().ConnString()), Peer: peer, Turns: changeTurns,
 		Tools: func(*apitest.Service) []tool.Tool { return []tool.Tool{look{}} },
 	})
-	cfg := rest.Config{Config: s.Door(), Turns: s.Turns, Files: s.Files, Callbacks: s.Callbacks, Ready: func(ctx context.Context) error { return s.Pool.Ping(ctx) }}
-	cfg.Version = "1.2.3"
-	if change != nil {
-		change(&cfg)
-	}
-	s.serve(t, s.everything(t, cfg))
+	srv := s.Server(t, func(c *server.Config) {
+		if c.Version = "1.2.3"; change != nil {
+			change(c)
+		}
+	})
+	s.serve(t, s.everything(t, srv))
 	t.Cleanup(s.link.mend) // the first of all: stopping takes a database
 	return s
 }
 
-// protocols are the handlers of the operations that the document marks with x-served-by, by their
-// paths.
-func (s *service) protocols(t testing.TB, cfg rest.Config) map[string]http.Handler {
+// protocols returns the handlers of the operations that the document marks with x-served-by.
+func (s *service) protocols(t testing.TB, srv *server.Server) []server.Routes {
 	t.Helper()
-	all, err := a2a.New(a2a.Config{Config: cfg.Config, Turns: s.Turns, Files: s.Files, Skills: s.Skills, Callbacks: s.Callbacks})
+	routes, err := mcp.New(srv, s.Wiki)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if all[mcp.Path], err = mcp.New(mcp.Config{Config: cfg.Config, Turns: s.Turns, Files: s.Files, Skills: s.Skills, Wiki: s.Wiki}); err != nil {
-		t.Fatal(err)
-	}
-	chats := chat.Config{Config: cfg.Config, Turns: s.Turns, Skills: s.Skills}
-	for _, protocol := range []func(chat.Config) (map[string]http.Handler, error){openai.New, aisdk.New, agui.New} {
-		handlers, err := protocol(chats)
-		if err != nil {
-			t.Fatal(err)
-		}
-		maps.Copy(all, handlers)
-	}
-	return all
+	return []server.Routes{routes, a2a.New(srv, true), openai.New(srv), aisdk.New(srv), agui.New(srv)}
 }
 
-// everything is the handler of all that the document describes.
-func (s *service) everything(t testing.TB, cfg rest.Config) http.Handler {
+// everything returns the handler of all operations in the document.
+func (s *service) everything(t testing.TB, srv *server.Server) http.Handler {
 	t.Helper()
-	rest, err := rest.New(cfg)
+	routes, err := rest.New(srv, func(ctx context.Context) error { return s.Pool.Ping(ctx) })
 	if err != nil {
 		t.Fatal(err)
 	}
-	return server.Route(rest, s.protocols(t, cfg))
+	return srv.NewRouter(append(s.protocols(t, srv), routes)...)
 }
 
 // asking makes every call of a tool that the rules do not know need an approval, and

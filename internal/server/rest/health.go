@@ -24,9 +24,9 @@ func (s *api) ready(w http.ResponseWriter, r *apiRequest) error {
 	if err := request.Accepts(r.Request, request.JSONType); err != nil {
 		return err
 	}
-	ctx, cancel := s.door.Brief(r.Context())
+	ctx, cancel := s.Brief(r.Context())
 	defer cancel()
-	err := s.cfg.Ready(ctx)
+	err := s.isReady(ctx)
 	s.readiness.Note(r.Context(), err)
 	if err != nil {
 		if f := fault.From(err); f != nil {

@@ -2,10 +2,12 @@ package rest
 
 import (
 	"time"
+
+	"github.com/parley-server/parley/internal/server"
 )
 
-// limits are the limits that can be configured, by their names in the document.
-func (cfg Config) limits() map[string]int {
+// documentLimits returns the limits that can be configured, by their names in the document.
+func documentLimits(cfg server.Config) map[string]int {
 	l := map[string]int{
 		"keepalive_seconds":     ceilSeconds(cfg.Keepalive),
 		"write_timeout_seconds": ceilSeconds(cfg.WriteTimeout),

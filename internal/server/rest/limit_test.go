@@ -12,7 +12,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/parley-server/parley/internal/server/rest"
+	"github.com/parley-server/parley/internal/server"
 	"github.com/parley-server/parley/internal/store/apikey"
 	"github.com/parley-server/parley/internal/store/ratelimit"
 	"github.com/parley-server/parley/internal/store/workspace"
@@ -273,7 +273,7 @@ func TestReplicasShareTheLimitOfStreams(t *testing.T) {
 // The document shows what this server is configured to.
 func TestDocumentedLimitsAreTheConfiguredOnes(t *testing.T) {
 	t.Parallel()
-	s := startTurns(t, func(c *rest.Config) {
+	s := startTurns(t, func(c *server.Config) {
 		c.Keepalive, c.WriteTimeout, c.Failures = 7*time.Second, 2500*time.Millisecond, ratelimit.NewFailures(5)
 	}, asking(9*time.Minute))
 	for name, want := range map[string]int{

@@ -32,9 +32,9 @@ func (s *api) listSessions(w http.ResponseWriter, r *apiRequest) error {
 	if err := p.Err(); err != nil {
 		return err
 	}
-	ctx, cancel := s.door.Brief(r.Context())
+	ctx, cancel := s.Brief(r.Context())
 	defer cancel()
-	page, err := s.cfg.Sessions.Summaries(ctx, r.caller.Workspace.ID, q)
+	page, err := s.Sessions.Summaries(ctx, r.caller.Workspace.ID, q)
 	if err != nil {
 		return err
 	}
@@ -55,9 +55,9 @@ func (s *api) listMessages(w http.ResponseWriter, r *apiRequest) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := s.door.Brief(r.Context())
+	ctx, cancel := s.Brief(r.Context())
 	defer cancel()
-	page, err := s.cfg.Sessions.Messages(ctx, r.caller.Workspace.ID, id, q)
+	page, err := s.Sessions.Messages(ctx, r.caller.Workspace.ID, id, q)
 	if err != nil {
 		return err
 	}
@@ -73,13 +73,13 @@ func (s *api) attachFiles(ctx context.Context, r *apiRequest, messages []session
 	for i, m := range messages {
 		turns[i] = m.TurnID
 	}
-	files, err := s.cfg.Files.OfTurns(ctx, r.caller.Workspace.ID, turns)
+	files, err := s.Files.OfTurns(ctx, r.caller.Workspace.ID, turns)
 	if err != nil {
 		return err
 	}
 	for _, f := range files {
-		server.Complete(s.door.Base(r.Request), f.In)
-		server.Complete(s.door.Base(r.Request), f.Out)
+		server.Complete(s.Base(r.Request), f.In)
+		server.Complete(s.Base(r.Request), f.Out)
 	}
 	for i := range messages {
 		m := &messages[i]

@@ -44,7 +44,7 @@ func (s *api) sendMessage(w http.ResponseWriter, r *apiRequest) error {
 		return err
 	}
 	if m.Stream || m.Callback == nil {
-		release, err := s.door.Hold(r.Context(), r.caller)
+		release, err := s.Hold(r.Context(), r.caller)
 		if err != nil {
 			return err
 		}
@@ -85,7 +85,7 @@ func (s *api) start(r *apiRequest, req turn.Request, raw []byte) (turn.Started, 
 	}
 	hash := sha256.Sum256(raw)
 	req.Workspace, req.Key, req.Scopes, req.Hash = r.caller.Workspace, r.caller.Key, r.caller.Scopes.Expand().Strings(), hash[:]
-	started, err := s.cfg.Turns.Start(r.Context(), req)
+	started, err := s.Turns.Start(r.Context(), req)
 	if f := fault.From(err); f != nil {
 		if t, ok := f.Detail.Turn.(*session.ActiveTurn); ok {
 			s.link(r, t)
@@ -113,9 +113,9 @@ func (s *api) show(w http.ResponseWriter, r *apiRequest, started turn.Started, c
 
 // ended is the seq of a turn's last event, 0 while it has none.
 func (s *api) ended(r *apiRequest, started turn.Started) (int64, error) {
-	ctx, cancel := s.door.Brief(r.Context())
+	ctx, cancel := s.Brief(r.Context())
 	defer cancel()
-	t, _, err := s.cfg.Sessions.Answer(ctx, r.caller.Workspace.ID, started.Turn)
+	t, _, err := s.Sessions.Answer(ctx, r.caller.Workspace.ID, started.Turn)
 	if err != nil || t.EndSeq == nil {
 		return 0, err
 	}

@@ -15,7 +15,7 @@ import (
 // request gets the same answer for a day and do runs once; about is what makes it the
 // same, and holds no secret.
 func (s *api) once(w http.ResponseWriter, r *apiRequest, key string, about any, do func(context.Context) (any, error)) error {
-	ctx, cancel := s.door.Brief(r.Context())
+	ctx, cancel := s.Brief(r.Context())
 	defer cancel()
 	text, err := json.Marshal(about)
 	if err != nil {
@@ -23,7 +23,7 @@ func (s *api) once(w http.ResponseWriter, r *apiRequest, key string, about any, 
 	}
 	hash := sha256.Sum256(text)
 	name := session.Once{Workspace: r.caller.Workspace.ID, Route: r.op.ID, Key: key, Hash: hash[:], Caller: r.caller.Key}
-	status, body, replayed, err := s.cfg.Sessions.Once(ctx, name, func(ctx context.Context) (int, []byte, error) {
+	status, body, replayed, err := s.Sessions.Once(ctx, name, func(ctx context.Context) (int, []byte, error) {
 		answer, err := do(ctx)
 		if err != nil {
 			return 0, nil, err

@@ -10,70 +10,40 @@ package rest
 
 import (
 	"context"
-	"errors"
-	"net/http"
 	"time"
 
 	"github.com/parley-server/parley/internal/outage"
 	"github.com/parley-server/parley/internal/server"
-	"github.com/parley-server/parley/internal/store/callback"
-	"github.com/parley-server/parley/internal/store/filestore"
-	"github.com/parley-server/parley/internal/turn"
 )
 
-// What a server is to be set to: how long a request's headers may be, in bytes, and
-// how long they may take.
+// Limits of a request's headers, for http.Server.
 const (
 	HeaderBytes = 16 << 10
 	HeaderTime  = 5 * time.Second
 )
 
-// Config is what the handler needs. The stores and Turns are required.
-type Config struct {
-	server.Config
-
-	Turns     *turn.Service
-	Files     *filestore.Store
-	Callbacks *callback.Store
-	Ready     func(context.Context) error // nil: always ready
-}
-
-// api is the handler.
+// api has the handlers.
 type api struct {
-	cfg      Config
-	door     *server.Door
-	document document
-	routes   http.Handler
-
+	*server.Server
+	isReady   func(context.Context) error
+	document  document
 	readiness *outage.Log
 }
 
-// New makes the handler. It fails where the OpenAPI document and the handlers
-// differ. Streams end when the request's context does: make it end with the
-// process. Keys.Run must be running for revoked keys to lose their streams.
-func New(cfg Config) (http.Handler, error) {
-	if cfg.Turns == nil || cfg.Files == nil || cfg.Callbacks == nil {
-		return nil, errors.New("httpapi: Turns, Files and Callbacks are required")
+// New returns the handlers. It fails if the OpenAPI document and the handlers differ. ready reports
+// whether the process can do its work; nil: always.
+func New(srv *server.Server, ready func(context.Context) error) (server.Routes, error) {
+	if ready == nil {
+		ready = func(context.Context) error { return nil }
 	}
-	if cfg.Ready == nil {
-		cfg.Ready = func(context.Context) error { return nil }
-	}
-	d, err := server.New(cfg.Config)
+	s := &api{Server: srv, isReady: ready, readiness: outage.New(srv.Log, "get ready")}
+	doc, ops, err := load(openapi, srv.Config, s.handlers())
 	if err != nil {
 		return nil, err
 	}
-	cfg.Config = d.Config
-	s := &api{cfg: cfg, door: d, readiness: outage.New(cfg.Log, "get ready")}
-	doc, ops, err := load(openapi, cfg, s.handlers())
-	if err != nil {
-		return nil, err
-	}
-	s.document, s.routes = doc, s.router(ops)
-	return s, nil
+	s.document = doc
+	return s.routes(ops), nil
 }
-
-// ServeHTTP implements http.Handler.
-func (s *api) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.routes.ServeHTTP(w, r) }
 
 // handlers binds the operations of the document.
 func (s *api) handlers() map[string]handler {

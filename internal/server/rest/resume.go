@@ -33,7 +33,7 @@ func (s *api) resumeStream(w http.ResponseWriter, r *apiRequest) error {
 
 // hold counts a stream of the caller.
 func (s *api) hold(r *apiRequest) (release func(), err error) {
-	if release, err = s.door.Hold(r.Context(), r.caller); err != nil {
+	if release, err = s.Hold(r.Context(), r.caller); err != nil {
 		return func() {}, err
 	}
 	return release, nil
@@ -93,9 +93,9 @@ func (s *api) attach(r *apiRequest) (*attachment, error) {
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := s.door.Brief(r.Context())
+	ctx, cancel := s.Brief(r.Context())
 	defer cancel()
-	a.head, err = s.cfg.Sessions.HeadAt(ctx, r.caller.Workspace.ID, id, a.cursor)
+	a.head, err = s.Sessions.HeadAt(ctx, r.caller.Workspace.ID, id, a.cursor)
 	return a, err
 }
 
@@ -152,7 +152,7 @@ func (s *api) replay(w http.ResponseWriter, r *apiRequest, a *attachment) error 
 
 // close answers with a stream that ends by itself.
 func (s *api) close(w http.ResponseWriter, r *apiRequest, t *tail, rest func(*frames) error) error {
-	sw := sse.Open(w, sse.Options{Keepalive: s.cfg.Keepalive, WriteTimeout: s.cfg.WriteTimeout})
+	sw := sse.Open(w, sse.Options{Keepalive: s.Keepalive, WriteTimeout: s.WriteTimeout})
 	defer sw.Close()
 	out := &frames{sw: sw, tail: t, id: t.from.Seq}
 	err := out.begin()
@@ -170,7 +170,7 @@ func (s *api) close(w http.ResponseWriter, r *apiRequest, t *tail, rest func(*fr
 
 // missed sends every row after the cursor, the last of which is the end of a turn.
 func (s *api) missed(r *apiRequest, out *frames, last int64) error {
-	for evs, err := range s.cfg.Sessions.After(r.Context(), out.tail.from) {
+	for evs, err := range s.Sessions.After(r.Context(), out.tail.from) {
 		if errors.Is(err, session.ErrGone) {
 			return errors.Join(err, out.gone(), out.sw.Flush())
 		}

@@ -1,26 +1,20 @@
 package rest
 
 import (
-	"maps"
 	"net/http"
-	"net/url"
-	"slices"
-	"strings"
 
 	"github.com/google/uuid"
-	"github.com/gorilla/mux"
 
 	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/server"
 	"github.com/parley-server/parley/internal/server/request"
 	"github.com/parley-server/parley/internal/session"
-	"github.com/parley-server/parley/internal/store/workspace"
 )
 
 // handler answers one operation. It writes only on success.
 type handler func(http.ResponseWriter, *apiRequest) error
 
-// apiRequest is a apiRequest that has passed the guard.
+// apiRequest is a request for an operation of the document.
 type apiRequest struct {
 	*http.Request
 	op     *operation
@@ -29,7 +23,7 @@ type apiRequest struct {
 
 // session is the session that the path names. What is not an id names none.
 func (r *apiRequest) session() (uuid.UUID, error) {
-	id, ok := request.ID(mux.Vars(r.Request)["sessionId"])
+	id, ok := request.ID(r.PathValue("sessionId"))
 	if !ok {
 		return uuid.Nil, fault.New(fault.SessionNotFound, "The session id in the address is not valid. "+
 			"An id looks like %s; the list of sessions has those that exist.", uuid.Nil)
@@ -37,77 +31,30 @@ func (r *apiRequest) session() (uuid.UUID, error) {
 	return id, nil
 }
 
-// router makes one route per path: methods are looked up behind it, so that every
-// path knows its 405.
-func (s *api) router(ops []*operation) http.Handler {
-	r := mux.NewRouter().SkipClean(true).UseEncodedPath()
-	paths := make(map[string]map[string]*operation)
+// routes returns the operations by their paths.
+func (s *api) routes(ops []*operation) server.Routes {
+	paths := make(map[string]map[string]server.Operation)
 	for _, op := range ops {
 		if paths[op.path] == nil {
-			paths[op.path] = make(map[string]*operation)
+			paths[op.path] = make(map[string]server.Operation)
 		}
-		paths[op.path][op.method] = op
+		paths[op.path][op.method] = op.shared()
 	}
-	for _, path := range slices.Sorted(maps.Keys(paths)) { // a name goes before a {variable} in its place
-		methods := paths[path]
-		allow := []string{http.MethodOptions}
-		for method := range methods {
-			allow = append(allow, method)
-		}
-		if get, ok := methods[http.MethodGet]; ok {
-			methods[http.MethodHead] = get
-			allow = append(allow, http.MethodHead)
-		}
-		slices.Sort(allow)
-		r.Path(path).Handler(s.path(methods, strings.Join(allow, ", ")))
+	routes := make(server.Routes)
+	for path, methods := range paths {
+		routes[path] = s.HandleMethods(methods)
 	}
-	r.NotFoundHandler = s.door.Handler(func(_ http.ResponseWriter, r *http.Request) error {
-		return fault.New(fault.RouteNotFound, "There is nothing at this path. GET /api/v1/openapi lists what there is.")
-	})
-	r.MethodNotAllowedHandler = r.NotFoundHandler // unreachable: no route matches methods
-	return r
+	return routes
 }
 
-// path answers all methods of one path.
-func (s *api) path(methods map[string]*operation, allow string) http.Handler {
-	return s.door.Handler(func(w http.ResponseWriter, r *http.Request) error {
-		if op := methods[r.Method]; op != nil {
-			return s.serve(w, r, op)
-		}
-		return server.OtherMethod(w, r, allow)
-	})
-}
-
-// serve lets a request pass the guard and hands it to its operation.
-func (s *api) serve(w http.ResponseWriter, r *http.Request, op *operation) error {
-	req := &apiRequest{Request: r, op: op}
-	if !op.public() {
-		if err := server.Aside(func() error { return s.admit(w, req) }); err != nil {
-			return err
-		}
-	}
-	return op.handle(w, req)
-}
-
-// admit lets a request pass the guard.
-func (s *api) admit(w http.ResponseWriter, r *apiRequest) (err error) {
-	r.caller, err = s.door.Admit(w, r.Request, server.Terms{Scope: r.op.Scope, Class: r.op.Class, Names: r.names})
-	return err
-}
-
-// names reports whether the path names a workspace, by its name or its id.
-func (r *apiRequest) names(w workspace.Workspace) bool {
-	ref, err := url.PathUnescape(mux.Vars(r.Request)["id"])
-	if err != nil {
-		return false
-	}
-	if id, ok := request.ID(ref); ok {
-		return id == w.ID
-	}
-	return ref == w.Slug
+// shared returns the operation as package server has it.
+func (op *operation) shared() server.Operation {
+	return server.Operation{Public: op.public(), Scope: op.Scope, Class: op.Class, Serve: func(w http.ResponseWriter, r *server.Request) error {
+		return op.handle(w, &apiRequest{Request: r.Request, op: op, caller: r.Caller})
+	}}
 }
 
 // link completes what is told of a turn with where to read or end it.
 func (s *api) link(r *apiRequest, t *session.ActiveTurn) {
-	server.Link(s.door.Base(r.Request), r.caller.Workspace, t)
+	server.Link(s.Base(r.Request), r.caller.Workspace, t)
 }

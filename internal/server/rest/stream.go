@@ -40,11 +40,11 @@ type tail struct {
 // its beginning or its end is in functions of its own, off this stack.
 func (s *api) stream(w http.ResponseWriter, r *apiRequest, t *tail) error {
 	key := r.caller.Key // and nothing else of r, so that the workspace can go
-	ctx, stop := s.cfg.Keys.While(r.Context(), key)
+	ctx, stop := s.Keys.While(r.Context(), key)
 	defer stop()
 	ctx, broken := context.WithCancelCause(ctx)
 	defer broken(nil)
-	sw := sse.Open(w, sse.Options{Keepalive: s.cfg.Keepalive, WriteTimeout: s.cfg.WriteTimeout, Broken: broken})
+	sw := sse.Open(w, sse.Options{Keepalive: s.Keepalive, WriteTimeout: s.WriteTimeout, Broken: broken})
 	defer sw.Close()
 
 	out := &frames{sw: sw, tail: t, id: t.from.Seq}
@@ -60,7 +60,7 @@ func (s *api) stream(w http.ResponseWriter, r *apiRequest, t *tail) error {
 
 // pump writes what comes until the turn is done.
 func (s *api) pump(ctx context.Context, out *frames) error {
-	for evs, err := range s.door.Events(ctx, out.tail.from, out.tail.turn) {
+	for evs, err := range s.Events(ctx, out.tail.from, out.tail.turn) {
 		if errors.Is(err, session.ErrGone) {
 			return errors.Join(err, out.gone(), out.sw.Flush())
 		}
@@ -88,7 +88,7 @@ func (s *api) left(ctx context.Context, key string, t *tail, err error) {
 	case !errors.Is(err, sse.ErrBroken) && ctx.Err() == nil:
 		level, why = slog.LevelWarn, "closed a stream: it lost the database"
 	}
-	s.cfg.Log.Log(context.WithoutCancel(ctx), level, why, "session", t.from.Session, "turn", t.turn, "key", key, "err", err)
+	s.Log.Log(context.WithoutCancel(ctx), level, why, "session", t.from.Session, "turn", t.turn, "key", key, "err", err)
 }
 
 // frames writes a tail of the log.

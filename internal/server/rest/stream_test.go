@@ -16,7 +16,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/parley-server/parley/internal/event"
-	"github.com/parley-server/parley/internal/server/rest"
+	"github.com/parley-server/parley/internal/server"
 	"github.com/parley-server/parley/internal/session"
 	"github.com/parley-server/parley/internal/sse"
 	"github.com/parley-server/parley/internal/store/apikey"
@@ -116,7 +116,7 @@ func TestStoppingProcessLeavesStreamsOpenEnded(t *testing.T) {
 
 func TestKeepaliveOnTheWire(t *testing.T) {
 	t.Parallel()
-	s := start(t, func(c *rest.Config) { c.Keepalive = 5 * time.Millisecond })
+	s := start(t, func(c *server.Config) { c.Keepalive = 5 * time.Millisecond })
 	st := s.say(t, held)
 	id := sessionOf(t, st.until("tool_use")[0])
 	<-s.Gate.Entered
@@ -147,7 +147,7 @@ func TestKeepaliveOnTheWire(t *testing.T) {
 func TestStreamOutlivesTheDatabase(t *testing.T) {
 	t.Parallel()
 	waits := make(chan struct{}, 100)
-	s := start(t, func(c *rest.Config) {
+	s := start(t, func(c *server.Config) {
 		c.WriteTimeout, c.Outage = time.Hour, time.Hour
 		c.Log = slog.New(heard{c.Log.Handler(), "read a stream: failed", waits})
 	})
@@ -231,7 +231,7 @@ func (s *service) ended(t *testing.T, id string) {
 // Who stays away too long is told so by the end of the stream, not by a lie.
 func TestStreamEndsWithoutDoneWhenTheDatabaseStaysAway(t *testing.T) {
 	t.Parallel()
-	s := start(t, func(c *rest.Config) { c.Outage = time.Millisecond })
+	s := start(t, func(c *server.Config) { c.Outage = time.Millisecond })
 	st := s.say(t, held)
 	id := sessionOf(t, st.until("open")[0])
 	<-s.Gate.Entered
@@ -252,7 +252,7 @@ func TestStreamEndsWithoutDoneWhenTheDatabaseStaysAway(t *testing.T) {
 func TestSlowReaderIsDropped(t *testing.T) {
 	t.Parallel()
 	dropped := make(chan struct{}, 1)
-	s := start(t, func(c *rest.Config) {
+	s := start(t, func(c *server.Config) {
 		c.WriteTimeout = time.Second
 		c.Log = slog.New(heard{c.Log.Handler(), "closed a stream: its reader takes nothing", dropped})
 	})

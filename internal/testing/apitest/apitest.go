@@ -156,16 +156,28 @@ func (s *Service) turns(t testing.TB, opt Options) {
 	}
 }
 
-// Door is what every way in needs. A database that other tests keep busy is not taken for
-// one that is away.
-func (s *Service) Door() server.Config {
-	return server.Config{Sessions: s.Sessions, Workspaces: s.Workspaces, Keys: s.Keys, Limits: s.Limits, Log: s.Log, Timeout: time.Minute}
+// Server returns a server on the service's stores; change may be nil. A database that other tests
+// keep busy does not count as one that is away.
+func (s *Service) Server(t testing.TB, change func(*server.Config)) *server.Server {
+	t.Helper()
+	cfg := server.Config{
+		Sessions: s.Sessions, Workspaces: s.Workspaces, Keys: s.Keys, Turns: s.Turns, Skills: s.Skills, Files: s.Files,
+		Callbacks: s.Callbacks, Limits: s.Limits, Log: s.Log, Timeout: time.Minute,
+	}
+	if change != nil {
+		change(&cfg)
+	}
+	srv, err := server.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return srv
 }
 
 // Asking makes tools that no rule of permissions knows need an approval.
 func Asking(c *turn.Config) { c.Permissions = permission.New(c.Pool) }
 
-// Serve listens with a way in.
+// Serve listens with a handler.
 func (s *Service) Serve(t testing.TB, handler http.Handler) {
 	t.Helper()
 	srv := httptest.NewUnstartedServer(handler)
@@ -185,11 +197,12 @@ func (s *Service) Serve(t testing.TB, handler http.Handler) {
 // document. It comes after Serve.
 func (s *Service) Checked(t testing.TB) http.RoundTripper {
 	t.Helper()
-	api, err := rest.New(rest.Config{Config: s.Door(), Turns: s.Turns, Files: s.Files, Callbacks: s.Callbacks})
+	srv := s.Server(t, nil)
+	routes, err := rest.New(srv, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &apicheck.Transport{T: t, Next: s.Transport, Doc: apicheck.Load(t, api)}
+	return &apicheck.Transport{T: t, Next: s.Transport, Doc: apicheck.Load(t, srv.NewRouter(routes))}
 }
 
 // Run keeps f running until the test ends.

@@ -1,0 +1,35 @@
+package app
+
+import (
+	"fmt"
+	"net/http"
+
+	"github.com/parley-server/parley/internal/server"
+	"github.com/parley-server/parley/internal/server/a2a"
+	"github.com/parley-server/parley/internal/server/agui"
+	"github.com/parley-server/parley/internal/server/aisdk"
+	"github.com/parley-server/parley/internal/server/mcp"
+	"github.com/parley-server/parley/internal/server/openai"
+	"github.com/parley-server/parley/internal/server/rest"
+)
+
+// buildHandler makes the handler of all protocols.
+func (s *service) buildHandler() (http.Handler, error) {
+	srv, err := server.New(server.Config{
+		Sessions: s.sessions, Workspaces: s.workspaces, Keys: s.keys, Turns: s.turns, Skills: s.skills, Files: s.files, Callbacks: s.callbacks,
+		Limits: s.limits, Failures: s.failures, TrustedProxies: s.proxies, Local: s.DevDir != "", Log: s.Log, Version: ThisBuild().Version,
+		BaseURL: s.Config.BaseURL, Keepalive: s.Config.SSEKeepAlive, WriteTimeout: s.Config.SSEWriteTimeout,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("make the server: %w", err)
+	}
+	own, err := rest.New(srv, s.ready)
+	if err != nil {
+		return nil, fmt.Errorf("make the HTTP interface: %w", err)
+	}
+	tools, err := mcp.New(srv, s.wiki)
+	if err != nil {
+		return nil, fmt.Errorf("make the MCP server: %w", err)
+	}
+	return srv.NewRouter(own, tools, a2a.New(srv, s.Config.PublicCard), openai.New(srv), aisdk.New(srv), agui.New(srv)), nil
+}
