@@ -177,7 +177,6 @@ func TestLostAnswerToEnds(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := session.New(dbtest.Pool(t, dsn+"&pool_max_conns=1"), session.Options{Listen: direct})
-	run(t, s)
 	var armed atomic.Pointer[faultproxy.Hook]
 	commits := faultproxy.Executes("UPDATE messages m\nSET failure = NULL")
 	matches := false
