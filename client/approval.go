@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Approval is a question of a turn: may it do this, or what is this secret?
+// Approval is a request of a turn for an approval or a secret.
 type Approval struct {
 	ApprovalID  string          `json:"approval_id"`
 	Kind        string          `json:"kind"`   // approval, secret
@@ -21,10 +21,10 @@ type Approval struct {
 	ExpiresAt   time.Time       `json:"expires_at"`
 	SecondsLeft int             `json:"seconds_left"`
 	DecidedAt   *time.Time      `json:"decided_at"`
-	DecidedBy   *Decider        `json:"decided_by"` // nil where nobody answered
+	DecidedBy   *Decider        `json:"decided_by"` // nil if it is undecided or expired
 	Reason      string          `json:"reason"`
 	Pattern     string          `json:"allowlist_pattern"`
-	// Raw is the approval as it came.
+	// Raw is the approval as the server sent it.
 	Raw json.RawMessage `json:"-"`
 }
 
@@ -38,13 +38,13 @@ func (a *Approval) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// Decider is the key that answered.
+// Decider is the key that decided an approval.
 type Decider struct {
 	KeyID string `json:"key_id"`
-	Actor string `json:"actor"` // the person behind the key, as its holder named them; "": unknown
+	Actor string `json:"actor"` // the user behind the key, as the approver named them; "" if unknown
 }
 
-// ApprovalQuery narrows the list of approvals. The zero value lists all, newest first.
+// ApprovalQuery filters the list of approvals. The zero value lists all, newest first.
 type ApprovalQuery struct {
 	Status    string
 	SessionID string
@@ -59,24 +59,24 @@ func (c *Client) Approvals(ctx context.Context, q ApprovalQuery) (Page[Approval]
 	}), nil)
 }
 
-// Approval reads one of them.
+// Approval returns an approval or a secret request.
 func (c *Client) Approval(ctx context.Context, id string) (Approval, error) {
 	out, err := call[struct{ Data Approval }](ctx, c, http.MethodGet, c.path("approvals", url.PathEscape(id)), nil)
 	return out.Data, err
 }
 
-// Decision is the answer to an approval.
+// Decision decides an approval.
 type Decision struct {
 	Decision string `json:"decision"` // allow, deny
-	// Pattern, with allow, stands for calls that need no approval from now on.
+	// Pattern, with allow, adds calls to the allow-list.
 	Pattern string `json:"allowlist_pattern,omitempty"`
 	// Reason, with deny, is for the agent.
 	Reason string `json:"reason,omitempty"`
-	// Actor is the person behind the key. It is recorded and shown.
+	// Actor names the user behind the key. It is recorded and shown.
 	Actor string `json:"actor,omitempty"`
 }
 
-// Decided is how a question stands after an answer.
+// Decided is the state of an approval after a decision.
 type Decided struct {
 	ApprovalID string     `json:"approval_id"`
 	Kind       string     `json:"kind"`
@@ -87,24 +87,24 @@ type Decided struct {
 	Pattern    string     `json:"allowlist_pattern"`
 	SessionID  string     `json:"session_id"`
 	EventsURL  string     `json:"events_url"`
-	Already    bool       `json:"already_decided"` // it had been answered so before
+	Already    bool       `json:"already_decided"` // an earlier decision was the same
 }
 
-// Decide allows or denies the operations of an approval. The first answer stands:
-// another one is an *Error whose Standing tells which.
+// Decide allows or denies the operations of an approval. The first decision wins: a different one
+// fails with an *Error whose Standing is the status of the approval.
 func (c *Client) Decide(ctx context.Context, id string, d Decision) (Decided, error) {
 	u := c.base.JoinPath("api/workspaces", url.PathEscape(c.opt.Workspace), "approvals", url.PathEscape(id), "decide")
 	out, err := call[struct{ Data Decided }](ctx, c, http.MethodPost, u, d)
 	return out.Data, err
 }
 
-// ProvideSecret gives a turn the secret that it asked for. The actor, if there is one, is the person
-// behind the key.
+// ProvideSecret provides the secret that a turn requested. The actor names the user behind the key
+// and may be empty.
 func (c *Client) ProvideSecret(ctx context.Context, id, value, actor string) (Decided, error) {
 	return c.answerSecret(ctx, id, secretAnswer{"provide", value, actor})
 }
 
-// SkipSecret lets a turn go on without it.
+// SkipSecret continues a turn without the secret that it requested.
 func (c *Client) SkipSecret(ctx context.Context, id, actor string) (Decided, error) {
 	return c.answerSecret(ctx, id, secretAnswer{Action: "skip", Actor: actor})
 }

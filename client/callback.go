@@ -9,8 +9,7 @@ import (
 	"time"
 )
 
-// Delivery is a report in the list of those that the workspace's callbacks got, or
-// will get.
+// Delivery is a report to one of the workspace's callbacks, in the list of deliveries.
 type Delivery struct {
 	CallbackID  string     `json:"callback_id"`
 	WebhookID   string     `json:"webhook_id"`
@@ -27,12 +26,12 @@ type Delivery struct {
 type Attempt struct {
 	N         int       `json:"n"`
 	At        time.Time `json:"at"`
-	Status    int       `json:"status"` // 0: no answer came
+	Status    int       `json:"status"` // 0 if there was no response
 	LatencyMS int       `json:"latency_ms"`
-	Error     string    `json:"error"` // "": delivered
+	Error     string    `json:"error"` // "" if it was delivered
 }
 
-// DeliveryQuery narrows the list of deliveries. The zero value lists all, newest first.
+// DeliveryQuery filters the list of deliveries. The zero value lists all, newest first.
 type DeliveryQuery struct {
 	Status string
 	Limit  int
@@ -46,7 +45,7 @@ func (c *Client) Deliveries(ctx context.Context, q DeliveryQuery) (Page[Delivery
 	}), nil)
 }
 
-// Callback is where the reports of a turn go, and what came of them.
+// Callback is the callback of a turn with its deliveries.
 type Callback struct {
 	CallbackID string            `json:"callback_id"`
 	SessionID  string            `json:"session_id"`
@@ -65,11 +64,11 @@ type Callback struct {
 		NextAt    *time.Time      `json:"next_attempt_at"`
 	} `json:"deliveries"`
 	CreatedAt time.Time `json:"created_at"`
-	// Raw is the answer as it came.
+	// Raw is the response as the server sent it.
 	Raw json.RawMessage `json:"-"`
 }
 
-// Callback reads a callback.
+// Callback returns a callback.
 func (c *Client) Callback(ctx context.Context, id string) (Callback, error) {
 	u := c.path("callbacks", url.PathEscape(id))
 	raw, err := call[json.RawMessage](ctx, c, http.MethodGet, u, nil)
@@ -84,8 +83,7 @@ func (c *Client) Callback(ctx context.Context, id string) (Callback, error) {
 	return out.Data, nil
 }
 
-// Redelivery is the answer to Redeliver. A callback that was told nothing yet is no
-// error.
+// Redelivery is the result of Redeliver. A callback without reports is not an error.
 type Redelivery struct {
 	Redelivering bool   `json:"redelivering"`
 	WebhookID    string `json:"webhook_id"`

@@ -1,6 +1,26 @@
-// Package client speaks the public API of a Parley server. A stream that breaks is
-// resumed by itself, so that a caller sees every frame once and in order, whatever
-// happens to connections and servers in between.
+// Package client is the Go client of a Parley server.
+//
+// Send sends a message and yields the frames of the answer. If the connection drops, Send reconnects
+// and resumes after the last frame: the loop sees every frame once and in order.
+//
+//	c, err := client.New(client.Options{URL: "https://parley.example", Workspace: "demo", Key: key})
+//	if err != nil {
+//		return err
+//	}
+//	defer c.Close()
+//	for frame, err := range c.Send(ctx, client.Message{Command: "What is new?"}) {
+//		if err != nil {
+//			return err
+//		}
+//		session, lastID = …, frame.ID // the first frame is Open and names the session
+//	}
+//
+// A process that stops reading does not stop the turn. Another process resumes the stream with the
+// session and the ID of the last frame that it has:
+//
+//	for frame, err := range c.Follow(ctx, session, lastID) {
+//		…
+//	}
 package client
 
 import (
@@ -19,46 +39,46 @@ import (
 	"time"
 )
 
-// Options say which server and who asks. URL, Workspace and Key are required.
+// Options configure a Client. URL, Workspace and Key are required.
 type Options struct {
 	URL       string // "https://parley.example", may have a path
 	Workspace string // slug or id
 	Key       string
-	HTTP      *http.Client // nil takes one of our own
+	HTTP      *http.Client // nil means a client that follows no redirects
 	UserAgent string
-	// Tries is how often a broken stream is tried again after the last frame that
-	// came through; default 5.
+	// Tries is the number of attempts to resume a broken stream after its last frame;
+	// default 5.
 	Tries int
-	// Wait is the pause before the first of these tries, where the server asks for
-	// no other; default 1 s. It doubles with every try.
+	// Wait is the pause before the first of these attempts, unless the server names
+	// another; default 1 s. It doubles with every attempt.
 	Wait time.Duration
-	// Retrying is told of every such try. It may be nil.
+	// Retrying is called before every such attempt. It may be nil.
 	Retrying func(Retry)
 }
 
-// Retry is one attempt to get a broken stream back.
+// Retry is one attempt to resume a broken stream.
 type Retry struct {
 	Try, Of int
 	Wait    time.Duration // until this attempt
 	Err     error         // what broke
 }
 
-// Client is one workspace of one server, as one key sees it. It may be shared.
+// Client calls one workspace of one server with one key. Its methods are safe for concurrent use.
 type Client struct {
 	opt  Options
 	base *url.URL
 	http *http.Client
 }
 
-// New makes a client. Nothing is sent before its first call.
+// New returns a client. It sends nothing before its first call.
 func New(opt Options) (*Client, error) {
 	opt.URL, opt.Key = strings.TrimSpace(opt.URL), strings.TrimSpace(opt.Key)
 	u, err := url.Parse(strings.TrimRight(opt.URL, "/"))
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		return nil, fmt.Errorf("the server's address %q is not one with http:// or https://", opt.URL)
+		return nil, fmt.Errorf("%q is not an address with http:// or https://", opt.URL)
 	}
 	if strings.ContainsFunc(opt.Key, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		return nil, errors.New("the key has a space, a line break or another character that no key has")
+		return nil, errors.New("the key contains a space, a line break or another character that keys do not have")
 	}
 	opt.Tries = cmp.Or(opt.Tries, 5)
 	opt.Wait = cmp.Or(opt.Wait, time.Second)
@@ -77,18 +97,18 @@ func New(opt Options) (*Client, error) {
 	return c, nil
 }
 
-// URL is the server's address as it may be shown: without its password.
+// URL returns the server's address without its password.
 func (c *Client) URL() string { return c.base.Redacted() }
 
-// Close gives idle connections up.
+// Close closes idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
-// path is below the client's workspace.
+// path returns a URL below the client's workspace.
 func (c *Client) path(parts ...string) *url.URL {
 	return c.base.JoinPath(append([]string{"api/v1/workspaces", url.PathEscape(c.opt.Workspace)}, parts...)...)
 }
 
-// request makes a request with the key. Body nil means none.
+// request returns a request with the key. A nil body means none.
 func (c *Client) request(ctx context.Context, method string, u *url.URL, body []byte) (*http.Request, error) {
 	var r io.Reader
 	if body != nil {
@@ -106,7 +126,7 @@ func (c *Client) request(ctx context.Context, method string, u *url.URL, body []
 	return req, nil
 }
 
-// send sends a request, or fails with an *Unreachable.
+// send sends a request. It fails with an *Unreachable.
 func (c *Client) send(req *http.Request) (*http.Response, error) {
 	var connected atomic.Bool
 	trace := &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { connected.Store(true) }}
@@ -117,10 +137,10 @@ func (c *Client) send(req *http.Request) (*http.Response, error) {
 	return res, nil
 }
 
-// maxAnswer bounds what is read of an answer that is no stream.
+// maxAnswer bounds a response that is not a stream.
 const maxAnswer = 64 << 20
 
-// do sends a request and reads the whole answer, or fails with an *Error or an
+// do sends a request and reads the whole response. It fails with an *Error or an
 // *Unreachable.
 func (c *Client) do(req *http.Request) ([]byte, error) {
 	res, err := c.send(req)
@@ -138,7 +158,7 @@ func (c *Client) do(req *http.Request) ([]byte, error) {
 	return body, nil
 }
 
-// call is do with JSON in and out; in may be nil. All that is answered to it has data.
+// call sends a request with the JSON of in, which may be nil, and decodes the response.
 func call[T any](ctx context.Context, c *Client, method string, u *url.URL, in any) (out T, err error) {
 	var body []byte
 	if in != nil {

@@ -13,14 +13,10 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
 	"pgregory.net/rapid"
 
 	"github.com/parley-server/parley/client"
-	"github.com/parley-server/parley/internal/event"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const session = "0192f0aa-0000-7000-8000-000000000001"
 
@@ -126,8 +122,8 @@ func TestFollowTakesUpAfterItsCursor(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if body, _ := f.Body(); f.Event == event.KindText {
-			text += body.(event.Text).Text
+		if body, _ := f.Body(); f.Event == client.KindText {
+			text += body.(client.Text).Text
 		}
 	}
 	if text != "1 2 " {

@@ -14,24 +14,24 @@ import (
 	"github.com/parley-server/parley/internal/text"
 )
 
-// Error is what the server answered instead of doing what it was asked.
+// Error is an error response of the server.
 type Error struct {
 	Status        int           `json:"-"`
 	Type          string        `json:"type"`
-	Code          string        `json:"code"` // "": it was not Parley that answered
+	Code          string        `json:"code"` // "" if the response is not from Parley
 	Message       string        `json:"message"`
 	Param         string        `json:"param"`
 	Candidates    []string      `json:"candidates"`
 	Violations    []Violation   `json:"violations"`
 	AvailableKeys []string      `json:"available_keys"`
 	RequiredScope string        `json:"required_scope"`
-	Standing      string        `json:"status"` // how the approval stands that was answered before, or the file that is refused
+	Standing      string        `json:"status"` // the status of the approval that was decided before, or of the rejected file
 	Turn          *BusyTurn     `json:"turn"`
 	RequestID     string        `json:"-"`
 	RetryAfter    time.Duration `json:"-"`
 }
 
-// Violation is one thing that is wrong with a request.
+// Violation is one fault of a request.
 type Violation struct {
 	Param      string `json:"param"`
 	Rule       string `json:"rule"`
@@ -39,26 +39,30 @@ type Violation struct {
 	Suggestion string `json:"suggestion"`
 }
 
-// BusyTurn is the turn that is in the way of another one.
+// BusyTurn is the running turn that a message conflicts with.
 type BusyTurn struct {
 	TurnID  string `json:"turn_id"`
 	Status  string `json:"status"`
 	LastSeq int64  `json:"last_seq"`
 }
 
+// Error returns the message, the status and the code.
 func (e *Error) Error() string {
 	return fmt.Sprintf("%s (%s)", e.Message, strings.TrimSpace(strconv.Itoa(e.Status)+" "+e.Code))
 }
 
-// Unreachable means that no answer came: the server is down, or the way to it is.
+// Unreachable means that no response came: the server or the network is down.
 type Unreachable struct {
 	URL string
 	Err error
-	// Sent tells that the server may have got the request.
+	// Sent reports whether the server may have received the request.
 	Sent bool
 }
 
+// Error returns the address and the reason.
 func (e *Unreachable) Error() string { return "no answer from " + e.URL + ": " + e.Err.Error() }
+
+// Unwrap returns the reason.
 func (e *Unreachable) Unwrap() error { return e.Err }
 
 // Broken means that a stream ended before its done frame and could not be resumed.
@@ -68,11 +72,14 @@ type Broken struct {
 	Err     error
 }
 
+// Error returns the reason.
 func (e *Broken) Error() string { return "the stream broke: " + e.Err.Error() }
+
+// Unwrap returns the reason.
 func (e *Broken) Unwrap() error { return e.Err }
 
-// unreachable is why a request has no whole answer. sent tells that there was a connection to send
-// it on.
+// unreachable returns the error of a request without a complete response. sent means that there was
+// a connection to send it on.
 func (c *Client) unreachable(req *http.Request, err error, sent bool) error {
 	if ctx := req.Context(); ctx.Err() != nil && !errors.Is(context.Cause(ctx), errQuiet) {
 		return context.Cause(ctx)
@@ -83,14 +90,14 @@ func (c *Client) unreachable(req *http.Request, err error, sent bool) error {
 	return &Unreachable{URL: c.URL(), Err: err, Sent: sent}
 }
 
-// foreign is an answer that is none of Parley's, but of a proxy, for instance.
+// foreign returns the error of a response that is not from Parley but from a proxy, for instance.
 func foreign(at *url.URL, status int, answer []byte) *Error {
 	shown := *at
 	shown.RawQuery = "" // with it, a signed address is a right
-	return &Error{Status: status, Message: "What answers at " + shown.Redacted() + " is not Parley: " + excerpt(answer)}
+	return &Error{Status: status, Message: "The response from " + shown.Redacted() + " is not from Parley: " + excerpt(answer)}
 }
 
-// failure reads the error envelope. Without one the answer is foreign.
+// failure decodes the error envelope. A response without one is foreign.
 func failure(res *http.Response, body []byte) *Error {
 	var envelope struct {
 		Error     *Error `json:"error"`
@@ -98,7 +105,7 @@ func failure(res *http.Response, body []byte) *Error {
 	}
 	e := &Error{}
 	if to := res.Header.Get("Location"); to != "" && res.StatusCode/100 == 3 {
-		e.Message = "The server's address is another one: it redirects to " + to + "."
+		e.Message = "The server has another address: it redirects to " + to + "."
 	} else if json.Unmarshal(body, &envelope) == nil && envelope.Error != nil && envelope.Error.Code != "" {
 		e = envelope.Error
 	} else {
@@ -123,7 +130,7 @@ func excerpt(body []byte) string {
 	return text.Truncate(s, 120)
 }
 
-// passing reports whether an error can go away without anybody's doing.
+// passing reports whether a retry can succeed.
 func passing(err error) bool {
 	if e, ok := errors.AsType[*Error](err); ok {
 		switch e.Status {

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// NewFile is a file to send in. SHA256, hexadecimal, may be empty: with it the
-// server takes no other bytes.
+// NewFile describes a file to upload. SHA256, in hexadecimal, may be empty; with it the server
+// rejects other bytes.
 type NewFile struct {
 	Filename string `json:"filename"`
 	MIME     string `json:"mime"`
@@ -18,7 +18,7 @@ type NewFile struct {
 	SHA256   string `json:"sha256,omitempty"`
 }
 
-// File is what a file is known by.
+// File describes a file of the workspace.
 type File struct {
 	FileID    string    `json:"file_id"`
 	Status    string    `json:"status"`    // pending, fetching, ready, rejected, expired
@@ -30,12 +30,11 @@ type File struct {
 	SessionID string    `json:"session_id"`
 	TurnID    string    `json:"turn_id"`
 	CreatedAt time.Time `json:"created_at"`
-	// Raw is the answer as it came.
+	// Raw is the response as the server sent it.
 	Raw json.RawMessage `json:"-"`
 }
 
-// SendFile sends a file in: it asks for a ticket, and sends what body has where the
-// ticket says.
+// SendFile uploads a file: it requests a signed address and sends the body there.
 func (c *Client) SendFile(ctx context.Context, f NewFile, body io.Reader) (File, error) {
 	ticket, err := call[struct {
 		Data struct {
@@ -73,8 +72,7 @@ func (c *Client) SendFile(ctx context.Context, f NewFile, body io.Reader) (File,
 	return sent, nil
 }
 
-// signed makes a request for a signed address. It carries no key: the address is
-// the right.
+// signed returns a request for a signed address. It carries no key: the address suffices.
 func (c *Client) signed(ctx context.Context, method, address string, body io.Reader) (*http.Request, error) {
 	req, err := http.NewRequestWithContext(ctx, method, address, body)
 	if err != nil {
@@ -84,7 +82,7 @@ func (c *Client) signed(ctx context.Context, method, address string, body io.Rea
 	return req, nil
 }
 
-// FileQuery narrows the list of files. The zero value lists all, newest first.
+// FileQuery filters the list of files. The zero value lists all, newest first.
 type FileQuery struct {
 	Direction string // in, out
 	Limit     int
@@ -97,8 +95,8 @@ func (c *Client) Files(ctx context.Context, q FileQuery) (Page[File], error) {
 	return call[Page[File]](ctx, c, http.MethodGet, u, nil)
 }
 
-// DownloadQuery names a file, or what a session has produced, which Turn and
-// Filename narrow.
+// DownloadQuery names a file, or the files that a session produced, filtered by Turn and
+// Filename.
 type DownloadQuery struct {
 	File     string `json:"file_id,omitempty"`
 	Session  string `json:"session_id,omitempty"`
@@ -117,13 +115,13 @@ type Download struct {
 	ExpiresAt   time.Time `json:"expires_at"`
 }
 
-// Downloads asks for fresh addresses of files.
+// Downloads returns fresh addresses of files.
 func (c *Client) Downloads(ctx context.Context, q DownloadQuery) ([]Download, error) {
 	out, err := call[struct{ Data []Download }](ctx, c, http.MethodPost, c.path("files", "download"), q)
 	return out.Data, err
 }
 
-// Fetch writes the bytes of a file to w. It fails unless all of them came.
+// Fetch writes the bytes of a file to w. It fails if bytes are missing.
 func (c *Client) Fetch(ctx context.Context, d Download, w io.Writer) error {
 	req, err := c.signed(ctx, http.MethodGet, d.DownloadURL, nil)
 	if err != nil {
@@ -140,7 +138,7 @@ func (c *Client) Fetch(ctx context.Context, d Download, w io.Writer) error {
 	}
 	n, err := io.Copy(w, res.Body)
 	if err == nil && n != d.Size {
-		err = fmt.Errorf("%d bytes came instead of %d", n, d.Size)
+		err = fmt.Errorf("received %d bytes instead of %d", n, d.Size)
 	}
 	if err != nil {
 		return fmt.Errorf("download %s: %w", d.Filename, err)

@@ -8,29 +8,27 @@ import (
 	"net/url"
 	"strconv"
 	"time"
-
-	"github.com/parley-server/parley/internal/event"
 )
 
-// Canceled is the answer to Cancel. A session where nothing runs is no error.
+// Canceled is the result of Cancel. A session without a running turn is not an error.
 type Canceled struct {
 	Canceled           bool   `json:"canceled"`
 	RunnerHaltDeferred bool   `json:"runner_halt_deferred"`
 	Reason             string `json:"reason,omitempty"`
 }
 
-// Cancel ends the turn that runs in a session.
+// Cancel cancels the running turn of a session.
 func (c *Client) Cancel(ctx context.Context, session string) (Canceled, error) {
 	out, err := call[struct{ Data Canceled }](ctx, c, http.MethodPost, c.path("sessions", url.PathEscape(session), "cancel"), nil)
 	return out.Data, err
 }
 
-// Page is a piece of a list. NextCursor is "" on the last one.
+// Page is a page of a list. NextCursor is "" on the last page.
 type Page[T any] struct {
 	Data       []T    `json:"data"`
 	HasMore    bool   `json:"has_more"`
 	NextCursor string `json:"next_cursor"`
-	// Raw is the answer as it came.
+	// Raw is the response as the server sent it.
 	Raw json.RawMessage `json:"-"`
 }
 
@@ -50,37 +48,39 @@ type Session struct {
 	CallerID     string    `json:"caller_id"`
 	Title        string    `json:"title"`
 	Status       string    `json:"status"`  // not_started, thinking, completed
-	Pending      *Pending  `json:"pending"` // nil: it waits for nothing
+	Pending      *Pending  `json:"pending"` // nil if it waits for nothing
 	TurnID       string    `json:"turn_id"`
 	LastSeq      int64     `json:"last_seq"`
 	MessageCount int       `json:"message_count"`
 	Usage        Usage     `json:"usage"`
 	CreatedAt    time.Time `json:"created_at"`
 	UpdatedAt    time.Time `json:"updated_at"`
-	ErasedAt     time.Time `json:"erased_at"` // zero: what was said is still there
+	ErasedAt     time.Time `json:"erased_at"` // zero unless the session is erased
 }
 
-// Pending is the question that a turn waits for.
+// Pending is the approval or secret request that a turn waits for.
 type Pending struct {
 	Kind       string    `json:"kind"` // approval, secret
 	ApprovalID string    `json:"approval_id"`
 	ExpiresAt  time.Time `json:"expires_at"`
 }
 
-// Usage counts tokens. CostUSD is nil where no price is known.
+// Usage counts tokens. CostUSD is nil if the price is unknown.
 type Usage struct {
 	InputTokens  int64    `json:"input_tokens"`
 	OutputTokens int64    `json:"output_tokens"`
 	CostUSD      *float64 `json:"cost_usd"`
 }
 
-// TurnUsage is what one turn used, and of which model.
+// TurnUsage reports the tokens, cost and model of one turn.
 type TurnUsage struct {
 	Usage
-	Model string `json:"model"`
+	Model        string `json:"model"`
+	FinishReason string `json:"finish_reason,omitempty"` // length if the provider cut the last reply, or ""
+	Truncated    bool   `json:"truncated,omitempty"`     // the provider cut the last reply at its token limit
 }
 
-// SessionQuery narrows the list of sessions. The zero value lists all, newest first.
+// SessionQuery filters the list of sessions. The zero value lists all, newest first.
 type SessionQuery struct {
 	CallerID string
 	Status   string
@@ -101,19 +101,19 @@ type HistoryMessage struct {
 	TurnID           string          `json:"turn_id"`
 	Role             string          `json:"role"` // user, assistant
 	Content          *string         `json:"content"`
-	Label            string          `json:"label"`  // what people see of a message that called a skill
+	Label            string          `json:"label"`  // shown instead of the content of a message that called a skill
 	Status           string          `json:"status"` // completed, in_progress, failed, canceled
 	StructuredResult json.RawMessage `json:"structured_result"`
 	ToolCalls        []ToolCall      `json:"tool_calls"`
-	Attachments      []event.File    `json:"attachments"`
+	Attachments      []OutputFile    `json:"attachments"`
 	References       json.RawMessage `json:"references"`
 	Usage            *TurnUsage      `json:"usage"`
 	Error            *string         `json:"error"`
 	FirstSeq         int64           `json:"first_seq"`
 	LastSeq          int64           `json:"last_seq"`
 	CreatedAt        time.Time       `json:"created_at"`
-	Erased           bool            `json:"erased"` // what it said was removed
-	// Raw is the message as it came.
+	Erased           bool            `json:"erased"` // its content is deleted
+	// Raw is the message as the server sent it.
 	Raw json.RawMessage `json:"-"`
 }
 
@@ -127,22 +127,22 @@ func (m *HistoryMessage) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// ToolCall is what the agent did on the way to a message.
+// ToolCall is a tool call of the turn that wrote a message.
 type ToolCall struct {
 	Tool      string `json:"tool"`
 	Summary   string `json:"summary"`
-	OK        *bool  `json:"ok"` // nil: there is no result
+	OK        *bool  `json:"ok"` // nil if there is no result
 	ToolUseID string `json:"tool_use_id"`
 	Truncated bool   `json:"truncated"`
 }
 
-// Messages lists a session's messages, oldest first. Limit 0 is the server's own.
+// Messages lists a session's messages, oldest first. Limit 0 means the server's default.
 func (c *Client) Messages(ctx context.Context, session string, limit int, cursor string) (Page[HistoryMessage], error) {
 	u := c.path("sessions", url.PathEscape(session), "messages")
 	return call[Page[HistoryMessage]](ctx, c, http.MethodGet, withQuery(u, limit, map[string]string{"cursor": cursor}), nil)
 }
 
-// AllMessages is Messages over all pages.
+// AllMessages lists the messages of all pages.
 func (c *Client) AllMessages(ctx context.Context, session string) (all []HistoryMessage, err error) {
 	for page := (Page[HistoryMessage]{HasMore: true}); page.HasMore; all = append(all, page.Data...) {
 		if page, err = c.Messages(ctx, session, maxPage, page.NextCursor); err != nil {
@@ -152,10 +152,10 @@ func (c *Client) AllMessages(ctx context.Context, session string) (all []History
 	return all, nil
 }
 
-// maxPage is the longest page that the server gives.
+// maxPage is the largest page of the server.
 const maxPage = 100
 
-// Ready asks the server whether it is ready to serve. It needs no key.
+// Ready returns nil if the server is ready. It needs no key.
 func (c *Client) Ready(ctx context.Context) error {
 	req, err := c.request(ctx, http.MethodGet, c.base.JoinPath("readyz"), nil)
 	if err != nil {

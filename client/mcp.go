@@ -17,10 +17,11 @@ import (
 	"github.com/parley-server/parley/internal/sse"
 )
 
-// MCP passes messages of the Model Context Protocol on: from a program that writes them in
-// lines, as it does to a server on its own machine, to the Parley server, and answers back.
-// It ends when in does and everything is answered, but with ErrUnanswered, also under the ids of
-// what is not, where that takes longer than patience; when ctx ends; or when nobody takes what is written to out.
+// MCP forwards messages of the Model Context Protocol: it reads one message a line from in, sends it
+// to the Parley server, and writes the responses to out. It returns when in has ended and every
+// request has its response, when ctx ends, or when out fails. If a response takes longer than
+// patience after the end of in, MCP responds to the open requests with an error and returns
+// ErrUnanswered.
 func (c *Client) MCP(ctx context.Context, in io.Reader, out io.Writer, patience time.Duration) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	b := &bridge{Client: c, out: out, fail: cancel, open: make(map[string]context.CancelFunc)}
@@ -57,15 +58,14 @@ func (c *Client) MCP(ctx context.Context, in io.Reader, out io.Writer, patience 
 	}
 }
 
-// ErrUnanswered means that a program has gone, or waits for nothing more, before everything was
-// answered.
-var ErrUnanswered = errors.New("there are requests without an answer")
+// ErrUnanswered means that the input of MCP ended before every request had its response.
+var ErrUnanswered = errors.New("requests without a response are left")
 
-// maxLine is more than the server takes, in bytes.
+// maxLine is more than the server accepts, in bytes.
 const maxLine = 4 << 20
 
-// eachLine hands on every line that is not empty, until take has enough. Of one that is too
-// long it hands on the beginning, which is no message.
+// eachLine passes every line that is not empty to take, until take returns false. It passes the
+// beginning of a line that is too long, which is not a valid message.
 func eachLine(in io.Reader, take func([]byte) bool) error {
 	r := bufio.NewReaderSize(in, 64<<10)
 	var line []byte
@@ -88,7 +88,7 @@ func eachLine(in io.Reader, take func([]byte) bool) error {
 	}
 }
 
-// bridge is what MCP does.
+// bridge is the state of one call of MCP.
 type bridge struct {
 	*Client
 	fail context.CancelCauseFunc
@@ -97,13 +97,13 @@ type bridge struct {
 	out     io.Writer
 
 	mu       sync.Mutex
-	revision string                        // that was agreed on; "": none yet
-	open     map[string]context.CancelFunc // requests on their way, by their ids
+	revision string                        // the negotiated one; "" before initialize
+	open     map[string]context.CancelFunc // open requests by their ids
 }
 
-// message is a message of the protocol, as far as it matters on its way.
+// message holds the members of a message that the bridge needs.
 type message struct {
-	batch  bool // it is several
+	batch  bool // several messages in one
 	ID     json.RawMessage
 	Method string
 	Params struct {
@@ -119,10 +119,10 @@ type message struct {
 	Error json.RawMessage
 }
 
-// pass sends a message on, beside those that wait for an answer.
+// pass forwards a message beside those that wait for a response.
 func (b *bridge) pass(ctx context.Context, line []byte, passed *sync.WaitGroup) {
 	var m message
-	if json.Unmarshal(line, &m) != nil && m.ID == nil { // what is wrong with it is for the server to say
+	if json.Unmarshal(line, &m) != nil && m.ID == nil { // the server reports the fault
 		m.ID = json.RawMessage("null")
 	}
 	m.batch = line[0] == '['
@@ -153,8 +153,7 @@ func (b *bridge) pass(ctx context.Context, line []byte, passed *sync.WaitGroup) 
 	})
 }
 
-// exchange sends a message and passes back what comes of it. It fails where the message is not
-// answered.
+// exchange sends a message and writes the responses. It fails if there is none.
 func (b *bridge) exchange(ctx context.Context, m message, line []byte) error {
 	req, err := b.request(ctx, http.MethodPost, b.base.JoinPath("mcp"), line)
 	if err != nil {
@@ -175,13 +174,13 @@ func (b *bridge) exchange(ctx context.Context, m message, line []byte) error {
 		return b.unreachable(req, err, true)
 	case bytes.Contains(body, []byte(`"jsonrpc"`)):
 		b.answer(m, body)
-	case res.StatusCode/100 != 2 || len(body) > 0: // a message that needs no answer has an empty one
+	case res.StatusCode/100 != 2 || len(body) > 0: // a notification has an empty response
 		return failure(res, body)
 	}
 	return nil
 }
 
-// stream passes messages back until the request is answered, or all of a batch.
+// stream writes messages until the response to the request, or to all of a batch.
 func (b *bridge) stream(req *http.Request, m message, body io.Reader) error {
 	reader := sse.NewReader(body)
 	reader.Limit(maxAnswer)
@@ -201,7 +200,7 @@ func (b *bridge) stream(req *http.Request, m message, body io.Reader) error {
 	}
 }
 
-// mark sets the headers that repeat what is in the body.
+// mark sets the headers that repeat members of the body.
 func (b *bridge) mark(h http.Header, m message) {
 	h.Set("Accept", "application/json, text/event-stream")
 	revision := m.Params.Meta.Revision
@@ -214,7 +213,7 @@ func (b *bridge) mark(h http.Header, m message) {
 		h.Set("MCP-Protocol-Version", revision)
 	}
 	for name, text := range map[string]string{"Mcp-Method": m.Method, "Mcp-Name": m.Params.Name} {
-		if text != "" && len(text) <= maxHeader { // a longer one names nothing, and the server says so
+		if text != "" && len(text) <= maxHeader { // the server rejects a longer one
 			h.Set(name, headerValue(text))
 		}
 	}
@@ -222,7 +221,7 @@ func (b *bridge) mark(h http.Header, m message) {
 
 const maxHeader = 1 << 10 // bytes
 
-// headerValue writes a text down as a header can have it.
+// headerValue encodes a text for a header.
 func headerValue(text string) string {
 	for _, r := range text {
 		if r < ' ' || r > '~' {
@@ -232,7 +231,7 @@ func headerValue(text string) string {
 	return text
 }
 
-// answer passes a message back, and reports whether it is the answer to m.
+// answer writes a message, and reports whether it is the response to m.
 func (b *bridge) answer(m message, text []byte) bool {
 	var got message
 	_ = json.Unmarshal(text, &got)
@@ -245,13 +244,13 @@ func (b *bridge) answer(m message, text []byte) bool {
 	return got.Method == "" && (got.Result != nil || got.Error != nil)
 }
 
-// refuse answers a request for the server.
+// refuse responds to a request with an error.
 func (b *bridge) refuse(id json.RawMessage, err error) {
 	message := err.Error()
 	if refused, ok := errors.AsType[*Error](err); ok {
 		message = refused.Message
 	} else if errors.Is(err, ErrUnanswered) {
-		message = "Nothing more came on stdin, so this answer was not waited for. An agent that works goes on: list_sessions shows its session, and get_messages its answer."
+		message = "The input ended before this response. A running turn continues: list_sessions lists its session, and get_messages returns its answer."
 	} else if _, ok := errors.AsType[*Unreachable](err); ok {
 		message += ". A message with an idempotency_key can be sent again: it is one message."
 	}
@@ -265,7 +264,7 @@ func (b *bridge) refuse(id json.RawMessage, err error) {
 func (b *bridge) write(text []byte) {
 	var line bytes.Buffer
 	if json.Compact(&line, text) != nil {
-		return // no message: a proxy may say what it likes
+		return // not a message: it may come from a proxy
 	}
 	line.WriteByte('\n')
 	b.writing.Lock()

@@ -2,53 +2,51 @@ package client
 
 import "encoding/json"
 
-// Message is what is said to the workspace's agent: a command, or a skill with its
-// inputs.
+// Message is a message to the workspace's agent: a command, or a skill with its inputs.
 type Message struct {
 	Command     string   `json:"command,omitempty"`
 	Skill       string   `json:"skill,omitempty"`
 	Input       Input    `json:"input,omitempty"`
 	SecretInput []string `json:"secret_input,omitempty"` // names of credentials that the turn may use
-	SessionID   string   `json:"session_id,omitempty"`   // goes on with this session
-	CallerID    string   `json:"caller_id,omitempty"`    // goes on with this caller's session
-	// ResponseSchema is a JSON Schema; the final answer fits it, and comes as the
-	// frame structured.
+	SessionID   string   `json:"session_id,omitempty"`   // continues this session
+	CallerID    string   `json:"caller_id,omitempty"`    // continues this caller's session
+	// ResponseSchema is a JSON Schema for the final answer, which arrives as a structured
+	// frame.
 	ResponseSchema json.RawMessage `json:"response_schema,omitempty"`
 	Attachments    []Attached      `json:"attachments,omitempty"`
 	Callback       *Receiver       `json:"callback,omitempty"`
-	// MultitaskStrategy says what becomes of the message while the session answers
-	// another: reject, enqueue or interrupt. The server's default is reject.
+	// MultitaskStrategy decides what happens to a message sent while a turn is running: reject,
+	// enqueue or interrupt. The server's default is reject.
 	MultitaskStrategy string  `json:"multitask_strategy,omitempty"`
 	Limits            *Limits `json:"limits,omitempty"`
 
-	// IdempotencyKey names the message: sent again under the same key it is the
-	// same message. Without it one is drawn for each call.
+	// IdempotencyKey identifies the message: the server runs it once, however often it is sent.
+	// Each call draws a key if this is empty.
 	IdempotencyKey string `json:"-"`
 }
 
-// Input are the values for a skill by their names, each as JSON.
+// Input holds the inputs of a skill by name, each as JSON.
 type Input map[string]json.RawMessage
 
-// Attached names a file that was sent in before.
+// Attached names a file that was uploaded before.
 type Attached struct {
 	FileID string `json:"file_id"`
 }
 
-// Receiver is where a callback goes. Metadata comes back with every report.
+// Receiver is the receiver of a callback. Every report repeats Metadata.
 type Receiver struct {
 	URL      string            `json:"url"`
 	Metadata map[string]string `json:"metadata,omitempty"`
 }
 
-// Limits may lower the workspace's own. Zero values leave them.
+// Limits lower the workspace's limits. Zero values keep them.
 type Limits struct {
 	MaxResponseSeconds int      `json:"max_response_seconds,omitempty"`
 	MaxTurns           int      `json:"max_turns,omitempty"`
 	MaxCostUSD         *float64 `json:"max_cost_usd,omitempty"`
 }
 
-// body is a message as it is sent. A stream is the default, but where there is a
-// callback.
+// body returns the JSON of a message. A stream is the default, except with a callback.
 func (m Message) body(stream bool) ([]byte, error) {
 	wish := &stream
 	if stream && m.Callback == nil {

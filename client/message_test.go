@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	"github.com/parley-server/parley/client"
-	"github.com/parley-server/parley/internal/event"
 )
 
 // recorder answers every call with one body, and keeps what it was sent.
@@ -115,9 +114,9 @@ func TestAStreamGoesOnOverQuestions(t *testing.T) {
 	defer srv.Close()
 	c := open(t, srv.URL)
 	defer c.Close()
-	var asked event.InputRequired
-	var result event.Structured
-	var files event.Attachment
+	var asked client.InputRequired
+	var result client.Structured
+	var files client.Attachment
 	n := 0
 	for f, err := range c.Send(t.Context(), client.Message{Command: "hi"}) {
 		if err != nil {
@@ -129,11 +128,11 @@ func TestAStreamGoesOnOverQuestions(t *testing.T) {
 			t.Fatal(err)
 		}
 		switch b := body.(type) {
-		case event.InputRequired:
+		case client.InputRequired:
 			asked = b
-		case event.Structured:
+		case client.Structured:
 			result = b
-		case event.Attachment:
+		case client.Attachment:
 			files = b
 		}
 	}

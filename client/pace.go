@@ -11,7 +11,7 @@ import (
 // maxWait is the longest pause between two tries, unless the server asks for more.
 const maxWait = 30 * time.Second
 
-// pacer spaces the attempts to get an answer back, and gives up after Tries.
+// pacer spaces the attempts to resume, and gives up after Tries.
 type pacer struct {
 	c       *Client
 	base    time.Duration // the server's wish, from retry: lines
@@ -19,7 +19,7 @@ type pacer struct {
 	started bool          // there was an attempt that may have reached the server
 }
 
-// pause waits before the next attempt, or returns why there shall be none.
+// pause waits before the next attempt, or returns the error that ends them.
 func (p *pacer) pause(ctx context.Context, broke error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)

@@ -9,14 +9,12 @@ import (
 	"iter"
 	"net/http"
 	"time"
-
-	"github.com/parley-server/parley/internal/event"
 )
 
-// Send sends a message and yields the frames of the answer, the last of which is
-// done. At input_required the stream waits with its turn, and goes on when somebody
-// has answered. Breaking off the loop leaves the turn running on the server. The
-// error is an *Error, an *Unreachable, a *Broken or the context's.
+// Send sends a message and yields the frames of the answer; the last one is done. If the connection
+// drops, Send resumes after the last frame. At input_required the stream waits with its turn until
+// the approval is decided. Leaving the loop does not end the turn on the server. The error is an
+// *Error, an *Unreachable, a *Broken or the context's.
 func (c *Client) Send(ctx context.Context, m Message) iter.Seq2[Frame, error] {
 	body, err := m.body(true)
 	key := keyOf(m)
@@ -38,24 +36,24 @@ func (c *Client) Send(ctx context.Context, m Message) iter.Seq2[Frame, error] {
 	return s.frames(ctx)
 }
 
-// Answer is the blocking answer to a message.
+// Answer is the complete answer to a message.
 type Answer struct {
 	Success          bool            `json:"success"`
 	Output           *string         `json:"output"`
 	SessionID        string          `json:"session_id"`
 	StructuredResult json.RawMessage `json:"structured_result,omitempty"`
 	References       json.RawMessage `json:"references,omitempty"`
-	Attachments      []event.File    `json:"attachments,omitempty"`
+	Attachments      []OutputFile    `json:"attachments,omitempty"`
 	Rejected         json.RawMessage `json:"rejected_attachments,omitempty"`
 	Error            *string         `json:"error"`
-	// InputRequired is what the turn waits for, where Error is input_required. The
-	// turn goes on waiting.
+	// InputRequired is the approval or secret that the turn waits for, if Error is
+	// input_required. The turn keeps waiting.
 	InputRequired json.RawMessage `json:"input_required,omitempty"`
 
-	Raw json.RawMessage `json:"-"` // all of it, as the server wrote it
+	Raw json.RawMessage `json:"-"` // the whole response, unchanged
 }
 
-// Ask sends a message and waits for the whole answer.
+// Ask sends a message and waits for the complete answer.
 func (c *Client) Ask(ctx context.Context, m Message) (Answer, error) {
 	raw, err := c.post(ctx, m)
 	if err != nil {
@@ -68,7 +66,7 @@ func (c *Client) Ask(ctx context.Context, m Message) (Answer, error) {
 	return a, nil
 }
 
-// Queued is a message whose end a callback will tell.
+// Queued is a message whose result a callback will report.
 type Queued struct {
 	SessionID  string `json:"session_id"`
 	TurnID     string `json:"turn_id"`
@@ -77,10 +75,10 @@ type Queued struct {
 	EventsURL  string `json:"events_url"`
 	CancelURL  string `json:"cancel_url"`
 
-	Raw json.RawMessage `json:"-"` // the whole answer, as the server wrote it
+	Raw json.RawMessage `json:"-"` // the whole response, unchanged
 }
 
-// Submit sends a message that names a callback, and waits for nothing else.
+// Submit sends a message with a Callback and returns without waiting for the answer.
 func (c *Client) Submit(ctx context.Context, m Message) (Queued, error) {
 	raw, err := c.post(ctx, m)
 	if err != nil {
@@ -94,8 +92,8 @@ func (c *Client) Submit(ctx context.Context, m Message) (Queued, error) {
 	return out.Data, nil
 }
 
-// post sends a message without a stream, again and again until it is known what
-// became of it.
+// post sends a message without a stream, and repeats it under the same key until its result is
+// known.
 func (c *Client) post(ctx context.Context, m Message) (json.RawMessage, error) {
 	body, err := m.body(false)
 	if err != nil {
@@ -116,7 +114,7 @@ func (c *Client) post(ctx context.Context, m Message) (json.RawMessage, error) {
 			return raw, nil
 		}
 		if time.Since(began) > longWait {
-			p.tries = 0 // a proxy lost its patience; the turn goes on
+			p.tries = 0 // a proxy timed out; the turn is still running
 		}
 		if !p.started && !unsure(err) {
 			return nil, err
@@ -127,11 +125,11 @@ func (c *Client) post(ctx context.Context, m Message) (json.RawMessage, error) {
 	}
 }
 
-// longWait is longer than any connection lives that never reached the server.
+// longWait is longer than any connection that never reached the server.
 const longWait = 30 * time.Second
 
-// unsure reports whether the first attempt may have reached the server, so that
-// only the same message under the same key can tell.
+// unsure reports whether the first attempt may have reached the server. Only the same message under
+// the same key finds out.
 func unsure(err error) bool {
 	if e, ok := errors.AsType[*Unreachable](err); ok {
 		return e.Sent

@@ -13,23 +13,30 @@ import (
 	"strings"
 	"time"
 
-	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/sse"
 )
 
-// Frame is one event of a stream.
+// Frame is one event of a stream. Its ID is the cursor for Client.Follow.
 type Frame struct {
-	Event event.Kind      `json:"event"`
+	Event Kind            `json:"event"`
 	ID    string          `json:"id"`
 	Data  json.RawMessage `json:"data"`
 }
 
-// Body is what the frame says; nil for kinds that this release does not know.
-func (f Frame) Body() (event.Body, error) { return event.Decode(f.Event, f.Data) }
+// Body decodes the data of the frame. It returns nil for kinds that this release does not know.
+func (f Frame) Body() (Body, error) {
+	decode := decoders[f.Event]
+	if decode == nil {
+		return nil, nil
+	}
+	return decode(f.Data)
+}
 
-// Follow yields the frames of a session's current turn after a cursor; "" means
-// from the beginning of the turn, if it runs, and "0" everything that the session has
-// ever said. The first is open. Of a turn that has ended the missed tail comes, then done.
+// Follow yields the frames of a session after a cursor, the ID of a frame: first an open frame,
+// then the frames of the current turn, and at last a done frame. If the turn has ended, Follow
+// yields its missed frames. The cursor "" means the beginning of the running turn, "0" the
+// beginning of the session. Follow resumes broken connections as Send does and returns the same
+// errors.
 func (c *Client) Follow(ctx context.Context, session, after string) iter.Seq2[Frame, error] {
 	s := &stream{c: c, session: session, lastID: after,
 		attach: func(ctx context.Context, lastID string) (*http.Request, error) { return c.resume(ctx, session, lastID) }}
@@ -37,7 +44,7 @@ func (c *Client) Follow(ctx context.Context, session, after string) iter.Seq2[Fr
 	return s.frames(ctx)
 }
 
-// resume asks for what comes after a cursor, even if the turn has ended meanwhile.
+// resume requests the frames after a cursor, even if the turn has ended.
 func (c *Client) resume(ctx context.Context, session, lastID string) (*http.Request, error) {
 	u := c.path("sessions", url.PathEscape(session), "events")
 	if lastID != "" { // without a cursor it would be the whole session
@@ -54,8 +61,8 @@ func (c *Client) resume(ctx context.Context, session, lastID string) (*http.Requ
 	return req, nil
 }
 
-// quiet is how long a stream may say nothing. The server comments every 15 s, so
-// silence means a connection that died without telling.
+// quiet is the longest silence of a stream. The server sends a comment every 15 s, so a
+// silent connection is dead.
 const quiet = 60 * time.Second
 
 var (
@@ -63,17 +70,17 @@ var (
 	errQuiet = errors.New("the connection fell silent")
 )
 
-// stream is one answer over as many connections as it takes.
+// stream reads one answer over several connections.
 type stream struct {
 	c      *Client
 	attach func(ctx context.Context, lastID string) (*http.Request, error)
 	pacer
 
-	attached bool // an open frame is old news
+	attached bool // the caller has the open frame
 	session  string
 	lastID   string
 	seq      int64
-	last     event.Kind
+	last     Kind
 }
 
 func (s *stream) frames(ctx context.Context) iter.Seq2[Frame, error] {
@@ -89,7 +96,7 @@ func (s *stream) frames(ctx context.Context) iter.Seq2[Frame, error] {
 				return
 			}
 			if !s.started && !unsure(err) {
-				yield(Frame{}, err) // the message never got through
+				yield(Frame{}, err) // the message was not sent
 				return
 			}
 			if stop := s.pause(ctx, err); stop != nil {
@@ -103,8 +110,7 @@ func (s *stream) frames(ctx context.Context) iter.Seq2[Frame, error] {
 	}
 }
 
-// connect reads one connection. end is true after the done frame, or when yield
-// wants no more.
+// connect reads one connection. end is true after the done frame, and when yield returns false.
 func (s *stream) connect(ctx context.Context, yield func(Frame) bool) (end bool, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -139,23 +145,23 @@ func (s *stream) connect(ctx context.Context, yield func(Frame) bool) (end bool,
 		if raw.Retry > 0 {
 			s.base = raw.Retry
 		}
-		f := Frame{Event: event.Kind(raw.Event), ID: raw.ID, Data: bytes.Clone(raw.Data)}
+		f := Frame{Event: Kind(raw.Event), ID: raw.ID, Data: bytes.Clone(raw.Data)}
 		if s.known(f) {
 			continue
 		}
 		s.tries = 0
-		if !yield(f) || f.Event == event.KindDone {
+		if !yield(f) || f.Event == KindDone {
 			return true, nil
 		}
 	}
 }
 
-// known notes a frame, and tells whether the reader has it already.
+// known records a frame, and reports whether the caller already has it.
 func (s *stream) known(f Frame) bool {
-	if f.Event == event.KindOpen {
-		var open event.Open
+	if f.Event == KindOpen {
+		var open Open
 		if json.Unmarshal(f.Data, &open) == nil {
-			s.session = open.SessionID.String()
+			s.session = open.SessionID
 		}
 		if s.attached {
 			return true
@@ -166,19 +172,19 @@ func (s *stream) known(f Frame) bool {
 	if err != nil {
 		return false
 	}
-	if f.Event == event.KindOpen { // the first; that of a resumed stream carries the cursor
+	if f.Event == KindOpen { // the first; that of a resumed stream carries the cursor
 		s.lastID, s.seq, s.last = f.ID, seq, f.Event
 		return false
 	}
 	// Frames that answer a reconnect, such as session_gone, carry the cursor itself.
-	if seq < s.seq || seq == s.seq && f.Event != event.KindDone && (f.Event != event.KindError || s.last == event.KindError) && s.lastID != "" {
+	if seq < s.seq || seq == s.seq && f.Event != KindDone && (f.Event != KindError || s.last == KindError) && s.lastID != "" {
 		return true
 	}
 	s.lastID, s.seq, s.last = f.ID, seq, f.Event
 	return false
 }
 
-// watched puts the end of the silence off with every byte.
+// watched resets the timer of the silence with every byte.
 type watched struct {
 	io.Reader
 	watch *time.Timer

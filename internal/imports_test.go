@@ -18,7 +18,7 @@ const (
 // ours says which of our packages each package may import. A package that is not
 // here does not exist.
 var ours = map[string]string{
-	"client":                                "internal/event internal/sse internal/text",
+	"client":                                "internal/sse internal/text",
 	"cmd/parley":                            "internal/cli",
 	"cmd/parley-bench":                      "*",
 	"db":                                    "",

@@ -57,10 +57,10 @@ func (c *command) export(ctx context.Context, remote *client.Client, session, fo
 		if err != nil {
 			return err
 		}
-		if e, ok := failed(f); ok && e.Code == event.SessionGone {
+		if e, ok := failed(f); ok && e.Code == string(event.SessionGone) {
 			return gone(ctx, remote, session, e)
 		}
-		if f.Event != event.KindOpen { // of this reading, and no event of the session's
+		if f.Event != client.KindOpen { // of this reading, and no event of the session's
 			events = append(events, f)
 		}
 	}
@@ -79,12 +79,12 @@ func (c *command) export(ctx context.Context, remote *client.Client, session, fo
 }
 
 // gone is why a session has no events: it was erased, or they are too old.
-func gone(ctx context.Context, remote *client.Client, session string, e event.Error) error {
+func gone(ctx context.Context, remote *client.Client, session string, e client.TurnError) error {
 	messages, err := remote.AllMessages(ctx, session)
 	if err != nil {
 		return err
 	}
-	p := &problem{Exit: exitFailed, Code: string(e.Code), What: "The session's events are not kept any more.", Why: e.Message, Do: "What was said is: --format md."}
+	p := &problem{Exit: exitFailed, Code: e.Code, What: "The session's events are not kept any more.", Why: e.Message, Do: "What was said is: --format md."}
 	if slices.ContainsFunc(messages, func(m client.HistoryMessage) bool { return m.Erased }) {
 		p.What, p.Why, p.Do = "The session was erased.", "Its messages and events are deleted permanently.", "When who spoke is still there: --format md."
 	}
@@ -92,9 +92,9 @@ func gone(ctx context.Context, remote *client.Client, session string, e event.Er
 }
 
 // failed is the body of an error frame.
-func failed(f client.Frame) (event.Error, bool) {
+func failed(f client.Frame) (client.TurnError, bool) {
 	body, err := f.Body()
-	e, ok := body.(event.Error)
+	e, ok := body.(client.TurnError)
 	return e, ok && err == nil
 }
 

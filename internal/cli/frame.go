@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/parley-server/parley/client"
-	"github.com/parley-server/parley/internal/event"
 )
 
 // show prints one frame.
@@ -45,7 +44,7 @@ func (v *viewer) show(f client.Frame) error {
 
 		Result      json.RawMessage `json:"result"`
 		Attachments []struct {
-			event.File
+			client.OutputFile
 			FileID string `json:"file_id"`
 			Reason string `json:"reason"`
 		} `json:"attachments"`
@@ -54,7 +53,7 @@ func (v *viewer) show(f client.Frame) error {
 	if err := json.Unmarshal(f.Data, &b); err != nil {
 		return fmt.Errorf("read a frame of the kind %s: %w", plainLine(string(f.Event)), err)
 	}
-	if f.Event != event.KindOpen {
+	if f.Event != client.KindOpen {
 		defer func() { v.shown++ }()
 	}
 	switch f.Event {

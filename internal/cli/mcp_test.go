@@ -43,7 +43,7 @@ func TestMCPEndsWithItsStdin(t *testing.T) {
 	if code := <-k.code; code != 1 || !strings.Contains(k.errs.String(), "goes on without this command") {
 		t.Errorf("held: exit code %d, %s", code, k.errs.String())
 	}
-	if out := k.out.String(); !strings.Contains(out, `"error":{"code":-32000,"message":"Nothing more came on stdin`) || strings.Count(out, `"id":3`) != 1 {
+	if out := k.out.String(); !strings.Contains(out, `"error":{"code":-32000,"message":"The input ended before this response`) || strings.Count(out, `"id":3`) != 1 {
 		t.Errorf("held: %s", out)
 	}
 	sh.must("sessions", "cancel", session) // it is there to be canceled

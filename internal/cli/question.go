@@ -24,11 +24,10 @@ type question struct {
 // ask does with a question what --approve says. errLater ends the stream: there is
 // nobody to ask.
 func (v *viewer) ask(ctx context.Context, leave context.CancelCauseFunc, f client.Frame) error {
-	body, err := f.Body()
-	if err != nil {
-		return err
+	var asked event.InputRequired
+	if err := json.Unmarshal(f.Data, &asked); err != nil {
+		return fmt.Errorf("read the question: %w", err)
 	}
-	asked, _ := body.(event.InputRequired)
 	if v.replayed {
 		a, err := v.remote.Approval(ctx, asked.ApprovalID.String())
 		if err != nil {

@@ -81,7 +81,7 @@ func (v *viewer) watch(ctx context.Context, frames func(context.Context) iter.Se
 		if err == nil && v.late() {
 			v.cancel(ctx)
 		}
-		if err == nil && f.Event == event.KindInputRequired {
+		if err == nil && f.Event == client.KindInputRequired {
 			err = v.ask(ctx, leave, f)
 		}
 		if err != nil {

@@ -70,6 +70,24 @@ func DSN(t testing.TB) string {
 	return create(t, admin, "TEMPLATE "+template)
 }
 
+// Temporary makes a fresh database for a TestMain, which has no testing.TB, and returns the function
+// that drops it.
+func Temporary() (dsn string, drop func() error, err error) {
+	f, err := find()
+	if err != nil {
+		return "", nil, err
+	}
+	template, err := templateOn(context.Background(), f.dsn)
+	if err != nil {
+		return "", nil, fmt.Errorf("make the template: %w", err)
+	}
+	name := newName()
+	if err := execute(f.dsn, "CREATE DATABASE "+name+" TEMPLATE "+template); err != nil {
+		return "", nil, err
+	}
+	return withDatabase(f.dsn, name), func() error { return execute(f.dsn, "DROP DATABASE IF EXISTS "+name+" WITH (FORCE)") }, nil
+}
+
 // Empty names a fresh database without the schema.
 func Empty(t testing.TB) string {
 	t.Helper()
