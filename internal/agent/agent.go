@@ -90,8 +90,8 @@ type run struct {
 	stopped bool // the consumer broke off; yielding again would panic
 }
 
-// emit hands events to the consumer, who commits them.
-func (r *run) emit(bodies ...event.Body) error {
+// emitEvents hands events to the consumer, who commits them.
+func (r *run) emitEvents(bodies ...event.Body) error {
 	if !r.stopped && r.yield(bodies, nil) {
 		return nil
 	}
@@ -101,41 +101,41 @@ func (r *run) emit(bodies ...event.Body) error {
 
 func (r *run) work(ctx context.Context) error {
 	var err error
-	if r.state, err = rebuild(r.c.Log); err != nil {
+	if r.state, err = rebuildState(r.c.Log); err != nil {
 		return err
 	}
-	system, messages := r.prompt()
+	system, messages := r.buildPrompt()
 	partial := r.c.Tail
 	if r.shown = r.c.Shown || partial != ""; r.c.Shown {
 		partial = strings.TrimPrefix(partial, event.StepBreak)
 	}
 	for {
 		for _, s := range r.state.steps[r.state.told:] {
-			if err := r.settle(ctx, s); err != nil {
+			if err := r.runCalls(ctx, s); err != nil {
 				return err
 			}
-			messages = append(messages, s.messages()...)
+			messages = append(messages, s.asMessages()...)
 			r.state.told++
 		}
-		done, correction, err := r.finished()
+		done, correction, err := r.finishAnswer()
 		if err != nil || done {
 			return err
 		}
 		if err := r.affordable(); err != nil {
 			return err
 		}
-		req := model.Request{System: system, Tools: r.specs(), Partial: partial}
+		req := model.Request{System: system, Tools: r.toolSpecs(), Partial: partial}
 		if correction != "" {
 			messages = append(messages, model.Message{Role: model.User, Text: correction})
 			req.Tools, req.Output = nil, &model.Output{Name: finalAnswer, Schema: r.Output.Schema}
 		}
 		req.Messages = messages
-		reply, err := r.generate(ctx, req)
+		reply, err := r.generateReply(ctx, req)
 		if err != nil {
 			return err
 		}
 		partial = ""
-		if err := r.emit(reply); err != nil {
+		if err := r.emitEvents(reply); err != nil {
 			return err
 		}
 		r.state.steps = append(r.state.steps, &step{reply: reply})
@@ -162,8 +162,8 @@ func (r *run) affordable() error {
 	return nil
 }
 
-// specs is what the model is told about the tools.
-func (r *run) specs() []model.Tool {
+// toolSpecs is what the model is told about the tools.
+func (r *run) toolSpecs() []model.Tool {
 	specs := make([]model.Tool, 0, len(r.Tools)+2)
 	for _, t := range r.Tools {
 		if s := t.Spec(); s.Unavailable == "" {

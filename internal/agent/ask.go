@@ -27,10 +27,10 @@ type Verdict struct {
 // the model to read.
 type Secrets func(ctx context.Context, name string) (refusal string, err error)
 
-// ask puts one question for all calls of a step that need an approval and have none. The question
+// askApproval puts one question for all calls of a step that need an approval and have none. The question
 // shows the other calls of the step, too, for they can prepare what an approved call does.
 // Nothing of the step runs before it is answered, and a call that it does not show never runs.
-func (r *run) ask(ctx context.Context, s *step) error {
+func (r *run) askApproval(ctx context.Context, s *step) error {
 	if r.Permit == nil {
 		return nil
 	}
@@ -66,11 +66,11 @@ const (
 
 // preview returns a call as an approval shows it, and what becomes of it.
 func (r *run) preview(ctx context.Context, s *step, c event.ToolCall) (op event.Operation, f fate, err error) {
-	t, secret := r.tool(c.Tool), c.Tool == requestSecret && r.Secrets != nil
+	t, secret := r.findTool(c.Tool), c.Tool == requestSecret && r.Secrets != nil
 	_, bad := model.Malformed(c.Input)
 	_, done := s.results[c.ID]
-	_, decided := r.state.decision(c)
-	op = event.Operation{ToolUseID: c.ID, Tool: c.Tool, Summary: summary(t, c), Input: c.Input}
+	_, decided := r.state.decisionFor(c)
+	op = event.Operation{ToolUseID: c.ID, Tool: c.Tool, Summary: summarizeCall(t, c), Input: c.Input}
 	switch {
 	case done, bad:
 		return op, ends, nil
@@ -107,15 +107,15 @@ func plan(s *step, ops []event.Operation) string {
 
 // park ends the run until the question is answered.
 func (r *run) park(ask event.InputRequired) error {
-	if err := r.emit(ask); err != nil {
+	if err := r.emitEvents(ask); err != nil {
 		return err
 	}
 	return errStopped
 }
 
-// judge is the result of a call that must not run; nil says that it may.
-func (r *run) judge(ctx context.Context, c event.ToolCall) (*tool.Result, error) {
-	if d, decided := r.state.decision(c); decided {
+// judgeCall is the result of a call that must not run; nil says that it may.
+func (r *run) judgeCall(ctx context.Context, c event.ToolCall) (*tool.Result, error) {
+	if d, decided := r.state.decisionFor(c); decided {
 		return r.state.verdict(c, d), nil
 	}
 	if r.Permit == nil {
@@ -141,15 +141,15 @@ func (s *state) verdict(c event.ToolCall, d event.Decision) *tool.Result {
 	case d.Outcome == event.Allowed:
 		return nil
 	case d.Outcome == event.Expired:
-		return new(tool.Refuse(fmt.Sprintf("Nobody answered %s, so this was not done.", s.within(c))))
+		return new(tool.Refuse(fmt.Sprintf("Nobody answered %s, so this was not done.", s.approvalTime(c))))
 	case d.Reason != "":
 		return new(tool.Refuse("This was denied: " + d.Reason))
 	}
 	return new(tool.Refuse("This was denied, so it was not done."))
 }
 
-// within says how long there was to answer what was asked about a call.
-func (s *state) within(c event.ToolCall) string {
+// approvalTime says how long there was to answer what was asked about a call.
+func (s *state) approvalTime(c event.ToolCall) string {
 	switch d := s.asked[c.ID].window.Round(time.Second); {
 	case d < time.Second:
 		return "in time"
@@ -175,8 +175,8 @@ var secretTool = model.Tool{
 
 const maxReason = 500 // characters
 
-// secret is the result of a request_secret call, once a person has answered it.
-func (r *run) secret(ctx context.Context, c event.ToolCall) (tool.Result, error) {
+// secretResult is the result of a request_secret call, once a person has answered it.
+func (r *run) secretResult(ctx context.Context, c event.ToolCall) (tool.Result, error) {
 	var in struct {
 		KeyName string `json:"key_name"`
 		Reason  string `json:"reason"`
@@ -187,12 +187,12 @@ func (r *run) secret(ctx context.Context, c event.ToolCall) (tool.Result, error)
 	if in.KeyName == "" {
 		return tool.Refuse(`request_secret takes {"key_name": "...", "reason": "..."}.`), nil
 	}
-	if d, ok := r.state.decision(c); ok {
+	if d, ok := r.state.decisionFor(c); ok {
 		switch d.Outcome {
 		case event.Provided:
 			return tool.Result{OK: true, Output: fmt.Sprintf("%s is in the vault now.", in.KeyName)}, nil
 		case event.Expired:
-			return tool.Refuse(fmt.Sprintf("Nobody provided %s %s. Go on without it.", in.KeyName, r.state.within(c))), nil
+			return tool.Refuse(fmt.Sprintf("Nobody provided %s %s. Go on without it.", in.KeyName, r.state.approvalTime(c))), nil
 		}
 		return tool.Refuse(fmt.Sprintf("It was decided not to provide %s. Go on without it.", in.KeyName)), nil
 	}

@@ -25,9 +25,9 @@ const (
 // it would have heard of its success.
 const interrupted = "interrupted, outcome unknown"
 
-// settle runs the calls of a step that have no result yet.
-func (r *run) settle(ctx context.Context, s *step) error {
-	if err := r.ask(ctx, s); err != nil {
+// runCalls runs the calls of a step that have no result yet.
+func (r *run) runCalls(ctx context.Context, s *step) error {
+	if err := r.askApproval(ctx, s); err != nil {
 		return err
 	}
 	for _, c := range s.reply.Calls {
@@ -35,10 +35,10 @@ func (r *run) settle(ctx context.Context, s *step) error {
 			continue
 		}
 		if c.Tool == finalAnswer && r.Output != nil {
-			s.finish(r.final(s, c))
+			s.finishCall(r.checkFinalAnswer(s, c))
 			continue
 		}
-		t := r.tool(c.Tool)
+		t := r.findTool(c.Tool)
 		asks := c.Tool == requestSecret && r.Secrets != nil
 		if s.begun[c.ID] && !asks && (t == nil || !t.Spec().Idempotent) {
 			if err := r.result(s, c, tool.Refuse(interrupted)); err != nil {
@@ -47,10 +47,10 @@ func (r *run) settle(ctx context.Context, s *step) error {
 			continue
 		}
 		if !s.begun[c.ID] {
-			if err := r.emit(event.ToolUse{Tool: c.Tool, Summary: summary(t, c), ToolUseID: c.ID}); err != nil {
+			if err := r.emitEvents(event.ToolUse{Tool: c.Tool, Summary: summarizeCall(t, c), ToolUseID: c.ID}); err != nil {
 				return err
 			}
-			s.begin(c.ID)
+			s.beginCall(c.ID)
 		}
 		res, err := r.perform(ctx, t, c)
 		if err != nil {
@@ -70,7 +70,7 @@ func (r *run) perform(ctx context.Context, t tool.Tool, c event.ToolCall) (tool.
 	}
 	switch {
 	case c.Tool == requestSecret && r.Secrets != nil:
-		return r.secret(ctx, c)
+		return r.secretResult(ctx, c)
 	case t == nil:
 		return tool.Refuse(fmt.Sprintf("There is no tool %q. Use one of: %s.", c.Tool, strings.Join(r.names(), ", "))), nil
 	case t.Spec().Unavailable != "":
@@ -79,7 +79,7 @@ func (r *run) perform(ctx context.Context, t tool.Tool, c event.ToolCall) (tool.
 	if wrong := tool.Unknown(t.Spec().Schema, c.Input); wrong != "" { // nobody is asked for what cannot run
 		return tool.Refuse(wrong), nil
 	}
-	refusal, err := r.judge(ctx, c)
+	refusal, err := r.judgeCall(ctx, c)
 	if err != nil {
 		return tool.Result{}, err
 	}
@@ -99,13 +99,13 @@ func (r *run) result(s *step, c event.ToolCall, res tool.Result) error {
 	output := event.Plain(res.Output)
 	shown, truncated := event.CutOutput(output)
 	if truncated {
-		whole := event.ToolOutput{ToolUseID: c.ID, Output: clip(output)}
+		whole := event.ToolOutput{ToolUseID: c.ID, Output: limitOutput(output)}
 		bodies = append(bodies, whole)
-		s.output(whole)
+		s.addOutput(whole)
 	}
 	last := event.ToolResult{Tool: c.Tool, OK: res.OK, Output: shown, Truncated: truncated, ToolUseID: c.ID}
-	s.finish(last)
-	return r.emit(append(bodies, last)...)
+	s.finishCall(last)
+	return r.emitEvents(append(bodies, last)...)
 }
 
 // call runs a tool. Its own failures become a result; only the end of ctx is an error.
@@ -140,7 +140,7 @@ func (r *run) redact(s string) string {
 	return r.Redact(s)
 }
 
-func (r *run) tool(name string) tool.Tool {
+func (r *run) findTool(name string) tool.Tool {
 	for _, t := range r.Tools {
 		if t.Spec().Name == name {
 			return t
@@ -150,7 +150,7 @@ func (r *run) tool(name string) tool.Tool {
 }
 
 func (r *run) names() []string {
-	specs := r.specs()
+	specs := r.toolSpecs()
 	names := make([]string, len(specs))
 	for i, t := range specs {
 		names[i] = t.Name
@@ -158,8 +158,8 @@ func (r *run) names() []string {
 	return names
 }
 
-// summary says in one line what a call would do.
-func summary(t tool.Tool, c event.ToolCall) string {
+// summarizeCall says in one line what a call would do.
+func summarizeCall(t tool.Tool, c event.ToolCall) string {
 	if c.Tool == requestSecret {
 		return "ask for a credential"
 	}
@@ -173,8 +173,8 @@ func summary(t tool.Tool, c event.ToolCall) string {
 	return render.Argument(c.Tool, maxSummary) + " " + render.Exact(text.Truncate(event.Plain(b.String()), maxSummary))
 }
 
-// clip bounds what the model reads of one output.
-func clip(s string) string {
+// limitOutput bounds what the model reads of one output.
+func limitOutput(s string) string {
 	if len(s) <= maxOutput {
 		return s
 	}

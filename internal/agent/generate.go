@@ -17,10 +17,10 @@ const (
 	maxPause    = 60 * time.Second // a provider that asks for more has given up on us
 )
 
-// generate asks the model for one reply, passing text on as it comes unless it may be an
+// generateReply asks the model for one reply, passing text on as it comes unless it may be an
 // answer in a schema. A provider that fails in a way that passes is asked again, to go on
 // where it stopped.
-func (r *run) generate(ctx context.Context, req model.Request) (event.Reply, error) {
+func (r *run) generateReply(ctx context.Context, req model.Request) (event.Reply, error) {
 	text := strings.Builder{}
 	text.WriteString(req.Partial)
 	shown := len(req.Partial)
@@ -35,7 +35,7 @@ func (r *run) generate(ctx context.Context, req model.Request) (event.Reply, err
 			if err := r.showRest(req, text.String(), shown); err != nil {
 				return event.Reply{}, err
 			}
-			return event.Reply{Text: text.String(), JSON: r.answers(req, text.String()) && len(calls) == 0, Cut: cut, Calls: r.identify(calls), Usage: event.Usage{
+			return event.Reply{Text: text.String(), JSON: r.isStructuredAnswer(req, text.String()) && len(calls) == 0, Cut: cut, Calls: r.identify(calls), Usage: event.Usage{
 				InputTokens: used.InputTokens, OutputTokens: used.OutputTokens,
 				CostUSD: model.Cost(r.Model.Name(), used), Model: r.Model.Name(),
 			}}, nil
@@ -70,10 +70,10 @@ func (r *run) attempt(ctx context.Context, req model.Request, text *strings.Buil
 		}
 		if chunk.Text != "" {
 			text.WriteString(event.Plain(chunk.Text))
-			if n := r.plain(req, text.String(), *shown); n > *shown {
+			if n := r.visibleLength(req, text.String(), *shown); n > *shown {
 				t, begins := text.String()[*shown:n], *shown == 0
 				*shown = n
-				if err := r.show(t, begins); err != nil {
+				if err := r.showText(t, begins); err != nil {
 					return nil, false, err
 				}
 			}

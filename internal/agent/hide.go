@@ -14,8 +14,8 @@ import (
 // write it as text all the same, unasked, alone or behind a sentence. So where a turn
 // has a schema, what may be JSON is held back until the reply is whole.
 
-// answers reports whether a reply is an answer in a schema, from its beginning on.
-func (r *run) answers(req model.Request, text string) bool {
+// isStructuredAnswer reports whether a reply is an answer in a schema, from its beginning on.
+func (r *run) isStructuredAnswer(req model.Request, text string) bool {
 	if req.Output != nil {
 		return true
 	}
@@ -23,8 +23,8 @@ func (r *run) answers(req model.Request, text string) bool {
 	return r.Output != nil && (strings.HasPrefix(text, "{") || strings.HasPrefix(text, "[") || strings.HasPrefix(text, fence))
 }
 
-// plain is how much of a reply can be shown, of which so much is shown already.
-func (r *run) plain(req model.Request, text string, shown int) int {
+// visibleLength is how much of a reply can be shown, of which so much is shown already.
+func (r *run) visibleLength(req model.Request, text string, shown int) int {
 	switch {
 	case req.Output != nil:
 		return shown
@@ -48,28 +48,28 @@ func (r *run) plain(req model.Request, text string, shown int) int {
 // showRest shows what was held back of a reply that is whole, and is no answer.
 func (r *run) showRest(req model.Request, text string, shown int) error {
 	rest := text[shown:]
-	if rest == "" || shown == 0 && strings.TrimSpace(rest) == "" || r.answers(req, text) || r.Output != nil && r.Output.within(rest) {
+	if rest == "" || shown == 0 && strings.TrimSpace(rest) == "" || r.isStructuredAnswer(req, text) || r.Output != nil && r.Output.containsAnswer(rest) {
 		return nil
 	}
-	return r.show(rest, shown == 0)
+	return r.showText(rest, shown == 0)
 }
 
-// show passes on a piece of a reply. The text of a step begins with a break where a reader has
+// showText passes on a piece of a reply. The text of a step begins with a break where a reader has
 // seen text of an earlier one: the pieces are concatenated.
-func (r *run) show(text string, begins bool) error {
+func (r *run) showText(text string, begins bool) error {
 	if begins && r.shown {
 		text = event.StepBreak + text
 	}
 	r.shown = true
-	return r.emit(event.Text{Text: text})
+	return r.emitEvents(event.Text{Text: text})
 }
 
 // maxLooks is how many brackets may be the beginning of the JSON in a text.
 const maxLooks = 100
 
-// within reports whether a text holds what may be meant as the answer: an object with
+// containsAnswer reports whether a text holds what may be meant as the answer: an object with
 // something in it, or what fits, be it cut off at the end.
-func (o *Output) within(text string) bool {
+func (o *Output) containsAnswer(text string) bool {
 	for range maxLooks {
 		i := strings.IndexAny(text, "{[")
 		if i < 0 {
@@ -78,7 +78,7 @@ func (o *Output) within(text string) bool {
 		text = text[i:]
 		var value json.RawMessage
 		err := json.NewDecoder(strings.NewReader(text)).Decode(&value)
-		if errors.Is(err, io.ErrUnexpectedEOF) || err == nil && (value[0] == '{' && len(compact(value)) > len("{}") || o.Check(value) == nil) {
+		if errors.Is(err, io.ErrUnexpectedEOF) || err == nil && (value[0] == '{' && len(compactJSON(value)) > len("{}") || o.Check(value) == nil) {
 			return true
 		}
 		text = text[1:]

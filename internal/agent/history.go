@@ -23,8 +23,8 @@ const ground = `You are an agent that people and programs talk to through an API
 // condensedLine is how many characters of an old message survive condensing.
 const condensedLine = 200
 
-// prompt makes the system text and the messages up to and with the user's.
-func (r *run) prompt() (system string, messages []model.Message) {
+// buildPrompt makes the system text and the messages up to and with the user's.
+func (r *run) buildPrompt() (system string, messages []model.Message) {
 	recent, condensed := fit(r.c.History, r.c.Budget)
 	system = ground
 	if r.Instructions != "" {

@@ -23,9 +23,9 @@ const (
 	maxRepairs = 3 // answers that do not fit and are sent back
 )
 
-// finished reports whether the turn has its answer, and yields it where that is a
+// finishAnswer reports whether the turn has its answer, and yields it where that is a
 // structured one. A model that has stopped without it is told what to do instead.
-func (r *run) finished() (done bool, correction string, err error) {
+func (r *run) finishAnswer() (done bool, correction string, err error) {
 	n := len(r.state.steps)
 	if n == 0 {
 		return false, "", nil
@@ -42,7 +42,7 @@ func (r *run) finished() (done bool, correction string, err error) {
 		}
 		problems := r.Output.Check(answer)
 		if problems == nil {
-			return true, "", r.emit(event.Structured{Result: compact(answer)})
+			return true, "", r.emitEvents(event.Structured{Result: compactJSON(answer)})
 		}
 		if wrong++; wrong > maxRepairs {
 			return false, "", &Failure{event.StructuredOutputInvalid, "The model's answers did not fit the schema of the answer: " + problems[0]}
@@ -83,9 +83,9 @@ func unfenced(text string) string {
 	return strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(body), fence))
 }
 
-// final is the result of a final_answer call that did not end the turn. It is for the
+// checkFinalAnswer is the result of a final_answer call that did not end the turn. It is for the
 // model alone: neither the call nor the result is shown.
-func (r *run) final(s *step, c event.ToolCall) event.ToolResult {
+func (r *run) checkFinalAnswer(s *step, c event.ToolCall) event.ToolResult {
 	res := event.ToolResult{Tool: c.Tool, Output: "Call final_answer alone, when the results of the other calls are there.", ToolUseID: c.ID}
 	if answer, given := s.answer(); given {
 		problems := r.Output.Check(answer)
@@ -99,8 +99,8 @@ func repair(problems []string) string {
 	return fmt.Sprintf("This does not fit the schema:\n- %s\nGive the whole answer again.", strings.Join(problems, "\n- "))
 }
 
-// compact is JSON on one line.
-func compact(raw json.RawMessage) json.RawMessage {
+// compactJSON is JSON on one line.
+func compactJSON(raw json.RawMessage) json.RawMessage {
 	var buf bytes.Buffer
 	if json.Compact(&buf, raw) != nil { // it was checked
 		return raw

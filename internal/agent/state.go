@@ -38,8 +38,8 @@ type step struct {
 	outputs map[string]string           // the whole output where the result was cut
 }
 
-// rebuild reads a turn's log.
-func rebuild(log []event.Event) (state, error) {
+// rebuildState reads a turn's log.
+func rebuildState(log []event.Event) (state, error) {
 	s := state{asked: make(map[string]question), answered: make(map[uuid.UUID]event.Decision), unseen: make(map[string]bool)}
 	for _, ev := range log {
 		body, err := ev.Body()
@@ -52,28 +52,28 @@ func rebuild(log []event.Event) (state, error) {
 		case event.Reply:
 			s.steps = append(s.steps, &step{reply: b})
 		case event.InputRequired:
-			s.ask(b, ev.At)
+			s.noteQuestion(b, ev.At)
 		case event.Decision:
 			s.answered[b.ApprovalID] = b
 		case event.ToolUse:
-			if st := s.last(); st != nil {
-				st.begin(b.ToolUseID)
+			if st := s.lastStep(); st != nil {
+				st.beginCall(b.ToolUseID)
 			}
 		case event.ToolOutput:
-			if st := s.last(); st != nil {
-				st.output(b)
+			if st := s.lastStep(); st != nil {
+				st.addOutput(b)
 			}
 		case event.ToolResult:
-			if st := s.last(); st != nil {
-				st.finish(b)
+			if st := s.lastStep(); st != nil {
+				st.finishCall(b)
 			}
 		}
 	}
 	return s, nil
 }
 
-// ask notes which calls a question is about.
-func (s *state) ask(b event.InputRequired, at time.Time) {
+// noteQuestion notes which calls a question is about.
+func (s *state) noteQuestion(b event.InputRequired, at time.Time) {
 	q := question{id: b.ApprovalID, window: b.ExpiresAt.Sub(at)}
 	if b.What == event.InputSecret {
 		s.asked[b.ToolUseID] = q
@@ -82,15 +82,15 @@ func (s *state) ask(b event.InputRequired, at time.Time) {
 		q.input = op.Input
 		s.asked[op.ToolUseID] = q
 	}
-	if st := s.last(); st != nil && b.What == event.InputApproval {
+	if st := s.lastStep(); st != nil && b.What == event.InputApproval {
 		for _, c := range st.reply.Calls {
 			s.unseen[c.ID] = !slices.ContainsFunc(b.Step(), func(shown event.ShownCall) bool { return shown.ToolUseID == c.ID })
 		}
 	}
 }
 
-// decision is the answer about a call, as it was asked.
-func (s *state) decision(c event.ToolCall) (event.Decision, bool) {
+// decisionFor is the answer about a call, as it was asked.
+func (s *state) decisionFor(c event.ToolCall) (event.Decision, bool) {
 	q, ok := s.asked[c.ID]
 	if !ok || q.input != nil && !bytes.Equal(q.input, c.Input) {
 		return event.Decision{}, false
@@ -99,36 +99,36 @@ func (s *state) decision(c event.ToolCall) (event.Decision, bool) {
 	return d, ok
 }
 
-func (s *state) last() *step {
+func (s *state) lastStep() *step {
 	if len(s.steps) == 0 {
 		return nil
 	}
 	return s.steps[len(s.steps)-1]
 }
 
-func (s *step) begin(id string) {
+func (s *step) beginCall(id string) {
 	if s.begun == nil {
 		s.begun = make(map[string]bool)
 	}
 	s.begun[id] = true
 }
 
-func (s *step) output(o event.ToolOutput) {
+func (s *step) addOutput(o event.ToolOutput) {
 	if s.outputs == nil {
 		s.outputs = make(map[string]string)
 	}
 	s.outputs[o.ToolUseID] = o.Output
 }
 
-func (s *step) finish(r event.ToolResult) {
+func (s *step) finishCall(r event.ToolResult) {
 	if s.results == nil {
 		s.results = make(map[string]event.ToolResult)
 	}
 	s.results[r.ToolUseID] = r
 }
 
-// messages is the step as the model reads it: its own reply, then the results.
-func (s *step) messages() []model.Message {
+// asMessages is the step as the model reads it: its own reply, then the results.
+func (s *step) asMessages() []model.Message {
 	ms := []model.Message{{Role: model.Assistant, Text: s.reply.Text, Calls: s.reply.Calls}}
 	for _, c := range s.reply.Calls {
 		res := s.results[c.ID]

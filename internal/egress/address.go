@@ -4,7 +4,7 @@ import "net/netip"
 
 // special are the ranges of IPv4, and of IPv6's global unicast space, that are not
 // the public internet.
-var special = prefixes(
+var special = parsePrefixes(
 	"0.0.0.0/8",        // this network
 	"10.0.0.0/8",       // private
 	"100.64.0.0/10",    // carrier-grade NAT
@@ -32,7 +32,7 @@ var special = prefixes(
 // site-local, multicast.
 var global = netip.MustParsePrefix("2000::/3")
 
-func prefixes(list ...string) (all []netip.Prefix) {
+func parsePrefixes(list ...string) (all []netip.Prefix) {
 	for _, s := range list {
 		all = append(all, netip.MustParsePrefix(s))
 	}

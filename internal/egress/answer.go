@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// answer is what may be shown of a server's answer: without a value in its header or
+// cleanResponse is what may be shown of a server's answer: without a value in its header or
 // its body. What cannot be searched is refused. A value that can be guessed is looked for only
 // in the answers to requests that carried it.
-func (r *Run) answer(from *http.Response, used []*credential) (*http.Response, error) {
+func (r *Run) cleanResponse(from *http.Response, used []*credential) (*http.Response, error) {
 	empty := from.Request.Method == http.MethodHead || from.StatusCode == http.StatusNoContent || from.StatusCode == http.StatusNotModified
 	refused := ""
 	switch {
@@ -26,7 +26,7 @@ func (r *Run) answer(from *http.Response, used []*credential) (*http.Response, e
 	}
 	if refused != "" {
 		from.Body.Close()
-		return nil, refusal(RefusedAnswer, http.StatusBadGateway, "The answer of %s %s.", from.Request.URL.Host, refused)
+		return nil, newRefusal(RefusedAnswer, http.StatusBadGateway, "The answer of %s %s.", from.Request.URL.Host, refused)
 	}
 	to := &http.Response{
 		Status:     fmt.Sprintf("%d %s", from.StatusCode, http.StatusText(from.StatusCode)), // what the server calls it is not looked at

@@ -27,12 +27,12 @@ func (r *Run) searchBody(ctx context.Context, p *plan) error {
 	if err != nil {
 		return err
 	}
-	found := p.find(held.text, may)
+	found := p.findCredentials(held.text, may)
 	if len(found) == 0 {
 		p.body, p.length = held, int64(len(held.text))
 		return nil
 	}
-	if err := held.fill(found, bodyEscape(p.header.Get("Content-Type"))); err != nil {
+	if err := held.insertValues(found, bodyEscape(p.header.Get("Content-Type"))); err != nil {
 		held.Close()
 		return err
 	}
@@ -42,7 +42,7 @@ func (r *Run) searchBody(ctx context.Context, p *plan) error {
 
 // hold reads a body into memory, within the budget of the process.
 func (r *Run) hold(ctx context.Context, p *plan) (*heldBody, error) {
-	size, beyond := p.length, refuse("The body is longer than its Content-Length.")
+	size, beyond := p.length, invalidRequest("The body is longer than its Content-Length.")
 	if size <= 0 { // not known
 		size, beyond = MaxSearchedBody, bodyTooLarge(MaxSearchedBody)
 	}
@@ -57,7 +57,7 @@ func (r *Run) hold(ctx context.Context, p *plan) (*heldBody, error) {
 	text.Grow(int(size))
 	_, err = io.Copy(&text, &limited{p.body, size, beyond})
 	if _, refused := errors.AsType[*Error](err); err != nil && !refused {
-		err = refuse("The body could not be read.")
+		err = invalidRequest("The body could not be read.")
 	}
 	if err != nil {
 		release()
@@ -116,8 +116,8 @@ func (b *heldBody) Close() error {
 	return nil
 }
 
-// fill puts values in place of placeholders. No placeholder is a part of another.
-func (b *heldBody) fill(found []*credential, escape func(string) string) error {
+// insertValues puts values in place of placeholders. No placeholder is a part of another.
+func (b *heldBody) insertValues(found []*credential, escape func(string) string) error {
 	values, next := make([]string, len(found)), make([]int, len(found))
 	for i, c := range found {
 		values[i] = escape(string(c.Value.Reveal()))
@@ -146,7 +146,7 @@ func (b *heldBody) fill(found []*credential, escape func(string) string) error {
 			break
 		}
 		if len(parts) >= 2*MaxPlaceholders {
-			return refuse("The body has more than %d placeholders of secrets.", MaxPlaceholders)
+			return invalidRequest("The body has more than %d placeholders of secrets.", MaxPlaceholders)
 		}
 		add(b.text[at:next[first]])
 		add(values[first])

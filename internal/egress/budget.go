@@ -34,7 +34,7 @@ func (b *bodyBudget) acquire(ctx context.Context, bytes int64) (release func(), 
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
-		return nil, refusal(RefusedRequest, http.StatusServiceUnavailable,
+		return nil, newRefusal(RefusedRequest, http.StatusServiceUnavailable,
 			"Other requests use all memory for bodies that may hold secrets. Try again later, or send a smaller body.")
 	}
 	return sync.OnceFunc(func() { b.bytes.Release(bytes) }), nil

@@ -26,14 +26,14 @@ func (g *Guard) Client(l Limits) *Client {
 	if l.Time <= 0 {
 		l.Time = 15 * time.Second
 	}
-	tr := transport(g.DialContext, &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: g.roots}, l.Time)
+	tr := newTransport(g.DialContext, &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: g.roots}, l.Time)
 	tr.DisableCompression = true
 	follow := func(_ *http.Request, via []*http.Request) error {
 		switch {
 		case l.Redirects == 0:
 			return http.ErrUseLastResponse
 		case len(via) > l.Redirects:
-			return refuse("The URL leads through more than %d redirects.", l.Redirects)
+			return invalidRequest("The URL leads through more than %d redirects.", l.Redirects)
 		}
 		return nil
 	}
@@ -64,7 +64,7 @@ type guarded struct {
 }
 
 func (t guarded) RoundTrip(r *http.Request) (*http.Response, error) {
-	u, err := t.guard.canonical(r.URL)
+	u, err := t.guard.canonicalURL(r.URL)
 	if err != nil {
 		if r.Body != nil {
 			r.Body.Close()

@@ -35,13 +35,13 @@ func (g *Guard) DialContext(ctx context.Context, network, hostport string) (net.
 	}
 	port := uint16(n)
 	if addr.IsValid() {
-		return g.connect(ctx, netip.AddrPortFrom(addr, port), false)
+		return g.connectTo(ctx, netip.AddrPortFrom(addr, port), false)
 	}
-	r, named := g.rules.find(name, addr, port)
+	r, named := g.rules.findRule(name, addr, port)
 	if r.pin.IsValid() {
-		return g.connect(ctx, r.pin, true)
+		return g.connectTo(ctx, r.pin, true)
 	}
-	addrs, err := g.resolve(ctx, name)
+	addrs, err := g.resolveHost(ctx, name)
 	if err != nil {
 		return nil, err
 	}
@@ -52,7 +52,7 @@ func (g *Guard) DialContext(ctx context.Context, network, hostport string) (net.
 	}
 	var failed []error
 	for _, a := range addrs {
-		conn, err := g.connect(ctx, netip.AddrPortFrom(a, port), named)
+		conn, err := g.connectTo(ctx, netip.AddrPortFrom(a, port), named)
 		if err == nil {
 			return conn, nil
 		}
@@ -61,9 +61,9 @@ func (g *Guard) DialContext(ctx context.Context, network, hostport string) (net.
 	return nil, errors.Join(failed...)
 }
 
-// resolve asks for all addresses of a name, which is complete: no search domain of
+// resolveHost asks for all addresses of a name, which is complete: no search domain of
 // this machine is added to it.
-func (g *Guard) resolve(ctx context.Context, name string) ([]netip.Addr, error) {
+func (g *Guard) resolveHost(ctx context.Context, name string) ([]netip.Addr, error) {
 	addrs, err := g.resolver.LookupNetIP(ctx, "ip", name+".")
 	if err != nil {
 		return nil, err
@@ -79,13 +79,13 @@ func (g *Guard) reachable(a netip.Addr, port uint16) bool {
 	if Public(a) {
 		return true
 	}
-	_, ruled := g.rules.find("", a.Unmap(), port)
+	_, ruled := g.rules.findRule("", a.Unmap(), port)
 	return ruled
 }
 
-// connect dials an address, and has the one that the kernel gets checked again. The
+// connectTo dials an address, and has the one that the kernel gets checked again. The
 // operator's own names lead wherever they lead.
-func (g *Guard) connect(ctx context.Context, at netip.AddrPort, operators bool) (net.Conn, error) {
+func (g *Guard) connectTo(ctx context.Context, at netip.AddrPort, operators bool) (net.Conn, error) {
 	d := net.Dialer{Timeout: connectTime, ControlContext: func(_ context.Context, _, address string, _ syscall.RawConn) error {
 		got, err := netip.ParseAddrPort(address)
 		if err != nil || !operators && !g.reachable(got.Addr(), got.Port()) {

@@ -26,8 +26,8 @@ type names struct {
 	refused map[string]bool
 }
 
-// address gives a host an address, or the one that it has. It fails when there are too many.
-func (n *names) address(host string) (a [4]byte, ok bool) {
+// addressFor gives a host an address, or the one that it has. It fails when there are too many.
+func (n *names) addressFor(host string) (a [4]byte, ok bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	i, known := n.at[host]
@@ -45,9 +45,9 @@ func (n *names) address(host string) (a [4]byte, ok bool) {
 	return [4]byte{127, 1, byte(i >> 8), byte(i)}, true
 }
 
-// refuse reports whether it is the first time that a name is refused, and worth a record:
+// noteRefused reports whether it is the first time that a name is refused, and worth a record:
 // a program can think of many.
-func (n *names) refuse(name string) bool {
+func (n *names) noteRefused(name string) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.refused[name] || len(n.refused) == maxRefused {
@@ -60,8 +60,8 @@ func (n *names) refuse(name string) bool {
 	return true
 }
 
-// host is the one that an address was given to; "" if none.
-func (n *names) host(a net.Addr) string {
+// hostAt is the one that an address was given to; "" if none.
+func (n *names) hostAt(a net.Addr) string {
 	at, err := netip.ParseAddrPort(a.String())
 	if err != nil || !at.Addr().Unmap().Is4() {
 		return ""
@@ -100,7 +100,7 @@ func (r *Run) serveDirect(ctx context.Context, l net.Listener, enter func(c net.
 	defer cancel()
 	defer context.AfterFunc(ctx, func() { l.Close() })()
 	s := &proxy{run: r}
-	err := s.server(ctx, s.inside).Serve(&direct{&bounded{Listener: l, ctx: ctx, slots: r.slots}, &r.names, enter})
+	err := s.newServer(ctx, s.serveTunnel).Serve(&direct{&bounded{Listener: l, ctx: ctx, slots: r.slots}, &r.names, enter})
 	cancel() // closes every connection
 	s.open.Wait()
 	return unlessClosed(err)
@@ -119,7 +119,7 @@ func (d *direct) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		if host := d.names.host(c.LocalAddr()); host != "" {
+		if host := d.names.hostAt(c.LocalAddr()); host != "" {
 			return d.enter(c, host), nil
 		}
 		c.Close()

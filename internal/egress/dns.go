@@ -51,7 +51,7 @@ func (r *Run) lookup(ctx context.Context, packet []byte) []byte {
 		reply.RCode = dnsmessage.RCodeFormatError
 	} else {
 		reply.Questions = []dnsmessage.Question{question}
-		reply.Answers, reply.RCode = r.resolve(ctx, question)
+		reply.Answers, reply.RCode = r.resolveQuestion(ctx, question)
 	}
 	out, err := reply.Pack()
 	if err != nil {
@@ -60,8 +60,8 @@ func (r *Run) lookup(ctx context.Context, packet []byte) []byte {
 	return out
 }
 
-// resolve returns the address record for a question, and the code of the reply.
-func (r *Run) resolve(ctx context.Context, q dnsmessage.Question) ([]dnsmessage.Resource, dnsmessage.RCode) {
+// resolveQuestion returns the address record for a question, and the code of the reply.
+func (r *Run) resolveQuestion(ctx context.Context, q dnsmessage.Question) ([]dnsmessage.Resource, dnsmessage.RCode) {
 	host, addr, err := parseHost(strings.TrimSuffix(q.Name.String(), "."))
 	if err != nil || addr.IsValid() || !r.resolves(ctx, host, q.Type) {
 		return nil, dnsmessage.RCodeNameError
@@ -69,7 +69,7 @@ func (r *Run) resolve(ctx context.Context, q dnsmessage.Question) ([]dnsmessage.
 	if q.Type != dnsmessage.TypeA {
 		return nil, dnsmessage.RCodeSuccess // the name has no other records
 	}
-	address, ok := r.names.address(host)
+	address, ok := r.names.addressFor(host)
 	if !ok {
 		return nil, dnsmessage.RCodeServerFailure
 	}
@@ -80,16 +80,16 @@ func (r *Run) resolve(ctx context.Context, q dnsmessage.Question) ([]dnsmessage.
 // resolves reports whether the run may reach a host, by the rules for requests. It records a refused
 // lookup once for each name.
 func (r *Run) resolves(ctx context.Context, host string, kind dnsmessage.Type) bool {
-	_, refused := r.admit(&url.URL{Scheme: "https", Host: host})
+	_, refused := r.admitURL(&url.URL{Scheme: "https", Host: host})
 	if refused == nil {
 		return true
 	}
-	if _, err := r.admit(&url.URL{Scheme: "http", Host: host}); err == nil {
+	if _, err := r.admitURL(&url.URL{Scheme: "http", Host: host}); err == nil {
 		return true
 	}
-	if kind == dnsmessage.TypeA && r.names.refuse(host) {
-		at := Request{Method: "LOOKUP", Scheme: "dns", Host: r.shown(host, 260), Decision: decision(refused)}
-		if done, err := r.record(ctx, at); err == nil {
+	if kind == dnsmessage.TypeA && r.names.noteRefused(host) {
+		at := Request{Method: "LOOKUP", Scheme: "dns", Host: r.redactForRecord(host, 260), Decision: decisionOf(refused)}
+		if done, err := r.recordRequest(ctx, at); err == nil {
 			done(0, at.Decision)
 		}
 	}

@@ -91,18 +91,18 @@ func (e *Error) Error() string { return "request refused: " + e.Reason }
 // Refused is a refusal by whoever records requests (see RunConfig). Its reason is a
 // sentence for whoever made the request.
 func Refused(format string, args ...any) error {
-	return refusal(RefusedRequest, http.StatusForbidden, format, args...)
+	return newRefusal(RefusedRequest, http.StatusForbidden, format, args...)
 }
 
-func refuse(format string, args ...any) error {
-	return refusal(RefusedRequest, http.StatusBadRequest, format, args...)
+func invalidRequest(format string, args ...any) error {
+	return newRefusal(RefusedRequest, http.StatusBadRequest, format, args...)
 }
 
 // refuseAddress is for what is not public, whatever the request says.
 func refuseAddress(format string, args ...any) error {
-	return refusal(RefusedAddress, http.StatusForbidden, format, args...)
+	return newRefusal(RefusedAddress, http.StatusForbidden, format, args...)
 }
 
-func refusal(decision string, status int, format string, args ...any) error {
+func newRefusal(decision string, status int, format string, args ...any) error {
 	return &Error{fmt.Sprintf(format, args...), decision, status}
 }

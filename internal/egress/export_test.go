@@ -11,19 +11,19 @@ import (
 
 // Connect dials an address that nobody has looked at.
 func (g *Guard) Connect(ctx context.Context, at netip.AddrPort) (net.Conn, error) {
-	return g.connect(ctx, at, false)
+	return g.connectTo(ctx, at, false)
 }
 
 // Canonical is a URL as it will be requested.
-func (g *Guard) Canonical(u *url.URL) (*url.URL, error) { return g.canonical(u) }
+func (g *Guard) Canonical(u *url.URL) (*url.URL, error) { return g.canonicalURL(u) }
 
 // Fill is a request as it would be sent.
 func (r *Run) Fill(req *http.Request) (*http.Request, error) {
-	p, err := r.plan(req)
+	p, err := r.planRequest(req)
 	if err != nil {
 		return nil, err
 	}
-	return p.fill(context.Background())
+	return p.fillRequest(context.Background())
 }
 
 // AuthorityOf reads the target of a tunnel.

@@ -50,8 +50,8 @@ func clean(h http.Header, drop []string, prefixes ...string) http.Header {
 	return out
 }
 
-// upgrades reports whether a request asks for another protocol.
-func upgrades(h http.Header) bool {
+// isUpgrade reports whether a request asks for another protocol.
+func isUpgrade(h http.Header) bool {
 	for name := range h {
 		if strings.EqualFold(name, "Upgrade") {
 			return true
@@ -60,13 +60,13 @@ func upgrades(h http.Header) bool {
 	return false
 }
 
-// token reports whether a text can be the name of a header.
-func token(s string) bool {
+// isToken reports whether a text can be the name of a header.
+func isToken(s string) bool {
 	return s != "" && strings.Trim(s, "!#$%&'*+-.^_`|~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz") == ""
 }
 
-// control reports whether a text has characters that end a header's value, or that
+// isControlled reports whether a text has characters that end a header's value, or that
 // servers read differently.
-func control(s string) bool {
+func isControlled(s string) bool {
 	return strings.ContainsFunc(s, func(c rune) bool { return c < ' ' && c != '\t' || c == 0x7f })
 }

@@ -49,7 +49,7 @@ func parsePattern(text string) (h host, err error) {
 
 // matches reports whether a canonical host is meant.
 func (h host) matches(scheme, name string, port uint16) bool {
-	if h.port == 0 && port != usual(scheme) || h.port != 0 && port != h.port {
+	if h.port == 0 && port != defaultPort(scheme) || h.port != 0 && port != h.port {
 		return false
 	}
 	if h.wild {

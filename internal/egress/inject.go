@@ -10,9 +10,9 @@ import (
 	"github.com/parley-server/parley/internal/placeholder"
 )
 
-// find looks for placeholders. It returns those that will be replaced: of secrets
+// findCredentials looks for placeholders. It returns those that will be replaced: of secrets
 // that are for this host, and for a place that may hold them.
-func (p *plan) find(text string, may func(*credential) bool) (found []*credential) {
+func (p *plan) findCredentials(text string, may func(*credential) bool) (found []*credential) {
 	for _, c := range p.here {
 		switch {
 		case !strings.Contains(text, c.Placeholder):
@@ -36,10 +36,10 @@ func (p *plan) find(text string, may func(*credential) bool) (found []*credentia
 
 // findInLine is find for a part of a request that is one line.
 func (p *plan) findInLine(text string, may func(*credential) bool) (found []*credential, err error) {
-	found = p.find(text, may)
+	found = p.findCredentials(text, may)
 	for _, c := range found {
 		if c.lines {
-			return nil, refuse("The value of %s has several lines: it can only be sent in the body of a request.", c.Name)
+			return nil, invalidRequest("The value of %s has several lines: it can only be sent in the body of a request.", c.Name)
 		}
 	}
 	return found, nil
@@ -69,8 +69,8 @@ func (p *plan) searchHeader(h http.Header) error {
 				if err != nil {
 					return err
 				}
-				if control(filled) {
-					return refuse("A secret's value cannot stand in a header.")
+				if isControlled(filled) {
+					return invalidRequest("A secret's value cannot stand in a header.")
 				}
 				values[i] = write(filled)
 				return nil
@@ -103,13 +103,13 @@ func replace(text string, found []*credential, escape func(string) string) (stri
 		size += strings.Count(text, c.Placeholder) * len(value)
 	}
 	if size > MaxHeader {
-		return "", refusal(RefusedRequest, http.StatusRequestHeaderFieldsTooLarge, "A header or query is larger than %d KiB with its secrets.", MaxHeader>>10)
+		return "", newRefusal(RefusedRequest, http.StatusRequestHeaderFieldsTooLarge, "A header or query is larger than %d KiB with its secrets.", MaxHeader>>10)
 	}
 	return strings.NewReplacer(pairs...).Replace(text), nil
 }
 
-// fill makes the request that is sent: the only one that holds values.
-func (p *plan) fill(ctx context.Context) (*http.Request, error) {
+// fillRequest makes the request that is sent: the only one that holds values.
+func (p *plan) fillRequest(ctx context.Context) (*http.Request, error) {
 	for _, edit := range p.edits {
 		if err := edit(); err != nil {
 			if p.body != nil {

@@ -23,29 +23,29 @@ type plan struct {
 	edits   []func() error // put the values in
 }
 
-// plan decides about a request. It also returns one that is refused, for the record.
-func (r *Run) plan(req *http.Request) (*plan, error) {
+// planRequest decides about a request. It also returns one that is refused, for the record.
+func (r *Run) planRequest(req *http.Request) (*plan, error) {
 	p := &plan{method: req.Method, body: req.Body, length: req.ContentLength}
 	if p.method == "" {
 		p.method = http.MethodGet
 	}
-	p.request = Request{Method: r.shown(p.method, 32), Scheme: r.shown(req.URL.Scheme, 32), Host: r.shown(req.URL.Host, 260), Path: r.shown(req.URL.EscapedPath(), 1024), Decision: Sent}
+	p.request = Request{Method: r.redactForRecord(p.method, 32), Scheme: r.redactForRecord(req.URL.Scheme, 32), Host: r.redactForRecord(req.URL.Host, 260), Path: r.redactForRecord(req.URL.EscapedPath(), 1024), Decision: Sent}
 	err := r.fillPlan(p, req)
 	if err != nil {
-		p.request.Decision, p.request.Credentials = decision(err), nil
+		p.request.Decision, p.request.Credentials = decisionOf(err), nil
 	}
 	return p, err
 }
 
 func (r *Run) fillPlan(p *plan, req *http.Request) (err error) {
-	if p.url, err = r.admit(req.URL); err != nil {
+	if p.url, err = r.admitURL(req.URL); err != nil {
 		return err
 	}
 	p.request.Scheme, p.request.Host = p.url.Scheme, p.url.Host
-	if err := p.check(req, r.maxBody); err != nil {
+	if err := p.checkTarget(req, r.maxBody); err != nil {
 		return err
 	}
-	name, port := place(p.url)
+	name, port := targetOf(p.url)
 	for i := range r.credentials {
 		c := &r.credentials[i]
 		mine := slices.ContainsFunc(c.hosts, func(h host) bool { return h.matches(p.url.Scheme, name, port) })
@@ -55,7 +55,7 @@ func (r *Run) fillPlan(p *plan, req *http.Request) (err error) {
 			p.away = append(p.away, c)
 		}
 	}
-	p.find(p.url.EscapedPath(), func(*credential) bool { return false })
+	p.findCredentials(p.url.EscapedPath(), func(*credential) bool { return false })
 	if err := p.searchHeader(req.Header); err != nil {
 		return err
 	}
@@ -65,37 +65,37 @@ func (r *Run) fillPlan(p *plan, req *http.Request) (err error) {
 	return r.searchBody(req.Context(), p)
 }
 
-// shown is a part of a request as it may be written down.
-func (r *Run) shown(s string, limit int) string {
+// redactForRecord is a part of a request as it may be written down.
+func (r *Run) redactForRecord(s string, limit int) string {
 	return text.Truncate(text.Mask(r.cfg.RedactRecords.String(s)), limit)
 }
 
-// check refuses what is made for nobody.
-func (p *plan) check(req *http.Request, limit int64) error {
+// checkTarget refuses what is made for nobody.
+func (p *plan) checkTarget(req *http.Request, limit int64) error {
 	size, odd := 0, false
 	for name, values := range req.Header {
 		for _, v := range values {
 			size += len(name) + len(v) + 4
-			if !token(name) || control(v) {
+			if !isToken(name) || isControlled(v) {
 				odd = true
 			}
 		}
 	}
 	switch {
 	case odd:
-		return refuse("A header has a character that no header has.")
+		return invalidRequest("A header has a character that no header has.")
 	case req.Host != "" && !sameHost(req.Host, p.url):
-		return refusal(RefusedRequest, http.StatusMisdirectedRequest, "The header Host names another host than the request is for.")
-	case p.method == http.MethodConnect, p.method == http.MethodTrace, !token(p.method):
-		return refusal(RefusedRequest, http.StatusMethodNotAllowed, "The method %.20q is not allowed.", p.method)
+		return newRefusal(RefusedRequest, http.StatusMisdirectedRequest, "The header Host names another host than the request is for.")
+	case p.method == http.MethodConnect, p.method == http.MethodTrace, !isToken(p.method):
+		return newRefusal(RefusedRequest, http.StatusMethodNotAllowed, "The method %.20q is not allowed.", p.method)
 	case len(p.url.RequestURI()) > MaxRequestURL:
-		return refusal(RefusedRequest, http.StatusRequestURITooLong, "The URL is longer than %d bytes.", MaxRequestURL)
+		return newRefusal(RefusedRequest, http.StatusRequestURITooLong, "The URL is longer than %d bytes.", MaxRequestURL)
 	case size > MaxHeader:
-		return refusal(RefusedRequest, http.StatusRequestHeaderFieldsTooLarge, "The header is larger than %d KiB.", MaxHeader>>10)
+		return newRefusal(RefusedRequest, http.StatusRequestHeaderFieldsTooLarge, "The header is larger than %d KiB.", MaxHeader>>10)
 	case p.length > limit:
 		return bodyTooLarge(limit)
-	case upgrades(req.Header):
-		return refusal(RefusedRequest, http.StatusNotImplemented, "A connection cannot be upgraded: requests and answers are plain HTTP.")
+	case isUpgrade(req.Header):
+		return newRefusal(RefusedRequest, http.StatusNotImplemented, "A connection cannot be upgraded: requests and answers are plain HTTP.")
 	}
 	return nil
 }
@@ -114,10 +114,10 @@ func sameHost(header string, u *url.URL) bool {
 		name = addr.String()
 	}
 	port, err := portOf(h)
-	wantName, wantPort := place(u)
+	wantName, wantPort := targetOf(u)
 	return err == nil && name == wantName && port == wantPort
 }
 
 func bodyTooLarge(limit int64) error {
-	return refusal(RefusedRequest, http.StatusRequestEntityTooLarge, "The body is larger than %d MiB.", limit>>20)
+	return newRefusal(RefusedRequest, http.StatusRequestEntityTooLarge, "The body is larger than %d MiB.", limit>>20)
 }

@@ -15,25 +15,25 @@ import (
 	"time"
 )
 
-// outside answers what programs send to their proxy.
-func (s *proxy) outside(w http.ResponseWriter, req *http.Request) {
+// serveProxy answers what programs send to their proxy.
+func (s *proxy) serveProxy(w http.ResponseWriter, req *http.Request) {
 	switch {
 	case req.Method == http.MethodConnect:
-		s.connect(w, req)
+		s.serveConnect(w, req)
 	case req.URL.Scheme != "http" || req.URL.Host == "":
-		say(w, refuse("This is a proxy: it takes requests for http:// in absolute form, and tunnels for https://."))
+		say(w, invalidRequest("This is a proxy: it takes requests for http:// in absolute form, and tunnels for https://."))
 	default:
 		s.relay(w, req)
 	}
 }
 
-// connect makes a tunnel. Whether the host may be reached is said inside of it where
+// serveConnect makes a tunnel. Whether the host may be reached is said inside of it where
 // TLS is likely: few programs show what a proxy says.
-func (s *proxy) connect(w http.ResponseWriter, req *http.Request) {
+func (s *proxy) serveConnect(w http.ResponseWriter, req *http.Request) {
 	to, err := authorityOf(req.RequestURI)
 	if err == nil {
-		if _, port := place(to); !common(port) {
-			_, err = s.run.admit(to)
+		if _, port := targetOf(to); !isCommonPort(port) {
+			_, err = s.run.admitURL(to)
 		}
 	}
 	if err != nil {
@@ -64,8 +64,8 @@ func (s *proxy) connect(w http.ResponseWriter, req *http.Request) {
 }
 
 func (s *proxy) refuseTunnel(w http.ResponseWriter, req *http.Request, refused error) {
-	at := Request{Method: req.Method, Scheme: "https", Host: s.run.shown(req.RequestURI, 260), Decision: decision(refused)}
-	if done, err := s.run.record(req.Context(), at); err == nil {
+	at := Request{Method: req.Method, Scheme: "https", Host: s.run.redactForRecord(req.RequestURI, 260), Decision: decisionOf(refused)}
+	if done, err := s.run.recordRequest(req.Context(), at); err == nil {
 		done(0, at.Decision)
 	}
 	say(w, refused)
@@ -75,7 +75,7 @@ func (s *proxy) refuseTunnel(w http.ResponseWriter, req *http.Request, refused e
 func authorityOf(text string) (*url.URL, error) {
 	host, port, err := net.SplitHostPort(text)
 	if err != nil {
-		return nil, refuse("A tunnel leads to host:port.")
+		return nil, invalidRequest("A tunnel leads to host:port.")
 	}
 	name, addr, err := parseHost(host)
 	if err != nil {
@@ -83,7 +83,7 @@ func authorityOf(text string) (*url.URL, error) {
 	}
 	n, err := strconv.ParseUint(port, 10, 16)
 	if err != nil || n == 0 {
-		return nil, refuse("The port of a tunnel is a number from 1 to 65535.")
+		return nil, invalidRequest("The port of a tunnel is a number from 1 to 65535.")
 	}
 	if addr.IsValid() {
 		name = addr.String()
@@ -133,11 +133,11 @@ func (e *early) Read(p []byte) (int, error) {
 	return e.Conn.Read(p)
 }
 
-// inside answers what comes through a tunnel.
-func (s *proxy) inside(w http.ResponseWriter, req *http.Request) {
+// serveTunnel answers what comes through a tunnel.
+func (s *proxy) serveTunnel(w http.ResponseWriter, req *http.Request) {
 	t := req.Context().Value(tunnelKey{}).(*tunnel)
 	if !strings.HasPrefix(req.RequestURI, "/") || req.URL.Host != "" || req.Host == "" {
-		say(w, refuse("To a server, requests name a path alone, and their host in the header Host."))
+		say(w, invalidRequest("To a server, requests name a path alone, and their host in the header Host."))
 		return
 	}
 	req.URL.Scheme, req.URL.Host = t.to.Scheme, t.to.Host

@@ -9,15 +9,15 @@ import (
 	"syscall"
 )
 
-// reason says in our words why a connection or an exchange failed.
-func reason(err error) string {
+// failureReason says in our words why a connection or an exchange failed.
+func failureReason(err error) string {
 	if dns, ok := errors.AsType[*net.DNSError](err); ok {
 		if dns.IsNotFound {
 			return "there is no host of this name"
 		}
 		return "its name could not be looked up"
 	}
-	if certificate(err) {
+	if isCertificateError(err) {
 		return "its certificate is not valid for it"
 	}
 	if timeout, ok := errors.AsType[net.Error](err); ok && timeout.Timeout() {
@@ -34,7 +34,7 @@ func reason(err error) string {
 	return "it does not speak the protocol"
 }
 
-func certificate(err error) bool {
+func isCertificateError(err error) bool {
 	_, verify := errors.AsType[*tls.CertificateVerificationError](err)
 	_, unknown := errors.AsType[x509.UnknownAuthorityError](err)
 	return verify || unknown

@@ -54,8 +54,8 @@ func parseRule(text string) (r rule, err error) {
 	return r, nil
 }
 
-// find is the rule for a name, or for an address where addr is valid.
-func (rs rules) find(name string, addr netip.Addr, port uint16) (rule, bool) {
+// findRule is the rule for a name, or for an address where addr is valid.
+func (rs rules) findRule(name string, addr netip.Addr, port uint16) (rule, bool) {
 	for _, r := range rs {
 		if r.port != 0 && r.port != port {
 			continue

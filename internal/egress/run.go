@@ -130,7 +130,7 @@ func (g *Guard) Run(cfg RunConfig) (*Run, error) {
 		if err != nil {
 			return nil, fmt.Errorf("credential %s: %w", c.Name, err)
 		}
-		if err := c.check(cfg.Credentials[:i]); err != nil {
+		if err := c.checkAmong(cfg.Credentials[:i]); err != nil {
 			return nil, fmt.Errorf("credential %s: %w", c.Name, err)
 		}
 		own := credential{Credential: c, hosts: hosts, lines: c.Value.HasLines()}
@@ -142,14 +142,14 @@ func (g *Guard) Run(cfg RunConfig) (*Run, error) {
 	}
 	r.open = &Guard{roots: g.roots, resolver: g.resolver, rules: slices.DeleteFunc(slices.Clone(g.rules), func(r rule) bool { return r.host == "" })}
 	sessions := tls.NewLRUClientSessionCache(0) // every request shakes hands
-	r.transport = transport(r.dial, &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: g.roots, ClientSessionCache: sessions}, AnswerTime)
+	r.transport = newTransport(r.dialHost, &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: g.roots, ClientSessionCache: sessions}, AnswerTime)
 	r.transport.MaxConnsPerHost = MaxConnections
 	r.ended, r.end = context.WithCancel(context.Background())
 	return r, nil
 }
 
-// check says what makes a credential one that could be taken for another.
-func (c Credential) check(others []Credential) error {
+// checkAmong says what makes a credential one that could be taken for another.
+func (c Credential) checkAmong(others []Credential) error {
 	p := c.Placeholder
 	if len(p) < 16 || len(p) > 64 || strings.Trim(p, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_") != "" {
 		return errors.New("its placeholder is not one")
@@ -168,37 +168,37 @@ func (c Credential) check(others []Credential) error {
 // Close ends all requests of the run.
 func (r *Run) Close() { r.end() }
 
-// admit says whether a URL may be requested, and how it will be.
-func (r *Run) admit(u *url.URL) (*url.URL, error) {
-	c, err := r.guard.check(u, true)
+// admitURL says whether a URL may be requested, and how it will be.
+func (r *Run) admitURL(u *url.URL) (*url.URL, error) {
+	c, err := r.guard.checkURL(u, true)
 	if err != nil {
 		return nil, err
 	}
-	name, port := place(c)
+	name, port := targetOf(c)
 	switch {
 	case r.listed(c.Scheme, name, port):
 		return c, nil
 	case r.cfg.Public:
-		return r.open.check(u, true)
+		return r.open.checkURL(u, true)
 	}
-	return nil, refusal(RefusedHost, http.StatusForbidden, "%s is not on the list of hosts that this workspace may reach. An administrator can add it: parley egress allow %s", c.Host, c.Host)
+	return nil, newRefusal(RefusedHost, http.StatusForbidden, "%s is not on the list of hosts that this workspace may reach. An administrator can add it: parley egress allow %s", c.Host, c.Host)
 }
 
 func (r *Run) listed(scheme, name string, port uint16) bool {
 	return slices.ContainsFunc(r.hosts, func(h host) bool { return h.matches(scheme, name, port) })
 }
 
-// place is where a canonical URL leads.
-func place(u *url.URL) (name string, port uint16) {
-	port = usual(u.Scheme)
+// targetOf is where a canonical URL leads.
+func targetOf(u *url.URL) (name string, port uint16) {
+	port = defaultPort(u.Scheme)
 	if n, err := strconv.ParseUint(u.Port(), 10, 16); err == nil {
 		port = uint16(n)
 	}
 	return u.Hostname(), port
 }
 
-// dial connects to a host that was admitted.
-func (r *Run) dial(ctx context.Context, network, hostport string) (net.Conn, error) {
+// dialHost connects to a host that was admitted.
+func (r *Run) dialHost(ctx context.Context, network, hostport string) (net.Conn, error) {
 	name, text, err := net.SplitHostPort(hostport)
 	if err != nil {
 		return nil, err

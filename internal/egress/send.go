@@ -14,11 +14,11 @@ import (
 // with *Unanswered, and so does reading a body that breaks off. The caller closes the
 // answer's body.
 func (r *Run) Do(req *http.Request) (*http.Response, error) {
-	p, refused := r.plan(req)
+	p, refused := r.planRequest(req)
 	if refused != nil && req.Body != nil {
 		req.Body.Close()
 	}
-	done, err := r.record(req.Context(), p.request)
+	done, err := r.recordRequest(req.Context(), p.request)
 	if err != nil {
 		if refused == nil && p.body != nil {
 			p.body.Close()
@@ -34,7 +34,7 @@ func (r *Run) Do(req *http.Request) (*http.Response, error) {
 	}
 	res, err := r.send(req.Context(), p)
 	if err != nil {
-		done(0, decision(err))
+		done(0, decisionOf(err))
 		return nil, err
 	}
 	res.Request = req // and not the one that holds values
@@ -42,8 +42,8 @@ func (r *Run) Do(req *http.Request) (*http.Response, error) {
 	return res, nil
 }
 
-// record writes down what is about to happen.
-func (r *Run) record(ctx context.Context, req Request) (done func(int, string), err error) {
+// recordRequest writes down what is about to happen.
+func (r *Run) recordRequest(ctx context.Context, req Request) (done func(int, string), err error) {
 	if r.cfg.Record != nil {
 		done, err = r.cfg.Record(ctx, req)
 	}
@@ -53,8 +53,8 @@ func (r *Run) record(ctx context.Context, req Request) (done func(int, string), 
 	return done, err
 }
 
-// decision is the word for how a request ended.
-func decision(err error) string {
+// decisionOf is the word for how a request ended.
+func decisionOf(err error) string {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e.decision
 	}
@@ -66,7 +66,7 @@ func (r *Run) send(ctx context.Context, p *plan) (*http.Response, error) {
 	ctx, cancel := context.WithTimeout(ctx, RequestTime)
 	unlink := context.AfterFunc(r.ended, cancel)
 	end := func() { unlink(); cancel() }
-	out, err := p.fill(ctx)
+	out, err := p.fillRequest(ctx)
 	if err != nil {
 		end()
 		return nil, err
@@ -78,7 +78,7 @@ func (r *Run) send(ctx context.Context, p *plan) (*http.Response, error) {
 		return nil, err
 	}
 	res.Body = &unbroken{res.Body, ctx, p.request.Host}
-	res, err = r.answer(res, p.used)
+	res, err = r.cleanResponse(res, p.used)
 	if err != nil {
 		end()
 		return nil, err
@@ -141,5 +141,5 @@ func failure(ctx context.Context, host string, err error) error {
 	if ctx.Err() != nil {
 		return &Unanswered{host + " did not answer in time.", context.Cause(ctx)}
 	}
-	return &Unanswered{Reason: host + " could not be reached: " + reason(err) + "."}
+	return &Unanswered{Reason: host + " could not be reached: " + failureReason(err) + "."}
 }

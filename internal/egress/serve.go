@@ -21,7 +21,7 @@ func (r *Run) Serve(ctx context.Context, l net.Listener) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	s := &proxy{run: r, tunnels: &handoff{conns: make(chan net.Conn), done: ctx.Done(), addr: l.Addr()}}
-	outside, inside := s.server(ctx, s.outside), s.server(ctx, s.inside)
+	outside, inside := s.newServer(ctx, s.serveProxy), s.newServer(ctx, s.serveTunnel)
 	var accepting sync.WaitGroup
 	accepting.Go(func() { _ = inside.Serve(s.tunnels) })
 	bound := &bounded{Listener: l, ctx: ctx, slots: r.slots}
@@ -49,7 +49,7 @@ type proxy struct {
 	open    sync.WaitGroup // connections, each until its handlers have returned
 }
 
-func (s *proxy) server(ctx context.Context, h http.HandlerFunc) *http.Server {
+func (s *proxy) newServer(ctx context.Context, h http.HandlerFunc) *http.Server {
 	return &http.Server{
 		Handler:           h,
 		ReadHeaderTimeout: HeaderTime,

@@ -11,10 +11,10 @@ import (
 
 type dialer func(ctx context.Context, network, hostport string) (net.Conn, error)
 
-// transport makes each request on a connection of its own. net/http logs what comes
+// newTransport makes each request on a connection of its own. net/http logs what comes
 // where no answer is due, behind one and before one, and a server can put there what
 // it was sent.
-func transport(dial dialer, config *tls.Config, answerTime time.Duration) *http.Transport {
+func newTransport(dial dialer, config *tls.Config, answerTime time.Duration) *http.Transport {
 	return &http.Transport{ // Proxy is nil: the environment's is not asked
 		DialContext: func(ctx context.Context, network, hostport string) (net.Conn, error) {
 			c, err := dial(ctx, network, hostport)

@@ -17,29 +17,29 @@ const MaxURL = 2048
 // does not ask DNS: where a name leads is checked with every connection.
 func (g *Guard) CheckURL(raw string) error {
 	if len(raw) > MaxURL {
-		return refuse("The URL is longer than %d bytes.", MaxURL)
+		return invalidRequest("The URL is longer than %d bytes.", MaxURL)
 	}
 	u, err := url.Parse(raw)
 	if err != nil {
-		return refuse("The URL cannot be parsed.")
+		return invalidRequest("The URL cannot be parsed.")
 	}
-	_, err = g.canonical(u)
+	_, err = g.canonicalURL(u)
 	return err
 }
 
-// canonical checks a URL and returns it with its host as it will be dialled.
-func (g *Guard) canonical(u *url.URL) (*url.URL, error) { return g.check(u, false) }
+// canonicalURL checks a URL and returns it with its host as it will be dialled.
+func (g *Guard) canonicalURL(u *url.URL) (*url.URL, error) { return g.checkURL(u, false) }
 
-// check is canonical; plain allows http to public places.
-func (g *Guard) check(u *url.URL, plain bool) (*url.URL, error) {
+// checkURL is canonical; plain allows http to public places.
+func (g *Guard) checkURL(u *url.URL, plain bool) (*url.URL, error) {
 	if u.Scheme != "https" && u.Scheme != "http" {
-		return nil, refuse("The URL must begin with https://.")
+		return nil, invalidRequest("The URL must begin with https://.")
 	}
 	if u.Opaque != "" {
-		return nil, refuse("The URL must name its host after //.")
+		return nil, invalidRequest("The URL must name its host after //.")
 	}
 	if u.User != nil {
-		return nil, refuse("The URL must not hold a user name or a password.")
+		return nil, invalidRequest("The URL must not hold a user name or a password.")
 	}
 	name, addr, err := parseHost(u.Hostname())
 	if err != nil {
@@ -49,15 +49,15 @@ func (g *Guard) check(u *url.URL, plain bool) (*url.URL, error) {
 	if err != nil {
 		return nil, err
 	}
-	r, ruled := g.rules.find(name, addr, port)
+	r, ruled := g.rules.findRule(name, addr, port)
 	switch {
 	case u.Scheme == "http" && !r.plain && (ruled || !plain):
-		return nil, refuse("The URL must begin with https://.")
+		return nil, invalidRequest("The URL must begin with https://.")
 	case !ruled && addr.IsValid() && !Public(addr):
 		return nil, refuseAddress("The URL's address is not a public one.")
 	case !ruled && !addr.IsValid() && local(name):
 		return nil, refuseAddress("The URL's host is not a public name.")
-	case r.port == 0 && !common(port):
+	case r.port == 0 && !isCommonPort(port):
 		return nil, refuseAddress("The URL's port is not one for web servers.")
 	}
 	host := name
@@ -66,7 +66,7 @@ func (g *Guard) check(u *url.URL, plain bool) (*url.URL, error) {
 	}
 	c := *u
 	c.Host, c.Fragment, c.RawFragment = net.JoinHostPort(host, strconv.Itoa(int(port))), "", ""
-	if port == usual(u.Scheme) {
+	if port == defaultPort(u.Scheme) {
 		c.Host = strings.TrimSuffix(c.Host, ":"+strconv.Itoa(int(port)))
 	}
 	return &c, nil
@@ -78,26 +78,26 @@ func (g *Guard) check(u *url.URL, plain bool) (*url.URL, error) {
 // are 127.0.0.1 to somebody.
 func parseHost(host string) (name string, addr netip.Addr, err error) {
 	if !ascii(host) { // before ToLower, which makes letters of what is none
-		return "", addr, refuse("The URL's host is not in ASCII; write international names as xn--….")
+		return "", addr, invalidRequest("The URL's host is not in ASCII; write international names as xn--….")
 	}
 	host = strings.TrimSuffix(strings.ToLower(host), ".")
 	if strings.Contains(host, "%") {
-		return "", addr, refuse("The URL's host must not have a zone.")
+		return "", addr, invalidRequest("The URL's host must not have a zone.")
 	}
 	if addr, err := netip.ParseAddr(host); err == nil {
 		return "", addr.Unmap(), nil
 	}
 	if host == "" || len(host) > 253 {
-		return "", addr, refuse("The URL's host is missing or too long.")
+		return "", addr, invalidRequest("The URL's host is missing or too long.")
 	}
 	labels := strings.Split(host, ".")
 	for _, l := range labels {
 		if l == "" || len(l) > 63 || strings.HasPrefix(l, "-") || strings.HasSuffix(l, "-") || strings.Trim(l, "abcdefghijklmnopqrstuvwxyz0123456789-_") != "" {
-			return "", addr, refuse("The URL's host is not a name.")
+			return "", addr, invalidRequest("The URL's host is not a name.")
 		}
 	}
 	if numeric(labels[len(labels)-1]) {
-		return "", addr, refuse("The URL's host looks like a number. Write an address as four decimal numbers.")
+		return "", addr, invalidRequest("The URL's host looks like a number. Write an address as four decimal numbers.")
 	}
 	return host, addr, nil
 }
@@ -130,16 +130,16 @@ func local(name string) bool {
 func portOf(u *url.URL) (uint16, error) {
 	text := u.Port()
 	if text == "" {
-		return usual(u.Scheme), nil
+		return defaultPort(u.Scheme), nil
 	}
 	n, err := strconv.ParseUint(text, 10, 16)
 	if err != nil || n == 0 {
-		return 0, refuse("The URL's port is not a number from 1 to 65535.")
+		return 0, invalidRequest("The URL's port is not a number from 1 to 65535.")
 	}
 	return uint16(n), nil
 }
 
-func usual(scheme string) uint16 {
+func defaultPort(scheme string) uint16 {
 	if scheme == "http" {
 		return 80
 	}
@@ -153,8 +153,8 @@ var others = []uint16{
 	6000, 6379, 6432, 6443, 6566, 6665, 6666, 6667, 6668, 6669, 6679, 6697, 8086, 9042, 9092, 9200, 9300, 10080, 10250, 11211, 27017,
 }
 
-// common reports whether web servers use a port.
-func common(port uint16) bool {
+// isCommonPort reports whether web servers use a port.
+func isCommonPort(port uint16) bool {
 	if port < 1024 {
 		return port == 443 || port == 80
 	}

@@ -28,8 +28,8 @@ func newAutomaton() automaton {
 	return automaton{nodes: []node{{secret: -1}}, rows: make([][256]int32, 1)}
 }
 
-// add takes in a form. The first secret with a form keeps it.
-func (a *automaton) add(form []byte, secret int) {
+// addForm takes in a form. The first secret with a form keeps it.
+func (a *automaton) addForm(form []byte, secret int) {
 	at := int32(0)
 	for _, c := range form {
 		next := a.nodes[at].child
@@ -49,9 +49,9 @@ func (a *automaton) add(form []byte, secret int) {
 	a.longest = max(a.longest, len(form))
 }
 
-// link finishes the automaton: shallow nodes first, because each builds on the
+// linkNodes finishes the automaton: shallow nodes first, because each builds on the
 // shallower ones.
-func (a *automaton) link() {
+func (a *automaton) linkNodes() {
 	queue := []int32{0}
 	for len(queue) > 0 {
 		at := queue[0]

@@ -15,9 +15,9 @@ import (
 // %41%42%43 must not make ABC a secret. The forms of a shorter value are as long as it is.
 const minForm = 8
 
-// forms are the texts of symbols that mean a value. What escapes does to single
+// formsOf are the texts of symbols that mean a value. What escapes does to single
 // characters is not here: the views undo it before anything is compared.
-func forms(value []byte) [][]byte {
+func formsOf(value []byte) [][]byte {
 	list := [][]byte{symbols(value, nil)}
 	for _, d := range dialects {
 		d.again = true
@@ -54,9 +54,9 @@ func lineEnds(value []byte) [][]byte {
 	return [][]byte{lf, bytes.ReplaceAll(lf, []byte("\n"), []byte("\r\n"))}
 }
 
-// readings are the ways in which a text must be read to find values: in every
+// readingsOf are the ways in which a text must be read to find values: in every
 // dialect to the end, and once where a value looks escaped itself.
-func readings(values [][]byte) (list []dialect) {
+func readingsOf(values [][]byte) (list []dialect) {
 	for _, d := range dialects {
 		once := slices.ContainsFunc(values, func(v []byte) bool { return bytes.IndexByte(v, d.mark) >= 0 })
 		if once {

@@ -16,8 +16,8 @@ type match struct {
 	secret     int32
 }
 
-// take goes on by a symbol.
-func (l *lane) take(s symbol) {
+// advance goes on by a symbol.
+func (l *lane) advance(s symbol) {
 	if s.b != '\r' && s.b != '\n' { // forms are the same with broken lines
 		l.node = l.automaton.step(l.node, fold[s.b])
 		l.starts[l.count&(len(l.starts)-1)] = s.start
@@ -56,7 +56,7 @@ func (l *lane) follow(o *lane) {
 	}
 }
 
-// with reports whether two lanes will find the same from here on.
-func (l *lane) with(o *lane) bool {
+// isSameAs reports whether two lanes will find the same from here on.
+func (l *lane) isSameAs(o *lane) bool {
 	return l.node == o.node && (l.node == 0 || l.start() == o.start())
 }

@@ -47,8 +47,8 @@ func New(secrets ...Secret) *Redactor {
 		if len(s.Value) == 0 {
 			continue
 		}
-		for _, form := range forms(s.Value) {
-			r.automaton.add(form, len(r.marks))
+		for _, form := range formsOf(s.Value) {
+			r.automaton.addForm(form, len(r.marks))
 		}
 		values = append(values, s.Value)
 		r.marks = append(r.marks, "[secret:"+s.Name+"]")
@@ -57,8 +57,8 @@ func New(secrets ...Secret) *Redactor {
 	if len(r.marks) == 0 {
 		return nil
 	}
-	r.automaton.link()
-	r.dialects = readings(values)
+	r.automaton.linkNodes()
+	r.dialects = readingsOf(values)
 	r.reach = widest*r.automaton.longest + maxEscape
 	for c := range r.inert {
 		r.inert[c] = r.automaton.step(0, fold[c]) == 0

@@ -36,13 +36,13 @@ func newScanner(r *Redactor) *scanner {
 	sc := &scanner{inert: &r.inert}
 	size := 1 << bits.Len(uint(r.automaton.longest))
 	newLane := func() lane {
-		return lane{automaton: &r.automaton, reach: r.reach, starts: make([]int, size), found: sc.add}
+		return lane{automaton: &r.automaton, reach: r.reach, starts: make([]int, size), found: sc.addMatch}
 	}
 	sc.plain, sc.escaped = newLane(), make([]escaped, len(r.dialects))
 	for i := range sc.escaped {
 		e := &sc.escaped[i]
 		e.lane = newLane()
-		e.view = view{dialect: &r.dialects[i], emit: e.lane.take}
+		e.view = view{dialect: &r.dialects[i], emit: e.lane.advance}
 	}
 	return sc
 }
@@ -76,7 +76,7 @@ func (sc *scanner) scan(text []byte) {
 			sc.views(s)
 			continue
 		}
-		sc.plain.take(s)
+		sc.plain.advance(s)
 	}
 }
 
@@ -117,10 +117,10 @@ func (sc *scanner) views(s symbol) {
 			e.feed(s)
 		}
 	}
-	sc.plain.take(s)
+	sc.plain.advance(s)
 	for i := range sc.escaped {
 		e := &sc.escaped[i]
-		if e.active && len(e.pending) == 0 && e.lane.with(&sc.plain) {
+		if e.active && len(e.pending) == 0 && e.lane.isSameAs(&sc.plain) {
 			e.active = false
 			sc.actives--
 		}
@@ -152,9 +152,9 @@ func (sc *scanner) settled() int {
 	return at
 }
 
-// add takes in a match. Those that overlap become one, under the name of the first
+// addMatch takes in a match. Those that overlap become one, under the name of the first
 // of them, and of the longest there.
-func (sc *scanner) add(m match) {
+func (sc *scanner) addMatch(m match) {
 	from := len(sc.found)
 	for from > 0 && sc.found[from-1].end > m.start {
 		from--

@@ -45,7 +45,7 @@ func (v *view) feed(s symbol) {
 		}
 	}
 	v.push(s)
-	v.settle(false)
+	v.flushPending(false)
 }
 
 func (v *view) push(s symbol) {
@@ -59,10 +59,10 @@ func (v *view) push(s symbol) {
 }
 
 // finish gives up waiting for the end of an escape.
-func (v *view) finish() { v.settle(true) }
+func (v *view) finish() { v.flushPending(true) }
 
-// settle reads what pending begins with until it is the beginning of an escape.
-func (v *view) settle(whole bool) {
+// flushPending reads what pending begins with until it is the beginning of an escape.
+func (v *view) flushPending(whole bool) {
 	for len(v.pending) > 0 {
 		first := v.pending[0]
 		if first.b != v.mark {

@@ -18,7 +18,7 @@ func (w word) limit(value any) {
 func (w word) string(to *string) error {
 	s, ok := w.value.(string)
 	if *to = s; !ok {
-		return refuse(w.at, "%s is a string.", w.name)
+		return newError(w.at, "%s is a string.", w.name)
 	}
 	return nil
 }
@@ -26,7 +26,7 @@ func (w word) string(to *string) error {
 func (w word) count(to *int) error {
 	f, ok := w.value.(float64)
 	if !ok || f != math.Trunc(f) || f < 0 || f > maxCount {
-		return refuse(w.at, "%s is a whole number from 0 to %d.", w.name, maxCount)
+		return newError(w.at, "%s is a whole number from 0 to %d.", w.name, maxCount)
 	}
 	*to = int(f)
 	return nil
@@ -41,7 +41,7 @@ func (w word) exclusive(bound any) error {
 	}
 	f, ok := bound.(float64)
 	if !ok {
-		return refuse(w.at, "%s is a number.", w.name)
+		return newError(w.at, "%s is a number.", w.name)
 	}
 	if marked {
 		w.limit(f)
@@ -52,7 +52,7 @@ func (w word) exclusive(bound any) error {
 func (w word) number() error {
 	f, ok := w.value.(float64)
 	if !ok {
-		return refuse(w.at, "%s is a number.", w.name)
+		return newError(w.at, "%s is a number.", w.name)
 	}
 	w.limit(f)
 	return nil
@@ -61,7 +61,7 @@ func (w word) number() error {
 func (w word) multiple() error {
 	f, ok := w.value.(float64)
 	if !ok || f < 1 || f != math.Trunc(f) || f > maxCount {
-		return refuse(w.at, "multipleOf is a whole number from 1 to %d: of a fraction, like 0.1, no number in double precision is an exact multiple.", maxCount)
+		return newError(w.at, "multipleOf is a whole number from 1 to %d: of a fraction, like 0.1, no number in double precision is an exact multiple.", maxCount)
 	}
 	w.node.multiple = f
 	return nil
@@ -76,12 +76,12 @@ func (w word) types() error {
 		name, _ := item.(string)
 		kind := kindNames[name]
 		if kind == 0 || w.node.types&kind != 0 {
-			return refuse(w.at, "type is one of %s, or an array of different ones.", strings.Join(slices.Sorted(maps.Keys(kindNames)), ", "))
+			return newError(w.at, "type is one of %s, or an array of different ones.", strings.Join(slices.Sorted(maps.Keys(kindNames)), ", "))
 		}
 		w.node.types |= kind
 	}
 	if len(list) == 0 {
-		return refuse(w.at, "No value fits an empty list of types.")
+		return newError(w.at, "No value fits an empty list of types.")
 	}
 	return nil
 }
@@ -89,7 +89,7 @@ func (w word) types() error {
 func (w word) enum() error {
 	values, ok := w.value.([]any)
 	if !ok || len(values) == 0 {
-		return refuse(w.at, "enum is an array of at least one value.")
+		return newError(w.at, "enum is an array of at least one value.")
 	}
 	w.node.equals(values)
 	return nil
@@ -99,21 +99,21 @@ func (w word) enum() error {
 func (n *node) equals(values []any) {
 	n.oneOfs = append(n.oneOfs, values)
 	for _, v := range values {
-		n.size += size(v)
+		n.size += countValues(v)
 	}
 }
 
-// size counts the values in a value.
-func size(v any) int {
+// countValues counts the values in a value.
+func countValues(v any) int {
 	n := 1
 	switch v := v.(type) {
 	case []any:
 		for _, item := range v {
-			n += size(item)
+			n += countValues(item)
 		}
 	case map[string]any:
 		for _, member := range v {
-			n += size(member)
+			n += countValues(member)
 		}
 	}
 	return n
@@ -130,7 +130,7 @@ func (w word) strings(value any, at string) ([]string, error) {
 		names, seen[name] = append(names, name), true
 	}
 	if !ok {
-		return nil, refuse(at, "%s is an array of different names.", w.name)
+		return nil, newError(at, "%s is an array of different names.", w.name)
 	}
 	return names, nil
 }
@@ -143,11 +143,11 @@ func (w word) required() (err error) {
 func (w word) dependentRequired() error {
 	members, ok := w.value.(map[string]any)
 	if !ok {
-		return refuse(w.at, "dependentRequired is an object of arrays of names.")
+		return newError(w.at, "dependentRequired is an object of arrays of names.")
 	}
 	all := make(map[string][]string, len(members))
 	for _, name := range slices.Sorted(maps.Keys(members)) {
-		names, err := w.strings(members[name], w.at+pointer(name))
+		names, err := w.strings(members[name], w.at+pointerStep(name))
 		if err != nil {
 			return err
 		}

@@ -34,7 +34,7 @@ func (r *run) combined(bad *findings, n *node, value any, at *place, seen names)
 		}
 	}
 	if n.not != nil && len(r.check(n.not, value, at, nil)) == 0 {
-		bad.say(at, "fits what not forbids")
+		bad.addFinding(at, "fits what not forbids")
 	}
 	r.alternatives(bad, n.anyOf, false, value, at, seen)
 	r.alternatives(bad, n.oneOf, true, value, at, seen)
@@ -76,11 +76,11 @@ func (r *run) alternatives(bad *findings, nodes []*node, single bool, value any,
 	switch {
 	case len(nodes) == 0 || fitting == 1 || fitting > 1 && !single:
 	case fitting > 1:
-		bad.say(at, "fits %d of the %d alternatives, exactly one is needed", fitting, len(nodes))
+		bad.addFinding(at, "fits %d of the %d alternatives, exactly one is needed", fitting, len(nodes))
 	case meant == 1:
 		bad.add(told)
 	default:
-		bad.say(at, "fits none of the %d alternatives", len(nodes))
+		bad.addFinding(at, "fits none of the %d alternatives", len(nodes))
 	}
 }
 
@@ -107,8 +107,8 @@ func (n *node) listed(value any) bool {
 	return true
 }
 
-// choice says what enum and const name.
-func choice(lists [][]any) string {
+// describeChoice says what enum and const name.
+func describeChoice(lists [][]any) string {
 	var words []string
 	for _, values := range lists {
 		for _, v := range values[:min(len(values), 20)] {

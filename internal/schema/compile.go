@@ -24,13 +24,13 @@ func (c *compiler) compile(document any, at string) (*node, error) {
 	if !ok {
 		allowed, ok := document.(bool)
 		if !ok {
-			return nil, refuse(at, "A schema is a JSON object, true or false.")
+			return nil, newError(at, "A schema is a JSON object, true or false.")
 		}
 		n.never = !allowed
 		return n, nil
 	}
 	for _, name := range slices.Sorted(maps.Keys(members)) {
-		w := word{compiler: c, node: n, beside: members, name: name, value: members[name], at: at + pointer(name)}
+		w := word{compiler: c, node: n, beside: members, name: name, value: members[name], at: at + pointerStep(name)}
 		if err := w.read(); err != nil {
 			return nil, err
 		}
@@ -50,19 +50,19 @@ func (n *node) consistent(members map[string]any) error {
 		{"then", "if"}, {"else", "if"}, {"minContains", "contains"}, {"maxContains", "contains"}, {"additionalItems", "items"},
 	} {
 		if _, there := members[pair[0]]; there && members[pair[1]] == nil {
-			return refuse(n.at+pointer(pair[0]), "%s means nothing without %s.", pair[0], pair[1])
+			return newError(n.at+pointerStep(pair[0]), "%s means nothing without %s.", pair[0], pair[1])
 		}
 	}
 	if _, list := members["items"].([]any); members["items"] != nil {
 		if _, there := members["additionalItems"]; there && !list {
-			return refuse(n.at+"/additionalItems", "additionalItems means nothing unless items is an array.")
+			return newError(n.at+"/additionalItems", "additionalItems means nothing unless items is an array.")
 		}
 		if _, there := members["prefixItems"]; there && list {
-			return refuse(n.at+"/items", "items is a schema where prefixItems is used.")
+			return newError(n.at+"/items", "items is a schema where prefixItems is used.")
 		}
 	}
 	if n.additional != nil && !n.additional.open(members["additionalProperties"]) && (len(n.here()) > 0 || n.target != "") {
-		return refuse(n.at+"/additionalProperties",
+		return newError(n.at+"/additionalProperties",
 			"additionalProperties does not see the properties that $ref, allOf, anyOf, oneOf, not, if or dependentSchemas name beside it. Use unevaluatedProperties, or move it.")
 	}
 	return nil
@@ -78,7 +78,7 @@ func (n *node) open(document any) bool {
 func (w word) list(to *[]*node) error {
 	items, ok := w.value.([]any)
 	if !ok || len(items) == 0 {
-		return refuse(w.at, "%s is an array of at least one schema.", w.name)
+		return newError(w.at, "%s is an array of at least one schema.", w.name)
 	}
 	for i, item := range items {
 		n, err := w.compile(item, fmt.Sprintf("%s/%d", w.at, i))
@@ -94,11 +94,11 @@ func (w word) list(to *[]*node) error {
 func (w word) named(to *map[string]*node) error {
 	members, ok := w.value.(map[string]any)
 	if !ok {
-		return refuse(w.at, "%s is an object of schemas.", w.name)
+		return newError(w.at, "%s is an object of schemas.", w.name)
 	}
 	*to = make(map[string]*node, len(members))
 	for _, name := range slices.Sorted(maps.Keys(members)) {
-		n, err := w.compile(members[name], w.at+pointer(name))
+		n, err := w.compile(members[name], w.at+pointerStep(name))
 		if err != nil {
 			return err
 		}
@@ -117,15 +117,15 @@ func (w word) one(to **node) (err error) {
 func (w word) reference() error {
 	ref, ok := w.value.(string)
 	if !ok {
-		return refuse(w.at, "$ref is a string.")
+		return newError(w.at, "$ref is a string.")
 	}
 	fragment, local := strings.CutPrefix(ref, "#")
 	if !local {
-		return refuse(w.at, "Nothing is fetched: a $ref begins with # and names a place in this schema, like #/$defs/Name.")
+		return newError(w.at, "Nothing is fetched: a $ref begins with # and names a place in this schema, like #/$defs/Name.")
 	}
 	target, err := url.PathUnescape(fragment)
 	if err != nil || target != "" && target[0] != '/' {
-		return refuse(w.at, "A $ref names a place in this schema by a JSON pointer, like #/$defs/Name.")
+		return newError(w.at, "A $ref names a place in this schema by a JSON pointer, like #/$defs/Name.")
 	}
 	w.node.target = "#" + target
 	return nil

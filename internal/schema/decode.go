@@ -21,17 +21,17 @@ func (p *place) at(i int) *place       { return &place{p, strconv.Itoa(i)} }
 func (p *place) String() string {
 	var s string
 	for ; p != nil; p = p.up {
-		s = pointer(p.name) + s
+		s = pointerStep(p.name) + s
 	}
 	return s
 }
 
-// pointer is one step of a JSON pointer.
-func pointer(name string) string { return "/" + text.PointerToken(name) }
+// pointerStep is one step of a JSON pointer.
+func pointerStep(name string) string { return "/" + text.PointerToken(name) }
 
-// decode reads one JSON value. Members with one name twice are refused, because
+// decodeJSON reads one JSON value. Members with one name twice are refused, because
 // readers disagree about which one counts.
-func decode(raw []byte, depth int) (any, *Error) {
+func decodeJSON(raw []byte, depth int) (any, *Error) {
 	if !json.Valid(raw) {
 		return nil, &Error{Reason: "This is not valid JSON."}
 	}

@@ -25,11 +25,11 @@ func newEngine(n *node) (*engine, error) {
 	}
 	text, err := json.Marshal(n.limits)
 	if err != nil {
-		return nil, refuse(n.at, "The limits cannot be read: %v.", err)
+		return nil, newError(n.at, "The limits cannot be read: %v.", err)
 	}
 	e := &engine{&jsonschema.Schema{}}
 	if err := json.Unmarshal(text, e.schema); err != nil {
-		return nil, refuse(n.at, "The limits cannot be read: %v.", err)
+		return nil, newError(n.at, "The limits cannot be read: %v.", err)
 	}
 	e.schema.Register("", &jsonschema.SchemaRegistry{}) // the last write: from here on the schema is shared
 	return e, nil

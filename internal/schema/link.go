@@ -8,7 +8,7 @@ func (c *compiler) link() error {
 			continue
 		}
 		if n.ref = c.nodes[n.target[1:]]; n.ref == nil {
-			return refuse(n.at+"/$ref", "There is no schema at %.100q.", n.target)
+			return newError(n.at+"/$ref", "There is no schema at %.100q.", n.target)
 		}
 	}
 	for _, n := range c.order {
@@ -32,7 +32,7 @@ func (n *node) weigh() error {
 	sum := 1
 	for _, other := range n.here() {
 		if other.weight == weighing { // only a $ref leads out of the tree
-			return refuse(n.at+"/$ref", "This reference leads back to %q without going into a member or an item, so checking a value would never end.", "#"+other.at)
+			return newError(n.at+"/$ref", "This reference leads back to %q without going into a member or an item, so checking a value would never end.", "#"+other.at)
 		}
 		if err := other.weigh(); err != nil {
 			return err
@@ -40,7 +40,7 @@ func (n *node) weigh() error {
 		sum += other.weight
 	}
 	if n.weight = sum; sum > maxWeight {
-		return refuse(n.at, "A value here would be checked against %d schemas, because references multiply; at most %d are allowed.", sum, maxWeight)
+		return newError(n.at, "A value here would be checked against %d schemas, because references multiply; at most %d are allowed.", sum, maxWeight)
 	}
 	return nil
 }

@@ -25,7 +25,7 @@ type pattern struct {
 func (w word) pattern(value any, to **pattern) error {
 	source, ok := value.(string)
 	if !ok || len(source) > maxPattern {
-		return refuse(w.at, "A pattern is a string of at most %d bytes.", maxPattern)
+		return newError(w.at, "A pattern is a string of at most %d bytes.", maxPattern)
 	}
 	p := &pattern{source: source}
 	*to = p
@@ -39,8 +39,8 @@ func (w word) pattern(value any, to **pattern) error {
 			}
 		}
 	}
-	if rest != source && alternatives(rest) {
-		return refuse(w.at, "The pattern %.60q has alternatives after a lookahead; put them into a group.", source)
+	if rest != source && hasAlternatives(rest) {
+		return newError(w.at, "The pattern %.60q has alternatives after a lookahead; put them into a group.", source)
 	}
 	return w.add(p, rest, true)
 }
@@ -50,18 +50,18 @@ func (w word) add(p *pattern, source string, wanted bool) error {
 	const advice = "Patterns follow RE2: no backreferences, and lookaheads only behind a leading ^."
 	tree, err := syntax.Parse(source, syntax.Perl)
 	if err != nil {
-		return refuse(w.at, "The pattern %.60q cannot be compiled: %v. %s", p.source, err, advice)
+		return newError(w.at, "The pattern %.60q cannot be compiled: %v. %s", p.source, err, advice)
 	}
 	program, err := syntax.Compile(tree.Simplify())
 	if err != nil {
-		return refuse(w.at, "The pattern %.60q cannot be compiled: %v.", p.source, err)
+		return newError(w.at, "The pattern %.60q cannot be compiled: %v.", p.source, err)
 	}
 	if p.size += len(program.Inst); p.size > maxProgram {
-		return refuse(w.at, "The pattern %.60q repeats too much: it has %d instructions, at most %d are allowed.", p.source, p.size, maxProgram)
+		return newError(w.at, "The pattern %.60q repeats too much: it has %d instructions, at most %d are allowed.", p.source, p.size, maxProgram)
 	}
 	re, err := regexp.Compile(source)
 	if err != nil {
-		return refuse(w.at, "The pattern %.60q cannot be compiled: %v.", p.source, err)
+		return newError(w.at, "The pattern %.60q cannot be compiled: %v.", p.source, err)
 	}
 	if wanted {
 		p.all = append(p.all, re)
@@ -108,8 +108,8 @@ func lookahead(source string) (body, rest string, wanted, ok bool) {
 	return "", source, false, false
 }
 
-// alternatives reports whether a pattern has a | outside of groups.
-func alternatives(source string) bool {
+// hasAlternatives reports whether a pattern has a | outside of groups.
+func hasAlternatives(source string) bool {
 	depth := 0
 	for _, c := range outside(source) {
 		switch c {

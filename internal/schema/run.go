@@ -36,7 +36,7 @@ type findings struct {
 	list []finding
 }
 
-func (f *findings) say(at *place, format string, args ...any) {
+func (f *findings) addFinding(at *place, format string, args ...any) {
 	if f.run.spend(4) && len(f.list) < maxViolations {
 		f.list = append(f.list, finding{at, text.Truncate(fmt.Sprintf(format, args...), maxMessage)})
 	}
@@ -72,19 +72,19 @@ func (r *run) check(n *node, value any, at *place, seen names) []finding {
 	}
 	bad := &findings{run: r}
 	if n.never {
-		bad.say(at, "no value is allowed here")
+		bad.addFinding(at, "no value is allowed here")
 		return bad.list
 	}
 	if n.types != 0 && n.types&kindOf(value) == 0 {
-		bad.say(at, "type should be %s, got %s", n.types, kindOf(value))
+		bad.addFinding(at, "type should be %s, got %s", n.types, kindOf(value))
 		return bad.list // what follows would only repeat it
 	}
 	if !n.listed(value) {
-		bad.say(at, "should be %s", choice(n.oneOfs))
+		bad.addFinding(at, "should be %s", describeChoice(n.oneOfs))
 	}
 	if n.engine != nil && r.spend(engineSteps+length(value)/64) {
 		for _, message := range n.engine.check(value) {
-			bad.say(at, "%s", message)
+			bad.addFinding(at, "%s", message)
 		}
 	}
 	own := seen
@@ -96,7 +96,7 @@ func (r *run) check(n *node, value any, at *place, seen names) []finding {
 		r.text(bad, n, value, at)
 	case float64:
 		if n.multiple != 0 && math.Mod(value, n.multiple) != 0 {
-			bad.say(at, "must be a multiple of %v", n.multiple)
+			bad.addFinding(at, "must be a multiple of %v", n.multiple)
 		}
 	case []any:
 		r.array(bad, n, value, at)
@@ -121,10 +121,10 @@ func length(value any) int {
 
 func (r *run) text(bad *findings, n *node, value string, at *place) {
 	if n.match != nil && r.match(n.match, value) && !n.match.matches(value) {
-		bad.say(at, "does not match the pattern %s", n.match.source)
+		bad.addFinding(at, "does not match the pattern %s", n.match.source)
 	}
 	if valid := formats[n.format]; valid != nil && r.spend(length(value)/16) && !valid(value) {
-		bad.say(at, "is no %s", n.format)
+		bad.addFinding(at, "is no %s", n.format)
 	}
 }
 

@@ -22,7 +22,7 @@ func (r *run) array(bad *findings, n *node, items []any, at *place) {
 		}
 	}
 	if n.contains != nil && (found < n.minContains || found > n.maxContains) {
-		bad.say(at, "contains %d items of the kind that contains describes", found)
+		bad.addFinding(at, "contains %d items of the kind that contains describes", found)
 	}
 	if n.unique {
 		r.distinct(bad, items, at)
@@ -39,7 +39,7 @@ func (r *run) distinct(bad *findings, items []any, at *place) {
 			return
 		}
 		if j, twice := first[string(data)]; twice {
-			bad.say(at, "items should differ, %d and %d are equal", j, i)
+			bad.addFinding(at, "items should differ, %d and %d are equal", j, i)
 			return
 		}
 		first[string(data)] = i
@@ -50,7 +50,7 @@ func (r *run) object(bad *findings, n *node, members map[string]any, at *place, 
 	r.spend(len(n.required))
 	for _, name := range n.required {
 		if _, there := members[name]; !there && !bad.full() {
-			bad.say(at, "%q is required", name)
+			bad.addFinding(at, "%q is required", name)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(members)) {
@@ -59,11 +59,11 @@ func (r *run) object(bad *findings, n *node, members map[string]any, at *place, 
 		}
 		r.member(bad, n, name, members[name], at, seen)
 		if n.propertyName != nil && len(r.check(n.propertyName, name, nil, nil)) > 0 {
-			bad.say(at.in(name), "this name is not allowed")
+			bad.addFinding(at.in(name), "this name is not allowed")
 		}
 		for _, other := range n.follow[name] {
 			if _, there := members[other]; r.spend(1) && !there {
-				bad.say(at, "%q is required beside %q", other, name)
+				bad.addFinding(at, "%q is required beside %q", other, name)
 			}
 		}
 	}
@@ -104,7 +104,7 @@ func (r *run) unevaluated(bad *findings, n *node, members map[string]any, at *pl
 // unknown checks a member that has no schema of its own.
 func (r *run) unknown(bad *findings, n *node, name string, value any, at *place) {
 	if n.never {
-		bad.say(at.in(name), "there is no such property")
+		bad.addFinding(at.in(name), "there is no such property")
 		return
 	}
 	bad.add(r.check(n, value, at.in(name), nil))

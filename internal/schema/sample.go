@@ -14,7 +14,7 @@ const rich = 3
 // made of them where the schema lets them be. It reports false where it found none,
 // and then perhaps there is none.
 func (s *Schema) Sample(words string) (json.RawMessage, bool) {
-	f := &filler{words: strings.Fields(words), run: run{steps: maxSteps}, heights: heights(s.nodes)}
+	f := &filler{words: strings.Fields(words), run: run{steps: maxSteps}, heights: heightsOf(s.nodes)}
 	if len(f.words) == 0 {
 		f.words = []string{"text"}
 	}
@@ -172,7 +172,7 @@ func (f *filler) build(kind kinds, nodes []*node, depth, variant int, full bool)
 	case str:
 		return f.text(nodes, variant)
 	case integer, number:
-		return between(nodes, kind == integer, variant)
+		return numberBetween(nodes, kind == integer, variant)
 	case boolean:
 		return variant%2 == 0, true
 	default:
@@ -180,8 +180,8 @@ func (f *filler) build(kind kinds, nodes []*node, depth, variant int, full bool)
 	}
 }
 
-// bound is the strictest value of a limit: the largest minimum, the smallest maximum.
-func bound(nodes []*node, name string, strictest func(a, b int) int, otherwise int) int {
+// boundsOf is the strictest value of a limit: the largest minimum, the smallest maximum.
+func boundsOf(nodes []*node, name string, strictest func(a, b int) int, otherwise int) int {
 	found, there := otherwise, false
 	for _, n := range nodes {
 		if count, ok := n.limits[name].(int); ok {
@@ -195,9 +195,9 @@ func bound(nodes []*node, name string, strictest func(a, b int) int, otherwise i
 }
 
 func atLeast(nodes []*node, name string) int {
-	return bound(nodes, name, func(a, b int) int { return max(a, b) }, 0)
+	return boundsOf(nodes, name, func(a, b int) int { return max(a, b) }, 0)
 }
 
 func atMost(nodes []*node, name string) int {
-	return bound(nodes, name, func(a, b int) int { return min(a, b) }, maxCount)
+	return boundsOf(nodes, name, func(a, b int) int { return min(a, b) }, maxCount)
 }

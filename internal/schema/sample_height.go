@@ -2,8 +2,8 @@ package schema
 
 import "slices"
 
-// heights finds how deep the smallest value of each schema is.
-func heights(nodes []*node) map[*node]int {
+// heightsOf finds how deep the smallest value of each schema is.
+func heightsOf(nodes []*node) map[*node]int {
 	const endless = 1 << 20
 	of := make(map[*node]int, len(nodes))
 	for _, n := range nodes {

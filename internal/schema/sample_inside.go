@@ -21,7 +21,7 @@ func (f *filler) object(nodes []*node, depth, variant int, full bool) (any, bool
 		}
 		return ok
 	}
-	for need := required(nodes, members); len(need) > 0; need = required(nodes, members) {
+	for need := missingNames(nodes, members); len(need) > 0; need = missingNames(nodes, members) {
 		for _, name := range need {
 			if !add(name) {
 				return nil, false
@@ -47,8 +47,8 @@ func (f *filler) object(nodes []*node, depth, variant int, full bool) (any, bool
 	return members, len(members) >= least && len(members) <= most
 }
 
-// required are the members that a value lacks.
-func required(nodes []*node, members map[string]any) []string {
+// missingNames are the members that a value lacks.
+func missingNames(nodes []*node, members map[string]any) []string {
 	var need []string
 	want := func(names []string) {
 		for _, name := range names {

@@ -2,8 +2,8 @@ package schema
 
 import "math"
 
-// between makes a number.
-func between(nodes []*node, whole bool, variant int) (any, bool) {
+// numberBetween makes a number.
+func numberBetween(nodes []*node, whole bool, variant int) (any, bool) {
 	low, high, step := math.Inf(-1), math.Inf(1), 0.0
 	for _, n := range nodes {
 		for name, value := range n.limits {

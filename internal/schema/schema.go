@@ -51,22 +51,22 @@ func (e *Error) Error() string {
 	return e.Path + ": " + e.Reason
 }
 
-// refuse makes an *Error.
-func refuse(path, format string, args ...any) error {
+// newError makes an *Error.
+func newError(path, format string, args ...any) error {
 	return &Error{Path: path, Reason: fmt.Sprintf(format, args...)}
 }
 
 // Compile reads a schema. Its errors are *Error.
 func Compile(raw json.RawMessage) (*Schema, error) {
 	if len(raw) > MaxSize {
-		return nil, refuse("", "The schema is longer than %d bytes.", MaxSize)
+		return nil, newError("", "The schema is longer than %d bytes.", MaxSize)
 	}
-	document, bad := decode(raw, MaxDepth)
+	document, bad := decodeJSON(raw, MaxDepth)
 	if bad != nil {
 		return nil, bad
 	}
 	if _, ok := document.(map[string]any); !ok {
-		return nil, refuse("", "A schema is a JSON object.")
+		return nil, newError("", "A schema is a JSON object.")
 	}
 	c := &compiler{nodes: map[string]*node{}}
 	root, err := c.compile(document, "")
@@ -95,7 +95,7 @@ func (s *Schema) Validate(instance json.RawMessage) []Violation {
 	if len(instance) > maxValueSize {
 		return []Violation{{"", fmt.Sprintf("The value is longer than %d bytes.", maxValueSize)}}
 	}
-	value, bad := decode(instance, maxValueDepth)
+	value, bad := decodeJSON(instance, maxValueDepth)
 	if bad != nil {
 		return []Violation{{bad.Path, bad.Reason}}
 	}

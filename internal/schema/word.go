@@ -68,7 +68,7 @@ func (w word) read() error {
 	case "uniqueItems":
 		unique, ok := w.value.(bool)
 		if n.unique = unique; !ok {
-			return refuse(w.at, "uniqueItems is true or false.")
+			return newError(w.at, "uniqueItems is true or false.")
 		}
 		return nil
 	case "allOf":
@@ -113,9 +113,9 @@ func (w word) read() error {
 		return nil
 	}
 	if reason, known := refused[w.name]; known {
-		return refuse(w.at, "%s is not accepted: %s", w.name, reason)
+		return newError(w.at, "%s is not accepted: %s", w.name, reason)
 	}
-	return refuse(w.at, "There is no keyword %.60q, so it would not be checked. Leave it out, or let its name begin with x- if it is only a remark.", w.name)
+	return newError(w.at, "There is no keyword %.60q, so it would not be checked. Leave it out, or let its name begin with x- if it is only a remark.", w.name)
 }
 
 // refused are keywords that exist, and why they are not accepted.
@@ -142,7 +142,7 @@ func (w word) dialect() error {
 	uri, _ := w.value.(string)
 	_, name, _ := strings.Cut(strings.TrimSuffix(uri, "#"), "://")
 	if w.node.at != "" || !slices.Contains(dialects, name) {
-		return refuse(w.at, "$schema stands at the top and names draft-07, 2019-09 or 2020-12.")
+		return newError(w.at, "$schema stands at the top and names draft-07, 2019-09 or 2020-12.")
 	}
 	return nil
 }

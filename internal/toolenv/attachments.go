@@ -9,8 +9,8 @@ import (
 	"github.com/parley-server/parley/internal/store/filestore"
 )
 
-// receive brings what users sent to where commands see it.
-func (x *Run) receive(ctx context.Context) error {
+// saveAttachments brings what users sent to where commands see it.
+func (x *Run) saveAttachments(ctx context.Context) error {
 	if x.attachments != "" {
 		return nil
 	}
@@ -42,7 +42,7 @@ func (x *Run) receive(ctx context.Context) error {
 			return fmt.Errorf("bring an attachment: %w", err)
 		}
 	}
-	return x.give(dir)
+	return x.changeOwner(dir)
 }
 
 func fetch(ctx context.Context, root *os.Root, f filestore.Received) error {

@@ -20,14 +20,14 @@ func (x *Run) Bash(ctx context.Context, call tool.Call, command string, limit ti
 		return 0, "", tool.Refusal(why)
 	}
 	x.call = call.ID
-	if err := x.open(ctx); err != nil {
+	if err := x.openFolder(ctx); err != nil {
 		return 0, "", err
 	}
-	net, err := x.network(ctx)
+	net, err := x.openNetwork(ctx)
 	if err != nil {
 		return 0, "", err
 	}
-	if err := x.receive(ctx); err != nil {
+	if err := x.saveAttachments(ctx); err != nil {
 		return 0, "", err
 	}
 	release, err := x.r.slots.Acquire(ctx, x.t.Workspace)
@@ -57,7 +57,7 @@ func (x *Run) Bash(ctx context.Context, call tool.Call, command string, limit ti
 	if err := redacted.Close(); err != nil {
 		return 0, "", fmt.Errorf("read the output: %w", err)
 	}
-	saved, err := x.save(ctx)
+	saved, err := x.saveFolder(ctx)
 	if refused, ok := errors.AsType[tool.Refusal](err); ok {
 		return res.Exit, strings.TrimPrefix(res.Killed+"; "+string(refused), "; "), nil
 	}

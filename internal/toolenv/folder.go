@@ -35,14 +35,14 @@ func (x *Run) Write(ctx context.Context, call tool.Call, name string, content []
 	if name == "." || name == attachments || strings.HasPrefix(name, attachments+"/") {
 		return tool.Refusal("The path is a name in the folder, outside of attachments, which is read-only: reports/march.md.")
 	}
-	if err := x.open(ctx); err != nil {
+	if err := x.openFolder(ctx); err != nil {
 		return err
 	}
 	x.dirty = true
 	if err := x.replace(name, content); err != nil {
 		return err
 	}
-	if _, err = x.save(ctx); err != nil {
+	if _, err = x.saveFolder(ctx); err != nil {
 		x.root.Remove(name) // what was refused shall not fill the folder
 	}
 	return err
@@ -74,7 +74,7 @@ func (x *Run) replace(name string, content []byte) error {
 		x.root.Remove(fresh)
 		return x.unfit(name, err)
 	}
-	return x.give(filepath.Join(x.dir, filepath.FromSlash(strings.SplitN(name, "/", 2)[0])))
+	return x.changeOwner(filepath.Join(x.dir, filepath.FromSlash(strings.SplitN(name, "/", 2)[0])))
 }
 
 // linked reports whether a path leads through a link: what is allowed by its name would
@@ -94,13 +94,13 @@ func (x *Run) Text(ctx context.Context, name string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	f, info, err := x.file(ctx, name)
+	f, info, err := x.openFile(ctx, name)
 	if err != nil {
 		return "", err
 	}
 	defer f.Close()
 	if info.IsDir() {
-		return list(f)
+		return listDirectory(f)
 	}
 	if info.Size() > maxText {
 		return "", tool.Refusal(fmt.Sprintf("%q has %d bytes; a file that is read has at most %d. Look at a part of it with a command.", name, info.Size(), maxText))
@@ -115,8 +115,8 @@ func (x *Run) Text(ctx context.Context, name string) (string, error) {
 	return strings.ToValidUTF8(string(content), "\uFFFD"), nil
 }
 
-// list is a directory as a text, a name in each line.
-func list(dir fs.File) (string, error) {
+// listDirectory is a directory as a text, a name in each line.
+func listDirectory(dir fs.File) (string, error) {
 	entries, err := dir.(fs.ReadDirFile).ReadDir(maxListed + 1)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return "", fmt.Errorf("list a directory of the folder: %w", err)
@@ -145,7 +145,7 @@ func (x *Run) Open(ctx context.Context, name string) (io.ReadCloser, error) {
 	if err != nil {
 		return nil, err
 	}
-	f, info, err := x.file(ctx, name)
+	f, info, err := x.openFile(ctx, name)
 	if err != nil {
 		return nil, err
 	}
@@ -156,15 +156,15 @@ func (x *Run) Open(ctx context.Context, name string) (io.ReadCloser, error) {
 	return f, nil
 }
 
-// file opens a regular file or a directory, of the folder or of what users sent.
+// openFile opens a regular file or a directory, of the folder or of what users sent.
 // Nothing that a command has left there can make it wait or lead it out.
-func (x *Run) file(ctx context.Context, name string) (*os.File, fs.FileInfo, error) {
-	if err := x.open(ctx); err != nil {
+func (x *Run) openFile(ctx context.Context, name string) (*os.File, fs.FileInfo, error) {
+	if err := x.openFolder(ctx); err != nil {
 		return nil, nil, err
 	}
 	root := x.root
 	if rest, ok := strings.CutPrefix(name+"/", attachments+"/"); ok {
-		if err := x.receive(ctx); err != nil {
+		if err := x.saveAttachments(ctx); err != nil {
 			return nil, nil, err
 		}
 		if x.attachments == "" {

@@ -30,8 +30,8 @@ type place struct {
 	since  time.Time
 }
 
-// there reports whether the folder is where it was: temporary directories are cleaned.
-func (p place) there() bool {
+// isPresent reports whether the folder is where it was: temporary directories are cleaned.
+func (p place) isPresent() bool {
 	is, err := os.Lstat(p.dir)
 	if err != nil {
 		return false
@@ -46,8 +46,8 @@ type kept struct {
 	places map[uuid.UUID]place // by session
 }
 
-// take takes a session's place away, where there is one.
-func (k *kept) take(session uuid.UUID) (p place, ok bool) {
+// takePlace takes a session's place away, where there is one.
+func (k *kept) takePlace(session uuid.UUID) (p place, ok bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	p, ok = k.places[session]
@@ -55,8 +55,8 @@ func (k *kept) take(session uuid.UUID) (p place, ok bool) {
 	return p, ok
 }
 
-// put keeps a session's place, and returns those that have to go for it.
-func (k *kept) put(session uuid.UUID, p place) (gone []place) {
+// keepPlace keeps a session's place, and returns those that have to go for it.
+func (k *kept) keepPlace(session uuid.UUID, p place) (gone []place) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if old, ok := k.places[session]; ok {
@@ -88,8 +88,8 @@ func (k *kept) tooMuch() bool {
 	return len(k.places) > keepFolders || bytes > keepBytes
 }
 
-// before takes away what was kept before a time.
-func (k *kept) before(t time.Time) (gone []place) {
+// removeBefore takes away what was kept before a time.
+func (k *kept) removeBefore(t time.Time) (gone []place) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for id, p := range k.places {
@@ -108,8 +108,8 @@ func (k *kept) sessions() []uuid.UUID {
 	return slices.Collect(maps.Keys(k.places))
 }
 
-// forget drops the places of sessions that were erased, by whatever process.
-func (r *Runner) forget(ctx context.Context) error {
+// removeErased drops the places of sessions that were erased, by whatever process.
+func (r *Runner) removeErased(ctx context.Context) error {
 	ids := r.kept.sessions()
 	if len(ids) == 0 {
 		return nil
@@ -119,18 +119,18 @@ func (r *Runner) forget(ctx context.Context) error {
 		return fmt.Errorf("look for sessions that were erased: %w", err)
 	}
 	for _, id := range erased {
-		if p, ok := r.kept.take(id); ok {
-			r.drop(p)
+		if p, ok := r.kept.takePlace(id); ok {
+			r.removePlaces(p)
 		}
 	}
 	return nil
 }
 
-// drop removes places from this machine.
-func (r *Runner) drop(places ...place) {
+// removePlaces removes places from this machine.
+func (r *Runner) removePlaces(places ...place) {
 	for _, p := range places {
 		p.root.Close()
-		if err := r.remove(p.dir); err != nil {
+		if err := r.removeDir(p.dir); err != nil {
 			r.log.Warn("remove a folder; it is swept at the next start", "err", err)
 		}
 	}

@@ -32,9 +32,9 @@ type network struct {
 	env     []string          // for commands
 }
 
-// network opens the run's credentials. It fails where one does not open: a row that
+// openNetwork opens the run's credentials. It fails where one does not open: a row that
 // somebody else has changed is no credential.
-func (x *Run) network(ctx context.Context) (*network, error) {
+func (x *Run) openNetwork(ctx context.Context) (*network, error) {
 	if x.net != nil {
 		return x.net, nil
 	}
@@ -77,7 +77,7 @@ func (x *Run) network(ctx context.Context) (*network, error) {
 			InQuery: o.InQuery, InBody: o.InBody, AllowHTTP: o.AllowHTTP}
 	}
 	n.run, err = x.r.cfg.Guard.Run(egress.RunConfig{Credentials: credentials, Redact: n.redact, RedactRecords: n.records,
-		Hosts: policy.Hosts, Public: policy.Public, Record: x.record})
+		Hosts: policy.Hosts, Public: policy.Public, Record: x.recordRequest})
 	if err != nil {
 		return nil, fmt.Errorf("set up the network of a run: %w", err)
 	}
@@ -143,7 +143,7 @@ func (r *Runner) placeholder(turn uuid.UUID, name string) string {
 // Do sends a request of http_request.
 func (x *Run) Do(call tool.Call, req *http.Request) (*http.Response, error) {
 	x.call = call.ID
-	n, err := x.network(req.Context())
+	n, err := x.openNetwork(req.Context())
 	if err != nil {
 		return nil, err
 	}
@@ -194,7 +194,7 @@ func (a *answer) WriteTo(dst io.Writer) (int64, error) {
 
 // Placeholder stands for a credential of the run.
 func (x *Run) Placeholder(ctx context.Context, name string) (string, error) {
-	n, err := x.network(ctx)
+	n, err := x.openNetwork(ctx)
 	if err != nil {
 		return "", err
 	}

@@ -93,9 +93,9 @@ func (r *Runner) Requests(ctx context.Context, workspace uuid.UUID, session *uui
 // recordTime bounds how long a request waits for its place on record.
 const recordTime = 3 * time.Second
 
-// record puts a request on record before it leaves. One whose credential was removed
+// recordRequest puts a request on record before it leaves. One whose credential was removed
 // since the run began does not leave.
-func (x *Run) record(ctx context.Context, req egress.Request) (done func(status int, decision string), err error) {
+func (x *Run) recordRequest(ctx context.Context, req egress.Request) (done func(status int, decision string), err error) {
 	if req.Decision != egress.Sent {
 		return nil, x.recordRefusal(ctx, req)
 	}
@@ -166,8 +166,8 @@ func (x *Run) insertRequest(ctx context.Context, req egress.Request) (id int64, 
 // retainAtOnce is how many requests one statement removes.
 const retainAtOnce = 10_000
 
-// retain removes what is older than the audit retention.
-func (r *Runner) retain(ctx context.Context) error {
+// removeOldRecords removes what is older than the audit retention.
+func (r *Runner) removeOldRecords(ctx context.Context) error {
 	for {
 		n, err := r.q.EgressRequestsOld(ctx, r.cfg.Audit.Seconds(), retainAtOnce)
 		if err != nil || n < retainAtOnce {

@@ -46,7 +46,7 @@ func (x *Run) Close() {
 		x.flushRefusals()
 	}
 	if x.attachments != "" {
-		if err := x.r.remove(x.attachments); err != nil {
+		if err := x.r.removeDir(x.attachments); err != nil {
 			x.log.Warn("remove attachments; they are swept at the next start", "err", err)
 		}
 		x.attachments = ""
@@ -54,27 +54,27 @@ func (x *Run) Close() {
 	switch x.since = time.Now(); {
 	case x.folder == nil:
 	case x.dirty:
-		x.r.drop(x.place)
+		x.r.removePlaces(x.place)
 	default:
-		x.r.drop(x.r.kept.put(x.t.Session, x.place)...)
+		x.r.removePlaces(x.r.kept.keepPlace(x.t.Session, x.place)...)
 	}
 	x.place = place{}
 }
 
-// open brings the session's folder: the one that this process has kept, if nobody else
+// openFolder brings the session's folder: the one that this process has kept, if nobody else
 // has saved it since, or else from the database.
-func (x *Run) open(ctx context.Context) error {
+func (x *Run) openFolder(ctx context.Context) error {
 	if x.folder != nil {
 		return nil
 	}
 	claim := workdir.Claim{Workspace: x.t.Workspace, Session: x.t.Session, Epoch: x.t.Epoch}
-	if p, ok := x.r.kept.take(x.t.Session); ok {
+	if p, ok := x.r.kept.takePlace(x.t.Session); ok {
 		current, err := p.folder.Take(ctx, claim)
-		if current && p.there() {
+		if current && p.isPresent() {
 			x.place = p
 			return nil
 		}
-		x.r.drop(p)
+		x.r.removePlaces(p)
 		if err != nil {
 			return err
 		}
@@ -85,19 +85,19 @@ func (x *Run) open(ctx context.Context) error {
 	}
 	p := place{dir: dir}
 	if p.root, err = os.OpenRoot(dir); err != nil {
-		return errors.Join(fmt.Errorf("open the folder: %w", err), x.r.remove(dir))
+		return errors.Join(fmt.Errorf("open the folder: %w", err), x.r.removeDir(dir))
 	}
 	if p.folder, err = x.r.cfg.Folders.Restore(ctx, claim, dir); err != nil {
-		x.r.drop(p)
+		x.r.removePlaces(p)
 		return fmt.Errorf("restore the folder: %w", err)
 	}
 	x.place = p
 	return nil
 }
 
-// save brings what has changed in the folder to the database. Where the folder cannot
+// saveFolder brings what has changed in the folder to the database. Where the folder cannot
 // be kept as it is, that is a tool.Refusal, and the database has what it had.
-func (x *Run) save(ctx context.Context) (workdir.Saved, error) {
+func (x *Run) saveFolder(ctx context.Context) (workdir.Saved, error) {
 	saved, err := x.folder.Save(ctx)
 	x.dirty = err != nil
 	if refused, ok := errors.AsType[*workdir.Refusal](err); ok {
@@ -109,9 +109,9 @@ func (x *Run) save(ctx context.Context) (workdir.Saved, error) {
 	return saved, nil
 }
 
-// give makes what this process has put into a folder the property of the user that
+// changeOwner makes what this process has put into a folder the property of the user that
 // commands run as.
-func (x *Run) give(path string) error {
+func (x *Run) changeOwner(path string) error {
 	if x.r.cfg.Sandbox == nil {
 		return nil
 	}

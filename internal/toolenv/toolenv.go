@@ -101,15 +101,15 @@ func (r *Runner) Run(ctx context.Context) error {
 	for {
 		select {
 		case <-ctx.Done():
-			r.drop(r.kept.before(time.Now())...)
+			r.removePlaces(r.kept.removeBefore(time.Now())...)
 			return nil
 		case now := <-look.C:
-			r.drop(r.kept.before(now.Add(-keepTime))...)
-			if err := r.forget(ctx); err != nil && ctx.Err() == nil {
+			r.removePlaces(r.kept.removeBefore(now.Add(-keepTime))...)
+			if err := r.removeErased(ctx); err != nil && ctx.Err() == nil {
 				r.log.WarnContext(ctx, "drop the folders of erased sessions; another try follows", "err", err)
 			}
 		case <-next.C:
-			if err := r.retain(ctx); err != nil && ctx.Err() == nil {
+			if err := r.removeOldRecords(ctx); err != nil && ctx.Err() == nil {
 				r.log.WarnContext(ctx, "remove old requests from the record; another try follows in an hour", "err", err)
 			}
 			next.Reset(time.Hour)
@@ -119,8 +119,8 @@ func (r *Runner) Run(ctx context.Context) error {
 
 // Erase forgets what a session requested, and its folder where this process has kept it.
 func (r *Runner) Erase(ctx context.Context, tx pgx.Tx, workspace, session uuid.UUID) error {
-	if p, ok := r.kept.take(session); ok {
-		r.drop(p)
+	if p, ok := r.kept.takePlace(session); ok {
+		r.removePlaces(p)
 	}
 	if err := r.q.WithTx(tx).EgressRequestsErase(ctx, workspace, session); err != nil {
 		return fmt.Errorf("erase the record of requests: %w", err)
@@ -136,8 +136,8 @@ func (r *Runner) newDir(name string) (string, error) {
 	return os.MkdirTemp(cmp.Or(r.cfg.Dir, os.TempDir()), filepath.Base(name)+"-")
 }
 
-// remove removes what newDir has made.
-func (r *Runner) remove(dir string) error {
+// removeDir removes what newDir has made.
+func (r *Runner) removeDir(dir string) error {
 	if r.cfg.Sandbox != nil {
 		return r.cfg.Sandbox.Remove(dir)
 	}

@@ -69,7 +69,7 @@ func (m *Model) Generate(ctx context.Context, req model.Request) iter.Seq2[model
 		return m.stream(ctx, req, m.params(req))
 	}
 	form := provider.FormOf(req.Output.Schema)
-	return form.Answer(m.stream(ctx, req, m.forced(req, form)), m.stream(ctx, req, m.asked(req, form)))
+	return form.Answer(m.stream(ctx, req, m.forcedRequest(req, form)), m.stream(ctx, req, m.askedRequest(req, form)))
 }
 
 // stream makes one request and yields the reply.
@@ -86,7 +86,7 @@ func (m *Model) stream(ctx context.Context, req model.Request, p anthropic.Messa
 
 		r := newReply(req)
 		for !r.complete && stream.Next() {
-			text := r.take(stream.Current())
+			text := r.addEvent(stream.Current())
 			if err := m.service.Exceeded(&r.bound); err != nil {
 				yield(model.Chunk{}, err)
 				return

@@ -8,9 +8,9 @@ import (
 	"github.com/parley-server/parley/internal/model/provider"
 )
 
-// forced asks for a value of a schema by a tool that has to be called. It takes any
+// forcedRequest asks for a value of a schema by a tool that has to be called. It takes any
 // schema, unlike the native output format.
-func (m *Model) forced(req model.Request, form provider.Form) anthropic.MessageNewParams {
+func (m *Model) forcedRequest(req model.Request, form provider.Form) anthropic.MessageNewParams {
 	name := provider.ToolName(req.Output.Name)
 	req.Tools = []model.Tool{{Name: name, Description: provider.OutputDescription, Schema: form.Schema}}
 	p := m.params(req)
@@ -20,11 +20,11 @@ func (m *Model) forced(req model.Request, form provider.Form) anthropic.MessageN
 	return p
 }
 
-// asked asks for the same politely: models that always think refuse to be forced.
-func (m *Model) asked(req model.Request, form provider.Form) anthropic.MessageNewParams {
+// askedRequest asks for the same politely: models that always think refuse to be forced.
+func (m *Model) askedRequest(req model.Request, form provider.Form) anthropic.MessageNewParams {
 	name := provider.ToolName(req.Output.Name)
 	req.System += "\n\nAnswer by calling the tool " + name + ", once, and write nothing else."
-	p := m.forced(req, form)
+	p := m.forcedRequest(req, form)
 	p.ToolChoice = anthropic.ToolChoiceUnionParam{OfAuto: &anthropic.ToolChoiceAutoParam{DisableParallelToolUse: param.NewOpt(true)}}
 	return p
 }

@@ -34,8 +34,8 @@ func newReply(req model.Request) *reply {
 	return &reply{name: provider.CallIDs(req), forms: provider.Forms(req.Tools), at: map[int64]*call{}}
 }
 
-// take adds an event and returns the text in it.
-func (r *reply) take(ev anthropic.MessageStreamEventUnion) (text string) {
+// addEvent adds an event and returns the text in it.
+func (r *reply) addEvent(ev anthropic.MessageStreamEventUnion) (text string) {
 	switch ev.Type {
 	case "message_start":
 		if u := ev.Message.Usage; ev.Message.JSON.Usage.Valid() {

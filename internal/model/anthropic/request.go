@@ -16,7 +16,7 @@ func (m *Model) params(req model.Request) anthropic.MessageNewParams {
 	p := anthropic.MessageNewParams{
 		Model:     m.service.Model,
 		MaxTokens: int64(cmp.Or(max(req.MaxTokens, 0), longest(m.service.Model))),
-		Messages:  messages(provider.Messages(req)),
+		Messages:  convertMessages(provider.Messages(req)),
 	}
 	if strings.TrimSpace(req.System) != "" {
 		p.System = []anthropic.TextBlockParam{{Text: req.System}}
@@ -49,10 +49,10 @@ func longest(name string) int {
 	}
 }
 
-// messages merges neighbours of one role, as the protocol wants roles to take
+// convertMessages merges neighbours of one role, as the protocol wants roles to take
 // turns: the results of a step's calls, and what the user said after them, are
 // one message. Blank texts are refused by the protocol and carry nothing.
-func messages(history []model.Message) []anthropic.MessageParam {
+func convertMessages(history []model.Message) []anthropic.MessageParam {
 	var out []anthropic.MessageParam
 	for _, msg := range history {
 		role, content := anthropic.MessageParamRoleUser, blocks(msg)

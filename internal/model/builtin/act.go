@@ -41,12 +41,12 @@ func (c conversation) act(question string) (r reply, ok bool) {
 // acted calls a tool, and then says how it went.
 func (c conversation) acted(tool, lacking string, input map[string]string, tell func(result) string) reply {
 	if r, ok := c.result(tool); ok {
-		return say(tell(r))
+		return sayText(tell(r))
 	}
 	if !c.offered[tool] {
-		return say(lacking)
+		return sayText(lacking)
 	}
-	return use(tool, input)
+	return useTool(tool, input)
 }
 
 // printed shows what a tool returned.

@@ -35,15 +35,15 @@ func (c conversation) answer() reply {
 	case q == "" || capability.MatchString(q):
 		return c.introduction()
 	case greeting.MatchString(q):
-		return say("Hello! I am the built-in guide. Ask me how Parley works or what this workspace's wiki says; “What can you do?” tells you more.")
+		return sayText("Hello! I am the built-in guide. Ask me how Parley works or what this workspace's wiki says; “What can you do?” tells you more.")
 	case thanks.MatchString(q):
-		return say("You are welcome.")
+		return sayText("You are welcome.")
 	}
 	if m := counting.FindStringSubmatch(q); m != nil {
 		return count(m[1], m[2], slow.MatchString(q))
 	}
 	if expression, value, ok := calculate(q); ok {
-		return say(expression + " = " + value)
+		return sayText(expression + " = " + value)
 	}
 	if page, ok := summaryOf(q); ok {
 		return c.summarise(page)
@@ -58,7 +58,7 @@ func (c conversation) answer() reply {
 		return r
 	}
 	if creative.MatchString(q) {
-		return say("That needs a real language model. I am the built-in guide: I look things up, count and calculate, and I make nothing up.\n\n" + realModel)
+		return sayText("That needs a real language model. I am the built-in guide: I look things up, count and calculate, and I make nothing up.\n\n" + realModel)
 	}
 	return c.search()
 }
@@ -86,7 +86,7 @@ func (c conversation) introduction() reply {
 	b.WriteString("- What is 12*7+3?\n- Count slowly to 50\n\n" +
 		"Lines that begin with @ make me do what a test needs: text at any pace, tool calls, failures. docs/guides/guide-model.md lists them.\n\n" +
 		"For everything else you want a real model. " + realModel)
-	return say(b.String())
+	return sayText(b.String())
 }
 
 // count says one number with each delta.
@@ -98,7 +98,7 @@ func count(between, to string, readable bool) reply {
 	}
 	n := last - first + 1
 	if n < 1 || n > maxAim {
-		return say(fmt.Sprintf("I count upwards, and at most %d numbers.", maxAim))
+		return sayText(fmt.Sprintf("I count upwards, and at most %d numbers.", maxAim))
 	}
 	rate := float64(fluent)
 	if readable {

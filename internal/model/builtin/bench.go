@@ -21,8 +21,8 @@ const (
 
 const digits = "0123456789abcdefghijklmnopqrstuvwxyz"
 
-// stamp makes the i-th delta.
-func stamp(i, size int, at time.Time) string {
+// stampDeltas makes the i-th delta.
+func stampDeltas(i, size int, at time.Time) string {
 	b := make([]byte, size)
 	put(b[:timeDigits], at.UnixNano())
 	b[timeDigits] = ' '
@@ -61,7 +61,7 @@ func saidStamp(i, size int, shown string) (n int, ok bool) {
 	if _, ok := number(shown[:min(timeDigits, len(shown))]); !ok {
 		return 0, false
 	}
-	want := stamp(i, size, time.Unix(0, 0))
+	want := stampDeltas(i, size, time.Unix(0, 0))
 	return len(shown), len(shown) <= timeDigits || shown[timeDigits:] == want[timeDigits:len(shown)]
 }
 

@@ -38,7 +38,7 @@ func (g *Guide) Name() string { return Name }
 // Generate implements model.Model.
 func (g *Guide) Generate(ctx context.Context, req model.Request) iter.Seq2[model.Chunk, error] {
 	return func(yield func(model.Chunk, error) bool) {
-		c := read(req)
+		c := readConversation(req)
 		r := c.reply()
 		for i := range r.calls {
 			r.calls[i].ID = c.callID(i)
@@ -72,7 +72,7 @@ type result struct {
 	failed bool
 }
 
-func read(req model.Request) conversation {
+func readConversation(req model.Request) conversation {
 	c := conversation{messages: withoutInputs(req.Messages), offered: make(map[string]bool, len(req.Tools))}
 	for _, t := range req.Tools {
 		if c.offered[t.Name] = true; t.Name == finalAnswer {
@@ -112,9 +112,9 @@ func read(req model.Request) conversation {
 
 // reply decides what to answer.
 func (c conversation) reply() reply {
-	p, scripted := parse(c.question)
+	p, scripted := parseScript(c.question)
 	if c.forced {
-		return reply{parts: []part{words(c.value(p, ""), 0)}}
+		return reply{parts: []part{splitWords(c.value(p, ""), 0)}}
 	}
 	r := reply{}
 	switch {

@@ -12,27 +12,27 @@ type clause struct {
 	rate float64 // deltas a second, 0 is as fast as the reader can
 }
 
-// deltas reads "5000 deltas of 12 bytes at 40/s"; both options may be absent.
-func deltas(arg string) (n int, o clause, err error) {
+// splitDeltas reads "5000 deltas of 12 bytes at 40/s"; both options may be absent.
+func splitDeltas(arg string) (n int, o clause, err error) {
 	fields := strings.Fields(arg)
 	if len(fields) < 2 || fields[1] != "deltas" && fields[1] != "delta" {
 		return 0, o, fmt.Errorf("how many deltas?")
 	}
-	if n, err = between(fields[0], 0, maxDeltas); err != nil {
+	if n, err = parseBetween(fields[0], 0, maxDeltas); err != nil {
 		return 0, o, err
 	}
-	o, err = options(strings.Join(fields[2:], " "), 0)
+	o, err = parseOptions(strings.Join(fields[2:], " "), 0)
 	return n, o, err
 }
 
-// options reads "of 12 bytes" and "at 40/s", in any order.
-func options(s string, rate float64) (o clause, err error) {
+// parseOptions reads "of 12 bytes" and "at 40/s", in any order.
+func parseOptions(s string, rate float64) (o clause, err error) {
 	o.rate = rate
 	fields := strings.Fields(s)
 	for len(fields) > 0 {
 		switch {
 		case fields[0] == "of" && len(fields) >= 3 && strings.TrimSuffix(fields[2], "s") == "byte":
-			if o.size, err = between(fields[1], 1, maxSize); err != nil {
+			if o.size, err = parseBetween(fields[1], 1, maxSize); err != nil {
 				return o, err
 			}
 			fields = fields[3:]
@@ -49,8 +49,8 @@ func options(s string, rate float64) (o clause, err error) {
 	return o, nil
 }
 
-// between reads a whole number within bounds.
-func between(s string, least, most int) (int, error) {
+// parseBetween reads a whole number within bounds.
+func parseBetween(s string, least, most int) (int, error) {
 	n, err := strconv.Atoi(s)
 	if err != nil || n < least || n > most {
 		return 0, fmt.Errorf("%.40q is no whole number from %d to %d", s, least, most)

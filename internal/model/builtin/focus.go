@@ -10,9 +10,9 @@ import (
 // fewRows is how many items or rows a list may have and still be shown whole.
 const fewRows = 3
 
-// focus leaves of a list or a table what the question is about, beyond what the
+// focusOf leaves of a list or a table what the question is about, beyond what the
 // heading says already. Anything else stays whole.
-func focus(s search.Section, question string) string {
+func focusOf(s search.Section, question string) string {
 	head, rows := itemise(s)
 	terms := search.Terms(question)
 	headed := search.Terms(s.Heading + " " + s.Title)

@@ -20,7 +20,7 @@ func (c conversation) describe(r reply) reply {
 		text = fmt.Sprintf("I see %d images: %s.", len(list), strings.Join(list, "; "))
 	}
 	if strings.TrimSpace(c.question) == "" {
-		return say(text)
+		return sayText(text)
 	}
-	return r.with(append([]part{words(text+"\n\n", wordsPerSecond)}, r.parts...)...)
+	return r.with(append([]part{splitWords(text+"\n\n", wordsPerSecond)}, r.parts...)...)
 }

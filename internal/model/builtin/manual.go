@@ -37,15 +37,15 @@ var manual = sync.OnceValue(func() (m struct{ use, design *search.Index }) {
 	return m
 })
 
-// consult answers a question from the documentation.
-func consult(question string) found {
+// consultManual answers a question from the documentation.
+func consultManual(question string) found {
 	hits := manual().use.Find(question, maxPassages)
 	if len(hits) == 0 || hits[0].Coverage < coveredSome {
 		if deep := manual().design.Find(question, maxPassages); len(deep) > 0 && (len(hits) == 0 || deep[0].Coverage > hits[0].Coverage+clearly) {
 			hits = deep
 		}
 	}
-	return passages(question, hits, func(h search.Hit) string {
+	return findPassages(question, hits, func(h search.Hit) string {
 		if h.Heading == "" || h.Heading == h.Title {
 			return h.Doc
 		}

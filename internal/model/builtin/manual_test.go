@@ -14,7 +14,7 @@ func TestInternalsAnswerLast(t *testing.T) {
 		}
 	}
 	for question, page := range map[string]string{"What is a group commit of the appender?": internals + "design.md", "Which rule is proved by TestKilledMidText?": internals + "conformance.md"} {
-		if got := consult(question).text; !strings.Contains(got, "docs/"+page) {
+		if got := consultManual(question).text; !strings.Contains(got, "docs/"+page) {
 			t.Errorf("%s is not answered from %s: %q", question, page, got)
 		}
 	}

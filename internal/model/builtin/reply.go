@@ -32,14 +32,14 @@ type part struct {
 	once int // a failure with a number greater than 0 happens the first time only
 }
 
-// words is text that comes word by word.
-func words(text string, rate float64) part {
+// splitWords is text that comes word by word.
+func splitWords(text string, rate float64) part {
 	deltas := split(text)
 	return part{n: len(deltas), delta: func(i int) string { return deltas[i] }, rate: rate}
 }
 
-// say is a reply of text at the ordinary pace.
-func say(text string) reply { return reply{parts: []part{words(text, wordsPerSecond)}} }
+// sayText is a reply of text at the ordinary pace.
+func sayText(text string) reply { return reply{parts: []part{splitWords(text, wordsPerSecond)}} }
 
 // split cuts a text after every run of blanks.
 func split(text string) []string {
@@ -78,7 +78,7 @@ func (r reply) after(partial string) reply {
 			}
 			said, ok := p.said(i, rest)
 			if !ok {
-				return r.with(append([]part{words("\n\n", 0)}, r.parts...)...)
+				return r.with(append([]part{splitWords("\n\n", 0)}, r.parts...)...)
 			}
 			if size := len(event.Plain(p.delta(i))); said < size {
 				p.from = i + 1

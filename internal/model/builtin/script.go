@@ -54,10 +54,10 @@ type script struct {
 	open bool // the last step takes more
 }
 
-// parse makes a program, one reply for each step, from a message. A message is a
+// parseScript makes a program, one reply for each step, from a message. A message is a
 // program when one of its lines begins with a directive; its other lines are
 // comments. A mistake makes a program that explains it.
-func parse(text string) (p program, ok bool) {
+func parseScript(text string) (p program, ok bool) {
 	if !strings.Contains(text, "@") {
 		return p, false
 	}
@@ -66,7 +66,7 @@ func parse(text string) (p program, ok bool) {
 	repeat := 1
 	for line := range strings.SplitSeq(text, "\n") {
 		s.line++
-		name, arg, found := directive(line)
+		name, arg, found := parseDirective(line)
 		if !found {
 			continue
 		}
@@ -77,7 +77,7 @@ func parse(text string) (p program, ok bool) {
 		case !known:
 			err = fmt.Errorf("there is no directive @%s", name)
 		case name == "repeat":
-			if repeat, err = between(arg, 1, maxRepeat); err == nil {
+			if repeat, err = parseBetween(arg, 1, maxRepeat); err == nil {
 				continue
 			}
 		default:
@@ -97,14 +97,14 @@ func parse(text string) (p program, ok bool) {
 		}
 	}
 	if len(mistakes) > 0 {
-		p.steps = []reply{say("This script has mistakes; docs/guides/guide-model.md explains the directives.\n\n" + strings.Join(mistakes, "\n"))}
+		p.steps = []reply{sayText("This script has mistakes; docs/guides/guide-model.md explains the directives.\n\n" + strings.Join(mistakes, "\n"))}
 		return p, ok
 	}
 	return s.program, ok
 }
 
-// directive reads a line like "@wait 10s".
-func directive(line string) (name, arg string, ok bool) {
+// parseDirective reads a line like "@wait 10s".
+func parseDirective(line string) (name, arg string, ok bool) {
 	line, ok = strings.CutPrefix(strings.TrimSpace(line), "@")
 	name, arg, _ = strings.Cut(line, " ")
 	return name, strings.TrimSpace(arg), ok && name != ""
@@ -128,31 +128,31 @@ func (s *script) add(p part) error {
 func (s *script) say(arg string) error {
 	counted, clauses, _ := strings.Cut(arg, " words")
 	if n, err := strconv.Atoi(counted); err == nil && n >= 0 {
-		o, err := options(clauses, wordsPerSecond)
+		o, err := parseOptions(clauses, wordsPerSecond)
 		if err != nil || o.size != 0 {
 			return fmt.Errorf("write @say 500 words, or @say 500 words at 40/s")
 		}
 		if n > maxWords {
 			return fmt.Errorf("at most %d words", maxWords)
 		}
-		return s.add(part{n: n, delta: func(i int) string { return word(i, n) }, rate: o.rate})
+		return s.add(part{n: n, delta: func(i int) string { return wordAt(i, n) }, rate: o.rate})
 	}
-	return s.add(words(arg, wordsPerSecond))
+	return s.add(splitWords(arg, wordsPerSecond))
 }
 
 func (s *script) text(arg string) error {
-	n, o, err := deltas(arg)
+	n, o, err := splitDeltas(arg)
 	if err != nil {
 		return fmt.Errorf("%w; write @text 5000 deltas of 12 bytes at 40/s", err)
 	}
 	if o.size == 0 {
 		o.size = 12
 	}
-	return s.add(part{n: n, delta: func(i int) string { return delta(i, o.size) }, rate: o.rate})
+	return s.add(part{n: n, delta: func(i int) string { return deltaAt(i, o.size) }, rate: o.rate})
 }
 
 func (s *script) bench(arg string) error {
-	n, o, err := deltas(arg)
+	n, o, err := splitDeltas(arg)
 	if err == nil && o.size != 0 && o.size < MinStamp {
 		err = fmt.Errorf("a stamped delta has at least %d bytes", MinStamp)
 	}
@@ -162,12 +162,12 @@ func (s *script) bench(arg string) error {
 	if o.size == 0 {
 		o.size = MinStamp
 	}
-	return s.add(part{n: n, delta: func(i int) string { return stamp(i, o.size, time.Now()) }, rate: o.rate, stamped: o.size})
+	return s.add(part{n: n, delta: func(i int) string { return stampDeltas(i, o.size, time.Now()) }, rate: o.rate, stamped: o.size})
 }
 
-func (s *script) unicode(string) error { return s.add(words(Unicode, wordsPerSecond)) }
+func (s *script) unicode(string) error { return s.add(splitWords(Unicode, wordsPerSecond)) }
 
-func (s *script) hostile(string) error { return s.add(words(Hostile, wordsPerSecond)) }
+func (s *script) hostile(string) error { return s.add(splitWords(Hostile, wordsPerSecond)) }
 
 func (s *script) wait(arg string) error {
 	d, err := time.ParseDuration(arg)

@@ -28,7 +28,7 @@ func TestEveryDirectiveIsDocumented(t *testing.T) {
 	}
 	// Its example is a script without a mistake.
 	m := regexp.MustCompile("(?s)```\n(@say.*?)```").FindSubmatch(page)
-	program, ok := parse(string(m[1]))
+	program, ok := parseScript(string(m[1]))
 	if !ok || len(program.steps) != 2 || len(program.steps[0].calls) != 1 {
 		t.Errorf("the example is %d steps, %t", len(program.steps), ok)
 	}

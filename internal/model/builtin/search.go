@@ -35,14 +35,14 @@ const (
 
 // search answers a question from what the workspace or the documentation says.
 func (c conversation) search() reply {
-	manual := consult(c.question)
+	manual := consultManual(c.question)
 	switch {
 	case c.step == 0:
 		pattern := patternOf(c.question)
 		if !c.offered["grep"] || pattern == "" || manual.covered >= coveredWell && aboutParley(c.question) {
 			return manual.or(coveredBit, c.nothing())
 		}
-		return use("grep", map[string]string{"pattern": pattern})
+		return useTool("grep", map[string]string{"pattern": pattern})
 	case c.step == 1:
 		found, _ := c.result("grep")
 		calls := c.toRead(found)
@@ -69,11 +69,11 @@ func (f found) or(least float64, other reply) reply {
 	if f.text == "" || f.covered < least {
 		return other
 	}
-	return say(f.text)
+	return sayText(f.text)
 }
 
-// passages makes an answer of the best hits. source names where one stands.
-func passages(question string, hits []search.Hit, source func(search.Hit) string) found {
+// findPassages makes an answer of the best hits. source names where one stands.
+func findPassages(question string, hits []search.Hit, source func(search.Hit) string) found {
 	var f found
 	var b strings.Builder
 	for i, h := range hits {
@@ -91,7 +91,7 @@ func passages(question string, hits []search.Hit, source func(search.Hit) string
 		if h.Heading != "" {
 			fmt.Fprintf(&b, "**%s**\n\n", h.Heading)
 		}
-		fmt.Fprintf(&b, "%s\n\nFrom %s.", strings.TrimSpace(focus(h.Section, question)), source(h))
+		fmt.Fprintf(&b, "%s\n\nFrom %s.", strings.TrimSpace(focusOf(h.Section, question)), source(h))
 	}
 	f.text = b.String()
 	return f
@@ -118,7 +118,7 @@ var grepLine = regexp.MustCompile(`^(.+?):(\d+): (.*)$`)
 // toRead chooses the documents that a grep has shown to speak most of the question,
 // and makes the calls that read them.
 func (c conversation) toRead(r result) []event.ToolCall {
-	pattern, err := regexp.Compile(argument(r.call, "pattern", ""))
+	pattern, err := regexp.Compile(argumentOf(r.call, "pattern", ""))
 	if r.failed || err != nil {
 		return nil
 	}
@@ -167,9 +167,9 @@ func (c conversation) toRead(r result) []event.ToolCall {
 		page, hasSuffix := strings.CutSuffix(page, ".md")
 		switch {
 		case isPage && hasSuffix && c.offered["wiki_read"]:
-			calls = append(calls, ask("wiki_read", map[string]string{"page": page}))
+			calls = append(calls, askFor("wiki_read", map[string]string{"page": page}))
 		case c.offered["read"]:
-			calls = append(calls, ask("read", map[string]string{"path": d.doc}))
+			calls = append(calls, askFor("read", map[string]string{"path": d.doc}))
 		}
 	}
 	return calls
@@ -182,12 +182,12 @@ func (c conversation) fromDocuments() found {
 		switch {
 		case r.failed:
 		case r.call.Tool == "wiki_read":
-			sections = append(sections, search.Split("the wiki page "+argument(r.call, "page", ""), r.output)...)
+			sections = append(sections, search.Split("the wiki page "+argumentOf(r.call, "page", ""), r.output)...)
 		case r.call.Tool == "read":
-			sections = append(sections, search.Split(argument(r.call, "path", ""), r.output)...)
+			sections = append(sections, search.Split(argumentOf(r.call, "path", ""), r.output)...)
 		}
 	}
-	return passages(c.question, search.New(sections).Find(c.question, maxPassages), func(h search.Hit) string { return h.Doc })
+	return findPassages(c.question, search.New(sections).Find(c.question, maxPassages), func(h search.Hit) string { return h.Doc })
 }
 
 // nothing is the answer where nobody knows anything.
@@ -196,5 +196,5 @@ func (c conversation) nothing() reply {
 	if c.offered["grep"] {
 		where = "this workspace's knowledge or in Parley's documentation"
 	}
-	return say("I found nothing about that in " + where + ". I am the built-in guide and only look things up; if this needs thinking, it needs a real language model. " + realModel)
+	return sayText("I found nothing about that in " + where + ". I am the built-in guide and only look things up; if this needs thinking, it needs a real language model. " + realModel)
 }

@@ -68,7 +68,7 @@ func (c conversation) perform(s skill) reply {
 	if pages := pagesNamed(s.body); c.step == 0 && len(pages) > 0 && c.offered["wiki_read"] {
 		var calls []event.ToolCall
 		for _, page := range pages {
-			calls = append(calls, ask("wiki_read", map[string]string{"page": page}))
+			calls = append(calls, askFor("wiki_read", map[string]string{"page": page}))
 		}
 		return reply{calls: calls}
 	}
@@ -76,22 +76,22 @@ func (c conversation) perform(s skill) reply {
 	fmt.Fprintf(&b, "**%s**\n", cmp.Or(search.Title(s.body), "This skill"))
 	read := 0
 	for _, r := range c.results {
-		if said := summary(r.output); r.call.Tool == "wiki_read" && !r.failed && len(said) > 0 {
-			fmt.Fprintf(&b, "\nFrom the wiki page %s:\n\n- %s\n", argument(r.call, "page", ""), strings.Join(said[:min(len(said), points)], "\n- "))
+		if said := summarizePage(r.output); r.call.Tool == "wiki_read" && !r.failed && len(said) > 0 {
+			fmt.Fprintf(&b, "\nFrom the wiki page %s:\n\n- %s\n", argumentOf(r.call, "page", ""), strings.Join(said[:min(len(said), points)], "\n- "))
 			read++
 		}
 	}
 	did := "read the pages that this skill names"
 	if read == 0 {
 		did = "told what this skill asks for"
-		fmt.Fprintf(&b, "\n- %s\n", strings.Join(summary(s.body), "\n- "))
+		fmt.Fprintf(&b, "\n- %s\n", strings.Join(summarizePage(s.body), "\n- "))
 	}
 	with := "."
 	if len(s.inputs) > 0 {
 		with = " with its inputs: " + strings.Join(s.inputs, ", ") + "."
 	}
 	fmt.Fprintf(&b, "\nI am the built-in guide and have %s. To carry it out needs a real language model, which gets the whole text%s %s", did, with, realModel)
-	return say(b.String())
+	return sayText(b.String())
 }
 
 var (

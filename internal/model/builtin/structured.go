@@ -26,7 +26,7 @@ func (c conversation) conclude(p program, r reply) reply {
 			r.parts = nil
 		}
 	}
-	value := c.value(p, said(r))
+	value := c.value(p, saidText(r))
 	input := json.RawMessage(value)
 	if !json.Valid(input) {
 		input = model.Input(value)
@@ -69,8 +69,8 @@ func (p program) answer(step int) string {
 	return ""
 }
 
-// said is the beginning of what a reply says.
-func said(r reply) string {
+// saidText is the beginning of what a reply says.
+func saidText(r reply) string {
 	const enough = 1000
 	var b strings.Builder
 	for _, p := range r.parts {
@@ -85,7 +85,7 @@ func said(r reply) string {
 func plainLines(text string) string {
 	var lines []string
 	for line := range strings.SplitSeq(text, "\n") {
-		if _, _, ok := directive(line); !ok {
+		if _, _, ok := parseDirective(line); !ok {
 			lines = append(lines, line)
 		}
 	}
@@ -104,7 +104,7 @@ func beforeCorrections(messages []model.Message) int {
 		if i < len(messages)-1 {
 			question = i
 		}
-		if _, scripted := parse(m.Text); scripted {
+		if _, scripted := parseScript(m.Text); scripted {
 			script = i
 		}
 	}

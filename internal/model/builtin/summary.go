@@ -51,32 +51,32 @@ func pageName(s string) (string, bool) {
 func (c conversation) summarise(page string) reply {
 	if c.step == 0 {
 		if !c.offered["wiki_read"] {
-			return say("I cannot look into the wiki: this workspace gives me no wiki_read tool.")
+			return sayText("I cannot look into the wiki: this workspace gives me no wiki_read tool.")
 		}
-		return use("wiki_read", map[string]string{"page": page})
+		return useTool("wiki_read", map[string]string{"page": page})
 	}
 	r, ok := c.result("wiki_read")
 	switch {
 	case !ok:
-		return say("I asked for the wiki page " + page + " and got no answer. Please ask again.")
+		return sayText("I asked for the wiki page " + page + " and got no answer. Please ask again.")
 	case r.failed:
-		return say("I could not read it. " + firstLine(r.output))
+		return sayText("I could not read it. " + firstLine(r.output))
 	}
-	page = argument(r.call, "page", page)
-	points := summary(r.output)
+	page = argumentOf(r.call, "page", page)
+	points := summarizePage(r.output)
 	if len(points) == 0 {
-		return say(fmt.Sprintf("The wiki page %s is empty.", page))
+		return sayText(fmt.Sprintf("The wiki page %s is empty.", page))
 	}
 	title := search.Title(r.output)
 	if title == "" {
 		title = page
 	}
-	return say(fmt.Sprintf("**%s** in short:\n\n- %s\n\nFrom the wiki page %s.", title, strings.Join(points, "\n- "), page))
+	return sayText(fmt.Sprintf("**%s** in short:\n\n- %s\n\nFrom the wiki page %s.", title, strings.Join(points, "\n- "), page))
 }
 
-// summary picks the sentences that hold most of what a text is about, in their
+// summaryOf picks the sentences that hold most of what a text is about, in their
 // order. Beginnings of sections count more.
-func summary(content string) []string {
+func summarizePage(content string) []string {
 	type sentence struct {
 		text  string
 		at    int

@@ -9,7 +9,7 @@ import (
 func Words(n int) string {
 	var b strings.Builder
 	for i := range n {
-		b.WriteString(word(i, n))
+		b.WriteString(wordAt(i, n))
 	}
 	return b.String()
 }
@@ -18,8 +18,8 @@ func Words(n int) string {
 var vocabulary = strings.Fields(`the river carries small boats past quiet villages while morning light
 	falls over fields and every bridge keeps its own story of people who crossed it long ago with bread`)
 
-// word is the i-th of n words, with what separates it from the next.
-func word(i, n int) string {
+// wordAt is the i-th of n words, with what separates it from the next.
+func wordAt(i, n int) string {
 	w := vocabulary[(i+i/len(vocabulary))%len(vocabulary)]
 	if i%12 == 0 {
 		w = strings.ToUpper(w[:1]) + w[1:]
@@ -40,14 +40,14 @@ func Deltas(n, size int) string {
 	var b strings.Builder
 	b.Grow(n * size)
 	for i := range n {
-		b.WriteString(delta(i, size))
+		b.WriteString(deltaAt(i, size))
 	}
 	return b.String()
 }
 
-// delta is the number i, filled up with dots and a blank to exactly size bytes. Of a
+// deltaAt is the number i, filled up with dots and a blank to exactly size bytes. Of a
 // number that is longer the last digits remain.
-func delta(i, size int) string {
+func deltaAt(i, size int) string {
 	s := strconv.Itoa(i)
 	if len(s) >= size {
 		return s[len(s)-size:]

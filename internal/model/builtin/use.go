@@ -8,13 +8,13 @@ import (
 	"github.com/parley-server/parley/internal/text"
 )
 
-// use is a reply that only calls a tool.
-func use(tool string, input map[string]string) reply {
-	return reply{calls: []event.ToolCall{ask(tool, input)}}
+// useTool is a reply that only calls a tool.
+func useTool(tool string, input map[string]string) reply {
+	return reply{calls: []event.ToolCall{askFor(tool, input)}}
 }
 
-// ask makes a call. Its input is a map of plain values.
-func ask(tool string, input any) event.ToolCall {
+// askFor makes a call. Its input is a map of plain values.
+func askFor(tool string, input any) event.ToolCall {
 	raw, err := json.Marshal(input)
 	if err != nil { // such a map always marshals
 		raw = []byte("{}")
@@ -32,8 +32,8 @@ func (c conversation) result(tool string) (result, bool) {
 	return result{}, false
 }
 
-// argument reads a string that a call was made with.
-func argument(call event.ToolCall, name, otherwise string) string {
+// argumentOf reads a string that a call was made with.
+func argumentOf(call event.ToolCall, name, otherwise string) string {
 	var input map[string]any
 	if json.Unmarshal(call.Input, &input) == nil {
 		if s, ok := input[name].(string); ok {

@@ -34,9 +34,9 @@ func writtenPage(question string) (page, content string, ok bool) {
 func (c conversation) write(page, content string) reply {
 	switch {
 	case !c.offered["wiki_write"]:
-		return say("I cannot write to the wiki: this workspace gives me no wiki_write tool.")
+		return sayText("I cannot write to the wiki: this workspace gives me no wiki_write tool.")
 	case c.step == 0 && c.offered["wiki_read"]:
-		return reply{calls: []event.ToolCall{ask("wiki_read", map[string]any{"page": page, "version": true})}}
+		return reply{calls: []event.ToolCall{askFor("wiki_read", map[string]any{"page": page, "version": true})}}
 	}
 	if r, ok := c.result("wiki_write"); ok {
 		return told(r, "Done. ")
@@ -48,27 +48,27 @@ func (c conversation) write(page, content string) reply {
 			input["expected_version"] = json.Number(m[1])
 		}
 	}
-	return planned(plan, ask("wiki_write", input))
+	return planned(plan, askFor("wiki_write", input))
 }
 
 // askApproval shows an approval: it writes a page of its own, which asks a person
 // unless the caller may write.
 func (c conversation) askApproval() reply {
 	if !c.offered["wiki_write"] {
-		return say("I have no tool here that asks for an approval.")
+		return sayText("I have no tool here that asks for an approval.")
 	}
 	if r, ok := c.result("wiki_write"); ok {
 		return told(r, "The call went through. ")
 	}
 	return planned("I am going to write the wiki page approval-demo. Somebody has to allow that first, unless your key has the scope wiki:write; "+
 		"with `parley permissions set wiki_write ask` it asks always.",
-		ask("wiki_write", map[string]any{"page": "approval-demo", "content": "# Approval demo\n\nThe built-in guide wrote this page to show an approval.\n"}))
+		askFor("wiki_write", map[string]any{"page": "approval-demo", "content": "# Approval demo\n\nThe built-in guide wrote this page to show an approval.\n"}))
 }
 
 // planned is a call, and before it what it is good for: what people read when they are
 // asked for their approval.
 func planned(plan string, call event.ToolCall) reply {
-	r := say(plan + "\n\n")
+	r := sayText(plan + "\n\n")
 	r.calls = []event.ToolCall{call}
 	return r
 }
@@ -76,7 +76,7 @@ func planned(plan string, call event.ToolCall) reply {
 // told is how a call went.
 func told(r result, done string) reply {
 	if r.failed {
-		return say("Nothing was written. " + firstLine(r.output))
+		return sayText("Nothing was written. " + firstLine(r.output))
 	}
-	return say(done + firstLine(r.output))
+	return sayText(done + firstLine(r.output))
 }

@@ -67,7 +67,7 @@ func (m *Model) Generate(ctx context.Context, req model.Request) iter.Seq2[model
 		return m.stream(ctx, req, m.params(req))
 	}
 	form := provider.FormOf(req.Output.Schema)
-	return form.Answer(m.stream(ctx, req, m.native(req, form)), m.stream(ctx, req, m.forced(req, form)))
+	return form.Answer(m.stream(ctx, req, m.nativeRequest(req, form)), m.stream(ctx, req, m.forcedRequest(req, form)))
 }
 
 // stream makes one request and yields the reply.
@@ -111,7 +111,7 @@ func (m *Model) readText(s *chunkStream, r *reply, yield func(model.Chunk, error
 		if err != nil {
 			return false, err
 		}
-		text := r.take(chunk)
+		text := r.addChunk(chunk)
 		if err := m.service.Exceeded(&r.bound); err != nil {
 			yield(model.Chunk{}, err)
 			return true, nil

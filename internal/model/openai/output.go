@@ -5,22 +5,22 @@ import (
 	"github.com/parley-server/parley/internal/model/provider"
 )
 
-// native asks for a value of a schema by response_format. Servers other than OpenAI's
+// nativeRequest asks for a value of a schema by response_format. Servers other than OpenAI's
 // may constrain the reply without telling the model what it is for, or ignore what
 // they do not know, so the model is told as well.
-func (m *Model) native(req model.Request, form provider.Form) chatRequest {
+func (m *Model) nativeRequest(req model.Request, form provider.Form) chatRequest {
 	if !m.official {
 		req.System += "\n\nAnswer with one JSON value and nothing else. It fits this JSON Schema:\n" + string(form.Schema)
 	}
 	p := m.params(req)
 	p.ResponseFormat = &responseFormat{Type: "json_schema", JSONSchema: outputSchema{
-		Name: provider.ToolName(req.Output.Name), Schema: form.Schema, Strict: strict(form.Schema),
+		Name: provider.ToolName(req.Output.Name), Schema: form.Schema, Strict: isStrict(form.Schema),
 	}}
 	return p
 }
 
-// forced asks for the same by a function that has to be called.
-func (m *Model) forced(req model.Request, form provider.Form) chatRequest {
+// forcedRequest asks for the same by a function that has to be called.
+func (m *Model) forcedRequest(req model.Request, form provider.Form) chatRequest {
 	name := provider.ToolName(req.Output.Name)
 	req.Tools = []model.Tool{{Name: name, Description: provider.OutputDescription, Schema: form.Schema}}
 	p := m.params(req)

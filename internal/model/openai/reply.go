@@ -30,8 +30,8 @@ func newReply(req model.Request) *reply {
 	return &reply{name: provider.CallIDs(req), forms: provider.Forms(req.Tools), at: map[looseInt]*call{}}
 }
 
-// take adds a chunk and returns the text in it.
-func (r *reply) take(c chatChunk) (text string) {
+// addChunk adds a chunk and returns the text in it.
+func (r *reply) addChunk(c chatChunk) (text string) {
 	if u := parseUsage(c.Usage); u != nil {
 		r.usage = u // the last one counts: some servers send a running total
 	}

@@ -23,7 +23,7 @@ func (m *Model) params(req model.Request) chatRequest {
 		p.Messages = append(p.Messages, message(msg))
 	}
 	for _, t := range req.Tools {
-		p.Tools = append(p.Tools, tool(t))
+		p.Tools = append(p.Tools, convertTool(t))
 	}
 	// OpenAI's reasoning models refuse the old name, many other servers ignore the new one.
 	if n := max(req.MaxTokens, 0); m.official {
@@ -76,7 +76,7 @@ func illustrated(msg model.Message) []contentPart {
 	return parts
 }
 
-func tool(t model.Tool) functionTool {
+func convertTool(t model.Tool) functionTool {
 	f := function{Name: t.Name, Description: t.Description}
 	if json.Unmarshal(provider.FormOf(t.Schema).Schema, &f.Parameters) != nil || f.Parameters == nil {
 		f.Parameters = map[string]json.RawMessage{}

@@ -21,9 +21,9 @@ var strictWords = []string{
 
 var strictFormats = []string{"date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"}
 
-// strict reports whether OpenAI can promise that a reply fits a schema: it knows only
+// isStrict reports whether OpenAI can promise that a reply fits a schema: it knows only
 // some keywords, and wants every object closed and every member required.
-func strict(schema json.RawMessage) bool {
+func isStrict(schema json.RawMessage) bool {
 	var document any
 	return json.Unmarshal(schema, &document) == nil && strictAt(document, maxStrictDepth)
 }

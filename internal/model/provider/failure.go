@@ -15,7 +15,7 @@ import (
 // refusal maps a response that is no stream.
 func (s Service) refusal(res *http.Response) *model.Error {
 	data, _ := io.ReadAll(io.LimitReader(res.Body, 64<<10)) // what is missing only makes the message plainer
-	e := s.judge(res.StatusCode, parse(data))
+	e := s.judge(res.StatusCode, parseReport(data))
 	e.RetryAfter = RetryAfter(res.Header, time.Now())
 	if id := requestID(res.Header); id != "" {
 		e.Err = fmt.Errorf("%w, request %s", e.Err, id)
@@ -25,7 +25,7 @@ func (s Service) refusal(res *http.Response) *model.Error {
 
 // Reported maps an error that a provider reported inside a stream.
 func (s Service) Reported(data []byte) *model.Error {
-	r := parse(data)
+	r := parseReport(data)
 	return s.judge(r.status, r)
 }
 

@@ -15,9 +15,9 @@ type report struct {
 	status              int // some servers put the HTTP status into the body
 }
 
-// parse reads the error bodies in use: {"error":{…}} with and without an outer
+// parseReport reads the error bodies in use: {"error":{…}} with and without an outer
 // "type", {"error":"…"}, and the bare object.
-func parse(data []byte) report {
+func parseReport(data []byte) report {
 	var outer struct {
 		Error json.RawMessage `json:"error"`
 		words
@@ -34,7 +34,7 @@ func parse(data []byte) report {
 			w = words{Message: outer.Error}
 		}
 	}
-	r := report{kind: plain(w.Type), code: plain(w.Code), message: plain(w.Message)}
+	r := report{kind: plainText(w.Type), code: plainText(w.Code), message: plainText(w.Message)}
 	if n, err := strconv.Atoi(r.code); err == nil && n >= 300 && n < 600 {
 		r.status = n
 	}
@@ -48,8 +48,8 @@ type words struct {
 	Message json.RawMessage `json:"message"`
 }
 
-// plain is a JSON string's text, a number's digits, and nothing for the rest.
-func plain(raw json.RawMessage) string {
+// plainText is a JSON string's text, a number's digits, and nothing for the rest.
+func plainText(raw json.RawMessage) string {
 	var s string
 	if json.Unmarshal(raw, &s) == nil {
 		return s

@@ -12,11 +12,11 @@ import (
 // is the finer one, then Retry-After in seconds or as a date. It is zero when
 // nothing can be read, and at most a day.
 func RetryAfter(h http.Header, now time.Time) time.Duration {
-	if d, ok := wait(h.Get("Retry-After-Ms"), time.Millisecond); ok {
+	if d, ok := parseWait(h.Get("Retry-After-Ms"), time.Millisecond); ok {
 		return d
 	}
 	after := strings.TrimSpace(h.Get("Retry-After"))
-	if d, ok := wait(after, time.Second); ok {
+	if d, ok := parseWait(after, time.Second); ok {
 		return d
 	}
 	if at, err := http.ParseTime(after); err == nil {
@@ -27,8 +27,8 @@ func RetryAfter(h http.Header, now time.Time) time.Duration {
 
 const longestWait = 24 * time.Hour
 
-// wait reads a number of units, which some providers give with a fraction.
-func wait(s string, unit time.Duration) (time.Duration, bool) {
+// parseWait reads a number of units, which some providers give with a fraction.
+func parseWait(s string, unit time.Duration) (time.Duration, bool) {
 	n, err := strconv.ParseFloat(strings.TrimSpace(s), 64)
 	if err != nil || math.IsNaN(n) {
 		return 0, false

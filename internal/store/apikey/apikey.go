@@ -50,8 +50,8 @@ func Parse(key string) (id, secret string, ok bool) {
 // isToken reports whether a bearer value looks like a webhook_token.
 func isToken(bearer string) bool { return strings.HasPrefix(bearer, tokenPrefix) }
 
-// generate makes a new key.
-func generate(prefix string) (key, id, secret string) {
+// generateSecret makes a new key.
+func generateSecret(prefix string) (key, id, secret string) {
 	id, secret = random(idLen), random(secretLen)
 	body := prefix + id + secret
 	return body + checksum(body), id, secret
@@ -83,8 +83,8 @@ func random(n int) string {
 	return string(out)
 }
 
-// hash is what is stored of a secret: 190 bits drawn at random need no slow hash.
-func hash(secret string) []byte {
+// hashSecret is what is stored of a secret: 190 bits drawn at random need no slow hash.
+func hashSecret(secret string) []byte {
 	sum := sha256.Sum256([]byte(secret))
 	return sum[:]
 }

@@ -13,7 +13,7 @@ func TestKeysHaveTheDocumentedShape(t *testing.T) {
 		shape := regexp.MustCompile(`^` + prefix + `([0-9A-Za-z]{8})([0-9A-Za-z]{32})[0-9A-Za-z]{6}$`)
 		seen := make(map[string]bool)
 		for range 1000 {
-			key, id, secret := generate(prefix)
+			key, id, secret := generateSecret(prefix)
 			parts := shape.FindStringSubmatch(key)
 			if parts == nil || parts[1] != id || parts[2] != secret || seen[id] {
 				t.Fatalf("key %q, id %q", key, id)
@@ -31,7 +31,7 @@ func TestKeysHaveTheDocumentedShape(t *testing.T) {
 func TestParseRefusesTypos(t *testing.T) {
 	t.Parallel()
 	for prefix, other := range map[string]string{keyPrefix: tokenPrefix, tokenPrefix: keyPrefix} {
-		key, _, _ := generate(prefix)
+		key, _, _ := generateSecret(prefix)
 		typos := []string{strings.Replace(key, prefix, other, 1), strings.TrimPrefix(key, prefix)}
 		for i := range len(key) {
 			typos = append(typos, key[:i]+key[i+1:], key[:i+1]+key[i:])
@@ -51,8 +51,8 @@ func TestParseRefusesTypos(t *testing.T) {
 }
 
 func FuzzParse(f *testing.F) {
-	key, _, _ := generate(keyPrefix)
-	token, _, _ := generate(tokenPrefix)
+	key, _, _ := generateSecret(keyPrefix)
+	token, _, _ := generateSecret(tokenPrefix)
 	for _, s := range []string{key, token, "", "prl_", "whtok_", key[:49], key + "x", strings.ToUpper(key), "Bearer " + key, strings.Repeat("é", 25)} {
 		f.Add(s)
 	}

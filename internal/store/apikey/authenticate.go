@@ -47,7 +47,7 @@ func (s *Store) Authenticate(ctx context.Context, bearer string, remote netip.Ad
 		}
 		row := found.APIKey
 		// An unknown key costs the same comparison as a wrong secret.
-		if subtle.ConstantTimeCompare(hash(secret), row.SecretHash) != 1 || row.Webhook != isToken(bearer) {
+		if subtle.ConstantTimeCompare(hashSecret(secret), row.SecretHash) != 1 || row.Webhook != isToken(bearer) {
 			s.cache.forgetIf(id, sum) // it was valid a while ago
 			return Principal{}, Invalid()
 		}

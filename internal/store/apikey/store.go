@@ -75,14 +75,14 @@ type Grant struct {
 
 // Create makes a key. Its text is returned here and never again.
 func (s *Store) Create(ctx context.Context, g Grant) (Key, string, error) {
-	if err := g.check(); err != nil {
+	if err := g.checkGrant(); err != nil {
 		return Key{}, "", err
 	}
-	return s.insert(ctx, s.q, g)
+	return s.insertKey(ctx, s.q, g)
 }
 
-// check lets nobody grant a scope that they lack.
-func (g Grant) check() error {
+// checkGrant lets nobody grant a scope that they lack.
+func (g Grant) checkGrant() error {
 	var wrong []fault.Violation
 	if g.Name == "" || len(g.Name) > 100 || !utf8.ValidString(g.Name) {
 		wrong = append(wrong, fault.Violation{Param: "/name", Rule: "length", Message: "A key's name is text in UTF-8, of 1 to 100 bytes."})
@@ -111,14 +111,14 @@ func (g Grant) check() error {
 	return nil
 }
 
-func (s *Store) insert(ctx context.Context, q *db.Queries, g Grant) (Key, string, error) {
+func (s *Store) insertKey(ctx context.Context, q *db.Queries, g Grant) (Key, string, error) {
 	prefix := keyPrefix
 	if g.webhook {
 		prefix = tokenPrefix
 	}
-	text, id, secret := generate(prefix)
+	text, id, secret := generateSecret(prefix)
 	arg := db.APIKeyInsertParams{
-		ID: id, WorkspaceID: g.Workspace, Name: g.Name, SecretHash: hash(secret), Last4: text[len(text)-4:],
+		ID: id, WorkspaceID: g.Workspace, Name: g.Name, SecretHash: hashSecret(secret), Last4: text[len(text)-4:],
 		Scopes: slices.Compact(slices.Sorted(slices.Values(g.Scopes.Strings()))), Loopback: g.Loopback, Webhook: g.webhook,
 	}
 	if g.Life != nil {
@@ -169,7 +169,7 @@ func (s *Store) Rotate(ctx context.Context, workspace uuid.UUID, id string, over
 		if old.ExpiresAt != nil {
 			g.Life = new(old.ExpiresAt.Sub(old.CreatedAt))
 		}
-		if key, text, err = s.insert(ctx, q, g); err != nil {
+		if key, text, err = s.insertKey(ctx, q, g); err != nil {
 			return err
 		}
 		n, err := q.APIKeyReplace(ctx, workspace, id, &key.ID, overlap.Seconds())

@@ -60,11 +60,11 @@ func (s *Store) Run(ctx context.Context) error {
 			return nil
 		case <-tick.C:
 		}
-		checks.Note(ctx, s.check(ctx))
+		checks.Note(ctx, s.checkChanges(ctx))
 	}
 }
 
-func (s *Store) check(ctx context.Context) error {
+func (s *Store) checkChanges(ctx context.Context) error {
 	w := &s.watch
 	w.mu.Lock()
 	ids := slices.Collect(maps.Keys(w.held))

@@ -16,7 +16,7 @@ import (
 // CreateWebhookToken makes the workspace's webhook_token, or fails with ErrOnlyOne
 // where there is one. Its text is returned here and never again.
 func (s *Store) CreateWebhookToken(ctx context.Context, workspace uuid.UUID) (Key, string, error) {
-	key, text, err := s.insert(ctx, s.q, Grant{Workspace: workspace, Name: "webhook_token", Scopes: Scopes{Chat, SessionsRead}, webhook: true})
+	key, text, err := s.insertKey(ctx, s.q, Grant{Workspace: workspace, Name: "webhook_token", Scopes: Scopes{Chat, SessionsRead}, webhook: true})
 	if pgerr.Constraint(err) == "api_keys_webhook" {
 		return Key{}, "", ErrOnlyOne
 	}

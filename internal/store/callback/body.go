@@ -20,9 +20,9 @@ type Delivery struct {
 	Protocol Protocol
 }
 
-// wrap makes the body of a report around its data, a JSON object, to which it adds
+// wrapBody makes the body of a report around its data, a JSON object, to which it adds
 // where the report belongs.
-func wrap(d Delivery, data []byte, metadata json.RawMessage) ([]byte, error) {
+func wrapBody(d Delivery, data []byte, metadata json.RawMessage) ([]byte, error) {
 	var inner bytes.Buffer
 	if err := json.Compact(&inner, data); err != nil {
 		return nil, fmt.Errorf("read the data of a report: %w", err)

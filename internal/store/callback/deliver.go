@@ -86,7 +86,7 @@ func (s *Store) Deliver(ctx context.Context, delivery uuid.UUID, job int64, body
 			return 0, false, err
 		}
 	}
-	secrets, err := s.secrets(ctx, row.WorkspaceID)
+	secrets, err := s.openSecrets(ctx, row.WorkspaceID)
 	if err != nil {
 		return 0, false, err
 	}
@@ -115,7 +115,7 @@ func (s *Store) write(ctx context.Context, row db.DeliveryTakeRow, body func(con
 		return nil, fmt.Errorf("make the data of a report: %w", err)
 	}
 	if d.Protocol == Parley {
-		if whole, err = wrap(d, whole, row.Metadata); err != nil {
+		if whole, err = wrapBody(d, whole, row.Metadata); err != nil {
 			return nil, err
 		}
 	}
@@ -149,7 +149,7 @@ func (s *Store) attempt(ctx context.Context, row db.DeliveryTakeRow, secrets [][
 	if Protocol(row.Protocol) == A2A10 {
 		r.Header.Set("Content-Type", "application/a2a+json")
 	}
-	auth.present(r.Header)
+	auth.addHeaders(r.Header)
 	res, err := s.client.Do(r)
 	if err != nil {
 		return outcome{err: reason(err)}
@@ -185,7 +185,7 @@ func (s *Store) settle(ctx context.Context, delivery uuid.UUID, job int64, try i
 	status := delivered
 	if o.err != "" {
 		status = failed
-		if again, ok := pause(try, o.asked); ok && !o.final() {
+		if again, ok := retryPause(try, o.asked); ok && !o.final() {
 			status, retry = pending, again
 		}
 	}

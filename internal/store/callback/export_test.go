@@ -12,7 +12,7 @@ func (s *Store) Hurry(d time.Duration) { s.client = s.guard.Client(egress.Limits
 // Schedule is the pause after each failed attempt.
 var Schedule = schedule
 
-var Wrap = wrap
+var Wrap = wrapBody
 
 // Reason names what went wrong on the way.
 var Reason = reason

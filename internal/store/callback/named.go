@@ -86,8 +86,8 @@ func (s *Store) openAuth(workspace, turn uuid.UUID, name string, sealed []byte) 
 	return a, nil
 }
 
-// present shows the receiver what it asked for.
-func (a Auth) present(h http.Header) {
+// addHeaders shows the receiver what it asked for.
+func (a Auth) addHeaders(h http.Header) {
 	if a.Token != "" {
 		h.Set("X-A2A-Notification-Token", a.Token)
 	}

@@ -69,7 +69,7 @@ func (s *Store) Get(ctx context.Context, workspace, id uuid.UUID) (Callback, err
 	if err != nil {
 		return Callback{}, err
 	}
-	c := Callback{CallbackID: row.ID, SessionID: row.SessionID, TurnID: row.TurnID, URL: shown(address), Metadata: row.Metadata,
+	c := Callback{CallbackID: row.ID, SessionID: row.SessionID, TurnID: row.TurnID, URL: hideQuery(address), Metadata: row.Metadata,
 		Status: row.Status, Disabled: row.DisabledAt != nil, Deliveries: []Shown{}, CreatedAt: row.CreatedAt.UTC()}
 	list, err := s.q.DeliveriesOf(ctx, workspace, id, maxDeliveries)
 	if err != nil {
@@ -150,7 +150,7 @@ func (s *Store) List(ctx context.Context, workspace uuid.UUID, status, cursor st
 			return Page{}, err
 		}
 		sum := Summary{CallbackID: r.CallbackID, WebhookID: r.ID, SessionID: r.SessionID, TurnID: r.TurnID, Type: Type(r.Type), Seq: r.Seq,
-			Status: r.Status, URL: shown(address), NextAt: utc(r.NextAt), CreatedAt: r.CreatedAt.UTC()}
+			Status: r.Status, URL: hideQuery(address), NextAt: utc(r.NextAt), CreatedAt: r.CreatedAt.UTC()}
 		if r.LastAt != nil && r.LastLatencyMS != nil {
 			sum.LastAttempt = &Attempt{r.Attempts, r.LastAt.UTC(), r.LastStatus, *r.LastLatencyMS, r.LastError}
 		}
@@ -173,8 +173,8 @@ func readCursor(text string) (uuid.UUID, error) {
 	return uuid.UUID(b[1:]), nil
 }
 
-// shown is a URL without its query.
-func shown(raw string) string {
+// hideQuery is a URL without its query.
+func hideQuery(raw string) string {
 	u, err := url.Parse(raw)
 	if err != nil {
 		return ""

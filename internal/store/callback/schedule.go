@@ -19,9 +19,9 @@ var schedule = [Attempts - 1]time.Duration{
 // longest is as long as a receiver may put the next attempt off.
 const longest = 24 * time.Hour
 
-// pause is how long to wait after an attempt, counted from 0; ok is false after the
+// retryPause is how long to wait after an attempt, counted from 0; ok is false after the
 // last. It varies by a fifth, so that what failed together does not come together.
-func pause(try int, asked time.Duration) (d time.Duration, ok bool) {
+func retryPause(try int, asked time.Duration) (d time.Duration, ok bool) {
 	if try >= len(schedule) {
 		return 0, false
 	}

@@ -19,7 +19,7 @@ var ErrShown = errors.New("the secret was shown before")
 // Secret hands a workspace's signing secret out, once, and makes it where there is
 // none. The second time it fails with ErrShown.
 func (s *Store) Secret(ctx context.Context, workspace uuid.UUID) (string, error) {
-	if _, err := s.secrets(ctx, workspace); err != nil {
+	if _, err := s.openSecrets(ctx, workspace); err != nil {
 		return "", err
 	}
 	row, err := s.q.SecretShow(ctx, workspace)
@@ -50,8 +50,8 @@ func (s *Store) Rotate(ctx context.Context, workspace uuid.UUID, overlap time.Du
 	return FormatSecret(secret), err
 }
 
-// secrets are what a workspace signs with now, newest first. The first call makes one.
-func (s *Store) secrets(ctx context.Context, workspace uuid.UUID) ([][]byte, error) {
+// openSecrets are what a workspace signs with now, newest first. The first call makes one.
+func (s *Store) openSecrets(ctx context.Context, workspace uuid.UUID) ([][]byte, error) {
 	for {
 		rows, err := s.q.SecretsLive(ctx, workspace)
 		if err != nil {

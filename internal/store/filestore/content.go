@@ -29,11 +29,11 @@ type Content struct {
 // Open opens a file by its signed address: path and query as the request has them.
 // What is not signed, and what is there no more, is FILE_NOT_FOUND.
 func (s *Store) Open(ctx context.Context, path, query string) (Content, error) {
-	l, ok := s.verify(http.MethodGet, path, query)
+	l, ok := s.verifyLink(http.MethodGet, path, query)
 	if !ok {
 		return Content{}, notFound()
 	}
-	row, err := s.opened(ctx, l)
+	row, err := s.linkedFile(ctx, l)
 	if err != nil {
 		return Content{}, err
 	}
@@ -66,7 +66,7 @@ func (r *reader) Read(p []byte) (int, error) {
 		return 0, io.EOF
 	}
 	if len(r.chunk) == 0 {
-		ctx, cancel := brief(r.ctx)
+		ctx, cancel := shortContext(r.ctx)
 		defer cancel()
 		chunk, err := r.q.ChunkGet(ctx, r.upload, int32(r.at/chunkSize))
 		if err != nil {

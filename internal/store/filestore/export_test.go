@@ -10,18 +10,18 @@ import (
 
 // Sniff and Verdict show how types are told apart.
 var (
-	Sniff   = sniff
-	Verdict = verdict
+	Sniff   = sniffType
+	Verdict = judgeContent
 )
 
 // Sign makes an address with an expiry of the test's choice.
 func (s *Store) Sign(method string, workspace, file uuid.UUID, expires time.Time) string {
-	return s.sign(link{method, workspace, file, expires})
+	return s.signLink(link{method, workspace, file, expires})
 }
 
 // Verify tells whether an address is one that Sign made.
 func (s *Store) Verify(method, path, query string) bool {
-	_, ok := s.verify(method, path, query)
+	_, ok := s.verifyLink(method, path, query)
 	return ok
 }
 

@@ -41,7 +41,7 @@ func (s *Store) fetchAll(ctx context.Context) error {
 	running.Go(func() {
 		for work := range s.opt.Pulse.Beats(ctx) {
 			if work.Fetches {
-				s.nudge()
+				s.wakeFetchers()
 			}
 		}
 	})
@@ -50,7 +50,7 @@ func (s *Store) fetchAll(ctx context.Context) error {
 		looks.Note(ctx, err)
 		if found {
 			running.Go(func() {
-				defer s.nudge() // another file may have this place
+				defer s.wakeFetchers() // another file may have this place
 				defer release()
 				if err := s.fetchOne(ctx, row); err != nil && ctx.Err() == nil {
 					s.log.WarnContext(ctx, "fetch a file", "file", row.ID, "err", err)
@@ -73,7 +73,7 @@ func (s *Store) claimFetch(ctx context.Context) (row db.File, release func(), fo
 	if ctx.Err() != nil {
 		return row, nil, false, nil
 	}
-	ctx, cancel := brief(context.WithoutCancel(ctx)) // a lease without a fetch would only run out
+	ctx, cancel := shortContext(context.WithoutCancel(ctx)) // a lease without a fetch would only run out
 	defer cancel()
 	due, err := s.q.FetchesDue(ctx)
 	if err != nil {
@@ -96,8 +96,8 @@ func (s *Store) claimFetch(ctx context.Context) (row db.File, release func(), fo
 	}
 }
 
-// nudge tells this process that there is something to fetch.
-func (s *Store) nudge() {
+// wakeFetchers tells this process that there is something to fetch.
+func (s *Store) wakeFetchers() {
 	select {
 	case s.news <- struct{}{}:
 	default:
@@ -123,12 +123,12 @@ func (s *Store) fetchOne(ctx context.Context, row db.File) error {
 		// What was wrong is not told: it would show the caller a network that is not theirs.
 		why, refused = "origin_url could not be fetched: its server does not answer as it should.", true
 	}
-	ctx, cancel := brief(context.WithoutCancel(ctx))
+	ctx, cancel := shortContext(context.WithoutCancel(ctx))
 	defer cancel()
 	if !refused {
 		return s.q.FetchLater(ctx, pause.Seconds(), row.ID, row.Tries)
 	}
-	if err := s.reject(ctx, row, string(why)); fault.From(err) == nil {
+	if err := s.rejectUpload(ctx, row, string(why)); fault.From(err) == nil {
 		return err
 	}
 	return nil
@@ -140,7 +140,7 @@ func (s *Store) transfer(ctx context.Context, row db.File) error {
 	if row.Tries > fetchTries { // it was taken up again and again, and never ended
 		return refusal("origin_url could not be fetched.")
 	}
-	if err := s.fits(ctx, row.WorkspaceID, 0); err != nil {
+	if err := s.fitsStorage(ctx, row.WorkspaceID, 0); err != nil {
 		return refusedStorage(err)
 	}
 	origin, err := s.keys.Open(row.Origin, originPurpose, row.WorkspaceID.String(), row.ID.String())
@@ -173,12 +173,12 @@ func (s *Store) transfer(ctx context.Context, row db.File) error {
 	if row.Size != nil {
 		limit = *row.Size
 	}
-	got, err := s.receive(ctx, res.Body, limit, func(head []byte) (string, error) {
+	got, err := s.receiveContent(ctx, res.Body, limit, func(head []byte) (string, error) {
 		declared := row.Mime
 		if declared == "" {
 			declared = Type(row.Filename, head)
 		}
-		if why := verdict(declared, sniff(head), row.Unrestricted); why != "" {
+		if why := judgeContent(declared, sniffType(head), row.Unrestricted); why != "" {
 			return "", refusal(why)
 		}
 		return declared, nil
@@ -189,7 +189,7 @@ func (s *Store) transfer(ctx context.Context, row db.File) error {
 	if err != nil {
 		return err
 	}
-	_, err = s.finish(ctx, row, got)
+	_, err = s.finishUpload(ctx, row, got)
 	return refusedStorage(err)
 }
 

@@ -71,11 +71,11 @@ type Page struct {
 
 // Get reads what a file is known by, or fails with FILE_NOT_FOUND.
 func (s *Store) Get(ctx context.Context, workspace, id uuid.UUID) (File, error) {
-	row, err := s.get(ctx, workspace, id)
+	row, err := s.fileRow(ctx, workspace, id)
 	if err != nil {
 		return File{}, err
 	}
-	now, err := s.clock(ctx, s.q)
+	now, err := s.databaseTime(ctx, s.q)
 	return fileOf(row, now), err
 }
 
@@ -94,7 +94,7 @@ func (s *Store) List(ctx context.Context, workspace uuid.UUID, direction Directi
 	if err != nil {
 		return Page{}, fmt.Errorf("list files: %w", err)
 	}
-	now, err := s.clock(ctx, s.q)
+	now, err := s.databaseTime(ctx, s.q)
 	if err != nil {
 		return Page{}, err
 	}
@@ -110,14 +110,14 @@ func (s *Store) List(ctx context.Context, workspace uuid.UUID, direction Directi
 
 // Download gives a file that is ready an address, or fails with FILE_NOT_FOUND.
 func (s *Store) Download(ctx context.Context, workspace, id uuid.UUID) (Download, error) {
-	row, err := s.get(ctx, workspace, id)
+	row, err := s.fileRow(ctx, workspace, id)
 	if err != nil {
 		return Download{}, err
 	}
 	if row.State != string(StatusReady) {
 		return Download{}, fault.New(fault.FileNotFound, "There is nothing to download: the file is not ready.")
 	}
-	now, err := s.clock(ctx, s.q)
+	now, err := s.databaseTime(ctx, s.q)
 	return s.downloadOf(row, now), err
 }
 
@@ -128,7 +128,7 @@ func (s *Store) Downloads(ctx context.Context, workspace, session uuid.UUID, tur
 	if err != nil {
 		return nil, fmt.Errorf("list produced files: %w", err)
 	}
-	now, err := s.clock(ctx, s.q)
+	now, err := s.databaseTime(ctx, s.q)
 	if err != nil {
 		return nil, err
 	}
@@ -140,13 +140,13 @@ func (s *Store) Downloads(ctx context.Context, workspace, session uuid.UUID, tur
 }
 
 func (s *Store) downloadOf(r db.File, now time.Time) Download {
-	f, expires := s.shown(r, now)
+	f, expires := s.shownFile(r, now)
 	return Download{File: f, FileID: r.ID, CreatedAt: r.CreatedAt.UTC(), ExpiresAt: expires.UTC()}
 }
 
-// shown is a file that is ready as streams and messages show it.
-func (s *Store) shown(r db.File, now time.Time) (event.File, time.Time) {
-	address, expires := s.download(r.WorkspaceID, r.ID, now)
+// shownFile is a file that is ready as streams and messages show it.
+func (s *Store) shownFile(r db.File, now time.Time) (event.File, time.Time) {
+	address, expires := s.downloadLink(r.WorkspaceID, r.ID, now)
 	return event.File{Filename: r.Filename, MIME: r.Mime, Size: *r.Size, DownloadURL: address}, expires
 }
 

@@ -98,14 +98,14 @@ func New(pool *pgxpool.Pool, keys *vault.Keyring, opt Options) *Store {
 // TTL is how long the address of a download is valid.
 func (s *Store) TTL() time.Duration { return s.opt.TTL }
 
-// brief bounds what one statement may wait for, where the caller's context lasts as
+// shortContext bounds what one statement may wait for, where the caller's context lasts as
 // long as somebody sends.
-func brief(ctx context.Context) (context.Context, context.CancelFunc) {
+func shortContext(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, 3*time.Second)
 }
 
-// get reads a file, or fails with FILE_NOT_FOUND.
-func (s *Store) get(ctx context.Context, workspace, id uuid.UUID) (db.File, error) {
+// fileRow reads a file, or fails with FILE_NOT_FOUND.
+func (s *Store) fileRow(ctx context.Context, workspace, id uuid.UUID) (db.File, error) {
 	row, err := s.q.FileGet(ctx, workspace, id)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return row, notFound()
@@ -116,7 +116,7 @@ func (s *Store) get(ctx context.Context, workspace, id uuid.UUID) (db.File, erro
 	return row, nil
 }
 
-func (s *Store) clock(ctx context.Context, q *db.Queries) (time.Time, error) {
+func (s *Store) databaseTime(ctx context.Context, q *db.Queries) (time.Time, error) {
 	now, err := q.FileClock(ctx)
 	if err != nil {
 		return now, fmt.Errorf("read the clock: %w", err)

@@ -45,7 +45,7 @@ func (f Inbound) Image() bool {
 }
 
 // Text reports whether the file is some form of text.
-func (f Inbound) Text() bool { return textual(f.MIME) }
+func (f Inbound) Text() bool { return isText(f.MIME) }
 
 // Inbound reads the files that came with the message of a turn, in its order: texts
 // and images as far as they are not too large, of all others what they are called.

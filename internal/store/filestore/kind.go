@@ -80,7 +80,7 @@ func Allowed() []string {
 
 // Type says what a file probably is, by its name and its beginning.
 func Type(name string, head []byte) string {
-	sniffed := sniff(head)
+	sniffed := sniffType(head)
 	ext := ending(name)
 	switch sniffed {
 	case plainText, xmlText, htmlText:
@@ -88,7 +88,7 @@ func Type(name string, head []byte) string {
 			return svgImage
 		}
 		for _, a := range allowed {
-			if a.ext != "" && (ext == a.ext || ext == "yml" && a.ext == "yaml") && textual(a.mime) && fits(a.mime, sniffed) {
+			if a.ext != "" && (ext == a.ext || ext == "yml" && a.ext == "yaml") && isText(a.mime) && isCompatible(a.mime, sniffed) {
 				return a.mime
 			}
 		}
@@ -101,8 +101,8 @@ func ending(name string) string {
 	return strings.ToLower(strings.TrimPrefix(path.Ext(name), "."))
 }
 
-// normal is a declared type without parameters, "" for what is none.
-func normal(declared string) string {
+// normalizeType is a declared type without parameters, "" for what is none.
+func normalizeType(declared string) string {
 	t, _, err := mime.ParseMediaType(declared)
 	if err != nil || strings.Count(t, "/") != 1 || len(t) > 127 || strings.Contains(t, "*") {
 		return ""
@@ -120,9 +120,9 @@ func normal(declared string) string {
 	return t
 }
 
-// permitted refuses a declared type, or a name, that may not be sent: with
+// checkPermitted refuses a declared type, or a name, that may not be sent: with
 // UNSUPPORTED_FILE_TYPE, before any byte is.
-func permitted(name, declared string, unrestricted bool) error {
+func checkPermitted(name, declared string, unrestricted bool) error {
 	ext := ending(name)
 	refuse := func(param, format string, args ...any) error {
 		f := fault.New(fault.UnsupportedFileType, format, args...)
@@ -145,29 +145,29 @@ func permitted(name, declared string, unrestricted bool) error {
 	return nil
 }
 
-// verdict says why the bytes of a file are refused, "" if they are not. They have
+// judgeContent says why the bytes of a file are refused, "" if they are not. They have
 // to be what was declared, as far as that can be seen, and nothing that is denied.
-func verdict(declared, sniffed string, unrestricted bool) string {
+func judgeContent(declared, sniffed string, unrestricted bool) string {
 	switch {
 	case slices.Contains(denied, sniffed):
 		return "The file is a program or a script, which a system would run."
 	case !unrestricted && !slices.Contains(Allowed(), declared):
 		return "The file is " + declared + ", which needs a key with the scope files:write:unrestricted."
-	case !fits(declared, sniffed):
+	case !isCompatible(declared, sniffed):
 		return "The file is declared as " + declared + ", but looks like " + sniffed + "."
 	}
 	return ""
 }
 
-// fits reports whether bytes that look like one type can be of another.
-func fits(declared, sniffed string) bool {
+// isCompatible reports whether bytes that look like one type can be of another.
+func isCompatible(declared, sniffed string) bool {
 	if declared == sniffed {
 		return true
 	}
 	switch {
 	case declared == "text/markdown" || declared == htmlText: // Markdown may begin with a tag
 		return sniffed == plainText || sniffed == xmlText || sniffed == htmlText
-	case textual(declared) || declared == svgImage:
+	case isText(declared) || declared == svgImage:
 		return sniffed == plainText || sniffed == xmlText
 	case declared == zipArchive:
 		return strings.HasPrefix(sniffed, "application/vnd.")
@@ -175,8 +175,8 @@ func fits(declared, sniffed string) bool {
 	return !seen[declared]
 }
 
-// textual reports whether a type is one of the forms of text.
-func textual(t string) bool {
+// isText reports whether a type is one of the forms of text.
+func isText(t string) bool {
 	switch t {
 	case "application/xml", "application/json", "application/x-ndjson", "application/yaml":
 		return true
@@ -192,7 +192,7 @@ var seen = func() map[string]bool {
 		"application/postscript": true, "video/webm": true, "font/woff": true, "font/woff2": true,
 	}
 	for _, a := range allowed {
-		m[a.mime] = !textual(a.mime)
+		m[a.mime] = !isText(a.mime)
 	}
 	return m
 }()

@@ -38,14 +38,14 @@ type link struct {
 	expires         time.Time // whole seconds
 }
 
-// download is the address of a file, and when it expires.
-func (s *Store) download(workspace, file uuid.UUID, now time.Time) (address string, expires time.Time) {
+// downloadLink is the address of a file, and when it expires.
+func (s *Store) downloadLink(workspace, file uuid.UUID, now time.Time) (address string, expires time.Time) {
 	l := link{http.MethodGet, workspace, file, now.Add(s.opt.TTL).Truncate(time.Second)}
-	return s.sign(l), l.expires
+	return s.signLink(l), l.expires
 }
 
-// sign writes an address.
-func (s *Store) sign(l link) string {
+// signLink writes an address.
+func (s *Store) signLink(l link) string {
 	id, key := s.keys.Derive(linkPurpose)
 	return strings.TrimSuffix(s.opt.Base, "/") + l.path() + "?" + l.query(id, l.signature(id, key))
 }
@@ -66,9 +66,9 @@ func (l link) signature(id string, key []byte) string {
 	return base64url.EncodeToString(mac.Sum(nil))
 }
 
-// verify reads an address as a request has it: its method, its path as it was sent,
+// verifyLink reads an address as a request has it: its method, its path as it was sent,
 // its query. ok is false for whatever sign did not write.
-func (s *Store) verify(method, path, query string) (l link, ok bool) {
+func (s *Store) verifyLink(method, path, query string) (l link, ok bool) {
 	l.method = method
 	rest, prefixed := strings.CutPrefix(path, "/api/v1/workspaces/")
 	workspace, rest, between := strings.Cut(rest, "/files/")
@@ -103,15 +103,15 @@ func (l link) valid(now time.Time) error {
 	return nil
 }
 
-// opened is the file of a signed address whose time is not over.
-func (s *Store) opened(ctx context.Context, l link) (db.File, error) {
-	ctx, cancel := brief(ctx)
+// linkedFile is the file of a signed address whose time is not over.
+func (s *Store) linkedFile(ctx context.Context, l link) (db.File, error) {
+	ctx, cancel := shortContext(ctx)
 	defer cancel()
-	row, err := s.get(ctx, l.workspace, l.file)
+	row, err := s.fileRow(ctx, l.workspace, l.file)
 	if err != nil {
 		return row, err
 	}
-	now, err := s.clock(ctx, s.q)
+	now, err := s.databaseTime(ctx, s.q)
 	if err != nil {
 		return row, err
 	}

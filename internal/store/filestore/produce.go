@@ -22,35 +22,35 @@ func (s *Store) Produce(ctx context.Context, workspace, session, turn uuid.UUID,
 		return f, err
 	}
 	filename = Name(filename)
-	declared := normal(mime)
+	declared := normalizeType(mime)
 	if mime != "" && declared == "" {
-		return event.File{}, rejected(StatusRejected, "The type is no media type, like text/csv.")
+		return event.File{}, rejection(StatusRejected, "The type is no media type, like text/csv.")
 	}
-	if f := fault.From(permitted(filename, declared, true)); f != nil {
-		return event.File{}, rejected(StatusRejected, f.Message)
+	if f := fault.From(checkPermitted(filename, declared, true)); f != nil {
+		return event.File{}, rejection(StatusRejected, f.Message)
 	}
 	n, err := s.q.FilesCount(ctx, turn)
 	if err != nil {
 		return event.File{}, fmt.Errorf("count produced files: %w", err)
 	}
 	if n >= MaxProduced {
-		return event.File{}, rejected(StatusRejected, fmt.Sprintf("A turn produces at most %d files.", MaxProduced))
+		return event.File{}, rejection(StatusRejected, fmt.Sprintf("A turn produces at most %d files.", MaxProduced))
 	}
-	if err := s.fits(ctx, workspace, 0); err != nil {
+	if err := s.fitsStorage(ctx, workspace, 0); err != nil {
 		return event.File{}, err
 	}
-	got, err := s.receive(ctx, r, MaxSize, func(head []byte) (string, error) {
+	got, err := s.receiveContent(ctx, r, MaxSize, func(head []byte) (string, error) {
 		if declared == "" {
 			declared = Type(filename, head)
 		}
-		if why := verdict(declared, sniff(head), true); why != "" {
+		if why := judgeContent(declared, sniffType(head), true); why != "" {
 			return "", refusal(why)
 		}
 		return declared, nil
 	})
 	switch why, refused := errors.AsType[refusal](err); {
 	case refused:
-		return event.File{}, rejected(StatusRejected, string(why))
+		return event.File{}, rejection(StatusRejected, string(why))
 	case errors.Is(err, errTooLong):
 		return event.File{}, fault.New(fault.FileTooLarge, "A file has at most %d bytes.", MaxSize)
 	case err != nil:
@@ -61,12 +61,12 @@ func (s *Store) Produce(ctx context.Context, workspace, session, turn uuid.UUID,
 		UploadID: got.upload, SessionID: session, TurnID: turn, CallID: call,
 	})
 	if err != nil {
-		s.drop(ctx, got.upload)
+		s.dropObject(ctx, got.upload)
 	}
 	if errors.Is(err, pgx.ErrNoRows) { // the same call was quicker elsewhere
 		f, err := s.produced(ctx, workspace, turn, call)
 		if errors.Is(err, pgx.ErrNoRows) {
-			return f, rejected(StatusRejected, "The session is not there any more.")
+			return f, rejection(StatusRejected, "The session is not there any more.")
 		}
 		return f, err
 	}
@@ -76,8 +76,8 @@ func (s *Store) Produce(ctx context.Context, workspace, session, turn uuid.UUID,
 	if err != nil {
 		return event.File{}, fmt.Errorf("store produced file: %w", err)
 	}
-	now, err := s.clock(ctx, s.q)
-	f, _ := s.shown(row, now)
+	now, err := s.databaseTime(ctx, s.q)
+	f, _ := s.shownFile(row, now)
 	return f, err
 }
 
@@ -90,7 +90,7 @@ func (s *Store) produced(ctx context.Context, workspace, turn uuid.UUID, call st
 	if row.State != string(StatusReady) {
 		return event.File{}, notFound() // it was deleted since
 	}
-	now, err := s.clock(ctx, s.q)
-	f, _ := s.shown(row, now)
+	now, err := s.databaseTime(ctx, s.q)
+	f, _ := s.shownFile(row, now)
 	return f, err
 }

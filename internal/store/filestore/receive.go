@@ -31,27 +31,27 @@ type refusal string
 
 func (r refusal) Error() string { return string(r) }
 
-// receive stores what r has, up to limit bytes, as an upload. Its beginning is shown
+// receiveContent stores what r has, up to limit bytes, as an upload. Its beginning is shown
 // to check, which says what the file is or refuses it. On an error nothing is left.
-func (s *Store) receive(ctx context.Context, r io.Reader, limit int64, check func(head []byte) (mime string, err error)) (got received, err error) {
+func (s *Store) receiveContent(ctx context.Context, r io.Reader, limit int64, check func(head []byte) (mime string, err error)) (got received, err error) {
 	got.upload = uuid.Must(uuid.NewV7())
-	begin, cancel := brief(ctx)
+	begin, cancel := shortContext(ctx)
 	defer cancel()
 	if err := s.q.UploadBegin(begin, got.upload); err != nil {
 		return got, fmt.Errorf("begin upload: %w", err)
 	}
 	defer func() {
 		if err != nil {
-			s.drop(ctx, got.upload)
+			s.dropObject(ctx, got.upload)
 		}
 	}()
-	got.size, got.sha256, err = digest(r, limit, func(n int, chunk []byte) (err error) {
+	got.size, got.sha256, err = hashChunks(r, limit, func(n int, chunk []byte) (err error) {
 		if n == 0 {
 			if got.mime, err = check(chunk); err != nil {
 				return err
 			}
 		}
-		put, cancel := brief(ctx)
+		put, cancel := shortContext(ctx)
 		defer cancel()
 		rows, err := s.q.ChunkPut(put, got.upload, int32(n), chunk)
 		if err == nil && rows == 0 {
@@ -65,9 +65,9 @@ func (s *Store) receive(ctx context.Context, r io.Reader, limit int64, check fun
 	return got, err
 }
 
-// digest reads r to its end, through one buffer, and counts and hashes what comes.
+// hashChunks reads r to its end, through one buffer, and counts and hashes what comes.
 // An empty file has one empty chunk.
-func digest(r io.Reader, limit int64, each func(n int, chunk []byte) error) (size int64, sum []byte, err error) {
+func hashChunks(r io.Reader, limit int64, each func(n int, chunk []byte) error) (size int64, sum []byte, err error) {
 	hash := sha256.New()
 	buf := make([]byte, chunkSize)
 	for n := 0; ; n++ {
@@ -101,10 +101,10 @@ func fill(r io.Reader, buf []byte) (n int, err error) {
 	return n, err
 }
 
-// drop removes an upload that came to nothing, also when the caller is gone. What
+// dropObject removes an upload that came to nothing, also when the caller is gone. What
 // it cannot remove now, Run does.
-func (s *Store) drop(ctx context.Context, upload uuid.UUID) {
-	ctx, cancel := brief(context.WithoutCancel(ctx))
+func (s *Store) dropObject(ctx context.Context, upload uuid.UUID) {
+	ctx, cancel := shortContext(context.WithoutCancel(ctx))
 	defer cancel()
 	if err := s.q.UploadDrop(ctx, upload); err != nil {
 		s.log.WarnContext(ctx, "remove an upload", "upload", upload, "err", err)

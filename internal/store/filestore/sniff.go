@@ -13,8 +13,8 @@ var programs = [][]byte{
 	{0xfe, 0xed, 0xfa, 0xce}, {0xfe, 0xed, 0xfa, 0xcf}, {0xce, 0xfa, 0xed, 0xfe}, {0xcf, 0xfa, 0xed, 0xfe}, {0xca, 0xfe, 0xba, 0xbe},
 }
 
-// sniff tells a file's type from its beginning. It unpacks nothing.
-func sniff(head []byte) string {
+// sniffType tells a file's type from its beginning. It unpacks nothing.
+func sniffType(head []byte) string {
 	t, _, _ := mime.ParseMediaType(http.DetectContentType(head))
 	if bytes.HasPrefix(bytes.TrimPrefix(head, []byte("\ufeff")), []byte("#!")) {
 		return script

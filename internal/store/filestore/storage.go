@@ -10,11 +10,11 @@ import (
 	"github.com/parley-server/parley/internal/pgerr"
 )
 
-// fits fails with FILE_TOO_LARGE where a file of so many bytes exceeds the storage quota of the
+// fitsStorage fails with FILE_TOO_LARGE where a file of so many bytes exceeds the storage quota of the
 // workspace. It spares the work of receiving bytes that cannot be kept; the transaction that
 // keeps them decides.
-func (s *Store) fits(ctx context.Context, workspace uuid.UUID, size int64) error {
-	ctx, cancel := brief(ctx)
+func (s *Store) fitsStorage(ctx context.Context, workspace uuid.UUID, size int64) error {
+	ctx, cancel := shortContext(ctx)
 	defer cancel()
 	now, err := s.q.StorageOf(ctx, workspace)
 	if err != nil {

@@ -54,14 +54,14 @@ type Target struct {
 // finds the ticket that it made.
 func (s *Store) Create(ctx context.Context, n Request) (Ticket, error) {
 	n.Filename = Name(n.Filename)
-	if err := s.check(&n); err != nil {
+	if err := s.checkTicket(&n); err != nil {
 		return Ticket{}, err
 	}
 	var size int64
 	if n.Size != nil {
 		size = *n.Size
 	}
-	if err := s.fits(ctx, n.Workspace, size); err != nil {
+	if err := s.fitsStorage(ctx, n.Workspace, size); err != nil {
 		return Ticket{}, err
 	}
 	var row db.File
@@ -79,27 +79,27 @@ func (s *Store) Create(ctx context.Context, n Request) (Ticket, error) {
 	t := Ticket{FileID: row.ID, Status: StatusPending, Filename: row.Filename, MaxSize: MaxSize, Replayed: replayed}
 	if n.OriginURL != "" {
 		t.Status = StatusFetching
-		s.nudge()
+		s.wakeFetchers()
 		return t, nil
 	}
 	l := link{http.MethodPut, row.WorkspaceID, row.ID, row.UploadUntil.Truncate(time.Second)}
-	t.Upload = &Target{Method: l.method, URL: s.sign(l), Headers: map[string]string{"Content-Type": n.MIME}, ExpiresAt: l.expires.UTC()}
+	t.Upload = &Target{Method: l.method, URL: s.signLink(l), Headers: map[string]string{"Content-Type": n.MIME}, ExpiresAt: l.expires.UTC()}
 	return t, nil
 }
 
-// check refuses what can be known to be refused before any byte is there.
-func (s *Store) check(n *Request) error {
+// checkTicket refuses what can be known to be refused before any byte is there.
+func (s *Store) checkTicket(n *Request) error {
 	if n.Size != nil && *n.Size > MaxSize {
 		return &fault.Error{Code: fault.FileTooLarge, Param: "size", Message: fmt.Sprintf("A file has at most %d bytes.", MaxSize)}
 	}
 	if n.MIME != "" {
-		declared := normal(n.MIME)
+		declared := normalizeType(n.MIME)
 		if declared == "" {
 			return fault.Invalid(fault.Violation{Param: "/mime", Rule: "format", Message: "mime is no media type, like text/csv."})
 		}
 		n.MIME = declared
 	}
-	if err := permitted(n.Filename, n.MIME, n.Unrestricted); err != nil {
+	if err := checkPermitted(n.Filename, n.MIME, n.Unrestricted); err != nil {
 		return err
 	}
 	if n.OriginURL == "" {

@@ -35,7 +35,7 @@ func (s *Store) Attach(ctx context.Context, tx pgx.Tx, workspace, turn uuid.UUID
 	if err != nil {
 		return nil, fmt.Errorf("read files: %w", err)
 	}
-	now, err := s.clock(ctx, q)
+	now, err := s.databaseTime(ctx, q)
 	if err != nil {
 		return nil, err
 	}
@@ -92,13 +92,13 @@ func (s *Store) Produced(ctx context.Context, tx db.DBTX, turn uuid.UUID) ([]eve
 	if len(rows) == 0 {
 		return nil, nil
 	}
-	now, err := s.clock(ctx, q)
+	now, err := s.databaseTime(ctx, q)
 	if err != nil {
 		return nil, err
 	}
 	files := make([]event.File, len(rows))
 	for i, r := range rows {
-		files[i], _ = s.shown(r, now)
+		files[i], _ = s.shownFile(r, now)
 	}
 	return files, nil
 }
@@ -120,19 +120,19 @@ func (s *Store) OfTurns(ctx context.Context, workspace uuid.UUID, turns []uuid.U
 	if len(in)+len(out) == 0 {
 		return nil, nil
 	}
-	now, err := s.clock(ctx, s.q)
+	now, err := s.databaseTime(ctx, s.q)
 	if err != nil {
 		return nil, err
 	}
 	of := make(map[uuid.UUID]Files)
 	for _, r := range in {
-		f, _ := s.shown(r.File, now)
+		f, _ := s.shownFile(r.File, now)
 		t := of[r.Turn]
 		t.In = append(t.In, f)
 		of[r.Turn] = t
 	}
 	for _, r := range out {
-		f, _ := s.shown(r, now)
+		f, _ := s.shownFile(r, now)
 		t := of[*r.TurnID]
 		t.Out = append(t.Out, f)
 		of[*r.TurnID] = t

@@ -17,28 +17,28 @@ import (
 // again, the same bytes are content and others are refused; of two that are sent at
 // once the first to be complete counts. A sender that breaks off may try again.
 func (s *Store) Upload(ctx context.Context, path, query string, length int64, body io.Reader) (File, error) {
-	l, ok := s.verify(http.MethodPut, path, query)
+	l, ok := s.verifyLink(http.MethodPut, path, query)
 	if !ok {
 		return File{}, notFound()
 	}
-	row, err := s.opened(ctx, l)
+	row, err := s.linkedFile(ctx, l)
 	if err != nil {
 		return File{}, err
 	}
 	switch Status(row.State) {
 	case StatusRejected:
-		return File{}, rejected(StatusRejected, *row.Reason)
+		return File{}, rejection(StatusRejected, *row.Reason)
 	case StatusReady:
 		return s.same(row, body)
 	}
 	if length >= 0 && length != *row.Size {
-		return File{}, s.reject(ctx, row, sizeDiffers(*row.Size, length))
+		return File{}, s.rejectUpload(ctx, row, sizeDiffers(*row.Size, length))
 	}
-	if err := s.fits(ctx, row.WorkspaceID, *row.Size); err != nil {
+	if err := s.fitsStorage(ctx, row.WorkspaceID, *row.Size); err != nil {
 		return File{}, err
 	}
-	got, err := s.receive(ctx, body, *row.Size, func(head []byte) (string, error) {
-		if why := verdict(row.Mime, sniff(head), row.Unrestricted); why != "" {
+	got, err := s.receiveContent(ctx, body, *row.Size, func(head []byte) (string, error) {
+		if why := judgeContent(row.Mime, sniffType(head), row.Unrestricted); why != "" {
 			return "", refusal(why)
 		}
 		return row.Mime, nil
@@ -46,25 +46,25 @@ func (s *Store) Upload(ctx context.Context, path, query string, length int64, bo
 	if err != nil {
 		return File{}, s.failed(ctx, row, err)
 	}
-	return s.finish(ctx, row, got)
+	return s.finishUpload(ctx, row, got)
 }
 
-// finish makes a file of an upload that is what was declared. What has come so far
+// finishUpload makes a file of an upload that is what was declared. What has come so far
 // is not given up because the sender is gone.
-func (s *Store) finish(ctx context.Context, row db.File, got received) (File, error) {
-	ctx, cancel := brief(context.WithoutCancel(ctx))
+func (s *Store) finishUpload(ctx context.Context, row db.File, got received) (File, error) {
+	ctx, cancel := shortContext(context.WithoutCancel(ctx))
 	defer cancel()
 	stored := false
 	defer func() {
 		if !stored {
-			s.drop(ctx, got.upload)
+			s.dropObject(ctx, got.upload)
 		}
 	}()
 	switch {
 	case row.Size != nil && got.size != *row.Size:
-		return File{}, s.reject(ctx, row, sizeDiffers(*row.Size, got.size))
+		return File{}, s.rejectUpload(ctx, row, sizeDiffers(*row.Size, got.size))
 	case row.Sha256 != nil && !bytes.Equal(got.sha256, row.Sha256):
-		return File{}, s.reject(ctx, row, fmt.Sprintf("The file's SHA-256 is %x, and %x was declared.", got.sha256, row.Sha256))
+		return File{}, s.rejectUpload(ctx, row, fmt.Sprintf("The file's SHA-256 is %x, and %x was declared.", got.sha256, row.Sha256))
 	}
 	n, err := s.q.FileReady(ctx, db.FileReadyParams{UploadID: got.upload, Mime: got.mime, Size: got.size, Sha256: got.sha256, WorkspaceID: row.WorkspaceID, ID: row.ID})
 	if full := storageError(err); full != nil {
@@ -74,24 +74,24 @@ func (s *Store) finish(ctx context.Context, row db.File, got received) (File, er
 		return File{}, fmt.Errorf("finish file: %w", err)
 	}
 	stored = n == 1
-	now, err := s.get(ctx, row.WorkspaceID, row.ID)
+	now, err := s.fileRow(ctx, row.WorkspaceID, row.ID)
 	if err != nil {
 		return File{}, err
 	}
 	if !stored && (now.State != string(StatusReady) || !bytes.Equal(now.Sha256, got.sha256)) {
-		return File{}, rejected(Status(now.State), "Another upload with other bytes was complete before this one.")
+		return File{}, rejection(Status(now.State), "Another upload with other bytes was complete before this one.")
 	}
 	return fileOf(now, now.CreatedAt), nil
 }
 
 // same compares bytes that are sent again with those that are there.
 func (s *Store) same(row db.File, body io.Reader) (File, error) {
-	_, sum, err := digest(body, *row.Size, func(int, []byte) error { return nil })
+	_, sum, err := hashChunks(body, *row.Size, func(int, []byte) error { return nil })
 	if _, broke := errors.AsType[errRead](err); broke {
 		return File{}, brokenOff()
 	}
 	if err != nil || !bytes.Equal(sum, row.Sha256) {
-		return File{}, rejected(StatusReady, "The file is there already, with other bytes. Ask for a new ticket.")
+		return File{}, rejection(StatusReady, "The file is there already, with other bytes. Ask for a new ticket.")
 	}
 	return fileOf(row, row.CreatedAt), nil
 }
@@ -100,10 +100,10 @@ func (s *Store) same(row db.File, body io.Reader) (File, error) {
 // by sending again does not reject it.
 func (s *Store) failed(ctx context.Context, row db.File, err error) error {
 	if why, ok := errors.AsType[refusal](err); ok {
-		return s.reject(ctx, row, string(why))
+		return s.rejectUpload(ctx, row, string(why))
 	}
 	if errors.Is(err, errTooLong) {
-		return s.reject(ctx, row, fmt.Sprintf("The file has more than the %d bytes that were declared.", *row.Size))
+		return s.rejectUpload(ctx, row, fmt.Sprintf("The file has more than the %d bytes that were declared.", *row.Size))
 	}
 	if _, broke := errors.AsType[errRead](err); broke {
 		return brokenOff()
@@ -111,19 +111,19 @@ func (s *Store) failed(ctx context.Context, row db.File, err error) error {
 	return err
 }
 
-// reject notes that a file is not what was declared, and is the answer that says so.
-func (s *Store) reject(ctx context.Context, row db.File, reason string) error {
+// rejectUpload notes that a file is not what was declared, and is the answer that says so.
+func (s *Store) rejectUpload(ctx context.Context, row db.File, reason string) error {
 	n, err := s.q.FileReject(ctx, string(fault.FileRejected), reason, row.WorkspaceID, row.ID)
 	if err != nil {
 		return fmt.Errorf("reject file: %w", err)
 	}
 	if n == 0 { // another upload was complete before
-		return rejected(StatusReady, reason)
+		return rejection(StatusReady, reason)
 	}
-	return rejected(StatusRejected, reason)
+	return rejection(StatusRejected, reason)
 }
 
-func rejected(status Status, reason string) error {
+func rejection(status Status, reason string) error {
 	return &fault.Error{Code: fault.FileRejected, Message: reason, Detail: fault.Detail{Status: string(status)}}
 }
 

@@ -41,9 +41,9 @@ func (s *Store) Add(ctx context.Context, tx pgx.Tx, r Rule) error {
 		return fmt.Errorf("count the allow-list: %w", err)
 	}
 	if n >= MaxEntries {
-		v := wrong("max_items", fmt.Sprintf("The allow-list has its %d patterns. An administrator can revoke some.", MaxEntries))
+		v := newViolation("max_items", fmt.Sprintf("The allow-list has its %d patterns. An administrator can revoke some.", MaxEntries))
 		v.Expected = MaxEntries
-		return invalid(v)
+		return invalidPattern(v)
 	}
 	row := db.AllowlistInsertParams{ID: uuid.Must(uuid.NewV7()), WorkspaceID: r.Workspace, Tool: p.Tool(), Pattern: p.String(), AddedBy: r.Key}
 	if r.Key == "" {

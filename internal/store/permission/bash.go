@@ -20,7 +20,7 @@ type words struct {
 func parseBash(argument string) (matcher, []fault.Violation) {
 	command, rest := strings.Trim(argument, " "), false
 	if command == "" || command == "*" || command == ":*" {
-		return nil, []fault.Violation{wrong("wildcard", "A pattern of bash begins with a program: bash(git diff *). To allow every command, an administrator sets the rule of bash.")}
+		return nil, []fault.Violation{newViolation("wildcard", "A pattern of bash begins with a program: bash(git diff *). To allow every command, an administrator sets the rule of bash.")}
 	}
 	for _, star := range []string{" *", ":*"} {
 		if cut, ok := strings.CutSuffix(command, star); ok {
@@ -34,7 +34,7 @@ func parseBash(argument string) (matcher, []fault.Violation) {
 		if strings.Contains(command, "*") {
 			message += " A * stands alone, as the last word, and covers operands; anywhere else it is written in quotes and means itself."
 		}
-		return nil, []fault.Violation{wrong("format", message)}
+		return nil, []fault.Violation{newViolation("format", message)}
 	}
 	w := words{argv: argv, rest: rest}
 	return w, w.violations()
@@ -48,24 +48,24 @@ func (w words) violations() (vs []fault.Violation) {
 	exact := words{argv: w.argv}.String()
 	switch name := w.argv[0]; {
 	case name == "git" && (len(w.argv) < 2 || !gitReads[w.argv[1]]):
-		v := wrong("wildcard", "A * after git needs one of these sub-commands first: "+strings.Join(sorted(gitReads), ", ")+". Others run programs or change the configuration; write their command in full, without *.")
+		v := newViolation("wildcard", "A * after git needs one of these sub-commands first: "+strings.Join(sortedNames(gitReads), ", ")+". Others run programs or change the configuration; write their command in full, without *.")
 		v.Suggestion = "bash(git diff *)"
 		vs = append(vs, v)
-	case name != "git" && in(runners, name):
-		v := wrong("wildcard", fmt.Sprintf("%s runs whatever its operands say, so * would allow everything. Write the command in full, without *.", name))
+	case name != "git" && isIn(runners, name):
+		v := newViolation("wildcard", fmt.Sprintf("%s runs whatever its operands say, so * would allow everything. Write the command in full, without *.", name))
 		if len(w.argv) > 1 {
 			v.Suggestion = "bash(" + exact + ")"
 		}
 		vs = append(vs, v)
-	case in(writers, name):
-		v := wrong("wildcard", fmt.Sprintf("%s writes to the file that its operands say, so * would allow to write what other programs obey, such as .git/config. Write the command in full, without *.", name))
+	case isIn(writers, name):
+		v := newViolation("wildcard", fmt.Sprintf("%s writes to the file that its operands say, so * would allow to write what other programs obey, such as .git/config. Write the command in full, without *.", name))
 		if len(w.argv) > 1 {
 			v.Suggestion = "bash(" + exact + ")"
 		}
 		vs = append(vs, v)
 	}
 	if last := w.argv[len(w.argv)-1]; len(w.argv) > 1 && option(last) && !flags[last] {
-		vs = append(vs, wrong("wildcard", fmt.Sprintf("Whether * would be an operand or the value of %s cannot be told. Write the value, or -- before the *.", last)))
+		vs = append(vs, newViolation("wildcard", fmt.Sprintf("Whether * would be an operand or the value of %s cannot be told. Write the value, or -- before the *.", last)))
 	}
 	return vs
 }
@@ -73,7 +73,7 @@ func (w words) violations() (vs []fault.Violation) {
 func (w words) String() string {
 	quoted := make([]string, len(w.argv), len(w.argv)+1)
 	for i, word := range w.argv {
-		quoted[i] = quote(word)
+		quoted[i] = quoteWord(word)
 	}
 	if w.rest {
 		quoted = append(quoted, "*")

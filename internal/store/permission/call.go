@@ -36,7 +36,7 @@ func readCall(input json.RawMessage) (c call, ok bool) {
 		}
 	}
 	address, ok := stringOf(m["url"])
-	if !ok || !c.address(address) {
+	if !ok || !c.readAddress(address) {
 		return c, false
 	}
 	if m["headers"] != nil && !c.header(m["headers"]) {
@@ -65,8 +65,8 @@ func overridesBody(raw json.RawMessage) bool {
 	return err != nil || overrides(string(unescaped))
 }
 
-// address reads a URL that every reader reads the same.
-func (c *call) address(raw string) bool {
+// readAddress reads a URL that every reader reads the same.
+func (c *call) readAddress(raw string) bool {
 	if !text.IsPrintable(raw) || strings.ContainsAny(raw, " \"<>\\^`{|}#") || len(raw) > 8<<10 {
 		return false
 	}
@@ -118,8 +118,8 @@ func (c *call) header(raw json.RawMessage) bool {
 	return true
 }
 
-// looks reports whether a call only fetches, and with no credential.
-func (c call) looks() bool {
+// isReadOnly reports whether a call only fetches, and with no credential.
+func (c call) isReadOnly() bool {
 	for name := range c.headers {
 		if !slices.Contains([]string{"accept", "accept-language", "user-agent", "range", "if-none-match", "if-modified-since"}, strings.ToLower(name)) {
 			return false

@@ -104,8 +104,8 @@ func literal(w *syntax.Word) (word, unclear string) {
 
 func special(r rune) bool { return !strings.ContainsRune(plainLetters, r) }
 
-// quote writes a word so that readCommand reads it as it is.
-func quote(word string) string {
+// quoteWord writes a word so that readCommand reads it as it is.
+func quoteWord(word string) string {
 	if word != "" && !strings.ContainsFunc(word, special) {
 		return word
 	}

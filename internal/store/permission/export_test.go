@@ -13,15 +13,15 @@ func Argv(command string) []string {
 }
 
 // Looks are the programs that only look.
-func Looks() []string { return sorted(looksOnly) }
+func Looks() []string { return sortedNames(looksOnly) }
 
 // Hits counts uses, at a time of the test's own.
 type Hits struct{ hits }
 
 // Add counts one use.
-func (h *Hits) Add(id uuid.UUID) { h.add(id) }
+func (h *Hits) Add(id uuid.UUID) { h.addHit(id) }
 
 // Due takes what is to be written, and tells how many entries are remembered.
 func (h *Hits) Due(now time.Time) (counts map[uuid.UUID]int64, remembered int) {
-	return h.due(now), len(h.entries)
+	return h.dueHits(now), len(h.entries)
 }

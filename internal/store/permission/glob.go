@@ -27,18 +27,18 @@ func parseGlob(s string) (glob, []fault.Violation) {
 	for _, seg := range g.segments {
 		switch {
 		case seg == "" || seg == "." || seg == "..":
-			return g, []fault.Violation{wrong("format", "A path is relative and clean: handbook/**, without empty, . or .. segments.")}
+			return g, []fault.Violation{newViolation("format", "A path is relative and clean: handbook/**, without empty, . or .. segments.")}
 		case seg == "**":
 			deep++
 		case strings.Contains(seg, "**"):
-			return g, []fault.Violation{wrong("wildcard", "** stands for whole segments: handbook/**. Within a segment * is enough.")}
+			return g, []fault.Violation{newViolation("wildcard", "** stands for whole segments: handbook/**. Within a segment * is enough.")}
 		}
 	}
 	switch {
 	case strings.ContainsAny(s, `\?[]{}`):
-		return g, []fault.Violation{wrong("format", `The only wildcards are * and **, and a path holds none of \ ? [ ] { }.`)}
+		return g, []fault.Violation{newViolation("format", `The only wildcards are * and **, and a path holds none of \ ? [ ] { }.`)}
 	case len(g.segments) > maxSegments || deep > maxDeep:
-		return g, []fault.Violation{wrong("max_length", fmt.Sprintf("A path pattern has at most %d segments and %d of **.", maxSegments, maxDeep))}
+		return g, []fault.Violation{newViolation("max_length", fmt.Sprintf("A path pattern has at most %d segments and %d of **.", maxSegments, maxDeep))}
 	}
 	return g, nil
 }
@@ -93,7 +93,7 @@ func (g glob) wild(pattern, segment string) bool {
 func parseNames(s string) (glob, []fault.Violation) {
 	g, vs := parseGlob(s)
 	if len(vs) == 0 && strings.Trim(s, "*/") == "" {
-		vs = append(vs, wrong("wildcard", "A pattern names something: handbook/** or *.csv. To allow everything, an administrator sets the tool's rule."))
+		vs = append(vs, newViolation("wildcard", "A pattern names something: handbook/** or *.csv. To allow everything, an administrator sets the tool's rule."))
 	}
 	return g, vs
 }

@@ -23,7 +23,7 @@ type uses struct {
 	written time.Time
 }
 
-func (h *hits) add(id uuid.UUID) {
+func (h *hits) addHit(id uuid.UUID) {
 	if h == nil {
 		return
 	}
@@ -40,8 +40,8 @@ func (h *hits) add(id uuid.UUID) {
 	u.pending++
 }
 
-// due takes the counts that are to be written now.
-func (h *hits) due(now time.Time) map[uuid.UUID]int64 {
+// dueHits takes the counts that are to be written now.
+func (h *hits) dueHits(now time.Time) map[uuid.UUID]int64 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	var counts map[uuid.UUID]int64

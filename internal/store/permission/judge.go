@@ -36,7 +36,7 @@ func (r Rules) Judge(tool string, input json.RawMessage, scopes []string) (Verdi
 	}
 	for _, e := range r.allow[tool] {
 		if p, err := Parse(e.pattern); err == nil && p.Matches(tool, input) {
-			r.hits.add(e.id)
+			r.hits.addHit(e.id)
 			return Allow, fmt.Sprintf("The allow-list has %s.", p)
 		}
 	}

@@ -19,7 +19,7 @@ type file struct {
 func parsePage(argument string) (matcher, []fault.Violation) {
 	g, vs := parseNames(argument)
 	if plain := pageName(argument); len(vs) == 0 && plain != argument {
-		v := wrong("format", "A wiki page is named without wiki/ and .md.")
+		v := newViolation("format", "A wiki page is named without wiki/ and .md.")
 		if _, vs := parseNames(plain); len(vs) == 0 {
 			v.Suggestion = "wiki_write(" + plain + ")"
 		}

@@ -33,28 +33,28 @@ func Parse(pattern string) (Pattern, error) {
 	pattern = strings.TrimSpace(pattern)
 	switch {
 	case pattern == "":
-		return Pattern{}, invalid(wrong("required", "A pattern names a tool and what it may do, for example bash(git diff *)."))
+		return Pattern{}, invalidPattern(newViolation("required", "A pattern names a tool and what it may do, for example bash(git diff *)."))
 	case len(pattern) > MaxPattern:
-		v := wrong("max_length", fmt.Sprintf("A pattern has at most %d bytes.", MaxPattern))
+		v := newViolation("max_length", fmt.Sprintf("A pattern has at most %d bytes.", MaxPattern))
 		v.Expected = MaxPattern
-		return Pattern{}, invalid(v)
+		return Pattern{}, invalidPattern(v)
 	case !text.IsPrintable(pattern):
-		return Pattern{}, invalid(wrong("format", "A pattern is one line of printable ASCII: letters that look alike must not pass for each other."))
+		return Pattern{}, invalidPattern(newViolation("format", "A pattern is one line of printable ASCII: letters that look alike must not pass for each other."))
 	}
 	name, argument, open := strings.Cut(pattern, "(")
 	t, known := tools[name]
 	switch {
 	case !known:
-		return Pattern{}, invalid(unknownTool(name))
+		return Pattern{}, invalidPattern(unknownTool(name))
 	case t.parse == nil:
-		return Pattern{}, invalid(wrong("enum", t.unmatched))
+		return Pattern{}, invalidPattern(newViolation("enum", t.unmatched))
 	case !open || !strings.HasSuffix(argument, ")"):
-		v := wrong("format", fmt.Sprintf("Say in parentheses what %s may do, for example %s. To allow everything, an administrator sets the tool's rule.", name, t.example))
-		return Pattern{}, invalid(v)
+		v := newViolation("format", fmt.Sprintf("Say in parentheses what %s may do, for example %s. To allow everything, an administrator sets the tool's rule.", name, t.example))
+		return Pattern{}, invalidPattern(v)
 	}
 	what, violations := t.parse(strings.TrimSuffix(argument, ")"))
 	if len(violations) > 0 {
-		return Pattern{}, invalid(violations...)
+		return Pattern{}, invalidPattern(violations...)
 	}
 	return Pattern{tool: name, what: what}, nil
 }
@@ -76,13 +76,13 @@ func (p Pattern) Matches(tool string, input json.RawMessage) bool {
 	return p.what != nil && p.tool == tool && p.what.matches(input)
 }
 
-func invalid(violations ...fault.Violation) *fault.Error {
+func invalidPattern(violations ...fault.Violation) *fault.Error {
 	e := fault.Invalid(violations...)
 	e.Code = fault.InvalidAllowlistPattern
 	return e
 }
 
-func wrong(rule, message string) fault.Violation {
+func newViolation(rule, message string) fault.Violation {
 	return fault.Violation{Param: "/allowlist_pattern", Rule: rule, Message: message}
 }
 
@@ -94,7 +94,7 @@ func unknownTool(name string) fault.Violation {
 		}
 	}
 	slices.Sort(matchable)
-	v := wrong("enum", "Patterns exist for "+strings.Join(matchable, ", ")+" only.")
+	v := newViolation("enum", "Patterns exist for "+strings.Join(matchable, ", ")+" only.")
 	for _, tool := range matchable {
 		v.Allowed = append(v.Allowed, tool)
 	}

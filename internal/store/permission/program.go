@@ -4,7 +4,7 @@ package permission
 // a file says that they find where they are started: interpreters, programs that run
 // other programs, package managers, builders, editors and pagers, programs that reach
 // other machines, and bash's own words that evaluate what they are given.
-var runners = set(`
+var runners = newSet(`
 	ash bash bosh csh dash elvish es fish git hush ion ksh lksh mksh nu oksh osh posh powershell pwsh rbash rc sash scsh
 	sh static-sh tcsh xonsh yash zsh
 
@@ -89,7 +89,7 @@ var runners = set(`
 
 // writers are programs that put what one operand says into the file that another says:
 // copies, archives and filters with a file for the result.
-var writers = set(`
+var writers = newSet(`
 	ar brotli bunzip2 bzexe bzip2 cabextract compress cp csplit docx2txt e2image e2undo fallocate gdk-pixbuf-thumbnailer gencat gendict gunzip gzexe
 	gzip indent install jpegtran link ln localedef lrzip lz4 lz4c lzip lzma lzop memusagestat mke2fs mkfs mkswap mmv mv objcopy
 	osslsigncode patch pax pbzip2 pdftk pdfseparate pdftocairo pdftohtml pdftops pdftotext pdfunite pigz pixz plzip ptargrep

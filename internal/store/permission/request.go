@@ -28,7 +28,7 @@ func parseRequest(argument string) (matcher, []fault.Violation) {
 	name, rest, slash := strings.Cut(address, "/")
 	var vs []fault.Violation
 	if !slices.Contains(methods, method) || !spaced {
-		v := wrong("enum", "A pattern of http_request begins with a method in capitals: GET api.example.com/**.")
+		v := newViolation("enum", "A pattern of http_request begins with a method in capitals: GET api.example.com/**.")
 		for _, m := range methods {
 			v.Allowed = append(v.Allowed, m)
 		}
@@ -37,21 +37,21 @@ func parseRequest(argument string) (matcher, []fault.Violation) {
 	name = strings.TrimSuffix(name, ":443")
 	switch {
 	case strings.Contains(address, "://"):
-		vs = append(vs, wrong("format", "The address has no scheme: patterns speak of https alone."))
+		vs = append(vs, newViolation("format", "The address has no scheme: patterns speak of https alone."))
 		return nil, vs
 	case !host.MatchString(name):
-		vs = append(vs, wrong("format", "The host is written out in small letters, with a port if it is not 443, and without *: api.example.com."))
+		vs = append(vs, newViolation("format", "The host is written out in small letters, with a port if it is not 443, and without *: api.example.com."))
 	}
 	r := request{method: method, host: name}
 	if !slash {
-		v := wrong("format", "The address has a path: api.example.com/v1/items, or api.example.com/** for all of the host.")
+		v := newViolation("format", "The address has a path: api.example.com/v1/items, or api.example.com/** for all of the host.")
 		if len(vs) == 0 {
 			v.Suggestion = fmt.Sprintf("http_request(%s %s/**)", method, name)
 		}
 		return nil, append(vs, v)
 	}
 	if strings.ContainsAny(rest, "?#%;") {
-		return nil, append(vs, wrong("format", "The path has no query, no fragment and none of % and ;. A final ** covers queries."))
+		return nil, append(vs, newViolation("format", "The path has no query, no fragment and none of % and ;. A final ** covers queries."))
 	}
 	if rest == "" || rest == "**" { // the root, or all of the host
 		r.path = glob{segments: []string{rest}, hidden: true}

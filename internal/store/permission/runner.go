@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// set makes a set of the words of a text.
-func set(text string) map[string]bool {
+// newSet makes a set of the words of a text.
+func newSet(text string) map[string]bool {
 	m := make(map[string]bool)
 	for word := range strings.FieldsSeq(text) {
 		m[word] = true
@@ -15,11 +15,11 @@ func set(text string) map[string]bool {
 	return m
 }
 
-func sorted[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
+func sortedNames[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
-// in reports whether a program is one of a set. Its versions and kinds count as the
+// isIn reports whether a program is one of a set. Its versions and kinds count as the
 // program: python3.12 is python, vim.basic is vim and ssh-copy-id is ssh.
-func in(programs map[string]bool, name string) bool {
+func isIn(programs map[string]bool, name string) bool {
 	for i, c := range name + "." {
 		if strings.ContainsRune(".-_", c) && (programs[name[:i]] || programs[strings.TrimRight(name[:i], "0123456789.-")]) {
 			return true
@@ -29,26 +29,26 @@ func in(programs map[string]bool, name string) bool {
 }
 
 // keyword are the words of bash's grammar: in quotes they would be programs.
-var keyword = set(`if then elif else fi time for in until while do done case esac coproc select function`)
+var keyword = newSet(`if then elif else fi time for in until while do done case esac coproc select function`)
 
 // gitReads are the sub-commands of git after which a * may stand: an alias cannot take
 // their names, and with operands alone they neither run programs nor change the
 // configuration.
-var gitReads = set(`add annotate blame branch cat-file check-ignore cherry count-objects describe diff diff-files
+var gitReads = newSet(`add annotate blame branch cat-file check-ignore cherry count-objects describe diff diff-files
 	diff-index diff-tree for-each-ref grep log ls-files ls-tree merge-base name-rev range-diff restore rev-list
 	rev-parse rm shortlog show show-branch show-ref stage status tag whatchanged`)
 
 // gitLooks are those of them that change nothing: what a suggestion may open.
-var gitLooks = set(`annotate blame cat-file cherry describe diff diff-files diff-index diff-tree grep log ls-files
+var gitLooks = newSet(`annotate blame cat-file cherry describe diff diff-files diff-index diff-tree grep log ls-files
 	ls-tree merge-base name-rev range-diff rev-list rev-parse shortlog show show-ref status whatchanged`)
 
 // looksOnly are programs that only look at what their operands name.
-var looksOnly = set(`basename cat cksum cmp comm cut df diff dirname du echo egrep fgrep file fold grep head hexdump
+var looksOnly = newSet(`basename cat cksum cmp comm cut df diff dirname du echo egrep fgrep file fold grep head hexdump
 	id ls md5sum nl od paste pwd readlink realpath rev rg seq sha1sum sha256sum sha512sum stat strings sum tac tail
 	tr tree wc which whoami zcat`)
 
 // flags are options that take no value, in every program that one would allow.
-var flags = set(`-- -1 -A -a -al -h -i -in -l -la -lah -lh -q -R -r -rn -v -w --all --cached --check --color
+var flags = newSet(`-- -1 -A -a -al -h -i -in -l -la -lah -lh -q -R -r -rn -v -w --all --cached --check --color
 	--decorate --first-parent --follow --graph --ignore-case --line-number --merges --name-only --name-status --no-color
 	--no-merges --numstat --oneline --patch --porcelain --quiet --recursive --short --shortstat --staged
 	--stat --summary --verbose`)

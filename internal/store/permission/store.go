@@ -54,7 +54,7 @@ func (s *Store) Rules(ctx context.Context, workspace uuid.UUID) (Rules, error) {
 // Flush writes down how often entries were used, each at most once a minute. Rules
 // does it too; whoever judges calls it when they are done.
 func (s *Store) Flush(ctx context.Context) error {
-	for id, n := range s.hits.due(time.Now()) {
+	for id, n := range s.hits.dueHits(time.Now()) {
 		if err := s.q.AllowlistHits(ctx, id, n); err != nil {
 			return fmt.Errorf("note the use of the allow-list: %w", err)
 		}
@@ -69,7 +69,7 @@ func (s *Store) Settings(ctx context.Context, workspace uuid.UUID) ([]Setting, e
 		return nil, fmt.Errorf("read the rules of tools: %w", err)
 	}
 	settings := make([]Setting, 0, len(tools))
-	for _, name := range sorted(tools) {
+	for _, name := range sortedNames(tools) {
 		set := Setting{Tool: name, Default: tools[name].rule}
 		for _, row := range rows {
 			if v, ok := ParseVerdict(row.Rule); ok && row.Tool == name {
@@ -108,7 +108,7 @@ func settable(tool string) error {
 	switch t, known := tools[tool]; {
 	case !known:
 		v.Message = fmt.Sprintf("There is no tool %q.", tool)
-		if near := search.Nearest(tool, sorted(tools), 1); len(near) > 0 {
+		if near := search.Nearest(tool, sortedNames(tools), 1); len(near) > 0 {
 			v.Message += fmt.Sprintf(" Did you mean %s?", near[0])
 			v.Suggestion = near[0]
 		}

@@ -81,7 +81,7 @@ func httpRequest(input json.RawMessage, _ []string) (Verdict, string) {
 	switch {
 	case !ok:
 		return Ask, "The request is not plain."
-	case !c.looks():
+	case !c.isReadOnly():
 		return Ask, "The request does more than fetch, or carries a credential."
 	}
 	return Allow, "The request only fetches."

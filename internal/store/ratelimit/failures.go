@@ -43,7 +43,7 @@ func (f *Failures) Wait(addr netip.Addr, now time.Time) time.Duration {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	full := f.fullAt[network(addr)].Add(f.share())
+	full := f.fullAt[network(addr)].Add(f.forgiveTime())
 	if full.Before(now) {
 		return 0
 	}
@@ -66,11 +66,11 @@ func (f *Failures) Count(addr netip.Addr, now time.Time) {
 	if len(f.fullAt) >= maxAddresses {
 		f.evict(now)
 	}
-	f.fullAt[at] = full.Add(min(f.share(), now.Add(time.Minute).Sub(full)))
+	f.fullAt[at] = full.Add(min(f.forgiveTime(), now.Add(time.Minute).Sub(full)))
 }
 
-// share is the time in which one failure is forgiven.
-func (f *Failures) share() time.Duration { return time.Minute / time.Duration(f.perMinute) }
+// forgiveTime is the time in which one failure is forgiven.
+func (f *Failures) forgiveTime() time.Duration { return time.Minute / time.Duration(f.perMinute) }
 
 // evict forgets the addresses that have their whole quota, and all of them where that is not
 // enough: a flood from 65,536 networks is not stopped by an address anyway.

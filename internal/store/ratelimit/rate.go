@@ -54,9 +54,9 @@ type bucketID struct {
 // once, then one each 60/size seconds. Where there is none left it fails with
 // RATE_LIMITED. Any other error leaves the request uncounted.
 func (s *Store) Take(ctx context.Context, key string, class Class, size int) (Quota, error) {
-	b := s.bucket(key, class)
+	b := s.bucketOf(key, class)
 	if wait := b.wait(); wait > 0 {
-		return refused(class, size, wait)
+		return rateLimited(class, size, wait)
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -67,7 +67,7 @@ func (s *Store) Take(ctx context.Context, key string, class Class, size int) (Qu
 		return Quota{}, fmt.Errorf("count a request: %w", ctx.Err())
 	}
 	if wait := b.wait(); wait > 0 { // those in front have used it up
-		return refused(class, size, wait)
+		return rateLimited(class, size, wait)
 	}
 	// PostgreSQL counts microseconds; rounded up, the last of a burst would not fit.
 	share := math.Floor(minute/float64(size)*1e6) / 1e6
@@ -78,22 +78,22 @@ func (s *Store) Take(ctx context.Context, key string, class Class, size int) (Qu
 	if !row.Allowed {
 		wait := seconds(max(row.Debt+share-minute, 1e-3))
 		b.refuse(wait)
-		return refused(class, size, wait)
+		return rateLimited(class, size, wait)
 	}
 	used := math.Ceil(row.Debt / share)
 	return Quota{Size: size, Left: max(0, size-int(used)), Next: seconds(row.Debt - (used-1)*share)}, nil
 }
 
-func refused(class Class, size int, wait time.Duration) (Quota, error) {
+func rateLimited(class Class, size int, wait time.Duration) (Quota, error) {
 	return Quota{Size: size, Next: wait}, &fault.Error{Code: fault.RateLimited, Detail: fault.Detail{RetryAfter: wait},
 		Message: fmt.Sprintf("This key has used its %d %s of a minute. Wait %.0f s.", size, class, math.Ceil(wait.Seconds()))}
 }
 
 // Empty reports whether this process knows, without asking, that the key has no quota
 // of a class.
-func (s *Store) Empty(key string, class Class) bool { return s.bucket(key, class).wait() > 0 }
+func (s *Store) Empty(key string, class Class) bool { return s.bucketOf(key, class).wait() > 0 }
 
-func (s *Store) bucket(key string, class Class) *bucket {
+func (s *Store) bucketOf(key string, class Class) *bucket {
 	id := bucketID{key, class}
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -76,9 +76,9 @@ func (s *Store) Limits() Limits { return s.opt.Limits }
 func (s *Store) Run(ctx context.Context) error {
 	exchanges := outage.New(s.log, "exchange the counts of open streams")
 	for work := range s.opt.Pulse.Beats(ctx) {
-		if work.Streams || s.streams.some() {
-			exchanges.Note(ctx, s.exchange(ctx))
+		if work.Streams || s.streams.hasStreams() {
+			exchanges.Note(ctx, s.exchangeCounts(ctx))
 		}
 	}
-	return s.withdraw(ctx)
+	return s.withdrawCounts(ctx)
 }

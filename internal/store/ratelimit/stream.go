@@ -36,7 +36,7 @@ func newStreams() streams {
 func (s *Store) Hold(ctx context.Context, key string, most int) (release func(), err error) {
 	if !s.streams.open(key, most) {
 		// What is known of the others may be a second old: a replica may just have died.
-		if err := s.refresh(ctx); err != nil {
+		if err := s.refreshCounts(ctx); err != nil {
 			s.log.WarnContext(ctx, "ask for the open streams of a key", "key", key, "err", err)
 		}
 		if !s.streams.open(key, most) {
@@ -57,8 +57,8 @@ func (t *streams) open(key string, most int) bool {
 	return true
 }
 
-// some reports whether there are streams, here or in what is known of the others.
-func (t *streams) some() bool {
+// hasStreams reports whether there are streams, here or in what is known of the others.
+func (t *streams) hasStreams() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return len(t.here) > 0 || len(t.elsewhere) > 0 || t.published
@@ -72,19 +72,19 @@ func (t *streams) close(key string) {
 	}
 }
 
-// refresh is an exchange, unless there was one a moment ago.
-func (s *Store) refresh(ctx context.Context) error {
+// refreshCounts is an exchange, unless there was one a moment ago.
+func (s *Store) refreshCounts(ctx context.Context) error {
 	s.streams.mu.Lock()
 	fresh := time.Since(s.streams.asked) < freshFor
 	s.streams.mu.Unlock()
 	if fresh {
 		return nil
 	}
-	return s.exchange(ctx)
+	return s.exchangeCounts(ctx)
 }
 
-// exchange tells the other replicas what is open here, and learns what is open there.
-func (s *Store) exchange(ctx context.Context) error {
+// exchangeCounts tells the other replicas what is open here, and learns what is open there.
+func (s *Store) exchangeCounts(ctx context.Context) error {
 	t := &s.streams
 	select {
 	case t.turn <- struct{}{}:
@@ -123,9 +123,9 @@ func (s *Store) exchange(ctx context.Context) error {
 	return nil
 }
 
-// withdraw takes this replica's streams out of the others' counts at once, so that
+// withdrawCounts takes this replica's streams out of the others' counts at once, so that
 // their readers find room there.
-func (s *Store) withdraw(ctx context.Context) error {
+func (s *Store) withdrawCounts(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()
 	if err := s.q.StreamsWithdraw(ctx, s.opt.Node); err != nil {

@@ -26,40 +26,40 @@ const (
 
 var inputName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]{0,63}$`)
 
-// contract reads what stands in interface.
-func (p *parser) contract(n *yaml.Node) *Contract {
+// parseContract reads what stands in interface.
+func (p *parser) parseContract(n *yaml.Node) *Contract {
 	c := &Contract{Inputs: []Input{}}
-	p.each(n, "interface", func(key string, line int, value *yaml.Node) {
+	p.eachMember(n, "interface", func(key string, line int, value *yaml.Node) {
 		if key != "inputs" {
-			p.unknown(line, key, []string{"inputs"})
+			p.rejectUnknown(line, key, []string{"inputs"})
 			return
 		}
-		c.Inputs = p.declared(value, "inputs", 1)
+		c.Inputs = p.parseDeclared(value, "inputs", 1)
 	})
 	if n.Kind == yaml.MappingNode && len(n.Content) == 0 {
-		p.wrong(n.Line, "interface has no inputs; for a skill that takes none write “inputs: {}”.")
+		p.addProblem(n.Line, "interface has no inputs; for a skill that takes none write “inputs: {}”.")
 	}
 	return c
 }
 
-// declared reads the inputs of a skill or the properties of an object.
-func (p *parser) declared(n *yaml.Node, what string, level int) []Input {
+// parseDeclared reads the inputs of a skill or the properties of an object.
+func (p *parser) parseDeclared(n *yaml.Node, what string, level int) []Input {
 	list := []Input{}
 	if level > maxNested {
-		p.wrong(n.Line, "Inputs are nested at most %d levels deep.", maxNested)
+		p.addProblem(n.Line, "Inputs are nested at most %d levels deep.", maxNested)
 		return list
 	}
-	p.each(n, what, func(name string, line int, value *yaml.Node) {
+	p.eachMember(n, what, func(name string, line int, value *yaml.Node) {
 		if p.inputs++; p.inputs == maxInputs+1 {
-			p.wrong(line, "A skill declares at most %d inputs, properties included.", maxInputs)
+			p.addProblem(line, "A skill declares at most %d inputs, properties included.", maxInputs)
 		}
 		if p.inputs > maxInputs {
 			return
 		}
 		if !inputName.MatchString(name) {
-			p.wrong(line, "The name of an input is 1 to %d letters a-z, digits, _ and -, and begins with a letter or _.", maxKey)
+			p.addProblem(line, "The name of an input is 1 to %d letters a-z, digits, _ and -, and begins with a letter or _.", maxKey)
 		}
-		list = append(list, p.input(value, name, level))
+		list = append(list, p.parseInput(value, name, level))
 	})
 	return list
 }
@@ -67,8 +67,8 @@ func (p *parser) declared(n *yaml.Node, what string, level int) []Input {
 // belongs says which type a field is for.
 var belongs = map[string]Type{"format": String, "values": Enum, "items": Array, "properties": Object}
 
-// input reads one declaration; name "" is for the items of an array.
-func (p *parser) input(n *yaml.Node, name string, level int) Input {
+// parseInput reads one declaration; name "" is for the items of an array.
+func (p *parser) parseInput(n *yaml.Node, name string, level int) Input {
 	in := Input{Name: name}
 	before := len(p.problems)
 	fields := make(map[string]*yaml.Node)
@@ -78,9 +78,9 @@ func (p *parser) input(n *yaml.Node, name string, level int) Input {
 		allowed = slices.DeleteFunc(allowed, func(f string) bool { return f == "required" || f == "default" })
 		what = "items"
 	}
-	p.each(n, what, func(key string, line int, value *yaml.Node) {
+	p.eachMember(n, what, func(key string, line int, value *yaml.Node) {
 		if !slices.Contains(allowed, key) {
-			p.unknown(line, key, allowed)
+			p.rejectUnknown(line, key, allowed)
 			return
 		}
 		fields[key] = value
@@ -89,25 +89,25 @@ func (p *parser) input(n *yaml.Node, name string, level int) Input {
 		return in
 	}
 	var ok bool
-	if in.Type, ok = p.typ(n, fields["type"], what); !ok {
+	if in.Type, ok = p.parseType(n, fields["type"], what); !ok {
 		return in
 	}
 	if name == "" && in.Type == Array {
-		p.wrong(n.Line, "The items of an array are no arrays; wrap them in an object.")
+		p.addProblem(n.Line, "The items of an array are no arrays; wrap them in an object.")
 		return in
 	}
 	for _, field := range slices.Sorted(maps.Keys(belongs)) {
 		if of, value := belongs[field], fields[field]; value != nil && of != in.Type {
-			p.wrong(value.Line, "%s belongs to the type %s, and %s is of type %s.", field, of, what, in.Type)
+			p.addProblem(value.Line, "%s belongs to the type %s, and %s is of type %s.", field, of, what, in.Type)
 			delete(fields, field)
 		}
 	}
 	if d := fields["description"]; d != nil {
-		in.Description = p.description(d)
+		in.Description = p.parseDescription(d)
 	}
 	if r := fields["required"]; r != nil {
 		if r.Kind != yaml.ScalarNode || r.ShortTag() != "!!bool" {
-			p.wrong(r.Line, "required is true or false, and stands at each input.")
+			p.addProblem(r.Line, "required is true or false, and stands at each input.")
 		}
 		in.Required = strings.EqualFold(r.Value, "true")
 	}
@@ -118,15 +118,15 @@ func (p *parser) input(n *yaml.Node, name string, level int) Input {
 	return in
 }
 
-// typ reads the type of what n declares.
-func (p *parser) typ(n, field *yaml.Node, what string) (Type, bool) {
+// parseType reads the type of what n declares.
+func (p *parser) parseType(n, field *yaml.Node, what string) (Type, bool) {
 	if field == nil {
-		p.wrong(n.Line, "%s has no type; it is one of %s.", what, strings.Join(types, ", "))
+		p.addProblem(n.Line, "%s has no type; it is one of %s.", what, strings.Join(types, ", "))
 		return "", false
 	}
-	text, ok := p.text(field, "type")
+	text, ok := p.parseText(field, "type")
 	if ok && !slices.Contains(types, text) {
-		p.wrong(field.Line, "There is no type %q; it is one of %s.", text, strings.Join(types, ", "))
+		p.addProblem(field.Line, "There is no type %q; it is one of %s.", text, strings.Join(types, ", "))
 		return "", false
 	}
 	return Type(text), ok
@@ -135,46 +135,46 @@ func (p *parser) typ(n, field *yaml.Node, what string) (Type, bool) {
 // detail reads what only one type has.
 func (p *parser) detail(n *yaml.Node, in *Input, fields map[string]*yaml.Node, level int) {
 	if f := fields["format"]; f != nil {
-		text, ok := p.text(f, "format")
+		text, ok := p.parseText(f, "format")
 		if in.Format = text; ok && formats[text].layout == "" {
-			p.wrong(f.Line, "There is no format %q; it is one of %s.", in.Format, strings.Join(slices.Sorted(maps.Keys(formats)), ", "))
+			p.addProblem(f.Line, "There is no format %q; it is one of %s.", in.Format, strings.Join(slices.Sorted(maps.Keys(formats)), ", "))
 		}
 	}
 	if in.Type == Enum {
 		if v := fields["values"]; v == nil {
-			p.wrong(n.Line, "%s is an enum without values.", in.Name)
+			p.addProblem(n.Line, "%s is an enum without values.", in.Name)
 		} else {
 			in.Values = p.values(v)
 		}
 	}
 	if in.Type == Array {
 		if i := fields["items"]; i == nil {
-			p.wrong(n.Line, "%s is an array without items: say what each of them is.", in.Name)
+			p.addProblem(n.Line, "%s is an array without items: say what each of them is.", in.Name)
 		} else {
-			item := p.input(i, "", level)
+			item := p.parseInput(i, "", level)
 			in.Items = &item
 		}
 	}
 	if props := fields["properties"]; props != nil {
-		in.Properties = p.declared(props, "properties", level+1)
+		in.Properties = p.parseDeclared(props, "properties", level+1)
 	}
 }
 
 // values reads the words of an enum.
 func (p *parser) values(n *yaml.Node) []string {
 	if n.Kind != yaml.SequenceNode || len(n.Content) == 0 || len(n.Content) > maxValues {
-		p.wrong(n.Line, "values is a list of 1 to %d words.", maxValues)
+		p.addProblem(n.Line, "values is a list of 1 to %d words.", maxValues)
 		return nil
 	}
 	var list []string
 	for _, v := range n.Content {
-		word, ok := p.text(v, "A value of an enum")
+		word, ok := p.parseText(v, "A value of an enum")
 		switch {
 		case !ok:
 		case word == "" || utf8.RuneCountInString(word) > maxValue || strings.ContainsFunc(word, unicode.IsControl):
-			p.wrong(v.Line, "A value of an enum is 1 to %d characters on one line.", maxValue)
+			p.addProblem(v.Line, "A value of an enum is 1 to %d characters on one line.", maxValue)
 		case slices.Contains(list, word):
-			p.wrong(v.Line, "The value %q is there twice.", word)
+			p.addProblem(v.Line, "The value %q is there twice.", word)
 		}
 		list = append(list, word)
 	}
@@ -184,18 +184,18 @@ func (p *parser) values(n *yaml.Node) []string {
 // standard reads a default, which must be a value that the input takes.
 func (p *parser) standard(n *yaml.Node, in *Input) {
 	if in.Required {
-		p.wrong(n.Line, "%s is required, so its default is never used.", in.Name)
+		p.addProblem(n.Line, "%s is required, so its default is never used.", in.Name)
 		return
 	}
 	before := len(p.problems)
-	value := p.json(n, 0)
+	value := p.parseJSON(n, 0)
 	if len(p.problems) > before {
 		return
 	}
 	var c check
-	c.value("default", *in, value)
+	c.checkValue("default", *in, value)
 	for _, v := range c.found {
-		p.wrong(n.Line, "%s", v.Message)
+		p.addProblem(n.Line, "%s", v.Message)
 	}
 	in.Default = value
 }
@@ -206,21 +206,21 @@ var number = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?
 // maxDeep is how deep a default may be nested.
 const maxDeep = 20
 
-// json turns a YAML value into JSON. A date is a string.
-func (p *parser) json(n *yaml.Node, deep int) json.RawMessage {
+// parseJSON turns a YAML value into JSON. A date is a string.
+func (p *parser) parseJSON(n *yaml.Node, deep int) json.RawMessage {
 	var value any
 	switch tag := n.ShortTag(); {
 	case deep > maxDeep:
-		p.wrong(n.Line, "A default is nested at most %d levels deep.", maxDeep)
+		p.addProblem(n.Line, "A default is nested at most %d levels deep.", maxDeep)
 	case n.Kind == yaml.SequenceNode && tag == "!!seq":
 		list := []json.RawMessage{}
 		for _, item := range n.Content {
-			list = append(list, p.json(item, deep+1))
+			list = append(list, p.parseJSON(item, deep+1))
 		}
 		value = list
 	case n.Kind == yaml.MappingNode && tag == "!!map":
 		members := make(map[string]json.RawMessage)
-		p.each(n, "default", func(key string, _ int, value *yaml.Node) { members[key] = p.json(value, deep+1) })
+		p.eachMember(n, "default", func(key string, _ int, value *yaml.Node) { members[key] = p.parseJSON(value, deep+1) })
 		value = members
 	case n.Kind == yaml.ScalarNode && (tag == "!!str" || tag == "!!timestamp"):
 		value = n.Value
@@ -229,17 +229,17 @@ func (p *parser) json(n *yaml.Node, deep int) json.RawMessage {
 	case n.Kind == yaml.ScalarNode && (tag == "!!int" || tag == "!!float") && number.MatchString(n.Value):
 		return json.RawMessage(n.Value)
 	default:
-		p.wrong(n.Line, "This default has no counterpart in JSON.")
+		p.addProblem(n.Line, "This default has no counterpart in JSON.")
 	}
 	raw, _ := json.Marshal(value) // text, truth values and JSON always marshal
 	return raw
 }
 
-// unknown refuses a name that means nothing here.
-func (p *parser) unknown(line int, name string, known []string) {
+// rejectUnknown refuses a name that means nothing here.
+func (p *parser) rejectUnknown(line int, name string, known []string) {
 	message := fmt.Sprintf("%q is not understood; there is %s.", name, strings.Join(known, ", "))
 	if near := search.Nearest(name, known, 1); len(near) > 0 {
 		message = fmt.Sprintf("%q is not understood. Did you mean %s?", name, near[0])
 	}
-	p.wrong(line, "%s", message)
+	p.addProblem(line, "%s", message)
 }

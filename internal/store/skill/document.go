@@ -40,7 +40,7 @@ func (p Problem) String() string { return fmt.Sprintf("line %d: %s", p.Line, p.M
 // problems at once, by line. What other agents write into the YAML is left alone.
 func Parse(document string) (Skill, []Problem) {
 	var p parser
-	k := p.document(document)
+	k := p.parseDocument(document)
 	slices.SortStableFunc(p.problems, func(a, b Problem) int { return cmp.Compare(a.Line, b.Line) })
 	return k, p.problems
 }
@@ -50,28 +50,28 @@ type parser struct {
 	inputs   int // so far
 }
 
-func (p *parser) wrong(line int, format string, args ...any) {
+func (p *parser) addProblem(line int, format string, args ...any) {
 	p.problems = append(p.problems, Problem{Line: line, Message: fmt.Sprintf(format, args...)})
 }
 
 const fence = "---"
 
-func (p *parser) document(document string) (k Skill) {
+func (p *parser) parseDocument(document string) (k Skill) {
 	switch {
 	case len(document) > MaxDocument:
-		p.wrong(1, "A %s is at most %d bytes long.", File, MaxDocument)
+		p.addProblem(1, "A %s is at most %d bytes long.", File, MaxDocument)
 		return k
 	case !text.IsStorable(document):
-		p.wrong(1, "A %s is UTF-8 text without NUL.", File)
+		p.addProblem(1, "A %s is UTF-8 text without NUL.", File)
 		return k
 	}
 	front, text, ok := split(document)
 	if !ok {
-		p.wrong(1, "A %s begins with a line %s, YAML with name and description, and another line %[2]s.", File, fence)
+		p.addProblem(1, "A %s begins with a line %s, YAML with name and description, and another line %[2]s.", File, fence)
 		return k
 	}
 	if k.Body = text; k.Body == "" {
-		p.wrong(1+strings.Count(document, "\n"), "There are no instructions below the second line %s.", fence)
+		p.addProblem(1+strings.Count(document, "\n"), "There are no instructions below the second line %s.", fence)
 	}
 	// A comment in the place of the first line keeps the numbers of the others.
 	dec := yaml.NewDecoder(strings.NewReader("#\n" + front))
@@ -81,7 +81,7 @@ func (p *parser) document(document string) (k Skill) {
 		return k
 	}
 	if err := dec.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
-		p.wrong(2, "There is more than one YAML document between the lines %s.", fence)
+		p.addProblem(2, "There is more than one YAML document between the lines %s.", fence)
 	}
 	fields := &yaml.Node{Kind: yaml.MappingNode, Line: 2}
 	if len(root.Content) > 0 {
@@ -108,8 +108,8 @@ func split(document string) (front, text string, ok bool) {
 	return "", "", false
 }
 
-// body is the Markdown of a SKILL.md that was stored.
-func body(document string) string {
+// documentBody is the Markdown of a SKILL.md that was stored.
+func documentBody(document string) string {
 	_, text, _ := split(document)
 	return text
 }
@@ -125,68 +125,68 @@ func (p *parser) syntax(err error) {
 			line = n
 		}
 	}
-	p.wrong(line, "This is not YAML: %s.", message)
+	p.addProblem(line, "This is not YAML: %s.", message)
 }
 
 // front reads the fields of the YAML.
 func (p *parser) front(n *yaml.Node, k *Skill) {
 	var name, description *yaml.Node
-	p.each(n, "The text between the lines "+fence, func(key string, line int, value *yaml.Node) {
+	p.eachMember(n, "The text between the lines "+fence, func(key string, line int, value *yaml.Node) {
 		switch key {
 		case "name":
 			name = value
 		case "description":
 			description = value
 		case "interface":
-			k.Contract = p.contract(value)
+			k.Contract = p.parseContract(value)
 		default:
 			if near := search.Nearest(key, []string{"interface", "inputs"}, 1); len(near) > 0 {
-				p.wrong(line, "%q is not understood: a contract stands in interface, below it inputs.", key)
+				p.addProblem(line, "%q is not understood: a contract stands in interface, below it inputs.", key)
 			}
 		}
 	})
 	if p.present(n, name, "name") {
-		text, isText := p.text(name, "name")
+		text, isText := p.parseText(name, "name")
 		if _, ok := Fold(text); isText && (!ok || !written.MatchString(text)) {
-			p.wrong(name.Line, "A name is 1 to %d letters a-z and digits, with single - or _ between them.", MaxName)
+			p.addProblem(name.Line, "A name is 1 to %d letters a-z and digits, with single - or _ between them.", MaxName)
 		}
 		k.Name = text
 	}
 	if p.present(n, description, "description") {
-		k.Description = p.description(description)
+		k.Description = p.parseDescription(description)
 	}
 }
 
 func (p *parser) present(n, field *yaml.Node, name string) bool {
 	if field == nil {
-		p.wrong(n.Line, "There is no %s.", name)
+		p.addProblem(n.Line, "There is no %s.", name)
 	}
 	return field != nil
 }
 
-// description reads what a skill or an input is for.
-func (p *parser) description(n *yaml.Node) string {
-	text, ok := p.text(n, "description")
+// parseDescription reads what a skill or an input is for.
+func (p *parser) parseDescription(n *yaml.Node) string {
+	text, ok := p.parseText(n, "description")
 	if ok && (strings.TrimSpace(text) == "" || utf8.RuneCountInString(text) > maxDescription ||
 		strings.ContainsFunc(text, func(r rune) bool { return unicode.IsControl(r) && r != '\n' })) {
-		p.wrong(n.Line, "A description is 1 to %d characters of text.", maxDescription)
+		p.addProblem(n.Line, "A description is 1 to %d characters of text.", maxDescription)
 	}
 	return text
 }
 
-// text reads a string.
-func (p *parser) text(n *yaml.Node, what string) (text string, ok bool) {
+// parseText reads a string.
+func (p *parser) parseText(n *yaml.Node, what string) (text string, ok bool) {
 	if n.Kind != yaml.ScalarNode || n.ShortTag() != "!!str" {
-		p.wrong(n.Line, "%s is text; where it looks like something else, put it in quotes.", what)
+		p.addProblem(n.Line, "%s is text; where it looks like something else, put it in quotes.", what)
 		return "", false
 	}
 	return n.Value, true
 }
 
-// each reads a mapping. what begins the sentence that refuses something else.
-func (p *parser) each(n *yaml.Node, what string, do func(key string, line int, value *yaml.Node)) {
+// eachMember reads a mapping. what begins the sentence that refuses something else.
+func (p *parser) eachMember(n *yaml.Node, what string, do func(key string, line int, value *yaml.Node)) {
 	if n.Kind != yaml.MappingNode {
-		p.wrong(n.Line, "%s is not names with values, one “name: value” a line.", what)
+		p.addProblem(n.Line, "%s is not names with values, one “name: value” a line.", what)
 		return
 	}
 	seen := make(map[string]bool)
@@ -194,9 +194,9 @@ func (p *parser) each(n *yaml.Node, what string, do func(key string, line int, v
 		key := n.Content[i]
 		switch {
 		case key.Kind != yaml.ScalarNode || key.ShortTag() != "!!str":
-			p.wrong(key.Line, "A name is text; where it looks like something else, put it in quotes.")
+			p.addProblem(key.Line, "A name is text; where it looks like something else, put it in quotes.")
 		case seen[key.Value]:
-			p.wrong(key.Line, "%s is there twice.", key.Value)
+			p.addProblem(key.Line, "%s is there twice.", key.Value)
 		default:
 			seen[key.Value] = true
 			do(key.Value, key.Line, n.Content[i+1])

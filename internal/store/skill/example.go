@@ -7,20 +7,20 @@ func (c *Contract) Example() map[string]any {
 	if c == nil {
 		return map[string]any{}
 	}
-	return example(c.Inputs)
+	return exampleValue(c.Inputs)
 }
 
-func example(inputs []Input) map[string]any {
+func exampleValue(inputs []Input) map[string]any {
 	object := make(map[string]any)
 	for _, in := range inputs {
 		if in.Required {
-			object[in.Name] = in.example()
+			object[in.Name] = in.exampleValue()
 		}
 	}
 	return object
 }
 
-func (in Input) example() any {
+func (in Input) exampleValue() any {
 	switch {
 	case in.Default != nil:
 		return json.RawMessage(in.Default)
@@ -35,9 +35,9 @@ func (in Input) example() any {
 	case Boolean:
 		return true
 	case Array:
-		return []any{in.Items.example()}
+		return []any{in.Items.exampleValue()}
 	case Object:
-		return example(in.Properties)
+		return exampleValue(in.Properties)
 	}
 	return "text"
 }

@@ -68,7 +68,7 @@ type Version struct {
 func (s *Store) Get(ctx context.Context, workspace uuid.UUID, name string, version int) (Version, error) {
 	fold, ok := Fold(name)
 	if !ok {
-		return Version{}, s.unknown(ctx, workspace, name, false)
+		return Version{}, s.unknownSkill(ctx, workspace, name, false)
 	}
 	r, err := s.q.SkillVersion(ctx, workspace, fold, int32(min(version, math.MaxInt32)))
 	if errors.Is(err, pgx.ErrNoRows) && version != 0 {
@@ -79,7 +79,7 @@ func (s *Store) Get(ctx context.Context, workspace uuid.UUID, name string, versi
 		return Version{}, noVersion(newest.Name, newest.Version)
 	}
 	if errors.Is(err, pgx.ErrNoRows) {
-		return Version{}, s.unknown(ctx, workspace, name, false)
+		return Version{}, s.unknownSkill(ctx, workspace, name, false)
 	}
 	if err != nil {
 		return Version{}, fmt.Errorf("read version of skill: %w", err)
@@ -88,7 +88,7 @@ func (s *Store) Get(ctx context.Context, workspace uuid.UUID, name string, versi
 	return Version{
 		Skill: Skill{
 			ID: r.ID, Name: r.Name, Version: int(r.Version), Description: r.Description,
-			Body: body(r.Document), Contract: contract,
+			Body: documentBody(r.Document), Contract: contract,
 		},
 		Status: Status(r.Status), Active: r.Active != nil && *r.Active == r.Version,
 		Document: r.Document, CreatedAt: r.CreatedAt,
@@ -102,14 +102,14 @@ type Change = db.SkillChangesRow
 func (s *Store) History(ctx context.Context, workspace uuid.UUID, name string) ([]Change, error) {
 	fold, ok := Fold(name)
 	if !ok {
-		return nil, s.unknown(ctx, workspace, name, false)
+		return nil, s.unknownSkill(ctx, workspace, name, false)
 	}
 	changes, err := s.q.SkillChanges(ctx, workspace, fold)
 	if err != nil {
 		return nil, fmt.Errorf("read history of skill: %w", err)
 	}
 	if len(changes) == 0 { // every skill begins with one
-		return nil, s.unknown(ctx, workspace, name, false)
+		return nil, s.unknownSkill(ctx, workspace, name, false)
 	}
 	return changes, nil
 }

@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// whole reports whether a JSON number is an integer, however it is written and
+// isWholeNumber reports whether a JSON number is an integer, however it is written and
 // however large it is: 3, 3.0 and 30e-1 are one. Nothing is computed, so that
 // 1e999999999 costs nothing.
-func whole(number string) bool {
+func isWholeNumber(number string) bool {
 	mantissa, exponent := strings.TrimPrefix(number, "-"), "0"
 	if i := strings.IndexAny(mantissa, "eE"); i >= 0 {
 		mantissa, exponent = mantissa[:i], mantissa[i+1:]

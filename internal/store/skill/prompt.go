@@ -56,7 +56,7 @@ func (k Skill) Label(input map[string]json.RawMessage) string {
 		names = append(names[:maxLabelled], fmt.Sprintf("%d more", more))
 	}
 	for i, name := range names {
-		names[i] = text.Mask(short(name))
+		names[i] = text.Mask(shortName(name))
 	}
 	return "/" + k.Name + " (" + strings.Join(names, ", ") + ")"
 }
@@ -113,12 +113,12 @@ func write(buf *bytes.Buffer, declared []Input, given map[string]json.RawMessage
 func writeValue(buf *bytes.Buffer, in Input, value json.RawMessage) error {
 	value = bytes.TrimSpace(value)
 	if in.Type == Object && in.Properties != nil {
-		if members, ok := object(value); ok {
+		if members, ok := readObject(value); ok {
 			return write(buf, in.Properties, members)
 		}
 	}
 	if in.Type == Array {
-		if items, ok := array(value); ok {
+		if items, ok := readArray(value); ok {
 			buf.WriteByte('[')
 			for i, item := range items {
 				if i > 0 {

@@ -152,7 +152,7 @@ func (s *Store) Archive(ctx context.Context, workspace uuid.UUID, name, by strin
 func (s *Store) change(ctx context.Context, workspace uuid.UUID, name string, do func(*db.Queries, db.Skill) error) error {
 	fold, ok := Fold(name)
 	if !ok {
-		return s.unknown(ctx, workspace, name, false)
+		return s.unknownSkill(ctx, workspace, name, false)
 	}
 	err := replan.InTx(ctx, s.pool, func(tx pgx.Tx) error {
 		q := s.q.WithTx(tx)
@@ -163,7 +163,7 @@ func (s *Store) change(ctx context.Context, workspace uuid.UUID, name string, do
 		return do(q, row)
 	})
 	if errors.Is(err, pgx.ErrNoRows) {
-		return s.unknown(ctx, workspace, name, false)
+		return s.unknownSkill(ctx, workspace, name, false)
 	}
 	return err
 }

@@ -45,11 +45,11 @@ func New(pool *pgxpool.Pool) *Store { return &Store{pool: pool, q: db.New(replan
 func (s *Store) Active(ctx context.Context, workspace uuid.UUID, name string) (Skill, error) {
 	fold, ok := Fold(name)
 	if !ok {
-		return Skill{}, s.unknown(ctx, workspace, name, true)
+		return Skill{}, s.unknownSkill(ctx, workspace, name, true)
 	}
 	row, err := s.q.SkillActive(ctx, workspace, fold)
 	if errors.Is(err, pgx.ErrNoRows) {
-		return Skill{}, s.unknown(ctx, workspace, name, true)
+		return Skill{}, s.unknownSkill(ctx, workspace, name, true)
 	}
 	if err != nil {
 		return Skill{}, fmt.Errorf("read active skill: %w", err)
@@ -57,16 +57,16 @@ func (s *Store) Active(ctx context.Context, workspace uuid.UUID, name string) (S
 	contract, err := readContract(row.Contract)
 	return Skill{
 		ID: row.ID, Name: row.Name, Version: int(row.Version), Description: row.Description,
-		Body: body(row.Document), Contract: contract,
+		Body: documentBody(row.Document), Contract: contract,
 	}, err
 }
 
 // maxCandidates is how many names an unknown one is answered with.
 const maxCandidates = 5
 
-// unknown returns UNKNOWN_SKILL with candidates: among the active skills for callers, among all for
+// unknownSkill returns UNKNOWN_SKILL with candidates: among the active skills for callers, among all for
 // administrators; the nearest first, or the first by name where none is near.
-func (s *Store) unknown(ctx context.Context, workspace uuid.UUID, name string, onlyActive bool) error {
+func (s *Store) unknownSkill(ctx context.Context, workspace uuid.UUID, name string, onlyActive bool) error {
 	names, err := s.q.SkillNames(ctx, workspace, onlyActive)
 	if err != nil {
 		return fmt.Errorf("read names of skills: %w", err)
@@ -75,7 +75,7 @@ func (s *Store) unknown(ctx context.Context, workspace uuid.UUID, name string, o
 	if !onlyActive {
 		kind = "skill"
 	}
-	e := fault.New(fault.UnknownSkill, "No %s named %q.", kind, short(name))
+	e := fault.New(fault.UnknownSkill, "No %s named %q.", kind, shortName(name))
 	e.Param = "skill"
 	e.Detail.Candidates = search.Nearest(name, names, maxCandidates)
 	if near := e.Detail.Candidates; len(near) > 0 {

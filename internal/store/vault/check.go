@@ -24,9 +24,9 @@ var nameShape = regexp.MustCompile(`^[A-Z][A-Z0-9_]{0,63}$`)
 // reserved are variables that the sandbox sets, or that programs obey.
 var reserved = regexp.MustCompile(`^(PATH|HOME|LANG|ENV|IFS|PS4|SHELL|PROMPT_COMMAND|(HTTPS?|ALL|NO)_PROXY|SSL_CERT_FILE|CURL_CA_BUNDLE|REQUESTS_CA_BUNDLE|NODE_EXTRA_CA_CERTS|NODE_USE_ENV_PROXY|NODE_OPTIONS|GIT_SSL_CAINFO|PIP_CERT|AWS_CA_BUNDLE|DENO_CERT|(LD|LC|BASH|PYTHON)_?.*)$`)
 
-// check lists everything that is wrong with a registration, and returns its hosts
+// checkRegistration lists everything that is wrong with a registration, and returns its hosts
 // as they are stored.
-func (r Registration) check() (hosts []string, vs []fault.Violation) {
+func (r Registration) checkRegistration() (hosts []string, vs []fault.Violation) {
 	switch {
 	case !nameShape.MatchString(r.Name):
 		vs = append(vs, fault.Violation{Param: "/name", Rule: "format", Message: "A secret's name is like GITHUB_TOKEN: A to Z, 0 to 9 and _, a letter first, 64 characters at most."})
@@ -132,7 +132,7 @@ func lower(s string) string {
 	}, s)
 }
 
-func refused(vs []fault.Violation) error {
+func refusedValue(vs []fault.Violation) error {
 	if len(vs) == 0 {
 		return nil
 	}

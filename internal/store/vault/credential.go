@@ -54,14 +54,14 @@ func (s *Store) List(ctx context.Context, workspace uuid.UUID) ([]Credential, er
 	}
 	list := make([]Credential, len(rows))
 	for i, row := range rows {
-		list[i] = credential(row)
+		list[i] = newCredential(row)
 	}
 	return list, nil
 }
 
 // Known fails with UNKNOWN_SECRET unless every name is registered.
 func (s *Store) Known(ctx context.Context, workspace uuid.UUID, names []string) error {
-	_, err := choose(ctx, s.q, workspace, names)
+	_, err := chooseCredential(ctx, s.q, workspace, names)
 	return err
 }
 
@@ -69,23 +69,23 @@ func (s *Store) Known(ctx context.Context, workspace uuid.UUID, names []string) 
 // fails with UNKNOWN_SECRET. A row that anybody but the service has changed does not
 // open.
 func (s *Store) Open(ctx context.Context, workspace uuid.UUID, names []string) ([]Opened, error) {
-	rows, err := choose(ctx, s.q, workspace, names)
+	rows, err := chooseCredential(ctx, s.q, workspace, names)
 	if err != nil {
 		return nil, err
 	}
 	list := make([]Opened, len(rows))
 	for i, row := range rows {
-		value, err := s.open(row)
+		value, err := s.openValue(row)
 		if err != nil {
 			return nil, err
 		}
-		list[i] = Opened{credential(row), value}
+		list[i] = Opened{newCredential(row), value}
 	}
 	return list, nil
 }
 
-// choose reads the rows of these names, each once and in their order.
-func choose(ctx context.Context, q *db.Queries, workspace uuid.UUID, names []string) ([]db.Credential, error) {
+// chooseCredential reads the rows of these names, each once and in their order.
+func chooseCredential(ctx context.Context, q *db.Queries, workspace uuid.UUID, names []string) ([]db.Credential, error) {
 	if len(names) == 0 {
 		return nil, nil
 	}
@@ -106,13 +106,13 @@ func choose(ctx context.Context, q *db.Queries, workspace uuid.UUID, names []str
 		}
 	}
 	if len(missing) > 0 {
-		return nil, unknown(rows, missing)
+		return nil, unknownCredentials(rows, missing)
 	}
 	return chosen, nil
 }
 
-// unknown is the fault of quoted names that are not registered.
-func unknown(rows []db.Credential, missing []string) error {
+// unknownCredentials is the fault of quoted names that are not registered.
+func unknownCredentials(rows []db.Credential, missing []string) error {
 	e := fault.New(fault.UnknownSecret, "No secret is registered as %s.", strings.Join(missing, ", "))
 	e.Param = "secret_input"
 	for _, row := range rows {
@@ -126,8 +126,8 @@ func unknown(rows []db.Credential, missing []string) error {
 
 const purpose = "credential"
 
-// about is what an envelope is bound to: all that decides where its value may go.
-func about(row db.Credential) []string {
+// boundFields is what an envelope is bound to: all that decides where its value may go.
+func boundFields(row db.Credential) []string {
 	hosts := slices.Sorted(slices.Values(row.AllowedHosts))
 	return append([]string{
 		row.WorkspaceID.String(), row.Name, strconv.Itoa(int(row.Version)),
@@ -135,19 +135,19 @@ func about(row db.Credential) []string {
 	}, hosts...)
 }
 
-// open decrypts what a row holds.
-func (s *Store) open(row db.Credential) (Value, error) {
+// openValue decrypts what a row holds.
+func (s *Store) openValue(row db.Credential) (Value, error) {
 	if row.Value == nil {
 		return Value{}, nil
 	}
-	plain, err := s.keys.Open(row.Value, purpose, about(row)...)
+	plain, err := s.keys.Open(row.Value, purpose, boundFields(row)...)
 	if err != nil {
 		return Value{}, fmt.Errorf("open credential %s: %w", row.Name, err)
 	}
 	return NewValue(plain), nil
 }
 
-func credential(row db.Credential) Credential {
+func newCredential(row db.Credential) Credential {
 	return Credential{
 		Name: row.Name, Version: int(row.Version), Hosts: row.AllowedHosts,
 		InQuery: row.InQuery, InBody: row.InBody, AllowHTTP: row.AllowHTTP, HasValue: row.Value != nil,

@@ -111,7 +111,7 @@ func (k *Keyring) unwrap(sealed []byte) (dek, ciphertext []byte, err error) {
 	if k == nil {
 		return nil, nil, errNoKey
 	}
-	master, ok := k.find(id)
+	master, ok := k.findKey(id)
 	if !ok {
 		return nil, nil, fmt.Errorf("%w: %s", ErrUnknownKey, id)
 	}
@@ -126,7 +126,7 @@ func (k *Keyring) unwrap(sealed []byte) (dek, ciphertext []byte, err error) {
 	return dek, rest[wrappedSize:], nil
 }
 
-func (m masterKey) wrapping() (cipher.AEAD, error) { return gcm(m.derive("wrap", "")) }
+func (m masterKey) wrapping() (cipher.AEAD, error) { return gcm(m.deriveKey("wrap", "")) }
 
 func gcm(key []byte) (cipher.AEAD, error) {
 	block, err := aes.NewCipher(key)
@@ -138,11 +138,11 @@ func gcm(key []byte) (cipher.AEAD, error) {
 
 // bound is the additional data of a payload.
 func bound(purpose string, about []string) []byte {
-	return joined(append([]string{"parley/vault/v1", "seal", purpose}, about...)...)
+	return joinFields(append([]string{"parley/vault/v1", "seal", purpose}, about...)...)
 }
 
-// joined joins strings so that no two lists of them give the same bytes.
-func joined(parts ...string) []byte {
+// joinFields joins strings so that no two lists of them give the same bytes.
+func joinFields(parts ...string) []byte {
 	out := binary.BigEndian.AppendUint32(nil, uint32(len(parts)))
 	for _, p := range parts {
 		out = binary.BigEndian.AppendUint32(out, uint32(len(p)))

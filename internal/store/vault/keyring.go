@@ -47,7 +47,7 @@ func ParseKeys(text string) (*Keyring, error) {
 			if err != nil {
 				return nil, fmt.Errorf("key %d %w", len(k.keys)+1, err)
 			}
-			if _, twice := k.find(key.id); twice {
+			if _, twice := k.findKey(key.id); twice {
 				return nil, fmt.Errorf("two keys are called %s", key.id)
 			}
 			k.keys = append(k.keys, key)
@@ -84,19 +84,19 @@ func (k *Keyring) IDs() []string {
 // key from it while that master key is in the keyring.
 func (k *Keyring) Derive(purpose string) (id string, key []byte) {
 	newest := k.keys[0]
-	return newest.id, newest.derive("derive", purpose)
+	return newest.id, newest.deriveKey("derive", purpose)
 }
 
 // DeriveFrom makes the key for a purpose out of a named master key.
 func (k *Keyring) DeriveFrom(id, purpose string) (key []byte, ok bool) {
-	master, ok := k.find(id)
+	master, ok := k.findKey(id)
 	if !ok {
 		return nil, false
 	}
-	return master.derive("derive", purpose), true
+	return master.deriveKey("derive", purpose), true
 }
 
-func (k *Keyring) find(id string) (masterKey, bool) {
+func (k *Keyring) findKey(id string) (masterKey, bool) {
 	for _, key := range k.keys {
 		if key.id == id {
 			return key, true
@@ -105,10 +105,10 @@ func (k *Keyring) find(id string) (masterKey, bool) {
 	return masterKey{}, false
 }
 
-// derive makes a key by HKDF. The master key itself is used for nothing else, so
+// deriveKey makes a key by HKDF. The master key itself is used for nothing else, so
 // that no two uses share a key.
-func (m masterKey) derive(use, purpose string) []byte {
-	key, err := hkdf.Key(sha256.New, m.secret.Reveal(), nil, string(joined("parley/vault/v1", use, purpose)), keySize)
+func (m masterKey) deriveKey(use, purpose string) []byte {
+	key, err := hkdf.Key(sha256.New, m.secret.Reveal(), nil, string(joinFields("parley/vault/v1", use, purpose)), keySize)
 	if err != nil {
 		panic(err) // only for keys longer than 255 hashes
 	}

@@ -37,8 +37,8 @@ func (s *Store) Keyring() *Keyring { return s.keys }
 // Register declares a credential as a whole, new or again: its hosts and surfaces,
 // and its value if one is given. A value that is kept is sealed anew for them.
 func (s *Store) Register(ctx context.Context, workspace uuid.UUID, r Registration, by string) (Credential, error) {
-	hosts, vs := r.check()
-	if err := refused(vs); err != nil {
+	hosts, vs := r.checkRegistration()
+	if err := refusedValue(vs); err != nil {
 		return Credential{}, err
 	}
 	return s.change(ctx, func(q *db.Queries) (db.Credential, string, error) {
@@ -49,7 +49,7 @@ func (s *Store) Register(ctx context.Context, workspace uuid.UUID, r Registratio
 		value, what := r.Value, given(row)
 		if r.Value.Reveal() == nil {
 			what = "registered"
-			if value, err = s.open(row); err != nil {
+			if value, err = s.openValue(row); err != nil {
 				return row, "", err
 			}
 		}
@@ -62,11 +62,11 @@ func (s *Store) Register(ctx context.Context, workspace uuid.UUID, r Registratio
 // Set gives a registered credential a value, the first or another one, or fails
 // with UNKNOWN_SECRET.
 func (s *Store) Set(ctx context.Context, workspace uuid.UUID, name string, value Value, by string) (Credential, error) {
-	if err := refused(CheckValue(value)); err != nil {
+	if err := refusedValue(CheckValue(value)); err != nil {
 		return Credential{}, err
 	}
 	return s.change(ctx, func(q *db.Queries) (db.Credential, string, error) {
-		row, err := find(ctx, q, workspace, name)
+		row, err := findSecret(ctx, q, workspace, name)
 		if err != nil {
 			return row, "", err
 		}
@@ -79,11 +79,11 @@ func (s *Store) Set(ctx context.Context, workspace uuid.UUID, name string, value
 // Provide is Set inside the caller's transaction, for a value that somebody gives
 // because a conversation asked for it.
 func (s *Store) Provide(ctx context.Context, tx pgx.Tx, workspace uuid.UUID, name string, value Value, by string) error {
-	if err := refused(CheckValue(value)); err != nil {
+	if err := refusedValue(CheckValue(value)); err != nil {
 		return err
 	}
 	q := db.New(tx)
-	row, err := find(ctx, q, workspace, name)
+	row, err := findSecret(ctx, q, workspace, name)
 	if err != nil {
 		return err
 	}
@@ -96,7 +96,7 @@ func (s *Store) Provide(ctx context.Context, tx pgx.Tx, workspace uuid.UUID, nam
 // Remove forgets a credential, or fails with UNKNOWN_SECRET.
 func (s *Store) Remove(ctx context.Context, workspace uuid.UUID, name, by string) error {
 	_, err := s.change(ctx, func(q *db.Queries) (db.Credential, string, error) {
-		row, err := find(ctx, q, workspace, name)
+		row, err := findSecret(ctx, q, workspace, name)
 		if err != nil {
 			return row, "", err
 		}
@@ -123,17 +123,17 @@ func (s *Store) change(ctx context.Context, work func(*db.Queries) (db.Credentia
 	if err != nil {
 		return Credential{}, err
 	}
-	return credential(row), nil
+	return newCredential(row), nil
 }
 
-// find locks a credential, or fails with UNKNOWN_SECRET.
-func find(ctx context.Context, q *db.Queries, workspace uuid.UUID, name string) (db.Credential, error) {
-	if _, err := choose(ctx, q, workspace, []string{name}); err != nil {
+// findSecret locks a credential, or fails with UNKNOWN_SECRET.
+func findSecret(ctx context.Context, q *db.Queries, workspace uuid.UUID, name string) (db.Credential, error) {
+	if _, err := chooseCredential(ctx, q, workspace, []string{name}); err != nil {
 		return db.Credential{}, err
 	}
 	row, err := q.CredentialFind(ctx, workspace, name)
 	if errors.Is(err, pgx.ErrNoRows) { // removed a moment ago
-		return row, unknown(nil, []string{name})
+		return row, unknownCredentials(nil, []string{name})
 	}
 	if err != nil {
 		return row, fmt.Errorf("find credential: %w", err)
@@ -150,7 +150,7 @@ func (s *Store) put(ctx context.Context, q *db.Queries, row db.Credential, value
 	}
 	if plain := value.Reveal(); plain != nil {
 		var err error
-		if p.Value, err = s.keys.Seal(plain, purpose, about(row)...); err != nil {
+		if p.Value, err = s.keys.Seal(plain, purpose, boundFields(row)...); err != nil {
 			return row, fmt.Errorf("seal credential: %w", err)
 		}
 	}

@@ -32,8 +32,8 @@ type cache struct {
 	order   []uuid.UUID // least recently used first
 }
 
-// corpus returns what a workspace knows now.
-func (s *Store) corpus(ctx context.Context, workspace uuid.UUID) (*corpus, error) {
+// loadCorpus returns what a workspace knows now.
+func (s *Store) loadCorpus(ctx context.Context, workspace uuid.UUID) (*corpus, error) {
 	v, err := s.q.DocumentsVersion(ctx, workspace)
 	if err != nil {
 		return nil, fmt.Errorf("read version of documents: %w", err)

@@ -15,7 +15,7 @@ type Hit = search.Hit
 
 // Search returns the passages that answer a query best, best first.
 func (s *Store) Search(ctx context.Context, workspace uuid.UUID, query string, limit int) ([]Hit, error) {
-	c, err := s.corpus(ctx, workspace)
+	c, err := s.loadCorpus(ctx, workspace)
 	if err != nil {
 		return nil, err
 	}
@@ -26,7 +26,7 @@ func (s *Store) Search(ctx context.Context, workspace uuid.UUID, query string, l
 // limit of them, and reports whether there are more. Only documents whose path
 // begins with prefix are read.
 func (s *Store) Grep(ctx context.Context, workspace uuid.UUID, pattern *regexp.Regexp, prefix string, limit int, each func(path string, line int, text string)) (more bool, err error) {
-	c, err := s.corpus(ctx, workspace)
+	c, err := s.loadCorpus(ctx, workspace)
 	if err != nil {
 		return false, err
 	}
@@ -58,13 +58,13 @@ func (s *Store) Grep(ctx context.Context, workspace uuid.UUID, pattern *regexp.R
 // Page returns the content of a wiki page and its version, which is 0 where there is
 // none.
 func (s *Store) Page(ctx context.Context, workspace uuid.UUID, page string) (content string, version int, err error) {
-	d, _, err := s.find(ctx, workspace, PageKey(page))
+	d, _, err := s.findPage(ctx, workspace, PageKey(page))
 	return d.Content, int(d.Version), err
 }
 
 // File returns the content of a document, where there is one.
 func (s *Store) File(ctx context.Context, workspace uuid.UUID, path string) (content string, found bool, err error) {
-	d, found, err := s.find(ctx, workspace, path)
+	d, found, err := s.findPage(ctx, workspace, path)
 	return d.Content, found, err
 }
 

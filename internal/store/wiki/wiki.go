@@ -37,7 +37,7 @@ func New(pool *pgxpool.Pool) *Store { return &Store{q: db.New(replan.Pool{Pool: 
 
 // Get reads a document, or fails with FILE_NOT_FOUND and the names it may have meant.
 func (s *Store) Get(ctx context.Context, workspace uuid.UUID, name string) (Document, error) {
-	d, found, err := s.find(ctx, workspace, name)
+	d, found, err := s.findPage(ctx, workspace, name)
 	if err != nil {
 		return d, err
 	}
@@ -74,9 +74,9 @@ func (s *Store) Delete(ctx context.Context, workspace uuid.UUID, name string) er
 	return nil
 }
 
-// find reads a document where there is one. A path that no document can have is
+// findPage reads a document where there is one. A path that no document can have is
 // not there: it never reaches PostgreSQL.
-func (s *Store) find(ctx context.Context, workspace uuid.UUID, name string) (Document, bool, error) {
+func (s *Store) findPage(ctx context.Context, workspace uuid.UUID, name string) (Document, bool, error) {
 	if checkPath(name) != nil {
 		return Document{}, false, nil
 	}

@@ -64,7 +64,7 @@ func (s *Store) WritePage(ctx context.Context, workspace uuid.UUID, page, conten
 	if !errors.Is(err, pgx.ErrNoRows) {
 		return 0, false, writeError("write wiki page", err)
 	}
-	d, found, err := s.find(ctx, workspace, name)
+	d, found, err := s.findPage(ctx, workspace, name)
 	if err != nil || !found {
 		return 0, false, err
 	}

@@ -15,7 +15,7 @@ type known struct {
 
 const maxKnown = 10_000
 
-func (k *known) keep(w Workspace) {
+func (k *known) keepRow(w Workspace) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.m == nil || len(k.m) >= maxKnown {

@@ -45,7 +45,7 @@ func (s *Store) Find(ctx context.Context, ref string) (Workspace, error) {
 	if err != nil {
 		return w, fmt.Errorf("find workspace: %w", err)
 	}
-	s.known.keep(w)
+	s.known.keepRow(w)
 	return w, nil
 }
 

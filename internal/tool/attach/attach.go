@@ -75,19 +75,19 @@ func (attach) Spec() tool.Spec {
 
 // Summary implements tool.Summarizer.
 func (attach) Summary(raw json.RawMessage) string {
-	in, content, wrong := parse(raw)
+	in, content, wrong := parseInput(raw)
 	if wrong != "" {
 		return "attach a file"
 	}
 	if in.Path != "" {
 		return "attach " + shown(in.Filename)
 	}
-	return fmt.Sprintf("attach %s (%s)", shown(in.Filename), size(len(content)))
+	return fmt.Sprintf("attach %s (%s)", shown(in.Filename), describeSize(len(content)))
 }
 
 // Call implements tool.Tool.
 func (t attach) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
-	in, content, wrong := parse(call.Input)
+	in, content, wrong := parseInput(call.Input)
 	if wrong != "" {
 		return tool.Refuse(wrong), nil
 	}
@@ -110,11 +110,11 @@ func (t attach) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
 	if err != nil {
 		return tool.Result{}, fmt.Errorf("attach file: %w", err)
 	}
-	return tool.Result{OK: true, Output: fmt.Sprintf("Attached %s (%s, %s). The user finds it at the end of the answer.", f.Filename, f.MIME, size(int(f.Size)))}, nil
+	return tool.Result{OK: true, Output: fmt.Sprintf("Attached %s (%s, %s). The user finds it at the end of the answer.", f.Filename, f.MIME, describeSize(int(f.Size)))}, nil
 }
 
-// parse reads a call's input. What is wrong with it is a sentence for the model.
-func parse(raw json.RawMessage) (in input, content []byte, wrong string) {
+// parseInput reads a call's input. What is wrong with it is a sentence for the model.
+func parseInput(raw json.RawMessage) (in input, content []byte, wrong string) {
 	if len(raw) > maxInput {
 		return in, nil, "The file is too large: it has at most 1 MiB."
 	}
@@ -153,8 +153,8 @@ func shown(name string) string {
 	return render.Argument(name, maxShown)
 }
 
-// size says how many bytes there are, for people.
-func size(n int) string {
+// describeSize says how many bytes there are, for people.
+func describeSize(n int) string {
 	switch {
 	case n < 1000:
 		return fmt.Sprintf("%d B", n)

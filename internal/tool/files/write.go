@@ -49,7 +49,7 @@ func (write) Spec() tool.Spec {
 
 // Summary implements tool.Summarizer.
 func (write) Summary(raw json.RawMessage) string {
-	in, wrong := parse(raw)
+	in, wrong := parseInput(raw)
 	if wrong != "" {
 		return "write a file"
 	}
@@ -58,7 +58,7 @@ func (write) Summary(raw json.RawMessage) string {
 
 // Call implements tool.Tool.
 func (t write) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
-	in, wrong := parse(call.Input)
+	in, wrong := parseInput(call.Input)
 	if wrong != "" {
 		return tool.Refuse(wrong), nil
 	}
@@ -68,8 +68,8 @@ func (t write) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
 	return tool.Result{OK: true, Output: fmt.Sprintf("Wrote %s, %d bytes.", render.Argument(in.Path, maxShown), len(*in.Content))}, nil
 }
 
-// parse reads a call's input. What is wrong with it is a sentence for the model.
-func parse(raw json.RawMessage) (in input, wrong string) {
+// parseInput reads a call's input. What is wrong with it is a sentence for the model.
+func parseInput(raw json.RawMessage) (in input, wrong string) {
 	if len(raw) > maxInput {
 		return in, "The file is too large: it has at most 2 MiB."
 	}

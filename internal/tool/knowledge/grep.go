@@ -42,7 +42,7 @@ func (grep) Spec() tool.Spec {
 func (grep) Summary(input json.RawMessage) string {
 	var in grepInput
 	switch {
-	case parse(input, &in) != "" || in.Pattern == "":
+	case parseInput(input, &in) != "" || in.Pattern == "":
 		return "search the knowledge"
 	case in.Path != "":
 		return "search " + render.Argument(in.Path, maxSummary) + " for " + render.Argument(in.Pattern, maxSummary)
@@ -52,7 +52,7 @@ func (grep) Summary(input json.RawMessage) string {
 
 func (t grep) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
 	var in grepInput
-	if wrong := parse(call.Input, &in); wrong != "" {
+	if wrong := parseInput(call.Input, &in); wrong != "" {
 		return tool.Refuse(wrong), nil
 	}
 	switch {

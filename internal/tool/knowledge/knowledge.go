@@ -58,8 +58,8 @@ func Tools(k Knowledge, folder Folder) []tool.Tool {
 	return []tool.Tool{wikiRead{k}, wikiWrite{k}, read{k, folder}, grep{k}}
 }
 
-// parse reads a call's input. What is wrong with it is a sentence for the model.
-func parse(input json.RawMessage, into any) (wrong string) {
+// parseInput reads a call's input. What is wrong with it is a sentence for the model.
+func parseInput(input json.RawMessage, into any) (wrong string) {
 	return parseUpTo(maxInput, input, into)
 }
 
@@ -70,9 +70,9 @@ func parseUpTo(limit int, input json.RawMessage, into any) (wrong string) {
 	return tool.Decode(input, into)
 }
 
-// unknown tells the model what it may have meant, or what there is.
-func unknown(kind, name string, near, all []string) tool.Result {
-	msg := fmt.Sprintf("There is no %s %q.", kind, short(name))
+// unknownName tells the model what it may have meant, or what there is.
+func unknownName(kind, name string, near, all []string) tool.Result {
+	msg := fmt.Sprintf("There is no %s %q.", kind, shortName(name))
 	switch {
 	case len(near) > 0:
 		msg += " Did you mean " + quoted(near, " or ") + "?"
@@ -96,13 +96,13 @@ func quoted(names []string, sep string) string {
 	return strings.Join(q, sep)
 }
 
-// short makes a name fit into a sentence of one line.
-func short(s string) string {
+// shortName makes a name fit into a sentence of one line.
+func shortName(s string) string {
 	return text.Truncate(text.Mask(s), maxSummary)
 }
 
-// clip returns the beginning of s that fits into n bytes, whole lines where possible.
-func clip(s string, n int) string {
+// cutLines returns the beginning of s that fits into n bytes, whole lines where possible.
+func cutLines(s string, n int) string {
 	if len(s) <= n {
 		return s
 	}

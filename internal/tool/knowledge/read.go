@@ -47,7 +47,7 @@ func (t read) Spec() tool.Spec {
 
 func (read) Summary(input json.RawMessage) string {
 	var in readInput
-	if parse(input, &in) != "" || in.Path == "" {
+	if parseInput(input, &in) != "" || in.Path == "" {
 		return "read a file"
 	}
 	return "read " + render.Argument(in.Path, maxSummary)
@@ -55,7 +55,7 @@ func (read) Summary(input json.RawMessage) string {
 
 func (t read) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
 	var in readInput
-	if wrong := parse(call.Input, &in); wrong != "" {
+	if wrong := parseInput(call.Input, &in); wrong != "" {
 		return tool.Refuse(wrong), nil
 	}
 	if in.Path == "" {
@@ -80,7 +80,7 @@ func (t read) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
 		if err != nil {
 			return tool.Result{}, fmt.Errorf("list documents: %w", err)
 		}
-		return unknown("file", in.Path, search.Nearest(in.Path, paths, 5), paths), nil
+		return unknownName("file", in.Path, search.Nearest(in.Path, paths, 5), paths), nil
 	}
 	res := in.show(content)
 	if res.OK {
@@ -99,7 +99,7 @@ func (in readInput) show(content string) tool.Result {
 	shown, count, whole := lines(content, first, limit)
 	switch last := first + strings.Count(shown, "\n"); {
 	case first > count:
-		return tool.Refuse(fmt.Sprintf("%q has %d lines; there is no line %d.", short(in.Path), count, first))
+		return tool.Refuse(fmt.Sprintf("%q has %d lines; there is no line %d.", shortName(in.Path), count, first))
 	case last < count || first > 1 || !whole:
 		shown += fmt.Sprintf("\n[lines %d to %d of %d]", first, last, count)
 	}
@@ -114,6 +114,6 @@ func lines(content string, first, limit int) (shown string, count int, whole boo
 		return "", len(all), true
 	}
 	asked := strings.Join(all[first-1:][:min(limit, len(all)-first+1)], "\n")
-	shown = clip(asked, maxOutput)
+	shown = cutLines(asked, maxOutput)
 	return strings.TrimSuffix(shown, "\n"), len(all), len(shown) == len(asked)
 }

@@ -32,7 +32,7 @@ func (wikiRead) Spec() tool.Spec {
 
 func (wikiRead) Summary(input json.RawMessage) string {
 	var in wikiReadInput
-	if parse(input, &in) != "" || in.Page == "" {
+	if parseInput(input, &in) != "" || in.Page == "" {
 		return "read a wiki page"
 	}
 	return "read wiki page " + render.Argument(in.Page, maxSummary)
@@ -40,7 +40,7 @@ func (wikiRead) Summary(input json.RawMessage) string {
 
 func (t wikiRead) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
 	var in wikiReadInput
-	if wrong := parse(call.Input, &in); wrong != "" {
+	if wrong := parseInput(call.Input, &in); wrong != "" {
 		return tool.Refuse(wrong), nil
 	}
 	page := pageName(in.Page)
@@ -52,7 +52,7 @@ func (t wikiRead) Call(ctx context.Context, call tool.Call) (tool.Result, error)
 		return tool.Result{}, fmt.Errorf("read wiki page: %w", err)
 	}
 	if version > 0 {
-		shown := clip(content, maxOutput)
+		shown := cutLines(content, maxOutput)
 		if len(shown) < len(content) {
 			shown += "\n[The page is longer than this. grep finds lines in the rest.]"
 		}
@@ -65,7 +65,7 @@ func (t wikiRead) Call(ctx context.Context, call tool.Call) (tool.Result, error)
 	if err != nil {
 		return tool.Result{}, fmt.Errorf("list wiki pages: %w", err)
 	}
-	return unknown("wiki page", in.Page, search.Nearest(in.Page, pages, 5), pages), nil
+	return unknownName("wiki page", in.Page, search.Nearest(in.Page, pages, 5), pages), nil
 }
 
 // pageName is the name of the page that is meant: models like to give the path that grep has

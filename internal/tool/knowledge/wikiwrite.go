@@ -37,7 +37,7 @@ func (wikiWrite) Summary(input json.RawMessage) string {
 	if parseUpTo(maxWritten, input, &in) != "" || in.Page == "" || in.Content == nil {
 		return "write a wiki page"
 	}
-	return fmt.Sprintf("write wiki page %s (%s)", render.Argument(pageName(in.Page), maxSummary), size(len(*in.Content)))
+	return fmt.Sprintf("write wiki page %s (%s)", render.Argument(pageName(in.Page), maxSummary), describeSize(len(*in.Content)))
 }
 
 func (t wikiWrite) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
@@ -63,17 +63,17 @@ func (t wikiWrite) Call(ctx context.Context, call tool.Call) (tool.Result, error
 	}
 	switch {
 	case ok:
-		return tool.Result{OK: true, Output: fmt.Sprintf("The wiki page %q is written; it is at version %d.", short(page), version)}, nil
+		return tool.Result{OK: true, Output: fmt.Sprintf("The wiki page %q is written; it is at version %d.", shortName(page), version)}, nil
 	case version == 0:
-		return tool.Refuse(fmt.Sprintf("There is no wiki page %q. Leave expected_version out to make it.", short(page))), nil
+		return tool.Refuse(fmt.Sprintf("There is no wiki page %q. Leave expected_version out to make it.", shortName(page))), nil
 	case in.Expected == 0:
-		return tool.Refuse(fmt.Sprintf("There is a wiki page %q, at version %d. To replace it, read it, then write with expected_version %d.", short(page), version, version)), nil
+		return tool.Refuse(fmt.Sprintf("There is a wiki page %q, at version %d. To replace it, read it, then write with expected_version %d.", shortName(page), version, version)), nil
 	}
-	return tool.Refuse(fmt.Sprintf("The wiki page %q is at version %d, not %d. Read it again, then write with expected_version %d.", short(page), version, in.Expected, version)), nil
+	return tool.Refuse(fmt.Sprintf("The wiki page %q is at version %d, not %d. Read it again, then write with expected_version %d.", shortName(page), version, in.Expected, version)), nil
 }
 
-// size is a number of bytes for people.
-func size(n int) string {
+// describeSize is a number of bytes for people.
+func describeSize(n int) string {
 	switch {
 	case n < 1<<10:
 		return fmt.Sprintf("%d bytes", n)

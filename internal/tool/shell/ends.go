@@ -81,7 +81,7 @@ func (e *ends) String() string {
 	if lost == 0 {
 		return e.marked(slices.Concat(e.head, tail), 0)
 	}
-	return line(e.marked(e.head, 0), fmt.Sprintf("[%d bytes are left out here]\n", lost)) + e.marked(tail, e.total-int64(len(tail)))
+	return appendLine(e.marked(e.head, 0), fmt.Sprintf("[%d bytes are left out here]\n", lost)) + e.marked(tail, e.total-int64(len(tail)))
 }
 
 // marked returns the part of the output that begins at start, with its marks.

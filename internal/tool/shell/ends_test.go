@@ -121,7 +121,7 @@ func TestCommandsThatCannotBeRead(t *testing.T) {
 		`{"command":"ls","timeout_seconds":"1 h"}`:                "whole number",
 		`{"command":"` + strings.Repeat("x", maxCommand+1) + `"}`: "too long",
 	} {
-		if _, wrong := parse([]byte(input)); !strings.Contains(wrong, want) {
+		if _, wrong := parseInput([]byte(input)); !strings.Contains(wrong, want) {
 			t.Errorf("%.60s: %q, want %q", input, wrong, want)
 		}
 	}

@@ -65,7 +65,7 @@ func (t bash) Spec() tool.Spec {
 
 // Summary implements tool.Summarizer.
 func (bash) Summary(raw json.RawMessage) string {
-	in, wrong := parse(raw)
+	in, wrong := parseInput(raw)
 	if wrong != "" {
 		return "run a command"
 	}
@@ -74,7 +74,7 @@ func (bash) Summary(raw json.RawMessage) string {
 
 // Call implements tool.Tool.
 func (t bash) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
-	in, wrong := parse(call.Input)
+	in, wrong := parseInput(call.Input)
 	if wrong != "" {
 		return tool.Refuse(wrong), nil
 	}
@@ -90,17 +90,17 @@ func (t bash) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
 	text := out.String()
 	switch {
 	case killed != "":
-		text = line(text, "["+killed+"]")
+		text = appendLine(text, "["+killed+"]")
 	case exit != 0:
-		text = line(text, fmt.Sprintf("[exit status %d]", exit))
+		text = appendLine(text, fmt.Sprintf("[exit status %d]", exit))
 	case text == "":
 		text = "[no output]"
 	}
 	return tool.Result{OK: exit == 0 && killed == "", Output: text}, nil
 }
 
-// parse reads a call's input. What is wrong with it is a sentence for the model.
-func parse(raw json.RawMessage) (in input, wrong string) {
+// parseInput reads a call's input. What is wrong with it is a sentence for the model.
+func parseInput(raw json.RawMessage) (in input, wrong string) {
 	if len(raw) > maxInput {
 		return in, "The command is too long: write a script into a file, with write."
 	}
@@ -120,8 +120,8 @@ func parse(raw json.RawMessage) (in input, wrong string) {
 	return in, ""
 }
 
-// line adds a line to a text.
-func line(text, add string) string {
+// appendLine adds a line to a text.
+func appendLine(text, add string) string {
 	if text != "" && !strings.HasSuffix(text, "\n") {
 		text += "\n"
 	}

@@ -45,8 +45,8 @@ var headerName = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")
 
 var methods = []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 
-// parse reads a call's input. What is wrong with it is a sentence for the model.
-func parse(raw json.RawMessage) (in input, wrong string) {
+// parseInput reads a call's input. What is wrong with it is a sentence for the model.
+func parseInput(raw json.RawMessage) (in input, wrong string) {
 	if len(raw) > maxInput {
 		return in, "The request is too long: it has at most 1 MiB."
 	}

@@ -63,7 +63,7 @@ func (request) Spec() tool.Spec {
 
 // Summary implements tool.Summarizer.
 func (request) Summary(raw json.RawMessage) string {
-	in, wrong := parse(raw)
+	in, wrong := parseInput(raw)
 	if wrong != "" {
 		return "make an HTTP request"
 	}
@@ -72,7 +72,7 @@ func (request) Summary(raw json.RawMessage) string {
 
 // Call implements tool.Tool.
 func (t request) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
-	in, wrong := parse(call.Input)
+	in, wrong := parseInput(call.Input)
 	if wrong != "" {
 		return tool.Refuse(wrong), nil
 	}

@@ -25,8 +25,8 @@ var small = []struct{ path, text string }{
 	{"/etc/resolv.conf", "nameserver 127.0.0.1\noptions timeout:1 attempts:1\n"},
 }
 
-// system binds the programs and libraries of root, or of the host if that is empty.
-func system(root string) (args []string, err error) {
+// systemArguments binds the programs and libraries of root, or of the host if that is empty.
+func systemArguments(root string) (args []string, err error) {
 	top := []string{"usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32"}
 	if root == "" {
 		root = "/"
@@ -58,18 +58,18 @@ func prepared(root string) (string, error) {
 	info, err := os.Stat(root)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return "", rootless(root, "is not there")
+		return "", unavailableRoot(root, "is not there")
 	case err != nil:
-		return "", rootless(root, fmt.Sprintf("cannot be looked into (%v)", err))
+		return "", unavailableRoot(root, fmt.Sprintf("cannot be looked into (%v)", err))
 	case !info.IsDir():
-		return "", rootless(root, "is no directory")
+		return "", unavailableRoot(root, "is no directory")
 	}
 	for _, name := range []string{"usr", "bin"} {
 		if _, err := os.Stat(filepath.Join(root, name)); err == nil {
 			return root, nil
 		}
 	}
-	return "", rootless(root, "has neither usr nor bin")
+	return "", unavailableRoot(root, "has neither usr nor bin")
 }
 
 // arguments are bubblewrap's for one command. file makes a descriptor that bubblewrap

@@ -22,8 +22,8 @@ type cgroup struct {
 	dir  *os.File
 }
 
-// create makes the group of a command.
-func (g *cgroups) create(l Limits) (c *cgroup, err error) {
+// createGroup makes the group of a command.
+func (g *cgroups) createGroup(l Limits) (c *cgroup, err error) {
 	name := strconv.Itoa(os.Getpid()) + "-" + rand.Text()
 	c = &cgroup{path: filepath.Join(g.commands, name)}
 	if err := os.Mkdir(c.path, 0o755); err != nil {

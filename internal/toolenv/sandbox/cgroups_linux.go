@@ -44,7 +44,7 @@ func openCgroups(bwrap string) (*cgroups, error) {
 	if err := divide(dir); err != nil {
 		return nil, err
 	}
-	g.sweep()
+	g.removeStale()
 	return g, g.try(bwrap)
 }
 
@@ -149,8 +149,8 @@ func isTop(dir string) bool {
 	return err != nil
 }
 
-// sweep removes the groups of services that were killed.
-func (g *cgroups) sweep() {
+// removeStale removes the groups of services that were killed.
+func (g *cgroups) removeStale() {
 	list, _ := filepath.Glob(filepath.Join(g.commands, "*-*"))
 	for _, path := range list {
 		pid, _, _ := strings.Cut(filepath.Base(path), "-")
@@ -162,7 +162,7 @@ func (g *cgroups) sweep() {
 
 // try starts a process in a group of its own.
 func (g *cgroups) try(program string) error {
-	c, err := g.create(defaults)
+	c, err := g.createGroup(defaults)
 	if err != nil {
 		return err
 	}

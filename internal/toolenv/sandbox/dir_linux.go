@@ -26,7 +26,7 @@ func newScratch(parent string, commands *users, log *slog.Logger) (*scratch, err
 	if err := os.MkdirAll(parent, 0o711); err != nil {
 		return nil, err
 	}
-	sweep(parent, log)
+	removeStaleDirs(parent, log)
 	for range 100 {
 		path, err := os.MkdirTemp(parent, prefix)
 		if err != nil {
@@ -68,15 +68,15 @@ func claim(path string) (*os.File, error) {
 		}
 		return nil, err
 	}
-	if !(&scratch{path, f}).there() {
+	if !(&scratch{path, f}).isPresent() {
 		f.Close()
 		return nil, nil
 	}
 	return f, nil
 }
 
-// sweep removes directories that nobody holds. Those of other users stay.
-func sweep(parent string, log *slog.Logger) {
+// removeStaleDirs removes directories that nobody holds. Those of other users stay.
+func removeStaleDirs(parent string, log *slog.Logger) {
 	list, _ := filepath.Glob(filepath.Join(parent, prefix+"*"))
 	for _, path := range list {
 		info, err := os.Lstat(path)
@@ -87,15 +87,15 @@ func sweep(parent string, log *slog.Logger) {
 		if err != nil || lock == nil {
 			continue
 		}
-		if err := remove(path); err != nil {
+		if err := removeTree(path); err != nil {
 			log.Warn("a directory of an earlier process cannot be removed", "path", path, "err", err)
 		}
 		lock.Close()
 	}
 }
 
-// there reports whether the path is still that of the directory.
-func (s *scratch) there() bool {
+// isPresent reports whether the path is still that of the directory.
+func (s *scratch) isPresent() bool {
 	locked, err := s.lock.Stat()
 	if err != nil {
 		return false
@@ -107,8 +107,8 @@ func (s *scratch) there() bool {
 // close unlocks last, so that nobody sweeps what is just being removed.
 func (s *scratch) close() error {
 	defer s.lock.Close()
-	if !s.there() {
+	if !s.isPresent() {
 		return nil
 	}
-	return remove(s.path)
+	return removeTree(s.path)
 }

@@ -7,9 +7,9 @@ const (
 	search = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 )
 
-// environment is what the command gets: the sandbox's own variables and those of env
+// commandEnvironment is what the command gets: the sandbox's own variables and those of env
 // that have other names.
-func environment(c Command) []string {
+func commandEnvironment(c Command) []string {
 	own := []string{
 		"PATH=" + search, "HOME=/workspace", "LANG=C.UTF-8",
 		// Without this, git takes files named HEAD, config, objects and refs for a

@@ -6,9 +6,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// filter is the program that the kernel runs at every system call of a command, in the
+// seccompFilter is the program that the kernel runs at every system call of a command, in the
 // form in which bubblewrap reads it: what is not refused is allowed.
-func filter() []byte {
+func seccompFilter() []byte {
 	var p program
 	p.load(archOffset)
 	p.unless(nativeArch, unix.SECCOMP_RET_KILL_PROCESS)

@@ -15,7 +15,7 @@ func (s *Sandbox) NewFolder(name string) (string, error) {
 	if !filepath.IsLocal(name) || filepath.Base(name) != name {
 		return "", fmt.Errorf("a folder cannot be named %q", name)
 	}
-	dir, _, err := s.place()
+	dir, _, err := s.choosePaths()
 	if err != nil {
 		return "", fmt.Errorf("make a folder: %w", err)
 	}
@@ -28,11 +28,11 @@ func (s *Sandbox) NewFolder(name string) (string, error) {
 
 // Remove removes a folder, whatever modes a command gave to what is in it, and however
 // deep that is.
-func (s *Sandbox) Remove(folder string) error { return remove(folder) }
+func (s *Sandbox) Remove(folder string) error { return removeTree(folder) }
 
-// prepare makes the place where the attachments are mounted. A command may have put
+// prepareFolder makes the place where the attachments are mounted. A command may have put
 // something else there.
-func (s *Sandbox) prepare(c Command) error {
+func (s *Sandbox) prepareFolder(c Command) error {
 	switch {
 	case len(c.Argv) == 0:
 		return errors.New("there is no command")

@@ -73,7 +73,7 @@ func (p *process) take(rights []byte, ports []port) (services []service, err err
 		f := os.NewFile(uintptr(fd), "socket")
 		if err == nil {
 			var s service
-			if s, err = ports[i].open(f); err == nil {
+			if s, err = ports[i].openService(f); err == nil {
 				services = append(services, s)
 			}
 		}

@@ -8,10 +8,10 @@ import (
 	"github.com/parley-server/parley/internal/toolenv/sandbox/inside"
 )
 
-// job is what the second stage does for a command.
-func job(c Command, l Limits) inside.Job {
-	j := inside.Job{Argv: c.Argv, Env: environment(c)}
-	for _, p := range ports(c) {
+// newJob is what the second stage does for a command.
+func newJob(c Command, l Limits) inside.Job {
+	j := inside.Job{Argv: c.Argv, Env: commandEnvironment(c)}
+	for _, p := range listPorts(c) {
 		j.Sockets = append(j.Sockets, p.kind())
 	}
 	limit := func(resource int, n int64) {

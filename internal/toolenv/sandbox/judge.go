@@ -7,8 +7,8 @@ import (
 	"github.com/parley-server/parley/internal/toolenv/sandbox/inside"
 )
 
-// judge names the first thing in a report from inside that must not be; empty: all is well.
-func judge(report string) string {
+// judgeReport names the first thing in a report from inside that must not be; empty: all is well.
+func judgeReport(report string) string {
 	found := make(map[string]string)
 	for line := range strings.Lines(report) {
 		name, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "\t")
@@ -42,8 +42,8 @@ func judge(report string) string {
 	return ""
 }
 
-// recent reports whether a version such as "bubblewrap 0.8.0" is at least 0.8.
-func recent(version string) bool {
+// isRecent reports whether a version such as "bubblewrap 0.8.0" is at least 0.8.
+func isRecent(version string) bool {
 	number, ok := strings.CutPrefix(version, "bubblewrap ")
 	parts := strings.Split(number, ".")
 	if !ok || len(parts) < 2 {

@@ -8,8 +8,8 @@ import (
 
 const mib = 1 << 20
 
-// or fills in what is zero.
-func (l Limits) or(d Limits) Limits {
+// withDefaults fills in what is zero.
+func (l Limits) withDefaults(d Limits) Limits {
 	return Limits{
 		Time:      cmp.Or(l.Time, d.Time),
 		CPU:       cmp.Or(l.CPU, d.CPU),
@@ -35,8 +35,8 @@ var defaults = Limits{
 	Files:     20_000,
 }
 
-// size writes bytes as people do.
-func size(n int64) string {
+// describeSize writes bytes as people do.
+func describeSize(n int64) string {
 	switch {
 	case n >= mib:
 		return fmt.Sprintf("%d MiB", n/mib)
@@ -46,8 +46,8 @@ func size(n int64) string {
 	return fmt.Sprintf("%d bytes", n)
 }
 
-// span writes a duration as people do: 30 s, 1 min 30 s.
-func span(d time.Duration) string {
+// describeDuration writes a duration as people do: 30 s, 1 min 30 s.
+func describeDuration(d time.Duration) string {
 	minutes, seconds := d/time.Minute, (d % time.Minute).Seconds()
 	switch {
 	case minutes == 0:

@@ -23,7 +23,7 @@ func descendants(pid string) []string {
 	for i := 0; i < len(list); i++ {
 		threads, _ := os.ReadDir("/proc/" + list[i] + "/task")
 		for _, thread := range threads {
-			list = append(list, children(list[i], thread.Name())...)
+			list = append(list, childProcesses(list[i], thread.Name())...)
 		}
 	}
 	return list

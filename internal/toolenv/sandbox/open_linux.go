@@ -31,7 +31,7 @@ type Sandbox struct {
 // Open tries a sandbox out and returns it. The error is an *Unavailable where commands
 // cannot be contained.
 func Open(ctx context.Context, cfg Config) (_ *Sandbox, err error) {
-	s := &Sandbox{filter: filter(), limits: cfg.Limits.or(defaults), direct: cfg.Transparent}
+	s := &Sandbox{filter: seccompFilter(), limits: cfg.Limits.withDefaults(defaults), direct: cfg.Transparent}
 	s.log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
 	if s.dir, err = filepath.Abs(cmp.Or(cfg.Dir, os.TempDir())); err != nil {
 		return nil, err
@@ -42,7 +42,7 @@ func Open(ctx context.Context, cfg Config) (_ *Sandbox, err error) {
 		}
 		s.users = &users{UserRange: cfg.Users}
 	}
-	if s.system, err = system(cfg.Root); err != nil {
+	if s.system, err = systemArguments(cfg.Root); err != nil {
 		return nil, err
 	}
 	if s.bwrap, err = findBwrap(ctx, cfg.Bwrap); err != nil {
@@ -50,14 +50,14 @@ func Open(ctx context.Context, cfg Config) (_ *Sandbox, err error) {
 	}
 	sweepOrphans()
 	if s.cgroups, err = openCgroups(s.bwrap); err != nil {
-		s.cgroups, s.unlimited = nil, uncounted(err)
+		s.cgroups, s.unlimited = nil, unavailableCgroups(err)
 	}
 	defer func() {
 		if err != nil {
 			_ = s.Close()
 		}
 	}()
-	dir, _, err := s.place()
+	dir, _, err := s.choosePaths()
 	if err != nil {
 		return nil, err
 	}

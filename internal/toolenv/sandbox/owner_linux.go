@@ -27,14 +27,14 @@ func (s *Sandbox) Give(path string) error {
 }
 
 func (s *Sandbox) giveTo(path string, user int) error {
-	if err := os.Lchown(path, user, s.group()); err != nil {
+	if err := os.Lchown(path, user, s.groupID()); err != nil {
 		return err
 	}
 	if info, err := os.Lstat(path); err != nil || !info.IsDir() {
 		return err
 	}
-	err := walk(path, func(dir int, name string, _ *unix.Stat_t) error {
-		return ignoreGone(unix.Fchownat(dir, name, user, s.group(), unix.AT_SYMLINK_NOFOLLOW))
+	err := walkFolder(path, func(dir int, name string, _ *unix.Stat_t) error {
+		return ignoreGone(unix.Fchownat(dir, name, user, s.groupID(), unix.AT_SYMLINK_NOFOLLOW))
 	})
 	if err != nil && !errors.Is(err, errDeep) {
 		return fmt.Errorf("give a folder: %w", err)
@@ -42,13 +42,13 @@ func (s *Sandbox) giveTo(path string, user int) error {
 	return nil
 }
 
-// group is the group of all commands' users.
-func (s *Sandbox) group() int { return s.users.First }
+// groupID is the group of all commands' users.
+func (s *Sandbox) groupID() int { return s.users.First }
 
-// enlist chooses the user that a command runs as, and makes that the owner of the command's
+// assignUser chooses the user that a command runs as, and makes that the owner of the command's
 // folders. The folder keeps its owner unless another command runs as that user: a new owner
 // looks like a change of every file.
-func (s *Sandbox) enlist(c Command) (as *syscall.Credential, dismiss func(), err error) {
+func (s *Sandbox) assignUser(c Command) (as *syscall.Credential, dismiss func(), err error) {
 	if s.users == nil {
 		return nil, func() {}, nil
 	}
@@ -62,7 +62,7 @@ func (s *Sandbox) enlist(c Command) (as *syscall.Credential, dismiss func(), err
 			return nil, nil, err
 		}
 	}
-	return &syscall.Credential{Uid: uint32(user), Gid: uint32(s.group())}, func() { s.users.release(user) }, nil
+	return &syscall.Credential{Uid: uint32(user), Gid: uint32(s.groupID())}, func() { s.users.release(user) }, nil
 }
 
 // ownerOf is the owner of a file, or -1 where there is none.

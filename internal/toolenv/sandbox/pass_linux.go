@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// socketpair has one end for us and one to be inherited.
-func socketpair() (ours *net.UnixConn, theirs *os.File, err error) {
+// newSocketPair has one end for us and one to be inherited.
+func newSocketPair() (ours *net.UnixConn, theirs *os.File, err error) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil, nil, err
@@ -26,8 +26,8 @@ func socketpair() (ours *net.UnixConn, theirs *os.File, err error) {
 	return conn.(*net.UnixConn), os.NewFile(uintptr(fds[1]), "control"), nil
 }
 
-// memory is a file that is only in memory.
-func memory(text []byte) (*os.File, error) {
+// memoryFile is a file that is only in memory.
+func memoryFile(text []byte) (*os.File, error) {
 	fd, err := unix.MemfdCreate("sandbox", unix.MFD_CLOEXEC)
 	if err != nil {
 		return nil, fmt.Errorf("make a file in memory: %w", err)

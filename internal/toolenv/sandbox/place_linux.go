@@ -7,38 +7,38 @@ import (
 	"path/filepath"
 )
 
-// place is the directory of this process and the executable for commands. It makes what
+// choosePaths is the directory of this process and the executable for commands. It makes what
 // is not there: somebody may remove it while we run, as those do who tidy up temporary
 // directories.
-func (s *Sandbox) place() (dir, executable string, err error) {
+func (s *Sandbox) choosePaths() (dir, executable string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.scratch != nil && !s.scratch.there() {
+	if s.scratch != nil && !s.scratch.isPresent() {
 		s.log.Warn("the directory for the files of commands was removed; there will be another", "dir", s.scratch.path)
 		s.scratch.lock.Close()
 		s.scratch, s.executable = nil, ""
 	}
 	if s.scratch == nil {
 		if s.scratch, err = newScratch(s.dir, s.users, s.log); err != nil {
-			return "", "", unwritable(err)
+			return "", "", unavailableDir(err)
 		}
 		if !s.reachable(s.dir) {
-			err := unreachable(s.users.UserRange, s.scratch.path)
+			err := unavailablePath(s.users.UserRange, s.scratch.path)
 			_ = s.scratch.close()
 			s.scratch = nil
 			return "", "", err
 		}
 	}
 	if _, err := os.Lstat(s.executable); err != nil {
-		if s.executable, err = s.own(); err != nil {
+		if s.executable, err = s.ownExecutable(); err != nil {
 			return "", "", fmt.Errorf("copy the executable for the sandbox: %w", err)
 		}
 	}
 	return s.scratch.path, s.executable, nil
 }
 
-// own names the service's executable, or a copy that the commands' user can execute.
-func (s *Sandbox) own() (string, error) {
+// ownExecutable names the service's executable, or a copy that the commands' user can execute.
+func (s *Sandbox) ownExecutable() (string, error) {
 	path, err := os.Executable()
 	if err != nil || s.reachable(path) {
 		return path, err

@@ -18,7 +18,7 @@ type port struct {
 	udp func(ctx context.Context, c net.PacketConn) error // one of them
 }
 
-func ports(c Command) (list []port) {
+func listPorts(c Command) (list []port) {
 	itself := [4]byte{127, 0, 0, 1}
 	if c.Serve != nil {
 		list = append(list, port{at: unix.SockaddrInet4{Port: 3128, Addr: itself}, tcp: c.Serve})
@@ -46,11 +46,11 @@ type service struct {
 	serve func(ctx context.Context) error
 }
 
-// open opens a port on a socket that was made inside. The kernel asks whoever binds
+// openService opens a port on a socket that was made inside. The kernel asks whoever binds
 // whether low ports are allowed in the socket's network. We may: root may everywhere,
 // and a user in all namespaces that he made. So nobody inside ever has this privilege.
-func (p port) open(socket *os.File) (s service, err error) {
-	if same, err := ours(socket); err != nil || same {
+func (p port) openService(socket *os.File) (s service, err error) {
+	if same, err := isOurSocket(socket); err != nil || same {
 		return s, errors.Join(errors.New("it has no network of its own"), err)
 	}
 	if err := unix.Bind(int(socket.Fd()), &p.at); err != nil {
@@ -67,9 +67,9 @@ func (p port) open(socket *os.File) (s service, err error) {
 	return service{l, func(ctx context.Context) error { return p.tcp(ctx, l) }}, err
 }
 
-// ours reports whether a socket is of the network that this process is in. Kernels before
+// isOurSocket reports whether a socket is of the network that this process is in. Kernels before
 // 5.14 do not tell.
-func ours(socket *os.File) (bool, error) {
+func isOurSocket(socket *os.File) (bool, error) {
 	theirs, err := unix.GetsockoptUint64(int(socket.Fd()), unix.SOL_SOCKET, unix.SO_NETNS_COOKIE)
 	if err == unix.ENOPROTOOPT {
 		return false, nil

@@ -31,7 +31,7 @@ func findBwrap(ctx context.Context, name string) (string, error) {
 		return "", context.Cause(ctx)
 	}
 	version := strings.TrimSpace(string(out))
-	if err != nil || !recent(version) {
+	if err != nil || !isRecent(version) {
 		return "", bwrapOld(path, version)
 	}
 	return path, nil
@@ -60,16 +60,16 @@ func (s *Sandbox) probe(ctx context.Context) error {
 		Output: &out,
 	})
 	if failure, ok := errors.AsType[*Failure](err); ok {
-		return unmade(host(), failure.Reason)
+		return unavailableSandbox(host(), failure.Reason)
 	}
 	if err != nil {
 		return err
 	}
 	if r.Killed != "" || r.Exit != 0 {
-		return unmade(host(), fmt.Sprintf("the probe ended with exit code %d. %s", r.Exit, r.Killed))
+		return unavailableSandbox(host(), fmt.Sprintf("the probe ended with exit code %d. %s", r.Exit, r.Killed))
 	}
-	if hole := judge(out.String()); hole != "" {
-		return leaky(hole)
+	if hole := judgeReport(out.String()); hole != "" {
+		return unavailableLeak(hole)
 	}
 	return nil
 }

@@ -28,30 +28,30 @@ func bwrapOld(path, version string) *Unavailable {
 	}
 }
 
-// rootless is a prepared system that is none. how says what it is.
-func rootless(root, how string) *Unavailable {
+// unavailableRoot is a prepared system that is none. how says what it is.
+func unavailableRoot(root, how string) *Unavailable {
 	return &Unavailable{
 		Reason: fmt.Sprintf("PARLEY_SANDBOX_ROOT is %s, which %s.", root, how),
 		Remedy: "Set PARLEY_SANDBOX_ROOT to a directory with a prepared system, whose programs are in its usr or bin, or leave it empty: commands then have the programs of the host.",
 	}
 }
 
-func unwritable(err error) *Unavailable {
+func unavailableDir(err error) *Unavailable {
 	return &Unavailable{
 		Reason: fmt.Sprintf("The directory for the files of commands cannot be made: %v.", err),
 		Remedy: "Set PARLEY_RUNNER_DIR to a directory that the service may write.",
 	}
 }
 
-func unreachable(users UserRange, path string) *Unavailable {
+func unavailablePath(users UserRange, path string) *Unavailable {
 	return &Unavailable{
 		Reason: fmt.Sprintf("Commands run as user %s, which cannot reach the directory %s.", users, path),
 		Remedy: "Set PARLEY_RUNNER_DIR to a directory that, like all above it, lets others pass (chmod o+x).",
 	}
 }
 
-// uncounted is a machine without control groups for commands.
-func uncounted(err error) *Unavailable {
+// unavailableCgroups is a machine without control groups for commands.
+func unavailableCgroups(err error) *Unavailable {
 	return &Unavailable{
 		Reason: fmt.Sprintf("The kernel does not limit the memory of a command as a whole: %v.", err),
 		Remedy: "Run the service in a systemd unit with Delegate=yes, or in a container with a cgroup namespace and a writable /sys/fs/cgroup, on a machine whose controllers are all in cgroup v2 (systemd.unified_cgroup_hierarchy=1).",
@@ -66,8 +66,8 @@ type facts struct {
 	Container         bool
 }
 
-// unmade is a sandbox that bubblewrap could not make. words are what it said.
-func unmade(f facts, words string) *Unavailable {
+// unavailableSandbox is a sandbox that bubblewrap could not make. words are what it said.
+func unavailableSandbox(f facts, words string) *Unavailable {
 	return &Unavailable{Reason: fmt.Sprintf("Bubblewrap could not make a sandbox (%s).", words), Remedy: remedy(f, words)}
 }
 
@@ -109,8 +109,8 @@ func remedy(f facts, words string) string {
 	return "Run the same bwrap command by hand to see what the system refuses, and see that this user may make user namespaces."
 }
 
-// leaky is a sandbox that could be made and does not contain.
-func leaky(hole string) *Unavailable {
+// unavailableLeak is a sandbox that could be made and does not contain.
+func unavailableLeak(hole string) *Unavailable {
 	return &Unavailable{
 		Reason: "A sandbox was made, but " + hole + ".",
 		Remedy: "This must not be: see that bwrap is the distribution's own, that PARLEY_RUNNER_DIR is not below /usr, and report it.",

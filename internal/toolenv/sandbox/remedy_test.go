@@ -35,7 +35,7 @@ func TestRemedies(t *testing.T) {
 		"kernel without":                  {facts{}, "bwrap: Creating new namespace failed, likely because the kernel does not support user namespaces.", "CONFIG_USER_NS"},
 		"anything else":                   {facts{MaxUserNamespaces: "9"}, "bwrap: execvp /run/init: Input/output error", "by hand"},
 	} {
-		u := unmade(c.facts, c.words)
+		u := unavailableSandbox(c.facts, c.words)
 		if !strings.Contains(u.Remedy, c.want) || !strings.Contains(u.Reason, c.words) {
 			t.Errorf("%s: %v, want %q", name, u, c.want)
 		}
@@ -43,7 +43,7 @@ func TestRemedies(t *testing.T) {
 			t.Errorf("%s is not in sentences: %v", name, u)
 		}
 	}
-	for _, u := range []*Unavailable{rootWithoutUser, noChildren, bwrapMissing("bwrap"), bwrapOld("/bwrap", ""), unreachable(UserRange{1, 1}, "/x"), leaky("x")} {
+	for _, u := range []*Unavailable{rootWithoutUser, noChildren, bwrapMissing("bwrap"), bwrapOld("/bwrap", ""), unavailablePath(UserRange{1, 1}, "/x"), unavailableLeak("x")} {
 		if !strings.HasSuffix(u.Reason, ".") || !strings.HasSuffix(u.Remedy, ".") {
 			t.Errorf("not sentences: %v", u)
 		}
@@ -59,12 +59,12 @@ func TestOnlyASandboxThatHoldsIsBelieved(t *testing.T) {
 		}
 		good = append(good, who+"NoNewPrivs\t1", who+"Seccomp\t2")
 	}
-	if hole := judge(strings.Join(good, "\n") + "\n"); hole != "" {
+	if hole := judgeReport(strings.Join(good, "\n") + "\n"); hole != "" {
 		t.Fatalf("a good one: %s", hole)
 	}
 	// Without any of its lines it is not believed, nor with these instead.
 	for i, line := range good {
-		if judge(strings.Join(append(append([]string{}, good[:i]...), good[i+1:]...), "\n")) == "" {
+		if judgeReport(strings.Join(append(append([]string{}, good[:i]...), good[i+1:]...), "\n")) == "" {
 			t.Errorf("%q does not matter", line)
 		}
 	}
@@ -72,11 +72,11 @@ func TestOnlyASandboxThatHoldsIsBelieved(t *testing.T) {
 		"uid_map\t0 0 4294967295", "uid_map\t1000 0 2", "status.CapEff\t0000000000000400", "init.CapPrm\t000001ffffffffff",
 		"init.NoNewPrivs\t0", "status.Seccomp\t0", "init.Seccomp\t0", "unix\t", "sysctl\t", "visible./home\t",
 	} {
-		if judge(strings.Join(append(append([]string{}, good...), bad), "\n")) == "" {
+		if judgeReport(strings.Join(append(append([]string{}, good...), bad), "\n")) == "" {
 			t.Errorf("%q is believed", bad)
 		}
 	}
-	if judge("") == "" {
+	if judgeReport("") == "" {
 		t.Error("an empty report is believed")
 	}
 }
@@ -87,7 +87,7 @@ func TestVersions(t *testing.T) {
 		"bubblewrap 0.8.0": true, "bubblewrap 0.11.2": true, "bubblewrap 1.0": true, "bubblewrap 0.10.0-rc1": true,
 		"bubblewrap 0.7.0": false, "bubblewrap 0": false, "bubblewrap": false, "": false, "0.8.0": false, "bubblewrap x.y": false,
 	} {
-		if recent(version) != want {
+		if isRecent(version) != want {
 			t.Errorf("%q: %v", version, !want)
 		}
 	}
@@ -96,12 +96,12 @@ func TestVersions(t *testing.T) {
 func TestWords(t *testing.T) {
 	t.Parallel()
 	for d, want := range map[time.Duration]string{30 * time.Second: "30 s", time.Second / 2: "0.5 s", 90 * time.Second: "1 min 30 s", 10 * time.Minute: "10 min"} {
-		if got := span(d); got != want {
+		if got := describeDuration(d); got != want {
 			t.Errorf("%s is %q, want %q", d, got, want)
 		}
 	}
 	for n, want := range map[int64]string{16 * mib: "16 MiB", 64 << 10: "64 KiB", 100: "100 bytes"} {
-		if got := size(n); got != want {
+		if got := describeSize(n); got != want {
 			t.Errorf("%d is %q, want %q", n, got, want)
 		}
 	}

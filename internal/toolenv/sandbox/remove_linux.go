@@ -12,9 +12,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// remove removes a tree of any depth, also where a command closed directories to their
+// removeTree removes a tree of any depth, also where a command closed directories to their
 // owner. A command has no part in it any more.
-func remove(path string) error {
+func removeTree(path string) error {
 	if err := os.Remove(path); err == nil || errors.Is(err, os.ErrNotExist) {
 		return nil
 	}

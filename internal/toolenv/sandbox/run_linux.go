@@ -21,17 +21,17 @@ func (s *Sandbox) Run(ctx context.Context, c Command) (Result, error) {
 	if !s.direct {
 		c.Direct = nil
 	}
-	if err := s.prepare(c); err != nil {
+	if err := s.prepareFolder(c); err != nil {
 		return Result{}, &Failure{Reason: err.Error()}
 	}
-	user, dismiss, err := s.enlist(c)
+	user, dismiss, err := s.assignUser(c)
 	if err != nil {
 		return Result{}, &Failure{Reason: err.Error()}
 	}
 	defer dismiss()
-	limits := c.Limits.or(s.limits)
+	limits := c.Limits.withDefaults(s.limits)
 	began := time.Now()
-	p, err := s.start(c, limits, user)
+	p, err := s.startProcess(c, limits, user)
 	if err != nil {
 		return Result{}, &Failure{Reason: err.Error()}
 	}
@@ -43,9 +43,9 @@ func (s *Sandbox) Run(ctx context.Context, c Command) (Result, error) {
 	defer p.output.Close()
 	defer p.control.Close()
 	defer context.AfterFunc(ctx, func() { p.kill(context.Cause(ctx)) })()
-	defer time.AfterFunc(limits.Time, func() { p.kill(limit("killed after " + span(limits.Time))) }).Stop()
+	defer time.AfterFunc(limits.Time, func() { p.kill(limit("killed after " + describeDuration(limits.Time))) }).Stop()
 
-	if services, err := p.handshake(ports(c)); err != nil {
+	if services, err := p.handshake(listPorts(c)); err != nil {
 		p.abandon(err)
 	} else {
 		p.attend(ctx, c, limits, services)
@@ -116,7 +116,7 @@ func (p *process) copyOutput(to io.Writer, max int64) {
 		p.kill(fmt.Errorf("write the output: %w", err))
 	} else if n == max {
 		if more, _ := io.CopyN(io.Discard, p.output, 1); more > 0 {
-			p.kill(limit("killed: its output passed " + size(max)))
+			p.kill(limit("killed: its output passed " + describeSize(max)))
 		}
 	}
 	_, _ = io.Copy(io.Discard, p.output)
@@ -134,9 +134,9 @@ func (p *process) exit() int {
 func signalled(exit int, l Limits) string {
 	switch exit {
 	case 128 + int(unix.SIGXCPU):
-		return "killed: a process used the processor for more than " + span(l.CPU)
+		return "killed: a process used the processor for more than " + describeDuration(l.CPU)
 	case 128 + int(unix.SIGXFSZ):
-		return "killed: a file grew past " + size(l.File)
+		return "killed: a file grew past " + describeSize(l.File)
 	}
 	return ""
 }

@@ -32,8 +32,8 @@ type process struct {
 	cause    error // why it was killed: a limit, or what Run returns
 }
 
-// start starts bubblewrap. Every descriptor that it needs is passed on and then closed here.
-func (s *Sandbox) start(c Command, l Limits, as *syscall.Credential) (p *process, err error) {
+// startProcess starts bubblewrap. Every descriptor that it needs is passed on and then closed here.
+func (s *Sandbox) startProcess(c Command, l Limits, as *syscall.Credential) (p *process, err error) {
 	var passed []*os.File
 	defer func() {
 		for _, f := range passed {
@@ -45,7 +45,7 @@ func (s *Sandbox) start(c Command, l Limits, as *syscall.Credential) (p *process
 		return inside.Control + len(passed) - 1
 	}
 
-	ours, theirs, err := socketpair()
+	ours, theirs, err := newSocketPair()
 	if err != nil {
 		return nil, fmt.Errorf("make a socket: %w", err)
 	}
@@ -57,20 +57,20 @@ func (s *Sandbox) start(c Command, l Limits, as *syscall.Credential) (p *process
 	pass(theirs)
 
 	file := func(text []byte) (int, error) {
-		f, err := memory(text)
+		f, err := memoryFile(text)
 		if err != nil {
 			return 0, err
 		}
 		return pass(f), nil
 	}
-	job, err := job(c, l).Encode()
+	job, err := newJob(c, l).Encode()
 	if err != nil {
 		return nil, err
 	}
 	if _, err := file(job); err != nil {
 		return nil, err
 	}
-	_, executable, err := s.place()
+	_, executable, err := s.choosePaths()
 	if err != nil {
 		return nil, err
 	}
@@ -97,7 +97,7 @@ func (s *Sandbox) start(c Command, l Limits, as *syscall.Credential) (p *process
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL, Credential: as}
 	p = &process{cmd: cmd, control: ours, output: output, ended: make(chan struct{})}
 	if s.cgroups != nil {
-		if p.group, err = s.cgroups.create(l); err != nil {
+		if p.group, err = s.cgroups.createGroup(l); err != nil {
 			output.Close()
 			return nil, err
 		}

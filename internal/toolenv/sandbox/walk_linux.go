@@ -18,11 +18,11 @@ var errDeep = errors.New("the folder is too deep")
 // openDir is a directory itself, never what a link to one names.
 const openDir = unix.O_RDONLY | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC
 
-// walk calls see for all that is in a folder, each with the directory that it is in,
+// walkFolder calls see for all that is in a folder, each with the directory that it is in,
 // until see fails. It goes down by descriptors, so that it takes a time proportional to
 // what is there and no link leads it astray, and ends with errDeep below maxDepth. What
 // goes meanwhile is left out.
-func walk(folder string, see func(dir int, name string, stat *unix.Stat_t) error) error {
+func walkFolder(folder string, see func(dir int, name string, stat *unix.Stat_t) error) error {
 	fd, err := unix.Open(folder, openDir, 0)
 	if err != nil {
 		return &fs.PathError{Op: "open", Path: folder, Err: err}

@@ -43,7 +43,7 @@ func (p *process) watchMemory(process1 string, l Limits) {
 			return tooMuchMemory(l)
 		}
 		for _, dir := range []string{"/tmp", "/dev/shm"} {
-			if names("/proc/"+process1+"/root"+dir) > l.Files {
+			if countFiles("/proc/"+process1+"/root"+dir) > l.Files {
 				return limit(fmt.Sprintf("killed: it has more than %d files in %s", l.Files, dir))
 			}
 		}
@@ -52,7 +52,7 @@ func (p *process) watchMemory(process1 string, l Limits) {
 }
 
 func tooMuchMemory(l Limits) limit {
-	return limit("killed: it used more than " + size(l.Memory) + " of memory")
+	return limit("killed: it used more than " + describeSize(l.Memory) + " of memory")
 }
 
 // pidOf is the number of a process, of which we hold a descriptor, in our own /proc,
@@ -68,7 +68,7 @@ func pidOf(process *os.File) (pid string, nested bool) {
 	return numbers[0], true
 }
 
-func children(pid, thread string) (pids []string) {
+func childProcesses(pid, thread string) (pids []string) {
 	list, _ := os.ReadFile("/proc/" + pid + "/task/" + thread + "/children")
 	for child := range bytes.FieldsSeq(list) {
 		pids = append(pids, string(child))
@@ -89,7 +89,7 @@ func (p *process) watchFolder(process1, folder string, l Limits) {
 			return "killed: its folder cannot be measured any more"
 		case reason == "" && free(folder) < l.Folder:
 			// Files on their way through a socket are in no directory and no process.
-			return limit("killed: the server's disk has less than " + size(l.Folder) + " left")
+			return limit("killed: the server's disk has less than " + describeSize(l.Folder) + " left")
 		}
 		return reason
 	})
@@ -105,7 +105,7 @@ func (p *process) measure(folder string, used int64, l Limits) (limit, error) {
 	}
 	var files int
 	linked := make(map[uint64]bool)
-	err := walk(folder, func(_ int, _ string, stat *unix.Stat_t) error {
+	err := walkFolder(folder, func(_ int, _ string, stat *unix.Stat_t) error {
 		select {
 		case <-p.ended:
 			return errEnded
@@ -135,11 +135,11 @@ func (p *process) measure(folder string, used int64, l Limits) (limit, error) {
 }
 
 func tooMuchDisk(l Limits) limit {
-	return limit("killed: its files passed " + size(l.Folder) + " in all")
+	return limit("killed: its files passed " + describeSize(l.Folder) + " in all")
 }
 
-// names is how many files a file system has.
-func names(path string) int {
+// countFiles is how many files a file system has.
+func countFiles(path string) int {
 	var stat unix.Statfs_t
 	if unix.Statfs(path, &stat) != nil {
 		return 0 // its process has ended

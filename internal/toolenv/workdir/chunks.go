@@ -14,17 +14,17 @@ const chunksAtOnce = 4
 // errBroken says that stored bytes are not those that were saved.
 var errBroken = errors.New("what is stored of a file is not what was saved")
 
-// check compares a file's content with its hash.
-func (k known) check(data []byte) error {
+// checkContent compares a file's content with its hash.
+func (k known) checkContent(data []byte) error {
 	if int64(len(data)) != k.size || sha256.Sum256(data) != k.sum {
 		return errBroken
 	}
 	return nil
 }
 
-// chunks reads a file. It holds no connection while the consumer works; the last thing
+// readChunks reads a file. It holds no connection while the consumer works; the last thing
 // it says is whether the bytes were those that were saved.
-func (s *Store) chunks(ctx context.Context, k known) iter.Seq2[[]byte, error] {
+func (s *Store) readChunks(ctx context.Context, k known) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
 		hash, left := sha256.New(), k.size
 		for n := int32(0); left > 0; n += chunksAtOnce {

@@ -63,9 +63,9 @@ func difference(saved, found map[string]known) change {
 	return c
 }
 
-// commit makes what was found the folder in the database, in one transaction. Where
+// commitChanges makes what was found the folder in the database, in one transaction. Where
 // it fails with errMissing, missing was removed since it was sent.
-func (f *Folder) commit(ctx context.Context, found map[string]known) (changed int, missing map[sum]bool, err error) {
+func (f *Folder) commitChanges(ctx context.Context, found map[string]known) (changed int, missing map[sum]bool, err error) {
 	c := difference(f.saved, found)
 	err = replan.InTx(ctx, f.s.pool, func(tx pgx.Tx) error {
 		q := f.s.q.WithTx(tx)

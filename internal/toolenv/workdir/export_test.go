@@ -12,7 +12,7 @@ const TellEvery = tellEvery
 
 // Meter counts a restore of one file.
 func Meter(ctx context.Context, log *slog.Logger, size int64) (moved func(bytes int64), end func()) {
-	m := New(nil, Options{Log: log}).meter(uuid.Nil, false)
+	m := New(nil, Options{Log: log}).newMeter(uuid.Nil, false)
 	m.expect(size)
-	return func(bytes int64) { m.moved(ctx, 0, bytes) }, func() { m.end(ctx) }
+	return func(bytes int64) { m.addMoved(ctx, 0, bytes) }, func() { m.logSummary(ctx) }
 }

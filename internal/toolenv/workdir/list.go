@@ -54,7 +54,7 @@ func (s *Store) Open(ctx context.Context, workspace, session uuid.UUID, path str
 		return Content{}, fmt.Errorf("find a file of a folder: %w", err)
 	}
 	if len(rows) == 0 || Kind(rows[0].Kind) != File {
-		return Content{}, fault.New(fault.FileNotFound, "The session has no file %s.", short(path))
+		return Content{}, fault.New(fault.FileNotFound, "The session has no file %s.", quotePath(path))
 	}
 	return Content{entryOf(rows[0]), s, knownOf(rows[0])}, nil
 }
@@ -62,7 +62,7 @@ func (s *Store) Open(ctx context.Context, workspace, session uuid.UUID, path str
 // Copy writes the file to w, one chunk at a time. Where it fails, what was written is
 // not the file.
 func (c Content) Copy(ctx context.Context, w io.Writer) error {
-	for chunk, err := range c.s.chunks(ctx, c.k) {
+	for chunk, err := range c.s.readChunks(ctx, c.k) {
 		if err != nil {
 			return err
 		}

@@ -32,7 +32,7 @@ type meter struct {
 	told  time.Time
 }
 
-func (s *Store) meter(session uuid.UUID, saving bool) *meter {
+func (s *Store) newMeter(session uuid.UUID, saving bool) *meter {
 	now := time.Now()
 	return &meter{Progress: Progress{Session: session, Saving: saving}, log: s.log, tell: s.opt.Progress, began: now, told: now}
 }
@@ -43,8 +43,8 @@ func (m *meter) expect(bytes int64) {
 	m.OfBytes += bytes
 }
 
-// moved adds what was moved.
-func (m *meter) moved(ctx context.Context, files int, bytes int64) {
+// addMoved adds what was moved.
+func (m *meter) addMoved(ctx context.Context, files int, bytes int64) {
 	m.Files += files
 	m.Bytes += bytes
 	if m.OfBytes > long && time.Since(m.told) >= tellEvery {
@@ -52,8 +52,8 @@ func (m *meter) moved(ctx context.Context, files int, bytes int64) {
 	}
 }
 
-// end tells what came of it.
-func (m *meter) end(ctx context.Context) {
+// logSummary tells what came of it.
+func (m *meter) logSummary(ctx context.Context) {
 	if m.OfBytes > long {
 		m.say(ctx, "done")
 	}

@@ -15,34 +15,34 @@ type Refusal struct{ Reason string }
 
 func (r *Refusal) Error() string { return r.Reason }
 
-func refuse(format string, a ...any) error {
+func newRefusal(format string, a ...any) error {
 	return &Refusal{fmt.Sprintf("The files in /workspace are not saved: "+format, a...)}
 }
 
 // tooMany refuses a folder whose names nobody counted to the end.
 func tooMany(most int) error {
-	return refuse("there are more than %d files and folders, and that is the most. Remove what is not needed "+
+	return newRefusal("there are more than %d files and folders, and that is the most. Remove what is not needed "+
 		"(du --inodes shows where they are), or put many small files into one archive.", most)
 }
 
 // tooLarge refuses files that are too large each.
 func tooLarge(files []sized) error {
-	return refuse("a file has at most %s. Remove, or split into parts: %s.", amount(MaxFile), namesOf(files))
+	return newRefusal("a file has at most %s. Remove, or split into parts: %s.", describeSize(MaxFile), namesOf(files))
 }
 
 // tooMuch refuses files that are too large together.
 func tooMuch(bytes, most int64, largest []sized) error {
-	return refuse("together they have %s, and %s is the most. Remove what is not needed. The largest: %s.", amount(bytes), amount(most), namesOf(largest))
+	return newRefusal("together they have %s, and %s is the most. Remove what is not needed. The largest: %s.", describeSize(bytes), describeSize(most), namesOf(largest))
 }
 
 // storageFull refuses a folder that exceeds the storage quota of its workspace.
 func storageFull(why string) error {
-	return refuse("the workspace's storage is full. %s Remove here what is not needed, or ask an administrator to erase old sessions or for a larger quota.", why)
+	return newRefusal("the workspace's storage is full. %s Remove here what is not needed, or ask an administrator to erase old sessions or for a larger quota.", why)
 }
 
 // tooFar refuses a path that is too long or too deep.
 func tooFar(path string) error {
-	return refuse("a path has at most %d bytes and %d folders, and there is a longer one: %s. Move or remove it.", MaxPath, MaxDepth, short(path))
+	return newRefusal("a path has at most %d bytes and %d folders, and there is a longer one: %s. Move or remove it.", MaxPath, MaxDepth, quotePath(path))
 }
 
 // sized is a file and its size.
@@ -51,8 +51,8 @@ type sized struct {
 	size int64
 }
 
-// largest keeps the few largest files, the largest first.
-func largest(list []sized, f sized) []sized {
+// keepLargest keeps the few largest files, the largest first.
+func keepLargest(list []sized, f sized) []sized {
 	at, _ := slices.BinarySearchFunc(list, f, func(a, b sized) int { return cmp.Compare(b.size, a.size) })
 	list = slices.Insert(list, at, f)
 	return list[:min(len(list), 3)]
@@ -61,21 +61,21 @@ func largest(list []sized, f sized) []sized {
 func namesOf(files []sized) string {
 	words := make([]string, len(files))
 	for i, f := range files {
-		words[i] = short(f.path) + " (" + amount(f.size) + ")"
+		words[i] = quotePath(f.path) + " (" + describeSize(f.size) + ")"
 	}
 	return strings.Join(words, ", ")
 }
 
-// short shows a path in a sentence: quoted, since its bytes can be any.
-func short(path string) string {
+// quotePath shows a path in a sentence: quoted, since its bytes can be any.
+func quotePath(path string) string {
 	if len(path) > 100 {
 		path = path[:60] + "…" + path[len(path)-37:]
 	}
 	return strconv.Quote(path)
 }
 
-// amount shows a number of bytes, rounded up: what is over a limit must look so.
-func amount(n int64) string {
+// describeSize shows a number of bytes, rounded up: what is over a limit must look so.
+func describeSize(n int64) string {
 	if n < 1<<20 {
 		return strconv.FormatInt(n, 10) + " bytes"
 	}

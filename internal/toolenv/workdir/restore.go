@@ -26,7 +26,7 @@ func (s *Store) Restore(ctx context.Context, c Claim, dir string) (*Folder, erro
 		return nil, fmt.Errorf("take a folder: %w", err)
 	}
 	f := &Folder{s: s, claim: c, dir: dir, version: version}
-	if f.saved, err = s.rows(ctx, c.Workspace, c.Session); err != nil {
+	if f.saved, err = s.readRows(ctx, c.Workspace, c.Session); err != nil {
 		return nil, err
 	}
 	root, err := os.OpenRoot(dir)
@@ -36,7 +36,7 @@ func (s *Store) Restore(ctx context.Context, c Claim, dir string) (*Folder, erro
 	defer root.Close()
 	t := &tree{top: root}
 	defer t.Close()
-	if err := (&fill{s: s, tree: t, meter: s.meter(c.Session, false)}).all(ctx, f.saved); err != nil {
+	if err := (&fill{s: s, tree: t, meter: s.newMeter(c.Session, false)}).writeAll(ctx, f.saved); err != nil {
 		return nil, err
 	}
 	if s.opt.Give != nil {
@@ -44,10 +44,10 @@ func (s *Store) Restore(ctx context.Context, c Claim, dir string) (*Folder, erro
 			return nil, fmt.Errorf("hand a folder over: %w", err)
 		}
 	}
-	if err := f.stat(t); err != nil {
+	if err := f.recordStats(t); err != nil {
 		return nil, err
 	}
-	settle(f.saved)
+	dropRecentTimes(f.saved)
 	return f, nil
 }
 
@@ -61,8 +61,8 @@ type fill struct {
 	held  int64    // bytes they have
 }
 
-// all writes everything: links last, so that nothing is ever written through one.
-func (w *fill) all(ctx context.Context, saved map[string]known) error {
+// writeAll writes everything: links last, so that nothing is ever written through one.
+func (w *fill) writeAll(ctx context.Context, saved map[string]known) error {
 	paths := slices.Sorted(maps.Keys(saved)) // a folder comes before what is in it
 	for _, path := range paths {
 		if k := saved[path]; k.kind == File {
@@ -70,11 +70,11 @@ func (w *fill) all(ctx context.Context, saved map[string]known) error {
 		}
 	}
 	for _, path := range paths {
-		if err := w.path(ctx, path, saved); err != nil {
-			return fmt.Errorf("restore %s: %w", short(path), err)
+		if err := w.writePath(ctx, path, saved); err != nil {
+			return fmt.Errorf("restore %s: %w", quotePath(path), err)
 		}
 	}
-	if err := w.flush(ctx, saved); err != nil {
+	if err := w.writeSmall(ctx, saved); err != nil {
 		return fmt.Errorf("restore files: %w", err)
 	}
 	for _, path := range paths {
@@ -84,11 +84,11 @@ func (w *fill) all(ctx context.Context, saved map[string]known) error {
 			}
 		}
 	}
-	w.end(ctx)
+	w.logSummary(ctx)
 	return nil
 }
 
-func (w *fill) path(ctx context.Context, path string, saved map[string]known) error {
+func (w *fill) writePath(ctx context.Context, path string, saved map[string]known) error {
 	switch k := saved[path]; {
 	case k.kind == Dir:
 		dir, name, err := w.parent(path)
@@ -100,11 +100,11 @@ func (w *fill) path(ctx context.Context, path string, saved map[string]known) er
 		}
 		return dir.Chmod(name, 0o755) // whatever this process's umask
 	case k.kind == File && k.size > chunkSize:
-		return w.large(ctx, path, k)
+		return w.writeLarge(ctx, path, k)
 	case k.kind == File:
 		w.small = append(w.small, path)
 		if w.held += k.size; w.held >= batchBytes || len(w.small) >= batchFiles {
-			return w.flush(ctx, saved)
+			return w.writeSmall(ctx, saved)
 		}
 	}
 	return nil
@@ -118,12 +118,12 @@ func (w *fill) link(path, target string) error {
 	return dir.Symlink(target, name)
 }
 
-func (w *fill) large(ctx context.Context, path string, k known) error {
+func (w *fill) writeLarge(ctx context.Context, path string, k known) error {
 	f, err := w.create(path, k)
 	if err != nil {
 		return err
 	}
-	for chunk, err := range w.s.chunks(ctx, k) {
+	for chunk, err := range w.s.readChunks(ctx, k) {
 		if err == nil {
 			_, err = f.Write(chunk)
 		}
@@ -131,14 +131,14 @@ func (w *fill) large(ctx context.Context, path string, k known) error {
 			f.Close()
 			return err
 		}
-		w.moved(ctx, 0, int64(len(chunk)))
+		w.addMoved(ctx, 0, int64(len(chunk)))
 	}
-	w.moved(ctx, 1, 0)
+	w.addMoved(ctx, 1, 0)
 	return f.Close()
 }
 
-// flush writes the small files that were collected.
-func (w *fill) flush(ctx context.Context, saved map[string]known) error {
+// writeSmall writes the small files that were collected.
+func (w *fill) writeSmall(ctx context.Context, saved map[string]known) error {
 	ids := make([]uuid.UUID, 0, len(w.small))
 	for _, path := range w.small {
 		ids = append(ids, saved[path].blob)
@@ -153,7 +153,7 @@ func (w *fill) flush(ctx context.Context, saved map[string]known) error {
 	}
 	for _, path := range w.small {
 		k := saved[path]
-		if err := k.check(data[k.blob]); err != nil {
+		if err := k.checkContent(data[k.blob]); err != nil {
 			return err
 		}
 		f, err := w.create(path, k)
@@ -164,7 +164,7 @@ func (w *fill) flush(ctx context.Context, saved map[string]known) error {
 		if err = errors.Join(err, f.Close()); err != nil {
 			return err
 		}
-		w.moved(ctx, 1, k.size)
+		w.addMoved(ctx, 1, k.size)
 	}
 	w.small, w.held = w.small[:0], 0
 	return nil

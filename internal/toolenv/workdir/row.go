@@ -38,8 +38,8 @@ type known struct {
 	blob  uuid.UUID // where the bytes are, as far as Restore needs it
 }
 
-// rows reads what a folder has.
-func (s *Store) rows(ctx context.Context, workspace, session uuid.UUID) (map[string]known, error) {
+// readRows reads what a folder has.
+func (s *Store) readRows(ctx context.Context, workspace, session uuid.UUID) (map[string]known, error) {
 	list, err := s.q.WorkFiles(ctx, workspace, session, nil)
 	if err != nil {
 		return nil, fmt.Errorf("read the list of a folder: %w", err)

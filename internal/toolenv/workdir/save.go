@@ -39,30 +39,30 @@ var (
 // all. Nothing may write into the folder meanwhile. It fails with ErrFenced where the
 // claim is too old, and with a *Refusal where there is too much.
 func (f *Folder) Save(ctx context.Context) (Saved, error) {
-	root, err := enter(f.dir)
+	root, err := openRoot(f.dir)
 	if err != nil {
 		return Saved{}, err
 	}
 	defer root.Close()
 	w := &walk{tree: &tree{top: root}, files: f.s.opt.Files}
 	defer w.Close()
-	if err := w.look(ctx); err != nil {
+	if err := w.walkFolder(ctx); err != nil {
 		return Saved{}, err
 	}
 	if err := f.fits(ctx, w); err != nil {
 		return Saved{}, err
 	}
 	s := &send{f: f, w: w}
-	if err := s.files(ctx, f.unread(w.found)); err != nil {
+	if err := s.sendFiles(ctx, f.unread(w.found)); err != nil {
 		return Saved{}, err
 	}
-	changed, err := f.name(ctx, s)
+	changed, err := f.nameContents(ctx, s)
 	if err != nil {
 		return Saved{}, err
 	}
 	f.saved = w.found
-	settle(w.found)
-	return Saved{Files: len(w.found), Bytes: bytesOf(w.found), Changed: changed, Skipped: w.skips()}, nil
+	dropRecentTimes(w.found)
+	return Saved{Files: len(w.found), Bytes: bytesOf(w.found), Changed: changed, Skipped: w.listSkipped()}, nil
 }
 
 // fits refuses a folder that has too much in it, before any of it is read.
@@ -84,7 +84,7 @@ func (f *Folder) fits(ctx context.Context, w *walk) error {
 	}
 	if used := now.Files + now.Folders + now.Documents; now.Quota > 0 && used+more > now.Quota {
 		return storageFull(fmt.Sprintf("The workspace has %s in files, folders and documents, and this folder has %s more. Its storage quota is %s.",
-			amount(used), amount(more), amount(now.Quota)))
+			describeSize(used), describeSize(more), describeSize(now.Quota)))
 	}
 	return nil
 }
@@ -107,12 +107,12 @@ func (f *Folder) unread(found map[string]known) (paths []string) {
 	return paths
 }
 
-// name makes what was found the folder in the database, where necessary after sending
+// nameContents makes what was found the folder in the database, where necessary after sending
 // once more what was removed meanwhile.
-func (f *Folder) name(ctx context.Context, s *send) (changed int, err error) {
+func (f *Folder) nameContents(ctx context.Context, s *send) (changed int, err error) {
 	for range saveTries {
 		var missing map[sum]bool
-		changed, missing, err = f.commit(ctx, s.w.found)
+		changed, missing, err = f.commitChanges(ctx, s.w.found)
 		switch {
 		case errors.Is(err, errStale):
 			if reload := f.reload(ctx); reload != nil {
@@ -126,7 +126,7 @@ func (f *Folder) name(ctx context.Context, s *send) (changed int, err error) {
 				}
 			}
 			slices.Sort(again)
-			if err := s.files(ctx, again); err != nil {
+			if err := s.sendFiles(ctx, again); err != nil {
 				return 0, err
 			}
 		default:
@@ -142,7 +142,7 @@ func (f *Folder) reload(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("read the version of a folder: %w", err)
 	}
-	saved, err := f.s.rows(ctx, f.claim.Workspace, f.claim.Session)
+	saved, err := f.s.readRows(ctx, f.claim.Workspace, f.claim.Session)
 	if err != nil {
 		return err
 	}
@@ -150,8 +150,8 @@ func (f *Folder) reload(ctx context.Context) error {
 	return nil
 }
 
-// stat notes how everything that was restored looks on disk now.
-func (f *Folder) stat(t *tree) error {
+// recordStats notes how everything that was restored looks on disk now.
+func (f *Folder) recordStats(t *tree) error {
 	for _, path := range slices.Sorted(maps.Keys(f.saved)) {
 		dir, name, err := t.parent(path)
 		if err != nil {

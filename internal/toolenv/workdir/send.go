@@ -38,9 +38,9 @@ type content struct {
 	data []byte
 }
 
-// files sends files, and notes their hashes in what the walk has found.
-func (s *send) files(ctx context.Context, paths []string) error {
-	s.meter = s.f.s.meter(s.f.claim.Session, true)
+// sendFiles sends files, and notes their hashes in what the walk has found.
+func (s *send) sendFiles(ctx context.Context, paths []string) error {
+	s.meter = s.f.s.newMeter(s.f.claim.Session, true)
 	for _, path := range paths {
 		s.expect(s.w.found[path].size)
 	}
@@ -49,18 +49,18 @@ func (s *send) files(ctx context.Context, paths []string) error {
 			return err
 		}
 	}
-	if err := s.flush(ctx); err != nil {
+	if err := s.sendSmall(ctx); err != nil {
 		return err
 	}
-	s.end(ctx)
+	s.logSummary(ctx)
 	return nil
 }
 
 func (s *send) file(ctx context.Context, path string) error {
-	f, info, err := s.w.open(path)
+	f, info, err := s.w.openFile(path)
 	if errors.Is(err, fs.ErrPermission) {
 		delete(s.w.found, path)
-		s.w.skip(path, "not readable")
+		s.w.addSkipped(path, "not readable")
 		return nil
 	}
 	if err != nil {
@@ -73,7 +73,7 @@ func (s *send) file(ctx context.Context, path string) error {
 		return tooLarge([]sized{{path, k.size}})
 	}
 	if k.size > chunkSize {
-		err = s.large(ctx, f, &k)
+		err = s.sendLarge(ctx, f, &k)
 	} else {
 		err = s.one(ctx, f, &k)
 	}
@@ -81,7 +81,7 @@ func (s *send) file(ctx context.Context, path string) error {
 		return err
 	}
 	s.w.found[path] = k
-	s.moved(ctx, 1, 0)
+	s.addMoved(ctx, 1, 0)
 	return nil
 }
 
@@ -96,11 +96,11 @@ func (s *send) one(ctx context.Context, r io.Reader, k *known) error {
 	if s.held += len(data); s.held < batchBytes && len(s.small) < batchFiles {
 		return nil
 	}
-	return s.flush(ctx)
+	return s.sendSmall(ctx)
 }
 
-// flush sends the small files that were collected, each content once.
-func (s *send) flush(ctx context.Context) error {
+// sendSmall sends the small files that were collected, each content once.
+func (s *send) sendSmall(ctx context.Context) error {
 	slices.SortFunc(s.small, func(a, b content) int { return bytes.Compare(a.sum[:], b.sum[:]) })
 	s.small = slices.CompactFunc(s.small, func(a, b content) bool { return a.sum == b.sum })
 	sums := make([]sum, len(s.small))
@@ -123,7 +123,7 @@ func (s *send) flush(ctx context.Context) error {
 			return fmt.Errorf("store files: %w", err)
 		}
 	}
-	s.moved(ctx, 0, int64(s.held))
+	s.addMoved(ctx, 0, int64(s.held))
 	clear(s.small)
 	s.small, s.held = s.small[:0], 0
 	return nil
@@ -150,8 +150,8 @@ func (s *send) there(ctx context.Context, sums []sum) (map[sum]bool, error) {
 	return there, nil
 }
 
-// large reads a file of several chunks, and again to send it where it is not there.
-func (s *send) large(ctx context.Context, f *os.File, k *known) (err error) {
+// sendLarge reads a file of several chunks, and again to send it where it is not there.
+func (s *send) sendLarge(ctx context.Context, f *os.File, k *known) (err error) {
 	if k.sum, err = s.digest(f, k.size, func(int, []byte) error { return ctx.Err() }); err != nil {
 		return err
 	}
@@ -160,19 +160,19 @@ func (s *send) large(ctx context.Context, f *os.File, k *known) (err error) {
 		return err
 	}
 	if there[k.sum] {
-		s.moved(ctx, 0, k.size)
+		s.addMoved(ctx, 0, k.size)
 		return nil
 	}
 	if _, err := f.Seek(0, io.SeekStart); err != nil {
 		return fmt.Errorf("read a file of the folder: %w", err)
 	}
-	k.sum, err = s.blob(ctx, f, k.size)
+	k.sum, err = s.sendBlob(ctx, f, k.size)
 	return err
 }
 
-// blob sends a file chunk by chunk. Its name is the hash of what was sent, which can
+// sendBlob sends a file chunk by chunk. Its name is the hash of what was sent, which can
 // be no other than what is there.
-func (s *send) blob(ctx context.Context, r io.Reader, size int64) (sum, error) {
+func (s *send) sendBlob(ctx context.Context, r io.Reader, size int64) (sum, error) {
 	q, id := s.f.s.q, uuid.Must(uuid.NewV7())
 	if err := q.WorkBlobBegin(ctx, id, s.f.claim.Workspace); err != nil {
 		return sum{}, fmt.Errorf("begin a blob: %w", err)
@@ -185,7 +185,7 @@ func (s *send) blob(ctx context.Context, r io.Reader, size int64) (sum, error) {
 		if err != nil {
 			return fmt.Errorf("store a chunk: %w", err)
 		}
-		s.moved(ctx, 0, int64(len(chunk)))
+		s.addMoved(ctx, 0, int64(len(chunk)))
 		return nil
 	})
 	if err != nil {

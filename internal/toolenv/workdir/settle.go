@@ -6,9 +6,9 @@ import "time"
 // has changed.
 const tick = 10 * time.Millisecond
 
-// settle waits until a change of what is known will bear another time: two changes
+// dropRecentTimes waits until a change of what is known will bear another time: two changes
 // within one tick look like one.
-func settle(all map[string]known) {
+func dropRecentTimes(all map[string]known) {
 	var newest int64
 	for _, k := range all {
 		newest = max(newest, k.stamp.change)

@@ -27,14 +27,14 @@ func TestEveryDirectoryIsOpenedOnce(t *testing.T) {
 			}
 		}
 	}
-	root, err := enter(dir)
+	root, err := openRoot(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer root.Close()
 	w := &walk{tree: &tree{top: root}, files: MaxFiles}
 	defer w.Close()
-	if err := w.look(t.Context()); err != nil {
+	if err := w.walkFolder(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if want := branches * (depth + files); len(w.found) != want || w.opened != branches*depth {
@@ -65,7 +65,7 @@ func TestTreeFailsWithoutADirectory(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "a/f"), []byte("there"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	root, err := enter(dir)
+	root, err := openRoot(dir)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -34,8 +34,8 @@ type walk struct {
 	queue    []string
 }
 
-// enter opens a folder, also one whose owner has locked himself out.
-func enter(dir string) (*os.Root, error) {
+// openRoot opens a folder, also one whose owner has locked himself out.
+func openRoot(dir string) (*os.Root, error) {
 	if info, err := os.Lstat(dir); err == nil && info.IsDir() && info.Mode().Perm()&0o700 != 0o700 {
 		_ = os.Chmod(dir, info.Mode().Perm()|0o700) // else opening it says why not
 	}
@@ -46,8 +46,8 @@ func enter(dir string) (*os.Root, error) {
 	return root, nil
 }
 
-// look walks through everything, a directory before those in it.
-func (w *walk) look(ctx context.Context) error {
+// walkFolder walks through everything, a directory before those in it.
+func (w *walk) walkFolder(ctx context.Context) error {
 	w.found = make(map[string]known)
 	w.queue = []string{"."}
 	for len(w.queue) > 0 {
@@ -77,7 +77,7 @@ func (w *walk) lookInto(path string) error {
 	for {
 		names, err := f.Readdirnames(256)
 		for _, name := range names {
-			if err := w.name(dir, path, name); err != nil {
+			if err := w.visitName(dir, path, name); err != nil {
 				return err
 			}
 		}
@@ -96,18 +96,18 @@ func (w *walk) unreadable(path string, err error) error {
 	if !errors.Is(err, fs.ErrPermission) {
 		return fmt.Errorf("look into the folder: %w", err)
 	}
-	w.skip(path, "not readable")
+	w.addSkipped(path, "not readable")
 	return nil
 }
 
-// name looks at one name in a directory, whose path is in.
-func (w *walk) name(dir *os.Root, in, name string) error {
+// visitName looks at one name in a directory, whose path is in.
+func (w *walk) visitName(dir *os.Root, in, name string) error {
 	path := name
 	if in != "." {
 		path = in + "/" + name
 	} else if name == Attachments {
 		if !w.empty(name) {
-			w.skip(path, "the name is for what users send")
+			w.addSkipped(path, "the name is for what users send")
 		}
 		return nil
 	}
@@ -115,7 +115,7 @@ func (w *walk) name(dir *os.Root, in, name string) error {
 		return tooMany(w.files)
 	}
 	if w.pathLen += len(path); w.pathLen > maxNames {
-		return refuse("the names of files and folders have more than %s together. Remove what is not needed, or give shorter names.", amount(maxNames))
+		return newRefusal("the names of files and folders have more than %s together. Remove what is not needed, or give shorter names.", describeSize(maxNames))
 	}
 	if len(path) > MaxPath || strings.Count(path, "/") >= MaxDepth {
 		return tooFar(path)
@@ -141,7 +141,7 @@ func (w *walk) name(dir *os.Root, in, name string) error {
 		k.kind = Symlink
 		w.pathLen += len(k.target)
 	default:
-		w.skip(path, typeOf(mode))
+		w.addSkipped(path, typeOf(mode))
 		return nil
 	}
 	w.found[path] = k
@@ -170,22 +170,22 @@ func permit(dir *os.Root, name string, mode fs.FileMode, need fs.FileMode) {
 // weigh counts what a file says that it has: reading could be without an end.
 func (w *walk) weigh(f sized) {
 	w.bytes += f.size
-	w.largest = largest(w.largest, f)
+	w.largest = keepLargest(w.largest, f)
 	if f.size > MaxFile {
-		w.tooLarge = largest(w.tooLarge, f)
+		w.tooLarge = keepLargest(w.tooLarge, f)
 	}
 }
 
-func (w *walk) skip(path, why string) {
+func (w *walk) addSkipped(path, why string) {
 	if len(w.skipped) >= maxSkipped {
 		w.missed++
 		return
 	}
-	w.skipped = append(w.skipped, short(path)+": "+why)
+	w.skipped = append(w.skipped, quotePath(path)+": "+why)
 }
 
-// skips lists what is not saved.
-func (w *walk) skips() []string {
+// listSkipped lists what is not saved.
+func (w *walk) listSkipped() []string {
 	if w.missed > 0 {
 		return append(w.skipped, fmt.Sprintf("and %d more", w.missed))
 	}
@@ -203,9 +203,9 @@ func typeOf(mode fs.FileMode) string {
 	return "a device"
 }
 
-// open opens a file that look has found, and nothing else: not what a link leads to,
+// openFile opens a file that look has found, and nothing else: not what a link leads to,
 // not what can keep a reader waiting.
-func (w *walk) open(path string) (*os.File, fs.FileInfo, error) {
+func (w *walk) openFile(path string) (*os.File, fs.FileInfo, error) {
 	dir, name, err := w.parent(path)
 	if err != nil {
 		return nil, nil, err

@@ -48,7 +48,7 @@ func (j Job) Encode() ([]byte, error) {
 	return []byte(b.String()), nil
 }
 
-func decode(text string) (Job, error) {
+func decodeJob(text string) (Job, error) {
 	var j Job
 	for field := range strings.SplitSeq(strings.TrimSuffix(text, "\x00"), "\x00") {
 		if field == "" {

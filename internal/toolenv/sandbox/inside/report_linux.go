@@ -7,9 +7,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// report says what a command finds in the sandbox. hidden are paths that should not
+// writeReport says what a command finds in the sandbox. hidden are paths that should not
 // be there.
-func report(hidden []string) {
+func writeReport(hidden []string) {
 	var b strings.Builder
 	line := func(name, value string) { b.WriteString(name + "\t" + value + "\n") }
 	uidMap, _ := os.ReadFile("/proc/self/uid_map")

@@ -18,7 +18,7 @@ func init() {
 	}
 	switch os.Args[1] {
 	case ReportArgument:
-		report(os.Args[2:])
+		writeReport(os.Args[2:])
 		os.Exit(0)
 	case StageArgument:
 	default:
@@ -77,7 +77,7 @@ func receive() (Job, error) {
 	if err != nil {
 		return Job{}, err
 	}
-	return decode(string(text))
+	return decodeJob(string(text))
 }
 
 // limit limits this process and process 1, too: both are the same user's, so the
