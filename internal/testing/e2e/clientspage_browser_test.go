@@ -171,9 +171,15 @@ func TestTheServerBetweenKeepsUsersApart(t *testing.T) {
 // between is the server that docs/guides/clients/eventsource.md has between its page and Parley.
 func (w *world) between(t *testing.T, server string) (string, *record) {
 	t.Helper()
+	return w.betweenPage(t, server, exampleOf(t, "eventsource", "html"))
+}
+
+// betweenPage is that server with another page.
+func (w *world) betweenPage(t *testing.T, server, page string) (string, *record) {
+	t.Helper()
 	dir, port := t.TempDir(), freePort(t)
 	code := strings.NewReplacer("/demo`", "/w`", `"alice"`, `decodeURIComponent(req.headers["x-user"] ?? "alice")`).Replace(exampleOf(t, "eventsource", "js"))
-	for name, text := range map[string]string{"page.html": exampleOf(t, "eventsource", "html"), "server.mjs": code} {
+	for name, text := range map[string]string{"page.html": page, "server.mjs": code} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
