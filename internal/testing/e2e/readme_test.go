@@ -14,14 +14,14 @@ import (
 	"github.com/parley-server/parley/internal/testing/wait"
 )
 
-// TestReadmeTranscript runs every command of the README's first minutes in one
-// shell and holds what it prints against what the README says. "..." stands for
-// anything, and blanks for any number of blanks.
+// TestReadmeTranscript runs every console command of the README and the quickstart in one
+// shell and compares the output with the pages. "..." matches any text, and blanks match any
+// number of blanks.
 func TestReadmeTranscript(t *testing.T) {
 	t.Parallel()
-	readme, err := os.ReadFile("../../../README.md")
-	if err != nil {
-		t.Fatal(err)
+	var steps []step
+	for _, page := range []string{"README.md", quickstart} {
+		steps = append(steps, transcript(readPage(t, page))...)
 	}
 	dir := t.TempDir()
 	if err := os.Chmod(dir, 0o755); err != nil {
@@ -57,9 +57,8 @@ func TestReadmeTranscript(t *testing.T) {
 
 	var script strings.Builder
 	script.WriteString("set -u\n")
-	steps := transcript(string(readme))
-	if len(steps) < 8 {
-		t.Fatalf("the README has only %d commands", len(steps))
+	if len(steps) < 20 {
+		t.Fatalf("the pages have only %d commands", len(steps))
 	}
 	for _, s := range steps {
 		script.WriteString(s.command + "\nprintf '\\n%s\\n' '" + mark + "'\n")
@@ -72,23 +71,18 @@ func TestReadmeTranscript(t *testing.T) {
 	}
 	for i, got := range strings.Split(string(out), mark)[:len(steps)] {
 		if want := steps[i].output; !pattern(want).MatchString(squeeze(got)) {
-			t.Errorf("$ %s\nprints\n%s\nthe README says\n%s", steps[i].command, got, want)
+			t.Errorf("$ %s\nprints\n%s\nthe page has\n%s", steps[i].command, got, want)
 		}
 	}
 }
 
-// TestReadmeInProduction runs the commands of that section, and sends a message with the key
-// that they make.
+// TestReadmeInProduction runs the commands of the page about production, and sends a message
+// with the key that they create.
 func TestReadmeInProduction(t *testing.T) {
 	t.Parallel()
-	readme, err := os.ReadFile("../../../README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, section, _ := strings.Cut(string(readme), "\n## In production\n")
-	found := regexp.MustCompile("(?s)```sh\n(.*?)```").FindStringSubmatch(section)
+	found := regexp.MustCompile("(?s)```sh\n(.*?)```").FindStringSubmatch(readPage(t, "docs/start/production.md"))
 	if found == nil {
-		t.Fatal("the README has no commands for production")
+		t.Fatal("the page has no commands for production")
 	}
 	dsn := dbtest.DSN(t)
 	script := strings.NewReplacer("postgres://parley:…@db/parley", "'"+dsn+"'", "\nparley serve", "\nexec parley serve").Replace(found[1])
@@ -144,19 +138,15 @@ func TestReadmeInProduction(t *testing.T) {
 	}
 }
 
-// TestReadmeKillsTheServerAlone holds the pattern that the README gives to pkill
-// against the command lines that are about.
+// TestReadmeKillsTheServerAlone matches the pkill pattern of the quickstart against command
+// lines of processes that run beside the server.
 func TestReadmeKillsTheServerAlone(t *testing.T) {
 	t.Parallel()
-	readme, err := os.ReadFile("../../../README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	found := regexp.MustCompile(`pkill (.*?);`).FindSubmatch(readme)
+	found := regexp.MustCompile(`pkill (.*?);`).FindStringSubmatch(readPage(t, quickstart))
 	if found == nil {
-		t.Fatal("the README kills nothing")
+		t.Fatal("the quickstart has no pkill")
 	}
-	name, ok := strings.CutPrefix(string(found[1]), "-9 -f '")
+	name, ok := strings.CutPrefix(found[1], "-9 -f '")
 	if !ok {
 		t.Fatalf("pkill %s", found[1])
 	}
@@ -174,6 +164,18 @@ func TestReadmeKillsTheServerAlone(t *testing.T) {
 			t.Errorf("pkill %s and %q: %v", found[1], line, !want)
 		}
 	}
+}
+
+const quickstart = "docs/start/quickstart.md"
+
+// readPage reads a page by its path in the repository.
+func readPage(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("../../..", path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
 }
 
 const mark = "--- end of command ---"
