@@ -2,6 +2,8 @@ package e2e_test
 
 import (
 	"testing"
+
+	"github.com/parley-server/parley/internal/testing/wait"
 )
 
 // TestReloadPage runs the page of docs/guides/reload.md in a browser and reloads it in the middle
@@ -31,7 +33,7 @@ func TestReloadPage(t *testing.T) {
 	if len(whole) < 400*12-1 || len(whole) > 400*12 {
 		t.Errorf("the reloaded answer has %d characters, want %d", len(whole), 400*12)
 	}
-	await(t, "the turn ends", func() bool {
+	wait.For(t, "the turn ends", func() bool {
 		var active int
 		err := w.pool.QueryRow(t.Context(), "SELECT count(*) FROM turns WHERE finished_at IS NULL").Scan(&active)
 		return err == nil && active == 0
