@@ -79,6 +79,7 @@ type Store struct {
 	notifier  *notifier
 	listener  *listener
 	tailer    *tailer
+	begins    group[beginChange]
 	ends      group[endChange]
 	once      chan struct{} // requests under an idempotency key, as many as may be
 }
@@ -114,7 +115,7 @@ func New(pool *pgxpool.Pool, opt Options) *Store {
 	}
 	s := &Store{pool: pool, q: db.New(replan.Pool{Pool: pool}), lists: db.New(replan.Fresh{Pool: pool}), opt: opt, log: opt.Log, node: newNode(), once: make(chan struct{}, onceAbreast(pool.Config().MaxConns))}
 	s.topics.init()
-	s.ends.commit = s.complete
+	s.begins.commit, s.ends.commit = s.begin, s.complete
 	s.notifier = newNotifier(s)
 	s.listener = newListener(s)
 	s.tailer = newTailer(s)

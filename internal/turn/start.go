@@ -48,6 +48,9 @@ func (s *Service) start(ctx context.Context, req Request) (Started, error) {
 	if err != nil {
 		return started, err
 	}
+	if started, ok, err := s.startNew(ctx, req, n); ok || err != nil {
+		return started, err
+	}
 	ref := session.Ref{Workspace: req.Workspace.ID, ID: req.Session, CallerID: req.CallerID}
 	var interrupted []session.Turn
 	err = s.cfg.Sessions.Open(ctx, ref, func(tx *session.Tx) (err error) {
@@ -81,6 +84,26 @@ func (s *Service) start(ctx context.Context, req Request) (Started, error) {
 	}
 	started.Session, started.Callback = started.From.Session, n.Callback
 	return started, nil
+}
+
+// startNew starts a turn in a new session, unless more comes into being with it; then ok is false.
+// Turns that start at the same time share a transaction.
+func (s *Service) startNew(ctx context.Context, req Request, n session.NewTurn) (started Started, ok bool, err error) {
+	if req.Session != uuid.Nil || req.CallerID != "" || req.IdempotencyKey != "" || len(req.Attachments) > 0 {
+		return started, false, nil
+	}
+	started = Started{Session: uuid.Must(uuid.NewV7()), Turn: n.ID}
+	if n.Job, err = jobOf(n.ID, started.Session); err != nil || !n.Simple() {
+		return started, false, err
+	}
+	started.From, err = s.cfg.Sessions.Begin(ctx, req.Workspace.ID, started.Session, n)
+	switch {
+	case errors.Is(err, session.ErrUnknownOutcome):
+		err = s.confirm(context.WithoutCancel(ctx), &started, err)
+	case err == nil:
+		s.wake(queue)
+	}
+	return started, err == nil, err
 }
 
 // confirmEvery is the pause between two looks.
