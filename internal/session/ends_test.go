@@ -80,7 +80,7 @@ func (w *world) isWhole(t testing.TB, s *session.Store, a *answered) (ended bool
 	return ended
 }
 
-// hold keeps the ends of turns from their commit until release is called.
+// hold keeps turns from their beginning and their end until release is called.
 func (w *world) hold(t testing.TB) (release func()) {
 	t.Helper()
 	tx, err := w.pool.Begin(t.Context())
@@ -93,19 +93,25 @@ func (w *world) hold(t testing.TB) (release func()) {
 	return func() { _ = tx.Rollback(t.Context()) }
 }
 
-// gather ends turns in one transaction, which waits until release is called.
-func (w *world) gather(ctx context.Context, t testing.TB, s, control *session.Store, all []*answered) (done *errgroup.Group, release func()) {
+// awaitHeld waits until a transaction waits for hold.
+func (w *world) awaitHeld(t testing.TB) {
 	t.Helper()
-	first := w.answered(t, control, "in front")
-	release = w.hold(t)
-	done = new(errgroup.Group)
-	done.Go(func() error { first.complete(ctx, s); return first.err })
 	await(t, "the first transaction waits", func() bool {
 		var n int
 		err := w.pool.QueryRow(t.Context(), `SELECT count(*) FROM pg_locks l JOIN pg_database d ON d.oid = l.database
 			WHERE d.datname = current_database() AND l.relation = 'messages'::regclass AND NOT l.granted`).Scan(&n)
 		return err == nil && n > 0
 	})
+}
+
+// gather ends turns in one transaction, which waits until release is called.
+func (w *world) gather(ctx context.Context, t testing.TB, s, control *session.Store, all []*answered) (done *errgroup.Group, release func()) {
+	t.Helper()
+	first := w.answered(t, control, "in front")
+	release = w.hold(t)
+	done = new(errgroup.Group)
+	done.Go(func() error { first.complete(ctx, s); return nil })
+	w.awaitHeld(t)
 	for _, a := range all {
 		done.Go(func() error { a.complete(ctx, s); return nil })
 	}

@@ -8,3 +8,6 @@ func (g *group[C]) waiting() int {
 	defer g.mu.Unlock()
 	return len(g.queue)
 }
+
+// BeginsWaiting returns how many first turns wait for the next transaction.
+func BeginsWaiting(s *Store) int { return s.begins.waiting() }
