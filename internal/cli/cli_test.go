@@ -263,7 +263,7 @@ func TestReadyIsSaidByParleyAlone(t *testing.T) {
 	login := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<h1>Log in</h1>")) }))
 	defer login.Close()
 	sh := shell{t: t, dir: t.TempDir()}
-	if _, errs, code := sh.run("ready", "--url", login.URL); code != 5 || !strings.Contains(errs, "is not Parley: <h1>Log in") {
+	if _, errs, code := sh.run("ready", "--url", login.URL); code != 5 || !strings.Contains(errs, "is not from Parley: <h1>Log in") {
 		t.Errorf("exit code %d: %s", code, errs)
 	}
 }

@@ -61,12 +61,12 @@ func TestWhatIsNotParleyIsSaid(t *testing.T) {
 			"files list", "files up a.csv", "files down x", "callbacks show x", "callbacks redeliver x",
 		} {
 			_, errs, code := sh.run(strings.Fields(line)...)
-			if code != 5 || !strings.Contains(errs, "is not Parley: ") || !strings.Contains(errs, "Set PARLEY_URL") || strings.Contains(errs, "pass-word") || strings.Contains(errs, "Trying again") {
+			if code != 5 || !strings.Contains(errs, "is not from Parley: ") || !strings.Contains(errs, "Set PARLEY_URL") || strings.Contains(errs, "pass-word") || strings.Contains(errs, "Trying again") {
 				t.Errorf("%d %s: parley %s: exit code %d: %s", c.status, c.answer, line, code, errs)
 			}
 		}
 		call := strings.NewReader(mcpCall("1", "hi"))
-		if out, errs, code := sh.pipe(call, "mcp"); code != 0 || !strings.Contains(out, `"id":1`) || !strings.Contains(out, "is not Parley: ") {
+		if out, errs, code := sh.pipe(call, "mcp"); code != 0 || !strings.Contains(out, `"id":1`) || !strings.Contains(out, "is not from Parley: ") {
 			t.Errorf("%d %s: parley mcp: exit code %d: %s%s", c.status, c.answer, code, out, errs)
 		}
 	}
