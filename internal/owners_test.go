@@ -55,7 +55,7 @@ func TestTablesHaveOneWriter(t *testing.T) {
 		switch {
 		case err != nil:
 			return err
-		case d.IsDir() && (path == "testing" || path == "bench" || d.Name() == "testdata"):
+		case d.IsDir() && (path == "testing" || d.Name() == "testdata"):
 			return filepath.SkipDir
 		case !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go"):
 			return nil
