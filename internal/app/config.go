@@ -75,7 +75,7 @@ type Config struct {
 	settings []Setting // what Load found, for Settings
 }
 
-// Setting is one line of `parley config print` and of the documentation.
+// Setting is one line of `parley config list` and of the documentation.
 type Setting struct {
 	Name    string `json:"name"`
 	Value   string `json:"value"` // secrets are redacted

@@ -72,7 +72,7 @@ func TestConfigReportsEveryProblem(t *testing.T) {
 	all := problems.Error()
 	for _, want := range []string{
 		"PARLEY_LISTNE (environment) is not a setting. Did you mean PARLEY_LISTEN?",
-		"PARLEY_FOO (environment) is not a setting. `parley config print` lists all.",
+		"PARLEY_FOO (environment) is not a setting. `parley config list` lists all.",
 		`PARLEY_LISTEN is "8080": it takes host:port`,
 		`PARLEY_WORKERS is "many" (environment): it takes a whole number.`,
 		`PARLEY_MIGRATE is "maybe" (environment); it takes auto or check.`,

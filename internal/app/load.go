@@ -155,7 +155,7 @@ func (l *loader) known(name, where string) bool {
 	if slices.Contains(names, name) {
 		return true
 	}
-	hint := "`parley config print` lists all."
+	hint := "`parley config list` lists all."
 	// The prefix that most names share does not make them similar.
 	parts := make([]string, len(names))
 	for i, n := range names {

@@ -17,10 +17,10 @@ import (
 func (c *command) allowlist() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "allowlist",
-		Short: "list, add and revoke the patterns of tool calls that need no approval",
+		Short: "manage the patterns of tool calls that need no approval",
 		Example: `  parley allowlist list
-  parley allowlist add "wiki_write(handbook/**)"
-  parley allowlist revoke 0192a3b4-5c6d-7e8f-9a0b-1c2d3e4f5a6b`,
+  parley allowlist create "wiki_write(handbook/**)"
+  parley allowlist delete 0192a3b4-5c6d-7e8f-9a0b-1c2d3e4f5a6b`,
 		RunE: group, Args: cobra.ArbitraryArgs,
 	}
 	cmd.AddCommand(c.allowlistList(), c.allowlistAdd(), c.allowlistRevoke())
@@ -44,7 +44,7 @@ func (c *command) allowlistList() *cobra.Command {
 	var all bool
 	cmd := &cobra.Command{
 		Use:   "list",
-		Short: "list the patterns, where each comes from and how often it was used",
+		Short: "list patterns with their origin and use",
 		Example: `  parley allowlist list
   parley allowlist list --all --json`,
 		Args: nothing,
@@ -65,7 +65,7 @@ func (c *command) allowlistList() *cobra.Command {
 				shown[i] = entryShown{ID: e.ID, Tool: e.Tool, Pattern: e.Pattern, AddedBy: e.AddedBy, ApprovalID: e.ApprovalID,
 					Hits: e.Hits, LastHitAt: e.LastHitAt, CreatedAt: e.CreatedAt, RevokedAt: e.RevokedAt}
 			}
-			return c.list(shown, len(shown), "The allow-list is empty. Approvals can add patterns, and so can parley allowlist add PATTERN.",
+			return c.list(shown, len(shown), "The allow-list is empty. Approvals can add patterns, and so can parley allowlist create PATTERN.",
 				[]string{"ID", "PATTERN", "STATUS", "ADDED BY", "APPROVAL", "HITS", "LAST HIT", "ADDED"}, func(i int) []string {
 					e := shown[i]
 					status, approval := "active", "none"
@@ -87,11 +87,12 @@ func (c *command) allowlistList() *cobra.Command {
 
 func (c *command) allowlistAdd() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "add PATTERN",
-		Short: "add a pattern; calls that it covers need no approval",
-		Example: `  parley allowlist add "wiki_write(handbook/**)"
-  parley allowlist add "bash(git diff *)"
-  parley allowlist add "http_request(GET api.example.com/**)"`,
+		Use:     "create PATTERN",
+		Aliases: []string{"add"},
+		Short:   "add a pattern to the allow-list",
+		Example: `  parley allowlist create "wiki_write(handbook/**)"
+  parley allowlist create "bash(git diff *)"
+  parley allowlist create "http_request(GET api.example.com/**)"`,
 		Args: exactly("PATTERN"),
 		RunE: c.onDatabase(func(ctx context.Context, cfg app.Config, a *app.Admin, args []string) error {
 			ref, err := c.named(ctx, cfg, a)
@@ -112,10 +113,11 @@ func (c *command) allowlistAdd() *cobra.Command {
 
 func (c *command) allowlistRevoke() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "revoke ID",
-		Short: "take a pattern off the list; it stays on record",
-		Example: `  parley allowlist revoke 0192a3b4-5c6d-7e8f-9a0b-1c2d3e4f5a6b
-  parley allowlist revoke 0192a3b4-5c6d-7e8f-9a0b-1c2d3e4f5a6b --workspace sales`,
+		Use:     "delete ID",
+		Aliases: []string{"revoke"},
+		Short:   "remove a pattern from the allow-list and keep its record",
+		Example: `  parley allowlist delete 0192a3b4-5c6d-7e8f-9a0b-1c2d3e4f5a6b
+  parley allowlist delete 0192a3b4-5c6d-7e8f-9a0b-1c2d3e4f5a6b --workspace sales`,
 		Args: exactly("ID"),
 		RunE: c.onDatabase(func(ctx context.Context, cfg app.Config, a *app.Admin, args []string) error {
 			ref, err := c.named(ctx, cfg, a)

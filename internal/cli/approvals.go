@@ -15,8 +15,9 @@ import (
 
 func (c *command) approvals() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "approvals",
-		Short: "see what agents ask for, and allow or deny it",
+		Use:     "approvals",
+		Aliases: []string{"approval"},
+		Short:   "manage approvals",
 		Example: `  parley approvals list
   parley approvals allow 0192f0aa-0000-7000-8000-000000000005
   parley approvals watch`,
@@ -30,7 +31,7 @@ func (c *command) approvalsList() *cobra.Command {
 	var q client.ApprovalQuery
 	cmd := &cobra.Command{
 		Use:   "list",
-		Short: "list the approvals and secrets that wait for an answer",
+		Short: "list approvals and secret requests",
 		Example: `  parley approvals list
   parley approvals list --status all
   parley approvals list --status expired --json`,
@@ -92,7 +93,7 @@ func (c *command) actorFlag(cmd *cobra.Command) {
 func (c *command) approvalsShow() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show ID",
-		Short: "show what an agent asks for, in full",
+		Short: "show an approval",
 		Example: `  parley approvals show 0192f0aa-0000-7000-8000-000000000005
   parley approvals show 0192f0aa-0000-7000-8000-000000000005 --json`,
 		Args: exactly("ID"),
@@ -137,7 +138,7 @@ func (c *command) approvalsAllow() *cobra.Command {
 	var pattern string
 	cmd := &cobra.Command{
 		Use:   "allow ID",
-		Short: "let an agent do what it asks for, once, or from now on",
+		Short: "allow the operations of an approval, once or from now on",
 		Example: `  parley approvals allow 0192f0aa-0000-7000-8000-000000000005
   parley approvals allow 0192f0aa-0000-7000-8000-000000000005 --actor anna@example.com
   parley approvals allow 0192f0aa-0000-7000-8000-000000000005 --pattern "wiki_write(handbook/**)"`,
@@ -157,7 +158,7 @@ func (c *command) approvalsDeny() *cobra.Command {
 	var reason string
 	cmd := &cobra.Command{
 		Use:   "deny ID",
-		Short: "do not let an agent do what it asks for; it goes on without",
+		Short: "deny the operations of an approval",
 		Example: `  parley approvals deny 0192f0aa-0000-7000-8000-000000000005
   parley approvals deny 0192f0aa-0000-7000-8000-000000000005 --reason "Not before Monday."`,
 		Args: exactly("ID"),

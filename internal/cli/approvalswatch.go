@@ -17,7 +17,7 @@ import (
 func (c *command) approvalsWatch() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "watch",
-		Short: "wait for questions of agents, and answer them here",
+		Short: "watch for approvals and decide them here",
 		Example: `  parley approvals watch
   parley approvals watch --json | while read -r line; do …; done`,
 		Long: `Shows what waits for an answer, and what comes, until Ctrl-C. At a terminal each can be

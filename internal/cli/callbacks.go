@@ -12,8 +12,9 @@ import (
 
 func (c *command) callbacks() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "callbacks",
-		Short: "see what callbacks were told, tell them again, rotate their signing secret",
+		Use:     "callbacks",
+		Aliases: []string{"callback"},
+		Short:   "manage callbacks",
 		Example: `  parley callbacks list --status failed
   parley callbacks redeliver 0192f0aa-0000-7000-8000-000000000001
   parley callbacks secret --rotate > webhook.secret`,
@@ -27,7 +28,7 @@ func (c *command) callbacksList() *cobra.Command {
 	var q client.DeliveryQuery
 	cmd := &cobra.Command{
 		Use:   "list",
-		Short: "list what callbacks were told, the newest first",
+		Short: "list deliveries to callbacks",
 		Example: `  parley callbacks list
   parley callbacks list --status failed
   parley callbacks list --limit 100 --json`,
@@ -69,7 +70,7 @@ func cameOf(a client.Attempt) string {
 func (c *command) callbacksShow() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show CALLBACK",
-		Short: "show a callback with every attempt to deliver to it",
+		Short: "show a callback with its delivery attempts",
 		Example: `  parley callbacks show 0192f0aa-0000-7000-8000-000000000001
   parley callbacks show 0192f0aa-0000-7000-8000-000000000001 --json    with what is sent`,
 		Args: exactly("CALLBACK"),
@@ -113,7 +114,7 @@ func (c *command) callbacksShow() *cobra.Command {
 func (c *command) callbacksRedeliver() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "redeliver CALLBACK",
-		Short: "send the newest report of a callback once more",
+		Short: "redeliver the newest report of a callback",
 		Example: `  parley callbacks redeliver 0192f0aa-0000-7000-8000-000000000001
   parley callbacks list --status failed`,
 		Args: exactly("CALLBACK"),

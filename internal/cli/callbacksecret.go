@@ -17,7 +17,7 @@ func (c *command) callbacksSecret() *cobra.Command {
 	var overlap string
 	cmd := &cobra.Command{
 		Use:   "secret",
-		Short: "print the secret that callbacks are signed with, once; or rotate it",
+		Short: "create, print or rotate the signing secret of callbacks",
 		Example: `  parley callbacks secret > webhook.secret
   parley callbacks secret --rotate > webhook.secret
   parley callbacks secret --rotate --overlap 0s      the old one ends now`,

@@ -39,11 +39,12 @@ func Run(ctx context.Context, host Host, args []string, more ...*cobra.Command) 
 	defer func() { c.typist.close() }()
 	root := c.root()
 	root.AddCommand(more...)
-	c.polish(root)
 	root.SetArgs(args)
 	root.SetIn(host.Stdin)
 	root.SetOut(host.Stdout)
 	root.SetErr(host.Stderr)
+	initCompletion(root)
+	c.polish(root)
 	err := root.ExecuteContext(ctx)
 	if err == nil {
 		return exitOK
@@ -90,7 +91,6 @@ func (c *command) root() *cobra.Command {
 	root.Version = app.ThisBuild().Version
 	root.SetVersionTemplate(versionLine())
 	root.SetHelpCommand(helpCommand())
-	root.CompletionOptions.HiddenDefaultCmd = true
 	root.AddCommand(
 		c.serve(), c.migrate(), c.workspace(), c.keys(), c.secrets(), c.vault(), c.wiki(), c.skills(), c.permissions(), c.allowlist(), c.egress(), c.sandbox(), c.send(), c.sessions(),
 		c.approvals(), c.secret(), c.files(), c.retention(),

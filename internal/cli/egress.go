@@ -16,8 +16,8 @@ import (
 func (c *command) egress() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "egress",
-		Short: "say which hosts the agent's tools may reach, and see what they requested",
-		Example: `  parley egress allow api.example.com
+		Short: "manage the hosts that tools may reach",
+		Example: `  parley egress create api.example.com
   parley egress list
   parley egress log --session 0192a3b4-5c6d-7e8f-9a0b-1c2d3e4f5a6b`,
 		RunE: group, Args: cobra.ArbitraryArgs,
@@ -35,7 +35,7 @@ type policyShown struct {
 func (c *command) egressList() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
-		Short: "list the hosts that tools may reach, beside those of the secrets that a run has",
+		Short: "list the hosts that tools may reach",
 		Example: `  parley egress list
   parley egress list --workspace sales --json`,
 		Args: nothing,
@@ -54,7 +54,7 @@ func (c *command) egressList() *cobra.Command {
 			if p.Public {
 				fmt.Fprintln(c.Stderr, "Every public host can be reached: parley egress public off leaves those below.")
 			}
-			return c.list(p.Hosts, len(p.Hosts), "The list is empty. Add a host: parley egress allow api.example.com",
+			return c.list(p.Hosts, len(p.Hosts), "The list is empty. Add a host: parley egress create api.example.com",
 				[]string{"HOST"}, func(i int) []string { return []string{p.Hosts[i]} })
 		}),
 	}
@@ -65,11 +65,12 @@ func (c *command) egressList() *cobra.Command {
 
 func (c *command) egressAllow() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "allow HOST",
-		Short: "let tools reach a host; holds from the next turn on",
-		Example: `  parley egress allow api.example.com
-  parley egress allow '*.example.com'
-  parley egress allow registry.npmjs.org --workspace sales`,
+		Use:     "create HOST",
+		Aliases: []string{"allow"},
+		Short:   "add a host, effective from the next turn",
+		Example: `  parley egress create api.example.com
+  parley egress create '*.example.com'
+  parley egress create registry.npmjs.org --workspace sales`,
 		Args: exactly("HOST"),
 		RunE: c.onDatabase(func(ctx context.Context, cfg app.Config, a *app.Admin, args []string) error {
 			ref, err := c.named(ctx, cfg, a)
@@ -89,9 +90,10 @@ func (c *command) egressAllow() *cobra.Command {
 
 func (c *command) egressRemove() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:     "rm HOST",
-		Short:   "take a host off the list",
-		Example: "  parley egress rm api.example.com\n  parley egress rm '*.example.com' --workspace sales",
+		Use:     "delete HOST",
+		Aliases: []string{"rm"},
+		Short:   "remove a host",
+		Example: "  parley egress delete api.example.com\n  parley egress delete '*.example.com' --workspace sales",
 		Args:    exactly("HOST"),
 		RunE: c.onDatabase(func(ctx context.Context, cfg app.Config, a *app.Admin, args []string) error {
 			ref, err := c.named(ctx, cfg, a)
@@ -112,7 +114,7 @@ func (c *command) egressRemove() *cobra.Command {
 func (c *command) egressPublic() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "public on|off",
-		Short: "let tools reach every public host, or those on the list alone",
+		Short: "allow all public hosts, or only the listed ones",
 		Long: "Let tools reach every public host, or those on the list alone. Secrets go to their own hosts either way; " +
 			"what the agent has read in a conversation can go anywhere while this is on.",
 		Example: "  parley egress public on\n  parley egress public off --workspace sales",
@@ -160,7 +162,7 @@ func (c *command) egressLog() *cobra.Command {
 	var limit int
 	cmd := &cobra.Command{
 		Use:   "log",
-		Short: "list what tools requested, newest first, and which secrets went along",
+		Short: "list requests of tools with the secrets they carried",
 		Example: `  parley egress log
   parley egress log --limit 200 --json
   parley egress log --session 0192a3b4-5c6d-7e8f-9a0b-1c2d3e4f5a6b`,

@@ -21,7 +21,7 @@ func (c *command) sessionsExport() *cobra.Command {
 	var format string
 	cmd := &cobra.Command{
 		Use:   "export SESSION",
-		Short: "write a session to stdout: as Markdown, or with all its events as JSON",
+		Short: "export a session as Markdown or JSON",
 		Example: `  parley sessions export 0192f0aa-0000-7000-8000-000000000001 > session.md
   parley sessions export 0192f0aa-0000-7000-8000-000000000001 --format json > session.json
   parley sessions export 0192f0aa-0000-7000-8000-000000000001 --format jsonl | jq -r .event`,

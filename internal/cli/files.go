@@ -23,11 +23,12 @@ import (
 
 func (c *command) files() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "files",
-		Short: "send files to the workspace, list and download them",
-		Example: `  parley files up report.pdf
+		Use:     "files",
+		Aliases: []string{"file"},
+		Short:   "manage the files of a workspace",
+		Example: `  parley files upload report.pdf
   parley files list
-  parley files down --session 0192f0aa-0000-7000-8000-000000000001 -o results`,
+  parley files download --session 0192f0aa-0000-7000-8000-000000000001 -o results`,
 		RunE: group, Args: cobra.ArbitraryArgs,
 	}
 	cmd.AddCommand(c.filesUp(), c.filesDown(), c.filesList())
@@ -37,11 +38,12 @@ func (c *command) files() *cobra.Command {
 func (c *command) filesUp() *cobra.Command {
 	var mime string
 	cmd := &cobra.Command{
-		Use:   "up FILE…",
-		Short: "send files in; their ids are printed, one a line",
-		Example: `  parley files up report.pdf
-  parley files up *.csv
-  parley files up --mime application/zip archive.bin --json`,
+		Use:     "upload FILE…",
+		Aliases: []string{"up"},
+		Short:   "upload files and print their ids",
+		Example: `  parley files upload report.pdf
+  parley files upload *.csv
+  parley files upload --mime application/zip archive.bin --json`,
 		Args: atLeast("FILE"),
 		RunE: c.remotely(func(ctx context.Context, remote *client.Client, args []string) error {
 			var sent []json.RawMessage
@@ -103,11 +105,12 @@ func (c *command) filesDown() *cobra.Command {
 	var q client.DownloadQuery
 	var dir string
 	cmd := &cobra.Command{
-		Use:   "down [ID]",
-		Short: "download a file, or what a session has produced",
-		Example: `  parley files down 0192f0aa-0000-7000-8000-000000000003
-  parley files down --session 0192f0aa-0000-7000-8000-000000000001 -o results
-  parley files down --session 0192f0aa-0000-7000-8000-000000000001 --name report.csv`,
+		Use:     "download [ID]",
+		Aliases: []string{"down"},
+		Short:   "download a file or the output of a session",
+		Example: `  parley files download 0192f0aa-0000-7000-8000-000000000003
+  parley files download --session 0192f0aa-0000-7000-8000-000000000001 -o results
+  parley files download --session 0192f0aa-0000-7000-8000-000000000001 --name report.csv`,
 		Args: between(0, "ID"),
 		PreRunE: func(cmd *cobra.Command, args []string) error {
 			if (len(args) == 1) == (q.Session != "") {
@@ -184,7 +187,7 @@ func (c *command) filesList() *cobra.Command {
 	var q client.FileQuery
 	cmd := &cobra.Command{
 		Use:   "list",
-		Short: "list the newest files of the workspace",
+		Short: "list files",
 		Example: `  parley files list
   parley files list --direction out
   parley files list --json`,
@@ -195,7 +198,7 @@ func (c *command) filesList() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return printPage(c, cmd, page, "There are no such files. Send one: parley files up FILE",
+		return printPage(c, cmd, page, "There are no such files. Send one: parley files upload FILE",
 			[]string{"FILE", "STATUS", "DIRECTION", "NAME", "TYPE", "SIZE", "CREATED"}, func(f client.File) []string {
 				return []string{f.FileID, f.Status, f.Direction, short(f.Filename, 40), f.MIME, fmt.Sprint(f.Size), day(&f.CreatedAt)}
 			})

@@ -26,7 +26,7 @@ func (c *command) listen() *cobra.Command {
 	var printSecret bool
 	cmd := &cobra.Command{
 		Use:   "listen",
-		Short: "forward callbacks to a server on this machine, for development",
+		Short: "forward callbacks to a local server",
 		Example: `  parley listen --forward-to http://localhost:3000/hooks/parley
   export WEBHOOK_SECRET=$(parley listen --print-secret)`,
 		Long: `A Parley server calls nothing that is not public. In development give a message a callback

@@ -69,7 +69,7 @@ func usage(cmd *cobra.Command, what, why string) error {
 func helpCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "help [COMMAND]…",
-		Short: "help about any command",
+		Short: "show help for a command",
 		Example: `  parley help send
   parley help exit-codes`,
 		Args: cobra.ArbitraryArgs,

@@ -91,7 +91,7 @@ func (c *command) skillsRun() *cobra.Command {
 	s := sending{c: c}
 	cmd := &cobra.Command{
 		Use:   "run NAME",
-		Short: "run a skill on the server and print the answer",
+		Short: "run a skill and print the answer",
 		Example: `  parley skills run onboarding-checklist
   parley skills run monthly_report --input month=2026-10 --input team=sales
   jq .inputs order.json | parley skills run order --input-json @-`,

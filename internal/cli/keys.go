@@ -15,8 +15,9 @@ import (
 
 func (c *command) keys() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "keys",
-		Short: "make, list, rotate and revoke API keys",
+		Use:     "keys",
+		Aliases: []string{"key"},
+		Short:   "manage API keys",
 		Example: `  parley keys create --name "web site" --scope chat --scope sessions:read --expires 90d
   parley keys list
   parley keys rotate 7F3kQ2zB --overlap 24h`,
@@ -33,7 +34,7 @@ func (c *command) keysCreate() *cobra.Command {
 	var life *time.Duration
 	cmd := &cobra.Command{
 		Use:   "create",
-		Short: "make a key; it is printed once, alone on stdout",
+		Short: "create a key and print it once",
 		Example: `  parley keys create --name "web site" --scope chat --scope sessions:read
   parley keys create --name ci --scope chat --expires 30d > ci.key
   parley keys create --name admin --scope all --expires never`,
@@ -73,7 +74,7 @@ func (c *command) keysCreate() *cobra.Command {
 func (c *command) keysList() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
-		Short: "list the keys of a workspace",
+		Short: "list keys",
 		Example: `  parley keys list
   parley keys list --workspace sales --json`,
 		Args: nothing,
@@ -117,7 +118,7 @@ func (c *command) keysRotate() *cobra.Command {
 	var overlap string
 	cmd := &cobra.Command{
 		Use:   "rotate ID",
-		Short: "make a key that takes another's place; the old one lives on for the overlap",
+		Short: "replace a key after an overlap",
 		Example: `  parley keys rotate 7F3kQ2zB > new.key
   parley keys rotate 7F3kQ2zB --overlap 7d
   parley keys rotate 7F3kQ2zB --overlap now     the old key ends now`,
@@ -157,10 +158,11 @@ func (c *command) keysRotate() *cobra.Command {
 
 func (c *command) keysRevoke() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "revoke ID",
-		Short: "end a key now; its open streams close within a second",
-		Example: `  parley keys revoke 7F3kQ2zB
-  parley keys revoke 7F3kQ2zB --workspace sales`,
+		Use:     "delete ID",
+		Aliases: []string{"revoke"},
+		Short:   "revoke a key and close its streams",
+		Example: `  parley keys delete 7F3kQ2zB
+  parley keys delete 7F3kQ2zB --workspace sales`,
 		Args: exactly("ID"),
 		RunE: c.onDatabase(func(ctx context.Context, cfg app.Config, a *app.Admin, args []string) error {
 			ref, err := c.named(ctx, cfg, a)

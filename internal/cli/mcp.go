@@ -14,7 +14,7 @@ import (
 func (c *command) mcp() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "mcp",
-		Short: "be an MCP server on stdin and stdout, for programs that start one",
+		Short: "run an MCP server over stdio",
 		Example: `  parley mcp --url https://parley.example
   claude mcp add parley -- parley mcp --url https://parley.example`,
 		Long: `Programs that speak the Model Context Protocol can reach a workspace at /mcp of its server.

@@ -12,14 +12,14 @@ import (
 func (c *command) migrate() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "migrate",
-		Short: "bring the database to this release's schema, or see what is missing",
+		Short: "manage the database schema",
 		Example: `  parley migrate status
   DATABASE_URL=postgres://… parley migrate up`,
 		RunE: group, Args: cobra.ArbitraryArgs,
 	}
 	up := &cobra.Command{
 		Use:   "up",
-		Short: "apply the migrations that the database lacks; safe while servers run",
+		Short: "apply missing migrations",
 		Example: `  parley migrate up
   DATABASE_URL_FILE=/run/secrets/db parley migrate up`,
 		Args: nothing,
@@ -34,7 +34,7 @@ func (c *command) migrate() *cobra.Command {
 	}
 	status := &cobra.Command{
 		Use:   "status",
-		Short: "list the migrations of this release; exit code 1 where some are missing",
+		Short: "list migrations and exit with 1 if any is missing",
 		Example: `  parley migrate status
   parley migrate status --json`,
 		Args: nothing,

@@ -29,7 +29,7 @@ var strategies = []string{"reject", "enqueue", "interrupt"}
 func (o *optionFlags) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringSliceVar(&o.secrets, "secret-input", nil, "the name of a secret that the agent may work with; may be repeated")
-	f.StringSliceVar(&o.files, "attach", nil, "the id of a file that was sent in, see parley files up; may be repeated")
+	f.StringSliceVar(&o.files, "attach", nil, "the id of a file that was sent in, see parley files upload; may be repeated")
 	f.StringVar(&o.schema, "schema", "", "a file with the JSON Schema that the answer has to fit")
 	_ = cmd.MarkFlagFilename("schema")
 	f.StringVar(&o.callback, "callback", "", "do not wait: this https address is told when the turn ends")

@@ -12,10 +12,11 @@ import (
 
 func (c *command) permissions() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "permissions",
-		Short: "show and set which tools run, which ask a person and which are denied",
+		Use:     "permissions",
+		Aliases: []string{"permission"},
+		Short:   "manage the permission rules of tools",
 		Example: `  parley permissions list
-  parley permissions set wiki_write ask
+  parley permissions update wiki_write ask
   parley permissions reset wiki_write`,
 		RunE: group, Args: cobra.ArbitraryArgs,
 	}
@@ -34,7 +35,7 @@ type ruleShown struct {
 func (c *command) permissionsList() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
-		Short: "list every tool with its rule",
+		Short: "list tools with their rules",
 		Example: `  parley permissions list
   parley permissions list --workspace sales --json`,
 		Args: nothing,
@@ -71,11 +72,12 @@ func (c *command) permissionsList() *cobra.Command {
 
 func (c *command) permissionsSet() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "set TOOL RULE",
-		Short: "set a tool's rule: allow, ask or deny",
-		Example: `  parley permissions set wiki_write ask       even keys with the scope wiki:write ask
-  parley permissions set bash deny            no call runs, even if a pattern covers it
-  parley permissions set bash allow           every command runs; the sandbox alone holds it`,
+		Use:     "update TOOL RULE",
+		Aliases: []string{"set"},
+		Short:   "set the rule of a tool: allow, ask or deny",
+		Example: `  parley permissions update wiki_write ask       even keys with the scope wiki:write ask
+  parley permissions update bash deny            no call runs, even if a pattern covers it
+  parley permissions update bash allow           every command runs; the sandbox alone holds it`,
 		Args: exactly("TOOL", "RULE"),
 		RunE: c.onDatabase(func(ctx context.Context, cfg app.Config, a *app.Admin, args []string) error {
 			ref, err := c.named(ctx, cfg, a)
@@ -96,7 +98,7 @@ func (c *command) permissionsSet() *cobra.Command {
 func (c *command) permissionsReset() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "reset TOOL",
-		Short: "give a tool its built-in rule back",
+		Short: "restore the built-in rule of a tool",
 		Example: `  parley permissions reset bash
   parley permissions reset wiki_write --workspace sales`,
 		Args: exactly("TOOL"),

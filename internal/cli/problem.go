@@ -33,7 +33,7 @@ const (
 func exitCodes() *cobra.Command {
 	return &cobra.Command{
 		Use:   "exit-codes",
-		Short: "what the exit codes mean",
+		Short: "list the exit codes",
 		Example: `  parley send "Hello" || echo "exit code $?"
   until parley ready; do sleep 1; done`,
 		Long: `  0    done
@@ -111,7 +111,7 @@ func explain(err error) *problem {
 	}
 	if e, ok := errors.AsType[*app.ConfigError](err); ok {
 		return &problem{Exit: exitUsage, Code: "CONFIGURATION", What: "Invalid configuration.", Why: e.Error(),
-			Do: "Correct it; `parley config print` shows what is set and where it comes from."}
+			Do: "Correct it; `parley config list` shows what is set and where it comes from."}
 	}
 	if e, ok := errors.AsType[*app.StartError](err); ok {
 		p := &problem{Exit: exitUnavailable, Code: "NOT_READY", What: "Parley cannot start its work.", Why: e.Error(), Do: e.Do}

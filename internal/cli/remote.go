@@ -40,7 +40,7 @@ func (c *command) clientOf(target app.DevEnv, retrying func(client.Retry)) (*cli
 		UserAgent: "parley/" + app.ThisBuild().Version, Retrying: retrying,
 	})
 	if err != nil {
-		return nil, &problem{Exit: exitUsage, Code: "CONFIGURATION", What: "The server cannot be asked.", Why: sentence(err), Do: "Correct PARLEY_URL or PARLEY_API_KEY; `parley config print` shows where they come from."}
+		return nil, &problem{Exit: exitUsage, Code: "CONFIGURATION", What: "The server cannot be asked.", Why: sentence(err), Do: "Correct PARLEY_URL or PARLEY_API_KEY; `parley config list` shows where they come from."}
 	}
 	return remote, nil
 }
@@ -98,7 +98,7 @@ func (c *command) ready() *cobra.Command {
 	var wait time.Duration
 	cmd := &cobra.Command{
 		Use:   "ready",
-		Short: "ask the server whether it is ready: exit code 0 or 5",
+		Short: "check whether the server is ready",
 		Example: `  parley ready
   parley ready --url https://parley.example
   parley ready --wait 30s && parley send "Hello"`,

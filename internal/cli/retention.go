@@ -15,10 +15,11 @@ import (
 func (c *command) sessionsErase() *cobra.Command {
 	var yes bool
 	cmd := &cobra.Command{
-		Use:   "erase SESSION",
-		Short: "delete a session's content and files permanently",
-		Example: `  parley sessions erase 0192f0aa-0000-7000-8000-000000000001
-  parley sessions erase 0192f0aa-0000-7000-8000-000000000001 --yes      without asking`,
+		Use:     "delete SESSION",
+		Aliases: []string{"erase"},
+		Short:   "delete the content and files of a session permanently",
+		Example: `  parley sessions delete 0192f0aa-0000-7000-8000-000000000001
+  parley sessions delete 0192f0aa-0000-7000-8000-000000000001 --yes      without asking`,
 		Long: `Removes the messages, events, files, callbacks and caller id of a session directly from the
 database, so it needs no running server. A running turn is canceled. A record remains that the
 session existed, when, and which user erased it; docs/guides/retention.md describes the copies in
@@ -62,7 +63,7 @@ type partitionShown struct {
 func (c *command) retention() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "retention",
-		Short: "show what the log holds and what may go",
+		Short: "show the partitions of the log and their retention",
 		Example: `  parley retention
   parley retention --json`,
 		Long: `Lists the partitions of the log, and tells from when on their content is needed, by

@@ -13,7 +13,7 @@ import (
 func (c *command) sandbox() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "sandbox",
-		Short:   "find out whether the agent can run commands on this machine",
+		Short:   "check the command sandbox",
 		Example: "  parley sandbox check\n  PARLEY_SANDBOX_UID=60600-60663 parley sandbox check",
 		RunE:    group, Args: cobra.ArbitraryArgs,
 	}
@@ -24,7 +24,7 @@ func (c *command) sandbox() *cobra.Command {
 func (c *command) sandboxCheck() *cobra.Command {
 	return &cobra.Command{
 		Use:   "check",
-		Short: "start a sandbox as the server would, and say what is in the way",
+		Short: "start a sandbox and report problems",
 		Long: `Starts a sandbox with the settings of the server, as the user that you are, and looks
 at it from the inside. Where commands cannot be contained it says why, and what to do.`,
 		Example: "  parley sandbox check\n  sudo -u parley parley sandbox check",

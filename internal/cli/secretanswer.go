@@ -15,7 +15,7 @@ import (
 func (c *command) secret() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "secret",
-		Short: "provide a secret that an agent requests, or skip it",
+		Short: "respond to secret requests",
 		Example: `  parley approvals list
   parley secret provide 0192f0aa-0000-7000-8000-000000000006
   parley secret skip 0192f0aa-0000-7000-8000-000000000006`,
@@ -31,7 +31,7 @@ func (c *command) secretProvide() *cobra.Command {
 	var file string
 	cmd := &cobra.Command{
 		Use:   "provide ID",
-		Short: "give a secret; the value is asked for or read from stdin or a file",
+		Short: "provide a secret from a prompt, stdin or a file",
 		Example: `  parley secret provide 0192f0aa-0000-7000-8000-000000000006
   parley secret provide 0192f0aa-0000-7000-8000-000000000006 < token.txt
   parley secret provide 0192f0aa-0000-7000-8000-000000000006 --file key.pem`,
@@ -70,7 +70,7 @@ the secret is registered with. The agent never sees it.`,
 func (c *command) secretSkip() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "skip ID",
-		Short: "let the agent go on without the secret",
+		Short: "continue without the secret",
 		Example: `  parley secret skip 0192f0aa-0000-7000-8000-000000000006
   parley approvals list --status skipped`,
 		Args: exactly("ID"),

@@ -16,10 +16,10 @@ import (
 func (c *command) secrets() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "secrets",
-		Short: "register, list and remove the secrets that an agent may work with",
+		Short: "manage the secrets of a workspace",
 		Example: `  parley secrets set GITHUB_TOKEN --host api.github.com
   parley secrets list
-  parley secrets rm GITHUB_TOKEN`,
+  parley secrets delete GITHUB_TOKEN`,
 		Long: `A secret has a name, hosts and a value. What the agent sees is the name and a
 placeholder, never the value: that goes into requests to these hosts and nowhere
 else, and is stored encrypted. A message names the secrets that it may use in
@@ -36,7 +36,7 @@ func (c *command) secretsSet() *cobra.Command {
 	var file string
 	cmd := &cobra.Command{
 		Use:   "set NAME",
-		Short: "register a secret, or give it another value; the value is asked for or read from stdin or a file",
+		Short: "create or update a secret from a prompt, stdin or a file",
 		Example: `  parley secrets set GITHUB_TOKEN --host api.github.com
   parley secrets set GITHUB_TOKEN < token.txt                   another value, the hosts stay
   parley secrets set CRM_KEY --host '*.crm.example' --no-value  whoever talks to the agent gives the value`,
@@ -110,7 +110,7 @@ func newNeedsHosts(name string, err error) error {
 func (c *command) secretsList() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
-		Short: "list the secrets of a workspace; never their values",
+		Short: "list secrets without their values",
 		Example: `  parley secrets list
   parley secrets list --workspace sales --json`,
 		Args: nothing,
@@ -156,11 +156,11 @@ func surfaces(s vault.Credential) string {
 func (c *command) secretsRemove() *cobra.Command {
 	var yes bool
 	cmd := &cobra.Command{
-		Use:     "rm NAME",
-		Aliases: []string{"remove"},
-		Short:   "forget a secret: its value is deleted",
-		Example: `  parley secrets rm GITHUB_TOKEN
-  parley secrets rm GITHUB_TOKEN --yes      without asking`,
+		Use:     "delete NAME",
+		Aliases: []string{"rm", "remove"},
+		Short:   "delete a secret and its value",
+		Example: `  parley secrets delete GITHUB_TOKEN
+  parley secrets delete GITHUB_TOKEN --yes      without asking`,
 		Args: exactly("NAME"),
 		RunE: c.onDatabase(func(ctx context.Context, cfg app.Config, a *app.Admin, args []string) error {
 			ref, err := c.named(ctx, cfg, a)

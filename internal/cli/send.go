@@ -33,7 +33,7 @@ func (c *command) send() *cobra.Command {
 	s := sending{c: c}
 	cmd := &cobra.Command{
 		Use:   "send MESSAGE…",
-		Short: "send one message to the agent and print its answer",
+		Short: "send a message and print the answer",
 		Example: `  parley send "What can you do?"
   git diff | parley send --caller alice --approve never "Review this change"
   parley send --skill monthly_report --input month=2026-10 --output json | jq -r .output`,

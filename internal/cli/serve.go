@@ -13,7 +13,7 @@ func (c *command) serve() *cobra.Command {
 	var dev bool
 	cmd := &cobra.Command{
 		Use:   "serve",
-		Short: "run the server: the API and the workers that answer",
+		Short: "run the server",
 		Example: `  parley serve --dev                                      try it: private PostgreSQL, demo workspace, built-in model
   OPENAI_API_KEY=sk-… parley serve --dev                  the same with a real model
   DATABASE_URL=… PARLEY_VAULT_KEY_FILE=… parley serve     for real`,
@@ -51,7 +51,7 @@ readers come back. A second Ctrl-C ends at once.`,
 func (c *command) dev() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "dev",
-		Short: "look after the development data of serve --dev",
+		Short: "manage the data of serve --dev",
 		Example: `  parley dev reset
   parley dev reset --yes`,
 		RunE: group, Args: cobra.ArbitraryArgs,

@@ -15,7 +15,7 @@ import (
 func (c *command) sessionsFiles() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "files SESSION [get PATH]",
-		Short: "list the files of a session's agent, or print one",
+		Short: "list or print the files of a session's agent",
 		Example: `  parley sessions files 0192f0aa-0000-7000-8000-000000000001
   parley sessions files 0192f0aa-0000-7000-8000-000000000001 --json
   parley sessions files 0192f0aa-0000-7000-8000-000000000001 get reports/2026.csv > 2026.csv`,

@@ -14,8 +14,9 @@ import (
 
 func (c *command) sessions() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "sessions",
-		Short: "list, show, take up, cancel, export and erase sessions, and see their files",
+		Use:     "sessions",
+		Aliases: []string{"session"},
+		Short:   "manage sessions",
 		Example: `  parley sessions list
   parley sessions show 0192f0aa-0000-7000-8000-000000000001
   parley sessions tail 0192f0aa-0000-7000-8000-000000000001 --after 1038`,
@@ -29,7 +30,7 @@ func (c *command) sessionsList() *cobra.Command {
 	var q client.SessionQuery
 	cmd := &cobra.Command{
 		Use:   "list",
-		Short: "list the newest sessions of the workspace",
+		Short: "list sessions",
 		Example: `  parley sessions list
   parley sessions list --status thinking
   parley sessions list --caller alice --json`,
@@ -62,7 +63,7 @@ func (c *command) sessionsTail() *cobra.Command {
 	var after, output string
 	cmd := &cobra.Command{
 		Use:   "tail SESSION",
-		Short: "take up the stream of a session's turn",
+		Short: "follow the stream of a session",
 		Example: `  parley sessions tail 0192f0aa-0000-7000-8000-000000000001
   parley sessions tail 0192f0aa-0000-7000-8000-000000000001 --after 1038
   parley sessions tail 0192f0aa-0000-7000-8000-000000000001 --output stream-json`,
@@ -97,7 +98,7 @@ after that frame. Ctrl-C leaves the turn running; parley sessions cancel ends it
 func (c *command) sessionsCancel() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "cancel SESSION",
-		Short: "end the turn that runs in a session",
+		Short: "cancel the running turn of a session",
 		Example: `  parley sessions list --status thinking
   parley sessions cancel 0192f0aa-0000-7000-8000-000000000001`,
 		Args: exactly("SESSION"),

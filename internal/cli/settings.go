@@ -44,18 +44,19 @@ func (c *command) load(cmd *cobra.Command) (app.Config, error) {
 func (c *command) config() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "config",
-		Short: "show the settings and where they come from",
-		Example: `  parley config print
-  PARLEY_CONFIG=parley.env parley config print --json`,
+		Short: "show the configuration",
+		Example: `  parley config list
+  PARLEY_CONFIG=parley.env parley config list --json`,
 		RunE: group,
 		Args: cobra.ArbitraryArgs,
 	}
 	show := &cobra.Command{
-		Use:   "print",
-		Short: "print every setting with its value and its source; secrets are hidden",
-		Example: `  parley config print
-  parley config print --json
-  parley config print --config /etc/parley.env`,
+		Use:     "list",
+		Aliases: []string{"print"},
+		Short:   "list settings with their values and sources",
+		Example: `  parley config list
+  parley config list --json
+  parley config list --config /etc/parley.env`,
 		Args: nothing,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, err := c.load(cmd)

@@ -29,7 +29,7 @@ type skillShown struct {
 func (c *command) skillsList() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
-		Short: "list the skills of a workspace",
+		Short: "list skills",
 		Example: `  parley skills list
   parley skills list --json`,
 		Args: nothing,
@@ -49,7 +49,7 @@ func (c *command) skillsList() *cobra.Command {
 					Inputs: inputsOf(e.Contract), CreatedAt: e.CreatedAt, UpdatedAt: e.UpdatedAt,
 				}
 			}
-			return c.list(shown, len(list), "There are no skills. Make one: parley skills new NAME, then parley skills push NAME",
+			return c.list(shown, len(list), "There are no skills. Make one: parley skills create NAME, then parley skills push NAME",
 				[]string{"NAME", "STATUS", "VERSION", "INPUTS", "CHANGED", "DESCRIPTION"}, func(i int) []string {
 					e := list[i]
 					version := strconv.Itoa(e.Version)
@@ -92,7 +92,7 @@ func (c *command) skillsShow() *cobra.Command {
 	var history bool
 	cmd := &cobra.Command{
 		Use:   "show NAME",
-		Short: "print a skill's SKILL.md, or who changed it when",
+		Short: "show a skill or its history",
 		Example: `  parley skills show monthly_report
   parley skills show monthly_report --version 2 > SKILL.md
   parley skills show monthly_report --history`,
@@ -173,7 +173,7 @@ func (c *command) skillsPublish() *cobra.Command {
 	var version int
 	cmd := &cobra.Command{
 		Use:   "publish NAME",
-		Short: "let a version of a skill run, by default the newest",
+		Short: "publish a version of a skill",
 		Example: `  parley skills publish monthly_report
   parley skills publish monthly_report --version 2     back to an earlier one`,
 		Args: exactly("NAME"),
@@ -198,7 +198,7 @@ func (c *command) skillsPublish() *cobra.Command {
 func (c *command) skillsArchive() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "archive NAME",
-		Short: "take a skill away from callers; its versions stay, and publish brings it back",
+		Short: "archive a skill",
 		Example: `  parley skills archive monthly_report
   parley skills archive monthly_report --workspace sales`,
 		Args: exactly("NAME"),

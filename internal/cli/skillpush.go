@@ -20,7 +20,7 @@ func (c *command) skillsPush() *cobra.Command {
 	var draft bool
 	cmd := &cobra.Command{
 		Use:   "push DIR…",
-		Short: "store skills and publish them; what differs is a new version",
+		Short: "upload and publish skills",
 		Example: `  parley skills push monthly_report
   parley skills push skills --draft`,
 		Long: `A folder is a skill if it has a SKILL.md, or else holds folders that are. All are
@@ -79,7 +79,7 @@ func (c *command) skillsPull() *cobra.Command {
 	var force bool
 	cmd := &cobra.Command{
 		Use:   "pull [NAME]…",
-		Short: "write the newest versions of skills into folders; all that are not archived, or those named",
+		Short: "download skills into folders",
 		Example: `  parley skills pull --to skills
   parley skills pull monthly_report --force`,
 		Args: cobra.ArbitraryArgs,

@@ -15,9 +15,10 @@ import (
 
 func (c *command) skills() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "skills",
-		Short: "write, publish and run skills: tasks that callers start by name",
-		Example: `  parley skills new monthly_report          a folder to begin with
+		Use:     "skills",
+		Aliases: []string{"skill"},
+		Short:   "manage and run skills",
+		Example: `  parley skills create monthly_report          a folder to begin with
   parley skills push monthly_report
   parley skills run monthly_report --input month=2026-10`,
 		RunE: group, Args: cobra.ArbitraryArgs,
@@ -30,10 +31,11 @@ func (c *command) skills() *cobra.Command {
 func (c *command) skillsNew() *cobra.Command {
 	var in string
 	cmd := &cobra.Command{
-		Use:   "new NAME",
-		Short: "make a folder with a SKILL.md to begin with",
-		Example: `  parley skills new monthly_report
-  parley skills new monthly_report --in skills`,
+		Use:     "create NAME",
+		Aliases: []string{"new"},
+		Short:   "create a folder with a SKILL.md",
+		Example: `  parley skills create monthly_report
+  parley skills create monthly_report --in skills`,
 		Args: exactly("NAME"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			document := skill.Template(args[0])
@@ -66,7 +68,7 @@ func (c *command) skillsNew() *cobra.Command {
 func (c *command) skillsLint() *cobra.Command {
 	return &cobra.Command{
 		Use:   "lint DIR…",
-		Short: "tell what is wrong with skills, as file:line: problem; exit code 2 if anything is",
+		Short: "check skills and exit with 2 on problems",
 		Example: `  parley skills lint monthly_report
   parley skills lint skills`,
 		Args: atLeast("DIR"),
@@ -122,7 +124,7 @@ func (c *command) skillFiles(dirs []string) ([]skillFile, error) {
 		}
 		if len(files) == before {
 			return nil, &problem{Exit: exitUsage, Code: "USAGE", What: "There is no skill in " + dir + ".",
-				Why: "Neither it nor a folder in it has a " + skill.File + ".", Do: "Make one: parley skills new NAME"}
+				Why: "Neither it nor a folder in it has a " + skill.File + ".", Do: "Make one: parley skills create NAME"}
 		}
 	}
 	return files, nil

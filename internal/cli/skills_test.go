@@ -160,7 +160,7 @@ func TestLintTellsEveryProblemWithItsPlace(t *testing.T) {
 	if code != 2 || !strings.Contains(errs, "Nothing was pushed") || !strings.Contains(errs, "SKILL.md:6:") {
 		t.Errorf("push: exit code %d: %s", code, errs)
 	}
-	if out, errs, _ := sh.run("skills", "list"); out != "" || !strings.Contains(errs, "parley skills new") {
+	if out, errs, _ := sh.run("skills", "list"); out != "" || !strings.Contains(errs, "parley skills create") {
 		t.Errorf("a refused push has stored %s%s", out, errs)
 	}
 	sh.must("skills", "push", "b")

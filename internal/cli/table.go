@@ -64,10 +64,10 @@ func table(w io.Writer, rows [][]string) error {
 	return nil
 }
 
-// day shows a time in a table; nil is never.
+// day formats a time in the local zone, with the zone; nil is never.
 func day(t *time.Time) string {
 	if t == nil {
 		return "never"
 	}
-	return t.UTC().Format("2006-01-02 15:04")
+	return t.Local().Format("2006-01-02 15:04 MST")
 }

@@ -14,7 +14,7 @@ import (
 func (c *command) sessionsShow() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show SESSION",
-		Short: "show what was said in a session",
+		Short: "show the messages of a session",
 		Example: `  parley sessions show 0192f0aa-0000-7000-8000-000000000001
   parley sessions show 0192f0aa-0000-7000-8000-000000000001 --json | jq -r .data[].content`,
 		Args: exactly("SESSION"),

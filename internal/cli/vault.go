@@ -15,7 +15,7 @@ import (
 func (c *command) vault() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "vault",
-		Short: "make and rotate the master keys that secrets are stored under",
+		Short: "manage the master keys of secrets",
 		Example: `  (umask 077; parley vault key > vault.key)
   PARLEY_VAULT_KEY_FILE=vault.key parley serve
   parley vault rotate`,
@@ -34,7 +34,7 @@ a week later, when no signed address can need it any more, delete the old key.`,
 func (c *command) vaultKey() *cobra.Command {
 	return &cobra.Command{
 		Use:   "key",
-		Short: "print a new master key, alone on stdout; nothing is stored",
+		Short: "print a new master key",
 		Example: `  (umask 077; parley vault key > vault.key)
   (umask 077; { parley vault key; cat vault.key; } > vault.new && mv vault.new vault.key)   a new one first`,
 		Args: nothing,
@@ -49,7 +49,7 @@ func (c *command) vaultKey() *cobra.Command {
 func (c *command) vaultRotate() *cobra.Command {
 	return &cobra.Command{
 		Use:   "rotate",
-		Short: "encrypt everything in the database under the newest master key",
+		Short: "encrypt all secrets under the newest master key",
 		Example: `  parley vault rotate
   PARLEY_VAULT_KEY_FILE=vault.key parley vault rotate`,
 		Long: `Encrypts the data keys of everything that is sealed in the database under the first

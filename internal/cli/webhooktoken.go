@@ -13,13 +13,13 @@ import (
 func (c *command) webhookToken() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "webhook-token",
-		Short: "make, look at and revoke a workspace's webhook_token",
+		Short: "manage the webhook_token of a workspace",
 		Long: `A webhook_token is how callers from before there were API keys identify themselves. A
 workspace has one at most. It has the scopes chat and sessions:read, does not expire
 and is not rotated: for anything new, make a key.`,
 		Example: `  parley keys webhook-token create
-  parley keys webhook-token show-status
-  parley keys webhook-token revoke`,
+  parley keys webhook-token show
+  parley keys webhook-token delete`,
 		RunE: group, Args: cobra.ArbitraryArgs,
 	}
 	cmd.AddCommand(c.webhookTokenCreate(), c.webhookTokenStatus(), c.webhookTokenRevoke())
@@ -29,7 +29,7 @@ and is not rotated: for anything new, make a key.`,
 func (c *command) webhookTokenCreate() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "create",
-		Short: "make the workspace's webhook_token; it is printed once, alone on stdout",
+		Short: "create the webhook_token and print it once",
 		Example: `  parley keys webhook-token create
   parley keys webhook-token create --workspace sales > token`,
 		Args: nothing,
@@ -53,10 +53,11 @@ func (c *command) webhookTokenCreate() *cobra.Command {
 
 func (c *command) webhookTokenStatus() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "show-status",
-		Short: "tell whether the workspace has a webhook_token, and when it was used",
-		Example: `  parley keys webhook-token show-status
-  parley keys webhook-token show-status --json`,
+		Use:     "show",
+		Aliases: []string{"show-status"},
+		Short:   "show whether a webhook_token exists and its last use",
+		Example: `  parley keys webhook-token show
+  parley keys webhook-token show --json`,
 		Args: nothing,
 		RunE: c.onDatabase(func(ctx context.Context, cfg app.Config, a *app.Admin, _ []string) error {
 			ref, err := c.named(ctx, cfg, a)
@@ -82,10 +83,11 @@ func (c *command) webhookTokenStatus() *cobra.Command {
 
 func (c *command) webhookTokenRevoke() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "revoke",
-		Short: "end the workspace's webhook_token now; its open streams close within a second",
-		Example: `  parley keys webhook-token revoke
-  parley keys webhook-token revoke --workspace sales`,
+		Use:     "delete",
+		Aliases: []string{"revoke"},
+		Short:   "revoke the webhook_token and close its streams",
+		Example: `  parley keys webhook-token delete
+  parley keys webhook-token delete --workspace sales`,
 		Args: nothing,
 		RunE: c.onDatabase(func(ctx context.Context, cfg app.Config, a *app.Admin, _ []string) error {
 			ref, err := c.named(ctx, cfg, a)

@@ -17,10 +17,10 @@ import (
 func (c *command) wiki() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "wiki",
-		Short: "write, read, list and delete what the agent knows",
+		Short: "manage the documents of a workspace",
 		Example: `  parley wiki put wiki/onboarding.md onboarding.md
   parley wiki list
-  parley wiki get wiki/onboarding.md`,
+  parley wiki show wiki/onboarding.md`,
 		RunE: group, Args: cobra.ArbitraryArgs,
 	}
 	cmd.AddCommand(c.wikiPut(), c.wikiGet(), c.wikiList(), c.wikiDelete())
@@ -30,7 +30,7 @@ func (c *command) wiki() *cobra.Command {
 func (c *command) wikiPut() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "put PATH [FILE]",
-		Short: "write a document from a file or from stdin; wiki pages are at wiki/NAME.md",
+		Short: "write a document from a file or stdin",
 		Example: `  parley wiki put wiki/onboarding.md onboarding.md
   parley wiki put policies/travel.txt travel.txt
   git log --oneline | parley wiki put wiki/changes.md`,
@@ -75,10 +75,11 @@ func (c *command) document(args []string) ([]byte, error) {
 
 func (c *command) wikiGet() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "get PATH",
-		Short: "print a document",
-		Example: `  parley wiki get wiki/onboarding.md
-  parley wiki get policies/travel.txt > travel.txt`,
+		Use:     "show PATH",
+		Aliases: []string{"get"},
+		Short:   "show a document",
+		Example: `  parley wiki show wiki/onboarding.md
+  parley wiki show policies/travel.txt > travel.txt`,
 		Args: exactly("PATH"),
 		RunE: c.onDatabase(func(ctx context.Context, cfg app.Config, a *app.Admin, args []string) error {
 			ref, err := c.named(ctx, cfg, a)
@@ -145,7 +146,7 @@ type documentShown struct {
 func (c *command) wikiList() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list [PREFIX]",
-		Short: "list the documents of a workspace",
+		Short: "list documents",
 		Example: `  parley wiki list
   parley wiki list policies/ --json`,
 		Args: between(0, "PREFIX"),

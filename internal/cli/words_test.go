@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/parley-server/parley/internal/cli"
 	"github.com/parley-server/parley/internal/testing/dbtest"
@@ -336,5 +337,69 @@ func TestTheDocumentationNamesEveryCommand(t *testing.T) {
 		if help := sh.must("help", "exit-codes"); !regexp.MustCompile(`(?m)^  ` + cells[0] + ` +` + regexp.QuoteMeta(cells[1]) + `$`).MatchString(help) {
 			t.Errorf("exit code %s is not %q in\n%s", cells[0], cells[1], help)
 		}
+	}
+}
+
+// TestOldVerbsStillWork compares the help of the verbs and nouns of the release before with their
+// successors, and expects that no list of commands shows them.
+func TestOldVerbsStillWork(t *testing.T) {
+	t.Parallel()
+	sh := shell{t: t, dir: t.TempDir()}
+	for before, now := range map[string]string{
+		"allowlist add": "allowlist create", "allowlist revoke": "allowlist delete", "egress allow": "egress create", "egress rm": "egress delete",
+		"keys revoke": "keys delete", "keys webhook-token show-status": "keys webhook-token show", "keys webhook-token revoke": "keys webhook-token delete",
+		"secrets rm": "secrets delete", "permissions set": "permissions update", "wiki get": "wiki show", "skills new": "skills create",
+		"sessions erase": "sessions delete", "files up": "files upload", "files down": "files download", "config print": "config list",
+		"approval list": "approvals list", "session show": "sessions show", "key create": "keys create", "workspaces list": "workspace list",
+	} {
+		if old := sh.must(append(strings.Fields(before), "--help")...); old != sh.must(append(strings.Fields(now), "--help")...) {
+			t.Errorf("parley %s is not parley %s:\n%s", before, now, old)
+		}
+		for _, path := range commands(t, sh, strings.Fields(before)[0]) {
+			if strings.Join(path, " ") == before && strings.Contains(before, " ") && strings.Fields(before)[0] == strings.Fields(now)[0] {
+				t.Errorf("the help lists parley %s", before)
+			}
+		}
+	}
+}
+
+// TestHelpIsOneLinePerCommand reads every line of the lists of commands: lower case, no full stop.
+func TestHelpIsOneLinePerCommand(t *testing.T) {
+	t.Parallel()
+	sh := shell{t: t, dir: t.TempDir()}
+	for _, path := range commands(t, sh) {
+		_, list, _ := strings.Cut(sh.must(append(path, "--help")...), "\nCommands:\n")
+		list, _, _ = strings.Cut(list, "\n\n")
+		for line := range strings.Lines(list) {
+			_, short, _ := strings.Cut(strings.TrimSpace(line), " ")
+			if short = strings.TrimSpace(short); short == "" || strings.HasSuffix(short, ".") || strings.ContainsAny(short, ";") || short[0] < 'a' || short[0] > 'z' {
+				t.Errorf("parley %s: %q", strings.Join(path, " "), line)
+			}
+		}
+	}
+	if out := sh.must("completion", "bash"); !strings.Contains(out, "bash completion") {
+		t.Errorf("parley completion bash prints %.200s", out)
+	}
+}
+
+func TestWorkspaceShow(t *testing.T) {
+	t.Parallel()
+	sh := shell{t: t, dir: t.TempDir(), environ: []string{"DATABASE_URL=" + dbtest.DSN(t)}}
+	sh.must("workspace", "create", "sales", "--instructions", "You help the sales team.")
+	out := sh.must("workspace", "show", "sales")
+	zone, _ := time.Now().Zone()
+	for _, want := range []string{"name                 sales\n", "storage              0.0 of 10240 MiB\n", "\nYou help the sales team.\n", time.Now().Format("2006-01-02 ")} {
+		if !strings.Contains(out, want) {
+			t.Errorf("%q is not in %s", want, out)
+		}
+	}
+	if !strings.Contains(out, " "+zone+"\n") {
+		t.Errorf("no time in the zone %s in %s", zone, out)
+	}
+	if out := sh.must("workspace", "show", "sales", "--json"); !strings.Contains(out, `"storage_quota": 10737418240`) {
+		t.Errorf("as JSON: %s", out)
+	}
+	if _, errs, code := sh.run("workspace", "show", "none"); code != 2 || !strings.Contains(errs, "none") {
+		t.Errorf("exit code %d: %s", code, errs)
 	}
 }

@@ -15,21 +15,22 @@ import (
 
 func (c *command) workspace() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "workspace",
-		Short: "make, change and list workspaces",
+		Use:     "workspace",
+		Aliases: []string{"workspaces"},
+		Short:   "manage workspaces",
 		Example: `  parley workspace create sales --instructions @sales.md
   parley workspace update sales --model openai/gpt-5-mini --max-running 32
   parley workspace list`,
 		RunE: group, Args: cobra.ArbitraryArgs,
 	}
-	cmd.AddCommand(c.workspaceCreate(), c.workspaceUpdate(), c.workspaceList())
+	cmd.AddCommand(c.workspaceCreate(), c.workspaceShow(), c.workspaceUpdate(), c.workspaceList())
 	return cmd
 }
 
 func (c *command) workspaceCreate() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "create NAME",
-		Short: "make a workspace: one agent with its own sessions, keys and knowledge",
+		Short: "create a workspace",
 		Example: `  parley workspace create sales
   parley workspace create sales --name "Sales team" --instructions "You help the sales team."
   parley workspace create sales --instructions @sales.md --max-running 32`,
@@ -55,10 +56,64 @@ func (c *command) workspaceCreate() *cobra.Command {
 	return cmd
 }
 
+func (c *command) workspaceShow() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "show NAME",
+		Short: "show a workspace with its limits and instructions",
+		Example: `  parley workspace show sales
+  parley workspace show sales --json`,
+		Args: exactly("NAME"),
+		RunE: c.onDatabase(func(ctx context.Context, _ app.Config, a *app.Admin, args []string) error {
+			w, err := a.Workspaces.Find(ctx, args[0])
+			if err != nil {
+				return err
+			}
+			stored, err := a.Workspaces.Storage(ctx)
+			if err != nil {
+				return err
+			}
+			shown := shownWorkspace(w)
+			shown.Storage = new(stored[w.ID])
+			if c.json {
+				return printJSON(c.Stdout, map[string]any{"data": shown})
+			}
+			for _, line := range shown.lines() {
+				fmt.Fprintf(c.Stdout, "%-21s%s\n", line[0], plainLine(line[1]))
+			}
+			if w.Instructions != "" {
+				fmt.Fprintf(c.Stdout, "\n%s\n", plainLines(w.Instructions))
+			}
+			return nil
+		}),
+	}
+	c.jsonFlag(cmd)
+	return cmd
+}
+
+// lines returns the members of a workspace for people, except its instructions.
+func (w workspaceShown) lines() [][2]string {
+	return [][2]string{
+		{"name", w.Slug}, {"title", w.Name}, {"id", w.ID}, {"model", w.model()},
+		{"max response seconds", number(w.MaxResponseSeconds)}, {"max turns", number(w.MaxTurns)}, {"max running", number(w.MaxRunning)},
+		{"history tokens", number(w.HistoryTokens)}, {"messages per minute", keyLimit(w.MessagesPerMinute)},
+		{"calls per minute", keyLimit(w.CallsPerMinute)}, {"open streams", keyLimit(w.OpenStreams)}, {"storage", w.storage()},
+		{"separate approver", yesNo(w.SeparateApprover)}, {"admin patterns", yesNo(w.AdminPatterns)},
+		{"created", day(&w.CreatedAt)}, {"updated", day(&w.UpdatedAt)},
+	}
+}
+
+// model returns the workspace's model, or "default" for the server's own.
+func (w workspaceShown) model() string {
+	if w.Model == nil {
+		return "default"
+	}
+	return *w.Model
+}
+
 func (c *command) workspaceUpdate() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "update NAME",
-		Short: "change a workspace; running turns keep their limits",
+		Short: "update a workspace",
 		Example: `  parley workspace update sales --model anthropic/claude-sonnet-4-5
   parley workspace update sales --max-turns 20 --messages-per-minute 600 --storage-quota 51200
   parley workspace update sales --separate-approver --admin-patterns`,
@@ -103,7 +158,7 @@ func (c *command) changeFlags(cmd *cobra.Command) (change func() (workspace.Chan
 	calls := f.Int("calls-per-minute", -1, "other calls of one key in a minute; 0: no limit, -1: the server's own")
 	streams := f.Int("open-streams", -1, "streams of one key at once; 0: no limit, -1: the server's own")
 	separate := f.Bool("separate-approver", false, "reject an approval by the key that sent the message")
-	patterns := f.Bool("admin-patterns", false, "reject allow-list patterns in approvals; add them with parley allowlist add")
+	patterns := f.Bool("admin-patterns", false, "reject allow-list patterns in approvals; add them with parley allowlist create")
 	maybeEmpty(cmd, "name", "instructions", "model")
 	cmd.MarkFlagsMutuallyExclusive("instructions", "instructions-file")
 	c.jsonFlag(cmd)
@@ -149,7 +204,7 @@ func given[T any](cmd *cobra.Command, flag string, to **T, value *T) {
 func (c *command) workspaceList() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
-		Short: "list the workspaces with their models and limits",
+		Short: "list workspaces with their models and limits",
 		Example: `  parley workspace list
   parley workspace list --json`,
 		Args: nothing,
@@ -171,11 +226,7 @@ func (c *command) workspaceList() *cobra.Command {
 				[]string{"NAME", "TITLE", "MODEL", "SECONDS", "TURNS", "RUNNING", "STORAGE", "HISTORY",
 					"MESSAGES/MIN", "CALLS/MIN", "STREAMS", "SEPARATE-APPROVER", "ADMIN-PATTERNS", "ID", "CREATED"}, func(i int) []string {
 					w := shown[i]
-					model := "default"
-					if w.Model != nil {
-						model = *w.Model
-					}
-					return []string{w.Slug, short(w.Name, 40), model, number(w.MaxResponseSeconds), number(w.MaxTurns), number(w.MaxRunning),
+					return []string{w.Slug, short(w.Name, 40), w.model(), number(w.MaxResponseSeconds), number(w.MaxTurns), number(w.MaxRunning),
 						w.storage(), number(w.HistoryTokens), keyLimit(w.MessagesPerMinute), keyLimit(w.CallsPerMinute), keyLimit(w.OpenStreams),
 						yesNo(w.SeparateApprover), yesNo(w.AdminPatterns), w.ID, day(&w.CreatedAt)}
 				})

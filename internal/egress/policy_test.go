@@ -37,7 +37,7 @@ func TestOtherHostsGetThePlaceholder(t *testing.T) {
 	before := len(w.arrivals())
 	for _, d := range doors(t, w.run(t, egress.RunConfig{})) {
 		a := d.get(t, "https://evil.test/x?q=1")
-		refusedWith(t, d, a, http.StatusForbidden, "evil.test is not on the list of hosts that this workspace may reach. An administrator can add it: parley egress allow evil.test")
+		refusedWith(t, d, a, http.StatusForbidden, "evil.test is not on the list of hosts that this workspace may reach. An administrator can add it: parley egress create evil.test")
 	}
 	if after := w.arrivals(); len(after) != before {
 		t.Errorf("something was sent: %+v", after[before:])

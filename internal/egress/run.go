@@ -181,7 +181,7 @@ func (r *Run) admitURL(u *url.URL) (*url.URL, error) {
 	case r.cfg.Public:
 		return r.open.checkURL(u, true)
 	}
-	return nil, newRefusal(RefusedHost, http.StatusForbidden, "%s is not on the list of hosts that this workspace may reach. An administrator can add it: parley egress allow %s", c.Host, c.Host)
+	return nil, newRefusal(RefusedHost, http.StatusForbidden, "%s is not on the list of hosts that this workspace may reach. An administrator can add it: parley egress create %s", c.Host, c.Host)
 }
 
 func (r *Run) listed(scheme, name string, port uint16) bool {

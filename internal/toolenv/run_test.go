@@ -241,7 +241,7 @@ func TestChangedCredentialSendsNothing(t *testing.T) {
 	if got := fetch(t, third, "https://example.com/another-secret-value", "THIRD_KEY"); got != "you sent Bearer [secret:THIRD_KEY] to /[secret:OTHER_KEY]" {
 		t.Errorf("%q", got)
 	}
-	if got := fetch(t, w.begin(t, w.turn(t)), "https://example.com/", ""); !strings.Contains(got, "parley egress allow example.com") {
+	if got := fetch(t, w.begin(t, w.turn(t)), "https://example.com/", ""); !strings.Contains(got, "parley egress create example.com") {
 		t.Errorf("%q", got)
 	}
 }

@@ -265,7 +265,7 @@ func TestValuesOfARunAreNowhere(t *testing.T) {
 		t.Fatal(err)
 	}
 	said := strings.Join(outputs(t, append(frames, rest...)), "\n")
-	for _, want := range []string{"SET_KEY=ph_", "[secret:SET_KEY]", "[secret:ASKED_KEY]", "[exit status 3]", "parley egress allow elsewhere.example.com", "Attached echoed"} {
+	for _, want := range []string{"SET_KEY=ph_", "[secret:SET_KEY]", "[secret:ASKED_KEY]", "[exit status 3]", "parley egress create elsewhere.example.com", "Attached echoed"} {
 		if !strings.Contains(said, want) {
 			t.Errorf("no %q in %s", want, said)
 		}
