@@ -103,7 +103,7 @@ func TestBashPassesOnWhatWeRead(t *testing.T) {
 	if entries, err := os.ReadDir(dir); err != nil || len(entries) > 0 {
 		t.Errorf("the commands left %v behind, %v", entries, err)
 	}
-	if accepted < 2500 {
+	if accepted < 2500 && !testing.Short() { // with -short, rapid draws a fifth of the cases
 		t.Errorf("only %d commands were accepted", accepted)
 	}
 	t.Logf("%d commands", accepted)
