@@ -9,7 +9,7 @@ import (
 	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/server"
-	"github.com/parley-server/parley/internal/server/chat"
+	"github.com/parley-server/parley/internal/server/request"
 	"github.com/parley-server/parley/internal/session"
 	"github.com/parley-server/parley/internal/store/apikey"
 	"github.com/parley-server/parley/internal/store/ratelimit"
@@ -38,11 +38,11 @@ func (s *api) answer(w http.ResponseWriter, r *server.Request, in input, thread 
 		return s.say(w, r, in)
 	}
 	for _, a := range q.open {
-		if err := s.Decide(r.Context(), r.Caller, a); err != nil {
+		if err := s.DecideApproval(r.Context(), r.Caller, a); err != nil {
 			return err
 		}
 	}
-	rd, err := s.Onward(r.Context(), r.Caller, q.newest)
+	rd, err := s.AfterApproval(r.Context(), r.Caller, q.newest)
 	if err != nil {
 		return err
 	}
@@ -54,7 +54,7 @@ func (s *api) answer(w http.ResponseWriter, r *server.Request, in input, thread 
 		if err := s.Ration(r.Context(), w, r.Caller, ratelimit.Messages); err != nil {
 			return err
 		}
-		next, err := s.Start(w, r, in.said.Request, in.said.sent)
+		next, err := s.StartChatTurn(w, r, in.said.Request, in.said.sent)
 		if err != nil {
 			return s.busy(w, in, err)
 		}
@@ -74,7 +74,7 @@ type questions struct {
 
 func (s *api) questions(r *server.Request, thread uuid.UUID, list []resume) (q questions, err error) {
 	for i, rs := range list {
-		asked, err := s.Question(r.Context(), r.Caller, thread, rs.id)
+		asked, err := s.SessionApproval(r.Context(), r.Caller, thread, rs.id)
 		if err != nil {
 			return q, err
 		}
@@ -98,7 +98,7 @@ func (s *api) questions(r *server.Request, thread uuid.UUID, list []resume) (q q
 		case ok && asked.Status == pending:
 			q.open = append(q.open, a)
 		case ok: // it decides nothing any more, and tells whether this is what stands
-			if err := s.Decide(r.Context(), r.Caller, a); err != nil {
+			if err := s.DecideApproval(r.Context(), r.Caller, a); err != nil {
 				return q, err
 			}
 		}
@@ -153,7 +153,7 @@ func (s *api) fresh(w http.ResponseWriter, r *server.Request, in input, asked se
 	}
 	active = session.State(view.Turn.State).Active()
 	if in.said.err == nil {
-		before, ok, err := s.Sent(ctx, r.Caller, in.said.Request, in.said.sent)
+		before, ok, err := s.RepeatedTurn(ctx, r.Caller, in.said.Request, in.said.sent)
 		if ok || err != nil {
 			return before.From.Seq >= view.Turn.StartSeq, active, err
 		}
@@ -162,7 +162,7 @@ func (s *api) fresh(w http.ResponseWriter, r *server.Request, in input, asked se
 		return false, active, nil
 	}
 	if view.Asked.Skill != nil {
-		chat.Ignore(w, append(in.ignored, "messages"))
+		request.ReportIgnored(w, append(in.ignored, "messages"))
 		return false, active, nil
 	}
 	if view.Asked.Content == nil || in.said.is(view) {

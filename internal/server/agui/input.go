@@ -7,7 +7,6 @@ import (
 	"fmt"
 
 	"github.com/parley-server/parley/internal/server"
-	"github.com/parley-server/parley/internal/server/chat"
 	"github.com/parley-server/parley/internal/server/request"
 	"github.com/parley-server/parley/internal/turn"
 )
@@ -40,30 +39,30 @@ var understood = []string{"threadId", "runId", "parentRunId", "protocolVersion",
 func parse(body []request.Member, r *server.Request) (in input, err error) {
 	var c request.Checks
 	r.Names["caller_id"] = "threadId"
-	for _, name := range chat.Extensions {
+	for _, name := range request.ExtensionFields {
 		r.Names[name] = "forwardedProps/" + name
 	}
-	given := chat.Given(body)
-	in.Thread = c.Word("/threadId", chat.OrEmpty(given["threadId"]), request.MaxCallerID)
+	given := request.ByName(body)
+	in.Thread = c.Word("/threadId", request.OrEmptyText(given["threadId"]), request.MaxCallerID)
 	if len(in.Thread) > request.MaxCallerID && len([]rune(in.Thread)) <= request.MaxCallerID {
 		c.Longer("/threadId", "bytes", request.MaxCallerID)
 	}
-	in.Run = c.Word("/runId", chat.OrEmpty(given["runId"]), maxID)
+	in.Run = c.Word("/runId", request.OrEmptyText(given["runId"]), maxID)
 	_, in.Versioned = given["protocolVersion"]
 	if raw, ok := given["resume"]; ok {
 		in.resume = answers(&c, raw)
 	}
-	var list []chat.Message
+	var list []request.ChatMessage
 	if raw, ok := given["messages"]; ok && string(raw) != "[]" {
-		in.Messages, list = raw, chat.Messages(&c, raw)
+		in.Messages, list = raw, request.ChatMessages(&c, raw)
 	}
 	extensions := make(map[string]json.RawMessage)
 	if raw, ok := given["forwardedProps"]; ok && raw[0] == '{' {
-		extensions = chat.Given(request.Members(raw))
+		extensions = request.ByName(request.Members(raw))
 		delete(extensions, "caller_id") // the thread is that
 	}
-	in.ignored = chat.Ignored(given, list, understood...)
-	for _, name := range chat.Ignored(extensions, nil) {
+	in.ignored = request.IgnoredFields(given, list, understood...)
+	for _, name := range request.IgnoredFields(extensions, nil) {
 		in.ignored = append(in.ignored, "forwardedProps/"+name)
 	}
 	n := len(list) - 1
@@ -76,8 +75,8 @@ func parse(body []request.Member, r *server.Request) (in input, err error) {
 			own = new(request.Checks)
 		}
 		r.Names["command"] = fmt.Sprintf("messages/%d/content", n)
-		in.said = &said{text: chat.Text(own, "/"+r.Names["command"], list[n].Content), behind: n < len(list)-1}
-		in.said.Request = chat.Compose(own, in.said.text, extensions)
+		in.said = &said{text: request.MessageText(own, "/"+r.Names["command"], list[n].Content), behind: n < len(list)-1}
+		in.said.Request = request.ComposeMessage(own, in.said.text, extensions)
 		in.said.CallerID = in.Thread
 		in.said.sent = in.counting(list[n].ID, extensions)
 		if in.said.IdempotencyKey = own.Once(r.Header.Values("Idempotency-Key")); in.said.IdempotencyKey == "" {
@@ -111,7 +110,7 @@ func (in input) once(id string) string {
 // a turn that is in its way.
 func (in input) counting(id string, extensions map[string]json.RawMessage) []byte {
 	kept := make(map[string]any)
-	for _, name := range chat.Extensions {
+	for _, name := range request.ExtensionFields {
 		if raw, ok := extensions[name]; ok && name != "multitask_strategy" {
 			kept[name] = raw
 		}

@@ -8,7 +8,6 @@ import (
 
 	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/fault"
-	"github.com/parley-server/parley/internal/server/chat"
 	"github.com/parley-server/parley/internal/server/request"
 	"github.com/parley-server/parley/internal/turn"
 )
@@ -28,14 +27,14 @@ func answers(c *request.Checks, raw json.RawMessage) (list []resume) {
 		if !c.Object(at, item) {
 			continue
 		}
-		given := chat.Given(request.Members(item))
-		id := c.UUID(at+"/interruptId", chat.OrEmpty(given["interruptId"]))
+		given := request.ByName(request.Members(item))
+		id := c.UUID(at+"/interruptId", request.OrEmptyText(given["interruptId"]))
 		if seen[id] {
 			c.Add(fault.Violation{Param: at + "/interruptId", Rule: "repeated", Message: "The interrupt " + id.String() + " is answered twice. Send one answer."})
 		}
 		seen[id] = true
 		rs := resume{id: id, answer: turn.Answer{Approval: id}}
-		switch c.OneOf(at+"/status", chat.OrEmpty(given["status"]), "resolved", "cancelled") {
+		switch c.OneOf(at+"/status", request.OrEmptyText(given["status"]), "resolved", "cancelled") {
 		case "cancelled":
 			rs.cancelled = true
 		case "resolved":
@@ -54,7 +53,7 @@ func payload(c *request.Checks, at string, raw json.RawMessage, a *turn.Answer) 
 	if !c.Object(at, raw) {
 		return
 	}
-	given := chat.Given(request.Members(raw))
+	given := request.ByName(request.Members(raw))
 	if _, ok := given["value"]; ok {
 		c.Add(fault.Violation{Param: at + "/value", Rule: "unknown", Message: "The value of a secret does not come this way: send it to the secret_url of its interrupt, and resolve the interrupt without it."})
 	}
@@ -71,7 +70,7 @@ func payload(c *request.Checks, at string, raw json.RawMessage, a *turn.Answer) 
 			c.Add(fault.Violation{Param: at + "/pattern", Rule: "requires", Message: "A pattern comes only with approved: true.", Expected: true})
 		}
 	}
-	if why := chat.Reason(c, at+"/reason", given["reason"]); a.Outcome == event.Denied {
+	if why := request.DenialReason(c, at+"/reason", given["reason"]); a.Outcome == event.Denied {
 		a.Reason = why
 	}
 }

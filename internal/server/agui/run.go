@@ -8,7 +8,6 @@ import (
 	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/server"
-	"github.com/parley-server/parley/internal/server/chat"
 	"github.com/parley-server/parley/internal/server/request"
 	"github.com/parley-server/parley/internal/session"
 	"github.com/parley-server/parley/internal/store/ratelimit"
@@ -26,7 +25,7 @@ func (s *api) run(w http.ResponseWriter, r *server.Request) error {
 		return err
 	}
 	if in.said != nil && !in.said.behind {
-		ignored, err := s.Invoke(r, &in.said.Request, in.said.text)
+		ignored, err := s.InvokeSkill(r, &in.said.Request, in.said.text)
 		if err != nil {
 			return err
 		}
@@ -39,7 +38,7 @@ func (s *api) run(w http.ResponseWriter, r *server.Request) error {
 		return err
 	}
 	defer release()
-	chat.Ignore(w, in.ignored)
+	request.ReportIgnored(w, in.ignored)
 	in.Base = s.Base(r.Request)
 	id, ok, err := s.thread(r, in.Thread)
 	if err != nil {
@@ -73,7 +72,7 @@ func (s *api) thread(r *server.Request, thread string) (id uuid.UUID, ok bool, e
 			return id, err == nil, err
 		}
 	}
-	return s.Session(r.Context(), r.Caller, thread)
+	return s.CallerSession(r.Context(), r.Caller, thread)
 }
 
 // say starts a turn with a message. Where another is in the way, that is the outcome of the run.
@@ -81,7 +80,7 @@ func (s *api) say(w http.ResponseWriter, r *server.Request, in input) error {
 	if err := s.Ration(r.Context(), w, r.Caller, ratelimit.Messages); err != nil {
 		return err
 	}
-	rd, err := s.Start(w, r, in.said.Request, in.said.sent)
+	rd, err := s.StartChatTurn(w, r, in.said.Request, in.said.sent)
 	if err != nil {
 		return s.busy(w, in, err)
 	}
@@ -89,13 +88,13 @@ func (s *api) say(w http.ResponseWriter, r *server.Request, in input) error {
 }
 
 // tell answers with a run. A client that comes back may have some of what it tells.
-func (s *api) tell(w http.ResponseWriter, r *server.Request, in input, rd chat.Reading) (err error) {
+func (s *api) tell(w http.ResponseWriter, r *server.Request, in input, rd server.Reading) (err error) {
 	if in.Messages != nil && (in.said == nil || len(in.resume) > 0) {
-		if in.Calls, err = s.Calls(r.Context(), r.Caller, rd); err != nil {
+		if in.Calls, err = s.TurnCalls(r.Context(), r.Caller, rd); err != nil {
 			return err
 		}
 	}
-	return s.Stream(w, r, rd, NewTelling(in.About, rd))
+	return s.StreamTurn(w, r, rd, NewEncoder(in.About, rd))
 }
 
 // busy says of a message that another turn is in its way, where that is the error.
@@ -114,16 +113,16 @@ func (s *api) busy(w http.ResponseWriter, in input, err error) error {
 
 // refuse is a run that comes to nothing.
 func (s *api) refuse(w http.ResponseWriter, in input, f *fault.Error, metadata map[string]any) error {
-	t := NewTelling(in.About, chat.Reading{})
+	t := NewEncoder(in.About, server.Reading{})
 	failed := t.failed(event.Error{Code: event.Code(f.Code), Message: f.Message})
 	failed.Metadata = metadata
-	return s.Tell(w, append(t.Begin(), failed))
+	return s.WriteFrames(w, append(t.Begin(), failed))
 }
 
 // attach reads the turn in progress from its beginning.
 func (s *api) attach(w http.ResponseWriter, r *server.Request, in input, id uuid.UUID, ok bool) error {
 	if ok {
-		p, ok, err := s.Attach(r.Context(), r.Caller, id)
+		p, ok, err := s.AttachTurn(r.Context(), r.Caller, id)
 		if err != nil {
 			return err
 		}

@@ -10,7 +10,7 @@ import (
 
 // snapshot is what a run begins with where its client has some of what is told from here on:
 // the messages without it. Clients append to what they have, and would have it twice.
-func (t *Telling) snapshot() []any {
+func (t *Encoder) snapshot() []any {
 	var list []json.RawMessage
 	_ = json.Unmarshal(t.about.Messages, &list) // it was read before
 	rest := make([]json.RawMessage, 0, len(list))
@@ -29,7 +29,7 @@ func (t *Telling) snapshot() []any {
 }
 
 // without is a message without what is told from here on, nil where nothing of it is left.
-func (t *Telling) without(raw json.RawMessage) json.RawMessage {
+func (t *Encoder) without(raw json.RawMessage) json.RawMessage {
 	var m struct {
 		ID         string            `json:"id"`
 		Role       string            `json:"role"`
@@ -69,7 +69,7 @@ func (t *Telling) without(raw json.RawMessage) json.RawMessage {
 }
 
 // ahead reports whether a text message of that id is told from here on.
-func (t *Telling) ahead(id string) bool {
+func (t *Encoder) ahead(id string) bool {
 	told := t.messages
 	for rd := &t.reading; rd != nil; rd = rd.Then {
 		if n, ok := strings.CutPrefix(id, rd.Turn.String()+"-"); ok {

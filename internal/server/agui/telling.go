@@ -10,7 +10,6 @@ import (
 
 	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/server"
-	"github.com/parley-server/parley/internal/server/chat"
 	"github.com/parley-server/parley/internal/text/render"
 )
 
@@ -36,10 +35,10 @@ type Notice struct {
 // version is that of the protocol.
 const version = "1.0"
 
-// Telling projects the rows of a turn to the events of a run.
-type Telling struct {
+// Encoder projects the rows of a turn to the events of a run.
+type Encoder struct {
 	about    About
-	reading  chat.Reading
+	reading  server.Reading
 	messages int             // text messages so far
 	message  string          // id of the open one; "": none
 	tools    map[string]bool // calls that were told
@@ -51,13 +50,13 @@ type Telling struct {
 	cut      bool // the provider cut the turn's last reply
 }
 
-// NewTelling makes a projection.
-func NewTelling(about About, rd chat.Reading) *Telling {
-	return &Telling{about: about, reading: rd, tools: make(map[string]bool), results: make(map[string]bool)}
+// NewEncoder makes a projection.
+func NewEncoder(about About, rd server.Reading) *Encoder {
+	return &Encoder{about: about, reading: rd, tools: make(map[string]bool), results: make(map[string]bool)}
 }
 
-// Begin implements chat.Projection.
-func (t *Telling) Begin() []any {
+// Begin implements server.Encoder.
+func (t *Encoder) Begin() []any {
 	started := frame{Type: "RUN_STARTED", ThreadID: t.about.Thread, RunID: t.about.Run}
 	if t.reading.Turn != uuid.Nil {
 		started.Metadata = map[string]any{"session_id": t.reading.Session(), "turn_id": t.reading.Turn}
@@ -73,15 +72,15 @@ func (t *Telling) Begin() []any {
 }
 
 // rejected tells which files did not come with the message.
-func (t *Telling) rejected() []any {
+func (t *Encoder) rejected() []any {
 	if t.reading.After != uuid.Nil || len(t.reading.Rejected) == 0 {
 		return nil
 	}
 	return []any{frame{Type: "CUSTOM", Name: "rejected_attachments", Value: t.reading.Rejected}}
 }
 
-// Row implements chat.Projection.
-func (t *Telling) Row(row chat.Row) (out []any) {
+// Row implements server.Encoder.
+func (t *Encoder) Row(row server.Row) (out []any) {
 	if !row.Seen && !t.begun {
 		t.begun = true
 		out = t.snapshot()
@@ -93,7 +92,7 @@ func (t *Telling) Row(row chat.Row) (out []any) {
 	return append(out, frames...)
 }
 
-func (t *Telling) row(row chat.Row) (out []any) {
+func (t *Encoder) row(row server.Row) (out []any) {
 	switch b := row.Body.(type) {
 	case event.Text:
 		if t.message == "" {
@@ -128,7 +127,7 @@ func (t *Telling) row(row chat.Row) (out []any) {
 }
 
 // close ends the open message.
-func (t *Telling) close() []any {
+func (t *Encoder) close() []any {
 	if t.message == "" {
 		return nil
 	}
@@ -138,7 +137,7 @@ func (t *Telling) close() []any {
 }
 
 // call tells of a tool call, once.
-func (t *Telling) call(id, tool string, args json.RawMessage) []any {
+func (t *Encoder) call(id, tool string, args json.RawMessage) []any {
 	if t.tools[id] {
 		return nil
 	}
@@ -151,7 +150,7 @@ func (t *Telling) call(id, tool string, args json.RawMessage) []any {
 }
 
 // question ends the run with an interrupt, while the turn waits.
-func (t *Telling) question(b event.InputRequired, pending bool) []any {
+func (t *Encoder) question(b event.InputRequired, pending bool) []any {
 	out := t.close()
 	for _, c := range b.Step() {
 		out = append(out, t.call(c.ToolUseID, c.Tool, c.Input)...)
@@ -163,7 +162,7 @@ func (t *Telling) question(b event.InputRequired, pending bool) []any {
 }
 
 // interrupt ends the run at a question.
-func (t *Telling) interrupt(b event.InputRequired) frame {
+func (t *Encoder) interrupt(b event.InputRequired) frame {
 	in := interrupt{ID: b.ApprovalID, Reason: "tool_call", Message: "The agent wants to do this, and waits for an approval.\n\n" + render.Approval(b), Schema: approvalSchema, ExpiresAt: b.ExpiresAt}
 	if b.What == event.InputSecret {
 		in.Reason, in.Message, in.Schema, in.ToolCallID = "input_required", strings.TrimSpace("The secret "+b.KeyName+" is needed.\n\n"+render.Agent(b.Reason)), nil, b.ToolUseID
@@ -182,7 +181,7 @@ func (t *Telling) interrupt(b event.InputRequired) frame {
 }
 
 // done ends the run, unless another turn is told in it.
-func (t *Telling) done() []any {
+func (t *Encoder) done() []any {
 	out := t.close()
 	if next := t.reading.Then; next != nil {
 		if t.error != nil { // an end of the run would be an end of what follows
@@ -200,7 +199,7 @@ func (t *Telling) done() []any {
 	return append(out, t.Fail(*t.error)...)
 }
 
-func (t *Telling) finished(o outcome) frame {
+func (t *Encoder) finished(o outcome) frame {
 	f := frame{Type: "RUN_FINISHED", ThreadID: t.about.Thread, RunID: t.about.Run, Outcome: &o, Result: t.result, Usage: t.usage}
 	if t.cut {
 		f.Metadata = map[string]any{"finish_reason": event.FinishLength, "truncated": true}
@@ -208,10 +207,10 @@ func (t *Telling) finished(o outcome) frame {
 	return f
 }
 
-// Fail implements chat.Projection.
-func (t *Telling) Fail(e event.Error) []any { return []any{t.failed(e)} }
+// Fail implements server.Encoder.
+func (t *Encoder) Fail(e event.Error) []any { return []any{t.failed(e)} }
 
-func (t *Telling) failed(e event.Error) frame {
+func (t *Encoder) failed(e event.Error) frame {
 	return frame{Type: "RUN_ERROR", Message: e.Message, Code: string(e.Code), Usage: t.usage}
 }
 

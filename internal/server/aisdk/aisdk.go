@@ -12,17 +12,16 @@ import (
 	"net/http"
 
 	"github.com/parley-server/parley/internal/server"
-	"github.com/parley-server/parley/internal/server/chat"
 	"github.com/parley-server/parley/internal/store/apikey"
 	"github.com/parley-server/parley/internal/store/ratelimit"
 )
 
 // api answers requests.
-type api struct{ *chat.Desk }
+type api struct{ *server.Server }
 
 // New returns the handlers by their paths.
 func New(srv *server.Server) server.Routes {
-	s := &api{&chat.Desk{Server: srv}}
+	s := &api{srv}
 	return server.Routes{
 		"/api/v1/workspaces/{id}/ui/chat": s.HandleMethods(map[string]server.Operation{
 			http.MethodPost: {Scope: apikey.Chat, Class: ratelimit.Calls, Serve: s.send}}),

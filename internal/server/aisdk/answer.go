@@ -14,7 +14,6 @@ import (
 	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/server"
-	"github.com/parley-server/parley/internal/server/chat"
 	"github.com/parley-server/parley/internal/server/request"
 	"github.com/parley-server/parley/internal/session"
 	"github.com/parley-server/parley/internal/strictjson"
@@ -60,17 +59,17 @@ func verdicts(c *request.Checks, param string, raw json.RawMessage) (list []*ver
 		if !c.Object(at, part.Approval) {
 			continue
 		}
-		given := chat.Given(request.Members(part.Approval))
-		name, _ := c.Text(at+"/id", chat.OrEmpty(given["id"]))
+		given := request.ByName(request.Members(part.Approval))
+		name, _ := c.Text(at+"/id", request.OrEmptyText(given["id"]))
 		question, _, _ := strings.Cut(name, ":")
-		id := c.UUID(at+"/id", chat.Quote(question))
+		id := c.UUID(at+"/id", request.QuoteText(question))
 		v, ok := questions[id]
 		if !ok {
 			v = &verdict{Answer: turn.Answer{Approval: id, Outcome: event.Allowed}, param: at, ids: make(map[string]answer)}
 			questions[id], list = v, append(list, v)
 		}
 		v.ids[strings.ToLower(name)] = part
-		why := chat.Reason(c, at+"/reason", given["reason"])
+		why := request.DenialReason(c, at+"/reason", given["reason"])
 		if c.Boolean(at+"/approved", given["approved"]) {
 			continue
 		}
@@ -132,7 +131,7 @@ func (a answer) edits(op event.Operation) string {
 	switch {
 	case static && name != op.Tool:
 		return "type"
-	case differs(a.ToolName, chat.Quote(op.Tool)):
+	case differs(a.ToolName, request.QuoteText(op.Tool)):
 		return "toolName"
 	case differs(a.Input, op.Input):
 		return "input"
@@ -152,27 +151,27 @@ func differs(has, runs json.RawMessage) bool {
 // answer decides what waits, and reads on after the newest of the questions. Answers to what
 // was decided long ago are part of the message like its text, whoever decided it; only where
 // nothing waits does the newest of them have to be the one that stands.
-func (s *api) answer(r *server.Request, q requestBody) (chat.Reading, error) {
+func (s *api) answer(r *server.Request, q requestBody) (server.Reading, error) {
 	id := q.Session
 	if id == uuid.Nil {
 		var ok bool
 		var err error
-		if id, ok, err = s.Session(r.Context(), r.Caller, q.CallerID); err != nil {
-			return chat.Reading{}, err
+		if id, ok, err = s.CallerSession(r.Context(), r.Caller, q.CallerID); err != nil {
+			return server.Reading{}, err
 		} else if !ok {
-			return chat.Reading{}, fault.New(fault.ApprovalNotFound, "No approval %s in this conversation.", q.answers[0].Approval)
+			return server.Reading{}, fault.New(fault.ApprovalNotFound, "No approval %s in this conversation.", q.answers[0].Approval)
 		}
 	}
 	var newest session.Approval
 	var last *verdict
 	var open []*verdict
 	for _, v := range q.answers {
-		asked, err := s.Question(r.Context(), r.Caller, id, v.Approval)
+		asked, err := s.SessionApproval(r.Context(), r.Caller, id, v.Approval)
 		if err == nil {
 			err = v.fits(asked)
 		}
 		if err != nil {
-			return chat.Reading{}, err
+			return server.Reading{}, err
 		}
 		if last == nil || asked.CreatedAt.After(newest.CreatedAt) {
 			newest, last = asked, v
@@ -185,11 +184,11 @@ func (s *api) answer(r *server.Request, q requestBody) (chat.Reading, error) {
 		open = append(open, last)
 	}
 	for _, v := range open {
-		if err := s.Decide(r.Context(), r.Caller, v.Answer); err != nil {
-			return chat.Reading{}, err
+		if err := s.DecideApproval(r.Context(), r.Caller, v.Answer); err != nil {
+			return server.Reading{}, err
 		}
 	}
-	return s.Onward(r.Context(), r.Caller, newest)
+	return s.AfterApproval(r.Context(), r.Caller, newest)
 }
 
 // responded are the parts of a message with an approval that somebody has answered, by their index.

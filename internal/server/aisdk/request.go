@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	"github.com/parley-server/parley/internal/server"
-	"github.com/parley-server/parley/internal/server/chat"
 	"github.com/parley-server/parley/internal/server/request"
 	"github.com/parley-server/parley/internal/turn"
 )
@@ -34,7 +33,7 @@ var understood = []string{"id", "messages", "trigger", "messageId"}
 // parse reads a request.
 func parse(body []request.Member, r *server.Request) (q requestBody, err error) {
 	var c request.Checks
-	given := chat.Given(body)
+	given := request.ByName(body)
 	delete(given, "caller_id")
 	if id, ok := given["id"]; ok {
 		given["caller_id"], r.Names["caller_id"] = id, "id"
@@ -47,14 +46,14 @@ func parse(body []request.Member, r *server.Request) (q requestBody, err error) 
 	if raw, ok := given["messageId"]; ok {
 		messageID, _ = c.Text("/messageId", raw)
 	}
-	list := chat.Messages(&c, given["messages"])
-	q.ignored = chat.Ignored(given, list, append(understood, "caller_id")...)
+	list := request.ChatMessages(&c, given["messages"])
+	q.ignored = request.IgnoredFields(given, list, append(understood, "caller_id")...)
 	if i := continued(list, trigger, messageID); i >= 0 {
 		q.answers = verdicts(&c, fmt.Sprintf("/messages/%d/parts", i), list[i].Parts)
-		q.Request = chat.Compose(&c, "-", given) // for the chat's name
+		q.Request = request.ComposeMessage(&c, "-", given) // for the chat's name
 		return q, c.Err()
 	}
-	i := chat.Asked(&c, list)
+	i := request.LastUserMessage(&c, list)
 	if i < 0 {
 		return q, c.Err()
 	}
@@ -63,7 +62,7 @@ func parse(body []request.Member, r *server.Request) (q requestBody, err error) 
 		r.Names["command"] = fmt.Sprintf("messages/%d/content", i)
 	}
 	q.text = content(&c, "/"+r.Names["command"], list[i])
-	q.Request = chat.Compose(&c, q.text, given)
+	q.Request = request.ComposeMessage(&c, q.text, given)
 	q.sent = counting(given, list[i])
 	q.IdempotencyKey = c.Once(r.Header.Values("Idempotency-Key"))
 	if q.IdempotencyKey == "" && list[i].ID != "" && messageID == "" && trigger == submit {
@@ -75,10 +74,10 @@ func parse(body []request.Member, r *server.Request) (q requestBody, err error) 
 }
 
 // counting is what makes a request the same one when it is sent again: all but the history.
-func counting(given map[string]json.RawMessage, m chat.Message) []byte {
+func counting(given map[string]json.RawMessage, m request.ChatMessage) []byte {
 	kept := make(map[string]any)
 	for name, raw := range given {
-		if name != "messages" && (slices.Contains(understood, name) || slices.Contains(chat.Extensions, name)) {
+		if name != "messages" && (slices.Contains(understood, name) || slices.Contains(request.ExtensionFields, name)) {
 			kept[name] = raw
 		}
 	}
@@ -89,7 +88,7 @@ func counting(given map[string]json.RawMessage, m chat.Message) []byte {
 
 // continued is the index of the assistant's message that goes on: the one that messageId names,
 // where it holds an answer, else the last. It is -1 where the user has said something.
-func continued(list []chat.Message, trigger, messageID string) int {
+func continued(list []request.ChatMessage, trigger, messageID string) int {
 	if trigger == regenerate {
 		return -1
 	}
@@ -105,9 +104,9 @@ func continued(list []chat.Message, trigger, messageID string) int {
 }
 
 // content is the text of a message, which has parts since the AI SDK 5.
-func content(c *request.Checks, param string, m chat.Message) string {
+func content(c *request.Checks, param string, m request.ChatMessage) string {
 	if m.Parts == nil {
-		return chat.Text(c, param, m.Content)
+		return request.MessageText(c, param, m.Content)
 	}
-	return chat.Text(c, param, m.Parts)
+	return request.MessageText(c, param, m.Parts)
 }

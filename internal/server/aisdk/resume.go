@@ -9,7 +9,6 @@ import (
 
 	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/server"
-	"github.com/parley-server/parley/internal/server/chat"
 	"github.com/parley-server/parley/internal/server/request"
 	"github.com/parley-server/parley/internal/turn"
 )
@@ -20,7 +19,7 @@ func (s *api) chat(r *server.Request) (id uuid.UUID, ok bool, err error) {
 	if !utf8.ValidString(chat) || strings.ContainsRune(chat, 0) || len(chat) > request.MaxCallerID {
 		return id, false, fault.Invalid(fault.Violation{Param: "/chatId", Rule: "format", Message: "The id of a chat is text in UTF-8 of at most 255 bytes."})
 	}
-	return s.Session(r.Context(), r.Caller, chat)
+	return s.CallerSession(r.Context(), r.Caller, chat)
 }
 
 // resume tells the turn in progress again, from its beginning.
@@ -34,9 +33,9 @@ func (s *api) resume(w http.ResponseWriter, r *server.Request) error {
 	if err != nil {
 		return err
 	}
-	var p chat.Progress
+	var p server.TurnProgress
 	if ok {
-		if p, ok, err = s.Progress(r.Context(), r.Caller, id); err != nil {
+		if p, ok, err = s.CurrentTurn(r.Context(), r.Caller, id); err != nil {
 			return err
 		}
 	}

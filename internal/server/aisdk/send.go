@@ -4,7 +4,6 @@ import (
 	"net/http"
 
 	"github.com/parley-server/parley/internal/server"
-	"github.com/parley-server/parley/internal/server/chat"
 	"github.com/parley-server/parley/internal/server/request"
 	"github.com/parley-server/parley/internal/store/ratelimit"
 )
@@ -20,7 +19,7 @@ func (s *api) send(w http.ResponseWriter, r *server.Request) error {
 	if err != nil {
 		return err
 	}
-	ignored, err := s.Invoke(r, &q.Request, q.text)
+	ignored, err := s.InvokeSkill(r, &q.Request, q.text)
 	if err != nil {
 		return err
 	}
@@ -32,12 +31,12 @@ func (s *api) send(w http.ResponseWriter, r *server.Request) error {
 		return err
 	}
 	defer release()
-	chat.Ignore(w, q.ignored)
-	var rd chat.Reading
+	request.ReportIgnored(w, q.ignored)
+	var rd server.Reading
 	if len(q.answers) > 0 {
 		rd, err = s.answer(r, q)
 	} else if err = s.Ration(r.Context(), w, r.Caller, ratelimit.Messages); err == nil {
-		rd, err = s.Start(w, r, q.Request, q.sent)
+		rd, err = s.StartChatTurn(w, r, q.Request, q.sent)
 	}
 	if err != nil {
 		return err
@@ -46,8 +45,8 @@ func (s *api) send(w http.ResponseWriter, r *server.Request) error {
 }
 
 // tell streams a reading. Where a secret is asked for it stays: nobody answers that here.
-func (s *api) tell(w http.ResponseWriter, r *server.Request, rd chat.Reading) error {
+func (s *api) tell(w http.ResponseWriter, r *server.Request, rd server.Reading) error {
 	header(w.Header())
 	rd.Through = true
-	return s.Stream(w, r, rd, NewTelling(rd, s.Base(r.Request)))
+	return s.StreamTurn(w, r, rd, NewEncoder(rd, s.Base(r.Request)))
 }

@@ -10,13 +10,12 @@ import (
 
 	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/server"
-	"github.com/parley-server/parley/internal/server/chat"
 	"github.com/parley-server/parley/internal/text/render"
 )
 
-// Telling projects the rows of a turn to chunks.
-type Telling struct {
-	reading chat.Reading
+// Encoder projects the rows of a turn to chunks.
+type Encoder struct {
+	reading server.Reading
 	base    string // for links
 
 	texts    int    // text parts so far
@@ -31,15 +30,15 @@ type Telling struct {
 	secrets  map[uuid.UUID]event.InputRequired // likewise
 }
 
-// NewTelling makes a projection.
-func NewTelling(rd chat.Reading, base string) *Telling {
-	return &Telling{reading: rd, base: base, tools: make(map[string]frame), denied: make(map[string]bool),
+// NewEncoder makes a projection.
+func NewEncoder(rd server.Reading, base string) *Encoder {
+	return &Encoder{reading: rd, base: base, tools: make(map[string]frame), denied: make(map[string]bool),
 		asked: make(map[uuid.UUID][]event.Operation), secrets: make(map[uuid.UUID]event.InputRequired)}
 }
 
-// Begin implements chat.Projection. What goes on after a question goes on in the same
+// Begin implements server.Encoder. What goes on after a question goes on in the same
 // message, and in the same step.
-func (t *Telling) Begin() []any {
+func (t *Encoder) Begin() []any {
 	start := frame{Type: "start", MessageID: t.reading.Turn.String(), Metadata: metadata{t.reading.Session(), t.reading.Turn}}
 	if t.reading.After != uuid.Nil {
 		return []any{start}
@@ -51,8 +50,8 @@ func (t *Telling) Begin() []any {
 	return begin
 }
 
-// Row implements chat.Projection.
-func (t *Telling) Row(row chat.Row) []any {
+// Row implements server.Encoder.
+func (t *Encoder) Row(row server.Row) []any {
 	frames := t.row(row)
 	if row.Seen {
 		return nil
@@ -60,7 +59,7 @@ func (t *Telling) Row(row chat.Row) []any {
 	return frames
 }
 
-func (t *Telling) row(row chat.Row) (out []any) {
+func (t *Encoder) row(row server.Row) (out []any) {
 	switch b := row.Body.(type) {
 	case event.Text:
 		if b.Text == "" { // a delta must be there
@@ -107,7 +106,7 @@ func (t *Telling) row(row chat.Row) (out []any) {
 }
 
 // close ends the open text.
-func (t *Telling) close() []any {
+func (t *Encoder) close() []any {
 	if t.text == "" {
 		return nil
 	}
@@ -117,7 +116,7 @@ func (t *Telling) close() []any {
 }
 
 // step begins a new step where the model speaks again after a tool has answered.
-func (t *Telling) step() []any {
+func (t *Encoder) step() []any {
 	if !t.answered {
 		return nil
 	}
@@ -126,7 +125,7 @@ func (t *Telling) step() []any {
 }
 
 // call tells of a tool call, once.
-func (t *Telling) call(id, tool, summary string, input json.RawMessage) []any {
+func (t *Encoder) call(id, tool, summary string, input json.RawMessage) []any {
 	if _, known := t.tools[id]; known {
 		return nil
 	}
@@ -134,7 +133,7 @@ func (t *Telling) call(id, tool, summary string, input json.RawMessage) []any {
 	return []any{t.tools[id]}
 }
 
-func (t *Telling) result(b event.ToolResult) []any {
+func (t *Encoder) result(b event.ToolResult) []any {
 	t.answered = true
 	switch {
 	case t.denied[b.ToolUseID]:
@@ -146,7 +145,7 @@ func (t *Telling) result(b event.ToolResult) []any {
 }
 
 // question asks for an approval of each call. There the message ends, and its turn waits.
-func (t *Telling) question(b event.InputRequired, pending bool) []any {
+func (t *Encoder) question(b event.InputRequired, pending bool) []any {
 	out := t.close()
 	if b.What == event.InputSecret {
 		t.secrets[b.ApprovalID] = b
@@ -170,19 +169,19 @@ func (t *Telling) question(b event.InputRequired, pending bool) []any {
 }
 
 // note is a text of the service.
-func (t *Telling) note(text string) []any {
+func (t *Encoder) note(text string) []any {
 	t.texts++
 	id := "text-" + strconv.Itoa(t.texts)
 	return []any{frame{Type: "text-start", ID: id}, frame{Type: "text-delta", ID: id, Delta: text}, frame{Type: "text-end", ID: id}}
 }
 
-func (t *Telling) secret(b event.InputRequired, status string) frame {
+func (t *Encoder) secret(b event.InputRequired, status string) frame {
 	return frame{Type: "data-secret-request", ID: b.ApprovalID.String(), Data: secretRequest{b.ApprovalID, b.KeyName, b.Reason,
 		server.Absolute(t.base, b.SecretURL), b.ExpiresAt, status}}
 }
 
 // decided tells who has the question on the screen how it was answered.
-func (t *Telling) decided(b event.Decision) (out []any) {
+func (t *Encoder) decided(b event.Decision) (out []any) {
 	if ask, ok := t.secrets[b.ApprovalID]; ok {
 		return []any{t.secret(ask, string(b.Outcome))}
 	}
@@ -199,7 +198,7 @@ func (t *Telling) decided(b event.Decision) (out []any) {
 }
 
 // done ends the message.
-func (t *Telling) done() []any {
+func (t *Encoder) done() []any {
 	out := t.close()
 	switch {
 	case t.error == nil && t.cut:
@@ -207,7 +206,7 @@ func (t *Telling) done() []any {
 	case t.error == nil:
 		return append(out, t.end("stop")...)
 	case t.error.Code == event.Canceled:
-		return append(out, frame{Type: "abort", Reason: t.error.Message}, chat.Raw("[DONE]"))
+		return append(out, frame{Type: "abort", Reason: t.error.Message}, server.RawFrame("[DONE]"))
 	case t.error.Code == event.ContentRefused:
 		out = append(out, frame{Type: "error", ErrorText: t.error.Message})
 		return append(out, t.end("content-filter")...)
@@ -215,11 +214,11 @@ func (t *Telling) done() []any {
 	return append(out, t.Fail(*t.error)...)
 }
 
-// Fail implements chat.Projection.
-func (t *Telling) Fail(e event.Error) []any {
+// Fail implements server.Encoder.
+func (t *Encoder) Fail(e event.Error) []any {
 	return append([]any{frame{Type: "error", ErrorText: e.Message}}, t.end("error")...)
 }
 
-func (t *Telling) end(reason string) []any {
-	return []any{frame{Type: "finish-step"}, frame{Type: "finish", FinishReason: reason}, chat.Raw("[DONE]")}
+func (t *Encoder) end(reason string) []any {
+	return []any{frame{Type: "finish-step"}, frame{Type: "finish", FinishReason: reason}, server.RawFrame("[DONE]")}
 }

@@ -29,7 +29,7 @@ func (s *api) bind(r *server.Request, q requestBody, said word) (b binding, err 
 	own := r.Caller.Workspace.ID
 	if b.session = q.Session; b.session == uuid.Nil && q.CallerID != "" {
 		var ok bool
-		if b.session, ok, err = s.Session(ctx, r.Caller, q.CallerID); err != nil || !ok {
+		if b.session, ok, err = s.CallerSession(ctx, r.Caller, q.CallerID); err != nil || !ok {
 			return binding{}, err
 		}
 	}

@@ -10,7 +10,6 @@ import (
 	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/pgerr"
 	"github.com/parley-server/parley/internal/server"
-	"github.com/parley-server/parley/internal/server/chat"
 	"github.com/parley-server/parley/internal/session"
 	"github.com/parley-server/parley/internal/store/apikey"
 )
@@ -26,16 +25,16 @@ func retries(r *server.Request) (n int, ok bool) {
 func unrepeated(w http.ResponseWriter) { w.Header().Set("X-Should-Retry", "false") }
 
 // collect gives a projection what is read, for an answer that comes in one piece.
-func (s *api) collect(r *server.Request, q requestBody, rd chat.Reading, p chat.Projection) error {
+func (s *api) collect(r *server.Request, q requestBody, rd server.Reading, p server.Encoder) error {
 	ctx, stop := s.Keys.While(r.Context(), r.Caller.Key)
 	defer stop()
 	p.Begin()
-	for rows, err := range s.Rows(ctx, r.Caller, rd) {
+	for rows, err := range s.TurnRows(ctx, r.Caller, rd) {
 		switch {
 		case errors.Is(err, apikey.ErrDead):
 			return apikey.Invalid()
 		case errors.Is(err, session.ErrGone):
-			p.Fail(chat.Gone)
+			p.Fail(server.EventsGone)
 			return nil
 		case err != nil:
 			return s.accepted(r, q, rd, err)
@@ -49,7 +48,7 @@ func (s *api) collect(r *server.Request, q requestBody, rd chat.Reading, p chat.
 
 // accepted says of a call that cannot be answered any more that its message was stored, and how
 // to be told the answer: who only hears "try again" sends it as another.
-func (s *api) accepted(r *server.Request, q requestBody, rd chat.Reading, err error) error {
+func (s *api) accepted(r *server.Request, q requestBody, rd server.Reading, err error) error {
 	why := "is stopping"
 	switch {
 	case errors.Is(err, context.Canceled) || r.Context().Err() != nil: // or the caller is gone

@@ -8,7 +8,6 @@ import (
 
 	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/server"
-	"github.com/parley-server/parley/internal/server/chat"
 	"github.com/parley-server/parley/internal/server/request"
 	"github.com/parley-server/parley/internal/store/apikey"
 )
@@ -23,7 +22,7 @@ func (s *api) complete(w http.ResponseWriter, r *server.Request) error {
 	in.shape = "response_format"
 	in.unbound = unboundCompletion
 	delete(in.given, "conversation") // only responses have one
-	return s.answer(w, r, in, func(a About, _ reply) telling { return NewTelling(a) })
+	return s.answer(w, r, in, func(a About, _ reply) telling { return NewEncoder(a) })
 }
 
 // understood are the fields of a completion that have a meaning here.
@@ -31,7 +30,7 @@ var understood = []string{"model", "messages", "stream", "stream_options", "user
 
 // telling is a projection whose answer can also come in one piece.
 type telling interface {
-	chat.Projection
+	server.Encoder
 	Say(text string) []any
 	Completion() (status int, answer any)
 }
@@ -50,7 +49,7 @@ func (s *api) answer(w http.ResponseWriter, r *server.Request, in *incoming, tel
 		return err
 	}
 	defer release()
-	chat.Ignore(w, q.ignored)
+	request.ReportIgnored(w, q.ignored)
 	rd, err := s.reply(w, r, q, in.raw)
 	if err != nil {
 		return helped(w, err)
@@ -66,9 +65,9 @@ func (s *api) answer(w http.ResponseWriter, r *server.Request, in *incoming, tel
 	t := tell(about, rd)
 	switch {
 	case rd.said != "" && q.stream:
-		return s.Tell(w, append(t.Begin(), t.Say(rd.said)...))
+		return s.WriteFrames(w, append(t.Begin(), t.Say(rd.said)...))
 	case q.stream:
-		if err := s.Stream(w, r, rd.Reading, t); err != nil {
+		if err := s.StreamTurn(w, r, rd.Reading, t); err != nil {
 			return err
 		}
 		s.told(r, rd)
@@ -109,6 +108,6 @@ const overloadedPause = "5"
 // told notes that a reply is written whole. A word is no message that comes again.
 func (s *api) told(r *server.Request, rd reply) {
 	if !rd.spoken {
-		s.Told(r, rd.Reading)
+		s.MarkDelivered(r, rd.Reading)
 	}
 }

@@ -6,7 +6,6 @@ import (
 
 	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/server"
-	"github.com/parley-server/parley/internal/server/chat"
 	"github.com/parley-server/parley/internal/server/request"
 	"github.com/parley-server/parley/internal/store/skill"
 	"github.com/parley-server/parley/internal/store/workspace"
@@ -72,8 +71,8 @@ func noModel(name string, own workspace.Workspace) *fault.Error {
 
 // invoke makes a message for a skill, with the text as its input.
 func invoke(k skill.Skill, text string, given map[string]json.RawMessage) {
-	given["skill"] = chat.Quote(k.Name)
+	given["skill"] = request.QuoteText(k.Name)
 	if _, ok := given["input"]; !ok {
-		given["input"] = chat.Input(k, text)
+		given["input"] = server.SkillInput(k, text)
 	}
 }

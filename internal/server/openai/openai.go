@@ -12,19 +12,18 @@ import (
 
 	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/server"
-	"github.com/parley-server/parley/internal/server/chat"
 	"github.com/parley-server/parley/internal/store/apikey"
 	"github.com/parley-server/parley/internal/store/ratelimit"
 )
 
 // api answers requests.
-type api struct{ *chat.Desk }
+type api struct{ *server.Server }
 
 type handler = func(http.ResponseWriter, *server.Request) error
 
 // New returns the handlers by their paths. {model...} is the rest of a path.
 func New(srv *server.Server) server.Routes {
-	s := &api{&chat.Desk{Server: srv.WithNullParams()}}
+	s := &api{srv.WithNullParams()}
 	read := func(do handler) http.Handler {
 		return s.HandleMethods(map[string]server.Operation{http.MethodGet: {Scope: apikey.Chat, Class: ratelimit.Calls, Serve: do}})
 	}

@@ -9,7 +9,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/parley-server/parley/internal/event"
-	"github.com/parley-server/parley/internal/server/chat"
+	"github.com/parley-server/parley/internal/server"
 	"github.com/parley-server/parley/internal/server/openai"
 )
 
@@ -18,10 +18,10 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // asked is the text of a question.
 func asked(t *testing.T, ask event.InputRequired) string {
 	t.Helper()
-	p := openai.NewTelling(openai.About{Base: "https://parley.example"})
+	p := openai.NewEncoder(openai.About{Base: "https://parley.example"})
 	p.Begin()
 	ask.DecideURL, ask.ExpiresAt = "/decide", time.Unix(0, 0)
-	p.Row(chat.Row{Pending: true, Body: ask})
+	p.Row(server.Row{Pending: true, Body: ask})
 	_, answer := p.Completion()
 	raw, err := json.Marshal(answer)
 	if err != nil {
@@ -58,8 +58,8 @@ func TestQuestionsHaveNoMarkdownOfTheAgent(t *testing.T) {
 		"a call":   {What: event.InputApproval, Operations: []event.Operation{{Tool: "bash", Summary: live, Input: json.RawMessage("{}")}}},
 		"a secret": {What: event.InputSecret, KeyName: "K", Reason: "It says\n" + live},
 	} {
-		p := openai.NewTelling(openai.About{Base: "https://parley.example"})
-		p.Row(chat.Row{Pending: true, Number: 1, Body: ask})
+		p := openai.NewEncoder(openai.About{Base: "https://parley.example"})
+		p.Row(server.Row{Pending: true, Number: 1, Body: ask})
 		_, answer := p.Completion()
 		raw, err := json.Marshal(answer)
 		if err != nil {

@@ -12,13 +12,13 @@ import (
 	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/server"
-	"github.com/parley-server/parley/internal/server/chat"
+	"github.com/parley-server/parley/internal/server/request"
 	"github.com/parley-server/parley/internal/session"
 	"github.com/parley-server/parley/internal/strictjson"
 )
 
 // written is what a message of the assistant says, in whichever form its client has kept it.
-func written(m chat.Message) string {
+func written(m request.ChatMessage) string {
 	var text, refusal string
 	var parts []struct {
 		Text    string `json:"text"`

@@ -12,7 +12,6 @@ import (
 
 	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/server"
-	"github.com/parley-server/parley/internal/server/chat"
 	"github.com/parley-server/parley/internal/server/request"
 	"github.com/parley-server/parley/internal/strictjson"
 	"github.com/parley-server/parley/internal/turn"
@@ -51,9 +50,9 @@ func (q requestBody) named() bool { return q.Session != uuid.Nil || q.CallerID !
 
 // receive takes a body apart, of which the fields that are named are understood.
 func receive(body []request.Member, raw []byte, understood []string) *incoming {
-	in := &incoming{given: chat.Given(body), raw: raw}
+	in := &incoming{given: request.ByName(body), raw: raw}
 	for name, value := range in.given {
-		known := slices.Contains(understood, name) || slices.Contains(chat.Extensions, name) ||
+		known := slices.Contains(understood, name) || slices.Contains(request.ExtensionFields, name) ||
 			name == "store" && string(value) != "false" // a turn always is
 		if !known && request.Printable(name) {
 			in.ignored = append(in.ignored, request.Short(name))
@@ -66,13 +65,13 @@ func receive(body []request.Member, raw []byte, understood []string) *incoming {
 
 // parse reads a request after what was found wrong before.
 func (s *api) parse(r *server.Request, in *incoming) (requestBody, error) {
-	q := requestBody{model: in.Word("/model", chat.OrEmpty(in.given["model"]), 200), follows: in.previous}
+	q := requestBody{model: in.Word("/model", request.OrEmptyText(in.given["model"]), 200), follows: in.previous}
 	q.text, q.more, q.last, q.spoke = in.question(r)
 	if raw, ok := in.given["stream"]; ok {
 		q.stream = in.Boolean("/stream", raw)
 	}
 	if raw, ok := in.given["stream_options"]; ok && in.Object("/stream_options", raw) {
-		if raw, ok := chat.Given(request.Members(raw))["include_usage"]; ok {
+		if raw, ok := request.ByName(request.Members(raw))["include_usage"]; ok {
 			q.usage = in.Boolean("/stream_options/include_usage", raw)
 		}
 	}
@@ -89,7 +88,7 @@ func (s *api) parse(r *server.Request, in *incoming) (requestBody, error) {
 	if err := s.resolve(r, q, in.given); err != nil {
 		return q, err
 	}
-	q.Request = chat.Compose(&in.Checks, q.text, in.given)
+	q.Request = request.ComposeMessage(&in.Checks, q.text, in.given)
 	q.IdempotencyKey = in.Once(r.Header.Values("Idempotency-Key"))
 	return q, in.Err()
 }
@@ -97,8 +96,8 @@ func (s *api) parse(r *server.Request, in *incoming) (requestBody, error) {
 // question is the text of the last message of the user; more says that one of the assistant's
 // stands behind it, last is what the assistant said last, and spoke that it has said something.
 func (in *incoming) question(r *server.Request) (text string, more bool, last string, spoke bool) {
-	list := chat.Messages(&in.Checks, in.given["messages"])
-	system := func(m chat.Message) bool { return m.Role == "system" || m.Role == "developer" }
+	list := request.ChatMessages(&in.Checks, in.given["messages"])
+	system := func(m request.ChatMessage) bool { return m.Role == "system" || m.Role == "developer" }
 	if slices.ContainsFunc(list, system) {
 		in.ignored = append(in.ignored, "system messages")
 	}
@@ -114,7 +113,7 @@ func (in *incoming) question(r *server.Request) (text string, more bool, last st
 		more = m.Role == "assistant"
 		break
 	}
-	i := chat.Asked(&in.Checks, list)
+	i := request.LastUserMessage(&in.Checks, list)
 	if i < 0 {
 		return "", false, "", false
 	}
@@ -129,14 +128,14 @@ func (in *incoming) question(r *server.Request) (text string, more bool, last st
 	if more {
 		before = list
 	}
-	theirs := func(m chat.Message) bool { return m.Role == "assistant" }
+	theirs := func(m request.ChatMessage) bool { return m.Role == "assistant" }
 	for _, m := range slices.Backward(before) {
 		if theirs(m) {
 			last = written(m)
 			break
 		}
 	}
-	return chat.Text(&in.Checks, "/"+at, list[i].Content), more, last, slices.ContainsFunc(list, theirs)
+	return request.MessageText(&in.Checks, "/"+at, list[i].Content), more, last, slices.ContainsFunc(list, theirs)
 }
 
 // The headers by which clients name a chat, the surest first. The field "user" comes last: to
@@ -162,7 +161,7 @@ func (in *incoming) chat(r *server.Request) {
 		if !request.Printable(value) {
 			in.Add(fault.Violation{Param: "/" + name, Rule: "format", Message: name + " must be printable ASCII characters."})
 		}
-		in.given["caller_id"], r.Names["caller_id"] = chat.Quote(value), name
+		in.given["caller_id"], r.Names["caller_id"] = request.QuoteText(value), name
 	}
 }
 
@@ -201,8 +200,8 @@ func (in *incoming) format(r *server.Request) {
 	if !ok || !in.Object("/response_format", raw) {
 		return
 	}
-	format := chat.Given(request.Members(raw))
-	switch in.OneOf("/response_format/type", chat.OrEmpty(format["type"]), "text", "json_object", "json_schema") {
+	format := request.ByName(request.Members(raw))
+	switch in.OneOf("/response_format/type", request.OrEmptyText(format["type"]), "text", "json_object", "json_schema") {
 	case "json_object":
 		in.given["response_schema"] = json.RawMessage(`{"type":"object"}`)
 	case "json_schema":
@@ -214,7 +213,7 @@ func (in *incoming) schema(r *server.Request, raw json.RawMessage) {
 	if raw == nil || raw[0] != '{' {
 		raw = json.RawMessage("{}")
 	}
-	schema, ok := chat.Given(request.Members(raw))["schema"]
+	schema, ok := request.ByName(request.Members(raw))["schema"]
 	if r.Names["response_schema"] == "" {
 		r.Names["response_schema"] = "response_format/json_schema/schema"
 	}

@@ -10,7 +10,6 @@ import (
 
 	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/server"
-	"github.com/parley-server/parley/internal/server/chat"
 	"github.com/parley-server/parley/internal/server/request"
 )
 
@@ -33,7 +32,7 @@ func (s *api) respond(w http.ResponseWriter, r *server.Request) error {
 		if err != nil {
 			return err
 		}
-		in.given["session_id"], in.previous = chat.Quote(session.String()), thread.Previous
+		in.given["session_id"], in.previous = request.QuoteText(session.String()), thread.Previous
 	}
 	return s.answer(w, r, in, func(a About, rd reply) telling {
 		a.ID = responsePrefix + rd.Turn.String()
@@ -77,7 +76,7 @@ func (in *incoming) follow() (thread Thread) {
 		in.Add(fault.Violation{Param: "/conversation", Rule: "exactly_one", Message: "Send either previous_response_id or conversation, not both."})
 	}
 	if name[0] == '{' {
-		name = chat.OrEmpty(chat.Given(request.Members(name))["id"])
+		name = request.OrEmptyText(request.ByName(request.Members(name))["id"])
 	}
 	in.given["conversation"] = name
 	thread.Conversation = in.Word("/conversation", name, request.MaxCallerID)
@@ -102,7 +101,7 @@ func (in *incoming) translate(r *server.Request) (ok bool) {
 	if !ok || !in.Object("/text", text) {
 		return true
 	}
-	given := chat.Given(request.Members(text))
+	given := request.ByName(request.Members(text))
 	if _, ok := given["verbosity"]; ok {
 		in.ignored = append(in.ignored, "text.verbosity")
 	}
@@ -110,7 +109,7 @@ func (in *incoming) translate(r *server.Request) (ok bool) {
 	if !ok || !in.Object("/text/format", format) {
 		return true
 	}
-	about := chat.Given(request.Members(format))
+	about := request.ByName(request.Members(format))
 	in.given["response_format"], _ = json.Marshal(map[string]any{"type": about["type"], "json_schema": map[string]any{"schema": about["schema"]}})
 	r.Names["response_format"], r.Names["response_schema"] = "text/format", "text/format/schema"
 	return true

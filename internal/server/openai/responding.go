@@ -4,13 +4,13 @@ import (
 	"net/http"
 
 	"github.com/parley-server/parley/internal/event"
-	"github.com/parley-server/parley/internal/server/chat"
+	"github.com/parley-server/parley/internal/server"
 )
 
 // Responding says a completion in the words of the Responses API: one message with one part,
 // which is a text, or a refusal where a text would have to be JSON.
 type Responding struct {
-	*Telling
+	*Encoder
 	thread Thread
 	part   string // type of the part that is open; "": none
 	n      int    // events so far
@@ -24,21 +24,21 @@ type Thread struct {
 
 // NewResponding makes a projection.
 func NewResponding(about About, thread Thread) *Responding {
-	return &Responding{Telling: NewTelling(about), thread: thread}
+	return &Responding{Encoder: NewEncoder(about), thread: thread}
 }
 
 // occurrence is an event of a stream, whose type is its name as well.
 type occurrence map[string]any
 
-// Event implements chat.Named.
+// Event implements server.NamedFrame.
 func (o occurrence) Event() string {
 	kind, _ := o["type"].(string)
 	return kind
 }
 
-// Begin implements chat.Projection.
+// Begin implements server.Encoder.
 func (p *Responding) Begin() []any {
-	begun := p.Telling.Begin()
+	begun := p.Encoder.Begin()
 	return append([]any{
 		p.event("response.created", "response", p.response("in_progress")),
 		p.event("response.in_progress", "response", p.response("in_progress")),
@@ -46,18 +46,18 @@ func (p *Responding) Begin() []any {
 	}, p.say(begun[1:])...) // an empty piece stands first
 }
 
-// Row implements chat.Projection.
-func (p *Responding) Row(row chat.Row) []any { return p.say(p.Telling.Row(row)) }
+// Row implements server.Encoder.
+func (p *Responding) Row(row server.Row) []any { return p.say(p.Encoder.Row(row)) }
 
 // Say ends the response with something that is no answer.
-func (p *Responding) Say(text string) []any { return p.say(p.Telling.Say(text)) }
+func (p *Responding) Say(text string) []any { return p.say(p.Encoder.Say(text)) }
 
-// Fail implements chat.Projection.
-func (p *Responding) Fail(e event.Error) []any { return p.say(p.Telling.Fail(e)) }
+// Fail implements server.Encoder.
+func (p *Responding) Fail(e event.Error) []any { return p.say(p.Encoder.Fail(e)) }
 
 // Completion is the response in one piece, with its status.
 func (p *Responding) Completion() (status int, answer any) {
-	if status, answer = p.Telling.Completion(); status != http.StatusOK {
+	if status, answer = p.Encoder.Completion(); status != http.StatusOK {
 		return status, answer
 	}
 	return status, p.response(p.status())

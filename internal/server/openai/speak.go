@@ -8,7 +8,6 @@ import (
 	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/server"
-	"github.com/parley-server/parley/internal/server/chat"
 	"github.com/parley-server/parley/internal/session"
 	"github.com/parley-server/parley/internal/store/apikey"
 	"github.com/parley-server/parley/internal/turn"
@@ -27,7 +26,7 @@ func (s *api) speak(r *server.Request, q requestBody, said word) (rd reply, ok b
 	if err != nil || b.session == uuid.Nil {
 		return rd, false, err
 	}
-	p, going, err := s.Progress(r.Context(), r.Caller, b.session)
+	p, going, err := s.CurrentTurn(r.Context(), r.Caller, b.session)
 	if err != nil {
 		return rd, false, err
 	}
@@ -38,12 +37,12 @@ func (s *api) speak(r *server.Request, q requestBody, said word) (rd reply, ok b
 			return rd, false, err
 		}
 		if said.kind == stop {
-			rd = reply{Reading: chat.Reading{Turn: ended.Turn, From: session.From{Session: b.session}}, spoken: true, said: canceled}
+			rd = reply{Reading: server.Reading{Turn: ended.Turn, From: session.From{Session: b.session}}, spoken: true, said: canceled}
 			return rd, ok && ended.State == session.Canceled && ended.Ago < justNow, nil
 		}
 		if now = ended.Turn; b.plain && (b.asked == nil || b.asked.TurnID != now) {
 			if b.asked = nil; ended.Asked != uuid.Nil && ended.Ago < lately {
-				a, err := s.Question(r.Context(), r.Caller, b.session, ended.Asked)
+				a, err := s.SessionApproval(r.Context(), r.Caller, b.session, ended.Asked)
 				if err != nil {
 					return rd, false, err
 				}
@@ -74,7 +73,7 @@ func (s *api) ended(r *server.Request, id uuid.UUID) (session.Ended, bool, error
 	return s.Sessions.Ended(ctx, r.Caller.Workspace.ID, id)
 }
 
-func (s *api) stop(r *server.Request, p chat.Progress) (rd reply, ok bool, err error) {
+func (s *api) stop(r *server.Request, p server.TurnProgress) (rd reply, ok bool, err error) {
 	ctx, cancel := s.Brief(r.Context())
 	defer cancel()
 	got, err := s.Turns.Cancel(ctx, r.Caller.Workspace.ID, p.Session())
@@ -84,7 +83,7 @@ func (s *api) stop(r *server.Request, p chat.Progress) (rd reply, ok bool, err e
 // again tells what a turn in progress waits for, or what came after that: whoever sent the word
 // has not seen it. A turn that has asked nothing is read from its beginning, by who wants to
 // read on.
-func (s *api) again(r *server.Request, p chat.Progress, said word) (rd reply, ok bool, err error) {
+func (s *api) again(r *server.Request, p server.TurnProgress, said word) (rd reply, ok bool, err error) {
 	if p.Asked != nil {
 		return s.rest(r, *p.Asked, true)
 	}
@@ -110,14 +109,14 @@ func (s *api) decide(r *server.Request, b binding, said word) (rd reply, ok bool
 		case said.kind == allow:
 			answer.Outcome = event.Allowed
 		}
-		err := s.Decide(r.Context(), r.Caller, answer)
+		err := s.DecideApproval(r.Context(), r.Caller, answer)
 		if f := fault.From(err); err == nil || f == nil || f.Code != fault.ApprovalAlreadyDecided && f.Code != fault.ApprovalExpired {
 			if err != nil {
 				return rd, true, err
 			}
 			return s.rest(r, a, false)
 		}
-		if a, err = s.Question(r.Context(), r.Caller, b.session, a.ApprovalID); err != nil {
+		if a, err = s.SessionApproval(r.Context(), r.Caller, b.session, a.ApprovalID); err != nil {
 			return rd, true, err
 		}
 	}
@@ -152,7 +151,7 @@ func (s *api) rest(r *server.Request, a session.Approval, again bool) (rd reply,
 	ctx, cancel := s.Brief(r.Context())
 	defer cancel()
 	rd.spoken = true
-	if rd.Reading, err = s.Onward(ctx, r.Caller, a); err != nil {
+	if rd.Reading, err = s.AfterApproval(ctx, r.Caller, a); err != nil {
 		return rd, true, err
 	}
 	if rd.Again = again; !again || a.Status != "pending" {

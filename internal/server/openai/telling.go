@@ -8,11 +8,10 @@ import (
 
 	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/server"
-	"github.com/parley-server/parley/internal/server/chat"
 )
 
-// Telling projects the rows of a turn to a chat completion, in pieces and as a whole.
-type Telling struct {
+// Encoder projects the rows of a turn to a chat completion, in pieces and as a whole.
+type Encoder struct {
 	about     About
 	content   strings.Builder
 	refusal   strings.Builder
@@ -29,11 +28,11 @@ type Telling struct {
 	reason    string // why it ended; "": it has not
 }
 
-// NewTelling makes a projection.
-func NewTelling(about About) *Telling { return &Telling{about: about, begins: true} }
+// NewEncoder makes a projection.
+func NewEncoder(about About) *Encoder { return &Encoder{about: about, begins: true} }
 
-// Begin implements chat.Projection.
-func (t *Telling) Begin() []any {
+// Begin implements server.Encoder.
+func (t *Encoder) Begin() []any {
 	frames := []any{t.chunk(delta{Role: "assistant", Content: new("")}, nil)}
 	var lines []string
 	if t.about.Note != "" {
@@ -50,8 +49,8 @@ func (t *Telling) Begin() []any {
 	return frames
 }
 
-// Row implements chat.Projection.
-func (t *Telling) Row(row chat.Row) []any {
+// Row implements server.Encoder.
+func (t *Encoder) Row(row server.Row) []any {
 	outcome := t.acts.row(row.Body)
 	if _, ok := row.Body.(event.ToolUse); ok {
 		t.acted = true
@@ -95,7 +94,7 @@ func (t *Telling) Row(row chat.Row) []any {
 	return nil
 }
 
-func (t *Telling) done() []any {
+func (t *Encoder) done() []any {
 	switch {
 	case t.error == nil && t.cut:
 		return t.finish("length")
@@ -107,15 +106,15 @@ func (t *Telling) done() []any {
 	return t.Fail(*t.error)
 }
 
-// Fail implements chat.Projection.
-func (t *Telling) Fail(e event.Error) []any {
+// Fail implements server.Encoder.
+func (t *Encoder) Fail(e event.Error) []any {
 	t.error = &e
-	return []any{failed(e), chat.Raw("[DONE]")}
+	return []any{failed(e), server.RawFrame("[DONE]")}
 }
 
 // Say ends the answer with something that is none. Who waits for JSON would stumble over it as
 // content; a refusal is what such clients know.
-func (t *Telling) Say(text string) []any {
+func (t *Encoder) Say(text string) []any {
 	if !t.about.Structured {
 		return append(t.text(text), t.finish("stop")...)
 	}
@@ -125,7 +124,7 @@ func (t *Telling) Say(text string) []any {
 
 // lastStep leaves in the content what an answer in one piece has: the text of the last step, with
 // the characters before and after it.
-func (t *Telling) lastStep() {
+func (t *Encoder) lastStep() {
 	content := t.content.String()
 	head, answer := content[:t.head], strings.TrimPrefix(content[max(t.head, t.step):], event.StepBreak)
 	t.content.Reset()
@@ -137,7 +136,7 @@ func (t *Telling) lastStep() {
 }
 
 // Completion returns the answer in one piece, with its status. It comes last.
-func (t *Telling) Completion() (status int, answer any) {
+func (t *Encoder) Completion() (status int, answer any) {
 	if t.error != nil && t.reason == "" {
 		return statusOf(t.error.Code, t.acted), failed(*t.error)
 	}
@@ -152,7 +151,7 @@ func (t *Telling) Completion() (status int, answer any) {
 		Choices: [1]whole{{Message: m, FinishReason: t.reason}}}
 }
 
-func (t *Telling) chunk(d delta, reason *string) chunk {
+func (t *Encoder) chunk(d delta, reason *string) chunk {
 	c := chunk{ID: t.about.ID, Object: "chat.completion.chunk", Created: t.about.Created, Model: t.about.Model, Session: t.about.Session,
 		Choices: []choice{{Delta: d, FinishReason: reason}}}
 	if t.about.Usage {
@@ -163,7 +162,7 @@ func (t *Telling) chunk(d delta, reason *string) chunk {
 
 // text adds to the content. What is said after something else was done is a paragraph of its
 // own.
-func (t *Telling) text(s string) []any {
+func (t *Encoder) text(s string) []any {
 	if t.broke && t.content.Len() > 0 {
 		s = "\n\n" + s
 	}
@@ -172,13 +171,13 @@ func (t *Telling) text(s string) []any {
 	return []any{t.chunk(delta{Content: &s}, nil)}
 }
 
-func (t *Telling) think(s string) []any {
+func (t *Encoder) think(s string) []any {
 	t.reasoning.WriteString(s)
 	return []any{t.chunk(delta{Reasoning: s}, nil)}
 }
 
 // act tells what the agent does, on a line of its own.
-func (t *Telling) act(summary string) []any {
+func (t *Encoder) act(summary string) []any {
 	if before := t.reasoning.String(); before != "" && !strings.HasSuffix(before, "\n") {
 		summary = "\n" + summary
 	}
@@ -186,7 +185,7 @@ func (t *Telling) act(summary string) []any {
 }
 
 // aside is text, or a thought where the text is JSON.
-func (t *Telling) aside(s string) []any {
+func (t *Encoder) aside(s string) []any {
 	if !t.about.Structured {
 		return t.text(s)
 	}
@@ -197,7 +196,7 @@ func (t *Telling) aside(s string) []any {
 }
 
 // files are links behind the text.
-func (t *Telling) files(list []event.File) []any {
+func (t *Encoder) files(list []event.File) []any {
 	var links []string
 	for _, f := range list {
 		name := strings.NewReplacer("[", "(", "]", ")", "\n", " ", "\r", " ").Replace(f.Filename)
@@ -207,7 +206,7 @@ func (t *Telling) files(list []event.File) []any {
 	return t.aside(strings.Join(links, "\n"))
 }
 
-func (t *Telling) finish(reason string) []any {
+func (t *Encoder) finish(reason string) []any {
 	t.reason = reason
 	frames := []any{t.chunk(delta{}, &reason)}
 	if t.about.Usage {
@@ -215,5 +214,5 @@ func (t *Telling) finish(reason string) []any {
 		last.Choices, last.Usage = []choice{}, &t.usage
 		frames = append(frames, last)
 	}
-	return append(frames, chat.Raw("[DONE]"))
+	return append(frames, server.RawFrame("[DONE]"))
 }

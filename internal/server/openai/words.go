@@ -9,7 +9,6 @@ import (
 
 	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/server"
-	"github.com/parley-server/parley/internal/server/chat"
 	"github.com/parley-server/parley/internal/store/ratelimit"
 )
 
@@ -45,7 +44,7 @@ func heard(text string) word {
 
 // reply is what a message is answered with.
 type reply struct {
-	chat.Reading
+	server.Reading
 	spoken bool   // the message spoke to a turn
 	next   int    // number of the question that such a reading may come to
 	note   string // what stands before it
@@ -62,7 +61,7 @@ func (s *api) reply(w http.ResponseWriter, r *server.Request, q requestBody, raw
 	if said.kind != "" {
 		rd, ok, err := s.speak(r, q, said)
 		if ok && err == nil && said.kind == goOn {
-			err = rd.MayRead(r.Caller)
+			err = rd.CheckReader(r.Caller)
 		}
 		if ok || err != nil {
 			return rd, err
@@ -73,7 +72,7 @@ func (s *api) reply(w http.ResponseWriter, r *server.Request, q requestBody, raw
 			Message: "The last message is the assistant's own, and nothing is in progress in this chat: there is nothing to answer. Send a message of the user."})
 	}
 	if n, _ := retries(r); n > 0 && q.named() { // without a name the same words may be somebody else's
-		rd, ok, err := s.Retried(w, r, q.Request, raw)
+		rd, ok, err := s.RetriedTurn(w, r, q.Request, raw)
 		if ok || err != nil {
 			return reply{Reading: rd}, err
 		}
@@ -81,7 +80,7 @@ func (s *api) reply(w http.ResponseWriter, r *server.Request, q requestBody, raw
 	if err := s.Ration(r.Context(), w, r.Caller, ratelimit.Messages); err != nil {
 		return reply{}, err
 	}
-	rd, err := s.Start(w, r, q.Request, raw)
+	rd, err := s.StartChatTurn(w, r, q.Request, raw)
 	return reply{Reading: rd}, err
 }
 

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -21,8 +22,11 @@ import (
 
 var update = flag.Bool("update", false, "write what is made of the transcripts")
 
-// testdata is where the transcripts are, seen from the package of a way in.
-const testdata = "../../testing/golden/testdata"
+// testdata is the directory of the transcripts, beside this file.
+var testdata = func() string {
+	_, file, _, _ := runtime.Caller(0)
+	return filepath.Join(filepath.Dir(file), "testdata")
+}()
 
 // The ids of every conversation.
 var (

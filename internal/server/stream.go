@@ -1,4 +1,4 @@
-package chat
+package server
 
 import (
 	"context"
@@ -8,57 +8,56 @@ import (
 	"os"
 
 	"github.com/parley-server/parley/internal/event"
-	"github.com/parley-server/parley/internal/server"
 	"github.com/parley-server/parley/internal/session"
 	"github.com/parley-server/parley/internal/sse"
 	"github.com/parley-server/parley/internal/store/apikey"
 )
 
-// Projection tells a turn in the words of a protocol. It is given the rows of one reading in
-// order, and says of each what frames it becomes: values that are written as JSON, or Raw.
-type Projection interface {
+// Encoder tells a turn in the words of a protocol. It is given the rows of one reading in
+// order, and says of each what frames it becomes: values that are written as JSON, or RawFrame.
+type Encoder interface {
 	Begin() []any
 	Row(Row) []any
 	Fail(event.Error) []any // the rest cannot be told
 }
 
-// Gone is how a reading fails whose rows are missing.
-var Gone = event.SessionGone.Failure("The events of this turn are not there any more. Read the session's messages.")
+// EventsGone is how a reading fails whose rows are missing.
+var EventsGone = event.SessionGone.Failure("The events of this turn are not there any more. Read the session's messages.")
 
-// Raw is a frame that is no JSON.
-type Raw string
+// RawFrame is a frame that is no JSON.
+type RawFrame string
 
-// Named is a frame whose event has a name.
-type Named interface{ Event() string }
+// NamedFrame is a frame whose event has a name.
+type NamedFrame interface{ Event() string }
 
-// Stream answers with what a projection makes of a reading. What goes wrong after the first
+// StreamTurn answers with what a projection makes of a reading. What goes wrong after the first
 // frame can only be told by cutting the connection off.
-func (d *Desk) Stream(w http.ResponseWriter, r *server.Request, rd Reading, p Projection) error {
+func (s *Server) StreamTurn(w http.ResponseWriter, r *Request, rd Reading, p Encoder) error {
 	if r.Method == http.MethodHead {
 		sse.Headers(w.Header())
 		w.WriteHeader(http.StatusOK)
 		return nil
 	}
-	ctx, stop := d.Keys.While(r.Context(), r.Caller.Key)
+	ctx, stop := s.Keys.While(r.Context(), r.Caller.Key)
 	defer stop()
 	ctx, broken := context.WithCancelCause(ctx)
 	defer broken(nil)
-	sw := sse.Open(w, sse.Options{Keepalive: d.Keepalive, WriteTimeout: d.WriteTimeout, Broken: broken})
+	sw := sse.Open(w, sse.Options{Keepalive: s.Keepalive, WriteTimeout: s.WriteTimeout, Broken: broken})
 	defer sw.Close()
-	if err := d.pump(ctx, sw, r.Caller, rd, p); err != nil {
-		d.left(ctx, r.Caller.Key, rd, err)
+	if err := s.pump(ctx, sw, r.Caller, rd, p); err != nil {
+		s.left(ctx, r.Caller.Key, rd, err)
 		panic(http.ErrAbortHandler)
 	}
 	return nil
 }
 
-func (d *Desk) pump(ctx context.Context, sw *sse.Writer, c server.Caller, rd Reading, p Projection) error {
+func (s *Server) pump(ctx context.Context, sw *sse.Writer, c Caller, rd Reading, p Encoder) error {
 	if err := send(sw, p.Begin()); err != nil {
 		return err
 	}
-	for rows, err := range d.Rows(ctx, c, rd) {
+	for rows, err := range s.TurnRows(ctx, c, rd) {
 		if errors.Is(err, session.ErrGone) {
-			return send(sw, p.Fail(Gone))
+			return send(sw, p.Fail(EventsGone))
 		}
 		if err != nil {
 			return err
@@ -75,9 +74,9 @@ func (d *Desk) pump(ctx context.Context, sw *sse.Writer, c server.Caller, rd Rea
 	return nil
 }
 
-// Tell answers with a stream that no reading stands for.
-func (d *Desk) Tell(w http.ResponseWriter, frames []any) error {
-	sw := sse.Open(w, sse.Options{Keepalive: d.Keepalive, WriteTimeout: d.WriteTimeout})
+// WriteFrames answers with a stream that no reading stands for.
+func (s *Server) WriteFrames(w http.ResponseWriter, frames []any) error {
+	sw := sse.Open(w, sse.Options{Keepalive: s.Keepalive, WriteTimeout: s.WriteTimeout})
 	defer sw.Close()
 	if send(sw, frames) != nil {
 		panic(http.ErrAbortHandler)
@@ -94,11 +93,11 @@ func send(sw *sse.Writer, frames []any) error {
 
 func write(sw *sse.Writer, frames []any) error {
 	for _, f := range frames {
-		data, err := Encode(f)
+		data, err := EncodeFrame(f)
 		if err != nil {
 			return err
 		}
-		if named, ok := f.(Named); ok {
+		if named, ok := f.(NamedFrame); ok {
 			err = sw.Named(named.Event(), data)
 		} else {
 			err = sw.Message(0, data)
@@ -110,12 +109,12 @@ func write(sw *sse.Writer, frames []any) error {
 	return nil
 }
 
-// Encode is the data of a frame, on what is one line to every reader.
-func Encode(frame any) ([]byte, error) {
-	if raw, ok := frame.(Raw); ok {
+// EncodeFrame is the data of a frame, on what is one line to every reader.
+func EncodeFrame(frame any) ([]byte, error) {
+	if raw, ok := frame.(RawFrame); ok {
 		return []byte(raw), nil
 	}
-	data, err := server.Encode(frame)
+	data, err := Encode(frame)
 	if err != nil {
 		return nil, err
 	}
@@ -124,7 +123,7 @@ func Encode(frame any) ([]byte, error) {
 
 // left notes why a stream was cut off: its reader is gone or too slow, its key is dead, the
 // database is, or the service stops.
-func (d *Desk) left(ctx context.Context, key string, rd Reading, err error) {
+func (s *Server) left(ctx context.Context, key string, rd Reading, err error) {
 	level, why := slog.LevelDebug, "a chat client's stream ended early"
 	switch {
 	case errors.Is(err, apikey.ErrDead):
@@ -134,5 +133,5 @@ func (d *Desk) left(ctx context.Context, key string, rd Reading, err error) {
 	case !errors.Is(err, sse.ErrBroken) && ctx.Err() == nil:
 		level, why = slog.LevelWarn, "cut a chat client's stream off: it cannot be told further"
 	}
-	d.Log.Log(context.WithoutCancel(ctx), level, why, "session", rd.Session(), "turn", rd.Turn, "key", key, "err", err)
+	s.Log.Log(context.WithoutCancel(ctx), level, why, "session", rd.Session(), "turn", rd.Turn, "key", key, "err", err)
 }

@@ -1,4 +1,4 @@
-package chat
+package server
 
 import (
 	"bytes"
@@ -12,32 +12,31 @@ import (
 
 	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/fault"
-	"github.com/parley-server/parley/internal/server"
 	"github.com/parley-server/parley/internal/session"
 	"github.com/parley-server/parley/internal/store/apikey"
 	"github.com/parley-server/parley/internal/turn"
 )
 
-// Start stores a message, of which raw is what came, and has it answered. A chat client that
+// StartChatTurn stores a message, of which raw is what came, and has it answered. A chat client that
 // lost its stream sends the whole conversation again: where the session is answering this
 // very request, its turn is found instead.
-func (d *Desk) Start(w http.ResponseWriter, r *server.Request, req turn.Request, raw []byte) (Reading, error) {
+func (s *Server) StartChatTurn(w http.ResponseWriter, r *Request, req turn.Request, raw []byte) (Reading, error) {
 	if err := r.Context().Err(); err != nil {
 		return Reading{}, err
 	}
 	hash := sha256.Sum256(raw)
 	req.Workspace, req.Key, req.Scopes, req.Hash = r.Caller.Workspace, r.Caller.Key, r.Caller.Scopes.Expand().Strings(), hash[:]
-	started, err := d.Turns.Start(r.Context(), req)
-	ctx, cancel := d.Brief(context.WithoutCancel(r.Context()))
+	started, err := s.Turns.Start(r.Context(), req)
+	ctx, cancel := s.Brief(context.WithoutCancel(r.Context()))
 	defer cancel()
 	if err == nil {
 		rd := Reading{Turn: started.Turn, From: started.From, Structured: req.Schema != nil, Rejected: started.Rejected}
 		if started.Replayed {
 			w.Header().Set("Idempotent-Replayed", "true")
-			if err := d.describe(ctx, r.Caller, &rd); err != nil {
+			if err := s.describe(ctx, r.Caller, &rd); err != nil {
 				return rd, err
 			}
-			return rd, rd.MayRead(r.Caller)
+			return rd, rd.CheckReader(r.Caller)
 		}
 		return rd, nil
 	}
@@ -45,13 +44,13 @@ func (d *Desk) Start(w http.ResponseWriter, r *server.Request, req turn.Request,
 	if busy == nil {
 		return Reading{}, err
 	}
-	t, _, failed := d.Sessions.Answer(ctx, r.Caller.Workspace.ID, busy.TurnID)
+	t, _, failed := s.Sessions.Answer(ctx, r.Caller.Workspace.ID, busy.TurnID)
 	if failed == nil && bytes.Equal(t.RequestHash, req.Hash) {
 		w.Header().Set("Idempotent-Replayed", "true")
 		rd := reading(t)
-		return rd, rd.MayRead(r.Caller)
+		return rd, rd.CheckReader(r.Caller)
 	}
-	server.Link(d.Base(r.Request), r.Caller.Workspace, busy)
+	Link(s.Base(r.Request), r.Caller.Workspace, busy)
 	return Reading{}, err
 }
 
@@ -75,42 +74,42 @@ func reading(t session.Turn) Reading {
 }
 
 // describe completes a reading with what its turn knows of itself.
-func (d *Desk) describe(ctx context.Context, c server.Caller, rd *Reading) error {
-	t, _, err := d.Sessions.Answer(ctx, c.Workspace.ID, rd.Turn)
+func (s *Server) describe(ctx context.Context, c Caller, rd *Reading) error {
+	t, _, err := s.Sessions.Answer(ctx, c.Workspace.ID, rd.Turn)
 	about := reading(t)
 	rd.Structured, rd.Rejected, rd.starter = about.Structured, about.Rejected, about.starter
 	return err
 }
 
-// MayRead is nil for who may come to a turn that is there and read it: the key that has started
+// CheckReader is nil for who may come to a turn that is there and read it: the key that has started
 // it, and who may read sessions.
-func (rd Reading) MayRead(c server.Caller) error {
+func (rd Reading) CheckReader(c Caller) error {
 	if rd.starter != nil && *rd.starter == c.Key || c.Scopes.Allows(apikey.SessionsRead) {
 		return nil
 	}
-	return server.Lacks(apikey.SessionsRead)
+	return Lacks(apikey.SessionsRead)
 }
 
-// Attach is the turn in progress of a session, for a client that comes to it; ok is false where
+// AttachTurn is the turn in progress of a session, for a client that comes to it; ok is false where
 // nothing is in progress.
-func (d *Desk) Attach(ctx context.Context, c server.Caller, id uuid.UUID) (p Progress, ok bool, err error) {
-	if p, ok, err = d.Progress(ctx, c, id); ok && err == nil {
-		err = p.MayRead(c)
+func (s *Server) AttachTurn(ctx context.Context, c Caller, id uuid.UUID) (p TurnProgress, ok bool, err error) {
+	if p, ok, err = s.CurrentTurn(ctx, c, id); ok && err == nil {
+		err = p.CheckReader(c)
 	}
 	return p, ok, err
 }
 
-// Calls are the ids of the calls that what is read has made so far.
-func (d *Desk) Calls(ctx context.Context, c server.Caller, rd Reading) (map[string]bool, error) {
-	ctx, cancel := d.Brief(ctx)
+// TurnCalls are the ids of the calls that what is read has made so far.
+func (s *Server) TurnCalls(ctx context.Context, c Caller, rd Reading) (map[string]bool, error) {
+	ctx, cancel := s.Brief(ctx)
 	defer cancel()
 	calls := make(map[string]bool)
 	for next := &rd; next != nil; next = next.Then {
-		t, _, err := d.Sessions.Answer(ctx, c.Workspace.ID, next.Turn)
+		t, _, err := s.Sessions.Answer(ctx, c.Workspace.ID, next.Turn)
 		if err != nil {
 			return nil, err
 		}
-		log, err := d.Sessions.Log(ctx, t)
+		log, err := s.Sessions.Log(ctx, t)
 		if err != nil {
 			return nil, err
 		}
@@ -132,25 +131,25 @@ func (d *Desk) Calls(ctx context.Context, c server.Caller, rd Reading) (map[stri
 	return calls, nil
 }
 
-// Progress is what is going on in a session.
-type Progress struct {
+// TurnProgress is what is going on in a session.
+type TurnProgress struct {
 	Reading                   // the turn in progress
 	Asked   *session.Approval // its newest question, answered or not; nil: it asked none
 }
 
-// Progress looks at a session; ok is false where nothing is in progress.
-func (d *Desk) Progress(ctx context.Context, c server.Caller, id uuid.UUID) (p Progress, ok bool, err error) {
-	ctx, cancel := d.Brief(ctx)
+// CurrentTurn looks at a session; ok is false where nothing is in progress.
+func (s *Server) CurrentTurn(ctx context.Context, c Caller, id uuid.UUID) (p TurnProgress, ok bool, err error) {
+	ctx, cancel := s.Brief(ctx)
 	defer cancel()
-	h, err := d.Sessions.Head(ctx, c.Workspace.ID, id)
+	h, err := s.Sessions.Head(ctx, c.Workspace.ID, id)
 	if err != nil || h.Erased || h.Status() != session.Thinking {
 		return p, false, err
 	}
 	p.Reading = Reading{Turn: h.Turn, From: session.From{Session: id, Seq: h.StartSeq - 1, Since: h.TurnAt}}
-	if err := d.describe(ctx, c, &p.Reading); err != nil {
+	if err := s.describe(ctx, c, &p.Reading); err != nil {
 		return p, false, err
 	}
-	newest, err := d.Sessions.Approvals(ctx, c.Workspace.ID, session.ApprovalQuery{Session: &id, Limit: 1})
+	newest, err := s.Sessions.Approvals(ctx, c.Workspace.ID, session.ApprovalQuery{Session: &id, Limit: 1})
 	if err != nil {
 		return p, false, err
 	}
@@ -160,39 +159,39 @@ func (d *Desk) Progress(ctx context.Context, c server.Caller, id uuid.UUID) (p P
 	return p, true, nil
 }
 
-// Session finds the session of a chat, by the name that its client gave it; ok is false where
+// CallerSession finds the session of a chat, by the name that its client gave it; ok is false where
 // there is none yet.
-func (d *Desk) Session(ctx context.Context, c server.Caller, callerID string) (id uuid.UUID, ok bool, err error) {
-	ctx, cancel := d.Brief(ctx)
+func (s *Server) CallerSession(ctx context.Context, c Caller, callerID string) (id uuid.UUID, ok bool, err error) {
+	ctx, cancel := s.Brief(ctx)
 	defer cancel()
-	return d.Sessions.ByCaller(ctx, c.Workspace.ID, callerID)
+	return s.Sessions.ByCaller(ctx, c.Workspace.ID, callerID)
 }
 
-// Question is one of a session's questions. One of another session does not exist.
-func (d *Desk) Question(ctx context.Context, c server.Caller, in, id uuid.UUID) (session.Approval, error) {
-	ctx, cancel := d.Brief(ctx)
+// SessionApproval is one of a session's questions. One of another session does not exist.
+func (s *Server) SessionApproval(ctx context.Context, c Caller, in, id uuid.UUID) (session.Approval, error) {
+	ctx, cancel := s.Brief(ctx)
 	defer cancel()
-	a, err := d.Sessions.Approval(ctx, c.Workspace.ID, id)
+	a, err := s.Sessions.Approval(ctx, c.Workspace.ID, id)
 	if err == nil && a.SessionID != in {
 		err = fault.New(fault.ApprovalNotFound, "No approval %s in this conversation.", id)
 	}
 	return a, err
 }
 
-// Decide answers a question.
-func (d *Desk) Decide(ctx context.Context, c server.Caller, a turn.Answer) error {
-	ctx, cancel := d.Brief(context.WithoutCancel(ctx))
+// DecideApproval answers a question.
+func (s *Server) DecideApproval(ctx context.Context, c Caller, a turn.Answer) error {
+	ctx, cancel := s.Brief(context.WithoutCancel(ctx))
 	defer cancel()
 	a.Key, a.Scopes = c.Key, c.Scopes.Expand().Strings()
-	_, err := d.Turns.Decide(ctx, c.Workspace.ID, a)
+	_, err := s.Turns.Decide(ctx, c.Workspace.ID, a)
 	return err
 }
 
-// Onward is the rest of a question's turn, after the question.
-func (d *Desk) Onward(ctx context.Context, c server.Caller, asked session.Approval) (Reading, error) {
-	ctx, cancel := d.Brief(ctx)
+// AfterApproval is the rest of a question's turn, after the question.
+func (s *Server) AfterApproval(ctx context.Context, c Caller, asked session.Approval) (Reading, error) {
+	ctx, cancel := s.Brief(ctx)
 	defer cancel()
-	t, _, err := d.Sessions.Answer(ctx, c.Workspace.ID, asked.TurnID)
+	t, _, err := s.Sessions.Answer(ctx, c.Workspace.ID, asked.TurnID)
 	rd := reading(t)
 	rd.After = asked.ApprovalID
 	return rd, err

@@ -1,4 +1,4 @@
-package chat
+package server
 
 import (
 	"context"
@@ -6,31 +6,30 @@ import (
 	"strings"
 
 	"github.com/parley-server/parley/internal/fault"
-	"github.com/parley-server/parley/internal/server"
 	"github.com/parley-server/parley/internal/server/request"
 	"github.com/parley-server/parley/internal/store/skill"
 	"github.com/parley-server/parley/internal/turn"
 )
 
-// Invoke makes a text that stands beside the name of a skill its input. ignored says that the
+// InvokeSkill makes a text that stands beside the name of a skill its input. ignored says that the
 // skill has an input already, and the text means nothing.
-func (d *Desk) Invoke(r *server.Request, req *turn.Request, text string) (ignored bool, err error) {
+func (s *Server) InvokeSkill(r *Request, req *turn.Request, text string) (ignored bool, err error) {
 	if req.Skill == "" || strings.TrimSpace(text) == "" {
 		return false, nil
 	}
 	if req.Input != nil {
 		return true, nil
 	}
-	ctx, cancel := d.Brief(context.WithoutCancel(r.Context()))
+	ctx, cancel := s.Brief(context.WithoutCancel(r.Context()))
 	defer cancel()
-	k, err := d.Skills.Active(ctx, r.Caller.Workspace.ID, req.Skill)
+	k, err := s.Skills.Active(ctx, r.Caller.Workspace.ID, req.Skill)
 	if fault.From(err) != nil { // a message that was sent before may be known all the same
 		return false, nil
 	}
 	if err != nil {
 		return false, err
 	}
-	input := Input(k, text)
+	input := SkillInput(k, text)
 	if len(input) > request.MaxInput {
 		var c request.Checks
 		c.Longer("/command", "bytes", request.MaxInput)
@@ -43,9 +42,9 @@ func (d *Desk) Invoke(r *server.Request, req *turn.Request, text string) (ignore
 	return false, nil
 }
 
-// Input is a text as the input of a skill: a JSON object is that, and any other text the one
+// SkillInput is a text as the input of a skill: a JSON object is that, and any other text the one
 // input that a text can be.
-func Input(k skill.Skill, text string) json.RawMessage {
+func SkillInput(k skill.Skill, text string) json.RawMessage {
 	input := json.RawMessage(strings.TrimSpace(text))
 	if len(input) == 0 || input[0] != '{' || !json.Valid(input) {
 		input, _ = json.Marshal(map[string]string{only(k): text})

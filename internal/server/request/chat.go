@@ -1,4 +1,4 @@
-package chat
+package request
 
 import (
 	"encoding/json"
@@ -10,26 +10,25 @@ import (
 
 	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/fault"
-	"github.com/parley-server/parley/internal/server/request"
 	"github.com/parley-server/parley/internal/strictjson"
 	"github.com/parley-server/parley/internal/turn"
 )
 
-// Extensions are the fields of this service's own messages that a client of any dialect may
+// ExtensionFields are the fields of this service's own messages that a client of any dialect may
 // add to its requests.
-var Extensions = []string{"session_id", "skill", "input", "secret_input", "response_schema", "attachments", "multitask_strategy", "limits"}
+var ExtensionFields = []string{"session_id", "skill", "input", "secret_input", "response_schema", "attachments", "multitask_strategy", "limits"}
 
-// Given are the members of an object that say something: null stands for nothing.
-func Given(body []request.Member) map[string]json.RawMessage {
+// ByName are the members of an object that say something: null stands for nothing.
+func ByName(body []Member) map[string]json.RawMessage {
 	given := make(map[string]json.RawMessage, len(body))
-	for _, m := range request.Given(body) {
+	for _, m := range Given(body) {
 		given[m.Name] = m.Value
 	}
 	return given
 }
 
-// OrEmpty is a value, or an empty text where there is none: then a check says what is missing.
-func OrEmpty(raw json.RawMessage) json.RawMessage {
+// OrEmptyText is a value, or an empty text where there is none: then a check says what is missing.
+func OrEmptyText(raw json.RawMessage) json.RawMessage {
 	if raw == nil {
 		return json.RawMessage(`""`)
 	}
@@ -39,33 +38,33 @@ func OrEmpty(raw json.RawMessage) json.RawMessage {
 // maxIgnored is how many names an answer repeats.
 const maxIgnored = 20
 
-// Ignored lists what a request says that means nothing here: fields that hold something and are
-// neither understood nor Extensions, and messages of the system.
-func Ignored(given map[string]json.RawMessage, list []Message, understood ...string) (names []string) {
+// IgnoredFields lists what a request says that means nothing here: fields that hold something and are
+// neither understood nor ExtensionFields, and messages of the system.
+func IgnoredFields(given map[string]json.RawMessage, list []ChatMessage, understood ...string) (names []string) {
 	for name, raw := range given {
-		known := slices.Contains(understood, name) || slices.Contains(Extensions, name) || slices.Contains([]string{"[]", "{}", `""`}, string(raw))
-		if !known && request.Printable(name) {
-			names = append(names, request.Short(name))
+		known := slices.Contains(understood, name) || slices.Contains(ExtensionFields, name) || slices.Contains([]string{"[]", "{}", `""`}, string(raw))
+		if !known && Printable(name) {
+			names = append(names, Short(name))
 		}
 	}
 	slices.Sort(names)
 	names = names[:min(len(names), maxIgnored)]
-	if slices.ContainsFunc(list, func(m Message) bool { return m.Role == "system" || m.Role == "developer" }) {
+	if slices.ContainsFunc(list, func(m ChatMessage) bool { return m.Role == "system" || m.Role == "developer" }) {
 		names = append(names, "system messages")
 	}
 	return names
 }
 
-// Ignore says what of a request means nothing here.
-func Ignore(w http.ResponseWriter, names []string) {
+// ReportIgnored says what of a request means nothing here.
+func ReportIgnored(w http.ResponseWriter, names []string) {
 	if len(names) > 0 {
 		w.Header().Set("X-Parley-Ignored", strings.Join(names, ", "))
 	}
 }
 
-// Message is one message of the conversation that a client keeps. It is sent as a whole with
+// ChatMessage is one message of the conversation that a client keeps. It is sent as a whole with
 // every request, and this service believes none of it but the last message.
-type Message struct {
+type ChatMessage struct {
 	ID      string          `json:"id"`
 	Type    string          `json:"type"`
 	Role    string          `json:"role"`
@@ -74,9 +73,9 @@ type Message struct {
 	Refusal json.RawMessage `json:"refusal"` // of the assistant
 }
 
-// Messages reads the field "messages".
-func Messages(c *request.Checks, raw json.RawMessage) []Message {
-	var list []Message
+// ChatMessages reads the field "messages".
+func ChatMessages(c *Checks, raw json.RawMessage) []ChatMessage {
+	var list []ChatMessage
 	if strictjson.Unmarshal(raw, &list) != nil || len(list) == 0 {
 		c.Add(fault.Violation{Param: "/messages", Rule: "type", Message: "messages must be an array of messages, each with a role, and hold at least one.", Expected: "array"})
 		return nil
@@ -84,8 +83,8 @@ func Messages(c *request.Checks, raw json.RawMessage) []Message {
 	return list
 }
 
-// Asked is the index of the last message of the user, and notes where there is none.
-func Asked(c *request.Checks, list []Message) int {
+// LastUserMessage is the index of the last message of the user, and notes where there is none.
+func LastUserMessage(c *Checks, list []ChatMessage) int {
 	for i := len(list) - 1; i >= 0; i-- {
 		if list[i].Role == "user" {
 			return i
@@ -97,8 +96,8 @@ func Asked(c *request.Checks, list []Message) int {
 	return -1
 }
 
-// Text reads the content of a message: a string, or parts of which each is a text.
-func Text(c *request.Checks, param string, raw json.RawMessage) string {
+// MessageText reads the content of a message: a string, or parts of which each is a text.
+func MessageText(c *Checks, param string, raw json.RawMessage) string {
 	var text string
 	if strictjson.Unmarshal(raw, &text) != nil {
 		var parts []struct {
@@ -121,7 +120,7 @@ func Text(c *request.Checks, param string, raw json.RawMessage) string {
 					remedy = "Say it as text, or leave it out."
 				}
 				c.Add(fault.Violation{Param: fmt.Sprintf("%s/%d", param, i), Rule: "enum", Allowed: []any{"text"},
-					Message: fmt.Sprintf("A part of the type %q cannot be read here. %s", request.Short(p.Type), remedy)})
+					Message: fmt.Sprintf("A part of the type %q cannot be read here. %s", Short(p.Type), remedy)})
 			}
 		}
 		text = strings.Join(texts, "\n")
@@ -129,26 +128,26 @@ func Text(c *request.Checks, param string, raw json.RawMessage) string {
 	return text
 }
 
-// Reason reads why somebody denies a call.
-func Reason(c *request.Checks, at string, raw json.RawMessage) string {
+// DenialReason reads why somebody denies a call.
+func DenialReason(c *Checks, at string, raw json.RawMessage) string {
 	if raw == nil {
 		return ""
 	}
 	text, _ := c.Text(at, raw)
-	if utf8.RuneCountInString(text) > request.MaxReason {
-		c.Longer(at, "characters", request.MaxReason)
+	if utf8.RuneCountInString(text) > MaxReason {
+		c.Longer(at, "characters", MaxReason)
 	}
 	return strings.TrimSpace(event.Plain(text))
 }
 
-// Compose makes the message that is sent in a chat: a text of the user, in the words of the
+// ComposeMessage makes the message that is sent in a chat: a text of the user, in the words of the
 // interface, with what else was given. The door has put the chat's name into "caller_id".
-func Compose(c *request.Checks, text string, given map[string]json.RawMessage) turn.Request {
-	fields := slices.Concat(Extensions, []string{"command", "caller_id"})
-	var body []request.Member
+func ComposeMessage(c *Checks, text string, given map[string]json.RawMessage) turn.Request {
+	fields := slices.Concat(ExtensionFields, []string{"command", "caller_id"})
+	var body []Member
 	for _, name := range fields {
 		if raw, ok := given[name]; ok && name != "command" {
-			body = append(body, request.Member{Name: name, Value: raw})
+			body = append(body, Member{Name: name, Value: raw})
 		}
 	}
 	if _, ok := given["skill"]; !ok {
@@ -156,13 +155,13 @@ func Compose(c *request.Checks, text string, given map[string]json.RawMessage) t
 			c.Add(fault.Violation{Param: "/messages", Rule: "min_length", Message: "The last message of the user has no text.", Expected: 1})
 			return turn.Request{}
 		}
-		body = append(body, request.Member{Name: "command", Value: Quote(text)})
+		body = append(body, Member{Name: "command", Value: QuoteText(text)})
 	}
 	return c.Message(body, fields).Request
 }
 
-// Quote writes a text as JSON.
-func Quote(text string) json.RawMessage {
+// QuoteText writes a text as JSON.
+func QuoteText(text string) json.RawMessage {
 	raw, _ := json.Marshal(text) // a string always can be
 	return raw
 }

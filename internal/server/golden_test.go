@@ -1,4 +1,4 @@
-package chat_test
+package server_test
 
 import (
 	"bytes"
@@ -11,9 +11,9 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/server"
 	"github.com/parley-server/parley/internal/server/agui"
 	"github.com/parley-server/parley/internal/server/aisdk"
-	"github.com/parley-server/parley/internal/server/chat"
 	"github.com/parley-server/parley/internal/server/openai"
 	"github.com/parley-server/parley/internal/session"
 	"github.com/parley-server/parley/internal/testing/golden"
@@ -32,14 +32,14 @@ func TestTranscripts(t *testing.T) {
 
 // reading is what one stream is given.
 type reading struct {
-	chat.Reading
-	rows []chat.Row
+	server.Reading
+	rows []server.Row
 }
 
 // readings are the streams of a conversation: who leaves at a question answers it and comes back.
 func readings(t *testing.T, c golden.Conversation) (list []reading) {
 	t.Helper()
-	base := chat.Reading{Turn: golden.Turn, From: session.From{Session: golden.Session}, Structured: strings.HasPrefix(c.Says, "in a schema")}
+	base := server.Reading{Turn: golden.Turn, From: session.From{Session: golden.Session}, Structured: strings.HasPrefix(c.Says, "in a schema")}
 	if c.Rejected != nil {
 		if err := json.Unmarshal(c.Rejected, &base.Rejected); err != nil {
 			t.Fatal(err)
@@ -47,7 +47,7 @@ func readings(t *testing.T, c golden.Conversation) (list []reading) {
 	}
 	now := reading{Reading: base}
 	for _, r := range c.Rows {
-		now.rows = append(now.rows, chat.Row{At: r.At, Body: r.Body, Pending: r.Leaves})
+		now.rows = append(now.rows, server.Row{At: r.At, Body: r.Body, Pending: r.Leaves})
 		if !r.Leaves {
 			continue
 		}
@@ -72,16 +72,16 @@ func tell(t *testing.T, n string, rd reading) (made []golden.Section) {
 	if rd.After == uuid.Nil {
 		about.Rejected = rd.Rejected
 	}
-	completions, responses := openai.NewTelling(about), about
+	completions, responses := openai.NewEncoder(about), about
 	responses.ID = "resp_" + turn
 	for _, d := range []struct {
 		name string
-		p    chat.Projection
+		p    server.Encoder
 	}{
 		{"openai", completions},
 		{"responses", openai.NewResponding(responses, openai.Thread{})},
-		{"ui", aisdk.NewTelling(rd.Reading, base)},
-		{"ag-ui", agui.NewTelling(agui.About{Thread: "thread", Run: "run-" + n, Versioned: true, Base: base}, rd.Reading)},
+		{"ui", aisdk.NewEncoder(rd.Reading, base)},
+		{"ag-ui", agui.NewEncoder(agui.About{Thread: "thread", Run: "run-" + n, Versioned: true, Base: base}, rd.Reading)},
 	} {
 		var out strings.Builder
 		write(t, &out, d.p.Begin())
@@ -105,11 +105,11 @@ func tell(t *testing.T, n string, rd reading) (made []golden.Section) {
 func write(t *testing.T, out *strings.Builder, frames []any) {
 	t.Helper()
 	for _, f := range frames {
-		data, err := chat.Encode(f)
+		data, err := server.EncodeFrame(f)
 		if err != nil || bytes.ContainsAny(data, "\r\n") {
 			t.Fatalf("%s: %v", data, err)
 		}
-		if named, ok := f.(chat.Named); ok && !bytes.Contains(data, []byte(`"type":"`+named.Event()+`"`)) {
+		if named, ok := f.(server.NamedFrame); ok && !bytes.Contains(data, []byte(`"type":"`+named.Event()+`"`)) {
 			t.Errorf("%s is called %s", data, named.Event())
 		}
 		fmt.Fprintf(out, "%s\n", data)

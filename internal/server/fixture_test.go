@@ -1,4 +1,4 @@
-package chat_test
+package server_test
 
 import (
 	"encoding/json"
@@ -10,8 +10,8 @@ import (
 
 	"github.com/parley-server/parley/internal/server/agui"
 	"github.com/parley-server/parley/internal/server/aisdk"
-	"github.com/parley-server/parley/internal/server/chat"
 	"github.com/parley-server/parley/internal/server/openai"
+	"github.com/parley-server/parley/internal/server/request"
 	"github.com/parley-server/parley/internal/sse"
 	"github.com/parley-server/parley/internal/store/ratelimit"
 	"github.com/parley-server/parley/internal/store/vault"
@@ -163,7 +163,7 @@ func (s *service) stream(t *testing.T, c call) []string {
 // held is a command whose turn says something, waits at the gate and goes on.
 const held = "@text 3 deltas\n@call gate {}\n@text 3 deltas"
 
-func quote(text string) string { return string(chat.Quote(text)) }
+func quote(text string) string { return string(request.QuoteText(text)) }
 
 // declare registers a credential without a value.
 func (s *service) declare(t *testing.T, name string) {

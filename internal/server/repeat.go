@@ -1,4 +1,4 @@
-package chat
+package server
 
 import (
 	"context"
@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/parley-server/parley/internal/fault"
-	"github.com/parley-server/parley/internal/server"
 	"github.com/parley-server/parley/internal/session"
 	"github.com/parley-server/parley/internal/turn"
 )
@@ -16,18 +15,18 @@ import (
 // of themselves.
 const retryTime = 10 * time.Minute
 
-// Retried is the turn that a request has started before in the session that it names, for a
+// RetriedTurn is the turn that a request has started before in the session that it names, for a
 // client that says that it sends it again; ok is false where it has started none whose answer is still owed.
-func (d *Desk) Retried(w http.ResponseWriter, r *server.Request, req turn.Request, raw []byte) (rd Reading, ok bool, err error) {
-	ctx, cancel := d.Brief(r.Context())
+func (s *Server) RetriedTurn(w http.ResponseWriter, r *Request, req turn.Request, raw []byte) (rd Reading, ok bool, err error) {
+	ctx, cancel := s.Brief(r.Context())
 	defer cancel()
 	hash := sha256.Sum256(raw)
-	id, ok, err := d.Sessions.Retried(ctx, session.Retry{Workspace: r.Caller.Workspace.ID, Key: r.Caller.Key, Hash: hash[:],
+	id, ok, err := s.Sessions.Retried(ctx, session.Retry{Workspace: r.Caller.Workspace.ID, Key: r.Caller.Key, Hash: hash[:],
 		Session: req.Session, CallerID: req.CallerID, Within: retryTime})
 	if err != nil || !ok {
 		return rd, false, err
 	}
-	t, _, err := d.Sessions.Answer(ctx, r.Caller.Workspace.ID, id)
+	t, _, err := s.Sessions.Answer(ctx, r.Caller.Workspace.ID, id)
 	if err != nil {
 		return rd, false, err
 	}
@@ -35,27 +34,27 @@ func (d *Desk) Retried(w http.ResponseWriter, r *server.Request, req turn.Reques
 	return reading(t), true, nil
 }
 
-// Told notes that the whole answer to a message was written to who sent it: when the same
+// MarkDelivered notes that the whole answer to a message was written to who sent it: when the same
 // request comes again it is not for this answer. Not to know that is no harm to anybody yet.
-func (d *Desk) Told(r *server.Request, rd Reading) {
+func (s *Server) MarkDelivered(r *Request, rd Reading) {
 	if r.Context().Err() != nil { // who asked is gone, and may have missed the end
 		return
 	}
-	ctx, cancel := d.Brief(context.WithoutCancel(r.Context()))
+	ctx, cancel := s.Brief(context.WithoutCancel(r.Context()))
 	defer cancel()
-	if err := d.Sessions.Told(ctx, rd.Turn); err != nil {
-		d.Log.WarnContext(ctx, "an answer was told, which could not be noted", "session", rd.Session(), "turn", rd.Turn, "err", err)
+	if err := s.Sessions.Told(ctx, rd.Turn); err != nil {
+		s.Log.WarnContext(ctx, "an answer was told, which could not be noted", "session", rd.Session(), "turn", rd.Turn, "err", err)
 	}
 }
 
-// Sent is the turn that a message has started when it was sent before, under its
+// RepeatedTurn is the turn that a message has started when it was sent before, under its
 // Idempotency-Key; ok is false where it has started none.
-func (d *Desk) Sent(ctx context.Context, c server.Caller, req turn.Request, raw []byte) (rd Reading, ok bool, err error) {
-	ctx, cancel := d.Brief(ctx)
+func (s *Server) RepeatedTurn(ctx context.Context, c Caller, req turn.Request, raw []byte) (rd Reading, ok bool, err error) {
+	ctx, cancel := s.Brief(ctx)
 	defer cancel()
 	hash := sha256.Sum256(raw)
 	req.Workspace, req.Key, req.Hash = c.Workspace, c.Key, hash[:]
-	before, ok, err := d.Turns.Repeated(ctx, req)
+	before, ok, err := s.Turns.Repeated(ctx, req)
 	if fault.From(err) != nil { // another message has that key
 		return rd, false, nil
 	}

@@ -1,4 +1,4 @@
-package chat
+package server
 
 import (
 	"context"
@@ -9,7 +9,6 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/parley-server/parley/internal/event"
-	"github.com/parley-server/parley/internal/server"
 	"github.com/parley-server/parley/internal/session"
 	"github.com/parley-server/parley/internal/store/filestore"
 )
@@ -49,23 +48,23 @@ type Reading struct {
 	starter *string // the key that has started it
 }
 
-// Session is whose turn is read.
+// Session returns the session whose turn is read.
 func (rd Reading) Session() uuid.UUID { return rd.From.Session }
 
-// Rows yields what is read as it is committed. It ends with session.ErrGone where rows are
+// TurnRows yields what is read as it is committed. It ends with session.ErrGone where rows are
 // missing.
-func (d *Desk) Rows(ctx context.Context, c server.Caller, rd Reading) iter.Seq2[[]Row, error] {
+func (s *Server) TurnRows(ctx context.Context, c Caller, rd Reading) iter.Seq2[[]Row, error] {
 	return func(yield func([]Row, error) bool) {
-		for next := &rd; next != nil && d.turn(ctx, c, *next, yield); {
+		for next := &rd; next != nil && s.turn(ctx, c, *next, yield); {
 			next = next.Then
 		}
 	}
 }
 
 // turn yields the rows of one turn, and reports whether it was read to its end.
-func (d *Desk) turn(ctx context.Context, c server.Caller, rd Reading, yield func([]Row, error) bool) bool {
+func (s *Server) turn(ctx context.Context, c Caller, rd Reading, yield func([]Row, error) bool) bool {
 	seen := rd.After != uuid.Nil
-	for evs, err := range d.Events(ctx, rd.From, rd.Turn) {
+	for evs, err := range s.Events(ctx, rd.From, rd.Turn) {
 		if err != nil {
 			yield(nil, err)
 			return false
@@ -81,7 +80,7 @@ func (d *Desk) turn(ctx context.Context, c server.Caller, rd Reading, yield func
 				return false
 			}
 			if ask, ok := row.Body.(event.InputRequired); ok {
-				if row.Number, err = d.asks(ctx, c, rd, ask, seen); err != nil {
+				if row.Number, err = s.asks(ctx, c, rd, ask, seen); err != nil {
 					yield(nil, err)
 					return false
 				}
@@ -103,15 +102,15 @@ func (d *Desk) turn(ctx context.Context, c server.Caller, rd Reading, yield func
 
 // asks is the number of a question that a reading ends with: it still waits for its answer,
 // and the reader was not asked before. It is 0 for every other.
-func (d *Desk) asks(ctx context.Context, c server.Caller, rd Reading, ask event.InputRequired, seen bool) (int, error) {
+func (s *Server) asks(ctx context.Context, c Caller, rd Reading, ask event.InputRequired, seen bool) (int, error) {
 	if seen && !(rd.Again && ask.ApprovalID == rd.After) || rd.Through && ask.What == event.InputSecret {
 		return 0, nil
 	}
-	ctx, cancel := d.Brief(ctx)
+	ctx, cancel := s.Brief(ctx)
 	defer cancel()
-	a, err := d.Sessions.Approval(ctx, c.Workspace.ID, ask.ApprovalID)
+	a, err := s.Sessions.Approval(ctx, c.Workspace.ID, ask.ApprovalID)
 	if err != nil || a.Status != "pending" {
 		return 0, err
 	}
-	return d.Sessions.Number(ctx, c.Workspace.ID, ask.ApprovalID)
+	return s.Sessions.Number(ctx, c.Workspace.ID, ask.ApprovalID)
 }
