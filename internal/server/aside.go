@@ -1,6 +1,8 @@
 package server
 
-import "runtime/debug"
+import (
+	"runtime/debug"
+)
 
 // Aside runs f on a goroutine of its own and waits for it. A stream may stay on the goroutine of its
 // request for hours, and would keep a stack as large as the queries before it needed.

@@ -7,6 +7,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/server"
 	"github.com/parley-server/parley/internal/session"
 	"github.com/parley-server/parley/internal/store/ratelimit"
 	"github.com/parley-server/parley/internal/turn"
@@ -117,7 +118,7 @@ func (c *call) begun(ctx context.Context, in *incoming) (turn.Started, error) {
 	}
 	started, ok, err := c.Turns.Repeated(ctx, req)
 	if err == nil && !ok {
-		err = badCursor("Last-Event-ID goes on with a stream, and this message has begun none. Leave it out.")
+		err = server.InvalidCursor("Last-Event-ID", "Last-Event-ID goes on with a stream, and this message has begun none. Leave it out.")
 	}
 	return started, err
 }

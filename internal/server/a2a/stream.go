@@ -3,16 +3,14 @@ package a2a
 import (
 	"context"
 	"errors"
-	"log/slog"
+	"iter"
 	"net/http"
-	"os"
-	"strconv"
 	"time"
 
-	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/server"
 	"github.com/parley-server/parley/internal/session"
 	"github.com/parley-server/parley/internal/sse"
-	"github.com/parley-server/parley/internal/store/apikey"
 )
 
 const reconnect = 2 * time.Second // sent with the first frame
@@ -42,15 +40,8 @@ func (c *call) cursor() (int64, error) {
 	if len(values) == 0 || len(values) == 1 && values[0] == "" {
 		return 0, nil
 	}
-	cursor, err := strconv.ParseInt(values[0], 10, 64)
-	if err != nil || len(values) > 1 || cursor < 0 || strconv.FormatInt(cursor, 10) != values[0] {
-		return 0, badCursor("Last-Event-ID is the id of a frame: a decimal number.")
-	}
-	return cursor, nil
-}
-
-func badCursor(message string) *fault.Error {
-	return &fault.Error{Code: fault.InvalidCursor, Param: "Last-Event-ID", Message: message}
+	cursor, _, err := server.ParseCursor("Last-Event-ID", values)
+	return cursor, err
 }
 
 // subscribe shows what comes of a task that has not ended: the task as it is, then its
@@ -92,20 +83,15 @@ func (c *call) stream(l *look) error {
 	if err != nil {
 		return err
 	}
-	ctx, stop := c.Keys.While(c.r.Context(), c.caller.Key)
-	defer stop()
-	ctx, broken := context.WithCancelCause(ctx)
-	defer broken(nil)
-	sw := sse.Open(c.w, sse.Options{Keepalive: c.Keepalive, WriteTimeout: c.WriteTimeout, Broken: broken})
-	defer sw.Close()
-	out := &writer{call: c, sw: sw, upto: upto, told: l.from == fromStart,
-		p: project(c.base, l.modes, l.view.Turn.SessionID, l.view.Turn.ID, history)}
-	sw.Retry(reconnect)
-	if err := out.pump(ctx, l); err != nil {
-		c.left(ctx, l, err)
-		if !errors.Is(err, session.ErrGone) { // which has been told
-			panic(http.ErrAbortHandler) // nobody must take this for the end of the task
-		}
+	begun := begin(l.view)
+	err = server.StreamTurn(c.Server, c.w, c.r.Context(), server.Stream{Session: begun.Session, Turn: l.view.Turn.ID, Key: c.caller.Key},
+		func(ctx context.Context) iter.Seq2[[]event.Event, error] { return c.Events(ctx, begun, l.view.Turn.ID) },
+		func(sw *sse.Writer) server.BatchEncoder[event.Event] {
+			return &writer{call: c, sw: sw, turn: l.view.Turn.ID, upto: upto, told: l.from == fromStart,
+				p: project(c.base, l.modes, l.view.Turn.SessionID, l.view.Turn.ID, history)}
+		})
+	if err != nil && !errors.Is(err, session.ErrGone) { // which has its own frame
+		panic(http.ErrAbortHandler) // the client must not take this for the end of the task
 	}
 	return nil
 }
@@ -138,27 +124,11 @@ func (c *call) place(l *look) (upto int64, err error) {
 	case l.from == fromStart:
 		return 0, nil
 	case l.from == fromCursor && (l.cursor < t.StartSeq || h.Foreign || ended && l.cursor > *t.EndSeq):
-		return 0, badCursor("Last-Event-ID names no frame of this task.")
+		return 0, server.InvalidCursor("Last-Event-ID", "Last-Event-ID names no frame of this task.")
 	case ended && (l.from == fromNow && !l.answers || l.from == fromCursor && l.cursor == *t.EndSeq):
 		return 0, &rpcError{Code: unsupported, Message: "The task has ended: nothing comes of it any more. Read it by its id.", about: map[string]string{"taskId": t.ID.String()}}
 	case l.from == fromCursor:
 		return l.cursor, nil
 	}
 	return h.LastSeq, nil
-}
-
-// left notes why a stream closed before its task ended.
-func (c *call) left(ctx context.Context, l *look, err error) {
-	level, why := slog.LevelDebug, "a stream ended early"
-	switch {
-	case errors.Is(err, session.ErrGone):
-		level, why = slog.LevelWarn, "told a stream that its events are gone"
-	case errors.Is(err, apikey.ErrDead):
-		level, why = slog.LevelInfo, "closed a stream: its key is not valid any more"
-	case errors.Is(err, os.ErrDeadlineExceeded) && errors.Is(err, sse.ErrBroken):
-		level, why = slog.LevelInfo, "closed a stream: its reader takes nothing"
-	case !errors.Is(err, sse.ErrBroken) && ctx.Err() == nil:
-		level, why = slog.LevelWarn, "closed a stream: it lost the database"
-	}
-	c.Log.Log(context.WithoutCancel(ctx), level, why, "session", l.view.Turn.SessionID, "turn", l.view.Turn.ID, "key", c.caller.Key, "err", err)
 }

@@ -1,15 +1,12 @@
 package a2a
 
 import (
-	"context"
-	"errors"
 	"slices"
 
 	"github.com/google/uuid"
 
 	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/server"
-	"github.com/parley-server/parley/internal/session"
 	"github.com/parley-server/parley/internal/sse"
 )
 
@@ -17,63 +14,58 @@ import (
 type writer struct {
 	*call
 	sw   *sse.Writer
+	turn uuid.UUID
 	p    *projection
 	upto int64 // events up to here are in the task that is told first
 	told bool  // that task has been told
 	last int64 // id of the newest frame
 }
 
-// pump writes what comes until the task has ended, or, in version 0.3, waits for something.
-func (w *writer) pump(ctx context.Context, l *look) error {
-	t := l.view.Turn
-	for evs, err := range w.Events(ctx, begin(l.view), t.ID) {
+// Begin implements server.BatchEncoder.
+func (w *writer) Begin() error {
+	w.sw.Retry(reconnect)
+	return nil
+}
+
+// Gone implements server.BatchEncoder.
+func (w *writer) Gone(err error) error { return w.fail(err) }
+
+// Batch implements server.BatchEncoder. The stream ends with the task, or, in version 0.3, when the
+// task waits for something.
+func (w *writer) Batch(evs []event.Event) (over bool, err error) {
+	for i := range evs {
+		ev := &evs[i]
+		if ev.Kind == event.KindDone && ev.Turn == w.turn { // the end is always a frame of its own
+			w.upto = min(w.upto, ev.Seq-1)
+		}
+		if err := w.tell(ev.Seq); err != nil { // also by an event of another turn
+			return false, err
+		}
+		if ev.Turn != w.turn || over {
+			continue
+		}
+		frames, err := w.p.apply(*ev)
 		if err != nil {
-			if errors.Is(err, session.ErrGone) {
-				return errors.Join(err, w.fail(err), w.sw.Flush())
-			}
-			return err
+			return false, err
 		}
-		over := false
-		for i := range evs {
-			ev := &evs[i]
-			if ev.Kind == event.KindDone && ev.Turn == t.ID { // the end is always a frame of its own
-				w.upto = min(w.upto, ev.Seq-1)
-			}
-			if err := w.tell(ev.Seq); err != nil { // also by an event of another turn
-				return err
-			}
-			if ev.Turn != t.ID || over {
-				continue
-			}
-			frames, err := w.p.apply(*ev)
-			if err != nil {
-				return err
-			}
-			if ev.Seq <= w.upto {
-				continue
-			}
-			for _, f := range frames {
-				f.waits = f.waits && !goes(evs[i+1:], t.ID)
-				if err := w.frame(f); err != nil {
-					return err
-				}
-				over = over || w.version.ends(f)
-			}
+		if ev.Seq <= w.upto {
+			continue
 		}
-		if err := w.tell(evs[len(evs)-1].Seq + 1); err != nil {
-			return err
-		}
-		if !over && w.told && w.version.leaves(w.p.task.Status.State) {
-			over = true
-			if err := w.frame(w.p.now(w.last)); err != nil {
-				return err
+		for _, f := range frames {
+			f.waits = f.waits && !goes(evs[i+1:], w.turn)
+			if err := w.frame(f); err != nil {
+				return false, err
 			}
-		}
-		if err := w.sw.Flush(); err != nil || over {
-			return err
+			over = over || w.version.ends(f)
 		}
 	}
-	return nil
+	if err := w.tell(evs[len(evs)-1].Seq + 1); err != nil {
+		return false, err
+	}
+	if !over && w.told && w.version.leaves(w.p.task.Status.State) {
+		return true, w.frame(w.p.now(w.last))
+	}
+	return over, nil
 }
 
 // tell tells the task as it is, once everything is in it that shall be.

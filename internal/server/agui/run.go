@@ -94,7 +94,7 @@ func (s *api) tell(w http.ResponseWriter, r *server.Request, in input, rd server
 			return err
 		}
 	}
-	return s.StreamTurn(w, r, rd, NewEncoder(in.About, rd))
+	return s.StreamReading(w, r, rd, NewEncoder(in.About, rd))
 }
 
 // busy says of a message that another turn is in its way, where that is the error.

@@ -48,5 +48,5 @@ func (s *api) send(w http.ResponseWriter, r *server.Request) error {
 func (s *api) tell(w http.ResponseWriter, r *server.Request, rd server.Reading) error {
 	header(w.Header())
 	rd.Through = true
-	return s.StreamTurn(w, r, rd, NewEncoder(rd, s.Base(r.Request)))
+	return s.StreamReading(w, r, rd, NewEncoder(rd, s.Base(r.Request)))
 }

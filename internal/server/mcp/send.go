@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
-	"strconv"
 
 	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/server"
@@ -80,8 +79,8 @@ func (a *args) hash() ([]byte, error) {
 // cursorOf reads what a question had with it. It is the place of the question in the log and
 // no secret: it leads to a turn that this very message has started, or nowhere.
 func cursorOf(state string) (int64, error) {
-	seq, err := strconv.ParseInt(state, 10, 64)
-	if err != nil || seq <= 0 {
+	seq, _, err := server.ParseCursor("requestState", []string{state})
+	if err != nil || seq == 0 {
 		return 0, stray()
 	}
 	return seq, nil

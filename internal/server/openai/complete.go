@@ -67,7 +67,7 @@ func (s *api) answer(w http.ResponseWriter, r *server.Request, in *incoming, tel
 	case rd.said != "" && q.stream:
 		return s.WriteFrames(w, append(t.Begin(), t.Say(rd.said)...))
 	case q.stream:
-		if err := s.StreamTurn(w, r, rd.Reading, t); err != nil {
+		if err := s.StreamReading(w, r, rd.Reading, t); err != nil {
 			return err
 		}
 		s.told(r, rd)

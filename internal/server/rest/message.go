@@ -37,7 +37,7 @@ func (s *api) sendMessage(w http.ResponseWriter, r *apiRequest) error {
 	if err != nil {
 		return err
 	}
-	if m.LastEvent, _, err = cursorOf("Last-Event-ID", r.Header.Values("Last-Event-ID")); err != nil {
+	if m.LastEvent, _, err = server.ParseCursor("Last-Event-ID", r.Header.Values("Last-Event-ID")); err != nil {
 		return err
 	}
 	if err := takes(r.Request, m.Stream); err != nil {

@@ -79,7 +79,7 @@ func FuzzCursor(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		n, given, err := cursorOf("last_event_id", []string{s})
+		n, given, err := server.ParseCursor("last_event_id", []string{s})
 		want, parseErr := strconv.ParseInt(s, 10, 64)
 		if valid := parseErr == nil && want >= 0 && strconv.FormatInt(want, 10) == s; valid != (err == nil) {
 			t.Fatalf("%q: %d, %v", s, n, err)

@@ -1,9 +1,9 @@
 package rest
 
 import (
+	"context"
 	"errors"
 	"net/http"
-	"strconv"
 
 	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/fault"
@@ -72,16 +72,16 @@ func (s *api) attach(r *apiRequest) (*attachment, error) {
 	}
 	query := r.query()
 	if query.broken { // what is lost may be the cursor
-		return nil, badCursor("query", "The query string cannot be parsed.")
+		return nil, server.InvalidCursor("query", "The query string cannot be parsed.")
 	}
 	// An EventSource repeats its first query for ever: the header is newer.
 	a := &attachment{}
 	var err error
-	if a.cursor, a.given, err = cursorOf("last_event_id", query.values["last_event_id"]); err != nil {
+	if a.cursor, a.given, err = server.ParseCursor("last_event_id", query.values["last_event_id"]); err != nil {
 		return nil, err
 	}
 	if values := r.Header.Values("Last-Event-ID"); len(values) > 0 {
-		if a.cursor, a.given, err = cursorOf("Last-Event-ID", values); err != nil {
+		if a.cursor, a.given, err = server.ParseCursor("Last-Event-ID", values); err != nil {
 			return nil, err
 		}
 	}
@@ -152,19 +152,16 @@ func (s *api) replay(w http.ResponseWriter, r *apiRequest, a *attachment) error 
 
 // close answers with a stream that ends by itself.
 func (s *api) close(w http.ResponseWriter, r *apiRequest, t *tail, rest func(*frames) error) error {
-	sw := sse.Open(w, sse.Options{Keepalive: s.Keepalive, WriteTimeout: s.WriteTimeout})
-	defer sw.Close()
-	out := &frames{sw: sw, tail: t, id: t.from.Seq}
-	err := out.begin()
-	if err == nil {
-		err = rest(out)
-	}
-	if err == nil {
-		err = sw.Flush()
-	}
-	if err != nil {
-		s.left(r.Context(), r.caller.Key, t, err)
-	}
+	_ = s.WriteStream(w, r.Context(), t.about(r.caller.Key), func(_ context.Context, sw *sse.Writer) error {
+		out := &frames{sw: sw, tail: t, id: t.from.Seq}
+		if err := out.Begin(); err != nil {
+			return err
+		}
+		if err := rest(out); err != nil {
+			return err
+		}
+		return sw.Flush()
+	})
 	return nil
 }
 
@@ -178,7 +175,11 @@ func (s *api) missed(r *apiRequest, out *frames, last int64) error {
 			return err
 		}
 		evs, ended := server.Until(evs, out.tail.turn)
-		if err := out.send(evs); err != nil || ended {
+		err = out.send(evs)
+		if err == nil {
+			err = out.sw.Flush()
+		}
+		if err != nil || ended {
 			return err
 		}
 	}
@@ -186,31 +187,6 @@ func (s *api) missed(r *apiRequest, out *frames, last int64) error {
 		return out.gone()
 	}
 	return out.done(true) // the reader had it all
-}
-
-// cursorOf reads the cursor in a header or parameter; given is false where there is
-// none.
-func cursorOf(param string, values []string) (cursor int64, given bool, err error) {
-	switch len(values) {
-	case 0:
-		return 0, false, nil
-	case 1:
-	default:
-		return 0, false, badCursor(param, "The cursor is there more than once.")
-	}
-	text := values[0]
-	if text == "" || text[0] == '0' && text != "0" || text[0] < '0' || text[0] > '9' {
-		return 0, false, badCursor(param, "The cursor is the id of a frame: 0, or a decimal number without sign, blank or leading zero.")
-	}
-	cursor, err = strconv.ParseInt(text, 10, 64)
-	if err != nil {
-		return 0, false, badCursor(param, "The cursor is the id of a frame: 0, or a decimal number that fits 63 bits.")
-	}
-	return cursor, true, nil
-}
-
-func badCursor(param, message string) *fault.Error {
-	return &fault.Error{Code: fault.InvalidCursor, Message: message, Param: param}
 }
 
 // replay reads the wish for everything that was missed.

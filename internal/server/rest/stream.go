@@ -2,18 +2,16 @@ package rest
 
 import (
 	"context"
-	"errors"
-	"log/slog"
+	"iter"
 	"net/http"
-	"os"
 	"time"
 
 	"github.com/google/uuid"
 
 	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/server"
 	"github.com/parley-server/parley/internal/session"
 	"github.com/parley-server/parley/internal/sse"
-	"github.com/parley-server/parley/internal/store/apikey"
 )
 
 const (
@@ -40,55 +38,15 @@ type tail struct {
 // its beginning or its end is in functions of its own, off this stack.
 func (s *api) stream(w http.ResponseWriter, r *apiRequest, t *tail) error {
 	key := r.caller.Key // and nothing else of r, so that the workspace can go
-	ctx, stop := s.Keys.While(r.Context(), key)
-	defer stop()
-	ctx, broken := context.WithCancelCause(ctx)
-	defer broken(nil)
-	sw := sse.Open(w, sse.Options{Keepalive: s.Keepalive, WriteTimeout: s.WriteTimeout, Broken: broken})
-	defer sw.Close()
-
-	out := &frames{sw: sw, tail: t, id: t.from.Seq}
-	err := out.begin()
-	if err == nil {
-		err = s.pump(ctx, out)
-	}
-	if err != nil {
-		s.left(ctx, key, t, err)
-	}
+	_ = server.StreamTurn(s.Server, w, r.Context(), t.about(key),
+		func(ctx context.Context) iter.Seq2[[]event.Event, error] { return s.Events(ctx, t.from, t.turn) },
+		func(sw *sse.Writer) server.BatchEncoder[event.Event] { return &frames{sw: sw, tail: t, id: t.from.Seq} })
 	return nil
 }
 
-// pump writes what comes until the turn is done.
-func (s *api) pump(ctx context.Context, out *frames) error {
-	for evs, err := range s.Events(ctx, out.tail.from, out.tail.turn) {
-		if errors.Is(err, session.ErrGone) {
-			return errors.Join(err, out.gone(), out.sw.Flush())
-		}
-		if err == nil {
-			err = out.send(evs)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// left notes why a stream closed without the done of its turn: its reader is gone
-// or too slow, its key is dead, its rows are, the database is, or the service stops.
-func (s *api) left(ctx context.Context, key string, t *tail, err error) {
-	level, why := slog.LevelDebug, "a stream ended early"
-	switch {
-	case errors.Is(err, session.ErrGone):
-		level, why = slog.LevelWarn, "told a stream that its events are gone"
-	case errors.Is(err, apikey.ErrDead):
-		level, why = slog.LevelInfo, "closed a stream: its key is not valid any more"
-	case errors.Is(err, os.ErrDeadlineExceeded) && errors.Is(err, sse.ErrBroken):
-		level, why = slog.LevelInfo, "closed a stream: its reader takes nothing"
-	case !errors.Is(err, sse.ErrBroken) && ctx.Err() == nil:
-		level, why = slog.LevelWarn, "closed a stream: it lost the database"
-	}
-	s.Log.Log(context.WithoutCancel(ctx), level, why, "session", t.from.Session, "turn", t.turn, "key", key, "err", err)
+// about returns what a stream is logged with.
+func (t *tail) about(key string) server.Stream {
+	return server.Stream{Session: t.from.Session, Turn: t.turn, Key: key}
 }
 
 // frames writes a tail of the log.
@@ -98,8 +56,8 @@ type frames struct {
 	id   int64 // of the newest frame
 }
 
-// begin sends the open frame of a stream that is attached later.
-func (f *frames) begin() error {
+// Begin writes the open frame of a stream that is attached later.
+func (f *frames) Begin() error {
 	if f.tail.head == nil {
 		return nil
 	}
@@ -110,7 +68,13 @@ func (f *frames) begin() error {
 	return f.sw.Flush()
 }
 
-// send writes a batch of events, in one piece where it can.
+// Batch writes a batch of events.
+func (f *frames) Batch(evs []event.Event) (ended bool, err error) { return false, f.send(evs) }
+
+// Gone writes the end of a stream whose events are not available.
+func (f *frames) Gone(error) error { return f.gone() }
+
+// send writes a batch of events, in one piece if it can.
 func (f *frames) send(evs []event.Event) error {
 	for i := range evs {
 		ev := &evs[i]
@@ -139,7 +103,7 @@ func (f *frames) send(evs []event.Event) error {
 			return err
 		}
 	}
-	return f.sw.Flush()
+	return nil
 }
 
 // shows reports whether an event is part of a stream. Others are of turns that are lined up.

@@ -254,7 +254,7 @@ func TestSlowReaderIsDropped(t *testing.T) {
 	dropped := make(chan struct{}, 1)
 	s := start(t, func(c *server.Config) {
 		c.WriteTimeout = time.Second
-		c.Log = slog.New(heard{c.Log.Handler(), "closed a stream: its reader takes nothing", dropped})
+		c.Log = slog.New(heard{c.Log.Handler(), "stream closed: client too slow", dropped})
 	})
 	slow := s.raw(t, "@text 4000 deltas of 4000 bytes")
 	first, err := slow.Next() // then nothing more

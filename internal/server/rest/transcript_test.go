@@ -36,13 +36,16 @@ func streamed(t *testing.T, c golden.Conversation, of *tail) string {
 	sw := sse.Open(w, sse.Options{})
 	defer sw.Close()
 	out := &frames{sw: sw, tail: of, id: of.from.Seq}
-	if err := out.begin(); err != nil {
+	if err := out.Begin(); err != nil {
 		t.Fatal(err)
 	}
 	for _, row := range c.Rows[of.from.Seq:] {
 		if err := out.send([]event.Event{row.Event}); err != nil {
 			t.Fatal(err)
 		}
+	}
+	if err := sw.Flush(); err != nil {
+		t.Fatal(err)
 	}
 	return w.Body.String()
 }

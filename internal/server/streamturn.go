@@ -1,0 +1,93 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"log/slog"
+	"net/http"
+	"os"
+
+	"github.com/google/uuid"
+
+	"github.com/parley-server/parley/internal/session"
+	"github.com/parley-server/parley/internal/sse"
+	"github.com/parley-server/parley/internal/store/apikey"
+)
+
+// Stream identifies a stream in the log.
+type Stream struct {
+	Session, Turn uuid.UUID
+	Key           string // of the caller: the stream ends when it is revoked
+}
+
+// BatchEncoder writes the batches of a turn as the frames of a protocol.
+type BatchEncoder[T any] interface {
+	// Begin writes and flushes the frames before the first batch.
+	Begin() error
+	// Batch writes a batch, which is flushed behind it; ended reports whether the stream ends with it.
+	Batch([]T) (ended bool, err error)
+	// Gone writes the end of a stream whose events were removed.
+	Gone(error) error
+}
+
+// StreamTurn follows a turn and writes its frames until the turn ends. It returns why the stream
+// ended before: session.ErrGone if the encoder has written so.
+func StreamTurn[T any](s *Server, w http.ResponseWriter, ctx context.Context, about Stream,
+	follow func(context.Context) iter.Seq2[[]T, error], encoder func(*sse.Writer) BatchEncoder[T],
+) error {
+	return s.WriteStream(w, ctx, about, func(ctx context.Context, sw *sse.Writer) error {
+		enc := encoder(sw)
+		if err := enc.Begin(); err != nil {
+			return err
+		}
+		for batch, err := range follow(ctx) {
+			if errors.Is(err, session.ErrGone) {
+				return errors.Join(err, enc.Gone(err), sw.Flush())
+			}
+			if err != nil {
+				return err
+			}
+			ended, err := enc.Batch(batch)
+			if err == nil {
+				err = sw.Flush()
+			}
+			if err != nil || ended {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// WriteStream opens an event stream for write. Its context ends when the key is revoked or the
+// client stops reading. An error of write is logged and returned.
+func (s *Server) WriteStream(w http.ResponseWriter, ctx context.Context, about Stream, write func(context.Context, *sse.Writer) error) error {
+	ctx, stop := s.Keys.While(ctx, about.Key)
+	defer stop()
+	ctx, broken := context.WithCancelCause(ctx)
+	defer broken(nil)
+	sw := sse.Open(w, sse.Options{Keepalive: s.Keepalive, WriteTimeout: s.WriteTimeout, Broken: broken})
+	defer sw.Close()
+	err := write(ctx, sw)
+	if err != nil {
+		s.logStreamEnd(ctx, about, err)
+	}
+	return err
+}
+
+// logStreamEnd logs why a stream ended before its turn.
+func (s *Server) logStreamEnd(ctx context.Context, about Stream, err error) {
+	level, why := slog.LevelDebug, "stream closed: client gone or server stopping"
+	switch {
+	case errors.Is(err, session.ErrGone):
+		level, why = slog.LevelWarn, "stream closed: events removed"
+	case errors.Is(err, apikey.ErrDead):
+		level, why = slog.LevelInfo, "stream closed: key not valid any more"
+	case errors.Is(err, os.ErrDeadlineExceeded) && errors.Is(err, sse.ErrBroken):
+		level, why = slog.LevelInfo, "stream closed: client too slow"
+	case !errors.Is(err, sse.ErrBroken) && ctx.Err() == nil:
+		level, why = slog.LevelWarn, "stream closed: events not readable"
+	}
+	s.Log.Log(context.WithoutCancel(ctx), level, why, "session", about.Session, "turn", about.Turn, "key", about.Key, "err", err)
+}
