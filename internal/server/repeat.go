@@ -52,9 +52,7 @@ func (s *Server) MarkDelivered(r *Request, rd Reading) {
 func (s *Server) RepeatedTurn(ctx context.Context, c Caller, req turn.Request, raw []byte) (rd Reading, ok bool, err error) {
 	ctx, cancel := s.Brief(ctx)
 	defer cancel()
-	hash := sha256.Sum256(raw)
-	req.Workspace, req.Key, req.Hash = c.Workspace, c.Key, hash[:]
-	before, ok, err := s.Turns.Repeated(ctx, req)
+	before, ok, err := s.Turns.Repeated(ctx, c.Request(req, raw))
 	if fault.From(err) != nil { // another message has that key
 		return rd, false, nil
 	}

@@ -17,16 +17,35 @@ import (
 	"github.com/parley-server/parley/internal/turn"
 )
 
+// StartTurn stores a message and starts its turn, or finds the turn that it started before. raw is
+// the request that makes it the same message; nil: req has a hash already. base is the public
+// address for links to a turn that is in the way.
+func (s *Server) StartTurn(ctx context.Context, base string, c Caller, req turn.Request, raw []byte) (turn.Started, error) {
+	if err := ctx.Err(); err != nil {
+		return turn.Started{}, err
+	}
+	started, err := s.Turns.Start(ctx, c.Request(req, raw))
+	if busy := inTheWay(err); busy != nil {
+		Link(base, c.Workspace, busy)
+	}
+	return started, err
+}
+
+// Request returns a message as one of this caller.
+func (c Caller) Request(req turn.Request, raw []byte) turn.Request {
+	req.Workspace, req.Key, req.Scopes = c.Workspace, c.Key, c.Scopes.Expand().Strings()
+	if raw != nil {
+		hash := sha256.Sum256(raw)
+		req.Hash = hash[:]
+	}
+	return req
+}
+
 // StartChatTurn stores a message, of which raw is what came, and has it answered. A chat client that
 // lost its stream sends the whole conversation again: where the session is answering this
 // very request, its turn is found instead.
 func (s *Server) StartChatTurn(w http.ResponseWriter, r *Request, req turn.Request, raw []byte) (Reading, error) {
-	if err := r.Context().Err(); err != nil {
-		return Reading{}, err
-	}
-	hash := sha256.Sum256(raw)
-	req.Workspace, req.Key, req.Scopes, req.Hash = r.Caller.Workspace, r.Caller.Key, r.Caller.Scopes.Expand().Strings(), hash[:]
-	started, err := s.Turns.Start(r.Context(), req)
+	started, err := s.StartTurn(r.Context(), s.Base(r.Request), r.Caller, req, raw)
 	ctx, cancel := s.Brief(context.WithoutCancel(r.Context()))
 	defer cancel()
 	if err == nil {
@@ -45,12 +64,11 @@ func (s *Server) StartChatTurn(w http.ResponseWriter, r *Request, req turn.Reque
 		return Reading{}, err
 	}
 	t, _, failed := s.Sessions.Answer(ctx, r.Caller.Workspace.ID, busy.TurnID)
-	if failed == nil && bytes.Equal(t.RequestHash, req.Hash) {
+	if failed == nil && bytes.Equal(t.RequestHash, r.Caller.Request(req, raw).Hash) {
 		w.Header().Set("Idempotent-Replayed", "true")
 		rd := reading(t)
 		return rd, rd.CheckReader(r.Caller)
 	}
-	Link(s.Base(r.Request), r.Caller.Workspace, busy)
 	return Reading{}, err
 }
 

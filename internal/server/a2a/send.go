@@ -2,7 +2,6 @@ package a2a
 
 import (
 	"context"
-	"errors"
 
 	"github.com/google/uuid"
 
@@ -125,9 +124,7 @@ func (c *call) begun(ctx context.Context, in *incoming) (turn.Started, error) {
 
 // asked is a message as turns have it, from this caller.
 func (c *call) asked(in *incoming) turn.Request {
-	req := in.Request
-	req.Workspace, req.Key, req.Scopes = c.caller.Workspace, c.caller.Key, c.caller.Scopes.Expand().Strings()
-	return req
+	return c.caller.Request(in.Request, nil)
 }
 
 // read reads a task as it is.
@@ -145,20 +142,22 @@ func (c *call) await(id uuid.UUID) (session.View, error) {
 	}
 	ctx, stop := c.Keys.While(c.r.Context(), c.caller.Key)
 	defer stop()
-	for evs, err := range c.Events(ctx, begin(v), id) {
-		if errors.Is(err, session.ErrGone) { // of a turn that is over: its answer is still there
-			break
-		}
-		if err != nil {
-			return v, err
-		}
+	var rests bool
+	_, err = c.AwaitTurn(ctx, begin(v), id, func(evs []event.Event) (*event.Event, error) {
 		for i := range evs {
-			if evs[i].Turn == id && (evs[i].Kind == event.KindInputRequired || evs[i].Kind == event.KindDone) {
-				if v, err = c.read(id); err != nil || stateOf(v.Turn).rests() {
-					return v, err
+			if ev := &evs[i]; ev.Turn == id && (ev.Kind == event.KindInputRequired || ev.Kind == event.KindDone) {
+				if v, err = c.read(id); err != nil {
+					return nil, err
+				}
+				if rests = stateOf(v.Turn).rests(); rests {
+					return ev, nil
 				}
 			}
 		}
+		return nil, nil
+	})
+	if err != nil || rests {
+		return v, err
 	}
 	return c.read(id)
 }

@@ -93,11 +93,7 @@ func stray() *fault.Error {
 
 // start stores the message. When it returns, the message will be answered.
 func (s *api) start(ctx context.Context, c *call, req turn.Request) (turn.Started, error) {
-	if err := ctx.Err(); err != nil {
-		return turn.Started{}, err
-	}
-	req.Workspace, req.Key, req.Scopes = c.caller.Workspace, c.caller.Key, c.caller.Scopes.Expand().Strings()
-	started, err := s.Turns.Start(ctx, req)
+	started, err := s.StartTurn(ctx, c.base, c.caller, req, nil)
 	f := fault.From(names.Told(err))
 	switch {
 	case f == nil:
@@ -108,11 +104,8 @@ func (s *api) start(ctx context.Context, c *call, req turn.Request) (turn.Starte
 		f.Message = "The agent is still answering an earlier message in this conversation. Wait and read its answer with get_messages, stop it with cancel_session, " +
 			"or send this message with the multitask_strategy enqueue or interrupt."
 	}
-	if t, ok := f.Detail.Turn.(*session.ActiveTurn); ok {
-		server.Link(c.base, c.caller.Workspace, t)
-		if t.Pending != nil {
-			f.Message += " It waits for a person: list_pending shows what for."
-		}
+	if t, ok := f.Detail.Turn.(*session.ActiveTurn); ok && t.Pending != nil {
+		f.Message += " It waits for a person: list_pending shows what for."
 	}
 	return started, f
 }

@@ -12,7 +12,6 @@ import (
 
 	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/fault"
-	"github.com/parley-server/parley/internal/pgerr"
 	"github.com/parley-server/parley/internal/server"
 	"github.com/parley-server/parley/internal/session"
 	"github.com/parley-server/parley/internal/store/filestore"
@@ -50,12 +49,7 @@ func (w *wait) result(ctx context.Context) (result, error) {
 			return w.question(ctx, question.Data, question.Seq)
 		}
 	}
-	brief, cancel := w.Brief(ctx)
-	defer cancel()
-	o, ended, err := w.Turns.Outcome(brief, w.call.caller.Workspace.ID, w.started.Turn)
-	if err == nil && !ended {
-		err = errors.New("the turn has ended without an answer")
-	}
+	o, err := w.TurnOutcome(ctx, w.call.caller, w.started.Turn)
 	if err != nil {
 		return result{}, w.lost(ctx, err)
 	}
@@ -65,13 +59,7 @@ func (w *wait) result(ctx context.Context) (result, error) {
 // follow tells how the turn goes until it asks what nobody has answered, or ends: then there is
 // no question.
 func (w *wait) follow(ctx context.Context, p *progress) (*event.Event, error) {
-	for evs, err := range w.Events(ctx, w.started.From, w.started.Turn) {
-		if errors.Is(err, session.ErrGone) { // of a turn that is over: its answer is still there
-			return nil, nil
-		}
-		if err != nil {
-			return nil, err
-		}
+	return w.AwaitTurn(ctx, w.started.From, w.started.Turn, func(evs []event.Event) (*event.Event, error) {
 		for i := range evs {
 			ev := &evs[i]
 			if ev.Turn != w.started.Turn {
@@ -92,8 +80,8 @@ func (w *wait) follow(ctx context.Context, p *progress) (*event.Event, error) {
 			}
 		}
 		p.flush()
-	}
-	return nil, nil
+		return nil, nil
+	})
 }
 
 // open reports which question this is, and whether it still waits for its answer.
@@ -192,17 +180,11 @@ type outcome struct {
 // lost says of a call that cannot be answered any more that it has had its effect: who only
 // hears "try again" sends it twice.
 func (w *wait) lost(ctx context.Context, err error) error {
-	why := "is stopping"
-	switch {
-	case fault.From(err) != nil:
-		return err
-	case context.Cause(ctx) != nil && !errors.Is(context.Cause(ctx), context.Canceled):
-		return context.Cause(ctx)
-	case errors.Is(err, context.Canceled) || ctx.Err() != nil: // the caller is gone, or the service is stopping
-	case pgerr.IsTransient(err):
-		why = "has lost its database"
-		w.Log.WarnContext(ctx, "a call lost the database after its message was stored", "session", w.started.Session, "turn", w.started.Turn, "err", err)
-	default:
+	if cause := context.Cause(ctx); fault.From(err) == nil && cause != nil && !errors.Is(cause, context.Canceled) {
+		return cause
+	}
+	why := w.WaitInterruption(ctx, w.started.Session, w.started.Turn, err)
+	if why == "" {
 		return err
 	}
 	taken, again := "message was accepted", "Do not send it again: it had no idempotency_key, and would start a second turn"

@@ -1,14 +1,12 @@
 package openai
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
 
 	"github.com/parley-server/parley/internal/fault"
-	"github.com/parley-server/parley/internal/pgerr"
 	"github.com/parley-server/parley/internal/server"
 	"github.com/parley-server/parley/internal/session"
 	"github.com/parley-server/parley/internal/store/apikey"
@@ -49,13 +47,8 @@ func (s *api) collect(r *server.Request, q requestBody, rd server.Reading, p ser
 // accepted says of a call that cannot be answered any more that its message was stored, and how
 // to be told the answer: who only hears "try again" sends it as another.
 func (s *api) accepted(r *server.Request, q requestBody, rd server.Reading, err error) error {
-	why := "is stopping"
-	switch {
-	case errors.Is(err, context.Canceled) || r.Context().Err() != nil: // or the caller is gone
-	case pgerr.IsTransient(err):
-		why = "has lost its database"
-		s.Log.WarnContext(r.Context(), "a call lost the database after its message was stored", "session", rd.Session(), "turn", rd.Turn, "err", err)
-	default:
+	why := s.WaitInterruption(r.Context(), rd.Session(), rd.Turn, err)
+	if why == "" {
 		return fmt.Errorf("wait for the turn: %w", err)
 	}
 	t := &session.ActiveTurn{TurnID: rd.Turn, SessionID: rd.Session(), Status: session.Running, LastSeq: rd.From.Seq}

@@ -1,14 +1,12 @@
 package rest
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/http"
 
 	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/fault"
-	"github.com/parley-server/parley/internal/pgerr"
 	"github.com/parley-server/parley/internal/server"
 	"github.com/parley-server/parley/internal/session"
 	"github.com/parley-server/parley/internal/store/apikey"
@@ -31,16 +29,7 @@ func (s *api) block(w http.ResponseWriter, r *apiRequest, started turn.Started) 
 func (s *api) await(r *apiRequest, started turn.Started, seen *session.ActiveTurn) (turn.Outcome, error) {
 	ctx, stop := s.Keys.While(r.Context(), r.caller.Key)
 	defer stop()
-	for evs, err := range s.Events(ctx, started.From, started.Turn) {
-		if errors.Is(err, apikey.ErrDead) {
-			return turn.Outcome{}, apikey.Invalid()
-		}
-		if errors.Is(err, session.ErrGone) { // of a turn that is over: its answer is still there
-			break
-		}
-		if err != nil {
-			return turn.Outcome{}, fmt.Errorf("wait for the turn: %w", err)
-		}
+	question, err := s.AwaitTurn(ctx, started.From, started.Turn, func(evs []event.Event) (*event.Event, error) {
 		for i := range evs {
 			ev := &evs[i]
 			seen.LastSeq = ev.Seq
@@ -49,19 +38,22 @@ func (s *api) await(r *apiRequest, started turn.Started, seen *session.ActiveTur
 			case ev.Kind == event.KindStarted:
 				seen.Status = session.Running
 			case ev.Kind == event.KindInputRequired:
-				ctx, cancel := s.Brief(ctx)
-				defer cancel()
-				return s.Turns.Asking(ctx, r.caller.Workspace.ID, started.Turn, ev.Data)
+				return ev, nil
 			}
 		}
+		return nil, nil
+	})
+	switch {
+	case errors.Is(err, apikey.ErrDead):
+		return turn.Outcome{}, apikey.Invalid()
+	case err != nil:
+		return turn.Outcome{}, fmt.Errorf("wait for the turn: %w", err)
+	case question == nil:
+		return s.TurnOutcome(ctx, r.caller, started.Turn)
 	}
 	ctx, cancel := s.Brief(ctx)
 	defer cancel()
-	outcome, ended, err := s.Turns.Outcome(ctx, r.caller.Workspace.ID, started.Turn)
-	if err == nil && !ended {
-		err = errors.New("the turn has ended without an answer")
-	}
-	return outcome, err
+	return s.Turns.Asking(ctx, r.caller.Workspace.ID, started.Turn, question.Data)
 }
 
 // active is what is known of a turn when its message was stored.
@@ -72,15 +64,8 @@ func active(started turn.Started) *session.ActiveTurn {
 // accepted says of a call that cannot be answered any more that its message was
 // stored: who only hears "try again" sends it twice. Its answer is what comes after from.
 func (s *api) accepted(r *apiRequest, from int64, t *session.ActiveTurn, err error) error {
-	why := "is stopping"
-	switch {
-	case fault.From(err) != nil:
-		return err
-	case errors.Is(err, context.Canceled) || r.Context().Err() != nil: // the caller is gone, or the service is stopping
-	case pgerr.IsTransient(err):
-		why = "has lost its database"
-		s.Log.WarnContext(r.Context(), "a call lost the database after its message was stored", "session", t.SessionID, "turn", t.TurnID, "err", err)
-	default:
+	why := s.WaitInterruption(r.Context(), t.SessionID, t.TurnID, err)
+	if why == "" {
 		return err
 	}
 	again := "Do not send it again: it had no Idempotency-Key, and would start a second turn"

@@ -1,7 +1,6 @@
 package rest
 
 import (
-	"crypto/sha256"
 	"net/http"
 
 	"github.com/google/uuid"
@@ -10,7 +9,6 @@ import (
 	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/server"
 	"github.com/parley-server/parley/internal/server/request"
-	"github.com/parley-server/parley/internal/session"
 	"github.com/parley-server/parley/internal/turn"
 )
 
@@ -50,7 +48,7 @@ func (s *api) sendMessage(w http.ResponseWriter, r *apiRequest) error {
 		}
 		defer release()
 	}
-	started, err := s.start(r, m.Request, raw)
+	started, err := s.StartTurn(r.Context(), s.Base(r.Request), r.caller, m.Request, raw)
 	if err != nil {
 		return err
 	}
@@ -76,22 +74,6 @@ func takes(r *http.Request, stream bool) error {
 		return nil
 	}
 	return fault.New(fault.NotAcceptable, "The answer is %s, which the Accept header does not allow. With \"stream\":%t it is %s.", is, way, other)
-}
-
-// start stores the message. When it returns, the message will be answered.
-func (s *api) start(r *apiRequest, req turn.Request, raw []byte) (turn.Started, error) {
-	if err := r.Context().Err(); err != nil {
-		return turn.Started{}, err
-	}
-	hash := sha256.Sum256(raw)
-	req.Workspace, req.Key, req.Scopes, req.Hash = r.caller.Workspace, r.caller.Key, r.caller.Scopes.Expand().Strings(), hash[:]
-	started, err := s.Turns.Start(r.Context(), req)
-	if f := fault.From(err); f != nil {
-		if t, ok := f.Detail.Turn.(*session.ActiveTurn); ok {
-			s.link(r, t)
-		}
-	}
-	return started, err
 }
 
 // show streams a turn that was just started, or that a client with a cursor comes

@@ -1,0 +1,57 @@
+package server
+
+import (
+	"context"
+	"errors"
+
+	"github.com/google/uuid"
+
+	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/pgerr"
+	"github.com/parley-server/parley/internal/session"
+	"github.com/parley-server/parley/internal/turn"
+)
+
+// AwaitTurn follows a turn until it ends or visit returns one of its events, which AwaitTurn then
+// returns. The events of a turn that has ended may be removed: its outcome is still stored.
+func (s *Server) AwaitTurn(ctx context.Context, from session.From, turn uuid.UUID, visit func([]event.Event) (*event.Event, error)) (*event.Event, error) {
+	for evs, err := range s.Events(ctx, from, turn) {
+		if errors.Is(err, session.ErrGone) {
+			return nil, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		if ev, err := visit(evs); ev != nil || err != nil {
+			return ev, err
+		}
+	}
+	return nil, nil
+}
+
+// TurnOutcome returns the outcome of a turn that has ended.
+func (s *Server) TurnOutcome(ctx context.Context, c Caller, id uuid.UUID) (turn.Outcome, error) {
+	ctx, cancel := s.Brief(ctx)
+	defer cancel()
+	outcome, ended, err := s.Turns.Outcome(ctx, c.Workspace.ID, id)
+	if err == nil && !ended {
+		err = errors.New("the turn has ended without an answer")
+	}
+	return outcome, err
+}
+
+// WaitInterruption returns why this server cannot wait for a turn any more whose message is stored,
+// as the end of a sentence about it; "" if err is something else. ctx is the request's.
+func (s *Server) WaitInterruption(ctx context.Context, session, turn uuid.UUID, err error) string {
+	switch {
+	case fault.From(err) != nil:
+		return ""
+	case errors.Is(err, context.Canceled) || ctx.Err() != nil: // or the client is gone
+		return "is stopping"
+	case pgerr.IsTransient(err):
+		s.Log.WarnContext(ctx, "a call lost the database after its message was stored", "session", session, "turn", turn, "err", err)
+		return "has lost its database"
+	}
+	return ""
+}
