@@ -144,6 +144,9 @@ func TestImportsFollowThePicture(t *testing.T) {
 			if strings.HasPrefix(imp, module+testingTree) && !strings.HasPrefix(p.ImportPath, module+testingTree) {
 				t.Errorf("%s must not import %s: only tests do", name, imp)
 			}
+			if protocolOf(name) != "" && protocolOf(imp) != "" && protocolOf(name) != protocolOf(imp) {
+				t.Errorf("%s must not import %s: protocols share what is in internal/server", name, imp)
+			}
 			if other, ok := strings.CutPrefix(imp, module); ok && allowed != "*" && !slices.Contains(strings.Fields(allowed), other) {
 				t.Errorf("%s must not import %s", name, other)
 			}
@@ -154,6 +157,15 @@ func TestImportsFollowThePicture(t *testing.T) {
 			}
 		}
 	}
+}
+
+// protocolOf returns the protocol that a package implements, or "".
+func protocolOf(path string) string {
+	path, in := strings.CutPrefix(strings.TrimPrefix(path, module), "internal/server/")
+	if !in || path == "request" {
+		return ""
+	}
+	return path
 }
 
 type pkg struct {
