@@ -28,7 +28,7 @@ func (s *Server) Events(ctx context.Context, from session.From, turn uuid.UUID) 
 				}
 				since = time.Time{}
 				s.reads.Note(ctx, nil)
-				evs, ended := Until(evs, turn)
+				evs, ended := CutAtDone(evs, turn)
 				if !yield(evs, nil) || ended {
 					return
 				}
@@ -46,8 +46,8 @@ func (s *Server) Events(ctx context.Context, from session.From, turn uuid.UUID) 
 	}
 }
 
-// Until cuts a batch off after the done of a turn.
-func Until(evs []event.Event, turn uuid.UUID) (cut []event.Event, ended bool) {
+// CutAtDone cuts a batch after the done of a turn; ended reports whether it has one.
+func CutAtDone(evs []event.Event, turn uuid.UUID) (cut []event.Event, ended bool) {
 	for i := range evs {
 		if evs[i].Kind == event.KindDone && evs[i].Turn == turn {
 			return evs[:i+1], true

@@ -11,24 +11,24 @@ import (
 	"github.com/parley-server/parley/internal/store/workspace"
 )
 
-// Caller is who a request comes from, and where they are at home.
+// Caller is the client of a request, known by its key, with the workspace of the key.
 type Caller struct {
 	apikey.Principal
 	Workspace workspace.Workspace
 }
 
-// Terms are what a request must fulfil.
-type Terms struct {
+// Requirement lists the scope, rate class and workspace that a request needs.
+type Requirement struct {
 	Scope apikey.Scope
 	Class ratelimit.Class
 	// Names reports whether the request names this workspace; nil: it names none.
 	Names func(workspace.Workspace) bool
 }
 
-// Admit finds out who asks, what they may see and how often: 401, then 404 for the
+// Authorize checks the key, workspace, scope and quota of a request, in this order: 401, then 404 for the
 // workspace, then 403, then 429. It reads the caller's own workspace whatever the request
 // names, so that another's answers, and takes as long, as one that does not exist.
-func (s *Server) Admit(w http.ResponseWriter, r *http.Request, t Terms) (Caller, error) {
+func (s *Server) Authorize(w http.ResponseWriter, r *http.Request, t Requirement) (Caller, error) {
 	ctx, cancel := s.Brief(r.Context())
 	defer cancel()
 	p, err := s.authenticate(ctx, r)
@@ -45,10 +45,10 @@ func (s *Server) Admit(w http.ResponseWriter, r *http.Request, t Terms) (Caller,
 	}
 	if !p.Scopes.Allows(t.Scope) {
 		nameScopes(w, p, t.Scope)
-		return Caller{}, Lacks(t.Scope)
+		return Caller{}, MissingScope(t.Scope)
 	}
 	c := Caller{p, own}
-	if err := s.Ration(ctx, w, c, t.Class); err != nil {
+	if err := s.CountRequest(ctx, w, c, t.Class); err != nil {
 		return Caller{}, err
 	}
 	if !whole { // there was nothing left a moment ago, and now there is
@@ -69,8 +69,8 @@ func nameScopes(w http.ResponseWriter, p apikey.Principal, lacks apikey.Scope) {
 	w.Header().Set("X-Key-Scopes", p.Scopes.String())
 }
 
-// Lacks is the answer to a key that would need a scope.
-func Lacks(s apikey.Scope) *fault.Error {
+// MissingScope returns the error of a key without a scope.
+func MissingScope(s apikey.Scope) *fault.Error {
 	return &fault.Error{Code: fault.InsufficientScope, Detail: fault.Detail{RequiredScope: string(s)},
 		Message: fmt.Sprintf("This key lacks the scope %[1]s. Use a key that has it; "+
 			"an administrator can create one with parley keys create --scope %[1]s.", s)}

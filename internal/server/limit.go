@@ -12,9 +12,9 @@ import (
 	"github.com/parley-server/parley/internal/store/workspace"
 )
 
-// Ration counts a request against its key's quota, and tells in its answer what is
-// left. A request that cannot be counted passes.
-func (s *Server) Ration(ctx context.Context, w http.ResponseWriter, c Caller, class ratelimit.Class) error {
+// CountRequest counts a request against its key's quota and sets the headers that report it. A
+// request that cannot be counted passes.
+func (s *Server) CountRequest(ctx context.Context, w http.ResponseWriter, c Caller, class ratelimit.Class) error {
 	q, err := s.Count(ctx, c, class)
 	if q.Size == 0 {
 		return err
@@ -42,9 +42,9 @@ func (s *Server) Count(ctx context.Context, c Caller, class ratelimit.Class) (ra
 	return q, err
 }
 
-// Hold counts a caller as one who has a stream open until release is called. A call that
-// waits is one too: it holds a connection.
-func (s *Server) Hold(ctx context.Context, c Caller) (release func(), err error) {
+// HoldStream counts an open stream of a caller until release is called. A call that waits counts
+// too: it holds a connection.
+func (s *Server) HoldStream(ctx context.Context, c Caller) (release func(), err error) {
 	most := s.limits(c.Workspace).Streams
 	if most == 0 {
 		return func() {}, nil

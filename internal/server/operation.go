@@ -71,7 +71,7 @@ func (s *Server) serveOperation(w http.ResponseWriter, r *http.Request, op Opera
 }
 
 func (s *Server) authorize(w http.ResponseWriter, r *Request, op Operation) (err error) {
-	terms := Terms{Scope: op.Scope, Class: op.Class}
+	terms := Requirement{Scope: op.Scope, Class: op.Class}
 	if ref := r.PathValue("id"); ref != "" {
 		terms.Names = func(own workspace.Workspace) bool {
 			if id, ok := request.ID(ref); ok {
@@ -80,6 +80,6 @@ func (s *Server) authorize(w http.ResponseWriter, r *Request, op Operation) (err
 			return ref == own.Slug
 		}
 	}
-	r.Caller, err = s.Admit(w, r.Request, terms)
+	r.Caller, err = s.Authorize(w, r.Request, terms)
 	return err
 }

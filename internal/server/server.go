@@ -117,17 +117,17 @@ func Link(base string, w workspace.Workspace, t *session.ActiveTurn) {
 	t.EventsURL, t.CancelURL = at+"/events", at+"/cancel"
 }
 
-// Absolute completes an address that a store could only begin with a slash.
-func Absolute(base, address string) string {
+// AbsoluteURL prepends base to an address that begins with a slash.
+func AbsoluteURL(base, address string) string {
 	if strings.HasPrefix(address, "/") {
 		return base + address
 	}
 	return address
 }
 
-// Complete is Absolute for files that are shown.
-func Complete(base string, files []event.File) {
+// CompleteLinks makes the download addresses of files absolute.
+func CompleteLinks(base string, files []event.File) {
 	for i := range files {
-		files[i].DownloadURL = Absolute(base, files[i].DownloadURL)
+		files[i].DownloadURL = AbsoluteURL(base, files[i].DownloadURL)
 	}
 }

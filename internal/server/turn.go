@@ -105,7 +105,7 @@ func (rd Reading) CheckReader(c Caller) error {
 	if rd.starter != nil && *rd.starter == c.Key || c.Scopes.Allows(apikey.SessionsRead) {
 		return nil
 	}
-	return Lacks(apikey.SessionsRead)
+	return MissingScope(apikey.SessionsRead)
 }
 
 // AttachTurn is the turn in progress of a session, for a client that comes to it; ok is false where

@@ -109,7 +109,7 @@ func (c *call) decision(ctx context.Context, v session.View, in *incoming) (a tu
 		return a, err
 	}
 	if a.Pattern != "" && !c.caller.Scopes.Allows(apikey.Chat) { // it is for every conversation of the workspace
-		return a, server.Lacks(apikey.Chat)
+		return a, server.MissingScope(apikey.Chat)
 	}
 	return a, nil
 }

@@ -41,7 +41,7 @@ func (s *api) card(w http.ResponseWriter, r *http.Request) error {
 		cache = "private, max-age=300"
 	}
 	if s.noCard || len(r.Header.Values("Authorization")) > 0 {
-		caller, err := s.Admit(w, r, server.Terms{Scope: apikey.A2A, Class: ratelimit.Calls})
+		caller, err := s.Authorize(w, r, server.Requirement{Scope: apikey.A2A, Class: ratelimit.Calls})
 		if err != nil {
 			return err
 		}

@@ -145,7 +145,7 @@ func dataPart(data json.RawMessage) part { return part{Data: data, MediaType: js
 func fileParts(base string, files []event.File) []part {
 	parts := make([]part, len(files))
 	for i, f := range files {
-		parts[i] = part{URL: server.Absolute(base, f.DownloadURL), Filename: f.Filename, MediaType: f.MIME, Metadata: map[string]any{"size": f.Size}}
+		parts[i] = part{URL: server.AbsoluteURL(base, f.DownloadURL), Filename: f.Filename, MediaType: f.MIME, Metadata: map[string]any{"size": f.Size}}
 	}
 	return parts
 }

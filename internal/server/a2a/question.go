@@ -25,10 +25,10 @@ func question(base string, t *task, q event.InputRequired) *message {
 	var text strings.Builder
 	switch q.What {
 	case event.InputSecret:
-		q.SecretURL = server.Absolute(base, q.SecretURL)
+		q.SecretURL = server.AbsoluteURL(base, q.SecretURL)
 		fmt.Fprintf(&text, "The agent needs the secret %s. Never send it here: a person gives it at %s .\n\n%s", q.KeyName, q.SecretURL, render.Agent(q.Reason))
 	default:
-		q.DecideURL = server.Absolute(base, q.DecideURL)
+		q.DecideURL = server.AbsoluteURL(base, q.DecideURL)
 		text.WriteString("The agent wants to do this. Answer with a message on this task that has the data part {\"decision\":\"allow\"} or {\"decision\":\"deny\"}.\n\n")
 		text.WriteString(render.Approval(q))
 	}

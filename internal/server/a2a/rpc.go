@@ -42,7 +42,7 @@ func (s *api) serve(w http.ResponseWriter, r *http.Request) error {
 	if r.Method != http.MethodPost {
 		return server.RejectMethod(w, r, "OPTIONS, POST")
 	}
-	caller, err := s.Admit(w, r, server.Terms{Scope: apikey.A2A, Class: ratelimit.Calls})
+	caller, err := s.Authorize(w, r, server.Requirement{Scope: apikey.A2A, Class: ratelimit.Calls})
 	if err != nil {
 		return err
 	}

@@ -20,7 +20,7 @@ func (c *call) send() (any, error) {
 		return nil, err
 	}
 	if !in.immediately {
-		release, err := c.Hold(c.r.Context(), c.caller)
+		release, err := c.HoldStream(c.r.Context(), c.caller)
 		if err != nil {
 			return nil, err
 		}
@@ -56,7 +56,7 @@ func (c *call) sendStream() (any, error) {
 	if in.cursor, err = c.cursor(); err != nil {
 		return nil, err
 	}
-	release, err := c.Hold(c.r.Context(), c.caller)
+	release, err := c.HoldStream(c.r.Context(), c.caller)
 	if err != nil {
 		return nil, err
 	}

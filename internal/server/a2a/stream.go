@@ -56,7 +56,7 @@ func (c *call) subscribe() (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	release, err := c.Hold(c.r.Context(), c.caller)
+	release, err := c.HoldStream(c.r.Context(), c.caller)
 	if err != nil {
 		return nil, err
 	}

@@ -51,7 +51,7 @@ func (s *api) answer(w http.ResponseWriter, r *server.Request, in input, thread 
 		if in.said.Session = thread; active { // it waits for the turn that goes on
 			in.said.Multitask = turn.Enqueue
 		}
-		if err := s.Ration(r.Context(), w, r.Caller, ratelimit.Messages); err != nil {
+		if err := s.CountRequest(r.Context(), w, r.Caller, ratelimit.Messages); err != nil {
 			return err
 		}
 		next, err := s.StartChatTurn(w, r, in.said.Request, in.said.sent)
@@ -118,7 +118,7 @@ func decision(asked session.Approval, rs resume, c server.Caller, param string) 
 	case rs.cancelled && (asked.Status == string(event.Expired) || asked.Status == "canceled"):
 		return a, false, nil
 	case rs.cancelled && secret && asked.Status == pending && !c.Scopes.Allows(apikey.Secret):
-		return a, false, server.Lacks(apikey.Secret)
+		return a, false, server.MissingScope(apikey.Secret)
 	case rs.cancelled && secret:
 		a.Outcome = event.Skipped
 	case rs.cancelled:

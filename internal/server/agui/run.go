@@ -33,7 +33,7 @@ func (s *api) run(w http.ResponseWriter, r *server.Request) error {
 			in.ignored = append(in.ignored, "messages")
 		}
 	}
-	release, err := s.Hold(r.Context(), r.Caller)
+	release, err := s.HoldStream(r.Context(), r.Caller)
 	if err != nil {
 		return err
 	}
@@ -77,7 +77,7 @@ func (s *api) thread(r *server.Request, thread string) (id uuid.UUID, ok bool, e
 
 // say starts a turn with a message. Where another is in the way, that is the outcome of the run.
 func (s *api) say(w http.ResponseWriter, r *server.Request, in input) error {
-	if err := s.Ration(r.Context(), w, r.Caller, ratelimit.Messages); err != nil {
+	if err := s.CountRequest(r.Context(), w, r.Caller, ratelimit.Messages); err != nil {
 		return err
 	}
 	rd, err := s.StartChatTurn(w, r, in.said.Request, in.said.sent)

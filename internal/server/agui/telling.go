@@ -116,7 +116,7 @@ func (t *Encoder) row(row server.Row) (out []any) {
 	case event.Structured:
 		t.result = b.Result
 	case event.Attachment:
-		server.Complete(t.about.Base, b.Attachments)
+		server.CompleteLinks(t.about.Base, b.Attachments)
 		return append(t.close(), frame{Type: "CUSTOM", Name: "attachment", Value: b})
 	case event.Error:
 		t.error = &b
@@ -166,10 +166,10 @@ func (t *Encoder) interrupt(b event.InputRequired) frame {
 	in := interrupt{ID: b.ApprovalID, Reason: "tool_call", Message: "The agent wants to do this, and waits for an approval.\n\n" + render.Approval(b), Schema: approvalSchema, ExpiresAt: b.ExpiresAt}
 	if b.What == event.InputSecret {
 		in.Reason, in.Message, in.Schema, in.ToolCallID = "input_required", strings.TrimSpace("The secret "+b.KeyName+" is needed.\n\n"+render.Agent(b.Reason)), nil, b.ToolUseID
-		in.Metadata = map[string]any{"kind": b.What, "key_name": b.KeyName, "secret_url": server.Absolute(t.about.Base, b.SecretURL)}
+		in.Metadata = map[string]any{"kind": b.What, "key_name": b.KeyName, "secret_url": server.AbsoluteURL(t.about.Base, b.SecretURL)}
 	} else {
 		in.ToolCallID = b.Operations[0].ToolUseID
-		in.Metadata = map[string]any{"kind": b.What, "operations": b.Operations, "decide_url": server.Absolute(t.about.Base, b.DecideURL)}
+		in.Metadata = map[string]any{"kind": b.What, "operations": b.Operations, "decide_url": server.AbsoluteURL(t.about.Base, b.DecideURL)}
 		if b.SeparateApprover {
 			in.Metadata["separate_approver"] = true
 		}

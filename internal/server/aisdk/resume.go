@@ -24,7 +24,7 @@ func (s *api) chat(r *server.Request) (id uuid.UUID, ok bool, err error) {
 
 // resume tells the turn in progress again, from its beginning.
 func (s *api) resume(w http.ResponseWriter, r *server.Request) error {
-	release, err := s.Hold(r.Context(), r.Caller)
+	release, err := s.HoldStream(r.Context(), r.Caller)
 	if err != nil {
 		return err
 	}

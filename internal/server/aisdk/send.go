@@ -26,7 +26,7 @@ func (s *api) send(w http.ResponseWriter, r *server.Request) error {
 	if ignored {
 		q.ignored = append(q.ignored, "messages")
 	}
-	release, err := s.Hold(r.Context(), r.Caller)
+	release, err := s.HoldStream(r.Context(), r.Caller)
 	if err != nil {
 		return err
 	}
@@ -35,7 +35,7 @@ func (s *api) send(w http.ResponseWriter, r *server.Request) error {
 	var rd server.Reading
 	if len(q.answers) > 0 {
 		rd, err = s.answer(r, q)
-	} else if err = s.Ration(r.Context(), w, r.Caller, ratelimit.Messages); err == nil {
+	} else if err = s.CountRequest(r.Context(), w, r.Caller, ratelimit.Messages); err == nil {
 		rd, err = s.StartChatTurn(w, r, q.Request, q.sent)
 	}
 	if err != nil {

@@ -93,7 +93,7 @@ func (t *Encoder) row(row server.Row) (out []any) {
 		out = t.close()
 		for _, f := range b.Attachments {
 			t.files++
-			f.DownloadURL = server.Absolute(t.base, f.DownloadURL)
+			f.DownloadURL = server.AbsoluteURL(t.base, f.DownloadURL)
 			out = append(out, frame{Type: "data-attachment", ID: "attachment-" + strconv.Itoa(t.files), Data: f})
 		}
 		return out
@@ -177,7 +177,7 @@ func (t *Encoder) note(text string) []any {
 
 func (t *Encoder) secret(b event.InputRequired, status string) frame {
 	return frame{Type: "data-secret-request", ID: b.ApprovalID.String(), Data: secretRequest{b.ApprovalID, b.KeyName, b.Reason,
-		server.Absolute(t.base, b.SecretURL), b.ExpiresAt, status}}
+		server.AbsoluteURL(t.base, b.SecretURL), b.ExpiresAt, status}}
 }
 
 // decided tells who has the question on the screen how it was answered.

@@ -96,7 +96,7 @@ func (s *api) forbid(next mcp.MethodHandler) mcp.MethodHandler {
 			v := ctx.Value(visitKey{}).(*visit)
 			for _, t := range s.tools {
 				if t.spec.Name == r.Params.Name && !v.caller.Scopes.Allows(t.scope) {
-					return refusal(server.Lacks(t.scope)), nil
+					return refusal(server.MissingScope(t.scope)), nil
 				}
 			}
 		}

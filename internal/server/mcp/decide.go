@@ -40,12 +40,12 @@ func (s *api) decideApproval(ctx context.Context, c *call) (result, error) {
 		return result{}, err
 	}
 	if a.Pattern != "" && !c.caller.Scopes.Allows(apikey.Chat) { // it is for every conversation of the workspace
-		f := server.Lacks(apikey.Chat)
+		f := server.MissingScope(apikey.Chat)
 		f.Param, f.Message = "allowlist_pattern", f.Message+" An allowlist_pattern holds for every conversation: leave it out to allow this once."
 		return result{}, f
 	}
 	if stay {
-		release, err := s.Hold(ctx, c.caller)
+		release, err := s.HoldStream(ctx, c.caller)
 		if err != nil {
 			return result{}, err
 		}

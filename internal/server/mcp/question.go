@@ -22,7 +22,7 @@ func linked(base string, question json.RawMessage) json.RawMessage {
 	for _, name := range []string{"decide_url", "secret_url"} {
 		var address string
 		if json.Unmarshal(q[name], &address) == nil && address != "" {
-			q[name], _ = json.Marshal(server.Absolute(base, address)) // of a string it cannot fail
+			q[name], _ = json.Marshal(server.AbsoluteURL(base, address)) // of a string it cannot fail
 		}
 	}
 	text, err := json.Marshal(q)

@@ -97,8 +97,8 @@ func (s *api) getMessages(ctx context.Context, c *call) (result, error) {
 		return result{}, err
 	}
 	for _, f := range files {
-		server.Complete(c.base, f.In)
-		server.Complete(c.base, f.Out)
+		server.CompleteLinks(c.base, f.In)
+		server.CompleteLinks(c.base, f.Out)
 	}
 	for i := range page.Data {
 		m := &page.Data[i]

@@ -37,7 +37,7 @@ func (s *api) sendMessage(ctx context.Context, c *call) (result, error) {
 			return result{}, err
 		}
 	}
-	release, err := s.Hold(ctx, c.caller)
+	release, err := s.HoldStream(ctx, c.caller)
 	if err != nil {
 		return result{}, err
 	}

@@ -35,7 +35,7 @@ func (s *api) serve(w http.ResponseWriter, r *http.Request) error {
 	if err := s.CheckOrigin(r); err != nil {
 		return err
 	}
-	caller, err := s.Admit(w, r, server.Terms{Scope: apikey.MCPRead, Class: ratelimit.Calls})
+	caller, err := s.Authorize(w, r, server.Requirement{Scope: apikey.MCPRead, Class: ratelimit.Calls})
 	if err != nil {
 		return err
 	}

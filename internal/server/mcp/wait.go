@@ -116,7 +116,7 @@ func (w *wait) question(ctx context.Context, data json.RawMessage, seq int64) (r
 
 // told is the result that an outcome makes.
 func (w *wait) told(o turn.Outcome) result {
-	server.Complete(w.call.base, o.Attachments)
+	server.CompleteLinks(w.call.base, o.Attachments)
 	again := w.started.Replayed && w.call.message.state == "" // the answer to a question comes with the call that it was put to
 	res := result{value: outcome{o, again, w.notice}}
 	switch {

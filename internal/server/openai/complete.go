@@ -44,7 +44,7 @@ func (s *api) answer(w http.ResponseWriter, r *server.Request, in *incoming, tel
 	if chore(r.Header, q.text) {
 		return fault.New(fault.InvalidRequestBody, "This is a task of Open WebUI's own, a title or the like, and no message for the agent. Set another task model in its settings.")
 	}
-	release, err := s.Hold(r.Context(), r.Caller)
+	release, err := s.HoldStream(r.Context(), r.Caller)
 	if err != nil {
 		return err
 	}

@@ -34,7 +34,7 @@ func question(ask event.InputRequired, number int, about About) string {
 			without = fmt.Sprintf("or `%s` to end the turn. To go on without it takes a key with the scope secret.", stop)
 		}
 		fmt.Fprintf(&b, "\n\nIts value never travels through a chat: until %s somebody who may gives it with `parley secret provide %s`, or sends it to %s . "+
-			"Then reply `continue`, %s%s", until, ask.ApprovalID, server.Absolute(about.Base, ask.SecretURL), without, bound)
+			"Then reply `continue`, %s%s", until, ask.ApprovalID, server.AbsoluteURL(about.Base, ask.SecretURL), without, bound)
 		return b.String()
 	}
 	shown := ask.Step()
@@ -45,7 +45,7 @@ func question(ask event.InputRequired, number int, about About) string {
 		bound = " " + needs + bound
 	}
 	fmt.Fprintf(&b, "**Approval needed:**\n\n%s\n\nReply `%s` or `%s` until %s.%s ", render.Calls(shown), yes, no, until, bound)
-	fmt.Fprintf(&b, "Elsewhere: `parley approvals show %s` has it whole and `parley approvals allow %[1]s` allows it, or a POST to %s .", ask.ApprovalID, server.Absolute(about.Base, ask.DecideURL))
+	fmt.Fprintf(&b, "Elsewhere: `parley approvals show %s` has it whole and `parley approvals allow %[1]s` allows it, or a POST to %s .", ask.ApprovalID, server.AbsoluteURL(about.Base, ask.DecideURL))
 	return b.String()
 }
 

@@ -103,7 +103,7 @@ func (s *api) decide(r *server.Request, b binding, said word) (rd reply, ok bool
 		answer := turn.Answer{Approval: a.ApprovalID, Outcome: event.Denied}
 		switch {
 		case secret && !r.Caller.Scopes.Allows(apikey.Secret):
-			return rd, true, server.Lacks(apikey.Secret)
+			return rd, true, server.MissingScope(apikey.Secret)
 		case secret:
 			answer.Outcome = event.Skipped
 		case said.kind == allow:

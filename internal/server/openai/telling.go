@@ -200,7 +200,7 @@ func (t *Encoder) files(list []event.File) []any {
 	var links []string
 	for _, f := range list {
 		name := strings.NewReplacer("[", "(", "]", ")", "\n", " ", "\r", " ").Replace(f.Filename)
-		links = append(links, fmt.Sprintf("[%s](%s)", name, server.Absolute(t.about.Base, f.DownloadURL)))
+		links = append(links, fmt.Sprintf("[%s](%s)", name, server.AbsoluteURL(t.about.Base, f.DownloadURL)))
 	}
 	t.broke = true
 	return t.aside(strings.Join(links, "\n"))

@@ -77,7 +77,7 @@ func (s *api) reply(w http.ResponseWriter, r *server.Request, q requestBody, raw
 			return reply{Reading: rd}, err
 		}
 	}
-	if err := s.Ration(r.Context(), w, r.Caller, ratelimit.Messages); err != nil {
+	if err := s.CountRequest(r.Context(), w, r.Caller, ratelimit.Messages); err != nil {
 		return reply{}, err
 	}
 	rd, err := s.StartChatTurn(w, r, q.Request, raw)

@@ -20,7 +20,7 @@ func (s *api) block(w http.ResponseWriter, r *apiRequest, started turn.Started) 
 	if err != nil {
 		return s.accepted(r, started.From.Seq, seen, err)
 	}
-	server.Complete(s.Base(r.Request), outcome.Attachments)
+	server.CompleteLinks(s.Base(r.Request), outcome.Attachments)
 	return server.WriteJSON(w, http.StatusOK, outcome)
 }
 

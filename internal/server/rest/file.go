@@ -56,7 +56,7 @@ func (s *api) createFile(w http.ResponseWriter, r *apiRequest) error {
 	if ticket.Upload == nil {
 		return server.WriteData(w, http.StatusAccepted, ticket)
 	}
-	ticket.Upload.URL = server.Absolute(s.Base(r.Request), ticket.Upload.URL)
+	ticket.Upload.URL = server.AbsoluteURL(s.Base(r.Request), ticket.Upload.URL)
 	return server.WriteData(w, http.StatusCreated, ticket)
 }
 
@@ -167,7 +167,7 @@ func (s *api) downloadFiles(w http.ResponseWriter, r *apiRequest) error {
 		return err
 	}
 	for i := range list {
-		list[i].DownloadURL = server.Absolute(s.Base(r.Request), list[i].DownloadURL)
+		list[i].DownloadURL = server.AbsoluteURL(s.Base(r.Request), list[i].DownloadURL)
 	}
 	return server.WriteData(w, http.StatusOK, list)
 }

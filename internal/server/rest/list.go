@@ -78,8 +78,8 @@ func (s *api) attachFiles(ctx context.Context, r *apiRequest, messages []session
 		return err
 	}
 	for _, f := range files {
-		server.Complete(s.Base(r.Request), f.In)
-		server.Complete(s.Base(r.Request), f.Out)
+		server.CompleteLinks(s.Base(r.Request), f.In)
+		server.CompleteLinks(s.Base(r.Request), f.Out)
 	}
 	for i := range messages {
 		m := &messages[i]

@@ -42,7 +42,7 @@ func (s *api) sendMessage(w http.ResponseWriter, r *apiRequest) error {
 		return err
 	}
 	if m.Stream || m.Callback == nil {
-		release, err := s.Hold(r.Context(), r.caller)
+		release, err := s.HoldStream(r.Context(), r.caller)
 		if err != nil {
 			return err
 		}

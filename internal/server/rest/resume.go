@@ -33,7 +33,7 @@ func (s *api) resumeStream(w http.ResponseWriter, r *apiRequest) error {
 
 // hold counts a stream of the caller.
 func (s *api) hold(r *apiRequest) (release func(), err error) {
-	if release, err = s.Hold(r.Context(), r.caller); err != nil {
+	if release, err = s.HoldStream(r.Context(), r.caller); err != nil {
 		return func() {}, err
 	}
 	return release, nil
@@ -174,7 +174,7 @@ func (s *api) missed(r *apiRequest, out *frames, last int64) error {
 		if err != nil {
 			return err
 		}
-		evs, ended := server.Until(evs, out.tail.turn)
+		evs, ended := server.CutAtDone(evs, out.tail.turn)
 		err = out.send(evs)
 		if err == nil {
 			err = out.sw.Flush()
