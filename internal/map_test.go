@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-var placeNamed = regexp.MustCompile("(?:internal|queries|migrations|cmd|compat)/[\\w./-]*")
+var placeNamed = regexp.MustCompile(`(?:internal|queries|migrations|cmd|compat)/[\w./-]*`)
 
 // TestMapIsTrue compares docs/internals/map.md with the code: the places that it names exist, and
 // each table stands beside the package that may write it.
