@@ -31,7 +31,7 @@ func (a *answer) WriteHeader(status int) {
 		a.status = status
 		rc, until := http.NewResponseController(a.ResponseWriter), time.Now().Add(a.timeout)
 		if a.body && !strings.HasPrefix(a.Header().Get("Content-Type"), request.StreamType) {
-			// First net/http reads what nobody has read of the body, and it may never come.
+			// net/http first reads the rest of the body, which may never come.
 			_ = rc.SetReadDeadline(until)
 			until = until.Add(a.timeout)
 		}
@@ -75,8 +75,8 @@ func (s *Server) Handler(next func(http.ResponseWriter, *http.Request) error) ht
 	})
 }
 
-// panicked answers for a handler that cannot any more. An answer that has begun is
-// cut off, so that nobody takes it for whole.
+// panicked answers for a handler that panicked. It cuts off a response that has begun, so that no
+// client takes it for complete.
 func (s *Server) panicked(a *answer, r *http.Request, p any) {
 	stack := debug.Stack()
 	if aside, ok := p.(*asidePanic); ok {

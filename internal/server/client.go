@@ -39,7 +39,7 @@ var forwarding = []string{
 	"X-Azure-Socketip", "X-Envoy-External-Address", "X-Nf-Client-Connection-Ip", "X-Vercel-Forwarded-For", "Cdn-Loop",
 }
 
-// Forwarded reports whether a proxy says that it has passed the request on.
+// Forwarded reports whether the request has a header that only proxies set.
 func Forwarded(r *http.Request) bool {
 	for name := range r.Header {
 		if strings.HasPrefix(name, "X-Forwarded") || strings.HasPrefix(name, "Cf-") || slices.Contains(forwarding, name) {

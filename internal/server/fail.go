@@ -12,7 +12,7 @@ import (
 	"github.com/parley-server/parley/internal/pgerr"
 )
 
-// Failure is the one shape in which a failure is told.
+// Failure is the error envelope of every response.
 type Failure struct {
 	Type    fault.Type `json:"type"`
 	Code    fault.Code `json:"code"`
@@ -35,8 +35,8 @@ func Tell(f *fault.Error) Failure {
 	return told
 }
 
-// Fault is what a caller is told of an error. What the caller cannot mend is logged here,
-// once, with what the error is about. ctx is the request's.
+// Fault returns the error for the caller. It logs errors that the caller cannot correct, once, with
+// the keys in about. ctx is the request's.
 func (s *Server) Fault(ctx context.Context, err error, about ...any) *fault.Error {
 	log := func(level slog.Level, msg string) {
 		s.Log.Log(context.WithoutCancel(ctx), level, msg, append(about, "err", err)...)

@@ -12,9 +12,9 @@ import (
 	"github.com/parley-server/parley/internal/session"
 )
 
-// Events is the one loop behind streams and whoever waits for a turn. It yields committed
-// events, internal kinds among them, in order and without a gap, and ends after the
-// done of the turn. While the database is away it waits for a while.
+// Events is the one loop behind streams and blocking calls. It yields committed events, internal
+// kinds included, in order and without a gap, and ends after the turn's done. While the database is
+// away it waits for a while.
 func (s *Server) Events(ctx context.Context, from session.From, turn uuid.UUID) iter.Seq2[[]event.Event, error] {
 	return func(yield func([]event.Event, error) bool) {
 		var since time.Time // when the database went away

@@ -25,8 +25,8 @@ type Requirement struct {
 	Names func(workspace.Workspace) bool
 }
 
-// Authorize checks the key, workspace, scope and quota of a request, in this order: 401, then 404 for the
-// workspace, then 403, then 429. It reads the caller's own workspace whatever the request
+// Authorize checks the key, workspace, scope and quota of a request, in this order: 401, then 404
+// for the workspace, then 403, then 429. It reads the caller's own workspace whatever the request
 // names, so that another's answers, and takes as long, as one that does not exist.
 func (s *Server) Authorize(w http.ResponseWriter, r *http.Request, t Requirement) (Caller, error) {
 	ctx, cancel := s.Brief(r.Context())
@@ -57,7 +57,8 @@ func (s *Server) Authorize(w http.ResponseWriter, r *http.Request, t Requirement
 	return c, err
 }
 
-// nameRequiredScopes sets the headers that say which scope a caller lacks, if that is what err is about.
+// nameRequiredScopes sets the headers that say which scope a caller lacks, if that is what err is
+// about.
 func nameRequiredScopes(w http.ResponseWriter, c Caller, err error) {
 	if f := fault.From(err); f != nil && f.Code == fault.InsufficientScope {
 		nameScopes(w, c.Principal, apikey.Scope(f.Detail.RequiredScope))
@@ -76,8 +77,8 @@ func MissingScope(s apikey.Scope) *fault.Error {
 			"an administrator can create one with parley keys create --scope %[1]s.", s)}
 }
 
-// bearer is the token of the request, "" when there is no Authorization header.
-// What is there but is no bearer token becomes one that cannot be valid.
+// bearer returns the token of the request, "" without an Authorization header. A header that is not
+// a bearer token becomes a token that cannot be valid.
 func bearer(h http.Header) string {
 	values := h.Values("Authorization")
 	if len(values) == 0 || len(values) == 1 && values[0] == "" {

@@ -25,9 +25,9 @@ func (s *Server) CountRequest(ctx context.Context, w http.ResponseWriter, c Call
 	return err
 }
 
-// Count counts something that a caller does against the quota of its key, and fails with
-// RATE_LIMITED where there is none left. The zero Quota is that of a caller who is not
-// limited, or could not be counted: that is no reason to refuse.
+// Count counts a request against the quota of its key and fails with RATE_LIMITED if it is used up.
+// The zero Quota is that of a caller without a limit, or of a request that could not be counted and
+// is let through.
 func (s *Server) Count(ctx context.Context, c Caller, class ratelimit.Class) (ratelimit.Quota, error) {
 	size := s.limits(c.Workspace).Of(class)
 	if size == 0 {

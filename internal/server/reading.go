@@ -17,16 +17,16 @@ import (
 type Row struct {
 	At   time.Time
 	Body event.Body // internal kinds are among them; nil for a kind of a newer release
-	// Seen says that the reader has this row from an earlier stream: it is here so that what
-	// comes after can be understood.
+	// Seen reports that the reader has this row from an earlier stream. The encoder needs it for
+	// the rows after it.
 	Seen bool
-	// Pending says of a question that it is not answered yet. It is the last row.
+	// Pending reports that this question has no answer yet. It is the last row.
 	Pending bool
 	// Number is that of a pending question in its session.
 	Number int
 }
 
-// Reading is a turn that somebody reads, from its first row to its end or to a question that
+// Reading is a turn as a client reads it: from its first row to its end, or to a question that
 // waits for an answer.
 type Reading struct {
 	Turn uuid.UUID
@@ -34,10 +34,10 @@ type Reading struct {
 	// After is a question that the reader was asked in an earlier stream; uuid.Nil: none. The
 	// rows up to it are Seen.
 	After uuid.UUID
-	// Again says that the question After is asked again where it still waits: without, the
-	// reading waits for its answer.
+	// Again repeats the question After if it still waits; otherwise the reading waits for its
+	// answer.
 	Again bool
-	// Through says that the reading does not end where a secret is asked for.
+	// Through keeps the reading open when a secret is requested.
 	Through bool
 	// Then is what is read when the turn has ended; nil: nothing.
 	Then *Reading

@@ -15,8 +15,9 @@ import (
 // of themselves.
 const retryTime = 10 * time.Minute
 
-// RetriedTurn is the turn that a request has started before in the session that it names, for a
-// client that says that it sends it again; ok is false where it has started none whose answer is still owed.
+// RetriedTurn returns the turn that an earlier copy of the request started in its session, for a
+// client that marks the request as a retry; ok is false if there is none, or if its answer was
+// delivered.
 func (s *Server) RetriedTurn(w http.ResponseWriter, r *Request, req turn.Request, raw []byte) (rd Reading, ok bool, err error) {
 	ctx, cancel := s.Brief(r.Context())
 	defer cancel()
@@ -34,8 +35,8 @@ func (s *Server) RetriedTurn(w http.ResponseWriter, r *Request, req turn.Request
 	return reading(t), true, nil
 }
 
-// MarkDelivered notes that the whole answer to a message was written to who sent it: when the same
-// request comes again it is not for this answer. Not to know that is no harm to anybody yet.
+// MarkDelivered records that the client received the whole answer, so that an equal request later
+// starts a new turn. A failure to record it is harmless.
 func (s *Server) MarkDelivered(r *Request, rd Reading) {
 	if r.Context().Err() != nil { // who asked is gone, and may have missed the end
 		return

@@ -111,7 +111,7 @@ func (s *Server) Base(r *http.Request) string {
 	return scheme + "://" + r.Host
 }
 
-// Link completes what is told of a turn with where to read or end it.
+// Link adds the URLs that read and cancel a turn.
 func Link(base string, w workspace.Workspace, t *session.ActiveTurn) {
 	at := base + "/api/v1/workspaces/" + w.Slug + "/sessions/" + t.SessionID.String()
 	t.EventsURL, t.CancelURL = at+"/events", at+"/cancel"

@@ -11,8 +11,8 @@ import (
 	"github.com/parley-server/parley/internal/turn"
 )
 
-// InvokeSkill makes a text that stands beside the name of a skill its input. ignored says that the
-// skill has an input already, and the text means nothing.
+// InvokeSkill makes the text beside a skill's name its input. ignored reports that the request has
+// an input already and the text is not used.
 func (s *Server) InvokeSkill(r *Request, req *turn.Request, text string) (ignored bool, err error) {
 	if req.Skill == "" || strings.TrimSpace(text) == "" {
 		return false, nil

@@ -11,12 +11,12 @@ import (
 	"github.com/parley-server/parley/internal/sse"
 )
 
-// Encoder tells a turn in the words of a protocol. It is given the rows of one reading in
-// order, and says of each what frames it becomes: values that are written as JSON, or RawFrame.
+// Encoder turns the rows of one reading, in order, into the frames of a protocol: values that are
+// written as JSON, or RawFrame.
 type Encoder interface {
 	Begin() []any
 	Row(Row) []any
-	Fail(event.Error) []any // the rest cannot be told
+	Fail(event.Error) []any // the stream ends early
 }
 
 // EventsGone is how a reading fails whose rows are missing.

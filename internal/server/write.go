@@ -43,5 +43,5 @@ func WriteBody(w http.ResponseWriter, status int, body []byte) {
 	h.Set("Content-Type", request.JSONType)
 	h.Set("Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(status)
-	_, _ = w.Write(body) // the caller is gone: nobody is left to be told
+	_, _ = w.Write(body) // an error means that the caller is gone
 }

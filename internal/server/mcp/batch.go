@@ -19,11 +19,11 @@ func (s *api) batch(w http.ResponseWriter, v visit, list []message) error {
 	v.message = &message{}
 	switch again := repeated(list); {
 	case v.revision != batches:
-		return v.tell(nil, wrong(jsonrpc.CodeInvalidRequest, "The revision %s knows no batches. Send each message in a request of its own.", v.revision))
+		return v.respond(nil, wrong(jsonrpc.CodeInvalidRequest, "The revision %s knows no batches. Send each message in a request of its own.", v.revision))
 	case len(list) == 0 || len(list) > maxBatch:
-		return v.tell(nil, wrong(jsonrpc.CodeInvalidRequest, "A batch has 1 to %d messages, and this one has %d.", maxBatch, len(list)))
+		return v.respond(nil, wrong(jsonrpc.CodeInvalidRequest, "A batch has 1 to %d messages, and this one has %d.", maxBatch, len(list)))
 	case again != nil:
-		return v.tell(nil, wrong(jsonrpc.CodeInvalidRequest, "The id %s is there twice. Nothing of this batch was done.", again))
+		return v.respond(nil, wrong(jsonrpc.CodeInvalidRequest, "The id %s is there twice. Nothing of this batch was done.", again))
 	}
 	for range len(list) - 1 {
 		if _, err := s.Count(v.ctx, v.caller, ratelimit.Calls); err != nil {
@@ -47,9 +47,9 @@ func (s *api) batch(w http.ResponseWriter, v visit, list []message) error {
 			one.message.bad = wrong(jsonrpc.CodeInvalidRequest, "initialize must not be part of a batch.")
 			fallthrough
 		case one.message.bad != nil:
-			_ = one.tell(nil, one.message.bad)
+			_ = one.respond(nil, one.message.bad)
 		case one.message.id != nil:
-			all.Go(func() { _ = one.tell(s.ask(ctx, &one)) })
+			all.Go(func() { _ = one.respond(s.ask(ctx, &one)) })
 		}
 	}
 	all.Wait()

@@ -29,7 +29,7 @@ type call struct {
 // result is what a tool has to say.
 type result struct {
 	value  any               // fits the tool's output
-	texts  []string          // the same for who reads text alone, ours apart from the agent's; none: value is written down
+	texts  []string          // the same for clients that read text alone, ours apart from the agent's; none: value is encoded
 	failed bool              // what was asked for did not come about
 	ask    *mcp.ElicitParams // to be asked before there is a result
 	state  string            // comes back with the answer to ask
@@ -39,8 +39,7 @@ type result struct {
 // handler answers a call. Its errors become results, too.
 type handler func(context.Context, *call) (result, error)
 
-// call runs a tool. What goes wrong is a result that a model can read, unless it is the
-// client that is wrong.
+// call runs a tool. Failures become results that a model can read, except for errors of the client.
 func (s *api) call(ctx context.Context, t *tool, req *mcp.CallToolRequest) (_ *mcp.CallToolResult, _ error) {
 	v := ctx.Value(visitKey{}).(*visit)
 	ctx, cancel := context.WithCancelCause(ctx)

@@ -83,7 +83,7 @@ func (s *api) decide(ctx context.Context, c *call, a turn.Answer) (turn.Decided,
 	return d, f
 }
 
-// join waits for the turn that an answer sets going, and tells how it goes from there.
+// join waits for the turn that an answer resumes, and reports its progress.
 func (s *api) join(ctx context.Context, c *call, d turn.Decided) (result, error) {
 	w := &wait{api: s, call: c, decision: true, plain: true, after: d.ApprovalID, started: turn.Started{Session: d.SessionID, Turn: d.TurnID}}
 	brief, cancel := s.Brief(ctx)
@@ -100,7 +100,7 @@ func (s *api) join(ctx context.Context, c *call, d turn.Decided) (result, error)
 	return w.result(ctx)
 }
 
-// cancelSession ends the session's turn. Where there is none, that is no error.
+// cancelSession ends the session's turn. It succeeds if none is running.
 func (s *api) cancelSession(ctx context.Context, c *call) (result, error) {
 	id := c.args.id("session_id")
 	if err := c.args.Err(); err != nil {

@@ -28,7 +28,7 @@ func (c *call) elicits() bool {
 	return caps != nil && caps.Elicitation != nil && (caps.Elicitation.Form != nil || caps.Elicitation.URL == nil)
 }
 
-// elicitation is an approval as a form. What was noticed on the way is told with it.
+// elicitation returns an approval as a form. notice comes with it.
 func elicitation(q event.InputRequired, seq int64, notice string) result {
 	return result{id: q.ApprovalID.String(), state: strconv.FormatInt(seq, 10), ask: &mcp.ElicitParams{
 		Mode:    "form",
@@ -44,8 +44,8 @@ func elicitation(q event.InputRequired, seq int64, notice string) result {
 	}}
 }
 
-// answered takes the answers that a call brings with it. over says that the call ends here:
-// the person has put the question aside.
+// answered applies the answers that come with a call. over reports that the call ends here: the
+// user has dismissed the question.
 func (w *wait) answered(ctx context.Context) (res result, over bool, err error) {
 	for _, m := range w.call.message.answers {
 		id, err := uuid.Parse(m.Name)
@@ -71,7 +71,7 @@ func (w *wait) answered(ctx context.Context) (res result, over bool, err error) 
 			res, err = w.question(ctx, a.Request, 0)
 			return res, true, err
 		case aside:
-			continue // the log says how it was answered from elsewhere
+			continue // answered elsewhere: the log has the answer
 		}
 		decision.Approval, decision.Key = id, w.call.caller.Key
 		if _, err := w.decide(ctx, w.call, decision); late(err) {
@@ -89,7 +89,7 @@ func late(err error) bool {
 	return f != nil && (f.Code == fault.ApprovalAlreadyDecided || f.Code == fault.ApprovalExpired)
 }
 
-// decisionOf reads a form; aside says that it was put there.
+// decisionOf reads a form; aside reports that the user dismissed it.
 func decisionOf(param string, raw json.RawMessage) (a turn.Answer, aside bool, bad error) {
 	var c request.Checks
 	in := make(map[string]json.RawMessage)

@@ -15,8 +15,8 @@ import (
 	"github.com/parley-server/parley/internal/server/request"
 )
 
-// exchange is a connection of the protocol for one request and its answer. What comes before
-// the answer is for the client as it is.
+// exchange is a connection of the protocol for one request and its response. Messages before the
+// response are passed to the client unchanged.
 type exchange struct {
 	request chan *jsonrpc.Request
 	answer  chan *jsonrpc.Response
@@ -66,7 +66,7 @@ func (x *exchange) Close() error {
 // first is the id of the only request of an exchange.
 var first, _ = jsonrpc.MakeID("1") // of a string it cannot fail
 
-// ask has the protocol answer a request. Where ctx ends before, there is no answer.
+// ask has the SDK answer a request. It returns no response if ctx ends first.
 func (s *api) ask(ctx context.Context, v *visit) (json.RawMessage, *jsonrpc.Error) {
 	x := &exchange{request: make(chan *jsonrpc.Request, 1), answer: make(chan *jsonrpc.Response, 1), closed: make(chan struct{}), out: v.reply}
 	state := new(mcp.ServerSessionState)
@@ -108,7 +108,7 @@ func whole(result json.RawMessage) json.RawMessage {
 	return append(append([]byte("{"), bytes.TrimPrefix(out, []byte(","))...), '}')
 }
 
-// failed tells of what should not have come to the SDK, or not out of it.
+// failed logs and returns the error for an exchange that the SDK should not have failed.
 func (s *api) failed(ctx context.Context, v *visit, err error) *jsonrpc.Error {
 	f := s.Fault(ctx, fmt.Errorf("answer a request of the protocol: %w", err), "method", v.message.method, "workspace", v.caller.Workspace.ID, "key", v.caller.Key)
 	return wrong(jsonrpc.CodeInternalError, "%s", f.Message)

@@ -7,7 +7,7 @@ import (
 	"github.com/parley-server/parley/internal/turn"
 )
 
-// failure is a turn that has not answered, for who reads text alone: why, and what to do.
+// failure describes a turn without an answer as text: the reason, and what to do.
 func failure(o turn.Outcome) []string {
 	code := event.Code(*o.Error)
 	text := fmt.Sprintf("The agent has not answered: %s. %s", code, waysOut[code])

@@ -1,15 +1,14 @@
-// Package mcp speaks the Model Context Protocol at one address: streamable HTTP
-// without sessions, every revision that the official SDK knows. Its tools are the same calls
-// of the owners' methods that the HTTP interface makes, on the same rows.
+// Package mcp serves the Model Context Protocol at one address: streamable HTTP without sessions,
+// every revision that the official SDK supports. Its tools call the same methods as the REST
+// interface, on the same rows.
 //
-// It promises: a request that may not come in is refused in the one envelope of all ways in,
-// before the protocol starts; behind it, what a model can mend is the result of a tool, with
-// the fault in it, and an error of the protocol is only what its client has done wrong; a key
-// sees the tools of its scopes and its own workspace; no secret travels through here; giving
-// up a call never stops a turn.
+// It promises: an unauthorized request is rejected with the error envelope of all protocols before
+// MCP starts; after that, an error that a model can correct is the result of a tool, with the fault
+// in it, and a protocol error is an error of the client; a key sees the tools of its scopes and its
+// own workspace; no secret passes through here; an abandoned call never stops a turn.
 //
-// Messages are taken apart here, and the SDK is handed one request at a time: it would change
-// ids, drop messages of a batch and speak of itself in its errors.
+// This package parses the messages and gives the SDK one request at a time: the SDK would change
+// ids, drop messages of a batch and name itself in its errors.
 package mcp
 
 import (

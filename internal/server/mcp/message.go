@@ -13,17 +13,17 @@ import (
 	"github.com/parley-server/parley/internal/server/request"
 )
 
-// message is one message of JSON-RPC: a request, which wants an answer, or a notification. The
-// SDK would make another number of an id that is no float64, so it never sees ids, and they
-// are repeated as they were sent.
+// message is one JSON-RPC message: a request, which gets a response, or a notification. The SDK
+// would change ids that do not fit a float64, so it never sees ids, and responses repeat them as
+// they were sent.
 type message struct {
-	id     json.RawMessage // nil: nobody wants an answer
+	id     json.RawMessage // nil: a notification
 	method string
 	params []request.Member
 	bad    *jsonrpc.Error // why it is refused
 
 	name    string           // of the tool that is called
-	token   json.RawMessage  // for progress; nil: nobody wants to know
+	token   json.RawMessage  // for progress; nil: not requested
 	state   string           // what came with a question
 	answers []request.Member // to questions, by their names
 }
@@ -33,7 +33,7 @@ func wrong(code int64, format string, args ...any) *jsonrpc.Error {
 	return &jsonrpc.Error{Code: code, Message: fmt.Sprintf(format, args...)}
 }
 
-// read takes a body apart; batched says that it is a list of messages.
+// read parses a body; batched reports that it is a list of messages.
 func read(body []byte) (list []message, batched bool, bad *jsonrpc.Error) {
 	members, err := request.Object(body)
 	if f := fault.From(err); f != nil && f.Code == fault.InvalidJSON {
@@ -60,7 +60,7 @@ func noMessage() *jsonrpc.Error {
 	return wrong(jsonrpc.CodeInvalidRequest, "A message is an object with jsonrpc, method and, if it wants an answer, id.")
 }
 
-// messageOf reads what every message has. What is wrong after its id is told under its id.
+// messageOf reads the members that every message has. Errors found after the id carry the id.
 func messageOf(members []request.Member) (m message) {
 	in := make(map[string]json.RawMessage)
 	for _, f := range members {

@@ -28,7 +28,7 @@ func (s *api) sdk(caller server.Caller) *mcp.Server {
 	return s.servers[key]
 }
 
-// instructions tell a model how the tools of a key are used together.
+// instructions describes to a model how to use the tools of a key together.
 func instructions(names []string) string {
 	if !slices.Contains(names, "send_message") {
 		return `Parley holds conversations with the agent of one workspace. This key reads them: list_sessions and get_messages show what was said, ` +

@@ -14,8 +14,7 @@ import (
 	"github.com/parley-server/parley/internal/strictjson"
 )
 
-// check finds out whether a message can be answered with a result, as far as that can be told
-// without a tool.
+// check rejects a message that cannot have a result, as far as that is known without its tool.
 func (s *api) check(m *message, revision string, h http.Header) *jsonrpc.Error {
 	known := slices.Contains(methods(revision), m.method)
 	switch {
@@ -63,8 +62,8 @@ func (m *message) greeting() *jsonrpc.Error {
 	return nil
 }
 
-// meta reads what any request can have with it. The SDK gets what the protocol says of itself
-// and nothing else: it could choke on the rest, of which nothing is used.
+// meta reads _meta of a request. The SDK gets the members that the protocol defines and nothing
+// else: it could fail on the others, which are not used.
 func (m *message) meta() *jsonrpc.Error {
 	raw := m.param("_meta")
 	if raw == nil {
@@ -91,7 +90,7 @@ func (m *message) meta() *jsonrpc.Error {
 	return nil
 }
 
-// called reads a call of a tool. What answers questions is for this package alone.
+// called reads a tool call. The SDK never sees the answers to questions.
 func (s *api) called(m *message) *jsonrpc.Error {
 	for _, p := range []struct {
 		name string

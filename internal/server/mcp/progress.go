@@ -23,19 +23,19 @@ const (
 	maxLines = 10
 )
 
-// progress tells the client how a turn goes, where the client wants to know: pieces of text
-// in their pace, everything else at once. What the agent has chosen stands marked, so that it
-// passes for nothing that is said here. It is a courtesy: what is lost of it is in the result.
+// progress notifies a client that asked for it of a turn's progress: text at intervals, everything
+// else at once. The agent's own words are marked, so that they cannot pass for the server's. Lost
+// notifications are harmless: the result has everything.
 type progress struct {
-	notify func(message string) error // nil: nobody wants to know
-	text   string                     // the end of what was said
-	fresh  bool                       // there is text that was not told
+	notify func(message string) error // nil: not requested
+	text   string                     // end of the text so far
+	fresh  bool                       // there is text that was not sent
 	told   time.Time
 
 	mu     sync.Mutex
 	newest string // notification
 	sent   time.Time
-	gone   bool // nobody is there any more
+	gone   bool // the client has left
 }
 
 // progress is that of a call.
@@ -51,7 +51,7 @@ func (c *call) progress(ctx context.Context) *progress {
 	return p
 }
 
-// begin tells first where to go on if the connection is lost.
+// begin sends the session first, so that the client can continue after a lost connection.
 func (p *progress) begin(session uuid.UUID) {
 	p.send(fmt.Sprintf("The agent has the message. [session_id: %s]", session))
 }
@@ -70,7 +70,7 @@ func (p *progress) see(ev *event.Event) {
 	case event.KindToolUse:
 		var b event.ToolUse
 		if json.Unmarshal(ev.Data, &b) == nil {
-			p.tell("The agent uses a tool:\n" + render.Marked(b.Tool+": "+b.Summary))
+			p.flushThen("The agent uses a tool:\n" + render.Marked(b.Tool+": "+b.Summary))
 		}
 	case event.KindToolResult:
 		var b event.ToolResult
@@ -79,22 +79,22 @@ func (p *progress) see(ev *event.Event) {
 			if !b.OK {
 				how = "The tool has failed:\n"
 			}
-			p.tell(how + render.Marked(b.Tool))
+			p.flushThen(how + render.Marked(b.Tool))
 		}
 	case event.KindInputRequired:
-		p.tell("The agent waits for a person.")
+		p.flushThen("The agent waits for a person.")
 	}
 }
 
-// flush tells the text so far, if it is time to.
+// flush sends the text so far, if it is due.
 func (p *progress) flush() {
 	if p.fresh && time.Since(p.told) >= pace {
-		p.tell("")
+		p.flushThen("")
 	}
 }
 
-// tell sends what is there of text, then something else.
-func (p *progress) tell(message string) {
+// flushThen sends the text so far, then a message.
+func (p *progress) flushThen(message string) {
 	if p.fresh {
 		p.fresh, p.told = false, time.Now()
 		p.send(render.Agent(p.text))
@@ -112,8 +112,8 @@ func (p *progress) send(message string) {
 	p.gone = p.gone || p.notify(message) != nil
 }
 
-// alive repeats what was told last whenever nothing was for a while, until stop is called: a
-// client that would give up counts notifications, and no comments.
+// alive repeats the last notification after each quiet interval until stop is called: clients count
+// notifications against their time-out, not comments.
 func (p *progress) alive(every time.Duration) (stop func()) {
 	if p.notify == nil {
 		return func() {}

@@ -47,7 +47,7 @@ func TestProgressKeepsTheAgentsWordsApart(t *testing.T) {
 			}
 			p.see(&event.Event{Kind: body.Kind(), Data: data})
 		}
-		p.tell("")
+		p.flushThen("")
 	})
 }
 

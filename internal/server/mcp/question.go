@@ -13,7 +13,7 @@ import (
 	"github.com/parley-server/parley/internal/turn"
 )
 
-// linked completes the addresses in a question: whoever reads it here knows no others.
+// linked makes the URLs in a question absolute: an MCP client has no base address.
 func linked(base string, question json.RawMessage) json.RawMessage {
 	var q map[string]json.RawMessage
 	if json.Unmarshal(question, &q) != nil {
@@ -40,7 +40,7 @@ func asked(data json.RawMessage) (q event.InputRequired, err error) {
 	return q, nil
 }
 
-// needs says what a turn waits for, for who reads text alone.
+// needs describes as text what a turn waits for.
 func needs(o turn.Outcome) (texts []string) {
 	q, err := asked(o.InputRequired)
 	if err != nil {

@@ -16,14 +16,14 @@ import (
 	"github.com/parley-server/parley/internal/sse"
 )
 
-// reply is a response on its way out: one JSON object, or a stream where something is to be
-// told before the answer. It gives every write a deadline, and keeps a quiet stream alive.
+// reply is an HTTP response: one JSON object, or a stream if messages precede the response. It
+// gives every write a deadline and keeps a quiet stream alive.
 type reply struct {
 	w         http.ResponseWriter
 	rc        *http.ResponseController
 	timeout   time.Duration
 	keepalive time.Duration
-	broken    func() // called when nobody takes what is written
+	broken    func() // called when the client does not read
 
 	mu     sync.Mutex
 	last   time.Time // of the newest write; at first, of the beginning
@@ -97,8 +97,7 @@ func (o *reply) answer(status int, a response) error {
 // alive sends a comment whenever the stream was quiet for a while, until stop is called.
 func (o *reply) alive() (stop func()) { return repeat(o.keepalive, o.ping) }
 
-// repeat does something after a while, and again after as long as that says, until stop is
-// called.
+// repeat calls do after a pause, and again after each pause that do returns, until stop is called.
 func repeat(after time.Duration, do func() time.Duration) (stop func()) {
 	done, gone := make(chan struct{}), make(chan struct{})
 	go func() {

@@ -19,8 +19,8 @@ const (
 	// header is taken for.
 	batches = "2025-03-26"
 	// roundTrips is the first revision without a handshake, and the first in which a result can
-	// ask something: in those before it a server sends a request of its own, and without
-	// sessions nobody could take the answer.
+	// be a question: in earlier ones the server sends a request of its own, and without sessions
+	// it could not receive the response.
 	roundTrips = "2026-07-28"
 )
 
@@ -53,8 +53,7 @@ func methods(revision string) []string {
 	return []string{"server/discover", "tools/list", "tools/call"}
 }
 
-// fits checks that a request says of itself what its revision wants, and the same in its
-// headers as in its body.
+// fits checks that a request has the metadata of its revision, equal in headers and body.
 func (m *message) fits(revision string, h http.Header) *jsonrpc.Error {
 	var meta map[string]json.RawMessage
 	_ = strictjson.Unmarshal(m.param("_meta"), &meta) // an object, or nothing

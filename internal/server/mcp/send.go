@@ -15,9 +15,8 @@ import (
 	"github.com/parley-server/parley/internal/turn"
 )
 
-// sendMessage starts a turn and waits for what it comes to. A message that was sent before
-// finds its turn; one that comes with the answer to a question goes on at that, and is no
-// message of its own.
+// sendMessage starts a turn and waits for its result. A repeated message finds its turn; one with
+// the answer to a question continues that turn and is not a message of its own.
 func (s *api) sendMessage(ctx context.Context, c *call) (result, error) {
 	if c.message.state == "" {
 		if _, err := s.Count(ctx, c.caller, ratelimit.Messages); err != nil {

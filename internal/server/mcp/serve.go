@@ -59,7 +59,7 @@ func (s *api) serve(w http.ResponseWriter, r *http.Request) error {
 		if !batched {
 			v.message = &list[0]
 		}
-		return v.tell(nil, bad)
+		return v.respond(nil, bad)
 	}
 	for i := range list {
 		list[i].bad = s.check(&list[i], v.revision, r.Header)
@@ -75,22 +75,21 @@ func (s *api) serve(w http.ResponseWriter, r *http.Request) error {
 func (s *api) single(w http.ResponseWriter, v visit) error {
 	switch {
 	case v.message.bad != nil:
-		return v.tell(nil, v.message.bad)
+		return v.respond(nil, v.message.bad)
 	case v.message.id == nil:
 		w.WriteHeader(http.StatusAccepted)
 		return nil
 	}
 	ctx, cancel := v.outliving()
 	defer cancel()
-	return v.tell(s.ask(ctx, &v))
+	return v.respond(s.ask(ctx, &v))
 }
 
-// parting is how long a request may live on when its caller has left or the service stops:
-// long enough for a call to tell so.
+// parting is how long a request may continue after its caller has left or the service stops, so
+// that a call can report it.
 const parting = 2 * time.Second
 
-// outliving is the context of what the protocol does. It outlives the request by a moment, so
-// that a call which has to end can tell.
+// outliving returns the context of the SDK's work. It outlives the request by parting.
 func (v *visit) outliving() (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(v.ctx))
 	stop := context.AfterFunc(v.ctx, func() {
@@ -103,16 +102,16 @@ func (v *visit) outliving() (context.Context, context.CancelFunc) {
 	}
 }
 
-// tell answers the message of a visit.
-func (v *visit) tell(result json.RawMessage, bad *jsonrpc.Error) error {
+// respond sends the response to the message of a visit.
+func (v *visit) respond(result json.RawMessage, bad *jsonrpc.Error) error {
 	if result == nil && bad == nil { // there was no answer in time: the caller is gone, or the service is stopping
 		return v.ctx.Err()
 	}
 	return v.reply.answer(v.status(bad), response{ID: v.message.id, Result: result, Error: bad})
 }
 
-// status is that of an answer. Who speaks a revision with a handshake looks into an answer of
-// success alone, and would not find what is wrong with a request elsewhere.
+// status returns the HTTP status of a response. Clients of revisions with a handshake read the body
+// of a 200 alone, so errors of their requests have that status.
 func (v *visit) status(bad *jsonrpc.Error) int {
 	handshake := v.revision < roundTrips && v.message.id != nil
 	switch {

@@ -15,7 +15,7 @@ import (
 	"github.com/parley-server/parley/internal/store/apikey"
 )
 
-// The table says which tools there are, and which scope each needs.
+// table lists the tools and the scope that each needs.
 //
 //go:embed tools.yaml
 var table []byte
@@ -39,7 +39,7 @@ type entry struct {
 	Always                   []string // in the output, unless it is a fault
 }
 
-// load reads the table and binds its tools to handlers. All mistakes are told at once.
+// load reads the table and binds its tools to handlers. Its error lists all mistakes.
 func load(source []byte, handlers map[string]handler) ([]tool, error) {
 	var doc struct {
 		Defs  map[string]any

@@ -23,7 +23,7 @@ func TestTranscripts(t *testing.T) {
 		for i := range c.Rows {
 			p.see(&c.Rows[i].Event)
 		}
-		p.tell("")
+		p.flushThen("")
 		list := []golden.Section{{Name: "mcp progress", Text: out.String()}}
 		for _, row := range c.Rows {
 			if row.Kind == event.KindInputRequired {

@@ -25,14 +25,14 @@ type wait struct {
 	call     *call
 	started  turn.Started
 	keyed    bool      // sent again, the call finds its turn
-	plain    bool      // what it asks is told, and never put to the client
+	plain    bool      // questions are part of the result and never sent to the client as a form
 	past     bool      // the turn is over, and others came after it
 	decision bool      // the call has answered a question, and sent no message
-	after    uuid.UUID // of the question that was answered: what came before it was told
-	notice   string    // what became of an answer that came with the call, where nobody would think so
+	after    uuid.UUID // the question that was answered; rows before it were sent
+	notice   string    // unexpected outcome of an answer that came with the call
 }
 
-// result waits for the end of the turn or for its first question that nobody has answered.
+// result waits for the end of the turn or for its first unanswered question.
 func (w *wait) result(ctx context.Context) (result, error) {
 	ctx, stop := w.Keys.While(ctx, w.call.caller.Key)
 	defer stop()
@@ -53,11 +53,10 @@ func (w *wait) result(ctx context.Context) (result, error) {
 	if err != nil {
 		return result{}, w.lost(ctx, err)
 	}
-	return w.told(o), nil
+	return w.resultOf(o), nil
 }
 
-// follow tells how the turn goes until it asks what nobody has answered, or ends: then there is
-// no question.
+// follow reports progress until the turn asks an unanswered question or ends; then it returns nil.
 func (w *wait) follow(ctx context.Context, p *progress) (*event.Event, error) {
 	return w.AwaitTurn(ctx, w.started.From, w.started.Turn, func(evs []event.Event) (*event.Event, error) {
 		for i := range evs {
@@ -96,7 +95,7 @@ func (w *wait) open(ctx context.Context, data json.RawMessage) (uuid.UUID, bool,
 	return q.ApprovalID, a.Status == "pending", err
 }
 
-// question tells what the turn asks, or has the client put it to its person.
+// question returns the turn's question as a result, or as a form for the client's user.
 func (w *wait) question(ctx context.Context, data json.RawMessage, seq int64) (result, error) {
 	q, err := asked(data)
 	if err != nil {
@@ -111,17 +110,17 @@ func (w *wait) question(ctx context.Context, data json.RawMessage, seq int64) (r
 	if err != nil {
 		return result{}, w.lost(ctx, err)
 	}
-	return w.told(o), nil
+	return w.resultOf(o), nil
 }
 
-// told is the result that an outcome makes.
-func (w *wait) told(o turn.Outcome) result {
+// resultOf returns the result for an outcome.
+func (w *wait) resultOf(o turn.Outcome) result {
 	server.CompleteLinks(w.call.base, o.Attachments)
 	again := w.started.Replayed && w.call.message.state == "" // the answer to a question comes with the call that it was put to
 	res := result{value: outcome{o, again, w.notice}}
 	switch {
 	case o.Success && o.Output != nil:
-		res.texts = said(o)
+		res.texts = answerTexts(o)
 	case o.InputRequired != nil:
 		res.texts = needs(o)
 	case o.Error != nil:
@@ -140,8 +139,8 @@ func (w *wait) told(o turn.Outcome) result {
 // maxName is how many characters of a page's or a file's name are shown.
 const maxName = 255
 
-// said is an answer for who reads text alone, and behind it what there is to say of it.
-func said(o turn.Outcome) []string {
+// answerTexts returns the answer as text, followed by notes about it.
+func answerTexts(o turn.Outcome) []string {
 	var read []event.Reference
 	var rejected []filestore.Rejected
 	_ = json.Unmarshal(o.References, &read) // as they were written down
@@ -177,8 +176,8 @@ type outcome struct {
 	Notice   string `json:"notice,omitempty"`
 }
 
-// lost says of a call that cannot be answered any more that it has had its effect: who only
-// hears "try again" sends it twice.
+// lost adds to an error that the call has had its effect. A client that only reads "try again"
+// would send it twice.
 func (w *wait) lost(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); fault.From(err) == nil && cause != nil && !errors.Is(cause, context.Canceled) {
 		return cause

@@ -27,7 +27,7 @@ func ByName(body []Member) map[string]json.RawMessage {
 	return given
 }
 
-// OrEmptyText is a value, or an empty text where there is none: then a check says what is missing.
+// OrEmptyText returns the value, or an empty text if it is absent, so that a check reports it.
 func OrEmptyText(raw json.RawMessage) json.RawMessage {
 	if raw == nil {
 		return json.RawMessage(`""`)
@@ -38,8 +38,8 @@ func OrEmptyText(raw json.RawMessage) json.RawMessage {
 // maxIgnored is how many names an answer repeats.
 const maxIgnored = 20
 
-// IgnoredFields lists what a request says that means nothing here: fields that hold something and are
-// neither understood nor ExtensionFields, and messages of the system.
+// IgnoredFields lists the parts of a request that have no effect here: non-empty fields that are
+// neither understood nor ExtensionFields, and system messages.
 func IgnoredFields(given map[string]json.RawMessage, list []ChatMessage, understood ...string) (names []string) {
 	for name, raw := range given {
 		known := slices.Contains(understood, name) || slices.Contains(ExtensionFields, name) || slices.Contains([]string{"[]", "{}", `""`}, string(raw))
@@ -55,7 +55,7 @@ func IgnoredFields(given map[string]json.RawMessage, list []ChatMessage, underst
 	return names
 }
 
-// ReportIgnored says what of a request means nothing here.
+// ReportIgnored sets the header that lists the ignored parts of a request.
 func ReportIgnored(w http.ResponseWriter, names []string) {
 	if len(names) > 0 {
 		w.Header().Set("X-Parley-Ignored", strings.Join(names, ", "))
@@ -128,7 +128,7 @@ func MessageText(c *Checks, param string, raw json.RawMessage) string {
 	return text
 }
 
-// DenialReason reads why somebody denies a call.
+// DenialReason reads the reason of a denial.
 func DenialReason(c *Checks, at string, raw json.RawMessage) string {
 	if raw == nil {
 		return ""

@@ -1,6 +1,5 @@
-// Package request reads what callers send as JSON: strictly, and telling everything that is
-// wrong at once. What a message, a decision or a secret may look like is written here
-// once, for every way in. It knows no store and decides nothing that needs one.
+// Package request parses the JSON of callers: strictly, and with all violations at once. It defines
+// messages, decisions and secrets once, for every protocol. It uses no store.
 package request
 
 import (
@@ -18,7 +17,7 @@ import (
 // MaxViolations bounds an answer: a body can be wrong a hundred thousand times.
 const MaxViolations = 100
 
-// Checks gathers what is wrong with a request, so that it is told all at once.
+// Checks collects the violations of a request, so that one response reports them all.
 type Checks struct{ violations []fault.Violation }
 
 // Add notes what is wrong. Beyond MaxViolations nothing is.

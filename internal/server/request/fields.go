@@ -109,7 +109,7 @@ func (c *Checks) UUID(param string, raw json.RawMessage) uuid.UUID {
 
 func (c *Checks) skill(param string, raw json.RawMessage) string { return c.Word(param, raw, MaxName) }
 
-// input takes a skill's inputs apart. What they hold is nobody's business here.
+// input splits a skill's inputs. Their values are checked against the skill's schema elsewhere.
 func (c *Checks) input(param string, raw json.RawMessage) map[string]json.RawMessage {
 	if !c.Object(param, raw) {
 		return nil

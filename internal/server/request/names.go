@@ -41,8 +41,8 @@ func (n Names) param(param string) string {
 	return name
 }
 
-// message is what is said of a place. It names the place once at most, and what else it says
-// may be the caller's own words.
+// message translates a violation's text. It replaces only the first occurrence of the place: the
+// rest may quote the caller.
 func (n Names) message(text, param string) string {
 	name, _, _ := strings.Cut(param, "/")
 	theirs, ok := n[name]

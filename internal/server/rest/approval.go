@@ -16,7 +16,7 @@ import (
 	"github.com/parley-server/parley/internal/turn"
 )
 
-// approval is the question that the path names. What is not an id names none.
+// approval returns the approval in the path. A malformed id is not found.
 func (r *apiRequest) approval() (uuid.UUID, error) {
 	id, ok := request.ID(r.PathValue("approvalId"))
 	if !ok {

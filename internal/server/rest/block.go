@@ -61,8 +61,8 @@ func active(started turn.Started) *session.ActiveTurn {
 	return &session.ActiveTurn{TurnID: started.Turn, SessionID: started.Session, Status: session.Queued, LastSeq: started.From.Seq}
 }
 
-// accepted says of a call that cannot be answered any more that its message was
-// stored: who only hears "try again" sends it twice. Its answer is what comes after from.
+// accepted adds to an error that the message was stored, and where its answer begins. A client that
+// only reads "try again" would send it twice.
 func (s *api) accepted(r *apiRequest, from int64, t *session.ActiveTurn, err error) error {
 	why := s.WaitInterruption(r.Context(), t.SessionID, t.TurnID, err)
 	if why == "" {

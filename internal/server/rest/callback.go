@@ -11,7 +11,7 @@ import (
 	"github.com/parley-server/parley/internal/store/callback"
 )
 
-// callback is the callback that the path names. What is not an id names none.
+// callback returns the callback in the path. A malformed id is not found.
 func (r *apiRequest) callback() (uuid.UUID, error) {
 	id, ok := request.ID(r.PathValue("callbackId"))
 	if !ok {
@@ -20,7 +20,7 @@ func (r *apiRequest) callback() (uuid.UUID, error) {
 	return id, nil
 }
 
-// listCallbacks answers with one page of what the workspace's callbacks were told.
+// listCallbacks returns one page of the deliveries of the workspace's callbacks.
 func (s *api) listCallbacks(w http.ResponseWriter, r *apiRequest) error {
 	if err := request.Accepts(r.Request, request.JSONType); err != nil {
 		return err
@@ -65,8 +65,7 @@ type redelivery struct {
 	Reason       string     `json:"reason,omitempty"`
 }
 
-// redeliverCallback has the newest report sent once more. Where there is none, that
-// is no error.
+// redeliverCallback queues the newest delivery again. It succeeds if there is none.
 func (s *api) redeliverCallback(w http.ResponseWriter, r *apiRequest) error {
 	if err := r.bare(); err != nil {
 		return err

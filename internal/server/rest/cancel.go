@@ -14,7 +14,7 @@ type canceled struct {
 	Reason       string `json:"reason,omitempty"`
 }
 
-// cancelTurn ends the session's turn. Where there is none, that is no error.
+// cancelTurn ends the session's turn. It succeeds if none is running.
 func (s *api) cancelTurn(w http.ResponseWriter, r *apiRequest) error {
 	if err := request.Accepts(r.Request, request.JSONType); err != nil {
 		return err

@@ -54,9 +54,9 @@ func (b *steadyBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// fetchFile sends the bytes of a file, or a range of them. Its address is signed: no
-// key is needed. Nothing that somebody else has written is ever shown in the name of
-// this service: it is downloaded.
+// fetchFile sends the bytes of a file, or a range of them. Its URL is signed, so
+// no key is needed. Files are always downloads: a browser never renders foreign content under this
+// origin.
 func (s *api) fetchFile(w http.ResponseWriter, r *apiRequest) error {
 	f, err := s.Files.Open(r.Context(), r.URL.EscapedPath(), r.URL.RawQuery)
 	if err != nil {
@@ -71,8 +71,8 @@ func (s *api) fetchFile(w http.ResponseWriter, r *apiRequest) error {
 	h.Set("Content-Security-Policy", "sandbox; default-src 'none'")
 	h.Set("Cache-Control", "private, no-cache")
 	h.Set("ETag", `"`+f.SHA256+`"`)
-	// A unit that nobody knows does not count, and many small ranges would be read many
-	// times over: all of it, then.
+	// Unknown units are ignored, and many small ranges would read the file many times: both get the
+	// whole file.
 	if ranges := r.Header.Get("Range"); !strings.HasPrefix(ranges, "bytes=") || strings.Contains(ranges, ",") {
 		r.Header.Del("Range")
 	}

@@ -57,8 +57,8 @@ type document struct {
 	etag string
 }
 
-// load reads the document and binds its operations to handlers. All mistakes are
-// told at once.
+// load reads the document and binds its operations to handlers. Its error
+// lists all mistakes.
 func load(source []byte, cfg server.Config, handlers map[string]handler) (document, []*operation, error) {
 	var root yaml.Node
 	if err := yaml.Unmarshal(source, &root); err != nil {
@@ -223,7 +223,7 @@ func writeValue(w *bytes.Buffer, v any) error {
 	return nil
 }
 
-// getOpenAPI answers with the document. It asks nothing and nobody.
+// getOpenAPI returns the document. It needs no key and no database.
 func (s *api) getOpenAPI(w http.ResponseWriter, r *apiRequest) error {
 	if err := request.Accepts(r.Request, request.JSONType); err != nil {
 		return err

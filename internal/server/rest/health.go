@@ -10,7 +10,7 @@ import (
 
 var healthy = []byte(`{"status":"ok"}` + "\n")
 
-// health says that the process is alive.
+// health reports that the process is alive.
 func (s *api) health(w http.ResponseWriter, r *apiRequest) error {
 	if err := request.Accepts(r.Request, request.JSONType); err != nil {
 		return err

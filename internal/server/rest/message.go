@@ -12,8 +12,7 @@ import (
 	"github.com/parley-server/parley/internal/turn"
 )
 
-// parseMessage checks a message, and tells all that is wrong with it after what was found
-// wrong before.
+// parseMessage checks a message. Its error lists the violations in c first.
 func parseMessage(c request.Checks, body []request.Member, h http.Header) (request.Message, error) {
 	m := c.Message(body, request.MessageFields)
 	m.IdempotencyKey = c.Once(h.Values("Idempotency-Key"))

@@ -41,7 +41,7 @@ func (r *apiRequest) query() *params {
 	return p
 }
 
-// bare checks a request that says everything in its path.
+// bare rejects query parameters, and an Accept header without JSON.
 func (r *apiRequest) bare() error {
 	if err := request.Accepts(r.Request, request.JSONType); err != nil {
 		return err

@@ -4,8 +4,8 @@
 //
 // It promises: every error has the envelope of the OpenAPI document and a code of
 // its list; an object of another workspace answers like one that does not exist; a
-// stream shows committed events only, in order, each once, and ends with done or
-// tells by ending without it that it can be resumed.
+// stream shows committed events only, in order, each once, and ends with done; a
+// stream that ends without done can be resumed.
 package rest
 
 import (

@@ -99,9 +99,9 @@ func (s *api) attach(r *apiRequest) (*attachment, error) {
 	return a, err
 }
 
-// gone reports whether the cursor cannot be honoured. A number that is no event of the
-// session was never given out here: the log was lost, or it is another session's. What is
-// older than the replay window is not shown, even where it is still there.
+// gone reports whether the cursor cannot be resumed from. A number that is not an event of the
+// session was never sent: the log was lost, or the cursor is of another session. Events older than
+// the replay window are not shown, even if they still exist.
 func (a *attachment) gone() bool {
 	h := &a.head
 	return h.Erased || h.Foreign || (a.all || h.Missed.Turns != nil) && a.cursor < h.GoneSeq

@@ -21,7 +21,7 @@ type apiRequest struct {
 	caller server.Caller // zero for public operations
 }
 
-// session is the session that the path names. What is not an id names none.
+// session returns the session in the path. A malformed id is not found.
 func (r *apiRequest) session() (uuid.UUID, error) {
 	id, ok := request.ID(r.PathValue("sessionId"))
 	if !ok {
@@ -54,7 +54,7 @@ func (op *operation) shared() server.Operation {
 	}}
 }
 
-// link completes what is told of a turn with where to read or end it.
+// link adds the URLs that read and cancel a turn.
 func (s *api) link(r *apiRequest, t *session.ActiveTurn) {
 	server.Link(s.Base(r.Request), r.caller.Workspace, t)
 }

@@ -31,8 +31,8 @@ type tail struct {
 	before  map[uuid.UUID]bool // turns whose rows are not shown, even with all
 }
 
-// stream shows a tail of the log as frames. It returns no error: what goes wrong
-// after the first frame can only be told by ending without done.
+// stream writes a tail of the log as frames. After the first frame it returns no error: it ends
+// without done.
 //
 // A stream can stand here for an hour, with many beside it: what it needs only at
 // its beginning or its end is in functions of its own, off this stack.
@@ -117,7 +117,7 @@ func (f *frames) done(resumed bool) error {
 	return f.synthetic(event.Done{SessionID: f.tail.from.Session, Resumed: &resumed})
 }
 
-// gone says that the session cannot be resumed from the reader's cursor.
+// gone writes session_gone: the session cannot be resumed from the reader's cursor.
 func (f *frames) gone() error {
 	if f.tail.head == nil && f.id == f.tail.from.Seq { // the log's own open is gone as well
 		f.sw.Retry(reconnect)
