@@ -41,7 +41,7 @@ func (c *call) continued(in *incoming) (id, of uuid.UUID, err error) {
 			return id, of, err
 		}
 	}
-	if _, _, err := c.Turns.Repeated(ctx, c.asked(in)); err != nil { // the id of a message that began a task is no answer's
+	if _, _, err := c.Turns.Repeated(ctx, c.asked(in)); err != nil { // an answer cannot have the id of a message that began a task
 		return id, of, err
 	}
 	_, _, replayed, err := c.Sessions.Once(ctx, c.answered(in), func(ctx context.Context) (int, []byte, error) {
@@ -71,8 +71,8 @@ func (c *call) decide(ctx context.Context, v session.View, in *incoming) error {
 	return err
 }
 
-// decision is the answer that a message is, to a task as it is. A message that says anything
-// besides is none: nobody could tell what is meant.
+// decision returns the answer in a message, for the task as it is. A message with other content is
+// not an answer: its meaning would be ambiguous.
 func (c *call) decision(ctx context.Context, v session.View, in *incoming) (a turn.Answer, err error) {
 	var q event.InputRequired
 	if v.Question != nil {
@@ -99,7 +99,7 @@ func (c *call) decision(ctx context.Context, v session.View, in *incoming) (a tu
 		return a, fault.Invalid(fault.Violation{Param: partsAt, Rule: "required", Message: `The task waits for a decision: send the data part {"decision":"allow"} or {"decision":"deny"}.`})
 	case in.besides != "":
 		return a, fault.Invalid(fault.Violation{Param: in.besides, Rule: "exactly_one", Message: "An answer is one data part with a decision, and nothing else. Nothing was decided: send the decision by itself."})
-	case in.id == q.ApprovalID.String(): // under which the question itself is told
+	case in.id == q.ApprovalID.String(): // the id of the question itself
 		return a, reused()
 	}
 	var checks request.Checks
@@ -114,8 +114,8 @@ func (c *call) decision(ctx context.Context, v session.View, in *incoming) (a tu
 	return a, nil
 }
 
-// unasked is the error of a message on a task that waits for nothing. Who answers later than
-// somebody else hears how it was answered.
+// unasked returns the error for an answer to a task that does not wait. If another answer came
+// first, the error has its outcome.
 func (c *call) unasked(ctx context.Context, v session.View, in *incoming) error {
 	if in.decision != nil {
 		page, err := c.Sessions.Approvals(ctx, c.workspace(), session.ApprovalQuery{Session: &v.Turn.SessionID, Limit: maxPage})

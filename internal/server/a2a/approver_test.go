@@ -9,8 +9,8 @@ import (
 	"github.com/parley-server/parley/internal/store/workspace"
 )
 
-// TestApproverIsNotTheSender: where a workspace requires another approver, the task's question says so,
-// and the sender's decision to allow is rejected.
+// TestApproverIsNotTheSender: where a workspace requires another approver, the task's question says
+// so, and the sender's decision to allow is rejected.
 func TestApproverIsNotTheSender(t *testing.T) {
 	versions(t, func(t *testing.T, c *caller) {
 		change := workspace.Change{SeparateApprover: new(true), AdminPatterns: new(true)}
@@ -37,8 +37,8 @@ func TestApproverIsNotTheSender(t *testing.T) {
 	})
 }
 
-// TestApproverNeedsTheScope: the question names the scope that an approver needs, and a key without it
-// can deny only.
+// TestApproverNeedsTheScope: the question names the scope that an approver needs, and a key without
+// it can deny only.
 func TestApproverNeedsTheScope(t *testing.T) {
 	versions(t, func(t *testing.T, c *caller) {
 		method := c.name("SendMessage", "message/send")

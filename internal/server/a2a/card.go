@@ -26,8 +26,8 @@ type agentCard struct {
 // stranger is what may be known without a key: nothing of any workspace.
 var stranger = agentCard{name: "Parley", description: "An agent behind Parley. Ask with a key for the card of your workspace's own.", skills: []skillCard{talk}}
 
-// card answers with the agent card: that of the key's workspace, or without a key one that
-// says how to come in and no more.
+// card returns the agent card: that of the key's workspace, or without a key one that only
+// describes the authentication.
 func (s *api) card(w http.ResponseWriter, r *http.Request) error {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		return server.RejectMethod(w, r, "GET, HEAD, OPTIONS")
@@ -37,7 +37,7 @@ func (s *api) card(w http.ResponseWriter, r *http.Request) error {
 		v = ""
 	}
 	agent, cache := stranger, "public, max-age=300"
-	if s.BaseURL == "" { // whoever asks says what is in it, for himself alone
+	if s.BaseURL == "" { // the request's own headers decide the address
 		cache = "private, max-age=300"
 	}
 	if s.noCard || len(r.Header.Values("Authorization")) > 0 {
@@ -98,8 +98,7 @@ func (s *api) own(ctx context.Context, caller server.Caller) (agentCard, error) 
 	return agent, nil
 }
 
-// write writes a card down: as a version has it, or, where nobody says which, so that both
-// find all that they need.
+// write encodes a card for a version. Without a version the card has the members of both.
 func (a agentCard) write(base, release string, v version) object {
 	url := base + Path
 	card := object{

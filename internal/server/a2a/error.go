@@ -35,7 +35,7 @@ var reasons = map[int]string{
 	contentUnsupported: "CONTENT_TYPE_NOT_SUPPORTED", versionNotSupported: "VERSION_NOT_SUPPORTED",
 }
 
-// rpcError is an error that is told as JSON-RPC.
+// rpcError is an error of JSON-RPC.
 type rpcError struct {
 	Code    int
 	Message string
@@ -50,10 +50,10 @@ func about(task, context uuid.UUID) map[string]string {
 	return map[string]string{"taskId": task.String(), "contextId": context.String()}
 }
 
-// stored is the error of a call whose message was stored: who only hears "try again" does
-// not know what there is to find.
+// stored adds to an error that the message was stored, and its task. A client that only reads "try
+// again" would not look for it.
 func (c *call) stored(id, context uuid.UUID, err error) error {
-	e := c.told(err)
+	e := c.rpcErrorOf(err)
 	if e.fault == nil {
 		return e
 	}
@@ -70,13 +70,13 @@ func noTask(id string) *rpcError {
 	return &rpcError{Code: taskNotFound, Message: "Task not found.", about: map[string]string{"taskId": id}}
 }
 
-// reused is the answer to an id that another message had. It is told in this protocol's words.
+// reused returns the error for the id of another message, in this protocol's terms.
 func reused() error {
 	return fault.New(fault.IdempotencyKeyReused, "This key came with another request.")
 }
 
-// told brings an error into the shape of JSON-RPC. What the caller cannot mend is logged.
-func (c *call) told(err error) *rpcError {
+// rpcErrorOf converts an error to JSON-RPC. It logs errors that the caller cannot correct.
+func (c *call) rpcErrorOf(err error) *rpcError {
 	if e, ok := errors.AsType[*rpcError](err); ok {
 		return e
 	}

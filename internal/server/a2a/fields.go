@@ -12,8 +12,8 @@ import (
 	"github.com/parley-server/parley/internal/server/request"
 )
 
-// fields reads the members of an object. A name that nobody asks for is passed over, as the
-// protocol wants it; null is the same as nothing.
+// fields reads the members of an object. Unknown names are ignored, as the protocol
+// requires; null equals an absent member.
 type fields struct {
 	*request.Checks
 	at    string // JSON Pointer
@@ -40,7 +40,7 @@ func (f fields) raw(name string) json.RawMessage {
 	}
 	if f.named[other] != nil {
 		f.Add(fault.Violation{Param: f.pointer(other), Rule: "exactly_one", Message: name + " and " + other + " are one field. Send it once."})
-		delete(f.named, other) // it is told
+		delete(f.named, other) // it is reported
 	}
 	return v
 }
@@ -92,8 +92,8 @@ func (f fields) objects(name string, most int) []fields {
 	return list
 }
 
-// word reads a text of 1 to most characters, "" where there is none. An empty text is none:
-// Protocol Buffers do not tell them apart.
+// word reads a text of 1 to most characters, "" if it is absent. An empty text equals an absent
+// one, as in Protocol Buffers.
 func (f fields) word(name string, most int) string {
 	raw := f.raw(name)
 	if raw == nil || string(raw) == `""` {
@@ -139,7 +139,7 @@ func (f fields) words(name string, most int) []string {
 	return list
 }
 
-// task reads the id of a task. What is no id names none, and is no mistake of its own.
+// task reads the id of a task. A malformed id is not found.
 func (f fields) task(name string) (uuid.UUID, error) {
 	text := f.needed(name, 255)
 	if err := f.Err(); err != nil {

@@ -75,7 +75,7 @@ func (c *call) query() (q session.ViewQuery, s shape, known bool) {
 	known = true
 	if text := p.word("contextId", 255); text != "" {
 		id, ok := request.ID(text)
-		known, q.Session = ok, &id // what is no id is nobody's context
+		known, q.Session = ok, &id // a malformed id matches no context
 	}
 	if text := p.word("status", 64); text != "" {
 		known = c.states(&q, state(text)) && known

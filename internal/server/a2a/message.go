@@ -22,7 +22,7 @@ const (
 	maxModes = 50
 )
 
-// partsAt is where a message says what it has to say.
+// partsAt is the place of a message's content.
 const partsAt = "/message/parts"
 
 // extras are the fields of a message that metadata may have, under the names that they have
@@ -38,7 +38,7 @@ type incoming struct {
 	context  uuid.UUID        // that it is in; uuid.Nil: it does not say
 	decision []request.Member // the answer; nil: none
 	approval uuid.UUID        // what the answer is to; uuid.Nil: whatever the task waits for
-	besides  string           // where the message says something besides; "": nowhere
+	besides  string           // place of content that is not a decision; "": none
 	cursor   int64            // the frame that the caller has of the task; 0: none
 
 	immediately bool // the caller does not wait
@@ -109,7 +109,7 @@ func extra(meta fields) string {
 	return ""
 }
 
-// configuration reads how the caller wants to hear of the task.
+// configuration reads how the caller wants to receive the result.
 func (c *call) configuration(in *incoming) {
 	conf := c.params.object("configuration")
 	conf.foreign(c.version, map[version]map[string]string{
@@ -127,13 +127,13 @@ func (c *call) configuration(in *incoming) {
 	in.modes = c.accepted(conf)
 	if conf.has(push) {
 		in.Callback = c.receiver(conf.object(push))
-		// Whoever sends it with every message has it once.
+		// A client that sends it with every message registers it once.
 		in.Callback.Name = cmp.Or(in.Callback.Name, uuid.NewSHA1(uuid.NameSpaceURL, []byte(in.Callback.URL)).String())
 	}
 }
 
-// request makes of a message what begins a turn. What metadata say of it is checked as it is
-// everywhere, also where the message is wrong elsewhere.
+// request converts a message to the request for a turn. It checks the metadata like other protocols
+// do, even if the message has other violations.
 func (c *call) request(in *incoming, p parts, of fields) {
 	about := make(map[string]json.RawMessage)
 	take := func(from fields, names ...string) {
@@ -165,7 +165,7 @@ func (c *call) request(in *incoming, p parts, of fields) {
 			}
 		}
 		if len(text) == 0 && (c.unfit != nil || c.params.Err() != nil) {
-			text = []string{"?"} // that nothing is left of the parts is no mistake of its own
+			text = []string{"?"} // empty parts have their own violation
 		}
 		if len(text) > 0 {
 			about["command"], _ = json.Marshal(strings.Join(text, "\n")) // of a text it cannot fail
@@ -204,7 +204,7 @@ func alike(name string, a, b json.RawMessage) bool {
 	return bytes.Equal(a, b)
 }
 
-// silent says in this protocol's words that a message says nothing.
+// silent returns the error for a message without content in this protocol's terms.
 func silent(f *fault.Error) error {
 	for i := range f.Detail.Violations {
 		if v := &f.Detail.Violations[i]; v.Param == "/command" && (v.Rule == "exactly_one" || v.Rule == "min_length") {

@@ -66,7 +66,7 @@ type (
 		Append    bool      `json:"append,omitempty"`
 		LastChunk bool      `json:"lastChunk,omitempty"`
 	}
-	// update is one of these: what a frame of a stream says.
+	// update is one of these: the content of a frame.
 	update struct {
 		Task           *task           `json:"task,omitempty"`
 		StatusUpdate   *statusUpdate   `json:"statusUpdate,omitempty"`
@@ -76,7 +76,7 @@ type (
 
 // The artifacts that a task can have.
 const (
-	answerID = "answer" // what the agent says
+	answerID = "answer" // the agent's answer
 	resultID = "result" // the answer in the caller's schema
 	filesID  = "files"  // what the agent made
 )
@@ -96,11 +96,11 @@ const (
 // terminal reports whether nothing can come any more.
 func (s state) terminal() bool { return s == completed || s == failed || s == canceled }
 
-// rests reports whether nothing comes until somebody answers, or ever.
+// rests reports whether no event follows until an answer comes, or none at all.
 func (s state) rests() bool { return s == inputRequired || s.terminal() }
 
-// stateOf is the state of a task by that of its turn. A turn that ran before and is queued
-// again, behind an answer or a crash, still works as far as anybody can see.
+// stateOf returns the state of a task by that of its turn. A turn that ran before and is queued
+// again, after an answer or a crash, is shown as working.
 func stateOf(t session.Turn) state {
 	switch session.State(t.State) {
 	case session.LinedUp:
@@ -141,7 +141,7 @@ func textPart(text string) part { return part{Text: &text} }
 
 func dataPart(data json.RawMessage) part { return part{Data: data, MediaType: jsonType} }
 
-// fileParts are files by their addresses. Whoever has them needs no key.
+// fileParts returns files by their signed URLs, which need no key.
 func fileParts(base string, files []event.File) []part {
 	parts := make([]part, len(files))
 	for i, f := range files {
@@ -150,8 +150,8 @@ func fileParts(base string, files []event.File) []part {
 	return parts
 }
 
-// said is a message of the agent's about an event. It is always the same one.
-func said(t *task, seq int64, parts ...part) *message {
+// agentMessage returns the agent's message about an event. Its id depends on the event alone.
+func agentMessage(t *task, seq int64, parts ...part) *message {
 	id := uuid.NewSHA1(t.ID, strconv.AppendInt(nil, seq, 10)).String()
 	return &message{MessageID: id, ContextID: t.ContextID, TaskID: t.ID, Role: agent, Parts: parts}
 }

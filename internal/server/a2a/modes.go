@@ -17,7 +17,7 @@ func (m modes) result(raw json.RawMessage) part {
 	return part{Text: new(string(raw)), MediaType: textType}
 }
 
-// accepted reads them. Who takes neither texts nor JSON could not be answered.
+// accepted reads them. It rejects a client that accepts neither text nor JSON.
 func (c *call) accepted(conf fields) modes {
 	list := conf.words("acceptedOutputModes", maxModes)
 	if len(list) == 0 {

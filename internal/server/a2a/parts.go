@@ -20,13 +20,13 @@ type parts struct {
 	files []uuid.UUID
 }
 
-// saying is a text, or a part whose data name nothing.
+// saying is a text, or a data part that names no skill, file or decision.
 type saying struct {
 	text string
 	data *fields // nil: it is a text
 }
 
-// data are the parts among what is said whose data name nothing.
+// data returns the data parts among the sayings.
 func (p parts) data() (list []*fields) {
 	for _, s := range p.said {
 		if s.data != nil {
@@ -65,7 +65,7 @@ func (c *call) parts(msg fields, in *incoming) (p parts) {
 	return p
 }
 
-// attach takes the file that is named. What is no id is a mistake where it stands, and nowhere else.
+// attach takes the file that a part names. A malformed id is a violation at its own place.
 func (p *parts) attach(of fields) {
 	if id := of.UUID(of.pointer("file_id"), of.raw("file_id")); id != uuid.Nil {
 		p.files = append(p.files, id)
@@ -80,7 +80,7 @@ func carries(part fields) bool {
 // kinds are the members of a part that say something, of which it has one.
 var kinds = map[version][]string{v03: {"text", "data", "file"}, v10: {"text", "data", "url", "raw"}}
 
-// kind is what a part is, "" where that cannot be said.
+// kind returns the kind of a part, "" if it is unknown.
 func (c *call) kind(part fields) string {
 	if part.foreign(c.version, map[version]map[string]string{v03: {"url": "file", "raw": "file"}, v10: {"file": "url"}}[c.version]) {
 		return ""
@@ -161,5 +161,5 @@ func only(f fields, object json.RawMessage, names ...string) {
 	}
 }
 
-// beside notes that a part says something that is no decision.
+// beside records a part that is not a decision.
 func (in *incoming) beside(part fields) { in.besides = cmp.Or(in.besides, part.at) }

@@ -13,11 +13,11 @@ import (
 type frame struct {
 	update
 	id    int64 // 0: none
-	waits bool  // with it the task begins to wait for an answer, and as far as anybody knows it still does
+	waits bool  // the task begins to wait for an answer with it, and no answer is known
 }
 
 // projection turns the events of a turn into frames, and into the task as it then is. It
-// depends on nothing else, so every reader of a turn is told the same.
+// depends on nothing else, so every reader of a turn gets the same frames.
 type projection struct {
 	base   string // of links
 	modes  modes
@@ -88,7 +88,7 @@ func (p *projection) snapshot() *task {
 	return &t
 }
 
-// now tells once more where the task stands, to who has had all frames up to id.
+// now returns the task's present state for a reader that has all frames up to id.
 func (p *projection) now(id int64) frame {
 	return frame{update{StatusUpdate: &statusUpdate{TaskID: p.task.ID, ContextID: p.task.ContextID, Status: p.task.Status}}, id, true}
 }
@@ -100,7 +100,7 @@ func (p *projection) status(ev event.Event, s state, m *message) []frame {
 }
 
 // text is a piece of the answer, or its end. The answer is the text of the last step: the first
-// piece of a step replaces what an earlier step said.
+// piece of a step replaces the text of earlier steps.
 func (p *projection) text(ev event.Event, text string, last bool) []frame {
 	if p.begins && text != "" && !last {
 		p.begins, p.answer, text = false, nil, strings.TrimPrefix(text, event.StepBreak)
@@ -120,7 +120,7 @@ func (p *projection) artifact(ev event.Event, a artifact) []frame {
 	return []frame{{update{ArtifactUpdate: &artifactUpdate{TaskID: p.task.ID, ContextID: p.task.ContextID, Artifact: a, LastChunk: true}}, ev.Seq, false}}
 }
 
-// tool tells that the agent uses a tool, to who takes JSON with all that there is to know.
+// tool reports a tool call, with all its data to readers that accept JSON.
 func (p *projection) tool(ev event.Event, text string) []frame {
 	var parts []part
 	if text != "" && p.modes.text {
@@ -132,7 +132,7 @@ func (p *projection) tool(ev event.Event, text string) []frame {
 	if len(parts) == 0 {
 		return nil
 	}
-	frames := p.status(ev, working, said(&p.task, ev.Seq, parts...))
+	frames := p.status(ev, working, agentMessage(&p.task, ev.Seq, parts...))
 	p.task.Status.Message = nil // it passes: the task keeps no trace of it
 	return frames
 }
@@ -151,7 +151,7 @@ func (p *projection) done(ev event.Event) []frame {
 			end = canceled
 		}
 		p.note("error", map[string]any{"code": p.fail.Code, "recoverable": p.fail.Recoverable})
-		m = said(&p.task, ev.Seq, textPart(p.fail.Message))
+		m = agentMessage(&p.task, ev.Seq, textPart(p.fail.Message))
 	}
 	last := p.status(ev, end, m)
 	last[0].StatusUpdate.Metadata = p.task.Metadata

@@ -127,7 +127,7 @@ func (c *call) listPush() (any, error) {
 	return map[string]any{"configs": configs, "nextPageToken": next}, nil
 }
 
-// deletePush removes a receiver. Where there is none, that is no error.
+// deletePush removes a receiver. It succeeds if there is none.
 func (c *call) deletePush() (any, error) {
 	name := c.configID()
 	if c.version == v03 && name == "" {

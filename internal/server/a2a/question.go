@@ -32,7 +32,7 @@ func question(base string, t *task, q event.InputRequired) *message {
 		text.WriteString("The agent wants to do this. Answer with a message on this task that has the data part {\"decision\":\"allow\"} or {\"decision\":\"deny\"}.\n\n")
 		text.WriteString(render.Approval(q))
 	}
-	m := said(t, 0, textPart(strings.TrimSpace(text.String())))
+	m := agentMessage(t, 0, textPart(strings.TrimSpace(text.String())))
 	m.MessageID = q.ApprovalID.String()
 	if data, err := event.Encode(q); err == nil { // it was encoded before
 		m.Parts = append(m.Parts, dataPart(public(data)))

@@ -19,8 +19,8 @@ const (
 	maxCredentials = 8192 // characters
 )
 
-// pushConfig is where the news of a task go, as version 1.0 writes it down. What the
-// receiver is shown to know us by is never told to anybody else.
+// pushConfig is a receiver of a task's updates, as version 1.0 encodes it. The credentials for the
+// receiver are never sent to anyone else.
 type pushConfig struct {
 	ID             string          `json:"id"`
 	TaskID         uuid.UUID       `json:"taskId"`

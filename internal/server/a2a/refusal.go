@@ -28,7 +28,7 @@ type wireError struct {
 
 // refuse answers with an error.
 func (c *call) refuse(err error) error {
-	e := c.told(err)
+	e := c.rpcErrorOf(err)
 	if e.fault != nil {
 		if wait := server.Tell(e.fault).RetryAfter; wait > 0 {
 			c.w.Header().Set("Retry-After", strconv.Itoa(wait))

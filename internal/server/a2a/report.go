@@ -10,8 +10,8 @@ import (
 	"github.com/parley-server/parley/internal/store/filestore"
 )
 
-// Tell makes the reports of turns whose receivers speak this protocol, for turn.Config. base
-// is the public address of the service, "" where nobody has said it.
+// Tell returns the encoder of callbacks to A2A receivers, for turn.Config. base is the public URL
+// of the service, "" if it is not configured.
 func Tell(sessions *session.Store, files *filestore.Store, base string) map[callback.Protocol]func(context.Context, callback.Delivery) ([]byte, error) {
 	tell := make(map[callback.Protocol]func(context.Context, callback.Delivery) ([]byte, error))
 	for _, v := range []version{v03, v10} {

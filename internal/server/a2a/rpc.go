@@ -77,8 +77,8 @@ func (c *call) run(body []byte) error {
 	return c.answer(result)
 }
 
-// envelope reads a request of JSON-RPC. Its id is known as soon as it can be, so that
-// whatever else is wrong is told to it.
+// envelope reads a request of JSON-RPC. It reads the id first, so that
+// every other error carries it.
 func (c *call) envelope(body []byte) error {
 	c.id = json.RawMessage("null")
 	c.version, _ = versionOf(c.r) // for the words of an error

@@ -108,8 +108,8 @@ func (c *call) take(in *incoming) (id, of uuid.UUID, err error) {
 	return started.Turn, started.Session, err
 }
 
-// begun begins a task, or finds the one that the same message began. Who has read frames of it
-// wants that one, and never another.
+// begun begins a task, or finds the one that the same message began. A client that has read frames
+// of a task gets that one and never another.
 func (c *call) begun(ctx context.Context, in *incoming) (turn.Started, error) {
 	req := c.asked(in)
 	if in.cursor == 0 {

@@ -8,7 +8,7 @@ import (
 	"github.com/parley-server/parley/internal/store/skill"
 )
 
-// skillCard is what a card says of a skill, in both versions.
+// skillCard is a skill on a card, in both versions.
 type skillCard struct {
 	ID          string   `json:"id"`
 	Name        string   `json:"name"`
@@ -22,8 +22,8 @@ type skillCard struct {
 var talk = skillCard{ID: "conversation", Name: "Conversation", Description: "Answers questions and does what it is asked to, in the conversation that contextId names.",
 	Tags: []string{"chat"}, Examples: []string{"What can you do?", "Sum up our conversation so far."}}
 
-// cardOf tells of a skill what another agent must know to call it: cards have no schema of
-// inputs, so they are in the words of the description.
+// cardOf describes a skill to other agents. Cards have no schema of inputs, so the description
+// names them.
 func cardOf(e skill.Entry) skillCard {
 	var words strings.Builder
 	words.WriteString(e.Description)

@@ -44,9 +44,9 @@ func (c *call) cursor() (int64, error) {
 	return cursor, err
 }
 
-// subscribe shows what comes of a task that has not ended: the task as it is, then its
-// frames; with the id of a frame the task as it was then, and every frame since. So whoever
-// lost a stream can have the rest, even of a task that has ended meanwhile.
+// subscribe streams a task that has not ended: the task as it is, then its frames; with the id of a
+// frame, the task as it was then and every frame since. A client that lost a stream so gets the
+// rest, even of a task that has ended meanwhile.
 func (c *call) subscribe() (any, error) {
 	cursor, err := c.cursor()
 	if err != nil {
@@ -72,8 +72,8 @@ func (c *call) subscribe() (any, error) {
 	return nil, c.stream(l)
 }
 
-// stream answers with the frames of a task. What is wrong before the first of them is an
-// error of the call; later it can only be told in a frame, or by ending early.
+// stream responds with the frames of a task. A failure before the first frame is an error of the
+// call; a later one is a frame, or an early end.
 func (c *call) stream(l *look) error {
 	upto, err := c.place(l)
 	if err != nil {
@@ -104,7 +104,7 @@ func (c *call) history(l *look) ([]message, error) {
 	return historyOf(c.base, l.view, files.In, l.history), err
 }
 
-// place finds up to which event a reader has been told, or is told by the task alone.
+// place returns the event up to which a reader has the frames, or gets them as part of the task.
 func (c *call) place(l *look) (upto int64, err error) {
 	ctx, stop := c.brief()
 	defer stop()

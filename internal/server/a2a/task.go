@@ -34,7 +34,7 @@ func taskOf(base string, v session.View, files filestore.Files, s shape) *task {
 	case v.Question != nil && json.Unmarshal(v.Question, &q) == nil:
 		t.Status.Message = question(base, t, q)
 	case v.Turn.Error != nil && v.Turn.EndSeq != nil:
-		t.Status.Message = said(t, *v.Turn.EndSeq, textPart(cmp.Or(v.Answer.Failure, fmt.Sprintf("The task has ended with the error %s.", *v.Turn.Error))))
+		t.Status.Message = agentMessage(t, *v.Turn.EndSeq, textPart(cmp.Or(v.Answer.Failure, fmt.Sprintf("The task has ended with the error %s.", *v.Turn.Error))))
 	}
 	if s.artifacts {
 		t.Artifacts = artifactsOf(base, v, files.Out, s.modes)
@@ -56,8 +56,8 @@ func artifactsOf(base string, v session.View, files []event.File, m modes) []art
 	return list
 }
 
-// historyOf are the messages of a task: what it began with, under the id that its sender
-// gave it, and with the files that came with it. What the agent says is in the artifacts.
+// historyOf returns the messages of a task: its first message, with its sender's id and its files.
+// The agent's text is in the artifacts.
 func historyOf(base string, v session.View, files []event.File, most int) []message {
 	text := v.Asked.Content
 	if text == nil || most == 0 {

@@ -24,8 +24,8 @@ func (v version) protocol() callback.Protocol {
 	return callback.A2A03
 }
 
-// versionOf is the version that a request asks for, "" where it asks for none. The third
-// number of a version says nothing.
+// versionOf returns the version that a request asks for, "" if it asks for none. It ignores the
+// third number of a version.
 func versionOf(r *http.Request) (v version, ok bool) {
 	text := strings.TrimSpace(r.Header.Get("A2A-Version"))
 	if text == "" {
@@ -77,8 +77,8 @@ var methods = map[version]map[string]method{
 	},
 }
 
-// find finds the version and the method of a call. Where nobody says the version, the name
-// of the method does, and else it is 0.3.
+// find finds the version and the method of a call. Without a version the method's name decides; the
+// default is 0.3.
 func (c *call) find() (method, error) {
 	v, ok := versionOf(c.r)
 	if !ok {

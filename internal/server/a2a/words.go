@@ -11,7 +11,7 @@ import (
 // anew is what to do about a context that there is not.
 const anew = "There is no such context. Leave contextId out to begin a conversation, and take it from the answer."
 
-// worded tells a fault in the words of this protocol. Its code stays.
+// worded translates a fault to this protocol's terms. Its code stays.
 func (c *call) worded(f *fault.Error) *fault.Error {
 	told := *f
 	told.Param, told.Message = c.where(f.Param, f.Message)
@@ -50,8 +50,8 @@ func (c *call) worded(f *fault.Error) *fault.Error {
 	return &told
 }
 
-// where is where in this request stands what has a name of its own elsewhere, and what is
-// said of it. A message that names the place begins with it.
+// where translates a place of the REST request, and the message about it, to this protocol's place.
+// A message that names the place begins with it.
 func (c *call) where(param, message string) (string, string) {
 	name, rest, deeper := strings.Cut(param, "/")
 	at, ok := c.places[name]

@@ -16,8 +16,8 @@ type writer struct {
 	sw   *sse.Writer
 	turn uuid.UUID
 	p    *projection
-	upto int64 // events up to here are in the task that is told first
-	told bool  // that task has been told
+	upto int64 // events up to here are in the task that is sent first
+	told bool  // that task has been sent
 	last int64 // id of the newest frame
 }
 
@@ -38,7 +38,7 @@ func (w *writer) Batch(evs []event.Event) (over bool, err error) {
 		if ev.Kind == event.KindDone && ev.Turn == w.turn { // the end is always a frame of its own
 			w.upto = min(w.upto, ev.Seq-1)
 		}
-		if err := w.tell(ev.Seq); err != nil { // also by an event of another turn
+		if err := w.sendTask(ev.Seq); err != nil { // also by an event of another turn
 			return false, err
 		}
 		if ev.Turn != w.turn || over {
@@ -59,7 +59,7 @@ func (w *writer) Batch(evs []event.Event) (over bool, err error) {
 			over = over || w.version.ends(f)
 		}
 	}
-	if err := w.tell(evs[len(evs)-1].Seq + 1); err != nil {
+	if err := w.sendTask(evs[len(evs)-1].Seq + 1); err != nil {
 		return false, err
 	}
 	if !over && w.told && w.version.leaves(w.p.task.Status.State) {
@@ -68,8 +68,8 @@ func (w *writer) Batch(evs []event.Event) (over bool, err error) {
 	return over, nil
 }
 
-// tell tells the task as it is, once everything is in it that shall be.
-func (w *writer) tell(next int64) error {
+// sendTask sends the task once, before the first event that is not part of it.
+func (w *writer) sendTask(next int64) error {
 	if w.told || next <= w.upto {
 		return nil
 	}
@@ -87,8 +87,8 @@ func (w *writer) frame(f frame) error {
 	return w.write(f.id, response{"2.0", w.id, w.version.frame(f)})
 }
 
-// fail tells an error in a stream that has begun.
-func (w *writer) fail(err error) error { return w.write(0, w.refusal(w.call.told(err))) }
+// fail writes an error into a stream that has begun.
+func (w *writer) fail(err error) error { return w.write(0, w.refusal(w.call.rpcErrorOf(err))) }
 
 func (w *writer) write(id int64, v any) error {
 	data, err := server.Encode(v)
