@@ -1,11 +1,11 @@
-// Package agui speaks the Agent User Interaction Protocol, which CopilotKit and the clients of
-// many agent frameworks read. A thread is a session, a run what is told of a turn until it ends
-// or asks; a question ends the run with an interrupt while the turn stays open, and the run
-// that answers it tells the rest.
+// Package agui serves the Agent User Interaction Protocol, for CopilotKit and the clients of many
+// agent frameworks. A thread is a session, a run the part of a turn until its end or its next
+// question; a question ends the run with an interrupt while the turn stays open, and the run that
+// answers it streams the rest.
 //
-// It promises: of the messages that such a client sends along only the last one counts, and a
-// new one is never lost in silence; all answers of a run are looked up before one is taken; a run is told with its beginning and its end, or breaks
-// off; no secret travels through here.
+// It promises: of the messages in a request only the last one counts, and a new one is never
+// dropped silently; all answers of a run are looked up before one is applied; a run has its
+// beginning and its end, or breaks off; no secret passes through here.
 package agui
 
 import (

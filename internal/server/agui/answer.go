@@ -16,10 +16,9 @@ import (
 	"github.com/parley-server/parley/internal/turn"
 )
 
-// answer takes the answers to interrupts, and tells what comes after the newest of them. A new
-// message beside them is answered behind that; where all of them are given up it is said in
-// place of an answer, and ends their turn. Where another turn is in progress by then, it is in
-// the way of the message as of any other.
+// answer applies the answers to interrupts and streams the rows after the newest of them. A new
+// message beside them is answered after that; if all interrupts are canceled it takes the place of
+// an answer and ends their turn. Another turn in progress rejects the message as usual.
 func (s *api) answer(w http.ResponseWriter, r *server.Request, in input, thread uuid.UUID) error {
 	q, err := s.questions(r, thread, in.resume)
 	if err != nil {
@@ -32,7 +31,7 @@ func (s *api) answer(w http.ResponseWriter, r *server.Request, in input, thread 
 	case fresh && in.said.err != nil:
 		return in.said.err
 	case fresh && !q.goesOn:
-		if in.said.Session = thread; active { // else another turn might be in progress, which nobody has given up
+		if in.said.Session = thread; active { // else another turn might be in progress, which was not canceled
 			in.said.Multitask = turn.Interrupt
 		}
 		return s.say(w, r, in)
@@ -97,7 +96,7 @@ func (s *api) questions(r *server.Request, thread uuid.UUID, list []resume) (q q
 		case late:
 		case ok && asked.Status == pending:
 			q.open = append(q.open, a)
-		case ok: // it decides nothing any more, and tells whether this is what stands
+		case ok: // decided already: report whether the answers are equal
 			if err := s.DecideApproval(r.Context(), r.Caller, a); err != nil {
 				return q, err
 			}
@@ -135,12 +134,12 @@ func decision(asked session.Approval, rs resume, c server.Caller, param string) 
 	return a, true, nil
 }
 
-// fresh reports whether a run that answers an interrupt brings a new message as well. One that
-// was sent before is new where its turn began after the one that has asked: then it came with
-// this run, which is sent again. Clients send the conversation along, and where they keep no tool
-// calls it ends with the very message whose turn has asked, or that of a turn which has begun
-// since. Those are known by their text; of a skill's turn, which has none, nobody can tell, and
-// the message counts as that one. active says that the turn which has asked is not over.
+// fresh reports whether a run that answers an interrupt also brings a new message. A message that
+// was sent before is new if its turn began after the turn of the interrupt: it came with this run,
+// which is repeated. Clients send the whole conversation, and without tool calls it ends with the
+// message of the interrupted turn, or of one that began since. Those are recognised by their text;
+// a skill's turn has none, so the message counts as its own. active reports that the interrupted
+// turn has not ended.
 func (s *api) fresh(w http.ResponseWriter, r *server.Request, in input, asked session.Approval) (fresh, active bool, err error) {
 	if in.said == nil {
 		return false, false, nil

@@ -19,14 +19,14 @@ type input struct {
 	ignored []string
 }
 
-// said is the last message of the user. Clients send the whole conversation with every run:
-// beside a resume it may be the one whose turn has asked, or a new one.
+// said is the last user message. Clients send the whole conversation with every run: beside a
+// resume it may be the message of the interrupted turn, or a new one.
 type said struct {
 	text   string
 	behind bool   // something else stands behind it, so it was sent before if it was new
 	sent   []byte // what makes it the same message when it is sent again
 	turn.Request
-	err error // why it is no message, where there is a resume beside it
+	err error // why it is not a message, if there is a resume beside it
 }
 
 // maxID is how long the name of a run may be.
@@ -71,7 +71,7 @@ func parse(body []request.Member, r *server.Request) (in input, err error) {
 	}
 	if n >= 0 && list[n].Role == "user" {
 		own := &c
-		if in.resume != nil { // a message that was answered long ago is nobody's mistake
+		if in.resume != nil { // an old message is not an error
 			own = new(request.Checks)
 		}
 		r.Names["command"] = fmt.Sprintf("messages/%d/content", n)

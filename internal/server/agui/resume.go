@@ -16,7 +16,7 @@ import (
 type resume struct {
 	id        uuid.UUID
 	cancelled bool
-	answer    turn.Answer // of what is resolved; without an Outcome where the payload says none
+	answer    turn.Answer // of the resolved interrupt; without an Outcome if the payload has none
 }
 
 // answers reads the field "resume".
@@ -47,8 +47,8 @@ func answers(c *request.Checks, raw json.RawMessage) (list []resume) {
 	return list
 }
 
-// payload reads what an interrupt was resolved with. Of an interrupt that asks for a secret it
-// says nothing.
+// payload reads the answer to an interrupt. It rejects the value of a secret, which belongs to
+// secret_url.
 func payload(c *request.Checks, at string, raw json.RawMessage, a *turn.Answer) {
 	if !c.Object(at, raw) {
 		return

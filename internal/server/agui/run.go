@@ -13,8 +13,8 @@ import (
 	"github.com/parley-server/parley/internal/store/ratelimit"
 )
 
-// run tells a turn: the one that a message starts, the rest of the one that an answer lets go
-// on, or the one that is in progress.
+// run streams a turn: the one that a message starts, the rest of the one that an answer resumes, or
+// the one in progress.
 func (s *api) run(w http.ResponseWriter, r *server.Request) error {
 	body, _, err := request.ReadBody(w, r.Request)
 	if err != nil {
@@ -87,7 +87,7 @@ func (s *api) say(w http.ResponseWriter, r *server.Request, in input) error {
 	return s.tell(w, r, in, rd)
 }
 
-// tell answers with a run. A client that comes back may have some of what it tells.
+// tell responds with a run. A client that reconnects may have some of its messages.
 func (s *api) tell(w http.ResponseWriter, r *server.Request, in input, rd server.Reading) (err error) {
 	if in.Messages != nil && (in.said == nil || len(in.resume) > 0) {
 		if in.Calls, err = s.TurnCalls(r.Context(), r.Caller, rd); err != nil {
@@ -97,7 +97,7 @@ func (s *api) tell(w http.ResponseWriter, r *server.Request, in input, rd server
 	return s.StreamReading(w, r, rd, NewEncoder(in.About, rd))
 }
 
-// busy says of a message that another turn is in its way, where that is the error.
+// busy explains the error of a message that another turn rejects.
 func (s *api) busy(w http.ResponseWriter, in input, err error) error {
 	f := fault.From(err)
 	if f == nil || f.Code != fault.TurnInProgress {

@@ -8,8 +8,8 @@ import (
 	"github.com/parley-server/parley/internal/strictjson"
 )
 
-// snapshot is what a run begins with where its client has some of what is told from here on:
-// the messages without it. Clients append to what they have, and would have it twice.
+// snapshot begins a run whose client has some of its messages: it holds the client's messages
+// without them. Clients append to their messages, and would have them twice.
 func (t *Encoder) snapshot() []any {
 	var list []json.RawMessage
 	_ = json.Unmarshal(t.about.Messages, &list) // it was read before
@@ -28,7 +28,7 @@ func (t *Encoder) snapshot() []any {
 	return []any{frame{Type: "MESSAGES_SNAPSHOT", Messages: &rest}}
 }
 
-// without is a message without what is told from here on, nil where nothing of it is left.
+// without returns a message without the parts that the run sends, nil if nothing is left.
 func (t *Encoder) without(raw json.RawMessage) json.RawMessage {
 	var m struct {
 		ID         string            `json:"id"`
@@ -68,7 +68,7 @@ func (t *Encoder) without(raw json.RawMessage) json.RawMessage {
 	return changed
 }
 
-// ahead reports whether a text message of that id is told from here on.
+// ahead reports whether the run sends a text message of that id.
 func (t *Encoder) ahead(id string) bool {
 	told := t.messages
 	for rd := &t.reading; rd != nil; rd = rd.Then {

@@ -1,11 +1,10 @@
-// Package aisdk speaks the UI message stream of the AI SDK, which useChat and its relatives
-// read. A chat is a session under the chat's id, an answer a turn, and a tool approval a
-// question of that turn.
+// Package aisdk serves the UI message stream of the AI SDK, for useChat and its relatives. A chat
+// is a session under the chat's id, an answer a turn, and a tool approval a question of that turn.
 //
-// It promises: of the messages that such a client sends along only the last one counts, and
-// what it answers is looked up, for a client can forge its history; a stream that is resumed
-// tells the whole turn again, since the client throws on a piece whose beginning it has not
-// seen; no secret travels through here.
+// It promises: of the messages in a request only the last one counts, and the approvals that it
+// answers are looked up, because a client can forge its history; a resumed stream repeats the whole
+// turn, because the client throws on a part whose beginning it has not seen; no secret passes
+// through here.
 package aisdk
 
 import (
@@ -31,5 +30,5 @@ func New(srv *server.Server) server.Routes {
 	}
 }
 
-// header says which protocol the stream speaks.
+// header names the protocol of the stream.
 func header(h http.Header) { h.Set("X-Vercel-Ai-Ui-Message-Stream", "v1") }

@@ -29,7 +29,7 @@ func approvalID(question uuid.UUID, call, calls int) string {
 	return question.String() + ":" + strconv.Itoa(call+1)
 }
 
-// verdict is what a message says of one question: the answers to its calls together.
+// verdict is a message's answer to one question: the answers to its calls together.
 type verdict struct {
 	turn.Answer                   // denied where one of its calls is
 	param       string            // where the first of them stands
@@ -124,7 +124,7 @@ func (v *verdict) fits(asked session.Approval) error {
 	return nil
 }
 
-// edits names the member of a part that says another call than the one that would run, or "".
+// edits returns the member of a part that differs from the call that would run, or "".
 func (a answer) edits(op event.Operation) string {
 	kind, _ := a.Type.(string)
 	name, static := strings.CutPrefix(kind, "tool-") // a part of a tool that the page knows
@@ -148,9 +148,9 @@ func differs(has, runs json.RawMessage) bool {
 	return !reflect.DeepEqual(theirs, ours) // with numbers as JavaScript has them
 }
 
-// answer decides what waits, and reads on after the newest of the questions. Answers to what
-// was decided long ago are part of the message like its text, whoever decided it; only where
-// nothing waits does the newest of them have to be the one that stands.
+// answer decides the waiting questions and reads on after the newest of them. Answers to questions
+// decided earlier are part of the message like its text; only if no question waits must the newest
+// of them equal the decision.
 func (s *api) answer(r *server.Request, q requestBody) (server.Reading, error) {
 	id := q.Session
 	if id == uuid.Nil {
@@ -191,7 +191,7 @@ func (s *api) answer(r *server.Request, q requestBody) (server.Reading, error) {
 	return s.AfterApproval(r.Context(), r.Caller, newest)
 }
 
-// responded are the parts of a message with an approval that somebody has answered, by their index.
+// responded returns the parts of a message with an answered approval, by index.
 func responded(raw json.RawMessage) map[int]answer {
 	var parts []json.RawMessage
 	_ = strictjson.Unmarshal(raw, &parts) // a value that is not an array has no parts

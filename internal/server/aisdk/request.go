@@ -21,7 +21,7 @@ type requestBody struct {
 	ignored []string
 }
 
-// The triggers of a request. What is regenerated is said once more, on purpose.
+// The triggers of a request. A regenerated message is sent once more on purpose.
 const (
 	submit     = "submit-message"
 	regenerate = "regenerate-message"
@@ -66,7 +66,7 @@ func parse(body []request.Member, r *server.Request) (q requestBody, err error) 
 	q.sent = counting(given, list[i])
 	q.IdempotencyKey = c.Once(r.Header.Values("Idempotency-Key"))
 	if q.IdempotencyKey == "" && list[i].ID != "" && messageID == "" && trigger == submit {
-		// A message that is edited or said once more has the id of the first.
+		// A message that is edited or repeated keeps its id.
 		sum := sha256.Sum256(q.sent)
 		q.IdempotencyKey = "ui-chat:" + hex.EncodeToString(sum[:])
 	}
@@ -86,8 +86,8 @@ func counting(given map[string]json.RawMessage, m request.ChatMessage) []byte {
 	return raw
 }
 
-// continued is the index of the assistant's message that goes on: the one that messageId names,
-// where it holds an answer, else the last. It is -1 where the user has said something.
+// continued returns the index of the assistant message to continue: the one that messageId names if
+// it holds an answer, else the last. It is -1 if a user message follows.
 func continued(list []request.ChatMessage, trigger, messageID string) int {
 	if trigger == regenerate {
 		return -1

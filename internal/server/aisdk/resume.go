@@ -22,7 +22,7 @@ func (s *api) chat(r *server.Request) (id uuid.UUID, ok bool, err error) {
 	return s.CallerSession(r.Context(), r.Caller, chat)
 }
 
-// resume tells the turn in progress again, from its beginning.
+// resume streams the turn in progress again, from its beginning.
 func (s *api) resume(w http.ResponseWriter, r *server.Request) error {
 	release, err := s.HoldStream(r.Context(), r.Caller)
 	if err != nil {

@@ -44,7 +44,7 @@ func (s *api) send(w http.ResponseWriter, r *server.Request) error {
 	return s.tell(w, r, rd)
 }
 
-// tell streams a reading. Where a secret is asked for it stays: nobody answers that here.
+// tell streams a reading. It stays open while a secret is requested: secrets are not provided here.
 func (s *api) tell(w http.ResponseWriter, r *server.Request, rd server.Reading) error {
 	header(w.Header())
 	rd.Through = true

@@ -6,15 +6,15 @@ import (
 	"github.com/parley-server/parley/internal/event"
 )
 
-// acts are the calls of a turn, as far as it must be told that one of them was not done.
+// acts tracks the tool calls of a turn, to report the ones that were not done.
 type acts struct {
 	summary map[string]string // by the call
 	asked   []event.Operation // of the newest question
 	denied  map[string]string // why a call was not done
 }
 
-// row takes note of a row, also of one that is not told. What it gives is the outcome of a call
-// that was denied or has failed; "" of everything else.
+// row records a row, even one that is not sent. It returns the outcome of a call that was denied or
+// has failed, "" for every other row.
 func (a *acts) row(body event.Body) string {
 	switch b := body.(type) {
 	case event.InputRequired:

@@ -16,13 +16,13 @@ type binding struct {
 	session uuid.UUID         // uuid.Nil: the word is a message
 	asked   *session.Approval // the question that the chat was shown; nil: none that is known
 	number  int               // of that question
-	// plain says that nothing but the word itself tells the question: then it is the first of
-	// the session, unless the conversation is about something else.
+	// plain reports that only the word itself names the question: it is the first of the session,
+	// unless the conversation shows another one.
 	plain bool
 }
 
-// bind finds what a word is about: the question that the conversation shows. A request that has
-// nothing of the assistant's tells it by the response before, or by the number that was said.
+// bind finds the question that a word answers: the one that the conversation shows. A request
+// without assistant messages names it by the previous response, or by its number.
 func (s *api) bind(r *server.Request, q requestBody, said word) (b binding, err error) {
 	ctx, cancel := s.Brief(r.Context())
 	defer cancel()
@@ -77,8 +77,8 @@ func (s *api) bind(r *server.Request, q requestBody, said word) (b binding, err 
 	return b, err
 }
 
-// shown is the question that a response has shown, or would have: its id tells the turn and the
-// number.
+// shown returns the question that a response has shown, or would have: its id holds the turn and
+// the number.
 func (s *api) shown(r *server.Request, in uuid.UUID, response string) (a session.Approval, ok bool, err error) {
 	ctx, cancel := s.Brief(r.Context())
 	defer cancel()

@@ -9,14 +9,14 @@ import (
 	"github.com/parley-server/parley/internal/store/filestore"
 )
 
-// About is what every piece of an answer says.
+// About is what all chunks of an answer have in common.
 type About struct {
 	ID         string
 	Model      string
 	Created    int64
 	Session    uuid.UUID
 	Usage      bool                 // a stream is to end with the usage
-	Structured bool                 // the content is JSON, and nothing else: what else is said is a refusal to answer so
+	Structured bool                 // the content is JSON and nothing else: other text is sent as a refusal
 	Rejected   []filestore.Rejected // files that the agent does not have
 	Note       string               // what stands before all else; "": nothing
 	Unbound    string               // when a reply to a question is taken for one; "": always

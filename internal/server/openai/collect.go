@@ -12,8 +12,8 @@ import (
 	"github.com/parley-server/parley/internal/store/apikey"
 )
 
-// retries is how often OpenAI's clients say that they have sent a request before; ok is false
-// where a client says nothing of it.
+// retries returns how often a client of OpenAI reports to have sent the request before; ok is false
+// if it does not report it.
 func retries(r *server.Request) (n int, ok bool) {
 	n, err := strconv.Atoi(r.Header.Get("X-Stainless-Retry-Count"))
 	return n, err == nil
@@ -44,8 +44,8 @@ func (s *api) collect(r *server.Request, q requestBody, rd server.Reading, p ser
 	return nil
 }
 
-// accepted says of a call that cannot be answered any more that its message was stored, and how
-// to be told the answer: who only hears "try again" sends it as another.
+// accepted adds to an error that the message was stored, and how to read its answer. A client that
+// only reads "try again" would send it as a new one.
 func (s *api) accepted(r *server.Request, q requestBody, rd server.Reading, err error) error {
 	why := s.WaitInterruption(r.Context(), rd.Session(), rd.Turn, err)
 	if why == "" {

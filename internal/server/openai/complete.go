@@ -28,14 +28,14 @@ func (s *api) complete(w http.ResponseWriter, r *server.Request) error {
 // understood are the fields of a completion that have a meaning here.
 var understood = []string{"model", "messages", "stream", "stream_options", "user", "n", "response_format"}
 
-// telling is a projection whose answer can also come in one piece.
+// telling is an encoder that can also return the whole answer as one value.
 type telling interface {
 	server.Encoder
 	Say(text string) []any
 	Completion() (status int, answer any)
 }
 
-// answer answers a request in the shape that tell makes.
+// answer responds to a request with the encoder that tell returns.
 func (s *api) answer(w http.ResponseWriter, r *server.Request, in *incoming, tell func(About, reply) telling) error {
 	q, err := s.parse(r, in)
 	if err != nil {
@@ -56,7 +56,7 @@ func (s *api) answer(w http.ResponseWriter, r *server.Request, in *incoming, tel
 	}
 	about := About{ID: "chatcmpl-" + rd.Turn.String(), Model: q.model, Created: time.Now().Unix(), Session: rd.Session(),
 		Usage: q.usage, Structured: rd.Structured, Note: rd.note, Barred: !r.Caller.Scopes.Allows(apikey.Secret), Base: s.Base(r.Request)}
-	if !q.spoke && !q.named() { // nothing that came tells a chat
+	if !q.spoke && !q.named() { // nothing in the request names a chat
 		about.Unbound = in.unbound
 	}
 	if rd.After == uuid.Nil && rd.said == "" { // from the beginning of its turn
@@ -105,7 +105,7 @@ func (s *api) answer(w http.ResponseWriter, r *server.Request, in *incoming, tel
 // overloadedPause is how many seconds a client waits before it asks an overloaded provider again.
 const overloadedPause = "5"
 
-// told notes that a reply is written whole. A word is no message that comes again.
+// told records that a reply was written whole. A repeated word is not a repeated message.
 func (s *api) told(r *server.Request, rd reply) {
 	if !rd.spoken {
 		s.MarkDelivered(r, rd.Reading)

@@ -1,10 +1,9 @@
-// Package openai lets clients of OpenAI's Chat Completions and Responses talk to a workspace:
-// a base URL and a key is all that they need. The workspace is a model; so is each of its skills.
+// Package openai serves OpenAI's Chat Completions and Responses APIs: their clients need a base URL
+// and a key. The workspace is a model, and so is each of its skills.
 //
-// It promises: of the conversation that such a client sends along only the last message of the
-// user is taken, in the session that the client names; what is not understood is ignored and
-// said to be; a question for an approval is a text that the next message answers, and no
-// secret travels through here.
+// It promises: of the conversation in a request it uses only the last user message, in the session
+// that the client names; it ignores unknown fields and lists them in a header; a request for
+// approval is a text that the next message answers; no secret passes through here.
 package openai
 
 import (

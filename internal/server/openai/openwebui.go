@@ -14,8 +14,8 @@ const (
 	contextEnd    = "</context>"
 )
 
-// tasks are how its own prompts go on behind the taskPrompt: for a title, tags, questions to
-// follow, a search, an image, and what somebody is typing.
+// tasks are the continuations of its own prompts after taskPrompt: for a title, tags, follow-up
+// questions, a search, an image, and autocompletion.
 var tasks = []string{
 	"Generate a concise, 3-5 word title",
 	"Generate 1-3 broad tags",
@@ -44,8 +44,7 @@ func chore(h http.Header, text string) bool {
 	return false
 }
 
-// filled is the value of a header; one that holds a placeholder for which the client had no
-// value says nothing.
+// filled returns the value of a header, "" if it holds a placeholder that the client did not fill.
 func filled(value string) string {
 	if strings.HasPrefix(value, "{{") && strings.HasSuffix(value, "}}") {
 		return ""
@@ -53,8 +52,8 @@ func filled(value string) string {
 	return value
 }
 
-// typed is what somebody has written of a message: Open WebUI puts the documents of a chat in
-// front of each.
+// typed returns the part of a message that the user typed: Open WebUI puts the documents of a chat
+// in front of it.
 func typed(text string) string {
 	if i := strings.LastIndex(text, contextEnd); i >= 0 && strings.HasPrefix(text, contextPrompt) {
 		return text[i+len(contextEnd):]

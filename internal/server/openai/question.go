@@ -9,10 +9,10 @@ import (
 	"github.com/parley-server/parley/internal/text/render"
 )
 
-// question is what a turn asks, in Markdown, with what to answer: from the second question of a
-// session on that is a word with its number. Who answers in a chat decides about what is written
-// here: calls are shown as they would run, and nothing in them passes for words of ours. The
-// question's id comes last, for a conversation is known by it.
+// question returns a turn's question in Markdown, with the possible answers: from the second
+// question of a session on a word with its number. The user decides by this text: calls are shown
+// as they would run, and nothing in them can pass for the server's words. The question's id comes
+// last; it identifies the conversation.
 func question(ask event.InputRequired, number int, about About) string {
 	yes, no := allow, deny
 	if number > 1 {
@@ -49,7 +49,7 @@ func question(ask event.InputRequired, number int, about About) string {
 	return b.String()
 }
 
-// What a question says in a chat that nothing names, by the protocol.
+// The notes of a question in an unnamed chat, by protocol.
 const (
 	unboundCompletion = "This chat has no name (the field `user` or the header `X-Session-Id` gives one), so a reply counts only where your client sends this conversation along."
 	unboundResponse   = "This chat has no name (the field `conversation` or the header `X-Session-Id` gives one), so a reply counts only where your client sends `previous_response_id` or this conversation along."

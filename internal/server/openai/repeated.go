@@ -17,7 +17,7 @@ import (
 	"github.com/parley-server/parley/internal/strictjson"
 )
 
-// written is what a message of the assistant says, in whichever form its client has kept it.
+// written returns the text of an assistant message, in any form in which a client keeps it.
 func written(m request.ChatMessage) string {
 	var text, refusal string
 	var parts []struct {
@@ -37,9 +37,9 @@ func written(m request.ChatMessage) string {
 
 var ids = regexp.MustCompile(`[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
 
-// repeated is the question that ends a message of the assistant's, with its number; ok is false
-// where there is none. An id in it says only which question that would be: whoever answers must
-// have been shown what runs, so the whole of it has to stand there as it is asked here.
+// repeated returns the question that ends an assistant message, with its number; ok is false if
+// there is none. The id alone is not enough: the user must have seen the calls, so the message must
+// hold the whole question as this package renders it.
 func (s *api) repeated(ctx context.Context, r *server.Request, last string) (a session.Approval, number int, ok bool, err error) {
 	found := ids.FindAllString(last, -1)
 	if found == nil {

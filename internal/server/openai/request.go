@@ -25,9 +25,9 @@ type incoming struct {
 	ignored []string // what has no meaning here
 	// previous is the response that this one follows; "": none.
 	previous string
-	// shape is the field that says what the answer is to look like.
+	// shape is the field with the format of the answer.
 	shape string
-	// unbound says to somebody in a chat without a name when a reply is taken for one.
+	// unbound tells users of an unnamed chat when a message counts as an answer.
 	unbound string
 }
 
@@ -37,7 +37,7 @@ type requestBody struct {
 	model   string
 	text    string
 	more    bool   // the last message is the assistant's own: there is nothing new to answer
-	last    string // what the assistant said last in the conversation; "": nothing
+	last    string // the last assistant message of the conversation; "": none
 	spoke   bool   // the conversation holds something of the assistant's
 	follows string // the response that it follows; "": none
 	stream  bool
@@ -45,7 +45,7 @@ type requestBody struct {
 	ignored []string
 }
 
-// named reports whether the chat is known whatever is said in it.
+// named reports whether the request names the chat.
 func (q requestBody) named() bool { return q.Session != uuid.Nil || q.CallerID != "" }
 
 // receive takes a body apart, of which the fields that are named are understood.
@@ -93,8 +93,8 @@ func (s *api) parse(r *server.Request, in *incoming) (requestBody, error) {
 	return q, in.Err()
 }
 
-// question is the text of the last message of the user; more says that one of the assistant's
-// stands behind it, last is what the assistant said last, and spoke that it has said something.
+// question returns the text of the last user message. more reports that an assistant message
+// follows it, last is the text of the last assistant message, and spoke reports that there is one.
 func (in *incoming) question(r *server.Request) (text string, more bool, last string, spoke bool) {
 	list := request.ChatMessages(&in.Checks, in.given["messages"])
 	system := func(m request.ChatMessage) bool { return m.Role == "system" || m.Role == "developer" }
@@ -165,7 +165,7 @@ func (in *incoming) chat(r *server.Request) {
 	}
 }
 
-// forced refuses a request that wants a tool to be called: whoever asks for one reads nothing else of the answer.
+// forced rejects a request that requires a tool call: its client reads nothing else of the answer.
 func (in *incoming) forced() {
 	for _, name := range []string{"tool_choice", "function_call"} {
 		raw, ok := in.given[name]

@@ -36,7 +36,7 @@ func (s *api) respond(w http.ResponseWriter, r *server.Request) error {
 	}
 	return s.answer(w, r, in, func(a About, rd reply) telling {
 		a.ID = responsePrefix + rd.Turn.String()
-		if rd.spoken { // what is told of the turn is another response than the one that it began with
+		if rd.spoken { // this response is not the one that the turn began with
 			a.ID += fmt.Sprintf("_%d_%s", rd.next, uuid.Must(uuid.NewV7()))
 		}
 		return NewResponding(a, thread)
@@ -83,7 +83,7 @@ func (in *incoming) follow() (thread Thread) {
 	return thread
 }
 
-// translate says a request in the words of a completion; ok is false where it has no input.
+// translate converts a Responses request to a completion; ok is false if it has no input.
 func (in *incoming) translate(r *server.Request) (ok bool) {
 	input := in.given["input"]
 	if len(input) == 0 || input[0] != '"' && input[0] != '[' {

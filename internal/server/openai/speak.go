@@ -13,14 +13,14 @@ import (
 	"github.com/parley-server/parley/internal/turn"
 )
 
-// How long after the end of a turn a word is still about it, where only its time tells.
+// How long after its end a word still refers to a turn, if only the time decides.
 const (
 	lately   = time.Hour
 	justNow  = 10 * time.Minute
 	canceled = "The turn was canceled."
 )
 
-// speak does what a word means in a session; ok is false where it means nothing.
+// speak carries out a word in a session; ok is false if the word has no meaning there.
 func (s *api) speak(r *server.Request, q requestBody, said word) (rd reply, ok bool, err error) {
 	b, err := s.bind(r, q, said)
 	if err != nil || b.session == uuid.Nil {
@@ -80,9 +80,8 @@ func (s *api) stop(r *server.Request, p server.TurnProgress) (rd reply, ok bool,
 	return reply{Reading: p.Reading, spoken: true, said: canceled}, got.Canceled, err
 }
 
-// again tells what a turn in progress waits for, or what came after that: whoever sent the word
-// has not seen it. A turn that has asked nothing is read from its beginning, by who wants to
-// read on.
+// again returns the question that a turn waits for, or the rows after it, which the sender of the
+// word has not seen. A turn without a question is read from its beginning.
 func (s *api) again(r *server.Request, p server.TurnProgress, said word) (rd reply, ok bool, err error) {
 	if p.Asked != nil {
 		return s.rest(r, *p.Asked, true)
@@ -90,8 +89,8 @@ func (s *api) again(r *server.Request, p server.TurnProgress, said word) (rd rep
 	return reply{Reading: p.Reading, spoken: true}, said.kind == goOn, nil
 }
 
-// decide answers the question that the word is bound to, once: who says it again is told what
-// came after.
+// decide answers the question that the word is bound to, once. A repeated word gets the rows after
+// the decision.
 func (s *api) decide(r *server.Request, b binding, said word) (rd reply, ok bool, err error) {
 	a := *b.asked
 	other := said.number > 0 && said.number != b.number
@@ -127,7 +126,7 @@ func (s *api) decide(r *server.Request, b binding, said word) (rd reply, ok bool
 	return rd, ok, err
 }
 
-// standing says how a question was decided, where that is not what the word says.
+// standing returns how a question was decided, if that differs from the word.
 func standing(a session.Approval, said word) string {
 	yes := said.kind == allow
 	switch event.Outcome(a.Status) {

@@ -20,15 +20,15 @@ const (
 	stop  = "cancel"
 )
 
-// word is what somebody says to a turn; the zero value is none.
+// word is a control word of a user to a turn; the zero value is none.
 type word struct {
 	kind   string
-	number int // of the question that is answered; 0: it was not said
+	number int // of the answered question; 0: not given
 }
 
 var spoken = regexp.MustCompile(`^(?:(allow|deny)(?: +([1-9][0-9]{0,5}))?|continue|cancel)$`)
 
-// heard is the word that a message is.
+// heard returns the control word that a message is.
 func heard(text string) word {
 	text = strings.ToLower(strings.Trim(typed(text), " \t\r\n.!`'\""))
 	m := spoken.FindStringSubmatch(text)
@@ -51,11 +51,11 @@ type reply struct {
 	said   string // where it is not empty, that is all there is to say
 }
 
-// reply finds what is to be read: the rest of a turn that the message speaks to, or the turn
-// that it starts.
+// reply finds the rows to read: the rest of the turn that the message refers to, or the turn that
+// it starts.
 func (s *api) reply(w http.ResponseWriter, r *server.Request, q requestBody, raw []byte) (reply, error) {
 	said := heard(q.text)
-	if q.more { // what the user said is in the session already
+	if q.more { // the user's message is in the session already
 		said = word{kind: goOn}
 	}
 	if said.kind != "" {
@@ -71,7 +71,7 @@ func (s *api) reply(w http.ResponseWriter, r *server.Request, q requestBody, raw
 		return reply{}, fault.Invalid(fault.Violation{Param: "/messages", Rule: "required",
 			Message: "The last message is the assistant's own, and nothing is in progress in this chat: there is nothing to answer. Send a message of the user."})
 	}
-	if n, _ := retries(r); n > 0 && q.named() { // without a name the same words may be somebody else's
+	if n, _ := retries(r); n > 0 && q.named() { // in an unnamed chat an equal text may be another user's
 		rd, ok, err := s.RetriedTurn(w, r, q.Request, raw)
 		if ok || err != nil {
 			return reply{Reading: rd}, err
@@ -84,12 +84,12 @@ func (s *api) reply(w http.ResponseWriter, r *server.Request, q requestBody, raw
 	return reply{Reading: rd}, err
 }
 
-// plainly says all that is wrong in the message of an error, for these clients show nothing
-// else of it.
+// plainly puts all violations into the message of an error, because these clients show nothing
+// else.
 func plainly(do handler) handler {
 	return func(w http.ResponseWriter, r *server.Request) error {
 		err := r.Names.Told(do(w, r))
-		r.Names = nil // what is told now are the client's names
+		r.Names = nil // the message has the client's names from here on
 		f := fault.From(err)
 		if f == nil || len(f.Detail.Violations) < 2 {
 			return err
@@ -107,8 +107,7 @@ func plainly(do handler) handler {
 	}
 }
 
-// helped tells somebody who cannot send anything but messages what to do about a turn that is
-// in the way.
+// helped adds what to do about a turn that is in progress, for users who can only send messages.
 func helped(w http.ResponseWriter, err error) error {
 	f := fault.From(err)
 	if f == nil || f.Code != fault.TurnInProgress {

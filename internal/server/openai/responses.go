@@ -7,8 +7,8 @@ import (
 	"github.com/parley-server/parley/internal/server"
 )
 
-// Responding says a completion in the words of the Responses API: one message with one part,
-// which is a text, or a refusal where a text would have to be JSON.
+// Responding encodes a completion for the Responses API: one message with one part, which is a
+// text, or a refusal if the text would have to be JSON.
 type Responding struct {
 	*Encoder
 	thread Thread
@@ -49,7 +49,7 @@ func (p *Responding) Begin() []any {
 // Row implements server.Encoder.
 func (p *Responding) Row(row server.Row) []any { return p.say(p.Encoder.Row(row)) }
 
-// Say ends the response with something that is no answer.
+// Say ends the response with a text that is not an answer.
 func (p *Responding) Say(text string) []any { return p.say(p.Encoder.Say(text)) }
 
 // Fail implements server.Encoder.

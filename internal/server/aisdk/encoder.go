@@ -20,12 +20,12 @@ type Encoder struct {
 
 	texts    int    // text parts so far
 	text     string // id of the open one; "": none
-	answered bool   // a tool has: the next thing that the model says begins a step
+	answered bool   // a tool has answered: the model's next text begins a step
 	files    int
 	cut      bool // the model's last reply was
 	error    *event.Error
-	tools    map[string]frame                  // by their calls, as they were told
-	denied   map[string]bool                   // calls that somebody does not want
+	tools    map[string]frame                  // by their calls, as they were sent
+	denied   map[string]bool                   // denied calls
 	asked    map[uuid.UUID][]event.Operation   // by their questions
 	secrets  map[uuid.UUID]event.InputRequired // likewise
 }
@@ -36,8 +36,8 @@ func NewEncoder(rd server.Reading, base string) *Encoder {
 		asked: make(map[uuid.UUID][]event.Operation), secrets: make(map[uuid.UUID]event.InputRequired)}
 }
 
-// Begin implements server.Encoder. What goes on after a question goes on in the same
-// message, and in the same step.
+// Begin implements server.Encoder. The rows after a question continue the same
+// message and the same step.
 func (t *Encoder) Begin() []any {
 	start := frame{Type: "start", MessageID: t.reading.Turn.String(), Metadata: metadata{t.reading.Session(), t.reading.Turn}}
 	if t.reading.After != uuid.Nil {
@@ -77,7 +77,7 @@ func (t *Encoder) row(row server.Row) (out []any) {
 		t.cut = b.Cut
 		return t.step()
 	case event.ToolUse:
-		input, _ := json.Marshal(map[string]string{"summary": b.Summary}) // what a call says in full is only for who has to allow it
+		input, _ := json.Marshal(map[string]string{"summary": b.Summary}) // the full input is only for approvers
 		return append(t.close(), t.call(b.ToolUseID, b.Tool, b.Summary, input)...)
 	case event.ToolResult:
 		return t.result(b)
@@ -115,7 +115,7 @@ func (t *Encoder) close() []any {
 	return []any{end}
 }
 
-// step begins a new step where the model speaks again after a tool has answered.
+// step begins a new step with the model's first text after a tool's answer.
 func (t *Encoder) step() []any {
 	if !t.answered {
 		return nil
@@ -124,7 +124,7 @@ func (t *Encoder) step() []any {
 	return append(t.close(), frame{Type: "finish-step"}, frame{Type: "start-step"})
 }
 
-// call tells of a tool call, once.
+// call sends a tool call, once.
 func (t *Encoder) call(id, tool, summary string, input json.RawMessage) []any {
 	if _, known := t.tools[id]; known {
 		return nil
@@ -180,7 +180,7 @@ func (t *Encoder) secret(b event.InputRequired, status string) frame {
 		server.AbsoluteURL(t.base, b.SecretURL), b.ExpiresAt, status}}
 }
 
-// decided tells who has the question on the screen how it was answered.
+// decided sends the outcome of a question to a client that shows it.
 func (t *Encoder) decided(b event.Decision) (out []any) {
 	if ask, ok := t.secrets[b.ApprovalID]; ok {
 		return []any{t.secret(ask, string(b.Outcome))}
@@ -192,7 +192,7 @@ func (t *Encoder) decided(b event.Decision) (out []any) {
 		case event.Denied:
 			t.denied[op.ToolUseID] = true
 			out = append(out, frame{Type: "tool-output-denied", ToolCallID: op.ToolUseID})
-		} // of what has expired the result says so
+		} // the result of an expired question reports it
 	}
 	return out
 }

@@ -13,19 +13,19 @@ import (
 	"github.com/parley-server/parley/internal/text/render"
 )
 
-// About is which run is told.
+// About describes a run.
 type About struct {
 	Thread, Run string
 	Versioned   bool   // the client knows versions of the protocol
 	Base        string // for links
-	// Messages are the client's own, where some of them may be what the run tells; Calls are then
-	// those of the turns that are told.
+	// Messages are the client's own, if the run may send some of them; Calls are then those of the
+	// turns of the run.
 	Messages json.RawMessage
 	Calls    map[string]bool
-	Notices  []Notice // what is to be told first
+	Notices  []Notice // sent first
 }
 
-// Notice says of an answer to an interrupt why it decided nothing.
+// Notice explains why an answer to an interrupt decided nothing.
 type Notice struct {
 	Message   string `json:"message"`
 	Interrupt string `json:"interruptId"`
@@ -41,9 +41,9 @@ type Encoder struct {
 	reading  server.Reading
 	messages int             // text messages so far
 	message  string          // id of the open one; "": none
-	tools    map[string]bool // calls that were told
+	tools    map[string]bool // calls that were sent
 	results  map[string]bool // those of them whose result was
-	begun    bool            // something was told that the client has not seen
+	begun    bool            // something was sent that the client has not seen
 	usage    []tokenUsage    // one for each turn
 	result   json.RawMessage
 	error    *event.Error
@@ -71,7 +71,7 @@ func (t *Encoder) Begin() []any {
 	return append(begin, t.rejected()...)
 }
 
-// rejected tells which files did not come with the message.
+// rejected lists the files that did not come with the message.
 func (t *Encoder) rejected() []any {
 	if t.reading.After != uuid.Nil || len(t.reading.Rejected) == 0 {
 		return nil
@@ -103,7 +103,7 @@ func (t *Encoder) row(row server.Row) (out []any) {
 		}
 		return append(out, frame{Type: "TEXT_MESSAGE_CONTENT", MessageID: t.message, Delta: &b.Text})
 	case event.ToolUse:
-		args, _ := json.Marshal(map[string]string{"summary": b.Summary}) // what a call says in full is only for who has to allow it
+		args, _ := json.Marshal(map[string]string{"summary": b.Summary}) // the full input is only for approvers
 		return append(t.close(), t.call(b.ToolUseID, b.Tool, args)...)
 	case event.ToolResult:
 		t.results[b.ToolUseID] = true
@@ -136,7 +136,7 @@ func (t *Encoder) close() []any {
 	return []any{end}
 }
 
-// call tells of a tool call, once.
+// call sends a tool call, once.
 func (t *Encoder) call(id, tool string, args json.RawMessage) []any {
 	if t.tools[id] {
 		return nil
@@ -180,7 +180,7 @@ func (t *Encoder) interrupt(b event.InputRequired) frame {
 	return t.finished(outcome{Type: "interrupt", Interrupts: []interrupt{in}})
 }
 
-// done ends the run, unless another turn is told in it.
+// done ends the run, unless it continues with another turn.
 func (t *Encoder) done() []any {
 	out := t.close()
 	if next := t.reading.Then; next != nil {

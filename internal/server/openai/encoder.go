@@ -19,7 +19,7 @@ type Encoder struct {
 	head      int  // bytes of content that stand before the agent's
 	step      int  // where in content the text of the newest step begins
 	begins    bool // the next text is the first of its step
-	broke     bool // something else was told since the last text
+	broke     bool // something else was sent since the last text
 	cut       bool // the model's last reply was
 	acted     bool // a tool was called
 	acts      acts
@@ -112,8 +112,8 @@ func (t *Encoder) Fail(e event.Error) []any {
 	return []any{failed(e), server.RawFrame("[DONE]")}
 }
 
-// Say ends the answer with something that is none. Who waits for JSON would stumble over it as
-// content; a refusal is what such clients know.
+// Say ends the answer with a text that is not an answer. Clients that expect JSON get it as a
+// refusal, which they handle.
 func (t *Encoder) Say(text string) []any {
 	if !t.about.Structured {
 		return append(t.text(text), t.finish("stop")...)
@@ -160,8 +160,7 @@ func (t *Encoder) chunk(d delta, reason *string) chunk {
 	return c
 }
 
-// text adds to the content. What is said after something else was done is a paragraph of its
-// own.
+// text adds to the content. Text after a tool call begins a new paragraph.
 func (t *Encoder) text(s string) []any {
 	if t.broke && t.content.Len() > 0 {
 		s = "\n\n" + s
@@ -176,7 +175,7 @@ func (t *Encoder) think(s string) []any {
 	return []any{t.chunk(delta{Reasoning: s}, nil)}
 }
 
-// act tells what the agent does, on a line of its own.
+// act adds a line about an act of the agent.
 func (t *Encoder) act(summary string) []any {
 	if before := t.reasoning.String(); before != "" && !strings.HasSuffix(before, "\n") {
 		summary = "\n" + summary
