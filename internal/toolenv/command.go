@@ -14,7 +14,7 @@ import (
 
 // Bash runs a command with bash in the session's folder, in the sandbox, and saves the
 // folder. out gets what the command prints, with no credential's value in it. killed
-// says why it did not end by itself, or why the folder could not be kept.
+// is the reason why it did not end by itself, or why the folder could not be kept.
 func (x *Run) Bash(ctx context.Context, call tool.Call, command string, limit time.Duration, out io.Writer) (exit int, killed string, err error) {
 	if why := x.Unavailable(); why != "" {
 		return 0, "", tool.Refusal(why)

@@ -205,7 +205,7 @@ func inside(name string) (string, error) {
 	return clean, nil
 }
 
-// unfit makes a sentence of what the file system says about a path that a model gave.
+// unfit converts a file system's error about a path from the model to a sentence.
 func (x *Run) unfit(name string, err error) error {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):

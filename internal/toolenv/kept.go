@@ -14,8 +14,8 @@ import (
 	"github.com/parley-server/parley/internal/toolenv/workdir"
 )
 
-// What a process keeps of the folders that its turns have worked on: most sessions go on
-// soon, after an approval or with the next message, and on the same server.
+// Limits of the folders that a process keeps after a turn: most sessions continue soon, after an
+// approval or with the next message, and on the same server.
 const (
 	keepTime    = 10 * time.Minute
 	keepFolders = 32

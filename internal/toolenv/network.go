@@ -28,12 +28,12 @@ type network struct {
 	redact  *redact.Redactor  // of the output of commands: without values that can be guessed
 	records *redact.Redactor  // of logs and records, which the agent does not read: of all values
 	stands  map[string]string // placeholders of the run's credentials, by name
-	missing []string          // those that nobody has given a value yet
+	missing []string          // those without a value
 	env     []string          // for commands
 }
 
-// openNetwork opens the run's credentials. It fails where one does not open: a row that
-// somebody else has changed is no credential.
+// openNetwork opens the run's credentials. It fails if one does not open: a row that was changed
+// outside is not a credential.
 func (x *Run) openNetwork(ctx context.Context) (*network, error) {
 	if x.net != nil {
 		return x.net, nil
@@ -131,7 +131,7 @@ func secrets(opened []vault.Opened) []redact.Secret {
 }
 
 // placeholder stands for a credential's value in a turn, in all its attempts and on
-// every replica. Nobody without the master key can tell one from another, or make one.
+// every replica. Without the master key they can neither be told apart nor be made.
 func (r *Runner) placeholder(turn uuid.UUID, name string) string {
 	_, key := r.cfg.Vault.Keyring().Derive("credential placeholder")
 	mac := hmac.New(sha256.New, key)
@@ -155,7 +155,7 @@ func (x *Run) Do(call tool.Call, req *http.Request) (*http.Response, error) {
 	return res, nil
 }
 
-// told makes a sentence for the model of why a request has no answer, or not all of it.
+// told describes to the model why a request has no answer, or only a part of it.
 func told(req *http.Request, err error) error {
 	if refused, ok := errors.AsType[*egress.Error](err); ok {
 		return tool.Refusal(refused.Reason)
@@ -169,7 +169,7 @@ func told(req *http.Request, err error) error {
 	return err
 }
 
-// answer is a body whose failures are told.
+// answer is a body that describes its failures.
 type answer struct {
 	io.ReadCloser
 	req *http.Request

@@ -70,7 +70,7 @@ func (r *Runner) Remove(ctx context.Context, workspace uuid.UUID, text string) (
 	return n > 0, nil
 }
 
-// SetPublic says whether a workspace's tools reach every public host.
+// SetPublic allows or forbids a workspace's tools to reach every public host.
 func (r *Runner) SetPublic(ctx context.Context, workspace uuid.UUID, public bool) error {
 	if err := r.q.EgressPublic(ctx, workspace, public); err != nil {
 		return fmt.Errorf("set where requests may go: %w", err)

@@ -26,7 +26,7 @@ type Run struct {
 	refused     refusals
 }
 
-// Unavailable says why no command can be run, for the model; "" if they can.
+// Unavailable returns the reason why no command can run, for the model; "" if commands can run.
 func (x *Run) Unavailable() string {
 	if x.r.cfg.Sandbox == nil {
 		return "sandbox_unavailable: this server cannot run commands, because it has no sandbox for them. Do without, and say so."
@@ -61,8 +61,8 @@ func (x *Run) Close() {
 	x.place = place{}
 }
 
-// openFolder brings the session's folder: the one that this process has kept, if nobody else
-// has saved it since, or else from the database.
+// openFolder opens the session's folder: the copy that this process kept, unless another process
+// has saved it since, or the one in the database.
 func (x *Run) openFolder(ctx context.Context) error {
 	if x.folder != nil {
 		return nil

@@ -72,7 +72,7 @@ func New(cfg Config) *Runner {
 	return &Runner{cfg: cfg, q: db.New(replan.Pool{Pool: cfg.Pool}), log: cfg.Log, slots: fair.New(cmp.Or(cfg.Commands, DefaultCommands))}
 }
 
-// Turn says whose run it is.
+// Turn names the turn of a run.
 type Turn struct {
 	Workspace, Session, Turn uuid.UUID
 	Epoch                    int64    // the lease under which it runs

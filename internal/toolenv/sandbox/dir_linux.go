@@ -75,7 +75,7 @@ func claim(path string) (*os.File, error) {
 	return f, nil
 }
 
-// removeStaleDirs removes directories that nobody holds. Those of other users stay.
+// removeStaleDirs removes directories that no process has locked. Those of other users stay.
 func removeStaleDirs(parent string, log *slog.Logger) {
 	list, _ := filepath.Glob(filepath.Join(parent, prefix+"*"))
 	for _, path := range list {
@@ -104,7 +104,7 @@ func (s *scratch) isPresent() bool {
 	return err == nil && os.SameFile(now, locked)
 }
 
-// close unlocks last, so that nobody sweeps what is just being removed.
+// close unlocks last, so that no other process sweeps the directory meanwhile.
 func (s *scratch) close() error {
 	defer s.lock.Close()
 	if !s.isPresent() {

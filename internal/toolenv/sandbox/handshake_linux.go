@@ -12,7 +12,7 @@ import (
 )
 
 // handshake waits until the command begins and returns what serves it. It ends when the
-// process does, too. An error says why there is no command.
+// process does, too. Its error is the reason why the command did not begin.
 func (p *process) handshake(ports []port) (services []service, err error) {
 	defer func() {
 		if err != nil {
@@ -82,12 +82,12 @@ func (p *process) take(rights []byte, ports []port) (services []service, err err
 	return services, err
 }
 
-// proceed tells the second stage to go on, unless the process was killed meanwhile.
+// proceed lets the second stage continue, unless the process was killed meanwhile.
 func (p *process) proceed() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.killed {
-		_, _ = p.control.Write([]byte{'\n'}) // an error means that it is gone, which the next read says
+		_, _ = p.control.Write([]byte{'\n'}) // an error means that it is gone, which the next read reports
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// port is where the command finds somebody.
+// port is an address inside that the service listens on.
 type port struct {
 	at  unix.SockaddrInet4
 	tcp func(ctx context.Context, l net.Listener) error
@@ -48,7 +48,7 @@ type service struct {
 
 // openService opens a port on a socket that was made inside. The kernel asks whoever binds
 // whether low ports are allowed in the socket's network. We may: root may everywhere,
-// and a user in all namespaces that he made. So nobody inside ever has this privilege.
+// and a user in all namespaces that he made. No process inside ever has this privilege.
 func (p port) openService(socket *os.File) (s service, err error) {
 	if same, err := isOurSocket(socket); err != nil || same {
 		return s, errors.Join(errors.New("it has no network of its own"), err)
@@ -68,7 +68,7 @@ func (p port) openService(socket *os.File) (s service, err error) {
 }
 
 // isOurSocket reports whether a socket is of the network that this process is in. Kernels before
-// 5.14 do not tell.
+// 5.14 do not report it.
 func isOurSocket(socket *os.File) (bool, error) {
 	theirs, err := unix.GetsockoptUint64(int(socket.Fd()), unix.SOL_SOCKET, unix.SO_NETNS_COOKIE)
 	if err == unix.ENOPROTOOPT {

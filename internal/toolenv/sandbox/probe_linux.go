@@ -74,7 +74,7 @@ func (s *Sandbox) probe(ctx context.Context) error {
 	return nil
 }
 
-// host is what the machine says about namespaces.
+// host reads what the machine allows of namespaces.
 func host() facts {
 	read := func(path string) string {
 		text, _ := os.ReadFile("/proc/sys/" + path)

@@ -28,7 +28,7 @@ func bwrapOld(path, version string) *Unavailable {
 	}
 }
 
-// unavailableRoot is a prepared system that is none. how says what it is.
+// unavailableRoot returns the error for a prepared system that cannot be used; how is the reason.
 func unavailableRoot(root, how string) *Unavailable {
 	return &Unavailable{
 		Reason: fmt.Sprintf("PARLEY_SANDBOX_ROOT is %s, which %s.", root, how),
@@ -66,7 +66,7 @@ type facts struct {
 	Container         bool
 }
 
-// unavailableSandbox is a sandbox that bubblewrap could not make. words are what it said.
+// unavailableSandbox returns the error for a failure of bubblewrap; words is its output.
 func unavailableSandbox(f facts, words string) *Unavailable {
 	return &Unavailable{Reason: fmt.Sprintf("Bubblewrap could not make a sandbox (%s).", words), Remedy: remedy(f, words)}
 }

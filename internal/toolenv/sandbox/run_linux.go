@@ -11,9 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Run runs a command and returns when it, and all that it started, has ended. The error
-// is a *Failure where there was no command, and context.Cause(ctx) where ctx ended it. A
-// command that fails or is killed by a limit is no error.
+// Run runs a command and returns when it, and all that it started, has ended. The error is a
+// *Failure if the command did not begin, and context.Cause(ctx) if ctx ended it. A command that
+// fails or is killed by a limit is not an error.
 func (s *Sandbox) Run(ctx context.Context, c Command) (Result, error) {
 	if ctx.Err() != nil {
 		return Result{}, context.Cause(ctx)
@@ -66,7 +66,7 @@ func (s *Sandbox) Run(ctx context.Context, c Command) (Result, error) {
 	return r, nil
 }
 
-// limit says which limit killed a command.
+// limit names the limit that killed a command.
 type limit string
 
 func (l limit) Error() string { return string(l) }
@@ -106,7 +106,7 @@ func (p *process) abandon(failed error) {
 	p.kill(&Failure{Reason: reason})
 }
 
-// copyOutput ends when nobody can write any more. What comes after the limit is dropped.
+// copyOutput ends when no process can write any more. It drops output beyond the limit.
 func (p *process) copyOutput(to io.Writer, max int64) {
 	if to == nil {
 		to = io.Discard

@@ -1,17 +1,17 @@
-// Package sandbox runs commands that nobody vouches for: with no files but those of a
+// Package sandbox runs untrusted commands: with no files but those of a
 // folder and the system's programs, no network but the service, no privileges, and
 // bounds on time, memory, processes and disk. It is the only package that starts
 // processes for an agent.
 //
 // The walls are Linux namespaces, made by bubblewrap, a system call filter, and the
-// kernel's resource limits. Where they cannot be had, Open says why and what to do, and
-// nothing runs: there is no way to run a command without them.
+// kernel's resource limits. Without them Open fails with the reason and the remedy, and no
+// command runs.
 //
-// When Run has returned, nothing of its command lives, whatever that did to stay; when
-// the service is killed, all commands are.
+// When Run returns, no process of its command is left; when the service is killed, so are all
+// commands.
 //
-// A program that links the package is itself executed again as what runs first inside:
-// see package inside. It needs to do nothing for that.
+// A program that links the package is executed again as the first program inside: see package
+// inside. It needs no code for that.
 package sandbox
 
 import (
@@ -22,7 +22,7 @@ import (
 	"time"
 )
 
-// Config says where and as whom commands run.
+// Config sets the directory and the user of commands.
 type Config struct {
 	// Dir is where a directory for the time of the process is made, with the
 	// executable, where needed, and the folders; empty: the system's for temporary files.
@@ -41,7 +41,7 @@ type Config struct {
 	Log         *slog.Logger // nil: nothing is logged
 }
 
-// Limits bound one command and all that it starts. What is zero is the default.
+// Limits bound one command and all that it starts. Zero fields have their default.
 type Limits struct {
 	Time      time.Duration // until it is killed; 30 s
 	CPU       time.Duration // of each process; 60 s
@@ -57,8 +57,8 @@ type Limits struct {
 // Command is what to run.
 type Command struct {
 	Argv []string // Argv[0] is looked up in PATH
-	// Env has NAME=value. What the sandbox sets itself, such as PATH, HOME and the
-	// proxy, is not replaced.
+	// Env has NAME=value. It cannot replace variables that the sandbox sets, such as PATH,
+	// HOME and the proxy.
 	Env []string
 	// Folder is the host's directory that is /workspace, from NewFolder.
 	Folder string
@@ -67,8 +67,8 @@ type Command struct {
 	Attachments string
 	// CA has the only certificates that are trusted, in PEM; empty: none is.
 	CA []byte
-	// Serve accepts what is sent to the proxy, 127.0.0.1:3128 inside. It returns when
-	// the listener is closed. nil: there is no proxy.
+	// Serve accepts connections to the proxy, 127.0.0.1:3128 inside. It returns when the listener
+	// is closed. nil: no proxy.
 	Serve func(ctx context.Context, l net.Listener) error
 	// Direct serves programs that do not use the proxy, where Config.Transparent is set.
 	Direct *Direct

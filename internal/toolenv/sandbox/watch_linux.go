@@ -36,7 +36,8 @@ func (p *process) every(pause time.Duration, look func() limit) {
 	}
 }
 
-// watchMemory bounds the memory of all processes together where the kernel does not, and the number of files in memory, whose names no size counts.
+// watchMemory bounds the memory of all processes together where the kernel does not, and the number
+// of files in memory, whose names no size counts.
 func (p *process) watchMemory(process1 string, l Limits) {
 	p.every(memoryEvery, func() limit {
 		if p.group == nil && memoryOf(process1) > l.Memory {
@@ -147,7 +148,7 @@ func countFiles(path string) int {
 	return int(stat.Files - stat.Ffree)
 }
 
-// free is what everybody may still write to the disk of a folder.
+// free returns the bytes that unprivileged processes may still write to the disk of a folder.
 func free(folder string) int64 {
 	var stat unix.Statfs_t
 	if unix.Statfs(folder, &stat) != nil {

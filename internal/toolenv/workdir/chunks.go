@@ -11,7 +11,7 @@ import (
 // chunksAtOnce is how many chunks one look at the database brings.
 const chunksAtOnce = 4
 
-// errBroken says that stored bytes are not those that were saved.
+// errBroken is the error for stored bytes that differ from the saved ones.
 var errBroken = errors.New("what is stored of a file is not what was saved")
 
 // checkContent compares a file's content with its hash.
@@ -22,8 +22,8 @@ func (k known) checkContent(data []byte) error {
 	return nil
 }
 
-// readChunks reads a file. It holds no connection while the consumer works; the last thing
-// it says is whether the bytes were those that were saved.
+// readChunks reads a file. It holds no connection while the consumer works; its last
+// value is an error if the bytes differ from the saved ones.
 func (s *Store) readChunks(ctx context.Context, k known) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
 		hash, left := sha256.New(), k.size

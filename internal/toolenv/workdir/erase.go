@@ -73,8 +73,8 @@ func (s *Store) Sweep(ctx context.Context) (dropped int, err error) {
 	}
 }
 
-// sweep removes a few of them. Who names a blob locks it, and finds out where it is
-// gone: so a name that a save is about to write is seen here, or the save sends again.
+// sweep removes a few of them. A save locks the blobs that it names and notices
+// missing ones: so either the name is seen here, or the save sends the blob again.
 func (s *Store) sweep(ctx context.Context) (dropped int, more bool, err error) {
 	err = replan.InTx(ctx, s.pool, func(tx pgx.Tx) error {
 		q := s.q.WithTx(tx)

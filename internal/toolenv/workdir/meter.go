@@ -11,7 +11,7 @@ import (
 const (
 	// long is how many bytes make a Restore or Save worth a line in the log.
 	long = 32 << 20
-	// tellEvery is how often a long one is told of while it lasts.
+	// tellEvery is how often a long one is logged.
 	tellEvery = 5 * time.Second
 )
 
@@ -23,7 +23,7 @@ type Progress struct {
 	Bytes, OfBytes int64
 }
 
-// meter counts what a Restore or Save moves, and tells it where that is much.
+// meter counts the bytes that a Restore or Save moves, and logs large ones.
 type meter struct {
 	Progress
 	log   *slog.Logger
@@ -52,7 +52,7 @@ func (m *meter) addMoved(ctx context.Context, files int, bytes int64) {
 	}
 }
 
-// logSummary tells what came of it.
+// logSummary logs the result.
 func (m *meter) logSummary(ctx context.Context) {
 	if m.OfBytes > long {
 		m.say(ctx, "done")

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// Refusal is why a folder is not saved: a sentence for who filled it, with the way
-// out. What was saved before stays as it was.
+// Refusal is the reason why a folder is not saved: a sentence for the agent, with the remedy. The
+// earlier save stays.
 type Refusal struct{ Reason string }
 
 func (r *Refusal) Error() string { return r.Reason }
@@ -19,7 +19,7 @@ func newRefusal(format string, a ...any) error {
 	return &Refusal{fmt.Sprintf("The files in /workspace are not saved: "+format, a...)}
 }
 
-// tooMany refuses a folder whose names nobody counted to the end.
+// tooMany refuses a folder with more names than were counted.
 func tooMany(most int) error {
 	return newRefusal("there are more than %d files and folders, and that is the most. Remove what is not needed "+
 		"(du --inodes shows where they are), or put many small files into one archive.", most)

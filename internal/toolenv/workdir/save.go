@@ -25,9 +25,8 @@ type Saved struct {
 	Skipped []string
 }
 
-// saveTries is how often a save begins anew where something came between: each time
-// somebody else has removed a blob, or it has turned out that an earlier save, whose
-// answer was lost, is there after all.
+// saveTries is how often a save begins anew: each time another process has removed a blob, or an
+// earlier save turns out to be stored although its answer was lost.
 const saveTries = 5
 
 var (

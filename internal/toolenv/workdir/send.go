@@ -129,8 +129,8 @@ func (s *send) sendSmall(ctx context.Context) error {
 	return nil
 }
 
-// there tells which blobs need not be sent, and keeps them from being removed before
-// they are named.
+// there returns the blobs that are stored already, and keeps them from being removed before they
+// are named.
 func (s *send) there(ctx context.Context, sums []sum) (map[sum]bool, error) {
 	there := make(map[sum]bool, len(sums))
 	if len(sums) == 0 {

@@ -5,7 +5,7 @@ import (
 	"syscall"
 )
 
-// stamp tells whether a file may have changed since it was read. Programs can set
+// stamp detects whether a file may have changed since it was read. Programs can set
 // every other time of a file, but not when it last changed.
 type stamp struct {
 	dev, inode             uint64

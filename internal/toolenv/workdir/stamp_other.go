@@ -4,8 +4,8 @@ package workdir
 
 import "io/fs"
 
-// stamp tells whether a file may have changed since it was read. Commands are only
-// contained on Linux; elsewhere the time of the last change is what its writer says.
+// stamp detects whether a file may have changed since it was read. Commands are only contained on
+// Linux; elsewhere the writer can set the time of the last change.
 type stamp struct {
 	size, modified, change int64
 }

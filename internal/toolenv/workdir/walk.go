@@ -13,7 +13,7 @@ import (
 const (
 	// maxNames bounds the paths of a folder together, which are all in memory at once.
 	maxNames = 8 << 20
-	// maxSkipped is how many names are told that are not saved.
+	// maxSkipped is how many unsaved names are listed.
 	maxSkipped = 20
 )
 
@@ -37,7 +37,7 @@ type walk struct {
 // openRoot opens a folder, also one whose owner has locked himself out.
 func openRoot(dir string) (*os.Root, error) {
 	if info, err := os.Lstat(dir); err == nil && info.IsDir() && info.Mode().Perm()&0o700 != 0o700 {
-		_ = os.Chmod(dir, info.Mode().Perm()|0o700) // else opening it says why not
+		_ = os.Chmod(dir, info.Mode().Perm()|0o700) // else opening it fails with the reason
 	}
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -90,8 +90,8 @@ func (w *walk) lookInto(path string) error {
 	}
 }
 
-// unreadable skips what belongs to somebody else, and fails on everything else: a
-// name must not be lost because a disk is ill.
+// unreadable skips files of other users, and fails on every other error: a name must not be lost
+// because a disk fails.
 func (w *walk) unreadable(path string, err error) error {
 	if !errors.Is(err, fs.ErrPermission) {
 		return fmt.Errorf("look into the folder: %w", err)
@@ -167,7 +167,7 @@ func permit(dir *os.Root, name string, mode fs.FileMode, need fs.FileMode) {
 	}
 }
 
-// weigh counts what a file says that it has: reading could be without an end.
+// weigh counts a file's size as its metadata have it: reading it might never end.
 func (w *walk) weigh(f sized) {
 	w.bytes += f.size
 	w.largest = keepLargest(w.largest, f)

@@ -2,12 +2,11 @@
 // works, as it outlives the turn, the process and the machine. It is the only writer
 // of its tables.
 //
-// It promises: what is in the database is the folder at its last complete save,
-// whatever dies on the way; who has lost the right to write saves nothing; bytes that
-// are there are not sent again, and what did not change is not read again; no file is
-// ever held in memory, and no transaction waits for one. A folder is the work of
-// programs that nobody trusts: no link in it is followed, no pipe is waited for, and
-// nothing outside of it is ever read or written.
+// It promises: the database holds the folder at its last complete save, whatever dies meanwhile; a
+// worker without the lease saves nothing; stored bytes are not sent again, and unchanged files are
+// not read again; no file is ever held in memory, and no transaction waits for one. Untrusted
+// programs write the folder: no link in it is followed, no pipe is waited for, and nothing outside
+// of it is ever read or written.
 package workdir
 
 import (
@@ -34,8 +33,8 @@ const (
 	MaxPath = 4096
 	// MaxDepth is how deep folders may be in each other.
 	MaxDepth = 128
-	// Attachments is the name in a folder that is no part of it: there the agent sees
-	// the files that came with messages.
+	// Attachments is a name in a folder that is not saved: there the agent sees the files that came
+	// with messages.
 	Attachments = "attachments"
 )
 
@@ -43,7 +42,7 @@ const (
 // of every stored file are.
 const chunkSize = 256 << 10
 
-// ErrFenced says that a newer claim has the folder, or that the session is erased.
+// ErrFenced is returned if a newer claim has the folder, or the session is erased.
 var ErrFenced = errors.New("the folder of the session is in newer hands")
 
 // Options configure a Store. The zero value works.
@@ -53,7 +52,7 @@ type Options struct {
 	// Give hands a folder that was just filled to whom it shall belong. It happens in
 	// Restore, because a later change of owners would look like a change of every file.
 	Give func(dir string) error
-	// Progress is told how far a long Restore or Save is; nil: nobody is.
+	// Progress receives the progress of a long Restore or Save; nil: not reported.
 	Progress func(Progress)
 	Log      *slog.Logger
 }
@@ -66,7 +65,7 @@ type Store struct {
 	log  *slog.Logger
 }
 
-// New makes a store. What nothing names any more is removed while Run runs.
+// New makes a store. Run removes blobs that no folder names.
 func New(pool *pgxpool.Pool, opt Options) *Store {
 	opt.Quota, opt.Files = cmp.Or(opt.Quota, Quota), cmp.Or(opt.Files, MaxFiles)
 	if opt.Log == nil {
