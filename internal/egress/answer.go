@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// cleanResponse is what may be shown of a server's answer: without a value in its header or
-// its body. What cannot be searched is refused. A value that can be guessed is looked for only
-// in the answers to requests that carried it.
+// cleanResponse removes credentials' values from a response's header and body. It rejects a
+// response that cannot be searched. A value that can be guessed is searched only in responses to
+// requests that carried it.
 func (r *Run) cleanResponse(from *http.Response, used []*credential) (*http.Response, error) {
 	empty := from.Request.Method == http.MethodHead || from.StatusCode == http.StatusNoContent || from.StatusCode == http.StatusNotModified
 	refused := ""
@@ -56,7 +56,7 @@ type redacted struct {
 // WriteTo has redact give marks apart to a redact.Marker.
 func (r redacted) WriteTo(dst io.Writer) (int64, error) { return io.Copy(dst, r.Reader) }
 
-// encoded reports whether a body has to be decoded by whoever gets it.
+// encoded reports whether the receiver has to decode a body.
 func encoded(h http.Header) bool {
 	for _, v := range h.Values("Content-Encoding") {
 		if v = strings.TrimSpace(v); v != "" && !strings.EqualFold(v, "identity") {

@@ -17,15 +17,14 @@ import (
 	"time"
 )
 
-// The bounds of what an authority says. Its certificates outlive a run that waits
-// for a person.
+// The validity of an authority's certificates. They outlive a run that waits for an approval.
 const (
 	certificateTime = 48 * time.Hour
 	maxLeaves       = 256 // that are kept
 )
 
-// authority is the certificate authority of one run. Nobody but the run's own
-// commands trusts it, and its keys are in memory alone.
+// authority is the certificate authority of one run. Only the run's own
+// commands trust it, and its keys are in memory alone.
 type authority struct {
 	cert *x509.Certificate
 	pem  []byte
@@ -101,7 +100,7 @@ func (a *authority) certificate(host string) (*tls.Certificate, error) {
 	return c, nil
 }
 
-// config answers for a host, and for no other. named says that a program must name it.
+// config returns the TLS configuration for one host. named requires the client to send its name.
 func (a *authority) config(host string, named bool) *tls.Config {
 	return &tls.Config{
 		MinVersion:             tls.VersionTLS12,

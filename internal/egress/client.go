@@ -73,7 +73,7 @@ func (t guarded) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	out := r.Clone(r.Context())
 	out.URL, out.Host = u, ""
-	out.Header.Del("Referer") // which a redirect would be told
+	out.Header.Del("Referer") // which a redirect would leak
 	if out.Header.Get("User-Agent") == "" {
 		out.Header.Set("User-Agent", "Parley")
 	}

@@ -74,7 +74,7 @@ func (g *Guard) resolveHost(ctx context.Context, name string) ([]netip.Addr, err
 	return addrs, nil
 }
 
-// reachable reports whether an address may be reached by whoever asks.
+// reachable reports whether an address may be reached.
 func (g *Guard) reachable(a netip.Addr, port uint16) bool {
 	if Public(a) {
 		return true

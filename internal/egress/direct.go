@@ -16,8 +16,8 @@ const (
 )
 
 // names are the hosts that have an address inside: the first has 127.1.0.1, the second
-// 127.1.0.2. An address says which host is meant, never more: whether it may be reached
-// is decided for every request.
+// 127.1.0.2. An address only names a host: whether the host may be reached is decided for
+// every request.
 type names struct {
 	mu   sync.Mutex
 	list []string // canonical

@@ -1,16 +1,15 @@
-// Package egress makes the requests that somebody else asked for: callbacks, files
-// that are fetched by address, and what an agent's tools send. It promises that none of them reaches what is
-// not public (this machine, its network, a cloud's metadata service), whatever the
-// address looks like, whatever DNS answers and however often it changes its mind,
-// unless the operator allowed that very place. It never uses a proxy, never follows
-// a redirect unasked and never reads an answer without an end.
+// Package egress makes requests on behalf of others: callbacks, files that are fetched by URL, and
+// requests of an agent's tools. It promises that none of them reaches an address that is not public
+// (this machine, its network, a cloud's metadata service), whatever the URL looks like and whatever
+// DNS answers at any time, unless the operator allowed that destination. It never uses a proxy,
+// never follows a redirect unasked and bounds every response.
 //
 // The address is checked three times: the URL when it is taken in, every answer of
 // DNS before a connection is made, and the address that the kernel gets.
 //
 // A Run is for the requests of one turn of an agent. Its tools know secrets by their
-// placeholders alone; a value is put in where a request leaves for a host that the
-// secret is for, and taken out of everything that comes back.
+// placeholders alone; a value is inserted when a request leaves for a host of the
+// secret, and removed from every response.
 package egress
 
 import (
@@ -23,7 +22,7 @@ import (
 	"strings"
 )
 
-// Config is what a Guard may be told. The zero value allows public addresses alone.
+// Config configures a Guard. The zero value allows public addresses alone.
 type Config struct {
 	// Allow lists what may be reached beside public addresses:
 	//
@@ -52,7 +51,7 @@ type Guard struct {
 	share    int64 // of bodies, for one run
 }
 
-// New makes a guard. It tells everything that is wrong with the rules at once.
+// New makes a guard. Its error lists all violations of the rules.
 func New(cfg Config) (*Guard, error) {
 	memory := cmp.Or(max(cfg.BodyMemory, 0), DefaultBodyMemory)
 	g := &Guard{roots: cfg.Roots, resolver: cfg.Resolver, bodies: newBodyBudget(memory), share: memory / 2}
@@ -77,8 +76,8 @@ func New(cfg Config) (*Guard, error) {
 	return g, nil
 }
 
-// Error is a refusal. Its reason is a sentence for whoever asked for the URL; it
-// tells nothing about what DNS answered.
+// Error is a refusal. Its reason is a sentence for the sender of the URL; it reveals nothing about
+// the answers of DNS.
 type Error struct {
 	Reason   string
 	decision string // the word for it in the record of a run
@@ -88,8 +87,8 @@ type Error struct {
 // Error implements error.
 func (e *Error) Error() string { return "request refused: " + e.Reason }
 
-// Refused is a refusal by whoever records requests (see RunConfig). Its reason is a
-// sentence for whoever made the request.
+// Refused is a refusal by the recorder of requests (see RunConfig). Its reason is a sentence for
+// the sender of the request.
 func Refused(format string, args ...any) error {
 	return newRefusal(RefusedRequest, http.StatusForbidden, format, args...)
 }
@@ -98,7 +97,7 @@ func invalidRequest(format string, args ...any) error {
 	return newRefusal(RefusedRequest, http.StatusBadRequest, format, args...)
 }
 
-// refuseAddress is for what is not public, whatever the request says.
+// refuseAddress refuses an address that is not public.
 func refuseAddress(format string, args ...any) error {
 	return newRefusal(RefusedAddress, http.StatusForbidden, format, args...)
 }

@@ -70,7 +70,7 @@ func (r *Run) redactForRecord(s string, limit int) string {
 	return text.Truncate(text.Mask(r.cfg.RedactRecords.String(s)), limit)
 }
 
-// checkTarget refuses what is made for nobody.
+// checkTarget refuses a request without a valid target.
 func (p *plan) checkTarget(req *http.Request, limit int64) error {
 	size, odd := 0, false
 	for name, values := range req.Header {

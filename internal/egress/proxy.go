@@ -27,8 +27,8 @@ func (s *proxy) serveProxy(w http.ResponseWriter, req *http.Request) {
 	}
 }
 
-// serveConnect makes a tunnel. Whether the host may be reached is said inside of it where
-// TLS is likely: few programs show what a proxy says.
+// serveConnect makes a tunnel. If TLS is likely a refusal is sent inside the
+// tunnel: few programs show a proxy's response.
 func (s *proxy) serveConnect(w http.ResponseWriter, req *http.Request) {
 	to, err := authorityOf(req.RequestURI)
 	if err == nil {
@@ -185,7 +185,7 @@ func (f flushing) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// say answers with a sentence for whoever reads what the program prints.
+// say responds with a sentence for readers of the program's output.
 func say(w http.ResponseWriter, err error) {
 	status, text := http.StatusServiceUnavailable, "Parley cannot make this request now."
 	if refused, ok := errors.AsType[*Error](err); ok {

@@ -9,7 +9,7 @@ import (
 	"syscall"
 )
 
-// failureReason says in our words why a connection or an exchange failed.
+// failureReason describes why a connection or an exchange failed, without quoting the peer.
 func failureReason(err error) string {
 	if dns, ok := errors.AsType[*net.DNSError](err); ok {
 		if dns.IsNotFound {

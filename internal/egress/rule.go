@@ -14,7 +14,7 @@ type rule struct {
 	host   string         // a name; "" where prefix counts
 	prefix netip.Prefix   // addresses
 	port   uint16         // 0: those that every request may use
-	pin    netip.AddrPort // where the name is, whatever DNS says
+	pin    netip.AddrPort // the name's address, instead of DNS
 }
 
 type rules []rule

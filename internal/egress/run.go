@@ -39,13 +39,12 @@ const (
 	Sent           = "sent"
 	RefusedHost    = "refused_host"    // not on the list
 	RefusedAddress = "refused_address" // not public
-	RefusedRequest = "refused_request" // not one that is made for anybody
+	RefusedRequest = "refused_request" // a request without a valid target
 	RefusedAnswer  = "refused_answer"  // it was sent; what came back cannot be passed on
 	Failed         = "failed"          // it was sent, or was to be, and no answer came
 )
 
-// Credential is a secret that a run may use. What the run's tools write is its
-// placeholder.
+// Credential is a secret that a run may use. The run's tools write its placeholder.
 type Credential struct {
 	Name        string
 	Version     int
@@ -148,7 +147,7 @@ func (g *Guard) Run(cfg RunConfig) (*Run, error) {
 	return r, nil
 }
 
-// checkAmong says what makes a credential one that could be taken for another.
+// checkAmong rejects a credential that could be mistaken for another.
 func (c Credential) checkAmong(others []Credential) error {
 	p := c.Placeholder
 	if len(p) < 16 || len(p) > 64 || strings.Trim(p, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_") != "" {
@@ -168,7 +167,7 @@ func (c Credential) checkAmong(others []Credential) error {
 // Close ends all requests of the run.
 func (r *Run) Close() { r.end() }
 
-// admitURL says whether a URL may be requested, and how it will be.
+// admitURL checks whether a URL may be requested, and returns it as it will be requested.
 func (r *Run) admitURL(u *url.URL) (*url.URL, error) {
 	c, err := r.guard.checkURL(u, true)
 	if err != nil {

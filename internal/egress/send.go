@@ -10,7 +10,7 @@ import (
 )
 
 // Do sends a request with placeholders, under the same rules as those of programs.
-// It follows no redirect. What is not allowed fails with *Error, what nobody answers
+// It follows no redirect. A refused request fails with *Error, one without an answer
 // with *Unanswered, and so does reading a body that breaks off. The caller closes the
 // answer's body.
 func (r *Run) Do(req *http.Request) (*http.Response, error) {
@@ -121,10 +121,10 @@ func (u *unbroken) Read(p []byte) (int, error) {
 	return n, &Unanswered{Reason: u.host + " broke off its answer."}
 }
 
-// Unanswered is why a request that was allowed has no answer, or no whole one. It holds nothing of
-// what net/http says about it: that may quote what the server sent, or addresses.
+// Unanswered is the reason why an allowed request has no answer, or not a whole one. It holds
+// nothing of net/http's error, which may quote the server or addresses.
 type Unanswered struct {
-	Reason string // a sentence for whoever made the request
+	Reason string // a sentence for the sender of the request
 	cause  error  // that of the context, where it ended
 }
 

@@ -55,7 +55,7 @@ func (s *proxy) newServer(ctx context.Context, h http.HandlerFunc) *http.Server 
 		ReadHeaderTimeout: HeaderTime,
 		IdleTimeout:       IdleTime,
 		MaxHeaderBytes:    MaxHeader,
-		ErrorLog:          log.New(io.Discard, "", 0), // it would tell what programs do
+		ErrorLog:          log.New(io.Discard, "", 0), // it would reveal what programs do
 
 		DisableGeneralOptionsHandler: true,
 		BaseContext:                  func(net.Listener) context.Context { return ctx },
@@ -64,7 +64,7 @@ func (s *proxy) newServer(ctx context.Context, h http.HandlerFunc) *http.Server 
 			switch state {
 			case http.StateNew:
 				s.open.Add(1)
-			case http.StateClosed: // or hijacked, and then outside says so
+			case http.StateClosed: // or hijacked, and then outside reports it
 				s.open.Done()
 			}
 		},
@@ -95,7 +95,7 @@ func (b *bounded) Accept() (net.Conn, error) {
 	}
 }
 
-// tooMany is what a connection hears that is one too many.
+// tooMany is the response to a connection beyond the limit.
 var tooMany = fmt.Sprintf("HTTP/1.1 503 Service Unavailable\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n"+
 	"Parley refused this request: at most %d connections are open at a time.\n", MaxConnections)
 

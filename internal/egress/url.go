@@ -13,8 +13,8 @@ import (
 // MaxURL is how long a URL may be, in bytes.
 const MaxURL = 2048
 
-// CheckURL tells what is wrong with a URL that a request shall go to, as *Error. It
-// does not ask DNS: where a name leads is checked with every connection.
+// CheckURL rejects a URL that requests cannot use, with *Error. It does not ask DNS: the addresses
+// of a name are checked with every connection.
 func (g *Guard) CheckURL(raw string) error {
 	if len(raw) > MaxURL {
 		return invalidRequest("The URL is longer than %d bytes.", MaxURL)
@@ -73,9 +73,8 @@ func (g *Guard) checkURL(u *url.URL, plain bool) (*url.URL, error) {
 }
 
 // parseHost reads a host in its canonical form: lower case, without the dot at its
-// end, ASCII. addr is valid where it is an address. What some parser takes for a
-// number is neither a name nor an address: 2130706433, 0x7f.1 and 0177.0.0.1 all
-// are 127.0.0.1 to somebody.
+// end, ASCII. addr is valid if it is an address. A number in another notation is
+// neither a name nor an address: some parsers read 2130706433, 0x7f.1 and 0177.0.0.1 as 127.0.0.1.
 func parseHost(host string) (name string, addr netip.Addr, err error) {
 	if !ascii(host) { // before ToLower, which makes letters of what is none
 		return "", addr, invalidRequest("The URL's host is not in ASCII; write international names as xn--….")

@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// A key is a prefix, 8 characters that name it, 32 that are secret and 6 that give a
-// typo away. Scanners find it by its prefix, which also says what it is.
+// A key is a prefix, 8 characters that name it, 32 that are secret and 6 that detect a
+// typo. Scanners find it by its prefix, which also names its kind.
 const (
 	keyPrefix   = "prl_"
 	tokenPrefix = "whtok_" // of a webhook_token

@@ -27,7 +27,7 @@ type Principal struct {
 // streams checked every half second, a revoked key is dead within a second.
 const remembered = 750 * time.Millisecond
 
-// Authenticate says whom a bearer token belongs to. Unknown, malformed, expired and
+// Authenticate returns the principal of a bearer token. Unknown, malformed, expired and
 // revoked keys look alike. remote is where the request comes from: a key for this
 // machine only is refused from anywhere else.
 func (s *Store) Authenticate(ctx context.Context, bearer string, remote netip.Addr) (Principal, error) {
@@ -85,7 +85,7 @@ type cache struct {
 }
 
 type entry struct {
-	sum       [sha256.Size]byte // of the whole key: another secret is no hit
+	sum       [sha256.Size]byte // of the whole key: another secret does not match
 	at        time.Time
 	loopback  bool
 	principal Principal

@@ -19,11 +19,11 @@ import (
 )
 
 var (
-	// ErrNotFound says that the workspace has no such key, or that it is revoked.
+	// ErrNotFound is returned if the workspace has no such key, or it is revoked.
 	ErrNotFound = errors.New("no such key")
-	// ErrReplaced says that the key was rotated before.
+	// ErrReplaced is returned if the key was rotated before.
 	ErrReplaced = errors.New("the key is replaced already")
-	// ErrOnlyOne says that a workspace has one webhook_token at a time.
+	// ErrOnlyOne is returned if the workspace has a webhook_token already.
 	ErrOnlyOne = errors.New("a workspace has one webhook_token")
 )
 
@@ -81,7 +81,7 @@ func (s *Store) Create(ctx context.Context, g Grant) (Key, string, error) {
 	return s.insertKey(ctx, s.q, g)
 }
 
-// checkGrant lets nobody grant a scope that they lack.
+// checkGrant rejects scopes that the granting key lacks.
 func (g Grant) checkGrant() error {
 	var wrong []fault.Violation
 	if g.Name == "" || len(g.Name) > 100 || !utf8.ValidString(g.Name) {

@@ -23,8 +23,7 @@ func (s *Store) CreateWebhookToken(ctx context.Context, workspace uuid.UUID) (Ke
 	return key, text, err
 }
 
-// WebhookToken tells what is known of the workspace's webhook_token, or fails with
-// ErrNotFound.
+// WebhookToken returns the workspace's webhook_token without its secret, or ErrNotFound.
 func (s *Store) WebhookToken(ctx context.Context, workspace uuid.UUID) (Key, error) {
 	keys, err := s.List(ctx, workspace)
 	if err != nil {
@@ -47,7 +46,7 @@ func (s *Store) RevokeWebhookToken(ctx context.Context, workspace uuid.UUID) (Ke
 	return k, s.Revoke(ctx, workspace, k.ID)
 }
 
-// Hint is the key as it may be shown: enough to tell which one it is.
+// Hint returns the key as it may be shown: enough to recognise it.
 func (k Key) Hint() string {
 	prefix := keyPrefix
 	if k.Webhook {

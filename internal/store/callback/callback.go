@@ -1,11 +1,10 @@
-// Package callback owns the reports of turns to addresses that their messages
-// named: where they go, what was sent, what came of it, and what it is signed with.
+// Package callback owns the callbacks of turns: their URLs, deliveries, attempts and signing
+// secrets.
 //
-// It promises that an event which is reported is delivered at least once, under one
-// webhook-id and with the same bytes every time, signed as Standard Webhooks says;
-// that every attempt is written down; and that a receiver learns nothing about this
-// network and shows nobody what it answers. Reports may arrive in any order. It
-// decides neither what is reported nor when a job runs.
+// It promises that a reported event is delivered at least once, under one webhook-id and with the
+// same bytes every time, signed as Standard Webhooks defines it; that every attempt is recorded;
+// and that a receiver learns nothing about this network and its response is shown to no caller.
+// Reports may arrive in any order. It decides neither what is reported nor when a job runs.
 package callback
 
 import (
@@ -27,7 +26,7 @@ import (
 	"github.com/parley-server/parley/internal/store/vault"
 )
 
-// Type says what is reported of a turn.
+// Type is the kind of a report.
 type Type string
 
 const (
@@ -62,7 +61,7 @@ func NewStore(pool *pgxpool.Pool, keys *vault.Keyring, guard *egress.Guard) *Sto
 		client: guard.Client(egress.Limits{Time: AnswerTime}), places: fair.New(Places)}
 }
 
-// Protocol says in whose words a callback is told.
+// Protocol decides the body of a callback.
 type Protocol string
 
 const (
@@ -71,7 +70,7 @@ const (
 	A2A10  Protocol = "a2a/1.0"
 )
 
-// New is a callback that a message asks for, or somebody afterwards.
+// New is a callback that a message requests, or a later request.
 type New struct {
 	ID, Workspace, Session, Turn uuid.UUID
 

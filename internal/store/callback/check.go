@@ -20,8 +20,8 @@ const (
 	MaxMetadataValue = 500
 )
 
-// Check tells what is wrong with a callback: INVALID_CALLBACK_URL, or INVALID_REQUEST
-// with every violation of the metadata.
+// Check rejects an invalid callback: INVALID_CALLBACK_URL, or INVALID_REQUEST with every violation
+// of the metadata.
 func (s *Store) Check(url string, metadata map[string]string) error {
 	if err := s.guard.CheckURL(url); err != nil {
 		refused, ok := errors.AsType[*egress.Error](err)

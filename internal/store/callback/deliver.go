@@ -40,7 +40,7 @@ const (
 	failed    = "failed"
 )
 
-// What can come of an attempt, in the words of the public API.
+// The outcomes of an attempt, in the terms of the public API.
 const (
 	addressRefused   = "address_refused" // the name does not exist, or leads to no public address
 	connectionFailed = "connection_failed"
@@ -56,10 +56,10 @@ const (
 // be: nothing. Such reports are made for `parley listen`.
 const NotSent = "not_sent"
 
-// Deliver makes one attempt at a delivery, for the job that has it. body makes the
-// member data, or, in another protocol, all that is sent; it is asked once, and what it made is sent every time. done says that
-// there is nothing more to do; else the job comes again after retry. An error means
-// that no attempt was made, or that it is not known what came of it.
+// Deliver makes one attempt at a delivery, for the job that has it. body returns the member data,
+// or the whole body in another protocol; it is called once, and its result is sent every time. done
+// reports that there is nothing more to do; else the job runs again after retry. An error means
+// that no attempt was made, or that its outcome is unknown.
 func (s *Store) Deliver(ctx context.Context, delivery uuid.UUID, job int64, body func(context.Context, Delivery) ([]byte, error)) (retry time.Duration, done bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, patience*3/4)
 	defer cancel()

@@ -45,8 +45,8 @@ func (s *Store) Named(ctx context.Context, workspace, turn uuid.UUID) ([]Named, 
 	return list, nil
 }
 
-// Remove removes a callback that has a name. What is not delivered yet never is. Where
-// there is none, that is no error.
+// Remove removes a callback that has a name. Pending deliveries are dropped. It succeeds
+// if there is none.
 func (s *Store) Remove(ctx context.Context, workspace, turn uuid.UUID, name string) error {
 	if err := s.q.CallbackDelete(ctx, workspace, turn, name); err != nil {
 		return fmt.Errorf("remove callback: %w", err)
@@ -54,7 +54,7 @@ func (s *Store) Remove(ctx context.Context, workspace, turn uuid.UUID, name stri
 	return nil
 }
 
-// authFor is what the vault is told that it seals.
+// authFor names the sealed value to the vault.
 const authFor = "callback authentication"
 
 func (s *Store) sealAuth(n New) ([]byte, error) {

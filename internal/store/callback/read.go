@@ -15,7 +15,7 @@ import (
 	"github.com/parley-server/parley/internal/fault"
 )
 
-// What is shown of a callback: its newest deliveries, and their newest attempts.
+// Limits of a callback's view: its newest deliveries, and their newest attempts.
 const (
 	maxDeliveries = 20
 	maxAttempts   = 50
@@ -110,7 +110,7 @@ type Summary struct {
 	CreatedAt   time.Time  `json:"created_at"`
 }
 
-// Page is a piece of the list. NextCursor leads on while HasMore says so.
+// Page is a piece of the list. NextCursor is the cursor of the next page if HasMore.
 type Page struct {
 	Data       []Summary `json:"data"`
 	HasMore    bool      `json:"has_more"`

@@ -39,15 +39,15 @@ func notFound() error {
 	return fault.New(fault.CallbackNotFound, "No such callback in this workspace.")
 }
 
-// Overdue is a delivery that nobody began in time, and the job that it has.
+// Overdue is a delivery that no worker began in time, and its job.
 type Overdue struct {
 	Delivery uuid.UUID
 	Job      int64 // 0: none
 	Ahead    bool  // it is not late, but PostgreSQL's clock was set back after its last attempt
 }
 
-// Overdue lists deliveries whose job may be lost. That a job waits behind many others
-// is no loss: the caller looks.
+// Overdue lists deliveries whose job may be lost. A job that waits behind others is not lost: the
+// caller checks.
 func (s *Store) Overdue(ctx context.Context) ([]Overdue, error) {
 	rows, err := s.q.DeliveriesOverdue(ctx)
 	if err != nil {
@@ -61,7 +61,7 @@ func (s *Store) Overdue(ctx context.Context) ([]Overdue, error) {
 }
 
 // Orphaned locks a delivery that still has that job; ok is false
-// where somebody else was first.
+// if another replica was first.
 func (s *Store) Orphaned(ctx context.Context, tx pgx.Tx, o Overdue) (ok bool, err error) {
 	_, err = s.q.WithTx(tx).DeliveryOrphaned(ctx, o.Delivery, o.Job)
 	if errors.Is(err, pgx.ErrNoRows) {

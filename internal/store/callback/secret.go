@@ -87,7 +87,7 @@ func (s *Store) addSecret(ctx context.Context, on db.DBTX, workspace uuid.UUID, 
 	return n > 0, nil
 }
 
-// sealedFor is what the vault is told that it seals.
+// sealedFor names the sealed value to the vault.
 const sealedFor = "callback secret"
 
 func (s *Store) unseal(workspace, id uuid.UUID, sealed []byte) ([]byte, error) {

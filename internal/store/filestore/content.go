@@ -27,7 +27,7 @@ type Content struct {
 }
 
 // Open opens a file by its signed address: path and query as the request has them.
-// What is not signed, and what is there no more, is FILE_NOT_FOUND.
+// An unsigned address and a removed file are FILE_NOT_FOUND.
 func (s *Store) Open(ctx context.Context, path, query string) (Content, error) {
 	l, ok := s.verifyLink(http.MethodGet, path, query)
 	if !ok {

@@ -25,7 +25,7 @@ const (
 	// FetchRedirects is how many redirects it follows.
 	FetchRedirects = 3
 
-	fetchLease = 90 * time.Second // after it, whoever fetches is taken for dead
+	fetchLease = 90 * time.Second // after it, the fetching process counts as dead
 	fetchPause = 5 * time.Second  // before another try; three times as long before the next
 	fetchTries = 3
 
@@ -96,7 +96,7 @@ func (s *Store) claimFetch(ctx context.Context) (row db.File, release func(), fo
 	}
 }
 
-// wakeFetchers tells this process that there is something to fetch.
+// wakeFetchers wakes the fetchers of this process.
 func (s *Store) wakeFetchers() {
 	select {
 	case s.news <- struct{}{}:
@@ -110,7 +110,7 @@ func (s *Store) fetchOne(ctx context.Context, row db.File) error {
 	why, refused := errors.AsType[refusal](err)
 	pause := time.Duration(0)
 	switch {
-	case err == nil || fault.From(err) != nil: // rejected, or somebody else was quicker
+	case err == nil || fault.From(err) != nil: // rejected, or another process was first
 		return nil
 	case refused:
 	case ctx.Err() != nil: // this process stops, and another goes on
@@ -120,7 +120,7 @@ func (s *Store) fetchOne(ctx context.Context, row db.File) error {
 			pause *= 3
 		}
 	default:
-		// What was wrong is not told: it would show the caller a network that is not theirs.
+		// The reason is not reported: it would show the caller this network.
 		why, refused = "origin_url could not be fetched: its server does not answer as it should.", true
 	}
 	ctx, cancel := shortContext(context.WithoutCancel(ctx))

@@ -62,7 +62,7 @@ type Download struct {
 	ExpiresAt time.Time `json:"expires_at"`
 }
 
-// Page is a piece of a list. NextCursor leads on while HasMore says so.
+// Page is a piece of a list. NextCursor is the cursor of the next page if HasMore.
 type Page struct {
 	Data       []File  `json:"data"`
 	HasMore    bool    `json:"has_more"`

@@ -81,8 +81,7 @@ type Store struct {
 	fetches *fair.Places
 }
 
-// New makes a store. What is to be fetched is fetched, and what is over is removed,
-// while Run runs.
+// New makes a store. Run fetches files and removes expired ones.
 func New(pool *pgxpool.Pool, keys *vault.Keyring, opt Options) *Store {
 	opt.TTL = min(cmp.Or(opt.TTL, MaxTTL), MaxTTL)
 	if opt.Log == nil {
@@ -99,7 +98,7 @@ func New(pool *pgxpool.Pool, keys *vault.Keyring, opt Options) *Store {
 func (s *Store) TTL() time.Duration { return s.opt.TTL }
 
 // shortContext bounds what one statement may wait for, where the caller's context lasts as
-// long as somebody sends.
+// long as an upload.
 func shortContext(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, 3*time.Second)
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/parley-server/parley/db"
 )
 
-// What a model is given of the files of one message, in bytes.
+// Limits of the file content of one message that a model gets, in bytes.
 const (
 	// ReadText is for all texts together.
 	ReadText = 256 << 10
@@ -30,8 +30,8 @@ type Inbound struct {
 	Filename string
 	MIME     string
 	Size     int64
-	// Data is what a model can read: a text in UTF-8, whose last line says so where
-	// only its beginning is there, or an image. Nil: nothing of it.
+	// Data is the content that a model can read: a text in UTF-8, with a last line that reports a
+	// cut, or an image. Nil: none.
 	Data []byte
 }
 
@@ -96,8 +96,8 @@ func (s *Store) readText(ctx context.Context, r db.File, f *Inbound, room *int64
 	return nil
 }
 
-// unicodeText makes UTF-8 of a text: of UTF-16 that says so, and of anything else by
-// replacing what is not UTF-8.
+// unicodeText converts a text to UTF-8: from UTF-16 with a byte order mark, or by replacing invalid
+// bytes.
 func unicodeText(raw []byte) []byte {
 	var order binary.ByteOrder
 	switch {

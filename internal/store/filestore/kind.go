@@ -52,7 +52,7 @@ var allowed = []struct{ mime, ext string }{
 // other type either.
 var pages = []string{"html", "htm", "xhtml", "xht", "shtml", "mhtml", "mht", "svg", "svgz", "xsl", "xslt"}
 
-// denied are the types that nobody may send: what a system runs when it is opened.
+// denied are types that are always rejected: a system runs them when they are opened.
 var denied = []string{
 	program, script, jar, apk,
 	"application/x-msdownload", "application/x-msdos-program", "application/x-dosexec", "application/vnd.microsoft.portable-executable",
@@ -78,7 +78,7 @@ func Allowed() []string {
 	return list
 }
 
-// Type says what a file probably is, by its name and its beginning.
+// Type guesses a file's media type by its name and its beginning.
 func Type(name string, head []byte) string {
 	sniffed := sniffType(head)
 	ext := ending(name)
@@ -145,8 +145,8 @@ func checkPermitted(name, declared string, unrestricted bool) error {
 	return nil
 }
 
-// judgeContent says why the bytes of a file are refused, "" if they are not. They have
-// to be what was declared, as far as that can be seen, and nothing that is denied.
+// judgeContent returns why the bytes of a file are rejected, "" if they are not. They must match
+// the declared type as far as it can be detected, and must not be of a denied type.
 func judgeContent(declared, sniffed string, unrestricted bool) string {
 	switch {
 	case slices.Contains(denied, sniffed):

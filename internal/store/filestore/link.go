@@ -16,12 +16,12 @@ import (
 	"github.com/parley-server/parley/internal/fault"
 )
 
-// A signed address is a right by itself: whoever has it may do one thing with one
+// A signed address is a capability: its holder may do one thing with one
 // file until it expires. It looks like
 //
 //	/api/v1/workspaces/<uuid>/files/<uuid>/content?expires=<unix>&key=<id>&signature=<43 characters>
 //
-// and has exactly one spelling: what is not written as sign writes it is forged.
+// and has exactly one spelling: any other is forged.
 const (
 	linkPurpose = "signed file addresses"
 	disposition = "attachment" // the only way in which a file is shown
@@ -31,7 +31,7 @@ const (
 
 var base64url = base64.RawURLEncoding.Strict()
 
-// link is what a signed address says.
+// link is the content of a signed address.
 type link struct {
 	method          string
 	workspace, file uuid.UUID

@@ -57,7 +57,7 @@ func fit(name string) string {
 	return trim(stem) + ext
 }
 
-// device tells the names that Windows keeps for devices, whatever follows the dot.
+// device reports whether Windows reserves a name for a device, with any extension.
 func device(stem string) bool {
 	switch stem = strings.ToUpper(stem); stem {
 	case "CON", "PRN", "AUX", "NUL", "CONIN$", "CONOUT$":

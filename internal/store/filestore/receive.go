@@ -23,7 +23,7 @@ type errRead struct{ error }
 
 func (e errRead) Unwrap() error { return e.error }
 
-// errTooLong says that a sender has more to send than the file may have.
+// errTooLong is the error for more bytes than the file may have.
 var errTooLong = errors.New("there are more bytes than the file may have")
 
 // refusal is why the bytes of a file are not taken, in a sentence.
@@ -31,8 +31,8 @@ type refusal string
 
 func (r refusal) Error() string { return string(r) }
 
-// receiveContent stores what r has, up to limit bytes, as an upload. Its beginning is shown
-// to check, which says what the file is or refuses it. On an error nothing is left.
+// receiveContent stores what r has, up to limit bytes, as an upload. check gets its
+// beginning and returns its type, or rejects it. On an error nothing is left.
 func (s *Store) receiveContent(ctx context.Context, r io.Reader, limit int64, check func(head []byte) (mime string, err error)) (got received, err error) {
 	got.upload = uuid.Must(uuid.NewV7())
 	begin, cancel := shortContext(ctx)
@@ -101,8 +101,7 @@ func fill(r io.Reader, buf []byte) (n int, err error) {
 	return n, err
 }
 
-// dropObject removes an upload that came to nothing, also when the caller is gone. What
-// it cannot remove now, Run does.
+// dropObject removes a failed upload, also when the caller is gone. If it fails, Run removes it.
 func (s *Store) dropObject(ctx context.Context, upload uuid.UUID) {
 	ctx, cancel := shortContext(context.WithoutCancel(ctx))
 	defer cancel()

@@ -13,7 +13,7 @@ var programs = [][]byte{
 	{0xfe, 0xed, 0xfa, 0xce}, {0xfe, 0xed, 0xfa, 0xcf}, {0xce, 0xfa, 0xed, 0xfe}, {0xcf, 0xfa, 0xed, 0xfe}, {0xca, 0xfe, 0xba, 0xbe},
 }
 
-// sniffType tells a file's type from its beginning. It unpacks nothing.
+// sniffType detects a file's type by its beginning. It unpacks nothing.
 func sniffType(head []byte) string {
 	t, _, _ := mime.ParseMediaType(http.DetectContentType(head))
 	if bytes.HasPrefix(bytes.TrimPrefix(head, []byte("\ufeff")), []byte("#!")) {
@@ -32,7 +32,7 @@ func sniffType(head []byte) string {
 	return t
 }
 
-// inside tells what kind of zip archive a file is, by the names in its beginning.
+// inside detects the kind of a zip archive by the names in its beginning.
 func inside(head []byte) string {
 	found := zipArchive
 	for n := 0; ; n++ {

@@ -63,8 +63,7 @@ func (s *Store) Attach(ctx context.Context, tx pgx.Tx, workspace, turn uuid.UUID
 	return rejected, nil
 }
 
-// unfit says why a file cannot come with a message that has some already, nil if it
-// can.
+// unfit returns why a file cannot be attached to a message that has some already, nil if it can.
 func unfit(f File, known bool, attached int) *Rejected {
 	switch {
 	case !known:

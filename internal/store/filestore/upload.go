@@ -12,10 +12,10 @@ import (
 	"github.com/parley-server/parley/internal/fault"
 )
 
-// Upload takes the bytes of a file in, at the signed address of its ticket: path and
-// query as the request has them. length is -1 where the sender does not tell. Sent
-// again, the same bytes are content and others are refused; of two that are sent at
-// once the first to be complete counts. A sender that breaks off may try again.
+// Upload receives the bytes of a file at the signed address of its ticket: path and query as the
+// request has them. length is -1 if it is unknown. Equal bytes sent again succeed and others are
+// rejected; of concurrent uploads the first complete one counts. A sender may retry a broken
+// upload.
 func (s *Store) Upload(ctx context.Context, path, query string, length int64, body io.Reader) (File, error) {
 	l, ok := s.verifyLink(http.MethodPut, path, query)
 	if !ok {
@@ -49,8 +49,8 @@ func (s *Store) Upload(ctx context.Context, path, query string, length int64, bo
 	return s.finishUpload(ctx, row, got)
 }
 
-// finishUpload makes a file of an upload that is what was declared. What has come so far
-// is not given up because the sender is gone.
+// finishUpload makes a file of an upload that is what was declared. It also
+// finishes after the sender has left.
 func (s *Store) finishUpload(ctx context.Context, row db.File, got received) (File, error) {
 	ctx, cancel := shortContext(context.WithoutCancel(ctx))
 	defer cancel()
@@ -96,8 +96,8 @@ func (s *Store) same(row db.File, body io.Reader) (File, error) {
 	return fileOf(row, row.CreatedAt), nil
 }
 
-// failed says what became of a file whose upload failed. What the sender can mend
-// by sending again does not reject it.
+// failed settles a file whose upload failed. Errors that a repeated upload can correct do not
+// reject it.
 func (s *Store) failed(ctx context.Context, row db.File, err error) error {
 	if why, ok := errors.AsType[refusal](err); ok {
 		return s.rejectUpload(ctx, row, string(why))
@@ -111,7 +111,7 @@ func (s *Store) failed(ctx context.Context, row db.File, err error) error {
 	return err
 }
 
-// rejectUpload notes that a file is not what was declared, and is the answer that says so.
+// rejectUpload records that a file differs from its declaration, and returns the error for it.
 func (s *Store) rejectUpload(ctx context.Context, row db.File, reason string) error {
 	n, err := s.q.FileReject(ctx, string(fault.FileRejected), reason, row.WorkspaceID, row.ID)
 	if err != nil {

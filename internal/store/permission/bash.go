@@ -40,7 +40,7 @@ func parseBash(argument string) (matcher, []fault.Violation) {
 	return w, w.violations()
 }
 
-// violations says what would make a well-formed pattern mean more than it shows.
+// violations lists what would make a well-formed pattern match more than it shows.
 func (w words) violations() (vs []fault.Violation) {
 	if !w.rest {
 		return vs

@@ -19,8 +19,8 @@ type call struct {
 	credential           bool // one is named in the address or in a header
 }
 
-// treacherous are parts of headers with which a request means another method, host or
-// path than it says.
+// treacherous are parts of headers that change the effective method, host or
+// path of a request.
 var treacherous = []string{"host", "connection", "content-length", "transfer-encoding", "trailer", "upgrade", "expect", "te",
 	"forwarded", "method", "override", "original-", "rewrite", "proxy-", "x-forwarded"}
 
@@ -46,8 +46,8 @@ func readCall(input json.RawMessage) (c call, ok bool) {
 	return c, !overrides(address) && (!c.body || !overridesBody(m["body"]))
 }
 
-// overrides reports whether a form speaks of _method, from which some frameworks take
-// the method of a request.
+// overrides reports whether a form has _method, which some frameworks take for the request's
+// method.
 func overrides(form string) bool {
 	plain, err := url.QueryUnescape(form)
 	return strings.Contains(form, "_method") || err == nil && strings.Contains(plain, "_method")

@@ -21,8 +21,8 @@ const plainLetters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz012345
 var commandName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.+-]*$`)
 
 // readCommand returns the words that bash would pass on for a command, where there can be
-// no doubt: one simple command of literal words on one line. unclear says what makes
-// it more than that, as the end of a sentence.
+// no doubt: one simple command of literal words on one line. unclear is the reason why
+// it is more than that, as the end of a sentence.
 func readCommand(command string) (words []string, unclear string) {
 	switch {
 	case len(command) > maxCommand:

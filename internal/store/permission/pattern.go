@@ -27,8 +27,7 @@ type matcher interface {
 	String() string // canonical: what is equal reads equal
 }
 
-// Parse reads a pattern, or fails with INVALID_ALLOWLIST_PATTERN, which says why and
-// what would do.
+// Parse reads a pattern, or fails with INVALID_ALLOWLIST_PATTERN, with the reason and the remedy.
 func Parse(pattern string) (Pattern, error) {
 	pattern = strings.TrimSpace(pattern)
 	switch {
@@ -59,7 +58,7 @@ func Parse(pattern string) (Pattern, error) {
 	return Pattern{tool: name, what: what}, nil
 }
 
-// Tool is the tool that the pattern speaks of.
+// Tool returns the tool of the pattern.
 func (p Pattern) Tool() string { return p.tool }
 
 // String is the pattern as it is stored.

@@ -11,7 +11,7 @@ package permission
 // Verdict is what becomes of a tool call.
 type Verdict int
 
-// Ask is the zero value: where nobody has said anything, a person is asked.
+// Ask is the zero value: without a rule a call needs an approval.
 const (
 	Ask Verdict = iota
 	Allow

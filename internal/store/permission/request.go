@@ -11,7 +11,7 @@ import (
 )
 
 // request is a pattern of http_request: a method, a host, and paths below it. It
-// speaks of https alone.
+// matches https alone.
 type request struct {
 	method, host string
 	path         glob

@@ -51,8 +51,8 @@ func (s *Store) Rules(ctx context.Context, workspace uuid.UUID) (Rules, error) {
 	return r, nil
 }
 
-// Flush writes down how often entries were used, each at most once a minute. Rules
-// does it too; whoever judges calls it when they are done.
+// Flush stores how often entries were used, each at most once a minute. Rules does it too; a caller
+// that judges calls Flush at its end.
 func (s *Store) Flush(ctx context.Context) error {
 	for id, n := range s.hits.dueHits(time.Now()) {
 		if err := s.q.AllowlistHits(ctx, id, n); err != nil {

@@ -7,17 +7,15 @@ import (
 	"github.com/parley-server/parley/internal/fault"
 )
 
-// kind is what the engine knows of a tool. A tool that is not here asks. What a tool
-// reads of its input must be what the engine reads: a member that the tool has and the
-// engine does not know makes every call that uses it ask.
+// kind describes a tool to the engine. A call of an unknown tool asks. The engine must know every
+// member of the input that the tool reads: a call with an unknown member asks.
 type kind struct {
 	// byDefault judges a call where the workspace has no rule for the tool.
 	byDefault func(input json.RawMessage, scopes []string) (Verdict, string)
 	rule      string // byDefault in words
 	fixed     bool   // no rule can be set
 	scope     string // the scope of keys that may allow a call; "": no further scope
-	// parse reads a pattern's argument; nil where there are no patterns, and unmatched
-	// says why.
+	// parse reads a pattern's argument; nil if there are no patterns, for the reason in unmatched.
 	parse     func(argument string) (matcher, []fault.Violation)
 	unmatched string
 	example   string
@@ -98,7 +96,7 @@ func Suggest(tool string, input json.RawMessage) string {
 	if what == nil {
 		return ""
 	}
-	// What is proposed must be accepted when it comes back.
+	// A proposed pattern must be accepted when a decision names it.
 	p, err := Parse(Pattern{tool: tool, what: what}.String())
 	if err != nil || !p.Matches(tool, input) {
 		return ""

@@ -27,8 +27,8 @@ type Quota struct {
 
 const (
 	minute = 60.0 // seconds: the window of every quota
-	// patience bounds what a count may add to a request. A count that fails is no
-	// reason to refuse: an outage is bad enough.
+	// patience bounds what a count may add to a request. A failed count
+	// does not reject the request.
 	patience = 500 * time.Millisecond
 	// abreast is how many counts of one key may be under way in this process: a flood
 	// waits in line here, where it holds no connection.

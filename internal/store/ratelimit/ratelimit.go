@@ -1,11 +1,10 @@
-// Package ratelimit owns the counts of what API keys do: requests in a minute, streams
-// open at once. Both hold over all replicas.
+// Package ratelimit owns the counts of API keys: requests in a minute and open streams, over all
+// replicas.
 //
-// It promises: a key that keeps its quota is never refused; one that does not is
-// refused without the database being asked again for every request; opening a stream
-// asks nobody. Counts may be lost in a crash, and streams that are opened on different
-// replicas within the same second may pass together; docs/reference/limits.md says how far that
-// goes.
+// It promises: a key within its quota is never rejected; one beyond it is rejected without a query
+// for every request; opening a stream needs no query. Counts may be lost in a crash, and streams
+// that are opened on different replicas within the same second may pass together;
+// docs/reference/limits.md has the bounds.
 package ratelimit
 
 import (
@@ -21,7 +20,7 @@ import (
 	"github.com/parley-server/parley/internal/replan"
 )
 
-// Limits are what one key may do. 0 is no limit.
+// Limits bound one key. 0 is unlimited.
 type Limits struct {
 	Messages int // in a minute
 	Calls    int // of other kinds, in a minute
@@ -36,7 +35,7 @@ func (l Limits) Of(c Class) int {
 	return l.Calls
 }
 
-// Options configure a Store. The zero value limits nobody.
+// Options configure a Store. The zero value has no limits.
 type Options struct {
 	Limits
 	Node int32        // this process's name among the replicas: session.Store.Node

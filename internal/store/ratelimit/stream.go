@@ -11,12 +11,11 @@ import (
 	"github.com/parley-server/parley/internal/fault"
 )
 
-// freshFor is how long the others' counts are not asked for again because somebody
-// is refused.
+// freshFor is the pause between two reads of the others' counts when streams are rejected.
 const freshFor = 100 * time.Millisecond
 
-// streams are the open streams of every key: here as they are, elsewhere as they were
-// when the replicas last told each other.
+// streams are the open streams of every key: exact here, and elsewhere as the
+// replicas last published them.
 type streams struct {
 	turn chan struct{} // one exchange at a time
 
@@ -35,7 +34,7 @@ func newStreams() streams {
 // many as it may, over all replicas, is refused with CONCURRENCY_LIMIT.
 func (s *Store) Hold(ctx context.Context, key string, most int) (release func(), err error) {
 	if !s.streams.open(key, most) {
-		// What is known of the others may be a second old: a replica may just have died.
+		// The others' counts may be a second old: a replica may just have died.
 		if err := s.refreshCounts(ctx); err != nil {
 			s.log.WarnContext(ctx, "ask for the open streams of a key", "key", key, "err", err)
 		}
