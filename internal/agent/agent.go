@@ -32,7 +32,8 @@ type Agent struct {
 	Secrets      Secrets  // what request_secret may ask for; nil: the tool is not there
 	Output       *Output  // the final answer must fit it; nil: any text is an answer
 	Log          *slog.Logger
-	// Unconfirmed reports whether a tool's failure leaves open what the tool has done; nil: none does.
+	// Unconfirmed reports whether a tool's failure leaves open what the tool has done; nil: none
+	// does.
 	Unconfirmed func(error) bool
 	Redact      func(string) string // removes secrets from the text of a panic; nil: there are none
 }
@@ -42,7 +43,7 @@ type Conversation struct {
 	Workspace uuid.UUID
 	Session   uuid.UUID
 	Turn      uuid.UUID
-	Prompt    string        // what the model is told instead of the user's message; "": the message itself
+	Prompt    string        // the model's input in place of the user's message; "": the message itself
 	Files     []string      // texts that the user attached, each with its name
 	Images    []model.Image // likewise
 	History   []Past        // earlier messages, oldest first
@@ -65,7 +66,7 @@ func (f *Failure) Error() string { return string(f.Code) + ": " + f.Message }
 //
 // Two kinds come alone in their group and last. event.InputRequired: the turn waits;
 // run the agent again when the log has the event.Decision. event.Structured: the
-// answer, which belongs behind everything else that the turn says.
+// answer, which follows all other events of the turn.
 func (a *Agent) Run(ctx context.Context, c Conversation) iter.Seq2[[]event.Body, error] {
 	return func(yield func([]event.Body, error) bool) {
 		r := &run{Agent: a, c: c, yield: yield}
@@ -162,7 +163,7 @@ func (r *run) affordable() error {
 	return nil
 }
 
-// toolSpecs is what the model is told about the tools.
+// toolSpecs returns the tools as the model sees them.
 func (r *run) toolSpecs() []model.Tool {
 	specs := make([]model.Tool, 0, len(r.Tools)+2)
 	for _, t := range r.Tools {

@@ -12,23 +12,23 @@ import (
 	"github.com/parley-server/parley/internal/tool"
 )
 
-// Permit says whether a tool call may run. It must not be kinder to input that it
-// does not understand.
+// Permit decides whether a tool call may run. It must not be more lenient with input that it does
+// not understand.
 type Permit func(ctx context.Context, toolName string, input json.RawMessage) (Verdict, error)
 
 // Verdict is Permit's answer. The zero value lets the call run.
 type Verdict struct {
-	Ask     bool   // somebody has to allow it
+	Ask     bool   // it needs an approval
 	Denied  string // why it must not run, for the model; "": it may
 	Pattern string // what would allow its like from now on; for Ask
 }
 
-// Secrets says whether a credential may be asked for by its name. A refusal is for
-// the model to read.
+// Secrets decides whether a credential may be requested by its name. refusal is a sentence for the
+// model.
 type Secrets func(ctx context.Context, name string) (refusal string, err error)
 
-// askApproval puts one question for all calls of a step that need an approval and have none. The question
-// shows the other calls of the step, too, for they can prepare what an approved call does.
+// askApproval puts one question for all calls of a step that need an approval and have none. The
+// question shows the other calls of the step, too, for they can prepare what an approved call does.
 // Nothing of the step runs before it is answered, and a call that it does not show never runs.
 func (r *run) askApproval(ctx context.Context, s *step) error {
 	if r.Permit == nil {
@@ -90,7 +90,7 @@ func (r *run) preview(ctx context.Context, s *step, c event.ToolCall) (op event.
 	return op, runs, nil
 }
 
-// plan is what the model said it would do, or else what it would.
+// plan returns the model's text before the calls, or a summary of the calls.
 func plan(s *step, ops []event.Operation) string {
 	if s.reply.Text != "" {
 		return s.reply.Text
@@ -113,7 +113,7 @@ func (r *run) park(ask event.InputRequired) error {
 	return errStopped
 }
 
-// judgeCall is the result of a call that must not run; nil says that it may.
+// judgeCall returns the result of a call that must not run; nil if it may run.
 func (r *run) judgeCall(ctx context.Context, c event.ToolCall) (*tool.Result, error) {
 	if d, decided := r.state.decisionFor(c); decided {
 		return r.state.verdict(c, d), nil
@@ -134,8 +134,8 @@ func (r *run) judgeCall(ctx context.Context, c event.ToolCall) (*tool.Result, er
 	return new(tool.Refuse(v.Denied)), nil
 }
 
-// verdict is what an answer means for the call. Who has answered is not known here, a person or
-// a program: only the reason can say so.
+// verdict returns the result of a call for its decision; nil if it was allowed. The decider may be
+// a user or a program: only the reason can name it.
 func (s *state) verdict(c event.ToolCall, d event.Decision) *tool.Result {
 	switch {
 	case d.Outcome == event.Allowed:
@@ -148,7 +148,7 @@ func (s *state) verdict(c event.ToolCall, d event.Decision) *tool.Result {
 	return new(tool.Refuse("This was denied, so it was not done."))
 }
 
-// approvalTime says how long there was to answer what was asked about a call.
+// approvalTime describes how long a call's question could be answered.
 func (s *state) approvalTime(c event.ToolCall) string {
 	switch d := s.asked[c.ID].window.Round(time.Second); {
 	case d < time.Second:

@@ -21,8 +21,8 @@ const (
 	maxSummary = 120      // characters of a summary made from the input
 )
 
-// interrupted is the result of a call that a crash cut off, or that lost the connection over which
-// it would have heard of its success.
+// interrupted is the result of a call that a crash interrupted, or that lost the connection to its
+// commit's answer.
 const interrupted = "interrupted, outcome unknown"
 
 // runCalls runs the calls of a step that have no result yet.
@@ -76,7 +76,7 @@ func (r *run) perform(ctx context.Context, t tool.Tool, c event.ToolCall) (tool.
 	case t.Spec().Unavailable != "":
 		return tool.Refuse(t.Spec().Unavailable), nil
 	}
-	if wrong := tool.Unknown(t.Spec().Schema, c.Input); wrong != "" { // nobody is asked for what cannot run
+	if wrong := tool.Unknown(t.Spec().Schema, c.Input); wrong != "" { // a call that cannot run needs no approval
 		return tool.Refuse(wrong), nil
 	}
 	refusal, err := r.judgeCall(ctx, c)
@@ -158,7 +158,7 @@ func (r *run) names() []string {
 	return names
 }
 
-// summarizeCall says in one line what a call would do.
+// summarizeCall describes in one line what a call would do.
 func summarizeCall(t tool.Tool, c event.ToolCall) string {
 	if c.Tool == requestSecret {
 		return "ask for a credential"

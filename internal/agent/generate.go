@@ -61,7 +61,7 @@ func (r *run) generateReply(ctx context.Context, req model.Request) (event.Reply
 	}
 }
 
-// attempt is one request. Calls count only when the reply is whole; cut says that its text
+// attempt makes one request. Calls count only if the reply is complete; cut reports that its text
 // is not.
 func (r *run) attempt(ctx context.Context, req model.Request, text *strings.Builder, shown *int, used *model.Usage) (calls []event.ToolCall, cut bool, err error) {
 	for chunk, err := range r.Model.Generate(ctx, req) {

@@ -28,7 +28,7 @@ func (r *run) visibleLength(req model.Request, text string, shown int) int {
 	switch {
 	case req.Output != nil:
 		return shown
-	case shown == 0 && strings.TrimSpace(text) == "": // it may be all of the reply, and then there is no text
+	case shown == 0 && strings.TrimSpace(text) == "": // it may be the whole reply, which then has no text
 		return shown
 	case r.Output == nil:
 		return len(text)
@@ -45,7 +45,7 @@ func (r *run) visibleLength(req model.Request, text string, shown int) int {
 	return at
 }
 
-// showRest shows what was held back of a reply that is whole, and is no answer.
+// showRest shows the held-back text of a complete reply that is not the answer.
 func (r *run) showRest(req model.Request, text string, shown int) error {
 	rest := text[shown:]
 	if rest == "" || shown == 0 && strings.TrimSpace(rest) == "" || r.isStructuredAnswer(req, text) || r.Output != nil && r.Output.containsAnswer(rest) {

@@ -12,7 +12,7 @@ import (
 // Output is the form that the final answer must have.
 type Output struct {
 	Schema json.RawMessage
-	// Check tells what is wrong with a value, in sentences for the model; nil: it fits.
+	// Check returns the violations of a value as sentences for the model; nil: it fits.
 	Check func(json.RawMessage) []string
 }
 
@@ -23,8 +23,8 @@ const (
 	maxRepairs = 3 // answers that do not fit and are sent back
 )
 
-// finishAnswer reports whether the turn has its answer, and yields it where that is a
-// structured one. A model that has stopped without it is told what to do instead.
+// finishAnswer reports whether the turn has its answer, and yields a structured
+// one. correction is for a model that has stopped without its answer.
 func (r *run) finishAnswer() (done bool, correction string, err error) {
 	n := len(r.state.steps)
 	if n == 0 {
@@ -94,7 +94,7 @@ func (r *run) checkFinalAnswer(s *step, c event.ToolCall) event.ToolResult {
 	return res
 }
 
-// repair tells the model what to do better.
+// repair describes to the model what to correct.
 func repair(problems []string) string {
 	return fmt.Sprintf("This does not fit the schema:\n- %s\nGive the whole answer again.", strings.Join(problems, "\n- "))
 }

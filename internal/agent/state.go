@@ -12,7 +12,7 @@ import (
 	"github.com/parley-server/parley/internal/model"
 )
 
-// state is a turn as its log tells it.
+// state is a turn as its log describes it.
 type state struct {
 	message event.Message
 	steps   []*step

@@ -83,8 +83,8 @@ func freeSlot(c *pgx.Conn) {
 	}
 }
 
-// closePool closes a pool, or leaves it to the end of the process if somebody does
-// not give a connection back.
+// closePool closes a pool, or leaves it to the end of the process if a
+// connection is not returned.
 func closePool(pool *pgxpool.Pool, patience time.Duration) {
 	closed := make(chan struct{})
 	go func() {

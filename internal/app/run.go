@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// The stop takes 15 s at most: whoever started us kills us after that.
+// The stop takes 15 s at most: a supervisor kills the process after that.
 const (
 	drainTime = 8 * time.Second // for tools that are under way
 	handOver  = drainTime + time.Second
@@ -121,7 +121,7 @@ func start(ctx context.Context, failed chan<- error, name string, run func(conte
 		}
 		if !t.stopping.Load() {
 			failed <- cmpErr(err, fmt.Errorf("%s ended by itself", name))
-			err = nil // told already
+			err = nil // reported already
 		}
 		t.done <- err
 	}()

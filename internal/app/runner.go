@@ -43,7 +43,7 @@ func (s *service) give(dir string) error {
 // devUsers is how many user ids development mode picks for commands.
 const devUsers = 64
 
-// buildSandbox makes the sandbox, where there can be one and somebody needs it.
+// buildSandbox makes the sandbox if one is possible and needed.
 func (s *service) buildSandbox(ctx context.Context) error {
 	if s.Config.Workers == 0 {
 		return nil
@@ -66,7 +66,7 @@ func (s *service) buildSandbox(ctx context.Context) error {
 	case ok && s.Config.Sandbox != "auto":
 		return &StartError{Why: "PARLEY_SANDBOX is " + s.Config.Sandbox + ", and commands cannot be contained here: " + unavailable.Reason, Do: unavailable.Remedy}
 	case ok:
-		if s.DevDir == "" { // else the banner says it
+		if s.DevDir == "" { // else the banner reports it
 			s.Log.WarnContext(ctx, "the tool bash is disabled; other tools work", "reason", unavailable.Reason, "remedy", unavailable.Remedy)
 		}
 		s.banner.line("sandbox", "none, so the agent has no commands: "+unavailable.Reason, 0)
@@ -80,8 +80,8 @@ func (s *service) buildSandbox(ctx context.Context) error {
 	return s.reportLimits(ctx)
 }
 
-// reportLimits says where the memory of commands is only watched, and fails where that is
-// not enough.
+// reportLimits reports whether the memory of commands is only watched, and fails if that is not
+// enough.
 func (s *service) reportLimits(ctx context.Context) error {
 	unlimited, ok := errors.AsType[*sandbox.Unavailable](s.box.Limited())
 	if !ok {

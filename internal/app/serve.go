@@ -39,7 +39,7 @@ type Options struct {
 	// in this directory, and only this machine may come in.
 	DevDir string
 
-	Out   io.Writer        // told in development mode how the start goes; nil discards
+	Out   io.Writer        // receives the progress of the start in development mode; nil discards it
 	Log   *slog.Logger     // nil discards
 	Ready func(url string) // called once requests are served; may be nil
 	// Turns changes what has no setting, before the turns run. For the bench; may be nil.
@@ -181,7 +181,7 @@ func (s *service) migrate(ctx context.Context, dsn Secret) error {
 	}
 	opts := migrations.Options{Log: s.Log}
 	if s.DevDir != "" {
-		opts.Log = nil // the banner says it
+		opts.Log = nil // the banner reports it
 	}
 	done, err := migrations.Up(ctx, dsn.Reveal(), opts)
 	if err != nil {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// fromDefault is the source of a value that nobody set.
+// fromDefault is the source of a value that is not set.
 const fromDefault = "default"
 
 // Documented returns the settings as the binary declares them, with their

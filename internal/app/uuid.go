@@ -8,7 +8,7 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
-// nativeUUID tells a connection that a uuid.UUID is a uuid. Left alone, pgx turns each
+// nativeUUID registers uuid.UUID for the type uuid. Without it pgx turns each
 // into a string and that into an error and a uuid again, which was a seventh of the
 // processor time of starting a turn.
 func nativeUUID(_ context.Context, conn *pgx.Conn) error {

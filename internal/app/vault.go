@@ -15,7 +15,7 @@ import (
 // devKeys is where serve --dev keeps its master key.
 func devKeys(dir string) string { return filepath.Join(dir, "vault", "keys") }
 
-// noKey says how to come to a master key.
+// noKey describes how to make a master key.
 const noKey = "PARLEY_VAULT_KEY_FILE is not set: what is secret is stored under a master key. Make one: (umask 077; parley vault key > vault.key), and keep a copy apart from the database."
 
 // vault opens the vault with the keys of the configuration, or with those of

@@ -9,7 +9,7 @@ import (
 // version is set by the linker: -X github.com/parley-server/parley/internal/app.version=v1.2.3
 var version string
 
-// Build says which Parley this is.
+// Build identifies this build.
 type Build struct {
 	Version  string `json:"version"`
 	Commit   string `json:"commit,omitempty"`
@@ -31,7 +31,7 @@ func ThisBuild() Build {
 				b.Modified = s.Value == "true"
 			}
 		}
-		// A version that the Go command made up from a commit says less than ours.
+		// A version that the Go command derived from a commit says less than ours.
 		if v := info.Main.Version; b.Version == "" && v != "(devel)" && !strings.Contains(v, "-0.") && !strings.Contains(v, "+dirty") {
 			b.Version = v
 		}

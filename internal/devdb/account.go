@@ -125,7 +125,7 @@ func (a account) opens(dir string) error {
 	})
 }
 
-// reaches says whether the account can enter dir. The kernel answers, because
+// reaches reports whether the account can enter dir. The kernel answers, because
 // mode bits alone do not know of access lists.
 func (a account) reaches(dir string) bool {
 	cmd := exec.Command("/bin/sh", "-c", ":")

@@ -32,8 +32,7 @@ func (p place) major() (int, error) {
 	return n, nil
 }
 
-// create makes the data directory. What is left of an attempt that crashed never
-// was one, so it may go.
+// create makes the data directory. It removes the remains of a crashed attempt.
 func (p place) create(prog programs, disposable bool) error {
 	if err := os.RemoveAll(p.fresh); err != nil {
 		return err

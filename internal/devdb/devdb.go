@@ -11,7 +11,7 @@
 //
 // A parent-death signal straight from the first user would take the server away
 // from those who joined it; the guard is why it does not. So kill -9 of a user
-// ends PostgreSQL only if nobody else uses it, kill -9 of PostgreSQL makes the
+// ends PostgreSQL only if no other process uses it, kill -9 of PostgreSQL makes the
 // guard start it again, and kill -9 of the guard ends PostgreSQL or, where there
 // is no parent-death signal, leaves it to be adopted by the next Start.
 //
@@ -25,17 +25,17 @@ import (
 	"time"
 )
 
-// ErrNoPostgres says that PostgreSQL's programs are neither here nor to be had.
+// ErrNoPostgres is returned if PostgreSQL's programs are not installed and cannot be fetched.
 var ErrNoPostgres = errors.New("no PostgreSQL found")
 
 // User is the role that owns everything in a private server.
 const User = "parley"
 
-// Options say where and how. Only Dir is required. Whoever starts the server
-// decides; for those who join it everything but Dir is settled already.
+// Options configure a server. Only Dir is required. The process that starts the server decides; for
+// processes that join it only Dir has an effect.
 type Options struct {
 	Dir      string            // holds data, log and locks; a test run by root passes it to Remove
-	Progress func(line string) // told what takes long and what is unusual; may be nil
+	Progress func(line string) // receives slow and unusual steps; may be nil
 	Settings map[string]string // PostgreSQL's, beside or instead of our own
 
 	Bin        string // as PARLEY_POSTGRES_BIN, which counts where this is empty

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// guardName is argument zero of a guard: what ps shows, and what tells it apart
-// from the program that this binary otherwise is.
+// guardName is argument zero of a guard: ps shows it, and it marks this binary
+// as a guard.
 const guardName = "parley-postgres-guard"
 
 // init and not a function that main calls: a binary that forgot the call would
@@ -25,7 +25,7 @@ func init() {
 	}
 }
 
-// task is what a guard is told, and what guard.lock says about the server.
+// task is a guard's input, and the content of guard.lock.
 type task struct {
 	Dir, Bin, Version string
 	Args              []string
@@ -98,7 +98,7 @@ func (g *guard) begin(text string) (err error) {
 	return err
 }
 
-// watch ends when nobody uses the server any more or somebody stopped it.
+// watch ends when no process uses the server any more or one has stopped it.
 func (g *guard) watch() error {
 	stop := make(chan os.Signal, 1)
 	signal.Notify(stop, syscall.SIGTERM, syscall.SIGINT, syscall.SIGQUIT)
@@ -132,7 +132,7 @@ func (g *guard) watch() error {
 	}
 }
 
-// unused tells, Linger later, that nobody used the server for a moment.
+// unused sends, after Linger, that no process used the server for a moment.
 func (g *guard) unused() <-chan struct{} {
 	c := make(chan struct{})
 	go func() {
@@ -147,8 +147,7 @@ func (g *guard) unused() <-chan struct{} {
 	return c
 }
 
-// alone takes the start lock for good if nobody uses the server and nobody is
-// about to.
+// alone takes the start lock for good if no process uses the server or is about to.
 func (g *guard) alone() bool {
 	start, err := openLock(g.place.start)
 	if err != nil {

@@ -161,7 +161,7 @@ func (s *Server) spawn(ctx context.Context) error {
 	return nil
 }
 
-// gone waits for the end of the guard, unless somebody came to keep the server.
+// gone waits for the end of the guard, unless another process keeps the server.
 func (s *Server) gone(ctx context.Context) error {
 	guard, err := openLock(s.place.guard)
 	if err != nil {

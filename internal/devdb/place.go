@@ -21,7 +21,7 @@ type place struct {
 	log   string
 	start string // lock: one process decides between joining and starting
 	users string // lock: shared by everyone who uses the server; the guard waits for it
-	peers string // lock: the same without the guard; tells the last one that it is
+	peers string // lock: the same without the guard; shows the last process that it is the last
 	guard string // lock: held by the guard; its text is PostgreSQL's version
 	as    account
 }
@@ -49,7 +49,7 @@ func settle(dir string, progress func(string)) (place, error) {
 		if err := makeDir(refuge); err != nil {
 			return place{}, err
 		}
-		if err := ours(refuge, os.Getuid()); err != nil { // anybody can make directories there
+		if err := ours(refuge, os.Getuid()); err != nil { // any user can make directories there
 			return place{}, err
 		}
 		dir = refuge
@@ -97,7 +97,7 @@ func (p place) prepare() error {
 	return nil
 }
 
-// ours refuses a directory of somebody else's.
+// ours rejects a directory of another user.
 func ours(dir string, uid int) error {
 	owner, err := ownerOf(dir)
 	if err != nil {

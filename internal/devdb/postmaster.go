@@ -56,7 +56,7 @@ func (g *guard) launch() error {
 	}
 }
 
-// adopt watches a postmaster that is nobody's child.
+// adopt watches a postmaster without a parent here.
 func (g *guard) adopt() {
 	g.say("adopting PostgreSQL, process %d", g.Adopt)
 	g.pid, g.ended = g.Adopt, make(chan error, 1)

@@ -11,7 +11,7 @@ import (
 )
 
 // Remove deletes a private server with its data, which nothing else here does. It
-// refuses while somebody uses it.
+// fails while a process uses it.
 func Remove(ctx context.Context, dir string) error {
 	dir, err := filepath.Abs(dir)
 	if err != nil {

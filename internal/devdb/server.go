@@ -31,7 +31,7 @@ type Server struct {
 // Start joins the server on opts.Dir, or starts it, or makes it first. PostgreSQL
 // refuses to run as root: then it runs as the user postgres, else nobody, and if
 // that user cannot reach opts.Dir the data goes below /var/tmp, which Progress
-// and Server.Dir tell.
+// and Server.Dir report.
 func Start(ctx context.Context, opts Options) (*Server, error) {
 	if opts.Dir == "" {
 		return nil, errors.New("private PostgreSQL: no directory given")

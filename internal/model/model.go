@@ -1,5 +1,5 @@
-// Package model is the port to language models. Its sub-packages speak one
-// protocol each; nothing else in Parley knows a provider.
+// Package model is the port to language models. Its sub-packages implement one protocol each;
+// nothing else in Parley depends on a provider.
 package model
 
 import (
@@ -30,19 +30,19 @@ type Request struct {
 	Partial string
 	// Output asks for a reply that is one JSON value of a schema and nothing else: its
 	// chunks of Text are that JSON. Providers that can force it do, natively or by a
-	// tool of their own; others are told. Tools is empty then.
+	// tool of their own; others get it as an instruction. Tools is empty then.
 	Output *Output
 	// MaxTokens bounds the reply; zero means the provider's own bound or a sane default.
 	MaxTokens int
 }
 
-// Output is a JSON Schema that a reply must fit. Who asked checks it.
+// Output is a JSON Schema that a reply must fit. The caller checks it.
 type Output struct {
 	Name   string // a word for the provider: letters, digits, _ and -
 	Schema json.RawMessage
 }
 
-// Role says who speaks in a Message.
+// Role is the author of a Message.
 type Role string
 
 const (
@@ -67,7 +67,7 @@ type Image struct {
 	Data []byte
 }
 
-// Tool is what the model is told about a tool.
+// Tool describes a tool to the model.
 type Tool struct {
 	Name        string
 	Description string
@@ -82,7 +82,7 @@ type Chunk struct {
 	Stop  Stop   // on the last chunk
 }
 
-// Stop says why a reply ended.
+// Stop is the reason why a reply ended.
 type Stop string
 
 const (

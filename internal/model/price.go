@@ -11,7 +11,7 @@ type Rates struct {
 
 // prices are the providers' list prices of March 2026 for ordinary requests: no
 // batches, no priority, no surcharge for very long prompts. A model that is not
-// here has no known price, and nobody is told a wrong one.
+// listed has no known price.
 var prices = map[string]Rates{
 	"builtin/guide": {},
 

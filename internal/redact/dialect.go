@@ -18,8 +18,8 @@ type dialect struct {
 	// before it are the beginning of an escape. It is for speed.
 	next func(text []byte) progress
 	drop bool // a mark that begins no escape stands for nothing
-	// What is escaped more than once is read to the end. That changes a value which
-	// looks escaped itself, so that such a value needs the plain reading, too.
+	// Text that is escaped more than once is read to the end. That changes a value that looks
+	// escaped itself, so such a value needs the plain reading, too.
 	again bool
 }
 

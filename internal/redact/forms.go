@@ -15,8 +15,8 @@ import (
 // %41%42%43 must not make ABC a secret. The forms of a shorter value are as long as it is.
 const minForm = 8
 
-// formsOf are the texts of symbols that mean a value. What escapes does to single
-// characters is not here: the views undo it before anything is compared.
+// formsOf returns the texts of symbols that stand for a value. Escapes of single characters are not
+// here: the views undo them before the comparison.
 func formsOf(value []byte) [][]byte {
 	list := [][]byte{symbols(value, nil)}
 	for _, d := range dialects {

@@ -1,16 +1,15 @@
 // Package redact keeps secrets out of text that comes back: answers of servers,
 // output of programs, errors. In place of a value it writes [secret:NAME].
 //
-// A value is found as it is, percent-encoded, escaped as in JSON or HTML (also
-// where only some of its characters are, and twice over unless it looks escaped
-// itself), in UTF-16, in hex as digits alone, and once in base64 of both alphabets
-// wherever in the encoded text it begins; all of these also where lines are broken in
-// between, and a value of several lines with LF and with CRLF. It promises that neither the number of secrets nor the way a stream is cut
-// into reads changes what is found. It cannot find a value that was changed in any
-// other way: reversed, compressed, encrypted, given out character by character, in
-// quoted-printable, in hex with something between the bytes. Of a value in base64 the
-// characters at its two ends that also depend on its neighbours may stay: at most four
-// bits of it each.
+// A value is found as it is, percent-encoded, escaped as in JSON or HTML (also where only some of
+// its characters are, and twice over unless it looks escaped itself), in UTF-16, in hex as digits
+// alone, and once in base64 of both alphabets wherever in the encoded text it begins; all of these
+// also where lines are broken in between, and a value of several lines with LF and with CRLF. It
+// promises that neither the number of secrets nor the way a stream is cut into reads changes what
+// is found. It cannot find a value that was changed in any other way: reversed, compressed,
+// encrypted, given out character by character, in quoted-printable, in hex with something between
+// the bytes. Of a value in base64 the characters at its two ends that also depend on its neighbours
+// may stay: at most four bits of it each.
 package redact
 
 import (
@@ -39,7 +38,7 @@ type Redactor struct {
 	inert     [256]bool  // bytes that begin no form
 }
 
-// New makes a redactor. An empty value is no secret.
+// New makes a redactor. It ignores empty values.
 func New(secrets ...Secret) *Redactor {
 	r := &Redactor{automaton: newAutomaton()}
 	var values [][]byte
@@ -88,8 +87,8 @@ func (r *Redactor) String(s string) string {
 	return out.String()
 }
 
-// Header redacts the values of a header, and its names: those also where somebody
-// on the way has changed upper and lower case, as everybody does.
+// Header redacts the values of a header, and its names: names also in other upper
+// and lower case, which proxies change.
 func (r *Redactor) Header(h http.Header) {
 	if r == nil {
 		return

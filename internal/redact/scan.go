@@ -127,7 +127,7 @@ func (sc *scanner) views(s symbol) {
 	}
 }
 
-// finish is told that the text is at its end.
+// finish handles the end of the text.
 func (sc *scanner) finish() {
 	for i := range sc.escaped {
 		if sc.escaped[i].active {

@@ -2,7 +2,7 @@ package redact
 
 import "io"
 
-// Marker is a writer that can tell marks from other text.
+// Marker is a writer that receives marks apart from other text.
 type Marker interface {
 	io.Writer
 	// WriteMark takes the mark that stands in the place of length bytes.

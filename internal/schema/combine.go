@@ -40,8 +40,8 @@ func (r *run) combined(bad *findings, n *node, value any, at *place, seen names)
 	r.alternatives(bad, n.oneOf, true, value, at, seen)
 }
 
-// branch checks a subschema that need not fit. What it looked into counts only if
-// it does.
+// branch checks a subschema that need not fit. The members that it evaluated count only if
+// it fits.
 func (r *run) branch(n *node, value any, at *place, seen names) []finding {
 	var own names
 	if seen != nil {
@@ -56,8 +56,8 @@ func (r *run) branch(n *node, value any, at *place, seen names) []finding {
 	return bad
 }
 
-// alternatives checks anyOf and oneOf. Where only one alternative can have been
-// meant, its violations are told.
+// alternatives checks anyOf and oneOf. If only one alternative can be
+// meant, it reports that one's violations.
 func (r *run) alternatives(bad *findings, nodes []*node, single bool, value any, at *place, seen names) {
 	fitting, meant := 0, 0
 	var told []finding
@@ -107,7 +107,7 @@ func (n *node) listed(value any) bool {
 	return true
 }
 
-// describeChoice says what enum and const name.
+// describeChoice lists the values of enum and const.
 func describeChoice(lists [][]any) string {
 	var words []string
 	for _, values := range lists {

@@ -104,7 +104,7 @@ func kindOf(v any) kinds {
 	}
 }
 
-// String names the types: "integer or null". What is number and integer is an integer.
+// String names the types: "integer or null". Number and integer together are integer.
 func (k kinds) String() string {
 	var names []string
 	for _, name := range slices.SortedFunc(maps.Keys(kindNames), func(a, b string) int { return cmp.Compare(kindNames[a], kindNames[b]) }) {

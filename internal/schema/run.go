@@ -7,8 +7,7 @@ import (
 	"github.com/parley-server/parley/internal/text"
 )
 
-// run checks one value. Each step costs, and a run that has none left is exhausted:
-// what it says then means nothing.
+// run checks one value. It has a budget of steps; the findings of an exhausted run are meaningless.
 type run struct {
 	steps     int
 	frames    int
@@ -49,11 +48,10 @@ func (f *findings) add(more []finding) {
 	}
 }
 
-// full reports whether looking further tells nothing new.
+// full reports whether further checks find nothing new.
 func (f *findings) full() bool { return f.run.exhausted || len(f.list) == maxViolations }
 
-// names are the members of an object that some schema has looked into. Nil is for
-// when nobody asks.
+// names are the members of an object that some schema has evaluated; nil if no keyword needs them.
 type names map[string]bool
 
 func (s names) add(name string) {

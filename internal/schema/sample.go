@@ -141,7 +141,7 @@ func (f *filler) fits(nodes []*node, value any) bool {
 	return true
 }
 
-// likely is the order in which types are tried: those first that the schema speaks of.
+// likely returns the order in which types are tried: those of the schema's keywords first.
 func likely(nodes []*node) []kinds {
 	var first kinds
 	for _, n := range nodes {

@@ -80,7 +80,7 @@ func (p *pattern) turn() int {
 	return 1
 }
 
-// prose says the words in a text of least to most characters.
+// prose returns the words in a text of least to most characters.
 func (f *filler) prose(least, most, variant int) string {
 	const enough, tooMuch = 200, maxValueSize
 	start := variant % len(f.words)

@@ -38,7 +38,7 @@ type Schema struct {
 	nodes []*node
 }
 
-// Error says why a schema is refused.
+// Error is the reason why a schema is rejected.
 type Error struct {
 	Path   string // JSON pointer to the place in the schema, "" is the whole
 	Reason string // a sentence
@@ -89,8 +89,8 @@ type Violation struct {
 }
 
 // Validate checks one JSON value, and returns nil if it fits. Numbers are compared
-// as double precision, the way most programs read JSON. What is no JSON, names a
-// member twice, is very large or takes too many steps to check does not fit.
+// as double precision, the way most programs read JSON. Invalid JSON, duplicate members, very large
+// values and values that take too many steps do not fit.
 func (s *Schema) Validate(instance json.RawMessage) []Violation {
 	if len(instance) > maxValueSize {
 		return []Violation{{"", fmt.Sprintf("The value is longer than %d bytes.", maxValueSize)}}

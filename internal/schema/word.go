@@ -19,8 +19,8 @@ type word struct {
 // maxCount bounds lengths and counts.
 const maxCount = math.MaxInt32
 
-// read understands a keyword, or refuses it. What is not in this list would have to
-// be ignored, and the author believes that it is checked.
+// read compiles a keyword, or rejects it. An unknown keyword is not ignored: its author would
+// believe that it is checked.
 func (w word) read() error {
 	n := w.node
 	switch w.name {

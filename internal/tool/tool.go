@@ -1,4 +1,4 @@
-// Package tool says what an agent can do. Its sub-packages implement tools.
+// Package tool defines what a tool of the agent is. Its sub-packages implement tools.
 package tool
 
 import (
@@ -27,8 +27,8 @@ type Spec struct {
 	// Idempotent tools may run again, with the same call id, when a crash leaves
 	// the outcome of a call unknown.
 	Idempotent bool
-	// Unavailable says why the tool cannot be used here. Such a tool is not offered to
-	// the model; a call that comes all the same gets this as its result. "": it can.
+	// Unavailable is the reason why the tool cannot be used here; "": it can. Such a tool is not
+	// offered to the model; a call of it gets this as its result.
 	Unavailable string
 }
 
@@ -48,9 +48,8 @@ type Result struct {
 	References []event.Reference
 }
 
-// Summarizer is implemented by tools that can say in a few words what a call
-// would do ("read onboarding"). What it takes from the input is a quote.Argument: the
-// sentence is ours. Without it the summary is made from the input.
+// Summarizer is implemented by tools that describe a call in a few words ("read onboarding"). Parts
+// of the input in it are a render.Argument. Without it the summary is made from the input.
 type Summarizer interface {
 	Summary(input json.RawMessage) string
 }
@@ -62,5 +61,5 @@ type Refusal string
 // Error implements error.
 func (r Refusal) Error() string { return string(r) }
 
-// Refuse is a failed result that tells the model what to do differently.
+// Refuse returns a failed result with what the model should do instead.
 func Refuse(output string) Result { return Result{Output: output} }

@@ -1,5 +1,5 @@
-// Package anthropic speaks the Messages protocol of Anthropic's Claude models. It
-// reads nothing from the environment and never tries again by itself.
+// Package anthropic is a client of Anthropic's Messages API. It reads nothing from the environment
+// and never retries by itself.
 package anthropic
 
 import (
@@ -20,7 +20,7 @@ import (
 
 const officialURL = "https://api.anthropic.com/"
 
-// Config says which model is spoken to, and where.
+// Config names a model and its address.
 type Config struct {
 	Model      string       // "claude-sonnet-4-5"
 	APIKey     string       // sent as x-api-key
@@ -107,7 +107,7 @@ func (m *Model) stream(ctx context.Context, req model.Request, p anthropic.Messa
 	}
 }
 
-// outcome decides whether the reply is complete: only message_stop says so.
+// outcome decides whether the reply is complete: only message_stop completes it.
 func (m *Model) outcome(ctx context.Context, err error, r *reply) error {
 	if reported, ok := errors.AsType[*anthropic.Error](err); ok {
 		err = m.service.Reported([]byte(reported.RawJSON()))

@@ -49,9 +49,9 @@ func longest(name string) int {
 	}
 }
 
-// convertMessages merges neighbours of one role, as the protocol wants roles to take
-// turns: the results of a step's calls, and what the user said after them, are
-// one message. Blank texts are refused by the protocol and carry nothing.
+// convertMessages merges neighbours of one role, because the protocol requires roles to alternate:
+// the results of a step's calls and the user's text after them are one message. It drops blank
+// texts, which the protocol rejects.
 func convertMessages(history []model.Message) []anthropic.MessageParam {
 	var out []anthropic.MessageParam
 	for _, msg := range history {

@@ -1,11 +1,11 @@
-// Package builtin is the model that needs nobody: offline, free and deterministic.
+// Package builtin is a model without a provider: offline, free and deterministic.
 // It answers questions from the workspace's knowledge, which it reads with tools
 // like any model, and from Parley's own documentation; and it obeys a small
 // language of directives that exercises everything a stream can show. It keeps no
 // conversation: the same request gets the same reply, whichever process answers.
 //
-// Directives are read from the user's last message only. What tools return and
-// what the system text says is quoted at most, never obeyed.
+// Directives are read from the user's last message only. Results of tools and
+// the system text are quoted at most, never obeyed.
 package builtin
 
 import (

@@ -68,7 +68,7 @@ type chunkStream struct {
 // Close ends the reply, complete or not.
 func (s *chunkStream) Close() { _ = s.body.Close() }
 
-// reportedError is the event in which a server says that the reply failed.
+// reportedError is the event with which a server reports that the reply failed.
 type reportedError struct{ data []byte }
 
 func (*reportedError) Error() string { return "error event in the stream" }

@@ -1,6 +1,5 @@
-// Package openai speaks Chat Completions, the protocol of OpenAI and of every
-// server that calls itself compatible with it: Ollama, vLLM and many more. It
-// reads nothing from the environment and never tries again by itself.
+// Package openai is a client of Chat Completions, the API of OpenAI and of compatible servers such
+// as Ollama and vLLM. It reads nothing from the environment and never retries by itself.
 package openai
 
 import (
@@ -18,7 +17,7 @@ import (
 
 const officialURL = "https://api.openai.com/v1/"
 
-// Config says which model is spoken to, and where.
+// Config names a model and its address.
 type Config struct {
 	Model      string       // "gpt-5-mini"
 	APIKey     string       // may be empty for servers that ask for none
@@ -122,9 +121,9 @@ func (m *Model) readText(s *chunkStream, r *reply, yield func(model.Chunk, error
 	}
 }
 
-// outcome decides whether the reply is complete. It is once the server said why
-// it stopped, even if the connection broke before the usage arrived: asking again
-// would repeat an answer that is there.
+// outcome decides whether the reply is complete. It is complete once the server sent a finish
+// reason, even if the connection broke before the usage arrived: a retry would repeat a complete
+// answer.
 func (m *Model) outcome(ctx context.Context, err error, r *reply) error {
 	if reported, ok := errors.AsType[*reportedError](err); ok {
 		err = m.service.Reported(reported.data)

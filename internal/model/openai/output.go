@@ -6,8 +6,8 @@ import (
 )
 
 // nativeRequest asks for a value of a schema by response_format. Servers other than OpenAI's
-// may constrain the reply without telling the model what it is for, or ignore what
-// they do not know, so the model is told as well.
+// may constrain the reply without telling the model what it is for, or ignore unknown
+// members, so the model gets an instruction as well.
 func (m *Model) nativeRequest(req model.Request, form provider.Form) chatRequest {
 	if !m.official {
 		req.System += "\n\nAnswer with one JSON value and nothing else. It fits this JSON Schema:\n" + string(form.Schema)

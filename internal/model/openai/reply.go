@@ -15,7 +15,7 @@ type reply struct {
 	forms   map[string]provider.Form // of the tools, by name
 	calls   []*call                  // in the order in which they began
 	at      map[looseInt]*call       // the call that an index means now
-	finish  string                   // the server's word for why it stopped, "" until it said so
+	finish  string                   // the server's finish reason, "" until it arrives
 	refused bool
 	usage   *model.Usage
 	bound   provider.Bound

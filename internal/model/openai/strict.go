@@ -58,7 +58,7 @@ func strictAt(document any, depth int) bool {
 	return said && s["additionalProperties"] == false
 }
 
-// typeOf is the type that a schema says, or all of them.
+// typeOf returns the type of a schema, or all types.
 func typeOf(s map[string]any) string {
 	data, err := json.Marshal(s["type"])
 	if err != nil { // it came from JSON

@@ -10,7 +10,7 @@ import (
 	"github.com/parley-server/parley/internal/model"
 )
 
-// OutputDescription is what a model is told about a tool that takes its answer.
+// OutputDescription describes to a model the tool that takes its answer.
 const OutputDescription = "Takes the whole answer as data."
 
 // Answer is a reply to a request for Output: the value alone, as text. It is made of

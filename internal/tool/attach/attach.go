@@ -1,6 +1,5 @@
-// Package attach holds the tool attach_file, with which an agent hands a file to
-// the user. What a model writes is answered, never trusted: the store decides what
-// a file may be called and what may be in it.
+// Package attach holds the tool attach_file, with which an agent hands a file to the user. It never
+// trusts the model's input: the store decides about names and contents of files.
 package attach
 
 import (
@@ -33,7 +32,7 @@ type Files interface {
 	Produce(ctx context.Context, workspace, session, turn uuid.UUID, call, filename, mime string, r io.Reader) (event.File, error)
 }
 
-// Folder is the session's files, to take one out of it. What cannot be taken is a
+// Folder is the session's files, to take one out of it. A file that cannot be taken is a
 // tool.Refusal.
 type Folder interface {
 	Open(ctx context.Context, path string) (io.ReadCloser, error)
@@ -113,7 +112,7 @@ func (t attach) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
 	return tool.Result{OK: true, Output: fmt.Sprintf("Attached %s (%s, %s). The user finds it at the end of the answer.", f.Filename, f.MIME, describeSize(int(f.Size)))}, nil
 }
 
-// parseInput reads a call's input. What is wrong with it is a sentence for the model.
+// parseInput reads a call's input. wrong is a sentence for the model.
 func parseInput(raw json.RawMessage) (in input, content []byte, wrong string) {
 	if len(raw) > maxInput {
 		return in, nil, "The file is too large: it has at most 1 MiB."
@@ -146,14 +145,14 @@ func parseInput(raw json.RawMessage) (in input, content []byte, wrong string) {
 	return in, content, ""
 }
 
-// shown makes a filename fit into a summary: as it will be kept, as far as that can
-// be said here.
+// shown makes a filename fit into a summary: as it will be stored, as far as that is
+// known here.
 func shown(name string) string {
 	name = path.Base(strings.ReplaceAll(name, `\`, "/"))
 	return render.Argument(name, maxShown)
 }
 
-// describeSize says how many bytes there are, for people.
+// describeSize formats a number of bytes for users.
 func describeSize(n int) string {
 	switch {
 	case n < 1000:

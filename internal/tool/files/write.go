@@ -20,7 +20,7 @@ const (
 // Folder is the session's files.
 type Folder interface {
 	// Write makes a file, with the directories that it needs, or replaces what is in it.
-	// What cannot be written is a tool.Refusal.
+	// A file that cannot be written is a tool.Refusal.
 	Write(ctx context.Context, call tool.Call, path string, content []byte) error
 }
 
@@ -68,7 +68,7 @@ func (t write) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
 	return tool.Result{OK: true, Output: fmt.Sprintf("Wrote %s, %d bytes.", render.Argument(in.Path, maxShown), len(*in.Content))}, nil
 }
 
-// parseInput reads a call's input. What is wrong with it is a sentence for the model.
+// parseInput reads a call's input. wrong is a sentence for the model.
 func parseInput(raw json.RawMessage) (in input, wrong string) {
 	if len(raw) > maxInput {
 		return in, "The file is too large: it has at most 2 MiB."

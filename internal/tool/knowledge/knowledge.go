@@ -1,7 +1,6 @@
-// Package knowledge holds the tools over what a workspace knows: wiki_read, read and
-// grep, which say what they have read as references, and wiki_write, which never
-// overwrites what its caller has not seen. Whatever a model sends them is answered,
-// never trusted. Who may call them is decided elsewhere.
+// Package knowledge holds the tools over a workspace's knowledge: wiki_read, read and grep, which
+// report what they have read as references, and wiki_write, which never overwrites a version that
+// its caller has not read. They never trust the model's input. Permissions are decided elsewhere.
 package knowledge
 
 import (
@@ -32,7 +31,7 @@ type Knowledge interface {
 	Page(ctx context.Context, workspace uuid.UUID, page string) (content string, version int, err error)
 	// WritePage writes a wiki page over the version that is expected, 0 for none. ok is
 	// false where another version, or none, is there now. A page that holds the content
-	// already is a success. A *fault.Error says what is wrong with the page.
+	// already is a success. A *fault.Error is a violation of the page's limits.
 	WritePage(ctx context.Context, workspace uuid.UUID, page, content string, expected int) (version int, ok bool, err error)
 	// File returns the content of a document, where there is one.
 	File(ctx context.Context, workspace uuid.UUID, path string) (content string, found bool, err error)
@@ -47,7 +46,7 @@ type Knowledge interface {
 
 // Folder is the files that a session works on.
 type Folder interface {
-	// Text returns the text of a file, or what is in a directory. What cannot be read is
+	// Text returns the text of a file, or what is in a directory. A path that cannot be read is
 	// a tool.Refusal.
 	Text(ctx context.Context, path string) (string, error)
 }
@@ -58,7 +57,7 @@ func Tools(k Knowledge, folder Folder) []tool.Tool {
 	return []tool.Tool{wikiRead{k}, wikiWrite{k}, read{k, folder}, grep{k}}
 }
 
-// parseInput reads a call's input. What is wrong with it is a sentence for the model.
+// parseInput reads a call's input. wrong is a sentence for the model.
 func parseInput(input json.RawMessage, into any) (wrong string) {
 	return parseUpTo(maxInput, input, into)
 }
@@ -70,7 +69,7 @@ func parseUpTo(limit int, input json.RawMessage, into any) (wrong string) {
 	return tool.Decode(input, into)
 }
 
-// unknownName tells the model what it may have meant, or what there is.
+// unknownName returns the result for an unknown name, with similar names or all names.
 func unknownName(kind, name string, near, all []string) tool.Result {
 	msg := fmt.Sprintf("There is no %s %q.", kind, shortName(name))
 	switch {

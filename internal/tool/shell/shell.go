@@ -1,6 +1,5 @@
-// Package shell holds the tool bash. What a command may do is decided elsewhere, and
-// what it can do by the sandbox that it runs in; this package says so to the model,
-// and makes a result of what comes out.
+// Package shell holds the tool bash. Permissions are decided elsewhere, and the sandbox bounds a
+// command; this package describes both to the model and makes a result of the output.
 package shell
 
 import (
@@ -29,11 +28,11 @@ const (
 
 // Box runs commands where they can do no harm.
 type Box interface {
-	// Bash runs a command in the session's folder. Its output goes to out, with marks in
-	// place of secrets; they go to its method WriteMark if it has one (redact.Marker). killed says why it did not end by itself,
-	// "" if it did. What is wrong for the model to know is a tool.Refusal.
+	// Bash runs a command in the session's folder. Its output goes to out, with marks in place of
+	// secrets; they go to its method WriteMark if it has one (redact.Marker). killed is the reason
+	// why it did not end by itself, "" if it did. An error for the model is a tool.Refusal.
 	Bash(ctx context.Context, call tool.Call, command string, limit time.Duration, out io.Writer) (exit int, killed string, err error)
-	// Unavailable says why no command can be run here, "" if they can.
+	// Unavailable returns the reason why no command can run here, "" if commands can run.
 	Unavailable() string
 }
 
@@ -99,7 +98,7 @@ func (t bash) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
 	return tool.Result{OK: exit == 0 && killed == "", Output: text}, nil
 }
 
-// parseInput reads a call's input. What is wrong with it is a sentence for the model.
+// parseInput reads a call's input. wrong is a sentence for the model.
 func parseInput(raw json.RawMessage) (in input, wrong string) {
 	if len(raw) > maxInput {
 		return in, "The command is too long: write a script into a file, with write."

@@ -132,7 +132,7 @@ func (t request) request(ctx context.Context, in input) (*http.Request, error) {
 	return req, failed
 }
 
-// shownHeaders are told of an answer.
+// shownHeaders are the response headers that the model sees.
 var shownHeaders = []string{"Content-Type", "Location", "Retry-After", "Link", "ETag", "Last-Modified", "WWW-Authenticate", "Allow"}
 
 // describe makes a text of an answer.
