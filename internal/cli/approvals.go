@@ -73,7 +73,7 @@ func left(a client.Approval) string {
 	return (time.Duration(a.SecondsLeft) * time.Second).String()
 }
 
-// decider names the person and the key that answered, "" where there is no answer.
+// decider names the actor and the key that answered, "" without an answer.
 func decider(a client.Approval) string {
 	switch by := a.DecidedBy; {
 	case by == nil:
@@ -174,7 +174,7 @@ func (c *command) approvalsDeny() *cobra.Command {
 	return cmd
 }
 
-// told says what an answer did.
+// told reports the outcome of an answer.
 func (c *command) told(d client.Decided, err error) error {
 	if err != nil {
 		return err

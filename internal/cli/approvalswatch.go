@@ -128,8 +128,8 @@ func (w *watcher) waits(ctx context.Context, id string) (bool, error) {
 // pollPause is the time between two looks at the server.
 const pollPause = time.Second
 
-// poll looks again and again until Ctrl-C, or until the server refuses. What passes by
-// itself is said once.
+// poll looks again and again until Ctrl-C, or until the server refuses. It reports a transient
+// error once.
 func (c *command) poll(ctx context.Context, look func(context.Context) error) error {
 	for failing := false; ; {
 		select {

@@ -11,19 +11,19 @@ import (
 	"github.com/parley-server/parley/internal/store/permission"
 )
 
-// What becomes of a question.
+// The values of --approve.
 const (
-	approveAsk   = "ask"   // whoever is at the terminal; without one it is left open
+	approveAsk   = "ask"   // ask at the terminal; without one the question stays open
 	approveNever = "never" // approvals are denied at once
-	approveWait  = "wait"  // for somebody elsewhere
+	approveWait  = "wait"  // for an answer from elsewhere
 )
 
-// approving says who answers the questions of a turn.
+// approving decides who answers the questions of a turn.
 type approving struct {
 	given    []string
 	rule     string // one of the above
 	patterns []permission.Pattern
-	noInput  bool // nobody is asked here
+	noInput  bool // ask nothing at this terminal
 }
 
 const approveHelp = `When the agent asks for an approval, --approve says who answers: ask (you, here; without a

@@ -15,7 +15,7 @@ import (
 // nothing is for commands without arguments.
 var nothing = exactly()
 
-// exactly takes these arguments, and says by name what is missing or too much.
+// exactly accepts these arguments. Its error names a missing or extra one.
 func exactly(names ...string) cobra.PositionalArgs { return between(len(names), names...) }
 
 // between takes at least the first n of these arguments.
@@ -38,7 +38,7 @@ func between(n int, names ...string) cobra.PositionalArgs {
 
 const emptyKey = "parley_may_be_empty"
 
-// maybeEmpty marks flags whose empty value means what it says.
+// maybeEmpty marks flags that may be empty.
 func maybeEmpty(cmd *cobra.Command, flags ...string) {
 	for _, name := range flags {
 		_ = cmd.Flags().SetAnnotation(name, emptyKey, []string{"true"})
@@ -70,8 +70,7 @@ func plural(n int, one, many string) string {
 // invalidValue is how pflag refuses a value.
 var invalidValue = regexp.MustCompile(`(?s)^invalid argument "(.*)" for "(?:-\w, )?(--[\w-]+)" flag: (.*)$`)
 
-// flagRefusal says in words what pflag has against a command line; "" is something
-// else.
+// flagRefusal describes an error of pflag; what is "" for any other error.
 func flagRefusal(cmd *cobra.Command, err error) (what, why string) {
 	m := invalidValue.FindStringSubmatch(err.Error())
 	if m == nil {

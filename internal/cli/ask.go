@@ -19,9 +19,8 @@ var (
 	errClosed = errors.New("answered elsewhere, or too late")
 )
 
-// put puts a question to whoever is at the terminal and sends the answer. It ends
-// with errLater where they leave it open. While somebody thinks, open may end: then
-// it says so and ends with errClosed.
+// put asks a question at the terminal and sends the answer. It fails with errLater if the user
+// leaves it open. If open ends before the answer, it reports that and fails with errClosed.
 func (c *command) put(ctx, open context.Context, remote *client.Client, ask event.InputRequired, plan bool) (client.Decided, error) {
 	what := "Approval"
 	if ask.What == event.InputSecret {
@@ -51,7 +50,7 @@ func (c *command) put(ctx, open context.Context, remote *client.Client, ask even
 	}
 }
 
-// noAnswer is why nobody answers: a terminal that is gone leaves the question open.
+// noAnswer returns the reason for a missing answer: a closed terminal leaves the question open.
 func noAnswer(err error) error {
 	if errors.Is(err, io.EOF) {
 		return errLater
@@ -83,7 +82,7 @@ func suggested(ask event.InputRequired) (pattern string) {
 	return pattern
 }
 
-// answer sends what was typed. said is why it has to be typed again.
+// answer sends what was typed. said is the reason why it has to be typed again.
 func (c *command) answer(ctx, open context.Context, remote *client.Client, ask event.InputRequired, word, rest string) (d client.Decided, said string, err error) {
 	id, secret := ask.ApprovalID.String(), ask.What == event.InputSecret
 	switch {
@@ -124,8 +123,8 @@ func (c *command) answer(ctx, open context.Context, remote *client.Client, ask e
 	return d, "Type a, p, d or l.", nil
 }
 
-// sent tells what came of an answer: that another was first is one too, and what may
-// go better the next time is said.
+// sent interprets the response to an answer: that another answer came first is an outcome too, and
+// for an error that a new input can correct it returns a text.
 func sent(d client.Decided, err error) (client.Decided, string, error) {
 	if d, ok := beaten(err); ok {
 		return d, "", nil

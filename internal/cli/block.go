@@ -13,8 +13,8 @@ import (
 	"github.com/parley-server/parley/internal/event"
 )
 
-// block waits for the whole answer. A caller id of our own, where none is given, is
-// what makes the session findable while there is no answer yet.
+// block waits for the whole answer. Without a caller id it makes one, so that the session can be
+// found before there is an answer.
 func (s *sending) block(ctx context.Context) error {
 	if s.message.SessionID == "" && s.message.CallerID == "" {
 		s.message.CallerID = "cli-" + strings.ToLower(rand.Text())
@@ -136,7 +136,7 @@ func (s *sending) cancel(ctx context.Context) error {
 	return err
 }
 
-// submit sends a message whose end a callback tells.
+// submit sends a message whose end a callback reports.
 func (s *sending) submit(ctx context.Context) error {
 	ctx, stop := s.c.interruptible(ctx)
 	defer stop()

@@ -11,10 +11,9 @@ import (
 	"github.com/parley-server/parley/internal/text/render"
 )
 
-// card is a question in full, as somebody reads it who is to answer it: each line
-// behind a bar, so that none can pass for one of ours, then what the agent says, behind
-// another mark, so that it cannot pass for what is asked; and every character that
-// leaves no mark written out. Width 0 does not wrap.
+// card renders a whole question for an approver: each line behind a bar, so that none can pass for
+// a line of the program, then the agent's text behind another mark, so that it cannot pass for the
+// question; and every invisible character escaped. Width 0 does not wrap.
 func card(ask event.InputRequired, width int, plan bool) string {
 	s := &sheet{width: width}
 	if ask.What == event.InputSecret {
@@ -38,7 +37,7 @@ func card(ask event.InputRequired, width int, plan bool) string {
 		s.b.WriteString(text.Escape(needs) + "\n")
 	}
 	s.said(ask.Reason)
-	if plan && ask.Plan != strings.Join(summaries, "; ") { // that is what a plan is where nothing was said
+	if plan && ask.Plan != strings.Join(summaries, "; ") { // a plan without text of the model is its summaries
 		s.said(ask.Plan)
 	}
 	if s.escaped {
@@ -86,7 +85,7 @@ func (s *sheet) member(name string, value json.RawMessage) {
 	}
 }
 
-// said is what the agent says of its question.
+// said adds the agent's text about its question.
 func (s *sheet) said(text string) {
 	if text = strings.TrimSpace(text); text == "" {
 		return
@@ -103,7 +102,7 @@ func (s *sheet) text(bar, text string) {
 }
 
 // line is one line, wrapped here: a terminal would wrap it past the bar. A broken bar
-// says that the line before goes on.
+// marks the continuation of a line.
 func (s *sheet) line(bar, line string) {
 	shown := text.Escape(line)
 	s.escaped = s.escaped || shown != line
@@ -141,8 +140,8 @@ type member struct {
 	value json.RawMessage
 }
 
-// members takes an object apart, in its order. What is no object is one member
-// without a name.
+// members returns the members of an object, in its order. Any other value is one member without a
+// name.
 func members(raw json.RawMessage) (list []member) {
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	if open, err := dec.Token(); err != nil || open != json.Delim('{') {

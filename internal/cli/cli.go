@@ -1,7 +1,6 @@
-// Package cli is the command line: `parley serve`, the commands for administrators,
-// which work straight on the database, and those that talk to a server through its
-// public API. Answers go to stdout and everything else to stderr; an error says
-// what went wrong, why, and what to do.
+// Package cli is the command line: `parley serve`, the commands for administrators, which work on
+// the database, and those that use a server's public API. Results go to stdout and everything else
+// to stderr; an error states what failed, why, and what to do.
 package cli
 
 import (

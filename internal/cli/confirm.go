@@ -7,12 +7,12 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// yesFlag is that of commands whose effect nobody can undo.
+// yesFlag adds --yes to a command whose effect cannot be undone.
 func yesFlag(cmd *cobra.Command, yes *bool) {
 	cmd.Flags().BoolVarP(yes, "yes", "y", false, "do not ask")
 }
 
-// confirmed asks, unless --yes was given. What is left undone is said.
+// confirmed asks, unless --yes was given. Without consent it reports what was left undone.
 func (c *command) confirmed(yes bool, question, undone string) error {
 	if yes || c.confirm(question) {
 		return nil
@@ -20,7 +20,7 @@ func (c *command) confirmed(yes bool, question, undone string) error {
 	return &problem{Exit: exitUsage, Code: "NOT_CONFIRMED", What: undone, Why: "It was not confirmed.", Do: "Answer yes, or use --yes."}
 }
 
-// confirm asks on stderr and reads one line. Where nobody sits the answer is no.
+// confirm asks on stderr and reads one line. Without a terminal the answer is no.
 func (c *command) confirm(question string) bool {
 	if c.Stdin == nil {
 		return false

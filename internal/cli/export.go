@@ -98,8 +98,8 @@ func failed(f client.Frame) (client.TurnError, bool) {
 	return e, ok && err == nil
 }
 
-// lines writes messages and events in the order they happened: what the user said
-// before the events of its turn, what the agent said after them.
+// lines writes messages and events in their order: the user's message before the events of its
+// turn, the agent's after them.
 func lines(w io.Writer, messages []client.HistoryMessage, events []client.Frame) error {
 	type entry struct {
 		at   int64

@@ -126,7 +126,7 @@ func attempt(d client.Delivery) string {
 	return d.WebhookID + "/" + strconv.Itoa(d.LastAttempt.N)
 }
 
-// forward sends one report, and says what came of it.
+// forward sends one callback and reports the outcome.
 func (f *forwarder) forward(ctx context.Context, remote *client.Client, d client.Delivery) error {
 	cb, err := remote.Callback(ctx, d.CallbackID)
 	if err != nil {

@@ -95,7 +95,7 @@ func (v *viewer) show(f client.Frame) error {
 }
 
 // text prints a piece of the answer. A terminal gets no control characters from a
-// model; a file gets exactly what was said.
+// model; a file gets the exact text.
 func (v *viewer) text(s string) error {
 	if v.first == 0 {
 		v.first = time.Since(v.began)
@@ -130,7 +130,7 @@ func (v *viewer) usage(in, out int64, cost *float64, model string) {
 	v.tell(usageLine(in, out, cost, v.first, model))
 }
 
-// usageLine tells tokens and cost on a line; first, the time until the first text, may
+// usageLine returns tokens and cost on a line; first, the time until the first text, may
 // be 0.
 func usageLine(in, out int64, cost *float64, first time.Duration, model string) string {
 	line := fmt.Sprintf("%s in · %s out", thousands(in), thousands(out))
@@ -162,8 +162,8 @@ func (v *viewer) tell(line string) {
 	fmt.Fprintln(v.c.Stderr, v.dim(line))
 }
 
-// breakLine begins a line on stderr. What is there of the answer's line stays open
-// where it does not show on the same terminal.
+// breakLine begins a line on stderr. The answer's line stays open if stdout is not the same
+// terminal.
 func (v *viewer) breakLine() {
 	if v.inLine && v.screen {
 		fmt.Fprintln(v.c.Stderr)

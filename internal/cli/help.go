@@ -60,7 +60,7 @@ func (c *command) polish(cmd *cobra.Command) {
 	}
 }
 
-// usage is the mistake of somebody at the keyboard.
+// usage returns the error for an invalid command line.
 func usage(cmd *cobra.Command, what, why string) error {
 	return &problem{Exit: exitUsage, Code: "USAGE", What: what, Why: why, Do: "See " + cmd.CommandPath() + " --help."}
 }
@@ -93,8 +93,8 @@ func helpCommand() *cobra.Command {
 
 func unknownCommand(cmd *cobra.Command, name string) error { return unknown(cmd, name, false) }
 
-// unknown refuses a word that is no command, and where topics are asked for no
-// topic of the help.
+// unknown returns the error for a word that is not a command; with topics, not a topic of the help
+// either.
 func unknown(cmd *cobra.Command, name string, topics bool) error {
 	var names []string
 	for _, sub := range cmd.Commands() {

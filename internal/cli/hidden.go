@@ -47,7 +47,7 @@ func (c *command) hiddenInput(ctx context.Context, prompt, file string) (vault.V
 
 // readSecret reads a secret without its last line end.
 func readSecret(from io.Reader) (vault.Value, error) {
-	plain, err := io.ReadAll(io.LimitReader(from, vault.MaxValue+3)) // the vault refuses less, and says so
+	plain, err := io.ReadAll(io.LimitReader(from, vault.MaxValue+3)) // the vault rejects less, with an error
 	if err != nil {
 		return vault.Value{}, fmt.Errorf("read the value: %w", err)
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/parley-server/parley/client"
 )
 
-// inputHelp says how the inputs of a skill are given.
+// inputHelp describes how to give the inputs of a skill.
 const inputHelp = `The inputs of a skill: --input name=text gives a string, --input name:=json anything
 else (count:=3, words:='["a","b"]'), --input-json a whole object, from @FILE or from
 stdin with @-. --input wins where both name the same. What others must not see in the

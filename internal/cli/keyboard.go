@@ -16,18 +16,18 @@ import (
 	"github.com/parley-server/parley/internal/store/vault"
 )
 
-// keyboard is somebody at a terminal. One goroutine reads what is typed for as long
-// as the command runs: a read cannot be taken back, and a question that is answered
-// elsewhere must not swallow the answer to the next one.
+// keyboard reads the user's input at a terminal. One goroutine reads for as long as the command
+// runs: a read cannot be canceled, and a question that is answered elsewhere must not swallow the
+// answer to the next one.
 type keyboard struct {
 	tty   *os.File
 	start sync.Once
-	typed chan []byte   // closed: nobody types any more
-	gone  chan struct{} // closed: nobody reads any more
+	typed chan []byte   // closed: end of input
+	gone  chan struct{} // closed: the command ends
 	rest  []byte        // typed and not read
 }
 
-// keyboard is nil where stdin is no terminal.
+// keyboard returns nil if stdin is not a terminal.
 func (c *command) keyboard() *keyboard {
 	f, ok := c.Stdin.(*os.File)
 	if c.typist == nil && ok && term.IsTerminal(int(f.Fd())) {
@@ -36,7 +36,7 @@ func (c *command) keyboard() *keyboard {
 	return c.typist
 }
 
-// attended reports whether somebody sees a question and can answer it.
+// attended reports whether a user at a terminal can see and answer a question.
 func (c *command) attended() bool { return c.keyboard() != nil && terminal(c.Stderr) }
 
 // close lets go of the terminal, but for a read that waits.
@@ -91,11 +91,11 @@ func (k *keyboard) line(ctx context.Context) (string, error) {
 }
 
 const (
-	calm     = 425 * time.Millisecond  // without a key: nobody is typing something else
+	calm     = 425 * time.Millisecond  // without a key: the user is not typing something else
 	calmWait = 1500 * time.Millisecond // a cat on the keyboard
 )
 
-// settle forgets what was typed before a question was there, so that it is no answer.
+// settle drops input from before a question, so that it is not taken for an answer.
 func (k *keyboard) settle(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, calmWait, errCalm)
 	defer cancel()
@@ -147,7 +147,7 @@ func (k *keyboard) secret(ctx context.Context) (vault.Value, error) {
 			_, n := utf8.DecodeLastRune(text)
 			text = text[:len(text)-n]
 		default:
-			if len(text) <= vault.MaxValue { // the vault refuses one that is longer, and says so
+			if len(text) <= vault.MaxValue { // the vault rejects a longer one, with an error
 				text = append(text, key)
 			}
 		}

@@ -206,7 +206,7 @@ func duration(s string) (*time.Duration, error) {
 	if unit > 0 {
 		var n uint64
 		n, err = strconv.ParseUint(number, 10, 64)
-		if n > uint64(longest/unit) { // so is what does not fit, whose err says so too
+		if n > uint64(longest/unit) { // also for values that do not fit: err reports them
 			n, err = uint64(longest/unit)+1, nil
 		}
 		d = time.Duration(n) * unit

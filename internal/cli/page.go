@@ -24,7 +24,7 @@ func (c *command) paged(cmd *cobra.Command, limit *int, cursor *string) {
 	}
 }
 
-// printPage prints a page as a table, or as it came. empty is said where there is nothing.
+// printPage prints a page as a table, or as JSON. empty is the text for an empty page.
 func printPage[T any](c *command, cmd *cobra.Command, page client.Page[T], empty string, head []string, row func(T) []string) error {
 	if c.json {
 		return printJSON(c.Stdout, page.Raw)
@@ -35,7 +35,7 @@ func printPage[T any](c *command, cmd *cobra.Command, page client.Page[T], empty
 	return c.list(page.Data, len(page.Data), empty, head, func(i int) []string { return row(page.Data[i]) })
 }
 
-// again is the line that somebody gave, without the cursor.
+// again returns the command line without the cursor.
 func again(cmd *cobra.Command) string {
 	line := cmd.CommandPath()
 	cmd.Flags().Visit(func(f *pflag.Flag) {

@@ -16,7 +16,7 @@ import (
 	"github.com/parley-server/parley/internal/app"
 )
 
-// What the exit codes mean; `parley help exit-codes` says the same.
+// The exit codes, as in `parley help exit-codes`.
 const (
 	exitOK            = 0
 	exitFailed        = 1
@@ -49,7 +49,7 @@ func exitCodes() *cobra.Command {
 	}
 }
 
-// exitError ends a command that has said everything already.
+// exitError ends a command that has reported everything already.
 type exitError int
 
 func (e exitError) Error() string { return fmt.Sprintf("exit code %d", int(e)) }

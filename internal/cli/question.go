@@ -16,13 +16,12 @@ type question struct {
 	event.InputRequired
 	raw     json.RawMessage
 	close   context.CancelCauseFunc // ends the asking
-	done    chan struct{}           // closed: nobody is being asked any more
+	done    chan struct{}           // closed: no question is open
 	decided client.Decided          // the answer from here
 	err     error
 }
 
-// ask does with a question what --approve says. errLater ends the stream: there is
-// nobody to ask.
+// ask handles a question as --approve says. errLater ends the stream: no user can answer.
 func (v *viewer) ask(ctx context.Context, leave context.CancelCauseFunc, f client.Frame) error {
 	var asked event.InputRequired
 	if err := json.Unmarshal(f.Data, &asked); err != nil {
@@ -41,7 +40,7 @@ func (v *viewer) ask(ctx context.Context, leave context.CancelCauseFunc, f clien
 	v.mu.Lock()
 	v.breakLine()
 	if v.first == 0 {
-		v.first = -1 // from now on it would measure how long somebody thinks
+		v.first = -1 // from now on it would measure the user's time
 	}
 	v.mu.Unlock()
 	open, closed := context.WithCancelCause(ctx)
@@ -60,7 +59,7 @@ func (v *viewer) ask(ctx context.Context, leave context.CancelCauseFunc, f clien
 	case here:
 		go func() {
 			defer close(q.done)
-			plan := v.output != "text" || v.result || !v.screen // it was said before
+			plan := v.output != "text" || v.result || !v.screen // it was shown before
 			q.decided, q.err = v.c.put(ctx, open, v.remote, asked, plan)
 			if q.err != nil && !errors.Is(q.err, errClosed) {
 				leave(q.err)
@@ -84,13 +83,13 @@ type answerer int
 
 const (
 	nobody   answerer = iota // it is left open
-	here                     // whoever is at the terminal
+	here                     // the user at the terminal
 	somebody                 // elsewhere
 	patterns                 // it is allowed
 	refusal                  // it is denied
 )
 
-// who answers a question, as --approve says.
+// who returns who answers a question, by --approve.
 func (v *viewer) who(asked event.InputRequired) answerer {
 	approval := asked.What == event.InputApproval
 	switch {
@@ -106,7 +105,7 @@ func (v *viewer) who(asked event.InputRequired) answerer {
 	return nobody
 }
 
-// decide answers the open question for somebody who has said how.
+// decide answers the open question with a given decision.
 func (v *viewer) decide(ctx context.Context, d client.Decision) error {
 	q := v.open
 	defer close(q.done)
@@ -146,7 +145,7 @@ func (v *viewer) answered(ctx context.Context) error {
 	return nil
 }
 
-// note keeps what the exit code depends on, and says what was not done here.
+// note records what the exit code depends on, and reports decisions from elsewhere.
 func (v *viewer) note(d client.Decided) {
 	switch d.Status {
 	case string(event.Expired):

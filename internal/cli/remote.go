@@ -12,8 +12,8 @@ import (
 	"github.com/parley-server/parley/internal/app"
 )
 
-// remoteFlags are those of every command that talks to a server. The key is no
-// flag: command lines are public.
+// remoteFlags adds the flags of every command that uses a server. The key is not a flag: command
+// lines are public.
 func remoteFlags(cmd *cobra.Command) {
 	setting(cmd, "url", "PARLEY_URL", "the server")
 	workspaceFlag(cmd)

@@ -98,7 +98,7 @@ of several lines, such as a private key, is sent in request bodies only: --in-bo
 	return cmd
 }
 
-// newNeedsHosts says what an unknown secret lacks, before its value is asked for.
+// newNeedsHosts returns the error for a new secret without hosts, before its value is read.
 func newNeedsHosts(name string, err error) error {
 	if f := fault.From(err); f == nil || f.Code != fault.UnknownSecret {
 		return err

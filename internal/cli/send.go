@@ -129,7 +129,7 @@ func (s *sending) note(text string) {
 	}
 }
 
-// tellRetry says on one line that a stream broke.
+// tellRetry reports on one line that a stream broke.
 func (c *command) tellRetry(r client.Retry, quiet bool) {
 	if !quiet {
 		fmt.Fprintf(c.Stderr, "parley: %s Trying again in %s (%d of %d).\n", plainLine(sentence(r.Err)), r.Wait.Round(100*time.Millisecond), r.Try, r.Of)

@@ -11,14 +11,14 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// maxStdin is more than the server takes, and says so.
+// maxStdin is more than the server accepts; its error reports the limit.
 const maxStdin = 2 << 20
 
-// slowStdin is how long nothing is said of waiting for stdin.
+// slowStdin is the wait for stdin before it is reported.
 const slowStdin = time.Second
 
-// stdin reads what is piped in. Where that takes a while, waiting is said on stderr, unless it
-// is "". Ctrl-C ends it; a read of stdin cannot be interrupted, and ends with the process.
+// stdin reads what is piped in. After a while it prints waiting on stderr, unless it is
+// "". Ctrl-C ends it; a read of stdin cannot be interrupted, and ends with the process.
 func (c *command) stdin(waiting string) ([]byte, error) {
 	type read struct {
 		text []byte
@@ -82,8 +82,8 @@ func (s *sending) text(cmd *cobra.Command, args []string) (string, error) {
 	return before + "\n\n" + said, nil
 }
 
-// piped is what comes on stdin. Beside an argument that may be what nobody has meant to send,
-// such as the rest of a loop's input: then it is said how much it is.
+// piped returns the input on stdin. Beside an argument it may be unintended, such as the rest of a
+// loop's input: then its size is reported.
 func (s *sending) piped(cmd *cobra.Command, beside bool) (string, error) {
 	waiting := "Waiting for the message on stdin."
 	if beside {

@@ -16,8 +16,7 @@ func (c *command) jsonFlag(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&c.json, "json", false, "print JSON, errors included")
 }
 
-// list prints rows as a table, or items as JSON. empty is said, on stderr, where
-// there are none.
+// list prints rows as a table, or items as JSON. It prints empty on stderr if there are none.
 func (c *command) list(items any, n int, empty string, head []string, row func(i int) []string) error {
 	switch {
 	case c.json && n == 0:

@@ -10,13 +10,13 @@ import (
 	"github.com/parley-server/parley/internal/text"
 )
 
-// terminal reports whether somebody looks at w.
+// terminal reports whether w is a terminal.
 func terminal(w any) bool {
 	f, ok := w.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd())) // /dev/null is a device too
 }
 
-// columns is the width of the terminal w, 80 where it does not tell, 0 where w is none.
+// columns returns the width of the terminal w, 80 if it is unknown, 0 if w is not a terminal.
 func columns(w any) int {
 	f, ok := w.(*os.File)
 	if !ok || !terminal(w) {
@@ -28,7 +28,7 @@ func columns(w any) int {
 	return 80
 }
 
-// piped reports whether r has something to say that nobody types.
+// piped reports whether r is a pipe or a file.
 func piped(r io.Reader) bool {
 	f, ok := r.(*os.File)
 	if !ok {
@@ -70,7 +70,7 @@ func (h Host) colours() bool {
 	return terminal(h.Stderr) && h.env("TERM") != "dumb"
 }
 
-// visible writes control characters out, so that a model cannot steer somebody's
+// visible writes control characters out, so that a model cannot control the
 // terminal. Line ends and tabs stay.
 func visible(s string) string {
 	return text.EscapeFunc(s, func(r rune) bool { return text.IsTerminalControl(r) && r != '\n' && r != '\t' })

@@ -45,7 +45,7 @@ func (c *command) sessionsShow() *cobra.Command {
 	return cmd
 }
 
-// showMessage prints a message for somebody who reads it.
+// showMessage prints a message for a reader.
 func (c *command) showMessage(m client.HistoryMessage) error {
 	bold := func(s string) string { return s }
 	if terminal(c.Stdout) && c.colours() {
@@ -83,7 +83,7 @@ func speaker(m client.HistoryMessage) string {
 	return "Agent"
 }
 
-// said is the text of a message: of a skill its label, of a structured answer the JSON.
+// said returns the text of a message: of a skill its label, of a structured answer the JSON.
 func said(m client.HistoryMessage) string {
 	switch {
 	case m.Label != "":
@@ -98,7 +98,7 @@ func said(m client.HistoryMessage) string {
 	return ""
 }
 
-// ending says of a message that it is not complete.
+// ending describes why a message is not complete.
 func ending(m client.HistoryMessage) string {
 	switch {
 	case m.Erased:

@@ -12,7 +12,7 @@ import (
 )
 
 // viewer shows a stream: the answer on stdout, the rest on stderr. It answers the
-// questions of the turn, or lets somebody answer them.
+// questions of the turn, or asks the user.
 type viewer struct {
 	c         *command
 	remote    *client.Client
@@ -21,7 +21,7 @@ type viewer struct {
 	verbose   bool
 	result    bool // the answer is the structured result alone
 	replayed  bool // questions may be old
-	reading   bool // the turn is somebody else's: Ctrl-C leaves it running
+	reading   bool // the turn was started elsewhere: Ctrl-C leaves it running
 	approving approving
 	dim       func(string) string
 	screen    bool // stdout is a terminal
@@ -38,7 +38,7 @@ type viewer struct {
 
 	// Those of the goroutine that watches.
 	open   *question // the one that the turn waits for
-	denied bool      // somebody denied an approval, or nobody answered in time
+	denied bool      // an approval was denied or expired
 }
 
 // failure is the body of an error frame.
@@ -95,8 +95,8 @@ func (v *viewer) watch(ctx context.Context, frames func(context.Context) iter.Se
 	return v.finish(end, stop())
 }
 
-// cancel asks the server to end the turn. Before the open frame nobody knows which:
-// then it is done when that comes.
+// cancel asks the server to end the turn. Before the open frame the turn is unknown:
+// then it is canceled when the frame comes.
 func (v *viewer) cancel(ctx context.Context) {
 	v.mu.Lock()
 	session := v.session
@@ -142,7 +142,7 @@ func (v *viewer) finish(err error, interrupts int) error {
 	case v.failed == nil && v.denied:
 		return exitError(exitDenied)
 	case v.failed == nil:
-		return nil // even if somebody has interrupted it: the answer was complete first
+		return nil // even if it was interrupted: the answer was complete first
 	}
 	exit := exitOf(v.failed.Code, interrupts > 0 && !v.reading)
 	if exit == exitInterrupted {

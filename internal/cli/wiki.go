@@ -58,7 +58,7 @@ func (c *command) wikiPut() *cobra.Command {
 
 // document is the content to write: a file's, or what is piped in.
 func (c *command) document(args []string) ([]byte, error) {
-	const limit = 2 << 20 // the store refuses less, and says so
+	const limit = 2 << 20 // the store rejects less, with an error
 	if len(args) == 1 && args[0] != "-" {
 		f, err := os.Open(c.path(args[0]))
 		if err != nil {
