@@ -1,0 +1,171 @@
+package session
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/parley-server/parley/db"
+	"github.com/parley-server/parley/internal/event"
+)
+
+// Ending is how a turn ends: by Complete, Fail or Cancel.
+type Ending struct {
+	Trigger Trigger
+	Failure *event.Error // nil for Complete
+	Epoch   int64        // the worker's lease; 0 if the caller needs none
+	Halted  bool         // no worker is left to be stopped
+
+	Rest        []event.Body    // events that come first and are not stored yet, for Complete
+	Structured  json.RawMessage // the final answer, where one in a schema was asked for
+	Attachments []event.File    // what the turn produced
+}
+
+// outcome is the result of a tool call that the end of the turn cut off.
+func (e Ending) outcome() string {
+	if e.Trigger == Cancel {
+		return "canceled"
+	}
+	return "interrupted, outcome unknown"
+}
+
+// Closing is what the end of a turn depends on.
+type Closing struct {
+	HasFiles     bool // it produced files
+	HasCallbacks bool // its end is reported
+	turn         Turn
+	state        State // now
+	sum          summary
+}
+
+// Closing reads what the end of a turn depends on.
+func (tx *Tx) Closing(ctx context.Context, t Turn) (c Closing, err error) {
+	log, err := tx.q.TurnEvents(ctx, t.SessionID, t.ID, t.CreatedAt.Add(-skew))
+	if err != nil {
+		return c, fmt.Errorf("read the turn's log: %w", err)
+	}
+	c.turn = t
+	if len(log) == 0 {
+		return c, fmt.Errorf("turn %s has no events in the log", t.ID)
+	}
+	c.state, c.HasFiles, c.HasCallbacks = State(log[0].State), log[0].HasFiles, log[0].HasCallbacks
+	c.sum, err = summarize(log)
+	return c, err
+}
+
+// End closes a turn with its last events: results of the tool calls that have none, usage, the
+// structured answer or the error, the attachments, and done. A turn ends once; for
+// every later call ok is false.
+func (tx *Tx) End(ctx context.Context, c Closing, e Ending) (ok bool, err error) {
+	if e.Epoch != 0 && e.Epoch != tx.Session.Epoch || !slices.Contains(e.Trigger.from(), string(c.state)) {
+		return false, nil
+	}
+	if e.Trigger == Cancel { // no other leads out of Waiting to an end
+		if err := tx.later.ApprovalsCancel(ctx, c.turn.ID); err != nil {
+			return false, fmt.Errorf("close the turn's question: %w", err)
+		}
+	}
+	turn, answer, err := tx.ending(ctx, &c, e)
+	if err != nil {
+		return false, err
+	}
+	if err := tx.later.TurnEnd(ctx, turn); err != nil {
+		return false, fmt.Errorf("end turn: %w", err)
+	}
+	tx.unsaved, tx.active = false, tx.active && c.state == LinedUp
+	if err := tx.later.MessageClose(ctx, answer); err != nil {
+		return false, fmt.Errorf("close message: %w", err)
+	}
+	return true, nil
+}
+
+// ending records the last events of a turn and returns what is to be stored of it and of the agent's
+// message.
+func (tx *Tx) ending(ctx context.Context, c *Closing, e Ending) (p db.TurnEndParams, answer db.MessageCloseParams, err error) {
+	id := c.turn.ID
+	if tx.Session.TurnID != nil && *tx.Session.TurnID == id { // else another turn's worker writes
+		tx.raise()
+	}
+	rows, err := tx.last(ctx, c, e)
+	if err != nil {
+		return p, answer, err
+	}
+	p = db.TurnEndParams{
+		ID: id, State: string(e.Trigger.to()), Was: string(c.state), Halted: e.Halted,
+		SessionID: rows.SessionID, At: rows.At, Ord: rows.Ord, Seqs: rows.Seqs, Kinds: rows.Kinds, Datas: rows.Datas,
+		Epoch: tx.Session.Epoch, LastSeq: tx.Session.LastSeq, LastOrd: tx.Session.LastOrd, TurnID: tx.Session.TurnID,
+	}
+	if e.Failure != nil {
+		p.Error = new(string(e.Failure.Code))
+	}
+	if u := c.sum.Usage; u != nil {
+		p.Input, p.Output, p.Cost = u.InputTokens, u.OutputTokens, u.CostUSD
+	}
+	answer, err = tx.answer(c, e)
+	return p, answer, err
+}
+
+// last records the last events of a turn: those that are not stored yet, and its ending.
+func (tx *Tx) last(ctx context.Context, c *Closing, e Ending) (rows db.EventsInsertParams, err error) {
+	if len(e.Rest) > 0 {
+		var evs []event.Event
+		if evs, rows, err = tx.record(ctx, c.turn.ID, e.Rest); err != nil {
+			return rows, err
+		}
+		for i, ev := range evs {
+			c.sum.add(ev.Seq, e.Rest[i])
+		}
+	}
+	_, end, err := tx.record(ctx, c.turn.ID, append(c.sum.ending(e), event.Done{SessionID: tx.Session.ID}))
+	if err != nil || len(e.Rest) == 0 {
+		return end, err
+	}
+	rows.Seqs, rows.Kinds, rows.Datas = slices.Concat(rows.Seqs, end.Seqs), append(rows.Kinds, end.Kinds...), append(rows.Datas, end.Datas...)
+	return rows, nil
+}
+
+// ending lists the last events of a turn but for done.
+func (sum *summary) ending(e Ending) []event.Body {
+	last := sum.cutOff(e.outcome())
+	if sum.Usage != nil {
+		last = append(last, *sum.Usage)
+	}
+	if e.Structured != nil {
+		last = append(last, event.Structured{Result: e.Structured})
+	}
+	if e.Failure != nil {
+		last = append(last, *e.Failure)
+	}
+	if len(e.Attachments) > 0 {
+		last = append(last, event.Attachment{Attachments: e.Attachments})
+	}
+	return last
+}
+
+// answer returns the agent's message of a turn that has ended.
+func (tx *Tx) answer(c *Closing, e Ending) (msg db.MessageCloseParams, err error) {
+	t, sum := c.turn, c.sum
+	msg = db.MessageCloseParams{TurnID: t.ID, SessionID: t.SessionID, Replies: sum.Replies, Status: string(e.Trigger.to()),
+		Since: t.CreatedAt.Add(-skew), LastSeq: tx.Head(), StructuredResult: e.Structured}
+	if e.Failure != nil {
+		msg.Failure, msg.Error = &e.Failure.Message, new(string(e.Failure.Code))
+	}
+	if len(e.Attachments) > 0 {
+		if msg.Attachments, err = json.Marshal(e.Attachments); err != nil {
+			return msg, fmt.Errorf("encode attachments: %w", err)
+		}
+	}
+	if msg.ToolCalls, err = json.Marshal(sum.ToolCalls); err != nil {
+		return msg, fmt.Errorf("encode tool calls: %w", err)
+	}
+	if msg.Refs, err = json.Marshal(sum.References); err != nil {
+		return msg, fmt.Errorf("encode references: %w", err)
+	}
+	if sum.Usage != nil {
+		if msg.Usage, err = json.Marshal(sum.Usage); err != nil {
+			return msg, fmt.Errorf("encode usage: %w", err)
+		}
+	}
+	return msg, nil
+}
