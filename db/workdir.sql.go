@@ -153,7 +153,7 @@ ORDER BY b.sha256
 FOR UPDATE
 `
 
-// WorkBlobsOfSession locks what a folder names, so that no other folder names it anew.
+// WorkBlobsOfSession locks what a folder names, so that no other folder can begin to name it.
 func (q *Queries) WorkBlobsOfSession(ctx context.Context, workspaceID uuid.UUID, sessionID uuid.UUID) ([]uuid.UUID, error) {
 	rows, err := q.db.Query(ctx, workBlobsOfSession, workspaceID, sessionID)
 	if err != nil {

@@ -109,7 +109,7 @@ UPDATE work_blobs SET loose_at = NULL WHERE workspace_id = $1 AND sha256 = ANY(s
 UPDATE work_blobs SET loose_at = now() WHERE workspace_id = $1 AND sha256 = ANY(sqlc.arg(sums)::bytea[]) AND loose_at IS NULL;
 
 -- name: WorkBlobsOfSession :many
--- WorkBlobsOfSession locks what a folder names, so that no other folder names it anew.
+-- WorkBlobsOfSession locks what a folder names, so that no other folder can begin to name it.
 SELECT b.id FROM work_blobs b
 WHERE b.workspace_id = $1 AND b.sha256 IN (SELECT f.sha256 FROM work_files f WHERE f.workspace_id = $1 AND f.session_id = $2)
 ORDER BY b.sha256

@@ -108,12 +108,12 @@ func (o *Options) scenarios() ([]scenario, error) {
 	}
 	for _, w := range o.Workloads {
 		if !slices.Contains(workloads, w) {
-			return nil, fmt.Errorf("there is no workload %q: choose from %q; %w", w, workloads, errUsage)
+			return nil, fmt.Errorf("unknown workload %q: choose from %q; %w", w, workloads, errUsage)
 		}
 	}
 	for _, m := range o.Modes {
 		if !slices.Contains(Modes, m) {
-			return nil, fmt.Errorf("there is no mode %q: choose from %q; %w", m, Modes, errUsage)
+			return nil, fmt.Errorf("unknown mode %q: choose from %q; %w", m, Modes, errUsage)
 		}
 	}
 	if len(list) == 0 {
