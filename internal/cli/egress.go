@@ -153,8 +153,8 @@ type requestShown struct {
 	Credentials []string  `json:"credentials"`
 	Refused     []string  `json:"refused_credentials"`
 	Decision    string    `json:"decision"`
-	Times       int32     `json:"times"` // refused requests to one host within a minute
-	Status      *int32    `json:"status"`
+	Times       int       `json:"times"` // refused requests to one host within a minute
+	Status      *int      `json:"status"`
 }
 
 func (c *command) egressLog() *cobra.Command {
@@ -203,9 +203,9 @@ func (c *command) egressLog() *cobra.Command {
 					secrets = strings.Join(r.Credentials, " ")
 				}
 				if r.Status != nil {
-					status = strconv.Itoa(int(*r.Status))
+					status = strconv.Itoa(*r.Status)
 				}
-				return []string{day(&r.At), r.SessionID.String(), r.Method + " " + short(r.URL, 80), secrets, r.Decision, strconv.Itoa(int(r.Times)), status}
+				return []string{day(&r.At), r.SessionID.String(), r.Method + " " + short(r.URL, 80), secrets, r.Decision, strconv.Itoa(r.Times), status}
 			})
 	})
 	workspaceFlag(cmd)

@@ -146,7 +146,7 @@ type versionShown struct {
 // changeShown is a change in --json.
 type changeShown struct {
 	Action  string    `json:"action"`
-	Version *int32    `json:"version"`
+	Version *int      `json:"version"`
 	Actor   string    `json:"actor"`
 	At      time.Time `json:"at"`
 }
@@ -163,7 +163,7 @@ func (c *command) skillHistory(ctx context.Context, a *app.Admin, ref, name stri
 	return c.list(shown, len(changes), "", []string{"WHEN", "ACTION", "VERSION", "BY"}, func(i int) []string {
 		version := ""
 		if v := changes[i].Version; v != nil {
-			version = strconv.Itoa(int(*v))
+			version = strconv.Itoa(*v)
 		}
 		return []string{day(&changes[i].At), changes[i].Action, version, changes[i].Actor}
 	})

@@ -138,8 +138,8 @@ func (c *command) wikiDelete() *cobra.Command {
 type documentShown struct {
 	Path      string    `json:"path"`
 	Title     string    `json:"title"`
-	Size      int32     `json:"size"`
-	Version   int32     `json:"version"`
+	Size      int       `json:"size"`
+	Version   int       `json:"version"`
 	UpdatedAt time.Time `json:"updated_at"`
 }
 
@@ -170,7 +170,7 @@ func (c *command) wikiList() *cobra.Command {
 			return c.list(shown, len(docs), "There are no documents. Write one: parley wiki put wiki/NAME.md FILE",
 				[]string{"PATH", "TITLE", "SIZE", "VERSION", "CHANGED"}, func(i int) []string {
 					d := docs[i]
-					return []string{d.Path, d.Title, strconv.Itoa(int(d.Size)), strconv.Itoa(int(d.Version)), day(&d.UpdatedAt)}
+					return []string{d.Path, d.Title, strconv.Itoa(d.Size), strconv.Itoa(d.Version), day(&d.UpdatedAt)}
 				})
 		}),
 	}

@@ -94,8 +94,8 @@ func (c *command) workspaceShow() *cobra.Command {
 func (w workspaceShown) lines() [][2]string {
 	return [][2]string{
 		{"name", w.Slug}, {"title", w.Name}, {"id", w.ID}, {"model", w.model()},
-		{"max response seconds", number(w.MaxResponseSeconds)}, {"max turns", number(w.MaxTurns)}, {"max running", number(w.MaxRunning)},
-		{"history tokens", number(w.HistoryTokens)}, {"messages per minute", keyLimit(w.MessagesPerMinute)},
+		{"max response seconds", strconv.Itoa(w.MaxResponseSeconds)}, {"max turns", strconv.Itoa(w.MaxTurns)}, {"max running", strconv.Itoa(w.MaxRunning)},
+		{"history tokens", strconv.Itoa(w.HistoryTokens)}, {"messages per minute", keyLimit(w.MessagesPerMinute)},
 		{"calls per minute", keyLimit(w.CallsPerMinute)}, {"open streams", keyLimit(w.OpenStreams)}, {"storage", w.storage()},
 		{"separate approver", yesNo(w.SeparateApprover)}, {"admin patterns", yesNo(w.AdminPatterns)},
 		{"created", day(&w.CreatedAt)}, {"updated", day(&w.UpdatedAt)},
@@ -226,8 +226,8 @@ func (c *command) workspaceList() *cobra.Command {
 				[]string{"NAME", "TITLE", "MODEL", "SECONDS", "TURNS", "RUNNING", "STORAGE", "HISTORY",
 					"MESSAGES/MIN", "CALLS/MIN", "STREAMS", "SEPARATE-APPROVER", "ADMIN-PATTERNS", "ID", "CREATED"}, func(i int) []string {
 					w := shown[i]
-					return []string{w.Slug, short(w.Name, 40), w.model(), number(w.MaxResponseSeconds), number(w.MaxTurns), number(w.MaxRunning),
-						w.storage(), number(w.HistoryTokens), keyLimit(w.MessagesPerMinute), keyLimit(w.CallsPerMinute), keyLimit(w.OpenStreams),
+					return []string{w.Slug, short(w.Name, 40), w.model(), strconv.Itoa(w.MaxResponseSeconds), strconv.Itoa(w.MaxTurns), strconv.Itoa(w.MaxRunning),
+						w.storage(), strconv.Itoa(w.HistoryTokens), keyLimit(w.MessagesPerMinute), keyLimit(w.CallsPerMinute), keyLimit(w.OpenStreams),
 						yesNo(w.SeparateApprover), yesNo(w.AdminPatterns), w.ID, day(&w.CreatedAt)}
 				})
 		}),
@@ -236,17 +236,15 @@ func (c *command) workspaceList() *cobra.Command {
 	return cmd
 }
 
-func number(n int32) string { return strconv.Itoa(int(n)) }
-
 // keyLimit shows a limit of each key, or "default" for the server's own.
-func keyLimit(n *int32) string {
+func keyLimit(n *int) string {
 	switch {
 	case n == nil:
 		return "default"
 	case *n == 0:
 		return "no limit"
 	}
-	return number(*n)
+	return strconv.Itoa(*n)
 }
 
 func yesNo(b bool) string {
@@ -263,13 +261,13 @@ type workspaceShown struct {
 	Name               string  `json:"name"`
 	Instructions       string  `json:"instructions"`
 	Model              *string `json:"model"`
-	MaxResponseSeconds int32   `json:"max_response_seconds"`
-	MaxTurns           int32   `json:"max_turns"`
-	MaxRunning         int32   `json:"max_running"`
-	HistoryTokens      int32   `json:"history_tokens"`
-	MessagesPerMinute  *int32  `json:"messages_per_minute"` // null: the server's own, as the next two
-	CallsPerMinute     *int32  `json:"calls_per_minute"`
-	OpenStreams        *int32  `json:"open_streams"`
+	MaxResponseSeconds int     `json:"max_response_seconds"`
+	MaxTurns           int     `json:"max_turns"`
+	MaxRunning         int     `json:"max_running"`
+	HistoryTokens      int     `json:"history_tokens"`
+	MessagesPerMinute  *int    `json:"messages_per_minute"` // null: the server's own, as the next two
+	CallsPerMinute     *int    `json:"calls_per_minute"`
+	OpenStreams        *int    `json:"open_streams"`
 	StorageQuota       int64   `json:"storage_quota"` // bytes; 0: none
 
 	SeparateApprover bool `json:"separate_approver"` // the key that sent a message cannot allow its calls

@@ -62,10 +62,10 @@ func (s *Server) limits(w workspace.Workspace) ratelimit.Limits {
 	l := s.Limits.Limits()
 	for _, own := range []struct {
 		limit *int
-		value *int32
+		value *int
 	}{{&l.Messages, w.MessagesPerMinute}, {&l.Calls, w.CallsPerMinute}, {&l.Streams, w.OpenStreams}} {
 		if own.value != nil {
-			*own.limit = int(*own.value)
+			*own.limit = *own.value
 		}
 	}
 	return l

@@ -78,16 +78,47 @@ func (r *Runner) SetPublic(ctx context.Context, workspace uuid.UUID, public bool
 	return nil
 }
 
-// Request is a request on record.
-type Request = db.EgressRequest
+// Request is the record of a request that a tool sent or was not allowed to send.
+type Request struct {
+	ID          int64
+	SessionID   uuid.UUID
+	TurnID      uuid.UUID
+	CallID      string
+	At          time.Time
+	Method      string
+	Scheme      string
+	Host        string
+	Path        string
+	Credentials []string // name@version
+	Refused     []string // names of credentials that may not go to the host
+	Decision    string
+	Status      *int // of the response
+	Times       int  // requests refused to one host within a minute share a record
+}
 
 // Requests lists the newest requests of a workspace, or of one session of it.
 func (r *Runner) Requests(ctx context.Context, workspace uuid.UUID, session *uuid.UUID, limit int) ([]Request, error) {
-	list, err := r.q.EgressRequests(ctx, workspace, session, int32(limit))
+	rows, err := r.q.EgressRequests(ctx, workspace, session, int32(limit))
 	if err != nil {
 		return nil, fmt.Errorf("list requests: %w", err)
 	}
+	list := make([]Request, len(rows))
+	for i, row := range rows {
+		list[i] = requestOf(row)
+	}
 	return list, nil
+}
+
+func requestOf(r db.EgressRequest) Request {
+	req := Request{
+		ID: r.ID, SessionID: r.SessionID, TurnID: r.TurnID, CallID: r.CallID, At: r.At,
+		Method: r.Method, Scheme: r.Scheme, Host: r.Host, Path: r.Path,
+		Credentials: r.Credentials, Refused: r.Refused, Decision: r.Decision, Times: int(r.Times),
+	}
+	if r.Status != nil {
+		req.Status = new(int(*r.Status))
+	}
+	return req
 }
 
 // recordTime bounds how long a request waits for its place on record.

@@ -264,7 +264,7 @@ func TestRequestsAreOnRecord(t *testing.T) {
 	}
 	var got []string
 	for _, q := range list {
-		status := int32(0)
+		status := 0
 		if q.Status != nil {
 			status = *q.Status
 		}

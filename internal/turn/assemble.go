@@ -42,7 +42,7 @@ func (s *Service) assemble(ctx context.Context, t session.Turn, lease session.Le
 	if attempts(conv.Log) > maxAttempts {
 		return nil, conv, nil, &agent.Failure{Code: event.RunnerLost, Message: fmt.Sprintf("The turn was interrupted %d times and is given up.", maxAttempts)}
 	}
-	conv.Budget = int(ws.HistoryTokens)
+	conv.Budget = ws.HistoryTokens
 	if log.HasHistory {
 		past, err := s.cfg.Sessions.History(ctx, t)
 		if err != nil {

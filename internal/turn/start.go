@@ -189,8 +189,8 @@ func earlier(e session.Earlier) Started {
 
 // within lowers a workspace's limits to what the request asks for.
 func (l Limits) within(w workspace.Workspace) Limits {
-	l.MaxResponseSeconds = lower(l.MaxResponseSeconds, int(w.MaxResponseSeconds))
-	l.MaxTurns = lower(l.MaxTurns, int(w.MaxTurns))
+	l.MaxResponseSeconds = lower(l.MaxResponseSeconds, w.MaxResponseSeconds)
+	l.MaxTurns = lower(l.MaxTurns, w.MaxTurns)
 	return l
 }
 

@@ -3,6 +3,7 @@ package permission
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -25,8 +26,18 @@ type Rule struct {
 	Pattern   string
 }
 
-// Entry is a pattern of a workspace's allow-list.
-type Entry = db.Allowlist
+// Entry is a pattern on a workspace's allow-list, in force or revoked.
+type Entry struct {
+	ID         uuid.UUID
+	Tool       string
+	Pattern    string
+	AddedBy    string     // id of a key, or "cli"
+	ApprovalID *uuid.UUID // the approval that added it
+	Hits       int64      // calls that it allowed
+	LastHitAt  *time.Time
+	CreatedAt  time.Time
+	RevokedAt  *time.Time
+}
 
 // Add puts a pattern on the allow-list, in the transaction of the decision that gives
 // it. One that is there already stays as it is.
@@ -60,9 +71,16 @@ func (s *Store) Add(ctx context.Context, tx pgx.Tx, r Rule) error {
 
 // List returns a workspace's allow-list, oldest first, with what was revoked.
 func (s *Store) List(ctx context.Context, workspace uuid.UUID) ([]Entry, error) {
-	entries, err := s.q.AllowlistList(ctx, workspace)
+	rows, err := s.q.AllowlistList(ctx, workspace)
 	if err != nil {
 		return nil, fmt.Errorf("list the allow-list: %w", err)
+	}
+	entries := make([]Entry, len(rows))
+	for i, r := range rows {
+		entries[i] = Entry{
+			ID: r.ID, Tool: r.Tool, Pattern: r.Pattern, AddedBy: r.AddedBy, ApprovalID: r.ApprovalID,
+			Hits: r.Hits, LastHitAt: r.LastHitAt, CreatedAt: r.CreatedAt, RevokedAt: r.RevokedAt,
+		}
 	}
 	return entries, nil
 }

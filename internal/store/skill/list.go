@@ -9,8 +9,6 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
-
-	"github.com/parley-server/parley/db"
 )
 
 // Status says whether callers can start a skill.
@@ -95,8 +93,13 @@ func (s *Store) Get(ctx context.Context, workspace uuid.UUID, name string, versi
 	}, err
 }
 
-// Change is something that was done to a skill.
-type Change = db.SkillChangesRow
+// Change is an entry in the history of a skill.
+type Change struct {
+	Action  string
+	Version *int // nil where the action concerns every version
+	Actor   string
+	At      time.Time
+}
 
 // History returns what was done to a skill, in order.
 func (s *Store) History(ctx context.Context, workspace uuid.UUID, name string) ([]Change, error) {
@@ -104,12 +107,19 @@ func (s *Store) History(ctx context.Context, workspace uuid.UUID, name string) (
 	if !ok {
 		return nil, s.unknownSkill(ctx, workspace, name, false)
 	}
-	changes, err := s.q.SkillChanges(ctx, workspace, fold)
+	rows, err := s.q.SkillChanges(ctx, workspace, fold)
 	if err != nil {
 		return nil, fmt.Errorf("read history of skill: %w", err)
 	}
-	if len(changes) == 0 { // every skill begins with one
+	if len(rows) == 0 { // every skill begins with one
 		return nil, s.unknownSkill(ctx, workspace, name, false)
+	}
+	changes := make([]Change, len(rows))
+	for i, r := range rows {
+		changes[i] = Change{Action: r.Action, Actor: r.Actor, At: r.At}
+		if r.Version != nil {
+			changes[i].Version = new(int(*r.Version))
+		}
 	}
 	return changes, nil
 }

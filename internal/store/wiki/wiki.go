@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -19,11 +20,24 @@ import (
 	"github.com/parley-server/parley/internal/text"
 )
 
-// Document is a wiki page or another file.
-type Document = db.Document
+// Document is a wiki page or another file. A write raises its version by one.
+type Document struct {
+	Path      string
+	Title     string
+	Content   string
+	Version   int
+	CreatedAt time.Time
+	UpdatedAt time.Time
+}
 
 // Entry is a document in a list, without its content.
-type Entry = db.DocumentsListRow
+type Entry struct {
+	Path      string
+	Title     string
+	Size      int // bytes
+	Version   int
+	UpdatedAt time.Time
+}
 
 // Store reads, writes and searches documents. Documents are addressed by their
 // path; PageKey gives the path of a wiki page.
@@ -52,9 +66,13 @@ func (s *Store) List(ctx context.Context, workspace uuid.UUID, prefix string) ([
 	if !text.IsStorable(prefix) {
 		return nil, nil
 	}
-	entries, err := s.q.DocumentsList(ctx, workspace, prefix)
+	rows, err := s.q.DocumentsList(ctx, workspace, prefix)
 	if err != nil {
 		return nil, fmt.Errorf("list documents: %w", err)
+	}
+	entries := make([]Entry, len(rows))
+	for i, r := range rows {
+		entries[i] = Entry{Path: r.Path, Title: r.Title, Size: int(r.Size), Version: int(r.Version), UpdatedAt: r.UpdatedAt}
 	}
 	return entries, nil
 }
@@ -87,7 +105,9 @@ func (s *Store) findPage(ctx context.Context, workspace uuid.UUID, name string) 
 	if err != nil {
 		return Document{}, false, fmt.Errorf("get document: %w", err)
 	}
-	return d, true, nil
+	return Document{
+		Path: d.Path, Title: d.Title, Content: d.Content, Version: int(d.Version), CreatedAt: d.CreatedAt, UpdatedAt: d.UpdatedAt,
+	}, true, nil
 }
 
 func (s *Store) notFound(ctx context.Context, workspace uuid.UUID, name string) error {

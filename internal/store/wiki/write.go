@@ -35,8 +35,7 @@ func (s *Store) Put(ctx context.Context, workspace uuid.UUID, name, content stri
 		return Document{}, writeError("put document", err)
 	}
 	return Document{
-		WorkspaceID: workspace, Path: row.Path, Title: row.Title, Content: content,
-		Version: row.Version, CreatedAt: row.CreatedAt, UpdatedAt: row.UpdatedAt,
+		Path: row.Path, Title: row.Title, Content: content, Version: int(row.Version), CreatedAt: row.CreatedAt, UpdatedAt: row.UpdatedAt,
 	}, nil
 }
 
@@ -68,7 +67,7 @@ func (s *Store) WritePage(ctx context.Context, workspace uuid.UUID, page, conten
 	if err != nil || !found {
 		return 0, false, err
 	}
-	return int(d.Version), d.Content == content, nil
+	return d.Version, d.Content == content, nil
 }
 
 // writeError makes a fault of a write that exceeds the storage quota of the workspace.

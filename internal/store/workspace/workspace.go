@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -15,8 +16,48 @@ import (
 	"github.com/parley-server/parley/internal/replan"
 )
 
-// Workspace is one agent.
-type Workspace = db.Workspace
+// Workspace is one agent: its instructions, its model and its limits. A limit that is nil is the
+// service's own.
+type Workspace struct {
+	ID           uuid.UUID
+	Slug         string
+	Name         string
+	Instructions string
+	Model        *string // provider/name
+	CreatedAt    time.Time
+	UpdatedAt    time.Time
+
+	MaxResponseSeconds int
+	MaxTurns           int // model calls in a turn
+	MaxRunning         int // turns at once
+	HistoryTokens      int
+	StorageQuota       int64 // bytes; 0 is no quota
+
+	// Limits of each key; 0 is none.
+	MessagesPerMinute *int
+	CallsPerMinute    *int
+	OpenStreams       *int
+
+	SeparateApprover bool
+	AdminPatterns    bool
+}
+
+func workspaceOf(r db.Workspace) Workspace {
+	return Workspace{
+		ID: r.ID, Slug: r.Slug, Name: r.Name, Instructions: r.Instructions, Model: r.Model, CreatedAt: r.CreatedAt, UpdatedAt: r.UpdatedAt,
+		MaxResponseSeconds: int(r.MaxResponseSeconds), MaxTurns: int(r.MaxTurns), MaxRunning: int(r.MaxRunning),
+		HistoryTokens: int(r.HistoryTokens), StorageQuota: r.StorageQuota,
+		MessagesPerMinute: widen(r.MessagesPerMinute), CallsPerMinute: widen(r.CallsPerMinute), OpenStreams: widen(r.OpenStreams),
+		SeparateApprover: r.SeparateApprover, AdminPatterns: r.AdminPatterns,
+	}
+}
+
+func widen(n *int32) *int {
+	if n == nil {
+		return nil
+	}
+	return new(int(*n))
+}
 
 // Store reads and writes workspaces.
 type Store struct {
@@ -30,21 +71,22 @@ func New(pool *pgxpool.Pool) *Store { return &Store{pool: pool, q: db.New(replan
 
 // Find looks a workspace up by its slug or its id, or fails with WORKSPACE_NOT_FOUND.
 func (s *Store) Find(ctx context.Context, ref string) (Workspace, error) {
-	var w Workspace
+	var row db.Workspace
 	var err error
 	if id, parseErr := uuid.Parse(ref); parseErr == nil && len(ref) == 36 {
-		w, err = s.q.WorkspaceByID(ctx, id)
+		row, err = s.q.WorkspaceByID(ctx, id)
 	} else if slug(ref) {
-		w, err = s.q.WorkspaceBySlug(ctx, ref)
+		row, err = s.q.WorkspaceBySlug(ctx, ref)
 	} else {
 		err = pgx.ErrNoRows
 	}
 	if errors.Is(err, pgx.ErrNoRows) {
-		return w, fault.New(fault.WorkspaceNotFound, "There is no workspace %.80q. `parley workspace list` shows the names.", ref)
+		return Workspace{}, fault.New(fault.WorkspaceNotFound, "There is no workspace %.80q. `parley workspace list` shows the names.", ref)
 	}
 	if err != nil {
-		return w, fmt.Errorf("find workspace: %w", err)
+		return Workspace{}, fmt.Errorf("find workspace: %w", err)
 	}
+	w := workspaceOf(row)
 	s.known.keepRow(w)
 	return w, nil
 }
@@ -69,21 +111,21 @@ func (s *Store) Add(ctx context.Context, ref string, c Change) (Workspace, error
 	if len(vs) > 0 {
 		return Workspace{}, fault.Invalid(vs...)
 	}
-	var w Workspace
+	var row db.Workspace
 	err := replan.InTx(ctx, s.pool, func(tx pgx.Tx) (err error) {
 		q := s.q.WithTx(tx)
-		if w, err = q.WorkspaceInsert(ctx, db.WorkspaceInsertParams{ID: uuid.Must(uuid.NewV7()), Slug: ref, Name: ref}); err == nil {
-			w, err = q.WorkspaceUpdate(ctx, c.params(w.ID))
+		if row, err = q.WorkspaceInsert(ctx, db.WorkspaceInsertParams{ID: uuid.Must(uuid.NewV7()), Slug: ref, Name: ref}); err == nil {
+			row, err = q.WorkspaceUpdate(ctx, c.params(row.ID))
 		}
 		return err
 	})
 	if errors.Is(err, pgx.ErrNoRows) {
-		return w, fault.Invalid(fault.Violation{Param: "/slug", Rule: "unique", Message: fmt.Sprintf("There is a workspace %q already.", ref)})
+		return Workspace{}, fault.Invalid(fault.Violation{Param: "/slug", Rule: "unique", Message: fmt.Sprintf("There is a workspace %q already.", ref)})
 	}
 	if err != nil {
-		return w, fmt.Errorf("create workspace: %w", err)
+		return Workspace{}, fmt.Errorf("create workspace: %w", err)
 	}
-	return w, nil
+	return workspaceOf(row), nil
 }
 
 // Update changes a workspace. Turns that are accepted from now on keep to it.
@@ -91,23 +133,27 @@ func (s *Store) Update(ctx context.Context, id uuid.UUID, c Change) (Workspace, 
 	if vs := c.Violations(); len(vs) > 0 {
 		return Workspace{}, fault.Invalid(vs...)
 	}
-	w, err := s.q.WorkspaceUpdate(ctx, c.params(id))
+	row, err := s.q.WorkspaceUpdate(ctx, c.params(id))
 	if errors.Is(err, pgx.ErrNoRows) {
-		return w, fault.New(fault.WorkspaceNotFound, "There is no workspace %s. `parley workspace list` shows those that exist.", id)
+		return Workspace{}, fault.New(fault.WorkspaceNotFound, "There is no workspace %s. `parley workspace list` shows those that exist.", id)
 	}
 	if err != nil {
-		return w, fmt.Errorf("update workspace: %w", err)
+		return Workspace{}, fmt.Errorf("update workspace: %w", err)
 	}
-	return w, nil
+	return workspaceOf(row), nil
 }
 
 // List returns every workspace, by slug.
 func (s *Store) List(ctx context.Context) ([]Workspace, error) {
-	ws, err := s.q.WorkspacesList(ctx)
+	rows, err := s.q.WorkspacesList(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("list workspaces: %w", err)
 	}
-	return ws, nil
+	list := make([]Workspace, len(rows))
+	for i, r := range rows {
+		list[i] = workspaceOf(r)
+	}
+	return list, nil
 }
 
 func slug(s string) bool {

@@ -30,7 +30,7 @@ func TestUpdateChangesWhatItNamesAndNothingElse(t *testing.T) {
 	if got, err := s.Update(t.Context(), before.ID, workspace.Change{Model: new("")}); err != nil || got.Model != nil || got.MaxRunning != 3 {
 		t.Errorf("the service's own model again: %+v, %v", got, err)
 	}
-	for limit, stored := range map[int]*int32{5: new(int32(5)), 0: new(int32(0)), -1: nil} {
+	for limit, stored := range map[int]*int{5: new(5), 0: new(0), -1: nil} {
 		got, err := s.Update(t.Context(), before.ID, workspace.Change{MessagesPerMinute: &limit, CallsPerMinute: &limit, OpenStreams: &limit})
 		if err != nil || !cmp.Equal(got.MessagesPerMinute, stored) || !cmp.Equal(got.CallsPerMinute, stored) || !cmp.Equal(got.OpenStreams, stored) {
 			t.Errorf("limits of %d: %+v, %v", limit, got, err)
