@@ -56,7 +56,7 @@ var ours = map[string]string{
 	"internal/server/rest":                  "internal/event internal/fault internal/outage internal/pgerr internal/search internal/server internal/server/request internal/session internal/sse internal/store/apikey internal/store/callback internal/store/filestore internal/store/ratelimit internal/store/workspace internal/turn",
 	"internal/session":                      "db internal/event internal/fault internal/outage internal/pgerr internal/pulse internal/replan internal/text",
 	"internal/sse":                          "",
-	"internal/store/apikey":                 "db internal/fault internal/outage internal/pgerr internal/replan",
+	"internal/store/apikey":                 "db internal/fault internal/outage internal/pgerr internal/replan internal/search",
 	"internal/store/callback":               "db internal/egress internal/fair internal/fault internal/replan internal/store/vault internal/text",
 	"internal/store/filestore":              "db internal/egress internal/event internal/fair internal/fault internal/outage internal/pgerr internal/pulse internal/replan internal/store/vault",
 	"internal/store/permission":             "db internal/fault internal/placeholder internal/replan internal/search internal/strictjson internal/text",

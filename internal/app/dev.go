@@ -26,8 +26,7 @@ func (s *service) database(ctx context.Context) (dsn Secret, release func(), err
 	if s.Config.DatabaseURL != "" {
 		return s.Config.DatabaseURL, func() {}, nil
 	}
-	server, err := devdb.Start(ctx, devdb.Options{Dir: devPostgres(s.DevDir), Progress: s.banner.progress,
-		Bin: s.Config.PostgresBin, Repository: s.Config.PostgresRepository.Reveal()})
+	server, err := devdb.Start(ctx, s.Config.devOptions(s.DevDir, s.banner.progress))
 	if err != nil {
 		return "", nil, &StartError{Why: "The private PostgreSQL does not start:", Do: "Install PostgreSQL's programs, or set DATABASE_URL.", Err: err}
 	}
@@ -47,6 +46,11 @@ func (s *service) database(ctx context.Context) (dsn Secret, release func(), err
 		return "", nil, err
 	}
 	return Secret(server.DSN(devDatabase)), release, nil
+}
+
+// devOptions names the private PostgreSQL of a development directory.
+func (c Config) devOptions(dir string, progress func(string)) devdb.Options {
+	return devdb.Options{Dir: devPostgres(dir), Bin: c.PostgresBin, Repository: c.PostgresRepository.Reveal(), Progress: progress}
 }
 
 func makeDatabase(ctx context.Context, dsn, name string) error {

@@ -8,10 +8,12 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/model"
 	"github.com/parley-server/parley/internal/model/anthropic"
 	"github.com/parley-server/parley/internal/model/openai"
 	"github.com/parley-server/parley/internal/search"
+	"github.com/parley-server/parley/internal/store/workspace"
 )
 
 // The models that are taken where a provider is set up and no model is named.
@@ -151,4 +153,19 @@ func ollamaURL(host string) (string, error) {
 		u.Host = net.JoinHostPort(name, "11434")
 	}
 	return u.JoinPath("v1").String(), nil
+}
+
+// CheckModel rejects a model that no provider has, with all else that is wrong with the change. The
+// store of workspaces does not know the providers.
+func CheckModel(c workspace.Change) error {
+	if c.Model == nil || *c.Model == "" {
+		return nil
+	}
+	_, err := parseModel(*c.Model)
+	if err == nil {
+		return nil
+	}
+	wrong := []fault.Violation{{Param: "/model", Rule: "format", Message: strings.ToUpper(err.Error()[:1]) + strings.TrimRight(err.Error()[1:], "?.") + "."}}
+	c.Model = nil
+	return fault.Invalid(append(wrong, c.Violations()...)...)
 }

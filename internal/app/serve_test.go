@@ -247,16 +247,20 @@ func TestDevModeStartsTwiceTheSame(t *testing.T) {
 		t.Errorf("the second start:\n%s", &out)
 	}
 	cfg, _ := app.Load(app.Sources{Environ: environ})
-	admin, err := app.OpenAdmin(t.Context(), cfg, dir)
+	admin, err := app.OpenStores(t.Context(), cfg, dir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer admin.Close()
-	keys, err := admin.ListKeys(t.Context(), "demo")
+	demo, err := admin.Workspaces.Find(t.Context(), "demo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys, err := admin.Keys.List(t.Context(), demo.ID)
 	if err != nil || len(keys) != 1 || !keys[0].Loopback {
 		t.Errorf("keys %+v, %v", keys, err)
 	}
-	docs, err := admin.Documents(t.Context(), "demo", "")
+	docs, err := admin.Wiki.List(t.Context(), demo.ID, "")
 	for _, d := range docs {
 		if d.Version != 1 {
 			t.Errorf("%s was written again", d.Path)
@@ -267,13 +271,13 @@ func TestDevModeStartsTwiceTheSame(t *testing.T) {
 	}
 
 	sourced, _ := app.Load(app.Sources{Environ: []string{"PARLEY_" + environ[0]}})
-	elsewhere, err := app.OpenAdmin(t.Context(), sourced, t.TempDir()) // by a shell with dev.env in another folder
+	elsewhere, err := app.OpenStores(t.Context(), sourced, t.TempDir()) // by a shell with dev.env in another folder
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer elsewhere.Close()
-	if _, err := elsewhere.SetSecret(t.Context(), "demo", "TOKEN", vault.Value{}); err == nil || !strings.Contains(err.Error(), "Run the command there, or set PARLEY_VAULT_KEY_FILE") {
-		t.Errorf("a secret set elsewhere: %v", err)
+	if _, err := elsewhere.OpenVault(t.Context()); err == nil || !strings.Contains(err.Error(), "Run the command there, or set PARLEY_VAULT_KEY_FILE") {
+		t.Errorf("the vault opened elsewhere: %v", err)
 	}
 }
 

@@ -8,11 +8,19 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/parley-server/parley/internal/app"
+	"github.com/parley-server/parley/internal/store/workspace"
 )
 
-// onDatabase wraps the work of a command for administrators: settings, database,
-// clean-up. Ctrl-C ends it.
-func (c *command) onDatabase(work func(ctx context.Context, cfg app.Config, a *app.Admin, args []string) error) func(*cobra.Command, []string) error {
+// admin is what a command for administrators works on.
+type admin struct {
+	*app.Stores
+	Config    app.Config
+	Workspace workspace.Workspace // of inWorkspace
+}
+
+// onDatabase wraps the work of a command for administrators: settings, database, clean-up. Ctrl-C
+// ends it.
+func (c *command) onDatabase(work func(ctx context.Context, a *admin, args []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		cfg, err := c.load(cmd)
 		if err != nil {
@@ -20,13 +28,23 @@ func (c *command) onDatabase(work func(ctx context.Context, cfg app.Config, a *a
 		}
 		ctx, stop := c.interruptible(cmd.Context())
 		defer stop()
-		a, err := app.OpenAdmin(ctx, cfg, c.devDir())
+		stores, err := app.OpenStores(ctx, cfg, c.devDir())
 		if err != nil {
 			return err
 		}
-		defer a.Close()
-		return work(ctx, cfg, a, args)
+		defer stores.Close()
+		return work(ctx, &admin{Stores: stores, Config: cfg}, args)
 	}
+}
+
+// inWorkspace is onDatabase for a command that works in one workspace.
+func (c *command) inWorkspace(work func(ctx context.Context, a *admin, args []string) error) func(*cobra.Command, []string) error {
+	return c.onDatabase(func(ctx context.Context, a *admin, args []string) (err error) {
+		if a.Workspace, err = selectWorkspace(ctx, a); err != nil {
+			return err
+		}
+		return work(ctx, a, args)
+	})
 }
 
 // workspaceFlag adds --workspace for commands that work in one.
@@ -34,27 +52,27 @@ func workspaceFlag(cmd *cobra.Command) {
 	setting(cmd, "workspace,w", "PARLEY_WORKSPACE", "workspace, by its name or id")
 }
 
-// named is the workspace that a command means, or, where only one exists, that one.
-func (c *command) named(ctx context.Context, cfg app.Config, a *app.Admin) (string, error) {
-	if cfg.Workspace != "" {
-		return cfg.Workspace, nil
+// selectWorkspace finds the workspace of --workspace or PARLEY_WORKSPACE, or else the only one.
+func selectWorkspace(ctx context.Context, a *admin) (workspace.Workspace, error) {
+	if a.Config.Workspace != "" {
+		return a.Workspaces.Find(ctx, a.Config.Workspace)
 	}
 	all, err := a.Workspaces.List(ctx)
 	if err != nil {
-		return "", err
+		return workspace.Workspace{}, err
+	}
+	switch len(all) {
+	case 1:
+		return all[0], nil
+	case 0:
+		return workspace.Workspace{}, &problem{Exit: exitUsage, Code: "WORKSPACE_NOT_FOUND", What: "There is no workspace.", Why: "The database has none yet.",
+			Do: "Create one: parley workspace create NAME"}
 	}
 	names := make([]string, len(all))
 	for i, w := range all {
 		names[i] = w.Slug
 	}
-	switch len(names) {
-	case 1:
-		return names[0], nil
-	case 0:
-		return "", &problem{Exit: exitUsage, Code: "WORKSPACE_NOT_FOUND", What: "There is no workspace.", Why: "The database has none yet.",
-			Do: "Make one: parley workspace create NAME"}
-	}
-	return "", &problem{Exit: exitUsage, Code: "USAGE", What: "Which workspace?", Why: "There are several: " + strings.Join(names, ", ") + ".",
+	return workspace.Workspace{}, &problem{Exit: exitUsage, Code: "USAGE", What: "Which workspace?", Why: "There are several: " + strings.Join(names, ", ") + ".",
 		Do: "Name one with --workspace or PARLEY_WORKSPACE."}
 }
 

@@ -8,10 +8,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/spf13/cobra"
-
-	"github.com/parley-server/parley/internal/app"
 	"github.com/parley-server/parley/internal/store/permission"
+	"github.com/spf13/cobra"
 )
 
 func (c *command) allowlist() *cobra.Command {
@@ -48,12 +46,8 @@ func (c *command) allowlistList() *cobra.Command {
 		Example: `  parley allowlist list
   parley allowlist list --all --json`,
 		Args: nothing,
-		RunE: c.onDatabase(func(ctx context.Context, cfg app.Config, a *app.Admin, _ []string) error {
-			ref, err := c.named(ctx, cfg, a)
-			if err != nil {
-				return err
-			}
-			entries, err := a.Allowlist(ctx, ref)
+		RunE: c.inWorkspace(func(ctx context.Context, a *admin, _ []string) error {
+			entries, err := a.Permissions.List(ctx, a.Workspace.ID)
 			if err != nil {
 				return err
 			}
@@ -94,12 +88,8 @@ func (c *command) allowlistAdd() *cobra.Command {
   parley allowlist create "bash(git diff *)"
   parley allowlist create "http_request(GET api.example.com/**)"`,
 		Args: exactly("PATTERN"),
-		RunE: c.onDatabase(func(ctx context.Context, cfg app.Config, a *app.Admin, args []string) error {
-			ref, err := c.named(ctx, cfg, a)
-			if err != nil {
-				return err
-			}
-			pattern, err := a.AllowPattern(ctx, ref, args[0])
+		RunE: c.inWorkspace(func(ctx context.Context, a *admin, args []string) error {
+			pattern, err := a.Permissions.AddPattern(ctx, a.Workspace.ID, args[0])
 			if err != nil {
 				return err
 			}
@@ -119,13 +109,14 @@ func (c *command) allowlistRevoke() *cobra.Command {
 		Example: `  parley allowlist delete 0192a3b4-5c6d-7e8f-9a0b-1c2d3e4f5a6b
   parley allowlist delete 0192a3b4-5c6d-7e8f-9a0b-1c2d3e4f5a6b --workspace sales`,
 		Args: exactly("ID"),
-		RunE: c.onDatabase(func(ctx context.Context, cfg app.Config, a *app.Admin, args []string) error {
-			ref, err := c.named(ctx, cfg, a)
+		RunE: c.inWorkspace(func(ctx context.Context, a *admin, args []string) error {
+			id, _ := uuid.Parse(args[0]) // no entry has the zero id
+			revoked, err := a.Permissions.Revoke(ctx, a.Workspace.ID, id)
 			if err != nil {
 				return err
 			}
-			if err := a.RevokePattern(ctx, ref, args[0]); err != nil {
-				return err
+			if !revoked {
+				return &problem{Exit: exitUsage, Code: "REFUSED", What: "The allow-list has no such entry in force.", Do: "See parley allowlist list."}
 			}
 			fmt.Fprintf(c.Stderr, "Revoked %s.\n", args[0])
 			return nil

@@ -6,10 +6,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/spf13/cobra"
-
-	"github.com/parley-server/parley/internal/app"
 	"github.com/parley-server/parley/internal/store/callback"
+	"github.com/spf13/cobra"
 )
 
 func (c *command) callbacksSecret() *cobra.Command {
@@ -25,13 +23,13 @@ func (c *command) callbacksSecret() *cobra.Command {
 With --rotate a new one is made; until the overlap is over callbacks are signed with both,
 so that receivers can change over one after the other.`,
 		Args: nothing,
-		RunE: c.onDatabase(func(ctx context.Context, cfg app.Config, a *app.Admin, _ []string) error {
-			ref, err := c.named(ctx, cfg, a)
+		RunE: c.inWorkspace(func(ctx context.Context, a *admin, _ []string) error {
+			callbacks, err := a.OpenCallbacks(ctx)
 			if err != nil {
 				return err
 			}
 			if !rotate {
-				secret, err := a.CallbackSecret(ctx, ref)
+				secret, err := callbacks.Secret(ctx, a.Workspace.ID)
 				if errors.Is(err, callback.ErrShown) {
 					return &problem{Exit: exitUsage, Code: "SHOWN_BEFORE", What: "The secret was shown before.", Why: "It is shown once.",
 						Do: "Where it is lost, make another: parley callbacks secret --rotate"}
@@ -50,7 +48,7 @@ so that receivers can change over one after the other.`,
 			if stay == nil || *stay > longestOverlap {
 				return &problem{Exit: exitUsage, Code: "USAGE", What: "An overlap has an end.", Why: "Two secrets sign for at most 30 days.", Do: "Give a time, such as 24h."}
 			}
-			secret, err := a.RotateCallbackSecret(ctx, ref, *stay)
+			secret, err := callbacks.Rotate(ctx, a.Workspace.ID, *stay)
 			if err != nil {
 				return err
 			}

@@ -145,7 +145,7 @@ func TestWebhookTokenFromBirthToDeath(t *testing.T) {
 	}
 	sh.environ = append(sh.environ, "PARLEY_API_KEY="+token)
 	sh.must("send", "@say hi")
-	if _, errs, code := sh.run("keys", "webhook-token", "create"); code != 2 || !strings.Contains(errs, "revoke it, then make another") {
+	if _, errs, code := sh.run("keys", "webhook-token", "create"); code != 2 || !strings.Contains(errs, "revoke it, then create another") {
 		t.Errorf("a second one: exit code %d: %s", code, errs)
 	}
 	status := sh.must("keys", "webhook-token", "show-status")

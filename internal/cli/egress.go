@@ -9,8 +9,6 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
-
-	"github.com/parley-server/parley/internal/app"
 )
 
 func (c *command) egress() *cobra.Command {
@@ -39,12 +37,8 @@ func (c *command) egressList() *cobra.Command {
 		Example: `  parley egress list
   parley egress list --workspace sales --json`,
 		Args: nothing,
-		RunE: c.onDatabase(func(ctx context.Context, cfg app.Config, a *app.Admin, _ []string) error {
-			ref, err := c.named(ctx, cfg, a)
-			if err != nil {
-				return err
-			}
-			p, err := a.EgressPolicy(ctx, ref)
+		RunE: c.inWorkspace(func(ctx context.Context, a *admin, _ []string) error {
+			p, err := a.Runner.Policy(ctx, a.Workspace.ID)
 			if err != nil {
 				return err
 			}
@@ -72,12 +66,8 @@ func (c *command) egressAllow() *cobra.Command {
   parley egress create '*.example.com'
   parley egress create registry.npmjs.org --workspace sales`,
 		Args: exactly("HOST"),
-		RunE: c.onDatabase(func(ctx context.Context, cfg app.Config, a *app.Admin, args []string) error {
-			ref, err := c.named(ctx, cfg, a)
-			if err != nil {
-				return err
-			}
-			host, err := a.AllowEgress(ctx, ref, args[0])
+		RunE: c.inWorkspace(func(ctx context.Context, a *admin, args []string) error {
+			host, err := a.Runner.Allow(ctx, a.Workspace.ID, args[0])
 			if err == nil {
 				fmt.Fprintf(c.Stderr, "Tools may reach %s.\n", host)
 			}
@@ -95,13 +85,13 @@ func (c *command) egressRemove() *cobra.Command {
 		Short:   "remove a host",
 		Example: "  parley egress delete api.example.com\n  parley egress delete '*.example.com' --workspace sales",
 		Args:    exactly("HOST"),
-		RunE: c.onDatabase(func(ctx context.Context, cfg app.Config, a *app.Admin, args []string) error {
-			ref, err := c.named(ctx, cfg, a)
+		RunE: c.inWorkspace(func(ctx context.Context, a *admin, args []string) error {
+			removed, err := a.Runner.Remove(ctx, a.Workspace.ID, args[0])
 			if err != nil {
 				return err
 			}
-			if err := a.RemoveEgress(ctx, ref, args[0]); err != nil {
-				return err
+			if !removed {
+				return &problem{Exit: exitUsage, Code: "REFUSED", What: "The list has no such host.", Do: "See parley egress list."}
 			}
 			fmt.Fprintf(c.Stderr, "Removed %s.\n", args[0])
 			return nil
@@ -119,12 +109,8 @@ func (c *command) egressPublic() *cobra.Command {
 			"what the agent has read in a conversation can go anywhere while this is on.",
 		Example: "  parley egress public on\n  parley egress public off --workspace sales",
 		Args:    exactly("on|off"),
-		RunE: c.onDatabase(func(ctx context.Context, cfg app.Config, a *app.Admin, args []string) error {
-			ref, err := c.named(ctx, cfg, a)
-			if err != nil {
-				return err
-			}
-			if err := a.SetEgressPublic(ctx, ref, args[0] == "on"); err != nil {
+		RunE: c.inWorkspace(func(ctx context.Context, a *admin, args []string) error {
+			if err := a.Runner.SetPublic(ctx, a.Workspace.ID, args[0] == "on"); err != nil {
 				return err
 			}
 			fmt.Fprintln(c.Stderr, map[string]string{"on": "Tools may reach every public host.", "off": "Tools may reach the hosts on the list alone."}[args[0]])
@@ -177,16 +163,12 @@ func (c *command) egressLog() *cobra.Command {
 		}
 		return nil
 	}
-	cmd.RunE = c.onDatabase(func(ctx context.Context, cfg app.Config, a *app.Admin, _ []string) error {
-		ref, err := c.named(ctx, cfg, a)
-		if err != nil {
-			return err
-		}
+	cmd.RunE = c.inWorkspace(func(ctx context.Context, a *admin, _ []string) error {
 		var of *uuid.UUID
 		if session != "" {
 			of = new(uuid.MustParse(session))
 		}
-		list, err := a.EgressRequests(ctx, ref, of, limit)
+		list, err := a.Runner.Requests(ctx, a.Workspace.ID, of, limit)
 		if err != nil {
 			return err
 		}

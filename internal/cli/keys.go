@@ -7,10 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
-
-	"github.com/parley-server/parley/internal/app"
 	"github.com/parley-server/parley/internal/store/apikey"
+	"github.com/spf13/cobra"
 )
 
 func (c *command) keys() *cobra.Command {
@@ -43,24 +41,20 @@ func (c *command) keysCreate() *cobra.Command {
 			if name == "" {
 				return &problem{Exit: exitUsage, Code: "USAGE", What: "The key needs a name.", Why: "Lists and logs call it by its name.", Do: "Give one: --name \"web site\"."}
 			}
-			if granted, err = app.Scopes(scopes); err != nil {
+			if granted, err = apikey.ParseScopes(scopes); err != nil {
 				return err
 			}
 			life, err = duration(expires)
 			return err
 		},
-		RunE: c.onDatabase(func(ctx context.Context, cfg app.Config, a *app.Admin, _ []string) error {
-			ref, err := c.named(ctx, cfg, a)
-			if err != nil {
-				return err
-			}
-			key, text, err := a.CreateKey(ctx, ref, name, granted, life)
+		RunE: c.inWorkspace(func(ctx context.Context, a *admin, _ []string) error {
+			key, text, err := a.Keys.Create(ctx, apikey.Grant{Workspace: a.Workspace.ID, Name: name, Scopes: granted, Life: life})
 			if err != nil {
 				return err
 			}
 			fmt.Fprintln(c.Stdout, text)
 			fmt.Fprintf(c.Stderr, "Made the key %s %q for %s with %s; it expires: %s.\nIt is not shown again: keep it now.\n",
-				key.ID, key.Name, ref, app.ScopeNames(key.Scopes), day(key.ExpiresAt))
+				key.ID, key.Name, a.Workspace.Slug, key.Scopes.Names(), day(key.ExpiresAt))
 			return nil
 		}),
 	}
@@ -78,20 +72,16 @@ func (c *command) keysList() *cobra.Command {
 		Example: `  parley keys list
   parley keys list --workspace sales --json`,
 		Args: nothing,
-		RunE: c.onDatabase(func(ctx context.Context, cfg app.Config, a *app.Admin, _ []string) error {
-			ref, err := c.named(ctx, cfg, a)
-			if err != nil {
-				return err
-			}
-			keys, err := a.ListKeys(ctx, ref)
+		RunE: c.inWorkspace(func(ctx context.Context, a *admin, _ []string) error {
+			keys, err := a.Keys.List(ctx, a.Workspace.ID)
 			if err != nil {
 				return err
 			}
 			now := time.Now()
-			return c.list(keys, len(keys), "The workspace "+ref+" has no keys. Make one: parley keys create --name NAME",
+			return c.list(keys, len(keys), "The workspace "+a.Workspace.Slug+" has no keys. Make one: parley keys create --name NAME",
 				[]string{"ID", "NAME", "KEY", "SCOPES", "STATUS", "EXPIRES", "LAST USED", "CREATED"}, func(i int) []string {
 					k := keys[i]
-					return []string{k.ID, k.Name, k.Hint(), app.ScopeNames(k.Scopes), keyStatus(k, now), day(k.ExpiresAt), day(k.LastUsedAt), day(&k.CreatedAt)}
+					return []string{k.ID, k.Name, k.Hint(), k.Scopes.Names(), keyStatus(k, now), day(k.ExpiresAt), day(k.LastUsedAt), day(&k.CreatedAt)}
 				})
 		}),
 	}
@@ -123,7 +113,7 @@ func (c *command) keysRotate() *cobra.Command {
   parley keys rotate 7F3kQ2zB --overlap 7d
   parley keys rotate 7F3kQ2zB --overlap now     the old key ends now`,
 		Args: exactly("ID"),
-		RunE: c.onDatabase(func(ctx context.Context, cfg app.Config, a *app.Admin, args []string) error {
+		RunE: c.inWorkspace(func(ctx context.Context, a *admin, args []string) error {
 			if overlap == "now" {
 				overlap = "0s"
 			}
@@ -134,11 +124,7 @@ func (c *command) keysRotate() *cobra.Command {
 			if stay == nil {
 				return &problem{Exit: exitUsage, Code: "USAGE", What: "An overlap has an end.", Why: "--overlap never would leave two keys.", Do: "Give a time, such as 24h."}
 			}
-			ref, err := c.named(ctx, cfg, a)
-			if err != nil {
-				return err
-			}
-			key, text, err := a.RotateKey(ctx, ref, keyID(args[0]), *stay)
+			key, text, err := a.Keys.Rotate(ctx, a.Workspace.ID, keyID(args[0]), *stay)
 			if err != nil {
 				return err
 			}
@@ -164,12 +150,8 @@ func (c *command) keysRevoke() *cobra.Command {
 		Example: `  parley keys delete 7F3kQ2zB
   parley keys delete 7F3kQ2zB --workspace sales`,
 		Args: exactly("ID"),
-		RunE: c.onDatabase(func(ctx context.Context, cfg app.Config, a *app.Admin, args []string) error {
-			ref, err := c.named(ctx, cfg, a)
-			if err != nil {
-				return err
-			}
-			if err := a.RevokeKey(ctx, ref, keyID(args[0])); err != nil {
+		RunE: c.inWorkspace(func(ctx context.Context, a *admin, args []string) error {
+			if err := a.Keys.Revoke(ctx, a.Workspace.ID, keyID(args[0])); err != nil {
 				return err
 			}
 			fmt.Fprintf(c.Stderr, "Revoked the key %s.\n", keyID(args[0]))

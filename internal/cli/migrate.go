@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/parley-server/parley/internal/app"
+	"github.com/parley-server/parley/migrations"
 )
 
 func (c *command) migrate() *cobra.Command {
@@ -23,8 +23,8 @@ func (c *command) migrate() *cobra.Command {
 		Example: `  parley migrate up
   DATABASE_URL_FILE=/run/secrets/db parley migrate up`,
 		Args: nothing,
-		RunE: c.onDatabase(func(ctx context.Context, cfg app.Config, a *app.Admin, _ []string) error {
-			done, err := a.Migrate(ctx, cfg.Logger(c.Stderr))
+		RunE: c.onDatabase(func(ctx context.Context, a *admin, _ []string) error {
+			done, err := migrations.Up(ctx, a.DSN.Reveal(), migrations.Options{Log: a.Config.Logger(c.Stderr)})
 			if err != nil {
 				return err
 			}
@@ -38,8 +38,8 @@ func (c *command) migrate() *cobra.Command {
 		Example: `  parley migrate status
   parley migrate status --json`,
 		Args: nothing,
-		RunE: c.onDatabase(func(ctx context.Context, _ app.Config, a *app.Admin, _ []string) error {
-			steps, err := a.Migrations(ctx)
+		RunE: c.onDatabase(func(ctx context.Context, a *admin, _ []string) error {
+			steps, err := migrations.Status(ctx, a.DSN.Reveal())
 			if err != nil {
 				return err
 			}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/parley-server/parley/internal/app"
+	"github.com/parley-server/parley/internal/store/permission"
 )
 
 func (c *command) permissions() *cobra.Command {
@@ -39,12 +39,8 @@ func (c *command) permissionsList() *cobra.Command {
 		Example: `  parley permissions list
   parley permissions list --workspace sales --json`,
 		Args: nothing,
-		RunE: c.onDatabase(func(ctx context.Context, cfg app.Config, a *app.Admin, _ []string) error {
-			ref, err := c.named(ctx, cfg, a)
-			if err != nil {
-				return err
-			}
-			settings, err := a.ToolRules(ctx, ref)
+		RunE: c.inWorkspace(func(ctx context.Context, a *admin, _ []string) error {
+			settings, err := a.Permissions.Settings(ctx, a.Workspace.ID)
 			if err != nil {
 				return err
 			}
@@ -79,12 +75,12 @@ func (c *command) permissionsSet() *cobra.Command {
   parley permissions update bash deny            no call runs, even if a pattern covers it
   parley permissions update bash allow           every command runs; the sandbox alone holds it`,
 		Args: exactly("TOOL", "RULE"),
-		RunE: c.onDatabase(func(ctx context.Context, cfg app.Config, a *app.Admin, args []string) error {
-			ref, err := c.named(ctx, cfg, a)
-			if err != nil {
-				return err
+		RunE: c.inWorkspace(func(ctx context.Context, a *admin, args []string) error {
+			rule, ok := permission.ParseVerdict(args[1])
+			if !ok {
+				return &problem{Exit: exitUsage, Code: "REFUSED", What: "A rule is allow, ask or deny.", Do: "Correct the command and run it again."}
 			}
-			if err := a.SetToolRule(ctx, ref, args[0], args[1]); err != nil {
+			if err := a.Permissions.Set(ctx, a.Workspace.ID, args[0], rule); err != nil {
 				return err
 			}
 			fmt.Fprintf(c.Stderr, "The rule of %s is %s now.\n", args[0], args[1])
@@ -102,12 +98,8 @@ func (c *command) permissionsReset() *cobra.Command {
 		Example: `  parley permissions reset bash
   parley permissions reset wiki_write --workspace sales`,
 		Args: exactly("TOOL"),
-		RunE: c.onDatabase(func(ctx context.Context, cfg app.Config, a *app.Admin, args []string) error {
-			ref, err := c.named(ctx, cfg, a)
-			if err != nil {
-				return err
-			}
-			if err := a.ResetToolRule(ctx, ref, args[0]); err != nil {
+		RunE: c.inWorkspace(func(ctx context.Context, a *admin, args []string) error {
+			if err := a.Permissions.Reset(ctx, a.Workspace.ID, args[0]); err != nil {
 				return err
 			}
 			fmt.Fprintf(c.Stderr, "%s has its built-in rule.\n", args[0])

@@ -14,6 +14,8 @@ import (
 
 	"github.com/parley-server/parley/client"
 	"github.com/parley-server/parley/internal/app"
+	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/store/apikey"
 )
 
 // The exit codes, as in `parley help exit-codes`.
@@ -120,7 +122,7 @@ func explain(err error) *problem {
 		}
 		return p
 	}
-	if sentence, ok := app.Refusal(err); ok {
+	if sentence := storeRefusal(err); sentence != "" {
 		return &problem{Exit: exitUsage, Code: "REFUSED", What: sentence, Do: "Correct the command and run it again."}
 	}
 	if e, ok := errors.AsType[*client.Error](err); ok {
@@ -135,6 +137,29 @@ func explain(err error) *problem {
 			Do: "Start the server with parley serve, or set PARLEY_URL to where it is."}
 	}
 	return &problem{Exit: exitFailed, Code: "FAILED", What: "The command failed.", Why: sentence(err)}
+}
+
+// storeRefusal returns the sentence of an error of a store that the caller can correct, with a line for
+// each violation, or "".
+func storeRefusal(err error) string {
+	f := fault.From(err)
+	switch {
+	case f != nil && len(f.Detail.Violations) > 1:
+		lines := make([]string, len(f.Detail.Violations))
+		for i, v := range f.Detail.Violations {
+			lines[i] = v.Message
+		}
+		return strings.Join(lines, "\n")
+	case f != nil:
+		return f.Message
+	case errors.Is(err, apikey.ErrNotFound):
+		return "The workspace has no such key, or it is revoked or expired."
+	case errors.Is(err, apikey.ErrReplaced):
+		return "The key is rotated already; rotate its replacement."
+	case errors.Is(err, apikey.ErrOnlyOne):
+		return "A workspace has one webhook_token, which is not rotated: revoke it, then create another."
+	}
+	return ""
 }
 
 func explainAnswer(e *client.Error) *problem {

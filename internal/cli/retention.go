@@ -8,8 +8,6 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
-
-	"github.com/parley-server/parley/internal/app"
 )
 
 func (c *command) sessionsErase() *cobra.Command {
@@ -25,7 +23,7 @@ database, so it needs no running server. A running turn is canceled. A record re
 session existed, when, and which user erased it; docs/guides/retention.md describes the copies in
 PostgreSQL's own files and in backups.`,
 		Args: exactly("SESSION"),
-		RunE: c.onDatabase(func(ctx context.Context, _ app.Config, a *app.Admin, args []string) error {
+		RunE: c.onDatabase(func(ctx context.Context, a *admin, args []string) error {
 			id, err := uuid.Parse(args[0])
 			if err != nil {
 				return noSessionID(args[0])
@@ -33,7 +31,7 @@ PostgreSQL's own files and in backups.`,
 			if err := c.confirmed(yes, fmt.Sprintf("Erase the content of session %s permanently?", id), "Nothing was erased."); err != nil {
 				return err
 			}
-			done, err := a.EraseSession(ctx, id, c.actor())
+			done, err := a.Sessions.Erase(ctx, id, c.actor())
 			if err != nil {
 				return err
 			}
@@ -70,8 +68,8 @@ func (c *command) retention() *cobra.Command {
 PARLEY_REPLAY_WINDOW and PARLEY_AUDIT_RETENTION as they are set for this command. The
 servers remove what may go by their own settings, hourly.`,
 		Args: nothing,
-		RunE: c.onDatabase(func(ctx context.Context, cfg app.Config, a *app.Admin, _ []string) error {
-			r, err := a.Retention(ctx, cfg)
+		RunE: c.onDatabase(func(ctx context.Context, a *admin, _ []string) error {
+			r, err := a.Sessions.Retention(ctx)
 			if err != nil {
 				return err
 			}

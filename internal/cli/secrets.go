@@ -6,11 +6,9 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/spf13/cobra"
-
-	"github.com/parley-server/parley/internal/app"
 	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/store/vault"
+	"github.com/spf13/cobra"
 )
 
 func (c *command) secrets() *cobra.Command {
@@ -53,28 +51,21 @@ of several lines, such as a private key, is sent in request bodies only: --in-bo
 			}
 			return nil
 		},
-		RunE: c.onDatabase(func(ctx context.Context, cfg app.Config, a *app.Admin, args []string) error {
-			ref, err := c.named(ctx, cfg, a)
-			if err != nil {
-				return err
-			}
+		RunE: c.inWorkspace(func(ctx context.Context, a *admin, args []string) error {
 			r.Name = args[0]
 			if len(r.Hosts) == 0 {
-				if err := newNeedsHosts(r.Name, a.KnownSecret(ctx, ref, r.Name)); err != nil {
+				if err := newNeedsHosts(r.Name, a.Secrets.Known(ctx, a.Workspace.ID, []string{r.Name})); err != nil {
 					return err
 				}
 			}
 			if !noValue {
-				if r.Value, err = c.hiddenInput(ctx, "Value of "+r.Name, file); err != nil {
+				value, err := c.hiddenInput(ctx, "Value of "+r.Name, file)
+				if err != nil {
 					return err
 				}
+				r.Value = value
 			}
-			var made vault.Credential
-			if len(r.Hosts) == 0 {
-				made, err = a.SetSecret(ctx, ref, r.Name, r.Value)
-			} else {
-				made, err = a.RegisterSecret(ctx, ref, r)
-			}
+			made, err := storeSecret(ctx, a, r)
 			if err != nil {
 				return err
 			}
@@ -98,6 +89,21 @@ of several lines, such as a private key, is sent in request bodies only: --in-bo
 	return cmd
 }
 
+// commandLine is the author of these changes in the audit table.
+const commandLine = "command line"
+
+// storeSecret registers a secret that has hosts, and else gives a registered one another value.
+func storeSecret(ctx context.Context, a *admin, r vault.Registration) (vault.Credential, error) {
+	secrets, err := a.OpenVault(ctx)
+	if err != nil {
+		return vault.Credential{}, err
+	}
+	if len(r.Hosts) == 0 {
+		return secrets.Set(ctx, a.Workspace.ID, r.Name, r.Value, commandLine)
+	}
+	return secrets.Register(ctx, a.Workspace.ID, r, commandLine)
+}
+
 // newNeedsHosts returns the error for a new secret without hosts, before its value is read.
 func newNeedsHosts(name string, err error) error {
 	if f := fault.From(err); f == nil || f.Code != fault.UnknownSecret {
@@ -114,16 +120,12 @@ func (c *command) secretsList() *cobra.Command {
 		Example: `  parley secrets list
   parley secrets list --workspace sales --json`,
 		Args: nothing,
-		RunE: c.onDatabase(func(ctx context.Context, cfg app.Config, a *app.Admin, _ []string) error {
-			ref, err := c.named(ctx, cfg, a)
+		RunE: c.inWorkspace(func(ctx context.Context, a *admin, _ []string) error {
+			list, err := a.Secrets.List(ctx, a.Workspace.ID)
 			if err != nil {
 				return err
 			}
-			list, err := a.Secrets(ctx, ref)
-			if err != nil {
-				return err
-			}
-			return c.list(list, len(list), "The workspace "+ref+" has no secrets. Register one: parley secrets set NAME --host HOST",
+			return c.list(list, len(list), "The workspace "+a.Workspace.Slug+" has no secrets. Register one: parley secrets set NAME --host HOST",
 				[]string{"NAME", "VALUE", "HOSTS", "ALSO IN", "VERSION", "CHANGED", "BY"}, func(i int) []string {
 					s := list[i]
 					value := "not yet"
@@ -162,18 +164,14 @@ func (c *command) secretsRemove() *cobra.Command {
 		Example: `  parley secrets delete GITHUB_TOKEN
   parley secrets delete GITHUB_TOKEN --yes      without asking`,
 		Args: exactly("NAME"),
-		RunE: c.onDatabase(func(ctx context.Context, cfg app.Config, a *app.Admin, args []string) error {
-			ref, err := c.named(ctx, cfg, a)
-			if err != nil {
-				return err
-			}
-			if err := a.KnownSecret(ctx, ref, args[0]); err != nil {
+		RunE: c.inWorkspace(func(ctx context.Context, a *admin, args []string) error {
+			if err := a.Secrets.Known(ctx, a.Workspace.ID, args); err != nil {
 				return err
 			}
 			if err := c.confirmed(yes, fmt.Sprintf("Remove %s and delete its value permanently?", args[0]), "Nothing was removed."); err != nil {
 				return err
 			}
-			if err := a.RemoveSecret(ctx, ref, args[0]); err != nil {
+			if err := a.Secrets.Remove(ctx, a.Workspace.ID, args[0], commandLine); err != nil {
 				return err
 			}
 			fmt.Fprintf(c.Stderr, "Removed %s.\n", args[0])

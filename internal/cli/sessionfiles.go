@@ -8,8 +8,6 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
-
-	"github.com/parley-server/parley/internal/app"
 )
 
 func (c *command) sessionsFiles() *cobra.Command {
@@ -31,19 +29,18 @@ shown in quotes, and get takes it so, too.`,
 			}
 			return exactly("SESSION", "get", "PATH")(cmd, args)
 		},
-		RunE: c.onDatabase(func(ctx context.Context, cfg app.Config, a *app.Admin, args []string) error {
+		RunE: c.inWorkspace(func(ctx context.Context, a *admin, args []string) error {
 			id, err := uuid.Parse(args[0])
 			if err != nil {
 				return noSessionID(args[0])
 			}
-			ref, err := c.named(ctx, cfg, a)
-			if err != nil {
+			if _, err := a.Sessions.Head(ctx, a.Workspace.ID, id); err != nil {
 				return err
 			}
 			if len(args) > 1 {
-				return c.printFile(ctx, a, ref, id, args[2])
+				return c.printFile(ctx, a, id, args[2])
 			}
-			return c.listFolder(ctx, a, ref, id)
+			return c.listFolder(ctx, a, id)
 		}),
 	}
 	workspaceFlag(cmd)
@@ -51,8 +48,8 @@ shown in quotes, and get takes it so, too.`,
 	return cmd
 }
 
-func (c *command) listFolder(ctx context.Context, a *app.Admin, workspace string, id uuid.UUID) error {
-	list, err := a.Folder(ctx, workspace, id)
+func (c *command) listFolder(ctx context.Context, a *admin, id uuid.UUID) error {
+	list, err := a.Folders.List(ctx, a.Workspace.ID, id)
 	if err != nil {
 		return err
 	}
@@ -72,7 +69,7 @@ func (c *command) listFolder(ctx context.Context, a *app.Admin, workspace string
 	})
 }
 
-func (c *command) printFile(ctx context.Context, a *app.Admin, workspace string, id uuid.UUID, path string) error {
+func (c *command) printFile(ctx context.Context, a *admin, id uuid.UUID, path string) error {
 	if terminal(c.Stdout) {
 		return &problem{Exit: exitUsage, Code: "USAGE", What: "A file is not written to a terminal.", Why: "An agent has made it, and it can steer the terminal.",
 			Do: "Add > FILE, or | less."}
@@ -80,7 +77,7 @@ func (c *command) printFile(ctx context.Context, a *app.Admin, workspace string,
 	if plain, err := strconv.Unquote(path); err == nil && strings.HasPrefix(path, `"`) {
 		path = plain
 	}
-	f, err := a.FolderFile(ctx, workspace, id, path)
+	f, err := a.Folders.Open(ctx, a.Workspace.ID, id, path)
 	if err != nil {
 		return err
 	}

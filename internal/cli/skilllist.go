@@ -8,10 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
-
-	"github.com/parley-server/parley/internal/app"
 	"github.com/parley-server/parley/internal/store/skill"
+	"github.com/spf13/cobra"
 )
 
 // skillShown is a skill in --json.
@@ -33,12 +31,8 @@ func (c *command) skillsList() *cobra.Command {
 		Example: `  parley skills list
   parley skills list --json`,
 		Args: nothing,
-		RunE: c.onDatabase(func(ctx context.Context, cfg app.Config, a *app.Admin, _ []string) error {
-			ref, err := c.named(ctx, cfg, a)
-			if err != nil {
-				return err
-			}
-			list, err := a.ListSkills(ctx, ref)
+		RunE: c.inWorkspace(func(ctx context.Context, a *admin, _ []string) error {
+			list, err := a.Skills.List(ctx, a.Workspace.ID)
 			if err != nil {
 				return err
 			}
@@ -97,15 +91,11 @@ func (c *command) skillsShow() *cobra.Command {
   parley skills show monthly_report --version 2 > SKILL.md
   parley skills show monthly_report --history`,
 		Args: exactly("NAME"),
-		RunE: c.onDatabase(func(ctx context.Context, cfg app.Config, a *app.Admin, args []string) error {
-			ref, err := c.named(ctx, cfg, a)
-			if err != nil {
-				return err
-			}
+		RunE: c.inWorkspace(func(ctx context.Context, a *admin, args []string) error {
 			if history {
-				return c.skillHistory(ctx, a, ref, args[0])
+				return c.skillHistory(ctx, a, args[0])
 			}
-			v, err := a.Skill(ctx, ref, args[0], version)
+			v, err := a.Skills.Get(ctx, a.Workspace.ID, args[0], version)
 			if err != nil {
 				return err
 			}
@@ -151,8 +141,8 @@ type changeShown struct {
 	At      time.Time `json:"at"`
 }
 
-func (c *command) skillHistory(ctx context.Context, a *app.Admin, ref, name string) error {
-	changes, err := a.SkillHistory(ctx, ref, name)
+func (c *command) skillHistory(ctx context.Context, a *admin, name string) error {
+	changes, err := a.Skills.History(ctx, a.Workspace.ID, name)
 	if err != nil {
 		return err
 	}
@@ -177,12 +167,8 @@ func (c *command) skillsPublish() *cobra.Command {
 		Example: `  parley skills publish monthly_report
   parley skills publish monthly_report --version 2     back to an earlier one`,
 		Args: exactly("NAME"),
-		RunE: c.onDatabase(func(ctx context.Context, cfg app.Config, a *app.Admin, args []string) error {
-			ref, err := c.named(ctx, cfg, a)
-			if err != nil {
-				return err
-			}
-			p, err := a.PublishSkill(ctx, ref, args[0], version, c.actor())
+		RunE: c.inWorkspace(func(ctx context.Context, a *admin, args []string) error {
+			p, err := a.Skills.Publish(ctx, a.Workspace.ID, args[0], version, c.actor())
 			if err != nil {
 				return err
 			}
@@ -202,12 +188,8 @@ func (c *command) skillsArchive() *cobra.Command {
 		Example: `  parley skills archive monthly_report
   parley skills archive monthly_report --workspace sales`,
 		Args: exactly("NAME"),
-		RunE: c.onDatabase(func(ctx context.Context, cfg app.Config, a *app.Admin, args []string) error {
-			ref, err := c.named(ctx, cfg, a)
-			if err != nil {
-				return err
-			}
-			if err := a.ArchiveSkill(ctx, ref, args[0], c.actor()); err != nil {
+		RunE: c.inWorkspace(func(ctx context.Context, a *admin, args []string) error {
+			if err := a.Skills.Archive(ctx, a.Workspace.ID, args[0], c.actor()); err != nil {
 				return err
 			}
 			fmt.Fprintf(c.Stderr, "Archived %s.\n", plainLine(args[0]))

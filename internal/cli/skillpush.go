@@ -10,10 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/spf13/cobra"
-
-	"github.com/parley-server/parley/internal/app"
 	"github.com/parley-server/parley/internal/store/skill"
+	"github.com/spf13/cobra"
 )
 
 func (c *command) skillsPush() *cobra.Command {
@@ -27,7 +25,7 @@ func (c *command) skillsPush() *cobra.Command {
 checked before the first is stored. A skill whose newest version says the same gets
 no new one.`,
 		Args: atLeast("DIR"),
-		RunE: c.onDatabase(func(ctx context.Context, cfg app.Config, a *app.Admin, args []string) error {
+		RunE: c.inWorkspace(func(ctx context.Context, a *admin, args []string) error {
 			files, err := c.skillFiles(args)
 			if err != nil {
 				return err
@@ -35,12 +33,8 @@ no new one.`,
 			if wrong := lint(files); len(wrong) > 0 {
 				return &problem{Exit: exitUsage, Code: "INVALID_SKILL", What: "Nothing was pushed.", Why: strings.Join(wrong, "\n"), Do: "Correct it and push again."}
 			}
-			ref, err := c.named(ctx, cfg, a)
-			if err != nil {
-				return err
-			}
 			for _, f := range files {
-				p, err := a.PushSkill(ctx, ref, skill.Upload{Document: f.document, Draft: draft, By: c.actor()})
+				p, err := a.Skills.Push(ctx, a.Workspace.ID, skill.Upload{Document: f.document, Draft: draft, By: c.actor()})
 				if err != nil {
 					return err
 				}
@@ -83,13 +77,9 @@ func (c *command) skillsPull() *cobra.Command {
 		Example: `  parley skills pull --to skills
   parley skills pull monthly_report --force`,
 		Args: cobra.ArbitraryArgs,
-		RunE: c.onDatabase(func(ctx context.Context, cfg app.Config, a *app.Admin, names []string) error {
-			ref, err := c.named(ctx, cfg, a)
-			if err != nil {
-				return err
-			}
+		RunE: c.inWorkspace(func(ctx context.Context, a *admin, names []string) error {
 			if len(names) == 0 {
-				list, err := a.ListSkills(ctx, ref)
+				list, err := a.Skills.List(ctx, a.Workspace.ID)
 				if err != nil {
 					return err
 				}
@@ -100,7 +90,7 @@ func (c *command) skillsPull() *cobra.Command {
 				}
 			}
 			for _, name := range names {
-				v, err := a.Skill(ctx, ref, name, 0)
+				v, err := a.Skills.Get(ctx, a.Workspace.ID, name, 0)
 				if err != nil {
 					return err
 				}

@@ -6,10 +6,8 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/spf13/cobra"
-
-	"github.com/parley-server/parley/internal/app"
 	"github.com/parley-server/parley/internal/store/vault"
+	"github.com/spf13/cobra"
 )
 
 func (c *command) vault() *cobra.Command {
@@ -57,8 +55,12 @@ key of PARLEY_VAULT_KEY_FILE. The values themselves are not decrypted. Servers m
 meanwhile; all of them must have been started with that key. It may be broken off and
 run again.`,
 		Args: nothing,
-		RunE: c.onDatabase(func(ctx context.Context, _ app.Config, a *app.Admin, _ []string) error {
-			done, err := a.RotateVault(ctx)
+		RunE: c.onDatabase(func(ctx context.Context, a *admin, _ []string) error {
+			secrets, err := a.OpenVault(ctx)
+			if err != nil {
+				return err
+			}
+			done, err := secrets.Rotate(ctx)
 			if errors.Is(err, vault.ErrStillSealing) {
 				return &problem{Exit: exitFailed, Code: "FAILED", What: "The rotation is not finished.", Why: "A server goes on encrypting under an old key.",
 					Do: "Start every server again with the new key first, then run parley vault rotate again."}

@@ -6,8 +6,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-
-	"github.com/parley-server/parley/internal/app"
 )
 
 func (c *command) webhookToken() *cobra.Command {
@@ -33,17 +31,13 @@ func (c *command) webhookTokenCreate() *cobra.Command {
 		Example: `  parley keys webhook-token create
   parley keys webhook-token create --workspace sales > token`,
 		Args: nothing,
-		RunE: c.onDatabase(func(ctx context.Context, cfg app.Config, a *app.Admin, _ []string) error {
-			ref, err := c.named(ctx, cfg, a)
-			if err != nil {
-				return err
-			}
-			key, text, err := a.CreateWebhookToken(ctx, ref)
+		RunE: c.inWorkspace(func(ctx context.Context, a *admin, _ []string) error {
+			key, text, err := a.Keys.CreateWebhookToken(ctx, a.Workspace.ID)
 			if err != nil {
 				return err
 			}
 			fmt.Fprintln(c.Stdout, text)
-			fmt.Fprintf(c.Stderr, "Made the webhook_token of %s with %s.\nIt is not shown again: keep it now.\n", ref, app.ScopeNames(key.Scopes))
+			fmt.Fprintf(c.Stderr, "Made the webhook_token of %s with %s.\nIt is not shown again: keep it now.\n", a.Workspace.Slug, key.Scopes.Names())
 			return nil
 		}),
 	}
@@ -59,12 +53,8 @@ func (c *command) webhookTokenStatus() *cobra.Command {
 		Example: `  parley keys webhook-token show
   parley keys webhook-token show --json`,
 		Args: nothing,
-		RunE: c.onDatabase(func(ctx context.Context, cfg app.Config, a *app.Admin, _ []string) error {
-			ref, err := c.named(ctx, cfg, a)
-			if err != nil {
-				return err
-			}
-			key, err := a.WebhookToken(ctx, ref)
+		RunE: c.inWorkspace(func(ctx context.Context, a *admin, _ []string) error {
+			key, err := a.Keys.WebhookToken(ctx, a.Workspace.ID)
 			if err != nil {
 				return err
 			}
@@ -72,7 +62,7 @@ func (c *command) webhookTokenStatus() *cobra.Command {
 				return printJSON(c.Stdout, map[string]any{"data": key})
 			}
 			fmt.Fprintf(c.Stdout, "%s  %s, %s; created %s, last used %s\n",
-				key.Hint(), keyStatus(key, time.Now()), app.ScopeNames(key.Scopes), day(&key.CreatedAt), day(key.LastUsedAt))
+				key.Hint(), keyStatus(key, time.Now()), key.Scopes.Names(), day(&key.CreatedAt), day(key.LastUsedAt))
 			return nil
 		}),
 	}
@@ -89,12 +79,8 @@ func (c *command) webhookTokenRevoke() *cobra.Command {
 		Example: `  parley keys webhook-token delete
   parley keys webhook-token delete --workspace sales`,
 		Args: nothing,
-		RunE: c.onDatabase(func(ctx context.Context, cfg app.Config, a *app.Admin, _ []string) error {
-			ref, err := c.named(ctx, cfg, a)
-			if err != nil {
-				return err
-			}
-			key, err := a.RevokeWebhookToken(ctx, ref)
+		RunE: c.inWorkspace(func(ctx context.Context, a *admin, _ []string) error {
+			key, err := a.Keys.RevokeWebhookToken(ctx, a.Workspace.ID)
 			if err != nil {
 				return err
 			}

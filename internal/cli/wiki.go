@@ -10,8 +10,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-
-	"github.com/parley-server/parley/internal/app"
 )
 
 func (c *command) wiki() *cobra.Command {
@@ -35,16 +33,12 @@ func (c *command) wikiPut() *cobra.Command {
   parley wiki put policies/travel.txt travel.txt
   git log --oneline | parley wiki put wiki/changes.md`,
 		Args: between(1, "PATH", "FILE"),
-		RunE: c.onDatabase(func(ctx context.Context, cfg app.Config, a *app.Admin, args []string) error {
-			ref, err := c.named(ctx, cfg, a)
-			if err != nil {
-				return err
-			}
+		RunE: c.inWorkspace(func(ctx context.Context, a *admin, args []string) error {
 			content, err := c.document(args[1:])
 			if err != nil {
 				return err
 			}
-			d, err := a.PutDocument(ctx, ref, args[0], string(content))
+			d, err := a.Wiki.Put(ctx, a.Workspace.ID, args[0], string(content))
 			if err != nil {
 				return err
 			}
@@ -81,12 +75,8 @@ func (c *command) wikiGet() *cobra.Command {
 		Example: `  parley wiki show wiki/onboarding.md
   parley wiki show policies/travel.txt > travel.txt`,
 		Args: exactly("PATH"),
-		RunE: c.onDatabase(func(ctx context.Context, cfg app.Config, a *app.Admin, args []string) error {
-			ref, err := c.named(ctx, cfg, a)
-			if err != nil {
-				return err
-			}
-			d, err := a.Document(ctx, ref, args[0])
+		RunE: c.inWorkspace(func(ctx context.Context, a *admin, args []string) error {
+			d, err := a.Wiki.Get(ctx, a.Workspace.ID, args[0])
 			if err != nil {
 				return err
 			}
@@ -110,19 +100,15 @@ func (c *command) wikiDelete() *cobra.Command {
 		Example: `  parley wiki delete wiki/onboarding.md
   parley wiki delete policies/travel.txt --yes      without asking`,
 		Args: exactly("PATH"),
-		RunE: c.onDatabase(func(ctx context.Context, cfg app.Config, a *app.Admin, args []string) error {
-			ref, err := c.named(ctx, cfg, a)
-			if err != nil {
-				return err
-			}
-			d, err := a.Document(ctx, ref, args[0])
+		RunE: c.inWorkspace(func(ctx context.Context, a *admin, args []string) error {
+			d, err := a.Wiki.Get(ctx, a.Workspace.ID, args[0])
 			if err != nil {
 				return err
 			}
 			if err := c.confirmed(yes, fmt.Sprintf("Delete %s, %q, permanently?", d.Path, d.Title), "Nothing was deleted."); err != nil {
 				return err
 			}
-			if err := a.DeleteDocument(ctx, ref, args[0]); err != nil {
+			if err := a.Wiki.Delete(ctx, a.Workspace.ID, args[0]); err != nil {
 				return err
 			}
 			fmt.Fprintf(c.Stderr, "Deleted %s.\n", plainLine(args[0]))
@@ -150,16 +136,12 @@ func (c *command) wikiList() *cobra.Command {
 		Example: `  parley wiki list
   parley wiki list policies/ --json`,
 		Args: between(0, "PREFIX"),
-		RunE: c.onDatabase(func(ctx context.Context, cfg app.Config, a *app.Admin, args []string) error {
-			ref, err := c.named(ctx, cfg, a)
-			if err != nil {
-				return err
-			}
+		RunE: c.inWorkspace(func(ctx context.Context, a *admin, args []string) error {
 			prefix := ""
 			if len(args) > 0 {
 				prefix = args[0]
 			}
-			docs, err := a.Documents(ctx, ref, prefix)
+			docs, err := a.Wiki.List(ctx, a.Workspace.ID, prefix)
 			if err != nil {
 				return err
 			}

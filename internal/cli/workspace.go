@@ -37,12 +37,12 @@ func (c *command) workspaceCreate() *cobra.Command {
 		Args: exactly("NAME"),
 	}
 	change := c.changeFlags(cmd)
-	cmd.RunE = c.onDatabase(func(ctx context.Context, _ app.Config, a *app.Admin, args []string) error {
+	cmd.RunE = c.onDatabase(func(ctx context.Context, a *admin, args []string) error {
 		set, err := change()
 		if err != nil {
 			return err
 		}
-		w, err := a.CreateWorkspace(ctx, args[0], set)
+		w, err := a.Workspaces.Add(ctx, args[0], set)
 		if err != nil {
 			return err
 		}
@@ -63,7 +63,7 @@ func (c *command) workspaceShow() *cobra.Command {
 		Example: `  parley workspace show sales
   parley workspace show sales --json`,
 		Args: exactly("NAME"),
-		RunE: c.onDatabase(func(ctx context.Context, _ app.Config, a *app.Admin, args []string) error {
+		RunE: c.onDatabase(func(ctx context.Context, a *admin, args []string) error {
 			w, err := a.Workspaces.Find(ctx, args[0])
 			if err != nil {
 				return err
@@ -127,8 +127,12 @@ func (c *command) workspaceUpdate() *cobra.Command {
 		}
 		return err
 	}
-	cmd.RunE = c.onDatabase(func(ctx context.Context, _ app.Config, a *app.Admin, args []string) error {
-		w, err := a.UpdateWorkspace(ctx, args[0], set)
+	cmd.RunE = c.onDatabase(func(ctx context.Context, a *admin, args []string) error {
+		w, err := a.Workspaces.Find(ctx, args[0])
+		if err != nil {
+			return err
+		}
+		w, err = a.Workspaces.Update(ctx, w.ID, set)
 		if err != nil {
 			return err
 		}
@@ -190,7 +194,7 @@ func (c *command) changeFlags(cmd *cobra.Command) (change func() (workspace.Chan
 		given(cmd, "open-streams", &set.OpenStreams, streams)
 		given(cmd, "separate-approver", &set.SeparateApprover, separate)
 		given(cmd, "admin-patterns", &set.AdminPatterns, patterns)
-		return set, nil
+		return set, app.CheckModel(set)
 	}
 }
 
@@ -208,7 +212,7 @@ func (c *command) workspaceList() *cobra.Command {
 		Example: `  parley workspace list
   parley workspace list --json`,
 		Args: nothing,
-		RunE: c.onDatabase(func(ctx context.Context, _ app.Config, a *app.Admin, _ []string) error {
+		RunE: c.onDatabase(func(ctx context.Context, a *admin, _ []string) error {
 			all, err := a.Workspaces.List(ctx)
 			if err != nil {
 				return err

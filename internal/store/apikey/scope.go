@@ -3,6 +3,9 @@ package apikey
 import (
 	"slices"
 	"strings"
+
+	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/search"
 )
 
 // Scope is one right of a key.
@@ -87,4 +90,44 @@ func scopesOf(list []string) Scopes {
 		s[i] = Scope(name)
 	}
 	return s
+}
+
+// allScopes is the name that stands for every scope.
+const allScopes = "all"
+
+// ParseScopes reads names of scopes; all stands for every one. Its error lists each unknown name.
+func ParseScopes(names []string) (Scopes, error) {
+	var scopes Scopes
+	var wrong []fault.Violation
+	for _, name := range names {
+		switch {
+		case name == allScopes:
+			scopes = append(scopes, All...)
+		case Scope(name).Known():
+			scopes = append(scopes, Scope(name))
+		default:
+			wrong = append(wrong, unknownScope(name))
+		}
+	}
+	if len(wrong) > 0 {
+		return nil, fault.Invalid(wrong...)
+	}
+	return scopes, nil
+}
+
+func unknownScope(name string) fault.Violation {
+	known := append([]string{allScopes}, All.Strings()...)
+	hint := " The scopes are " + strings.Join(known, ", ") + "."
+	if near := search.Nearest(name, known, 1); len(near) > 0 {
+		hint = " Did you mean " + near[0] + "?"
+	}
+	return fault.Violation{Param: "/scopes", Rule: "enum", Message: "There is no scope " + name + "." + hint}
+}
+
+// Names is the reverse of ParseScopes, for tables.
+func (s Scopes) Names() string {
+	if len(s) == len(All) {
+		return allScopes
+	}
+	return s.String()
 }

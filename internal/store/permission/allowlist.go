@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/parley-server/parley/db"
+	"github.com/parley-server/parley/internal/replan"
 )
 
 // MaxEntries is how many patterns of a workspace can be in force at once. Additions
@@ -67,6 +68,18 @@ func (s *Store) Add(ctx context.Context, tx pgx.Tx, r Rule) error {
 		return fmt.Errorf("add to the allow-list: %w", err)
 	}
 	return nil
+}
+
+// AddPattern is Add for an administrator, in a transaction of its own. It returns the pattern as it
+// is stored.
+func (s *Store) AddPattern(ctx context.Context, workspace uuid.UUID, pattern string) (string, error) {
+	p, err := Parse(pattern)
+	if err != nil {
+		return "", err
+	}
+	return p.String(), replan.InTx(ctx, s.pool, func(tx pgx.Tx) error {
+		return s.Add(ctx, tx, Rule{Workspace: workspace, Pattern: pattern})
+	})
 }
 
 // List returns a workspace's allow-list, oldest first, with what was revoked.

@@ -24,12 +24,13 @@ type Setting struct {
 
 // Store reads and writes permissions.
 type Store struct {
+	pool *pgxpool.Pool
 	q    *db.Queries
 	hits hits
 }
 
 // New makes a store.
-func New(pool *pgxpool.Pool) *Store { return &Store{q: db.New(replan.Pool{Pool: pool})} }
+func New(pool *pgxpool.Pool) *Store { return &Store{pool: pool, q: db.New(replan.Pool{Pool: pool})} }
 
 // Rules reads how a workspace treats tool calls now, in one query.
 func (s *Store) Rules(ctx context.Context, workspace uuid.UUID) (Rules, error) {

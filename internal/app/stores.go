@@ -1,0 +1,160 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/parley-server/parley/internal/devdb"
+	"github.com/parley-server/parley/internal/egress"
+	"github.com/parley-server/parley/internal/session"
+	"github.com/parley-server/parley/internal/store/apikey"
+	"github.com/parley-server/parley/internal/store/callback"
+	"github.com/parley-server/parley/internal/store/filestore"
+	"github.com/parley-server/parley/internal/store/permission"
+	"github.com/parley-server/parley/internal/store/skill"
+	"github.com/parley-server/parley/internal/store/vault"
+	"github.com/parley-server/parley/internal/store/wiki"
+	"github.com/parley-server/parley/internal/store/workspace"
+	"github.com/parley-server/parley/internal/toolenv"
+	"github.com/parley-server/parley/internal/toolenv/workdir"
+)
+
+// Stores are the owners of the tables, opened on the database without a server. The commands for
+// administrators call them. None of them runs anything in the background. Close them.
+type Stores struct {
+	DSN         Secret // the database
+	Workspaces  *workspace.Store
+	Keys        *apikey.Store
+	Wiki        *wiki.Store
+	Skills      *skill.Store
+	Permissions *permission.Store
+	Secrets     *vault.Store    // without master keys: it lists and removes; see OpenVault
+	Callbacks   *callback.Store // without master keys; see OpenCallbacks
+	Sessions    *session.Store  // with the retention of the settings
+	Folders     *workdir.Store  // the files of sessions' agents
+	Runner      *toolenv.Runner // for its records; it runs nothing
+
+	pool  *pgxpool.Pool
+	guard *egress.Guard
+	keys  Secret // master keys; "" where there are none
+	noKey string // how to make one
+	dev   *devdb.Server
+}
+
+// OpenStores connects to DATABASE_URL, else to the development database: that of
+// PARLEY_DATABASE_URL, or the one in dir, which is started if it does not run.
+func OpenStores(ctx context.Context, cfg Config, dir string) (_ *Stores, err error) {
+	s := &Stores{DSN: cfg.DatabaseURL, keys: cfg.VaultKey, noKey: noKey}
+	defer func() {
+		if err != nil {
+			s.Close()
+		}
+	}()
+	if s.DSN == "" {
+		if err := s.findDev(ctx, cfg, dir); err != nil {
+			return nil, err
+		}
+	}
+	if err := s.findKeys(dir); err != nil {
+		return nil, err
+	}
+	if s.pool, err = openPool(ctx, s.DSN, "parley command", commandConnections, nil); err != nil {
+		return nil, err
+	}
+	if _, err = reach(ctx, s.pool, 2*connectTimeout, nil); err != nil {
+		return nil, err
+	}
+	if s.guard, err = egress.New(egress.Config{}); err != nil { // nothing is sent from here
+		return nil, err
+	}
+	s.Workspaces, s.Keys, s.Wiki = workspace.New(s.pool), apikey.New(s.pool, nil), wiki.New(s.pool)
+	s.Skills, s.Permissions = skill.New(s.pool), permission.New(s.pool)
+	s.Secrets, s.Callbacks = vault.New(s.pool, nil), callback.NewStore(s.pool, nil, s.guard)
+	s.Folders, s.Runner = workdir.New(s.pool, workdir.Options{}), toolenv.New(toolenv.Config{Pool: s.pool})
+	kept := cfg.retention()
+	kept.Erase = []session.Eraser{filestore.New(s.pool, nil, filestore.Options{}).Erase, s.Callbacks.Erase, s.Folders.Erase, s.Runner.Erase}
+	s.Sessions = session.New(s.pool, kept)
+	return s, nil
+}
+
+// OpenVault opens the vault with the master keys, or fails with how to make one.
+func (s *Stores) OpenVault(ctx context.Context) (*vault.Store, error) {
+	if s.keys == "" {
+		return nil, &ConfigError{[]string{s.noKey}}
+	}
+	return openVault(ctx, s.pool, s.keys)
+}
+
+// OpenCallbacks opens the callbacks with the master keys, which their signing secrets need.
+func (s *Stores) OpenCallbacks(ctx context.Context) (*callback.Store, error) {
+	v, err := s.OpenVault(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return callback.NewStore(s.pool, v.Keyring(), s.guard), nil
+}
+
+// Close closes the connections, and stops the development database if no server uses it.
+func (s *Stores) Close() {
+	if s.pool != nil {
+		closePool(s.pool, time.Second)
+	}
+	if s.dev != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		_ = s.dev.Stop(ctx) // the guard finishes what is left
+	}
+}
+
+func (s *Stores) findDev(ctx context.Context, cfg Config, dir string) error {
+	env, err := ReadDevEnv(dir)
+	if err != nil {
+		return err
+	}
+	s.DSN = cfg.DevURL
+	if s.DSN != "" && s.DSN.Reveal() != env.DatabaseURL {
+		s.noKey = "PARLEY_DATABASE_URL names the database of a serve --dev, whose master key is in its own folder. " +
+			"Run the command there, or set PARLEY_VAULT_KEY_FILE to the " + devKeys(DevDir) + " of that folder."
+		return nil
+	}
+	if _, err := os.Stat(devPostgres(dir)); err == nil {
+		if s.dev, err = devdb.Start(ctx, cfg.devOptions(dir, nil)); err != nil {
+			return &StartError{Why: "The development database does not start:", Do: "Run parley serve --dev here, or set DATABASE_URL.", Err: err}
+		}
+		s.DSN = Secret(s.dev.DSN(devDatabase))
+		return nil
+	}
+	if cfg.DevURL == "" {
+		if err := env.CheckDatabase(); err != nil {
+			return err
+		}
+	}
+	if s.DSN = Secret(env.DatabaseURL); s.DSN == "" {
+		return &ConfigError{[]string{"DATABASE_URL is not set, and there is no development database in " + dir + "."}}
+	}
+	return nil
+}
+
+// findKeys uses the development keys for the development database, and for no other: the first keys
+// that a database sees are its own from then on.
+func (s *Stores) findKeys(dir string) error {
+	env, err := ReadDevEnv(dir)
+	if err != nil || s.keys != "" || s.DSN.Reveal() != env.DatabaseURL {
+		return err
+	}
+	if _, err := os.Stat(devKeys(dir)); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	s.keys, err = readKeys(devKeys(dir))
+	return err
+}
+
+// retention is what the settings say of it.
+func (c Config) retention() session.Options {
+	return session.Options{Replay: time.Duration(c.ReplayWindow), Audit: time.Duration(c.AuditRetention)}
+}
