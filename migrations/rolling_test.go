@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/eventlog"
 	"github.com/parley-server/parley/internal/session"
 	"github.com/parley-server/parley/internal/testing/dbtest"
 	"github.com/parley-server/parley/internal/testing/dbtest/bulk"
@@ -71,8 +72,9 @@ func TestRollingUpgrade(t *testing.T) {
 	if _, err := migrations.Up(ctx, dsn, migrations.Options{}); err != nil {
 		t.Fatal(err)
 	}
-	s := session.New(pool, session.Options{})
-	if err := s.Prepare(ctx); err != nil {
+	events := eventlog.New(pool, eventlog.Options{})
+	s := session.New(pool, events, session.Options{})
+	if err := events.Prepare(ctx); err != nil {
 		t.Fatal(err)
 	}
 	var begun []uuid.UUID

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/parley-server/parley/internal/event"
-	"github.com/parley-server/parley/internal/session"
+	"github.com/parley-server/parley/internal/eventlog"
 )
 
 const (
@@ -189,8 +189,8 @@ func gapSession(ctx context.Context, dsn string) (g *gapWorld, err error) {
 		return g, err
 	}
 	g.closers = append(g.closers, j.close)
-	store := j.(*sessionJournal).store
-	lease, from, err := beginTurn(ctx, store, j.(*sessionJournal).workspace.ID)
+	journal := j.(*sessionJournal)
+	lease, from, err := beginTurn(ctx, journal.store, journal.workspace.ID)
 	if err != nil {
 		return g, err
 	}
@@ -200,16 +200,16 @@ func gapSession(ctx context.Context, dsn string) (g *gapWorld, err error) {
 			return g, err
 		}
 		g.closers = append(g.closers, foreign.close)
-		w := foreign.store.Writer(lease)
+		w := foreign.log.Writer(lease)
 		g.writers = append(g.writers, func(ctx context.Context, b event.Body) error { return w.Append(ctx, b) })
 	}
-	g.rows = func(ctx context.Context) ([]event.Event, error) { return written(ctx, store, from) }
-	g.follow = func(ctx context.Context, each func([]event.Event)) error { return follow(ctx, store, from, each) }
+	g.rows = func(ctx context.Context) ([]event.Event, error) { return written(ctx, journal.log, from) }
+	g.follow = func(ctx context.Context, each func([]event.Event)) error { return follow(ctx, journal.log, from, each) }
 	return g, nil
 }
 
-func follow(ctx context.Context, store *session.Store, from session.From, each func([]event.Event)) error {
-	for evs, err := range store.Follow(ctx, from) {
+func follow(ctx context.Context, log *eventlog.Log, from eventlog.From, each func([]event.Event)) error {
+	for evs, err := range log.Follow(ctx, from) {
 		if err != nil {
 			return err
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/eventlog"
 	"github.com/parley-server/parley/internal/session"
 	"github.com/parley-server/parley/internal/store/workspace"
 )
@@ -79,9 +80,9 @@ func openStore(ctx context.Context, dsn string, conns int32) (*sessionJournal, e
 	if err != nil {
 		return nil, err
 	}
-	store := session.New(p, session.Options{})
-	j := &sessionJournal{pool: p, store: store, stop: background(ctx, p, store.Run)}
-	for began := time.Now(); !store.Listening(); sleep(ctx, time.Millisecond) {
+	log := eventlog.New(p, eventlog.Options{})
+	j := &sessionJournal{pool: p, log: log, store: session.New(p, log, session.Options{}), stop: background(ctx, p, log.Run)}
+	for began := time.Now(); !log.Listening(); sleep(ctx, time.Millisecond) {
 		if time.Since(began) > 10*time.Second || ctx.Err() != nil {
 			return nil, errors.Join(errors.New("LISTEN takes too long"), j.close())
 		}
@@ -111,6 +112,7 @@ func (j *naiveJournal) begin() (subject, uuid.UUID) {
 
 type sessionJournal struct {
 	pool      *pgxpool.Pool
+	log       *eventlog.Log
 	store     *session.Store
 	workspace workspace.Workspace
 	stop      func() error
@@ -124,15 +126,15 @@ func (j *sessionJournal) subject(ctx context.Context) (subject, error) {
 	if err != nil {
 		return subject{}, err
 	}
-	w := j.store.Writer(lease)
+	w := j.log.Writer(lease)
 	return subject{
 		append: func(ctx context.Context, b event.Body) error { return w.Append(ctx, b) },
-		read:   func(ctx context.Context) ([]event.Event, error) { return written(ctx, j.store, from) },
+		read:   func(ctx context.Context) ([]event.Event, error) { return written(ctx, j.log, from) },
 	}, nil
 }
 
 // beginTurn makes a session with a running turn of this process.
-func beginTurn(ctx context.Context, s *session.Store, workspace uuid.UUID) (lease session.Lease, from session.From, err error) {
+func beginTurn(ctx context.Context, s *session.Store, workspace uuid.UUID) (lease eventlog.Lease, from eventlog.From, err error) {
 	var id uuid.UUID
 	err = s.Open(ctx, session.Ref{Workspace: workspace}, func(tx *session.Tx) error {
 		turn := uuid.Must(uuid.NewV7())
@@ -158,9 +160,9 @@ func beginTurn(ctx context.Context, s *session.Store, workspace uuid.UUID) (leas
 }
 
 // written reads what a worker appended after its claim.
-func written(ctx context.Context, s *session.Store, from session.From) ([]event.Event, error) {
+func written(ctx context.Context, log *eventlog.Log, from eventlog.From) ([]event.Event, error) {
 	var all []event.Event
-	for evs, err := range s.After(ctx, from) {
+	for evs, err := range log.After(ctx, from) {
 		if err != nil {
 			return nil, err
 		}

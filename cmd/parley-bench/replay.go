@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/eventlog"
 	"github.com/parley-server/parley/internal/model"
 	"github.com/parley-server/parley/internal/model/builtin"
 	"github.com/parley-server/parley/internal/session"
@@ -98,7 +99,7 @@ func (r *reader) replay(ctx context.Context, cursor string) error {
 
 // seedDeltas makes a finished turn with one row for each delta, as slow models leave it.
 func seedDeltas(ctx context.Context, w *world, n int) (id uuid.UUID, seqs []int64, err error) {
-	store := session.New(w.pool, session.Options{}) // it does not run: nobody reads here
+	store := session.New(w.pool, eventlog.New(w.pool, eventlog.Options{}), session.Options{}) // it does not run: nobody reads here
 	lease, from, err := beginTurn(ctx, store, w.workspace.ID)
 	if err != nil {
 		return id, nil, err

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/parley-server/parley/internal/eventlog"
 	"github.com/parley-server/parley/internal/model"
 	"github.com/parley-server/parley/internal/model/builtin"
 	"github.com/parley-server/parley/internal/pulse"
@@ -76,13 +77,14 @@ func (s *service) buildStores(ctx context.Context) (err error) {
 		return err
 	}
 
+	s.events = eventlog.New(s.pool, eventlog.Options{Log: s.Log, Pulse: s.pulse})
 	kept := cfg.retention()
-	kept.Log, kept.Pulse, kept.Erase = s.Log, s.pulse, []session.Eraser{s.files.Erase, s.callbacks.Erase, s.folders.Erase, s.runner.Erase}
-	s.sessions = session.New(s.pool, kept)
-	if err := s.patiently(ctx, s.sessions.Prepare); err != nil {
+	kept.Log, kept.Erase = s.Log, []session.Eraser{s.files.Erase, s.callbacks.Erase, s.folders.Erase, s.runner.Erase}
+	s.sessions = session.New(s.pool, s.events, kept)
+	if err := s.patiently(ctx, s.events.Prepare); err != nil {
 		return err
 	}
-	s.limits = ratelimit.New(s.pool, ratelimit.Options{Node: s.sessions.Node(), Log: s.Log, Pulse: s.pulse,
+	s.limits = ratelimit.New(s.pool, ratelimit.Options{Node: s.events.Node(), Log: s.Log, Pulse: s.pulse,
 		Limits: ratelimit.Limits{Messages: cfg.MessagesPerMinute, Calls: cfg.CallsPerMinute, Streams: cfg.OpenStreams}})
 	s.failures = ratelimit.NewFailures(cfg.FailedKeysPerMinute)
 	if s.proxies, err = cfg.trustedProxies(); err != nil {
@@ -111,7 +113,7 @@ func (s *service) buildTurns() (err error) {
 	s.banner.model(name, because)
 
 	turns := turn.Config{
-		Pool: s.pool, Sessions: s.sessions, Workspaces: s.workspaces, Model: models.Model, Tools: s.tools, Runner: s.runner,
+		Pool: s.pool, EventLog: s.events, Sessions: s.sessions, Workspaces: s.workspaces, Model: models.Model, Tools: s.tools, Runner: s.runner,
 		Skills: s.skills, Permissions: permission.New(s.pool), Vault: s.secrets, Files: s.files, Callbacks: s.callbacks,
 		Base: s.base(), Tell: a2a.Tell(s.sessions, s.files, s.base()),
 		Log: s.Log, Pulse: s.pulse, Workers: cfg.Workers, Queue: cfg.Queue, ModelCalls: cfg.ModelCalls, Lease: cfg.TurnLease, Window: cfg.ApprovalWindow, Grace: drainTime,

@@ -16,7 +16,8 @@ import (
 // buildHandler makes the handler of all protocols.
 func (s *service) buildHandler() (http.Handler, error) {
 	srv, err := server.New(server.Config{
-		Sessions: s.sessions, Workspaces: s.workspaces, Keys: s.keys, Turns: s.turns, Skills: s.skills, Files: s.files, Callbacks: s.callbacks,
+		EventLog: s.events, Sessions: s.sessions, Workspaces: s.workspaces, Keys: s.keys,
+		Turns: s.turns, Skills: s.skills, Files: s.files, Callbacks: s.callbacks,
 		Limits: s.limits, Failures: s.failures, TrustedProxies: s.proxies, Local: s.DevDir != "", Log: s.Log, Version: ThisBuild().Version,
 		BaseURL: s.Config.BaseURL, Keepalive: s.Config.SSEKeepAlive, WriteTimeout: s.Config.SSEWriteTimeout,
 	})

@@ -13,7 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/parley-server/parley/internal/session"
+	"github.com/parley-server/parley/internal/eventlog"
 )
 
 // commandConnections is the size of the pool of an administrator's command.
@@ -44,7 +44,7 @@ func openPool(ctx context.Context, dsn Secret, name string, size int, log *slog.
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	checkLineage := session.CheckLineage(log)
+	checkLineage := eventlog.CheckLineage(log)
 	config.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
 		return errors.Join(nativeUUID(ctx, conn), checkLineage(ctx, conn))
 	}

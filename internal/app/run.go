@@ -20,9 +20,10 @@ const (
 
 // run starts every part and waits for the end: of ctx, or of a part that fails.
 func (s *service) run(ctx context.Context) error {
-	failed := make(chan error, 8)
+	failed := make(chan error, 9)
 	base := context.WithoutCancel(ctx)
-	stores := start(base, failed, "the log of sessions", s.sessions.Run)
+	events := start(base, failed, "the log of events", s.events.Run)
+	sessions := start(base, failed, "the housekeeping of sessions", s.sessions.Run)
 	keys := start(base, failed, "the watch on keys", s.keys.Run)
 	files := start(base, failed, "the files", s.files.Run)
 	folders := start(base, failed, "the folders of sessions", s.folders.Run)
@@ -63,7 +64,8 @@ func (s *service) run(ctx context.Context) error {
 		endStreams()
 		err = errors.Join(err, s.hangUp(base), web.stop(time.Second))
 	}
-	err = errors.Join(err, keys.stop(storeTime), files.stop(storeTime), folders.stop(storeTime), runner.stop(storeTime), stores.stop(storeTime))
+	err = errors.Join(err, keys.stop(storeTime), files.stop(storeTime), folders.stop(storeTime), runner.stop(storeTime),
+		sessions.stop(storeTime), events.stop(storeTime))
 	if s.box != nil {
 		err = errors.Join(err, s.box.Close())
 	}
@@ -78,7 +80,7 @@ func (s *service) awaitListening(ctx context.Context) {
 	defer cancel()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
-	for !s.sessions.Listening() {
+	for !s.events.Listening() {
 		select {
 		case <-ctx.Done():
 			return

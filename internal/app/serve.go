@@ -13,6 +13,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/parley-server/parley/internal/eventlog"
 	"github.com/parley-server/parley/internal/outage"
 	"github.com/parley-server/parley/internal/pgerr"
 	"github.com/parley-server/parley/internal/pulse"
@@ -53,6 +54,7 @@ type service struct {
 	pool   *pgxpool.Pool
 
 	pulse      *pulse.Pulse
+	events     *eventlog.Log
 	sessions   *session.Store
 	keys       *apikey.Store
 	limits     *ratelimit.Store

@@ -11,6 +11,7 @@ import (
 
 	"github.com/parley-server/parley/internal/devdb"
 	"github.com/parley-server/parley/internal/egress"
+	"github.com/parley-server/parley/internal/eventlog"
 	"github.com/parley-server/parley/internal/session"
 	"github.com/parley-server/parley/internal/store/apikey"
 	"github.com/parley-server/parley/internal/store/callback"
@@ -78,7 +79,7 @@ func OpenStores(ctx context.Context, cfg Config, dir string) (_ *Stores, err err
 	s.Folders, s.Runner = workdir.New(s.pool, workdir.Options{}), toolenv.New(toolenv.Config{Pool: s.pool})
 	kept := cfg.retention()
 	kept.Erase = []session.Eraser{filestore.New(s.pool, nil, filestore.Options{}).Erase, s.Callbacks.Erase, s.Folders.Erase, s.Runner.Erase}
-	s.Sessions = session.New(s.pool, kept)
+	s.Sessions = session.New(s.pool, eventlog.New(s.pool, eventlog.Options{}), kept)
 	return s, nil
 }
 

@@ -7,17 +7,17 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/eventlog"
 	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/pgerr"
-	"github.com/parley-server/parley/internal/session"
 	"github.com/parley-server/parley/internal/turn"
 )
 
 // AwaitTurn follows a turn until it ends or visit returns one of its events, which AwaitTurn then
 // returns. The events of a turn that has ended may be removed: its outcome is still stored.
-func (s *Server) AwaitTurn(ctx context.Context, from session.From, turn uuid.UUID, visit func([]event.Event) (*event.Event, error)) (*event.Event, error) {
+func (s *Server) AwaitTurn(ctx context.Context, from eventlog.From, turn uuid.UUID, visit func([]event.Event) (*event.Event, error)) (*event.Event, error) {
 	for evs, err := range s.Events(ctx, from, turn) {
-		if errors.Is(err, session.ErrGone) {
+		if errors.Is(err, eventlog.ErrGone) {
 			return nil, nil
 		}
 		if err != nil {

@@ -8,20 +8,20 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/eventlog"
 	"github.com/parley-server/parley/internal/pgerr"
-	"github.com/parley-server/parley/internal/session"
 )
 
 // Events is the one loop behind streams and blocking calls. It yields committed events, internal
 // kinds included, in order and without a gap, and ends after the turn's done. While the database is
 // away it waits for a while.
-func (s *Server) Events(ctx context.Context, from session.From, turn uuid.UUID) iter.Seq2[[]event.Event, error] {
+func (s *Server) Events(ctx context.Context, from eventlog.From, turn uuid.UUID) iter.Seq2[[]event.Event, error] {
 	return func(yield func([]event.Event, error) bool) {
 		var since time.Time // when the database went away
 		for {
 			var failed error
 			began := time.Now()
-			for evs, err := range s.Sessions.Follow(ctx, from) {
+			for evs, err := range s.EventLog.Follow(ctx, from) {
 				if err != nil {
 					failed = err
 					break

@@ -11,11 +11,11 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/eventlog"
 	"github.com/parley-server/parley/internal/server"
 	"github.com/parley-server/parley/internal/server/agui"
 	"github.com/parley-server/parley/internal/server/aisdk"
 	"github.com/parley-server/parley/internal/server/openai"
-	"github.com/parley-server/parley/internal/session"
 	"github.com/parley-server/parley/internal/testing/golden"
 )
 
@@ -39,7 +39,7 @@ type reading struct {
 // readings are the streams of a conversation: who leaves at a question answers it and comes back.
 func readings(t *testing.T, c golden.Conversation) (list []reading) {
 	t.Helper()
-	base := server.Reading{Turn: golden.Turn, From: session.From{Session: golden.Session}, Structured: strings.HasPrefix(c.Says, "in a schema")}
+	base := server.Reading{Turn: golden.Turn, From: eventlog.From{Session: golden.Session}, Structured: strings.HasPrefix(c.Says, "in a schema")}
 	if c.Rejected != nil {
 		if err := json.Unmarshal(c.Rejected, &base.Rejected); err != nil {
 			t.Fatal(err)

@@ -11,7 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/parley-server/parley/internal/event"
-	"github.com/parley-server/parley/internal/session"
+	"github.com/parley-server/parley/internal/eventlog"
 	"github.com/parley-server/parley/internal/store/apikey"
 	"github.com/parley-server/parley/internal/store/ratelimit"
 )
@@ -300,7 +300,7 @@ func TestStreamsAreCutOff(t *testing.T) {
 		t.Fatalf("%v: %v", ids, err)
 	}
 	for _, id := range ids {
-		for evs, err := range s.Sessions.Follow(t.Context(), session.From{Session: id}) {
+		for evs, err := range s.EventLog.Follow(t.Context(), eventlog.From{Session: id}) {
 			if err != nil {
 				t.Fatal(err)
 			}

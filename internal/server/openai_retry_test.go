@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/parley-server/parley/internal/event"
-	"github.com/parley-server/parley/internal/session"
+	"github.com/parley-server/parley/internal/eventlog"
 	"github.com/parley-server/parley/internal/store/apikey"
 )
 
@@ -88,11 +88,11 @@ func (s *service) lose(t *testing.T, c call) {
 // over waits for the end of the newest turn.
 func (s *service) over(t *testing.T) {
 	t.Helper()
-	var from session.From
+	var from eventlog.From
 	if err := s.Pool.QueryRow(t.Context(), "SELECT session_id, start_seq - 1, created_at FROM turns ORDER BY created_at DESC LIMIT 1").Scan(&from.Session, &from.Seq, &from.Since); err != nil {
 		t.Fatal(err)
 	}
-	for evs, err := range s.Sessions.Follow(t.Context(), from) {
+	for evs, err := range s.EventLog.Follow(t.Context(), from) {
 		if err != nil {
 			t.Fatal(err)
 		}

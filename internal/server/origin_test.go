@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/parley-server/parley/internal/eventlog"
 	"github.com/parley-server/parley/internal/server"
 	"github.com/parley-server/parley/internal/session"
 	"github.com/parley-server/parley/internal/store/apikey"
@@ -45,7 +46,7 @@ func TestDevelopmentModeAnswersNoForeignPage(t *testing.T) {
 		{"127.0.0.1:8080", "", []string{"Origin", "null"}, 403},
 	} {
 		d, err := server.New(server.Config{
-			Sessions: &session.Store{}, Workspaces: &workspace.Store{}, Keys: &apikey.Store{}, Turns: &turn.Service{}, Skills: &skill.Store{},
+			EventLog: &eventlog.Log{}, Sessions: &session.Store{}, Workspaces: &workspace.Store{}, Keys: &apikey.Store{}, Turns: &turn.Service{}, Skills: &skill.Store{},
 			Files: &filestore.Store{}, Callbacks: &callback.Store{}, BaseURL: c.base, Local: true,
 		})
 		if err != nil {

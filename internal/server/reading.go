@@ -9,7 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/parley-server/parley/internal/event"
-	"github.com/parley-server/parley/internal/session"
+	"github.com/parley-server/parley/internal/eventlog"
 	"github.com/parley-server/parley/internal/store/filestore"
 )
 
@@ -30,7 +30,7 @@ type Row struct {
 // waits for an answer.
 type Reading struct {
 	Turn uuid.UUID
-	From session.From
+	From eventlog.From
 	// After is a question that the reader was asked in an earlier stream; uuid.Nil: none. The
 	// rows up to it are Seen.
 	After uuid.UUID
@@ -51,7 +51,7 @@ type Reading struct {
 // Session returns the session whose turn is read.
 func (rd Reading) Session() uuid.UUID { return rd.From.Session }
 
-// TurnRows yields what is read as it is committed. It ends with session.ErrGone where rows are
+// TurnRows yields what is read as it is committed. It ends with eventlog.ErrGone where rows are
 // missing.
 func (s *Server) TurnRows(ctx context.Context, c Caller, rd Reading) iter.Seq2[[]Row, error] {
 	return func(yield func([]Row, error) bool) {

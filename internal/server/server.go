@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/eventlog"
 	"github.com/parley-server/parley/internal/outage"
 	"github.com/parley-server/parley/internal/session"
 	"github.com/parley-server/parley/internal/store/apikey"
@@ -31,6 +32,7 @@ import (
 
 // Config is what the protocols share. The stores and Turns are required.
 type Config struct {
+	EventLog   *eventlog.Log
 	Sessions   *session.Store
 	Workspaces *workspace.Store
 	Keys       *apikey.Store
@@ -67,8 +69,8 @@ type Server struct {
 // New returns a server. Streams end when the request's context does: end it with the process.
 // Keys.Run must be running for revoked keys to lose their streams.
 func New(cfg Config) (*Server, error) {
-	if cfg.Sessions == nil || cfg.Workspaces == nil || cfg.Keys == nil || cfg.Turns == nil || cfg.Skills == nil || cfg.Files == nil || cfg.Callbacks == nil {
-		return nil, errors.New("server: Sessions, Workspaces, Keys, Turns, Skills, Files and Callbacks are required")
+	if cfg.EventLog == nil || cfg.Sessions == nil || cfg.Workspaces == nil || cfg.Keys == nil || cfg.Turns == nil || cfg.Skills == nil || cfg.Files == nil || cfg.Callbacks == nil {
+		return nil, errors.New("server: EventLog, Sessions, Workspaces, Keys, Turns, Skills, Files and Callbacks are required")
 	}
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)

@@ -7,7 +7,7 @@ import (
 	"net/http"
 
 	"github.com/parley-server/parley/internal/event"
-	"github.com/parley-server/parley/internal/session"
+	"github.com/parley-server/parley/internal/eventlog"
 	"github.com/parley-server/parley/internal/sse"
 )
 
@@ -39,7 +39,7 @@ func (s *Server) StreamReading(w http.ResponseWriter, r *Request, rd Reading, en
 	err := StreamTurn(s, w, r.Context(), Stream{Session: rd.Session(), Turn: rd.Turn, Key: r.Caller.Key},
 		func(ctx context.Context) iter.Seq2[[]Row, error] { return s.TurnRows(ctx, r.Caller, rd) },
 		func(sw *sse.Writer) BatchEncoder[Row] { return &rowEncoder{sw, enc} })
-	if err != nil && !errors.Is(err, session.ErrGone) {
+	if err != nil && !errors.Is(err, eventlog.ErrGone) {
 		panic(http.ErrAbortHandler)
 	}
 	return nil

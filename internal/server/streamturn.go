@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/parley-server/parley/internal/session"
+	"github.com/parley-server/parley/internal/eventlog"
 	"github.com/parley-server/parley/internal/sse"
 	"github.com/parley-server/parley/internal/store/apikey"
 )
@@ -32,7 +32,7 @@ type BatchEncoder[T any] interface {
 }
 
 // StreamTurn follows a turn and writes its frames until the turn ends. It returns why the stream
-// ended before: session.ErrGone if the encoder has written so.
+// ended before: eventlog.ErrGone if the encoder has written so.
 func StreamTurn[T any](s *Server, w http.ResponseWriter, ctx context.Context, about Stream,
 	follow func(context.Context) iter.Seq2[[]T, error], encoder func(*sse.Writer) BatchEncoder[T],
 ) error {
@@ -42,7 +42,7 @@ func StreamTurn[T any](s *Server, w http.ResponseWriter, ctx context.Context, ab
 			return err
 		}
 		for batch, err := range follow(ctx) {
-			if errors.Is(err, session.ErrGone) {
+			if errors.Is(err, eventlog.ErrGone) {
 				return errors.Join(err, enc.Gone(err), sw.Flush())
 			}
 			if err != nil {
@@ -80,7 +80,7 @@ func (s *Server) WriteStream(w http.ResponseWriter, ctx context.Context, about S
 func (s *Server) logStreamEnd(ctx context.Context, about Stream, err error) {
 	level, why := slog.LevelDebug, "stream closed: client gone or server stopping"
 	switch {
-	case errors.Is(err, session.ErrGone):
+	case errors.Is(err, eventlog.ErrGone):
 		level, why = slog.LevelWarn, "stream closed: events removed"
 	case errors.Is(err, apikey.ErrDead):
 		level, why = slog.LevelInfo, "stream closed: key not valid any more"

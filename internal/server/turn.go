@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/eventlog"
 	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/session"
 	"github.com/parley-server/parley/internal/store/apikey"
@@ -84,7 +85,7 @@ func inTheWay(err error) *session.ActiveTurn {
 
 // reading is a turn from its first row.
 func reading(t session.Turn) Reading {
-	rd := Reading{Turn: t.ID, From: session.From{Session: t.SessionID, Seq: t.StartSeq - 1, Since: t.CreatedAt}, Structured: t.ResponseSchema != nil, starter: t.KeyID}
+	rd := Reading{Turn: t.ID, From: eventlog.From{Session: t.SessionID, Seq: t.StartSeq - 1, Since: t.CreatedAt}, Structured: t.ResponseSchema != nil, starter: t.KeyID}
 	if t.Rejected != nil {
 		_ = json.Unmarshal(t.Rejected, &rd.Rejected) // it was written as this
 	}
@@ -163,7 +164,7 @@ func (s *Server) CurrentTurn(ctx context.Context, c Caller, id uuid.UUID) (p Tur
 	if err != nil || h.Erased || h.Status() != session.Thinking {
 		return p, false, err
 	}
-	p.Reading = Reading{Turn: h.Turn, From: session.From{Session: id, Seq: h.StartSeq - 1, Since: h.TurnAt}}
+	p.Reading = Reading{Turn: h.Turn, From: eventlog.From{Session: id, Seq: h.StartSeq - 1, Since: h.TurnAt}}
 	if err := s.describe(ctx, c, &p.Reading); err != nil {
 		return p, false, err
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/parley-server/parley/db"
 	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/eventlog"
 )
 
 // Pending is what a turn waits for.
@@ -35,7 +36,7 @@ func (tx *Tx) pending(ctx context.Context, turn uuid.UUID) (*Pending, error) {
 // Park stops a turn that ran for so long until its question is answered, or for window at most. The
 // question, its event and the turn's state are one commit, so every reader of the event can answer
 // it. ok is false if the lease is not the newest.
-func (tx *Tx) Park(ctx context.Context, l Lease, ran time.Duration, ask event.InputRequired, window time.Duration) (asked event.Event, ok bool, err error) {
+func (tx *Tx) Park(ctx context.Context, l eventlog.Lease, ran time.Duration, ask event.InputRequired, window time.Duration) (asked event.Event, ok bool, err error) {
 	n, err := tx.q.TurnPark(ctx, l.Turn, l.Epoch, ran.Seconds(), Park.from())
 	if err != nil {
 		return asked, false, fmt.Errorf("park turn: %w", err)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/parley-server/parley/db"
 	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/eventlog"
 	"github.com/parley-server/parley/internal/pgerr"
 	"github.com/parley-server/parley/internal/replan"
 )
@@ -29,22 +30,22 @@ func (n NewTurn) Simple() bool {
 // Begin starts a Simple turn in a new session, in one transaction with others that begin now. It
 // returns where the turn's stream begins. Tx.Begin starts all other turns. An error that is
 // ErrUnknownOutcome means that the turn may be stored.
-func (s *Store) Begin(ctx context.Context, workspace, session uuid.UUID, n NewTurn) (From, error) {
+func (s *Store) Begin(ctx context.Context, workspace, session uuid.UUID, n NewTurn) (eventlog.From, error) {
 	n.Message.Content = event.Plain(n.Message.Content)
 	c := beginChange{workspace: workspace, session: session, turn: n}
 	var err error
 	if c.message.Data, err = event.Encode(n.Message); err != nil {
-		return From{}, err
+		return eventlog.From{}, err
 	}
 	if c.open.Data, err = event.Encode(event.Open{SessionID: session}); err != nil {
-		return From{}, err
+		return eventlog.From{}, err
 	}
 	c, err = s.begins.do(ctx, c)
 	return c.from(), err
 }
 
-func (c *beginChange) from() From {
-	return From{Session: c.session, Seq: c.open.Seq - 1, Since: c.open.At}
+func (c *beginChange) from() eventlog.From {
+	return eventlog.From{Session: c.session, Seq: c.open.Seq - 1, Since: c.open.At}
 }
 
 // begin makes the transaction of some first turns.
@@ -65,7 +66,7 @@ func (s *Store) begin(ctx context.Context, changes []*beginChange) error {
 			r := of[c.turn.ID]
 			c.message = event.Event{Seq: r.MessageSeq, Ord: 1, Session: c.session, Turn: c.turn.ID, At: r.At, Kind: event.KindMessage, Data: c.message.Data}
 			c.open = event.Event{Seq: r.OpenSeq, Ord: 2, Session: c.session, Turn: c.turn.ID, At: r.At, Kind: event.KindOpen, Data: c.open.Data}
-			s.topics.hold(c.from()) // before the commit: afterwards a worker may write at once
+			s.events.Expect(c.from()) // before the commit: afterwards a worker may write at once
 		}
 		written = true
 		return nil
@@ -77,7 +78,7 @@ func (s *Store) begin(ctx context.Context, changes []*beginChange) error {
 		return err
 	}
 	for _, c := range changes {
-		s.published(c.session, []event.Event{c.message, c.open})
+		s.events.Publish(c.session, []event.Event{c.message, c.open})
 	}
 	return nil
 }

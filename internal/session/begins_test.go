@@ -12,37 +12,40 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/eventlog"
 	"github.com/parley-server/parley/internal/pgerr"
 	"github.com/parley-server/parley/internal/session"
 	"github.com/parley-server/parley/internal/testing/dbtest"
 	"github.com/parley-server/parley/internal/testing/dbtest/faultproxy"
+	"github.com/parley-server/parley/internal/testing/sessiontest"
+	"github.com/parley-server/parley/internal/testing/wait"
 )
 
 // opening is the first turn of a new session.
 type opening struct {
 	workspace, session uuid.UUID
 	turn               session.NewTurn
-	from               session.From
+	from               eventlog.From
 	err                error
 }
 
 func (w *world) opening(content string) *opening {
 	turn := session.NewTurn{ID: uuid.Must(uuid.NewV7()), Message: event.Message{Content: content}, Named: "mine", Key: "k", Scopes: []string{"chat", "read"},
 		RequestHash: []byte{0, 1}, MaxResponseSeconds: 600, MaxTurns: 50}
-	o := &opening{workspace: w.workspace.ID, session: uuid.Must(uuid.NewV7()), turn: turn}
+	o := &opening{workspace: w.Workspace.ID, session: uuid.Must(uuid.NewV7()), turn: turn}
 	o.turn.Job = session.Job{Args: []byte(`{"turn_id":"` + turn.ID.String() + `"}`), Due: time.Unix(0, 0)}
 	return o
 }
 
-func (o *opening) begin(ctx context.Context, s *session.Store) {
+func (o *opening) begin(ctx context.Context, s *sessiontest.Replica) {
 	o.from, o.err = s.Begin(ctx, o.workspace, o.session, o.turn)
 }
 
 // isOpen checks what is stored of a first turn: all that Tx.Begin would store, or nothing.
-func (w *world) isOpen(t testing.TB, s *session.Store, o *opening) (stored bool) {
+func (w *world) isOpen(t testing.TB, s *sessiontest.Replica, o *opening) (stored bool) {
 	t.Helper()
 	var jobs, turns, messages int
-	err := w.pool.QueryRow(t.Context(), `SELECT
+	err := w.Pool.QueryRow(t.Context(), `SELECT
 		(SELECT count(*) FROM river_job j WHERE j.args->>'turn_id' = $1::text),
 		(SELECT count(*) FROM turns t JOIN river_job j ON j.id = t.job_id JOIN sessions s ON s.turn_id = t.id
 		 WHERE t.id = $1::uuid AND t.state = 'queued' AND t.key_id = 'k' AND t.scopes = '{chat,read}' AND t.request_hash = '\x0001'
@@ -53,7 +56,7 @@ func (w *world) isOpen(t testing.TB, s *session.Store, o *opening) (stored bool)
 	if err != nil {
 		t.Fatal(err)
 	}
-	rows := w.rows(t, s, session.From{Session: o.session})
+	rows := s.Rows(t, eventlog.From{Session: o.session})
 	stored = len(rows) == 2 && rows[0].Kind == event.KindMessage && rows[1].Kind == event.KindOpen && rows[0].Ord == 1 && rows[1].Ord == 2 && rows[0].Seq < rows[1].Seq
 	if !stored && len(rows) != 0 || jobs != turns || messages != 2*turns || stored != (turns == 1) {
 		t.Errorf("%q: %d jobs, %d turns, %d messages, %d events", o.turn.Message.Content, jobs, turns, messages, len(rows))
@@ -62,7 +65,7 @@ func (w *world) isOpen(t testing.TB, s *session.Store, o *opening) (stored bool)
 }
 
 // gatherBegins begins turns in one transaction, which waits until release is called.
-func (w *world) gatherBegins(ctx context.Context, t testing.TB, s *session.Store, all []*opening) (done *errgroup.Group, release func()) {
+func (w *world) gatherBegins(ctx context.Context, t testing.TB, s *sessiontest.Replica, all []*opening) (done *errgroup.Group, release func()) {
 	t.Helper()
 	first := w.opening("in front")
 	release = w.hold(t)
@@ -72,7 +75,7 @@ func (w *world) gatherBegins(ctx context.Context, t testing.TB, s *session.Store
 	for _, o := range all {
 		done.Go(func() error { o.begin(ctx, s); return nil })
 	}
-	await(t, "the others queue", func() bool { return session.BeginsWaiting(s) == len(all) })
+	wait.For(t, "the others queue", func() bool { return session.BeginsWaiting(s.Store) == len(all) })
 	return done, release
 }
 
@@ -81,7 +84,7 @@ func (w *world) gatherBegins(ctx context.Context, t testing.TB, s *session.Store
 func TestBeginsOfOneTransaction(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	s := w.replica(t)
+	s := w.Replica(t)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	one, rejected, two, late := w.opening("one"), w.opening("rejected"), w.opening("two"), w.opening("late")
@@ -89,7 +92,7 @@ func TestBeginsOfOneTransaction(t *testing.T) {
 	done, release := w.gatherBegins(ctx, t, s, []*opening{one, rejected, two})
 	brief, giveUp := context.WithCancel(ctx)
 	done.Go(func() error { late.begin(brief, s); return nil })
-	await(t, "the last one queues", func() bool { return session.BeginsWaiting(s) == 4 })
+	wait.For(t, "the last one queues", func() bool { return session.BeginsWaiting(s.Store) == 4 })
 	giveUp()
 	release()
 	if err := done.Wait(); err != nil {
@@ -99,7 +102,7 @@ func TestBeginsOfOneTransaction(t *testing.T) {
 		if o.err != nil || !w.isOpen(t, s, o) {
 			t.Errorf("%q: %v", o.turn.Message.Content, o.err)
 		}
-		if rows := w.rows(t, s, o.from); o.from.Session != o.session || len(rows) != 1 || rows[0].Kind != event.KindOpen {
+		if rows := s.Rows(t, o.from); o.from.Session != o.session || len(rows) != 1 || rows[0].Kind != event.KindOpen {
 			t.Errorf("the stream of %q begins with %v", o.turn.Message.Content, rows)
 		}
 	}
@@ -116,13 +119,13 @@ func TestBeginsOfOneTransaction(t *testing.T) {
 func TestLostAnswerToBegins(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	control := w.replica(t)
-	proxy, dsn := dbtest.Proxy(t, w.dsn)
-	direct, err := pgx.ParseConfig(w.dsn)
+	control := w.Replica(t)
+	proxy, dsn := dbtest.Proxy(t, w.DSN)
+	direct, err := pgx.ParseConfig(w.DSN)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := session.New(dbtest.Pool(t, dsn+"&pool_max_conns=1"), session.Options{Listen: direct})
+	s := sessiontest.NewReplica(dbtest.Pool(t, dsn+"&pool_max_conns=1"), eventlog.Options{Listen: direct}, session.Options{})
 	var armed, received atomic.Bool // lose the commit of the next begins; only its answer
 	begins, commits := faultproxy.Executes("spoken AS ("), faultproxy.Executes("commit")
 	conn, committing := 0, false
@@ -162,7 +165,7 @@ func TestLostAnswerToBegins(t *testing.T) {
 			if !errors.Is(o.err, session.ErrUnknownOutcome) {
 				t.Errorf("%q: %v", o.turn.Message.Content, o.err)
 			}
-			await(t, "PostgreSQL is done with it", func() bool { return w.isOpen(t, control, o) == committed })
+			wait.For(t, "PostgreSQL is done with it", func() bool { return w.isOpen(t, control, o) == committed })
 		}
 	}
 }

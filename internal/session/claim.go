@@ -10,6 +10,7 @@ import (
 
 	"github.com/parley-server/parley/db"
 	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/eventlog"
 	"github.com/parley-server/parley/internal/replan"
 )
 
@@ -25,7 +26,7 @@ type ClaimRequest struct {
 // Claimed is the outcome of a ClaimRequest.
 type Claimed struct {
 	Turn   Turn
-	Lease  Lease
+	Lease  eventlog.Lease
 	Ours   bool // else the turn is not queued any more, or waits without a job until there is a place
 	Locked bool // another transaction holds the session's lock: nothing was done
 }
@@ -43,7 +44,7 @@ func (s *Store) ClaimTurns(ctx context.Context, claims []ClaimRequest, lease tim
 		return nil, err
 	}
 	for _, ev := range b.started {
-		s.published(ev.Session, []event.Event{ev})
+		s.events.Publish(ev.Session, []event.Event{ev})
 	}
 	return b.outcomes, nil
 }
@@ -82,7 +83,7 @@ func (b *claiming) write(ctx context.Context, q, later *db.Queries) error {
 		}
 		if t, ok := turns[c.Turn]; ok {
 			o.Turn, o.Ours = t, true
-			o.Lease = Lease{Session: c.Session, Turn: c.Turn, Epoch: t.Epoch}
+			o.Lease = eventlog.Lease{Session: c.Session, Turn: c.Turn, Epoch: t.Epoch}
 		} else {
 			unplaced = append(unplaced, c.Turn)
 		}
@@ -118,7 +119,7 @@ func (b *claiming) take(ctx context.Context, q, later *db.Queries, admitted map[
 	if len(admitted) == 0 {
 		return nil, nil
 	}
-	p := db.TurnsClaimParams{Node: b.s.node, LeaseSeconds: b.lease.Seconds(), States: Claim.from()}
+	p := db.TurnsClaimParams{Node: b.s.events.Node(), LeaseSeconds: b.lease.Seconds(), States: Claim.from()}
 	for turn, epoch := range admitted {
 		p.Ids, p.Epochs = append(p.Ids, turn), append(p.Epochs, epoch)
 	}
@@ -144,7 +145,7 @@ func (b *claiming) start(ctx context.Context, later *db.Queries, heads map[uuid.
 			continue
 		}
 		h := heads[o.Lease.Session]
-		data, err := event.Encode(event.Started{Epoch: o.Lease.Epoch, Node: strconv.Itoa(int(b.s.node))})
+		data, err := event.Encode(event.Started{Epoch: o.Lease.Epoch, Node: strconv.Itoa(int(b.s.events.Node()))})
 		if err != nil {
 			return err
 		}

@@ -8,14 +8,16 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/eventlog"
 	"github.com/parley-server/parley/internal/session"
+	"github.com/parley-server/parley/internal/testing/sessiontest"
 )
 
 // queue starts a session with a turn that waits for a worker.
-func (w *world) queue(t *testing.T, s *session.Store) session.ClaimRequest {
+func (w *world) queue(t *testing.T, s *sessiontest.Replica) session.ClaimRequest {
 	t.Helper()
 	c := session.ClaimRequest{Turn: uuid.Must(uuid.NewV7())}
-	err := s.Open(t.Context(), session.Ref{Workspace: w.workspace.ID}, func(tx *session.Tx) error {
+	err := s.Open(t.Context(), session.Ref{Workspace: w.Workspace.ID}, func(tx *session.Tx) error {
 		c.Session = tx.Session.ID
 		_, _, err := tx.Begin(t.Context(), session.NewTurn{ID: c.Turn, Message: event.Message{Content: "hello"}, MaxResponseSeconds: 600, MaxTurns: 50,
 			Job: session.Job{Args: []byte(`{}`)}})
@@ -32,13 +34,13 @@ func (w *world) queue(t *testing.T, s *session.Store) session.ClaimRequest {
 func TestClaimsOfOneTransaction(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	s := w.replica(t)
-	if _, err := w.pool.Exec(t.Context(), `UPDATE workspaces SET max_running = 2`); err != nil {
+	s := w.Replica(t)
+	if _, err := w.Pool.Exec(t.Context(), `UPDATE workspaces SET max_running = 2`); err != nil {
 		t.Fatal(err)
 	}
 	running, older, younger, locked, refused := w.queue(t, s), w.queue(t, s), w.queue(t, s), w.queue(t, s), w.queue(t, s)
-	w.claim(t, s, running.Session, running.Turn)
-	tx, err := w.pool.Begin(t.Context())
+	sessiontest.Claim(t, s, running.Session, running.Turn)
+	tx, err := w.Pool.Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +49,7 @@ func TestClaimsOfOneTransaction(t *testing.T) {
 		t.Fatal(err)
 	}
 	refused.Admit = func(workspace uuid.UUID) bool {
-		if workspace != w.workspace.ID {
+		if workspace != w.Workspace.ID {
 			t.Errorf("asked for a place of workspace %s", workspace)
 		}
 		return false
@@ -64,7 +66,7 @@ func TestClaimsOfOneTransaction(t *testing.T) {
 	if lease := got[3].Lease; lease.Session != older.Session || lease.Turn != older.Turn || lease.Epoch != got[3].Turn.Epoch || got[3].Turn.State != session.Running {
 		t.Errorf("claimed %+v, %s", lease, got[3].Turn.State)
 	}
-	rows, err := w.pool.Query(t.Context(), `
+	rows, err := w.Pool.Query(t.Context(), `
 		SELECT t.id FROM turns t JOIN sessions s ON s.id = t.session_id
 		WHERE t.job_id IS NULL AND t.state = 'queued' AND s.last_ord = (SELECT count(*) FROM events e WHERE e.session_id = s.id) ORDER BY t.created_at`)
 	if err != nil {
@@ -74,7 +76,7 @@ func TestClaimsOfOneTransaction(t *testing.T) {
 	if err != nil || len(waiting) != 2 || waiting[0] != younger.Turn || waiting[1] != refused.Turn {
 		t.Errorf("without a job wait %v, want %s and %s: %v", waiting, younger.Turn, refused.Turn, err)
 	}
-	if evs := w.rows(t, s, session.From{Session: older.Session}); evs[len(evs)-1].Kind != event.KindStarted {
+	if evs := s.Rows(t, eventlog.From{Session: older.Session}); evs[len(evs)-1].Kind != event.KindStarted {
 		t.Errorf("the last event of a claimed turn is %s", evs[len(evs)-1].Kind)
 	}
 }

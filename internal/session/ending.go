@@ -8,6 +8,7 @@ import (
 
 	"github.com/parley-server/parley/db"
 	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/eventlog"
 )
 
 // Ending is how a turn ends: by Complete, Fail or Cancel.
@@ -41,7 +42,7 @@ type Closing struct {
 
 // Closing reads what the end of a turn depends on.
 func (tx *Tx) Closing(ctx context.Context, t Turn) (c Closing, err error) {
-	log, err := tx.q.TurnEvents(ctx, t.SessionID, t.ID, t.CreatedAt.Add(-skew))
+	log, err := tx.q.TurnEvents(ctx, t.SessionID, t.ID, t.CreatedAt.Add(-eventlog.Skew))
 	if err != nil {
 		return c, fmt.Errorf("read the turn's log: %w", err)
 	}
@@ -147,7 +148,7 @@ func (sum *summary) ending(e Ending) []event.Body {
 func (tx *Tx) answer(c *Closing, e Ending) (msg db.MessageCloseParams, err error) {
 	t, sum := c.turn, c.sum
 	msg = db.MessageCloseParams{TurnID: t.ID, SessionID: t.SessionID, Replies: sum.Replies, Status: string(e.Trigger.to()),
-		Since: t.CreatedAt.Add(-skew), LastSeq: tx.Head(), StructuredResult: e.Structured}
+		Since: t.CreatedAt.Add(-eventlog.Skew), LastSeq: tx.Head(), StructuredResult: e.Structured}
 	if e.Failure != nil {
 		msg.Failure, msg.Error = &e.Failure.Message, new(string(e.Failure.Code))
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/parley-server/parley/db"
+	"github.com/parley-server/parley/internal/eventlog"
 	"github.com/parley-server/parley/internal/replan"
 )
 
@@ -45,7 +46,7 @@ func (s *Store) complete(ctx context.Context, changes []*endChange) error {
 	}
 	for i, c := range b.changes {
 		c.ended = true
-		s.published(b.txs[i].Session.ID, b.txs[i].news)
+		s.events.Publish(b.txs[i].Session.ID, b.txs[i].news)
 	}
 	return nil
 }
@@ -69,7 +70,7 @@ func (b *completing) write(ctx context.Context, on *replan.Tx, changes []*endCha
 	if err := later.TurnsLock(ctx, ids); err != nil {
 		return fmt.Errorf("lock turns: %w", err)
 	}
-	rows, err := q.TurnsClosing(ctx, int32(n+usualEvents), skew.Seconds())
+	rows, err := q.TurnsClosing(ctx, int32(n+usualEvents), eventlog.Skew.Seconds())
 	if err != nil {
 		return fmt.Errorf("lock turns: %w", err)
 	}

@@ -12,31 +12,34 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/eventlog"
 	"github.com/parley-server/parley/internal/pgerr"
 	"github.com/parley-server/parley/internal/session"
 	"github.com/parley-server/parley/internal/testing/dbtest"
 	"github.com/parley-server/parley/internal/testing/dbtest/faultproxy"
+	"github.com/parley-server/parley/internal/testing/sessiontest"
+	"github.com/parley-server/parley/internal/testing/wait"
 )
 
 // answered is a turn with a whole answer.
 type answered struct {
-	lease session.Lease
-	from  session.From
+	lease eventlog.Lease
+	from  eventlog.From
 	text  string
 	cost  float64
 	ended bool
 	err   error
 }
 
-func (w *world) answered(t testing.TB, s *session.Store, text string) *answered {
+func (w *world) answered(t testing.TB, s *sessiontest.Replica, text string) *answered {
 	t.Helper()
 	a := &answered{text: text, cost: 0.25}
-	a.lease, a.from = w.begin(t, s, "hello")
+	a.lease, a.from = w.Begin(t, s, "hello")
 	return a
 }
 
 // complete ends a turn. Its last events are stored with its end.
-func (a *answered) complete(ctx context.Context, s *session.Store) {
+func (a *answered) complete(ctx context.Context, s *sessiontest.Replica) {
 	t := session.Turn{ID: a.lease.Turn, SessionID: a.lease.Session, CreatedAt: a.from.Since}
 	e := session.Ending{Trigger: session.Complete, Epoch: a.lease.Epoch, Halted: true, Rest: []event.Body{
 		event.Text{Text: a.text}, event.Reply{Usage: event.Usage{InputTokens: 3, OutputTokens: 4, CostUSD: &a.cost}}}}
@@ -44,12 +47,12 @@ func (a *answered) complete(ctx context.Context, s *session.Store) {
 }
 
 // isWhole checks what is stored of a turn: its answer, once, or nothing of it.
-func (w *world) isWhole(t testing.TB, s *session.Store, a *answered) (ended bool) {
+func (w *world) isWhole(t testing.TB, s *sessiontest.Replica, a *answered) (ended bool) {
 	t.Helper()
 	var content, state string
 	var ord, input int64
 	var cost float64
-	err := w.pool.QueryRow(t.Context(), `
+	err := w.Pool.QueryRow(t.Context(), `
 		SELECT coalesce(m.content, ''), t.state, s.last_ord, s.input_tokens, coalesce(s.cost_usd, 0)
 		FROM turns t JOIN sessions s ON s.id = t.session_id JOIN messages m ON m.turn_id = t.id AND m.role = 'assistant'
 		WHERE t.id = $1`, a.lease.Turn).Scan(&content, &state, &ord, &input, &cost)
@@ -57,7 +60,7 @@ func (w *world) isWhole(t testing.TB, s *session.Store, a *answered) (ended bool
 		t.Fatal(err)
 	}
 	done, text := 0, ""
-	rows := w.rows(t, s, session.From{Session: a.lease.Session})
+	rows := s.Rows(t, eventlog.From{Session: a.lease.Session})
 	for i, ev := range rows {
 		if ev.Ord != int64(i)+1 {
 			t.Errorf("ordinal %d is in place %d", ev.Ord, i+1)
@@ -83,7 +86,7 @@ func (w *world) isWhole(t testing.TB, s *session.Store, a *answered) (ended bool
 // hold keeps turns from their beginning and their end until release is called.
 func (w *world) hold(t testing.TB) (release func()) {
 	t.Helper()
-	tx, err := w.pool.Begin(t.Context())
+	tx, err := w.Pool.Begin(t.Context())
 	if err == nil {
 		_, err = tx.Exec(t.Context(), `LOCK TABLE messages IN EXCLUSIVE MODE`)
 	}
@@ -96,16 +99,16 @@ func (w *world) hold(t testing.TB) (release func()) {
 // awaitHeld waits until a transaction waits for hold.
 func (w *world) awaitHeld(t testing.TB) {
 	t.Helper()
-	await(t, "the first transaction waits", func() bool {
+	wait.For(t, "the first transaction waits", func() bool {
 		var n int
-		err := w.pool.QueryRow(t.Context(), `SELECT count(*) FROM pg_locks l JOIN pg_database d ON d.oid = l.database
+		err := w.Pool.QueryRow(t.Context(), `SELECT count(*) FROM pg_locks l JOIN pg_database d ON d.oid = l.database
 			WHERE d.datname = current_database() AND l.relation = 'messages'::regclass AND NOT l.granted`).Scan(&n)
 		return err == nil && n > 0
 	})
 }
 
 // gather ends turns in one transaction, which waits until release is called.
-func (w *world) gather(ctx context.Context, t testing.TB, s, control *session.Store, all []*answered) (done *errgroup.Group, release func()) {
+func (w *world) gather(ctx context.Context, t testing.TB, s, control *sessiontest.Replica, all []*answered) (done *errgroup.Group, release func()) {
 	t.Helper()
 	first := w.answered(t, control, "in front")
 	release = w.hold(t)
@@ -115,7 +118,7 @@ func (w *world) gather(ctx context.Context, t testing.TB, s, control *session.St
 	for _, a := range all {
 		done.Go(func() error { a.complete(ctx, s); return nil })
 	}
-	await(t, "the others queue", func() bool { return session.EndsWaiting(s) == len(all) })
+	wait.For(t, "the others queue", func() bool { return session.EndsWaiting(s.Store) == len(all) })
 	return done, release
 }
 
@@ -124,7 +127,7 @@ func (w *world) gather(ctx context.Context, t testing.TB, s, control *session.St
 func TestEndsOfOneTransaction(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	s := w.replica(t)
+	s := w.Replica(t)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	good, locked, lost, followed, other := w.answered(t, s, "good"), w.answered(t, s, "locked"), w.answered(t, s, "lost"), w.answered(t, s, "followed"), w.answered(t, s, "other")
@@ -133,7 +136,7 @@ func TestEndsOfOneTransaction(t *testing.T) {
 	if err := s.Update(ctx, followed.lease.Session, func(tx *session.Tx) error { _, _, err := tx.Begin(ctx, behind); return err }); err != nil {
 		t.Fatal(err)
 	}
-	tx, err := w.pool.Begin(ctx)
+	tx, err := w.Pool.Begin(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -176,13 +179,13 @@ func TestEndsOfOneTransaction(t *testing.T) {
 func TestLostAnswerToEnds(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	control := w.replica(t)
-	proxy, dsn := dbtest.Proxy(t, w.dsn)
-	direct, err := pgx.ParseConfig(w.dsn)
+	control := w.Replica(t)
+	proxy, dsn := dbtest.Proxy(t, w.DSN)
+	direct, err := pgx.ParseConfig(w.DSN)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := session.New(dbtest.Pool(t, dsn+"&pool_max_conns=1"), session.Options{Listen: direct})
+	s := sessiontest.NewReplica(dbtest.Pool(t, dsn+"&pool_max_conns=1"), eventlog.Options{Listen: direct}, session.Options{})
 	var armed atomic.Pointer[faultproxy.Hook]
 	commits := faultproxy.Executes("UPDATE messages m\nSET failure = NULL")
 	matches := false
@@ -229,7 +232,7 @@ func TestLostAnswerToEnds(t *testing.T) {
 		armed.Store(nil)
 		for _, a := range all {
 			// PostgreSQL may still be at it: wait for its lock, as an Update would.
-			if _, err := w.pool.Exec(ctx, `SELECT FROM sessions WHERE id = $1 FOR UPDATE`, a.lease.Session); err != nil {
+			if _, err := w.Pool.Exec(ctx, `SELECT FROM sessions WHERE id = $1 FOR UPDATE`, a.lease.Session); err != nil {
 				t.Fatal(err)
 			}
 			ended := w.isWhole(t, control, a)

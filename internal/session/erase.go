@@ -10,9 +10,6 @@ import (
 	"github.com/parley-server/parley/internal/event"
 )
 
-// erased is the data of an event whose session is erased. No other event has it.
-const erased = "{}"
-
 // Erasure is what Erase has done.
 type Erasure struct {
 	At       time.Time
@@ -85,8 +82,8 @@ func (tx *Tx) erase(ctx context.Context, upto int64, by string) (at time.Time, e
 			return at, err
 		}
 	}
-	if err := tx.q.EventsErase(ctx, id, upto); err != nil {
-		return at, fmt.Errorf("erase events: %w", err)
+	if err := tx.s.events.Erase(ctx, tx.Tx, id, upto); err != nil {
+		return at, err
 	}
 	for _, erase := range []func(context.Context, uuid.UUID) error{tx.q.MessagesErase, tx.q.ApprovalsErase, tx.q.IdempotencyErase, tx.q.TurnsErase} {
 		if err := erase(ctx, id); err != nil {

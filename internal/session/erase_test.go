@@ -9,7 +9,10 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/eventlog"
 	"github.com/parley-server/parley/internal/session"
+	"github.com/parley-server/parley/internal/testing/sessiontest"
+	"github.com/parley-server/parley/internal/testing/wait"
 )
 
 // A caller whose session is erased while their message waits for it goes on in another
@@ -19,15 +22,15 @@ func TestACallerGoesOnInAnotherSession(t *testing.T) {
 	w := newWorld(t)
 	var erasing chan struct{}
 	waiting := func() bool {
-		return w.count(t, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE '%SessionLock%'`) > 0
+		return w.Count(t, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE '%SessionLock%'`) > 0
 	}
-	s := session.New(w.pool, session.Options{Erase: []session.Eraser{func(context.Context, pgx.Tx, uuid.UUID, uuid.UUID) error {
+	s := sessiontest.NewReplica(w.Pool, eventlog.Options{}, session.Options{Erase: []session.Eraser{func(context.Context, pgx.Tx, uuid.UUID, uuid.UUID) error {
 		close(erasing)
-		await(t, "the message waits for the lock", waiting)
+		wait.For(t, "the message waits for the lock", waiting)
 		return nil
 	}}})
 	say := func() (id uuid.UUID, err error) {
-		err = s.Open(t.Context(), session.Ref{Workspace: w.workspace.ID, CallerID: "anna"}, func(tx *session.Tx) error {
+		err = s.Open(t.Context(), session.Ref{Workspace: w.Workspace.ID, CallerID: "anna"}, func(tx *session.Tx) error {
 			id = tx.Session.ID
 			_, _, err := tx.Begin(t.Context(), session.NewTurn{ID: uuid.Must(uuid.NewV7()), Message: event.Message{Content: "hello"}, MaxResponseSeconds: 1, MaxTurns: 1})
 			return err
@@ -41,7 +44,7 @@ func TestACallerGoesOnInAnotherSession(t *testing.T) {
 	erased := make(chan error, 1)
 	erasing = make(chan struct{})
 	go func() {
-		done, err := s.Erase(t.Context(), first, "cli:test")
+		done, err := s.Store.Erase(t.Context(), first, "cli:test")
 		if done.Canceled != 1 {
 			t.Errorf("%+v", done)
 		}
@@ -62,8 +65,8 @@ func TestACallerGoesOnInAnotherSession(t *testing.T) {
 func TestAReaderSeesNoErasedRow(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	s := w.still(t)
-	lease, from := w.begin(t, s, "hello")
+	s := w.Still(t)
+	lease, from := w.Begin(t, s, "hello")
 	err := s.Update(t.Context(), from.Session, func(tx *session.Tx) error {
 		for range 500 {
 			if _, err := tx.Append(t.Context(), lease.Turn, event.ToolUse{Tool: "t"}); err != nil {
@@ -81,12 +84,12 @@ func TestAReaderSeesNoErasedRow(t *testing.T) {
 			if err != nil || len(evs) > 400 {
 				t.Fatalf("the first page has %d rows, %v", len(evs), err)
 			}
-			if done, err := s.Erase(t.Context(), from.Session, "cli:test"); err != nil || done.Canceled != 1 {
+			if done, err := s.Store.Erase(t.Context(), from.Session, "cli:test"); err != nil || done.Canceled != 1 {
 				t.Fatalf("%+v, %v", done, err)
 			}
 			continue
 		}
-		if !errors.Is(err, session.ErrGone) || evs != nil {
+		if !errors.Is(err, eventlog.ErrGone) || evs != nil {
 			t.Errorf("page %d: %d rows, %v", pages, len(evs), err)
 		}
 	}
@@ -94,12 +97,12 @@ func TestAReaderSeesNoErasedRow(t *testing.T) {
 		t.Errorf("%d pages", pages)
 	}
 	// Who had everything until then hears how it ended.
-	from.Seq = int64(w.count(t, `SELECT seq FROM events WHERE session_id = $1 ORDER BY seq DESC OFFSET 2 LIMIT 1`, from.Session))
-	got, err := after(t.Context(), s, from)
+	from.Seq = int64(w.Count(t, `SELECT seq FROM events WHERE session_id = $1 ORDER BY seq DESC OFFSET 2 LIMIT 1`, from.Session))
+	got, err := s.Stored(t.Context(), from)
 	if err != nil || len(got) != 2 || got[0].Kind != event.KindError || got[1].Kind != event.KindDone {
 		t.Errorf("%v, %v", got, err)
 	}
-	if n := w.count(t, `SELECT count(*) FROM erasures WHERE session_id = $1 AND by = 'cli:test'`, from.Session); n != 1 {
+	if n := w.Count(t, `SELECT count(*) FROM erasures WHERE session_id = $1 AND by = 'cli:test'`, from.Session); n != 1 {
 		t.Errorf("%d erasures are noted", n)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/parley-server/parley/internal/eventlog"
 	"github.com/parley-server/parley/internal/fault"
 )
 
@@ -84,7 +85,7 @@ func (s *Store) HeadAt(ctx context.Context, workspace, id uuid.UUID, seq int64) 
 // have to be there and is not: rows up to GoneSeq may have been dropped. If the newest turn is in
 // progress and the event is of an earlier one, the rows in between are missed.
 func (s *Store) locate(ctx context.Context, h *Head, seq int64) error {
-	ev, err := s.q.EventTurn(ctx, h.Session, seq, h.Created.Add(-skew))
+	ev, err := s.q.EventTurn(ctx, h.Session, seq, h.Created.Add(-eventlog.Skew))
 	if errors.Is(err, pgx.ErrNoRows) {
 		h.Foreign, err = seq > h.GoneSeq, nil
 	}

@@ -7,11 +7,13 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-server/parley/internal/eventlog"
 )
 
 // Tenure is a running turn of this process.
 type Tenure struct {
-	Lease
+	eventlog.Lease
 	Ran time.Duration // since its claim, as its worker has measured it
 }
 
@@ -22,7 +24,7 @@ func (s *Store) RenewLeases(ctx context.Context, length time.Duration, tenures [
 	for i, t := range tenures {
 		ids[i], ran[i] = t.Turn, t.Ran.Seconds()
 	}
-	rows, err := s.q.LeasesRenew(ctx, length.Seconds(), s.Node(), ids, ran)
+	rows, err := s.q.LeasesRenew(ctx, length.Seconds(), s.events.Node(), ids, ran)
 	if err != nil {
 		return nil, err
 	}
@@ -43,7 +45,7 @@ func (s *Store) ConfirmHalt(ctx context.Context, turn uuid.UUID) (canceled bool,
 	if err != nil {
 		return false, err
 	}
-	s.Nudge(id)
+	s.events.Nudge(id)
 	return true, nil
 }
 

@@ -18,12 +18,13 @@ import (
 	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/session"
 	"github.com/parley-server/parley/internal/store/workspace"
+	"github.com/parley-server/parley/internal/testing/sessiontest"
 )
 
 // say starts a turn in a caller's session and leaves it queued.
-func (w *world) say(t testing.TB, s *session.Store, caller, command string) (id, turn uuid.UUID) {
+func (w *world) say(t testing.TB, s *sessiontest.Replica, caller, command string) (id, turn uuid.UUID) {
 	t.Helper()
-	err := s.Open(t.Context(), session.Ref{Workspace: w.workspace.ID, CallerID: caller}, func(tx *session.Tx) (err error) {
+	err := s.Open(t.Context(), session.Ref{Workspace: w.Workspace.ID, CallerID: caller}, func(tx *session.Tx) (err error) {
 		id = tx.Session.ID
 		turn = uuid.Must(uuid.NewV7())
 		_, _, err = tx.Begin(t.Context(), session.NewTurn{ID: turn, Message: event.Message{Content: command}, MaxResponseSeconds: 600, MaxTurns: 50})
@@ -43,14 +44,14 @@ func invalidCursor(err error) bool {
 func TestSessionPagesHoldEverySessionOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	s := w.replica(t)
+	s := w.Replica(t)
 	var want []uuid.UUID
 	for i := range 7 {
 		id, _ := w.say(t, s, fmt.Sprint("caller-", i), "hello")
 		want = append(want, id)
 	}
 	// Equal times: only the id tells these apart.
-	if _, err := w.pool.Exec(t.Context(), `UPDATE sessions SET updated_at = '2026-01-01' WHERE caller_id < 'caller-4'`); err != nil {
+	if _, err := w.Pool.Exec(t.Context(), `UPDATE sessions SET updated_at = '2026-01-01' WHERE caller_id < 'caller-4'`); err != nil {
 		t.Fatal(err)
 	}
 	for _, oldest := range []bool{false, true} {
@@ -58,7 +59,7 @@ func TestSessionPagesHoldEverySessionOnce(t *testing.T) {
 			q := session.SummaryQuery{Limit: limit, OldestFirst: oldest}
 			var got []uuid.UUID
 			for {
-				page, err := s.Summaries(t.Context(), w.workspace.ID, q)
+				page, err := s.Summaries(t.Context(), w.Workspace.ID, q)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -87,19 +88,19 @@ func TestSessionPagesHoldEverySessionOnce(t *testing.T) {
 func TestSessionFilters(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	s := w.replica(t)
+	s := w.Replica(t)
 	done, turn := w.say(t, s, "anna", "first")
-	w.end(t, s, w.claim(t, s, done, turn))
+	sessiontest.End(t, s, sessiontest.Claim(t, s, done, turn))
 	thinking, _ := w.say(t, s, "", "second")
 	var fresh uuid.UUID
-	err := s.Open(t.Context(), session.Ref{Workspace: w.workspace.ID, CallerID: "bob"}, func(tx *session.Tx) error {
+	err := s.Open(t.Context(), session.Ref{Workspace: w.Workspace.ID, CallerID: "bob"}, func(tx *session.Tx) error {
 		fresh = tx.Session.ID
 		return nil
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.pool.Exec(t.Context(), `UPDATE sessions SET created_at = '2020-01-01' WHERE id = $1`, done); err != nil {
+	if _, err := w.Pool.Exec(t.Context(), `UPDATE sessions SET created_at = '2020-01-01' WHERE id = $1`, done); err != nil {
 		t.Fatal(err)
 	}
 	since := time.Date(2021, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -118,7 +119,7 @@ func TestSessionFilters(t *testing.T) {
 		"both":                {session.SummaryQuery{CreatedAfter: &since, Status: session.Done}, nil},
 	} {
 		c.q.Limit = 10
-		page, err := s.Summaries(t.Context(), w.workspace.ID, c.q)
+		page, err := s.Summaries(t.Context(), w.Workspace.ID, c.q)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -141,9 +142,9 @@ func TestSessionFilters(t *testing.T) {
 func TestListsShowWhatWasSaid(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	s := w.replica(t)
+	s := w.Replica(t)
 	id, turn := w.say(t, s, "anna", "What is new?")
-	lease := w.claim(t, s, id, turn)
+	lease := sessiontest.Claim(t, s, id, turn)
 	cost := 0.25
 	err := s.Writer(lease).Append(t.Context(),
 		event.ToolUse{Tool: "wiki_read", Summary: "news", ToolUseID: "t1"},
@@ -155,9 +156,9 @@ func TestListsShowWhatWasSaid(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.end(t, s, lease)
+	sessiontest.End(t, s, lease)
 
-	page, err := s.Summaries(t.Context(), w.workspace.ID, session.SummaryQuery{Limit: 1})
+	page, err := s.Summaries(t.Context(), w.Workspace.ID, session.SummaryQuery{Limit: 1})
 	if err != nil || len(page.Data) != 1 {
 		t.Fatalf("%+v, %v", page, err)
 	}
@@ -165,7 +166,7 @@ func TestListsShowWhatWasSaid(t *testing.T) {
 		"pending":null,"turn_id":"`+turn.String()+`","last_seq":0,"message_count":2,
 		"usage":{"input_tokens":10,"output_tokens":3,"cost_usd":0.25},"created_at":"","updated_at":""}`, "last_seq", "created_at", "updated_at")
 
-	messages, err := s.Messages(t.Context(), w.workspace.ID, id, session.MessageQuery{Limit: 10})
+	messages, err := s.Messages(t.Context(), w.Workspace.ID, id, session.MessageQuery{Limit: 10})
 	if err != nil || len(messages.Data) != 2 || messages.HasMore || messages.NextCursor != nil {
 		t.Fatalf("%+v, %v", messages, err)
 	}
@@ -176,10 +177,10 @@ func TestListsShowWhatWasSaid(t *testing.T) {
 		"tool_calls":[{"tool":"wiki_read","summary":"news","ok":true,"tool_use_id":"t1","truncated":false}],"attachments":[],
 		"references":[{"path":"news.md","source":"wiki_read"}],"usage":{"input_tokens":10,"output_tokens":3,"cost_usd":0.25,"model":"m"},
 		"error":null,"first_seq":0,"last_seq":0,"created_at":""}`, vary...)
-	if _, answer, err := s.Answer(t.Context(), w.workspace.ID, turn); err != nil || answer.MessageID != messages.Data[1].MessageID {
+	if _, answer, err := s.Answer(t.Context(), w.Workspace.ID, turn); err != nil || answer.MessageID != messages.Data[1].MessageID {
 		t.Errorf("answer %+v, %v", answer, err)
 	}
-	for _, of := range [][2]uuid.UUID{{w.workspace.ID, uuid.New()}, {uuid.New(), turn}} {
+	for _, of := range [][2]uuid.UUID{{w.Workspace.ID, uuid.New()}, {uuid.New(), turn}} {
 		if _, answer, err := s.Answer(t.Context(), of[0], of[1]); err == nil {
 			t.Errorf("the answer of no turn: %+v", answer)
 		}
@@ -208,21 +209,21 @@ func shape(t *testing.T, got any, want string, vary ...string) {
 func TestMessagePages(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	s := w.replica(t)
+	s := w.Replica(t)
 	var id uuid.UUID
 	for i := range 3 {
 		var turn uuid.UUID
 		id, turn = w.say(t, s, "anna", fmt.Sprint("message ", i))
-		w.end(t, s, w.claim(t, s, id, turn))
+		sessiontest.End(t, s, sessiontest.Claim(t, s, id, turn))
 	}
 	for _, newest := range []bool{false, true} {
 		q := session.MessageQuery{Limit: 4, NewestFirst: newest}
-		first, err := s.Messages(t.Context(), w.workspace.ID, id, q)
+		first, err := s.Messages(t.Context(), w.Workspace.ID, id, q)
 		if err != nil || len(first.Data) != 4 || !first.HasMore {
 			t.Fatalf("%+v, %v", first, err)
 		}
 		q.Cursor = *first.NextCursor
-		second, err := s.Messages(t.Context(), w.workspace.ID, id, q)
+		second, err := s.Messages(t.Context(), w.Workspace.ID, id, q)
 		if err != nil || len(second.Data) != 2 || second.HasMore {
 			t.Fatalf("%+v, %v", second, err)
 		}
@@ -245,18 +246,18 @@ func TestMessagePages(t *testing.T) {
 func TestCursorsAreOfOneListOnly(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	s := w.replica(t)
-	other, err := workspace.New(w.pool).Create(t.Context(), "other", "", "")
+	s := w.Replica(t)
+	other, err := workspace.New(w.Pool).Create(t.Context(), "other", "", "")
 	if err != nil {
 		t.Fatal(err)
 	}
 	id, _ := w.say(t, s, "a", "x")
 	again, _ := w.say(t, s, "b", "x")
-	sessions, err := s.Summaries(t.Context(), w.workspace.ID, session.SummaryQuery{Limit: 1})
+	sessions, err := s.Summaries(t.Context(), w.Workspace.ID, session.SummaryQuery{Limit: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
-	messages, err := s.Messages(t.Context(), w.workspace.ID, id, session.MessageQuery{Limit: 1})
+	messages, err := s.Messages(t.Context(), w.Workspace.ID, id, session.MessageQuery{Limit: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -271,14 +272,14 @@ func TestCursorsAreOfOneListOnly(t *testing.T) {
 		}
 	}
 	for _, at := range []int64{-1, 1 << 62, -1 << 63} {
-		bad = append(bad, forge(t, good, w.workspace.ID, at))
+		bad = append(bad, forge(t, good, w.Workspace.ID, at))
 	}
 	for _, cursor := range bad {
-		if _, err := s.Summaries(t.Context(), w.workspace.ID, session.SummaryQuery{Limit: 1, Cursor: cursor}); !invalidCursor(err) {
+		if _, err := s.Summaries(t.Context(), w.Workspace.ID, session.SummaryQuery{Limit: 1, Cursor: cursor}); !invalidCursor(err) {
 			t.Errorf("%.60q: %v", cursor, err)
 		}
 	}
-	if _, err := s.Summaries(t.Context(), w.workspace.ID, session.SummaryQuery{Limit: 1, Cursor: good, OldestFirst: true}); !invalidCursor(err) {
+	if _, err := s.Summaries(t.Context(), w.Workspace.ID, session.SummaryQuery{Limit: 1, Cursor: good, OldestFirst: true}); !invalidCursor(err) {
 		t.Errorf("the other order: %v", err)
 	}
 	if _, err := s.Summaries(t.Context(), other.ID, session.SummaryQuery{Limit: 1, Cursor: good}); !invalidCursor(err) {
@@ -288,7 +289,7 @@ func TestCursorsAreOfOneListOnly(t *testing.T) {
 		id     uuid.UUID
 		cursor string
 	}{"the list of sessions'": {id, good}, "another session's": {again, goodMessages}, "nonsense": {id, "nonsense"}} {
-		if _, err := s.Messages(t.Context(), w.workspace.ID, c.id, session.MessageQuery{Limit: 1, Cursor: c.cursor}); !invalidCursor(err) {
+		if _, err := s.Messages(t.Context(), w.Workspace.ID, c.id, session.MessageQuery{Limit: 1, Cursor: c.cursor}); !invalidCursor(err) {
 			t.Errorf("messages by %s cursor: %v", name, err)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/eventlog"
 )
 
 // historyRows is how many earlier messages a turn loads at most.
@@ -42,7 +43,7 @@ type TurnLog struct {
 
 // Log reads what a turn is rebuilt from, and how far its text went.
 func (s *Store) Log(ctx context.Context, t Turn) (l TurnLog, err error) {
-	since := t.CreatedAt.Add(-skew)
+	since := t.CreatedAt.Add(-eventlog.Skew)
 	rows, err := s.q.TurnEvents(ctx, t.SessionID, t.ID, since)
 	if err != nil {
 		return l, fmt.Errorf("read the turn's log: %w", err)

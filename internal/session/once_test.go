@@ -10,16 +10,18 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/parley-server/parley/internal/eventlog"
 	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/session"
 	"github.com/parley-server/parley/internal/testing/dbtest"
+	"github.com/parley-server/parley/internal/testing/sessiontest"
 )
 
 func TestAnIdempotentRequestRunsOnceAndIsAnsweredAlike(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	stores := []*session.Store{session.New(dbtest.Pool(t, w.dsn), session.Options{}), session.New(dbtest.Pool(t, w.dsn), session.Options{})}
-	o := session.Once{Workspace: w.workspace.ID, Route: "cancelTurn", Key: "k", Hash: []byte("hash")}
+	stores := []*sessiontest.Replica{sessiontest.NewReplica(dbtest.Pool(t, w.DSN), eventlog.Options{}, session.Options{}), sessiontest.NewReplica(dbtest.Pool(t, w.DSN), eventlog.Options{}, session.Options{})}
+	o := session.Once{Workspace: w.Workspace.ID, Route: "cancelTurn", Key: "k", Hash: []byte("hash")}
 	var runs, first atomic.Int64
 	var wg sync.WaitGroup
 	for i := range 40 {
@@ -27,7 +29,7 @@ func TestAnIdempotentRequestRunsOnceAndIsAnsweredAlike(t *testing.T) {
 			status, body, replayed, err := stores[i%2].Once(t.Context(), o, func(ctx context.Context) (int, []byte, error) {
 				n := runs.Add(1)
 				var one int // it has a connection of its own
-				err := w.pool.QueryRow(ctx, `SELECT 1`).Scan(&one)
+				err := w.Pool.QueryRow(ctx, `SELECT 1`).Scan(&one)
 				return 200, fmt.Appendf(nil, "answer %d", n), err
 			})
 			if err != nil || status != 200 || string(body) != "answer 1" {
@@ -47,7 +49,7 @@ func TestAnIdempotentRequestRunsOnceAndIsAnsweredAlike(t *testing.T) {
 func TestIdempotencyKeysAreOfAWorkspaceARouteAndARequest(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	s := session.New(w.pool, session.Options{})
+	s := sessiontest.NewReplica(w.Pool, eventlog.Options{}, session.Options{})
 	runs := 0
 	once := func(o session.Once) (replayed bool, err error) {
 		_, _, replayed, err = s.Once(t.Context(), o, func(context.Context) (int, []byte, error) {
@@ -56,7 +58,7 @@ func TestIdempotencyKeysAreOfAWorkspaceARouteAndARequest(t *testing.T) {
 		})
 		return replayed, err
 	}
-	o := session.Once{Workspace: w.workspace.ID, Route: "cancelTurn", Key: "k", Hash: []byte("hash")}
+	o := session.Once{Workspace: w.Workspace.ID, Route: "cancelTurn", Key: "k", Hash: []byte("hash")}
 	if replayed, err := once(o); replayed || err != nil {
 		t.Fatal(replayed, err)
 	}
@@ -70,7 +72,7 @@ func TestIdempotencyKeysAreOfAWorkspaceARouteAndARequest(t *testing.T) {
 	if replayed, err := once(other); replayed || err != nil {
 		t.Errorf("another route: %v, %v", replayed, err)
 	}
-	if _, err := w.pool.Exec(t.Context(), `INSERT INTO workspaces (id, slug, name) VALUES ($1, 'other', '')`, uuid.Max); err != nil {
+	if _, err := w.Pool.Exec(t.Context(), `INSERT INTO workspaces (id, slug, name) VALUES ($1, 'other', '')`, uuid.Max); err != nil {
 		t.Fatal(err)
 	}
 	other.Workspace = uuid.Max
@@ -82,7 +84,7 @@ func TestIdempotencyKeysAreOfAWorkspaceARouteAndARequest(t *testing.T) {
 			t.Errorf("no key: %v, %v", replayed, err)
 		}
 	}
-	if _, err := w.pool.Exec(t.Context(), `UPDATE idempotent_answers SET created_at = now() - interval '25 hours'`); err != nil {
+	if _, err := w.Pool.Exec(t.Context(), `UPDATE idempotent_answers SET created_at = now() - interval '25 hours'`); err != nil {
 		t.Fatal(err)
 	}
 	if replayed, err := once(o); replayed || err != nil {
@@ -100,8 +102,8 @@ func TestIdempotencyKeysAreOfAWorkspaceARouteAndARequest(t *testing.T) {
 func TestFailuresAreNotKept(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	s := session.New(w.pool, session.Options{})
-	o := session.Once{Workspace: w.workspace.ID, Route: "r", Key: "k", Hash: []byte("hash")}
+	s := sessiontest.NewReplica(w.Pool, eventlog.Options{}, session.Options{})
+	o := session.Once{Workspace: w.Workspace.ID, Route: "r", Key: "k", Hash: []byte("hash")}
 	bad := errors.New("bad")
 	for _, want := range []error{bad, fault.New(fault.ApprovalExpired, "Late."), nil} {
 		_, _, replayed, err := s.Once(t.Context(), o, func(context.Context) (int, []byte, error) { return 200, []byte("x"), want })
@@ -118,13 +120,13 @@ func TestFailuresAreNotKept(t *testing.T) {
 func TestManyIdempotentRequestsDoNotStarveTheirWork(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	s := session.New(w.pool, session.Options{})
+	s := sessiontest.NewReplica(w.Pool, eventlog.Options{}, session.Options{})
 	var wg sync.WaitGroup
-	for i := range 4 * int(w.pool.Config().MaxConns) {
+	for i := range 4 * int(w.Pool.Config().MaxConns) {
 		wg.Go(func() {
-			o := session.Once{Workspace: w.workspace.ID, Route: "r", Key: fmt.Sprint(i), Hash: []byte("hash")}
+			o := session.Once{Workspace: w.Workspace.ID, Route: "r", Key: fmt.Sprint(i), Hash: []byte("hash")}
 			_, _, _, err := s.Once(t.Context(), o, func(ctx context.Context) (int, []byte, error) {
-				return 200, []byte{}, w.pool.Ping(ctx)
+				return 200, []byte{}, w.Pool.Ping(ctx)
 			})
 			if err != nil {
 				t.Error(err)

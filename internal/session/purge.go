@@ -37,3 +37,13 @@ func purge(ctx context.Context, what string, remove func(ctx context.Context, n 
 		pause(ctx, purgePause)
 	}
 }
+
+// pause waits, or until ctx ends.
+func pause(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+	case <-t.C:
+	}
+}

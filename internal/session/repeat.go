@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/parley-server/parley/db"
+	"github.com/parley-server/parley/internal/eventlog"
 )
 
 // Once names a request that shall have one effect however often it arrives.
@@ -41,8 +42,8 @@ func (tx *Tx) Take(ctx context.Context, o Once, turn uuid.UUID) error {
 // Earlier is a turn that a request started before.
 type Earlier struct {
 	Turn     uuid.UUID
-	From     From      // where its stream begins, or where the client stands
-	Callback uuid.UUID // uuid.Nil for none
+	From     eventlog.From // where its stream begins, or where the client stands
+	Callback uuid.UUID     // uuid.Nil for none
 }
 
 // Repeated finds the turn that a request started before; ok is false when there is none. Another
@@ -61,7 +62,7 @@ func (s *Store) Repeated(ctx context.Context, o Once) (e Earlier, ok bool, err e
 	if err := succeeds(ctx, s.q, o, row.KeyID); err != nil {
 		return e, false, err
 	}
-	e = Earlier{Turn: row.TurnID, From: From{Session: row.SessionID, Seq: row.StartSeq - 1, Since: row.CreatedAt}}
+	e = Earlier{Turn: row.TurnID, From: eventlog.From{Session: row.SessionID, Seq: row.StartSeq - 1, Since: row.CreatedAt}}
 	if row.CallbackID != nil {
 		e.Callback = *row.CallbackID
 	}
@@ -79,7 +80,7 @@ func (s *Store) Resent(ctx context.Context, workspace uuid.UUID, key string, has
 	if err != nil {
 		return e, false, fmt.Errorf("find the turn of an event: %w", err)
 	}
-	return Earlier{Turn: row.ID, From: From{Session: row.SessionID, Seq: lastEvent, Since: row.CreatedAt}}, true, nil
+	return Earlier{Turn: row.ID, From: eventlog.From{Session: row.SessionID, Seq: lastEvent, Since: row.CreatedAt}}, true, nil
 }
 
 // Retry is a request that its client marks as sent again.

@@ -11,7 +11,9 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/eventlog"
 	"github.com/parley-server/parley/internal/session"
+	"github.com/parley-server/parley/internal/testing/sessiontest"
 )
 
 // TestRestIsStoredWithTheEnd writes answers while other transactions take their sessions' locks, so
@@ -20,7 +22,7 @@ import (
 func TestRestIsStoredWithTheEnd(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	s := w.replica(t)
+	s := w.Replica(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	g, ctx := errgroup.WithContext(ctx)
@@ -40,8 +42,8 @@ func TestRestIsStoredWithTheEnd(t *testing.T) {
 }
 
 // answer writes one answer and compares what is stored of it with what was said.
-func (w *world) answer(ctx context.Context, t *testing.T, s *session.Store) error {
-	lease, from := w.begin(t, s, "hello")
+func (w *world) answer(ctx context.Context, t *testing.T, s *sessiontest.Replica) error {
+	lease, from := w.Begin(t, s, "hello")
 	ended, end := context.WithCancel(ctx)
 	defer end()
 	var locks errgroup.Group
@@ -85,8 +87,8 @@ func (w *world) answer(ctx context.Context, t *testing.T, s *session.Store) erro
 }
 
 // compare fails unless the log, the message and the stream have just what was said.
-func (w *world) compare(ctx context.Context, s *session.Store, lease session.Lease, from session.From, said string) error {
-	evs, err := read(ctx, s, from)
+func (w *world) compare(ctx context.Context, s *sessiontest.Replica, lease eventlog.Lease, from eventlog.From, said string) error {
+	evs, err := s.UntilDone(ctx, from)
 	if err != nil {
 		return err
 	}
@@ -105,7 +107,7 @@ func (w *world) compare(ctx context.Context, s *session.Store, lease session.Lea
 	}
 	var content string
 	var lastOrd, lastSeq int64
-	err = w.pool.QueryRow(ctx, `SELECT m.content, s.last_ord, s.last_seq FROM messages m JOIN sessions s ON s.id = m.session_id
+	err = w.Pool.QueryRow(ctx, `SELECT m.content, s.last_ord, s.last_seq FROM messages m JOIN sessions s ON s.id = m.session_id
 		WHERE m.turn_id = $1 AND m.role = 'assistant'`, lease.Turn).Scan(&content, &lastOrd, &lastSeq)
 	last := evs[len(evs)-1]
 	if err != nil || streamed != said || content != said || replies != 1 || last.Ord != lastOrd || last.Seq != lastSeq {

@@ -3,26 +3,19 @@ package session
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/parley-server/parley/db"
+	"github.com/parley-server/parley/internal/eventlog"
 	"github.com/parley-server/parley/internal/pgerr"
 	"github.com/parley-server/parley/internal/replan"
 )
 
-const (
-	// dropWait is how long a drop waits for the log's lock. Readers and
-	// writers wait behind it, and it may wait twice, for the log and for the partition.
-	dropWait = 50 * time.Millisecond
-	// dropTries is how often it is tried, an hour apart from the next round.
-	dropTries = 5
-	// pastAtOnce is how many sessions are looked for at once.
-	pastAtOnce = 100
-)
+// pastAtOnce is how many sessions are looked for at once.
+const pastAtOnce = 100
 
 // Retained is what was removed because its time was over.
 type Retained struct {
@@ -61,16 +54,8 @@ func (s *Store) Retain(ctx context.Context) (done Retained, err error) {
 type Retention struct {
 	DeltasBefore  time.Time // older text deltas are not needed
 	RecordsBefore time.Time // older rows of other kinds are not needed
-	Partitions    []Partition
+	Partitions    []eventlog.Partition
 	Sessions      int // that are past the audit retention
-}
-
-// Partition is a part of the log: the text deltas of a day, or the other rows of a month.
-type Partition struct {
-	Name   string
-	Deltas bool
-	Ends   time.Time // everything in it is older
-	Bytes  int64     // with its indexes
 }
 
 // Retention reports the state of the log.
@@ -79,19 +64,15 @@ func (s *Store) Retention(ctx context.Context) (Retention, error) {
 	if err != nil {
 		return Retention{}, fmt.Errorf("find out what may be dropped: %w", err)
 	}
-	rows, err := s.q.Partitions(ctx)
+	partitions, err := s.events.Partitions(ctx)
 	if err != nil {
-		return Retention{}, fmt.Errorf("list the partitions of the log: %w", err)
+		return Retention{}, err
 	}
 	past, err := s.q.SessionsPastCount(ctx, s.opt.Audit.Seconds())
 	if err != nil {
 		return Retention{}, fmt.Errorf("count sessions that are past their time: %w", err)
 	}
-	r := Retention{DeltasBefore: before.Deltas.UTC(), RecordsBefore: before.Records.UTC(), Partitions: make([]Partition, len(rows)), Sessions: int(past)}
-	for i, p := range rows {
-		r.Partitions[i] = Partition{Name: p.Name, Deltas: p.Delta, Ends: p.Ends.UTC(), Bytes: p.Bytes}
-	}
-	return r, nil
+	return Retention{DeltasBefore: before.Deltas.UTC(), RecordsBefore: before.Records.UTC(), Partitions: partitions, Sessions: int(past)}, nil
 }
 
 // retain is Retain, with a line in the log where there was something to do.
@@ -107,32 +88,13 @@ func (s *Store) retain(ctx context.Context) error {
 	return err
 }
 
-// dropPartitions drops partitions one by one, the oldest first. A turn is dropped with
-// all its deltas or not at all; a reader in the middle of one sees that the ordinals
-// have a gap.
+// dropPartitions drops the partitions of which no reader and no turn needs a row.
 func (s *Store) dropPartitions(ctx context.Context) (dropped []string, err error) {
 	before, err := s.q.RetentionBefore(ctx, s.opt.Replay.Seconds(), s.opt.Audit.Seconds())
 	if err != nil {
 		return nil, fmt.Errorf("find out what may be dropped: %w", err)
 	}
-	for try := 1; ; {
-		var name string
-		err := s.patiently(ctx, dropWait, func(tx pgx.Tx) (err error) {
-			name, err = s.q.WithTx(tx).EventsDrop(ctx, before.Deltas, before.Records)
-			return err
-		})
-		switch {
-		case err == nil && name == "":
-			return dropped, nil
-		case err == nil:
-			dropped, try = append(dropped, name), 1
-		case !pgerr.IsContended(err) || try == dropTries:
-			return dropped, fmt.Errorf("drop a partition of the log: %w", err)
-		default:
-			try++
-			pause(ctx, 2*dropWait+rand.N(4*dropWait)) // traffic has the table most of the time
-		}
-	}
+	return s.events.DropPartitions(ctx, before.Deltas, before.Records)
 }
 
 // forgetSessions removes sessions one by one.
@@ -161,8 +123,11 @@ func (s *Store) forgetSessions(ctx context.Context) (n int, err error) {
 // forget removes a session with all that belongs to it; ok is false where it has come
 // to life meanwhile.
 func (s *Store) forget(ctx context.Context, workspace, id uuid.UUID) (ok bool, err error) {
-	err = s.patiently(ctx, time.Second, func(tx pgx.Tx) error {
+	err = replan.InTx(ctx, s.pool, func(tx pgx.Tx) error {
 		q := s.q.WithTx(tx)
+		if err := q.RetentionPatience(ctx, int32(time.Second.Milliseconds())); err != nil {
+			return err
+		}
 		n, err := q.SessionPast(ctx, id, s.opt.Audit.Seconds())
 		if err != nil || n == 0 {
 			return err
@@ -176,14 +141,4 @@ func (s *Store) forget(ctx context.Context, workspace, id uuid.UUID) (ok bool, e
 		return q.SessionForget(ctx, id)
 	})
 	return ok && err == nil, err
-}
-
-// patiently runs a transaction that may take longer than a request; wait limits each wait for a lock.
-func (s *Store) patiently(ctx context.Context, wait time.Duration, fn func(pgx.Tx) error) error {
-	return replan.InTx(ctx, s.pool, func(tx pgx.Tx) error {
-		if err := s.q.WithTx(tx).RetentionPatience(ctx, int32(wait.Milliseconds())); err != nil {
-			return err
-		}
-		return fn(tx)
-	})
 }

@@ -15,23 +15,23 @@ import (
 func TestEveryTransitionFromEveryState(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	s := w.replica(t)
+	s := w.Replica(t)
 	for _, from := range session.States {
 		for _, trigger := range session.Triggers {
 			t.Run(string(from)+"/"+string(trigger), func(t *testing.T) {
-				lease, cursor := w.begin(t, s, "hello")
-				if _, err := w.pool.Exec(t.Context(), `UPDATE turns SET state = $2 WHERE id = $1`, lease.Turn, string(from)); err != nil {
+				lease, cursor := w.Begin(t, s, "hello")
+				if _, err := w.Pool.Exec(t.Context(), `UPDATE turns SET state = $2 WHERE id = $1`, lease.Turn, string(from)); err != nil {
 					t.Fatal(err)
 				}
 				question := uuid.New()
 				if from == session.Waiting { // and nothing else has an open question
-					_, err := w.pool.Exec(t.Context(), `INSERT INTO approvals (id, workspace_id, session_id, turn_id, kind, created_at, expires_at)
-						VALUES ($1, $2, $3, $4, 'approval', now(), now() + interval '1 hour')`, question, w.workspace.ID, lease.Session, lease.Turn)
+					_, err := w.Pool.Exec(t.Context(), `INSERT INTO approvals (id, workspace_id, session_id, turn_id, kind, created_at, expires_at)
+						VALUES ($1, $2, $3, $4, 'approval', now(), now() + interval '1 hour')`, question, w.Workspace.ID, lease.Session, lease.Turn)
 					if err != nil {
 						t.Fatal(err)
 					}
 				}
-				before := len(w.rows(t, s, cursor))
+				before := len(s.Rows(t, cursor))
 				var happened bool
 				if trigger == session.Claim {
 					got, err := s.ClaimTurns(t.Context(), []session.ClaimRequest{{Session: lease.Session, Turn: lease.Turn}}, 1e9)
@@ -75,7 +75,7 @@ func TestEveryTransitionFromEveryState(t *testing.T) {
 				}
 				var got string
 				var epoch int64
-				if err := w.pool.QueryRow(t.Context(), `SELECT t.state, s.epoch FROM turns t JOIN sessions s ON s.id = t.session_id WHERE t.id = $1`, lease.Turn).Scan(&got, &epoch); err != nil {
+				if err := w.Pool.QueryRow(t.Context(), `SELECT t.state, s.epoch FROM turns t JOIN sessions s ON s.id = t.session_id WHERE t.id = $1`, lease.Turn).Scan(&got, &epoch); err != nil {
 					t.Fatal(err)
 				}
 				if happened != allowed || got != string(want) {
@@ -85,7 +85,7 @@ func TestEveryTransitionFromEveryState(t *testing.T) {
 				if moved := epoch != lease.Epoch; moved != fenced {
 					t.Errorf("the fence moved: %v, want %v", moved, allowed)
 				}
-				if wrote := len(w.rows(t, s, cursor)) > before; wrote && !allowed {
+				if wrote := len(s.Rows(t, cursor)) > before; wrote && !allowed {
 					t.Error("a refused transition wrote events")
 				}
 			})

@@ -14,6 +14,7 @@ import (
 
 	"github.com/parley-server/parley/db"
 	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/eventlog"
 	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/text"
 )
@@ -111,13 +112,13 @@ func (tx *Tx) place(ctx context.Context, behind bool) (State, error) {
 // not ended, a new one lines up behind it, or fails with TURN_IN_PROGRESS. In a session
 // that was erased nothing begins any more: it is SESSION_NOT_FOUND.
 // The queued turn has its job.
-func (tx *Tx) Begin(ctx context.Context, n NewTurn) (from From, queued bool, err error) {
+func (tx *Tx) Begin(ctx context.Context, n NewTurn) (from eventlog.From, queued bool, err error) {
 	if tx.Session.ErasedAt != nil {
-		return From{}, false, NotFound(tx.Session.ID)
+		return eventlog.From{}, false, NotFound(tx.Session.ID)
 	}
 	state, err := tx.place(ctx, n.Behind)
 	if err != nil {
-		return From{}, false, err
+		return eventlog.From{}, false, err
 	}
 	n.Message.Content = event.Plain(n.Message.Content)
 	first := []event.Body{n.Message, event.Open{SessionID: tx.Session.ID}}
@@ -126,7 +127,7 @@ func (tx *Tx) Begin(ctx context.Context, n NewTurn) (from From, queued bool, err
 	}
 	evs, rows, err := tx.record(ctx, n.ID, first)
 	if err != nil {
-		return From{}, false, err
+		return eventlog.From{}, false, err
 	}
 	if state == LinedUp {
 		tx.linedUp = true
@@ -149,11 +150,11 @@ func (tx *Tx) Begin(ctx context.Context, n NewTurn) (from From, queued bool, err
 		p.Args, p.Due = n.Job.Args, n.Job.Due
 	}
 	if err := tx.later.TurnBegin(ctx, p); err != nil {
-		return From{}, false, fmt.Errorf("begin turn: %w", err)
+		return eventlog.From{}, false, fmt.Errorf("begin turn: %w", err)
 	}
 	tx.unsaved = false
-	from = From{Session: row.ID, Seq: open.Seq - 1, Since: tx.now}
-	tx.s.topics.hold(from) // before the commit: afterwards a worker may write at once
+	from = eventlog.From{Session: row.ID, Seq: open.Seq - 1, Since: tx.now}
+	tx.s.events.Expect(from) // before the commit: afterwards a worker may write at once
 	return from, state == Queued, nil
 }
 
@@ -194,7 +195,7 @@ func (tx *Tx) queue(ctx context.Context, turn uuid.UUID, t Trigger) (ok bool, er
 
 // Release takes a running turn from its worker: a node that stops gives it back, a
 // reaper takes it from a dead one. ok is false when the lease is not the newest.
-func (tx *Tx) Release(ctx context.Context, l Lease) (ok bool, err error) {
+func (tx *Tx) Release(ctx context.Context, l eventlog.Lease) (ok bool, err error) {
 	n, err := tx.q.TurnRequeue(ctx, l.Turn, l.Epoch, Release.from())
 	if err != nil {
 		return false, fmt.Errorf("release turn: %w", err)

@@ -152,7 +152,7 @@ func (s *Store) update(ctx context.Context, l locking, fn func(*Tx) error) error
 		return err
 	}
 	if len(tx.news) > 0 {
-		s.published(tx.Session.ID, tx.news)
+		s.events.Publish(tx.Session.ID, tx.news)
 	}
 	for _, fn := range tx.committed {
 		fn()

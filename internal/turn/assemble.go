@@ -9,6 +9,7 @@ import (
 
 	"github.com/parley-server/parley/internal/agent"
 	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/eventlog"
 	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/model"
 	"github.com/parley-server/parley/internal/pgerr"
@@ -19,7 +20,7 @@ import (
 
 // assemble makes the agent of a turn, what it stands on, and what its tools act with,
 // which the caller closes.
-func (s *Service) assemble(ctx context.Context, t session.Turn, lease session.Lease) (_ *agent.Agent, conv agent.Conversation, _ *toolenv.Run, err error) {
+func (s *Service) assemble(ctx context.Context, t session.Turn, lease eventlog.Lease) (_ *agent.Agent, conv agent.Conversation, _ *toolenv.Run, err error) {
 	conv = agent.Conversation{Workspace: t.WorkspaceID, Session: t.SessionID, Turn: t.ID}
 	ws, err := s.cfg.Workspaces.Find(ctx, t.WorkspaceID.String())
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/eventlog"
 	"github.com/parley-server/parley/internal/session"
 )
 
@@ -22,7 +23,7 @@ func (s *Service) Cancel(ctx context.Context, workspace, id uuid.UUID) (Canceled
 	if _, err := s.cfg.Sessions.Head(ctx, workspace, id); err != nil {
 		return Canceled{}, err
 	}
-	news, stop := s.cfg.Sessions.Watch(id)
+	news, stop := s.cfg.EventLog.Watch(id)
 	defer stop()
 	var ended []session.Turn
 	err := s.cfg.Sessions.Update(ctx, id, func(tx *session.Tx) (err error) {
@@ -46,7 +47,7 @@ func (s *Service) CancelTurn(ctx context.Context, workspace, id uuid.UUID) (Canc
 	if err != nil {
 		return Canceled{}, err
 	}
-	news, stop := s.cfg.Sessions.Watch(v.Turn.SessionID)
+	news, stop := s.cfg.EventLog.Watch(v.Turn.SessionID)
 	defer stop()
 	var was session.Turn
 	ended := false
@@ -121,7 +122,7 @@ func (s *Service) awaitHalt(ctx context.Context, t session.Turn, news <-chan str
 func (s *Service) halt(turn uuid.UUID) *attempt {
 	a := s.attempt(turn)
 	if a != nil {
-		a.cancel(session.ErrLeaseLost)
+		a.cancel(eventlog.ErrLeaseLost)
 	}
 	return a
 }

@@ -112,7 +112,7 @@ func TestClockDoesNotKeepATurnForAFrozenWorker(t *testing.T) {
 		st := w.start(t, r, "book it")
 		<-l.entered
 		if _, err := w.pool.Exec(t.Context(), `UPDATE turns SET lease_until = shifted.now() + interval '2 seconds', node = $2 WHERE id = $1`,
-			st.Turn, frozen.sessions.Node()); err != nil {
+			st.Turn, frozen.events.Node()); err != nil {
 			t.Fatal(err)
 		}
 		w.reaped(t) // before the step

@@ -28,7 +28,7 @@ func asking(window time.Duration) func(*turn.Config) {
 // question follows a turn to its question.
 func question(t testing.TB, r *replica, st turn.Started) uuid.UUID {
 	t.Helper()
-	for evs, err := range r.sessions.Follow(t.Context(), st.From) {
+	for evs, err := range r.events.Follow(t.Context(), st.From) {
 		if err != nil {
 			t.Fatal(err)
 		}

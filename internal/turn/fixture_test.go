@@ -13,6 +13,7 @@ import (
 
 	"github.com/parley-server/parley/internal/egress"
 	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/eventlog"
 	"github.com/parley-server/parley/internal/model"
 	"github.com/parley-server/parley/internal/model/openai"
 	"github.com/parley-server/parley/internal/session"
@@ -77,6 +78,7 @@ func (w *world) stores(t testing.TB, pool *pgxpool.Pool, cfg *turn.Config) {
 
 // replica is one process's worth of Parley.
 type replica struct {
+	events   *eventlog.Log
 	sessions *session.Store
 	turns    *turn.Service
 	stop     func() // hands its turns over, then stops
@@ -86,9 +88,11 @@ func (w *world) replica(t testing.TB, change func(*turn.Config)) *replica {
 	t.Helper()
 	log := slog.New(slog.NewTextHandler(t.Output(), nil))
 	pool := dbtest.Pool(t, w.dsn+poolSize(w.dsn))
-	r := &replica{sessions: session.New(pool, session.Options{Log: log})}
+	events := eventlog.New(pool, eventlog.Options{Log: log})
+	r := &replica{events: events, sessions: session.New(pool, events, session.Options{Log: log})}
 	cfg := turn.Config{
-		Pool: pool, Sessions: r.sessions, Tools: func(*toolenv.Run) []tool.Tool { return w.tools }, Log: log, Workers: 20,
+		Pool: pool, EventLog: r.events, Sessions: r.sessions,
+		Tools: func(*toolenv.Run) []tool.Tool { return w.tools }, Log: log, Workers: 20,
 		Model: func(string) (model.Model, error) { return w.model, nil },
 	}
 	w.stores(t, pool, &cfg)
@@ -99,7 +103,7 @@ func (w *world) replica(t testing.TB, change func(*turn.Config)) *replica {
 	if r.turns, err = turn.New(cfg); err != nil {
 		t.Fatal(err)
 	}
-	log1, stopLog := run(t, r.sessions.Run)
+	log1, stopLog := run(t, r.events.Run)
 	log2, stopTurns := run(t, r.turns.Run)
 	stopped := false
 	r.stop = func() {
@@ -113,7 +117,7 @@ func (w *world) replica(t testing.TB, change func(*turn.Config)) *replica {
 		}
 		stopLog()
 		if err := <-log1; err != nil {
-			t.Errorf("sessions: %v", err)
+			t.Errorf("events: %v", err)
 		}
 	}
 	t.Cleanup(r.stop)
@@ -150,7 +154,7 @@ func read(t testing.TB, r *replica, st turn.Started) []event.Event {
 	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
 	defer cancel()
 	var all []event.Event
-	for evs, err := range r.sessions.Follow(ctx, st.From) {
+	for evs, err := range r.events.Follow(ctx, st.From) {
 		if err != nil {
 			t.Fatalf("follow: %v; so far: %v", err, kinds(all))
 		}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/parley-server/parley/internal/eventlog"
 	"github.com/parley-server/parley/internal/outage"
 	"github.com/parley-server/parley/internal/session"
 )
@@ -71,7 +72,7 @@ func (s *Service) heartbeat(ctx context.Context) error {
 			a.mu.Unlock()
 			if late {
 				s.log.WarnContext(ctx, "lease lost: not renewed in time", "session", a.lease.Session, "turn", a.lease.Turn)
-				a.cancel(session.ErrLeaseLost)
+				a.cancel(eventlog.ErrLeaseLost)
 			}
 		}
 	}
@@ -108,7 +109,7 @@ func (a *attempt) waiting() time.Duration {
 }
 
 // writes notes where the attempt writes its events.
-func (a *attempt) writes(w *session.Writer) {
+func (a *attempt) writes(w *eventlog.Writer) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.writer = w
@@ -128,7 +129,7 @@ func (s *Service) renew(ctx context.Context, running []*attempt) error {
 	}
 	for _, a := range running {
 		if held[a.lease.Turn] != a.lease.Epoch {
-			a.cancel(session.ErrLeaseLost)
+			a.cancel(eventlog.ErrLeaseLost)
 			continue
 		}
 		a.mu.Lock()
@@ -149,7 +150,7 @@ func (s *Service) watch(ctx context.Context, a *attempt, news <-chan struct{}) {
 		}
 		t, err := s.cfg.Sessions.TurnByID(ctx, a.lease.Turn)
 		if err == nil && (t.State != session.Running || t.Epoch != a.lease.Epoch) {
-			a.cancel(session.ErrLeaseLost)
+			a.cancel(eventlog.ErrLeaseLost)
 			return
 		}
 	}

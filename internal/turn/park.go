@@ -9,6 +9,7 @@ import (
 	"github.com/riverqueue/river"
 
 	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/eventlog"
 	"github.com/parley-server/parley/internal/session"
 	"github.com/parley-server/parley/internal/store/callback"
 )
@@ -31,7 +32,7 @@ func (s *Service) park(ctx context.Context, t session.Turn, a *attempt, ask even
 			return err
 		}
 		if !ok {
-			return session.ErrLeaseLost
+			return eventlog.ErrLeaseLost
 		}
 		_, err = s.river.InsertTx(ctx, tx.Tx, expiryArgs{Approval: ask.ApprovalID, Session: t.SessionID, Turn: t.ID},
 			&river.InsertOpts{ScheduledAt: asked.At.Add(s.cfg.Window)})

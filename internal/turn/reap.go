@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/parley-server/parley/internal/eventlog"
 	"github.com/parley-server/parley/internal/outage"
 	"github.com/parley-server/parley/internal/session"
 )
@@ -101,7 +102,7 @@ func (s *Service) reclaim(ctx context.Context, missing map[int32]time.Time, tenu
 	if err != nil {
 		return true, err
 	}
-	s.cfg.Sessions.NodesSeen(alive)
+	s.cfg.EventLog.NodesSeen(alive)
 	defer tenures.forget()
 	seen := make(map[int32]bool)
 	var failed []error
@@ -119,7 +120,7 @@ func (s *Service) reclaim(ctx context.Context, missing map[int32]time.Time, tenu
 			continue
 		}
 		s.log.InfoContext(ctx, "taking a turn over", "session", t.SessionID, "turn", t.ID, "node", t.Node, "dead", dead)
-		failed = append(failed, s.takeOver(ctx, session.Lease{Session: t.SessionID, Turn: t.ID, Epoch: t.Epoch}))
+		failed = append(failed, s.takeOver(ctx, eventlog.Lease{Session: t.SessionID, Turn: t.ID, Epoch: t.Epoch}))
 	}
 	for node := range missing {
 		if !seen[node] {
@@ -131,7 +132,7 @@ func (s *Service) reclaim(ctx context.Context, missing map[int32]time.Time, tenu
 
 // takeOver puts a turn whose worker is lost back into the queue. A session that is locked is left
 // to the next round, so that it does not hold up the others.
-func (s *Service) takeOver(ctx context.Context, l session.Lease) error {
+func (s *Service) takeOver(ctx context.Context, l eventlog.Lease) error {
 	err := s.cfg.Sessions.TryUpdate(ctx, l.Session, func(tx *session.Tx) error {
 		ok, err := tx.Release(ctx, l)
 		if err != nil || !ok {

@@ -60,7 +60,7 @@ func TestTurnThatRunsTooLongIsTakenFromItsWorker(t *testing.T) {
 	idle := w.replica(t, func(c *turn.Config) { c.Workers = 0 })
 	st := w.start(t, idle, "hello")
 	if _, err := w.pool.Exec(t.Context(), `UPDATE turns SET state = 'running', node = $1, lease_until = now() + interval '1 hour',
-		started_at = now() - make_interval(secs => max_response_seconds + 31)`, idle.sessions.Node()); err != nil {
+		started_at = now() - make_interval(secs => max_response_seconds + 31)`, idle.events.Node()); err != nil {
 		t.Fatal(err)
 	}
 	if got := kinds(read(t, w.replica(t, func(c *turn.Config) { c.Lease = time.Second }), st)); got != "open started error done" {

@@ -20,6 +20,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/parley-server/parley/db"
+	"github.com/parley-server/parley/internal/eventlog"
 	"github.com/parley-server/parley/internal/fair"
 	"github.com/parley-server/parley/internal/model"
 	"github.com/parley-server/parley/internal/outage"
@@ -41,6 +42,7 @@ import (
 // counts have defaults.
 type Config struct {
 	Pool       *pgxpool.Pool
+	EventLog   *eventlog.Log
 	Sessions   *session.Store
 	Workspaces *workspace.Store
 	// Model resolves a workspace's model by name; "" is the service's own.
@@ -150,7 +152,7 @@ func New(cfg Config) (*Service, error) {
 	s.admission = newAdmission(cfg.Pool.Config().MaxConns, cfg.Queue)
 	failures := outage.New(cfg.Log, "River")
 	rc := &river.Config{
-		ID:         strconv.Itoa(int(cfg.Sessions.Node())),
+		ID:         strconv.Itoa(int(cfg.EventLog.Node())),
 		Logger:     slog.New(riverLog{cfg.Log.Handler(), failures}),
 		Middleware: redacting(cfg.Log),
 		Hooks:      []rivertype.Hook{atOnce{}},

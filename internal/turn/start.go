@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/parley-server/parley/internal/eventlog"
 	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/session"
 	"github.com/parley-server/parley/internal/store/callback"
@@ -118,7 +119,7 @@ func (s *Service) confirm(ctx context.Context, started *Started, cause error) er
 	for {
 		t, err := s.cfg.Sessions.TurnByID(ctx, started.Turn)
 		if err == nil {
-			started.From = session.From{Session: t.SessionID, Seq: t.StartSeq - 1, Since: t.CreatedAt}
+			started.From = eventlog.From{Session: t.SessionID, Seq: t.StartSeq - 1, Since: t.CreatedAt}
 			s.wake(queue)
 			return nil
 		}

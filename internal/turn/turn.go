@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/parley-server/parley/internal/eventlog"
 	"github.com/parley-server/parley/internal/session"
 	"github.com/parley-server/parley/internal/store/callback"
 	"github.com/parley-server/parley/internal/store/filestore"
@@ -76,8 +77,8 @@ type Limits struct {
 type Started struct {
 	Session  uuid.UUID
 	Turn     uuid.UUID
-	From     session.From // just before the turn's open event, or where the client stands
-	Callback uuid.UUID    // uuid.Nil for none
+	From     eventlog.From // just before the turn's open event, or where the client stands
+	Callback uuid.UUID     // uuid.Nil for none
 	// Rejected are the attachments that do not come with the message; of one that is Replayed
 	// its turn knows them.
 	Rejected []filestore.Rejected

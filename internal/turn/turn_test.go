@@ -124,7 +124,7 @@ func TestLostLeaseIsTakenOver(t *testing.T) {
 			<-l.entered
 			l.leave <- struct{}{} // for the next call; the first one may take it too
 			if _, err := w.pool.Exec(t.Context(), `UPDATE turns SET lease_until = now() - interval '1 second', node = $2 WHERE id = $1`,
-				st.Turn, frozen.sessions.Node()); err != nil {
+				st.Turn, frozen.events.Node()); err != nil {
 				t.Fatal(err)
 			}
 			l.leave <- struct{}{}
@@ -229,7 +229,7 @@ func TestCancelAgainstCompletion(t *testing.T) {
 				if again, err := there.turns.Cancel(t.Context(), w.workspace.ID, st.Session); err != nil || again.Canceled {
 					t.Errorf("the second cancel: %+v, %v", again, err)
 				}
-				for evs2, err := range here.sessions.After(t.Context(), st.From) {
+				for evs2, err := range here.events.After(t.Context(), st.From) {
 					if err != nil || len(evs2) != len(evs) {
 						t.Errorf("after done there is more: %s, then %s (%v)", kinds(evs), kinds(evs2), err)
 					}

@@ -16,7 +16,7 @@ const insertTopic = "river_insert"
 
 // wake has every replica look for jobs in a queue. A lost wake-up costs a worker's poll interval.
 func (s *Service) wake(queue string) {
-	s.cfg.Sessions.Hint(insertTopic, `{"queue":"`+queue+`"}`)
+	s.cfg.EventLog.Hint(insertTopic, `{"queue":"`+queue+`"}`)
 }
 
 // wakeAfter is wake once a change is committed.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/parley-server/parley/internal/agent"
 	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/eventlog"
 	"github.com/parley-server/parley/internal/pgerr"
 	"github.com/parley-server/parley/internal/session"
 )
@@ -25,14 +26,14 @@ var (
 
 // attempt is a turn that runs in this process.
 type attempt struct {
-	lease  session.Lease
+	lease  eventlog.Lease
 	cancel context.CancelCauseFunc
 	gone   chan struct{} // closed when its worker has stopped
 	began  time.Time
 
 	mu       sync.Mutex
-	renewed  time.Time       // when the lease was last known to be ours, local clock
-	writer   *session.Writer // nil before the first event
+	renewed  time.Time        // when the lease was last known to be ours, local clock
+	writer   *eventlog.Writer // nil before the first event
 	inTool   bool
 	draining bool
 }
@@ -67,7 +68,7 @@ func (a *attempt) note(bodies []event.Body) {
 
 // work claims a turn and runs it. Afterwards there is a place for another one.
 func (s *Service) work(ctx context.Context, job args) error {
-	news, stop := s.cfg.Sessions.Watch(job.Session) // before the claim, or a cancel in between is missed
+	news, stop := s.cfg.EventLog.Watch(job.Session) // before the claim, or a cancel in between is missed
 	defer stop()
 	t, lease, release, ours, err := s.claim(job)
 	if err != nil || !ours {
@@ -91,7 +92,7 @@ func (s *Service) work(ctx context.Context, job args) error {
 
 // attend runs a turn that is ours, as long as it is and as its time lasts, and settles
 // what comes of it.
-func (s *Service) attend(ctx context.Context, t session.Turn, lease session.Lease, news <-chan struct{}) {
+func (s *Service) attend(ctx context.Context, t session.Turn, lease eventlog.Lease, news <-chan struct{}) {
 	var watching sync.WaitGroup
 	defer watching.Wait()
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -118,7 +119,7 @@ func (s *Service) attend(ctx context.Context, t session.Turn, lease session.Leas
 // run takes the agent through the turn and writes what it yields. It returns what belongs to the
 // turn's end: the structured answer, where one was asked for, and the Writer, which may hold the last
 // events of the answer.
-func (s *Service) run(ctx context.Context, t session.Turn, a *attempt) (e session.Ending, w *session.Writer, err error) {
+func (s *Service) run(ctx context.Context, t session.Turn, a *attempt) (e session.Ending, w *eventlog.Writer, err error) {
 	e.Trigger = session.Complete
 	ag, conv, run, err := s.assemble(ctx, t, a.lease)
 	if err != nil {
@@ -130,7 +131,7 @@ func (s *Service) run(ctx context.Context, t session.Turn, a *attempt) (e sessio
 			err = s.recovered(ctx, t, run.Redact, p)
 		}
 	}()
-	w = s.cfg.Sessions.Writer(a.lease)
+	w = s.cfg.EventLog.Writer(a.lease)
 	w.OnFailure(a.cancel)
 	a.writes(w)
 	for bodies, err := range ag.Run(ctx, conv) {
@@ -168,7 +169,7 @@ func (s *Service) settle(ctx context.Context, t session.Turn, a *attempt, e sess
 	log := s.log.With("session", t.SessionID, "turn", t.ID)
 	failure, failed := errors.AsType[*agent.Failure](err)
 	switch {
-	case errors.Is(err, session.ErrLeaseLost):
+	case errors.Is(err, eventlog.ErrLeaseLost):
 		s.halted(ctx, t)
 		return
 	case errors.Is(err, errParked):
@@ -189,7 +190,7 @@ func (s *Service) settle(ctx context.Context, t session.Turn, a *attempt, e sess
 		log.ErrorContext(ctx, "the turn failed", "err", err)
 		err = s.fail(ctx, t, a, event.InternalError, "Internal error.")
 	}
-	if errors.Is(err, session.ErrLeaseLost) {
+	if errors.Is(err, eventlog.ErrLeaseLost) {
 		s.halted(ctx, t)
 	} else if err != nil {
 		log.WarnContext(ctx, "the turn could not be closed; its lease will run out and another worker take it", "err", err)
@@ -211,7 +212,7 @@ func (s *Service) end(ctx context.Context, t session.Turn, a *attempt, e session
 		return s.cfg.Sessions.Update(ctx, a.lease.Session, func(tx *session.Tx) error {
 			ok, err := s.endTurn(ctx, tx, t, e)
 			if err == nil && !ok {
-				err = session.ErrLeaseLost
+				err = eventlog.ErrLeaseLost
 			}
 			return err
 		})
@@ -219,7 +220,7 @@ func (s *Service) end(ctx context.Context, t session.Turn, a *attempt, e session
 }
 
 // release puts a turn back into the queue, for any worker.
-func (s *Service) release(ctx context.Context, l session.Lease) error {
+func (s *Service) release(ctx context.Context, l eventlog.Lease) error {
 	return s.closing(ctx, func(ctx context.Context) error {
 		return s.cfg.Sessions.Update(ctx, l.Session, func(tx *session.Tx) error {
 			ok, err := tx.Release(ctx, l)

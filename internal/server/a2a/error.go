@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/parley-server/parley/internal/eventlog"
 	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/session"
 	"github.com/parley-server/parley/internal/store/apikey"
@@ -83,7 +84,7 @@ func (c *call) rpcErrorOf(err error) *rpcError {
 	if errors.Is(err, apikey.ErrDead) {
 		err = apikey.Invalid()
 	}
-	if errors.Is(err, session.ErrGone) {
+	if errors.Is(err, eventlog.ErrGone) {
 		return &rpcError{Code: serverError, Message: "Events of this task are gone. What it came to can still be read by its id.", about: map[string]string{"code": "SESSION_GONE"}}
 	}
 	f := c.Fault(c.r.Context(), err, "method", c.method, "workspace", c.caller.Workspace.ID, "key", c.caller.Key)

@@ -6,6 +6,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/eventlog"
 	"github.com/parley-server/parley/internal/server"
 	"github.com/parley-server/parley/internal/session"
 	"github.com/parley-server/parley/internal/store/ratelimit"
@@ -163,6 +164,6 @@ func (c *call) await(id uuid.UUID) (session.View, error) {
 }
 
 // begin is just before the first event of a turn.
-func begin(v session.View) session.From {
-	return session.From{Session: v.Turn.SessionID, Seq: v.Turn.StartSeq - 1, Since: v.Turn.CreatedAt}
+func begin(v session.View) eventlog.From {
+	return eventlog.From{Session: v.Turn.SessionID, Seq: v.Turn.StartSeq - 1, Since: v.Turn.CreatedAt}
 }

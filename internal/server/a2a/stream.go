@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/eventlog"
 	"github.com/parley-server/parley/internal/server"
 	"github.com/parley-server/parley/internal/session"
 	"github.com/parley-server/parley/internal/sse"
@@ -90,7 +91,7 @@ func (c *call) stream(l *look) error {
 			return &writer{call: c, sw: sw, turn: l.view.Turn.ID, upto: upto, told: l.from == fromStart,
 				p: project(c.base, l.modes, l.view.Turn.SessionID, l.view.Turn.ID, history)}
 		})
-	if err != nil && !errors.Is(err, session.ErrGone) { // which has its own frame
+	if err != nil && !errors.Is(err, eventlog.ErrGone) { // which has its own frame
 		panic(http.ErrAbortHandler) // the client must not take this for the end of the task
 	}
 	return nil
@@ -120,7 +121,7 @@ func (c *call) place(l *look) (upto int64, err error) {
 	ended := stateOf(t).terminal()
 	switch {
 	case h.Erased || ended && t.EndSeq != nil && *t.EndSeq <= h.GoneSeq:
-		return 0, session.ErrGone
+		return 0, eventlog.ErrGone
 	case l.from == fromStart:
 		return 0, nil
 	case l.from == fromCursor && (l.cursor < t.StartSeq || h.Foreign || ended && l.cursor > *t.EndSeq):

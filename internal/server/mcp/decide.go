@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/eventlog"
 	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/server"
 	"github.com/parley-server/parley/internal/server/request"
@@ -93,7 +94,7 @@ func (s *api) join(ctx context.Context, c *call, d turn.Decided) (result, error)
 		return result{}, w.lost(ctx, err)
 	}
 	if h.Turn == d.TurnID {
-		w.started.From = session.From{Session: h.Session, Seq: h.StartSeq, Since: h.TurnAt}
+		w.started.From = eventlog.From{Session: h.Session, Seq: h.StartSeq, Since: h.TurnAt}
 	} else {
 		w.past = true
 	}

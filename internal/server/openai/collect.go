@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strconv"
 
+	"github.com/parley-server/parley/internal/eventlog"
 	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/server"
 	"github.com/parley-server/parley/internal/session"
@@ -31,7 +32,7 @@ func (s *api) collect(r *server.Request, q requestBody, rd server.Reading, p ser
 		switch {
 		case errors.Is(err, apikey.ErrDead):
 			return apikey.Invalid()
-		case errors.Is(err, session.ErrGone):
+		case errors.Is(err, eventlog.ErrGone):
 			p.Fail(server.EventsGone)
 			return nil
 		case err != nil:

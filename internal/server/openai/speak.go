@@ -6,6 +6,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/eventlog"
 	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/server"
 	"github.com/parley-server/parley/internal/session"
@@ -37,7 +38,7 @@ func (s *api) speak(r *server.Request, q requestBody, said word) (rd reply, ok b
 			return rd, false, err
 		}
 		if said.kind == stop {
-			rd = reply{Reading: server.Reading{Turn: ended.Turn, From: session.From{Session: b.session}}, spoken: true, said: canceled}
+			rd = reply{Reading: server.Reading{Turn: ended.Turn, From: eventlog.From{Session: b.session}}, spoken: true, said: canceled}
 			return rd, ok && ended.State == session.Canceled && ended.Ago < justNow, nil
 		}
 		if now = ended.Turn; b.plain && (b.asked == nil || b.asked.TurnID != now) {

@@ -6,6 +6,7 @@ import (
 	"net/http"
 
 	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/eventlog"
 	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/server"
 	"github.com/parley-server/parley/internal/server/request"
@@ -113,7 +114,7 @@ func (a *attachment) follow() *tail {
 	if a.gone() || h.Status() != session.Thinking {
 		return nil
 	}
-	t := &tail{turn: h.Turn, all: a.all, before: h.Before, from: session.From{Session: h.Session, Seq: a.cursor, Since: h.TurnAt}}
+	t := &tail{turn: h.Turn, all: a.all, before: h.Before, from: eventlog.From{Session: h.Session, Seq: a.cursor, Since: h.TurnAt}}
 	switch {
 	case a.all:
 		t.from.Since = h.Created
@@ -137,7 +138,7 @@ func (s *api) replay(w http.ResponseWriter, r *apiRequest, a *attachment) error 
 	case h.Foreign || !a.given && !a.all:
 		seq = h.LastSeq
 	}
-	t := &tail{turn: h.Turn, all: true, before: h.Before, from: session.From{Session: h.Session, Seq: seq, Since: h.Created},
+	t := &tail{turn: h.Turn, all: true, before: h.Before, from: eventlog.From{Session: h.Session, Seq: seq, Since: h.Created},
 		head: &event.Open{SessionID: h.Session, FromSeq: &seq}}
 	return s.close(w, r, t, func(f *frames) error {
 		switch {
@@ -167,8 +168,8 @@ func (s *api) close(w http.ResponseWriter, r *apiRequest, t *tail, rest func(*fr
 
 // missed sends every row after the cursor, the last of which is the end of a turn.
 func (s *api) missed(r *apiRequest, out *frames, last int64) error {
-	for evs, err := range s.Sessions.After(r.Context(), out.tail.from) {
-		if errors.Is(err, session.ErrGone) {
+	for evs, err := range s.EventLog.After(r.Context(), out.tail.from) {
+		if errors.Is(err, eventlog.ErrGone) {
 			return errors.Join(err, out.gone(), out.sw.Flush())
 		}
 		if err != nil {

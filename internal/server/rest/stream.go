@@ -9,8 +9,8 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/eventlog"
 	"github.com/parley-server/parley/internal/server"
-	"github.com/parley-server/parley/internal/session"
 	"github.com/parley-server/parley/internal/sse"
 )
 
@@ -22,7 +22,7 @@ const (
 // tail is the part of a session's log that a stream shows: what comes after a
 // cursor, up to the end of a turn.
 type tail struct {
-	from session.From
+	from eventlog.From
 	turn uuid.UUID
 	head *event.Open // sent first, with the cursor as its id; nil where the log's own open comes
 	all  bool        // of earlier turns too, as one stream with one open and one done

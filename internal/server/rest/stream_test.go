@@ -16,8 +16,8 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/eventlog"
 	"github.com/parley-server/parley/internal/server"
-	"github.com/parley-server/parley/internal/session"
 	"github.com/parley-server/parley/internal/sse"
 	"github.com/parley-server/parley/internal/store/apikey"
 )
@@ -181,7 +181,7 @@ func TestStreamOutlivesTheDatabase(t *testing.T) {
 		t.Fatalf("after %d frames: %v", len(seen), err)
 	}
 	var want []int64
-	for evs, err := range s.Sessions.After(t.Context(), session.From{Session: uuid.MustParse(id), Seq: seq(t, frame{id: first.ID})}) {
+	for evs, err := range s.EventLog.After(t.Context(), eventlog.From{Session: uuid.MustParse(id), Seq: seq(t, frame{id: first.ID})}) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -218,7 +218,7 @@ func (s *service) raw(t *testing.T, command string) *sse.Reader {
 // ended waits until a session's turn is over.
 func (s *service) ended(t *testing.T, id string) {
 	t.Helper()
-	for evs, err := range s.Sessions.Follow(t.Context(), session.From{Session: uuid.MustParse(id)}) {
+	for evs, err := range s.EventLog.Follow(t.Context(), eventlog.From{Session: uuid.MustParse(id)}) {
 		if err != nil {
 			t.Fatal(err)
 		}

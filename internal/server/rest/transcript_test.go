@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/parley-server/parley/internal/event"
-	"github.com/parley-server/parley/internal/session"
+	"github.com/parley-server/parley/internal/eventlog"
 	"github.com/parley-server/parley/internal/sse"
 	"github.com/parley-server/parley/internal/testing/golden"
 )
@@ -16,7 +16,7 @@ import (
 func TestTranscripts(t *testing.T) {
 	t.Parallel()
 	golden.Check(t, []string{"http"}, func(t *testing.T, c golden.Conversation) (made []golden.Section) {
-		from := session.From{Session: golden.Session}
+		from := eventlog.From{Session: golden.Session}
 		whole := streamed(t, c, &tail{from: from, turn: golden.Turn})
 		from.Seq = int64(len(c.Rows) / 2)
 		attached := streamed(t, c, &tail{from: from, turn: golden.Turn, head: &event.Open{SessionID: golden.Session, FromSeq: &from.Seq}})

@@ -18,6 +18,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/parley-server/parley/internal/egress"
+	"github.com/parley-server/parley/internal/eventlog"
 	"github.com/parley-server/parley/internal/model"
 	"github.com/parley-server/parley/internal/model/builtin"
 	"github.com/parley-server/parley/internal/server"
@@ -47,6 +48,7 @@ type Service struct {
 	Ring       *vault.Keyring
 	Keys       *apikey.Store
 	Workspaces *workspace.Store
+	EventLog   *eventlog.Log
 	Sessions   *session.Store
 	Skills     *skill.Store
 	Wiki       *wiki.Store
@@ -105,13 +107,14 @@ func New(t testing.TB, opt Options) *Service {
 	}
 	s.Files = filestore.New(pool, s.Ring, filestore.Options{})
 	s.Callbacks = callback.NewStore(pool, s.Ring, guard)
-	s.Sessions = session.New(pool, session.Options{Log: log, Erase: []session.Eraser{s.Files.Erase, s.Callbacks.Erase, workdir.New(pool, workdir.Options{}).Erase}})
+	s.EventLog = eventlog.New(pool, eventlog.Options{Log: log})
+	s.Sessions = session.New(pool, s.EventLog, session.Options{Log: log, Erase: []session.Eraser{s.Files.Erase, s.Callbacks.Erase, workdir.New(pool, workdir.Options{}).Erase}})
 	if opt.Limits == (ratelimit.Limits{}) {
 		opt.Limits = Plenty
 	}
-	s.Limits = ratelimit.New(pool, ratelimit.Options{Limits: opt.Limits, Node: s.Sessions.Node(), Log: log})
+	s.Limits = ratelimit.New(pool, ratelimit.Options{Limits: opt.Limits, Node: s.EventLog.Node(), Log: log})
 	s.turns(t, opt)
-	for _, part := range []func(context.Context) error{s.Sessions.Run, s.Turns.Run, s.Keys.Run, s.Limits.Run} {
+	for _, part := range []func(context.Context) error{s.EventLog.Run, s.Sessions.Run, s.Turns.Run, s.Keys.Run, s.Limits.Run} {
 		Run(t, part)
 	}
 	return s
@@ -136,7 +139,7 @@ func (s *Service) turns(t testing.TB, opt Options) {
 	t.Helper()
 	guide := builtin.New()
 	cfg := turn.Config{
-		Pool: s.Pool, Sessions: s.Sessions, Workspaces: s.Workspaces, Skills: s.Skills, Vault: s.Vault, Files: s.Files, Callbacks: s.Callbacks,
+		Pool: s.Pool, EventLog: s.EventLog, Sessions: s.Sessions, Workspaces: s.Workspaces, Skills: s.Skills, Vault: s.Vault, Files: s.Files, Callbacks: s.Callbacks,
 		Tools: func(*toolenv.Run) []tool.Tool {
 			list := []tool.Tool{s.Gate, attach.Tool(s.Files, nil)}
 			if opt.Tools != nil {
@@ -161,7 +164,7 @@ func (s *Service) turns(t testing.TB, opt Options) {
 func (s *Service) Server(t testing.TB, change func(*server.Config)) *server.Server {
 	t.Helper()
 	cfg := server.Config{
-		Sessions: s.Sessions, Workspaces: s.Workspaces, Keys: s.Keys, Turns: s.Turns, Skills: s.Skills, Files: s.Files,
+		EventLog: s.EventLog, Sessions: s.Sessions, Workspaces: s.Workspaces, Keys: s.Keys, Turns: s.Turns, Skills: s.Skills, Files: s.Files,
 		Callbacks: s.Callbacks, Limits: s.Limits, Log: s.Log, Timeout: time.Minute,
 	}
 	if change != nil {

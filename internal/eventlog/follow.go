@@ -1,4 +1,4 @@
-package session
+package eventlog
 
 import (
 	"context"
@@ -21,9 +21,9 @@ const (
 	pageBytes = 512 << 10
 )
 
-// skew is how far back before Since rows are looked for: PostgreSQL's clock may be
+// Skew is how far back before Since rows are looked for: PostgreSQL's clock may be
 // set back while a turn runs.
-const skew = time.Hour
+const Skew = time.Hour
 
 // From is where a reader stands.
 type From struct {
@@ -39,11 +39,11 @@ var ErrGone = errors.New("events of this session are gone")
 // without end: first what is there, then what comes. Each yield holds what was ready,
 // at least one event; internal kinds are among them. Where a row is missing it ends
 // with ErrGone. Break off the loop to stop.
-func (s *Store) Follow(ctx context.Context, from From) iter.Seq2[[]event.Event, error] {
+func (l *Log) Follow(ctx context.Context, from From) iter.Seq2[[]event.Event, error] {
 	return func(yield func([]event.Event, error) bool) {
-		t, wake := s.topics.join(from) // before the first read, or a commit in between is missed
-		defer s.topics.leave(t, wake)
-		cursor, pages := from.Seq, pager{s: s, from: from, rows: firstRows}
+		t, wake := l.topics.join(from) // before the first read, or a commit in between is missed
+		defer l.topics.leave(t, wake)
+		cursor, pages := from.Seq, pager{log: l, from: from, rows: firstRows}
 		var seen unbroken
 		for {
 			evs, known := t.after(cursor)
@@ -81,9 +81,9 @@ func (s *Store) Follow(ctx context.Context, from From) iter.Seq2[[]event.Event, 
 
 // After yields the events after a cursor that are there now, page by page. Like Follow
 // it ends with ErrGone where one is missing.
-func (s *Store) After(ctx context.Context, from From) iter.Seq2[[]event.Event, error] {
+func (l *Log) After(ctx context.Context, from From) iter.Seq2[[]event.Event, error] {
 	return func(yield func([]event.Event, error) bool) {
-		pages := pager{s: s, from: from, rows: firstRows}
+		pages := pager{log: l, from: from, rows: firstRows}
 		var seen unbroken
 		for cursor := from.Seq; ; {
 			page, last, err := pages.next(ctx, cursor)
@@ -122,7 +122,7 @@ func (u *unbroken) by(evs []event.Event) error {
 
 // pager reads a session's log from the table.
 type pager struct {
-	s    *Store
+	log  *Log
 	from From
 	rows int32
 }
@@ -141,7 +141,7 @@ func (p *pager) next(ctx context.Context, cursor int64) (evs []event.Event, last
 }
 
 func (p *pager) read(ctx context.Context, cursor int64) (evs []event.Event, last bool, err error) {
-	rows, err := p.s.q.EventsAfter(ctx, p.from.Session, cursor, p.from.Since.Add(-skew), p.rows)
+	rows, err := p.log.q.EventsAfter(ctx, p.from.Session, cursor, p.from.Since.Add(-Skew), p.rows)
 	if err != nil {
 		return nil, false, fmt.Errorf("read events: %w", err)
 	}

@@ -1,4 +1,4 @@
-package session
+package eventlog
 
 import (
 	"context"
@@ -101,7 +101,7 @@ type head struct{ epoch, ord int64 }
 // write is one round trip: lock, insert, commit. Then it reports to readers and writers. It returns
 // the rows of sessions that were locked.
 func (a *appender) write(ctx context.Context, rows []row) (locked []row, err error) {
-	conn, err := a.s.pool.Acquire(ctx)
+	conn, err := a.log.pool.Acquire(ctx)
 	if err != nil {
 		return nil, unsent{fmt.Errorf("acquire a connection: %w", err)}
 	}
@@ -170,7 +170,7 @@ func (a *appender) deliver(b *batch, heads map[uuid.UUID]head, seqs []int64, at 
 	}
 	for i, l := range b.leases {
 		if held[i+1] {
-			a.s.published(l.Session, news[i+1])
+			a.log.Publish(l.Session, news[i+1])
 		}
 	}
 	for i, r := range b.rows {

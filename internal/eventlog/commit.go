@@ -1,4 +1,4 @@
-package session
+package eventlog
 
 import (
 	"context"
@@ -21,7 +21,7 @@ var ErrRefused = errors.New("PostgreSQL refuses the events")
 // is tried again. One with an unknown fate is not: its rows may be there. Its writers fail, and
 // their turns are resumed from the log.
 func (a *appender) commit(ctx context.Context, rows []row) (locked []row) {
-	ctx, cancel := context.WithTimeout(ctx, a.s.opt.AppendTimeout)
+	ctx, cancel := context.WithTimeout(ctx, a.log.opt.AppendTimeout)
 	defer cancel()
 	for delay := refusedPause; ; delay *= 2 {
 		busy, err := a.write(ctx, rows)
@@ -37,12 +37,12 @@ func (a *appender) commit(ctx context.Context, rows []row) (locked []row) {
 			refused = false
 		}
 		if _, never := errors.AsType[unsent](err); !refused && !never || ctx.Err() != nil {
-			a.s.log.WarnContext(ctx, "append to the log", "rows", len(rows), "err", err)
+			a.log.opt.Log.WarnContext(ctx, "append to the log", "rows", len(rows), "err", err)
 			fail(rows, fmt.Errorf("append to the log: %w", err))
 			return nil
 		}
 		if pgerr.IsStalePlan(err) {
-			a.s.pool.Reset() // every idle connection has the stale plan too
+			a.log.pool.Reset() // every idle connection has the stale plan too
 		}
 		pause(ctx, delay)
 	}
@@ -70,7 +70,7 @@ func (a *appender) patient(rows []row) (again []row) {
 	now := time.Now()
 	for _, r := range rows {
 		if r.until.IsZero() {
-			r.until = now.Add(a.s.opt.AppendTimeout)
+			r.until = now.Add(a.log.opt.AppendTimeout)
 		}
 		if now.After(r.until) {
 			r.w.ack(r.n, errLocked)

@@ -1,4 +1,4 @@
-package session
+package eventlog
 
 import (
 	"context"
@@ -29,18 +29,18 @@ const (
 // maxPayload keeps a notification below PostgreSQL's 8000 bytes.
 const maxPayload = 7900
 
-// published hands committed events to the readers of this process and sends the other replicas a
-// hint.
-func (s *Store) published(id uuid.UUID, evs []event.Event) {
-	s.topics.publish(id, evs, -1)
-	s.notifier.add(id)
+// Publish hands committed events to the readers of this process and sends the other replicas a
+// hint. Call it after the commit.
+func (l *Log) Publish(id uuid.UUID, evs []event.Event) {
+	l.topics.publish(id, evs, -1)
+	l.notifier.add(id)
 }
 
 // notifier sends hints, after the commit and never inside it: NOTIFY takes a lock
 // of the whole database until its transaction ends. While one is under way, and under
 // load for a moment after it, the next ones gather.
 type notifier struct {
-	s       *Store
+	log     *Log
 	outage  *outage.Log
 	mu      sync.Mutex
 	pending map[uuid.UUID]struct{}
@@ -57,12 +57,12 @@ const aloneFor = 2 * time.Second
 // NodesSeen takes the nodes that are alive now. While this is the only one, it announces no events: a
 // notification costs about as much as the commit that it announces. A node that starts later greets
 // when it listens; its once-a-second re-check finds what was committed in that moment.
-func (s *Store) NodesSeen(nodes []int32) {
+func (l *Log) NodesSeen(nodes []int32) {
 	until := int64(0)
-	if len(nodes) == 1 && nodes[0] == s.node {
+	if len(nodes) == 1 && nodes[0] == l.node {
 		until = time.Now().Add(aloneFor).UnixNano()
 	}
-	s.notifier.alone.Store(until)
+	l.notifier.alone.Store(until)
 }
 
 // hint is a notification for listeners outside this package.
@@ -70,16 +70,16 @@ type hint struct{ topic, payload string }
 
 // Hint notifies the listeners of a topic of the current schema, as River names its channels. It
 // returns at once; equal hints that wait are sent once. Call it after the commit that it announces.
-func (s *Store) Hint(topic, payload string) {
-	n := s.notifier
+func (l *Log) Hint(topic, payload string) {
+	n := l.notifier
 	n.mu.Lock()
 	n.hints[hint{topic, payload}] = struct{}{}
 	n.mu.Unlock()
 	signal(n.wake)
 }
 
-func newNotifier(s *Store) *notifier {
-	return &notifier{s: s, outage: outage.New(s.log, "notify the other replicas"), pending: make(map[uuid.UUID]struct{}), hints: make(map[hint]struct{}), wake: make(chan struct{}, 1)}
+func newNotifier(l *Log) *notifier {
+	return &notifier{log: l, outage: outage.New(l.opt.Log, "notify the other replicas"), pending: make(map[uuid.UUID]struct{}), hints: make(map[hint]struct{}), wake: make(chan struct{}, 1)}
 }
 
 func (n *notifier) add(id uuid.UUID) {
@@ -122,7 +122,7 @@ func (n *notifier) send(ctx context.Context, conn **pgx.Conn, ids map[uuid.UUID]
 	if err := n.dial(ctx, conn); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, n.s.opt.Ping)
+	ctx, cancel := context.WithTimeout(ctx, n.log.opt.Ping)
 	defer cancel()
 	for h := range hints {
 		if _, err := (*conn).Exec(ctx, `SELECT pg_notify(current_schema() || '.' || $1, $2)`, h.topic, h.payload); err != nil {
@@ -133,7 +133,7 @@ func (n *notifier) send(ctx context.Context, conn **pgx.Conn, ids map[uuid.UUID]
 	if len(ids) == 0 {
 		return nil
 	}
-	for _, p := range payloads(n.s.node, ids) {
+	for _, p := range payloads(n.log.node, ids) {
 		if _, err := (*conn).Exec(ctx, `SELECT pg_notify($1, $2)`, channel, p); err != nil {
 			n.drop(conn)
 			return err
@@ -145,7 +145,7 @@ func (n *notifier) send(ctx context.Context, conn **pgx.Conn, ids map[uuid.UUID]
 // dial connects unless a connection is open. It does not wait for a place in the pool.
 func (n *notifier) dial(ctx context.Context, conn **pgx.Conn) (err error) {
 	if *conn == nil {
-		*conn, err = n.s.connect(ctx, "parley notifier", `SET synchronous_commit = off`)
+		*conn, err = n.log.connect(ctx, "parley notifier", `SET synchronous_commit = off`)
 	}
 	return err
 }

@@ -1,4 +1,4 @@
-package session
+package eventlog
 
 import (
 	"sort"
@@ -136,6 +136,10 @@ func (ts *topics) join(from From) (*topic, chan struct{}) {
 	t.held = nil
 	return t, wake
 }
+
+// Expect keeps the events after a cursor in memory until their first reader comes, for two seconds at
+// most. Call it before the commit of the turn that the reader will follow.
+func (l *Log) Expect(from From) { l.topics.hold(from) }
 
 // hold keeps a topic until its first reader comes, who then finds the events since in memory.
 func (ts *topics) hold(from From) {

@@ -1,4 +1,4 @@
-package session_test
+package eventlog_test
 
 import (
 	"log/slog"
@@ -12,9 +12,12 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/eventlog"
 	"github.com/parley-server/parley/internal/session"
 	"github.com/parley-server/parley/internal/store/workspace"
 	"github.com/parley-server/parley/internal/testing/dbtest"
+	"github.com/parley-server/parley/internal/testing/sessiontest"
+	"github.com/parley-server/parley/internal/testing/wait"
 )
 
 // TestRestoredDatabaseGivesNoIDTwice restores a real PostgreSQL to a point in time. What was
@@ -33,7 +36,7 @@ func TestRestoredDatabaseGivesNoIDTwice(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		config.AfterConnect = session.CheckLineage(slog.New(slog.NewTextHandler(t.Output(), nil)))
+		config.AfterConnect = eventlog.CheckLineage(slog.New(slog.NewTextHandler(t.Output(), nil)))
 		pool, err := pgxpool.NewWithConfig(t.Context(), config)
 		if err != nil {
 			t.Fatal(err)
@@ -44,7 +47,7 @@ func TestRestoredDatabaseGivesNoIDTwice(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		store := session.New(pool, session.Options{})
+		store := sessiontest.NewReplica(pool, eventlog.Options{}, session.Options{})
 		err = store.Open(t.Context(), session.Ref{Workspace: ws.ID, ID: id}, func(tx *session.Tx) error {
 			id = tx.Session.ID
 			from, _, err := tx.Begin(t.Context(), session.NewTurn{ID: uuid.Must(uuid.NewV7()), Message: event.Message{Content: "hello"}, MaxResponseSeconds: 60, MaxTurns: 5, Behind: true})
@@ -75,7 +78,7 @@ func TestRestoredDatabaseGivesNoIDTwice(t *testing.T) {
 		t.Fatal(err)
 	}
 	server.Start() // recovers and continues on another timeline
-	await(t, "the end of the recovery", func() bool {
+	wait.For(t, "the end of the recovery", func() bool {
 		conn, err := pgx.Connect(t.Context(), dsn)
 		if err != nil {
 			return false
@@ -90,7 +93,7 @@ func TestRestoredDatabaseGivesNoIDTwice(t *testing.T) {
 		t.Errorf("ids %d to %d belonged to lost events up to %d", first, last, lost)
 	}
 	pool := dbtest.Pool(t, dsn)
-	store := session.New(pool, session.Options{})
+	store := sessiontest.NewReplica(pool, eventlog.Options{}, session.Options{})
 	for cursor, foreign := range map[int64]bool{before: false, lostFirst + 1: true, lost: true, lost + 1: true, last: false} {
 		h, err := store.HeadAt(t.Context(), ws.ID, id, cursor)
 		if err != nil || h.Foreign != foreign {

@@ -1,4 +1,4 @@
-package session_test
+package eventlog_test
 
 import (
 	"context"
@@ -11,17 +11,20 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/eventlog"
 	"github.com/parley-server/parley/internal/session"
+	"github.com/parley-server/parley/internal/testing/sessiontest"
+	"github.com/parley-server/parley/internal/testing/wait"
 )
 
 // TestLoneReplicaSendsNoNotifications appends while a replica knows that it is the only one, and again
 // after another one has greeted it.
 func TestLoneReplicaSendsNoNotifications(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := sessiontest.New(t)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	heard, err := pgx.Connect(ctx, w.dsn)
+	heard, err := pgx.Connect(ctx, w.DSN)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,23 +36,23 @@ func TestLoneReplicaSendsNoNotifications(t *testing.T) {
 		}
 		return n.Payload
 	}
-	s := w.replica(t)
+	s := w.Replica(t)
 	if _, err := heard.Exec(ctx, "LISTEN parley"); err != nil {
 		t.Fatal(err)
 	}
 
 	s.NodesSeen([]int32{s.Node()})
-	w.begin(t, s, "not announced")
+	w.Begin(t, s, "not announced")
 	s.NodesSeen([]int32{s.Node(), s.Node() + 1}) // well within the time that a look holds
-	_, from := w.begin(t, s, "announced")
+	_, from := w.Begin(t, s, "announced")
 	if got, want := next(), payload(s, from); got != want {
 		t.Errorf("the first notification is %q, want %q", got, want)
 	}
 
 	s.NodesSeen([]int32{s.Node()})
-	w.replica(t) // greets
-	await(t, "the replica notifies again", func() bool {
-		_, from := w.begin(t, s, "hello")
+	w.Replica(t) // greets
+	wait.For(t, "the replica notifies again", func() bool {
+		_, from := w.Begin(t, s, "hello")
 		brief, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
 		defer cancel()
 		for {
@@ -65,26 +68,26 @@ func TestLoneReplicaSendsNoNotifications(t *testing.T) {
 }
 
 // payload is what a replica notifies of a session.
-func payload(s *session.Store, from session.From) string {
+func payload(s *sessiontest.Replica, from eventlog.From) string {
 	return fmt.Sprintf("%d %s", s.Node(), base64.RawURLEncoding.EncodeToString(from.Session[:]))
 }
 
 // TestReaderOfANewTurnNeedsNoQuery follows a turn from its start while the table of events is away.
 func TestReaderOfANewTurnNeedsNoQuery(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	s := w.replica(t)
+	w := sessiontest.New(t)
+	s := w.Replica(t)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	var from session.From
-	err := s.Open(ctx, session.Ref{Workspace: w.workspace.ID}, func(tx *session.Tx) (err error) {
+	var from eventlog.From
+	err := s.Open(ctx, session.Ref{Workspace: w.Workspace.ID}, func(tx *session.Tx) (err error) {
 		from, _, err = tx.Begin(ctx, session.NewTurn{ID: uuid.Must(uuid.NewV7()), Message: event.Message{Content: "hello"}, MaxResponseSeconds: 600, MaxTurns: 50})
 		return err
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.pool.Exec(ctx, `ALTER TABLE events RENAME TO hidden`); err != nil {
+	if _, err := w.Pool.Exec(ctx, `ALTER TABLE events RENAME TO hidden`); err != nil {
 		t.Fatal(err)
 	}
 	for evs, err := range s.Follow(ctx, from) {

@@ -1,4 +1,4 @@
-package session_test
+package eventlog_test
 
 import (
 	"context"
@@ -8,20 +8,21 @@ import (
 	"time"
 
 	"github.com/parley-server/parley/internal/event"
-	"github.com/parley-server/parley/internal/session"
+	"github.com/parley-server/parley/internal/eventlog"
+	"github.com/parley-server/parley/internal/testing/sessiontest"
 )
 
 // TestLockedSessionHoldsUpNoOther appends to a session that another transaction has locked, and
 // meanwhile to a second one.
 func TestLockedSessionHoldsUpNoOther(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	s := w.replica(t)
+	w := sessiontest.New(t)
+	s := w.Replica(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
-	locked, _ := w.begin(t, s, "locked")
-	free, _ := w.begin(t, s, "free")
-	lock, err := w.pool.Begin(ctx)
+	locked, _ := w.Begin(t, s, "locked")
+	free, _ := w.Begin(t, s, "free")
+	lock, err := w.Pool.Begin(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,18 +55,18 @@ func TestLockedSessionHoldsUpNoOther(t *testing.T) {
 // it shares with others.
 func TestRefusedEventFailsItsWriterAlone(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	if _, err := w.pool.Exec(t.Context(), `
+	w := sessiontest.New(t)
+	if _, err := w.Pool.Exec(t.Context(), `
 		CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'too large' USING ERRCODE = '54000'; END $$;
 		CREATE TRIGGER refuse BEFORE INSERT ON events FOR EACH ROW WHEN (NEW.data::text LIKE '%poison%') EXECUTE FUNCTION refuse()`); err != nil {
 		t.Fatal(err)
 	}
-	s := w.replica(t)
+	s := w.Replica(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	var wg sync.WaitGroup
 	for range 8 {
-		lease, _ := w.begin(t, s, "good")
+		lease, _ := w.Begin(t, s, "good")
 		wg.Go(func() {
 			out := s.Writer(lease)
 			for range 50 {
@@ -76,19 +77,19 @@ func TestRefusedEventFailsItsWriterAlone(t *testing.T) {
 			}
 		})
 	}
-	lease, from := w.begin(t, s, "bad")
+	lease, from := w.Begin(t, s, "bad")
 	wg.Go(func() {
 		out := s.Writer(lease)
 		_ = out.Append(ctx, event.ToolUse{Tool: "t"})
-		if err := out.Append(ctx, event.Reply{Text: "poison"}); !errors.Is(err, session.ErrRefused) {
+		if err := out.Append(ctx, event.Reply{Text: "poison"}); !errors.Is(err, eventlog.ErrRefused) {
 			t.Errorf("the refused event: %v", err)
 		}
-		if err := out.Append(ctx, event.ToolUse{Tool: "later"}); !errors.Is(err, session.ErrRefused) {
+		if err := out.Append(ctx, event.ToolUse{Tool: "later"}); !errors.Is(err, eventlog.ErrRefused) {
 			t.Errorf("after the refused event: %v", err)
 		}
 	})
 	wg.Wait()
-	for _, ev := range w.rows(t, s, from) {
+	for _, ev := range s.Rows(t, from) {
 		if body, _ := ev.Body(); body == (event.ToolUse{Tool: "later"}) {
 			t.Error("an event was written behind one that was refused")
 		}

@@ -1,4 +1,4 @@
-package session
+package eventlog
 
 import (
 	"context"
@@ -14,8 +14,8 @@ import (
 // that have news, and once a second a look at every followed session while events are
 // written, because a writer may die between its commit and its notification.
 type tailer struct {
-	s  *Store
-	mu sync.Mutex
+	log *Log
+	mu  sync.Mutex
 
 	rechecks, reads *outage.Log
 
@@ -26,9 +26,9 @@ type tailer struct {
 	heads []int64
 }
 
-func newTailer(s *Store) *tailer {
-	return &tailer{s: s, rechecks: outage.New(s.log, "re-check the followed sessions"),
-		reads: outage.New(s.log, "read the news of other replicas"), dirty: make(map[uuid.UUID]struct{}), wake: make(chan struct{}, 1)}
+func newTailer(l *Log) *tailer {
+	return &tailer{log: l, rechecks: outage.New(l.opt.Log, "re-check the followed sessions"),
+		reads: outage.New(l.opt.Log, "read the news of other replicas"), dirty: make(map[uuid.UUID]struct{}), wake: make(chan struct{}, 1)}
 }
 
 // mark notes that a session may have news.
@@ -46,7 +46,7 @@ func (t *tailer) mark(ids ...uuid.UUID) {
 
 // markAll notes that anything may have happened: after a lost connection.
 func (t *tailer) markAll() {
-	for _, topic := range t.s.topics.live() {
+	for _, topic := range t.log.topics.live() {
 		t.mark(topic.session)
 	}
 }
@@ -64,7 +64,7 @@ func (t *tailer) run(ctx context.Context) error {
 
 // runRechecks re-checks the followed sessions once a second while events are written anywhere.
 func (t *tailer) runRechecks(ctx context.Context) error {
-	for work := range t.s.opt.Pulse.Beats(ctx) {
+	for work := range t.log.opt.Pulse.Beats(ctx) {
 		if work.Written {
 			t.rechecks.Note(ctx, t.recheck(ctx))
 		}
@@ -79,7 +79,7 @@ func (t *tailer) read(ctx context.Context) error {
 	t.dirty = make(map[uuid.UUID]struct{})
 	t.mu.Unlock()
 
-	p := t.s.topics.pick(marked)
+	p := t.log.topics.pick(marked)
 	if len(p.ids) == 0 {
 		return nil
 	}
@@ -87,7 +87,7 @@ func (t *tailer) read(ctx context.Context) error {
 	for i, id := range p.ids {
 		bases[id] = p.cursors[i]
 	}
-	rows, err := t.s.q.EventsWoken(ctx, p.ids, p.cursors, p.since.Add(-skew), pageRows)
+	rows, err := t.log.q.EventsWoken(ctx, p.ids, p.cursors, p.since.Add(-Skew), pageRows)
 	if err != nil {
 		return err
 	}
@@ -100,7 +100,7 @@ func (t *tailer) read(ctx context.Context) error {
 			evs = append(evs, event.Event{Seq: r.Seq, Ord: r.Ord, Session: id, Turn: r.TurnID, At: r.At, Kind: event.Kind(r.Kind), Data: r.Data})
 		}
 		rows = rows[n:]
-		t.s.topics.publish(id, evs, bases[id])
+		t.log.topics.publish(id, evs, bases[id])
 		if n == pageRows {
 			t.mark(id)
 		}
@@ -110,11 +110,11 @@ func (t *tailer) read(ctx context.Context) error {
 
 // recheck compares the followed sessions with their rows.
 func (t *tailer) recheck(ctx context.Context) error {
-	t.ids, t.heads = t.s.topics.positions(t.ids[:0], t.heads[:0])
+	t.ids, t.heads = t.log.topics.positions(t.ids[:0], t.heads[:0])
 	if len(t.ids) == 0 {
 		return nil
 	}
-	ahead, err := t.s.q.SessionsAhead(ctx, t.ids, t.heads)
+	ahead, err := t.log.q.SessionsAhead(ctx, t.ids, t.heads)
 	if err != nil {
 		return err
 	}

@@ -1,4 +1,4 @@
-package session
+package eventlog
 
 import (
 	"context"
@@ -27,9 +27,9 @@ type Writer struct {
 }
 
 // Writer opens the log for the holder of a lease.
-func (s *Store) Writer(l Lease) *Writer {
-	a := s.appenders[int(l.Session[15])%len(s.appenders)]
-	return &Writer{lease: l, a: a, round: -1, acked: make(chan struct{}, 1)}
+func (l *Log) Writer(lease Lease) *Writer {
+	a := l.appenders[int(lease.Session[15])%len(l.appenders)]
+	return &Writer{lease: lease, a: a, round: -1, acked: make(chan struct{}, 1)}
 }
 
 // OnFailure has f called with the first error as soon as it is known: Append returns before the

@@ -1,4 +1,4 @@
-package session_test
+package eventlog_test
 
 import (
 	"context"
@@ -12,7 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/parley-server/parley/internal/event"
-	"github.com/parley-server/parley/internal/session"
+	"github.com/parley-server/parley/internal/eventlog"
+	"github.com/parley-server/parley/internal/testing/sessiontest"
 )
 
 // TestBatchKeepsSessionsApart has many turns write text and calls at once, so that
@@ -21,13 +22,13 @@ import (
 // among the text, and the lost ones write nothing.
 func TestBatchKeepsSessionsApart(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	s := w.replica(t)
+	w := sessiontest.New(t)
+	s := w.Replica(t)
 	const sessions, each = 12, 200
 
 	var wg sync.WaitGroup
 	for n := range sessions {
-		lease, from := w.begin(t, s, fmt.Sprint("session ", n))
+		lease, from := w.Begin(t, s, fmt.Sprint("session ", n))
 		lost := n%4 == 3
 		if lost {
 			lease.Epoch--
@@ -46,7 +47,7 @@ func TestBatchKeepsSessionsApart(t *testing.T) {
 				if i%10 == 9 && err == nil {
 					err = out.Append(t.Context(), event.ToolUse{Tool: "t"})
 				}
-				if lost && errors.Is(err, session.ErrLeaseLost) {
+				if lost && errors.Is(err, eventlog.ErrLeaseLost) {
 					return
 				}
 				if err != nil {
@@ -58,17 +59,17 @@ func TestBatchKeepsSessionsApart(t *testing.T) {
 				t.Errorf("session %d wrote under a lost lease", n)
 				return
 			}
-			w.end(t, s, lease)
+			sessiontest.End(t, s, lease)
 		})
 		wg.Go(func() {
 			if lost {
 				return
 			}
-			seen, err := read(context.WithoutCancel(t.Context()), s, from)
+			seen, err := s.UntilDone(context.WithoutCancel(t.Context()), from)
 			if err != nil {
 				t.Errorf("session %d: %v", n, err)
 			}
-			if diff := cmp.Diff(w.rows(t, s, from), seen); diff != "" {
+			if diff := cmp.Diff(s.Rows(t, from), seen); diff != "" {
 				t.Errorf("session %d: the reader saw something else than the table:\n%s", n, diff)
 			}
 			var got strings.Builder
@@ -95,9 +96,9 @@ func TestBatchKeepsSessionsApart(t *testing.T) {
 // memory of a session, to a reader that has everything before it.
 func TestHugeEventIsFollowed(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	s := w.replica(t)
-	lease, from := w.begin(t, s, "hello")
+	w := sessiontest.New(t)
+	s := w.Replica(t)
+	lease, from := w.Begin(t, s, "hello")
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	caughtUp, written := false, make(chan error, 1)

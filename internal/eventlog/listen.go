@@ -1,4 +1,4 @@
-package session
+package eventlog
 
 import (
 	"context"
@@ -22,17 +22,17 @@ const nodeClass = 20561
 const connectTimeout = 5 * time.Second
 
 // connect opens a connection outside the pool, runs a statement and takes the node's lock.
-func (s *Store) connect(ctx context.Context, name, first string) (*pgx.Conn, error) {
+func (l *Log) connect(ctx context.Context, name, first string) (*pgx.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
-	config := s.opt.Listen.Copy()
+	config := l.opt.Listen.Copy()
 	config.RuntimeParams["application_name"] = name
 	conn, err := pgx.ConnectConfig(ctx, config)
 	if err != nil {
 		return nil, fmt.Errorf("connect: %w", err)
 	}
 	if _, err = conn.Exec(ctx, first); err == nil {
-		err = s.sign(ctx, conn)
+		err = l.sign(ctx, conn)
 	}
 	if err != nil {
 		hangUp(conn)
@@ -50,8 +50,8 @@ func hangUp(conn *pgx.Conn) {
 
 // sign takes the advisory lock that proves to the other replicas that this process
 // lives. It is shared, and held on two connections: one of them may break.
-func (s *Store) sign(ctx context.Context, conn *pgx.Conn) error {
-	if _, err := conn.Exec(ctx, `SELECT pg_advisory_lock_shared($1, $2)`, nodeClass, s.node); err != nil {
+func (l *Log) sign(ctx context.Context, conn *pgx.Conn) error {
+	if _, err := conn.Exec(ctx, `SELECT pg_advisory_lock_shared($1, $2)`, nodeClass, l.node); err != nil {
 		return fmt.Errorf("take the node's lock: %w", err)
 	}
 	return nil
@@ -59,7 +59,7 @@ func (s *Store) sign(ctx context.Context, conn *pgx.Conn) error {
 
 // listener holds the one LISTEN connection of the process.
 type listener struct {
-	s         *Store
+	log       *Log
 	outage    *outage.Log
 	connected atomic.Bool
 	heard     atomic.Int64 // when the connection last proved to work, in Unix nanoseconds
@@ -68,21 +68,27 @@ type listener struct {
 	watches map[uuid.UUID]map[chan struct{}]struct{}
 }
 
-func newListener(s *Store) *listener {
-	return &listener{s: s, outage: outage.New(s.log, "listen to the other replicas"), watches: make(map[uuid.UUID]map[chan struct{}]struct{})}
+func newListener(l *Log) *listener {
+	return &listener{log: l, outage: outage.New(l.opt.Log, "listen to the other replicas"), watches: make(map[uuid.UUID]map[chan struct{}]struct{})}
 }
 
 // Listening reports whether the connection for notifications of other replicas works: it is open and has
 // delivered something, if only the answer to a ping, within three times Options.Ping.
-func (s *Store) Listening() bool {
-	l := s.listener
-	return l.connected.Load() && time.Since(time.Unix(0, l.heard.Load())) < 3*s.opt.Ping
+func (l *Log) Listening() bool {
+	n := l.listener
+	return n.connected.Load() && time.Since(time.Unix(0, n.heard.Load())) < 3*l.opt.Ping
 }
 
 // Watch returns a channel that holds a value after another replica has, or may have, sent a
 // notification about a session. Call stop when done.
-func (s *Store) Watch(id uuid.UUID) (news <-chan struct{}, stop func()) {
-	l := s.listener
+func (l *Log) Watch(id uuid.UUID) (news <-chan struct{}, stop func()) {
+	return l.listener.watch(id)
+}
+
+// Nudge makes the other replicas look at a session although no event was written.
+func (l *Log) Nudge(id uuid.UUID) { l.notifier.add(id) }
+
+func (l *listener) watch(id uuid.UUID) (news <-chan struct{}, stop func()) {
 	c := make(chan struct{}, 1)
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -99,9 +105,6 @@ func (s *Store) Watch(id uuid.UUID) (news <-chan struct{}, stop func()) {
 		}
 	}
 }
-
-// Nudge makes the other replicas look at a session although no event was written.
-func (s *Store) Nudge(id uuid.UUID) { s.notifier.add(id) }
 
 func (l *listener) run(ctx context.Context) error {
 	delay := 50 * time.Millisecond
@@ -125,7 +128,7 @@ func (l *listener) run(ctx context.Context) error {
 // listen connects, takes the node's lock, wakes all watchers and then forwards notifications until
 // the connection breaks.
 func (l *listener) listen(ctx context.Context) error {
-	conn, err := l.s.connect(ctx, "parley listener", "LISTEN "+channel)
+	conn, err := l.log.connect(ctx, "parley listener", "LISTEN "+channel)
 	if err != nil {
 		return err
 	}
@@ -134,26 +137,26 @@ func (l *listener) listen(ctx context.Context) error {
 		if conn.IsClosed() {
 			return err
 		}
-		l.s.log.WarnContext(ctx, "greet the other replicas", "err", err)
+		l.log.opt.Log.WarnContext(ctx, "greet the other replicas", "err", err)
 	}
 	l.heard.Store(time.Now().UnixNano())
 	l.connected.Store(true)
 	l.outage.Note(ctx, nil)
-	l.s.tailer.markAll() // notifications sent meanwhile were lost
+	l.log.tailer.markAll() // notifications sent meanwhile were lost
 	l.wakeWatchers(nil)
 	for {
-		wait, cancel := context.WithTimeout(ctx, l.s.opt.Ping)
+		wait, cancel := context.WithTimeout(ctx, l.log.opt.Ping)
 		n, err := conn.WaitForNotification(wait)
 		cancel()
 		switch {
 		case err == nil:
 			l.heard.Store(time.Now().UnixNano())
-			ids, foreign := parsePayload(n.Payload, l.s.node)
+			ids, foreign := parsePayload(n.Payload, l.log.node)
 			if foreign {
-				l.s.notifier.alone.Store(0)
+				l.log.notifier.alone.Store(0)
 			}
 			if len(ids) > 0 {
-				l.s.tailer.mark(ids...)
+				l.log.tailer.mark(ids...)
 				l.wakeWatchers(ids)
 			}
 		case ctx.Err() != nil:
@@ -170,18 +173,18 @@ func (l *listener) listen(ctx context.Context) error {
 
 // greet lets the other nodes know that there is one more to be notified.
 func (l *listener) greet(ctx context.Context, conn *pgx.Conn) error {
-	ctx, cancel := context.WithTimeout(ctx, l.s.opt.Ping)
+	ctx, cancel := context.WithTimeout(ctx, l.log.opt.Ping)
 	defer cancel()
-	_, err := conn.Exec(ctx, `SELECT pg_notify($1, $2)`, channel, strconv.Itoa(int(l.s.node)))
+	_, err := conn.Exec(ctx, `SELECT pg_notify($1, $2)`, channel, strconv.Itoa(int(l.log.node)))
 	return err
 }
 
 // ping detects a dead link that reports no error. The pool uses the same link.
 func (l *listener) ping(ctx context.Context, conn *pgx.Conn) error {
-	ctx, cancel := context.WithTimeout(ctx, l.s.opt.Ping)
+	ctx, cancel := context.WithTimeout(ctx, l.log.opt.Ping)
 	defer cancel()
 	if err := conn.Ping(ctx); err != nil {
-		l.s.pool.Reset()
+		l.log.pool.Reset()
 		return fmt.Errorf("ping: %w", err)
 	}
 	l.heard.Store(time.Now().UnixNano())

@@ -1,4 +1,4 @@
-package session_test
+package eventlog_test
 
 import (
 	"context"
@@ -8,46 +8,49 @@ import (
 	"time"
 
 	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/eventlog"
 	"github.com/parley-server/parley/internal/session"
 	"github.com/parley-server/parley/internal/testing/dbtest"
+	"github.com/parley-server/parley/internal/testing/sessiontest"
+	"github.com/parley-server/parley/internal/testing/wait"
 )
 
 // TestTextWaitsForOtherWritersOnly has an appender with an hour of patience: the text of a lone
 // writer is committed at once, that of two writers waits until one of them waits for its commit.
 func TestTextWaitsForOtherWritersOnly(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	s := session.New(dbtest.Pool(t, w.dsn), session.Options{Patience: time.Hour, Appenders: 1})
-	run(t, s)
+	w := sessiontest.New(t)
+	s := sessiontest.NewReplica(dbtest.Pool(t, w.DSN), eventlog.Options{Patience: time.Hour, Appenders: 1}, session.Options{})
+	s.Start(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
 	defer cancel()
-	first, fromFirst := w.begin(t, s, "first")
-	second, fromSecond := w.begin(t, s, "second")
+	first, fromFirst := w.Begin(t, s, "first")
+	second, fromSecond := w.Begin(t, s, "second")
 	a, b := s.Writer(first), s.Writer(second)
 
 	for i := range 5 {
 		text := fmt.Sprint("alone ", i)
-		w.append(t, ctx, a, event.Text{Text: text})
-		await(t, "a lone writer's text is committed", func() bool { return w.last(t, s, fromFirst) == event.Body(event.Text{Text: text}) })
+		appendAll(ctx, t, a, event.Text{Text: text})
+		wait.For(t, "a lone writer's text is committed", func() bool { return lastEvent(t, s, fromFirst) == event.Body(event.Text{Text: text}) })
 	}
-	seenFirst, seenSecond := len(w.rows(t, s, fromFirst)), len(w.rows(t, s, fromSecond))
+	seenFirst, seenSecond := len(s.Rows(t, fromFirst)), len(s.Rows(t, fromSecond))
 	for i := range 20 {
-		w.append(t, ctx, b, event.Text{Text: fmt.Sprint("b ", i)})
+		appendAll(ctx, t, b, event.Text{Text: fmt.Sprint("b ", i)})
 		for range 5 { // time enough for a commit
-			if n := len(w.rows(t, s, fromSecond)); n > seenSecond {
+			if n := len(s.Rows(t, fromSecond)); n > seenSecond {
 				t.Fatalf("round %d did not wait for the other writer's text", i)
 			}
 		}
-		w.append(t, ctx, a, event.Text{Text: fmt.Sprint("a ", i)})
+		appendAll(ctx, t, a, event.Text{Text: fmt.Sprint("a ", i)})
 		if i%2 == 0 {
-			w.append(t, ctx, b, event.ToolUse{Tool: "t"})
+			appendAll(ctx, t, b, event.ToolUse{Tool: "t"})
 		} else if err := b.Flush(ctx); err != nil {
 			t.Fatal(err)
 		}
 		if err := a.Flush(ctx); err != nil {
 			t.Fatal(err)
 		}
-		evsFirst, evsSecond := w.rows(t, s, fromFirst), w.rows(t, s, fromSecond)
+		evsFirst, evsSecond := s.Rows(t, fromFirst), s.Rows(t, fromSecond)
 		evs := slices.Concat(evsFirst[seenFirst:], evsSecond[seenSecond:])
 		seenFirst, seenSecond = len(evsFirst), len(evsSecond)
 		if len(evs) != 3-i%2 {
@@ -61,18 +64,18 @@ func TestTextWaitsForOtherWritersOnly(t *testing.T) {
 	}
 }
 
-// append appends events, which must be taken.
-func (w *world) append(t testing.TB, ctx context.Context, out *session.Writer, bodies ...event.Body) {
+// appendAll appends events, which must be taken.
+func appendAll(ctx context.Context, t testing.TB, out *eventlog.Writer, bodies ...event.Body) {
 	t.Helper()
 	if err := out.Append(ctx, bodies...); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// last is the newest event of a session, or nil.
-func (w *world) last(t testing.TB, s *session.Store, from session.From) event.Body {
+// lastEvent is the newest event of a session, or nil.
+func lastEvent(t testing.TB, s *sessiontest.Replica, from eventlog.From) event.Body {
 	t.Helper()
-	evs := w.rows(t, s, from)
+	evs := s.Rows(t, from)
 	if len(evs) == 0 {
 		return nil
 	}

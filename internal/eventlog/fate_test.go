@@ -1,4 +1,4 @@
-package session_test
+package eventlog_test
 
 import (
 	"context"
@@ -16,9 +16,11 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/eventlog"
 	"github.com/parley-server/parley/internal/session"
 	"github.com/parley-server/parley/internal/testing/dbtest"
 	"github.com/parley-server/parley/internal/testing/dbtest/faultproxy"
+	"github.com/parley-server/parley/internal/testing/sessiontest"
 )
 
 // seeds is how many runs TestBrokenAppendLeavesNoHole makes; PARLEY_TEST_SEEDS sets it.
@@ -37,8 +39,8 @@ func seeds(t testing.TB) int {
 // reader gets just the rows.
 func TestBrokenAppendLeavesNoHole(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	control := w.replica(t)
+	w := sessiontest.New(t)
+	control := w.Replica(t)
 	var seed, broken, attempts atomic.Int64
 	var wg sync.WaitGroup
 	n := int64(seeds(t))
@@ -59,29 +61,29 @@ func TestBrokenAppendLeavesNoHole(t *testing.T) {
 
 // lane is a replica behind a proxy, and one beside it.
 type lane struct {
-	w       *world
-	control *session.Store
+	w       *sessiontest.World
+	control *sessiontest.Replica
 	proxy   *faultproxy.Proxy
-	store   *session.Store
-	other   session.Lease
+	store   *sessiontest.Replica
+	other   eventlog.Lease
 
 	mu   sync.Mutex
 	hook func(c faultproxy.Chunk, appends bool) faultproxy.Action
 }
 
-func newLane(t *testing.T, w *world, control *session.Store) *lane {
+func newLane(t *testing.T, w *sessiontest.World, control *sessiontest.Replica) *lane {
 	t.Helper()
-	proxy, dsn := dbtest.Proxy(t, w.dsn)
-	direct, err := pgx.ParseConfig(w.dsn)
+	proxy, dsn := dbtest.Proxy(t, w.DSN)
+	direct, err := pgx.ParseConfig(w.DSN)
 	if err != nil {
 		t.Error(err)
 	}
 	l := &lane{w: w, control: control, proxy: proxy}
 	l.watch()
-	l.store = session.New(dbtest.Pool(t, dsn), session.Options{Listen: direct, AppendTimeout: 300 * time.Millisecond, Appenders: 1})
+	l.store = sessiontest.NewReplica(dbtest.Pool(t, dsn), eventlog.Options{Listen: direct, AppendTimeout: 300 * time.Millisecond, Appenders: 1}, session.Options{})
 	t.Cleanup(func() { proxy.Cut() }) // else pgx waits for connections that are frozen
-	run(t, l.store)
-	l.other, _ = w.begin(t, control, "another conversation")
+	l.store.Start(t)
+	l.other, _ = w.Begin(t, control, "another conversation")
 	return l
 }
 
@@ -99,7 +101,7 @@ func (l *lane) run(t *testing.T, seed int64, broken, attempts *atomic.Int64) {
 	l.set(l.fault(rng, broken))
 	defer l.set(nil)
 
-	lease, from := l.w.begin(t, l.control, "hello")
+	lease, from := l.w.Begin(t, l.control, "hello")
 	for try := 0; ; try++ {
 		attempts.Add(1)
 		stored := l.stored(t, from)
@@ -121,7 +123,7 @@ func (l *lane) run(t *testing.T, seed int64, broken, attempts *atomic.Int64) {
 			return
 		}
 	}
-	l.w.end(t, l.control, lease)
+	sessiontest.End(t, l.control, lease)
 	if got := l.stored(t, from); got != said {
 		t.Errorf("seed %d: stored\n%q, said\n%q", seed, got, said)
 	}
@@ -175,7 +177,7 @@ func (l *lane) set(hook func(faultproxy.Chunk, bool) faultproxy.Action) {
 }
 
 // say appends text in random pieces, now and then with a step in between that is durable.
-func (l *lane) say(ctx context.Context, rng *rand.Rand, lease session.Lease, rest string) error {
+func (l *lane) say(ctx context.Context, rng *rand.Rand, lease eventlog.Lease, rest string) error {
 	out := l.store.Writer(lease)
 	for rest != "" {
 		n := min(len(rest), 1+rng.IntN(60))
@@ -210,7 +212,7 @@ func (l *lane) drain(t *testing.T) {
 }
 
 // again gives the turn back and claims it for the next attempt, as another replica would.
-func (l *lane) again(t *testing.T, lease session.Lease) session.Lease {
+func (l *lane) again(t *testing.T, lease eventlog.Lease) eventlog.Lease {
 	t.Helper()
 	err := l.control.Update(t.Context(), lease.Session, func(tx *session.Tx) error {
 		ok, err := tx.Release(t.Context(), lease)
@@ -223,14 +225,14 @@ func (l *lane) again(t *testing.T, lease session.Lease) session.Lease {
 		t.Error(err)
 		return lease
 	}
-	return l.w.claim(t, l.control, lease.Session, lease.Turn)
+	return sessiontest.Claim(t, l.control, lease.Session, lease.Turn)
 }
 
 // stored is the text in the log, whose ordinals must have no gap.
-func (l *lane) stored(t *testing.T, from session.From) string {
+func (l *lane) stored(t *testing.T, from eventlog.From) string {
 	t.Helper()
 	var text strings.Builder
-	rows := l.w.rows(t, l.control, from)
+	rows := l.control.Rows(t, from)
 	for i, ev := range rows {
 		if ev.Ord != rows[0].Ord+int64(i) {
 			t.Errorf("ordinal %d follows %d", ev.Ord, rows[i-1].Ord)

@@ -1,4 +1,4 @@
-package session_test
+package eventlog_test
 
 import (
 	"context"
@@ -9,7 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/parley-server/parley/internal/session"
+	"github.com/parley-server/parley/internal/eventlog"
 	"github.com/parley-server/parley/internal/testing/dbtest"
 )
 
@@ -20,7 +20,7 @@ func nextID(t *testing.T, dsn string) (id int64) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	config.AfterConnect = session.CheckLineage(slog.New(slog.DiscardHandler))
+	config.AfterConnect = eventlog.CheckLineage(slog.New(slog.DiscardHandler))
 	pool, err := pgxpool.NewWithConfig(t.Context(), config)
 	if err != nil {
 		t.Fatal(err)

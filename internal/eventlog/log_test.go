@@ -1,4 +1,4 @@
-package session_test
+package eventlog_test
 
 import (
 	"context"
@@ -10,26 +10,27 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/eventlog"
 	"github.com/parley-server/parley/internal/session"
+	"github.com/parley-server/parley/internal/testing/sessiontest"
 )
 
 func TestFollowMissesNothing(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	here, there := w.replica(t), w.replica(t)
-	lease, from := w.begin(t, here, "hello")
+	w := sessiontest.New(t)
+	here, there := w.Replica(t), w.Replica(t)
+	lease, from := w.Begin(t, here, "hello")
 
 	var wg sync.WaitGroup
 	seen := make([][]event.Event, 6)
 	for i := range seen {
-		s := []*session.Store{here, there}[i%2]
+		s := []*sessiontest.Replica{here, there}[i%2]
 		wg.Go(func() {
 			var err error
-			if seen[i], err = read(t.Context(), s, from); err != nil {
+			if seen[i], err = s.UntilDone(t.Context(), from); err != nil {
 				t.Errorf("reader %d: %v", i, err)
 			}
 		})
@@ -46,10 +47,10 @@ func TestFollowMissesNothing(t *testing.T) {
 	if err := out.Flush(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	w.end(t, here, lease)
+	sessiontest.End(t, here, lease)
 	wg.Wait()
 
-	rows := w.rows(t, here, from)
+	rows := here.Rows(t, from)
 	for i := range seen {
 		if diff := cmp.Diff(rows, seen[i]); diff != "" {
 			t.Fatalf("reader %d saw something else than the table (-table +reader):\n%s", i, diff)
@@ -68,7 +69,7 @@ func TestFollowMissesNothing(t *testing.T) {
 		t.Fatal("the deltas do not concatenate to what was written")
 	}
 	var answer string
-	if err := w.pool.QueryRow(t.Context(), `SELECT content FROM messages WHERE turn_id = $1 AND role = 'assistant'`, lease.Turn).Scan(&answer); err != nil {
+	if err := w.Pool.QueryRow(t.Context(), `SELECT content FROM messages WHERE turn_id = $1 AND role = 'assistant'`, lease.Turn).Scan(&answer); err != nil {
 		t.Fatal(err)
 	}
 	if answer != want.String() {
@@ -81,14 +82,14 @@ func TestFollowMissesNothing(t *testing.T) {
 // lock, loses rows in the same test: TestPlainSerialLosesRows.
 func TestForeignWritersLoseNothing(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	reader := w.replica(t)
-	lease, from := w.begin(t, reader, "hello")
+	w := sessiontest.New(t)
+	reader := w.Replica(t)
+	lease, from := w.Begin(t, reader, "hello")
 	const writers, each = 8, 150
 
 	seen := make(chan []event.Event, 1)
 	go func() {
-		evs, err := read(t.Context(), reader, from)
+		evs, err := reader.UntilDone(t.Context(), from)
 		if err != nil {
 			t.Errorf("reader: %v", err)
 		}
@@ -96,7 +97,7 @@ func TestForeignWritersLoseNothing(t *testing.T) {
 	}()
 	var wg sync.WaitGroup
 	for range writers {
-		s := w.replica(t)
+		s := w.Replica(t)
 		wg.Go(func() {
 			out := s.Writer(lease)
 			for i := range each {
@@ -108,9 +109,9 @@ func TestForeignWritersLoseNothing(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	w.end(t, reader, lease)
+	sessiontest.End(t, reader, lease)
 	got := <-seen
-	if diff := cmp.Diff(w.rows(t, reader, from), got); diff != "" {
+	if diff := cmp.Diff(reader.Rows(t, from), got); diff != "" {
 		t.Fatalf("the reader saw something else than the table:\n%s", diff)
 	}
 	uses := 0
@@ -128,29 +129,29 @@ func TestForeignWritersLoseNothing(t *testing.T) {
 // row becomes visible after a row with a greater seq, behind the reader's cursor.
 func TestPlainSerialLosesRows(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	if _, err := w.pool.Exec(t.Context(), `CREATE TABLE plain (seq bigserial PRIMARY KEY)`); err != nil {
+	w := sessiontest.New(t)
+	if _, err := w.Pool.Exec(t.Context(), `CREATE TABLE plain (seq bigserial PRIMARY KEY)`); err != nil {
 		t.Fatal(err)
 	}
-	slow, err := w.pool.Begin(t.Context())
+	slow, err := w.Pool.Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := slow.Exec(t.Context(), `INSERT INTO plain DEFAULT VALUES`); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.pool.Exec(t.Context(), `INSERT INTO plain DEFAULT VALUES`); err != nil {
+	if _, err := w.Pool.Exec(t.Context(), `INSERT INTO plain DEFAULT VALUES`); err != nil {
 		t.Fatal(err)
 	}
 	var cursor int64
-	if err := w.pool.QueryRow(t.Context(), `SELECT max(seq) FROM plain`).Scan(&cursor); err != nil {
+	if err := w.Pool.QueryRow(t.Context(), `SELECT max(seq) FROM plain`).Scan(&cursor); err != nil {
 		t.Fatal(err)
 	}
 	if err := slow.Commit(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	var late, total int
-	if err := w.pool.QueryRow(t.Context(), `SELECT count(*) FILTER (WHERE seq > $1), count(*) FROM plain`, cursor).Scan(&late, &total); err != nil {
+	if err := w.Pool.QueryRow(t.Context(), `SELECT count(*) FILTER (WHERE seq > $1), count(*) FROM plain`, cursor).Scan(&late, &total); err != nil {
 		t.Fatal(err)
 	}
 	if total != 2 || late != 0 {
@@ -160,9 +161,9 @@ func TestPlainSerialLosesRows(t *testing.T) {
 
 func TestLostLeaseWritesNothing(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	s := w.replica(t)
-	old, from := w.begin(t, s, "hello")
+	w := sessiontest.New(t)
+	s := w.Replica(t)
+	old, from := w.Begin(t, s, "hello")
 	out := s.Writer(old)
 	if err := out.Append(t.Context(), event.ToolUse{Tool: "t"}); err != nil {
 		t.Fatal(err)
@@ -177,16 +178,16 @@ func TestLostLeaseWritesNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	now := w.claim(t, s, old.Session, old.Turn)
-	before := len(w.rows(t, s, from))
+	now := sessiontest.Claim(t, s, old.Session, old.Turn)
+	before := len(s.Rows(t, from))
 
 	if err := out.Append(t.Context(), event.Text{Text: "ghost"}); err != nil {
 		t.Fatalf("text is acknowledged later, yet: %v", err)
 	}
-	if err := out.Flush(t.Context()); !errors.Is(err, session.ErrLeaseLost) {
+	if err := out.Flush(t.Context()); !errors.Is(err, eventlog.ErrLeaseLost) {
 		t.Fatalf("flush under a lost lease: %v", err)
 	}
-	if err := out.Append(t.Context(), event.ToolUse{Tool: "t"}); !errors.Is(err, session.ErrLeaseLost) {
+	if err := out.Append(t.Context(), event.ToolUse{Tool: "t"}); !errors.Is(err, eventlog.ErrLeaseLost) {
 		t.Fatalf("append under a lost lease: %v", err)
 	}
 	err = s.Update(t.Context(), old.Session, func(tx *session.Tx) error {
@@ -203,7 +204,7 @@ func TestLostLeaseWritesNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if after := len(w.rows(t, s, from)); after != before {
+	if after := len(s.Rows(t, from)); after != before {
 		t.Fatalf("%d rows were written under a lost lease", after-before)
 	}
 	if err := s.Writer(now).Append(t.Context(), event.ToolUse{Tool: "t"}); err != nil {
@@ -213,12 +214,12 @@ func TestLostLeaseWritesNothing(t *testing.T) {
 
 func TestLostListenerLosesNothing(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	here, there := w.replica(t), w.replica(t)
-	lease, from := w.begin(t, here, "hello")
+	w := sessiontest.New(t)
+	here, there := w.Replica(t), w.Replica(t)
+	lease, from := w.Begin(t, here, "hello")
 	seen := make(chan []event.Event, 1)
 	go func() {
-		evs, err := read(t.Context(), there, from)
+		evs, err := there.UntilDone(t.Context(), from)
 		if err != nil {
 			t.Errorf("reader: %v", err)
 		}
@@ -230,13 +231,13 @@ func TestLostListenerLosesNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 		if i%100 == 50 {
-			if _, err := w.pool.Exec(t.Context(), `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'parley listener' AND datname = current_database()`); err != nil {
+			if _, err := w.Pool.Exec(t.Context(), `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'parley listener' AND datname = current_database()`); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
-	w.end(t, here, lease)
-	if diff := cmp.Diff(w.rows(t, here, from), <-seen); diff != "" {
+	sessiontest.End(t, here, lease)
+	if diff := cmp.Diff(here.Rows(t, from), <-seen); diff != "" {
 		t.Fatalf("the reader behind the broken listener saw something else than the table:\n%s", diff)
 	}
 }
@@ -245,9 +246,9 @@ func TestLostListenerLosesNothing(t *testing.T) {
 // its commit and its notification.
 func TestLostNotificationIsFound(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	here := w.replica(t)
-	lease, from := w.begin(t, here, "hello")
+	w := sessiontest.New(t)
+	here := w.Replica(t)
+	lease, from := w.Begin(t, here, "hello")
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	silent := false
@@ -263,7 +264,7 @@ func TestLostNotificationIsFound(t *testing.T) {
 			continue
 		}
 		silent = true
-		err = pgx.BeginFunc(ctx, w.pool, func(tx pgx.Tx) error {
+		err = pgx.BeginFunc(ctx, w.Pool, func(tx pgx.Tx) error {
 			var ord int64
 			if err := tx.QueryRow(ctx, `SELECT last_ord FROM sessions WHERE id = $1 FOR NO KEY UPDATE`, lease.Session).Scan(&ord); err != nil {
 				return err
@@ -277,31 +278,5 @@ func TestLostNotificationIsFound(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-	}
-}
-
-func TestOneCallerOneSession(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	s := w.replica(t)
-	var mu sync.Mutex
-	ids := make(map[uuid.UUID]int)
-	var wg sync.WaitGroup
-	for range 12 {
-		wg.Go(func() {
-			err := s.Open(t.Context(), session.Ref{Workspace: w.workspace.ID, CallerID: "same"}, func(tx *session.Tx) error {
-				mu.Lock()
-				defer mu.Unlock()
-				ids[tx.Session.ID]++
-				return nil
-			})
-			if err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	wg.Wait()
-	if len(ids) != 1 {
-		t.Fatalf("%d sessions for one caller", len(ids))
 	}
 }

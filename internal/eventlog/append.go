@@ -1,4 +1,4 @@
-package session
+package eventlog
 
 import (
 	"context"
@@ -51,7 +51,7 @@ type row struct {
 // its writer was given. The fence keeps such a batch, should PostgreSQL still work on it, from
 // being written behind the rows of the next attempt.
 type appender struct {
-	s     *Store
+	log   *Log
 	wake  chan struct{}
 	hurry chan struct{} // a writer waits for the next commit
 
@@ -68,8 +68,8 @@ type texter struct {
 	at time.Time
 }
 
-func newAppender(s *Store) *appender {
-	return &appender{s: s, wake: make(chan struct{}, 1), hurry: make(chan struct{}, 1)}
+func newAppender(l *Log) *appender {
+	return &appender{log: l, wake: make(chan struct{}, 1), hurry: make(chan struct{}, 1)}
 }
 
 // enqueue adds rows that shall stand side by side. Text joins the text before it,
@@ -128,10 +128,10 @@ func (a *appender) patience(now time.Time) time.Duration {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	other := a.newest[1]
-	if a.since.IsZero() || len(a.queue) >= batchRows || now.Sub(other.at) > recent*a.s.opt.Patience {
+	if a.since.IsZero() || len(a.queue) >= batchRows || now.Sub(other.at) > recent*a.log.opt.Patience {
 		return 0
 	}
-	return a.since.Add(a.s.opt.Patience).Sub(now)
+	return a.since.Add(a.log.opt.Patience).Sub(now)
 }
 
 // gather lets text gather, until a writer waits for the commit.
