@@ -37,6 +37,7 @@ func (s *service) database(ctx context.Context) (dsn Secret, release func(), err
 			s.Log.WarnContext(ctx, "stop the private PostgreSQL", "err", err)
 		}
 	}
+	s.private = server
 	s.banner.how = "started, private socket"
 	if server.Joined {
 		s.banner.how = "was running, private socket"
@@ -46,6 +47,15 @@ func (s *service) database(ctx context.Context) (dsn Secret, release func(), err
 		return "", nil, err
 	}
 	return Secret(server.DSN(devDatabase)), release, nil
+}
+
+// watchPrivate reports the end of the private PostgreSQL, without which this process is useless.
+func (s *service) watchPrivate(ctx context.Context) error {
+	err := s.private.Watch(ctx)
+	if err == nil {
+		return nil
+	}
+	return &StartError{Why: "The private PostgreSQL has ended:", Do: "Run parley serve --dev again; its data are kept.", Err: err}
 }
 
 // devOptions names the private PostgreSQL of a development directory.

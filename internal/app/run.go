@@ -29,6 +29,10 @@ func (s *service) run(ctx context.Context) error {
 	folders := start(base, failed, "the folders of sessions", s.folders.Run)
 	runner := start(base, failed, "the record of requests", s.runner.Run)
 	turns := start(base, failed, "the turns", s.turns.Run)
+	if s.private != nil {
+		private := start(base, failed, "the private PostgreSQL", s.watchPrivate)
+		defer private.stop(storeTime)
+	}
 	requests, endStreams := context.WithCancel(base)
 	defer endStreams()
 	var web, limits *task

@@ -13,6 +13,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/parley-server/parley/internal/devdb"
 	"github.com/parley-server/parley/internal/eventlog"
 	"github.com/parley-server/parley/internal/outage"
 	"github.com/parley-server/parley/internal/pgerr"
@@ -50,8 +51,9 @@ type Options struct {
 // service is what one process runs.
 type service struct {
 	Options
-	banner banner
-	pool   *pgxpool.Pool
+	banner  banner
+	pool    *pgxpool.Pool
+	private *devdb.Server // nil: the database of DATABASE_URL
 
 	pulse      *pulse.Pulse
 	events     *eventlog.Log

@@ -28,6 +28,9 @@ import (
 // ErrNoPostgres is returned if PostgreSQL's programs are not installed and cannot be fetched.
 var ErrNoPostgres = errors.New("no PostgreSQL found")
 
+// ErrEnded is reported of a server that was stopped, that keeps dying or whose guard was killed.
+var ErrEnded = errors.New("PostgreSQL was stopped or keeps dying")
+
 // User is the role that owns everything in a private server.
 const User = "parley"
 

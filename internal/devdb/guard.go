@@ -4,7 +4,6 @@ package devdb
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -83,8 +82,9 @@ func (g *guard) begin(text string) (err error) {
 	if g.self, err = openLock(g.place.guard); err != nil {
 		return err
 	}
-	if free, err := g.self.try(exclusive); err != nil || !free {
-		return errors.Join(errors.New("another guard is at work"), err)
+	// There is no other guard: the start lock sees to that. A watcher may hold the lock for a moment.
+	if err := g.self.wait(exclusive); err != nil {
+		return err
 	}
 	if g.Adopt != 0 {
 		g.adopt()

@@ -30,5 +30,8 @@ func (*Server) LogFile() string { return "" }
 // PID fails.
 func (*Server) PID() (int, error) { return 0, errSystem }
 
+// Watch fails.
+func (*Server) Watch(context.Context) error { return errSystem }
+
 // Stop does nothing.
 func (*Server) Stop(context.Context) error { return nil }

@@ -3,6 +3,7 @@
 package devdb_test
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -60,6 +61,9 @@ func TestKilledGuardIsReplaced(t *testing.T) {
 	query(t, s.DSN(""), "CREATE TABLE kept AS SELECT 42 AS n")
 	if err := s.KillGuard(); err != nil {
 		t.Fatal(err)
+	}
+	if err := s.Watch(t.Context()); !errors.Is(err, devdb.ErrEnded) {
+		t.Errorf("watch: %v", err)
 	}
 	if runtime.GOOS == "linux" { // elsewhere it runs on, and is adopted
 		wait.For(t, "PostgreSQL heeds the death of its guard", s.Stopping)

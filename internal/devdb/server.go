@@ -111,6 +111,36 @@ func (s *Server) PID() (int, error) {
 	return at.pid, err
 }
 
+// watchEvery is how often Watch looks.
+const watchEvery = 500 * time.Millisecond
+
+// Watch waits until the server ends for good, and reports that, or until ctx ends. The guard
+// restarts a PostgreSQL that died; a server that was stopped, that keeps dying or whose guard was
+// killed does not come back.
+func (s *Server) Watch(ctx context.Context) error {
+	guard, err := openLock(s.place.guard)
+	if err != nil {
+		return err
+	}
+	defer guard.close()
+	tick := time.NewTicker(watchEvery)
+	defer tick.Stop()
+	for {
+		ended, err := guard.try(shared)
+		if err != nil {
+			return err
+		}
+		if ended {
+			return fmt.Errorf("%w; see %s", ErrEnded, s.place.log)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
+}
+
 // Stop gives this process's share up. If it was the last one and the server does
 // not linger, Stop waits until PostgreSQL has shut down, or for ctx; the guard
 // finishes either way.
