@@ -938,36 +938,65 @@ func (q *Queries) TurnsBefore(ctx context.Context, sessionID uuid.UUID, seq int6
 
 const turnsClaim = `-- name: TurnsClaim :many
 WITH asked AS (
-    SELECT unnest($3::uuid[]) AS id, unnest($4::bigint[]) AS epoch
+    SELECT unnest($4::uuid[]) AS id, unnest($5::bigint[]) AS epoch
 ), want AS (
-    SELECT t.id, t.workspace_id, a.epoch, row_number() OVER (PARTITION BY t.workspace_id ORDER BY t.created_at, t.id) AS n
-    FROM asked a JOIN turns t ON t.id = a.id WHERE t.state = ANY($5::text[])
+    SELECT t.id, t.workspace_id, t.session_id, t.created_at, t.start_seq, t.epoch = 0 AS is_first, a.epoch,
+           row_number() OVER (PARTITION BY t.workspace_id ORDER BY t.created_at, t.id) AS n
+    FROM asked a JOIN turns t ON t.id = a.id WHERE t.state = ANY($6::text[])
 ), room AS (
-    SELECT w.id, w.max_running - (SELECT count(*) FROM turns r WHERE r.workspace_id = w.id AND r.state = 'running') AS free
+    SELECT w.id, w.model, w.instructions, w.history_tokens,
+           w.max_running - (SELECT count(*) FROM turns r WHERE r.workspace_id = w.id AND r.state = 'running') AS free
     FROM workspaces w WHERE w.id IN (SELECT workspace_id FROM want)
 )
 UPDATE turns
 SET state = 'running', state_at = clock_timestamp(), epoch = want.epoch, node = $1::int, started_at = clock_timestamp(),
     lease_until = clock_timestamp() + make_interval(secs => $2::float8)
 FROM want JOIN room ON room.id = want.workspace_id
+LEFT JOIN LATERAL (
+    SELECT array_agg(e.seq ORDER BY e.seq) AS seqs, array_agg(e.ord ORDER BY e.seq) AS ords, array_agg(e.at ORDER BY e.seq) AS ats,
+           array_agg(e.kind ORDER BY e.seq) AS kinds, array_agg(e.data::text ORDER BY e.seq) AS datas
+    FROM events e WHERE e.session_id = want.session_id AND e.turn_id = want.id AND NOT e.delta
+      AND e.at >= want.created_at - make_interval(secs => $3::float8)
+    HAVING sum(octet_length(e.data::text)) < 32768
+) l ON want.is_first
 WHERE turns.id = want.id AND want.n <= room.free
-RETURNING turns.id, turns.session_id, turns.workspace_id, turns.state, turns.error, turns.start_seq, turns.end_seq, turns.epoch, turns.node, turns.lease_until, turns.job_id, turns.halted_at, turns.max_response_seconds, turns.max_turns, turns.active_seconds, turns.max_cost_usd, turns.key_id, turns.scopes, turns.request_hash, turns.prompt, turns.response_schema, turns.secrets, turns.rejected, turns.callback_id, turns.created_at, turns.started_at, turns.finished_at, turns.state_at, turns.told_at
+RETURNING turns.id, turns.session_id, turns.workspace_id, turns.state, turns.error, turns.start_seq, turns.end_seq, turns.epoch, turns.node, turns.lease_until, turns.job_id, turns.halted_at, turns.max_response_seconds, turns.max_turns, turns.active_seconds, turns.max_cost_usd, turns.key_id, turns.scopes, turns.request_hash, turns.prompt, turns.response_schema, turns.secrets, turns.rejected, turns.callback_id, turns.created_at, turns.started_at, turns.finished_at, turns.state_at, turns.told_at, room.model, room.instructions, room.history_tokens,
+    l.seqs::bigint[] AS seqs, l.ords::bigint[] AS ords, l.ats::timestamptz[] AS ats, l.kinds::text[] AS kinds, l.datas::text[] AS datas,
+    EXISTS (SELECT FROM turn_files a WHERE a.turn_id = want.id) AS has_attachments,
+    EXISTS (SELECT FROM messages m WHERE m.session_id = want.session_id AND m.turn_id <> want.id AND m.first_seq < want.start_seq) AS has_history
 `
 
 type TurnsClaimParams struct {
 	Node         int32
 	LeaseSeconds float64
+	SkewSeconds  float64
 	Ids          []uuid.UUID
 	Epochs       []int64
 	States       []string
 }
 
+type TurnsClaimRow struct {
+	Turn           Turn
+	Model          *string
+	Instructions   string
+	HistoryTokens  int32
+	Seqs           []int64
+	Ords           []int64
+	Ats            []time.Time
+	Kinds          []string
+	Datas          []string
+	HasAttachments bool
+	HasHistory     bool
+}
+
 // TurnsClaim gives queued turns to a node, as far as their workspaces may run further turns: the
-// oldest first. The caller holds the locks of the sessions and of the workspaces' queues.
-func (q *Queries) TurnsClaim(ctx context.Context, arg TurnsClaimParams) ([]Turn, error) {
+// oldest first. With each turn comes its workspace's agent and, on its first attempt and unless it is
+// large, its log. The caller holds the locks of the sessions and of the workspaces' queues.
+func (q *Queries) TurnsClaim(ctx context.Context, arg TurnsClaimParams) ([]TurnsClaimRow, error) {
 	rows, err := q.db.Query(ctx, turnsClaim,
 		arg.Node,
 		arg.LeaseSeconds,
+		arg.SkewSeconds,
 		arg.Ids,
 		arg.Epochs,
 		arg.States,
@@ -976,39 +1005,49 @@ func (q *Queries) TurnsClaim(ctx context.Context, arg TurnsClaimParams) ([]Turn,
 		return nil, err
 	}
 	defer rows.Close()
-	var items []Turn
+	var items []TurnsClaimRow
 	for rows.Next() {
-		var i Turn
+		var i TurnsClaimRow
 		if err := rows.Scan(
-			&i.ID,
-			&i.SessionID,
-			&i.WorkspaceID,
-			&i.State,
-			&i.Error,
-			&i.StartSeq,
-			&i.EndSeq,
-			&i.Epoch,
-			&i.Node,
-			&i.LeaseUntil,
-			&i.JobID,
-			&i.HaltedAt,
-			&i.MaxResponseSeconds,
-			&i.MaxTurns,
-			&i.ActiveSeconds,
-			&i.MaxCostUSD,
-			&i.KeyID,
-			&i.Scopes,
-			&i.RequestHash,
-			&i.Prompt,
-			&i.ResponseSchema,
-			&i.Secrets,
-			&i.Rejected,
-			&i.CallbackID,
-			&i.CreatedAt,
-			&i.StartedAt,
-			&i.FinishedAt,
-			&i.StateAt,
-			&i.ToldAt,
+			&i.Turn.ID,
+			&i.Turn.SessionID,
+			&i.Turn.WorkspaceID,
+			&i.Turn.State,
+			&i.Turn.Error,
+			&i.Turn.StartSeq,
+			&i.Turn.EndSeq,
+			&i.Turn.Epoch,
+			&i.Turn.Node,
+			&i.Turn.LeaseUntil,
+			&i.Turn.JobID,
+			&i.Turn.HaltedAt,
+			&i.Turn.MaxResponseSeconds,
+			&i.Turn.MaxTurns,
+			&i.Turn.ActiveSeconds,
+			&i.Turn.MaxCostUSD,
+			&i.Turn.KeyID,
+			&i.Turn.Scopes,
+			&i.Turn.RequestHash,
+			&i.Turn.Prompt,
+			&i.Turn.ResponseSchema,
+			&i.Turn.Secrets,
+			&i.Turn.Rejected,
+			&i.Turn.CallbackID,
+			&i.Turn.CreatedAt,
+			&i.Turn.StartedAt,
+			&i.Turn.FinishedAt,
+			&i.Turn.StateAt,
+			&i.Turn.ToldAt,
+			&i.Model,
+			&i.Instructions,
+			&i.HistoryTokens,
+			&i.Seqs,
+			&i.Ords,
+			&i.Ats,
+			&i.Kinds,
+			&i.Datas,
+			&i.HasAttachments,
+			&i.HasHistory,
 		); err != nil {
 			return nil, err
 		}

@@ -130,22 +130,35 @@ SELECT * FROM turns WHERE session_id = $1 AND state IN ('queued', 'running', 'wa
 
 -- name: TurnsClaim :many
 -- TurnsClaim gives queued turns to a node, as far as their workspaces may run further turns: the
--- oldest first. The caller holds the locks of the sessions and of the workspaces' queues.
+-- oldest first. With each turn comes its workspace's agent and, on its first attempt and unless it is
+-- large, its log. The caller holds the locks of the sessions and of the workspaces' queues.
 WITH asked AS (
     SELECT unnest(sqlc.arg(ids)::uuid[]) AS id, unnest(sqlc.arg(epochs)::bigint[]) AS epoch
 ), want AS (
-    SELECT t.id, t.workspace_id, a.epoch, row_number() OVER (PARTITION BY t.workspace_id ORDER BY t.created_at, t.id) AS n
+    SELECT t.id, t.workspace_id, t.session_id, t.created_at, t.start_seq, t.epoch = 0 AS is_first, a.epoch,
+           row_number() OVER (PARTITION BY t.workspace_id ORDER BY t.created_at, t.id) AS n
     FROM asked a JOIN turns t ON t.id = a.id WHERE t.state = ANY(sqlc.arg(states)::text[])
 ), room AS (
-    SELECT w.id, w.max_running - (SELECT count(*) FROM turns r WHERE r.workspace_id = w.id AND r.state = 'running') AS free
+    SELECT w.id, w.model, w.instructions, w.history_tokens,
+           w.max_running - (SELECT count(*) FROM turns r WHERE r.workspace_id = w.id AND r.state = 'running') AS free
     FROM workspaces w WHERE w.id IN (SELECT workspace_id FROM want)
 )
 UPDATE turns
 SET state = 'running', state_at = clock_timestamp(), epoch = want.epoch, node = sqlc.arg(node)::int, started_at = clock_timestamp(),
     lease_until = clock_timestamp() + make_interval(secs => sqlc.arg(lease_seconds)::float8)
 FROM want JOIN room ON room.id = want.workspace_id
+LEFT JOIN LATERAL (
+    SELECT array_agg(e.seq ORDER BY e.seq) AS seqs, array_agg(e.ord ORDER BY e.seq) AS ords, array_agg(e.at ORDER BY e.seq) AS ats,
+           array_agg(e.kind ORDER BY e.seq) AS kinds, array_agg(e.data::text ORDER BY e.seq) AS datas
+    FROM events e WHERE e.session_id = want.session_id AND e.turn_id = want.id AND NOT e.delta
+      AND e.at >= want.created_at - make_interval(secs => sqlc.arg(skew_seconds)::float8)
+    HAVING sum(octet_length(e.data::text)) < 32768
+) l ON want.is_first
 WHERE turns.id = want.id AND want.n <= room.free
-RETURNING turns.*;
+RETURNING sqlc.embed(turns), room.model, room.instructions, room.history_tokens,
+    l.seqs::bigint[] AS seqs, l.ords::bigint[] AS ords, l.ats::timestamptz[] AS ats, l.kinds::text[] AS kinds, l.datas::text[] AS datas,
+    EXISTS (SELECT FROM turn_files a WHERE a.turn_id = want.id) AS has_attachments,
+    EXISTS (SELECT FROM messages m WHERE m.session_id = want.session_id AND m.turn_id <> want.id AND m.first_seq < want.start_seq) AS has_history;
 
 -- name: WorkspacesQueue :exec
 -- WorkspacesQueue lets the claims of one workspace pass one at a time: claims at the same time would

@@ -27,8 +27,17 @@ type ClaimRequest struct {
 type Claimed struct {
 	Turn   Turn
 	Lease  eventlog.Lease
-	Ours   bool // else the turn is not queued any more, or waits without a job until there is a place
-	Locked bool // another transaction holds the session's lock: nothing was done
+	Agent  Agent
+	Log    *TurnLog // of a first attempt, unless it is large; nil: Store.Log reads it
+	Ours   bool     // else the turn is not queued any more, or waits without a job until there is a place
+	Locked bool     // another transaction holds the session's lock: nothing was done
+}
+
+// Agent is a workspace's agent at the time of a claim.
+type Agent struct {
+	Model         string // "": the service's default
+	Instructions  string
+	HistoryTokens int // of earlier messages that the model receives at most
 }
 
 // ClaimTurns gives queued turns to this node, all in one transaction, and returns an outcome for each.
@@ -72,18 +81,16 @@ func (b *claiming) write(ctx context.Context, q, later *db.Queries) error {
 		heads[r.ID] = r
 	}
 	admitted, workspaces, unplaced := b.admit(heads)
-	turns, err := b.take(ctx, q, later, admitted, workspaces)
+	claimed, err := b.take(ctx, q, later, admitted, workspaces)
 	if err != nil {
 		return err
 	}
-	for i := range b.claims {
-		c, o := &b.claims[i], &b.outcomes[i]
+	for i, c := range b.claims {
 		if _, asked := admitted[c.Turn]; !asked {
 			continue
 		}
-		if t, ok := turns[c.Turn]; ok {
-			o.Turn, o.Ours = t, true
-			o.Lease = eventlog.Lease{Session: c.Session, Turn: c.Turn, Epoch: t.Epoch}
+		if o, ok := claimed[c.Turn]; ok {
+			b.outcomes[i] = o
 		} else {
 			unplaced = append(unplaced, c.Turn)
 		}
@@ -115,11 +122,11 @@ func (b *claiming) admit(heads map[uuid.UUID]db.SessionsLockRow) (admitted map[u
 }
 
 // take claims the turns for which their workspaces have room.
-func (b *claiming) take(ctx context.Context, q, later *db.Queries, admitted map[uuid.UUID]int64, workspaces []uuid.UUID) (map[uuid.UUID]Turn, error) {
+func (b *claiming) take(ctx context.Context, q, later *db.Queries, admitted map[uuid.UUID]int64, workspaces []uuid.UUID) (map[uuid.UUID]Claimed, error) {
 	if len(admitted) == 0 {
 		return nil, nil
 	}
-	p := db.TurnsClaimParams{Node: b.s.events.Node(), LeaseSeconds: b.lease.Seconds(), States: Claim.from()}
+	p := db.TurnsClaimParams{Node: b.s.events.Node(), LeaseSeconds: b.lease.Seconds(), SkewSeconds: eventlog.Skew.Seconds(), States: Claim.from()}
 	for turn, epoch := range admitted {
 		p.Ids, p.Epochs = append(p.Ids, turn), append(p.Epochs, epoch)
 	}
@@ -130,17 +137,40 @@ func (b *claiming) take(ctx context.Context, q, later *db.Queries, admitted map[
 	if err != nil {
 		return nil, fmt.Errorf("claim turns: %w", err)
 	}
-	turns := make(map[uuid.UUID]Turn, len(rows))
-	for _, t := range rows {
-		turns[t.ID] = turnOf(t)
+	claimed := make(map[uuid.UUID]Claimed, len(rows))
+	for _, r := range rows {
+		claimed[r.Turn.ID] = claimedOf(r)
 	}
-	return turns, nil
+	return claimed, nil
+}
+
+// claimedOf converts a row of TurnsClaim.
+func claimedOf(r db.TurnsClaimRow) Claimed {
+	t := turnOf(r.Turn)
+	c := Claimed{
+		Turn: t, Lease: eventlog.Lease{Session: t.SessionID, Turn: t.ID, Epoch: t.Epoch}, Ours: true,
+		Agent: Agent{Instructions: r.Instructions, HistoryTokens: int(r.HistoryTokens)},
+	}
+	if r.Model != nil {
+		c.Agent.Model = *r.Model
+	}
+	if r.Seqs == nil { // a later attempt, or a large message
+		return c
+	}
+	c.Log = &TurnLog{HasHistory: r.HasHistory, HasAttachments: r.HasAttachments}
+	for i, seq := range r.Seqs {
+		c.Log.Events = append(c.Log.Events, event.Event{
+			Seq: seq, Ord: r.Ords[i], Session: t.SessionID, Turn: t.ID, At: r.Ats[i], Kind: event.Kind(r.Kinds[i]), Data: []byte(r.Datas[i]),
+		})
+	}
+	return c
 }
 
 // start writes the first event of each attempt.
 func (b *claiming) start(ctx context.Context, later *db.Queries, heads map[uuid.UUID]db.SessionsLockRow) error {
 	var p db.SessionsStartParams
-	for _, o := range b.outcomes {
+	for i := range b.outcomes {
+		o := &b.outcomes[i]
 		if !o.Ours {
 			continue
 		}
@@ -149,7 +179,11 @@ func (b *claiming) start(ctx context.Context, later *db.Queries, heads map[uuid.
 		if err != nil {
 			return err
 		}
-		b.started = append(b.started, event.Event{Seq: h.Seq, Ord: h.Ord, Session: h.ID, Turn: o.Lease.Turn, At: h.At, Kind: event.KindStarted, Data: data})
+		ev := event.Event{Seq: h.Seq, Ord: h.Ord, Session: h.ID, Turn: o.Lease.Turn, At: h.At, Kind: event.KindStarted, Data: data}
+		b.started = append(b.started, ev)
+		if o.Log != nil {
+			o.Log.Events = append(o.Log.Events, ev)
+		}
 		p.Sessions, p.Turns, p.Epochs = append(p.Sessions, h.ID), append(p.Turns, o.Lease.Turn), append(p.Epochs, o.Lease.Epoch)
 		p.Seqs, p.Ords, p.Ats, p.Datas = append(p.Seqs, h.Seq), append(p.Ords, h.Ord), append(p.Ats, h.At), append(p.Datas, string(data))
 	}

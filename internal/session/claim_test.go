@@ -1,6 +1,8 @@
 package session_test
 
 import (
+	"reflect"
+	"strings"
 	"testing"
 	"time"
 
@@ -16,10 +18,15 @@ import (
 // queue starts a session with a turn that waits for a worker.
 func (w *world) queue(t *testing.T, s *sessiontest.Replica) session.ClaimRequest {
 	t.Helper()
+	return w.queueMessage(t, s, "hello")
+}
+
+func (w *world) queueMessage(t *testing.T, s *sessiontest.Replica, content string) session.ClaimRequest {
+	t.Helper()
 	c := session.ClaimRequest{Turn: uuid.Must(uuid.NewV7())}
 	err := s.Open(t.Context(), session.Ref{Workspace: w.Workspace.ID}, func(tx *session.Tx) error {
 		c.Session = tx.Session.ID
-		_, _, err := tx.Begin(t.Context(), session.NewTurn{ID: c.Turn, Message: event.Message{Content: "hello"}, MaxResponseSeconds: 600, MaxTurns: 50,
+		_, _, err := tx.Begin(t.Context(), session.NewTurn{ID: c.Turn, Message: event.Message{Content: content}, MaxResponseSeconds: 600, MaxTurns: 50,
 			Job: session.Job{Args: []byte(`{}`)}})
 		return err
 	})
@@ -78,5 +85,50 @@ func TestClaimsOfOneTransaction(t *testing.T) {
 	}
 	if evs := s.Rows(t, eventlog.From{Session: older.Session}); evs[len(evs)-1].Kind != event.KindStarted {
 		t.Errorf("the last event of a claimed turn is %s", evs[len(evs)-1].Kind)
+	}
+}
+
+// TestAClaimReturnsTheLogOfAFirstAttempt compares the log that comes with a claim with the one that
+// Store.Log reads. A second attempt, and a large message, come without one.
+func TestAClaimReturnsTheLogOfAFirstAttempt(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	s := w.Replica(t)
+	if _, err := w.Pool.Exec(t.Context(), `UPDATE workspaces SET model = 'openai/x', instructions = 'Be kind.', history_tokens = 1234`); err != nil {
+		t.Fatal(err)
+	}
+	claim := func(c session.ClaimRequest) session.Claimed {
+		t.Helper()
+		got, err := s.ClaimTurns(t.Context(), []session.ClaimRequest{c}, 10*time.Second)
+		if err != nil || !got[0].Ours {
+			t.Fatalf("claimed %+v: %v", got, err)
+		}
+		return got[0]
+	}
+	small := w.queue(t, s)
+	got := claim(small)
+	if want := (session.Agent{Model: "openai/x", Instructions: "Be kind.", HistoryTokens: 1234}); got.Agent != want {
+		t.Errorf("the agent is %+v, want %+v", got.Agent, want)
+	}
+	want, err := s.Store.Log(t.Context(), got.Turn)
+	if err != nil || len(want.Events) != 3 {
+		t.Fatalf("the log is %+v: %v", want, err)
+	}
+	if got.Log == nil || !reflect.DeepEqual(*got.Log, want) {
+		t.Errorf("the claim returned the log\n%+v, want\n%+v", got.Log, want)
+	}
+	err = s.Update(t.Context(), small.Session, func(tx *session.Tx) error {
+		_, err := tx.Release(t.Context(), got.Lease)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again := claim(small); again.Log != nil || again.Turn.Epoch == got.Turn.Epoch {
+		t.Errorf("a second attempt came with %+v", again.Log)
+	}
+	large := w.queueMessage(t, s, strings.Repeat("long ", 10_000))
+	if got := claim(large); got.Log != nil {
+		t.Error("a large message came with the claim")
 	}
 }

@@ -9,7 +9,6 @@ import (
 
 	"github.com/parley-server/parley/internal/agent"
 	"github.com/parley-server/parley/internal/event"
-	"github.com/parley-server/parley/internal/eventlog"
 	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/model"
 	"github.com/parley-server/parley/internal/pgerr"
@@ -20,22 +19,15 @@ import (
 
 // assemble makes the agent of a turn, what it stands on, and what its tools act with,
 // which the caller closes.
-func (s *Service) assemble(ctx context.Context, t session.Turn, lease eventlog.Lease) (_ *agent.Agent, conv agent.Conversation, _ *toolenv.Run, err error) {
+func (s *Service) assemble(ctx context.Context, claimed session.Claimed) (_ *agent.Agent, conv agent.Conversation, _ *toolenv.Run, err error) {
+	t := claimed.Turn
 	conv = agent.Conversation{Workspace: t.WorkspaceID, Session: t.SessionID, Turn: t.ID}
-	ws, err := s.cfg.Workspaces.Find(ctx, t.WorkspaceID.String())
+	m, err := s.cfg.Model(claimed.Agent.Model)
 	if err != nil {
-		return nil, conv, nil, err
-	}
-	name := ""
-	if ws.Model != nil {
-		name = *ws.Model
-	}
-	m, err := s.cfg.Model(name)
-	if err != nil {
-		s.log.ErrorContext(ctx, "no model for the workspace", "workspace", ws.Slug, "err", err)
+		s.log.ErrorContext(ctx, "no model for the workspace", "workspace", t.WorkspaceID, "err", err)
 		return nil, conv, nil, &agent.Failure{Code: event.ModelError, Message: "The workspace's model is not available. Ask its administrator to check the configuration."}
 	}
-	log, err := s.cfg.Sessions.Log(ctx, t)
+	log, err := s.logOf(ctx, claimed)
 	if err != nil {
 		return nil, conv, nil, err
 	}
@@ -43,7 +35,7 @@ func (s *Service) assemble(ctx context.Context, t session.Turn, lease eventlog.L
 	if attempts(conv.Log) > maxAttempts {
 		return nil, conv, nil, &agent.Failure{Code: event.RunnerLost, Message: fmt.Sprintf("The turn was interrupted %d times and is given up.", maxAttempts)}
 	}
-	conv.Budget = ws.HistoryTokens
+	conv.Budget = claimed.Agent.HistoryTokens
 	if log.HasHistory {
 		past, err := s.cfg.Sessions.History(ctx, t)
 		if err != nil {
@@ -57,7 +49,7 @@ func (s *Service) assemble(ctx context.Context, t session.Turn, lease eventlog.L
 		return nil, conv, nil, err
 	}
 	names := credentials(t, conv.Log)
-	instructions, err := s.instructions(ctx, ws, names)
+	instructions, err := s.instructions(ctx, t.WorkspaceID, claimed.Agent.Instructions, names)
 	if err != nil {
 		return nil, conv, nil, err
 	}
@@ -68,12 +60,20 @@ func (s *Service) assemble(ctx context.Context, t session.Turn, lease eventlog.L
 			return nil, conv, nil, err
 		}
 	}
-	run := s.cfg.Runner.Open(toolenv.Turn{Workspace: t.WorkspaceID, Session: t.SessionID, Turn: t.ID, Epoch: lease.Epoch, Credentials: names})
+	run := s.cfg.Runner.Open(toolenv.Turn{Workspace: t.WorkspaceID, Session: t.SessionID, Turn: t.ID, Epoch: t.Epoch, Credentials: names})
 	ag.Redact = run.Redact
 	if s.cfg.Tools != nil {
 		ag.Tools = s.cfg.Tools(run)
 	}
 	return ag, conv, run, nil
+}
+
+// logOf returns the log of a claimed turn.
+func (s *Service) logOf(ctx context.Context, claimed session.Claimed) (session.TurnLog, error) {
+	if claimed.Log != nil {
+		return *claimed.Log, nil
+	}
+	return s.cfg.Sessions.Log(ctx, claimed.Turn)
 }
 
 // enclose adds what came with the message and is not in the log: the sealed prompt of

@@ -8,7 +8,6 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/parley-server/parley/internal/eventlog"
 	"github.com/parley-server/parley/internal/session"
 )
 
@@ -44,14 +43,14 @@ type claim struct {
 // claim gives a queued turn to this process, if its workspace may have a place here. Otherwise the
 // turn stays queued without a job, until there is one. release gives the place back. It waits for
 // the outcome even if ctx ends: a claimed turn needs a worker.
-func (s *Service) claim(job args) (t session.Turn, l eventlog.Lease, release func(), ours bool, err error) {
+func (s *Service) claim(job args) (claimed session.Claimed, release func(), err error) {
 	c := &claim{job: job, until: time.Now().Add(claimPatience), done: make(chan struct{}), release: func() {}}
 	s.claims.add(c)
 	<-c.done
 	if c.err != nil || !c.out.Ours {
 		c.release()
 	}
-	return c.out.Turn, c.out.Lease, c.release, c.out.Ours, c.err
+	return c.out, c.release, c.err
 }
 
 func (q *claims) add(c ...*claim) {

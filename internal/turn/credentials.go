@@ -6,10 +6,11 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/google/uuid"
+
 	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/session"
 	"github.com/parley-server/parley/internal/store/vault"
-	"github.com/parley-server/parley/internal/store/workspace"
 )
 
 // credentials are the names of those that a turn may use: what its message named, and
@@ -35,11 +36,11 @@ func credentials(t session.Turn, log []event.Event) []string {
 }
 
 // instructions are the workspace's, and how to use the credentials of the run.
-func (s *Service) instructions(ctx context.Context, ws workspace.Workspace, names []string) (string, error) {
+func (s *Service) instructions(ctx context.Context, workspace uuid.UUID, own string, names []string) (string, error) {
 	if len(names) == 0 {
-		return ws.Instructions, nil
+		return own, nil
 	}
-	list, err := s.cfg.Vault.List(ctx, ws.ID)
+	list, err := s.cfg.Vault.List(ctx, workspace)
 	if err != nil {
 		return "", err
 	}
@@ -58,5 +59,5 @@ func (s *Service) instructions(ctx context.Context, ws workspace.Workspace, name
 	}
 	b.WriteString("In http_request write ${NAME} where the value belongs, in bash use the variable $NAME. Both are placeholders: " +
 		"the value is put in on the way to its hosts, and it is not visible anywhere else.")
-	return strings.TrimLeft(ws.Instructions+"\n\n"+b.String(), "\n"), nil
+	return strings.TrimLeft(own+"\n\n"+b.String(), "\n"), nil
 }

@@ -69,7 +69,7 @@ func (w *world) stores(t testing.TB, pool *pgxpool.Pool, cfg *turn.Config) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg.Workspaces, cfg.Skills, cfg.Vault = workspace.New(pool), skill.New(pool), vault.New(pool, w.keys)
+	cfg.Skills, cfg.Vault = skill.New(pool), vault.New(pool, w.keys)
 	cfg.Files, cfg.Callbacks = filestore.New(pool, w.keys, filestore.Options{}), callback.NewStore(pool, w.keys, guard)
 	if err := cfg.Vault.Prepare(t.Context()); err != nil {
 		t.Fatal(err)

@@ -33,7 +33,6 @@ import (
 	"github.com/parley-server/parley/internal/store/permission"
 	"github.com/parley-server/parley/internal/store/skill"
 	"github.com/parley-server/parley/internal/store/vault"
-	"github.com/parley-server/parley/internal/store/workspace"
 	"github.com/parley-server/parley/internal/tool"
 	"github.com/parley-server/parley/internal/toolenv"
 )
@@ -41,10 +40,9 @@ import (
 // Config is what a Service needs. Stores, Model and Pool are required; durations and
 // counts have defaults.
 type Config struct {
-	Pool       *pgxpool.Pool
-	EventLog   *eventlog.Log
-	Sessions   *session.Store
-	Workspaces *workspace.Store
+	Pool     *pgxpool.Pool
+	EventLog *eventlog.Log
+	Sessions *session.Store
 	// Model resolves a workspace's model by name; "" is the service's own.
 	Model func(name string) (model.Model, error)
 	// Tools makes the tools of a run, which is nil where there is no Runner.

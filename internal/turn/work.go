@@ -70,12 +70,12 @@ func (a *attempt) note(bodies []event.Body) {
 func (s *Service) work(ctx context.Context, job args) error {
 	news, stop := s.cfg.EventLog.Watch(job.Session) // before the claim, or a cancel in between is missed
 	defer stop()
-	t, lease, release, ours, err := s.claim(job)
-	if err != nil || !ours {
+	claimed, release, err := s.claim(job)
+	if err != nil || !claimed.Ours {
 		return err
 	}
 	defer release()
-	s.attend(ctx, t, lease, news)
+	s.attend(ctx, claimed, news)
 	release()
 	ctx = context.WithoutCancel(ctx)
 	select {
@@ -92,21 +92,22 @@ func (s *Service) work(ctx context.Context, job args) error {
 
 // attend runs a turn that is ours, as long as it is and as its time lasts, and settles
 // what comes of it.
-func (s *Service) attend(ctx context.Context, t session.Turn, lease eventlog.Lease, news <-chan struct{}) {
+func (s *Service) attend(ctx context.Context, claimed session.Claimed, news <-chan struct{}) {
 	var watching sync.WaitGroup
 	defer watching.Wait()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	a := &attempt{lease: lease, cancel: cancel, gone: make(chan struct{}), began: time.Now(), renewed: time.Now()}
+	a := &attempt{lease: claimed.Lease, cancel: cancel, gone: make(chan struct{}), began: time.Now(), renewed: time.Now()}
 	defer close(a.gone)
 	s.add(a)
 	defer s.remove(a)
 	watching.Go(func() { s.watch(ctx, a, news) })
 
+	t := claimed.Turn
 	left := time.Duration((float64(t.MaxResponseSeconds) - t.ActiveSeconds) * float64(time.Second))
 	limited, done := context.WithTimeoutCause(ctx, max(left, 0), errTimeout)
 	defer done()
-	e, w, err := s.run(limited, t, a)
+	e, w, err := s.run(limited, claimed, a)
 	if err == nil { // the answer is whole: it counts even if its time is over now
 		e.Rest, err = w.Rest(context.WithoutCancel(ctx))
 	}
@@ -119,9 +120,10 @@ func (s *Service) attend(ctx context.Context, t session.Turn, lease eventlog.Lea
 // run takes the agent through the turn and writes what it yields. It returns what belongs to the
 // turn's end: the structured answer, where one was asked for, and the Writer, which may hold the last
 // events of the answer.
-func (s *Service) run(ctx context.Context, t session.Turn, a *attempt) (e session.Ending, w *eventlog.Writer, err error) {
+func (s *Service) run(ctx context.Context, claimed session.Claimed, a *attempt) (e session.Ending, w *eventlog.Writer, err error) {
+	t := claimed.Turn
 	e.Trigger = session.Complete
-	ag, conv, run, err := s.assemble(ctx, t, a.lease)
+	ag, conv, run, err := s.assemble(ctx, claimed)
 	if err != nil {
 		return e, w, err
 	}

@@ -139,7 +139,7 @@ func (s *Service) turns(t testing.TB, opt Options) {
 	t.Helper()
 	guide := builtin.New()
 	cfg := turn.Config{
-		Pool: s.Pool, EventLog: s.EventLog, Sessions: s.Sessions, Workspaces: s.Workspaces, Skills: s.Skills, Vault: s.Vault, Files: s.Files, Callbacks: s.Callbacks,
+		Pool: s.Pool, EventLog: s.EventLog, Sessions: s.Sessions, Skills: s.Skills, Vault: s.Vault, Files: s.Files, Callbacks: s.Callbacks,
 		Tools: func(*toolenv.Run) []tool.Tool {
 			list := []tool.Tool{s.Gate, attach.Tool(s.Files, nil)}
 			if opt.Tools != nil {
