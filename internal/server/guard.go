@@ -35,7 +35,7 @@ func (s *Server) Authorize(w http.ResponseWriter, r *http.Request, t Requirement
 	if err != nil {
 		return Caller{}, err
 	}
-	own, whole, err := s.own(ctx, p, t.Class)
+	own, isRecent, err := s.ownWorkspace(ctx, p, t.Class)
 	if err != nil {
 		return Caller{}, err
 	}
@@ -51,8 +51,8 @@ func (s *Server) Authorize(w http.ResponseWriter, r *http.Request, t Requirement
 	if err := s.CountRequest(ctx, w, c, t.Class); err != nil {
 		return Caller{}, err
 	}
-	if !whole { // there was nothing left a moment ago, and now there is
-		c.Workspace, err = s.Workspaces.Find(ctx, p.Workspace.String())
+	if !isRecent { // the quota was used up a moment ago, and now it is not
+		c.Workspace, err = s.Workspaces.Recent(ctx, p.Workspace)
 	}
 	return c, err
 }

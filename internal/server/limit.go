@@ -71,15 +71,15 @@ func (s *Server) limits(w workspace.Workspace) ratelimit.Limits {
 	return l
 }
 
-// own is the caller's workspace. Of a key that is over its limit it may be no more than
-// what is known, so that a flood is refused without the database.
-func (s *Server) own(ctx context.Context, caller apikey.Principal, class ratelimit.Class) (w workspace.Workspace, whole bool, err error) {
+// ownWorkspace returns the workspace of a key as it was less than a second ago. For a key that is
+// over its limit it may be older, so that a flood is rejected without a query.
+func (s *Server) ownWorkspace(ctx context.Context, caller apikey.Principal, class ratelimit.Class) (w workspace.Workspace, isRecent bool, err error) {
 	if s.Limits != nil && s.Limits.Empty(caller.Key, class) {
 		if w, ok := s.Workspaces.Known(caller.Workspace); ok {
 			return w, false, nil
 		}
 	}
-	w, err = s.Workspaces.Find(ctx, caller.Workspace.String())
+	w, err = s.Workspaces.Recent(ctx, caller.Workspace)
 	return w, true, err
 }
 

@@ -1,34 +1,60 @@
 package workspace
 
 import (
+	"context"
 	"sync"
+	"time"
 
 	"github.com/google/uuid"
 )
 
-// known remembers what it takes to refuse a request of a workspace's key: its name, which never
-// changes, and its limits, as they were when it was last found.
+// recent is how old a workspace may be that Recent returns: as old as a verified API key. A change
+// of a limit therefore applies within a second on every replica.
+const recent = 750 * time.Millisecond
+
+// known remembers workspaces as they were when they were last read.
 type known struct {
 	mu sync.Mutex
-	m  map[uuid.UUID]Workspace
+	m  map[uuid.UUID]knownRow
+}
+
+type knownRow struct {
+	row Workspace
+	at  time.Time // when it was read
 }
 
 const maxKnown = 10_000
 
 func (k *known) keepRow(w Workspace) {
+	w.Instructions = "" // up to 256 KiB, which a request does not need
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.m == nil || len(k.m) >= maxKnown {
-		k.m = make(map[uuid.UUID]Workspace)
+		k.m = make(map[uuid.UUID]knownRow)
 	}
-	k.m[w.ID] = Workspace{ID: w.ID, Slug: w.Slug, MessagesPerMinute: w.MessagesPerMinute, CallsPerMinute: w.CallsPerMinute}
+	k.m[w.ID] = knownRow{w, time.Now()}
 }
 
-// Known is the name of a workspace and its limits of requests, as they were when anybody last
-// found it here, without asking the database.
-func (s *Store) Known(id uuid.UUID) (Workspace, bool) {
-	s.known.mu.Lock()
-	defer s.known.mu.Unlock()
-	w, ok := s.known.m[id]
+func (k *known) get(id uuid.UUID) (knownRow, bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	w, ok := k.m[id]
 	return w, ok
+}
+
+// Known returns a workspace as it was when it was last read, however long ago, without its
+// instructions. It reads no database.
+func (s *Store) Known(id uuid.UUID) (Workspace, bool) {
+	w, ok := s.known.get(id)
+	return w.row, ok
+}
+
+// Recent returns a workspace as it was less than a second ago, without its instructions.
+func (s *Store) Recent(ctx context.Context, id uuid.UUID) (Workspace, error) {
+	if w, ok := s.known.get(id); ok && time.Since(w.at) < recent {
+		return w.row, nil
+	}
+	w, err := s.Find(ctx, id.String())
+	w.Instructions = ""
+	return w, err
 }

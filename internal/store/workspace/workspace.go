@@ -140,7 +140,9 @@ func (s *Store) Update(ctx context.Context, id uuid.UUID, c Change) (Workspace, 
 	if err != nil {
 		return Workspace{}, fmt.Errorf("update workspace: %w", err)
 	}
-	return workspaceOf(row), nil
+	w := workspaceOf(row)
+	s.known.keepRow(w)
+	return w, nil
 }
 
 // List returns every workspace, by slug.

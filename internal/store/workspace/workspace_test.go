@@ -4,11 +4,13 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
 	"go.uber.org/goleak"
 
 	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/store/workspace"
 	"github.com/parley-server/parley/internal/testing/dbtest"
+	"github.com/parley-server/parley/internal/testing/wait"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -66,5 +68,35 @@ func TestAChangeIsRefusedWithEverythingThatIsWrong(t *testing.T) {
 	}
 	if _, err := s.Add(t.Context(), "acme", workspace.Change{}); fault.From(err) == nil {
 		t.Errorf("added twice: %v", err)
+	}
+}
+
+// TestRecentNoticesChanges changes a workspace in the same process, and in another one.
+func TestRecentNoticesChanges(t *testing.T) {
+	t.Parallel()
+	pool := dbtest.New(t)
+	here, elsewhere := workspace.New(pool), workspace.New(pool)
+	w, err := here.Create(t.Context(), "acme", "Acme", "Be kind.")
+	if err != nil {
+		t.Fatal(err)
+	}
+	turns := func() int {
+		t.Helper()
+		got, err := here.Recent(t.Context(), w.ID)
+		if err != nil || got.Slug != "acme" || got.Instructions != "" {
+			t.Fatalf("recent: %+v, %v", got, err)
+		}
+		return got.MaxTurns
+	}
+	turns()
+	if _, err := here.Update(t.Context(), w.ID, workspace.Change{MaxTurns: new(7)}); err != nil || turns() != 7 {
+		t.Errorf("after a change in this process: %d turns, %v", turns(), err)
+	}
+	if _, err := elsewhere.Update(t.Context(), w.ID, workspace.Change{MaxTurns: new(9)}); err != nil {
+		t.Fatal(err)
+	}
+	wait.For(t, "a change elsewhere applies", func() bool { return turns() == 9 })
+	if _, err := here.Recent(t.Context(), uuid.New()); fault.From(err) == nil {
+		t.Errorf("a workspace that does not exist: %v", err)
 	}
 }
