@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -21,16 +22,19 @@ type beginChange struct {
 	message, open      event.Event
 }
 
-// Simple reports whether Begin takes a turn: it is described by its message and its limits.
-func (n NewTurn) Simple() bool {
+// isPlain reports whether a turn is described by its message and its limits.
+func (n NewTurn) isPlain() bool {
 	return n.Message.Skill == "" && n.Message.Label == "" && n.MaxCostUSD == nil && n.Prompt == nil && n.Schema == nil &&
 		len(n.Secrets) == 0 && n.Rejected == nil && n.Callback == uuid.Nil && n.Job.Args != nil
 }
 
-// Begin starts a Simple turn in a new session, in one transaction with others that begin now. It
-// returns where the turn's stream begins. Tx.Begin starts all other turns. An error that is
-// ErrUnknownOutcome means that the turn may be stored.
+// Begin starts a plain turn, which is described by its message and its limits, in a new session. Turns
+// that begin at the same time share a transaction. It returns where the turn's stream begins. Tx.Begin
+// starts all other turns. An error that is ErrUnknownOutcome means that the turn may be stored.
 func (s *Store) Begin(ctx context.Context, workspace, session uuid.UUID, n NewTurn) (eventlog.From, error) {
+	if !n.isPlain() {
+		return eventlog.From{}, errors.New("the turn is not a plain one: Tx.Begin starts it")
+	}
 	n.Message.Content = event.Plain(n.Message.Content)
 	c := beginChange{workspace: workspace, session: session, turn: n}
 	var err error

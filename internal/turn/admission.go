@@ -6,8 +6,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/google/uuid"
-
 	"github.com/parley-server/parley/internal/fair"
 	"github.com/parley-server/parley/internal/fault"
 )
@@ -21,25 +19,32 @@ const (
 	defaultStartTimeout = 3 * time.Second
 )
 
+// groupPlaces lets one workspace fill a transaction of session.Store.Begin.
+const groupPlaces = 85
+
 // admission bounds how many messages this process stores at once, so that a burst cannot take all
 // connections of the pool from running turns and readers. Further messages wait, hold no connection
 // while they do, and are admitted fairly among workspaces. A message that is not admitted has
 // left nothing in the database.
 type admission struct {
-	places  *fair.Places
+	alone   *fair.Places // for messages that need a transaction of their own: half of the connections
+	grouped *fair.Places // for plain messages, which share transactions
 	waiting atomic.Int64
 	queue   int64
 }
 
-// newAdmission lets messages use half of the pool's connections.
 func newAdmission(connections int32, queue int) *admission {
-	return &admission{places: fair.New(max(2, int(connections)/2)), queue: int64(cmp.Or(queue, DefaultQueue))}
+	return &admission{alone: fair.New(max(2, int(connections)/2)), grouped: fair.New(groupPlaces), queue: int64(cmp.Or(queue, DefaultQueue))}
 }
 
 // enter waits for admission. It fails with UNAVAILABLE if too many messages wait already, or if
 // this one has waited too long.
-func (a *admission) enter(ctx context.Context, workspace uuid.UUID) (leave func(), err error) {
-	if leave, ok := a.places.TryAcquire(workspace); ok {
+func (a *admission) enter(ctx context.Context, req Request) (leave func(), err error) {
+	places, workspace := a.alone, req.Workspace.ID
+	if req.isPlain() {
+		places = a.grouped
+	}
+	if leave, ok := places.TryAcquire(workspace); ok {
 		return leave, nil
 	}
 	if a.waiting.Add(1) > a.queue {
@@ -49,7 +54,7 @@ func (a *admission) enter(ctx context.Context, workspace uuid.UUID) (leave func(
 	defer a.waiting.Add(-1)
 	bounded, cancel := context.WithTimeout(ctx, AdmissionWait)
 	defer cancel()
-	leave, err = a.places.Acquire(bounded, workspace)
+	leave, err = places.Acquire(bounded, workspace)
 	if err != nil && ctx.Err() == nil {
 		err = overloaded("The message waited %d seconds to be stored behind others. Nothing was stored. Send it again.", int(AdmissionWait.Seconds()))
 	}

@@ -2,6 +2,7 @@ package turn_test
 
 import (
 	"errors"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -19,6 +20,20 @@ import (
 // anything, and those in the queue are stored.
 func TestFullQueueRefusesBeforeAnythingIsStored(t *testing.T) {
 	t.Parallel()
+	t.Run("plain messages", func(t *testing.T) {
+		t.Parallel()
+		testFullQueue(t, 64, func(w *world, _ int) turn.Request { return turn.Request{Workspace: w.workspace, Command: "hello"} })
+	})
+	t.Run("messages of callers", func(t *testing.T) {
+		t.Parallel()
+		testFullQueue(t, 6, func(w *world, i int) turn.Request {
+			return turn.Request{Workspace: w.workspace, Command: "hello", CallerID: strconv.Itoa(i)}
+		})
+	})
+}
+
+// testFullQueue sends more messages of one workspace than there are places and room in the queue.
+func testFullQueue(t *testing.T, places int, request func(*world, int) turn.Request) {
 	const queue = 3
 	w := newWorld(t, &modeltest.Script{})
 	r := w.replica(t, func(c *turn.Config) { c.Queue, c.StartTimeout, c.Workers = queue, time.Minute, 0 })
@@ -29,17 +44,16 @@ func TestFullQueueRefusesBeforeAnythingIsStored(t *testing.T) {
 	if _, err := tx.Exec(t.Context(), `LOCK TABLE turns IN ACCESS EXCLUSIVE MODE`); err != nil {
 		t.Fatal(err)
 	}
-	const messages = 40
+	messages, admitted := places+queue+30, places+queue
 	results := make(chan error, messages)
 	var all sync.WaitGroup
-	for range messages {
+	for i := range messages {
 		all.Go(func() {
-			_, err := r.turns.Start(t.Context(), turn.Request{Workspace: w.workspace, Command: "hello"})
+			_, err := r.turns.Start(t.Context(), request(w, i))
 			results <- err
 		})
 	}
 	// The places of one workspace and the queue are full, and everything else is refused.
-	const admitted = 6 + queue
 	for range messages - admitted {
 		err := <-results
 		if f := fault.From(err); f == nil || f.Code != fault.Unavailable || f.Detail.RetryAfter <= 0 || !strings.Contains(f.Message, "Nothing was stored") {

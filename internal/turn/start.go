@@ -25,7 +25,7 @@ import (
 // neither the end of ctx nor its deadline interrupts Start, which has a limit of its own: in the
 // middle of a commit the outcome would be unknown.
 func (s *Service) Start(ctx context.Context, req Request) (Started, error) {
-	leave, err := s.admission.enter(ctx, req.Workspace.ID)
+	leave, err := s.admission.enter(ctx, req)
 	if err != nil {
 		return Started{}, err
 	}
@@ -49,8 +49,8 @@ func (s *Service) start(ctx context.Context, req Request) (Started, error) {
 	if err != nil {
 		return started, err
 	}
-	if started, ok, err := s.startNew(ctx, req, n); ok || err != nil {
-		return started, err
+	if req.isPlain() {
+		return s.startPlain(ctx, req, n)
 	}
 	ref := session.Ref{Workspace: req.Workspace.ID, ID: req.Session, CallerID: req.CallerID}
 	var interrupted []session.Turn
@@ -87,15 +87,11 @@ func (s *Service) start(ctx context.Context, req Request) (Started, error) {
 	return started, nil
 }
 
-// startNew starts a turn in a new session, unless more comes into being with it; then ok is false.
-// Turns that start at the same time share a transaction.
-func (s *Service) startNew(ctx context.Context, req Request, n session.NewTurn) (started Started, ok bool, err error) {
-	if req.Session != uuid.Nil || req.CallerID != "" || req.IdempotencyKey != "" || len(req.Attachments) > 0 {
-		return started, false, nil
-	}
+// startPlain starts a plain message's turn. Turns that start at the same time share a transaction.
+func (s *Service) startPlain(ctx context.Context, req Request, n session.NewTurn) (started Started, err error) {
 	started = Started{Session: uuid.Must(uuid.NewV7()), Turn: n.ID}
-	if n.Job, err = jobOf(n.ID, started.Session); err != nil || !n.Simple() {
-		return started, false, err
+	if n.Job, err = jobOf(n.ID, started.Session); err != nil {
+		return started, err
 	}
 	started.From, err = s.cfg.Sessions.Begin(ctx, req.Workspace.ID, started.Session, n)
 	switch {
@@ -104,7 +100,7 @@ func (s *Service) startNew(ctx context.Context, req Request, n session.NewTurn) 
 	case err == nil:
 		s.wake(queue)
 	}
-	return started, err == nil, err
+	return started, err
 }
 
 // confirmEvery is the pause between two looks.

@@ -41,6 +41,13 @@ type Request struct {
 	LastEvent      int64  // the client sends a message again and has seen up to here; 0: it does not
 }
 
+// isPlain reports whether a message begins a new session and nothing but its turn comes into being
+// with it.
+func (r Request) isPlain() bool {
+	return r.Session == uuid.Nil && r.CallerID == "" && r.IdempotencyKey == "" && r.LastEvent == 0 && r.Skill == "" && len(r.Secrets) == 0 &&
+		r.Schema == nil && len(r.Attachments) == 0 && r.Callback == nil && r.Limits.MaxCostUSD == nil
+}
+
 // Callback is where the end of a turn is reported to.
 type Callback struct {
 	URL      string
