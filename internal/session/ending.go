@@ -94,8 +94,8 @@ func (tx *Tx) ending(ctx context.Context, c *Closing, e Ending) (p db.TurnEndPar
 	}
 	p = db.TurnEndParams{
 		ID: id, State: string(e.Trigger.to()), Was: string(c.state), Halted: e.Halted,
-		SessionID: rows.SessionID, At: rows.At, Ord: rows.Ord, Seqs: rows.Seqs, Kinds: rows.Kinds, Datas: rows.Datas,
-		Epoch: tx.Session.Epoch, LastSeq: tx.Session.LastSeq, LastOrd: tx.Session.LastOrd, TurnID: tx.Session.TurnID,
+		SessionID: tx.Session.ID, At: rows.At, Ord: rows.Ord, Seqs: rows.Seqs, Kinds: rows.Kinds, Datas: rows.Datas,
+		Epoch: tx.Session.Epoch, LastSeq: tx.log.Seq, LastOrd: tx.log.Ord, TurnID: tx.Session.TurnID,
 	}
 	if e.Failure != nil {
 		p.Error = new(string(e.Failure.Code))
@@ -108,7 +108,7 @@ func (tx *Tx) ending(ctx context.Context, c *Closing, e Ending) (p db.TurnEndPar
 }
 
 // last records the last events of a turn: those that are not stored yet, and its ending.
-func (tx *Tx) last(ctx context.Context, c *Closing, e Ending) (rows db.EventsInsertParams, err error) {
+func (tx *Tx) last(ctx context.Context, c *Closing, e Ending) (rows eventlog.Rows, err error) {
 	if len(e.Rest) > 0 {
 		var evs []event.Event
 		if evs, rows, err = tx.record(ctx, c.turn.ID, e.Rest); err != nil {

@@ -103,7 +103,7 @@ func (tx *Tx) place(ctx context.Context, behind bool) (State, error) {
 		Message: "This session is still answering an earlier message. Wait for its done, cancel it, " +
 			"or send the message with the multitask_strategy enqueue or interrupt.",
 		Detail: fault.Detail{Turn: &ActiveTurn{TurnID: active.ID, SessionID: tx.Session.ID, Status: State(active.State),
-			LastSeq: tx.Session.LastSeq, Pending: pending}}}
+			LastSeq: tx.Head(), Pending: pending}}}
 }
 
 // Begin starts a turn: its row, the two messages, and its first events. It returns
@@ -144,7 +144,7 @@ func (tx *Tx) Begin(ctx context.Context, n NewTurn) (from eventlog.From, queued 
 		MessageID: uuid.Must(uuid.NewV7()), AnswerID: uuid.Must(uuid.NewV7()), MessageSeq: message.Seq,
 		Content: &n.Message.Content, Label: nullable(n.Message.Label), Skill: nullable(n.Message.Skill), Named: nullable(n.Named),
 		At: rows.At, Ord: rows.Ord, Seqs: rows.Seqs, Kinds: rows.Kinds, Datas: rows.Datas,
-		Epoch: row.Epoch, LastSeq: row.LastSeq, LastOrd: row.LastOrd, TurnID: row.TurnID, Title: row.Title,
+		Epoch: row.Epoch, LastSeq: tx.log.Seq, LastOrd: tx.log.Ord, TurnID: row.TurnID, Title: row.Title,
 	}
 	if state == Queued {
 		p.Args, p.Due = n.Job.Args, n.Job.Due
@@ -153,7 +153,7 @@ func (tx *Tx) Begin(ctx context.Context, n NewTurn) (from eventlog.From, queued 
 		return eventlog.From{}, false, fmt.Errorf("begin turn: %w", err)
 	}
 	tx.unsaved = false
-	from = eventlog.From{Session: row.ID, Seq: open.Seq - 1, Since: tx.now}
+	from = eventlog.From{Session: row.ID, Seq: open.Seq - 1, Since: tx.log.At}
 	tx.s.events.Expect(from) // before the commit: afterwards a worker may write at once
 	return from, state == Queued, nil
 }

@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/parley-server/parley/db"
 	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/eventlog"
 	"github.com/parley-server/parley/internal/pgerr"
 	"github.com/parley-server/parley/internal/replan"
 )
@@ -20,24 +20,21 @@ import (
 // together or not at all.
 //
 // Its writes are queued and travel with the next read or with the commit, so an error of one can be
-// that of a later call. Seqs are drawn after the lock is taken, which keeps a cursor on seq from
-// losing rows. A session that does not exist yet needs no lock: nothing else knows its id.
+// that of a later call.
 type Tx struct {
 	*replan.Tx            // for what must commit with it, such as jobs
-	Session    db.Session // the locked row, with the changes made so far
+	Session    db.Session // the locked row, with the changes made so far; its newest event is that of log
 
 	s     *Store
 	q     *db.Queries // at once, behind what is queued
 	later *db.Queries // queued
 
-	now     time.Time // PostgreSQL's clock under the lock: the time of the events
-	seqs    []int64   // drawn and not used
-	fence   int64     // epochs up to here belong to a lost timeline
-	active  bool      // false: no turn is active
-	linedUp bool      // false: no turn is lined up
+	log     eventlog.Draft // the events of the change
+	fence   int64          // epochs up to here belong to a lost timeline
+	active  bool           // false: no turn is active
+	linedUp bool           // false: no turn is lined up
 
-	unsaved bool // Session differs from its row
-	news    []event.Event
+	unsaved bool // Session or log differs from the row
 
 	committed []func()
 }
@@ -108,7 +105,8 @@ func (tx *Tx) lock(ctx context.Context, l locking) error {
 		if err != nil {
 			return fmt.Errorf("prepare a session: %w", err)
 		}
-		tx.Session, tx.now, tx.seqs, tx.fence = l.fresh, row.Now, row.Seqs, row.Fence
+		tx.Session, tx.fence = l.fresh, row.Fence
+		tx.log = eventlog.Draft{Tx: tx.Tx, Session: l.fresh.ID, At: row.Now, Free: row.Seqs}
 		tx.Session.CreatedAt, tx.Session.UpdatedAt = row.Now, row.Now
 		return nil
 	}
@@ -125,7 +123,8 @@ func (tx *Tx) lock(ctx context.Context, l locking) error {
 		case err != nil:
 			return fmt.Errorf("lock session: %w", err)
 		}
-		tx.Session, tx.now, tx.seqs, tx.fence = row.Session, row.Now, row.Seqs, row.Fence
+		tx.Session, tx.fence = row.Session, row.Fence
+		tx.log = eventlog.Draft{Tx: tx.Tx, Session: row.Session.ID, At: row.Now, Seq: row.Session.LastSeq, Ord: row.Session.LastOrd, Free: row.Seqs}
 		tx.active, tx.linedUp = row.Active, row.LinedUp > 0
 		return nil
 	}
@@ -151,8 +150,8 @@ func (s *Store) update(ctx context.Context, l locking, fn func(*Tx) error) error
 	if err != nil {
 		return err
 	}
-	if len(tx.news) > 0 {
-		s.events.Publish(tx.Session.ID, tx.news)
+	if news := tx.log.News(); len(news) > 0 {
+		s.events.Publish(tx.Session.ID, news)
 	}
 	for _, fn := range tx.committed {
 		fn()
@@ -167,58 +166,22 @@ func (tx *Tx) save(ctx context.Context) error {
 	}
 	tx.unsaved = false
 	row := &tx.Session
-	return tx.later.SessionSave(ctx, db.SessionSaveParams{ID: row.ID, Epoch: row.Epoch, LastSeq: row.LastSeq, LastOrd: row.LastOrd, TurnID: row.TurnID})
+	return tx.later.SessionSave(ctx, db.SessionSaveParams{ID: row.ID, Epoch: row.Epoch, LastSeq: tx.log.Seq, LastOrd: tx.log.Ord, TurnID: row.TurnID})
 }
 
 // Head is the seq of the session's newest event, those of this change among them.
-func (tx *Tx) Head() int64 { return tx.Session.LastSeq }
-
-// reserve draws seqs, so that there are n at least.
-func (tx *Tx) reserve(ctx context.Context, n int) error {
-	if n <= len(tx.seqs) {
-		return nil
-	}
-	more, err := tx.q.EventSeqs(ctx, int32(n-len(tx.seqs)))
-	if err != nil {
-		return fmt.Errorf("draw ids of events: %w", err)
-	}
-	tx.seqs = append(tx.seqs, more...)
-	return nil
-}
+func (tx *Tx) Head() int64 { return tx.log.Seq }
 
 // Append writes events of a turn and returns them with their seqs.
 func (tx *Tx) Append(ctx context.Context, turn uuid.UUID, bodies ...event.Body) ([]event.Event, error) {
-	evs, rows, err := tx.record(ctx, turn, bodies)
-	if err != nil {
-		return nil, err
-	}
-	if err := tx.later.EventsInsert(ctx, rows); err != nil {
-		return nil, fmt.Errorf("insert events: %w", err)
-	}
-	return evs, nil
+	tx.unsaved = true
+	return tx.log.Append(ctx, turn, bodies)
 }
 
 // record gives events their places in the log, and returns their rows, which the caller stores.
-func (tx *Tx) record(ctx context.Context, turn uuid.UUID, bodies []event.Body) ([]event.Event, db.EventsInsertParams, error) {
-	var rows db.EventsInsertParams
-	if err := tx.reserve(ctx, len(bodies)); err != nil {
-		return nil, rows, err
-	}
-	evs := make([]event.Event, len(bodies))
-	rows = db.EventsInsertParams{SessionID: tx.Session.ID, TurnID: turn, At: tx.now, Ord: tx.Session.LastOrd, Seqs: tx.seqs[:len(bodies)]}
-	for i, b := range bodies {
-		data, err := event.Encode(b)
-		if err != nil {
-			return nil, rows, err
-		}
-		evs[i] = event.Event{Seq: rows.Seqs[i], Ord: rows.Ord + int64(i) + 1, Session: tx.Session.ID, Turn: turn, At: tx.now, Kind: b.Kind(), Data: data}
-		rows.Kinds = append(rows.Kinds, string(b.Kind()))
-		rows.Datas = append(rows.Datas, string(data))
-	}
-	last := evs[len(evs)-1]
-	tx.seqs, tx.Session.LastSeq, tx.Session.LastOrd, tx.unsaved = tx.seqs[len(bodies):], last.Seq, last.Ord, true
-	tx.news = append(tx.news, evs...)
-	return evs, rows, nil
+func (tx *Tx) record(ctx context.Context, turn uuid.UUID, bodies []event.Body) ([]event.Event, eventlog.Rows, error) {
+	tx.unsaved = true
+	return tx.log.Record(ctx, turn, bodies)
 }
 
 // raise moves the fence: workers of older epochs write nothing more. After a failover or a restore
