@@ -12,6 +12,18 @@ import (
 	"github.com/google/uuid"
 )
 
+const eventSeqs = `-- name: EventSeqs :one
+SELECT ARRAY(SELECT nextval('events_seq_seq') FROM generate_series(1, $1::int))::bigint[] AS seqs
+`
+
+// EventSeqs draws more seqs for the events of a change.
+func (q *Queries) EventSeqs(ctx context.Context, n int32) ([]int64, error) {
+	row := q.db.QueryRow(ctx, eventSeqs, n)
+	var seqs []int64
+	err := row.Scan(&seqs)
+	return seqs, err
+}
+
 const eventTurn = `-- name: EventTurn :one
 SELECT turn_id, (seq = $2 AND kind = 'open')::boolean AS is_open FROM events WHERE session_id = $1 AND seq BETWEEN $2 AND $2 + 1 AND at >= $3 AND (seq = $2 OR kind = 'open')
 ORDER BY seq LIMIT 1
@@ -84,6 +96,28 @@ func (q *Queries) EventsAfter(ctx context.Context, sessionID uuid.UUID, seq int6
 		return nil, err
 	}
 	return items, nil
+}
+
+const eventsDrop = `-- name: EventsDrop :one
+SELECT coalesce(events_drop($1::timestamptz, $2::timestamptz), '')::text AS name
+`
+
+// EventsDrop drops the oldest partition that is not needed and returns its name, "" for none.
+func (q *Queries) EventsDrop(ctx context.Context, deltasBefore time.Time, recordsBefore time.Time) (string, error) {
+	row := q.db.QueryRow(ctx, eventsDrop, deltasBefore, recordsBefore)
+	var name string
+	err := row.Scan(&name)
+	return name, err
+}
+
+const eventsErase = `-- name: EventsErase :exec
+SELECT events_erase($1::uuid, $2::bigint)
+`
+
+// EventsErase takes the content out of a session's log up to an event.
+func (q *Queries) EventsErase(ctx context.Context, sessionID uuid.UUID, upto int64) error {
+	_, err := q.db.Exec(ctx, eventsErase, sessionID, upto)
+	return err
 }
 
 const eventsInsert = `-- name: EventsInsert :exec
@@ -186,61 +220,65 @@ func (q *Queries) EventsWoken(ctx context.Context, ids []uuid.UUID, cursors []in
 	return items, nil
 }
 
-const turnEvents = `-- name: TurnEvents :many
-SELECT e.seq, e.ord, e.turn_id, e.at, e.kind, e.data,
-       (SELECT t.state FROM turns t WHERE t.id = $2)::text AS state,
-       EXISTS (SELECT FROM files f WHERE f.turn_id = $2) AS has_files,
-       EXISTS (SELECT FROM turn_files a WHERE a.turn_id = $2) AS has_attachments,
-       EXISTS (SELECT FROM callbacks c WHERE c.turn_id = $2) AS has_callbacks,
-       EXISTS (SELECT FROM messages m JOIN turns t ON t.id = $2
-               WHERE m.session_id = $1 AND m.turn_id <> $2 AND m.first_seq < t.start_seq) AS has_history
-FROM events e
-WHERE e.session_id = $1 AND e.turn_id = $2 AND e.at >= $3 AND NOT e.delta
-ORDER BY e.seq
+const partitions = `-- name: Partitions :many
+SELECT p.name::text AS name, p.delta::boolean AS delta, p.ends::timestamptz AS ends,
+       coalesce(pg_total_relation_size(to_regclass(p.name)), 0)::bigint AS bytes
+FROM events_partition_ends() p ORDER BY p.delta DESC, p.ends
 `
 
-type TurnEventsRow struct {
-	Seq            int64
-	Ord            int64
-	TurnID         uuid.UUID
-	At             time.Time
-	Kind           string
-	Data           []byte
-	State          string
-	HasFiles       bool
-	HasAttachments bool
-	HasCallbacks   bool
-	HasHistory     bool
+type PartitionsRow struct {
+	Name  string
+	Delta bool
+	Ends  time.Time
+	Bytes int64
 }
 
-// TurnEvents is the log of one turn, text deltas left out: what a resumed turn is
-// rebuilt from. With it comes the turn's state, and what else there is to read: files that the turn
-// produced, files that came with its message, callbacks, and earlier messages.
-func (q *Queries) TurnEvents(ctx context.Context, sessionID uuid.UUID, iD uuid.UUID, at time.Time) ([]TurnEventsRow, error) {
-	rows, err := q.db.Query(ctx, turnEvents, sessionID, iD, at)
+// Partitions are those of the log, with their indexes and what is stored beside them.
+func (q *Queries) Partitions(ctx context.Context) ([]PartitionsRow, error) {
+	rows, err := q.db.Query(ctx, partitions)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items []TurnEventsRow
+	var items []PartitionsRow
 	for rows.Next() {
-		var i TurnEventsRow
+		var i PartitionsRow
 		if err := rows.Scan(
-			&i.Seq,
-			&i.Ord,
-			&i.TurnID,
-			&i.At,
-			&i.Kind,
-			&i.Data,
-			&i.State,
-			&i.HasFiles,
-			&i.HasAttachments,
-			&i.HasCallbacks,
-			&i.HasHistory,
+			&i.Name,
+			&i.Delta,
+			&i.Ends,
+			&i.Bytes,
 		); err != nil {
 			return nil, err
 		}
 		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const sessionsAhead = `-- name: SessionsAhead :many
+SELECT s.id FROM (SELECT unnest($1::uuid[]) AS id, unnest($2::bigint[]) AS head) f
+JOIN sessions s ON s.id = f.id WHERE s.last_seq > f.head
+`
+
+// SessionsAhead answers the once-a-second question whether a wake-up was lost: it lists the sessions
+// that have events after the given ones.
+func (q *Queries) SessionsAhead(ctx context.Context, ids []uuid.UUID, heads []int64) ([]uuid.UUID, error) {
+	rows, err := q.db.Query(ctx, sessionsAhead, ids, heads)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []uuid.UUID
+	for rows.Next() {
+		var id uuid.UUID
+		if err := rows.Scan(&id); err != nil {
+			return nil, err
+		}
+		items = append(items, id)
 	}
 	if err := rows.Err(); err != nil {
 		return nil, err

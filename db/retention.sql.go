@@ -40,28 +40,6 @@ func (q *Queries) ErasureInsert(ctx context.Context, sessionID uuid.UUID, worksp
 	return err
 }
 
-const eventsDrop = `-- name: EventsDrop :one
-SELECT coalesce(events_drop($1::timestamptz, $2::timestamptz), '')::text AS name
-`
-
-// EventsDrop drops the oldest partition that is not needed and returns its name, "" for none.
-func (q *Queries) EventsDrop(ctx context.Context, deltasBefore time.Time, recordsBefore time.Time) (string, error) {
-	row := q.db.QueryRow(ctx, eventsDrop, deltasBefore, recordsBefore)
-	var name string
-	err := row.Scan(&name)
-	return name, err
-}
-
-const eventsErase = `-- name: EventsErase :exec
-SELECT events_erase($1::uuid, $2::bigint)
-`
-
-// EventsErase takes the content out of a session's log up to an event.
-func (q *Queries) EventsErase(ctx context.Context, sessionID uuid.UUID, upto int64) error {
-	_, err := q.db.Exec(ctx, eventsErase, sessionID, upto)
-	return err
-}
-
 const idempotencyErase = `-- name: IdempotencyErase :exec
 DELETE FROM idempotency_keys i USING turns t WHERE t.session_id = $1 AND i.turn_id = t.id
 `
@@ -80,45 +58,6 @@ WHERE session_id = $1
 func (q *Queries) MessagesErase(ctx context.Context, sessionID uuid.UUID) error {
 	_, err := q.db.Exec(ctx, messagesErase, sessionID)
 	return err
-}
-
-const partitions = `-- name: Partitions :many
-SELECT p.name::text AS name, p.delta::boolean AS delta, p.ends::timestamptz AS ends,
-       coalesce(pg_total_relation_size(to_regclass(p.name)), 0)::bigint AS bytes
-FROM events_partition_ends() p ORDER BY p.delta DESC, p.ends
-`
-
-type PartitionsRow struct {
-	Name  string
-	Delta bool
-	Ends  time.Time
-	Bytes int64
-}
-
-// Partitions are those of the log, with their indexes and what is stored beside them.
-func (q *Queries) Partitions(ctx context.Context) ([]PartitionsRow, error) {
-	rows, err := q.db.Query(ctx, partitions)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []PartitionsRow
-	for rows.Next() {
-		var i PartitionsRow
-		if err := rows.Scan(
-			&i.Name,
-			&i.Delta,
-			&i.Ends,
-			&i.Bytes,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
 }
 
 const retentionBefore = `-- name: RetentionBefore :one

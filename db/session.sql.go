@@ -12,18 +12,6 @@ import (
 	"github.com/google/uuid"
 )
 
-const eventSeqs = `-- name: EventSeqs :one
-SELECT ARRAY(SELECT nextval('events_seq_seq') FROM generate_series(1, $1::int))::bigint[] AS seqs
-`
-
-// EventSeqs draws more seqs for the events of a change.
-func (q *Queries) EventSeqs(ctx context.Context, n int32) ([]int64, error) {
-	row := q.db.QueryRow(ctx, eventSeqs, n)
-	var seqs []int64
-	err := row.Scan(&seqs)
-	return seqs, err
-}
-
 const sessionByCaller = `-- name: SessionByCaller :one
 SELECT id FROM sessions WHERE workspace_id = $1 AND caller_id = $2::text
 `
@@ -288,33 +276,6 @@ SELECT set_config('parley.locked', l.id::text, true) FROM l
 func (q *Queries) SessionTryLock(ctx context.Context, id uuid.UUID) error {
 	_, err := q.db.Exec(ctx, sessionTryLock, id)
 	return err
-}
-
-const sessionsAhead = `-- name: SessionsAhead :many
-SELECT s.id FROM (SELECT unnest($1::uuid[]) AS id, unnest($2::bigint[]) AS head) f
-JOIN sessions s ON s.id = f.id WHERE s.last_seq > f.head
-`
-
-// SessionsAhead answers the once-a-second question whether a wake-up was lost: it lists the sessions
-// that have events after the given ones.
-func (q *Queries) SessionsAhead(ctx context.Context, ids []uuid.UUID, heads []int64) ([]uuid.UUID, error) {
-	rows, err := q.db.Query(ctx, sessionsAhead, ids, heads)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []uuid.UUID
-	for rows.Next() {
-		var id uuid.UUID
-		if err := rows.Scan(&id); err != nil {
-			return nil, err
-		}
-		items = append(items, id)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
 }
 
 const sessionsLock = `-- name: SessionsLock :many

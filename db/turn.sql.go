@@ -452,6 +452,68 @@ func (q *Queries) TurnEnqueue(ctx context.Context, iD uuid.UUID, args []byte, du
 	return err
 }
 
+const turnEvents = `-- name: TurnEvents :many
+SELECT e.seq, e.ord, e.turn_id, e.at, e.kind, e.data,
+       (SELECT t.state FROM turns t WHERE t.id = $2)::text AS state,
+       EXISTS (SELECT FROM files f WHERE f.turn_id = $2) AS has_files,
+       EXISTS (SELECT FROM turn_files a WHERE a.turn_id = $2) AS has_attachments,
+       EXISTS (SELECT FROM callbacks c WHERE c.turn_id = $2) AS has_callbacks,
+       EXISTS (SELECT FROM messages m JOIN turns t ON t.id = $2
+               WHERE m.session_id = $1 AND m.turn_id <> $2 AND m.first_seq < t.start_seq) AS has_history
+FROM events e
+WHERE e.session_id = $1 AND e.turn_id = $2 AND e.at >= $3 AND NOT e.delta
+ORDER BY e.seq
+`
+
+type TurnEventsRow struct {
+	Seq            int64
+	Ord            int64
+	TurnID         uuid.UUID
+	At             time.Time
+	Kind           string
+	Data           []byte
+	State          string
+	HasFiles       bool
+	HasAttachments bool
+	HasCallbacks   bool
+	HasHistory     bool
+}
+
+// TurnEvents is the log of one turn, text deltas left out: what a resumed turn is
+// rebuilt from. With it comes the turn's state, and what else there is to read: files that the turn
+// produced, files that came with its message, callbacks, and earlier messages.
+func (q *Queries) TurnEvents(ctx context.Context, sessionID uuid.UUID, iD uuid.UUID, at time.Time) ([]TurnEventsRow, error) {
+	rows, err := q.db.Query(ctx, turnEvents, sessionID, iD, at)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []TurnEventsRow
+	for rows.Next() {
+		var i TurnEventsRow
+		if err := rows.Scan(
+			&i.Seq,
+			&i.Ord,
+			&i.TurnID,
+			&i.At,
+			&i.Kind,
+			&i.Data,
+			&i.State,
+			&i.HasFiles,
+			&i.HasAttachments,
+			&i.HasCallbacks,
+			&i.HasHistory,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const turnGet = `-- name: TurnGet :one
 SELECT id, session_id, workspace_id, state, error, start_seq, end_seq, epoch, node, lease_until, job_id, halted_at, max_response_seconds, max_turns, active_seconds, max_cost_usd, key_id, scopes, request_hash, prompt, response_schema, secrets, rejected, callback_id, created_at, started_at, finished_at, state_at, told_at FROM turns WHERE id = $1
 `

@@ -1,3 +1,7 @@
+-- name: EventSeqs :one
+-- EventSeqs draws more seqs for the events of a change.
+SELECT ARRAY(SELECT nextval('events_seq_seq') FROM generate_series(1, sqlc.arg(n)::int))::bigint[] AS seqs;
+
 -- name: EventsInsert :exec
 -- EventsInsert appends to one session whose lock the caller holds; the rows get
 -- the ordinals after sqlc.arg(ord).
@@ -35,20 +39,11 @@ CROSS JOIN LATERAL (
     LIMIT sqlc.arg(n)
 ) e;
 
--- name: TurnEvents :many
--- TurnEvents is the log of one turn, text deltas left out: what a resumed turn is
--- rebuilt from. With it comes the turn's state, and what else there is to read: files that the turn
--- produced, files that came with its message, callbacks, and earlier messages.
-SELECT e.seq, e.ord, e.turn_id, e.at, e.kind, e.data,
-       (SELECT t.state FROM turns t WHERE t.id = $2)::text AS state,
-       EXISTS (SELECT FROM files f WHERE f.turn_id = $2) AS has_files,
-       EXISTS (SELECT FROM turn_files a WHERE a.turn_id = $2) AS has_attachments,
-       EXISTS (SELECT FROM callbacks c WHERE c.turn_id = $2) AS has_callbacks,
-       EXISTS (SELECT FROM messages m JOIN turns t ON t.id = $2
-               WHERE m.session_id = $1 AND m.turn_id <> $2 AND m.first_seq < t.start_seq) AS has_history
-FROM events e
-WHERE e.session_id = $1 AND e.turn_id = $2 AND e.at >= $3 AND NOT e.delta
-ORDER BY e.seq;
+-- name: SessionsAhead :many
+-- SessionsAhead answers the once-a-second question whether a wake-up was lost: it lists the sessions
+-- that have events after the given ones.
+SELECT s.id FROM (SELECT unnest(sqlc.arg(ids)::uuid[]) AS id, unnest(sqlc.arg(heads)::bigint[]) AS head) f
+JOIN sessions s ON s.id = f.id WHERE s.last_seq > f.head;
 
 -- name: TurnTail :one
 -- TurnTail is the text that was shown after the last whole reply of a turn, and whether text was
@@ -61,3 +56,17 @@ WHERE session_id = $1 AND turn_id = $2 AND at >= $3 AND delta AND seq > $4;
 -- name: EventsPartitions :one
 -- EventsPartitions makes the partitions of the coming days.
 SELECT events_partitions(sqlc.arg(days)::int)::int;
+
+-- name: Partitions :many
+-- Partitions are those of the log, with their indexes and what is stored beside them.
+SELECT p.name::text AS name, p.delta::boolean AS delta, p.ends::timestamptz AS ends,
+       coalesce(pg_total_relation_size(to_regclass(p.name)), 0)::bigint AS bytes
+FROM events_partition_ends() p ORDER BY p.delta DESC, p.ends;
+
+-- name: EventsDrop :one
+-- EventsDrop drops the oldest partition that is not needed and returns its name, "" for none.
+SELECT coalesce(events_drop(sqlc.arg(deltas_before)::timestamptz, sqlc.arg(records_before)::timestamptz), '')::text AS name;
+
+-- name: EventsErase :exec
+-- EventsErase takes the content out of a session's log up to an event.
+SELECT events_erase(sqlc.arg(session_id)::uuid, sqlc.arg(upto)::bigint);

@@ -28,16 +28,6 @@ SELECT (least(now() - make_interval(secs => sqlc.arg(replay_seconds)::float8) - 
               (SELECT min(l.created_at) FROM turns l WHERE l.state = 'lined_up'))
         - interval '1 hour')::timestamptz AS records;
 
--- name: EventsDrop :one
--- EventsDrop drops the oldest partition that is not needed and returns its name, "" for none.
-SELECT coalesce(events_drop(sqlc.arg(deltas_before)::timestamptz, sqlc.arg(records_before)::timestamptz), '')::text AS name;
-
--- name: Partitions :many
--- Partitions are those of the log, with their indexes and what is stored beside them.
-SELECT p.name::text AS name, p.delta::boolean AS delta, p.ends::timestamptz AS ends,
-       coalesce(pg_total_relation_size(to_regclass(p.name)), 0)::bigint AS bytes
-FROM events_partition_ends() p ORDER BY p.delta DESC, p.ends;
-
 -- name: SessionsPastCount :one
 -- SessionsPastCount counts the sessions that SessionsPast would list.
 SELECT coalesce(sum(p.n), 0)::bigint AS n FROM workspaces w CROSS JOIN LATERAL (
@@ -64,10 +54,6 @@ FOR UPDATE;
 -- name: SessionForget :exec
 -- SessionForget removes a session, and with it all rows that belong to it.
 DELETE FROM sessions WHERE id = $1;
-
--- name: EventsErase :exec
--- EventsErase takes the content out of a session's log up to an event.
-SELECT events_erase(sqlc.arg(session_id)::uuid, sqlc.arg(upto)::bigint);
 
 -- name: MessagesErase :exec
 UPDATE messages SET content = NULL, label = NULL, skill = NULL, named = NULL, failure = NULL, structured_result = NULL, attachments = NULL, tool_calls = '[]', refs = '[]'

@@ -52,10 +52,6 @@ WITH u AS (
 )
 UPDATE sessions SET epoch = u.epoch, last_seq = u.seq, last_ord = u.ord FROM u WHERE sessions.id = u.session_id;
 
--- name: EventSeqs :one
--- EventSeqs draws more seqs for the events of a change.
-SELECT ARRAY(SELECT nextval('events_seq_seq') FROM generate_series(1, sqlc.arg(n)::int))::bigint[] AS seqs;
-
 -- name: SessionSave :exec
 -- SessionSave stores what a change has made of the session's row; the caller holds the lock.
 UPDATE sessions SET epoch = $2, last_seq = $3, last_ord = $4, turn_id = $5 WHERE id = $1;
@@ -86,12 +82,6 @@ SELECT s.id, s.last_seq, s.created_at, s.erased_at, t.id AS turn_id, t.state, t.
                  ORDER BY o.created_at DESC LIMIT 1), 0)::bigint AS gone_seq
 FROM sessions s LEFT JOIN turns t ON t.id = s.turn_id
 WHERE s.workspace_id = $1 AND s.id = $2;
-
--- name: SessionsAhead :many
--- SessionsAhead answers the once-a-second question whether a wake-up was lost: it lists the sessions
--- that have events after the given ones.
-SELECT s.id FROM (SELECT unnest(sqlc.arg(ids)::uuid[]) AS id, unnest(sqlc.arg(heads)::bigint[]) AS head) f
-JOIN sessions s ON s.id = f.id WHERE s.last_seq > f.head;
 
 -- name: SessionsPage :many
 -- SessionsPage is one page of the list, newest first: keyset on (updated_at, id). Every condition is

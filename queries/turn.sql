@@ -70,6 +70,21 @@ UPDATE turns SET job_id = (SELECT id FROM job) WHERE turns.id = $1;
 -- name: TurnGet :one
 SELECT * FROM turns WHERE id = $1;
 
+-- name: TurnEvents :many
+-- TurnEvents is the log of one turn, text deltas left out: what a resumed turn is
+-- rebuilt from. With it comes the turn's state, and what else there is to read: files that the turn
+-- produced, files that came with its message, callbacks, and earlier messages.
+SELECT e.seq, e.ord, e.turn_id, e.at, e.kind, e.data,
+       (SELECT t.state FROM turns t WHERE t.id = $2)::text AS state,
+       EXISTS (SELECT FROM files f WHERE f.turn_id = $2) AS has_files,
+       EXISTS (SELECT FROM turn_files a WHERE a.turn_id = $2) AS has_attachments,
+       EXISTS (SELECT FROM callbacks c WHERE c.turn_id = $2) AS has_callbacks,
+       EXISTS (SELECT FROM messages m JOIN turns t ON t.id = $2
+               WHERE m.session_id = $1 AND m.turn_id <> $2 AND m.first_seq < t.start_seq) AS has_history
+FROM events e
+WHERE e.session_id = $1 AND e.turn_id = $2 AND e.at >= $3 AND NOT e.delta
+ORDER BY e.seq;
+
 -- name: TurnView :one
 -- TurnView is a turn with its two messages and the question that it waits for.
 SELECT sqlc.embed(t), sqlc.embed(u), sqlc.embed(m), a.request AS question

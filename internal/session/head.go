@@ -9,7 +9,6 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
-	"github.com/parley-server/parley/internal/eventlog"
 	"github.com/parley-server/parley/internal/fault"
 )
 
@@ -85,19 +84,17 @@ func (s *Store) HeadAt(ctx context.Context, workspace, id uuid.UUID, seq int64) 
 // have to be there and is not: rows up to GoneSeq may have been dropped. If the newest turn is in
 // progress and the event is of an earlier one, the rows in between are missed.
 func (s *Store) locate(ctx context.Context, h *Head, seq int64) error {
-	ev, err := s.q.EventTurn(ctx, h.Session, seq, h.Created.Add(-eventlog.Skew))
-	if errors.Is(err, pgx.ErrNoRows) {
-		h.Foreign, err = seq > h.GoneSeq, nil
-	}
+	ev, ok, err := s.events.Locate(ctx, h.Session, seq, h.Created)
 	if err != nil {
-		return fmt.Errorf("look for an event: %w", err)
+		return err
 	}
+	h.Foreign = !ok && seq > h.GoneSeq
 	if ev.IsOpen {
 		if err := s.before(ctx, h, seq); err != nil {
 			return err
 		}
 	}
-	if h.Foreign || ev.TurnID == h.Turn || !h.State.Active() {
+	if h.Foreign || ev.Turn == h.Turn || !h.State.Active() {
 		return nil
 	}
 	rows, err := s.q.TurnsEarlier(ctx, h.Session, h.StartSeq, seq)

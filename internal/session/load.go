@@ -27,24 +27,17 @@ func (tx *Tx) Turn(ctx context.Context) (Turn, error) {
 	return readTurn(ctx, tx.q, *tx.Session.TurnID)
 }
 
-// Shown is the text that readers of a turn have seen.
-type Shown struct {
-	Before bool   // text was shown before the last whole reply, or by it
-	Tail   string // text that was shown after the last whole reply
-}
-
 // TurnLog is what a turn is rebuilt from.
 type TurnLog struct {
-	Events         []event.Event // without the deltas
-	Shown          Shown
-	HasHistory     bool // History has messages
-	HasAttachments bool // files came with the message
+	Events         []event.Event  // without the deltas
+	Shown          eventlog.Shown // the text around the last whole reply
+	HasHistory     bool           // History has messages
+	HasAttachments bool           // files came with the message
 }
 
 // Log reads what a turn is rebuilt from, and how far its text went.
 func (s *Store) Log(ctx context.Context, t Turn) (l TurnLog, err error) {
-	since := t.CreatedAt.Add(-eventlog.Skew)
-	rows, err := s.q.TurnEvents(ctx, t.SessionID, t.ID, since)
+	rows, err := s.q.TurnEvents(ctx, t.SessionID, t.ID, t.CreatedAt.Add(-eventlog.Skew))
 	if err != nil {
 		return l, fmt.Errorf("read the turn's log: %w", err)
 	}
@@ -64,12 +57,8 @@ func (s *Store) Log(ctx context.Context, t Turn) (l TurnLog, err error) {
 	if attempts < 2 { // a first attempt has shown nothing
 		return l, nil
 	}
-	text, err := s.q.TurnTail(ctx, t.SessionID, t.ID, since, reply)
-	if err != nil {
-		return l, fmt.Errorf("read the turn's text: %w", err)
-	}
-	l.Shown = Shown{Before: text.Spoken, Tail: text.Tail}
-	return l, nil
+	l.Shown, err = s.events.Shown(ctx, t.SessionID, t.ID, reply, t.CreatedAt)
+	return l, err
 }
 
 // History reads the messages before a turn, oldest first.
