@@ -13,7 +13,7 @@ POSTGRES = $(GO) run ./internal/testing/dbtest/with-postgres --
 CONTAINER = internal/testing/dbtest/container
 
 .DEFAULT_GOAL := help
-.PHONY: help run build build-bench test race chaos compat packages packages-python lint generate verify migrate bench bench-peers
+.PHONY: help run build build-bench test test-short race chaos compat packages packages-python lint generate verify migrate bench bench-peers
 
 help: ## print this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -29,6 +29,9 @@ build-bench: ## build bin/parley-bench
 
 test: ## run every test; what a test needs and cannot find makes it skip, with a message
 	$(POSTGRES) $(GO) test -timeout 15m ./...
+
+test-short: ## run the quick tests, in less than a minute on two cores; slow ones are skipped
+	$(POSTGRES) $(GO) test -short -timeout 5m ./...
 
 race: ## run every test with the race detector
 	$(POSTGRES) $(GO) test -race -timeout 15m ./...

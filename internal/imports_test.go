@@ -79,6 +79,7 @@ var ours = map[string]string{
 	"internal/testing/golden":               "internal/event",
 	"internal/testing/modeltest":            "internal/event internal/model",
 	"internal/testing/sessiontest":          "internal/event internal/eventlog internal/session internal/store/workspace internal/testing/dbtest internal/testing/wait",
+	"internal/testing/slow":                 "",
 	"internal/testing/wait":                 "",
 	"internal/text":                         "",
 	"internal/text/render":                  "internal/event internal/text",

@@ -22,6 +22,7 @@ import (
 	"github.com/parley-server/parley/internal/session"
 	"github.com/parley-server/parley/internal/testing/dbtest"
 	"github.com/parley-server/parley/internal/testing/dbtest/bulk"
+	"github.com/parley-server/parley/internal/testing/slow"
 	"github.com/parley-server/parley/migrations"
 )
 
@@ -37,6 +38,7 @@ const (
 // its readers are not covered.
 func TestRollingUpgrade(t *testing.T) {
 	t.Parallel()
+	slow.Test(t, "migrates databases")
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	dsn := dbtest.Empty(t)

@@ -13,6 +13,7 @@ import (
 	"github.com/parley-server/parley/internal/pgerr"
 	"github.com/parley-server/parley/internal/testing/dbtest"
 	"github.com/parley-server/parley/internal/testing/dbtest/faultproxy"
+	"github.com/parley-server/parley/internal/testing/slow"
 	"github.com/parley-server/parley/migrations"
 )
 
@@ -21,6 +22,7 @@ import (
 // the next Up completes the schema.
 func TestSilentConnectionEndsAMigration(t *testing.T) {
 	t.Parallel()
+	slow.Test(t, "migrates databases")
 	chunks := upSilencing(t, 0)
 	var runs errgroup.Group // not t.Parallel: the runs wait most of the time
 	runs.SetLimit(8)

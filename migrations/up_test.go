@@ -12,6 +12,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/parley-server/parley/internal/testing/dbtest"
+	"github.com/parley-server/parley/internal/testing/slow"
 	"github.com/parley-server/parley/migrations"
 )
 
@@ -19,6 +20,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestReplicasStartTogether(t *testing.T) {
 	t.Parallel()
+	slow.Test(t, "migrates databases")
 	dsn := dbtest.Empty(t)
 	steps, err := migrations.Status(t.Context(), dsn)
 	if err != nil || len(migrations.Pending(steps)) != len(steps) || len(steps) == 0 {
@@ -80,6 +82,7 @@ func TestOldBinaryLeavesANewerSchemaAlone(t *testing.T) {
 // an ALTER TABLE that waits.
 func TestWaitingMigrationLetsTrafficPass(t *testing.T) {
 	t.Parallel()
+	slow.Test(t, "migrates databases")
 	dsn := dbtest.Empty(t)
 	pool := dbtest.Pool(t, dsn)
 	if _, err := pool.Exec(t.Context(), `CREATE TABLE busy (id int)`); err != nil {
@@ -134,6 +137,7 @@ func TestWaitingMigrationLetsTrafficPass(t *testing.T) {
 // pg_advisory_lock: CREATE INDEX CONCURRENTLY waits for its snapshot.
 func TestWaitingReplicaBlocksNoIndex(t *testing.T) {
 	t.Parallel()
+	slow.Test(t, "migrates databases")
 	dsn := dbtest.Empty(t)
 	pool := dbtest.Pool(t, dsn)
 	first, err := pool.Acquire(t.Context())
@@ -180,6 +184,7 @@ func TestWaitingReplicaBlocksNoIndex(t *testing.T) {
 
 func TestDownToTakesBackOnlyWhatCanBe(t *testing.T) {
 	t.Parallel()
+	slow.Test(t, "migrates databases")
 	dsn := dbtest.Empty(t)
 	opts := migrations.Options{}.With(fstest.MapFS{
 		"00001_for_ever.sql": {Data: []byte("-- +goose Up\nCREATE TABLE kept (id int);\n")},

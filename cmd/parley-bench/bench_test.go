@@ -12,12 +12,14 @@ import (
 
 	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/testing/dbtest"
+	"github.com/parley-server/parley/internal/testing/slow"
 )
 
 // TestEveryWorkloadKeepsItsDeltas runs every workload in every mode, as small as it
 // can be. What a run measures is not looked at, only that it measures something.
 func TestEveryWorkloadKeepsItsDeltas(t *testing.T) {
 	t.Parallel()
+	slow.Test(t, "runs a benchmark")
 	report, err := Run(t.Context(), Tiny(dbtest.Empty(t), func(line string) { t.Log(line) }))
 	if err != nil {
 		t.Fatal(err)

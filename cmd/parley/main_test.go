@@ -16,6 +16,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/parley-server/parley/internal/app"
+	"github.com/parley-server/parley/internal/testing/slow"
 )
 
 // TestMain lets the test binary be parley itself: the processes below are it again.
@@ -45,6 +46,7 @@ func parley(t *testing.T, dir string, args ...string) *exec.Cmd {
 // dev starts `serve --dev` and waits until it says that it is ready, and where.
 func dev(t *testing.T, dir, listen string) (cmd *exec.Cmd, at string) {
 	t.Helper()
+	slow.Test(t, "runs processes")
 	cmd = parley(t, dir, "serve", "--dev", "--listen", listen)
 	out, err := cmd.StdoutPipe()
 	if err != nil {

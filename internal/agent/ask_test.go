@@ -15,6 +15,7 @@ import (
 	"github.com/parley-server/parley/internal/agent"
 	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/model/builtin"
+	"github.com/parley-server/parley/internal/testing/slow"
 	"github.com/parley-server/parley/internal/tool"
 )
 
@@ -93,6 +94,7 @@ func asks(bodies []event.Body) (list []event.InputRequired) {
 // put once, what runs was allowed exactly so, and runs once.
 func TestCrashWhileAsking(t *testing.T) {
 	t.Parallel()
+	slow.Test(t, "crashes at every event")
 	for _, outcome := range []event.Outcome{event.Allowed, event.Denied, event.Expired} {
 		for _, lost := range []bool{false, true} {
 			for n := 1; ; n++ {

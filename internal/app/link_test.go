@@ -23,6 +23,7 @@ import (
 	"github.com/parley-server/parley/internal/store/workspace"
 	"github.com/parley-server/parley/internal/testing/dbtest"
 	"github.com/parley-server/parley/internal/testing/dbtest/faultproxy"
+	"github.com/parley-server/parley/internal/testing/slow"
 )
 
 // linkLimit is the longest pause that a test accepts after a fault of a link. What is promised
@@ -41,6 +42,7 @@ type bridge struct {
 
 func newBridge(t *testing.T, dsn string) *bridge {
 	t.Helper()
+	slow.Test(t, "breaks connections")
 	b := &bridge{dsn: dsn, pool: dbtest.Pool(t, dsn)}
 	b.proxy, b.through = dbtest.Proxy(t, dsn)
 	b.proxy.OnChunk(func(c faultproxy.Chunk) faultproxy.Action {
@@ -173,6 +175,7 @@ func said() (text string) {
 // of an answer.
 func TestTurnAndReaderContinueOnAHalfOpenLink(t *testing.T) {
 	t.Parallel()
+	slow.Test(t, "breaks connections")
 	b := newBridge(t, dbtest.DSN(t))
 	b.send(t, b.replica(t, b.through), talk, b.halfOpen).check(t, said())
 }
@@ -180,6 +183,7 @@ func TestTurnAndReaderContinueOnAHalfOpenLink(t *testing.T) {
 // TestTurnAndReaderContinueAfterACut resets them.
 func TestTurnAndReaderContinueAfterACut(t *testing.T) {
 	t.Parallel()
+	slow.Test(t, "breaks connections")
 	b := newBridge(t, dbtest.DSN(t))
 	b.send(t, b.replica(t, b.through), talk, func() { b.proxy.Cut() }).check(t, said())
 }
@@ -195,6 +199,7 @@ func TestReaderOfAnotherReplicasTurn(t *testing.T) {
 // TestTurnOfACutOffReplicaIsTakenOver cuts the replica that works off for good, without a word.
 func TestTurnOfACutOffReplicaIsTakenOver(t *testing.T) {
 	t.Parallel()
+	slow.Test(t, "breaks connections")
 	b := newBridge(t, dbtest.DSN(t))
 	reader := b.replica(t, b.dsn, "PARLEY_WORKERS=0")
 	b.replica(t, b.through, "PARLEY_TURN_LEASE=3s")
@@ -209,6 +214,7 @@ func TestTurnOfACutOffReplicaIsTakenOver(t *testing.T) {
 // the moment in which the connections of the only replica die.
 func TestHalfOpenReplicaTakesOverTheTurnsOfADeadOne(t *testing.T) {
 	t.Parallel()
+	slow.Test(t, "breaks connections")
 	b := newBridge(t, dbtest.DSN(t))
 	b.send(t, b.replica(t, b.through), talk, func() {
 		b.halfOpen()
@@ -222,6 +228,7 @@ func TestHalfOpenReplicaTakesOverTheTurnsOfADeadOne(t *testing.T) {
 // next, in the middle of an answer.
 func TestStoppedBackend(t *testing.T) {
 	t.Parallel()
+	slow.Test(t, "breaks connections")
 	server := dbtest.NewServer(t)
 	b := newBridge(t, server.DSN())
 	b.send(t, b.replica(t, b.dsn), talk, func() {
@@ -304,6 +311,7 @@ func (b *bridge) awaitReady(t *testing.T, at string, status int, reason string) 
 // TestStartOnABadLinkKeepsTrying resets the link once at each step of a start.
 func TestStartOnABadLinkKeepsTrying(t *testing.T) {
 	t.Parallel()
+	slow.Test(t, "breaks connections")
 	b := newBridge(t, dbtest.DSN(t))
 	steps := []string{"server_version", "parley_probe_", "pg_try_advisory_lock", "events_partitions"}
 	seen := make(map[string]bool)

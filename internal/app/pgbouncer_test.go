@@ -17,12 +17,14 @@ import (
 
 	"github.com/parley-server/parley/internal/app"
 	"github.com/parley-server/parley/internal/testing/dbtest"
+	"github.com/parley-server/parley/internal/testing/slow"
 )
 
 // TestServeThroughPgBouncer starts on an empty database behind PgBouncer in session mode, which
 // rejects every startup parameter that it does not know: migrations, pool and listeners work.
 func TestServeThroughPgBouncer(t *testing.T) {
 	t.Parallel()
+	slow.Test(t, "starts PostgreSQL")
 	program, err := osexec.LookPath("pgbouncer")
 	if err != nil {
 		program = "/usr/sbin/pgbouncer"

@@ -6,12 +6,14 @@ import (
 
 	"github.com/parley-server/parley/internal/testing/dbtest"
 	"github.com/parley-server/parley/internal/testing/dbtest/faultproxy"
+	"github.com/parley-server/parley/internal/testing/slow"
 )
 
 // TestDeadConnectionFreesItsSlot makes the only connection of a pool half-open. The statement on it
 // has no deadline of its own; it ends all the same, and the next one has a new connection at once.
 func TestDeadConnectionFreesItsSlot(t *testing.T) {
 	t.Parallel()
+	slow.Test(t, "breaks connections")
 	proxy, dsn := dbtest.Proxy(t, dbtest.Empty(t))
 	pool, err := openPool(t.Context(), Secret(dsn+"&pool_max_conns=1&statement_timeout=500"), "test", 8, nil)
 	if err != nil {

@@ -14,11 +14,13 @@ import (
 
 	"github.com/parley-server/parley/internal/app"
 	"github.com/parley-server/parley/internal/devdb"
+	"github.com/parley-server/parley/internal/testing/slow"
 )
 
 // TestDevModeEndsWithItsPostgres stops the private PostgreSQL below a running serve --dev.
 func TestDevModeEndsWithItsPostgres(t *testing.T) {
 	t.Parallel()
+	slow.Test(t, "starts PostgreSQL")
 	dir := filepath.Join(t.TempDir(), ".parley")
 	config, err := app.Load(app.Sources{Environ: []string{"PARLEY_LISTEN=127.0.0.1:0", "PARLEY_SANDBOX=off"}})
 	if err != nil {

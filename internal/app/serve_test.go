@@ -20,6 +20,7 @@ import (
 	"github.com/parley-server/parley/internal/app"
 	"github.com/parley-server/parley/internal/store/vault"
 	"github.com/parley-server/parley/internal/testing/dbtest"
+	"github.com/parley-server/parley/internal/testing/slow"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -30,6 +31,7 @@ var vaultKey = vault.GenerateKey()
 // serve runs a service until it is ready or fails. stop returns how it ended.
 func serve(t *testing.T, opt app.Options, environ ...string) (at string, stop func() error, err error) {
 	t.Helper()
+	slow.Test(t, "runs a server")
 	opt.Config, err = app.Load(app.Sources{Environ: append([]string{"PARLEY_DURABILITY=off", "PARLEY_VAULT_KEY=" + vaultKey}, environ...)})
 	if err != nil {
 		return "", nil, err
@@ -85,6 +87,7 @@ func TestServeRefusesADatabaseThatForgets(t *testing.T) {
 
 func TestMigrateCheckChangesNothing(t *testing.T) {
 	t.Parallel()
+	slow.Test(t, "migrates databases")
 	dsn := dbtest.Empty(t)
 	opt := app.Options{}
 	_, _, err := serve(t, opt, "DATABASE_URL="+dsn, "PARLEY_MIGRATE=check", "PARLEY_LISTEN=127.0.0.1:0")

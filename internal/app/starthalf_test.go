@@ -14,6 +14,7 @@ import (
 	"github.com/parley-server/parley/internal/app"
 	"github.com/parley-server/parley/internal/testing/dbtest"
 	"github.com/parley-server/parley/internal/testing/dbtest/faultproxy"
+	"github.com/parley-server/parley/internal/testing/slow"
 )
 
 // TestStartWithAHalfOpenConnection starts a service once for each chunk of data that a start
@@ -21,6 +22,7 @@ import (
 // does not learn of it either, and keeps the locks of the connection.
 func TestStartWithAHalfOpenConnection(t *testing.T) {
 	t.Parallel()
+	slow.Test(t, "breaks connections")
 	chunks := startSilencing(t, 0)
 	var starts errgroup.Group // not t.Parallel: the starts wait most of the time
 	starts.SetLimit(30)

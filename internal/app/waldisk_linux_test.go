@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/parley-server/parley/internal/testing/dbtest"
+	"github.com/parley-server/parley/internal/testing/slow"
 )
 
 // TestFullDiskOfTheWriteAheadLog takes PostgreSQL the space for its log while clients send
@@ -18,6 +19,7 @@ import (
 // where the message was not stored, and every message has one turn in the end.
 func TestFullDiskOfTheWriteAheadLog(t *testing.T) {
 	t.Parallel()
+	slow.Test(t, "fills a disk")
 	server := dbtest.NewServer(t, "min_wal_size=32MB", "max_wal_size=48MB")
 	disk := server.WALOnDisk(96)
 	b := newBridge(t, server.DSN())

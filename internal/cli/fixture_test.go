@@ -17,6 +17,7 @@ import (
 	"github.com/parley-server/parley/internal/cli"
 	"github.com/parley-server/parley/internal/store/vault"
 	"github.com/parley-server/parley/internal/testing/dbtest"
+	"github.com/parley-server/parley/internal/testing/slow"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -54,6 +55,9 @@ func (s shell) must(args ...string) string {
 // vaultKey is the master key of all services here.
 var vaultKey = vault.GenerateKey()
 
+// quick names the tests that run a server under -short.
+var quick = []string{"TestSendPrintsTheAnswerAloneOnStdout"}
+
 // server is a running service.
 type server struct {
 	url    string
@@ -64,6 +68,7 @@ type server struct {
 // serve starts a service on a database. more are further settings.
 func serve(t *testing.T, dsn, listen string, more ...string) *server {
 	t.Helper()
+	slow.Test(t, "runs a server", quick...)
 	environ := append([]string{"DATABASE_URL=" + dsn, "PARLEY_LISTEN=" + listen, "PARLEY_WORKERS=8", "PARLEY_DURABILITY=off", "PARLEY_VAULT_KEY=" + vaultKey}, more...)
 	cfg, err := app.Load(app.Sources{Environ: environ})
 	if err != nil {
@@ -101,6 +106,7 @@ func (s *server) end(t *testing.T) {
 // world is a service, a workspace and a shell with a key for it.
 func world(t *testing.T, settings ...string) (shell, *server, string) {
 	t.Helper()
+	slow.Test(t, "runs a server", quick...)
 	dsn := dbtest.DSN(t)
 	srv := serve(t, dsn, "127.0.0.1:0", settings...)
 	sh := shell{t: t, dir: t.TempDir(), environ: []string{"DATABASE_URL=" + dsn, "PARLEY_WORKSPACE=test", "PARLEY_URL=" + srv.url, "PARLEY_VAULT_KEY=" + vaultKey}}

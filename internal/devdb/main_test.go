@@ -22,6 +22,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/parley-server/parley/internal/devdb"
+	"github.com/parley-server/parley/internal/testing/slow"
 	"github.com/parley-server/parley/internal/testing/wait"
 )
 
@@ -147,6 +148,7 @@ func newDir(t *testing.T) string {
 // available skips where there is no PostgreSQL.
 func available(t *testing.T) {
 	t.Helper()
+	slow.Test(t, "starts PostgreSQL")
 	if err := devdb.Installed(t.Context()); err != nil {
 		if os.Getenv("PARLEY_TEST_REQUIRE") == "all" {
 			t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 	"github.com/parley-server/parley/internal/egress"
 	"github.com/parley-server/parley/internal/redact"
 	"github.com/parley-server/parley/internal/testing/egresstest"
+	"github.com/parley-server/parley/internal/testing/slow"
 )
 
 // blockedSite is a world whose api.test reads no body before unblock is closed.
@@ -79,6 +80,7 @@ func TestBodiesShareAMemory(t *testing.T) {
 // other, that end in every way.
 func TestEveryRequestReturnsItsMemory(t *testing.T) {
 	t.Parallel()
+	slow.Test(t, "measures memory")
 	w := newWorld(t, egress.Config{BodyMemory: egress.MaxSearchedBody})
 	r := w.run(t, egress.RunConfig{Credentials: []egress.Credential{key(func(c *egress.Credential) { c.InBody = true })}})
 	large := strings.Repeat("x", egress.MaxSearchedBody-1)

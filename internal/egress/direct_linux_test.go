@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/parley-server/parley/internal/egress"
+	"github.com/parley-server/parley/internal/testing/slow"
 	"github.com/parley-server/parley/internal/toolenv/sandbox"
 )
 
@@ -71,6 +72,7 @@ func TestProgramsWithoutAProxy(t *testing.T) {
 // TestAttacksWithoutAProxy tries to come past the names.
 func TestAttacksWithoutAProxy(t *testing.T) {
 	t.Parallel()
+	slow.Test(t, "runs commands")
 	s := newShell(t, "curl", "python3")
 	w := newWorld(t, egress.Config{})
 	r := w.run(t, egress.RunConfig{Hosts: []string{"www.wild.test"}})

@@ -14,6 +14,7 @@ import (
 
 	"github.com/parley-server/parley/internal/egress"
 	"github.com/parley-server/parley/internal/testing/egresstest"
+	"github.com/parley-server/parley/internal/testing/slow"
 	"github.com/parley-server/parley/internal/toolenv/sandbox"
 )
 
@@ -114,6 +115,7 @@ func TestProgramsInTheSandbox(t *testing.T) {
 // TestAttacksFromTheSandbox has curl try what it can.
 func TestAttacksFromTheSandbox(t *testing.T) {
 	t.Parallel()
+	slow.Test(t, "runs commands")
 	c := egresstest.NewCanary(t)
 	z := egresstest.Serve(t, "127.0.0.1:0", map[string][][]netip.Addr{
 		"inside.example": {egresstest.Addrs("127.0.0.1")}, "mixed.example": {egresstest.Addrs(nowhere, "127.0.0.1")}, "mapped.example": {egresstest.Addrs("::ffff:127.0.0.1")}, "rebind.example": {egresstest.Addrs(nowhere), egresstest.Addrs("127.0.0.1")},

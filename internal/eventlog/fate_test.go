@@ -21,6 +21,7 @@ import (
 	"github.com/parley-server/parley/internal/testing/dbtest"
 	"github.com/parley-server/parley/internal/testing/dbtest/faultproxy"
 	"github.com/parley-server/parley/internal/testing/sessiontest"
+	"github.com/parley-server/parley/internal/testing/slow"
 )
 
 // seeds is how many runs TestBrokenAppendLeavesNoHole makes; PARLEY_TEST_SEEDS sets it.
@@ -39,6 +40,7 @@ func seeds(t testing.TB) int {
 // reader gets just the rows.
 func TestBrokenAppendLeavesNoHole(t *testing.T) {
 	t.Parallel()
+	slow.Test(t, "breaks connections")
 	w := sessiontest.New(t)
 	control := w.Replica(t)
 	var seed, broken, attempts atomic.Int64

@@ -15,6 +15,7 @@ import (
 	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/eventlog"
 	"github.com/parley-server/parley/internal/testing/sessiontest"
+	"github.com/parley-server/parley/internal/testing/slow"
 	"github.com/parley-server/parley/internal/testing/wait"
 )
 
@@ -23,6 +24,7 @@ import (
 // ErrGone only where a turn that it needs is past the replay window.
 func TestDroppingLeavesNoHole(t *testing.T) {
 	t.Parallel()
+	slow.Test(t, "races many writers")
 	w := sessiontest.New(t)
 	replicas := []*sessiontest.Replica{w.Still(t), w.Still(t), w.Still(t)}
 	w.Days(t, 9, 8, 7, 6, 5, 4, 3)

@@ -16,6 +16,7 @@ import (
 	"github.com/parley-server/parley/internal/eventlog"
 	"github.com/parley-server/parley/internal/session"
 	"github.com/parley-server/parley/internal/testing/sessiontest"
+	"github.com/parley-server/parley/internal/testing/slow"
 )
 
 func TestFollowMissesNothing(t *testing.T) {
@@ -82,6 +83,7 @@ func TestFollowMissesNothing(t *testing.T) {
 // lock, loses rows in the same test: TestPlainSerialLosesRows.
 func TestForeignWritersLoseNothing(t *testing.T) {
 	t.Parallel()
+	slow.Test(t, "races many writers")
 	w := sessiontest.New(t)
 	reader := w.Replica(t)
 	lease, from := w.Begin(t, reader, "hello")

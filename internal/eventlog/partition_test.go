@@ -10,6 +10,7 @@ import (
 	"github.com/parley-server/parley/internal/eventlog"
 	"github.com/parley-server/parley/internal/session"
 	"github.com/parley-server/parley/internal/testing/sessiontest"
+	"github.com/parley-server/parley/internal/testing/slow"
 )
 
 // TestPartitionsAreMadeBesideAReader has a transaction that has read the log and stays. Making a
@@ -50,6 +51,7 @@ func TestPartitionsAreMadeBesideAReader(t *testing.T) {
 // behind it pass.
 func TestDroppingLetsTrafficPass(t *testing.T) {
 	t.Parallel()
+	slow.Test(t, "races many writers")
 	w := sessiontest.New(t)
 	s := w.Still(t)
 	w.Days(t, 3)

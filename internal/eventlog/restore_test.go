@@ -17,6 +17,7 @@ import (
 	"github.com/parley-server/parley/internal/store/workspace"
 	"github.com/parley-server/parley/internal/testing/dbtest"
 	"github.com/parley-server/parley/internal/testing/sessiontest"
+	"github.com/parley-server/parley/internal/testing/slow"
 	"github.com/parley-server/parley/internal/testing/wait"
 )
 
@@ -25,6 +26,7 @@ import (
 // none of their ids is given to another event.
 func TestRestoredDatabaseGivesNoIDTwice(t *testing.T) {
 	t.Parallel()
+	slow.Test(t, "restores a database")
 	server := dbtest.NewServer(t, "restore_command=false")
 	dsn := server.DSN()
 	var ws workspace.Workspace

@@ -13,6 +13,7 @@ import (
 
 	"github.com/parley-server/parley/internal/pulse"
 	"github.com/parley-server/parley/internal/testing/dbtest"
+	"github.com/parley-server/parley/internal/testing/slow"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -28,6 +29,7 @@ func (s *statements) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEnd
 
 func TestPartsShareOneReading(t *testing.T) {
 	t.Parallel()
+	slow.Test(t, "waits for heartbeats")
 	config, err := pgxpool.ParseConfig(dbtest.DSN(t))
 	if err != nil {
 		t.Fatal(err)
@@ -67,6 +69,7 @@ func TestPartsShareOneReading(t *testing.T) {
 // then learns of the end of the outage, too.
 func TestFailedReadingReportsAllWork(t *testing.T) {
 	t.Parallel()
+	slow.Test(t, "waits for heartbeats")
 	pool := dbtest.New(t)
 	rename := func(from, to string) {
 		t.Helper()
@@ -103,6 +106,7 @@ func TestFailedReadingReportsAllWork(t *testing.T) {
 // TestDrawnSeqReportsWriting draws a seq without committing an event: its commit may follow.
 func TestDrawnSeqReportsWriting(t *testing.T) {
 	t.Parallel()
+	slow.Test(t, "waits for heartbeats")
 	pool := dbtest.New(t)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()

@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/parley-server/parley/internal/schema"
+	"github.com/parley-server/parley/internal/testing/slow"
 )
 
 // hostile are schemas that must be refused, with the place and a part of the reason.
@@ -166,6 +167,7 @@ func TestHostileSchemasAreRefusedByPlaceAndReason(t *testing.T) {
 // common state.
 func TestRefusedAndAcceptedAtTheSameTime(t *testing.T) {
 	t.Parallel()
+	slow.Test(t, "checks many schemas")
 	accepted := read(t, "accepted")
 	shared := make(map[string]*schema.Schema)
 	for name, raw := range accepted {
@@ -228,6 +230,7 @@ func TestNothingIsFetched(t *testing.T) {
 // speed does not matter.
 func TestCheckingIsBoundedByItsSteps(t *testing.T) {
 	t.Parallel()
+	slow.Test(t, "checks many schemas")
 	nest := func(n int) string { return strings.Repeat(`{"a":`, n) + `1` + strings.Repeat(`}`, n) }
 	list := func(item string, n int) string { return `[` + strings.Repeat(item+",", n-1) + item + `]` }
 	names := make([]string, 3000)

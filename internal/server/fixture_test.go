@@ -16,6 +16,7 @@ import (
 	"github.com/parley-server/parley/internal/store/ratelimit"
 	"github.com/parley-server/parley/internal/store/vault"
 	"github.com/parley-server/parley/internal/testing/apitest"
+	"github.com/parley-server/parley/internal/testing/slow"
 	"github.com/parley-server/parley/internal/tool"
 	"github.com/parley-server/parley/internal/tool/knowledge"
 	"github.com/parley-server/parley/internal/turn"
@@ -37,6 +38,8 @@ type options struct {
 
 func start(t *testing.T, opt options) *service {
 	t.Helper()
+	slow.Test(t, "runs a server",
+		"TestCompletionsContinueAChat", "TestChat", "TestRunBeginsWithASnapshot", "TestChatIsResumed")
 	tools := func(s *apitest.Service) []tool.Tool {
 		if opt.wiki {
 			return knowledge.Tools(s.Wiki, nil)

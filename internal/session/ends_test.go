@@ -18,6 +18,7 @@ import (
 	"github.com/parley-server/parley/internal/testing/dbtest"
 	"github.com/parley-server/parley/internal/testing/dbtest/faultproxy"
 	"github.com/parley-server/parley/internal/testing/sessiontest"
+	"github.com/parley-server/parley/internal/testing/slow"
 	"github.com/parley-server/parley/internal/testing/wait"
 )
 
@@ -178,6 +179,7 @@ func TestEndsOfOneTransaction(t *testing.T) {
 // ended once or not at all, and ends once when its worker tries again.
 func TestLostAnswerToEnds(t *testing.T) {
 	t.Parallel()
+	slow.Test(t, "breaks connections")
 	w := newWorld(t)
 	control := w.Replica(t)
 	proxy, dsn := dbtest.Proxy(t, w.DSN)

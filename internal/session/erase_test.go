@@ -12,6 +12,7 @@ import (
 	"github.com/parley-server/parley/internal/eventlog"
 	"github.com/parley-server/parley/internal/session"
 	"github.com/parley-server/parley/internal/testing/sessiontest"
+	"github.com/parley-server/parley/internal/testing/slow"
 	"github.com/parley-server/parley/internal/testing/wait"
 )
 
@@ -64,6 +65,7 @@ func TestACallerGoesOnInAnotherSession(t *testing.T) {
 // its content.
 func TestAReaderSeesNoErasedRow(t *testing.T) {
 	t.Parallel()
+	slow.Test(t, "races many writers")
 	w := newWorld(t)
 	s := w.Still(t)
 	lease, from := w.Begin(t, s, "hello")

@@ -19,6 +19,7 @@ import (
 	"github.com/parley-server/parley/internal/session"
 	"github.com/parley-server/parley/internal/store/workspace"
 	"github.com/parley-server/parley/internal/testing/sessiontest"
+	"github.com/parley-server/parley/internal/testing/slow"
 )
 
 // say starts a turn in a caller's session and leaves it queued.
@@ -43,6 +44,7 @@ func invalidCursor(err error) bool {
 
 func TestSessionPagesHoldEverySessionOnce(t *testing.T) {
 	t.Parallel()
+	slow.Test(t, "writes many rows")
 	w := newWorld(t)
 	s := w.Replica(t)
 	var want []uuid.UUID

@@ -4,6 +4,7 @@ import (
 	"context"
 	"testing"
 
+	"github.com/parley-server/parley/internal/testing/slow"
 	"github.com/parley-server/parley/internal/testing/wait"
 )
 
@@ -11,6 +12,7 @@ import (
 // under one of them. The others go without waiting for it.
 func TestOldKeysAreRemovedAroundALockedOne(t *testing.T) {
 	t.Parallel()
+	slow.Test(t, "waits for locks")
 	w := newWorld(t)
 	if _, err := w.Pool.Exec(t.Context(), `
 		INSERT INTO idempotency_keys (workspace_id, route, key, hash, turn_id, created_at)

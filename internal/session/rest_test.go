@@ -14,6 +14,7 @@ import (
 	"github.com/parley-server/parley/internal/eventlog"
 	"github.com/parley-server/parley/internal/session"
 	"github.com/parley-server/parley/internal/testing/sessiontest"
+	"github.com/parley-server/parley/internal/testing/slow"
 )
 
 // TestRestIsStoredWithTheEnd writes answers while other transactions take their sessions' locks, so
@@ -21,6 +22,7 @@ import (
 // have all of the answer, once.
 func TestRestIsStoredWithTheEnd(t *testing.T) {
 	t.Parallel()
+	slow.Test(t, "writes many rows")
 	w := newWorld(t)
 	s := w.Replica(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)

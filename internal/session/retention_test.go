@@ -12,12 +12,14 @@ import (
 	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/session"
 	"github.com/parley-server/parley/internal/testing/sessiontest"
+	"github.com/parley-server/parley/internal/testing/slow"
 )
 
 // TestATurnKeepsItsDeltas from its beginning to the end of the replay window, however
 // long it waits in between.
 func TestATurnKeepsItsDeltas(t *testing.T) {
 	t.Parallel()
+	slow.Test(t, "writes many rows")
 	w := newWorld(t)
 	s := w.Still(t)
 	w.Days(t, 10, 9, 8, 7, 6, 5, 4, 3)

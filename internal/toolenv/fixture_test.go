@@ -24,6 +24,7 @@ import (
 	"github.com/parley-server/parley/internal/store/vault"
 	"github.com/parley-server/parley/internal/store/workspace"
 	"github.com/parley-server/parley/internal/testing/dbtest"
+	"github.com/parley-server/parley/internal/testing/slow"
 	"github.com/parley-server/parley/internal/tool"
 	"github.com/parley-server/parley/internal/toolenv"
 	"github.com/parley-server/parley/internal/toolenv/sandbox"
@@ -47,6 +48,8 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
+	slow.Test(t, "runs commands",
+		"TestPolicy", "TestPlaceholdersBelongToATurn")
 	w := &world{pool: dbtest.New(t), session: uuid.New(), heard: make(chan string, 100)}
 	ws, err := workspace.New(w.pool).Create(t.Context(), "w", "", "")
 	if err != nil {

@@ -24,6 +24,7 @@ import (
 	"github.com/parley-server/parley/internal/store/workspace"
 	"github.com/parley-server/parley/internal/testing/dbtest"
 	"github.com/parley-server/parley/internal/testing/modeltest"
+	"github.com/parley-server/parley/internal/testing/slow"
 	"github.com/parley-server/parley/internal/tool"
 	"github.com/parley-server/parley/internal/toolenv"
 	"github.com/parley-server/parley/internal/turn"
@@ -43,6 +44,9 @@ type world struct {
 
 func newWorld(t testing.TB, script *modeltest.Script) *world {
 	t.Helper()
+	slow.Test(t, "runs turns",
+		"TestTurnAnswers", "TestTurnEndsByItsLimits", "TestWaitingCostsNothing",
+		"TestSecondMessageIsRefusedWhileOneIsAnswered")
 	provider := modeltest.OpenAI(script)
 	t.Cleanup(func() {
 		provider.CloseClientConnections()

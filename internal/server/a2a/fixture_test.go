@@ -14,6 +14,7 @@ import (
 	"github.com/parley-server/parley/internal/server/a2a"
 	"github.com/parley-server/parley/internal/store/apikey"
 	"github.com/parley-server/parley/internal/testing/apitest"
+	"github.com/parley-server/parley/internal/testing/slow"
 	"github.com/parley-server/parley/internal/tool"
 	"github.com/parley-server/parley/internal/tool/knowledge"
 	"github.com/parley-server/parley/internal/turn"
@@ -32,6 +33,8 @@ type service struct {
 // start runs a service. Tools that no rule knows ask for an approval.
 func start(t testing.TB, change func(*server.Config)) *service {
 	t.Helper()
+	slow.Test(t, "runs a server",
+		"TestTheCard", "TestASkillIsCalledAsItsCardSays", "TestApproverNeedsTheScope")
 	s := &service{hook: newHook(t)}
 	s.Service = apitest.New(t, apitest.Options{
 		Gate: "read", // so that nobody is asked

@@ -17,6 +17,7 @@ import (
 	"github.com/parley-server/parley/internal/server/rest"
 	"github.com/parley-server/parley/internal/store/apikey"
 	"github.com/parley-server/parley/internal/testing/apitest"
+	"github.com/parley-server/parley/internal/testing/slow"
 	"github.com/parley-server/parley/internal/tool"
 	"github.com/parley-server/parley/internal/tool/knowledge"
 )
@@ -34,6 +35,8 @@ type service struct {
 // start runs a service. Tools that no rule knows ask for an approval.
 func start(t testing.TB, change func(*server.Config)) *service {
 	t.Helper()
+	slow.Test(t, "runs a server",
+		"TestEveryRevisionIsSpoken", "TestTheWikiIsReadSearchedAndSaved", "TestAnApprovalIsDecided")
 	s := &service{Service: apitest.New(t, apitest.Options{
 		Gate: "read", // so that nobody is asked
 		Tools: func(s *apitest.Service) []tool.Tool {

@@ -28,6 +28,7 @@ import (
 	"github.com/parley-server/parley/internal/testing/apicheck"
 	"github.com/parley-server/parley/internal/testing/apitest"
 	"github.com/parley-server/parley/internal/testing/dbtest"
+	"github.com/parley-server/parley/internal/testing/slow"
 	"github.com/parley-server/parley/internal/tool"
 	"github.com/parley-server/parley/internal/turn"
 )
@@ -41,6 +42,13 @@ type service struct {
 	link   *link
 }
 
+// quick names the tests that run a server under -short.
+var quick = []string{
+	"TestConversationContinues", "TestPostAgainWithACursor", "TestRepeatedStreamIsTheSame",
+	"TestCancelIsIdempotentUnderAKey", "TestDeniedCallsDoNotRun", "TestResumeInLine", "TestDocumentIsComplete",
+	"TestAFileGoesInAndOut", "TestUnknownFieldsAreExplained",
+}
+
 func start(t testing.TB, change func(*server.Config)) *service {
 	t.Helper()
 	return startTurns(t, change, nil)
@@ -49,6 +57,7 @@ func start(t testing.TB, change func(*server.Config)) *service {
 // startTurns is start with a say in how turns run.
 func startTurns(t testing.TB, change func(*server.Config), changeTurns func(*turn.Config)) *service {
 	t.Helper()
+	slow.Test(t, "runs a server", quick...)
 	return process(t, dbtest.New(t), nil, change, changeTurns)
 }
 
@@ -61,6 +70,7 @@ func (s *service) replica(t testing.TB, changeTurns func(*turn.Config)) *service
 // process starts a process on the database of a pool.
 func process(t testing.TB, pool *pgxpool.Pool, peer *apitest.Service, change func(*server.Config), changeTurns func(*turn.Config)) *service {
 	t.Helper()
+	slow.Test(t, "runs a server", quick...)
 	s := &service{pool: pool, link: &link{}}
 	s.Service = apitest.New(t, apitest.Options{
 		Pool: s.link.pool(t, pool.Config().ConnString()), Peer: peer, Turns: changeTurns,

@@ -18,6 +18,7 @@ import (
 	"github.com/parley-server/parley/internal/store/vault"
 	"github.com/parley-server/parley/internal/testing/dbtest"
 	"github.com/parley-server/parley/internal/testing/dbtest/canary"
+	"github.com/parley-server/parley/internal/testing/slow"
 )
 
 // TestASecretIsNowhereInPlainText lets a server that writes down everything see all
@@ -25,6 +26,7 @@ import (
 // the same value is stored and logged as it is, to show that the search finds it.
 func TestASecretIsNowhereInPlainText(t *testing.T) {
 	t.Parallel()
+	slow.Test(t, "dumps a database")
 	server := dbtest.NewServer(t, canary.Settings()...)
 	dsn := server.DSN()
 	pool := dbtest.Pool(t, dsn)

@@ -10,6 +10,7 @@ import (
 	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/store/wiki"
 	"github.com/parley-server/parley/internal/testing/dbtest"
+	"github.com/parley-server/parley/internal/testing/slow"
 )
 
 func TestNobodyWritesOverWhatTheyHaveNotRead(t *testing.T) {
@@ -99,6 +100,7 @@ func TestOneOfTheWritersOfAVersionWins(t *testing.T) {
 
 func TestDocumentsOfAWorkspaceAreBounded(t *testing.T) {
 	t.Parallel()
+	slow.Test(t, "writes many documents")
 	pool := dbtest.New(t)
 	s, many, big := wiki.New(pool), tenant(t, pool, "many"), tenant(t, pool, "big")
 	if _, err := pool.Exec(t.Context(), `INSERT INTO documents (workspace_id, path, title, content) SELECT $1, 'wiki/' || n || '.md', '', 'x' FROM generate_series(1, $2::int) n`,

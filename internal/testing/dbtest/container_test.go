@@ -6,11 +6,14 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"github.com/parley-server/parley/internal/testing/slow"
 )
 
 // TestContainerProgramRuns points the program of the module container/ at a Docker daemon without
 // images: it starts, speaks to the daemon and names the image to pull.
 func TestContainerProgramRuns(t *testing.T) {
+	slow.Test(t, "starts PostgreSQL")
 	daemon := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasSuffix(r.URL.Path, "/images/json") {
 			w.Header().Set("Content-Type", "application/json")

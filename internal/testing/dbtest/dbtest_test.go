@@ -14,6 +14,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/parley-server/parley/internal/testing/dbtest"
+	"github.com/parley-server/parley/internal/testing/slow"
 	"github.com/parley-server/parley/migrations"
 )
 
@@ -40,6 +41,7 @@ func TestEveryTestHasADatabaseOfItsOwn(t *testing.T) {
 
 func TestServerOfOnesOwn(t *testing.T) {
 	t.Parallel()
+	slow.Test(t, "starts PostgreSQL")
 	s := dbtest.NewServer(t, "max_connections=20")
 	dsn := s.DSN()
 	pool := dbtest.Pool(t, dsn)
@@ -65,6 +67,7 @@ func TestServerOfOnesOwn(t *testing.T) {
 // young one that may still be in use, and a template that is not finished.
 func TestLeftoversAreSweptUp(t *testing.T) {
 	t.Parallel()
+	slow.Test(t, "starts PostgreSQL")
 	s := dbtest.NewServer(t)
 	admin := dbtest.Pool(t, s.Admin())
 	young := fmt.Sprintf("parley_test_%d_young", time.Now().Unix())
@@ -90,6 +93,7 @@ func TestLeftoversAreSweptUp(t *testing.T) {
 // TestServerMayBeFrozen is for those who test what a hanging PostgreSQL does.
 func TestServerMayBeFrozen(t *testing.T) {
 	t.Parallel()
+	slow.Test(t, "starts PostgreSQL")
 	s := dbtest.NewServer(t)
 	s.Signal(syscall.SIGSTOP)
 	s.Signal(syscall.SIGCONT)

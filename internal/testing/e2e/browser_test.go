@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/parley-server/parley/internal/testing/modeltest"
+	"github.com/parley-server/parley/internal/testing/slow"
 	"github.com/parley-server/parley/internal/testing/wait"
 )
 
@@ -44,6 +45,7 @@ const page = `<!doctype html><script>
 // it asks no more.
 func TestBrowserResumesByItself(t *testing.T) {
 	t.Parallel()
+	slow.Test(t, "runs processes")
 	browser := browse(t)
 	w := newWorld(t)
 	s := w.serve(t, nil)
@@ -90,6 +92,7 @@ func TestBrowserResumesByItself(t *testing.T) {
 // a line elsewhere.
 func TestBrowserReadsALargeFrame(t *testing.T) {
 	t.Parallel()
+	slow.Test(t, "runs processes")
 	browser := browse(t)
 	answer := `{"s":"` + strings.Repeat("\u2028", 170_000) + `"}`
 	provider := modeltest.OpenAI(&modeltest.Script{Replies: []modeltest.Reply{{Calls: []modeltest.Call{{ID: "f", Tool: "final_answer", Input: answer}}}}})

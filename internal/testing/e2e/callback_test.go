@@ -17,6 +17,7 @@ import (
 	"testing"
 
 	"github.com/parley-server/parley/internal/testing/egresstest"
+	"github.com/parley-server/parley/internal/testing/slow"
 	"github.com/parley-server/parley/internal/testing/wait"
 )
 
@@ -98,6 +99,7 @@ func TestCallbackSurvivesKill(t *testing.T) {
 // public address first, and 127.0.0.1 afterwards.
 func TestServerIsNotReboundToItself(t *testing.T) {
 	t.Parallel()
+	slow.Test(t, "runs processes")
 	const nameserver, name = "127.0.0.53", "rebind.parley.example"
 	if _, err := exec.LookPath("bwrap"); err != nil {
 		missing(t, "bwrap: "+err.Error())

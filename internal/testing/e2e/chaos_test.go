@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/parley-server/parley/internal/testing/dbtest"
+	"github.com/parley-server/parley/internal/testing/slow"
 	"github.com/parley-server/parley/internal/testing/wait"
 )
 
@@ -35,6 +36,7 @@ const overWithin = 30 * time.Second
 // said. CONTRIBUTING.md says how to run it with other seeds.
 func TestChaos(t *testing.T) {
 	t.Parallel()
+	slow.Test(t, "runs processes")
 	db := dbtest.NewServer(t, "max_connections=100")
 	seeds := shortSeeds
 	if *chaosSeed != 0 {

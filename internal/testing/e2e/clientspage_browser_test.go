@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/parley-server/parley/internal/testing/slow"
 	"github.com/parley-server/parley/internal/testing/wait"
 )
 
@@ -20,6 +21,7 @@ import (
 // server between them and Parley that docs/guides/clients/eventsource.md has.
 func TestClientsPageInABrowser(t *testing.T) {
 	t.Parallel()
+	slow.Test(t, "runs processes")
 	browser := browse(t)
 	w := newWorld(t)
 	s := w.serve(t, nil)

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/parley-server/parley/internal/testing/slow"
 	"github.com/parley-server/parley/internal/testing/wait"
 )
 
@@ -27,6 +28,7 @@ const mount = `
 // it in a browser, while its server dies, while nobody can reach it and while another tab is quicker.
 func TestClientsPageOfUseChat(t *testing.T) {
 	t.Parallel()
+	slow.Test(t, "runs processes")
 	script := bundle(t, map[string]string{
 		"main.tsx":         mount,
 		"conversation.tsx": exampleOf(t, "ai-sdk", "tsx"),

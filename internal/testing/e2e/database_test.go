@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/parley-server/parley/internal/testing/dbtest"
+	"github.com/parley-server/parley/internal/testing/slow"
 )
 
 // TestDatabaseDies stops and kills PostgreSQL in the middle of an answer. Meanwhile messages
@@ -12,6 +13,7 @@ import (
 // reader has every row once.
 func TestDatabaseDies(t *testing.T) {
 	t.Parallel()
+	slow.Test(t, "runs processes")
 	db := dbtest.NewServer(t)
 	w := newWorldOn(t, db.DSN())
 	s := w.serve(t, nil)

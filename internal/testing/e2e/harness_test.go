@@ -22,6 +22,7 @@ import (
 	"github.com/parley-server/parley/internal/cli"
 	"github.com/parley-server/parley/internal/store/vault"
 	"github.com/parley-server/parley/internal/testing/dbtest"
+	"github.com/parley-server/parley/internal/testing/slow"
 	"github.com/parley-server/parley/internal/testing/wait"
 )
 
@@ -59,11 +60,13 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
+	slow.Test(t, "runs processes")
 	return newWorldOn(t, dbtest.DSN(t))
 }
 
 func newWorldOn(t *testing.T, dsn string) *world {
 	t.Helper()
+	slow.Test(t, "runs processes")
 	w := &world{dsn: dsn, client: http.DefaultClient}
 	w.pool = dbtest.Pool(t, w.dsn)
 	w.parley(t, "workspace", "create", "w", "--messages-per-minute", "0", "--calls-per-minute", "0", "--open-streams", "0")

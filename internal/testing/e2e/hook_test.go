@@ -12,6 +12,7 @@ import (
 
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
+	"github.com/parley-server/parley/internal/testing/slow"
 	"github.com/parley-server/parley/internal/testing/wait"
 )
 
@@ -234,6 +235,7 @@ func TestReportSurvivesItsServer(t *testing.T) {
 // commits, twice. What is reported is the end that came about, once.
 func TestRolledBackTurnReportsNothing(t *testing.T) {
 	t.Parallel()
+	slow.Test(t, "runs processes")
 	w := newWorld(t)
 	h := newHook(t, w)
 	s := w.serve(t, []string{"PARLEY_EGRESS_ALLOW=" + h.URL})

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/parley-server/parley/internal/testing/slow"
 )
 
 // lines reads a stream in Python line by line, as httpx-sse and sseclient do, and writes each
@@ -41,6 +43,7 @@ with urllib.request.urlopen(urllib.request.Request(url, data=body.encode(), head
 // ends with LF alone, in the order that is promised.
 func TestLineReaders(t *testing.T) {
 	t.Parallel()
+	slow.Test(t, "runs processes")
 	w := newWorld(t)
 	w.approver(t) // before the readers run at the same time
 	s := w.serve(t, nil)

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/parley-server/parley/internal/testing/dbtest"
+	"github.com/parley-server/parley/internal/testing/slow"
 	"github.com/parley-server/parley/internal/testing/wait"
 )
 
@@ -80,6 +81,7 @@ func TestReadmeTranscript(t *testing.T) {
 // with the key that they create.
 func TestReadmeInProduction(t *testing.T) {
 	t.Parallel()
+	slow.Test(t, "runs processes")
 	found := regexp.MustCompile("(?s)```sh\n(.*?)```").FindStringSubmatch(readPage(t, "docs/start/production.md"))
 	if found == nil {
 		t.Fatal("the page has no commands for production")

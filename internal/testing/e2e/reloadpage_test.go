@@ -3,6 +3,7 @@ package e2e_test
 import (
 	"testing"
 
+	"github.com/parley-server/parley/internal/testing/slow"
 	"github.com/parley-server/parley/internal/testing/wait"
 )
 
@@ -10,6 +11,7 @@ import (
 // of an answer, during an open approval and after the end.
 func TestReloadPage(t *testing.T) {
 	t.Parallel()
+	slow.Test(t, "runs processes")
 	found := example.FindStringSubmatch(readPage(t, "docs/guides/reload.md"))
 	if found == nil {
 		t.Fatal("the page has no example")

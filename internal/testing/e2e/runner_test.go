@@ -20,6 +20,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/parley-server/parley/internal/testing/dbtest/canary"
+	"github.com/parley-server/parley/internal/testing/slow"
 	"github.com/parley-server/parley/internal/testing/wait"
 )
 
@@ -216,6 +217,7 @@ func newUpstream(t *testing.T) *upstream {
 // has it sent, echoed, written, attached and broken. Then it looks for it.
 func TestValuesOfARunAreNowhere(t *testing.T) {
 	t.Parallel()
+	slow.Test(t, "runs processes")
 	env := contained(t)
 	up := newUpstream(t)
 	s := newSpied(t)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/parley-server/parley/internal/testing/dbtest"
 	"github.com/parley-server/parley/internal/testing/dbtest/canary"
+	"github.com/parley-server/parley/internal/testing/slow"
 	"github.com/parley-server/parley/internal/testing/wait"
 )
 
@@ -122,6 +123,7 @@ interface:
 // that say everything. Then it looks for what was given to them.
 func TestSecretsAreNowhere(t *testing.T) {
 	t.Parallel()
+	slow.Test(t, "runs processes")
 	s := newSpied(t)
 	input, provided, set := canary.New(), canary.New(), canary.New()
 	dir := t.TempDir()

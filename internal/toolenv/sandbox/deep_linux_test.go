@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/parley-server/parley/internal/testing/slow"
 	"github.com/parley-server/parley/internal/toolenv/sandbox"
 )
 
@@ -74,6 +75,7 @@ func TestDeepFolderHoldsNobodyUp(t *testing.T) {
 
 // TestRemoveNeedsFewDescriptors is not parallel: the limit is the process's.
 func TestRemoveNeedsFewDescriptors(t *testing.T) {
+	slow.Test(t, "runs many commands")
 	s := open(t, sandbox.Config{})
 	where := folder(t, s)
 	if err := deepen(where, 1000, 0); err != nil {

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/parley-server/parley/internal/testing/slow"
 	"github.com/parley-server/parley/internal/toolenv/sandbox"
 )
 
@@ -136,6 +137,7 @@ func TestCancelledBeforeItsStart(t *testing.T) {
 // TestCancelledAtAnyMoment cancels while the sandbox is being made, and later.
 func TestCancelledAtAnyMoment(t *testing.T) {
 	t.Parallel()
+	slow.Test(t, "runs many commands")
 	s := open(t, sandbox.Config{})
 	where := folder(t, s)
 	for i := range 40 {

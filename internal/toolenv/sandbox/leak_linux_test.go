@@ -5,12 +5,14 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/parley-server/parley/internal/testing/slow"
 	"github.com/parley-server/parley/internal/toolenv/sandbox"
 )
 
 // TestRunsLeaveNothing runs alone, so that it can count the files that are open. That
 // no goroutine is left, TestMain sees.
 func TestRunsLeaveNothing(t *testing.T) {
+	slow.Test(t, "runs many commands")
 	s := open(t, sandbox.Config{})
 	where := folder(t, s)
 	some := func() {

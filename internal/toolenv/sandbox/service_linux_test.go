@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/parley-server/parley/internal/testing/slow"
 	"github.com/parley-server/parley/internal/toolenv/sandbox"
 )
 
@@ -40,6 +41,7 @@ func service(args []string) int {
 // being made, and the next process removes what is left on disk.
 func TestNothingOutlivesTheService(t *testing.T) {
 	t.Parallel()
+	slow.Test(t, "runs many commands")
 	open(t, sandbox.Config{}) // or skips
 	dir := passable(t)
 	kill := func(t *testing.T, script, on string, least int, after time.Duration) {

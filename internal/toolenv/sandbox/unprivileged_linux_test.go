@@ -12,12 +12,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/parley-server/parley/internal/testing/slow"
 	"github.com/parley-server/parley/internal/toolenv/sandbox"
 )
 
 // TestAsAnotherUser runs all tests again as a user without rights, when the test is root.
 func TestAsAnotherUser(t *testing.T) {
 	t.Parallel()
+	slow.Test(t, "runs many commands")
 	if os.Geteuid() != 0 {
 		t.Skip("the test is not root")
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/parley-server/parley/internal/testing/slow"
 	"github.com/parley-server/parley/internal/testing/wait"
 	"github.com/parley-server/parley/internal/toolenv/workdir"
 )
@@ -61,6 +62,7 @@ func TestWhatWasRemovedBeforeItWasNamedIsSentAgain(t *testing.T) {
 // gone, and what is named stays.
 func TestSavesAndCollectionsAtOnce(t *testing.T) {
 	t.Parallel()
+	slow.Test(t, "races many writers")
 	w := newWorld(t, workdir.Options{})
 	const savers, rounds, contents = 3, 25, 4
 	var work sync.WaitGroup

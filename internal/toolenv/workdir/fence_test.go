@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/parley-server/parley/internal/testing/slow"
 	"github.com/parley-server/parley/internal/toolenv/workdir"
 )
 
@@ -93,6 +94,7 @@ func TestNobodyElseTakesAFolder(t *testing.T) {
 // nevertheless, also where it takes away what nobody knew was there.
 func TestAnAnswerThatIsLost(t *testing.T) {
 	t.Parallel()
+	slow.Test(t, "races many writers")
 	w := newWorld(t, workdir.Options{})
 	pool, blade := cuttable(t, w.dsn)
 	w.Store = workdir.New(pool, workdir.Options{})

@@ -16,6 +16,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/parley-server/parley/internal/testing/slow"
 	"github.com/parley-server/parley/internal/toolenv/workdir"
 )
 
@@ -70,6 +71,7 @@ func peak(fn func()) (before, most uint64) {
 // Hundreds of MiB go to the database and back without ever being in memory, and a line
 // in the log tells of it. Not parallel: the memory is that of the whole process.
 func TestMemoryIsFlat(t *testing.T) {
+	slow.Test(t, "measures memory")
 	defer debug.SetGCPercent(debug.SetGCPercent(100))
 	var log bytes.Buffer
 	var told []workdir.Progress

@@ -12,6 +12,7 @@ import (
 
 	"github.com/parley-server/parley/internal/testing/dbtest"
 	"github.com/parley-server/parley/internal/testing/dbtest/bulk"
+	"github.com/parley-server/parley/internal/testing/slow"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -55,6 +56,7 @@ var needed = map[string]string{
 // page, or a partition that the time excludes; without the index that it needs, each does.
 func TestListsReadTheirPageAlone(t *testing.T) {
 	t.Parallel()
+	slow.Test(t, "writes many rows")
 	conn := filled(t)
 	all := queries(findKnown(t, conn))
 	for _, q := range all {
