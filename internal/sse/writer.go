@@ -34,6 +34,7 @@ var ping = []byte(": ping\n")
 
 // Options configure a Writer. The zero value works.
 type Options struct {
+	ContentType  string        // default "text/event-stream; charset=utf-8"
 	Keepalive    time.Duration // silence after which a comment is sent; default 15 s
 	WriteTimeout time.Duration // how long a write may stand still; default 30 s
 	Broken       func(error)   // called once when a keep-alive finds the connection broken
@@ -64,6 +65,9 @@ func Open(w http.ResponseWriter, opt Options) *Writer {
 		opt.WriteTimeout = 30 * time.Second
 	}
 	Headers(w.Header())
+	if opt.ContentType != "" {
+		w.Header().Set("Content-Type", opt.ContentType)
+	}
 	w.WriteHeader(http.StatusOK)
 	sw := &Writer{w: w, rc: http.NewResponseController(w), opt: opt, last: time.Now()}
 	sw.mu.Lock()
@@ -173,6 +177,13 @@ func (w *Writer) Flush() error {
 		buffers.Put(b)
 	}
 	return err
+}
+
+// Ping sends a comment now, before the next keep-alive is due.
+func (w *Writer) Ping() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.write(ping)
 }
 
 // Close ends the keep-alives. Afterwards nothing touches the response any more. The

@@ -1,12 +1,12 @@
 package mcp
 
 import (
+	"encoding/json"
 	"net/http"
 	"slices"
 	"sync"
 
-	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
-
+	"github.com/parley-server/parley/internal/server/jsonrpc"
 	"github.com/parley-server/parley/internal/store/ratelimit"
 )
 
@@ -19,11 +19,11 @@ func (s *api) batch(w http.ResponseWriter, v visit, list []message) error {
 	v.message = &message{}
 	switch again := repeated(list); {
 	case v.revision != batches:
-		return v.respond(nil, wrong(jsonrpc.CodeInvalidRequest, "The revision %s knows no batches. Send each message in a request of its own.", v.revision))
+		return v.respond(nil, jsonrpc.Errorf(jsonrpc.InvalidRequest, "The revision %s knows no batches. Send each message in a request of its own.", v.revision))
 	case len(list) == 0 || len(list) > maxBatch:
-		return v.respond(nil, wrong(jsonrpc.CodeInvalidRequest, "A batch has 1 to %d messages, and this one has %d.", maxBatch, len(list)))
+		return v.respond(nil, jsonrpc.Errorf(jsonrpc.InvalidRequest, "A batch has 1 to %d messages, and this one has %d.", maxBatch, len(list)))
 	case again != nil:
-		return v.respond(nil, wrong(jsonrpc.CodeInvalidRequest, "The id %s is there twice. Nothing of this batch was done.", again))
+		return v.respond(nil, jsonrpc.Errorf(jsonrpc.InvalidRequest, "The id %s is there twice. Nothing of this batch was done.", again))
 	}
 	for range len(list) - 1 {
 		if _, err := s.Count(v.ctx, v.caller, ratelimit.Calls); err != nil {
@@ -31,27 +31,48 @@ func (s *api) batch(w http.ResponseWriter, v visit, list []message) error {
 			return err
 		}
 	}
-	if !slices.ContainsFunc(list, func(m message) bool { return m.id != nil || m.bad != nil }) {
+	if !slices.ContainsFunc(list, func(m message) bool { return m.ID != nil || m.Err != nil }) {
 		w.WriteHeader(http.StatusAccepted)
 		return nil
 	}
 	ctx, cancel := v.outliving()
 	defer cancel()
-	v.reply.begin()
+	v.reply.beginStream()
 	var all sync.WaitGroup
 	for i := range list {
 		one := v
 		one.message = &list[i]
 		switch {
-		case one.message.bad == nil && one.message.method == "initialize":
-			one.message.bad = wrong(jsonrpc.CodeInvalidRequest, "initialize must not be part of a batch.")
+		case one.message.Err == nil && one.message.Method == "initialize":
+			one.message.Err = jsonrpc.Errorf(jsonrpc.InvalidRequest, "initialize must not be part of a batch.")
 			fallthrough
-		case one.message.bad != nil:
-			_ = one.respond(nil, one.message.bad)
-		case one.message.id != nil:
+		case one.message.Err != nil:
+			_ = one.respond(nil, one.message.Err)
+		case one.message.ID != nil:
 			all.Go(func() { _ = one.respond(s.ask(ctx, &one)) })
 		}
 	}
 	all.Wait()
+	return nil
+}
+
+// repeated returns the id that two of the messages have, nil for none.
+func repeated(list []message) json.RawMessage {
+	seen := make(map[any]bool)
+	for _, m := range list {
+		if m.ID == nil {
+			continue
+		}
+		var key any = json.Number(m.ID)
+		if m.ID[0] == '"' {
+			var text string
+			_ = json.Unmarshal(m.ID, &text)
+			key = text
+		}
+		if seen[key] {
+			return m.ID
+		}
+		seen[key] = true
+	}
 	return nil
 }

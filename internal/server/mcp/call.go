@@ -6,14 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
-	"slices"
 	"strings"
 
-	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	sdk "github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/server"
+	"github.com/parley-server/parley/internal/server/jsonrpc"
 	"github.com/parley-server/parley/internal/server/request"
 	"github.com/parley-server/parley/internal/store/apikey"
 	"github.com/parley-server/parley/internal/text/render"
@@ -22,8 +22,9 @@ import (
 // call is one call of a tool.
 type call struct {
 	*visit
+	tool *tool
 	req  *mcp.CallToolRequest
-	args args
+	args request.Fields
 }
 
 // result is what a tool has to say.
@@ -46,8 +47,8 @@ func (s *api) call(ctx context.Context, t *tool, req *mcp.CallToolRequest) (_ *m
 	defer cancel(nil)
 	defer context.AfterFunc(v.ctx, func() { cancel(context.Cause(v.ctx)) })()
 	res, err := s.run(ctx, v, t, req)
-	if told, ok := errors.AsType[*jsonrpc.Error](err); ok { // the client is wrong, and not who chose the arguments
-		return nil, told
+	if e, ok := errors.AsType[*jsonrpc.Error](err); ok { // the client is wrong, not the model that chose the arguments
+		return nil, &sdk.Error{Code: int64(e.Code), Message: e.Message}
 	}
 	if err != nil {
 		about := []any{"tool", t.spec.Name, "workspace", v.caller.Workspace.ID, "key", v.caller.Key}
@@ -77,8 +78,8 @@ func (s *api) run(ctx context.Context, v *visit, t *tool, req *mcp.CallToolReque
 			err = fmt.Errorf("a tool panicked: %v\n%s", p, debug.Stack())
 		}
 	}()
-	c := &call{visit: v, req: req}
-	if c.args, err = readArgs(req.Params.Arguments, t.fields); err != nil {
+	c := &call{visit: v, req: req, tool: t}
+	if c.args, err = parseArguments(req.Params.Arguments, t.fields); err != nil {
 		return res, err
 	}
 	res, err = t.handle(ctx, c)
@@ -135,33 +136,4 @@ var hints = map[fault.Code]string{
 	fault.UnknownSkill:      "list_skills shows the skills that there are.",
 	fault.InvalidSkillInput: "list_skills shows what each skill takes.",
 	fault.InsufficientScope: "A person can make a key with this scope.",
-}
-
-// args are the arguments of a call.
-type args struct {
-	request.Checks
-	fields []string // all the names that they may have
-	list   []request.Member
-}
-
-// readArgs takes the arguments apart. Names that the tool does not have are refused.
-func readArgs(raw json.RawMessage, fields []string) (args, error) {
-	a := args{fields: fields}
-	if len(raw) == 0 || string(raw) == "null" {
-		return a, nil
-	}
-	var err error
-	if a.list, err = request.Object(raw); err != nil {
-		return a, err
-	}
-	known := a.list[:0]
-	for _, m := range a.list {
-		if !slices.Contains(fields, m.Name) {
-			a.Unknown("argument", request.Pointer(m.Name), m.Name, fields)
-			continue
-		}
-		known = append(known, m)
-	}
-	a.list = known
-	return a, nil
 }

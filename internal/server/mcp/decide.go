@@ -31,11 +31,8 @@ type decided struct {
 
 // decideApproval allows or denies what a turn wants to do.
 func (s *api) decideApproval(ctx context.Context, c *call) (result, error) {
-	id, stay := c.args.id("approval_id"), false
-	if raw := c.args.value("wait"); raw != nil {
-		stay = c.args.Boolean("/wait", raw)
-	}
-	a := c.args.Decision(c.args.without("approval_id", "wait"), request.DecisionFields)
+	id, stay := c.args.RequiredID("approval_id"), c.args.Bool("wait")
+	a := c.args.Decision(c.args.Without("approval_id", "wait"), request.DecisionFields)
 	a.Approval, a.Key = id, c.caller.Key
 	if err := c.args.Err(); err != nil {
 		return result{}, err
@@ -103,7 +100,7 @@ func (s *api) join(ctx context.Context, c *call, d turn.Decided) (result, error)
 
 // cancelSession ends the session's turn. It succeeds if none is running.
 func (s *api) cancelSession(ctx context.Context, c *call) (result, error) {
-	id := c.args.id("session_id")
+	id := c.args.RequiredID("session_id")
 	if err := c.args.Err(); err != nil {
 		return result{}, err
 	}

@@ -8,11 +8,11 @@ import (
 	"unicode/utf8"
 
 	"github.com/google/uuid"
-	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/server/jsonrpc"
 	"github.com/parley-server/parley/internal/server/request"
 	"github.com/parley-server/parley/internal/strictjson"
 	"github.com/parley-server/parley/internal/text/render"
@@ -110,7 +110,7 @@ func decisionOf(param string, raw json.RawMessage) (a turn.Answer, aside bool, b
 		for _, v := range f.Detail.Violations {
 			said = append(said, v.Message)
 		}
-		bad = wrong(jsonrpc.CodeInvalidParams, "%s", strings.Join(said, " "))
+		bad = jsonrpc.Errorf(jsonrpc.InvalidParams, "%s", strings.Join(said, " "))
 	}
 	return a, aside, bad
 }

@@ -183,7 +183,7 @@ func TestWrongParametersAreTold(t *testing.T) {
 	// What the HTTP status is to be in the newest revision, and what a request without an id is.
 	for body, want := range map[string]string{
 		`{"jsonrpc":"2.0","method":"tools/list"}`:               "tools/list is a request: it needs an id.",
-		`{"jsonrpc":"2.0","id":1,"result":{}}`:                  "takes no responses",
+		`{"jsonrpc":"2.0","id":1,"result":{}}`:                  "accepts no responses",
 		`{"jsonrpc":"2.0","id":1}`:                              "method is missing",
 		`{"jsonrpc":"2.0","id":1,"method":null}`:                "method must be a string",
 		`{"jsonrpc":2.0,"id":1,"method":"ping"}`:                `jsonrpc must be "2.0"`,

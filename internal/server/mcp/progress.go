@@ -141,3 +141,25 @@ func tail(text string) string {
 	}
 	return text[from:]
 }
+
+// repeat calls do after a pause, and again after each pause that do returns, until stop is called.
+func repeat(after time.Duration, do func() time.Duration) (stop func()) {
+	done, gone := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(gone)
+		timer := time.NewTimer(after)
+		defer timer.Stop()
+		for {
+			select {
+			case <-done:
+				return
+			case <-timer.C:
+				timer.Reset(do())
+			}
+		}
+	}()
+	return func() {
+		close(done)
+		<-gone
+	}
+}

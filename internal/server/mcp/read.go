@@ -44,15 +44,15 @@ func (s *api) listSkills(ctx context.Context, c *call) (result, error) {
 }
 
 func (s *api) listSessions(ctx context.Context, c *call) (result, error) {
-	a := &c.args
+	a := c.args
 	var q session.SummaryQuery
-	q.Limit, q.Cursor = a.page(20)
-	if caller := a.word("caller_id", 255); caller != "" {
+	q.Limit, q.Cursor = parsePage(a, 20)
+	if caller := a.String("caller_id", 255); caller != "" {
 		q.CallerID = &caller
 	}
-	q.Status = session.Status(a.oneOf("status", string(session.NotStarted), string(session.Thinking), string(session.Done)))
-	q.CreatedAfter = a.time("created_after")
-	q.OldestFirst = a.oneOf("order", "desc", "asc") == "asc"
+	q.Status = session.Status(a.Enum("status", string(session.NotStarted), string(session.Thinking), string(session.Done)))
+	q.CreatedAfter = a.Time("created_after")
+	q.OldestFirst = a.Enum("order", "desc", "asc") == "asc"
 	if err := a.Err(); err != nil {
 		return result{}, err
 	}
@@ -63,7 +63,7 @@ func (s *api) listSessions(ctx context.Context, c *call) (result, error) {
 }
 
 func (s *api) getSession(ctx context.Context, c *call) (result, error) {
-	id := c.args.id("session_id")
+	id := c.args.RequiredID("session_id")
 	if err := c.args.Err(); err != nil {
 		return result{}, err
 	}
@@ -74,11 +74,11 @@ func (s *api) getSession(ctx context.Context, c *call) (result, error) {
 }
 
 func (s *api) getMessages(ctx context.Context, c *call) (result, error) {
-	a := &c.args
-	id := a.id("session_id")
+	a := c.args
+	id := a.RequiredID("session_id")
 	var q session.MessageQuery
-	q.Limit, q.Cursor = a.page(50)
-	q.NewestFirst = a.oneOf("order", "asc", "desc") == "desc"
+	q.Limit, q.Cursor = parsePage(a, 50)
+	q.NewestFirst = a.Enum("order", "asc", "desc") == "desc"
 	if err := a.Err(); err != nil {
 		return result{}, err
 	}
@@ -114,11 +114,11 @@ func (s *api) getMessages(ctx context.Context, c *call) (result, error) {
 }
 
 func (s *api) listPending(ctx context.Context, c *call) (result, error) {
-	a := &c.args
+	a := c.args
 	q := session.ApprovalQuery{Status: "pending"}
-	q.Limit, q.Cursor = a.page(20)
-	if a.value("session_id") != nil {
-		q.Session = new(a.id("session_id"))
+	q.Limit, q.Cursor = parsePage(a, 20)
+	if a.Raw("session_id") != nil {
+		q.Session = new(a.RequiredID("session_id"))
 	}
 	if err := a.Err(); err != nil {
 		return result{}, err

@@ -1,14 +1,9 @@
 package mcp
 
 import (
-	"encoding/json"
-	"io"
 	"net/http"
-	"strings"
 	"sync"
 	"time"
-
-	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
 	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/server"
@@ -16,49 +11,47 @@ import (
 	"github.com/parley-server/parley/internal/sse"
 )
 
-// reply is an HTTP response: one JSON object, or a stream if messages precede the response. It
-// gives every write a deadline and keeps a quiet stream alive.
+// reply is an HTTP response: one JSON object, or an event stream if a notification precedes the
+// response or the call stays quiet.
 type reply struct {
-	w         http.ResponseWriter
-	rc        *http.ResponseController
-	timeout   time.Duration
-	keepalive time.Duration
-	broken    func() // called when the client does not read
+	w      http.ResponseWriter
+	opt    sse.Options
+	broken func() // called when the client does not read
 
 	mu     sync.Mutex
-	last   time.Time // of the newest write; at first, of the beginning
-	stream bool
+	stream *sse.Writer // nil: the stream has not begun
+	closed bool
 }
 
-func newReply(w http.ResponseWriter, timeout, keepalive time.Duration, broken func()) *reply {
-	return &reply{w: w, rc: http.NewResponseController(w), timeout: timeout, keepalive: keepalive, broken: broken, last: time.Now()}
+func newReply(w http.ResponseWriter, s *server.Server, broken func()) *reply {
+	return &reply{w: w, broken: broken, opt: sse.Options{
+		ContentType: request.StreamType, // as the protocol writes it
+		Keepalive:   s.Keepalive, WriteTimeout: s.WriteTimeout, Broken: func(error) { broken() },
+	}}
 }
 
-// event sends a message of the protocol in a stream.
-func (o *reply) event(text []byte) error {
+// begin begins the stream if it has not begun. The caller holds mu.
+func (o *reply) begin() *sse.Writer {
+	if o.stream == nil {
+		o.stream = sse.Open(o.w, o.opt)
+	}
+	return o.stream
+}
+
+// beginStream makes the response a stream.
+func (o *reply) beginStream() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.write("event: message\ndata: ", string(event.OneLine(text)), "\n\n")
+	o.begin()
 }
 
-// begin makes the body a stream.
-func (o *reply) begin() {
-	o.stream = true
-	sse.Headers(o.w.Header())
-	o.w.Header().Set("Content-Type", request.StreamType) // as the protocol writes it
-	o.w.WriteHeader(http.StatusOK)
-}
-
-// write sends a piece of a stream, and begins it where it has not begun.
-func (o *reply) write(parts ...string) error {
-	if !o.stream {
-		o.begin()
-	}
-	o.last = time.Now()
-	_ = o.rc.SetWriteDeadline(o.last.Add(o.timeout))
-	_, err := io.WriteString(o.w, strings.Join(parts, ""))
+// writeEvent sends a message of the protocol in the stream.
+func (o *reply) writeEvent(text []byte) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	err := o.begin().Named("message", event.OneLine(text))
 	if err == nil {
-		err = o.rc.Flush()
+		err = o.stream.Flush()
 	}
 	if err != nil {
 		o.broken()
@@ -66,66 +59,43 @@ func (o *reply) write(parts ...string) error {
 	return err
 }
 
-// response is the answer to a request.
-type response struct {
-	Version string          `json:"jsonrpc"`
-	ID      json.RawMessage `json:"id"`
-	Result  json.RawMessage `json:"result,omitempty"`
-	Error   *jsonrpc.Error  `json:"error,omitempty"`
-}
-
-// answer sends a response: as the whole body, unless a stream has begun.
-func (o *reply) answer(status int, a response) error {
-	a.Version = "2.0"
-	if a.ID == nil {
-		a.ID = json.RawMessage("null")
-	}
-	text, err := server.Encode(a)
+// writeResponse sends a response: as the whole body, unless the stream has begun.
+func (o *reply) writeResponse(status int, response any) error {
+	text, err := server.Encode(response)
 	if err != nil {
 		return err
 	}
 	o.mu.Lock()
-	defer o.mu.Unlock()
-	if !o.stream {
-		server.WriteBody(o.w, status, text)
+	streaming := o.stream != nil
+	o.mu.Unlock()
+	if streaming {
+		_ = o.writeEvent(text[:len(text)-1]) // a client that is gone needs no response
 		return nil
 	}
-	_ = o.write("event: message\ndata: ", string(event.OneLine(text)), "\n") // who is gone needs no answer
+	o.close()
+	server.WriteBody(o.w, status, text)
 	return nil
 }
 
-// alive sends a comment whenever the stream was quiet for a while, until stop is called.
-func (o *reply) alive() (stop func()) { return repeat(o.keepalive, o.ping) }
-
-// repeat calls do after a pause, and again after each pause that do returns, until stop is called.
-func repeat(after time.Duration, do func() time.Duration) (stop func()) {
-	done, gone := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(gone)
-		timer := time.NewTimer(after)
-		defer timer.Stop()
-		for {
-			select {
-			case <-done:
-				return
-			case <-timer.C:
-				timer.Reset(do())
-			}
+// keepAlive begins the stream with a comment if it has not begun after a while, until stop is
+// called. A stream that has begun keeps itself alive.
+func (o *reply) keepAlive() (stop func()) {
+	timer := time.AfterFunc(o.opt.Keepalive, func() {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		if o.stream == nil && !o.closed && o.begin().Ping() != nil {
+			o.broken()
 		}
-	}()
-	return func() {
-		close(done)
-		<-gone
-	}
+	})
+	return func() { timer.Stop() }
 }
 
-// ping writes a comment if it is time to, and returns how long to wait for the next.
-func (o *reply) ping() time.Duration {
+// close ends the keep-alives: afterwards nothing touches the response.
+func (o *reply) close() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if quiet := time.Since(o.last); quiet < o.keepalive {
-		return o.keepalive - quiet
+	o.closed = true
+	if o.stream != nil {
+		o.stream.Close()
 	}
-	_ = o.write(": ping\n")
-	return o.keepalive
 }

@@ -7,9 +7,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/parley-server/parley/internal/server/jsonrpc"
 	"github.com/parley-server/parley/internal/server/request"
 	"github.com/parley-server/parley/internal/strictjson"
 )
@@ -37,8 +37,8 @@ func revisionOf(h http.Header) (string, *jsonrpc.Error) {
 	case r == "":
 		return batches, nil
 	case !slices.Contains(all, r):
-		bad := wrong(mcp.CodeUnsupportedProtocolVersion, "The header %s names the revision %q. There are %s.", revisionHeader, request.Short(r), strings.Join(all, ", "))
-		bad.Data, _ = json.Marshal(mcp.UnsupportedProtocolVersionData{Supported: all, Requested: request.Short(r)}) // of strings it cannot fail
+		bad := jsonrpc.Errorf(mcp.CodeUnsupportedProtocolVersion, "The header %s names the revision %q. There are %s.", revisionHeader, request.Short(r), strings.Join(all, ", "))
+		bad.Data = mcp.UnsupportedProtocolVersionData{Supported: all, Requested: request.Short(r)}
 		return r, bad
 	}
 	return r, nil
@@ -62,15 +62,15 @@ func (m *message) fits(revision string, h http.Header) *jsonrpc.Error {
 		if revision < roundTrips {
 			return nil
 		}
-		return wrong(jsonrpc.CodeInvalidParams, "params._meta must have %s.", mcp.MetaKeyProtocolVersion)
+		return jsonrpc.Errorf(jsonrpc.InvalidParams, "params._meta must have %s.", mcp.MetaKeyProtocolVersion)
 	} else if raw[0] != '"' || json.Unmarshal(raw, &own) != nil {
-		return wrong(jsonrpc.CodeInvalidParams, "%s in params._meta must be a string.", mcp.MetaKeyProtocolVersion)
+		return jsonrpc.Errorf(jsonrpc.InvalidParams, "%s in params._meta must be a string.", mcp.MetaKeyProtocolVersion)
 	}
 	switch {
 	case h.Get(revisionHeader) == "":
-		return wrong(mcp.CodeHeaderMismatch, "params._meta has %s, and the header %s is missing.", mcp.MetaKeyProtocolVersion, revisionHeader)
+		return jsonrpc.Errorf(mcp.CodeHeaderMismatch, "params._meta has %s, and the header %s is missing.", mcp.MetaKeyProtocolVersion, revisionHeader)
 	case own != revision:
-		return wrong(mcp.CodeHeaderMismatch, "The header %s is %q, and params._meta says %q.", revisionHeader, revision, request.Short(own))
+		return jsonrpc.Errorf(mcp.CodeHeaderMismatch, "The header %s is %q, and params._meta says %q.", revisionHeader, revision, request.Short(own))
 	case revision < roundTrips:
 		return nil
 	}
@@ -78,9 +78,9 @@ func (m *message) fits(revision string, h http.Header) *jsonrpc.Error {
 		raw := meta[name]
 		switch {
 		case raw == nil && name == mcp.MetaKeyClientCapabilities:
-			return wrong(jsonrpc.CodeInvalidParams, "params._meta must have %s.", name)
+			return jsonrpc.Errorf(jsonrpc.InvalidParams, "params._meta must have %s.", name)
 		case raw != nil && (raw[0] != '{' || strictjson.Unmarshal(raw, shape) != nil):
-			return wrong(jsonrpc.CodeInvalidParams, "%s in params._meta is not what it has to be.", name)
+			return jsonrpc.Errorf(jsonrpc.InvalidParams, "%s in params._meta is not what it has to be.", name)
 		}
 	}
 	return m.mirrored(h)
@@ -88,8 +88,8 @@ func (m *message) fits(revision string, h http.Header) *jsonrpc.Error {
 
 // mirrored checks the headers that repeat what is in the body.
 func (m *message) mirrored(h http.Header) *jsonrpc.Error {
-	want := map[string]string{methodHeader: m.method}
-	if m.method == "tools/call" {
+	want := map[string]string{methodHeader: m.Method}
+	if m.Method == "tools/call" {
 		want[nameHeader] = m.name
 	}
 	for _, name := range []string{methodHeader, nameHeader} {
@@ -98,9 +98,9 @@ func (m *message) mirrored(h http.Header) *jsonrpc.Error {
 		switch {
 		case !checked || header == body:
 		case header == "":
-			return wrong(mcp.CodeHeaderMismatch, "The header %s is missing. It must be %q, as in the body.", name, request.Short(body))
+			return jsonrpc.Errorf(mcp.CodeHeaderMismatch, "The header %s is missing. It must be %q, as in the body.", name, request.Short(body))
 		default:
-			return wrong(mcp.CodeHeaderMismatch, "The header %s is %q, and the body says %q.", name, request.Short(header), request.Short(body))
+			return jsonrpc.Errorf(mcp.CodeHeaderMismatch, "The header %s is %q, and the body says %q.", name, request.Short(header), request.Short(body))
 		}
 	}
 	return nil

@@ -23,12 +23,12 @@ func (s *api) sendMessage(ctx context.Context, c *call) (result, error) {
 			return result{}, err
 		}
 	}
-	m := c.args.Message(c.args.without(), c.args.fields)
+	m := c.args.Message(c.args.Members, c.tool.fields)
 	if err := c.args.Err(); err != nil {
 		return result{}, err
 	}
 	var err error
-	if m.Hash, err = c.args.hash(); err != nil {
+	if m.Hash, err = hashArguments(c.args); err != nil {
 		return result{}, err
 	}
 	if c.message.state != "" {
@@ -56,9 +56,9 @@ func (s *api) sendMessage(ctx context.Context, c *call) (result, error) {
 }
 
 // hash is what makes two calls the same: their arguments, however they are written down.
-func (a *args) hash() ([]byte, error) {
+func hashArguments(args request.Fields) ([]byte, error) {
 	about := make(map[string]any)
-	for _, m := range a.without("idempotency_key") {
+	for _, m := range args.Without("idempotency_key") {
 		var v any
 		dec := json.NewDecoder(bytes.NewReader(m.Value))
 		dec.UseNumber() // of any size, and to the last digit

@@ -6,10 +6,9 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
-
 	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/server"
+	"github.com/parley-server/parley/internal/server/jsonrpc"
 	"github.com/parley-server/parley/internal/server/request"
 	"github.com/parley-server/parley/internal/store/apikey"
 	"github.com/parley-server/parley/internal/store/ratelimit"
@@ -48,10 +47,15 @@ func (s *api) serve(w http.ResponseWriter, r *http.Request) error {
 	}
 	there, leave := context.WithCancel(r.Context())
 	defer leave()
-	out := newReply(w, s.WriteTimeout, s.Keepalive, leave)
-	list, batched, bad := read(body)
+	out := newReply(w, s.Server, leave)
+	defer out.close()
+	parsed, batched, bad := jsonrpc.Parse(body)
 	if bad != nil {
-		return out.answer(http.StatusBadRequest, response{Error: bad})
+		return out.writeResponse(http.StatusBadRequest, jsonrpc.Failure(nil, bad))
+	}
+	list := make([]message, len(parsed))
+	for i := range parsed {
+		list[i].Message = parsed[i]
 	}
 	v := visit{caller: caller, base: s.Base(r), ctx: there, reply: out}
 	if v.revision, bad = revisionOf(r.Header); bad != nil {
@@ -62,7 +66,7 @@ func (s *api) serve(w http.ResponseWriter, r *http.Request) error {
 		return v.respond(nil, bad)
 	}
 	for i := range list {
-		list[i].bad = s.check(&list[i], v.revision, r.Header)
+		list[i].Err = s.check(&list[i], v.revision, r.Header)
 	}
 	if batched {
 		return s.batch(w, v, list)
@@ -74,9 +78,9 @@ func (s *api) serve(w http.ResponseWriter, r *http.Request) error {
 // single answers a message that came alone.
 func (s *api) single(w http.ResponseWriter, v visit) error {
 	switch {
-	case v.message.bad != nil:
-		return v.respond(nil, v.message.bad)
-	case v.message.id == nil:
+	case v.message.Err != nil:
+		return v.respond(nil, v.message.Err)
+	case v.message.ID == nil:
 		w.WriteHeader(http.StatusAccepted)
 		return nil
 	}
@@ -107,21 +111,25 @@ func (v *visit) respond(result json.RawMessage, bad *jsonrpc.Error) error {
 	if result == nil && bad == nil { // there was no answer in time: the caller is gone, or the service is stopping
 		return v.ctx.Err()
 	}
-	return v.reply.answer(v.status(bad), response{ID: v.message.id, Result: result, Error: bad})
+	response := jsonrpc.Result(v.message.ID, result)
+	if bad != nil {
+		response = jsonrpc.Failure(v.message.ID, bad)
+	}
+	return v.reply.writeResponse(v.status(bad), response)
 }
 
 // status returns the HTTP status of a response. Clients of revisions with a handshake read the body
 // of a 200 alone, so errors of their requests have that status.
 func (v *visit) status(bad *jsonrpc.Error) int {
-	handshake := v.revision < roundTrips && v.message.id != nil
+	handshake := v.revision < roundTrips && v.message.ID != nil
 	switch {
 	case bad == nil:
 		return http.StatusOK
-	case bad.Code == jsonrpc.CodeInternalError:
+	case bad.Code == jsonrpc.InternalError:
 		return http.StatusInternalServerError
-	case handshake && (bad.Code == jsonrpc.CodeMethodNotFound || bad.Code == jsonrpc.CodeInvalidParams):
+	case handshake && (bad.Code == jsonrpc.MethodNotFound || bad.Code == jsonrpc.InvalidParams):
 		return http.StatusOK
-	case bad.Code == jsonrpc.CodeMethodNotFound:
+	case bad.Code == jsonrpc.MethodNotFound:
 		return http.StatusNotFound
 	}
 	return http.StatusBadRequest

@@ -37,7 +37,7 @@ func (w *wait) result(ctx context.Context) (result, error) {
 	ctx, stop := w.Keys.While(ctx, w.call.caller.Key)
 	defer stop()
 	p := w.call.progress(ctx)
-	defer w.call.reply.alive()()
+	defer w.call.reply.keepAlive()()
 	defer p.alive(w.Keepalive)()
 	if !w.past {
 		p.begin(w.started.Session)

@@ -12,8 +12,7 @@ import (
 
 // wikiRead reads a wiki page, or another document by its path.
 func (s *api) wikiRead(ctx context.Context, c *call) (result, error) {
-	c.args.needed("page")
-	name := c.args.word("page", wiki.MaxPath)
+	name := c.args.RequiredString("page", wiki.MaxPath)
 	if err := c.args.Err(); err != nil {
 		return result{}, err
 	}
@@ -46,8 +45,7 @@ type hit struct {
 }
 
 func (s *api) wikiSearch(ctx context.Context, c *call) (result, error) {
-	c.args.needed("query")
-	query, limit := c.args.word("query", 1000), c.args.integer("limit", 10, 1, maxPage)
+	query, limit := c.args.RequiredString("query", 1000), c.args.Int("limit", 10, 1, maxPage)
 	if err := c.args.Err(); err != nil {
 		return result{}, err
 	}
@@ -71,10 +69,9 @@ func (s *api) wikiSearch(ctx context.Context, c *call) (result, error) {
 }
 
 func (s *api) saveWiki(ctx context.Context, c *call) (result, error) {
-	c.args.needed("page")
-	page := wiki.PageName(c.args.word("page", wiki.MaxPath))
-	content := c.args.text("content")
-	expected := c.args.integer("expected_version", 0, 1, 1<<31-1)
+	page := wiki.PageName(c.args.RequiredString("page", wiki.MaxPath))
+	content := c.args.RequiredText("content")
+	expected := c.args.Int("expected_version", 0, 1, 1<<31-1)
 	if err := c.args.Err(); err != nil {
 		return result{}, err
 	}

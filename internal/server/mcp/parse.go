@@ -7,37 +7,58 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/parley-server/parley/internal/server/jsonrpc"
 	"github.com/parley-server/parley/internal/server/request"
 	"github.com/parley-server/parley/internal/strictjson"
 )
 
+// message is a request or a notification of the protocol. The SDK never sees ids: it would change
+// those that do not fit a float64.
+type message struct {
+	jsonrpc.Message
+
+	name    string           // of the tool that is called
+	token   json.RawMessage  // for progress; nil: not requested
+	state   string           // came with a question
+	answers []request.Member // to questions, by their names
+}
+
+// param returns a parameter as it was sent, nil if it is absent or null.
+func (m *message) param(name string) json.RawMessage {
+	for _, p := range m.Params {
+		if p.Name == name && string(p.Value) != "null" {
+			return p.Value
+		}
+	}
+	return nil
+}
+
 // check rejects a message that cannot have a result, as far as that is known without its tool.
 func (s *api) check(m *message, revision string, h http.Header) *jsonrpc.Error {
-	known := slices.Contains(methods(revision), m.method)
+	known := slices.Contains(methods(revision), m.Method)
 	switch {
-	case m.bad != nil:
-		return m.bad
-	case m.id == nil && known:
-		return wrong(jsonrpc.CodeInvalidRequest, "%s is a request: it needs an id.", m.method)
-	case m.id == nil: // a notification: there is nothing here that could change by it
+	case m.Err != nil:
+		return m.Err
+	case m.ID == nil && known:
+		return jsonrpc.Errorf(jsonrpc.InvalidRequest, "%s is a request: it needs an id.", m.Method)
+	case m.ID == nil: // a notification: there is nothing here that could change by it
 		return nil
 	case !known:
-		return wrong(jsonrpc.CodeMethodNotFound, "There is no method %q in the revision %s. There are %s.", request.Short(m.method), revision, strings.Join(methods(revision), ", "))
+		return jsonrpc.Errorf(jsonrpc.MethodNotFound, "There is no method %q in the revision %s. There are %s.", request.Short(m.Method), revision, strings.Join(methods(revision), ", "))
 	}
 	if bad := m.meta(); bad != nil {
 		return bad
 	}
-	switch m.method {
+	switch m.Method {
 	case "initialize":
 		if bad := m.greeting(); bad != nil {
 			return bad
 		}
 	case "tools/list":
 		if raw := m.param("cursor"); raw != nil && string(raw) != `""` {
-			return wrong(jsonrpc.CodeInvalidParams, "params.cursor leads nowhere: all tools are on the first page.")
+			return jsonrpc.Errorf(jsonrpc.InvalidParams, "params.cursor leads nowhere: all tools are on the first page.")
 		}
 	case "tools/call":
 		if bad := s.called(m); bad != nil {
@@ -50,14 +71,14 @@ func (s *api) check(m *message, revision string, h http.Header) *jsonrpc.Error {
 // greeting checks how a client introduces itself.
 func (m *message) greeting() *jsonrpc.Error {
 	if raw := m.param("protocolVersion"); raw == nil || raw[0] != '"' {
-		return wrong(jsonrpc.CodeInvalidParams, "params.protocolVersion must be a string.")
+		return jsonrpc.Errorf(jsonrpc.InvalidParams, "params.protocolVersion must be a string.")
 	}
 	if err := strictjson.Unmarshal(m.body(), new(mcp.InitializeParams)); err != nil {
 		what := "params are"
 		if bad, ok := errors.AsType[*strictjson.Error](err); ok && bad.Pointer != "" {
 			what = "params" + strings.ReplaceAll(bad.Pointer, "/", ".") + " is"
 		}
-		return wrong(jsonrpc.CodeInvalidParams, "%s not what initialize takes.", what)
+		return jsonrpc.Errorf(jsonrpc.InvalidParams, "%s not what initialize takes.", what)
 	}
 	return nil
 }
@@ -70,7 +91,7 @@ func (m *message) meta() *jsonrpc.Error {
 		return nil
 	}
 	if raw[0] != '{' {
-		return wrong(jsonrpc.CodeInvalidParams, "params._meta must be an object.")
+		return jsonrpc.Errorf(jsonrpc.InvalidParams, "params._meta must be an object.")
 	}
 	own := make(map[string]json.RawMessage)
 	for _, f := range request.Members(raw) {
@@ -80,13 +101,13 @@ func (m *message) meta() *jsonrpc.Error {
 		if f.Name != "progressToken" || string(f.Value) == "null" {
 			continue
 		}
-		if !wordOrInteger(f.Value) {
-			return wrong(jsonrpc.CodeInvalidParams, "params._meta.progressToken must be a string or an integer.")
+		if !jsonrpc.IsID(f.Value) {
+			return jsonrpc.Errorf(jsonrpc.InvalidParams, "params._meta.progressToken must be a string or an integer.")
 		}
 		m.token = f.Value
 	}
 	text, _ := json.Marshal(own) // of what was JSON before
-	m.params = append(slices.DeleteFunc(m.params, func(p request.Member) bool { return p.Name == "_meta" }), request.Member{Name: "_meta", Value: text})
+	m.Params = append(slices.DeleteFunc(m.Params, func(p request.Member) bool { return p.Name == "_meta" }), request.Member{Name: "_meta", Value: text})
 	return nil
 }
 
@@ -98,7 +119,7 @@ func (s *api) called(m *message) *jsonrpc.Error {
 	}{{"name", &m.name}, {"requestState", &m.state}} {
 		raw := m.param(p.name)
 		if raw != nil && raw[0] != '"' {
-			return wrong(jsonrpc.CodeInvalidParams, "params.%s must be a string.", p.name)
+			return jsonrpc.Errorf(jsonrpc.InvalidParams, "params.%s must be a string.", p.name)
 		}
 		_ = json.Unmarshal(raw, p.text)
 	}
@@ -109,27 +130,27 @@ func (s *api) called(m *message) *jsonrpc.Error {
 	}
 	switch {
 	case m.param("name") == nil:
-		return wrong(jsonrpc.CodeInvalidParams, "params.name is missing: the tool that shall be called.")
+		return jsonrpc.Errorf(jsonrpc.InvalidParams, "params.name is missing: the tool that shall be called.")
 	case !slices.Contains(names, m.name):
-		return wrong(jsonrpc.CodeInvalidParams, "There is no tool %q. There are %s.", request.Short(m.name), strings.Join(names, ", "))
+		return jsonrpc.Errorf(jsonrpc.InvalidParams, "There is no tool %q. There are %s.", request.Short(m.name), strings.Join(names, ", "))
 	case args != nil && args[0] != '{':
-		return wrong(jsonrpc.CodeInvalidParams, "params.arguments must be an object.")
+		return jsonrpc.Errorf(jsonrpc.InvalidParams, "params.arguments must be an object.")
 	case answers != nil && answers[0] != '{':
-		return wrong(jsonrpc.CodeInvalidParams, "params.inputResponses must be an object.")
+		return jsonrpc.Errorf(jsonrpc.InvalidParams, "params.inputResponses must be an object.")
 	case answers != nil && m.state == "":
-		return wrong(jsonrpc.CodeInvalidParams, "params.inputResponses answers a question: params.requestState, which came with the question, must come back with it.")
+		return jsonrpc.Errorf(jsonrpc.InvalidParams, "params.inputResponses answers a question: params.requestState, which came with the question, must come back with it.")
 	}
 	if answers != nil {
 		m.answers = request.Members(answers)
 	}
-	m.params = slices.DeleteFunc(m.params, func(p request.Member) bool { return p.Name == "inputResponses" || p.Name == "requestState" })
+	m.Params = slices.DeleteFunc(m.Params, func(p request.Member) bool { return p.Name == "inputResponses" || p.Name == "requestState" })
 	return nil
 }
 
 // body is what is left of the parameters, for the SDK.
 func (m *message) body() json.RawMessage {
 	in := make(map[string]json.RawMessage)
-	for _, p := range m.params {
+	for _, p := range m.Params {
 		if string(p.Value) != "null" {
 			in[p.Name] = p.Value
 		}

@@ -9,17 +9,18 @@ import (
 	"io"
 	"sync"
 
-	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	sdk "github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/parley-server/parley/internal/server/jsonrpc"
 	"github.com/parley-server/parley/internal/server/request"
 )
 
 // exchange is a connection of the protocol for one request and its response. Messages before the
 // response are passed to the client unchanged.
 type exchange struct {
-	request chan *jsonrpc.Request
-	answer  chan *jsonrpc.Response
+	request chan *sdk.Request
+	answer  chan *sdk.Response
 	out     *reply
 
 	closing sync.Once
@@ -33,7 +34,7 @@ func (x *exchange) Connect(context.Context) (mcp.Connection, error) { return x, 
 func (x *exchange) SessionID() string { return "" }
 
 // Read implements mcp.Connection.
-func (x *exchange) Read(ctx context.Context) (jsonrpc.Message, error) {
+func (x *exchange) Read(ctx context.Context) (sdk.Message, error) {
 	select {
 	case r := <-x.request:
 		return r, nil
@@ -45,16 +46,16 @@ func (x *exchange) Read(ctx context.Context) (jsonrpc.Message, error) {
 }
 
 // Write implements mcp.Connection.
-func (x *exchange) Write(_ context.Context, m jsonrpc.Message) error {
-	if r, ok := m.(*jsonrpc.Response); ok {
+func (x *exchange) Write(_ context.Context, m sdk.Message) error {
+	if r, ok := m.(*sdk.Response); ok {
 		x.answer <- r // the only one
 		return nil
 	}
-	text, err := jsonrpc.EncodeMessage(m)
+	text, err := sdk.EncodeMessage(m)
 	if err != nil {
 		return err
 	}
-	return x.out.event(text)
+	return x.out.writeEvent(text)
 }
 
 // Close implements mcp.Connection.
@@ -64,13 +65,13 @@ func (x *exchange) Close() error {
 }
 
 // first is the id of the only request of an exchange.
-var first, _ = jsonrpc.MakeID("1") // of a string it cannot fail
+var first, _ = sdk.MakeID("1") // of a string it cannot fail
 
 // ask has the SDK answer a request. It returns no response if ctx ends first.
 func (s *api) ask(ctx context.Context, v *visit) (json.RawMessage, *jsonrpc.Error) {
-	x := &exchange{request: make(chan *jsonrpc.Request, 1), answer: make(chan *jsonrpc.Response, 1), closed: make(chan struct{}), out: v.reply}
+	x := &exchange{request: make(chan *sdk.Request, 1), answer: make(chan *sdk.Response, 1), closed: make(chan struct{}), out: v.reply}
 	state := new(mcp.ServerSessionState)
-	if v.revision < roundTrips && v.message.method != "initialize" { // as if there had been a handshake
+	if v.revision < roundTrips && v.message.Method != "initialize" { // as if there had been a handshake
 		state.InitializeParams, state.InitializedParams = &mcp.InitializeParams{ProtocolVersion: v.revision}, new(mcp.InitializedParams)
 	}
 	session, err := s.sdk(v.caller).Connect(context.WithValue(ctx, visitKey{}, v), x, &mcp.ServerSessionOptions{State: state})
@@ -78,24 +79,32 @@ func (s *api) ask(ctx context.Context, v *visit) (json.RawMessage, *jsonrpc.Erro
 		return nil, s.failed(ctx, v, err)
 	}
 	defer session.Close()
-	x.request <- &jsonrpc.Request{ID: first, Method: v.message.method, Params: v.message.body()}
+	x.request <- &sdk.Request{ID: first, Method: v.message.Method, Params: v.message.body()}
 	select {
 	case <-ctx.Done():
 		return nil, nil
 	case r := <-x.answer:
-		if told, ok := errors.AsType[*jsonrpc.Error](r.Error); ok {
-			return nil, told
+		if e, ok := errors.AsType[*sdk.Error](r.Error); ok {
+			return nil, &jsonrpc.Error{Code: int(e.Code), Message: e.Message, Data: dataOf(e)}
 		}
 		if r.Error != nil {
 			return nil, s.failed(ctx, v, r.Error)
 		}
-		return whole(r.Result), nil
+		return withoutNullContent(r.Result), nil
 	}
 }
 
-// whole is a result without a content that is none: a question has no content, and the SDK
-// writes null.
-func whole(result json.RawMessage) json.RawMessage {
+// dataOf returns the data of an error, nil if it has none.
+func dataOf(e *sdk.Error) any {
+	if e.Data == nil {
+		return nil
+	}
+	return e.Data
+}
+
+// withoutNullContent removes a content that is null: a question has no content, and the SDK writes
+// null.
+func withoutNullContent(result json.RawMessage) json.RawMessage {
 	if !bytes.Contains(result, []byte(`"content":null`)) {
 		return result
 	}
@@ -110,6 +119,6 @@ func whole(result json.RawMessage) json.RawMessage {
 
 // failed logs and returns the error for an exchange that the SDK should not have failed.
 func (s *api) failed(ctx context.Context, v *visit, err error) *jsonrpc.Error {
-	f := s.Fault(ctx, fmt.Errorf("answer a request of the protocol: %w", err), "method", v.message.method, "workspace", v.caller.Workspace.ID, "key", v.caller.Key)
-	return wrong(jsonrpc.CodeInternalError, "%s", f.Message)
+	f := s.Fault(ctx, fmt.Errorf("answer a request of the protocol: %w", err), "method", v.message.Method, "workspace", v.caller.Workspace.ID, "key", v.caller.Key)
+	return jsonrpc.Errorf(jsonrpc.InternalError, "%s", f.Message)
 }
