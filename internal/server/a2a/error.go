@@ -10,18 +10,14 @@ import (
 
 	"github.com/parley-server/parley/internal/eventlog"
 	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/server/jsonrpc"
 	"github.com/parley-server/parley/internal/session"
 	"github.com/parley-server/parley/internal/store/apikey"
 )
 
-// The codes of errors: those of JSON-RPC, and those of the protocol.
+// The codes of errors beside those of JSON-RPC.
 const (
-	parseError     = -32700
-	invalidRequest = -32600
-	methodNotFound = -32601
-	invalidParams  = -32602
-	internalError  = -32603
-	serverError    = -32000 // what no other code stands for; the data say what it is
+	serverError = -32000 // no other code fits; the data have the reason
 
 	taskNotFound        = -32001
 	taskNotCancelable   = -32002
@@ -95,11 +91,11 @@ func (c *call) rpcErrorOf(err error) *rpcError {
 	}
 	switch f.Code.Status() {
 	case http.StatusBadRequest, http.StatusNotFound, http.StatusUnprocessableEntity, http.StatusRequestEntityTooLarge:
-		e.Code = invalidParams
+		e.Code = jsonrpc.InvalidParams
 	case http.StatusUnsupportedMediaType, http.StatusNotAcceptable:
 		e.Code = contentUnsupported
 	case http.StatusInternalServerError:
-		e.Code = internalError
+		e.Code = jsonrpc.InternalError
 	}
 	return e
 }

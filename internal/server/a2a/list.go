@@ -62,22 +62,22 @@ func (c *call) list() (any, error) {
 // query reads what a list shall have. known is false where nothing can be in it.
 func (c *call) query() (q session.ViewQuery, s shape, known bool) {
 	p := c.params
-	s = shape{modes: whole.modes, history: p.number("historyLength", 0, 0, math.MaxInt32), artifacts: p.flag("includeArtifacts")}
-	q.Limit = p.number("pageSize", usualPage, 1, maxPage)
-	q.Cursor = p.word("pageToken", 1000)
-	if text := p.word("statusTimestampAfter", 64); text != "" {
+	s = shape{modes: whole.modes, history: p.Int("historyLength", 0, 0, math.MaxInt32), artifacts: p.Bool("includeArtifacts")}
+	q.Limit = p.Int("pageSize", usualPage, 1, maxPage)
+	q.Cursor = p.String("pageToken", 1000)
+	if text := p.String("statusTimestampAfter", 64); text != "" {
 		at, err := time.Parse(time.RFC3339, text)
 		if err != nil {
-			p.Add(fault.Violation{Param: p.pointer("statusTimestampAfter"), Rule: "format", Message: "statusTimestampAfter is not a time like 2026-01-31T12:00:00.000Z.", Expected: "date-time"})
+			p.Add(fault.Violation{Param: p.Pointer("statusTimestampAfter"), Rule: "format", Message: "statusTimestampAfter is not a time like 2026-01-31T12:00:00.000Z.", Expected: "date-time"})
 		}
 		q.Since = &at
 	}
 	known = true
-	if text := p.word("contextId", 255); text != "" {
+	if text := p.String("contextId", 255); text != "" {
 		id, ok := request.ID(text)
 		known, q.Session = ok, &id // a malformed id matches no context
 	}
-	if text := p.word("status", 64); text != "" {
+	if text := p.String("status", 64); text != "" {
 		known = c.states(&q, state(text)) && known
 	}
 	return q, s, known

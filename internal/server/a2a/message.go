@@ -49,37 +49,37 @@ type incoming struct {
 // incoming reads and checks the parameters of a message.
 func (c *call) incoming() (incoming, error) {
 	var in incoming
-	if !c.params.has("message") {
-		c.params.missing("message")
+	if !c.params.Has("message") {
+		c.params.Missing("message")
 		return in, c.params.Err()
 	}
-	msg := c.params.object("message")
-	in.id = msg.needed("messageId", request.MaxIdempotencyKey)
+	msg := c.params.Child("message")
+	in.id = msg.RequiredString("messageId", request.MaxIdempotencyKey)
 	if in.id != "" && !request.Printable(in.id) {
-		msg.Add(fault.Violation{Param: msg.pointer("messageId"), Rule: "format", Message: "messageId must be printable ASCII."})
+		msg.Add(fault.Violation{Param: msg.Pointer("messageId"), Rule: "format", Message: "messageId must be printable ASCII."})
 	}
 	role := "user"
 	if c.version == v10 {
 		role = "ROLE_USER"
 	}
-	if msg.has("role") {
-		msg.OneOf(msg.pointer("role"), msg.raw("role"), role)
+	if msg.Has("role") {
+		msg.OneOf(msg.Pointer("role"), msg.Raw("role"), role)
 	} else {
-		msg.missing("role")
+		msg.Missing("role")
 	}
-	in.task = msg.word("taskId", 255)
-	if text := msg.word("contextId", 255); text != "" {
+	in.task = msg.String("taskId", 255)
+	if text := msg.String("contextId", 255); text != "" {
 		var ok bool
 		if in.context, ok = request.ID(text); !ok || in.context == uuid.Nil {
-			msg.Add(fault.Violation{Param: msg.pointer("contextId"), Rule: "format", Message: anew})
+			msg.Add(fault.Violation{Param: msg.Pointer("contextId"), Rule: "format", Message: anew})
 		}
 	}
 	c.configuration(&in)
 	parts := c.parts(msg, &in)
 	if in.task != "" {
-		in.besides = cmp.Or(in.besides, extra(msg.object("metadata")), extra(c.params.object("metadata")))
+		in.besides = cmp.Or(in.besides, extra(msg.Child("metadata")), extra(c.params.Child("metadata")))
 	} else {
-		c.request(&in, parts, msg.object("metadata"))
+		c.request(&in, parts, msg.Child("metadata"))
 	}
 	if f := fault.From(c.params.Err()); f != nil {
 		return in, silent(f)
@@ -89,7 +89,7 @@ func (c *call) incoming() (incoming, error) {
 	}
 	in.IdempotencyKey, in.Named = "a2a:"+in.id, in.id
 	hash := sha256.New()
-	for _, raw := range []json.RawMessage{c.params.raw("message"), c.params.raw("metadata")} {
+	for _, raw := range []json.RawMessage{c.params.Raw("message"), c.params.Raw("metadata")} {
 		var compact bytes.Buffer
 		_ = json.Compact(&compact, raw) // it was parsed before; nothing stays nothing
 		compact.WriteByte('\n')
@@ -100,10 +100,10 @@ func (c *call) incoming() (incoming, error) {
 }
 
 // extra is where metadata have what a message begins a task with, "" where they do not.
-func extra(meta fields) string {
+func extra(meta request.Fields) string {
 	for _, name := range extras {
-		if meta.has(name) {
-			return meta.pointer(name)
+		if meta.Has(name) {
+			return meta.Pointer(name)
 		}
 	}
 	return ""
@@ -111,22 +111,22 @@ func extra(meta fields) string {
 
 // configuration reads how the caller wants to receive the result.
 func (c *call) configuration(in *incoming) {
-	conf := c.params.object("configuration")
-	conf.foreign(c.version, map[version]map[string]string{
+	conf := c.params.Child("configuration")
+	rejectForeign(conf, c.version, map[version]map[string]string{
 		v03: {"returnImmediately": "blocking", "taskPushNotificationConfig": "pushNotificationConfig"},
 		v10: {"blocking": "returnImmediately", "pushNotificationConfig": "taskPushNotificationConfig"},
 	}[c.version])
 	push := "taskPushNotificationConfig"
 	if c.version == v10 {
-		in.immediately = conf.flag("returnImmediately")
+		in.immediately = conf.Bool("returnImmediately")
 	} else {
-		in.immediately = conf.has("blocking") && !conf.flag("blocking")
+		in.immediately = conf.Has("blocking") && !conf.Bool("blocking")
 		push = "pushNotificationConfig"
 	}
-	in.history = conf.number("historyLength", -1, 0, math.MaxInt32)
+	in.history = conf.Int("historyLength", -1, 0, math.MaxInt32)
 	in.modes = c.accepted(conf)
-	if conf.has(push) {
-		in.Callback = c.receiver(conf.object(push))
+	if conf.Has(push) {
+		in.Callback = c.receiver(conf.Child(push))
 		// A client that sends it with every message registers it once.
 		in.Callback.Name = cmp.Or(in.Callback.Name, uuid.NewSHA1(uuid.NameSpaceURL, []byte(in.Callback.URL)).String())
 	}
@@ -134,22 +134,22 @@ func (c *call) configuration(in *incoming) {
 
 // request converts a message to the request for a turn. It checks the metadata like other protocols
 // do, even if the message has other violations.
-func (c *call) request(in *incoming, p parts, of fields) {
+func (c *call) request(in *incoming, p parts, of request.Fields) {
 	about := make(map[string]json.RawMessage)
-	take := func(from fields, names ...string) {
+	take := func(from request.Fields, names ...string) {
 		for _, name := range names {
-			raw := from.raw(name)
+			raw := from.Raw(name)
 			if raw == nil {
 				continue
 			}
-			at := from.pointer(name)
+			at := from.Pointer(name)
 			if about[name] != nil && !alike(name, about[name], raw) {
 				c.params.Add(fault.Violation{Param: at, Rule: "exactly_one", Message: at[1:] + " says something else than " + c.places[name][1:] + ". Say it once."})
 			}
 			about[name], c.places[name] = raw, at
 		}
 	}
-	take(c.params.object("metadata"), extras...)
+	take(c.params.Child("metadata"), extras...)
 	take(of, extras...)
 	if p.skill != nil {
 		take(*p.skill, "skill", "input")
@@ -161,7 +161,7 @@ func (c *call) request(in *incoming, p parts, of fields) {
 		text := make([]string, len(p.said))
 		for i, s := range p.said {
 			if text[i] = s.text; s.data != nil {
-				text[i] = string(s.data.raw("data"))
+				text[i] = string(s.data.Raw("data"))
 			}
 		}
 		if len(text) == 0 && (c.unfit != nil || c.params.Err() != nil) {
@@ -173,7 +173,7 @@ func (c *call) request(in *incoming, p parts, of fields) {
 	case len(p.said) > len(data):
 		c.params.Add(fault.Violation{Param: partsAt, Rule: "exactly_one", Message: "A skill takes its input as data. Send either a text or a skill, not both."})
 	case about["input"] == nil && len(data) == 1:
-		about["input"], c.places["input"] = data[0].raw("data"), data[0].pointer("data")
+		about["input"], c.places["input"] = data[0].Raw("data"), data[0].Pointer("data")
 	case len(data) > 0:
 		c.params.Add(fault.Violation{Param: partsAt, Rule: "exactly_one", Message: "A skill has one input. Send one data part with it."})
 	}

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+
+	"github.com/parley-server/parley/internal/server/request"
 )
 
 // modes are the media types that a caller takes.
@@ -18,8 +20,8 @@ func (m modes) result(raw json.RawMessage) part {
 }
 
 // accepted reads them. It rejects a client that accepts neither text nor JSON.
-func (c *call) accepted(conf fields) modes {
-	list := conf.words("acceptedOutputModes", maxModes)
+func (c *call) accepted(conf request.Fields) modes {
+	list := conf.Strings("acceptedOutputModes", maxModes)
 	if len(list) == 0 {
 		return modes{true, true}
 	}

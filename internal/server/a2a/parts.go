@@ -16,18 +16,18 @@ import (
 // parts are what the parts of a message say.
 type parts struct {
 	said  []saying
-	skill *fields // the data of a part that names one
+	skill *request.Fields // the data of a part that names one
 	files []uuid.UUID
 }
 
 // saying is a text, or a data part that names no skill, file or decision.
 type saying struct {
 	text string
-	data *fields // nil: it is a text
+	data *request.Fields // nil: it is a text
 }
 
 // data returns the data parts among the sayings.
-func (p parts) data() (list []*fields) {
+func (p parts) data() (list []*request.Fields) {
 	for _, s := range p.said {
 		if s.data != nil {
 			list = append(list, s.data)
@@ -36,16 +36,16 @@ func (p parts) data() (list []*fields) {
 	return list
 }
 
-func (c *call) parts(msg fields, in *incoming) (p parts) {
-	list := msg.objects("parts", maxParts)
+func (c *call) parts(msg request.Fields, in *incoming) (p parts) {
+	list := msg.Children("parts", maxParts)
 	if len(list) == 0 && c.params.Err() == nil {
-		msg.missing("parts")
+		msg.Missing("parts")
 	}
 	for _, part := range list {
 		switch c.kind(part) {
 		case "":
 		case "text":
-			if text, ok := part.Text(part.pointer("text"), part.raw("text")); ok && text != "" {
+			if text, ok := part.Text(part.Pointer("text"), part.Raw("text")); ok && text != "" {
 				p.said = append(p.said, saying{text: text})
 				in.beside(part)
 			}
@@ -53,10 +53,10 @@ func (c *call) parts(msg fields, in *incoming) (p parts) {
 			c.data(part, in, &p)
 		default:
 			in.beside(part)
-			meta := part.object("metadata")
-			if !meta.has("file_id") || carries(part) {
+			meta := part.Child("metadata")
+			if !meta.Has("file_id") || carries(part) {
 				c.unfit = &rpcError{Code: contentUnsupported, Message: "A file is uploaded first, with POST /api/v1/workspaces/" + c.caller.Workspace.Slug +
-					`/files; then its part says so in metadata: {"file_id": …}.`, about: map[string]string{"field": part.at[1:]}}
+					`/files; then its part says so in metadata: {"file_id": …}.`, about: map[string]string{"field": part.At[1:]}}
 				continue
 			}
 			p.attach(meta)
@@ -66,48 +66,48 @@ func (c *call) parts(msg fields, in *incoming) (p parts) {
 }
 
 // attach takes the file that a part names. A malformed id is a violation at its own place.
-func (p *parts) attach(of fields) {
-	if id := of.UUID(of.pointer("file_id"), of.raw("file_id")); id != uuid.Nil {
+func (p *parts) attach(of request.Fields) {
+	if id := of.UUID(of.Pointer("file_id"), of.Raw("file_id")); id != uuid.Nil {
 		p.files = append(p.files, id)
 	}
 }
 
 // carries reports whether a file part has the bytes of its file, which would be lost.
-func carries(part fields) bool {
-	return part.word("raw", math.MaxInt) != "" || part.object("file").word("bytes", math.MaxInt) != ""
+func carries(part request.Fields) bool {
+	return part.String("raw", math.MaxInt) != "" || part.Child("file").String("bytes", math.MaxInt) != ""
 }
 
 // kinds are the members of a part that say something, of which it has one.
 var kinds = map[version][]string{v03: {"text", "data", "file"}, v10: {"text", "data", "url", "raw"}}
 
 // kind returns the kind of a part, "" if it is unknown.
-func (c *call) kind(part fields) string {
-	if part.foreign(c.version, map[version]map[string]string{v03: {"url": "file", "raw": "file"}, v10: {"file": "url"}}[c.version]) {
+func (c *call) kind(part request.Fields) string {
+	if rejectForeign(part, c.version, map[version]map[string]string{v03: {"url": "file", "raw": "file"}, v10: {"file": "url"}}[c.version]) {
 		return ""
 	}
 	var given []string
 	for _, name := range kinds[c.version] {
-		if part.has(name) {
+		if part.Has(name) {
 			given = append(given, name)
 		}
 	}
 	one := "A part has one of " + strings.Join(kinds[c.version], ", ") + "."
 	switch {
 	case len(given) == 0:
-		part.Add(fault.Violation{Param: part.at, Rule: "required", Message: one})
+		part.Add(fault.Violation{Param: part.At, Rule: "required", Message: one})
 		return ""
 	case len(given) > 1:
-		part.Add(fault.Violation{Param: part.at, Rule: "exactly_one", Message: one + " Send each in a part by itself."})
+		part.Add(fault.Violation{Param: part.At, Rule: "exactly_one", Message: one + " Send each in a part by itself."})
 		return ""
 	case c.version == v10:
 		return given[0]
-	case !part.has("kind"):
-		part.missing("kind")
+	case !part.Has("kind"):
+		part.Missing("kind")
 		return ""
 	}
-	if kind := part.OneOf(part.pointer("kind"), part.raw("kind"), kinds[v03]...); kind != given[0] {
+	if kind := part.OneOf(part.Pointer("kind"), part.Raw("kind"), kinds[v03]...); kind != given[0] {
 		if kind != "" {
-			part.Add(fault.Violation{Param: part.pointer("kind"), Rule: "enum", Message: "The part is of the kind " + given[0] + ", by what it has."})
+			part.Add(fault.Violation{Param: part.Pointer("kind"), Rule: "enum", Message: "The part is of the kind " + given[0] + ", by what it has."})
 		}
 		return ""
 	}
@@ -115,35 +115,35 @@ func (c *call) kind(part fields) string {
 }
 
 // data reads a data part: an answer, a skill with its input, a file, or anything else.
-func (c *call) data(part fields, in *incoming, p *parts) {
-	raw := part.raw("data")
+func (c *call) data(part request.Fields, in *incoming, p *parts) {
+	raw := part.Raw("data")
 	if raw[0] != '{' {
 		in.beside(part)
 		if c.version == v03 {
-			part.Type(part.pointer("data"), "object")
+			part.Type(part.Pointer("data"), "object")
 		}
 		p.said = append(p.said, saying{data: &part})
 		return
 	}
-	data := fieldsOf(c.params.Checks, part.pointer("data"), raw)
+	data := part.Nested(part.Pointer("data"), raw)
 	switch {
-	case in.task != "" && data.has("decision") && in.decision == nil:
+	case in.task != "" && data.Has("decision") && in.decision == nil:
 		for _, m := range request.Given(request.Members(raw)) {
 			if m.Name == "approval_id" {
-				in.approval = data.UUID(data.pointer("approval_id"), m.Value)
+				in.approval = data.UUID(data.Pointer("approval_id"), m.Value)
 				continue
 			}
 			in.decision = append(in.decision, m)
-			c.places[m.Name] = data.pointer(m.Name)
+			c.places[m.Name] = data.Pointer(m.Name)
 		}
 		return
-	case data.has("skill"):
+	case data.Has("skill"):
 		only(data, raw, "skill", "input")
 		if p.skill != nil {
-			data.Add(fault.Violation{Param: part.at, Rule: "exactly_one", Message: "A message calls one skill. Send a message for each."})
+			data.Add(fault.Violation{Param: part.At, Rule: "exactly_one", Message: "A message calls one skill. Send a message for each."})
 		}
 		p.skill = &data
-	case data.has("file_id"):
+	case data.Has("file_id"):
 		only(data, raw, "file_id")
 		p.attach(data)
 	default:
@@ -153,13 +153,13 @@ func (c *call) data(part fields, in *incoming, p *parts) {
 }
 
 // only refuses what an object has besides, which would be lost.
-func only(f fields, object json.RawMessage, names ...string) {
+func only(f request.Fields, object json.RawMessage, names ...string) {
 	for _, m := range request.Members(object) {
 		if string(m.Value) != "null" && !slices.Contains(names, m.Name) {
-			f.Unknown("member", f.pointer(m.Name), m.Name, names)
+			f.Unknown("member", f.Pointer(m.Name), m.Name, names)
 		}
 	}
 }
 
 // beside records a part that is not a decision.
-func (in *incoming) beside(part fields) { in.besides = cmp.Or(in.besides, part.at) }
+func (in *incoming) beside(part request.Fields) { in.besides = cmp.Or(in.besides, part.At) }

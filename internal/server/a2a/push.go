@@ -16,13 +16,12 @@ import (
 func (c *call) setPush() (any, error) {
 	conf := c.params
 	if c.version == v03 {
-		if conf = c.params.object("pushNotificationConfig"); conf.named == nil {
-			c.params.missing("pushNotificationConfig")
-		}
+		c.params.Require("pushNotificationConfig")
+		conf = c.params.Child("pushNotificationConfig")
 	}
 	to := c.receiver(conf)
 	to.Name = cmp.Or(to.Name, uuid.NewString())
-	id, err := c.params.task("taskId")
+	id, err := c.taskID("taskId")
 	if err != nil {
 		return nil, err
 	}
@@ -61,7 +60,7 @@ func (c *call) receivers() (id uuid.UUID, list []callback.Named, err error) {
 	if c.version == v03 {
 		name = "id"
 	}
-	if id, err = c.params.task(name); err != nil {
+	if id, err = c.taskID(name); err != nil {
 		return id, nil, err
 	}
 	ctx, stop := c.brief()
@@ -76,9 +75,9 @@ func (c *call) receivers() (id uuid.UUID, list []callback.Named, err error) {
 // configID reads which receiver is meant.
 func (c *call) configID() string {
 	if c.version == v03 {
-		return c.params.word("pushNotificationConfigId", maxConfigID)
+		return c.params.String("pushNotificationConfigId", maxConfigID)
 	}
-	return c.params.needed("id", maxConfigID)
+	return c.params.RequiredString("id", maxConfigID)
 }
 
 // getPush answers with a receiver. In version 0.3 it may be any, where none is named.
@@ -100,7 +99,7 @@ func (c *call) getPush() (any, error) {
 func (c *call) listPush() (any, error) {
 	size, token := maxPage, ""
 	if c.version == v10 {
-		size, token = c.params.number("pageSize", usualPage, 1, maxPage), c.params.word("pageToken", maxConfigID)
+		size, token = c.params.Int("pageSize", usualPage, 1, maxPage), c.params.String("pageToken", maxConfigID)
 	}
 	id, list, err := c.receivers()
 	if err != nil {
@@ -131,7 +130,7 @@ func (c *call) listPush() (any, error) {
 func (c *call) deletePush() (any, error) {
 	name := c.configID()
 	if c.version == v03 && name == "" {
-		c.params.missing("pushNotificationConfigId")
+		c.params.Missing("pushNotificationConfigId")
 	}
 	id, _, err := c.receivers()
 	if err != nil {

@@ -65,35 +65,35 @@ func (v version) config(task uuid.UUID, n callback.Named) any {
 }
 
 // receiver reads where the news of a task shall go.
-func (c *call) receiver(conf fields) *turn.Callback {
-	c.places["callback"] = conf.at
-	to := &turn.Callback{URL: conf.needed("url", request.MaxURL), Name: printable(conf, "id", maxConfigID), Protocol: c.version.protocol()}
+func (c *call) receiver(conf request.Fields) *turn.Callback {
+	c.places["callback"] = conf.At
+	to := &turn.Callback{URL: conf.RequiredString("url", request.MaxURL), Name: printable(conf, "id", maxConfigID), Protocol: c.version.protocol()}
 	to.Auth.Token = printable(conf, "token", maxToken)
-	auth := conf.object("authentication")
+	auth := conf.Child("authentication")
 	name, scheme := "scheme", ""
 	if c.version == v10 {
 		scheme = printable(auth, name, maxScheme)
 	} else {
 		name = "schemes"
-		if all := auth.words(name, 10); len(all) > 0 {
+		if all := auth.Strings(name, 10); len(all) > 0 {
 			scheme = all[0]
 		}
 	}
-	if scheme == "" && conf.has("authentication") {
-		auth.missing(name)
+	if scheme == "" && conf.Has("authentication") {
+		auth.Missing(name)
 	}
 	if strings.ContainsFunc(scheme, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		auth.Add(fault.Violation{Param: auth.at, Rule: "format", Message: "The scheme of an authentication is one word, like Bearer."})
+		auth.Add(fault.Violation{Param: auth.At, Rule: "format", Message: "The scheme of an authentication is one word, like Bearer."})
 	}
 	to.Auth.Scheme, to.Auth.Credentials = scheme, printable(auth, "credentials", maxCredentials)
 	return to
 }
 
 // printable reads a text that can stand in a header.
-func printable(f fields, name string, most int) string {
-	text := f.word(name, most)
+func printable(f request.Fields, name string, most int) string {
+	text := f.String(name, most)
 	if text != "" && !request.Printable(text) {
-		f.Add(fault.Violation{Param: f.pointer(name), Rule: "format", Message: name + " must be printable ASCII."})
+		f.Add(fault.Violation{Param: f.Pointer(name), Rule: "format", Message: name + " must be printable ASCII."})
 	}
 	return text
 }

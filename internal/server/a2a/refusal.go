@@ -9,22 +9,9 @@ import (
 
 	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/server"
+	"github.com/parley-server/parley/internal/server/jsonrpc"
 	"github.com/parley-server/parley/internal/server/request"
-	"github.com/parley-server/parley/internal/sse"
 )
-
-// refusal is the answer to a call that fails.
-type refusal struct {
-	JSONRPC string          `json:"jsonrpc"`
-	ID      json.RawMessage `json:"id"`
-	Error   wireError       `json:"error"`
-}
-
-type wireError struct {
-	Code    int    `json:"code"`
-	Message string `json:"message"`
-	Data    any    `json:"data,omitempty"`
-}
 
 // refuse answers with an error.
 func (c *call) refuse(err error) error {
@@ -34,35 +21,22 @@ func (c *call) refuse(err error) error {
 			c.w.Header().Set("Retry-After", strconv.Itoa(wait))
 		}
 	}
-	if accept := strings.Join(c.r.Header.Values("Accept"), ","); c.version == v03 && c.streams && strings.Contains(accept, request.StreamType) && !strings.Contains(accept, request.JSONType) {
-		return c.refuseInStream(e)
+	accept := strings.Join(c.r.Header.Values("Accept"), ",")
+	if c.version == v03 && c.streams && strings.Contains(accept, request.StreamType) && !strings.Contains(accept, request.JSONType) {
+		return c.WriteFrames(c.w, []any{c.failure(e)}) // such a client of 0.3 reads nothing but the stream
 	}
-	return server.WriteJSON(c.w, http.StatusOK, c.refusal(e))
+	return server.WriteJSON(c.w, http.StatusOK, c.failure(e))
 }
 
-// refuseInStream answers who asks for a stream and for no JSON. In version 0.3 the answer of such a
-// method always is one, and its clients read nothing else; those of 1.0 read both.
-func (c *call) refuseInStream(e *rpcError) error {
-	data, err := server.Encode(c.refusal(e))
-	if err != nil {
-		return err
-	}
-	sw := sse.Open(c.w, sse.Options{Keepalive: c.Keepalive, WriteTimeout: c.WriteTimeout})
-	defer sw.Close()
-	if sw.Message(0, data[:len(data)-1]) == nil {
-		_ = sw.Flush() // who has hung up needs no answer
-	}
-	return nil
-}
-
-func (c *call) refusal(e *rpcError) refusal {
-	out := wireError{Code: e.Code, Message: e.Message}
+// failure returns the response with an error, in the form of the caller's version.
+func (c *call) failure(e *rpcError) any {
+	out := &jsonrpc.Error{Code: e.Code, Message: e.Message}
 	if c.version == v03 {
 		out.Data = e.plain()
 	} else if list := e.details(); len(list) > 0 {
 		out.Data = list
 	}
-	return refusal{"2.0", c.id, out}
+	return jsonrpc.Failure(c.id, out)
 }
 
 // plain are the details of an error as version 0.3 has them: anything.
@@ -105,7 +79,7 @@ func (e *rpcError) details() (list []map[string]any) {
 	told := server.Tell(e.fault)
 	info(string(told.Code), "parley")
 	vs := told.Violations
-	if len(vs) == 0 && told.Param != "" && e.Code == invalidParams {
+	if len(vs) == 0 && told.Param != "" && e.Code == jsonrpc.InvalidParams {
 		vs = []fault.Violation{{Param: told.Param, Message: told.Message}}
 	}
 	if len(vs) > 0 {

@@ -1,16 +1,15 @@
 package a2a
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"net/http"
-	"strconv"
 
 	"github.com/google/uuid"
 
 	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/server"
+	"github.com/parley-server/parley/internal/server/jsonrpc"
 	"github.com/parley-server/parley/internal/server/request"
 	"github.com/parley-server/parley/internal/store/apikey"
 	"github.com/parley-server/parley/internal/store/ratelimit"
@@ -24,10 +23,10 @@ type call struct {
 	caller  server.Caller
 	base    string // public address of the service
 	version version
-	id      json.RawMessage // as it came
+	id      json.RawMessage // as it was sent
 	method  string
 	streams bool // the method answers with a stream
-	params  fields
+	params  request.Fields
 	places  map[string]string // JSON Pointers to what has a name of its own elsewhere
 	unfit   *rpcError         // what is asked for in a media type that there is not; nil: nothing
 }
@@ -57,9 +56,9 @@ func (s *api) serve(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// run reads the envelope and calls the method.
+// run parses the envelope and calls the method.
 func (c *call) run(body []byte) error {
-	if err := c.envelope(body); err != nil {
+	if err := c.parseEnvelope(body); err != nil {
 		return err
 	}
 	m, err := c.find()
@@ -74,72 +73,57 @@ func (c *call) run(body []byte) error {
 	if err != nil || m.streams {
 		return err
 	}
-	return c.answer(result)
+	return server.WriteJSON(c.w, http.StatusOK, jsonrpc.Result(c.id, result))
 }
 
-// envelope reads a request of JSON-RPC. It reads the id first, so that
-// every other error carries it.
-func (c *call) envelope(body []byte) error {
-	c.id = json.RawMessage("null")
-	c.version, _ = versionOf(c.r) // for the words of an error
-	if bytes.HasPrefix(bytes.TrimSpace(body), []byte("[")) && json.Valid(body) {
-		return &rpcError{Code: invalidRequest, Message: "A batch is not taken here. Send each request by itself."}
-	}
-	list, err := request.Object(body)
+// parseEnvelope parses a request of JSON-RPC. Every method here has a response, so every request
+// needs an id.
+func (c *call) parseEnvelope(body []byte) error {
+	c.version, _ = versionOf(c.r) // for the form of an error
+	list, batch, err := jsonrpc.Parse(body)
 	if err != nil {
-		f := fault.From(err)
-		if f.Code == fault.InvalidJSON {
-			return &rpcError{Code: parseError, Message: f.Message}
-		}
-		return &rpcError{Code: invalidRequest, Message: f.Message}
+		return &rpcError{Code: err.Code, Message: err.Message}
 	}
-	given := make(map[string]json.RawMessage)
-	for _, m := range list {
-		given[m.Name] = m.Value
+	if batch {
+		return &rpcError{Code: jsonrpc.InvalidRequest, Message: "Batches are not supported. Send each request by itself."}
 	}
-	id, named := given["id"]
-	if !named || !identifies(id) {
-		return &rpcError{Code: invalidRequest, Message: "id is missing, or neither a text nor a whole number. Every method here has an answer."}
-	}
-	c.id = id
-	var version string
-	if json.Unmarshal(given["jsonrpc"], &version) != nil || version != "2.0" {
-		return &rpcError{Code: invalidRequest, Message: `jsonrpc must be "2.0".`}
-	}
-	if json.Unmarshal(given["method"], &c.method) != nil || c.method == "" {
-		return &rpcError{Code: invalidRequest, Message: "method must be the name of a method."}
-	}
-	params := given["params"]
+	m := list[0]
+	c.id, c.method = m.ID, m.Method
+	c.params = request.Fields{Checks: new(request.Checks), Members: request.Given(m.Params), ProtoJSON: true}
 	switch {
-	case len(params) == 0 || string(params) == "null":
-		params = json.RawMessage("{}")
-	case params[0] != '{':
-		return &rpcError{Code: invalidParams, Message: "params must be an object."}
+	case m.Err != nil:
+		return &rpcError{Code: m.Err.Code, Message: m.Err.Message}
+	case m.ID == nil:
+		return &rpcError{Code: jsonrpc.InvalidRequest, Message: "id is missing. Every method here has a response."}
+	case m.Method == "":
+		return &rpcError{Code: jsonrpc.InvalidRequest, Message: "method is empty."}
 	}
-	c.params = fieldsOf(&request.Checks{}, "", params)
 	return nil
 }
 
-// identifies reports whether a value can name a request.
-func identifies(id json.RawMessage) bool {
-	if len(id) == 0 {
-		return false
+// taskID reads the id of a task. A malformed id is not found.
+func (c *call) taskID(name string) (uuid.UUID, error) {
+	text := c.params.RequiredString(name, 255)
+	if err := c.params.Err(); err != nil {
+		return uuid.Nil, err
 	}
-	if id[0] == '"' {
-		return true
+	id, ok := request.ID(text)
+	if !ok {
+		return uuid.Nil, noTask(text)
 	}
-	_, err := strconv.ParseInt(string(id), 10, 64)
-	return err == nil
+	return id, nil
 }
 
-// answer writes a result down.
-func (c *call) answer(result any) error {
-	return server.WriteJSON(c.w, http.StatusOK, response{JSONRPC: "2.0", ID: c.id, Result: result})
-}
-
-// response is what a call that succeeds is answered, in streams once for each frame.
-type response struct {
-	JSONRPC string          `json:"jsonrpc"`
-	ID      json.RawMessage `json:"id"`
-	Result  any             `json:"result"`
+// rejectForeign notes fields by the names that another version has for them: their values would be
+// lost.
+func rejectForeign(f request.Fields, v version, names map[string]string) bool {
+	found := false
+	for name, here := range names {
+		if f.Has(name) {
+			found = true
+			f.Add(fault.Violation{Param: f.Pointer(name), Rule: "unknown", Suggestion: here,
+				Message: name + " is a field of another version of A2A. In " + string(v) + " it is " + here + "."})
+		}
+	}
+	return found
 }

@@ -53,7 +53,7 @@ func (c *call) subscribe() (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	id, err := c.params.task("id")
+	id, err := c.taskID("id")
 	if err != nil {
 		return nil, err
 	}

@@ -107,8 +107,8 @@ func filesOf(ctx context.Context, store *filestore.Store, v session.View) (files
 // get answers with a task.
 func (c *call) get() (any, error) {
 	s := whole
-	s.history = c.params.number("historyLength", -1, 0, math.MaxInt32)
-	id, err := c.params.task("id")
+	s.history = c.params.Int("historyLength", -1, 0, math.MaxInt32)
+	id, err := c.taskID("id")
 	if err != nil {
 		return nil, err
 	}
@@ -128,7 +128,7 @@ func (c *call) get() (any, error) {
 // cancel ends a task, and nothing but that task. One that was canceled before stays what it
 // is; one that has ended otherwise cannot be.
 func (c *call) cancel() (any, error) {
-	id, err := c.params.task("id")
+	id, err := c.taskID("id")
 	if err != nil {
 		return nil, err
 	}

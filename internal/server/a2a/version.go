@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/parley-server/parley/internal/server/jsonrpc"
 	"github.com/parley-server/parley/internal/server/request"
 	"github.com/parley-server/parley/internal/store/callback"
 )
@@ -94,7 +95,7 @@ func (c *call) find() (method, error) {
 	c.version = v
 	m, ok := methods[v][c.method]
 	if !ok {
-		return m, &rpcError{Code: methodNotFound, Message: "There is no method " + request.Short(c.method) + " in A2A " + string(v) + "."}
+		return m, &rpcError{Code: jsonrpc.MethodNotFound, Message: "There is no method " + request.Short(c.method) + " in A2A " + string(v) + "."}
 	}
 	return m, nil
 }

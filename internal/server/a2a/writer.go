@@ -7,6 +7,7 @@ import (
 
 	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/server"
+	"github.com/parley-server/parley/internal/server/jsonrpc"
 	"github.com/parley-server/parley/internal/sse"
 )
 
@@ -84,16 +85,16 @@ func goes(evs []event.Event, turn uuid.UUID) bool {
 
 func (w *writer) frame(f frame) error {
 	w.last = max(w.last, f.id)
-	return w.write(f.id, response{"2.0", w.id, w.version.frame(f)})
+	return w.write(f.id, jsonrpc.Result(w.id, w.version.frame(f)))
 }
 
 // fail writes an error into a stream that has begun.
-func (w *writer) fail(err error) error { return w.write(0, w.refusal(w.call.rpcErrorOf(err))) }
+func (w *writer) fail(err error) error { return w.write(0, w.failure(w.rpcErrorOf(err))) }
 
 func (w *writer) write(id int64, v any) error {
-	data, err := server.Encode(v)
+	data, err := server.EncodeFrame(v)
 	if err != nil {
 		return err
 	}
-	return w.sw.Message(id, event.OneLine(data[:len(data)-1])) // without the line's end
+	return w.sw.Message(id, data)
 }
