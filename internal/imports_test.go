@@ -166,7 +166,7 @@ func TestImportsFollowThePicture(t *testing.T) {
 // protocolOf returns the protocol that a package implements, or "".
 func protocolOf(path string) string {
 	path, in := strings.CutPrefix(strings.TrimPrefix(path, module), "internal/server/")
-	if !in || path == "request" {
+	if !in || path == "request" || path == "jsonrpc" {
 		return ""
 	}
 	return path

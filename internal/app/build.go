@@ -115,7 +115,7 @@ func (s *service) buildTurns() (err error) {
 	turns := turn.Config{
 		Pool: s.pool, EventLog: s.events, Sessions: s.sessions, Model: models.Model, Tools: s.tools, Runner: s.runner,
 		Skills: s.skills, Permissions: permission.New(s.pool), Vault: s.secrets, Files: s.files, Callbacks: s.callbacks,
-		Base: s.base(), Tell: a2a.Tell(s.sessions, s.files, s.base()),
+		Base: s.base(), Reports: a2a.Reports(s.base()),
 		Log: s.Log, Pulse: s.pulse, Workers: cfg.Workers, Queue: cfg.Queue, ModelCalls: cfg.ModelCalls, Lease: cfg.TurnLease, Window: cfg.ApprovalWindow, Grace: drainTime,
 	}
 	if s.Turns != nil {

@@ -49,6 +49,17 @@ func (w *callbackWorker) Work(ctx context.Context, job *river.Job[callbackArgs])
 	return river.JobSnooze(retry)
 }
 
+// AddCallback registers a callback for a turn that exists. One of the same name is changed.
+func (s *Service) AddCallback(ctx context.Context, workspace, session, turn uuid.UUID, c Callback) error {
+	return s.cfg.Callbacks.Put(ctx, c.row(uuid.Must(uuid.NewV7()), workspace, session, turn))
+}
+
+// row returns the row of a turn's callback.
+func (c Callback) row(id, workspace, session, turn uuid.UUID) callback.New {
+	return callback.New{ID: id, Workspace: workspace, Session: session, Turn: turn,
+		URL: c.URL, Metadata: c.Metadata, Name: c.Name, Protocol: c.Protocol, Auth: c.Auth}
+}
+
 // enqueueDelivery gives a delivery a job, in the transaction that makes it due.
 func (s *Service) enqueueDelivery(ctx context.Context, tx pgx.Tx, delivery uuid.UUID) error {
 	job, err := s.river.InsertTx(ctx, tx, callbackArgs{Delivery: delivery}, nil)

@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/session"
 	"github.com/parley-server/parley/internal/store/callback"
 )
 
@@ -51,8 +52,8 @@ func (s *Service) Outcome(ctx context.Context, workspace, turn uuid.UUID) (o Out
 // callbackBody returns the body of a callback: the body of a blocking call, or that of the protocol
 // that registered the callback.
 func (s *Service) callbackBody(ctx context.Context, d callback.Delivery) ([]byte, error) {
-	if tell, ok := s.cfg.Tell[d.Protocol]; ok {
-		return tell(ctx, d)
+	if encode, ok := s.cfg.Reports[d.Protocol]; ok {
+		return s.encodeReport(ctx, d, encode)
 	}
 	if d.Protocol != callback.Parley {
 		return nil, fmt.Errorf("no protocol %s on this server", d.Protocol)
@@ -83,4 +84,26 @@ func (s *Service) callbackBody(ctx context.Context, d callback.Delivery) ([]byte
 func (s *Service) Asking(ctx context.Context, workspace, turn uuid.UUID, asked json.RawMessage) (Outcome, error) {
 	t, _, err := s.cfg.Sessions.Answer(ctx, workspace, turn)
 	return Outcome{SessionID: t.SessionID, Rejected: t.Rejected, Error: new("input_required"), InputRequired: asked}, err
+}
+
+// encodeReport encodes the turn of a delivery as it was at its event: a turn that waited then may have
+// ended since.
+func (s *Service) encodeReport(ctx context.Context, d callback.Delivery, encode ReportEncoder) ([]byte, error) {
+	v, err := s.cfg.Sessions.Turn(ctx, d.Workspace, d.Turn)
+	if err != nil {
+		return nil, err
+	}
+	if d.Type == callback.InputRequired {
+		if v.Question, err = s.cfg.Sessions.Question(ctx, d.Turn, d.Seq); err != nil {
+			return nil, err
+		}
+		v.Turn.State, v.Turn.Error, v.Answer = session.Waiting, nil, session.Message{}
+	} else if v.Turn.State.Active() {
+		return nil, fmt.Errorf("turn %s has not ended", d.Turn)
+	}
+	files, err := s.cfg.Files.OfTurns(ctx, d.Workspace, []uuid.UUID{d.Turn})
+	if err != nil {
+		return nil, err
+	}
+	return encode(v, files[d.Turn], d.At)
 }

@@ -37,6 +37,9 @@ import (
 	"github.com/parley-server/parley/internal/toolenv"
 )
 
+// ReportEncoder encodes a turn, as it was at a time, as the body of a callback.
+type ReportEncoder func(turn session.View, files filestore.Files, at time.Time) ([]byte, error)
+
 // Config is what a Service needs. Stores, Model and Pool are required; durations and
 // counts have defaults.
 type Config struct {
@@ -59,8 +62,8 @@ type Config struct {
 	// Base is the public address of the service, with which the addresses in events begin; "": they
 	// begin at the path.
 	Base string
-	// Tell makes the reports of turns in other protocols than Parley's own.
-	Tell map[callback.Protocol]func(context.Context, callback.Delivery) ([]byte, error)
+	// Reports encode the bodies of callbacks in other protocols than Parley's own.
+	Reports map[callback.Protocol]ReportEncoder
 
 	Queue        int           // messages that may wait for admission; default DefaultQueue
 	StartTimeout time.Duration // how long storing a message may take once it is admitted; default 3 s

@@ -13,7 +13,6 @@ import (
 	"github.com/parley-server/parley/internal/eventlog"
 	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/session"
-	"github.com/parley-server/parley/internal/store/callback"
 	"github.com/parley-server/parley/internal/store/workspace"
 )
 
@@ -150,8 +149,7 @@ func (s *Service) begin(ctx context.Context, tx *session.Tx, req Request, n sess
 	}
 	started.From = from
 	if req.Callback != nil {
-		err := s.cfg.Callbacks.Register(ctx, tx.Tx, callback.New{ID: n.Callback, Workspace: req.Workspace.ID, Session: from.Session, Turn: n.ID,
-			URL: req.Callback.URL, Metadata: req.Callback.Metadata, Name: req.Callback.Name, Protocol: req.Callback.Protocol, Auth: req.Callback.Auth})
+		err := s.cfg.Callbacks.Register(ctx, tx.Tx, req.Callback.row(n.Callback, req.Workspace.ID, from.Session, n.ID))
 		if err != nil {
 			return err
 		}

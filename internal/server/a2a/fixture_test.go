@@ -45,7 +45,7 @@ func start(t testing.TB, change func(*server.Config)) *service {
 		Egress: egress.Config{Allow: []string{"http://hook.example:80=" + s.hook.addr}},
 		Turns: func(c *turn.Config) {
 			apitest.Asking(c)
-			c.Tell = a2a.Tell(c.Sessions, c.Files, "https://parley.example")
+			c.Reports = a2a.Reports("https://parley.example")
 		},
 	})
 	s.key = s.Issue(t, s.Workspace, apikey.A2A)

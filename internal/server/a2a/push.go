@@ -9,7 +9,6 @@ import (
 
 	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/store/callback"
-	"github.com/parley-server/parley/internal/turn"
 )
 
 // setPush has the news of a task sent to a receiver, too.
@@ -31,7 +30,7 @@ func (c *call) setPush() (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := c.put(ctx, to, v.Turn.SessionID, id); err != nil {
+	if err := c.Turns.AddCallback(ctx, c.workspace(), v.Turn.SessionID, id, *to); err != nil {
 		return nil, err
 	}
 	return c.version.config(id, callback.Named{Name: to.Name, URL: to.URL, Scheme: to.Auth.Scheme}), nil
@@ -46,12 +45,7 @@ func (c *call) inform(ctx context.Context, in *incoming, context, id uuid.UUID) 
 	if _, err := c.view(ctx, id); err != nil {
 		return err
 	}
-	return c.put(ctx, in.Callback, context, id)
-}
-
-func (c *call) put(ctx context.Context, to *turn.Callback, context, id uuid.UUID) error {
-	return c.Callbacks.Put(ctx, callback.New{ID: uuid.Must(uuid.NewV7()), Workspace: c.workspace(), Session: context, Turn: id,
-		URL: to.URL, Name: to.Name, Protocol: to.Protocol, Auth: to.Auth})
+	return c.Turns.AddCallback(ctx, c.workspace(), context, id, *in.Callback)
 }
 
 // receivers reads the receivers of a task. The names of the parameters differ.

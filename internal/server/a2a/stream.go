@@ -101,7 +101,7 @@ func (c *call) stream(l *look) error {
 func (c *call) history(l *look) ([]message, error) {
 	ctx, stop := c.brief()
 	defer stop()
-	files, err := filesOf(ctx, c.Files, l.view)
+	files, err := c.files(ctx, l.view)
 	return historyOf(c.base, l.view, files.In, l.history), err
 }
 

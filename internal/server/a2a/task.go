@@ -92,15 +92,14 @@ func (c *call) view(ctx context.Context, id uuid.UUID) (session.View, error) {
 	return v, err
 }
 
-// show reads a task.
+// show reads a task, with fresh addresses of its files.
 func (c *call) show(ctx context.Context, v session.View, s shape) (*task, error) {
-	files, err := filesOf(ctx, c.Files, v)
+	files, err := c.files(ctx, v)
 	return taskOf(c.base, v, files, s), err
 }
 
-// filesOf are the files of a turn, with fresh addresses.
-func filesOf(ctx context.Context, store *filestore.Store, v session.View) (filestore.Files, error) {
-	files, err := store.OfTurns(ctx, v.Turn.WorkspaceID, []uuid.UUID{v.Turn.ID})
+func (c *call) files(ctx context.Context, v session.View) (filestore.Files, error) {
+	files, err := c.Files.OfTurns(ctx, c.workspace(), []uuid.UUID{v.Turn.ID})
 	return files[v.Turn.ID], err
 }
 
