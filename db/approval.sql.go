@@ -24,6 +24,22 @@ func (q *Queries) ApprovalAsked(ctx context.Context, turnID uuid.UUID, seq int64
 	return request, err
 }
 
+const approvalCoded = `-- name: ApprovalCoded :one
+SELECT a.id FROM approvals a
+WHERE a.workspace_id = $1 AND a.session_id = $2 AND a.request IS NOT NULL
+  AND ('x' || right(a.id::text, 8))::bit(32)::bigint & 1073741823 = $3::bigint
+ORDER BY a.status = 'pending' DESC, a.created_at DESC LIMIT 1
+`
+
+// ApprovalCoded is the approval of a session that has a code, the last 30 bits of its id. One that
+// waits comes before one that was decided.
+func (q *Queries) ApprovalCoded(ctx context.Context, workspaceID uuid.UUID, sessionID uuid.UUID, code int64) (uuid.UUID, error) {
+	row := q.db.QueryRow(ctx, approvalCoded, workspaceID, sessionID, code)
+	var id uuid.UUID
+	err := row.Scan(&id)
+	return id, err
+}
+
 const approvalDecide = `-- name: ApprovalDecide :one
 UPDATE approvals
 SET status = $1, decided_at = clock_timestamp(), decided_by = $2,
@@ -69,18 +85,6 @@ func (q *Queries) ApprovalExpire(ctx context.Context, id uuid.UUID) (int64, erro
 		return 0, err
 	}
 	return result.RowsAffected(), nil
-}
-
-const approvalFirst = `-- name: ApprovalFirst :one
-SELECT a.id FROM approvals a WHERE a.workspace_id = $1 AND a.turn_id = $2 ORDER BY a.seq LIMIT 1
-`
-
-// ApprovalFirst is the first question of a turn.
-func (q *Queries) ApprovalFirst(ctx context.Context, workspaceID uuid.UUID, turnID uuid.UUID) (uuid.UUID, error) {
-	row := q.db.QueryRow(ctx, approvalFirst, workspaceID, turnID)
-	var id uuid.UUID
-	err := row.Scan(&id)
-	return id, err
 }
 
 const approvalGet = `-- name: ApprovalGet :one
@@ -150,32 +154,6 @@ func (q *Queries) ApprovalInsert(ctx context.Context, arg ApprovalInsertParams) 
 	return expires_at, err
 }
 
-const approvalNumber = `-- name: ApprovalNumber :one
-SELECT count(*) FROM approvals a JOIN approvals b ON b.session_id = a.session_id AND b.seq <= a.seq
-WHERE a.workspace_id = $1 AND a.id = $2
-`
-
-// ApprovalNumber is the place of a question among those of its session, from 1.
-func (q *Queries) ApprovalNumber(ctx context.Context, workspaceID uuid.UUID, iD uuid.UUID) (int64, error) {
-	row := q.db.QueryRow(ctx, approvalNumber, workspaceID, iD)
-	var count int64
-	err := row.Scan(&count)
-	return count, err
-}
-
-const approvalNumbered = `-- name: ApprovalNumbered :one
-SELECT a.id FROM approvals a WHERE a.workspace_id = $1 AND a.session_id = $2
-ORDER BY a.seq OFFSET $3::int LIMIT 1
-`
-
-// ApprovalNumbered is the question that has so many of its session before it.
-func (q *Queries) ApprovalNumbered(ctx context.Context, workspaceID uuid.UUID, sessionID uuid.UUID, before int32) (uuid.UUID, error) {
-	row := q.db.QueryRow(ctx, approvalNumbered, workspaceID, sessionID, before)
-	var id uuid.UUID
-	err := row.Scan(&id)
-	return id, err
-}
-
 const approvalPending = `-- name: ApprovalPending :one
 SELECT id, kind, expires_at FROM approvals WHERE turn_id = $1 AND status = 'pending'
 `
@@ -224,6 +202,26 @@ func (q *Queries) ApprovalRules(ctx context.Context, id uuid.UUID) (ApprovalRule
 	return i, err
 }
 
+const approvalSender = `-- name: ApprovalSender :one
+SELECT coalesce(t.key_id, '') AS key, s.caller_id
+FROM approvals a JOIN turns t ON t.id = a.turn_id JOIN sessions s ON s.id = a.session_id
+WHERE a.workspace_id = $1 AND a.id = $2 AND a.request IS NOT NULL
+`
+
+type ApprovalSenderRow struct {
+	Key      string
+	CallerID *string
+}
+
+// ApprovalSender is who sent the message that an approval belongs to: an API key, and the caller_id of
+// the session.
+func (q *Queries) ApprovalSender(ctx context.Context, workspaceID uuid.UUID, iD uuid.UUID) (ApprovalSenderRow, error) {
+	row := q.db.QueryRow(ctx, approvalSender, workspaceID, iD)
+	var i ApprovalSenderRow
+	err := row.Scan(&i.Key, &i.CallerID)
+	return i, err
+}
+
 const approvalSettle = `-- name: ApprovalSettle :exec
 SELECT id FROM sessions WHERE id = $1 FOR SHARE
 `
@@ -247,6 +245,36 @@ WHERE turn_id = $1 AND status = 'pending'
 func (q *Queries) ApprovalsCancel(ctx context.Context, turnID uuid.UUID) error {
 	_, err := q.db.Exec(ctx, approvalsCancel, turnID)
 	return err
+}
+
+const approvalsCoded = `-- name: ApprovalsCoded :many
+SELECT a.id FROM approvals a JOIN turns t ON t.id = a.turn_id JOIN sessions s ON s.id = a.session_id
+WHERE a.workspace_id = $1 AND a.created_at > clock_timestamp() - interval '1 day' AND a.request IS NOT NULL
+  AND t.key_id = $2::text AND s.caller_id IS NULL
+  AND ('x' || right(a.id::text, 8))::bit(32)::bigint & 1073741823 = $3::bigint
+LIMIT 2
+`
+
+// ApprovalsCoded are the approvals of a day with a code, in the sessions without a caller_id, for
+// messages of one API key.
+func (q *Queries) ApprovalsCoded(ctx context.Context, workspaceID uuid.UUID, key string, code int64) ([]uuid.UUID, error) {
+	rows, err := q.db.Query(ctx, approvalsCoded, workspaceID, key, code)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []uuid.UUID
+	for rows.Next() {
+		var id uuid.UUID
+		if err := rows.Scan(&id); err != nil {
+			return nil, err
+		}
+		items = append(items, id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const approvalsOverdue = `-- name: ApprovalsOverdue :many

@@ -67,19 +67,29 @@ WHERE a.workspace_id = sqlc.arg(workspace_id)
 ORDER BY a.created_at DESC, a.id DESC
 LIMIT sqlc.arg(n);
 
--- name: ApprovalNumber :one
--- ApprovalNumber is the place of a question among those of its session, from 1.
-SELECT count(*) FROM approvals a JOIN approvals b ON b.session_id = a.session_id AND b.seq <= a.seq
-WHERE a.workspace_id = $1 AND a.id = $2;
+-- name: ApprovalCoded :one
+-- ApprovalCoded is the approval of a session that has a code, the last 30 bits of its id. One that
+-- waits comes before one that was decided.
+SELECT a.id FROM approvals a
+WHERE a.workspace_id = $1 AND a.session_id = $2 AND a.request IS NOT NULL
+  AND ('x' || right(a.id::text, 8))::bit(32)::bigint & 1073741823 = sqlc.arg(code)::bigint
+ORDER BY a.status = 'pending' DESC, a.created_at DESC LIMIT 1;
 
--- name: ApprovalNumbered :one
--- ApprovalNumbered is the question that has so many of its session before it.
-SELECT a.id FROM approvals a WHERE a.workspace_id = $1 AND a.session_id = $2
-ORDER BY a.seq OFFSET sqlc.arg(before)::int LIMIT 1;
+-- name: ApprovalsCoded :many
+-- ApprovalsCoded are the approvals of a day with a code, in the sessions without a caller_id, for
+-- messages of one API key.
+SELECT a.id FROM approvals a JOIN turns t ON t.id = a.turn_id JOIN sessions s ON s.id = a.session_id
+WHERE a.workspace_id = $1 AND a.created_at > clock_timestamp() - interval '1 day' AND a.request IS NOT NULL
+  AND t.key_id = sqlc.arg(key)::text AND s.caller_id IS NULL
+  AND ('x' || right(a.id::text, 8))::bit(32)::bigint & 1073741823 = sqlc.arg(code)::bigint
+LIMIT 2;
 
--- name: ApprovalFirst :one
--- ApprovalFirst is the first question of a turn.
-SELECT a.id FROM approvals a WHERE a.workspace_id = $1 AND a.turn_id = $2 ORDER BY a.seq LIMIT 1;
+-- name: ApprovalSender :one
+-- ApprovalSender is who sent the message that an approval belongs to: an API key, and the caller_id of
+-- the session.
+SELECT coalesce(t.key_id, '') AS key, s.caller_id
+FROM approvals a JOIN turns t ON t.id = a.turn_id JOIN sessions s ON s.id = a.session_id
+WHERE a.workspace_id = $1 AND a.id = $2 AND a.request IS NOT NULL;
 
 -- name: ApprovalRules :one
 -- ApprovalRules is what a workspace requires of an approval, and the API key that sent the message

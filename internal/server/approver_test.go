@@ -38,11 +38,11 @@ func TestApproverNeedsTheScopeAndAnotherKey(t *testing.T) {
 			allow, deny func(asked []string) call
 		}{
 			{"openai", call{path: completions, body: said(command, `"stream":true`), header: []string{"X-Session-Id", c.name}},
-				func([]string) call {
-					return call{path: completions, body: said("allow"), header: []string{"X-Session-Id", c.name}}
+				func(list []string) call {
+					return call{path: completions, body: said(typed(t, strings.Join(list, ""), "allow")), header: []string{"X-Session-Id", c.name}}
 				},
-				func([]string) call {
-					return call{path: completions, body: said("deny"), header: []string{"X-Session-Id", c.name}}
+				func(list []string) call {
+					return call{path: completions, body: said(typed(t, strings.Join(list, ""), "deny")), header: []string{"X-Session-Id", c.name}}
 				}},
 			{"ai sdk", asked(c.name, command),
 				func(list []string) call { return responded(c.name, field(list, "approvalId"), true) },

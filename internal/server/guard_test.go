@@ -12,6 +12,7 @@ import (
 
 	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/eventlog"
+	"github.com/parley-server/parley/internal/session"
 	"github.com/parley-server/parley/internal/store/apikey"
 	"github.com/parley-server/parley/internal/store/ratelimit"
 )
@@ -33,7 +34,7 @@ func routes(ws, session, chat, approval string) []route {
 		{call{path: "/openai/v1/models"}, apikey.Chat},
 		{call{path: "/openai/v1/models/demo"}, apikey.Chat},
 		{call{path: completions, body: said("count to 2")}, apikey.Chat},
-		{call{path: completions, body: said("allow", `"session_id":"`+session+`"`)}, apikey.Chat},
+		{call{path: completions, body: said("allow "+codeOf(approval), `"session_id":"`+session+`"`)}, apikey.Chat},
 		{call{path: "/v1/responses", body: `{"model":"demo","input":"count to 2"}`}, apikey.Chat},
 		{call{path: "/v1/responses", body: `{"model":"demo","input":"hello","session_id":"` + session + `"}`}, apikey.Chat},
 		{call{path: base + "/ui/chat", body: `{"id":"` + chat + `x",` + user + `}`}, apikey.Chat},
@@ -45,6 +46,9 @@ func routes(ws, session, chat, approval string) []route {
 		{call{path: base + "/ag-ui", body: `{"threadId":"` + session + `","runId":"r","messages":[],` + resume + `}`}, apikey.Chat},
 	}
 }
+
+// codeOf is the code of an approval in a chat.
+func codeOf(approval string) string { return session.CodeOf(uuid.MustParse(approval)).String() }
 
 // waiting starts a chat whose turn waits for an approval.
 func (s *service) waiting(t *testing.T, chat string) (session, approval string) {
@@ -174,9 +178,10 @@ func TestTurnsOfOthersAreRead(t *testing.T) {
 	s := start(t, options{window: time.Hour})
 	own, other, reader := s.Issue(t, s.Workspace, apikey.Chat), s.Issue(t, s.Workspace, apikey.Chat), s.Issue(t, s.Workspace, apikey.Chat, apikey.SessionsRead)
 	begin := []call{runOf("thread", "r", gated), {path: completions, body: said(gated, `"user":"u"`)}}
+	var asked reply
 	for _, c := range begin {
 		c.key = own
-		s.get(t, c)
+		asked = s.get(t, c)
 	}
 	for name, come := range map[string]call{
 		"an attaching run":      {path: runs, body: `{"threadId":"thread","runId":"r2","messages":[]}`},
@@ -196,6 +201,10 @@ func TestTurnsOfOthersAreRead(t *testing.T) {
 	}
 	before := s.state(t)
 	c := call{path: completions, body: said("deny", `"user":"u"`), key: other}
+	if r := s.get(t, c); r.status != 403 || r.code != "INSUFFICIENT_SCOPE" || s.state(t) != before {
+		t.Errorf("the question is read by a key without sessions:read: %d %s", r.status, r.text)
+	}
+	c.body = said(typed(t, asked.text, "deny"), `"user":"u"`)
 	if r := s.get(t, c); r.status != 200 || s.state(t) == before {
 		t.Errorf("an answer takes chat alone: %d %s", r.status, r.text)
 	}

@@ -83,7 +83,7 @@ func TestNothingIsAnsweredTwice(t *testing.T) {
 	if again := s.complete(t, call{body: `{"model":"demo","user":"u",` + conversation}); *again.Message.Content != *first.Message.Content {
 		t.Errorf("%q, want %q", *again.Message.Content, *first.Message.Content)
 	}
-	s.complete(t, call{body: said("deny", `"user":"u"`)})
+	s.complete(t, call{body: said(typed(t, *first.Message.Content, "deny"), `"user":"u"`)})
 	if told := s.complete(t, call{body: `{"model":"demo","user":"u",` + conversation}); *told.Message.Content != "the end" {
 		t.Errorf("%q", *told.Message.Content)
 	}
@@ -107,13 +107,14 @@ func TestQuestionsAreNoJSON(t *testing.T) {
 		say := func(text string, more ...string) call {
 			return call{body: said(text, append(more, `"user":"`+word+`"`)...)}
 		}
-		for _, c := range []call{say(asksInJSON, inASchema), say("continue")} {
-			asked := s.complete(t, c)
+		var asked choice
+		for _, c := range []call{say(asksInJSON, inASchema), say("continue"), say(word)} {
+			asked = s.complete(t, c)
 			if asked.Message.Content != nil || asked.Message.Refusal == nil || !strings.HasPrefix(*asked.Message.Refusal, "**Approval needed:**") || asked.Finish != "stop" {
 				t.Errorf("%s: %+v", c.body, asked)
 			}
 		}
-		if told := s.complete(t, say(word)); told.Message.Refusal != nil || *told.Message.Content != `{"n":1}` {
+		if told := s.complete(t, say(typed(t, *asked.Message.Refusal, word))); told.Message.Refusal != nil || *told.Message.Content != `{"n":1}` {
 			t.Errorf("%s: %+v", word, told)
 		}
 	}
@@ -163,7 +164,7 @@ func TestResponsesToWords(t *testing.T) {
 		return id
 	}
 	again := follow(first, "continue", "refusal **Approval needed:**")
-	allowed := follow(again, "allow", `output_text {"n":1}`)
+	allowed := follow(again, typed(t, part, "allow"), `output_text {"n":1}`)
 	follow(allowed, "count to 2", "output_text 1 2")
 	list := s.stream(t, call{path: responses, body: `{"model":"demo","stream":true,"conversation":"c","input":` + script + `,"text":{"format":{"type":"json_object"}}}`})
 	if got := types(t, list); !strings.Contains(got, "response.content_part.added response.refusal.delta response.refusal.done response.content_part.done") {

@@ -253,8 +253,8 @@ func TestOpenWebUI(t *testing.T) {
 		t.Errorf("%d chats are called by a placeholder: %v", named, err)
 	}
 	s.Gate.Leave <- struct{}{}
-	s.complete(t, call{body: said("@call gate {}\n@say the end"), header: chat})
-	if got := s.complete(t, call{body: said(context + "Allow"), header: chat}); *got.Message.Content != "the end" {
+	asked := s.complete(t, call{body: said("@call gate {}\n@say the end"), header: chat})
+	if got := s.complete(t, call{body: said(context + typed(t, *asked.Message.Content, "allow")), header: chat}); *got.Message.Content != "the end" {
 		t.Errorf("%q", *got.Message.Content)
 	}
 }
@@ -262,12 +262,12 @@ func TestOpenWebUI(t *testing.T) {
 func TestWordsAnswerAnApproval(t *testing.T) {
 	t.Parallel()
 	s := start(t, options{window: time.Hour})
-	for _, word := range []string{"allow", " `Deny`. "} {
+	for _, word := range []string{"allow", "deny"} {
 		say := func(text string) call {
-			return call{path: completions, body: said(text, `"stream":true`), header: []string{"X-Session-Id", word[:3]}}
+			return call{path: completions, body: said(text, `"stream":true`), header: []string{"X-Session-Id", word}}
 		}
 		text, finish, _ := content(t, s.stream(t, say("@text 1 delta\n@call gate {}\n@say the end")))
-		if !strings.Contains(text, "**Approval needed:**") || !strings.Contains(text, "Reply `allow` or `deny`") || finish != "stop" {
+		if !strings.Contains(text, "**Approval needed:**") || finish != "stop" {
 			t.Fatalf("%q %q", text, finish)
 		}
 		if r := s.get(t, say("something else")); r.status != 409 || r.code != "TURN_IN_PROGRESS" || !strings.Contains(r.text, "`allow`") || r.header.Get("X-Should-Retry") != "false" {
@@ -276,7 +276,7 @@ func TestWordsAnswerAnApproval(t *testing.T) {
 		if word == "allow" {
 			s.Gate.Leave <- struct{}{}
 		}
-		if text, finish, _ := content(t, s.stream(t, say(word))); text != "the end" || finish != "stop" {
+		if text, finish, _ := content(t, s.stream(t, say(typed(t, text, word)))); text != "the end" || finish != "stop" {
 			t.Errorf("%s: %q %q", word, text, finish)
 		}
 		if text, _, _ := content(t, s.stream(t, say("count to 2"))); text != "1 2" {
@@ -345,13 +345,11 @@ func TestSecretsAreALink(t *testing.T) {
 	if text := message(t, s.get(t, say("continue", chat))); strings.Contains(text, "`deny") || !strings.Contains(text, "scope secret") || !strings.Contains(text, "`cancel`") {
 		t.Errorf("a key that may not deny it is told %q", text)
 	}
-	if text := message(t, s.get(t, say("continue", ""))); !strings.Contains(text, "`deny`") {
-		t.Errorf("%q", text)
-	}
-	if r := s.get(t, say("deny", chat)); r.status != 403 || r.code != "INSUFFICIENT_SCOPE" {
+	deny := typed(t, message(t, s.get(t, say("continue", ""))), "deny")
+	if r := s.get(t, say(deny, chat)); r.status != 403 || r.code != "INSUFFICIENT_SCOPE" {
 		t.Errorf("without the scope: %d %s", r.status, r.text)
 	}
-	if text := message(t, s.get(t, say("deny", ""))); text != "the end" {
+	if text := message(t, s.get(t, say(deny, ""))); text != "the end" {
 		t.Errorf("%q", text)
 	}
 }
@@ -389,7 +387,7 @@ func TestWordsComeSecond(t *testing.T) {
 	t.Parallel()
 	s := start(t, options{window: time.Hour})
 	say := func(text string) call { return call{path: completions, body: said(text, `"user":"u"`)} }
-	s.get(t, say("@call gate {}\n@say the end"))
+	asked := s.get(t, say("@call gate {}\n@say the end"))
 	var id uuid.UUID
 	if err := s.Pool.QueryRow(t.Context(), "SELECT id FROM approvals").Scan(&id); err != nil {
 		t.Fatal(err)
@@ -398,13 +396,13 @@ func TestWordsComeSecond(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-s.Gate.Entered
-	res := s.do(t, call{path: completions, body: said("allow", `"user":"u"`, `"stream":true`)})
+	res := s.do(t, call{path: completions, body: said(typed(t, asked.text, "allow"), `"user":"u"`, `"stream":true`)})
 	s.Gate.Leave <- struct{}{}
 	list, _ := frames(t, res)
 	if text, _, _ := content(t, list); text != "the end" {
 		t.Errorf("allow: %q", text)
 	}
-	if text := message(t, s.get(t, say("deny"))); text != "This was allowed before, and the first answer stands.\n\nthe end" {
+	if text := message(t, s.get(t, say(typed(t, asked.text, "deny")))); text != "This was allowed before, and the first answer stands.\n\nthe end" {
 		t.Errorf("deny: %q", text)
 	}
 }

@@ -22,8 +22,6 @@ type Row struct {
 	Seen bool
 	// Pending reports that this question has no answer yet. It is the last row.
 	Pending bool
-	// Number is that of a pending question in its session.
-	Number int
 }
 
 // Reading is a turn as a client reads it: from its first row to its end, or to a question that
@@ -80,11 +78,10 @@ func (s *Server) turn(ctx context.Context, c Caller, rd Reading, yield func([]Ro
 				return false
 			}
 			if ask, ok := row.Body.(event.InputRequired); ok {
-				if row.Number, err = s.asks(ctx, c, rd, ask, seen); err != nil {
+				if row.Pending, err = s.asks(ctx, c, rd, ask, seen); err != nil {
 					yield(nil, err)
 					return false
 				}
-				row.Pending = row.Number > 0
 				row.Seen = seen && !row.Pending
 				seen = seen && ask.ApprovalID != rd.After
 			}
@@ -100,17 +97,14 @@ func (s *Server) turn(ctx context.Context, c Caller, rd Reading, yield func([]Ro
 	return true
 }
 
-// asks is the number of a question that a reading ends with: it still waits for its answer,
-// and the reader was not asked before. It is 0 for every other.
-func (s *Server) asks(ctx context.Context, c Caller, rd Reading, ask event.InputRequired, seen bool) (int, error) {
+// asks reports whether a reading ends with a question: it still waits for its answer, and the reader
+// was not asked before.
+func (s *Server) asks(ctx context.Context, c Caller, rd Reading, ask event.InputRequired, seen bool) (bool, error) {
 	if seen && !(rd.Again && ask.ApprovalID == rd.After) || rd.Through && ask.What == event.InputSecret {
-		return 0, nil
+		return false, nil
 	}
 	ctx, cancel := s.Brief(ctx)
 	defer cancel()
 	a, err := s.Sessions.Approval(ctx, c.Workspace.ID, ask.ApprovalID)
-	if err != nil || a.Status != "pending" {
-		return 0, err
-	}
-	return s.Sessions.Number(ctx, c.Workspace.ID, ask.ApprovalID)
+	return err == nil && a.Status == "pending", err
 }

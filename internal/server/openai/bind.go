@@ -1,8 +1,8 @@
 package openai
 
 import (
-	"strconv"
-	"strings"
+	"context"
+	"regexp"
 
 	"github.com/google/uuid"
 
@@ -10,91 +10,71 @@ import (
 	"github.com/parley-server/parley/internal/session"
 )
 
-// binding is what a word is about. A word decides only the question that this chat was shown:
-// sent once more, or too late, it is never for the next one.
+// binding is what a word applies to.
 type binding struct {
 	session uuid.UUID         // uuid.Nil: the word is a message
-	asked   *session.Approval // the question that the chat was shown; nil: none that is known
-	number  int               // of that question
-	// plain reports that only the word itself names the question: it is the first of the session,
-	// unless the conversation shows another one.
-	plain bool
+	coded   *session.Approval // the approval with the code of the word; nil: there is none in the chat
+	shown   *session.Approval // the approval that the conversation shows; nil: none of this chat
 }
 
-// bind finds the question that a word answers: the one that the conversation shows. A request
-// without assistant messages names it by the previous response, or by its number.
+// bind finds the session that a word applies to, by the name of the chat. Without a name it is the
+// session of the code, or of the approval that the conversation shows.
 func (s *api) bind(r *server.Request, q requestBody, said word) (b binding, err error) {
 	ctx, cancel := s.Brief(r.Context())
 	defer cancel()
-	own := r.Caller.Workspace.ID
 	if b.session = q.Session; b.session == uuid.Nil && q.CallerID != "" {
 		var ok bool
 		if b.session, ok, err = s.CallerSession(ctx, r.Caller, q.CallerID); err != nil || !ok {
 			return binding{}, err
 		}
 	}
-	if a, number, ok, err := s.repeated(ctx, r, q.last); err != nil {
+	if said.coded {
+		if b.coded, err = s.coded(ctx, r.Caller, b.session, said.code); err != nil {
+			return b, err
+		}
+	}
+	if b.shown, err = s.shown(ctx, r.Caller, b.session, q.last); err != nil {
 		return b, err
-	} else if ok {
-		if b.session == uuid.Nil { // a chat without a name is known by what its key was asked
-			t, _, err := s.Sessions.Answer(ctx, own, a.TurnID)
-			if err != nil {
-				return b, err
-			}
-			if t.KeyID != nil && *t.KeyID == r.Caller.Key {
-				b.session = a.SessionID
-			}
-		}
-		if a.SessionID == b.session {
-			b.asked, b.number = &a, number
-			return b, nil
+	}
+	for _, a := range []*session.Approval{b.coded, b.shown} {
+		if a != nil && b.session == uuid.Nil {
+			b.session = a.SessionID
 		}
 	}
-	if b.session == uuid.Nil {
-		return b, nil
-	}
-	var a session.Approval
-	var ok bool
-	switch {
-	case q.spoke: // and showed another question, or none: the word is for that
-		b.plain = said.number == 0
-		return b, nil
-	case q.follows != "":
-		a, ok, err = s.shown(r, b.session, q.follows)
-	case said.number == 0:
-		b.plain = true
-		if said.kind == allow || said.kind == deny {
-			a, ok, err = s.Sessions.Numbered(ctx, own, b.session, 1)
-		}
-	}
-	if said.number > 0 && !ok && err == nil {
-		a, ok, err = s.Sessions.Numbered(ctx, own, b.session, said.number)
-	}
-	if err == nil && ok {
-		b.asked = &a
-		b.number, err = s.Sessions.Number(ctx, own, a.ApprovalID)
-	}
-	return b, err
+	return b, nil
 }
 
-// shown returns the question that a response has shown, or would have: its id holds the turn and
-// the number.
-func (s *api) shown(r *server.Request, in uuid.UUID, response string) (a session.Approval, ok bool, err error) {
-	ctx, cancel := s.Brief(r.Context())
-	defer cancel()
-	parts := strings.Split(strings.TrimPrefix(response, responsePrefix), "_")
-	turn, err := uuid.Parse(parts[0])
-	if err != nil {
-		return a, false, nil
+// coded returns the approval of a session that has a code. A chat without a name has the approvals
+// of its key in sessions without a name.
+func (s *api) coded(ctx context.Context, c server.Caller, in uuid.UUID, code session.Code) (*session.Approval, error) {
+	a, ok, err := s.Sessions.ApprovalByCode(ctx, c.Workspace.ID, in, code)
+	if in == uuid.Nil {
+		a, ok, err = s.Sessions.KeyApprovalByCode(ctx, c.Workspace.ID, c.Key, code)
 	}
-	var n int
-	if len(parts) > 1 {
-		n, _ = strconv.Atoi(parts[1])
+	if err != nil || !ok {
+		return nil, err
 	}
-	if n == 0 {
-		a, ok, err = s.Sessions.First(ctx, r.Caller.Workspace.ID, turn)
-	} else {
-		a, ok, err = s.Sessions.Numbered(ctx, r.Caller.Workspace.ID, in, n)
+	return &a, nil
+}
+
+var ids = regexp.MustCompile(`[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
+
+// shown returns the approval whose id comes last in the last message of the assistant, if it is of
+// this session; without a name, if it is of this key in a session without a name. It only shows where
+// the conversation stands: the text of an assistant decides nothing.
+func (s *api) shown(ctx context.Context, c server.Caller, in uuid.UUID, last string) (*session.Approval, error) {
+	found := ids.FindAllString(last, -1)
+	if found == nil {
+		return nil, nil
 	}
-	return a, ok && a.TurnID == turn, err
+	id := uuid.MustParse(found[len(found)-1])
+	key, named, ok, err := s.Sessions.ApprovalSender(ctx, c.Workspace.ID, id)
+	if err != nil || !ok || in == uuid.Nil && (named || key != c.Key) {
+		return nil, err
+	}
+	a, err := s.Sessions.Approval(ctx, c.Workspace.ID, id)
+	if err != nil || in != uuid.Nil && a.SessionID != in {
+		return nil, err
+	}
+	return &a, nil
 }

@@ -19,7 +19,6 @@ type About struct {
 	Structured bool                 // the content is JSON and nothing else: other text is sent as a refusal
 	Rejected   []filestore.Rejected // files that the agent does not have
 	Note       string               // what stands before all else; "": nothing
-	Unbound    string               // when a reply to a question is taken for one; "": always
 	Barred     bool                 // who asks may not answer a request for a secret
 	Base       string               // for links
 }

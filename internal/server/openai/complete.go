@@ -20,7 +20,6 @@ func (s *api) complete(w http.ResponseWriter, r *server.Request) error {
 	}
 	in := receive(body, raw, understood)
 	in.shape = "response_format"
-	in.unbound = unboundCompletion
 	delete(in.given, "conversation") // only responses have one
 	return s.answer(w, r, in, func(a About, _ reply) telling { return NewEncoder(a) })
 }
@@ -56,9 +55,6 @@ func (s *api) answer(w http.ResponseWriter, r *server.Request, in *incoming, tel
 	}
 	about := About{ID: "chatcmpl-" + rd.Turn.String(), Model: q.model, Created: time.Now().Unix(), Session: rd.Session(),
 		Usage: q.usage, Structured: rd.Structured, Note: rd.note, Barred: !r.Caller.Scopes.Allows(apikey.Secret), Base: s.Base(r.Request)}
-	if !q.spoke && !q.named() { // nothing in the request names a chat
-		about.Unbound = in.unbound
-	}
 	if rd.After == uuid.Nil && rd.said == "" { // from the beginning of its turn
 		about.Rejected = rd.Rejected
 	}

@@ -80,7 +80,7 @@ func (t *Encoder) Row(row server.Row) []any {
 	case event.InputRequired:
 		if row.Pending {
 			t.broke = true
-			return t.Say(question(b, row.Number, t.about))
+			return t.Say(question(b, t.about))
 		}
 	case event.Structured:
 		return t.text(string(b.Result))

@@ -6,54 +6,41 @@ import (
 
 	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/server"
+	"github.com/parley-server/parley/internal/session"
 	"github.com/parley-server/parley/internal/text/render"
 )
 
-// question returns a turn's question in Markdown, with the possible answers: from the second
-// question of a session on a word with its number. The user decides by this text: calls are shown
-// as they would run, and nothing in them can pass for the server's words. The question's id comes
-// last; it identifies the conversation.
-func question(ask event.InputRequired, number int, about About) string {
-	yes, no := allow, deny
-	if number > 1 {
-		yes, no = fmt.Sprintf("%s %d", allow, number), fmt.Sprintf("%s %d", deny, number)
-	}
-	until := ask.ExpiresAt.UTC().Format("15:04 MST")
-	bound := ""
-	if about.Unbound != "" {
-		bound = " " + about.Unbound
-	}
+// question returns a turn's question in Markdown, with the possible answers. The user decides by this
+// text: calls are shown as they would run, and nothing in them can pass for the server's words. Only
+// the code in a reply identifies the approval.
+func question(ask event.InputRequired, about About) string {
+	id := ask.ApprovalID
+	code, until := session.CodeOf(id), ask.ExpiresAt.UTC().Format("15:04 MST")
 	var b strings.Builder
 	if ask.What == event.InputSecret {
 		fmt.Fprintf(&b, "**The secret %s is needed.**", ask.KeyName)
 		if said := render.Agent(ask.Reason); said != "" {
 			b.WriteString("\n\n" + dead(said))
 		}
-		without := fmt.Sprintf("or reply `%s` to go on without it.", no)
+		without := fmt.Sprintf("or reply `%s %s` to continue without it.", deny, code)
 		if about.Barred {
-			without = fmt.Sprintf("or `%s` to end the turn. To go on without it takes a key with the scope secret.", stop)
+			without = fmt.Sprintf("or `%s` to end the turn. To continue without it, a key needs the scope secret.", stop)
 		}
-		fmt.Fprintf(&b, "\n\nIts value never travels through a chat: until %s somebody who may gives it with `parley secret provide %s`, or sends it to %s . "+
-			"Then reply `continue`, %s%s", until, ask.ApprovalID, server.AbsoluteURL(about.Base, ask.SecretURL), without, bound)
+		fmt.Fprintf(&b, "\n\nIts value never travels through a chat: until %s an approver provides it with `parley secret provide %s`, or sends it to %s . "+
+			"Then reply `%s %s`, %s", until, id, server.AbsoluteURL(about.Base, ask.SecretURL), goOn, code, without)
 		return b.String()
 	}
 	shown := ask.Step()
 	for i := range shown {
-		shown[i].Summary = code(shown[i].Summary)
+		shown[i].Summary = markCode(shown[i].Summary)
 	}
+	fmt.Fprintf(&b, "**Approval needed:**\n\n%s\n\nReply `%s %s`, or `%s %s` with an optional reason, until %s. ", render.Calls(shown), allow, code, deny, code, until)
 	if needs := render.Approver(ask); needs != "" {
-		bound = " " + needs + bound
+		b.WriteString(needs + " ")
 	}
-	fmt.Fprintf(&b, "**Approval needed:**\n\n%s\n\nReply `%s` or `%s` until %s.%s ", render.Calls(shown), yes, no, until, bound)
-	fmt.Fprintf(&b, "Elsewhere: `parley approvals show %s` has it whole and `parley approvals allow %[1]s` allows it, or a POST to %s .", ask.ApprovalID, server.AbsoluteURL(about.Base, ask.DecideURL))
+	fmt.Fprintf(&b, "Elsewhere: `parley approvals show %s` shows all of it and `parley approvals allow %[1]s` allows it, or a POST to %s .", id, server.AbsoluteURL(about.Base, ask.DecideURL))
 	return b.String()
 }
-
-// The notes of a question in an unnamed chat, by protocol.
-const (
-	unboundCompletion = "This chat has no name (the field `user` or the header `X-Session-Id` gives one), so a reply counts only where your client sends this conversation along."
-	unboundResponse   = "This chat has no name (the field `conversation` or the header `X-Session-Id` gives one), so a reply counts only where your client sends `previous_response_id` or this conversation along."
-)
 
 // dead makes what is quoted of an agent code, line by line: in a chat that shows Markdown no link
 // or image of it is alive in what we say.
@@ -61,14 +48,14 @@ func dead(quoted string) string {
 	lines := strings.Split(quoted, "\n")
 	for i, line := range lines {
 		if said, ok := strings.CutPrefix(line, "> "); ok {
-			lines[i] = "> " + code(said)
+			lines[i] = "> " + markCode(said)
 		}
 	}
 	return strings.Join(lines, "\n")
 }
 
-// code is a text as a piece of code, which nothing in it can end.
-func code(text string) string {
+// markCode returns a text as a piece of code, which nothing in it can end.
+func markCode(text string) string {
 	if strings.TrimSpace(text) == "" {
 		return text
 	}

@@ -40,7 +40,7 @@ func asked(t *testing.T, ask event.InputRequired) string {
 func TestQuestionsShowWhatWouldRun(t *testing.T) {
 	t.Parallel()
 	got := asked(t, event.InputRequired{What: event.InputApproval, Operations: []event.Operation{{Tool: "bash", Summary: "run a command\n\nReply `allow`.", Input: json.RawMessage(`{"command":"rm -rf build"}`)}}})
-	if want := "**Approval needed:**\n\n- bash: `` run a command\\u000a\\u000aReply `allow`. ``\n\n```json\n{\n  \"command\": \"rm -rf build\"\n}\n```\n\nReply `allow` or `deny` until 00:00 UTC."; !strings.HasPrefix(got, want) {
+	if want := "**Approval needed:**\n\n- bash: `` run a command\\u000a\\u000aReply `allow`. ``\n\n```json\n{\n  \"command\": \"rm -rf build\"\n}\n```\n\nReply `allow 000000`, or `deny 000000` with an optional reason, until 00:00 UTC."; !strings.HasPrefix(got, want) {
 		t.Errorf("%s", got)
 	}
 	got = asked(t, event.InputRequired{What: event.InputSecret, KeyName: "TOKEN", Reason: "To call.\nReply with its value."})
@@ -59,7 +59,7 @@ func TestQuestionsHaveNoMarkdownOfTheAgent(t *testing.T) {
 		"a secret": {What: event.InputSecret, KeyName: "K", Reason: "It says\n" + live},
 	} {
 		p := openai.NewEncoder(openai.About{Base: "https://parley.example"})
-		p.Row(server.Row{Pending: true, Number: 1, Body: ask})
+		p.Row(server.Row{Pending: true, Body: ask})
 		_, answer := p.Completion()
 		raw, err := json.Marshal(answer)
 		if err != nil {

@@ -23,12 +23,8 @@ type incoming struct {
 	given   map[string]json.RawMessage
 	raw     []byte
 	ignored []string // what has no meaning here
-	// previous is the response that this one follows; "": none.
-	previous string
 	// shape is the field with the format of the answer.
 	shape string
-	// unbound tells users of an unnamed chat when a message counts as an answer.
-	unbound string
 }
 
 // requestBody is what a client asks for, as far as it is understood.
@@ -38,8 +34,6 @@ type requestBody struct {
 	text    string
 	more    bool   // the last message is the assistant's own: there is nothing new to answer
 	last    string // the last assistant message of the conversation; "": none
-	spoke   bool   // the conversation holds something of the assistant's
-	follows string // the response that it follows; "": none
 	stream  bool
 	usage   bool // in a stream
 	ignored []string
@@ -65,8 +59,8 @@ func receive(body []request.Member, raw []byte, understood []string) *incoming {
 
 // parse reads a request after what was found wrong before.
 func (s *api) parse(r *server.Request, in *incoming) (requestBody, error) {
-	q := requestBody{model: in.Word("/model", request.OrEmptyText(in.given["model"]), 200), follows: in.previous}
-	q.text, q.more, q.last, q.spoke = in.question(r)
+	q := requestBody{model: in.Word("/model", request.OrEmptyText(in.given["model"]), 200)}
+	q.text, q.more, q.last = in.question(r)
 	if raw, ok := in.given["stream"]; ok {
 		q.stream = in.Boolean("/stream", raw)
 	}
@@ -94,8 +88,8 @@ func (s *api) parse(r *server.Request, in *incoming) (requestBody, error) {
 }
 
 // question returns the text of the last user message. more reports that an assistant message
-// follows it, last is the text of the last assistant message, and spoke reports that there is one.
-func (in *incoming) question(r *server.Request) (text string, more bool, last string, spoke bool) {
+// follows it, and last is the text of the last assistant message.
+func (in *incoming) question(r *server.Request) (text string, more bool, last string) {
 	list := request.ChatMessages(&in.Checks, in.given["messages"])
 	system := func(m request.ChatMessage) bool { return m.Role == "system" || m.Role == "developer" }
 	if slices.ContainsFunc(list, system) {
@@ -108,14 +102,14 @@ func (in *incoming) question(r *server.Request) (text string, more bool, last st
 		if m.Role == "tool" || m.Role == "function" || m.Type == "function_call_output" {
 			in.Add(fault.Violation{Param: "/messages", Rule: "enum",
 				Message: "The last of the messages is the result of a tool. The agent runs its own tools and never asks its client for one: send a message of the user."})
-			return "", false, "", false
+			return "", false, ""
 		}
 		more = m.Role == "assistant"
 		break
 	}
 	i := request.LastUserMessage(&in.Checks, list)
 	if i < 0 {
-		return "", false, "", false
+		return "", false, ""
 	}
 	at := fmt.Sprintf("messages/%d/content", i)
 	if r.Names["command"] == "" {
@@ -128,14 +122,13 @@ func (in *incoming) question(r *server.Request) (text string, more bool, last st
 	if more {
 		before = list
 	}
-	theirs := func(m request.ChatMessage) bool { return m.Role == "assistant" }
 	for _, m := range slices.Backward(before) {
-		if theirs(m) {
-			last = written(m)
+		if m.Role == "assistant" {
+			last = string(m.Content) + string(m.Refusal)
 			break
 		}
 	}
-	return request.MessageText(&in.Checks, "/"+at, list[i].Content), more, last, slices.ContainsFunc(list, theirs)
+	return request.MessageText(&in.Checks, "/"+at, list[i].Content), more, last
 }
 
 // The headers by which clients name a chat, the surest first. The field "user" comes last: to

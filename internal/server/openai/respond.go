@@ -2,7 +2,6 @@ package openai
 
 import (
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"strings"
 
@@ -22,7 +21,6 @@ func (s *api) respond(w http.ResponseWriter, r *server.Request) error {
 	}
 	in := receive(body, raw, respondable)
 	in.shape = "text.format"
-	in.unbound = unboundResponse
 	thread := in.follow()
 	if !in.translate(r) {
 		return in.Err()
@@ -32,12 +30,12 @@ func (s *api) respond(w http.ResponseWriter, r *server.Request) error {
 		if err != nil {
 			return err
 		}
-		in.given["session_id"], in.previous = request.QuoteText(session.String()), thread.Previous
+		in.given["session_id"] = request.QuoteText(session.String())
 	}
 	return s.answer(w, r, in, func(a About, rd reply) telling {
 		a.ID = responsePrefix + rd.Turn.String()
 		if rd.spoken { // this response is not the one that the turn began with
-			a.ID += fmt.Sprintf("_%d_%s", rd.next, uuid.Must(uuid.NewV7()))
+			a.ID += "_" + uuid.Must(uuid.NewV7()).String()
 		}
 		return NewResponding(a, thread)
 	})
@@ -48,8 +46,7 @@ var respondable = []string{"model", "input", "stream", "stream_options", "user",
 
 const responsePrefix = "resp_"
 
-// previous is the session of a response, whose id begins with its turn; the number of the
-// question that the response may show follows, where that is not the turn's first.
+// previous returns the session of a response, whose id begins with its turn.
 func (s *api) previous(r *server.Request, name string) (uuid.UUID, error) {
 	ctx, cancel := s.Brief(r.Context())
 	defer cancel()

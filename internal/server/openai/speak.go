@@ -1,6 +1,8 @@
 package openai
 
 import (
+	"cmp"
+	"fmt"
 	"time"
 
 	"github.com/google/uuid"
@@ -9,6 +11,7 @@ import (
 	"github.com/parley-server/parley/internal/eventlog"
 	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/server"
+	"github.com/parley-server/parley/internal/server/request"
 	"github.com/parley-server/parley/internal/session"
 	"github.com/parley-server/parley/internal/store/apikey"
 	"github.com/parley-server/parley/internal/turn"
@@ -24,47 +27,65 @@ const (
 // speak carries out a word in a session; ok is false if the word has no meaning there.
 func (s *api) speak(r *server.Request, q requestBody, said word) (rd reply, ok bool, err error) {
 	b, err := s.bind(r, q, said)
-	if err != nil || b.session == uuid.Nil {
+	if err != nil || b.session == uuid.Nil || said.kind == goOn && said.coded && b.coded == nil {
 		return rd, false, err
+	}
+	if b.coded != nil && said.kind != goOn {
+		rd, err = s.decide(r, *b.coded, said)
+		return rd, true, err
 	}
 	p, going, err := s.CurrentTurn(r.Context(), r.Caller, b.session)
-	if err != nil {
+	switch {
+	case err != nil:
 		return rd, false, err
+	case said.kind == stop && going:
+		return s.stop(r, p)
+	case said.kind == stop:
+		return s.stopped(r, b.session)
+	case said.kind == goOn:
+		rd, ok, err = s.resume(r, b, p, going)
+	case going && p.Asked != nil && p.Asked.Status == pending:
+		rd, err = s.rest(r, *p.Asked, true)
+		rd.note, ok = undecided(said), true
 	}
-	now := p.Turn
-	if !going {
+	if ok && err == nil {
+		err = rd.CheckReader(r.Caller)
+	}
+	return rd, ok, err
+}
+
+const pending = "pending"
+
+// undecided is the note of a question that a word did not decide.
+func undecided(said word) string {
+	if said.coded {
+		return fmt.Sprintf("Nothing was decided: the open question has another code than %s.", said.code)
+	}
+	return "Nothing was decided: reply `allow` with the code alone, or `deny` with the code and a reason."
+}
+
+// resume returns the rows after the approval that the conversation shows, or after the newest of the
+// turn; a turn without an approval is read from its beginning.
+func (s *api) resume(r *server.Request, b binding, p server.TurnProgress, going bool) (rd reply, ok bool, err error) {
+	seen := cmp.Or(b.coded, b.shown)
+	if going && (seen == nil || seen.TurnID != p.Turn) {
+		if seen = p.Asked; seen == nil {
+			return reply{Reading: p.Reading, spoken: true}, true, nil
+		}
+	}
+	if seen == nil {
 		ended, ok, err := s.ended(r, b.session)
+		if err != nil || !ok || ended.Asked == uuid.Nil || ended.Ago >= lately {
+			return rd, false, err
+		}
+		a, err := s.SessionApproval(r.Context(), r.Caller, b.session, ended.Asked)
 		if err != nil {
 			return rd, false, err
 		}
-		if said.kind == stop {
-			rd = reply{Reading: server.Reading{Turn: ended.Turn, From: eventlog.From{Session: b.session}}, spoken: true, said: canceled}
-			return rd, ok && ended.State == session.Canceled && ended.Ago < justNow, nil
-		}
-		if now = ended.Turn; b.plain && (b.asked == nil || b.asked.TurnID != now) {
-			if b.asked = nil; ended.Asked != uuid.Nil && ended.Ago < lately {
-				a, err := s.SessionApproval(r.Context(), r.Caller, b.session, ended.Asked)
-				if err != nil {
-					return rd, false, err
-				}
-				b.asked = &a
-			}
-		}
-		if b.plain && ended.Ago >= lately {
-			b.asked = nil
-		}
+		seen = &a
 	}
-	switch {
-	case said.kind == stop:
-		return s.stop(r, p)
-	case going && (b.asked == nil || b.asked.TurnID != now && (b.plain || said.kind == goOn)):
-		return s.again(r, p, said)
-	case b.asked == nil:
-		return rd, false, nil
-	case said.kind == goOn:
-		return s.rest(r, *b.asked, true)
-	}
-	return s.decide(r, b, said)
+	rd, err = s.rest(r, *seen, true)
+	return rd, true, err
 }
 
 // ended is the newest turn of a session that is not answering anything.
@@ -81,53 +102,57 @@ func (s *api) stop(r *server.Request, p server.TurnProgress) (rd reply, ok bool,
 	return reply{Reading: p.Reading, spoken: true, said: canceled}, got.Canceled, err
 }
 
-// again returns the question that a turn waits for, or the rows after it, which the sender of the
-// word has not seen. A turn without a question is read from its beginning.
-func (s *api) again(r *server.Request, p server.TurnProgress, said word) (rd reply, ok bool, err error) {
-	if p.Asked != nil {
-		return s.rest(r, *p.Asked, true)
-	}
-	return reply{Reading: p.Reading, spoken: true}, said.kind == goOn, nil
+// stopped repeats that a turn was canceled.
+func (s *api) stopped(r *server.Request, in uuid.UUID) (rd reply, ok bool, err error) {
+	ended, ok, err := s.ended(r, in)
+	rd = reply{Reading: server.Reading{Turn: ended.Turn, From: eventlog.From{Session: in}}, spoken: true, said: canceled}
+	return rd, ok && ended.State == session.Canceled && ended.Ago < justNow, err
 }
 
-// decide answers the question that the word is bound to, once. A repeated word gets the rows after
-// the decision.
-func (s *api) decide(r *server.Request, b binding, said word) (rd reply, ok bool, err error) {
-	a := *b.asked
-	other := said.number > 0 && said.number != b.number
-	secret := a.Kind == event.InputSecret
-	if a.Status == "pending" {
-		if other || secret && said.kind == allow { // a value cannot come this way
+// decide decides an approval, once. A repeated word gets the rows after the decision.
+func (s *api) decide(r *server.Request, a session.Approval, said word) (rd reply, err error) {
+	if a.Status == pending {
+		if a.Kind == event.InputSecret && said.kind == allow { // a value cannot come this way
 			return s.rest(r, a, true)
 		}
-		answer := turn.Answer{Approval: a.ApprovalID, Outcome: event.Denied}
-		switch {
-		case secret && !r.Caller.Scopes.Allows(apikey.Secret):
-			return rd, true, server.MissingScope(apikey.Secret)
-		case secret:
-			answer.Outcome = event.Skipped
-		case said.kind == allow:
-			answer.Outcome = event.Allowed
+		answer, err := decision(r, a, said)
+		if err == nil {
+			err = s.DecideApproval(r.Context(), r.Caller, answer)
 		}
-		err := s.DecideApproval(r.Context(), r.Caller, answer)
 		if f := fault.From(err); err == nil || f == nil || f.Code != fault.ApprovalAlreadyDecided && f.Code != fault.ApprovalExpired {
 			if err != nil {
-				return rd, true, err
+				return rd, err
 			}
 			return s.rest(r, a, false)
 		}
-		if a, err = s.SessionApproval(r.Context(), r.Caller, b.session, a.ApprovalID); err != nil {
-			return rd, true, err
+		if a, err = s.SessionApproval(r.Context(), r.Caller, a.SessionID, a.ApprovalID); err != nil {
+			return rd, err
 		}
 	}
-	rd, ok, err = s.rest(r, a, false)
-	if !other {
-		rd.note = standing(a, said)
-	}
-	return rd, ok, err
+	rd, err = s.rest(r, a, false)
+	rd.note = standing(a, said)
+	return rd, err
 }
 
-// standing returns how a question was decided, if that differs from the word.
+// decision is the answer that a word gives to an approval.
+func decision(r *server.Request, a session.Approval, said word) (answer turn.Answer, err error) {
+	var c request.Checks
+	answer = turn.Answer{Approval: a.ApprovalID, Outcome: event.Denied}
+	switch {
+	case a.Kind == event.InputSecret && !r.Caller.Scopes.Allows(apikey.Secret):
+		return answer, server.MissingScope(apikey.Secret)
+	case a.Kind == event.InputSecret:
+		answer.Outcome = event.Skipped
+	case said.kind == allow:
+		answer.Outcome = event.Allowed
+	default:
+		r.Names["reason"] = r.Names["command"]
+		answer.Reason = request.DenialReason(&c, "/reason", request.QuoteText(said.reason))
+	}
+	return answer, c.Err()
+}
+
+// standing returns how an approval was decided, if that differs from the word.
 func standing(a session.Approval, said word) string {
 	yes := said.kind == allow
 	switch event.Outcome(a.Status) {
@@ -145,19 +170,10 @@ func standing(a session.Approval, said word) string {
 	return ""
 }
 
-// rest is what came after a question. Where it still waits and again is true, that is the
-// question itself.
-func (s *api) rest(r *server.Request, a session.Approval, again bool) (rd reply, ok bool, err error) {
-	ctx, cancel := s.Brief(r.Context())
-	defer cancel()
-	rd.spoken = true
-	if rd.Reading, err = s.AfterApproval(ctx, r.Caller, a); err != nil {
-		return rd, true, err
-	}
-	if rd.Again = again; !again || a.Status != "pending" {
-		rd.next = 1
-	}
-	n, err := s.Sessions.Number(ctx, r.Caller.Workspace.ID, a.ApprovalID)
-	rd.next += n
-	return rd, true, err
+// rest is what came after an approval. If the approval still waits and again is true, that is its
+// question.
+func (s *api) rest(r *server.Request, a session.Approval, again bool) (rd reply, err error) {
+	rd.Reading, err = s.AfterApproval(r.Context(), r.Caller, a)
+	rd.Again, rd.spoken = again, true
+	return rd, err
 }

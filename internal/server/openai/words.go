@@ -1,18 +1,13 @@
 package openai
 
 import (
-	"fmt"
-	"net/http"
-	"regexp"
-	"strconv"
 	"strings"
+	"unicode"
 
-	"github.com/parley-server/parley/internal/fault"
-	"github.com/parley-server/parley/internal/server"
-	"github.com/parley-server/parley/internal/store/ratelimit"
+	"github.com/parley-server/parley/internal/session"
 )
 
-// The words that a turn waits for or listens to.
+// The words by which a user controls a turn.
 const (
 	allow = "allow"
 	deny  = "deny"
@@ -20,102 +15,58 @@ const (
 	stop  = "cancel"
 )
 
-// word is a control word of a user to a turn; the zero value is none.
+// word is a command of the user to a turn; the zero value is none.
 type word struct {
 	kind   string
-	number int // of the answered question; 0: not given
+	code   session.Code // of an approval
+	coded  bool         // the word has a code
+	reason string       // of a denial
 }
 
-var spoken = regexp.MustCompile(`^(?:(allow|deny)(?: +([1-9][0-9]{0,5}))?|continue|cancel)$`)
+// punctuation is what may stand around a word or its code.
+const punctuation = ".,:;!?`'\"()[]{}<>*_"
 
-// heard returns the control word that a message is.
-func heard(text string) word {
-	text = strings.ToLower(strings.Trim(typed(text), " \t\r\n.!`'\""))
-	m := spoken.FindStringSubmatch(text)
-	switch {
-	case m == nil:
+// parseWord returns the word that a message is: `allow CODE`, `deny CODE [reason]`, `continue [CODE]` or
+// `cancel`. A message with the word alone, or with something else in place of the code, is a word
+// without a code. A longer message is none.
+func parseWord(text string) word {
+	first, rest := cutField(typed(text))
+	said := word{kind: strings.ToLower(first)}
+	switch said.kind {
+	case allow, deny, goOn:
+	case stop:
+		if rest == "" {
+			return said
+		}
 		return word{}
-	case m[1] == "":
-		return word{kind: text}
+	default:
+		return word{}
 	}
-	n, _ := strconv.Atoi(m[2])
-	return word{m[1], n}
+	code, behind := cutField(rest)
+	said.code, said.coded = session.ParseCode(code)
+	switch {
+	case !said.coded && (behind != "" || said.kind == goOn && code != ""):
+		return word{}
+	case said.kind == deny:
+		said.reason = behind
+	case behind != "" && said.kind == allow: // which might restrict what is allowed
+		said.code, said.coded = 0, false
+	case behind != "":
+		return word{}
+	}
+	return said
 }
 
-// reply is what a message is answered with.
-type reply struct {
-	server.Reading
-	spoken bool   // the message spoke to a turn
-	next   int    // number of the question that such a reading may come to
-	note   string // what stands before it
-	said   string // where it is not empty, that is all there is to say
-}
-
-// reply finds the rows to read: the rest of the turn that the message refers to, or the turn that
-// it starts.
-func (s *api) reply(w http.ResponseWriter, r *server.Request, q requestBody, raw []byte) (reply, error) {
-	said := heard(q.text)
-	if q.more { // the user's message is in the session already
-		said = word{kind: goOn}
+// cutField returns the first field of a text without punctuation, and the rest of the text.
+func cutField(text string) (field, rest string) {
+	text = strings.TrimSpace(text)
+	i := strings.IndexFunc(text, unicode.IsSpace)
+	if i < 0 {
+		i = len(text)
 	}
-	if said.kind != "" {
-		rd, ok, err := s.speak(r, q, said)
-		if ok && err == nil && said.kind == goOn {
-			err = rd.CheckReader(r.Caller)
-		}
-		if ok || err != nil {
-			return rd, err
-		}
+	rest = strings.TrimSpace(text[i:])
+	if strings.Trim(rest, punctuation) == "" {
+		rest = ""
 	}
-	if q.more && q.named() {
-		return reply{}, fault.Invalid(fault.Violation{Param: "/messages", Rule: "required",
-			Message: "The last message is the assistant's own, and nothing is in progress in this chat: there is nothing to answer. Send a message of the user."})
-	}
-	if n, _ := retries(r); n > 0 && q.named() { // in an unnamed chat an equal text may be another user's
-		rd, ok, err := s.RetriedTurn(w, r, q.Request, raw)
-		if ok || err != nil {
-			return reply{Reading: rd}, err
-		}
-	}
-	if err := s.CountRequest(r.Context(), w, r.Caller, ratelimit.Messages); err != nil {
-		return reply{}, err
-	}
-	rd, err := s.StartChatTurn(w, r, q.Request, raw)
-	return reply{Reading: rd}, err
-}
-
-// plainly puts all violations into the message of an error, because these clients show nothing
-// else.
-func plainly(do handler) handler {
-	return func(w http.ResponseWriter, r *server.Request) error {
-		err := r.Names.Told(do(w, r))
-		r.Names = nil // the message has the client's names from here on
-		f := fault.From(err)
-		if f == nil || len(f.Detail.Violations) < 2 {
-			return err
-		}
-		told := *f
-		var all []string
-		for _, v := range f.Detail.Violations {
-			all = append(all, v.Message)
-		}
-		if n := len(all) - 5; n > 0 {
-			all = append(all[:5], fmt.Sprintf("(and %d more)", n))
-		}
-		told.Message = strings.Join(all, " ")
-		return &told
-	}
-}
-
-// helped adds what to do about a turn that is in progress, for users who can only send messages.
-func helped(w http.ResponseWriter, err error) error {
-	f := fault.From(err)
-	if f == nil || f.Code != fault.TurnInProgress {
-		return err
-	}
-	unrepeated(w)
-	told := *f
-	told.Message = "This conversation is still busy with an earlier message, and this one was not taken. " +
-		"Send `continue` to read on, `cancel` to end it, or, where it has asked, `allow` or `deny`."
-	return &told
+	return strings.Trim(text[:i], punctuation), rest
 }

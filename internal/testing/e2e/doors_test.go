@@ -52,7 +52,7 @@ func TestOneTurnThroughEveryDoor(t *testing.T) {
 	}
 	command, _ := json.Marshal("@say I save it.\n@call wiki_write {\"page\":\"trip\",\"content\":\"Trains first.\"}\n@say The end.")
 	text := w.tell(t, "POST", first.url+"/openai/v1/chat/completions", `{"model":"w","messages":[{"role":"user","content":`+string(command)+`}]}`, "X-Session-Id", "trip")
-	if err := json.Unmarshal([]byte(text), &begun); err != nil || !strings.Contains(begun.Choices[0].Message.Content, "Reply `allow` or `deny`") {
+	if err := json.Unmarshal([]byte(text), &begun); err != nil || !strings.Contains(begun.Choices[0].Message.Content, "Reply `allow ") {
 		t.Fatalf("%s, %v", text, err)
 	}
 	turn := strings.TrimPrefix(begun.ID, "chatcmpl-")
@@ -84,7 +84,7 @@ func TestOneTurnThroughEveryDoor(t *testing.T) {
 	}
 	own := func() string { return w.tell(t, "GET", base+"/approvals", "") }
 	for door, shown := range map[string][2]string{
-		"Chat Completions": {w.tell(t, "POST", s.url+"/v1/chat/completions", `{"model":"w","messages":[{"role":"user","content":"continue"}]}`, "X-Session-Id", "trip"), "Reply `allow` or `deny`"},
+		"Chat Completions": {w.tell(t, "POST", s.url+"/v1/chat/completions", `{"model":"w","messages":[{"role":"user","content":"continue"}]}`, "X-Session-Id", "trip"), "Reply `allow "},
 		"MCP":              {tool("list_pending"), `"tool":"wiki_write"`},
 		"A2A":              {task(), `"state":"TASK_STATE_INPUT_REQUIRED"`},
 		"the AI SDK":       {w.tell(t, "GET", base+"/ui/chat/trip/stream", ""), `"type":"tool-approval-request"`},

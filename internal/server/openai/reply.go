@@ -1,0 +1,85 @@
+package openai
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/parley-server/parley/internal/fault"
+	"github.com/parley-server/parley/internal/server"
+	"github.com/parley-server/parley/internal/store/ratelimit"
+)
+
+// reply is what a message is answered with.
+type reply struct {
+	server.Reading
+	spoken bool   // the message spoke to a turn
+	note   string // what stands before it
+	said   string // where it is not empty, that is all there is to say
+}
+
+// reply finds the rows to read: the rest of the turn that the message refers to, or the turn that
+// it starts.
+func (s *api) reply(w http.ResponseWriter, r *server.Request, q requestBody, raw []byte) (reply, error) {
+	said := parseWord(q.text)
+	if q.more { // the user's message is in the session already
+		said = word{kind: goOn}
+	}
+	if said.kind != "" {
+		rd, ok, err := s.speak(r, q, said)
+		if ok || err != nil {
+			return rd, err
+		}
+	}
+	if q.more && q.named() {
+		return reply{}, fault.Invalid(fault.Violation{Param: "/messages", Rule: "required",
+			Message: "The last message is the assistant's own, and nothing is in progress in this chat: there is nothing to answer. Send a message of the user."})
+	}
+	if n, _ := retries(r); n > 0 && q.named() { // in an unnamed chat an equal text may be another user's
+		rd, ok, err := s.RetriedTurn(w, r, q.Request, raw)
+		if ok || err != nil {
+			return reply{Reading: rd}, err
+		}
+	}
+	if err := s.CountRequest(r.Context(), w, r.Caller, ratelimit.Messages); err != nil {
+		return reply{}, err
+	}
+	rd, err := s.StartChatTurn(w, r, q.Request, raw)
+	return reply{Reading: rd}, err
+}
+
+// plainly puts all violations into the message of an error, because these clients show nothing
+// else.
+func plainly(do handler) handler {
+	return func(w http.ResponseWriter, r *server.Request) error {
+		err := r.Names.Told(do(w, r))
+		r.Names = nil // the message has the client's names from here on
+		f := fault.From(err)
+		if f == nil || len(f.Detail.Violations) < 2 {
+			return err
+		}
+		told := *f
+		var all []string
+		for _, v := range f.Detail.Violations {
+			all = append(all, v.Message)
+		}
+		if n := len(all) - 5; n > 0 {
+			all = append(all[:5], fmt.Sprintf("(and %d more)", n))
+		}
+		told.Message = strings.Join(all, " ")
+		return &told
+	}
+}
+
+// helped adds what to do about a turn that is in progress, for users who can only send messages.
+func helped(w http.ResponseWriter, err error) error {
+	f := fault.From(err)
+	if f == nil || f.Code != fault.TurnInProgress {
+		return err
+	}
+	unrepeated(w)
+	told := *f
+	told.Message = "This conversation is still busy with an earlier message, and this one was not taken. " +
+		"Send `continue` to read on, `cancel` to end it, or, where it has asked, `allow` or `deny` with the code of its question."
+	return &told
+}
