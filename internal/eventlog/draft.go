@@ -66,7 +66,8 @@ func (d *Draft) Record(ctx context.Context, turn uuid.UUID, bodies []event.Body)
 		if err != nil {
 			return nil, Rows{}, err
 		}
-		evs[i] = event.Event{Seq: rows.Seqs[i], Ord: rows.Ord + int64(i) + 1, Session: d.Session, Turn: turn, At: d.At, Kind: b.Kind(), Data: data}
+		evs[i] = event.Event{Seq: rows.Seqs[i], Ord: rows.Ord + int64(i) + 1, Session: d.Session, Turn: turn,
+			At: d.At, Kind: b.Kind(), Data: data}
 		rows.Kinds = append(rows.Kinds, string(b.Kind()))
 		rows.Datas = append(rows.Datas, string(data))
 	}

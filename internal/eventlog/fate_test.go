@@ -82,7 +82,8 @@ func newLane(t *testing.T, w *sessiontest.World, control *sessiontest.Replica) *
 	}
 	l := &lane{w: w, control: control, proxy: proxy}
 	l.watch()
-	l.store = sessiontest.NewReplica(dbtest.Pool(t, dsn), eventlog.Options{Listen: direct, AppendTimeout: 300 * time.Millisecond, Appenders: 1}, session.Options{})
+	events := eventlog.Options{Listen: direct, AppendTimeout: 300 * time.Millisecond, Appenders: 1}
+	l.store = sessiontest.NewReplica(dbtest.Pool(t, dsn), events, session.Options{})
 	t.Cleanup(func() { proxy.Cut() }) // else pgx waits for connections that are frozen
 	l.store.Start(t)
 	l.other, _ = w.Begin(t, control, "another conversation")

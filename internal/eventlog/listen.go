@@ -69,7 +69,8 @@ type listener struct {
 }
 
 func newListener(l *Log) *listener {
-	return &listener{log: l, outage: outage.New(l.opt.Log, "listen to the other replicas"), watches: make(map[uuid.UUID]map[chan struct{}]struct{})}
+	return &listener{log: l, outage: outage.New(l.opt.Log, "listen to the other replicas"),
+		watches: make(map[uuid.UUID]map[chan struct{}]struct{})}
 }
 
 // Listening reports whether the connection for notifications of other replicas works: it is open and has

@@ -79,7 +79,8 @@ func (l *Log) Hint(topic, payload string) {
 }
 
 func newNotifier(l *Log) *notifier {
-	return &notifier{log: l, outage: outage.New(l.opt.Log, "notify the other replicas"), pending: make(map[uuid.UUID]struct{}), hints: make(map[hint]struct{}), wake: make(chan struct{}, 1)}
+	return &notifier{log: l, outage: outage.New(l.opt.Log, "notify the other replicas"),
+		pending: make(map[uuid.UUID]struct{}), hints: make(map[hint]struct{}), wake: make(chan struct{}, 1)}
 }
 
 func (n *notifier) add(id uuid.UUID) {

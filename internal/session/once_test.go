@@ -13,14 +13,13 @@ import (
 	"github.com/parley-server/parley/internal/eventlog"
 	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/session"
-	"github.com/parley-server/parley/internal/testing/dbtest"
 	"github.com/parley-server/parley/internal/testing/sessiontest"
 )
 
 func TestAnIdempotentRequestRunsOnceAndIsAnsweredAlike(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	stores := []*sessiontest.Replica{sessiontest.NewReplica(dbtest.Pool(t, w.DSN), eventlog.Options{}, session.Options{}), sessiontest.NewReplica(dbtest.Pool(t, w.DSN), eventlog.Options{}, session.Options{})}
+	stores := []*sessiontest.Replica{w.Still(t), w.Still(t)}
 	o := session.Once{Workspace: w.Workspace.ID, Route: "cancelTurn", Key: "k", Hash: []byte("hash")}
 	var runs, first atomic.Int64
 	var wg sync.WaitGroup

@@ -61,7 +61,8 @@ func New(pool *pgxpool.Pool, events *eventlog.Log, opt Options) *Store {
 	if opt.Audit == 0 {
 		opt.Audit = 400 * 24 * time.Hour
 	}
-	s := &Store{pool: pool, events: events, q: db.New(replan.Pool{Pool: pool}), lists: db.New(replan.Fresh{Pool: pool}), opt: opt, log: opt.Log,
+	s := &Store{pool: pool, events: events, q: db.New(replan.Pool{Pool: pool}), lists: db.New(replan.Fresh{Pool: pool}),
+		opt: opt, log: opt.Log,
 		once: make(chan struct{}, onceAbreast(pool.Config().MaxConns))}
 	s.begins.commit, s.ends.commit = s.begin, s.complete
 	return s

@@ -124,7 +124,8 @@ func (tx *Tx) lock(ctx context.Context, l locking) error {
 			return fmt.Errorf("lock session: %w", err)
 		}
 		tx.Session, tx.fence = row.Session, row.Fence
-		tx.log = eventlog.Draft{Tx: tx.Tx, Session: row.Session.ID, At: row.Now, Seq: row.Session.LastSeq, Ord: row.Session.LastOrd, Free: row.Seqs}
+		tx.log = eventlog.Draft{Tx: tx.Tx, Session: row.Session.ID, At: row.Now,
+			Seq: row.Session.LastSeq, Ord: row.Session.LastOrd, Free: row.Seqs}
 		tx.active, tx.linedUp = row.Active, row.LinedUp > 0
 		return nil
 	}
@@ -166,7 +167,8 @@ func (tx *Tx) save(ctx context.Context) error {
 	}
 	tx.unsaved = false
 	row := &tx.Session
-	return tx.later.SessionSave(ctx, db.SessionSaveParams{ID: row.ID, Epoch: row.Epoch, LastSeq: tx.log.Seq, LastOrd: tx.log.Ord, TurnID: row.TurnID})
+	return tx.later.SessionSave(ctx, db.SessionSaveParams{ID: row.ID, Epoch: row.Epoch,
+		LastSeq: tx.log.Seq, LastOrd: tx.log.Ord, TurnID: row.TurnID})
 }
 
 // Head is the seq of the session's newest event, those of this change among them.
