@@ -538,6 +538,31 @@ func (q *Queries) FilesCount(ctx context.Context, turnID uuid.UUID) (int64, erro
 	return count, err
 }
 
+const filesDeleteAll = `-- name: FilesDeleteAll :many
+DELETE FROM files WHERE workspace_id = $1 RETURNING upload_id
+`
+
+// FilesDeleteAll removes the files of a workspace, and returns where their bytes are.
+func (q *Queries) FilesDeleteAll(ctx context.Context, workspaceID uuid.UUID) ([]*uuid.UUID, error) {
+	rows, err := q.db.Query(ctx, filesDeleteAll, workspaceID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []*uuid.UUID
+	for rows.Next() {
+		var upload_id *uuid.UUID
+		if err := rows.Scan(&upload_id); err != nil {
+			return nil, err
+		}
+		items = append(items, upload_id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const filesErase = `-- name: FilesErase :exec
 DELETE FROM files WHERE workspace_id = $1 AND id = ANY($2::uuid[])
 `

@@ -161,6 +161,31 @@ func (q *Queries) SessionPast(ctx context.Context, iD uuid.UUID, auditSeconds fl
 	return result.RowsAffected(), nil
 }
 
+const sessionsOf = `-- name: SessionsOf :many
+SELECT id FROM sessions WHERE workspace_id = $1 LIMIT 100
+`
+
+// SessionsOf lists some sessions of a workspace.
+func (q *Queries) SessionsOf(ctx context.Context, workspaceID uuid.UUID) ([]uuid.UUID, error) {
+	rows, err := q.db.Query(ctx, sessionsOf, workspaceID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []uuid.UUID
+	for rows.Next() {
+		var id uuid.UUID
+		if err := rows.Scan(&id); err != nil {
+			return nil, err
+		}
+		items = append(items, id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const sessionsPast = `-- name: SessionsPast :many
 SELECT p.id, p.workspace_id FROM workspaces w CROSS JOIN LATERAL (
     SELECT s.id, s.workspace_id FROM sessions s

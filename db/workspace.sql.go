@@ -124,6 +124,19 @@ func (q *Queries) WorkspaceBySlug(ctx context.Context, slug string) (Workspace, 
 	return i, err
 }
 
+const workspaceDelete = `-- name: WorkspaceDelete :execrows
+DELETE FROM workspaces WHERE id = $1
+`
+
+// WorkspaceDelete removes a workspace, and with it all rows that belong to it.
+func (q *Queries) WorkspaceDelete(ctx context.Context, id uuid.UUID) (int64, error) {
+	result, err := q.db.Exec(ctx, workspaceDelete, id)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
 const workspaceInsert = `-- name: WorkspaceInsert :one
 INSERT INTO workspaces (id, slug, name, instructions, model) VALUES ($1, $2, $3, $4, $5)
 ON CONFLICT (slug) DO NOTHING

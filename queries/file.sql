@@ -184,6 +184,10 @@ DELETE FROM turn_files f USING turns t WHERE f.workspace_id = $1 AND t.session_i
 -- name: UploadsDrop :exec
 DELETE FROM file_uploads WHERE id = ANY(sqlc.arg(ids)::uuid[]);
 
+-- name: FilesDeleteAll :many
+-- FilesDeleteAll removes the files of a workspace, and returns where their bytes are.
+DELETE FROM files WHERE workspace_id = $1 RETURNING upload_id;
+
 -- name: FilesPurge :exec
 -- FilesPurge forgets the tickets that came to nothing: unused after a day, rejected
 -- after a week.

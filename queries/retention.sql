@@ -55,6 +55,10 @@ FOR UPDATE;
 -- SessionForget removes a session, and with it all rows that belong to it.
 DELETE FROM sessions WHERE id = $1;
 
+-- name: SessionsOf :many
+-- SessionsOf lists some sessions of a workspace.
+SELECT id FROM sessions WHERE workspace_id = $1 LIMIT 100;
+
 -- name: MessagesErase :exec
 UPDATE messages SET content = NULL, label = NULL, skill = NULL, named = NULL, failure = NULL, structured_result = NULL, attachments = NULL, tool_calls = '[]', refs = '[]'
 WHERE session_id = $1;

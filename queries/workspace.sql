@@ -41,3 +41,7 @@ FROM workspaces w LEFT JOIN workspace_storage s ON s.workspace_id = w.id WHERE w
 -- name: StorageAll :many
 -- StorageAll is what each workspace has stored, in bytes.
 SELECT * FROM workspace_storage;
+
+-- name: WorkspaceDelete :execrows
+-- WorkspaceDelete removes a workspace, and with it all rows that belong to it.
+DELETE FROM workspaces WHERE id = $1;

@@ -7,6 +7,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/parley-server/parley/internal/devdb"
@@ -34,11 +35,12 @@ type Stores struct {
 	Wiki        *wiki.Store
 	Skills      *skill.Store
 	Permissions *permission.Store
-	Secrets     *vault.Store    // without master keys: it lists and removes; see OpenVault
-	Callbacks   *callback.Store // without master keys; see OpenCallbacks
-	Sessions    *session.Store  // with the retention of the settings
-	Folders     *workdir.Store  // the files of sessions' agents
-	Runner      *toolenv.Runner // for its records; it runs nothing
+	Secrets     *vault.Store     // without master keys: it lists and removes; see OpenVault
+	Callbacks   *callback.Store  // without master keys; see OpenCallbacks
+	Sessions    *session.Store   // with the retention of the settings
+	Files       *filestore.Store // without master keys: it erases
+	Folders     *workdir.Store   // the files of sessions' agents
+	Runner      *toolenv.Runner  // for its records; it runs nothing
 
 	pool  *pgxpool.Pool
 	guard *egress.Guard
@@ -77,8 +79,9 @@ func OpenStores(ctx context.Context, cfg Config, dir string) (_ *Stores, err err
 	s.Skills, s.Permissions = skill.New(s.pool), permission.New(s.pool)
 	s.Secrets, s.Callbacks = vault.New(s.pool, nil), callback.NewStore(s.pool, nil, s.guard)
 	s.Folders, s.Runner = workdir.New(s.pool, workdir.Options{}), toolenv.New(toolenv.Config{Pool: s.pool})
+	s.Files = filestore.New(s.pool, nil, filestore.Options{})
 	kept := cfg.retention()
-	kept.Erase = []session.Eraser{filestore.New(s.pool, nil, filestore.Options{}).Erase, s.Callbacks.Erase, s.Folders.Erase, s.Runner.Erase}
+	kept.Erase = []session.Eraser{s.Files.Erase, s.Callbacks.Erase, s.Folders.Erase, s.Runner.Erase}
 	s.Sessions = session.New(s.pool, eventlog.New(s.pool, eventlog.Options{}), kept)
 	return s, nil
 }
@@ -98,6 +101,28 @@ func (s *Stores) OpenCallbacks(ctx context.Context) (*callback.Store, error) {
 		return nil, err
 	}
 	return callback.NewStore(s.pool, v.Keyring(), s.guard), nil
+}
+
+// DeleteWorkspace removes a workspace with all that it has, in this order: its keys, so that no client
+// starts a turn; its sessions, whose running turns are canceled; its files; the rest. It can be
+// repeated after an error.
+func (s *Stores) DeleteWorkspace(ctx context.Context, id uuid.UUID, by string) (sessions, canceled int, err error) {
+	keys, err := s.Keys.List(ctx, id)
+	if err != nil {
+		return 0, 0, err
+	}
+	for _, k := range keys {
+		if err := s.Keys.Revoke(ctx, id, k.ID); err != nil && !errors.Is(err, apikey.ErrNotFound) {
+			return 0, 0, err
+		}
+	}
+	if sessions, canceled, err = s.Sessions.EraseAll(ctx, id, by); err != nil {
+		return sessions, canceled, err
+	}
+	if err := s.Files.DeleteAll(ctx, id); err != nil {
+		return sessions, canceled, err
+	}
+	return sessions, canceled, s.Workspaces.Delete(ctx, id)
 }
 
 // Close closes the connections, and stops the development database if no server uses it.

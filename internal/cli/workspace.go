@@ -23,7 +23,7 @@ func (c *command) workspace() *cobra.Command {
   parley workspace list`,
 		RunE: group, Args: cobra.ArbitraryArgs,
 	}
-	cmd.AddCommand(c.workspaceCreate(), c.workspaceShow(), c.workspaceUpdate(), c.workspaceList())
+	cmd.AddCommand(c.workspaceCreate(), c.workspaceShow(), c.workspaceUpdate(), c.workspaceList(), c.workspaceDelete())
 	return cmd
 }
 
@@ -203,6 +203,41 @@ func given[T any](cmd *cobra.Command, flag string, to **T, value *T) {
 	if cmd.Flags().Changed(flag) {
 		*to = value
 	}
+}
+
+func (c *command) workspaceDelete() *cobra.Command {
+	var yes bool
+	cmd := &cobra.Command{
+		Use:   "delete NAME",
+		Short: "delete a workspace with its sessions, files and keys permanently",
+		Example: `  parley workspace delete sales
+  parley workspace delete sales --yes      without asking`,
+		Long: `Deletes a workspace directly in the database, so it needs no running server. Its keys are
+revoked, running turns are canceled, and its sessions, files, documents, skills, secrets, rules and
+callbacks are deleted. The log keeps the kinds and times of events, without content, until
+the audit retention ends. After an error, run the command again.`,
+		Args: exactly("NAME"),
+		RunE: c.onDatabase(func(ctx context.Context, a *admin, args []string) error {
+			w, err := a.Workspaces.Find(ctx, args[0])
+			if err != nil {
+				return err
+			}
+			if err := c.confirmed(yes, fmt.Sprintf("Delete the workspace %s (%q) with all its sessions, files and keys permanently?", w.Slug, w.Name), "Nothing was deleted."); err != nil {
+				return err
+			}
+			sessions, canceled, err := a.DeleteWorkspace(ctx, w.ID, c.actor())
+			if err != nil {
+				return err
+			}
+			if canceled > 0 {
+				fmt.Fprintf(c.Stderr, "Canceled %d %s.\n", canceled, plural(canceled, "turn", "turns"))
+			}
+			fmt.Fprintf(c.Stderr, "Deleted the workspace %s and its %d %s.\n", w.Slug, sessions, plural(sessions, "session", "sessions"))
+			return nil
+		}),
+	}
+	yesFlag(cmd, &yes)
+	return cmd
 }
 
 func (c *command) workspaceList() *cobra.Command {

@@ -38,6 +38,27 @@ func (s *Store) Erase(ctx context.Context, id uuid.UUID, by string) (e Erasure, 
 	return e, err
 }
 
+// EraseAll erases every session of a workspace and removes its rows, one session in a transaction. Of
+// a workspace that is in use it erases those that there are; call it when its keys are revoked.
+func (s *Store) EraseAll(ctx context.Context, workspace uuid.UUID, by string) (sessions, canceled int, err error) {
+	for {
+		ids, err := s.q.SessionsOf(ctx, workspace)
+		if err != nil || len(ids) == 0 {
+			return sessions, canceled, err
+		}
+		for _, id := range ids {
+			e, err := s.Erase(ctx, id, by)
+			if err != nil {
+				return sessions, canceled, err
+			}
+			if err := s.q.SessionForget(ctx, id); err != nil {
+				return sessions, canceled, fmt.Errorf("remove an erased session: %w", err)
+			}
+			sessions, canceled = sessions+1, canceled+e.Canceled
+		}
+	}
+}
+
 // eraseWait is how long an erasure waits for a lock.
 const eraseWait = 10 * time.Second
 

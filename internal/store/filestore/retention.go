@@ -100,3 +100,25 @@ func (s *Store) Erase(ctx context.Context, tx pgx.Tx, workspace, session uuid.UU
 	}
 	return nil
 }
+
+// DeleteAll removes the files of a workspace with their bytes.
+func (s *Store) DeleteAll(ctx context.Context, workspace uuid.UUID) error {
+	err := replan.InTx(ctx, s.pool, func(tx pgx.Tx) error {
+		q := s.q.WithTx(tx)
+		rows, err := q.FilesDeleteAll(ctx, workspace)
+		if err != nil {
+			return err
+		}
+		var uploads []uuid.UUID
+		for _, id := range rows {
+			if id != nil {
+				uploads = append(uploads, *id)
+			}
+		}
+		return q.UploadsDrop(ctx, uploads)
+	})
+	if err != nil {
+		return fmt.Errorf("delete the files of a workspace: %w", err)
+	}
+	return nil
+}

@@ -145,6 +145,15 @@ func (s *Store) Update(ctx context.Context, id uuid.UUID, c Change) (Workspace, 
 	return w, nil
 }
 
+// Delete removes a workspace with every row that belongs to it. Its sessions and files are removed
+// first, by their owners: see app.Stores.DeleteWorkspace.
+func (s *Store) Delete(ctx context.Context, id uuid.UUID) error {
+	if _, err := s.q.WorkspaceDelete(ctx, id); err != nil {
+		return fmt.Errorf("delete workspace: %w", err)
+	}
+	return nil
+}
+
 // List returns every workspace, by slug.
 func (s *Store) List(ctx context.Context) ([]Workspace, error) {
 	rows, err := s.q.WorkspacesList(ctx)
