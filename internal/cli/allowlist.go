@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strconv"
 	"time"
@@ -75,7 +74,6 @@ func (c *command) allowlistList() *cobra.Command {
 	}
 	workspaceFlag(cmd)
 	cmd.Flags().BoolVar(&all, "all", false, "show revoked patterns too")
-	c.jsonFlag(cmd)
 	return cmd
 }
 
@@ -93,8 +91,7 @@ func (c *command) allowlistAdd() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			fmt.Fprintf(c.Stderr, "The allow-list has %s.\n", pattern)
-			return nil
+			return c.done(object{"pattern": pattern}, "The allow-list has %s.", pattern)
 		}),
 	}
 	workspaceFlag(cmd)
@@ -118,8 +115,7 @@ func (c *command) allowlistRevoke() *cobra.Command {
 			if !revoked {
 				return &problem{Exit: exitUsage, Code: "REFUSED", What: "The allow-list has no such entry in force.", Do: "See parley allowlist list."}
 			}
-			fmt.Fprintf(c.Stderr, "Revoked %s.\n", args[0])
-			return nil
+			return c.done(object{"allowlist_id": args[0]}, "Revoked %s.", args[0])
 		}),
 	}
 	workspaceFlag(cmd)

@@ -103,7 +103,7 @@ func (c *command) approvalsShow() *cobra.Command {
 				return err
 			}
 			if c.json {
-				return printJSON(c.Stdout, map[string]any{"data": a.Raw})
+				return c.data(a.Raw)
 			}
 			ask := asked(a)
 			status := a.Status
@@ -130,7 +130,6 @@ func (c *command) approvalsShow() *cobra.Command {
 		}),
 	}
 	remoteFlags(cmd)
-	c.jsonFlag(cmd)
 	return cmd
 }
 
@@ -187,6 +186,5 @@ func (c *command) told(d client.Decided, err error) error {
 	if d.Pattern != "" {
 		what += ", and from now on " + plainLine(d.Pattern)
 	}
-	fmt.Fprintf(c.Stderr, "%s%s. %s%s\n", was, what, next, d.SessionID)
-	return nil
+	return c.done(d, "%s%s. %s%s", was, what, next, d.SessionID)
 }

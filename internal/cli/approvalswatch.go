@@ -34,7 +34,6 @@ answered; without one it is a line of its own on stdout.`,
 	}
 	remoteFlags(cmd)
 	c.actorFlag(cmd)
-	c.jsonFlag(cmd)
 	return cmd
 }
 

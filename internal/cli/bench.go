@@ -8,6 +8,7 @@ func movedBench() *cobra.Command {
 		Use:                "bench",
 		Short:              "use the program parley-bench",
 		Example:            "  bin/parley-bench --quick",
+		Annotations:        map[string]string{ownOutput: "it prints an error"},
 		Hidden:             true,
 		DisableFlagParsing: true,
 		RunE: func(*cobra.Command, []string) error {

@@ -107,7 +107,6 @@ func (c *command) callbacksShow() *cobra.Command {
 		}),
 	}
 	remoteFlags(cmd)
-	c.jsonFlag(cmd)
 	return cmd
 }
 
@@ -127,8 +126,7 @@ func (c *command) callbacksRedeliver() *cobra.Command {
 				return &problem{Exit: exitFailed, Code: "NOTHING_TO_DELIVER", What: "There is nothing to deliver.", Why: "The turn of this callback still runs.",
 					Do: "See parley callbacks show " + args[0] + "."}
 			}
-			fmt.Fprintf(c.Stderr, "It is sent once more, with the webhook-id %s.\n", plainLine(r.WebhookID))
-			return nil
+			return c.done(r, "It is sent once more, with the webhook-id %s.", plainLine(r.WebhookID))
 		}),
 	}
 	remoteFlags(cmd)

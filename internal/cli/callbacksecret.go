@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/parley-server/parley/internal/store/callback"
@@ -37,9 +36,7 @@ so that receivers can change over one after the other.`,
 				if err != nil {
 					return err
 				}
-				fmt.Fprintln(c.Stdout, secret)
-				fmt.Fprintln(c.Stderr, "It is not shown again: keep it now.")
-				return nil
+				return c.once(secret, object{"secret": secret}, "This secret signs the callbacks of %s.", a.Workspace.Slug)
 			}
 			stay, err := duration(overlap)
 			if err != nil {
@@ -52,13 +49,11 @@ so that receivers can change over one after the other.`,
 			if err != nil {
 				return err
 			}
-			fmt.Fprintln(c.Stdout, secret)
 			end := "ends now"
 			if *stay > 0 {
 				end = "signs beside it for another " + stay.String()
 			}
-			fmt.Fprintf(c.Stderr, "Made a new signing secret; the old one %s.\nIt is not shown again: keep it now.\n", end)
-			return nil
+			return c.once(secret, object{"secret": secret}, "Created a new signing secret; the old one %s.", end)
 		}),
 	}
 	workspaceFlag(cmd)

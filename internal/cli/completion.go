@@ -19,6 +19,7 @@ func initCompletion(root *cobra.Command) {
 	cmd.Example = "  parley completion bash > /etc/bash_completion.d/parley\n  parley completion zsh > \"${fpath[1]}/_parley\""
 	cmd.Args, cmd.RunE = cobra.ArbitraryArgs, group
 	for _, shell := range cmd.Commands() {
+		shell.Annotations = map[string]string{ownOutput: "a script"}
 		shell.Short = "print the completion script for " + shell.Name()
 		shell.Example = fmt.Sprintf("  parley completion %[1]s\n  parley completion %[1]s --no-descriptions", shell.Name())
 	}

@@ -43,7 +43,7 @@ func (c *command) egressList() *cobra.Command {
 				return err
 			}
 			if c.json {
-				return printJSON(c.Stdout, map[string]any{"data": policyShown{p.Public, append([]string{}, p.Hosts...)}})
+				return c.data(policyShown{p.Public, append([]string{}, p.Hosts...)})
 			}
 			if p.Public {
 				fmt.Fprintln(c.Stderr, "Every public host can be reached: parley egress public off leaves those below.")
@@ -53,7 +53,6 @@ func (c *command) egressList() *cobra.Command {
 		}),
 	}
 	workspaceFlag(cmd)
-	c.jsonFlag(cmd)
 	return cmd
 }
 
@@ -68,10 +67,10 @@ func (c *command) egressAllow() *cobra.Command {
 		Args: exactly("HOST"),
 		RunE: c.inWorkspace(func(ctx context.Context, a *admin, args []string) error {
 			host, err := a.Runner.Allow(ctx, a.Workspace.ID, args[0])
-			if err == nil {
-				fmt.Fprintf(c.Stderr, "Tools may reach %s.\n", host)
+			if err != nil {
+				return err
 			}
-			return err
+			return c.done(object{"host": host}, "Tools may reach %s.", host)
 		}),
 	}
 	workspaceFlag(cmd)
@@ -93,8 +92,7 @@ func (c *command) egressRemove() *cobra.Command {
 			if !removed {
 				return &problem{Exit: exitUsage, Code: "REFUSED", What: "The list has no such host.", Do: "See parley egress list."}
 			}
-			fmt.Fprintf(c.Stderr, "Removed %s.\n", args[0])
-			return nil
+			return c.done(object{"host": args[0]}, "Removed %s.", args[0])
 		}),
 	}
 	workspaceFlag(cmd)
@@ -113,8 +111,8 @@ func (c *command) egressPublic() *cobra.Command {
 			if err := a.Runner.SetPublic(ctx, a.Workspace.ID, args[0] == "on"); err != nil {
 				return err
 			}
-			fmt.Fprintln(c.Stderr, map[string]string{"on": "Tools may reach every public host.", "off": "Tools may reach the hosts on the list alone."}[args[0]])
-			return nil
+			reach := map[string]string{"on": "every public host", "off": "only the hosts on the list"}[args[0]]
+			return c.done(object{"public": args[0] == "on"}, "Tools may reach %s.", reach)
 		}),
 	}
 	workspaceFlag(cmd)
@@ -193,6 +191,5 @@ func (c *command) egressLog() *cobra.Command {
 	workspaceFlag(cmd)
 	cmd.Flags().StringVar(&session, "session", "", "only those of this session")
 	cmd.Flags().IntVar(&limit, "limit", 50, "how many, 1 to 1000")
-	c.jsonFlag(cmd)
 	return cmd
 }

@@ -29,7 +29,8 @@ func (c *command) sessionsExport() *cobra.Command {
 message or an event on each line, in the order they happened: an event is
 {"event", "id", "data"} as in a stream, a message {"message": …}. Where a turn is in progress,
 jsonl and json wait for its end.`,
-		Args: exactly("SESSION"),
+		Annotations: map[string]string{ownOutput: "--format json"},
+		Args:        exactly("SESSION"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !slices.Contains(formats, format) {
 				return usage(cmd, fmt.Sprintf("There is no format %q.", format), "--format takes "+strings.Join(formats, ", ")+".")

@@ -58,14 +58,13 @@ func (c *command) filesUp() *cobra.Command {
 				}
 			}
 			if c.json {
-				return printJSON(c.Stdout, map[string]any{"data": sent})
+				return c.data(sent)
 			}
 			return nil
 		}),
 	}
 	remoteFlags(cmd)
 	cmd.Flags().StringVar(&mime, "mime", "", "what they are, such as text/csv; found out where it is not given")
-	c.jsonFlag(cmd)
 	return cmd
 }
 
@@ -152,6 +151,7 @@ func (c *command) saveFiles(ctx context.Context, remote *client.Client, list []c
 		return unwritable(err)
 	}
 	defer root.Close()
+	saved := make([]object, 0, len(list))
 	for _, d := range list {
 		f, err := create(root, filestore.Name(d.Filename)) // the server has cleaned it; this is our own disk
 		if err != nil {
@@ -163,7 +163,13 @@ func (c *command) saveFiles(ctx context.Context, remote *client.Client, list []c
 			_ = root.Remove(name)
 			return err
 		}
-		fmt.Fprintln(c.Stdout, filepath.Join(dir, name))
+		saved = append(saved, object{"path": filepath.Join(dir, name)})
+		if !c.json {
+			fmt.Fprintln(c.Stdout, filepath.Join(dir, name))
+		}
+	}
+	if c.json {
+		return c.data(saved)
 	}
 	return nil
 }

@@ -38,7 +38,7 @@ The requests are the same that a public receiver gets, signed with a secret of t
 that of --print-secret, which belongs to the API key and stays the same. Push notifications
 of A2A are application/json here, and have neither X-A2A-Notification-Token nor Authorization:
 the server shows what they hold to nobody. Let your receiver trust the signature instead.`,
-		Args: nothing,
+		Args: nothing, Annotations: map[string]string{ownOutput: "a line for each forwarded callback"},
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			target, err := c.target(cmd)
 			if err != nil {

@@ -37,6 +37,7 @@ More help:{{range .Commands}}{{if .IsAdditionalHelpTopicCommand}}
 func (c *command) polish(cmd *cobra.Command) {
 	cmd.SetHelpTemplate(help)
 	cmd.SetFlagErrorFunc(unknownFlag)
+	c.jsonFlag(cmd)
 	for _, sub := range cmd.Commands() {
 		c.polish(sub)
 	}
@@ -72,7 +73,7 @@ func helpCommand() *cobra.Command {
 		Short: "show help for a command",
 		Example: `  parley help send
   parley help exit-codes`,
-		Args: cobra.ArbitraryArgs,
+		Args: cobra.ArbitraryArgs, Annotations: map[string]string{ownOutput: "help is text"},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			at := cmd.Root()
 		words:

@@ -25,7 +25,7 @@ func fileFlag(cmd *cobra.Command, file *string) {
 // see it.
 func (c *command) hiddenInput(ctx context.Context, prompt, file string) (vault.Value, error) {
 	if file != "" {
-		f, err := os.Open(file)
+		f, err := os.Open(c.path(file))
 		if err != nil {
 			return vault.Value{}, &problem{Exit: exitUsage, Code: "USAGE", What: "Cannot read the value.", Why: err.Error() + "."}
 		}

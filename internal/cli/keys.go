@@ -52,10 +52,8 @@ func (c *command) keysCreate() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			fmt.Fprintln(c.Stdout, text)
-			fmt.Fprintf(c.Stderr, "Made the key %s %q for %s with %s; it expires: %s.\nIt is not shown again: keep it now.\n",
+			return c.once(text, newKey{key, text}, "Created the key %s %q for %s with %s; it expires: %s.",
 				key.ID, key.Name, a.Workspace.Slug, key.Scopes.Names(), day(key.ExpiresAt))
-			return nil
 		}),
 	}
 	workspaceFlag(cmd)
@@ -63,6 +61,12 @@ func (c *command) keysCreate() *cobra.Command {
 	cmd.Flags().StringSliceVar(&scopes, "scope", []string{"chat", "sessions:read"}, "a right of the key, may be repeated; all means every one")
 	cmd.Flags().StringVar(&expires, "expires", "90d", "how long it lives, such as 12h, 90d or 2w; or never")
 	return cmd
+}
+
+// newKey is a key in --json, with its text.
+type newKey struct {
+	apikey.Key
+	Text string `json:"key"`
 }
 
 func (c *command) keysList() *cobra.Command {
@@ -86,7 +90,6 @@ func (c *command) keysList() *cobra.Command {
 		}),
 	}
 	workspaceFlag(cmd)
-	c.jsonFlag(cmd)
 	return cmd
 }
 
@@ -128,13 +131,11 @@ func (c *command) keysRotate() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			fmt.Fprintln(c.Stdout, text)
 			end := "ends now"
 			if *stay > 0 {
 				end = "works for another " + stay.String()
 			}
-			fmt.Fprintf(c.Stderr, "Made the key %s in place of %s, which %s.\nIt is not shown again: keep it now.\n", key.ID, keyID(args[0]), end)
-			return nil
+			return c.once(text, newKey{key, text}, "Created the key %s in place of %s, which %s.", key.ID, keyID(args[0]), end)
 		}),
 	}
 	workspaceFlag(cmd)
@@ -154,8 +155,7 @@ func (c *command) keysRevoke() *cobra.Command {
 			if err := a.Keys.Revoke(ctx, a.Workspace.ID, keyID(args[0])); err != nil {
 				return err
 			}
-			fmt.Fprintf(c.Stderr, "Revoked the key %s.\n", keyID(args[0]))
-			return nil
+			return c.done(object{"key_id": keyID(args[0])}, "Revoked the key %s.", keyID(args[0]))
 		}),
 	}
 	workspaceFlag(cmd)

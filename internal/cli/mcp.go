@@ -23,7 +23,7 @@ on, and the answers back. It needs a key with the scope mcp or mcp:read in PARLE
 its stdin ends, it waits up to 10 seconds for the answers that are still to come, says under their
 ids which were not waited for, and ends; an agent goes on without it, and its answer is in the
 session.`,
-		Args: nothing,
+		Args: nothing, Annotations: map[string]string{ownOutput: "stdout carries the protocol"},
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			target, err := c.target(cmd)
 			if err != nil {

@@ -28,8 +28,7 @@ func (c *command) migrate() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			fmt.Fprintf(c.Stderr, "Migrations: %s.\n", done)
-			return nil
+			return c.done(object{"result": done.String()}, "Migrations: %s.", done)
 		}),
 	}
 	status := &cobra.Command{
@@ -70,7 +69,6 @@ func (c *command) migrate() *cobra.Command {
 			return err
 		}),
 	}
-	c.jsonFlag(status)
 	cmd.AddCommand(up, status)
 	return cmd
 }

@@ -15,7 +15,6 @@ func (c *command) paged(cmd *cobra.Command, limit *int, cursor *string) {
 	remoteFlags(cmd)
 	cmd.Flags().IntVar(limit, "limit", 20, "how many, 1 to 100")
 	cmd.Flags().StringVar(cursor, "cursor", "", "go on where a list ended: its next_cursor")
-	c.jsonFlag(cmd)
 	cmd.PreRunE = func(*cobra.Command, []string) error {
 		if *limit < 1 || *limit > 100 {
 			return usage(cmd, fmt.Sprintf("--limit cannot be %d.", *limit), "It takes a whole number from 1 to 100.")

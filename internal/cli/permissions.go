@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -62,7 +61,6 @@ func (c *command) permissionsList() *cobra.Command {
 		}),
 	}
 	workspaceFlag(cmd)
-	c.jsonFlag(cmd)
 	return cmd
 }
 
@@ -83,8 +81,7 @@ func (c *command) permissionsSet() *cobra.Command {
 			if err := a.Permissions.Set(ctx, a.Workspace.ID, args[0], rule); err != nil {
 				return err
 			}
-			fmt.Fprintf(c.Stderr, "The rule of %s is %s now.\n", args[0], args[1])
-			return nil
+			return c.done(object{"tool": args[0], "rule": args[1]}, "The rule of %s is %s now.", args[0], args[1])
 		}),
 	}
 	workspaceFlag(cmd)
@@ -102,8 +99,7 @@ func (c *command) permissionsReset() *cobra.Command {
 			if err := a.Permissions.Reset(ctx, a.Workspace.ID, args[0]); err != nil {
 				return err
 			}
-			fmt.Fprintf(c.Stderr, "%s has its built-in rule.\n", args[0])
-			return nil
+			return c.done(object{"tool": args[0], "rule": nil}, "%s has its built-in rule.", args[0])
 		}),
 	}
 	workspaceFlag(cmd)

@@ -40,13 +40,13 @@ func exitCodes() *cobra.Command {
   until parley ready; do sleep 1; done`,
 		Long: `  0    done
   1    the turn or the command failed
-  2    the command line or its input is wrong; trying again does not help
-  3    the agent needs an approval or a secret, and there was nobody to ask
+  2    the command line or its input is invalid; do not retry
+  3    the agent needs an approval or a secret, and there is no terminal to ask at
   4    not authenticated, or the key lacks a scope
-  5    the server or the database cannot be reached, or is overloaded; try again
-  6    an approval was denied, or nobody answered in time
+  5    the server or the database is unreachable or overloaded; retry
+  6    an approval was denied or expired
   7    the turn ran out of time
-  8    somebody else canceled the turn
+  8    another client canceled the turn
   130  interrupted with Ctrl-C`,
 	}
 }

@@ -122,8 +122,7 @@ func (c *command) ready() *cobra.Command {
 			if err := c.await(ctx, remote, wait); err != nil {
 				return err
 			}
-			fmt.Fprintf(c.Stderr, "%s is ready.\n", plainLine(remote.URL()))
-			return nil
+			return c.done(object{"url": remote.URL(), "ready": true}, "%s is ready.", plainLine(remote.URL()))
 		},
 	}
 	setting(cmd, "url", "PARLEY_URL", "the server")
@@ -165,7 +164,6 @@ func (c *command) version() *cobra.Command {
 			return err
 		},
 	}
-	c.jsonFlag(cmd)
 	return cmd
 }
 

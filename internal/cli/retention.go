@@ -35,15 +35,14 @@ PostgreSQL's own files and in backups.`,
 			if err != nil {
 				return err
 			}
-			if done.Already {
-				fmt.Fprintf(c.Stderr, "The session was erased before, at %s.\n", day(&done.At))
-				return nil
+			shown := object{"session_id": id, "erased_at": done.At, "erased_before": done.Already, "canceled_turns": done.Canceled}
+			switch {
+			case done.Already:
+				return c.done(shown, "The session was erased before, at %s.", day(&done.At))
+			case done.Canceled > 0:
+				return c.done(shown, "Canceled %d %s.\nErased the session.", done.Canceled, plural(done.Canceled, "turn", "turns"))
 			}
-			if done.Canceled > 0 {
-				fmt.Fprintf(c.Stderr, "Canceled %d %s.\n", done.Canceled, plural(done.Canceled, "turn", "turns"))
-			}
-			fmt.Fprintln(c.Stderr, "Erased the session.")
-			return nil
+			return c.done(shown, "Erased the session.")
 		}),
 	}
 	yesFlag(cmd, &yes)
@@ -90,6 +89,5 @@ servers remove what may go by their own settings, hourly.`,
 			})
 		}),
 	}
-	c.jsonFlag(cmd)
 	return cmd
 }

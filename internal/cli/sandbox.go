@@ -2,7 +2,6 @@ package cli
 
 import (
 	"errors"
-	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -35,7 +34,7 @@ at it from the inside. Where commands cannot be contained it says why, and what 
 				return err
 			}
 			if cfg.Sandbox == "off" {
-				fmt.Fprintln(c.Stderr, "PARLEY_SANDBOX is off: a server with these settings runs no commands. What follows is what it could.")
+				c.note("PARLEY_SANDBOX is off: a server with these settings runs no commands. The result shows what it could do.")
 			}
 			box, err := app.OpenSandbox(cmd.Context(), cfg)
 			if unavailable, ok := errors.AsType[*sandbox.Unavailable](err); ok {
@@ -45,17 +44,15 @@ at it from the inside. Where commands cannot be contained it says why, and what 
 				return err
 			}
 			defer box.Close()
-			fmt.Fprintln(c.Stderr, "Commands can be contained here.")
 			unlimited, ok := errors.AsType[*sandbox.Unavailable](box.Limited())
 			switch {
 			case !ok:
-				fmt.Fprintln(c.Stderr, "The kernel limits the memory and the processes of a command as a whole (cgroup v2).")
+				return c.done(object{"contained": true, "limited": true}, "Commands can be contained here.\nThe kernel limits the memory and the processes of a command as a whole (cgroup v2).")
 			case cfg.Sandbox == "require-limits":
 				return &problem{Exit: exitFailed, Code: "SANDBOX_UNAVAILABLE", What: "PARLEY_SANDBOX is require-limits, and there are no limits for whole commands here.", Why: unlimited.Reason, Do: unlimited.Remedy}
-			default:
-				fmt.Fprintf(c.Stderr, "%s The server watches it instead, ten times a second. %s\n", unlimited.Reason, unlimited.Remedy)
 			}
-			return nil
+			return c.done(object{"contained": true, "limited": false, "reason": unlimited.Reason},
+				"Commands can be contained here.\n%s The server watches it instead, ten times a second. %s", unlimited.Reason, unlimited.Remedy)
 		},
 	}
 }

@@ -74,8 +74,7 @@ of several lines, such as a private key, is sent in request bodies only: --in-bo
 				how = "without a value yet"
 			}
 			c.warnAboutValue(made.Name, r.Value, made.InBody)
-			fmt.Fprintf(c.Stderr, "%s, version %d, is %s. It may go to %s.\n", made.Name, made.Version, how, strings.Join(made.Hosts, ", "))
-			return nil
+			return c.done(made, "%s, version %d, is %s. It may go to %s.", made.Name, made.Version, how, strings.Join(made.Hosts, ", "))
 		}),
 	}
 	workspaceFlag(cmd)
@@ -137,7 +136,6 @@ func (c *command) secretsList() *cobra.Command {
 		}),
 	}
 	workspaceFlag(cmd)
-	c.jsonFlag(cmd)
 	return cmd
 }
 
@@ -174,8 +172,7 @@ func (c *command) secretsRemove() *cobra.Command {
 			if err := a.Secrets.Remove(ctx, a.Workspace.ID, args[0], commandLine); err != nil {
 				return err
 			}
-			fmt.Fprintf(c.Stderr, "Removed %s.\n", args[0])
-			return nil
+			return c.done(object{"name": args[0]}, "Removed %s.", args[0])
 		}),
 	}
 	workspaceFlag(cmd)

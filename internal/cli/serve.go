@@ -20,7 +20,8 @@ func (c *command) serve() *cobra.Command {
 		Long: `Runs the server until Ctrl-C or SIGTERM. Then running turns are handed over to
 other servers or to the next start, and streams end in a way that lets their
 readers come back. A second Ctrl-C ends at once.`,
-		Args: nothing,
+		Args:        nothing,
+		Annotations: map[string]string{ownOutput: "a server logs"},
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, err := c.load(cmd)
 			if err != nil {
@@ -66,8 +67,7 @@ func (c *command) dev() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			dir := c.devDir()
 			if _, err := os.Stat(dir); err != nil {
-				fmt.Fprintf(c.Stderr, "There is nothing to delete: %s does not exist.\n", dir)
-				return nil
+				return c.done(object{"deleted": nil}, "There is nothing to delete: %s does not exist.", dir)
 			}
 			if err := c.confirmed(yes, fmt.Sprintf("Delete %s with all its sessions, keys and documents?", dir), "Nothing was deleted."); err != nil {
 				return err
@@ -75,8 +75,7 @@ func (c *command) dev() *cobra.Command {
 			if err := app.ResetDev(cmd.Context(), dir); err != nil {
 				return &problem{Exit: exitFailed, Code: "FAILED", What: "The development data were not deleted.", Why: sentence(err), Do: "Stop the server that uses them."}
 			}
-			fmt.Fprintf(c.Stderr, "Deleted %s.\n", dir)
-			return nil
+			return c.done(object{"deleted": dir}, "Deleted %s.", dir)
 		},
 	}
 	yesFlag(reset, &yes)

@@ -44,7 +44,6 @@ shown in quotes, and get takes it so, too.`,
 		}),
 	}
 	workspaceFlag(cmd)
-	c.jsonFlag(cmd)
 	return cmd
 }
 

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"fmt"
 	"iter"
 	"strconv"
 
@@ -109,13 +108,11 @@ func (c *command) sessionsCancel() *cobra.Command {
 			}
 			switch {
 			case !done.Canceled:
-				fmt.Fprintln(c.Stderr, "There is nothing to cancel: no turn is in progress.")
+				return c.done(done, "There is nothing to cancel: no turn is in progress.")
 			case done.RunnerHaltDeferred:
-				fmt.Fprintln(c.Stderr, "The turn is canceled. Its worker has not confirmed it yet; nothing of what it does is kept.")
-			default:
-				fmt.Fprintln(c.Stderr, "The turn is canceled.")
+				return c.done(done, "The turn is canceled. Its worker has not confirmed it yet; nothing that it still does is kept.")
 			}
-			return nil
+			return c.done(done, "The turn is canceled.")
 		}),
 	}
 	remoteFlags(cmd)

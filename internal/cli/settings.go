@@ -73,7 +73,6 @@ func (c *command) config() *cobra.Command {
 			return err // after the table, which helps to mend it
 		},
 	}
-	c.jsonFlag(show)
 	cmd.AddCommand(show)
 	return cmd
 }

@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"fmt"
-	"io"
 	"strconv"
 	"strings"
 	"time"
@@ -55,7 +54,6 @@ func (c *command) skillsList() *cobra.Command {
 		}),
 	}
 	workspaceFlag(cmd)
-	c.jsonFlag(cmd)
 	return cmd
 }
 
@@ -99,25 +97,16 @@ func (c *command) skillsShow() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if c.json {
-				return printJSON(c.Stdout, map[string]any{"data": versionShown{
-					Name: v.Name, Status: v.Status, Version: v.Version, Active: v.Active, Description: v.Description,
-					Inputs: inputsOf(v.Contract), Document: v.Document, CreatedAt: v.CreatedAt,
-				}})
-			}
-			document := v.Document
-			if terminal(c.Stdout) {
-				document = visible(document)
-			}
-			_, err = io.WriteString(c.Stdout, document)
-			return err
+			return c.printText(v.Document, versionShown{
+				Name: v.Name, Status: v.Status, Version: v.Version, Active: v.Active, Description: v.Description,
+				Inputs: inputsOf(v.Contract), Document: v.Document, CreatedAt: v.CreatedAt,
+			})
 		}),
 	}
 	cmd.Flags().IntVar(&version, "version", 0, "which one; 0 is the newest")
 	cmd.Flags().BoolVar(&history, "history", false, "what was done to it, by whom and when")
 	cmd.MarkFlagsMutuallyExclusive("version", "history")
 	workspaceFlag(cmd)
-	c.jsonFlag(cmd)
 	return cmd
 }
 
@@ -172,8 +161,7 @@ func (c *command) skillsPublish() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			fmt.Fprintf(c.Stderr, "Version %d of %s is active.\n", p.Version, p.Name)
-			return nil
+			return c.done(p, "Version %d of %s is active.", p.Version, p.Name)
 		}),
 	}
 	cmd.Flags().IntVar(&version, "version", 0, "which one; 0 is the newest")
@@ -192,8 +180,7 @@ func (c *command) skillsArchive() *cobra.Command {
 			if err := a.Skills.Archive(ctx, a.Workspace.ID, args[0], c.actor()); err != nil {
 				return err
 			}
-			fmt.Fprintf(c.Stderr, "Archived %s.\n", plainLine(args[0]))
-			return nil
+			return c.done(object{"name": args[0]}, "Archived %s.", plainLine(args[0]))
 		}),
 	}
 	workspaceFlag(cmd)

@@ -33,15 +33,22 @@ no new one.`,
 			if wrong := lint(files); len(wrong) > 0 {
 				return &problem{Exit: exitUsage, Code: "INVALID_SKILL", What: "Nothing was pushed.", Why: strings.Join(wrong, "\n"), Do: "Correct it and push again."}
 			}
+			var pushed []skill.Pushed
 			for _, f := range files {
 				p, err := a.Skills.Push(ctx, a.Workspace.ID, skill.Upload{Document: f.document, Draft: draft, By: c.actor()})
 				if err != nil {
 					return err
 				}
-				c.tellPush(p)
+				if pushed = append(pushed, p); c.json {
+					continue
+				}
+				c.reportPush(p)
 				if len(f.beside) > 0 {
 					fmt.Fprintf(c.Stderr, "  Only its %s was taken, not %s.\n", skill.File, plainLine(strings.Join(f.beside, ", ")))
 				}
+			}
+			if c.json {
+				return c.data(pushed)
 			}
 			return nil
 		}),
@@ -51,7 +58,7 @@ no new one.`,
 	return cmd
 }
 
-func (c *command) tellPush(p skill.Pushed) {
+func (c *command) reportPush(p skill.Pushed) {
 	what := "Pushed"
 	if !p.Stored {
 		what = "Unchanged:"
@@ -89,14 +96,20 @@ func (c *command) skillsPull() *cobra.Command {
 					}
 				}
 			}
+			written := []object{}
 			for _, name := range names {
 				v, err := a.Skills.Get(ctx, a.Workspace.ID, name, 0)
 				if err != nil {
 					return err
 				}
-				if err := c.pull(v, to, force); err != nil {
+				file, err := c.pull(v, to, force)
+				if err != nil {
 					return err
 				}
+				written = append(written, object{"file": file, "name": v.Name, "version": v.Version})
+			}
+			if c.json {
+				return c.data(written)
 			}
 			return nil
 		}),
@@ -107,26 +120,26 @@ func (c *command) skillsPull() *cobra.Command {
 	return cmd
 }
 
-// pull writes one skill into its folder.
-func (c *command) pull(v skill.Version, to string, force bool) error {
-	file := filepath.Join(to, v.Name, skill.File)
+// pull writes one skill into its folder and returns the name of the file.
+func (c *command) pull(v skill.Version, to string, force bool) (file string, err error) {
+	file = filepath.Join(to, v.Name, skill.File)
 	there, err := os.ReadFile(c.path(file))
 	switch {
 	case err == nil && string(there) == v.Document:
-		fmt.Fprintf(c.Stderr, "Unchanged: %s, version %d.\n", plainLine(file), v.Version)
-		return nil
+		c.note("Unchanged: %s, version %d.", plainLine(file), v.Version)
+		return file, nil
 	case err == nil && !force:
-		return &problem{Exit: exitUsage, Code: "USAGE", What: file + " differs from version " + fmt.Sprint(v.Version) + ".",
+		return "", &problem{Exit: exitUsage, Code: "USAGE", What: file + " differs from version " + fmt.Sprint(v.Version) + ".",
 			Why: "What somebody wrote is not overwritten.", Do: "Push it, or add --force to lose it."}
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
-		return unreadable(err)
+		return "", unreadable(err)
 	}
 	if err := os.MkdirAll(filepath.Dir(c.path(file)), 0o755); err != nil {
-		return unwritable(err)
+		return "", unwritable(err)
 	}
 	if err := os.WriteFile(c.path(file), []byte(v.Document), 0o644); err != nil {
-		return unwritable(err)
+		return "", unwritable(err)
 	}
-	fmt.Fprintf(c.Stderr, "Wrote %s, version %d.\n", plainLine(file), v.Version)
-	return nil
+	c.note("Wrote %s, version %d.", plainLine(file), v.Version)
+	return file, nil
 }

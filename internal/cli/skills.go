@@ -57,8 +57,7 @@ func (c *command) skillsNew() *cobra.Command {
 			if err = errors.Join(err, f.Close()); err != nil {
 				return unwritable(err)
 			}
-			fmt.Fprintf(c.Stderr, "Wrote %s. Edit it, then: parley skills push %s\n", plainLine(file), plainLine(filepath.Dir(file)))
-			return nil
+			return c.done(object{"file": file}, "Wrote %s. Edit it, then: parley skills push %s", plainLine(file), plainLine(filepath.Dir(file)))
 		},
 	}
 	cmd.Flags().StringVar(&in, "in", "", "the folder to make it in")
@@ -78,14 +77,16 @@ func (c *command) skillsLint() *cobra.Command {
 				return err
 			}
 			wrong := lint(files)
+			if len(wrong) == 0 {
+				return c.done(object{"skills": len(files), "problems": []string{}}, "%d %s, nothing wrong.", len(files), plural(len(files), "skill", "skills"))
+			}
+			if c.json {
+				return errors.Join(c.data(object{"skills": len(files), "problems": wrong}), exitError(exitUsage))
+			}
 			for _, line := range wrong {
 				fmt.Fprintln(c.Stdout, plainLine(line))
 			}
-			if len(wrong) > 0 {
-				return exitError(exitUsage)
-			}
-			fmt.Fprintf(c.Stderr, "%d %s, nothing wrong.\n", len(files), plural(len(files), "skill", "skills"))
-			return nil
+			return exitError(exitUsage)
 		},
 	}
 }

@@ -24,7 +24,7 @@ func (c *command) sessionsShow() *cobra.Command {
 				return err
 			}
 			if c.json {
-				return printJSON(c.Stdout, map[string]any{"data": raws(messages)})
+				return c.data(raws(messages))
 			}
 			for i, m := range messages {
 				if i > 0 {
@@ -41,7 +41,6 @@ func (c *command) sessionsShow() *cobra.Command {
 		}),
 	}
 	remoteFlags(cmd)
-	c.jsonFlag(cmd)
 	return cmd
 }
 

@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 
 	"github.com/parley-server/parley/internal/store/vault"
@@ -37,9 +36,8 @@ func (c *command) vaultKey() *cobra.Command {
   (umask 077; { parley vault key; cat vault.key; } > vault.new && mv vault.new vault.key)   a new one first`,
 		Args: nothing,
 		RunE: func(*cobra.Command, []string) error {
-			fmt.Fprintln(c.Stdout, vault.GenerateKey())
-			fmt.Fprintln(c.Stderr, "Keep it in a file that only the server can read, and a copy of it apart from the database.")
-			return nil
+			key := vault.GenerateKey()
+			return c.named(key, object{"key": key}, "Store the key in a file that only the server can read, and keep a copy apart from the database.")
 		},
 	}
 }
@@ -68,11 +66,12 @@ run again.`,
 			if err != nil {
 				return err
 			}
-			fmt.Fprintf(c.Stderr, "%d %s now encrypted under the newest key.\n", done.Rewrapped, plural(done.Rewrapped, "value is", "values are"))
+			retired := ""
 			if len(done.Retired) > 0 {
-				fmt.Fprintf(c.Stderr, "Nothing in the database needs %s any more. Delete it in a week, when no signed address needs it either.\n", strings.Join(done.Retired, ", "))
+				retired = "\nNothing in the database needs " + strings.Join(done.Retired, ", ") + " any more. Delete it in a week, when no signed address needs it either."
 			}
-			return nil
+			return c.done(object{"rewrapped": done.Rewrapped, "retired": append([]string{}, done.Retired...)},
+				"%d %s now encrypted under the newest key.%s", done.Rewrapped, plural(done.Rewrapped, "value is", "values are"), retired)
 		}),
 	}
 }

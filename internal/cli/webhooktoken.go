@@ -36,9 +36,7 @@ func (c *command) webhookTokenCreate() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			fmt.Fprintln(c.Stdout, text)
-			fmt.Fprintf(c.Stderr, "Made the webhook_token of %s with %s.\nIt is not shown again: keep it now.\n", a.Workspace.Slug, key.Scopes.Names())
-			return nil
+			return c.once(text, newKey{key, text}, "Created the webhook_token of %s with %s.", a.Workspace.Slug, key.Scopes.Names())
 		}),
 	}
 	workspaceFlag(cmd)
@@ -59,7 +57,7 @@ func (c *command) webhookTokenStatus() *cobra.Command {
 				return err
 			}
 			if c.json {
-				return printJSON(c.Stdout, map[string]any{"data": key})
+				return c.data(key)
 			}
 			fmt.Fprintf(c.Stdout, "%s  %s, %s; created %s, last used %s\n",
 				key.Hint(), keyStatus(key, time.Now()), key.Scopes.Names(), day(&key.CreatedAt), day(key.LastUsedAt))
@@ -67,7 +65,6 @@ func (c *command) webhookTokenStatus() *cobra.Command {
 		}),
 	}
 	workspaceFlag(cmd)
-	c.jsonFlag(cmd)
 	return cmd
 }
 
@@ -84,8 +81,7 @@ func (c *command) webhookTokenRevoke() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			fmt.Fprintf(c.Stderr, "Revoked the webhook_token %s.\n", key.Hint())
-			return nil
+			return c.done(key, "Revoked the webhook_token %s.", key.Hint())
 		}),
 	}
 	workspaceFlag(cmd)

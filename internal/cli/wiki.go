@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	store "github.com/parley-server/parley/internal/store/wiki"
 )
 
 func (c *command) wiki() *cobra.Command {
@@ -42,8 +44,7 @@ func (c *command) wikiPut() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			fmt.Fprintf(c.Stderr, "Wrote %s, version %d: %q.\n", d.Path, d.Version, d.Title)
-			return nil
+			return c.done(shownDocument(d), "Wrote %s, version %d: %q.", d.Path, d.Version, d.Title)
 		}),
 	}
 	workspaceFlag(cmd)
@@ -80,12 +81,7 @@ func (c *command) wikiGet() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			content := d.Content
-			if terminal(c.Stdout) {
-				content = visible(content)
-			}
-			_, err = io.WriteString(c.Stdout, content)
-			return err
+			return c.printText(d.Content, writtenDocument{shownDocument(d), d.Content})
 		}),
 	}
 	workspaceFlag(cmd)
@@ -111,13 +107,22 @@ func (c *command) wikiDelete() *cobra.Command {
 			if err := a.Wiki.Delete(ctx, a.Workspace.ID, args[0]); err != nil {
 				return err
 			}
-			fmt.Fprintf(c.Stderr, "Deleted %s.\n", plainLine(args[0]))
-			return nil
+			return c.done(object{"path": args[0]}, "Deleted %s.", plainLine(args[0]))
 		}),
 	}
 	workspaceFlag(cmd)
 	yesFlag(cmd, &yes)
 	return cmd
+}
+
+// writtenDocument is a document in --json, with its content.
+type writtenDocument struct {
+	documentShown
+	Content string `json:"content"`
+}
+
+func shownDocument(d store.Document) documentShown {
+	return documentShown{Path: d.Path, Title: d.Title, Size: len(d.Content), Version: d.Version, UpdatedAt: d.UpdatedAt}
 }
 
 // documentShown is a document in --json.
@@ -157,7 +162,6 @@ func (c *command) wikiList() *cobra.Command {
 		}),
 	}
 	workspaceFlag(cmd)
-	c.jsonFlag(cmd)
 	return cmd
 }
 

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -363,7 +364,60 @@ func TestOldVerbsStillWork(t *testing.T) {
 	}
 }
 
-// TestHelpIsOneLinePerCommand reads every line of the lists of commands: lower case, no full stop.
+// TestEveryCommandThatPrintsTakesJSON walks the tree of commands. A command without --json has another
+// format of its own, or is listed here.
+func TestEveryCommandThatPrintsTakesJSON(t *testing.T) {
+	t.Parallel()
+	own := "serve listen mcp completion-bash completion-fish completion-powershell completion-zsh help exit-codes"
+	sh := shell{t: t, dir: t.TempDir()}
+	n := 0
+	for _, path := range commands(t, sh) {
+		help := sh.must(append(path, "--help")...)
+		name := strings.Join(path, "-")
+		if strings.Contains(help, "\nCommands:\n") || slices.Contains(strings.Fields(own), name) {
+			continue
+		}
+		if n++; !regexp.MustCompile(`--(json|output|format)\b`).MatchString(help) {
+			t.Errorf("parley %s prints something and takes no --json", strings.Join(path, " "))
+		}
+	}
+	if n < 50 {
+		t.Errorf("only %d commands print something", n)
+	}
+}
+
+// TestChangesAreReportedAsJSON runs commands that change something with --json.
+func TestChangesAreReportedAsJSON(t *testing.T) {
+	t.Parallel()
+	sh, _, _ := world(t)
+	fileOf(t, sh, "page.md", "text")
+	for _, c := range []struct{ line, member string }{
+		{"workspace create sales", "slug"}, {"workspace update sales --max-turns 9", "max_turns"}, {"workspace delete sales --yes", "workspace_id"},
+		{"keys create --name x", "key"}, {"keys webhook-token create", "key"}, {"keys webhook-token delete", "key_id"},
+		{"callbacks secret", "secret"}, {"callbacks secret --rotate", "secret"}, {"vault key", "key"}, {"vault rotate", "rewrapped"},
+		{"wiki put wiki/page.md page.md", "version"}, {"wiki show wiki/page.md", "content"}, {"wiki delete wiki/page.md --yes", "path"},
+		{"secrets set TOKEN --host example.com --no-value", "has_value"}, {"secrets delete TOKEN --yes", "name"},
+		{"permissions update bash deny", "rule"}, {"permissions reset bash", "tool"}, {"egress create example.com", "host"},
+		{"egress public on", "public"}, {"egress delete example.com", "host"}, {"allowlist create wiki_write(a/**)", "pattern"},
+		{"skills create jam", "file"}, {"skills lint jam", "problems"}, {"skills push jam", "version"}, {"skills pull jam --to out", "file"},
+		{"skills publish jam", "active"}, {"skills archive jam", "name"}, {"migrate up", "result"}, {"ready", "url"},
+	} {
+		out, errs, code := sh.run(append(strings.Fields(c.line), "--json")...)
+		var got struct{ Data json.RawMessage }
+		if err := json.Unmarshal([]byte(out), &got); code != 0 || err != nil || errs != "" {
+			t.Errorf("parley %s --json: exit code %d, stdout %q, stderr %q", c.line, code, out, errs)
+		} else if !strings.Contains(string(got.Data), `"`+c.member+`":`) {
+			t.Errorf("parley %s --json prints no %s: %s", c.line, c.member, out)
+		}
+	}
+}
+
+// verbs are the imperatives that the short help begins with.
+const verbs = "add allow archive cancel check continue create delete deny download encrypt export follow forward generate list manage print " +
+	"provide publish redeliver remove replace respond restore revoke run send set show start store update upload use watch write apply"
+
+// TestHelpIsOneLinePerCommand reads every line of the lists of commands: an imperative verb in lower
+// case, no full stop.
 func TestHelpIsOneLinePerCommand(t *testing.T) {
 	t.Parallel()
 	sh := shell{t: t, dir: t.TempDir()}
@@ -374,6 +428,9 @@ func TestHelpIsOneLinePerCommand(t *testing.T) {
 			_, short, _ := strings.Cut(strings.TrimSpace(line), " ")
 			if short = strings.TrimSpace(short); short == "" || strings.HasSuffix(short, ".") || strings.ContainsAny(short, ";") || short[0] < 'a' || short[0] > 'z' {
 				t.Errorf("parley %s: %q", strings.Join(path, " "), line)
+			}
+			if verb, _, _ := strings.Cut(short, " "); !slices.Contains(strings.Fields(verbs), strings.TrimSuffix(verb, ",")) {
+				t.Errorf("parley %s: %q does not begin with a verb that help uses", strings.Join(path, " "), short)
 			}
 		}
 	}

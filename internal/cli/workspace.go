@@ -46,12 +46,7 @@ func (c *command) workspaceCreate() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if c.json {
-			return printJSON(c.Stdout, map[string]any{"data": shownWorkspace(w)})
-		}
-		fmt.Fprintf(c.Stdout, "%s\n", w.Slug)
-		fmt.Fprintf(c.Stderr, "Made the workspace %s (%s). Next: parley keys create --workspace %s --name first\n", w.Slug, w.ID, w.Slug)
-		return nil
+		return c.named(w.Slug, shownWorkspace(w), "Created the workspace %s (%s). Next: parley keys create --workspace %[1]s --name first", w.Slug, w.ID)
 	})
 	return cmd
 }
@@ -75,7 +70,7 @@ func (c *command) workspaceShow() *cobra.Command {
 			shown := shownWorkspace(w)
 			shown.Storage = new(stored[w.ID])
 			if c.json {
-				return printJSON(c.Stdout, map[string]any{"data": shown})
+				return c.data(shown)
 			}
 			for _, line := range shown.lines() {
 				fmt.Fprintf(c.Stdout, "%-21s%s\n", line[0], plainLine(line[1]))
@@ -86,7 +81,6 @@ func (c *command) workspaceShow() *cobra.Command {
 			return nil
 		}),
 	}
-	c.jsonFlag(cmd)
 	return cmd
 }
 
@@ -136,11 +130,7 @@ func (c *command) workspaceUpdate() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if c.json {
-			return printJSON(c.Stdout, map[string]any{"data": shownWorkspace(w)})
-		}
-		fmt.Fprintf(c.Stderr, "Changed the workspace %s.\n", w.Slug)
-		return nil
+		return c.done(shownWorkspace(w), "Updated the workspace %s.", w.Slug)
 	})
 	return cmd
 }
@@ -165,7 +155,6 @@ func (c *command) changeFlags(cmd *cobra.Command) (change func() (workspace.Chan
 	patterns := f.Bool("admin-patterns", false, "reject allow-list patterns in approvals; add them with parley allowlist create")
 	maybeEmpty(cmd, "name", "instructions", "model")
 	cmd.MarkFlagsMutuallyExclusive("instructions", "instructions-file")
-	c.jsonFlag(cmd)
 	return func() (set workspace.Change, err error) {
 		if f.Changed("instructions") {
 			if *instructions, err = c.argument(*instructions); err != nil {
@@ -229,11 +218,8 @@ the audit retention ends. After an error, run the command again.`,
 			if err != nil {
 				return err
 			}
-			if canceled > 0 {
-				fmt.Fprintf(c.Stderr, "Canceled %d %s.\n", canceled, plural(canceled, "turn", "turns"))
-			}
-			fmt.Fprintf(c.Stderr, "Deleted the workspace %s and its %d %s.\n", w.Slug, sessions, plural(sessions, "session", "sessions"))
-			return nil
+			return c.done(object{"workspace_id": w.ID, "slug": w.Slug, "sessions": sessions, "canceled_turns": canceled},
+				"Canceled %d %s. Deleted the workspace %s and its %d %s.", canceled, plural(canceled, "turn", "turns"), w.Slug, sessions, plural(sessions, "session", "sessions"))
 		}),
 	}
 	yesFlag(cmd, &yes)
@@ -271,7 +257,6 @@ func (c *command) workspaceList() *cobra.Command {
 				})
 		}),
 	}
-	c.jsonFlag(cmd)
 	return cmd
 }
 

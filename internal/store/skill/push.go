@@ -23,10 +23,10 @@ type Upload struct {
 
 // Pushed is what became of an upload.
 type Pushed struct {
-	Name    string
-	Version int
-	Stored  bool // false: the newest version says the same
-	Active  bool // this version runs
+	Name    string `json:"name"`
+	Version int    `json:"version"`
+	Stored  bool   `json:"stored"` // false: the newest version says the same
+	Active  bool   `json:"active"` // this version runs
 }
 
 // What can be done to a skill.
