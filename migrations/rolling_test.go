@@ -23,6 +23,7 @@ import (
 	"github.com/parley-server/parley/internal/testing/dbtest"
 	"github.com/parley-server/parley/internal/testing/dbtest/bulk"
 	"github.com/parley-server/parley/internal/testing/slow"
+	"github.com/parley-server/parley/internal/testing/wait"
 	"github.com/parley-server/parley/migrations"
 )
 
@@ -93,7 +94,7 @@ func TestRollingUpgrade(t *testing.T) {
 		more(1)
 	}
 	close(stop)
-	if err := load.Wait(); err != nil {
+	if err := wait.Result(t, "the load", load.Wait); err != nil {
 		t.Fatal(err)
 	}
 	checkConversations(t, pool.QueryRow, held.Load(), begun)

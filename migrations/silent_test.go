@@ -14,6 +14,7 @@ import (
 	"github.com/parley-server/parley/internal/testing/dbtest"
 	"github.com/parley-server/parley/internal/testing/dbtest/faultproxy"
 	"github.com/parley-server/parley/internal/testing/slow"
+	"github.com/parley-server/parley/internal/testing/wait"
 	"github.com/parley-server/parley/migrations"
 )
 
@@ -34,7 +35,7 @@ func TestSilentConnectionEndsAMigration(t *testing.T) {
 			return nil
 		})
 	}
-	_ = runs.Wait()
+	_ = wait.Result(t, "the runs", runs.Wait)
 }
 
 // upSilencing migrates an empty database, silences the connection of the k-th chunk, and returns how

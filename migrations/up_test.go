@@ -13,6 +13,7 @@ import (
 
 	"github.com/parley-server/parley/internal/testing/dbtest"
 	"github.com/parley-server/parley/internal/testing/slow"
+	"github.com/parley-server/parley/internal/testing/wait"
 	"github.com/parley-server/parley/migrations"
 )
 
@@ -32,7 +33,7 @@ func TestReplicasStartTogether(t *testing.T) {
 	for i := range results {
 		wg.Go(func() { results[i], errs[i] = migrations.Up(t.Context(), dsn, migrations.Options{}) })
 	}
-	wg.Wait()
+	wait.Until(t, "all goroutines", wg.Wait)
 	applied := 0
 	for i, res := range results {
 		if errs[i] != nil {
@@ -125,7 +126,7 @@ func TestWaitingMigrationLetsTrafficPass(t *testing.T) {
 	if err := reader.Commit(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if err := <-done; err != nil {
+	if err := wait.Receive(t, "the end", done); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := pool.Exec(t.Context(), `SELECT wide FROM busy`); err != nil {
@@ -170,7 +171,7 @@ func TestWaitingReplicaBlocksNoIndex(t *testing.T) {
 		}
 	}
 	cancel()
-	if err := <-done; !errors.Is(err, context.Canceled) {
+	if err := wait.Receive(t, "the end", done); !errors.Is(err, context.Canceled) {
 		t.Errorf("Up behind a lock, cancelled: %v", err)
 	}
 	// The session lock goes with the session, not with the pool.

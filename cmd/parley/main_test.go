@@ -17,6 +17,7 @@ import (
 
 	"github.com/parley-server/parley/internal/app"
 	"github.com/parley-server/parley/internal/testing/slow"
+	"github.com/parley-server/parley/internal/testing/wait"
 )
 
 // TestMain lets the test binary be parley itself: the processes below are it again.
@@ -64,7 +65,7 @@ func dev(t *testing.T, dir, listen string) (cmd *exec.Cmd, at string) {
 		if strings.Contains(lines.Text(), "ready in") {
 			drained := make(chan struct{})
 			go func() { defer close(drained); io.Copy(io.Discard, out) }()
-			t.Cleanup(func() { cmd.Process.Kill(); <-drained })
+			t.Cleanup(func() { cmd.Process.Kill(); wait.Receive(t, "the end of the drain", drained) })
 			return cmd, at
 		}
 	}

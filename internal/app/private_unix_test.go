@@ -15,6 +15,7 @@ import (
 	"github.com/parley-server/parley/internal/app"
 	"github.com/parley-server/parley/internal/devdb"
 	"github.com/parley-server/parley/internal/testing/slow"
+	"github.com/parley-server/parley/internal/testing/wait"
 )
 
 // TestDevModeEndsWithItsPostgres stops the private PostgreSQL below a running serve --dev.
@@ -51,7 +52,7 @@ func TestDevModeEndsWithItsPostgres(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = <-ended
+	err = wait.Receive(t, "the end", ended)
 	var start *app.StartError
 	if !errors.As(err, &start) || !strings.Contains(err.Error(), "The private PostgreSQL has ended") || ctx.Err() != nil {
 		t.Errorf("serve --dev ended with %v", err)

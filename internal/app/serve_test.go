@@ -21,6 +21,7 @@ import (
 	"github.com/parley-server/parley/internal/store/vault"
 	"github.com/parley-server/parley/internal/testing/dbtest"
 	"github.com/parley-server/parley/internal/testing/slow"
+	"github.com/parley-server/parley/internal/testing/wait"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -164,7 +165,7 @@ func deaf(t *testing.T, dsn string) string {
 			go func() { filter(front, back); front.Close() }()
 		}
 	}()
-	t.Cleanup(func() { l.Close(); <-done })
+	t.Cleanup(func() { l.Close(); wait.Receive(t, "the end", done) })
 	u, _ := url.Parse(dsn)
 	q := u.Query()
 	q.Set("host", "127.0.0.1")

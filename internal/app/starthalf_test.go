@@ -15,6 +15,7 @@ import (
 	"github.com/parley-server/parley/internal/testing/dbtest"
 	"github.com/parley-server/parley/internal/testing/dbtest/faultproxy"
 	"github.com/parley-server/parley/internal/testing/slow"
+	"github.com/parley-server/parley/internal/testing/wait"
 )
 
 // TestStartWithAHalfOpenConnection starts a service once for each chunk of data that a start
@@ -32,7 +33,7 @@ func TestStartWithAHalfOpenConnection(t *testing.T) {
 			return nil
 		})
 	}
-	_ = starts.Wait()
+	_ = wait.Result(t, "the starts", starts.Wait)
 }
 
 // startSilencing starts a service, silences the connection of the k-th chunk, and returns how many
@@ -75,7 +76,7 @@ func startSilencing(t *testing.T, k int) (chunks int) {
 	stop()
 	b.proxy.OnChunk(nil)
 	b.proxy.Cut()
-	if err := <-ended; err != nil && limit.Err() == nil {
+	if err := wait.Receive(t, "the end", ended); err != nil && limit.Err() == nil {
 		t.Logf("stop: %v", err)
 	}
 	return chunks

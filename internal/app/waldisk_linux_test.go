@@ -12,6 +12,7 @@ import (
 
 	"github.com/parley-server/parley/internal/testing/dbtest"
 	"github.com/parley-server/parley/internal/testing/slow"
+	"github.com/parley-server/parley/internal/testing/wait"
 )
 
 // TestFullDiskOfTheWriteAheadLog takes PostgreSQL the space for its log while clients send
@@ -49,7 +50,7 @@ func TestFullDiskOfTheWriteAheadLog(t *testing.T) {
 		b.awaitReady(t, at, http.StatusOK, "")
 	}
 	close(stop)
-	clients.Wait()
+	wait.Until(t, "the clients", clients.Wait)
 
 	want := 0
 	for _, n := range sent {

@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/parley-server/parley/internal/testing/wait"
 )
 
 func TestWhoeverIsAtTheTerminalAnswers(t *testing.T) {
@@ -192,7 +194,7 @@ func TestApprovalsWatchAsks(t *testing.T) {
 	p.sees("[l]ater: ")
 	p.types("a\n")
 	p.sees("It is allowed.")
-	if code := <-first.code; code != 0 {
+	if code := wait.Receive(t, "the exit code", first.code); code != 0 {
 		t.Errorf("send: exit code %d, %s", code, first.errs)
 	}
 	second := sh.start("send", "--approve", "wait", wants)
@@ -207,14 +209,14 @@ func TestApprovalsWatchAsks(t *testing.T) {
 	p.sees("[d]eny REASON  [l]ater: ")
 	p.types("l\n")
 	third.interrupts <- os.Interrupt
-	if code := <-third.code; code != 130 {
+	if code := wait.Receive(t, "the exit code", third.code); code != 130 {
 		t.Errorf("send: exit code %d, %s", code, third.errs)
 	}
 	lines.out.wait(t, "  secret  secret TOKEN: to read the issues\n")
 	objects.out.wait(t, `"key_name":"TOKEN"`)
 	for interrupts, code := range map[chan os.Signal]chan int{p.interrupts: p.code, lines.interrupts: lines.code, objects.interrupts: objects.code} {
 		interrupts <- os.Interrupt
-		if got := <-code; got != 0 {
+		if got := wait.Receive(t, "the exit code", code); got != 0 {
 			t.Errorf("watch: exit code %d", got)
 		}
 	}

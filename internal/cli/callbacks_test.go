@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
+
+	"github.com/parley-server/parley/internal/testing/wait"
 )
 
 // callback sends a message with one, and waits until it was told.
@@ -68,18 +70,18 @@ func TestListenForwardsWhatCallbacksAreTold(t *testing.T) {
 	id := sh.callback(srv, "https://listen.invalid/new")
 	line := "   <-- [202] POST " + local.URL + "/hooks [turn.completed]\n"
 	k.out.wait(t, line)
-	if body := <-bodies; !strings.Contains(body, `"type":"turn.completed"`) || !strings.Contains(body, `"output":"hi"`) || !strings.Contains(body, `"metadata":{"order":"17"}`) {
+	if body := wait.Receive(t, "a callback", bodies); !strings.Contains(body, `"type":"turn.completed"`) || !strings.Contains(body, `"output":"hi"`) || !strings.Contains(body, `"metadata":{"order":"17"}`) {
 		t.Errorf("%s", body)
 	}
 	sh.must("callbacks", "redeliver", old)
-	if body := <-bodies; !strings.Contains(body, `"output":"hi"`) {
+	if body := wait.Receive(t, "a callback", bodies); !strings.Contains(body, `"output":"hi"`) {
 		t.Errorf("%s", body)
 	}
 	local.Close()
 	sh.must("callbacks", "redeliver", id)
 	k.out.wait(t, "connection refused] POST")
 	k.interrupts <- os.Interrupt
-	if code := <-k.code; code != 0 || strings.Count(k.out.String(), line) != 2 || len(bodies) != 0 {
+	if code := wait.Receive(t, "the exit code", k.code); code != 0 || strings.Count(k.out.String(), line) != 2 || len(bodies) != 0 {
 		t.Errorf("exit code %d: %s", code, k.out.String())
 	}
 	for _, bad := range []string{"localhost:3000", "ftp://x/"} {

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/parley-server/parley/internal/testing/dbtest"
+	"github.com/parley-server/parley/internal/testing/wait"
 )
 
 // commands finds every command by its help.
@@ -253,7 +254,7 @@ func TestAStartThatWaitsSaysSo(t *testing.T) {
 		t.Errorf("%s", text)
 	}
 	k.interrupts <- os.Interrupt
-	if code := <-k.code; code != 130 {
+	if code := wait.Receive(t, "the exit code", k.code); code != 130 {
 		t.Errorf("exit code %d: %s", code, k.errs)
 	}
 }
@@ -284,7 +285,7 @@ func TestCtrlCEndsAStartThatWaits(t *testing.T) {
 	}
 	defer conn.Close()
 	k.interrupts <- os.Interrupt
-	if code := <-k.code; code != 130 || k.errs.String() != "parley: Interrupted.\n" {
+	if code := wait.Receive(t, "the exit code", k.code); code != 130 || k.errs.String() != "parley: Interrupted.\n" {
 		t.Errorf("exit code %d: %s", code, k.errs)
 	}
 }

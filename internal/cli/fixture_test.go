@@ -18,6 +18,7 @@ import (
 	"github.com/parley-server/parley/internal/store/vault"
 	"github.com/parley-server/parley/internal/testing/dbtest"
 	"github.com/parley-server/parley/internal/testing/slow"
+	"github.com/parley-server/parley/internal/testing/wait"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -97,7 +98,7 @@ func (s *server) end(t *testing.T) {
 		return
 	}
 	s.stop()
-	if err := <-s.failed; err != nil {
+	if err := wait.Receive(t, "the end of the server", s.failed); err != nil {
 		t.Errorf("the service did not stop well: %v", err)
 	}
 	s.failed = nil

@@ -7,6 +7,7 @@ import (
 
 	"github.com/parley-server/parley/internal/cli"
 	"github.com/parley-server/parley/internal/testing/dbtest"
+	"github.com/parley-server/parley/internal/testing/wait"
 )
 
 func TestATypedSecretIsNotEchoed(t *testing.T) {
@@ -23,7 +24,7 @@ func TestATypedSecretIsNotEchoed(t *testing.T) {
 	if _, err := keyboard.WriteString(token + "\n"); err != nil {
 		t.Fatal(err)
 	}
-	if got := <-code; got != 0 {
+	if got := wait.Receive(t, "the exit code", code); got != 0 {
 		t.Fatalf("exit code %d: %s", got, errs)
 	}
 	// What the terminal showed is all that is left to read before this.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/parley-server/parley/internal/cli"
+	"github.com/parley-server/parley/internal/testing/wait"
 )
 
 const saying = `{"jsonrpc":"2.0","id":%,"method":"tools/call","params":{"name":"send_message","arguments":{"command":"$"},"_meta":{"progressToken":1}}}` + "\n"
@@ -28,7 +29,7 @@ func TestMCPEndsWithItsStdin(t *testing.T) {
 		return k
 	}
 	k := start(strings.NewReader(mcpCall("1", "@say one")+mcpCall("2", "@wait 1s\\n@say two")), time.Hour)
-	if code, out := <-k.code, k.out.String(); code != 0 || k.errs.String() != "" || !strings.Contains(out, `"id":1`) || !strings.Contains(out, `"id":2`) {
+	if code, out := wait.Receive(t, "the exit code", k.code), k.out.String(); code != 0 || k.errs.String() != "" || !strings.Contains(out, `"id":1`) || !strings.Contains(out, `"id":2`) {
 		t.Errorf("piped: exit code %d, %s\n%s", code, k.errs.String(), out)
 	}
 
@@ -40,7 +41,7 @@ func TestMCPEndsWithItsStdin(t *testing.T) {
 	k.out.wait(t, "session_id: ")
 	session := strings.SplitAfter(k.out.String(), "session_id: ")[1][:36]
 	program.Close()
-	if code := <-k.code; code != 1 || !strings.Contains(k.errs.String(), "goes on without this command") {
+	if code := wait.Receive(t, "the exit code", k.code); code != 1 || !strings.Contains(k.errs.String(), "goes on without this command") {
 		t.Errorf("held: exit code %d, %s", code, k.errs.String())
 	}
 	if out := k.out.String(); !strings.Contains(out, `"error":{"code":-32000,"message":"The input ended before this response`) || strings.Count(out, `"id":3`) != 1 {
@@ -64,7 +65,7 @@ func TestMCPEndsWhenNobodyReads(t *testing.T) {
 	if _, err := io.WriteString(program, mcpCall("1", "@say one")); err != nil {
 		t.Fatal(err)
 	}
-	if code := <-code; code == 0 {
+	if code := wait.Receive(t, "the exit code", code); code == 0 {
 		t.Error("it says that all is well")
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/testing/wait"
 )
 
 // writes is a message whose turn writes a wiki page.
@@ -140,7 +141,7 @@ func TestSomebodyElseAnswers(t *testing.T) {
 		k := sh.start("send", "--approve", "wait", "--output", c.output, writes)
 		k.errs.wait(t, "(or deny).")
 		sh.must("approvals", c.command, asked.FindStringSubmatch(k.errs.String())[1])
-		if code := <-k.code; code != c.code || !strings.Contains(k.errs.String(), c.says) || !strings.Contains(k.out.String(), "Done.") {
+		if code := wait.Receive(t, "the exit code", k.code); code != c.code || !strings.Contains(k.errs.String(), c.says) || !strings.Contains(k.out.String(), "Done.") {
 			t.Errorf("%s, %s: exit code %d, %s%s", c.output, c.command, code, k.out, k.errs)
 		}
 	}
@@ -153,7 +154,7 @@ func TestAnAnswerIsThatOfItsOwnTurn(t *testing.T) {
 	first.errs.wait(t, "(or deny).")
 	sh.must("send", "--caller", "alice", "--if-busy", "enqueue", "--callback", "https://listen.invalid/", "@say Second.")
 	sh.must("approvals", "allow", regexp.MustCompile(`approvals allow (\S+)`).FindStringSubmatch(first.errs.String())[1])
-	if code := <-first.code; code != 0 || !strings.Contains(first.out.String(), `"output":"Done."`) {
+	if code := wait.Receive(t, "the exit code", first.code); code != 0 || !strings.Contains(first.out.String(), `"output":"Done."`) {
 		t.Errorf("exit code %d, %s", code, first.out)
 	}
 }
@@ -255,7 +256,7 @@ func TestASecretIsGivenFromElsewhere(t *testing.T) {
 		if c.status == "pending" {
 			k.interrupts <- os.Interrupt
 		}
-		code = <-k.code
+		code = wait.Receive(t, "the exit code", k.code)
 		if want := map[bool]int{true: 130, false: 0}[c.status == "pending"]; code != want {
 			t.Errorf("%s: send ended with %d: %s", c.args, code, k.errs)
 		}
@@ -287,7 +288,7 @@ func TestTheExitCodeTellsWhoEndedTheTurn(t *testing.T) {
 			t.Fatal(err)
 		}
 		sh.must("sessions", "cancel", list.Data[0].SessionID)
-		if code := <-k.code; code != 8 {
+		if code := wait.Receive(t, "the exit code", k.code); code != 8 {
 			t.Errorf("%s: cancelled elsewhere: exit code %d, %s", output, code, k.errs)
 		}
 	}
@@ -335,7 +336,7 @@ func TestOptionsReachTheServer(t *testing.T) {
 			t.Errorf("%.80q: exit code %d, %s%s", c.args, code, out, errs)
 		}
 	}
-	if code := <-busy.code; code != 8 {
+	if code := wait.Receive(t, "the exit code", busy.code); code != 8 {
 		t.Errorf("the interrupted message: exit code %d, %s", code, busy.errs)
 	}
 	var body struct {

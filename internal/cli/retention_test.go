@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+
+	"github.com/parley-server/parley/internal/testing/wait"
 )
 
 func TestASessionIsErasedAtTheCommandLine(t *testing.T) {
@@ -73,7 +75,7 @@ func TestErasingEndsATurnThatRuns(t *testing.T) {
 	if _, errs, code := sh.run("sessions", "erase", open.Data[0].SessionID, "--yes"); code != 0 || !strings.Contains(errs, "Canceled 1 turn.") {
 		t.Errorf("exit code %d: %s", code, errs)
 	}
-	if code := <-k.code; code == 0 || !strings.Contains(k.out.String(), `"canceled"`) {
+	if code := wait.Receive(t, "the exit code", k.code); code == 0 || !strings.Contains(k.out.String(), `"canceled"`) {
 		t.Errorf("exit code %d: %s", code, k.out.String())
 	}
 }

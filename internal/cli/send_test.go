@@ -6,6 +6,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/parley-server/parley/internal/testing/wait"
 )
 
 func TestSendPrintsTheAnswerAloneOnStdout(t *testing.T) {
@@ -152,7 +154,7 @@ func TestCtrlCCancelsTheTurn(t *testing.T) {
 		k := sh.start("send", "--caller", output, "--output", output, "@wait 10m")
 		waitThinking(t, sh, output)
 		k.interrupts <- os.Interrupt
-		if code := <-k.code; code != 130 {
+		if code := wait.Receive(t, "the exit code", k.code); code != 130 {
 			t.Errorf("%s: exit code %d: %s", output, code, k.errs)
 		}
 		if got := sh.must("sessions", "list", "--caller", output); !strings.Contains(got, "completed") {
@@ -170,7 +172,7 @@ func TestASecondCtrlCLeavesTheTurnRunning(t *testing.T) {
 	k.interrupts <- os.Interrupt
 	k.errs.wait(t, "Cancelling")
 	k.interrupts <- os.Interrupt
-	if code := <-k.code; code != 130 {
+	if code := wait.Receive(t, "the exit code", k.code); code != 130 {
 		t.Fatalf("exit code %d: %s", code, k.errs)
 	}
 	_, command, ok := strings.Cut(k.errs.String(), "Take it up again: parley ")
@@ -191,7 +193,7 @@ func TestAnAnswerSurvivesARestartOfTheServer(t *testing.T) {
 	k.out.wait(t, "20.")
 	srv.end(t)
 	serve(t, dsn, strings.TrimPrefix(srv.url, "http://"))
-	if code := <-k.code; code != 0 || k.out.String() != expected() {
+	if code := wait.Receive(t, "the exit code", k.code); code != 0 || k.out.String() != expected() {
 		t.Errorf("exit code %d, %q\n%s", code, k.out, k.errs)
 	}
 	if !strings.Contains(k.errs.String(), "Trying again") {
@@ -233,7 +235,7 @@ func TestWhoOnlyReadsCancelsNothing(t *testing.T) {
 	k := sh.start("sessions", "tail", list.Data[0].SessionID)
 	k.out.wait(t, "5")
 	k.interrupts <- os.Interrupt
-	code := <-k.code
+	code := wait.Receive(t, "the exit code", k.code)
 	before, command, ok := strings.Cut(k.errs.String(), "Take it up again: parley ")
 	if code != 130 || !ok || !strings.HasSuffix(before, "The turn goes on without you; parley sessions cancel "+list.Data[0].SessionID+" ends it. ") {
 		t.Fatalf("exit code %d: %s", code, k.errs)
@@ -241,7 +243,7 @@ func TestWhoOnlyReadsCancelsNothing(t *testing.T) {
 	if rest := sh.must(strings.Fields(command)...); strings.TrimSuffix(k.out.String(), "\n")+rest != expected() {
 		t.Errorf("both halves: %q and %q", k.out, rest)
 	}
-	if code := <-whole.code; code != 0 || whole.out.String() != expected() {
+	if code := wait.Receive(t, "the exit code", whole.code); code != 0 || whole.out.String() != expected() {
 		t.Errorf("the turn did not go on: exit code %d, %s", code, whole.errs)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/parley-server/parley/internal/testing/dbtest"
+	"github.com/parley-server/parley/internal/testing/wait"
 )
 
 // workshop is a shell with a database and a workspace, without a server.
@@ -218,7 +219,7 @@ func TestASkillIsSentWithItsInputs(t *testing.T) {
 		{strings.NewReader("not for the skill"), []string{"send", "--skill", "report", "--input-json", "{}"}, `{"skill":"report"}`},
 	} {
 		_, errs, code := sh.pipe(c.stdin, c.args...)
-		if got := <-bodies; got != c.want {
+		if got := wait.Receive(t, "a callback", bodies); got != c.want {
 			t.Errorf("%q sends\n%s\nnot\n%s", c.args, got, c.want)
 		}
 		if code != 2 || !strings.Contains(errs, "input/month: month is required.") || !strings.Contains(errs, "input/x: There is no input") {

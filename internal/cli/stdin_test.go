@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/parley-server/parley/internal/cli"
+	"github.com/parley-server/parley/internal/testing/wait"
 )
 
 // reading starts a command line that reads a stdin of the test's own.
@@ -72,7 +73,7 @@ func TestStdinThatSaysNothing(t *testing.T) {
 		k := sh.reading(stdin, strings.Fields(c.args)...)
 		k.errs.wait(t, c.says)
 		k.interrupts <- os.Interrupt
-		if code := <-k.code; code != 130 || !strings.Contains(k.errs.String(), "Nothing was sent.") {
+		if code := wait.Receive(t, "the exit code", k.code); code != 130 || !strings.Contains(k.errs.String(), "Nothing was sent.") {
 			t.Errorf("parley %s: exit code %d: %s", c.args, code, k.errs)
 		}
 		writer.Close()
@@ -80,7 +81,7 @@ func TestStdinThatSaysNothing(t *testing.T) {
 	stdin, writer := io.Pipe()
 	k := sh.reading(stdin, "skills", "run", "x", "--input-json", "@-")
 	k.interrupts <- os.Interrupt
-	if code := <-k.code; code != 130 || !strings.Contains(k.errs.String(), "Nothing was sent.") {
+	if code := wait.Receive(t, "the exit code", k.code); code != 130 || !strings.Contains(k.errs.String(), "Nothing was sent.") {
 		t.Errorf("--input-json: exit code %d: %s", code, k.errs)
 	}
 	writer.Close()

@@ -5,6 +5,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/parley-server/parley/internal/testing/wait"
 )
 
 func TestASessionIsShownAndExported(t *testing.T) {
@@ -110,14 +112,14 @@ func TestAnExportWaitsForTheEndOfATurn(t *testing.T) {
 	waits := sh.start("sessions", "export", list.Data[0].SessionID, "--format", "jsonl")
 	given := sh.start("sessions", "export", list.Data[0].SessionID, "--format", "jsonl")
 	given.interrupts <- os.Interrupt
-	if code := <-given.code; code != 130 || given.out.String() != "" {
+	if code := wait.Receive(t, "the exit code", given.code); code != 130 || given.out.String() != "" {
 		t.Errorf("interrupted: exit code %d, %s", code, given.out)
 	}
 	if got := sh.must("sessions", "show", list.Data[0].SessionID); !strings.Contains(got, "(in progress)") {
 		t.Errorf("shown as %s", got)
 	}
 	sh.must("approvals", "allow", ask.ApprovalID.String())
-	if code := <-waits.code; code != 0 || !strings.Contains(waits.out.String(), `"Done."`) {
+	if code := wait.Receive(t, "the exit code", waits.code); code != 0 || !strings.Contains(waits.out.String(), `"Done."`) {
 		t.Errorf("exit code %d, %s", code, waits.out)
 	}
 }

@@ -91,7 +91,7 @@ func TestRunningServerIsAdopted(t *testing.T) {
 		t.Errorf("joined %v, process %d, not %d", again.Joined, pid(t, again), cmd.Process.Pid)
 	}
 	stop(t, again)
-	if err := <-waited; err != nil {
+	if err := wait.Receive(t, "the end of the process", waited); err != nil {
 		t.Errorf("not a clean shutdown: %v", err)
 	}
 }

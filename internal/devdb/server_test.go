@@ -62,7 +62,7 @@ func TestOneOfManyProcessesStarts(t *testing.T) {
 	for i := range users {
 		wg.Go(func() { users[i] = user(t, dir, nil) })
 	}
-	wg.Wait()
+	wait.Until(t, "all goroutines", wg.Wait)
 	started := 0
 	for _, u := range users {
 		if u.Error != "" || u.PID != users[0].PID || u.PID == 0 || u.Version != users[0].Version {
@@ -193,7 +193,7 @@ func TestForgottenServerStays(t *testing.T) {
 		collected := make(chan struct{})
 		runtime.AddCleanup(new(*int), func(c chan struct{}) { close(c) }, collected)
 		runtime.GC()
-		<-collected
+		wait.Receive(t, "the collection", collected)
 	}
 	if !devdb.InUse(dir) {
 		t.Error("the garbage collector gave our share up")

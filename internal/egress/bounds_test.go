@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/parley-server/parley/internal/egress"
+	"github.com/parley-server/parley/internal/testing/wait"
 )
 
 // TestAnswersOfARunAreBounded has answers without an end, and some that are small
@@ -147,9 +148,9 @@ func TestCloseEndsRequests(t *testing.T) {
 				t.Errorf("%s: %s", d.name, a.text())
 			}
 		})
-		<-arrived
+		wait.Receive(t, "an arrival", arrived)
 		cancel()
-		wg.Wait()
+		wait.Until(t, "all goroutines", wg.Wait)
 	}
 	var wg sync.WaitGroup
 	d := door{"do", r.Do}
@@ -158,9 +159,9 @@ func TestCloseEndsRequests(t *testing.T) {
 			t.Errorf("%s", a.text())
 		}
 	})
-	<-arrived
+	wait.Receive(t, "an arrival", arrived)
 	r.Close()
-	wg.Wait()
+	wait.Until(t, "all goroutines", wg.Wait)
 	if a := d.get(t, "https://api.test/"); a.err == nil {
 		t.Error("a run that is closed sends requests")
 	}
@@ -196,13 +197,13 @@ func TestServeEndsWithItsListener(t *testing.T) {
 			t.Fatal(err)
 		}
 		fmt.Fprint(busy, "GET / HTTP/1.1\r\nHost: api.test\r\n\r\n")
-		<-arrived
+		wait.Receive(t, "an arrival", arrived)
 		if how == "listener" {
 			l.Close()
 		} else {
 			cancel()
 		}
-		if err := <-done; err != nil {
+		if err := wait.Receive(t, "the end", done); err != nil {
 			t.Errorf("%s: %v", how, err)
 		}
 		for _, c := range []net.Conn{idle, silent, busy} {

@@ -12,6 +12,7 @@ import (
 	"github.com/parley-server/parley/internal/redact"
 	"github.com/parley-server/parley/internal/testing/egresstest"
 	"github.com/parley-server/parley/internal/testing/slow"
+	"github.com/parley-server/parley/internal/testing/wait"
 )
 
 // blockedSite is a world whose api.test reads no body before unblock is closed.
@@ -66,7 +67,7 @@ func TestBodiesShareAMemory(t *testing.T) {
 	}
 	close(unblock)
 	for range 2 {
-		if a := <-done; a.status != 200 {
+		if a := wait.Receive(t, "the end", done); a.status != 200 {
 			t.Error(a.text())
 		}
 	}

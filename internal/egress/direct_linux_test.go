@@ -13,6 +13,7 @@ import (
 
 	"github.com/parley-server/parley/internal/egress"
 	"github.com/parley-server/parley/internal/testing/slow"
+	"github.com/parley-server/parley/internal/testing/wait"
 	"github.com/parley-server/parley/internal/toolenv/sandbox"
 )
 
@@ -168,7 +169,7 @@ func TestOneRunKnowsNoNamesOfAnother(t *testing.T) {
 			t.Errorf("%+v", got)
 		}
 		l.Close() // and with it the connection, which nobody else closes
-		if err := <-ended; err != nil {
+		if err := wait.Receive(t, "the end", ended); err != nil {
 			t.Error(err)
 		}
 		tr.CloseIdleConnections()

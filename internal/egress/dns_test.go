@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/parley-server/parley/internal/egress"
+	"github.com/parley-server/parley/internal/testing/wait"
 )
 
 const a, txt, aaaa = 1, 16, 28
@@ -40,7 +41,7 @@ func resolver(t testing.TB, r *egress.Run) string {
 	go func() { ended <- r.ServeDNS(ctx, c) }()
 	t.Cleanup(func() {
 		cancel()
-		if err := <-ended; err != nil {
+		if err := wait.Receive(t, "the end", ended); err != nil {
 			t.Error(err)
 		}
 	})

@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 
 	"github.com/parley-server/parley/internal/egress"
+	"github.com/parley-server/parley/internal/testing/wait"
 )
 
 // logged is what was written with the standard logger, which net/http uses for what
@@ -70,7 +71,7 @@ func TestWhatFollowsAnAnswerIsNotLogged(t *testing.T) {
 			if a.err != nil || a.status >= 400 || a.body != "" && a.body != "text" {
 				t.Errorf("%s %s: %s", d.name, path, a.text())
 			}
-			<-gone
+			wait.Receive(t, "the end of the connection", gone)
 			hidden(t, logged.String())
 		}
 	}
@@ -107,7 +108,7 @@ func TestNothingIsReadBeforeTheRequest(t *testing.T) {
 			} else {
 				c.Close()
 			}
-			if text := <-got; text != want {
+			if text := wait.Receive(t, "a result", got); text != want {
 				t.Errorf("asked %t: %q was read", asked, text)
 			}
 			c.Close()

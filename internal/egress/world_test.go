@@ -20,6 +20,7 @@ import (
 	"github.com/parley-server/parley/internal/redact"
 	"github.com/parley-server/parley/internal/store/vault"
 	"github.com/parley-server/parley/internal/testing/egresstest"
+	"github.com/parley-server/parley/internal/testing/wait"
 )
 
 const (
@@ -174,7 +175,7 @@ func proxy(t *testing.T, r *egress.Run) string {
 	go func() { done <- r.Serve(ctx, l) }()
 	t.Cleanup(func() {
 		cancel()
-		if err := <-done; err != nil {
+		if err := wait.Receive(t, "the end", done); err != nil {
 			t.Errorf("Serve: %v", err)
 		}
 	})

@@ -14,6 +14,7 @@ import (
 	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/eventlog"
 	"github.com/parley-server/parley/internal/testing/sessiontest"
+	"github.com/parley-server/parley/internal/testing/wait"
 )
 
 // TestBatchKeepsSessionsApart has many turns write text and calls at once, so that
@@ -89,7 +90,7 @@ func TestBatchKeepsSessionsApart(t *testing.T) {
 			}
 		})
 	}
-	wg.Wait()
+	wait.Until(t, "all goroutines", wg.Wait)
 }
 
 // TestHugeEventIsFollowed writes a reply that is larger than all that is kept in
@@ -108,7 +109,7 @@ func TestHugeEventIsFollowed(t *testing.T) {
 		}
 		last := evs[len(evs)-1]
 		if last.Kind == event.KindReply {
-			if err := <-written; err != nil {
+			if err := wait.Receive(t, "the writers", written); err != nil {
 				t.Error(err)
 			}
 			return

@@ -22,6 +22,7 @@ import (
 	"github.com/parley-server/parley/internal/testing/dbtest/faultproxy"
 	"github.com/parley-server/parley/internal/testing/sessiontest"
 	"github.com/parley-server/parley/internal/testing/slow"
+	"github.com/parley-server/parley/internal/testing/wait"
 )
 
 // seeds is how many runs TestBrokenAppendLeavesNoHole makes; PARLEY_TEST_SEEDS sets it.
@@ -54,7 +55,7 @@ func TestBrokenAppendLeavesNoHole(t *testing.T) {
 			}
 		})
 	}
-	wg.Wait()
+	wait.Until(t, "all goroutines", wg.Wait)
 	t.Logf("%d seeds, %d connections broken, %d attempts", n, broken.Load(), attempts.Load())
 	if !t.Failed() && broken.Load() < n/2 {
 		t.Errorf("only %d of %d seeds broke a connection: the test proves too little", broken.Load(), n)

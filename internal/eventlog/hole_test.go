@@ -95,12 +95,12 @@ func TestDroppingLeavesNoHole(t *testing.T) {
 				dropped.Add(int64(len(done.Partitions)))
 			})
 		}
-		droppers.Wait()
+		wait.Until(t, "the droppers", droppers.Wait)
 	}
 	seen := gone.Load()
 	wait.For(t, "somebody comes too late", func() bool { return gone.Load() > seen+10 || t.Failed() })
 	stop()
-	readers.Wait()
+	wait.Until(t, "the readers", readers.Wait)
 	if w.Deltas(t) != 0 || dropped.Load() != 7 {
 		t.Errorf("%d partitions are left, %d were dropped", w.Deltas(t), dropped.Load())
 	}

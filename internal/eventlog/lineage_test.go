@@ -11,6 +11,7 @@ import (
 
 	"github.com/parley-server/parley/internal/eventlog"
 	"github.com/parley-server/parley/internal/testing/dbtest"
+	"github.com/parley-server/parley/internal/testing/wait"
 )
 
 // nextID draws an id of an event over a new pool, as a server does.
@@ -65,7 +66,7 @@ func TestIDsJumpOnAnotherLineage(t *testing.T) {
 				mu.Unlock()
 			})
 		}
-		all.Wait()
+		wait.Until(t, "all goroutines", all.Wait)
 		least := int64(1) << 62
 		most := int64(0)
 		for id := range found {

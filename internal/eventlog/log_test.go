@@ -17,6 +17,7 @@ import (
 	"github.com/parley-server/parley/internal/session"
 	"github.com/parley-server/parley/internal/testing/sessiontest"
 	"github.com/parley-server/parley/internal/testing/slow"
+	"github.com/parley-server/parley/internal/testing/wait"
 )
 
 func TestFollowMissesNothing(t *testing.T) {
@@ -49,7 +50,7 @@ func TestFollowMissesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	sessiontest.End(t, here, lease)
-	wg.Wait()
+	wait.Until(t, "all goroutines", wg.Wait)
 
 	rows := here.Rows(t, from)
 	for i := range seen {
@@ -110,9 +111,9 @@ func TestForeignWritersLoseNothing(t *testing.T) {
 			}
 		})
 	}
-	wg.Wait()
+	wait.Until(t, "all goroutines", wg.Wait)
 	sessiontest.End(t, reader, lease)
-	got := <-seen
+	got := wait.Receive(t, "what a reader saw", seen)
 	if diff := cmp.Diff(reader.Rows(t, from), got); diff != "" {
 		t.Fatalf("the reader saw something else than the table:\n%s", diff)
 	}
@@ -239,7 +240,7 @@ func TestLostListenerLosesNothing(t *testing.T) {
 		}
 	}
 	sessiontest.End(t, here, lease)
-	if diff := cmp.Diff(here.Rows(t, from), <-seen); diff != "" {
+	if diff := cmp.Diff(here.Rows(t, from), wait.Receive(t, "what a reader saw", seen)); diff != "" {
 		t.Fatalf("the reader behind the broken listener saw something else than the table:\n%s", diff)
 	}
 }

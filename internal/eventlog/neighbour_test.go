@@ -10,6 +10,7 @@ import (
 	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/eventlog"
 	"github.com/parley-server/parley/internal/testing/sessiontest"
+	"github.com/parley-server/parley/internal/testing/wait"
 )
 
 // TestLockedSessionHoldsUpNoOther appends to a session that another transaction has locked, and
@@ -46,7 +47,7 @@ func TestLockedSessionHoldsUpNoOther(t *testing.T) {
 	if err := lock.Rollback(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if err := <-waits; err != nil {
+	if err := wait.Receive(t, "the waiting call", waits); err != nil {
 		t.Errorf("the session that was locked: %v", err)
 	}
 }
@@ -88,7 +89,7 @@ func TestRefusedEventFailsItsWriterAlone(t *testing.T) {
 			t.Errorf("after the refused event: %v", err)
 		}
 	})
-	wg.Wait()
+	wait.Until(t, "all goroutines", wg.Wait)
 	for _, ev := range s.Rows(t, from) {
 		if body, _ := ev.Body(); body == (event.ToolUse{Tool: "later"}) {
 			t.Error("an event was written behind one that was refused")

@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/parley-server/parley/internal/fair"
+	"github.com/parley-server/parley/internal/testing/wait"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -83,7 +84,7 @@ func TestWaitersAreServedRoundRobin(t *testing.T) {
 		}
 		release()
 		release() // a second call gives nothing back
-		running.Wait()
+		wait.Until(t, "the running functions", running.Wait)
 		if want := []int{0, 1, 2, 0, 1, 0}; !slices.Equal(served, want) {
 			t.Errorf("served %d, want %d", served, want)
 		}
@@ -105,7 +106,7 @@ func TestAcquireEndsWithItsContext(t *testing.T) {
 		})
 		synctest.Wait()
 		cancel(errGone)
-		running.Wait()
+		wait.Until(t, "the running functions", running.Wait)
 		release()
 		if _, ok := p.TryAcquire(w[0]); !ok {
 			t.Error("the place went to a waiter that was gone")
@@ -163,7 +164,7 @@ func TestPlacesNeverRunOver(t *testing.T) {
 					running.Go(cancel)
 				}
 			}
-			running.Wait()
+			wait.Until(t, "the running functions", running.Wait)
 			if most > n {
 				t.Errorf("%d places were held of %d", most, n)
 			}

@@ -14,6 +14,7 @@ import (
 	"github.com/parley-server/parley/internal/pulse"
 	"github.com/parley-server/parley/internal/testing/dbtest"
 	"github.com/parley-server/parley/internal/testing/slow"
+	"github.com/parley-server/parley/internal/testing/wait"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -59,7 +60,7 @@ func TestPartsShareOneReading(t *testing.T) {
 			t.Error("the beats ended")
 		})
 	}
-	parts.Wait()
+	wait.Until(t, "all parts", parts.Wait)
 	if beats := int64(time.Since(began)/pulse.Every) + 1; sent.n.Load() > beats {
 		t.Errorf("%d statements in %d beats", sent.n.Load(), beats)
 	}

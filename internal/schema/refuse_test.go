@@ -16,6 +16,7 @@ import (
 
 	"github.com/parley-server/parley/internal/schema"
 	"github.com/parley-server/parley/internal/testing/slow"
+	"github.com/parley-server/parley/internal/testing/wait"
 )
 
 // hostile are schemas that must be refused, with the place and a part of the reason.
@@ -197,7 +198,7 @@ func TestRefusedAndAcceptedAtTheSameTime(t *testing.T) {
 			}
 		})
 	}
-	all.Wait()
+	wait.Until(t, "all goroutines", all.Wait)
 }
 
 func TestNothingIsFetched(t *testing.T) {

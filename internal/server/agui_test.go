@@ -123,7 +123,7 @@ func TestRunOfAMessageThatIsThere(t *testing.T) {
 		t.Errorf("the same message, otherwise: %d %s", r.status, r.text)
 	}
 	s.do(t, run("t3", "r1", "m1", held, "")).Body.Close()
-	<-s.Gate.Entered
+	s.Gate.Await(t)
 	res := s.do(t, run("t3", "r2", "m1", held, ""))
 	s.Gate.Leave <- struct{}{}
 	if list, ok := frames(t, res); !ok || s.messages(t) != 5 {
@@ -136,7 +136,7 @@ func TestRunIsAttached(t *testing.T) {
 	t.Parallel()
 	s := start(t, options{})
 	s.do(t, runOf("t1", "r1", held)).Body.Close()
-	<-s.Gate.Entered
+	s.Gate.Await(t)
 	res := s.do(t, call{path: runs, body: `{"threadId":"t1","runId":"r2","messages":[]}`})
 	s.Gate.Leave <- struct{}{}
 	list, ok := frames(t, res)
@@ -150,9 +150,9 @@ func TestRunBeginsWithASnapshot(t *testing.T) {
 	t.Parallel()
 	s := start(t, options{})
 	res := s.do(t, runOf("t1", "r1", "@text 3 deltas\n@call gate {}\n@call gate {}\n@text 3 deltas"))
-	<-s.Gate.Entered
+	s.Gate.Await(t)
 	s.Gate.Leave <- struct{}{}
-	<-s.Gate.Entered
+	s.Gate.Await(t)
 	var turn struct{ Metadata map[string]string }
 	reader := sse.NewReader(res.Body)
 	var first string // call of the turn

@@ -241,8 +241,8 @@ func TestQuotas(t *testing.T) {
 	t.Parallel()
 	s := start(t, options{limits: ratelimit.Limits{Messages: 2, Calls: 1000, Streams: 2}})
 	open := []*http.Response{s.do(t, asked("c1", held)), s.do(t, call{path: completions, body: said(held, `"stream":true`, `"user":"u"`)})}
-	<-s.Gate.Entered
-	<-s.Gate.Entered
+	s.Gate.Await(t)
+	s.Gate.Await(t)
 	if r := s.get(t, runOf("t", "r", "x")); r.status != 429 || r.code != "CONCURRENCY_LIMIT" || r.header.Get("Retry-After") == "" {
 		t.Errorf("a third stream: %d %s", r.status, r.text)
 	}
@@ -281,13 +281,13 @@ func TestStreamsAreCutOff(t *testing.T) {
 	for _, c := range open {
 		c.key = doomed
 		streams = append(streams, s.do(t, c))
-		<-s.Gate.Entered
+		s.Gate.Await(t)
 	}
 	if err := s.Keys.Revoke(t.Context(), s.Workspace.ID, doomed[4:12]); err != nil {
 		t.Fatal(err)
 	}
 	last := s.do(t, runOf("t2", "r2", held))
-	<-s.Gate.Entered
+	s.Gate.Await(t)
 	for i, res := range streams {
 		if list, ok := frames(t, res); ok {
 			t.Errorf("%s ended well with a dead key: %v", open[i].path, list)

@@ -64,7 +64,7 @@ func TestContinueAsksAgain(t *testing.T) {
 	if _, err := s.Turns.Decide(t.Context(), s.Workspace.ID, turn.Answer{Approval: id, Outcome: event.Allowed}); err != nil {
 		t.Fatal(err)
 	}
-	<-s.Gate.Entered
+	s.Gate.Await(t)
 	on := s.do(t, say("continue", `"stream":true`))
 	s.Gate.Leave <- struct{}{}
 	list, _ := frames(t, on)

@@ -11,6 +11,7 @@ import (
 	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/eventlog"
 	"github.com/parley-server/parley/internal/store/apikey"
+	"github.com/parley-server/parley/internal/testing/wait"
 )
 
 // A request that its client sends again finds the turn that it has started, while that goes on
@@ -44,7 +45,7 @@ func TestRetriesFindTheirTurn(t *testing.T) {
 			if r := s.get(t, retry); r.status != 200 || r.header.Get("Idempotent-Replayed") != "" {
 				t.Errorf("%s%s: who has the answer says the same, and gets that answer: %s", name, way, r.text)
 			}
-			<-s.Gate.Entered
+			s.Gate.Await(t)
 			want += 2
 		}
 		c.body = strings.TrimSuffix(body, "}") + `,"stream":true}`
@@ -79,10 +80,10 @@ func (s *service) lose(t *testing.T, c call) {
 			res.Body.Close()
 		}
 	})
-	<-s.Gate.Entered
+	s.Gate.Await(t)
 	leave()
-	gone.Wait()
-	<-s.left
+	wait.Until(t, "the end of the connection", gone.Wait)
+	wait.Receive(t, "a client that left", s.left)
 }
 
 // over waits for the end of the newest turn.
@@ -120,9 +121,9 @@ func TestRetriesInChatsWithoutAName(t *testing.T) {
 				t.Errorf("%s %v: %d %v %s", c.path, key, r.status, r.header, r.text)
 			}
 			if found {
-				<-s.Gate.Leave // which nobody took
+				wait.Receive(t, "the unused opening", s.Gate.Leave) // which nobody took
 			} else {
-				<-s.Gate.Entered
+				s.Gate.Await(t)
 			}
 		}
 	}
@@ -198,10 +199,10 @@ func TestStoppedServerAsksForARetry(t *testing.T) {
 	var all sync.WaitGroup
 	for i, c := range calls {
 		all.Go(func() { answers[i] = s.get(t, c) })
-		<-s.Gate.Entered
+		s.Gate.Await(t)
 	}
 	s.Halt()
-	all.Wait()
+	wait.Until(t, "all goroutines", all.Wait)
 	for i, r := range answers {
 		retry, on, again := "false", "send `continue` with \\\"session_id\\\":", "/events . This chat has no name, so this request sent again is another message."
 		switch i {

@@ -295,7 +295,7 @@ func TestWordsSteerATurn(t *testing.T) {
 		return call{path: completions, body: said(text, `"stream":true`, `"user":"u"`)}
 	}
 	left := s.do(t, say(held))
-	<-s.Gate.Entered
+	s.Gate.Await(t)
 	left.Body.Close() // the turn goes on
 	on := s.do(t, say("continue"))
 	s.Gate.Leave <- struct{}{} // now that somebody reads on, it may end
@@ -304,7 +304,7 @@ func TestWordsSteerATurn(t *testing.T) {
 		t.Errorf("continue: %q", text)
 	}
 	reader := s.do(t, say(held))
-	<-s.Gate.Entered
+	s.Gate.Await(t)
 	again := s.do(t, say(held)) // the very same request: the same turn
 	if again.Header.Get("Idempotent-Replayed") != "true" {
 		t.Error("the same request started something else")
@@ -395,7 +395,7 @@ func TestWordsComeSecond(t *testing.T) {
 	if _, err := s.Turns.Decide(t.Context(), s.Workspace.ID, turn.Answer{Approval: id, Outcome: event.Allowed}); err != nil {
 		t.Fatal(err)
 	}
-	<-s.Gate.Entered
+	s.Gate.Await(t)
 	res := s.do(t, call{path: completions, body: said(typed(t, asked.text, "allow"), `"user":"u"`, `"stream":true`)})
 	s.Gate.Leave <- struct{}{}
 	list, _ := frames(t, res)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/store/apikey"
+	"github.com/parley-server/parley/internal/testing/wait"
 	"github.com/parley-server/parley/internal/turn"
 )
 
@@ -91,9 +92,9 @@ func TestWordsDecideOneApproval(t *testing.T) {
 				})
 			}
 			close(lost)
-			<-s.Gate.Entered
+			s.Gate.Await(t)
 			s.Gate.Leave <- struct{}{}
-			all.Wait()
+			wait.Until(t, "all goroutines", all.Wait)
 			s.Gate.Leave <- struct{}{}
 			second := s.get(t, word)
 			next := typed(t, second.text, "allow")

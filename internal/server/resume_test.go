@@ -123,7 +123,7 @@ func TestInterruptIsGivenUpTooLate(t *testing.T) {
 	if _, err := s.Turns.Decide(t.Context(), s.Workspace.ID, turn.Answer{Approval: uuid.MustParse(id), Outcome: event.Allowed}); err != nil {
 		t.Fatal(err)
 	}
-	<-s.Gate.Entered
+	s.Gate.Await(t)
 	// A message in its place ends nothing that was allowed: it is answered behind that.
 	res := s.do(t, conversation("t", "r2", "count to 3", entry(id, gives)))
 	s.Gate.Leave <- struct{}{}
@@ -349,7 +349,7 @@ func TestCanceledRun(t *testing.T) {
 	s := start(t, options{})
 	for version, want := range map[string]string{`"protocolVersion":"1.0",`: "RUN_FINISHED", "": "RUN_ERROR"} {
 		res := s.do(t, call{path: runs, body: `{"threadId":"t` + want + `","runId":"r",` + version + `"messages":[{"role":"user","content":` + quote(held) + `}]}`})
-		<-s.Gate.Entered
+		s.Gate.Await(t)
 		id, ok, err := s.Sessions.ByCaller(t.Context(), s.Workspace.ID, "t"+want)
 		if err != nil || !ok {
 			t.Fatal(err, ok)

@@ -74,7 +74,7 @@ func TestChatMessageIsSentOnce(t *testing.T) {
 	// A double click is one turn, another message is in its way.
 	again := chatOf("c3", `"trigger":"regenerate-message",`, user("m1", held))
 	s.do(t, again)
-	<-s.Gate.Entered
+	s.Gate.Await(t)
 	n := s.messages(t)
 	second := s.do(t, again)
 	if r := s.get(t, chatOf("c3", submitted, user("m2", "x"))); r.status != 409 || r.code != "TURN_IN_PROGRESS" || !strings.Contains(r.text, "cancel_url") {
@@ -274,7 +274,7 @@ func TestChatIsCanceled(t *testing.T) {
 		s.stream(t, asked("c1", "count to 2"))
 	}
 	res := s.do(t, asked("c1", held))
-	<-s.Gate.Entered
+	s.Gate.Await(t)
 	if r := s.get(t, stop); r.status != 200 || r.text != `{"data":{"canceled":true}}`+"\n" {
 		t.Errorf("%d %s", r.status, r.text)
 	}

@@ -116,7 +116,7 @@ func TestChatIsResumed(t *testing.T) {
 		}
 	}
 	s.do(t, asked("c1", held)).Body.Close()
-	<-s.Gate.Entered
+	s.Gate.Await(t)
 	res := s.do(t, resume)
 	head := s.do(t, call{method: http.MethodHead, path: resume.path})
 	if head.StatusCode != 200 {
@@ -179,7 +179,7 @@ func TestChatIsResumedBehindAnAnswer(t *testing.T) {
 	s := start(t, options{window: time.Hour})
 	id := field(s.stream(t, asked("c1", "@call gate {}\n@say the end")), "approvalId")
 	s.do(t, responded("c1", id, true)).Body.Close()
-	<-s.Gate.Entered
+	s.Gate.Await(t)
 	res := s.do(t, call{path: chats + "/c1/stream"})
 	s.Gate.Leave <- struct{}{}
 	list, ok := frames(t, res)

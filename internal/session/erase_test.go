@@ -51,12 +51,12 @@ func TestACallerGoesOnInAnotherSession(t *testing.T) {
 		}
 		erased <- err
 	}()
-	<-erasing
+	wait.Receive(t, "the erasure to begin", erasing)
 	second, err := say()
 	if err != nil || second == first {
 		t.Errorf("%s after %s, %v", second, first, err)
 	}
-	if err := <-erased; err != nil {
+	if err := wait.Receive(t, "the erasure", erased); err != nil {
 		t.Error(err)
 	}
 }

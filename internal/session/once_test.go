@@ -14,6 +14,7 @@ import (
 	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/session"
 	"github.com/parley-server/parley/internal/testing/sessiontest"
+	"github.com/parley-server/parley/internal/testing/wait"
 )
 
 func TestAnIdempotentRequestRunsOnceAndIsAnsweredAlike(t *testing.T) {
@@ -39,7 +40,7 @@ func TestAnIdempotentRequestRunsOnceAndIsAnsweredAlike(t *testing.T) {
 			}
 		})
 	}
-	wg.Wait()
+	wait.Until(t, "all goroutines", wg.Wait)
 	if runs.Load() != 1 || first.Load() != 1 {
 		t.Errorf("it ran %d times, and %d were told that it ran for them", runs.Load(), first.Load())
 	}
@@ -132,5 +133,5 @@ func TestManyIdempotentRequestsDoNotStarveTheirWork(t *testing.T) {
 			}
 		})
 	}
-	wg.Wait()
+	wait.Until(t, "all goroutines", wg.Wait)
 }

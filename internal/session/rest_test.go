@@ -15,6 +15,7 @@ import (
 	"github.com/parley-server/parley/internal/session"
 	"github.com/parley-server/parley/internal/testing/sessiontest"
 	"github.com/parley-server/parley/internal/testing/slow"
+	"github.com/parley-server/parley/internal/testing/wait"
 )
 
 // TestRestIsStoredWithTheEnd writes answers while other transactions take their sessions' locks, so
@@ -38,7 +39,7 @@ func TestRestIsStoredWithTheEnd(t *testing.T) {
 			return nil
 		})
 	}
-	if err := g.Wait(); err != nil {
+	if err := wait.Result(t, "all goroutines", g.Wait); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -82,7 +83,7 @@ func (w *world) answer(ctx context.Context, t *testing.T, s *sessiontest.Replica
 		return err
 	})
 	end()
-	if err := errors.Join(err, locks.Wait()); err != nil {
+	if err := errors.Join(err, wait.Result(t, "locks", locks.Wait)); err != nil {
 		return err
 	}
 	return w.compare(ctx, s, lease, from, said)

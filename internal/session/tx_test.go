@@ -7,6 +7,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/parley-server/parley/internal/session"
+	"github.com/parley-server/parley/internal/testing/wait"
 )
 
 func TestOneCallerOneSession(t *testing.T) {
@@ -29,7 +30,7 @@ func TestOneCallerOneSession(t *testing.T) {
 			}
 		})
 	}
-	wg.Wait()
+	wait.Until(t, "all goroutines", wg.Wait)
 	if len(ids) != 1 {
 		t.Fatalf("%d sessions for one caller", len(ids))
 	}

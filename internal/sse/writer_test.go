@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/parley-server/parley/internal/sse"
+	"github.com/parley-server/parley/internal/testing/wait"
 )
 
 // sink is a response that keeps everything and knows deadlines.
@@ -103,8 +104,8 @@ func TestKeepaliveIsOneLine(t *testing.T) {
 	t.Parallel()
 	s := newSink()
 	w := sse.Open(s, sse.Options{Keepalive: time.Millisecond})
-	<-s.wrote
-	<-s.wrote
+	wait.Receive(t, "a write", s.wrote)
+	wait.Receive(t, "a write", s.wrote)
 	w.Close()
 	if got := s.String(); !strings.HasPrefix(got, ": ping\n: ping\n") || strings.Contains(got, "\n\n") {
 		t.Errorf("keep-alives %q", got)
@@ -125,7 +126,7 @@ func TestKeepaliveTellsOfABrokenConnection(t *testing.T) {
 	broken := make(chan error, 1)
 	w := sse.Open(s, sse.Options{Keepalive: time.Millisecond, Broken: func(err error) { broken <- err }})
 	defer w.Close()
-	if err := <-broken; !errors.Is(err, s.err) {
+	if err := wait.Receive(t, "the broken write", broken); !errors.Is(err, s.err) {
 		t.Errorf("%v", err)
 	}
 	if err := w.Event("text", 1, []byte("x")); err != nil {
@@ -157,7 +158,7 @@ func TestSlowReaderIsDropped(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer resp.Body.Close()
-	if err := <-result; !errors.Is(err, os.ErrDeadlineExceeded) {
+	if err := wait.Receive(t, "a result", result); !errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("ended with %v", err)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/parley-server/parley/internal/testing/wait"
 	"github.com/parley-server/parley/internal/tool"
 )
 
@@ -23,7 +24,7 @@ func TestFolderIsTakenUpWhereItWasLeft(t *testing.T) {
 	go func() { done <- here.Run(ctx) }()
 	defer func() {
 		stop()
-		if err := <-done; err != nil {
+		if err := wait.Receive(t, "the end", done); err != nil {
 			t.Error(err)
 		}
 	}()
@@ -72,7 +73,7 @@ func TestKeptFoldersGoWithTheirSession(t *testing.T) {
 	go func() { done <- r.Run(ctx) }()
 	defer func() {
 		stop()
-		if err := <-done; err != nil {
+		if err := wait.Receive(t, "the end", done); err != nil {
 			t.Error(err)
 		}
 	}()

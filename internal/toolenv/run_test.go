@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/parley-server/parley/internal/testing/wait"
 	"github.com/parley-server/parley/internal/tool"
 	"github.com/parley-server/parley/internal/toolenv"
 )
@@ -155,7 +156,7 @@ func TestWithoutASandboxEverythingElseWorks(t *testing.T) {
 	if err := run.Write(t.Context(), tool.Call{}, "a/b", []byte("x")); err != nil {
 		t.Error(err)
 	}
-	if got := fetch(t, run, "https://example.com/", "API_TOKEN"); got != "you sent Bearer [secret:API_TOKEN]" || <-w.heard != "Bearer "+value {
+	if got := fetch(t, run, "https://example.com/", "API_TOKEN"); got != "you sent Bearer [secret:API_TOKEN]" || wait.Receive(t, "a request", w.heard) != "Bearer "+value {
 		t.Errorf("%q", got)
 	}
 	run.Close()
@@ -176,7 +177,7 @@ func TestPlaceholdersBelongToATurn(t *testing.T) {
 		run := w.begin(t, turn)
 		got := bash(t, run, `echo $API_TOKEN; test -z "$EMPTY_KEY$OTHER_KEY" && curl -sS -H "Authorization: Bearer $API_TOKEN" https://example.com/ | tee file; cat file`)
 		lines := strings.Split(got, "\n")
-		if len(lines) != 4 || !strings.HasPrefix(lines[0], "ph_") || lines[1] != "you sent Bearer [secret:API_TOKEN]" || lines[2] != lines[1] || <-w.heard != "Bearer "+value {
+		if len(lines) != 4 || !strings.HasPrefix(lines[0], "ph_") || lines[1] != "you sent Bearer [secret:API_TOKEN]" || lines[2] != lines[1] || wait.Receive(t, "a request", w.heard) != "Bearer "+value {
 			t.Fatalf("%q", got)
 		}
 		seen[lines[0]] = true
@@ -187,7 +188,7 @@ func TestPlaceholdersBelongToATurn(t *testing.T) {
 	}
 	later := w.begin(t, w.turn(t, "API_TOKEN"))
 	for stands := range seen {
-		if got := bash(t, later, `test $API_TOKEN != `+stands+` && curl -sS -H "Authorization: Bearer `+stands+`" https://example.com/`); got != "you sent Bearer "+stands+"\n" || <-w.heard != "Bearer "+stands {
+		if got := bash(t, later, `test $API_TOKEN != `+stands+` && curl -sS -H "Authorization: Bearer `+stands+`" https://example.com/`); got != "you sent Bearer "+stands+"\n" || wait.Receive(t, "a request", w.heard) != "Bearer "+stands {
 			t.Errorf("%q", got)
 		}
 	}
@@ -207,7 +208,7 @@ func TestProgramsWithoutAProxyUseCredentials(t *testing.T) {
 	run := r.Open(w.turn(t, "API_TOKEN"))
 	defer run.Close()
 	got := bash(t, run, `curl -sS --noproxy '*' -H "Authorization: Bearer $API_TOKEN" https://example.com/ && curl -sS --noproxy '*' https://elsewhere.example/`)
-	if want := "you sent Bearer [secret:API_TOKEN]\ncurl: (6)"; !strings.HasPrefix(got, want) || <-w.heard != "Bearer "+value {
+	if want := "you sent Bearer [secret:API_TOKEN]\ncurl: (6)"; !strings.HasPrefix(got, want) || wait.Receive(t, "a request", w.heard) != "Bearer "+value {
 		t.Errorf("%q", got)
 	}
 	list, err := r.Requests(t.Context(), w.workspace, &w.session, 10)
@@ -286,7 +287,7 @@ func TestRemovedCredentialsAreNotSent(t *testing.T) {
 	w.register(t, "API_TOKEN", value)
 	run := w.begin(t, w.turn(t, "API_TOKEN"))
 	const curl = `curl -sS -H "Authorization: Bearer $API_TOKEN" https://example.com/`
-	if got := bash(t, run, curl); got != "you sent Bearer [secret:API_TOKEN]\n" || <-w.heard != "Bearer "+value {
+	if got := bash(t, run, curl); got != "you sent Bearer [secret:API_TOKEN]\n" || wait.Receive(t, "a request", w.heard) != "Bearer "+value {
 		t.Errorf("%q", got)
 	}
 	if err := w.vault.Remove(t.Context(), w.workspace, "API_TOKEN", "test"); err != nil {
@@ -300,7 +301,7 @@ func TestRemovedCredentialsAreNotSent(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 	if len(w.heard) > 0 {
-		t.Errorf("it was sent: %s", <-w.heard)
+		t.Errorf("it was sent: %s", wait.Receive(t, "a request", w.heard))
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/session"
 	"github.com/parley-server/parley/internal/testing/modeltest"
+	"github.com/parley-server/parley/internal/testing/wait"
 	"github.com/parley-server/parley/internal/turn"
 )
 
@@ -55,7 +56,7 @@ func testFullQueue(t *testing.T, places int, request func(*world, int) turn.Requ
 	}
 	// The places of one workspace and the queue are full, and everything else is refused.
 	for range messages - admitted {
-		err := <-results
+		err := wait.Receive(t, "a result", results)
 		if f := fault.From(err); f == nil || f.Code != fault.Unavailable || f.Detail.RetryAfter <= 0 || !strings.Contains(f.Message, "Nothing was stored") {
 			t.Errorf("beyond the queue: %v", err)
 		}
@@ -63,7 +64,7 @@ func testFullQueue(t *testing.T, places int, request func(*world, int) turn.Requ
 	if err := tx.Rollback(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	all.Wait()
+	wait.Until(t, "all goroutines", all.Wait)
 	close(results)
 	for err := range results {
 		if err != nil {

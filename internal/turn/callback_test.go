@@ -18,6 +18,7 @@ import (
 	"github.com/parley-server/parley/internal/store/vault"
 	"github.com/parley-server/parley/internal/store/workspace"
 	"github.com/parley-server/parley/internal/testing/modeltest"
+	"github.com/parley-server/parley/internal/testing/wait"
 	"github.com/parley-server/parley/internal/turn"
 )
 
@@ -131,7 +132,7 @@ func TestCallbackSleepsBetweenAttempts(t *testing.T) {
 	r := h.replica(t, nil)
 	id, delivery := h.report(t, r, false)
 	h.reply <- 500
-	first := <-h.got
+	first := wait.Receive(t, "a request at the hook", h.got)
 	h.await(t, id, "pending", 1)
 	var state, text string
 	for state != "scheduled" && state != "available" {
@@ -144,7 +145,7 @@ func TestCallbackSleepsBetweenAttempts(t *testing.T) {
 	}
 	h.reply <- 200
 	h.exec(t, `UPDATE river_job SET state = 'available', scheduled_at = now() WHERE kind = 'callback'`)
-	second := <-h.got
+	second := wait.Receive(t, "a request at the hook", h.got)
 	h.await(t, id, "delivered", 2)
 	if a, b := first.Header.Get("webhook-id"), second.Header.Get("webhook-id"); a != b || a != delivery.String() {
 		t.Errorf("webhook-id %s, then %s", a, b)
@@ -181,7 +182,7 @@ func TestStoppingProcessHandsCallbacksOver(t *testing.T) {
 	h := newHook(t, newWorld(t, modeltest.Say("hi")))
 	r := h.replica(t, func(c *turn.Config) { c.Grace = 10 * time.Millisecond })
 	id, _ := h.report(t, r, false)
-	<-h.got
+	wait.Receive(t, "a request at the hook", h.got)
 	r.stop()
 	h.reply <- 200
 	h.replica(t, nil)
@@ -201,7 +202,7 @@ func TestSlowReceiversDoNotBlockTurns(t *testing.T) {
 		h.report(t, r, false)
 	}
 	for range share { // all that work at once
-		<-h.got
+		wait.Receive(t, "a request at the hook", h.got)
 	}
 	if got := text(read(t, r, w.start(t, r, "hello"))); got != "hi" {
 		t.Errorf("text %q", got)

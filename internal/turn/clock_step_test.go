@@ -10,6 +10,7 @@ import (
 
 	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/testing/dbtest"
+	"github.com/parley-server/parley/internal/testing/wait"
 	"github.com/parley-server/parley/internal/turn"
 )
 
@@ -27,7 +28,7 @@ func underEachClock(t *testing.T, test func(t *testing.T, w *world, set func()))
 			})
 		}
 	}
-	_ = tests.Wait()
+	_ = wait.Result(t, "the tests", tests.Wait)
 }
 
 func withClock(t *testing.T, skew int, step bool, test func(t *testing.T, w *world, set func())) {
@@ -85,7 +86,7 @@ func TestClockDoesNotTakeATurnFromItsWorker(t *testing.T) {
 		l := newLedger(t, w, false)
 		r := w.replica(t, func(c *turn.Config) { c.Lease = 3 * time.Second })
 		st := w.start(t, r, "book it")
-		<-l.entered
+		wait.Receive(t, "a call of the tool", l.entered)
 		set()
 		w.reaped(t)
 		w.await(t, "the lease is renewed", `SELECT lease_until - shifted.clock_timestamp() BETWEEN interval '0' AND interval '3 seconds'
@@ -110,7 +111,7 @@ func TestClockDoesNotKeepATurnForAFrozenWorker(t *testing.T) {
 		r := w.replica(t, func(c *turn.Config) { c.Lease = 2 * time.Second })
 		frozen := w.replica(t, func(c *turn.Config) { c.Workers = 0 })
 		st := w.start(t, r, "book it")
-		<-l.entered
+		wait.Receive(t, "a call of the tool", l.entered)
 		if _, err := w.pool.Exec(t.Context(), `UPDATE turns SET lease_until = shifted.now() + interval '2 seconds', node = $2 WHERE id = $1`,
 			st.Turn, frozen.events.Node()); err != nil {
 			t.Fatal(err)
@@ -197,7 +198,7 @@ func TestCallbacksAreRepeatedUnderSkew(t *testing.T) {
 		r := h.replica(t, nil)
 		id, _ := h.report(t, r, false)
 		h.reply <- 500
-		<-h.got
+		wait.Receive(t, "a request at the hook", h.got)
 		h.await(t, id, "pending", 1)
 		set()
 		h.reply <- 200

@@ -17,6 +17,7 @@ import (
 	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/session"
 	"github.com/parley-server/parley/internal/store/permission"
+	"github.com/parley-server/parley/internal/testing/wait"
 	"github.com/parley-server/parley/internal/turn"
 )
 
@@ -144,7 +145,7 @@ func TestDecisionAgainstExpiry(t *testing.T) {
 			}
 		})
 	}
-	wg.Wait()
+	wait.Until(t, "all goroutines", wg.Wait)
 	var early int
 	err := w.pool.QueryRow(t.Context(), `SELECT count(*) FROM approvals WHERE (status = 'expired') <> (decided_at >= expires_at)`).Scan(&early)
 	if err != nil || early != 0 {
@@ -175,7 +176,7 @@ func race(t *testing.T, w *world, replicas []*replica, id uuid.UUID, window time
 			history = append(history, op)
 		})
 	}
-	wg.Wait()
+	wait.Until(t, "all goroutines", wg.Wait)
 	return history
 }
 
@@ -242,14 +243,14 @@ func TestAnAnswerInTimeIsWaitedFor(t *testing.T) {
 			t.Fatal(err)
 		}
 		if len(got) > 0 {
-			t.Fatalf("meanwhile it is %s", <-got)
+			t.Fatalf("meanwhile it is %s", wait.Receive(t, "a result", got))
 		}
 	}
 	if err := tx.Commit(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {
-		if status := <-got; status != "allowed<nil>" {
+		if status := wait.Receive(t, "a result", got); status != "allowed<nil>" {
 			t.Errorf("then it is %s", status)
 		}
 	}
@@ -366,7 +367,7 @@ func TestExpiredStaysExpired(t *testing.T) {
 	if err := tx.Commit(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if s := <-said; s != "allowed" {
+	if s := wait.Receive(t, "a status", said); s != "allowed" {
 		t.Errorf("%s, after the answer", s)
 	}
 

@@ -4,6 +4,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/parley-server/parley/internal/testing/wait"
 	"github.com/parley-server/parley/internal/turn"
 )
 
@@ -36,11 +37,11 @@ func TestTurnsOutliveAChangeOfTheSchema(t *testing.T) {
 	}
 	for _, st := range round() { // prepares what a turn needs
 		read(t, r, st)
-		<-l.entered
+		wait.Receive(t, "a call of the tool", l.entered)
 	}
 	running := round()
 	for range turns {
-		<-l.entered
+		wait.Receive(t, "a call of the tool", l.entered)
 	}
 	for _, sql := range widen {
 		if _, err := w.pool.Exec(t.Context(), sql); err != nil {

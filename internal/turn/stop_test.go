@@ -17,6 +17,7 @@ import (
 	"github.com/parley-server/parley/internal/model"
 	"github.com/parley-server/parley/internal/session"
 	"github.com/parley-server/parley/internal/testing/modeltest"
+	"github.com/parley-server/parley/internal/testing/wait"
 	"github.com/parley-server/parley/internal/turn"
 )
 
@@ -46,14 +47,14 @@ func TestInterruptStopsTheWorker(t *testing.T) {
 	here, there := w.replica(t, slow), w.replica(t, func(c *turn.Config) { slow(c); c.Workers = 0 })
 	for _, r := range []*replica{here, there} {
 		st := w.start(t, r, "book it")
-		<-l.entered
+		wait.Receive(t, "a call of the tool", l.entered)
 		req := turn.Request{Workspace: w.workspace, Session: st.Session, Command: "book that", Multitask: turn.Interrupt}
 		next, err := r.turns.Start(t.Context(), req)
 		if err != nil {
 			t.Fatal(err)
 		}
 		w.halts(t, st.Turn)
-		<-l.entered
+		wait.Receive(t, "a call of the tool", l.entered)
 		l.leave <- struct{}{}
 		if got := text(read(t, r, next)); got != "Let me see. \n\nAll done." {
 			t.Errorf("the next answer is %q", got)
@@ -107,7 +108,7 @@ func TestStopWhileTheLogIsBusy(t *testing.T) {
 	w.model = m
 	r := w.replica(t, nil)
 	st := w.start(t, r, "go")
-	wait(t, m.written) // the turn runs
+	wait.Receive(t, "the written deltas", m.written) // the turn runs
 
 	lock, err := w.pool.Begin(t.Context())
 	if err != nil {
@@ -126,11 +127,11 @@ func TestStopWhileTheLogIsBusy(t *testing.T) {
 	}
 	stopped := make(chan struct{})
 	go func() { defer close(stopped); r.stop() }()
-	wait(t, m.stopped)
+	wait.Receive(t, "the end of the model call", m.stopped)
 	if err := lock.Rollback(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	wait(t, stopped)
+	wait.Receive(t, "the stop", stopped)
 	var state, stored string
 	if err := w.pool.QueryRow(t.Context(), `SELECT state, (SELECT coalesce(string_agg(data->>'text', '' ORDER BY seq), '') FROM events WHERE turn_id = t.id AND delta)
 		FROM turns t WHERE id = $1`, st.Turn).Scan(&state, &stored); err != nil {
@@ -146,17 +147,6 @@ func TestStopWhileTheLogIsBusy(t *testing.T) {
 	if said.String() != stored {
 		t.Errorf("the log holds text that the model did not write")
 	}
-}
-
-// wait receives, or fails.
-func wait[T any](t testing.TB, c <-chan T) (v T) {
-	t.Helper()
-	select {
-	case v = <-c:
-	case <-time.After(30 * time.Second):
-		t.Fatal("nothing comes")
-	}
-	return v
 }
 
 // panicking is a model that panics.
@@ -210,7 +200,7 @@ func TestEveryCallHasOneResult(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		wait(t, l.entered)
+		wait.Receive(t, "a call of the tool", l.entered)
 		c.end(st)
 		var uses, results []string
 		for _, ev := range read(t, r, st) {

@@ -14,6 +14,7 @@ import (
 	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/model"
 	"github.com/parley-server/parley/internal/testing/modeltest"
+	"github.com/parley-server/parley/internal/testing/wait"
 	"github.com/parley-server/parley/internal/turn"
 )
 
@@ -66,7 +67,7 @@ func TestSecondMessageIsRefusedWhileOneIsAnswered(t *testing.T) {
 	l := newLedger(t, w, false)
 	r := w.replica(t, nil)
 	st := w.start(t, r, "book it")
-	<-l.entered
+	wait.Receive(t, "a call of the tool", l.entered)
 	_, err := r.turns.Start(t.Context(), turn.Request{Workspace: w.workspace, Session: st.Session, Command: "again"})
 	if f := fault.From(err); f == nil || f.Code != fault.TurnInProgress {
 		t.Errorf("second message: %v", err)
@@ -94,7 +95,7 @@ func TestStoppingProcessHandsOver(t *testing.T) {
 	l := newLedger(t, w, false)
 	first := w.replica(t, nil)
 	st := w.start(t, first, "book it")
-	<-l.entered
+	wait.Receive(t, "a call of the tool", l.entered)
 	second := w.replica(t, nil)
 	go func() {
 		first.stop()
@@ -121,7 +122,7 @@ func TestLostLeaseIsTakenOver(t *testing.T) {
 			r := w.replica(t, func(c *turn.Config) { c.Lease = 2 * time.Second })
 			frozen := w.replica(t, func(c *turn.Config) { c.Workers = 0 })
 			st := w.start(t, r, "book it")
-			<-l.entered
+			wait.Receive(t, "a call of the tool", l.entered)
 			l.leave <- struct{}{} // for the next call; the first one may take it too
 			if _, err := w.pool.Exec(t.Context(), `UPDATE turns SET lease_until = now() - interval '1 second', node = $2 WHERE id = $1`,
 				st.Turn, frozen.events.Node()); err != nil {
@@ -248,7 +249,7 @@ func TestCancelAgainstCompletion(t *testing.T) {
 			}
 		})
 	}
-	wg.Wait()
+	wait.Until(t, "all goroutines", wg.Wait)
 	if canceled == 0 || canceled == rounds {
 		t.Errorf("%d of %d were canceled: that is no race", canceled, rounds)
 	}
@@ -291,8 +292,8 @@ func TestWorkspaceRunsAtMostSoManyTurns(t *testing.T) {
 	for range 3 {
 		all = append(all, w.start(t, r, "book it"))
 	}
-	<-l.entered
-	<-l.entered
+	wait.Receive(t, "a call of the tool", l.entered)
+	wait.Receive(t, "a call of the tool", l.entered)
 	var jobless int
 	for jobless == 0 { // the third has been refused
 		if err := w.pool.QueryRow(t.Context(), `SELECT count(*) FROM turns WHERE state = 'queued' AND job_id IS NULL`).Scan(&jobless); err != nil {

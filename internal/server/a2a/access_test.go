@@ -149,7 +149,7 @@ func TestLimitsAreThoseOfTheKey(t *testing.T) {
 	c := s.speaks(t, "1.0")
 	open := c.stream(held)
 	open.until("WORKING")
-	<-s.Gate.Entered
+	s.Gate.Await(t)
 	if e := c.refused(-32000, "SendMessage", c.params(unique(), text("@say Hi."), "")); !strings.Contains(string(e.Data), "CONCURRENCY_LIMIT") || !strings.Contains(string(e.Data), "RetryInfo") {
 		t.Errorf("%s", e.Data)
 	}
@@ -171,7 +171,7 @@ func TestARevokedKeyLosesItsStream(t *testing.T) {
 	}
 	st := s.speaks(t, "1.0").by(secret).stream(held)
 	id := st.until("WORKING")[0].task.ID
-	<-s.Gate.Entered
+	s.Gate.Await(t)
 	if err := s.Keys.Revoke(t.Context(), s.Workspace.ID, key.ID); err != nil {
 		t.Fatal(err)
 	}

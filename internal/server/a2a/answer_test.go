@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/parley-server/parley/internal/store/apikey"
+	"github.com/parley-server/parley/internal/testing/wait"
 )
 
 // TestAnAnswerIsADecisionAlone: nothing is allowed by a message that says something else, too.
@@ -156,7 +157,7 @@ func TestAReceiverMayComeLater(t *testing.T) {
 			t.Errorf("%s", list)
 		}
 		for range 2 {
-			if n := <-c.hook.got; c.told(n).state() != "TASK_STATE_COMPLETED" {
+			if n := wait.Receive(t, "a request at the hook", c.hook.got); c.told(n).state() != "TASK_STATE_COMPLETED" {
 				t.Errorf("%s", n.body)
 			}
 		}

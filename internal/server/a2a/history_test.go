@@ -5,6 +5,8 @@ import (
 	"io"
 	"net/url"
 	"testing"
+
+	"github.com/parley-server/parley/internal/testing/wait"
 )
 
 // TestAMessageComesBackWhole: the id that a client gave its message comes back wherever the
@@ -36,10 +38,10 @@ func TestAMessageComesBackWhole(t *testing.T) {
 		s := c.open(c.name("SendStreamingMessage", "message/stream"), c.params(id, parts, conf))
 		first := s.until("WORKING")
 		same("stream", c.URL, first[0].task)
-		<-c.Gate.Entered
+		c.Gate.Await(t)
 		back, again := c.resume(first[0].task.ID, ""), c.resume(first[0].task.ID, first[0].id)
 		c.Gate.Leave <- struct{}{}
-		same("webhook", "https://parley.example", c.told(<-c.hook.got))
+		same("webhook", "https://parley.example", c.told(wait.Receive(t, "a request at the hook", c.hook.got)))
 		same("resubscribe", c.URL, back.rest()[0].task)
 		same("resubscribe with Last-Event-ID", c.URL, again.rest()[0].task)
 		same("get", c.URL, c.get(first[0].task.ID))

@@ -41,7 +41,7 @@ func TestTasksAreListed(t *testing.T) {
 	failed := c.say("@refuse")
 	waits := c.say(asking)
 	works := c.read(c.ask("SendMessage", c.params(unique(), text(held), c.atOnce())))
-	<-c.Gate.Entered
+	c.Gate.Await(t)
 	lined := c.read(c.ask("SendMessage", c.params(unique(), text("@say Later."), c.atOnce(), fmt.Sprintf(`"contextId":%q`, works.ContextID), `"metadata":{"multitask_strategy":"enqueue"}`)))
 
 	all := c.list(`{}`)

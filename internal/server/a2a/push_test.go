@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/parley-server/parley/internal/testing/wait"
 )
 
 // told reads a notification of a task, in the words of the caller's version.
@@ -25,7 +27,7 @@ func TestAReceiverHearsOfItsTask(t *testing.T) {
 		conf := c.name(`{"returnImmediately":true,"taskPushNotificationConfig":{"url":"http://hook.example/a","token":"mine","authentication":{"scheme":"Bearer","credentials":"hush"}}}`,
 			`{"blocking":false,"pushNotificationConfig":{"url":"http://hook.example/a","token":"mine","authentication":{"schemes":["Bearer"],"credentials":"hush"}}}`)
 		got := c.read(c.ask(c.name("SendMessage", "message/send"), c.params(unique(), text(asking), conf)))
-		n := <-c.hook.got
+		n := wait.Receive(t, "a request at the hook", c.hook.got)
 		asked := c.told(n)
 		if asked.ID != got.ID || asked.state() != "TASK_STATE_INPUT_REQUIRED" || !strings.Contains(string(asked.Status.Message.Parts[1].Data), "https://parley.example/api/workspaces/") {
 			t.Errorf("%s", n.body)
@@ -35,7 +37,7 @@ func TestAReceiverHearsOfItsTask(t *testing.T) {
 			t.Errorf("%v", h)
 		}
 		c.ask(c.name("SendMessage", "message/send"), c.params(unique(), data(`{"decision":"allow"}`), "", fmt.Sprintf(`"taskId":%q`, got.ID)))
-		if end := c.told(<-c.hook.got); end.ID != got.ID || end.state() != "TASK_STATE_COMPLETED" || !strings.HasSuffix(end.said("answer"), "It is done.") {
+		if end := c.told(wait.Receive(t, "a request at the hook", c.hook.got)); end.ID != got.ID || end.state() != "TASK_STATE_COMPLETED" || !strings.HasSuffix(end.said("answer"), "It is done.") {
 			t.Errorf("%+v", end)
 		}
 	})
@@ -45,7 +47,7 @@ func TestReceiversAreManaged(t *testing.T) {
 	versions(t, func(t *testing.T, c *caller) {
 		st := c.stream(held)
 		id := st.until("WORKING")[0].task.ID
-		<-c.Gate.Entered
+		c.Gate.Await(t)
 		set := func(name, path string) json.RawMessage {
 			conf := fmt.Sprintf(`"id":%q,"url":"http://hook.example/%s","token":"mine","authentication":%s`, name, path,
 				c.name(`{"scheme":"Basic","credentials":"hush"}`, `{"schemes":["Basic"],"credentials":"hush"}`))
@@ -117,13 +119,13 @@ func TestReceiversAreManaged(t *testing.T) {
 		c.Gate.Leave <- struct{}{}
 		st.rest()
 		for range 10 {
-			n := <-c.hook.got
+			n := wait.Receive(t, "a request at the hook", c.hook.got)
 			if c.told(n).state() != "TASK_STATE_COMPLETED" || n.header.Get("Authorization") != "Basic hush" {
 				t.Errorf("%v %s", n.header, n.body)
 			}
 		}
 		if len(c.hook.got) != 0 {
-			t.Errorf("who was removed is told: %s", (<-c.hook.got).body)
+			t.Errorf("who was removed is told: %s", wait.Receive(t, "a request at the hook", c.hook.got).body)
 		}
 	})
 }

@@ -65,7 +65,7 @@ func TestWhoDoesNotWaitPolls(t *testing.T) {
 		if s := got.state(); s != "TASK_STATE_SUBMITTED" && s != "TASK_STATE_WORKING" {
 			t.Errorf("%+v", got)
 		}
-		<-c.Gate.Entered
+		c.Gate.Await(t)
 		if now := c.get(got.ID); now.state() != "TASK_STATE_WORKING" || len(now.Artifacts) != 0 {
 			t.Errorf("%+v", now)
 		}

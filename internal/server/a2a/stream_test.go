@@ -44,7 +44,7 @@ func TestAReaderWhoComesBackMissesNothing(t *testing.T) {
 			}
 			early = append(early, f)
 		}
-		<-c.Gate.Entered
+		c.Gate.Await(t)
 		id := early[0].task.ID
 		var live [][]frame
 		var back []*stream
@@ -121,7 +121,7 @@ func TestCancelIsIdempotentAndForOneTask(t *testing.T) {
 	versions(t, func(t *testing.T, c *caller) {
 		s := c.stream(held)
 		first := s.until("WORKING")[0].task
-		<-c.Gate.Entered
+		c.Gate.Await(t)
 		id := unique()
 		behind := func(conf string) *task {
 			return c.read(c.ask(c.name("SendMessage", "message/send"), c.params(id, text("@say I come next."), conf,
@@ -149,7 +149,7 @@ func TestCancelIsIdempotentAndForOneTask(t *testing.T) {
 			t.Errorf("%s", e.Data)
 		}
 		lined := c.stream(held)
-		<-c.Gate.Entered
+		c.Gate.Await(t)
 		at := lined.until("WORKING")[0].task
 		wait := c.read(c.ask(c.name("SendMessage", "message/send"), c.params(unique(), text("@say Never."), c.atOnce(),
 			fmt.Sprintf(`"contextId":%q`, at.ContextID), `"metadata":{"multitask_strategy":"enqueue"}`)))

@@ -121,7 +121,7 @@ func TestABusyContextSaysWithWhat(t *testing.T) {
 			first := c.read(c.ask(c.name("SendMessage", "message/send"), c.params(unique(), text(command), c.name(`{"returnImmediately":true}`, `{"blocking":false}`))))
 			want := "still working"
 			if command == held {
-				<-c.Gate.Entered
+				c.Gate.Await(t)
 			} else {
 				frames := c.resume(first.ID, "")
 				for f, ok := frames.next(); ok && f.state() != "INPUT_REQUIRED" && (f.task == nil || f.task.state() != "TASK_STATE_INPUT_REQUIRED"); f, ok = frames.next() {

@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/parley-server/parley/internal/store/apikey"
+	"github.com/parley-server/parley/internal/testing/wait"
 )
 
 const (
@@ -203,5 +204,5 @@ func TestToolListsAreNotMixed(t *testing.T) {
 			}
 		})
 	}
-	wg.Wait()
+	wait.Until(t, "all goroutines", wg.Wait)
 }

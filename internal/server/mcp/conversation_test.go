@@ -14,6 +14,7 @@ import (
 	"github.com/parley-server/parley/internal/store/apikey"
 	"github.com/parley-server/parley/internal/store/skill"
 	"github.com/parley-server/parley/internal/store/vault"
+	"github.com/parley-server/parley/internal/testing/wait"
 )
 
 // held is a command whose turn says something, waits at the gate and goes on.
@@ -293,7 +294,7 @@ func TestATurnIsCanceled(t *testing.T) {
 	var got told
 	var wg sync.WaitGroup
 	wg.Go(func() { got = c.call("send_message", map[string]any{"command": held, "caller_id": "anna"}) })
-	<-s.Gate.Entered
+	s.Gate.Await(t)
 	id := c.call("list_sessions", map[string]any{"caller_id": "anna"}).Data[0].SessionID
 	busy := c.call("send_message", map[string]any{"command": "x", "session_id": id})
 	if !busy.failed || busy.Fault.Code != "TURN_IN_PROGRESS" || busy.Fault.Turn == nil || !strings.HasPrefix(busy.Fault.Turn.EventsURL, s.URL) ||
@@ -303,7 +304,7 @@ func TestATurnIsCanceled(t *testing.T) {
 	if d := c.call("cancel_session", map[string]any{"session_id": id}); !d.Canceled || d.Reason != "" {
 		t.Errorf("%s", d.raw)
 	}
-	wg.Wait()
+	wait.Until(t, "all goroutines", wg.Wait)
 	if !got.failed || got.Success || *got.Error != "canceled" || got.SessionID != id {
 		t.Errorf("%s", got.raw)
 	}
@@ -324,9 +325,9 @@ func TestACallGoesOnWhereItWasLost(t *testing.T) {
 		_, err := c.CallTool(ctx, &mcp.CallToolParams{Name: "send_message", Arguments: args})
 		done <- err
 	}()
-	<-s.Gate.Entered
+	s.Gate.Await(t)
 	cancel()
-	if err := <-done; !errors.Is(err, context.Canceled) {
+	if err := wait.Receive(t, "the end", done); !errors.Is(err, context.Canceled) {
 		t.Fatal(err)
 	}
 	list := c.call("list_sessions", nil)

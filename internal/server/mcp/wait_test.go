@@ -20,6 +20,7 @@ import (
 	mcpserver "github.com/parley-server/parley/internal/server/mcp"
 	"github.com/parley-server/parley/internal/store/apikey"
 	"github.com/parley-server/parley/internal/store/workspace"
+	"github.com/parley-server/parley/internal/testing/wait"
 )
 
 // TestProgressIsToldInOrder: the message is taken in, text grows, tools come and go, and
@@ -42,7 +43,7 @@ func TestProgressIsToldInOrder(t *testing.T) {
 	params.SetProgressToken("token-1")
 	s.Gate.Leave <- struct{}{}
 	got := c.tell(c.CallTool(t.Context(), params))("send_message")
-	<-all
+	wait.Receive(t, "all goroutines", all)
 	mu.Lock()
 	defer mu.Unlock()
 	var order []string
@@ -120,7 +121,7 @@ func TestQuietCallsRepeatTheirProgress(t *testing.T) {
 	go func() { done <- c.tell(c.CallTool(t.Context(), params))("send_message") }()
 	last := 0.0
 	for n := 0; n < 3; {
-		p := <-heard
+		p := wait.Receive(t, "a request", heard)
 		if p.Progress <= last || p.ProgressToken != "t" || p.Message == "" {
 			t.Errorf("%+v after %v", p, last)
 		}
@@ -129,7 +130,7 @@ func TestQuietCallsRepeatTheirProgress(t *testing.T) {
 		}
 	}
 	s.Gate.Leave <- struct{}{}
-	if got := <-done; !got.Success {
+	if got := wait.Receive(t, "the end", done); !got.Success {
 		t.Errorf("%s", got.raw)
 	}
 }
@@ -175,23 +176,23 @@ func TestLimitsAreThoseOfTheKey(t *testing.T) {
 	c := s.connect(t, key, nil)
 	var wg sync.WaitGroup
 	wg.Go(func() { c.call("send_message", map[string]any{"command": held}) })
-	<-s.Gate.Entered
+	s.Gate.Await(t)
 	// Before anything is looked at, and in words that a result can have.
 	if got := c.call("send_message", map[string]any{"command": 1}); !got.failed || got.Fault.Code != "RATE_LIMITED" || got.Fault.RetryAfter < 1 ||
 		!strings.Contains(got.text, "Wait 60 s.") && !strings.Contains(got.text, "Wait 5") || strings.Contains(got.text, "Retry-After") {
 		t.Errorf("%s", got.raw)
 	}
 	s.Gate.Leave <- struct{}{}
-	wg.Wait()
+	wait.Until(t, "all goroutines", wg.Wait)
 
 	c = s.connect(t, limits(100, 100, 1), nil)
 	wg.Go(func() { c.call("send_message", map[string]any{"command": held}) })
-	<-s.Gate.Entered
+	s.Gate.Await(t)
 	if got := c.call("send_message", map[string]any{"command": "x"}); !got.failed || got.Fault.Code != "CONCURRENCY_LIMIT" {
 		t.Errorf("%s", got.raw)
 	}
 	s.Gate.Leave <- struct{}{}
-	wg.Wait()
+	wait.Until(t, "all goroutines", wg.Wait)
 
 	key = limits(100, 2, 1)
 	const call = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"list_skills"}}`
@@ -241,11 +242,11 @@ func TestARevokedKeyLosesItsCalls(t *testing.T) {
 	c.outputs = own.outputs
 	done := make(chan told)
 	go func() { done <- c.call("send_message", map[string]any{"command": held}) }()
-	<-s.Gate.Entered
+	s.Gate.Await(t)
 	if err := s.Keys.Revoke(t.Context(), s.Workspace.ID, key.ID); err != nil {
 		t.Fatal(err)
 	}
-	if got := <-done; !got.failed || got.Fault == nil || got.Fault.Code != "INVALID_API_KEY" {
+	if got := wait.Receive(t, "the end", done); !got.failed || got.Fault == nil || got.Fault.Code != "INVALID_API_KEY" {
 		t.Errorf("%s", got.raw)
 	}
 	if r := s.post(t, text, ping); r.status != 401 {
@@ -286,8 +287,8 @@ func TestAReaderThatTakesNothingIsLetGo(t *testing.T) {
 	command := strings.Repeat("@say "+strings.Repeat("x", 1000)+"\n@call wiki_read {\"page\":\"x\"}\n", 40) + "@call read {}\n@say The end."
 	body := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"send_message","arguments":{"command":%q,"caller_id":"deaf"},"_meta":{"progressToken":1}}}`, command)
 	fmt.Fprintf(conn, "POST /mcp HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", s.key, len(body), body)
-	<-s.Gate.Entered // the turn has come to its last step
-	<-gone
+	s.Gate.Await(t) // the turn has come to its last step
+	wait.Receive(t, "the end of the connection", gone)
 	own := s.connect(t, s.key, nil)
 	if got := own.call("send_message", map[string]any{"command": "@say There is a place."}); !got.Success {
 		t.Errorf("%s", got.raw)
@@ -320,9 +321,9 @@ func TestAStoppingServiceSaysWhereToGoOn(t *testing.T) {
 			tool, args = "decide_approval", map[string]any{"approval_id": got.Input.ApprovalID, "decision": "allow", "wait": true}
 		}
 		go func() { done <- c.call(tool, args) }()
-		<-s.Gate.Entered
+		s.Gate.Await(t)
 		s.Halt()
-		got := <-done
+		got := wait.Receive(t, "the end", done)
 		if !got.failed || got.Fault == nil || got.Fault.Code != "UNAVAILABLE" || got.Fault.Turn == nil || got.Fault.Turn.TurnID == "" || !strings.Contains(got.text, want) {
 			t.Errorf("%s", got.raw)
 		}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/parley-server/parley/internal/store/apikey"
 	"github.com/parley-server/parley/internal/store/vault"
+	"github.com/parley-server/parley/internal/testing/wait"
 	"github.com/parley-server/parley/internal/turn"
 )
 
@@ -167,7 +168,7 @@ func TestOneDecisionOfAHundred(t *testing.T) {
 			results <- result{wanted, d, r}
 		})
 	}
-	wg.Wait()
+	wait.Until(t, "all goroutines", wg.Wait)
 	close(results)
 	first, standing := 0, ""
 	for res := range results {
@@ -209,7 +210,7 @@ func TestQuickestAnswerCounts(t *testing.T) {
 		if got := names(st.rest()); got != "tool_use tool_result text usage done" {
 			t.Fatalf("then came %s", got)
 		}
-		<-s.Gate.Entered
+		s.Gate.Await(t)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/parley-server/parley/internal/server"
+	"github.com/parley-server/parley/internal/testing/wait"
 	"github.com/parley-server/parley/internal/turn"
 )
 
@@ -44,7 +45,7 @@ func TestBurstOfMessages(t *testing.T) {
 			}
 		})
 	}
-	all.Wait()
+	wait.Until(t, "all goroutines", all.Wait)
 	var stored int
 	if err := s.pool.QueryRow(t.Context(), `SELECT count(*) FROM turns`).Scan(&stored); err != nil {
 		t.Fatal(err)

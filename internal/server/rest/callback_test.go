@@ -19,6 +19,7 @@ import (
 	"github.com/parley-server/parley/internal/store/permission"
 	"github.com/parley-server/parley/internal/store/vault"
 	"github.com/parley-server/parley/internal/testing/apicheck"
+	"github.com/parley-server/parley/internal/testing/wait"
 	"github.com/parley-server/parley/internal/turn"
 )
 
@@ -152,7 +153,7 @@ func TestCallbackIsToldWhatABlockingCallWouldBe(t *testing.T) {
 	s, h := startHook(t)
 	h.reply <- 204
 	id := s.callback(t, hookURL, "@text 3 deltas")
-	got := <-h.got
+	got := wait.Receive(t, "a request at the hook", h.got)
 	c := s.await(t, id, "delivered", 1)
 	d := got.Data
 	if got.Type != "turn.completed" || !d.Success || d.Output == nil || d.Error != nil || d.Workspace != s.Workspace.ID.String() || d.Metadata["order"] != "17" || d.Seq == 0 {
@@ -192,18 +193,18 @@ func TestCallbackHearsOfEveryEnd(t *testing.T) {
 		h.reply <- 200
 	}
 	s.callback(t, hookURL, "@error content_refused")
-	if r := <-h.got; r.Type != "turn.failed" || r.Data.Success || r.Data.Output != nil || *r.Data.Error != "content_refused" {
+	if r := wait.Receive(t, "a request at the hook", h.got); r.Type != "turn.failed" || r.Data.Success || r.Data.Output != nil || *r.Data.Error != "content_refused" {
 		t.Errorf("%s", r.raw)
 	}
 	id := s.callback(t, hookURL, "@say I open it.\n@call gate {}")
-	asked := <-h.got
+	asked := wait.Receive(t, "a request at the hook", h.got)
 	if asked.Type != "turn.input_required" || *asked.Data.Error != "input_required" || asked.Data.Input == nil || asked.Data.Input.ApprovalID == "" {
 		t.Fatalf("%s", asked.raw)
 	}
 	if r := s.get(t, call{method: "POST", path: "sessions/" + asked.Data.SessionID + "/cancel"}); r.status != 200 {
 		t.Fatal(r.text)
 	}
-	canceled := <-h.got
+	canceled := wait.Receive(t, "a request at the hook", h.got)
 	if canceled.Type != "turn.canceled" || *canceled.Data.Error != "canceled" || canceled.Data.Seq <= asked.Data.Seq || canceled.header.Get("webhook-id") == asked.header.Get("webhook-id") {
 		t.Errorf("%s", canceled.raw)
 	}
@@ -217,7 +218,7 @@ func TestRedeliver(t *testing.T) {
 	s, h := startHook(t)
 	id := s.callback(t, hookURL, held)
 	redeliver := call{method: "POST", path: "callbacks/" + id + "/redeliver"}
-	asked := <-h.got // the gate needs an approval
+	asked := wait.Receive(t, "a request at the hook", h.got) // the gate needs an approval
 	h.reply <- 410
 	c := s.await(t, id, "failed", 1)
 	if !c.Disabled || *c.Deliveries[0].Attempts[0].Error != "gone" {
@@ -231,7 +232,7 @@ func TestRedeliver(t *testing.T) {
 	}
 	r := s.get(t, redeliver)
 	decode(t, r.Data, &did)
-	again := <-h.got
+	again := wait.Receive(t, "a request at the hook", h.got)
 	if r.status != 200 || !did.Redelivering || did.WebhookID != asked.header.Get("webhook-id") || did.WebhookID != again.header.Get("webhook-id") || string(again.raw) != string(asked.raw) {
 		t.Errorf("%s: %s, then %s", r.text, asked.raw, again.raw)
 	}
@@ -261,7 +262,7 @@ func TestNothingToRedeliver(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
 	id := s.callback(t, "https://listen.invalid/", held)
-	<-s.Gate.Entered
+	s.Gate.Await(t)
 	if r := s.get(t, call{method: "POST", path: "callbacks/" + id + "/redeliver"}); r.status != 200 || !strings.Contains(r.text, `"redelivering":false,"reason":"nothing_reported"`) {
 		t.Errorf("%d %s", r.status, r.text)
 	}

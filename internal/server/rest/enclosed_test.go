@@ -7,6 +7,7 @@ import (
 
 	"github.com/parley-server/parley/internal/store/vault"
 	"github.com/parley-server/parley/internal/testing/modeltest"
+	"github.com/parley-server/parley/internal/testing/wait"
 	"github.com/parley-server/parley/internal/turn"
 )
 
@@ -28,7 +29,7 @@ func TestInputsReachTheModelAlone(t *testing.T) {
 	var a answer
 	decode(t, []byte(r.text), &a)
 	s.callbackBody(t, message+`,"callback":"`+hookURL+`"}`)
-	seen += string((<-h.got).raw)
+	seen += string(wait.Receive(t, "a request at the hook", h.got).raw)
 	seen += s.get(t, call{path: "sessions"}).text + s.get(t, call{path: "sessions/" + a.SessionID + "/messages"}).text + s.get(t, call{path: "callbacks"}).text
 	if strings.Contains(seen, "c4n4ry") || strings.Count(seen, "/monthly-report (month)") < 2 {
 		t.Errorf("%s", seen)
@@ -103,7 +104,7 @@ func TestStreamAndCallback(t *testing.T) {
 	if got := names(frames); got != "open text usage done" {
 		t.Errorf("%s", got)
 	}
-	if told := <-h.got; told.Type != "turn.completed" || told.Data.Seq != seq(t, frames[len(frames)-1]) || told.Data.SessionID != sessionOf(t, frames[0]) {
+	if told := wait.Receive(t, "a request at the hook", h.got); told.Type != "turn.completed" || told.Data.Seq != seq(t, frames[len(frames)-1]) || told.Data.SessionID != sessionOf(t, frames[0]) {
 		t.Errorf("%s", told.raw)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/parley-server/parley/internal/server"
 	"github.com/parley-server/parley/internal/store/apikey"
 	"github.com/parley-server/parley/internal/store/ratelimit"
+	"github.com/parley-server/parley/internal/testing/wait"
 )
 
 // unknown is a well-formed key that is not valid.
@@ -67,7 +68,7 @@ func TestValidKeysUseUpNoFailures(t *testing.T) {
 			}
 		})
 	}
-	wg.Wait()
+	wait.Until(t, "all goroutines", wg.Wait)
 }
 
 // Only a proxy that is configured can say whose request it is.

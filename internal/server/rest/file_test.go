@@ -23,6 +23,7 @@ import (
 	"github.com/parley-server/parley/internal/server"
 	"github.com/parley-server/parley/internal/store/apikey"
 	"github.com/parley-server/parley/internal/store/filestore"
+	"github.com/parley-server/parley/internal/testing/wait"
 )
 
 // ticket is what createFile answers.
@@ -578,7 +579,7 @@ func TestAClientThatDies(t *testing.T) {
 		t.Fatal(err)
 	}
 	pw.CloseWithError(io.ErrClosedPipe)
-	wg.Wait()
+	wait.Until(t, "all goroutines", wg.Wait)
 	if r := s.get(t, call{path: "files/" + tk.FileID}); !strings.Contains(r.text, `"status":"pending"`) {
 		t.Errorf("%s", r.text)
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/parley-server/parley/internal/store/ratelimit"
 	"github.com/parley-server/parley/internal/store/workspace"
 	"github.com/parley-server/parley/internal/testing/apitest"
+	"github.com/parley-server/parley/internal/testing/wait"
 )
 
 // limit gives the demo workspace's keys limits of their own.
@@ -200,8 +201,8 @@ func TestOpenStreamsAreLimited(t *testing.T) {
 	go func() {
 		blocked <- s.get(t, call{method: "POST", path: "messages", body: body(t, held, `"stream":false`)})
 	}()
-	<-s.Gate.Entered
-	<-s.Gate.Entered // the blocking call waits too
+	s.Gate.Await(t)
+	s.Gate.Await(t) // the blocking call waits too
 
 	refused := func(c call) {
 		t.Helper()
@@ -235,7 +236,7 @@ func TestOpenStreamsAreLimited(t *testing.T) {
 	}
 	s.Gate.Leave <- struct{}{}
 	s.Gate.Leave <- struct{}{}
-	if r := <-blocked; r.status != 200 {
+	if r := wait.Receive(t, "the blocking call", blocked); r.status != 200 {
 		t.Errorf("the blocking call: %d %s", r.status, r.text)
 	}
 	if got := names(first.rest()); got != "text tool_use tool_result text usage done" {
@@ -250,7 +251,7 @@ func TestReplicasShareTheLimitOfStreams(t *testing.T) {
 	here.limit(t, workspace.Change{OpenStreams: new(2)})
 	st := here.say(t, held)
 	session := sessionOf(t, st.until("open")[0])
-	<-here.Gate.Entered
+	here.Gate.Await(t)
 	here.open(t, call{path: "sessions/" + session + "/events"})
 	for { // within a second the other knows
 		res := there.do(t, call{path: "sessions/" + session + "/events"})

@@ -66,7 +66,7 @@ func TestListSessions(t *testing.T) {
 	}
 	st := s.say(t, held)
 	live := sessionOf(t, st.until("open")[0])
-	<-s.Gate.Entered
+	s.Gate.Await(t)
 	newest, n := s.pages(t, "sessions?limit=2")
 	oldest, _ := s.pages(t, "sessions?limit=4&order=asc")
 	if len(newest) != 6 || n != 3 || len(oldest) != 6 || newest[0].SessionID != live || newest[0].Status != "thinking" || newest[0].CallerID != nil {
@@ -172,7 +172,7 @@ func TestCancel(t *testing.T) {
 	s := start(t, nil)
 	st := s.say(t, held)
 	id := sessionOf(t, st.until("open")[0])
-	<-s.Gate.Entered
+	s.Gate.Await(t)
 	cancel := call{method: "POST", path: "sessions/" + id + "/cancel"}
 	first := s.get(t, cancel)
 	var got struct {

@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/parley-server/parley/internal/store/apikey"
+	"github.com/parley-server/parley/internal/testing/wait"
 )
 
 // answer is the body of a blocking call.
@@ -120,7 +121,7 @@ func TestOneTurnAtATime(t *testing.T) {
 	s := start(t, nil)
 	st := s.say(t, held, `"caller_id":"anna"`)
 	id := sessionOf(t, st.until("open")[0])
-	<-s.Gate.Entered
+	s.Gate.Await(t)
 	forged := []string{"X-Forwarded-Proto", "https", "X-Forwarded-Host", "evil.example", "Forwarded", "proto=https;host=evil.example"}
 	r := s.get(t, call{method: "POST", path: "messages", body: body(t, "@text 1 delta", `"caller_id":"anna"`), header: forged})
 	at := s.URL + "/api/v1/workspaces/demo/sessions/" + id
@@ -153,7 +154,7 @@ func TestFirstCallsOfOneCallerMakeOneSession(t *testing.T) {
 			}
 		})
 	}
-	wg.Wait()
+	wait.Until(t, "all goroutines", wg.Wait)
 	if len(sessions) != 1 || statuses[200]+statuses[409] != 12 {
 		t.Errorf("%d sessions, answers %v", len(sessions), statuses)
 	}

@@ -11,7 +11,7 @@ func TestEnqueuedMessagesAreAnsweredInOrder(t *testing.T) {
 	s := start(t, nil)
 	first := s.say(t, held)
 	id := sessionOf(t, first.until("open")[0])
-	<-s.Gate.Entered
+	s.Gate.Await(t)
 	at := `"session_id":"` + id + `"`
 	var waiting []*stream
 	for i := range 8 {
@@ -67,7 +67,7 @@ func TestInterruptEndsWhatIsThere(t *testing.T) {
 	s := start(t, nil)
 	first := s.say(t, held)
 	id := sessionOf(t, first.until("tool_use")[0])
-	<-s.Gate.Entered
+	s.Gate.Await(t)
 	at := `"session_id":"` + id + `"`
 	lined := s.say(t, "@text 1 delta", at, `"multitask_strategy":"enqueue"`)
 	last := s.say(t, "@text 1 delta", at, `"multitask_strategy":"interrupt"`)
@@ -111,7 +111,7 @@ func TestResumeInLine(t *testing.T) {
 	s := start(t, nil)
 	first := s.say(t, held)
 	id := sessionOf(t, first.until("tool_use")[0])
-	<-s.Gate.Entered
+	s.Gate.Await(t)
 	lined := s.say(t, "@say Mine.", `"session_id":"`+id+`"`, `"multitask_strategy":"enqueue"`)
 	open := lined.until("open")[0]
 	lined.close()

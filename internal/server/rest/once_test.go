@@ -11,7 +11,7 @@ func TestCancelIsIdempotentUnderAKey(t *testing.T) {
 	s := start(t, nil)
 	st := s.say(t, held)
 	id := sessionOf(t, st.until("open")[0])
-	<-s.Gate.Entered
+	s.Gate.Await(t)
 	cancel := call{method: "POST", path: "sessions/" + id + "/cancel", header: []string{"Idempotency-Key", "one"}}
 	first := s.get(t, cancel)
 	if first.status != 200 || !strings.Contains(first.text, `"canceled":true`) || first.header.Get("Idempotent-Replayed") != "" {

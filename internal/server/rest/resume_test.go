@@ -21,7 +21,7 @@ func TestResumeMissesNothing(t *testing.T) {
 	s := start(t, nil)
 	whole := s.say(t, "@text 5 deltas\n@call gate {}\n@text 5 deltas")
 	id := sessionOf(t, whole.until("open")[0])
-	<-s.Gate.Entered
+	s.Gate.Await(t)
 	from := s.open(t, events(id, ""))
 	seen := from.until("tool_use")
 	var resumed []*stream
@@ -51,7 +51,7 @@ func TestResumeOfARunningTurn(t *testing.T) {
 	second := s.say(t, held, `"caller_id":"anna"`)
 	open := second.until("open")[0]
 	id := sessionOf(t, open)
-	<-s.Gate.Entered
+	s.Gate.Await(t)
 	older, ended := first[2].id, first[len(first)-1].id
 	for name, c := range map[string]call{
 		"no cursor":              events(id, ""),
@@ -94,7 +94,7 @@ func TestResumeAcrossTurns(t *testing.T) {
 		caller := fmt.Sprintf(`"caller_id":%q`, name)
 		first := s.say(t, "@text 2 deltas\n@call gate {}\n@text 2 deltas", caller)
 		seen := first.until("tool_use")
-		<-s.Gate.Entered
+		s.Gate.Await(t)
 		release := func() { s.Gate.Leave <- struct{}{} }
 		if strategy == "reject" {
 			release()
@@ -108,7 +108,7 @@ func TestResumeAcrossTurns(t *testing.T) {
 			release()
 			seen = append(seen, first.rest()...)
 		}
-		<-s.Gate.Entered
+		s.Gate.Await(t)
 		begun = append(begun, second.until("tool_use")...)
 		id := sessionOf(t, seen[0])
 		var resumed []*stream
@@ -136,7 +136,7 @@ func TestResumeInLineWithReplay(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
 	first := s.say(t, "@text 2 deltas\n@call gate {}\n@text 2 deltas", `"caller_id":"anna"`)
-	<-s.Gate.Entered
+	s.Gate.Await(t)
 	first.until("tool_use")
 	second := s.say(t, "@text 1 delta\n@call gate {}\n@text 3 deltas", `"caller_id":"anna"`, `"multitask_strategy":"enqueue"`)
 	open := second.until("open")[0]
@@ -145,7 +145,7 @@ func TestResumeInLineWithReplay(t *testing.T) {
 	}
 	resumed := map[string]*stream{"in line": resume()}
 	s.Gate.Leave <- struct{}{}
-	<-s.Gate.Entered
+	s.Gate.Await(t)
 	want := second.until("tool_use")
 	resumed["running"] = resume()
 	s.Gate.Leave <- struct{}{}
@@ -232,7 +232,7 @@ func TestCursorFromTheFuture(t *testing.T) {
 	running := s.say(t, held)
 	begun := running.until("open")[0]
 	live := sessionOf(t, begun)
-	<-s.Gate.Entered
+	s.Gate.Await(t)
 	last := make(map[string]string) // the last row of a reader that has missed nothing
 	for _, id := range []string{over, live} {
 		var seq int64
@@ -268,7 +268,7 @@ func TestCursorOfAnotherSession(t *testing.T) {
 	s := start(t, nil)
 	long := s.say(t, held, `"caller_id":"anna"`)
 	id := sessionOf(t, long.until("open")[0])
-	<-s.Gate.Entered
+	s.Gate.Await(t)
 	other := s.say(t, "@text 2 deltas").rest()
 	s.Gate.Leave <- struct{}{}
 	long.rest()
@@ -283,11 +283,11 @@ func TestCursorOfAnotherSession(t *testing.T) {
 	ask("after the turn", other)
 	running := s.say(t, "@call gate {}\n@call gate {}", `"caller_id":"anna"`)
 	running.until("open")
-	<-s.Gate.Entered
+	s.Gate.Await(t)
 	ask("before the turn that runs", other)
 	between := s.say(t, "@text 2 deltas").rest()
 	s.Gate.Leave <- struct{}{}
-	<-s.Gate.Entered
+	s.Gate.Await(t)
 	ask("within the turn that runs", between)
 	s.Gate.Leave <- struct{}{}
 	running.rest()

@@ -67,7 +67,7 @@ func TestAReplayEndsWithTheWindow(t *testing.T) {
 	}
 	running := s.say(t, held, `"caller_id":"anna"`)
 	running.until("open")
-	<-s.Gate.Entered
+	s.Gate.Await(t)
 	isGone(t, "while a turn runs", first, replay(first))
 	isGone(t, "the turn between the cursor and the one that runs", first, s.open(t, events(id, "", "Last-Event-ID", first)).rest())
 	live := []*stream{s.open(t, events(id, "", "Last-Event-ID", second)), s.open(t, events(id, "?replay=all", "Last-Event-ID", second))}

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/parley-server/parley/internal/store/apikey"
+	"github.com/parley-server/parley/internal/testing/wait"
 )
 
 // Revoking a key on one replica ends what is open for it on every one: streams close
@@ -38,7 +39,7 @@ func TestARevokedKeyLosesItsStreamsEverywhere(t *testing.T) {
 	}
 	kept := there.open(t, call{path: "sessions/" + sessions[0] + "/events"}) // by another key
 	for range 4 {
-		<-here.Gate.Entered
+		here.Gate.Await(t)
 	}
 
 	if err := here.Keys.Revoke(t.Context(), here.Workspace.ID, doomed.ID); err != nil {
@@ -50,7 +51,7 @@ func TestARevokedKeyLosesItsStreamsEverywhere(t *testing.T) {
 		}
 	}
 	for range 2 {
-		if r := <-blocked; r.status != 401 || r.Error.Code != "INVALID_API_KEY" {
+		if r := wait.Receive(t, "the blocking call", blocked); r.status != 401 || r.Error.Code != "INVALID_API_KEY" {
 			t.Errorf("a blocking call: %d %s", r.status, r.text)
 		}
 	}

@@ -66,7 +66,7 @@ func TestHEADIsGETWithoutABody(t *testing.T) {
 	s := start(t, nil)
 	st := s.say(t, held)
 	id := sessionOf(t, st.until("open")[0])
-	<-s.Gate.Entered
+	s.Gate.Await(t)
 	for _, path := range []string{"sessions", "sessions/" + id + "/messages", "sessions/" + id + "/events", "/healthz", "/readyz", "/api/v1/openapi"} {
 		r := s.get(t, call{method: "HEAD", path: path}) // a stream would not end
 		if r.status != 200 || r.text != "" || r.header.Get("Content-Type") == "" {

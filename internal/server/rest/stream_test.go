@@ -20,6 +20,7 @@ import (
 	"github.com/parley-server/parley/internal/server"
 	"github.com/parley-server/parley/internal/sse"
 	"github.com/parley-server/parley/internal/store/apikey"
+	"github.com/parley-server/parley/internal/testing/wait"
 )
 
 func TestClosingAStreamStopsNothing(t *testing.T) {
@@ -27,7 +28,7 @@ func TestClosingAStreamStopsNothing(t *testing.T) {
 	s := start(t, nil)
 	st := s.say(t, held)
 	id := sessionOf(t, st.until("open")[0])
-	<-s.Gate.Entered
+	s.Gate.Await(t)
 	st.close()
 	s.Gate.Leave <- struct{}{}
 	again := s.open(t, events(id, "?replay=all")).rest()
@@ -59,7 +60,7 @@ func TestRevokedKeyLosesItsStreams(t *testing.T) {
 	doomed := s.Issue(t, s.Workspace, apikey.Chat, apikey.SessionsRead)
 	post := s.open(t, call{method: "POST", path: "messages", body: body(t, held), key: doomed})
 	id := sessionOf(t, post.until("open")[0])
-	<-s.Gate.Entered
+	s.Gate.Await(t)
 	attach := events(id, "")
 	attach.key = doomed
 	get := s.open(t, attach)
@@ -69,7 +70,7 @@ func TestRevokedKeyLosesItsStreams(t *testing.T) {
 	go func() {
 		blocked <- s.get(t, call{method: "POST", path: "messages", body: body(t, held, `"stream":false`), key: doomed})
 	}()
-	<-s.Gate.Entered
+	s.Gate.Await(t)
 
 	if err := s.Keys.Revoke(t.Context(), s.Workspace.ID, doomed[4:12]); err != nil {
 		t.Fatal(err)
@@ -79,7 +80,7 @@ func TestRevokedKeyLosesItsStreams(t *testing.T) {
 			t.Errorf("%s ended with %v", name, rest)
 		}
 	}
-	if r := <-blocked; r.status != 401 || r.Error.Code != "INVALID_API_KEY" {
+	if r := wait.Receive(t, "the blocking call", blocked); r.status != 401 || r.Error.Code != "INVALID_API_KEY" {
 		t.Errorf("blocking: %d %s", r.status, r.text)
 	}
 	s.Gate.Leave <- struct{}{}
@@ -95,12 +96,12 @@ func TestStoppingProcessLeavesStreamsOpenEnded(t *testing.T) {
 	s := start(t, nil)
 	st := s.say(t, held)
 	id := sessionOf(t, st.until("open")[0])
-	<-s.Gate.Entered
+	s.Gate.Await(t)
 	blocked := make(chan reply, 1)
 	go func() {
 		blocked <- s.get(t, call{method: "POST", path: "messages", body: body(t, held, `"stream":false`)})
 	}()
-	<-s.Gate.Entered
+	s.Gate.Await(t)
 	attached := s.open(t, events(id, ""))
 	attached.until("tool_use")
 	s.Halt()
@@ -109,7 +110,7 @@ func TestStoppingProcessLeavesStreamsOpenEnded(t *testing.T) {
 			t.Errorf("%s ended with %v", name, rest)
 		}
 	}
-	s.accepted(t, <-blocked, "Do not send it again")
+	s.accepted(t, wait.Receive(t, "the blocking call", blocked), "Do not send it again")
 	s.Gate.Leave <- struct{}{}
 	s.Gate.Leave <- struct{}{}
 }
@@ -119,7 +120,7 @@ func TestKeepaliveOnTheWire(t *testing.T) {
 	s := start(t, func(c *server.Config) { c.Keepalive = 5 * time.Millisecond })
 	st := s.say(t, held)
 	id := sessionOf(t, st.until("tool_use")[0])
-	<-s.Gate.Entered
+	s.Gate.Await(t)
 	res := s.do(t, events(id, ""))
 	defer res.Body.Close()
 	lines := bufio.NewScanner(res.Body)
@@ -175,9 +176,9 @@ func TestStreamOutlivesTheDatabase(t *testing.T) {
 			}
 		}
 	}()
-	<-waits
+	wait.Receive(t, "the waiting call", waits)
 	s.link.mend()
-	if err := <-read; err != nil {
+	if err := wait.Receive(t, "the reader", read); err != nil {
 		t.Fatalf("after %d frames: %v", len(seen), err)
 	}
 	var want []int64
@@ -234,7 +235,7 @@ func TestStreamEndsWithoutDoneWhenTheDatabaseStaysAway(t *testing.T) {
 	s := start(t, func(c *server.Config) { c.Outage = time.Millisecond })
 	st := s.say(t, held)
 	id := sessionOf(t, st.until("open")[0])
-	<-s.Gate.Entered
+	s.Gate.Await(t)
 	s.link.cut()
 	if r := s.get(t, events(id, "")); r.status != 503 {
 		t.Errorf("attaching: %d", r.status)
@@ -266,7 +267,7 @@ func TestSlowReaderIsDropped(t *testing.T) {
 		t.Errorf("another stream: %s", got)
 	}
 	s.ended(t, id) // the turn does not wait for its reader
-	<-dropped
+	wait.Receive(t, "the dropped client", dropped)
 	for err == nil {
 		var f sse.Frame
 		if f, err = slow.Next(); f.Event == "done" {

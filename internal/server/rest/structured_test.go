@@ -8,6 +8,7 @@ import (
 
 	"github.com/parley-server/parley/internal/model"
 	"github.com/parley-server/parley/internal/testing/modeltest"
+	"github.com/parley-server/parley/internal/testing/wait"
 	"github.com/parley-server/parley/internal/turn"
 )
 
@@ -83,7 +84,7 @@ func TestTheEndOfATurnIsToldAlikeEverywhere(t *testing.T) {
 	h.reply <- 204
 	s.callback(t, hookURL, "How many?", inAnswer, missing)
 	var report struct{ Data outcome }
-	decode(t, (<-h.got).raw, &report)
+	decode(t, wait.Receive(t, "a request at the hook", h.got).raw, &report)
 	told = report.Data
 	for where, o := range map[string]outcome{"blocking": blocking, "callback": told} {
 		if !o.Success || o.Error != nil || o.Output == nil || *o.Output != text || string(o.Structured) != result || len(o.Files) != 1 || o.Files[0].Filename != "out.csv" || o.Files[0].Size != 3 ||

@@ -18,6 +18,7 @@ import (
 	"github.com/parley-server/parley/internal/store/apikey"
 	"github.com/parley-server/parley/internal/store/workspace"
 	"github.com/parley-server/parley/internal/testing/dbtest"
+	"github.com/parley-server/parley/internal/testing/wait"
 )
 
 var (
@@ -195,7 +196,7 @@ func TestRevokedKeyIsDeadEverywhere(t *testing.T) {
 	running, stop := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
 	wg.Go(func() { _ = there.Run(running) })
-	defer wg.Wait()
+	defer wait.Until(t, "all goroutines", wg.Wait)
 	defer stop()
 	ctx, release := there.While(t.Context(), key.ID)
 	defer release()

@@ -20,6 +20,7 @@ import (
 	"github.com/parley-server/parley/internal/fair"
 	"github.com/parley-server/parley/internal/store/callback"
 	"github.com/parley-server/parley/internal/testing/egresstest"
+	"github.com/parley-server/parley/internal/testing/wait"
 )
 
 func TestReportArrivesSigned(t *testing.T) {
@@ -309,7 +310,7 @@ func TestSlowWorkspaceLeavesRoom(t *testing.T) {
 		})
 	}
 	for range share {
-		<-came
+		wait.Receive(t, "the output", came)
 	}
 	w.receiver.answers(nil)
 	more := w.report(t, n.Turn, callback.Completed, 100)
@@ -322,7 +323,7 @@ func TestSlowWorkspaceLeavesRoom(t *testing.T) {
 		t.Error("another workspace has to wait")
 	}
 	close(leave)
-	wg.Wait()
+	wait.Until(t, "all goroutines", wg.Wait)
 	if _, done := w.deliver(t, more); !done {
 		t.Error("there is no room afterwards")
 	}

@@ -12,6 +12,7 @@ import (
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
 	"github.com/parley-server/parley/internal/store/callback"
+	"github.com/parley-server/parley/internal/testing/wait"
 )
 
 // delivered sends one report and returns it.
@@ -105,7 +106,7 @@ func TestFirstSecretIsOne(t *testing.T) {
 			}
 		})
 	}
-	wg.Wait()
+	wait.Until(t, "all goroutines", wg.Wait)
 	var n int
 	if err := w.pool.QueryRow(t.Context(), `SELECT count(*) FROM callback_secrets`).Scan(&n); err != nil || n != 1 || len(shown) != 1 {
 		t.Errorf("%d secrets, shown %d times, %v", n, len(shown), err)

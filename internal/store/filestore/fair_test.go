@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/parley-server/parley/internal/store/filestore"
+	"github.com/parley-server/parley/internal/testing/wait"
 )
 
 // TestHangingOriginsLeaveRoomForOthers has one workspace ask for more files of a server that does
@@ -35,7 +36,7 @@ func TestHangingOriginsLeaveRoomForOthers(t *testing.T) {
 	t.Cleanup(func() {
 		cancel()
 		close(leave)
-		if err := <-done; err != nil {
+		if err := wait.Receive(t, "the end", done); err != nil {
 			t.Error(err)
 		}
 	})

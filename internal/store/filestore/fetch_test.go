@@ -16,6 +16,7 @@ import (
 	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/store/filestore"
 	"github.com/parley-server/parley/internal/testing/egresstest"
+	"github.com/parley-server/parley/internal/testing/wait"
 )
 
 // origin is a server with TLS, reached as example.com, and a store that may fetch
@@ -245,13 +246,13 @@ func TestRunFetches(t *testing.T) {
 	}
 	stop := run()
 	ticket := w.ticket(t, w.from("https://example.com/a"))
-	<-asked
+	wait.Receive(t, "the request", asked)
 	stop()
 	if n := w.count(t, `SELECT count(*) FROM files WHERE state = 'fetching' AND fetch_after <= now()`); n != 1 {
 		t.Error("a stopping process keeps its file")
 	}
 	stop = run()
-	<-asked
+	wait.Receive(t, "the request", asked)
 	leave <- struct{}{}
 	for f := (filestore.File{Status: filestore.StatusFetching}); f.Status == filestore.StatusFetching; {
 		var err error

@@ -10,6 +10,7 @@ import (
 
 	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/store/filestore"
+	"github.com/parley-server/parley/internal/testing/wait"
 )
 
 const mebibyte = 1 << 20
@@ -90,7 +91,7 @@ func TestRacingUploadsKeepTheQuota(t *testing.T) {
 			}
 		})
 	}
-	wg.Wait()
+	wait.Until(t, "all goroutines", wg.Wait)
 	if ready != 4 || refused != files-4 || w.stored(t) != 4*mebibyte {
 		t.Errorf("%d files are ready, %d refused, %d bytes counted", ready, refused, w.stored(t))
 	}

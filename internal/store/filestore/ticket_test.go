@@ -13,6 +13,7 @@ import (
 	"github.com/parley-server/parley/internal/egress"
 	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/store/filestore"
+	"github.com/parley-server/parley/internal/testing/wait"
 )
 
 func TestTicketsAreRefusedBeforeAnyByte(t *testing.T) {
@@ -92,7 +93,7 @@ func TestTicketsAreMadeOnce(t *testing.T) {
 			}
 		})
 	}
-	wg.Wait()
+	wait.Until(t, "all goroutines", wg.Wait)
 	first := 0
 	for _, ticket := range tickets {
 		if !ticket.Replayed {

@@ -17,6 +17,7 @@ import (
 	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/store/filestore"
+	"github.com/parley-server/parley/internal/testing/wait"
 )
 
 // attach is Attach in a transaction of its own.
@@ -170,7 +171,7 @@ func TestACallProducesOnce(t *testing.T) {
 			}
 		})
 	}
-	wg.Wait()
+	wait.Until(t, "all goroutines", wg.Wait)
 	for _, f := range files {
 		path, _ := split(t, f.DownloadURL)
 		first, _ := split(t, files[0].DownloadURL)
@@ -200,12 +201,12 @@ func TestACallProducesOnce(t *testing.T) {
 		}
 		done <- f
 	}()
-	<-late.at
+	wait.Receive(t, "the body's reader", late.at)
 	if _, err := w.Produce(t.Context(), w.ws, session, turn, "call-3", "first.txt", "", strings.NewReader("first")); err != nil {
 		t.Error(err)
 	}
 	close(late.leave)
-	if f := <-done; f.Filename != "first.txt" {
+	if f := wait.Receive(t, "the end", done); f.Filename != "first.txt" {
 		t.Errorf("the late one made %+v", f)
 	}
 	if n := w.leftovers(t); n != 0 {

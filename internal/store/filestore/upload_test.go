@@ -16,6 +16,7 @@ import (
 
 	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/store/filestore"
+	"github.com/parley-server/parley/internal/testing/wait"
 )
 
 const chunk = 256 << 10
@@ -219,7 +220,7 @@ func TestAnUploadUnderWayIsNowhereSeen(t *testing.T) {
 		_, err := w.Upload(t.Context(), path, query, int64(len(data)), body)
 		done <- err
 	}()
-	<-body.at
+	wait.Receive(t, "the body's reader", body.at)
 	if n := w.count(t, `SELECT count(*) FROM file_chunks`); n != 2 {
 		t.Errorf("%d chunks are stored", n)
 	}
@@ -240,7 +241,7 @@ func TestAnUploadUnderWayIsNowhereSeen(t *testing.T) {
 		t.Errorf("swept too early: %v", err)
 	}
 	close(body.leave)
-	if err := <-done; err != nil {
+	if err := wait.Receive(t, "the end", done); err != nil {
 		t.Error(err)
 	}
 }
@@ -281,10 +282,10 @@ func TestSweepRemovesWhatIsAbandoned(t *testing.T) {
 		_, err := w.Upload(t.Context(), path, query, 5, io.MultiReader(body, strings.NewReader("")))
 		done <- err
 	}()
-	<-body.at
+	wait.Receive(t, "the body's reader", body.at)
 	w.exec(t, `DELETE FROM file_uploads WHERE touched_at > now() - interval '30 minutes'`)
 	close(body.leave)
-	if err := <-done; err == nil || fault.From(err) != nil {
+	if err := wait.Receive(t, "the end", done); err == nil || fault.From(err) != nil {
 		t.Errorf("%v", err)
 	}
 	if f, err := w.Get(t.Context(), w.ws, fresh.FileID); err != nil || f.Status != filestore.StatusPending {
@@ -309,12 +310,12 @@ func TestTwoSendersOfOneTicket(t *testing.T) {
 			_, err := w.Upload(t.Context(), path, query, -1, late)
 			done <- err
 		}()
-		<-late.at
+		wait.Receive(t, "the body's reader", late.at)
 		if _, err := w.send(t, ticket, []byte("Hello")); err != nil {
 			t.Error(err)
 		}
 		close(late.leave)
-		err := <-done
+		err := wait.Receive(t, "the end", done)
 		if f := fault.From(err); c.want == "" && err != nil || c.want != "" && (f == nil || f.Code != c.want || f.Detail.Status != "ready") {
 			t.Errorf("%s: %v", c.second, err)
 		}

@@ -17,6 +17,7 @@ import (
 	"github.com/parley-server/parley/internal/store/permission"
 	"github.com/parley-server/parley/internal/store/workspace"
 	"github.com/parley-server/parley/internal/testing/dbtest"
+	"github.com/parley-server/parley/internal/testing/wait"
 )
 
 // tenant is a workspace with its permissions.
@@ -226,9 +227,9 @@ func TestEqualPatternsRaceToOneEntry(t *testing.T) {
 	for range 8 {
 		wg.Go(func() { errs <- w.add(t.Context(), permission.Rule{Workspace: w.id, Pattern: "bash(true)"}) })
 	}
-	wg.Wait()
+	wait.Until(t, "all goroutines", wg.Wait)
 	for range 8 {
-		if err := <-errs; err != nil {
+		if err := wait.Receive(t, "an error", errs); err != nil {
 			t.Error(err)
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/parley-server/parley/internal/store/ratelimit"
 	"github.com/parley-server/parley/internal/store/workspace"
 	"github.com/parley-server/parley/internal/testing/dbtest"
+	"github.com/parley-server/parley/internal/testing/wait"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -135,7 +136,7 @@ func TestReplicasShareAQuota(t *testing.T) {
 			})
 		}
 	}
-	wg.Wait()
+	wait.Until(t, "all goroutines", wg.Wait)
 	came := int64(time.Since(began) / (time.Minute / size)) // while the test ran
 	if n := allowed.Load(); n < size || n > size+came {
 		t.Errorf("%d requests were allowed", n)
@@ -186,5 +187,5 @@ func TestACountThatHangsIsGivenUp(t *testing.T) {
 			}
 		})
 	}
-	wg.Wait()
+	wait.Until(t, "all goroutines", wg.Wait)
 }

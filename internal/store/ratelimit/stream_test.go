@@ -160,12 +160,12 @@ func TestOneReplicaIsExact(t *testing.T) {
 				}
 			})
 		}
-		wg.Wait()
+		wait.Until(t, "all goroutines", wg.Wait)
 		if n := len(held); n != most {
 			t.Fatalf("%d of %d are open at once", n, cap(held))
 		}
 		for range most {
-			(<-held)()
+			wait.Receive(t, "the held streams", held)()
 		}
 	}
 }

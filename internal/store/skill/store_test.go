@@ -16,6 +16,7 @@ import (
 	"github.com/parley-server/parley/internal/store/skill"
 	"github.com/parley-server/parley/internal/store/workspace"
 	"github.com/parley-server/parley/internal/testing/dbtest"
+	"github.com/parley-server/parley/internal/testing/wait"
 )
 
 func tenant(t *testing.T, pool *pgxpool.Pool, slug string) uuid.UUID {
@@ -271,7 +272,7 @@ func TestPushesAtOnceAreVersionsInARow(t *testing.T) {
 			pushed[i], errs[i] = s.Push(t.Context(), ws, skill.Upload{Document: document("order", fmt.Sprint(i))})
 		})
 	}
-	wg.Wait()
+	wait.Until(t, "all goroutines", wg.Wait)
 	seen := make(map[int]bool)
 	for i, p := range pushed {
 		if errs[i] != nil || !p.Stored || !p.Active || seen[p.Version] {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/parley-server/parley/internal/store/vault"
 	"github.com/parley-server/parley/internal/testing/dbtest"
+	"github.com/parley-server/parley/internal/testing/wait"
 )
 
 func TestAWrongOrMissingKeyIsFoundBeforeAnythingIsSealed(t *testing.T) {
@@ -69,7 +70,7 @@ func TestOneKeyringWins(t *testing.T) {
 		}
 		return nil
 	})
-	wg.Wait()
+	wait.Until(t, "all goroutines", wg.Wait)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,7 +121,7 @@ func TestRotationWrapsEverythingUnderTheNewestKey(t *testing.T) {
 		}
 	})
 	done, err := s.Rotate(t.Context())
-	wg.Wait()
+	wait.Until(t, "all goroutines", wg.Wait)
 	if err != nil || !slices.Equal(done.Retired, stale.Keyring().IDs()) || done.Rewrapped < rows-50+1 || done.Rewrapped > rows+1 {
 		t.Errorf("rotation: %+v, %v", done, err)
 	}

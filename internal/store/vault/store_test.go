@@ -17,6 +17,7 @@ import (
 	"github.com/parley-server/parley/internal/store/vault"
 	"github.com/parley-server/parley/internal/store/workspace"
 	"github.com/parley-server/parley/internal/testing/dbtest"
+	"github.com/parley-server/parley/internal/testing/wait"
 )
 
 const me = "command line"
@@ -293,7 +294,7 @@ func TestWhoeverSetsLastIsWhatOpens(t *testing.T) {
 			}
 		})
 	}
-	wg.Wait()
+	wait.Until(t, "all goroutines", wg.Wait)
 	opened, err := s.Open(t.Context(), w, []string{"TOKEN"})
 	if err != nil || opened[0].Version != 8 || opened[0].Hosts[0] != "h"+strings.TrimPrefix(string(opened[0].Value.Reveal()), "value number ")+".example.com" {
 		t.Errorf("opened %+v, %v", opened, err)

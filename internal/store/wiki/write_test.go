@@ -11,6 +11,7 @@ import (
 	"github.com/parley-server/parley/internal/store/wiki"
 	"github.com/parley-server/parley/internal/testing/dbtest"
 	"github.com/parley-server/parley/internal/testing/slow"
+	"github.com/parley-server/parley/internal/testing/wait"
 )
 
 func TestNobodyWritesOverWhatTheyHaveNotRead(t *testing.T) {
@@ -91,7 +92,7 @@ func TestOneOfTheWritersOfAVersionWins(t *testing.T) {
 				}
 			})
 		}
-		wg.Wait()
+		wait.Until(t, "all goroutines", wg.Wait)
 		if won.Load() != 1 {
 			t.Errorf("version %d has %d writers", expected+1, won.Load())
 		}

@@ -35,6 +35,7 @@ import (
 	"github.com/parley-server/parley/internal/store/workspace"
 	"github.com/parley-server/parley/internal/testing/apicheck"
 	"github.com/parley-server/parley/internal/testing/dbtest"
+	"github.com/parley-server/parley/internal/testing/wait"
 	"github.com/parley-server/parley/internal/tool"
 	"github.com/parley-server/parley/internal/tool/attach"
 	"github.com/parley-server/parley/internal/toolenv"
@@ -216,7 +217,7 @@ func Run(t testing.TB, f func(context.Context) error) {
 	go func() { done <- f(ctx) }()
 	t.Cleanup(func() {
 		cancel()
-		if err := <-done; err != nil {
+		if err := wait.Receive(t, "the end", done); err != nil {
 			t.Errorf("stopped with %v", err)
 		}
 	})

@@ -3,7 +3,9 @@ package apitest
 import (
 	"context"
 	"encoding/json"
+	"testing"
 
+	"github.com/parley-server/parley/internal/testing/wait"
 	"github.com/parley-server/parley/internal/tool"
 )
 
@@ -15,6 +17,12 @@ type Gate struct {
 	name    string
 	Entered chan struct{} // a call is waiting
 	Leave   chan struct{} // lets one go on
+}
+
+// Await returns when a call waits at the gate.
+func (g *Gate) Await(t testing.TB) {
+	t.Helper()
+	wait.Receive(t, "a call at the gate", g.Entered)
 }
 
 // Spec implements tool.Tool.

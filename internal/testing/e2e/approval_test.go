@@ -141,7 +141,7 @@ func TestKilledAfterTheDecision(t *testing.T) {
 				}
 			}
 			first.kill()
-			<-answered
+			wait.Receive(t, "the answer", answered)
 			second := w.serve(t, nil)
 			if status, d := w.decide(t, second, q, "allow"); status != http.StatusOK || d.Data.Status != "allowed" || !d.Data.Already {
 				t.Errorf("the same again: %d %+v", status, d)

@@ -82,14 +82,14 @@ func TestCallbackSurvivesKill(t *testing.T) {
 	env := []string{"PARLEY_EGRESS_ALLOW=" + receiver.URL}
 	first := w.serve(t, env)
 	id := w.callback(t, first, receiver.URL+"/hook")
-	before := <-got
+	before := wait.Receive(t, "a result", got)
 	first.kill()
 	// An attempt counts as lost after a minute: let it pass.
 	if _, err := w.pool.Exec(t.Context(), `UPDATE callback_deliveries SET next_at = now() - interval '10 seconds'`); err != nil {
 		t.Fatal(err)
 	}
 	second := w.serve(t, env)
-	if after := <-got; after != before {
+	if after := wait.Receive(t, "a result", got); after != before {
 		t.Errorf("%s, then %s", before, after)
 	}
 	wait.For(t, "the callback is delivered", func() bool { return fmt.Sprint(w.attempts(t, second, id)) == "[delivered]" })

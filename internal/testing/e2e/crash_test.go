@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/parley-server/parley/internal/testing/wait"
 )
 
 // expected is the text of `@text n deltas of 12 bytes`, as the guide writes it when
@@ -210,7 +212,7 @@ func TestStoppedServerHandsOver(t *testing.T) {
 	if err == nil {
 		t.Fatal("the stopping server let the stream end as if it were complete")
 	}
-	<-first.gone
+	wait.Receive(t, "the end of the connection", first.gone)
 	if code := first.cmd.ProcessState.ExitCode(); code != 0 {
 		t.Errorf("the stopped server exited with %d", code)
 	}

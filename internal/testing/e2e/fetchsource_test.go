@@ -6,6 +6,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/parley-server/parley/internal/testing/wait"
 )
 
 // posting sends a message with fetch-event-source, which sends it again after every drop and
@@ -57,7 +59,7 @@ func TestFetchEventSourceStartsOneTurn(t *testing.T) {
 	tab.MustWait(`() => window.opened === 2 && window.text.length > 1200`)
 	addr := strings.TrimPrefix(s.url, "http://")
 	s.signal(syscall.SIGTERM) // the stream ends in good order, and without done
-	<-s.gone
+	wait.Receive(t, "the end of the connection", s.gone)
 	s = w.serveAt(t, addr, nil)
 	tab.MustWait(`() => window.opened === 3 && window.text.length > 2400`)
 	s.kill()

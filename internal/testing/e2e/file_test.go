@@ -63,7 +63,7 @@ func TestKilledMidUpload(t *testing.T) {
 	wait.For(t, "three chunks are stored", func() bool { return stored() == 3 })
 	first.kill()
 	sender.Close()
-	wg.Wait()
+	wait.Until(t, "all goroutines", wg.Wait)
 
 	var file struct {
 		Data struct {

@@ -184,7 +184,7 @@ func (w *world) serveAt(t *testing.T, addr string, env []string, flags ...string
 	t.Cleanup(func() {
 		s.signal(syscall.SIGCONT)
 		s.signal(syscall.SIGKILL)
-		<-s.gone
+		wait.Receive(t, "the end of the connection", s.gone)
 	})
 	wait.For(t, "the server is ready", func() bool {
 		select {

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/parley-server/parley/internal/testing/wait"
 )
 
 // keyed sends a key with every request.
@@ -55,9 +57,9 @@ func TestMCPCallSurvivesItsServer(t *testing.T) {
 		_, err := call(first, began)
 		lost <- err
 	}()
-	<-began
+	wait.Receive(t, "the beginning", began)
 	first.kill()
-	if err := <-lost; err == nil {
+	if err := wait.Receive(t, "the lost call", lost); err == nil {
 		t.Error("the call was answered by a dead server")
 	}
 	res, err := call(w.serve(t, nil), nil)

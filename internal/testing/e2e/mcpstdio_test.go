@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/parley-server/parley/internal/testing/wait"
 )
 
 // TestMCPOnStdio lets the official client start `parley mcp` as a server of its own: messages,
@@ -56,7 +58,7 @@ func TestMCPOnStdio(t *testing.T) {
 	}()
 	until("before")
 	giveUp()
-	if err := <-given; err == nil {
+	if err := wait.Receive(t, "the outcome", given); err == nil {
 		t.Error("a call that was given up was answered")
 	}
 	if got, err := send(t.Context(), "@say before\n@wait 300ms\n@say after", "two"); err != nil || !strings.Contains(got, "beforeafter") {
@@ -68,7 +70,7 @@ func TestMCPOnStdio(t *testing.T) {
 	}()
 	until("here")
 	s.kill()
-	if err := <-given; err == nil || !strings.Contains(err.Error(), "can be sent again") {
+	if err := wait.Receive(t, "the outcome", given); err == nil || !strings.Contains(err.Error(), "can be sent again") {
 		t.Errorf("the server died, and: %v", err)
 	}
 	w.serveAt(t, strings.TrimPrefix(s.url, "http://"), nil)

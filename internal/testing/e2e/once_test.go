@@ -72,7 +72,7 @@ func TestOneTurnHoweverOftenItIsSent(t *testing.T) {
 				answers <- answer{res.StatusCode, res.Header.Get("Idempotent-Replayed"), string(body)}
 			})
 		}
-		wg.Wait()
+		wait.Until(t, "all goroutines", wg.Wait)
 		close(answers)
 		first, all, fresh := answer{}, 0, 0
 		for a := range answers {
@@ -90,7 +90,7 @@ func TestOneTurnHoweverOftenItIsSent(t *testing.T) {
 			t.Errorf("%s: %d answers, %d of them first ones; %d turns, want %d", c.name, all, fresh, got, n+1)
 		}
 	}
-	<-reports
+	wait.Receive(t, "a report", reports)
 	res, body := w.do(t, w.keyed(servers[1], "order-17-callback", map[string]any{"command": command, "callback": receiver.URL + "/hook"}))
 	if res.StatusCode != http.StatusAccepted || res.Header.Get("Idempotent-Replayed") != "true" {
 		t.Errorf("after its end: %d %s", res.StatusCode, body)

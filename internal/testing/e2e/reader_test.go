@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/parley-server/parley/internal/testing/wait"
 )
 
 // TestReaderThatNeverReads holds sockets open and takes nothing. They cost bounded
@@ -43,7 +45,7 @@ func TestReaderThatNeverReads(t *testing.T) {
 		t.Errorf("the reader that reads got %d bytes, want %d", got, 1000*16000)
 	}
 	for range deaf {
-		if err := <-gone; err != nil {
+		if err := wait.Receive(t, "the end of the connection", gone); err != nil {
 			t.Errorf("a reader that never reads: %v", err)
 		}
 	}

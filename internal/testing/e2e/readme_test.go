@@ -113,7 +113,7 @@ func TestReadmeInProduction(t *testing.T) {
 	}()
 	t.Cleanup(func() {
 		_ = shell.Process.Signal(syscall.SIGTERM)
-		<-gone
+		wait.Receive(t, "the end of the connection", gone)
 	})
 	ready := regexp.MustCompile(`msg=ready url=(\S+)`)
 	var url string

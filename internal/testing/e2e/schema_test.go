@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/parley-server/parley/internal/testing/egresstest"
+	"github.com/parley-server/parley/internal/testing/wait"
 )
 
 // hostile are schemas that make a naive server fetch, recurse, multiply or believe.
@@ -89,7 +90,7 @@ func TestHostileSchemasHurtNobody(t *testing.T) {
 			}
 		})
 	}
-	wg.Wait()
+	wait.Until(t, "all goroutines", wg.Wait)
 	for session, frames := range normal {
 		w.agree(t, session, *frames, want)
 	}

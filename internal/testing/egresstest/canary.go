@@ -4,6 +4,8 @@ import (
 	"net"
 	"sync/atomic"
 	"testing"
+
+	"github.com/parley-server/parley/internal/testing/wait"
 )
 
 // Canary is a server on this machine that nobody must reach.
@@ -52,7 +54,7 @@ func (c *Canary) check(t testing.TB) {
 	_, _ = conn.Read(make([]byte, 1)) // returns when it was counted
 	conn.Close()
 	c.listener.Close()
-	<-c.done
+	wait.Receive(t, "the end", c.done)
 	if n := c.calls.Load(); n != 1 {
 		t.Errorf("the canary saw %d connections", n-1)
 	}

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"golang.org/x/net/dns/dnsmessage"
+
+	"github.com/parley-server/parley/internal/testing/wait"
 )
 
 // Zone is a DNS server. Each question takes the next of the answers of its name; the
@@ -50,7 +52,7 @@ func Serve(t testing.TB, addr string, names map[string][][]netip.Addr) *Zone {
 			}
 		}
 	})
-	t.Cleanup(func() { conn.Close(); wg.Wait() })
+	t.Cleanup(func() { conn.Close(); wait.Until(t, "all goroutines", wg.Wait) })
 	return z
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/model"
+	"github.com/parley-server/parley/internal/testing/wait"
 )
 
 // Key is the API key that Suite hands out and looks for where it must not be.
@@ -181,7 +182,7 @@ func (s Suite) parallel(t *testing.T) {
 		}()
 	}
 	for range readers {
-		if err := <-results; err != nil {
+		if err := wait.Receive(t, "a result", results); err != nil {
 			t.Error(err)
 		}
 	}

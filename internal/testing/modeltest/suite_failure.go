@@ -13,6 +13,7 @@ import (
 
 	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/model"
+	"github.com/parley-server/parley/internal/testing/wait"
 )
 
 // failure checks that err is a mapped failure that gives nothing away.
@@ -239,7 +240,7 @@ func (s Suite) canceled(t *testing.T) {
 	if last != context.Canceled {
 		t.Errorf("canceled while reading: %v", last)
 	}
-	<-script.Gone()
+	wait.Receive(t, "the end of the request", script.Gone())
 
 	if _, err := Read(m.Generate(ctx, ask("hello"))); err != context.Canceled {
 		t.Errorf("canceled before the request: %v", err)
@@ -263,5 +264,5 @@ func (s Suite) brokenOff(t *testing.T) {
 			break
 		}
 	}
-	<-script.Gone() // the server's request ended: nobody pays for the rest
+	wait.Receive(t, "the end of the request", script.Gone()) // the server's request ended: nobody pays for the rest
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/parley-server/parley/internal/testing/slow"
+	"github.com/parley-server/parley/internal/testing/wait"
 	"github.com/parley-server/parley/internal/toolenv/sandbox"
 )
 
@@ -109,7 +110,7 @@ func TestNothingOutlivesRun(t *testing.T) {
 			if got != c.want {
 				t.Errorf("%+v, want %+v", got, c.want)
 			}
-			if n := <-seen; n < 6 && (c.cancel || c.want.Killed != "") { // the others may have ended before
+			if n := wait.Receive(t, "what a reader saw", seen); n < 6 && (c.cancel || c.want.Killed != "") { // the others may have ended before
 				t.Errorf("only %d processes tried to stay", n)
 			}
 			if len(left) > 0 {

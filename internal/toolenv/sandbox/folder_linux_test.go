@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/parley-server/parley/internal/testing/wait"
 	"github.com/parley-server/parley/internal/toolenv/sandbox"
 )
 
@@ -71,7 +72,7 @@ func TestOneSessionDoesNotSeeAnother(t *testing.T) {
 		ended <- err
 		close(stop)
 	}()
-	<-out.came
+	wait.Receive(t, "the output", out.came)
 	_, seen := run(t, s, sandbox.Command{Argv: bash("cat /proc/*/environ /tmp/* /workspace/* /dev/shm/* /proc/*/cwd/mine; ls " + stay + "; kill -9 -1; ps ax")})
 	if strings.Contains(seen, "canary") || strings.Contains(seen, secret) {
 		t.Errorf("it saw %s", seen)
@@ -79,10 +80,10 @@ func TestOneSessionDoesNotSeeAnother(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(stay, "stop"), nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if err := <-ended; err != nil {
+	if err := wait.Receive(t, "the end", ended); err != nil {
 		t.Error(err)
 	}
-	<-stop
+	wait.Receive(t, "the end", stop)
 	if got := out.text.String(); got != "ready\ncanary\ncanary\n" {
 		t.Errorf("the other was disturbed: %q", got)
 	}

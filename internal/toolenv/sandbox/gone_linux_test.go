@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/parley-server/parley/internal/testing/wait"
 	"github.com/parley-server/parley/internal/toolenv/sandbox"
 )
 
@@ -46,7 +47,7 @@ func TestDirectoryMayDisappear(t *testing.T) {
 					}
 				})
 			}
-			all.Wait()
+			wait.Until(t, "all goroutines", all.Wait)
 			dir := filepath.Dir(folder(t, s))
 			after, err := os.Stat(dir)
 			if err != nil || after.Mode() != before.Mode() || after.Sys().(*syscall.Stat_t).Gid != before.Sys().(*syscall.Stat_t).Gid {

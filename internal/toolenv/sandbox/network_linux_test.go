@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/parley-server/parley/internal/testing/wait"
 	"github.com/parley-server/parley/internal/toolenv/sandbox"
 )
 
@@ -74,7 +75,7 @@ func TestNoAddressCanBeReached(t *testing.T) {
 	}
 	tcp.Close()
 	udp.Close()
-	reached.Wait()
+	wait.Until(t, "the request", reached.Wait)
 }
 
 // held serves nothing, and ends with the command.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/parley-server/parley/internal/testing/slow"
+	"github.com/parley-server/parley/internal/testing/wait"
 	"github.com/parley-server/parley/internal/toolenv/sandbox"
 )
 
@@ -71,7 +72,7 @@ func TestNothingOutlivesTheService(t *testing.T) {
 		if err := cmd.Process.Kill(); err != nil {
 			t.Fatal(err)
 		}
-		<-ended
+		wait.Receive(t, "the end", ended)
 		tick := time.NewTicker(5 * time.Millisecond)
 		defer tick.Stop()
 		deadline := time.After(20 * time.Second)

@@ -7,6 +7,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/parley-server/parley/internal/testing/wait"
 	"github.com/parley-server/parley/internal/toolenv/sandbox"
 )
 
@@ -44,7 +45,7 @@ func TestCommandsAtOnceAreDifferentUsers(t *testing.T) {
 		_, err := s.Run(t.Context(), sandbox.Command{Argv: bash("echo ready; until test -e stop; do sleep 0.01; done"), Folder: first, Output: out})
 		ended <- err
 	}()
-	<-out.came
+	wait.Receive(t, "the output", out.came)
 	r, text := run(t, s, sandbox.Command{Argv: bash("cat a/file attachments/file; echo > made"), Folder: same, Attachments: sent})
 	if r.Exit != 0 || text != "restored and sent" {
 		t.Errorf("%+v, %q", r, text)
@@ -57,7 +58,7 @@ func TestCommandsAtOnceAreDifferentUsers(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(first, "stop"), nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if err := <-ended; err != nil {
+	if err := wait.Receive(t, "the end", ended); err != nil {
 		t.Error(err)
 	}
 }

@@ -52,7 +52,7 @@ func TestWhatWasRemovedBeforeItWasNamedIsSentAgain(t *testing.T) {
 		t.Errorf("%d blobs were removed, %v", n, err)
 	}
 	must(t, held.Commit(t.Context()))
-	if err := <-saved; err != nil {
+	if err := wait.Receive(t, "the save", saved); err != nil {
 		t.Fatal(err)
 	}
 	equal(t, w.stored(t), tree(t, dir))
@@ -122,9 +122,9 @@ func TestSavesAndCollectionsAtOnce(t *testing.T) {
 			dropped += n
 		}
 	})
-	work.Wait()
+	wait.Until(t, "the writers", work.Wait)
 	close(saved)
-	collect.Wait()
+	wait.Until(t, "the collector", collect.Wait)
 	w.age(t)
 	if _, err := w.Sweep(t.Context()); err != nil {
 		t.Fatal(err)

@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/parley-server/parley/internal/testing/wait"
 	"github.com/parley-server/parley/internal/toolenv/workdir"
 )
 
@@ -127,7 +128,7 @@ func as(t *testing.T, uid uintptr, fn func()) {
 		}
 		fn()
 	}()
-	<-done
+	wait.Receive(t, "the end", done)
 }
 
 // Who takes the rights to his files from himself keeps them nevertheless; what belongs
