@@ -148,15 +148,15 @@ func beginTurn(ctx context.Context, s *session.Store, workspace uuid.UUID) (leas
 	if err != nil {
 		return lease, from, err
 	}
-	got, err := s.ClaimTurns(ctx, []session.ClaimRequest{{Session: from.Session, Turn: id}}, time.Hour)
-	if err == nil && !got[0].Ours {
+	got, err := s.Claim(ctx, session.ClaimRequest{Session: from.Session, Turn: id, Lease: time.Hour})
+	if err == nil && !got.Ours {
 		err = errors.New("the turn cannot be claimed")
 	}
 	if err != nil {
 		return lease, from, err
 	}
 	from.Seq = 0
-	return got[0].Lease, from, nil
+	return got.Lease, from, nil
 }
 
 // written reads what a worker appended after its claim.

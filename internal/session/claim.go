@@ -18,6 +18,7 @@ import (
 type ClaimRequest struct {
 	Session uuid.UUID
 	Turn    uuid.UUID
+	Lease   time.Duration // how long the turn is this node's without a renewal
 	// Admit reports whether the process has a place for a turn of the workspace; nil: it has. It is
 	// called at most once in an attempt to claim, and again if the attempt is repeated.
 	Admit func(workspace uuid.UUID) bool
@@ -30,7 +31,7 @@ type Claimed struct {
 	Agent  Agent
 	Log    *TurnLog // of a first attempt, unless it is large; nil: Store.Log reads it
 	Ours   bool     // else the turn is not queued any more, or waits without a job until there is a place
-	Locked bool     // another transaction holds the session's lock: nothing was done
+	Locked bool     // another transaction, or another claim, has the session's lock: nothing was done
 }
 
 // Agent is a workspace's agent at the time of a claim.
@@ -40,31 +41,43 @@ type Agent struct {
 	HistoryTokens int // of earlier messages that the model receives at most
 }
 
-// ClaimTurns gives queued turns to this node, all in one transaction, and returns an outcome for each.
-// No two claims may be of the same session.
-func (s *Store) ClaimTurns(ctx context.Context, claims []ClaimRequest, lease time.Duration) (outcomes []Claimed, err error) {
+// Claim gives a queued turn to this node. Claims that are made at the same time share a transaction:
+// those of one workspace pass one transaction at a time in the whole installation, so their number
+// bounds how many turns start in a second. When ctx ends, a claim that is under way is still waited
+// for.
+func (s *Store) Claim(ctx context.Context, r ClaimRequest) (Claimed, error) {
+	c, err := s.claims.do(ctx, claimChange{ClaimRequest: r})
+	return c.outcome, err
+}
+
+// claimChange is a claim and what becomes of it.
+type claimChange struct {
+	ClaimRequest
+	outcome Claimed
+}
+
+// claim makes the transaction of some claims.
+func (s *Store) claim(ctx context.Context, claims []*claimChange) error {
 	var b *claiming
-	err = replan.Pipelined(ctx, s.pool, func(tx *replan.Tx) error {
-		b = &claiming{s: s, claims: claims, outcomes: make([]Claimed, len(claims)), lease: lease}
+	err := replan.Pipelined(ctx, s.pool, func(tx *replan.Tx) error {
+		b = &claiming{s: s, claims: claims}
 		queuePlans(tx)
 		return b.write(ctx, s.q.WithTx(tx), db.New(tx.Later()))
 	})
 	if err != nil {
-		return nil, err
+		return err
 	}
 	for _, ev := range b.started {
 		s.events.Publish(ev.Session, []event.Event{ev})
 	}
-	return b.outcomes, nil
+	return nil
 }
 
 // claiming is one transaction of claims.
 type claiming struct {
-	s        *Store
-	claims   []ClaimRequest
-	outcomes []Claimed
-	lease    time.Duration
-	started  []event.Event
+	s       *Store
+	claims  []*claimChange
+	started []event.Event
 }
 
 func (b *claiming) write(ctx context.Context, q, later *db.Queries) error {
@@ -85,12 +98,12 @@ func (b *claiming) write(ctx context.Context, q, later *db.Queries) error {
 	if err != nil {
 		return err
 	}
-	for i, c := range b.claims {
-		if _, asked := admitted[c.Turn]; !asked {
+	for _, c := range b.claims {
+		if _, asked := admitted[c.Turn]; !asked || c.outcome.Locked {
 			continue
 		}
 		if o, ok := claimed[c.Turn]; ok {
-			b.outcomes[i] = o
+			c.outcome = o
 		} else {
 			unplaced = append(unplaced, c.Turn)
 		}
@@ -103,20 +116,24 @@ func (b *claiming) write(ctx context.Context, q, later *db.Queries) error {
 	return b.start(ctx, later, heads)
 }
 
-// admit sorts the claims whose sessions are locked by whether there is a place for them here.
+// admit sorts the claims whose sessions are locked by whether there is a place for them here. It takes
+// one claim of a session: a turn that is queued twice is claimed once.
 func (b *claiming) admit(heads map[uuid.UUID]db.SessionsLockRow) (admitted map[uuid.UUID]int64, workspaces, unplaced []uuid.UUID) {
 	admitted = make(map[uuid.UUID]int64, len(b.claims))
-	for i, c := range b.claims {
+	seen := make(map[uuid.UUID]bool, len(b.claims))
+	for _, c := range b.claims {
 		h, ok := heads[c.Session]
+		c.outcome = Claimed{Locked: !ok || seen[c.Session]}
 		switch {
-		case !ok:
-			b.outcomes[i].Locked = true
+		case c.outcome.Locked:
+			continue
 		case c.Admit != nil && !c.Admit(h.WorkspaceID):
 			unplaced = append(unplaced, c.Turn)
 		default:
 			admitted[c.Turn] = h.Epoch
 			workspaces = append(workspaces, h.WorkspaceID)
 		}
+		seen[c.Session] = true
 	}
 	return admitted, workspaces, unplaced
 }
@@ -126,7 +143,7 @@ func (b *claiming) take(ctx context.Context, q, later *db.Queries, admitted map[
 	if len(admitted) == 0 {
 		return nil, nil
 	}
-	p := db.TurnsClaimParams{Node: b.s.events.Node(), LeaseSeconds: b.lease.Seconds(), SkewSeconds: eventlog.Skew.Seconds(), States: Claim.from()}
+	p := db.TurnsClaimParams{Node: b.s.events.Node(), LeaseSeconds: b.claims[0].ClaimRequest.Lease.Seconds(), SkewSeconds: eventlog.Skew.Seconds(), States: Claim.from()}
 	for turn, epoch := range admitted {
 		p.Ids, p.Epochs = append(p.Ids, turn), append(p.Epochs, epoch)
 	}
@@ -169,8 +186,8 @@ func claimedOf(r db.TurnsClaimRow) Claimed {
 // start writes the first event of each attempt.
 func (b *claiming) start(ctx context.Context, later *db.Queries, heads map[uuid.UUID]db.SessionsLockRow) error {
 	var p db.SessionsStartParams
-	for i := range b.outcomes {
-		o := &b.outcomes[i]
+	for _, c := range b.claims {
+		o := &c.outcome
 		if !o.Ours {
 			continue
 		}

@@ -23,7 +23,7 @@ func (w *world) queue(t *testing.T, s *sessiontest.Replica) session.ClaimRequest
 
 func (w *world) queueMessage(t *testing.T, s *sessiontest.Replica, content string) session.ClaimRequest {
 	t.Helper()
-	c := session.ClaimRequest{Turn: uuid.Must(uuid.NewV7())}
+	c := session.ClaimRequest{Turn: uuid.Must(uuid.NewV7()), Lease: 10 * time.Second}
 	err := s.Open(t.Context(), session.Ref{Workspace: w.Workspace.ID}, func(tx *session.Tx) error {
 		c.Session = tx.Session.ID
 		_, _, err := tx.Begin(t.Context(), session.NewTurn{ID: c.Turn, Message: event.Message{Content: content}, MaxResponseSeconds: 600, MaxTurns: 50,
@@ -37,7 +37,7 @@ func (w *world) queueMessage(t *testing.T, s *sessiontest.Replica, content strin
 }
 
 // TestClaimsOfOneTransaction claims at once what is queued, what has no room in its workspace, what
-// the process has no place for, what is locked, and what runs already.
+// the process has no place for, what is locked, what runs already, and what is queued twice.
 func TestClaimsOfOneTransaction(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -61,11 +61,11 @@ func TestClaimsOfOneTransaction(t *testing.T) {
 		}
 		return false
 	}
-	got, err := s.ClaimTurns(t.Context(), []session.ClaimRequest{younger, locked, refused, older, running}, 10*time.Second)
+	got, err := session.ClaimTurns(t.Context(), s.Store, []session.ClaimRequest{younger, locked, refused, older, running, older})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i, want := range []session.Claimed{{}, {Locked: true}, {}, {Ours: true}, {}} {
+	for i, want := range []session.Claimed{{}, {Locked: true}, {}, {Ours: true}, {}, {Locked: true}} {
 		if got[i].Ours != want.Ours || got[i].Locked != want.Locked {
 			t.Errorf("claim %d: ours %v, locked %v", i, got[i].Ours, got[i].Locked)
 		}
@@ -99,11 +99,11 @@ func TestAClaimReturnsTheLogOfAFirstAttempt(t *testing.T) {
 	}
 	claim := func(c session.ClaimRequest) session.Claimed {
 		t.Helper()
-		got, err := s.ClaimTurns(t.Context(), []session.ClaimRequest{c}, 10*time.Second)
-		if err != nil || !got[0].Ours {
+		got, err := s.Claim(t.Context(), c)
+		if err != nil || !got.Ours {
 			t.Fatalf("claimed %+v: %v", got, err)
 		}
-		return got[0]
+		return got
 	}
 	small := w.queue(t, s)
 	got := claim(small)

@@ -46,6 +46,7 @@ type Store struct {
 	opt    Options
 	log    *slog.Logger
 	begins group[beginChange]
+	claims group[claimChange]
 	ends   group[endChange]
 	once   chan struct{} // requests under an idempotency key, as many as may be
 }
@@ -64,7 +65,7 @@ func New(pool *pgxpool.Pool, events *eventlog.Log, opt Options) *Store {
 	s := &Store{pool: pool, events: events, q: db.New(replan.Pool{Pool: pool}), lists: db.New(replan.Fresh{Pool: pool}),
 		opt: opt, log: opt.Log,
 		once: make(chan struct{}, onceAbreast(pool.Config().MaxConns))}
-	s.begins.commit, s.ends.commit = s.begin, s.complete
+	s.begins.commit, s.claims.commit, s.ends.commit = s.begin, s.claim, s.complete
 	return s
 }
 

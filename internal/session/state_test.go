@@ -34,11 +34,11 @@ func TestEveryTransitionFromEveryState(t *testing.T) {
 				before := len(s.Rows(t, cursor))
 				var happened bool
 				if trigger == session.Claim {
-					got, err := s.ClaimTurns(t.Context(), []session.ClaimRequest{{Session: lease.Session, Turn: lease.Turn}}, 1e9)
+					got, err := s.Claim(t.Context(), session.ClaimRequest{Session: lease.Session, Turn: lease.Turn, Lease: time.Second})
 					if err != nil {
 						t.Fatal(err)
 					}
-					happened = got[0].Ours
+					happened = got.Ours
 				}
 				err := s.Update(t.Context(), lease.Session, func(tx *session.Tx) (err error) {
 					switch trigger {

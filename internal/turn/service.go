@@ -96,9 +96,8 @@ type Service struct {
 
 	busy atomic.Int64 // workers that have a job
 
-	places     *fair.Places // one for each turn that runs
-	modelCalls *fair.Places // one for each reply that is generated
-	claims     claims
+	places     *fair.Places  // one for each turn that runs
+	modelCalls *fair.Places  // one for each reply that is generated
 	unplaced   atomic.Bool   // turns may wait without a job until there is a place
 	freed      chan struct{} // holds a value when a place may be free
 	fetched    atomic.Int64  // when jobs were last fetched, in Unix nanoseconds
@@ -148,7 +147,7 @@ func New(cfg Config) (*Service, error) {
 	s.fetched.Store(time.Now().UnixNano())
 	s.reaped.Store(time.Now().UnixNano())
 
-	s.claims.wake, s.freed = make(chan struct{}, 1), make(chan struct{}, 1)
+	s.freed = make(chan struct{}, 1)
 	s.clock = clock{cfg.Pulse}
 	s.admission = newAdmission(cfg.Pool.Config().MaxConns, cfg.Queue)
 	failures := outage.New(cfg.Log, "River")
@@ -200,7 +199,6 @@ func (s *Service) Run(ctx context.Context) error {
 	defer stop()
 	var g errgroup.Group
 	g.Go(func() error { return s.heartbeat(beating) })
-	g.Go(func() error { return s.runClaims(beating) })
 	g.Go(func() error { return s.runPlacing(ctx) })
 	g.Go(func() error { return s.reap(ctx) })
 	g.Go(func() error { return s.runHousekeeping(ctx) })

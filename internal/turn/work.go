@@ -70,7 +70,7 @@ func (a *attempt) note(bodies []event.Body) {
 func (s *Service) work(ctx context.Context, job args) error {
 	news, stop := s.cfg.EventLog.Watch(job.Session) // before the claim, or a cancel in between is missed
 	defer stop()
-	claimed, release, err := s.claim(job)
+	claimed, release, err := s.claim(ctx, job)
 	if err != nil || !claimed.Ours {
 		return err
 	}

@@ -99,14 +99,14 @@ func (w *World) Begin(t testing.TB, s *Replica, command string) (eventlog.Lease,
 // Claim claims a queued turn.
 func Claim(t testing.TB, s *Replica, id, turn uuid.UUID) eventlog.Lease {
 	t.Helper()
-	got, err := s.ClaimTurns(t.Context(), []session.ClaimRequest{{Session: id, Turn: turn}}, 10*time.Second)
+	got, err := s.Claim(t.Context(), session.ClaimRequest{Session: id, Turn: turn, Lease: 10 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !got[0].Ours {
-		t.Fatalf("the turn cannot be claimed: %+v", got[0])
+	if !got.Ours {
+		t.Fatalf("the turn cannot be claimed: %+v", got)
 	}
-	return got[0].Lease
+	return got.Lease
 }
 
 // End completes the turn of a lease.
