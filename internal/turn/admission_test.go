@@ -96,7 +96,7 @@ func TestLostAnswerToACommitIsNoFailure(t *testing.T) {
 		CREATE CONSTRAINT TRIGGER linger AFTER INSERT ON turns DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION linger()`); err != nil {
 		t.Fatal(err)
 	}
-	r := w.replica(t, func(c *turn.Config) { c.StartTimeout, c.ConfirmTimeout, c.Workers = 10*time.Second, time.Minute, 0 })
+	r := w.replica(t, func(c *turn.Config) { c.StartTimeout, c.ConfirmTimeout, c.Workers = 20*time.Second, time.Minute, 0 })
 	started, err := r.turns.Start(t.Context(), turn.Request{Workspace: w.workspace, Command: "hello"})
 	if err != nil {
 		t.Fatal(err)
