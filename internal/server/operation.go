@@ -18,6 +18,8 @@ type Operation struct {
 	Public bool // needs no key; Scope and Class do not apply
 	Scope  apikey.Scope
 	Class  ratelimit.Class
+	// CheckOrigin rejects requests of foreign web pages before anything else is checked.
+	CheckOrigin bool
 	// Serve writes only on success.
 	Serve func(http.ResponseWriter, *Request) error
 }
@@ -43,12 +45,12 @@ func (s *Server) HandleMethods(methods map[string]Operation) http.Handler {
 		if op, ok := methods[r.Method]; ok {
 			return s.serveOperation(w, r, op)
 		}
-		return RejectMethod(w, r, allow)
+		return rejectMethod(w, r, allow)
 	})
 }
 
-// RejectMethod responds to a method that a path does not have. allow lists those that it has.
-func RejectMethod(w http.ResponseWriter, r *http.Request, allow string) error {
+// rejectMethod responds to a method that a path does not have. allow lists those that it has.
+func rejectMethod(w http.ResponseWriter, r *http.Request, allow string) error {
 	w.Header().Set("Allow", allow)
 	if r.Method == http.MethodOptions {
 		w.WriteHeader(http.StatusNoContent)
@@ -60,6 +62,11 @@ func RejectMethod(w http.ResponseWriter, r *http.Request, allow string) error {
 // serveOperation authorizes a request and serves it.
 func (s *Server) serveOperation(w http.ResponseWriter, r *http.Request, op Operation) error {
 	req := &Request{Request: r, Names: make(request.Names)}
+	if op.CheckOrigin {
+		if err := s.CheckOrigin(r); err != nil {
+			return err
+		}
+	}
 	if !op.Public {
 		if err := Aside(func() error { return s.authorize(w, req, op) }); err != nil {
 			return err

@@ -28,11 +28,8 @@ var stranger = agentCard{name: "Parley", description: "An agent behind Parley. A
 
 // card returns the agent card: that of the key's workspace, or without a key one that only
 // describes the authentication.
-func (s *api) card(w http.ResponseWriter, r *http.Request) error {
-	if r.Method != http.MethodGet && r.Method != http.MethodHead {
-		return server.RejectMethod(w, r, "GET, HEAD, OPTIONS")
-	}
-	v, ok := versionOf(r)
+func (s *api) card(w http.ResponseWriter, r *server.Request) error {
+	v, ok := versionOf(r.Request)
 	if !ok {
 		v = ""
 	}
@@ -41,7 +38,7 @@ func (s *api) card(w http.ResponseWriter, r *http.Request) error {
 		cache = "private, max-age=300"
 	}
 	if s.noCard || len(r.Header.Values("Authorization")) > 0 {
-		caller, err := s.Authorize(w, r, server.Requirement{Scope: apikey.A2A, Class: ratelimit.Calls})
+		caller, err := s.Authorize(w, r.Request, server.Requirement{Scope: apikey.A2A, Class: ratelimit.Calls})
 		if err != nil {
 			return err
 		}
@@ -52,10 +49,10 @@ func (s *api) card(w http.ResponseWriter, r *http.Request) error {
 		}
 		cache = "private, max-age=60"
 	}
-	if err := request.Accepts(r, request.JSONType); err != nil {
+	if err := request.Accepts(r.Request, request.JSONType); err != nil {
 		return err
 	}
-	body, err := server.Encode(agent.write(s.Base(r), s.Version, v))
+	body, err := server.Encode(agent.write(s.Base(r.Request), s.Version, v))
 	if err != nil {
 		return err
 	}

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/google/uuid"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -14,7 +13,6 @@ import (
 	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/server/jsonrpc"
 	"github.com/parley-server/parley/internal/server/request"
-	"github.com/parley-server/parley/internal/strictjson"
 	"github.com/parley-server/parley/internal/text/render"
 	"github.com/parley-server/parley/internal/turn"
 )
@@ -61,16 +59,16 @@ func (w *wait) answered(ctx context.Context) (res result, over bool, err error) 
 		case err != nil || a.TurnID != w.started.Turn || a.Kind != event.InputApproval:
 			continue // another's
 		}
-		decision, aside, bad := decisionOf("/inputResponses/"+m.Name, m.Value)
+		decision, dismissed, bad := parseElicitation("/inputResponses/"+m.Name, m.Value)
 		switch {
 		case bad != nil:
 			return res, false, bad
-		case aside && a.Status == "pending":
+		case dismissed && a.Status == "pending":
 			w.plain = true
 			w.notice = "The person has put the question aside. It stays open until " + clock(a.ExpiresAt) + ": decide_approval answers it."
 			res, err = w.question(ctx, a.Request, 0)
 			return res, true, err
-		case aside:
+		case dismissed:
 			continue // answered elsewhere: the log has the answer
 		}
 		decision.Approval, decision.Key = id, w.call.caller.Key
@@ -89,52 +87,46 @@ func late(err error) bool {
 	return f != nil && (f.Code == fault.ApprovalAlreadyDecided || f.Code == fault.ApprovalExpired)
 }
 
-// decisionOf reads a form; aside reports that the user dismissed it.
-func decisionOf(param string, raw json.RawMessage) (a turn.Answer, aside bool, bad error) {
-	var c request.Checks
-	in := make(map[string]json.RawMessage)
-	if c.Object(param, raw) {
-		_ = strictjson.Unmarshal(raw, &in) // an object
+// parseElicitation reads the answer to a form at a JSON Pointer; dismissed reports that the user
+// decided nothing.
+func parseElicitation(at string, raw json.RawMessage) (a turn.Answer, dismissed bool, bad error) {
+	root := request.Fields{Checks: new(request.Checks)}
+	if root.Object(at, raw) {
+		in := root.Nested(at, raw)
 		a.Outcome = event.Denied
-		switch c.OneOf(param+"/action", in["action"], "accept", "decline", "cancel") {
+		switch in.OneOf(in.Pointer("action"), in.Raw("action"), "accept", "decline", "cancel") {
 		case "decline":
 			a.Reason = "The person declined."
 		case "cancel":
-			aside = true
+			dismissed = true
 		case "accept":
-			a.Outcome, a.Reason = formOf(&c, param+"/content", in["content"])
+			a.Outcome, a.Reason = parseForm(in)
 		}
 	}
-	if f := fault.From(c.Err()); f != nil {
-		var said []string
+	if f := fault.From(root.Err()); f != nil {
+		var messages []string
 		for _, v := range f.Detail.Violations {
-			said = append(said, v.Message)
+			messages = append(messages, v.Message)
 		}
-		bad = jsonrpc.Errorf(jsonrpc.InvalidParams, "%s", strings.Join(said, " "))
+		bad = jsonrpc.Errorf(jsonrpc.InvalidParams, "%s", strings.Join(messages, " "))
 	}
-	return a, aside, bad
+	return a, dismissed, bad
 }
 
-// formOf reads what a person has filled in.
-func formOf(c *request.Checks, param string, raw json.RawMessage) (outcome event.Outcome, reason string) {
-	in := make(map[string]json.RawMessage)
-	if !c.Object(param, raw) {
-		return event.Denied, ""
+// parseForm reads the content of a form that the user accepted.
+func parseForm(answer request.Fields) (outcome event.Outcome, reason string) {
+	at, outcome := answer.Pointer("content"), event.Denied
+	if !answer.Object(at, answer.Raw("content")) {
+		return outcome, ""
 	}
-	_ = strictjson.Unmarshal(raw, &in) // an object
-	outcome = event.Denied
-	if c.OneOf(param+"/decision", in["decision"], "allow", "deny") == "allow" {
+	form := answer.Child("content")
+	if form.OneOf(form.Pointer("decision"), form.Raw("decision"), "allow", "deny") == "allow" {
 		outcome = event.Allowed
 	}
-	if in["reason"] != nil && string(in["reason"]) != "null" {
-		text, _ := c.Text(param+"/reason", in["reason"])
-		if utf8.RuneCountInString(text) > request.MaxReason {
-			c.Longer(param+"/reason", "characters", request.MaxReason)
-		}
-		reason = strings.TrimSpace(event.Plain(text))
-		if outcome == event.Allowed && reason != "" { // a condition, maybe: nothing may be done past it
-			c.Add(fault.Violation{Param: param + "/reason", Rule: "requires", Message: param[1:] + "/reason comes only with the decision deny. Nothing was decided.", Expected: "deny"})
-		}
+	reason = request.DenialReason(form.Checks, form.Pointer("reason"), form.Raw("reason"))
+	if outcome == event.Allowed && reason != "" { // it may be a condition, so nothing is done
+		form.Add(fault.Violation{Param: form.Pointer("reason"), Rule: "requires", Expected: "deny",
+			Message: form.Pointer("reason")[1:] + " comes only with the decision deny. Nothing was decided."})
 	}
 	return outcome, reason
 }

@@ -3,10 +3,6 @@ package mcp
 import (
 	"context"
 
-	"github.com/google/uuid"
-
-	"github.com/parley-server/parley/internal/event"
-	"github.com/parley-server/parley/internal/server"
 	"github.com/parley-server/parley/internal/session"
 	"github.com/parley-server/parley/internal/store/skill"
 )
@@ -88,29 +84,7 @@ func (s *api) getMessages(ctx context.Context, c *call) (result, error) {
 	if err != nil {
 		return result{}, err
 	}
-	turns := make([]uuid.UUID, len(page.Data))
-	for i, m := range page.Data {
-		turns[i] = m.TurnID
-	}
-	files, err := s.Files.OfTurns(ctx, c.caller.Workspace.ID, turns)
-	if err != nil {
-		return result{}, err
-	}
-	for _, f := range files {
-		server.CompleteLinks(c.base, f.In)
-		server.CompleteLinks(c.base, f.Out)
-	}
-	for i := range page.Data {
-		m := &page.Data[i]
-		m.Attachments = files[m.TurnID].Out
-		if m.Role == "user" {
-			m.Attachments = files[m.TurnID].In
-		}
-		if m.Attachments == nil {
-			m.Attachments = []event.File{}
-		}
-	}
-	return result{value: page}, nil
+	return result{value: page}, s.AttachFiles(ctx, c.base, c.caller.Workspace.ID, page.Data)
 }
 
 func (s *api) listPending(ctx context.Context, c *call) (result, error) {

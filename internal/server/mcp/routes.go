@@ -13,11 +13,14 @@ package mcp
 
 import (
 	"errors"
+	"net/http"
 	"sync"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/parley-server/parley/internal/server"
+	"github.com/parley-server/parley/internal/store/apikey"
+	"github.com/parley-server/parley/internal/store/ratelimit"
 	"github.com/parley-server/parley/internal/store/wiki"
 )
 
@@ -44,7 +47,9 @@ func New(srv *server.Server, pages *wiki.Store) (server.Routes, error) {
 	if s.tools, err = load(table, s.handlers()); err != nil {
 		return nil, err
 	}
-	return server.Routes{Path: s.Handler(s.serve)}, nil
+	// A GET would open a stream of a session, and a DELETE end one: there are no sessions.
+	post := server.Operation{Scope: apikey.MCPRead, Class: ratelimit.Calls, CheckOrigin: true, Serve: s.serve}
+	return server.Routes{Path: s.HandleMethods(map[string]server.Operation{http.MethodPost: post})}, nil
 }
 
 // handlers binds the tools of the table.

@@ -10,8 +10,6 @@ import (
 	"github.com/parley-server/parley/internal/server"
 	"github.com/parley-server/parley/internal/server/jsonrpc"
 	"github.com/parley-server/parley/internal/server/request"
-	"github.com/parley-server/parley/internal/store/apikey"
-	"github.com/parley-server/parley/internal/store/ratelimit"
 )
 
 // visit is one message that has come in.
@@ -26,22 +24,12 @@ type visit struct {
 
 type visitKey struct{}
 
-// serve lets a request in and hands it to the protocol.
-func (s *api) serve(w http.ResponseWriter, r *http.Request) error {
-	if r.Method != http.MethodPost { // a GET would open a stream of a session, and a DELETE end one: there are none
-		return server.RejectMethod(w, r, "OPTIONS, POST")
-	}
-	if err := s.CheckOrigin(r); err != nil {
+// serve parses a request and answers its messages.
+func (s *api) serve(w http.ResponseWriter, r *server.Request) error {
+	if err := accepts(r.Request); err != nil {
 		return err
 	}
-	caller, err := s.Authorize(w, r, server.Requirement{Scope: apikey.MCPRead, Class: ratelimit.Calls})
-	if err != nil {
-		return err
-	}
-	if err := accepts(r); err != nil {
-		return err
-	}
-	body, err := request.ReadJSON(w, r)
+	body, err := request.ReadJSON(w, r.Request)
 	if err != nil {
 		return err
 	}
@@ -57,7 +45,7 @@ func (s *api) serve(w http.ResponseWriter, r *http.Request) error {
 	for i := range parsed {
 		list[i].Message = parsed[i]
 	}
-	v := visit{caller: caller, base: s.Base(r), ctx: there, reply: out}
+	v := visit{caller: r.Caller, base: s.Base(r.Request), ctx: there, reply: out}
 	if v.revision, bad = revisionOf(r.Header); bad != nil {
 		v.message = &message{}
 		if !batched {

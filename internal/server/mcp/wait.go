@@ -1,12 +1,10 @@
 package mcp
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/google/uuid"
 
@@ -14,8 +12,6 @@ import (
 	"github.com/parley-server/parley/internal/fault"
 	"github.com/parley-server/parley/internal/server"
 	"github.com/parley-server/parley/internal/session"
-	"github.com/parley-server/parley/internal/store/filestore"
-	"github.com/parley-server/parley/internal/text/render"
 	"github.com/parley-server/parley/internal/turn"
 )
 
@@ -134,39 +130,6 @@ func (w *wait) resultOf(o turn.Outcome) result {
 		res.texts = append([]string{w.notice}, res.texts...)
 	}
 	return res
-}
-
-// maxName is how many characters of a page's or a file's name are shown.
-const maxName = 255
-
-// answerTexts returns the answer as text, followed by notes about it.
-func answerTexts(o turn.Outcome) []string {
-	var read []event.Reference
-	var rejected []filestore.Rejected
-	_ = json.Unmarshal(o.References, &read) // as they were written down
-	_ = json.Unmarshal(o.Rejected, &rejected)
-	about := []string{fmt.Sprintf("[session_id: %s]", o.SessionID)}
-	if o.Truncated {
-		about = append(about, "[the answer is cut: the model reached its token limit]")
-	}
-	if len(read) > 0 {
-		var paths []string
-		for _, r := range read {
-			paths = append(paths, render.Argument(r.Path, maxName))
-		}
-		about = append(about, fmt.Sprintf("[read: %s]", strings.Join(paths, ", ")))
-	}
-	for _, f := range o.Attachments {
-		about = append(about, fmt.Sprintf("[%s, %d bytes: %s]", render.Argument(f.Filename, maxName), f.Size, f.DownloadURL))
-	}
-	for _, r := range rejected {
-		about = append(about, fmt.Sprintf("[%s was not used: %s]", render.Argument(cmp.Or(r.Filename, r.FileID.String()), maxName), r.Reason))
-	}
-	texts := []string{strings.Join(about, "\n")}
-	if text := paragraphs(*o.Output, string(o.StructuredResult)); text != "" {
-		texts = append([]string{text}, texts...)
-	}
-	return texts
 }
 
 // outcome is what a turn came to, and what there is to say of the call.

@@ -1,12 +1,8 @@
 package rest
 
 import (
-	"context"
 	"net/http"
 
-	"github.com/google/uuid"
-
-	"github.com/parley-server/parley/internal/event"
 	"github.com/parley-server/parley/internal/server"
 	"github.com/parley-server/parley/internal/server/request"
 	"github.com/parley-server/parley/internal/session"
@@ -61,35 +57,8 @@ func (s *api) listMessages(w http.ResponseWriter, r *apiRequest) error {
 	if err != nil {
 		return err
 	}
-	if err := s.attachFiles(ctx, r, page.Data); err != nil {
+	if err := s.AttachFiles(ctx, s.Base(r.Request), r.caller.Workspace.ID, page.Data); err != nil {
 		return err
 	}
 	return server.WriteJSON(w, http.StatusOK, page)
-}
-
-// attachFiles adds the files of messages, with addresses that are valid from now.
-func (s *api) attachFiles(ctx context.Context, r *apiRequest, messages []session.Message) error {
-	turns := make([]uuid.UUID, len(messages))
-	for i, m := range messages {
-		turns[i] = m.TurnID
-	}
-	files, err := s.Files.OfTurns(ctx, r.caller.Workspace.ID, turns)
-	if err != nil {
-		return err
-	}
-	for _, f := range files {
-		server.CompleteLinks(s.Base(r.Request), f.In)
-		server.CompleteLinks(s.Base(r.Request), f.Out)
-	}
-	for i := range messages {
-		m := &messages[i]
-		m.Attachments = files[m.TurnID].Out
-		if m.Role == "user" {
-			m.Attachments = files[m.TurnID].In
-		}
-		if m.Attachments == nil {
-			m.Attachments = []event.File{}
-		}
-	}
-	return nil
 }

@@ -1,8 +1,6 @@
 package a2a
 
 import (
-	"context"
-	"encoding/json"
 	"net/http"
 
 	"github.com/google/uuid"
@@ -11,50 +9,7 @@ import (
 	"github.com/parley-server/parley/internal/server"
 	"github.com/parley-server/parley/internal/server/jsonrpc"
 	"github.com/parley-server/parley/internal/server/request"
-	"github.com/parley-server/parley/internal/store/apikey"
-	"github.com/parley-server/parley/internal/store/ratelimit"
 )
-
-// call is one call of a method.
-type call struct {
-	*api
-	w       http.ResponseWriter
-	r       *http.Request
-	caller  server.Caller
-	base    string // public address of the service
-	version version
-	id      json.RawMessage // as it was sent
-	method  string
-	streams bool // the method answers with a stream
-	params  request.Fields
-	places  map[string]string // JSON Pointers to what has a name of its own elsewhere
-	unfit   *rpcError         // what is asked for in a media type that there is not; nil: nothing
-}
-
-func (c *call) workspace() uuid.UUID { return c.caller.Workspace.ID }
-
-// brief bounds what the call waits for the database.
-func (c *call) brief() (context.Context, context.CancelFunc) { return c.Brief(c.r.Context()) }
-
-// serve lets a request in. From where it is known to be JSON-RPC, errors are, too.
-func (s *api) serve(w http.ResponseWriter, r *http.Request) error {
-	if r.Method != http.MethodPost {
-		return server.RejectMethod(w, r, "OPTIONS, POST")
-	}
-	caller, err := s.Authorize(w, r, server.Requirement{Scope: apikey.A2A, Class: ratelimit.Calls})
-	if err != nil {
-		return err
-	}
-	body, err := request.ReadJSON(w, r)
-	if err != nil {
-		return err
-	}
-	c := &call{api: s, w: w, r: r, caller: caller, base: s.Base(r), places: make(map[string]string)}
-	if err := c.run(body); err != nil {
-		return c.refuse(err)
-	}
-	return nil
-}
 
 // run parses the envelope and calls the method.
 func (c *call) run(body []byte) error {

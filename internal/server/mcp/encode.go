@@ -1,0 +1,123 @@
+package mcp
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/parley-server/parley/internal/event"
+	"github.com/parley-server/parley/internal/server"
+	"github.com/parley-server/parley/internal/store/filestore"
+	"github.com/parley-server/parley/internal/text/render"
+	"github.com/parley-server/parley/internal/turn"
+)
+
+// maxName is how many characters of a page's or a file's name are shown.
+const maxName = 255
+
+// answerTexts returns the answer as text, followed by notes about it.
+func answerTexts(o turn.Outcome) []string {
+	var read []event.Reference
+	var rejected []filestore.Rejected
+	_ = json.Unmarshal(o.References, &read) // as they were written down
+	_ = json.Unmarshal(o.Rejected, &rejected)
+	about := []string{fmt.Sprintf("[session_id: %s]", o.SessionID)}
+	if o.Truncated {
+		about = append(about, "[the answer is cut: the model reached its token limit]")
+	}
+	if len(read) > 0 {
+		var paths []string
+		for _, r := range read {
+			paths = append(paths, render.Argument(r.Path, maxName))
+		}
+		about = append(about, fmt.Sprintf("[read: %s]", strings.Join(paths, ", ")))
+	}
+	for _, f := range o.Attachments {
+		about = append(about, fmt.Sprintf("[%s, %d bytes: %s]", render.Argument(f.Filename, maxName), f.Size, f.DownloadURL))
+	}
+	for _, r := range rejected {
+		about = append(about, fmt.Sprintf("[%s was not used: %s]", render.Argument(cmp.Or(r.Filename, r.FileID.String()), maxName), r.Reason))
+	}
+	texts := []string{strings.Join(about, "\n")}
+	if text := paragraphs(*o.Output, string(o.StructuredResult)); text != "" {
+		texts = append([]string{text}, texts...)
+	}
+	return texts
+}
+
+// failure describes a turn without an answer as text: the reason, and what to do.
+func failure(o turn.Outcome) []string {
+	code := event.Code(*o.Error)
+	text := fmt.Sprintf("The agent has not answered: %s. %s", code, waysOut[code])
+	if code.Recoverable() {
+		text += " What is sent again needs a new idempotency_key: under the old one it finds this end."
+	}
+	return []string{text + " What it had said until then, if anything, is in get_messages.", fmt.Sprintf("[session_id: %s]", o.SessionID)}
+}
+
+// waysOut say what to do about a turn that has failed.
+var waysOut = map[event.Code]string{
+	event.SessionGone:             "The conversation is not there any more. Begin another: send the message without session_id.",
+	event.Canceled:                "Somebody stopped it. Send the message again only if the person you work for wants that.",
+	event.TimedOut:                "It took longer than it may. Tell it in the same conversation to go on, or ask for less at once.",
+	event.MaxTurnsExceeded:        "It took more steps than it may. Tell it in the same conversation to go on, or ask for less at once.",
+	event.ModelError:              "Its model could not be used. Send the message again; if that does not help, a person has to look at the model's settings.",
+	event.ModelOverloaded:         "Its model is overloaded. Send the message again in a minute.",
+	event.ContentRefused:          "Its model does not answer this. Ask in other words, or for something else.",
+	event.StructuredOutputInvalid: "Its answer did not fit response_schema. Send the message again, or with a simpler schema.",
+	event.SkillFailed:             "The skill cannot be run as it is stored. A person has to push it again.",
+	event.BudgetExceeded:          "It would cost more than it may. Ask for less, or ask a person to raise the limit.",
+	event.RunnerLost:              "Where its programs run was lost. Send the message again.",
+	event.InternalError:           "Something went wrong in the service. Send the message again; if that does not help, a person has to look at its log.",
+}
+
+// linked makes the URLs in a question absolute: an MCP client has no base address.
+func linked(base string, question json.RawMessage) json.RawMessage {
+	var q map[string]json.RawMessage
+	if json.Unmarshal(question, &q) != nil {
+		return question
+	}
+	for _, name := range []string{"decide_url", "secret_url"} {
+		var address string
+		if json.Unmarshal(q[name], &address) == nil && address != "" {
+			q[name], _ = json.Marshal(server.AbsoluteURL(base, address)) // of a string it cannot fail
+		}
+	}
+	text, err := json.Marshal(q)
+	if err != nil {
+		return question
+	}
+	return text
+}
+
+// asked reads a question.
+func asked(data json.RawMessage) (q event.InputRequired, err error) {
+	if err := json.Unmarshal(data, &q); err != nil {
+		return q, fmt.Errorf("read a question: %w", err)
+	}
+	return q, nil
+}
+
+// needs describes as text what a turn waits for.
+func needs(o turn.Outcome) (texts []string) {
+	q, err := asked(o.InputRequired)
+	if err != nil {
+		return nil
+	}
+	text := paragraphs("The agent waits until "+clock(q.ExpiresAt)+" for an approval. Ask the person you work for, then answer with decide_approval.", render.Approval(q))
+	if q.What == event.InputSecret {
+		text = paragraphs(fmt.Sprintf("The agent waits until %s for the secret %s. Never send it here: a person gives it with POST %s .", clock(q.ExpiresAt), q.KeyName, q.SecretURL), render.Agent(q.Reason))
+	}
+	return []string{text, fmt.Sprintf("[session_id: %s, approval_id: %s]", o.SessionID, q.ApprovalID)}
+}
+
+// clock is a time of today.
+func clock(t time.Time) string { return t.Format("15:04:05 MST") }
+
+// paragraphs joins what there is to say.
+func paragraphs(texts ...string) string {
+	return strings.Join(slices.DeleteFunc(texts, func(t string) bool { return t == "" }), "\n\n")
+}
