@@ -20,12 +20,12 @@ import (
 // answered is the route whose idempotency keys answers have.
 const answered = "a2aAnswer"
 
-// continued takes a message to a task that waits for something. The same message again has
+// continueTask takes a message to a task that waits for something. The same message again has
 // no effect again, whatever the task waits for by then.
-func (c *call) continued(in *incoming) (id, of uuid.UUID, err error) {
+func (c *call) continueTask(in *incoming) (id, of uuid.UUID, err error) {
 	id, ok := request.ID(in.task)
 	if !ok {
-		return id, of, noTask(in.task)
+		return id, of, taskNotFoundError(in.task)
 	}
 	ctx, stop := c.Brief(context.WithoutCancel(c.r.Context()))
 	defer stop()
@@ -41,20 +41,20 @@ func (c *call) continued(in *incoming) (id, of uuid.UUID, err error) {
 			return id, of, err
 		}
 	}
-	if _, _, err := c.Turns.Repeated(ctx, c.asked(in)); err != nil { // an answer cannot have the id of a message that began a task
+	if _, _, err := c.Turns.Repeated(ctx, c.turnRequest(in)); err != nil { // an answer cannot have the id of a message that began a task
 		return id, of, err
 	}
-	_, _, replayed, err := c.Sessions.Once(ctx, c.answered(in), func(ctx context.Context) (int, []byte, error) {
+	_, _, replayed, err := c.Sessions.Once(ctx, c.idempotency(in), func(ctx context.Context) (int, []byte, error) {
 		return http.StatusOK, []byte("{}"), c.decide(ctx, v, in)
 	})
 	if err == nil && replayed {
-		err = c.inform(ctx, in, v.Turn.SessionID, id)
+		err = c.registerReceiver(ctx, in, v.Turn.SessionID, id)
 	}
 	return id, v.Turn.SessionID, err
 }
 
-// answered is what an answer is known by.
-func (c *call) answered(in *incoming) session.Once {
+// idempotency returns the key of an answer.
+func (c *call) idempotency(in *incoming) session.Once {
 	return session.Once{Workspace: c.workspace(), Route: answered, Key: in.id, Hash: in.Hash, Caller: c.caller.Key}
 }
 
@@ -64,7 +64,7 @@ func (c *call) decide(ctx context.Context, v session.View, in *incoming) error {
 	if err != nil {
 		return err
 	}
-	if err := c.inform(ctx, in, v.Turn.SessionID, v.Turn.ID); err != nil {
+	if err := c.registerReceiver(ctx, in, v.Turn.SessionID, v.Turn.ID); err != nil {
 		return err
 	}
 	_, err = c.Turns.Decide(ctx, c.workspace(), a)
@@ -92,15 +92,15 @@ func (c *call) decision(ctx context.Context, v session.View, in *incoming) (a tu
 	}
 	switch {
 	case q.ApprovalID == uuid.Nil:
-		return a, c.unasked(ctx, v, in)
+		return a, c.notWaiting(ctx, v, in)
 	case q.What == event.InputSecret:
-		return a, refused(v, "The task asks for a secret, which is never taken here: a person gives it at secret_url.")
+		return a, unsupportedError(v, "The task asks for a secret, which is never taken here: a person gives it at secret_url.")
 	case in.decision == nil:
 		return a, fault.Invalid(fault.Violation{Param: partsAt, Rule: "required", Message: `The task waits for a decision: send the data part {"decision":"allow"} or {"decision":"deny"}.`})
 	case in.besides != "":
 		return a, fault.Invalid(fault.Violation{Param: in.besides, Rule: "exactly_one", Message: "An answer is one data part with a decision, and nothing else. Nothing was decided: send the decision by itself."})
 	case in.id == q.ApprovalID.String(): // the id of the question itself
-		return a, reused()
+		return a, reusedError()
 	}
 	var checks request.Checks
 	a = checks.Decision(in.decision, append([]string{"approval_id"}, request.DecisionFields...))
@@ -114,9 +114,9 @@ func (c *call) decision(ctx context.Context, v session.View, in *incoming) (a tu
 	return a, nil
 }
 
-// unasked returns the error for an answer to a task that does not wait. If another answer came
+// notWaiting returns the error for an answer to a task that does not wait. If another answer came
 // first, the error has its outcome.
-func (c *call) unasked(ctx context.Context, v session.View, in *incoming) error {
+func (c *call) notWaiting(ctx context.Context, v session.View, in *incoming) error {
 	if in.decision != nil {
 		page, err := c.Sessions.Approvals(ctx, c.workspace(), session.ApprovalQuery{Session: &v.Turn.SessionID, Limit: maxPage})
 		if err != nil {
@@ -128,19 +128,19 @@ func (c *call) unasked(ctx context.Context, v session.View, in *incoming) error 
 				if a.Status == string(event.Expired) {
 					how = "nobody answered its last question in time, and it is expired"
 				}
-				e := refused(v, "The task waits for no answer any more: "+how+". That stands.")
+				e := unsupportedError(v, "The task waits for no answer any more: "+how+". That stands.")
 				e.about["approval_id"], e.about["status"] = a.ApprovalID.String(), a.Status
 				return e
 			}
 		}
 	}
 	if stateOf(v.Turn).terminal() {
-		return refused(v, "The task has ended. Send a message with its contextId alone to go on with the conversation.")
+		return unsupportedError(v, "The task has ended. Send a message with its contextId alone to go on with the conversation.")
 	}
-	return refused(v, "The task waits for nothing. Send a message with its contextId alone and multitask_strategy in its metadata.")
+	return unsupportedError(v, "The task waits for nothing. Send a message with its contextId alone and multitask_strategy in its metadata.")
 }
 
-// refused is the answer to a message that a task, as it is, does not take.
-func refused(v session.View, why string) *rpcError {
+// unsupportedError returns the error for a message that the state of a task does not allow.
+func unsupportedError(v session.View, why string) *rpcError {
 	return &rpcError{Code: unsupported, Message: why, about: map[string]string{"taskId": v.Turn.ID.String()}}
 }

@@ -44,7 +44,7 @@ func (s *api) card(w http.ResponseWriter, r *server.Request) error {
 		}
 		ctx, stop := s.Brief(r.Context())
 		defer stop()
-		if agent, err = s.own(ctx, caller); err != nil {
+		if agent, err = s.workspaceCard(ctx, caller); err != nil {
 			return err
 		}
 		cache = "private, max-age=60"
@@ -73,15 +73,15 @@ func (s *api) card(w http.ResponseWriter, r *server.Request) error {
 func (c *call) extendedCard() (any, error) {
 	ctx, stop := c.brief()
 	defer stop()
-	agent, err := c.own(ctx, c.caller)
+	agent, err := c.workspaceCard(ctx, c.caller)
 	if err != nil {
 		return nil, err
 	}
 	return agent.write(c.base, c.Version, c.version), nil
 }
 
-// own is the card of a workspace: its name, and the skills that callers can start.
-func (s *api) own(ctx context.Context, caller server.Caller) (agentCard, error) {
+// workspaceCard is the card of a workspace: its name, and the skills that callers can start.
+func (s *api) workspaceCard(ctx context.Context, caller server.Caller) (agentCard, error) {
 	list, err := s.Skills.List(ctx, caller.Workspace.ID)
 	if err != nil {
 		return agentCard{}, err

@@ -13,8 +13,8 @@ import (
 	"github.com/parley-server/parley/internal/server/request"
 )
 
-// refuse answers with an error.
-func (c *call) refuse(err error) error {
+// writeError answers with an error.
+func (c *call) writeError(err error) error {
 	e := c.rpcErrorOf(err)
 	if e.fault != nil {
 		if wait := server.Tell(e.fault).RetryAfter; wait > 0 {
@@ -32,15 +32,15 @@ func (c *call) refuse(err error) error {
 func (c *call) failure(e *rpcError) any {
 	out := &jsonrpc.Error{Code: e.Code, Message: e.Message}
 	if c.version == v03 {
-		out.Data = e.plain()
-	} else if list := e.details(); len(list) > 0 {
+		out.Data = e.detailsV03()
+	} else if list := e.detailsV10(); len(list) > 0 {
 		out.Data = list
 	}
 	return jsonrpc.Failure(c.id, out)
 }
 
-// plain are the details of an error as version 0.3 has them: anything.
-func (e *rpcError) plain() any {
+// detailsV03 are the details of an error as version 0.3 has them: anything.
+func (e *rpcError) detailsV03() any {
 	switch {
 	case e.fault != nil:
 		return e.failure()
@@ -59,8 +59,8 @@ const (
 	structType = typeURL + "google.protobuf.Struct"
 )
 
-// details are the details of an error as version 1.0 has them: a list of typed objects.
-func (e *rpcError) details() (list []map[string]any) {
+// detailsV10 are the details of an error as version 1.0 has them: a list of typed objects.
+func (e *rpcError) detailsV10() (list []map[string]any) {
 	info := func(reason, domain string) {
 		detail := map[string]any{"@type": errorInfo, "reason": reason, "domain": domain}
 		if len(e.about) > 0 {

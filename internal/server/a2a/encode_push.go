@@ -10,8 +10,8 @@ import (
 	"github.com/parley-server/parley/internal/turn"
 )
 
-// Reports returns the encoders of push notifications, for turn.Config. base is the public URL of the
-// service, "" if it is not configured.
+// Reports returns the encoders of push notifications, for turn.Config. base is the public URL of
+// the service, "" if it is not configured.
 func Reports(base string) map[callback.Protocol]turn.ReportEncoder {
 	reports := make(map[callback.Protocol]turn.ReportEncoder)
 	for _, v := range []version{v03, v10} {

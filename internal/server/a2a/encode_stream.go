@@ -53,7 +53,7 @@ func (w *writer) Batch(evs []event.Event) (over bool, err error) {
 			continue
 		}
 		for _, f := range frames {
-			f.waits = f.waits && !goes(evs[i+1:], w.turn)
+			f.waits = f.waits && !hasEvents(evs[i+1:], w.turn)
 			if err := w.frame(f); err != nil {
 				return false, err
 			}
@@ -78,8 +78,8 @@ func (w *writer) sendTask(next int64) error {
 	return w.frame(frame{update: update{Task: w.p.snapshot()}, id: w.upto})
 }
 
-// goes reports whether events are of a turn: then it goes on.
-func goes(evs []event.Event, turn uuid.UUID) bool {
+// hasEvents reports whether events are of a turn: then it goes on.
+func hasEvents(evs []event.Event, turn uuid.UUID) bool {
 	return slices.ContainsFunc(evs, func(ev event.Event) bool { return ev.Turn == turn })
 }
 

@@ -47,9 +47,9 @@ func about(task, context uuid.UUID) map[string]string {
 	return map[string]string{"taskId": task.String(), "contextId": context.String()}
 }
 
-// stored adds to an error that the message was stored, and its task. A client that only reads "try
-// again" would not look for it.
-func (c *call) stored(id, context uuid.UUID, err error) error {
+// storedError adds to an error that the message was stored, and its task. A client that only reads
+// "try again" would not look for it.
+func (c *call) storedError(id, context uuid.UUID, err error) error {
 	e := c.rpcErrorOf(err)
 	if e.fault == nil {
 		return e
@@ -62,13 +62,13 @@ func (c *call) stored(id, context uuid.UUID, err error) error {
 	return e
 }
 
-// noTask is the answer for a task that does not exist, or not for this workspace.
-func noTask(id string) *rpcError {
+// taskNotFoundError is the answer for a task that does not exist, or not for this workspace.
+func taskNotFoundError(id string) *rpcError {
 	return &rpcError{Code: taskNotFound, Message: "Task not found.", about: map[string]string{"taskId": id}}
 }
 
-// reused returns the error for the id of another message, in this protocol's terms.
-func reused() error {
+// reusedError returns the error for the id of another message, in this protocol's terms.
+func reusedError() error {
 	return fault.New(fault.IdempotencyKeyReused, "This key came with another request.")
 }
 
@@ -84,7 +84,7 @@ func (c *call) rpcErrorOf(err error) *rpcError {
 		return &rpcError{Code: serverError, Message: "Events of this task are gone. What it came to can still be read by its id.", about: map[string]string{"code": "SESSION_GONE"}}
 	}
 	f := c.Fault(c.r.Context(), err, "method", c.method, "workspace", c.caller.Workspace.ID, "key", c.caller.Key)
-	e := &rpcError{Code: serverError, fault: c.worded(f)}
+	e := &rpcError{Code: serverError, fault: c.translateFault(f)}
 	e.Message = e.fault.Message
 	if t, ok := f.Detail.Turn.(*session.ActiveTurn); ok {
 		e.about = about(t.TurnID, t.SessionID)

@@ -11,17 +11,17 @@ import (
 // anew is what to do about a context that there is not.
 const anew = "There is no such context. Leave contextId out to begin a conversation, and take it from the answer."
 
-// worded translates a fault to this protocol's terms. Its code stays.
-func (c *call) worded(f *fault.Error) *fault.Error {
+// translateFault translates a fault to this protocol's terms. Its code stays.
+func (c *call) translateFault(f *fault.Error) *fault.Error {
 	told := *f
-	told.Param, told.Message = c.where(f.Param, f.Message)
+	told.Param, told.Message = c.translatePlace(f.Param, f.Message)
 	told.Detail.Violations = nil
 	for _, v := range f.Detail.Violations {
 		if v.Param == "/callback" && v.Rule == "max_items" {
 			v.Message = fmt.Sprintf("A task has at most %v push notification configs. Delete one first.", v.Expected)
 			told.Message = v.Message
 		}
-		param, message := c.where(strings.TrimPrefix(v.Param, "/"), v.Message)
+		param, message := c.translatePlace(strings.TrimPrefix(v.Param, "/"), v.Message)
 		v.Param, v.Message = "/"+param, message
 		told.Detail.Violations = append(told.Detail.Violations, v)
 	}
@@ -50,9 +50,9 @@ func (c *call) worded(f *fault.Error) *fault.Error {
 	return &told
 }
 
-// where translates a place of the REST request, and the message about it, to this protocol's place.
-// A message that names the place begins with it.
-func (c *call) where(param, message string) (string, string) {
+// translatePlace translates a place of the REST request, and the message about it, to a place of
+// this protocol. A message that names the place begins with it.
+func (c *call) translatePlace(param, message string) (string, string) {
 	name, rest, deeper := strings.Cut(param, "/")
 	at, ok := c.places[name]
 	if !ok {

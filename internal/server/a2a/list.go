@@ -28,7 +28,7 @@ type listed struct {
 
 // list answers with a page of the workspace's tasks, the latest change first.
 func (c *call) list() (any, error) {
-	q, s, known := c.query()
+	q, s, known := c.parseQuery()
 	if err := c.params.Err(); err != nil {
 		return nil, err
 	}
@@ -59,8 +59,8 @@ func (c *call) list() (any, error) {
 	return out, nil
 }
 
-// query reads what a list shall have. known is false where nothing can be in it.
-func (c *call) query() (q session.ViewQuery, s shape, known bool) {
+// parseQuery reads what a list shall have. known is false where nothing can be in it.
+func (c *call) parseQuery() (q session.ViewQuery, s shape, known bool) {
 	p := c.params
 	s = shape{modes: whole.modes, history: p.Int("historyLength", 0, 0, math.MaxInt32), artifacts: p.Bool("includeArtifacts")}
 	q.Limit = p.Int("pageSize", usualPage, 1, maxPage)

@@ -19,8 +19,8 @@ func (m modes) result(raw json.RawMessage) part {
 	return part{Text: new(string(raw)), MediaType: textType}
 }
 
-// accepted reads them. It rejects a client that accepts neither text nor JSON.
-func (c *call) accepted(conf request.Fields) modes {
+// parseModes reads them. It rejects a client that accepts neither text nor JSON.
+func (c *call) parseModes(conf request.Fields) modes {
 	list := conf.Strings("acceptedOutputModes", maxModes)
 	if len(list) == 0 {
 		return modes{true, true}

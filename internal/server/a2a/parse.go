@@ -64,7 +64,7 @@ func (c *call) taskID(name string) (uuid.UUID, error) {
 	}
 	id, ok := request.ID(text)
 	if !ok {
-		return uuid.Nil, noTask(text)
+		return uuid.Nil, taskNotFoundError(text)
 	}
 	return id, nil
 }

@@ -46,8 +46,8 @@ type incoming struct {
 	modes       modes
 }
 
-// incoming reads and checks the parameters of a message.
-func (c *call) incoming() (incoming, error) {
+// parseMessage reads and checks the parameters of a message.
+func (c *call) parseMessage() (incoming, error) {
 	var in incoming
 	if !c.params.Has("message") {
 		c.params.Missing("message")
@@ -74,15 +74,15 @@ func (c *call) incoming() (incoming, error) {
 			msg.Add(fault.Violation{Param: msg.Pointer("contextId"), Rule: "format", Message: anew})
 		}
 	}
-	c.configuration(&in)
-	parts := c.parts(msg, &in)
+	c.parseConfiguration(&in)
+	parts := c.parseParts(msg, &in)
 	if in.task != "" {
 		in.besides = cmp.Or(in.besides, extra(msg.Child("metadata")), extra(c.params.Child("metadata")))
 	} else {
 		c.request(&in, parts, msg.Child("metadata"))
 	}
 	if f := fault.From(c.params.Err()); f != nil {
-		return in, silent(f)
+		return in, emptyMessageError(f)
 	}
 	if c.unfit != nil {
 		return in, c.unfit
@@ -109,8 +109,8 @@ func extra(meta request.Fields) string {
 	return ""
 }
 
-// configuration reads how the caller wants to receive the result.
-func (c *call) configuration(in *incoming) {
+// parseConfiguration reads how the caller wants to receive the result.
+func (c *call) parseConfiguration(in *incoming) {
 	conf := c.params.Child("configuration")
 	rejectForeign(conf, c.version, map[version]map[string]string{
 		v03: {"returnImmediately": "blocking", "taskPushNotificationConfig": "pushNotificationConfig"},
@@ -124,9 +124,9 @@ func (c *call) configuration(in *incoming) {
 		push = "pushNotificationConfig"
 	}
 	in.history = conf.Int("historyLength", -1, 0, math.MaxInt32)
-	in.modes = c.accepted(conf)
+	in.modes = c.parseModes(conf)
 	if conf.Has(push) {
-		in.Callback = c.receiver(conf.Child(push))
+		in.Callback = c.parseReceiver(conf.Child(push))
 		// A client that sends it with every message registers it once.
 		in.Callback.Name = cmp.Or(in.Callback.Name, uuid.NewSHA1(uuid.NameSpaceURL, []byte(in.Callback.URL)).String())
 	}
@@ -155,7 +155,7 @@ func (c *call) request(in *incoming, p parts, of request.Fields) {
 		take(*p.skill, "skill", "input")
 	}
 	c.places["command"], c.places["attachments"] = partsAt, partsAt
-	data := p.data()
+	data := p.dataParts()
 	switch {
 	case about["skill"] == nil:
 		text := make([]string, len(p.said))
@@ -204,8 +204,8 @@ func alike(name string, a, b json.RawMessage) bool {
 	return bytes.Equal(a, b)
 }
 
-// silent returns the error for a message without content in this protocol's terms.
-func silent(f *fault.Error) error {
+// emptyMessageError returns the error for a message without content in this protocol's terms.
+func emptyMessageError(f *fault.Error) error {
 	for i := range f.Detail.Violations {
 		if v := &f.Detail.Violations[i]; v.Param == "/command" && (v.Rule == "exactly_one" || v.Rule == "min_length") {
 			v.Message = "message has neither a text nor a skill. Send one of them."

@@ -26,8 +26,8 @@ type saying struct {
 	data *request.Fields // nil: it is a text
 }
 
-// data returns the data parts among the sayings.
-func (p parts) data() (list []*request.Fields) {
+// dataParts returns the data parts among the sayings.
+func (p parts) dataParts() (list []*request.Fields) {
 	for _, s := range p.said {
 		if s.data != nil {
 			list = append(list, s.data)
@@ -36,13 +36,13 @@ func (p parts) data() (list []*request.Fields) {
 	return list
 }
 
-func (c *call) parts(msg request.Fields, in *incoming) (p parts) {
+func (c *call) parseParts(msg request.Fields, in *incoming) (p parts) {
 	list := msg.Children("parts", maxParts)
 	if len(list) == 0 && c.params.Err() == nil {
 		msg.Missing("parts")
 	}
 	for _, part := range list {
-		switch c.kind(part) {
+		switch c.parseKind(part) {
 		case "":
 		case "text":
 			if text, ok := part.Text(part.Pointer("text"), part.Raw("text")); ok && text != "" {
@@ -50,7 +50,7 @@ func (c *call) parts(msg request.Fields, in *incoming) (p parts) {
 				in.beside(part)
 			}
 		case "data":
-			c.data(part, in, &p)
+			c.parseData(part, in, &p)
 		default:
 			in.beside(part)
 			meta := part.Child("metadata")
@@ -80,8 +80,8 @@ func carries(part request.Fields) bool {
 // kinds are the members of a part that say something, of which it has one.
 var kinds = map[version][]string{v03: {"text", "data", "file"}, v10: {"text", "data", "url", "raw"}}
 
-// kind returns the kind of a part, "" if it is unknown.
-func (c *call) kind(part request.Fields) string {
+// parseKind returns the kind of a part, "" if it is unknown.
+func (c *call) parseKind(part request.Fields) string {
 	if rejectForeign(part, c.version, map[version]map[string]string{v03: {"url": "file", "raw": "file"}, v10: {"file": "url"}}[c.version]) {
 		return ""
 	}
@@ -114,8 +114,8 @@ func (c *call) kind(part request.Fields) string {
 	return given[0]
 }
 
-// data reads a data part: an answer, a skill with its input, a file, or anything else.
-func (c *call) data(part request.Fields, in *incoming, p *parts) {
+// parseData reads a data part: an answer, a skill with its input, a file, or anything else.
+func (c *call) parseData(part request.Fields, in *incoming, p *parts) {
 	raw := part.Raw("data")
 	if raw[0] != '{' {
 		in.beside(part)

@@ -64,8 +64,8 @@ func (v version) config(task uuid.UUID, n callback.Named) any {
 	return c
 }
 
-// receiver reads where the news of a task shall go.
-func (c *call) receiver(conf request.Fields) *turn.Callback {
+// parseReceiver reads where the news of a task shall go.
+func (c *call) parseReceiver(conf request.Fields) *turn.Callback {
 	c.places["callback"] = conf.At
 	to := &turn.Callback{URL: conf.RequiredString("url", request.MaxURL), Name: printable(conf, "id", maxConfigID), Protocol: c.version.protocol()}
 	to.Auth.Token = printable(conf, "token", maxToken)

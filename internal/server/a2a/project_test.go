@@ -49,7 +49,7 @@ func tell(t *testing.T, c golden.Conversation, v version, m modes) (stream, last
 			t.Fatal(err)
 		}
 		for _, f := range frames {
-			f.waits = f.waits && !goes(evs[i+1:], golden.Turn)
+			f.waits = f.waits && !hasEvents(evs[i+1:], golden.Turn)
 			fmt.Fprintf(&out, "%d %s\n", f.id, line(t, v.frame(f)))
 		}
 	}

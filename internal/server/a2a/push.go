@@ -18,7 +18,7 @@ func (c *call) setPush() (any, error) {
 		c.params.Require("pushNotificationConfig")
 		conf = c.params.Child("pushNotificationConfig")
 	}
-	to := c.receiver(conf)
+	to := c.parseReceiver(conf)
 	to.Name = cmp.Or(to.Name, uuid.NewString())
 	id, err := c.taskID("taskId")
 	if err != nil {
@@ -36,9 +36,9 @@ func (c *call) setPush() (any, error) {
 	return c.version.config(id, callback.Named{Name: to.Name, URL: to.URL, Scheme: to.Auth.Scheme}), nil
 }
 
-// inform has the news of a task sent to the receiver that came with a message which did not
-// begin it.
-func (c *call) inform(ctx context.Context, in *incoming, context, id uuid.UUID) error {
+// registerReceiver registers the receiver that came with a message for a task which the message did
+// not begin.
+func (c *call) registerReceiver(ctx context.Context, in *incoming, context, id uuid.UUID) error {
 	if in.Callback == nil {
 		return nil
 	}
@@ -48,8 +48,8 @@ func (c *call) inform(ctx context.Context, in *incoming, context, id uuid.UUID) 
 	return c.Turns.AddCallback(ctx, c.workspace(), context, id, *in.Callback)
 }
 
-// receivers reads the receivers of a task. The names of the parameters differ.
-func (c *call) receivers() (id uuid.UUID, list []callback.Named, err error) {
+// readReceivers reads the receivers of a task. The names of the parameters differ.
+func (c *call) readReceivers() (id uuid.UUID, list []callback.Named, err error) {
 	name := "taskId"
 	if c.version == v03 {
 		name = "id"
@@ -77,7 +77,7 @@ func (c *call) configID() string {
 // getPush answers with a receiver. In version 0.3 it may be any, where none is named.
 func (c *call) getPush() (any, error) {
 	name := c.configID()
-	id, list, err := c.receivers()
+	id, list, err := c.readReceivers()
 	if err != nil {
 		return nil, err
 	}
@@ -95,7 +95,7 @@ func (c *call) listPush() (any, error) {
 	if c.version == v10 {
 		size, token = c.params.Int("pageSize", usualPage, 1, maxPage), c.params.String("pageToken", maxConfigID)
 	}
-	id, list, err := c.receivers()
+	id, list, err := c.readReceivers()
 	if err != nil {
 		return nil, err
 	}
@@ -126,7 +126,7 @@ func (c *call) deletePush() (any, error) {
 	if c.version == v03 && name == "" {
 		c.params.Missing("pushNotificationConfigId")
 	}
-	id, _, err := c.receivers()
+	id, _, err := c.readReceivers()
 	if err != nil {
 		return nil, err
 	}

@@ -7,6 +7,10 @@
 // answered like one that does not exist; a stream is a function of the committed events, so a
 // client that resumes with a frame's id misses none and gets none twice; no secret passes through
 // here; a closed connection never stops a turn.
+//
+// methods.go lists the methods; parse*.go read their parameters; send.go, task.go, stream.go,
+// list.go, push.go and card.go carry them out; project.go turns rows into frames, and encode*.go
+// write them in both versions.
 package a2a
 
 import (
@@ -72,7 +76,7 @@ func (s *api) serve(w http.ResponseWriter, r *server.Request) error {
 	}
 	c := &call{api: s, w: w, r: r.Request, caller: r.Caller, base: s.Base(r.Request), places: make(map[string]string)}
 	if err := c.run(body); err != nil {
-		return c.refuse(err)
+		return c.writeError(err)
 	}
 	return nil
 }

@@ -16,7 +16,7 @@ import (
 // send takes a message and answers with its task: at once, or when the task has ended or
 // waits for something.
 func (c *call) send() (any, error) {
-	in, err := c.incoming()
+	in, err := c.parseMessage()
 	if err != nil {
 		return nil, err
 	}
@@ -37,20 +37,20 @@ func (c *call) send() (any, error) {
 	}
 	v, err := read(id)
 	if err != nil {
-		return nil, c.stored(id, context, err)
+		return nil, c.storedError(id, context, err)
 	}
 	ctx, stop := c.brief()
 	defer stop()
 	t, err := c.show(ctx, v, shape{in.modes, in.history, true})
 	if err != nil {
-		return nil, c.stored(id, context, err)
+		return nil, c.storedError(id, context, err)
 	}
 	return c.version.sent(t), nil
 }
 
 // sendStream takes a message and shows what becomes of its task.
 func (c *call) sendStream() (any, error) {
-	in, err := c.incoming()
+	in, err := c.parseMessage()
 	if err != nil {
 		return nil, err
 	}
@@ -68,7 +68,7 @@ func (c *call) sendStream() (any, error) {
 	}
 	v, err := c.read(id)
 	if err != nil {
-		return nil, c.stored(id, context, err)
+		return nil, c.storedError(id, context, err)
 	}
 	look := &look{view: v, modes: in.modes, history: in.history, from: fromStart}
 	switch {
@@ -78,7 +78,7 @@ func (c *call) sendStream() (any, error) {
 		look.from, look.answers = fromNow, true
 	}
 	if err := c.stream(look); err != nil {
-		return nil, c.stored(id, context, err)
+		return nil, c.storedError(id, context, err)
 	}
 	return nil, nil
 }
@@ -87,7 +87,7 @@ func (c *call) sendStream() (any, error) {
 // context of that.
 func (c *call) take(in *incoming) (id, of uuid.UUID, err error) {
 	if in.task != "" {
-		return c.continued(in)
+		return c.continueTask(in)
 	}
 	if _, err := c.Count(c.r.Context(), c.caller, ratelimit.Messages); err != nil {
 		return id, of, err
@@ -97,22 +97,22 @@ func (c *call) take(in *incoming) (id, of uuid.UUID, err error) {
 	}
 	ctx, stop := c.Brief(context.WithoutCancel(c.r.Context()))
 	defer stop()
-	if taken, err := c.Sessions.Answered(ctx, c.answered(in)); err != nil {
+	if taken, err := c.Sessions.Answered(ctx, c.idempotency(in)); err != nil {
 		return id, of, err
 	} else if taken {
-		return id, of, reused()
+		return id, of, reusedError()
 	}
-	started, err := c.begun(ctx, in)
+	started, err := c.startTask(ctx, in)
 	if err == nil && started.Replayed {
-		err = c.inform(ctx, in, started.Session, started.Turn)
+		err = c.registerReceiver(ctx, in, started.Session, started.Turn)
 	}
 	return started.Turn, started.Session, err
 }
 
-// begun begins a task, or finds the one that the same message began. A client that has read frames
-// of a task gets that one and never another.
-func (c *call) begun(ctx context.Context, in *incoming) (turn.Started, error) {
-	req := c.asked(in)
+// startTask begins a task, or finds the one that the same message began. A client that has read
+// frames of a task gets that task and never another.
+func (c *call) startTask(ctx context.Context, in *incoming) (turn.Started, error) {
+	req := c.turnRequest(in)
 	if in.cursor == 0 {
 		return c.Turns.Start(c.r.Context(), req)
 	}
@@ -123,8 +123,8 @@ func (c *call) begun(ctx context.Context, in *incoming) (turn.Started, error) {
 	return started, err
 }
 
-// asked is a message as turns have it, from this caller.
-func (c *call) asked(in *incoming) turn.Request {
+// turnRequest returns the request for a turn of this caller.
+func (c *call) turnRequest(in *incoming) turn.Request {
 	return c.caller.Request(in.Request, nil)
 }
 

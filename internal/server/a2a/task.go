@@ -87,7 +87,7 @@ func metadataOf(v session.View) map[string]any {
 func (c *call) view(ctx context.Context, id uuid.UUID) (session.View, error) {
 	v, err := c.Sessions.Turn(ctx, c.workspace(), id)
 	if errors.Is(err, session.ErrNoTurn) {
-		err = noTask(id.String())
+		err = taskNotFoundError(id.String())
 	}
 	return v, err
 }
@@ -135,7 +135,7 @@ func (c *call) cancel() (any, error) {
 	defer stop()
 	if _, err := c.Turns.CancelTurn(ctx, c.workspace(), id); err != nil {
 		if errors.Is(err, session.ErrNoTurn) {
-			err = noTask(id.String())
+			err = taskNotFoundError(id.String())
 		}
 		return nil, err
 	}

@@ -35,7 +35,7 @@ func (s *api) batch(w http.ResponseWriter, v visit, list []message) error {
 		w.WriteHeader(http.StatusAccepted)
 		return nil
 	}
-	ctx, cancel := v.outliving()
+	ctx, cancel := v.outlivingContext()
 	defer cancel()
 	v.reply.beginStream()
 	var all sync.WaitGroup
@@ -49,7 +49,7 @@ func (s *api) batch(w http.ResponseWriter, v visit, list []message) error {
 		case one.message.Err != nil:
 			_ = one.respond(nil, one.message.Err)
 		case one.message.ID != nil:
-			all.Go(func() { _ = one.respond(s.ask(ctx, &one)) })
+			all.Go(func() { _ = one.respond(s.callSDK(ctx, &one)) })
 		}
 	}
 	all.Wait()

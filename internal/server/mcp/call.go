@@ -49,14 +49,14 @@ func (s *api) call(ctx context.Context, t *tool, req *mcp.CallToolRequest) (_ *m
 	}
 	if err != nil {
 		about := []any{"tool", t.spec.Name, "workspace", v.caller.Workspace.ID, "key", v.caller.Key}
-		return refusal(s.Fault(v.ctx, err, about...)), nil
+		return faultResult(s.Fault(v.ctx, err, about...)), nil
 	}
 	if res.ask != nil {
 		return &mcp.CallToolResult{InputRequests: mcp.InputRequestMap{res.id: res.ask}, RequestState: res.state}, nil
 	}
 	value, err := json.Marshal(res.value)
 	if err != nil {
-		return refusal(s.Fault(v.ctx, fmt.Errorf("encode a result: %w", err), "tool", t.spec.Name)), nil
+		return faultResult(s.Fault(v.ctx, fmt.Errorf("encode a result: %w", err), "tool", t.spec.Name)), nil
 	}
 	if len(res.texts) == 0 {
 		res.texts = []string{string(value)}
@@ -86,14 +86,14 @@ func (s *api) run(ctx context.Context, v *visit, t *tool, req *mcp.CallToolReque
 	return res, err
 }
 
-// forbid answers calls of tools that there are, but not for this key.
-func (s *api) forbid(next mcp.MethodHandler) mcp.MethodHandler {
+// checkScope rejects calls of tools that need a scope which the key lacks.
+func (s *api) checkScope(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 		if r, ok := req.(*mcp.CallToolRequest); ok && r.Params != nil {
 			v := ctx.Value(visitKey{}).(*visit)
 			for _, t := range s.tools {
 				if t.spec.Name == r.Params.Name && !v.caller.Scopes.Allows(t.scope) {
-					return refusal(server.MissingScope(t.scope)), nil
+					return faultResult(server.MissingScope(t.scope)), nil
 				}
 			}
 		}

@@ -75,7 +75,7 @@ func (s *api) decide(ctx context.Context, c *call, a turn.Answer) (turn.Decided,
 	if err != nil || other.Kind != event.InputSecret {
 		return d, f
 	}
-	if q, err := asked(linked(c.base, other.Request)); err == nil { // else the session is erased
+	if q, err := parseQuestion(withAbsoluteURLs(c.base, other.Request)); err == nil { // else the session is erased
 		f.Message = fmt.Sprintf("This is no approval but a request for the secret %s, and no tool answers it: a person gives its value with POST %s .", q.KeyName, q.SecretURL)
 	}
 	return d, f
@@ -88,7 +88,7 @@ func (s *api) join(ctx context.Context, c *call, d turn.Decided) (result, error)
 	h, err := s.Sessions.Head(brief, c.caller.Workspace.ID, d.SessionID)
 	cancel()
 	if err != nil {
-		return result{}, w.lost(ctx, err)
+		return result{}, w.interruptedError(ctx, err)
 	}
 	if h.Turn == d.TurnID {
 		w.started.From = eventlog.From{Session: h.Session, Seq: h.StartSeq, Since: h.TurnAt}

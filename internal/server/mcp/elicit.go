@@ -17,8 +17,8 @@ import (
 	"github.com/parley-server/parley/internal/turn"
 )
 
-// elicits reports whether the client can put a question to its person and bring the answer.
-func (c *call) elicits() bool {
+// canElicit reports whether the client can put a question to its person and bring the answer.
+func (c *call) canElicit() bool {
 	if c.req.ProtocolVersion() < roundTrips {
 		return false
 	}
@@ -30,7 +30,7 @@ func (c *call) elicits() bool {
 func elicitation(q event.InputRequired, seq int64, notice string) result {
 	return result{id: q.ApprovalID.String(), state: strconv.FormatInt(seq, 10), ask: &mcp.ElicitParams{
 		Mode:    "form",
-		Message: paragraphs(notice, "The agent wants to do this, and waits until "+clock(q.ExpiresAt)+" for your approval.", render.Approval(q)),
+		Message: paragraphs(notice, "The agent wants to do this, and waits until "+formatClock(q.ExpiresAt)+" for your approval.", render.Approval(q)),
 		RequestedSchema: map[string]any{
 			"type": "object",
 			"properties": map[string]any{
@@ -42,9 +42,9 @@ func elicitation(q event.InputRequired, seq int64, notice string) result {
 	}}
 }
 
-// answered applies the answers that come with a call. over reports that the call ends here: the
+// applyAnswers applies the answers that come with a call. over reports that the call ends here: the
 // user has dismissed the question.
-func (w *wait) answered(ctx context.Context) (res result, over bool, err error) {
+func (w *wait) applyAnswers(ctx context.Context) (res result, over bool, err error) {
 	for _, m := range w.call.message.answers {
 		id, err := uuid.Parse(m.Name)
 		if err != nil {
@@ -65,14 +65,14 @@ func (w *wait) answered(ctx context.Context) (res result, over bool, err error) 
 			return res, false, bad
 		case dismissed && a.Status == "pending":
 			w.plain = true
-			w.notice = "The person has put the question aside. It stays open until " + clock(a.ExpiresAt) + ": decide_approval answers it."
+			w.notice = "The person has put the question aside. It stays open until " + formatClock(a.ExpiresAt) + ": decide_approval answers it."
 			res, err = w.question(ctx, a.Request, 0)
 			return res, true, err
 		case dismissed:
 			continue // answered elsewhere: the log has the answer
 		}
 		decision.Approval, decision.Key = id, w.call.caller.Key
-		if _, err := w.decide(ctx, w.call, decision); late(err) {
+		if _, err := w.decide(ctx, w.call, decision); isTooLate(err) {
 			w.notice = "This answer changed nothing. " + fault.From(err).Message
 		} else if err != nil {
 			return res, false, err
@@ -81,8 +81,8 @@ func (w *wait) answered(ctx context.Context) (res result, over bool, err error) 
 	return res, false, nil
 }
 
-// late reports whether an answer failed because there was another, or no more time.
-func late(err error) bool {
+// isTooLate reports whether an answer failed because there was another, or no more time.
+func isTooLate(err error) bool {
 	f := fault.From(err)
 	return f != nil && (f.Code == fault.ApprovalAlreadyDecided || f.Code == fault.ApprovalExpired)
 }

@@ -48,8 +48,8 @@ func answerTexts(o turn.Outcome) []string {
 	return texts
 }
 
-// failure describes a turn without an answer as text: the reason, and what to do.
-func failure(o turn.Outcome) []string {
+// failureTexts describes a turn without an answer as text: the reason, and what to do.
+func failureTexts(o turn.Outcome) []string {
 	code := event.Code(*o.Error)
 	text := fmt.Sprintf("The agent has not answered: %s. %s", code, waysOut[code])
 	if code.Recoverable() {
@@ -74,8 +74,8 @@ var waysOut = map[event.Code]string{
 	event.InternalError:           "Something went wrong in the service. Send the message again; if that does not help, a person has to look at its log.",
 }
 
-// linked makes the URLs in a question absolute: an MCP client has no base address.
-func linked(base string, question json.RawMessage) json.RawMessage {
+// withAbsoluteURLs makes the URLs in a question absolute: an MCP client has no base address.
+func withAbsoluteURLs(base string, question json.RawMessage) json.RawMessage {
 	var q map[string]json.RawMessage
 	if json.Unmarshal(question, &q) != nil {
 		return question
@@ -93,29 +93,29 @@ func linked(base string, question json.RawMessage) json.RawMessage {
 	return text
 }
 
-// asked reads a question.
-func asked(data json.RawMessage) (q event.InputRequired, err error) {
+// parseQuestion reads a question.
+func parseQuestion(data json.RawMessage) (q event.InputRequired, err error) {
 	if err := json.Unmarshal(data, &q); err != nil {
 		return q, fmt.Errorf("read a question: %w", err)
 	}
 	return q, nil
 }
 
-// needs describes as text what a turn waits for.
-func needs(o turn.Outcome) (texts []string) {
-	q, err := asked(o.InputRequired)
+// questionTexts describes the question of a turn.
+func questionTexts(o turn.Outcome) (texts []string) {
+	q, err := parseQuestion(o.InputRequired)
 	if err != nil {
 		return nil
 	}
-	text := paragraphs("The agent waits until "+clock(q.ExpiresAt)+" for an approval. Ask the person you work for, then answer with decide_approval.", render.Approval(q))
+	text := paragraphs("The agent waits until "+formatClock(q.ExpiresAt)+" for an approval. Ask the person you work for, then answer with decide_approval.", render.Approval(q))
 	if q.What == event.InputSecret {
-		text = paragraphs(fmt.Sprintf("The agent waits until %s for the secret %s. Never send it here: a person gives it with POST %s .", clock(q.ExpiresAt), q.KeyName, q.SecretURL), render.Agent(q.Reason))
+		text = paragraphs(fmt.Sprintf("The agent waits until %s for the secret %s. Never send it here: a person gives it with POST %s .", formatClock(q.ExpiresAt), q.KeyName, q.SecretURL), render.Agent(q.Reason))
 	}
 	return []string{text, fmt.Sprintf("[session_id: %s, approval_id: %s]", o.SessionID, q.ApprovalID)}
 }
 
-// clock is a time of today.
-func clock(t time.Time) string { return t.Format("15:04:05 MST") }
+// formatClock formats a time of today.
+func formatClock(t time.Time) string { return t.Format("15:04:05 MST") }
 
 // paragraphs joins what there is to say.
 func paragraphs(texts ...string) string {

@@ -12,8 +12,8 @@ import (
 	"github.com/parley-server/parley/internal/text/render"
 )
 
-// refusal is the result of a call that was refused or has failed.
-func refusal(f *fault.Error) *mcp.CallToolResult {
+// faultResult returns the result of a call that was rejected or has failed.
+func faultResult(f *fault.Error) *mcp.CallToolResult {
 	var text strings.Builder
 	text.WriteString(render.Exact(f.Message)) // it may repeat what was sent
 	if len(f.Detail.Violations) > 1 {

@@ -10,9 +10,9 @@ import (
 	"github.com/parley-server/parley/internal/server"
 )
 
-// sdk is what the SDK serves to a key: the tools of its scopes. Keys of the same rights share
-// one.
-func (s *api) sdk(caller server.Caller) *mcp.Server {
+// serverFor returns the SDK's server for a key: it has the tools of the key's scopes. Keys with the
+// same tools share one.
+func (s *api) serverFor(caller server.Caller) *mcp.Server {
 	var names []string
 	for _, t := range s.tools {
 		if caller.Scopes.Allows(t.scope) {
@@ -23,7 +23,7 @@ func (s *api) sdk(caller server.Caller) *mcp.Server {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.servers[key] == nil {
-		s.servers[key] = s.offer(names)
+		s.servers[key] = s.newServer(names)
 	}
 	return s.servers[key]
 }
@@ -41,8 +41,8 @@ func instructions(names []string) string {
 		`What is only to be looked up is found faster with wiki_search. A refused call says why, and what to do, in fault.`
 }
 
-// offer makes a server with some of the tools.
-func (s *api) offer(names []string) *mcp.Server {
+// newServer makes a server with some of the tools.
+func (s *api) newServer(names []string) *mcp.Server {
 	srv := mcp.NewServer(&mcp.Implementation{Name: "parley", Title: "Parley", Version: s.Version}, &mcp.ServerOptions{
 		Instructions: instructions(names),
 		Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}},
@@ -57,6 +57,6 @@ func (s *api) offer(names []string) *mcp.Server {
 			})
 		}
 	}
-	srv.AddReceivingMiddleware(s.forbid)
+	srv.AddReceivingMiddleware(s.checkScope)
 	return srv
 }

@@ -48,12 +48,12 @@ func (s *api) check(m *message, revision string, h http.Header) *jsonrpc.Error {
 	case !known:
 		return jsonrpc.Errorf(jsonrpc.MethodNotFound, "There is no method %q in the revision %s. There are %s.", request.Short(m.Method), revision, strings.Join(methods(revision), ", "))
 	}
-	if bad := m.meta(); bad != nil {
+	if bad := m.parseMeta(); bad != nil {
 		return bad
 	}
 	switch m.Method {
 	case "initialize":
-		if bad := m.greeting(); bad != nil {
+		if bad := m.checkInitialize(); bad != nil {
 			return bad
 		}
 	case "tools/list":
@@ -61,15 +61,15 @@ func (s *api) check(m *message, revision string, h http.Header) *jsonrpc.Error {
 			return jsonrpc.Errorf(jsonrpc.InvalidParams, "params.cursor leads nowhere: all tools are on the first page.")
 		}
 	case "tools/call":
-		if bad := s.called(m); bad != nil {
+		if bad := s.parseToolCall(m); bad != nil {
 			return bad
 		}
 	}
-	return m.fits(revision, h)
+	return m.checkRevision(revision, h)
 }
 
-// greeting checks how a client introduces itself.
-func (m *message) greeting() *jsonrpc.Error {
+// checkInitialize checks how a client introduces itself.
+func (m *message) checkInitialize() *jsonrpc.Error {
 	if raw := m.param("protocolVersion"); raw == nil || raw[0] != '"' {
 		return jsonrpc.Errorf(jsonrpc.InvalidParams, "params.protocolVersion must be a string.")
 	}
@@ -83,9 +83,9 @@ func (m *message) greeting() *jsonrpc.Error {
 	return nil
 }
 
-// meta reads _meta of a request. The SDK gets the members that the protocol defines and nothing
-// else: it could fail on the others, which are not used.
-func (m *message) meta() *jsonrpc.Error {
+// parseMeta reads _meta of a request. The SDK gets only the members that the protocol defines: it
+// could fail on the others, which are not used.
+func (m *message) parseMeta() *jsonrpc.Error {
 	raw := m.param("_meta")
 	if raw == nil {
 		return nil
@@ -111,8 +111,8 @@ func (m *message) meta() *jsonrpc.Error {
 	return nil
 }
 
-// called reads a tool call. The SDK never sees the answers to questions.
-func (s *api) called(m *message) *jsonrpc.Error {
+// parseToolCall reads a tool call. The SDK never sees the answers to questions.
+func (s *api) parseToolCall(m *message) *jsonrpc.Error {
 	for _, p := range []struct {
 		name string
 		text *string

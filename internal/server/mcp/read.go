@@ -101,7 +101,7 @@ func (s *api) listPending(ctx context.Context, c *call) (result, error) {
 	defer cancel()
 	page, err := s.Sessions.Approvals(ctx, c.caller.Workspace.ID, q)
 	for i := range page.Data {
-		page.Data[i].Request = linked(c.base, page.Data[i].Request)
+		page.Data[i].Request = withAbsoluteURLs(c.base, page.Data[i].Request)
 	}
 	return result{value: page}, err
 }

@@ -53,8 +53,8 @@ func methods(revision string) []string {
 	return []string{"server/discover", "tools/list", "tools/call"}
 }
 
-// fits checks that a request has the metadata of its revision, equal in headers and body.
-func (m *message) fits(revision string, h http.Header) *jsonrpc.Error {
+// checkRevision checks that a request has the metadata of its revision, equal in headers and body.
+func (m *message) checkRevision(revision string, h http.Header) *jsonrpc.Error {
 	var meta map[string]json.RawMessage
 	_ = strictjson.Unmarshal(m.param("_meta"), &meta) // an object, or nothing
 	var own string
@@ -83,18 +83,18 @@ func (m *message) fits(revision string, h http.Header) *jsonrpc.Error {
 			return jsonrpc.Errorf(jsonrpc.InvalidParams, "%s in params._meta is not what it has to be.", name)
 		}
 	}
-	return m.mirrored(h)
+	return m.checkHeaders(h)
 }
 
-// mirrored checks the headers that repeat what is in the body.
-func (m *message) mirrored(h http.Header) *jsonrpc.Error {
+// checkHeaders checks the headers that repeat what is in the body.
+func (m *message) checkHeaders(h http.Header) *jsonrpc.Error {
 	want := map[string]string{methodHeader: m.Method}
 	if m.Method == "tools/call" {
 		want[nameHeader] = m.name
 	}
 	for _, name := range []string{methodHeader, nameHeader} {
 		body, checked := want[name]
-		header := plain(strings.Join(h.Values(name), ", "))
+		header := decodeHeader(strings.Join(h.Values(name), ", "))
 		switch {
 		case !checked || header == body:
 		case header == "":
@@ -106,8 +106,8 @@ func (m *message) mirrored(h http.Header) *jsonrpc.Error {
 	return nil
 }
 
-// plain is the value of a header that may be in Base64.
-func plain(value string) string {
+// decodeHeader returns the value of a header that may be in Base64.
+func decodeHeader(value string) string {
 	if inner, ok := strings.CutPrefix(value, "=?base64?"); ok {
 		if inner, ok = strings.CutSuffix(inner, "?="); ok {
 			if text, err := base64.StdEncoding.DecodeString(inner); err == nil {

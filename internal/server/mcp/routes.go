@@ -7,8 +7,12 @@
 // in it, and a protocol error is an error of the client; a key sees the tools of its scopes and its
 // own workspace; no secret passes through here; an abandoned call never stops a turn.
 //
-// This package parses the messages and gives the SDK one request at a time: the SDK would change
-// ids, drop messages of a batch and name itself in its errors.
+// This package parses the messages and gives the SDK one request at a time, because the SDK's HTTP
+// handler would change ids and drop batches; docs/internals/design.md has the reasons.
+//
+// routes.go and serve.go receive requests; parse_*.go, revision.go and batch.go parse them;
+// transport.go and reply.go connect the SDK; tools.go and call.go run a tool; encode*.go write
+// results.
 package mcp
 
 import (
@@ -44,7 +48,7 @@ func New(srv *server.Server, pages *wiki.Store) (server.Routes, error) {
 	}
 	s := &api{Server: srv, wiki: pages, servers: make(map[string]*mcp.Server)}
 	var err error
-	if s.tools, err = load(table, s.handlers()); err != nil {
+	if s.tools, err = loadTools(table, s.handlers()); err != nil {
 		return nil, err
 	}
 	// A GET would open a stream of a session, and a DELETE end one: there are no sessions.

@@ -32,7 +32,7 @@ func (s *api) sendMessage(ctx context.Context, c *call) (result, error) {
 		return result{}, err
 	}
 	if c.message.state != "" {
-		if m.LastEvent, err = cursorOf(c.message.state); err != nil {
+		if m.LastEvent, err = parseState(c.message.state); err != nil {
 			return result{}, err
 		}
 	}
@@ -48,7 +48,7 @@ func (s *api) sendMessage(ctx context.Context, c *call) (result, error) {
 	w := &wait{api: s, call: c, started: started, keyed: m.IdempotencyKey != ""}
 	if m.LastEvent > 0 {
 		w.started.From.Seq-- // so that a question which is still open is asked again
-		if res, over, err := w.answered(ctx); over || err != nil {
+		if res, over, err := w.applyAnswers(ctx); over || err != nil {
 			return res, err
 		}
 	}
@@ -75,17 +75,17 @@ func hashArguments(args request.Fields) ([]byte, error) {
 	return sum[:], nil
 }
 
-// cursorOf reads what a question had with it. It is the place of the question in the log and
+// parseState reads what a question had with it. It is the place of the question in the log and
 // no secret: it leads to a turn that this very message has started, or nowhere.
-func cursorOf(state string) (int64, error) {
+func parseState(state string) (int64, error) {
 	seq, _, err := server.ParseCursor("requestState", []string{state})
 	if err != nil || seq == 0 {
-		return 0, stray()
+		return 0, wrongStateError()
 	}
 	return seq, nil
 }
 
-func stray() *fault.Error {
+func wrongStateError() *fault.Error {
 	return &fault.Error{Code: fault.InvalidCursor, Param: "requestState",
 		Message: "requestState is not what came with a question to this very message. Send the message without requestState and inputResponses to send it anew."}
 }
@@ -98,7 +98,7 @@ func (s *api) start(ctx context.Context, c *call, req turn.Request) (turn.Starte
 	case f == nil:
 		return started, err
 	case f.Code == fault.InvalidCursor:
-		return started, stray()
+		return started, wrongStateError()
 	case f.Code == fault.TurnInProgress:
 		f.Message = "The agent is still answering an earlier message in this conversation. Wait and read its answer with get_messages, stop it with cancel_session, " +
 			"or send this message with the multitask_strategy enqueue or interrupt."

@@ -26,7 +26,7 @@ type visitKey struct{}
 
 // serve parses a request and answers its messages.
 func (s *api) serve(w http.ResponseWriter, r *server.Request) error {
-	if err := accepts(r.Request); err != nil {
+	if err := checkAccept(r.Request); err != nil {
 		return err
 	}
 	body, err := request.ReadJSON(w, r.Request)
@@ -72,17 +72,17 @@ func (s *api) single(w http.ResponseWriter, v visit) error {
 		w.WriteHeader(http.StatusAccepted)
 		return nil
 	}
-	ctx, cancel := v.outliving()
+	ctx, cancel := v.outlivingContext()
 	defer cancel()
-	return v.respond(s.ask(ctx, &v))
+	return v.respond(s.callSDK(ctx, &v))
 }
 
 // parting is how long a request may continue after its caller has left or the service stops, so
 // that a call can report it.
 const parting = 2 * time.Second
 
-// outliving returns the context of the SDK's work. It outlives the request by parting.
-func (v *visit) outliving() (context.Context, context.CancelFunc) {
+// outlivingContext returns the context of the SDK's work. It outlives the request by parting.
+func (v *visit) outlivingContext() (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(v.ctx))
 	stop := context.AfterFunc(v.ctx, func() {
 		timer := time.AfterFunc(parting, cancel)
@@ -123,8 +123,8 @@ func (v *visit) status(bad *jsonrpc.Error) int {
 	return http.StatusBadRequest
 }
 
-// accepts checks that the caller takes both of the types that an answer may have.
-func accepts(r *http.Request) error {
+// checkAccept checks that the caller takes both of the types that an answer may have.
+func checkAccept(r *http.Request) error {
 	for _, t := range []string{request.JSONType, request.StreamType} {
 		if request.Accepts(r, t) != nil {
 			return fault.New(fault.NotAcceptable, "The Accept header must allow both %s and %s.", request.JSONType, request.StreamType)

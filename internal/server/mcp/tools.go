@@ -39,8 +39,8 @@ type entry struct {
 	Always                   []string // in the output, unless it is a fault
 }
 
-// load reads the table and binds its tools to handlers. Its error lists all mistakes.
-func load(source []byte, handlers map[string]handler) ([]tool, error) {
+// loadTools reads the table and binds its tools to handlers. Its error lists all mistakes.
+func loadTools(source []byte, handlers map[string]handler) ([]tool, error) {
 	var doc struct {
 		Defs  map[string]any
 		Tools []entry

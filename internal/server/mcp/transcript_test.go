@@ -27,7 +27,7 @@ func TestTranscripts(t *testing.T) {
 		list := []golden.Section{{Name: "mcp progress", Text: out.String()}}
 		for _, row := range c.Rows {
 			if row.Kind == event.KindInputRequired {
-				texts := needs(turn.Outcome{SessionID: golden.Session, InputRequired: row.Data})
+				texts := questionTexts(turn.Outcome{SessionID: golden.Session, InputRequired: row.Data})
 				list = append(list, golden.Section{Name: "mcp question", Text: strings.Join(texts, "\n-\n") + "\n"})
 			}
 		}

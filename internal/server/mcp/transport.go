@@ -67,16 +67,16 @@ func (x *exchange) Close() error {
 // first is the id of the only request of an exchange.
 var first, _ = sdk.MakeID("1") // of a string it cannot fail
 
-// ask has the SDK answer a request. It returns no response if ctx ends first.
-func (s *api) ask(ctx context.Context, v *visit) (json.RawMessage, *jsonrpc.Error) {
+// callSDK has the SDK answer a request. It returns no response if ctx ends first.
+func (s *api) callSDK(ctx context.Context, v *visit) (json.RawMessage, *jsonrpc.Error) {
 	x := &exchange{request: make(chan *sdk.Request, 1), answer: make(chan *sdk.Response, 1), closed: make(chan struct{}), out: v.reply}
 	state := new(mcp.ServerSessionState)
 	if v.revision < roundTrips && v.message.Method != "initialize" { // as if there had been a handshake
 		state.InitializeParams, state.InitializedParams = &mcp.InitializeParams{ProtocolVersion: v.revision}, new(mcp.InitializedParams)
 	}
-	session, err := s.sdk(v.caller).Connect(context.WithValue(ctx, visitKey{}, v), x, &mcp.ServerSessionOptions{State: state})
+	session, err := s.serverFor(v.caller).Connect(context.WithValue(ctx, visitKey{}, v), x, &mcp.ServerSessionOptions{State: state})
 	if err != nil {
-		return nil, s.failed(ctx, v, err)
+		return nil, s.internalError(ctx, v, err)
 	}
 	defer session.Close()
 	x.request <- &sdk.Request{ID: first, Method: v.message.Method, Params: v.message.body()}
@@ -88,7 +88,7 @@ func (s *api) ask(ctx context.Context, v *visit) (json.RawMessage, *jsonrpc.Erro
 			return nil, &jsonrpc.Error{Code: int(e.Code), Message: e.Message, Data: dataOf(e)}
 		}
 		if r.Error != nil {
-			return nil, s.failed(ctx, v, r.Error)
+			return nil, s.internalError(ctx, v, r.Error)
 		}
 		return withoutNullContent(r.Result), nil
 	}
@@ -117,8 +117,8 @@ func withoutNullContent(result json.RawMessage) json.RawMessage {
 	return append(append([]byte("{"), bytes.TrimPrefix(out, []byte(","))...), '}')
 }
 
-// failed logs and returns the error for an exchange that the SDK should not have failed.
-func (s *api) failed(ctx context.Context, v *visit, err error) *jsonrpc.Error {
+// internalError logs and returns the error for an exchange that the SDK should not have failed.
+func (s *api) internalError(ctx context.Context, v *visit, err error) *jsonrpc.Error {
 	f := s.Fault(ctx, fmt.Errorf("answer a request of the protocol: %w", err), "method", v.message.Method, "workspace", v.caller.Workspace.ID, "key", v.caller.Key)
 	return jsonrpc.Errorf(jsonrpc.InternalError, "%s", f.Message)
 }

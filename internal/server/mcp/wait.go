@@ -39,7 +39,7 @@ func (w *wait) result(ctx context.Context) (result, error) {
 		p.begin(w.started.Session)
 		question, err := w.follow(ctx, p)
 		if err != nil {
-			return result{}, w.lost(ctx, err)
+			return result{}, w.interruptedError(ctx, err)
 		}
 		if question != nil {
 			return w.question(ctx, question.Data, question.Seq)
@@ -47,7 +47,7 @@ func (w *wait) result(ctx context.Context) (result, error) {
 	}
 	o, err := w.TurnOutcome(ctx, w.call.caller, w.started.Turn)
 	if err != nil {
-		return result{}, w.lost(ctx, err)
+		return result{}, w.interruptedError(ctx, err)
 	}
 	return w.resultOf(o), nil
 }
@@ -81,7 +81,7 @@ func (w *wait) follow(ctx context.Context, p *progress) (*event.Event, error) {
 
 // open reports which question this is, and whether it still waits for its answer.
 func (w *wait) open(ctx context.Context, data json.RawMessage) (uuid.UUID, bool, error) {
-	q, err := asked(data)
+	q, err := parseQuestion(data)
 	if err != nil {
 		return uuid.Nil, false, err
 	}
@@ -93,18 +93,18 @@ func (w *wait) open(ctx context.Context, data json.RawMessage) (uuid.UUID, bool,
 
 // question returns the turn's question as a result, or as a form for the client's user.
 func (w *wait) question(ctx context.Context, data json.RawMessage, seq int64) (result, error) {
-	q, err := asked(data)
+	q, err := parseQuestion(data)
 	if err != nil {
 		return result{}, err
 	}
-	if q.What == event.InputApproval && !w.plain && w.call.elicits() {
+	if q.What == event.InputApproval && !w.plain && w.call.canElicit() {
 		return elicitation(q, seq, w.notice), nil
 	}
 	ctx, cancel := w.Brief(ctx)
 	defer cancel()
-	o, err := w.Turns.Asking(ctx, w.call.caller.Workspace.ID, w.started.Turn, linked(w.call.base, data))
+	o, err := w.Turns.Asking(ctx, w.call.caller.Workspace.ID, w.started.Turn, withAbsoluteURLs(w.call.base, data))
 	if err != nil {
-		return result{}, w.lost(ctx, err)
+		return result{}, w.interruptedError(ctx, err)
 	}
 	return w.resultOf(o), nil
 }
@@ -118,10 +118,10 @@ func (w *wait) resultOf(o turn.Outcome) result {
 	case o.Success && o.Output != nil:
 		res.texts = answerTexts(o)
 	case o.InputRequired != nil:
-		res.texts = needs(o)
+		res.texts = questionTexts(o)
 	case o.Error != nil:
 		res.failed = true
-		res.texts = failure(o)
+		res.texts = failureTexts(o)
 	}
 	if again {
 		res.texts = append(res.texts, "This was sent before under the same idempotency_key, and is what came of that: nothing was sent again.")
@@ -139,9 +139,9 @@ type outcome struct {
 	Notice   string `json:"notice,omitempty"`
 }
 
-// lost adds to an error that the call has had its effect. A client that only reads "try again"
+// interruptedError adds to an error that the call took effect. A client that only reads "try again"
 // would send it twice.
-func (w *wait) lost(ctx context.Context, err error) error {
+func (w *wait) interruptedError(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); fault.From(err) == nil && cause != nil && !errors.Is(cause, context.Canceled) {
 		return cause
 	}

@@ -89,13 +89,13 @@ func (s *api) saveWiki(ctx context.Context, c *call) (result, error) {
 		return result{}, err
 	}
 	if !ok {
-		return result{}, stale(page, version, expected)
+		return result{}, staleError(page, version, expected)
 	}
 	return result{value: map[string]any{"page": page, "version": version}}, nil
 }
 
-// stale is the answer to a writer who has not read what is there.
-func stale(page string, version, expected int) error {
+// staleError returns the error for a writer that has not read the current version.
+func staleError(page string, version, expected int) error {
 	v := fault.Violation{Param: "/expected_version", Rule: "version"}
 	switch {
 	case version == 0:
