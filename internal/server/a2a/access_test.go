@@ -143,7 +143,7 @@ func TestWorkspacesAreApart(t *testing.T) {
 func TestLimitsAreThoseOfTheKey(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
-	if _, err := workspace.New(s.Pool).Update(t.Context(), s.Workspace.ID, workspace.Change{MessagesPerMinute: new(2), OpenStreams: new(1)}); err != nil {
+	if _, err := s.Workspaces.Update(t.Context(), s.Workspace.ID, workspace.Change{MessagesPerMinute: new(2), OpenStreams: new(1)}); err != nil {
 		t.Fatal(err)
 	}
 	c := s.speaks(t, "1.0")

@@ -188,7 +188,7 @@ func TestWhoWaitsLearnsWhereTheTaskIs(t *testing.T) {
 func TestALimitSaysHowLong(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
-	if _, err := workspace.New(s.Pool).Update(t.Context(), s.Workspace.ID, workspace.Change{MessagesPerMinute: new(1)}); err != nil {
+	if _, err := s.Workspaces.Update(t.Context(), s.Workspace.ID, workspace.Change{MessagesPerMinute: new(1)}); err != nil {
 		t.Fatal(err)
 	}
 	c := s.speaks(t, "0.3")

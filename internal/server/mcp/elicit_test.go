@@ -66,7 +66,7 @@ func TestAQuestionWithoutAnAnswerIsAskedAgain(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
 	c := workspace.Change{MessagesPerMinute: new(1)}
-	if _, err := workspace.New(s.Pool).Update(t.Context(), s.Workspace.ID, c); err != nil {
+	if _, err := s.Workspaces.Update(t.Context(), s.Workspace.ID, c); err != nil {
 		t.Fatal(err)
 	}
 	key := s.Issue(t, s.Workspace, apikey.MCP)

@@ -167,7 +167,7 @@ func TestLimitsAreThoseOfTheKey(t *testing.T) {
 	limits := func(messages, calls, streams int32) string {
 		t.Helper()
 		c := workspace.Change{MessagesPerMinute: new(int(messages)), CallsPerMinute: new(int(calls)), OpenStreams: new(int(streams))}
-		if _, err := workspace.New(s.Pool).Update(t.Context(), s.Workspace.ID, c); err != nil {
+		if _, err := s.Workspaces.Update(t.Context(), s.Workspace.ID, c); err != nil {
 			t.Fatal(err)
 		}
 		return s.Issue(t, s.Workspace, apikey.MCP)
@@ -218,7 +218,7 @@ func TestAChangedLimitIsTheSameAtEveryDoor(t *testing.T) {
 	if got := rest(); got == small {
 		t.Fatal(got)
 	}
-	if _, err := workspace.New(s.Pool).Update(t.Context(), s.Workspace.ID, workspace.Change{CallsPerMinute: new(2)}); err != nil {
+	if _, err := s.Workspaces.Update(t.Context(), s.Workspace.ID, workspace.Change{CallsPerMinute: new(2)}); err != nil {
 		t.Fatal(err)
 	}
 	for s.post(t, key, ping).status != 429 {
@@ -264,7 +264,7 @@ func TestAReaderThatTakesNothingIsLetGo(t *testing.T) {
 	t.Parallel()
 	s := start(t, func(c *server.Config) { c.WriteTimeout = 100 * time.Millisecond })
 	c := workspace.Change{OpenStreams: new(1)}
-	if _, err := workspace.New(s.Pool).Update(t.Context(), s.Workspace.ID, c); err != nil {
+	if _, err := s.Workspaces.Update(t.Context(), s.Workspace.ID, c); err != nil {
 		t.Fatal(err)
 	}
 	gone := make(chan struct{})
