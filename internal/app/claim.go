@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+
+	"github.com/parley-server/parley/internal/devdb"
 )
 
 // claim makes the development directory and takes its lock: of several servers in
@@ -16,7 +18,7 @@ func (s *service) claim() (release func(), err error) {
 	if err := os.WriteFile(filepath.Join(s.DevDir, ".gitignore"), []byte("*\n"), 0o644); err != nil {
 		return nil, fmt.Errorf("write to the development directory: %w", err)
 	}
-	release, s.named, err = tryLock(filepath.Join(s.DevDir, "dev.lock"))
+	release, s.named, err = devdb.TryLock(filepath.Join(s.DevDir, "dev.lock"))
 	if err != nil {
 		return nil, fmt.Errorf("lock the development directory: %w", err)
 	}

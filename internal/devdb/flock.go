@@ -64,6 +64,20 @@ func (l *flock) close() {
 	l.file.Close()
 }
 
+// TryLock takes a lock that the kernel releases when its process dies. held is false if another process
+// has it.
+func TryLock(path string) (release func(), held bool, err error) {
+	l, err := openLock(path)
+	if err != nil {
+		return nil, false, err
+	}
+	if held, err = l.try(exclusive); err != nil {
+		l.close()
+		return nil, false, err
+	}
+	return l.close, held, nil
+}
+
 // lockFile polls, because a blocked flock cannot be cancelled.
 func lockFile(ctx context.Context, path string, kind int) (*flock, error) {
 	l, err := openLock(path)
