@@ -76,6 +76,12 @@ func selectWorkspace(ctx context.Context, a *admin) (workspace.Workspace, error)
 		Do: "Name one with --workspace or PARLEY_WORKSPACE."}
 }
 
+// withWorkspace is workspaceFlag for a command without other flags.
+func withWorkspace(cmd *cobra.Command) *cobra.Command {
+	workspaceFlag(cmd)
+	return cmd
+}
+
 // argument is the value of a flag, or the file that @FILE names.
 func (c *command) argument(value string) (string, error) {
 	path, ok := strings.CutPrefix(value, "@")

@@ -12,16 +12,13 @@ import (
 )
 
 func (c *command) allowlist() *cobra.Command {
-	cmd := &cobra.Command{
+	return groupOf(&cobra.Command{
 		Use:   "allowlist",
 		Short: "manage the patterns of tool calls that need no approval",
 		Example: `  parley allowlist list
   parley allowlist create "wiki_write(handbook/**)"
   parley allowlist delete 0192a3b4-5c6d-7e8f-9a0b-1c2d3e4f5a6b`,
-		RunE: group, Args: cobra.ArbitraryArgs,
-	}
-	cmd.AddCommand(c.allowlistList(), c.allowlistAdd(), c.allowlistRevoke())
-	return cmd
+	}, c.allowlistList(), c.allowlistAdd(), c.allowlistRevoke())
 }
 
 // entryShown is an entry of the allow-list in --json.
@@ -78,7 +75,7 @@ func (c *command) allowlistList() *cobra.Command {
 }
 
 func (c *command) allowlistAdd() *cobra.Command {
-	cmd := &cobra.Command{
+	return withWorkspace(&cobra.Command{
 		Use:     "create PATTERN",
 		Aliases: []string{"add"},
 		Short:   "add a pattern to the allow-list",
@@ -93,13 +90,11 @@ func (c *command) allowlistAdd() *cobra.Command {
 			}
 			return c.done(object{"pattern": pattern}, "The allow-list has %s.", pattern)
 		}),
-	}
-	workspaceFlag(cmd)
-	return cmd
+	})
 }
 
 func (c *command) allowlistRevoke() *cobra.Command {
-	cmd := &cobra.Command{
+	return withWorkspace(&cobra.Command{
 		Use:     "delete ID",
 		Aliases: []string{"revoke"},
 		Short:   "remove a pattern from the allow-list and keep its record",
@@ -117,7 +112,5 @@ func (c *command) allowlistRevoke() *cobra.Command {
 			}
 			return c.done(object{"allowlist_id": args[0]}, "Revoked %s.", args[0])
 		}),
-	}
-	workspaceFlag(cmd)
-	return cmd
+	})
 }

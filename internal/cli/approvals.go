@@ -14,17 +14,14 @@ import (
 )
 
 func (c *command) approvals() *cobra.Command {
-	cmd := &cobra.Command{
+	return groupOf(&cobra.Command{
 		Use:     "approvals",
 		Aliases: []string{"approval"},
 		Short:   "manage approvals",
 		Example: `  parley approvals list
   parley approvals allow 0192f0aa-0000-7000-8000-000000000005
   parley approvals watch`,
-		RunE: group, Args: cobra.ArbitraryArgs,
-	}
-	cmd.AddCommand(c.approvalsList(), c.approvalsShow(), c.approvalsAllow(), c.approvalsDeny(), c.approvalsWatch())
-	return cmd
+	}, c.approvalsList(), c.approvalsShow(), c.approvalsAllow(), c.approvalsDeny(), c.approvalsWatch())
 }
 
 func (c *command) approvalsList() *cobra.Command {
@@ -38,10 +35,10 @@ func (c *command) approvalsList() *cobra.Command {
 		Args: nothing,
 	}
 	cmd.RunE = c.remotely(func(ctx context.Context, remote *client.Client, _ []string) error {
-		empty, wanted := "There are none.", q // q is what the flags say, and stays so
+		empty, wanted := "There are no such approvals.", q // q is what the flags say, and stays so
 		switch q.Status {
 		case "pending":
-			empty = "Nothing waits for an answer. See what did: parley approvals list --status all"
+			empty = "No approval is pending. List the others: parley approvals list --status all"
 		case "all":
 			wanted.Status = ""
 		}
@@ -90,8 +87,14 @@ func (c *command) actorFlag(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&c.approver, "actor", "", "record this name as the person behind your key")
 }
 
+// decisionFlags adds the flags of a command that decides.
+func (c *command) decisionFlags(cmd *cobra.Command) {
+	remoteFlags(cmd)
+	c.actorFlag(cmd)
+}
+
 func (c *command) approvalsShow() *cobra.Command {
-	cmd := &cobra.Command{
+	return withServer(&cobra.Command{
 		Use:   "show ID",
 		Short: "show an approval",
 		Example: `  parley approvals show 0192f0aa-0000-7000-8000-000000000005
@@ -128,9 +131,7 @@ func (c *command) approvalsShow() *cobra.Command {
 			_, err = fmt.Fprint(c.Stdout, card(ask, columns(c.Stdout), true))
 			return err
 		}),
-	}
-	remoteFlags(cmd)
-	return cmd
+	})
 }
 
 func (c *command) approvalsAllow() *cobra.Command {
@@ -147,9 +148,8 @@ func (c *command) approvalsAllow() *cobra.Command {
 			return c.told(d, err)
 		}),
 	}
-	remoteFlags(cmd)
-	c.actorFlag(cmd)
-	cmd.Flags().StringVar(&pattern, "pattern", "", "allow what this covers from now on, too; it must cover a part of what is asked")
+	c.decisionFlags(cmd)
+	cmd.Flags().StringVar(&pattern, "pattern", "", "also allow calls that this pattern covers from now on; it must cover an operation of the approval")
 	return cmd
 }
 
@@ -166,8 +166,7 @@ func (c *command) approvalsDeny() *cobra.Command {
 			return c.told(d, err)
 		}),
 	}
-	remoteFlags(cmd)
-	c.actorFlag(cmd)
+	c.decisionFlags(cmd)
 	cmd.Flags().StringVar(&reason, "reason", "", "why, for the agent")
 	maybeEmpty(cmd, "reason")
 	return cmd
@@ -178,9 +177,9 @@ func (c *command) told(d client.Decided, err error) error {
 	if err != nil {
 		return err
 	}
-	was, next := "It is ", "The turn goes on: parley sessions tail "
+	was, next := "It is ", "The turn continues: parley sessions tail "
 	if d.Already {
-		was, next = "It had been answered before: ", "What came of it: parley sessions show "
+		was, next = "It was decided before: ", "See the result: parley sessions show "
 	}
 	what := d.Status
 	if d.Pattern != "" {

@@ -20,20 +20,19 @@ func (c *command) approvalsWatch() *cobra.Command {
 		Short: "watch for approvals and decide them here",
 		Example: `  parley approvals watch
   parley approvals watch --json | while read -r line; do …; done`,
-		Long: `Shows what waits for an answer, and what comes, until Ctrl-C. At a terminal each can be
-answered; without one it is a line of its own on stdout.`,
+		Long: `Shows pending approvals and new ones until Ctrl-C. At a terminal it asks for each decision; without
+one it prints each approval on a line of stdout.`,
 		Args: nothing,
 		RunE: c.remotely(func(ctx context.Context, remote *client.Client, _ []string) error {
 			w := &watcher{c: c, remote: remote, seen: make(map[string]bool)}
 			if err := w.look(ctx); err != nil {
 				return err
 			}
-			fmt.Fprintln(c.Stderr, "Waiting for questions; Ctrl-C ends it.")
+			fmt.Fprintln(c.Stderr, "Waiting for approvals. Press Ctrl-C to stop.")
 			return c.poll(ctx, w.look)
 		}),
 	}
-	remoteFlags(cmd)
-	c.actorFlag(cmd)
+	c.decisionFlags(cmd)
 	return cmd
 }
 
@@ -110,7 +109,7 @@ func (w *watcher) ask(ctx context.Context, a client.Approval) error {
 	case errors.Is(err, errLater):
 		return nil
 	case errors.Is(err, errClosed) || err == nil && d.Already:
-		fmt.Fprintln(w.c.Stderr, "It was answered elsewhere, or too late.")
+		fmt.Fprintln(w.c.Stderr, "Another client decided it, or it expired.")
 		return nil
 	case err != nil:
 		return err
@@ -146,7 +145,7 @@ func (c *command) poll(ctx context.Context, look func(context.Context) error) er
 		case err != nil && !passes:
 			return err
 		case err != nil && !failing:
-			fmt.Fprintf(c.Stderr, "%s Going on trying.\n", plainLine(sentence(err)))
+			fmt.Fprintf(c.Stderr, "%s Retrying.\n", plainLine(sentence(err)))
 		}
 		failing = err != nil
 	}

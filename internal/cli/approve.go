@@ -26,16 +26,16 @@ type approving struct {
 	noInput  bool // ask nothing at this terminal
 }
 
-const approveHelp = `When the agent asks for an approval, --approve says who answers: ask (you, here; without a
-terminal the request is printed as JSON and left open, with exit code 3), never (it is denied),
-wait (somebody else does, within ten minutes), pattern:PATTERN (what the pattern covers is
-allowed, this once; see docs/guides/permissions.md). It may be repeated: patterns come first. Secrets
-are asked for at a terminal, or left open.
+const approveHelp = `--approve decides how an approval is answered: ask (at this terminal; without a terminal the command
+prints the request as JSON and exits with code 3, and the approval stays pending), never (deny at
+once), wait (until another client decides, at most ten minutes), or pattern:PATTERN (allow once the
+calls that the pattern covers; see docs/guides/permissions.md). Repeat the flag to combine patterns
+with one of the others. The command asks for secrets at a terminal, and else leaves them pending.
 `
 
 func (a *approving) flags(cmd *cobra.Command) {
 	cmd.Flags().StringArrayVar(&a.given, "approve", nil, "ask, never, wait or pattern:PATTERN, see above (default ask)")
-	cmd.Flags().BoolVar(&a.noInput, "no-input", false, "ask nobody here, even at a terminal, and read no stdin beside a message")
+	cmd.Flags().BoolVar(&a.noInput, "no-input", false, "ask nothing, even at a terminal, and read no stdin beside a message")
 }
 
 // read understands the flags.
@@ -52,7 +52,7 @@ func (a *approving) read(cmd *cobra.Command) error {
 		case !slices.Contains([]string{approveAsk, approveNever, approveWait}, word):
 			return usage(cmd, fmt.Sprintf("--approve cannot be %q.", word), "It takes ask, never, wait or pattern:PATTERN.")
 		case a.rule != "" && a.rule != word:
-			return usage(cmd, fmt.Sprintf("--approve is %s and %s.", a.rule, word), "Only patterns can stand beside another.")
+			return usage(cmd, fmt.Sprintf("--approve is %s and %s.", a.rule, word), "Only patterns can be combined with another value.")
 		default:
 			a.rule = word
 		}

@@ -43,7 +43,7 @@ func TestWhoeverIsAtTheTerminalAnswers(t *testing.T) {
 	p.sees("[l]ater: ")
 	p.types("l\n")
 	p.ends(3)
-	p.sees("(or deny). Take it up again: parley sessions tail ")
+	p.sees("(or deny). Resume it: parley sessions tail ")
 	if !strings.Contains(p.out.String(), `"error":"input_required"`) {
 		t.Errorf("stdout is %s", p.out)
 	}
@@ -127,13 +127,13 @@ func TestASecretIsTypedUnseen(t *testing.T) {
 	p.sees("> to read the issues")
 	p.sees("[l]ater: ")
 	p.types("p\n")
-	p.sees("Value of TOKEN (it is not shown): ")
+	p.sees("Value of TOKEN (not shown): ")
 	silent(t, p.terminal)
 	p.types("abc\r")
 	p.sees("at least 4 bytes")
 	p.sees("[l]ater: ")
 	p.types("provide\n")
-	p.sees("(it is not shown): ")
+	p.sees("(not shown): ")
 	silent(t, p.terminal)
 	p.types("wrong\x15" + token + "x\x7f\r") // Ctrl-U, and the x deleted
 	p.ends(0)
@@ -149,7 +149,7 @@ func TestASecretIsTypedUnseen(t *testing.T) {
 	p = sh.attend("send", wants)
 	p.sees("[l]ater: ")
 	p.types("p\n")
-	p.sees("(it is not shown): ")
+	p.sees("(not shown): ")
 	silent(t, p.terminal)
 	p.types("secr\x03") // Ctrl-C comes as a key here
 	p.sees("Cancelled.")
@@ -157,7 +157,7 @@ func TestASecretIsTypedUnseen(t *testing.T) {
 
 	id := left(t, stderrOf(sh.run("send", wants))).ApprovalID.String()
 	p = sh.attend("secret", "provide", id)
-	p.sees("Value of TOKEN (it is not shown): ")
+	p.sees("Value of TOKEN (not shown): ")
 	silent(t, p.terminal)
 	p.types(token + "\r")
 	p.sees("It is provided.")
@@ -187,7 +187,7 @@ func TestApprovalsWatchAsks(t *testing.T) {
 	objects := sh.start("approvals", "watch", "--json")
 	p := sh.attend("approvals", "watch")
 	for _, watching := range []*watched{lines.errs, objects.errs, p.screen} {
-		watching.wait(t, "Waiting for questions")
+		watching.wait(t, "Waiting for approvals")
 	}
 	first := sh.start("send", "--approve", "wait", writes)
 	p.sees("┃   content: At four.")
@@ -204,7 +204,7 @@ func TestApprovalsWatchAsks(t *testing.T) {
 	_, id, _ := strings.Cut(second.errs.String(), "provide ")
 	id, _, _ = strings.Cut(id, " ")
 	sh.must("secret", "skip", id)
-	p.sees("answered elsewhere, or too late.")
+	p.sees("Another client decided it, or it expired.")
 	third := sh.start("send", "--approve", "wait", writes)
 	p.sees("[d]eny REASON  [l]ater: ")
 	p.types("l\n")
@@ -233,7 +233,7 @@ func TestOldQuestionsAreNotAskedAgain(t *testing.T) {
 	p.sees("[l]ater: ")
 	p.types("l\n")
 	p.ends(3)
-	p.sees("Take it up again: parley ")
+	p.sees("Resume it: parley ")
 	if out := p.out.String(); strings.Count(out, "\n") != 1 || !strings.Contains(out, `"page":"cake"`) {
 		t.Errorf("stdout is %s", out)
 	}

@@ -35,7 +35,7 @@ func (s *sending) block(ctx context.Context) error {
 	interrupted := stop()
 	switch {
 	case err != nil && interrupted > 1:
-		s.note("The turn goes on without you.")
+		s.note("The turn continues on the server.")
 		return exitError(exitInterrupted)
 	case err != nil:
 		return err
@@ -147,6 +147,6 @@ func (s *sending) submit(ctx context.Context) error {
 	if s.output == "json" {
 		return s.print(q.Raw, nil, false)
 	}
-	s.note(fmt.Sprintf("The message is queued; %s will be told of its end.\nSee parley callbacks show %s, or watch it: parley sessions tail %s", plainLine(s.message.Callback.URL), q.CallbackID, q.SessionID))
+	s.note(fmt.Sprintf("The message is queued; %s is called when the turn ends.\nSee parley callbacks show %s, or watch it: parley sessions tail %s", plainLine(s.message.Callback.URL), q.CallbackID, q.SessionID))
 	return nil
 }

@@ -11,17 +11,14 @@ import (
 )
 
 func (c *command) callbacks() *cobra.Command {
-	cmd := &cobra.Command{
+	return groupOf(&cobra.Command{
 		Use:     "callbacks",
 		Aliases: []string{"callback"},
 		Short:   "manage callbacks",
 		Example: `  parley callbacks list --status failed
   parley callbacks redeliver 0192f0aa-0000-7000-8000-000000000001
   parley callbacks secret --rotate > webhook.secret`,
-		RunE: group, Args: cobra.ArbitraryArgs,
-	}
-	cmd.AddCommand(c.callbacksList(), c.callbacksShow(), c.callbacksRedeliver(), c.callbacksSecret())
-	return cmd
+	}, c.callbacksList(), c.callbacksShow(), c.callbacksRedeliver(), c.callbacksSecret())
 }
 
 func (c *command) callbacksList() *cobra.Command {
@@ -39,7 +36,7 @@ func (c *command) callbacksList() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return printPage(c, cmd, page, "No callback was told anything.",
+		return printPage(c, cmd, page, "There are no deliveries.",
 			[]string{"CALLBACK", "TYPE", "STATUS", "ATTEMPTS", "LAST", "NEXT", "URL", "CREATED"}, func(d client.Delivery) []string {
 				n, last, next := "0", "", ""
 				if d.LastAttempt != nil {
@@ -68,7 +65,7 @@ func cameOf(a client.Attempt) string {
 }
 
 func (c *command) callbacksShow() *cobra.Command {
-	cmd := &cobra.Command{
+	return withServer(&cobra.Command{
 		Use:   "show CALLBACK",
 		Short: "show a callback with its delivery attempts",
 		Example: `  parley callbacks show 0192f0aa-0000-7000-8000-000000000001
@@ -89,7 +86,7 @@ func (c *command) callbacksShow() *cobra.Command {
 			for _, line := range [][2]string{{"callback", cb.CallbackID}, {"url", cb.URL}, {"status", status}, {"session", cb.SessionID}, {"turn", cb.TurnID}} {
 				fmt.Fprintf(c.Stdout, "%-10s%s\n", line[0], plainLine(line[1]))
 			}
-			rows := [][]string{{"TYPE", "STATUS", "ATTEMPT", "AT", "CAME OF IT", "TOOK"}}
+			rows := [][]string{{"TYPE", "STATUS", "ATTEMPT", "AT", "RESULT", "LATENCY"}}
 			for _, d := range cb.Deliveries {
 				if len(d.Attempts) == 0 {
 					rows = append(rows, []string{d.Type, d.Status, "", "", "", ""})
@@ -99,19 +96,17 @@ func (c *command) callbacksShow() *cobra.Command {
 				}
 			}
 			if len(rows) == 1 {
-				fmt.Fprintln(c.Stderr, "Nothing was reported yet.")
+				fmt.Fprintln(c.Stderr, "There are no deliveries yet.")
 				return nil
 			}
 			fmt.Fprintln(c.Stdout)
 			return table(c.Stdout, rows)
 		}),
-	}
-	remoteFlags(cmd)
-	return cmd
+	})
 }
 
 func (c *command) callbacksRedeliver() *cobra.Command {
-	cmd := &cobra.Command{
+	return withServer(&cobra.Command{
 		Use:   "redeliver CALLBACK",
 		Short: "redeliver the newest report of a callback",
 		Example: `  parley callbacks redeliver 0192f0aa-0000-7000-8000-000000000001
@@ -126,9 +121,7 @@ func (c *command) callbacksRedeliver() *cobra.Command {
 				return &problem{Exit: exitFailed, Code: "NOTHING_TO_DELIVER", What: "There is nothing to deliver.", Why: "The turn of this callback still runs.",
 					Do: "See parley callbacks show " + args[0] + "."}
 			}
-			return c.done(r, "It is sent once more, with the webhook-id %s.", plainLine(r.WebhookID))
+			return c.done(r, "The report is sent again with the webhook-id %s.", plainLine(r.WebhookID))
 		}),
-	}
-	remoteFlags(cmd)
-	return cmd
+	})
 }

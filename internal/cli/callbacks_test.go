@@ -85,7 +85,7 @@ func TestListenForwardsWhatCallbacksAreTold(t *testing.T) {
 		t.Errorf("exit code %d: %s", code, k.out.String())
 	}
 	for _, bad := range []string{"localhost:3000", "ftp://x/"} {
-		if _, errs, code := sh.run("listen", "--forward-to", bad); code != 2 || !strings.Contains(errs, "is no address") {
+		if _, errs, code := sh.run("listen", "--forward-to", bad); code != 2 || !strings.Contains(errs, "is not an address") {
 			t.Errorf("--forward-to %q: %d %s", bad, code, errs)
 		}
 	}
@@ -94,7 +94,7 @@ func TestListenForwardsWhatCallbacksAreTold(t *testing.T) {
 func TestCallbacksAreShown(t *testing.T) {
 	t.Parallel()
 	sh, srv, _ := world(t)
-	if _, errs, code := sh.run("callbacks", "list"); code != 0 || !strings.Contains(errs, "No callback") {
+	if _, errs, code := sh.run("callbacks", "list"); code != 0 || !strings.Contains(errs, "There are no deliveries.") {
 		t.Errorf("%d %s", code, errs)
 	}
 	id := sh.callback(srv, "https://listen.invalid/?token=hush")

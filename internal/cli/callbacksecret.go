@@ -18,9 +18,9 @@ func (c *command) callbacksSecret() *cobra.Command {
 		Example: `  parley callbacks secret > webhook.secret
   parley callbacks secret --rotate > webhook.secret
   parley callbacks secret --rotate --overlap 0s      the old one ends now`,
-		Long: `Prints the workspace's signing secret, whsec_…, alone on stdout. It is shown once.
-With --rotate a new one is made; until the overlap is over callbacks are signed with both,
-so that receivers can change over one after the other.`,
+		Long: `Prints the workspace's signing secret, whsec_…, alone on stdout. It is shown once. --rotate creates a
+new secret; callbacks are signed with both until the overlap ends, so that receivers can change one
+after the other.`,
 		Args: nothing,
 		RunE: c.inWorkspace(func(ctx context.Context, a *admin, _ []string) error {
 			callbacks, err := a.OpenCallbacks(ctx)
@@ -31,7 +31,7 @@ so that receivers can change over one after the other.`,
 				secret, err := callbacks.Secret(ctx, a.Workspace.ID)
 				if errors.Is(err, callback.ErrShown) {
 					return &problem{Exit: exitUsage, Code: "SHOWN_BEFORE", What: "The secret was shown before.", Why: "It is shown once.",
-						Do: "Where it is lost, make another: parley callbacks secret --rotate"}
+						Do: "If it is lost, create another: parley callbacks secret --rotate"}
 				}
 				if err != nil {
 					return err
@@ -57,8 +57,8 @@ so that receivers can change over one after the other.`,
 		}),
 	}
 	workspaceFlag(cmd)
-	cmd.Flags().BoolVar(&rotate, "rotate", false, "make a new one")
-	cmd.Flags().StringVar(&overlap, "overlap", "24h", "with --rotate: how long the old one signs too")
+	cmd.Flags().BoolVar(&rotate, "rotate", false, "create a new secret")
+	cmd.Flags().StringVar(&overlap, "overlap", "24h", "with --rotate: how long the old secret signs too")
 	return cmd
 }
 

@@ -53,7 +53,7 @@ func Run(ctx context.Context, host Host, args []string, more ...*cobra.Command) 
 	}
 	p := explain(err)
 	if !c.started && p.Exit == exitFailed {
-		p.Exit, p.Code, p.What, p.Do = exitUsage, "USAGE", "The command line is not right.", "See parley --help."
+		p.Exit, p.Code, p.What, p.Do = exitUsage, "USAGE", "Invalid command line.", "See parley --help."
 	}
 	c.report(p)
 	return p.Exit
@@ -77,9 +77,9 @@ func (c *command) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "parley",
 		Short: "A streaming chat API for agents, in one binary on one PostgreSQL.",
-		Example: `  parley serve --dev                        a server with a database of its own and a demo workspace
-  parley send "What can you do?"            one message to the agent; the answer comes as it is written
-  parley help exit-codes                    what the exit codes mean`,
+		Example: `  parley serve --dev                        run a server with a private database and a demo workspace
+  parley send "What can you do?"            send a message and print the answer as it arrives
+  parley help exit-codes                    list the exit codes`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		RunE:          group,
@@ -99,7 +99,14 @@ func (c *command) root() *cobra.Command {
 	return root
 }
 
-// group is a command that only has commands below it.
+// groupOf makes a command that only has commands below it.
+func groupOf(cmd *cobra.Command, below ...*cobra.Command) *cobra.Command {
+	cmd.RunE, cmd.Args = group, cobra.ArbitraryArgs
+	cmd.AddCommand(below...)
+	return cmd
+}
+
+// group is the work of a command that only has commands below it.
 func group(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
 		return unknownCommand(cmd, args[0])

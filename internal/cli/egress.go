@@ -12,16 +12,13 @@ import (
 )
 
 func (c *command) egress() *cobra.Command {
-	cmd := &cobra.Command{
+	return groupOf(&cobra.Command{
 		Use:   "egress",
 		Short: "manage the hosts that tools may reach",
 		Example: `  parley egress create api.example.com
   parley egress list
   parley egress log --session 0192a3b4-5c6d-7e8f-9a0b-1c2d3e4f5a6b`,
-		RunE: group, Args: cobra.ArbitraryArgs,
-	}
-	cmd.AddCommand(c.egressList(), c.egressAllow(), c.egressRemove(), c.egressPublic(), c.egressLog())
-	return cmd
+	}, c.egressList(), c.egressAllow(), c.egressRemove(), c.egressPublic(), c.egressLog())
 }
 
 // policyShown is where tools may send requests in --json.
@@ -31,7 +28,7 @@ type policyShown struct {
 }
 
 func (c *command) egressList() *cobra.Command {
-	cmd := &cobra.Command{
+	return withWorkspace(&cobra.Command{
 		Use:   "list",
 		Short: "list the hosts that tools may reach",
 		Example: `  parley egress list
@@ -46,18 +43,16 @@ func (c *command) egressList() *cobra.Command {
 				return c.data(policyShown{p.Public, append([]string{}, p.Hosts...)})
 			}
 			if p.Public {
-				fmt.Fprintln(c.Stderr, "Every public host can be reached: parley egress public off leaves those below.")
+				fmt.Fprintln(c.Stderr, "Tools may reach every public host; parley egress public off limits them to the list.")
 			}
 			return c.list(p.Hosts, len(p.Hosts), "The list is empty. Add a host: parley egress create api.example.com",
 				[]string{"HOST"}, func(i int) []string { return []string{p.Hosts[i]} })
 		}),
-	}
-	workspaceFlag(cmd)
-	return cmd
+	})
 }
 
 func (c *command) egressAllow() *cobra.Command {
-	cmd := &cobra.Command{
+	return withWorkspace(&cobra.Command{
 		Use:     "create HOST",
 		Aliases: []string{"allow"},
 		Short:   "add a host, effective from the next turn",
@@ -72,13 +67,11 @@ func (c *command) egressAllow() *cobra.Command {
 			}
 			return c.done(object{"host": host}, "Tools may reach %s.", host)
 		}),
-	}
-	workspaceFlag(cmd)
-	return cmd
+	})
 }
 
 func (c *command) egressRemove() *cobra.Command {
-	cmd := &cobra.Command{
+	return withWorkspace(&cobra.Command{
 		Use:     "delete HOST",
 		Aliases: []string{"rm"},
 		Short:   "remove a host",
@@ -94,17 +87,15 @@ func (c *command) egressRemove() *cobra.Command {
 			}
 			return c.done(object{"host": args[0]}, "Removed %s.", args[0])
 		}),
-	}
-	workspaceFlag(cmd)
-	return cmd
+	})
 }
 
 func (c *command) egressPublic() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "public on|off",
 		Short: "allow all public hosts, or only the listed ones",
-		Long: "Let tools reach every public host, or those on the list alone. Secrets go to their own hosts either way; " +
-			"what the agent has read in a conversation can go anywhere while this is on.",
+		Long: "Lets tools reach every public host, or only the hosts on the list. Secrets go to their own hosts either way. " +
+			"While this is on, the agent can send content of the conversation to any public host.",
 		Example: "  parley egress public on\n  parley egress public off --workspace sales",
 		Args:    exactly("on|off"),
 		RunE: c.inWorkspace(func(ctx context.Context, a *admin, args []string) error {
@@ -153,11 +144,11 @@ func (c *command) egressLog() *cobra.Command {
 		Args: nothing,
 	}
 	cmd.PreRunE = func(*cobra.Command, []string) error {
-		if limit < 1 || limit > 1000 {
-			return usage(cmd, fmt.Sprintf("--limit cannot be %d.", limit), "It takes a whole number from 1 to 1000.")
+		if err := checkLimit(cmd, limit, 1000); err != nil {
+			return err
 		}
 		if session != "" && uuid.Validate(session) != nil {
-			return usage(cmd, fmt.Sprintf("%q is no session.", session), "It takes an id, as parley sessions list shows it.")
+			return usage(cmd, fmt.Sprintf("%q is not a session.", session), "It takes an id, as parley sessions list shows it.")
 		}
 		return nil
 	}
@@ -175,7 +166,7 @@ func (c *command) egressLog() *cobra.Command {
 			shown[i] = requestShown{ID: r.ID, SessionID: r.SessionID, TurnID: r.TurnID, ToolUseID: r.CallID, At: r.At, Method: r.Method,
 				URL: r.Scheme + "://" + r.Host + r.Path, Credentials: r.Credentials, Refused: r.Refused, Decision: r.Decision, Times: r.Times, Status: r.Status}
 		}
-		return c.list(shown, len(shown), "There is no request on record.",
+		return c.list(shown, len(shown), "There are no recorded requests.",
 			[]string{"AT", "SESSION", "REQUEST", "SECRETS", "DECISION", "TIMES", "STATUS"}, func(i int) []string {
 				r := shown[i]
 				secrets, status := "none", "none"

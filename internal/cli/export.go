@@ -85,9 +85,9 @@ func gone(ctx context.Context, remote *client.Client, session string, e client.T
 	if err != nil {
 		return err
 	}
-	p := &problem{Exit: exitFailed, Code: e.Code, What: "The session's events are not kept any more.", Why: e.Message, Do: "What was said is: --format md."}
+	p := &problem{Exit: exitFailed, Code: e.Code, What: "The session's events are past their retention.", Why: e.Message, Do: "Export the messages: --format md."}
 	if slices.ContainsFunc(messages, func(m client.HistoryMessage) bool { return m.Erased }) {
-		p.What, p.Why, p.Do = "The session was erased.", "Its messages and events are deleted permanently.", "When who spoke is still there: --format md."
+		p.What, p.Why, p.Do = "The session was erased.", "Its messages and events are deleted permanently.", "Export roles and times: --format md."
 	}
 	return p
 }

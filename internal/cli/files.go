@@ -22,17 +22,14 @@ import (
 )
 
 func (c *command) files() *cobra.Command {
-	cmd := &cobra.Command{
+	return groupOf(&cobra.Command{
 		Use:     "files",
 		Aliases: []string{"file"},
 		Short:   "manage the files of a workspace",
 		Example: `  parley files upload report.pdf
   parley files list
   parley files download --session 0192f0aa-0000-7000-8000-000000000001 -o results`,
-		RunE: group, Args: cobra.ArbitraryArgs,
-	}
-	cmd.AddCommand(c.filesUp(), c.filesDown(), c.filesList())
-	return cmd
+	}, c.filesUp(), c.filesDown(), c.filesList())
 }
 
 func (c *command) filesUp() *cobra.Command {
@@ -126,16 +123,16 @@ func (c *command) filesDown() *cobra.Command {
 				return err
 			}
 			if len(list) == 0 {
-				return &problem{Exit: exitFailed, Code: "NO_FILES", What: "There is nothing to download.", Why: "The session has produced no such files.", Do: "parley files list shows what there is."}
+				return &problem{Exit: exitFailed, Code: "NO_FILES", What: "There is nothing to download.", Why: "The session has produced no such files.", Do: "parley files list shows the files."}
 			}
 			return c.saveFiles(ctx, remote, list, dir)
 		}),
 	}
 	remoteFlags(cmd)
-	cmd.Flags().StringVar(&q.Session, "session", "", "everything that this session has produced")
+	cmd.Flags().StringVar(&q.Session, "session", "", "all files that this session has produced")
 	cmd.Flags().StringVar(&q.Turn, "turn", "", "with --session: only of this turn")
 	cmd.Flags().StringVar(&q.Filename, "name", "", "with --session: only files of this name")
-	cmd.Flags().StringVarP(&dir, "dir", "o", ".", "the directory to write to; made where there is none")
+	cmd.Flags().StringVarP(&dir, "dir", "o", ".", "the directory to write to; it is created if needed")
 	_ = cmd.MarkFlagDirname("dir")
 	return cmd
 }

@@ -29,15 +29,15 @@ func (c *command) listen() *cobra.Command {
 		Short: "forward callbacks to a local server",
 		Example: `  parley listen --forward-to http://localhost:3000/hooks/parley
   export WEBHOOK_SECRET=$(parley listen --print-secret)`,
-		Long: `A Parley server calls nothing that is not public. In development give a message a callback
-that no server can be: https://listen.invalid/ and whatever you like behind it. What is
-reported to it is forwarded from here, to the address of --forward-to, until Ctrl-C. Nothing
-is tried again; parley callbacks redeliver sends a report once more.
+		Long: `A Parley server calls only public addresses. In development, give messages the callback
+https://listen.invalid/, with any path. This command forwards the reports of such callbacks to the
+address of --forward-to until Ctrl-C. It does not retry; parley callbacks redeliver sends a report
+again.
 
-The requests are the same that a public receiver gets, signed with a secret of their own:
-that of --print-secret, which belongs to the API key and stays the same. Push notifications
-of A2A are application/json here, and have neither X-A2A-Notification-Token nor Authorization:
-the server shows what they hold to nobody. Let your receiver trust the signature instead.`,
+A request equals that of a public receiver, but it is signed with the secret of --print-secret, which
+is derived from the API key and does not change. Push notifications of A2A are application/json here
+and lack X-A2A-Notification-Token and Authorization, because the server does not reveal them. Verify
+the signature instead.`,
 		Args: nothing, Annotations: map[string]string{ownOutput: "a line for each forwarded callback"},
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			target, err := c.target(cmd)
@@ -50,14 +50,14 @@ the server shows what they hold to nobody. Let your receiver trust the signature
 				return nil
 			}
 			if u, err := url.Parse(to); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-				return usage(cmd, "--forward-to "+strconv.Quote(to)+" is no address.", "It takes one such as http://localhost:3000/hooks/parley.")
+				return usage(cmd, "--forward-to "+strconv.Quote(to)+" is not an address.", "It takes an address such as http://localhost:3000/hooks/parley.")
 			}
 			return c.remotely(f.run)(cmd, nil)
 		},
 	}
 	remoteFlags(cmd)
-	cmd.Flags().StringVar(&to, "forward-to", "", "where to: http://localhost:3000/hooks/parley")
-	cmd.Flags().BoolVar(&printSecret, "print-secret", false, "print the signing secret, and do nothing else")
+	cmd.Flags().StringVar(&to, "forward-to", "", "the receiver, such as http://localhost:3000/hooks/parley")
+	cmd.Flags().BoolVar(&printSecret, "print-secret", false, "print only the signing secret")
 	return cmd
 }
 
@@ -85,7 +85,7 @@ func (f *forwarder) run(ctx context.Context, remote *client.Client, _ []string) 
 	if _, err := f.news(ctx, remote); err != nil { // what is there already is old
 		return err
 	}
-	fmt.Fprintf(f.c.Stderr, "Forwarding what is reported to https://listen.invalid/ to %s, signed with %s. Ctrl-C ends it.\n", f.to, callback.FormatSecret(f.secret))
+	fmt.Fprintf(f.c.Stderr, "Forwarding callbacks of https://listen.invalid/ to %s, signed with %s. Press Ctrl-C to stop.\n", f.to, callback.FormatSecret(f.secret))
 	return f.c.poll(ctx, func(ctx context.Context) error {
 		news, err := f.news(ctx, remote)
 		for _, d := range news {

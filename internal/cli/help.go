@@ -54,7 +54,7 @@ func (c *command) polish(cmd *cobra.Command) {
 		cmd.Args = func(cmd *cobra.Command, given []string) error {
 			err := args(cmd, given)
 			if _, told := errors.AsType[*problem](err); err != nil && !told {
-				return usage(cmd, "The arguments of "+cmd.CommandPath()+" are not right.", err.Error()+".")
+				return usage(cmd, "Invalid arguments of "+cmd.CommandPath()+".", err.Error()+".")
 			}
 			return err
 		}
@@ -126,7 +126,7 @@ func unknown(cmd *cobra.Command, name string, topics bool) error {
 func unknownFlag(cmd *cobra.Command, err error) error {
 	p := &problem{
 		Exit: exitUsage, Code: "USAGE",
-		What: "The flags of " + cmd.CommandPath() + " are not right.", Why: err.Error() + ".", Do: "See " + cmd.CommandPath() + " --help.",
+		What: "Invalid flags of " + cmd.CommandPath() + ".", Why: err.Error() + ".", Do: "See " + cmd.CommandPath() + " --help.",
 	}
 	name, unknown := strings.CutPrefix(err.Error(), "unknown flag: ")
 	if !unknown {

@@ -40,7 +40,7 @@ func (c *command) hiddenInput(ctx context.Context, prompt, file string) (vault.V
 		return value, err
 	}
 	if !fed(c.Stdin) {
-		return vault.Value{}, &problem{Exit: exitUsage, Code: "USAGE", What: "There is no value.", Why: "Nothing is piped in and nobody can be asked.", Do: "Pipe it in: … < file"}
+		return vault.Value{}, &problem{Exit: exitUsage, Code: "USAGE", What: "There is no value.", Why: "Nothing is piped in, and there is no terminal to ask at.", Do: "Pipe it in: … < file"}
 	}
 	return readSecret(c.Stdin)
 }
@@ -69,7 +69,7 @@ func (c *command) warnAboutValue(name string, value vault.Value, inBody bool) {
 
 // typedInput asks for a secret at the keyboard. Ctrl-C is what it always is.
 func (c *command) typedInput(ctx context.Context, prompt string) (vault.Value, error) {
-	fmt.Fprintf(c.Stderr, "%s (it is not shown): ", prompt)
+	fmt.Fprintf(c.Stderr, "%s (not shown): ", prompt)
 	defer fmt.Fprintln(c.Stderr)
 	value, err := c.typist.secret(ctx)
 	if errors.Is(err, errKeyInterrupt) {

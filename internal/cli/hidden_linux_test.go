@@ -19,7 +19,7 @@ func TestATypedSecretIsNotEchoed(t *testing.T) {
 	go func() {
 		code <- cli.Run(t.Context(), cli.Host{Stdin: terminal, Stdout: errs, Stderr: errs, Environ: sh.environ, Dir: sh.dir}, []string{"secrets", "set", "TOKEN", "--host", "a.example.com"})
 	}()
-	errs.wait(t, "Value of TOKEN (it is not shown): ")
+	errs.wait(t, "Value of TOKEN (not shown): ")
 	silent(t, terminal)
 	if _, err := keyboard.WriteString(token + "\n"); err != nil {
 		t.Fatal(err)

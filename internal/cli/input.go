@@ -12,10 +12,9 @@ import (
 )
 
 // inputHelp describes how to give the inputs of a skill.
-const inputHelp = `The inputs of a skill: --input name=text gives a string, --input name:=json anything
-else (count:=3, words:='["a","b"]'), --input-json a whole object, from @FILE or from
-stdin with @-. --input wins where both name the same. What others must not see in the
-list of processes belongs into a file.
+const inputHelp = `Inputs of a skill: --input name=text sets a string, --input name:=json another type (count:=3,
+words:='["a","b"]'), and --input-json an object, from @FILE or from stdin with @-. --input overrides
+--input-json. Put sensitive values into a file: other users can read command lines.
 `
 
 // inputFlags are the values for a skill as the command line gives them.
@@ -47,7 +46,7 @@ func (i *inputFlags) read(c *command, cmd *cobra.Command) (client.Input, error) 
 			return nil, notText(cmd, "--input-json")
 		}
 		if json.Unmarshal([]byte(text), &input) != nil || input == nil {
-			return nil, usage(cmd, "--input-json is no JSON object.", `It looks like {"month": "2026-10"}.`)
+			return nil, usage(cmd, "--input-json is not a JSON object.", `It looks like {"month": "2026-10"}.`)
 		}
 	}
 	seen := make(map[string]bool)
@@ -56,7 +55,7 @@ func (i *inputFlags) read(c *command, cmd *cobra.Command) (client.Input, error) 
 		name, typed := strings.CutSuffix(name, ":")
 		switch {
 		case !ok || name == "":
-			return nil, usage(cmd, "An --input is not right.", "It takes name=text, or name:=json.")
+			return nil, usage(cmd, "Invalid --input.", "It takes name=text, or name:=json.")
 		case seen[name]:
 			return nil, usage(cmd, fmt.Sprintf("--input %s is given twice.", name), "A list is written as JSON: "+name+`:='["a","b"]'.`)
 		case typed && !json.Valid([]byte(text)):
@@ -95,7 +94,7 @@ func (c *command) skillsRun() *cobra.Command {
 		Example: `  parley skills run onboarding-checklist
   parley skills run monthly_report --input month=2026-10 --input team=sales
   jq .inputs order.json | parley skills run order --input-json @-`,
-		Long: "Does what parley send --skill NAME does.\n\n" + approveHelp + "\n" + inputHelp,
+		Long: "Equals parley send --skill NAME.\n\n" + approveHelp + "\n" + inputHelp,
 		Args: exactly("NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			s.message.Skill = args[0]

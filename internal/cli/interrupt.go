@@ -54,9 +54,9 @@ func (c *command) onInterrupt(what func(before int)) (stop func() int) {
 // reattach is the command that takes a stream up again.
 func reattach(session, lastID string) string {
 	if session == "" {
-		return "See it with parley sessions list."
+		return "parley sessions list shows it."
 	}
-	line := "Take it up again: parley sessions tail " + plainLine(session)
+	line := "Resume it: parley sessions tail " + plainLine(session)
 	if lastID != "" {
 		line += " --after " + plainLine(lastID)
 	}

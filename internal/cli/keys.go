@@ -12,17 +12,14 @@ import (
 )
 
 func (c *command) keys() *cobra.Command {
-	cmd := &cobra.Command{
+	return groupOf(&cobra.Command{
 		Use:     "keys",
 		Aliases: []string{"key"},
 		Short:   "manage API keys",
 		Example: `  parley keys create --name "web site" --scope chat --scope sessions:read --expires 90d
   parley keys list
   parley keys rotate 7F3kQ2zB --overlap 24h`,
-		RunE: group, Args: cobra.ArbitraryArgs,
-	}
-	cmd.AddCommand(c.keysCreate(), c.keysList(), c.keysRotate(), c.keysRevoke(), c.webhookToken())
-	return cmd
+	}, c.keysCreate(), c.keysList(), c.keysRotate(), c.keysRevoke(), c.webhookToken())
 }
 
 func (c *command) keysCreate() *cobra.Command {
@@ -58,8 +55,8 @@ func (c *command) keysCreate() *cobra.Command {
 	}
 	workspaceFlag(cmd)
 	cmd.Flags().StringVar(&name, "name", "", "what the key is for")
-	cmd.Flags().StringSliceVar(&scopes, "scope", []string{"chat", "sessions:read"}, "a right of the key, may be repeated; all means every one")
-	cmd.Flags().StringVar(&expires, "expires", "90d", "how long it lives, such as 12h, 90d or 2w; or never")
+	cmd.Flags().StringSliceVar(&scopes, "scope", []string{"chat", "sessions:read"}, "a scope of the key; may be repeated; all means every scope")
+	cmd.Flags().StringVar(&expires, "expires", "90d", "when the key expires, such as 12h, 90d or 2w; or never")
 	return cmd
 }
 
@@ -70,7 +67,7 @@ type newKey struct {
 }
 
 func (c *command) keysList() *cobra.Command {
-	cmd := &cobra.Command{
+	return withWorkspace(&cobra.Command{
 		Use:   "list",
 		Short: "list keys",
 		Example: `  parley keys list
@@ -88,9 +85,7 @@ func (c *command) keysList() *cobra.Command {
 					return []string{k.ID, k.Name, k.Hint(), k.Scopes.Names(), keyStatus(k, now), day(k.ExpiresAt), day(k.LastUsedAt), day(&k.CreatedAt)}
 				})
 		}),
-	}
-	workspaceFlag(cmd)
-	return cmd
+	})
 }
 
 func keyStatus(k apikey.Key, now time.Time) string {
@@ -139,12 +134,12 @@ func (c *command) keysRotate() *cobra.Command {
 		}),
 	}
 	workspaceFlag(cmd)
-	cmd.Flags().StringVar(&overlap, "overlap", "24h", "how long the old key goes on working, such as 1h, 24h or 7d; or now")
+	cmd.Flags().StringVar(&overlap, "overlap", "24h", "how long the old key stays valid, such as 1h, 24h or 7d; or now")
 	return cmd
 }
 
 func (c *command) keysRevoke() *cobra.Command {
-	cmd := &cobra.Command{
+	return withWorkspace(&cobra.Command{
 		Use:     "delete ID",
 		Aliases: []string{"revoke"},
 		Short:   "revoke a key and close its streams",
@@ -157,9 +152,7 @@ func (c *command) keysRevoke() *cobra.Command {
 			}
 			return c.done(object{"key_id": keyID(args[0])}, "Revoked the key %s.", keyID(args[0]))
 		}),
-	}
-	workspaceFlag(cmd)
-	return cmd
+	})
 }
 
 // keyID accepts an id with what lists show around it, and whole keys, of which it

@@ -17,12 +17,10 @@ func (c *command) mcp() *cobra.Command {
 		Short: "run an MCP server over stdio",
 		Example: `  parley mcp --url https://parley.example
   claude mcp add parley -- parley mcp --url https://parley.example`,
-		Long: `Programs that speak the Model Context Protocol can reach a workspace at /mcp of its server.
-Those that only start programs on their own machine start this one: it passes their messages
-on, and the answers back. It needs a key with the scope mcp or mcp:read in PARLEY_API_KEY. When
-its stdin ends, it waits up to 10 seconds for the answers that are still to come, says under their
-ids which were not waited for, and ends; an agent goes on without it, and its answer is in the
-session.`,
+		Long: `Forwards messages of the Model Context Protocol between stdio and /mcp of a server, for MCP clients
+that only start local programs. It needs a key with the scope mcp or mcp:read in PARLEY_API_KEY. At
+the end of stdin it waits up to 10 seconds for outstanding responses, answers the others with an
+error, and exits. A running turn continues; its answer is in the session.`,
 		Args: nothing, Annotations: map[string]string{ownOutput: "stdout carries the protocol"},
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			target, err := c.target(cmd)
@@ -36,14 +34,14 @@ session.`,
 			}
 			defer remote.Close()
 			if !fed(c.Stdin) {
-				return usage(cmd, "There is nobody to talk to.", "A program that speaks MCP starts this command, and writes to its stdin.")
+				return usage(cmd, "stdin is not a pipe.", "An MCP client starts this command and writes to its stdin.")
 			}
 			ctx, stop := c.interruptible(cmd.Context())
 			defer stop()
 			err = remote.MCP(ctx, c.Stdin, c.Stdout, cmp.Or(c.Patience, 10*time.Second))
 			if errors.Is(err, client.ErrUnanswered) {
-				return &problem{Exit: exitFailed, Code: "UNANSWERED", What: "stdin has ended before everything was answered.",
-					Why: "An agent that works goes on without this command, and its answer is in the session.", Do: "parley sessions list shows it."}
+				return &problem{Exit: exitFailed, Code: "UNANSWERED", What: "stdin ended before all responses came.",
+					Why: "A running turn continues, and its answer is in the session.", Do: "parley sessions list shows it."}
 			}
 			return err
 		},

@@ -41,7 +41,7 @@ func TestMCPEndsWithItsStdin(t *testing.T) {
 	k.out.wait(t, "session_id: ")
 	session := strings.SplitAfter(k.out.String(), "session_id: ")[1][:36]
 	program.Close()
-	if code := wait.Receive(t, "the exit code", k.code); code != 1 || !strings.Contains(k.errs.String(), "goes on without this command") {
+	if code := wait.Receive(t, "the exit code", k.code); code != 1 || !strings.Contains(k.errs.String(), "A running turn continues") {
 		t.Errorf("held: exit code %d, %s", code, k.errs.String())
 	}
 	if out := k.out.String(); !strings.Contains(out, `"error":{"code":-32000,"message":"The input ended before this response`) || strings.Count(out, `"id":3`) != 1 {

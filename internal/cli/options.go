@@ -28,11 +28,11 @@ var strategies = []string{"reject", "enqueue", "interrupt"}
 
 func (o *optionFlags) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringSliceVar(&o.secrets, "secret-input", nil, "the name of a secret that the agent may work with; may be repeated")
-	f.StringSliceVar(&o.files, "attach", nil, "the id of a file that was sent in, see parley files upload; may be repeated")
-	f.StringVar(&o.schema, "schema", "", "a file with the JSON Schema that the answer has to fit")
+	f.StringSliceVar(&o.secrets, "secret-input", nil, "the name of a secret that the agent may use; may be repeated")
+	f.StringSliceVar(&o.files, "attach", nil, "the id of an uploaded file, see parley files upload; may be repeated")
+	f.StringVar(&o.schema, "schema", "", "a file with the JSON Schema of the answer")
 	_ = cmd.MarkFlagFilename("schema")
-	f.StringVar(&o.callback, "callback", "", "do not wait: this https address is told when the turn ends")
+	f.StringVar(&o.callback, "callback", "", "do not wait: the server calls this https address when the turn ends")
 	f.StringVar(&o.ifBusy, "if-busy", "", "while the session answers another message: reject (the default), enqueue or interrupt")
 	f.Float64Var(&o.cost, "max-cost", 0, "end the turn at this cost in US dollars")
 	f.IntVar(&o.limits.MaxTurns, "max-turns", 0, "end the turn after this many calls of the model")

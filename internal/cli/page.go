@@ -16,11 +16,16 @@ func (c *command) paged(cmd *cobra.Command, limit *int, cursor *string) {
 	cmd.Flags().IntVar(limit, "limit", 20, "how many, 1 to 100")
 	cmd.Flags().StringVar(cursor, "cursor", "", "go on where a list ended: its next_cursor")
 	cmd.PreRunE = func(*cobra.Command, []string) error {
-		if *limit < 1 || *limit > 100 {
-			return usage(cmd, fmt.Sprintf("--limit cannot be %d.", *limit), "It takes a whole number from 1 to 100.")
-		}
-		return nil
+		return checkLimit(cmd, *limit, 100)
 	}
+}
+
+// checkLimit rejects a --limit out of its range.
+func checkLimit(cmd *cobra.Command, limit, most int) error {
+	if limit < 1 || limit > most {
+		return usage(cmd, fmt.Sprintf("--limit cannot be %d.", limit), fmt.Sprintf("It takes a whole number from 1 to %d.", most))
+	}
+	return nil
 }
 
 // printPage prints a page as a table, or as JSON. empty is the text for an empty page.

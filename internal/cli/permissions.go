@@ -10,17 +10,14 @@ import (
 )
 
 func (c *command) permissions() *cobra.Command {
-	cmd := &cobra.Command{
+	return groupOf(&cobra.Command{
 		Use:     "permissions",
 		Aliases: []string{"permission"},
 		Short:   "manage the permission rules of tools",
 		Example: `  parley permissions list
   parley permissions update wiki_write ask
   parley permissions reset wiki_write`,
-		RunE: group, Args: cobra.ArbitraryArgs,
-	}
-	cmd.AddCommand(c.permissionsList(), c.permissionsSet(), c.permissionsReset())
-	return cmd
+	}, c.permissionsList(), c.permissionsSet(), c.permissionsReset())
 }
 
 // ruleShown is a tool's rule in --json.
@@ -32,7 +29,7 @@ type ruleShown struct {
 }
 
 func (c *command) permissionsList() *cobra.Command {
-	cmd := &cobra.Command{
+	return withWorkspace(&cobra.Command{
 		Use:   "list",
 		Short: "list tools with their rules",
 		Example: `  parley permissions list
@@ -59,13 +56,11 @@ func (c *command) permissionsList() *cobra.Command {
 				return []string{s.Tool, rule, s.Default, day(s.UpdatedAt)}
 			})
 		}),
-	}
-	workspaceFlag(cmd)
-	return cmd
+	})
 }
 
 func (c *command) permissionsSet() *cobra.Command {
-	cmd := &cobra.Command{
+	return withWorkspace(&cobra.Command{
 		Use:     "update TOOL RULE",
 		Aliases: []string{"set"},
 		Short:   "set the rule of a tool: allow, ask or deny",
@@ -83,13 +78,11 @@ func (c *command) permissionsSet() *cobra.Command {
 			}
 			return c.done(object{"tool": args[0], "rule": args[1]}, "The rule of %s is %s now.", args[0], args[1])
 		}),
-	}
-	workspaceFlag(cmd)
-	return cmd
+	})
 }
 
 func (c *command) permissionsReset() *cobra.Command {
-	cmd := &cobra.Command{
+	return withWorkspace(&cobra.Command{
 		Use:   "reset TOOL",
 		Short: "restore the built-in rule of a tool",
 		Example: `  parley permissions reset bash
@@ -101,7 +94,5 @@ func (c *command) permissionsReset() *cobra.Command {
 			}
 			return c.done(object{"tool": args[0], "rule": nil}, "%s has its built-in rule.", args[0])
 		}),
-	}
-	workspaceFlag(cmd)
-	return cmd
+	})
 }

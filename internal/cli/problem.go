@@ -116,7 +116,7 @@ func explain(err error) *problem {
 			Do: "Correct it; `parley config list` shows what is set and where it comes from."}
 	}
 	if e, ok := errors.AsType[*app.StartError](err); ok {
-		p := &problem{Exit: exitUnavailable, Code: "NOT_READY", What: "Parley cannot start its work.", Why: e.Error(), Do: e.Do}
+		p := &problem{Exit: exitUnavailable, Code: "NOT_READY", What: "Parley cannot start.", Why: e.Error(), Do: e.Do}
 		if !strings.HasSuffix(p.Why, ".") {
 			p.Why += "."
 		}
@@ -129,8 +129,8 @@ func explain(err error) *problem {
 		return explainAnswer(e)
 	}
 	if e, ok := errors.AsType[*client.Broken](err); ok {
-		return &problem{Exit: exitUnavailable, Code: "STREAM_BROKEN", What: "The stream broke and could not be taken up again.",
-			Why: sentence(e.Err), Do: "The turn goes on without you. " + reattach(e.Session, e.LastID)}
+		return &problem{Exit: exitUnavailable, Code: "STREAM_BROKEN", What: "The stream broke and could not be resumed.",
+			Why: sentence(e.Err), Do: "The turn continues on the server. " + reattach(e.Session, e.LastID)}
 	}
 	if e, ok := errors.AsType[*client.Unreachable](err); ok {
 		return &problem{Exit: exitUnavailable, Code: "UNREACHABLE", What: "No answer from " + e.URL + ".", Why: sentence(e.Err),
@@ -189,7 +189,7 @@ func explainAnswer(e *client.Error) *problem {
 	case e.Code == "TURN_IN_PROGRESS":
 		p.Exit, p.Do = exitFailed, "Wait until the session's turn has ended, or send with --if-busy enqueue or interrupt."
 	case e.Code == "APPROVAL_ALREADY_DECIDED" || e.Code == "APPROVAL_EXPIRED":
-		p.Exit, p.Do = exitOfApproval(e.Standing), "See parley sessions list for what became of the turn."
+		p.Exit, p.Do = exitOfApproval(e.Standing), "parley sessions list shows the state of the turn."
 	case e.Code == "WORKSPACE_NOT_FOUND":
 		p.Do = "Set PARLEY_WORKSPACE to the workspace that the key belongs to."
 	default:
@@ -200,7 +200,7 @@ func explainAnswer(e *client.Error) *problem {
 
 // notParley is an answer of something else: of a proxy before the server, or in its place.
 func notParley(e *client.Error) *problem {
-	p := &problem{Exit: exitUnavailable, Code: "NOT_PARLEY", What: "There is no answer from Parley.", Why: e.Message, Do: "Set PARLEY_URL to where the server is.", RequestID: e.RequestID}
+	p := &problem{Exit: exitUnavailable, Code: "NOT_PARLEY", What: "The response is not from Parley.", Why: e.Message, Do: "Set PARLEY_URL to where the server is.", RequestID: e.RequestID}
 	if e.Status == http.StatusTooManyRequests || e.Status >= 500 {
 		p.Do = "Try again, or set PARLEY_URL to where the server is."
 	}

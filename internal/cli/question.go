@@ -52,9 +52,9 @@ func (v *viewer) ask(ctx context.Context, leave context.CancelCauseFunc, f clien
 		return v.decide(ctx, client.Decision{Decision: "allow"})
 	case refusal:
 		v.say("Denied, as --approve says: " + brief(asked))
-		return v.decide(ctx, client.Decision{Decision: "deny", Reason: "Nobody was asked: whoever has sent the message denies all that needs an approval."})
+		return v.decide(ctx, client.Decision{Decision: "deny", Reason: "The sender of the message denies every approval."})
 	case somebody:
-		v.say("Waiting for somebody else. " + q.hint())
+		v.say("Waiting for another client. " + q.hint())
 		close(q.done)
 	case here:
 		go func() {

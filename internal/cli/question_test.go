@@ -57,7 +57,7 @@ func TestAQuestionIsLeftOpenWhereNobodyCanBeAsked(t *testing.T) {
 		if got := sh.must("sessions", "list"); !strings.Contains(got, "waits for approval") {
 			t.Errorf("%s: sessions: %s", output, got)
 		}
-		_, command, ok := strings.Cut(errs, "Take it up again: parley ")
+		_, command, ok := strings.Cut(errs, "Resume it: parley ")
 		if !ok {
 			t.Fatalf("%s: no way back: %s", output, errs)
 		}
@@ -65,7 +65,7 @@ func TestAQuestionIsLeftOpenWhereNobodyCanBeAsked(t *testing.T) {
 		if rest := sh.must(strings.Fields(command)...); output != "json" && rest != "Done.\n" {
 			t.Errorf("%s: the rest is %q", output, rest)
 		}
-		if _, errs, code := sh.run("approvals", "allow", id); code != 0 || !strings.Contains(errs, "answered before: allowed. What came of it: parley sessions show ") || strings.Contains(errs, "goes on") {
+		if _, errs, code := sh.run("approvals", "allow", id); code != 0 || !strings.Contains(errs, "decided before: allowed. See the result: parley sessions show ") || strings.Contains(errs, "continues") {
 			t.Errorf("%s: allowed again: exit code %d, %s", output, code, errs)
 		}
 		if got := sh.must("approvals", "show", id); !strings.Contains(got, "allowed by the key ") || !strings.Contains(got, "┃   content: At four.") {
@@ -113,7 +113,7 @@ func TestApproveSaysWhoAnswers(t *testing.T) {
 			}
 		}
 	}
-	if _, told, _ := sh.run("send", "--approve", "never", writes); !strings.Contains(told, "This was denied: Nobody was asked: ") {
+	if _, told, _ := sh.run("send", "--approve", "never", writes); !strings.Contains(told, "This was denied: The sender of the message denies every approval.") {
 		t.Errorf("the agent is told\n%s", told)
 	}
 	if got := sh.must("wiki", "get", "wiki/tea.md"); got != "At four." {
@@ -200,9 +200,9 @@ func TestTheFirstAnswerStands(t *testing.T) {
 		code int
 		says string
 	}{
-		{"approvals deny " + denied, 0, "answered before: denied"},
+		{"approvals deny " + denied, 0, "decided before: denied"},
 		{"approvals allow " + denied, 6, "The first answer stands"},
-		{"approvals allow " + allowed, 0, "answered before: allowed"},
+		{"approvals allow " + allowed, 0, "decided before: allowed"},
 		{"approvals deny " + allowed, 1, "The first answer stands"},
 		{"approvals allow " + canceled, 8, "canceled"},
 		{"approvals allow 0192f0aa-0000-7000-8000-000000000001", 2, "No approval"},

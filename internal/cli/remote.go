@@ -19,6 +19,12 @@ func remoteFlags(cmd *cobra.Command) {
 	workspaceFlag(cmd)
 }
 
+// withServer is remoteFlags for a command without other flags.
+func withServer(cmd *cobra.Command) *cobra.Command {
+	remoteFlags(cmd)
+	return cmd
+}
+
 // dial makes a client of the server that the settings name.
 func (c *command) dial(cmd *cobra.Command, retrying func(client.Retry)) (*client.Client, error) {
 	if err := sendable(cmd); err != nil {
@@ -40,7 +46,7 @@ func (c *command) clientOf(target app.DevEnv, retrying func(client.Retry)) (*cli
 		UserAgent: "parley/" + app.ThisBuild().Version, Retrying: retrying,
 	})
 	if err != nil {
-		return nil, &problem{Exit: exitUsage, Code: "CONFIGURATION", What: "The server cannot be asked.", Why: sentence(err), Do: "Correct PARLEY_URL or PARLEY_API_KEY; `parley config list` shows where they come from."}
+		return nil, &problem{Exit: exitUsage, Code: "CONFIGURATION", What: "Invalid server address or key.", Why: sentence(err), Do: "Correct PARLEY_URL or PARLEY_API_KEY; `parley config list` shows where they come from."}
 	}
 	return remote, nil
 }
@@ -85,7 +91,7 @@ func (c *command) target(cmd *cobra.Command) (app.DevEnv, error) {
 	switch source := cfg.Source("PARLEY_URL"); {
 	case target.APIKey == "" && source != "":
 		return target, &problem{Exit: exitAuth, Code: "MISSING_API_KEY", What: "There is no API key.",
-			Why: "PARLEY_API_KEY is not set, and PARLEY_URL (" + source + ") is: the key in " + app.DevDir + "/dev.env is taken only where neither is.",
+			Why: "PARLEY_API_KEY is not set, and PARLEY_URL (" + source + ") is: the key in " + app.DevDir + "/dev.env is used only if neither is set.",
 			Do:  "Set PARLEY_API_KEY; where you mean the server of serve --dev, source " + app.DevDir + "/dev.env or unset PARLEY_URL."}
 	case target.APIKey == "":
 		return target, &problem{Exit: exitAuth, Code: "MISSING_API_KEY", What: "There is no API key.", Why: "PARLEY_API_KEY is not set, and there is no " + app.DevDir + "/dev.env here.",
@@ -126,7 +132,7 @@ func (c *command) ready() *cobra.Command {
 		},
 	}
 	setting(cmd, "url", "PARLEY_URL", "the server")
-	cmd.Flags().DurationVar(&wait, "wait", 0, "how long to wait for it")
+	cmd.Flags().DurationVar(&wait, "wait", 0, "how long to wait for the server")
 	return cmd
 }
 
@@ -150,7 +156,7 @@ func (c *command) await(ctx context.Context, remote *client.Client, wait time.Du
 }
 
 func (c *command) version() *cobra.Command {
-	cmd := &cobra.Command{
+	return &cobra.Command{
 		Use:   "version",
 		Short: "print the version",
 		Example: `  parley version
@@ -164,7 +170,6 @@ func (c *command) version() *cobra.Command {
 			return err
 		},
 	}
-	return cmd
 }
 
 func versionLine() string {

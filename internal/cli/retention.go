@@ -58,14 +58,13 @@ type partitionShown struct {
 }
 
 func (c *command) retention() *cobra.Command {
-	cmd := &cobra.Command{
+	return &cobra.Command{
 		Use:   "retention",
 		Short: "show the partitions of the log and their retention",
 		Example: `  parley retention
   parley retention --json`,
-		Long: `Lists the partitions of the log, and tells from when on their content is needed, by
-PARLEY_REPLAY_WINDOW and PARLEY_AUDIT_RETENTION as they are set for this command. The
-servers remove what may go by their own settings, hourly.`,
+		Long: `Lists the partitions of the log and the time until which each is needed, by PARLEY_REPLAY_WINDOW and
+PARLEY_AUDIT_RETENTION of this command. Servers remove partitions hourly, by their own settings.`,
 		Args: nothing,
 		RunE: c.onDatabase(func(ctx context.Context, a *admin, _ []string) error {
 			r, err := a.Sessions.Retention(ctx)
@@ -89,5 +88,4 @@ servers remove what may go by their own settings, hourly.`,
 			})
 		}),
 	}
-	return cmd
 }

@@ -33,7 +33,7 @@ func TestASessionIsErasedAtTheCommandLine(t *testing.T) {
 	}{
 		"not confirmed": {[]string{id}, "n\n", "Nothing was erased."},
 		"nobody there":  {[]string{id}, "", "Nothing was erased."},
-		"no id":         {[]string{"bob", "--yes"}, "", "is no session id"},
+		"no id":         {[]string{"bob", "--yes"}, "", "is not a session id"},
 		"unknown":       {[]string{uuid.NewString(), "--yes"}, "", "There is no session"},
 		"nothing":       {nil, "", "SESSION is missing"},
 	} {

@@ -10,22 +10,19 @@ import (
 )
 
 func (c *command) sandbox() *cobra.Command {
-	cmd := &cobra.Command{
+	return groupOf(&cobra.Command{
 		Use:     "sandbox",
 		Short:   "check the command sandbox",
 		Example: "  parley sandbox check\n  PARLEY_SANDBOX_UID=60600-60663 parley sandbox check",
-		RunE:    group, Args: cobra.ArbitraryArgs,
-	}
-	cmd.AddCommand(c.sandboxCheck())
-	return cmd
+	}, c.sandboxCheck())
 }
 
 func (c *command) sandboxCheck() *cobra.Command {
 	return &cobra.Command{
 		Use:   "check",
 		Short: "start a sandbox and report problems",
-		Long: `Starts a sandbox with the settings of the server, as the user that you are, and looks
-at it from the inside. Where commands cannot be contained it says why, and what to do.`,
+		Long: `Starts a sandbox with the server's settings, as the current user, and tests it from the inside. If
+commands cannot be contained, it prints the reason and the remedy.`,
 		Example: "  parley sandbox check\n  sudo -u parley parley sandbox check",
 		Args:    nothing,
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -13,18 +13,15 @@ import (
 )
 
 func (c *command) secret() *cobra.Command {
-	cmd := &cobra.Command{
+	return groupOf(&cobra.Command{
 		Use:   "secret",
 		Short: "respond to secret requests",
 		Example: `  parley approvals list
   parley secret provide 0192f0aa-0000-7000-8000-000000000006
   parley secret skip 0192f0aa-0000-7000-8000-000000000006`,
-		Long: `Answers a question of the kind secret; the key needs the scope secret. To register and
-remove secrets is the work of administrators: parley secrets.`,
-		RunE: group, Args: cobra.ArbitraryArgs,
-	}
-	cmd.AddCommand(c.secretProvide(), c.secretSkip())
-	return cmd
+		Long: `Responds to a pending request of the kind secret; the key needs the scope secret. Administrators
+register and delete secrets with parley secrets.`,
+	}, c.secretProvide(), c.secretSkip())
 }
 
 func (c *command) secretProvide() *cobra.Command {
@@ -35,8 +32,8 @@ func (c *command) secretProvide() *cobra.Command {
 		Example: `  parley secret provide 0192f0aa-0000-7000-8000-000000000006
   parley secret provide 0192f0aa-0000-7000-8000-000000000006 < token.txt
   parley secret provide 0192f0aa-0000-7000-8000-000000000006 --file key.pem`,
-		Long: `The value goes into the workspace's vault, encrypted, and from there to the hosts that
-the secret is registered with. The agent never sees it.`,
+		Long: `The workspace's vault stores the value encrypted, and sends it only to the hosts of the secret. The
+agent never sees it.`,
 		Args: exactly("ID"),
 		RunE: c.remotely(func(ctx context.Context, remote *client.Client, args []string) error {
 			prompt, name := "Value", "the secret"
@@ -52,7 +49,7 @@ the secret is registered with. The agent never sees it.`,
 				return err
 			}
 			if !utf8.Valid(value.Reveal()) {
-				return &problem{Exit: exitUsage, Code: "USAGE", What: "That is no secret.", Why: "A secret is text in UTF-8."}
+				return &problem{Exit: exitUsage, Code: "USAGE", What: "The value is not text.", Why: "A secret must be UTF-8."}
 			}
 			d, err := remote.ProvideSecret(ctx, args[0], string(value.Reveal()), c.approver)
 			if err == nil {
@@ -61,8 +58,7 @@ the secret is registered with. The agent never sees it.`,
 			return c.told(d, err)
 		}),
 	}
-	remoteFlags(cmd)
-	c.actorFlag(cmd)
+	c.decisionFlags(cmd)
 	fileFlag(cmd, &file)
 	return cmd
 }
@@ -79,7 +75,6 @@ func (c *command) secretSkip() *cobra.Command {
 			return c.told(d, err)
 		}),
 	}
-	remoteFlags(cmd)
-	c.actorFlag(cmd)
+	c.decisionFlags(cmd)
 	return cmd
 }

@@ -12,20 +12,16 @@ import (
 )
 
 func (c *command) secrets() *cobra.Command {
-	cmd := &cobra.Command{
+	return groupOf(&cobra.Command{
 		Use:   "secrets",
 		Short: "manage the secrets of a workspace",
 		Example: `  parley secrets set GITHUB_TOKEN --host api.github.com
   parley secrets list
   parley secrets delete GITHUB_TOKEN`,
-		Long: `A secret has a name, hosts and a value. What the agent sees is the name and a
-placeholder, never the value: that goes into requests to these hosts and nowhere
-else, and is stored encrypted. A message names the secrets that it may use in
-secret_input.`,
-		RunE: group, Args: cobra.ArbitraryArgs,
-	}
-	cmd.AddCommand(c.secretsSet(), c.secretsList(), c.secretsRemove())
-	return cmd
+		Long: `A secret has a name, hosts and a value. The agent sees the name and a placeholder, never the value.
+The value is stored encrypted and goes only into requests to the hosts. secret_input of a message
+names the secrets that its turn may use.`,
+	}, c.secretsSet(), c.secretsList(), c.secretsRemove())
 }
 
 func (c *command) secretsSet() *cobra.Command {
@@ -36,14 +32,14 @@ func (c *command) secretsSet() *cobra.Command {
 		Use:   "set NAME",
 		Short: "create or update a secret from a prompt, stdin or a file",
 		Example: `  parley secrets set GITHUB_TOKEN --host api.github.com
-  parley secrets set GITHUB_TOKEN < token.txt                   another value, the hosts stay
-  parley secrets set CRM_KEY --host '*.crm.example' --no-value  whoever talks to the agent gives the value`,
-		Long: `With --host a secret is registered, or registered anew: these are then all its hosts
-and surfaces. Without, a secret that is registered gets another value.
+  parley secrets set GITHUB_TOKEN < token.txt                   another value for the same hosts
+  parley secrets set CRM_KEY --host '*.crm.example' --no-value  the user of the chat provides the value`,
+		Long: `With --host the command registers a secret, or replaces the hosts and surfaces of a registered one.
+Without --host it gives a registered secret another value.
 
-The value goes into header values of https requests to the hosts, on port 443 unless
-a host names another; --in-query, --in-body and --allow-http let it go further. A value
-of several lines, such as a private key, is sent in request bodies only: --in-body.`,
+The value goes into headers of https requests to the hosts, on port 443 unless a host names another.
+--in-query, --in-body and --allow-http extend that. A value of several lines, such as a private key,
+goes only into request bodies: --in-body.`,
 		Args: exactly("NAME"),
 		PreRunE: func(cmd *cobra.Command, _ []string) error {
 			if surfaces := r.InQuery || r.InBody || r.AllowHTTP; len(r.Hosts) == 0 && (surfaces || noValue) {
@@ -79,10 +75,10 @@ of several lines, such as a private key, is sent in request bodies only: --in-bo
 	}
 	workspaceFlag(cmd)
 	cmd.Flags().StringSliceVar(&r.Hosts, "host", nil, "a host that may receive the value, such as api.github.com, *.example.com or example.com:8443; may be repeated")
-	cmd.Flags().BoolVar(&r.InQuery, "in-query", false, "the value may also stand in query strings")
-	cmd.Flags().BoolVar(&r.InBody, "in-body", false, "the value may also stand in request bodies")
-	cmd.Flags().BoolVar(&r.AllowHTTP, "allow-http", false, "the value may also travel without TLS")
-	cmd.Flags().BoolVar(&noValue, "no-value", false, "register the name and the hosts; a value that is there stays")
+	cmd.Flags().BoolVar(&r.InQuery, "in-query", false, "send the value in query strings too")
+	cmd.Flags().BoolVar(&r.InBody, "in-body", false, "send the value in request bodies too")
+	cmd.Flags().BoolVar(&r.AllowHTTP, "allow-http", false, "send the value without TLS too")
+	cmd.Flags().BoolVar(&noValue, "no-value", false, "register only the name and the hosts, and keep a stored value")
 	fileFlag(cmd, &file)
 	cmd.MarkFlagsMutuallyExclusive("file", "no-value")
 	return cmd
@@ -113,7 +109,7 @@ func newNeedsHosts(name string, err error) error {
 }
 
 func (c *command) secretsList() *cobra.Command {
-	cmd := &cobra.Command{
+	return withWorkspace(&cobra.Command{
 		Use:   "list",
 		Short: "list secrets without their values",
 		Example: `  parley secrets list
@@ -134,9 +130,7 @@ func (c *command) secretsList() *cobra.Command {
 					return []string{s.Name, value, strings.Join(s.Hosts, ", "), surfaces(s), strconv.Itoa(s.Version), day(&s.UpdatedAt), s.UpdatedBy}
 				})
 		}),
-	}
-	workspaceFlag(cmd)
-	return cmd
+	})
 }
 
 // surfaces names where else than in headers over TLS a value may stand.

@@ -37,24 +37,23 @@ func (c *command) send() *cobra.Command {
 		Example: `  parley send "What can you do?"
   git diff | parley send --caller alice --approve never "Review this change"
   parley send --skill monthly_report --input month=2026-10 --output json | jq -r .output`,
-		Long: `Prints the answer to stdout as it is written, and everything else (tools, questions,
-tokens, reconnects) to stderr. What is piped in comes before the message, unless there is
-an argument and --no-input; in a loop that reads its input, write </dev/null. A stream that
-breaks is resumed. Ctrl-C once cancels the turn, twice leaves it running. With --schema
-stdout gets the answer in that schema, as JSON, and nothing else.
+		Long: `Prints the answer to stdout as it arrives, and tools, questions, tokens and reconnects to stderr.
+Piped text comes before the message, unless there is an argument and --no-input; in a loop that
+reads its own input, add </dev/null. The command resumes a broken stream. The first Ctrl-C cancels
+the turn, the second leaves it running. With --schema, stdout carries only the answer as JSON.
 
 ` + approveHelp + `
 ` + inputHelp + `
-The server, the workspace and the key are those of PARLEY_URL, PARLEY_WORKSPACE and
-PARLEY_API_KEY, or else those of parley serve --dev in this directory.`,
+PARLEY_URL, PARLEY_WORKSPACE and PARLEY_API_KEY name the server, the workspace and the key. Without
+them the command uses parley serve --dev in this directory.`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if s.message.Skill != "" && len(args) > 0 {
-				return usage(cmd, "A message and a skill are one too many.", "Both are given.")
+				return usage(cmd, "Specify a message or --skill, not both.", "")
 			}
 			if s.message.Skill == "" {
 				if s.inputs.given() {
-					return usage(cmd, "There is no skill that takes the inputs.", "--input and --input-json need --skill.")
+					return usage(cmd, "Inputs need a skill.", "--input and --input-json need --skill.")
 				}
 				var err error
 				if s.message.Command, err = s.text(cmd, args); err != nil {
@@ -77,10 +76,10 @@ func (s *sending) flags(cmd *cobra.Command) {
 	s.approving.flags(cmd)
 	s.c.actorFlag(cmd)
 	f := cmd.Flags()
-	f.StringVarP(&s.message.SessionID, "session", "s", "", "go on with this session, by its id")
-	f.StringVarP(&s.message.CallerID, "caller", "c", "", "go on with the session of this caller id, or begin it")
+	f.StringVarP(&s.message.SessionID, "session", "s", "", "continue this session, by its id")
+	f.StringVarP(&s.message.CallerID, "caller", "c", "", "continue or start the session of this caller id")
 	f.StringVarP(&s.output, "output", "o", "text", "text, json (the whole answer) or stream-json (one frame a line)")
-	f.BoolVarP(&s.quiet, "quiet", "q", false, "nothing on stderr but errors and questions")
+	f.BoolVarP(&s.quiet, "quiet", "q", false, "print only errors and questions on stderr")
 	f.BoolVarP(&s.verbose, "verbose", "v", false, "show what tools return, and the session's id")
 	cmd.MarkFlagsMutuallyExclusive("quiet", "verbose")
 }

@@ -175,7 +175,7 @@ func TestASecondCtrlCLeavesTheTurnRunning(t *testing.T) {
 	if code := wait.Receive(t, "the exit code", k.code); code != 130 {
 		t.Fatalf("exit code %d: %s", code, k.errs)
 	}
-	_, command, ok := strings.Cut(k.errs.String(), "Take it up again: parley ")
+	_, command, ok := strings.Cut(k.errs.String(), "Resume it: parley ")
 	if !ok {
 		t.Fatalf("no way back: %s", k.errs)
 	}
@@ -236,8 +236,8 @@ func TestWhoOnlyReadsCancelsNothing(t *testing.T) {
 	k.out.wait(t, "5")
 	k.interrupts <- os.Interrupt
 	code := wait.Receive(t, "the exit code", k.code)
-	before, command, ok := strings.Cut(k.errs.String(), "Take it up again: parley ")
-	if code != 130 || !ok || !strings.HasSuffix(before, "The turn goes on without you; parley sessions cancel "+list.Data[0].SessionID+" ends it. ") {
+	before, command, ok := strings.Cut(k.errs.String(), "Resume it: parley ")
+	if code != 130 || !ok || !strings.HasSuffix(before, "The turn continues; parley sessions cancel "+list.Data[0].SessionID+" ends it. ") {
 		t.Fatalf("exit code %d: %s", code, k.errs)
 	}
 	if rest := sh.must(strings.Fields(command)...); strings.TrimSuffix(k.out.String(), "\n")+rest != expected() {

@@ -27,7 +27,7 @@ func TestOnlyTextIsSent(t *testing.T) {
 		args         []string
 	}{
 		{"", "The message", []string{"send", bad}},
-		{bad, "What is piped in", []string{"send"}},
+		{bad, "stdin", []string{"send"}},
 		{"", "--input ", []string{"send", "--skill", "x", "--input", "a=" + bad}},
 		{"", "--input ", []string{"send", "--skill", "x", "--input", bad + "=a"}},
 		{"", "--input ", []string{"send", "--skill", "x", "--input", `a:="` + bad + `"`}},

@@ -17,9 +17,8 @@ func (c *command) serve() *cobra.Command {
 		Example: `  parley serve --dev                                      try it: private PostgreSQL, demo workspace, built-in model
   OPENAI_API_KEY=sk-… parley serve --dev                  the same with a real model
   DATABASE_URL=… PARLEY_VAULT_KEY_FILE=… parley serve     for real`,
-		Long: `Runs the server until Ctrl-C or SIGTERM. Then running turns are handed over to
-other servers or to the next start, and streams end in a way that lets their
-readers come back. A second Ctrl-C ends at once.`,
+		Long: `Runs the server until Ctrl-C or SIGTERM. Then it hands running turns over to other servers, or to its
+next start, and ends streams so that clients reconnect. A second Ctrl-C ends it at once.`,
 		Args:        nothing,
 		Annotations: map[string]string{ownOutput: "a server logs"},
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -40,7 +39,7 @@ readers come back. A second Ctrl-C ends at once.`,
 			return err
 		},
 	}
-	cmd.Flags().BoolVar(&dev, "dev", false, "everything from "+app.DevDir+": a private PostgreSQL unless DATABASE_URL is set, a demo workspace, a key for this machine")
+	cmd.Flags().BoolVar(&dev, "dev", false, "use "+app.DevDir+": a private PostgreSQL unless DATABASE_URL is set, a demo workspace, a key for this machine")
 	setting(cmd, "listen", "PARLEY_LISTEN", "address to listen on")
 	setting(cmd, "workers", "PARLEY_WORKERS", "turns that this process runs at once")
 	switchOff(cmd, "no-workers", "PARLEY_WORKERS", "0", "serve requests only, run no turns")

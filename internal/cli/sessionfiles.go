@@ -11,15 +11,15 @@ import (
 )
 
 func (c *command) sessionsFiles() *cobra.Command {
-	cmd := &cobra.Command{
+	return withWorkspace(&cobra.Command{
 		Use:   "files SESSION [get PATH]",
 		Short: "list or print the files of a session's agent",
 		Example: `  parley sessions files 0192f0aa-0000-7000-8000-000000000001
   parley sessions files 0192f0aa-0000-7000-8000-000000000001 --json
   parley sessions files 0192f0aa-0000-7000-8000-000000000001 get reports/2026.csv > 2026.csv`,
-		Long: `Shows what the commands of a session's agent have in /workspace, as it was last saved,
-straight from the database and without a server. A path with bytes that cannot be printed is
-shown in quotes, and get takes it so, too.`,
+		Long: `Lists the files in /workspace of a session's agent, as they were last saved, directly from the
+database and without a server. A path with unprintable bytes is shown in quotes; get accepts it in
+that form.`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) < 2 {
 				return exactly("SESSION")(cmd, args)
@@ -42,9 +42,7 @@ shown in quotes, and get takes it so, too.`,
 			}
 			return c.listFolder(ctx, a, id)
 		}),
-	}
-	workspaceFlag(cmd)
-	return cmd
+	})
 }
 
 func (c *command) listFolder(ctx context.Context, a *admin, id uuid.UUID) error {
@@ -92,5 +90,5 @@ func printable(path string) string {
 }
 
 func noSessionID(word string) error {
-	return &problem{Exit: exitUsage, Code: "USAGE", What: fmt.Sprintf("%q is no session id.", word), Why: "It is a UUID.", Do: "parley sessions list shows them."}
+	return &problem{Exit: exitUsage, Code: "USAGE", What: fmt.Sprintf("%q is not a session id.", word), Why: "It is a UUID.", Do: "parley sessions list shows them."}
 }

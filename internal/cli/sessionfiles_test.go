@@ -72,7 +72,7 @@ func TestTheFilesOfASessionCanBeTakenOut(t *testing.T) {
 		"files " + id + " get report.bin -w two": "There is no session",
 		"files " + id + " -w two":                "There is no session",
 		"files " + uuid.NewString() + " -w one":  "There is no session",
-		"files x -w one":                         "is no session id",
+		"files x -w one":                         "is not a session id",
 		"files":                                  "SESSION is missing",
 		"files " + id + " put x":                 "nothing, or get PATH",
 		"files " + id + " get":                   "PATH is missing",

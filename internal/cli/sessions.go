@@ -12,17 +12,14 @@ import (
 )
 
 func (c *command) sessions() *cobra.Command {
-	cmd := &cobra.Command{
+	return groupOf(&cobra.Command{
 		Use:     "sessions",
 		Aliases: []string{"session"},
 		Short:   "manage sessions",
 		Example: `  parley sessions list
   parley sessions show 0192f0aa-0000-7000-8000-000000000001
   parley sessions tail 0192f0aa-0000-7000-8000-000000000001 --after 1038`,
-		RunE: group, Args: cobra.ArbitraryArgs,
-	}
-	cmd.AddCommand(c.sessionsList(), c.sessionsShow(), c.sessionsTail(), c.sessionsExport(), c.sessionsCancel(), c.sessionsFiles(), c.sessionsErase())
-	return cmd
+	}, c.sessionsList(), c.sessionsShow(), c.sessionsTail(), c.sessionsExport(), c.sessionsCancel(), c.sessionsFiles(), c.sessionsErase())
 }
 
 func (c *command) sessionsList() *cobra.Command {
@@ -40,7 +37,7 @@ func (c *command) sessionsList() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return printPage(c, cmd, page, "There are no such sessions. Begin one: parley send \"Hello\"",
+		return printPage(c, cmd, page, "There are no such sessions. Start one: parley send \"Hello\"",
 			[]string{"SESSION", "STATUS", "CALLER", "TITLE", "MESSAGES", "UPDATED"}, func(s client.Session) []string {
 				status := s.Status
 				if s.Pending != nil {
@@ -66,8 +63,8 @@ func (c *command) sessionsTail() *cobra.Command {
 		Example: `  parley sessions tail 0192f0aa-0000-7000-8000-000000000001
   parley sessions tail 0192f0aa-0000-7000-8000-000000000001 --after 1038
   parley sessions tail 0192f0aa-0000-7000-8000-000000000001 --output stream-json`,
-		Long: `Shows what the turn in progress says, from its beginning, and with --after what comes
-after that frame. Ctrl-C leaves the turn running; parley sessions cancel ends it.`,
+		Long: `Prints the stream of the turn in progress from its beginning, or with --after from the frame after
+that id. Ctrl-C leaves the turn running; parley sessions cancel ends it.`,
 		Args: exactly("SESSION"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if output != "text" && output != "stream-json" {
@@ -89,13 +86,13 @@ after that frame. Ctrl-C leaves the turn running; parley sessions cancel ends it
 		},
 	}
 	remoteFlags(cmd)
-	cmd.Flags().StringVar(&after, "after", "", "the id of the last frame that you have")
+	cmd.Flags().StringVar(&after, "after", "", "the id of the last received frame")
 	cmd.Flags().StringVarP(&output, "output", "o", "text", "text or stream-json")
 	return cmd
 }
 
 func (c *command) sessionsCancel() *cobra.Command {
-	cmd := &cobra.Command{
+	return withServer(&cobra.Command{
 		Use:   "cancel SESSION",
 		Short: "cancel the running turn of a session",
 		Example: `  parley sessions list --status thinking
@@ -114,9 +111,7 @@ func (c *command) sessionsCancel() *cobra.Command {
 			}
 			return c.done(done, "The turn is canceled.")
 		}),
-	}
-	remoteFlags(cmd)
-	return cmd
+	})
 }
 
 // short cuts a text for a column of n characters.

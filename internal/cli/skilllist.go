@@ -24,7 +24,7 @@ type skillShown struct {
 }
 
 func (c *command) skillsList() *cobra.Command {
-	cmd := &cobra.Command{
+	return withWorkspace(&cobra.Command{
 		Use:   "list",
 		Short: "list skills",
 		Example: `  parley skills list
@@ -52,9 +52,7 @@ func (c *command) skillsList() *cobra.Command {
 					return []string{e.Name, string(e.Status), version, inputNames(e.Contract), day(&e.UpdatedAt), short(e.Description, 60)}
 				})
 		}),
-	}
-	workspaceFlag(cmd)
-	return cmd
+	})
 }
 
 func inputsOf(contract *skill.Contract) []skill.Input {
@@ -170,7 +168,7 @@ func (c *command) skillsPublish() *cobra.Command {
 }
 
 func (c *command) skillsArchive() *cobra.Command {
-	cmd := &cobra.Command{
+	return withWorkspace(&cobra.Command{
 		Use:   "archive NAME",
 		Short: "archive a skill",
 		Example: `  parley skills archive monthly_report
@@ -182,7 +180,5 @@ func (c *command) skillsArchive() *cobra.Command {
 			}
 			return c.done(object{"name": args[0]}, "Archived %s.", plainLine(args[0]))
 		}),
-	}
-	workspaceFlag(cmd)
-	return cmd
+	})
 }

@@ -21,9 +21,8 @@ func (c *command) skillsPush() *cobra.Command {
 		Short: "upload and publish skills",
 		Example: `  parley skills push monthly_report
   parley skills push skills --draft`,
-		Long: `A folder is a skill if it has a SKILL.md, or else holds folders that are. All are
-checked before the first is stored. A skill whose newest version says the same gets
-no new one.`,
+		Long: `DIR is a skill, with a SKILL.md, or a folder of skills. The command checks all skills before it
+stores the first. An unchanged skill gets no new version.`,
 		Args: atLeast("DIR"),
 		RunE: c.inWorkspace(func(ctx context.Context, a *admin, args []string) error {
 			files, err := c.skillFiles(args)
@@ -44,7 +43,7 @@ no new one.`,
 				}
 				c.reportPush(p)
 				if len(f.beside) > 0 {
-					fmt.Fprintf(c.Stderr, "  Only its %s was taken, not %s.\n", skill.File, plainLine(strings.Join(f.beside, ", ")))
+					fmt.Fprintf(c.Stderr, "  Only its %s was pushed, not %s.\n", skill.File, plainLine(strings.Join(f.beside, ", ")))
 				}
 			}
 			if c.json {
@@ -53,7 +52,7 @@ no new one.`,
 			return nil
 		}),
 	}
-	cmd.Flags().BoolVar(&draft, "draft", false, "store it only; what runs, runs on")
+	cmd.Flags().BoolVar(&draft, "draft", false, "store the version without publishing it")
 	workspaceFlag(cmd)
 	return cmd
 }
@@ -114,8 +113,8 @@ func (c *command) skillsPull() *cobra.Command {
 			return nil
 		}),
 	}
-	cmd.Flags().StringVar(&to, "to", "", "the folder to make them in")
-	cmd.Flags().BoolVar(&force, "force", false, "overwrite what differs")
+	cmd.Flags().StringVar(&to, "to", "", "the folder to write to")
+	cmd.Flags().BoolVar(&force, "force", false, "overwrite changed files")
 	workspaceFlag(cmd)
 	return cmd
 }
@@ -130,7 +129,7 @@ func (c *command) pull(v skill.Version, to string, force bool) (file string, err
 		return file, nil
 	case err == nil && !force:
 		return "", &problem{Exit: exitUsage, Code: "USAGE", What: file + " differs from version " + fmt.Sprint(v.Version) + ".",
-			Why: "What somebody wrote is not overwritten.", Do: "Push it, or add --force to lose it."}
+			Why: "pull does not overwrite changes.", Do: "Push it, or add --force to lose it."}
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return "", unreadable(err)
 	}

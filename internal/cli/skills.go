@@ -14,18 +14,15 @@ import (
 )
 
 func (c *command) skills() *cobra.Command {
-	cmd := &cobra.Command{
+	return groupOf(&cobra.Command{
 		Use:     "skills",
 		Aliases: []string{"skill"},
 		Short:   "manage and run skills",
 		Example: `  parley skills create monthly_report          a folder to begin with
   parley skills push monthly_report
   parley skills run monthly_report --input month=2026-10`,
-		RunE: group, Args: cobra.ArbitraryArgs,
-	}
-	cmd.AddCommand(c.skillsNew(), c.skillsLint(), c.skillsPush(), c.skillsPull(), c.skillsList(), c.skillsShow(),
+	}, c.skillsNew(), c.skillsLint(), c.skillsPush(), c.skillsPull(), c.skillsList(), c.skillsShow(),
 		c.skillsPublish(), c.skillsArchive(), c.skillsRun())
-	return cmd
 }
 
 func (c *command) skillsNew() *cobra.Command {
@@ -40,7 +37,7 @@ func (c *command) skillsNew() *cobra.Command {
 		RunE: func(_ *cobra.Command, args []string) error {
 			document := skill.Template(args[0])
 			if _, problems := skill.Parse(document); len(problems) > 0 { // the name is all that can be wrong
-				return &problem{Exit: exitUsage, Code: "USAGE", What: "That is no name for a skill.", Why: problems[0].Message, Do: "Choose another one."}
+				return &problem{Exit: exitUsage, Code: "USAGE", What: "Invalid name of a skill.", Why: problems[0].Message, Do: "Choose another one."}
 			}
 			file := filepath.Join(in, args[0], skill.File)
 			if err := os.MkdirAll(filepath.Dir(c.path(file)), 0o755); err != nil {
@@ -48,7 +45,7 @@ func (c *command) skillsNew() *cobra.Command {
 			}
 			f, err := os.OpenFile(c.path(file), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 			if errors.Is(err, fs.ErrExist) {
-				return &problem{Exit: exitUsage, Code: "USAGE", What: "There is " + file + " already.", Why: "What somebody wrote is not overwritten.", Do: "Edit it, or choose another name."}
+				return &problem{Exit: exitUsage, Code: "USAGE", What: "There is " + file + " already.", Why: "create does not overwrite a file.", Do: "Edit it, or choose another name."}
 			}
 			if err != nil {
 				return unwritable(err)
@@ -60,7 +57,7 @@ func (c *command) skillsNew() *cobra.Command {
 			return c.done(object{"file": file}, "Wrote %s. Edit it, then: parley skills push %s", plainLine(file), plainLine(filepath.Dir(file)))
 		},
 	}
-	cmd.Flags().StringVar(&in, "in", "", "the folder to make it in")
+	cmd.Flags().StringVar(&in, "in", "", "the folder to create it in")
 	return cmd
 }
 

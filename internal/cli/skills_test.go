@@ -77,7 +77,7 @@ func TestSkillsFromBirthToDeath(t *testing.T) {
 		t.Errorf("lint: %s", out)
 	}
 	_, errs, code := sh.run("skills", "push", "skills")
-	if code != 0 || !strings.Contains(errs, "Pushed monthly_report, version 1, active.") || !strings.Contains(errs, "Only its SKILL.md was taken, not scripts.") {
+	if code != 0 || !strings.Contains(errs, "Pushed monthly_report, version 1, active.") || !strings.Contains(errs, "Only its SKILL.md was pushed, not scripts.") {
 		t.Fatalf("push: exit code %d: %s", code, errs)
 	}
 	if _, errs, _ := sh.run("skills", "push", "skills/refund"); !strings.Contains(errs, "Unchanged: Refund_Order, version 1, active.") {
@@ -172,8 +172,8 @@ func TestLintTellsEveryProblemWithItsPlace(t *testing.T) {
 		"skills lint nowhere":                    "cannot be read",
 		"skills lint a b c":                      "cannot be read",
 		"skills push .parley":                    "cannot be read",
-		"skills new a--b":                        "no name for a skill",
-		"skills new ../x":                        "no name for a skill",
+		"skills new a--b":                        "Invalid name of a skill",
+		"skills new ../x":                        "Invalid name of a skill",
 		"skills show two":                        `No skill named "two". Did you mean "t_wo"?`,
 		"skills publish nope":                    "No skill named",
 		"skills archive nope":                    "No skill named",
@@ -230,14 +230,14 @@ func TestASkillIsSentWithItsInputs(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"send", "--skill", "report", "hello"}, "one too many"},
+		{[]string{"send", "--skill", "report", "hello"}, "not both"},
 		{[]string{"send", "--input", "a=b", "hello"}, "need --skill"},
 		{[]string{"skills", "run", "report", "--input", "hunter2"}, "It takes name=text"},
 		{[]string{"skills", "run", "report", "--input", "=hunter2"}, "It takes name=text"},
 		{[]string{"skills", "run", "report", "--input", "a:=hunter2"}, "The value of --input a is not JSON"},
 		{[]string{"skills", "run", "report", "--input", "a=1", "--input", "a:=2"}, "given twice"},
-		{[]string{"skills", "run", "report", "--input-json", "hunter2"}, "no JSON object"},
-		{[]string{"skills", "run", "report", "--input-json", "null"}, "no JSON object"},
+		{[]string{"skills", "run", "report", "--input-json", "hunter2"}, "not a JSON object"},
+		{[]string{"skills", "run", "report", "--input-json", "null"}, "not a JSON object"},
 		{[]string{"skills", "run", "report", "--input-json", "@nowhere.json"}, "cannot be read"},
 		{[]string{"skills", "run"}, "NAME is missing"},
 	} {

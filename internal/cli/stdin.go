@@ -97,7 +97,7 @@ func (s *sending) piped(cmd *cobra.Command, beside bool) (string, error) {
 		return "", err
 	}
 	if len(text) < maxStdin && !utf8.Valid(text) { // the end may be cut off in the middle of a character
-		return "", usage(cmd, "What is piped in is not UTF-8.", "A message is text: convert it with iconv, or send it as a file with --attach.")
+		return "", usage(cmd, "stdin is not UTF-8.", "A message is text: convert it with iconv, or send it as a file with --attach.")
 	}
 	if len(bytes.TrimSpace(text)) == 0 {
 		return "", nil

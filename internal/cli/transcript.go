@@ -12,7 +12,7 @@ import (
 )
 
 func (c *command) sessionsShow() *cobra.Command {
-	cmd := &cobra.Command{
+	return withServer(&cobra.Command{
 		Use:   "show SESSION",
 		Short: "show the messages of a session",
 		Example: `  parley sessions show 0192f0aa-0000-7000-8000-000000000001
@@ -35,13 +35,11 @@ func (c *command) sessionsShow() *cobra.Command {
 				}
 			}
 			if len(messages) == 0 {
-				fmt.Fprintln(c.Stderr, "Nothing was said in this session.")
+				fmt.Fprintln(c.Stderr, "The session has no messages.")
 			}
 			return nil
 		}),
-	}
-	remoteFlags(cmd)
-	return cmd
+	})
 }
 
 // showMessage prints a message for a reader.

@@ -10,22 +10,19 @@ import (
 )
 
 func (c *command) vault() *cobra.Command {
-	cmd := &cobra.Command{
+	return groupOf(&cobra.Command{
 		Use:   "vault",
 		Short: "manage the master keys of secrets",
 		Example: `  (umask 077; parley vault key > vault.key)
   PARLEY_VAULT_KEY_FILE=vault.key parley serve
   parley vault rotate`,
-		Long: `A file of master keys, PARLEY_VAULT_KEY_FILE, has one key on a line, the newest
-first: that one encrypts, every one decrypts. Whoever loses them loses the secrets, so
-keep a copy apart from the database.
+		Long: `PARLEY_VAULT_KEY_FILE names a file with one master key on each line, the newest first. The first key
+encrypts; every key decrypts. Secrets cannot be recovered without their key, so keep a copy apart
+from the database.
 
-To rotate, put a new key first, start every server again, run parley vault rotate, and
-a week later, when no signed address can need it any more, delete the old key.`,
-		RunE: group, Args: cobra.ArbitraryArgs,
-	}
-	cmd.AddCommand(c.vaultKey(), c.vaultRotate())
-	return cmd
+To rotate: put a new key first, restart every server, run parley vault rotate, and delete the old key
+a week later, when no signed address needs it.`,
+	}, c.vaultKey(), c.vaultRotate())
 }
 
 func (c *command) vaultKey() *cobra.Command {
@@ -48,10 +45,9 @@ func (c *command) vaultRotate() *cobra.Command {
 		Short: "encrypt all secrets under the newest master key",
 		Example: `  parley vault rotate
   PARLEY_VAULT_KEY_FILE=vault.key parley vault rotate`,
-		Long: `Encrypts the data keys of everything that is sealed in the database under the first
-key of PARLEY_VAULT_KEY_FILE. The values themselves are not decrypted. Servers may run
-meanwhile; all of them must have been started with that key. It may be broken off and
-run again.`,
+		Long: `Encrypts all data keys in the database under the first key of PARLEY_VAULT_KEY_FILE. It does not
+decrypt the values. Servers may run meanwhile if all of them were started with that key. After an
+interruption, run the command again.`,
 		Args: nothing,
 		RunE: c.onDatabase(func(ctx context.Context, a *admin, _ []string) error {
 			secrets, err := a.OpenVault(ctx)
@@ -60,7 +56,7 @@ run again.`,
 			}
 			done, err := secrets.Rotate(ctx)
 			if errors.Is(err, vault.ErrStillSealing) {
-				return &problem{Exit: exitFailed, Code: "FAILED", What: "The rotation is not finished.", Why: "A server goes on encrypting under an old key.",
+				return &problem{Exit: exitFailed, Code: "FAILED", What: "The rotation is not finished.", Why: "A server still encrypts under an old key.",
 					Do: "Start every server again with the new key first, then run parley vault rotate again."}
 			}
 			if err != nil {

@@ -126,13 +126,13 @@ func (v *viewer) finish(err error, interrupts int) error {
 	v.endLine()
 	switch {
 	case errors.Is(err, errLeft) && v.session == "":
-		v.say("Interrupted before an answer came; the message may have arrived.")
+		v.say("Interrupted before the answer; the server may have accepted the message.")
 		return exitError(exitInterrupted)
 	case errors.Is(err, errLeft) && v.reading:
-		v.say("The turn goes on without you; parley sessions cancel " + plainLine(v.session) + " ends it. " + reattach(v.session, v.lastID))
+		v.say("The turn continues; parley sessions cancel " + plainLine(v.session) + " ends it. " + reattach(v.session, v.lastID))
 		return exitError(exitInterrupted)
 	case errors.Is(err, errLeft):
-		v.say("The turn goes on without you. " + reattach(v.session, v.lastID))
+		v.say("The turn continues on the server. " + reattach(v.session, v.lastID))
 		return exitError(exitInterrupted)
 	case errors.Is(err, errLater):
 		v.say(v.open.hint() + " " + reattach(v.session, v.lastID))
@@ -149,16 +149,16 @@ func (v *viewer) finish(err error, interrupts int) error {
 		v.say("Cancelled.")
 		return exitError(exit)
 	}
-	p := &problem{Exit: exit, Code: v.failed.Code, What: "The turn failed: " + v.failed.Code + ".", Why: v.failed.Message, Do: "Change the message, or look into the server's log."}
+	p := &problem{Exit: exit, Code: v.failed.Code, What: "The turn failed: " + v.failed.Code + ".", Why: v.failed.Message, Do: "Change the message, or read the server's log."}
 	if v.failed.Recoverable {
 		p.Do = "Send the message again."
 	}
 	if v.failed.Code == string(event.SessionGone) {
-		p.What, p.Why = "These events are not there.", "They are too old, the session was erased, or the id is none of this session's."
-		p.Do = "What was said is shown by parley sessions show " + plainLine(v.session) + "."
+		p.What, p.Why = "These events do not exist.", "They are past their retention, the session was erased, or the id belongs to another session."
+		p.Do = "Read the messages: parley sessions show " + plainLine(v.session) + "."
 	}
 	if v.failed.Code == "canceled" {
-		p.What, p.Do = "Somebody else canceled the turn.", "Send the message again if it is still wanted."
+		p.What, p.Do = "Another client canceled the turn.", "Send the message again if it is still wanted."
 	}
 	return p
 }

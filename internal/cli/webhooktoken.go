@@ -9,23 +9,20 @@ import (
 )
 
 func (c *command) webhookToken() *cobra.Command {
-	cmd := &cobra.Command{
+	return groupOf(&cobra.Command{
 		Use:   "webhook-token",
 		Short: "manage the webhook_token of a workspace",
-		Long: `A webhook_token is how callers from before there were API keys identify themselves. A
-workspace has one at most. It has the scopes chat and sessions:read, does not expire
-and is not rotated: for anything new, make a key.`,
+		Long: `A webhook_token authenticates clients that are older than API keys. A workspace has at most one. It
+has the scopes chat and sessions:read, does not expire and cannot be rotated. For new clients,
+create a key.`,
 		Example: `  parley keys webhook-token create
   parley keys webhook-token show
   parley keys webhook-token delete`,
-		RunE: group, Args: cobra.ArbitraryArgs,
-	}
-	cmd.AddCommand(c.webhookTokenCreate(), c.webhookTokenStatus(), c.webhookTokenRevoke())
-	return cmd
+	}, c.webhookTokenCreate(), c.webhookTokenStatus(), c.webhookTokenRevoke())
 }
 
 func (c *command) webhookTokenCreate() *cobra.Command {
-	cmd := &cobra.Command{
+	return withWorkspace(&cobra.Command{
 		Use:   "create",
 		Short: "create the webhook_token and print it once",
 		Example: `  parley keys webhook-token create
@@ -38,13 +35,11 @@ func (c *command) webhookTokenCreate() *cobra.Command {
 			}
 			return c.once(text, newKey{key, text}, "Created the webhook_token of %s with %s.", a.Workspace.Slug, key.Scopes.Names())
 		}),
-	}
-	workspaceFlag(cmd)
-	return cmd
+	})
 }
 
 func (c *command) webhookTokenStatus() *cobra.Command {
-	cmd := &cobra.Command{
+	return withWorkspace(&cobra.Command{
 		Use:     "show",
 		Aliases: []string{"show-status"},
 		Short:   "show whether a webhook_token exists and its last use",
@@ -63,13 +58,11 @@ func (c *command) webhookTokenStatus() *cobra.Command {
 				key.Hint(), keyStatus(key, time.Now()), key.Scopes.Names(), day(&key.CreatedAt), day(key.LastUsedAt))
 			return nil
 		}),
-	}
-	workspaceFlag(cmd)
-	return cmd
+	})
 }
 
 func (c *command) webhookTokenRevoke() *cobra.Command {
-	cmd := &cobra.Command{
+	return withWorkspace(&cobra.Command{
 		Use:     "delete",
 		Aliases: []string{"revoke"},
 		Short:   "revoke the webhook_token and close its streams",
@@ -83,7 +76,5 @@ func (c *command) webhookTokenRevoke() *cobra.Command {
 			}
 			return c.done(key, "Revoked the webhook_token %s.", key.Hint())
 		}),
-	}
-	workspaceFlag(cmd)
-	return cmd
+	})
 }

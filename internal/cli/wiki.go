@@ -15,20 +15,17 @@ import (
 )
 
 func (c *command) wiki() *cobra.Command {
-	cmd := &cobra.Command{
+	return groupOf(&cobra.Command{
 		Use:   "wiki",
 		Short: "manage the documents of a workspace",
 		Example: `  parley wiki put wiki/onboarding.md onboarding.md
   parley wiki list
   parley wiki show wiki/onboarding.md`,
-		RunE: group, Args: cobra.ArbitraryArgs,
-	}
-	cmd.AddCommand(c.wikiPut(), c.wikiGet(), c.wikiList(), c.wikiDelete())
-	return cmd
+	}, c.wikiPut(), c.wikiGet(), c.wikiList(), c.wikiDelete())
 }
 
 func (c *command) wikiPut() *cobra.Command {
-	cmd := &cobra.Command{
+	return withWorkspace(&cobra.Command{
 		Use:   "put PATH [FILE]",
 		Short: "write a document from a file or stdin",
 		Example: `  parley wiki put wiki/onboarding.md onboarding.md
@@ -46,9 +43,7 @@ func (c *command) wikiPut() *cobra.Command {
 			}
 			return c.done(shownDocument(d), "Wrote %s, version %d: %q.", d.Path, d.Version, d.Title)
 		}),
-	}
-	workspaceFlag(cmd)
-	return cmd
+	})
 }
 
 // document is the content to write: a file's, or what is piped in.
@@ -69,7 +64,7 @@ func (c *command) document(args []string) ([]byte, error) {
 }
 
 func (c *command) wikiGet() *cobra.Command {
-	cmd := &cobra.Command{
+	return withWorkspace(&cobra.Command{
 		Use:     "show PATH",
 		Aliases: []string{"get"},
 		Short:   "show a document",
@@ -83,9 +78,7 @@ func (c *command) wikiGet() *cobra.Command {
 			}
 			return c.printText(d.Content, writtenDocument{shownDocument(d), d.Content})
 		}),
-	}
-	workspaceFlag(cmd)
-	return cmd
+	})
 }
 
 func (c *command) wikiDelete() *cobra.Command {
@@ -135,7 +128,7 @@ type documentShown struct {
 }
 
 func (c *command) wikiList() *cobra.Command {
-	cmd := &cobra.Command{
+	return withWorkspace(&cobra.Command{
 		Use:   "list [PREFIX]",
 		Short: "list documents",
 		Example: `  parley wiki list
@@ -160,9 +153,7 @@ func (c *command) wikiList() *cobra.Command {
 					return []string{d.Path, d.Title, strconv.Itoa(d.Size), strconv.Itoa(d.Version), day(&d.UpdatedAt)}
 				})
 		}),
-	}
-	workspaceFlag(cmd)
-	return cmd
+	})
 }
 
 // path is a file as the command's caller names it.

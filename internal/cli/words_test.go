@@ -264,7 +264,7 @@ func TestAnErasedSessionIsShownAsOne(t *testing.T) {
 	id := list.Data[0].SessionID
 	gone := func(args ...string) {
 		t.Helper()
-		if _, errs, code := sh.run(args...); code != 1 || !strings.Contains(errs, "These events are not there.") || !strings.Contains(errs, "parley sessions show "+id) || strings.Contains(errs, "turn failed") {
+		if _, errs, code := sh.run(args...); code != 1 || !strings.Contains(errs, "These events do not exist.") || !strings.Contains(errs, "parley sessions show "+id) || strings.Contains(errs, "turn failed") {
 			t.Errorf("%v: exit code %d: %s", args, code, errs)
 		}
 	}

@@ -14,17 +14,14 @@ import (
 )
 
 func (c *command) workspace() *cobra.Command {
-	cmd := &cobra.Command{
+	return groupOf(&cobra.Command{
 		Use:     "workspace",
 		Aliases: []string{"workspaces"},
 		Short:   "manage workspaces",
 		Example: `  parley workspace create sales --instructions @sales.md
   parley workspace update sales --model openai/gpt-5-mini --max-running 32
   parley workspace list`,
-		RunE: group, Args: cobra.ArbitraryArgs,
-	}
-	cmd.AddCommand(c.workspaceCreate(), c.workspaceShow(), c.workspaceUpdate(), c.workspaceList(), c.workspaceDelete())
-	return cmd
+	}, c.workspaceCreate(), c.workspaceShow(), c.workspaceUpdate(), c.workspaceList(), c.workspaceDelete())
 }
 
 func (c *command) workspaceCreate() *cobra.Command {
@@ -52,7 +49,7 @@ func (c *command) workspaceCreate() *cobra.Command {
 }
 
 func (c *command) workspaceShow() *cobra.Command {
-	cmd := &cobra.Command{
+	return &cobra.Command{
 		Use:   "show NAME",
 		Short: "show a workspace with its limits and instructions",
 		Example: `  parley workspace show sales
@@ -81,7 +78,6 @@ func (c *command) workspaceShow() *cobra.Command {
 			return nil
 		}),
 	}
-	return cmd
 }
 
 // lines returns the members of a workspace for people, except its instructions.
@@ -117,7 +113,7 @@ func (c *command) workspaceUpdate() *cobra.Command {
 	var set workspace.Change
 	cmd.PreRunE = func(*cobra.Command, []string) (err error) {
 		if set, err = change(); err == nil && set == (workspace.Change{}) {
-			return usage(cmd, "There is nothing to change.", "No flag says what.")
+			return usage(cmd, "There is nothing to change.", "No flag is set.")
 		}
 		return err
 	}
@@ -139,15 +135,15 @@ func (c *command) workspaceUpdate() *cobra.Command {
 // given are what change returns.
 func (c *command) changeFlags(cmd *cobra.Command) (change func() (workspace.Change, error)) {
 	f := cmd.Flags()
-	name := f.String("name", "", "what people see")
-	instructions := f.String("instructions", "", "what the agent is told about its work; @FILE reads a file")
+	name := f.String("name", "", "title of the workspace")
+	instructions := f.String("instructions", "", "instructions for the agent; @FILE reads a file")
 	file := f.String("instructions-file", "", "file with the instructions")
 	model := f.String("model", "", "openai/NAME, anthropic/NAME, ollama/NAME or builtin/guide; \"\" is the server's own")
-	seconds := f.Int("max-response-seconds", 600, "how long a turn may take, 1 to 3600")
-	turns := f.Int("max-turns", 50, "how often the model is asked in a turn, 1 to 200")
+	seconds := f.Int("max-response-seconds", 600, "longest duration of a turn, 1 to 3600")
+	turns := f.Int("max-turns", 50, "model calls in a turn, 1 to 200")
 	running := f.Int("max-running", 64, "turns of the workspace at once, 1 to 10000")
 	storage := f.Int("storage-quota", 10240, "MiB of files, folders and documents of the workspace; 0: no limit")
-	history := f.Int("history-tokens", 24000, "how much of the conversation the model sees")
+	history := f.Int("history-tokens", 24000, "tokens of the conversation that the model reads")
 	messages := f.Int("messages-per-minute", -1, "messages of one key in a minute; 0: no limit, -1: the server's own")
 	calls := f.Int("calls-per-minute", -1, "other calls of one key in a minute; 0: no limit, -1: the server's own")
 	streams := f.Int("open-streams", -1, "streams of one key at once; 0: no limit, -1: the server's own")
@@ -227,7 +223,7 @@ the audit retention ends. After an error, run the command again.`,
 }
 
 func (c *command) workspaceList() *cobra.Command {
-	cmd := &cobra.Command{
+	return &cobra.Command{
 		Use:   "list",
 		Short: "list workspaces with their models and limits",
 		Example: `  parley workspace list
@@ -247,7 +243,7 @@ func (c *command) workspaceList() *cobra.Command {
 				shown[i] = shownWorkspace(w)
 				shown[i].Storage = new(stored[w.ID])
 			}
-			return c.list(shown, len(all), "There is no workspace yet. Make one: parley workspace create NAME",
+			return c.list(shown, len(all), "There are no workspaces yet. Create one: parley workspace create NAME",
 				[]string{"NAME", "TITLE", "MODEL", "SECONDS", "TURNS", "RUNNING", "STORAGE", "HISTORY",
 					"MESSAGES/MIN", "CALLS/MIN", "STREAMS", "SEPARATE-APPROVER", "ADMIN-PATTERNS", "ID", "CREATED"}, func(i int) []string {
 					w := shown[i]
@@ -257,7 +253,6 @@ func (c *command) workspaceList() *cobra.Command {
 				})
 		}),
 	}
-	return cmd
 }
 
 // keyLimit shows a limit of each key, or "default" for the server's own.
