@@ -145,6 +145,16 @@ func (q *Queries) SessionForget(ctx context.Context, id uuid.UUID) error {
 	return err
 }
 
+const sessionJobsDelete = `-- name: SessionJobsDelete :exec
+DELETE FROM river_job j USING turns t WHERE t.session_id = $1 AND j.id = t.job_id AND j.state <> 'running'
+`
+
+// SessionJobsDelete removes the jobs of a session's turns, except those that run: they end by themselves.
+func (q *Queries) SessionJobsDelete(ctx context.Context, sessionID uuid.UUID) error {
+	_, err := q.db.Exec(ctx, sessionJobsDelete, sessionID)
+	return err
+}
+
 const sessionPast = `-- name: SessionPast :execrows
 SELECT s.id FROM sessions s
 WHERE s.id = $1 AND s.updated_at < now() - make_interval(secs => $2::float8)

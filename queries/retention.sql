@@ -55,6 +55,10 @@ FOR UPDATE;
 -- SessionForget removes a session, and with it all rows that belong to it.
 DELETE FROM sessions WHERE id = $1;
 
+-- name: SessionJobsDelete :exec
+-- SessionJobsDelete removes the jobs of a session's turns, except those that run: they end by themselves.
+DELETE FROM river_job j USING turns t WHERE t.session_id = $1 AND j.id = t.job_id AND j.state <> 'running';
+
 -- name: SessionsOf :many
 -- SessionsOf lists some sessions of a workspace.
 SELECT id FROM sessions WHERE workspace_id = $1 LIMIT 100;

@@ -95,6 +95,27 @@ func TestADeletedWorkspaceLeavesNothing(t *testing.T) {
 	sh.must("workspace", "create", "test") // its name is free again
 }
 
+// A job that no worker has taken would be tried again and again.
+func TestADeletedWorkspaceLeavesNoJob(t *testing.T) {
+	t.Parallel()
+	sh, _, dsn := world(t, "PARLEY_WORKERS=0")
+	queued := sh.start("send", "hello", "--output", "stream-json")
+	queued.out.wait(t, `"open"`)
+	sh.must("workspace", "delete", "test", "--yes")
+	conn, err := pgx.Connect(t.Context(), dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(t.Context())
+	var jobs int
+	if err := conn.QueryRow(t.Context(), `SELECT count(*) FROM river_job WHERE kind = 'turn'`).Scan(&jobs); err != nil || jobs != 0 {
+		t.Errorf("%d jobs are left, %v", jobs, err)
+	}
+	if code := <-queued.code; code == 0 {
+		t.Errorf("the reader of the queued turn ended with exit code 0: %s", queued.out)
+	}
+}
+
 // fileOf writes a file into the shell's directory and returns its name.
 func fileOf(t *testing.T, sh shell, name, content string) string {
 	t.Helper()

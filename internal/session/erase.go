@@ -51,6 +51,9 @@ func (s *Store) EraseAll(ctx context.Context, workspace uuid.UUID, by string) (s
 			if err != nil {
 				return sessions, canceled, err
 			}
+			if err := s.q.SessionJobsDelete(ctx, id); err != nil {
+				return sessions, canceled, fmt.Errorf("remove the jobs of an erased session: %w", err)
+			}
 			if err := s.q.SessionForget(ctx, id); err != nil {
 				return sessions, canceled, fmt.Errorf("remove an erased session: %w", err)
 			}
