@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-server/parley/internal/testing/wait"
 )
 
 // tablesWith lists the tables that have a column, partitions left out.
@@ -80,7 +82,7 @@ func TestADeletedWorkspaceLeavesNothing(t *testing.T) {
 			t.Errorf("%s: %d", sql, n)
 		}
 	}
-	if code := <-running.code; code == 0 {
+	if code := wait.Receive(t, "the exit code", running.code); code == 0 {
 		t.Errorf("the reader of the running turn ended with exit code 0: %s", running.out)
 	}
 	if _, _, code := sh.run("send", "hello"); code != 4 {
@@ -111,7 +113,7 @@ func TestADeletedWorkspaceLeavesNoJob(t *testing.T) {
 	if err := conn.QueryRow(t.Context(), `SELECT count(*) FROM river_job WHERE kind = 'turn'`).Scan(&jobs); err != nil || jobs != 0 {
 		t.Errorf("%d jobs are left, %v", jobs, err)
 	}
-	if code := <-queued.code; code == 0 {
+	if code := wait.Receive(t, "the exit code", queued.code); code == 0 {
 		t.Errorf("the reader of the queued turn ended with exit code 0: %s", queued.out)
 	}
 }
