@@ -122,7 +122,7 @@ func (r *run) judgeCall(ctx context.Context, c event.ToolCall) (*tool.Result, er
 		return nil, nil
 	}
 	if r.state.unseen[c.ID] {
-		return new(tool.Refuse("This was not shown when the step was approved, so it was not done. Call the tool again.")), nil
+		return new(tool.Reject("This was not shown when the step was approved, so it was not done. Call the tool again.")), nil
 	}
 	v, err := r.Permit(ctx, c.Tool, c.Input)
 	if err == nil && v.Ask { // the rules have become stricter since the step was asked about
@@ -131,7 +131,7 @@ func (r *run) judgeCall(ctx context.Context, c event.ToolCall) (*tool.Result, er
 	if err != nil || v.Denied == "" {
 		return nil, err
 	}
-	return new(tool.Refuse(v.Denied)), nil
+	return new(tool.Reject(v.Denied)), nil
 }
 
 // verdict returns the result of a call for its decision; nil if it was allowed. The decider may be
@@ -141,11 +141,11 @@ func (s *state) verdict(c event.ToolCall, d event.Decision) *tool.Result {
 	case d.Outcome == event.Allowed:
 		return nil
 	case d.Outcome == event.Expired:
-		return new(tool.Refuse(fmt.Sprintf("Nobody answered %s, so this was not done.", s.approvalTime(c))))
+		return new(tool.Reject(fmt.Sprintf("Nobody answered %s, so this was not done.", s.approvalTime(c))))
 	case d.Reason != "":
-		return new(tool.Refuse("This was denied: " + d.Reason))
+		return new(tool.Reject("This was denied: " + d.Reason))
 	}
-	return new(tool.Refuse("This was denied, so it was not done."))
+	return new(tool.Reject("This was denied, so it was not done."))
 }
 
 // approvalTime describes how long a call's question could be answered.
@@ -182,26 +182,26 @@ func (r *run) secretResult(ctx context.Context, c event.ToolCall) (tool.Result, 
 		Reason  string `json:"reason"`
 	}
 	if wrong := tool.Decode(c.Input, &in); wrong != "" {
-		return tool.Refuse(wrong), nil
+		return tool.Reject(wrong), nil
 	}
 	if in.KeyName == "" {
-		return tool.Refuse(`request_secret takes {"key_name": "...", "reason": "..."}.`), nil
+		return tool.Reject(`request_secret takes {"key_name": "...", "reason": "..."}.`), nil
 	}
 	if d, ok := r.state.decisionFor(c); ok {
 		switch d.Outcome {
 		case event.Provided:
 			return tool.Result{OK: true, Output: fmt.Sprintf("%s is in the vault now.", in.KeyName)}, nil
 		case event.Expired:
-			return tool.Refuse(fmt.Sprintf("Nobody provided %s %s. Go on without it.", in.KeyName, r.state.approvalTime(c))), nil
+			return tool.Reject(fmt.Sprintf("Nobody provided %s %s. Go on without it.", in.KeyName, r.state.approvalTime(c))), nil
 		}
-		return tool.Refuse(fmt.Sprintf("It was decided not to provide %s. Go on without it.", in.KeyName)), nil
+		return tool.Reject(fmt.Sprintf("It was decided not to provide %s. Go on without it.", in.KeyName)), nil
 	}
 	refusal, err := r.Secrets(ctx, in.KeyName)
 	if err != nil {
 		return tool.Result{}, err
 	}
 	if refusal != "" {
-		return tool.Refuse(refusal), nil
+		return tool.Reject(refusal), nil
 	}
 	return tool.Result{}, r.park(event.InputRequired{What: event.InputSecret, KeyName: in.KeyName, ToolUseID: c.ID,
 		Reason: text.Truncate(event.Plain(in.Reason), maxReason)})

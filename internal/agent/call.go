@@ -41,7 +41,7 @@ func (r *run) runCalls(ctx context.Context, s *step) error {
 		t := r.findTool(c.Tool)
 		asks := c.Tool == requestSecret && r.Secrets != nil
 		if s.begun[c.ID] && !asks && (t == nil || !t.Spec().Idempotent) {
-			if err := r.result(s, c, tool.Refuse(interrupted)); err != nil {
+			if err := r.result(s, c, tool.Reject(interrupted)); err != nil {
 				return err
 			}
 			continue
@@ -66,18 +66,18 @@ func (r *run) runCalls(ctx context.Context, s *step) error {
 // perform does what a call asks for, if it may.
 func (r *run) perform(ctx context.Context, t tool.Tool, c event.ToolCall) (tool.Result, error) {
 	if _, bad := model.Malformed(c.Input); bad {
-		return tool.Refuse("The arguments were not a JSON object in which each name appears once. Call the tool again with one."), nil
+		return tool.Reject("The arguments were not a JSON object in which each name appears once. Call the tool again with one."), nil
 	}
 	switch {
 	case c.Tool == requestSecret && r.Secrets != nil:
 		return r.secretResult(ctx, c)
 	case t == nil:
-		return tool.Refuse(fmt.Sprintf("There is no tool %q. Use one of: %s.", c.Tool, strings.Join(r.names(), ", "))), nil
+		return tool.Reject(fmt.Sprintf("There is no tool %q. Use one of: %s.", c.Tool, strings.Join(r.names(), ", "))), nil
 	case t.Spec().Unavailable != "":
-		return tool.Refuse(t.Spec().Unavailable), nil
+		return tool.Reject(t.Spec().Unavailable), nil
 	}
 	if wrong := tool.Unknown(t.Spec().Schema, c.Input); wrong != "" { // a call that cannot run needs no approval
-		return tool.Refuse(wrong), nil
+		return tool.Reject(wrong), nil
 	}
 	refusal, err := r.judgeCall(ctx, c)
 	if err != nil {
@@ -113,7 +113,7 @@ func (r *run) call(ctx context.Context, t tool.Tool, c event.ToolCall) (res tool
 	defer func() {
 		if p := recover(); p != nil {
 			r.Log.ErrorContext(ctx, "tool panicked", "tool", c.Tool, "panic", r.redact(fmt.Sprint(p)), "stack", r.redact(string(debug.Stack())))
-			res, err = tool.Refuse("The tool failed."), nil
+			res, err = tool.Reject("The tool failed."), nil
 		}
 	}()
 	res, err = t.Call(ctx, tool.Call{ID: c.ID, Workspace: r.c.Workspace, Session: r.c.Session, Turn: r.c.Turn, Input: c.Input})
@@ -121,14 +121,14 @@ func (r *run) call(ctx context.Context, t tool.Tool, c event.ToolCall) (res tool
 		return res, context.Cause(ctx)
 	}
 	if refusal, ok := errors.AsType[tool.Refusal](err); ok {
-		return tool.Refuse(string(refusal)), nil
+		return tool.Reject(string(refusal)), nil
 	}
 	if err != nil {
 		r.Log.ErrorContext(ctx, "a tool failed", "tool", c.Tool, "err", err)
 		if r.Unconfirmed != nil && r.Unconfirmed(err) {
-			return tool.Refuse(interrupted), nil
+			return tool.Reject(interrupted), nil
 		}
-		return tool.Refuse("The tool failed."), nil
+		return tool.Reject("The tool failed."), nil
 	}
 	return res, nil
 }

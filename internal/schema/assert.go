@@ -7,15 +7,15 @@ import (
 	"strings"
 )
 
-// limit keeps a keyword for the engine.
-func (w word) limit(value any) {
+// addLimit keeps a keyword for the engine.
+func (w word) addLimit(value any) {
 	if w.node.limits == nil {
 		w.node.limits = map[string]any{}
 	}
 	w.node.limits[w.name] = value
 }
 
-func (w word) string(to *string) error {
+func (w word) readString(to *string) error {
 	s, ok := w.value.(string)
 	if *to = s; !ok {
 		return newError(w.at, "%s is a string.", w.name)
@@ -23,7 +23,7 @@ func (w word) string(to *string) error {
 	return nil
 }
 
-func (w word) count(to *int) error {
+func (w word) readCount(to *int) error {
 	f, ok := w.value.(float64)
 	if !ok || f != math.Trunc(f) || f < 0 || f > maxCount {
 		return newError(w.at, "%s is a whole number from 0 to %d.", w.name, maxCount)
@@ -32,33 +32,33 @@ func (w word) count(to *int) error {
 	return nil
 }
 
-// exclusive reads a bound that is not included. Draft 04 wrote it as a mark beside
+// readExclusive reads a bound that is not included. Draft 04 wrote it as a mark beside
 // minimum or maximum, and zod-to-json-schema still does for some targets.
-func (w word) exclusive(bound any) error {
+func (w word) readExclusive(bound any) error {
 	marked, ok := w.value.(bool)
 	if !ok {
-		return w.number()
+		return w.readNumber()
 	}
 	f, ok := bound.(float64)
 	if !ok {
 		return newError(w.at, "%s is a number.", w.name)
 	}
 	if marked {
-		w.limit(f)
+		w.addLimit(f)
 	}
 	return nil
 }
 
-func (w word) number() error {
+func (w word) readNumber() error {
 	f, ok := w.value.(float64)
 	if !ok {
 		return newError(w.at, "%s is a number.", w.name)
 	}
-	w.limit(f)
+	w.addLimit(f)
 	return nil
 }
 
-func (w word) multiple() error {
+func (w word) readMultiple() error {
 	f, ok := w.value.(float64)
 	if !ok || f < 1 || f != math.Trunc(f) || f > maxCount {
 		return newError(w.at, "multipleOf is a whole number from 1 to %d: of a fraction, like 0.1, no number in double precision is an exact multiple.", maxCount)
@@ -67,7 +67,7 @@ func (w word) multiple() error {
 	return nil
 }
 
-func (w word) types() error {
+func (w word) readTypes() error {
 	list, ok := w.value.([]any)
 	if !ok {
 		list = []any{w.value}
@@ -86,17 +86,17 @@ func (w word) types() error {
 	return nil
 }
 
-func (w word) enum() error {
+func (w word) readEnum() error {
 	values, ok := w.value.([]any)
 	if !ok || len(values) == 0 {
 		return newError(w.at, "enum is an array of at least one value.")
 	}
-	w.node.equals(values)
+	w.node.requireEqual(values)
 	return nil
 }
 
-// equals demands that the value is one of these.
-func (n *node) equals(values []any) {
+// requireEqual demands that the value is one of these.
+func (n *node) requireEqual(values []any) {
 	n.oneOfs = append(n.oneOfs, values)
 	for _, v := range values {
 		n.size += countValues(v)
@@ -135,7 +135,7 @@ func (w word) strings(value any, at string) ([]string, error) {
 	return names, nil
 }
 
-func (w word) required() (err error) {
+func (w word) readRequired() (err error) {
 	w.node.required, err = w.strings(w.value, w.at)
 	return err
 }
@@ -157,20 +157,20 @@ func (w word) dependentRequired() error {
 	return nil
 }
 
-func (w word) properties() error {
-	err := w.named(&w.node.properties)
+func (w word) readProperties() error {
+	err := w.compileNamed(&w.node.properties)
 	w.node.names = slices.Sorted(maps.Keys(w.node.properties))
 	return err
 }
 
 func (w word) patternProperties() error {
 	var members map[string]*node
-	if err := w.named(&members); err != nil {
+	if err := w.compileNamed(&members); err != nil {
 		return err
 	}
 	for _, source := range slices.Sorted(maps.Keys(members)) {
 		member := patternMember{node: members[source]}
-		if err := w.pattern(source, &member.match); err != nil {
+		if err := w.compilePattern(source, &member.match); err != nil {
 			return err
 		}
 		w.node.patterns = append(w.node.patterns, member)

@@ -8,11 +8,11 @@ import (
 	"strings"
 )
 
-// combined checks the subschemas that apply to the same value.
-func (r *run) combined(bad *findings, n *node, value any, at *place, seen names) {
+// checkCombined checks the subschemas that apply to the same value.
+func (r *run) checkCombined(bad *findings, n *node, value any, at *place, seen names) {
 	also := func(other *node) {
-		if other != nil && !bad.full() {
-			bad.add(r.check(other, value, at, seen))
+		if other != nil && !bad.isFull() {
+			bad.add(r.checkValue(other, value, at, seen))
 		}
 	}
 	also(n.ref)
@@ -33,7 +33,7 @@ func (r *run) combined(bad *findings, n *node, value any, at *place, seen names)
 			also(n.otherwise)
 		}
 	}
-	if n.not != nil && len(r.check(n.not, value, at, nil)) == 0 {
+	if n.not != nil && len(r.checkValue(n.not, value, at, nil)) == 0 {
 		bad.addFinding(at, "fits what not forbids")
 	}
 	r.alternatives(bad, n.anyOf, false, value, at, seen)
@@ -47,7 +47,7 @@ func (r *run) branch(n *node, value any, at *place, seen names) []finding {
 	if seen != nil {
 		own = names{}
 	}
-	bad := r.check(n, value, at, own)
+	bad := r.checkValue(n, value, at, own)
 	if len(bad) == 0 {
 		for name := range own {
 			seen.add(name)
@@ -87,18 +87,18 @@ func (r *run) alternatives(bad *findings, nodes []*node, single bool, value any,
 // foreign reports whether a schema is for other values: of another type, or with
 // another name for the kind of object, as in {"kind": {"const": "cat"}}.
 func (r *run) foreign(n *node, value any) bool {
-	if !r.spend(1+len(n.names)) || n.types != 0 && n.types&kindOf(value) == 0 || n.ref != nil && r.foreign(n.ref, value) {
+	if !r.spendSteps(1+len(n.names)) || n.types != 0 && n.types&kindOf(value) == 0 || n.ref != nil && r.foreign(n.ref, value) {
 		return true
 	}
 	members, _ := value.(map[string]any)
 	return slices.ContainsFunc(n.names, func(name string) bool {
 		member, there := members[name]
-		return there && !n.properties[name].listed(member)
+		return there && !n.properties[name].isListed(member)
 	})
 }
 
-// listed reports whether a value is one of those that enum and const name.
-func (n *node) listed(value any) bool {
+// isListed reports whether a value is one of those that enum and const name.
+func (n *node) isListed(value any) bool {
 	for _, values := range n.oneOfs {
 		if !slices.ContainsFunc(values, func(v any) bool { return reflect.DeepEqual(v, value) }) {
 			return false

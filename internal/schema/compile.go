@@ -15,8 +15,8 @@ type compiler struct {
 	order []*node
 }
 
-// compile makes the node of a subschema and of everything in it.
-func (c *compiler) compile(document any, at string) (*node, error) {
+// compileNode makes the node of a subschema and of everything in it.
+func (c *compiler) compileNode(document any, at string) (*node, error) {
 	n := &node{at: at, maxContains: math.MaxInt, minContains: 1}
 	c.nodes[at] = n
 	c.order = append(c.order, n)
@@ -31,7 +31,7 @@ func (c *compiler) compile(document any, at string) (*node, error) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(members)) {
 		w := word{compiler: c, node: n, beside: members, name: name, value: members[name], at: at + pointerStep(name)}
-		if err := w.read(); err != nil {
+		if err := w.readKeyword(); err != nil {
 			return nil, err
 		}
 	}
@@ -61,7 +61,7 @@ func (n *node) consistent(members map[string]any) error {
 			return newError(n.at+"/items", "items is a schema where prefixItems is used.")
 		}
 	}
-	if n.additional != nil && !n.additional.open(members["additionalProperties"]) && (len(n.here()) > 0 || n.target != "") {
+	if n.additional != nil && !n.additional.open(members["additionalProperties"]) && (len(n.localNodes()) > 0 || n.target != "") {
 		return newError(n.at+"/additionalProperties",
 			"additionalProperties does not see the properties that $ref, allOf, anyOf, oneOf, not, if or dependentSchemas name beside it. Use unevaluatedProperties, or move it.")
 	}
@@ -74,14 +74,14 @@ func (n *node) open(document any) bool {
 	return isObject && len(members) == 0 || !isObject && !n.never
 }
 
-// list compiles the subschemas of a keyword that holds several.
-func (w word) list(to *[]*node) error {
+// compileList compiles the subschemas of a keyword that holds several.
+func (w word) compileList(to *[]*node) error {
 	items, ok := w.value.([]any)
 	if !ok || len(items) == 0 {
 		return newError(w.at, "%s is an array of at least one schema.", w.name)
 	}
 	for i, item := range items {
-		n, err := w.compile(item, fmt.Sprintf("%s/%d", w.at, i))
+		n, err := w.compileNode(item, fmt.Sprintf("%s/%d", w.at, i))
 		if err != nil {
 			return err
 		}
@@ -90,15 +90,15 @@ func (w word) list(to *[]*node) error {
 	return nil
 }
 
-// named compiles the subschemas of a keyword that gives them names.
-func (w word) named(to *map[string]*node) error {
+// compileNamed compiles the subschemas of a keyword that gives them names.
+func (w word) compileNamed(to *map[string]*node) error {
 	members, ok := w.value.(map[string]any)
 	if !ok {
 		return newError(w.at, "%s is an object of schemas.", w.name)
 	}
 	*to = make(map[string]*node, len(members))
 	for _, name := range slices.Sorted(maps.Keys(members)) {
-		n, err := w.compile(members[name], w.at+pointerStep(name))
+		n, err := w.compileNode(members[name], w.at+pointerStep(name))
 		if err != nil {
 			return err
 		}
@@ -107,14 +107,14 @@ func (w word) named(to *map[string]*node) error {
 	return nil
 }
 
-// one compiles the subschema of a keyword that holds one.
-func (w word) one(to **node) (err error) {
-	*to, err = w.compile(w.value, w.at)
+// compileOne compiles the subschema of a keyword that holds one.
+func (w word) compileOne(to **node) (err error) {
+	*to, err = w.compileNode(w.value, w.at)
 	return err
 }
 
-// reference reads a $ref. Only places in the same document are meant by one.
-func (w word) reference() error {
+// readReference reads a $ref. Only places in the same document are meant by one.
+func (w word) readReference() error {
 	ref, ok := w.value.(string)
 	if !ok {
 		return newError(w.at, "$ref is a string.")

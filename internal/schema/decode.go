@@ -36,12 +36,12 @@ func decodeJSON(raw []byte, depth int) (any, *Error) {
 		return nil, &Error{Reason: "This is not valid JSON."}
 	}
 	d := decoder{json.NewDecoder(bytes.NewReader(raw))}
-	return d.value(nil, depth)
+	return d.decodeValue(nil, depth)
 }
 
 type decoder struct{ *json.Decoder }
 
-func (d decoder) value(at *place, depth int) (any, *Error) {
+func (d decoder) decodeValue(at *place, depth int) (any, *Error) {
 	token, err := d.Token()
 	if err != nil { // the text is valid JSON, so only a number can be wrong
 		return nil, &Error{at.String(), "This number is out of range."}
@@ -52,9 +52,9 @@ func (d decoder) value(at *place, depth int) (any, *Error) {
 			return nil, &Error{at.String(), "This is nested too deeply."}
 		}
 		if token == '{' {
-			return d.object(at, depth-1)
+			return d.decodeObject(at, depth-1)
 		}
-		return d.array(at, depth-1)
+		return d.decodeArray(at, depth-1)
 	case float64:
 		return token + 0, nil // -0 is 0
 	default:
@@ -62,7 +62,7 @@ func (d decoder) value(at *place, depth int) (any, *Error) {
 	}
 }
 
-func (d decoder) object(at *place, depth int) (any, *Error) {
+func (d decoder) decodeObject(at *place, depth int) (any, *Error) {
 	members := map[string]any{}
 	for d.More() {
 		token, err := d.Token()
@@ -73,7 +73,7 @@ func (d decoder) object(at *place, depth int) (any, *Error) {
 		if _, twice := members[name]; twice {
 			return nil, &Error{at.in(name).String(), "This name is there twice."}
 		}
-		value, bad := d.value(at.in(name), depth)
+		value, bad := d.decodeValue(at.in(name), depth)
 		if bad != nil {
 			return nil, bad
 		}
@@ -83,10 +83,10 @@ func (d decoder) object(at *place, depth int) (any, *Error) {
 	return members, nil
 }
 
-func (d decoder) array(at *place, depth int) (any, *Error) {
+func (d decoder) decodeArray(at *place, depth int) (any, *Error) {
 	items := []any{}
 	for d.More() {
-		value, bad := d.value(at.at(len(items)), depth)
+		value, bad := d.decodeValue(at.at(len(items)), depth)
 		if bad != nil {
 			return nil, bad
 		}

@@ -1,8 +1,8 @@
 package schema
 
-// link finds what every $ref means, and refuses references that lead back to their
+// linkReferences finds what every $ref means, and refuses references that lead back to their
 // own value and combinations that multiply beyond bound.
-func (c *compiler) link() error {
+func (c *compiler) linkReferences() error {
 	for _, n := range c.order {
 		if n.target == "" {
 			continue
@@ -30,7 +30,7 @@ func (n *node) weigh() error {
 	}
 	n.weight = weighing
 	sum := 1
-	for _, other := range n.here() {
+	for _, other := range n.localNodes() {
 		if other.weight == weighing { // only a $ref leads out of the tree
 			return newError(n.at+"/$ref", "This reference leads back to %q without going into a member or an item, so checking a value would never end.", "#"+other.at)
 		}

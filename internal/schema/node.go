@@ -52,8 +52,8 @@ type patternMember struct {
 	node  *node
 }
 
-// here are the subschemas that apply to the same value.
-func (n *node) here() []*node {
+// localNodes returns the subschemas that apply to the same value.
+func (n *node) localNodes() []*node {
 	all := slices.Concat(n.allOf, n.anyOf, n.oneOf)
 	for _, other := range []*node{n.ref, n.not, n.cond, n.then, n.otherwise} {
 		if other != nil {

@@ -22,7 +22,7 @@ type pattern struct {
 	size   int // instructions
 }
 
-func (w word) pattern(value any, to **pattern) error {
+func (w word) compilePattern(value any, to **pattern) error {
 	source, ok := value.(string)
 	if !ok || len(source) > maxPattern {
 		return newError(w.at, "A pattern is a string of at most %d bytes.", maxPattern)
@@ -34,7 +34,7 @@ func (w word) pattern(value any, to **pattern) error {
 		var body string
 		var wanted bool
 		if body, rest, wanted, ok = lookahead(rest); ok {
-			if err := w.add(p, "^(?:"+body+")", wanted); err != nil {
+			if err := w.addPattern(p, "^(?:"+body+")", wanted); err != nil {
 				return err
 			}
 		}
@@ -42,11 +42,11 @@ func (w word) pattern(value any, to **pattern) error {
 	if rest != source && hasAlternatives(rest) {
 		return newError(w.at, "The pattern %.60q has alternatives after a lookahead; put them into a group.", source)
 	}
-	return w.add(p, rest, true)
+	return w.addPattern(p, rest, true)
 }
 
-// add compiles a part of a pattern.
-func (w word) add(p *pattern, source string, wanted bool) error {
+// addPattern compiles a part of a pattern.
+func (w word) addPattern(p *pattern, source string, wanted bool) error {
 	const advice = "Patterns follow RE2: no backreferences, and lookaheads only behind a leading ^."
 	tree, err := syntax.Parse(source, syntax.Perl)
 	if err != nil {

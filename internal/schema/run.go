@@ -14,7 +14,7 @@ type run struct {
 	exhausted bool
 }
 
-func (r *run) spend(steps int) bool {
+func (r *run) spendSteps(steps int) bool {
 	r.steps -= steps
 	r.exhausted = r.exhausted || r.steps < 0
 	return !r.exhausted
@@ -36,20 +36,20 @@ type findings struct {
 }
 
 func (f *findings) addFinding(at *place, format string, args ...any) {
-	if f.run.spend(4) && len(f.list) < maxViolations {
+	if f.run.spendSteps(4) && len(f.list) < maxViolations {
 		f.list = append(f.list, finding{at, text.Truncate(fmt.Sprintf(format, args...), maxMessage)})
 	}
 }
 
 func (f *findings) add(more []finding) {
 	more = more[:min(len(more), maxViolations-len(f.list))]
-	if len(more) > 0 && f.run.spend(len(more)) {
+	if len(more) > 0 && f.run.spendSteps(len(more)) {
 		f.list = append(f.list, more...)
 	}
 }
 
-// full reports whether further checks find nothing new.
-func (f *findings) full() bool { return f.run.exhausted || len(f.list) == maxViolations }
+// isFull reports whether further checks find nothing new.
+func (f *findings) isFull() bool { return f.run.exhausted || len(f.list) == maxViolations }
 
 // names are the members of an object that some schema has evaluated; nil if no keyword needs them.
 type names map[string]bool
@@ -60,12 +60,12 @@ func (s names) add(name string) {
 	}
 }
 
-// check returns how a value does not fit, and adds to seen what was looked into.
-func (r *run) check(n *node, value any, at *place, seen names) []finding {
+// checkValue returns how a value does not fit, and adds to seen what was looked into.
+func (r *run) checkValue(n *node, value any, at *place, seen names) []finding {
 	r.frames++
 	defer func() { r.frames-- }()
 	r.exhausted = r.exhausted || r.frames > maxFrames
-	if !r.spend(1 + n.size) {
+	if !r.spendSteps(1 + n.size) {
 		return nil
 	}
 	bad := &findings{run: r}
@@ -77,10 +77,10 @@ func (r *run) check(n *node, value any, at *place, seen names) []finding {
 		bad.addFinding(at, "type should be %s, got %s", n.types, kindOf(value))
 		return bad.list // what follows would only repeat it
 	}
-	if !n.listed(value) {
+	if !n.isListed(value) {
 		bad.addFinding(at, "should be %s", describeChoice(n.oneOfs))
 	}
-	if n.engine != nil && r.spend(engineSteps+length(value)/64) {
+	if n.engine != nil && r.spendSteps(engineSteps+length(value)/64) {
 		for _, message := range n.engine.check(value) {
 			bad.addFinding(at, "%s", message)
 		}
@@ -91,19 +91,19 @@ func (r *run) check(n *node, value any, at *place, seen names) []finding {
 	}
 	switch value := value.(type) {
 	case string:
-		r.text(bad, n, value, at)
+		r.checkText(bad, n, value, at)
 	case float64:
 		if n.multiple != 0 && math.Mod(value, n.multiple) != 0 {
 			bad.addFinding(at, "must be a multiple of %v", n.multiple)
 		}
 	case []any:
-		r.array(bad, n, value, at)
+		r.checkArray(bad, n, value, at)
 	case map[string]any:
-		r.object(bad, n, value, at, own)
+		r.checkObject(bad, n, value, at, own)
 	}
-	r.combined(bad, n, value, at, own)
+	r.checkCombined(bad, n, value, at, own)
 	if members, ok := value.(map[string]any); ok && n.unevaluated != nil {
-		r.unevaluated(bad, n, members, at, own)
+		r.checkUnevaluated(bad, n, members, at, own)
 		for name := range members {
 			seen.add(name)
 		}
@@ -117,14 +117,16 @@ func length(value any) int {
 	return len(s)
 }
 
-func (r *run) text(bad *findings, n *node, value string, at *place) {
-	if n.match != nil && r.match(n.match, value) && !n.match.matches(value) {
+func (r *run) checkText(bad *findings, n *node, value string, at *place) {
+	if n.match != nil && r.matchPattern(n.match, value) && !n.match.matches(value) {
 		bad.addFinding(at, "does not match the pattern %s", n.match.source)
 	}
-	if valid := formats[n.format]; valid != nil && r.spend(length(value)/16) && !valid(value) {
+	if valid := formats[n.format]; valid != nil && r.spendSteps(length(value)/16) && !valid(value) {
 		bad.addFinding(at, "is no %s", n.format)
 	}
 }
 
-// match pays for matching a pattern.
-func (r *run) match(p *pattern, text string) bool { return r.spend(1 + len(text)*p.size/16) }
+// matchPattern pays for matching a pattern.
+func (r *run) matchPattern(p *pattern, text string) bool {
+	return r.spendSteps(1 + len(text)*p.size/16)
+}

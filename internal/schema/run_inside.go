@@ -6,18 +6,18 @@ import (
 	"slices"
 )
 
-func (r *run) array(bad *findings, n *node, items []any, at *place) {
+func (r *run) checkArray(bad *findings, n *node, items []any, at *place) {
 	found := 0
 	for i, item := range items {
 		switch {
-		case bad.full():
+		case bad.isFull():
 			return
 		case i < len(n.prefix):
-			bad.add(r.check(n.prefix[i], item, at.at(i), nil))
+			bad.add(r.checkValue(n.prefix[i], item, at.at(i), nil))
 		case n.items != nil:
-			bad.add(r.check(n.items, item, at.at(i), nil))
+			bad.add(r.checkValue(n.items, item, at.at(i), nil))
 		}
-		if n.contains != nil && len(r.check(n.contains, item, at.at(i), nil)) == 0 {
+		if n.contains != nil && len(r.checkValue(n.contains, item, at.at(i), nil)) == 0 {
 			found++
 		}
 	}
@@ -35,7 +35,7 @@ func (r *run) distinct(bad *findings, items []any, at *place) {
 	first := make(map[string]int, len(items))
 	for i, item := range items {
 		data, err := json.Marshal(item)
-		if err != nil || !r.spend(1+len(data)/4) {
+		if err != nil || !r.spendSteps(1+len(data)/4) {
 			return
 		}
 		if j, twice := first[string(data)]; twice {
@@ -46,43 +46,43 @@ func (r *run) distinct(bad *findings, items []any, at *place) {
 	}
 }
 
-func (r *run) object(bad *findings, n *node, members map[string]any, at *place, seen names) {
-	r.spend(len(n.required))
+func (r *run) checkObject(bad *findings, n *node, members map[string]any, at *place, seen names) {
+	r.spendSteps(len(n.required))
 	for _, name := range n.required {
-		if _, there := members[name]; !there && !bad.full() {
+		if _, there := members[name]; !there && !bad.isFull() {
 			bad.addFinding(at, "%q is required", name)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(members)) {
-		if bad.full() || !r.spend(1) {
+		if bad.isFull() || !r.spendSteps(1) {
 			return
 		}
-		r.member(bad, n, name, members[name], at, seen)
-		if n.propertyName != nil && len(r.check(n.propertyName, name, nil, nil)) > 0 {
+		r.checkMember(bad, n, name, members[name], at, seen)
+		if n.propertyName != nil && len(r.checkValue(n.propertyName, name, nil, nil)) > 0 {
 			bad.addFinding(at.in(name), "this name is not allowed")
 		}
 		for _, other := range n.follow[name] {
-			if _, there := members[other]; r.spend(1) && !there {
+			if _, there := members[other]; r.spendSteps(1) && !there {
 				bad.addFinding(at, "%q is required beside %q", other, name)
 			}
 		}
 	}
 }
 
-// member checks a member by the schemas that properties, patternProperties and
+// checkMember checks a member by the schemas that properties, patternProperties and
 // additionalProperties have for it.
-func (r *run) member(bad *findings, n *node, name string, value any, at *place, seen names) {
+func (r *run) checkMember(bad *findings, n *node, name string, value any, at *place, seen names) {
 	known := false
 	visit := func(n *node) {
 		known = true
 		seen.add(name)
-		bad.add(r.check(n, value, at.in(name), nil))
+		bad.add(r.checkValue(n, value, at.in(name), nil))
 	}
 	if n.properties[name] != nil {
 		visit(n.properties[name])
 	}
 	for _, p := range n.patterns {
-		if r.match(p.match, name) && p.match.matches(name) {
+		if r.matchPattern(p.match, name) && p.match.matches(name) {
 			visit(p.node)
 		}
 	}
@@ -92,10 +92,10 @@ func (r *run) member(bad *findings, n *node, name string, value any, at *place, 
 	}
 }
 
-// unevaluated checks the members that no schema has looked into.
-func (r *run) unevaluated(bad *findings, n *node, members map[string]any, at *place, seen names) {
+// checkUnevaluated checks the members that no schema has looked into.
+func (r *run) checkUnevaluated(bad *findings, n *node, members map[string]any, at *place, seen names) {
 	for _, name := range slices.Sorted(maps.Keys(members)) {
-		if r.spend(1) && !seen[name] && !bad.full() {
+		if r.spendSteps(1) && !seen[name] && !bad.isFull() {
 			r.unknown(bad, n.unevaluated, name, members[name], at)
 		}
 	}
@@ -107,5 +107,5 @@ func (r *run) unknown(bad *findings, n *node, name string, value any, at *place)
 		bad.addFinding(at.in(name), "there is no such property")
 		return
 	}
-	bad.add(r.check(n, value, at.in(name), nil))
+	bad.add(r.checkValue(n, value, at.in(name), nil))
 }

@@ -18,7 +18,7 @@ func (s *Schema) Sample(words string) (json.RawMessage, bool) {
 	if len(f.words) == 0 {
 		f.words = []string{"text"}
 	}
-	value, ok := f.value([]*node{s.root}, 0, 0)
+	value, ok := f.sampleValue([]*node{s.root}, 0, 0)
 	if !ok {
 		return nil, false
 	}
@@ -64,14 +64,14 @@ func (g goal) with(more ...*node) goal {
 	return g
 }
 
-// value finds a value that fits all of nodes.
-func (f *filler) value(nodes []*node, depth, variant int) (any, bool) {
+// sampleValue finds a value that fits all of nodes.
+func (f *filler) sampleValue(nodes []*node, depth, variant int) (any, bool) {
 	return f.search(goal{}.with(nodes...), depth, variant)
 }
 
 func (f *filler) search(g goal, depth, variant int) (any, bool) {
 	const steps = 50
-	if !f.run.spend(steps) || depth > MaxDepth {
+	if !f.run.spendSteps(steps) || depth > MaxDepth {
 		return nil, false
 	}
 	if len(g.choices) == 0 {
@@ -80,7 +80,7 @@ func (f *filler) search(g goal, depth, variant int) (any, bool) {
 	options := slices.Clone(g.choices[0])
 	g.choices = g.choices[1:]
 	if depth >= rich {
-		slices.SortStableFunc(options, func(a, b []*node) int { return f.height(a) - f.height(b) })
+		slices.SortStableFunc(options, func(a, b []*node) int { return f.minHeight(a) - f.minHeight(b) })
 	}
 	for _, option := range options {
 		if value, ok := f.search(g.with(option...), depth, variant); ok {
@@ -95,7 +95,7 @@ func (f *filler) concrete(nodes []*node, depth, variant int) (any, bool) {
 	allowed := kinds(math.MaxUint8)
 	for _, n := range nodes {
 		if n.oneOfs != nil {
-			return f.listed(nodes, n.oneOfs[0], variant)
+			return f.sampleListed(nodes, n.oneOfs[0], variant)
 		}
 		if types := n.types; types != 0 {
 			if types&number != 0 {
@@ -109,7 +109,7 @@ func (f *filler) concrete(nodes []*node, depth, variant int) (any, bool) {
 			continue
 		}
 		for try := range 4 {
-			if value, ok := f.build(kind, nodes, depth, variant+try, try == 0 && depth < rich); ok && f.fits(nodes, value) {
+			if value, ok := f.build(kind, nodes, depth, variant+try, try == 0 && depth < rich); ok && f.isValid(nodes, value) {
 				return value, true
 			}
 			if f.run.exhausted {
@@ -120,21 +120,21 @@ func (f *filler) concrete(nodes []*node, depth, variant int) (any, bool) {
 	return nil, false
 }
 
-// listed finds one of the values that an enum lists.
-func (f *filler) listed(nodes []*node, values []any, variant int) (any, bool) {
+// sampleListed finds one of the values that an enum lists.
+func (f *filler) sampleListed(nodes []*node, values []any, variant int) (any, bool) {
 	for i := range values {
-		if value := values[(i+variant)%len(values)]; f.fits(nodes, value) {
+		if value := values[(i+variant)%len(values)]; f.isValid(nodes, value) {
 			return value, true
 		}
 	}
 	return nil, false
 }
 
-// fits reports whether a value fits all of nodes, with what was not looked at when
+// isValid reports whether a value fits all of nodes, with what was not looked at when
 // it was made: not, one alternative only, names.
-func (f *filler) fits(nodes []*node, value any) bool {
+func (f *filler) isValid(nodes []*node, value any) bool {
 	for _, n := range nodes {
-		if len(f.run.check(n, value, nil, nil)) > 0 || f.run.exhausted {
+		if len(f.run.checkValue(n, value, nil, nil)) > 0 || f.run.exhausted {
 			return false
 		}
 	}
@@ -166,11 +166,11 @@ func likely(nodes []*node) []kinds {
 func (f *filler) build(kind kinds, nodes []*node, depth, variant int, full bool) (any, bool) {
 	switch kind {
 	case object:
-		return f.object(nodes, depth, variant, full)
+		return f.sampleObject(nodes, depth, variant, full)
 	case array:
-		return f.array(nodes, depth, variant, full)
+		return f.sampleArray(nodes, depth, variant, full)
 	case str:
-		return f.text(nodes, variant)
+		return f.sampleText(nodes, variant)
 	case integer, number:
 		return numberBetween(nodes, kind == integer, variant)
 	case boolean:

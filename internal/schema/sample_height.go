@@ -53,8 +53,8 @@ func (n *node) inside(of map[*node]int) int {
 	return h
 }
 
-// height is how deep the smallest value is that fits all of an option.
-func (f *filler) height(option []*node) int {
+// minHeight returns how deep the smallest value is that fits all of an option.
+func (f *filler) minHeight(option []*node) int {
 	h := 0
 	for _, n := range option {
 		if n != nil {

@@ -6,16 +6,16 @@ import (
 	"strconv"
 )
 
-// object makes a value with the members that are required, and when full those
+// sampleObject makes a value with the members that are required, and when full those
 // that are known.
-func (f *filler) object(nodes []*node, depth, variant int, full bool) (any, bool) {
+func (f *filler) sampleObject(nodes []*node, depth, variant int, full bool) (any, bool) {
 	most, least := atMost(nodes, "maxProperties"), atLeast(nodes, "minProperties")
 	members := map[string]any{}
 	add := func(name string) bool {
 		if _, there := members[name]; there {
 			return true
 		}
-		value, ok := f.value(f.member(nodes, name), depth+1, variant)
+		value, ok := f.sampleValue(f.memberNodes(nodes, name), depth+1, variant)
 		if ok {
 			members[name] = value
 		}
@@ -68,8 +68,8 @@ func missingNames(nodes []*node, members map[string]any) []string {
 	return need
 }
 
-// member is what a member has to fit.
-func (f *filler) member(nodes []*node, name string) []*node {
+// memberNodes returns the schemas that a member must fit.
+func (f *filler) memberNodes(nodes []*node, name string) []*node {
 	var all []*node
 	for _, n := range nodes {
 		known := n.properties[name]
@@ -95,7 +95,7 @@ func (f *filler) candidates(nodes []*node, i int) []string {
 	for _, n := range nodes {
 		names = append(names, n.names...)
 		for _, p := range n.patterns {
-			if name, ok := f.matching(p.match, i, 0, maxCount); ok {
+			if name, ok := f.sampleMatching(p.match, i, 0, maxCount); ok {
 				names = append(names, name)
 			}
 		}
@@ -104,17 +104,17 @@ func (f *filler) candidates(nodes []*node, i int) []string {
 		}
 	}
 	if words != nil {
-		value, _ := f.value(words, 0, i)
+		value, _ := f.sampleValue(words, 0, i)
 		if name, ok := value.(string); ok {
 			names = append(names, name)
 		}
 	}
 	names = append(names, f.words[i%len(f.words)], "name"+strconv.Itoa(i+1))
-	return slices.DeleteFunc(names, func(name string) bool { return !f.fits(words, name) })
+	return slices.DeleteFunc(names, func(name string) bool { return !f.isValid(words, name) })
 }
 
-// array makes a value with as many items as it must have, and when full at least one.
-func (f *filler) array(nodes []*node, depth, variant int, full bool) (any, bool) {
+// sampleArray makes a value with as many items as it must have, and when full at least one.
+func (f *filler) sampleArray(nodes []*node, depth, variant int, full bool) (any, bool) {
 	least, most := atLeast(nodes, "minItems"), atMost(nodes, "maxItems")
 	count, unique, prefix := least, 0, 0
 	for _, n := range nodes {
@@ -145,7 +145,7 @@ func (f *filler) array(nodes []*node, depth, variant int, full bool) (any, bool)
 				all = append(all, n.contains)
 			}
 		}
-		item, ok := f.value(all, depth+1, variant+i*unique)
+		item, ok := f.sampleValue(all, depth+1, variant+i*unique)
 		switch {
 		case ok:
 			items = append(items, item)

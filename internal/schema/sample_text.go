@@ -27,13 +27,13 @@ func twoDigits(i int) string {
 	return strconv.Itoa(i/10) + strconv.Itoa(i%10)
 }
 
-// text makes a string: a usual one of its format, or one that its pattern allows, or
+// sampleText makes a string: a usual one of its format, or one that its pattern allows, or
 // the words.
-func (f *filler) text(nodes []*node, variant int) (any, bool) {
+func (f *filler) sampleText(nodes []*node, variant int) (any, bool) {
 	least, most := atLeast(nodes, "minLength"), atMost(nodes, "maxLength")
 	for _, n := range nodes {
 		if example := usual[n.format]; example != nil {
-			if s := example(variant); f.fits(nodes, s) {
+			if s := example(variant); f.isValid(nodes, s) {
 				return s, true
 			}
 		}
@@ -48,7 +48,7 @@ func (f *filler) text(nodes []*node, variant int) (any, bool) {
 		return f.prose(least, most, variant), true
 	}
 	for _, p := range patterns {
-		if s, ok := f.matching(p, variant, least, most); ok && f.fits(nodes, s) {
+		if s, ok := f.sampleMatching(p, variant, least, most); ok && f.isValid(nodes, s) {
 			return s, true
 		}
 	}
@@ -61,7 +61,7 @@ func (f *filler) oneAfterAnother(patterns []*pattern, variant int) (any, bool) {
 	slices.SortStableFunc(patterns, func(a, b *pattern) int { return a.turn() - b.turn() })
 	var all string
 	for _, p := range patterns {
-		s, ok := f.matching(p, variant, 0, maxCount)
+		s, ok := f.sampleMatching(p, variant, 0, maxCount)
 		if !ok {
 			return nil, false
 		}
@@ -105,8 +105,8 @@ func (f *filler) prose(least, most, variant int) string {
 	return strings.TrimSpace(string(runes[:min(len(runes), most)]))
 }
 
-// matching makes a text that matches, if one of the simplest does.
-func (f *filler) matching(p *pattern, variant, least, most int) (string, bool) {
+// sampleMatching makes a text that matches, if one of the simplest does.
+func (f *filler) sampleMatching(p *pattern, variant, least, most int) (string, bool) {
 	tree, err := syntax.Parse(p.all[len(p.all)-1].String(), syntax.Perl)
 	if err != nil { // it was compiled before
 		return "", false
@@ -121,7 +121,7 @@ func (f *filler) matching(p *pattern, variant, least, most int) (string, bool) {
 				s += strings.Repeat("a", min(least-n, 4*maxPattern))
 			}
 			switch n := utf8.RuneCountInString(s); {
-			case !f.run.match(p, s) || !f.run.spend(len(s)):
+			case !f.run.matchPattern(p, s) || !f.run.spendSteps(len(s)):
 				return "", false
 			case n >= least && n <= most && p.matches(s):
 				return s, true

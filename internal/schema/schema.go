@@ -69,11 +69,11 @@ func Compile(raw json.RawMessage) (*Schema, error) {
 		return nil, newError("", "A schema is a JSON object.")
 	}
 	c := &compiler{nodes: map[string]*node{}}
-	root, err := c.compile(document, "")
+	root, err := c.compileNode(document, "")
 	if err != nil {
 		return nil, err
 	}
-	if err := c.link(); err != nil {
+	if err := c.linkReferences(); err != nil {
 		return nil, err
 	}
 	return &Schema{raw: raw, root: root, nodes: c.order}, nil
@@ -100,7 +100,7 @@ func (s *Schema) Validate(instance json.RawMessage) []Violation {
 		return []Violation{{bad.Path, bad.Reason}}
 	}
 	r := &run{steps: maxSteps}
-	findings := r.check(s.root, value, nil, nil)
+	findings := r.checkValue(s.root, value, nil, nil)
 	if r.exhausted {
 		return []Violation{{"", "The value takes too many steps to check."}}
 	}

@@ -19,9 +19,9 @@ type word struct {
 // maxCount bounds lengths and counts.
 const maxCount = math.MaxInt32
 
-// read compiles a keyword, or rejects it. An unknown keyword is not ignored: its author would
-// believe that it is checked.
-func (w word) read() error {
+// readKeyword compiles a keyword, or rejects it. An unknown keyword is not ignored: its author
+// would believe that it is checked.
+func (w word) readKeyword() error {
 	n := w.node
 	switch w.name {
 	case "title", "description", "default", "examples", "example", "deprecated", "readOnly", "writeOnly", "$comment",
@@ -30,39 +30,39 @@ func (w word) read() error {
 	case "$schema":
 		return w.dialect()
 	case "$ref":
-		return w.reference()
+		return w.readReference()
 	case "$defs", "definitions":
-		return w.named(new(map[string]*node))
+		return w.compileNamed(new(map[string]*node))
 	case "type":
-		return w.types()
+		return w.readTypes()
 	case "enum":
-		return w.enum()
+		return w.readEnum()
 	case "const":
-		n.equals([]any{w.value})
+		n.requireEqual([]any{w.value})
 		return nil
 	case "format":
-		return w.string(&n.format)
+		return w.readString(&n.format)
 	case "pattern":
-		return w.pattern(w.value, &n.match)
+		return w.compilePattern(w.value, &n.match)
 	case "minimum", "maximum":
-		return w.number()
+		return w.readNumber()
 	case "multipleOf":
-		return w.multiple()
+		return w.readMultiple()
 	case "exclusiveMinimum":
-		return w.exclusive(w.beside["minimum"])
+		return w.readExclusive(w.beside["minimum"])
 	case "exclusiveMaximum":
-		return w.exclusive(w.beside["maximum"])
+		return w.readExclusive(w.beside["maximum"])
 	case "minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties":
 		var count int
-		err := w.count(&count)
-		w.limit(count)
+		err := w.readCount(&count)
+		w.addLimit(count)
 		return err
 	case "minContains":
-		return w.count(&n.minContains)
+		return w.readCount(&n.minContains)
 	case "maxContains":
-		return w.count(&n.maxContains)
+		return w.readCount(&n.maxContains)
 	case "required":
-		return w.required()
+		return w.readRequired()
 	case "dependentRequired":
 		return w.dependentRequired()
 	case "uniqueItems":
@@ -72,42 +72,42 @@ func (w word) read() error {
 		}
 		return nil
 	case "allOf":
-		return w.list(&n.allOf)
+		return w.compileList(&n.allOf)
 	case "anyOf":
-		return w.list(&n.anyOf)
+		return w.compileList(&n.anyOf)
 	case "oneOf":
-		return w.list(&n.oneOf)
+		return w.compileList(&n.oneOf)
 	case "not":
-		return w.one(&n.not)
+		return w.compileOne(&n.not)
 	case "if":
-		return w.one(&n.cond)
+		return w.compileOne(&n.cond)
 	case "then":
-		return w.one(&n.then)
+		return w.compileOne(&n.then)
 	case "else":
-		return w.one(&n.otherwise)
+		return w.compileOne(&n.otherwise)
 	case "dependentSchemas":
-		return w.named(&n.dependent)
+		return w.compileNamed(&n.dependent)
 	case "properties":
-		return w.properties()
+		return w.readProperties()
 	case "patternProperties":
 		return w.patternProperties()
 	case "additionalProperties":
-		return w.one(&n.additional)
+		return w.compileOne(&n.additional)
 	case "unevaluatedProperties":
-		return w.one(&n.unevaluated)
+		return w.compileOne(&n.unevaluated)
 	case "propertyNames":
-		return w.one(&n.propertyName)
+		return w.compileOne(&n.propertyName)
 	case "prefixItems":
-		return w.list(&n.prefix)
+		return w.compileList(&n.prefix)
 	case "items":
 		if _, list := w.value.([]any); list { // as before 2020-12
-			return w.list(&n.prefix)
+			return w.compileList(&n.prefix)
 		}
-		return w.one(&n.items)
+		return w.compileOne(&n.items)
 	case "additionalItems":
-		return w.one(&n.items)
+		return w.compileOne(&n.items)
 	case "contains":
-		return w.one(&n.contains)
+		return w.compileOne(&n.contains)
 	}
 	if strings.HasPrefix(w.name, "x-") {
 		return nil

@@ -61,5 +61,5 @@ type Refusal string
 // Error implements error.
 func (r Refusal) Error() string { return string(r) }
 
-// Refuse returns a failed result with what the model should do instead.
-func Refuse(output string) Result { return Result{Output: output} }
+// Reject returns a failed result with what the model should do instead.
+func Reject(output string) Result { return Result{Output: output} }

@@ -69,7 +69,7 @@ func (x *Run) openFolder(ctx context.Context) error {
 	}
 	claim := workdir.Claim{Workspace: x.t.Workspace, Session: x.t.Session, Epoch: x.t.Epoch}
 	if p, ok := x.r.kept.takePlace(x.t.Session); ok {
-		current, err := p.folder.Take(ctx, claim)
+		current, err := p.folder.Lease(ctx, claim)
 		if current && p.isPresent() {
 			x.place = p
 			return nil

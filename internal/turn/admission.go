@@ -37,9 +37,9 @@ func newAdmission(connections int32, queue int) *admission {
 	return &admission{alone: fair.New(max(2, int(connections)/2)), grouped: fair.New(groupPlaces), queue: int64(cmp.Or(queue, DefaultQueue))}
 }
 
-// enter waits for admission. It fails with UNAVAILABLE if too many messages wait already, or if
-// this one has waited too long.
-func (a *admission) enter(ctx context.Context, req Request) (leave func(), err error) {
+// acquirePlace waits for admission. It fails with UNAVAILABLE if too many messages wait already, or
+// if this one has waited too long.
+func (a *admission) acquirePlace(ctx context.Context, req Request) (leave func(), err error) {
 	places, workspace := a.alone, req.Workspace.ID
 	if req.isPlain() {
 		places = a.grouped

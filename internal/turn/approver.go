@@ -13,9 +13,9 @@ import (
 	"github.com/parley-server/parley/internal/store/permission"
 )
 
-// authorize checks that a key may allow operations of a turn: it has the scopes that they need, and
-// the rules of the workspace accept it. Every key may deny.
-func (s *Service) authorize(ctx context.Context, tx *session.Tx, turn uuid.UUID, a Answer, ops []event.Operation) error {
+// checkApprover checks that a key may allow operations of a turn: it has the scopes that they need,
+// and the rules of the workspace accept it. Every key may deny.
+func (s *Service) checkApprover(ctx context.Context, tx *session.Tx, turn uuid.UUID, a Answer, ops []event.Operation) error {
 	if a.Outcome != event.Allowed {
 		return nil
 	}
@@ -38,8 +38,8 @@ func (s *Service) authorize(ctx context.Context, tx *session.Tx, turn uuid.UUID,
 	return nil
 }
 
-// nameApprover adds to a question what a key needs to allow it, as the rules are now. The decision is
-// checked against the rules of its own time.
+// nameApprover adds to a question what a key needs to allow it, as the rules are now. The decision
+// is checked against the rules of its own time.
 func (s *Service) nameApprover(ctx context.Context, tx *session.Tx, t session.Turn, ask *event.InputRequired) error {
 	if ask.What != event.InputApproval {
 		return nil

@@ -17,9 +17,9 @@ import (
 	"github.com/parley-server/parley/internal/toolenv"
 )
 
-// assemble makes the agent of a turn, what it stands on, and what its tools act with,
+// newAgent makes the agent of a turn, what it stands on, and what its tools act with,
 // which the caller closes.
-func (s *Service) assemble(ctx context.Context, claimed session.Claimed) (_ *agent.Agent, conv agent.Conversation, _ *toolenv.Run, err error) {
+func (s *Service) newAgent(ctx context.Context, claimed session.Claimed) (_ *agent.Agent, conv agent.Conversation, _ *toolenv.Run, err error) {
 	t := claimed.Turn
 	conv = agent.Conversation{Workspace: t.WorkspaceID, Session: t.SessionID, Turn: t.ID}
 	m, err := s.cfg.Model(claimed.Agent.Model)
@@ -32,7 +32,7 @@ func (s *Service) assemble(ctx context.Context, claimed session.Claimed) (_ *age
 		return nil, conv, nil, err
 	}
 	conv.Log, conv.Shown, conv.Tail = log.Events, log.Shown.Before, log.Shown.Tail
-	if attempts(conv.Log) > maxAttempts {
+	if countAttempts(conv.Log) > maxAttempts {
 		return nil, conv, nil, &agent.Failure{Code: event.RunnerLost, Message: fmt.Sprintf("The turn was interrupted %d times and is given up.", maxAttempts)}
 	}
 	conv.Budget = claimed.Agent.HistoryTokens
@@ -48,15 +48,15 @@ func (s *Service) assemble(ctx context.Context, claimed session.Claimed) (_ *age
 	if err := s.enclose(ctx, t, log.HasAttachments, &conv); err != nil {
 		return nil, conv, nil, err
 	}
-	names := credentials(t, conv.Log)
-	instructions, err := s.instructions(ctx, t.WorkspaceID, claimed.Agent.Instructions, names)
+	names := credentialNames(t, conv.Log)
+	instructions, err := s.buildInstructions(ctx, t.WorkspaceID, claimed.Agent.Instructions, names)
 	if err != nil {
 		return nil, conv, nil, err
 	}
 	ag := &agent.Agent{Model: sharedModel{m, s.modelCalls, t.WorkspaceID}, Instructions: instructions, MaxTurns: int(t.MaxTurns), MaxCostUSD: t.MaxCostUSD,
 		Permit: s.permit(t), Secrets: s.secrets(t), Unconfirmed: pgerr.IsUnconfirmed, Log: s.log.With("session", t.SessionID, "turn", t.ID)}
 	if t.ResponseSchema != nil {
-		if ag.Output, err = output(t.ResponseSchema); err != nil {
+		if ag.Output, err = structuredOutput(t.ResponseSchema); err != nil {
 			return nil, conv, nil, err
 		}
 	}
@@ -140,7 +140,7 @@ func (s *Service) permit(t session.Turn) agent.Permit {
 		if err != nil {
 			return agent.Verdict{}, err
 		}
-		switch v, reason := rules.Judge(name, input, t.Scopes); v {
+		switch v, reason := rules.Decide(name, input, t.Scopes); v {
 		case permission.Allow:
 			return agent.Verdict{}, nil
 		case permission.Ask:
@@ -166,9 +166,9 @@ func (s *Service) secrets(t session.Turn) agent.Secrets {
 	}
 }
 
-// attempts counts how often a turn was interrupted since it last stood still of its
+// countAttempts counts how often a turn was interrupted since it last stood still of its
 // own accord: a turn that waited for people was not.
-func attempts(log []event.Event) (n int) {
+func countAttempts(log []event.Event) (n int) {
 	for _, ev := range log {
 		switch ev.Kind {
 		case event.KindStarted:

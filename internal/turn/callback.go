@@ -51,11 +51,11 @@ func (w *callbackWorker) Work(ctx context.Context, job *river.Job[callbackArgs])
 
 // AddCallback registers a callback for a turn that exists. One of the same name is changed.
 func (s *Service) AddCallback(ctx context.Context, workspace, session, turn uuid.UUID, c Callback) error {
-	return s.cfg.Callbacks.Put(ctx, c.row(uuid.Must(uuid.NewV7()), workspace, session, turn))
+	return s.cfg.Callbacks.Put(ctx, c.newRow(uuid.Must(uuid.NewV7()), workspace, session, turn))
 }
 
-// row returns the row of a turn's callback.
-func (c Callback) row(id, workspace, session, turn uuid.UUID) callback.New {
+// newRow returns the row of a turn's callback.
+func (c Callback) newRow(id, workspace, session, turn uuid.UUID) callback.New {
 	return callback.New{ID: id, Workspace: workspace, Session: session, Turn: turn,
 		URL: c.URL, Metadata: c.Metadata, Name: c.Name, Protocol: c.Protocol, Auth: c.Auth}
 }
@@ -79,7 +79,7 @@ func (s *Service) Redeliver(ctx context.Context, workspace, id uuid.UUID) (deliv
 		return s.enqueueDelivery(ctx, tx, delivery)
 	})
 	if ok && err == nil {
-		s.wake(callbackQueue)
+		s.wakeQueue(callbackQueue)
 	}
 	return delivery, ok && err == nil, err
 }
@@ -122,9 +122,9 @@ func (s *Service) redeliverLost(ctx context.Context) error {
 	return nil
 }
 
-// willRun reports whether the job of a delivery makes an attempt without help. A job that runs while
-// its delivery is overdue does not: an attempt makes its delivery due later. If the clock was set
-// back, the delivery is due later anyway, and its job runs for as long as its node lives.
+// willRun reports whether the job of a delivery makes an attempt without help. A job that runs
+// while its delivery is overdue does not: an attempt makes its delivery due later. If the clock was
+// set back, the delivery is due later anyway, and its job runs for as long as its node lives.
 func (s *Service) willRun(j *rivertype.JobRow, ahead bool, alive []int32) bool {
 	if j == nil {
 		return false

@@ -96,7 +96,7 @@ func (s *Service) endAll(ctx context.Context, tx *session.Tx, why string) (ended
 func (s *Service) awaitHalt(ctx context.Context, t session.Turn, news <-chan struct{}) bool {
 	ctx, cancel := context.WithTimeout(ctx, haltWait)
 	defer cancel()
-	if a := s.halt(t.ID); a != nil {
+	if a := s.haltAttempt(t.ID); a != nil {
 		select {
 		case <-a.gone:
 			return true
@@ -117,18 +117,18 @@ func (s *Service) awaitHalt(ctx context.Context, t session.Turn, news <-chan str
 	}
 }
 
-// halt stops the worker of an ended turn if it runs in this process: a process receives no
+// haltAttempt stops the worker of an ended turn if it runs in this process: a process receives no
 // notification of its own changes.
-func (s *Service) halt(turn uuid.UUID) *attempt {
-	a := s.attempt(turn)
+func (s *Service) haltAttempt(turn uuid.UUID) *attempt {
+	a := s.findAttempt(turn)
 	if a != nil {
 		a.cancel(eventlog.ErrLeaseLost)
 	}
 	return a
 }
 
-// drain stops taking turns and hands the running ones over.
-func (s *Service) drain() error {
+// handOver stops taking turns and hands the running ones over.
+func (s *Service) handOver() error {
 	if s.cfg.Workers == 0 {
 		return nil
 	}
@@ -139,8 +139,8 @@ func (s *Service) drain() error {
 		defer close(draining)
 		// A turn that is claimed while River stops is drained by the next round.
 		for ctx.Err() == nil {
-			for _, a := range s.attempts() {
-				a.drain()
+			for _, a := range s.listAttempts() {
+				a.stopBetweenTools()
 			}
 			select {
 			case <-ctx.Done():
@@ -152,7 +152,7 @@ func (s *Service) drain() error {
 	cancel()
 	<-draining
 	if errors.Is(err, context.DeadlineExceeded) {
-		for _, a := range s.attempts() {
+		for _, a := range s.listAttempts() {
 			a.cancel(errDrain)
 		}
 		hard, stop := context.WithTimeout(context.Background(), 3*time.Second)

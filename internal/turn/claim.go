@@ -17,10 +17,10 @@ const (
 
 var errSessionLocked = errors.New("the session stayed locked")
 
-// claim gives a queued turn to this process, if its workspace may have a place here. Otherwise the
-// turn stays queued without a job, until there is one. release gives the place back. claim waits for
-// the outcome even if ctx ends: a claimed turn needs a worker.
-func (s *Service) claim(ctx context.Context, job args) (claimed session.Claimed, release func(), err error) {
+// claimTurn gives a queued turn to this process, if its workspace may have a place here. Otherwise
+// the turn stays queued without a job, until there is one. release gives the place back. claim
+// waits for the outcome even if ctx ends: a claimed turn needs a worker.
+func (s *Service) claimTurn(ctx context.Context, job args) (claimed session.Claimed, release func(), err error) {
 	release = func() {}
 	request := session.ClaimRequest{Session: job.Session, Turn: job.Turn, Lease: s.cfg.Lease, Admit: func(workspace uuid.UUID) (ok bool) {
 		release() // of a transaction that is repeated
@@ -58,7 +58,7 @@ func (s *Service) runPlacing(ctx context.Context) error {
 		case <-s.freed:
 		}
 		if s.unplaced.Load() {
-			s.step(ctx, "place waiting turns", s.place)
+			s.runStep(ctx, "place waiting turns", s.place)
 		}
 	}
 }
@@ -75,7 +75,7 @@ func (s *Service) place(ctx context.Context) error {
 		s.unplaced.Store(true)
 	}
 	if n > 0 {
-		s.wake(queue)
+		s.wakeQueue(queue)
 	}
 	return err
 }

@@ -13,9 +13,9 @@ import (
 	"github.com/parley-server/parley/internal/store/vault"
 )
 
-// credentials are the names of those that a turn may use: what its message named, and
+// credentialNames returns the names of those that a turn may use: what its message named, and
 // what a person has provided since.
-func credentials(t session.Turn, log []event.Event) []string {
+func credentialNames(t session.Turn, log []event.Event) []string {
 	names := slices.Clone(t.Secrets)
 	asked := make(map[string]string) // by the id of the question
 	for _, ev := range log {
@@ -35,8 +35,9 @@ func credentials(t session.Turn, log []event.Event) []string {
 	return names
 }
 
-// instructions are the workspace's, and how to use the credentials of the run.
-func (s *Service) instructions(ctx context.Context, workspace uuid.UUID, own string, names []string) (string, error) {
+// buildInstructions returns the workspace's instructions, and how to use the credentials of the
+// run.
+func (s *Service) buildInstructions(ctx context.Context, workspace uuid.UUID, own string, names []string) (string, error) {
 	if len(names) == 0 {
 		return own, nil
 	}

@@ -96,7 +96,7 @@ func (s *Service) answer(ctx context.Context, tx *session.Tx, asked session.Appr
 			return false, fmt.Errorf("read the question: %w", err)
 		}
 	}
-	if err := s.authorize(ctx, tx, asked.TurnID, a, ask.Operations); err != nil {
+	if err := s.checkApprover(ctx, tx, asked.TurnID, a, ask.Operations); err != nil {
 		return false, err
 	}
 	if a.Pattern != "" {
@@ -119,7 +119,7 @@ func (s *Service) answer(ctx context.Context, tx *session.Tx, asked session.Appr
 			return false, err
 		}
 	}
-	return true, s.enqueue(ctx, tx, asked.TurnID)
+	return true, s.insertJob(ctx, tx, asked.TurnID)
 }
 
 // covers checks that a pattern fits something that is being approved.

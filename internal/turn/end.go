@@ -24,13 +24,13 @@ func (s *Service) endTurn(ctx context.Context, tx *session.Tx, t session.Turn, e
 		return ok, err
 	}
 	if c.HasCallbacks {
-		if err := s.report(ctx, tx, t, ended[e.Trigger]); err != nil {
+		if err := s.reportEvent(ctx, tx, t, ended[e.Trigger]); err != nil {
 			return false, err
 		}
 	}
 	next, queued, err := tx.Next(ctx)
 	if err == nil && queued {
-		err = s.enqueue(ctx, tx, next)
+		err = s.insertJob(ctx, tx, next)
 	}
 	return true, err
 }
@@ -40,9 +40,9 @@ var ended = map[session.Trigger]callback.Type{
 	session.Complete: callback.Completed, session.Fail: callback.Failed, session.Cancel: callback.Canceled,
 }
 
-// report queues a delivery of the session's newest event for each callback of the turn. The jobs are
-// inserted in the event's transaction.
-func (s *Service) report(ctx context.Context, tx *session.Tx, t session.Turn, typ callback.Type) error {
+// reportEvent queues a delivery of the session's newest event for each callback of the turn. The
+// jobs are inserted in the event's transaction.
+func (s *Service) reportEvent(ctx context.Context, tx *session.Tx, t session.Turn, typ callback.Type) error {
 	deliveries, err := s.cfg.Callbacks.Report(ctx, tx.Tx, t.ID, typ, tx.Head())
 	if err != nil {
 		return err

@@ -22,7 +22,8 @@ import (
 // queue is the River queue of turns.
 const queue = "turns"
 
-// args are the arguments of a turn's job. They hold ids only: no content belongs in a table of jobs.
+// args are the arguments of a turn's job. They hold ids only: no content belongs in a table of
+// jobs.
 type args struct {
 	Turn    uuid.UUID `json:"turn_id"`
 	Session uuid.UUID `json:"session_id"`
@@ -51,15 +52,16 @@ type worker struct {
 func (w *worker) Work(ctx context.Context, job *river.Job[args]) error {
 	w.s.busy.Add(1)
 	defer w.s.busy.Add(-1)
-	return w.s.work(ctx, job.Args)
+	return w.s.runTurn(ctx, job.Args)
 }
 
-// NextRetry is a second later, however often a claim has failed: River's own pauses grow to minutes.
+// NextRetry is a second later, however often a claim has failed: River's own pauses grow to
+// minutes.
 func (w *worker) NextRetry(*river.Job[args]) time.Time { return w.s.clock.Now().Add(time.Second) }
 
-// redacting keeps error texts and panics out of river_job.errors, where secrets and
+// redactErrors keeps error texts and panics out of river_job.errors, where secrets and
 // conversations could end up in them. The service's own log has them.
-func redacting(log *slog.Logger) []rivertype.Middleware {
+func redactErrors(log *slog.Logger) []rivertype.Middleware {
 	return []rivertype.Middleware{river.WorkerMiddlewareFunc(
 		func(ctx context.Context, job *rivertype.JobRow, work func(context.Context) error) (err error) {
 			defer func() {

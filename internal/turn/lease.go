@@ -12,14 +12,14 @@ import (
 	"github.com/parley-server/parley/internal/session"
 )
 
-func (s *Service) add(a *attempt) {
+func (s *Service) addAttempt(a *attempt) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.running[a.lease.Turn] = a
 }
 
-// remove forgets an attempt, unless a newer one of the same turn has taken its place.
-func (s *Service) remove(a *attempt) {
+// removeAttempt forgets an attempt, unless a newer one of the same turn has taken its place.
+func (s *Service) removeAttempt(a *attempt) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.running[a.lease.Turn] == a {
@@ -27,13 +27,13 @@ func (s *Service) remove(a *attempt) {
 	}
 }
 
-func (s *Service) attempt(turn uuid.UUID) *attempt {
+func (s *Service) findAttempt(turn uuid.UUID) *attempt {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.running[turn]
 }
 
-func (s *Service) attempts() []*attempt {
+func (s *Service) listAttempts() []*attempt {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	list := make([]*attempt, 0, len(s.running))
@@ -43,10 +43,10 @@ func (s *Service) attempts() []*attempt {
 	return list
 }
 
-// heartbeat renews the leases of this process's turns, three times in a lease, and sooner after a
+// renewLeases renews the leases of this process's turns, three times in a lease, and sooner after a
 // failure. A turn that it does not hold any more is stopped, and so is every turn whose lease
 // could not be renewed in time: authority that cannot be proven is lost.
-func (s *Service) heartbeat(ctx context.Context) error {
+func (s *Service) renewLeases(ctx context.Context) error {
 	pause := s.cfg.Lease * 3 / 10
 	renewals := outage.New(s.log, "renew leases")
 	tick := time.NewTimer(pause)
@@ -58,7 +58,7 @@ func (s *Service) heartbeat(ctx context.Context) error {
 		case <-tick.C:
 		}
 		tick.Reset(pause)
-		running := s.storing(ctx, s.attempts())
+		running := s.storing(ctx, s.listAttempts())
 		if len(running) == 0 {
 			continue
 		}
@@ -108,8 +108,8 @@ func (a *attempt) waiting() time.Duration {
 	return a.writer.Waiting()
 }
 
-// writes notes where the attempt writes its events.
-func (a *attempt) writes(w *eventlog.Writer) {
+// setWriter notes where the attempt writes its events.
+func (a *attempt) setWriter(w *eventlog.Writer) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.writer = w
@@ -139,9 +139,9 @@ func (s *Service) renew(ctx context.Context, running []*attempt) error {
 	return nil
 }
 
-// watch reads the turn after each notification from another replica about its session, which is a
-// cancel as a rule. The heartbeat would find it too, but later.
-func (s *Service) watch(ctx context.Context, a *attempt, news <-chan struct{}) {
+// watchCancel reads the turn after each notification from another replica about its session, which
+// is a cancel as a rule. The heartbeat would find it too, but later.
+func (s *Service) watchCancel(ctx context.Context, a *attempt, news <-chan struct{}) {
 	for {
 		select {
 		case <-ctx.Done():

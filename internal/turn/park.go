@@ -14,8 +14,8 @@ import (
 	"github.com/parley-server/parley/internal/store/callback"
 )
 
-// park stores a question and ends the attempt. No goroutine and no worker waits for the answer.
-func (s *Service) park(ctx context.Context, t session.Turn, a *attempt, ask event.InputRequired) error {
+// parkTurn stores a question and ends the attempt. No goroutine and no worker waits for the answer.
+func (s *Service) parkTurn(ctx context.Context, t session.Turn, a *attempt, ask event.InputRequired) error {
 	ask.ApprovalID = uuid.Must(uuid.NewV7())
 	switch ask.What {
 	case event.InputApproval:
@@ -39,7 +39,7 @@ func (s *Service) park(ctx context.Context, t session.Turn, a *attempt, ask even
 		if err != nil {
 			return fmt.Errorf("insert job: %w", err)
 		}
-		return s.report(ctx, tx, t, callback.InputRequired)
+		return s.reportEvent(ctx, tx, t, callback.InputRequired)
 	})
 	if err != nil {
 		return err
@@ -81,7 +81,7 @@ func (s *Service) expire(ctx context.Context, id, approval uuid.UUID) error {
 		if err != nil || !ok {
 			return err
 		}
-		return s.enqueue(ctx, tx, a.TurnID)
+		return s.insertJob(ctx, tx, a.TurnID)
 	})
 }
 

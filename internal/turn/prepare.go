@@ -13,10 +13,10 @@ import (
 // promptPurpose names what a turn's prompt is sealed for.
 const promptPurpose = "turn prompt"
 
-// prepare checks a request against what its workspace has, and makes what its turn
+// newTurn checks a request against what its workspace has, and makes what its turn
 // begins with.
-func (s *Service) prepare(ctx context.Context, req Request, turn uuid.UUID) (session.NewTurn, error) {
-	limits := req.Limits.within(req.Workspace)
+func (s *Service) newTurn(ctx context.Context, req Request, turn uuid.UUID) (session.NewTurn, error) {
+	limits := req.Limits.loweredTo(req.Workspace)
 	n := session.NewTurn{
 		ID: turn, Message: event.Message{Content: req.Command}, Named: req.Named, Key: req.Key, Scopes: req.Scopes, RequestHash: req.Hash,
 		MaxResponseSeconds: limits.MaxResponseSeconds, MaxTurns: limits.MaxTurns, MaxCostUSD: limits.MaxCostUSD,
@@ -33,7 +33,7 @@ func (s *Service) prepare(ctx context.Context, req Request, turn uuid.UUID) (ses
 		}
 	}
 	if req.Schema != nil {
-		if _, err := compile(req.Schema); err != nil {
+		if _, err := compileSchema(req.Schema); err != nil {
 			return n, err
 		}
 	}

@@ -23,15 +23,15 @@ const (
 	stepTimeout = 4 * time.Second
 )
 
-// reap looks for turns whose worker is dead and puts them back into the queue. Every replica does;
-// the session's lock and its epoch decide who was first. While no turn runs anywhere it leaves the
-// looking to the pulse.
-func (s *Service) reap(ctx context.Context) error {
+// runReaper looks for turns whose worker is dead and puts them back into the queue. Every replica
+// does; the session's lock and its epoch decide who was first. While no turn runs anywhere it
+// leaves the looking to the pulse.
+func (s *Service) runReaper(ctx context.Context) error {
 	missing := make(map[int32]time.Time)
 	seen := &tenures{turns: make(map[uuid.UUID]tenure), grace: s.cfg.Lease / 2}
 	for work := range s.cfg.Pulse.Beats(ctx) {
 		for running := work.Running; running && ctx.Err() == nil; {
-			s.step(ctx, "take over the turns of dead workers", func(ctx context.Context) (err error) {
+			s.runStep(ctx, "take over the turns of dead workers", func(ctx context.Context) (err error) {
 				running, err = s.reclaim(ctx, missing, seen)
 				return err
 			})
@@ -52,25 +52,25 @@ func (s *Service) runHousekeeping(ctx context.Context) error {
 			s.reaped.Store(time.Now().UnixNano())
 		}
 		if work.Queued {
-			s.step(ctx, "queue stranded turns again", s.sweep)
-			s.step(ctx, "place waiting turns", s.place)
+			s.runStep(ctx, "queue stranded turns again", s.sweep)
+			s.runStep(ctx, "place waiting turns", s.place)
 		}
 		if work.Deliveries {
-			s.step(ctx, "queue stranded callbacks again", s.redeliverLost)
+			s.runStep(ctx, "queue stranded callbacks again", s.redeliverLost)
 		}
 		if work.Overdue {
-			s.step(ctx, "end overdue waits", s.expireOverdue)
+			s.runStep(ctx, "end overdue waits", s.expireOverdue)
 		}
 		if time.Since(sealed) > time.Minute { // those of replicas of an older version
 			sealed = time.Now()
-			s.step(ctx, "seal the addresses of callbacks", s.cfg.Callbacks.SealAddresses)
+			s.runStep(ctx, "seal the addresses of callbacks", s.cfg.Callbacks.SealAddresses)
 		}
 	}
 	return nil
 }
 
-// step runs one step of the reaper. Its failure does not keep the others from running.
-func (s *Service) step(ctx context.Context, what string, do func(context.Context) error) {
+// runStep runs one step of the reaper. Its failure does not keep the others from running.
+func (s *Service) runStep(ctx context.Context, what string, do func(context.Context) error) {
 	bounded, cancel := context.WithTimeout(ctx, stepTimeout)
 	defer cancel()
 	err := do(bounded)
@@ -95,7 +95,7 @@ func (s *Service) reclaim(ctx context.Context, missing map[int32]time.Time, tenu
 	}
 	if len(turns) == 0 {
 		clear(missing)
-		tenures.forget()
+		tenures.endRound()
 		return false, nil
 	}
 	alive, err := s.q.NodesAlive(ctx)
@@ -103,7 +103,7 @@ func (s *Service) reclaim(ctx context.Context, missing map[int32]time.Time, tenu
 		return true, err
 	}
 	s.cfg.EventLog.NodesSeen(alive)
-	defer tenures.forget()
+	defer tenures.endRound()
 	seen := make(map[int32]bool)
 	var failed []error
 	for _, t := range turns {
@@ -138,7 +138,7 @@ func (s *Service) takeOver(ctx context.Context, l eventlog.Lease) error {
 		if err != nil || !ok {
 			return err
 		}
-		return s.enqueue(ctx, tx, l.Turn)
+		return s.insertJob(ctx, tx, l.Turn)
 	})
 	return unlessBusy(err, "take over turn", l.Turn)
 }
@@ -152,15 +152,15 @@ func unlessBusy(err error, what string, turn uuid.UUID) error {
 	return fmt.Errorf("%s %s: %w", what, turn, err)
 }
 
-// requeue gives a queued turn a new job in the place of the one it had, unless another replica
+// requeueTurn gives a queued turn a new job in the place of the one it had, unless another replica
 // did so first.
-func (s *Service) requeue(ctx context.Context, id, turn uuid.UUID, job *int64) error {
+func (s *Service) requeueTurn(ctx context.Context, id, turn uuid.UUID, job *int64) error {
 	err := s.cfg.Sessions.TryUpdate(ctx, id, func(tx *session.Tx) error {
 		t, err := tx.Turn(ctx)
 		if err != nil || t.ID != turn || t.State != session.Queued || !same(t.JobID, job) {
 			return err
 		}
-		return s.enqueue(ctx, tx, turn)
+		return s.insertJob(ctx, tx, turn)
 	})
 	return unlessBusy(err, "queue turn", turn)
 }

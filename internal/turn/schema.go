@@ -10,8 +10,8 @@ import (
 	"github.com/parley-server/parley/internal/schema"
 )
 
-// compile parses a response_schema. Its error names the part that is not accepted.
-func compile(raw []byte) (*schema.Schema, error) {
+// compileSchema parses a response_schema. Its error names the part that is not accepted.
+func compileSchema(raw []byte) (*schema.Schema, error) {
 	compiled, err := schema.Compile(raw)
 	if bad, ok := errors.AsType[*schema.Error](err); ok {
 		return nil, &fault.Error{Code: fault.InvalidResponseSchema, Message: "response_schema" + at(bad.Path) + ": " + bad.Reason, Param: "response_schema",
@@ -27,9 +27,9 @@ func at(path string) string {
 	return " at " + path
 }
 
-// output is the form that a response_schema asks for.
-func output(raw json.RawMessage) (*agent.Output, error) {
-	compiled, err := compile(raw)
+// structuredOutput returns the form that a response_schema asks for.
+func structuredOutput(raw json.RawMessage) (*agent.Output, error) {
+	compiled, err := compileSchema(raw)
 	if err != nil {
 		return nil, err
 	}

@@ -67,7 +67,8 @@ type Config struct {
 
 	Queue        int           // messages that may wait for admission; default DefaultQueue
 	StartTimeout time.Duration // how long storing a message may take once it is admitted; default 3 s
-	// ConfirmTimeout is how long a turn is looked for whose commit has an unknown outcome; default 2 s.
+	// ConfirmTimeout is how long a turn is looked for whose commit has an unknown outcome; default
+	// 2 s.
 	ConfirmTimeout time.Duration
 
 	Window  time.Duration // how long a turn waits for an approval or a secret; default 10 min
@@ -78,9 +79,9 @@ type Config struct {
 	Lease      time.Duration // how long a silent worker keeps its turn; default 10 s
 	Grace      time.Duration // how long a stopping process waits for tools; default 10 s
 
-	// FetchCooldown is the least time between two fetches of jobs, far less than River's own 100 ms:
-	// a user waits for the turn to start. FetchPoll is how long a fetch waits whose notification was
-	// lost. Default 1 ms and 1 s, River's own; the bench compares the two paces.
+	// FetchCooldown is the least time between two fetches of jobs, far less than River's own 100
+	// ms: a user waits for the turn to start. FetchPoll is how long a fetch waits whose
+	// notification was lost. Default 1 ms and 1 s, River's own; the bench compares the two paces.
 	FetchCooldown, FetchPoll time.Duration
 }
 
@@ -154,7 +155,7 @@ func New(cfg Config) (*Service, error) {
 	rc := &river.Config{
 		ID:         strconv.Itoa(int(cfg.EventLog.Node())),
 		Logger:     slog.New(riverLog{cfg.Log.Handler(), failures}),
-		Middleware: redacting(cfg.Log),
+		Middleware: redactErrors(cfg.Log),
 		Hooks:      []rivertype.Hook{atOnce{}},
 		Test:       river.TestConfig{Time: s.clock}, // the only place where River takes a clock
 		// River's own time-outs come after ours: a turn ends by its own limits.
@@ -198,16 +199,16 @@ func (s *Service) Run(ctx context.Context) error {
 	beating, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	var g errgroup.Group
-	g.Go(func() error { return s.heartbeat(beating) })
+	g.Go(func() error { return s.renewLeases(beating) })
 	g.Go(func() error { return s.runPlacing(ctx) })
-	g.Go(func() error { return s.reap(ctx) })
+	g.Go(func() error { return s.runReaper(ctx) })
 	g.Go(func() error { return s.runHousekeeping(ctx) })
 	err := s.startRiver(ctx)
 	if err == nil {
 		<-ctx.Done()
 	}
 	end()
-	err = errors.Join(err, s.drain())
+	err = errors.Join(err, s.handOver())
 	stop()
 	return errors.Join(err, g.Wait())
 }
@@ -239,8 +240,8 @@ func (s *Service) startRiver(ctx context.Context) error {
 // startPause is the time between two tries to start River.
 const startPause = 250 * time.Millisecond
 
-// enqueue inserts the job that will run a turn, in the transaction that queued it.
-func (s *Service) enqueue(ctx context.Context, tx *session.Tx, turn uuid.UUID) error {
+// insertJob inserts the job that will run a turn, in the transaction that queued it.
+func (s *Service) insertJob(ctx context.Context, tx *session.Tx, turn uuid.UUID) error {
 	job, err := jobOf(turn, tx.Session.ID)
 	if err != nil {
 		return err

@@ -24,7 +24,7 @@ import (
 // neither the end of ctx nor its deadline interrupts Start, which has a limit of its own: in the
 // middle of a commit the outcome would be unknown.
 func (s *Service) Start(ctx context.Context, req Request) (Started, error) {
-	leave, err := s.admission.enter(ctx, req)
+	leave, err := s.admission.acquirePlace(ctx, req)
 	if err != nil {
 		return Started{}, err
 	}
@@ -44,7 +44,7 @@ func (s *Service) start(ctx context.Context, req Request) (Started, error) {
 		}
 	}
 	started := Started{Turn: uuid.Must(uuid.NewV7())}
-	n, err := s.prepare(ctx, req, started.Turn)
+	n, err := s.newTurn(ctx, req, started.Turn)
 	if err != nil {
 		return started, err
 	}
@@ -55,7 +55,7 @@ func (s *Service) start(ctx context.Context, req Request) (Started, error) {
 	var interrupted []session.Turn
 	err = s.cfg.Sessions.Open(ctx, ref, func(tx *session.Tx) (err error) {
 		if req.IdempotencyKey != "" {
-			if err := tx.Take(ctx, req.once(), started.Turn); err != nil {
+			if err := tx.Take(ctx, req.idempotency(), started.Turn); err != nil {
 				return err
 			}
 		}
@@ -80,7 +80,7 @@ func (s *Service) start(ctx context.Context, req Request) (Started, error) {
 		return started, err
 	}
 	for _, t := range interrupted {
-		s.halt(t.ID)
+		s.haltAttempt(t.ID)
 	}
 	started.Session, started.Callback = started.From.Session, n.Callback
 	return started, nil
@@ -97,7 +97,7 @@ func (s *Service) startPlain(ctx context.Context, req Request, n session.NewTurn
 	case errors.Is(err, session.ErrUnknownOutcome):
 		err = s.confirm(context.WithoutCancel(ctx), &started, err)
 	case err == nil:
-		s.wake(queue)
+		s.wakeQueue(queue)
 	}
 	return started, err
 }
@@ -115,7 +115,7 @@ func (s *Service) confirm(ctx context.Context, started *Started, cause error) er
 		t, err := s.cfg.Sessions.TurnByID(ctx, started.Turn)
 		if err == nil {
 			started.From = eventlog.From{Session: t.SessionID, Seq: t.StartSeq - 1, Since: t.CreatedAt}
-			s.wake(queue)
+			s.wakeQueue(queue)
 			return nil
 		}
 		select {
@@ -149,7 +149,7 @@ func (s *Service) begin(ctx context.Context, tx *session.Tx, req Request, n sess
 	}
 	started.From = from
 	if req.Callback != nil {
-		err := s.cfg.Callbacks.Register(ctx, tx.Tx, req.Callback.row(n.Callback, req.Workspace.ID, from.Session, n.ID))
+		err := s.cfg.Callbacks.Register(ctx, tx.Tx, req.Callback.newRow(n.Callback, req.Workspace.ID, from.Session, n.ID))
 		if err != nil {
 			return err
 		}
@@ -163,7 +163,7 @@ func (s *Service) begin(ctx context.Context, tx *session.Tx, req Request, n sess
 // Repeated finds the turn that the same request started before, by its Idempotency-Key; ok is
 // false where there is none. Another request under that key is IDEMPOTENCY_KEY_REUSED.
 func (s *Service) Repeated(ctx context.Context, req Request) (started Started, ok bool, err error) {
-	e, ok, err := s.cfg.Sessions.Repeated(ctx, req.once())
+	e, ok, err := s.cfg.Sessions.Repeated(ctx, req.idempotency())
 	return earlier(e), ok, err
 }
 
@@ -182,8 +182,8 @@ func earlier(e session.Earlier) Started {
 	return Started{Session: e.From.Session, Turn: e.Turn, From: e.From, Callback: e.Callback, Replayed: true}
 }
 
-// within lowers a workspace's limits to what the request asks for.
-func (l Limits) within(w workspace.Workspace) Limits {
+// loweredTo lowers a workspace's limits to what the request asks for.
+func (l Limits) loweredTo(w workspace.Workspace) Limits {
 	l.MaxResponseSeconds = lower(l.MaxResponseSeconds, w.MaxResponseSeconds)
 	l.MaxTurns = lower(l.MaxTurns, w.MaxTurns)
 	return l

@@ -43,7 +43,7 @@ func (s *Service) sweep(ctx context.Context) error {
 	var failed []error
 	for _, t := range turns {
 		s.log.InfoContext(ctx, "queueing a stranded turn again", "session", t.Session, "turn", t.Turn, "job", t.Job)
-		failed = append(failed, s.requeue(ctx, t.Session, t.Turn, &t.Job))
+		failed = append(failed, s.requeueTurn(ctx, t.Session, t.Turn, &t.Job))
 	}
 	return errors.Join(failed...)
 }

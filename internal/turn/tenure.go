@@ -9,7 +9,8 @@ import (
 )
 
 // tenure is what the reaper remembers of a running turn. Its times are on this process's monotonic
-// clock: when PostgreSQL's clock is set, a worker must neither lose its turn nor keep it for longer.
+// clock: when PostgreSQL's clock is set, a worker must neither lose its turn nor keep it for
+// longer.
 type tenure struct {
 	lease    time.Time // as it is stored: a new value is a renewal
 	until    time.Time // when the lease ends
@@ -25,8 +26,8 @@ type tenures struct {
 }
 
 // isOver notes what a round of the reaper has seen of a turn, and reports whether its worker has
-// lost it: the lease has ended, or the turn runs too long. After a step of the clock both can appear
-// so until the worker renews its lease.
+// lost it: the lease has ended, or the turn runs too long. After a step of the clock both can
+// appear so until the worker renews its lease.
 func (all *tenures) isOver(t db.TurnsRunningRow) bool {
 	now := time.Now()
 	seen, known := all.turns[t.ID]
@@ -45,8 +46,8 @@ func (all *tenures) isOver(t db.TurnsRunningRow) bool {
 	return now.After(seen.until) || t.Overtime && now.Sub(seen.overtime) > all.grace
 }
 
-// forget ends a round: turns that it did not see run no more.
-func (all *tenures) forget() {
+// endRound ends a round and forgets the turns that it did not see: they no longer run.
+func (all *tenures) endRound() {
 	for id, seen := range all.turns {
 		if seen.round != all.round {
 			delete(all.turns, id)

@@ -69,7 +69,7 @@ const (
 // route is the operation whose idempotency keys these are.
 const route = "sendMessage"
 
-func (r Request) once() session.Once {
+func (r Request) idempotency() session.Once {
 	return session.Once{Workspace: r.Workspace.ID, Route: route, Key: r.IdempotencyKey, Hash: r.Hash, Caller: r.Key}
 }
 

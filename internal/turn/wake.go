@@ -14,12 +14,13 @@ func (driver) SupportsListenNotify() bool { return false }
 // insertTopic is the topic on which River's workers listen for new jobs.
 const insertTopic = "river_insert"
 
-// wake has every replica look for jobs in a queue. A lost wake-up costs a worker's poll interval.
-func (s *Service) wake(queue string) {
+// wakeQueue has every replica look for jobs in a queue. A lost wake-up costs a worker's poll
+// interval.
+func (s *Service) wakeQueue(queue string) {
 	s.cfg.EventLog.Hint(insertTopic, `{"queue":"`+queue+`"}`)
 }
 
 // wakeAfter is wake once a change is committed.
 func (s *Service) wakeAfter(tx *session.Tx, queue string) {
-	tx.OnCommit(func() { s.wake(queue) })
+	tx.OnCommit(func() { s.wakeQueue(queue) })
 }

@@ -38,8 +38,8 @@ type attempt struct {
 	draining bool
 }
 
-// drain stops the attempt as soon as no tool is under way.
-func (a *attempt) drain() {
+// stopBetweenTools stops the attempt as soon as no tool is under way.
+func (a *attempt) stopBetweenTools() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.draining = true
@@ -66,11 +66,11 @@ func (a *attempt) note(bodies []event.Body) {
 	}
 }
 
-// work claims a turn and runs it. Afterwards there is a place for another one.
-func (s *Service) work(ctx context.Context, job args) error {
+// runTurn claims a turn and runs it. Afterwards there is a place for another one.
+func (s *Service) runTurn(ctx context.Context, job args) error {
 	news, stop := s.cfg.EventLog.Watch(job.Session) // before the claim, or a cancel in between is missed
 	defer stop()
-	claimed, release, err := s.claim(ctx, job)
+	claimed, release, err := s.claimTurn(ctx, job)
 	if err != nil || !claimed.Ours {
 		return err
 	}
@@ -99,9 +99,9 @@ func (s *Service) attend(ctx context.Context, claimed session.Claimed, news <-ch
 	defer cancel(nil)
 	a := &attempt{lease: claimed.Lease, cancel: cancel, gone: make(chan struct{}), began: time.Now(), renewed: time.Now()}
 	defer close(a.gone)
-	s.add(a)
-	defer s.remove(a)
-	watching.Go(func() { s.watch(ctx, a, news) })
+	s.addAttempt(a)
+	defer s.removeAttempt(a)
+	watching.Go(func() { s.watchCancel(ctx, a, news) })
 
 	t := claimed.Turn
 	left := time.Duration((float64(t.MaxResponseSeconds) - t.ActiveSeconds) * float64(time.Second))
@@ -118,24 +118,24 @@ func (s *Service) attend(ctx context.Context, claimed session.Claimed, news <-ch
 }
 
 // run takes the agent through the turn and writes what it yields. It returns what belongs to the
-// turn's end: the structured answer, where one was asked for, and the Writer, which may hold the last
-// events of the answer.
+// turn's end: the structured answer, where one was asked for, and the Writer, which may hold the
+// last events of the answer.
 func (s *Service) run(ctx context.Context, claimed session.Claimed, a *attempt) (e session.Ending, w *eventlog.Writer, err error) {
 	t := claimed.Turn
 	e.Trigger = session.Complete
-	ag, conv, run, err := s.assemble(ctx, claimed)
+	ag, conv, run, err := s.newAgent(ctx, claimed)
 	if err != nil {
 		return e, w, err
 	}
 	defer run.Close()
 	defer func() {
 		if p := recover(); p != nil {
-			err = s.recovered(ctx, t, run.Redact, p)
+			err = s.failPanicked(ctx, t, run.Redact, p)
 		}
 	}()
 	w = s.cfg.EventLog.Writer(a.lease)
 	w.OnFailure(a.cancel)
-	a.writes(w)
+	a.setWriter(w)
 	for bodies, err := range ag.Run(ctx, conv) {
 		if err != nil {
 			return e, w, errors.Join(err, w.Flush(context.WithoutCancel(ctx)))
@@ -149,7 +149,7 @@ func (s *Service) run(ctx context.Context, claimed session.Claimed, a *attempt) 
 			if err := w.Flush(ctx); err != nil {
 				return e, w, err
 			}
-			return e, w, s.park(ctx, t, a, b)
+			return e, w, s.parkTurn(ctx, t, a, b)
 		case event.Reply:
 			if len(b.Calls) == 0 { // the last one, as a rule
 				write = w.Queue
@@ -177,17 +177,17 @@ func (s *Service) settle(ctx context.Context, t session.Turn, a *attempt, e sess
 	case errors.Is(err, errParked):
 		return
 	case err == nil:
-		err = s.end(ctx, t, a, e)
+		err = s.endAttempt(ctx, t, a, e)
 	case errors.Is(err, errDrain), errors.Is(err, errStalled), errors.Is(err, context.Canceled):
 		log.InfoContext(ctx, "handing the turn over")
-		err = s.release(ctx, a.lease)
+		err = s.releaseTurn(ctx, a.lease)
 	case errors.Is(err, errTimeout):
 		err = s.fail(ctx, t, a, event.TimedOut, fmt.Sprintf("The answer took longer than %d seconds.", t.MaxResponseSeconds))
 	case failed:
 		err = s.fail(ctx, t, a, failure.Code, failure.Message)
 	case pgerr.IsTransient(err): // the log is the truth: the turn continues from it, here or elsewhere
 		log.WarnContext(ctx, "the turn is interrupted", "err", err)
-		err = s.release(ctx, a.lease)
+		err = s.releaseTurn(ctx, a.lease)
 	default:
 		log.ErrorContext(ctx, "the turn failed", "err", err)
 		err = s.fail(ctx, t, a, event.InternalError, "Internal error.")
@@ -201,11 +201,11 @@ func (s *Service) settle(ctx context.Context, t session.Turn, a *attempt, e sess
 
 func (s *Service) fail(ctx context.Context, t session.Turn, a *attempt, code event.Code, message string) error {
 	f := code.Failure(message)
-	return s.end(ctx, t, a, session.Ending{Trigger: session.Fail, Failure: &f})
+	return s.endAttempt(ctx, t, a, session.Ending{Trigger: session.Fail, Failure: &f})
 }
 
-// end closes the turn under the attempt's lease.
-func (s *Service) end(ctx context.Context, t session.Turn, a *attempt, e session.Ending) error {
+// endAttempt closes the turn under the attempt's lease.
+func (s *Service) endAttempt(ctx context.Context, t session.Turn, a *attempt, e session.Ending) error {
 	e.Epoch, e.Halted = a.lease.Epoch, true
 	return s.closing(ctx, func(ctx context.Context) error {
 		if ended, err := s.cfg.Sessions.Complete(ctx, t, e); ended || err != nil {
@@ -221,15 +221,15 @@ func (s *Service) end(ctx context.Context, t session.Turn, a *attempt, e session
 	})
 }
 
-// release puts a turn back into the queue, for any worker.
-func (s *Service) release(ctx context.Context, l eventlog.Lease) error {
+// releaseTurn puts a turn back into the queue, for any worker.
+func (s *Service) releaseTurn(ctx context.Context, l eventlog.Lease) error {
 	return s.closing(ctx, func(ctx context.Context) error {
 		return s.cfg.Sessions.Update(ctx, l.Session, func(tx *session.Tx) error {
 			ok, err := tx.Release(ctx, l)
 			if err != nil || !ok {
 				return err
 			}
-			return s.enqueue(ctx, tx, l.Turn)
+			return s.insertJob(ctx, tx, l.Turn)
 		})
 	})
 }

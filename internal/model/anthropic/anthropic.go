@@ -66,7 +66,7 @@ func (m *Model) Name() string { return m.service.FullName() }
 // call a tool; those that cannot be forced to are asked to.
 func (m *Model) Generate(ctx context.Context, req model.Request) iter.Seq2[model.Chunk, error] {
 	if req.Output == nil {
-		return m.stream(ctx, req, m.params(req))
+		return m.stream(ctx, req, m.requestParams(req))
 	}
 	form := provider.FormOf(req.Output.Schema)
 	return form.Answer(m.stream(ctx, req, m.forcedRequest(req, form)), m.stream(ctx, req, m.askedRequest(req, form)))
@@ -99,7 +99,7 @@ func (m *Model) stream(ctx context.Context, req model.Request, p anthropic.Messa
 			yield(model.Chunk{}, err)
 			return
 		}
-		for _, c := range r.end() {
+		for _, c := range r.finalChunks() {
 			if !yield(c, nil) {
 				return
 			}

@@ -13,7 +13,7 @@ import (
 func (m *Model) forcedRequest(req model.Request, form provider.Form) anthropic.MessageNewParams {
 	name := provider.ToolName(req.Output.Name)
 	req.Tools = []model.Tool{{Name: name, Description: provider.OutputDescription, Schema: form.Schema}}
-	p := m.params(req)
+	p := m.requestParams(req)
 	p.ToolChoice = anthropic.ToolChoiceUnionParam{OfTool: &anthropic.ToolChoiceToolParam{
 		Name: name, DisableParallelToolUse: param.NewOpt(true),
 	}}

@@ -91,8 +91,8 @@ func (r *reply) count(ev anthropic.MessageStreamEventUnion) {
 	r.usage.CacheCreationInputTokens = max(r.usage.CacheCreationInputTokens, u.CacheCreationInputTokens)
 }
 
-// end returns the calls and the last chunk.
-func (r *reply) end() []model.Chunk {
+// finalChunks returns the calls and the last chunk.
+func (r *reply) finalChunks() []model.Chunk {
 	var last model.Chunk
 	switch {
 	case r.stop == anthropic.StopReasonRefusal:

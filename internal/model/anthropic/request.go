@@ -12,7 +12,7 @@ import (
 	"github.com/parley-server/parley/internal/model/provider"
 )
 
-func (m *Model) params(req model.Request) anthropic.MessageNewParams {
+func (m *Model) requestParams(req model.Request) anthropic.MessageNewParams {
 	p := anthropic.MessageNewParams{
 		Model:     m.service.Model,
 		MaxTokens: int64(cmp.Or(max(req.MaxTokens, 0), longest(m.service.Model))),

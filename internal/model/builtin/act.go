@@ -13,9 +13,9 @@ var (
 	fileWanted  = regexp.MustCompile(politely + `(?:give me|send me|attach|hand me)\s+(?:the |a )?(?:file\s+)?["'“‘\x60]?([^"'”’\x60:\s]+\.[A-Za-z0-9]+)["'”’\x60]?[.!?]?$`)
 )
 
-// act does what a sentence asks a tool for: run a command, make a request, write a file
+// answerCommand does what a sentence asks a tool for: run a command, make a request, write a file
 // or hand one out. ok is false where it asks for nothing of this.
-func (c conversation) act(question string) (r reply, ok bool) {
+func (c conversation) answerCommand(question string) (r reply, ok bool) {
 	if m := commandTold.FindStringSubmatch(question); m != nil {
 		return c.acted("bash", "I cannot run commands: this server has no sandbox for them. docs/guides/sandbox.md says what to do.",
 			map[string]string{"command": m[1] + m[2]}, printed), true
@@ -40,7 +40,7 @@ func (c conversation) act(question string) (r reply, ok bool) {
 
 // acted calls a tool, and then says how it went.
 func (c conversation) acted(tool, lacking string, input map[string]string, tell func(result) string) reply {
-	if r, ok := c.result(tool); ok {
+	if r, ok := c.findResult(tool); ok {
 		return sayText(tell(r))
 	}
 	if !c.offered[tool] {

@@ -28,8 +28,8 @@ var (
 		`(write|draft|compose|translate|rewrite|rephrase|paraphrase|proofread|generate|create|make up|invent|imagine|brainstorm|implement|code|program|refactor|debug|design|predict|role-?play|sing|tell me an? (?:joke|story|poem)|chat with)\b`)
 )
 
-// answer answers a message that is no script.
-func (c conversation) answer() reply {
+// answerMessage returns the reply to a message that is not a script.
+func (c conversation) answerMessage() reply {
 	q := strings.TrimSpace(c.question)
 	switch {
 	case q == "" || capability.MatchString(q):
@@ -42,25 +42,25 @@ func (c conversation) answer() reply {
 	if m := counting.FindStringSubmatch(q); m != nil {
 		return count(m[1], m[2], slow.MatchString(q))
 	}
-	if expression, value, ok := calculate(q); ok {
+	if expression, value, ok := evaluateQuestion(q); ok {
 		return sayText(expression + " = " + value)
 	}
 	if page, ok := summaryOf(q); ok {
-		return c.summarise(page)
+		return c.summarisePage(page)
 	}
 	if page, content, ok := writtenPage(q); ok {
-		return c.write(page, content)
+		return c.writePage(page, content)
 	}
 	if approval.MatchString(q) {
 		return c.askApproval()
 	}
-	if r, ok := c.act(q); ok {
+	if r, ok := c.answerCommand(q); ok {
 		return r
 	}
 	if creative.MatchString(q) {
 		return sayText("That needs a real language model. I am the built-in guide: I look things up, count and calculate, and I make nothing up.\n\n" + realModel)
 	}
-	return c.search()
+	return c.searchDocuments()
 }
 
 func (c conversation) introduction() reply {

@@ -43,11 +43,11 @@ func (g *Guide) Generate(ctx context.Context, req model.Request) iter.Seq2[model
 		for i := range r.calls {
 			r.calls[i].ID = c.callID(i)
 		}
-		s := speaker{ctx: ctx, yield: yield, left: -1, once: func(directive int) bool { return g.failed.first(c.key(directive)) }}
+		s := speaker{ctx: ctx, yield: yield, left: -1, once: func(directive int) bool { return g.failed.isFirst(c.key(directive)) }}
 		if req.MaxTokens > 0 {
 			s.left = req.MaxTokens * runesPerToken
 		}
-		s.speak(r.after(req.Partial), inputTokens(req))
+		s.sendReply(r.withoutPrefix(req.Partial), inputTokens(req))
 	}
 }
 
@@ -114,7 +114,7 @@ func readConversation(req model.Request) conversation {
 func (c conversation) reply() reply {
 	p, scripted := parseScript(c.question)
 	if c.forced {
-		return reply{parts: []part{splitWords(c.value(p, ""), 0)}}
+		return reply{parts: []part{splitWords(c.structuredValue(p, ""), 0)}}
 	}
 	r := reply{}
 	switch {
@@ -123,12 +123,12 @@ func (c conversation) reply() reply {
 			r = p.steps[c.step]
 		}
 	case c.skill != nil:
-		r = c.perform(*c.skill)
+		r = c.runSkill(*c.skill)
 	default:
-		r = c.describe(c.answer())
+		r = c.describeImages(c.answerMessage())
 	}
 	if c.schema != nil && len(r.calls) == 0 && r.stop == "" {
-		return c.conclude(p, r)
+		return c.structuredReply(p, r)
 	}
 	return r
 }

@@ -20,8 +20,8 @@ const (
 	maxBits = 1024
 )
 
-// calculate finds an arithmetic question, "what is 12*7+3", and its answer.
-func calculate(question string) (expression, value string, ok bool) {
+// evaluateQuestion finds an arithmetic question, "what is 12*7+3", and its answer.
+func evaluateQuestion(question string) (expression, value string, ok bool) {
 	if len(question) > maxSum+40 {
 		return "", "", false
 	}

@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// describe says of the images in a message what there is to say without seeing, before
+// describeImages says of the images in a message what there is to say without seeing, before
 // what else is answered.
-func (c conversation) describe(r reply) reply {
+func (c conversation) describeImages(r reply) reply {
 	if len(c.images) == 0 || len(r.calls) > 0 {
 		return r
 	}
@@ -22,5 +22,5 @@ func (c conversation) describe(r reply) reply {
 	if strings.TrimSpace(c.question) == "" {
 		return sayText(text)
 	}
-	return r.with(append([]part{splitWords(text+"\n\n", wordsPerSecond)}, r.parts...)...)
+	return r.withParts(append([]part{splitWords(text+"\n\n", wordsPerSecond)}, r.parts...)...)
 }

@@ -12,9 +12,9 @@ type memory struct {
 	keys map[string]bool
 }
 
-// first reports whether a failure is due. Asked twice in a row it answers yes, no,
+// isFirst reports whether a failure is due. Asked twice in a row it answers yes, no,
 // and then has forgotten: the next conversation that is equal fails again.
-func (m *memory) first(key string) bool {
+func (m *memory) isFirst(key string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.keys[key] {

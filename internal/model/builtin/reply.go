@@ -59,38 +59,38 @@ func split(text string) []string {
 	return deltas
 }
 
-// after is what is left of a reply of which partial has been said. Text that is not
+// withoutPrefix is what is left of a reply of which partial has been said. Text that is not
 // the beginning of this reply was another model's: then nothing is left out, and a
 // blank line separates the two.
-func (r reply) after(partial string) reply {
+func (r reply) withoutPrefix(partial string) reply {
 	rest := partial
 	for k, p := range r.parts {
 		if p.delta == nil {
 			if rest == "" {
-				return r.with(r.parts[k:]...)
+				return r.withParts(r.parts[k:]...)
 			}
 			continue
 		}
 		for i := p.from; i < p.n; i++ {
 			if rest == "" {
 				p.from = i
-				return r.with(append([]part{p}, r.parts[k+1:]...)...)
+				return r.withParts(append([]part{p}, r.parts[k+1:]...)...)
 			}
 			said, ok := p.said(i, rest)
 			if !ok {
-				return r.with(append([]part{splitWords("\n\n", 0)}, r.parts...)...)
+				return r.withParts(append([]part{splitWords("\n\n", 0)}, r.parts...)...)
 			}
 			if size := len(event.Plain(p.delta(i))); said < size {
 				p.from = i + 1
-				return r.with(append([]part{p.tail(i, said), p}, r.parts[k+1:]...)...)
+				return r.withParts(append([]part{p.tail(i, said), p}, r.parts[k+1:]...)...)
 			}
 			rest = rest[said:]
 		}
 	}
-	return r.with()
+	return r.withParts()
 }
 
-func (r reply) with(parts ...part) reply {
+func (r reply) withParts(parts ...part) reply {
 	r.parts = parts
 	return r
 }

@@ -33,8 +33,8 @@ const (
 	worthShown  = 0.8 // of the best score: a further passage worth showing
 )
 
-// search answers a question from what the workspace or the documentation says.
-func (c conversation) search() reply {
+// searchDocuments answers a question from what the workspace or the documentation says.
+func (c conversation) searchDocuments() reply {
 	manual := consultManual(c.question)
 	switch {
 	case c.step == 0:
@@ -44,7 +44,7 @@ func (c conversation) search() reply {
 		}
 		return useTool("grep", map[string]string{"pattern": pattern})
 	case c.step == 1:
-		found, _ := c.result("grep")
+		found, _ := c.findResult("grep")
 		calls := c.toRead(found)
 		if len(calls) == 0 {
 			return manual.or(coveredBit, c.nothing())

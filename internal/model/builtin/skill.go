@@ -62,9 +62,9 @@ func withoutInputs(messages []model.Message) []model.Message {
 // points is how many sentences of each page an answer to a skill gives.
 const points = 3
 
-// perform does for a skill what can be done without thinking: it reads the wiki pages
+// runSkill does for a skill what can be done without thinking: it reads the wiki pages
 // that the instructions name, and says what they and the instructions hold.
-func (c conversation) perform(s skill) reply {
+func (c conversation) runSkill(s skill) reply {
 	if pages := pagesNamed(s.body); c.step == 0 && len(pages) > 0 && c.offered["wiki_read"] {
 		var calls []event.ToolCall
 		for _, page := range pages {

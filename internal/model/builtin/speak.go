@@ -22,8 +22,8 @@ type speaker struct {
 	left  int // runes that may still be said; negative is no bound
 }
 
-// speak says everything that is left of a reply, and how it ended.
-func (s *speaker) speak(r reply, input int64) {
+// sendReply says everything that is left of a reply, and how it ended.
+func (s *speaker) sendReply(r reply, input int64) {
 	defer func() {
 		if s.timer != nil {
 			s.timer.Stop()

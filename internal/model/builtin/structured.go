@@ -15,10 +15,10 @@ const finalAnswer = "final_answer"
 // none is the answer that is not given: the agent then insists.
 const none = "none"
 
-// conclude ends a turn whose answer must fit a schema: after what it says anyway, the
+// structuredReply ends a turn whose answer must fit a schema: after what it says anyway, the
 // guide calls final_answer. What it has said before a refused answer is not repeated.
-func (c conversation) conclude(p program, r reply) reply {
-	if p.answer(c.step) == none {
+func (c conversation) structuredReply(p program, r reply) reply {
+	if p.finalAnswer(c.step) == none {
 		return r
 	}
 	for _, earlier := range c.results {
@@ -26,7 +26,7 @@ func (c conversation) conclude(p program, r reply) reply {
 			r.parts = nil
 		}
 	}
-	value := c.value(p, saidText(r))
+	value := c.structuredValue(p, saidText(r))
 	input := json.RawMessage(value)
 	if !json.Valid(input) {
 		input = model.Input(value)
@@ -35,10 +35,10 @@ func (c conversation) conclude(p program, r reply) reply {
 	return r
 }
 
-// value is the answer in the schema: the script's own, or one made of words.
-func (c conversation) value(p program, words string) string {
+// structuredValue is the answer in the schema: the script's own, or one made of words.
+func (c conversation) structuredValue(p program, words string) string {
 	for i := c.step; i <= c.step+len(p.answers); i++ {
-		if a := p.answer(i); a != none && a != "" {
+		if a := p.finalAnswer(i); a != none && a != "" {
 			return a
 		}
 	}
@@ -56,9 +56,9 @@ func (c conversation) value(p program, words string) string {
 	return string(sample)
 }
 
-// answer is the answer of a step: the script's first one stands in the step that ends
+// finalAnswer is the answer of a step: the script's first one stands in the step that ends
 // it, the others follow one by one.
-func (p program) answer(step int) string {
+func (p program) finalAnswer(step int) string {
 	end := len(p.steps)
 	if end > 0 && len(p.steps[end-1].calls) == 0 && p.steps[end-1].stop == "" {
 		end--

@@ -47,15 +47,15 @@ func pageName(s string) (string, bool) {
 	return s, s != "" && len(s) <= 255
 }
 
-// summarise reads a wiki page, then says what is in it.
-func (c conversation) summarise(page string) reply {
+// summarisePage reads a wiki page, then says what is in it.
+func (c conversation) summarisePage(page string) reply {
 	if c.step == 0 {
 		if !c.offered["wiki_read"] {
 			return sayText("I cannot look into the wiki: this workspace gives me no wiki_read tool.")
 		}
 		return useTool("wiki_read", map[string]string{"page": page})
 	}
-	r, ok := c.result("wiki_read")
+	r, ok := c.findResult("wiki_read")
 	switch {
 	case !ok:
 		return sayText("I asked for the wiki page " + page + " and got no answer. Please ask again.")

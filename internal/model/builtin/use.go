@@ -22,8 +22,8 @@ func askFor(tool string, input any) event.ToolCall {
 	return event.ToolCall{Tool: tool, Input: raw}
 }
 
-// result finds the first result of a tool in this turn.
-func (c conversation) result(tool string) (result, bool) {
+// findResult finds the first result of a tool in this turn.
+func (c conversation) findResult(tool string) (result, bool) {
 	for _, r := range c.results {
 		if r.call.Tool == tool {
 			return r, true

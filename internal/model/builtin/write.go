@@ -30,19 +30,19 @@ func writtenPage(question string) (page, content string, ok bool) {
 	return page, strings.TrimSpace(content), ok && content != ""
 }
 
-// write reads a wiki page, for its version, and then writes it.
-func (c conversation) write(page, content string) reply {
+// writePage reads a wiki page, for its version, and then writes it.
+func (c conversation) writePage(page, content string) reply {
 	switch {
 	case !c.offered["wiki_write"]:
 		return sayText("I cannot write to the wiki: this workspace gives me no wiki_write tool.")
 	case c.step == 0 && c.offered["wiki_read"]:
 		return reply{calls: []event.ToolCall{askFor("wiki_read", map[string]any{"page": page, "version": true})}}
 	}
-	if r, ok := c.result("wiki_write"); ok {
+	if r, ok := c.findResult("wiki_write"); ok {
 		return told(r, "Done. ")
 	}
 	plan, input := "I am going to make the wiki page "+page+".", map[string]any{"page": page, "content": content}
-	if r, ok := c.result("wiki_read"); ok && !r.failed {
+	if r, ok := c.findResult("wiki_read"); ok && !r.failed {
 		if m := pageVersion.FindStringSubmatch(r.output); m != nil {
 			plan = fmt.Sprintf("I am going to replace version %s of the wiki page %s.", m[1], page)
 			input["expected_version"] = json.Number(m[1])
@@ -57,7 +57,7 @@ func (c conversation) askApproval() reply {
 	if !c.offered["wiki_write"] {
 		return sayText("I have no tool here that asks for an approval.")
 	}
-	if r, ok := c.result("wiki_write"); ok {
+	if r, ok := c.findResult("wiki_write"); ok {
 		return told(r, "The call went through. ")
 	}
 	return planned("I am going to write the wiki page approval-demo. Somebody has to allow that first, unless your key has the scope wiki:write; "+

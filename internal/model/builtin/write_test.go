@@ -59,7 +59,7 @@ func TestGuideSaysWhatItIsGoingToWrite(t *testing.T) {
 			if diff := cmp.Diff([]string{want[1]}, names(plan.Calls)); diff != "" || strings.TrimSpace(plan.text()) != want[0] {
 				t.Errorf("%q: %s", plan.text(), diff)
 			}
-			denied := generate(t.Context(), g, settled(then, plan, []tool.Result{tool.Refuse("Denied: not today.\nAnd more.")}))
+			denied := generate(t.Context(), g, settled(then, plan, []tool.Result{tool.Reject("Denied: not today.\nAnd more.")}))
 			if denied.text() != "Nothing was written. Denied: not today." {
 				t.Errorf("after a denial: %q", denied.text())
 			}

@@ -75,9 +75,9 @@ func (*reportedError) Error() string { return "error event in the stream" }
 
 var done = []byte("[DONE]")
 
-// next returns the next chunk, or io.EOF at the end of the stream. Fields of the wrong
+// nextChunk returns the next chunk, or io.EOF at the end of the stream. Fields of the wrong
 // type count as absent.
-func (s *chunkStream) next() (c chatChunk, err error) {
+func (s *chunkStream) nextChunk() (c chatChunk, err error) {
 	frame, err := s.frames.Next()
 	if err != nil {
 		return c, err

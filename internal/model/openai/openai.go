@@ -63,7 +63,7 @@ func (m *Model) Name() string { return m.service.FullName() }
 // a server that refuses that has to call a function.
 func (m *Model) Generate(ctx context.Context, req model.Request) iter.Seq2[model.Chunk, error] {
 	if req.Output == nil {
-		return m.stream(ctx, req, m.params(req))
+		return m.stream(ctx, req, m.requestParams(req))
 	}
 	form := provider.FormOf(req.Output.Schema)
 	return form.Answer(m.stream(ctx, req, m.nativeRequest(req, form)), m.stream(ctx, req, m.forcedRequest(req, form)))
@@ -91,7 +91,7 @@ func (m *Model) stream(ctx context.Context, req model.Request, body chatRequest)
 			yield(model.Chunk{}, err)
 			return
 		}
-		for _, c := range r.end() {
+		for _, c := range r.finalChunks() {
 			if !yield(c, nil) {
 				return
 			}
@@ -103,7 +103,7 @@ func (m *Model) stream(ctx context.Context, req model.Request, body chatRequest)
 // It reports stopped when nothing more may be yielded.
 func (m *Model) readText(s *chunkStream, r *reply, yield func(model.Chunk, error) bool) (stopped bool, err error) {
 	for {
-		chunk, err := s.next()
+		chunk, err := s.nextChunk()
 		if err == io.EOF {
 			return false, nil
 		}

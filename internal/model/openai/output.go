@@ -12,7 +12,7 @@ func (m *Model) nativeRequest(req model.Request, form provider.Form) chatRequest
 	if !m.official {
 		req.System += "\n\nAnswer with one JSON value and nothing else. It fits this JSON Schema:\n" + string(form.Schema)
 	}
-	p := m.params(req)
+	p := m.requestParams(req)
 	p.ResponseFormat = &responseFormat{Type: "json_schema", JSONSchema: outputSchema{
 		Name: provider.ToolName(req.Output.Name), Schema: form.Schema, Strict: isStrict(form.Schema),
 	}}
@@ -23,7 +23,7 @@ func (m *Model) nativeRequest(req model.Request, form provider.Form) chatRequest
 func (m *Model) forcedRequest(req model.Request, form provider.Form) chatRequest {
 	name := provider.ToolName(req.Output.Name)
 	req.Tools = []model.Tool{{Name: name, Description: provider.OutputDescription, Schema: form.Schema}}
-	p := m.params(req)
+	p := m.requestParams(req)
 	p.ToolChoice = &functionTool{Type: "function", Function: function{Name: name}}
 	return p
 }

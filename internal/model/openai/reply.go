@@ -91,9 +91,9 @@ func (r *reply) callOf(d callDelta) *call {
 	return c
 }
 
-// end returns the calls and the last chunk. Servers that end a reply with calls
+// finalChunks returns the calls and the last chunk. Servers that end a reply with calls
 // as if it were text are understood.
-func (r *reply) end() []model.Chunk {
+func (r *reply) finalChunks() []model.Chunk {
 	last := model.Chunk{Usage: r.usage}
 	switch {
 	case r.finish == "content_filter":

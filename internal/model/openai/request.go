@@ -12,7 +12,7 @@ import (
 // field for it.
 const failed = "Error: "
 
-func (m *Model) params(req model.Request) chatRequest {
+func (m *Model) requestParams(req model.Request) chatRequest {
 	p := chatRequest{
 		Model: m.service.Model, Stream: true, StreamOptions: streamOptions{IncludeUsage: true},
 	}

@@ -59,11 +59,12 @@ func (s Service) Exceeded(b *Bound) error {
 	if b.exceeded == "" {
 		return nil
 	}
-	return s.oversized(b.exceeded)
+	return s.tooLarge(b.exceeded)
 }
 
-// oversized is not retryable: the model would be paid for the same reply again.
-func (s Service) oversized(limit string) *model.Error {
+// tooLarge returns an error that is not retryable: the model would be paid for the same reply
+// again.
+func (s Service) tooLarge(limit string) *model.Error {
 	return &model.Error{
 		Code:    event.ModelError,
 		Message: fmt.Sprintf("The reply of %s has more than %s, the most that is accepted. Ask for less at once.", s.FullName(), limit),

@@ -12,8 +12,8 @@ import (
 	"github.com/parley-server/parley/internal/model"
 )
 
-// refusal maps a response that is no stream.
-func (s Service) refusal(res *http.Response) *model.Error {
+// errorFromResponse maps a response that is not a stream to an error.
+func (s Service) errorFromResponse(res *http.Response) *model.Error {
 	data, _ := io.ReadAll(io.LimitReader(res.Body, 64<<10)) // what is missing only makes the message plainer
 	e := s.judge(res.StatusCode, parseReport(data))
 	e.RetryAfter = RetryAfter(res.Header, time.Now())

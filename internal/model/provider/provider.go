@@ -57,7 +57,7 @@ func (s Service) Send(req *http.Request, next func(*http.Request) (*http.Respons
 	}
 	if res.StatusCode != http.StatusOK {
 		defer res.Body.Close()
-		return nil, s.refusal(res)
+		return nil, s.errorFromResponse(res)
 	}
 	if strings.HasPrefix(res.Header.Get("Content-Type"), "text/html") {
 		res.Body.Close()
@@ -125,7 +125,7 @@ func (b *body) Read(p []byte) (int, error) {
 		b.event = n - i
 	}
 	if b.event > maxEvent {
-		return 0, b.service.oversized(fmt.Sprintf("%d bytes in one event", maxEvent))
+		return 0, b.service.tooLarge(fmt.Sprintf("%d bytes in one event", maxEvent))
 	}
 	if err != nil && err != io.EOF {
 		err = b.service.Lost(err)

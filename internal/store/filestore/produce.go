@@ -24,17 +24,17 @@ func (s *Store) Produce(ctx context.Context, workspace, session, turn uuid.UUID,
 	filename = Name(filename)
 	declared := normalizeType(mime)
 	if mime != "" && declared == "" {
-		return event.File{}, rejection(StatusRejected, "The type is no media type, like text/csv.")
+		return event.File{}, rejectionReason(StatusRejected, "The type is no media type, like text/csv.")
 	}
 	if f := fault.From(checkPermitted(filename, declared, true)); f != nil {
-		return event.File{}, rejection(StatusRejected, f.Message)
+		return event.File{}, rejectionReason(StatusRejected, f.Message)
 	}
 	n, err := s.q.FilesCount(ctx, turn)
 	if err != nil {
 		return event.File{}, fmt.Errorf("count produced files: %w", err)
 	}
 	if n >= MaxProduced {
-		return event.File{}, rejection(StatusRejected, fmt.Sprintf("A turn produces at most %d files.", MaxProduced))
+		return event.File{}, rejectionReason(StatusRejected, fmt.Sprintf("A turn produces at most %d files.", MaxProduced))
 	}
 	if err := s.fitsStorage(ctx, workspace, 0); err != nil {
 		return event.File{}, err
@@ -50,7 +50,7 @@ func (s *Store) Produce(ctx context.Context, workspace, session, turn uuid.UUID,
 	})
 	switch why, refused := errors.AsType[refusal](err); {
 	case refused:
-		return event.File{}, rejection(StatusRejected, string(why))
+		return event.File{}, rejectionReason(StatusRejected, string(why))
 	case errors.Is(err, errTooLong):
 		return event.File{}, fault.New(fault.FileTooLarge, "A file has at most %d bytes.", MaxSize)
 	case err != nil:
@@ -66,7 +66,7 @@ func (s *Store) Produce(ctx context.Context, workspace, session, turn uuid.UUID,
 	if errors.Is(err, pgx.ErrNoRows) { // the same call was quicker elsewhere
 		f, err := s.produced(ctx, workspace, turn, call)
 		if errors.Is(err, pgx.ErrNoRows) {
-			return f, rejection(StatusRejected, "The session is not there any more.")
+			return f, rejectionReason(StatusRejected, "The session is not there any more.")
 		}
 		return f, err
 	}

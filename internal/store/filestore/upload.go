@@ -27,7 +27,7 @@ func (s *Store) Upload(ctx context.Context, path, query string, length int64, bo
 	}
 	switch Status(row.State) {
 	case StatusRejected:
-		return File{}, rejection(StatusRejected, *row.Reason)
+		return File{}, rejectionReason(StatusRejected, *row.Reason)
 	case StatusReady:
 		return s.same(row, body)
 	}
@@ -79,7 +79,7 @@ func (s *Store) finishUpload(ctx context.Context, row db.File, got received) (Fi
 		return File{}, err
 	}
 	if !stored && (now.State != string(StatusReady) || !bytes.Equal(now.Sha256, got.sha256)) {
-		return File{}, rejection(Status(now.State), "Another upload with other bytes was complete before this one.")
+		return File{}, rejectionReason(Status(now.State), "Another upload with other bytes was complete before this one.")
 	}
 	return fileOf(now, now.CreatedAt), nil
 }
@@ -91,7 +91,7 @@ func (s *Store) same(row db.File, body io.Reader) (File, error) {
 		return File{}, brokenOff()
 	}
 	if err != nil || !bytes.Equal(sum, row.Sha256) {
-		return File{}, rejection(StatusReady, "The file is there already, with other bytes. Ask for a new ticket.")
+		return File{}, rejectionReason(StatusReady, "The file is there already, with other bytes. Ask for a new ticket.")
 	}
 	return fileOf(row, row.CreatedAt), nil
 }
@@ -118,12 +118,12 @@ func (s *Store) rejectUpload(ctx context.Context, row db.File, reason string) er
 		return fmt.Errorf("reject file: %w", err)
 	}
 	if n == 0 { // another upload was complete before
-		return rejection(StatusReady, reason)
+		return rejectionReason(StatusReady, reason)
 	}
-	return rejection(StatusRejected, reason)
+	return rejectionReason(StatusRejected, reason)
 }
 
-func rejection(status Status, reason string) error {
+func rejectionReason(status Status, reason string) error {
 	return &fault.Error{Code: fault.FileRejected, Message: reason, Detail: fault.Detail{Status: string(status)}}
 }
 

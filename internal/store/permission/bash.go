@@ -98,7 +98,7 @@ func option(word string) bool {
 
 // bashArgv is what a call of bash runs, or nothing where that is in doubt.
 func bashArgv(input json.RawMessage) []string {
-	m, ok := members(input, "command", "timeout_seconds")
+	m, ok := decodeMembers(input, "command", "timeout_seconds")
 	if !ok {
 		return nil
 	}

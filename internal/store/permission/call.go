@@ -25,7 +25,7 @@ var treacherous = []string{"host", "connection", "content-length", "transfer-enc
 	"forwarded", "method", "override", "original-", "rewrite", "proxy-", "x-forwarded"}
 
 func readCall(input json.RawMessage) (c call, ok bool) {
-	m, ok := members(input, "method", "url", "headers", "body", "timeout_seconds")
+	m, ok := decodeMembers(input, "method", "url", "headers", "body", "timeout_seconds")
 	if !ok {
 		return c, false
 	}

@@ -10,9 +10,9 @@ import (
 // maxInput bounds what is read of a call; longer inputs match nothing.
 const maxInput = 8 << 20
 
-// members parses a call's input: an object with the known members only, each at most once. An
+// decodeMembers parses a call's input: an object with the known members only, each at most once. An
 // input with any other member is one that the tool refuses.
-func members(input json.RawMessage, known ...string) (map[string]json.RawMessage, bool) {
+func decodeMembers(input json.RawMessage, known ...string) (map[string]json.RawMessage, bool) {
 	var found map[string]json.RawMessage
 	if len(input) > maxInput || strictjson.Unmarshal(input, &found) != nil || found == nil {
 		return nil, false

@@ -22,12 +22,12 @@ type allowed struct {
 	pattern string
 }
 
-// Judge decides about a call, in this order: a tool that the workspace denies is
+// Decide returns the decision about a call, in this order: a tool that the workspace denies is
 // denied; a call that the allow-list covers is allowed; then the workspace's rule for
 // the tool holds, or the built-in one. scopes are those of the key that sent the
 // message, with the implied ones: the names that apikey.Scopes.Expand gives. The
 // reason is a sentence for people and for the model.
-func (r Rules) Judge(tool string, input json.RawMessage, scopes []string) (Verdict, string) {
+func (r Rules) Decide(tool string, input json.RawMessage, scopes []string) (Verdict, string) {
 	t, known := tools[tool]
 	rule, set := r.set[tool]
 	set = set && known && !t.fixed

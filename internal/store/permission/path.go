@@ -40,7 +40,7 @@ func (f file) matches(input json.RawMessage) bool {
 
 // readPage is the page that a call of wiki_write writes.
 func readPage(input json.RawMessage) (string, bool) {
-	m, ok := members(input, "page", "content", "expected_version")
+	m, ok := decodeMembers(input, "page", "content", "expected_version")
 	if !ok {
 		return "", false
 	}
@@ -57,7 +57,7 @@ func pageName(page string) string {
 
 // readFile is the file that a call of write writes.
 func readFile(input json.RawMessage) (string, bool) {
-	m, ok := members(input, "path", "content")
+	m, ok := decodeMembers(input, "path", "content")
 	if !ok {
 		return "", false
 	}

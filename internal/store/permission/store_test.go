@@ -52,7 +52,7 @@ func (w tenant) judge(t *testing.T, tool string, input json.RawMessage) permissi
 	if err != nil {
 		t.Fatal(err)
 	}
-	v, _ := rules.Judge(tool, input, nil)
+	v, _ := rules.Decide(tool, input, nil)
 	return v
 }
 
@@ -105,7 +105,7 @@ func TestDenialsComeFirstThenTheAllowListThenTheRule(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if v, _ := rules.Judge("wiki_write", page("x"), writer); v != permission.Ask {
+	if v, _ := rules.Decide("wiki_write", page("x"), writer); v != permission.Ask {
 		t.Errorf("the workspace asks, and its caller with wiki:write gets %s", v)
 	}
 	elsewhere := tenant{Store: w.Store, pool: w.pool, id: create(t, w.pool, "other")}
@@ -280,8 +280,8 @@ func TestUsesAreCounted(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 3 {
-		rules.Judge("bash", bash("git diff"), nil)
-		rules.Judge("bash", bash("rm x"), nil)
+		rules.Decide("bash", bash("git diff"), nil)
+		rules.Decide("bash", bash("rm x"), nil)
 	}
 	if err := w.Flush(t.Context()); err != nil {
 		t.Fatal(err)
@@ -291,7 +291,7 @@ func TestUsesAreCounted(t *testing.T) {
 		t.Errorf("%+v", entries)
 	}
 	// Within the minute they wait in memory.
-	rules.Judge("bash", bash("git diff"), nil)
+	rules.Decide("bash", bash("git diff"), nil)
 	if err := w.Flush(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -88,12 +88,12 @@ func (attach) Summary(raw json.RawMessage) string {
 func (t attach) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
 	in, content, wrong := parseInput(call.Input)
 	if wrong != "" {
-		return tool.Refuse(wrong), nil
+		return tool.Reject(wrong), nil
 	}
 	var from io.Reader = bytes.NewReader(content)
 	if in.Path != "" {
 		if t.folder == nil {
-			return tool.Refuse("This session has no folder. Give the file's content."), nil
+			return tool.Reject("This session has no folder. Give the file's content."), nil
 		}
 		file, err := t.folder.Open(ctx, in.Path)
 		if err != nil {
@@ -104,7 +104,7 @@ func (t attach) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
 	}
 	f, err := t.files.Produce(ctx, call.Workspace, call.Session, call.Turn, call.ID, in.Filename, in.MIME, from)
 	if refused := fault.From(err); refused != nil {
-		return tool.Refuse(refused.Message), nil
+		return tool.Reject(refused.Message), nil
 	}
 	if err != nil {
 		return tool.Result{}, fmt.Errorf("attach file: %w", err)

@@ -60,7 +60,7 @@ func (write) Summary(raw json.RawMessage) string {
 func (t write) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
 	in, wrong := parseInput(call.Input)
 	if wrong != "" {
-		return tool.Refuse(wrong), nil
+		return tool.Reject(wrong), nil
 	}
 	if err := t.folder.Write(ctx, call, in.Path, []byte(*in.Content)); err != nil {
 		return tool.Result{}, err

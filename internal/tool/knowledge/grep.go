@@ -53,17 +53,17 @@ func (grep) Summary(input json.RawMessage) string {
 func (t grep) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
 	var in grepInput
 	if wrong := parseInput(call.Input, &in); wrong != "" {
-		return tool.Refuse(wrong), nil
+		return tool.Reject(wrong), nil
 	}
 	switch {
 	case in.Pattern == "":
-		return tool.Refuse(`"pattern" is required: a regular expression.`), nil
+		return tool.Reject(`"pattern" is required: a regular expression.`), nil
 	case len(in.Pattern) > maxPattern:
-		return tool.Refuse(fmt.Sprintf("A pattern has at most %d bytes.", maxPattern)), nil
+		return tool.Reject(fmt.Sprintf("A pattern has at most %d bytes.", maxPattern)), nil
 	}
 	pattern, err := regexp.Compile(in.Pattern)
 	if err != nil {
-		return tool.Refuse(fmt.Sprintf("The pattern is no regular expression in RE2's syntax: %v.", err)), nil
+		return tool.Reject(fmt.Sprintf("The pattern is no regular expression in RE2's syntax: %v.", err)), nil
 	}
 	var out strings.Builder
 	var refs []event.Reference

@@ -84,7 +84,7 @@ func unknownName(kind, name string, near, all []string) tool.Result {
 		}
 		msg += "."
 	}
-	return tool.Refuse(msg)
+	return tool.Reject(msg)
 }
 
 func quoted(names []string, sep string) string {

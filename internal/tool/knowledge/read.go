@@ -56,13 +56,13 @@ func (read) Summary(input json.RawMessage) string {
 func (t read) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
 	var in readInput
 	if wrong := parseInput(call.Input, &in); wrong != "" {
-		return tool.Refuse(wrong), nil
+		return tool.Reject(wrong), nil
 	}
 	if in.Path == "" {
-		return tool.Refuse(`"path" is required: the path of a file.`), nil
+		return tool.Reject(`"path" is required: the path of a file.`), nil
 	}
 	if in.Offset < 0 || in.Limit < 0 {
-		return tool.Refuse(`"offset" and "limit" count from 1.`), nil
+		return tool.Reject(`"offset" and "limit" count from 1.`), nil
 	}
 	if rest, ok := strings.CutPrefix(in.Path, below); ok && t.folder != nil && (rest == "" || rest[0] == '/') {
 		content, err := t.folder.Text(ctx, strings.Trim(rest, "/"))
@@ -99,7 +99,7 @@ func (in readInput) show(content string) tool.Result {
 	shown, count, whole := lines(content, first, limit)
 	switch last := first + strings.Count(shown, "\n"); {
 	case first > count:
-		return tool.Refuse(fmt.Sprintf("%q has %d lines; there is no line %d.", shortName(in.Path), count, first))
+		return tool.Reject(fmt.Sprintf("%q has %d lines; there is no line %d.", shortName(in.Path), count, first))
 	case last < count || first > 1 || !whole:
 		shown += fmt.Sprintf("\n[lines %d to %d of %d]", first, last, count)
 	}

@@ -41,11 +41,11 @@ func (wikiRead) Summary(input json.RawMessage) string {
 func (t wikiRead) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
 	var in wikiReadInput
 	if wrong := parseInput(call.Input, &in); wrong != "" {
-		return tool.Refuse(wrong), nil
+		return tool.Reject(wrong), nil
 	}
 	page := pageName(in.Page)
 	if page == "" {
-		return tool.Refuse(`"page" is required: the name of a wiki page.`), nil
+		return tool.Reject(`"page" is required: the name of a wiki page.`), nil
 	}
 	content, version, err := t.k.Page(ctx, call.Workspace, page)
 	if err != nil {

@@ -43,20 +43,20 @@ func (wikiWrite) Summary(input json.RawMessage) string {
 func (t wikiWrite) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
 	var in wikiWriteInput
 	if wrong := parseUpTo(maxWritten, call.Input, &in); wrong != "" {
-		return tool.Refuse(wrong), nil
+		return tool.Reject(wrong), nil
 	}
 	page := pageName(in.Page)
 	switch {
 	case page == "":
-		return tool.Refuse(`"page" is required: the name of a wiki page.`), nil
+		return tool.Reject(`"page" is required: the name of a wiki page.`), nil
 	case in.Content == nil:
-		return tool.Refuse(`"content" is required: the whole page.`), nil
+		return tool.Reject(`"content" is required: the whole page.`), nil
 	case in.Expected < 0:
-		return tool.Refuse(`"expected_version" counts from 1; leave it out for a new page.`), nil
+		return tool.Reject(`"expected_version" counts from 1; leave it out for a new page.`), nil
 	}
 	version, ok, err := t.k.WritePage(ctx, call.Workspace, page, *in.Content, in.Expected)
 	if f := fault.From(err); f != nil {
-		return tool.Refuse(f.Message), nil
+		return tool.Reject(f.Message), nil
 	}
 	if err != nil {
 		return tool.Result{}, fmt.Errorf("write wiki page: %w", err)
@@ -65,11 +65,11 @@ func (t wikiWrite) Call(ctx context.Context, call tool.Call) (tool.Result, error
 	case ok:
 		return tool.Result{OK: true, Output: fmt.Sprintf("The wiki page %q is written; it is at version %d.", shortName(page), version)}, nil
 	case version == 0:
-		return tool.Refuse(fmt.Sprintf("There is no wiki page %q. Leave expected_version out to make it.", shortName(page))), nil
+		return tool.Reject(fmt.Sprintf("There is no wiki page %q. Leave expected_version out to make it.", shortName(page))), nil
 	case in.Expected == 0:
-		return tool.Refuse(fmt.Sprintf("There is a wiki page %q, at version %d. To replace it, read it, then write with expected_version %d.", shortName(page), version, version)), nil
+		return tool.Reject(fmt.Sprintf("There is a wiki page %q, at version %d. To replace it, read it, then write with expected_version %d.", shortName(page), version, version)), nil
 	}
-	return tool.Refuse(fmt.Sprintf("The wiki page %q is at version %d, not %d. Read it again, then write with expected_version %d.", shortName(page), version, in.Expected, version)), nil
+	return tool.Reject(fmt.Sprintf("The wiki page %q is at version %d, not %d. Read it again, then write with expected_version %d.", shortName(page), version, in.Expected, version)), nil
 }
 
 // describeSize is a number of bytes for people.

@@ -75,7 +75,7 @@ func (bash) Summary(raw json.RawMessage) string {
 func (t bash) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
 	in, wrong := parseInput(call.Input)
 	if wrong != "" {
-		return tool.Refuse(wrong), nil
+		return tool.Reject(wrong), nil
 	}
 	limit := DefaultTime
 	if in.Seconds > 0 {

@@ -74,7 +74,7 @@ func (request) Summary(raw json.RawMessage) string {
 func (t request) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
 	in, wrong := parseInput(call.Input)
 	if wrong != "" {
-		return tool.Refuse(wrong), nil
+		return tool.Reject(wrong), nil
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, in.limit(), errTime)
 	defer cancel()
@@ -91,7 +91,7 @@ func (t request) Call(ctx context.Context, call tool.Call) (tool.Result, error) 
 		}
 	}
 	if context.Cause(ctx) == errTime {
-		return tool.Refuse(fmt.Sprintf("There was no whole answer within %d seconds.", in.limit()/time.Second)), nil
+		return tool.Reject(fmt.Sprintf("There was no whole answer within %d seconds.", in.limit()/time.Second)), nil
 	}
 	return tool.Result{}, err
 }

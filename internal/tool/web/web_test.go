@@ -144,7 +144,7 @@ func call(t *testing.T, srv *httptest.Server, input string) tool.Result {
 	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	res, err := web.Tool(direct{client}).Call(t.Context(), tool.Call{Input: json.RawMessage(input)})
 	if refusal, ok := err.(tool.Refusal); ok {
-		return tool.Refuse(string(refusal))
+		return tool.Reject(string(refusal))
 	}
 	if err != nil {
 		t.Fatal(err)

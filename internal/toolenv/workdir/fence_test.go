@@ -46,10 +46,10 @@ func TestAFolderIsTakenAgain(t *testing.T) {
 	write(t, dir, "a", "content")
 	save(t, f)
 	old := workdir.Claim{Workspace: w.ws, Session: w.session, Epoch: w.epoch}
-	if ok, err := f.Take(t.Context(), w.claim()); !ok || err != nil {
+	if ok, err := f.Lease(t.Context(), w.claim()); !ok || err != nil {
 		t.Fatalf("%v, %v", ok, err)
 	}
-	if _, err := f.Take(t.Context(), old); !errors.Is(err, workdir.ErrFenced) {
+	if _, err := f.Lease(t.Context(), old); !errors.Is(err, workdir.ErrFenced) {
 		t.Errorf("by the older claim: %v", err)
 	}
 	if done := save(t, f); done.Changed != 0 || f.Bytes() != 7 {
@@ -58,7 +58,7 @@ func TestAFolderIsTakenAgain(t *testing.T) {
 	g, there := w.restore(t)
 	write(t, there, "a", "changed elsewhere")
 	save(t, g)
-	if ok, err := f.Take(t.Context(), w.claim()); ok || err != nil {
+	if ok, err := f.Lease(t.Context(), w.claim()); ok || err != nil {
 		t.Errorf("after another machine has saved: %v, %v", ok, err)
 	}
 	if _, err := g.Save(t.Context()); !errors.Is(err, workdir.ErrFenced) {

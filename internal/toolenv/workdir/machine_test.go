@@ -133,7 +133,7 @@ func (m *machine) move(r *rapid.T) {
 
 // stay goes on with the folder under a newer claim, unless it is not what is stored.
 func (m *machine) stay(r *rapid.T) {
-	ok, err := m.folder.Take(m.t.Context(), m.claim())
+	ok, err := m.folder.Lease(m.t.Context(), m.claim())
 	m.ok(r, err)
 	if !ok {
 		m.move(r)

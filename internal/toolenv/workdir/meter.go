@@ -37,8 +37,8 @@ func (s *Store) newMeter(session uuid.UUID, saving bool) *meter {
 	return &meter{Progress: Progress{Session: session, Saving: saving}, log: s.log, tell: s.opt.Progress, began: now, told: now}
 }
 
-// expect adds a file that is to be moved.
-func (m *meter) expect(bytes int64) {
+// expectBytes adds the bytes of a file that is to be moved.
+func (m *meter) expectBytes(bytes int64) {
 	m.OfFiles++
 	m.OfBytes += bytes
 }

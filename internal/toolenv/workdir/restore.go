@@ -66,7 +66,7 @@ func (w *fill) writeAll(ctx context.Context, saved map[string]known) error {
 	paths := slices.Sorted(maps.Keys(saved)) // a folder comes before what is in it
 	for _, path := range paths {
 		if k := saved[path]; k.kind == File {
-			w.expect(k.size)
+			w.expectBytes(k.size)
 		}
 	}
 	for _, path := range paths {
@@ -91,7 +91,7 @@ func (w *fill) writeAll(ctx context.Context, saved map[string]known) error {
 func (w *fill) writePath(ctx context.Context, path string, saved map[string]known) error {
 	switch k := saved[path]; {
 	case k.kind == Dir:
-		dir, name, err := w.parent(path)
+		dir, name, err := w.findParent(path)
 		if err != nil {
 			return err
 		}
@@ -111,7 +111,7 @@ func (w *fill) writePath(ctx context.Context, path string, saved map[string]know
 }
 
 func (w *fill) link(path, target string) error {
-	dir, name, err := w.parent(path)
+	dir, name, err := w.findParent(path)
 	if err != nil {
 		return err
 	}
@@ -176,7 +176,7 @@ func (w *fill) create(path string, k known) (*os.File, error) {
 	if k.executable {
 		mode = 0o755
 	}
-	dir, name, err := w.parent(path)
+	dir, name, err := w.findParent(path)
 	if err != nil {
 		return nil, err
 	}

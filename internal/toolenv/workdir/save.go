@@ -152,7 +152,7 @@ func (f *Folder) reload(ctx context.Context) error {
 // recordStats notes how everything that was restored looks on disk now.
 func (f *Folder) recordStats(t *tree) error {
 	for _, path := range slices.Sorted(maps.Keys(f.saved)) {
-		dir, name, err := t.parent(path)
+		dir, name, err := t.findParent(path)
 		if err != nil {
 			return fmt.Errorf("look at what was restored: %w", err)
 		}

@@ -42,7 +42,7 @@ type content struct {
 func (s *send) sendFiles(ctx context.Context, paths []string) error {
 	s.meter = s.f.s.newMeter(s.f.claim.Session, true)
 	for _, path := range paths {
-		s.expect(s.w.found[path].size)
+		s.expectBytes(s.w.found[path].size)
 	}
 	for _, path := range paths {
 		if err := s.file(ctx, path); err != nil {

@@ -8,11 +8,11 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Take goes on, under a newer claim, with a folder that nothing has changed since it was
-// restored or last saved. ok is false where another process has saved it meanwhile: then
-// it is worth nothing, and Restore fills a new one. It fails with ErrFenced as Restore
+// Lease reuses a folder under a newer claim, if nothing has changed it since it was restored or
+// last saved. ok is false if another process has saved it meanwhile: its content is then stale,
+// and Restore fills a new folder. It fails with ErrFenced as Restore
 // does.
-func (f *Folder) Take(ctx context.Context, c Claim) (ok bool, err error) {
+func (f *Folder) Lease(ctx context.Context, c Claim) (ok bool, err error) {
 	version, err := f.s.q.WorkdirTake(ctx, c.Epoch, c.Workspace, c.Session)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return false, ErrFenced

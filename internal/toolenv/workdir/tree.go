@@ -20,19 +20,19 @@ type level struct {
 	root *os.Root
 }
 
-// parent opens the directory of a path and returns it with the last name of the path. The
+// findParent opens the directory of a path and returns it with the last name of the path. The
 // directory is open until the next call.
-func (t *tree) parent(path string) (*os.Root, string, error) {
+func (t *tree) findParent(path string) (*os.Root, string, error) {
 	i := strings.LastIndexByte(path, '/')
 	if i < 0 {
 		return t.top, path, nil
 	}
-	dir, err := t.dir(path[:i])
+	dir, err := t.openDir(path[:i])
 	return dir, path[i+1:], err
 }
 
-// dir opens a directory, which is open until the next call. "." is the folder.
-func (t *tree) dir(path string) (*os.Root, error) {
+// openDir opens a directory, which is open until the next call. "." is the folder.
+func (t *tree) openDir(path string) (*os.Root, error) {
 	var names []string
 	if path != "." {
 		names = strings.Split(path, "/")

@@ -42,7 +42,7 @@ func TestEveryDirectoryIsOpenedOnce(t *testing.T) {
 	}
 	w.opened = 0
 	for _, path := range slices.Sorted(maps.Keys(w.found)) {
-		in, name, err := w.parent(path)
+		in, name, err := w.findParent(path)
 		if err == nil {
 			_, err = in.Lstat(name)
 		}
@@ -73,10 +73,10 @@ func TestTreeFailsWithoutADirectory(t *testing.T) {
 	files := &tree{top: root}
 	defer files.Close()
 	for _, path := range []string{"a/b/c/d", "a/f/x", "none/x"} {
-		if _, _, err := files.parent(path); err == nil {
+		if _, _, err := files.findParent(path); err == nil {
 			t.Errorf("%s has a directory", path)
 		}
-		in, name, err := files.parent("a/f")
+		in, name, err := files.findParent("a/f")
 		if err != nil {
 			t.Fatal(err)
 		}

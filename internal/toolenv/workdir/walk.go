@@ -65,7 +65,7 @@ func (w *walk) walkFolder(ctx context.Context) error {
 
 // lookInto looks at the names in a directory.
 func (w *walk) lookInto(path string) error {
-	dir, err := w.dir(path)
+	dir, err := w.openDir(path)
 	if err != nil {
 		return w.unreadable(path, err)
 	}
@@ -206,7 +206,7 @@ func typeOf(mode fs.FileMode) string {
 // openFile opens a file that look has found, and nothing else: not what a link leads to,
 // not what can keep a reader waiting.
 func (w *walk) openFile(path string) (*os.File, fs.FileInfo, error) {
-	dir, name, err := w.parent(path)
+	dir, name, err := w.findParent(path)
 	if err != nil {
 		return nil, nil, err
 	}
