@@ -69,7 +69,7 @@ var ours = map[string]string{
 	"internal/store/workspace":              "db internal/fault internal/replan internal/text",
 	"internal/strictjson":                   "",
 	"internal/testing/apicheck":             "internal/sse",
-	"internal/testing/apitest":              "internal/egress internal/eventlog internal/model internal/model/builtin internal/server internal/server/rest internal/session internal/store/apikey internal/store/callback internal/store/filestore internal/store/permission internal/store/ratelimit internal/store/skill internal/store/vault internal/store/wiki internal/store/workspace internal/testing/apicheck internal/testing/dbtest internal/testing/wait internal/tool internal/tool/attach internal/toolenv internal/toolenv/workdir internal/turn",
+	"internal/testing/apitest":              "internal/egress internal/eventlog internal/model internal/model/builtin internal/server internal/server/request internal/server/rest internal/session internal/sse internal/store/apikey internal/store/callback internal/store/filestore internal/store/permission internal/store/ratelimit internal/store/skill internal/store/vault internal/store/wiki internal/store/workspace internal/testing/apicheck internal/testing/dbtest internal/testing/wait internal/tool internal/tool/attach internal/tool/knowledge internal/toolenv internal/toolenv/workdir internal/turn",
 	"internal/testing/dbtest":               "internal/devdb internal/testing/dbtest/faultproxy migrations",
 	"internal/testing/dbtest/bulk":          "",
 	"internal/testing/dbtest/canary":        "internal/testing/dbtest",

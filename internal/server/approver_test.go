@@ -7,13 +7,14 @@ import (
 
 	"github.com/parley-server/parley/internal/store/apikey"
 	"github.com/parley-server/parley/internal/store/workspace"
+	"github.com/parley-server/parley/internal/testing/apitest"
 )
 
 // TestApproverNeedsTheScopeAndAnotherKey asks in every chat protocol for a write to the wiki. The
 // question names what the approver needs, a key without it is answered 403, and its denial counts.
 func TestApproverNeedsTheScopeAndAnotherKey(t *testing.T) {
 	t.Parallel()
-	s := start(t, options{window: time.Hour, wiki: true})
+	s := start(t, apitest.ChatOptions{Window: time.Hour, Wiki: true})
 	const command = "@call wiki_write {\"page\":\"tea\",\"content\":\"x\"}\n@say the end"
 	plain := s.Issue(t, s.Workspace, apikey.Chat, apikey.SessionsRead)
 	for _, c := range []struct{ name, key, code, says string }{
@@ -28,45 +29,49 @@ func TestApproverNeedsTheScopeAndAnotherKey(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		by := func(r call) call {
-			r.key = c.key
+		by := func(r apitest.Call) apitest.Call {
+			r.Key = c.key
 			return r
 		}
 		for _, protocol := range []struct {
 			name        string
-			ask         call
-			allow, deny func(asked []string) call
+			ask         apitest.Call
+			allow, deny func(asked []string) apitest.Call
 		}{
-			{"openai", call{path: completions, body: said(command, `"stream":true`), header: []string{"X-Session-Id", c.name}},
-				func(list []string) call {
-					return call{path: completions, body: said(typed(t, strings.Join(list, ""), "allow")), header: []string{"X-Session-Id", c.name}}
+			{"openai", apitest.Call{Path: apitest.CompletionsPath, Body: apitest.Completion(command, `"stream":true`), Header: []string{"X-Session-Id", c.name}},
+				func(list []string) apitest.Call {
+					return apitest.Call{Path: apitest.CompletionsPath, Body: apitest.Completion(apitest.CodeReply(t, strings.Join(list, ""), "allow")), Header: []string{"X-Session-Id", c.name}}
 				},
-				func(list []string) call {
-					return call{path: completions, body: said(typed(t, strings.Join(list, ""), "deny")), header: []string{"X-Session-Id", c.name}}
+				func(list []string) apitest.Call {
+					return apitest.Call{Path: apitest.CompletionsPath, Body: apitest.Completion(apitest.CodeReply(t, strings.Join(list, ""), "deny")), Header: []string{"X-Session-Id", c.name}}
 				}},
-			{"ai sdk", asked(c.name, command),
-				func(list []string) call { return responded(c.name, field(list, "approvalId"), true) },
-				func(list []string) call { return responded(c.name, field(list, "approvalId"), false) }},
-			{"ag-ui", runOf(c.name, "r", command),
-				func(list []string) call {
-					id, _ := interruptIn(t, list)
-					return resumed(c.name, id, approves)
+			{"ai sdk", apitest.UIMessage(c.name, command),
+				func(list []string) apitest.Call {
+					return apitest.UIAnswer(c.name, apitest.FrameField(list, "approvalId"), true)
 				},
-				func(list []string) call {
-					id, _ := interruptIn(t, list)
-					return resumed(c.name, id, `"status":"resolved","payload":{"approved":false}`)
+				func(list []string) apitest.Call {
+					return apitest.UIAnswer(c.name, apitest.FrameField(list, "approvalId"), false)
+				}},
+			{"ag-ui", apitest.AGUIRun(c.name, "r", command),
+				func(list []string) apitest.Call {
+					id, _ := apitest.FrameInterrupt(t, list)
+					return apitest.AGUIResume(c.name, id, apitest.AGUIApproves)
+				},
+				func(list []string) apitest.Call {
+					id, _ := apitest.FrameInterrupt(t, list)
+					return apitest.AGUIResume(c.name, id, `"status":"resolved","payload":{"approved":false}`)
 				}},
 		} {
-			list := s.stream(t, by(protocol.ask))
+			list := s.Stream(t, by(protocol.ask))
 			if text := strings.Join(list, "\n"); !strings.Contains(text, c.says) {
 				t.Errorf("%s %s: the question does not name the approver: %s", c.name, protocol.name, text)
 			}
-			r := s.get(t, by(protocol.allow(list)))
-			if !strings.Contains(r.text, c.code) || c.name == "scope" && !strings.Contains(r.text, "wiki:write") || r.status != 403 && protocol.name != "ag-ui" {
-				t.Errorf("%s %s: %d %s", c.name, protocol.name, r.status, r.text)
+			r := s.Get(t, by(protocol.allow(list)))
+			if !strings.Contains(r.Text, c.code) || c.name == "scope" && !strings.Contains(r.Text, "wiki:write") || r.Status != 403 && protocol.name != "ag-ui" {
+				t.Errorf("%s %s: %d %s", c.name, protocol.name, r.Status, r.Text)
 			}
-			if r := s.get(t, by(protocol.deny(list))); r.status != 200 || strings.Contains(r.text, c.code) {
-				t.Errorf("%s %s: a denial: %d %s", c.name, protocol.name, r.status, r.text)
+			if r := s.Get(t, by(protocol.deny(list))); r.Status != 200 || strings.Contains(r.Text, c.code) {
+				t.Errorf("%s %s: a denial: %d %s", c.name, protocol.name, r.Status, r.Text)
 			}
 		}
 	}

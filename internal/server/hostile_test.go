@@ -5,21 +5,23 @@ import (
 	"maps"
 	"slices"
 	"testing"
+
+	"github.com/parley-server/parley/internal/testing/apitest"
 )
 
 // Whatever a field holds, the answer says what is wrong with it, or does without: nothing is
 // an internal error.
 func TestHostileFields(t *testing.T) {
 	t.Parallel()
-	s := start(t, options{})
+	s := start(t, apitest.ChatOptions{})
 	text := `[{"id":"m","role":"user","content":"hi","parts":[{"type":"text","text":"hi"}]}]`
 	doors := map[string]map[string]string{
-		completions: {"model": `"demo"`, "messages": text, "user": `"u"`, "stream": `false`, "stream_options": `{"include_usage":true}`, "n": `1`,
+		apitest.CompletionsPath: {"model": `"demo"`, "messages": text, "user": `"u"`, "stream": `false`, "stream_options": `{"include_usage":true}`, "n": `1`,
 			"response_format": `{"type":"text"}`, "session_id": `null`, "attachments": `[]`, "limits": `{}`, "multitask_strategy": `"enqueue"`, "caller_id": `"x"`, "tools": `[]`},
 		"/openai/v1/responses": {"model": `"demo"`, "input": `[{"role":"user","content":[{"type":"input_text","text":"hi"}]}]`, "previous_response_id": `null`, "conversation": `"c"`,
 			"text": `{"format":{"type":"text"}}`, "stream": `true`, "multitask_strategy": `"enqueue"`},
-		chats: {"id": `"c"`, "messages": text, "messageId": `"m"`, "trigger": `"submit-message"`, "multitask_strategy": `"enqueue"`, "secret_input": `[]`, "skill": `null`, "input": `null`},
-		runs:  {"threadId": `"t"`, "runId": `"r"`, "messages": text, "resume": `[]`, "forwardedProps": `{"multitask_strategy":"enqueue"}`, "tools": `[]`, "context": `[]`, "state": `{}`, "protocolVersion": `"1.0"`},
+		apitest.UIChatPath: {"id": `"c"`, "messages": text, "messageId": `"m"`, "trigger": `"submit-message"`, "multitask_strategy": `"enqueue"`, "secret_input": `[]`, "skill": `null`, "input": `null`},
+		apitest.RunsPath:   {"threadId": `"t"`, "runId": `"r"`, "messages": text, "resume": `[]`, "forwardedProps": `{"multitask_strategy":"enqueue"}`, "tools": `[]`, "context": `[]`, "state": `{}`, "protocolVersion": `"1.0"`},
 	}
 	values := []string{`null`, `true`, `7`, `-1.5e300`, `""`, `" "`, `"x"`, `"\u0000"`, `"\ud800"`, `[]`, `{}`, `[null]`, `[7]`, `["x"]`, `[{}]`, `[[]]`, `{"x":7}`,
 		`[{"role":"user"}]`, `[{"role":7}]`, `[{"role":"user","content":[null],"parts":[null]}]`, `[{"role":"user","content":[{"type":"text","text":7}],"parts":[{"type":"text","text":7}]}]`,
@@ -35,7 +37,7 @@ func TestHostileFields(t *testing.T) {
 					fields[name] = json.RawMessage(v)
 				}
 				fields[field] = json.RawMessage(value)
-				if path == runs && field != "runId" {
+				if path == apitest.RunsPath && field != "runId" {
 					fields["runId"] = quoteRaw(field + value)
 				}
 				body, err := json.Marshal(fields)
@@ -43,13 +45,13 @@ func TestHostileFields(t *testing.T) {
 					t.Fatal(err)
 				}
 				asked++
-				res := s.do(t, call{path: path, body: string(body)})
+				res := s.Do(t, apitest.Call{Path: path, Body: string(body)})
 				if res.StatusCode == 200 {
 					res.Body.Close() // a turn, like any other
 					continue
 				}
-				if r := whole(res); r.status >= 500 || r.code == "" || r.body["request_id"] == "" {
-					t.Errorf("%s with %s = %s: %d %s", path, field, value, r.status, r.text)
+				if r := apitest.ReadReply(res); r.Status >= 500 || r.Code == "" || r.Body["request_id"] == "" {
+					t.Errorf("%s with %s = %s: %d %s", path, field, value, r.Status, r.Text)
 				}
 			}
 		}

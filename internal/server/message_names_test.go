@@ -5,20 +5,22 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/parley-server/parley/internal/testing/apitest"
 )
 
 // Chat messages are decoded by the exact names of their members: what another reader of the same
 // text does not see is not seen here.
 func TestChatNamesAreExact(t *testing.T) {
 	t.Parallel()
-	s := start(t, options{})
+	s := start(t, apitest.ChatOptions{})
 	for path, body := range map[string]string{
-		completions: `{"model":"demo","messages":[{"ROLE":"user","content":"x"}]}`,
-		responses:   `{"model":"demo","input":[{"role":"user","Content":"x"}]}`,
-		chats:       `{"id":"c","messages":[{"id":"m","role":"user","parts":[{"type":"text","TEXT":"x"}]}]}`,
+		apitest.CompletionsPath: `{"model":"demo","messages":[{"ROLE":"user","content":"x"}]}`,
+		apitest.ResponsesPath:   `{"model":"demo","input":[{"role":"user","Content":"x"}]}`,
+		apitest.UIChatPath:      `{"id":"c","messages":[{"id":"m","role":"user","parts":[{"type":"text","TEXT":"x"}]}]}`,
 	} {
-		if r := s.get(t, call{path: path, body: body}); r.status != 400 || r.code != "INVALID_REQUEST" {
-			t.Errorf("%s: %d %s", path, r.status, r.text)
+		if r := s.Get(t, apitest.Call{Path: path, Body: body}); r.Status != 400 || r.Code != "INVALID_REQUEST" {
+			t.Errorf("%s: %d %s", path, r.Status, r.Text)
 		}
 	}
 }
@@ -27,35 +29,35 @@ func TestChatNamesAreExact(t *testing.T) {
 // spelled otherwise neither allows nor replaces what the exact member says.
 func TestApprovalAnswersAreExact(t *testing.T) {
 	t.Parallel()
-	s := start(t, options{window: time.Hour})
-	chatQuestion := field(s.stream(t, asked("c", gated)), "approvalId")
-	runQuestion, _ := interruptIn(t, s.stream(t, runOf("t", "r", gated)))
-	before := s.state(t)
+	s := start(t, apitest.ChatOptions{Window: time.Hour})
+	chatQuestion := apitest.FrameField(s.Stream(t, apitest.UIMessage("c", apitest.GatedCommand)), "approvalId")
+	runQuestion, _ := apitest.FrameInterrupt(t, s.Stream(t, apitest.AGUIRun("t", "r", apitest.GatedCommand)))
+	before := s.State(t)
 	for range 4 { // a call that runs by mistake ends
 		s.Gate.Leave <- struct{}{}
 	}
-	answerChat := func(members string) call {
-		return chatOf("c", submitted, user("m1", "x"), assistant("a1", fmt.Sprintf(`{"id":%q,%s}`, chatQuestion, members)))
+	answerChat := func(members string) apitest.Call {
+		return apitest.UIChat("c", apitest.UISubmitted, apitest.UIUser("m1", "x"), apitest.UIAssistant("a1", fmt.Sprintf(`{"id":%q,%s}`, chatQuestion, members)))
 	}
-	answerRun := func(members string) call {
-		return resumed("t", runQuestion, `"status":"resolved","payload":{`+members+`}`)
+	answerRun := func(members string) apitest.Call {
+		return apitest.AGUIResume("t", runQuestion, `"status":"resolved","payload":{`+members+`}`)
 	}
-	for _, answer := range []func(string) call{answerChat, answerRun} {
-		if r := s.get(t, answer(`"approved":false,"approved":true`)); r.status != 400 || r.code != "INVALID_JSON" || !strings.Contains(r.text, "appears twice") {
-			t.Errorf("approved twice: %d %s", r.status, r.text)
+	for _, answer := range []func(string) apitest.Call{answerChat, answerRun} {
+		if r := s.Get(t, answer(`"approved":false,"approved":true`)); r.Status != 400 || r.Code != "INVALID_JSON" || !strings.Contains(r.Text, "appears twice") {
+			t.Errorf("approved twice: %d %s", r.Status, r.Text)
 		}
 	}
-	if r := s.get(t, answerChat(`"Approved":true`)); r.status != 400 || r.code != "INVALID_REQUEST" {
-		t.Errorf("Approved in a chat: %d %s", r.status, r.text)
+	if r := s.Get(t, answerChat(`"Approved":true`)); r.Status != 400 || r.Code != "INVALID_REQUEST" {
+		t.Errorf("Approved in a chat: %d %s", r.Status, r.Text)
 	}
-	if code, _ := refused(t, s.stream(t, answerRun(`"Approved":true`))); code != "INVALID_REQUEST" {
+	if code, _ := apitest.FrameRefusal(t, s.Stream(t, answerRun(`"Approved":true`))); code != "INVALID_REQUEST" {
 		t.Errorf("Approved in a run: %s", code)
 	}
-	if after := s.state(t); after != before {
+	if after := s.State(t); after != before {
 		t.Errorf("%s became %s", before, after)
 	}
-	for _, answer := range []func(string) call{answerChat, answerRun} {
-		s.stream(t, answer(`"approved":false,"APPROVED":true`))
+	for _, answer := range []func(string) apitest.Call{answerChat, answerRun} {
+		s.Stream(t, answer(`"approved":false,"APPROVED":true`))
 	}
 	if len(s.Gate.Entered) != 0 {
 		t.Errorf("%d denied calls ran", len(s.Gate.Entered))

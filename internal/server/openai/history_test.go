@@ -1,4 +1,4 @@
-package server_test
+package openai_test
 
 import (
 	"encoding/json"
@@ -8,17 +8,18 @@ import (
 	"time"
 
 	"github.com/parley-server/parley/internal/store/apikey"
+	"github.com/parley-server/parley/internal/testing/apitest"
 )
 
 // tell is what an answer says, which is a refusal or not, of either protocol.
-func (s *service) tell(t *testing.T, c call, stream bool) (text string, refused bool) {
+func (s *service) tell(t *testing.T, c apitest.Call, stream bool) (text string, refused bool) {
 	t.Helper()
 	var pieces []string
 	if stream {
-		c.body = strings.TrimSuffix(c.body, "}") + `,"stream":true}`
-		pieces = s.stream(t, c)
+		c.Body = strings.TrimSuffix(c.Body, "}") + `,"stream":true}`
+		pieces = s.Stream(t, c)
 	} else {
-		pieces = []string{s.get(t, c).text}
+		pieces = []string{s.Get(t, c).Text}
 	}
 	for _, piece := range pieces {
 		type says struct{ Content, Refusal string }
@@ -58,16 +59,16 @@ func (s *service) tell(t *testing.T, c call, stream bool) (text string, refused 
 // word without a code is answered with the code.
 func TestWordsBehindTheirQuestion(t *testing.T) {
 	t.Parallel()
-	s := start(t, options{window: time.Hour})
+	s := start(t, apitest.ChatOptions{Window: time.Hour})
 	for range 100 {
 		s.Gate.Leave <- struct{}{}
 	}
 	const message, item = `{"role":"assistant","content":%s}`, `{"type":"message","id":"msg_1","status":"completed","role":"assistant","content":[{"type":"%s","%s":%%s,"annotations":[]}]}`
 	texts := []struct{ path, kept string }{
-		{completions, message}, {responses, message}, {completions, `{"role":"assistant","content":[{"type":"text","text":%s}]}`}, {responses, fmt.Sprintf(item, "output_text", "text")},
+		{apitest.CompletionsPath, message}, {apitest.ResponsesPath, message}, {apitest.CompletionsPath, `{"role":"assistant","content":[{"type":"text","text":%s}]}`}, {apitest.ResponsesPath, fmt.Sprintf(item, "output_text", "text")},
 	}
 	refusals := []struct{ path, kept string }{
-		{completions, `{"role":"assistant","content":null,"refusal":%s}`}, {completions, `{"role":"assistant","content":[{"type":"refusal","refusal":%s}]}`}, {responses, fmt.Sprintf(item, "refusal", "refusal")},
+		{apitest.CompletionsPath, `{"role":"assistant","content":null,"refusal":%s}`}, {apitest.CompletionsPath, `{"role":"assistant","content":[{"type":"refusal","refusal":%s}]}`}, {apitest.ResponsesPath, fmt.Sprintf(item, "refusal", "refusal")},
 	}
 	turns := 0
 	for name, script := range map[string]string{
@@ -78,20 +79,20 @@ func TestWordsBehindTheirQuestion(t *testing.T) {
 		"white space":   "@call gate {\"b\":\"x \\n\\n\\t y\\u00a0\\u2028z`*_\",  \"a\" : [ ]}\n@say the end",
 		"JSON":          asksInJSON,
 	} {
-		for _, path := range []string{completions, responses} {
+		for _, path := range []string{apitest.CompletionsPath, apitest.ResponsesPath} {
 			for _, stream := range []bool{false, true} {
 				for _, chat := range []string{"", fmt.Sprintf(`"user":"u%d",`, turns)} {
 					allow := ""
-					first := call{path: path, body: fmt.Sprintf(`{"model":"demo",%s"messages":[{"role":"user","content":%s}]`, chat, quote(script))}
+					first := apitest.Call{Path: path, Body: fmt.Sprintf(`{"model":"demo",%s"messages":[{"role":"user","content":%s}]`, chat, apitest.Quote(script))}
 					want, forms := "the end", texts
 					if name == "JSON" {
-						first.body += `,"response_format":{"type":"json_object"}`
+						first.Body += `,"response_format":{"type":"json_object"}`
 						want, forms = `{"n":1}`, refusals
 					}
-					if path == responses {
-						first.body = strings.NewReplacer(`"messages"`, `"input"`, `"response_format":{"type":"json_object"}`, `"text":{"format":{"type":"json_object"}}`).Replace(first.body)
+					if path == apitest.ResponsesPath {
+						first.Body = strings.NewReplacer(`"messages"`, `"input"`, `"response_format":{"type":"json_object"}`, `"text":{"format":{"type":"json_object"}}`).Replace(first.Body)
 					}
-					first.body += "}"
+					first.Body += "}"
 					asked, refused := s.tell(t, first, stream)
 					if turns++; refused != (name == "JSON") {
 						t.Errorf("%s: %s", name, asked)
@@ -102,13 +103,13 @@ func TestWordsBehindTheirQuestion(t *testing.T) {
 							kept = strings.ReplaceAll(asked, "\n\n", " \r\n")
 						}
 						say := func(text string) string {
-							history := `{"role":"user","content":"x"},` + fmt.Sprintf(f.kept, quote(kept)) + `,{"role":"user","content":` + quote(text) + `}`
-							field := map[string]string{completions: "messages", responses: "input"}[f.path]
-							got, _ := s.tell(t, call{path: f.path, body: fmt.Sprintf(`{"model":"demo",%s"%s":[%s]}`, chat, field, history)}, stream)
+							history := `{"role":"user","content":"x"},` + fmt.Sprintf(f.kept, apitest.Quote(kept)) + `,{"role":"user","content":` + apitest.Quote(text) + `}`
+							field := map[string]string{apitest.CompletionsPath: "messages", apitest.ResponsesPath: "input"}[f.path]
+							got, _ := s.tell(t, apitest.Call{Path: f.path, Body: fmt.Sprintf(`{"model":"demo",%s"%s":[%s]}`, chat, field, history)}, stream)
 							return got
 						}
 						if i == 0 {
-							allow = typed(t, say("allow"), "allow")
+							allow = apitest.CodeReply(t, say("allow"), "allow")
 						}
 						if got := say(allow); got != want {
 							t.Errorf("%s of %s as %s: %s", name, path, f.kept, got)
@@ -126,14 +127,14 @@ func TestWordsBehindTheirQuestion(t *testing.T) {
 // A question for a secret is the same question to a key that may not answer it.
 func TestWordsBehindASecretOfAnotherKey(t *testing.T) {
 	t.Parallel()
-	s := start(t, options{window: time.Hour})
-	s.declare(t, "API_TOKEN")
+	s := start(t, apitest.ChatOptions{Window: time.Hour})
+	s.Declare(t, "API_TOKEN")
 	chat := s.Issue(t, s.Workspace, apikey.Chat)
-	asked := shown(s.get(t, call{path: completions, key: chat, body: said("@call request_secret {\"key_name\":\"API_TOKEN\",\"reason\":\"to call\"}\n@say the end", `"user":"u"`)}))
+	asked := shown(s.Get(t, apitest.Call{Path: apitest.CompletionsPath, Key: chat, Body: apitest.Completion("@call request_secret {\"key_name\":\"API_TOKEN\",\"reason\":\"to call\"}\n@say the end", `"user":"u"`)}))
 	if !strings.Contains(asked, "scope secret") {
 		t.Fatalf("%s", asked)
 	}
-	if text := message(t, s.get(t, call{path: completions, body: after(asked, "deny "+typed(t, asked, "continue")[9:], `"user":"u"`)})); text != "the end" {
+	if text := apitest.CompletionText(t, s.Get(t, apitest.Call{Path: apitest.CompletionsPath, Body: after(asked, "deny "+apitest.CodeReply(t, asked, "continue")[9:], `"user":"u"`)})); text != "the end" {
 		t.Errorf("%q", text)
 	}
 }

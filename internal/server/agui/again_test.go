@@ -1,4 +1,4 @@
-package server_test
+package agui_test
 
 import (
 	"encoding/json"
@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/parley-server/parley/internal/testing/apitest"
 )
 
 // thread is what a client of AG-UI keeps: it appends what it is told.
@@ -22,13 +24,13 @@ func (c *thread) say(id, text string) {
 }
 
 // run is what it sends.
-func (c *thread) run(t *testing.T, id string, answers ...string) call {
+func (c *thread) run(t *testing.T, id string, answers ...string) apitest.Call {
 	t.Helper()
 	messages, err := json.Marshal(c.messages)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return call{path: runs, body: fmt.Sprintf(`{"threadId":%q,"runId":%q,"messages":%s,"resume":[%s]}`, c.id, id, messages, strings.Join(answers, ","))}
+	return apitest.Call{Path: apitest.RunsPath, Body: fmt.Sprintf(`{"threadId":%q,"runId":%q,"messages":%s,"resume":[%s]}`, c.id, id, messages, strings.Join(answers, ","))}
 }
 
 // hear takes what a run tells, so far as it came.
@@ -77,31 +79,31 @@ func (c thread) copy(t *testing.T) *thread {
 // has by then, and has each thing once in the end.
 func TestResumeThatIsSentAgainTellsEachThingOnce(t *testing.T) {
 	t.Parallel()
-	s := start(t, options{window: time.Hour})
+	s := start(t, apitest.ChatOptions{Window: time.Hour})
 	const steps = "@text 3 deltas\n@call gate {}\n@text 3 deltas\n@call gate {}\n@say the end"
 	for name, c := range map[string]struct {
 		command, answer, beside string
 		turns                   int
 	}{
-		"the answer alone":                   {steps, approves, "", 1},
-		"with a message behind it":           {gated, approves, "count to 3", 2},
+		"the answer alone":                   {steps, apitest.AGUIApproves, "", 1},
+		"with a message behind it":           {apitest.GatedCommand, apitest.AGUIApproves, "count to 3", 2},
 		"with a message in place of it":      {steps, gives, "@text 3 deltas\n@call gate {}", 2},
 		"given up":                           {steps, gives, "", 1},
-		"with a message of the turn's words": {gated, approves, gated, 1},
+		"with a message of the turn's words": {apitest.GatedCommand, apitest.AGUIApproves, apitest.GatedCommand, 1},
 	} {
 		client := &thread{id: name}
 		client.say("1", c.command)
-		list := s.stream(t, client.run(t, "r"))
+		list := s.Stream(t, client.run(t, "r"))
 		client.hear(t, list)
-		id, _ := interruptIn(t, list)
+		id, _ := apitest.FrameInterrupt(t, list)
 		if c.beside != "" {
 			client.say("2", c.beside)
 		}
-		if c.answer == approves {
+		if c.answer == apitest.AGUIApproves {
 			s.Gate.Leave <- struct{}{}
 		}
 		asked := client.copy(t)
-		list = s.stream(t, client.run(t, "r2", entry(id, c.answer)))
+		list = s.Stream(t, client.run(t, "r2", entry(id, c.answer)))
 		if strings.Contains(strings.Join(list, ""), "SNAPSHOT") {
 			t.Errorf("%s: a client that has nothing of it yet: %v", name, list)
 		}
@@ -109,7 +111,7 @@ func TestResumeThatIsSentAgainTellsEachThingOnce(t *testing.T) {
 		for cut := range len(list) + 1 {
 			broken := asked.copy(t)
 			broken.hear(t, list[:cut])
-			again := s.stream(t, broken.run(t, fmt.Sprint("again", cut), entry(id, c.answer)))
+			again := s.Stream(t, broken.run(t, fmt.Sprint("again", cut), entry(id, c.answer)))
 			broken.hear(t, again)
 			if diff := cmp.Diff(client.copy(t).messages, broken.copy(t).messages); diff != "" || list[len(list)-1] == "" {
 				t.Errorf("%s, broken off after %v (-whole +broken):\n%s", name, list[:cut], diff)

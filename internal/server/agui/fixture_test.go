@@ -1,0 +1,22 @@
+package agui_test
+
+import (
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/parley-server/parley/internal/server/agui"
+	"github.com/parley-server/parley/internal/testing/apitest"
+	"github.com/parley-server/parley/internal/testing/slow"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// service is a process with this protocol.
+type service struct{ *apitest.Chats }
+
+func start(t *testing.T, opt apitest.ChatOptions) *service {
+	t.Helper()
+	slow.Test(t, "runs a server", "TestRunBeginsWithASnapshot")
+	return &service{apitest.NewChats(t, opt, agui.New)}
+}
