@@ -165,22 +165,23 @@ func (s *state) approvalTime(c event.ToolCall) string {
 // requestSecret is the name of the tool that asks a person for a credential.
 const requestSecret = "request_secret"
 
+type secretInput struct {
+	KeyName string `json:"key_name" jsonschema:"name of a registered credential"`
+	Reason  string `json:"reason" jsonschema:"reason for the user"`
+}
+
 var secretTool = model.Tool{
 	Name: requestSecret,
 	Description: "Ask the person for the value of a registered credential, by its name. The value goes into the vault, never to you: " +
 		"you learn only whether it is there.",
-	Schema: json.RawMessage(`{"type":"object","properties":{"key_name":{"type":"string","description":"name of a registered credential"},` +
-		`"reason":{"type":"string","description":"why it is needed, for the person"}},"required":["key_name","reason"],"additionalProperties":false}`),
+	Schema: tool.SchemaOf[secretInput](),
 }
 
 const maxReason = 500 // characters
 
 // secretResult is the result of a request_secret call, once a person has answered it.
 func (r *run) secretResult(ctx context.Context, c event.ToolCall) (tool.Result, error) {
-	var in struct {
-		KeyName string `json:"key_name"`
-		Reason  string `json:"reason"`
-	}
+	var in secretInput
 	if wrong := tool.Decode(c.Input, &in); wrong != "" {
 		return tool.Reject(wrong), nil
 	}

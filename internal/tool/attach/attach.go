@@ -48,12 +48,14 @@ type attach struct {
 }
 
 type input struct {
-	Path     string `json:"path"`
-	Filename string `json:"filename"`
-	Content  string `json:"content"`
-	Encoding string `json:"encoding"`
-	MIME     string `json:"mime"`
+	Path     string `json:"path,omitempty" jsonschema:"file of the folder, such as out/report.csv; instead of content"`
+	Filename string `json:"filename,omitempty" jsonschema:"name with its extension, such as report.csv; not needed with a path"`
+	Content  string `json:"content,omitempty" jsonschema:"whole content, at most 1 MiB"`
+	Encoding string `json:"encoding,omitempty" jsonschema:"encoding of content; default: text"`
+	MIME     string `json:"mime,omitempty" jsonschema:"media type, such as text/csv; default: detected"`
 }
+
+var inputSchema = tool.SchemaOf[input](tool.OneOf("encoding", "text", "base64"))
 
 // Spec implements tool.Tool.
 func (attach) Spec() tool.Spec {
@@ -61,13 +63,7 @@ func (attach) Spec() tool.Spec {
 		Name: "attach_file",
 		Description: "Give the user a file to download: one of this session's folder, by its path, or one whose content you write here. " +
 			"It is listed at the end of the answer; do not write links yourself. Programs and scripts that a system would run are refused.",
-		Schema: json.RawMessage(`{"type":"object","properties":{` +
-			`"path":{"type":"string","description":"A file of the folder, such as out/report.csv; instead of content"},` +
-			`"filename":{"type":"string","description":"What it is called, with its extension: report.csv. Not needed with a path"},` +
-			`"content":{"type":"string","description":"The whole content, at most 1 MiB"},` +
-			`"encoding":{"type":"string","enum":["text","base64"],"description":"How content is written; text unless this says otherwise"},` +
-			`"mime":{"type":"string","description":"The media type, such as text/csv; found out where it is missing"}},` +
-			`"additionalProperties":false}`),
+		Schema:     inputSchema,
 		Idempotent: true,
 	}
 }

@@ -30,20 +30,19 @@ func Tool(folder Folder) tool.Tool { return write{folder} }
 type write struct{ folder Folder }
 
 type input struct {
-	Path    string  `json:"path"`
-	Content *string `json:"content"`
+	Path    string  `json:"path" jsonschema:"relative to the folder, such as reports/march.md"`
+	Content *string `json:"content" jsonschema:"whole content, at most 2 MiB"`
 }
+
+var inputSchema = tool.SchemaOf[input]()
 
 // Spec implements tool.Tool.
 func (write) Spec() tool.Spec {
 	return tool.Spec{
 		Name:        "write",
 		Description: "Write a text file of this session's folder, which commands see as /workspace. What was in it is replaced.",
-		Schema: json.RawMessage(`{"type":"object","properties":{` +
-			`"path":{"type":"string","description":"Relative to the folder: reports/march.md"},` +
-			`"content":{"type":"string","description":"The whole content, at most 2 MiB"}},` +
-			`"required":["path","content"],"additionalProperties":false}`),
-		Idempotent: true,
+		Schema:      inputSchema,
+		Idempotent:  true,
 	}
 }
 

@@ -25,17 +25,18 @@ const (
 type grep struct{ k Knowledge }
 
 type grepInput struct {
-	Pattern string `json:"pattern"`
-	Path    string `json:"path"`
+	Pattern string `json:"pattern" jsonschema:"regular expression"`
+	Path    string `json:"path,omitempty" jsonschema:"only files whose path begins with this, such as wiki/"`
 }
+
+var grepSchema = tool.SchemaOf[grepInput]()
 
 func (grep) Spec() tool.Spec {
 	return tool.Spec{
 		Name:        "grep",
 		Description: "Find the lines that match a regular expression (RE2; begin with (?i) to ignore case) in the workspace's wiki and files. Prints path:line: text.",
-		Schema: json.RawMessage(`{"type":"object","properties":{"pattern":{"type":"string","description":"Regular expression"},` +
-			`"path":{"type":"string","description":"Only files whose path begins with this, for example wiki/"}},"required":["pattern"],"additionalProperties":false}`),
-		Idempotent: true,
+		Schema:      grepSchema,
+		Idempotent:  true,
 	}
 }
 

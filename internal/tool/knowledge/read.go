@@ -25,10 +25,12 @@ type read struct {
 }
 
 type readInput struct {
-	Path   string `json:"path"`
-	Offset int    `json:"offset"`
-	Limit  int    `json:"limit"`
+	Path   string `json:"path" jsonschema:"path of the file"`
+	Offset int    `json:"offset,omitempty" jsonschema:"first line, from 1"`
+	Limit  int    `json:"limit,omitempty" jsonschema:"number of lines; default: 500"`
 }
+
+var readSchema = tool.SchemaOf[readInput](tool.AtLeast("offset", 1), tool.AtLeast("limit", 1))
 
 func (t read) Spec() tool.Spec {
 	description := "Read a file of the workspace's knowledge, or some lines of it. Paths are as grep shows them."
@@ -38,10 +40,8 @@ func (t read) Spec() tool.Spec {
 	return tool.Spec{
 		Name:        "read",
 		Description: description,
-		Schema: json.RawMessage(`{"type":"object","properties":{"path":{"type":"string","description":"Path of the file"},` +
-			`"offset":{"type":"integer","minimum":1,"description":"First line, from 1"},` +
-			`"limit":{"type":"integer","minimum":1,"description":"Number of lines, 500 if absent"}},"required":["path"],"additionalProperties":false}`),
-		Idempotent: true,
+		Schema:      readSchema,
+		Idempotent:  true,
 	}
 }
 

@@ -16,17 +16,18 @@ import (
 type wikiRead struct{ k Knowledge }
 
 type wikiReadInput struct {
-	Page    string `json:"page"`
-	Version bool   `json:"version"`
+	Page    string `json:"page" jsonschema:"name of the page"`
+	Version bool   `json:"version,omitempty" jsonschema:"return the page's version, which wiki_write needs, in the first line"`
 }
+
+var wikiReadSchema = tool.SchemaOf[wikiReadInput]()
 
 func (wikiRead) Spec() tool.Spec {
 	return tool.Spec{
 		Name:        "wiki_read",
 		Description: `Read a page of the workspace's wiki by its name, for example "onboarding".`,
-		Schema: json.RawMessage(`{"type":"object","properties":{"page":{"type":"string","description":"Name of the page"},` +
-			`"version":{"type":"boolean","description":"Tell the page's version in the first line, which wiki_write wants to know"}},"required":["page"],"additionalProperties":false}`),
-		Idempotent: true,
+		Schema:      wikiReadSchema,
+		Idempotent:  true,
 	}
 }
 

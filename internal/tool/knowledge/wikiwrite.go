@@ -14,19 +14,19 @@ import (
 type wikiWrite struct{ k Knowledge }
 
 type wikiWriteInput struct {
-	Page     string  `json:"page"`
-	Content  *string `json:"content"`
-	Expected int     `json:"expected_version"`
+	Page     string  `json:"page" jsonschema:"name of the page, such as handbook/travel"`
+	Content  *string `json:"content" jsonschema:"whole page, in Markdown"`
+	Expected int     `json:"expected_version,omitempty" jsonschema:"version that this replaces; absent for a new page"`
 }
+
+var wikiWriteSchema = tool.SchemaOf[wikiWriteInput](tool.AtLeast("expected_version", 1))
 
 func (wikiWrite) Spec() tool.Spec {
 	return tool.Spec{
 		Name: "wiki_write",
 		Description: `Write a page of the workspace's wiki, for everybody who uses it. To change a page, read it with wiki_read and "version":true first, ` +
 			`then write the whole page and give that version as expected_version.`,
-		Schema: json.RawMessage(`{"type":"object","properties":{"page":{"type":"string","description":"Name of the page, for example handbook/travel"},` +
-			`"content":{"type":"string","description":"The whole page, in Markdown"},` +
-			`"expected_version":{"type":"integer","minimum":1,"description":"The version that this replaces; absent for a new page"}},"required":["page","content"],"additionalProperties":false}`),
+		Schema: wikiWriteSchema,
 		// Again, the same call finds its own page and changes nothing.
 		Idempotent: true,
 	}

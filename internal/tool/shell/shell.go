@@ -42,9 +42,11 @@ func Tool(box Box) tool.Tool { return bash{box} }
 type bash struct{ box Box }
 
 type input struct {
-	Command string `json:"command"`
-	Seconds int    `json:"timeout_seconds"`
+	Command string `json:"command" jsonschema:"command for bash, of one or several lines"`
+	Seconds int    `json:"timeout_seconds,omitempty" jsonschema:"time after which it is killed; default: 30"`
 }
+
+var inputSchema = tool.SchemaOf[input](tool.Between("timeout_seconds", 1, MaxTime.Seconds()))
 
 // Spec implements tool.Tool.
 func (t bash) Spec() tool.Spec {
@@ -54,10 +56,7 @@ func (t bash) Spec() tool.Spec {
 			"Files that the user sent are in /workspace/attachments, which is read-only. " +
 			"The network is HTTP and HTTPS to the hosts that the workspace allows; others are refused, or not found by name. " +
 			"Give files to the user with attach_file.",
-		Schema: json.RawMessage(`{"type":"object","properties":{` +
-			`"command":{"type":"string","description":"What bash is to run; may have several lines"},` +
-			`"timeout_seconds":{"type":"integer","minimum":1,"maximum":600,"description":"When it is killed; 30 if absent"}},` +
-			`"required":["command"],"additionalProperties":false}`),
+		Schema:      inputSchema,
 		Unavailable: t.box.Unavailable(),
 	}
 }

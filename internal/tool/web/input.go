@@ -23,11 +23,11 @@ const (
 
 // input is a call's input.
 type input struct {
-	Method  string            `json:"method"`
-	URL     string            `json:"url"`
-	Headers map[string]string `json:"headers"`
-	Body    json.RawMessage   `json:"body"`
-	Seconds int               `json:"timeout_seconds"`
+	Method  string            `json:"method,omitempty" jsonschema:"default: GET"`
+	URL     string            `json:"url" jsonschema:"https://…"`
+	Headers map[string]string `json:"headers,omitempty" jsonschema:"such as {\"Authorization\":\"Bearer ${API_TOKEN}\"}"`
+	Body    json.RawMessage   `json:"body,omitempty" jsonschema:"text, or a value to send as JSON"`
+	Seconds int               `json:"timeout_seconds,omitempty" jsonschema:"default: 30"`
 
 	body string // as it is sent
 	json bool   // it was not given as a text
@@ -44,6 +44,8 @@ func (in input) limit() time.Duration {
 var headerName = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")
 
 var methods = []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
+
+var inputSchema = tool.SchemaOf[input](tool.OneOf("method", methods...), tool.Between("timeout_seconds", 1, MaxTime.Seconds()))
 
 // parseInput reads a call's input. wrong is a sentence for the model.
 func parseInput(raw json.RawMessage) (in input, wrong string) {

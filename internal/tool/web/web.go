@@ -51,13 +51,7 @@ func (request) Spec() tool.Spec {
 		Name: "http_request",
 		Description: "Make one HTTP request to a host that the workspace allows, and read the answer. Redirects are not followed: the answer says where they lead. " +
 			"Where a credential of this run belongs, write ${NAME}: its value is put in on the way, for its own hosts only, and you never see it.",
-		Schema: json.RawMessage(`{"type":"object","properties":{` +
-			`"method":{"type":"string","enum":["GET","HEAD","POST","PUT","PATCH","DELETE","OPTIONS"],"description":"GET if absent"},` +
-			`"url":{"type":"string","description":"https://…"},` +
-			`"headers":{"type":"object","additionalProperties":{"type":"string"},"description":"For example {\"Authorization\":\"Bearer ${API_TOKEN}\"}"},` +
-			`"body":{"description":"A text, or what is sent as JSON"},` +
-			`"timeout_seconds":{"type":"integer","minimum":1,"maximum":120,"description":"30 if absent"}},` +
-			`"required":["url"],"additionalProperties":false}`),
+		Schema: inputSchema,
 	}
 }
 
