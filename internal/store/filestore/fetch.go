@@ -28,6 +28,7 @@ const (
 	fetchLease = 90 * time.Second // after it, the fetching process counts as dead
 	fetchPause = 5 * time.Second  // before another try; three times as long before the next
 	fetchTries = 3
+	lookPause  = time.Second // after a failed look for files
 
 	originPurpose = "origin_url of a file"
 )
@@ -58,10 +59,15 @@ func (s *Store) fetchAll(ctx context.Context) error {
 			})
 			continue
 		}
+		var again <-chan time.Time
+		if err != nil {
+			again = time.After(lookPause)
+		}
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-s.news:
+		case <-again:
 		}
 	}
 }

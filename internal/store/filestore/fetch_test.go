@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"crypto/x509"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
@@ -264,4 +265,37 @@ func TestRunFetches(t *testing.T) {
 	if string(w.read(t, ticket.FileID)) != "Hello" {
 		t.Error("it was not fetched")
 	}
+}
+
+// TestAFailedLookForFilesIsRepeated lets the first look fail while no file is to be fetched, so that
+// nothing else causes a second one.
+func TestAFailedLookForFilesIsRepeated(t *testing.T) {
+	t.Parallel()
+	w := origin(t, nil, nil)
+	w.exec(t, "ALTER TABLE files RENAME TO files_away")
+	lines := make(chan string, 100)
+	w.Store = filestore.New(w.pool, w.keys, filestore.Options{Guard: w.guard, Fetchers: 2, Log: slog.New(slog.NewTextHandler(lineWriter(lines), nil))})
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- w.Run(ctx) }()
+	for !strings.Contains(wait.Receive(t, "the failed look", lines), "look for files to fetch: failed") {
+	}
+	w.exec(t, "ALTER TABLE files_away RENAME TO files")
+	for !strings.Contains(wait.Receive(t, "the next look", lines), "look for files to fetch: works again") {
+	}
+	cancel()
+	if err := wait.Receive(t, "the end of Run", done); err != nil {
+		t.Error(err)
+	}
+}
+
+// lineWriter sends each line of a log.
+type lineWriter chan<- string
+
+func (w lineWriter) Write(line []byte) (int, error) {
+	select {
+	case w <- string(line):
+	default:
+	}
+	return len(line), nil
 }
