@@ -22,7 +22,7 @@ type Config struct {
 	PostgresBin        string `env:"PARLEY_POSTGRES_BIN" section:"Private PostgreSQL" doc:"Directory with the programs of PostgreSQL that serve --dev uses; fetch downloads them even where some are installed."`
 	PostgresRepository Secret `env:"PARLEY_POSTGRES_REPOSITORY" secret:"url" doc:"Address of a mirror of Maven Central that serve --dev downloads PostgreSQL from, where none is installed. Downloads are checked against checksums in the program."`
 
-	Connections int `env:"PARLEY_DATABASE_CONNECTIONS" envDefault:"24" doc:"Connections to PostgreSQL that this process keeps at most, beside the three that listen and notify; pool_max_conns in DATABASE_URL overrides it. Turns hold none while they wait for a model, streams never. Half of them store messages."`
+	Connections int `env:"PARLEY_DATABASE_CONNECTIONS" envDefault:"24" doc:"Connections to PostgreSQL that this process keeps at most, beside the three that listen and notify; pool_max_conns in DATABASE_URL overrides it. Turns hold none while they wait for a model, streams never. Half of them may store messages that need a transaction of their own."`
 	Queue       int `env:"PARLEY_MESSAGE_QUEUE" envDefault:"1000" doc:"Messages that wait in this process while it stores others. One more, or one that has waited 15 seconds, is answered 503 UNAVAILABLE with Retry-After, and nothing of it is stored."`
 
 	VaultKey Secret `env:"PARLEY_VAULT_KEY" secret:"keys" section:"Secrets" doc:"Master keys, newest first, each as parley vault key prints it. Prefer PARLEY_VAULT_KEY_FILE, a file that only the service can read; see docs/guides/secrets.md. serve --dev makes its own."`

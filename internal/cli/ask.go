@@ -26,7 +26,7 @@ func (c *command) put(ctx, open context.Context, remote *client.Client, ask even
 	if ask.What == event.InputSecret {
 		what = "Secret"
 	}
-	head := fmt.Sprintf("%s needed, until %s: %s", what, ask.ExpiresAt.Local().Format("15:04:05"), ask.ApprovalID)
+	head := fmt.Sprintf("%s needed, until %s: %s", what, ask.ExpiresAt.Local().Format("15:04:05 MST"), ask.ApprovalID)
 	if c.colours() {
 		head = "\x1b[1;33m" + head + "\x1b[0m"
 	}

@@ -93,7 +93,7 @@ func TestAQuestionClosesWhenItIsAnsweredElsewhere(t *testing.T) {
 	p := sh.attend("send", writes+"\n@call wiki_write {\"page\":\"cake\",\"content\":\"At five.\"}\n@say Eaten.")
 	id := func() string {
 		p.sees("[l]ater: ")
-		all := regexp.MustCompile(`needed, until \S+ ([0-9a-f-]{36})`).FindAllStringSubmatch(p.screen.String(), -1)
+		all := regexp.MustCompile(`needed, until \S+ \S+ ([0-9a-f-]{36})`).FindAllStringSubmatch(p.screen.String(), -1)
 		return all[len(all)-1][1]
 	}
 	sh.must("approvals", "allow", id())
@@ -111,7 +111,7 @@ func TestAnAnswerHereSurvivesOneElsewhere(t *testing.T) {
 	sh, _ := asking(t)
 	p := sh.attend("send", wants+"\n"+writes)
 	p.sees("[p]rovide  [s]kip  [l]ater: ")
-	id := regexp.MustCompile(`needed, until \S+ ([0-9a-f-]{36})`).FindStringSubmatch(p.screen.String())[1]
+	id := regexp.MustCompile(`needed, until \S+ \S+ ([0-9a-f-]{36})`).FindStringSubmatch(p.screen.String())[1]
 	sh.must("secret", "skip", id)
 	p.sees("Answered elsewhere: skipped.")
 	p.sees("[d]eny REASON  [l]ater: ") // the line goes to the question that is there
