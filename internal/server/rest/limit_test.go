@@ -23,7 +23,7 @@ import (
 // limit gives the demo workspace's keys limits of their own.
 func (s *service) limit(t testing.TB, c workspace.Change) {
 	t.Helper()
-	if _, err := workspace.New(s.pool).Update(t.Context(), s.Workspace.ID, c); err != nil {
+	if _, err := s.Workspaces.Update(t.Context(), s.Workspace.ID, c); err != nil {
 		t.Fatal(err)
 	}
 }
