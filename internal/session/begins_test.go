@@ -79,8 +79,8 @@ func (w *world) gatherBegins(ctx context.Context, t testing.TB, s *sessiontest.R
 	return done, release
 }
 
-// TestBeginsOfOneTransaction begins turns together. One of a workspace that does not exist hurts no
-// other, and one whose caller gives up while it waits is not stored.
+// TestBeginsOfOneTransaction begins turns together. A turn of an unknown workspace does not affect
+// the others, and a turn whose caller gives up while it waits is not stored.
 func TestBeginsOfOneTransaction(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -107,15 +107,15 @@ func TestBeginsOfOneTransaction(t *testing.T) {
 		}
 	}
 	if !pgerr.IsForeignKeyViolation(rejected.err) || w.isOpen(t, s, rejected) {
-		t.Errorf("a workspace that does not exist: %v", rejected.err)
+		t.Errorf("an unknown workspace: %v", rejected.err)
 	}
 	if !errors.Is(late.err, context.Canceled) || w.isOpen(t, s, late) {
 		t.Errorf("a caller that gave up: %v", late.err)
 	}
 }
 
-// TestLostAnswerToBegins loses the answer to the commit of some first turns, or the commit itself.
-// Every caller learns that the outcome is unknown, and each turn is stored once or not at all.
+// TestLostAnswerToBegins loses the response to the commit of some first turns, or the commit
+// itself. Every caller gets an unknown outcome, and each turn is stored once or not at all.
 func TestLostAnswerToBegins(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

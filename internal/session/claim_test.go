@@ -36,8 +36,9 @@ func (w *world) queueMessage(t *testing.T, s *sessiontest.Replica, content strin
 	return c
 }
 
-// TestClaimsOfOneTransaction claims at once what is queued, what has no room in its workspace, what
-// the process has no place for, what is locked, what runs already, and what is queued twice.
+// TestClaimsOfOneTransaction claims several turns at once: a queued turn, one without room in its
+// workspace, one without room in the process, a locked one, a running one, and one that is queued
+// twice.
 func TestClaimsOfOneTransaction(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -57,7 +58,7 @@ func TestClaimsOfOneTransaction(t *testing.T) {
 	}
 	refused.Admit = func(workspace uuid.UUID) bool {
 		if workspace != w.Workspace.ID {
-			t.Errorf("asked for a place of workspace %s", workspace)
+			t.Errorf("a place was requested for workspace %s", workspace)
 		}
 		return false
 	}
@@ -81,15 +82,15 @@ func TestClaimsOfOneTransaction(t *testing.T) {
 	}
 	waiting, err := pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
 	if err != nil || len(waiting) != 2 || waiting[0] != younger.Turn || waiting[1] != refused.Turn {
-		t.Errorf("without a job wait %v, want %s and %s: %v", waiting, younger.Turn, refused.Turn, err)
+		t.Errorf("turns without a job: %v, want %s and %s: %v", waiting, younger.Turn, refused.Turn, err)
 	}
 	if evs := s.Rows(t, eventlog.From{Session: older.Session}); evs[len(evs)-1].Kind != event.KindStarted {
 		t.Errorf("the last event of a claimed turn is %s", evs[len(evs)-1].Kind)
 	}
 }
 
-// TestAClaimReturnsTheLogOfAFirstAttempt compares the log that comes with a claim with the one that
-// Store.Log reads. A second attempt, and a large message, come without one.
+// TestAClaimReturnsTheLogOfAFirstAttempt compares the log in a claim with the log that Store.Log
+// reads. The claim of a second attempt or of a large message has no log.
 func TestAClaimReturnsTheLogOfAFirstAttempt(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

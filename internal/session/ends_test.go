@@ -22,7 +22,7 @@ import (
 	"github.com/parley-server/parley/internal/testing/wait"
 )
 
-// answered is a turn with a whole answer.
+// answered is a turn whose answer is complete.
 type answered struct {
 	lease eventlog.Lease
 	from  eventlog.From
@@ -39,7 +39,7 @@ func (w *world) answered(t testing.TB, s *sessiontest.Replica, text string) *ans
 	return a
 }
 
-// complete ends a turn. Its last events are stored with its end.
+// complete ends a turn. The last events of the turn are stored with its end.
 func (a *answered) complete(ctx context.Context, s *sessiontest.Replica) {
 	t := session.Turn{ID: a.lease.Turn, SessionID: a.lease.Session, CreatedAt: a.from.Since}
 	e := session.Ending{Trigger: session.Complete, Epoch: a.lease.Epoch, Halted: true, Rest: []event.Body{
@@ -47,7 +47,7 @@ func (a *answered) complete(ctx context.Context, s *sessiontest.Replica) {
 	a.ended, a.err = s.Complete(ctx, t, e)
 }
 
-// isWhole checks what is stored of a turn: its answer, once, or nothing of it.
+// isWhole checks that the answer of a turn is stored once or not at all.
 func (w *world) isWhole(t testing.TB, s *sessiontest.Replica, a *answered) (ended bool) {
 	t.Helper()
 	var content, state string
@@ -76,7 +76,7 @@ func (w *world) isWhole(t testing.TB, s *sessiontest.Replica, a *answered) (ende
 	}
 	ended = state == string(session.Completed)
 	if want := map[bool]string{true: a.text}[ended]; content != want || text != want {
-		t.Errorf("of %q the message has %q and the log %q, and the turn is %s", a.text, content, text, state)
+		t.Errorf("%q: the message has %q, the log %q, and the turn is %s", a.text, content, text, state)
 	}
 	if want := map[bool]int{true: 1}[ended]; done != want || ord != int64(len(rows)) || input != int64(3*want) || cost != float64(want)*a.cost {
 		t.Errorf("the turn is %s with %d done, ordinal %d of %d rows, %d tokens, $%f", state, done, ord, len(rows), input, cost)
@@ -123,8 +123,8 @@ func (w *world) gather(ctx context.Context, t testing.TB, s, control *sessiontes
 	return done, release
 }
 
-// TestEndsOfOneTransaction ends turns together: one that PostgreSQL rejects, one whose session is
-// locked, one that has lost its lease and one with a message behind it hurt no other.
+// TestEndsOfOneTransaction ends turns together. An end that PostgreSQL rejects, one whose session
+// is locked, one without its lease and one followed by another message do not affect the others.
 func TestEndsOfOneTransaction(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -171,12 +171,12 @@ func TestEndsOfOneTransaction(t *testing.T) {
 		}
 	}
 	if followed.ended || followed.err != nil {
-		t.Errorf("the end with a message behind it: %v, %v", followed.ended, followed.err)
+		t.Errorf("the end followed by another message: %v, %v", followed.ended, followed.err)
 	}
 }
 
 // TestLostAnswerToEnds breaks the connection at any byte of the commit of some ends. Each turn has
-// ended once or not at all, and ends once when its worker tries again.
+// ended once or not at all, and ends once when its worker retries.
 func TestLostAnswerToEnds(t *testing.T) {
 	t.Parallel()
 	slow.Test(t, "breaks connections")
@@ -200,7 +200,7 @@ func TestLostAnswerToEnds(t *testing.T) {
 	})
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	outcomes := map[bool]int{} // of ends whose answer was lost: whether they were committed
+	outcomes := map[bool]int{} // ends whose response was lost: whether they were committed
 	for round := range 12 {
 		all := []*answered{w.answered(t, control, "one"), w.answered(t, control, "two"), w.answered(t, control, "three")}
 		prepared := w.answered(t, control, "prepared") // the statements, on the one connection
@@ -233,7 +233,7 @@ func TestLostAnswerToEnds(t *testing.T) {
 		}
 		armed.Store(nil)
 		for _, a := range all {
-			// PostgreSQL may still be at it: wait for its lock, as an Update would.
+			// PostgreSQL may still be running the statement: wait for its lock, as an Update would.
 			if _, err := w.Pool.Exec(ctx, `SELECT FROM sessions WHERE id = $1 FOR UPDATE`, a.lease.Session); err != nil {
 				t.Fatal(err)
 			}
@@ -246,11 +246,11 @@ func TestLostAnswerToEnds(t *testing.T) {
 			}
 			outcomes[ended]++
 			if a.complete(ctx, control); a.ended == ended || a.err != nil || !w.isWhole(t, control, a) {
-				t.Errorf("round %d: the second try of %q, which was stored (%v): ended %v, %v", round, a.text, ended, a.ended, a.err)
+				t.Errorf("round %d: the retry of %q, which was stored (%v): ended %v, %v", round, a.text, ended, a.ended, a.err)
 			}
 		}
 	}
-	t.Logf("lost answers to ends that were committed: %d, that were not: %d", outcomes[true], outcomes[false])
+	t.Logf("ends whose response was lost: %d committed, %d not", outcomes[true], outcomes[false])
 	if outcomes[true] == 0 || outcomes[false] == 0 {
 		t.Error("the test proves too little")
 	}

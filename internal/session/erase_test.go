@@ -16,8 +16,7 @@ import (
 	"github.com/parley-server/parley/internal/testing/wait"
 )
 
-// A caller whose session is erased while their message waits for it goes on in another
-// one.
+// A caller whose session is erased while their message waits for it continues in another session.
 func TestACallerGoesOnInAnotherSession(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -61,8 +60,7 @@ func TestACallerGoesOnInAnotherSession(t *testing.T) {
 	}
 }
 
-// A reader in the middle of a session that is erased is told; it sees no row without
-// its content.
+// A client that reads a session while it is erased receives ErrGone and no row without its content.
 func TestAReaderSeesNoErasedRow(t *testing.T) {
 	t.Parallel()
 	slow.Test(t, "races many writers")
@@ -98,7 +96,7 @@ func TestAReaderSeesNoErasedRow(t *testing.T) {
 	if pages != 2 {
 		t.Errorf("%d pages", pages)
 	}
-	// Who had everything until then hears how it ended.
+	// A client that had every earlier event still receives the end.
 	from.Seq = int64(w.Count(t, `SELECT seq FROM events WHERE session_id = $1 ORDER BY seq DESC OFFSET 2 LIMIT 1`, from.Session))
 	got, err := s.Stored(t.Context(), from)
 	if err != nil || len(got) != 2 || got[0].Kind != event.KindError || got[1].Kind != event.KindDone {

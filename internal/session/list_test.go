@@ -22,7 +22,7 @@ import (
 	"github.com/parley-server/parley/internal/testing/slow"
 )
 
-// say starts a turn in a caller's session and leaves it queued.
+// say starts a turn in a session of the caller and leaves it queued.
 func (w *world) say(t testing.TB, s *sessiontest.Replica, caller, command string) (id, turn uuid.UUID) {
 	t.Helper()
 	err := s.Open(t.Context(), session.Ref{Workspace: w.Workspace.ID, CallerID: caller}, func(tx *session.Tx) (err error) {
@@ -52,7 +52,7 @@ func TestSessionPagesHoldEverySessionOnce(t *testing.T) {
 		id, _ := w.say(t, s, fmt.Sprint("caller-", i), "hello")
 		want = append(want, id)
 	}
-	// Equal times: only the id tells these apart.
+	// Equal times: only the id distinguishes these sessions.
 	if _, err := w.Pool.Exec(t.Context(), `UPDATE sessions SET updated_at = '2026-01-01' WHERE caller_id < 'caller-4'`); err != nil {
 		t.Fatal(err)
 	}
@@ -189,7 +189,7 @@ func TestListsShowWhatWasSaid(t *testing.T) {
 	}
 }
 
-// shape compares JSON, the members that differ from run to run aside.
+// shape compares JSON and ignores the members that differ between runs.
 func shape(t *testing.T, got any, want string, vary ...string) {
 	t.Helper()
 	var g, w map[string]any

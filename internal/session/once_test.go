@@ -42,7 +42,7 @@ func TestAnIdempotentRequestRunsOnceAndIsAnsweredAlike(t *testing.T) {
 	}
 	wait.Until(t, "all goroutines", wg.Wait)
 	if runs.Load() != 1 || first.Load() != 1 {
-		t.Errorf("it ran %d times, and %d were told that it ran for them", runs.Load(), first.Load())
+		t.Errorf("it ran %d times, and %d callers got the result of a first run", runs.Load(), first.Load())
 	}
 }
 
@@ -98,7 +98,7 @@ func TestIdempotencyKeysAreOfAWorkspaceARouteAndARequest(t *testing.T) {
 	}
 }
 
-// What fails is tried again, and a failure leaves nothing behind.
+// A failed request is retried, and a failure leaves nothing behind.
 func TestFailuresAreNotKept(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -116,7 +116,7 @@ func TestFailuresAreNotKept(t *testing.T) {
 	}
 }
 
-// Many keys at once leave connections for the work that they wait for.
+// Many idempotent requests at once leave connections for the work they wait for.
 func TestManyIdempotentRequestsDoNotStarveTheirWork(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

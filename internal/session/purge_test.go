@@ -8,8 +8,8 @@ import (
 	"github.com/parley-server/parley/internal/testing/wait"
 )
 
-// TestOldKeysAreRemovedAroundALockedOne has more keys than a batch, and a request that comes again
-// under one of them. The others go without waiting for it.
+// TestOldKeysAreRemovedAroundALockedOne has more keys than a batch and a repeated request under one
+// of them. The other keys are removed without waiting for it.
 func TestOldKeysAreRemovedAroundALockedOne(t *testing.T) {
 	t.Parallel()
 	slow.Test(t, "waits for locks")

@@ -18,9 +18,9 @@ import (
 	"github.com/parley-server/parley/internal/testing/wait"
 )
 
-// TestRestIsStoredWithTheEnd writes answers while other transactions take their sessions' locks, so
-// that some rows wait for their commit when the answer is whole. Stream, message, ordinals and head
-// have all of the answer, once.
+// TestRestIsStoredWithTheEnd writes answers while other transactions lock their sessions, so that
+// some rows still wait for their commit when the answer is complete. The stream, the message, the
+// ordinals and the head contain the whole answer exactly once.
 func TestRestIsStoredWithTheEnd(t *testing.T) {
 	t.Parallel()
 	slow.Test(t, "writes many rows")
@@ -44,7 +44,7 @@ func TestRestIsStoredWithTheEnd(t *testing.T) {
 	}
 }
 
-// answer writes one answer and compares what is stored of it with what was said.
+// answer writes one answer and compares the stored answer with it.
 func (w *world) answer(ctx context.Context, t *testing.T, s *sessiontest.Replica) error {
 	lease, from := w.Begin(t, s, "hello")
 	ended, end := context.WithCancel(ctx)
@@ -89,7 +89,7 @@ func (w *world) answer(ctx context.Context, t *testing.T, s *sessiontest.Replica
 	return w.compare(ctx, s, lease, from, said)
 }
 
-// compare fails unless the log, the message and the stream have just what was said.
+// compare fails unless the log, the message and the stream contain exactly the written text.
 func (w *world) compare(ctx context.Context, s *sessiontest.Replica, lease eventlog.Lease, from eventlog.From, said string) error {
 	evs, err := s.UntilDone(ctx, from)
 	if err != nil {
@@ -120,5 +120,5 @@ func (w *world) compare(ctx context.Context, s *sessiontest.Replica, lease event
 	return nil
 }
 
-// pauseUpTo lets things happen in another order; nothing is synchronised by it.
+// pauseUpTo lets events happen in another order; it synchronises nothing.
 func pauseUpTo(d time.Duration) { <-time.After(rand.N(d)) }

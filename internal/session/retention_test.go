@@ -15,8 +15,8 @@ import (
 	"github.com/parley-server/parley/internal/testing/slow"
 )
 
-// TestATurnKeepsItsDeltas from its beginning to the end of the replay window, however
-// long it waits in between.
+// TestATurnKeepsItsDeltas checks that a turn keeps its deltas until the end of the replay window,
+// however long the turn waits.
 func TestATurnKeepsItsDeltas(t *testing.T) {
 	t.Parallel()
 	slow.Test(t, "writes many rows")
@@ -52,7 +52,7 @@ func TestATurnKeepsItsDeltas(t *testing.T) {
 	}
 }
 
-// What is older than the audit retention goes with all that belongs to it.
+// Sessions older than the audit retention are deleted with everything that belongs to them.
 func TestTheAuditRetention(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -103,7 +103,7 @@ func TestTheAuditRetention(t *testing.T) {
 	}
 }
 
-// While one process removes what is past its time, others do nothing.
+// While one process removes expired rows, other processes remove nothing.
 func TestOneProcessRetains(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

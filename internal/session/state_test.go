@@ -10,8 +10,8 @@ import (
 	"github.com/parley-server/parley/internal/session"
 )
 
-// TestEveryTransitionFromEveryState walks the matrix cell by cell against the
-// database: what the matrix allows happens, what it does not leaves no trace.
+// TestEveryTransitionFromEveryState checks every cell of the matrix against the database: an
+// allowed transition happens, a forbidden one changes nothing.
 func TestEveryTransitionFromEveryState(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -81,7 +81,7 @@ func TestEveryTransitionFromEveryState(t *testing.T) {
 				if happened != allowed || got != string(want) {
 					t.Errorf("happened %v and led to %s, want %v and %s", happened, got, allowed, want)
 				}
-				fenced := allowed && trigger != session.Resume && trigger != session.Advance // nobody holds a lease before these
+				fenced := allowed && trigger != session.Resume && trigger != session.Advance // no worker holds a lease before these
 				if moved := epoch != lease.Epoch; moved != fenced {
 					t.Errorf("the fence moved: %v, want %v", moved, allowed)
 				}
