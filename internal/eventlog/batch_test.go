@@ -17,10 +17,10 @@ import (
 	"github.com/parley-server/parley/internal/testing/wait"
 )
 
-// TestBatchKeepsSessionsApart has many turns write text and calls at once, so that
-// their rows share batches, and among them some whose lease is lost: every reader
-// gets its own session's rows as the table has them, every call is where it was made
-// among the text, and the lost ones write nothing.
+// TestBatchKeepsSessionsApart lets many turns write text and calls at once, so that their rows
+// share batches; some turns lose their lease. Every reader gets the rows of its own session as the
+// table has them, every call stays at its place in the text, and turns without a lease write
+// nothing.
 func TestBatchKeepsSessionsApart(t *testing.T) {
 	t.Parallel()
 	w := sessiontest.New(t)
@@ -71,7 +71,7 @@ func TestBatchKeepsSessionsApart(t *testing.T) {
 				t.Errorf("session %d: %v", n, err)
 			}
 			if diff := cmp.Diff(s.Rows(t, from), seen); diff != "" {
-				t.Errorf("session %d: the reader saw something else than the table:\n%s", n, diff)
+				t.Errorf("session %d: the reader's events differ from the table:\n%s", n, diff)
 			}
 			var got strings.Builder
 			for i, ev := range seen {
@@ -86,15 +86,15 @@ func TestBatchKeepsSessionsApart(t *testing.T) {
 				}
 			}
 			if got.String() != want.String() {
-				t.Errorf("session %d holds something else than was written to it", n)
+				t.Errorf("the stored text of session %d differs from the written text", n)
 			}
 		})
 	}
 	wait.Until(t, "all goroutines", wg.Wait)
 }
 
-// TestHugeEventIsFollowed writes a reply that is larger than all that is kept in
-// memory of a session, to a reader that has everything before it.
+// TestHugeEventIsFollowed writes a reply larger than the session's memory buffer, to a reader that
+// has everything before it.
 func TestHugeEventIsFollowed(t *testing.T) {
 	t.Parallel()
 	w := sessiontest.New(t)

@@ -25,7 +25,7 @@ import (
 	"github.com/parley-server/parley/internal/testing/wait"
 )
 
-// seeds is how many runs TestBrokenAppendLeavesNoHole makes; PARLEY_TEST_SEEDS sets it.
+// seeds returns the number of runs of TestBrokenAppendLeavesNoHole; PARLEY_TEST_SEEDS sets it.
 func seeds(t testing.TB) int {
 	t.Helper()
 	n, err := strconv.Atoi(os.Getenv("PARLEY_TEST_SEEDS"))
@@ -37,8 +37,8 @@ func seeds(t testing.TB) int {
 
 // TestBrokenAppendLeavesNoHole writes an answer while the connection that appends it breaks once,
 // at any byte of any exchange: reset, half-open or delayed. The next attempt continues after the
-// text that is stored. The stored text is what was said, without a hole or a repetition, and a
-// reader gets just the rows.
+// stored text. The stored text equals the written text, without a hole or a repetition, and a
+// reader gets exactly the rows.
 func TestBrokenAppendLeavesNoHole(t *testing.T) {
 	t.Parallel()
 	slow.Test(t, "breaks connections")
@@ -91,7 +91,7 @@ func newLane(t *testing.T, w *sessiontest.World, control *sessiontest.Replica) *
 	return l
 }
 
-// run makes one conversation.
+// run holds one conversation.
 func (l *lane) run(t *testing.T, seed int64, broken, attempts *atomic.Int64) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
@@ -111,7 +111,7 @@ func (l *lane) run(t *testing.T, seed int64, broken, attempts *atomic.Int64) {
 		stored := l.stored(t, from)
 		rest, isPrefix := strings.CutPrefix(said, stored)
 		if !isPrefix {
-			t.Errorf("seed %d: attempt %d finds text that was not said:\n%q\n%q", seed, try, stored, said)
+			t.Errorf("seed %d: attempt %d finds text that was not written:\n%q\n%q", seed, try, stored, said)
 			return
 		}
 		err := l.say(ctx, rng, lease, rest)
@@ -129,7 +129,7 @@ func (l *lane) run(t *testing.T, seed int64, broken, attempts *atomic.Int64) {
 	}
 	sessiontest.End(t, l.control, lease)
 	if got := l.stored(t, from); got != said {
-		t.Errorf("seed %d: stored\n%q, said\n%q", seed, got, said)
+		t.Errorf("seed %d: stored\n%q, wrote\n%q", seed, got, said)
 	}
 }
 
@@ -160,7 +160,7 @@ func (l *lane) fault(rng *rand.Rand, broken *atomic.Int64) func(c faultproxy.Chu
 	}
 }
 
-// watch gives every chunk to the fault of the seed that runs.
+// watch passes every chunk to the fault of the current seed.
 func (l *lane) watch() {
 	appends := faultproxy.Executes("heads AS (")
 	l.proxy.OnChunk(func(c faultproxy.Chunk) faultproxy.Action {
@@ -180,7 +180,7 @@ func (l *lane) set(hook func(faultproxy.Chunk, bool) faultproxy.Action) {
 	l.hook = hook
 }
 
-// say appends text in random pieces, now and then with a step in between that is durable.
+// say appends text in random pieces, sometimes with a durable step between two of them.
 func (l *lane) say(ctx context.Context, rng *rand.Rand, lease eventlog.Lease, rest string) error {
 	out := l.store.Writer(lease)
 	for rest != "" {
@@ -201,7 +201,7 @@ func (l *lane) say(ctx context.Context, rng *rand.Rand, lease eventlog.Lease, re
 	return out.Flush(ctx)
 }
 
-// drain returns when the store has dealt with all rows that waited behind the broken batch.
+// drain returns when the store has processed all rows that waited behind the broken batch.
 func (l *lane) drain(t *testing.T) {
 	t.Helper()
 	l.set(nil)
@@ -212,10 +212,10 @@ func (l *lane) drain(t *testing.T) {
 			return
 		}
 	}
-	t.Error("the store appends nothing any more")
+	t.Error("the store no longer appends")
 }
 
-// again gives the turn back and claims it for the next attempt, as another replica would.
+// again releases the turn and claims it for the next attempt, as another replica would.
 func (l *lane) again(t *testing.T, lease eventlog.Lease) eventlog.Lease {
 	t.Helper()
 	err := l.control.Update(t.Context(), lease.Session, func(tx *session.Tx) error {
@@ -232,7 +232,7 @@ func (l *lane) again(t *testing.T, lease eventlog.Lease) eventlog.Lease {
 	return sessiontest.Claim(t, l.control, lease.Session, lease.Turn)
 }
 
-// stored is the text in the log, whose ordinals must have no gap.
+// stored returns the text in the log, whose ordinals must have no gap.
 func (l *lane) stored(t *testing.T, from eventlog.From) string {
 	t.Helper()
 	var text strings.Builder

@@ -19,9 +19,9 @@ import (
 	"github.com/parley-server/parley/internal/testing/wait"
 )
 
-// TestDroppingLeavesNoHole drops partitions under readers that come with any cursor to
-// any replica. Each gets every row after its cursor, or a beginning of them and ErrGone;
-// ErrGone only where a turn that it needs is past the replay window.
+// TestDroppingLeavesNoHole drops partitions while readers with any cursor read from any replica.
+// Each reader gets every row after its cursor, or the first of these rows and then ErrGone. ErrGone
+// occurs only if a turn that the reader needs is past the replay window.
 func TestDroppingLeavesNoHole(t *testing.T) {
 	t.Parallel()
 	slow.Test(t, "races many writers")
@@ -115,11 +115,10 @@ func TestDroppingLeavesNoHole(t *testing.T) {
 			t.Errorf("from the beginning: %d rows, %v", len(got), err)
 		}
 	}
-	t.Logf("%d readers had everything, %d were told that it is gone", whole.Load(), gone.Load())
+	t.Logf("%d readers had everything, %d got ErrGone", whole.Load(), gone.Load())
 }
 
-// A hole is noticed wherever it is: after the cursor, under the cursor, between two
-// pages.
+// A hole is detected at any place: after the cursor, under the cursor, and between two pages.
 func TestAHoleIsNoticedWhereverItIs(t *testing.T) {
 	t.Parallel()
 	w := sessiontest.New(t)
@@ -145,7 +144,7 @@ func TestAHoleIsNoticedWhereverItIs(t *testing.T) {
 			continue
 		}
 		if !errors.Is(err, eventlog.ErrGone) || evs != nil || pages != 2 {
-			t.Errorf("page %d of what was dropped meanwhile: %d rows, %v", pages, len(evs), err)
+			t.Errorf("page %d, after rows were dropped: %d rows, %v", pages, len(evs), err)
 		}
 	}
 	for what, at := range map[string]int{"after a record": 4, "after a delta": 5, "far on": 996, "before the end": 998} {

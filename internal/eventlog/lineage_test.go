@@ -14,7 +14,7 @@ import (
 	"github.com/parley-server/parley/internal/testing/wait"
 )
 
-// nextID draws an id of an event over a new pool, as a server does.
+// nextID draws an event id over a new pool, as a server does.
 func nextID(t *testing.T, dsn string) (id int64) {
 	t.Helper()
 	config, err := pgxpool.ParseConfig(dsn)
@@ -34,13 +34,13 @@ func nextID(t *testing.T, dsn string) (id int64) {
 }
 
 // TestIDsJumpOnAnotherLineage: the ids of a database that was dumped and restored, or promoted,
-// are ahead of all that the lost one can have given out; those of a restarted one continue.
+// exceed all ids that the lost database can have issued; the ids of a restarted database continue.
 func TestIDsJumpOnAnotherLineage(t *testing.T) {
 	t.Parallel()
 	dsn := dbtest.DSN(t)
 	first := nextID(t, dsn)
 	if second := nextID(t, dsn); second != first+1 {
-		t.Errorf("the same database went on with %d after %d", second, first)
+		t.Errorf("the same database continued with %d after %d", second, first)
 	}
 	conn, err := pgx.Connect(t.Context(), dsn)
 	if err != nil {
@@ -73,7 +73,7 @@ func TestIDsJumpOnAnotherLineage(t *testing.T) {
 			least, most = min(least, id), max(most, id)
 		}
 		if len(found) != 8 || least < highest+1_000_000_000 || most-least > 100 {
-			t.Errorf("%s: ids %v after %d; want one jump of a thousand million", name, found, highest)
+			t.Errorf("%s: ids %v after %d; want one jump of 10^9", name, found, highest)
 		}
 		highest = most
 	}

@@ -55,7 +55,7 @@ func TestFollowMissesNothing(t *testing.T) {
 	rows := here.Rows(t, from)
 	for i := range seen {
 		if diff := cmp.Diff(rows, seen[i]); diff != "" {
-			t.Fatalf("reader %d saw something else than the table (-table +reader):\n%s", i, diff)
+			t.Fatalf("the events of reader %d differ from the table (-table +reader):\n%s", i, diff)
 		}
 	}
 	var got strings.Builder
@@ -115,7 +115,7 @@ func TestForeignWritersLoseNothing(t *testing.T) {
 	sessiontest.End(t, reader, lease)
 	got := wait.Receive(t, "what a reader saw", seen)
 	if diff := cmp.Diff(reader.Rows(t, from), got); diff != "" {
-		t.Fatalf("the reader saw something else than the table:\n%s", diff)
+		t.Fatalf("the reader's events differ from the table:\n%s", diff)
 	}
 	uses := 0
 	for _, ev := range got {
@@ -158,7 +158,7 @@ func TestPlainSerialLosesRows(t *testing.T) {
 		t.Fatal(err)
 	}
 	if total != 2 || late != 0 {
-		t.Fatalf("the reader at cursor %d finds %d of %d rows after it; the race this log is built against is gone?", cursor, late, total)
+		t.Fatalf("the reader at cursor %d finds %d of %d rows after it; has the race that this log prevents disappeared?", cursor, late, total)
 	}
 }
 
@@ -185,7 +185,7 @@ func TestLostLeaseWritesNothing(t *testing.T) {
 	before := len(s.Rows(t, from))
 
 	if err := out.Append(t.Context(), event.Text{Text: "ghost"}); err != nil {
-		t.Fatalf("text is acknowledged later, yet: %v", err)
+		t.Fatalf("text is acknowledged later, but append failed: %v", err)
 	}
 	if err := out.Flush(t.Context()); !errors.Is(err, eventlog.ErrLeaseLost) {
 		t.Fatalf("flush under a lost lease: %v", err)
@@ -241,12 +241,12 @@ func TestLostListenerLosesNothing(t *testing.T) {
 	}
 	sessiontest.End(t, here, lease)
 	if diff := cmp.Diff(here.Rows(t, from), wait.Receive(t, "what a reader saw", seen)); diff != "" {
-		t.Fatalf("the reader behind the broken listener saw something else than the table:\n%s", diff)
+		t.Fatalf("the events of the reader behind the broken listener differ from the table:\n%s", diff)
 	}
 }
 
-// TestLostNotificationIsFound writes a row the way a writer does that dies between
-// its commit and its notification.
+// TestLostNotificationIsFound writes a row like a writer that dies between its commit and its
+// notification.
 func TestLostNotificationIsFound(t *testing.T) {
 	t.Parallel()
 	w := sessiontest.New(t)
@@ -257,7 +257,7 @@ func TestLostNotificationIsFound(t *testing.T) {
 	silent := false
 	for evs, err := range here.Follow(ctx, from) {
 		if err != nil {
-			t.Fatalf("the silent row never came: %v", err)
+			t.Fatalf("the row without a notification never arrived: %v", err)
 		}
 		last := evs[len(evs)-1]
 		if last.Kind == event.KindToolUse {

@@ -13,8 +13,8 @@ import (
 	"github.com/parley-server/parley/internal/testing/wait"
 )
 
-// TestLockedSessionHoldsUpNoOther appends to a session that another transaction has locked, and
-// meanwhile to a second one.
+// TestLockedSessionHoldsUpNoOther appends to a session that another transaction has locked, and at
+// the same time to a second session.
 func TestLockedSessionHoldsUpNoOther(t *testing.T) {
 	t.Parallel()
 	w := sessiontest.New(t)
@@ -52,8 +52,8 @@ func TestLockedSessionHoldsUpNoOther(t *testing.T) {
 	}
 }
 
-// TestRefusedEventFailsItsWriterAlone has PostgreSQL refuse one session's events, in batches that
-// it shares with others.
+// TestRefusedEventFailsItsWriterAlone makes PostgreSQL reject the events of one session in batches
+// that it shares with other sessions.
 func TestRefusedEventFailsItsWriterAlone(t *testing.T) {
 	t.Parallel()
 	w := sessiontest.New(t)

@@ -17,8 +17,8 @@ import (
 	"github.com/parley-server/parley/internal/testing/wait"
 )
 
-// TestLoneReplicaSendsNoNotifications appends while a replica knows that it is the only one, and again
-// after another one has greeted it.
+// TestLoneReplicaSendsNoNotifications appends while a replica knows that it is the only one, and
+// again after another replica has greeted it.
 func TestLoneReplicaSendsNoNotifications(t *testing.T) {
 	t.Parallel()
 	w := sessiontest.New(t)
@@ -67,12 +67,13 @@ func TestLoneReplicaSendsNoNotifications(t *testing.T) {
 	})
 }
 
-// payload is what a replica notifies of a session.
+// payload returns the notification that a replica sends for a session.
 func payload(s *sessiontest.Replica, from eventlog.From) string {
 	return fmt.Sprintf("%d %s", s.Node(), base64.RawURLEncoding.EncodeToString(from.Session[:]))
 }
 
-// TestReaderOfANewTurnNeedsNoQuery follows a turn from its start while the table of events is away.
+// TestReaderOfANewTurnNeedsNoQuery follows a turn from its start while the table of events is
+// renamed.
 func TestReaderOfANewTurnNeedsNoQuery(t *testing.T) {
 	t.Parallel()
 	w := sessiontest.New(t)

@@ -13,8 +13,8 @@ import (
 	"github.com/parley-server/parley/internal/testing/slow"
 )
 
-// TestPartitionsAreMadeBesideAReader has a transaction that has read the log and stays. Making a
-// partition does not wait for it, so no writer waits behind.
+// TestPartitionsAreMadeBesideAReader keeps a transaction open that has read the log. Creating a
+// partition does not wait for it, so no writer waits behind it.
 func TestPartitionsAreMadeBesideAReader(t *testing.T) {
 	t.Parallel()
 	w := sessiontest.New(t)
@@ -43,12 +43,12 @@ func TestPartitionsAreMadeBesideAReader(t *testing.T) {
 	}
 	var there bool
 	if err := w.Pool.QueryRow(t.Context(), `SELECT count(*) = 2 FROM events_partition_ends() WHERE name IN ($1, $2)`, delta, record).Scan(&there); err != nil || !there {
-		t.Errorf("%s and %s were not made again: %v", delta, record, err)
+		t.Errorf("%s and %s were not recreated: %v", delta, record, err)
 	}
 }
 
-// A drop that waits for somebody's long look at the log gives up and lets the writers
-// behind it pass.
+// A drop that waits for a long-running reader of the log gives up and lets the waiting writers
+// pass.
 func TestDroppingLetsTrafficPass(t *testing.T) {
 	t.Parallel()
 	slow.Test(t, "races many writers")

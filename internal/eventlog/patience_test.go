@@ -15,8 +15,9 @@ import (
 	"github.com/parley-server/parley/internal/testing/wait"
 )
 
-// TestTextWaitsForOtherWritersOnly has an appender with an hour of patience: the text of a lone
-// writer is committed at once, that of two writers waits until one of them waits for its commit.
+// TestTextWaitsForOtherWritersOnly uses an appender with an hour of patience. The text of a lone
+// writer is committed at once; the text of two writers waits until one of them waits for its
+// commit.
 func TestTextWaitsForOtherWritersOnly(t *testing.T) {
 	t.Parallel()
 	w := sessiontest.New(t)
@@ -64,7 +65,7 @@ func TestTextWaitsForOtherWritersOnly(t *testing.T) {
 	}
 }
 
-// appendAll appends events, which must be taken.
+// appendAll appends events and fails if one is rejected.
 func appendAll(ctx context.Context, t testing.TB, out *eventlog.Writer, bodies ...event.Body) {
 	t.Helper()
 	if err := out.Append(ctx, bodies...); err != nil {
@@ -72,7 +73,7 @@ func appendAll(ctx context.Context, t testing.TB, out *eventlog.Writer, bodies .
 	}
 }
 
-// lastEvent is the newest event of a session, or nil.
+// lastEvent returns the newest event of a session, or nil.
 func lastEvent(t testing.TB, s *sessiontest.Replica, from eventlog.From) event.Body {
 	t.Helper()
 	evs := s.Rows(t, from)

@@ -21,9 +21,9 @@ import (
 	"github.com/parley-server/parley/internal/testing/wait"
 )
 
-// TestRestoredDatabaseGivesNoIDTwice restores a real PostgreSQL to a point in time. What was
-// written after that point is lost, but clients have seen it: their cursors are provably gone, and
-// none of their ids is given to another event.
+// TestRestoredDatabaseGivesNoIDTwice restores a real PostgreSQL to a point in time. Rows written
+// after that point are lost, but clients have seen them: their cursors are provably gone, and no
+// other event gets one of their ids.
 func TestRestoredDatabaseGivesNoIDTwice(t *testing.T) {
 	t.Parallel()
 	slow.Test(t, "restores a database")
@@ -31,7 +31,7 @@ func TestRestoredDatabaseGivesNoIDTwice(t *testing.T) {
 	dsn := server.DSN()
 	var ws workspace.Workspace
 	var id uuid.UUID
-	// write has a server write a turn and returns the ids of its first and last event.
+	// write lets a server write a turn and returns the ids of its first and last event.
 	write := func() (first, last int64) {
 		t.Helper()
 		config, err := pgxpool.ParseConfig(dsn)
