@@ -17,8 +17,8 @@ import (
 	"github.com/parley-server/parley/internal/turn"
 )
 
-// A server with more messages to store than its queue holds refuses the others before it stores
-// anything, and those in the queue are stored.
+// A server with more messages to store than its queue holds rejects the others before it stores
+// anything, and stores those in the queue.
 func TestFullQueueRefusesBeforeAnythingIsStored(t *testing.T) {
 	t.Parallel()
 	t.Run("plain messages", func(t *testing.T) {
@@ -54,11 +54,11 @@ func testFullQueue(t *testing.T, places int, request func(*world, int) turn.Requ
 			results <- err
 		})
 	}
-	// The places of one workspace and the queue are full, and everything else is refused.
+	// The places of one workspace and the queue are full; all other messages are rejected.
 	for range messages - admitted {
 		err := wait.Receive(t, "a result", results)
 		if f := fault.From(err); f == nil || f.Code != fault.Unavailable || f.Detail.RetryAfter <= 0 || !strings.Contains(f.Message, "Nothing was stored") {
-			t.Errorf("beyond the queue: %v", err)
+			t.Errorf("a message beyond the queue: %v", err)
 		}
 	}
 	if err := tx.Rollback(t.Context()); err != nil {
@@ -68,7 +68,7 @@ func testFullQueue(t *testing.T, places int, request func(*world, int) turn.Requ
 	close(results)
 	for err := range results {
 		if err != nil {
-			t.Errorf("in the queue: %v", err)
+			t.Errorf("a message in the queue: %v", err)
 		}
 	}
 	var stored int
@@ -77,8 +77,9 @@ func testFullQueue(t *testing.T, places int, request func(*world, int) turn.Requ
 	}
 }
 
-// TestLostAnswerToACommitIsNoFailure lets a commit outlast the time that storing a message may
-// take; a slow machine needs some seconds to reach it. The message is stored, so the response must not be a failure.
+// TestLostAnswerToACommitIsNoFailure lets a commit outlast the time limit for storing a message; a
+// slow machine needs some seconds to reach it. The message is stored, so the response must not be a
+// failure.
 func TestLostAnswerToACommitIsNoFailure(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, booking())
@@ -107,7 +108,7 @@ func TestLostAnswerToACommitIsNoFailure(t *testing.T) {
 	}
 }
 
-// A message that was certainly not stored is still a failure.
+// A message that was certainly not stored still returns a failure.
 func TestRefusedCommitIsAFailure(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, booking())

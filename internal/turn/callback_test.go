@@ -22,8 +22,8 @@ import (
 	"github.com/parley-server/parley/internal/turn"
 )
 
-// hook is a receiver of callbacks, known as example.com, that says what comes in and
-// answers as it is told.
+// hook is a receiver of callbacks, reached as example.com, that passes each request to the test and
+// answers with the status from reply.
 type hook struct {
 	w     *world
 	guard *egress.Guard
@@ -31,7 +31,7 @@ type hook struct {
 	got   chan *http.Request
 	reply chan int
 	calls atomic.Int32 // all that came
-	given atomic.Int32 // of these, the ones that their sender gave up
+	given atomic.Int32 // calls that the sender aborted
 }
 
 func newHook(t *testing.T, w *world) *hook {
@@ -78,8 +78,8 @@ func (h *hook) replica(t *testing.T, change func(*turn.Config)) *replica {
 	})
 }
 
-// report has the end of a turn reported by a replica: of one that is answered, or, for
-// one without workers, canceled.
+// report lets a replica report the end of a turn: an answered turn, or, on a replica without
+// workers, a canceled one.
 func (h *hook) report(t *testing.T, r *replica, canceled bool) (id, delivery uuid.UUID) {
 	t.Helper()
 	st, err := r.turns.Start(t.Context(), turn.Request{Workspace: h.w.workspace, Command: "report",
@@ -99,7 +99,7 @@ func (h *hook) report(t *testing.T, r *replica, canceled bool) (id, delivery uui
 	return st.Callback, delivery
 }
 
-// await waits until a callback's newest delivery is as it shall be.
+// await waits until the newest delivery of a callback has this status and number of attempts.
 func (h *hook) await(t *testing.T, id uuid.UUID, status string, attempts int) {
 	t.Helper()
 	for deadline := time.Now().Add(30 * time.Second); ; {
@@ -124,8 +124,8 @@ func (h *hook) exec(t *testing.T, sql string) {
 	}
 }
 
-// TestCallbackSleepsBetweenAttempts lets the first one fail; the job waits for the
-// next with nothing but an id.
+// TestCallbackSleepsBetweenAttempts makes the first attempt fail; the job that waits for the next
+// attempt contains only an id.
 func TestCallbackSleepsBetweenAttempts(t *testing.T) {
 	t.Parallel()
 	h := newHook(t, newWorld(t, modeltest.Say("hi")))
@@ -152,7 +152,7 @@ func TestCallbackSleepsBetweenAttempts(t *testing.T) {
 	}
 }
 
-// TestLostCallbackIsDelivered takes the job away in the ways that dying processes do.
+// TestLostCallbackIsDelivered removes the job in the ways that dying processes do.
 func TestLostCallbackIsDelivered(t *testing.T) {
 	t.Parallel()
 	for name, lose := range map[string]string{
@@ -176,7 +176,7 @@ func TestLostCallbackIsDelivered(t *testing.T) {
 	}
 }
 
-// TestStoppingProcessHandsCallbacksOver stops one in the middle of a request.
+// TestStoppingProcessHandsCallbacksOver stops a process in the middle of a request.
 func TestStoppingProcessHandsCallbacksOver(t *testing.T) {
 	t.Parallel()
 	h := newHook(t, newWorld(t, modeltest.Say("hi")))
@@ -192,7 +192,8 @@ func TestStoppingProcessHandsCallbacksOver(t *testing.T) {
 // share is how many attempts a workspace makes at once while no other makes any.
 const share = callback.Places * fair.Share / (fair.Share + 1)
 
-// TestSlowReceiversDoNotBlockTurns lets as many of them hang as may, with more to come.
+// TestSlowReceiversDoNotBlockTurns lets the maximum number of receivers hang, with more deliveries
+// queued.
 func TestSlowReceiversDoNotBlockTurns(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, modeltest.Say("hi"))
@@ -209,13 +210,13 @@ func TestSlowReceiversDoNotBlockTurns(t *testing.T) {
 	}
 	for deadline := time.Now().Add(10 * time.Second); h.calls.Load()-h.given.Load() > share; {
 		if time.Now().After(deadline) { // one that is given up is seen to be a moment later
-			t.Fatalf("%d came, %d are given up", h.calls.Load(), h.given.Load())
+			t.Fatalf("%d requests arrived, %d were aborted", h.calls.Load(), h.given.Load())
 		}
 	}
 }
 
-// TestHangingReceiversLeaveRoomForOthers has three workspaces report to receivers that hang, more
-// often than there are places, and then a fourth one to a receiver that answers.
+// TestHangingReceiversLeaveRoomForOthers lets three workspaces report to hanging receivers, with
+// more reports than places, and then a fourth workspace report to a receiver that answers.
 func TestHangingReceiversLeaveRoomForOthers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, modeltest.Say("hi"))
@@ -251,7 +252,7 @@ func TestHangingReceiversLeaveRoomForOthers(t *testing.T) {
 	}
 }
 
-// due makes a workspace with n reports to a receiver, all of them overdue and without a job.
+// due creates a workspace with n overdue reports to a receiver, none of which has a job.
 func (h *hook) due(t *testing.T, slug, url string, n int) (id uuid.UUID) {
 	t.Helper()
 	ws, err := workspace.New(h.w.pool).Create(t.Context(), slug, "", "")

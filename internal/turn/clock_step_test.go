@@ -14,8 +14,8 @@ import (
 	"github.com/parley-server/parley/internal/turn"
 )
 
-// underEachClock runs a test with each skew of PostgreSQL's clock: for good, or, with step, from
-// when the test calls set. Not with t.Parallel: these tests wait most of the time.
+// underEachClock runs a test with each skew of PostgreSQL's clock: from the start, or, with step,
+// from the moment the test calls set. It does not use t.Parallel: these tests mostly wait.
 func underEachClock(t *testing.T, test func(t *testing.T, w *world, set func())) {
 	t.Parallel()
 	var tests errgroup.Group
@@ -47,7 +47,7 @@ func withClock(t *testing.T, skew int, step bool, test func(t *testing.T, w *wor
 	test(t, w, func() {})
 }
 
-// await polls a condition of rows until it holds.
+// await polls a condition of rows until it is true.
 func (w *world) await(t *testing.T, what, sql string, args ...any) {
 	t.Helper()
 	for deadline := time.Now().Add(30 * time.Second); ; <-time.After(10 * time.Millisecond) {
@@ -59,13 +59,13 @@ func (w *world) await(t *testing.T, what, sql string, args ...any) {
 			return
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("not in time: %s", what)
+			t.Fatalf("timed out waiting for %s", what)
 		}
 	}
 }
 
-// reaped waits until the reapers have looked at the running turns some times from now on. Each time
-// they ask which nodes are alive.
+// reaped waits until the reapers have checked the running turns several times. Each check asks
+// which nodes are alive.
 func (w *world) reaped(t *testing.T) {
 	t.Helper()
 	w.await(t, "the reaper looks at the running turns", `SELECT last_value > $1 FROM shifted.looks`, w.looks(t)+8)
@@ -79,8 +79,8 @@ func (w *world) looks(t *testing.T) (n int) {
 	return n
 }
 
-// TestClockDoesNotTakeATurnFromItsWorker changes the clock while a tool is under way that must not
-// run twice.
+// TestClockDoesNotTakeATurnFromItsWorker changes the clock while a tool runs that must not run
+// twice.
 func TestClockDoesNotTakeATurnFromItsWorker(t *testing.T) {
 	underEachClock(t, func(t *testing.T, w *world, set func()) {
 		l := newLedger(t, w, false)
@@ -127,9 +127,9 @@ func TestClockDoesNotKeepATurnForAFrozenWorker(t *testing.T) {
 	})
 }
 
-// TestApprovalsEndByPostgreSQLsClock lets a question wait. Its end is an instant of PostgreSQL's
-// clock, which callers have been given: when the clock passes it, by itself or by a step, the
-// question is over, and before that it can be answered.
+// TestApprovalsEndByPostgreSQLsClock leaves an approval unanswered. The approval ends at an instant
+// of PostgreSQL's clock, which callers know: it expires when the clock passes that instant,
+// gradually or by a step, and can be answered before.
 func TestApprovalsEndByPostgreSQLsClock(t *testing.T) {
 	underEachClock(t, func(t *testing.T, w *world, set func()) {
 		l := newLedger(t, w, true)
@@ -146,14 +146,14 @@ func TestApprovalsEndByPostgreSQLsClock(t *testing.T) {
 		if !over {
 			want, runs = "allowed", 1
 			if _, err := r.turns.Decide(t.Context(), w.workspace.ID, turn.Answer{Approval: asked, Outcome: event.Allowed, Key: "k"}); err != nil {
-				t.Errorf("the question is open, the answer failed: %v", err)
+				t.Errorf("the approval is open, but the answer failed: %v", err)
 			}
 		}
 		if got := failure(read(t, r, st)); got != "" {
 			t.Errorf("the turn failed: %s", got)
 		}
 		if got := w.status(t, r, asked); got != want || l.entries(t) != runs {
-			t.Errorf("the question is %s and the tool ran %d times, want %s and %d", got, l.entries(t), want, runs)
+			t.Errorf("the approval is %s and the tool ran %d times, want %s and %d", got, l.entries(t), want, runs)
 		}
 	})
 }
@@ -167,7 +167,7 @@ func (w *world) status(t *testing.T, r *replica, approval uuid.UUID) string {
 	return a.Status
 }
 
-// TestUnansweredApprovalsExpireUnderSkew lets the window of a question pass.
+// TestUnansweredApprovalsExpireUnderSkew lets the window of an approval pass.
 func TestUnansweredApprovalsExpireUnderSkew(t *testing.T) {
 	underEachClock(t, func(t *testing.T, w *world, set func()) {
 		const window = 2 * time.Second
@@ -181,15 +181,15 @@ func TestUnansweredApprovalsExpireUnderSkew(t *testing.T) {
 			t.Errorf("the turn failed: %s", got)
 		}
 		if got := w.status(t, r, asked); got != "expired" {
-			t.Errorf("the question is %s", got)
+			t.Errorf("the approval is %s", got)
 		}
 		if took := time.Since(began); took < window {
-			t.Errorf("the question was over after %v, its window is %v", took, window)
+			t.Errorf("the approval expired after %v, its window is %v", took, window)
 		}
 	})
 }
 
-// TestCallbacksAreRepeatedUnderSkew lets the first attempt fail, and the clock change before the
+// TestCallbacksAreRepeatedUnderSkew makes the first attempt fail and changes the clock before the
 // second.
 func TestCallbacksAreRepeatedUnderSkew(t *testing.T) {
 	underEachClock(t, func(t *testing.T, w *world, set func()) {
@@ -204,7 +204,7 @@ func TestCallbacksAreRepeatedUnderSkew(t *testing.T) {
 		h.reply <- 200
 		h.await(t, id, "delivered", 2)
 		if n := h.calls.Load(); n != 2 {
-			t.Errorf("%d attempts came in, want 2", n)
+			t.Errorf("%d attempts arrived, want 2", n)
 		}
 	})
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/parley-server/parley/internal/turn"
 )
 
-// shiftClock puts a clock that can be set before PostgreSQL's own, for every connection that is
+// shiftClock replaces PostgreSQL's clock with one that the test can set, for every connection
 // opened afterwards: all statements, River's too, call now() and clock_timestamp() by these names.
 func shiftClock(t *testing.T, w *world) (set func(seconds int)) {
 	t.Helper()
@@ -44,7 +44,7 @@ func dueLater(t *testing.T, pool *pgxpool.Pool) (n int) {
 	return n
 }
 
-// answers starts a turn and reads it to its end, which must come long before a skew has passed.
+// answers starts a turn and reads it to its end, which must come long before the skew has passed.
 func answers(t *testing.T, w *world, r *replica) {
 	t.Helper()
 	began := time.Now()
@@ -61,7 +61,8 @@ func answers(t *testing.T, w *world, r *replica) {
 	}
 }
 
-// TestTurnsStartAtOnceUnderSkew lets PostgreSQL's clock differ from the process's for good.
+// TestTurnsStartAtOnceUnderSkew makes PostgreSQL's clock differ permanently from the process's
+// clock.
 func TestTurnsStartAtOnceUnderSkew(t *testing.T) {
 	t.Parallel()
 	for _, skew := range skews {

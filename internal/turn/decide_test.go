@@ -21,12 +21,12 @@ import (
 	"github.com/parley-server/parley/internal/turn"
 )
 
-// asking makes every call of the ledger's tool need an approval within window.
+// asking requires an approval within window for every call of the ledger's tool.
 func asking(window time.Duration) func(*turn.Config) {
 	return func(c *turn.Config) { c.Permissions, c.Window = permission.New(c.Pool), window }
 }
 
-// question follows a turn to its question.
+// question follows a turn to its approval and returns the approval's id.
 func question(t testing.TB, r *replica, st turn.Started) uuid.UUID {
 	t.Helper()
 	for evs, err := range r.events.Follow(t.Context(), st.From) {
@@ -38,26 +38,27 @@ func question(t testing.TB, r *replica, st turn.Started) uuid.UUID {
 				return ask.ApprovalID
 			}
 			if ev.Kind == event.KindDone {
-				t.Fatal("the turn ended without a question")
+				t.Fatal("the turn ended without an approval")
 			}
 		}
 	}
 	panic("unreachable")
 }
 
-// The operations on one approval, as whoever calls them sees it.
+// approvalInput and approvalOutput are the operations on one approval as their callers observe
+// them.
 type approvalInput struct {
 	read   bool
 	wanted event.Outcome
 }
 
 type approvalOutput struct {
-	status  string // that stands after the call; "" where the call could not tell
+	status  string // after the call; "" if the call did not return it
 	decided bool   // by this call
 }
 
-// approvals is what one approval may do: pending until the first answer, or until its
-// time is over, which nobody calls.
+// approvals models one approval: pending until the first answer or until it expires, which happens
+// without an operation.
 var approvals = (&porcupine.NondeterministicModel{
 	Init: func() []any { return []any{"pending"} },
 	Step: func(state, in, out any) []any {
@@ -81,9 +82,9 @@ var approvals = (&porcupine.NondeterministicModel{
 	Equal: func(a, b any) bool { return a == b },
 }).ToModel()
 
-// TestDecisionAgainstExpiry lets answers, another's answers and the clock race for four
-// hundred approvals on two replicas: every history is one that a single approval could
-// have had, and what ran is what was allowed.
+// TestDecisionAgainstExpiry races answers, competing answers and the clock for four hundred
+// approvals on two replicas. Every history is possible for a single approval, and exactly the
+// allowed calls ran.
 func TestDecisionAgainstExpiry(t *testing.T) {
 	t.Parallel()
 	const lanes, rounds = 8, 50
@@ -136,7 +137,7 @@ func TestDecisionAgainstExpiry(t *testing.T) {
 				}
 				for _, op := range history {
 					if o := op.Output.(approvalOutput); o.decided && o.status != status {
-						t.Errorf("a caller was told %s, the log says %s", o.status, status)
+						t.Errorf("a caller received %s, the log has %s", o.status, status)
 					}
 				}
 				mu.Lock()
@@ -149,15 +150,15 @@ func TestDecisionAgainstExpiry(t *testing.T) {
 	var early int
 	err := w.pool.QueryRow(t.Context(), `SELECT count(*) FROM approvals WHERE (status = 'expired') <> (decided_at >= expires_at)`).Scan(&early)
 	if err != nil || early != 0 {
-		t.Errorf("%d approvals were decided on the wrong side of their time, %v", early, err)
+		t.Errorf("%d approvals were decided on the wrong side of their expiry, %v", early, err)
 	}
 	t.Log(outcomes)
 	if outcomes["allowed"] == 0 || outcomes["denied"] == 0 || outcomes["expired"] == 0 {
-		t.Errorf("the race is none: %v", outcomes)
+		t.Errorf("the test does not race: %v", outcomes)
 	}
 }
 
-// race answers and reads one approval from all sides, around the end of its time.
+// race answers and reads one approval from several clients, around its expiry.
 func race(t *testing.T, w *world, replicas []*replica, id uuid.UUID, window time.Duration) []porcupine.Operation {
 	var mu sync.Mutex
 	var history []porcupine.Operation
@@ -199,8 +200,8 @@ func (r *replica) approval(t *testing.T, w *world, id uuid.UUID, in approvalInpu
 	return approvalOutput{status: d.Status, decided: !d.Already}
 }
 
-// TestAnAnswerInTimeIsWaitedFor commits an answer that was in time when the time is
-// over. Who reads meanwhile waits for it: nobody is told that it has expired.
+// TestAnAnswerInTimeIsWaitedFor commits an answer after the expiry that arrived before it.
+// Concurrent reads wait for the answer: no reader receives "expired".
 func TestAnAnswerInTimeIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, booking())
@@ -256,8 +257,8 @@ func TestAnAnswerInTimeIsWaitedFor(t *testing.T) {
 	}
 }
 
-// TestExpiryWhileNobodyRuns stops every replica over the end of an approval's time: on
-// return it counts as expired, at once and for everybody, and the session goes on.
+// TestExpiryWhileNobodyRuns stops every replica across the expiry of an approval. After the restart
+// the approval is expired at once for every caller, and the session continues.
 func TestExpiryWhileNobodyRuns(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, booking())
@@ -288,8 +289,8 @@ func TestExpiryWhileNobodyRuns(t *testing.T) {
 	question(t, back, next)
 }
 
-// TestWaitingCostsNothing looks at what a turn holds while it waits: no job that runs,
-// no lease, and none of its time.
+// TestWaitingCostsNothing checks that a waiting turn has no running job, no lease, and uses none of
+// its time.
 func TestWaitingCostsNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, booking())
@@ -325,9 +326,8 @@ func TestWaitingCostsNothing(t *testing.T) {
 	}
 }
 
-// TestExpiredStaysExpired reads a question whose answer came in time and is committed
-// later, and one that is canceled when its time is over: nobody is told that a question
-// has expired which turns out to be something else.
+// TestExpiredStaysExpired reads an approval whose timely answer is committed later, and one that is
+// canceled at its expiry. No reader receives "expired" for an approval that ends in another way.
 func TestExpiredStaysExpired(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, booking())
@@ -356,7 +356,7 @@ func TestExpiredStaysExpired(t *testing.T) {
 	for waits := false; !waits; {
 		select {
 		case s := <-said:
-			t.Fatalf("%s, while an answer is under way", s)
+			t.Fatalf("%s, while an answer is being committed", s)
 		default:
 		}
 		err := w.pool.QueryRow(t.Context(), `SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock')`).Scan(&waits)
@@ -380,7 +380,7 @@ func TestExpiredStaysExpired(t *testing.T) {
 	}
 }
 
-// overdue waits until the time of a question is over.
+// overdue waits until an approval has expired.
 func (w *world) overdue(t *testing.T, id uuid.UUID) {
 	t.Helper()
 	for over := false; !over; {

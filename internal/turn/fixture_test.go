@@ -66,7 +66,7 @@ func newWorld(t testing.TB, script *modeltest.Script) *world {
 	return w
 }
 
-// stores gives a service everything it keeps things in.
+// stores sets the stores of a service.
 func (w *world) stores(t testing.TB, pool *pgxpool.Pool, cfg *turn.Config) {
 	t.Helper()
 	guard, err := egress.New(egress.Config{})
@@ -80,7 +80,7 @@ func (w *world) stores(t testing.TB, pool *pgxpool.Pool, cfg *turn.Config) {
 	}
 }
 
-// replica is one process's worth of Parley.
+// replica holds the parts of one Parley process.
 type replica struct {
 	events   *eventlog.Log
 	sessions *session.Store
@@ -199,7 +199,7 @@ func failure(evs []event.Event) event.Code {
 	return ""
 }
 
-// ledger is a tool that writes down each time it really runs, and waits to be let go.
+// ledger is a tool that records each time it really runs, and waits until the test releases it.
 type ledger struct {
 	w          *world
 	idempotent bool

@@ -42,9 +42,9 @@ func (j *journal) await(t *testing.T, text string) {
 	}
 }
 
-// TestLeaseIsGivenUpWhileEventsAreNotStored locks the session of a turn whose model stays in the
-// middle of its answer: leases can be renewed and events cannot be stored. The turn continues once
-// they can.
+// TestLeaseIsGivenUpWhileEventsAreNotStored locks the session of a turn while its model is writing
+// the answer: leases can be renewed and events cannot be stored. The turn continues once events can
+// be stored.
 func TestLeaseIsGivenUpWhileEventsAreNotStored(t *testing.T) {
 	t.Parallel()
 	locked := make(chan struct{})

@@ -11,11 +11,11 @@ import (
 	"github.com/parley-server/parley/internal/turn"
 )
 
-// dead is a node that no process has.
+// dead is a node that does not belong to any process.
 const dead = 4711
 
 // TestLockedSessionDoesNotHoldUpTheReaper leaves five turns of a dead node behind and locks the
-// session that the reaper comes to first. The other turns are taken over meanwhile.
+// session that the reaper reads first. The reaper takes over the other turns meanwhile.
 func TestLockedSessionDoesNotHoldUpTheReaper(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, modeltest.Say("hi"))
@@ -43,7 +43,7 @@ func TestLockedSessionDoesNotHoldUpTheReaper(t *testing.T) {
 			t.Errorf("text %q", got)
 		}
 	}
-	t.Logf("the other turns were over after %s", time.Since(began))
+	t.Logf("the other turns ended after %s", time.Since(began))
 	if err := lock.Rollback(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -52,8 +52,8 @@ func TestLockedSessionDoesNotHoldUpTheReaper(t *testing.T) {
 	}
 }
 
-// TestTurnThatRunsTooLongIsTakenFromItsWorker has a node that lives and whose lease lasts, but
-// that does not end its turn.
+// TestTurnThatRunsTooLongIsTakenFromItsWorker has a live node that renews its lease but does not
+// end its turn.
 func TestTurnThatRunsTooLongIsTakenFromItsWorker(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, modeltest.Say("hi"))
@@ -68,8 +68,8 @@ func TestTurnThatRunsTooLongIsTakenFromItsWorker(t *testing.T) {
 	}
 }
 
-// TestLostAnswerToAFetchIsFound drops the answer to the fetch of a turn's job. River believes that
-// the job runs, on a node that lives, and no worker knows it.
+// TestLostAnswerToAFetchIsFound drops the response to the fetch of a turn's job. River considers
+// the job running on a live node, but no worker has it.
 func TestLostAnswerToAFetchIsFound(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, modeltest.Say("hi"))

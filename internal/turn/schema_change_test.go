@@ -8,8 +8,8 @@ import (
 	"github.com/parley-server/parley/internal/turn"
 )
 
-// widen are changes that an administrator or a later release may make. After each of them
-// PostgreSQL refuses the statements that were prepared before it, with 0A000.
+// widen lists changes that an administrator or a later release may make. After each change
+// PostgreSQL rejects the statements prepared before it, with 0A000.
 var widen = []string{
 	`ALTER TABLE sessions ALTER COLUMN message_count TYPE bigint`,
 	`ALTER TABLE turns ALTER COLUMN max_turns TYPE bigint`,
@@ -17,7 +17,7 @@ var widen = []string{
 }
 
 // TestTurnsOutliveAChangeOfTheSchema changes tables while turns run whose statements are prepared
-// on every connection of the pool. Each turn ends as usual, and new ones are accepted.
+// on every connection of the pool. Each turn ends as usual, and new turns are accepted.
 func TestTurnsOutliveAChangeOfTheSchema(t *testing.T) {
 	t.Parallel()
 	const turns = 12
@@ -56,7 +56,7 @@ func TestTurnsOutliveAChangeOfTheSchema(t *testing.T) {
 			t.Errorf("a turn that ran: %s", got)
 		}
 	}
-	for range 2 * turns { // of each connection one is the first
+	for range 2 * turns { // one request on each connection is the first
 		if _, err := r.sessions.Head(t.Context(), w.workspace.ID, running[0].Session); err != nil {
 			t.Errorf("read a session: %v", err)
 		}

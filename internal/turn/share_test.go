@@ -13,8 +13,8 @@ import (
 	"github.com/parley-server/parley/internal/turn"
 )
 
-// TestWorkspaceLeavesPlacesForTurns lets one workspace start more long turns than a process runs
-// at once, and then another workspace one.
+// TestWorkspaceLeavesPlacesForTurns starts more long turns in one workspace than a process runs at
+// once, and then one turn in another workspace.
 func TestWorkspaceLeavesPlacesForTurns(t *testing.T) {
 	t.Parallel()
 	const places, started = 8, 12
@@ -63,8 +63,8 @@ func TestWorkspaceLeavesPlacesForTurns(t *testing.T) {
 	}
 }
 
-// TestWorkspaceLeavesPlacesForModelCalls lets the model of one workspace hang, as often as it may,
-// and then another workspace ask.
+// TestWorkspaceLeavesPlacesForModelCalls lets the model of one workspace hang in the maximum number
+// of calls, and then calls the model of another workspace.
 func TestWorkspaceLeavesPlacesForModelCalls(t *testing.T) {
 	t.Parallel()
 	const places, started = 4, 6
@@ -80,7 +80,7 @@ func TestWorkspaceLeavesPlacesForModelCalls(t *testing.T) {
 		select {
 		case <-hanging.asked:
 		case <-time.After(time.Minute):
-			t.Fatal("the model was not asked")
+			t.Fatal("the model was not called")
 		}
 	}
 	ws, err := workspace.New(w.pool).Create(t.Context(), "other", "", "")

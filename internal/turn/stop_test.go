@@ -21,8 +21,8 @@ import (
 	"github.com/parley-server/parley/internal/turn"
 )
 
-// TestATurnWithoutTimeLeftEnds takes up a turn whose earlier attempts used its time up,
-// as one does whose worker died at its last moment.
+// TestATurnWithoutTimeLeftEnds starts an attempt of a turn whose earlier attempts used up its time,
+// as after a worker that died at the last moment.
 func TestATurnWithoutTimeLeftEnds(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, modeltest.Say("too late"))
@@ -37,8 +37,8 @@ func TestATurnWithoutTimeLeftEnds(t *testing.T) {
 	}
 }
 
-// TestInterruptStopsTheWorker sends a message into a session whose turn waits for a
-// tool, on the replica that runs it and on another. No lease is renewed meanwhile.
+// TestInterruptStopsTheWorker sends a message into a session whose turn waits for a tool, on the
+// replica that runs the turn and on another one. No lease is renewed meanwhile.
 func TestInterruptStopsTheWorker(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, booking())
@@ -71,7 +71,7 @@ func (w *world) halts(t *testing.T, id uuid.UUID) {
 			t.Fatal(err)
 		}
 		if time.Now().After(deadline) {
-			t.Fatal("the worker goes on")
+			t.Fatal("the worker did not stop")
 		}
 	}
 }
@@ -99,8 +99,8 @@ func (m endless) Generate(context.Context, model.Request) iter.Seq2[model.Chunk,
 	}
 }
 
-// TestStopWhileTheLogIsBusy stops a process whose turn waits for its text to be committed: the
-// turn is handed over at once, and its stored text is a prefix of what the model wrote.
+// TestStopWhileTheLogIsBusy stops a process whose turn waits for its text to be committed. The turn
+// is handed over at once, and its stored text is a prefix of the model's text.
 func TestStopWhileTheLogIsBusy(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, modeltest.Say("unused"))
@@ -158,8 +158,8 @@ func (panicking) Generate(context.Context, model.Request) iter.Seq2[model.Chunk,
 	panic("the model broke its contract")
 }
 
-// TestPanicEndsTheTurn has a turn's worker panic: the turn fails at once, and the log holds the
-// message and the stack.
+// TestPanicEndsTheTurn makes the worker of a turn panic: the turn fails at once, and the log
+// contains the message and the stack.
 func TestPanicEndsTheTurn(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, modeltest.Say("unused"))
@@ -178,7 +178,8 @@ func TestPanicEndsTheTurn(t *testing.T) {
 	}
 }
 
-// TestEveryCallHasOneResult cancels a turn, and lets another run out of time, while a tool runs.
+// TestEveryCallHasOneResult cancels a turn, and lets another turn run out of time, while a tool
+// runs.
 func TestEveryCallHasOneResult(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, booking())

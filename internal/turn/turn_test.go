@@ -18,7 +18,7 @@ import (
 	"github.com/parley-server/parley/internal/turn"
 )
 
-// booking answers with a tool call first, and with a text once it has the result.
+// booking answers with a tool call first, and with text once it has the result.
 func booking() *modeltest.Script {
 	return &modeltest.Script{Answer: func(r modeltest.Request) modeltest.Reply {
 		if strings.Contains(string(r.Body), `"role":"tool"`) {
@@ -57,7 +57,7 @@ func TestTurnAnswers(t *testing.T) {
 	read(t, r, next)
 	requests := script.Requests()
 	if body := string(requests[len(requests)-1].Body); !strings.Contains(body, "book it") || !strings.Contains(body, `Let me see. \n\nAll done.`) || strings.Count(body, "and then?") != 1 {
-		t.Errorf("the model was not told the history, each message once: %s", body)
+		t.Errorf("the request does not contain each message of the history once: %s", body)
 	}
 }
 
@@ -78,9 +78,9 @@ func TestSecondMessageIsRefusedWhileOneIsAnswered(t *testing.T) {
 	}
 }
 
-// TestStoppingProcessHandsOver stops a process while a tool runs. The tool may
-// finish; the rest of the turn happens elsewhere, and nothing twice. What the model
-// says next waits for the stop, which may come a moment after the tool's end.
+// TestStoppingProcessHandsOver stops a process while a tool runs. The tool may finish; the rest of
+// the turn runs on another replica, and nothing runs twice. The model's next reply waits for the
+// stop, which may come a moment after the tool's end.
 func TestStoppingProcessHandsOver(t *testing.T) {
 	t.Parallel()
 	stopped := make(chan struct{})
@@ -143,7 +143,7 @@ func TestLostLeaseIsTakenOver(t *testing.T) {
 				t.Errorf("%d results, text %q: %s", results, text(evs), kinds(evs))
 			}
 			if idempotent && unknown > 0 {
-				t.Error("an idempotent call was given up")
+				t.Error("an idempotent call was abandoned")
 			}
 			if !idempotent && l.entries(t) != 1 {
 				t.Errorf("the tool ran %d times", l.entries(t))
@@ -152,8 +152,8 @@ func TestLostLeaseIsTakenOver(t *testing.T) {
 	}
 }
 
-// TestStrandedTurnIsQueuedAgain plants a job that was fetched by a node which died
-// before it claimed the turn.
+// TestStrandedTurnIsQueuedAgain creates a job fetched by a node that died before it claimed the
+// turn.
 func TestStrandedTurnIsQueuedAgain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, modeltest.Say("hi"))
@@ -200,8 +200,9 @@ func TestTurnEndsByItsLimits(t *testing.T) {
 	}
 }
 
-// TestCancelAgainstCompletion races the two a thousand times: one terminal state,
-// one done, the last event, and the answer of cancel agrees with the log.
+// TestCancelAgainstCompletion races a cancel against the completion a thousand times. Each turn has
+// one terminal state and one done event, which is the last event, and the result of Cancel agrees
+// with the log.
 func TestCancelAgainstCompletion(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, &modeltest.Script{Answer: func(modeltest.Request) modeltest.Reply {
@@ -232,11 +233,11 @@ func TestCancelAgainstCompletion(t *testing.T) {
 				}
 				for evs2, err := range here.events.After(t.Context(), st.From) {
 					if err != nil || len(evs2) != len(evs) {
-						t.Errorf("after done there is more: %s, then %s (%v)", kinds(evs), kinds(evs2), err)
+						t.Errorf("events follow done: %s, then %s (%v)", kinds(evs), kinds(evs2), err)
 					}
 				}
 				if said := failure(evs) == event.Canceled; said != c.Canceled {
-					t.Errorf("cancel answered %v, the log says %v: %s", c.Canceled, said, kinds(evs))
+					t.Errorf("cancel returned %v, the log has %v: %s", c.Canceled, said, kinds(evs))
 				}
 				if n := strings.Count(kinds(evs), "done"); n != 1 {
 					t.Errorf("%d done events", n)
@@ -251,7 +252,7 @@ func TestCancelAgainstCompletion(t *testing.T) {
 	}
 	wait.Until(t, "all goroutines", wg.Wait)
 	if canceled == 0 || canceled == rounds {
-		t.Errorf("%d of %d were canceled: that is no race", canceled, rounds)
+		t.Errorf("%d of %d were canceled: the test does not race", canceled, rounds)
 	}
 	t.Logf("%d of %d canceled", canceled, rounds)
 }
@@ -275,11 +276,11 @@ func must(b event.Body, err error) event.Body {
 	return b
 }
 
-// pause places a race at some point in time; nothing is synchronised by it.
+// pause shifts a race in time; it synchronises nothing.
 func pause(d time.Duration) { <-time.After(d) }
 
-// TestWorkspaceRunsAtMostSoManyTurns lets three turns ask for two places. The third
-// waits and gets the first place that is free.
+// TestWorkspaceRunsAtMostSoManyTurns runs three turns in a workspace with two places. The third
+// turn waits and gets the first free place.
 func TestWorkspaceRunsAtMostSoManyTurns(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, booking())

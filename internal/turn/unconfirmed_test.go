@@ -12,8 +12,8 @@ import (
 	"github.com/parley-server/parley/internal/tool/knowledge"
 )
 
-// TestUnconfirmedWriteIsInterrupted loses the answer to a tool's write after PostgreSQL has committed
-// it. The result must not claim that the write failed.
+// TestUnconfirmedWriteIsInterrupted loses the response to a tool's write after PostgreSQL has
+// committed it. The result must not claim that the write failed.
 func TestUnconfirmedWriteIsInterrupted(t *testing.T) {
 	t.Parallel()
 	const content = "Trains before planes, and ferries before both."
