@@ -19,8 +19,8 @@ import (
 	"github.com/parley-server/parley/internal/tool"
 )
 
-// answered runs an agent that asks to its end, killing it at its n-th group of events;
-// every question is answered by outcome. It returns what was committed.
+// answered runs an agent with approvals to its end and kills it at its n-th group of events;
+// outcome decides every approval. It returns the committed events.
 func answered(t *testing.T, command string, n int, lost bool, outcome event.Outcome, tools ...tool.Tool) (all []event.Body, killed bool) {
 	t.Helper()
 	a := &agent.Agent{Model: builtin.New(), Tools: tools, MaxTurns: 20, Log: slog.New(slog.DiscardHandler),
@@ -90,8 +90,8 @@ func asks(bodies []event.Body) (list []event.InputRequired) {
 	return list
 }
 
-// TestCrashWhileAsking kills a turn that asks at each of its events. Every question is
-// put once, what runs was allowed exactly so, and runs once.
+// TestCrashWhileAsking kills a turn with approvals at each of its events. Every approval is
+// requested once, and every call that runs was allowed with the same arguments and runs once.
 func TestCrashWhileAsking(t *testing.T) {
 	t.Parallel()
 	slow.Test(t, "crashes at every event")
@@ -138,8 +138,8 @@ func TestCrashWhileAsking(t *testing.T) {
 	}
 }
 
-// An approval is for what was shown: other arguments under the same id are asked about
-// again.
+// An approval covers the arguments it showed: other arguments under the same id need another
+// approval.
 func TestApprovalIsForTheseArguments(t *testing.T) {
 	t.Parallel()
 	once := &counter{name: "once", output: "ok", runs: map[string]int{}}
@@ -176,8 +176,8 @@ func TestUnknownSecretIsNotAskedFor(t *testing.T) {
 	}
 }
 
-// What the model is told names nobody who is not known to have answered: a program answers with
-// a key as a person does.
+// The result for the model does not name a kind of decider that is not certain: a program can
+// answer with a key as well as a human.
 func TestDenialsSayWhatHappened(t *testing.T) {
 	t.Parallel()
 	asked := time.Date(2026, 1, 2, 3, 4, 5, 678, time.UTC)

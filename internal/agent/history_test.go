@@ -8,8 +8,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestHistoryFitsItsBudget draws histories and budgets: the newest messages are
-// there whole, nothing vanishes without a word, and the budget holds.
+// TestHistoryFitsItsBudget draws histories and budgets: the newest messages are complete, every
+// omitted message is counted, and the result fits the budget.
 func TestHistoryFitsItsBudget(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -29,7 +29,7 @@ func TestHistoryFitsItsBudget(t *testing.T) {
 			}
 		}
 		if len(recent) < len(history) && condensed == "" {
-			t.Fatalf("%d messages vanished without a word", len(history)-len(recent))
+			t.Fatalf("%d messages are missing and not counted", len(history)-len(recent))
 		}
 		if used > budget+40 {
 			t.Fatalf("%d tokens for a budget of %d", used, budget)

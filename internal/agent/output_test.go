@@ -13,8 +13,8 @@ import (
 	"github.com/parley-server/parley/internal/testing/modeltest"
 )
 
-// structured lets a provider answer with replies, in order, where an object with an
-// integer n is wanted, and returns what was shown and how it ended.
+// structured lets a provider answer with replies, in order, to a request for an object with an
+// integer n. It returns the events and the requests.
 func structured(t *testing.T, replies ...modeltest.Reply) (bodies []event.Body, requests []modeltest.Request, err error) {
 	t.Helper()
 	next := 0
@@ -89,12 +89,12 @@ func TestStructuredAnswer(t *testing.T) {
 			}
 		}
 		if name == "repaired by the tool" && !strings.Contains(string(requests[1].Body), "/n must be an integer.") {
-			t.Errorf("the model was not told what is wrong: %s", requests[1].Body)
+			t.Errorf("the second request does not contain the violation: %s", requests[1].Body)
 		}
 	}
 }
 
-// A model that never conforms is given up; nothing that it said is accepted.
+// The turn fails if a model's answers never conform; none of them is accepted.
 func TestAnswerThatNeverFits(t *testing.T) {
 	t.Parallel()
 	for _, reply := range []modeltest.Reply{said(`{"n":"never"}`), final(`{"n":"never"}`)} {

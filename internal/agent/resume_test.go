@@ -40,7 +40,7 @@ func (c *counter) Call(_ context.Context, call tool.Call) (tool.Result, error) {
 	return tool.Result{OK: true, Output: c.output, References: []event.Reference{{Path: c.name, Source: "read"}}}, nil
 }
 
-// journal is a turn's log as the database would keep it.
+// journal is the log of a turn as the database would store it.
 type journal struct {
 	log   []event.Event
 	shown bool
@@ -69,9 +69,9 @@ const script = "@say I look it up for you, one moment please.\n" +
 	`@call once {"n":1} again {"n":2}` + "\n@say And more.\n" +
 	`@call once {"n":3}` + "\n@say This was everything.\n"
 
-// pass runs the agent on a journal and kills it at its n-th group of events: right
-// after the commit, or, where lost says so, right before it. n < 0 lets it finish.
-// It returns everything that was committed.
+// pass runs the agent on a journal and kills it at its n-th group of events: right before the
+// commit if lost is set, else right after it. With n < 0 the agent finishes. It returns all
+// committed events.
 func pass(t *testing.T, j *journal, n int, lost bool, tools ...tool.Tool) (bodies []event.Body, finished bool) {
 	t.Helper()
 	a := &agent.Agent{Model: builtin.New(), Tools: tools, MaxTurns: 10, Log: slog.New(slog.DiscardHandler)}
@@ -91,9 +91,9 @@ func pass(t *testing.T, j *journal, n int, lost bool, tools ...tool.Tool) (bodie
 	return bodies, true
 }
 
-// TestCrashAtEveryEvent kills a turn at each of its events and lets another process
-// go on. Whatever the point, the reader gets the same text, every call has one
-// beginning and one result, and no call that may have run runs again.
+// TestCrashAtEveryEvent kills a turn at each of its events and lets another process continue it. At
+// every point, the reader gets the same text, every call has one beginning and one result, and a
+// call that may have run does not run again.
 func TestCrashAtEveryEvent(t *testing.T) {
 	t.Parallel()
 	slow.Test(t, "crashes at every event")
@@ -149,8 +149,8 @@ func TestCrashAtEveryEvent(t *testing.T) {
 	}
 }
 
-// TestBlankStepsAreNotShown lets the model begin with blanks, and say nothing else in one step:
-// there is no text in it, and nothing to separate from the next.
+// TestBlankStepsAreNotShown lets the model begin with blanks and write only blanks in one step: the
+// step has no text, and no separator before the next step.
 func TestBlankStepsAreNotShown(t *testing.T) {
 	t.Parallel()
 	for script, want := range map[string]string{
@@ -176,7 +176,7 @@ func TestBlankStepsAreNotShown(t *testing.T) {
 	}
 }
 
-// blank is a model whose reply is these chunks.
+// blank is a model whose reply consists of these chunks.
 type blank []string
 
 func (blank) Name() string { return "test/blank" }
@@ -242,7 +242,7 @@ func TestOutputIsCutForReadersAndWholeForTheModel(t *testing.T) {
 				continue
 			}
 			if n := len([]rune(r.Output)); r.Truncated != c.truncated || n != min(c.runes, 4000) {
-				t.Errorf("of %d characters %d are shown, truncated %v", c.runes, n, r.Truncated)
+				t.Errorf("%d characters: %d are shown, truncated %v", c.runes, n, r.Truncated)
 			}
 			if c.truncated && whole != once.output {
 				t.Errorf("the model reads %d bytes of %d", len(whole), len(once.output))

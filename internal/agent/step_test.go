@@ -15,7 +15,7 @@ import (
 	"github.com/parley-server/parley/internal/tool"
 )
 
-// stepAgent has a tool that asks, one that is free and one that is denied.
+// stepAgent has a tool that needs approval, one that does not and one that is denied.
 func stepAgent(once, free *counter) *agent.Agent {
 	return &agent.Agent{Model: builtin.New(), Tools: []tool.Tool{once, free, &counter{name: "never", runs: map[string]int{}}}, MaxTurns: 5, Log: slog.New(slog.DiscardHandler),
 		Secrets: func(context.Context, string) (string, error) { return "", nil },
@@ -28,8 +28,9 @@ func stepAgent(once, free *counter) *agent.Agent {
 		}}
 }
 
-// TestAnApprovalShowsItsWholeStep: a call that needs no approval can replace what the approved
-// call runs, so the question has it, at its place, and nothing runs before the answer.
+// TestAnApprovalShowsItsWholeStep: a call that needs no approval can replace the program that the
+// approved call runs. The approval therefore shows that call at its place, and nothing runs before
+// the answer.
 func TestAnApprovalShowsItsWholeStep(t *testing.T) {
 	t.Parallel()
 	once, free := &counter{name: "once", runs: map[string]int{}}, &counter{name: "free", runs: map[string]int{}}
@@ -68,7 +69,7 @@ func TestAnApprovalShowsItsWholeStep(t *testing.T) {
 	}
 }
 
-// TestACallThatWasNotShownDoesNotRun: an approval covers the step as it was shown.
+// TestACallThatWasNotShownDoesNotRun: an approval covers the calls of a step that it showed.
 func TestACallThatWasNotShownDoesNotRun(t *testing.T) {
 	t.Parallel()
 	for _, shown := range []bool{false, true} {

@@ -11,7 +11,7 @@ import (
 	"github.com/parley-server/parley/internal/tool"
 )
 
-// TestRunYieldsNothingAfterStop breaks off at each group of a turn, once with a context that
+// TestRunYieldsNothingAfterStop stops iterating at each group of a turn, once with a context that
 // has just ended and once without: a second yield would panic.
 func TestRunYieldsNothingAfterStop(t *testing.T) {
 	t.Parallel()

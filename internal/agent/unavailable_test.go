@@ -17,7 +17,7 @@ import (
 	"github.com/parley-server/parley/internal/tool"
 )
 
-// absent is a tool that cannot be used here.
+// absent is a tool that cannot be used on this server.
 type absent struct{ counter }
 
 func (a *absent) Spec() tool.Spec {
@@ -26,14 +26,14 @@ func (a *absent) Spec() tool.Spec {
 	return s
 }
 
-// refusing is a tool whose errors are for the model.
+// refusing is a tool that returns its errors to the model.
 type refusing struct{ counter }
 
 func (r *refusing) Call(context.Context, tool.Call) (tool.Result, error) {
 	return tool.Result{}, fmt.Errorf("do it: %w", tool.Refusal("Use another tool."))
 }
 
-// listening notes which tools the model is offered.
+// listening records the tools that the model is offered.
 type listening struct {
 	model.Model
 	offered map[string]bool
@@ -83,7 +83,7 @@ func (s *strict) Spec() tool.Spec {
 	return spec
 }
 
-// A call that its tool would not take in any case is answered without a question.
+// A call with input that its tool would reject is answered without an approval.
 func TestUnknownMembersNeedNoApproval(t *testing.T) {
 	t.Parallel()
 	a := &agent.Agent{Model: builtin.New(), Tools: []tool.Tool{&strict{counter{name: "write", runs: map[string]int{}}}}, MaxTurns: 5, Log: slog.New(slog.DiscardHandler),
@@ -115,7 +115,7 @@ func TestUnknownMembersNeedNoApproval(t *testing.T) {
 			j.write(t, bodies)
 		}
 		if got != want || asked != (want == "") {
-			t.Errorf("%s: asked %v, result %q, want %q", input, asked, got, want)
+			t.Errorf("%s: approval requested %v, result %q, want %q", input, asked, got, want)
 		}
 	}
 }
