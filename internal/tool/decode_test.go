@@ -15,7 +15,7 @@ import (
 	"github.com/parley-server/parley/internal/tool/web"
 )
 
-// ran is a box that notes the commands that it is given.
+// ran is a sandbox that records the commands it receives.
 type ran []string
 
 func (r *ran) Bash(_ context.Context, _ tool.Call, command string, _ time.Duration, _ io.Writer) (int, string, error) {

@@ -17,7 +17,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// TestASummaryHoldsTheModelsWordsApart: whoever allows a call reads which of its words are the
+// TestASummaryHoldsTheModelsWordsApart: an approver can see which words of the summary are the
 // model's, and plain names are easy to read.
 func TestASummaryHoldsTheModelsWordsApart(t *testing.T) {
 	t.Parallel()

@@ -150,14 +150,14 @@ func TestLongDocumentsAreCutAndSaySo(t *testing.T) {
 	if res := l.call(t, "grep", `{"pattern":"needle"}`); !strings.Contains(res.Output, "needle") {
 		t.Error("the match is not in the part of the line that is shown")
 	}
-	// A reader that follows the offsets gets every line, once.
+	// A reader that follows the offsets gets every line once.
 	var got []string
 	for next := 1; next <= 2000; next += 500 {
 		res := l.call(t, "read", fmt.Sprintf(`{"path":"long.txt","offset":%d,"limit":500}`, next))
 		got = append(got, strings.Split(res.Output, "\n")[:500]...)
 	}
 	if diff := cmp.Diff(strings.TrimSuffix(numbered.String(), "\n"), strings.Join(got, "\n")); diff != "" {
-		t.Error("page by page is not the whole")
+		t.Error("the pages together are not the whole document")
 	}
 }
 

@@ -81,9 +81,9 @@ func summarizer(t *testing.T, name string) tool.Summarizer {
 	return nil
 }
 
-// TestAPatternCoversThePageThatIsWritten: whoever judges a call and whoever runs it
-// read its input the same. What a pattern covers is written below its folder, or not
-// at all.
+// TestAPatternCoversThePageThatIsWritten: the permission check and the tool read the input of a
+// call in the same way. A call that a pattern covers writes below the pattern's folder, or not at
+// all.
 func TestAPatternCoversThePageThatIsWritten(t *testing.T) {
 	t.Parallel()
 	l := open(t, map[string]string{})

@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestBothEndsAreKept compares with what a slice of everything would have.
+// TestBothEndsAreKept compares the result with a slice of the whole output.
 func TestBothEndsAreKept(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -32,13 +32,13 @@ func TestBothEndsAreKept(t *testing.T) {
 			want = string(all[:keepHead]) + fmt.Sprintf("\n[%d bytes are left out here]\n", lost) + string(all[len(all)-keepTail:])
 		}
 		if got := e.String(); got != want {
-			t.Fatalf("of %d bytes there are %d, of %d expected", len(all), len(got), len(want))
+			t.Fatalf("%d bytes written: kept %d, want %d", len(all), len(got), len(want))
 		}
 	})
 }
 
-// TestMarksDoNotChangeWhatIsLeftOut prints the same bytes with and without marks at any place:
-// the number of bytes left out and all other text stay the same.
+// TestMarksDoNotChangeWhatIsLeftOut prints the same bytes with and without marks at any place: the
+// number of omitted bytes and all other text stay the same.
 func TestMarksDoNotChangeWhatIsLeftOut(t *testing.T) {
 	t.Parallel()
 	const mark = "[secret:PIN]"
@@ -83,7 +83,7 @@ func TestMarksDoNotChangeWhatIsLeftOut(t *testing.T) {
 	})
 }
 
-// leftOut returns the line about the bytes left out, or "".
+// leftOut returns the line about the omitted bytes, or "".
 func leftOut(s string) string {
 	if at := strings.Index(s, " bytes are left out here]"); at >= 0 {
 		return s[strings.LastIndexByte(s[:at], '['):at]
@@ -91,7 +91,7 @@ func leftOut(s string) string {
 	return ""
 }
 
-// TestManyMarksTakeLittleMemory prints nothing but marks.
+// TestManyMarksTakeLittleMemory prints only marks.
 func TestManyMarksTakeLittleMemory(t *testing.T) {
 	t.Parallel()
 	var e ends

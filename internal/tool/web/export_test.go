@@ -1,4 +1,4 @@
 package web
 
-// Describe makes a text of an answer.
+// Describe formats a response as text for the model.
 var Describe = describe

@@ -14,7 +14,7 @@ import (
 	"github.com/parley-server/parley/internal/tool/web"
 )
 
-// direct sends requests as they are, with a placeholder for one credential.
+// direct sends requests unchanged, with a placeholder for one credential.
 type direct struct{ client *http.Client }
 
 func (d direct) Do(_ tool.Call, req *http.Request) (*http.Response, error) { return d.client.Do(req) }
@@ -85,7 +85,7 @@ func TestAnswersThatAreNoText(t *testing.T) {
 	}
 }
 
-// TestTheCutDoesNotDependOnMarks has bodies with marks that stand for more or fewer bytes.
+// TestTheCutDoesNotDependOnMarks reads bodies with marks that stand for more or fewer bytes.
 func TestTheCutDoesNotDependOnMarks(t *testing.T) {
 	t.Parallel()
 	for _, length := range []int{4, 9000} {
