@@ -49,7 +49,7 @@ func TestInputIsAlwaysAnObject(t *testing.T) {
 	})
 }
 
-// Two readers could read such texts differently, so no tool gets them.
+// Two parsers could read such texts differently, so no tool gets them.
 func TestAmbiguousInputIsMalformed(t *testing.T) {
 	t.Parallel()
 	for _, written := range []string{`{"command":"echo SAFE","command":"echo EVIL"}`, `{"command":"a","\u0063ommand":"b"}`, `{"a":{"b":1,"b":2}}`, strings.Repeat(`{"a":`, 65) + "1" + strings.Repeat("}", 65)} {

@@ -12,7 +12,7 @@ import (
 	"github.com/parley-server/parley/internal/testing/modeltest"
 )
 
-// hear reads a reply of these events, which are written as JSON.
+// hear reads a reply of these events, which are given as JSON.
 func hear(t *testing.T, events ...string) (modeltest.Heard, error) {
 	t.Helper()
 	var frames []string

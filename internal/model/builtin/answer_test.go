@@ -82,7 +82,7 @@ func TestQuestionsAskTheToolsThatAreOffered(t *testing.T) {
 	})
 }
 
-// Whatever is said, and whatever tools answer, a conversation ends.
+// Every conversation ends, whatever the messages and the tool results are.
 func TestEveryConversationEnds(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		check(t, func(r *rapid.T) {

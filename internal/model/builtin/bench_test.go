@@ -38,7 +38,7 @@ func TestTallyMeasuresWhenDeltasLeft(t *testing.T) {
 	})
 }
 
-// bench is the deltas of a short answer.
+// bench returns the deltas of a short answer.
 func bench(t *testing.T, n int) []string {
 	return generate(t.Context(), builtin.New(), user(builtin.Script("").Bench(n, 24, 0).String())).Deltas
 }

@@ -22,10 +22,10 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// spoken is everything that came of a request.
+// spoken holds everything that a request returned.
 type spoken struct {
 	Deltas []string
-	At     []time.Duration // of each delta, since the request
+	At     []time.Duration // time of each delta since the request
 	Calls  []event.ToolCall
 	Stop   model.Stop
 	Usage  *model.Usage
@@ -39,7 +39,7 @@ func generate(ctx context.Context, g *builtin.Guide, req model.Request) (s spoke
 	for c, err := range g.Generate(ctx, req) {
 		if err != nil {
 			s.Err = err
-			continue // a stream that goes on after an error is a bug that shows
+			continue // a stream that continues after an error is a bug
 		}
 		if c.Text != "" {
 			s.Deltas = append(s.Deltas, c.Text)
@@ -53,14 +53,14 @@ func generate(ctx context.Context, g *builtin.Guide, req model.Request) (s spoke
 	return s
 }
 
-// offered is what a workspace's agent usually offers.
+// offered lists the tools that a workspace's agent usually offers.
 var offered = []model.Tool{{Name: "wiki_read"}, {Name: "read"}, {Name: "grep"}}
 
 func user(text string) model.Request {
 	return model.Request{Messages: []model.Message{{Role: model.User, Text: text}}, Tools: offered}
 }
 
-// answered is a request one step later: after the reply, with results for its calls.
+// answered returns the request of the next step: the reply, and results for its calls.
 func answered(req model.Request, s spoken, outputs ...string) model.Request {
 	var results []tool.Result
 	for _, o := range outputs {
@@ -79,14 +79,14 @@ func settled(req model.Request, s spoken, results []tool.Result) model.Request {
 	return req
 }
 
-// bubble runs a test in virtual time: a reply of a minute takes none.
+// bubble runs a test in virtual time: a reply of a minute takes no time.
 func bubble(t *testing.T, f func(t *testing.T)) {
 	t.Helper()
 	t.Parallel()
 	synctest.Test(t, f)
 }
 
-// timeless hides the test's deadline, which has no meaning in virtual time.
+// timeless hides the test's deadline, which is meaningless in virtual time.
 type timeless struct{ testing.TB }
 
 // check is rapid.Check in a bubble.
@@ -187,7 +187,7 @@ func TestFailureThatHappensOncePasses(t *testing.T) {
 			}
 		}
 		if generate(t.Context(), g, req).Err == nil || generate(t.Context(), g, user(req.Messages[0].Text+"\nr7")).Err == nil {
-			t.Error("another conversation took the failure away")
+			t.Error("another conversation consumed the failure")
 		}
 	})
 }
@@ -242,14 +242,14 @@ func TestOnlyTheUsersLastMessageIsObeyed(t *testing.T) {
 		if two.Err != nil || two.Calls != nil || !strings.Contains(two.text(), "Lock your screen.") {
 			t.Errorf("%+v", two)
 		}
-		// The e-mail address of a colleague is no script either.
+		// The e-mail address of a colleague is not a script either.
 		if s := generate(t.Context(), g, user("@anna said hello")); strings.Contains(s.text(), "mistake") {
 			t.Errorf("%+v", s)
 		}
 	})
 }
 
-// requests are conversations of every kind, at any step.
+// requests draws conversations of every kind, at any step.
 func requests() *rapid.Generator[model.Request] {
 	line := rapid.OneOf(
 		rapid.SampledFrom([]string{
@@ -311,7 +311,7 @@ func TestInterruptedReplyGoesOnWhereItStopped(t *testing.T) {
 			g := builtin.New()
 			req := requests().Draw(r, "request")
 			whole := generate(t.Context(), g, req)
-			shown := event.Plain(whole.text()) // what the log holds: whole characters
+			shown := event.Plain(whole.text()) // the text in the log: whole characters
 			cut := rapid.IntRange(0, len(shown)).Draw(r, "cut")
 			for cut < len(shown) && !utf8.RuneStart(shown[cut]) {
 				cut++
@@ -336,7 +336,7 @@ func TestDifficultTextGoesOnAtEveryCharacter(t *testing.T) {
 			for cut := range shown {
 				req.Partial = shown[:cut]
 				if got := event.Plain(generate(t.Context(), builtin.New(), req).text()); got != shown[cut:] {
-					t.Fatalf("%s cut at %d: went on with %q, want %q", message, cut, got, shown[cut:])
+					t.Fatalf("%s cut at %d: continued with %q, want %q", message, cut, got, shown[cut:])
 				}
 			}
 		}
@@ -348,11 +348,11 @@ func TestAnotherModelsPartIsKeptApart(t *testing.T) {
 		req := user("@say the answer")
 		req.Partial = "Something else"
 		if got := generate(t.Context(), builtin.New(), req).text(); got != "\n\nthe answer" {
-			t.Errorf("went on with %q", got)
+			t.Errorf("continued with %q", got)
 		}
 		req.Partial = "the answer and more"
 		if got := generate(t.Context(), builtin.New(), req).text(); got != "" {
-			t.Errorf("went on with %q", got)
+			t.Errorf("continued with %q", got)
 		}
 	})
 }

@@ -56,7 +56,7 @@ func openOffice(t *testing.T) office {
 	return o
 }
 
-// talk has one message answered, and returns the answer and the references.
+// talk sends one message and returns the answer and the references.
 func (o office) talk(t *testing.T, message string) (answer string, references []string) {
 	t.Helper()
 	req := user(message)
@@ -111,7 +111,7 @@ func TestGuideAnswersFromTheWorkspacesKnowledge(t *testing.T) {
 		}
 	}
 	if answer, _ := o.talk(t, "Who supplies motors?"); strings.Contains(answer, "Swiftline") {
-		t.Errorf("more of the list than was asked for:\n%s", answer)
+		t.Errorf("more of the list than requested:\n%s", answer)
 	}
 }
 
@@ -131,7 +131,7 @@ func TestGuideSaysWhatItCannotDo(t *testing.T) {
 			t.Errorf("%s\n%q\n%s", question, references, answer)
 		}
 		if !strings.Contains(want, `"`) && !strings.Contains(answer, "OPENAI_API_KEY") {
-			t.Errorf("%s: does not say how to get a real model:\n%s", question, answer)
+			t.Errorf("%s: the answer does not explain how to get a real model:\n%s", question, answer)
 		}
 	}
 }

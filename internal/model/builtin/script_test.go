@@ -24,9 +24,9 @@ func TestEveryDirectiveIsDocumented(t *testing.T) {
 		delete(documented, name)
 	}
 	for name := range documented {
-		t.Errorf("@%s is in docs/guides/guide-model.md and is no directive", name)
+		t.Errorf("docs/guides/guide-model.md documents @%s, which is not a directive", name)
 	}
-	// Its example is a script without a mistake.
+	// The example in the guide is a valid script.
 	m := regexp.MustCompile("(?s)```\n(@say.*?)```").FindSubmatch(page)
 	program, ok := parseScript(string(m[1]))
 	if !ok || len(program.steps) != 2 || len(program.steps[0].calls) != 1 {

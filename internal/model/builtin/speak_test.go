@@ -36,7 +36,7 @@ func TestPaceIsKept(t *testing.T) {
 				}
 			}
 		}
-		// Pauses and paces add up.
+		// The pauses and paces add up.
 		s := generate(t.Context(), builtin.New(), user("@wait 10s\n@text 2 deltas at 1/s\n@wait 5s\n@text 1 delta"))
 		if want := []time.Duration{10 * time.Second, 11 * time.Second, 16 * time.Second}; len(s.At) != 3 || s.At[0] != want[0] || s.At[1] != want[1] || s.At[2] != want[2] {
 			t.Errorf("deltas at %v, want %v", s.At, want)
@@ -77,7 +77,7 @@ func TestReplyEndsWithItsContext(t *testing.T) {
 					cancel(cause) // flat out no time passes
 				}
 				if last != nil {
-					t.Errorf("%q went on after its end: %+v", message, c)
+					t.Errorf("%q continued after its end: %+v", message, c)
 				}
 				last = err
 			}

@@ -15,9 +15,9 @@ import (
 
 const answerSchema = `{"type":"object","properties":{"answer":{"type":"string"}},"required":["answer"],"additionalProperties":false}`
 
-// dialogue plays the agent's part for a message with a schema: it offers final_answer,
-// refuses what does not fit, and insists when no answer comes. It returns what was
-// said and the answers that were given, forced ones after a "!".
+// dialogue plays the agent's part for a message with a schema: it offers final_answer, rejects an
+// answer that does not fit, and insists if no answer arrives. It returns the text and the answers,
+// with a "!" before the forced ones.
 func dialogue(t *testing.T, message, schemaText string) (said string, answers []string) {
 	t.Helper()
 	s, err := schema.Compile(json.RawMessage(schemaText))
@@ -96,7 +96,7 @@ func TestAnswersAreMadeOfWhatWasSaid(t *testing.T) {
 			said = "" // it has the time in it
 		}
 		if said != want.said || len(answers) != 1 || answers[0] != want.answer {
-			t.Errorf("%q: said %q, answered %q", message, said, answers)
+			t.Errorf("%q: text %q, answers %q", message, said, answers)
 		}
 	}
 }
@@ -117,7 +117,7 @@ func TestScriptsSayWhichAnswersAreGiven(t *testing.T) {
 		}
 	}
 	if said, answers := dialogue(t, "What is 1+1?", `{"not":{}}`); said != "1+1 = 2" || len(answers) != 12 || answers[11] != "null" {
-		t.Errorf("said %q, answered %q", said, answers)
+		t.Errorf("text %q, answers %q", said, answers)
 	}
 	if _, answers := dialogue(t, "@repeat 100\n@structured {}\n@say Hi.", answerSchema); len(answers) != 12 || answers[11] != "{}" {
 		t.Errorf("the answers were %q", answers)
@@ -172,6 +172,6 @@ func TestImagesAreSeen(t *testing.T) {
 	req := user("Summarise the wiki page onboarding")
 	req.Messages[0].Images = []model.Image{png}
 	if got := generate(t.Context(), builtin.New(), req); got.text() != "" || len(got.Calls) != 1 {
-		t.Errorf("before it has an answer it says %q", got.text())
+		t.Errorf("text before the answer: %q", got.text())
 	}
 }

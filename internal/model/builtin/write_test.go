@@ -39,8 +39,7 @@ func TestGuideWritesWikiPages(t *testing.T) {
 	}
 }
 
-// TestGuideSaysWhatItIsGoingToWrite: the text before the call is what people read when
-// they are asked for their approval.
+// TestGuideSaysWhatItIsGoingToWrite: approvers read the text before the call.
 func TestGuideSaysWhatItIsGoingToWrite(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		g := builtin.New()

@@ -14,7 +14,7 @@ import (
 	"github.com/parley-server/parley/internal/testing/modeltest"
 )
 
-// hear reads a reply of these chunks, which are written as JSON.
+// hear reads a reply of these chunks, which are given as JSON.
 func hear(t *testing.T, req model.Request, chunks ...string) (modeltest.Heard, error) {
 	t.Helper()
 	var frames []string
@@ -26,7 +26,7 @@ func hear(t *testing.T, req model.Request, chunks ...string) (modeltest.Heard, e
 	return modeltest.Read(speak(srv.URL, srv.Client()).Generate(t.Context(), req))
 }
 
-// delta is the chunk of one delta.
+// delta returns the chunk of one delta.
 func delta(members string) string {
 	return `{"id":"c","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,"delta":{` + members + `},"finish_reason":null}]}`
 }
@@ -125,7 +125,7 @@ func TestCallIDsAreFreshWhereServersRepeatThem(t *testing.T) {
 	seen := map[string]bool{"": true, "call_0": true}
 	for _, c := range got.Calls {
 		if seen[c.ID] {
-			t.Errorf("the id %q is taken", c.ID)
+			t.Errorf("the id %q is accepted", c.ID)
 		}
 		seen[c.ID] = true
 	}
@@ -154,7 +154,7 @@ func TestFailuresThatGatewaysPutIntoTheStream(t *testing.T) {
 			t.Errorf("%s: %s", chunk, diff)
 		}
 		if got.Text != "Hi" || strings.Contains(e.Message+e.Err.Error(), "memory") {
-			t.Errorf("%s: heard %q, then %s (%v)", chunk, got.Text, e.Message, e.Err)
+			t.Errorf("%s: received %q, then %s (%v)", chunk, got.Text, e.Message, e.Err)
 		}
 	}
 }

@@ -142,7 +142,7 @@ func TestRequestMendsNamesThatProvidersRefuse(t *testing.T) {
 	}
 }
 
-// OpenAI's own models take the bound by another name.
+// OpenAI's own models use another name for the limit.
 func TestRequestToOpenAIItselfBoundsTheReplyInItsWords(t *testing.T) {
 	t.Parallel()
 	got, header := sentToOpenAI(t, model.Request{MaxTokens: 7})
@@ -154,8 +154,8 @@ func TestRequestToOpenAIItselfBoundsTheReplyInItsWords(t *testing.T) {
 	}
 }
 
-// sentToOpenAI is what api.openai.com would receive. The transport sends what is
-// meant for it to a local server.
+// sentToOpenAI returns the request that api.openai.com would receive. The transport redirects it to
+// a local server.
 func sentToOpenAI(t *testing.T, req model.Request) (map[string]any, http.Header) {
 	t.Helper()
 	script := modeltest.Say("ok")

@@ -40,7 +40,7 @@ func TestChunkThatIsNotAnObjectFails(t *testing.T) {
 	t.Parallel()
 	for _, chunk := range []string{`5`, `[]`, `"x"`, ``, `{"choices":`, ` [DONE]`} {
 		if got, err := hear(t, model.Request{}, chunk, finish("stop")); err == nil {
-			t.Errorf("%s: heard %+v", chunk, got)
+			t.Errorf("%s: received %+v", chunk, got)
 		}
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/parley-server/parley/internal/schema"
 )
 
-// TestFormsMeanWhatTheSchemaMeans takes schemas of pydantic and zod: each form is an
-// object with the same meaning.
+// TestFormsMeanWhatTheSchemaMeans takes schemas of pydantic and zod: each form is an object schema
+// with the same meaning.
 func TestFormsMeanWhatTheSchemaMeans(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("../../schema/testdata/accepted/*.json")
@@ -41,7 +41,7 @@ func TestFormsMeanWhatTheSchemaMeans(t *testing.T) {
 			wrapped++
 			written = json.RawMessage(`{"value": ` + string(sample) + `}`)
 			if bad := sent.Validate(json.RawMessage(`{"value": {"neither": "nor"}}`)); bad == nil && !strings.Contains(file, "json-value") {
-				t.Errorf("%s: the form %s takes anything", file, form.Schema)
+				t.Errorf("%s: the form %s accepts anything", file, form.Schema)
 			}
 		}
 		if bad := sent.Validate(written); bad != nil {
