@@ -17,8 +17,8 @@ import (
 	"github.com/parley-server/parley/internal/testing/wait"
 )
 
-// TestAnswersOfARunAreBounded has answers without an end, and some that are small
-// only while they are packed.
+// TestAnswersOfARunAreBounded uses endless responses, and compressed ones that are small only until
+// they are decompressed.
 func TestAnswersOfARunAreBounded(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, egress.Config{})
@@ -58,8 +58,8 @@ func TestAnswersOfARunAreBounded(t *testing.T) {
 	}
 }
 
-// TestRequestsAreBounded sends bodies that are too large: said before, found out, and
-// where they have to be searched.
+// TestRequestsAreBounded sends bodies that are too large: with a length, without one, and where
+// bodies are searched.
 func TestRequestsAreBounded(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, egress.Config{})
@@ -99,8 +99,8 @@ func TestRequestsAreBounded(t *testing.T) {
 	}
 }
 
-// TestConnectionsAreBounded opens more connections than a run may have, over two
-// listeners: one more is served only when another was closed.
+// TestConnectionsAreBounded opens more connections than a run may have, over two listeners: one
+// more is served only after another was closed.
 func TestConnectionsAreBounded(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, egress.Config{})
@@ -129,7 +129,7 @@ func TestConnectionsAreBounded(t *testing.T) {
 	}
 }
 
-// TestCloseEndsRequests closes a run while a server is silent.
+// TestCloseEndsRequests closes a run while a server does not respond.
 func TestCloseEndsRequests(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, egress.Config{})
@@ -163,12 +163,12 @@ func TestCloseEndsRequests(t *testing.T) {
 	r.Close()
 	wait.Until(t, "all goroutines", wg.Wait)
 	if a := d.get(t, "https://api.test/"); a.err == nil {
-		t.Error("a run that is closed sends requests")
+		t.Error("a closed run sends requests")
 	}
 }
 
-// TestServeEndsWithItsListener has a tunnel, an idle connection and a request under
-// way when the listener is closed, or ctx ends.
+// TestServeEndsWithItsListener has a tunnel, an idle connection and a request in progress when the
+// listener is closed or ctx ends.
 func TestServeEndsWithItsListener(t *testing.T) {
 	t.Parallel()
 	for _, how := range []string{"listener", "context"} {
@@ -213,7 +213,7 @@ func TestServeEndsWithItsListener(t *testing.T) {
 			c.Close()
 		}
 		if _, err := net.Dial("tcp", at); err == nil {
-			t.Errorf("%s: somebody listens still", how)
+			t.Errorf("%s: the port is still open", how)
 		}
 		cancel()
 	}

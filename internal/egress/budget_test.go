@@ -15,7 +15,7 @@ import (
 	"github.com/parley-server/parley/internal/testing/wait"
 )
 
-// blockedSite is a world whose api.test reads no body before unblock is closed.
+// blockedSite returns a world whose api.test does not read a body until unblock is closed.
 func blockedSite(t *testing.T, memory int64) (w *world, arrived chan struct{}, unblock chan struct{}) {
 	t.Helper()
 	arrived, unblock = make(chan struct{}, 100), make(chan struct{})
@@ -34,8 +34,8 @@ func blockedSite(t *testing.T, memory int64) (w *world, arrived chan struct{}, u
 	return &world{guard: guard(t, egress.Config{Roots: ca.Roots(), Allow: []string{"api.test:443=" + at}, BodyMemory: memory})}, arrived, unblock
 }
 
-// TestBodiesShareAMemory has requests of two runs hold all memory for bodies: a further one is
-// refused, and served when they are done.
+// TestBodiesShareAMemory lets requests of two runs hold all memory for bodies: another request is
+// rejected, and served when they are done.
 func TestBodiesShareAMemory(t *testing.T) {
 	t.Parallel()
 	w, arrived, unblock := blockedSite(t, 2*egress.MaxSearchedBody)

@@ -16,7 +16,7 @@ import (
 	"github.com/parley-server/parley/internal/testing/egresstest"
 )
 
-// site is a server with TLS, reached under the name example.com by a pin.
+// site is a TLS server that a pin makes reachable as example.com.
 func site(t *testing.T, h http.HandlerFunc, allow ...string) (*egress.Guard, *httptest.Server) {
 	t.Helper()
 	srv := httptest.NewTLSServer(h)
@@ -62,7 +62,7 @@ func TestRequestArrivesAsItWasChecked(t *testing.T) {
 	}
 }
 
-// TestOldTLSIsRefused talks to a server that knows no TLS of this decade.
+// TestOldTLSIsRefused connects to a server that supports only obsolete versions of TLS.
 func TestOldTLSIsRefused(t *testing.T) {
 	t.Parallel()
 	srv := httptest.NewUnstartedServer(http.NotFoundHandler())
@@ -98,7 +98,7 @@ func TestRedirects(t *testing.T) {
 	g, _ := site(t, func(w http.ResponseWriter, r *http.Request) {
 		hits.Add(1)
 		if r.Header.Get("Referer") != "" {
-			t.Error("the redirect's target is told where it came from")
+			t.Error("the redirect's target receives the origin")
 		}
 		var n int
 		switch {
@@ -122,7 +122,7 @@ func TestRedirects(t *testing.T) {
 	})
 	none, three := g.Client(egress.Limits{}), g.Client(egress.Limits{Redirects: 3})
 	if status, _, err := do(t, none, request(t, "https://example.com/1")); err != nil || status != http.StatusFound || hits.Load() != 1 {
-		t.Errorf("unasked: %d after %d requests, %v", status, hits.Load(), err)
+		t.Errorf("without redirects: %d after %d requests, %v", status, hits.Load(), err)
 	}
 	if status, body, err := do(t, three, request(t, "https://example.com/3")); err != nil || status != 200 || body != "here" {
 		t.Errorf("three redirects: %d %q %v", status, body, err)

@@ -12,8 +12,7 @@ import (
 	"github.com/parley-server/parley/internal/testing/egresstest"
 )
 
-// nowhere is an address of IPv6's public space that is routed nowhere: what is sent
-// to it does not leave.
+// nowhere is an IPv6 address in public space without a route: packets to it do not leave the host.
 const nowhere = "3ffe::1"
 
 func get(t *testing.T, c *egress.Client, url string) error {
@@ -29,7 +28,7 @@ func get(t *testing.T, c *egress.Client, url string) error {
 	return err
 }
 
-// TestNamesThatLeadInside asks for names whose answers are not, or not all, public.
+// TestNamesThatLeadInside requests names whose DNS answers are not all public.
 func TestNamesThatLeadInside(t *testing.T) {
 	t.Parallel()
 	c := egresstest.NewCanary(t)
@@ -49,7 +48,7 @@ func TestNamesThatLeadInside(t *testing.T) {
 		if _, refused := errors.AsType[*egress.Error](err); !refused {
 			t.Errorf("%s: %v", name, err)
 		} else if strings.Contains(err.Error(), "127.0") {
-			t.Errorf("%s: the refusal tells an address: %v", name, err)
+			t.Errorf("%s: the error contains an address: %v", name, err)
 		}
 	}
 	if err := get(t, client, "https://missing.example/"); err == nil {
@@ -59,8 +58,8 @@ func TestNamesThatLeadInside(t *testing.T) {
 	}
 }
 
-// TestRebinding asks a server of names that changes its mind: first it says what
-// passes every check, then 127.0.0.1.
+// TestRebinding uses a DNS server that changes its answer: the first one passes every check, the
+// next is 127.0.0.1.
 func TestRebinding(t *testing.T) {
 	t.Parallel()
 	c := egresstest.NewCanary(t)
@@ -72,7 +71,7 @@ func TestRebinding(t *testing.T) {
 	}
 	err := get(t, client, url)
 	if _, refused := errors.AsType[*egress.Error](err); err == nil || refused {
-		t.Errorf("the first answer is public, yet: %v", err)
+		t.Errorf("the first answer is public, but: %v", err)
 	}
 	if n := z.Questions("rebind.example"); n != 1 {
 		t.Errorf("one connection asked DNS %d times", n)
@@ -85,7 +84,7 @@ func TestRebinding(t *testing.T) {
 	}
 }
 
-// TestKernelGetsCheckedAddresses goes past the check of DNS answers.
+// TestKernelGetsCheckedAddresses bypasses the check of DNS answers.
 func TestKernelGetsCheckedAddresses(t *testing.T) {
 	t.Parallel()
 	c := egresstest.NewCanary(t)

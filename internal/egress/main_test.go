@@ -24,5 +24,5 @@ func guard(t testing.TB, cfg egress.Config) *egress.Guard {
 	return g
 }
 
-// quiet is the log of servers whose handshakes are meant to fail.
+// quiet is the log of servers whose handshakes are expected to fail.
 var quiet = log.New(io.Discard, "", 0)

@@ -14,8 +14,8 @@ import (
 	"github.com/parley-server/parley/internal/testing/egresstest"
 )
 
-// TestOtherHostsGetThePlaceholder asks hosts that the credential is not for: those
-// that may be reached see what the program wrote, the others see nothing.
+// TestOtherHostsGetThePlaceholder sends requests to hosts outside the credential's list: allowed
+// hosts receive the placeholder, other hosts receive nothing.
 func TestOtherHostsGetThePlaceholder(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, egress.Config{})
@@ -49,7 +49,7 @@ func TestOtherHostsGetThePlaceholder(t *testing.T) {
 	}
 }
 
-// TestHostsAreNotConfused asks for hosts that look like the credential's.
+// TestHostsAreNotConfused sends requests to hosts that resemble the credential's host.
 func TestHostsAreNotConfused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, egress.Config{})
@@ -97,8 +97,8 @@ func TestHostsAreNotConfused(t *testing.T) {
 	}
 }
 
-// TestWithoutTLSThereIsNoValue promises that http:// obeys the list as everything
-// does, and carries a value only where an administrator said so.
+// TestWithoutTLSThereIsNoValue checks that the list applies to http:// too, and that http://
+// carries a value only if an administrator allowed it.
 func TestWithoutTLSThereIsNoValue(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, egress.Config{})
@@ -125,8 +125,8 @@ func TestWithoutTLSThereIsNoValue(t *testing.T) {
 	}
 }
 
-// TestRedirectsAreNotFollowed has the credential's host send a program elsewhere,
-// with everything that it said.
+// TestRedirectsAreNotFollowed makes the credential's host redirect a program elsewhere, with
+// everything it sent.
 func TestRedirectsAreNotFollowed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, egress.Config{})
@@ -166,8 +166,8 @@ func TestPlaceholdersOfOtherRunsAreText(t *testing.T) {
 	}
 }
 
-// TestAddressesThatAreNotPublic asks for this machine and for metadata services, in
-// every spelling, with a run that may reach every public host.
+// TestAddressesThatAreNotPublic requests this machine and metadata services, in every spelling,
+// with a run that may reach every public host.
 func TestAddressesThatAreNotPublic(t *testing.T) {
 	t.Parallel()
 	c := egresstest.NewCanary(t)
@@ -195,7 +195,7 @@ func TestAddressesThatAreNotPublic(t *testing.T) {
 					}
 				}
 			}
-			for range 3 { // the first answer of DNS is public, and nobody is there
+			for range 3 { // the first DNS answer is public, but its address has no server
 				if a := d.send(t, http.MethodGet, "https://rebind.example:"+c.Port+"/", "", nil); a.status == 200 {
 					t.Errorf("%s: %s", d.name, a.text())
 				}
@@ -203,7 +203,7 @@ func TestAddressesThatAreNotPublic(t *testing.T) {
 		}
 	}
 	if n := z.Questions("rebind.example"); n < 4 {
-		t.Errorf("DNS was asked %d times", n)
+		t.Errorf("DNS was queried %d times", n)
 	}
 	for _, n := range w.noted() {
 		if n.final == egress.Sent || n.status != 0 {
@@ -212,8 +212,8 @@ func TestAddressesThatAreNotPublic(t *testing.T) {
 	}
 }
 
-// TestTheOperatorsNetworksAreNotPublic promises that a workspace reaches what the
-// operator allowed beside public addresses only where its list says so.
+// TestTheOperatorsNetworksAreNotPublic checks that a workspace reaches the operator's additional
+// networks only if its own list allows them.
 func TestTheOperatorsNetworksAreNotPublic(t *testing.T) {
 	t.Parallel()
 	site := egresstest.NewAuthority(t)

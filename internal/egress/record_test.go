@@ -13,7 +13,7 @@ import (
 	"github.com/parley-server/parley/internal/testing/egresstest"
 )
 
-// TestNothingLeavesUnrecorded has a record that fails.
+// TestNothingLeavesUnrecorded uses a record that fails.
 func TestNothingLeavesUnrecorded(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, egress.Config{})
@@ -38,7 +38,7 @@ func TestNothingLeavesUnrecorded(t *testing.T) {
 	}
 }
 
-// TestTheRecordMayRefuse has a record that knows why a request must not leave.
+// TestTheRecordMayRefuse uses a record that rejects a request.
 func TestTheRecordMayRefuse(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, egress.Config{})
@@ -64,8 +64,8 @@ func (c *closing) Close() error {
 	return nil
 }
 
-// TestRecordsHoldNoValue writes the value itself into paths, and looks at what is
-// recorded before a request leaves.
+// TestRecordsHoldNoValue writes the value itself into paths, and reads the record before a request
+// leaves.
 func TestRecordsHoldNoValue(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, egress.Config{})
@@ -92,7 +92,8 @@ func TestRecordsHoldNoValue(t *testing.T) {
 	}
 }
 
-// TestFailuresAreRecorded asks servers that are not there, or not who they say.
+// TestFailuresAreRecorded sends requests to servers that do not exist or whose certificate does not
+// match.
 func TestFailuresAreRecorded(t *testing.T) {
 	t.Parallel()
 	w := &world{}

@@ -8,8 +8,8 @@ import (
 	"github.com/parley-server/parley/internal/egress"
 )
 
-// TestTheValueReachesItsHost promises that a server gets the value where a program
-// wrote the placeholder, and that a program never sees more than that.
+// TestTheValueReachesItsHost checks that a server receives the value in place of the placeholder,
+// and that a program never sees more than the placeholder.
 func TestTheValueReachesItsHost(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, egress.Config{})

@@ -18,14 +18,14 @@ import (
 	"github.com/parley-server/parley/internal/toolenv/sandbox"
 )
 
-// shell runs scripts in a sandbox whose proxy is a run's.
+// shell runs scripts in a sandbox that uses the proxy of a run.
 type shell struct {
 	sandbox *sandbox.Sandbox
 	folder  string
 }
 
-// newShell opens a sandbox. Where there can be none, or a program is missing in it,
-// the test is skipped.
+// newShell opens a sandbox. It skips the test if there cannot be a sandbox, or if a program is
+// missing in it.
 func newShell(t *testing.T, programs ...string) *shell {
 	t.Helper()
 	without := func(err error) {
@@ -55,7 +55,7 @@ func newShell(t *testing.T, programs ...string) *shell {
 	return &shell{s, folder}
 }
 
-// run returns what a script prints. KEY is the placeholder.
+// run returns the output of a script. KEY is the placeholder.
 func (s *shell) run(t *testing.T, r *egress.Run, script string) string {
 	t.Helper()
 	var out bytes.Buffer
@@ -69,7 +69,7 @@ func (s *shell) run(t *testing.T, r *egress.Run, script string) string {
 	return out.String()
 }
 
-// clients are programs that send the placeholder to a URL and print the answer.
+// clients are programs that send the placeholder to a URL and print the response.
 var clients = map[string]struct{ program, script string }{
 	"curl": {"curl", `curl -sS -H "Authorization: Bearer $KEY" %s`},
 	"python": {"python3", `python3 -c '
@@ -88,7 +88,7 @@ require("http").request({host: p.hostname, port: p.port, method: "CONNECT", path
 }).end()' %s`},
 }
 
-// TestProgramsInTheSandbox has real programs send the placeholder.
+// TestProgramsInTheSandbox lets real programs send the placeholder.
 func TestProgramsInTheSandbox(t *testing.T) {
 	t.Parallel()
 	for name, c := range clients {
@@ -112,7 +112,7 @@ func TestProgramsInTheSandbox(t *testing.T) {
 	}
 }
 
-// TestAttacksFromTheSandbox has curl try what it can.
+// TestAttacksFromTheSandbox lets curl try to get the value out.
 func TestAttacksFromTheSandbox(t *testing.T) {
 	t.Parallel()
 	slow.Test(t, "runs commands")
@@ -193,8 +193,7 @@ func TestAttacksFromTheSandbox(t *testing.T) {
 	}
 }
 
-// TestRunsInOneSandbox promises that a program of one run does not trust the proxy
-// of another.
+// TestRunsInOneSandbox checks that a program of one run does not trust the proxy of another.
 func TestRunsInOneSandbox(t *testing.T) {
 	t.Parallel()
 	s := newShell(t, "curl")

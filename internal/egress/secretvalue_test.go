@@ -15,7 +15,8 @@ import (
 
 const severalLines = "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkqhkiG9w0BAQEFAASC\r\nq8f7+/Zk1=\n-----END PRIVATE KEY-----\n"
 
-// TestValuesOfSeveralLinesGoIntoBodies sends one in every kind of body, and tries all other places.
+// TestValuesOfSeveralLinesGoIntoBodies sends a value of several lines in every kind of body, and
+// tries all other places.
 func TestValuesOfSeveralLinesGoIntoBodies(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, egress.Config{})
@@ -56,7 +57,7 @@ func TestValuesOfSeveralLinesGoIntoBodies(t *testing.T) {
 	}
 }
 
-// TestGuessableValuesAreHiddenWhereTheyWere echoes a PIN in answers to requests that carried it,
+// TestGuessableValuesAreHiddenWhereTheyWere echoes a PIN in responses to requests that carried it,
 // and to requests that did not.
 func TestGuessableValuesAreHiddenWhereTheyWere(t *testing.T) {
 	t.Parallel()
@@ -90,7 +91,7 @@ func TestGuessableValuesAreHiddenWhereTheyWere(t *testing.T) {
 	}
 }
 
-// TestLongValuesInManyPlaces has requests that would grow without bounds.
+// TestLongValuesInManyPlaces makes requests that would grow without bounds.
 func TestLongValuesInManyPlaces(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, egress.Config{})

@@ -15,8 +15,8 @@ import (
 	"github.com/parley-server/parley/internal/testing/wait"
 )
 
-// logged is what was written with the standard logger, which net/http uses for what
-// comes on a connection where no answer is due.
+// logged collects the output of the standard logger, which net/http uses for unexpected data on a
+// connection.
 var logged sink
 
 type sink struct {
@@ -36,8 +36,8 @@ func (s *sink) String() string {
 	return s.text.String()
 }
 
-// TestWhatFollowsAnAnswerIsNotLogged has servers send the value where no answer is
-// due: as the body of an answer that has none, behind the end of one, and later.
+// TestWhatFollowsAnAnswerIsNotLogged makes servers send the value where no response is due: as the
+// body of a response without a body, after the end of a response, and later.
 func TestWhatFollowsAnAnswerIsNotLogged(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, egress.Config{})
@@ -77,8 +77,8 @@ func TestWhatFollowsAnAnswerIsNotLogged(t *testing.T) {
 	}
 }
 
-// TestNothingIsReadBeforeTheRequest promises that a server cannot speak first, about
-// what it heard on another connection: net/http would log it.
+// TestNothingIsReadBeforeTheRequest checks that a server cannot send first and echo data from
+// another connection: net/http would log it.
 func TestNothingIsReadBeforeTheRequest(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -95,7 +95,7 @@ func TestNothingIsReadBeforeTheRequest(t *testing.T) {
 			synctest.Wait()
 			select {
 			case text := <-got:
-				t.Fatalf("%q was read unasked", text)
+				t.Fatalf("%q was read before a request", text)
 			default:
 			}
 			want := ""
@@ -109,7 +109,7 @@ func TestNothingIsReadBeforeTheRequest(t *testing.T) {
 				c.Close()
 			}
 			if text := wait.Receive(t, "a result", got); text != want {
-				t.Errorf("asked %t: %q was read", asked, text)
+				t.Errorf("request sent %t: %q was read", asked, text)
 			}
 			c.Close()
 			server.Close()

@@ -16,7 +16,7 @@ import (
 	"github.com/parley-server/parley/internal/egress"
 )
 
-// connect asks a proxy for a tunnel, as it is written.
+// connect requests a tunnel from a proxy, with the target unchanged.
 func connect(t *testing.T, at, target string) (net.Conn, *bufio.Reader, int) {
 	t.Helper()
 	conn, err := net.Dial("tcp", at)
@@ -45,12 +45,12 @@ func tunnel(t *testing.T, r *egress.Run, at, sni string, protocols ...string) (*
 	}
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(r.CA())
-	c := tls.Client(conn, &tls.Config{RootCAs: roots, ServerName: sni, NextProtos: protocols, InsecureSkipVerify: sni != "api.test"}) // what the proxy does is seen
+	c := tls.Client(conn, &tls.Config{RootCAs: roots, ServerName: sni, NextProtos: protocols, InsecureSkipVerify: sni != "api.test"}) // the test verifies the proxy's certificate
 	return c, c.HandshakeContext(t.Context())
 }
 
-// TestATunnelLeadsToOneHost says other hosts inside of a tunnel to api.test, in every
-// way that HTTP has.
+// TestATunnelLeadsToOneHost names other hosts inside a tunnel to api.test, in every way that HTTP
+// has.
 func TestATunnelLeadsToOneHost(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, egress.Config{})
@@ -114,8 +114,8 @@ func TestATunnelLeadsToOneHost(t *testing.T) {
 	}
 }
 
-// TestNothingIsSmuggled sends a request that two servers may take for two: what
-// arrives is one, and the second is asked for its host as every request.
+// TestNothingIsSmuggled sends a request that two servers may parse as two. Exactly one request
+// arrives, and the second one's host is checked like that of every request.
 func TestNothingIsSmuggled(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, egress.Config{})
@@ -156,8 +156,7 @@ func TestNothingIsSmuggled(t *testing.T) {
 	}
 }
 
-// TestTunnelsAreForTheirHost has programs whose TLS is for another host, or for
-// another protocol.
+// TestTunnelsAreForTheirHost uses programs whose TLS is for another host or another protocol.
 func TestTunnelsAreForTheirHost(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, egress.Config{})
@@ -165,11 +164,11 @@ func TestTunnelsAreForTheirHost(t *testing.T) {
 	at := proxy(t, r)
 	for _, sni := range []string{"evil.test", "other.api.test", "test"} {
 		if _, err := tunnel(t, r, at, sni); err == nil {
-			t.Errorf("a tunnel to api.test is one to %s", sni)
+			t.Errorf("a tunnel to api.test connects to %s", sni)
 		}
 	}
 	if _, err := tunnel(t, r, at, "api.test", "h2"); err == nil {
-		t.Error("a tunnel speaks HTTP/2")
+		t.Error("a tunnel uses HTTP/2")
 	}
 	for _, sni := range []string{"", "api.test", "API.test"} {
 		c, err := tunnel(t, r, at, sni, "h2", "http/1.1")
@@ -178,7 +177,7 @@ func TestTunnelsAreForTheirHost(t *testing.T) {
 			continue
 		}
 		if p := c.ConnectionState().NegotiatedProtocol; p != "http/1.1" {
-			t.Errorf("a tunnel speaks %q", p)
+			t.Errorf("a tunnel uses %q", p)
 		}
 		if names := c.ConnectionState().PeerCertificates[0].DNSNames; len(names) != 1 || names[0] != "api.test" {
 			t.Errorf("its certificate is for %q", names)
@@ -227,8 +226,8 @@ func TestRefusedTunnels(t *testing.T) {
 	}
 }
 
-// TestRunsDoNotTrustEachOther promises that a run's certificates are for its own
-// programs, and that no key leaves.
+// TestRunsDoNotTrustEachOther checks that the certificates of a run are for its own programs, and
+// that no key leaves.
 func TestRunsDoNotTrustEachOther(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, egress.Config{})
@@ -249,8 +248,7 @@ func TestRunsDoNotTrustEachOther(t *testing.T) {
 	}
 }
 
-// FuzzAuthority looks for the target of a tunnel that is read as another host than
-// it says.
+// FuzzAuthority searches for a tunnel target that is parsed as a host other than the one it names.
 func FuzzAuthority(f *testing.F) {
 	for _, seed := range []string{"api.test:443", "API.TEST.:443", "[::1]:443", "u@a.test:443", "0x7f.1:443", "a.test:0443", "a\x00.test:443", "a.test:443 ", "ａ.test:443", "[fe80::1%25x]:443"} {
 		f.Add(seed)
@@ -280,7 +278,7 @@ func FuzzAuthority(f *testing.F) {
 	})
 }
 
-// FuzzHosts looks for a host that matches an entry which does not mean it.
+// FuzzHosts searches for a host that matches an entry which does not cover it.
 func FuzzHosts(f *testing.F) {
 	for _, seed := range []string{"api.test", "*.api.test", "api.test:8443", "*.test:1", "*.test", "*.*.test", "*", "a.test.", "A.test", "*.1"} {
 		f.Add(seed, "www.api.test", uint16(443))

@@ -10,8 +10,8 @@ import (
 	"github.com/parley-server/parley/internal/egress"
 )
 
-// TestRefusedURLs goes through the spellings of addresses that are not public, each
-// with every scheme that could matter.
+// TestRefusedURLs tries the spellings of addresses that are not public, each with every scheme that
+// could matter.
 func TestRefusedURLs(t *testing.T) {
 	t.Parallel()
 	g := guard(t, egress.Config{})
@@ -57,7 +57,7 @@ func TestAcceptedURLs(t *testing.T) {
 		"https://1.1.1.1/":                              "https://1.1.1.1/",
 		"https://[2606:4700::1111]:443/":                "https://[2606:4700::1111]/",
 		"https://[::ffff:1.1.1.1]:9443/":                "https://1.1.1.1:9443/",
-		"https://127.0.0.1.nip.io/":                     "https://127.0.0.1.nip.io/", // where it leads is found out when it is dialled
+		"https://127.0.0.1.nip.io/":                     "https://127.0.0.1.nip.io/", // its address is checked when it is dialled
 		"https://0x7f.example/":                         "https://0x7f.example/",
 		"https://a_b.example:80/%2e%2e/":                "https://a_b.example:80/%2e%2e/",
 		"https://" + strings.Repeat("abc.", 62) + "com": "https://" + strings.Repeat("abc.", 62) + "com",
@@ -109,8 +109,8 @@ func TestRulesAreChecked(t *testing.T) {
 	}
 }
 
-// FuzzURL looks for a URL that passes and whose host another parser would take for
-// an address that is not public.
+// FuzzURL searches for a URL that passes although another parser would read its host as a
+// non-public address.
 func FuzzURL(f *testing.F) {
 	g := guard(f, egress.Config{})
 	for _, seed := range []string{"https://example.com/a?b#c", "https://[::1]/", "https://u:p@0x7f.1:443/", "https://127.0.0.1.:8443", "https://2130706433", "http:\\\\a", "https://%31.1.1.1"} {
@@ -135,7 +135,7 @@ func FuzzURL(f *testing.F) {
 		host := c.Hostname()
 		if addr, err := netip.ParseAddr(host); err == nil {
 			if !egress.Public(addr) {
-				t.Fatalf("%q leads to %s", raw, addr)
+				t.Fatalf("%q resolves to %s", raw, addr)
 			}
 			return
 		}

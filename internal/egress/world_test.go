@@ -29,16 +29,15 @@ const (
 	mark   = "[secret:API_KEY]"
 )
 
-// arrived is what a server was sent.
+// arrived is a request as a server received it.
 type arrived struct {
 	site, method, uri, host string
 	header                  http.Header
 	body                    string
 }
 
-// world has servers under names that only a pin finds: api.test, evil.test,
-// other.api.test, www.wild.test, wild.test and xwild.test by HTTPS, plain.test by
-// HTTP too.
+// world has servers whose names only a pin resolves: api.test, evil.test, other.api.test,
+// www.wild.test, wild.test and xwild.test by HTTPS, plain.test by HTTP too.
 type world struct {
 	guard *egress.Guard
 	mu    sync.Mutex
@@ -47,7 +46,7 @@ type world struct {
 	hook  http.HandlerFunc // answers instead of the echo
 }
 
-// note is what was recorded of a request.
+// note is the record of a request.
 type note struct {
 	egress.Request
 	status int
@@ -74,7 +73,7 @@ func newWorld(t *testing.T, cfg egress.Config) *world {
 	return w
 }
 
-// site notes what arrives, and sends it back.
+// site records each request and echoes it.
 func (w *world) site(name string) http.Handler {
 	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
@@ -130,7 +129,7 @@ func (w *world) record(_ context.Context, r egress.Request) (func(int, string), 
 	}, nil
 }
 
-// key is a credential of api.test.
+// key returns a credential for api.test.
 func key(change ...func(*egress.Credential)) egress.Credential {
 	c := egress.Credential{Name: "API_KEY", Version: 3, Placeholder: holder, Value: vault.NewValue([]byte(value)), Hosts: []string{"api.test"}}
 	for _, f := range change {
@@ -139,7 +138,7 @@ func key(change ...func(*egress.Credential)) egress.Credential {
 	return c
 }
 
-// run starts a run with a credential of api.test, unless cfg has others.
+// run starts a run with a credential for api.test, unless cfg has others.
 func (w *world) run(t *testing.T, cfg egress.RunConfig) *egress.Run {
 	t.Helper()
 	if cfg.Credentials == nil {
@@ -163,7 +162,7 @@ func (w *world) run(t *testing.T, cfg egress.RunConfig) *egress.Run {
 	return r
 }
 
-// proxy serves a run until the test ends, and returns where.
+// proxy serves a run until the test ends, and returns its address.
 func proxy(t *testing.T, r *egress.Run) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -188,13 +187,13 @@ type door struct {
 	do   func(*http.Request) (*http.Response, error)
 }
 
-// doors are both ways into a run: Do, and a Go program that uses the proxy.
+// doors returns both ways into a run: Do, and a Go program that uses the proxy.
 func doors(t *testing.T, r *egress.Run) []door {
 	t.Helper()
 	return []door{{"do", r.Do}, {"proxy", program(t, r).RoundTrip}}
 }
 
-// program is a client of a run's proxy, that trusts the run alone.
+// program returns a client of a run's proxy that trusts only the run.
 func program(t *testing.T, r *egress.Run) *http.Transport {
 	t.Helper()
 	at := &url.URL{Scheme: "http", Host: proxy(t, r)}
@@ -207,7 +206,7 @@ func program(t *testing.T, r *egress.Run) *http.Transport {
 	return tr
 }
 
-// answer is what came back, or how a request was refused.
+// answer is a response, or the error of a rejected request.
 type answer struct {
 	status int
 	header http.Header
@@ -215,10 +214,10 @@ type answer struct {
 	err    error
 }
 
-// text is everything of an answer.
+// text returns every part of an answer.
 func (a answer) text() string { return fmt.Sprint(a.status, a.header, a.body, a.err) }
 
-// send makes a request; edit may change it.
+// send sends a request; edit may change it.
 func (d door) send(t *testing.T, method, url, body string, edit func(*http.Request)) answer {
 	t.Helper()
 	var from io.Reader
@@ -239,7 +238,7 @@ func (d door) send(t *testing.T, method, url, body string, edit func(*http.Reque
 	defer res.Body.Close()
 	hidden(t, res.Status)
 	if d.name == "do" && res.Request != req {
-		t.Error("the answer shows another request than was made")
+		t.Error("the response belongs to another request")
 	}
 	text, err := io.ReadAll(res.Body)
 	return answer{res.StatusCode, res.Header, string(text), err}
@@ -251,7 +250,7 @@ func (d door) get(t *testing.T, url string) answer {
 	return d.send(t, http.MethodGet, url, "", func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+holder) })
 }
 
-// hidden fails where a form of the value is in a text.
+// hidden fails if a text contains a form of the value.
 func hidden(t *testing.T, text string) {
 	t.Helper()
 	if redact.New(redact.Secret{Name: "LEAK", Value: []byte(value)}).String(text) != text || strings.Contains(text, "s3cret") {
@@ -259,8 +258,7 @@ func hidden(t *testing.T, text string) {
 	}
 }
 
-// newStreamSite has a guard that finds api.test, which says each piece of a request
-// again while it comes.
+// newStreamSite has a guard and an api.test that echoes each piece of a request as it arrives.
 func newStreamSite(t *testing.T) *world {
 	t.Helper()
 	ca := egresstest.NewAuthority(t)
