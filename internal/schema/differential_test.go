@@ -32,7 +32,7 @@ type nowhere struct{}
 
 func (nowhere) Load(url string) (any, error) { return nil, errors.New("nothing is fetched: " + url) }
 
-// fits asks the other engine.
+// fits validates a value with the other engine.
 func fits(t interface{ Fatalf(string, ...any) }, s *oracle.Schema, value []byte) bool {
 	v, err := oracle.UnmarshalJSON(bytes.NewReader(value))
 	if err != nil {
@@ -41,8 +41,8 @@ func fits(t interface{ Fatalf(string, ...any) }, s *oracle.Schema, value []byte)
 	return s.Validate(v) == nil
 }
 
-// TestVerdictsAreThoseOfAnotherEngine draws schemas of all accepted words, with
-// references and recursion, and values that nearly fit them.
+// TestVerdictsAreThoseOfAnotherEngine draws schemas of all accepted keywords, with references and
+// recursion, and values that nearly fit them.
 func TestVerdictsAreThoseOfAnotherEngine(t *testing.T) {
 	t.Parallel()
 	var seen tally
@@ -57,10 +57,10 @@ func TestVerdictsAreThoseOfAnotherEngine(t *testing.T) {
 	}
 }
 
-// tally counts what was compared.
+// tally counts the comparisons.
 type tally struct{ accepted, refused, fit, unfit int }
 
-// compare draws values for a schema and asks both engines.
+// compare draws values for a schema and validates them with both engines.
 func (c *tally) compare(t *rapid.T, raw []byte) {
 	s, err := schema.Compile(raw)
 	if err != nil {
@@ -85,7 +85,7 @@ func (c *tally) compare(t *rapid.T, raw []byte) {
 		}
 		for _, b := range bad {
 			if !there(v, b.Path) {
-				t.Fatalf("schema %s\nvalue %s\nthere is no place %q: %s", raw, value, b.Path, b.Message)
+				t.Fatalf("schema %s\nvalue %s\nthe place %q does not exist: %s", raw, value, b.Path, b.Message)
 			}
 		}
 		if want {
@@ -113,7 +113,7 @@ func drawValues(t *rapid.T, s *schema.Schema) []any {
 	return append(values, v, bend(t, v), bend(t, bend(t, v)))
 }
 
-// TestUnevaluatedPropertiesSeesWhatOthersLookedInto walks all small objects.
+// TestUnevaluatedPropertiesSeesWhatOthersLookedInto tests all small objects.
 func TestUnevaluatedPropertiesSeesWhatOthersLookedInto(t *testing.T) {
 	t.Parallel()
 	for _, raw := range []string{

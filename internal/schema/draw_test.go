@@ -27,7 +27,7 @@ func drawSchema(t *rapid.T) object {
 	return doc
 }
 
-// either is a schema, or sometimes one of the two that are no objects.
+// either returns a schema, or sometimes one of the two boolean schemas.
 func (a artist) either(s object) any {
 	switch rapid.IntRange(0, 15).Draw(a.T, "true or false") {
 	case 0:
@@ -75,7 +75,7 @@ func (a artist) values() []any {
 	return all
 }
 
-// words are the keywords that can be drawn, and how.
+// words are the keywords that can be drawn, with their generators.
 var words []word
 
 type word struct {
@@ -127,7 +127,7 @@ func init() { // the words draw schemas, which draw words
 	}
 }
 
-// subschema draws a schema of at most so many levels.
+// subschema draws a schema with at most depth levels.
 func (a artist) subschema(depth int) object {
 	s := object{}
 	for range rapid.IntRange(0, 4).Draw(a.T, "keywords") {
@@ -146,7 +146,7 @@ func (a artist) subschema(depth int) object {
 	return s
 }
 
-// companions draws the keywords that go with others.
+// companions draws the keywords that depend on others.
 func (a artist) companions(s object, depth int) {
 	if s["if"] != nil {
 		s["then"] = a.child(depth)

@@ -11,8 +11,8 @@ import (
 	"github.com/parley-server/parley/internal/schema"
 )
 
-// FuzzSchema gives any bytes as schema and value. Nothing panics or hangs, refusals
-// name a reason, and what a schema makes itself fits it.
+// FuzzSchema uses any bytes as schema and value. Nothing panics or hangs, rejections name a reason,
+// and a schema's own sample fits it.
 func FuzzSchema(f *testing.F) {
 	values := []string{`{}`, `[]`, `"x"`, `1`, `null`, `{"a":{"a":{"a":1}}}`, `[[[["x"]]]]`, `{"kind":"cat"}`, `{`, `1e999`}
 	for i, h := range hostile {

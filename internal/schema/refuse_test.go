@@ -19,7 +19,7 @@ import (
 	"github.com/parley-server/parley/internal/testing/wait"
 )
 
-// hostile are schemas that must be refused, with the place and a part of the reason.
+// hostile are schemas that must be rejected, with the place and a part of the reason.
 var hostile = []struct{ raw, path, reason string }{
 	// References that never end, or leave the document.
 	{`{"$ref":"#"}`, "/$ref", "would never end"},
@@ -40,7 +40,7 @@ var hostile = []struct{ raw, path, reason string }{
 	{`{"$ref":"#/$defs/missing"}`, "/$ref", "no schema at"},
 	{`{"items":{"$ref":"#/required"},"required":["a"]}`, "/items/$ref", "no schema at"},
 	{`{"default":{"type":"string"},"items":{"$ref":"#/default"}}`, "/items/$ref", "no schema at"},
-	// Names that reach beyond the document, or beyond what is read.
+	// Names that refer outside the document, or outside the parsed part.
 	{`{"$id":"https://tenant.example/a","type":"string"}`, "/$id", "no addresses"},
 	{`{"properties":{"x":{"$id":"http://json-schema.org/draft-07/schema"}}}`, "/properties/x/$id", "no addresses"},
 	{`{"$anchor":"a"}`, "/$anchor", "not accepted"},
@@ -51,7 +51,7 @@ var hostile = []struct{ raw, path, reason string }{
 	{`{"$schema":"https://tenant.example/meta"}`, "/$schema", "names draft-07"},
 	{`{"$schema":"http://json-schema.org/draft-04/schema#"}`, "/$schema", "names draft-07"},
 	{`{"items":{"$schema":"https://json-schema.org/draft/2020-12/schema"}}`, "/items/$schema", "at the top"},
-	// Words that would be passed over in silence.
+	// Keywords that would be ignored silently.
 	{`{"minLenght":5}`, "/minLenght", "no keyword"},
 	{`{"properties":{"a":{"nullable":true}}}`, "/properties/a/nullable", "null"},
 	{`{"dependencies":{"a":["b"]}}`, "/dependencies", "dependentRequired"},
@@ -119,7 +119,7 @@ var hostile = []struct{ raw, path, reason string }{
 	{strings.ReplaceAll(bomb(18), "allOf", "anyOf"), "/$defs/l12", "multiply"},
 }
 
-// bomb is a schema of a few lines that a naive engine checks 2^levels times.
+// bomb returns a schema of a few lines that a naive engine checks 2^levels times.
 func bomb(levels int) string {
 	var b strings.Builder
 	b.WriteString(`{"$ref":"#/$defs/l` + fmt.Sprint(levels) + `","$defs":{"l0":{"type":"string"}`)
@@ -129,7 +129,7 @@ func bomb(levels int) string {
 	return b.String() + `}}`
 }
 
-// chain is a schema that is reached through so many references, and so is every item.
+// chain returns a schema reached through so many references, as is every item.
 func chain(links int) string {
 	var b strings.Builder
 	b.WriteString(`{"$ref":"#/$defs/0","$defs":{"end":{"items":{"$ref":"#"}}`)
@@ -163,9 +163,8 @@ func TestHostileSchemasAreRefusedByPlaceAndReason(t *testing.T) {
 	}
 }
 
-// TestRefusedAndAcceptedAtTheSameTime compiles and validates everything from fifty
-// goroutines: one tenant's schemas are nothing to another's, and -race sees no
-// common state.
+// TestRefusedAndAcceptedAtTheSameTime compiles and validates everything from fifty goroutines: the
+// schemas of one tenant do not affect another, and -race finds no shared state.
 func TestRefusedAndAcceptedAtTheSameTime(t *testing.T) {
 	t.Parallel()
 	slow.Test(t, "checks many schemas")
@@ -193,7 +192,7 @@ func TestRefusedAndAcceptedAtTheSameTime(t *testing.T) {
 					t.Errorf("%s: %s: %v", name, sample, bad)
 				}
 				if bad := shared[name].Validate(json.RawMessage(`"neither"`)); bad == nil && name != "pydantic-json-value.json" {
-					t.Errorf("%s takes a text", name)
+					t.Errorf("%s accepts a text", name)
 				}
 			}
 		})
@@ -226,9 +225,8 @@ func TestNothingIsFetched(t *testing.T) {
 	}
 }
 
-// TestCheckingIsBoundedByItsSteps gives values that multiply the work of schemas
-// which are harmless by themselves. The bound is in steps, so that the machine's
-// speed does not matter.
+// TestCheckingIsBoundedByItsSteps uses values that multiply the work of schemas which are harmless
+// by themselves. The bound is in steps, so that the machine's speed does not matter.
 func TestCheckingIsBoundedByItsSteps(t *testing.T) {
 	t.Parallel()
 	slow.Test(t, "checks many schemas")
@@ -265,6 +263,6 @@ func TestCheckingIsBoundedByItsSteps(t *testing.T) {
 		}
 	}
 	if bad := s.Validate(json.RawMessage(strings.Repeat("[", 200) + strings.Repeat("]", 200))); bad != nil {
-		t.Errorf("what is just not too deep: %v", bad)
+		t.Errorf("the greatest allowed depth: %v", bad)
 	}
 }

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestSamplesOfWhatIsHardToMeet has one schema for every way in which a value must
-// be found and cannot just be written down.
+// TestSamplesOfWhatIsHardToMeet has one schema for every case in which a value must be searched
+// for.
 func TestSamplesOfWhatIsHardToMeet(t *testing.T) {
 	t.Parallel()
 	for _, raw := range []string{
@@ -70,7 +70,7 @@ func TestSamplesOfNothingAreNone(t *testing.T) {
 		`{"type":"object","required":["a"],"properties":{"a":false}}`, `{"minimum":2,"maximum":1,"type":"number"}`,
 		`{"type":"object","required":["a"],"properties":{"a":{"$ref":"#"}}}`,
 		`{"type":"array","minItems":3,"uniqueItems":true,"items":{"type":"boolean"}}`,
-		// There are values, of gigabytes.
+		// These have values, but of gigabytes.
 		`{"type":"string","minLength":2147483647}`, `{"type":"string","pattern":"^(a*b*)*$","minLength":2147483647}`,
 		`{"type":"object","minProperties":2147483647}`, `{"type":"array","minItems":2147483647}`,
 		`{"type":"array","contains":{"const":1},"minContains":2147483647}`,

@@ -28,7 +28,7 @@ var (
 	kinds   = []string{"null", "boolean", "object", "array", "number", "string", "integer"}
 )
 
-// drawValue draws a value of at most so many levels.
+// drawValue draws a value with at most depth levels.
 func drawValue(t *rapid.T, depth int) any {
 	pick := rapid.IntRange(0, 8).Draw(t, "kind of value")
 	switch {
@@ -96,7 +96,7 @@ func bend(t *rapid.T, v any) any {
 	}
 }
 
-// there reports whether a JSON pointer names a place in a value.
+// there reports whether a JSON pointer refers to a place in a value.
 func there(v any, path string) bool {
 	if path == "" {
 		return true
