@@ -11,8 +11,8 @@ import (
 	"github.com/parley-server/parley/internal/redact"
 )
 
-// FuzzRedact looks for a value with a form that stays in a text, or that depends on
-// how the text is cut.
+// FuzzRedact searches for a form of a value that stays in a text, or for a result that depends on
+// the chunks of the text.
 func FuzzRedact(f *testing.F) {
 	for i, v := range values {
 		f.Add(v, "before", "after", uint(i), uint8(i))

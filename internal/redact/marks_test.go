@@ -8,7 +8,7 @@ import (
 	"github.com/parley-server/parley/internal/redact"
 )
 
-// BenchmarkMarks reads text that consists of nothing but the beginnings of escapes.
+// BenchmarkMarks reads text that consists only of beginnings of escapes.
 func BenchmarkMarks(b *testing.B) {
 	r := redact.New(redact.Secret{Name: "S", Value: []byte("p4ssw0rd-of-20-bytes")})
 	for name, mark := range map[string]string{"amp": "&", "percent": "%", "backslash": `\`, "entity": "&amp;", "amp and letter": "&a", "letters": "&aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"} {
@@ -25,8 +25,8 @@ func BenchmarkMarks(b *testing.B) {
 	}
 }
 
-// TestMarksTakeNoMemory reads what is nothing but beginnings of escapes: there may be many, and
-// none of them may cost an allocation.
+// TestMarksTakeNoMemory reads text that consists only of beginnings of escapes: none of them may
+// cost an allocation.
 func TestMarksTakeNoMemory(t *testing.T) {
 	const size, most = 1 << 18, 500
 	r := redact.New(redact.Secret{Name: "S", Value: []byte("p4ssw0rd-of-20-bytes")})

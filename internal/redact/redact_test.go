@@ -20,13 +20,13 @@ import (
 	"github.com/parley-server/parley/internal/redact"
 )
 
-// values are secrets as people have them, and some that every encoding changes.
+// values are realistic secrets, and some that every encoding changes.
 var values = []string{
 	"sk_live_51HxQpfK2eZvKYlo", "correct horse battery", `a"b\c/d<e>f&g'h+i=j?k%l m`, "pässwörd-😀-日本",
 	"AKIA/IOSFODNN7+EXAMPLE==", "12345678", `C:\new\table\run`, "%41%42%43%44abcd", "abcdefg&", `\\\\\\\\x`, "&amp;&lt;12345",
 }
 
-// spellings are the forms of a value, by what makes them.
+// spellings returns the forms of a value, by their encoding.
 func spellings(value string) map[string]string {
 	inJSON := func(s string, escape bool) string {
 		var b strings.Builder
@@ -52,7 +52,7 @@ func spellings(value string) map[string]string {
 	for _, c := range value {
 		fmt.Fprintf(&references, "&#x%X;", c)
 	}
-	lower := func(s string) string { // of the escapes alone
+	lower := func(s string) string { // of the escapes only
 		var b strings.Builder
 		for i := 0; i < len(s); i++ {
 			if s[i] == '%' {
@@ -125,7 +125,7 @@ func TestEveryFormIsFound(t *testing.T) {
 				if !strings.Contains(got, "[secret:TOKEN]") {
 					t.Errorf("%s of %q stays in %q", name, value, got)
 				}
-				// What may stay of base64: 7 bytes of the user, 10 after, and the ends.
+				// Some base64 may stay: 7 bytes of the user, 10 after, and the ends.
 				if left := len(got) - len(whole) + len(text) - len("[secret:TOKEN]"); left > 40 || !strings.HasPrefix(name, "base64") && left > 1 {
 					t.Errorf("%s of %q: %q becomes %q", name, value, whole, got)
 				}
@@ -160,7 +160,7 @@ func TestValuesOfSeveralLinesAreFound(t *testing.T) {
 	}
 }
 
-// TestShortValuesAreFound has values of 4 to 7 bytes.
+// TestShortValuesAreFound uses values of 4 to 7 bytes.
 func TestShortValuesAreFound(t *testing.T) {
 	t.Parallel()
 	for _, value := range []string{"4711", "0815x", `a"b&c`, "élan", "123456", "7654321"} {
@@ -173,7 +173,7 @@ func TestShortValuesAreFound(t *testing.T) {
 	}
 }
 
-// markings records what a Marker gets.
+// markings records the calls of a Marker.
 type markings struct {
 	text  strings.Builder
 	marks []int
@@ -232,7 +232,7 @@ func TestOtherTextStays(t *testing.T) {
 	}
 	var none *redact.Redactor
 	if redact.New(redact.Secret{Name: "EMPTY"}).String("text") != "text" || none.String("text") != "text" || stream(none, "text", []int{1}) != "text" {
-		t.Error("no secrets, and yet the text changes")
+		t.Error("without secrets the text changes")
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 	"github.com/parley-server/parley/internal/redact"
 )
 
-// stream redacts a text that comes in pieces of these sizes, again and again.
+// stream redacts a text in chunks of these sizes, repeated.
 func stream(r *redact.Redactor, text string, sizes []int) string {
 	var out bytes.Buffer
 	w := r.Writer(&out)
@@ -31,8 +31,8 @@ func stream(r *redact.Redactor, text string, sizes []int) string {
 	return out.String()
 }
 
-// TestStreamsFindTheSame writes secrets that share their parts, in every form, in
-// pieces of any size.
+// TestStreamsFindTheSame writes secrets that share their parts, in every form, in chunks of any
+// size.
 func TestStreamsFindTheSame(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -51,7 +51,7 @@ func TestStreamsFindTheSame(t *testing.T) {
 		text := strings.Join(rapid.SliceOfN(rapid.OneOf(rapid.SampledFrom(parts), part, rapid.SampledFrom([]string{"\n", "\\", "%", "&", "%25", `\u00`})), 0, 9).Draw(t, "text"), "")
 		want := r.String(text)
 		if got := stream(r, text, rapid.SliceOfN(rapid.IntRange(1, 9), 1, 5).Draw(t, "sizes")); got != want {
-			t.Fatalf("a writer makes %q of %q, want %q", got, text, want)
+			t.Fatalf("a writer returns %q for %q, want %q", got, text, want)
 		}
 		if err := iotest.TestReader(r.Reader(iotest.OneByteReader(strings.NewReader(text))), []byte(want)); err != nil {
 			t.Fatal(err)
@@ -59,8 +59,8 @@ func TestStreamsFindTheSame(t *testing.T) {
 	})
 }
 
-// TestStreamsGiveWhatIsCertain promises that nothing waits that cannot be a part of
-// a secret any more.
+// TestStreamsGiveWhatIsCertain checks that bytes are written as soon as they cannot be part of a
+// secret.
 func TestStreamsGiveWhatIsCertain(t *testing.T) {
 	t.Parallel()
 	r := redact.New(redact.Secret{Name: "TOKEN", Value: []byte("secretvalue")})
