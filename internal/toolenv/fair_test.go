@@ -26,8 +26,8 @@ func (s signal) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestWorkspaceLeavesPlacesForCommands lets one workspace start more long commands than there
-// are places, and then another workspace a short one.
+// TestWorkspaceLeavesPlacesForCommands lets one workspace start more long commands than there are
+// places, and then another workspace a short one.
 func TestWorkspaceLeavesPlacesForCommands(t *testing.T) {
 	t.Parallel()
 	const places, started = 4, 6

@@ -33,8 +33,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// world is a workspace with a session, and a TLS server, example.com, that answers with
-// what it was sent.
+// world is a workspace with a session, and a TLS server, example.com, that echoes its requests.
 type world struct {
 	pool      *pgxpool.Pool
 	workspace uuid.UUID
@@ -109,7 +108,7 @@ func (w *world) contained(t *testing.T) *world {
 	return w
 }
 
-// replica is a process's worth of runner.
+// replica is the runner of one process.
 func (w *world) replica(t *testing.T) *toolenv.Runner {
 	t.Helper()
 	return w.replicaIn(t, t.TempDir())
@@ -146,8 +145,8 @@ func (w *world) begin(t *testing.T, turn toolenv.Turn) *toolenv.Run {
 	return run
 }
 
-// bash runs a command and returns what it printed, with its exit status where that is
-// not 0 and why it was killed.
+// bash runs a command and returns its output, its exit status unless it is 0, and why it was
+// killed.
 func bash(t *testing.T, run *toolenv.Run, command string) string {
 	t.Helper()
 	var out bytes.Buffer
@@ -161,7 +160,7 @@ func bash(t *testing.T, run *toolenv.Run, command string) string {
 	return out.String()
 }
 
-// refused is what a tool tells the model, "" where it did what it was told.
+// refused returns the error that a tool reports to the model, or "" after a success.
 func refused(t *testing.T, err error) string {
 	t.Helper()
 	refusal, ok := errors.AsType[tool.Refusal](err)
@@ -171,7 +170,7 @@ func refused(t *testing.T, err error) string {
 	return string(refusal)
 }
 
-// fetch makes a request with a credential where one is named, and returns the answer.
+// fetch makes a request, with a credential if one is named, and returns the response.
 func fetch(t *testing.T, run *toolenv.Run, url, credential string) string {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)

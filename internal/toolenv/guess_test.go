@@ -26,7 +26,7 @@ func call(t *testing.T, run *toolenv.Run, command string) string {
 }
 
 // TestCandidatesShowNoMatch prints ranges of PINs in a workspace whose PIN is among them, and in
-// one whose PIN is not: short ranges, those of which a part is left out, and encoded ones.
+// one whose PIN is not: short ranges, truncated ones, and encoded ones.
 func TestCandidatesShowNoMatch(t *testing.T) {
 	t.Parallel()
 	const pin, other = 48151623, 99999999
@@ -53,8 +53,8 @@ func TestCandidatesShowNoMatch(t *testing.T) {
 	}
 }
 
-// TestGuessableValuesAreHiddenInAnswers has commands and http_request read a PIN that a server
-// answers with, also where the range of candidates was printed before.
+// TestGuessableValuesAreHiddenInAnswers lets commands and http_request read a PIN in a server's
+// response, also after the range of candidates was printed.
 func TestGuessableValuesAreHiddenInAnswers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t).contained(t)
@@ -69,8 +69,8 @@ func TestGuessableValuesAreHiddenInAnswers(t *testing.T) {
 	}
 }
 
-// TestBytesLeftOutAreThoseThatWerePrinted prints a value that cannot be guessed where a part of the
-// output is left out: the number of bytes is the same as with other text.
+// TestBytesLeftOutAreThoseThatWerePrinted prints a value that cannot be guessed in the omitted part
+// of an output: the number of bytes is the same as with other text.
 func TestBytesLeftOutAreThoseThatWerePrinted(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t).contained(t)

@@ -12,9 +12,8 @@ import (
 	"github.com/parley-server/parley/internal/tool"
 )
 
-// TestFolderIsTakenUpWhereItWasLeft goes on with a session on the same server, on
-// another, and on the first again. A pipe, which is never saved, tells whether a folder
-// is the one that was left.
+// TestFolderIsTakenUpWhereItWasLeft continues a session on the same server, on another, and on the
+// first again. A pipe, which is never saved, shows whether the folder is the original one.
 func TestFolderIsTakenUpWhereItWasLeft(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t).contained(t)
@@ -47,7 +46,7 @@ func TestFolderIsTakenUpWhereItWasLeft(t *testing.T) {
 		t.Errorf("on the first again: %q", got)
 	}
 
-	// What a command that was cut off has left is not taken up.
+	// The folder of an interrupted command is not reused.
 	cut, cancel := context.WithCancelCause(t.Context())
 	over := errors.New("it is over")
 	_, _, err := run.Bash(cut, tool.Call{}, "echo half > half; echo now; sleep 60", time.Minute, writer(func() { cancel(over) }))
@@ -58,7 +57,7 @@ func TestFolderIsTakenUpWhereItWasLeft(t *testing.T) {
 	run = here.Open(w.turn(t))
 	defer run.Close()
 	if got := bash(t, run, "ls"); got != "file\n" {
-		t.Errorf("after a command that was cut off: %q", got)
+		t.Errorf("after an interrupted command: %q", got)
 	}
 }
 
@@ -114,7 +113,7 @@ func TestKeptFoldersGoWithTheirSession(t *testing.T) {
 	}
 }
 
-// writer calls a function whenever something is written.
+// writer calls a function on every write.
 type writer func()
 
 func (f writer) Write(p []byte) (int, error) {

@@ -10,7 +10,7 @@ import (
 	"github.com/parley-server/parley/internal/testing/egresstest"
 )
 
-// recordedRefusals returns the number of rows of refused requests, and of the requests in them.
+// recordedRefusals returns the number of rows for refused requests, and of the requests in them.
 func (w *world) recordedRefusals(t *testing.T) (rows, requests int) {
 	t.Helper()
 	err := w.pool.QueryRow(t.Context(), `SELECT count(*), coalesce(sum(times), 0) FROM egress_requests WHERE decision = 'refused_host'`).Scan(&rows, &requests)
@@ -50,8 +50,8 @@ func TestRefusedHostsShareARow(t *testing.T) {
 	}
 }
 
-// TestAddressesRefusedAtDialShareARow asks for names that lead inside: they are on the list, and
-// refused when their addresses are known.
+// TestAddressesRefusedAtDialShareARow requests names that resolve to internal addresses: the names
+// are on the list, and the requests are refused when their addresses are known.
 func TestAddressesRefusedAtDialShareARow(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -49,7 +49,7 @@ func TestFolderOutlivesTheRun(t *testing.T) {
 	}
 }
 
-// TestOlderAttemptSavesNothing has an attempt go on that has lost its turn to another.
+// TestOlderAttemptSavesNothing lets an attempt continue that has lost its turn to another.
 func TestOlderAttemptSavesNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t).contained(t)
@@ -88,7 +88,7 @@ func TestAttachmentsAreThereAndReadOnly(t *testing.T) {
 	if err := run.Write(t.Context(), tool.Call{}, "attachments/x", nil); !strings.Contains(refused(t, err), "read-only") {
 		t.Errorf("%v", err)
 	}
-	// They are no part of the folder: a later turn has them, and no copy is kept.
+	// They are not part of the folder: a later turn has them, and no copy is stored.
 	var kept int
 	if err := w.pool.QueryRow(t.Context(), `SELECT count(*) FROM work_files`).Scan(&kept); err != nil || kept != 0 {
 		t.Errorf("%d names are kept, %v", kept, err)
@@ -98,8 +98,7 @@ func TestAttachmentsAreThereAndReadOnly(t *testing.T) {
 	}
 }
 
-// TestWhatCommandsLeaveBehindHarmsNobody is about the tools that read a folder on this
-// side of the sandbox.
+// TestWhatCommandsLeaveBehindHarmsNobody covers the tools that read a folder outside the sandbox.
 func TestWhatCommandsLeaveBehindHarmsNobody(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t).contained(t)
@@ -199,7 +198,7 @@ func TestPlaceholdersBelongToATurn(t *testing.T) {
 	}
 }
 
-// TestProgramsWithoutAProxyUseCredentials has curl forget that there is a proxy.
+// TestProgramsWithoutAProxyUseCredentials runs curl without proxy settings.
 func TestProgramsWithoutAProxyUseCredentials(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t).contained(t)
@@ -217,8 +216,8 @@ func TestProgramsWithoutAProxyUseCredentials(t *testing.T) {
 	}
 }
 
-// TestChangedCredentialSendsNothing gives a credential another host in the database,
-// past the service.
+// TestChangedCredentialSendsNothing changes the host of a credential in the database, bypassing the
+// service.
 func TestChangedCredentialSendsNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t).contained(t)
@@ -235,7 +234,7 @@ func TestChangedCredentialSendsNothing(t *testing.T) {
 	if got := fetch(t, run, "https://example.com/", "API_TOKEN"); !strings.Contains(got, "cannot be opened") {
 		t.Errorf("%q", got)
 	}
-	// A run that does not use it is not its business, and others stay hidden.
+	// A run that does not use the credential is not affected, and other values stay hidden.
 	w.register(t, "OTHER_KEY", "another-secret-value")
 	w.register(t, "THIRD_KEY", "the-third-secret-value")
 	third := w.begin(t, w.turn(t, "THIRD_KEY"))
@@ -280,7 +279,7 @@ func TestRequestsAreOnRecord(t *testing.T) {
 	}
 }
 
-// TestRemovedCredentialsAreNotSent removes one while a run has it.
+// TestRemovedCredentialsAreNotSent removes a credential while a run has it.
 func TestRemovedCredentialsAreNotSent(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t).contained(t)

@@ -8,8 +8,8 @@ import (
 	"github.com/parley-server/parley/internal/toolenv/sandbox"
 )
 
-// attacks are what the test's own executable does inside, as a command. They print a
-// line for each thing that they tried: its name, a tab and how it ended.
+// attacks are functions that the test's own executable runs inside the sandbox, as a command. They
+// print a line for each attempt: its name, a tab and its outcome.
 var attacks = map[string]func(args []string) error{
 	"allocate": tryAllocate,
 	"calls":    tryCalls,
@@ -29,7 +29,7 @@ var attacks = map[string]func(args []string) error{
 	"foreign":  tryForeign,
 }
 
-// attack is main for them.
+// attack is main for the attacks.
 func attack(name string, args []string) int {
 	do, ok := attacks[name]
 	if !ok {
@@ -43,7 +43,7 @@ func attack(name string, args []string) int {
 	return 0
 }
 
-// with is the command line of an attack.
+// with returns the command line of an attack.
 func with(name string, args ...string) []string {
 	return append([]string{"/run/init", "attack", name}, args...)
 }
@@ -56,7 +56,7 @@ func tried(name string, err error) {
 	fmt.Println(name + "\t" + err.Error())
 }
 
-// attempt runs an attack and returns what became of each thing that it tried.
+// attempt runs an attack and returns the outcome of each attempt.
 func attempt(t *testing.T, s *sandbox.Sandbox, argv []string) map[string]string {
 	t.Helper()
 	r, out := run(t, s, sandbox.Command{Argv: argv})
@@ -67,7 +67,7 @@ func attempt(t *testing.T, s *sandbox.Sandbox, argv []string) map[string]string 
 	for line := range strings.Lines(out) {
 		name, end, ok := strings.Cut(strings.TrimSuffix(line, "\n"), "\t")
 		if !ok {
-			t.Fatalf("the attack said %q", line)
+			t.Fatalf("the attack printed %q", line)
 		}
 		ends[name] = end
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/parley-server/parley/internal/toolenv/sandbox"
 )
 
-// call is a system call that would do something, or fail in another way, without a filter.
+// call is a system call that would have an effect, or fail in another way, without a filter.
 type call struct {
 	name string
 	nr   uintptr
@@ -101,7 +101,7 @@ func TestDangerousCallsAreRefused(t *testing.T) {
 	}
 }
 
-// sockets lists what must not be made, by domain, type and protocol.
+// sockets lists the sockets that must not be made, by domain, type and protocol.
 var sockets = map[string][3]int{
 	"unix":                 {unix.AF_UNIX, unix.SOCK_STREAM, 0},
 	"unix datagrams":       {unix.AF_UNIX, unix.SOCK_DGRAM, 0},
@@ -141,7 +141,7 @@ func trySockets([]string) error {
 	_, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_NONBLOCK, unix.IPPROTO_TCP)
 	tried("tcp", err)
 	_, err = unix.Socket(unix.AF_INET6, unix.SOCK_STREAM, 0)
-	if errors.Is(err, unix.EAFNOSUPPORT) { // the machine has none
+	if errors.Is(err, unix.EAFNOSUPPORT) { // the machine does not support the family
 		err = nil
 	}
 	tried("tcp 6", err)
@@ -168,11 +168,11 @@ func TestOnlyInternetSocketsCanBeMade(t *testing.T) {
 	}
 }
 
-// TestForeignCallsKill uses sets of calls whose numbers the filter does not know.
+// TestForeignCallsKill uses system call tables whose numbers the filter does not cover.
 func TestForeignCallsKill(t *testing.T) {
 	t.Parallel()
 	if runtime.GOARCH != "amd64" {
-		t.Skip("only amd64 has more than one set of calls")
+		t.Skip("only amd64 has more than one system call table")
 	}
 	s := open(t, sandbox.Config{})
 	for _, set := range []string{"x32", "i386"} {

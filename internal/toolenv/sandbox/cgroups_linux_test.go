@@ -32,8 +32,8 @@ func TestOwnCgroup(t *testing.T) {
 	}
 }
 
-// TestGroupsOfOthersAreLeftAlone has a group with a process that is not the service's, in
-// a directory that only looks like one of cgroup v2.
+// TestGroupsOfOthersAreLeftAlone has a group with a process of another program, in a directory that
+// only looks like one of cgroup v2.
 func TestGroupsOfOthersAreLeftAlone(t *testing.T) {
 	t.Parallel()
 	above := t.TempDir()

@@ -16,11 +16,11 @@ import (
 	"github.com/parley-server/parley/internal/toolenv/sandbox"
 )
 
-// levels are so many that opening each of them from the top takes minutes, and that
-// no path names the last.
+// levels is a depth at which opening each folder from the top takes minutes, and which no path can
+// name.
 const levels = 15_000
 
-// makeDeep makes folders, each in the one before, and stays if it is told to.
+// makeDeep makes nested folders, and keeps running if its argument asks for it.
 func makeDeep(args []string) error {
 	n, err := strconv.Atoi(args[0])
 	if err != nil {
@@ -35,7 +35,7 @@ func makeDeep(args []string) error {
 	return nil
 }
 
-// deepen makes n folders, each in the one before and with a file beside it.
+// deepen makes n nested folders, each with a file beside it.
 func deepen(dir string, n int, mode uint32) error {
 	fd, err := unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY, 0)
 	if err != nil {
@@ -52,8 +52,8 @@ func deepen(dir string, n int, mode uint32) error {
 	return unix.Close(fd)
 }
 
-// TestDeepFolderHoldsNobodyUp has a command that leaves what takes minutes to look
-// through with paths: Run, Give and Remove all end.
+// TestDeepFolderHoldsNobodyUp runs a command that leaves folders whose traversal by path takes
+// minutes: Run, Give and Remove all return.
 func TestDeepFolderHoldsNobodyUp(t *testing.T) {
 	t.Parallel()
 	s := open(t, sandbox.Config{})
@@ -69,11 +69,11 @@ func TestDeepFolderHoldsNobodyUp(t *testing.T) {
 		t.Error(err)
 	}
 	if _, err := os.Lstat(where); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("it is there: %v", err)
+		t.Errorf("it exists: %v", err)
 	}
 }
 
-// TestRemoveNeedsFewDescriptors is not parallel: the limit is the process's.
+// TestRemoveNeedsFewDescriptors is not parallel because the limit applies to the process.
 func TestRemoveNeedsFewDescriptors(t *testing.T) {
 	slow.Test(t, "runs many commands")
 	s := open(t, sandbox.Config{})
@@ -96,11 +96,11 @@ func TestRemoveNeedsFewDescriptors(t *testing.T) {
 		t.Error(err)
 	}
 	if _, err := os.Lstat(where); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("it is there: %v", err)
+		t.Errorf("it exists: %v", err)
 	}
 }
 
-// TestRemoveLeavesWhatLinksName has a folder with a link to a file and one to a directory.
+// TestRemoveLeavesWhatLinksName removes a folder with a link to a file and one to a directory.
 func TestRemoveLeavesWhatLinksName(t *testing.T) {
 	t.Parallel()
 	s := open(t, sandbox.Config{})
@@ -113,7 +113,7 @@ func TestRemoveLeavesWhatLinksName(t *testing.T) {
 		os.Symlink(outside, filepath.Join(where, "a", "b", "link")),
 		os.Symlink(kept, filepath.Join(where, "a", "file")),
 		s.Remove(where),
-		s.Remove(where), // which is gone
+		s.Remove(where), // already removed
 	); err != nil {
 		t.Fatal(err)
 	}
@@ -122,7 +122,7 @@ func TestRemoveLeavesWhatLinksName(t *testing.T) {
 	}
 }
 
-// TestDirectoryMayBeALink has a link where the directories of processes are made.
+// TestDirectoryMayBeALink uses a link in place of the directory for processes.
 func TestDirectoryMayBeALink(t *testing.T) {
 	t.Parallel()
 	dir := passable(t)

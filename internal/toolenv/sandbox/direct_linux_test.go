@@ -14,7 +14,7 @@ import (
 	"github.com/parley-server/parley/internal/toolenv/sandbox"
 )
 
-// spoken says who it is to everybody, and counts how often it ended.
+// spoken sends its name to every client, and counts how often it ended.
 func spoken(ended *atomic.Int32) *sandbox.Direct {
 	tcp := func(name string) func(context.Context, net.Listener) error {
 		return func(_ context.Context, l net.Listener) error {
@@ -50,7 +50,7 @@ func spoken(ended *atomic.Int32) *sandbox.Direct {
 	}}
 }
 
-// dials has a shell connect to ports, and print what it hears.
+// dials lets a shell connect to ports and print the data it receives.
 const dials = `
 dial() { { exec 3<>/dev/tcp/$1/$2 && cat <&3; exec 3>&-; } 2>&1 | sed 's/.*: //' | tail -n 1; }
 dial 127.0.0.1 80; dial 127.1.2.3 443; dial 127.255.1.1 80
@@ -59,9 +59,9 @@ exec 4<>/dev/udp/127.0.0.1/53; echo who >&4; dd bs=99 count=1 status=none <&4
 exec 4<>/dev/udp/127.1.2.3/53; echo who >&4; dd bs=99 count=1 status=none <&4 2>/dev/null || echo nobody
 `
 
-// TestProgramsWithoutAProxyAreServed promises that the ports that programs connect to
-// when they know of no proxy are those of the service, for every address, that nobody
-// listens at others, and that a command has no privilege for it.
+// TestProgramsWithoutAProxyAreServed checks that programs without proxy support connect to ports of
+// the service, for every address, that no other port is open, and that a command needs no privilege
+// for it.
 func TestProgramsWithoutAProxyAreServed(t *testing.T) {
 	t.Parallel()
 	s := open(t, sandbox.Config{Transparent: true})
@@ -77,8 +77,8 @@ func TestProgramsWithoutAProxyAreServed(t *testing.T) {
 	}
 }
 
-// TestNobodyIsServedWithoutAWord promises that there are no such ports where the
-// operator does not want them.
+// TestNobodyIsServedWithoutAWord checks that these ports do not exist unless the operator enables
+// them.
 func TestNobodyIsServedWithoutAWord(t *testing.T) {
 	t.Parallel()
 	s := open(t, sandbox.Config{})
@@ -89,7 +89,7 @@ func TestNobodyIsServedWithoutAWord(t *testing.T) {
 	}
 }
 
-// TestPortsOfTheHostAreNotOpened has a bubblewrap that forgets to make a network.
+// TestPortsOfTheHostAreNotOpened uses a bubblewrap that does not create a network namespace.
 func TestPortsOfTheHostAreNotOpened(t *testing.T) {
 	t.Parallel()
 	open(t, sandbox.Config{}) // or skips
@@ -103,7 +103,7 @@ exec /bin/bash -c 'f=$(mktemp) && sed -z /^--unshare-net$/d /proc/self/fd/$2 >$f
 	s, err := sandbox.Open(t.Context(), sandbox.Config{Bwrap: forgets, Users: commandUsers, Dir: dir, Transparent: true})
 	if err == nil {
 		s.Close()
-		t.Fatal("there is a sandbox")
+		t.Fatal("the sandbox opened")
 	}
 	if !strings.Contains(err.Error(), "no network of its own") {
 		t.Error(err)

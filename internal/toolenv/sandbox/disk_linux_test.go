@@ -62,7 +62,7 @@ func tryAllocate(args []string) error {
 	return nil
 }
 
-// TestBlocksAreWrittenNotReserved reserves more than a file may have.
+// TestBlocksAreWrittenNotReserved reserves more than the size limit of a file.
 func TestBlocksAreWrittenNotReserved(t *testing.T) {
 	t.Parallel()
 	s := open(t, sandbox.Config{Limits: sandbox.Limits{File: mib}})

@@ -18,10 +18,10 @@ import (
 	"github.com/parley-server/parley/internal/toolenv/sandbox"
 )
 
-// newMark is a variable of the environment by which processes are found.
+// newMark returns an environment variable that identifies processes.
 func newMark() string { return "SANDBOX_TEST_MARK=" + rand.Text() }
 
-// marked lists the processes of the host that have a mark.
+// marked lists the host's processes that have a mark.
 func marked(mark string) (pids []string) {
 	list, _ := filepath.Glob("/proc/[0-9]*/environ")
 	for _, path := range list {
@@ -32,7 +32,7 @@ func marked(mark string) (pids []string) {
 	return pids
 }
 
-// stubborn starts processes that do all they can to stay, and says so.
+// stubborn starts processes that try everything to survive, and prints a line for each.
 const stubborn = `
 	trap '' TERM HUP INT QUIT PIPE
 	setsid nohup bash -c "trap '' TERM HUP INT QUIT PIPE; sleep 1000; sleep 1000" > /dev/null 2>&1 < /dev/null &
@@ -43,7 +43,7 @@ const stubborn = `
 	echo ready
 `
 
-// makeOrphans leaves grandchildren whose parents are gone.
+// makeOrphans leaves grandchildren whose parents have ended.
 func makeOrphans([]string) error {
 	for range 3 {
 		cmd := exec.Command("/bin/sh", "-c", "setsid sleep 1000 > /dev/null 2>&1 & exit")
@@ -55,7 +55,7 @@ func makeOrphans([]string) error {
 	return nil
 }
 
-// signal is an Output that tells when something came.
+// signal is an Output that reports its first write.
 type signal struct {
 	on   string
 	came chan struct{}

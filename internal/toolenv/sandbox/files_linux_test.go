@@ -15,7 +15,7 @@ import (
 	"github.com/parley-server/parley/internal/toolenv/sandbox"
 )
 
-// tryLook looks whether paths are there, however they are reached.
+// tryLook checks whether paths exist, however they are reached.
 func tryLook(paths []string) error {
 	for _, path := range paths {
 		_, err := os.ReadDir(path)
@@ -136,7 +136,7 @@ func TestNothingButTheFolderCanBeWritten(t *testing.T) {
 	}
 	_, out = run(t, s, sandbox.Command{Argv: bash("cat attachments/*; for d in . /tmp /dev/shm; do echo x > $d/mine && echo made; done"), Folder: where, Attachments: given})
 	if out != "givenmade\nmade\nmade\n" {
-		t.Errorf("what it may do: %q", out)
+		t.Errorf("capabilities: %q", out)
 	}
 }
 

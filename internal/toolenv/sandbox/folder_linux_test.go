@@ -24,7 +24,7 @@ func TestFolders(t *testing.T) {
 	if info, err := os.Stat(where); err != nil || info.Mode().Perm() != 0o700 {
 		t.Errorf("%v, %v", info, err)
 	}
-	// What the service writes is the command's, and a link is not followed.
+	// The command owns the files that the service writes, and links are not followed.
 	outside := filepath.Join(t.TempDir(), "outside")
 	if err := errors.Join(
 		os.MkdirAll(filepath.Join(where, "a", "b"), 0o700),
@@ -39,7 +39,7 @@ func TestFolders(t *testing.T) {
 		t.Errorf("%+v, %s", r, out)
 	}
 	if info, err := os.Stat(outside); err != nil || info.Sys().(*syscall.Stat_t).Uid != uint32(os.Geteuid()) {
-		t.Errorf("the file that a link names was given, too: %+v, %v", info, err)
+		t.Errorf("the target of a link changed its owner, too: %+v, %v", info, err)
 	}
 }
 
@@ -52,11 +52,11 @@ func TestFoldersCanBeRemoved(t *testing.T) {
 		t.Error(err)
 	}
 	if _, err := os.Stat(where); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("it is there: %v", err)
+		t.Errorf("it exists: %v", err)
 	}
 }
 
-// TestOneSessionDoesNotSeeAnother runs two commands at a time, of the same user.
+// TestOneSessionDoesNotSeeAnother runs two commands at a time as the same user.
 func TestOneSessionDoesNotSeeAnother(t *testing.T) {
 	t.Parallel()
 	s := open(t, sandbox.Config{Users: sandbox.UserRange{First: 64001, Last: 64001}})

@@ -10,7 +10,7 @@ import (
 	"github.com/parley-server/parley/internal/toolenv/sandbox"
 )
 
-// needGit skips the test where there is no git.
+// needGit skips the test if git is not installed.
 func needGit(t *testing.T) {
 	t.Helper()
 	if _, err := exec.LookPath("git"); err != nil {
@@ -18,8 +18,8 @@ func needGit(t *testing.T) {
 	}
 }
 
-// TestFilesAreNoRepository puts a repository's files openly into the folder, with a
-// command that git would run.
+// TestFilesAreNoRepository puts the files of a repository directly into the folder, with a command
+// that git would run.
 func TestFilesAreNoRepository(t *testing.T) {
 	t.Parallel()
 	needGit(t)
@@ -46,7 +46,7 @@ func TestFilesAreNoRepository(t *testing.T) {
 		}
 		_, out := run(t, s, sandbox.Command{Argv: bash(command), Folder: where})
 		if _, err := os.Stat(filepath.Join(where, "obeyed")); err == nil {
-			t.Errorf("%s ran what the files say: %s", command, out)
+			t.Errorf("%s ran the command in the files: %s", command, out)
 		}
 	}
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/parley-server/parley/internal/toolenv/sandbox"
 )
 
-// TestDirectoryMayDisappear removes what the sandbox has on disk, as those do who tidy
-// up temporary directories: the next command has all again.
+// TestDirectoryMayDisappear removes the sandbox's files on disk, as cleaners of temporary
+// directories do: the next command recreates them.
 func TestDirectoryMayDisappear(t *testing.T) {
 	t.Parallel()
 	for name, gone := range map[string]func(dir string) error{
@@ -35,7 +35,7 @@ func TestDirectoryMayDisappear(t *testing.T) {
 				t.Fatal(err)
 			}
 			var all sync.WaitGroup
-			for range 3 { // who come at once find one directory
+			for range 3 { // concurrent commands find one directory
 				all.Go(func() {
 					where, err := s.NewFolder("test")
 					if err != nil {
@@ -53,7 +53,7 @@ func TestDirectoryMayDisappear(t *testing.T) {
 			if err != nil || after.Mode() != before.Mode() || after.Sys().(*syscall.Stat_t).Gid != before.Sys().(*syscall.Stat_t).Gid {
 				t.Errorf("it was %v, is %v, %v", before.Mode(), after.Mode(), err)
 			}
-			other := open(t, sandbox.Config{Dir: filepath.Dir(dir)}) // who sweeps what nobody has locked
+			other := open(t, sandbox.Config{Dir: filepath.Dir(dir)}) // sweeps directories without a lock
 			run(t, other, sandbox.Command{Argv: bash("true")})
 			run(t, s, sandbox.Command{Argv: bash("true")})
 			if again := filepath.Dir(folder(t, s)); again != dir {
@@ -63,13 +63,13 @@ func TestDirectoryMayDisappear(t *testing.T) {
 				t.Error(err)
 			}
 			if _, err := os.Lstat(dir); !errors.Is(err, os.ErrNotExist) {
-				t.Errorf("it is there after Close: %v", err)
+				t.Errorf("it exists after Close: %v", err)
 			}
 		})
 	}
 }
 
-// TestRunFindsTheExecutableGone has a folder of its own, which nobody has removed.
+// TestRunFindsTheExecutableGone uses a folder outside the sandbox's directory, which still exists.
 func TestRunFindsTheExecutableGone(t *testing.T) {
 	t.Parallel()
 	s := open(t, sandbox.Config{})

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// hoards keep what no list of mapped pages or of a directory's files shows, some more than
-// the limits of the test.
+// hoards occupy memory that no list of mapped pages or directory shows; some exceed the limits of
+// the test.
 var hoards = map[string]func() error{
 	"sockets": hoardSockets,
 	"shared":  hoardShared,
@@ -17,7 +17,7 @@ var hoards = map[string]func() error{
 	"files":   hoardFiles,
 }
 
-// hoard keeps something, and stays.
+// hoard occupies memory, and keeps running.
 func hoard(args []string) error {
 	if err := hoards[args[0]](); err != nil {
 		return err

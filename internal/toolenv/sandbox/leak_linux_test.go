@@ -9,8 +9,8 @@ import (
 	"github.com/parley-server/parley/internal/toolenv/sandbox"
 )
 
-// TestRunsLeaveNothing runs alone, so that it can count the files that are open. That
-// no goroutine is left, TestMain sees.
+// TestRunsLeaveNothing runs alone, so that it can count open files. TestMain checks that no
+// goroutine is left.
 func TestRunsLeaveNothing(t *testing.T) {
 	slow.Test(t, "runs many commands")
 	s := open(t, sandbox.Config{})
@@ -33,7 +33,7 @@ func TestRunsLeaveNothing(t *testing.T) {
 		}
 		return len(list)
 	}
-	some() // what is opened once
+	some() // opens the files that are opened once
 	files, scratch := count("/proc/self/fd/*"), count(filepath.Join(filepath.Dir(where), "*"))
 	for range 10 {
 		some()

@@ -19,8 +19,8 @@ import (
 
 const mib = 1 << 20
 
-// TestLimitsKill has attacks that end by a limit, each with its reason, and nothing of
-// them is left.
+// TestLimitsKill runs attacks that end by a limit, each with its reason, and nothing of them is
+// left.
 func TestLimitsKill(t *testing.T) {
 	t.Parallel()
 	s := open(t, sandbox.Config{})
@@ -69,7 +69,7 @@ func TestLimitsKill(t *testing.T) {
 	}
 }
 
-// almost is a limit that leaves n bytes of what the disk has.
+// almost returns a limit that leaves n bytes of the free space on the disk.
 func almost(t *testing.T, n int64) sandbox.Limits {
 	var stat unix.Statfs_t
 	if err := unix.Statfs(os.TempDir(), &stat); err != nil {
@@ -80,7 +80,7 @@ func almost(t *testing.T, n int64) sandbox.Limits {
 
 func last(s string) string { return s[max(0, len(s)-300):] }
 
-// TestLimitsRefuse has attacks that the kernel answers with an error.
+// TestLimitsRefuse runs attacks that the kernel answers with an error.
 func TestLimitsRefuse(t *testing.T) {
 	t.Parallel()
 	s := open(t, sandbox.Config{Limits: sandbox.Limits{Memory: 768 * mib, Temp: 2 * mib, Processes: 40}})
@@ -124,7 +124,7 @@ func tryMap(args []string) error {
 	select {}
 }
 
-// makeNames makes empty files, and stays.
+// makeNames makes empty files, and keeps running.
 func makeNames(args []string) error {
 	n, err := strconv.Atoi(args[1])
 	if err != nil {
@@ -139,7 +139,7 @@ func makeNames(args []string) error {
 	return nil
 }
 
-// spawn starts processes until it cannot.
+// spawn starts processes until it fails.
 func spawn(args []string) error {
 	n, err := strconv.Atoi(args[0])
 	if err != nil {

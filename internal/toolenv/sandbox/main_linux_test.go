@@ -12,7 +12,7 @@ import (
 	"github.com/parley-server/parley/internal/toolenv/sandbox"
 )
 
-// commandUsers run the commands of tests that run as root.
+// commandUsers are the users for the commands of tests that run as root.
 var commandUsers = sandbox.UserRange{First: 64001, Last: 64064}
 
 func TestMain(m *testing.M) {
@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// open opens a sandbox. Where there can be none, the test is skipped.
+// open opens a sandbox. It skips the test if there cannot be one.
 func open(t *testing.T, cfg sandbox.Config) *sandbox.Sandbox {
 	t.Helper()
 	if _, err := exec.LookPath("bwrap"); err != nil {
@@ -64,7 +64,7 @@ func folder(t *testing.T, s *sandbox.Sandbox) string {
 	return path
 }
 
-// run runs a command that must not fail as a sandbox, in a folder of its own if it has none.
+// run runs a command for which the sandbox must not fail, in a new folder if it has none.
 func run(t *testing.T, s *sandbox.Sandbox, c sandbox.Command) (sandbox.Result, string) {
 	t.Helper()
 	if c.Folder == "" {
@@ -83,7 +83,7 @@ func run(t *testing.T, s *sandbox.Sandbox, c sandbox.Command) (sandbox.Result, s
 
 func bash(script string) []string { return []string{"bash", "-c", script} }
 
-// passable makes a directory that every user can reach and only the test's can write.
+// passable makes a directory that every user can reach and only the test's user can write.
 func passable(t *testing.T) string {
 	t.Helper()
 	path, err := os.MkdirTemp("", "sandbox-test-")

@@ -12,7 +12,7 @@ import (
 	"github.com/parley-server/parley/internal/toolenv/sandbox"
 )
 
-// tryConnect sends something to addresses such as tcp:10.0.0.1:80.
+// tryConnect sends data to addresses such as tcp:10.0.0.1:80.
 func tryConnect(addresses []string) error {
 	for _, to := range addresses {
 		network, address, _ := strings.Cut(to, "|")
@@ -63,7 +63,7 @@ func TestNoAddressCanBeReached(t *testing.T) {
 	}
 	for _, host := range hosts {
 		argv = append(argv, "tcp|"+net.JoinHostPort(host, tcpPort))
-		if host != "127.0.0.1" && host != "::1" { // sending to a port of its own that nobody listens on is no error
+		if host != "127.0.0.1" && host != "::1" { // sending to its own port without a listener is not an error
 			argv = append(argv, "udp|"+net.JoinHostPort(host, udpPort))
 		}
 	}
@@ -78,7 +78,7 @@ func TestNoAddressCanBeReached(t *testing.T) {
 	wait.Until(t, "the request", reached.Wait)
 }
 
-// held serves nothing, and ends with the command.
+// held serves nothing, and returns when the command ends.
 func held(ctx context.Context, _ net.Listener) error {
 	<-ctx.Done()
 	return nil

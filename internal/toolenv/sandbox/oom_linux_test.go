@@ -24,8 +24,8 @@ func tryToOutlive([]string) error {
 	return nil
 }
 
-// TestKernelKillsCommandsFirst has a command that wants the kernel to kill the service
-// instead when memory is short.
+// TestKernelKillsCommandsFirst runs a command that wants the kernel to kill the service instead
+// when memory is short.
 func TestKernelKillsCommandsFirst(t *testing.T) {
 	t.Parallel()
 	s := open(t, sandbox.Config{})

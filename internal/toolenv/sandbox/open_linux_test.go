@@ -36,7 +36,7 @@ func TestWithoutBubblewrapThereIsNoSandbox(t *testing.T) {
 			s, err := sandbox.Open(t.Context(), sandbox.Config{Bwrap: c.bwrap, Users: commandUsers, Dir: dir})
 			if err == nil {
 				s.Close()
-				t.Fatal("there is a sandbox")
+				t.Fatal("the sandbox opened")
 			}
 			u, ok := errors.AsType[*sandbox.Unavailable](err)
 			if !ok || !strings.Contains(u.Reason, c.reason) || !strings.Contains(u.Remedy, c.remedy) {
@@ -55,7 +55,7 @@ func TestRootNeedsAnotherUser(t *testing.T) {
 		s, err := sandbox.Open(t.Context(), sandbox.Config{Users: none})
 		if err == nil {
 			s.Close()
-			t.Fatal("there is a sandbox")
+			t.Fatal("the sandbox opened")
 		}
 		if u, ok := errors.AsType[*sandbox.Unavailable](err); !ok || !strings.Contains(u.Remedy, "PARLEY_SANDBOX_UID") {
 			t.Errorf("%v", err)
@@ -72,17 +72,17 @@ func TestDirectoryMustBeReachable(t *testing.T) {
 	s, err := sandbox.Open(t.Context(), sandbox.Config{Users: commandUsers, Dir: closed})
 	if err == nil {
 		s.Close()
-		t.Fatal("there is a sandbox")
+		t.Fatal("the sandbox opened")
 	}
 	if u, ok := errors.AsType[*sandbox.Unavailable](err); !ok || !strings.Contains(u.Remedy, "PARLEY_RUNNER_DIR") {
 		t.Errorf("%v", err)
 	}
 	if left, err := os.ReadDir(closed); err != nil || len(left) > 0 {
-		t.Errorf("it left %v, %v", left, err)
+		t.Errorf("Open left %v, %v", left, err)
 	}
 }
 
-// TestCommandsThatCannotStart is about failures that must not look like a command's.
+// TestCommandsThatCannotStart covers failures that must not look like failures of a command.
 func TestCommandsThatCannotStart(t *testing.T) {
 	t.Parallel()
 	bwrap, err := exec.LookPath("bwrap")

@@ -13,8 +13,8 @@ import (
 	"github.com/parley-server/parley/internal/toolenv/sandbox"
 )
 
-// TestOrphansAreSwept makes what is left of a service that was killed at the one
-// moment at which bubblewrap's processes are not yet bound to each other.
+// TestOrphansAreSwept creates the leftovers of a service that was killed at the one moment at which
+// bubblewrap's processes are not yet bound to each other.
 func TestOrphansAreSwept(t *testing.T) {
 	t.Parallel()
 	open(t, sandbox.Config{}) // or skips
@@ -64,7 +64,7 @@ func TestOrphansAreSwept(t *testing.T) {
 	deadline := time.After(20 * time.Second)
 	for {
 		line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", info.Child))
-		if len(line) == 0 { // it is gone, or nobody has asked for its exit code yet
+		if len(line) == 0 { // it has ended, and its exit code may not be collected yet
 			return
 		}
 		select {

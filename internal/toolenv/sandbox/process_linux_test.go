@@ -11,8 +11,8 @@ import (
 	"github.com/parley-server/parley/internal/toolenv/sandbox"
 )
 
-// TestProcess1IsBoundToo is about a process that the command may write into: whatever
-// it could be made to do, the command may do itself.
+// TestProcess1IsBoundToo covers process 1, which the command may write into: it has no more rights
+// than the command.
 func TestProcess1IsBoundToo(t *testing.T) {
 	t.Parallel()
 	s := open(t, sandbox.Config{})
@@ -40,7 +40,7 @@ func TestNamespacesAreItsOwn(t *testing.T) {
 	_, out := run(t, s, sandbox.Command{Argv: bash("cd /proc/self/ns; readlink " + strings.Join(names, " ") + "; cat /proc/self/oom_score_adj; cut -d ' ' -f 6 /proc/self/stat")})
 	lines := strings.Fields(out)
 	if len(lines) != len(names)+2 {
-		t.Fatalf("it said %q", out)
+		t.Fatalf("the command printed %q", out)
 	}
 	for i, name := range names {
 		ours, err := os.Readlink("/proc/self/ns/" + name)
@@ -52,11 +52,11 @@ func TestNamespacesAreItsOwn(t *testing.T) {
 		t.Errorf("the kernel's memory killer ranks it %s", rank)
 	}
 	if session := lines[len(names)+1]; session == "0" { // one of the host's
-		t.Error("it has no session of its own")
+		t.Error("the command is not in its own session")
 	}
 }
 
-// TestInheritedFilesAreClosed opens one that the service passes on without wanting to.
+// TestInheritedFilesAreClosed opens a file that the service passes on by accident.
 func TestInheritedFilesAreClosed(t *testing.T) {
 	secret := filepath.Join(t.TempDir(), "inherited")
 	if err := os.WriteFile(secret, []byte("canary"), 0o600); err != nil {
@@ -67,7 +67,7 @@ func TestInheritedFilesAreClosed(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	// A number beyond those of the files that are passed on purpose.
+	// A number above those of the files that are passed on purpose.
 	fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD, 100)
 	if err != nil {
 		t.Fatal(err)

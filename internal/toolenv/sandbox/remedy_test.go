@@ -60,9 +60,9 @@ func TestOnlyASandboxThatHoldsIsBelieved(t *testing.T) {
 		good = append(good, who+"NoNewPrivs\t1", who+"Seccomp\t2")
 	}
 	if hole := judgeReport(strings.Join(good, "\n") + "\n"); hole != "" {
-		t.Fatalf("a good one: %s", hole)
+		t.Fatalf("a valid report: %s", hole)
 	}
-	// Without any of its lines it is not believed, nor with these instead.
+	// A report without any of its lines, or with these lines instead, is not accepted.
 	for i, line := range good {
 		if judgeReport(strings.Join(append(append([]string{}, good[:i]...), good[i+1:]...), "\n")) == "" {
 			t.Errorf("%q does not matter", line)
@@ -77,7 +77,7 @@ func TestOnlyASandboxThatHoldsIsBelieved(t *testing.T) {
 		}
 	}
 	if judgeReport("") == "" {
-		t.Error("an empty report is believed")
+		t.Error("an empty report is accepted")
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 	"github.com/parley-server/parley/internal/toolenv/sandbox"
 )
 
-// TestPreparedRoot has a system of nothing but bash.
+// TestPreparedRoot uses a system that contains only bash.
 func TestPreparedRoot(t *testing.T) {
 	t.Parallel()
 	open(t, sandbox.Config{}) // or skips

@@ -41,7 +41,7 @@ func TestCommandRuns(t *testing.T) {
 	}
 }
 
-// TestEnvironmentIsTheSandboxs looks at all that a command can read of environments.
+// TestEnvironmentIsTheSandboxs reads every environment that a command can read.
 func TestEnvironmentIsTheSandboxs(t *testing.T) {
 	t.Setenv("SERVICE_SECRET", "canary")
 	s := open(t, sandbox.Config{})
@@ -50,7 +50,7 @@ func TestEnvironmentIsTheSandboxs(t *testing.T) {
 		Env:  []string{"TOKEN=ph_x", "NO_PROXY=*"}, CA: []byte("certificate\n"), Serve: held,
 	})
 	if strings.Contains(out, "canary") {
-		t.Errorf("the service's environment is there: %s", out)
+		t.Errorf("the service's environment is visible: %s", out)
 	}
 	for _, want := range []string{
 		"certificate\ncertificate\n", "\nTOKEN=ph_x\n", "\nNO_PROXY=\n", "\nHTTPS_PROXY=http://127.0.0.1:3128\n",
@@ -88,7 +88,7 @@ func TestProxyIsTheOnlyWayOut(t *testing.T) {
 		t.Error("the proxy is still served")
 	}
 	if r, out = run(t, s, sandbox.Command{Argv: with("get", "http://127.0.0.1:3128/x")}); r.Exit == 0 {
-		t.Errorf("without a proxy something answered: %q", out)
+		t.Errorf("without a proxy a server answered: %q", out)
 	}
 }
 

@@ -13,8 +13,8 @@ import (
 	"github.com/parley-server/parley/internal/toolenv/sandbox"
 )
 
-// service is a process that runs a stubborn command until it is killed. It prints the
-// command's words.
+// service is a process that runs a stubborn command until it is killed. It prints the output of the
+// command.
 func service(args []string) int {
 	s, err := sandbox.Open(context.Background(), sandbox.Config{Users: commandUsers, Dir: args[0]})
 	if err != nil {
@@ -38,8 +38,8 @@ func service(args []string) int {
 	}
 }
 
-// TestNothingOutlivesTheService kills it while a command runs, and while sandboxes are
-// being made, and the next process removes what is left on disk.
+// TestNothingOutlivesTheService kills the service while a command runs, and while sandboxes are
+// being made. The next process removes the leftovers on disk.
 func TestNothingOutlivesTheService(t *testing.T) {
 	t.Parallel()
 	slow.Test(t, "runs many commands")

@@ -16,7 +16,7 @@ import (
 	"github.com/parley-server/parley/internal/toolenv/sandbox"
 )
 
-// TestAsAnotherUser runs all tests again as a user without rights, when the test is root.
+// TestAsAnotherUser runs all tests again as an unprivileged user if the test runs as root.
 func TestAsAnotherUser(t *testing.T) {
 	t.Parallel()
 	slow.Test(t, "runs many commands")

@@ -52,7 +52,7 @@ func TestCommandsAtOnceAreDifferentUsers(t *testing.T) {
 	}
 	for _, path := range []string{same, file, filepath.Join(same, "made")} {
 		if owner(t, path) != owner(t, other) {
-			t.Errorf("%s is user %d's, as whom another command runs", path, owner(t, path))
+			t.Errorf("%s belongs to user %d, and another command runs as that user", path, owner(t, path))
 		}
 	}
 	if err := os.WriteFile(filepath.Join(first, "stop"), nil, 0o644); err != nil {

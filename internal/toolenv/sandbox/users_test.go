@@ -18,7 +18,7 @@ func TestUserRanges(t *testing.T) {
 	}
 }
 
-// TestUsersAreSharedLast acquires more ids than there are.
+// TestUsersAreSharedLast acquires more ids than exist.
 func TestUsersAreSharedLast(t *testing.T) {
 	t.Parallel()
 	u := &users{UserRange: UserRange{10, 12}}

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestNobodyMeasuresForTheDead has too much in a folder: whose process has ended gets
-// no reason any more, whatever lies there.
+// TestNobodyMeasuresForTheDead has too much in a folder: once the process has ended, the watch
+// returns no reason, whatever the folder contains.
 func TestNobodyMeasuresForTheDead(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -22,7 +22,7 @@ func TestNobodyMeasuresForTheDead(t *testing.T) {
 		t.Errorf("%q, %v", reason, err)
 	}
 	if reason, err := p.measure(dir, 0, Limits{Files: 2, Folder: mib}); reason != "" || err != nil {
-		t.Errorf("as many as there may be: %q, %v", reason, err)
+		t.Errorf("at the limit: %q, %v", reason, err)
 	}
 	close(p.ended)
 	if reason, err := p.measure(dir, 0, Limits{Files: 1, Folder: mib}); reason != "" || !errors.Is(err, errEnded) {

@@ -24,8 +24,8 @@ func (w *world) waits(t testing.TB, query string) {
 	wait.For(t, query+" waits for a lock", func() bool { return w.count(t, waiting, "%"+query+"%") > 0 })
 }
 
-// What a save has sent and is about to name can be removed in between, if that takes
-// too long: then it is sent again.
+// If a save takes too long, the blobs that it has sent and not yet named can be removed: it then
+// sends them again.
 func TestWhatWasRemovedBeforeItWasNamedIsSentAgain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, workdir.Options{})
@@ -58,8 +58,8 @@ func TestWhatWasRemovedBeforeItWasNamedIsSentAgain(t *testing.T) {
 	equal(t, w.stored(t), tree(t, dir))
 }
 
-// Saves of the same contents, removals and collections at once: no save names what is
-// gone, and what is named stays.
+// Saves of the same contents, removals and collections run at once: no save names a removed blob,
+// and named blobs stay.
 func TestSavesAndCollectionsAtOnce(t *testing.T) {
 	t.Parallel()
 	slow.Test(t, "races many writers")
@@ -79,7 +79,7 @@ func TestSavesAndCollectionsAtOnce(t *testing.T) {
 						content = strings.Repeat(content, 30_000)
 					}
 					err := os.WriteFile(path, []byte(content), 0o644)
-					if (i+c)%2 == 0 { // for all savers alike, or there would always be one who has it
+					if (i+c)%2 == 0 { // the same for all savers, so that it can be missing everywhere
 						err = os.Remove(path)
 					}
 					if err != nil {
@@ -134,7 +134,7 @@ func TestSavesAndCollectionsAtOnce(t *testing.T) {
 	}
 }
 
-// A blob that has lost a name and has another stays, and is not looked at every hour.
+// A blob that has lost one name and has another stays, and is not checked every hour.
 func TestWhatHasAnotherNameStays(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, workdir.Options{})
@@ -165,7 +165,7 @@ func TestWhatHasAnotherNameStays(t *testing.T) {
 	equal(t, w.stored(t), tree(t, dir))
 }
 
-// A save that died in the middle of a large file leaves bytes behind, for an hour.
+// A save that died in the middle of a large file leaves bytes for an hour.
 func TestWhatABrokenSaveHasSentGoes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, workdir.Options{})
@@ -190,8 +190,8 @@ func TestWhatABrokenSaveHasSentGoes(t *testing.T) {
 	}
 }
 
-// Erasing a session takes its folder and what no other session has; who has it open
-// saves nothing any more.
+// Erasing a session removes its folder and the blobs that no other session has; an open folder of
+// it can no longer be saved.
 func TestErasingAFolder(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, workdir.Options{})
@@ -222,7 +222,7 @@ func TestErasingAFolder(t *testing.T) {
 	}
 	equal(t, other.stored(t), tree(t, there))
 	if _, err := f.Save(t.Context()); err != workdir.ErrFenced {
-		t.Errorf("who had it open saves: %v", err)
+		t.Errorf("a save of the open folder: %v", err)
 	}
 	w.exec(t, `UPDATE sessions SET erased_at = now() WHERE id = $1`, w.session)
 	if _, err := w.Restore(t.Context(), w.claim(), t.TempDir()); err != workdir.ErrFenced {
@@ -232,11 +232,11 @@ func TestErasingAFolder(t *testing.T) {
 	equal(t, other.stored(t), tree(t, there))
 	w.exec(t, `DELETE FROM workspaces WHERE id = $1`, w.ws)
 	if n := w.count(t, `SELECT (SELECT count(*) FROM work_blobs) + (SELECT count(*) FROM work_files) + (SELECT count(*) FROM workdirs)`); n != 0 {
-		t.Errorf("of a workspace %d rows are left", n)
+		t.Errorf("%d rows of the workspace are left", n)
 	}
 }
 
-// Stored bytes that are not those that were saved are not handed out.
+// Stored bytes that differ from the saved ones are not returned.
 func TestBrokenBytesAreNotRestored(t *testing.T) {
 	t.Parallel()
 	for name, sql := range map[string]string{

@@ -11,7 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// blade cuts the connections of a pool at a point of the test's choice.
+// blade cuts the connections of a pool at a point chosen by the test.
 type blade struct {
 	mu     sync.Mutex
 	left   int    // reads from the server until it cuts; 0: never
@@ -46,8 +46,8 @@ func (b *blade) strikes() (broken bool) {
 	return true
 }
 
-// cutConn is a connection to the server. When it breaks, the server has done what it
-// was told, and its answer is lost.
+// cutConn is a connection to the server. When it breaks, the server has run the statement, and the
+// response is lost.
 type cutConn struct {
 	net.Conn
 	blade *blade
@@ -67,7 +67,7 @@ func (c *cutConn) Write(p []byte) (int, error) {
 	return c.Conn.Write(p)
 }
 
-// cuttable is a pool whose connections can be cut.
+// cuttable returns a pool whose connections can be cut.
 func cuttable(t testing.TB, dsn string) (*pgxpool.Pool, *blade) {
 	t.Helper()
 	b := &blade{}

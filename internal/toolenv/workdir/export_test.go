@@ -7,7 +7,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// TellEvery is how often a long Restore or Save is told of.
+// TellEvery is the interval of the log lines during a long Restore or Save.
 const TellEvery = tellEvery
 
 // Meter counts a restore of one file.

@@ -12,7 +12,7 @@ import (
 	"github.com/parley-server/parley/internal/toolenv/workdir"
 )
 
-// Of two claims the older one saves nothing, whichever is quicker.
+// The older of two claims saves nothing, whichever is quicker.
 func TestANewerClaimFencesOlderOnesOut(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, workdir.Options{})
@@ -29,7 +29,7 @@ func TestANewerClaimFencesOlderOnesOut(t *testing.T) {
 	}
 	equal(t, w.stored(t), before)
 	if _, err := w.Restore(t.Context(), stale, t.TempDir()); !errors.Is(err, workdir.ErrFenced) {
-		t.Errorf("the older claim takes the folder again: %v", err)
+		t.Errorf("the older claim reopens the folder: %v", err)
 	}
 	save(t, second)
 	if _, err := first.Save(t.Context()); !errors.Is(err, workdir.ErrFenced) {
@@ -38,7 +38,7 @@ func TestANewerClaimFencesOlderOnesOut(t *testing.T) {
 	equal(t, w.stored(t), tree(t, dir))
 }
 
-// A folder that stayed on a machine is taken again where nobody has saved it meanwhile.
+// A folder that stayed on a machine is reused if no other machine has saved it meanwhile.
 func TestAFolderIsTakenAgain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, workdir.Options{})
@@ -90,8 +90,8 @@ func TestNobodyElseTakesAFolder(t *testing.T) {
 	save(t, f)
 }
 
-// A save whose answer is lost may be there. The next one from the same folder is right
-// nevertheless, also where it takes away what nobody knew was there.
+// A save whose response is lost may be stored. The next save from the same folder is correct
+// nevertheless, also if it removes files of that save.
 func TestAnAnswerThatIsLost(t *testing.T) {
 	t.Parallel()
 	slow.Test(t, "races many writers")
@@ -118,7 +118,7 @@ func TestAnAnswerThatIsLost(t *testing.T) {
 		}
 	}
 	if lost == 0 {
-		t.Error("no answer was lost")
+		t.Error("no response was lost")
 	}
 }
 
@@ -131,7 +131,7 @@ func TestAFolderIsRestoredIntoAnEmptyOne(t *testing.T) {
 	used := t.TempDir()
 	write(t, used, "a", "old")
 	if _, err := w.Restore(t.Context(), w.claim(), used); !errors.Is(err, os.ErrExist) {
-		t.Errorf("something is there: %v", err)
+		t.Errorf("a file exists: %v", err)
 	}
 	if got, err := os.ReadFile(filepath.Join(used, "a")); err != nil || string(got) != "old" {
 		t.Errorf("%q, %v", got, err)

@@ -64,7 +64,7 @@ func (w *world) begin(t testing.TB, workspace uuid.UUID) uuid.UUID {
 	return id
 }
 
-// claim is a new one on the world's session.
+// claim returns a new claim on the world's session.
 func (w *world) claim() workdir.Claim {
 	w.epoch++
 	return workdir.Claim{Workspace: w.ws, Session: w.session, Epoch: w.epoch}
@@ -86,7 +86,7 @@ func (w *world) restoreAs(t testing.TB, c workdir.Claim) (*workdir.Folder, strin
 	return f, dir
 }
 
-// save saves a folder that has nothing to be skipped.
+// save saves a folder without anything to skip.
 func save(t testing.TB, f *workdir.Folder) workdir.Saved {
 	t.Helper()
 	done, err := f.Save(t.Context())
@@ -132,7 +132,7 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// tree is everything that is in a directory, a line for each name.
+// tree lists a directory, a line for each name.
 func tree(t testing.TB, dir string) string {
 	t.Helper()
 	var lines []string
@@ -166,7 +166,7 @@ func line(path string, mode fs.FileMode, content []byte, target string) string {
 	return fmt.Sprintf("%q %s %d %x %q %q", path, mode, len(content), sha256.Sum256(content), content[:min(len(content), 20)], target)
 }
 
-// stored is what is in the database, as tree would show it.
+// stored lists the folder in the database, in the format of tree.
 func (w *world) stored(t testing.TB) string {
 	t.Helper()
 	list, err := w.List(t.Context(), w.ws, w.session)
@@ -195,7 +195,7 @@ func (w *world) stored(t testing.TB) string {
 	return strings.Join(lines, "\n")
 }
 
-// same holds two directories against each other.
+// same compares two directories.
 func same(t testing.TB, got, want string) {
 	t.Helper()
 	equal(t, tree(t, got), tree(t, want))

@@ -14,7 +14,7 @@ import (
 	"github.com/parley-server/parley/internal/toolenv/workdir"
 )
 
-// Links are kept as they are and never followed, whatever they lead to.
+// Links are saved as links and never followed, whatever their target.
 func TestNoLinkIsFollowed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, workdir.Options{})
@@ -36,7 +36,7 @@ func TestNoLinkIsFollowed(t *testing.T) {
 	_, there := w.restore(t)
 	same(t, there, dir)
 	if info, err := os.Stat(filepath.Join(outside, "empty")); err != nil || info.Mode().Perm() != 0o700 {
-		t.Errorf("outside something has changed: %v, %v", info, err)
+		t.Errorf("a file outside has changed: %v, %v", info, err)
 	}
 
 	// A folder becomes a link between two saves.
@@ -54,7 +54,8 @@ func TestNoLinkIsFollowed(t *testing.T) {
 	same(t, there, at)
 }
 
-// What is neither file, folder nor link is skipped and told, and nobody waits for it.
+// A name that is not a file, folder or link is skipped and reported, and the save does not wait for
+// it.
 func TestPipesSocketsAndDevicesAreSkipped(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, workdir.Options{})
@@ -84,7 +85,7 @@ func TestPipesSocketsAndDevicesAreSkipped(t *testing.T) {
 	}
 }
 
-// A pipe takes the place of a file that was saved.
+// A pipe replaces a file that was saved.
 func TestAFileThatBecomesAPipeIsGone(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, workdir.Options{})
@@ -115,7 +116,7 @@ func TestHardLinksAreFilesOfTheirOwn(t *testing.T) {
 	}
 }
 
-// as runs fn in a thread whose access to files is that of another user.
+// as runs fn in a thread that accesses files as another user.
 func as(t *testing.T, uid uintptr, fn func()) {
 	t.Helper()
 	done := make(chan struct{})
@@ -131,8 +132,8 @@ func as(t *testing.T, uid uintptr, fn func()) {
 	wait.Receive(t, "the end", done)
 }
 
-// Who takes the rights to his files from himself keeps them nevertheless; what belongs
-// to another user is skipped.
+// A user's files are saved although that user has removed their own rights to them; files of
+// another user are skipped.
 func TestFilesWithoutRights(t *testing.T) {
 	t.Parallel()
 	if os.Getuid() != 0 {
@@ -183,7 +184,7 @@ func TestFilesWithoutRights(t *testing.T) {
 	same(t, there, want)
 }
 
-// What users sent is shown beside the agent's own files, and is none of them.
+// Files that users sent are shown beside the agent's own files, and are not part of the folder.
 func TestAttachmentsAreNoPartOfTheFolder(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, workdir.Options{})
@@ -204,8 +205,8 @@ func TestAttachmentsAreNoPartOfTheFolder(t *testing.T) {
 	same(t, there, dir)
 }
 
-// Files come back with their rights, whatever this process keeps from those that it
-// makes. Not parallel: that is the same for the whole process.
+// Files are restored with their modes, whatever the umask of this process is. Not parallel: the
+// umask applies to the whole process.
 func TestRightsComeBack(t *testing.T) {
 	w := newWorld(t, workdir.Options{})
 	f, dir := w.restore(t)

@@ -11,15 +11,15 @@ import (
 	"github.com/parley-server/parley/internal/toolenv/workdir"
 )
 
-// hole makes a file that says it has so many bytes and has none.
+// hole makes a sparse file with this size and no data.
 func hole(t testing.TB, dir, path string, size int64) {
 	t.Helper()
 	write(t, dir, path, "")
 	must(t, os.Truncate(filepath.Join(dir, path), size))
 }
 
-// Beyond a limit nothing of a save is kept, what was saved stays, and a sentence says
-// which limit it is, how much there is, and what to do.
+// A save beyond a limit stores nothing and keeps the previous save. The error names the limit, the
+// amount and the remedy.
 func TestLimits(t *testing.T) {
 	t.Parallel()
 	long := strings.TrimSuffix(strings.Repeat(strings.Repeat("n", 249)+"/", 16), "/")
@@ -115,14 +115,14 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// again restores what was saved, elsewhere.
+// again restores the saved folder into another directory.
 func (w *world) again(t testing.TB) string {
 	t.Helper()
 	_, dir := w.restore(t)
 	return dir
 }
 
-// A limit is what still fits.
+// A limit is the largest amount that fits.
 func TestLimitsAreWhatFits(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, workdir.Options{Quota: 1000, Files: 3})

@@ -22,7 +22,7 @@ type machine struct {
 	folder *workdir.Folder
 	dir    string
 	moves  int
-	saved  string // what is in the database
+	saved  string // content in the database
 }
 
 var (
@@ -31,7 +31,7 @@ var (
 	targets  = []string{"a", "../..", "/etc/passwd", "link", "no\xff"}
 )
 
-// free makes a path that nothing has, with folders above it.
+// free returns an unused path, with folders above it.
 func (m *machine) free(r *rapid.T, root *os.Root, path string) string {
 	for i, c := range path {
 		if c != '/' {
@@ -55,7 +55,7 @@ func (m *machine) ok(r *rapid.T, errs ...error) {
 
 func (m *machine) path(r *rapid.T) string { return rapid.SampledFrom(names).Draw(r, "path") }
 
-// change does something to the folder, as a command would.
+// change changes the folder as a command would.
 func (m *machine) change(r *rapid.T) {
 	root, err := os.OpenRoot(m.dir)
 	m.ok(r, err)
@@ -66,7 +66,7 @@ func (m *machine) change(r *rapid.T) {
 	switch what := rapid.SampledFrom([]string{"write", "write", "over", "link", "folder", "remove", "mode", "rename"}).Draw(r, "what"); {
 	case what == "write":
 		m.ok(r, root.WriteFile(m.free(r, root, path), content, 0o644))
-	case what == "over" && file: // so that often only the time tells
+	case what == "over" && file: // often only the time differs
 		m.ok(r, root.WriteFile(path, content, 0o644))
 	case what == "link":
 		m.ok(r, root.Symlink(rapid.SampledFrom(targets).Draw(r, "target"), m.free(r, root, path)))
@@ -94,7 +94,7 @@ func (m *machine) save(r *rapid.T) {
 	m.check(r)
 }
 
-// die saves until the connection breaks, or the caller gives up.
+// die saves until the connection breaks or the caller gives up.
 func (m *machine) die(r *rapid.T) {
 	ctx, cancel := context.WithCancel(m.t.Context())
 	defer cancel()
@@ -112,7 +112,7 @@ func (m *machine) die(r *rapid.T) {
 	m.check(r)
 }
 
-// move goes on where another machine has restored the folder.
+// move continues on another machine that has restored the folder.
 func (m *machine) move(r *rapid.T) {
 	m.moves++
 	m.dir = filepath.Join(filepath.Dir(m.dir), fmt.Sprint(m.moves))
@@ -131,7 +131,7 @@ func (m *machine) move(r *rapid.T) {
 	}
 }
 
-// stay goes on with the folder under a newer claim, unless it is not what is stored.
+// stay continues with the folder under a newer claim, unless it differs from the stored one.
 func (m *machine) stay(r *rapid.T) {
 	ok, err := m.folder.Lease(m.t.Context(), m.claim())
 	m.ok(r, err)
@@ -140,7 +140,7 @@ func (m *machine) stay(r *rapid.T) {
 	}
 }
 
-// sweep removes what nothing names, as if its time were over.
+// sweep removes unnamed blobs, as if their time were over.
 func (m *machine) sweep(r *rapid.T) {
 	m.age(m.t)
 	_, err := m.Sweep(m.t.Context())
@@ -153,14 +153,14 @@ func (m *machine) check(r *rapid.T) {
 	}
 }
 
-// age makes everything that is loose old enough to be removed.
+// age makes all loose blobs old enough to be removed.
 func (w *world) age(t testing.TB) {
 	t.Helper()
 	w.exec(t, `UPDATE work_blobs SET loose_at = loose_at - interval '2 hours' WHERE loose_at IS NOT NULL`)
 }
 
-// The folder in the database is that of the last complete save, byte for byte,
-// wherever a save dies; and whoever restores it goes on from there.
+// The folder in the database is that of the last complete save, byte for byte, wherever a save
+// dies, and a restore continues from there.
 func TestAFolderSurvivesEverything(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, workdir.Options{})
@@ -183,6 +183,6 @@ func TestAFolderSurvivesEverything(t *testing.T) {
 		t.Errorf("%d blobs too many are left", n)
 	}
 	if n := w.count(t, `SELECT count(*) FROM work_blobs b WHERE size <> (SELECT coalesce(sum(octet_length(data)), 0) FROM work_chunks WHERE blob_id = b.id)`); n != 0 {
-		t.Errorf("%d blobs have not the size that they say", n)
+		t.Errorf("%d blobs differ from their recorded size", n)
 	}
 }

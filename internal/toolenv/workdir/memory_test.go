@@ -20,7 +20,7 @@ import (
 	"github.com/parley-server/parley/internal/toolenv/workdir"
 )
 
-// noise is bytes that no two files have in common.
+// noise writes bytes that no two files have in common.
 func noise(t testing.TB, path string, seed byte, size int) (sum [sha256.Size]byte) {
 	t.Helper()
 	f, err := os.Create(path)
@@ -39,7 +39,7 @@ func noise(t testing.TB, path string, seed byte, size int) (sum [sha256.Size]byt
 	return [sha256.Size]byte(hash.Sum(nil))
 }
 
-// peak watches how much memory is in use while fn runs.
+// peak measures the memory in use while fn runs.
 func peak(fn func()) (before, most uint64) {
 	stop, done := make(chan struct{}), make(chan struct{})
 	look := func() uint64 {
@@ -68,8 +68,8 @@ func peak(fn func()) (before, most uint64) {
 	return before, most
 }
 
-// Hundreds of MiB go to the database and back without ever being in memory, and a line
-// in the log tells of it. Not parallel: the memory is that of the whole process.
+// Hundreds of MiB are sent to the database and back without being in memory at once, and the log
+// has a line about it. Not parallel: the test measures the memory of the whole process.
 func TestMemoryIsFlat(t *testing.T) {
 	slow.Test(t, "measures memory")
 	defer debug.SetGCPercent(debug.SetGCPercent(100))
@@ -112,7 +112,7 @@ func TestMemoryIsFlat(t *testing.T) {
 		must(t, err)
 		in.Close()
 		if [sha256.Size]byte(hash.Sum(nil)) != want {
-			t.Errorf("%s came back as something else", name)
+			t.Errorf("%s was restored with other content", name)
 		}
 	}
 	for _, want := range []string{`msg="save files"`, `msg="restore files"`, "session=" + w.session.String(), fmt.Sprint("bytes=", total), "state=done"} {
@@ -125,7 +125,7 @@ func TestMemoryIsFlat(t *testing.T) {
 	}
 }
 
-// What is small is no line in the log.
+// Small folders are not logged.
 func TestSmallFoldersAreQuiet(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
@@ -139,7 +139,7 @@ func TestSmallFoldersAreQuiet(t *testing.T) {
 	}
 }
 
-// While a long one lasts, every 5 seconds a line says how far it is.
+// During a long restore, a line every 5 seconds reports the progress.
 func TestALongRestoreTellsHowFarItIs(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

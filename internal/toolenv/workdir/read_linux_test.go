@@ -15,7 +15,7 @@ import (
 	"github.com/parley-server/parley/internal/toolenv/workdir"
 )
 
-// opened are the names of the files in a folder that were opened during fn.
+// opened returns the names of the files in a folder that were opened during fn.
 func opened(t *testing.T, dir string, fn func()) (names []string) {
 	t.Helper()
 	fd, err := syscall.InotifyInit1(syscall.IN_NONBLOCK | syscall.IN_CLOEXEC)
@@ -45,8 +45,8 @@ func opened(t *testing.T, dir string, fn func()) (names []string) {
 	return names
 }
 
-// What has not changed is not read again: not by the second save, and not by the first
-// one after a restore, whoever the files were given to.
+// Unchanged files are not read again: not by the second save, and not by the first one after a
+// restore, whichever user the files were given to.
 func TestNothingIsReadTwice(t *testing.T) {
 	t.Parallel()
 	given := 0
@@ -82,7 +82,7 @@ func TestNothingIsReadTwice(t *testing.T) {
 	}
 	saved()
 
-	// Only the time of the last change tells: a program can set all the rest.
+	// Only the time of the last change is reliable: a program can set all other attributes.
 	at := filepath.Join(dir, "sub/b")
 	was, err := os.Stat(at)
 	must(t, err)
@@ -98,7 +98,7 @@ func TestNothingIsReadTwice(t *testing.T) {
 	}
 }
 
-// When a save or a restore is over, a later change of a file bears another time.
+// When a save or a restore has ended, a later change of a file has another time.
 func TestTwoChangesNeverLookLikeOne(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, workdir.Options{})

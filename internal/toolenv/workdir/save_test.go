@@ -9,7 +9,7 @@ import (
 	"github.com/parley-server/parley/internal/toolenv/workdir"
 )
 
-// What is in a folder is in it again elsewhere, whatever it is called.
+// A folder is restored with all its files elsewhere, whatever their names are.
 func TestAFolderComesBack(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, workdir.Options{})
@@ -49,7 +49,7 @@ func TestAFolderComesBack(t *testing.T) {
 	}
 }
 
-// What a workspace has is not sent again, whichever of its sessions comes with it.
+// Content that a workspace already has is not sent again, whichever of its sessions saves it.
 func TestWhatIsThereIsNotSentAgain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, workdir.Options{})

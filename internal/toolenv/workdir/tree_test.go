@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// TestEveryDirectoryIsOpenedOnce looks through a deep folder, and visits all its paths in
-// order. Resolved from the top, they are 60,000 directories to open.
+// TestEveryDirectoryIsOpenedOnce traverses a deep folder and visits all its paths in order.
+// Resolved from the top, they would open 60,000 directories.
 func TestEveryDirectoryIsOpenedOnce(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -55,7 +55,7 @@ func TestEveryDirectoryIsOpenedOnce(t *testing.T) {
 	}
 }
 
-// TestTreeFailsWithoutADirectory asks for paths that are not there, or lead through a file.
+// TestTreeFailsWithoutADirectory requests paths that do not exist or lead through a file.
 func TestTreeFailsWithoutADirectory(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
