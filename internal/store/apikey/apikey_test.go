@@ -26,7 +26,7 @@ func TestKeysHaveTheDocumentedShape(t *testing.T) {
 	}
 }
 
-// Any single wrong, missing or doubled character, any two neighbours swapped, and
+// The typos are any single wrong, missing or doubled character, any two swapped neighbours, and
 // another prefix.
 func TestParseRefusesTypos(t *testing.T) {
 	t.Parallel()
@@ -56,7 +56,7 @@ func FuzzParse(f *testing.F) {
 	for _, s := range []string{key, token, "", "prl_", "whtok_", key[:49], key + "x", strings.ToUpper(key), "Bearer " + key, strings.Repeat("é", 25)} {
 		f.Add(s)
 	}
-	// A checksum that fits does not make every character good.
+	// A valid checksum does not make every character valid.
 	odd := keyPrefix + strings.Repeat("-", 40)
 	f.Add(odd + checksum(odd))
 	f.Fuzz(func(t *testing.T, s string) {

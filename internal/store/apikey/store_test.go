@@ -166,7 +166,7 @@ func TestUseIsNotedOnceAMinute(t *testing.T) {
 		return *keys[0].LastUsedAt
 	}
 	authenticate := func() {
-		// A store of its own each time: nothing is remembered.
+		// Each store is a new one: nothing is remembered.
 		if _, err := apikey.New(pool, nil).Authenticate(t.Context(), text, outside); err != nil {
 			t.Fatal(err)
 		}
@@ -218,7 +218,7 @@ func TestRevokedKeyIsDeadEverywhere(t *testing.T) {
 	}
 	<-ctx.Done()
 	if cause := context.Cause(ctx); !errors.Is(cause, apikey.ErrDead) {
-		t.Errorf("what was held ended with %v", cause)
+		t.Errorf("the held stream ended with %v", cause)
 	}
 	if _, err := there.Authenticate(t.Context(), text, outside); !refused(err) {
 		t.Errorf("the other replica remembers it: %v", err)

@@ -43,7 +43,7 @@ func TestWebhookTokenIsAKeyWithTwoScopes(t *testing.T) {
 	}
 }
 
-// Nobody but CreateWebhookToken makes one, and none has other rights.
+// Only CreateWebhookToken makes a webhook token, and a webhook token has no other rights.
 func TestWebhookTokenCannotHaveMore(t *testing.T) {
 	t.Parallel()
 	pool, s, ws := setup(t)

@@ -61,7 +61,7 @@ func TestNoTableHoldsTheTokenOfAnAddress(t *testing.T) {
 	}
 }
 
-// TestAddressOfThePreviousReleaseIsSealed has processes of the previous release make and change
+// TestAddressOfThePreviousReleaseIsSealed lets processes of the previous release create and change
 // callbacks beside this one.
 func TestAddressOfThePreviousReleaseIsSealed(t *testing.T) {
 	t.Parallel()

@@ -61,7 +61,7 @@ func TestCallbacksAreChecked(t *testing.T) {
 	})
 }
 
-// TestReportIsPartOfItsTransaction takes an event back.
+// TestReportIsPartOfItsTransaction rolls an event back.
 func TestReportIsPartOfItsTransaction(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -121,7 +121,7 @@ func TestRedeliveryBeginsAnew(t *testing.T) {
 		return id, ok
 	}
 	if _, ok := again(job); ok {
-		t.Error("nothing was reported, yet something is sent")
+		t.Error("a callback is sent without a report")
 	}
 	w.receiver.status(410)
 	w.deliver(t, w.report(t, n.Turn, callback.InputRequired, 1))
@@ -185,7 +185,7 @@ func TestOverdueDeliveriesAreFound(t *testing.T) {
 			return err
 		})
 	}
-	// While an attempt is under way nobody takes it for lost.
+	// While an attempt is running, it does not count as lost.
 	if _, done, err := w.store.Deliver(t.Context(), d, job+1, answer); err != nil || !done || len(overdue()) != 0 {
 		t.Errorf("%v %v", done, err)
 	}

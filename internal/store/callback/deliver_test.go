@@ -65,7 +65,7 @@ func TestReportArrivesSigned(t *testing.T) {
 		t.Errorf("%+v", a)
 	}
 	if retry, done := w.deliver(t, d); !done || retry != 0 || len(w.receiver.all()) != 1 {
-		t.Error("it was delivered again")
+		t.Error("the callback was delivered again")
 	}
 }
 
@@ -83,8 +83,7 @@ func verify(t *testing.T, secret string, r received) {
 	}
 }
 
-// TestRetriesSendTheSameBytes walks through the whole schedule, with data that would
-// be others every time.
+// TestRetriesSendTheSameBytes runs the whole schedule, with data that would differ every time.
 func TestRetriesSendTheSameBytes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -147,7 +146,7 @@ func TestOnlyTheJobThatHasItDelivers(t *testing.T) {
 		rw.WriteHeader(500)
 	})
 	if retry, done := w.deliver(t, d); !done {
-		t.Errorf("the job goes on, in %s", retry)
+		t.Errorf("the job continues, in %s", retry)
 	}
 	if c := w.get(t, n.ID); c.Status != "pending" || len(c.Deliveries[0].Attempts) != 0 {
 		t.Errorf("%+v", c)
@@ -210,7 +209,7 @@ func TestWhatComesOfAnAttempt(t *testing.T) {
 	}
 }
 
-// TestPrivateReceiverIsNotReached brings an address past the check of the URL.
+// TestPrivateReceiverIsNotReached uses an address that passes the check of the URL.
 func TestPrivateReceiverIsNotReached(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -253,7 +252,7 @@ func TestGoneDisablesTheCallback(t *testing.T) {
 	first := w.report(t, n.Turn, callback.InputRequired, 1)
 	second := w.report(t, n.Turn, callback.Completed, 2)
 	if _, done := w.deliver(t, first); !done {
-		t.Error("it goes on after 410")
+		t.Error("attempts continue after 410")
 	}
 	if _, done := w.deliver(t, second); !done || len(w.receiver.all()) != 1 {
 		t.Errorf("%d requests", len(w.receiver.all()))
@@ -263,14 +262,13 @@ func TestGoneDisablesTheCallback(t *testing.T) {
 	}
 	w.tx(t, func(tx pgx.Tx) error {
 		if made, err := w.store.Report(t.Context(), tx, n.Turn, callback.Completed, 3); len(made) != 0 || err != nil {
-			t.Errorf("a disabled callback is told: %v", err)
+			t.Errorf("a disabled callback receives a request: %v", err)
 		}
 		return nil
 	})
 }
 
-// TestStoppedAttemptIsNotWrittenDown ends the process, so to speak, while a receiver
-// thinks.
+// TestStoppedAttemptIsNotWrittenDown stops the process while a receiver has not answered.
 func TestStoppedAttemptIsNotWrittenDown(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -293,7 +291,8 @@ func TestStoppedAttemptIsNotWrittenDown(t *testing.T) {
 // share is how many attempts a workspace makes at once while no other makes any.
 const share = callback.Places * fair.Share / (fair.Share + 1)
 
-// TestSlowWorkspaceLeavesRoom has one workspace's receiver hang as often as it may.
+// TestSlowWorkspaceLeavesRoom lets the receiver of one workspace hang in the maximum number of
+// attempts.
 func TestSlowWorkspaceLeavesRoom(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -315,7 +314,7 @@ func TestSlowWorkspaceLeavesRoom(t *testing.T) {
 	w.receiver.answers(nil)
 	more := w.report(t, n.Turn, callback.Completed, 100)
 	if retry, done := w.deliver(t, more); done || retry <= 0 {
-		t.Errorf("one too many: %s %v", retry, done)
+		t.Errorf("one attempt too many: %s %v", retry, done)
 	}
 	other := *w
 	other.workspace, other.session = w.tenant(t, "other")
@@ -325,11 +324,11 @@ func TestSlowWorkspaceLeavesRoom(t *testing.T) {
 	close(leave)
 	wait.Until(t, "all goroutines", wg.Wait)
 	if _, done := w.deliver(t, more); !done {
-		t.Error("there is no room afterwards")
+		t.Error("no place is free afterwards")
 	}
 }
 
-// TestBodyThatCannotBeMade leaves the delivery for later.
+// TestBodyThatCannotBeMade postpones the delivery.
 func TestBodyThatCannotBeMade(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -349,12 +348,12 @@ func TestBodyThatCannotBeMade(t *testing.T) {
 }
 
 // TestUnknownAndInternalNamesLookAlike keeps callers from finding out which names exist in the
-// network of the service.
+// service's network.
 func TestUnknownAndInternalNamesLookAlike(t *testing.T) {
 	t.Parallel()
 	unknown := callback.Reason(fmt.Errorf("dial: %w", &net.DNSError{Err: "no such host", Name: "db.corp", IsNotFound: true}))
 	internal := callback.Reason(&egress.Error{Reason: "db.corp leads to no public address."})
 	if unknown != internal {
-		t.Errorf("a name that does not exist is %s, one that leads inside %s", unknown, internal)
+		t.Errorf("a name that does not exist is %s, an internal one %s", unknown, internal)
 	}
 }

@@ -6,13 +6,13 @@ import (
 	"github.com/parley-server/parley/internal/egress"
 )
 
-// Hurry makes receivers answer faster.
+// Hurry shortens the time that receivers have to respond.
 func (s *Store) Hurry(d time.Duration) { s.client = s.guard.Client(egress.Limits{Time: d}) }
 
-// Schedule is the pause after each failed attempt.
+// Schedule is the pauses after each failed attempt.
 var Schedule = schedule
 
 var Wrap = wrapBody
 
-// Reason names what went wrong on the way.
+// Reason names the failure of a request.
 var Reason = reason

@@ -26,8 +26,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// world is a database, a workspace with a session, and a receiver of callbacks, which
-// is reached under the name example.com.
+// world is a database, a workspace with a session, and a receiver of callbacks that is reached as
+// example.com.
 type world struct {
 	pool      *pgxpool.Pool
 	store     *callback.Store
@@ -97,7 +97,7 @@ func (w *world) register(t *testing.T, url string, metadata map[string]string) c
 	return n
 }
 
-// job is the job that has a delivery, unless a test says otherwise.
+// job is the default job of a delivery.
 const job = 7
 
 // report makes a delivery.
@@ -114,7 +114,7 @@ func (w *world) report(t *testing.T, turn uuid.UUID, typ callback.Type, seq int6
 	return delivery
 }
 
-// answer is the data of every report.
+// answer returns the data of every report.
 func answer(context.Context, callback.Delivery) ([]byte, error) {
 	return []byte(`{"success":true,"output":"Hello.","session_id":"s","error":null}`), nil
 }
@@ -137,7 +137,7 @@ func (w *world) get(t *testing.T, id uuid.UUID) callback.Callback {
 	return c
 }
 
-// receiver notes what it gets and answers as it is told; by default 204.
+// receiver records its requests and answers with the configured status, by default 204.
 type receiver struct {
 	mu     sync.Mutex
 	got    []received

@@ -90,7 +90,7 @@ func TestSecretIsShownOnce(t *testing.T) {
 	}
 }
 
-// TestFirstSecretIsOne has eight of them made at once.
+// TestFirstSecretIsOne makes eight secrets at once.
 func TestFirstSecretIsOne(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

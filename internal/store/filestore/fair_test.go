@@ -11,8 +11,8 @@ import (
 	"github.com/parley-server/parley/internal/testing/wait"
 )
 
-// TestHangingOriginsLeaveRoomForOthers has one workspace ask for more files of a server that does
-// not answer than are fetched at once, and then another workspace for one that is there.
+// TestHangingOriginsLeaveRoomForOthers lets one workspace request more files from a server that
+// does not respond than are fetched at once, and then another workspace a file that is available.
 func TestHangingOriginsLeaveRoomForOthers(t *testing.T) {
 	t.Parallel()
 	const places = 4
@@ -48,7 +48,7 @@ func TestHangingOriginsLeaveRoomForOthers(t *testing.T) {
 		select {
 		case <-asked:
 		case <-time.After(time.Minute):
-			t.Fatal("the server was not asked")
+			t.Fatal("the server was not called")
 		}
 	}
 	began := time.Now()

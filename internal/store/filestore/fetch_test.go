@@ -20,8 +20,7 @@ import (
 	"github.com/parley-server/parley/internal/testing/wait"
 )
 
-// origin is a server with TLS, reached as example.com, and a store that may fetch
-// from it.
+// origin is a TLS server, reached as example.com, and a store that may fetch from it.
 func origin(t *testing.T, h http.HandlerFunc, names map[string][][]netip.Addr) *world {
 	t.Helper()
 	w := newWorld(t)
@@ -45,7 +44,7 @@ func (w *world) fetchers(n int) {
 	w.Store = filestore.New(w.pool, w.keys, filestore.Options{Guard: w.guard, Fetchers: n})
 }
 
-// fetched has a file fetched, without the pauses between tries.
+// fetched lets a file be fetched, without the pauses between tries.
 func (w *world) fetched(t *testing.T, r filestore.Request) filestore.File {
 	t.Helper()
 	ticket := w.ticket(t, r)
@@ -62,11 +61,11 @@ func (w *world) fetched(t *testing.T, r filestore.Request) filestore.File {
 		}
 		w.exec(t, `UPDATE files SET fetch_after = now() WHERE id = $1`, ticket.FileID)
 	}
-	t.Fatal("it is tried for ever")
+	t.Fatal("the fetch is retried for ever")
 	return filestore.File{}
 }
 
-// from is a request for a file of an origin, of which nothing is known.
+// from returns a request for a file of an origin without any other metadata.
 func (w *world) from(url string) filestore.Request {
 	return filestore.Request{Workspace: w.ws, Filename: "notes.txt", OriginURL: url}
 }
@@ -154,12 +153,12 @@ func TestFilesAreFetched(t *testing.T) {
 		t.Errorf("%d addresses are kept", n)
 	}
 	if more, err := w.FetchNext(t.Context()); more || err != nil {
-		t.Errorf("there is more to do: %v, %v", more, err)
+		t.Errorf("more files to fetch: %v, %v", more, err)
 	}
 }
 
-// The addresses that nobody may have fetched: refused at once where their spelling
-// shows it, else when they lead inside. The canary sees no connection.
+// Addresses that may never be fetched are rejected: at once if their spelling shows it, else when
+// they resolve to an internal address. The canary sees no connection.
 func TestNothingInsideIsFetched(t *testing.T) {
 	t.Parallel()
 	port := egresstest.NewCanary(t).Port
@@ -169,7 +168,7 @@ func TestNothingInsideIsFetched(t *testing.T) {
 		"inside.example": {egresstest.Addrs("127.0.0.1")},
 		"mapped.example": {egresstest.Addrs("::ffff:127.0.0.1")},
 		"cloud.example":  {egresstest.Addrs("169.254.169.254")},
-		// First a public address that is routed nowhere.
+		// First a public address without a route.
 		"rebind.example": {egresstest.Addrs("3ffe::1"), egresstest.Addrs("127.0.0.1")},
 	})
 	for _, host := range []string{
@@ -202,7 +201,7 @@ func TestNothingInsideIsFetched(t *testing.T) {
 	}
 }
 
-// What a dead process was fetching, another fetches when the lease is over, and not
+// When a process dies while it fetches a file, another one fetches it when the lease ends, and not
 // before.
 func TestADeadFetcherIsReplaced(t *testing.T) {
 	t.Parallel()
@@ -217,12 +216,11 @@ func TestADeadFetcherIsReplaced(t *testing.T) {
 		t.Errorf("%v, %v", more, err)
 	}
 	if string(w.read(t, ticket.FileID)) != "Hello" {
-		t.Error("it was not fetched")
+		t.Error("the file was not fetched")
 	}
 }
 
-// While Run runs, a ticket is enough; when it stops in the middle, the file is given
-// back at once.
+// While Run runs, a ticket is enough; when Run stops in the middle, it releases the file at once.
 func TestRunFetches(t *testing.T) {
 	t.Parallel()
 	asked, leave := make(chan struct{}), make(chan struct{})
@@ -263,7 +261,7 @@ func TestRunFetches(t *testing.T) {
 	}
 	stop()
 	if string(w.read(t, ticket.FileID)) != "Hello" {
-		t.Error("it was not fetched")
+		t.Error("the file was not fetched")
 	}
 }
 

@@ -54,7 +54,7 @@ func (w *world) tenant(t testing.TB, slug string) uuid.UUID {
 	return ws.ID
 }
 
-// request is a ticket's request for a text.
+// request returns a ticket request for a text.
 func (w *world) request(size int) filestore.Request {
 	return filestore.Request{Workspace: w.ws, Key: "7F3kQ2zB", Filename: "notes.txt", MIME: "text/plain", Size: new(int64(size))}
 }
@@ -69,7 +69,7 @@ func (w *world) ticket(t testing.TB, r filestore.Request) filestore.Ticket {
 	return ticket
 }
 
-// split is an address as a request has it.
+// split splits an address as a request does.
 func split(t testing.TB, address string) (path, query string) {
 	t.Helper()
 	u, err := url.Parse(address)
@@ -79,14 +79,14 @@ func split(t testing.TB, address string) (path, query string) {
 	return u.EscapedPath(), u.RawQuery
 }
 
-// send puts bytes where a ticket says.
+// send uploads bytes to the address of a ticket.
 func (w *world) send(t testing.TB, ticket filestore.Ticket, body []byte) (filestore.File, error) {
 	t.Helper()
 	path, query := split(t, ticket.Upload.URL)
 	return w.Upload(t.Context(), path, query, int64(len(body)), bytes.NewReader(body))
 }
 
-// put makes a text that is ready.
+// put makes a text file that is ready.
 func (w *world) put(t testing.TB, name, content string) filestore.File {
 	t.Helper()
 	r := w.request(len(content))
@@ -98,7 +98,7 @@ func (w *world) put(t testing.TB, name, content string) filestore.File {
 	return f
 }
 
-// count asks the database for one number.
+// count queries the database for one number.
 func (w *world) count(t testing.TB, sql string, args ...any) (n int) {
 	t.Helper()
 	if err := w.pool.QueryRow(t.Context(), sql, args...).Scan(&n); err != nil {
@@ -107,7 +107,7 @@ func (w *world) count(t testing.TB, sql string, args ...any) (n int) {
 	return n
 }
 
-// leftovers counts the uploads that no file has.
+// leftovers counts the uploads without a file.
 func (w *world) leftovers(t testing.TB) int {
 	t.Helper()
 	return w.count(t, `SELECT count(*) FROM file_uploads u WHERE NOT EXISTS (SELECT FROM files f WHERE f.upload_id = u.id)`)
@@ -120,7 +120,7 @@ func (w *world) exec(t testing.TB, sql string, args ...any) {
 	}
 }
 
-// code is the code of a fault, "" of anything else.
+// code returns the code of a fault, or "" for any other error.
 func code(err error) fault.Code {
 	if f := fault.From(err); f != nil {
 		return f.Code

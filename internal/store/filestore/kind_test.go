@@ -11,8 +11,7 @@ import (
 	"github.com/parley-server/parley/internal/store/filestore"
 )
 
-// archive makes a zip file with these names; what is after a = is the content, as
-// it is.
+// archive makes a zip file with these names; the text after a = is the content, verbatim.
 func archive(t testing.TB, names ...string) []byte {
 	t.Helper()
 	var buf bytes.Buffer

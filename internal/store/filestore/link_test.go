@@ -13,7 +13,7 @@ import (
 	"github.com/parley-server/parley/internal/store/vault"
 )
 
-// Whatever byte of an address is changed, added or left out, it opens nothing.
+// An address with any changed, added or missing byte opens nothing.
 func TestEveryByteOfAnAddressCounts(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -92,7 +92,7 @@ func TestForgedAddresses(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	// A download's address uploads nothing.
+	// A download address cannot upload.
 	if _, err := w.Upload(t.Context(), path, query, 5, strings.NewReader("Hello")); code(err) != fault.FileNotFound {
 		t.Errorf("upload: %v", err)
 	}
@@ -134,7 +134,7 @@ func TestAddressesExpire(t *testing.T) {
 	}
 }
 
-// An address opens as long as the key that signed it is in the keyring.
+// An address works as long as the key that signed it is in the keyring.
 func TestAddressesOutliveARotation(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -181,7 +181,7 @@ func TestAddressesBeginWithTheBase(t *testing.T) {
 	}
 }
 
-// FuzzAddress is promise F10: nothing but what was signed passes, whatever it is.
+// FuzzAddress checks promise F10: only signed addresses pass.
 func FuzzAddress(f *testing.F) {
 	s := filestore.New(nil, keyring(f, "k1:"+strings.Repeat("A", 43)+"="), filestore.Options{})
 	ws, file := uuid.MustParse("0192f0aa-0000-7000-8000-000000000001"), uuid.MustParse("0192f0aa-0000-7000-8000-000000000002")

@@ -10,7 +10,7 @@ import (
 	"github.com/parley-server/parley/internal/fault"
 )
 
-// turn makes a session with a turn, as far as files need them.
+// turn makes a session with the parts of a turn that files need.
 func (w *world) turn(t testing.TB) (session, turn uuid.UUID) {
 	t.Helper()
 	session, turn = uuid.New(), uuid.New()
@@ -46,7 +46,7 @@ func TestADeletedFileIsGone(t *testing.T) {
 		t.Errorf("its address: %v", err)
 	}
 	if _, err := c.Reader(t.Context()).Read(make([]byte, 1)); err == nil {
-		t.Error("who had opened it still reads it")
+		t.Error("a reader that had opened it still reads it")
 	}
 	if _, err := w.Get(t.Context(), w.ws, f.FileID); code(err) != fault.FileNotFound {
 		t.Errorf("Get: %v", err)
@@ -59,8 +59,8 @@ func TestADeletedFileIsGone(t *testing.T) {
 	}
 }
 
-// Erasing a session takes what belongs to it alone, and all that came with its messages
-// from it.
+// Erasing a session removes the files that belong to it alone, including all files from its
+// messages.
 func TestErasingASession(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -101,7 +101,7 @@ func TestErasingASession(t *testing.T) {
 	erase(w.ws) // again, for nothing
 	w.exec(t, `UPDATE sessions SET erased_at = now() WHERE id = $1`, session)
 	if _, err := w.Produce(t.Context(), w.ws, session, turn, "late", "late.txt", "", strings.NewReader("late")); code(err) != fault.FileRejected {
-		t.Errorf("a tool that did not hear of it: %v", err)
+		t.Errorf("a tool that still runs: %v", err)
 	}
 	if n := w.leftovers(t); n != 0 {
 		t.Errorf("%d uploads are left", n)

@@ -15,7 +15,7 @@ import (
 
 const mebibyte = 1 << 20
 
-// stored is what the workspace has stored, as the quota counts it.
+// stored returns the stored bytes of the workspace, as the quota counts them.
 func (w *world) stored(t *testing.T) int {
 	t.Helper()
 	return w.count(t, `SELECT coalesce(sum(files + folders + documents), 0) FROM workspace_storage WHERE workspace_id = $1`, w.ws)
@@ -62,8 +62,8 @@ func TestStorageQuotaBoundsFiles(t *testing.T) {
 	}
 }
 
-// TestRacingUploadsKeepTheQuota sends more than fits at once: the transactions that keep the files
-// decide, whatever the checks before them saw.
+// TestRacingUploadsKeepTheQuota sends more bytes at once than fit: the transactions that store the
+// files decide, whatever the checks before them saw.
 func TestRacingUploadsKeepTheQuota(t *testing.T) {
 	t.Parallel()
 	const files = 12

@@ -77,7 +77,7 @@ func TestATicketTellsWhereToSend(t *testing.T) {
 	}
 }
 
-// Of many requests with one Idempotency-Key one makes a ticket, and all get it.
+// Many requests with one Idempotency-Key make one ticket, and all receive it.
 func TestTicketsAreMadeOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -105,7 +105,7 @@ func TestTicketsAreMadeOnce(t *testing.T) {
 		}
 	}
 	if n := w.count(t, `SELECT count(*) FROM files`); n != 1 || first != 1 {
-		t.Errorf("%d files, %d of them the first", n, first)
+		t.Errorf("%d files, %d requests made one", n, first)
 	}
 	other := r
 	other.Hash = []byte("another request")
@@ -238,7 +238,7 @@ func TestStatusOfATicket(t *testing.T) {
 		t.Errorf("another workspace: %v", err)
 	}
 	if _, err := w.Download(t.Context(), w.ws, ticket.FileID); code(err) != fault.FileNotFound {
-		t.Errorf("downloading what is not there: %v", err)
+		t.Errorf("downloading a file that does not exist: %v", err)
 	}
 	if _, err := w.send(t, ticket, bytes.Repeat([]byte("x"), 6)); code(err) != fault.FileRejected {
 		t.Error(err)

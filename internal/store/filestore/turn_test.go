@@ -20,7 +20,7 @@ import (
 	"github.com/parley-server/parley/internal/testing/wait"
 )
 
-// attach is Attach in a transaction of its own.
+// attach calls Attach in its own transaction.
 func (w *world) attach(t testing.TB, turn uuid.UUID, ids ...uuid.UUID) (rejected []filestore.Rejected) {
 	t.Helper()
 	err := pgx.BeginFunc(t.Context(), w.pool, func(tx pgx.Tx) (err error) {
@@ -53,7 +53,7 @@ func TestOnlyGoodFilesComeWithAMessage(t *testing.T) {
 	for _, r := range rejected {
 		got = append(got, fmt.Sprint(r.FileID, " ", r.Filename, " ", r.Code))
 		if r.Reason == "" {
-			t.Errorf("%+v has no reason", r)
+			t.Errorf("%+v lacks a reason", r)
 		}
 	}
 	want := []string{
@@ -85,7 +85,7 @@ func TestOnlyGoodFilesComeWithAMessage(t *testing.T) {
 	}
 }
 
-// A model gets texts and images, and never more of them than it was promised.
+// A model gets texts and images, and never more of them than its limit.
 func TestWhatAModelIsGiven(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -156,7 +156,7 @@ func TestWhatAModelIsGiven(t *testing.T) {
 	}
 }
 
-// One call makes one file, however often and in however many places it runs.
+// One call makes one file, however often and on however many replicas it runs.
 func TestACallProducesOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -207,7 +207,7 @@ func TestACallProducesOnce(t *testing.T) {
 	}
 	close(late.leave)
 	if f := wait.Receive(t, "the end", done); f.Filename != "first.txt" {
-		t.Errorf("the late one made %+v", f)
+		t.Errorf("the late call made %+v", f)
 	}
 	if n := w.leftovers(t); n != 0 {
 		t.Errorf("%d uploads are left", n)

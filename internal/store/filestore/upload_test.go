@@ -21,7 +21,7 @@ import (
 
 const chunk = 256 << 10
 
-// read is the whole content behind a fresh address.
+// read returns the whole content behind a fresh address.
 func (w *world) read(t testing.TB, file uuid.UUID) []byte {
 	t.Helper()
 	d, err := w.Download(t.Context(), w.ws, file)
@@ -40,7 +40,7 @@ func (w *world) read(t testing.TB, file uuid.UUID) []byte {
 	return data
 }
 
-// text makes n bytes of text that differ everywhere.
+// text returns n bytes of text without repetitions.
 func text(n int) []byte {
 	const digits = "0123456789abcdefghijklmnopqrstuvwxyz\n"
 	b := make([]byte, n)
@@ -66,7 +66,7 @@ func TestWhatGoesInComesOut(t *testing.T) {
 			t.Errorf("%d bytes: %+v", n, f)
 		}
 		if got := w.read(t, f.FileID); !bytes.Equal(got, data) {
-			t.Errorf("%d bytes came out as %d", n, len(got))
+			t.Errorf("%d bytes were read as %d", n, len(got))
 		}
 	}
 	if n := w.leftovers(t); n != 0 {
@@ -74,7 +74,7 @@ func TestWhatGoesInComesOut(t *testing.T) {
 	}
 }
 
-// However a reader jumps, it reads what is there.
+// A reader that seeks anywhere reads the right bytes.
 func TestReadingAnywhere(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -116,7 +116,7 @@ func TestWrongBytesAreRejected(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*filestore.Request)
 		body   string
-		length int64 // as the sender tells it; 0: the body's
+		length int64 // length that the sender declares; 0: the length of the body
 	}{
 		"too short":             {func(*filestore.Request) {}, "Hell", 0},
 		"too short, not told":   {func(*filestore.Request) {}, "Hell", -1},
@@ -148,7 +148,7 @@ func TestWrongBytesAreRejected(t *testing.T) {
 			t.Errorf("%s: %+v, %v", name, f, err)
 		}
 		if _, err := w.send(t, ticket, []byte("Hello")); code(err) != fault.FileRejected {
-			t.Errorf("%s: sent again, now right: %v", name, err)
+			t.Errorf("%s: sent again, now valid: %v", name, err)
 		}
 	}
 	if n := w.count(t, `SELECT count(*) FROM file_uploads`); n != 0 {
@@ -156,11 +156,11 @@ func TestWrongBytesAreRejected(t *testing.T) {
 	}
 	path, query := split(t, w.ticket(t, w.request(5)).Upload.URL)
 	if _, err := w.Upload(t.Context(), path, query, 6, iotest.ErrReader(errors.New("it was read"))); code(err) != fault.FileRejected {
-		t.Errorf("what says itself that it is too long: %v", err)
+		t.Errorf("a declared length beyond the limit: %v", err)
 	}
 }
 
-// A sender that breaks off leaves nothing, and may try again.
+// An aborted upload leaves nothing, and the sender may retry.
 func TestASenderThatBreaksOff(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -187,7 +187,7 @@ func TestASenderThatBreaksOff(t *testing.T) {
 	}
 }
 
-// paused gives what it has and then waits to be told to end.
+// paused returns its bytes and then waits until the test ends it.
 type paused struct {
 	io.Reader
 	at, leave chan struct{}
@@ -206,8 +206,7 @@ func (p *paused) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// While a slow sender sends, nothing of the file is to be seen and no transaction
-// is open.
+// During a slow upload, nothing of the file is visible and no transaction is open.
 func TestAnUploadUnderWayIsNowhereSeen(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -236,7 +235,7 @@ func TestAnUploadUnderWayIsNowhereSeen(t *testing.T) {
 	if n := w.pool.Stat().AcquiredConns(); n != 0 {
 		t.Errorf("%d connections wait for the sender", n)
 	}
-	// What a killed process leaves is removed later, not now.
+	// The leftovers of a killed process are removed later, not now.
 	if err := w.Sweep(t.Context()); err != nil || w.leftovers(t) != 1 {
 		t.Errorf("swept too early: %v", err)
 	}
@@ -246,8 +245,7 @@ func TestAnUploadUnderWayIsNowhereSeen(t *testing.T) {
 	}
 }
 
-// A process that was killed leaves chunks that nobody sees; Sweep removes them, and
-// nothing else.
+// A killed process leaves chunks that are not visible; Sweep removes them, and nothing else.
 func TestSweepRemovesWhatIsAbandoned(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -274,7 +272,7 @@ func TestSweepRemovesWhatIsAbandoned(t *testing.T) {
 	if _, err := w.Get(t.Context(), w.ws, fresh.FileID); err != nil {
 		t.Errorf("a new ticket: %v", err)
 	}
-	// A sender that was taken for dead cannot finish.
+	// An upload that was considered dead cannot finish.
 	body := newPaused([]byte("Hello"))
 	path, query := split(t, fresh.Upload.URL)
 	done := make(chan error, 1)
@@ -293,8 +291,8 @@ func TestSweepRemovesWhatIsAbandoned(t *testing.T) {
 	}
 }
 
-// Of two that send at once the first to be complete counts. The other's bytes are
-// taken for what they are: the same, or refused.
+// If two clients upload at once, the first complete upload counts. The other upload is accepted if
+// its bytes are the same, and else rejected.
 func TestTwoSendersOfOneTicket(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -322,7 +320,7 @@ func TestTwoSendersOfOneTicket(t *testing.T) {
 		if got := w.read(t, ticket.FileID); string(got) != "Hello" {
 			t.Errorf("the file is %q", got)
 		}
-		// And sent again when it is there.
+		// It is sent again after it is stored.
 		if _, err := w.send(t, ticket, []byte(c.second)); code(err) != c.want {
 			t.Errorf("%s again: %v", c.second, err)
 		}

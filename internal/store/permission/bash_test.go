@@ -37,7 +37,7 @@ func TestPatternsOfBashMatchArgumentsAndNeverText(t *testing.T) {
 		{"bash(echo '')", "echo ''", true},
 		{"bash(echo '')", "echo", false},
 
-		// A final * covers operands, any number of them.
+		// A final * covers any number of operands.
 		{"bash(git diff *)", "git diff", true},
 		{"bash(git diff *)", "git diff HEAD", true},
 		{"bash(git diff *)", "git diff main feature src/a.go", true},
@@ -55,7 +55,7 @@ func TestPatternsOfBashMatchArgumentsAndNeverText(t *testing.T) {
 		{"bash(grep 'a*' *)", "grep 'a*' file", true},
 		{"bash(grep 'a*' *)", "grep aaa file", false},
 
-		// Never options, nor files of options.
+		// It never covers options or files of options.
 		{"bash(git diff *)", "git diff --output=/tmp/x", false},
 		{"bash(git diff *)", "git diff --ext-diff HEAD", false},
 		{"bash(git diff *)", "git diff HEAD -O/tmp/x", false},
@@ -67,7 +67,7 @@ func TestPatternsOfBashMatchArgumentsAndNeverText(t *testing.T) {
 		{"bash(git diff *)", "git -c core.pager=evil diff", false},
 		{"bash(git log *)", "git log --format=%n", false},
 
-		// One simple command, and nothing that bash would expand.
+		// It covers one simple command, without anything that bash would expand.
 		{"bash(git log *)", "git log; rm -rf /", false},
 		{"bash(git log *)", "git log;", false},
 		{"bash(git log *)", "git log && evil", false},

@@ -14,10 +14,10 @@ import (
 	"github.com/parley-server/parley/internal/store/permission"
 )
 
-// special is what means something to bash.
+// special are the characters with a meaning in bash.
 const special = "$`\\*?[]{}~!#<>|&;()'\"=%^@+-,./: "
 
-// piece is a part of a word: plain, quoted, or anything at all now and then.
+// piece draws a part of a word: plain, quoted, or sometimes anything.
 func piece() *rapid.Generator[string] {
 	plain := rapid.StringMatching(`[A-Za-z0-9%+,\-./:=@^_]{1,6}`)
 	return rapid.Custom(func(t *rapid.T) string {
@@ -33,7 +33,7 @@ func piece() *rapid.Generator[string] {
 	})
 }
 
-// rest is what follows the first word of a command.
+// rest draws the text after the first word of a command.
 func rest() *rapid.Generator[string] {
 	return rapid.Custom(func(t *rapid.T) string {
 		var b strings.Builder
@@ -47,14 +47,13 @@ func rest() *rapid.Generator[string] {
 	})
 }
 
-// first is the first word: a program that does not exist, or a word of the grammar,
-// which bash must never take for one where we did not.
+// first draws the first word: a program that does not exist, or a word of the grammar, which bash
+// must not treat as grammar if we did not.
 var first = rapid.SampledFrom([]string{"git", "git", "git", "git", "'git'", `g"i"t`, "a-b.c_1", "1=2", "time", "if", "'if'", "then", "!", "{", "[[", "((", "coproc",
 	"function", "select", "in", "do", "a=b", "a+=b", "a[0]=b", "a=b git", "git()", "-x", "=x", "+x", "@x", "%x", "^a^b", "case", "for", "#x"})
 
-// TestBashPassesOnWhatWeRead runs every accepted command in bash and compares the words.
-// No program can be found there, and a function stands in for the first word: it prints
-// what it is given.
+// TestBashPassesOnWhatWeRead runs every accepted command in bash and compares the words. No program
+// can be found there, and a function replaces the first word: it prints its arguments.
 func TestBashPassesOnWhatWeRead(t *testing.T) {
 	t.Parallel()
 	shell, err := exec.LookPath("bash")
@@ -109,13 +108,13 @@ func TestBashPassesOnWhatWeRead(t *testing.T) {
 	t.Logf("%d commands", accepted)
 }
 
-// poison is what turns one command into more than that.
+// poison are additions that turn one command into more than that.
 var poison = []string{";", "; evil", "&&", " && evil", "||evil", "|", " | sh", "|&sh", "&", " & evil", "\n", "\nevil", "\r", "\t", "\x00", "\x00evil",
 	"$(evil)", " $(evil)", "`evil`", " \"$(evil)\"", "$X", " ${X}", "$((1))", "$'x'", ">", " > f", ">>f", " 2>&1", "<f", " <<X", " <(evil)", " >(evil)",
 	" *", "?", "[a]", " {a,b}", " ~", "~1", "\\", " \\x", " #x", "(", ")", " -x", " --output=f", " +x", " @f", "é", "\u202e", "\u00a0x", "'", "\""}
 
-// coverNothingMore is the promise of a pattern of bash: what it covers stops being
-// covered when anything is added that could run, read or write something else.
+// coverNothingMore checks the promise of a bash pattern: a covered command is no longer covered
+// when something is added that could run, read or write more.
 func coverNothingMore(t *rapid.T) {
 	var words []string
 	for range rapid.IntRange(1, 4).Draw(t, "words") {
@@ -167,7 +166,7 @@ func TestPatternsCoverNothingMore(t *testing.T) {
 
 func FuzzPatternsCoverNothingMore(f *testing.F) { f.Fuzz(rapid.MakeFuzz(coverNothingMore)) }
 
-// FuzzPatternsAndCalls throws anything at the two readers.
+// FuzzPatternsAndCalls passes any input to the two parsers.
 func FuzzPatternsAndCalls(f *testing.F) {
 	f.Add("bash(git diff *)", "bash", `{"command":"git diff HEAD"}`)
 	f.Add("wiki_write(a/**/b)", "wiki_write", `{"page":"a/x/b","content":""}`)
@@ -196,7 +195,7 @@ func FuzzPatternsAndCalls(f *testing.F) {
 			}
 		}
 		if fmt.Sprint(p) == "" {
-			t.Fatal("a pattern has no text")
+			t.Fatal("a pattern without text")
 		}
 	})
 }

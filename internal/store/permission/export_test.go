@@ -6,22 +6,22 @@ import (
 	"github.com/google/uuid"
 )
 
-// Argv is what the engine reads of a command; nil where there is doubt.
+// Argv returns the words of a command as the engine reads them; nil if in doubt.
 func Argv(command string) []string {
 	words, _ := readCommand(command)
 	return words
 }
 
-// Looks are the programs that only look.
+// Looks returns the read-only programs.
 func Looks() []string { return sortedNames(looksOnly) }
 
-// Hits counts uses, at a time of the test's own.
+// Hits counts uses, at a time chosen by the test.
 type Hits struct{ hits }
 
 // Add counts one use.
 func (h *Hits) Add(id uuid.UUID) { h.addHit(id) }
 
-// Due takes what is to be written, and tells how many entries are remembered.
+// Due returns the counts to be written and the number of remembered entries.
 func (h *Hits) Due(now time.Time) (counts map[uuid.UUID]int64, remembered int) {
 	return h.dueHits(now), len(h.entries)
 }

@@ -11,7 +11,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// object is a call's input of string members: name, value, name, value …
+// object returns a call's input of string members: name, value, name, value …
 func object(pairs ...string) json.RawMessage {
 	m := make(map[string]string)
 	for i := 0; i < len(pairs); i += 2 {

@@ -9,7 +9,7 @@ import (
 	"github.com/parley-server/parley/internal/store/permission"
 )
 
-// TestUsesAreWrittenOnceAMinute: the first at once, what follows together.
+// TestUsesAreWrittenOnceAMinute: the first use is written at once, the following ones together.
 func TestUsesAreWrittenOnceAMinute(t *testing.T) {
 	t.Parallel()
 	var h permission.Hits

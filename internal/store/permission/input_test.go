@@ -7,8 +7,8 @@ import (
 	"github.com/parley-server/parley/internal/store/permission"
 )
 
-// TestInputThatReadersReadDifferentlyMatchesNothing: encoding/json takes the last of
-// two members, and any case of their names.
+// TestInputThatReadersReadDifferentlyMatchesNothing: encoding/json takes the last of two members,
+// and any case of their names.
 func TestInputThatReadersReadDifferentlyMatchesNothing(t *testing.T) {
 	t.Parallel()
 	p := must(t, "bash(git status)")

@@ -12,7 +12,7 @@ import (
 
 var (
 	writer = []string{"chat", "wiki:write"}
-	caller = []string{"chat", "mcp"} // what mcp includes is not expanded here: it does not count
+	caller = []string{"chat", "mcp"} // the scopes that mcp includes are not expanded here and do not count
 )
 
 func TestBuiltInRules(t *testing.T) {
@@ -70,7 +70,7 @@ func TestBuiltInRules(t *testing.T) {
 	}
 }
 
-// TestMalformedInputIsNeverMorePermitted spoils calls and compares the verdicts.
+// TestMalformedInputIsNeverMorePermitted corrupts calls and compares the verdicts.
 func TestMalformedInputIsNeverMorePermitted(t *testing.T) {
 	t.Parallel()
 	calls := map[string]json.RawMessage{

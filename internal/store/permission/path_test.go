@@ -73,7 +73,7 @@ func TestPatternsOfPathsStayWhereTheyAre(t *testing.T) {
 			t.Errorf("wiki_write(%s) covers %q: %t", c.pattern, c.path, got)
 		}
 	}
-	// The tool accepts a page's document path; so does the pattern.
+	// The tool accepts the document path of a page; so does the pattern.
 	for name, want := range map[string]bool{"wiki/handbook/a.md": true, "handbook/a.md": true, "wiki/private": false, "wiki/../handbook/a": false} {
 		if got := must(t, "wiki_write(handbook/**)").Matches("wiki_write", page(name)); got != want {
 			t.Errorf("wiki_write(handbook/**) covers %q: %t", name, got)

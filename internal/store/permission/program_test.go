@@ -8,8 +8,8 @@ import (
 	"github.com/parley-server/parley/internal/store/permission"
 )
 
-// TestStarIsRefusedAfterProgramsThatDoMoreThanLook has a program of every kind, and the
-// names by which distributions install them.
+// TestStarIsRefusedAfterProgramsThatDoMoreThanLook has a program of every kind, with the names that
+// distributions install it under.
 func TestStarIsRefusedAfterProgramsThatDoMoreThanLook(t *testing.T) {
 	t.Parallel()
 	for why, names := range map[string]string{

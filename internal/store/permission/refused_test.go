@@ -128,7 +128,7 @@ func TestRefusedPatternsSayWhy(t *testing.T) {
 			}
 		}
 		if !strings.Contains(said.String(), want) {
-			t.Errorf("Parse(%.60q) says %q, want %q", pattern, said.String(), want)
+			t.Errorf("Parse(%.60q) returns %q, want %q", pattern, said.String(), want)
 		}
 	}
 }

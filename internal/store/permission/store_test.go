@@ -97,7 +97,7 @@ func TestDenialsComeFirstThenTheAllowListThenTheRule(t *testing.T) {
 	}
 	expect("after the reset", permission.Allow, permission.Ask)
 
-	// A rule holds for its tool and its workspace alone.
+	// A rule applies only to its tool and its workspace.
 	if err := w.Set(t.Context(), w.id, "wiki_write", permission.Ask); err != nil {
 		t.Fatal(err)
 	}
@@ -183,9 +183,9 @@ func TestEntriesSayWhereTheyComeFrom(t *testing.T) {
 		t.Error("a revoked pattern holds")
 	}
 	if entries = w.list(t); len(entries) != 2 || entries[0].RevokedAt == nil || entries[1].RevokedAt != nil {
-		t.Errorf("what is revoked is not on record: %+v", entries)
+		t.Errorf("the revocation is not recorded: %+v", entries)
 	}
-	// What was revoked can come back, with an origin of its own.
+	// A revoked pattern can be added again, with its own origin.
 	if err := w.add(t.Context(), permission.Rule{Workspace: w.id, Pattern: "bash(git diff *)"}); err != nil {
 		t.Fatal(err)
 	}
@@ -257,7 +257,7 @@ func TestAllowListIsBounded(t *testing.T) {
 		t.Errorf("one more: %v", f)
 	}
 	if w.judge(t, "bash", bash(fmt.Sprintf("echo %d", permission.MaxEntries-1))) != permission.Allow {
-		t.Error("the last entry does not hold")
+		t.Error("the last entry does not apply")
 	}
 	if _, err := w.Revoke(t.Context(), w.id, w.list(t)[0].ID); err != nil {
 		t.Fatal(err)
@@ -290,7 +290,7 @@ func TestUsesAreCounted(t *testing.T) {
 	if entries[0].Hits != 3 || entries[0].LastHitAt == nil || entries[1].Hits != 0 || entries[1].LastHitAt != nil {
 		t.Errorf("%+v", entries)
 	}
-	// Within the minute they wait in memory.
+	// Within the minute, uses are kept in memory.
 	rules.Decide("bash", bash("git diff"), nil)
 	if err := w.Flush(t.Context()); err != nil {
 		t.Fatal(err)
@@ -300,7 +300,7 @@ func TestUsesAreCounted(t *testing.T) {
 	}
 }
 
-// TestStaleEntriesAllowNothing: what an earlier release accepted is read by the rules of
+// TestStaleEntriesAllowNothing: entries that an earlier release accepted are read by the rules of
 // this one.
 func TestStaleEntriesAllowNothing(t *testing.T) {
 	t.Parallel()

@@ -1,4 +1,4 @@
 package ratelimit
 
-// Addresses is how many addresses are remembered.
+// Addresses returns the number of remembered addresses.
 func (f *Failures) Addresses() int { return len(f.fullAt) }

@@ -62,7 +62,7 @@ func TestFailuresOfANetworkAreOneAddress(t *testing.T) {
 	}
 }
 
-// A flood from everywhere takes no more memory than there is room for.
+// A flood from many addresses does not exceed the memory limit.
 func TestFailuresForgetAddressesInAFlood(t *testing.T) {
 	t.Parallel()
 	f, now := ratelimit.NewFailures(1), time.Now()

@@ -52,10 +52,10 @@ func (w *world) issue(t *testing.T) string {
 	return key.ID
 }
 
-// store is one that remembers nothing.
+// store returns a store without any remembered counts.
 func (w *world) store() *ratelimit.Store { return ratelimit.New(w.pool, ratelimit.Options{}) }
 
-// later lets time pass on the database.
+// later moves time forward on the database.
 func (w *world) later(t *testing.T, by string) {
 	t.Helper()
 	if _, err := w.pool.Exec(t.Context(), `UPDATE rate_limits SET full_at = full_at - $1::text::interval`, by); err != nil {
@@ -99,7 +99,7 @@ func TestAQuotaCanBeUsedAtOnceAndComesBackEvenly(t *testing.T) {
 	}
 	w.later(t, "10 min")
 	if q, err := w.store().Take(t.Context(), w.key, ratelimit.Messages, size); err != nil || q.Left != size-1 {
-		t.Errorf("after a long time there is no more than a quota: %+v, %v", q, err)
+		t.Errorf("after a long time: %+v, %v; want one quota", q, err)
 	}
 }
 
@@ -143,8 +143,8 @@ func TestReplicasShareAQuota(t *testing.T) {
 	}
 }
 
-// A key that is over its limit costs the database nothing, and is refused as long as
-// it stays so. What cannot be counted is another error, and comes soon.
+// A key over its limit costs the database nothing, and is rejected as long as it stays over. A
+// failure to count is another error, and is returned soon.
 func TestRefusalsNeedNoDatabase(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -162,11 +162,11 @@ func TestRefusalsNeedNoDatabase(t *testing.T) {
 		}
 	}
 	if _, err := s.Take(t.Context(), w.key, ratelimit.Calls, 1); err == nil || fault.From(err) != nil {
-		t.Errorf("of another class: %v", err)
+		t.Errorf("a request of another class: %v", err)
 	}
 }
 
-// While the database hangs, a request waits for its count no longer than a moment.
+// While the database hangs, a request waits only briefly for its count.
 func TestACountThatHangsIsGivenUp(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

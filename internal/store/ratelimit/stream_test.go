@@ -12,7 +12,7 @@ import (
 	"github.com/parley-server/parley/internal/testing/wait"
 )
 
-// replica is a store that exchanges counts, until stop.
+// replica returns a store that exchanges counts until stop is called.
 func (w *world) replica(t *testing.T, node int32) (s *ratelimit.Store, stop func()) {
 	t.Helper()
 	w.alive(t, node)
@@ -30,7 +30,7 @@ func (w *world) replica(t *testing.T, node int32) (s *ratelimit.Store, stop func
 	return s, stop
 }
 
-// alive holds the lock of a node, as its process does.
+// alive holds the lock of a node, as the node's process does.
 func (w *world) alive(t *testing.T, node int32) (die func()) {
 	t.Helper()
 	conn, err := w.pool.Acquire(t.Context())
@@ -48,7 +48,7 @@ func (w *world) alive(t *testing.T, node int32) (die func()) {
 	return die
 }
 
-// hold opens a stream, or tells that the key has too many.
+// hold opens a stream, or reports that the key has too many.
 func hold(t *testing.T, s *ratelimit.Store, key string, most int) (release func(), ok bool) {
 	t.Helper()
 	release, err := s.Hold(t.Context(), key, most)
@@ -68,7 +68,7 @@ func TestStreamsAreCountedOverReplicas(t *testing.T) {
 	for range most {
 		release, ok := hold(t, there, w.key, most)
 		if !ok {
-			t.Fatal("a stream is refused to a key that has none")
+			t.Fatal("the first stream of a key is refused")
 		}
 		releases = append(releases, release)
 	}
@@ -94,7 +94,7 @@ func TestStreamsAreCountedOverReplicas(t *testing.T) {
 	if _, ok := hold(t, here, w.key, most); ok {
 		t.Error("twice the room of one stream")
 	}
-	// A replica that stops gives its streams' place to those to whom its readers go.
+	// A replica that stops frees the places of its streams for the replicas its clients move to.
 	stop()
 	for n := range 2 {
 		wait.For(t, fmt.Sprintf("place %d of the stopped replica is free", n), func() bool {
@@ -104,8 +104,7 @@ func TestStreamsAreCountedOverReplicas(t *testing.T) {
 	}
 }
 
-// Whoever is refused is refused for what is true now: a dead replica's streams, and a
-// frozen one's, are none.
+// Rejections reflect the current state: streams of a dead or frozen replica do not count.
 func TestDeadReplicasHoldNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

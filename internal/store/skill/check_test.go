@@ -44,7 +44,7 @@ func inputs(t testing.TB, object string) map[string]json.RawMessage {
 	return m
 }
 
-// violations are what an error of Check has to say, as "param rule".
+// violations returns the violations in an error of Check, as "param rule".
 func violations(t testing.TB, err error) []string {
 	t.Helper()
 	if err == nil {
@@ -57,7 +57,7 @@ func violations(t testing.TB, err error) []string {
 	var list []string
 	for _, v := range f.Detail.Violations {
 		if v.Message == "" {
-			t.Errorf("%s %s has no message", v.Param, v.Rule)
+			t.Errorf("%s %s lacks a message", v.Param, v.Rule)
 		}
 		list = append(list, v.Param+" "+v.Rule)
 	}
@@ -146,7 +146,7 @@ func TestAViolationShowsTheWayOut(t *testing.T) {
 	}
 }
 
-// TestViolationsNeverRepeatAValue gives the same secret wherever a value can stand.
+// TestViolationsNeverRepeatAValue puts the same secret in every place for a value.
 func TestViolationsNeverRepeatAValue(t *testing.T) {
 	t.Parallel()
 	const secret = "hunter2"

@@ -12,8 +12,8 @@ import (
 	"github.com/parley-server/parley/internal/store/skill"
 )
 
-// FuzzContract holds any input against any contract. What is refused says so within
-// bounds; what is taken makes a prompt whose inputs the contract takes again.
+// FuzzContract checks any input against any contract. A rejection lists its violations within
+// limits; an accepted input makes a prompt whose inputs the contract accepts again.
 func FuzzContract(f *testing.F) {
 	for _, input := range []string{
 		`{}`, `{"text":"a","day":"2026-10-01","count":3.0,"rate":1e9,"dry":true,"team":"sales"}`, `{"__proto__":{"a":1},"constructor":null}`,

@@ -11,7 +11,7 @@ import (
 	"github.com/parley-server/parley/internal/store/skill"
 )
 
-// parse reads a SKILL.md that has no problems.
+// parse parses a valid SKILL.md.
 func parse(t testing.TB, document string) skill.Skill {
 	t.Helper()
 	k, problems := skill.Parse(document)
@@ -21,7 +21,7 @@ func parse(t testing.TB, document string) skill.Skill {
 	return k
 }
 
-// skillOf is a SKILL.md with these inputs, which are indented by two blanks.
+// skillOf returns a SKILL.md with these inputs, which are indented by two blanks.
 func skillOf(inputs string) string {
 	return "---\nname: order\ndescription: Orders.\ninterface:\n  inputs:\n" + inputs + "---\nOrder it.\n"
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/parley-server/parley/internal/store/skill"
 )
 
-// TestExamplesAreTaken: what a contract gives as an example is an input that it takes.
+// TestExamplesAreTaken: the example in a contract is an input that the contract accepts.
 func TestExamplesAreTaken(t *testing.T) {
 	t.Parallel()
 	if got := (*skill.Contract)(nil).Example(); len(got) != 0 {

@@ -155,7 +155,7 @@ func TestOneSpellingOfAName(t *testing.T) {
 		t.Errorf("%+v", v)
 	}
 	if _, err := s.Active(t.Context(), ws, "refund-order"); fault.From(err) == nil {
-		t.Error("a refused push has published something")
+		t.Error("a rejected push has published a version")
 	}
 	if err := s.Archive(t.Context(), ws, "refund-order", ""); err != nil {
 		t.Fatal(err)
@@ -218,10 +218,10 @@ func TestWorkspacesDoNotShareSkills(t *testing.T) {
 	} {
 		f := refused(t, try(t.Context(), theirs), fault.UnknownSkill)
 		if len(f.Detail.Candidates) > 0 {
-			t.Errorf("%s tells %v", name, f.Detail.Candidates)
+			t.Errorf("%s lists %v", name, f.Detail.Candidates)
 		}
 		if f := refused(t, try(t.Context(), uuid.Nil), fault.UnknownSkill); len(f.Detail.Candidates) > 0 {
-			t.Errorf("%s tells %v", name, f.Detail.Candidates)
+			t.Errorf("%s lists %v", name, f.Detail.Candidates)
 		}
 	}
 	if list, err := s.List(t.Context(), theirs); err != nil || len(list) != 0 {
@@ -259,7 +259,7 @@ func TestARefusedDocumentTellsEverything(t *testing.T) {
 	}
 }
 
-// TestPushesAtOnceAreVersionsInARow lets pushes of a new skill race.
+// TestPushesAtOnceAreVersionsInARow races pushes of a new skill.
 func TestPushesAtOnceAreVersionsInARow(t *testing.T) {
 	t.Parallel()
 	pool := dbtest.New(t)
@@ -281,7 +281,7 @@ func TestPushesAtOnceAreVersionsInARow(t *testing.T) {
 		seen[p.Version] = true
 		v, err := s.Get(t.Context(), ws, "order", p.Version)
 		if err != nil || v.Body != fmt.Sprint(i) {
-			t.Errorf("version %d says %q, %v", p.Version, v.Body, err)
+			t.Errorf("version %d has the body %q, %v", p.Version, v.Body, err)
 		}
 	}
 	if k, err := s.Active(t.Context(), ws, "order"); err != nil || k.Version != n {

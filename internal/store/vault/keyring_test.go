@@ -37,7 +37,7 @@ func TestAnEnvelopeOpensForWhatItWasSealedFor(t *testing.T) {
 	})
 }
 
-// TestNoTwoContextsAreTheSame moves the borders between purpose and about.
+// TestNoTwoContextsAreTheSame moves the border between purpose and about.
 func TestNoTwoContextsAreTheSame(t *testing.T) {
 	t.Parallel()
 	keys := keyring(t)
@@ -112,7 +112,7 @@ func TestRewrappingMovesAnEnvelopeUnderTheNewestKey(t *testing.T) {
 	if same, changed, err := both.Rewrap(moved); err != nil || changed || !bytes.Equal(same, moved) {
 		t.Errorf("rewrapped twice: %t, %v", changed, err)
 	}
-	// The id is part of what is authenticated: it cannot be pointed at another key.
+	// The id is part of the authenticated data: an envelope cannot be pointed at another key.
 	if _, _, err := keyring(t, first, strings.Replace(second, recent.IDs()[0], "other", 1)).Rewrap(bytes.Replace(moved, []byte(recent.IDs()[0]), []byte(old.IDs()[0]), 1)); !errors.Is(err, vault.ErrNotOpened) {
 		t.Errorf("under a false id: %v", err)
 	}
@@ -124,7 +124,7 @@ func TestDerivedKeysAreSeparate(t *testing.T) {
 	old, both := keyring(t, first), keyring(t, second, first)
 	id, key := old.Derive("urls")
 	if again, ok := both.DeriveFrom(id, "urls"); !ok || !bytes.Equal(again, key) || len(key) != 32 {
-		t.Error("DeriveFrom does not find the key of before")
+		t.Error("DeriveFrom does not find the previous key")
 	}
 	if newest, other := both.Derive("urls"); newest == id || bytes.Equal(other, key) {
 		t.Error("a new master key derives the old one's")
@@ -133,7 +133,7 @@ func TestDerivedKeysAreSeparate(t *testing.T) {
 		t.Error("two purposes share a key")
 	}
 	if _, ok := both.DeriveFrom("unknown", "urls"); ok {
-		t.Error("a key of nothing")
+		t.Error("an empty key was derived")
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// keyring reads keys, or makes a new one where none are given.
+// keyring parses keys, or makes a new one if none are given.
 func keyring(t *testing.T, keys ...string) *vault.Keyring {
 	t.Helper()
 	text := ""

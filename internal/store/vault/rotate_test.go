@@ -38,7 +38,7 @@ func TestAWrongOrMissingKeyIsFoundBeforeAnythingIsSealed(t *testing.T) {
 			t.Errorf("%s: %v", c.what, err)
 		}
 	}
-	// Both are in use now: neither can be missing.
+	// Both keys are in use now: neither may be missing.
 	if err := s.Prepare(t.Context()); !errors.Is(err, vault.ErrUnknownKey) {
 		t.Errorf("without the newest: %v", err)
 	}
@@ -93,7 +93,7 @@ func TestRotationWrapsEverythingUnderTheNewestKey(t *testing.T) {
 	stale, pool, w := world(t, first)
 	register(t, stale, w, vault.Registration{Name: "TOKEN", Hosts: []string{"a.example.com"}, Value: secret("long enough")})
 	register(t, stale, w, vault.Registration{Name: "EMPTY", Hosts: []string{"a.example.com"}})
-	// Another owner's table takes part by the type of its column.
+	// A table of another owner takes part through the type of its column.
 	exec(t, pool, `CREATE TABLE "Odd names" (id int, "the prompt" sealed)`)
 	seal := func(k *vault.Keyring, id int) []byte {
 		sealed, err := k.Seal(fmt.Appendf(nil, "prompt %d", id), "prompt", fmt.Sprint(id))
@@ -107,7 +107,7 @@ func TestRotationWrapsEverythingUnderTheNewestKey(t *testing.T) {
 		exec(t, pool, `INSERT INTO "Odd names" VALUES ($1, $2), (-1, null)`, id, seal(stale.Keyring(), id))
 	}
 	s := vault.New(pool, keyring(t, second, first))
-	// While the service goes on changing rows.
+	// The service keeps changing rows meanwhile.
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		for id := range 50 {
@@ -156,9 +156,9 @@ func TestRotationWrapsEverythingUnderTheNewestKey(t *testing.T) {
 	if again, err := s.Rotate(t.Context()); err != nil || again.Rewrapped != 0 || again.Retired != nil {
 		t.Errorf("again: %+v, %v", again, err)
 	}
-	// A replica that still has the old key alone can seal nothing that would be lost.
+	// A replica with only the old key cannot seal anything that would be lost.
 	if _, err := stale.Set(t.Context(), w, "EMPTY", secret("long enough"), me); err == nil {
-		t.Error("sealed under a key that is out of use")
+		t.Error("sealed under a retired key")
 	}
 }
 
@@ -178,20 +178,20 @@ func TestRotationStopsAtWhatItCannotOpen(t *testing.T) {
 		t.Errorf("without the old key: %v", err)
 	}
 	if _, err := s.Rotate(t.Context()); !errors.Is(err, vault.ErrUnknownKey) || !strings.Contains(err.Error(), "prompts.prompt") || !strings.Contains(err.Error(), lost.IDs()[0]) {
-		t.Errorf("a row of nobody's: %v", err)
+		t.Errorf("a row without an owner: %v", err)
 	}
 }
 
-// TestWhatIsSealedIsDeclaredSo finds bytea columns that are neither known to be
-// harmless nor of the type that rotation looks for.
+// TestWhatIsSealedIsDeclaredSo finds bytea columns that are neither known to be harmless nor of the
+// type that rotation searches for.
 func TestWhatIsSealedIsDeclaredSo(t *testing.T) {
 	t.Parallel()
 	plain := []string{
 		"api_keys.secret_hash", "turns.request_hash", "idempotency_keys.hash", "idempotent_answers.hash", "files.sha256", "files.request_hash", // hashes
-		"idempotent_answers.answer",                                                                                                    // what decisions and cancels were told
-		"file_chunks.data",                                                                                                             // what files hold
+		"idempotent_answers.answer",                                                                                                    // responses to decisions and cancels
+		"file_chunks.data",                                                                                                             // contents of files
 		"work_blobs.sha256", "work_files.sha256", "work_files.path_sha256", "work_chunks.data", "work_files.path", "work_files.target", // and folders
-		"callback_deliveries.body", // what callbacks send: answers, which stand in messages too
+		"callback_deliveries.body", // bodies of callbacks: answers, which are in messages too
 	}
 	rows, err := dbtest.New(t).Query(t.Context(), `
 		SELECT c.relname || '.' || a.attname FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid

@@ -24,7 +24,7 @@ const me = "command line"
 
 func secret(text string) vault.Value { return vault.NewValue([]byte(text)) }
 
-// world is a store on a fresh database, with a workspace in it.
+// world is a store on a fresh database with a workspace.
 func world(t *testing.T, keys ...string) (*vault.Store, *pgxpool.Pool, uuid.UUID) {
 	t.Helper()
 	pool := dbtest.New(t)
@@ -53,7 +53,7 @@ func register(t *testing.T, s *vault.Store, w uuid.UUID, r vault.Registration) v
 	return c
 }
 
-// valueOf is what a credential opens to.
+// valueOf returns the opened value of a credential.
 func valueOf(t *testing.T, s *vault.Store, w uuid.UUID, name string) string {
 	t.Helper()
 	list, err := s.Open(t.Context(), w, []string{name})
@@ -71,7 +71,7 @@ func exec(t *testing.T, pool *pgxpool.Pool, sql string, args ...any) {
 	}
 }
 
-// audit is what happened to a credential, in order.
+// audit returns the history of a credential, in order.
 func audit(t *testing.T, pool *pgxpool.Pool, w uuid.UUID, name string) []string {
 	t.Helper()
 	rows, err := pool.Query(t.Context(), `SELECT what || ' ' || version || ' by ' || by || ' for ' || array_to_string(allowed_hosts, ' ')
@@ -108,7 +108,7 @@ func TestACredentialIsRegisteredSetProvidedAndRemoved(t *testing.T) {
 	if err != nil || valueOf(t, s, w, "TOKEN") != "provided value" {
 		t.Errorf("provide: %v", err)
 	}
-	// Other hosts, the value stays and opens under them.
+	// With other hosts, the value stays and opens under them.
 	c = register(t, s, w, vault.Registration{Name: "TOKEN", Hosts: []string{"other.example.com"}, InBody: true})
 	if !c.HasValue || c.Version != 5 || !c.InBody || valueOf(t, s, w, "TOKEN") != "provided value" {
 		t.Errorf("registered again: %+v", c)
@@ -123,7 +123,7 @@ func TestACredentialIsRegisteredSetProvidedAndRemoved(t *testing.T) {
 	if list, err := s.List(t.Context(), w); err != nil || len(list) != 0 {
 		t.Errorf("after the removal: %+v, %v", list, err)
 	}
-	// The name comes back with a version it never had, and without the value.
+	// A credential registered again under the name has a new version and no value.
 	if c = register(t, s, w, vault.Registration{Name: "TOKEN", Hosts: []string{"b.example.com"}}); c.HasValue || c.Version != 7 {
 		t.Errorf("after the removal: %+v", c)
 	}
@@ -141,8 +141,8 @@ func TestACredentialIsRegisteredSetProvidedAndRemoved(t *testing.T) {
 	}
 }
 
-// TestAChangedRowDoesNotOpen is what somebody with write access to the database can
-// try, short of the key.
+// TestAChangedRowDoesNotOpen tries what an attacker with write access to the database, but without
+// the key, can do.
 func TestAChangedRowDoesNotOpen(t *testing.T) {
 	t.Parallel()
 	s, pool, w := world(t)
@@ -167,7 +167,7 @@ func TestAChangedRowDoesNotOpen(t *testing.T) {
 		if opened, err := s.Open(t.Context(), w, []string{"A"}); !errors.Is(err, vault.ErrNotOpened) || opened != nil {
 			t.Errorf("%s: opened %v, %v", change, opened, err)
 		}
-		// Nor can it be made good by the service itself.
+		// The service itself cannot repair it either.
 		if _, err := s.Register(t.Context(), w, vault.Registration{Name: "A", Hosts: []string{"a.example.com"}}, me); !errors.Is(err, vault.ErrNotOpened) {
 			t.Errorf("%s: registered again, %v", change, err)
 		}
@@ -240,10 +240,10 @@ func TestRefusalsShowNoValue(t *testing.T) {
 			t.Errorf("%.40q: %v", good, err)
 		}
 	}
-	// Everything that is wrong is said at once.
+	// All violations are reported at once.
 	_, err := s.Register(t.Context(), w, vault.Registration{Name: "path", Hosts: []string{"a.example.com", "https://x", "1.2.3.4"}, Value: secret("x")}, me)
 	if f := fault.From(err); f == nil || len(f.Detail.Violations) != 4 {
-		t.Errorf("four things are wrong: %v", err)
+		t.Errorf("four violations expected: %v", err)
 	}
 	for _, name := range []string{"", "token", "1TOKEN", "_TOKEN", "TO-KEN", "TOKEN\n", "PATH", "LD_PRELOAD", "HTTPS_PROXY", "BASH_ENV", strings.Repeat("A", 65)} {
 		if _, err := s.Register(t.Context(), w, vault.Registration{Name: name, Hosts: []string{"a.example.com"}}, me); fault.From(err) == nil {

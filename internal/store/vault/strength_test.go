@@ -21,7 +21,8 @@ func TestGuessableValues(t *testing.T) {
 	}
 }
 
-// TestBoundsOfValues checks values at their bounds, and where their lines may end.
+// TestBoundsOfValues checks values at their length limits, and the places where their lines may
+// end.
 func TestBoundsOfValues(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{

@@ -21,9 +21,9 @@ import (
 	"github.com/parley-server/parley/internal/testing/slow"
 )
 
-// TestASecretIsNowhereInPlainText lets a server that writes down everything see all
-// that the vault does, mistakes included, and then searches what it wrote. At the end
-// the same value is stored and logged as it is, to show that the search finds it.
+// TestASecretIsNowhereInPlainText lets a server that logs everything see all that the vault does,
+// errors included, and then searches its log. At the end it stores and logs the same value in plain
+// text, to prove that the search finds it.
 func TestASecretIsNowhereInPlainText(t *testing.T) {
 	t.Parallel()
 	slow.Test(t, "dumps a database")
@@ -58,7 +58,7 @@ func TestASecretIsNowhereInPlainText(t *testing.T) {
 	}
 	exec(t, pool, `INSERT INTO prompts VALUES ($1)`, prompt)
 
-	// What goes wrong, and how it is told.
+	// Now the failures, and how they are reported.
 	tx, err := pool.Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -79,7 +79,7 @@ func TestASecretIsNowhereInPlainText(t *testing.T) {
 		"no string": json.Unmarshal([]byte(`{"value":[`+quote(value)+`]}`), &body), "changed": changed, "panic": panicked(plain, log),
 	} {
 		if err == nil {
-			t.Errorf("%s: nothing went wrong", what)
+			t.Errorf("%s: no error", what)
 		}
 		note(what, err)
 	}
@@ -98,7 +98,7 @@ func TestASecretIsNowhereInPlainText(t *testing.T) {
 	}
 }
 
-// panicked is a panic as a worker tells it.
+// panicked returns a panic as a worker reports it.
 func panicked(v vault.Value, log *slog.Logger) (err error) {
 	defer func() {
 		err = fmt.Errorf("panic: %v", recover())

@@ -19,7 +19,7 @@ import (
 
 const hush = "correct-horse-battery"
 
-// shows reports whether text holds the secret in a form that fmt or encoding/json make.
+// shows reports whether text contains the secret in a form that fmt or encoding/json produce.
 func shows(text string) bool {
 	decimal := strings.Trim(fmt.Sprint([]byte(hush)), "[]")
 	list := strings.TrimSuffix(strings.TrimPrefix(fmt.Sprintf("%#v", []byte(hush)), "[]byte{"), "}")
@@ -31,7 +31,7 @@ func shows(text string) bool {
 	return false
 }
 
-// holder keeps a value where fmt calls no methods.
+// holder stores a value in a place where fmt calls no methods.
 type holder struct {
 	Shown  vault.Value
 	hidden vault.Value

@@ -140,7 +140,7 @@ func TestSearchSeesEveryCommittedChange(t *testing.T) {
 		return paths
 	}
 	if got := search("badge"); got != nil {
-		t.Errorf("found %q in nothing", got)
+		t.Errorf("found %q in an empty index", got)
 	}
 	put(t, elsewhere, ws, "a.md", "Your badge opens the door.")
 	if got := search("badges"); !slices.Equal(got, []string{"a.md"}) {
@@ -174,7 +174,7 @@ func TestKnowledgeStaysInItsWorkspace(t *testing.T) {
 	_, err := s.Get(t.Context(), ours, "secret.md")
 	_, unknown := s.Get(t.Context(), ours, "nothing.md")
 	if err == nil || err.Error() != unknown.Error() {
-		t.Errorf("Get of another workspace's document: %v; of none: %v", err, unknown)
+		t.Errorf("Get of another workspace's document: %v; of an unknown one: %v", err, unknown)
 	}
 	if paths, err := s.Paths(t.Context(), ours); err != nil || len(paths) > 0 {
 		t.Errorf("Paths: %q, %v", paths, err)
@@ -229,6 +229,6 @@ func TestGrepStopsWhenNobodyWaits(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := s.Grep(ctx, ws, regexp.MustCompile("door"), "", 10, func(string, int, string) {}); err == nil {
-		t.Error("Grep went on after its context had ended")
+		t.Error("Grep continued after its context had ended")
 	}
 }

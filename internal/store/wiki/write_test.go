@@ -23,9 +23,9 @@ func TestNobodyWritesOverWhatTheyHaveNotRead(t *testing.T) {
 		expected, version int
 		ok                bool
 	}{
-		{"one", 1, 0, false}, // there is none to replace
+		{"one", 1, 0, false}, // a version to replace that does not exist
 		{"one", 0, 1, true},
-		{"one", 0, 1, true}, // again: it says that already
+		{"one", 0, 1, true}, // the same content again
 		{"two", 0, 1, false},
 		{"two", 1, 2, true},
 		{"two", 1, 2, true}, // again
@@ -50,7 +50,7 @@ func TestNobodyWritesOverWhatTheyHaveNotRead(t *testing.T) {
 	}
 }
 
-// TestNoTwoNamesLookLikeOne: a page has one name, however it is spelled, and none has blanks
+// TestNoTwoNamesLookLikeOne: a page has one name, however it is spelled, and no name has blanks
 // around it.
 func TestNoTwoNamesLookLikeOne(t *testing.T) {
 	t.Parallel()

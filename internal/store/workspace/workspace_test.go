@@ -71,7 +71,7 @@ func TestAChangeIsRefusedWithEverythingThatIsWrong(t *testing.T) {
 	}
 }
 
-// TestRecentNoticesChanges changes a workspace in the same process, and in another one.
+// TestRecentNoticesChanges changes a workspace in the same process and in another one.
 func TestRecentNoticesChanges(t *testing.T) {
 	t.Parallel()
 	pool := dbtest.New(t)
