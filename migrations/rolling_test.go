@@ -27,16 +27,16 @@ import (
 	"github.com/parley-server/parley/migrations"
 )
 
-// released is the schema of the release before, and releaseSQL the statements of its servers.
+// released is the schema of the previous release, and releaseSQL the statements of its servers.
 const (
 	released   = 14
 	releaseSQL = "testdata/release14.sql"
 )
 
-// TestRollingUpgrade has a filled database of the release before, and conversations that go on with the
-// statements of that release while Up runs and afterwards, beside those of this release. No statement
-// fails and no event is missing. It does not run the old program: its retries, its River client and
-// its readers are not covered.
+// TestRollingUpgrade has a filled database of the previous release, and conversations that continue
+// with the statements of that release while Up runs and afterwards, beside those of this release.
+// No statement fails and no event is missing. It does not run the old program: its retries, its
+// River client and its readers are not covered.
 func TestRollingUpgrade(t *testing.T) {
 	t.Parallel()
 	slow.Test(t, "migrates databases")
@@ -103,12 +103,12 @@ func TestRollingUpgrade(t *testing.T) {
 			continue // it cannot be prepared
 		}
 		if _, err := filler.Exec(ctx, "PREPARE old AS "+sql+"; DEALLOCATE old", pgx.QueryExecModeSimpleProtocol); err != nil {
-			t.Errorf("%s of the release before: %v", name, err)
+			t.Errorf("%s of the previous release: %v", name, err)
 		}
 	}
 }
 
-// checkConversations finds all turns, and every event up to the session's last.
+// checkConversations checks all turns, and every event up to the session's last.
 func checkConversations(t *testing.T, query func(context.Context, string, ...any) pgx.Row, held int64, begun []uuid.UUID) {
 	t.Helper()
 	var completed, queued, torn int64
@@ -121,7 +121,7 @@ func checkConversations(t *testing.T, query func(context.Context, string, ...any
 	}
 }
 
-// converse holds one conversation after the other, as servers of the release before did.
+// converse holds one conversation after the other, as servers of the previous release did.
 func converse(ctx context.Context, dsn string, old map[string]string, stop <-chan struct{}, held *atomic.Int64) error {
 	conn, err := pgx.Connect(ctx, dsn)
 	if err != nil {
@@ -151,7 +151,7 @@ type conversation struct {
 	ord           int64
 }
 
-// run runs a statement of the release before.
+// run runs a statement of the previous release.
 func (c *conversation) run(ctx context.Context, tx pgx.Tx, name string, args ...any) error {
 	rows, err := tx.Query(ctx, c.old[name], args...)
 	if err == nil {
@@ -229,7 +229,7 @@ func (c *conversation) end(ctx context.Context, tx pgx.Tx) error {
 	return c.run(ctx, tx, "MessageClose", nil, time.Now().Add(-time.Hour), "completed", nil, []byte("[]"), []byte("[]"), nil, nil, nil, c.ord, c.turn)
 }
 
-// filesUpTo are the migrations that a release has.
+// filesUpTo returns the migrations of a release.
 func filesUpTo(t *testing.T, last int) fstest.MapFS {
 	t.Helper()
 	names, err := filepath.Glob("*.sql")
@@ -253,7 +253,7 @@ func filesUpTo(t *testing.T, last int) fstest.MapFS {
 	return files
 }
 
-// readRelease returns the statements of the release before, by their names.
+// readRelease returns the statements of the previous release by name.
 func readRelease(t *testing.T) map[string]string {
 	t.Helper()
 	text, err := os.ReadFile(releaseSQL)

@@ -19,8 +19,8 @@ import (
 )
 
 // TestSilentConnectionEndsAMigration silences one connection at some chunks of data of a whole
-// migration. Up ends with an error that passes, PostgreSQL frees the locks of the connection, and
-// the next Up completes the schema.
+// migration. Up returns a transient error, PostgreSQL frees the locks of the connection, and the
+// next Up completes the schema.
 func TestSilentConnectionEndsAMigration(t *testing.T) {
 	t.Parallel()
 	slow.Test(t, "migrates databases")
@@ -38,8 +38,8 @@ func TestSilentConnectionEndsAMigration(t *testing.T) {
 	_ = wait.Result(t, "the runs", runs.Wait)
 }
 
-// upSilencing migrates an empty database, silences the connection of the k-th chunk, and returns how
-// many chunks there were.
+// upSilencing migrates an empty database, silences the connection of the k-th chunk, and returns
+// the number of chunks.
 func upSilencing(t *testing.T, k int) (chunks int) {
 	t.Helper()
 	direct := dbtest.Empty(t)
@@ -60,7 +60,7 @@ func upSilencing(t *testing.T, k int) (chunks int) {
 			break
 		}
 		if ctx.Err() != nil || !pgerr.IsTransient(err) {
-			t.Fatalf("the migration ended for good: %v", err)
+			t.Fatalf("the migration failed permanently: %v", err)
 		}
 		t.Logf("again, after: %v", err)
 	}

@@ -55,7 +55,7 @@ func TestReplicasStartTogether(t *testing.T) {
 	}
 }
 
-// TestOldBinaryLeavesANewerSchemaAlone is the other half of a rolling deploy.
+// TestOldBinaryLeavesANewerSchemaAlone is the other half of a rolling deployment.
 func TestOldBinaryLeavesANewerSchemaAlone(t *testing.T) {
 	t.Parallel()
 	dsn := dbtest.DSN(t)
@@ -78,9 +78,8 @@ func TestOldBinaryLeavesANewerSchemaAlone(t *testing.T) {
 	}
 }
 
-// TestWaitingMigrationLetsTrafficPass holds a table with a slow reader. The
-// reader ends only after other queries got through, which they never would behind
-// an ALTER TABLE that waits.
+// TestWaitingMigrationLetsTrafficPass locks a table with a slow reader. The reader ends only after
+// other queries have passed, which they never would behind a waiting ALTER TABLE.
 func TestWaitingMigrationLetsTrafficPass(t *testing.T) {
 	t.Parallel()
 	slow.Test(t, "migrates databases")
@@ -134,8 +133,8 @@ func TestWaitingMigrationLetsTrafficPass(t *testing.T) {
 	}
 }
 
-// TestWaitingReplicaBlocksNoIndex is the deadlock of a replica that blocks in
-// pg_advisory_lock: CREATE INDEX CONCURRENTLY waits for its snapshot.
+// TestWaitingReplicaBlocksNoIndex covers the deadlock of a replica that blocks in pg_advisory_lock:
+// CREATE INDEX CONCURRENTLY waits for its snapshot.
 func TestWaitingReplicaBlocksNoIndex(t *testing.T) {
 	t.Parallel()
 	slow.Test(t, "migrates databases")
@@ -174,7 +173,7 @@ func TestWaitingReplicaBlocksNoIndex(t *testing.T) {
 	if err := wait.Receive(t, "the end", done); !errors.Is(err, context.Canceled) {
 		t.Errorf("Up behind a lock, cancelled: %v", err)
 	}
-	// The session lock goes with the session, not with the pool.
+	// The session lock ends with the session, not with the pool.
 	if _, err := first.Exec(t.Context(), `SELECT pg_advisory_unlock_all()`); err != nil {
 		t.Fatal(err)
 	}
