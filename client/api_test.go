@@ -14,8 +14,8 @@ import (
 	"github.com/parley-server/parley/internal/event"
 )
 
-// TestAPIIsPublicAndDocumented reads every exported declaration: it has a doc comment and names no
-// type of an internal package.
+// TestAPIIsPublicAndDocumented checks that every exported declaration has a doc comment and names
+// no type of an internal package.
 func TestAPIIsPublicAndDocumented(t *testing.T) {
 	t.Parallel()
 	paths, err := filepath.Glob("*.go")
@@ -79,7 +79,7 @@ func isExportedReceiver(recv *ast.FieldList) (exported bool) {
 func checkNode(t *testing.T, path, name string, documented bool, node ast.Node, internal map[string]bool) {
 	t.Helper()
 	if !documented {
-		t.Errorf("%s: %s has no doc comment", path, name)
+		t.Errorf("%s: %s lacks a doc comment", path, name)
 	}
 	ast.Inspect(node, func(n ast.Node) bool {
 		if field, ok := n.(*ast.Field); ok && len(field.Names) > 0 && !field.Names[0].IsExported() {
@@ -127,7 +127,7 @@ func TestBodiesEqualTheServers(t *testing.T) {
 	}
 }
 
-// members returns the JSON tags of a type, those of its members' types included.
+// members returns the JSON tags of a type, including those of its members' types.
 func members(of reflect.Type, path string) map[string]bool {
 	all := map[string]bool{}
 	for of.Kind() == reflect.Pointer || of.Kind() == reflect.Slice {

@@ -104,7 +104,7 @@ func TestSendSeesEveryFrameOnceWhateverBreaks(t *testing.T) {
 			t.Fatalf("frames\n%v\nwant\n%v", got, want)
 		}
 		if len(s.keys) != 1 || s.keys[""] {
-			t.Fatalf("one message went out under %d idempotency keys", len(s.keys))
+			t.Fatalf("one message was sent with %d idempotency keys", len(s.keys))
 		}
 	})
 }
@@ -178,7 +178,7 @@ func TestSendGivesUpAfterItsTries(t *testing.T) {
 		t.Fatalf("error %#v", last)
 	}
 	if len(retries) != 5 || s.n != 6 {
-		t.Errorf("%d retries told, %d connections", len(retries), s.n)
+		t.Errorf("%d retries reported, %d connections", len(retries), s.n)
 	}
 }
 
@@ -210,7 +210,8 @@ func TestRefusalsAreFinalAndTyped(t *testing.T) {
 	}
 }
 
-// TestAKeyThatCannotBeSentIsRefused: before anything is sent, and in words that do not show it.
+// TestAKeyThatCannotBeSentIsRefused: the client rejects it before sending anything, and the error
+// does not contain it.
 func TestAKeyThatCannotBeSentIsRefused(t *testing.T) {
 	t.Parallel()
 	for _, key := range []string{"prl_a\nb", "prl_a b", "\ufeffprl_a", "prl_a\x00"} {
@@ -220,7 +221,7 @@ func TestAKeyThatCannotBeSentIsRefused(t *testing.T) {
 	}
 }
 
-// TestWhatWasNeverSentIsNotTriedAgain: an error from before any connection.
+// TestWhatWasNeverSentIsNotTriedAgain: an error before any connection is not retried.
 func TestWhatWasNeverSentIsNotTriedAgain(t *testing.T) {
 	t.Parallel()
 	s := &wire{frames: turn(1), keys: map[string]bool{}}
@@ -284,7 +285,7 @@ func TestAskRepeatsTheSameMessage(t *testing.T) {
 	}
 }
 
-// failer is testing.T and rapid.T.
+// failer is implemented by testing.T and rapid.T.
 type failer interface{ Fatal(...any) }
 
 func open(t failer, url string) *client.Client {

@@ -24,7 +24,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(exampleRunner{m}) }
 // options name the server, workspace and key of the examples.
 var options client.Options
 
-// exampleRunner runs the tests and examples beside a server on a database of its own. Without
+// exampleRunner runs the tests and examples against a server on its own database. Without
 // PostgreSQL it skips the examples, unless PARLEY_TEST_REQUIRE is "all".
 type exampleRunner struct{ *testing.M }
 
@@ -46,7 +46,7 @@ func (r exampleRunner) Run() int {
 	return code
 }
 
-// startServer starts a server, makes a workspace and a key, and sets options.
+// startServer starts a server, creates a workspace and a key, and sets options.
 func startServer() (stop func() error, err error) {
 	dsn, drop, err := dbtest.Temporary()
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/parley-server/parley/client"
 )
 
-// recorder answers every call with one body, and keeps what it was sent.
+// recorder answers every call with one body and records the requests.
 type recorder struct {
 	status int
 	answer string
@@ -84,7 +84,7 @@ func TestQuestionsAreAnswered(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	_, _ = c.Approvals(t.Context(), client.ApprovalQuery{Status: "pending", SessionID: "s", Limit: 3, Cursor: "x"}) // the answer is no list
+	_, _ = c.Approvals(t.Context(), client.ApprovalQuery{Status: "pending", SessionID: "s", Limit: 3, Cursor: "x"}) // the response is not a list
 	const decide, secret = "POST /api/workspaces/w/approvals/a/decide", "POST /api/v1/workspaces/w/approvals/a/secret"
 	if want := []string{decide, decide, secret, secret, "GET /api/v1/workspaces/w/approvals/a", "GET /api/v1/workspaces/w/approvals?cursor=x&limit=3&session_id=s&status=pending"}; !reflect.DeepEqual(s.calls, want) {
 		t.Errorf("calls %q", s.calls)
