@@ -16,7 +16,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// hostile draws text with everything that JSON, PostgreSQL or a frame could choke on.
+// hostile draws text with everything that JSON, PostgreSQL or a frame could fail on.
 func hostile() *rapid.Generator[string] {
 	pieces := []string{"a", "ß", "👩‍🚀", "\x00", "\n", "\r", "\t", "\x1b", `"`, `\`, `\u0000`, `\ud800`, "\u0085", "\u2028", "\u2029", "\xff", "\xed\xa0\x80", "</inputs>", "data: x"}
 	return rapid.Custom(func(t *rapid.T) string {
@@ -24,7 +24,7 @@ func hostile() *rapid.Generator[string] {
 	})
 }
 
-// storable checks what a column of type json and a line of a frame ask for.
+// storable checks the requirements of a json column and of a line of a frame.
 func storable(t *rapid.T, data []byte) {
 	switch {
 	case !json.Valid(data):
@@ -34,7 +34,7 @@ func storable(t *rapid.T, data []byte) {
 	case !utf8.Valid(data):
 		t.Fatalf("not UTF-8: %q", data)
 	}
-	// An escaped NUL or half of a surrogate pair is what PostgreSQL refuses.
+	// PostgreSQL rejects an escaped NUL or half of a surrogate pair.
 	rest := bytes.ReplaceAll(data, []byte(`\\`), nil)
 	if bytes.Contains(rest, []byte(`\u0000`)) || bytes.Contains(rest, []byte(`\ud800`)) {
 		t.Fatalf("PostgreSQL would refuse %s", data)
@@ -52,7 +52,7 @@ func TestTextIsStorableAndComesBack(t *testing.T) {
 		storable(t, data)
 		body, err := event.Decode(event.KindText, data)
 		if err != nil || utf8.ValidString(s) && body.(event.Text).Text != event.Plain(s) {
-			t.Fatalf("%q came back as %+v (%v)", s, body, err)
+			t.Fatalf("%q was decoded as %+v (%v)", s, body, err)
 		}
 	})
 }
@@ -98,7 +98,7 @@ func TestEveryBodyIsStorable(t *testing.T) {
 			}
 			again, err := event.Decode(body.Kind(), data)
 			if err != nil {
-				t.Fatalf("%T does not come back: %v", body, err)
+				t.Fatalf("%T cannot be decoded: %v", body, err)
 			}
 			second, _ := event.Encode(again)
 			if twice, _ := event.Decode(body.Kind(), second); !reflect.DeepEqual(twice, again) {

@@ -10,8 +10,8 @@ import (
 	"github.com/parley-server/parley/internal/event"
 )
 
-// Clients read these bytes. A kind may be added, and a member to a kind; what is here
-// keeps its name, its type and its meaning as long as v is 1.
+// Clients read these bytes. A release may add a kind, and a member to a kind; an existing member
+// keeps its name, type and meaning as long as v is 1.
 func TestKindsKeepTheirShape(t *testing.T) {
 	t.Parallel()
 	id := uuid.MustParse("0197a0b4-7c3e-7cc0-8a3a-2f6f0f1b7f10")

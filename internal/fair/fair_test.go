@@ -27,7 +27,7 @@ func workspaces(n int) []uuid.UUID {
 	return list
 }
 
-// fill takes as many places as a workspace gets.
+// fill acquires as many places as a workspace gets.
 func fill(p *fair.Places, w uuid.UUID) (releases []func()) {
 	for {
 		release, ok := p.TryAcquire(w)
@@ -109,7 +109,7 @@ func TestAcquireEndsWithItsContext(t *testing.T) {
 		wait.Until(t, "the running functions", running.Wait)
 		release()
 		if _, ok := p.TryAcquire(w[0]); !ok {
-			t.Error("the place went to a waiter that was gone")
+			t.Error("the place went to a waiter that had given up")
 		}
 	})
 }
@@ -129,8 +129,8 @@ func TestAcquireAnyPrefersTheFewestHeld(t *testing.T) {
 	}
 }
 
-// TestPlacesNeverRunOver takes and releases in any order, with waiters that give up, and
-// counts the places that are held.
+// TestPlacesNeverRunOver acquires and releases in any order, with waiters that give up, and counts
+// the held places.
 func TestPlacesNeverRunOver(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
@@ -154,7 +154,7 @@ func TestPlacesNeverRunOver(t *testing.T) {
 					held++
 					most = max(most, held)
 					mu.Unlock()
-					time.Sleep(time.Second) // of the bubble's clock
+					time.Sleep(time.Second) // on the bubble's clock
 					mu.Lock()
 					held--
 					mu.Unlock()

@@ -12,7 +12,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// TestEveryCodeHasAFittingType holds the type of each code against its status.
+// TestEveryCodeHasAFittingType compares the type of each code with its status.
 func TestEveryCodeHasAFittingType(t *testing.T) {
 	t.Parallel()
 	want := map[int][]fault.Type{

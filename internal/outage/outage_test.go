@@ -13,8 +13,8 @@ import (
 	"github.com/parley-server/parley/internal/outage"
 )
 
-// TestOutageIsThreeKindsOfLines fails every second for 150 seconds: a line at the begin, one a minute,
-// and one at the end with the duration.
+// TestOutageIsThreeKindsOfLines fails every second for 150 seconds: one line at the beginning, one
+// a minute, and one at the end with the duration.
 func TestOutageIsThreeKindsOfLines(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -51,7 +51,7 @@ func TestBrokenConnectionsAreTransient(t *testing.T) {
 		if err := fmt.Errorf("commit: %w", err); !pgerr.IsTransient(err) || pgerr.IsRefused(err) {
 			t.Errorf("%v: transient %v, refused %v; want true, false", err, pgerr.IsTransient(err), pgerr.IsRefused(err))
 		} else if !pgerr.IsUnconfirmed(err) {
-			t.Errorf("%v: the write is not confirmed", err)
+			t.Errorf("%v: want an unconfirmed write", err)
 		}
 	}
 	for _, err := range []error{nil, errors.New("a mistake"), context.Canceled, pgx.ErrNoRows} {
@@ -72,7 +72,7 @@ func TestFatalAnswerProvesNothing(t *testing.T) {
 	}
 }
 
-// A database that refuses a connection, for whatever reason, has seen no statement.
+// A database that rejects a connection, for any reason, has received no statement.
 func TestRefusedConnectionIsUnavailable(t *testing.T) {
 	t.Parallel()
 	config, err := pgx.ParseConfig(dbtest.Empty(t))

@@ -19,7 +19,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// statements counts what a pool sends.
+// statements counts the statements that a pool sends.
 type statements struct{ n atomic.Int64 }
 
 func (s *statements) TraceQueryStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQueryStartData) context.Context {
@@ -66,8 +66,8 @@ func TestPartsShareOneReading(t *testing.T) {
 	}
 }
 
-// TestFailedReadingReportsAllWork makes the statement fail for a while. A part that looks for itself
-// then learns of the end of the outage, too.
+// TestFailedReadingReportsAllWork makes the statement fail for a while. A part with its own checks
+// is then notified of the end of the outage, too.
 func TestFailedReadingReportsAllWork(t *testing.T) {
 	t.Parallel()
 	slow.Test(t, "waits for heartbeats")
@@ -116,7 +116,7 @@ func TestDrawnSeqReportsWriting(t *testing.T) {
 		switch {
 		case err != nil:
 		case !drawn && work.Written:
-			t.Fatal("an empty log is written")
+			t.Fatal("an empty log counts as written")
 		case !drawn:
 			if _, err := pool.Exec(ctx, `SELECT nextval('events_seq_seq')`); err != nil {
 				t.Fatal(err)

@@ -16,7 +16,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const read = "SELECT n FROM widened WHERE n < $1 ORDER BY n"
 
-// stale returns a pool on whose every connection a statement has a plan that no longer fits.
+// stale returns a pool on which every connection has a statement whose plan no longer fits.
 func stale(t *testing.T) *pgxpool.Pool {
 	t.Helper()
 	pool := dbtest.Pool(t, dbtest.Empty(t))
@@ -102,6 +102,6 @@ func TestTransactionsOutliveAChangeOfTheSchema(t *testing.T) {
 		t.Errorf("%d rows of %d transactions: %v", n, committed, err)
 	}
 	if ran == committed {
-		t.Error("no plan was stale: the test proves nothing")
+		t.Error("no plan was stale: the test checks nothing")
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/parley-server/parley/internal/testing/dbtest"
 )
 
-// written is a pool on a database with a table of numbers.
+// written returns a pool on a database with a table of numbers.
 func written(t *testing.T) *pgxpool.Pool {
 	t.Helper()
 	pool := dbtest.Pool(t, dbtest.Empty(t))
@@ -34,7 +34,7 @@ func numbers(ctx context.Context, on interface {
 	return pgx.CollectRows(rows, pgx.RowTo[int])
 }
 
-// A query sees what was queued before it, and the commit sends what was queued after it.
+// A query sees the statements queued before it, and the commit sends those queued after it.
 func TestQueuedStatementsKeepTheirOrder(t *testing.T) {
 	t.Parallel()
 	pool := written(t)
@@ -68,8 +68,8 @@ func TestQueuedStatementsKeepTheirOrder(t *testing.T) {
 	}
 }
 
-// The error of a queued statement fails the transaction, wherever it shows, and the connection can
-// be used again.
+// The error of a queued statement fails the transaction, whenever it is reported, and the
+// connection stays usable.
 func TestFailedQueueRollsBack(t *testing.T) {
 	t.Parallel()
 	pool := written(t)

@@ -12,7 +12,7 @@ import (
 	"github.com/parley-server/parley/internal/sse"
 )
 
-// read takes every frame off a stream.
+// read reads every frame of a stream.
 func read(r io.Reader) (frames []parsed, lastID string, err error) {
 	sr := sse.NewReader(r)
 	for {
@@ -60,7 +60,7 @@ func TestReaderFollowsTheStandard(t *testing.T) {
 			}
 		}
 		if got, _ := parse(c.stream); !slices.Equal(got, c.want) {
-			t.Errorf("%s: the test's own parser says %+v, want %+v", c.name, got, c.want)
+			t.Errorf("%s: the test's own parser returns %+v, want %+v", c.name, got, c.want)
 		}
 	}
 }
@@ -76,8 +76,7 @@ func TestReaderKeepsTheRetry(t *testing.T) {
 	}
 }
 
-// A CR ends a line at once: waiting for a LF that may never come would hold the
-// frame back.
+// A CR ends a line at once: waiting for an LF that may never come would delay the frame.
 func TestReaderDoesNotWaitForALineFeed(t *testing.T) {
 	t.Parallel()
 	pr, pw := io.Pipe()

@@ -8,14 +8,14 @@ import (
 // parsed is a frame as the parser below sees it.
 type parsed struct{ event, id, data string }
 
-// parse reads a whole stream by the letter of the HTML standard, section 9.2.6. It
-// shares nothing with Reader: it has the stream as one string and cuts it up.
+// parse reads a whole stream as section 9.2.6 of the HTML standard requires. It shares no code with
+// Reader: it splits the stream as one string.
 func parse(stream string) (frames []parsed, lastID string) {
 	stream = strings.TrimPrefix(stream, "\uFEFF")
 	stream = strings.ReplaceAll(stream, "\r\n", "\n")
 	stream = strings.ReplaceAll(stream, "\r", "\n")
 	lines := strings.Split(stream, "\n")
-	lines = lines[:len(lines)-1] // what has no line ending is not a line
+	lines = lines[:len(lines)-1] // text without a line ending is not a line
 	var event, data, id string
 	for _, line := range lines {
 		if line == "" {
@@ -49,7 +49,7 @@ func parse(stream string) (frames []parsed, lastID string) {
 	return frames, lastID
 }
 
-// carried reports whether a frame can be carried unchanged.
+// carried reports whether a frame can be sent unchanged.
 func carried(event, data string) bool {
 	return event != "" && !strings.ContainsAny(event, "\r\n") && !strings.Contains(data, "\r") &&
 		utf8.ValidString(event) && utf8.ValidString(data)

@@ -17,7 +17,7 @@ import (
 	"github.com/parley-server/parley/internal/testing/wait"
 )
 
-// sink is a response that keeps everything and knows deadlines.
+// sink is a response writer that stores everything and supports deadlines.
 type sink struct {
 	mu      sync.Mutex
 	head    http.Header
@@ -137,7 +137,7 @@ func TestKeepaliveTellsOfABrokenConnection(t *testing.T) {
 	}
 }
 
-// A reader that takes nothing ends in a deadline, not in a handler that hangs.
+// A client that does not read ends in a deadline, not in a handler that hangs.
 func TestSlowReaderIsDropped(t *testing.T) {
 	t.Parallel()
 	result := make(chan error, 1)
@@ -163,7 +163,7 @@ func TestSlowReaderIsDropped(t *testing.T) {
 	}
 }
 
-// Frames leave when they are flushed, not when the response ends.
+// Frames are sent when they are flushed, not when the response ends.
 func TestFramesArriveOneByOne(t *testing.T) {
 	t.Parallel()
 	next := make(chan struct{})

@@ -20,7 +20,7 @@ func operation(summary, input string) string {
 	return render.Calls([]event.ShownCall{{Operation: event.Operation{Tool: "bash", Summary: summary, Input: json.RawMessage(input)}, Asks: true}})
 }
 
-// Who allows a call sees the whole of it, and nothing in it passes for more or for less.
+// An approver sees the whole call, and no part of it can be mistaken for more or less.
 func TestOperationsAreShownAsTheyWouldRun(t *testing.T) {
 	t.Parallel()
 	if got, want := operation("run a command", `{"command":"rm -rf build"}`), "- bash: run a command\n\n```json\n{\n  \"command\": \"rm -rf build\"\n}\n```"; got != want {
@@ -38,7 +38,7 @@ func TestOperationsAreShownAsTheyWouldRun(t *testing.T) {
 	}
 }
 
-// What an agent says stands behind marks, however it is written, and is bounded.
+// Agent text is behind marks, in every form, and is bounded.
 func TestWhatAnAgentSaysIsMarked(t *testing.T) {
 	t.Parallel()
 	if got := render.Agent(" \r\n"); got != "" {
@@ -69,8 +69,8 @@ func TestWhatAnAgentSaysIsMarked(t *testing.T) {
 	})
 }
 
-// TestAnArgumentEndsWhereItsQuotationMarkDoes: nothing that a model writes into a call reads as
-// a sentence of ours around it.
+// TestAnArgumentEndsWhereItsQuotationMarkDoes: text that a model writes into a call cannot look
+// like our own sentence around it.
 func TestAnArgumentEndsWhereItsQuotationMarkDoes(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
