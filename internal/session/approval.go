@@ -14,14 +14,14 @@ import (
 	"github.com/parley-server/parley/internal/eventlog"
 )
 
-// Pending is what a turn waits for.
+// Pending describes the question that a turn waits for.
 type Pending struct {
 	Kind       event.Input `json:"kind"`
 	ApprovalID uuid.UUID   `json:"approval_id"`
 	ExpiresAt  time.Time   `json:"expires_at"`
 }
 
-// pending is what a turn waits for, nil for nothing.
+// pending returns the question that a turn waits for, or nil.
 func (tx *Tx) pending(ctx context.Context, turn uuid.UUID) (*Pending, error) {
 	row, err := tx.q.ApprovalPending(ctx, turn)
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -33,9 +33,9 @@ func (tx *Tx) pending(ctx context.Context, turn uuid.UUID) (*Pending, error) {
 	return &Pending{event.Input(row.Kind), row.ID, row.ExpiresAt.UTC()}, nil
 }
 
-// Park stops a turn that ran for so long until its question is answered, or for window at most. The
-// question, its event and the turn's state are one commit, so every reader of the event can answer
-// it. ok is false if the lease is not the newest.
+// Park stops a turn, after the running time ran, until its question is answered or window has
+// passed. The question, its event and the turn's state are one commit, so every reader of the event
+// can answer it. ok is false if the lease is not the newest.
 func (tx *Tx) Park(ctx context.Context, l eventlog.Lease, ran time.Duration, ask event.InputRequired, window time.Duration) (asked event.Event, ok bool, err error) {
 	n, err := tx.q.TurnPark(ctx, l.Turn, l.Epoch, ran.Seconds(), Park.from())
 	if err != nil {
@@ -78,8 +78,8 @@ func (tx *Tx) Decide(ctx context.Context, turn uuid.UUID, d event.Decision) (ok 
 	return true, tx.answered(ctx, turn, d)
 }
 
-// Expire answers a question whose time is over. ok is false if it is not over, or if another answer
-// came first.
+// Expire answers a question that has expired. ok is false if it has not expired, or if another
+// answer came first.
 func (tx *Tx) Expire(ctx context.Context, turn uuid.UUID, d event.Decision) (ok bool, err error) {
 	n, err := tx.q.ApprovalExpire(ctx, d.ApprovalID)
 	if err != nil {
@@ -92,7 +92,7 @@ func (tx *Tx) Expire(ctx context.Context, turn uuid.UUID, d event.Decision) (ok 
 	return true, tx.answered(ctx, turn, d)
 }
 
-// answered puts the answer on record and lets the turn go on.
+// answered stores the answer and lets the turn continue.
 func (tx *Tx) answered(ctx context.Context, turn uuid.UUID, d event.Decision) error {
 	if _, err := tx.Append(ctx, turn, d); err != nil {
 		return err

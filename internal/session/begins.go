@@ -22,7 +22,7 @@ type beginChange struct {
 	message, open      event.Event
 }
 
-// isPlain reports whether a turn is described by its message and its limits.
+// isPlain reports whether the message and the limits describe the whole turn.
 func (n NewTurn) isPlain() bool {
 	return n.Message.Skill == "" && n.Message.Label == "" && n.MaxCostUSD == nil && n.Prompt == nil && n.Schema == nil &&
 		len(n.Secrets) == 0 && n.Rejected == nil && n.Callback == uuid.Nil && n.Job.Args != nil
@@ -52,7 +52,7 @@ func (c *beginChange) from() eventlog.From {
 	return eventlog.From{Session: c.session, Seq: c.open.Seq - 1, Since: c.open.At}
 }
 
-// begin makes the transaction of some first turns.
+// begin runs the transaction of several first turns.
 func (s *Store) begin(ctx context.Context, changes []*beginChange) error {
 	written := false
 	err := replan.Pipelined(ctx, s.pool, func(tx *replan.Tx) error {

@@ -14,13 +14,13 @@ import (
 	"github.com/parley-server/parley/internal/replan"
 )
 
-// ClaimRequest asks for a queued turn.
+// ClaimRequest requests a queued turn.
 type ClaimRequest struct {
 	Session uuid.UUID
 	Turn    uuid.UUID
 	Lease   time.Duration // how long the turn is this node's without a renewal
-	// Admit reports whether the process has a place for a turn of the workspace; nil: it has. It is
-	// called at most once in an attempt to claim, and again if the attempt is repeated.
+	// Admit reports whether the process has a place for a turn of the workspace; nil: it always
+	// has. It is called at most once in an attempt to claim, and again if the attempt is repeated.
 	Admit func(workspace uuid.UUID) bool
 }
 
@@ -29,7 +29,7 @@ type Claimed struct {
 	Turn   Turn
 	Lease  eventlog.Lease
 	Agent  Agent
-	Log    *TurnLog // of a first attempt, unless it is large; nil: Store.Log reads it
+	Log    *TurnLog // the log of a first attempt, unless it is large; nil: Store.Log reads it
 	Ours   bool     // else the turn is not queued any more, or waits without a job until there is a place
 	Locked bool     // another transaction, or another claim, has the session's lock: nothing was done
 }
@@ -38,25 +38,25 @@ type Claimed struct {
 type Agent struct {
 	Model         string // "": the service's default
 	Instructions  string
-	HistoryTokens int // of earlier messages that the model receives at most
+	HistoryTokens int // maximum number of tokens of earlier messages that the model receives
 }
 
-// Claim gives a queued turn to this node. Claims that are made at the same time share a transaction:
-// those of one workspace pass one transaction at a time in the whole installation, so their number
-// bounds how many turns start in a second. When ctx ends, a claim that is under way is still waited
-// for.
+// Claim gives a queued turn to this node. Simultaneous claims share a transaction: the claims of
+// one workspace pass one transaction at a time in the whole installation, so the number of
+// transactions limits how many turns start in a second. If ctx ends while a claim is running, Claim
+// still waits for it.
 func (s *Store) Claim(ctx context.Context, r ClaimRequest) (Claimed, error) {
 	c, err := s.claims.do(ctx, claimChange{ClaimRequest: r})
 	return c.outcome, err
 }
 
-// claimChange is a claim and what becomes of it.
+// claimChange is a claim and its outcome.
 type claimChange struct {
 	ClaimRequest
 	outcome Claimed
 }
 
-// claim makes the transaction of some claims.
+// claim runs the transaction of several claims.
 func (s *Store) claim(ctx context.Context, claims []*claimChange) error {
 	var b *claiming
 	err := replan.Pipelined(ctx, s.pool, func(tx *replan.Tx) error {
@@ -116,8 +116,8 @@ func (b *claiming) write(ctx context.Context, q, later *db.Queries) error {
 	return b.start(ctx, later, heads)
 }
 
-// admit sorts the claims whose sessions are locked by whether there is a place for them here. It takes
-// one claim of a session: a turn that is queued twice is claimed once.
+// admit separates the claims whose sessions are locked by whether this process has a place for
+// them. It takes one claim per session: a turn that is queued twice is claimed once.
 func (b *claiming) admit(heads map[uuid.UUID]db.SessionsLockRow) (admitted map[uuid.UUID]int64, workspaces, unplaced []uuid.UUID) {
 	admitted = make(map[uuid.UUID]int64, len(b.claims))
 	seen := make(map[uuid.UUID]bool, len(b.claims))

@@ -11,8 +11,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Code identifies an approval in a chat, where users type it: the last 30 bits of the approval's id,
-// which are random. It is bound to the approval, but it is no secret.
+// Code identifies an approval in a chat, where users type it: the last 30 bits of the approval's
+// id, which are random. It is bound to the approval, but it is not a secret.
 type Code uint32
 
 const (
@@ -35,8 +35,8 @@ func (c Code) String() string {
 	return string(text[:])
 }
 
-// ParseCode reads a code in upper or lower case, with or without hyphens. O is read as 0, and I and L
-// as 1.
+// ParseCode parses a code in upper or lower case, with or without hyphens. O is read as 0, and I
+// and L as 1.
 func ParseCode(text string) (c Code, ok bool) {
 	text = strings.NewReplacer("-", "", "O", "0", "I", "1", "L", "1").Replace(strings.ToUpper(text))
 	if len(text) != codeLength {
@@ -52,7 +52,8 @@ func ParseCode(text string) (c Code, ok bool) {
 	return c, true
 }
 
-// ApprovalByCode returns the approval of a session that has a code; ok is false if there is none.
+// ApprovalByCode returns the approval of a session that has this code; ok is false if there is
+// none.
 func (s *Store) ApprovalByCode(ctx context.Context, workspace, session uuid.UUID, code Code) (a Approval, ok bool, err error) {
 	id, err := s.q.ApprovalCoded(ctx, workspace, session, int64(code))
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -79,8 +80,8 @@ func (s *Store) KeyApprovalByCode(ctx context.Context, workspace uuid.UUID, key 
 	return a, err == nil, err
 }
 
-// ApprovalSender returns the API key that sent the message of an approval, and whether its session has
-// a caller_id; ok is false if there is no such approval.
+// ApprovalSender returns the API key that sent the message of an approval, and whether its session
+// has a caller_id; ok is false if the approval does not exist.
 func (s *Store) ApprovalSender(ctx context.Context, workspace, approval uuid.UUID) (key string, named, ok bool, err error) {
 	row, err := s.q.ApprovalSender(ctx, workspace, approval)
 	if errors.Is(err, pgx.ErrNoRows) {

@@ -12,9 +12,9 @@ import (
 	"github.com/parley-server/parley/internal/fault"
 )
 
-// A list's cursor is opaque to callers: which list, its order, the place of the
-// last row, and a checksum that also covers whose list it is. The checksum finds
-// mistakes; what a caller may see is decided by the query alone.
+// A list cursor is opaque to callers. It contains the list, its order, the place of the last row,
+// and a checksum that also covers the owner of the list. The checksum detects mistakes; only the
+// query decides what a caller may see.
 const (
 	sessionsList  byte = 's'
 	messagesList  byte = 'm'
@@ -24,7 +24,7 @@ const (
 
 var cursors = base64.RawURLEncoding.Strict()
 
-// place is where a page ended.
+// place is the position at which a page ended.
 type place struct {
 	list    byte
 	reverse bool // not the list's usual order
@@ -45,7 +45,7 @@ func (p place) encode(owner uuid.UUID) string {
 	return cursors.EncodeToString(binary.BigEndian.AppendUint32(b, seal(b, owner)))
 }
 
-// decode reads a cursor of the same list, order and owner.
+// decode decodes a cursor of the same list, order and owner.
 func (p place) decode(text string, owner uuid.UUID) (place, error) {
 	if len(text) != cursors.EncodedLen(placeLen+crc32.Size) {
 		return p, badCursor()
@@ -65,7 +65,7 @@ func badCursor() error {
 		Message: "This cursor does not belong to this list in this order. Take next_cursor of the page before, or begin without a cursor."}
 }
 
-// maxMicro is the end of the year 9999: PostgreSQL refuses much later times.
+// maxMicro is the end of the year 9999: PostgreSQL rejects much later times.
 const maxMicro = 253402300799_999999
 
 func seal(b []byte, owner uuid.UUID) uint32 {
@@ -76,12 +76,12 @@ func (q SummaryQuery) cursor(workspace uuid.UUID, last Summary) string {
 	return place{sessionsList, q.OldestFirst, last.UpdatedAt.UnixMicro(), last.SessionID}.encode(workspace)
 }
 
-// position is where the page begins; nil is the beginning.
+// position returns the position at which the page begins; nil is the beginning.
 func (q SummaryQuery) position(workspace uuid.UUID) (*time.Time, uuid.UUID, error) {
 	return moment(place{list: sessionsList, reverse: q.OldestFirst}, q.Cursor, workspace)
 }
 
-// moment reads the cursor of a list that time orders.
+// moment decodes the cursor of a list that is ordered by time.
 func moment(p place, cursor string, owner uuid.UUID) (*time.Time, uuid.UUID, error) {
 	if cursor == "" {
 		return nil, uuid.Nil, nil

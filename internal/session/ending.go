@@ -11,7 +11,7 @@ import (
 	"github.com/parley-server/parley/internal/eventlog"
 )
 
-// Ending is how a turn ends: by Complete, Fail or Cancel.
+// Ending describes how a turn ends: by Complete, Fail or Cancel.
 type Ending struct {
 	Trigger Trigger
 	Failure *event.Error // nil for Complete
@@ -20,10 +20,10 @@ type Ending struct {
 
 	Rest        []event.Body    // events that come first and are not stored yet, for Complete
 	Structured  json.RawMessage // the final answer, where one in a schema was asked for
-	Attachments []event.File    // what the turn produced
+	Attachments []event.File    // files that the turn produced
 }
 
-// outcome is the result of a tool call that the end of the turn cut off.
+// outcome returns the result of a tool call that the end of the turn interrupted.
 func (e Ending) outcome() string {
 	if e.Trigger == Cancel {
 		return "canceled"
@@ -31,7 +31,7 @@ func (e Ending) outcome() string {
 	return "interrupted, outcome unknown"
 }
 
-// Closing is what the end of a turn depends on.
+// Closing holds the data that the end of a turn depends on.
 type Closing struct {
 	HasFiles     bool // it produced files
 	HasCallbacks bool // its end is reported
@@ -40,7 +40,7 @@ type Closing struct {
 	sum          summary
 }
 
-// Closing reads what the end of a turn depends on.
+// Closing reads the data that the end of a turn depends on.
 func (tx *Tx) Closing(ctx context.Context, t Turn) (c Closing, err error) {
 	log, err := tx.q.TurnEvents(ctx, t.SessionID, t.ID, t.CreatedAt.Add(-eventlog.Skew))
 	if err != nil {
@@ -55,9 +55,9 @@ func (tx *Tx) Closing(ctx context.Context, t Turn) (c Closing, err error) {
 	return c, err
 }
 
-// End closes a turn with its last events: results of the tool calls that have none, usage, the
-// structured answer or the error, the attachments, and done. A turn ends once; for
-// every later call ok is false.
+// End closes a turn with its last events: results of the tool calls without one, usage, the
+// structured answer or the error, the attachments, and done. A turn ends once; for every later call
+// ok is false.
 func (tx *Tx) End(ctx context.Context, c Closing, e Ending) (ok bool, err error) {
 	if e.Epoch != 0 && e.Epoch != tx.Session.Epoch || !slices.Contains(e.Trigger.from(), string(c.state)) {
 		return false, nil
@@ -81,7 +81,7 @@ func (tx *Tx) End(ctx context.Context, c Closing, e Ending) (ok bool, err error)
 	return true, nil
 }
 
-// ending records the last events of a turn and returns what is to be stored of it and of the agent's
+// ending records the last events of a turn and returns the data to store of it and of the agent's
 // message.
 func (tx *Tx) ending(ctx context.Context, c *Closing, e Ending) (p db.TurnEndParams, answer db.MessageCloseParams, err error) {
 	id := c.turn.ID
@@ -107,7 +107,7 @@ func (tx *Tx) ending(ctx context.Context, c *Closing, e Ending) (p db.TurnEndPar
 	return p, answer, err
 }
 
-// last records the last events of a turn: those that are not stored yet, and its ending.
+// last records the last events of a turn: the events that are not stored yet, and its ending.
 func (tx *Tx) last(ctx context.Context, c *Closing, e Ending) (rows eventlog.Rows, err error) {
 	if len(e.Rest) > 0 {
 		var evs []event.Event
@@ -126,7 +126,7 @@ func (tx *Tx) last(ctx context.Context, c *Closing, e Ending) (rows eventlog.Row
 	return rows, nil
 }
 
-// ending lists the last events of a turn but for done.
+// ending lists the last events of a turn except done.
 func (sum *summary) ending(e Ending) []event.Body {
 	last := sum.cutOff(e.outcome())
 	if sum.Usage != nil {

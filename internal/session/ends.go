@@ -21,10 +21,10 @@ type endChange struct {
 	ended  bool
 }
 
-// Complete ends a turn that has an answer, under the epoch of e, in one transaction with others that
-// end now. ended is false where nothing was done: another transaction holds the session's lock, more
-// than the turn itself depends on its end (a turn that is lined up, files, callbacks), or the lease is
-// lost. Then the caller ends the turn by an Update, which waits and finds out.
+// Complete ends a turn that has an answer, under the epoch of e, in one transaction with other
+// ends. ended is false if nothing was done: another transaction holds the session's lock, the end
+// affects more than the turn (a turn that is lined up, files, callbacks), or the lease is lost. The
+// caller then ends the turn with an Update, which waits for the lock.
 func (s *Store) Complete(ctx context.Context, t Turn, e Ending) (ended bool, err error) {
 	if e.Trigger != Complete || e.Epoch == 0 || !e.Halted || len(e.Attachments) > 0 {
 		return false, nil
@@ -33,7 +33,7 @@ func (s *Store) Complete(ctx context.Context, t Turn, e Ending) (ended bool, err
 	return c.ended, err
 }
 
-// complete makes the transaction of some ends.
+// complete runs the transaction of several ends.
 func (s *Store) complete(ctx context.Context, changes []*endChange) error {
 	var b *completing
 	err := replan.Pipelined(ctx, s.pool, func(on *replan.Tx) error {
@@ -51,7 +51,7 @@ func (s *Store) complete(ctx context.Context, changes []*endChange) error {
 	return nil
 }
 
-// completing is one transaction of ends. Each change has a Tx of its own, which writes nothing.
+// completing is one transaction of ends. Each change has its own Tx, which writes nothing.
 type completing struct {
 	s       *Store
 	changes []*endChange
@@ -144,10 +144,10 @@ func (b *completing) addAnswer(p db.MessageCloseParams) {
 	m.Results, m.Usages = append(m.Results, string(p.StructuredResult)), append(m.Usages, string(p.Usage))
 }
 
-// queuePlans has the statements of a group planned once for any number of changes, and find rows by
-// their keys. A plan for each number takes longer than the changes. A plan that was made while the
-// tables were small would read whole tables until PostgreSQL analyzes them: MessagesClose took 10 ms
-// for six answers.
+// queuePlans makes PostgreSQL plan the statements of a group once for any number of changes, and
+// find rows by their keys. A plan for each number takes longer than the changes. A plan made while
+// the tables were small would read whole tables until PostgreSQL analyzes them: MessagesClose took
+// 10 ms for six answers.
 func queuePlans(tx *replan.Tx) {
 	tx.Queue(`SET LOCAL plan_cache_mode = force_generic_plan`)
 	tx.Queue(`SET LOCAL random_page_cost = 0.1`)

@@ -10,7 +10,7 @@ import (
 	"github.com/parley-server/parley/internal/event"
 )
 
-// Erasure is what Erase has done.
+// Erasure is the result of Erase.
 type Erasure struct {
 	At       time.Time
 	Already  bool // it was erased before
@@ -38,8 +38,9 @@ func (s *Store) Erase(ctx context.Context, id uuid.UUID, by string) (e Erasure, 
 	return e, err
 }
 
-// EraseAll erases every session of a workspace and removes its rows, one session in a transaction. Of
-// a workspace that is in use it erases those that there are; call it when its keys are revoked.
+// EraseAll erases every session of a workspace and removes its rows, one session in a transaction.
+// In a workspace that is in use it erases the sessions that exist now; call it when its keys are
+// revoked.
 func (s *Store) EraseAll(ctx context.Context, workspace uuid.UUID, by string) (sessions, canceled int, err error) {
 	for {
 		ids, err := s.q.SessionsOf(ctx, workspace)
@@ -95,7 +96,7 @@ func (tx *Tx) cancelAll(ctx context.Context) (n int, err error) {
 	}
 }
 
-// erase takes the content of the rows away, up to an event.
+// erase removes the content of the rows up to an event.
 func (tx *Tx) erase(ctx context.Context, upto int64, by string) (at time.Time, err error) {
 	id, workspace := tx.Session.ID, tx.Session.WorkspaceID
 	if err := tx.save(ctx); err != nil { // first: SessionErase takes away what it stores

@@ -22,15 +22,14 @@ type member[C any] struct {
 }
 
 // group commits changes of one kind together: those that arrive while a transaction runs share the
-// next one. No goroutine runs while there is nothing to do.
+// next one. No goroutine runs while the queue is empty.
 //
-// An error of the whole transaction is that of each of its members, with one exception: if PostgreSQL
+// An error of the whole transaction is returned to each member, with one exception: if PostgreSQL
 // rejected the transaction it committed nothing, and each member gets a transaction of its own, so
-// that one does not take the others with it. If the fate of the commit is unknown nothing is
-// repeated.
+// that one does not fail the others. If the fate of the commit is unknown nothing is repeated.
 type group[C any] struct {
-	// commit makes changes in one transaction and sets their outcomes. It must not wait for a lock of a
-	// single member.
+	// commit commits changes in one transaction and sets their outcomes. It must not wait for a
+	// lock of a single member.
 	commit func(context.Context, []*C) error
 
 	mu    sync.Mutex
@@ -38,8 +37,8 @@ type group[C any] struct {
 	busy  bool // a goroutine works on the queue
 }
 
-// do makes a change. A change that is under way when ctx ends is waited for; one that still waits
-// then is never made.
+// do commits a change. If ctx ends while the change is being committed, do waits for it; a change
+// that still waits is dropped.
 func (g *group[C]) do(ctx context.Context, change C) (C, error) {
 	m := &member[C]{ctx: ctx, change: change, done: make(chan struct{})}
 	g.mu.Lock()
@@ -54,7 +53,7 @@ func (g *group[C]) do(ctx context.Context, change C) (C, error) {
 	return m.change, m.err
 }
 
-// run works until the queue is empty.
+// run commits until the queue is empty.
 func (g *group[C]) run() {
 	for next := g.take(); len(next) > 0; next = g.take() {
 		g.make(next)
@@ -73,7 +72,7 @@ func (g *group[C]) take() (next []*member[C]) {
 	return next
 }
 
-// make makes the changes of the members whose time is not over.
+// make commits the changes of the members whose deadline has not passed.
 func (g *group[C]) make(members []*member[C]) {
 	var alive []*member[C]
 	until := time.Time{}
@@ -104,7 +103,7 @@ func (g *group[C]) make(members []*member[C]) {
 	}
 }
 
-// commitAll makes changes in one transaction.
+// commitAll commits changes in one transaction.
 func (g *group[C]) commitAll(ctx context.Context, members []*member[C]) error {
 	changes := make([]*C, len(members))
 	for i, m := range members {

@@ -12,36 +12,36 @@ import (
 	"github.com/parley-server/parley/internal/fault"
 )
 
-// Head is what a reader needs to know before it attaches to a session.
+// Head is the state of a session that a reader needs before it attaches.
 type Head struct {
 	Session  uuid.UUID
-	LastSeq  int64 // seq of the newest event; 0 when there is none
+	LastSeq  int64 // seq of the newest event; 0 if the session is empty
 	GoneSeq  int64 // events up to here cannot be replayed: their turns ended too long ago
 	Erased   bool  // nothing can be replayed and no message can be added
 	Foreign  bool  // the reader's event is not of this session
 	Created  time.Time
-	Turn     uuid.UUID // the newest turn; uuid.Nil when there is none
-	State    State     // of that turn, "" when there is none
+	Turn     uuid.UUID // the newest turn; uuid.Nil if the session has none
+	State    State     // state of that turn; "" if the session has none
 	StartSeq int64     // seq of that turn's open event
 	TurnAt   time.Time // when that turn was created
 	Error    string    // the code that ended it, or ""
-	Missed   Missed    // what the reader's cursor, in an earlier turn, leaves to be read
+	Missed   Missed    // earlier turns that the reader's cursor leaves unread
 
 	// Before are turns that were active when the turn of the reader's open event was lined up
-	// behind them. Their rows stand among its own, and the reader has no part in them.
+	// behind them. Their rows are among that turn's rows, but are not for the reader.
 	Before map[uuid.UUID]bool
 }
 
-// Missed are the turns before the newest whose rows a reader has in part.
+// Missed are the turns before the newest one that a reader has read in part.
 type Missed struct {
 	Turns map[uuid.UUID]bool // nil: the reader lacks no row of them
 	Since time.Time          // when the first of them was created
 }
 
-// Status is how the session looks from outside.
+// Status returns the session's status for clients.
 func (h Head) Status() Status { return StatusOf(h.State) }
 
-// Head looks a workspace's session up, or fails with SESSION_NOT_FOUND.
+// Head reads a session of a workspace, or fails with SESSION_NOT_FOUND.
 func (s *Store) Head(ctx context.Context, workspace, id uuid.UUID) (Head, error) {
 	row, err := s.q.SessionHead(ctx, workspace, id, s.opt.Replay.Seconds())
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -60,8 +60,8 @@ func (s *Store) Head(ctx context.Context, workspace, id uuid.UUID) (Head, error)
 	return h, nil
 }
 
-// HeadAt is Head for a reader who stands at an event; 0 is the beginning. Where that is the
-// open event of a turn in line, the reader waits for that turn: it is the one in the Head.
+// HeadAt is Head for a reader with a cursor; 0 is the beginning. If the cursor is the open event of
+// a turn that is lined up, the reader waits for that turn, and the Head contains it.
 func (s *Store) HeadAt(ctx context.Context, workspace, id uuid.UUID, seq int64) (Head, error) {
 	own, err := s.q.TurnInLine(ctx, workspace, id, seq) // first: it may become the newest meanwhile
 	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
@@ -80,9 +80,10 @@ func (s *Store) HeadAt(ctx context.Context, workspace, id uuid.UUID, seq int64) 
 	return h, s.locate(ctx, &h, seq)
 }
 
-// locate finds the turn of a reader's event. The event is not the session's where its row would
-// have to be there and is not: rows up to GoneSeq may have been dropped. If the newest turn is in
-// progress and the event is of an earlier one, the rows in between are missed.
+// locate finds the turn of a reader's event. If the event's row is missing although it could not
+// have been dropped, the event does not belong to the session: only rows up to GoneSeq may have
+// been dropped. If the newest turn is in progress and the event belongs to an earlier one, the rows
+// in between are missed.
 func (s *Store) locate(ctx context.Context, h *Head, seq int64) error {
 	ev, ok, err := s.events.Locate(ctx, h.Session, seq, h.Created)
 	if err != nil {
@@ -128,8 +129,7 @@ func (s *Store) before(ctx context.Context, h *Head, seq int64) error {
 	return nil
 }
 
-// ByCaller finds a workspace's session by what its caller calls it; ok is false where there is
-// none.
+// ByCaller finds a session of a workspace by its caller id; ok is false if there is none.
 func (s *Store) ByCaller(ctx context.Context, workspace uuid.UUID, callerID string) (id uuid.UUID, ok bool, err error) {
 	id, err = s.q.SessionByCaller(ctx, workspace, callerID)
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -141,7 +141,7 @@ func (s *Store) ByCaller(ctx context.Context, workspace uuid.UUID, callerID stri
 	return id, true, nil
 }
 
-// NotFound is the answer for a session that does not exist, or not for this workspace.
+// NotFound returns the error for a session that does not exist or belongs to another workspace.
 func NotFound(id uuid.UUID) *fault.Error {
 	return &fault.Error{Code: fault.SessionNotFound, Param: "session_id",
 		Message: fmt.Sprintf("There is no session %s in this workspace. Check the id; the list of sessions has those that exist.", id)}

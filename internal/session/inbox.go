@@ -28,15 +28,15 @@ type Approval struct {
 	ExpiresAt   time.Time       `json:"expires_at"`
 	SecondsLeft int             `json:"seconds_left"` // 0 unless it is pending
 	DecidedAt   *time.Time      `json:"decided_at"`
-	DecidedBy   *Decider        `json:"decided_by"` // null if there was no answer
+	DecidedBy   *Decider        `json:"decided_by"` // null before an answer
 	Reason      *string         `json:"reason,omitempty"`
 	Pattern     *string         `json:"allowlist_pattern"`
 }
 
-// Decider is who answered.
+// Decider identifies the API key that answered and, if known, its user.
 type Decider struct {
 	KeyID string `json:"key_id"`
-	Actor string `json:"actor,omitempty"` // the person behind the key, as its holder names them
+	Actor string `json:"actor,omitempty"` // the user behind the key, as its holder names them
 }
 
 // ApprovalQuery narrows the list of a workspace's approvals.
@@ -47,7 +47,7 @@ type ApprovalQuery struct {
 	Cursor  string     // "": the first page
 }
 
-// Approvals is one page of a workspace's approvals and secret requests, newest first.
+// Approvals returns one page of a workspace's approvals and secret requests, newest first.
 func (s *Store) Approvals(ctx context.Context, workspace uuid.UUID, q ApprovalQuery) (Page[Approval], error) {
 	at, id, err := q.position(workspace)
 	if err != nil {
@@ -78,7 +78,7 @@ func (s *Store) Approvals(ctx context.Context, workspace uuid.UUID, q ApprovalQu
 	return page(items, q.Limit, func(last Approval) string { return q.cursor(workspace, last) }), nil
 }
 
-// Approval is one of them, or APPROVAL_NOT_FOUND.
+// Approval returns an approval or secret request of a workspace, or APPROVAL_NOT_FOUND.
 func (s *Store) Approval(ctx context.Context, workspace, id uuid.UUID) (Approval, error) {
 	a, overdue, err := findApproval(ctx, s.q, workspace, id)
 	if err != nil || !overdue {
@@ -91,7 +91,7 @@ func (s *Store) Approval(ctx context.Context, workspace, id uuid.UUID) (Approval
 	return a, err
 }
 
-// awaitAnswers waits for answers whose commit is under way. A caller that has read a question as
+// awaitAnswers waits for answers that are being committed. A caller that has read a question as
 // expired must not see it allowed later.
 func (s *Store) awaitAnswers(ctx context.Context, session uuid.UUID) error {
 	if err := s.q.ApprovalSettle(ctx, session); err != nil {
@@ -116,8 +116,8 @@ func (s *Store) Question(ctx context.Context, turn uuid.UUID, seq int64) (json.R
 	return data, nil
 }
 
-// findApproval reads an approval. overdue reports that its time is over and its expiry is not yet
-// stored.
+// findApproval reads an approval. overdue reports that it has expired and that its expiry is not
+// yet stored.
 func findApproval(ctx context.Context, q *db.Queries, workspace, id uuid.UUID) (a Approval, overdue bool, err error) {
 	row, err := q.ApprovalGet(ctx, workspace, id)
 	if errors.Is(err, pgx.ErrNoRows) {

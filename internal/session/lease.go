@@ -49,8 +49,8 @@ func (s *Store) ConfirmHalt(ctx context.Context, turn uuid.UUID) (canceled bool,
 	return true, nil
 }
 
-// PlaceTurns inserts jobs for queued turns that waited until their workspace may run another one,
-// but not for turns of the workspaces in full. It returns how many jobs it inserted.
+// PlaceTurns inserts jobs for queued turns that waited until their workspace may run another turn,
+// except for turns of the workspaces in full. It returns the number of inserted jobs.
 func (s *Store) PlaceTurns(ctx context.Context, full []uuid.UUID, due time.Time) (placed int64, err error) {
 	return s.q.TurnsPlace(ctx, full, due)
 }

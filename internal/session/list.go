@@ -17,14 +17,14 @@ import (
 	"github.com/parley-server/parley/internal/event"
 )
 
-// Page is a piece of a list. NextCursor is the cursor of the next page if HasMore.
+// Page is one page of a list. NextCursor is the cursor of the next page if HasMore.
 type Page[T any] struct {
 	Data       []T     `json:"data"`
 	HasMore    bool    `json:"has_more"`
 	NextCursor *string `json:"next_cursor"`
 }
 
-// page cuts the row off that was read only to know whether there is more.
+// page removes the row that was read only to find out whether more rows follow.
 func page[T any](items []T, limit int, cursor func(T) string) Page[T] {
 	p := Page[T]{Data: items}
 	if len(items) > limit {
@@ -51,8 +51,8 @@ type Summary struct {
 	ErasedAt     *time.Time `json:"erased_at,omitempty"` // when its content was removed
 }
 
-// Totals adds the usage of a session's turns up. CostUSD is nil while no turn had a
-// known price.
+// Totals is the sum of the usage of a session's turns. CostUSD is nil while no turn had a known
+// price.
 type Totals struct {
 	InputTokens  int64    `json:"input_tokens"`
 	OutputTokens int64    `json:"output_tokens"`
@@ -69,8 +69,8 @@ type SummaryQuery struct {
 	Cursor       string // "": the first page
 }
 
-// Summaries is one page of a workspace's sessions, by their last message or end of
-// a turn. A cursor that this list did not make is INVALID_CURSOR.
+// Summaries returns one page of a workspace's sessions, ordered by their last message or end of a
+// turn. A cursor that this list did not make is INVALID_CURSOR.
 func (s *Store) Summaries(ctx context.Context, workspace uuid.UUID, q SummaryQuery) (Page[Summary], error) {
 	var rows []db.SessionsPageRow
 	at, id, err := q.position(workspace)
@@ -102,7 +102,7 @@ func (s *Store) Summaries(ctx context.Context, workspace uuid.UUID, q SummaryQue
 	return page(items, q.Limit, func(last Summary) string { return q.cursor(workspace, last) }), nil
 }
 
-// Summary is one of a workspace's sessions as lists show it, or SESSION_NOT_FOUND.
+// Summary returns a session of a workspace as lists show it, or SESSION_NOT_FOUND.
 func (s *Store) Summary(ctx context.Context, workspace, id uuid.UUID) (Summary, error) {
 	row, err := s.q.SessionSummary(ctx, workspace, id)
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -137,7 +137,7 @@ func summaryOf(r db.SessionsPageRow) Summary {
 // Message is a message of one side, as lists show it.
 type Message struct {
 	MessageID        uuid.UUID       `json:"message_id"`
-	Named            string          `json:"-"` // what its sender calls it; "": nothing
+	Named            string          `json:"-"` // the sender's name for it; "" if unnamed
 	TurnID           uuid.UUID       `json:"turn_id"`
 	Role             string          `json:"role"`
 	Content          *string         `json:"content"`
@@ -148,7 +148,7 @@ type Message struct {
 	StructuredResult json.RawMessage `json:"structured_result,omitempty"`
 	ToolCalls        json.RawMessage `json:"tool_calls"`
 	Attachments      []event.File    `json:"attachments"`
-	Rejected         json.RawMessage `json:"rejected_attachments,omitempty"` // of the user's message
+	Rejected         json.RawMessage `json:"rejected_attachments,omitempty"` // attachments of the user's message
 	References       json.RawMessage `json:"references,omitempty"`
 	Usage            json.RawMessage `json:"usage,omitempty"`
 	Error            *string         `json:"error"`
@@ -166,8 +166,8 @@ type MessageQuery struct {
 	Cursor      string // "": the first page
 }
 
-// Messages is one page of a session's messages, or SESSION_NOT_FOUND. A cursor that
-// this list did not make is INVALID_CURSOR.
+// Messages returns one page of a session's messages, or SESSION_NOT_FOUND. A cursor that this list
+// did not make is INVALID_CURSOR.
 func (s *Store) Messages(ctx context.Context, workspace, id uuid.UUID, q MessageQuery) (Page[Message], error) {
 	seq, err := q.position(id)
 	if err != nil {
@@ -217,7 +217,7 @@ func (s *Store) addRejected(ctx context.Context, messages []Message) error {
 	return nil
 }
 
-// Answer is a workspace's turn and the agent's message of it.
+// Answer returns a turn of a workspace and the agent's message in it.
 func (s *Store) Answer(ctx context.Context, workspace, turn uuid.UUID) (Turn, Message, error) {
 	row, err := s.q.MessageAnswer(ctx, workspace, turn)
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -265,7 +265,7 @@ func messageOf(r db.Message) Message {
 	return m
 }
 
-// lastStep returns the text of the last step, which begins at a byte of the content.
+// lastStep returns the text of the last step, which begins at the byte at of the content.
 func lastStep(content string, at int) string {
 	if at == 0 || at > len(content) {
 		return content

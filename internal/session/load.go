@@ -10,7 +10,7 @@ import (
 	"github.com/parley-server/parley/internal/eventlog"
 )
 
-// historyRows is how many earlier messages a turn loads at most.
+// historyRows is the maximum number of earlier messages that a turn loads.
 const historyRows = 400
 
 // Past is an earlier message of a session.
@@ -27,7 +27,7 @@ func (tx *Tx) Turn(ctx context.Context) (Turn, error) {
 	return readTurn(ctx, tx.q, *tx.Session.TurnID)
 }
 
-// TurnLog is what a turn is rebuilt from.
+// TurnLog is the data from which a turn is rebuilt.
 type TurnLog struct {
 	Events         []event.Event  // without the deltas
 	Shown          eventlog.Shown // the text around the last whole reply
@@ -35,7 +35,7 @@ type TurnLog struct {
 	HasAttachments bool           // files came with the message
 }
 
-// Log reads what a turn is rebuilt from, and how far its text went.
+// Log reads the data from which a turn is rebuilt, and the length of its text.
 func (s *Store) Log(ctx context.Context, t Turn) (l TurnLog, err error) {
 	rows, err := s.q.TurnEvents(ctx, t.SessionID, t.ID, t.CreatedAt.Add(-eventlog.Skew))
 	if err != nil {

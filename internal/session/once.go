@@ -13,18 +13,19 @@ import (
 	"github.com/parley-server/parley/internal/replan"
 )
 
-// Once answers a request that starts no turn. It runs fn, or returns the stored answer if this API
-// key sent the same request under this idempotency key within a day. Of concurrent requests one runs
-// and the others wait for its answer. Failures are not stored. Without a key fn always runs.
+// Once handles a request that does not start a turn. It runs fn, or returns the stored response if
+// this API key sent the same request under this idempotency key within a day. Of concurrent
+// requests one runs and the others wait for its response. Failures are not stored. Without a key fn
+// always runs.
 //
-// fn commits by itself. If the process dies or the database goes away in between, the next request
-// runs fn again, so fn must be idempotent.
+// fn commits by itself. If the process dies or the database becomes unavailable in between, the
+// next request runs fn again, so fn must be idempotent.
 func (s *Store) Once(ctx context.Context, o Once, fn func(context.Context) (status int, body []byte, err error)) (status int, body []byte, replayed bool, err error) {
 	if o.Key == "" {
 		status, body, err = fn(ctx)
 		return status, body, false, err
 	}
-	// Each holds a connection while fn needs another: some must be left.
+	// Each request holds a connection while fn needs another one: some must stay free.
 	select {
 	case s.once <- struct{}{}:
 		defer func() { <-s.once }()
@@ -62,7 +63,7 @@ func (s *Store) Once(ctx context.Context, o Once, fn func(context.Context) (stat
 	return status, body, replayed, err
 }
 
-// Answered reports whether a request of a route came before under its key, be it this one or
+// Answered reports whether any request of a route has already used its key, the same one or
 // another.
 func (s *Store) Answered(ctx context.Context, o Once) (bool, error) {
 	_, err := s.q.AnswerGet(ctx, o.Workspace, o.Route, o.Key)
@@ -75,8 +76,8 @@ func (s *Store) Answered(ctx context.Context, o Once) (bool, error) {
 	return true, nil
 }
 
-// succeeds rejects the repeat of a request that another API key sent. Its answer may hold more
-// than this key may read, so only keys that replaced the first one by rotation get it.
+// succeeds rejects the repeat of a request that another API key sent. The response may contain more
+// than this key may read, so only keys that replaced the first one by rotation receive it.
 func succeeds(ctx context.Context, q *db.Queries, o Once, earlier *string) error {
 	if earlier == nil || *earlier == o.Caller {
 		return nil
@@ -92,7 +93,7 @@ func succeeds(ctx context.Context, q *db.Queries, o Once, earlier *string) error
 	return nil
 }
 
-// reused is the answer to another request under a key.
+// reused returns the error for another request under a used key.
 func reused() *fault.Error {
 	return &fault.Error{Code: fault.IdempotencyKeyReused, Param: "Idempotency-Key",
 		Message: "This Idempotency-Key was used with another request. Use a new key for a new request; to retry, send the same request unchanged."}

@@ -8,15 +8,15 @@ import (
 )
 
 const (
-	// purgeAtOnce is how many rows one statement removes, in some ten milliseconds. A request that
-	// comes again under one of these keys waits for the statement. One statement for all would also
-	// remove nothing where they are so many that it meets statement_timeout.
+	// purgeAtOnce is how many rows one statement removes, in about ten milliseconds. A repeated
+	// request under one of these keys waits for the statement. A single statement for all rows
+	// would remove nothing if it reached statement_timeout.
 	purgeAtOnce = 1000
-	// purgePause leaves the disk to the writers between two statements.
+	// purgePause leaves the disk to other writers between two statements.
 	purgePause = 20 * time.Millisecond
 )
 
-// purgeKeys removes the Idempotency-Keys that are a day old, and the answers kept under them.
+// purgeKeys removes the Idempotency-Keys that are a day old, and the responses stored under them.
 func (s *Store) purgeKeys(ctx context.Context) error {
 	return errors.Join(
 		purge(ctx, "Idempotency-Keys", s.q.IdempotencyPurge),
@@ -24,7 +24,7 @@ func (s *Store) purgeKeys(ctx context.Context) error {
 	)
 }
 
-// purge removes rows batch by batch, each in a transaction of its own.
+// purge removes rows in batches, each in a transaction of its own.
 func purge(ctx context.Context, what string, remove func(ctx context.Context, n int32) (int64, error)) error {
 	for {
 		n, err := remove(ctx, purgeAtOnce)
@@ -38,7 +38,7 @@ func purge(ctx context.Context, what string, remove func(ctx context.Context, n 
 	}
 }
 
-// pause waits, or until ctx ends.
+// pause waits for d or until ctx ends.
 func pause(ctx context.Context, d time.Duration) {
 	t := time.NewTimer(d)
 	defer t.Stop()

@@ -18,7 +18,8 @@ type Ended struct {
 	Asked uuid.UUID // its last question; uuid.Nil: it asked none
 }
 
-// Ended is the newest turn of a session; ok is false where it has not ended, or there is none.
+// Ended returns the newest turn of a session; ok is false if it has not ended, or if the session
+// has no turn.
 func (s *Store) Ended(ctx context.Context, workspace, session uuid.UUID) (e Ended, ok bool, err error) {
 	row, err := s.q.TurnEnded(ctx, workspace, session)
 	if errors.Is(err, pgx.ErrNoRows) {

@@ -14,7 +14,7 @@ import (
 	"github.com/parley-server/parley/internal/eventlog"
 )
 
-// Once names a request that shall have one effect however often it arrives.
+// Once identifies a request that must have one effect however often it arrives.
 type Once struct {
 	Workspace uuid.UUID
 	Route     string // operationId
@@ -23,11 +23,11 @@ type Once struct {
 	Caller    string // id of the API key that sends it
 }
 
-// ErrRepeated is returned for a request that has started a turn before.
+// ErrRepeated is returned for a request that has already started a turn.
 var ErrRepeated = errors.New("the request was sent before")
 
-// Take reserves the key for a turn, or fails with ErrRepeated. Of many that come
-// at once, one reserves it and the others wait for that one to commit.
+// Take reserves the key for a turn, or fails with ErrRepeated. Of several simultaneous requests,
+// one reserves the key and the others wait for its commit.
 func (tx *Tx) Take(ctx context.Context, o Once, turn uuid.UUID) error {
 	n, err := tx.q.IdempotencyTake(ctx, db.IdempotencyTakeParams{WorkspaceID: o.Workspace, Route: o.Route, Key: o.Key, Hash: o.Hash, TurnID: turn})
 	if err != nil {
@@ -42,12 +42,12 @@ func (tx *Tx) Take(ctx context.Context, o Once, turn uuid.UUID) error {
 // Earlier is a turn that a request started before.
 type Earlier struct {
 	Turn     uuid.UUID
-	From     eventlog.From // where its stream begins, or where the client stands
+	From     eventlog.From // the beginning of its stream, or the client's position
 	Callback uuid.UUID     // uuid.Nil for none
 }
 
-// Repeated finds the turn that a request started before; ok is false when there is none. Another
-// request under the same key is IDEMPOTENCY_KEY_REUSED, and so is that of another API key.
+// Repeated finds the turn that a request started before; ok is false if there is none. Another
+// request under the same key is IDEMPOTENCY_KEY_REUSED, and so is a request of another API key.
 func (s *Store) Repeated(ctx context.Context, o Once) (e Earlier, ok bool, err error) {
 	row, err := s.q.IdempotencyGet(ctx, o.Workspace, o.Route, o.Key)
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -69,9 +69,9 @@ func (s *Store) Repeated(ctx context.Context, o Once) (e Earlier, ok bool, err e
 	return e, true, nil
 }
 
-// Resent finds the turn that the same request of the same key started and that wrote the
-// event the client saw last; ok is false when there is none. Ids can be guessed, and so can
-// many messages: a key alone does not show what another one has started.
+// Resent finds the turn that the same request of the same key started and that wrote the event the
+// client saw last; ok is false if there is none. Ids can be guessed, and so can many messages: a
+// key alone does not reveal what another key has started.
 func (s *Store) Resent(ctx context.Context, workspace uuid.UUID, key string, hash []byte, lastEvent int64) (e Earlier, ok bool, err error) {
 	row, err := s.q.TurnByEvent(ctx, workspace, &key, hash, lastEvent)
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -83,7 +83,7 @@ func (s *Store) Resent(ctx context.Context, workspace uuid.UUID, key string, has
 	return Earlier{Turn: row.ID, From: eventlog.From{Session: row.SessionID, Seq: lastEvent, Since: row.CreatedAt}}, true, nil
 }
 
-// Retry is a request that its client marks as sent again.
+// Retry is a request that its client marks as a retry.
 type Retry struct {
 	Workspace uuid.UUID
 	Key       string
@@ -93,8 +93,8 @@ type Retry struct {
 	Within    time.Duration
 }
 
-// Retried finds the turn that the request started when it came first; ok is false where there
-// is none whose answer is still owed.
+// Retried finds the turn that the original request started; ok is false if no such turn still owes
+// its answer.
 func (s *Store) Retried(ctx context.Context, r Retry) (turn uuid.UUID, ok bool, err error) {
 	p := db.TurnRetriedParams{WorkspaceID: r.Workspace, KeyID: &r.Key, RequestHash: r.Hash, WithinSeconds: r.Within.Seconds(), CallerID: nullable(r.CallerID)}
 	if r.Session != uuid.Nil {
@@ -110,8 +110,8 @@ func (s *Store) Retried(ctx context.Context, r Retry) (turn uuid.UUID, ok bool, 
 	return turn, true, nil
 }
 
-// Told notes that the whole answer of a turn has been written to who sent its message: the same
-// request again is another message.
+// Told records that the whole answer of a turn has been written to the sender of its message: the
+// same request again is another message.
 func (s *Store) Told(ctx context.Context, turn uuid.UUID) error {
 	if err := s.q.TurnTold(ctx, turn); err != nil {
 		return fmt.Errorf("mark the turn as delivered: %w", err)

@@ -14,16 +14,16 @@ import (
 	"github.com/parley-server/parley/internal/replan"
 )
 
-// pastAtOnce is how many sessions are looked for at once.
+// pastAtOnce is the number of expired sessions that one query looks for.
 const pastAtOnce = 100
 
-// Retained is what was removed because its time was over.
+// Retained lists the data that was removed because it expired.
 type Retained struct {
-	Partitions []string // of the log, by name
+	Partitions []string // names of the partitions of the log
 	Sessions   int
 }
 
-// Retain drops the partitions of the log that no reader can ask for, and removes the sessions that
+// Retain drops the partitions of the log that no reader can request, and removes the sessions that
 // were idle for longer than the audit retention. It does nothing while another process runs it.
 func (s *Store) Retain(ctx context.Context) (done Retained, err error) {
 	conn, err := s.pool.Acquire(ctx)
@@ -50,7 +50,7 @@ func (s *Store) Retain(ctx context.Context) (done Retained, err error) {
 	return done, err
 }
 
-// Retention is what is kept of the log, and for how long.
+// Retention describes which rows of the log are kept, and for how long.
 type Retention struct {
 	DeltasBefore  time.Time // older text deltas are not needed
 	RecordsBefore time.Time // older rows of other kinds are not needed
@@ -75,7 +75,7 @@ func (s *Store) Retention(ctx context.Context) (Retention, error) {
 	return Retention{DeltasBefore: before.Deltas.UTC(), RecordsBefore: before.Records.UTC(), Partitions: partitions, Sessions: int(past)}, nil
 }
 
-// retain is Retain, with a line in the log where there was something to do.
+// retain calls Retain and logs what was removed.
 func (s *Store) retain(ctx context.Context) error {
 	done, err := s.Retain(ctx)
 	if pgerr.IsContended(err) {
@@ -88,7 +88,7 @@ func (s *Store) retain(ctx context.Context) error {
 	return err
 }
 
-// dropPartitions drops the partitions of which no reader and no turn needs a row.
+// dropPartitions drops the partitions that no reader and no turn needs.
 func (s *Store) dropPartitions(ctx context.Context) (dropped []string, err error) {
 	before, err := s.q.RetentionBefore(ctx, s.opt.Replay.Seconds(), s.opt.Audit.Seconds())
 	if err != nil {
@@ -120,8 +120,8 @@ func (s *Store) forgetSessions(ctx context.Context) (n int, err error) {
 	}
 }
 
-// forget removes a session with all that belongs to it; ok is false where it has come
-// to life meanwhile.
+// forget removes a session with everything that belongs to it; ok is false if the session has
+// become active meanwhile.
 func (s *Store) forget(ctx context.Context, workspace, id uuid.UUID) (ok bool, err error) {
 	err = replan.InTx(ctx, s.pool, func(tx pgx.Tx) error {
 		q := s.q.WithTx(tx)

@@ -1,9 +1,9 @@
 // Package session owns sessions, turns, messages and approvals: the state machine that changes them
 // under the session's lock.
 //
-// It promises: a change happens as a whole or not at all, with the events that record it; a turn ends
-// once, with one done event, the last; a session has at most one turn in progress. It never runs a turn
-// and never knows what a stream is.
+// It promises: a change happens as a whole or not at all, with the events that record it; a turn
+// ends once, with one done event, the last; a session has at most one turn in progress. It never
+// runs a turn and does not handle streams.
 package session
 
 import (
@@ -26,10 +26,10 @@ type Options struct {
 	Log *slog.Logger
 	// Replay is how long after its end a turn can be replayed; default 24 h.
 	Replay time.Duration
-	// Audit is how long a session is kept after the last thing that happened in it, and
-	// the log of any session; default 400 days.
+	// Audit is how long a session is kept after its last activity, and how long the log of any
+	// session is kept; default 400 days.
 	Audit time.Duration
-	// Erase removes what others keep of a session.
+	// Erase removes the content that other packages store for a session.
 	Erase []Eraser
 }
 
@@ -51,7 +51,7 @@ type Store struct {
 	once   chan struct{} // requests under an idempotency key, as many as may be
 }
 
-// New makes a store on a migrated database. It announces in events what it commits.
+// New returns a store on a migrated database. It announces its commits in events.
 func New(pool *pgxpool.Pool, events *eventlog.Log, opt Options) *Store {
 	if opt.Log == nil {
 		opt.Log = slog.New(slog.DiscardHandler)
@@ -72,8 +72,8 @@ func New(pool *pgxpool.Pool, events *eventlog.Log, opt Options) *Store {
 // ReplayWindow is how long after its end a turn can be replayed.
 func (s *Store) ReplayWindow() time.Duration { return s.opt.Replay }
 
-// Run does the housekeeping until ctx ends, every hour: it keeps the partitions of the log ahead of
-// the clock, forgets idempotency keys that are a day old, and removes what is past its time.
+// Run does the housekeeping every hour until ctx ends: it creates the partitions of the log in
+// advance, deletes idempotency keys that are a day old, and removes expired data.
 func (s *Store) Run(ctx context.Context) error {
 	tick := time.NewTicker(time.Hour)
 	defer tick.Stop()

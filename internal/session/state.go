@@ -1,6 +1,6 @@
 package session
 
-// State is where a turn stands.
+// State is the state of a turn.
 type State string
 
 const (
@@ -19,7 +19,7 @@ var States = []State{LinedUp, Queued, Running, Waiting, Completed, Failed, Cance
 // Active reports whether the turn has not ended.
 func (s State) Active() bool { return s == LinedUp || s == Queued || s == Running || s == Waiting }
 
-// Trigger is what can happen to a turn.
+// Trigger is an event that changes the state of a turn.
 type Trigger string
 
 const (
@@ -27,16 +27,16 @@ const (
 	Claim    Trigger = "claim"    // a worker takes it
 	Release  Trigger = "release"  // its worker gives it back, or is found dead
 	Park     Trigger = "park"     // it needs input
-	Resume   Trigger = "resume"   // the input is there, or its time is over
+	Resume   Trigger = "resume"   // the input has arrived or has expired
 	Complete Trigger = "complete" // its worker answered
 	Fail     Trigger = "fail"     // its worker gave up
-	Cancel   Trigger = "cancel"   // a person ends it
+	Cancel   Trigger = "cancel"   // a user ends it
 )
 
 // Triggers lists every trigger.
 var Triggers = []Trigger{Advance, Claim, Release, Park, Resume, Complete, Fail, Cancel}
 
-// matrix is the state machine: what is not here cannot happen.
+// matrix is the state machine: any transition that it does not list is impossible.
 var matrix = map[Trigger]map[State]State{
 	Advance:  {LinedUp: Queued},
 	Claim:    {Queued: Running},
@@ -48,13 +48,13 @@ var matrix = map[Trigger]map[State]State{
 	Cancel:   {LinedUp: Canceled, Queued: Canceled, Running: Canceled, Waiting: Canceled},
 }
 
-// Next is the state that a trigger leads to; ok is false where it cannot happen.
+// Next returns the state after a trigger; ok is false if the trigger is impossible in this state.
 func Next(from State, t Trigger) (to State, ok bool) {
 	to, ok = matrix[t][from]
 	return to, ok
 }
 
-// from lists the states in which a trigger can happen, for the WHERE of its UPDATE.
+// from lists the states in which a trigger is possible, for the WHERE of its UPDATE.
 func (t Trigger) from() []string {
 	var states []string
 	for _, s := range States {
@@ -65,7 +65,7 @@ func (t Trigger) from() []string {
 	return states
 }
 
-// to is the state a trigger leads to. Every trigger has exactly one.
+// to returns the state after a trigger. Every trigger leads to exactly one state.
 func (t Trigger) to() State {
 	for _, s := range matrix[t] {
 		return s
@@ -73,7 +73,7 @@ func (t Trigger) to() State {
 	return ""
 }
 
-// Status is how a session looks from outside.
+// Status is the state of a session for clients.
 type Status string
 
 const (
@@ -82,7 +82,7 @@ const (
 	Done       Status = "completed"
 )
 
-// StatusOf is the session's status by the state of its newest turn, "" for none.
+// StatusOf returns the session's status by the state of its newest turn, "" for none.
 func StatusOf(s State) Status {
 	switch {
 	case s == "":

@@ -16,7 +16,7 @@ type ToolCall struct {
 	Truncated bool   `json:"truncated"`
 }
 
-// summary is what a turn's log comes to.
+// summary is the aggregate of a turn's log.
 type summary struct {
 	ToolCalls  []ToolCall
 	References []event.Reference
@@ -24,8 +24,8 @@ type summary struct {
 	Replies    []int64 // their seqs
 }
 
-// summarize folds the log of one turn, text left out. Cost is known only where the
-// cost of every step is.
+// summarize folds the log of one turn, except its text. The cost is known only if the cost of every
+// step is.
 func summarize(log []db.TurnEventsRow) (summary, error) {
 	sum := summary{ToolCalls: []ToolCall{}, References: []event.Reference{}, Replies: []int64{}}
 	for _, r := range log {
@@ -62,7 +62,7 @@ func (s *summary) add(seq int64, body event.Body) {
 	}
 }
 
-// total adds the usage of one more reply; before is nil for the first.
+// total adds the usage of another reply; before is nil for the first.
 func total(before *event.Usage, u event.Usage) *event.Usage {
 	if before == nil {
 		return &u
@@ -74,7 +74,8 @@ func total(before *event.Usage, u event.Usage) *event.Usage {
 	return &sum
 }
 
-// cutOff gives each call without a result a failed one, with this output, and returns the results.
+// cutOff gives each call without a result a failed result with this output, and returns the
+// results.
 func (s *summary) cutOff(output string) (results []event.Body) {
 	for i := range s.ToolCalls {
 		if c := &s.ToolCalls[i]; c.OK == nil {

@@ -19,9 +19,9 @@ type Turn struct {
 	State       State
 	StateAt     time.Time
 	Error       *string    // code of the failure; nil: none
-	StartSeq    int64      // of its open event
-	EndSeq      *int64     // of its done event; nil: it has not ended
-	Epoch       int64      // of its newest lease
+	StartSeq    int64      // seq of its open event
+	EndSeq      *int64     // seq of its done event; nil: the turn has not ended
+	Epoch       int64      // epoch of its newest lease
 	Node        *int32     // replica that ran it last; nil: none did
 	JobID       *int64     // River job that will run it; nil: none, it waits for a place
 	HaltedAt    *time.Time // when the worker of a canceled turn stopped; nil: it may still run
@@ -30,10 +30,10 @@ type Turn struct {
 	MaxResponseSeconds int32
 	MaxTurns           int32    // steps
 	MaxCostUSD         *float64 // nil: no limit
-	ActiveSeconds      float64  // of earlier attempts
+	ActiveSeconds      float64  // running time of earlier attempts
 
 	KeyID          *string  // API key that sent the message; nil: an administrator's command
-	Scopes         []string // of that key
+	Scopes         []string // scopes of that key
 	RequestHash    []byte   // SHA-256 of the request that started it
 	Prompt         []byte   // sealed: the model's input in place of the message; nil: the message itself
 	ResponseSchema []byte   // nil: none

@@ -22,23 +22,23 @@ import (
 // MaxLinedUp is how many messages may wait for a session's turn to end.
 const MaxLinedUp = 8
 
-// NewTurn is what a turn begins with.
+// NewTurn holds the initial data of a turn.
 type NewTurn struct {
 	ID                 uuid.UUID
 	Message            event.Message
-	Named              string   // what its sender calls the message; "": nothing
+	Named              string   // the sender's name for the message; "" if unnamed
 	Key                string   // id of the API key
-	Scopes             []string // what that key may do
-	RequestHash        []byte   // of the request as it came, to know it again
+	Scopes             []string // scopes of that key
+	RequestHash        []byte   // hash of the original request, to recognize a repeat
 	MaxResponseSeconds int
 	MaxTurns           int
 	MaxCostUSD         *float64 // nil: no limit
 
 	Prompt   []byte          // sealed: the model's input in place of the message; nil: the message itself
-	Schema   json.RawMessage // what the final answer must fit; nil: anything
+	Schema   json.RawMessage // schema of the final answer; nil: any answer
 	Secrets  []string        // names of credentials that the run may use
 	Rejected json.RawMessage // attachments that were refused; nil: none
-	Callback uuid.UUID       // where its end is reported to; uuid.Nil: nowhere
+	Callback uuid.UUID       // callback that reports its end; uuid.Nil: none
 	Behind   bool            // line up where the session has a turn that has not ended
 
 	Job Job // the job that shall run it, once it is queued
@@ -50,8 +50,8 @@ type Job struct {
 	Due  time.Time // when it may run
 }
 
-// ActiveTurn is the detail of TURN_IN_PROGRESS: where to read or end the turn that
-// is in the way. The way in adds its URLs.
+// ActiveTurn is the detail of TURN_IN_PROGRESS: where to read or end the turn that blocks the
+// request. The protocol adds its URLs.
 type ActiveTurn struct {
 	TurnID    uuid.UUID `json:"turn_id"`
 	SessionID uuid.UUID `json:"-"`
@@ -62,7 +62,7 @@ type ActiveTurn struct {
 	Pending   *Pending  `json:"pending"`
 }
 
-// Active is the session's turn that is in progress, if there is one.
+// Active returns the turn of the session that is in progress, if any.
 func (tx *Tx) Active(ctx context.Context) (t Turn, ok bool, err error) {
 	if !tx.active {
 		return t, false, nil
@@ -106,12 +106,10 @@ func (tx *Tx) place(ctx context.Context, behind bool) (State, error) {
 			LastSeq: tx.Head(), Pending: pending}}}
 }
 
-// Begin starts a turn: its row, the two messages, and its first events. It returns
-// where the turn's stream begins, just before its open event, and whether the turn
-// is queued. While the session has a turn that has
-// not ended, a new one lines up behind it, or fails with TURN_IN_PROGRESS. In a session
-// that was erased nothing begins any more: it is SESSION_NOT_FOUND.
-// The queued turn has its job.
+// Begin starts a turn: its row, the two messages, and its first events. It returns the beginning of
+// the turn's stream, just before its open event, and whether the turn is queued. While the session
+// has a turn that has not ended, a new one lines up behind it, or fails with TURN_IN_PROGRESS. In
+// an erased session it fails with SESSION_NOT_FOUND. The queued turn has its job.
 func (tx *Tx) Begin(ctx context.Context, n NewTurn) (from eventlog.From, queued bool, err error) {
 	if tx.Session.ErasedAt != nil {
 		return eventlog.From{}, false, NotFound(tx.Session.ID)
@@ -158,13 +156,13 @@ func (tx *Tx) Begin(ctx context.Context, n NewTurn) (from eventlog.From, queued 
 	return from, state == Queued, nil
 }
 
-// current makes a turn the one that is in progress.
+// current makes a turn the session's turn in progress.
 func (tx *Tx) current(turn uuid.UUID) {
 	tx.Session.TurnID, tx.active, tx.unsaved = &turn, true, true
 }
 
-// Next queues the first turn that is lined up; the caller gives it a job. ok is false
-// when there is none, or when the session has a turn in progress.
+// Next queues the first turn that is lined up; the caller gives it a job. ok is false if none is
+// lined up, or if the session has a turn in progress.
 func (tx *Tx) Next(ctx context.Context) (turn uuid.UUID, ok bool, err error) {
 	if !tx.linedUp {
 		return uuid.Nil, false, nil
@@ -183,7 +181,7 @@ func (tx *Tx) Next(ctx context.Context) (turn uuid.UUID, ok bool, err error) {
 	return turn, true, nil
 }
 
-// queue moves a turn to where a worker may take it.
+// queue moves a turn to the state in which a worker may claim it.
 func (tx *Tx) queue(ctx context.Context, turn uuid.UUID, t Trigger) (ok bool, err error) {
 	n, err := tx.q.TurnQueue(ctx, turn, t.from())
 	tx.active = tx.active || n > 0
@@ -193,8 +191,8 @@ func (tx *Tx) queue(ctx context.Context, turn uuid.UUID, t Trigger) (ok bool, er
 	return n > 0, nil
 }
 
-// Release takes a running turn from its worker: a node that stops gives it back, a
-// reaper takes it from a dead one. ok is false when the lease is not the newest.
+// Release takes a running turn from its worker: a stopping node returns it, or a reaper takes it
+// from a dead node. ok is false if the lease is not the newest.
 func (tx *Tx) Release(ctx context.Context, l eventlog.Lease) (ok bool, err error) {
 	n, err := tx.q.TurnRequeue(ctx, l.Turn, l.Epoch, Release.from())
 	if err != nil {
@@ -207,7 +205,7 @@ func (tx *Tx) Release(ctx context.Context, l eventlog.Lease) (ok bool, err error
 	return true, nil
 }
 
-// Enqueue makes the job of a queued turn.
+// Enqueue inserts the job of a queued turn.
 func (tx *Tx) Enqueue(ctx context.Context, turn uuid.UUID, job Job) error {
 	if err := tx.later.TurnEnqueue(ctx, turn, job.Args, job.Due); err != nil {
 		return fmt.Errorf("insert the turn's job: %w", err)
@@ -218,7 +216,7 @@ func (tx *Tx) Enqueue(ctx context.Context, turn uuid.UUID, job Job) error {
 // Title shortens a message to one line of at most 80 characters.
 func Title(s string) string { return text.Truncate(strings.Join(strings.Fields(s), " "), 79) }
 
-// list is never NULL.
+// list returns s, or an empty slice for nil, so that the column is never NULL.
 func list(s []string) []string {
 	if s == nil {
 		return []string{}

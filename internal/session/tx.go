@@ -15,12 +15,11 @@ import (
 	"github.com/parley-server/parley/internal/replan"
 )
 
-// Tx is a change of one session, made under its lock. Inside the closure of Update
-// there is only the Tx: rows, events and jobs written through it come into being
-// together or not at all.
+// Tx is a change of one session, made under its lock. Inside the closure of Update only the Tx may
+// be used: rows, events and jobs written through it are stored together or not at all.
 //
-// Its writes are queued and travel with the next read or with the commit, so an error of one can be
-// that of a later call.
+// Its writes are queued and sent with the next read or with the commit, so a later call can return
+// the error of an earlier one.
 type Tx struct {
 	*replan.Tx            // for what must commit with it, such as jobs
 	Session    db.Session // the locked row, with the changes made so far; its newest event is that of log
@@ -39,10 +38,10 @@ type Tx struct {
 	committed []func()
 }
 
-// OnCommit has fn called once the change is committed, and never if it is not.
+// OnCommit calls fn once the change is committed, and never if it is not.
 func (tx *Tx) OnCommit(fn func()) { tx.committed = append(tx.committed, fn) }
 
-// ErrUnknownOutcome means that the answer to a commit was lost: the change may have been made.
+// ErrUnknownOutcome means that the response to a commit was lost: the change may have been made.
 var ErrUnknownOutcome = errors.New("the outcome of the commit is unknown")
 
 // Ref names the session of a message: by its id, by its caller, or a new one.
@@ -60,8 +59,8 @@ func (s *Store) Update(ctx context.Context, id uuid.UUID, fn func(*Tx) error) er
 	}, fn)
 }
 
-// Open is Update for the session that a message belongs to. One that no caller names is new, and
-// comes into being if fn begins a turn.
+// Open is Update for the session that a message belongs to. A session that the Ref does not
+// identify is new, and is created if fn begins a turn.
 func (s *Store) Open(ctx context.Context, ref Ref, fn func(*Tx) error) error {
 	return s.update(ctx, ref.locking(ctx), fn)
 }
@@ -73,9 +72,10 @@ type locking struct {
 	fresh   db.Session              // a session that does not exist yet
 }
 
-// locking finds or makes the session. Of many first calls with one caller id the
-// unique index lets one make it; the others wait for that one and find it. A caller's session may
-// be erased or forgotten by the previous holder of the lock: then the caller has another one, or none.
+// locking finds or creates the session. If many first calls with one caller id arrive at once, the
+// unique index lets one create it; the others wait for that call and find the session. The previous
+// holder of the lock may have erased or forgotten a caller's session: then the caller has another
+// session, or none.
 func (r Ref) locking(ctx context.Context) locking {
 	if r.ID != uuid.Nil {
 		return locking{
@@ -95,7 +95,8 @@ func (r Ref) locking(ctx context.Context) locking {
 	}}
 }
 
-// usualEvents is how many events a change has as a rule. Seqs for more are drawn when they are needed.
+// usualEvents is how many events a change usually has. Seqs for more are drawn when they are
+// needed.
 const usualEvents = 4
 
 // lock takes the lock and reads the session, in one round trip.
@@ -171,7 +172,7 @@ func (tx *Tx) save(ctx context.Context) error {
 		LastSeq: tx.log.Seq, LastOrd: tx.log.Ord, TurnID: row.TurnID})
 }
 
-// Head is the seq of the session's newest event, those of this change among them.
+// Head returns the seq of the session's newest event, including those of this change.
 func (tx *Tx) Head() int64 { return tx.log.Seq }
 
 // Append writes events of a turn and returns them with their seqs.
@@ -180,14 +181,14 @@ func (tx *Tx) Append(ctx context.Context, turn uuid.UUID, bodies ...event.Body) 
 	return tx.log.Append(ctx, turn, bodies)
 }
 
-// record gives events their places in the log, and returns their rows, which the caller stores.
+// record assigns events their places in the log and returns their rows, which the caller stores.
 func (tx *Tx) record(ctx context.Context, turn uuid.UUID, bodies []event.Body) ([]event.Event, eventlog.Rows, error) {
 	tx.unsaved = true
 	return tx.log.Record(ctx, turn, bodies)
 }
 
-// raise moves the fence: workers of older epochs write nothing more. After a failover or a restore
-// the new epoch is above all those of the lost timeline, whose workers may still run.
+// raise moves the fence: workers of older epochs write nothing more. After a failover or a restore,
+// the new epoch is higher than all epochs of the lost timeline, whose workers may still run.
 func (tx *Tx) raise() {
 	tx.unsaved = true
 	tx.Session.Epoch = max(tx.Session.Epoch, tx.fence) + 1

@@ -24,7 +24,7 @@ type View struct {
 	Question json.RawMessage // the data of the input_required event that the turn waits with; nil: it does not
 }
 
-// Turn is one of a workspace's turns, or ErrNoTurn.
+// Turn returns a turn of a workspace, or ErrNoTurn.
 func (s *Store) Turn(ctx context.Context, workspace, id uuid.UUID) (View, error) {
 	row, err := s.q.TurnView(ctx, workspace, id)
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -46,11 +46,12 @@ type ViewQuery struct {
 	Cursor  string     // "": the first page
 }
 
-// maxCounted is up to how many turns a list counts: counting a million takes a quarter of a second.
+// maxCounted is the number of turns up to which a list counts: counting a million takes a quarter
+// of a second.
 const maxCounted = 10_000
 
-// Turns is one page of a workspace's turns, the latest change of state first, and how many
-// there are on all pages, at most 10,000. A cursor that this list did not make is INVALID_CURSOR.
+// Turns returns one page of a workspace's turns, the latest change of state first, and the number
+// of turns on all pages, at most 10,000. A cursor that this list did not make is INVALID_CURSOR.
 func (s *Store) Turns(ctx context.Context, workspace uuid.UUID, q ViewQuery) (p Page[View], total int64, err error) {
 	at, id, err := moment(place{list: turnsList}, q.Cursor, workspace)
 	if err != nil {
