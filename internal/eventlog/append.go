@@ -17,8 +17,8 @@ const (
 	maxMerged  = 32 << 10 // bytes of text that one row takes
 
 	defaultPatience = 4 * time.Millisecond
-	// recent, times Options.Patience, is how long ago another writer may have appended text to count
-	// as writing now. While text arrives less often than that, a wait gains nothing.
+	// recent, times Options.Patience, is the time within which another writer must have appended
+	// text to count as writing now. If text arrives less often, waiting gains nothing.
 	recent = 5
 
 	lockedPause  = 5 * time.Millisecond  // before a locked session is tried again
@@ -32,7 +32,7 @@ func defaultAppenders() int {
 	return 1
 }
 
-// row is an event on its way into the log.
+// row is an event before its commit.
 type row struct {
 	w     *Writer
 	kind  event.Kind
@@ -41,15 +41,16 @@ type row struct {
 	until time.Time // when a row of a locked session gives up; zero: its session was not found locked
 }
 
-// appender commits whatever queued while its last commit ran. While several writers append text,
-// text waits for that of the others, but no longer than Options.Patience. A lone writer's text does
-// not wait, and a row that its writer waits for takes along whatever is queued.
+// appender commits the rows that were queued while its last commit ran. While several writers
+// append text, text waits for that of the others, but no longer than Options.Patience. A lone
+// writer's text does not wait, and a row that its writer waits for is committed with everything in
+// the queue.
 //
-// It writes the rows of one Writer in order or not at all: after a batch whose fate is unknown,
-// or that PostgreSQL refused, no later row of its writers is written, whether it waits in the
-// queue already or is appended afterwards. So what is stored of an attempt is a prefix of what
-// its writer was given. The fence keeps such a batch, should PostgreSQL still work on it, from
-// being written behind the rows of the next attempt.
+// It writes the rows of one Writer in order or not at all: after a batch whose fate is unknown, or
+// that PostgreSQL rejected, no later row of its writers is written, whether it is already queued or
+// appended afterwards. So the stored events of an attempt are a prefix of those its writer
+// received. If PostgreSQL is still processing such a batch, the fence prevents it from being
+// written after the rows of the next attempt.
 type appender struct {
 	log   *Log
 	wake  chan struct{}
@@ -57,12 +58,12 @@ type appender struct {
 
 	mu     sync.Mutex
 	queue  []row
-	round  int       // of the queue: a Writer's place in it holds for one round
+	round  int       // number of the queue's round: a Writer's place in it is valid for one round
 	since  time.Time // when the first row of the round was queued; zero: none is, or only rows of an earlier round
 	newest [2]texter // the two writers that appended text last, the later one first
 }
 
-// texter is a writer and when it last appended text.
+// texter is a writer and the time at which it last appended text.
 type texter struct {
 	w  *Writer
 	at time.Time
@@ -72,8 +73,8 @@ func newAppender(l *Log) *appender {
 	return &appender{log: l, wake: make(chan struct{}, 1), hurry: make(chan struct{}, 1)}
 }
 
-// enqueue adds rows that shall stand side by side. Text joins the text before it,
-// where that is the same writer's and still waits.
+// enqueue adds rows that must stay adjacent. Text joins the text before it if that is from the same
+// writer and still waits.
 func (a *appender) enqueue(rows ...row) {
 	now := time.Now()
 	a.mu.Lock()
@@ -134,7 +135,7 @@ func (a *appender) patience(now time.Time) time.Duration {
 	return a.since.Add(a.log.opt.Patience).Sub(now)
 }
 
-// gather lets text gather, until a writer waits for the commit.
+// gather lets text gather until a writer waits for the commit.
 func (a *appender) gather(ctx context.Context, d time.Duration) {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -196,7 +197,7 @@ func (a *appender) withdraw(w *Writer) []row {
 	return rows
 }
 
-// putBack puts rows in front of the queue, to be tried again after a pause.
+// putBack puts rows at the front of the queue, to be retried after a pause.
 func (a *appender) putBack(rows []row) {
 	if len(rows) == 0 {
 		return
@@ -214,14 +215,14 @@ func (a *appender) failAll(err error) {
 	}
 }
 
-// fail ends the writers of rows that are not, or may not be, in the log.
+// fail fails the writers of rows that are not, or may not be, in the log.
 func fail(rows []row, err error) {
 	for _, r := range rows {
 		r.w.ack(r.n, err)
 	}
 }
 
-// signal wakes the goroutine that waits on a channel of size one.
+// signal wakes the goroutine that waits on a channel of capacity one.
 func signal(c chan struct{}) {
 	select {
 	case c <- struct{}{}:
@@ -229,7 +230,7 @@ func signal(c chan struct{}) {
 	}
 }
 
-// pause waits, or until ctx ends.
+// pause waits for d or until ctx ends.
 func pause(ctx context.Context, d time.Duration) {
 	t := time.NewTimer(d)
 	defer t.Stop()

@@ -13,17 +13,18 @@ import (
 	"github.com/parley-server/parley/internal/event"
 )
 
-// appendEvents is the statement of a batch, and its transaction. It keeps a cursor on seq from losing
-// rows although its snapshot is older than its locks, because it takes nothing but keys from that
-// snapshot: locked returns each session's row as its lock found it, a row's epoch and ordinal come
-// from there, and its seq is drawn after that. clock reads all of locked, so no row is written before
-// the last lock is held. Reading a session's row again could return an older one.
+// appendEvents is the statement of a batch, and its transaction. A cursor on seq loses no rows
+// although the statement's snapshot is older than its locks, because the statement takes only keys
+// from that snapshot: locked returns each session's row as its lock found it, a row's epoch and
+// ordinal are taken from there, and its seq is drawn after that. clock reads all of locked, so no
+// row is written before the last lock is held. Reading a session's row again could return an older
+// one.
 //
-// Sessions that others have locked are left out, so that one does not hold up the rest.
+// Sessions that other transactions have locked are left out, so that one does not delay the rest.
 //
 // Shared values are sent once: w are the leases of the batch, u its rows, which name their lease by
-// number and their position o among its rows. held stands
-// apart because the planner cannot know how many rows an array has.
+// number and their position o among its rows. held is separate because the planner cannot know how
+// many rows an array has.
 const appendEvents = `
 WITH locked AS MATERIALIZED (
     SELECT id, epoch, last_ord FROM sessions WHERE id = ANY($1::uuid[]) ORDER BY id FOR NO KEY UPDATE SKIP LOCKED
@@ -53,8 +54,8 @@ FROM (SELECT array_agg(id) AS ids, array_agg(epoch) AS epochs, array_agg(last_or
 type batch struct {
 	rows   []row
 	leases []Lease
-	lease  []int32 // of each row, from 1
-	place  []int32 // of each row among its lease's, from 1
+	lease  []int32 // number of each row's lease, from 1
+	place  []int32 // position of each row among its lease's rows, from 1
 }
 
 func newBatch(rows []row) *batch {
@@ -75,9 +76,9 @@ func newBatch(rows []row) *batch {
 	return b
 }
 
-// queue arranges the statement.
+// queue prepares the statement.
 func (b *batch) queue() *pgx.Batch {
-	// Not uuid.UUID: pgx would make a string of each one and parse it again.
+	// Not uuid.UUID: pgx would format and parse each one.
 	sessions := make(pgtype.FlatArray[pgtype.UUID], len(b.leases))
 	turns := make(pgtype.FlatArray[pgtype.UUID], len(b.leases))
 	epochs := make([]int64, len(b.leases))
@@ -95,11 +96,11 @@ func (b *batch) queue() *pgx.Batch {
 	return q
 }
 
-// head is a session's row as it was when the batch had its lock.
+// head is a session's row as it was when the batch locked it.
 type head struct{ epoch, ord int64 }
 
-// write is one round trip: lock, insert, commit. Then it reports to readers and writers. It returns
-// the rows of sessions that were locked.
+// write makes one round trip: lock, insert, commit. Then it reports to readers and writers. It
+// returns the rows of sessions that were locked.
 func (a *appender) write(ctx context.Context, rows []row) (locked []row, err error) {
 	conn, err := a.log.pool.Acquire(ctx)
 	if err != nil {
@@ -119,7 +120,7 @@ func (a *appender) write(ctx context.Context, rows []row) (locked []row, err err
 }
 
 // send writes the batch. It fills heads with the sessions that it could lock, and returns the seqs
-// of the rows whose lease held, in their order.
+// of the rows that had a valid lease, in their order.
 func (b *batch) send(ctx context.Context, conn *pgx.Conn, heads map[uuid.UUID]head) (seqs []int64, at *time.Time, err error) {
 	res := conn.SendBatch(ctx, b.queue())
 	defer res.Close()
@@ -137,9 +138,9 @@ func (b *batch) send(ctx context.Context, conn *pgx.Conn, heads map[uuid.UUID]he
 	return seqs, at, nil
 }
 
-// deliver hands the committed events to the readers, and their acknowledgements to the
-// writers. seqs are those of the rows whose lease held, in the order of the rows. It returns the
-// rows of sessions that were locked.
+// deliver passes the committed events to the readers, and acknowledgements to the writers. seqs are
+// those of the rows that had a valid lease, in the order of the rows. It returns the rows of
+// sessions that were locked.
 func (a *appender) deliver(b *batch, heads map[uuid.UUID]head, seqs []int64, at *time.Time) (locked []row, err error) {
 	held := make([]bool, len(b.leases)+1)
 	news := make([][]event.Event, len(b.leases)+1)

@@ -15,11 +15,11 @@ import (
 var ErrRefused = errors.New("PostgreSQL refuses the events")
 
 // commit writes the rows and reports to their writers and readers. It returns the rows of sessions
-// that others have locked, which are to be tried again.
+// that other transactions have locked, for a retry.
 //
-// A batch that never reached PostgreSQL, or that PostgreSQL rolled back for a reason that passes,
-// is tried again. One with an unknown fate is not: its rows may be there. Its writers fail, and
-// their turns are resumed from the log.
+// A batch that never reached PostgreSQL, or that PostgreSQL rolled back for a transient reason, is
+// retried. A batch with an unknown fate is not: its rows may be stored. Its writers fail, and their
+// turns are resumed from the log.
 func (a *appender) commit(ctx context.Context, rows []row) (locked []row) {
 	ctx, cancel := context.WithTimeout(ctx, a.log.opt.AppendTimeout)
 	defer cancel()
@@ -48,8 +48,8 @@ func (a *appender) commit(ctx context.Context, rows []row) (locked []row) {
 	}
 }
 
-// commitApart writes the rows of each writer in a transaction of its own, so that one that is
-// refused does not take the others with it.
+// commitApart writes the rows of each writer in a transaction of its own, so that a rejected one
+// does not fail the others.
 func (a *appender) commitApart(ctx context.Context, rows []row) (locked []row) {
 	apart := make(map[*Writer][]row)
 	var order []*Writer
@@ -65,7 +65,7 @@ func (a *appender) commitApart(ctx context.Context, rows []row) (locked []row) {
 	return locked
 }
 
-// patient keeps the rows of locked sessions that may still be tried, and fails the others.
+// patient returns the rows of locked sessions that may still be retried, and fails the others.
 func (a *appender) patient(rows []row) (again []row) {
 	now := time.Now()
 	for _, r := range rows {
@@ -81,7 +81,7 @@ func (a *appender) patient(rows []row) (again []row) {
 	return again
 }
 
-// errLocked is a *pgconn.PgError as PostgreSQL would have sent it, had the append waited.
+// errLocked is the *pgconn.PgError that PostgreSQL would have sent if the append had waited.
 var errLocked = fmt.Errorf("append to the log: %w", &pgconn.PgError{SeverityUnlocalized: "ERROR", Code: "55P03", Message: "the session stayed locked"})
 
 // unsent wraps the failure of a batch of which PostgreSQL received nothing.
@@ -92,7 +92,7 @@ func (u unsent) Unwrap() error { return u.error }
 // slowBytes is the size from which a batch that took PostgreSQL too long is too large.
 const slowBytes = 1 << 20
 
-// passes reports whether a batch that was rolled back can succeed when it is tried again.
+// passes reports whether a batch that was rolled back can succeed on a retry.
 func passes(err error, rows []row) bool {
 	bytes := 0
 	for _, r := range rows {

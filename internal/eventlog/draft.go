@@ -12,15 +12,15 @@ import (
 	"github.com/parley-server/parley/internal/replan"
 )
 
-// Draft is the part of a session's log that one transaction writes beside other changes. The
-// transaction holds the lock of the session and has drawn the seqs after it took the lock, which keeps
-// a cursor on seq from losing rows. The ordinals have no gaps. A session that does not exist yet needs
-// no lock: nothing else knows its id.
+// Draft is the part of a session's log that one transaction writes together with other changes. The
+// transaction holds the lock of the session and draws the seqs after it took the lock, so that a
+// cursor on seq loses no rows. The ordinals have no gaps. A session that does not exist yet needs
+// no lock: no other process knows its id.
 type Draft struct {
 	Tx      *replan.Tx // its statements, at once and queued
 	Session uuid.UUID
 	At      time.Time // PostgreSQL's clock under the lock: the time of the events
-	Seq     int64     // of the session's newest event, those of the draft among them
+	Seq     int64     // seq of the session's newest event, including those of the draft
 	Ord     int64     // its ordinal
 	Free    []int64   // seqs that are drawn and not used
 
@@ -36,7 +36,7 @@ type Rows struct {
 	Datas []string
 }
 
-// News are the events of the draft, for Publish.
+// News returns the events of the draft, for Publish.
 func (d *Draft) News() []event.Event { return d.news }
 
 // Append queues the statement that stores events of a turn, and returns them with their seqs.
@@ -53,8 +53,8 @@ func (d *Draft) Append(ctx context.Context, turn uuid.UUID, bodies []event.Body)
 	return evs, nil
 }
 
-// Record gives events their places in the log, and returns their rows, which the caller stores with
-// the statement that makes the change.
+// Record assigns events their places in the log and returns their rows, which the caller stores
+// with the statement that makes the change.
 func (d *Draft) Record(ctx context.Context, turn uuid.UUID, bodies []event.Body) ([]event.Event, Rows, error) {
 	if err := d.reserve(ctx, len(bodies)); err != nil {
 		return nil, Rows{}, err
@@ -77,7 +77,7 @@ func (d *Draft) Record(ctx context.Context, turn uuid.UUID, bodies []event.Body)
 	return evs, rows, nil
 }
 
-// reserve draws seqs, so that there are n at least.
+// reserve draws seqs until at least n are available.
 func (d *Draft) reserve(ctx context.Context, n int) error {
 	if n <= len(d.Free) {
 		return nil

@@ -8,7 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// erased is the data of an event whose session is erased. No other event has it.
+// erased is the data of an event in an erased session. No other event has this data.
 const erased = "{}"
 
 // Erase removes the content of a session's events up to one of them, in the transaction that erases

@@ -13,7 +13,7 @@ import (
 	"github.com/parley-server/parley/internal/event"
 )
 
-// A replay reads as many rows at once as make about pageBytes.
+// A replay reads enough rows at once to make about pageBytes.
 const (
 	firstRows = 200
 	leastRows = 16
@@ -21,11 +21,11 @@ const (
 	pageBytes = 512 << 10
 )
 
-// Skew is how far back before Since rows are looked for: PostgreSQL's clock may be
-// set back while a turn runs.
+// Skew is how far before Since rows are searched: PostgreSQL's clock may be set back while a turn
+// runs.
 const Skew = time.Hour
 
-// From is where a reader stands.
+// From is the position of a reader.
 type From struct {
 	Session uuid.UUID
 	Seq     int64     // the reader has everything up to here
@@ -35,10 +35,9 @@ type From struct {
 // ErrGone is returned if events after the cursor have been removed.
 var ErrGone = errors.New("events of this session are gone")
 
-// Follow yields the committed events after a cursor, in order, without a hole and
-// without end: first what is there, then what comes. Each yield holds what was ready,
-// at least one event; internal kinds are among them. Where a row is missing it ends
-// with ErrGone. Break off the loop to stop.
+// Follow yields the committed events after a cursor, in order, without a hole and without end:
+// first the stored events, then new ones. Each yield contains the events that are ready, at least
+// one, internal kinds included. If a row is missing it ends with ErrGone. Break the loop to stop.
 func (l *Log) Follow(ctx context.Context, from From) iter.Seq2[[]event.Event, error] {
 	return func(yield func([]event.Event, error) bool) {
 		t, wake := l.topics.join(from) // before the first read, or a commit in between is missed
@@ -79,8 +78,8 @@ func (l *Log) Follow(ctx context.Context, from From) iter.Seq2[[]event.Event, er
 	}
 }
 
-// After yields the events after a cursor that are there now, page by page. Like Follow
-// it ends with ErrGone where one is missing.
+// After yields the events after a cursor that are stored now, page by page. Like Follow it ends
+// with ErrGone if one is missing.
 func (l *Log) After(ctx context.Context, from From) iter.Seq2[[]event.Event, error] {
 	return func(yield func([]event.Event, error) bool) {
 		pages := pager{log: l, from: from, rows: firstRows}
@@ -102,10 +101,10 @@ func (l *Log) After(ctx context.Context, from From) iter.Seq2[[]event.Event, err
 	}
 }
 
-// unbroken watches the ordinals of a session's events, which have no gaps.
+// unbroken checks that the ordinals of a session's events have no gaps.
 type unbroken struct{ ord int64 }
 
-// by fails unless the events continue the ones before and are not erased.
+// by fails unless the events directly follow the previous ones and are not erased.
 func (u *unbroken) by(evs []event.Event) error {
 	for i := range evs {
 		ev := &evs[i]
@@ -127,9 +126,9 @@ type pager struct {
 	rows int32
 }
 
-// next reads a page after a cursor; last reports that it is the newest. It runs on a goroutine of its
-// own: a reader may stay for hours, and would keep a stack as large as a query needs, which is twice
-// its own.
+// next reads a page after a cursor; last reports that it is the newest. It runs on its own
+// goroutine: a reader may stay for hours, and would keep the stack that a query needs, which is
+// twice as large as its own.
 func (p *pager) next(ctx context.Context, cursor int64) (evs []event.Event, last bool, err error) {
 	done := make(chan struct{})
 	go func() {
@@ -145,7 +144,7 @@ func (p *pager) read(ctx context.Context, cursor int64) (evs []event.Event, last
 	if err != nil {
 		return nil, false, fmt.Errorf("read events: %w", err)
 	}
-	if len(rows) > 0 && rows[0].Ord != rows[0].Before+1 { // what the cursor stands on may be gone as well
+	if len(rows) > 0 && rows[0].Ord != rows[0].Before+1 { // the cursor's own row may be missing as well
 		return nil, false, fmt.Errorf("%w: event %d follows event %d", ErrGone, rows[0].Ord, rows[0].Before)
 	}
 	last = len(rows) < int(p.rows)

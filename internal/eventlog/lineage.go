@@ -11,9 +11,9 @@ import (
 )
 
 // The lineage of a database is its cluster and its timeline. After an asynchronous failover or a
-// restore it is another one: rows that clients have seen are gone, and the sequence of their ids
-// has gone back. CheckLineage moves the sequence ahead of every id that was ever given out. So no
-// id comes twice, and the cursor of a lost row names no row of its session.
+// restore the lineage is another one: rows that clients have seen are missing, and the sequence of
+// ids has moved back. CheckLineage moves the sequence ahead of every id ever issued. So no id is
+// issued twice, and the cursor of a lost row does not match any row of its session.
 const (
 	// The name of the current WAL file begins with the timeline; pg_control_checkpoint shows the old
 	// one for minutes after a promotion. On a standby this fails, and with it the connection, which
@@ -28,8 +28,9 @@ LEFT JOIN lineage l ON true`
 	moveLineage = `
 UPDATE lineage SET system_identifier = $1, timeline = $2, fence = fence + 1000000000, noted_at = now()
 WHERE system_identifier <> $1 OR timeline <> $2`
-	// Two restores of one backup begin at the same id. The clock distinguishes them: its microseconds
-	// are ahead of all ids after an earlier move, unless a million events a second were written.
+	// Two restores of one backup begin at the same id. The clock distinguishes them: its
+	// microseconds exceed all ids after an earlier move, unless a million events a second were
+	// written.
 	moveSequence = `
 SELECT setval(s, greatest(nextval(s) + 1000000000, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint))
 FROM CAST(pg_get_serial_sequence('events', 'seq') AS regclass) s`
@@ -60,8 +61,8 @@ func CheckLineage(log *slog.Logger) func(context.Context, *pgx.Conn) error {
 	}
 }
 
-// noteAndMove stores the lineage and, if another one was stored, moves the ids ahead. Among many
-// connections that find out at once, one does so.
+// noteAndMove stores the lineage and, if another one was stored, moves the ids ahead. Of many
+// connections that detect this at once, one does so.
 func noteAndMove(ctx context.Context, conn *pgx.Conn, identifier int64, timeline string) (moved bool, err error) {
 	err = pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, lockLineage); err != nil {

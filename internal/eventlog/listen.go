@@ -14,11 +14,11 @@ import (
 	"github.com/parley-server/parley/internal/outage"
 )
 
-// nodeClass is the first half of the advisory locks that prove nodes alive; the
-// function nodes_alive in the database knows the same number.
+// nodeClass is the first half of the advisory locks that prove that nodes live; the function
+// nodes_alive in the database uses the same number.
 const nodeClass = 20561
 
-// connectTimeout bounds the making of a connection outside the pool, its first statements included.
+// connectTimeout limits opening a connection outside the pool, including its first statements.
 const connectTimeout = 5 * time.Second
 
 // connect opens a connection outside the pool, runs a statement and takes the node's lock.
@@ -41,15 +41,15 @@ func (l *Log) connect(ctx context.Context, name, first string) (*pgx.Conn, error
 	return conn, nil
 }
 
-// hangUp closes a connection without waiting long for the other side.
+// hangUp closes a connection without waiting long for the server.
 func hangUp(conn *pgx.Conn) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	_ = conn.Close(ctx)
 }
 
-// sign takes the advisory lock that proves to the other replicas that this process
-// lives. It is shared, and held on two connections: one of them may break.
+// sign takes the advisory lock that proves to the other replicas that this process lives. The lock
+// is shared and held on two connections: one of them may break.
 func (l *Log) sign(ctx context.Context, conn *pgx.Conn) error {
 	if _, err := conn.Exec(ctx, `SELECT pg_advisory_lock_shared($1, $2)`, nodeClass, l.node); err != nil {
 		return fmt.Errorf("take the node's lock: %w", err)
@@ -57,7 +57,7 @@ func (l *Log) sign(ctx context.Context, conn *pgx.Conn) error {
 	return nil
 }
 
-// listener holds the one LISTEN connection of the process.
+// listener holds the process's only LISTEN connection.
 type listener struct {
 	log       *Log
 	outage    *outage.Log
@@ -73,8 +73,8 @@ func newListener(l *Log) *listener {
 		watches: make(map[uuid.UUID]map[chan struct{}]struct{})}
 }
 
-// Listening reports whether the connection for notifications of other replicas works: it is open and has
-// delivered something, if only the answer to a ping, within three times Options.Ping.
+// Listening reports whether the connection for notifications of other replicas works: it is open
+// and has delivered data, if only the answer to a ping, within three times Options.Ping.
 func (l *Log) Listening() bool {
 	n := l.listener
 	return n.connected.Load() && time.Since(time.Unix(0, n.heard.Load())) < 3*l.opt.Ping
@@ -86,7 +86,7 @@ func (l *Log) Watch(id uuid.UUID) (news <-chan struct{}, stop func()) {
 	return l.listener.watch(id)
 }
 
-// Nudge makes the other replicas look at a session although no event was written.
+// Nudge makes the other replicas re-read a session although no event was written.
 func (l *Log) Nudge(id uuid.UUID) { l.notifier.add(id) }
 
 func (l *listener) watch(id uuid.UUID) (news <-chan struct{}, stop func()) {
@@ -172,7 +172,7 @@ func (l *listener) listen(ctx context.Context) error {
 	}
 }
 
-// greet lets the other nodes know that there is one more to be notified.
+// greet announces this node to the other nodes, which then notify it.
 func (l *listener) greet(ctx context.Context, conn *pgx.Conn) error {
 	ctx, cancel := context.WithTimeout(ctx, l.log.opt.Ping)
 	defer cancel()
@@ -192,7 +192,7 @@ func (l *listener) ping(ctx context.Context, conn *pgx.Conn) error {
 	return nil
 }
 
-// wakeWatchers wakes the watchers of the given sessions; of all sessions if ids is nil.
+// wakeWatchers wakes the watchers of the given sessions, or of all sessions if ids is nil.
 func (l *listener) wakeWatchers(ids []uuid.UUID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

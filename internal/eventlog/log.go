@@ -1,9 +1,9 @@
-// Package eventlog owns the append-only log of events: the tables events and lineage, and with them
-// the newest place of each session's log, which stands in the session's row.
+// Package eventlog owns the append-only log of events: the tables events and lineage, and the
+// newest place of each session's log, which is stored in the session's row.
 //
-// It promises: events of one session rise in commit order, are never reused and
-// never lost to a reader that asks for rows after its cursor; a worker that lost its lease writes
-// nothing. It never changes a turn and never knows what a stream is.
+// It promises: the events of one session rise in commit order; ids are never reused; a reader that
+// requests rows after its cursor misses none; a worker that lost its lease writes nothing. It never
+// changes a turn and does not handle streams.
 package eventlog
 
 import (
@@ -24,11 +24,11 @@ import (
 	"github.com/parley-server/parley/internal/replan"
 )
 
-// ErrLeaseLost is returned to a worker whose turn was ended or taken over by another worker. The
-// worker then stops and writes nothing more.
+// ErrLeaseLost is returned to a worker if its turn has ended or another worker has taken it over.
+// The worker then stops and writes nothing more.
 var ErrLeaseLost = errors.New("the lease of the turn is lost")
 
-// Lease is the right to write one turn's events, until the session's epoch moves on.
+// Lease is the right to write one turn's events, until the session's epoch increases.
 type Lease struct {
 	Session uuid.UUID
 	Turn    uuid.UUID
@@ -38,19 +38,20 @@ type Lease struct {
 // Options configure a Log. The zero value works.
 type Options struct {
 	Log *slog.Logger
-	// Listen is the connection for LISTEN; it must not go through a transaction
-	// pooler. Nil takes the pool's own configuration.
+	// Listen is the connection for LISTEN; it must not use a transaction pooler. Nil uses the
+	// pool's own configuration.
 	Listen *pgx.ConnConfig
 	// Ping is how often the listening connection is tested; default 2 s.
 	Ping time.Duration
-	// Pulse is shared by the parts of a process; nil: the log has its own.
+	// Pulse is shared by the parts of a process; nil: the log creates its own.
 	Pulse *pulse.Pulse
-	// Appenders is the number of group-commit loops; default 1, and 2 from four CPUs on.
+	// Appenders is the number of group-commit loops; default 1, or 2 with four CPUs or more.
 	Appenders int
-	// Patience is how long text waits for that of other writers; default 4 ms.
+	// Patience is how long text waits for the text of other writers; default 4 ms.
 	Patience time.Duration
-	// AppendTimeout bounds the commit of a batch, repetitions included, and the wait for a session
-	// that others have locked; default 5 s. It must be shorter than the lease of a turn.
+	// AppendTimeout limits the commit of a batch, including retries, and the wait for a session
+	// that other transactions have locked; default 5 s. It must be shorter than the lease of a
+	// turn.
 	AppendTimeout time.Duration
 }
 
@@ -67,7 +68,7 @@ type Log struct {
 	tailer    *tailer
 }
 
-// New makes a log on a migrated database. Nothing moves before Run.
+// New returns a log on a migrated database. It does nothing before Run.
 func New(pool *pgxpool.Pool, opt Options) *Log {
 	if opt.Log == nil {
 		opt.Log = slog.New(slog.DiscardHandler)
@@ -101,8 +102,8 @@ func New(pool *pgxpool.Pool, opt Options) *Log {
 	return l
 }
 
-// Node is this process's name among the replicas: the number of the advisory lock
-// that it holds while it lives.
+// Node returns this process's number among the replicas: the number of the advisory lock that it
+// holds while it lives.
 func (l *Log) Node() int32 { return l.node }
 
 // Run listens, notifies and appends until ctx ends. It must be running for

@@ -16,11 +16,11 @@ import (
 	"github.com/parley-server/parley/internal/outage"
 )
 
-// channel is the one channel of all replicas.
+// channel is the channel that all replicas share.
 const channel = "parley"
 
-// gather is how long hints wait for others after busySessions or more had news at once. While
-// fewer have, hints are sent at once.
+// gather is how long hints wait for others after busySessions or more had news at once. With fewer,
+// hints are sent at once.
 const (
 	gather       = 3 * time.Millisecond
 	busySessions = 16
@@ -29,16 +29,16 @@ const (
 // maxPayload keeps a notification below PostgreSQL's 8000 bytes.
 const maxPayload = 7900
 
-// Publish hands committed events to the readers of this process and sends the other replicas a
+// Publish passes committed events to the readers of this process and sends the other replicas a
 // hint. Call it after the commit.
 func (l *Log) Publish(id uuid.UUID, evs []event.Event) {
 	l.topics.publish(id, evs, -1)
 	l.notifier.add(id)
 }
 
-// notifier sends hints, after the commit and never inside it: NOTIFY takes a lock
-// of the whole database until its transaction ends. While one is under way, and under
-// load for a moment after it, the next ones gather.
+// notifier sends hints after the commit, never inside it: NOTIFY takes a lock on the whole database
+// until its transaction ends. While one hint is being sent, and briefly afterwards under load, the
+// next ones gather.
 type notifier struct {
 	log     *Log
 	outage  *outage.Log
@@ -50,13 +50,13 @@ type notifier struct {
 	alone atomic.Int64 // until when no other node listens, in Unix nanoseconds
 }
 
-// aloneFor is how long a look at the nodes holds. A new node usually greets earlier; a node
-// of a release that does not greet finds commits by its re-check until the next look.
+// aloneFor is how long a check of the nodes is valid. A new node usually greets earlier; a node of
+// a release that does not greet finds commits by its re-check until the next check.
 const aloneFor = 2 * time.Second
 
-// NodesSeen takes the nodes that are alive now. While this is the only one, it announces no events: a
-// notification costs about as much as the commit that it announces. A node that starts later greets
-// when it listens; its once-a-second re-check finds what was committed in that moment.
+// NodesSeen records which nodes are alive now. While this is the only one, it announces no events:
+// a notification costs about as much as the commit that it announces. A node that starts later
+// greets when it listens; its once-a-second re-check finds rows committed before that.
 func (l *Log) NodesSeen(nodes []int32) {
 	until := int64(0)
 	if len(nodes) == 1 && nodes[0] == l.node {
@@ -69,7 +69,8 @@ func (l *Log) NodesSeen(nodes []int32) {
 type hint struct{ topic, payload string }
 
 // Hint notifies the listeners of a topic of the current schema, as River names its channels. It
-// returns at once; equal hints that wait are sent once. Call it after the commit that it announces.
+// returns at once; equal hints in the queue are sent once. Call it after the commit that it
+// announces.
 func (l *Log) Hint(topic, payload string) {
 	n := l.notifier
 	n.mu.Lock()
@@ -117,8 +118,8 @@ func (n *notifier) run(ctx context.Context) error {
 	}
 }
 
-// send notifies on a connection of its own, which does not wait for the disk: a hint needs no
-// durability. A link that stands still costs one Options.Ping.
+// send notifies on its own connection, which does not wait for the disk: a hint needs no
+// durability. A stalled link costs one Options.Ping.
 func (n *notifier) send(ctx context.Context, conn **pgx.Conn, ids map[uuid.UUID]struct{}, hints map[hint]struct{}) error {
 	if err := n.dial(ctx, conn); err != nil {
 		return err
@@ -176,8 +177,9 @@ func payloads(node int32, ids map[uuid.UUID]struct{}) []string {
 	return append(out, b.String())
 }
 
-// parsePayload parses what payloads returned. It skips our own node's notifications; foreign reports
-// that the payload is from another node. It ignores unknown fields: a newer release may send more.
+// parsePayload parses a notification made by payloads. It skips this node's own notifications;
+// foreign reports that the payload is from another node. It ignores unknown fields: a newer release
+// may send more.
 func parsePayload(p string, own int32) (ids []uuid.UUID, foreign bool) {
 	head, rest, _ := strings.Cut(p, " ")
 	if n, err := strconv.ParseInt(head, 10, 32); err == nil && int32(n) == own {

@@ -13,10 +13,10 @@ import (
 )
 
 const (
-	// dropWait is how long a drop waits for the log's lock. Readers and
-	// writers wait behind it, and it may wait twice, for the log and for the partition.
+	// dropWait is how long a drop waits for the log's lock. Readers and writers wait behind it, and
+	// it may wait twice, for the log and for the partition.
 	dropWait = 50 * time.Millisecond
-	// dropTries is how often it is tried before DropPartitions gives up.
+	// dropTries is the number of tries before DropPartitions gives up.
 	dropTries = 5
 )
 
@@ -41,8 +41,8 @@ func (l *Log) Partitions(ctx context.Context) ([]Partition, error) {
 	return all, nil
 }
 
-// Prepare makes the partitions of the log for the coming days. It must have
-// succeeded once before anything is written, and is to be repeated every hour.
+// Prepare creates the partitions of the log for the coming days. It must succeed once before the
+// first write, and be repeated every hour.
 func (l *Log) Prepare(ctx context.Context) error {
 	if _, err := l.q.EventsPartitions(ctx, 4); err != nil {
 		return fmt.Errorf("make partitions of the event log: %w", err)
@@ -50,10 +50,10 @@ func (l *Log) Prepare(ctx context.Context) error {
 	return nil
 }
 
-// DropPartitions drops partitions one by one, the oldest first: those of text deltas that end before
-// one time, and those of other rows that end before another. A turn is dropped with all its deltas or
-// not at all; a reader in the middle of one sees that the ordinals have a gap. An error that
-// pgerr.IsContended reports means that readers and writers left no moment for it.
+// DropPartitions drops partitions one by one, the oldest first: partitions of text deltas that end
+// before one time, and those of other rows that end before another. It drops a turn with all its
+// deltas or not at all; a reader in the middle of one detects a gap in the ordinals. An error that
+// pgerr.IsContended reports means that readers and writers held the lock throughout.
 func (l *Log) DropPartitions(ctx context.Context, deltasBefore, recordsBefore time.Time) (dropped []string, err error) {
 	for try := 1; ; {
 		var name string

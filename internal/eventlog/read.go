@@ -12,13 +12,13 @@ import (
 
 // Place is the place of a reader's id in the log.
 type Place struct {
-	Turn   uuid.UUID // of the event, or the turn whose stream begins after the id
+	Turn   uuid.UUID // turn of the event, or the turn whose stream begins after the id
 	IsOpen bool      // the event is the turn's open event
 }
 
-// Locate finds an id that a session has given out: that of an event, or the one before a turn's open
-// event, where its stream begins. ok is false if the log has no such row. Nothing that is older than
-// since is looked at.
+// Locate finds an id that a session has issued: the id of an event, or the one before a turn's open
+// event, where its stream begins. ok is false if the log has no such row. Locate ignores rows older
+// than since.
 func (l *Log) Locate(ctx context.Context, session uuid.UUID, seq int64, since time.Time) (p Place, ok bool, err error) {
 	row, err := l.q.EventTurn(ctx, session, seq, since.Add(-Skew))
 	if errors.Is(err, pgx.ErrNoRows) {

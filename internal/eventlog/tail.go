@@ -10,9 +10,9 @@ import (
 	"github.com/parley-server/parley/internal/outage"
 )
 
-// tailer reads what other processes wrote: one query per wake-up for all sessions
-// that have news, and once a second a look at every followed session while events are
-// written, because a writer may die between its commit and its notification.
+// tailer reads the events of other processes: one query per wake-up for all sessions with news,
+// and, while events are written, one query a second for every followed session, because a writer
+// may die between its commit and its notification.
 type tailer struct {
 	log *Log
 	mu  sync.Mutex
@@ -22,7 +22,7 @@ type tailer struct {
 	dirty map[uuid.UUID]struct{}
 	wake  chan struct{}
 
-	ids   []uuid.UUID // of the newest re-check, kept for the next one: there may be ten thousand
+	ids   []uuid.UUID // ids of the newest re-check, kept for the next one: there may be ten thousand
 	heads []int64
 }
 
@@ -31,7 +31,7 @@ func newTailer(l *Log) *tailer {
 		reads: outage.New(l.opt.Log, "read the news of other replicas"), dirty: make(map[uuid.UUID]struct{}), wake: make(chan struct{}, 1)}
 }
 
-// mark notes that a session may have news.
+// mark records that a session may have news.
 func (t *tailer) mark(ids ...uuid.UUID) {
 	if len(ids) == 0 {
 		return
@@ -44,7 +44,7 @@ func (t *tailer) mark(ids ...uuid.UUID) {
 	signal(t.wake)
 }
 
-// markAll notes that anything may have happened: after a lost connection.
+// markAll records that any session may have news: after a lost connection.
 func (t *tailer) markAll() {
 	for _, topic := range t.log.topics.live() {
 		t.mark(topic.session)
@@ -72,7 +72,7 @@ func (t *tailer) runRechecks(ctx context.Context) error {
 	return nil
 }
 
-// read fetches the new events of the marked sessions. The next re-check repeats what failed.
+// read reads the new events of the marked sessions. The next re-check repeats failed reads.
 func (t *tailer) read(ctx context.Context) error {
 	t.mu.Lock()
 	marked := t.dirty

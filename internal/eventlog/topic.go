@@ -10,9 +10,8 @@ import (
 	"github.com/parley-server/parley/internal/event"
 )
 
-// How much of a session's newest events is kept in memory for its readers, at least;
-// it may be twice that. Who falls further behind reads rows. Ten thousand busy
-// sessions have to fit.
+// The newest events of a session are kept in memory for its readers: at least this many bytes, at
+// most twice as many. Slower readers read rows. Ten thousand busy sessions have to fit.
 const (
 	tailEvents = 128
 	tailBytes  = 32 << 10
@@ -23,8 +22,8 @@ const (
 const expectReader = 2 * time.Second
 
 // topic holds the tail of the log of a session that has readers in this process. All its readers
-// share it. It holds every row with a seq above
-// floor and up to head; the gapless ordinals prove that none is missing.
+// share it. It holds every row with a seq above floor and up to head; the gapless ordinals prove
+// that none is missing.
 type topic struct {
 	session uuid.UUID
 	since   time.Time
@@ -39,8 +38,8 @@ type topic struct {
 	ord    int64 // its ordinal; 0: not known
 }
 
-// after returns the events behind a cursor; known is false when the tail does not
-// reach back that far.
+// after returns the events behind a cursor; known is false if the tail does not reach back that
+// far.
 func (t *topic) after(cursor int64) (evs []event.Event, known bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -51,8 +50,8 @@ func (t *topic) after(cursor int64) (evs []event.Event, known bool) {
 	return t.events[i:len(t.events):len(t.events)], true
 }
 
-// caughtUp notes that a reader at cursor has read a last page from the database:
-// the tail begins there, if it has not begun.
+// caughtUp records that a reader at cursor has read the last page from the database: the tail
+// begins there, unless it has already begun.
 func (t *topic) caughtUp(cursor int64, page []event.Event) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -65,8 +64,8 @@ func (t *topic) caughtUp(cursor int64, page []event.Event) {
 	}
 }
 
-// add takes committed events in order. base is the seq after which they are known
-// to be complete, or -1 if only the ordinals can prove it.
+// add adds committed events in order. base is the seq after which they are known to be complete, or
+// -1 if only the ordinals can prove it.
 func (t *topic) add(evs []event.Event, base int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -87,7 +86,7 @@ func (t *topic) add(evs []event.Event, base int64) {
 	}
 }
 
-// trim drops the older half. Readers keep the slices they were given.
+// trim drops the older half. Readers keep their slices.
 func (t *topic) trim() {
 	cut := 0
 	for cut < len(t.events)-1 && (len(t.events)-cut > tailEvents || t.bytes > tailBytes) {
@@ -101,14 +100,14 @@ func (t *topic) trim() {
 	t.events = append([]event.Event(nil), t.events[cut:]...)
 }
 
-// position is where the tail ends; known is false before it has begun.
+// position returns the end of the tail; known is false before it has begun.
 func (t *topic) position() (head int64, known bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.head, t.floor >= 0
 }
 
-// topics are the sessions that this process follows.
+// topics holds the sessions that this process follows.
 type topics struct {
 	mu sync.Mutex
 	m  map[uuid.UUID]*topic
@@ -116,7 +115,7 @@ type topics struct {
 
 func (ts *topics) init() { ts.m = make(map[uuid.UUID]*topic) }
 
-// join registers a reader. Its channel holds a value whenever there may be news.
+// join registers a reader. Its channel holds a value whenever new events may exist.
 func (ts *topics) join(from From) (*topic, chan struct{}) {
 	wake := make(chan struct{}, 1)
 	ts.mu.Lock()
@@ -137,11 +136,11 @@ func (ts *topics) join(from From) (*topic, chan struct{}) {
 	return t, wake
 }
 
-// Expect keeps the events after a cursor in memory until their first reader comes, for two seconds at
-// most. Call it before the commit of the turn that the reader will follow.
+// Expect keeps the events after a cursor in memory until their first reader arrives, for two
+// seconds at most. Call it before the commit of the turn that the reader will follow.
 func (l *Log) Expect(from From) { l.topics.hold(from) }
 
-// hold keeps a topic until its first reader comes, who then finds the events since in memory.
+// hold keeps a topic until its first reader arrives and finds the events since then in memory.
 func (ts *topics) hold(from From) {
 	t, wake := ts.join(from)
 	ts.mu.Lock()
@@ -159,7 +158,7 @@ func (ts *topics) leave(t *topic, wake chan struct{}) {
 	}
 }
 
-// publish hands committed events to the readers of a session, if there are any.
+// publish passes committed events to the readers of a session, if any.
 func (ts *topics) publish(id uuid.UUID, evs []event.Event, base int64) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
@@ -173,7 +172,7 @@ func (ts *topics) publish(id uuid.UUID, evs []event.Event, base int64) {
 	}
 }
 
-// live returns the topics there are now.
+// live returns the current topics.
 func (ts *topics) live() []*topic {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
@@ -184,7 +183,7 @@ func (ts *topics) live() []*topic {
 	return list
 }
 
-// positions appends the topics whose tail has begun, and where their tails end.
+// positions appends the ids of the topics that have a tail, and the ends of their tails.
 func (ts *topics) positions(ids []uuid.UUID, heads []int64) ([]uuid.UUID, []int64) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
@@ -196,15 +195,15 @@ func (ts *topics) positions(ids []uuid.UUID, heads []int64) ([]uuid.UUID, []int6
 	return ids, heads
 }
 
-// position holds how far the tails of some sessions reach.
+// position holds the ends of the tails of some sessions.
 type position struct {
 	ids     []uuid.UUID
 	cursors []int64
 	since   time.Time
 }
 
-// pick returns the positions of the given sessions as far as they are followed,
-// and wakes the readers of those whose tail has not begun: they read for themselves.
+// pick returns the positions of the given sessions that are followed, and wakes the readers of
+// sessions without a tail, which read from the database themselves.
 func (ts *topics) pick(ids map[uuid.UUID]struct{}) position {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()

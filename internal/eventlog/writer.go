@@ -10,14 +10,14 @@ import (
 
 // Writer appends one turn's events under its lease. It belongs to one goroutine.
 //
-// The stored events of a Writer are a prefix of its events, without a hole or a repetition.
-// After its first error it writes nothing more.
+// The stored events of a Writer are a prefix of its events, without a hole or a repetition. After
+// its first error it writes nothing more.
 type Writer struct {
 	lease  Lease
 	a      *appender
 	failed func(error) // called once, with the first error
 
-	round, place int // of the newest row in the queue; guarded by a.mu
+	round, place int // round and place of the newest row in the queue; guarded by a.mu
 
 	mu      sync.Mutex
 	unacked int
@@ -32,13 +32,13 @@ func (l *Log) Writer(lease Lease) *Writer {
 	return &Writer{lease: lease, a: a, round: -1, acked: make(chan struct{}, 1)}
 }
 
-// OnFailure has f called with the first error as soon as it is known: Append returns before the
-// commit of text. It must be set before the first Append.
+// OnFailure calls f with the first error as soon as it is known: Append returns before the commit
+// of text. It must be set before the first Append.
 func (w *Writer) OnFailure(f func(error)) { w.failed = f }
 
-// Append writes events in order. Text returns at once and is committed with
-// whatever comes next; every other kind returns after its commit. ErrLeaseLost
-// means that nothing was written and nothing ever will be.
+// Append writes events in order. Text returns at once and is committed with the next commit; every
+// other kind returns after its commit. ErrLeaseLost means that nothing was written and nothing ever
+// will be.
 func (w *Writer) Append(ctx context.Context, bodies ...event.Body) error {
 	if err := w.Queue(ctx, bodies...); err != nil {
 		return err
@@ -74,8 +74,8 @@ func (w *Writer) Queue(ctx context.Context, bodies ...event.Body) error {
 	return nil
 }
 
-// Rest ends the Writer: it takes back the events whose commit has not begun, unless they are large,
-// and returns them when all others are committed. They are for the transaction that ends the turn.
+// Rest ends the Writer: it withdraws the events whose commit has not begun, unless they are large,
+// and returns them when all others are committed. The transaction that ends the turn stores them.
 func (w *Writer) Rest(ctx context.Context) (rest []event.Body, err error) {
 	for _, r := range w.a.withdraw(w) {
 		w.ack(r.n, nil)
@@ -88,7 +88,7 @@ func (w *Writer) Rest(ctx context.Context) (rest []event.Body, err error) {
 	return rest, w.Flush(ctx)
 }
 
-// Flush waits until everything is committed, and has the appender commit it without patience.
+// Flush makes the appender commit everything without patience, and waits for it.
 func (w *Writer) Flush(ctx context.Context) error {
 	w.mu.Lock()
 	waits := w.unacked > 0
@@ -99,7 +99,7 @@ func (w *Writer) Flush(ctx context.Context) error {
 	return w.wait(ctx, 0)
 }
 
-// Waiting returns how long the log has taken none of the events that wait for their commit; 0 if
+// Waiting returns how long the log has accepted none of the events that wait for their commit; 0 if
 // none waits.
 func (w *Writer) Waiting() time.Duration {
 	w.mu.Lock()
@@ -130,7 +130,7 @@ func (w *Writer) wait(ctx context.Context, n int) error {
 	}
 }
 
-// ack is the appender's answer for n events.
+// ack receives the appender's result for n events.
 func (w *Writer) ack(n int, err error) {
 	w.mu.Lock()
 	w.unacked -= n
