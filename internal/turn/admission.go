@@ -11,9 +11,9 @@ import (
 )
 
 const (
-	// DefaultQueue is how many messages may wait for admission.
+	// DefaultQueue is the number of messages that may wait for admission.
 	DefaultQueue = 1000
-	// AdmissionWait is how long a message waits for admission at most.
+	// AdmissionWait is the maximum time that a message waits for admission.
 	AdmissionWait = 15 * time.Second
 	// defaultStartTimeout is how long storing a message may take after its admission.
 	defaultStartTimeout = 3 * time.Second
@@ -22,10 +22,10 @@ const (
 // groupPlaces lets one workspace fill a transaction of session.Store.Begin.
 const groupPlaces = 85
 
-// admission bounds how many messages this process stores at once, so that a burst cannot take all
-// connections of the pool from running turns and readers. Further messages wait, hold no connection
-// while they do, and are admitted fairly among workspaces. A message that is not admitted has
-// left nothing in the database.
+// admission limits how many messages this process stores at once, so that a burst cannot take all
+// connections of the pool from running turns and readers. Further messages wait without a
+// connection and are admitted fairly among workspaces. A message that is not admitted leaves
+// nothing in the database.
 type admission struct {
 	alone   *fair.Places // for messages that need a transaction of their own: half of the connections
 	grouped *fair.Places // for plain messages, which share transactions
@@ -37,7 +37,7 @@ func newAdmission(connections int32, queue int) *admission {
 	return &admission{alone: fair.New(max(2, int(connections)/2)), grouped: fair.New(groupPlaces), queue: int64(cmp.Or(queue, DefaultQueue))}
 }
 
-// acquirePlace waits for admission. It fails with UNAVAILABLE if too many messages wait already, or
+// acquirePlace waits for admission. It fails with UNAVAILABLE if too many messages already wait, or
 // if this one has waited too long.
 func (a *admission) acquirePlace(ctx context.Context, req Request) (leave func(), err error) {
 	places, workspace := a.alone, req.Workspace.ID
@@ -61,7 +61,7 @@ func (a *admission) acquirePlace(ctx context.Context, req Request) (leave func()
 	return leave, err
 }
 
-// overloaded is the fault of a server that has more messages to store than it can.
+// overloaded returns the fault of a server that has more messages to store than it can.
 func overloaded(format string, args ...any) *fault.Error {
 	f := fault.New(fault.Unavailable, format, args...)
 	f.Detail.RetryAfter = 5 * time.Second

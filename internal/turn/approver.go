@@ -13,8 +13,8 @@ import (
 	"github.com/parley-server/parley/internal/store/permission"
 )
 
-// checkApprover checks that a key may allow operations of a turn: it has the scopes that they need,
-// and the rules of the workspace accept it. Every key may deny.
+// checkApprover checks that a key may allow operations of a turn: it has the required scopes, and
+// the rules of the workspace accept it. Every key may deny.
 func (s *Service) checkApprover(ctx context.Context, tx *session.Tx, turn uuid.UUID, a Answer, ops []event.Operation) error {
 	if a.Outcome != event.Allowed {
 		return nil
@@ -38,8 +38,8 @@ func (s *Service) checkApprover(ctx context.Context, tx *session.Tx, turn uuid.U
 	return nil
 }
 
-// nameApprover adds to a question what a key needs to allow it, as the rules are now. The decision
-// is checked against the rules of its own time.
+// nameApprover adds to a question the requirements for a key that allows it, according to the
+// current rules. The decision is checked against the rules at its own time.
 func (s *Service) nameApprover(ctx context.Context, tx *session.Tx, t session.Turn, ask *event.InputRequired) error {
 	if ask.What != event.InputApproval {
 		return nil
@@ -55,7 +55,7 @@ func (s *Service) nameApprover(ctx context.Context, tx *session.Tx, t session.Tu
 	return nil
 }
 
-// checkScopes rejects a key that may not do itself what it allows.
+// checkScopes rejects a key that lacks the scopes for the operations it allows.
 func checkScopes(a Answer, ops []event.Operation) error {
 	for _, op := range ops {
 		if scope := permission.RequiredScope(op.Tool); scope != "" && !slices.Contains(a.Scopes, scope) {

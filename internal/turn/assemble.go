@@ -17,8 +17,8 @@ import (
 	"github.com/parley-server/parley/internal/toolenv"
 )
 
-// newAgent makes the agent of a turn, what it stands on, and what its tools act with,
-// which the caller closes.
+// newAgent makes the agent of a turn, its conversation, and the run of its tools, which the caller
+// closes.
 func (s *Service) newAgent(ctx context.Context, claimed session.Claimed) (_ *agent.Agent, conv agent.Conversation, _ *toolenv.Run, err error) {
 	t := claimed.Turn
 	conv = agent.Conversation{Workspace: t.WorkspaceID, Session: t.SessionID, Turn: t.ID}
@@ -76,8 +76,8 @@ func (s *Service) logOf(ctx context.Context, claimed session.Claimed) (session.T
 	return s.cfg.Sessions.Log(ctx, claimed.Turn)
 }
 
-// enclose adds what came with the message and is not in the log: the sealed prompt of
-// a skill, and the attached files.
+// enclose adds the parts of the message that are not in the log: the sealed prompt of a skill, and
+// the attached files.
 func (s *Service) enclose(ctx context.Context, t session.Turn, attached bool, conv *agent.Conversation) error {
 	if t.Prompt != nil {
 		text, err := s.cfg.Vault.Keyring().Open(t.Prompt, promptPurpose, t.ID.String())
@@ -130,7 +130,7 @@ func (s *Service) placed(ctx context.Context, t session.Turn, conv *agent.Conver
 	return nil
 }
 
-// permit asks the workspace's rules, as they stand when a tool is called.
+// permit applies the workspace's rules, as they are when a tool is called.
 func (s *Service) permit(t session.Turn) agent.Permit {
 	if s.cfg.Permissions == nil {
 		return nil
@@ -166,8 +166,8 @@ func (s *Service) secrets(t session.Turn) agent.Secrets {
 	}
 }
 
-// countAttempts counts how often a turn was interrupted since it last stood still of its
-// own accord: a turn that waited for people was not.
+// countAttempts counts the interruptions of a turn since it last stopped by itself: waiting for an
+// answer is not an interruption.
 func countAttempts(log []event.Event) (n int) {
 	for _, ev := range log {
 		switch ev.Kind {

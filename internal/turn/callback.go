@@ -17,16 +17,15 @@ import (
 )
 
 const (
-	// callbackQueue is a queue of its own: receivers that are slow never stand in the
-	// way of turns.
+	// callbackQueue is a separate queue: slow receivers never delay turns.
 	callbackQueue = "callbacks"
-	// callbackWorkers is how many callback jobs this process works on at once: those that hold
-	// a place for an attempt, and some that find out whether there is one for them.
+	// callbackWorkers is how many callback jobs this process works on at once: those that hold a
+	// place for an attempt, and some that check whether a place is free.
 	callbackWorkers = callback.Places + 10
 )
 
-// callbackArgs is the job of a delivery, from its first attempt to its last. When it
-// is lost, another takes its place.
+// callbackArgs is the job of a delivery, from its first attempt to its last. A lost job is replaced
+// by another.
 type callbackArgs struct {
 	Delivery uuid.UUID `json:"delivery_id"`
 }
@@ -49,7 +48,8 @@ func (w *callbackWorker) Work(ctx context.Context, job *river.Job[callbackArgs])
 	return river.JobSnooze(retry)
 }
 
-// AddCallback registers a callback for a turn that exists. One of the same name is changed.
+// AddCallback registers a callback for an existing turn. If the turn has one of the same name, it
+// changes that one.
 func (s *Service) AddCallback(ctx context.Context, workspace, session, turn uuid.UUID, c Callback) error {
 	return s.cfg.Callbacks.Put(ctx, c.newRow(uuid.Must(uuid.NewV7()), workspace, session, turn))
 }
@@ -69,8 +69,8 @@ func (s *Service) enqueueDelivery(ctx context.Context, tx pgx.Tx, delivery uuid.
 	return s.cfg.Callbacks.Assign(ctx, tx, delivery, job.Job.ID)
 }
 
-// Redeliver sends the newest report of a callback once more; ok is false where there
-// was none yet. A callback that the workspace does not have is CALLBACK_NOT_FOUND.
+// Redeliver sends the newest report of a callback again; ok is false if it has none yet. A callback
+// that the workspace does not have is CALLBACK_NOT_FOUND.
 func (s *Service) Redeliver(ctx context.Context, workspace, id uuid.UUID) (delivery uuid.UUID, ok bool, err error) {
 	err = replan.InTx(ctx, s.cfg.Pool, func(tx pgx.Tx) error {
 		if delivery, ok, err = s.cfg.Callbacks.Redeliver(ctx, tx, workspace, id); err != nil || !ok {
@@ -84,8 +84,8 @@ func (s *Service) Redeliver(ctx context.Context, workspace, id uuid.UUID) (deliv
 	return delivery, ok && err == nil, err
 }
 
-// redeliverLost gives new jobs to deliveries whose jobs are gone or stuck: those of
-// processes that died, and of some that are frozen.
+// redeliverLost gives new jobs to deliveries with a missing or stuck job: of processes that died,
+// and of some that are frozen.
 func (s *Service) redeliverLost(ctx context.Context) error {
 	overdue, err := s.cfg.Callbacks.Overdue(ctx)
 	if err != nil || len(overdue) == 0 {
@@ -122,8 +122,8 @@ func (s *Service) redeliverLost(ctx context.Context) error {
 	return nil
 }
 
-// willRun reports whether the job of a delivery makes an attempt without help. A job that runs
-// while its delivery is overdue does not: an attempt makes its delivery due later. If the clock was
+// willRun reports whether the job of a delivery will make an attempt by itself. A job that runs
+// while its delivery is overdue will not: an attempt makes its delivery due later. If the clock was
 // set back, the delivery is due later anyway, and its job runs for as long as its node lives.
 func (s *Service) willRun(j *rivertype.JobRow, ahead bool, alive []int32) bool {
 	if j == nil {
@@ -143,7 +143,7 @@ func (s *Service) willRun(j *rivertype.JobRow, ahead bool, alive []int32) bool {
 // callbackSlack is how far ahead the next run of an overdue delivery's job may be.
 const callbackSlack = 5 * time.Second
 
-// jobs reads River's jobs by their ids; those that are gone are missing.
+// jobs reads River's jobs by their ids; deleted jobs are missing in the result.
 func (s *Service) jobs(ctx context.Context, ids []int64) (map[int64]*rivertype.JobRow, error) {
 	list, err := s.river.JobList(ctx, river.NewJobListParams().IDs(ids...).First(len(ids)))
 	if err != nil {

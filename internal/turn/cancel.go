@@ -16,9 +16,9 @@ import (
 // haltWait is how long a cancel call waits for the worker to confirm its stop.
 const haltWait = time.Second
 
-// Cancel ends a session's turn in progress and those that are lined up behind it, so that
-// a cancel which is sent again finds nothing to end. Its answer and the log agree: who
-// gets Canceled true finds error canceled and done, and nothing after them.
+// Cancel ends a session's turn in progress and those lined up behind it, so that a repeated cancel
+// finds nothing to end. Its response and the log agree: after Canceled true, the log contains error
+// canceled and done, and nothing after them.
 func (s *Service) Cancel(ctx context.Context, workspace, id uuid.UUID) (Canceled, error) {
 	if _, err := s.cfg.Sessions.Head(ctx, workspace, id); err != nil {
 		return Canceled{}, err
@@ -39,8 +39,8 @@ func (s *Service) Cancel(ctx context.Context, workspace, id uuid.UUID) (Canceled
 	return Canceled{Canceled: true, HaltDeferred: !s.awaitHalt(ctx, ended[0], news)}, nil
 }
 
-// CancelTurn ends one turn of a workspace, be it in progress or lined up; those behind it
-// continue. A turn that has ended is not an error. A turn that the workspace does not have is
+// CancelTurn ends one turn of a workspace, in progress or lined up; those behind it continue. A
+// turn that has ended is not an error. A turn that the workspace does not have is
 // session.ErrNoTurn.
 func (s *Service) CancelTurn(ctx context.Context, workspace, id uuid.UUID) (Canceled, error) {
 	v, err := s.cfg.Sessions.Turn(ctx, workspace, id)
@@ -71,8 +71,8 @@ func (s *Service) CancelTurn(ctx context.Context, workspace, id uuid.UUID) (Canc
 	return Canceled{Canceled: true, HaltDeferred: !s.awaitHalt(ctx, was, news)}, nil
 }
 
-// endAll cancels the session's turn in progress and then whichever comes next, until
-// there is none. It returns them as they were.
+// endAll cancels the session's turn in progress and then each next one until none is left. It
+// returns the turns as they were.
 func (s *Service) endAll(ctx context.Context, tx *session.Tx, why string) (ended []session.Turn, err error) {
 	f := event.Canceled.Failure(why)
 	for {
@@ -127,7 +127,7 @@ func (s *Service) haltAttempt(turn uuid.UUID) *attempt {
 	return a
 }
 
-// handOver stops taking turns and hands the running ones over.
+// handOver stops claiming turns and hands the running ones over.
 func (s *Service) handOver() error {
 	if s.cfg.Workers == 0 {
 		return nil
@@ -137,7 +137,7 @@ func (s *Service) handOver() error {
 	draining := make(chan struct{})
 	go func() {
 		defer close(draining)
-		// A turn that is claimed while River stops is drained by the next round.
+		// A turn that is claimed while River stops is handed over in the next round.
 		for ctx.Err() == nil {
 			for _, a := range s.listAttempts() {
 				a.stopBetweenTools()

@@ -18,12 +18,12 @@ const (
 var errSessionLocked = errors.New("the session stayed locked")
 
 // claimTurn gives a queued turn to this process, if its workspace may have a place here. Otherwise
-// the turn stays queued without a job, until there is one. release gives the place back. claim
+// the turn stays queued without a job until a place is free. release frees the place. claimTurn
 // waits for the outcome even if ctx ends: a claimed turn needs a worker.
 func (s *Service) claimTurn(ctx context.Context, job args) (claimed session.Claimed, release func(), err error) {
 	release = func() {}
 	request := session.ClaimRequest{Session: job.Session, Turn: job.Turn, Lease: s.cfg.Lease, Admit: func(workspace uuid.UUID) (ok bool) {
-		release() // of a transaction that is repeated
+		release() // the place of a transaction that is repeated
 		if release, ok = s.places.TryAcquire(workspace); !ok {
 			release = func() {}
 		}
@@ -49,7 +49,7 @@ func (s *Service) claimTurn(ctx context.Context, job args) (claimed session.Clai
 	return claimed, release, err
 }
 
-// runPlacing makes jobs for waiting turns whenever a turn has ended here, until ctx ends.
+// runPlacing creates jobs for waiting turns whenever a turn has ended here, until ctx ends.
 func (s *Service) runPlacing(ctx context.Context) error {
 	for {
 		select {
@@ -63,8 +63,8 @@ func (s *Service) runPlacing(ctx context.Context) error {
 	}
 }
 
-// place makes jobs for the turns that waited for others of their workspace to end.
-// Workspaces that may have no further place in this process are left to others.
+// place creates jobs for the turns that waited for other turns of their workspace to end. It leaves
+// workspaces that may not have another place in this process to other replicas.
 func (s *Service) place(ctx context.Context) error {
 	if s.places.Free() == 0 {
 		return nil

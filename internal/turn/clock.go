@@ -10,22 +10,23 @@ import (
 )
 
 // clock estimates PostgreSQL's time for River, which computes the times of retries, pauses and
-// scheduled jobs in the process. PostgreSQL's clock alone decides when such a job is due, so a
-// process whose own clock is d seconds ahead would run it d seconds late.
+// scheduled jobs in the process. Only PostgreSQL's clock decides when such a job is due, so a
+// process with a clock d seconds ahead would run it d seconds late.
 type clock struct{ pulse *pulse.Pulse }
 
 // Now implements rivertype.TimeGenerator.
 func (c clock) Now() time.Time { return time.Now().Add(c.pulse.Offset()) }
 
-// NowOrNil implements rivertype.TimeGenerator. Nil has River's statements use now().
+// NowOrNil implements rivertype.TimeGenerator. Nil makes River's statements use now().
 func (c clock) NowOrNil() *time.Time { return nil }
 
-// due is the scheduled time of every job that is to run at once. It lies in the past on any clock,
-// so neither a skew nor a step of a clock can hold up such a job. Jobs with one scheduled time are
+// due is the scheduled time of every job that must run at once. It is in the past on any clock, so
+// neither a skew nor a step of a clock can delay such a job. Jobs with one scheduled time are
 // fetched in the order of their ids.
 var due = time.Unix(0, 0).UTC()
 
-// atOnce is a hook of River that makes new jobs due. River itself would take the process's time.
+// atOnce is a River hook that makes new jobs due at once. River itself would use the process's
+// time.
 type atOnce struct{ rivertype.Hook }
 
 // IsHook implements rivertype.Hook.

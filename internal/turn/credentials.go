@@ -13,8 +13,8 @@ import (
 	"github.com/parley-server/parley/internal/store/vault"
 )
 
-// credentialNames returns the names of those that a turn may use: what its message named, and
-// what a person has provided since.
+// credentialNames returns the names of the credentials that a turn may use: those named in its
+// message, and those a user has provided since.
 func credentialNames(t session.Turn, log []event.Event) []string {
 	names := slices.Clone(t.Secrets)
 	asked := make(map[string]string) // by the id of the question

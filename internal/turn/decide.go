@@ -15,19 +15,19 @@ import (
 	"github.com/parley-server/parley/internal/store/vault"
 )
 
-// Answer is a person's answer to a question of a turn.
+// Answer is a user's answer to a question of a turn.
 type Answer struct {
 	Approval uuid.UUID
 	Outcome  event.Outcome // Allowed or Denied; Provided or Skipped
 	Key      string        // id of the API key that answers
-	Scopes   []string      // of that key, with those that they include
-	Actor    string        // the person behind the key, as its holder names them; "": unknown
-	Reason   string        // of a denial, for the model
+	Scopes   []string      // scopes of that key, including implied ones
+	Actor    string        // the user behind the key, as its holder names them; "": unknown
+	Reason   string        // reason for a denial, for the model
 	Pattern  string        // with Allowed: added to the allow-list
 	Value    vault.Value   // with Provided
 }
 
-// kind is the kind of question that the answer fits.
+// kind returns the kind of question that the answer is for.
 func (a Answer) kind() event.Input {
 	if a.Outcome == event.Provided || a.Outcome == event.Skipped {
 		return event.InputSecret
@@ -35,14 +35,14 @@ func (a Answer) kind() event.Input {
 	return event.InputApproval
 }
 
-// Decided is how a question stands.
+// Decided is the state of a question after an answer.
 type Decided struct {
 	session.Approval
 	Already bool // it was answered so before
 }
 
-// Decide answers a question. The first answer in time stands: the same again is no
-// error, another is APPROVAL_ALREADY_DECIDED, and one that is late APPROVAL_EXPIRED.
+// Decide answers a question. The first timely answer wins: an equal one is not an error, another
+// one is APPROVAL_ALREADY_DECIDED, and a late one is APPROVAL_EXPIRED.
 func (s *Service) Decide(ctx context.Context, workspace uuid.UUID, a Answer) (Decided, error) {
 	asked, err := s.cfg.Sessions.Approval(ctx, workspace, a.Approval)
 	if err != nil {
@@ -70,8 +70,8 @@ func (s *Service) Decide(ctx context.Context, workspace uuid.UUID, a Answer) (De
 	return d, err
 }
 
-// sameValue checks that a secret that was provided before has the value that is provided again: a
-// caller must not take a value that was not stored for stored.
+// sameValue checks that a secret provided again has the same value as before: a caller must not
+// believe that another value was stored.
 func (s *Service) sameValue(ctx context.Context, workspace uuid.UUID, provided session.Approval, value vault.Value) error {
 	var ask event.InputRequired
 	if err := json.Unmarshal(provided.Request, &ask); err != nil {
@@ -88,7 +88,7 @@ func (s *Service) sameValue(ctx context.Context, workspace uuid.UUID, provided s
 		Message: fmt.Sprintf("%s was provided before, with another value. The first value stands; an administrator changes it with parley secrets set.", ask.KeyName)}
 }
 
-// answer writes the answer and all that comes with it. ok is false where there is one.
+// answer stores the answer with all its effects. ok is false if the question already has an answer.
 func (s *Service) answer(ctx context.Context, tx *session.Tx, asked session.Approval, a Answer) (ok bool, err error) {
 	var ask event.InputRequired
 	if asked.Request != nil {
@@ -122,7 +122,7 @@ func (s *Service) answer(ctx context.Context, tx *session.Tx, asked session.Appr
 	return true, s.insertJob(ctx, tx, asked.TurnID)
 }
 
-// covers checks that a pattern fits something that is being approved.
+// covers checks that a pattern covers an operation of the approval.
 func covers(pattern string, ops []event.Operation) error {
 	p, err := permission.Parse(pattern)
 	if err != nil {
@@ -137,7 +137,7 @@ func covers(pattern string, ops []event.Operation) error {
 		Message: "allowlist_pattern matches none of the operations that are being approved. Take an operation's suggested_pattern, or leave it out."}
 }
 
-// standing returns the error for an answer that was not the first: nil if it is equal to the first.
+// standing returns the error for an answer that was not the first: nil if it equals the first.
 func standing(a session.Approval, wanted Answer) error {
 	switch a.Status {
 	case string(wanted.Outcome):

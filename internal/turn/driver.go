@@ -12,14 +12,16 @@ import (
 )
 
 const (
-	// fetchTimeout bounds a fetch of jobs. River's own limit of 10 s would keep a process with a
-	// dead connection from taking turns for so long.
+	// fetchTimeout limits a fetch of jobs. With River's own limit of 10 s, a process with a dead
+	// connection would not fetch turns for that long.
 	fetchTimeout = 4 * time.Second
-	// riverPingTimeout bounds the test of River's listening connection, which has no limit of its own.
+	// riverPingTimeout limits the test of River's listening connection, which has no limit of its
+	// own.
 	riverPingTimeout = 2 * time.Second
 )
 
-// driver is River's driver for pgx. It bounds two waits to which River gives no limit, or a long one.
+// driver is River's driver for pgx. It limits two waits for which River has no limit, or a long
+// one.
 type driver struct {
 	*riverpgxv5.Driver
 	fetched  *atomic.Int64 // when jobs were last fetched without an error, in Unix nanoseconds

@@ -7,9 +7,9 @@ import (
 	"github.com/parley-server/parley/internal/store/callback"
 )
 
-// endTurn closes a turn with all that its end brings about, in the caller's
-// transaction, and queues the next one that is lined up. Every end of every turn comes
-// through here. ok is false where it was closed before.
+// endTurn closes a turn with all effects of its end, in the caller's transaction, and queues the
+// next one that is lined up. Every end of a turn uses it. ok is false if the turn was closed
+// before.
 func (s *Service) endTurn(ctx context.Context, tx *session.Tx, t session.Turn, e session.Ending) (ok bool, err error) {
 	c, err := tx.Closing(ctx, t)
 	if err != nil {
@@ -35,7 +35,7 @@ func (s *Service) endTurn(ctx context.Context, tx *session.Tx, t session.Turn, e
 	return true, err
 }
 
-// ended names the ends of a turn for callbacks.
+// ended maps the ends of a turn to the types of callbacks.
 var ended = map[session.Trigger]callback.Type{
 	session.Complete: callback.Completed, session.Fail: callback.Failed, session.Cancel: callback.Canceled,
 }

@@ -33,7 +33,7 @@ func (args) Kind() string { return "turn" }
 
 func (args) InsertOpts() river.InsertOpts { return river.InsertOpts{Queue: queue} }
 
-// jobOf is the job of a turn, due at once. The statements that queue a turn insert it.
+// jobOf returns the job of a turn, due at once. The statements that queue a turn insert it.
 func jobOf(turn, in uuid.UUID) (session.Job, error) {
 	data, err := json.Marshal(args{turn, in})
 	if err != nil {
@@ -47,20 +47,20 @@ type worker struct {
 	s *Service
 }
 
-// Work runs a turn. Its end, good or bad, is the end of the job; an error means
-// that the turn could not even be claimed, and River tries again.
+// Work runs a turn. The job ends with the turn, whether it succeeds or fails; an error means that
+// the turn could not even be claimed, and River retries.
 func (w *worker) Work(ctx context.Context, job *river.Job[args]) error {
 	w.s.busy.Add(1)
 	defer w.s.busy.Add(-1)
 	return w.s.runTurn(ctx, job.Args)
 }
 
-// NextRetry is a second later, however often a claim has failed: River's own pauses grow to
-// minutes.
+// NextRetry returns a time one second later, however often a claim has failed: River's own pauses
+// grow to minutes.
 func (w *worker) NextRetry(*river.Job[args]) time.Time { return w.s.clock.Now().Add(time.Second) }
 
 // redactErrors keeps error texts and panics out of river_job.errors, where secrets and
-// conversations could end up in them. The service's own log has them.
+// conversations could otherwise be stored. The service's own log has them.
 func redactErrors(log *slog.Logger) []rivertype.Middleware {
 	return []rivertype.Middleware{river.WorkerMiddlewareFunc(
 		func(ctx context.Context, job *rivertype.JobRow, work func(context.Context) error) (err error) {
@@ -80,8 +80,8 @@ func redactErrors(log *slog.Logger) []rivertype.Middleware {
 		})}
 }
 
-// panicText is what the log may hold of a panic outside a turn, whose secrets are not known: the
-// text of the Go runtime's own errors, else the type.
+// panicText returns the loggable text of a panic outside a turn, where the secrets are not known:
+// the text of the Go runtime's own errors, else the type.
 func panicText(p any) string {
 	if err, ok := p.(runtime.Error); ok {
 		return err.Error()
@@ -91,7 +91,7 @@ func panicText(p any) string {
 
 var errRedacted = errors.New("failed; see the service's log")
 
-// riverLog lets River's warnings through: its everyday news is not ours. River logs each failed
+// riverLog forwards River's warnings and drops its routine messages. River logs each failed
 // statement of each of its parts, so an outage of the database would fill the log.
 type riverLog struct {
 	slog.Handler
@@ -103,7 +103,7 @@ func (h riverLog) Enabled(ctx context.Context, l slog.Level) bool {
 }
 
 // Handle implements slog.Handler. A message such as "Producer: Error fetching jobs" reports a
-// statement that failed; its error stands in an attribute.
+// failed statement, with its error in an attribute.
 func (h riverLog) Handle(ctx context.Context, r slog.Record) error {
 	if !strings.Contains(r.Message, ": Error ") {
 		return h.Handler.Handle(ctx, r)

@@ -18,7 +18,7 @@ func (s *Service) addAttempt(a *attempt) {
 	s.running[a.lease.Turn] = a
 }
 
-// removeAttempt forgets an attempt, unless a newer one of the same turn has taken its place.
+// removeAttempt forgets an attempt, unless a newer one of the same turn has replaced it.
 func (s *Service) removeAttempt(a *attempt) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -43,9 +43,9 @@ func (s *Service) listAttempts() []*attempt {
 	return list
 }
 
-// renewLeases renews the leases of this process's turns, three times in a lease, and sooner after a
-// failure. A turn that it does not hold any more is stopped, and so is every turn whose lease
-// could not be renewed in time: authority that cannot be proven is lost.
+// renewLeases renews the leases of this process's turns three times per lease, and sooner after a
+// failure. It stops a turn that the process no longer holds, and every turn whose lease could not
+// be renewed in time: authority that cannot be proven is lost.
 func (s *Service) renewLeases(ctx context.Context) error {
 	pause := s.cfg.Lease * 3 / 10
 	renewals := outage.New(s.log, "renew leases")
@@ -78,13 +78,13 @@ func (s *Service) renewLeases(ctx context.Context) error {
 	}
 }
 
-// grasp is how long a worker holds on to a turn without a proof that it can: short of the lease.
+// grasp is how long a worker keeps a turn without a renewed lease: shorter than the lease.
 func (s *Service) grasp() time.Duration { return s.cfg.Lease * 8 / 10 }
 
 // errStalled ends an attempt whose events are not stored.
 var errStalled = errors.New("the turn's events are not stored")
 
-// storing returns the attempts whose events reach the log. The others are stopped and put back into
+// storing returns the attempts whose events are stored. The others are stopped and put back into
 // the queue: a process that can renew leases and cannot append must not keep its turns.
 func (s *Service) storing(ctx context.Context, running []*attempt) (storing []*attempt) {
 	for _, a := range running {
@@ -108,7 +108,7 @@ func (a *attempt) waiting() time.Duration {
 	return a.writer.Waiting()
 }
 
-// setWriter notes where the attempt writes its events.
+// setWriter sets the Writer of the attempt's events.
 func (a *attempt) setWriter(w *eventlog.Writer) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -140,7 +140,7 @@ func (s *Service) renew(ctx context.Context, running []*attempt) error {
 }
 
 // watchCancel reads the turn after each notification from another replica about its session, which
-// is a cancel as a rule. The heartbeat would find it too, but later.
+// is usually a cancel. The heartbeat would find it too, but later.
 func (s *Service) watchCancel(ctx context.Context, a *attempt, news <-chan struct{}) {
 	for {
 		select {

@@ -23,7 +23,7 @@ type Outcome struct {
 	Rejected         json.RawMessage `json:"rejected_attachments,omitempty"`
 	Truncated        bool            `json:"truncated,omitempty"` // the provider cut the answer at its token limit
 	Error            *string         `json:"error"`
-	InputRequired    json.RawMessage `json:"input_required,omitempty"` // what the turn waits for, where Error is input_required
+	InputRequired    json.RawMessage `json:"input_required,omitempty"` // the question that the turn waits for, if Error is input_required
 }
 
 // Outcome reads the result of a turn; ok is false while it has not ended.
@@ -49,8 +49,8 @@ func (s *Service) Outcome(ctx context.Context, workspace, turn uuid.UUID) (o Out
 	return o, true, nil
 }
 
-// callbackBody returns the body of a callback: the body of a blocking call, or that of the protocol
-// that registered the callback.
+// callbackBody returns the body of a callback: the body of a blocking call, or the one defined by
+// the protocol that registered the callback.
 func (s *Service) callbackBody(ctx context.Context, d callback.Delivery) ([]byte, error) {
 	if encode, ok := s.cfg.Reports[d.Protocol]; ok {
 		return s.encodeReport(ctx, d, encode)

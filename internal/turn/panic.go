@@ -11,7 +11,7 @@ import (
 	"github.com/parley-server/parley/internal/session"
 )
 
-// errPanicked fails a turn: to run it again would panic again.
+// errPanicked fails a turn: another attempt would panic again.
 var errPanicked = errors.New("the turn's worker panicked")
 
 // failPanicked logs a panic of a turn's worker, with the values of the turn's credentials removed.

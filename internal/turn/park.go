@@ -47,11 +47,11 @@ func (s *Service) parkTurn(ctx context.Context, t session.Turn, a *attempt, ask 
 	return errParked
 }
 
-// expiryWorkers is how many waits this process ends at once.
+// expiryWorkers is how many waits this process expires at once.
 const expiryWorkers = 4
 
-// expiryArgs is the job that ends a wait. Every replica looks for overdue questions
-// besides: the time is a column, not a job.
+// expiryArgs is the job that ends a wait. Besides, every replica searches for overdue questions:
+// the time is a column, not a job.
 type expiryArgs struct {
 	Approval uuid.UUID `json:"approval_id"`
 	Session  uuid.UUID `json:"session_id"`
@@ -65,12 +65,12 @@ type expiryWorker struct {
 	s *Service
 }
 
-// Work denies an unanswered question. A job that runs early leaves it to the reaper.
+// Work denies an unanswered question. If a job runs early, it leaves the question to the reaper.
 func (w *expiryWorker) Work(ctx context.Context, job *river.Job[expiryArgs]) error {
 	return w.s.expire(ctx, job.Args.Session, job.Args.Approval)
 }
 
-// expire answers a question whose time is over, without a decider.
+// expire answers an expired question without a decider.
 func (s *Service) expire(ctx context.Context, id, approval uuid.UUID) error {
 	return s.cfg.Sessions.Update(ctx, id, func(tx *session.Tx) error {
 		a, err := tx.Approval(ctx, approval)
@@ -85,7 +85,7 @@ func (s *Service) expire(ctx context.Context, id, approval uuid.UUID) error {
 	})
 }
 
-// expireOverdue ends the waits that no job has ended.
+// expireOverdue expires the questions that no job has expired.
 func (s *Service) expireOverdue(ctx context.Context) error {
 	rows, err := s.q.ApprovalsOverdue(ctx)
 	if err != nil {

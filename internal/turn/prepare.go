@@ -10,11 +10,10 @@ import (
 	"github.com/parley-server/parley/internal/session"
 )
 
-// promptPurpose names what a turn's prompt is sealed for.
+// promptPurpose is the purpose that a turn's prompt is sealed for.
 const promptPurpose = "turn prompt"
 
-// newTurn checks a request against what its workspace has, and makes what its turn
-// begins with.
+// newTurn validates a request against its workspace, and returns the initial data of its turn.
 func (s *Service) newTurn(ctx context.Context, req Request, turn uuid.UUID) (session.NewTurn, error) {
 	limits := req.Limits.loweredTo(req.Workspace)
 	n := session.NewTurn{
@@ -46,8 +45,8 @@ func (s *Service) newTurn(ctx context.Context, req Request, turn uuid.UUID) (ses
 	return n, nil
 }
 
-// prompt finds the skill that is called and seals what it makes of its inputs: the
-// turn's prompt is the only place where they are, and it goes when the turn ends.
+// prompt finds the skill and seals the prompt made from its inputs. Only the turn's prompt contains
+// the inputs, and it is removed when the turn ends.
 func (s *Service) prompt(ctx context.Context, req Request, n *session.NewTurn) error {
 	k, err := s.cfg.Skills.Active(ctx, req.Workspace.ID, req.Skill)
 	if err != nil {

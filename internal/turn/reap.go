@@ -16,16 +16,15 @@ import (
 
 const (
 	reapEvery = 250 * time.Millisecond
-	// doubt is how long a node's lock must be missing: connections that were cut are
-	// back sooner.
+	// doubt is how long a node's lock must be missing: broken connections are restored sooner.
 	doubt = 700 * time.Millisecond
-	// stepTimeout bounds one step of the reaper, so that a dead connection costs one round of it.
+	// stepTimeout limits one step of the reaper, so that a dead connection costs it one round.
 	stepTimeout = 4 * time.Second
 )
 
-// runReaper looks for turns whose worker is dead and puts them back into the queue. Every replica
-// does; the session's lock and its epoch decide who was first. While no turn runs anywhere it
-// leaves the looking to the pulse.
+// runReaper searches for turns with a dead worker and puts them back into the queue. Every replica
+// does so; the session's lock and its epoch decide which one is first. While no turn runs anywhere,
+// only the pulse checks for work.
 func (s *Service) runReaper(ctx context.Context) error {
 	missing := make(map[int32]time.Time)
 	seen := &tenures{turns: make(map[uuid.UUID]tenure), grace: s.cfg.Lease / 2}
@@ -44,7 +43,7 @@ func (s *Service) runReaper(ctx context.Context) error {
 	return nil
 }
 
-// runHousekeeping finds the other work that replicas have left behind, once a second.
+// runHousekeeping searches once a second for other work that replicas have left behind.
 func (s *Service) runHousekeeping(ctx context.Context) error {
 	var sealed time.Time
 	for work, err := range s.cfg.Pulse.Beats(ctx) {
@@ -69,7 +68,7 @@ func (s *Service) runHousekeeping(ctx context.Context) error {
 	return nil
 }
 
-// runStep runs one step of the reaper. Its failure does not keep the others from running.
+// runStep runs one step of the reaper. A failure does not stop the other steps.
 func (s *Service) runStep(ctx context.Context, what string, do func(context.Context) error) {
 	bounded, cancel := context.WithTimeout(ctx, stepTimeout)
 	defer cancel()
@@ -84,9 +83,9 @@ func (s *Service) runStep(ctx context.Context, what string, do func(context.Cont
 	outages.(*outage.Log).Note(ctx, err)
 }
 
-// reclaim takes running turns from nodes that are gone, and from workers that have lost them:
-// frozen, cut off from the database, or stuck. missing remembers since when a node is not seen.
-// running is false if no turn runs anywhere.
+// reclaim takes running turns from dead nodes, and from workers that have lost them: frozen, cut
+// off from the database, or stuck. missing records since when a node is not seen. running is false
+// if no turn runs anywhere.
 func (s *Service) reclaim(ctx context.Context, missing map[int32]time.Time, tenures *tenures) (running bool, err error) {
 	turns, err := s.q.TurnsRunning(ctx)
 	if err != nil {
@@ -130,8 +129,8 @@ func (s *Service) reclaim(ctx context.Context, missing map[int32]time.Time, tenu
 	return true, errors.Join(failed...)
 }
 
-// takeOver puts a turn whose worker is lost back into the queue. A session that is locked is left
-// to the next round, so that it does not hold up the others.
+// takeOver puts a turn that has lost its worker back into the queue. It leaves a locked session to
+// the next round, so that it does not delay the others.
 func (s *Service) takeOver(ctx context.Context, l eventlog.Lease) error {
 	err := s.cfg.Sessions.TryUpdate(ctx, l.Session, func(tx *session.Tx) error {
 		ok, err := tx.Release(ctx, l)
@@ -143,8 +142,8 @@ func (s *Service) takeOver(ctx context.Context, l eventlog.Lease) error {
 	return unlessBusy(err, "take over turn", l.Turn)
 }
 
-// unlessBusy adds what failed to an error. That a session is locked is not a failure: the next
-// round tries again.
+// unlessBusy adds the failed operation to an error. A locked session is not a failure: the next
+// round retries.
 func unlessBusy(err error, what string, turn uuid.UUID) error {
 	if err == nil || errors.Is(err, session.ErrBusy) {
 		return nil
@@ -152,8 +151,7 @@ func unlessBusy(err error, what string, turn uuid.UUID) error {
 	return fmt.Errorf("%s %s: %w", what, turn, err)
 }
 
-// requeueTurn gives a queued turn a new job in the place of the one it had, unless another replica
-// did so first.
+// requeueTurn replaces the job of a queued turn, unless another replica did so first.
 func (s *Service) requeueTurn(ctx context.Context, id, turn uuid.UUID, job *int64) error {
 	err := s.cfg.Sessions.TryUpdate(ctx, id, func(tx *session.Tx) error {
 		t, err := tx.Turn(ctx)

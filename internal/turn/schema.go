@@ -27,7 +27,7 @@ func at(path string) string {
 	return " at " + path
 }
 
-// structuredOutput returns the form that a response_schema asks for.
+// structuredOutput returns the output format for a response_schema.
 func structuredOutput(raw json.RawMessage) (*agent.Output, error) {
 	compiled, err := compileSchema(raw)
 	if err != nil {

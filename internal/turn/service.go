@@ -40,15 +40,15 @@ import (
 // ReportEncoder encodes a turn, as it was at a time, as the body of a callback.
 type ReportEncoder func(turn session.View, files filestore.Files, at time.Time) ([]byte, error)
 
-// Config is what a Service needs. Stores, Model and Pool are required; durations and
-// counts have defaults.
+// Config configures a Service. Stores, Model and Pool are required; durations and counts have
+// defaults.
 type Config struct {
 	Pool     *pgxpool.Pool
 	EventLog *eventlog.Log
 	Sessions *session.Store
 	// Model resolves a workspace's model by name; "" is the service's own.
 	Model func(name string) (model.Model, error)
-	// Tools makes the tools of a run, which is nil where there is no Runner.
+	// Tools returns the tools of a run, which is nil without a Runner.
 	Tools  func(*toolenv.Run) []tool.Tool
 	Runner *toolenv.Runner // nil: no tool acts
 
@@ -59,16 +59,16 @@ type Config struct {
 	Callbacks   *callback.Store
 	Log         *slog.Logger
 	Pulse       *pulse.Pulse // shared by the parts of a process; nil: one of its own
-	// Base is the public address of the service, with which the addresses in events begin; "": they
-	// begin at the path.
+	// Base is the public address of the service, the prefix of the addresses in events; "": the
+	// addresses begin at the path.
 	Base string
-	// Reports encode the bodies of callbacks in other protocols than Parley's own.
+	// Reports encode the bodies of callbacks in protocols other than Parley's own.
 	Reports map[callback.Protocol]ReportEncoder
 
 	Queue        int           // messages that may wait for admission; default DefaultQueue
 	StartTimeout time.Duration // how long storing a message may take once it is admitted; default 3 s
-	// ConfirmTimeout is how long a turn is looked for whose commit has an unknown outcome; default
-	// 2 s.
+	// ConfirmTimeout is how long Start searches for a turn after a commit with an unknown outcome;
+	// default 2 s.
 	ConfirmTimeout time.Duration
 
 	Window  time.Duration // how long a turn waits for an approval or a secret; default 10 min
@@ -79,9 +79,9 @@ type Config struct {
 	Lease      time.Duration // how long a silent worker keeps its turn; default 10 s
 	Grace      time.Duration // how long a stopping process waits for tools; default 10 s
 
-	// FetchCooldown is the least time between two fetches of jobs, far less than River's own 100
-	// ms: a user waits for the turn to start. FetchPoll is how long a fetch waits whose
-	// notification was lost. Default 1 ms and 1 s, River's own; the bench compares the two paces.
+	// FetchCooldown is the minimum time between two fetches of jobs, far less than River's own 100
+	// ms: a user waits for the turn to start. FetchPoll is how long a fetch waits after a lost
+	// notification. Default 1 ms and 1 s, River's own; the bench compares both.
 	FetchCooldown, FetchPoll time.Duration
 }
 
@@ -110,7 +110,7 @@ type Service struct {
 	running map[uuid.UUID]*attempt
 }
 
-// New makes a service. Start and Cancel work at once; turns run while Run does.
+// New returns a service. Start and Cancel work at once; turns run only while Run does.
 func New(cfg Config) (*Service, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
@@ -158,7 +158,7 @@ func New(cfg Config) (*Service, error) {
 		Middleware: redactErrors(cfg.Log),
 		Hooks:      []rivertype.Hook{atOnce{}},
 		Test:       river.TestConfig{Time: s.clock}, // the only place where River takes a clock
-		// River's own time-outs come after ours: a turn ends by its own limits.
+		// River's own timeouts are longer than ours: a turn ends by its own limits.
 		JobTimeout:                  maxTurnTime + time.Minute,
 		RescueStuckJobsAfter:        maxTurnTime + 2*time.Minute,
 		CompletedJobRetentionPeriod: time.Hour,
@@ -187,12 +187,11 @@ func New(cfg Config) (*Service, error) {
 // Window is how long a turn waits for an approval or a secret.
 func (s *Service) Window() time.Duration { return s.cfg.Window }
 
-// maxTurnTime is the ceiling of a turn's running time.
+// maxTurnTime is the upper limit of a turn's running time.
 const maxTurnTime = time.Hour
 
-// Run works turns, renews leases and looks for dead workers until ctx ends. Then
-// it hands its running turns over: a tool that is under way may finish, within the
-// grace period.
+// Run works on turns, renews leases and searches for dead workers until ctx ends. Then it hands its
+// running turns over: a running tool may finish within the grace period.
 func (s *Service) Run(ctx context.Context) error {
 	ctx, end := context.WithCancel(ctx)
 	defer end()
@@ -213,8 +212,8 @@ func (s *Service) Run(ctx context.Context) error {
 	return errors.Join(err, g.Wait())
 }
 
-// startRiver starts River, if this process runs turns. While the link to the database is bad it
-// tries again.
+// startRiver starts River, if this process runs turns. It retries while the link to the database is
+// bad.
 func (s *Service) startRiver(ctx context.Context) error {
 	if s.cfg.Workers == 0 {
 		return nil
@@ -237,7 +236,7 @@ func (s *Service) startRiver(ctx context.Context) error {
 	}
 }
 
-// startPause is the time between two tries to start River.
+// startPause is the pause between two tries to start River.
 const startPause = 250 * time.Millisecond
 
 // insertJob inserts the job that will run a turn, in the transaction that queued it.

@@ -11,15 +11,15 @@ import (
 	"github.com/parley-server/parley/internal/model"
 )
 
-// spareWorkers take the jobs of turns for which this process has no place, so that these turns go
-// back to the queue of their workspace and do not stand in the way of others.
+// spareWorkers fetch the jobs of turns for which this process has no place, so that these turns
+// return to the queue of their workspace and do not block others.
 const spareWorkers = 8
 
-// jobsAtOnce is how many jobs of turns a process works on. More places than River's limit still
-// help: a workspace gets only a share of them.
+// jobsAtOnce returns how many jobs of turns a process works on. More places than River's limit
+// still help: a workspace gets only a share of them.
 func jobsAtOnce(workers int) int { return min(workers+spareWorkers, river.QueueNumWorkersMax) }
 
-// sharedModel is a model whose replies take a place each.
+// sharedModel is a model that takes a place for each reply.
 type sharedModel struct {
 	model.Model
 	places    *fair.Places

@@ -16,13 +16,13 @@ import (
 	"github.com/parley-server/parley/internal/store/workspace"
 )
 
-// Start stores a message and has its turn run. When it returns without an error
-// the message is durable and will be answered. A request that was sent before, by
-// its Idempotency-Key or by the last event it saw, finds its turn instead.
+// Start stores a message and queues its turn. When it returns without an error the message is
+// durable and will be answered. For a repeated request, identified by its Idempotency-Key or by the
+// last event it saw, it returns the existing turn.
 //
 // A message waits for admission as long as its caller does, AdmissionWait at most. From then on
-// neither the end of ctx nor its deadline interrupts Start, which has a limit of its own: in the
-// middle of a commit the outcome would be unknown.
+// neither the end of ctx nor its deadline interrupts Start, which has its own limit: in the middle
+// of a commit the outcome would be unknown.
 func (s *Service) Start(ctx context.Context, req Request) (Started, error) {
 	leave, err := s.admission.acquirePlace(ctx, req)
 	if err != nil {
@@ -86,7 +86,8 @@ func (s *Service) start(ctx context.Context, req Request) (Started, error) {
 	return started, nil
 }
 
-// startPlain starts a plain message's turn. Turns that start at the same time share a transaction.
+// startPlain starts the turn of a plain message. Turns that start at the same time share a
+// transaction.
 func (s *Service) startPlain(ctx context.Context, req Request, n session.NewTurn) (started Started, err error) {
 	started = Started{Session: uuid.Must(uuid.NewV7()), Turn: n.ID}
 	if n.Job, err = jobOf(n.ID, started.Session); err != nil {
@@ -102,12 +103,12 @@ func (s *Service) startPlain(ctx context.Context, req Request, n session.NewTurn
 	return started, err
 }
 
-// confirmEvery is the pause between two looks.
+// confirmEvery is the pause between two reads.
 const confirmEvery = 50 * time.Millisecond
 
-// confirm finds out whether a turn was stored by a commit whose answer was lost. PostgreSQL may
-// still be at it. If the turn is there the message was accepted and confirm returns nil; otherwise
-// it returns cause.
+// confirm finds out whether a commit with a lost response stored a turn. PostgreSQL may still be
+// running it. If the turn exists, the message was accepted and confirm returns nil; otherwise it
+// returns cause.
 func (s *Service) confirm(ctx context.Context, started *Started, cause error) error {
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.ConfirmTimeout)
 	defer cancel()
@@ -126,7 +127,7 @@ func (s *Service) confirm(ctx context.Context, started *Started, cause error) er
 	}
 }
 
-// begin writes the turn and everything that comes into being with it.
+// begin writes the turn and everything that is created with it.
 func (s *Service) begin(ctx context.Context, tx *session.Tx, req Request, n session.NewTurn, started *Started) error {
 	if len(req.Attachments) > 0 {
 		var err error
@@ -160,8 +161,8 @@ func (s *Service) begin(ctx context.Context, tx *session.Tx, req Request, n sess
 	return nil
 }
 
-// Repeated finds the turn that the same request started before, by its Idempotency-Key; ok is
-// false where there is none. Another request under that key is IDEMPOTENCY_KEY_REUSED.
+// Repeated finds the turn that the same request started before, by its Idempotency-Key; ok is false
+// if there is none. Another request under that key is IDEMPOTENCY_KEY_REUSED.
 func (s *Service) Repeated(ctx context.Context, req Request) (started Started, ok bool, err error) {
 	e, ok, err := s.cfg.Sessions.Repeated(ctx, req.idempotency())
 	return earlier(e), ok, err
@@ -182,7 +183,7 @@ func earlier(e session.Earlier) Started {
 	return Started{Session: e.From.Session, Turn: e.Turn, From: e.From, Callback: e.Callback, Replayed: true}
 }
 
-// loweredTo lowers a workspace's limits to what the request asks for.
+// loweredTo lowers a workspace's limits to those of the request.
 func (l Limits) loweredTo(w workspace.Workspace) Limits {
 	l.MaxResponseSeconds = lower(l.MaxResponseSeconds, w.MaxResponseSeconds)
 	l.MaxTurns = lower(l.MaxTurns, w.MaxTurns)

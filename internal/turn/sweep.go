@@ -9,11 +9,11 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// strandedTurns lists the queued turns that no worker is going to take, oldest first. The job is
-// gone, or was fetched by a node that is dead, or was fetched five seconds ago and its worker has
-// not claimed the turn: then the answer to the fetch was lost, and River believes that the job
-// runs. Or the job is due only later, because of a failed attempt or a wrong clock. All times are
-// on PostgreSQL's clock, and those that it has not reached yet are of before it was set back.
+// strandedTurns lists the queued turns that no worker will claim, oldest first. The job of such a
+// turn is missing or has ended, or a dead node holds it, or it was fetched five seconds ago without
+// a claim (the response to the fetch was lost, and River considers the job running), or it is due
+// only later (after a failed attempt or with a wrong clock). All times are on PostgreSQL's clock;
+// times in its future are from before it was set back.
 const strandedTurns = `
 SELECT t.id, t.session_id, t.job_id
 FROM turns t LEFT JOIN river_job j ON j.id = t.job_id
@@ -29,8 +29,8 @@ type strandedTurn struct {
 	Job           int64
 }
 
-// sweep gives a new job to every stranded turn. The old job may still come to life: a job is only
-// a trigger, and the second worker finds the turn claimed and does nothing.
+// sweep gives every stranded turn a new job. The old job may still run: a job is only a trigger,
+// and the second worker finds the turn claimed and does nothing.
 func (s *Service) sweep(ctx context.Context) error {
 	rows, err := s.cfg.Pool.Query(ctx, strandedTurns)
 	if err != nil {

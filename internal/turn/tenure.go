@@ -8,9 +8,8 @@ import (
 	"github.com/parley-server/parley/db"
 )
 
-// tenure is what the reaper remembers of a running turn. Its times are on this process's monotonic
-// clock: when PostgreSQL's clock is set, a worker must neither lose its turn nor keep it for
-// longer.
+// tenure is the reaper's record of a running turn. Its times are on this process's monotonic clock:
+// when PostgreSQL's clock is set, a worker must neither lose its turn nor keep it for longer.
 type tenure struct {
 	lease    time.Time // as it is stored: a new value is a renewal
 	until    time.Time // when the lease ends
@@ -18,16 +17,16 @@ type tenure struct {
 	round    int       // the newest round that saw the turn
 }
 
-// tenures are those of all running turns.
+// tenures are the records of all running turns.
 type tenures struct {
 	turns map[uuid.UUID]tenure
 	round int
 	grace time.Duration // in which every living worker renews its lease
 }
 
-// isOver notes what a round of the reaper has seen of a turn, and reports whether its worker has
-// lost it: the lease has ended, or the turn runs too long. After a step of the clock both can
-// appear so until the worker renews its lease.
+// isOver records a turn as the reaper's round found it, and reports whether its worker has lost it:
+// the lease has ended, or the turn runs too long. After a step of the clock both can be wrong until
+// the worker renews its lease.
 func (all *tenures) isOver(t db.TurnsRunningRow) bool {
 	now := time.Now()
 	seen, known := all.turns[t.ID]
@@ -46,7 +45,7 @@ func (all *tenures) isOver(t db.TurnsRunningRow) bool {
 	return now.After(seen.until) || t.Overtime && now.Sub(seen.overtime) > all.grace
 }
 
-// endRound ends a round and forgets the turns that it did not see: they no longer run.
+// endRound ends a round and forgets the turns that it did not find: they no longer run.
 func (all *tenures) endRound() {
 	for id, seen := range all.turns {
 		if seen.round != all.round {

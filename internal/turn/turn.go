@@ -1,7 +1,7 @@
-// Package turn starts, works, resumes, cancels and reclaims turns. It is the only
-// user of River, the application's wiring aside. It promises that an accepted
-// message is answered by exactly one turn, that a finished tool call never runs
-// again, and that a worker which lost its lease writes nothing.
+// Package turn starts, runs, resumes, cancels and reclaims turns. Besides the application's wiring,
+// it is the only user of River. It promises that an accepted message is answered by exactly one
+// turn, that a finished tool call never runs again, and that a worker which lost its lease writes
+// nothing.
 package turn
 
 import (
@@ -16,12 +16,12 @@ import (
 	"github.com/parley-server/parley/internal/store/workspace"
 )
 
-// Request is a message to a workspace's agent. Its parser has checked all that needs no database;
-// Start checks the rest.
+// Request is a message to a workspace's agent. Its parser has validated everything that needs no
+// database; Start validates the rest.
 type Request struct {
 	Workspace workspace.Workspace
 	Key       string    // id of the API key
-	Scopes    []string  // what that key may do, implied scopes among them
+	Scopes    []string  // scopes of that key, including implied ones
 	CallerID  string    // "" for none
 	Session   uuid.UUID // uuid.Nil for none; takes precedence over CallerID
 
@@ -29,30 +29,29 @@ type Request struct {
 	Skill       string                     // name of a skill, in any of its spellings
 	Input       map[string]json.RawMessage // for the skill
 	Secrets     []string                   // names of credentials that the run may use
-	Schema      json.RawMessage            // what the final answer must fit; nil: anything
+	Schema      json.RawMessage            // schema of the final answer; nil: any answer
 	Attachments []uuid.UUID                // ids of files
 	Callback    *Callback                  // nil for none
 	Limits      Limits                     // may only lower the workspace's
 	Multitask   Multitask
 
-	Named          string // what its sender calls the message; "": nothing
+	Named          string // the sender's name for the message; "" if unnamed
 	Hash           []byte // SHA-256 of the request as it came
 	IdempotencyKey string // "" for none
 	LastEvent      int64  // the client sends a message again and has seen up to here; 0: it does not
 }
 
-// isPlain reports whether a message begins a new session and nothing but its turn comes into being
-// with it.
+// isPlain reports whether a message begins a new session and creates only its turn.
 func (r Request) isPlain() bool {
 	return r.Session == uuid.Nil && r.CallerID == "" && r.IdempotencyKey == "" && r.LastEvent == 0 && r.Skill == "" && len(r.Secrets) == 0 &&
 		r.Schema == nil && len(r.Attachments) == 0 && r.Callback == nil && r.Limits.MaxCostUSD == nil
 }
 
-// Callback is where the end of a turn is reported to.
+// Callback is the receiver of a report about the end of a turn.
 type Callback struct {
 	URL      string
 	Metadata map[string]string
-	Name     string            // what the caller calls it; "": nothing
+	Name     string            // the caller's name for it; "" if unnamed
 	Protocol callback.Protocol // "": Parley's own
 	Auth     callback.Auth
 }
@@ -66,7 +65,7 @@ const (
 	Interrupt Multitask = "interrupt" // it ends the turn in progress, and all that are lined up, and is answered
 )
 
-// route is the operation whose idempotency keys these are.
+// route is the operation that scopes these idempotency keys.
 const route = "sendMessage"
 
 func (r Request) idempotency() session.Once {
@@ -80,20 +79,20 @@ type Limits struct {
 	MaxCostUSD         *float64 // nil: none
 }
 
-// Started is where a client reads the answer.
+// Started is the position at which a client reads the answer.
 type Started struct {
 	Session  uuid.UUID
 	Turn     uuid.UUID
 	From     eventlog.From // just before the turn's open event, or where the client stands
 	Callback uuid.UUID     // uuid.Nil for none
-	// Rejected are the attachments that do not come with the message; of one that is Replayed
-	// its turn knows them.
+	// Rejected are the attachments that the message does not include; if Replayed is set, they are
+	// stored with the turn.
 	Rejected []filestore.Rejected
 	// Replayed reports that an earlier request with the same key started this turn.
 	Replayed bool
 }
 
-// Canceled is the answer to a cancel call.
+// Canceled is the response to a cancel call.
 type Canceled struct {
 	Canceled     bool // this call ended the turn
 	HaltDeferred bool // the worker's stop is not confirmed yet

@@ -14,8 +14,8 @@ import (
 	"github.com/parley-server/parley/internal/session"
 )
 
-// maxAttempts is how often a turn is taken up before it is given up: what kills
-// every process that touches it must not kill them for ever.
+// maxAttempts is how often a turn is started before it fails: a turn that kills every process must
+// not kill them for ever.
 const maxAttempts = 10
 
 var (
@@ -38,7 +38,7 @@ type attempt struct {
 	draining bool
 }
 
-// stopBetweenTools stops the attempt as soon as no tool is under way.
+// stopBetweenTools stops the attempt as soon as no tool is running.
 func (a *attempt) stopBetweenTools() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -48,8 +48,8 @@ func (a *attempt) stopBetweenTools() {
 	}
 }
 
-// note follows the events of the attempt: between tool_use and tool_result a
-// stopping process waits.
+// note follows the events of the attempt: a stopping process waits between tool_use and
+// tool_result.
 func (a *attempt) note(bodies []event.Body) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -66,7 +66,7 @@ func (a *attempt) note(bodies []event.Body) {
 	}
 }
 
-// runTurn claims a turn and runs it. Afterwards there is a place for another one.
+// runTurn claims a turn and runs it. Afterwards its place is free.
 func (s *Service) runTurn(ctx context.Context, job args) error {
 	news, stop := s.cfg.EventLog.Watch(job.Session) // before the claim, or a cancel in between is missed
 	defer stop()
@@ -90,8 +90,8 @@ func (s *Service) runTurn(ctx context.Context, job args) error {
 	return nil
 }
 
-// attend runs a turn that is ours, as long as it is and as its time lasts, and settles
-// what comes of it.
+// attend runs a turn while this process holds its lease and within its time limit, and settles the
+// result.
 func (s *Service) attend(ctx context.Context, claimed session.Claimed, news <-chan struct{}) {
 	var watching sync.WaitGroup
 	defer watching.Wait()
@@ -111,15 +111,15 @@ func (s *Service) attend(ctx context.Context, claimed session.Claimed, news <-ch
 	if err == nil { // the answer is whole: it counts even if its time is over now
 		e.Rest, err = w.Rest(context.WithoutCancel(ctx))
 	}
-	if err != nil && limited.Err() != nil { // whatever it was doing then, this is why it stopped
+	if err != nil && limited.Err() != nil { // the time limit is the reason, whatever the attempt was doing
 		err = errors.Join(context.Cause(limited), err)
 	}
 	s.settle(context.WithoutCancel(ctx), t, a, e, err)
 }
 
-// run takes the agent through the turn and writes what it yields. It returns what belongs to the
-// turn's end: the structured answer, where one was asked for, and the Writer, which may hold the
-// last events of the answer.
+// run takes the agent through the turn and writes the events that it yields. It returns the parts
+// of the turn's end: the structured answer, if one was requested, and the Writer, which may hold
+// the last events of the answer.
 func (s *Service) run(ctx context.Context, claimed session.Claimed, a *attempt) (e session.Ending, w *eventlog.Writer, err error) {
 	t := claimed.Turn
 	e.Trigger = session.Complete
@@ -166,7 +166,7 @@ func (s *Service) run(ctx context.Context, claimed session.Claimed, a *attempt) 
 	return e, w, nil
 }
 
-// settle ends, hands over or leaves a turn, depending on why its run stopped.
+// settle ends, hands over or leaves a turn, depending on the reason why its run stopped.
 func (s *Service) settle(ctx context.Context, t session.Turn, a *attempt, e session.Ending, err error) {
 	log := s.log.With("session", t.SessionID, "turn", t.ID)
 	failure, failed := errors.AsType[*agent.Failure](err)
@@ -234,8 +234,8 @@ func (s *Service) releaseTurn(ctx context.Context, l eventlog.Lease) error {
 	})
 }
 
-// closing tries a last transaction until it works or the lease is over anyway. It
-// may be repeated: the fence makes the second time a no-op.
+// closing retries a last transaction until it succeeds or the lease has expired. It may be
+// repeated: the fence makes the second time a no-op.
 func (s *Service) closing(ctx context.Context, try func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.Lease)
 	defer cancel()
