@@ -10,11 +10,11 @@ import (
 	"github.com/parley-server/parley/internal/model"
 )
 
-// A structured answer has an event of its own and is never shown as text. Some models
-// write it as text all the same, unasked, alone or behind a sentence. So where a turn
-// has a schema, what may be JSON is held back until the reply is whole.
+// A structured answer has its own event and is never shown as text. Some models also write it as
+// text, unrequested, alone or after a sentence. For a turn with a schema, text that may be JSON is
+// therefore held back until the reply is complete.
 
-// isStructuredAnswer reports whether a reply is an answer in a schema, from its beginning on.
+// isStructuredAnswer reports whether a reply, from its beginning, is an answer in a schema.
 func (r *run) isStructuredAnswer(req model.Request, text string) bool {
 	if req.Output != nil {
 		return true
@@ -23,7 +23,7 @@ func (r *run) isStructuredAnswer(req model.Request, text string) bool {
 	return r.Output != nil && (strings.HasPrefix(text, "{") || strings.HasPrefix(text, "[") || strings.HasPrefix(text, fence))
 }
 
-// visibleLength is how much of a reply can be shown, of which so much is shown already.
+// visibleLength returns how much of a reply can be shown; shown bytes are visible already.
 func (r *run) visibleLength(req model.Request, text string, shown int) int {
 	switch {
 	case req.Output != nil:
