@@ -1,9 +1,9 @@
-// Package agent takes a model and tools through one turn. It knows neither
-// database nor network: it reads the turn's log and yields what happens next.
+// Package agent takes a model and tools through one turn. It uses neither database nor network: it
+// reads the turn's log and yields the next events.
 //
-// What it yields is committed before it goes on, so the log is a journal: a tool
-// call is on record before the tool runs, its result before the model reads it.
-// A turn that stopped anywhere is continued by running the agent on its log again.
+// Events are committed before the agent continues, so the log is a journal: a tool call is stored
+// before the tool runs, its result before the model reads it. A turn that stopped at any point is
+// continued by running the agent on its log again.
 package agent
 
 import (
@@ -27,18 +27,18 @@ type Agent struct {
 	Tools        []tool.Tool
 	Instructions string
 	MaxTurns     int      // model calls in one turn; at least 1
-	MaxCostUSD   *float64 // of one turn, as far as the model's price is known; nil: no limit
+	MaxCostUSD   *float64 // limit for one turn, if the model's price is known; nil: no limit
 	Permit       Permit   // which calls may run; nil: all
-	Secrets      Secrets  // what request_secret may ask for; nil: the tool is not there
+	Secrets      Secrets  // which credentials request_secret may request; nil: the tool is not offered
 	Output       *Output  // the final answer must fit it; nil: any text is an answer
 	Log          *slog.Logger
-	// Unconfirmed reports whether a tool's failure leaves open what the tool has done; nil: none
-	// does.
+	// Unconfirmed reports whether a tool's failure leaves the effect of the call unknown; nil: it
+	// never does.
 	Unconfirmed func(error) bool
-	Redact      func(string) string // removes secrets from the text of a panic; nil: there are none
+	Redact      func(string) string // removes secrets from the text of a panic; nil: none to remove
 }
 
-// Conversation is what a turn stands on.
+// Conversation is the input of a turn.
 type Conversation struct {
 	Workspace uuid.UUID
 	Session   uuid.UUID
@@ -61,12 +61,12 @@ type Failure struct {
 
 func (f *Failure) Error() string { return string(f.Code) + ": " + f.Message }
 
-// Run yields groups of events to be committed together, in order. It ends when the
-// answer is complete, or with an error: a *Failure, or the cause of ctx's end.
+// Run yields groups of events to be committed together, in order. It ends when the answer is
+// complete, or with an error: a *Failure, or the cause of ctx's end.
 //
-// Two kinds come alone in their group and last. event.InputRequired: the turn waits;
-// run the agent again when the log has the event.Decision. event.Structured: the
-// answer, which follows all other events of the turn.
+// Two kinds are always alone in their group and last. event.InputRequired: the turn waits; run the
+// agent again when the log has the event.Decision. event.Structured: the answer, which follows all
+// other events of the turn.
 func (a *Agent) Run(ctx context.Context, c Conversation) iter.Seq2[[]event.Body, error] {
 	return func(yield func([]event.Body, error) bool) {
 		r := &run{Agent: a, c: c, yield: yield}
@@ -76,8 +76,8 @@ func (a *Agent) Run(ctx context.Context, c Conversation) iter.Seq2[[]event.Body,
 	}
 }
 
-// errStopped unwinds a run whose consumer has stopped. Callers may replace it by another error:
-// run.stopped alone decides whether anything may still be yielded.
+// errStopped unwinds a run after its consumer has stopped. Callers may replace it with another
+// error: only run.stopped decides whether the run may still yield.
 var errStopped = errors.New("the consumer stopped")
 
 // run is one pass of Run.
@@ -91,7 +91,7 @@ type run struct {
 	stopped bool // the consumer broke off; yielding again would panic
 }
 
-// emitEvents hands events to the consumer, who commits them.
+// emitEvents passes events to the consumer, which commits them.
 func (r *run) emitEvents(bodies ...event.Body) error {
 	if !r.stopped && r.yield(bodies, nil) {
 		return nil
@@ -143,7 +143,7 @@ func (r *run) work(ctx context.Context) error {
 	}
 }
 
-// affordable fails where the turn has used up what it may.
+// affordable fails if the turn has used up its limits.
 func (r *run) affordable() error {
 	if len(r.state.steps) >= r.MaxTurns {
 		return &Failure{event.MaxTurnsExceeded, fmt.Sprintf("The turn used its %d model calls without an answer.", r.MaxTurns)}

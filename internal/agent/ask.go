@@ -12,24 +12,25 @@ import (
 	"github.com/parley-server/parley/internal/tool"
 )
 
-// Permit decides whether a tool call may run. It must not be more lenient with input that it does
-// not understand.
+// Permit decides whether a tool call may run. Input that it does not understand must not make it
+// more lenient.
 type Permit func(ctx context.Context, toolName string, input json.RawMessage) (Verdict, error)
 
-// Verdict is Permit's answer. The zero value lets the call run.
+// Verdict is the result of Permit. The zero value lets the call run.
 type Verdict struct {
 	Ask     bool   // it needs an approval
 	Denied  string // why it must not run, for the model; "": it may
-	Pattern string // what would allow its like from now on; for Ask
+	Pattern string // pattern that would allow similar calls in future; for Ask
 }
 
 // Secrets decides whether a credential may be requested by its name. refusal is a sentence for the
 // model.
 type Secrets func(ctx context.Context, name string) (refusal string, err error)
 
-// askApproval puts one question for all calls of a step that need an approval and have none. The
-// question shows the other calls of the step, too, for they can prepare what an approved call does.
-// Nothing of the step runs before it is answered, and a call that it does not show never runs.
+// askApproval requests one approval for all calls of a step that need one and have none. The
+// approval also shows the other calls of the step, because they can prepare what an approved call
+// does. No call of the step runs before the answer, and a call that the approval does not show
+// never runs.
 func (r *run) askApproval(ctx context.Context, s *step) error {
 	if r.Permit == nil {
 		return nil
@@ -55,7 +56,7 @@ func (r *run) askApproval(ctx context.Context, s *step) error {
 	return r.park(q)
 }
 
-// fate is what becomes of a call, as far as it is known before its step runs.
+// fate is the outcome of a call, as far as it is known before its step runs.
 type fate int
 
 const (
@@ -64,7 +65,7 @@ const (
 	asks
 )
 
-// preview returns a call as an approval shows it, and what becomes of it.
+// preview returns a call as an approval shows it, and its fate.
 func (r *run) preview(ctx context.Context, s *step, c event.ToolCall) (op event.Operation, f fate, err error) {
 	t, secret := r.findTool(c.Tool), c.Tool == requestSecret && r.Secrets != nil
 	_, bad := model.Malformed(c.Input)
@@ -148,7 +149,7 @@ func (s *state) verdict(c event.ToolCall, d event.Decision) *tool.Result {
 	return new(tool.Reject("This was denied, so it was not done."))
 }
 
-// approvalTime describes how long a call's question could be answered.
+// approvalTime describes how long the approval of a call could be answered.
 func (s *state) approvalTime(c event.ToolCall) string {
 	switch d := s.asked[c.ID].window.Round(time.Second); {
 	case d < time.Second:
@@ -162,7 +163,7 @@ func (s *state) approvalTime(c event.ToolCall) string {
 	}
 }
 
-// requestSecret is the name of the tool that asks a person for a credential.
+// requestSecret is the name of the tool that requests a credential from a user.
 const requestSecret = "request_secret"
 
 type secretInput struct {
@@ -179,7 +180,7 @@ var secretTool = model.Tool{
 
 const maxReason = 500 // characters
 
-// secretResult is the result of a request_secret call, once a person has answered it.
+// secretResult returns the result of a request_secret call after the user's answer.
 func (r *run) secretResult(ctx context.Context, c event.ToolCall) (tool.Result, error) {
 	var in secretInput
 	if wrong := tool.Decode(c.Input, &in); wrong != "" {

@@ -21,8 +21,8 @@ const (
 	maxSummary = 120      // characters of a summary made from the input
 )
 
-// interrupted is the result of a call that a crash interrupted, or that lost the connection to its
-// commit's answer.
+// interrupted is the result of a call that a crash interrupted, or that lost the response to its
+// commit.
 const interrupted = "interrupted, outcome unknown"
 
 // runCalls runs the calls of a step that have no result yet.
@@ -63,7 +63,7 @@ func (r *run) runCalls(ctx context.Context, s *step) error {
 	return nil
 }
 
-// perform does what a call asks for, if it may.
+// perform runs a call, if it is permitted.
 func (r *run) perform(ctx context.Context, t tool.Tool, c event.ToolCall) (tool.Result, error) {
 	if _, bad := model.Malformed(c.Input); bad {
 		return tool.Reject("The arguments were not a JSON object in which each name appears once. Call the tool again with one."), nil
@@ -89,8 +89,7 @@ func (r *run) perform(ctx context.Context, t tool.Tool, c event.ToolCall) (tool.
 	return r.call(ctx, t, c)
 }
 
-// result puts the outcome of a call on record. tool_result comes last: where it
-// is, the rest is.
+// result emits the outcome of a call. tool_result comes last: once it is stored, so is the rest.
 func (r *run) result(s *step, c event.ToolCall, res tool.Result) error {
 	var bodies []event.Body
 	for _, ref := range res.References {
@@ -173,7 +172,7 @@ func summarizeCall(t tool.Tool, c event.ToolCall) string {
 	return render.Argument(c.Tool, maxSummary) + " " + render.Exact(text.Truncate(event.Plain(b.String()), maxSummary))
 }
 
-// limitOutput bounds what the model reads of one output.
+// limitOutput limits the part of an output that the model reads.
 func limitOutput(s string) string {
 	if len(s) <= maxOutput {
 		return s

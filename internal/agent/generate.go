@@ -17,9 +17,8 @@ const (
 	maxPause    = 60 * time.Second // a provider that asks for more has given up on us
 )
 
-// generateReply asks the model for one reply, passing text on as it comes unless it may be an
-// answer in a schema. A provider that fails in a way that passes is asked again, to go on
-// where it stopped.
+// generateReply requests one reply from the model and emits its text as it arrives, unless it may
+// be an answer in a schema. After a transient failure of the provider it requests a continuation.
 func (r *run) generateReply(ctx context.Context, req model.Request) (event.Reply, error) {
 	text := strings.Builder{}
 	text.WriteString(req.Partial)
@@ -96,8 +95,8 @@ func (r *run) attempt(ctx context.Context, req model.Request, text *strings.Buil
 	return calls, cut, nil
 }
 
-// identify gives every call of the turn an id of its own: some servers repeat
-// theirs, and results are matched by it.
+// identify gives every call of the turn a unique id: some servers repeat theirs, and results are
+// matched by it.
 func (r *run) identify(calls []event.ToolCall) []event.ToolCall {
 	taken := make(map[string]bool)
 	for _, s := range r.state.steps {

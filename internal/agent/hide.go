@@ -54,8 +54,8 @@ func (r *run) showRest(req model.Request, text string, shown int) error {
 	return r.showText(rest, shown == 0)
 }
 
-// showText passes on a piece of a reply. The text of a step begins with a break where a reader has
-// seen text of an earlier one: the pieces are concatenated.
+// showText emits a piece of a reply. The text of a step begins with a break if the reader has seen
+// text of an earlier step: the pieces are concatenated.
 func (r *run) showText(text string, begins bool) error {
 	if begins && r.shown {
 		text = event.StepBreak + text
@@ -64,11 +64,11 @@ func (r *run) showText(text string, begins bool) error {
 	return r.emitEvents(event.Text{Text: text})
 }
 
-// maxLooks is how many brackets may be the beginning of the JSON in a text.
+// maxLooks is the maximum number of brackets that are tried as the beginning of JSON in a text.
 const maxLooks = 100
 
-// containsAnswer reports whether a text holds what may be meant as the answer: an object with
-// something in it, or what fits, be it cut off at the end.
+// containsAnswer reports whether a text contains a possible answer: a non-empty object, or a value
+// that fits, even if it is cut off at the end.
 func (o *Output) containsAnswer(text string) bool {
 	for range maxLooks {
 		i := strings.IndexAny(text, "{[")

@@ -9,7 +9,7 @@ import (
 	"github.com/parley-server/parley/internal/event"
 )
 
-// Output is the form that the final answer must have.
+// Output describes the format of the final answer.
 type Output struct {
 	Schema json.RawMessage
 	// Check returns the violations of a value as sentences for the model; nil: it fits.
@@ -23,8 +23,8 @@ const (
 	maxRepairs = 3 // answers that do not fit and are sent back
 )
 
-// finishAnswer reports whether the turn has its answer, and yields a structured
-// one. correction is for a model that has stopped without its answer.
+// finishAnswer reports whether the turn has its answer, and yields a structured one. correction is
+// for a model that has stopped without an answer.
 func (r *run) finishAnswer() (done bool, correction string, err error) {
 	n := len(r.state.steps)
 	if n == 0 {
@@ -58,7 +58,7 @@ func (r *run) finishAnswer() (done bool, correction string, err error) {
 	return false, correction, nil
 }
 
-// answer is the structured answer that a step tries to give.
+// answer returns the structured answer that a step proposes.
 func (s *step) answer() (json.RawMessage, bool) {
 	if s.reply.JSON {
 		return json.RawMessage(unfenced(s.reply.Text)), true
@@ -69,10 +69,10 @@ func (s *step) answer() (json.RawMessage, bool) {
 	return nil, false
 }
 
-// fence is what Markdown puts around code.
+// fence encloses code in Markdown.
 const fence = "```"
 
-// unfenced is what is in a block of Markdown code, or the text itself.
+// unfenced returns the content of a Markdown code block, or the text itself.
 func unfenced(text string) string {
 	text = strings.TrimSpace(text)
 	body, fenced := strings.CutPrefix(text, fence)
@@ -83,8 +83,8 @@ func unfenced(text string) string {
 	return strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(body), fence))
 }
 
-// checkFinalAnswer is the result of a final_answer call that did not end the turn. It is for the
-// model alone: neither the call nor the result is shown.
+// checkFinalAnswer returns the result of a final_answer call that did not end the turn. Only the
+// model sees it: neither the call nor the result is shown to users.
 func (r *run) checkFinalAnswer(s *step, c event.ToolCall) event.ToolResult {
 	res := event.ToolResult{Tool: c.Tool, Output: "Call final_answer alone, when the results of the other calls are there.", ToolUseID: c.ID}
 	if answer, given := s.answer(); given {
@@ -94,12 +94,12 @@ func (r *run) checkFinalAnswer(s *step, c event.ToolCall) event.ToolResult {
 	return res
 }
 
-// repair describes to the model what to correct.
+// repair describes the necessary corrections to the model.
 func repair(problems []string) string {
 	return fmt.Sprintf("This does not fit the schema:\n- %s\nGive the whole answer again.", strings.Join(problems, "\n- "))
 }
 
-// compactJSON is JSON on one line.
+// compactJSON returns JSON on one line.
 func compactJSON(raw json.RawMessage) json.RawMessage {
 	var buf bytes.Buffer
 	if json.Compact(&buf, raw) != nil { // it was checked

@@ -12,25 +12,25 @@ import (
 	"github.com/parley-server/parley/internal/model"
 )
 
-// state is a turn as its log describes it.
+// state is a turn rebuilt from its log.
 type state struct {
 	message event.Message
 	steps   []*step
-	told    int // steps whose calls are settled and that the next request contains
+	told    int // steps with settled calls that the next request contains
 
 	asked    map[string]question          // by the id of the call that needs the answer
 	answered map[uuid.UUID]event.Decision // by the id of the question
 	unseen   map[string]bool              // calls that an approval of their step did not show
 }
 
-// question is what was asked about a call: nothing else is answered by it.
+// question is the call as it was shown: an answer applies only to this.
 type question struct {
 	id     uuid.UUID
 	input  json.RawMessage // nil for a secret request
 	window time.Duration   // how long there was to answer it
 }
 
-// step is one reply of the model and what became of its calls.
+// step is one reply of the model and the outcome of its calls.
 type step struct {
 	reply   event.Reply
 	begun   map[string]bool             // calls with a tool_use row
@@ -72,7 +72,7 @@ func rebuildState(log []event.Event) (state, error) {
 	return s, nil
 }
 
-// noteQuestion notes which calls a question is about.
+// noteQuestion records which calls a question covers.
 func (s *state) noteQuestion(b event.InputRequired, at time.Time) {
 	q := question{id: b.ApprovalID, window: b.ExpiresAt.Sub(at)}
 	if b.What == event.InputSecret {
@@ -89,7 +89,7 @@ func (s *state) noteQuestion(b event.InputRequired, at time.Time) {
 	}
 }
 
-// decisionFor is the answer about a call, as it was asked.
+// decisionFor returns the answer about a call, if the call is still the one that was shown.
 func (s *state) decisionFor(c event.ToolCall) (event.Decision, bool) {
 	q, ok := s.asked[c.ID]
 	if !ok || q.input != nil && !bytes.Equal(q.input, c.Input) {
@@ -127,7 +127,7 @@ func (s *step) finishCall(r event.ToolResult) {
 	s.results[r.ToolUseID] = r
 }
 
-// asMessages is the step as the model reads it: its own reply, then the results.
+// asMessages returns the step as the model reads it: its own reply, then the results.
 func (s *step) asMessages() []model.Message {
 	ms := []model.Message{{Role: model.Assistant, Text: s.reply.Text, Calls: s.reply.Calls}}
 	for _, c := range s.reply.Calls {
