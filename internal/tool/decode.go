@@ -15,9 +15,9 @@ import (
 // maxName is how many characters of a member's name an error repeats.
 const maxName = 100
 
-// Decode parses a call's input into the struct that into points to. Names are matched exactly and
+// Decode parses a call's input into the struct that into points to. Names are matched exactly, and
 // a member that the struct does not have is an error: the input that an approval shows must not
-// mean anything else to the tool. wrong is a sentence for the model, "" if the input is right.
+// have another meaning for the tool. wrong is a sentence for the model, "" if the input is valid.
 func Decode(input json.RawMessage, into any) (wrong string) {
 	e, failed := errors.AsType[*strictjson.Error](strictjson.UnmarshalKnown(input, into))
 	if !failed {

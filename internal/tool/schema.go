@@ -12,10 +12,10 @@ import (
 // Constraint narrows one member of a schema.
 type Constraint func(*jsonschema.Schema)
 
-// SchemaOf returns the JSON Schema of a tool's input, the struct T. Its members stand in the order of
-// T's fields; a field without omitempty is required, and the tag jsonschema is its description. Null
-// is not a value, and no other member is allowed. SchemaOf panics if T has no schema, or a constraint
-// names no member.
+// SchemaOf returns the JSON Schema of a tool's input, the struct T. Its members are in the order of
+// T's fields; a field without omitempty is required, and the tag jsonschema is its description.
+// Null is not a value, and no other member is allowed. SchemaOf panics if T has no schema, or if a
+// constraint does not name a member.
 func SchemaOf[T any](constraints ...Constraint) json.RawMessage {
 	s, err := jsonschema.For[T](&jsonschema.ForOptions{TypeSchemas: map[reflect.Type]*jsonschema.Schema{
 		reflect.TypeFor[json.RawMessage](): {}, // any value
@@ -38,12 +38,12 @@ func SchemaOf[T any](constraints ...Constraint) json.RawMessage {
 	return data
 }
 
-// AtLeast sets the least value of a number.
+// AtLeast sets the minimum of a number.
 func AtLeast(member string, least float64) Constraint {
 	return func(s *jsonschema.Schema) { property(s, member).Minimum = &least }
 }
 
-// Between sets the least and the greatest value of a number.
+// Between sets the minimum and the maximum of a number.
 func Between(member string, least, greatest float64) Constraint {
 	return func(s *jsonschema.Schema) {
 		p := property(s, member)

@@ -1,4 +1,4 @@
-// Package tool defines what a tool of the agent is. Its sub-packages implement tools.
+// Package tool defines the interface of an agent's tools. Its sub-packages implement tools.
 package tool
 
 import (
@@ -10,12 +10,12 @@ import (
 	"github.com/parley-server/parley/internal/event"
 )
 
-// Tool is one thing an agent can do.
+// Tool is an action that an agent can take.
 type Tool interface {
 	Spec() Spec
-	// Call runs the tool. A Result with OK false is the tool's own refusal, meant
-	// for the model to read, and so is an error that is a Refusal; any other error is
-	// ours and fails the call with a general text.
+	// Call runs the tool. A Result with OK false is the tool's own refusal, which the model reads,
+	// and so is an error that is a Refusal; any other error is internal and fails the call with a
+	// general text.
 	Call(ctx context.Context, call Call) (Result, error)
 }
 
@@ -24,11 +24,11 @@ type Spec struct {
 	Name        string
 	Description string
 	Schema      json.RawMessage // JSON Schema of Input, an object
-	// Idempotent tools may run again, with the same call id, when a crash leaves
-	// the outcome of a call unknown.
+	// Idempotent tools may run again, with the same call id, if a crash leaves the outcome of a
+	// call unknown.
 	Idempotent bool
-	// Unavailable is the reason why the tool cannot be used here; "": it can. Such a tool is not
-	// offered to the model; a call of it gets this as its result.
+	// Unavailable is the reason why the tool cannot be used on this server; "": it can. The model
+	// is not offered such a tool; a call of it returns this reason.
 	Unavailable string
 }
 
@@ -41,7 +41,7 @@ type Call struct {
 	Input     json.RawMessage // a JSON object in canonical form, with the model's words: parse it with Decode
 }
 
-// Result is what a call came to.
+// Result is the outcome of a call.
 type Result struct {
 	OK         bool
 	Output     string // whole; the stream shows the first 4000 characters
@@ -54,8 +54,7 @@ type Summarizer interface {
 	Summary(input json.RawMessage) string
 }
 
-// Refusal is an error that the model is to read: what cannot be done, and what it may
-// do instead.
+// Refusal is an error for the model: the reason, and what the model may do instead.
 type Refusal string
 
 // Error implements error.

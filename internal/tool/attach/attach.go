@@ -1,5 +1,5 @@
-// Package attach holds the tool attach_file, with which an agent hands a file to the user. It never
-// trusts the model's input: the store decides about names and contents of files.
+// Package attach contains the tool attach_file, with which an agent sends a file to the user. It
+// never trusts the model's input: the store validates names and contents of files.
 package attach
 
 import (
@@ -26,20 +26,19 @@ const (
 	maxShown   = 60      // characters of a filename in a summary
 )
 
-// Files stores what is attached. Called again for the same call it returns what is
-// there; what cannot be taken is a fault.
+// Files stores attachments. A second call for the same tool call returns the stored file; a file
+// that cannot be stored is a fault.
 type Files interface {
 	Produce(ctx context.Context, workspace, session, turn uuid.UUID, call, filename, mime string, r io.Reader) (event.File, error)
 }
 
-// Folder is the session's files, to take one out of it. A file that cannot be taken is a
-// tool.Refusal.
+// Folder holds the session's files. A file that cannot be read is a tool.Refusal.
 type Folder interface {
 	Open(ctx context.Context, path string) (io.ReadCloser, error)
 }
 
-// Tool returns the tool over files. folder may be nil: then there are no files but
-// those whose content the model writes.
+// Tool returns the tool over files. folder may be nil: then the tool only attaches files with
+// content that the model writes.
 func Tool(files Files, folder Folder) tool.Tool { return attach{files, folder} }
 
 type attach struct {
@@ -108,7 +107,7 @@ func (t attach) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
 	return tool.Result{OK: true, Output: fmt.Sprintf("Attached %s (%s, %s). The user finds it at the end of the answer.", f.Filename, f.MIME, describeSize(int(f.Size)))}, nil
 }
 
-// parseInput reads a call's input. wrong is a sentence for the model.
+// parseInput parses a call's input. wrong is a sentence for the model.
 func parseInput(raw json.RawMessage) (in input, content []byte, wrong string) {
 	if len(raw) > maxInput {
 		return in, nil, "The file is too large: it has at most 1 MiB."
@@ -141,8 +140,7 @@ func parseInput(raw json.RawMessage) (in input, content []byte, wrong string) {
 	return in, content, ""
 }
 
-// shown makes a filename fit into a summary: as it will be stored, as far as that is
-// known here.
+// shown shortens a filename for a summary: as it will be stored, as far as that is known here.
 func shown(name string) string {
 	name = path.Base(strings.ReplaceAll(name, `\`, "/"))
 	return render.Argument(name, maxShown)

@@ -1,5 +1,5 @@
-// Package files holds the tool write, with which an agent writes a file of its
-// session's folder without a command.
+// Package files contains the tool write, with which an agent writes a file of its session's folder
+// without a command.
 package files
 
 import (
@@ -17,10 +17,10 @@ const (
 	maxShown   = 80       // characters of a path in a summary
 )
 
-// Folder is the session's files.
+// Folder holds the session's files.
 type Folder interface {
-	// Write makes a file, with the directories that it needs, or replaces what is in it.
-	// A file that cannot be written is a tool.Refusal.
+	// Write creates a file, with its directories, or replaces its content. A file that cannot be
+	// written is a tool.Refusal.
 	Write(ctx context.Context, call tool.Call, path string, content []byte) error
 }
 
@@ -67,7 +67,7 @@ func (t write) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
 	return tool.Result{OK: true, Output: fmt.Sprintf("Wrote %s, %d bytes.", render.Argument(in.Path, maxShown), len(*in.Content))}, nil
 }
 
-// parseInput reads a call's input. wrong is a sentence for the model.
+// parseInput parses a call's input. wrong is a sentence for the model.
 func parseInput(raw json.RawMessage) (in input, wrong string) {
 	if len(raw) > maxInput {
 		return in, "The file is too large: it has at most 2 MiB."

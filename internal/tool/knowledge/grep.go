@@ -86,7 +86,7 @@ func (t grep) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
 	return tool.Result{OK: true, Output: strings.TrimSuffix(out.String(), "\n"), References: refs}, nil
 }
 
-// window is the part of a line around the first match.
+// window returns the part of a line around the first match.
 func window(line string, pattern *regexp.Regexp) string {
 	if utf8.RuneCountInString(line) <= shownLine {
 		return line

@@ -1,6 +1,7 @@
-// Package knowledge holds the tools over a workspace's knowledge: wiki_read, read and grep, which
-// report what they have read as references, and wiki_write, which never overwrites a version that
-// its caller has not read. They never trust the model's input. Permissions are decided elsewhere.
+// Package knowledge contains the tools over a workspace's knowledge: wiki_read, read and grep,
+// which report the documents they read as references, and wiki_write, which never overwrites a
+// version that its caller has not read. They never trust the model's input. Other packages decide
+// permissions.
 package knowledge
 
 import (
@@ -24,40 +25,40 @@ const (
 	maxSummary = 80       // characters
 )
 
-// Knowledge is a workspace's documents. Wiki pages are documents too.
+// Knowledge holds a workspace's documents. Wiki pages are documents too.
 type Knowledge interface {
-	// Page returns the content of a wiki page and its version, which is 0 where there
-	// is none.
+	// Page returns the content of a wiki page and its version; version 0 means that the page does
+	// not exist.
 	Page(ctx context.Context, workspace uuid.UUID, page string) (content string, version int, err error)
-	// WritePage writes a wiki page over the version that is expected, 0 for none. ok is
-	// false where another version, or none, is there now. A page that holds the content
-	// already is a success. A *fault.Error is a violation of the page's limits.
+	// WritePage writes a wiki page over the expected version, 0 for a new page. ok is false if the
+	// page has another version or does not exist. A page that already has the content is a success.
+	// A *fault.Error is a violation of the page's limits.
 	WritePage(ctx context.Context, workspace uuid.UUID, page, content string, expected int) (version int, ok bool, err error)
-	// File returns the content of a document, where there is one.
+	// File returns the content of a document; found is false if it does not exist.
 	File(ctx context.Context, workspace uuid.UUID, path string) (content string, found bool, err error)
 	// Pages returns the names of all wiki pages.
 	Pages(ctx context.Context, workspace uuid.UUID) ([]string, error)
 	// Paths returns the paths of all documents.
 	Paths(ctx context.Context, workspace uuid.UUID) ([]string, error)
-	// Grep calls each with the lines that match, at most limit of them, and reports
-	// whether there are more.
+	// Grep calls each with the lines that match, at most limit of them, and reports whether more
+	// lines match.
 	Grep(ctx context.Context, workspace uuid.UUID, pattern *regexp.Regexp, prefix string, limit int, each func(path string, line int, text string)) (more bool, err error)
 }
 
-// Folder is the files that a session works on.
+// Folder holds the files that a session works on.
 type Folder interface {
-	// Text returns the text of a file, or what is in a directory. A path that cannot be read is
-	// a tool.Refusal.
+	// Text returns the text of a file, or the list of a directory. A path that cannot be read is a
+	// tool.Refusal.
 	Text(ctx context.Context, path string) (string, error)
 }
 
-// Tools returns the tools over k. Where folder is not nil, read reads the session's
-// files, too: they are below /workspace and are no references.
+// Tools returns the tools over k. If folder is not nil, read also reads the session's files: their
+// paths are below /workspace, and they are not references.
 func Tools(k Knowledge, folder Folder) []tool.Tool {
 	return []tool.Tool{wikiRead{k}, wikiWrite{k}, read{k, folder}, grep{k}}
 }
 
-// parseInput reads a call's input. wrong is a sentence for the model.
+// parseInput parses a call's input. wrong is a sentence for the model.
 func parseInput(input json.RawMessage, into any) (wrong string) {
 	return parseUpTo(maxInput, input, into)
 }
@@ -95,7 +96,7 @@ func quoted(names []string, sep string) string {
 	return strings.Join(q, sep)
 }
 
-// shortName makes a name fit into a sentence of one line.
+// shortName shortens a name for a sentence of one line.
 func shortName(s string) string {
 	return text.Truncate(text.Mask(s), maxSummary)
 }

@@ -12,10 +12,10 @@ import (
 	"github.com/parley-server/parley/internal/tool"
 )
 
-// readLines is how many lines a call returns that does not say how many.
+// readLines is the default number of lines that a call returns.
 const readLines = 500
 
-// below is where the session's files are, for the model.
+// below is the model's path of the session's files.
 const below = "/workspace"
 
 // read returns lines of a document, or of one of the session's files.
@@ -89,7 +89,7 @@ func (t read) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
 	return res, nil
 }
 
-// show makes a result of the lines that are asked for.
+// show returns the requested lines as a result.
 func (in readInput) show(content string) tool.Result {
 	first := max(in.Offset, 1)
 	limit := in.Limit
@@ -106,8 +106,8 @@ func (in readInput) show(content string) tool.Result {
 	return tool.Result{OK: true, Output: shown}
 }
 
-// lines returns up to limit lines of content, without the last line's end, how
-// many there are in all, and whether none of those asked for was cut off.
+// lines returns up to limit lines of content, without the last line's end, the number of all lines,
+// and whether all requested lines are complete.
 func lines(content string, first, limit int) (shown string, count int, whole bool) {
 	all := strings.Split(strings.TrimSuffix(content, "\n"), "\n")
 	if first > len(all) {

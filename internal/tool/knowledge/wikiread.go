@@ -69,8 +69,7 @@ func (t wikiRead) Call(ctx context.Context, call tool.Call) (tool.Result, error)
 	return unknownName("wiki page", in.Page, search.Nearest(in.Page, pages, 5), pages), nil
 }
 
-// pageName is the name of the page that is meant: models like to give the path that grep has
-// shown them.
+// pageName returns the name of the page: models often pass the path that grep returned.
 func pageName(path string) string {
 	return strings.TrimSuffix(strings.TrimPrefix(path, "wiki/"), ".md")
 }

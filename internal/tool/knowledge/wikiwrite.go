@@ -10,7 +10,7 @@ import (
 	"github.com/parley-server/parley/internal/tool"
 )
 
-// wikiWrite makes a wiki page, or replaces the version of it that the model has read.
+// wikiWrite creates a wiki page, or replaces the version of it that the model has read.
 type wikiWrite struct{ k Knowledge }
 
 type wikiWriteInput struct {
@@ -27,7 +27,7 @@ func (wikiWrite) Spec() tool.Spec {
 		Description: `Write a page of the workspace's wiki, for everybody who uses it. To change a page, read it with wiki_read and "version":true first, ` +
 			`then write the whole page and give that version as expected_version.`,
 		Schema: wikiWriteSchema,
-		// Again, the same call finds its own page and changes nothing.
+		// When the same call runs again, it finds its own page and changes nothing.
 		Idempotent: true,
 	}
 }
@@ -72,7 +72,7 @@ func (t wikiWrite) Call(ctx context.Context, call tool.Call) (tool.Result, error
 	return tool.Reject(fmt.Sprintf("The wiki page %q is at version %d, not %d. Read it again, then write with expected_version %d.", shortName(page), version, in.Expected, version)), nil
 }
 
-// describeSize is a number of bytes for people.
+// describeSize formats a number of bytes for users.
 func describeSize(n int) string {
 	switch {
 	case n < 1<<10:

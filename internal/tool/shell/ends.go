@@ -6,32 +6,32 @@ import (
 	"strings"
 )
 
-// The parts of an output that are kept: its beginning, where the plan is, and its end, where the
-// error is. An agent reads 64 KiB of an output.
+// The kept parts of an output: its beginning, which shows the plan, and its end, which shows the
+// error. An agent reads 64 KiB of an output.
 const (
 	keepHead = 44 << 10
 	keepTail = 16 << 10
 )
 
 // ends keeps both ends of an output. It implements redact.Marker and counts the bytes that the
-// command printed, not those of the marks: otherwise the number of bytes left out would show
-// whether the part left out held a secret's value.
+// command printed, not those of the marks: otherwise the number of omitted bytes would reveal
+// whether the omitted part contained a secret's value.
 type ends struct {
 	head   []byte
 	tail   []byte // a ring once it is full
-	next   int    // where the ring continues
+	next   int    // the position at which the ring continues
 	total  int64  // bytes printed
 	marks  []mark // those in head and tail, in order, and some that were overwritten
 	tidyAt int    // the number of marks at which the overwritten ones are removed
 }
 
-// mark is a text shown in place of a part of the output, which is filler in head and tail.
+// mark is a text shown in place of a part of the output; head and tail contain filler at its place.
 type mark struct {
 	start, end int64
 	text       string
 }
 
-// Write implements io.Writer. It takes everything.
+// Write implements io.Writer. It accepts everything.
 func (e *ends) Write(p []byte) (int, error) {
 	n := len(p)
 	e.total += int64(n)
@@ -74,7 +74,7 @@ func (e *ends) WriteMark(text string, length int) error {
 	return nil
 }
 
-// String returns the output, with a line about the number of bytes left out.
+// String returns the output, with a line about the number of omitted bytes.
 func (e *ends) String() string {
 	tail := slices.Concat(e.tail[e.next:], e.tail[:e.next])
 	lost := e.total - int64(len(e.head)+len(tail))

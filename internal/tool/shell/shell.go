@@ -1,5 +1,5 @@
-// Package shell holds the tool bash. Permissions are decided elsewhere, and the sandbox bounds a
-// command; this package describes both to the model and makes a result of the output.
+// Package shell contains the tool bash. Other packages decide permissions and sandbox the command;
+// this package describes both to the model and formats the output as a result.
 package shell
 
 import (
@@ -14,7 +14,7 @@ import (
 	"github.com/parley-server/parley/internal/tool"
 )
 
-// How long a command may run.
+// The limits of a command's running time.
 const (
 	DefaultTime = 30 * time.Second
 	MaxTime     = 600 * time.Second
@@ -26,13 +26,14 @@ const (
 	maxShown   = 100       // characters of a command in a summary
 )
 
-// Box runs commands where they can do no harm.
+// Box runs commands in a sandbox.
 type Box interface {
-	// Bash runs a command in the session's folder. Its output goes to out, with marks in place of
-	// secrets; they go to its method WriteMark if it has one (redact.Marker). killed is the reason
-	// why it did not end by itself, "" if it did. An error for the model is a tool.Refusal.
+	// Bash runs a command in the session's folder. Its output is written to out, with marks in
+	// place of secrets; they are passed to the method WriteMark if out has one (redact.Marker).
+	// killed is the reason why the command did not end by itself, or "". An error for the model is
+	// a tool.Refusal.
 	Bash(ctx context.Context, call tool.Call, command string, limit time.Duration, out io.Writer) (exit int, killed string, err error)
-	// Unavailable returns the reason why no command can run here, "" if commands can run.
+	// Unavailable returns the reason why this server cannot run commands, or "".
 	Unavailable() string
 }
 
@@ -97,7 +98,7 @@ func (t bash) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
 	return tool.Result{OK: exit == 0 && killed == "", Output: text}, nil
 }
 
-// parseInput reads a call's input. wrong is a sentence for the model.
+// parseInput parses a call's input. wrong is a sentence for the model.
 func parseInput(raw json.RawMessage) (in input, wrong string) {
 	if len(raw) > maxInput {
 		return in, "The command is too long: write a script into a file, with write."

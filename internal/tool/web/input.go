@@ -40,14 +40,14 @@ func (in input) limit() time.Duration {
 	return time.Duration(in.Seconds) * time.Second
 }
 
-// headerName is what RFC 9110 calls a token.
+// headerName matches a token of RFC 9110.
 var headerName = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")
 
 var methods = []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 
 var inputSchema = tool.SchemaOf[input](tool.OneOf("method", methods...), tool.Between("timeout_seconds", 1, MaxTime.Seconds()))
 
-// parseInput reads a call's input. wrong is a sentence for the model.
+// parseInput parses a call's input. wrong is a sentence for the model.
 func parseInput(raw json.RawMessage) (in input, wrong string) {
 	if len(raw) > maxInput {
 		return in, "The request is too long: it has at most 1 MiB."
@@ -80,7 +80,7 @@ func parseInput(raw json.RawMessage) (in input, wrong string) {
 	return in, in.readBody()
 }
 
-// readBody makes what is sent of a body that is a text, or any other JSON value.
+// readBody converts the body, a text or any other JSON value, to bytes.
 func (in *input) readBody() (wrong string) {
 	if len(in.Body) == 0 || string(in.Body) == "null" {
 		return ""

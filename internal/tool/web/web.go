@@ -1,5 +1,5 @@
-// Package web holds the tool http_request. Where requests may go, and what becomes of
-// the credentials in them, is decided elsewhere.
+// Package web contains the tool http_request. Other packages decide where requests may go, and
+// insert the credentials.
 package web
 
 import (
@@ -21,22 +21,22 @@ import (
 	"github.com/parley-server/parley/internal/tool"
 )
 
-// How long a request may take, to the last byte of its answer.
+// The limits of a request's duration, up to the last byte of its response.
 const (
 	DefaultTime = 30 * time.Second
 	MaxTime     = 120 * time.Second
 )
 
-// maxAnswer is how much of an answer is read, in bytes: what an agent reads of an output.
+// maxAnswer is how many bytes of a response are read: the amount of an output that an agent reads.
 const maxAnswer = 60 << 10
 
-// Web makes requests.
+// Web sends requests.
 type Web interface {
-	// Do sends a request where the run may send it, with the values of its credentials
-	// in place of their placeholders. It follows no redirect, and the answer has
-	// nothing in it that must not be seen. A refusal is a tool.Refusal.
+	// Do sends a request to an allowed destination, with the values of the run's credentials in
+	// place of their placeholders. It follows no redirect, and the response contains no secrets. A
+	// refusal is a tool.Refusal.
 	Do(call tool.Call, req *http.Request) (*http.Response, error)
-	// Placeholder stands for a credential in a request, by its name.
+	// Placeholder returns the placeholder of a credential for a request.
 	Placeholder(ctx context.Context, name string) (string, error)
 }
 
@@ -95,7 +95,7 @@ const errTime = tool.Refusal("the request's time is over")
 // reference is a credential in a call's input.
 var reference = regexp.MustCompile(`\$\{([A-Za-z0-9_]+)\}`)
 
-// request makes the request, with placeholders for the credentials that it names.
+// request builds the request, with placeholders for its credentials.
 func (t request) request(ctx context.Context, in input) (*http.Request, error) {
 	var failed error
 	named := func(text string, escape func(string) string) string {
@@ -129,7 +129,7 @@ func (t request) request(ctx context.Context, in input) (*http.Request, error) {
 // shownHeaders are the response headers that the model sees.
 var shownHeaders = []string{"Content-Type", "Location", "Retry-After", "Link", "ETag", "Last-Modified", "WWW-Authenticate", "Allow"}
 
-// describe makes a text of an answer.
+// describe formats a response as text.
 func describe(res *http.Response) (string, error) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "HTTP %d %s\n", res.StatusCode, http.StatusText(res.StatusCode))
@@ -159,9 +159,9 @@ func describe(res *http.Response) (string, error) {
 	return b.String(), nil
 }
 
-// excerpt keeps the beginning of a body, and refuses the rest. It implements redact.Marker and
-// counts the bytes that the server sent, not those of the marks: otherwise the place of the cut
-// would show whether the body held a secret's value.
+// excerpt keeps the beginning of a body and drops the rest. It implements redact.Marker and counts
+// the bytes that the server sent, not those of the marks: otherwise the place of the cut would
+// reveal whether the body contained a secret's value.
 type excerpt struct {
 	text []byte
 	size int // bytes of the body in text
@@ -193,8 +193,7 @@ func (e *excerpt) WriteMark(mark string, length int) error {
 	return nil
 }
 
-// textual reports whether a body can be read as a text, by what it is called and what
-// it holds.
+// textual reports whether a body can be read as text, by its content type and its content.
 func textual(contentType string, body []byte) bool {
 	kind, _, _ := mime.ParseMediaType(contentType)
 	if strings.HasPrefix(kind, "text/") || strings.HasSuffix(kind, "json") || strings.HasSuffix(kind, "xml") {
