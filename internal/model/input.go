@@ -9,14 +9,13 @@ import (
 	"github.com/parley-server/parley/internal/strictjson"
 )
 
-// malformed is the only member of an input that could not be read.
+// malformed is the only member of an input that could not be parsed.
 const malformed = "_malformed"
 
-// Input returns the canonical form of a tool's input, from what a model wrote: this form is
-// stored, shown in approvals, matched by patterns and passed to the tool. Nothing at all is the
-// empty object. Anything but a JSON object with distinct names becomes
-// {"_malformed":"the model's text"}: the turn continues, and Malformed lets the call be refused
-// with an explanation.
+// Input returns the canonical form of a tool's input, from the model's text: this form is stored,
+// shown in approvals, matched by patterns and passed to the tool. Empty text is the empty object.
+// Anything but a JSON object with distinct names becomes {"_malformed":"the model's text"}: the
+// turn continues, and Malformed lets the call be rejected with an explanation.
 func Input(written string) json.RawMessage {
 	raw := bytes.TrimSpace([]byte(strings.ToValidUTF8(written, "\uFFFD")))
 	if len(raw) == 0 || string(raw) == "null" {

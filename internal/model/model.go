@@ -13,10 +13,10 @@ import (
 
 // Model answers a conversation, one step at a time.
 type Model interface {
-	// Name is the full name, "openai/gpt-5-mini": what usage reports and prices know.
+	// Name returns the full name, "openai/gpt-5-mini", which usage reports and prices use.
 	Name() string
-	// Generate streams one reply. The stream ends after a chunk with Stop set, or
-	// with an *Error. Breaking off the loop ends the request.
+	// Generate streams one reply. The stream ends after a chunk with Stop set, or with an *Error.
+	// Breaking the loop ends the request.
 	Generate(ctx context.Context, req Request) iter.Seq2[Chunk, error]
 }
 
@@ -25,14 +25,14 @@ type Request struct {
 	System   string
 	Messages []Message
 	Tools    []Tool
-	// Partial is the beginning of this reply, already shown to the reader before
-	// an interruption. The model continues after it and never repeats it.
+	// Partial is the beginning of this reply that was shown to the reader before an interruption.
+	// The model continues after it and never repeats it.
 	Partial string
-	// Output asks for a reply that is one JSON value of a schema and nothing else: its
-	// chunks of Text are that JSON. Providers that can force it do, natively or by a
-	// tool of their own; others get it as an instruction. Tools is empty then.
+	// Output requests a reply that is one JSON value of a schema and nothing else: its chunks of
+	// Text are that JSON. Providers that can force such a reply do so, natively or with a tool of
+	// their own; others receive an instruction. Tools is empty then.
 	Output *Output
-	// MaxTokens bounds the reply; zero means the provider's own bound or a sane default.
+	// MaxTokens limits the reply; zero means the provider's own limit or a sane default.
 	MaxTokens int
 }
 
@@ -82,7 +82,7 @@ type Chunk struct {
 	Stop  Stop   // on the last chunk
 }
 
-// Stop is the reason why a reply ended.
+// Stop is the reason for the end of a reply.
 type Stop string
 
 const (
@@ -104,7 +104,7 @@ type Error struct {
 	Code       event.Code    // ModelError, ModelOverloaded, ContentRefused
 	Message    string        // safe to show: never a key, a header or a provider's raw body
 	Retryable  bool          // the same request can succeed later
-	RetryAfter time.Duration // what the provider asked for, or zero
+	RetryAfter time.Duration // wait requested by the provider, or zero
 	Err        error
 }
 

@@ -2,16 +2,15 @@ package model
 
 import "regexp"
 
-// Rates are what a provider asks for tokens, in US dollars per million.
+// Rates are a provider's prices for tokens, in US dollars per million.
 type Rates struct {
 	Input       float64
 	CachedInput float64 // input that the provider read from its cache
 	Output      float64
 }
 
-// prices are the providers' list prices of March 2026 for ordinary requests: no
-// batches, no priority, no surcharge for very long prompts. A model that is not
-// listed has no known price.
+// prices are the providers' list prices of March 2026 for ordinary requests: no batches, no
+// priority, no surcharge for very long prompts. A model that is not listed has no known price.
 var prices = map[string]Rates{
 	"builtin/guide": {},
 
@@ -47,12 +46,12 @@ var prices = map[string]Rates{
 	"anthropic/claude-3-haiku":    {0.25, 0.03, 1.25},
 }
 
-// dated is how providers name one release of a model: gpt-4o-2024-08-06,
+// dated matches the suffix of one release of a model: gpt-4o-2024-08-06,
 // claude-sonnet-4-5-20250929, claude-3-5-haiku-latest.
 var dated = regexp.MustCompile(`-(\d{4}-\d{2}-\d{2}|\d{8}|latest)$`)
 
-// Price looks up what a model costs by its full name. A dated release without a
-// price of its own costs what its model costs.
+// Price returns the price of a model by its full name. A dated release without its own price costs
+// as much as its model.
 func Price(name string) (Rates, bool) {
 	if r, ok := prices[name]; ok {
 		return r, true
@@ -61,8 +60,7 @@ func Price(name string) (Rates, bool) {
 	return r, ok
 }
 
-// Cost is the price of one request in US dollars, or nil for a model without a
-// known price.
+// Cost returns the price of one request in US dollars, or nil for a model without a known price.
 func Cost(name string, u Usage) *float64 {
 	r, ok := Price(name)
 	if !ok {

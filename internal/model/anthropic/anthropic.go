@@ -1,4 +1,4 @@
-// Package anthropic is a client of Anthropic's Messages API. It reads nothing from the environment
+// Package anthropic is a client for Anthropic's Messages API. It reads nothing from the environment
 // and never retries by itself.
 package anthropic
 
@@ -35,7 +35,7 @@ type Model struct {
 	unusable error // why no request can be made, or nil
 }
 
-// New makes a model. Nothing is sent before Generate.
+// New returns a model. It sends nothing before Generate.
 func New(cfg Config) *Model {
 	service := provider.Service{
 		Name: "anthropic", Model: cfg.Model,
@@ -61,9 +61,9 @@ func New(cfg Config) *Model {
 // Name implements model.Model.
 func (m *Model) Name() string { return m.service.FullName() }
 
-// Generate implements model.Model. Calls come only with a reply that ended with
-// model.StopTools; a reply that was cut short has none. For Output the model has to
-// call a tool; those that cannot be forced to are asked to.
+// Generate implements model.Model. Only a reply that ended with model.StopTools contains calls; a
+// truncated reply has none. For Output the model has to call a tool; a model that cannot be forced
+// is instructed to.
 func (m *Model) Generate(ctx context.Context, req model.Request) iter.Seq2[model.Chunk, error] {
 	if req.Output == nil {
 		return m.stream(ctx, req, m.requestParams(req))

@@ -8,7 +8,7 @@ import (
 	"github.com/parley-server/parley/internal/model/provider"
 )
 
-// forcedRequest asks for a value of a schema by a tool that has to be called. It takes any
+// forcedRequest requests a value of a schema with a tool that the model has to call. It accepts any
 // schema, unlike the native output format.
 func (m *Model) forcedRequest(req model.Request, form provider.Form) anthropic.MessageNewParams {
 	name := provider.ToolName(req.Output.Name)
@@ -20,7 +20,8 @@ func (m *Model) forcedRequest(req model.Request, form provider.Form) anthropic.M
 	return p
 }
 
-// askedRequest asks for the same politely: models that always think refuse to be forced.
+// askedRequest requests the same with an instruction: models that always think reject a forced
+// call.
 func (m *Model) askedRequest(req model.Request, form provider.Form) anthropic.MessageNewParams {
 	name := provider.ToolName(req.Output.Name)
 	req.System += "\n\nAnswer by calling the tool " + name + ", once, and write nothing else."

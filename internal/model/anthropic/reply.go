@@ -10,11 +10,11 @@ import (
 	"github.com/parley-server/parley/internal/model/provider"
 )
 
-// reply assembles one streamed reply. Blocks that are neither text nor calls,
-// such as thinking, are passed over.
+// reply assembles one streamed reply. It ignores blocks that are neither text nor calls, such as
+// thinking.
 type reply struct {
 	name     func(id string) string
-	forms    map[string]provider.Form // of the tools, by name
+	forms    map[string]provider.Form // forms of the tools, by name
 	calls    []*call
 	at       map[int64]*call // by the index of the content block
 	stop     anthropic.StopReason
@@ -78,7 +78,7 @@ func (r *reply) addEvent(ev anthropic.MessageStreamEventUnion) (text string) {
 	return ""
 }
 
-// count takes the final numbers, which repeat the first ones only in part.
+// count adds the final numbers, which repeat the first ones only in part.
 func (r *reply) count(ev anthropic.MessageStreamEventUnion) {
 	if !ev.JSON.Usage.Valid() {
 		return
@@ -105,7 +105,7 @@ func (r *reply) finalChunks() []model.Chunk {
 		last.Stop = model.StopEnd
 	}
 	if r.counted {
-		// Anthropic counts cached input apart; the port counts it as input.
+		// Anthropic counts cached input separately; model.Usage counts it as input.
 		u := r.usage
 		last.Usage = &model.Usage{
 			InputTokens:  u.InputTokens + u.CacheReadInputTokens + u.CacheCreationInputTokens,

@@ -34,8 +34,8 @@ func (m *Model) requestParams(req model.Request) anthropic.MessageNewParams {
 	return p
 }
 
-// longest is the bound of a reply that has none. The protocol demands a number,
-// and refuses one beyond what the model can write.
+// longest returns the default limit of a reply. The protocol requires a number, and rejects one
+// above the model's maximum.
 func longest(name string) int {
 	switch {
 	case strings.HasPrefix(name, "claude-3-5-"), strings.HasPrefix(name, "claude-3-7-"):
@@ -49,9 +49,9 @@ func longest(name string) int {
 	}
 }
 
-// convertMessages merges neighbours of one role, because the protocol requires roles to alternate:
-// the results of a step's calls and the user's text after them are one message. It drops blank
-// texts, which the protocol rejects.
+// convertMessages merges adjacent messages of one role, because the protocol requires roles to
+// alternate: the results of a step's calls and the user's text after them are one message. It drops
+// blank texts, which the protocol rejects.
 func convertMessages(history []model.Message) []anthropic.MessageParam {
 	var out []anthropic.MessageParam
 	for _, msg := range history {

@@ -13,8 +13,8 @@ var (
 	fileWanted  = regexp.MustCompile(politely + `(?:give me|send me|attach|hand me)\s+(?:the |a )?(?:file\s+)?["'“‘\x60]?([^"'”’\x60:\s]+\.[A-Za-z0-9]+)["'”’\x60]?[.!?]?$`)
 )
 
-// answerCommand does what a sentence asks a tool for: run a command, make a request, write a file
-// or hand one out. ok is false where it asks for nothing of this.
+// answerCommand handles a sentence that requests a tool: run a command, make a request, write a
+// file or send one. ok is false if it requests none of these.
 func (c conversation) answerCommand(question string) (r reply, ok bool) {
 	if m := commandTold.FindStringSubmatch(question); m != nil {
 		return c.acted("bash", "I cannot run commands: this server has no sandbox for them. docs/guides/sandbox.md says what to do.",
@@ -38,7 +38,7 @@ func (c conversation) answerCommand(question string) (r reply, ok bool) {
 	return c.acted("write", "I cannot write files here.", map[string]string{"path": path, "content": strings.TrimSpace(content) + "\n"}, outcome), true
 }
 
-// acted calls a tool, and then says how it went.
+// acted calls a tool, and then reports the outcome.
 func (c conversation) acted(tool, lacking string, input map[string]string, tell func(result) string) reply {
 	if r, ok := c.findResult(tool); ok {
 		return sayText(tell(r))
@@ -49,7 +49,7 @@ func (c conversation) acted(tool, lacking string, input map[string]string, tell 
 	return useTool(tool, input)
 }
 
-// printed shows what a tool returned.
+// printed formats the output of a tool.
 func printed(r result) string {
 	text := strings.TrimRight(r.output, "\n")
 	if runes := []rune(text); len(runes) > 4000 {
@@ -65,5 +65,5 @@ func printed(r result) string {
 	return fence + "\n" + text + "\n" + fence
 }
 
-// outcome is the first line of what a tool returned.
+// outcome returns the first line of a tool's output.
 func outcome(r result) string { return firstLine(r.output) }

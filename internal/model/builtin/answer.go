@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// The sentences that send people to a real model.
+// The sentences that explain how to use a real model.
 const realModel = "Set OPENAI_API_KEY or ANTHROPIC_API_KEY, or OLLAMA_HOST together with PARLEY_MODEL " +
 	"(for example PARLEY_MODEL=ollama/llama3.2), and start Parley again."
 
 const (
-	slowly = 4  // numbers a second: somebody can read along
+	slowly = 4  // numbers a second: slow enough to read along
 	fluent = 20 // numbers a second
 	maxAim = 100_000
 )
@@ -89,7 +89,7 @@ func (c conversation) introduction() reply {
 	return sayText(b.String())
 }
 
-// count says one number with each delta.
+// count writes one number in each delta.
 func count(between, to string, readable bool) reply {
 	first := 1
 	last, _ := strconv.Atoi(to)

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// The shape of a delta of @bench: the time of emission in nanoseconds since 1970,
-// a blank, its number from 0, both in base 36 and of fixed width, filling, and a
-// newline, which still separates deltas when rows were merged.
+// The format of a delta of @bench: the time of emission in nanoseconds since 1970, a blank, its
+// number from 0, both in base 36 and of fixed width, filling, and a newline, which still separates
+// deltas after rows were merged.
 const (
 	timeDigits  = 12
 	indexDigits = 6
@@ -21,7 +21,7 @@ const (
 
 const digits = "0123456789abcdefghijklmnopqrstuvwxyz"
 
-// stampDeltas makes the i-th delta.
+// stampDeltas returns the i-th delta.
 func stampDeltas(i, size int, at time.Time) string {
 	b := make([]byte, size)
 	put(b[:timeDigits], at.UnixNano())
@@ -55,7 +55,7 @@ func number(s string) (n int64, ok bool) {
 	return n, true
 }
 
-// saidStamp is part.said for deltas whose time is not known any more.
+// saidStamp is part.said for deltas with an unknown time.
 func saidStamp(i, size int, shown string) (n int, ok bool) {
 	shown = shown[:min(size, len(shown))]
 	if _, ok := number(shown[:min(timeDigits, len(shown))]); !ok {
@@ -65,16 +65,15 @@ func saidStamp(i, size int, shown string) (n int, ok bool) {
 	return len(shown), len(shown) <= timeDigits || shown[timeDigits:] == want[timeDigits:len(shown)]
 }
 
-// Tally reads the text of a @bench answer and checks that it is exactly its deltas,
-// in order, once: however rows were merged, and across reconnects. The zero value
-// is ready.
+// Tally reads the text of a @bench answer and checks that it consists of exactly its deltas, in
+// order, once: however rows were merged, and across reconnects. The zero value is ready to use.
 type Tally struct {
 	Next int // number of the delta that comes next: how many were read
 	rest string
 }
 
-// Read takes the next piece of text and calls each, where there is one, with every
-// delta that is now whole.
+// Read reads the next piece of text and calls each, unless it is nil, with every delta that is now
+// complete.
 func (t *Tally) Read(text string, each func(index int, emitted time.Time)) error {
 	if t.rest != "" {
 		text = t.rest + text

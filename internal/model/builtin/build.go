@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// Script is a message of directives, for programs that write them. The zero value
-// is empty; every method returns the script with one more line.
+// Script is a message of directives, for programs that generate them. The zero value is empty;
+// every method returns the script with one more line.
 type Script string
 
 // Say adds n words at the ordinary pace.
 func (s Script) Say(n int) Script { return s.Line("@say %d words", n) }
 
-// Text adds n deltas of size bytes at a rate per second; rate 0 is flat out.
+// Text adds n deltas of size bytes at a rate per second; rate 0 is as fast as possible.
 func (s Script) Text(n, size int, rate float64) Script {
 	return s.Line("@text %d deltas of %d bytes at %v/s", n, size, rate)
 }
@@ -34,5 +34,5 @@ func (s Script) Line(format string, args ...any) Script {
 	return s + Script(strings.ReplaceAll(fmt.Sprintf(format, args...), "\n", " ")+"\n")
 }
 
-// String is the message.
+// String returns the message.
 func (s Script) String() string { return string(s) }

@@ -1,11 +1,11 @@
-// Package builtin is a model without a provider: offline, free and deterministic.
-// It answers questions from the workspace's knowledge, which it reads with tools
-// like any model, and from Parley's own documentation; and it obeys a small
-// language of directives that exercises everything a stream can show. It keeps no
-// conversation: the same request gets the same reply, whichever process answers.
+// Package builtin is a model without a provider: offline, free and deterministic. It answers
+// questions from the workspace's knowledge, which it reads with tools like any model, and from
+// Parley's own documentation. It also obeys a small language of directives that exercises every
+// feature of a stream. It stores no conversation: the same request gets the same reply in every
+// process.
 //
-// Directives are read from the user's last message only. Results of tools and
-// the system text are quoted at most, never obeyed.
+// Directives are read only from the user's last message. Tool results and the system text are
+// quoted at most, never obeyed.
 package builtin
 
 import (
@@ -29,7 +29,7 @@ type Guide struct {
 	failed memory
 }
 
-// New makes a guide.
+// New returns a guide.
 func New() *Guide { return &Guide{} }
 
 // Name implements model.Model.
@@ -60,11 +60,11 @@ type conversation struct {
 	step     int // replies that the guide has given to it already
 	results  []result
 	offered  map[string]bool
-	schema   json.RawMessage // what the answer must fit; nil: any text is an answer
+	schema   json.RawMessage // schema of the answer; nil: any text is an answer
 	forced   bool            // nothing but a value of the schema is wanted now
 }
 
-// result is what became of one tool call of this turn.
+// result is the outcome of one tool call of this turn.
 type result struct {
 	call   event.ToolCall
 	step   int // the reply that asked for it
@@ -110,7 +110,7 @@ func readConversation(req model.Request) conversation {
 	return c
 }
 
-// reply decides what to answer.
+// reply chooses the reply.
 func (c conversation) reply() reply {
 	p, scripted := parseScript(c.question)
 	if c.forced {
@@ -133,13 +133,14 @@ func (c conversation) reply() reply {
 	return r
 }
 
-// callID names the i-th call of this reply. Like the reply, it follows from the request.
+// callID returns the id of the i-th call of this reply. Like the reply, it is a function of the
+// request.
 func (c conversation) callID(i int) string {
 	sum := sha256.Sum256([]byte(c.key(i)))
 	return "call_" + strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:15]))
 }
 
-// key identifies the i-th thing in the reply to this conversation.
+// key identifies the i-th part of the reply to this conversation.
 func (c conversation) key(i int) string {
 	h := sha256.New()
 	write := func(s string) {

@@ -13,8 +13,8 @@ var (
 	sumLike     = regexp.MustCompile(`[\d)]\s*[-+*/×÷·x^%]\s*[-+(.\d]`)
 )
 
-// The bounds of what is calculated: characters of an expression, and bits of a
-// number, which are about three hundred digits.
+// The limits of calculations: characters of an expression, and bits of a number, which are about
+// three hundred digits.
 const (
 	maxSum  = 200
 	maxBits = 1024
@@ -47,7 +47,7 @@ func evaluateQuestion(question string) (expression, value string, ok bool) {
 	return m[1], decimal(r), true
 }
 
-// decimal writes a number exactly where that is short, else with ten digits.
+// decimal formats a number exactly if that is short, else with ten digits.
 func decimal(r *big.Rat) string {
 	if r.IsInt() {
 		return r.Num().String()
@@ -64,7 +64,7 @@ var (
 	errLarge = errors.New("the numbers grow too large")
 )
 
-// sum reads an expression from left to right. Its depth is bounded by maxSum.
+// sum evaluates an expression from left to right. Its depth is limited by maxSum.
 type sum struct{ rest string }
 
 func (s *sum) take(ops string) byte {
@@ -160,7 +160,7 @@ func (s *sum) power() (*big.Rat, error) {
 	return p, nil
 }
 
-// bits is the size of a number.
+// bits returns the size of a number.
 func bits(r *big.Rat) int { return max(r.Num().BitLen(), r.Denom().BitLen()) }
 
 func (s *sum) atom() (*big.Rat, error) {

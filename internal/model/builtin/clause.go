@@ -8,11 +8,11 @@ import (
 
 // clause are the options that directives of text share.
 type clause struct {
-	size int     // bytes of a delta, 0 where nothing is said
+	size int     // bytes of a delta, 0 if there is none
 	rate float64 // deltas a second, 0 is as fast as the reader can
 }
 
-// splitDeltas reads "5000 deltas of 12 bytes at 40/s"; both options may be absent.
+// splitDeltas parses "5000 deltas of 12 bytes at 40/s"; both options may be absent.
 func splitDeltas(arg string) (n int, o clause, err error) {
 	fields := strings.Fields(arg)
 	if len(fields) < 2 || fields[1] != "deltas" && fields[1] != "delta" {
@@ -25,7 +25,7 @@ func splitDeltas(arg string) (n int, o clause, err error) {
 	return n, o, err
 }
 
-// parseOptions reads "of 12 bytes" and "at 40/s", in any order.
+// parseOptions parses "of 12 bytes" and "at 40/s", in any order.
 func parseOptions(s string, rate float64) (o clause, err error) {
 	o.rate = rate
 	fields := strings.Fields(s)
@@ -49,7 +49,7 @@ func parseOptions(s string, rate float64) (o clause, err error) {
 	return o, nil
 }
 
-// parseBetween reads a whole number within bounds.
+// parseBetween parses a whole number within limits.
 func parseBetween(s string, least, most int) (int, error) {
 	n, err := strconv.Atoi(s)
 	if err != nil || n < least || n > most {

@@ -7,11 +7,11 @@ import (
 	"github.com/parley-server/parley/internal/search"
 )
 
-// fewRows is how many items or rows a list may have and still be shown whole.
+// fewRows is the maximum number of items or rows of a list that is shown whole.
 const fewRows = 3
 
-// focusOf leaves of a list or a table what the question is about, beyond what the
-// heading says already. Anything else stays whole.
+// focusOf reduces a list or a table to the rows that the question is about, beyond the words of the
+// heading. Any other text stays whole.
 func focusOf(s search.Section, question string) string {
 	head, rows := itemise(s)
 	terms := search.Terms(question)
@@ -43,9 +43,9 @@ func focusOf(s search.Section, question string) string {
 	return strings.Join(append(head, best...), "\n")
 }
 
-// itemise takes a list, a table or a file of comma-separated values apart: the
-// lines that explain the others, and one string for each item or row. Other texts,
-// and numbered lists, whose order matters, have no rows.
+// itemise splits a list, a table or a file of comma-separated values: the lines that explain the
+// others, and one string for each item or row. Other texts, and numbered lists, which depend on
+// their order, have no rows.
 func itemise(s search.Section) (head, rows []string) {
 	lines := strings.Split(s.Text, "\n")
 	if strings.HasSuffix(s.Doc, ".csv") {

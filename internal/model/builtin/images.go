@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// describeImages says of the images in a message what there is to say without seeing, before
-// what else is answered.
+// describeImages mentions the images in a message, which the guide cannot see, before the rest of
+// the reply.
 func (c conversation) describeImages(r reply) reply {
 	if len(c.images) == 0 || len(r.calls) > 0 {
 		return r

@@ -11,12 +11,12 @@ import (
 	"github.com/parley-server/parley/internal/search"
 )
 
-// internals is the folder of the pages for contributors. They answer only questions that the
-// other pages do not.
+// internals is the folder of the pages for contributors. They answer only questions that the other
+// pages do not.
 const internals = "internals/"
 
-// manual is Parley's documentation, indexed at the first question. The index page is not in it,
-// because it would match every question.
+// manual is Parley's documentation, indexed at the first question. It excludes the index page,
+// which would match every question.
 var manual = sync.OnceValue(func() (m struct{ use, design *search.Index }) {
 	var use, design []search.Section
 	pages, _ := fs.Glob(docs.Files, "*/*.md") // only a bad pattern is an error
@@ -53,7 +53,7 @@ func consultManual(question string) found {
 	})
 }
 
-// vocabularyOfParley are the stems that only somebody who speaks of Parley uses.
+// vocabularyOfParley are the stems that occur only in questions about Parley.
 var vocabularyOfParley = search.Terms(`parley stream sse eventsource cursor endpoint api openapi curl http json
 	frame idempotency directive session turn token healthz readyz scope guide ollama openai anthropic postgres postgresql
 	caller_id session_id tool_use tool_result done blocking`)

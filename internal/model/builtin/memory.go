@@ -2,18 +2,18 @@ package builtin
 
 import "sync"
 
-// remembered is how many failures that happen once are known at a time.
+// remembered is how many one-time failures are remembered at a time.
 const remembered = 1024
 
-// memory knows which failures have happened, so that the same request can succeed
-// when it is made again. It is the only state that a guide has.
+// memory records the failures that have happened, so that the same request succeeds when it is
+// repeated. It is the only state of a guide.
 type memory struct {
 	mu   sync.Mutex
 	keys map[string]bool
 }
 
-// isFirst reports whether a failure is due. Asked twice in a row it answers yes, no,
-// and then has forgotten: the next conversation that is equal fails again.
+// isFirst reports whether a failure is due. Called twice in a row it returns true, then false, and
+// then has forgotten: the next equal conversation fails again.
 func (m *memory) isFirst(key string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

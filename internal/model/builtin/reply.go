@@ -12,7 +12,7 @@ import (
 // The pace of ordinary answers: fast, but visibly a stream.
 const wordsPerSecond = 200
 
-// reply is what the guide has decided to do in one step.
+// reply is the guide's output in one step.
 type reply struct {
 	parts []part
 	calls []event.ToolCall
@@ -22,7 +22,7 @@ type reply struct {
 
 // part is a piece of a reply: deltas of text, or a pause, or a failure.
 type part struct {
-	from, n int                // the deltas that are still to be said
+	from, n int                // the deltas that are still to be sent
 	delta   func(i int) string // text of the i-th
 	rate    float64            // deltas a second; 0 is as fast as the reader can
 	stamped int                // size of a delta that carries its time of emission, 0 for others
@@ -32,13 +32,13 @@ type part struct {
 	once int // a failure with a number greater than 0 happens the first time only
 }
 
-// splitWords is text that comes word by word.
+// splitWords returns text that is sent word by word.
 func splitWords(text string, rate float64) part {
 	deltas := split(text)
 	return part{n: len(deltas), delta: func(i int) string { return deltas[i] }, rate: rate}
 }
 
-// sayText is a reply of text at the ordinary pace.
+// sayText returns a reply of text at the ordinary pace.
 func sayText(text string) reply { return reply{parts: []part{splitWords(text, wordsPerSecond)}} }
 
 // split cuts a text after every run of blanks.
@@ -59,9 +59,8 @@ func split(text string) []string {
 	return deltas
 }
 
-// withoutPrefix is what is left of a reply of which partial has been said. Text that is not
-// the beginning of this reply was another model's: then nothing is left out, and a
-// blank line separates the two.
+// withoutPrefix returns the rest of a reply after partial has been sent. Text that is not the
+// beginning of this reply was another model's: then the whole reply follows, after a blank line.
 func (r reply) withoutPrefix(partial string) reply {
 	rest := partial
 	for k, p := range r.parts {
@@ -95,8 +94,8 @@ func (r reply) withParts(parts ...part) reply {
 	return r
 }
 
-// said is how many bytes of the i-th delta stand at the beginning of shown. What
-// the log has shown is plain text, whatever the delta holds.
+// said returns how many bytes of the i-th delta are at the beginning of shown. The log contains
+// plain text, whatever the delta contains.
 func (p part) said(i int, shown string) (n int, ok bool) {
 	if p.stamped > 0 {
 		return saidStamp(i, p.stamped, shown)
@@ -108,7 +107,7 @@ func (p part) said(i int, shown string) (n int, ok bool) {
 	return len(d), strings.HasPrefix(shown, d)
 }
 
-// tail is the rest of the i-th delta, of which n bytes have been said.
+// tail returns the rest of the i-th delta after n bytes have been sent.
 func (p part) tail(i, n int) part {
 	return part{n: 1, delta: func(int) string { return event.Plain(p.delta(i))[n:] }}
 }

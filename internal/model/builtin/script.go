@@ -13,7 +13,7 @@ import (
 	"github.com/parley-server/parley/internal/model"
 )
 
-// The bounds of a script: enough for every test, too little to fill a memory.
+// The limits of a script: enough for every test, too little to fill the memory.
 const (
 	maxWords  = 1_000_000
 	maxDeltas = 10_000_000
@@ -24,7 +24,7 @@ const (
 	maxSteps  = 10_000
 )
 
-// directives are the words after @, with what they do.
+// directives maps the words after @ to their functions.
 var directives = map[string]func(*script, string) error{
 	"say":        (*script).say,
 	"text":       (*script).text,
@@ -41,22 +41,22 @@ var directives = map[string]func(*script, string) error{
 	"repeat":     nil, // parse knows it: it acts on the next line
 }
 
-// program is what a script asks for.
+// program is the parsed form of a script.
 type program struct {
 	steps   []reply
 	answers []string // in a schema, as @structured gives them
 }
 
-// script is a program on its way.
+// script is a program while it is parsed.
 type script struct {
 	program
 	line int
 	open bool // the last step takes more
 }
 
-// parseScript makes a program, one reply for each step, from a message. A message is a
-// program when one of its lines begins with a directive; its other lines are
-// comments. A mistake makes a program that explains it.
+// parseScript makes a program, with one reply for each step, from a message. A message is a program
+// if one of its lines begins with a directive; its other lines are comments. A mistake makes a
+// program that explains it.
 func parseScript(text string) (p program, ok bool) {
 	if !strings.Contains(text, "@") {
 		return p, false
@@ -103,14 +103,14 @@ func parseScript(text string) (p program, ok bool) {
 	return s.program, ok
 }
 
-// parseDirective reads a line like "@wait 10s".
+// parseDirective parses a line like "@wait 10s".
 func parseDirective(line string) (name, arg string, ok bool) {
 	line, ok = strings.CutPrefix(strings.TrimSpace(line), "@")
 	name, arg, _ = strings.Cut(line, " ")
 	return name, strings.TrimSpace(arg), ok && name != ""
 }
 
-// step is the reply that the next directive adds to.
+// step returns the reply that the next directive adds to.
 func (s *script) step() *reply {
 	if !s.open {
 		s.steps = append(s.steps, reply{})
@@ -179,7 +179,7 @@ func (s *script) wait(arg string) error {
 
 var toolName = regexp.MustCompile(`^[A-Za-z0-9_.:/-]{1,64}$`)
 
-// call ends the step: what follows it has the results.
+// call ends the step: the next step has the results.
 func (s *script) call(arg string) error {
 	r := s.step()
 	for arg != "" {
@@ -195,7 +195,7 @@ func (s *script) call(arg string) error {
 			if dec.Decode(&object) == nil {
 				input, rest = string(object), strings.TrimSpace(rest[dec.InputOffset():])
 			} else {
-				input, rest = rest, "" // what a model that writes broken JSON sends
+				input, rest = rest, "" // as a model does that writes broken JSON
 			}
 		}
 		r.calls = append(r.calls, event.ToolCall{Tool: name, Input: model.Input(input)})

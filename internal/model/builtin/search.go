@@ -15,9 +15,9 @@ import (
 	"github.com/parley-server/parley/internal/text"
 )
 
-// How much of a question a passage must speak of. A question about Parley that the
-// documentation covers well is answered at once; otherwise the workspace's own
-// knowledge is asked first, and wins unless the documentation is clearly better.
+// The share of a question's words that a passage must contain. If the documentation covers a
+// question about Parley well, it is answered at once; otherwise the workspace's own knowledge is
+// searched first, and wins unless the documentation is clearly better.
 const (
 	coveredWell = 0.75
 	coveredSome = 0.5
@@ -26,14 +26,14 @@ const (
 )
 
 const (
-	maxTerms    = 8 // of a question, in a pattern
+	maxTerms    = 8 // words of a question in a pattern
 	maxRead     = 3 // documents read for one answer
 	maxPassages = 2
-	worthRead   = 0.6 // of the best score: a further document worth reading
-	worthShown  = 0.8 // of the best score: a further passage worth showing
+	worthRead   = 0.6 // fraction of the best score: another document worth reading
+	worthShown  = 0.8 // fraction of the best score: another passage worth showing
 )
 
-// searchDocuments answers a question from what the workspace or the documentation says.
+// searchDocuments answers a question from the workspace's documents or the documentation.
 func (c conversation) searchDocuments() reply {
 	manual := consultManual(c.question)
 	switch {
@@ -58,13 +58,13 @@ func (c conversation) searchDocuments() reply {
 	return own.or(0, c.nothing())
 }
 
-// found is an answer made of passages.
+// found is an answer that consists of passages.
 type found struct {
 	text    string
-	covered float64 // how much of the question it speaks of
+	covered float64 // the share of the question that it covers
 }
 
-// or is the answer, or another one where it covers too little.
+// or returns the answer, or another reply if the answer covers too little.
 func (f found) or(least float64, other reply) reply {
 	if f.text == "" || f.covered < least {
 		return other
@@ -72,7 +72,7 @@ func (f found) or(least float64, other reply) reply {
 	return sayText(f.text)
 }
 
-// findPassages makes an answer of the best hits. source names where one stands.
+// findPassages makes an answer of the best hits. source names the document of a hit.
 func findPassages(question string, hits []search.Hit, source func(search.Hit) string) found {
 	var f found
 	var b strings.Builder
@@ -97,7 +97,7 @@ func findPassages(question string, hits []search.Hit, source func(search.Hit) st
 	return f
 }
 
-// patternOf makes a regular expression of what a question is about.
+// patternOf makes a regular expression of a question's subject.
 func patternOf(question string) string {
 	var stems []string
 	for _, t := range search.Terms(question) {
@@ -115,15 +115,15 @@ func patternOf(question string) string {
 
 var grepLine = regexp.MustCompile(`^(.+?):(\d+): (.*)$`)
 
-// toRead chooses the documents that a grep has shown to speak most of the question,
-// and makes the calls that read them.
+// toRead chooses the documents in a grep result that cover most of the question, and makes the
+// calls that read them.
 func (c conversation) toRead(r result) []event.ToolCall {
 	pattern, err := regexp.Compile(argumentOf(r.call, "pattern", ""))
 	if r.failed || err != nil {
 		return nil
 	}
-	said := make(map[string]map[string]bool) // which words each document says
-	holds := make(map[string]float64)        // how many documents say a word
+	said := make(map[string]map[string]bool) // the words that each document contains
+	holds := make(map[string]float64)        // the number of documents that contain a word
 	for line := range strings.SplitSeq(r.output, "\n") {
 		m := grepLine.FindStringSubmatch(line)
 		if m == nil {
@@ -190,7 +190,7 @@ func (c conversation) fromDocuments() found {
 	return findPassages(c.question, search.New(sections).Find(c.question, maxPassages), func(h search.Hit) string { return h.Doc })
 }
 
-// nothing is the answer where nobody knows anything.
+// nothing is the answer if no source covers the question.
 func (c conversation) nothing() reply {
 	where := "Parley's documentation"
 	if c.offered["grep"] {

@@ -14,9 +14,9 @@ import (
 	"github.com/parley-server/parley/internal/search"
 )
 
-// skill is a message that carries a skill: instructions, then the inputs as JSON. The
-// values are confidential, so only the names of the inputs are kept: nothing that the
-// guide says, calls or remembers can repeat one.
+// skill is a message that carries a skill: instructions, then the inputs as JSON. The values are
+// confidential, so only the names of the inputs are kept: no text, call or memory of the guide can
+// repeat a value.
 type skill struct {
 	body   string
 	inputs []string
@@ -28,8 +28,8 @@ const (
 	inputsIntro = "The inputs of this skill follow"
 )
 
-// skillIn takes a skill's message apart. No value holds a <, so the last block is the
-// one of the skill.
+// skillIn parses a skill's message. No value contains a <, so the last block is the one of the
+// skill.
 func skillIn(text string) (s skill, ok bool) {
 	at := strings.LastIndex(text, inputsBegin)
 	if at < 0 {
@@ -48,7 +48,7 @@ func skillIn(text string) (s skill, ok bool) {
 	return s, true
 }
 
-// withoutInputs are messages whose skills have lost their inputs.
+// withoutInputs returns the messages with the inputs of their skills removed.
 func withoutInputs(messages []model.Message) []model.Message {
 	messages = slices.Clone(messages)
 	for i, m := range messages {
@@ -59,11 +59,11 @@ func withoutInputs(messages []model.Message) []model.Message {
 	return messages
 }
 
-// points is how many sentences of each page an answer to a skill gives.
+// points is how many sentences of each page an answer to a skill contains.
 const points = 3
 
-// runSkill does for a skill what can be done without thinking: it reads the wiki pages
-// that the instructions name, and says what they and the instructions hold.
+// runSkill does the mechanical part of a skill: it reads the wiki pages that the instructions name,
+// and summarizes them and the instructions.
 func (c conversation) runSkill(s skill) reply {
 	if pages := pagesNamed(s.body); c.step == 0 && len(pages) > 0 && c.offered["wiki_read"] {
 		var calls []event.ToolCall

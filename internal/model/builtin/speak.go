@@ -11,18 +11,18 @@ import (
 // runesPerToken is the usual estimate.
 const runesPerToken = 4
 
-// speaker says a reply at its pace. One timer serves all deltas: a stream that
-// waits costs nothing else, and one that is late catches up.
+// speaker sends a reply at its pace. One timer serves all deltas: a waiting stream costs nothing
+// else, and a late one catches up.
 type speaker struct {
 	ctx   context.Context
 	yield func(model.Chunk, error) bool
 	once  func(directive int) bool
 	timer *time.Timer
-	runes int // said so far
-	left  int // runes that may still be said; negative is no bound
+	runes int // sent so far
+	left  int // runes that may still be sent; negative: no limit
 }
 
-// sendReply says everything that is left of a reply, and how it ended.
+// sendReply sends the rest of a reply, and its end.
 func (s *speaker) sendReply(r reply, input int64) {
 	defer func() {
 		if s.timer != nil {
@@ -63,7 +63,7 @@ func (s *speaker) end(r reply, input int64, stop model.Stop) {
 	s.yield(model.Chunk{Usage: usage, Stop: stop}, nil)
 }
 
-// part says one part; false ends the reply.
+// part sends one part; false ends the reply.
 func (s *speaker) part(p part) bool {
 	if p.fail != nil {
 		if p.once > 0 && !s.once(p.once) {
@@ -91,7 +91,7 @@ func (s *speaker) part(p part) bool {
 	return true
 }
 
-// text says one delta, or as much of it as the bound allows.
+// text sends one delta, or as much of it as the limit allows.
 func (s *speaker) text(d string) bool {
 	n := utf8.RuneCountInString(d)
 	if s.left >= 0 && n > s.left {
@@ -109,8 +109,8 @@ func (s *speaker) text(d string) bool {
 	return d == "" || s.yield(model.Chunk{Text: d}, nil)
 }
 
-// until waits for a point in time. Where that has passed it only looks whether
-// anybody still listens.
+// until waits for a point in time. If that has passed, it only checks whether the request has
+// ended.
 func (s *speaker) until(due time.Time) bool {
 	d := time.Duration(0)
 	if !due.IsZero() {
@@ -139,7 +139,7 @@ func (s *speaker) until(due time.Time) bool {
 
 func tokens(runes int) int64 { return int64((runes + runesPerToken - 1) / runesPerToken) }
 
-// inputTokens estimates what a provider would count of a request.
+// inputTokens estimates the input tokens that a provider would count.
 func inputTokens(req model.Request) int64 {
 	n := utf8.RuneCountInString(req.System) + utf8.RuneCountInString(req.Partial)
 	for _, m := range req.Messages {

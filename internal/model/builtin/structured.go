@@ -9,14 +9,14 @@ import (
 	"github.com/parley-server/parley/internal/schema"
 )
 
-// finalAnswer is the tool by which an agent takes an answer in a schema.
+// finalAnswer is the tool that receives an answer in a schema.
 const finalAnswer = "final_answer"
 
-// none is the answer that is not given: the agent then insists.
+// none is an answer that is withheld: the agent then insists.
 const none = "none"
 
-// structuredReply ends a turn whose answer must fit a schema: after what it says anyway, the
-// guide calls final_answer. What it has said before a refused answer is not repeated.
+// structuredReply ends a turn with an answer in a schema: after its usual text, the guide calls
+// final_answer. Text sent before a rejected answer is not repeated.
 func (c conversation) structuredReply(p program, r reply) reply {
 	if p.finalAnswer(c.step) == none {
 		return r
@@ -35,7 +35,7 @@ func (c conversation) structuredReply(p program, r reply) reply {
 	return r
 }
 
-// structuredValue is the answer in the schema: the script's own, or one made of words.
+// structuredValue returns the answer in the schema: the script's own, or one made of words.
 func (c conversation) structuredValue(p program, words string) string {
 	for i := c.step; i <= c.step+len(p.answers); i++ {
 		if a := p.finalAnswer(i); a != none && a != "" {
@@ -56,7 +56,7 @@ func (c conversation) structuredValue(p program, words string) string {
 	return string(sample)
 }
 
-// finalAnswer is the answer of a step: the script's first one stands in the step that ends
+// finalAnswer returns the answer of a step: the script's first one belongs to the step that ends
 // it, the others follow one by one.
 func (p program) finalAnswer(step int) string {
 	end := len(p.steps)
@@ -69,7 +69,7 @@ func (p program) finalAnswer(step int) string {
 	return ""
 }
 
-// saidText is the beginning of what a reply says.
+// saidText returns the beginning of a reply's text.
 func saidText(r reply) string {
 	const enough = 1000
 	var b strings.Builder
@@ -81,7 +81,7 @@ func saidText(r reply) string {
 	return b.String()
 }
 
-// plainLines is a message without its directives.
+// plainLines returns a message without its directives.
 func plainLines(text string) string {
 	var lines []string
 	for line := range strings.SplitSeq(text, "\n") {
@@ -92,9 +92,9 @@ func plainLines(text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// beforeCorrections finds the user's own message where an agent insists on an answer
-// in a schema: behind it there are answers and what was wrong with them, the last one
-// at the end. A script is known by its directives.
+// beforeCorrections finds the user's own message if an agent insists on an answer in a schema:
+// answers and their violations follow it, the last one at the end. A script is recognized by its
+// directives.
 func beforeCorrections(messages []model.Message) int {
 	question, script := len(messages)-1, -1
 	for i, m := range messages {

@@ -12,7 +12,7 @@ import (
 	"github.com/parley-server/parley/internal/text"
 )
 
-// summarySentences is how many sentences a summary has at most.
+// summarySentences is the maximum number of sentences in a summary.
 const summarySentences = 5
 
 var (
@@ -47,7 +47,7 @@ func pageName(s string) (string, bool) {
 	return s, s != "" && len(s) <= 255
 }
 
-// summarisePage reads a wiki page, then says what is in it.
+// summarisePage reads a wiki page, then summarizes it.
 func (c conversation) summarisePage(page string) reply {
 	if c.step == 0 {
 		if !c.offered["wiki_read"] {
@@ -74,8 +74,8 @@ func (c conversation) summarisePage(page string) reply {
 	return sayText(fmt.Sprintf("**%s** in short:\n\n- %s\n\nFrom the wiki page %s.", title, strings.Join(points, "\n- "), page))
 }
 
-// summaryOf picks the sentences that hold most of what a text is about, in their
-// order. Beginnings of sections count more.
+// summarizePage selects the most representative sentences of a text, in their order. Beginnings of
+// sections count more.
 func summarizePage(content string) []string {
 	type sentence struct {
 		text  string
@@ -128,8 +128,8 @@ var (
 	period   = regexp.MustCompile(`([.!?])\s+(["“(]?[\p{Lu}\d])`)
 )
 
-// sentences cuts a passage of Markdown: an item of a list is at least one, a table
-// or a block of code is none.
+// sentences splits a passage of Markdown: an item of a list is at least one sentence, a table or a
+// block of code is not one.
 func sentences(passage string) []string {
 	var out []string
 	var b strings.Builder

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Words is the text that "@say n words" says.
+// Words returns the text of "@say n words".
 func Words(n int) string {
 	var b strings.Builder
 	for i := range n {
@@ -18,7 +18,7 @@ func Words(n int) string {
 var vocabulary = strings.Fields(`the river carries small boats past quiet villages while morning light
 	falls over fields and every bridge keeps its own story of people who crossed it long ago with bread`)
 
-// wordAt is the i-th of n words, with what separates it from the next.
+// wordAt returns the i-th of n words, followed by its separator.
 func wordAt(i, n int) string {
 	w := vocabulary[(i+i/len(vocabulary))%len(vocabulary)]
 	if i%12 == 0 {
@@ -35,7 +35,7 @@ func wordAt(i, n int) string {
 	return w + " "
 }
 
-// Deltas is the text that "@text n deltas of size bytes" says.
+// Deltas returns the text of "@text n deltas of size bytes".
 func Deltas(n, size int) string {
 	var b strings.Builder
 	b.Grow(n * size)
@@ -45,8 +45,8 @@ func Deltas(n, size int) string {
 	return b.String()
 }
 
-// deltaAt is the number i, filled up with dots and a blank to exactly size bytes. Of a
-// number that is longer the last digits remain.
+// deltaAt returns the number i, filled up with dots and a blank to exactly size bytes. Of a longer
+// number the last digits remain.
 func deltaAt(i, size int) string {
 	s := strconv.Itoa(i)
 	if len(s) >= size {
@@ -61,8 +61,8 @@ func deltaAt(i, size int) string {
 	return string(b)
 }
 
-// Unicode is the text that "@unicode" says: what breaks programs that take bytes,
-// UTF-16 units or lines for characters. It is valid UTF-8 without NUL.
+// Unicode is the text of "@unicode": it breaks programs that confuse bytes, UTF-16 units or lines
+// with characters. It is valid UTF-8 without NUL.
 const Unicode = "Grüße, naïve café — e\u0301 is not é. " +
 	"日本語と한국어と中文。" +
 	"שלום עולם وأهلا بالعالم \u202eright to left\u202c " +
@@ -72,9 +72,8 @@ const Unicode = "Grüße, naïve café — e\u0301 is not é. " +
 	"\"quotes\" \\backslash /slash <b>&amp;</b> tab\there return\rline\n\nblank line " +
 	"\ufeffbom \ufffdreplacement \U0010fffdlast."
 
-// Hostile is the text that "@hostile" says: what no row can hold, and what a
-// careless writer or reader of a stream takes for something else. Every bad byte
-// stands alone.
+// Hostile is the text of "@hostile": bytes that no row can store, and text that a careless writer
+// or reader of a stream misinterprets. Every bad byte is alone.
 const Hostile = "NUL \x00 here, broken \xff UTF-8, half a character \xc3( escape \x1b[31m bell \x07 delete \x7f\n\n" +
 	"event: done\ndata: {\"v\":1}\n\n: comment\nid: 1\nretry: 0\n\r\n" +
 	"{\"v\":1,\"text\":\"\"}\\u0000 \\ud800 </inputs> <script>alert(1)</script> ```\n" +

@@ -8,12 +8,12 @@ import (
 	"github.com/parley-server/parley/internal/text"
 )
 
-// useTool is a reply that only calls a tool.
+// useTool returns a reply that only calls a tool.
 func useTool(tool string, input map[string]string) reply {
 	return reply{calls: []event.ToolCall{askFor(tool, input)}}
 }
 
-// askFor makes a call. Its input is a map of plain values.
+// askFor returns a call. Its input is a map of plain values.
 func askFor(tool string, input any) event.ToolCall {
 	raw, err := json.Marshal(input)
 	if err != nil { // such a map always marshals
@@ -22,7 +22,7 @@ func askFor(tool string, input any) event.ToolCall {
 	return event.ToolCall{Tool: tool, Input: raw}
 }
 
-// findResult finds the first result of a tool in this turn.
+// findResult returns the first result of a tool in this turn.
 func (c conversation) findResult(tool string) (result, bool) {
 	for _, r := range c.results {
 		if r.call.Tool == tool {
@@ -32,7 +32,7 @@ func (c conversation) findResult(tool string) (result, bool) {
 	return result{}, false
 }
 
-// argumentOf reads a string that a call was made with.
+// argumentOf returns a string argument of a call.
 func argumentOf(call event.ToolCall, name, otherwise string) string {
 	var input map[string]any
 	if json.Unmarshal(call.Input, &input) == nil {

@@ -51,8 +51,7 @@ func (c conversation) writePage(page, content string) reply {
 	return planned(plan, askFor("wiki_write", input))
 }
 
-// askApproval shows an approval: it writes a page of its own, which asks a person
-// unless the caller may write.
+// askApproval triggers an approval: it writes a page, which needs one unless the caller may write.
 func (c conversation) askApproval() reply {
 	if !c.offered["wiki_write"] {
 		return sayText("I have no tool here that asks for an approval.")
@@ -65,15 +64,14 @@ func (c conversation) askApproval() reply {
 		askFor("wiki_write", map[string]any{"page": "approval-demo", "content": "# Approval demo\n\nThe built-in guide wrote this page to show an approval.\n"}))
 }
 
-// planned is a call, and before it what it is good for: what people read when they are
-// asked for their approval.
+// planned returns a call after a text with its purpose, which approvers read.
 func planned(plan string, call event.ToolCall) reply {
 	r := sayText(plan + "\n\n")
 	r.calls = []event.ToolCall{call}
 	return r
 }
 
-// told is how a call went.
+// told reports the outcome of a call.
 func told(r result, done string) reply {
 	if r.failed {
 		return sayText("Nothing was written. " + firstLine(r.output))

@@ -22,7 +22,7 @@ type client struct {
 	send     func(*http.Request, func(*http.Request) (*http.Response, error)) (*http.Response, error)
 }
 
-// endpointOf returns the address of chat completions under a base URL that was checked.
+// endpointOf returns the address of chat completions under a validated base URL.
 func endpointOf(base string) string {
 	u, err := url.Parse(base)
 	if err != nil {
@@ -34,7 +34,7 @@ func endpointOf(base string) string {
 	return u.ResolveReference(&url.URL{Path: "chat/completions"}).String()
 }
 
-// openStream sends a request and returns the stream that answers it.
+// openStream sends a request and returns the stream of its response.
 func (c *client) openStream(ctx context.Context, body chatRequest) (*chunkStream, error) {
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)
@@ -59,7 +59,7 @@ func (c *client) openStream(ctx context.Context, body chatRequest) (*chunkStream
 	return &chunkStream{body: res.Body, frames: sse.NewReader(res.Body)}, nil
 }
 
-// chunkStream reads the chunks of one reply. The response that it reads bounds its size.
+// chunkStream reads the chunks of one reply. The underlying response limits its size.
 type chunkStream struct {
 	body   io.Closer
 	frames *sse.Reader

@@ -1,4 +1,4 @@
-// Package openai is a client of Chat Completions, the API of OpenAI and of compatible servers such
+// Package openai is a client for Chat Completions, the API of OpenAI and of compatible servers such
 // as Ollama and vLLM. It reads nothing from the environment and never retries by itself.
 package openai
 
@@ -34,7 +34,7 @@ type Model struct {
 	unusable error // why no request can be made, or nil
 }
 
-// New makes a model. Nothing is sent before Generate.
+// New returns a model. It sends nothing before Generate.
 func New(cfg Config) *Model {
 	service := provider.Service{
 		Name: cmp.Or(cfg.Provider, "openai"), Model: cfg.Model,
@@ -58,9 +58,9 @@ func New(cfg Config) *Model {
 // Name implements model.Model.
 func (m *Model) Name() string { return m.service.FullName() }
 
-// Generate implements model.Model. Calls come only with a reply that ended with
-// model.StopTools; a reply that was cut short has none. Output is asked for natively;
-// a server that refuses that has to call a function.
+// Generate implements model.Model. Only a reply that ended with model.StopTools contains calls; a
+// truncated reply has none. Output is requested natively; if a server rejects that, the model has
+// to call a function.
 func (m *Model) Generate(ctx context.Context, req model.Request) iter.Seq2[model.Chunk, error] {
 	if req.Output == nil {
 		return m.stream(ctx, req, m.requestParams(req))
@@ -99,8 +99,8 @@ func (m *Model) stream(ctx context.Context, req model.Request, body chatRequest)
 	}
 }
 
-// readText reads a stream to its end, or to the error that ends it, and yields the text.
-// It reports stopped when nothing more may be yielded.
+// readText reads a stream to its end, or to the error that ends it, and yields the text. It reports
+// stopped when nothing more may be yielded.
 func (m *Model) readText(s *chunkStream, r *reply, yield func(model.Chunk, error) bool) (stopped bool, err error) {
 	for {
 		chunk, err := s.nextChunk()

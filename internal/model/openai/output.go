@@ -5,9 +5,9 @@ import (
 	"github.com/parley-server/parley/internal/model/provider"
 )
 
-// nativeRequest asks for a value of a schema by response_format. Servers other than OpenAI's
-// may constrain the reply without telling the model what it is for, or ignore unknown
-// members, so the model gets an instruction as well.
+// nativeRequest requests a value of a schema by response_format. Servers other than OpenAI's may
+// constrain the reply without informing the model, or ignore unknown members, so the model gets an
+// instruction as well.
 func (m *Model) nativeRequest(req model.Request, form provider.Form) chatRequest {
 	if !m.official {
 		req.System += "\n\nAnswer with one JSON value and nothing else. It fits this JSON Schema:\n" + string(form.Schema)
@@ -19,7 +19,7 @@ func (m *Model) nativeRequest(req model.Request, form provider.Form) chatRequest
 	return p
 }
 
-// forcedRequest asks for the same by a function that has to be called.
+// forcedRequest requests the same with a function that the model has to call.
 func (m *Model) forcedRequest(req model.Request, form provider.Form) chatRequest {
 	name := provider.ToolName(req.Output.Name)
 	req.Tools = []model.Tool{{Name: name, Description: provider.OutputDescription, Schema: form.Schema}}

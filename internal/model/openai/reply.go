@@ -12,7 +12,7 @@ import (
 // reply assembles one streamed reply.
 type reply struct {
 	name    func(id string) string
-	forms   map[string]provider.Form // of the tools, by name
+	forms   map[string]provider.Form // forms of the tools, by name
 	calls   []*call                  // in the order in which they began
 	at      map[looseInt]*call       // the call that an index means now
 	finish  string                   // the server's finish reason, "" until it arrives
@@ -72,8 +72,8 @@ func parseUsage(raw json.RawMessage) *model.Usage {
 	}
 }
 
-// callOf finds the call that a delta belongs to: the one at its index, unless the
-// delta brings another id. Servers exist that send all calls with index 0.
+// callOf finds the call that a delta belongs to: the one at its index, unless the delta has another
+// id. Some servers send all calls with index 0.
 func (r *reply) callOf(d callDelta) *call {
 	c := r.at[d.Index]
 	if c == nil || d.ID != "" && c.id != "" && string(d.ID) != c.id {
@@ -91,8 +91,8 @@ func (r *reply) callOf(d callDelta) *call {
 	return c
 }
 
-// finalChunks returns the calls and the last chunk. Servers that end a reply with calls
-// as if it were text are understood.
+// finalChunks returns the calls and the last chunk. It accepts servers that end a reply with calls
+// as if it were text.
 func (r *reply) finalChunks() []model.Chunk {
 	last := model.Chunk{Usage: r.usage}
 	switch {

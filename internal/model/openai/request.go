@@ -8,8 +8,7 @@ import (
 	"github.com/parley-server/parley/internal/model/provider"
 )
 
-// failed marks the result of a call that did not succeed; the protocol has no
-// field for it.
+// failed marks the result of a failed call; the protocol has no field for it.
 const failed = "Error: "
 
 func (m *Model) requestParams(req model.Request) chatRequest {
@@ -25,7 +24,7 @@ func (m *Model) requestParams(req model.Request) chatRequest {
 	for _, t := range req.Tools {
 		p.Tools = append(p.Tools, convertTool(t))
 	}
-	// OpenAI's reasoning models refuse the old name, many other servers ignore the new one.
+	// OpenAI's reasoning models reject the old name, many other servers ignore the new one.
 	if n := max(req.MaxTokens, 0); m.official {
 		p.MaxCompletionTokens = n
 	} else {
@@ -62,7 +61,7 @@ func message(msg model.Message) chatMessage {
 	}
 }
 
-// illustrated is a message with images, which travel inside of it.
+// illustrated returns a message with its images, which are sent inside it.
 func illustrated(msg model.Message) []contentPart {
 	var parts []contentPart
 	if msg.Text != "" {

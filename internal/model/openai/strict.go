@@ -6,13 +6,13 @@ import (
 	"strings"
 )
 
-// The bounds of strict schemas.
+// The limits of strict schemas.
 const (
 	maxStrictDepth = 10
 	maxStrictEnum  = 1000
 )
 
-// strictWords are the keywords that strict schemas may hold.
+// strictWords are the keywords that strict schemas may contain.
 var strictWords = []string{
 	"$schema", "$ref", "$defs", "definitions", "title", "description", "type", "enum", "const", "anyOf",
 	"properties", "required", "additionalProperties", "items", "minItems", "maxItems", "pattern", "format",
@@ -21,8 +21,8 @@ var strictWords = []string{
 
 var strictFormats = []string{"date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"}
 
-// isStrict reports whether OpenAI can promise that a reply fits a schema: it knows only
-// some keywords, and wants every object closed and every member required.
+// isStrict reports whether OpenAI can guarantee that a reply fits a schema: it supports only some
+// keywords, and requires every object to be closed and every member to be required.
 func isStrict(schema json.RawMessage) bool {
 	var document any
 	return json.Unmarshal(schema, &document) == nil && strictAt(document, maxStrictDepth)
@@ -67,7 +67,7 @@ func typeOf(s map[string]any) string {
 	return string(data)
 }
 
-// strictWord looks at the value of a keyword.
+// strictWord checks the value of a keyword.
 func strictWord(name string, value any, depth int) bool {
 	switch name {
 	case "properties", "$defs", "definitions":

@@ -50,7 +50,7 @@ type functionCall struct {
 	} `json:"function"`
 }
 
-// functionTool offers a function to the model, or names the one that it has to call.
+// functionTool offers a function to the model, or names the one that the model has to call.
 type functionTool struct {
 	Type     string   `json:"type"`
 	Function function `json:"function"`

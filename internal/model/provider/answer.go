@@ -10,13 +10,12 @@ import (
 	"github.com/parley-server/parley/internal/model"
 )
 
-// OutputDescription describes to a model the tool that takes its answer.
+// OutputDescription describes the tool that receives the answer to a model.
 const OutputDescription = "Takes the whole answer as data."
 
-// Answer is a reply to a request for Output: the value alone, as text. It is made of
-// the first of replies that the provider accepts; each asks in its own way. The value
-// is the input of a call, or else what was said, without the fence that some models
-// put around JSON.
+// Answer is a reply to a request for Output: only the value, as text. It is taken from the first of
+// replies that the provider accepts; each one makes its request in another way. The value is the
+// input of a call, or else the text, without the fence that some models put around JSON.
 func (f Form) Answer(replies ...iter.Seq2[model.Chunk, error]) iter.Seq2[model.Chunk, error] {
 	return func(yield func(model.Chunk, error) bool) {
 		for i, reply := range replies {
@@ -34,7 +33,7 @@ func (f Form) Answer(replies ...iter.Seq2[model.Chunk, error]) iter.Seq2[model.C
 	}
 }
 
-// listen reads a whole reply: the value in it, and its end.
+// listen reads a whole reply: the value in it, and its last chunk.
 func listen(reply iter.Seq2[model.Chunk, error]) (said string, last model.Chunk, err error) {
 	var text strings.Builder
 	var call *event.ToolCall
@@ -67,5 +66,5 @@ func unfence(s string) string {
 	return strings.TrimSpace(strings.TrimSuffix(strings.TrimPrefix(inside, "json"), "```"))
 }
 
-// errNotAccepted marks a request that can be made in another way.
+// errNotAccepted marks a request that can be repeated in another way.
 var errNotAccepted = errors.New("not accepted")

@@ -7,18 +7,18 @@ import (
 	"github.com/parley-server/parley/internal/model"
 )
 
-// The bounds of one reply. Text and arguments are counted in
-// bytes. A reply that exceeds one of them fails, because a cut could change its meaning.
+// The limits of one reply. Text and arguments are counted in bytes. A reply that exceeds one of
+// them fails, because truncation could change its meaning.
 const (
 	maxText      = 1 << 20
-	maxArguments = 1 << 20 // of one tool call
+	maxArguments = 1 << 20 // for one tool call
 	maxCalls     = 100
 	maxReply     = 4 << 20 // text and arguments together
-	maxEvent     = 8 << 20 // of the stream that carries the reply
+	maxEvent     = 8 << 20 // for one event of the stream
 )
 
-// Bound measures a reply while it arrives, so that no more of it is kept than may be.
-// Its zero value is ready to use.
+// Bound measures a reply while it arrives, so that no more than the limit is kept. Its zero value
+// is ready to use.
 type Bound struct {
 	text, calls, total int
 	exceeded           string // the first bound that the reply exceeds
@@ -31,13 +31,14 @@ func (b *Bound) AddText(text string) {
 	b.check(b.text, maxText, "bytes of text")
 }
 
-// AddCall counts one more tool call.
+// AddCall counts a tool call.
 func (b *Bound) AddCall() {
 	b.calls++
 	b.check(b.calls, maxCalls, "tool calls")
 }
 
-// AddArguments counts a piece of the arguments of a call that has so many bytes with it.
+// AddArguments counts a piece of the arguments of a call; whole is the number of bytes of the
+// arguments including the piece.
 func (b *Bound) AddArguments(piece string, whole int) {
 	b.add(len(piece))
 	b.check(whole, maxArguments, "bytes of arguments in a tool call")
@@ -54,7 +55,7 @@ func (b *Bound) check(n, limit int, unit string) {
 	}
 }
 
-// Exceeded returns the error of a reply that is too large, or nil.
+// Exceeded returns an error if the reply is too large, or nil.
 func (s Service) Exceeded(b *Bound) error {
 	if b.exceeded == "" {
 		return nil

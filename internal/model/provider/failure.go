@@ -14,7 +14,7 @@ import (
 
 // errorFromResponse maps a response that is not a stream to an error.
 func (s Service) errorFromResponse(res *http.Response) *model.Error {
-	data, _ := io.ReadAll(io.LimitReader(res.Body, 64<<10)) // what is missing only makes the message plainer
+	data, _ := io.ReadAll(io.LimitReader(res.Body, 64<<10)) // truncation only makes the message plainer
 	e := s.judge(res.StatusCode, parseReport(data))
 	e.RetryAfter = RetryAfter(res.Header, time.Now())
 	if id := requestID(res.Header); id != "" {
@@ -29,7 +29,7 @@ func (s Service) Reported(data []byte) *model.Error {
 	return s.judge(r.status, r)
 }
 
-// judge decides from the status and the provider's own words, most telling first.
+// judge classifies the failure by the status and the provider's own words, the most specific first.
 // Status 0 is an error without one.
 func (s Service) judge(status int, r report) *model.Error {
 	e := &model.Error{Code: event.ModelError, Err: fmt.Errorf("%s: HTTP %d %s", s.FullName(), status, r.label())}
@@ -71,8 +71,8 @@ func (r report) says(words ...string) bool {
 	return slices.Contains(words, r.kind) || slices.Contains(words, r.code)
 }
 
-// mentions looks into the provider's message, for the few conditions that have no
-// word of their own.
+// mentions reports whether the provider's message contains a phrase, for the few conditions without
+// a type or code.
 func (r report) mentions(phrase string) bool {
 	return strings.Contains(strings.ToLower(r.message), phrase)
 }

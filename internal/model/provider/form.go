@@ -9,18 +9,18 @@ import (
 	"github.com/parley-server/parley/internal/model"
 )
 
-// Form is a schema the way every provider takes it: an object, without alternatives
-// at the top. Any other schema becomes the only member of such an object.
+// Form is a schema in the form that every provider accepts: an object, without alternatives at the
+// top. Any other schema becomes the only member of such an object.
 type Form struct {
 	Schema  json.RawMessage
 	wrapped bool
 }
 
-// value is the member of a wrapped schema.
+// value is the name of the member that holds a wrapped schema.
 const value = "value"
 
-// FormOf makes the form of a schema. What is no schema at all becomes that of an
-// object without known members.
+// FormOf returns the form of a schema. Input that is not a schema becomes the form of an object
+// without known members.
 func FormOf(schema json.RawMessage) Form {
 	raw := Object(schema, `{"type":"object","properties":{}}`)
 	members := ordered(raw)
@@ -39,8 +39,8 @@ func FormOf(schema json.RawMessage) Form {
 	return Form{Schema: raw}
 }
 
-// wrap keeps the order of members, in which models write their answers. Definitions
-// stay at the top, so that references to them hold.
+// wrap keeps the order of members, in which models write their answers. Definitions stay at the
+// top, so that references to them remain valid.
 func wrap(members []member) Form {
 	var inner, outer bytes.Buffer
 	for _, m := range members {
@@ -59,10 +59,10 @@ func wrap(members []member) Form {
 	return Form{Schema: json.RawMessage(local.ReplaceAllStringFunc(schema, moved)), wrapped: true}
 }
 
-// local is a reference to the same document. In a text its quotes would be escaped.
+// local matches a reference to the same document. In a text its quotes would be escaped.
 var local = regexp.MustCompile(`"\$ref"\s*:\s*"#[^"]*"`)
 
-// moved is a reference after its schema was wrapped.
+// moved returns a reference after its schema was wrapped.
 func moved(ref string) string {
 	at := strings.LastIndex(ref, "#") + 1
 	if strings.HasPrefix(ref[at:], "/$defs/") || strings.HasPrefix(ref[at:], "/definitions/") {
@@ -71,7 +71,7 @@ func moved(ref string) string {
 	return ref[:at] + "/properties/" + value + ref[at:]
 }
 
-// Forms are the forms of tools, by name.
+// Forms returns the forms of tools, by name.
 func Forms(tools []model.Tool) map[string]Form {
 	forms := make(map[string]Form, len(tools))
 	for _, t := range tools {
@@ -80,7 +80,7 @@ func Forms(tools []model.Tool) map[string]Form {
 	return forms
 }
 
-// Value is what a model wrote, taken out of its wrapping.
+// Value removes the wrapping from a value that a model wrote.
 func (f Form) Value(written json.RawMessage) json.RawMessage {
 	if !f.wrapped {
 		return written
@@ -98,7 +98,7 @@ type member struct {
 	value json.RawMessage
 }
 
-// text is the member behind a comma.
+// text returns the member after a comma.
 func (m member) text() []byte {
 	name, err := json.Marshal(m.name)
 	if err != nil { // a string always marshals

@@ -10,9 +10,9 @@ import (
 	"github.com/parley-server/parley/internal/model"
 )
 
-// Messages is the conversation with the beginning of an interrupted reply at its
-// end: as the assistant's own message, and a request to go on. Providers differ
-// in whether a reply can be prefilled; all of them understand this.
+// Messages returns the conversation with the beginning of an interrupted reply at its end: as the
+// assistant's own message, and a request to continue. Providers differ in whether a reply can be
+// prefilled; all of them understand this.
 func Messages(req model.Request) []model.Message {
 	if strings.TrimSpace(req.Partial) == "" {
 		return req.Messages
@@ -23,12 +23,12 @@ func Messages(req model.Request) []model.Message {
 	)
 }
 
-// Continue asks a model to go on after an interruption.
+// Continue asks a model to continue after an interruption.
 const Continue = "Your reply was interrupted. Continue it exactly where it stopped: " +
 	"write what comes next, without repeating anything and without mentioning the interruption."
 
-// Object is a tool's input or schema as a provider takes it: fallback stands for
-// what is no JSON object.
+// Object returns a tool's input or schema as a provider accepts it: fallback replaces anything but
+// a JSON object.
 func Object(raw json.RawMessage, fallback string) json.RawMessage {
 	trimmed := strings.TrimSpace(string(raw))
 	if !strings.HasPrefix(trimmed, "{") || !json.Valid([]byte(trimmed)) {
@@ -37,7 +37,7 @@ func Object(raw json.RawMessage, fallback string) json.RawMessage {
 	return json.RawMessage(trimmed)
 }
 
-// Arguments is a call's input as a provider takes it in history.
+// Arguments returns a call's input as a provider accepts it in history.
 func Arguments(input json.RawMessage) json.RawMessage {
 	if object := Object(input, ""); len(object) > 0 {
 		return object
@@ -48,9 +48,8 @@ func Arguments(input json.RawMessage) json.RawMessage {
 	return json.RawMessage(`{"` + value + `":` + string(input) + `}`) // as it was written, see Form
 }
 
-// ToolName makes a name that every provider accepts in history. A model that
-// once called a tool by an impossible name would otherwise spoil its session for
-// good: providers refuse every later request.
+// ToolName returns a name that every provider accepts in history. Otherwise, a model that once
+// called a tool by an invalid name would break its session: providers reject every later request.
 func ToolName(name string) string {
 	name = strings.Map(func(c rune) rune {
 		if letter(c) {
@@ -64,8 +63,8 @@ func ToolName(name string) string {
 	return name[:min(len(name), 64)]
 }
 
-// CallID makes a call's id that every provider accepts in history, so that a
-// session can change its model. The same id always becomes the same.
+// CallID returns a call id that every provider accepts in history, so that a session can change its
+// model. The same id always gives the same result.
 func CallID(id string) string {
 	if id != "" && len(id) <= 40 && !strings.ContainsFunc(id, func(c rune) bool { return !letter(c) }) {
 		return id
@@ -74,9 +73,8 @@ func CallID(id string) string {
 	return "call_" + hex.EncodeToString(sum[:16])
 }
 
-// CallIDs names the calls of one reply. Small servers leave ids out or count
-// from zero in every reply; a name that this conversation already has, or none,
-// becomes a fresh one.
+// CallIDs names the calls of one reply. Small servers omit ids or count from zero in every reply; a
+// missing name, or one that this conversation already has, is replaced.
 func CallIDs(req model.Request) func(id string) string {
 	taken := map[string]bool{"": true}
 	for _, m := range req.Messages {

@@ -1,7 +1,7 @@
-// Package provider is what the protocols of all model providers share: one
-// exchange over HTTP whose every failure is a *model.Error, and the care that
-// history needs before a provider accepts it. It speaks no protocol itself, and
-// never lets a key, a header or a provider's raw body into an error.
+// Package provider contains the shared parts of all model providers' protocols: one HTTP exchange
+// that reports every failure as a *model.Error, and the changes to history that make a provider
+// accept it. It implements no protocol itself, and never puts a key, a header or a provider's raw
+// body into an error.
 package provider
 
 import (
@@ -20,19 +20,18 @@ import (
 	"github.com/parley-server/parley/internal/model"
 )
 
-// Service is one model at one provider, in the words of its error messages.
+// Service is one model at one provider, as error messages name it.
 type Service struct {
 	Name   string // "openai"
 	Model  string // "gpt-5-mini"
-	KeyVar string // where operators put the key: "OPENAI_API_KEY"
-	URLVar string // where operators put the address: "OPENAI_BASE_URL"
+	KeyVar string // the variable with the key: "OPENAI_API_KEY"
+	URLVar string // the variable with the address: "OPENAI_BASE_URL"
 }
 
-// FullName is the name that usage reports and prices know.
+// FullName returns the name used in usage reports and prices.
 func (s Service) FullName() string { return s.Name + "/" + s.Model }
 
-// CheckURL finds a base URL that no request can be sent to, before one is tried
-// and tried again.
+// CheckURL rejects a base URL that requests cannot use, before any request is tried and retried.
 func (s Service) CheckURL(base string) error {
 	u, err := url.Parse(base)
 	if err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" {
@@ -44,9 +43,8 @@ func (s Service) CheckURL(base string) error {
 	}
 }
 
-// Send makes one request; it fits the middleware of Anthropic's SDK. It returns a
-// response that may hold a stream; anything else is a *model.Error, or the context's
-// own error.
+// Send makes one request; it has the signature of middleware in Anthropic's SDK. It returns a
+// response that may contain a stream; anything else is a *model.Error, or the context's own error.
 func (s Service) Send(req *http.Request, next func(*http.Request) (*http.Response, error)) (*http.Response, error) {
 	res, err := next(req)
 	if err != nil {
@@ -70,8 +68,7 @@ func (s Service) Send(req *http.Request, next func(*http.Request) (*http.Respons
 	return res, nil
 }
 
-// Lost is the failure of a connection: it could not be made, or broke before the
-// reply was complete.
+// Lost returns the error of a connection that failed, or broke before the reply was complete.
 func (s Service) Lost(err error) *model.Error {
 	if outer, ok := errors.AsType[*url.Error](err); ok {
 		err = outer.Err // the URL can hold credentials
@@ -84,8 +81,8 @@ func (s Service) Lost(err error) *model.Error {
 	}
 }
 
-// Garbled is a stream that broke its own protocol. The cause is not kept: it
-// quotes what the provider sent.
+// Garbled returns the error of a stream that violated its protocol. The cause is dropped because it
+// quotes the provider's data.
 func (s Service) Garbled() *model.Error {
 	return &model.Error{
 		Code:      event.ModelError,
@@ -95,8 +92,8 @@ func (s Service) Garbled() *model.Error {
 	}
 }
 
-// Outcome decides what ends a reply whose stream ended: the context, a mapped
-// error as it is, or a garbled stream; nothing when err is nil.
+// Outcome returns the error of a reply after the end of its stream: the context's error, a mapped
+// error unchanged, or a garbled stream; nil if err is nil.
 func (s Service) Outcome(ctx context.Context, err error) error {
 	if gone := ctx.Err(); gone != nil {
 		return gone
@@ -110,8 +107,8 @@ func (s Service) Outcome(ctx context.Context, err error) error {
 	return s.Garbled()
 }
 
-// body maps the errors of reading, so that a broken connection can be told from
-// a broken protocol, and bounds the response.
+// body maps read errors, to distinguish a broken connection from a broken protocol, and limits the
+// response.
 type body struct {
 	io.ReadCloser
 	service Service
@@ -133,9 +130,8 @@ func (b *body) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Client prepares the HTTP client of a provider; nil means one that all
-// providers share. Redirects are not followed: no API needs them, and they would
-// carry the key to another host.
+// Client prepares the HTTP client of a provider; nil means one that all providers share. Redirects
+// are not followed: no API needs them, and they would send the key to another host.
 func Client(c *http.Client) *http.Client {
 	if c == nil {
 		c = shared()
@@ -145,8 +141,8 @@ func Client(c *http.Client) *http.Client {
 	return &own
 }
 
-// shared keeps more idle connections than the default client, for local servers
-// that speak HTTP/1.1, and gives a server ten minutes to load a model.
+// shared keeps more idle connections than the default client, for local servers with HTTP/1.1, and
+// gives a server ten minutes to load a model.
 var shared = sync.OnceValue(func() *http.Client {
 	t, ok := http.DefaultTransport.(*http.Transport)
 	if !ok {

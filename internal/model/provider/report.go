@@ -8,15 +8,14 @@ import (
 	"strings"
 )
 
-// report is what a provider says about a failure, in its own words. Only what
-// label lets through is ever shown.
+// report is a provider's description of a failure. Only the part that label accepts is ever shown.
 type report struct {
 	kind, code, message string
 	status              int // some servers put the HTTP status into the body
 }
 
-// parseReport reads the error bodies in use: {"error":{…}} with and without an outer
-// "type", {"error":"…"}, and the bare object.
+// parseReport parses the error bodies in use: {"error":{…}} with and without an outer "type",
+// {"error":"…"}, and the bare object.
 func parseReport(data []byte) report {
 	var outer struct {
 		Error json.RawMessage `json:"error"`
@@ -48,7 +47,7 @@ type words struct {
 	Message json.RawMessage `json:"message"`
 }
 
-// plainText is a JSON string's text, a number's digits, and nothing for the rest.
+// plainText returns the text of a JSON string, the digits of a number, and "" for anything else.
 func plainText(raw json.RawMessage) string {
 	var s string
 	if json.Unmarshal(raw, &s) == nil {
@@ -61,13 +60,13 @@ func plainText(raw json.RawMessage) string {
 	return ""
 }
 
-// label names the failure for the log. It is a word or nothing: a sentence could
-// quote the request or the key.
+// label names the failure for the log. It is one word or empty: a sentence could quote the request
+// or the key.
 func (r report) label() string {
 	return word(cmp.Or(r.code, r.kind))
 }
 
-// requestID is what a provider's support asks for.
+// requestID returns the id that a provider's support needs.
 func requestID(h http.Header) string {
 	return word(cmp.Or(h.Get("X-Request-Id"), h.Get("Request-Id")))
 }

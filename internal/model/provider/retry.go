@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// RetryAfter reads how long a provider asks to wait: retry-after-ms first, as it
-// is the finer one, then Retry-After in seconds or as a date. It is zero when
-// nothing can be read, and at most a day.
+// RetryAfter returns how long a provider wants the client to wait: retry-after-ms first, because it
+// is more precise, then Retry-After in seconds or as a date. It is zero if neither can be parsed,
+// and at most a day.
 func RetryAfter(h http.Header, now time.Time) time.Duration {
 	if d, ok := parseWait(h.Get("Retry-After-Ms"), time.Millisecond); ok {
 		return d
@@ -27,7 +27,7 @@ func RetryAfter(h http.Header, now time.Time) time.Duration {
 
 const longestWait = 24 * time.Hour
 
-// parseWait reads a number of units, which some providers give with a fraction.
+// parseWait parses a number of units, which some providers send with a fraction.
 func parseWait(s string, unit time.Duration) (time.Duration, bool) {
 	n, err := strconv.ParseFloat(strings.TrimSpace(s), 64)
 	if err != nil || math.IsNaN(n) {
