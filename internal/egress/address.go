@@ -2,8 +2,8 @@ package egress
 
 import "net/netip"
 
-// special are the ranges of IPv4, and of IPv6's global unicast space, that are not
-// the public internet.
+// special are the ranges of IPv4, and of IPv6's global unicast space, that are not the public
+// internet.
 var special = parsePrefixes(
 	"0.0.0.0/8",        // this network
 	"10.0.0.0/8",       // private
@@ -27,9 +27,8 @@ var special = parsePrefixes(
 	"3fff::/20",        // documentation
 )
 
-// global is IPv6's global unicast space. All that is outside of it is refused:
-// loopback, unspecified, IPv4-compatible, NAT64, discard, unique local, link-local,
-// site-local, multicast.
+// global is IPv6's global unicast space. All addresses outside it are rejected: loopback,
+// unspecified, IPv4-compatible, NAT64, discard, unique local, link-local, site-local, multicast.
 var global = netip.MustParsePrefix("2000::/3")
 
 func parsePrefixes(list ...string) (all []netip.Prefix) {
@@ -39,7 +38,7 @@ func parsePrefixes(list ...string) (all []netip.Prefix) {
 	return all
 }
 
-// Public reports whether an address is one of the public internet.
+// Public reports whether an address belongs to the public internet.
 func Public(a netip.Addr) bool {
 	a = a.Unmap()
 	if !a.IsValid() || a.Zone() != "" || a.Is6() && !global.Contains(a) {

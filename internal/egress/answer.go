@@ -29,7 +29,7 @@ func (r *Run) cleanResponse(from *http.Response, used []*credential) (*http.Resp
 		return nil, newRefusal(RefusedAnswer, http.StatusBadGateway, "The answer of %s %s.", from.Request.URL.Host, refused)
 	}
 	to := &http.Response{
-		Status:     fmt.Sprintf("%d %s", from.StatusCode, http.StatusText(from.StatusCode)), // what the server calls it is not looked at
+		Status:     fmt.Sprintf("%d %s", from.StatusCode, http.StatusText(from.StatusCode)), // the server's own reason phrase is ignored
 		StatusCode: from.StatusCode, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 		Header: cleanAnswer(from.Header), ContentLength: -1, Uncompressed: from.Uncompressed,
 	}
@@ -47,13 +47,13 @@ func (r *Run) cleanResponse(from *http.Response, used []*credential) (*http.Resp
 	return to, nil
 }
 
-// redacted is the body of an answer.
+// redacted is the body of a response.
 type redacted struct {
 	io.Reader
 	io.Closer
 }
 
-// WriteTo has redact give marks apart to a redact.Marker.
+// WriteTo makes redact pass marks separately to a redact.Marker.
 func (r redacted) WriteTo(dst io.Writer) (int64, error) { return io.Copy(dst, r.Reader) }
 
 // encoded reports whether the receiver has to decode a body.
@@ -66,7 +66,7 @@ func encoded(h http.Header) bool {
 	return false
 }
 
-// parted reports whether a body is pieces of another.
+// parted reports whether a body consists of parts of another.
 func parted(h http.Header) bool {
 	return slices.ContainsFunc(h.Values("Content-Type"), func(v string) bool {
 		return strings.HasPrefix(strings.ToLower(strings.TrimSpace(v)), "multipart/byteranges")

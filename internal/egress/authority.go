@@ -17,19 +17,20 @@ import (
 	"time"
 )
 
-// The validity of an authority's certificates. They outlive a run that waits for an approval.
+// The validity of an authority's certificates. It exceeds the life of a run that waits for an
+// approval.
 const (
 	certificateTime = 48 * time.Hour
 	maxLeaves       = 256 // that are kept
 )
 
-// authority is the certificate authority of one run. Only the run's own
-// commands trust it, and its keys are in memory alone.
+// authority is the certificate authority of one run. Only the run's own commands trust it, and its
+// keys exist only in memory.
 type authority struct {
 	cert *x509.Certificate
 	pem  []byte
 	key  *ecdsa.PrivateKey
-	leaf *ecdsa.PrivateKey // of all leaves
+	leaf *ecdsa.PrivateKey // key of all leaves
 
 	mu     sync.Mutex
 	leaves map[string]*tls.Certificate
@@ -71,7 +72,7 @@ func (a *authority) sign(template, parent *x509.Certificate, key *ecdsa.PublicKe
 	return x509.CreateCertificate(rand.Reader, template, parent, key, a.key)
 }
 
-// certificate is the one of a host.
+// certificate returns the certificate of a host.
 func (a *authority) certificate(host string) (*tls.Certificate, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -116,8 +117,7 @@ func (a *authority) config(host string, named bool) *tls.Config {
 	}
 }
 
-// CA returns the certificate, as PEM, that the run's commands trust, and nothing
-// else does.
+// CA returns the certificate, as PEM, that only the run's commands trust.
 func (r *Run) CA() []byte {
 	a, err := r.authority()
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"sync"
 )
 
-// searchBody reads the body where a value may have to be put in. Where none may, it
-// passes by as it comes.
+// searchBody reads the body if it may contain placeholders to replace. Otherwise the body is
+// streamed.
 func (r *Run) searchBody(ctx context.Context, p *plan) error {
 	may := func(c *credential) bool { return c.InBody }
 	if p.body == nil || p.body == http.NoBody {
@@ -40,7 +40,7 @@ func (r *Run) searchBody(ctx context.Context, p *plan) error {
 	return nil
 }
 
-// hold reads a body into memory, within the budget of the process.
+// hold reads a body into memory, within the memory budget of the process.
 func (r *Run) hold(ctx context.Context, p *plan) (*heldBody, error) {
 	size, beyond := p.length, invalidRequest("The body is longer than its Content-Length.")
 	if size <= 0 { // not known
@@ -67,8 +67,8 @@ func (r *Run) hold(ctx context.Context, p *plan) (*heldBody, error) {
 	return newHeldBody(text.String(), release), nil
 }
 
-// reserve takes memory for a body: of the run's part first, so that a run which waits for its own
-// requests does not hold up other runs.
+// reserve reserves memory for a body: from the run's part first, so that a run which waits for its
+// own requests does not delay other runs.
 func (r *Run) reserve(ctx context.Context, size int64) (release func(), err error) {
 	mine, err := r.bodies.acquire(ctx, size)
 	if err != nil {
@@ -82,7 +82,7 @@ func (r *Run) reserve(ctx context.Context, size int64) (release func(), err erro
 	return func() { all(); mine() }, nil
 }
 
-// bodyEscape is how a value is written in a body, so that it stays one value.
+// bodyEscape returns how a value is escaped in a body, so that it stays one value.
 func bodyEscape(contentType string) func(string) string {
 	kind := strings.ToLower(contentType)
 	switch {
@@ -97,7 +97,7 @@ func bodyEscape(contentType string) func(string) string {
 	return func(s string) string { return s }
 }
 
-// heldBody is a body in memory. Values are put in while it is sent, so that a long value in many
+// heldBody is a body in memory. Values are inserted while it is sent, so that a long value in many
 // places takes memory once. Close releases its part of the budget.
 type heldBody struct {
 	io.Reader
@@ -116,7 +116,7 @@ func (b *heldBody) Close() error {
 	return nil
 }
 
-// insertValues puts values in place of placeholders. No placeholder is a part of another.
+// insertValues replaces placeholders with values. No placeholder is a part of another.
 func (b *heldBody) insertValues(found []*credential, escape func(string) string) error {
 	values, next := make([]string, len(found)), make([]int, len(found))
 	for i, c := range found {

@@ -9,14 +9,14 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// DefaultBodyMemory is the memory for bodies that may hold secrets.
+// DefaultBodyMemory is the default memory for bodies that may contain secrets.
 const DefaultBodyMemory = 64 << 20
 
 // bodyWait is how long a request waits for memory.
 const bodyWait = 10 * time.Second
 
-// bodyBudget bounds the memory of the bodies that the runs of a process, or one of them, hold. The
-// first to wait is the first to get memory.
+// bodyBudget limits the memory for bodies, of one run or of all runs of a process. Waiting requests
+// get memory in their order.
 type bodyBudget struct {
 	bytes *semaphore.Weighted
 	wait  time.Duration

@@ -15,13 +15,13 @@ type Limits struct {
 	Body      int64         // bytes of the answer; 0: the caller stops reading
 }
 
-// Client makes requests that a guard allows. It keeps no connection and no cookie.
+// Client makes requests that a guard allows. It stores no connection and no cookie.
 type Client struct {
 	http http.Client
 	body int64
 }
 
-// Client makes a client with limits.
+// Client returns a client with limits.
 func (g *Guard) Client(l Limits) *Client {
 	if l.Time <= 0 {
 		l.Time = 15 * time.Second
@@ -40,10 +40,10 @@ func (g *Guard) Client(l Limits) *Client {
 	return &Client{http: http.Client{Transport: guarded{g, tr}, CheckRedirect: follow, Timeout: l.Time}, body: l.Body}
 }
 
-// ErrTooLarge is what reading an answer fails with where it is longer than the limit.
+// ErrTooLarge is returned when a response exceeds the limit.
 var ErrTooLarge = errors.New("the answer is too large")
 
-// Do sends a request. The caller closes the answer's body.
+// Do sends a request. The caller closes the response's body.
 func (c *Client) Do(r *http.Request) (*http.Response, error) {
 	res, err := c.http.Do(r)
 	if err != nil || c.body == 0 {
@@ -57,7 +57,7 @@ func (c *Client) Do(r *http.Request) (*http.Response, error) {
 	return res, nil
 }
 
-// guarded checks the URL of every request, those of redirects too.
+// guarded checks the URL of every request, including redirects.
 type guarded struct {
 	guard *Guard
 	next  http.RoundTripper
@@ -73,14 +73,14 @@ func (t guarded) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	out := r.Clone(r.Context())
 	out.URL, out.Host = u, ""
-	out.Header.Del("Referer") // which a redirect would leak
+	out.Header.Del("Referer") // a redirect would leak it
 	if out.Header.Get("User-Agent") == "" {
 		out.Header.Set("User-Agent", "Parley")
 	}
 	return t.next.RoundTrip(out)
 }
 
-// limited reads at most left bytes and fails beyond them.
+// limited reads at most left bytes and then fails.
 type limited struct {
 	io.ReadCloser
 	left   int64

@@ -11,12 +11,11 @@ import (
 	"time"
 )
 
-// connectTime is how long one address may take to answer.
+// connectTime is the time limit for connecting to one address.
 const connectTime = 5 * time.Second
 
-// DialContext connects to host:port where that may be reached. A name is resolved
-// once; a single answer that is not public refuses them all, because it is either a
-// mistake or an attempt.
+// DialContext connects to host:port if it may be reached. A name is resolved once; a single answer
+// that is not public rejects them all, because it is either a mistake or an attack.
 func (g *Guard) DialContext(ctx context.Context, network, hostport string) (net.Conn, error) {
 	if network != "tcp" {
 		return nil, fmt.Errorf("egress does not dial %s", network)
@@ -61,8 +60,8 @@ func (g *Guard) DialContext(ctx context.Context, network, hostport string) (net.
 	return nil, errors.Join(failed...)
 }
 
-// resolveHost asks for all addresses of a name, which is complete: no search domain of
-// this machine is added to it.
+// resolveHost queries all addresses of a name, which is complete: no search domain of this machine
+// is appended.
 func (g *Guard) resolveHost(ctx context.Context, name string) ([]netip.Addr, error) {
 	addrs, err := g.resolver.LookupNetIP(ctx, "ip", name+".")
 	if err != nil {
@@ -83,8 +82,8 @@ func (g *Guard) reachable(a netip.Addr, port uint16) bool {
 	return ruled
 }
 
-// connectTo dials an address, and has the one that the kernel gets checked again. The
-// operator's own names lead wherever they lead.
+// connectTo dials an address, and checks the address that the kernel gets again. The operator's own
+// names may resolve to any address.
 func (g *Guard) connectTo(ctx context.Context, at netip.AddrPort, operators bool) (net.Conn, error) {
 	d := net.Dialer{Timeout: connectTime, ControlContext: func(_ context.Context, _, address string, _ syscall.RawConn) error {
 		got, err := netip.ParseAddrPort(address)

@@ -9,15 +9,14 @@ import (
 	"sync"
 )
 
-// The bounds of what programs without a proxy look up in a run.
+// The limits of lookups by programs without a proxy in a run.
 const (
 	MaxNames   = 4096 // that get an address
 	maxRefused = 64   // that are recorded because they do not
 )
 
-// names are the hosts that have an address inside: the first has 127.1.0.1, the second
-// 127.1.0.2. An address only names a host: whether the host may be reached is decided for
-// every request.
+// names are the hosts that have an address inside the sandbox: the first has 127.1.0.1, the second
+// 127.1.0.2. An address only identifies a host: every request is checked separately.
 type names struct {
 	mu   sync.Mutex
 	list []string // canonical
@@ -26,7 +25,8 @@ type names struct {
 	refused map[string]bool
 }
 
-// addressFor gives a host an address, or the one that it has. It fails when there are too many.
+// addressFor returns the address of a host, and assigns one if necessary. It fails if too many are
+// assigned.
 func (n *names) addressFor(host string) (a [4]byte, ok bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -45,8 +45,8 @@ func (n *names) addressFor(host string) (a [4]byte, ok bool) {
 	return [4]byte{127, 1, byte(i >> 8), byte(i)}, true
 }
 
-// noteRefused reports whether it is the first time that a name is refused, and worth a record:
-// a program can think of many.
+// noteRefused reports whether a name is rejected for the first time and worth a record: a program
+// can make up many.
 func (n *names) noteRefused(name string) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -60,7 +60,7 @@ func (n *names) noteRefused(name string) bool {
 	return true
 }
 
-// hostAt is the one that an address was given to; "" if none.
+// hostAt returns the host that an address was assigned to; "" if none.
 func (n *names) hostAt(a net.Addr) string {
 	at, err := netip.ParseAddrPort(a.String())
 	if err != nil || !at.Addr().Unmap().Is4() {
@@ -75,9 +75,9 @@ func (n *names) hostAt(a net.Addr) string {
 	return ""
 }
 
-// ServeTLS takes what programs without a proxy send to port 443 of the addresses that
-// ServeDNS answers with. A connection is the same as a tunnel to the host of its address,
-// except that the program must name that host in the handshake.
+// ServeTLS serves connections of programs without a proxy to port 443 of the addresses that
+// ServeDNS returns. A connection is treated like a tunnel to the host of its address, except that
+// the program must name that host in the handshake.
 func (r *Run) ServeTLS(ctx context.Context, l net.Listener) error {
 	a, err := r.authority()
 	if err != nil {
@@ -106,7 +106,7 @@ func (r *Run) serveDirect(ctx context.Context, l net.Listener, enter func(c net.
 	return unlessClosed(err)
 }
 
-// direct accepts connections to addresses that are those of hosts, and closes others.
+// direct accepts connections to the addresses of hosts, and closes others.
 type direct struct {
 	*bounded
 	names *names

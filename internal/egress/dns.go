@@ -13,11 +13,11 @@ import (
 // opcodeQuery is the DNS operation of a standard query.
 const opcodeQuery = 0
 
-// dnsTTL is how long a program may keep an address, in seconds.
+// dnsTTL is how long a program may cache an address, in seconds.
 const dnsTTL = 60
 
-// ServeDNS answers the lookups of programs that use no proxy. A host that the run may reach has an
-// address of its own, which leads to ServeTLS and ServePlain; no other name exists. ServeDNS never
+// ServeDNS answers the lookups of programs that use no proxy. A host that the run may reach gets
+// its own address, which leads to ServeTLS and ServePlain; no other name exists. ServeDNS never
 // queries another server. It returns when c is closed or ctx ends.
 func (r *Run) ServeDNS(ctx context.Context, c net.PacketConn) error {
 	defer context.AfterFunc(ctx, func() { c.Close() })()

@@ -1,15 +1,15 @@
 // Package egress makes requests on behalf of others: callbacks, files that are fetched by URL, and
 // requests of an agent's tools. It promises that none of them reaches an address that is not public
-// (this machine, its network, a cloud's metadata service), whatever the URL looks like and whatever
-// DNS answers at any time, unless the operator allowed that destination. It never uses a proxy,
-// never follows a redirect unasked and bounds every response.
+// (this machine, its network, a cloud's metadata service), for any URL and for any DNS answer at
+// any time, unless the operator allowed that destination. It never uses a proxy, follows a redirect
+// only on request and limits every response.
 //
-// The address is checked three times: the URL when it is taken in, every answer of
-// DNS before a connection is made, and the address that the kernel gets.
+// The address is checked three times: the URL when it is received, every DNS answer before a
+// connection is made, and the address that the kernel gets.
 //
-// A Run is for the requests of one turn of an agent. Its tools know secrets by their
-// placeholders alone; a value is inserted when a request leaves for a host of the
-// secret, and removed from every response.
+// A Run handles the requests of one turn of an agent. Its tools see only the placeholders of
+// secrets; a value is inserted when a request leaves for a host of the secret, and removed from
+// every response.
 package egress
 
 import (
@@ -22,7 +22,7 @@ import (
 	"strings"
 )
 
-// Config configures a Guard. The zero value allows public addresses alone.
+// Config configures a Guard. The zero value allows only public addresses.
 type Config struct {
 	// Allow lists what may be reached beside public addresses:
 	//
@@ -36,22 +36,22 @@ type Config struct {
 	Roots    *x509.CertPool // default: the system's
 	Resolver *net.Resolver  // default: Go's own
 
-	// BodyMemory bounds the bytes of request bodies that runs hold in memory to put secrets in, all
-	// runs together; default: DefaultBodyMemory, at least MaxSearchedBody. A run gets at most half,
-	// or MaxSearchedBody.
+	// BodyMemory limits the bytes of request bodies that all runs together hold in memory to insert
+	// secrets; default: DefaultBodyMemory, at least MaxSearchedBody. A run gets at most half, or
+	// MaxSearchedBody.
 	BodyMemory int64
 }
 
-// Guard decides where requests may go. It is safe for concurrent use.
+// Guard decides which destinations requests may reach. It is safe for concurrent use.
 type Guard struct {
 	rules    rules
 	roots    *x509.CertPool
 	resolver *net.Resolver
 	bodies   *bodyBudget
-	share    int64 // of bodies, for one run
+	share    int64 // bodies of one run
 }
 
-// New makes a guard. Its error lists all violations of the rules.
+// New returns a guard. Its error lists all violations of the rules.
 func New(cfg Config) (*Guard, error) {
 	memory := cmp.Or(max(cfg.BodyMemory, 0), DefaultBodyMemory)
 	g := &Guard{roots: cfg.Roots, resolver: cfg.Resolver, bodies: newBodyBudget(memory), share: memory / 2}
@@ -77,18 +77,18 @@ func New(cfg Config) (*Guard, error) {
 }
 
 // Error is a refusal. Its reason is a sentence for the sender of the URL; it reveals nothing about
-// the answers of DNS.
+// DNS answers.
 type Error struct {
 	Reason   string
 	decision string // the word for it in the record of a run
-	status   int    // what a program sees that asked through a proxy
+	status   int    // status for a program that uses the proxy
 }
 
 // Error implements error.
 func (e *Error) Error() string { return "request refused: " + e.Reason }
 
-// Refused is a refusal by the recorder of requests (see RunConfig). Its reason is a sentence for
-// the sender of the request.
+// Refused returns a refusal by the recorder of requests (see RunConfig). Its reason is a sentence
+// for the sender of the request.
 func Refused(format string, args ...any) error {
 	return newRefusal(RefusedRequest, http.StatusForbidden, format, args...)
 }
@@ -97,7 +97,7 @@ func invalidRequest(format string, args ...any) error {
 	return newRefusal(RefusedRequest, http.StatusBadRequest, format, args...)
 }
 
-// refuseAddress refuses an address that is not public.
+// refuseAddress returns the refusal of an address that is not public.
 func refuseAddress(format string, args ...any) error {
 	return newRefusal(RefusedAddress, http.StatusForbidden, format, args...)
 }

@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// hop are the headers that are for the next hop alone.
+// hop are the headers that apply only to the next hop.
 var hop = []string{"Connection", "Keep-Alive", "Te", "Trailer", "Transfer-Encoding", "Upgrade"}
 
-// unasked are those that would have an answer come in a form that cannot be
-// redacted: compressed, or in parts; and those that make a claim about who asks.
+// unasked are headers that would make the server send a response that cannot be redacted,
+// compressed or partial, and headers that make claims about the client.
 var unasked = []string{"Accept-Encoding", "Range", "If-Range", "Expect", "Forwarded", "Host", "Content-Length"}
 
-// cleanRequest is a copy of a request's header as it may leave.
+// cleanRequest returns a copy of a request's header that may leave.
 func cleanRequest(h http.Header) http.Header {
 	out := clean(h, unasked, "Proxy-", "X-Forwarded-")
 	if out.Get("User-Agent") == "" {
@@ -23,14 +23,14 @@ func cleanRequest(h http.Header) http.Header {
 	return out
 }
 
-// cleanAnswer is a copy of an answer's header without what was between the server
-// and us. Its length is known when it is redacted.
+// cleanAnswer returns a copy of a response's header without the headers between the server and the
+// proxy. Its length is known after the redaction.
 func cleanAnswer(h http.Header) http.Header {
 	return clean(h, []string{"Alt-Svc", "Content-Encoding", "Content-Length"}, "Proxy-")
 }
 
 func clean(h http.Header, drop []string, prefixes ...string) http.Header {
-	var named []string // what the sender calls a matter of this hop
+	var named []string // headers that the sender declares as hop-by-hop
 	for name, values := range h {
 		if strings.EqualFold(name, "Connection") {
 			for _, v := range strings.Split(strings.Join(values, ","), ",") {
@@ -50,7 +50,7 @@ func clean(h http.Header, drop []string, prefixes ...string) http.Header {
 	return out
 }
 
-// isUpgrade reports whether a request asks for another protocol.
+// isUpgrade reports whether a request wants another protocol.
 func isUpgrade(h http.Header) bool {
 	for name := range h {
 		if strings.EqualFold(name, "Upgrade") {

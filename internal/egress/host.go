@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// host is an entry of a list of hosts: api.example.com, *.example.com for one or
-// more names in front, example.com:8443 for this port alone.
+// host is an entry of a list of hosts: api.example.com, *.example.com for one or more labels in
+// front, example.com:8443 for only this port.
 type host struct {
-	name string // of *.example.com it is .example.com
+	name string // .example.com for *.example.com
 	wild bool
 	port uint16 // 0: the usual one of the scheme
 }
@@ -47,7 +47,7 @@ func parsePattern(text string) (h host, err error) {
 	return h, nil
 }
 
-// matches reports whether a canonical host is meant.
+// matches reports whether an entry covers a canonical host.
 func (h host) matches(scheme, name string, port uint16) bool {
 	if h.port == 0 && port != defaultPort(scheme) || h.port != 0 && port != h.port {
 		return false

@@ -10,8 +10,8 @@ import (
 	"github.com/parley-server/parley/internal/placeholder"
 )
 
-// findCredentials looks for placeholders. It returns those that will be replaced: of secrets
-// that are for this host, and for a place that may hold them.
+// findCredentials finds placeholders in a text. It returns the credentials to insert: those for
+// this host, in a place that may contain them.
 func (p *plan) findCredentials(text string, may func(*credential) bool) (found []*credential) {
 	for _, c := range p.here {
 		switch {
@@ -34,7 +34,7 @@ func (p *plan) findCredentials(text string, may func(*credential) bool) (found [
 	return found
 }
 
-// findInLine is find for a part of a request that is one line.
+// findInLine is findCredentials for a part of a request that is one line.
 func (p *plan) findInLine(text string, may func(*credential) bool) (found []*credential, err error) {
 	found = p.findCredentials(text, may)
 	for _, c := range found {
@@ -45,7 +45,7 @@ func (p *plan) findInLine(text string, may func(*credential) bool) (found []*cre
 	return found, nil
 }
 
-// leave notes that a placeholder goes out as it is.
+// leave records that a placeholder is sent unchanged.
 func (p *plan) leave(c *credential) {
 	if !slices.Contains(p.request.Refused, c.Name) {
 		p.request.Refused = append(p.request.Refused, c.Name)
@@ -92,8 +92,8 @@ func (p *plan) searchQuery() error {
 	return err
 }
 
-// replace puts values in place of placeholders, all at once: what a value looks like
-// is never looked at. It is for headers and queries, which stay small.
+// replace replaces all placeholders with values at once: inserted values are not searched. It is
+// for headers and queries, which are small.
 func replace(text string, found []*credential, escape func(string) string) (string, error) {
 	pairs := make([]string, 0, 2*len(found))
 	size := len(text)
@@ -108,7 +108,7 @@ func replace(text string, found []*credential, escape func(string) string) (stri
 	return strings.NewReplacer(pairs...).Replace(text), nil
 }
 
-// fillRequest makes the request that is sent: the only one that holds values.
+// fillRequest makes the request that is sent: the only one that contains values.
 func (p *plan) fillRequest(ctx context.Context) (*http.Request, error) {
 	for _, edit := range p.edits {
 		if err := edit(); err != nil {

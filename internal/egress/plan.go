@@ -9,21 +9,21 @@ import (
 	"github.com/parley-server/parley/internal/text"
 )
 
-// plan is a request that was decided about, before any value is in it.
+// plan is a checked request before any value is in it.
 type plan struct {
-	request Request // what is recorded
+	request Request // the record of the request
 	method  string
 	url     *url.URL
 	header  http.Header
 	body    io.ReadCloser
 	length  int64
-	here    []*credential  // whose values this host may get
-	away    []*credential  // whose not
-	used    []*credential  // whose values it gets
+	here    []*credential  // credentials for this host
+	away    []*credential  // credentials for other hosts
+	used    []*credential  // credentials whose values are inserted
 	edits   []func() error // put the values in
 }
 
-// planRequest decides about a request. It also returns one that is refused, for the record.
+// planRequest checks a request. It also returns a plan for a rejected one, for the record.
 func (r *Run) planRequest(req *http.Request) (*plan, error) {
 	p := &plan{method: req.Method, body: req.Body, length: req.ContentLength}
 	if p.method == "" {
@@ -65,12 +65,12 @@ func (r *Run) fillPlan(p *plan, req *http.Request) (err error) {
 	return r.searchBody(req.Context(), p)
 }
 
-// redactForRecord is a part of a request as it may be written down.
+// redactForRecord returns a part of a request as it may be recorded.
 func (r *Run) redactForRecord(s string, limit int) string {
 	return text.Truncate(text.Mask(r.cfg.RedactRecords.String(s)), limit)
 }
 
-// checkTarget refuses a request without a valid target.
+// checkTarget rejects a request without a valid target.
 func (p *plan) checkTarget(req *http.Request, limit int64) error {
 	size, odd := 0, false
 	for name, values := range req.Header {
@@ -100,7 +100,7 @@ func (p *plan) checkTarget(req *http.Request, limit int64) error {
 	return nil
 }
 
-// sameHost reports whether a header Host means the host of a canonical URL.
+// sameHost reports whether a header Host names the host of a canonical URL.
 func sameHost(header string, u *url.URL) bool {
 	h, err := url.Parse(u.Scheme + "://" + header)
 	if err != nil || h.Host != header {

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// serveProxy answers what programs send to their proxy.
+// serveProxy handles the requests of programs to their proxy.
 func (s *proxy) serveProxy(w http.ResponseWriter, req *http.Request) {
 	switch {
 	case req.Method == http.MethodConnect:
@@ -27,7 +27,7 @@ func (s *proxy) serveProxy(w http.ResponseWriter, req *http.Request) {
 	}
 }
 
-// serveConnect makes a tunnel. If TLS is likely a refusal is sent inside the
+// serveConnect opens a tunnel. If the tunnel probably uses TLS, a refusal is sent inside the
 // tunnel: few programs show a proxy's response.
 func (s *proxy) serveConnect(w http.ResponseWriter, req *http.Request) {
 	to, err := authorityOf(req.RequestURI)
@@ -71,7 +71,7 @@ func (s *proxy) refuseTunnel(w http.ResponseWriter, req *http.Request, refused e
 	say(w, refused)
 }
 
-// authorityOf reads the target of a tunnel, host:port.
+// authorityOf parses the target of a tunnel, host:port.
 func authorityOf(text string) (*url.URL, error) {
 	host, port, err := net.SplitHostPort(text)
 	if err != nil {
@@ -95,8 +95,8 @@ func authorityOf(text string) (*url.URL, error) {
 	return u, nil
 }
 
-// tunnel is a connection, inside of TLS that we ended if there is any, to where a
-// program thinks that it talks.
+// tunnel is a connection to the host that a program addresses, after the proxy's end of TLS if the
+// program uses TLS.
 type tunnel struct {
 	net.Conn
 	to *url.URL
@@ -104,7 +104,7 @@ type tunnel struct {
 
 type tunnelKey struct{}
 
-// handshake answers for the host that a tunnel leads to, and for no other.
+// handshake answers only for the host that a tunnel leads to.
 func (s *proxy) handshake(ctx context.Context, conn net.Conn, buffered *bufio.ReadWriter, to *url.URL, a *authority) (*tunnel, error) {
 	if err := conn.SetDeadline(time.Now().Add(HandshakeTime)); err != nil {
 		return nil, err
@@ -120,7 +120,7 @@ func (s *proxy) handshake(ctx context.Context, conn net.Conn, buffered *bufio.Re
 	return &tunnel{c, to}, conn.SetDeadline(time.Time{})
 }
 
-// early reads first what came with the request for the tunnel.
+// early first reads the data that arrived with the request for the tunnel.
 type early struct {
 	net.Conn
 	buffered *bufio.Reader
@@ -133,7 +133,7 @@ func (e *early) Read(p []byte) (int, error) {
 	return e.Conn.Read(p)
 }
 
-// serveTunnel answers what comes through a tunnel.
+// serveTunnel handles the requests in a tunnel.
 func (s *proxy) serveTunnel(w http.ResponseWriter, req *http.Request) {
 	t := req.Context().Value(tunnelKey{}).(*tunnel)
 	if !strings.HasPrefix(req.RequestURI, "/") || req.URL.Host != "" || req.Host == "" {
@@ -144,7 +144,7 @@ func (s *proxy) serveTunnel(w http.ResponseWriter, req *http.Request) {
 	s.relay(w, req)
 }
 
-// relay has a request sent, and passes the answer on as it comes.
+// relay sends a request and streams the response.
 func (s *proxy) relay(w http.ResponseWriter, req *http.Request) {
 	rc := http.NewResponseController(w)
 	_ = rc.EnableFullDuplex() // an answer may begin before the request ends
@@ -171,7 +171,7 @@ func (s *proxy) relay(w http.ResponseWriter, req *http.Request) {
 	}
 }
 
-// flushing hides that a response can be copied to in large pieces.
+// flushing hides that large pieces can be copied to a response.
 type flushing struct {
 	io.Writer
 	rc *http.ResponseController

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// rule is one place that the operator allows.
+// rule is one destination that the operator allows.
 type rule struct {
 	plain  bool           // http is enough
 	host   string         // a name; "" where prefix counts
@@ -19,7 +19,7 @@ type rule struct {
 
 type rules []rule
 
-// parseRule reads an entry of Config.Allow.
+// parseRule parses an entry of Config.Allow.
 func parseRule(text string) (r rule, err error) {
 	rest, plain := strings.CutPrefix(text, "http://")
 	r.plain = plain
@@ -54,7 +54,7 @@ func parseRule(text string) (r rule, err error) {
 	return r, nil
 }
 
-// findRule is the rule for a name, or for an address where addr is valid.
+// findRule returns the rule for a name, or for an address if addr is valid.
 func (rs rules) findRule(name string, addr netip.Addr, port uint16) (rule, bool) {
 	for _, r := range rs {
 		if r.port != 0 && r.port != port {

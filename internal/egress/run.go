@@ -18,7 +18,7 @@ import (
 	"github.com/parley-server/parley/internal/store/vault"
 )
 
-// The bounds of a run.
+// The limits of a run.
 const (
 	MaxConnections  = 128              // from the run's commands, at a time
 	MaxRequestURL   = 8 << 10          // bytes of a request's URL
@@ -40,7 +40,7 @@ const (
 	RefusedHost    = "refused_host"    // not on the list
 	RefusedAddress = "refused_address" // not public
 	RefusedRequest = "refused_request" // a request without a valid target
-	RefusedAnswer  = "refused_answer"  // it was sent; what came back cannot be passed on
+	RefusedAnswer  = "refused_answer"  // it was sent; the response cannot be passed on
 	Failed         = "failed"          // it was sent, or was to be, and no answer came
 )
 
@@ -50,45 +50,45 @@ type Credential struct {
 	Version     int
 	Placeholder string // letters, digits and _, from 16 to 64
 	Value       vault.Value
-	Hosts       []string // which alone get the value, by https, in values of headers
+	Hosts       []string // the only hosts that receive the value, by https, in values of headers
 	InQuery     bool     // and in the query
 	InBody      bool     // and in the body
 	AllowHTTP   bool     // and without TLS
 }
 
-// RunConfig is what a run may do.
+// RunConfig configures the permissions of a run.
 type RunConfig struct {
 	Credentials []Credential
-	Redact      *redact.Redactor // of answers: everything that must not come back, not only this run's values
-	// RedactRecords is for what is recorded, which the run's tools do not see; default: Redact.
+	Redact      *redact.Redactor // for responses: everything that must be hidden, not only this run's values
+	// RedactRecords redacts the records, which the run's tools do not see; default: Redact.
 	RedactRecords *redact.Redactor
-	Hosts         []string // which may be reached beside those of the credentials: "api.example.com", "*.example.com", "example.com:8443"
+	Hosts         []string // further hosts that may be reached besides those of the credentials: "api.example.com", "*.example.com", "example.com:8443"
 	Public        bool     // every public host may be reached
 
-	// Record is called before a request leaves, and for those that never will; an
-	// error keeps it from leaving, one made by Refused as a refusal. Without an error
-	// done is called once with the answer's status, or 0, and the final decision.
+	// Record is called before a request leaves, and for rejected requests; an error keeps the
+	// request from leaving, and one made by Refused counts as a refusal. Without an error done is
+	// called once with the response's status, or 0, and the final decision.
 	Record func(ctx context.Context, r Request) (done func(status int, decision string), err error)
 }
 
-// Request is what is recorded of a request. It never holds a value.
+// Request is the record of a request. It never contains a value.
 type Request struct {
 	Method, Scheme, Host string
 	Path                 string // redacted, without the query
 	Credentials          []Use
-	Refused              []string // secrets whose placeholder was there, but not for this host or this place
+	Refused              []string // secrets with a placeholder in the request, but not for this host or this place
 	Decision             string
 }
 
-// Use is a secret that a request was given.
+// Use is a secret that a request contained.
 type Use struct {
 	Name    string
 	Version int
 }
 
-// Run makes the requests of one turn: those that Do gets and those of programs that
-// use Serve as their proxy, under the same rules. A guard's rules say what can be
-// reached at all, the run's list what this workspace may; both must agree.
+// Run makes the requests of one turn: those passed to Do and those of programs that use Serve as
+// their proxy, under the same rules. The rules of the guard limit all requests, the run's list
+// those of its workspace; both must allow a request.
 type Run struct {
 	cfg         RunConfig
 	guard       *Guard
@@ -100,7 +100,7 @@ type Run struct {
 	bodies      *bodyBudget   // the run's part of the guard's
 	maxBody     int64         // MaxRequestBody
 	maxAnswer   int64         // MaxAnswer
-	names       names         // of hosts, for programs without a proxy
+	names       names         // hosts for programs without a proxy
 	authority   func() (*authority, error)
 	ended       context.Context
 	end         context.CancelFunc
@@ -110,7 +110,7 @@ type credential struct {
 	Credential
 	hosts []host
 	lines bool             // only a body can carry the value
-	own   *redact.Redactor // of the value, where it can be guessed; nil: the run's redactor finds it
+	own   *redact.Redactor // redactor for a value that can be guessed; nil: the run's redactor finds it
 }
 
 // Run starts a run. Close ends it.
@@ -187,7 +187,7 @@ func (r *Run) listed(scheme, name string, port uint16) bool {
 	return slices.ContainsFunc(r.hosts, func(h host) bool { return h.matches(scheme, name, port) })
 }
 
-// targetOf is where a canonical URL leads.
+// targetOf returns the destination of a canonical URL.
 func targetOf(u *url.URL) (name string, port uint16) {
 	port = defaultPort(u.Scheme)
 	if n, err := strconv.ParseUint(u.Port(), 10, 16); err == nil {

@@ -9,10 +9,9 @@ import (
 	"sync"
 )
 
-// Do sends a request with placeholders, under the same rules as those of programs.
-// It follows no redirect. A refused request fails with *Error, one without an answer
-// with *Unanswered, and so does reading a body that breaks off. The caller closes the
-// answer's body.
+// Do sends a request with placeholders, under the same rules as those of programs. It follows no
+// redirect. A refused request fails with *Error, one without a response with *Unanswered, and so
+// does reading a truncated body. The caller closes the response's body.
 func (r *Run) Do(req *http.Request) (*http.Response, error) {
 	p, refused := r.planRequest(req)
 	if refused != nil && req.Body != nil {
@@ -42,7 +41,7 @@ func (r *Run) Do(req *http.Request) (*http.Response, error) {
 	return res, nil
 }
 
-// recordRequest writes down what is about to happen.
+// recordRequest records a request before it is sent.
 func (r *Run) recordRequest(ctx context.Context, req Request) (done func(int, string), err error) {
 	if r.cfg.Record != nil {
 		done, err = r.cfg.Record(ctx, req)
@@ -53,7 +52,7 @@ func (r *Run) recordRequest(ctx context.Context, req Request) (done func(int, st
 	return done, err
 }
 
-// decisionOf is the word for how a request ended.
+// decisionOf returns the recorded decision for the end of a request.
 func decisionOf(err error) string {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e.decision
@@ -61,7 +60,7 @@ func decisionOf(err error) string {
 	return Failed
 }
 
-// send fills in the values and makes the request.
+// send inserts the values and makes the request.
 func (r *Run) send(ctx context.Context, p *plan) (*http.Response, error) {
 	ctx, cancel := context.WithTimeout(ctx, RequestTime)
 	unlink := context.AfterFunc(r.ended, cancel)
@@ -100,10 +99,10 @@ func (e *ending) Close() error {
 	return err
 }
 
-// WriteTo has redact give marks apart to a redact.Marker.
+// WriteTo makes redact pass marks separately to a redact.Marker.
 func (e *ending) WriteTo(dst io.Writer) (int64, error) { return io.Copy(dst, e.ReadCloser) }
 
-// unbroken has reading an answer's body fail with *Unanswered.
+// unbroken makes reading a response's body fail with *Unanswered.
 type unbroken struct {
 	io.ReadCloser
 	ctx  context.Context
@@ -121,7 +120,7 @@ func (u *unbroken) Read(p []byte) (int, error) {
 	return n, &Unanswered{Reason: u.host + " broke off its answer."}
 }
 
-// Unanswered is the reason why an allowed request has no answer, or not a whole one. It holds
+// Unanswered is the reason why an allowed request has no response, or a truncated one. It contains
 // nothing of net/http's error, which may quote the server or addresses.
 type Unanswered struct {
 	Reason string // a sentence for the sender of the request
@@ -131,7 +130,7 @@ type Unanswered struct {
 // Error implements error.
 func (u *Unanswered) Error() string { return u.Reason }
 
-// Unwrap returns why the context ended, if it did.
+// Unwrap returns the cause of the context's end, if it ended.
 func (u *Unanswered) Unwrap() error { return u.cause }
 
 func failure(ctx context.Context, host string, err error) error {

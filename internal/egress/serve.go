@@ -12,11 +12,10 @@ import (
 	"time"
 )
 
-// Serve is the proxy of the programs that a run has started. They send plain
-// requests in absolute form and tunnels for the others; what is in a tunnel is read,
-// decided about and sent by Do. Those that use no proxy have ServeDNS, ServeTLS and
-// ServePlain. It returns when l is closed or ctx ends, and then
-// every connection is closed. A run may serve several listeners.
+// Serve is the proxy for the programs that a run has started. They send plain requests in absolute
+// form and tunnels for the others; Do reads, checks and sends the requests in a tunnel. Programs
+// that use no proxy are served by ServeDNS, ServeTLS and ServePlain. Serve returns when l is closed
+// or ctx ends, and then every connection is closed. A run may serve several listeners.
 func (r *Run) Serve(ctx context.Context, l net.Listener) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -34,7 +33,7 @@ func (r *Run) Serve(ctx context.Context, l net.Listener) error {
 	return unlessClosed(err)
 }
 
-// unlessClosed is nil where a server ended because its listener was closed.
+// unlessClosed returns nil if a server ended because its listener was closed.
 func unlessClosed(err error) error {
 	if errors.Is(err, net.ErrClosed) || errors.Is(err, http.ErrServerClosed) {
 		return nil
@@ -42,7 +41,7 @@ func unlessClosed(err error) error {
 	return err
 }
 
-// proxy is one Serve.
+// proxy is one call of Serve.
 type proxy struct {
 	run     *Run
 	tunnels *handoff
@@ -71,7 +70,7 @@ func (s *proxy) newServer(ctx context.Context, h http.HandlerFunc) *http.Server 
 	}
 }
 
-// bounded takes a slot for every connection, and closes them when ctx ends.
+// bounded acquires a slot for every connection, and closes the connections when ctx ends.
 type bounded struct {
 	net.Listener
 	ctx   context.Context
@@ -112,7 +111,7 @@ func (c *slotted) Close() error {
 	return err
 }
 
-// handoff is the listener of connections that outside has made tunnels of.
+// handoff is a listener for connections that have become tunnels.
 type handoff struct {
 	conns chan net.Conn
 	done  <-chan struct{}

@@ -11,9 +11,8 @@ import (
 
 type dialer func(ctx context.Context, network, hostport string) (net.Conn, error)
 
-// newTransport makes each request on a connection of its own. net/http logs what comes
-// where no answer is due, behind one and before one, and a server can put there what
-// it was sent.
+// newTransport makes each request on its own connection. net/http logs unexpected data before and
+// after a response, and a server can echo its request there.
 func newTransport(dial dialer, config *tls.Config, answerTime time.Duration) *http.Transport {
 	return &http.Transport{ // Proxy is nil: the environment's is not asked
 		DialContext: func(ctx context.Context, network, hostport string) (net.Conn, error) {
@@ -57,14 +56,14 @@ func dialTLS(ctx context.Context, dial dialer, config *tls.Config, network, host
 	return secured, nil
 }
 
-// quietConn gives nothing to read before something was written.
+// quietConn returns no data before the first write.
 type quietConn struct {
 	net.Conn
 	ready func()
 	asked chan struct{}
 }
 
-// silent keeps a server from speaking first.
+// silent keeps a server from sending first.
 func silent(c net.Conn) net.Conn {
 	asked := make(chan struct{})
 	return &quietConn{c, sync.OnceFunc(func() { close(asked) }), asked}
@@ -81,7 +80,7 @@ func (c *quietConn) Read(p []byte) (int, error) {
 }
 
 func (c *quietConn) Close() error {
-	err := c.Conn.Close() // first, or a reader gets what is there
+	err := c.Conn.Close() // first, or a reader gets the received data
 	c.ready()
 	return err
 }

@@ -10,11 +10,11 @@ import (
 	"unicode"
 )
 
-// MaxURL is how long a URL may be, in bytes.
+// MaxURL is the maximum length of a URL, in bytes.
 const MaxURL = 2048
 
-// CheckURL rejects a URL that requests cannot use, with *Error. It does not ask DNS: the addresses
-// of a name are checked with every connection.
+// CheckURL rejects a URL that requests cannot use, with *Error. It does not query DNS: the
+// addresses of a name are checked with every connection.
 func (g *Guard) CheckURL(raw string) error {
 	if len(raw) > MaxURL {
 		return invalidRequest("The URL is longer than %d bytes.", MaxURL)
@@ -30,7 +30,7 @@ func (g *Guard) CheckURL(raw string) error {
 // canonicalURL checks a URL and returns it with its host as it will be dialled.
 func (g *Guard) canonicalURL(u *url.URL) (*url.URL, error) { return g.checkURL(u, false) }
 
-// checkURL is canonical; plain allows http to public places.
+// checkURL is canonicalURL; plain allows http to public hosts.
 func (g *Guard) checkURL(u *url.URL, plain bool) (*url.URL, error) {
 	if u.Scheme != "https" && u.Scheme != "http" {
 		return nil, invalidRequest("The URL must begin with https://.")
@@ -72,11 +72,11 @@ func (g *Guard) checkURL(u *url.URL, plain bool) (*url.URL, error) {
 	return &c, nil
 }
 
-// parseHost reads a host in its canonical form: lower case, without the dot at its
-// end, ASCII. addr is valid if it is an address. A number in another notation is
-// neither a name nor an address: some parsers read 2130706433, 0x7f.1 and 0177.0.0.1 as 127.0.0.1.
+// parseHost parses a host into its canonical form: lower case, without the trailing dot, ASCII.
+// addr is valid if it is an address. A number in another notation is neither a name nor an address:
+// some parsers read 2130706433, 0x7f.1 and 0177.0.0.1 as 127.0.0.1.
 func parseHost(host string) (name string, addr netip.Addr, err error) {
-	if !ascii(host) { // before ToLower, which makes letters of what is none
+	if !ascii(host) { // before ToLower, which maps some other characters to letters
 		return "", addr, invalidRequest("The URL's host is not in ASCII; write international names as xn--….")
 	}
 	host = strings.TrimSuffix(strings.ToLower(host), ".")
@@ -105,7 +105,7 @@ func ascii(s string) bool {
 	return !strings.ContainsFunc(s, func(r rune) bool { return r > unicode.MaxASCII })
 }
 
-// numeric reports whether a label makes a parser of IPv4 addresses out of a name's.
+// numeric reports whether a last label makes IPv4 parsers read a name as an address.
 func numeric(label string) bool {
 	if hex, ok := strings.CutPrefix(label, "0x"); ok {
 		return strings.Trim(hex, "0123456789abcdef") == ""
@@ -113,7 +113,7 @@ func numeric(label string) bool {
 	return strings.Trim(label, "0123456789") == ""
 }
 
-// local reports whether a name means something else in every network.
+// local reports whether a name has another meaning in every network.
 func local(name string) bool {
 	if !strings.Contains(name, ".") {
 		return true
@@ -145,8 +145,8 @@ func defaultPort(scheme string) uint16 {
 	return 443
 }
 
-// others are the well-known ports above 1023 where something else than a web server
-// listens, and might take a request for its own commands.
+// others are the well-known ports above 1023 of servers that are not web servers and might
+// interpret a request as their own commands.
 var others = []uint16{
 	1433, 1521, 1719, 1720, 1723, 2049, 2375, 2376, 2379, 2380, 3306, 3389, 3659, 4045, 4190, 5060, 5061, 5432, 5672, 5900, 5984,
 	6000, 6379, 6432, 6443, 6566, 6665, 6666, 6667, 6668, 6669, 6679, 6697, 8086, 9042, 9092, 9200, 9300, 10080, 10250, 11211, 27017,
