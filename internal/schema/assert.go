@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// addLimit keeps a keyword for the engine.
+// addLimit stores a keyword for the engine.
 func (w word) addLimit(value any) {
 	if w.node.limits == nil {
 		w.node.limits = map[string]any{}
@@ -32,8 +32,8 @@ func (w word) readCount(to *int) error {
 	return nil
 }
 
-// readExclusive reads a bound that is not included. Draft 04 wrote it as a mark beside
-// minimum or maximum, and zod-to-json-schema still does for some targets.
+// readExclusive reads an exclusive limit. Draft 04 wrote it as a boolean beside minimum or maximum,
+// and zod-to-json-schema still does for some targets.
 func (w word) readExclusive(bound any) error {
 	marked, ok := w.value.(bool)
 	if !ok {
@@ -95,7 +95,7 @@ func (w word) readEnum() error {
 	return nil
 }
 
-// requireEqual demands that the value is one of these.
+// requireEqual requires the value to be one of these.
 func (n *node) requireEqual(values []any) {
 	n.oneOfs = append(n.oneOfs, values)
 	for _, v := range values {
@@ -103,7 +103,7 @@ func (n *node) requireEqual(values []any) {
 	}
 }
 
-// countValues counts the values in a value.
+// countValues counts the values inside a value.
 func countValues(v any) int {
 	n := 1
 	switch v := v.(type) {
@@ -119,7 +119,7 @@ func countValues(v any) int {
 	return n
 }
 
-// strings reads a list of different names.
+// strings reads a list of distinct names.
 func (w word) strings(value any, at string) ([]string, error) {
 	list, ok := value.([]any)
 	names := make([]string, 0, len(list))

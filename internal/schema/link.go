@@ -1,7 +1,7 @@
 package schema
 
-// linkReferences finds what every $ref means, and refuses references that lead back to their
-// own value and combinations that multiply beyond bound.
+// linkReferences resolves every $ref, and rejects references that lead back to their own value and
+// combinations that multiply beyond the limit.
 func (c *compiler) linkReferences() error {
 	for _, n := range c.order {
 		if n.target == "" {
@@ -19,11 +19,11 @@ func (c *compiler) linkReferences() error {
 	return nil
 }
 
-// weighing marks a node whose weight is being found: to meet it again is a circle.
+// weighing marks a node while its weight is computed: meeting it again means a cycle.
 const weighing = -1
 
-// weigh counts the subschemas that a value has to be checked against where this
-// node applies, those of its members and items apart.
+// weigh counts the subschemas that a value is checked against at this node, without those of its
+// members and items.
 func (n *node) weigh() error {
 	if n.weight > 0 {
 		return nil

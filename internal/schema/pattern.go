@@ -6,15 +6,15 @@ import (
 	"strings"
 )
 
-// The bounds of a regular expression.
+// The limits of a regular expression.
 const (
 	maxPattern = 1000 // bytes
 	maxProgram = 2000 // instructions
 )
 
-// pattern is a regular expression. Go's run in time linear in the text, but know no
-// lookahead; those at its beginning, which is where people and libraries put them,
-// become expressions of their own: ^(?=a)(?!b)c is ^c, and ^a, and not ^b.
+// pattern is a regular expression. Go's regular expressions run in time linear in the text, but do
+// not support lookahead. Lookaheads at the beginning of a pattern, their usual place, become
+// separate expressions: ^(?=a)(?!b)c is ^c, and ^a, and not ^b.
 type pattern struct {
 	source string
 	all    []*regexp.Regexp // the last one is the rest after the lookaheads
@@ -85,7 +85,7 @@ func (p *pattern) matches(s string) bool {
 	return true
 }
 
-// lookahead takes the first lookahead from a pattern that begins with one.
+// lookahead removes the first lookahead from a pattern that begins with one.
 func lookahead(source string) (body, rest string, wanted, ok bool) {
 	inner, wanted := strings.CutPrefix(source, "^(?=")
 	if !wanted {
@@ -108,7 +108,7 @@ func lookahead(source string) (body, rest string, wanted, ok bool) {
 	return "", source, false, false
 }
 
-// hasAlternatives reports whether a pattern has a | outside of groups.
+// hasAlternatives reports whether a pattern has a | outside groups.
 func hasAlternatives(source string) bool {
 	depth := 0
 	for _, c := range outside(source) {
@@ -126,10 +126,10 @@ func hasAlternatives(source string) bool {
 	return false
 }
 
-// outside yields the bytes of a pattern that stand outside of classes and escapes.
+// outside yields the bytes of a pattern that are outside classes and escapes.
 func outside(source string) func(yield func(int, byte) bool) {
 	return func(yield func(int, byte) bool) {
-		class := -1 // where the class began
+		class := -1 // the beginning of the class
 		for i := 0; i < len(source); i++ {
 			switch c := source[i]; {
 			case c == '\\':

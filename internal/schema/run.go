@@ -20,13 +20,13 @@ func (r *run) spendSteps(steps int) bool {
 	return !r.exhausted
 }
 
-// finding is a violation whose pointer has not been written out.
+// finding is a violation with a pointer that is not yet formatted.
 type finding struct {
 	at      *place
 	message string
 }
 
-// maxMessage is the length of a finding in characters: it can quote the value.
+// maxMessage is the maximum length of a finding in characters: it can quote the value.
 const maxMessage = 200
 
 // findings is a list of at most maxViolations.
@@ -48,10 +48,10 @@ func (f *findings) add(more []finding) {
 	}
 }
 
-// isFull reports whether further checks find nothing new.
+// isFull reports whether further checks cannot add findings.
 func (f *findings) isFull() bool { return f.run.exhausted || len(f.list) == maxViolations }
 
-// names are the members of an object that some schema has evaluated; nil if no keyword needs them.
+// names are the members of an object that a schema has evaluated; nil if no keyword needs them.
 type names map[string]bool
 
 func (s names) add(name string) {
@@ -60,7 +60,7 @@ func (s names) add(name string) {
 	}
 }
 
-// checkValue returns how a value does not fit, and adds to seen what was looked into.
+// checkValue returns the violations of a value, and adds the evaluated members to seen.
 func (r *run) checkValue(n *node, value any, at *place, seen names) []finding {
 	r.frames++
 	defer func() { r.frames-- }()
@@ -75,7 +75,7 @@ func (r *run) checkValue(n *node, value any, at *place, seen names) []finding {
 	}
 	if n.types != 0 && n.types&kindOf(value) == 0 {
 		bad.addFinding(at, "type should be %s, got %s", n.types, kindOf(value))
-		return bad.list // what follows would only repeat it
+		return bad.list // further findings would only repeat it
 	}
 	if !n.isListed(value) {
 		bad.addFinding(at, "should be %s", describeChoice(n.oneOfs))
@@ -111,7 +111,7 @@ func (r *run) checkValue(n *node, value any, at *place, seen names) []finding {
 	return bad.list
 }
 
-// length is how long a text is, in bytes.
+// length returns the length of a text, in bytes.
 func length(value any) int {
 	s, _ := value.(string)
 	return len(s)
@@ -126,7 +126,7 @@ func (r *run) checkText(bad *findings, n *node, value string, at *place) {
 	}
 }
 
-// matchPattern pays for matching a pattern.
+// matchPattern matches a pattern and counts its steps.
 func (r *run) matchPattern(p *pattern, text string) bool {
 	return r.spendSteps(1 + len(text)*p.size/16)
 }

@@ -69,7 +69,7 @@ func (r *run) checkObject(bad *findings, n *node, members map[string]any, at *pl
 	}
 }
 
-// checkMember checks a member by the schemas that properties, patternProperties and
+// checkMember checks a member against the schemas that properties, patternProperties and
 // additionalProperties have for it.
 func (r *run) checkMember(bad *findings, n *node, name string, value any, at *place, seen names) {
 	known := false
@@ -92,7 +92,7 @@ func (r *run) checkMember(bad *findings, n *node, name string, value any, at *pl
 	}
 }
 
-// checkUnevaluated checks the members that no schema has looked into.
+// checkUnevaluated checks the members that no schema has evaluated.
 func (r *run) checkUnevaluated(bad *findings, n *node, members map[string]any, at *place, seen names) {
 	for _, name := range slices.Sorted(maps.Keys(members)) {
 		if r.spendSteps(1) && !seen[name] && !bad.isFull() {
@@ -101,7 +101,7 @@ func (r *run) checkUnevaluated(bad *findings, n *node, members map[string]any, a
 	}
 }
 
-// unknown checks a member that has no schema of its own.
+// unknown checks a member without a schema of its own.
 func (r *run) unknown(bad *findings, n *node, name string, value any, at *place) {
 	if n.never {
 		bad.addFinding(at.in(name), "there is no such property")

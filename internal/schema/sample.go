@@ -7,12 +7,11 @@ import (
 	"strings"
 )
 
-// rich is how deep a sample has what it may have; below, only what it must.
+// rich is the depth down to which a sample has optional members; below, it has only required ones.
 const rich = 3
 
-// Sample makes a value that fits, always the same one of the same words: texts are
-// made of them where the schema lets them be. It reports false where it found none,
-// and then perhaps there is none.
+// Sample returns a value that fits, always the same one for the same words: texts consist of these
+// words if the schema allows it. It returns false if it found none, and then perhaps none exists.
 func (s *Schema) Sample(words string) (json.RawMessage, bool) {
 	f := &filler{words: strings.Fields(words), run: run{steps: maxSteps}, heights: heightsOf(s.nodes)}
 	if len(f.words) == 0 {
@@ -26,21 +25,21 @@ func (s *Schema) Sample(words string) (json.RawMessage, bool) {
 	return data, err == nil
 }
 
-// filler searches for a value, as long as its run has steps. The same goal with
-// another variant may find another value.
+// filler searches for a value while its run has steps left. The same goal with another variant may
+// find another value.
 type filler struct {
 	run     run
 	words   []string
 	heights map[*node]int
 }
 
-// goal is what a value has to fit: all of nodes, and an option of each choice.
+// goal is the set of schemas that a value has to fit: all of nodes, and an option of each choice.
 type goal struct {
 	nodes   []*node
 	choices [][][]*node
 }
 
-// with adds schemas to a goal, and what they refer to.
+// with adds schemas to a goal, and the schemas they refer to.
 func (g goal) with(more ...*node) goal {
 	for _, n := range more {
 		if n == nil || slices.Contains(g.nodes, n) {
@@ -90,7 +89,7 @@ func (f *filler) search(g goal, depth, variant int) (any, bool) {
 	return nil, false
 }
 
-// concrete finds a value where nothing is left to choose but the value itself.
+// concrete finds a value when only the value itself is left to choose.
 func (f *filler) concrete(nodes []*node, depth, variant int) (any, bool) {
 	allowed := kinds(math.MaxUint8)
 	for _, n := range nodes {
@@ -130,8 +129,8 @@ func (f *filler) sampleListed(nodes []*node, values []any, variant int) (any, bo
 	return nil, false
 }
 
-// isValid reports whether a value fits all of nodes, with what was not looked at when
-// it was made: not, one alternative only, names.
+// isValid reports whether a value fits all of nodes, including the keywords that are ignored while
+// it is made: not, oneOf, propertyNames.
 func (f *filler) isValid(nodes []*node, value any) bool {
 	for _, n := range nodes {
 		if len(f.run.checkValue(n, value, nil, nil)) > 0 || f.run.exhausted {
@@ -180,7 +179,7 @@ func (f *filler) build(kind kinds, nodes []*node, depth, variant int, full bool)
 	}
 }
 
-// boundsOf is the strictest value of a limit: the largest minimum, the smallest maximum.
+// boundsOf returns the strictest value of a limit: the largest minimum, the smallest maximum.
 func boundsOf(nodes []*node, name string, strictest func(a, b int) int, otherwise int) int {
 	found, there := otherwise, false
 	for _, n := range nodes {

@@ -2,7 +2,7 @@ package schema
 
 import "slices"
 
-// heightsOf finds how deep the smallest value of each schema is.
+// heightsOf returns the depth of the smallest value of each schema.
 func heightsOf(nodes []*node) map[*node]int {
 	const endless = 1 << 20
 	of := make(map[*node]int, len(nodes))
@@ -32,7 +32,7 @@ func heightsOf(nodes []*node) map[*node]int {
 	return of
 }
 
-// inside is how deep the members and items are that a value must have.
+// inside returns the depth of the required members and items of a value.
 func (n *node) inside(of map[*node]int) int {
 	if n.oneOfs != nil || n.types&^(object|array) != 0 {
 		return 0
@@ -53,7 +53,7 @@ func (n *node) inside(of map[*node]int) int {
 	return h
 }
 
-// minHeight returns how deep the smallest value is that fits all of an option.
+// minHeight returns the depth of the smallest value that fits all of an option.
 func (f *filler) minHeight(option []*node) int {
 	h := 0
 	for _, n := range option {

@@ -1,11 +1,10 @@
-// Package schema checks JSON against JSON Schemas that strangers wrote. It accepts
-// what pydantic and zod write, in the words of drafts 07, 2019-09 and 2020-12, and
-// refuses, by place and reason, what could not be checked truly, safely and soon:
-// keywords it would have to ignore, references that leave the document or go round
-// in circles, patterns and combinations that cost too much.
+// Package schema validates JSON against JSON Schemas from untrusted sources. It accepts the output
+// of pydantic and zod, in drafts 07, 2019-09 and 2020-12. It rejects, with place and reason,
+// schemas that it could not check correctly, safely and quickly: keywords it would have to ignore,
+// references that leave the document or form a cycle, patterns and combinations that cost too much.
 //
-// It never fetches anything and keeps nothing between schemas. No schema and no
-// value makes it panic or run long: what takes too many steps does not fit.
+// It never fetches anything and keeps no state between schemas. No schema and no value makes it
+// panic or run long: a value that takes too many steps does not fit.
 package schema
 
 import (
@@ -14,15 +13,15 @@ import (
 )
 
 const (
-	// MaxSize is how long a schema may be, in bytes.
+	// MaxSize is the maximum length of a schema, in bytes.
 	MaxSize = 64 << 10
-	// MaxDepth is how many objects and arrays may be within each other in its document.
+	// MaxDepth is the maximum nesting of objects and arrays in its document.
 	MaxDepth = 32
-	// maxWeight is how many subschemas one place of a value can have to fit.
+	// maxWeight is the maximum number of subschemas for one place of a value.
 	maxWeight = 10_000
 )
 
-// The bounds of checking one value.
+// The limits of checking one value.
 const (
 	maxValueSize  = 1 << 20 // bytes
 	maxValueDepth = 200
@@ -31,7 +30,7 @@ const (
 	maxViolations = 100
 )
 
-// Schema is a JSON Schema that passed the guard. It is safe for concurrent use.
+// Schema is a JSON Schema that passed these checks. It is safe for concurrent use.
 type Schema struct {
 	raw   json.RawMessage
 	root  *node
