@@ -84,8 +84,8 @@ func (r *run) alternatives(bad *findings, nodes []*node, single bool, value any,
 	}
 }
 
-// foreign reports whether a schema is for other values: of another type, or with
-// another name for the kind of object, as in {"kind": {"const": "cat"}}.
+// foreign reports whether a schema is for other values: of another type, or with another constant
+// for the kind of object, as in {"kind": {"const": "cat"}}.
 func (r *run) foreign(n *node, value any) bool {
 	if !r.spendSteps(1+len(n.names)) || n.types != 0 && n.types&kindOf(value) == 0 || n.ref != nil && r.foreign(n.ref, value) {
 		return true
@@ -97,7 +97,7 @@ func (r *run) foreign(n *node, value any) bool {
 	})
 }
 
-// isListed reports whether a value is one of those that enum and const name.
+// isListed reports whether a value is listed by enum and const.
 func (n *node) isListed(value any) bool {
 	for _, values := range n.oneOfs {
 		if !slices.ContainsFunc(values, func(v any) bool { return reflect.DeepEqual(v, value) }) {

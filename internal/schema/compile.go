@@ -9,13 +9,13 @@ import (
 	"strings"
 )
 
-// compiler makes nodes of a document.
+// compiler compiles a document to nodes.
 type compiler struct {
 	nodes map[string]*node // by their place
 	order []*node
 }
 
-// compileNode makes the node of a subschema and of everything in it.
+// compileNode compiles a subschema and everything in it.
 func (c *compiler) compileNode(document any, at string) (*node, error) {
 	n := &node{at: at, maxContains: math.MaxInt, minContains: 1}
 	c.nodes[at] = n
@@ -43,8 +43,8 @@ func (c *compiler) compileNode(document any, at string) (*node, error) {
 	return n, err
 }
 
-// consistent refuses keywords that mean nothing without another one, and the one
-// combination that hardly ever means what its author thinks.
+// consistent rejects keywords that have no meaning without another one, and the one combination
+// that is almost always a mistake.
 func (n *node) consistent(members map[string]any) error {
 	for _, pair := range [][2]string{
 		{"then", "if"}, {"else", "if"}, {"minContains", "contains"}, {"maxContains", "contains"}, {"additionalItems", "items"},
@@ -74,7 +74,7 @@ func (n *node) open(document any) bool {
 	return isObject && len(members) == 0 || !isObject && !n.never
 }
 
-// compileList compiles the subschemas of a keyword that holds several.
+// compileList compiles the subschemas of a keyword that contains several.
 func (w word) compileList(to *[]*node) error {
 	items, ok := w.value.([]any)
 	if !ok || len(items) == 0 {
@@ -90,7 +90,7 @@ func (w word) compileList(to *[]*node) error {
 	return nil
 }
 
-// compileNamed compiles the subschemas of a keyword that gives them names.
+// compileNamed compiles the subschemas of a keyword that names them.
 func (w word) compileNamed(to *map[string]*node) error {
 	members, ok := w.value.(map[string]any)
 	if !ok {
@@ -107,13 +107,13 @@ func (w word) compileNamed(to *map[string]*node) error {
 	return nil
 }
 
-// compileOne compiles the subschema of a keyword that holds one.
+// compileOne compiles the subschema of a keyword that contains one.
 func (w word) compileOne(to **node) (err error) {
 	*to, err = w.compileNode(w.value, w.at)
 	return err
 }
 
-// readReference reads a $ref. Only places in the same document are meant by one.
+// readReference reads a $ref. It accepts only references within the same document.
 func (w word) readReference() error {
 	ref, ok := w.value.(string)
 	if !ok {

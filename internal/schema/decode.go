@@ -8,7 +8,7 @@ import (
 	"github.com/parley-server/parley/internal/text"
 )
 
-// place is a place in a document, as the way to it from the inside out.
+// place is a place in a document, as a path from the inside out.
 type place struct {
 	up   *place // nil is the whole document
 	name string
@@ -17,7 +17,7 @@ type place struct {
 func (p *place) in(name string) *place { return &place{p, name} }
 func (p *place) at(i int) *place       { return &place{p, strconv.Itoa(i)} }
 
-// String is the JSON pointer.
+// String returns the JSON pointer.
 func (p *place) String() string {
 	var s string
 	for ; p != nil; p = p.up {
@@ -29,8 +29,8 @@ func (p *place) String() string {
 // pointerStep is one step of a JSON pointer.
 func pointerStep(name string) string { return "/" + text.PointerToken(name) }
 
-// decodeJSON reads one JSON value. Members with one name twice are refused, because
-// readers disagree about which one counts.
+// decodeJSON decodes one JSON value. It rejects duplicate member names, because parsers disagree
+// about which one counts.
 func decodeJSON(raw []byte, depth int) (any, *Error) {
 	if !json.Valid(raw) {
 		return nil, &Error{Reason: "This is not valid JSON."}

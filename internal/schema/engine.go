@@ -11,7 +11,7 @@ import (
 // that imports qri-io/jsonschema, which receives nothing else. Version 0.2.1 resolves references
 // over the network and in circles, reads the text "true" as a boolean and null as an absent member,
 // ignores multiples beyond 2^63, compares items in quadratic time, and counts the names of a nested
-// object as known names of the outer one. run does all of that, and walks schemas and values.
+// object as known names of the outer one. run implements all of that, and walks schemas and values.
 type engine struct{ schema *jsonschema.Schema }
 
 // engineSteps is the cost of one use, in steps.
@@ -35,7 +35,7 @@ func newEngine(n *node) (*engine, error) {
 	return e, nil
 }
 
-// check returns a message for each limit that the value breaks.
+// check returns a message for each limit that the value violates.
 func (e *engine) check(value any) []string {
 	state := e.schema.Validate(context.Background(), value)
 	var messages []string

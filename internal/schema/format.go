@@ -14,7 +14,7 @@ var (
 	uuid  = regexp.MustCompile(`^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$`)
 )
 
-// formats are the values of format that are checked; all others are remarks.
+// formats are the values of format that are checked; all others are annotations.
 var formats = map[string]func(string) bool{
 	"date-time": dateTime,
 	"date":      func(s string) bool { return len(s) == 10 && dateTime(s+"T00:00:00Z") },

@@ -17,8 +17,8 @@ type node struct {
 	size     int     // how much oneOfs hold, in values
 	format   string
 	match    *pattern
-	multiple float64        // of what a number is a multiple, or 0
-	limits   map[string]any // what the engine checks
+	multiple float64        // divisor of a number, or 0
+	limits   map[string]any // limits that the engine checks
 	engine   *engine        // nil without limits
 	unique   bool
 
@@ -29,7 +29,7 @@ type node struct {
 	cond, then, otherwise *node
 
 	properties   map[string]*node
-	names        []string // of properties, sorted
+	names        []string // names of properties, sorted
 	required     []string
 	patterns     []patternMember
 	additional   *node
@@ -39,7 +39,7 @@ type node struct {
 	dependent    map[string]*node
 
 	prefix      []*node
-	items       *node // what follows prefix
+	items       *node // schema of the items after prefix
 	contains    *node
 	minContains int
 	maxContains int
@@ -83,7 +83,7 @@ var kindNames = map[string]kinds{
 	"null": null, "boolean": boolean, "object": object, "array": array, "number": number, "string": str, "integer": integer,
 }
 
-// kindOf is what a value is; a whole number is both number and integer.
+// kindOf returns the type of a value; a whole number is both number and integer.
 func kindOf(v any) kinds {
 	switch v := v.(type) {
 	case bool:

@@ -6,8 +6,7 @@ import (
 	"strconv"
 )
 
-// sampleObject makes a value with the members that are required, and when full those
-// that are known.
+// sampleObject makes a value with the required members, and with the known ones if full is set.
 func (f *filler) sampleObject(nodes []*node, depth, variant int, full bool) (any, bool) {
 	most, least := atMost(nodes, "maxProperties"), atLeast(nodes, "minProperties")
 	members := map[string]any{}
@@ -47,7 +46,7 @@ func (f *filler) sampleObject(nodes []*node, depth, variant int, full bool) (any
 	return members, len(members) >= least && len(members) <= most
 }
 
-// missingNames are the members that a value lacks.
+// missingNames returns the required members that a value lacks.
 func missingNames(nodes []*node, members map[string]any) []string {
 	var need []string
 	want := func(names []string) {
@@ -88,7 +87,7 @@ func (f *filler) memberNodes(nodes []*node, name string) []*node {
 	return all
 }
 
-// candidates are names for members that a schema counts and does not name.
+// candidates returns names for members that a schema counts but does not name.
 func (f *filler) candidates(nodes []*node, i int) []string {
 	var names []string
 	var words []*node
@@ -113,7 +112,7 @@ func (f *filler) candidates(nodes []*node, i int) []string {
 	return slices.DeleteFunc(names, func(name string) bool { return !f.isValid(words, name) })
 }
 
-// sampleArray makes a value with as many items as it must have, and when full at least one.
+// sampleArray makes a value with the required number of items, and at least one if full is set.
 func (f *filler) sampleArray(nodes []*node, depth, variant int, full bool) (any, bool) {
 	least, most := atLeast(nodes, "minItems"), atMost(nodes, "maxItems")
 	count, unique, prefix := least, 0, 0

@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// usual are texts of the formats that are checked, and of some that are not.
+// usual are example texts for the checked formats, and for some others.
 var usual = map[string]func(i int) string{
 	"date-time": func(i int) string { return "2026-01-" + twoDigits(i) + "T12:00:00Z" },
 	"date":      func(i int) string { return "2026-01-" + twoDigits(i) },
@@ -27,8 +27,8 @@ func twoDigits(i int) string {
 	return strconv.Itoa(i/10) + strconv.Itoa(i%10)
 }
 
-// sampleText makes a string: a usual one of its format, or one that its pattern allows, or
-// the words.
+// sampleText makes a string: an example of its format, or one that its pattern allows, or the
+// words.
 func (f *filler) sampleText(nodes []*node, variant int) (any, bool) {
 	least, most := atLeast(nodes, "minLength"), atMost(nodes, "maxLength")
 	for _, n := range nodes {
@@ -55,8 +55,8 @@ func (f *filler) sampleText(nodes []*node, variant int) (any, bool) {
 	return f.oneAfterAnother(patterns, variant)
 }
 
-// oneAfterAnother makes a text of what each of several patterns matches: the one
-// that wants the beginning first, the one that wants the end last.
+// oneAfterAnother joins texts that match each of several patterns: the pattern anchored at the
+// beginning comes first, the one anchored at the end last.
 func (f *filler) oneAfterAnother(patterns []*pattern, variant int) (any, bool) {
 	slices.SortStableFunc(patterns, func(a, b *pattern) int { return a.turn() - b.turn() })
 	var all string
@@ -131,7 +131,7 @@ func (f *filler) sampleMatching(p *pattern, variant, least, most int) (string, b
 	return "", false
 }
 
-// writer writes a text that a regular expression describes.
+// writer writes a text that matches a regular expression.
 type writer struct {
 	*strings.Builder
 	variant int
@@ -152,7 +152,7 @@ func (w *writer) write(re *syntax.Regexp) {
 		w.WriteRune(w.pick(re.Rune))
 		return
 	case syntax.OpAnyChar, syntax.OpAnyCharNotNL:
-		const some = "aB3-cD5_" // of every kind, for those who ask for a strong password
+		const some = "aB3-cD5_" // contains every kind of character, for schemas of strong passwords
 		w.WriteByte(some[(w.variant+w.Len())%len(some)])
 		return
 	case syntax.OpAlternate:

@@ -50,12 +50,12 @@ func (e *Error) Error() string {
 	return e.Path + ": " + e.Reason
 }
 
-// newError makes an *Error.
+// newError returns an *Error.
 func newError(path, format string, args ...any) error {
 	return &Error{Path: path, Reason: fmt.Sprintf(format, args...)}
 }
 
-// Compile reads a schema. Its errors are *Error.
+// Compile compiles a schema. Its errors are *Error.
 func Compile(raw json.RawMessage) (*Schema, error) {
 	if len(raw) > MaxSize {
 		return nil, newError("", "The schema is longer than %d bytes.", MaxSize)
@@ -78,10 +78,10 @@ func Compile(raw json.RawMessage) (*Schema, error) {
 	return &Schema{raw: raw, root: root, nodes: c.order}, nil
 }
 
-// Raw is the schema as it was given.
+// Raw returns the schema as it was passed to Compile.
 func (s *Schema) Raw() json.RawMessage { return s.raw }
 
-// Violation is one way in which a value does not fit.
+// Violation is one violation of a schema by a value.
 type Violation struct {
 	Path    string // JSON pointer to the place in the value, "" is the whole
 	Message string

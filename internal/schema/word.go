@@ -16,7 +16,7 @@ type word struct {
 	at     string
 }
 
-// maxCount bounds lengths and counts.
+// maxCount is the limit of lengths and counts.
 const maxCount = math.MaxInt32
 
 // readKeyword compiles a keyword, or rejects it. An unknown keyword is not ignored: its author
@@ -118,7 +118,7 @@ func (w word) readKeyword() error {
 	return newError(w.at, "There is no keyword %.60q, so it would not be checked. Leave it out, or let its name begin with x- if it is only a remark.", w.name)
 }
 
-// refused are keywords that exist, and why they are not accepted.
+// refused maps known keywords that are not accepted to the reasons.
 var refused = map[string]string{
 	"$id":              "schemas have no addresses here. Refer to #/$defs/Name.",
 	"id":               "schemas have no addresses here. Refer to #/$defs/Name.",
@@ -133,7 +133,7 @@ var refused = map[string]string{
 	"nullable":         `write "type": ["string", "null"], or anyOf with {"type": "null"}.`,
 }
 
-// dialects are the values of $schema whose words are understood.
+// dialects are the values of $schema with supported keywords.
 var dialects = []string{
 	"json-schema.org/draft-07/schema", "json-schema.org/draft/2019-09/schema", "json-schema.org/draft/2020-12/schema",
 }
