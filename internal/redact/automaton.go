@@ -1,16 +1,16 @@
 package redact
 
-// automaton finds all of its forms at once, in one step for each symbol however
-// many there are (Aho and Corasick). Most of its nodes have one child and are
-// small; the few that branch have a row with the next node for every symbol.
+// automaton finds all of its forms at once, in one step for each symbol, however many forms there
+// are (Aho and Corasick). Most of its nodes have one child and are small; the few that branch have
+// a row with the next node for every symbol.
 type automaton struct {
 	nodes   []node
 	rows    [][256]int32
 	longest int // symbols of the longest form
 }
 
-// node stands for the symbols that lead to it: the longest end of what was read
-// that a form begins with.
+// node represents the symbols that lead to it: the longest suffix of the input with which a form
+// begins.
 type node struct {
 	fail    int32 // the node of the longest shorter end
 	depth   int32 // how many symbols
@@ -20,7 +20,7 @@ type node struct {
 	sibling int32 // the next child of the same parent
 	by      byte  // the symbol that leads here
 	want    byte  // the symbol that leads to the only child
-	secret  int32 // whose longest form ends here; -1: none
+	secret  int32 // secret with its longest form ending here; -1: none
 	length  int32 // symbols of that form
 }
 
@@ -28,7 +28,7 @@ func newAutomaton() automaton {
 	return automaton{nodes: []node{{secret: -1}}, rows: make([][256]int32, 1)}
 }
 
-// addForm takes in a form. The first secret with a form keeps it.
+// addForm adds a form. The first secret with a form keeps it.
 func (a *automaton) addForm(form []byte, secret int) {
 	at := int32(0)
 	for _, c := range form {
@@ -49,8 +49,8 @@ func (a *automaton) addForm(form []byte, secret int) {
 	a.longest = max(a.longest, len(form))
 }
 
-// linkNodes finishes the automaton: shallow nodes first, because each builds on the
-// shallower ones.
+// linkNodes completes the automaton: shallow nodes first, because each builds on the shallower
+// ones.
 func (a *automaton) linkNodes() {
 	queue := []int32{0}
 	for len(queue) > 0 {
@@ -86,7 +86,7 @@ func (a *automaton) linkNodes() {
 	}
 }
 
-// step is the node after one more symbol.
+// step returns the node after another symbol.
 func (a *automaton) step(at int32, c byte) int32 {
 	for {
 		n := &a.nodes[at]

@@ -10,20 +10,20 @@ import (
 // dialect is one way of escaping characters.
 type dialect struct {
 	mark byte // begins every escape
-	// decode reads an escape at the beginning of text: what it stands for, appended
-	// to dst, and how long it is. It wants more where text is only the beginning of
-	// one; without a length it is none.
+	// decode decodes an escape at the beginning of text: it appends the meaning to dst and returns
+	// the length of the escape. more reports that text is only the beginning of an escape; length 0
+	// means that text is not an escape.
 	decode func(dst, text []byte) (meaning []byte, length int, more bool)
-	// next is what decode would find, from the last byte of text alone: the bytes
-	// before it are the beginning of an escape. It is for speed.
+	// next returns the result of decode from the last byte of text alone, if the bytes before it
+	// are the beginning of an escape. It is an optimization.
 	next func(text []byte) progress
 	drop bool // a mark that begins no escape stands for nothing
-	// Text that is escaped more than once is read to the end. That changes a value that looks
-	// escaped itself, so such a value needs the plain reading, too.
+	// Text that is escaped more than once is decoded repeatedly. That changes a value that looks
+	// escaped itself, so such a value needs the single decoding, too.
 	again bool
 }
 
-// progress is how far an escape is.
+// progress is the state of an escape.
 type progress int
 
 const (
@@ -32,21 +32,21 @@ const (
 	noEscape                   // none, and its bytes but for the last begin none after the first
 )
 
-// dialects are those that the views undo.
+// dialects are the escapes that the views undo.
 var dialects = [...]dialect{
 	{mark: '%', decode: percent, next: percentNext},
 	{mark: '\\', decode: backslash, next: backslashNext, drop: true},
 	{mark: '&', decode: entity, next: entityNext},
 }
 
-// maxEscape bounds an escape in bytes of text, those with escaped marks too; widest
-// is how many bytes there may be for each symbol of a whole form.
+// maxEscape is the maximum length of an escape in bytes of text, including those with escaped
+// marks; widest is the maximum number of bytes for each symbol of a whole form.
 const (
 	maxEscape = 64
 	widest    = 8
 )
 
-// percent reads %2B.
+// percent decodes %2B.
 func percent(dst, text []byte) (meaning []byte, length int, more bool) {
 	for i, c := range text[1:min(3, len(text))] {
 		if !isHex(c) {
@@ -68,8 +68,8 @@ func percentNext(text []byte) progress {
 	return undecided
 }
 
-// backslash reads the escapes of JSON, and \x2b. Two backslashes are one, which
-// then may escape again.
+// backslash decodes the escapes of JSON, and \x2b. Two backslashes become one, which may begin
+// another escape.
 func backslash(dst, text []byte) (meaning []byte, length int, more bool) {
 	if len(text) < 2 {
 		return nil, 0, true
@@ -101,8 +101,8 @@ func backslashNext(text []byte) progress {
 	return undecided
 }
 
-// codepoint reads a letter and digits after the backslash, and both halves of a
-// surrogate pair. Where the digits are missing the letter is a letter.
+// codepoint decodes a letter and digits after the backslash, and both halves of a surrogate pair.
+// Without the digits the letter is an ordinary letter.
 func codepoint(dst, text []byte, digits int) (meaning []byte, length int, more bool) {
 	for i, c := range text[2:min(2+digits, len(text))] {
 		if !isHex(c) {
@@ -134,7 +134,7 @@ func surrogates(dst []byte, r rune, text []byte) (meaning []byte, length int, mo
 	return utf8.AppendRune(dst, utf16.DecodeRune(r, rune(low))), 12, false
 }
 
-// entity reads &amp;, &#38; and &#x26;.
+// entity decodes &amp;, &#38; and &#x26;.
 func entity(dst, text []byte) (meaning []byte, length int, more bool) {
 	for i, c := range text[1:] {
 		switch {
@@ -158,8 +158,8 @@ func entityNext(text []byte) progress {
 	return noEscape
 }
 
-// reference decodes a whole character reference. Those that encoders write for ASCII need no
-// memory.
+// reference decodes a whole character reference. The references that encoders write for ASCII need
+// no memory.
 func reference(dst, text []byte) (meaning []byte, length int, more bool) {
 	switch string(text) {
 	case "&amp;":
@@ -185,7 +185,7 @@ func isHex(c byte) bool {
 	return '0' <= c && c <= '9' || 'a' <= c|0x20 && c|0x20 <= 'f'
 }
 
-// digit is the value of a hexadecimal digit.
+// digit returns the value of a hexadecimal digit.
 func digit(c byte) byte {
 	if c <= '9' {
 		return c - '0'

@@ -11,12 +11,13 @@ import (
 	"unicode/utf8"
 )
 
-// minForm is how long a derived form of a value of that length or more is at least. The value
-// %41%42%43 must not make ABC a secret. The forms of a shorter value are as long as it is.
+// minForm is the minimum length of a derived form of a value of that length or more. The value
+// %41%42%43 must not make ABC a secret. The forms of a shorter value are at least as long as the
+// value.
 const minForm = 8
 
-// formsOf returns the texts of symbols that stand for a value. Escapes of single characters are not
-// here: the views undo them before the comparison.
+// formsOf returns the symbols that represent a value. It excludes escapes of single characters: the
+// views undo them before the comparison.
 func formsOf(value []byte) [][]byte {
 	list := [][]byte{symbols(value, nil)}
 	for _, d := range dialects {
@@ -43,9 +44,9 @@ func formsOf(value []byte) [][]byte {
 	return kept
 }
 
-// lineEnds returns a value as it may be where its lines end with LF and with CRLF, without what
-// ends the last one: programs change and trim line ends. Only encodings that hide them need it;
-// elsewhere symbols leaves them out.
+// lineEnds returns a value with LF and with CRLF as its line ends, without the last line end:
+// programs change and trim line ends. Only encodings that hide line ends need it; in other texts
+// symbols removes them.
 func lineEnds(value []byte) [][]byte {
 	if !bytes.ContainsAny(value, "\r\n") {
 		return [][]byte{value}
@@ -54,8 +55,8 @@ func lineEnds(value []byte) [][]byte {
 	return [][]byte{lf, bytes.ReplaceAll(lf, []byte("\n"), []byte("\r\n"))}
 }
 
-// readingsOf are the ways in which a text must be read to find values: in every
-// dialect to the end, and once where a value looks escaped itself.
+// readingsOf returns the ways in which a text must be read to find values: in every dialect
+// repeatedly, and once if a value looks escaped itself.
 func readingsOf(values [][]byte) (list []dialect) {
 	for _, d := range dialects {
 		once := slices.ContainsFunc(values, func(v []byte) bool { return bytes.IndexByte(v, d.mark) >= 0 })
@@ -68,8 +69,8 @@ func readingsOf(values [][]byte) (list []dialect) {
 	return list
 }
 
-// inBase64 is what base64 has for a value after some bytes that we do not know:
-// the characters that depend on the value alone.
+// inBase64 returns the base64 of a value after some unknown bytes: the characters that depend only
+// on the value.
 func inBase64(value []byte, before int) []byte {
 	whole := base64.RawStdEncoding.EncodeToString(append(make([]byte, before), value...))
 	first := (before*8 + 5) / 6
@@ -85,8 +86,8 @@ func inUTF16(value []byte, order binary.AppendByteOrder) []byte {
 	return symbols(text, nil)
 }
 
-// fold makes one of characters that encodings exchange: the two alphabets of
-// base64 differ in two characters, and a form writes a blank as a plus sign.
+// fold maps characters that encodings exchange to one: the two alphabets of base64 differ in two
+// characters, and a form writes a blank as a plus sign.
 var fold = func() (f [256]byte) {
 	for i := range f {
 		f[i] = byte(i)
@@ -95,7 +96,7 @@ var fold = func() (f [256]byte) {
 	return f
 }()
 
-// symbols are what a view makes of a whole text.
+// symbols returns the symbols of a whole text in a view.
 func symbols(text []byte, d *dialect) []byte {
 	var out []byte
 	v := view{dialect: d, emit: func(s symbol) {

@@ -6,17 +6,17 @@ type lane struct {
 	reach     int
 	node      int32
 	count     int   // symbols so far
-	starts    []int // where each of the last ones stood, by count; a power of two
+	starts    []int // positions of the last symbols, by count; the length is a power of two
 	found     func(match)
 }
 
-// match is a piece of text that is a form of a secret.
+// match is a part of the text that is a form of a secret.
 type match struct {
 	start, end int
 	secret     int32
 }
 
-// advance goes on by a symbol.
+// advance adds a symbol.
 func (l *lane) advance(s symbol) {
 	if s.b != '\r' && s.b != '\n' { // forms are the same with broken lines
 		l.node = l.automaton.step(l.node, fold[s.b])
@@ -26,17 +26,17 @@ func (l *lane) advance(s symbol) {
 			l.found(match{l.back(n.length), s.end, n.secret})
 		}
 	}
-	// What is spread further than any form ends here, or a stream of empty lines
-	// would be held back for ever.
+	// Matches spread further than any form end here, or a stream of empty lines would be held back
+	// for ever.
 	for l.node != 0 && s.end-l.start() > l.reach {
 		l.node = l.automaton.nodes[l.node].fail
 	}
 }
 
-// start is where the text stands that led to the node; there must be one.
+// start returns the position of the text that led to the node. A match must be in progress.
 func (l *lane) start() int { return l.back(l.automaton.nodes[l.node].depth) }
 
-// settled is how much of the text no later match can reach, of what is before at.
+// settled returns the length of the text before at that no later match can reach.
 func (l *lane) settled(at int) int {
 	if open := l.automaton.nodes[l.node].open; open > 0 {
 		return min(at, l.back(open))
@@ -44,10 +44,10 @@ func (l *lane) settled(at int) int {
 	return at
 }
 
-// back is where the symbol stands that was taken n ago.
+// back returns the position of the symbol added n symbols ago.
 func (l *lane) back(n int32) int { return l.starts[(l.count-int(n))&(len(l.starts)-1)] }
 
-// follow stands where another lane stands.
+// follow copies the state of another lane.
 func (l *lane) follow(o *lane) {
 	l.node, l.count = o.node, o.count
 	for i := range int(o.automaton.nodes[o.node].depth) {
@@ -56,7 +56,7 @@ func (l *lane) follow(o *lane) {
 	}
 }
 
-// isSameAs reports whether two lanes will find the same from here on.
+// isSameAs reports whether two lanes will find the same matches from here on.
 func (l *lane) isSameAs(o *lane) bool {
 	return l.node == o.node && (l.node == 0 || l.start() == o.start())
 }

@@ -1,13 +1,13 @@
-// Package redact keeps secrets out of text that comes back: answers of servers,
-// output of programs, errors. In place of a value it writes [secret:NAME].
+// Package redact removes secrets from text for models and users: responses of servers, output of
+// programs, errors. It replaces a value with [secret:NAME].
 //
-// A value is found as it is, percent-encoded, escaped as in JSON or HTML (also where only some of
-// its characters are, and twice over unless it looks escaped itself), in UTF-16, in hex as digits
-// alone, and once in base64 of both alphabets wherever in the encoded text it begins; all of these
-// also where lines are broken in between, and a value of several lines with LF and with CRLF. It
-// promises that neither the number of secrets nor the way a stream is cut into reads changes what
-// is found. It cannot find a value that was changed in any other way: reversed, compressed,
-// encrypted, given out character by character, in quoted-printable, in hex with something between
+// It finds a value unchanged, percent-encoded, escaped as in JSON or HTML (even if only some of its
+// characters are escaped, and twice over unless the value looks escaped itself), in UTF-16, in hex
+// as digits alone, and once in base64 of both alphabets at any offset in the encoded text; all of
+// these also with line breaks in between, and a value of several lines with LF and with CRLF. It
+// promises that neither the number of secrets nor the way a stream is split into reads changes the
+// result. It cannot find a value that was changed in any other way: reversed, compressed,
+// encrypted, printed character by character, in quoted-printable, in hex with separators between
 // the bytes. Of a value in base64 the characters at its two ends that also depend on its neighbours
 // may stay: at most four bits of it each.
 package redact
@@ -20,15 +20,16 @@ import (
 	"strings"
 )
 
-// Secret is a value that must not come back. The mark in place of a value shows that the text
-// held it: a value that can be guessed must only be looked for where it is known to have been.
+// Secret is a value that must be removed. The mark in place of a value reveals that the text
+// contained it: a value that can be guessed must only be searched in text that is known to have
+// contained it.
 type Secret struct {
 	Name  string
 	Value []byte
 }
 
-// Redactor knows every form of its secrets. It is safe for concurrent use; a nil
-// Redactor passes everything through.
+// Redactor contains every form of its secrets. It is safe for concurrent use; a nil Redactor passes
+// everything through.
 type Redactor struct {
 	automaton automaton
 	dialects  []dialect
@@ -38,7 +39,7 @@ type Redactor struct {
 	inert     [256]bool  // bytes that begin no form
 }
 
-// New makes a redactor. It ignores empty values.
+// New returns a redactor. It ignores empty values.
 func New(secrets ...Secret) *Redactor {
 	r := &Redactor{automaton: newAutomaton()}
 	var values [][]byte
@@ -87,8 +88,8 @@ func (r *Redactor) String(s string) string {
 	return out.String()
 }
 
-// Header redacts the values of a header, and its names: names also in other upper
-// and lower case, which proxies change.
+// Header redacts the names and values of a header. It finds names regardless of case, which proxies
+// change.
 func (r *Redactor) Header(h http.Header) {
 	if r == nil {
 		return

@@ -6,12 +6,11 @@ import (
 	"slices"
 )
 
-// scanner finds the secrets of one text, piece by piece. It reads the text as it is,
-// and from an escape on also in that escape's dialect, until both are the same
-// again.
+// scanner finds the secrets in one text, piece by piece. It reads the text unchanged, and from an
+// escape on also in that escape's dialect, until both readings are the same again.
 type scanner struct {
 	plain   lane
-	inert   *[256]bool // of the Redactor
+	inert   *[256]bool // from the Redactor
 	escaped []escaped
 	at      int     // bytes of the text so far
 	actives int     // how many of escaped are active
@@ -80,8 +79,8 @@ func (sc *scanner) scan(text []byte) {
 	}
 }
 
-// repeated reports whether a mark that comes once more changes nothing but the place where an
-// escape may begin: no form begins with it, and nothing else is under way.
+// repeated reports whether a repeated mark changes only the place where an escape may begin: no
+// form begins with it, and no match or escape is in progress.
 func (sc *scanner) repeated(mark byte) bool {
 	if sc.actives == 0 || !sc.inert[mark] {
 		return false
@@ -95,7 +94,7 @@ func (sc *scanner) repeated(mark byte) bool {
 	return true
 }
 
-// repeat moves the beginning of an escape to the mark that was read last.
+// repeat moves the beginning of an escape to the last mark.
 func (sc *scanner) repeat(mark byte) {
 	for i := range sc.escaped {
 		if e := &sc.escaped[i]; e.active {
@@ -104,7 +103,7 @@ func (sc *scanner) repeat(mark byte) {
 	}
 }
 
-// views reads a byte in every way that may differ.
+// views reads a byte in every reading that may differ.
 func (sc *scanner) views(s symbol) {
 	for i := range sc.escaped {
 		e := &sc.escaped[i]
@@ -136,7 +135,7 @@ func (sc *scanner) finish() {
 	}
 }
 
-// settled is how much of the text no later match can reach.
+// settled returns the length of the text that no later match can reach.
 func (sc *scanner) settled() int {
 	at := sc.plain.settled(sc.at)
 	for i := range sc.escaped {
@@ -152,8 +151,8 @@ func (sc *scanner) settled() int {
 	return at
 }
 
-// addMatch takes in a match. Those that overlap become one, under the name of the first
-// of them, and of the longest there.
+// addMatch adds a match. Overlapping matches become one, under the name of the first of them, and
+// of the longest at that place.
 func (sc *scanner) addMatch(m match) {
 	from := len(sc.found)
 	for from > 0 && sc.found[from-1].end > m.start {

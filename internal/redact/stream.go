@@ -2,23 +2,22 @@ package redact
 
 import "io"
 
-// stream redacts a text piece by piece and holds back only what may yet be a part
-// of a secret.
+// stream redacts a text piece by piece and holds back only text that may still be part of a secret.
 type stream struct {
 	*Redactor
 	scanner *scanner
 	held    []byte // the end of the text so far
-	from    int    // where in the text it begins
+	from    int    // its position in the text
 }
 
-// push takes a piece and gives to out what is certain.
+// push adds a piece and writes the certain part to out.
 func (s *stream) push(out output, piece []byte) {
 	s.held = append(s.held, piece...)
 	s.scanner.scan(piece)
 	s.drain(out, s.scanner.settled())
 }
 
-// end gives the rest to out.
+// end writes the rest to out.
 func (s *stream) end(out output) {
 	s.scanner.finish()
 	s.drain(out, s.scanner.at)
@@ -45,7 +44,7 @@ func (s *stream) drain(out output, settled int) {
 	s.from = at
 }
 
-// Reader redacts what is read from src.
+// Reader redacts the text read from src.
 func (r *Redactor) Reader(src io.Reader) io.Reader {
 	if r == nil {
 		return src
@@ -56,13 +55,13 @@ func (r *Redactor) Reader(src io.Reader) io.Reader {
 type reader struct {
 	src    io.Reader
 	stream stream
-	buf    []byte // what src gave
-	out    buffer // what may be read
+	buf    []byte // bytes read from src
+	out    buffer // redacted text that can be read
 	read   int    // how much of it was
 	err    error
 }
 
-// pieceSize is how much is read at once.
+// pieceSize is the number of bytes of one read.
 const pieceSize = 32 << 10
 
 func (r *reader) Read(p []byte) (int, error) {
@@ -78,7 +77,7 @@ func (r *reader) Read(p []byte) (int, error) {
 	return n, r.err
 }
 
-// WriteTo gives the marks apart to a dst that is a Marker. io.Copy calls it.
+// WriteTo passes the marks separately to a dst that is a Marker. io.Copy calls it.
 func (r *reader) WriteTo(dst io.Writer) (int64, error) {
 	out := outputTo(dst)
 	out.text(r.out[r.read:])

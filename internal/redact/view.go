@@ -1,13 +1,13 @@
 package redact
 
-// symbol is one byte of what a text means, and where in the text it stands.
+// symbol is one decoded byte of a text, with its position in the text.
 type symbol struct {
 	b          byte
 	start, end int
 }
 
-// view reads a text in a dialect. Each byte costs the same however many marks and
-// beginnings of escapes the text has.
+// view decodes a text in a dialect. Each byte costs the same however many marks and beginnings of
+// escapes the text has.
 type view struct {
 	*dialect
 	emit    func(symbol)
@@ -17,7 +17,7 @@ type view struct {
 	meaning [maxEscape]byte // room for what an escape stands for
 }
 
-// feed takes the next byte.
+// feed adds the next byte.
 func (v *view) feed(s symbol) {
 	n := len(v.pending)
 	if n == 0 {
@@ -58,10 +58,10 @@ func (v *view) push(s symbol) {
 	v.pending = append(v.pending, s)
 }
 
-// finish gives up waiting for the end of an escape.
+// finish stops waiting for the end of an escape.
 func (v *view) finish() { v.flushPending(true) }
 
-// flushPending reads what pending begins with until it is the beginning of an escape.
+// flushPending decodes pending until it begins with an incomplete escape.
 func (v *view) flushPending(whole bool) {
 	for len(v.pending) > 0 {
 		first := v.pending[0]
@@ -90,7 +90,7 @@ func (v *view) flushPending(whole bool) {
 	v.pending = v.room[:0]
 }
 
-// decoded puts what an escape stands for in the place of its bytes.
+// decoded replaces the bytes of an escape with its meaning.
 func (v *view) decoded(meaning []byte, length int) {
 	start, end := v.pending[0].start, v.pending[length-1].end
 	if !v.again {

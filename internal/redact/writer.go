@@ -2,15 +2,15 @@ package redact
 
 import "io"
 
-// Marker is a writer that receives marks apart from other text.
+// Marker is a writer that receives marks separately from other text.
 type Marker interface {
 	io.Writer
-	// WriteMark takes the mark that stands in the place of length bytes.
+	// WriteMark writes the mark that replaces length bytes.
 	WriteMark(mark string, length int) error
 }
 
-// Writer redacts what is written to dst, which gets the marks apart if it is a Marker. Close
-// writes what was held back and leaves dst open.
+// Writer redacts the text written to dst, which receives the marks separately if it is a Marker.
+// Close writes the held-back text and leaves dst open.
 func (r *Redactor) Writer(dst io.Writer) io.WriteCloser {
 	if r == nil {
 		return open{dst}
@@ -18,7 +18,7 @@ func (r *Redactor) Writer(dst io.Writer) io.WriteCloser {
 	return &writer{stream{Redactor: r, scanner: newScanner(r)}, outputTo(dst)}
 }
 
-// open is a writer that is not ours to close.
+// open is a writer that is not closed.
 type open struct{ io.Writer }
 
 func (open) Close() error { return nil }
@@ -42,7 +42,7 @@ func (w *writer) Close() error {
 	return err
 }
 
-// output takes a redacted text.
+// output receives redacted text.
 type output interface {
 	text(p []byte)
 	mark(mark string, length int)
@@ -84,7 +84,7 @@ func (w *whole) flush() (int64, error) {
 	return w.n, err
 }
 
-// marked writes marks apart. After the first error it writes nothing.
+// marked writes marks separately. After the first error it writes nothing.
 type marked struct {
 	dst Marker
 	n   int64
