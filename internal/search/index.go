@@ -1,6 +1,6 @@
-// Package search finds the passages of a few documents that answer a question. It
-// is a leaf: documents in, ranked sections out, nothing stored. It ranks by BM25
-// over stemmed English words and promises the same order for the same input.
+// Package search finds the passages of a few documents that answer a question. It is a leaf: it
+// receives documents, returns ranked sections and stores nothing. It ranks by BM25 over stemmed
+// English words and promises the same order for the same input.
 package search
 
 import (
@@ -9,15 +9,15 @@ import (
 	"slices"
 )
 
-// The usual constants of BM25: how soon a repeated term stops counting, and how
-// much a long section is held against it.
+// The usual constants of BM25: how soon a repeated term stops counting, and how much a long section
+// is penalized.
 const (
 	saturation = 1.2
 	lengthBias = 0.75
 )
 
-// headingWeight is how often a heading's terms count. A heading that has the whole
-// query in it doubles the score beyond that.
+// headingWeight is how often a heading's terms count. A heading that contains the whole query
+// doubles the resulting score.
 const headingWeight = 2
 
 // Index is a set of sections to search. It is immutable and safe for concurrent use.
@@ -34,7 +34,7 @@ type post struct {
 	heading bool // the section's heading has the term
 }
 
-// Hit is a section that was found.
+// Hit is a found section.
 type Hit struct {
 	Section
 	Score float64
@@ -44,7 +44,7 @@ type Hit struct {
 	Coverage float64
 }
 
-// New makes an index.
+// New returns an index.
 func New(sections []Section) *Index {
 	x := &Index{sections: sections, lengths: make([]float64, len(sections)), posts: make(map[string][]post)}
 	for i, s := range sections {
@@ -106,7 +106,7 @@ func (x *Index) Find(query string, limit int) []Hit {
 	return hits[:min(max(limit, 0), len(hits))]
 }
 
-// weight is the inverse document frequency of a term that n sections hold.
+// weight returns the inverse document frequency of a term that n sections contain.
 func (x *Index) weight(n int) float64 {
 	all := float64(len(x.sections))
 	return math.Log(1 + (all-float64(n)+0.5)/(float64(n)+0.5))

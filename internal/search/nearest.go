@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// nearestBytes bounds the names that are compared letter by letter.
+// nearestBytes is the maximum length of names that are compared letter by letter.
 const nearestBytes = 255
 
 // Nearest returns the names that are similar to name, nearest
@@ -51,7 +51,7 @@ func fold(s string) string {
 	}), " ")
 }
 
-// distance is the number of bytes to insert, delete or replace on the way from a to b.
+// distance returns the number of bytes to insert, delete or replace to turn a into b.
 func distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

@@ -2,8 +2,8 @@ package search
 
 import "strings"
 
-// Where a long section is cut, at the next blank line. A text without
-// headings is divided by its paragraphs alone.
+// A long section is split at the next blank line after this many bytes. A text without headings is
+// split only by its paragraphs.
 const (
 	sectionBytes   = 900
 	paragraphBytes = 60
@@ -14,12 +14,12 @@ type Section struct {
 	Doc     string // the document's key, as given to Split
 	Title   string // the document's own title
 	Heading string // the nearest heading above, "" before the first
-	Line    int    // where the passage begins, from 1
+	Line    int    // line where the passage begins, from 1
 	Text    string // without the heading
 }
 
-// Split cuts a Markdown or plain text into sections: at every heading, and at
-// blank lines and rows of tables where a section grows long. A code block is never cut.
+// Split splits a Markdown or plain text into sections: at every heading, and in long sections at
+// blank lines and table rows. It never splits a code block.
 func Split(doc, content string) []Section {
 	var (
 		sections []Section
@@ -68,7 +68,7 @@ func Split(doc, content string) []Section {
 	return sections
 }
 
-// Title is a document's first heading, or "".
+// Title returns a document's first heading, or "".
 func Title(content string) string {
 	for line := range strings.SplitSeq(content, "\n") {
 		if h, ok := heading(strings.TrimRight(line, " \t\r")); ok {
@@ -81,7 +81,7 @@ func Title(content string) string {
 	return ""
 }
 
-// heading reads a line like "## First week".
+// heading parses a line like "## First week".
 func heading(line string) (string, bool) {
 	rest := strings.TrimLeft(line, "#")
 	if n := len(line) - len(rest); n < 1 || n > 6 || !strings.HasPrefix(rest, " ") {

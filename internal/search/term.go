@@ -34,9 +34,9 @@ func boundary(r rune) bool {
 	return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !unicode.Is(unicode.Mn, r) && r != '\'' && r != '’'
 }
 
-// Stem takes the commonest English endings off a word in lower case, so that
-// resume, resumes, resumed and resuming meet. It never returns less than three
-// letters, and leaves short words alone.
+// Stem removes the commonest English endings from a word in lower case, so that resume, resumes,
+// resumed and resuming become equal. It never returns fewer than three letters, and keeps short
+// words unchanged.
 func Stem(w string) string {
 	if len(w) <= 3 || !ascii(w) {
 		return w
@@ -74,7 +74,7 @@ func ascii(s string) bool {
 
 func vowel(s string) bool { return strings.ContainsAny(s, "aeiouy") }
 
-// single undoes the doubling of "cancelled" and "stopping".
+// single removes the doubled letter of "cancelled" and "stopping".
 func single(s string) string {
 	n := len(s)
 	if n < 4 || s[n-1] != s[n-2] || strings.ContainsRune("aeiouysz", rune(s[n-1])) {
