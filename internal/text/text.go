@@ -11,8 +11,8 @@ import (
 	"unicode/utf8"
 )
 
-// blanks are characters that are drawn as nothing although Unicode counts them as letters, marks
-// or symbols: the blank Braille pattern, a null note head, a filler of Khitan, and the blanks of
+// blanks are characters that are drawn as nothing although Unicode counts them as letters, marks or
+// symbols: the blank Braille pattern, a null note head, a filler of Khitan, and the blanks of
 // Egyptian hieroglyphs.
 const blanks = "\u2800\U0001d159\U00016fe4\U00013441\U00013442"
 

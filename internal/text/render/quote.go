@@ -1,6 +1,6 @@
-// Package render shows words of others among words of ours, so that none of theirs can pass
-// for ours: what an agent wants to do, to whoever is to allow it, and what it says about that.
-// It changes nothing that can be seen, and says where it leaves something out.
+// Package render renders a model's text among our own, so that none of it can be mistaken for ours:
+// the calls that an agent wants to make, for their approver, and the agent's explanation. It
+// changes nothing visible, and marks every omission.
 package render
 
 import (
@@ -15,22 +15,22 @@ import (
 	"github.com/parley-server/parley/internal/text"
 )
 
-// The bounds of what is shown.
+// The limits of the rendered text.
 const (
 	maxInput = 10_000 // characters of a call
-	maxTail  = 3_000  // of these, those of its end where the middle is left out
-	maxSaid  = 2_000  // characters of what an agent says
+	maxTail  = 3_000  // characters at the end of a shortened input
+	maxSaid  = 2_000  // characters of the agent's text
 	maxLines = 20     // lines of that
 )
 
-// Approval is what somebody is asked to allow: the calls, and behind them what the agent says.
+// Approval renders an approval for its approver: the calls, followed by the agent's text.
 func Approval(ask event.InputRequired) string {
 	var summaries []string
 	for _, op := range ask.Operations {
 		summaries = append(summaries, op.Summary)
 	}
 	text := Calls(ask.Step())
-	if said := Agent(ask.Plan); said != "" && ask.Plan != strings.Join(summaries, "; ") { // that is what a plan is where nothing was said
+	if said := Agent(ask.Plan); said != "" && ask.Plan != strings.Join(summaries, "; ") { // without text of the agent, the plan consists of the summaries
 		text += "\n\n" + said
 	}
 	if needs := Approver(ask); needs != "" {
@@ -66,8 +66,8 @@ func Calls(list []event.ShownCall) string {
 	return strings.Join(shown, "\n\n")
 }
 
-// Role says of a call of a step whether it needs the approval, in words that stand before the
-// call's own. It is "" in a step where every call needs it.
+// Role describes whether a call of a step needs the approval, as a prefix for the call's own words.
+// It is "" in a step in which every call needs it.
 func Role(list []event.ShownCall, i int) string {
 	if !slices.ContainsFunc(list, func(c event.ShownCall) bool { return !c.Asks }) {
 		return ""
@@ -79,8 +79,7 @@ func Role(list []event.ShownCall, i int) string {
 	return fmt.Sprintf("call %d of %d, %s: ", i+1, len(list), role)
 }
 
-// Agent is what an agent says, marked, and under words that say whose it is; "" where it says
-// nothing.
+// Agent renders the agent's text behind marks, after a line that names its author; "" for no text.
 func Agent(words string) string {
 	said := Marked(words)
 	if said == "" {
@@ -89,7 +88,7 @@ func Agent(words string) string {
 	return "The agent says:\n" + said
 }
 
-// Marked is a text of others with every line behind a mark, "" where there is none.
+// Marked returns a foreign text with every line behind a mark, or "" for no text.
 func Marked(text string) string {
 	text = strings.TrimSpace(strings.ReplaceAll(text, "\r\n", "\n"))
 	if text == "" {
@@ -108,7 +107,7 @@ func Marked(text string) string {
 	return strings.Join(lines, "\n") + left(rest)
 }
 
-// left says how much is not shown.
+// left describes how many characters are not shown.
 func left(n int) string {
 	if n <= 0 {
 		return ""
@@ -116,8 +115,8 @@ func left(n int) string {
 	return fmt.Sprintf("\n\nThis was cut: there are %d characters more.", n)
 }
 
-// block is the input of a call as a block of code, which nothing in it can end. Of a long one
-// the middle is left out, between two blocks: what a command does at its end is seen.
+// block renders the input of a call as a block of code, which nothing in the input can end. It
+// omits the middle of a long input, between two blocks, so that the end of a command is visible.
 func block(input json.RawMessage) string {
 	var indented bytes.Buffer
 	if json.Indent(&indented, input, "", "  ") != nil {
@@ -141,14 +140,14 @@ func block(input json.RawMessage) string {
 	return fmt.Sprintf("%s\n\nHere %d characters are left out: `parley approvals show` has them.\n\n%s", code(string(head)), len(all)-maxInput, code(string(tail)))
 }
 
-// Exact writes a text on one line so that every character of it can be seen, as JSON would.
+// Exact renders a text on one line so that every character of it is visible, as JSON would.
 func Exact(s string) string { return text.Escape(s) }
 
-// joins reports whether a character that cannot be seen is one that many languages, and signs
-// like ❤️, are written with.
+// joins reports whether an invisible character is one that many languages, and signs like ❤️, are
+// written with.
 func joins(r rune) bool { return r == '\u200c' || r == '\u200d' || r == '\ufe0e' || r == '\ufe0f' }
 
-// prose is Exact for what an agent says.
+// prose is Exact for the agent's text.
 func prose(s string) string {
 	return text.EscapeFunc(s, func(r rune) bool { return text.IsInvisible(r) && !joins(r) })
 }
