@@ -1,9 +1,9 @@
-// Package fair shares a process's places among workspaces: places for commands, fetches,
-// model calls, callbacks and turns.
+// Package fair shares a process's places among workspaces: places for commands, fetches, model
+// calls, callbacks and turns.
 //
-// It promises that a workspace which holds many places always leaves some to others, so that
-// a newcomer does not wait for a long holder, and that workspaces which wait are served round
-// robin, each one's own waiters in their order. It does not know the purpose of a place.
+// It promises that a workspace which holds many places always leaves some to others, so that a new
+// workspace does not wait for a long holder, and that waiting workspaces are served round robin,
+// each one's own waiters in their order. It does not depend on the purpose of a place.
 package fair
 
 import (
@@ -14,9 +14,9 @@ import (
 	"github.com/google/uuid"
 )
 
-// Share bounds a workspace: it takes a further place only while it holds fewer than Share
-// times as many places as are free, and the last free place only if it holds none. Of 16
-// places the first workspace gets 12, a second one 3, and a third one the last.
+// Share limits a workspace: it gets another place only while it holds fewer than Share times as
+// many places as are free, and the last free place only if it holds none. Of 16 places the first
+// workspace gets 12, a second one 3, and a third one the last.
 const Share = 3
 
 // Places is a number of places that workspaces share. It is safe for concurrent use.
@@ -28,13 +28,13 @@ type Places struct {
 	round   []uuid.UUID                   // the workspaces in waiting, the next one first
 }
 
-// New makes n places, at least one.
+// New returns n places, at least one.
 func New(n int) *Places {
 	return &Places{free: max(n, 1), held: make(map[uuid.UUID]int), waiting: make(map[uuid.UUID][]chan struct{})}
 }
 
-// Acquire waits until the workspace may take a place. release gives it back and may be called
-// more than once.
+// Acquire waits until the workspace may take a place. release frees it and may be called more than
+// once.
 func (p *Places) Acquire(ctx context.Context, workspace uuid.UUID) (release func(), err error) {
 	p.mu.Lock()
 	if p.mayTake(workspace) {
@@ -70,8 +70,8 @@ func (p *Places) TryAcquire(workspace uuid.UUID) (release func(), ok bool) {
 	return release, ok
 }
 
-// AcquireAny takes a place for one of the workspaces: among those that may have one now, the
-// first one that holds the fewest.
+// AcquireAny takes a place for one of the workspaces: of those that may have one now, the first
+// that holds the fewest.
 func (p *Places) AcquireAny(workspaces []uuid.UUID) (workspace uuid.UUID, release func(), ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -93,7 +93,7 @@ func (p *Places) Free() int {
 	return p.free
 }
 
-// Full returns the workspaces that may not take a further place now.
+// Full returns the workspaces that may not take another place now.
 func (p *Places) Full() []uuid.UUID {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -106,7 +106,7 @@ func (p *Places) Full() []uuid.UUID {
 	return full
 }
 
-// mayTake reports whether the workspace may take a further place. p.mu is held.
+// mayTake reports whether the workspace may take another place. p.mu is held.
 func (p *Places) mayTake(workspace uuid.UUID) bool {
 	held := p.held[workspace]
 	return p.free > 0 && (held == 0 || p.free > 1 && held < Share*p.free)
@@ -126,7 +126,7 @@ func (p *Places) releaser(workspace uuid.UUID) (release func()) {
 	})
 }
 
-// giveBack frees a place and grants what is free to those that wait. p.mu is held.
+// giveBack frees a place and grants free places to waiters. p.mu is held.
 func (p *Places) giveBack(workspace uuid.UUID) {
 	p.free++
 	if p.held[workspace]--; p.held[workspace] == 0 {
@@ -149,7 +149,7 @@ func (p *Places) giveBack(workspace uuid.UUID) {
 	}
 }
 
-// leave takes a waiter out of its line. p.mu is held.
+// leave removes a waiter from its line. p.mu is held.
 func (p *Places) leave(workspace uuid.UUID, waiter chan struct{}) {
 	line := slices.DeleteFunc(p.waiting[workspace], func(c chan struct{}) bool { return c == waiter })
 	if len(line) > 0 {
