@@ -8,10 +8,10 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// Fresh runs single statements whose best plan depends on their arguments, such as lists with filters
-// that may be absent. PostgreSQL plans each one for its arguments, which takes about a millisecond. A
-// prepared statement gets one plan for all arguments after some uses: then a filter for rare rows
-// reads a whole table. Fresh implements db.DBTX.
+// Fresh runs single statements that need a plan for their arguments, such as lists with optional
+// filters. PostgreSQL plans each one for its arguments, which takes about a millisecond. A prepared
+// statement gets one plan for all arguments after some uses: then a filter for rare rows reads a
+// whole table. Fresh implements db.DBTX.
 type Fresh struct{ *pgxpool.Pool }
 
 // Exec implements db.DBTX.

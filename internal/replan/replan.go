@@ -1,11 +1,11 @@
 // Package replan runs transactions and single statements.
 //
-// It repeats what failed because the schema has changed under a prepared statement. PostgreSQL then
-// refuses the statement with 0A000, and pgx forgets its plan but reports the error. The package
-// promises that callers do not see such a change: a transaction or a single statement is repeated
-// once, on new plans. It repeats nothing else.
+// It repeats those that failed because the schema has changed under a prepared statement.
+// PostgreSQL then rejects the statement with 0A000, and pgx forgets its plan but returns the error.
+// The package promises that callers do not see such a change: a transaction or a single statement
+// is repeated once, on new plans. It repeats nothing else.
 //
-// Its transactions send statements that need no answer together with the next one, because a
+// Its transactions send statements without results together with the next one, because a
 // transaction's cost is mostly its round trips.
 package replan
 
@@ -19,8 +19,8 @@ import (
 	"github.com/parley-server/parley/internal/pgerr"
 )
 
-// InTx runs fn in a transaction, which it commits if fn returns nil. When a plan is stale it rolls
-// back and runs fn once more, so fn must set what it shares with its caller anew.
+// InTx runs fn in a transaction, which it commits if fn returns nil. If a plan is stale, it rolls
+// back and runs fn again, so fn must reset the variables that it shares with its caller.
 func InTx(ctx context.Context, pool *pgxpool.Pool, fn func(pgx.Tx) error) error {
 	return Pipelined(ctx, pool, func(tx *Tx) error { return fn(tx) })
 }
@@ -31,7 +31,7 @@ func Pipelined(ctx context.Context, pool *pgxpool.Pool, fn func(*Tx) error) erro
 	if !pgerr.IsStalePlan(err) {
 		return err
 	}
-	// The connection may be another one, and have stale plans of its own.
+	// The connection may be another one, with stale plans of its own.
 	return inTx(ctx, pool, func(conn *pgx.Conn) error { return conn.DeallocateAll(ctx) }, fn)
 }
 
@@ -62,7 +62,8 @@ func (p Pool) QueryRow(ctx context.Context, sql string, args ...any) pgx.Row {
 	return row{Row: p.Pool.QueryRow(ctx, sql, args...), again: func() pgx.Row { return p.Pool.QueryRow(ctx, sql, unprepared(args)...) }}
 }
 
-// unprepared adds to a statement's arguments that it is planned for this one use.
+// unprepared adds the option to a statement's arguments that makes PostgreSQL plan it for this
+// single use.
 func unprepared(args []any) []any {
 	return append([]any{pgx.QueryExecModeDescribeExec}, args...)
 }
@@ -81,8 +82,8 @@ func (r row) Scan(dest ...any) error {
 	return err
 }
 
-// rows repeats the query when the first row reveals that the plan is stale: pgx reports errors of
-// a query as late as that.
+// rows repeats the query if the first row reveals a stale plan: pgx reports errors of a query only
+// then.
 type rows struct {
 	pgx.Rows
 	again func() (pgx.Rows, error)

@@ -9,9 +9,9 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// Tx is a transaction that saves round trips. BEGIN travels with the first statement, a queued
-// statement with the next one, and COMMIT with what is still queued. The order of the statements is
-// the order of the calls. It belongs to one goroutine and implements pgx.Tx.
+// Tx is a transaction that saves round trips. BEGIN is sent with the first statement, a queued
+// statement with the next one, and COMMIT with the statements that are still queued. The order of
+// the statements is the order of the calls. It belongs to one goroutine and implements pgx.Tx.
 type Tx struct {
 	conn   *pgx.Conn
 	queued *pgx.Batch // starts with BEGIN until that is sent
@@ -25,14 +25,13 @@ func newTx(conn *pgx.Conn) *Tx {
 	return t
 }
 
-// Queue adds a statement whose result is not needed. Its error is that of the next statement, or of
-// the commit.
+// Queue adds a statement without a result. The next statement, or the commit, returns its error.
 func (t *Tx) Queue(sql string, args ...any) { t.queued.Queue(sql, args...) }
 
-// Later returns an interface for statements of which only the error matters: they are queued.
+// Later returns an interface for statements that return only an error: they are queued.
 func (t *Tx) Later() Later { return Later{t} }
 
-// send sends what is queued and one more statement. The results of all but that one are read.
+// send sends the queued statements and another one. It reads all results except the last.
 func (t *Tx) send(ctx context.Context, sql string, args []any) (pgx.BatchResults, error) {
 	if t.closed {
 		return nil, pgx.ErrTxClosed
@@ -60,7 +59,7 @@ func (t *Tx) Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandT
 	return tag, errors.Join(err, closing(res, err))
 }
 
-// closing closes the results of a batch. After an error of a statement it has nothing to add.
+// closing closes the results of a batch. After an error of a statement it returns only that error.
 func closing(res pgx.BatchResults, failed error) error {
 	if err := res.Close(); failed == nil {
 		return err
@@ -102,7 +101,7 @@ func (t *Tx) Commit(ctx context.Context) error {
 	return err
 }
 
-// Rollback implements pgx.Tx. It drops what is queued.
+// Rollback implements pgx.Tx. It drops the queued statements.
 func (t *Tx) Rollback(ctx context.Context) error {
 	if t.closed {
 		return pgx.ErrTxClosed
@@ -113,7 +112,7 @@ func (t *Tx) Rollback(ctx context.Context) error {
 	}
 	_, err := t.conn.Exec(ctx, "rollback")
 	if err != nil {
-		_ = t.conn.Close(ctx) // what it stands in the middle of is not known
+		_ = t.conn.Close(ctx) // the state of the connection is unknown
 	}
 	return err
 }
@@ -129,8 +128,8 @@ func (t *Tx) CopyFrom(ctx context.Context, table pgx.Identifier, columns []strin
 	return t.conn.CopyFrom(ctx, table, columns, rows)
 }
 
-// SendBatch implements pgx.Tx. The results are those of b; a failure of what was queued is the error
-// of the first.
+// SendBatch implements pgx.Tx. The results are those of b; the first one returns the error of a
+// queued statement.
 func (t *Tx) SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults {
 	all := t.queued
 	n := all.Len()
@@ -145,7 +144,7 @@ func (t *Tx) SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults {
 	return res
 }
 
-// Flush sends what is queued.
+// Flush sends the queued statements.
 func (t *Tx) Flush(ctx context.Context) error {
 	if t.queued.Len() == 0 {
 		return nil
@@ -174,12 +173,12 @@ func (l Later) Exec(_ context.Context, sql string, args ...any) (pgconn.CommandT
 	return pgconn.CommandTag{}, nil
 }
 
-// Query implements db.DBTX. A statement with rows cannot wait.
+// Query implements db.DBTX. A statement with rows cannot be queued.
 func (l Later) Query(context.Context, string, ...any) (pgx.Rows, error) {
 	return nil, errors.ErrUnsupported
 }
 
-// QueryRow implements db.DBTX. A statement with a row cannot wait.
+// QueryRow implements db.DBTX. A statement with a row cannot be queued.
 func (l Later) QueryRow(context.Context, string, ...any) pgx.Row {
 	return firstRow{err: errors.ErrUnsupported}
 }
