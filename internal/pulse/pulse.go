@@ -1,9 +1,8 @@
 // Package pulse reads once a second, in one statement for all parts of a process, which kinds of
-// work there are in the database, and PostgreSQL's clock.
+// work exist in the database, and PostgreSQL's clock.
 //
-// It promises that a row which needs a look is reported by the next beat, and that a beat which
-// could not read reports every kind of work: then each part looks for itself. It never does the
-// work.
+// It promises that the next beat reports a row that needs work, and that a beat with a failed read
+// reports every kind of work: then each part checks for itself. It never does the work.
 package pulse
 
 import (
@@ -19,16 +18,16 @@ import (
 )
 
 const (
-	// Every is the time from one beat to the next.
+	// Every is the time between two beats.
 	Every = time.Second
-	// readTimeout bounds one reading. A clock that took longer to read would not be exact.
+	// readTimeout limits one reading. A clock that took longer to read would not be exact.
 	readTimeout = time.Second
-	// settled is how long after its seq was drawn an event can be committed, and more: the limits of
-	// statements and of idle transactions on both sides are shorter.
+	// settled is a safe upper limit for the time between drawing an event's seq and its commit: the
+	// limits of statements and of idle transactions on both sides are shorter.
 	settled = 20 * time.Second
 )
 
-// Work reports which kinds of work there are.
+// Work reports which kinds of work exist.
 type Work struct {
 	Running    bool // turns run, here or on another replica
 	Queued     bool // turns are queued
@@ -39,7 +38,7 @@ type Work struct {
 	Written    bool // turns run, or events may have been committed since the last beat
 }
 
-// unknown is the work that a beat reports if it could not read.
+// unknown is the work that a beat reports after a failed reading.
 var unknown = Work{Running: true, Queued: true, Overdue: true, Deliveries: true, Fetches: true, Streams: true, Written: true}
 
 // Pulse is shared by the parts of a process. It has no goroutine of its own: the first part that
@@ -50,22 +49,23 @@ type Pulse struct {
 	offset atomic.Int64 // nanoseconds by which PostgreSQL's clock is ahead of the process's
 
 	mu   sync.Mutex // held while reading
-	beat int64      // of the newest reading
+	beat int64      // number of the newest reading
 	work Work
 	err  error
-	seq  int64     // of the newest event
+	seq  int64     // seq of the newest event
 	drew time.Time // when seq was last seen to rise
 }
 
-// New makes a pulse.
+// New returns a pulse.
 func New(pool *pgxpool.Pool) *Pulse { return &Pulse{pool: pool, began: time.Now(), beat: -1} }
 
-// Offset is how far PostgreSQL's clock was ahead of the process's at the newest reading.
+// Offset returns how far PostgreSQL's clock was ahead of the process's at the newest reading.
 func (p *Pulse) Offset() time.Duration { return time.Duration(p.offset.Load()) }
 
-// Beats yields the work at once and then at every beat, until ctx ends or the caller breaks off. The
-// error is that of the reading. After a failed reading, and after a beat that the caller has missed,
-// every kind of work is reported once more, so that the caller's own looks end their outages.
+// Beats yields the work at once and then at every beat, until ctx ends or the caller breaks the
+// loop. The error is that of the reading. After a failed reading, and after a beat that the caller
+// has missed, every kind of work is reported once, so that the caller's own checks end their
+// outages.
 func (p *Pulse) Beats(ctx context.Context) iter.Seq2[Work, error] {
 	return func(yield func(Work, error) bool) {
 		doubt, due := false, int64(time.Since(p.began)/Every)
