@@ -4,20 +4,20 @@ package pgerr
 type Class int
 
 const (
-	// Other is a mistake, or a failure that this table does not know: a repeat fails again.
+	// Other is a mistake, or a failure that this table does not contain: a repeat fails again.
 	Other Class = iota
 	// Unavailable: the connection is missing, or the server is starting, stopping, read-only or out
-	// of a resource. It passes without the caller.
+	// of a resource. It passes without action by the caller.
 	Unavailable
-	// Contended: another transaction was in the way. An immediate repeat can succeed.
+	// Contended: another transaction held a lock. An immediate repeat can succeed.
 	Contended
-	// TimedOut: a limit of time has passed. A repeat can succeed.
+	// TimedOut: a time limit has passed. A repeat can succeed.
 	TimedOut
 	// StalePlan: the schema changed under a prepared statement. A repeat succeeds on a new plan.
 	StalePlan
 	// UniqueViolation: the row exists.
 	UniqueViolation
-	// ForeignKeyViolation: a row that is referred to is missing or still in use.
+	// ForeignKeyViolation: a referenced row is missing or still in use.
 	ForeignKeyViolation
 	// DuplicateObject: the database, table or other object exists.
 	DuplicateObject
@@ -25,9 +25,9 @@ const (
 	UndefinedTable
 	// Forbidden: the role lacks a privilege.
 	Forbidden
-	// TooLarge: the statement or a value exceeds what PostgreSQL can process.
+	// TooLarge: the statement or a value exceeds PostgreSQL's limits.
 	TooLarge
-	// QuotaExceeded: the workspace has no storage left. The message is for the caller.
+	// QuotaExceeded: the workspace has used up its storage. The message is for the caller.
 	QuotaExceeded
 )
 
@@ -39,7 +39,7 @@ const (
 	completionUnknown   = "40003"
 )
 
-// states holds the SQLSTATEs whose class differs from that of their first two characters.
+// states maps the SQLSTATEs that do not belong to the class of their first two characters.
 var states = map[string]Class{
 	featureNotSupported: StalePlan, // cached plan must not change result type
 	"26000":             StalePlan, // invalid_sql_statement_name: the prepared statement was removed
@@ -59,7 +59,7 @@ var states = map[string]Class{
 	"57014":             TimedOut,    // query_canceled, by statement_timeout among others
 }
 
-// prefixes holds the classes of whole groups of SQLSTATEs.
+// prefixes maps whole groups of SQLSTATEs to their classes.
 var prefixes = map[string]Class{
 	"08": Unavailable, // connection exceptions
 	"40": Contended,   // serialization failures, deadlocks

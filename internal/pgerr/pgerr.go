@@ -1,6 +1,6 @@
 // Package pgerr classifies the failures of PostgreSQL and of the connection to it. It is the only
-// place that reads a SQLSTATE. Callers ask what they can do about an error, and get the same
-// answer in every package.
+// package that reads a SQLSTATE. Callers ask how they can handle an error, and get the same answer
+// in every package.
 package pgerr
 
 import (
@@ -17,7 +17,7 @@ import (
 // Of returns the class of the failure in an error chain.
 func Of(err error) Class {
 	if _, ok := errors.AsType[*pgconn.ConnectError](err); ok {
-		return Unavailable // whatever the reason, this process has no connection
+		return Unavailable // for any reason, this process has no connection
 	}
 	if pg, ok := errors.AsType[*pgconn.PgError](err); ok {
 		if pg.Code == featureNotSupported && pg.Routine != revalidate {
@@ -39,7 +39,7 @@ func Of(err error) Class {
 // IsTransient reports whether the same transaction can succeed later.
 func IsTransient(err error) bool { return Of(err).IsTransient() }
 
-// IsTransient reports whether a failure of this class passes.
+// IsTransient reports whether a failure of this class passes by itself.
 func (c Class) IsTransient() bool {
 	switch c {
 	case Unavailable, Contended, TimedOut, StalePlan:
@@ -55,11 +55,11 @@ func IsContended(err error) bool { return Of(err) == Contended }
 // aborted; a new one that plans its statements again succeeds.
 func IsStalePlan(err error) bool { return Of(err) == StalePlan }
 
-// IsUniqueViolation reports whether the row exists already.
+// IsUniqueViolation reports whether the row already exists.
 func IsUniqueViolation(err error) bool { return Of(err) == UniqueViolation }
 
-// IsForeignKeyViolation reports whether another row still refers to this one, or none exists to
-// refer to.
+// IsForeignKeyViolation reports whether another row still refers to this one, or the referenced row
+// is missing.
 func IsForeignKeyViolation(err error) bool { return Of(err) == ForeignKeyViolation }
 
 // IsDuplicateObject reports whether a database, a table or another object of that name exists.
@@ -79,9 +79,9 @@ func Constraint(err error) string {
 	return ""
 }
 
-// IsRefused reports whether PostgreSQL is known to have committed nothing: it answered with an
-// ERROR, or the statement was never sent. The fate of any other failed commit is unknown. A FATAL
-// or PANIC answer proves nothing: a server that stops can send it after the commit.
+// IsRefused reports whether PostgreSQL is known to have committed nothing: it returned an ERROR, or
+// the statement was never sent. The fate of any other failed commit is unknown. A FATAL or PANIC
+// response proves nothing: a stopping server can send it after the commit.
 func IsRefused(err error) bool {
 	if _, ok := errors.AsType[*pgconn.ConnectError](err); ok {
 		return true
