@@ -1,5 +1,5 @@
 // Package outage keeps the log readable while an operation that is repeated every second fails, as
-// everything does that needs the database during its outage.
+// all database operations do during an outage.
 package outage
 
 import (
@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// remindEvery is the pause between two lines of one outage.
+// remindEvery is the pause between two log lines during an outage.
 const remindEvery = time.Minute
 
 // Log logs the outages of one repeated operation: a line when the first attempt fails, at most one a
@@ -24,11 +24,11 @@ type Log struct {
 	failures int // since began
 }
 
-// New makes a Log. The operation is a phrase such as "renew leases".
+// New returns a Log. The operation is a phrase such as "renew leases".
 func New(log *slog.Logger, operation string) *Log { return &Log{log: log, operation: operation} }
 
-// Note takes the result of an attempt, with keys and values for the line. A failure after the end of
-// ctx is not an outage: the caller has stopped.
+// Note records the result of an attempt, with keys and values for the line. A failure after the end
+// of ctx is not an outage: the caller has stopped.
 func (l *Log) Note(ctx context.Context, err error, args ...any) {
 	if err != nil && ctx.Err() != nil {
 		return
