@@ -103,7 +103,7 @@ func Codes() []Code {
 	return codes
 }
 
-// Status is the HTTP status of the code.
+// Status returns the HTTP status of the code.
 func (c Code) Status() int {
 	if k, ok := classes[c]; ok {
 		return k.status
@@ -111,7 +111,7 @@ func (c Code) Status() int {
 	return http.StatusInternalServerError
 }
 
-// Type is the group of the code.
+// Type returns the group of the code.
 func (c Code) Type() Type {
 	if k, ok := classes[c]; ok {
 		return k.typ

@@ -1,6 +1,5 @@
-// Package fault describes the failures that are the caller's business, in the
-// shape of the public error envelope. Everything else is an ordinary error and is
-// shown to callers as "Internal error."
+// Package fault describes the failures that a caller can act on, in the format of the public error
+// envelope. Every other failure is an ordinary error, and callers receive "Internal error."
 package fault
 
 import (
@@ -27,11 +26,11 @@ const (
 type Error struct {
 	Code    Code
 	Message string // a full sentence, with the way out where there is one
-	Param   string // the field or parameter at fault, "" when there is none
+	Param   string // the invalid field or parameter, or ""
 	Detail  Detail
 }
 
-// Detail holds the members that only some codes have.
+// Detail holds the members of only some codes.
 type Detail struct {
 	Candidates    []string      `json:"candidates,omitempty"`     // UNKNOWN_SKILL: at most 5, nearest first
 	Violations    []Violation   `json:"violations,omitempty"`     // every violation at once
@@ -42,7 +41,7 @@ type Detail struct {
 	Status        string        `json:"status,omitempty"`         // approval conflicts: the standing decision
 }
 
-// Violation is one thing that is wrong with a request.
+// Violation is one invalid part of a request.
 type Violation struct {
 	Param      string `json:"param"` // JSON pointer, "/due_date"
 	Rule       string `json:"rule"`  // type, enum, required, unknown, format, exactly_one, max_length …
@@ -55,12 +54,12 @@ type Violation struct {
 // Error implements error.
 func (e *Error) Error() string { return string(e.Code) + ": " + e.Message }
 
-// New makes an error with a formatted message.
+// New returns an error with a formatted message.
 func New(code Code, format string, args ...any) *Error {
 	return &Error{Code: code, Message: fmt.Sprintf(format, args...)}
 }
 
-// Invalid makes an INVALID_REQUEST from violations; the message is the first one's.
+// Invalid returns an INVALID_REQUEST with these violations; the message is the first one's.
 func Invalid(violations ...Violation) *Error {
 	e := &Error{Code: InvalidRequestBody, Message: violations[0].Message, Detail: Detail{Violations: violations}}
 	if len(violations) > 1 {
@@ -72,7 +71,7 @@ func Invalid(violations ...Violation) *Error {
 	return e
 }
 
-// From finds the fault in an error chain, or nil.
+// From returns the fault in an error chain, or nil.
 func From(err error) *Error {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e
