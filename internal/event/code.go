@@ -1,7 +1,7 @@
 package event
 
-// Code is why a turn failed. The same word stands in the error event and in the
-// blocking answer.
+// Code is the reason why a turn failed. The error event and the blocking response contain the same
+// word.
 type Code string
 
 const (
@@ -34,7 +34,7 @@ func (c Code) Recoverable() bool {
 	return true
 }
 
-// Failure makes the error event of a code.
+// Failure returns the error event of a code.
 func (c Code) Failure(message string) Error {
 	return Error{Code: c, Message: message, Recoverable: c.Recoverable()}
 }

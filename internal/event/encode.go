@@ -14,10 +14,9 @@ import (
 // OutputLimit is the number of characters of a tool's output that a stream shows.
 const OutputLimit = 4000
 
-// Encode returns the bytes that are stored and sent: compact JSON on one line,
-// with "v" first for public kinds, and with NUL and broken UTF-8 replaced by
-// U+FFFD, which PostgreSQL would refuse. What ends a line in some languages, and in
-// event streams does not, is escaped.
+// Encode returns the bytes that are stored and sent: compact JSON on one line, with "v" first for
+// public kinds. It replaces NUL and broken UTF-8, which PostgreSQL would reject, with U+FFFD, and
+// escapes characters that end a line in some languages but not in event streams.
 func Encode(b Body) ([]byte, error) {
 	if t, ok := b.(Text); ok {
 		return appendText(nil, t.Text), nil
@@ -41,8 +40,8 @@ func Encode(b Body) ([]byte, error) {
 	return append(out, data[1:]...), nil
 }
 
-// Decode is the reverse of Encode for the kinds that the service reads back.
-// Unknown kinds, written by a newer release, decode to nil without an error.
+// Decode is the reverse of Encode for the kinds that the service reads. Unknown kinds, written by a
+// newer release, decode to nil without an error.
 func Decode(k Kind, data []byte) (Body, error) {
 	switch k {
 	case KindOpen:
@@ -94,15 +93,15 @@ func decode[B Body](data []byte) (Body, error) {
 // Body decodes the event's data.
 func (e Event) Body() (Body, error) { return Decode(e.Kind, e.Data) }
 
-// MergeText joins the data of adjacent text events into the data of one. Like the
-// built-in append it may write into the memory of a.
+// MergeText joins the data of adjacent text events into the data of one. Like the built-in append
+// it may write into the memory of a.
 func MergeText(a, b []byte) []byte {
 	const prefix = len(`{"v":1,"text":"`)
 	return append(a[:len(a)-len(`"}`)], b[prefix:]...)
 }
 
-// appendText is Encode for the one kind that is written thousands of times a
-// second. Its exact shape is what MergeText relies on.
+// appendText is Encode for the kind that is written thousands of times a second. MergeText depends
+// on its exact format.
 func appendText(dst []byte, s string) []byte {
 	dst = append(dst, `{"v":1,"text":"`...)
 	for i := 0; i < len(s); {
@@ -147,10 +146,10 @@ func appendText(dst []byte, s string) []byte {
 
 const replacement = "\uFFFD"
 
-// lineEnds are characters at which Python's str.splitlines, and readers made with it, end a line.
+// lineEnds are characters at which Python's str.splitlines, and parsers made with it, end a line.
 const lineEnds = "\u0085\u2028\u2029"
 
-// OneLine escapes lineEnds in JSON, so that it is one line to every reader.
+// OneLine escapes lineEnds in JSON, so that every parser sees one line.
 func OneLine(data []byte) []byte {
 	for _, r := range lineEnds {
 		if raw := []byte(string(r)); bytes.Contains(data, raw) {
@@ -160,9 +159,9 @@ func OneLine(data []byte) []byte {
 	return data
 }
 
-// clean replaces the escapes that are JSON but that no PostgreSQL text can hold:
-// \u0000 and lone surrogates. encoding/json writes the first for NUL; raw JSON
-// that came from elsewhere can contain both.
+// clean replaces the escapes that are valid JSON but that a PostgreSQL text cannot contain: \u0000
+// and lone surrogates. encoding/json writes the first for NUL; raw JSON from other sources can
+// contain both.
 func clean(data []byte) []byte {
 	if !bytes.Contains(data, []byte(`\u`)) {
 		return data
@@ -201,7 +200,7 @@ func clean(data []byte) []byte {
 	return out
 }
 
-// hex4 reads the code unit of an escape \uXXXX at data[i:].
+// hex4 parses the code unit of an escape \uXXXX at data[i:].
 func hex4(data []byte, i int) (rune, bool) {
 	if i+6 > len(data) || data[i] != '\\' || data[i+1] != 'u' {
 		return 0, false
@@ -216,7 +215,7 @@ func CutOutput(s string) (cut string, truncated bool) {
 	return cut, len(cut) < len(s)
 }
 
-// Plain replaces what PostgreSQL's text cannot hold: NUL and broken UTF-8.
+// Plain replaces NUL and broken UTF-8, which PostgreSQL's text cannot contain.
 func Plain(s string) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(s, replacement), "\x00", replacement)
 }

@@ -1,7 +1,6 @@
-// Package event defines what can happen in a session: the kinds, their bodies and
-// their JSON. A row of the log and a frame of a stream are the same value: the
-// bytes that Encode makes are stored, replayed and sent without being touched
-// again.
+// Package event defines the events of a session: the kinds, their bodies and their JSON. A row of
+// the log and a frame of a stream are the same value: the bytes that Encode returns are stored,
+// replayed and sent unchanged.
 package event
 
 import (
@@ -11,13 +10,13 @@ import (
 	"github.com/google/uuid"
 )
 
-// Version is the schema version that every public body except open carries as "v".
+// Version is the schema version, which every public body except open contains as "v".
 const Version = 1
 
-// Kind names what happened. New kinds are added; old kinds keep their meaning.
+// Kind is the kind of an event. Releases add kinds; old kinds keep their meaning.
 type Kind string
 
-// The kinds a stream carries, in the words of the public API.
+// The kinds in streams, as the public API names them.
 const (
 	KindOpen          Kind = "open"
 	KindText          Kind = "text"
@@ -32,13 +31,12 @@ const (
 	KindDone          Kind = "done"
 )
 
-// The internal kinds: they make a turn resumable and auditable, stay in the log
-// and never reach a stream.
+// The internal kinds: they make a turn resumable and auditable, stay in the log and are never sent.
 const (
 	KindMessage    Kind = "message"     // the user's message
 	KindStarted    Kind = "started"     // a worker took the turn
 	KindReply      Kind = "reply"       // the model's whole reply of one step
-	KindToolOutput Kind = "tool_output" // what the model reads when tool_result was cut
+	KindToolOutput Kind = "tool_output" // the model's input if tool_result was cut
 	KindReference  Kind = "reference"   // a knowledge document was read
 	KindDecision   Kind = "decision"    // an approval or a secret request was answered
 )
@@ -56,8 +54,8 @@ func (k Kind) Public() bool {
 type Event struct {
 	Seq     int64     // position in the log of the whole database: the reader's cursor
 	Ord     int64     // position in the session, without gaps, from 1
-	Session uuid.UUID // whose log
-	Turn    uuid.UUID // which turn wrote it
+	Session uuid.UUID // session of the log
+	Turn    uuid.UUID // turn that wrote it
 	At      time.Time // PostgreSQL's clock
 	Kind    Kind
 	Data    []byte // compact JSON on one line: exactly the bytes that are sent
@@ -67,22 +65,21 @@ type Event struct {
 // implements it.
 type Body interface{ Kind() Kind }
 
-// Open names the session of a stream. FromSeq is only
-// set when a stream is resumed.
+// Open names the session of a stream. FromSeq is only set on a resumed stream.
 type Open struct {
 	SessionID uuid.UUID `json:"session_id"`
 	FromSeq   *int64    `json:"from_seq,omitempty"`
 }
 
-// StepBreak stands before the text of a step where an earlier step of the turn has text.
+// StepBreak precedes the text of a step if an earlier step of the turn has text.
 const StepBreak = "\n\n"
 
-// Text is a piece of the answer, to be appended to what came before.
+// Text is a piece of the answer, to be appended to the previous text.
 type Text struct {
 	Text string `json:"text"`
 }
 
-// ToolUse records that a tool call begins. It is committed before the tool runs.
+// ToolUse records the beginning of a tool call. It is committed before the tool runs.
 type ToolUse struct {
 	Tool      string `json:"tool"`
 	Summary   string `json:"summary"`
@@ -109,7 +106,7 @@ type Usage struct {
 	Truncated    bool     `json:"truncated,omitempty"`     // the provider cut the turn's last reply at its token limit
 }
 
-// FinishLength is the FinishReason of a turn whose last reply was cut.
+// FinishLength is the FinishReason of a turn whose last reply was truncated.
 const FinishLength = "length"
 
 // Error ends a turn that failed. It is always followed by Done.
@@ -119,15 +116,15 @@ type Error struct {
 	Recoverable bool   `json:"recoverable"`
 }
 
-// Done is the last event of a turn. Resumed is set on streams that were attached
-// to a session after the fact.
+// Done is the last event of a turn. Resumed is set on streams that were attached to a session
+// later.
 type Done struct {
 	SessionID uuid.UUID `json:"session_id"`
 	Resumed   *bool     `json:"resumed,omitempty"`
 }
 
-// InputRequired pauses a turn until an answer comes, or its time is over. Which
-// members it has depends on Kind.
+// InputRequired pauses a turn until an answer arrives or the request expires. Its members depend on
+// Kind.
 type InputRequired struct {
 	What       Input       `json:"kind"`
 	Plan       string      `json:"plan,omitempty"`        // approval: the model's description of its plan
@@ -144,7 +141,7 @@ type InputRequired struct {
 	SeparateApprover bool `json:"separate_approver,omitempty"` // approval: the key that sent the message cannot allow it
 }
 
-// Input is what an InputRequired asks for.
+// Input is the kind of input that an InputRequired requests.
 type Input string
 
 const (
@@ -159,22 +156,22 @@ type Operation struct {
 	Tool             string          `json:"tool"`
 	Summary          string          `json:"summary"`
 	Input            json.RawMessage `json:"input"`
-	SuggestedPattern string          `json:"suggested_pattern,omitempty"` // what would allow its like from now on
-	RequiredScope    string          `json:"required_scope,omitempty"`    // of a key that can allow it
+	SuggestedPattern string          `json:"suggested_pattern,omitempty"` // pattern that would allow similar calls in future
+	RequiredScope    string          `json:"required_scope,omitempty"`    // scope of a key that can allow it
 }
 
-// Structured is the final answer of a turn that was asked for one in a schema.
+// Structured is the final answer of a turn with a schema.
 type Structured struct {
 	Result json.RawMessage `json:"result"`
 }
 
-// Attachment names the files that a turn produced. It comes at most once.
+// Attachment lists the files that a turn produced. A turn has at most one.
 type Attachment struct {
 	Attachments []File `json:"attachments"`
 }
 
-// AttachmentRejected lists the attachments of the message that cannot be used, each with its
-// file_id, filename, code and reason. It follows open, where there are some.
+// AttachmentRejected lists the unusable attachments of the message, each with its file_id,
+// filename, code and reason. If there are any, it follows open.
 type AttachmentRejected struct {
 	Attachments json.RawMessage `json:"attachments"`
 }
@@ -187,8 +184,8 @@ type File struct {
 	DownloadURL string `json:"download_url"`
 }
 
-// Message is what the user sent. Label is what people see instead of the content
-// when a skill was called: its name and the names of its inputs, never a value.
+// Message is the user's message. Label is shown instead of the content of a skill call: the skill's
+// name and the names of its inputs, never a value.
 type Message struct {
 	Content string `json:"content"`
 	Label   string `json:"label,omitempty"`
@@ -201,12 +198,12 @@ type Decision struct {
 	What       Input     `json:"kind"`
 	Outcome    Outcome   `json:"outcome"`
 	Key        string    `json:"key,omitempty"`     // id of the API key that answered; "" if it expired
-	Actor      string    `json:"actor,omitempty"`   // the person behind that key, as its holder names them
-	Reason     string    `json:"reason,omitempty"`  // of a denial, for the model
+	Actor      string    `json:"actor,omitempty"`   // the user behind that key, as its holder names them
+	Reason     string    `json:"reason,omitempty"`  // reason for a denial, for the model
 	Pattern    string    `json:"pattern,omitempty"` // added to the allow-list
 }
 
-// Outcome is how an approval or a secret request ended.
+// Outcome is the result of an approval or a secret request.
 type Outcome string
 
 const (
@@ -214,7 +211,7 @@ const (
 	Denied   Outcome = "denied"
 	Provided Outcome = "provided"
 	Skipped  Outcome = "skipped"
-	Expired  Outcome = "expired" // there was no answer in time
+	Expired  Outcome = "expired" // no answer arrived in time
 )
 
 // Started records which attempt of a turn runs on which node.
@@ -223,8 +220,8 @@ type Started struct {
 	Node  string `json:"node"`
 }
 
-// Reply is everything the model answered in one step. With it a turn can be
-// rebuilt after a crash or a pause.
+// Reply is the model's whole reply in one step. With it a turn can be rebuilt after a crash or a
+// pause.
 type Reply struct {
 	Text  string     `json:"text,omitempty"`
 	JSON  bool       `json:"json,omitempty"` // Text is an answer in a schema, and was not shown
@@ -233,14 +230,14 @@ type Reply struct {
 	Usage Usage      `json:"usage"`
 }
 
-// ToolCall is a tool call as the model asked for it. Input is a JSON object.
+// ToolCall is a tool call as the model requested it. Input is a JSON object.
 type ToolCall struct {
 	ID    string          `json:"id"`
 	Tool  string          `json:"tool"`
 	Input json.RawMessage `json:"input"`
 }
 
-// ToolOutput is the output of a tool beyond what ToolResult shows, for the model.
+// ToolOutput is the whole output of a tool, for the model; ToolResult shows only its beginning.
 type ToolOutput struct {
 	ToolUseID string `json:"tool_use_id"`
 	Output    string `json:"output"`

@@ -5,14 +5,14 @@ import (
 	"slices"
 )
 
-// ShownCall is a tool call in the step that an approval is about.
+// ShownCall is a tool call in the step of an approval.
 type ShownCall struct {
 	Operation
 	Asks bool // it needs the approval
 }
 
 // Step returns all calls of an approval in the order in which they run. A call that needs no
-// approval can prepare what an approved call does, so a view that leaves one out misleads.
+// approval can prepare what an approved call does, so a view that omits one misleads.
 func (b InputRequired) Step() []ShownCall {
 	calls := make([]ShownCall, 0, len(b.Operations)+len(b.OtherCalls))
 	for _, op := range b.Operations {
