@@ -9,8 +9,7 @@ import (
 	"time"
 )
 
-// ErrTooLong is returned if a line, or the data of one frame, is longer than the reader
-// accepts.
+// ErrTooLong is returned if a line, or the data of one frame, exceeds the limit of the reader.
 var ErrTooLong = errors.New("sse: the frame is too long")
 
 // MaxFrame is the limit of one frame's data unless Limit sets another.
@@ -24,18 +23,18 @@ type Frame struct {
 	Retry time.Duration // a reconnection time that came since the frame before; 0 for none
 }
 
-// Reader parses an event stream as the HTML standard defines it: any line ending, a byte
-// order mark, comments, fields without a colon, chunks that end anywhere. A frame
-// that the end of the stream cuts off is dropped.
+// Reader parses an event stream as the HTML standard defines it: any line ending, a byte order
+// mark, comments, fields without a colon, chunks that end anywhere. It drops a frame that the end
+// of the stream truncates.
 type Reader struct {
 	r     io.Reader
 	limit int
 	err   error
 
 	buf     []byte
-	start   int  // of the present line
+	start   int  // of the current line
 	scanned int  // no line ending before here
-	end     int  // of what was read
+	end     int  // of the bytes read so far
 	skipLF  bool // the line before ended in CR: a LF belongs to it
 	began   bool // past the place of the byte order mark
 
@@ -47,17 +46,16 @@ type Reader struct {
 	retry   time.Duration
 }
 
-// NewReader parses r.
+// NewReader returns a Reader for r.
 func NewReader(r io.Reader) *Reader {
 	return &Reader{r: r, limit: MaxFrame, buf: make([]byte, 4096)}
 }
 
-// Limit sets the number of bytes that a line or a frame's data may have.
+// Limit sets the maximum number of bytes of a line or a frame's data.
 func (r *Reader) Limit(n int) { r.limit = n }
 
-// LastEventID is the id to reconnect with. It can be newer than the last frame's,
-// since an id counts even where its frame has no data, but it is never that of a
-// frame that was cut off.
+// LastEventID returns the id to reconnect with. It can be newer than the last frame's, because an
+// id also counts without data, but it is never the id of a truncated frame.
 func (r *Reader) LastEventID() string { return r.lastID }
 
 // Next returns the next frame, or io.EOF at the end of the stream.
@@ -89,7 +87,7 @@ func (r *Reader) Next() (Frame, error) {
 	}
 }
 
-// field takes one line that is not empty.
+// field parses one line that is not empty.
 func (r *Reader) field(line []byte) error {
 	name, value, _ := bytes.Cut(line, colon)
 	if len(value) > 0 && value[0] == ' ' {
@@ -124,7 +122,7 @@ var (
 	bom   = []byte("\xEF\xBB\xBF")
 )
 
-// intern keeps the usual names from being allocated again for every frame.
+// intern avoids allocating the usual names for every frame.
 func intern(name []byte) string {
 	switch string(name) {
 	case "text":
@@ -180,7 +178,7 @@ func lineEnd(p []byte) int {
 	return lf
 }
 
-// fill reads more bytes behind those of the present line.
+// fill reads more bytes after those of the current line.
 func (r *Reader) fill() error {
 	if r.err != nil {
 		return r.err

@@ -1,7 +1,7 @@
-// Package sse reads and writes server-sent events: Writer puts frames on an HTTP
-// response, Reader takes them off any stream of bytes. A frame that Writer accepts
-// reaches a conforming reader as exactly one frame with the same payload, or the
-// connection breaks; a reader that does not read is dropped by a deadline.
+// Package sse reads and writes server-sent events: Writer writes frames to an HTTP response, Reader
+// reads them from any stream of bytes. A frame that Writer accepts reaches a conforming client as
+// exactly one frame with the same payload, or the connection breaks; a client that does not read is
+// dropped by a deadline.
 package sse
 
 import (
@@ -16,17 +16,17 @@ import (
 	"unicode/utf8"
 )
 
-// ErrFrame refuses what the format cannot carry unchanged: a carriage return, bytes
-// that are not UTF-8, an event name that is empty or has more than one line.
+// ErrFrame is returned for frames that the format cannot represent unchanged: a carriage return,
+// bytes that are not UTF-8, an event name that is empty or has more than one line.
 var ErrFrame = errors.New("sse: the frame cannot be carried unchanged")
 
-// ErrBroken is every failure to write: the reader is gone, or too slow.
+// ErrBroken is returned for every failure to write: the client has disconnected, or is too slow.
 var ErrBroken = errors.New("sse: the stream is broken")
 
 var errClosed = errors.New("sse: the stream is closed")
 
-// maxBuffer is the size at which a batch is written before its end, and the largest buffer
-// that is kept for the next one.
+// maxBuffer is the size at which a batch is written before its end, and the largest buffer that is
+// kept for the next one.
 const maxBuffer = 64 << 10
 
 // ping has one newline: a blank line makes some clients fire an empty message.
@@ -40,8 +40,8 @@ type Options struct {
 	Broken       func(error)   // called once when a keep-alive finds the connection broken
 }
 
-// Writer writes frames: Retry and Event gather them, Flush sends what was gathered.
-// These belong to one goroutine. Keep-alives come by themselves until Close.
+// Writer writes frames: Retry and Event gather them, Flush sends them. These belong to one
+// goroutine. Keep-alives are sent automatically until Close.
 type Writer struct {
 	w   http.ResponseWriter
 	rc  *http.ResponseController
@@ -55,8 +55,8 @@ type Writer struct {
 	err      error     // the first failure: nothing is written after it
 }
 
-// Open answers a request with an event stream. Nothing is sent before Flush. The
-// caller must Close the writer before its handler returns.
+// Open responds to a request with an event stream. Nothing is sent before Flush. The caller must
+// Close the writer before its handler returns.
 func Open(w http.ResponseWriter, opt Options) *Writer {
 	if opt.Keepalive <= 0 {
 		opt.Keepalive = 15 * time.Second
@@ -83,7 +83,7 @@ func Headers(h http.Header) {
 	h.Set("X-Accel-Buffering", "no")
 }
 
-// Retry puts the reconnection time in front of the next event, and into its frame.
+// Retry adds the reconnection time to the frame of the next event.
 func (w *Writer) Retry(d time.Duration) {
 	b := w.buffer()
 	b.WriteString("retry: ")
@@ -105,16 +105,16 @@ func (w *Writer) Event(event string, id int64, data []byte) error {
 	return w.data(data)
 }
 
-// nameable reports whether an event can be called so.
+// nameable reports whether an event can have this name.
 func nameable(event string) bool {
 	return event != "" && !strings.ContainsAny(event, "\r\n") && utf8.ValidString(event)
 }
 
-// sound reports whether data can be carried unchanged.
+// sound reports whether data can be sent unchanged.
 func sound(data []byte) bool { return bytes.IndexByte(data, '\r') < 0 && utf8.Valid(data) }
 
-// Message gathers one frame that has no name. With id 0 it has no id either: a reader that
-// comes back afterwards gets what came after the newest id once more.
+// Message gathers one frame without a name. With id 0 it has no id either: a client that reconnects
+// afterwards receives everything after the newest id again.
 func (w *Writer) Message(id int64, data []byte) error {
 	if !sound(data) {
 		return ErrFrame
@@ -128,7 +128,7 @@ func (w *Writer) Message(id int64, data []byte) error {
 	return w.data(data)
 }
 
-// Named gathers one frame that has a name and no id.
+// Named gathers one frame with a name and without an id.
 func (w *Writer) Named(event string, data []byte) error {
 	if !nameable(event) || !sound(data) {
 		return ErrFrame
@@ -186,9 +186,9 @@ func (w *Writer) Ping() error {
 	return w.write(ping)
 }
 
-// Close ends the keep-alives. Afterwards nothing touches the response any more. The
-// write deadline stays on the connection, for the end of the response: whoever
-// answers the next request on it sets another.
+// Close ends the keep-alives. Afterwards the Writer does not use the response any more. The write
+// deadline stays on the connection, for the end of the response: the handler of the next request on
+// it sets another.
 func (w *Writer) Close() {
 	w.timer.Stop()
 	w.mu.Lock()
@@ -207,8 +207,8 @@ func (w *Writer) buffer() *bytes.Buffer {
 	return w.buf
 }
 
-// keepalive runs when the stream may have been silent for long enough. Writes only
-// note their time, so that the busy path never touches the timer.
+// keepalive runs when the stream may have been silent long enough. Writes only record their time,
+// so that the busy path never touches the timer.
 func (w *Writer) keepalive() {
 	w.mu.Lock()
 	if w.err != nil {
@@ -236,8 +236,8 @@ func (w *Writer) write(p []byte) error {
 		return w.err
 	}
 	w.last = time.Now()
-	// Moving a deadline costs as much as writing a frame: one that is nearly as
-	// far away as it should be is left alone.
+	// Moving a deadline costs as much as writing a frame, so one that is nearly far enough away is
+	// kept.
 	if w.deadline.Sub(w.last) < w.opt.WriteTimeout-w.opt.WriteTimeout/32 {
 		w.deadline = w.last.Add(w.opt.WriteTimeout)
 		if err := w.rc.SetWriteDeadline(w.deadline); err != nil {
