@@ -1,7 +1,6 @@
-// Package apikey owns the API keys of workspaces, and their webhook_tokens, which are
-// keys too. A key is shown once and stored as a hash; a mistyped one is refused
-// without asking the database; a revoked one stops working within a second on every
-// replica, open streams included.
+// Package apikey owns the API keys of workspaces, and their webhook_tokens, which are keys too. A
+// key is shown once and stored as a hash; a mistyped one is rejected without a query; a revoked one
+// stops working within a second on every replica, open streams included.
 package apikey
 
 import (
@@ -11,11 +10,11 @@ import (
 	"strings"
 )
 
-// A key is a prefix, 8 characters that name it, 32 that are secret and 6 that detect a
+// A key consists of a prefix, 8 characters that name it, 32 secret characters and 6 that detect a
 // typo. Scanners find it by its prefix, which also names its kind.
 const (
 	keyPrefix   = "prl_"
-	tokenPrefix = "whtok_" // of a webhook_token
+	tokenPrefix = "whtok_" // prefix of a webhook_token
 	idLen       = 8
 	secretLen   = 32
 	checksumLen = 6
@@ -24,8 +23,8 @@ const (
 
 const base62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
-// Parse splits a key or a webhook_token into its name and its secret. ok is false for
-// everything that this package cannot have made.
+// Parse splits a key or a webhook_token into its name and its secret. ok is false for every text
+// that this package cannot have made.
 func Parse(key string) (id, secret string, ok bool) {
 	prefix := keyPrefix
 	if isToken(key) {
@@ -57,7 +56,7 @@ func generateSecret(prefix string) (key, id, secret string) {
 	return body + checksum(body), id, secret
 }
 
-// checksum is the CRC-32 of a key's other characters, in base 62.
+// checksum returns the CRC-32 of a key's other characters, in base 62.
 func checksum(body string) string {
 	sum := crc32.ChecksumIEEE([]byte(body))
 	var out [checksumLen]byte
@@ -68,7 +67,7 @@ func checksum(body string) string {
 	return string(out[:])
 }
 
-// random draws n characters, each with the same probability.
+// random returns n random characters, each with the same probability.
 func random(n int) string {
 	out := make([]byte, 0, n)
 	var buf [64]byte
@@ -83,7 +82,7 @@ func random(n int) string {
 	return string(out)
 }
 
-// hashSecret is what is stored of a secret: 190 bits drawn at random need no slow hash.
+// hashSecret returns the stored hash of a secret: 190 random bits need no slow hash.
 func hashSecret(secret string) []byte {
 	sum := sha256.Sum256([]byte(secret))
 	return sum[:]

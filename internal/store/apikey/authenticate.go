@@ -16,20 +16,20 @@ import (
 	"github.com/parley-server/parley/internal/fault"
 )
 
-// Principal is who a request comes from.
+// Principal identifies the sender of a request.
 type Principal struct {
 	Workspace uuid.UUID
 	Key       string // id of the key, or of the webhook_token
 	Scopes    Scopes
 }
 
-// remembered is how long a verified key is trusted without asking again. With
-// streams checked every half second, a revoked key is dead within a second.
+// remembered is how long a verified key is trusted without another query. With streams checked
+// every half second, a revoked key is dead within a second.
 const remembered = 750 * time.Millisecond
 
-// Authenticate returns the principal of a bearer token. Unknown, malformed, expired and
-// revoked keys look alike. remote is where the request comes from: a key for this
-// machine only is refused from anywhere else.
+// Authenticate returns the principal of a bearer token. Unknown, malformed, expired and revoked
+// keys return the same error. remote is the address of the client: a key for this machine only is
+// rejected from any other address.
 func (s *Store) Authenticate(ctx context.Context, bearer string, remote netip.Addr) (Principal, error) {
 	if bearer == "" {
 		return Principal{}, fault.New(fault.MissingAPIKey, "Send your API key in the header Authorization: Bearer <API_KEY>.")
@@ -65,27 +65,27 @@ func (s *Store) Authenticate(ctx context.Context, bearer string, remote netip.Ad
 	return e.principal, nil
 }
 
-// Seen reports whether a key was valid when it was last verified, however long ago. It reads no
-// database.
+// Seen reports whether a key was valid when it was last verified, however long ago. It does not
+// query the database.
 func (s *Store) Seen(bearer string) bool {
 	id, _, ok := Parse(bearer)
 	return ok && s.cache.has(id, sha256.Sum256([]byte(bearer)))
 }
 
-// Invalid is the answer to every key that is not valid now.
+// Invalid returns the error for every key that is not valid now.
 func Invalid() *fault.Error {
 	return fault.New(fault.InvalidAPIKey, "This API key is not valid. It may be mistyped, expired or revoked. "+
 		"Check it, or ask an administrator for a new key.")
 }
 
-// cache remembers keys that were verified a moment ago.
+// cache remembers recently verified keys.
 type cache struct {
 	mu sync.Mutex
 	m  map[string]entry
 }
 
 type entry struct {
-	sum       [sha256.Size]byte // of the whole key: another secret does not match
+	sum       [sha256.Size]byte // hash of the whole key: another secret does not match
 	at        time.Time
 	loopback  bool
 	principal Principal

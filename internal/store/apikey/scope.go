@@ -35,14 +35,13 @@ var implied = map[Scope]Scopes{
 	FilesWriteUnrestricted: {FilesWrite},
 }
 
-// Known reports whether there is such a scope.
+// Known reports whether the scope exists.
 func (s Scope) Known() bool { return slices.Contains(All, s) }
 
-// Includes reports whether who has s may do what want allows.
+// Includes reports whether s includes the rights of want.
 func (s Scope) Includes(want Scope) bool { return s == want || slices.Contains(implied[s], want) }
 
-// Accepted lists the scopes that allow what s allows: itself first, then those
-// that include it.
+// Accepted returns the scopes that allow what s allows: itself first, then those that include it.
 func (s Scope) Accepted() Scopes {
 	list := Scopes{s}
 	for _, higher := range All {
@@ -61,7 +60,7 @@ func (s Scopes) Allows(want Scope) bool {
 	return slices.ContainsFunc(s, func(have Scope) bool { return have.Includes(want) })
 }
 
-// Expand lists the scopes with those that they include, in the order of All.
+// Expand returns the scopes and those that they include, in the order of All.
 func (s Scopes) Expand() Scopes {
 	var list Scopes
 	for _, scope := range All {
@@ -92,10 +91,10 @@ func scopesOf(list []string) Scopes {
 	return s
 }
 
-// allScopes is the name that stands for every scope.
+// allScopes is the name for every scope.
 const allScopes = "all"
 
-// ParseScopes reads names of scopes; all stands for every one. Its error lists each unknown name.
+// ParseScopes parses names of scopes; all means every one. Its error lists each unknown name.
 func ParseScopes(names []string) (Scopes, error) {
 	var scopes Scopes
 	var wrong []fault.Violation

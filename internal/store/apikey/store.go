@@ -19,15 +19,15 @@ import (
 )
 
 var (
-	// ErrNotFound is returned if the workspace has no such key, or it is revoked.
+	// ErrNotFound is returned if the workspace does not have the key, or the key is revoked.
 	ErrNotFound = errors.New("no such key")
-	// ErrReplaced is returned if the key was rotated before.
+	// ErrReplaced is returned if the key has already been rotated.
 	ErrReplaced = errors.New("the key is replaced already")
-	// ErrOnlyOne is returned if the workspace has a webhook_token already.
+	// ErrOnlyOne is returned if the workspace already has a webhook_token.
 	ErrOnlyOne = errors.New("a workspace has one webhook_token")
 )
 
-// Key is what may be known about a key afterwards.
+// Key is the public data of a key after its creation.
 type Key struct {
 	ID         string     `json:"key_id"`
 	Workspace  uuid.UUID  `json:"-"`
@@ -53,7 +53,7 @@ type Store struct {
 	watch watch
 }
 
-// New makes a store. A nil logger discards.
+// New returns a store. A nil logger discards.
 func New(pool *pgxpool.Pool, log *slog.Logger) *Store {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
@@ -61,19 +61,19 @@ func New(pool *pgxpool.Pool, log *slog.Logger) *Store {
 	return &Store{pool: pool, q: db.New(replan.Pool{Pool: pool}), log: log}
 }
 
-// Grant describes a key to be made.
+// Grant describes a key to be created.
 type Grant struct {
 	Workspace uuid.UUID
 	Name      string
 	Scopes    Scopes
 	Loopback  bool           // accepted from this machine only
 	Life      *time.Duration // from now, on PostgreSQL's clock; nil: for ever
-	By        *Principal     // who makes it; nil for the command line, which may grant anything
+	By        *Principal     // creator of the key; nil for the command line, which may grant anything
 
 	webhook bool
 }
 
-// Create makes a key. Its text is returned here and never again.
+// Create creates a key. It returns the key's text, which is never shown again.
 func (s *Store) Create(ctx context.Context, g Grant) (Key, string, error) {
 	if err := g.checkGrant(); err != nil {
 		return Key{}, "", err
@@ -147,9 +147,8 @@ func (s *Store) List(ctx context.Context, workspace uuid.UUID) ([]Key, error) {
 	return keys, nil
 }
 
-// Rotate makes a key that takes another's place, with the same rights and as long
-// a life. The old one goes on working for the overlap. A webhook_token has no
-// successor: it is the only one of its workspace.
+// Rotate creates a key that replaces another, with the same rights and lifetime. The old one keeps
+// working for the overlap. A webhook_token cannot be rotated: it is the only one of its workspace.
 func (s *Store) Rotate(ctx context.Context, workspace uuid.UUID, id string, overlap time.Duration) (Key, string, error) {
 	var key Key
 	var text string

@@ -11,13 +11,13 @@ import (
 	"github.com/parley-server/parley/internal/outage"
 )
 
-// ErrDead is why a context of While ended: the key is revoked or expired.
+// ErrDead is the cause when a context of While ended: the key is revoked or expired.
 var ErrDead = errors.New("the API key is not valid any more")
 
-// checkEvery is the pause between two looks at the keys in use.
+// checkEvery is the pause between two checks of the keys in use.
 const checkEvery = 500 * time.Millisecond
 
-// watch holds what ends when a key does.
+// watch holds the contexts that end with a key.
 type watch struct {
 	mu   sync.Mutex
 	held map[string]map[*context.CancelCauseFunc]struct{}
@@ -48,8 +48,7 @@ func (s *Store) While(ctx context.Context, id string) (_ context.Context, stop f
 	}
 }
 
-// Run looks at all keys that something is held open for, twice a second and in one
-// query, until ctx ends.
+// Run checks all keys with open contexts, twice a second and in one query, until ctx ends.
 func (s *Store) Run(ctx context.Context) error {
 	tick := time.NewTicker(checkEvery)
 	defer tick.Stop()

@@ -9,12 +9,12 @@ import (
 	"github.com/parley-server/parley/internal/pgerr"
 )
 
-// A webhook_token is how callers from before there were API keys identify
-// themselves. It is a key in every respect but these: a workspace has at most one, it
-// has exactly the scopes chat and sessions:read, and it neither expires nor rotates.
+// A webhook_token identifies callers that predate API keys. It is a key with these exceptions: a
+// workspace has at most one, it has exactly the scopes chat and sessions:read, and it neither
+// expires nor rotates.
 
-// CreateWebhookToken makes the workspace's webhook_token, or fails with ErrOnlyOne
-// where there is one. Its text is returned here and never again.
+// CreateWebhookToken creates the workspace's webhook_token, or fails with ErrOnlyOne if it already
+// exists. It returns the token's text, which is never shown again.
 func (s *Store) CreateWebhookToken(ctx context.Context, workspace uuid.UUID) (Key, string, error) {
 	key, text, err := s.insertKey(ctx, s.q, Grant{Workspace: workspace, Name: "webhook_token", Scopes: Scopes{Chat, SessionsRead}, webhook: true})
 	if pgerr.Constraint(err) == "api_keys_webhook" {
@@ -46,7 +46,7 @@ func (s *Store) RevokeWebhookToken(ctx context.Context, workspace uuid.UUID) (Ke
 	return k, s.Revoke(ctx, workspace, k.ID)
 }
 
-// Hint returns the key as it may be shown: enough to recognise it.
+// Hint returns the displayable part of the key, enough to recognise it.
 func (k Key) Hint() string {
 	prefix := keyPrefix
 	if k.Webhook {

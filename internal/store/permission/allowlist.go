@@ -12,14 +12,14 @@ import (
 	"github.com/parley-server/parley/internal/replan"
 )
 
-// MaxEntries is how many patterns of a workspace can be in force at once. Additions
-// that race may pass it by as many as there are.
+// MaxEntries is the maximum number of active patterns of a workspace. Concurrent additions may
+// exceed it by their number.
 const MaxEntries = 500
 
-// byCommand is the origin of a pattern that no key has added.
+// byCommand is the origin of a pattern that the command line has added.
 const byCommand = "cli"
 
-// Rule is a pattern to be added to a workspace's allow-list, and where it comes from.
+// Rule is a pattern to be added to a workspace's allow-list, and its origin.
 type Rule struct {
 	Workspace uuid.UUID
 	Approval  uuid.UUID // zero: none, it comes from an administrator

@@ -10,7 +10,7 @@ import (
 	"github.com/parley-server/parley/internal/text"
 )
 
-// call is what a call of http_request sends, as far as that is beyond doubt.
+// call is the request of an http_request call, as far as it is unambiguous.
 type call struct {
 	method, scheme, host string
 	path                 string // without the first slash, as it is sent
@@ -19,8 +19,7 @@ type call struct {
 	credential           bool // one is named in the address or in a header
 }
 
-// treacherous are parts of headers that change the effective method, host or
-// path of a request.
+// treacherous are parts of headers that change the effective method, host or path of a request.
 var treacherous = []string{"host", "connection", "content-length", "transfer-encoding", "trailer", "upgrade", "expect", "te",
 	"forwarded", "method", "override", "original-", "rewrite", "proxy-", "x-forwarded"}
 
@@ -46,7 +45,7 @@ func readCall(input json.RawMessage) (c call, ok bool) {
 	return c, !overrides(address) && (!c.body || !overridesBody(m["body"]))
 }
 
-// overrides reports whether a form has _method, which some frameworks take for the request's
+// overrides reports whether a form contains _method, which some frameworks treat as the request's
 // method.
 func overrides(form string) bool {
 	plain, err := url.QueryUnescape(form)
@@ -65,7 +64,7 @@ func overridesBody(raw json.RawMessage) bool {
 	return err != nil || overrides(string(unescaped))
 }
 
-// readAddress reads a URL that every reader reads the same.
+// readAddress parses a URL that every parser reads in the same way.
 func (c *call) readAddress(raw string) bool {
 	if !text.IsPrintable(raw) || strings.ContainsAny(raw, " \"<>\\^`{|}#") || len(raw) > 8<<10 {
 		return false
@@ -98,7 +97,7 @@ func (c *call) readAddress(raw string) bool {
 	return true
 }
 
-// header reads the headers of a call: an object of strings.
+// header parses the headers of a call: an object of strings.
 func (c *call) header(raw json.RawMessage) bool {
 	if json.Unmarshal(raw, &c.headers) != nil {
 		return false
@@ -118,7 +117,7 @@ func (c *call) header(raw json.RawMessage) bool {
 	return true
 }
 
-// isReadOnly reports whether a call only fetches, and with no credential.
+// isReadOnly reports whether a call only fetches, and without a credential.
 func (c call) isReadOnly() bool {
 	for name := range c.headers {
 		if !slices.Contains([]string{"accept", "accept-language", "user-agent", "range", "if-none-match", "if-modified-since"}, strings.ToLower(name)) {

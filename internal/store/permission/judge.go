@@ -7,26 +7,26 @@ import (
 	"github.com/google/uuid"
 )
 
-// Rules are how one workspace treats tool calls, as of one moment. The zero value has
-// the built-in defaults.
+// Rules decide about the tool calls of one workspace, as of one moment. The zero value has the
+// built-in defaults.
 type Rules struct {
 	set   map[string]Verdict
 	allow map[string][]allowed // by tool, oldest first
 	hits  *hits
 }
 
-// allowed is an entry of the allow-list. Its pattern is read when a call of its tool is
-// judged; one that this release does not accept any more allows nothing.
+// allowed is an entry of the allow-list. Its pattern is parsed when a call of its tool is judged; a
+// pattern that this release no longer accepts allows nothing.
 type allowed struct {
 	id      uuid.UUID
 	pattern string
 }
 
 // Decide returns the decision about a call, in this order: a tool that the workspace denies is
-// denied; a call that the allow-list covers is allowed; then the workspace's rule for
-// the tool holds, or the built-in one. scopes are those of the key that sent the
-// message, with the implied ones: the names that apikey.Scopes.Expand gives. The
-// reason is a sentence for people and for the model.
+// denied; a call that the allow-list covers is allowed; then the workspace's rule for the tool
+// applies, or the built-in one. scopes are those of the key that sent the message, including
+// implied ones: the names that apikey.Scopes.Expand returns. The reason is a sentence for users and
+// for the model.
 func (r Rules) Decide(tool string, input json.RawMessage, scopes []string) (Verdict, string) {
 	t, known := tools[tool]
 	rule, set := r.set[tool]

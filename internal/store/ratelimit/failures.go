@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// maxAddresses bounds the addresses that Failures remembers: a few megabytes.
+// maxAddresses limits the addresses that Failures remembers: a few megabytes.
 const maxAddresses = 1 << 16
 
-// Failures limits how often an address may present API keys that are not valid, each of which
-// costs a database read. It counts in this process alone. Addresses start with a whole quota,
-// which fills up again evenly. A nil Failures has no limit.
+// Failures limits how often an address may present invalid API keys, each of which costs a database
+// read. It counts only in this process. Addresses start with a whole quota, which refills evenly. A
+// nil Failures has no limit.
 type Failures struct {
 	perMinute int
 
@@ -28,7 +28,7 @@ func NewFailures(perMinute int) *Failures {
 	return &Failures{perMinute: perMinute, fullAt: make(map[netip.Prefix]time.Time)}
 }
 
-// PerMinute is the quota of an address, 0 for none.
+// PerMinute returns the quota of an address, 0 for none.
 func (f *Failures) PerMinute() int {
 	if f == nil {
 		return 0
@@ -50,8 +50,8 @@ func (f *Failures) Wait(addr netip.Addr, now time.Time) time.Duration {
 	return max(0, full.Sub(now)-time.Minute)
 }
 
-// Count counts a failure of an address. Requests that came at the same time can be more than the
-// quota; they cost the address no more than the whole of it.
+// Count counts a failure of an address. Simultaneous requests can exceed the quota; they cost the
+// address no more than the whole quota.
 func (f *Failures) Count(addr netip.Addr, now time.Time) {
 	if f == nil {
 		return
@@ -72,8 +72,8 @@ func (f *Failures) Count(addr netip.Addr, now time.Time) {
 // forgiveTime is the time in which one failure is forgiven.
 func (f *Failures) forgiveTime() time.Duration { return time.Minute / time.Duration(f.perMinute) }
 
-// evict forgets the addresses that have their whole quota, and all of them where that is not
-// enough: a flood from 65,536 networks is not stopped by an address anyway.
+// evict forgets the addresses with their whole quota, and all addresses if that is not enough:
+// limits by address cannot stop a flood from 65,536 networks.
 func (f *Failures) evict(now time.Time) {
 	maps.DeleteFunc(f.fullAt, func(_ netip.Prefix, full time.Time) bool { return !full.After(now) })
 	if len(f.fullAt) >= maxAddresses {
@@ -81,7 +81,8 @@ func (f *Failures) evict(now time.Time) {
 	}
 }
 
-// network returns the unit that is limited: an IPv4 address, or an IPv6 /64, which one customer has.
+// network returns the unit that is limited: an IPv4 address, or an IPv6 /64, which belongs to one
+// customer.
 func network(addr netip.Addr) netip.Prefix {
 	addr = addr.Unmap().WithZone("")
 	bits := 32

@@ -10,7 +10,7 @@ import (
 	"github.com/parley-server/parley/internal/fault"
 )
 
-// Class is what a request counts as.
+// Class is the class of a request for rate limits.
 type Class string
 
 const (
@@ -18,7 +18,7 @@ const (
 	Calls    Class = "calls"
 )
 
-// Quota is what a key has of a class after a request.
+// Quota is the state of a key's quota of a class after a request.
 type Quota struct {
 	Size int           // requests in a minute
 	Left int           // that would be allowed now
@@ -27,18 +27,18 @@ type Quota struct {
 
 const (
 	minute = 60.0 // seconds: the window of every quota
-	// patience bounds what a count may add to a request. A failed count
-	// does not reject the request.
+	// patience is the maximum delay of a request by its count. A failed count does not reject the
+	// request.
 	patience = 500 * time.Millisecond
-	// abreast is how many counts of one key may be under way in this process: a flood
-	// waits in line here, where it holds no connection.
+	// abreast is how many counts of one key may run at once in this process: further requests wait
+	// without a connection.
 	abreast = 4
-	// maxBuckets bounds the memory. Forgetting one costs a question to the database.
+	// maxBuckets limits the memory. Forgetting one costs a query.
 	maxBuckets = 10_000
 )
 
-// bucket is what this process knows of a key's quota: until when the key has none.
-// Nothing gives quota back earlier, so that holds without asking.
+// bucket is this process's record of a key's quota: the time until which the key has no quota left.
+// No quota returns earlier, so no query is needed before that time.
 type bucket struct {
 	line  chan struct{}
 	mu    sync.Mutex
@@ -50,9 +50,9 @@ type bucketID struct {
 	class Class
 }
 
-// Take counts a request of a key that may make size of them in a minute: that many at
-// once, then one each 60/size seconds. Where there is none left it fails with
-// RATE_LIMITED. Any other error leaves the request uncounted.
+// Take counts a request of a key that may make size of them in a minute: that many at once, then
+// one each 60/size seconds. If the quota is used up it fails with RATE_LIMITED. Any other error
+// leaves the request uncounted.
 func (s *Store) Take(ctx context.Context, key string, class Class, size int) (Quota, error) {
 	b := s.bucketOf(key, class)
 	if wait := b.wait(); wait > 0 {
@@ -69,7 +69,7 @@ func (s *Store) Take(ctx context.Context, key string, class Class, size int) (Qu
 	if wait := b.wait(); wait > 0 { // those in front have used it up
 		return rateLimited(class, size, wait)
 	}
-	// PostgreSQL counts microseconds; rounded up, the last of a burst would not fit.
+	// PostgreSQL counts microseconds; rounded up, the last request of a burst would not fit.
 	share := math.Floor(minute/float64(size)*1e6) / 1e6
 	row, err := s.q.RateTake(ctx, key, string(class), share)
 	if err != nil {
@@ -89,8 +89,8 @@ func rateLimited(class Class, size int, wait time.Duration) (Quota, error) {
 		Message: fmt.Sprintf("This key has used its %d %s of a minute. Wait %.0f s.", size, class, math.Ceil(wait.Seconds()))}
 }
 
-// Empty reports whether this process knows, without asking, that the key has no quota
-// of a class.
+// Empty reports whether this process knows, without a query, that the key has used up its quota of
+// a class.
 func (s *Store) Empty(key string, class Class) bool { return s.bucketOf(key, class).wait() > 0 }
 
 func (s *Store) bucketOf(key string, class Class) *bucket {

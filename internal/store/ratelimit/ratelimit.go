@@ -20,14 +20,14 @@ import (
 	"github.com/parley-server/parley/internal/replan"
 )
 
-// Limits bound one key. 0 is unlimited.
+// Limits are the limits of one key. 0 is unlimited.
 type Limits struct {
 	Messages int // in a minute
-	Calls    int // of other kinds, in a minute
+	Calls    int // calls of other kinds, in a minute
 	Streams  int // open at once
 }
 
-// Of is how many requests of a class a key may make in a minute.
+// Of returns how many requests of a class a key may make in a minute.
 func (l Limits) Of(c Class) int {
 	if c == Messages {
 		return l.Messages
@@ -40,11 +40,11 @@ type Options struct {
 	Limits
 	Node int32        // this process's name among the replicas: session.Store.Node
 	Log  *slog.Logger // nil discards
-	// Pulse is shared by the parts of a process; nil: the store has its own.
+	// Pulse is shared by the parts of a process; nil: the store creates its own.
 	Pulse *pulse.Pulse
 }
 
-// Store counts.
+// Store counts requests and streams.
 type Store struct {
 	opt Options
 	q   *db.Queries
@@ -56,7 +56,7 @@ type Store struct {
 	streams streams
 }
 
-// New makes a store.
+// New returns a store.
 func New(pool *pgxpool.Pool, opt Options) *Store {
 	if opt.Log == nil {
 		opt.Log = slog.New(slog.DiscardHandler)
@@ -67,11 +67,11 @@ func New(pool *pgxpool.Pool, opt Options) *Store {
 	return &Store{opt: opt, q: db.New(replan.Pool{Pool: pool}), log: opt.Log, streams: newStreams()}
 }
 
-// Limits are those of keys whose workspace has none of its own.
+// Limits returns the default limits, for keys of workspaces without their own.
 func (s *Store) Limits() Limits { return s.opt.Limits }
 
-// Run exchanges the counts of open streams with the other replicas every second while there are
-// some, until ctx ends. Without it only this process's streams are counted.
+// Run exchanges the counts of open streams with the other replicas every second while any are open,
+// until ctx ends. Without Run, only this process's streams are counted.
 func (s *Store) Run(ctx context.Context) error {
 	exchanges := outage.New(s.log, "exchange the counts of open streams")
 	for work := range s.opt.Pulse.Beats(ctx) {

@@ -11,11 +11,12 @@ import (
 	"github.com/parley-server/parley/internal/fault"
 )
 
-// freshFor is the pause between two reads of the others' counts when streams are rejected.
+// freshFor is the minimum pause between two reads of the other replicas' counts when streams are
+// rejected.
 const freshFor = 100 * time.Millisecond
 
-// streams are the open streams of every key: exact here, and elsewhere as the
-// replicas last published them.
+// streams are the open streams of every key: exact for this replica, and for the others as they
+// last published them.
 type streams struct {
 	turn chan struct{} // one exchange at a time
 
@@ -30,8 +31,8 @@ func newStreams() streams {
 	return streams{turn: make(chan struct{}, 1), here: make(map[string]int), elsewhere: make(map[string]int)}
 }
 
-// Hold counts a stream of a key as open until release is called. A key that holds as
-// many as it may, over all replicas, is refused with CONCURRENCY_LIMIT.
+// Hold counts a stream of a key as open until release is called. A key that holds its maximum over
+// all replicas is rejected with CONCURRENCY_LIMIT.
 func (s *Store) Hold(ctx context.Context, key string, most int) (release func(), err error) {
 	if !s.streams.open(key, most) {
 		// The others' counts may be a second old: a replica may just have died.
@@ -56,7 +57,7 @@ func (t *streams) open(key string, most int) bool {
 	return true
 }
 
-// hasStreams reports whether there are streams, here or in what is known of the others.
+// hasStreams reports whether any streams are known, on this replica or others.
 func (t *streams) hasStreams() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -71,7 +72,7 @@ func (t *streams) close(key string) {
 	}
 }
 
-// refreshCounts is an exchange, unless there was one a moment ago.
+// refreshCounts exchanges the counts, unless an exchange has just happened.
 func (s *Store) refreshCounts(ctx context.Context) error {
 	s.streams.mu.Lock()
 	fresh := time.Since(s.streams.asked) < freshFor
@@ -82,7 +83,7 @@ func (s *Store) refreshCounts(ctx context.Context) error {
 	return s.exchangeCounts(ctx)
 }
 
-// exchangeCounts tells the other replicas what is open here, and learns what is open there.
+// exchangeCounts publishes this replica's open streams, and reads those of the others.
 func (s *Store) exchangeCounts(ctx context.Context) error {
 	t := &s.streams
 	select {
@@ -122,8 +123,8 @@ func (s *Store) exchangeCounts(ctx context.Context) error {
 	return nil
 }
 
-// withdrawCounts takes this replica's streams out of the others' counts at once, so that
-// their readers find room there.
+// withdrawCounts removes this replica's streams from the shared counts at once, so that their
+// clients can open streams elsewhere.
 func (s *Store) withdrawCounts(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()

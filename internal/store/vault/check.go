@@ -12,7 +12,7 @@ import (
 	"github.com/parley-server/parley/internal/fault"
 )
 
-// The bounds of a credential.
+// The limits of a credential.
 const (
 	MinValue = 4        // bytes
 	MaxValue = 64 << 10 // bytes
@@ -21,11 +21,10 @@ const (
 
 var nameShape = regexp.MustCompile(`^[A-Z][A-Z0-9_]{0,63}$`)
 
-// reserved are variables that the sandbox sets, or that programs obey.
+// reserved are variables that the sandbox sets, or that change how programs run.
 var reserved = regexp.MustCompile(`^(PATH|HOME|LANG|ENV|IFS|PS4|SHELL|PROMPT_COMMAND|(HTTPS?|ALL|NO)_PROXY|SSL_CERT_FILE|CURL_CA_BUNDLE|REQUESTS_CA_BUNDLE|NODE_EXTRA_CA_CERTS|NODE_USE_ENV_PROXY|NODE_OPTIONS|GIT_SSL_CAINFO|PIP_CERT|AWS_CA_BUNDLE|DENO_CERT|(LD|LC|BASH|PYTHON)_?.*)$`)
 
-// checkRegistration lists everything that is wrong with a registration, and returns its hosts
-// as they are stored.
+// checkRegistration returns all violations of a registration, and its hosts as they are stored.
 func (r Registration) checkRegistration() (hosts []string, vs []fault.Violation) {
 	switch {
 	case !nameShape.MatchString(r.Name):
@@ -50,7 +49,7 @@ func (r Registration) checkRegistration() (hosts []string, vs []fault.Violation)
 	return slices.Compact(hosts), vs
 }
 
-// CheckValue lists what is wrong with a value, and shows neither it nor its length.
+// CheckValue returns the violations of a value, and reveals neither it nor its length.
 func CheckValue(v Value) []fault.Violation {
 	wrong := func(rule, message string) []fault.Violation {
 		return []fault.Violation{{Param: "/value", Rule: rule, Message: message}}
@@ -88,9 +87,8 @@ var (
 	numberLike = regexp.MustCompile(`^(0x[0-9a-f]*|[0-9]+)$`)
 )
 
-// Host reads a host or *.host with an optional port in its canonical form, or says
-// what is wrong with it. What could be read as an IP address by any of the programs on the way is
-// refused, not only what we would read so.
+// Host parses a host or *.host with an optional port into its canonical form, or describes the
+// violation. It rejects every text that any involved program could read as an IP address.
 func Host(text string) (host, wrong string) {
 	host = lower(text)
 	name, port, hasPort := strings.Cut(host, ":")
@@ -122,7 +120,7 @@ func Host(text string) (host, wrong string) {
 	return suffix, ""
 }
 
-// lower is for ASCII alone: strings.ToLower makes a k of the Kelvin sign.
+// lower is for ASCII only: strings.ToLower maps the Kelvin sign to k.
 func lower(s string) string {
 	return strings.Map(func(r rune) rune {
 		if 'A' <= r && r <= 'Z' {

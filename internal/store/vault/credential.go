@@ -14,9 +14,9 @@ import (
 	"github.com/parley-server/parley/internal/fault"
 )
 
-// Registration is what an administrator says about a credential. Only its hosts may
-// ever receive the value: in header values of https requests, and where the
-// surfaces say so also elsewhere.
+// Registration describes a credential as an administrator registers it. Only its hosts may ever
+// receive the value: in header values of https requests, and elsewhere only if the surfaces allow
+// it.
 type Registration struct {
 	Name      string   // as in the sandbox's environment: GITHUB_TOKEN
 	Hosts     []string // "api.github.com", "*.example.com", "example.com:8443"
@@ -26,7 +26,7 @@ type Registration struct {
 	Value     Value    // the zero Value keeps what there is
 }
 
-// Credential is what may be shown of a credential.
+// Credential is the public data of a credential.
 type Credential struct {
 	Name      string    `json:"name"`
 	Version   int       `json:"version"`
@@ -40,7 +40,7 @@ type Credential struct {
 	UpdatedBy string    `json:"updated_by"`
 }
 
-// Opened is a credential for use. Its Value is zero while nobody has given one.
+// Opened is a credential for use. Its Value is zero until a value is set.
 type Opened struct {
 	Credential
 	Value Value
@@ -65,9 +65,8 @@ func (s *Store) Known(ctx context.Context, workspace uuid.UUID, names []string) 
 	return err
 }
 
-// Open returns the credentials of these names, each once and in their order, or
-// fails with UNKNOWN_SECRET. A row that anybody but the service has changed does not
-// open.
+// Open returns the credentials with these names, each once and in their order, or fails with
+// UNKNOWN_SECRET. It does not open a row that was changed without the service.
 func (s *Store) Open(ctx context.Context, workspace uuid.UUID, names []string) ([]Opened, error) {
 	rows, err := chooseCredential(ctx, s.q, workspace, names)
 	if err != nil {
@@ -111,7 +110,7 @@ func chooseCredential(ctx context.Context, q *db.Queries, workspace uuid.UUID, n
 	return chosen, nil
 }
 
-// unknownCredentials is the fault of quoted names that are not registered.
+// unknownCredentials returns the fault for quoted names that are not registered.
 func unknownCredentials(rows []db.Credential, missing []string) error {
 	e := fault.New(fault.UnknownSecret, "No secret is registered as %s.", strings.Join(missing, ", "))
 	e.Param = "secret_input"
@@ -126,7 +125,8 @@ func unknownCredentials(rows []db.Credential, missing []string) error {
 
 const purpose = "credential"
 
-// boundFields is what an envelope is bound to: all that decides where its value may go.
+// boundFields returns the fields that an envelope is bound to: all that decide where its value may
+// be sent.
 func boundFields(row db.Credential) []string {
 	hosts := slices.Sorted(slices.Values(row.AllowedHosts))
 	return append([]string{
@@ -135,7 +135,7 @@ func boundFields(row db.Credential) []string {
 	}, hosts...)
 }
 
-// openValue decrypts what a row holds.
+// openValue decrypts the value of a row.
 func (s *Store) openValue(row db.Credential) (Value, error) {
 	if row.Value == nil {
 		return Value{}, nil

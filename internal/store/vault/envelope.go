@@ -31,8 +31,8 @@ var (
 	ErrUnknownKey = errors.New("vault: sealed under a master key that is not in the keyring")
 )
 
-// Seal encrypts plain under the newest key. The envelope opens only with the same
-// purpose and about, in the same order: what a value is for and whose it is.
+// Seal encrypts plain under the newest key. The envelope opens only with the same purpose and
+// about, in the same order: the use of the value and its owner.
 func (k *Keyring) Seal(plain []byte, purpose string, about ...string) ([]byte, error) {
 	if k == nil || len(k.keys) == 0 {
 		return nil, errNoKey
@@ -67,8 +67,8 @@ func (k *Keyring) Open(sealed []byte, purpose string, about ...string) ([]byte, 
 	return plain, nil
 }
 
-// Rewrap puts an envelope under the newest key without decrypting what is in it;
-// changed is false where it is already.
+// Rewrap wraps an envelope under the newest key without decrypting its content; changed is false if
+// it already is.
 func (k *Keyring) Rewrap(sealed []byte) (rewrapped []byte, changed bool, err error) {
 	dek, ciphertext, err := k.unwrap(sealed)
 	if err != nil {
@@ -84,7 +84,7 @@ func (k *Keyring) Rewrap(sealed []byte) (rewrapped []byte, changed bool, err err
 	return append(head, ciphertext...), true, nil
 }
 
-// SealedUnder names the master key of an envelope.
+// SealedUnder returns the id of an envelope's master key.
 func SealedUnder(sealed []byte) (id string, ok bool) {
 	if len(sealed) < 2 || sealed[0] != envelopeVersion || len(sealed) < 2+int(sealed[1])+wrappedSize+gcmOverhead {
 		return "", false
@@ -92,7 +92,7 @@ func SealedUnder(sealed []byte) (id string, ok bool) {
 	return string(sealed[2 : 2+int(sealed[1])]), true
 }
 
-// wrap begins an envelope: its head and the wrapped data key.
+// wrap returns the beginning of an envelope: its head and the wrapped data key.
 func (m masterKey) wrap(dek []byte) ([]byte, error) {
 	wrapping, err := m.wrapping()
 	if err != nil {
@@ -102,7 +102,7 @@ func (m masterKey) wrap(dek []byte) ([]byte, error) {
 	return wrapping.Seal(head, nil, dek, head), nil
 }
 
-// unwrap returns the data key of an envelope and what is encrypted with it.
+// unwrap returns the data key of an envelope and its ciphertext.
 func (k *Keyring) unwrap(sealed []byte) (dek, ciphertext []byte, err error) {
 	id, ok := SealedUnder(sealed)
 	if !ok {

@@ -9,8 +9,8 @@ import (
 	"runtime"
 )
 
-// ReadPrivate reads a file of master keys. One that others may read, or anybody but
-// its owner may write, is refused.
+// ReadPrivate reads a file of master keys. It rejects a file that users other than its owner can
+// read or write.
 func ReadPrivate(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -27,8 +27,8 @@ func ReadPrivate(path string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, 64<<10))
 }
 
-// MakeKeyFile writes a new key to a new file in a directory of its own that only
-// this user can enter. It never replaces a file.
+// MakeKeyFile writes a new key to a new file in its own directory, which only this user can enter.
+// It never replaces a file.
 func MakeKeyFile(path string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return fmt.Errorf("make a key file: %w", err)

@@ -11,11 +11,11 @@ import (
 	"strings"
 )
 
-// keySize is the size of a master key, and of every key that is derived or made.
+// keySize is the size of a master key, and of every derived or generated key.
 const keySize = 32
 
-// Keyring holds the master keys, newest first: the newest seals, every one opens.
-// ParseKeys makes it; it never changes and any number of goroutines may use it.
+// Keyring holds the master keys, newest first: the newest seals, every one opens. ParseKeys returns
+// it; it never changes and is safe for concurrent use.
 type Keyring struct {
 	keys []masterKey
 }
@@ -27,7 +27,7 @@ type masterKey struct {
 
 var keyID = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,31}$`)
 
-// GenerateKey makes a new master key, as ParseKeys reads it.
+// GenerateKey returns a new master key in the format of ParseKeys.
 func GenerateKey() string {
 	var secret [keySize]byte
 	_, _ = rand.Read(secret[:]) // never fails
@@ -35,9 +35,8 @@ func GenerateKey() string {
 	return id + ":" + base64.StdEncoding.EncodeToString(secret[:])
 }
 
-// ParseKeys reads master keys, newest first: each is id:base64 of 32 bytes, parted
-// by blanks, lines or commas; what follows # on a line is a comment. Errors never
-// quote the text.
+// ParseKeys parses master keys, newest first: each is id:base64 of 32 bytes, separated by blanks,
+// lines or commas; text after # on a line is a comment. Errors never quote the text.
 func ParseKeys(text string) (*Keyring, error) {
 	var k Keyring
 	for line := range strings.Lines(text) {
@@ -70,7 +69,7 @@ func parseKey(word string) (masterKey, error) {
 	return masterKey{id, NewValue(secret)}, nil
 }
 
-// IDs names the keys, newest first.
+// IDs returns the ids of the keys, newest first.
 func (k *Keyring) IDs() []string {
 	ids := make([]string, len(k.keys))
 	for i, key := range k.keys {
@@ -79,15 +78,15 @@ func (k *Keyring) IDs() []string {
 	return ids
 }
 
-// Derive makes a key of its own for a purpose, such as signing addresses, out of
-// the newest master key. The id goes with what is signed: DeriveFrom makes the same
-// key from it while that master key is in the keyring.
+// Derive derives a separate key for a purpose, such as signing addresses, from the newest master
+// key. The id must be stored with the signed data: DeriveFrom returns the same key for it while
+// that master key is in the keyring.
 func (k *Keyring) Derive(purpose string) (id string, key []byte) {
 	newest := k.keys[0]
 	return newest.id, newest.deriveKey("derive", purpose)
 }
 
-// DeriveFrom makes the key for a purpose out of a named master key.
+// DeriveFrom derives the key for a purpose from a named master key.
 func (k *Keyring) DeriveFrom(id, purpose string) (key []byte, ok bool) {
 	master, ok := k.findKey(id)
 	if !ok {
@@ -105,8 +104,8 @@ func (k *Keyring) findKey(id string) (masterKey, bool) {
 	return masterKey{}, false
 }
 
-// deriveKey makes a key by HKDF. The master key itself is used for nothing else, so
-// that no two uses share a key.
+// deriveKey derives a key by HKDF. The master key itself is used for nothing else, so that no two
+// uses share a key.
 func (m masterKey) deriveKey(use, purpose string) []byte {
 	key, err := hkdf.Key(sha256.New, m.secret.Reveal(), nil, string(joinFields("parley/vault/v1", use, purpose)), keySize)
 	if err != nil {

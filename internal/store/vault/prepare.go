@@ -11,15 +11,14 @@ import (
 	"github.com/parley-server/parley/internal/replan"
 )
 
-// ErrWrongKey means that a master key is not the one that the database knows under
-// its id.
+// ErrWrongKey means that the database has another master key with this id.
 var ErrWrongKey = errors.New("vault: another master key has this id")
 
 const proofPurpose = "proof of a master key"
 
-// Prepare compares the keyring with the database before anything is sealed or
-// opened, and brings the newest key to it. It fails with ErrUnknownKey where
-// something may be sealed under a key that is not there, and with ErrWrongKey.
+// Prepare compares the keyring with the database before anything is sealed or opened, and records
+// the newest key there. It fails with ErrUnknownKey if data may be sealed under a missing key, and
+// with ErrWrongKey.
 func (s *Store) Prepare(ctx context.Context) error {
 	return replan.InTx(ctx, s.pool, func(tx pgx.Tx) error {
 		q := db.New(tx)
@@ -56,8 +55,7 @@ func (s *Store) Prepare(ctx context.Context) error {
 	})
 }
 
-// Used reports whether something may be sealed: whether a new key would be the
-// wrong one.
+// Used reports whether data may be sealed, so that a new key would be the wrong one.
 func (s *Store) Used(ctx context.Context) (bool, error) {
 	rows, err := s.q.VaultKeys(ctx)
 	if err != nil {

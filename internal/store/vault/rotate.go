@@ -12,19 +12,18 @@ import (
 	"github.com/parley-server/parley/internal/replan"
 )
 
-// Rotation is what Rotate did.
+// Rotation is the result of Rotate.
 type Rotation struct {
 	Rewrapped int      // envelopes
 	Retired   []string // ids of keys that nothing is sealed under any more
 }
 
-// ErrStillSealing means that while keys were rotated a replica sealed under an old
-// one.
+// ErrStillSealing means that a replica sealed under an old key while keys were rotated.
 var ErrStillSealing = errors.New("vault: a replica still seals under an old key")
 
-// Rotate wraps every envelope of the database under the newest key, values
-// untouched, and takes the other keys out of use. It may be broken off and run
-// again, and runs beside a service whose every replica has the newest key.
+// Rotate wraps every envelope of the database under the newest key, without changing values, and
+// retires the other keys. It may be interrupted and run again, and runs beside a service in which
+// every replica has the newest key.
 func (s *Store) Rotate(ctx context.Context) (Rotation, error) {
 	var r Rotation
 	if err := s.Prepare(ctx); err != nil {
@@ -54,10 +53,10 @@ func (s *Store) Rotate(ctx context.Context) (Rotation, error) {
 	return r, nil
 }
 
-// column is one of type sealed, both names as SQL writes them.
+// column is a column of type sealed, with both names quoted for SQL.
 type column struct{ Table, Column string }
 
-// sealedColumns asks the catalogue, so that none can be forgotten.
+// sealedColumns reads the catalogue, so that no column can be forgotten.
 func (s *Store) sealedColumns(ctx context.Context) ([]column, error) {
 	rows, err := s.pool.Query(ctx, `
 		SELECT c.oid::regclass::text, quote_ident(a.attname)
@@ -73,21 +72,21 @@ func (s *Store) sealedColumns(ctx context.Context) ([]column, error) {
 	return nil, fmt.Errorf("find sealed columns: %w", err)
 }
 
-// batchSize is how many rows are locked at once, for a moment.
+// batchSize is how many rows are locked at once, briefly.
 const batchSize = 200
 
-// old is an envelope under an old key, and where it is.
+// old is an envelope under an old key, and its place.
 type old struct {
 	At       string // ctid
 	Envelope []byte
 }
 
-// pass goes through a column once, in the order of its pages.
+// pass reads a column once, in the order of its pages.
 func (s *Store) pass(ctx context.Context, c column) (found bool, rewrapped int, err error) {
 	for after := "(0,0)"; ; {
 		var batch []old
 		err := replan.InTx(ctx, s.pool, func(tx pgx.Tx) error {
-			// Going through a big table may take longer than a query should.
+			// Reading a big table may take longer than a query should.
 			if _, err := tx.Exec(ctx, `SET LOCAL statement_timeout = '10min'`); err != nil {
 				return err
 			}
@@ -111,8 +110,8 @@ func (s *Store) pass(ctx context.Context, c column) (found bool, rewrapped int, 
 	}
 }
 
-// rewrap replaces envelopes that nobody has changed since they were read. A ctid may
-// be another row's by now, so the envelope has to be the same too.
+// rewrap replaces envelopes that have not changed since they were read. A ctid may belong to
+// another row by now, so the envelope has to be the same too.
 func (s *Store) rewrap(ctx context.Context, tx pgx.Tx, c column, batch []old) (rewrapped int, err error) {
 	sql := fmt.Sprintf(`UPDATE %[1]s SET %[2]s = $1 WHERE ctid = $2::text::tid AND %[2]s = $3::bytea`, c.Table, c.Column)
 	var updates pgx.Batch

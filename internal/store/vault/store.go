@@ -1,8 +1,7 @@
-// Package vault owns what is secret: the master keys, what is sealed under them,
-// and the credentials of workspaces. It promises that a value is in the database
-// only as an envelope that opens for its own workspace, name, version, hosts and
-// surfaces. It never prints, logs or marshals a value, and never decides who may
-// use one.
+// Package vault owns secrets: the master keys, the data sealed under them, and the credentials of
+// workspaces. It promises that a value is in the database only as an envelope that opens for its
+// own workspace, name, version, hosts and surfaces. It never prints, logs or marshals a value, and
+// never decides which callers may use one.
 package vault
 
 import (
@@ -18,24 +17,24 @@ import (
 	"github.com/parley-server/parley/internal/replan"
 )
 
-// Store keeps credentials. Whoever is named by `by` stands in the audit table:
-// "key:" and the id of an API key, or "command line".
+// Store stores credentials. The audit table contains the actor `by`: "key:" and the id of an API
+// key, or "command line".
 type Store struct {
 	pool *pgxpool.Pool
 	q    *db.Queries
 	keys *Keyring
 }
 
-// New makes a store. Without keys, nil, it lists and removes only.
+// New returns a store. Without keys, nil, it only lists and removes.
 func New(pool *pgxpool.Pool, keys *Keyring) *Store {
 	return &Store{pool, db.New(replan.Pool{Pool: pool}), keys}
 }
 
-// Keyring returns the keys, for whatever else is to be sealed or signed.
+// Keyring returns the keys, for sealing or signing other data.
 func (s *Store) Keyring() *Keyring { return s.keys }
 
-// Register declares a credential as a whole, new or again: its hosts and surfaces,
-// and its value if one is given. A value that is kept is sealed anew for them.
+// Register creates or replaces a credential as a whole: its hosts and surfaces, and its value if
+// one is given. A kept value is sealed again for them.
 func (s *Store) Register(ctx context.Context, workspace uuid.UUID, r Registration, by string) (Credential, error) {
 	hosts, vs := r.checkRegistration()
 	if err := refusedValue(vs); err != nil {
@@ -59,8 +58,7 @@ func (s *Store) Register(ctx context.Context, workspace uuid.UUID, r Registratio
 	}, by)
 }
 
-// Set gives a registered credential a value, the first or another one, or fails
-// with UNKNOWN_SECRET.
+// Set sets the value of a registered credential, or fails with UNKNOWN_SECRET.
 func (s *Store) Set(ctx context.Context, workspace uuid.UUID, name string, value Value, by string) (Credential, error) {
 	if err := refusedValue(CheckValue(value)); err != nil {
 		return Credential{}, err
@@ -76,8 +74,7 @@ func (s *Store) Set(ctx context.Context, workspace uuid.UUID, name string, value
 	}, by)
 }
 
-// Provide is Set inside the caller's transaction, for a value that somebody gives
-// because a conversation asked for it.
+// Provide is Set inside the caller's transaction, for a value that a conversation has requested.
 func (s *Store) Provide(ctx context.Context, tx pgx.Tx, workspace uuid.UUID, name string, value Value, by string) error {
 	if err := refusedValue(CheckValue(value)); err != nil {
 		return err
@@ -93,7 +90,7 @@ func (s *Store) Provide(ctx context.Context, tx pgx.Tx, workspace uuid.UUID, nam
 	return note(ctx, q, row, "provided", by)
 }
 
-// Remove forgets a credential, or fails with UNKNOWN_SECRET.
+// Remove deletes a credential, or fails with UNKNOWN_SECRET.
 func (s *Store) Remove(ctx context.Context, workspace uuid.UUID, name, by string) error {
 	_, err := s.change(ctx, func(q *db.Queries) (db.Credential, string, error) {
 		row, err := findSecret(ctx, q, workspace, name)
@@ -108,7 +105,7 @@ func (s *Store) Remove(ctx context.Context, workspace uuid.UUID, name, by string
 	return err
 }
 
-// change runs one change and notes what it was.
+// change runs one change and records it in the audit table.
 func (s *Store) change(ctx context.Context, work func(*db.Queries) (db.Credential, string, error), by string) (Credential, error) {
 	var row db.Credential
 	err := replan.InTx(ctx, s.pool, func(tx pgx.Tx) error {
@@ -141,7 +138,7 @@ func findSecret(ctx context.Context, q *db.Queries, workspace uuid.UUID, name st
 	return row, nil
 }
 
-// put writes a new version of a row that is locked. Without a value it has none.
+// put writes a new version of a locked row. A zero value removes the row's value.
 func (s *Store) put(ctx context.Context, q *db.Queries, row db.Credential, value Value, by string) (db.Credential, error) {
 	row.Version++
 	p := db.CredentialPutParams{
@@ -161,7 +158,7 @@ func (s *Store) put(ctx context.Context, q *db.Queries, row db.Credential, value
 	return row, nil
 }
 
-// given says what it is to give a credential a value.
+// given returns the audit action for setting a credential's value.
 func given(row db.Credential) string {
 	if row.Value == nil {
 		return "set"

@@ -12,8 +12,8 @@ const guessableBits = 50
 // IsGuessable reports whether a value is short or has few different symbols, so that a program
 // could print all candidates. A value has the entropy length × log2(different bytes), in bits.
 //
-// The mark in place of a value confirms a guess. Therefore a guessable value is looked for only in
-// the answers to requests that carried it, and not in other text.
+// The mark in place of a value confirms a guess. Therefore a guessable value is searched only in
+// the responses to requests that carried it, and not in other text.
 func (v Value) IsGuessable() bool {
 	plain := v.Reveal()
 	var seen [256]bool
@@ -27,5 +27,5 @@ func (v Value) IsGuessable() bool {
 	return different < 2 || float64(len(plain))*math.Log2(float64(different)) < guessableBits
 }
 
-// HasLines reports whether a value has a line end. Only the body of a request can carry it.
+// HasLines reports whether a value contains a line end. Only the body of a request can carry it.
 func (v Value) HasLines() bool { return bytes.ContainsAny(v.Reveal(), "\r\n") }

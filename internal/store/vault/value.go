@@ -10,23 +10,22 @@ import (
 	"unicode/utf8"
 )
 
-// hidden is what a Value shows.
+// hidden is the text that a Value prints.
 const hidden = "[secret]"
 
-// Value is a secret in memory. Formatted or logged it is "[secret]"; marshalled or
-// bound to a query it is an error. Reveal is the one way to its bytes.
+// Value is a secret in memory. Formatted or logged it is "[secret]"; marshalled or bound to a query
+// it is an error. Reveal is the only way to its bytes.
 type Value struct {
-	// The bytes are in a function because fmt calls no methods on what is in an
-	// unexported field of somebody else's struct, and follows pointers: of a
-	// function it prints the address.
+	// The bytes are in a function because fmt calls no methods on unexported fields of other
+	// packages' structs, and follows pointers: of a function it prints the address.
 	plain func() []byte
 }
 
-// NewValue makes a value of plain bytes, which it keeps.
+// NewValue returns a value of plain bytes, which it keeps.
 func NewValue(plain []byte) Value { return Value{func() []byte { return plain }} }
 
-// Reveal returns the bytes, nil for the zero Value. They must go nowhere but to
-// the request that needs them.
+// Reveal returns the bytes, nil for the zero Value. They may only be used in the request that needs
+// them.
 func (v Value) Reveal() []byte {
 	if v.plain == nil {
 		return nil
@@ -57,15 +56,15 @@ func (Value) MarshalText() ([]byte, error) { return nil, errHidden }
 // MarshalBinary fails.
 func (Value) MarshalBinary() ([]byte, error) { return nil, errHidden }
 
-// Value fails: it is what pgx asks for before it binds a parameter.
+// Value fails: pgx calls it before it binds a parameter.
 func (Value) Value() (driver.Value, error) { return nil, errHidden }
 
-// errNotText says what UnmarshalJSON takes without quoting what it was given, as
-// the errors of encoding/json do.
+// errNotText describes the accepted input of UnmarshalJSON. Unlike errors of encoding/json, it does
+// not quote the actual input.
 var errNotText = errors.New("vault: the value of a secret is a JSON string of valid Unicode")
 
-// UnmarshalJSON takes a string, and null for nothing. Text that encoding/json would
-// quietly change, by replacing what is no Unicode, is refused.
+// UnmarshalJSON accepts a string, and null for no value. It rejects text that encoding/json would
+// silently change, by replacing invalid Unicode.
 func (v *Value) UnmarshalJSON(data []byte) error {
 	var text *string
 	if !utf8.Valid(data) || json.Unmarshal(data, &text) != nil {

@@ -13,26 +13,26 @@ import (
 	"github.com/parley-server/parley/internal/search"
 )
 
-// cacheBytes is how much content all cached workspaces may hold together.
+// cacheBytes is the maximum content of all cached workspaces together.
 const cacheBytes = 64 << 20
 
-// corpus is everything a workspace knows, as of one version. It is immutable.
+// corpus is the content of all documents of a workspace at one version. It is immutable.
 type corpus struct {
 	version db.DocumentsVersionRow
 	docs    []db.DocumentsAllRow
 	bytes   int
-	index   func() *search.Index // made by whoever searches first
+	index   func() *search.Index // made by the first search
 }
 
-// cache keeps the corpora that were used last. A corpus is used only after
-// PostgreSQL has said that its version still is the newest.
+// cache keeps the most recently used corpora. A corpus is used only after PostgreSQL has confirmed
+// that its version is still the newest.
 type cache struct {
 	mu      sync.Mutex
 	entries map[uuid.UUID]*corpus
 	order   []uuid.UUID // least recently used first
 }
 
-// loadCorpus returns what a workspace knows now.
+// loadCorpus returns the current corpus of a workspace.
 func (s *Store) loadCorpus(ctx context.Context, workspace uuid.UUID) (*corpus, error) {
 	v, err := s.q.DocumentsVersion(ctx, workspace)
 	if err != nil {
@@ -41,12 +41,12 @@ func (s *Store) loadCorpus(ctx context.Context, workspace uuid.UUID) (*corpus, e
 	if c := s.cache.get(workspace, v); c != nil {
 		return c, nil
 	}
-	// What is read now may be newer than v, never older: the worst is one more reading.
+	// The documents read now may be newer than v, never older: the worst result is another read.
 	docs, err := s.q.DocumentsAll(ctx, workspace)
 	if err != nil {
 		return nil, fmt.Errorf("read documents: %w", err)
 	}
-	// By bytes, whatever the database's collation is.
+	// By bytes, for any collation of the database.
 	slices.SortFunc(docs, func(a, b db.DocumentsAllRow) int { return strings.Compare(a.Path, b.Path) })
 	c := &corpus{version: v, docs: docs}
 	for _, d := range docs {

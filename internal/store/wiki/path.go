@@ -8,7 +8,7 @@ import (
 	"github.com/parley-server/parley/internal/text"
 )
 
-// The bounds of a document.
+// The limits of a document.
 const (
 	MaxPath    = 255     // bytes
 	MaxContent = 1 << 20 // bytes
@@ -19,17 +19,16 @@ const (
 	pageSuffix = ".md"
 )
 
-// PageName is the name of the page that a text means: models and people like to give the
-// path of its document, or a part of that.
+// PageName returns the name of the page that a text refers to: models and users often pass the path
+// of its document, or a part of that.
 func PageName(text string) string {
 	return strings.TrimSuffix(strings.TrimPrefix(text, pageFolder), pageSuffix)
 }
 
-// PageKey is the document path of a wiki page: "onboarding" is kept at
-// "wiki/onboarding.md".
+// PageKey returns the document path of a wiki page: "onboarding" is stored at "wiki/onboarding.md".
 func PageKey(page string) string { return pageFolder + page + pageSuffix }
 
-// PageOf is the reverse of PageKey; ok is false for documents that are no wiki page.
+// PageOf is the reverse of PageKey; ok is false for documents that are not wiki pages.
 func PageOf(path string) (page string, ok bool) {
 	page, folder := strings.CutPrefix(path, pageFolder)
 	page, suffix := strings.CutSuffix(page, pageSuffix)
@@ -39,8 +38,8 @@ func PageOf(path string) (page string, ok bool) {
 	return page, true
 }
 
-// checkPath lists what is wrong with a document's path. Control characters are
-// refused because a path is part of a line in what grep prints.
+// checkPath returns the violations of a document's path. It rejects control characters because a
+// path is part of a line in the output of grep.
 func checkPath(path string) []fault.Violation {
 	wrong := func(rule, message string) []fault.Violation {
 		return []fault.Violation{{Param: "/path", Rule: rule, Message: message}}
@@ -68,8 +67,8 @@ func checkPath(path string) []fault.Violation {
 	return nil
 }
 
-// checkNew lists what is wrong with the path of a document that is to be written: two names
-// must not look like one.
+// checkNew returns the violations of the path of a document to be written: two names must not look
+// the same.
 func checkNew(path string) []fault.Violation {
 	vs := checkPath(path)
 	if len(vs) > 0 {
@@ -89,7 +88,7 @@ func checkNew(path string) []fault.Violation {
 	return vs
 }
 
-// checkContent lists what is wrong with a document's content.
+// checkContent returns the violations of a document's content.
 func checkContent(content string) []fault.Violation {
 	var vs []fault.Violation
 	if len(content) > MaxContent {

@@ -10,7 +10,7 @@ import (
 	"github.com/parley-server/parley/internal/search"
 )
 
-// Hit is a passage that a search found. Doc is the document's path.
+// Hit is a passage found by a search. Doc is the document's path.
 type Hit = search.Hit
 
 // Search returns the passages that answer a query best, best first.
@@ -22,9 +22,8 @@ func (s *Store) Search(ctx context.Context, workspace uuid.UUID, query string, l
 	return c.index().Find(query, limit), nil
 }
 
-// Grep calls each with the lines that match, by path and line number, at most
-// limit of them, and reports whether there are more. Only documents whose path
-// begins with prefix are read.
+// Grep calls each with the lines that match, by path and line number, at most limit of them, and
+// reports whether more lines match. It reads only documents with a path that begins with prefix.
 func (s *Store) Grep(ctx context.Context, workspace uuid.UUID, pattern *regexp.Regexp, prefix string, limit int, each func(path string, line int, text string)) (more bool, err error) {
 	c, err := s.loadCorpus(ctx, workspace)
 	if err != nil {
@@ -55,14 +54,14 @@ func (s *Store) Grep(ctx context.Context, workspace uuid.UUID, pattern *regexp.R
 	return false, nil
 }
 
-// Page returns the content of a wiki page and its version, which is 0 where there is
-// none.
+// Page returns the content of a wiki page and its version; version 0 means that the page does not
+// exist.
 func (s *Store) Page(ctx context.Context, workspace uuid.UUID, page string) (content string, version int, err error) {
 	d, _, err := s.findPage(ctx, workspace, PageKey(page))
 	return d.Content, int(d.Version), err
 }
 
-// File returns the content of a document, where there is one.
+// File returns the content of a document; found is false if it does not exist.
 func (s *Store) File(ctx context.Context, workspace uuid.UUID, path string) (content string, found bool, err error) {
 	d, found, err := s.findPage(ctx, workspace, path)
 	return d.Content, found, err

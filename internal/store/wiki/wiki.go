@@ -46,10 +46,10 @@ type Store struct {
 	cache cache
 }
 
-// New makes a store.
+// New returns a store.
 func New(pool *pgxpool.Pool) *Store { return &Store{q: db.New(replan.Pool{Pool: pool})} }
 
-// Get reads a document, or fails with FILE_NOT_FOUND and the names it may have meant.
+// Get reads a document, or fails with FILE_NOT_FOUND and similar names.
 func (s *Store) Get(ctx context.Context, workspace uuid.UUID, name string) (Document, error) {
 	d, found, err := s.findPage(ctx, workspace, name)
 	if err != nil {
@@ -61,7 +61,7 @@ func (s *Store) Get(ctx context.Context, workspace uuid.UUID, name string) (Docu
 	return d, nil
 }
 
-// List returns the documents whose path begins with prefix, by path.
+// List returns the documents with a path that begins with prefix, by path.
 func (s *Store) List(ctx context.Context, workspace uuid.UUID, prefix string) ([]Entry, error) {
 	if !text.IsStorable(prefix) {
 		return nil, nil
@@ -92,8 +92,8 @@ func (s *Store) Delete(ctx context.Context, workspace uuid.UUID, name string) er
 	return nil
 }
 
-// findPage reads a document where there is one. A path that no document can have is
-// not there: it never reaches PostgreSQL.
+// findPage reads a document, if it exists. A path that no document can have does not exist: it is
+// never sent to PostgreSQL.
 func (s *Store) findPage(ctx context.Context, workspace uuid.UUID, name string) (Document, bool, error) {
 	if checkPath(name) != nil {
 		return Document{}, false, nil

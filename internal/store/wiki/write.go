@@ -16,15 +16,14 @@ import (
 	"github.com/parley-server/parley/internal/search"
 )
 
-// The bounds of a workspace's documents together. All of them are in memory while
-// they are searched. Writers that race may pass a bound by one document each.
+// The limits of a workspace's documents together. All of them are in memory while they are
+// searched. Concurrent writers may exceed a limit by one document each.
 const (
 	MaxDocuments = 10_000
 	MaxTotal     = 64 << 20 // bytes
 )
 
-// Put writes a document, new or again. Its title is its first heading, or else the
-// name of the file.
+// Put creates or replaces a document. Its title is its first heading, or else the name of the file.
 func (s *Store) Put(ctx context.Context, workspace uuid.UUID, name, content string) (Document, error) {
 	title, err := s.admit(ctx, workspace, name, content)
 	if err != nil {
@@ -39,10 +38,10 @@ func (s *Store) Put(ctx context.Context, workspace uuid.UUID, name, content stri
 	}, nil
 }
 
-// WritePage writes a wiki page over the version that the writer has read; expected 0
-// makes a new page. ok is false where the page is at another version by now, or, for
-// version 0, does not exist. What is written already is a success: writing may be
-// repeated when its outcome is unknown.
+// WritePage writes a wiki page over the version that the writer has read; expected 0 makes a new
+// page. ok is false if the page is at another version by now, or, unless expected is 0, does not
+// exist. Writing the same content again is a success: a write may be repeated if its outcome is
+// unknown.
 func (s *Store) WritePage(ctx context.Context, workspace uuid.UUID, page, content string, expected int) (version int, ok bool, err error) {
 	name := PageKey(page)
 	title, err := s.admit(ctx, workspace, name, content)
@@ -70,7 +69,7 @@ func (s *Store) WritePage(ctx context.Context, workspace uuid.UUID, page, conten
 	return d.Version, d.Content == content, nil
 }
 
-// writeError makes a fault of a write that exceeds the storage quota of the workspace.
+// writeError returns a fault for a write that exceeds the storage quota of the workspace.
 func writeError(operation string, err error) error {
 	if why, ok := pgerr.IsQuotaExceeded(err); ok {
 		return fault.Invalid(fault.Violation{Param: "/content", Rule: "max_total", Message: why + " Delete documents or files, or ask an administrator for a larger quota."})
@@ -78,7 +77,7 @@ func writeError(operation string, err error) error {
 	return fmt.Errorf("%s: %w", operation, err)
 }
 
-// admit checks a document that is to be written, and gives its title.
+// admit validates a document to be written, and returns its title.
 func (s *Store) admit(ctx context.Context, workspace uuid.UUID, name, content string) (title string, err error) {
 	vs := append(checkNew(name), checkContent(content)...)
 	if len(vs) > 0 {

@@ -13,10 +13,10 @@ import (
 	"github.com/parley-server/parley/internal/text"
 )
 
-// Change is what is to be set of a workspace. Nil leaves a thing as it is.
+// Change lists the fields of a workspace to set. A nil field stays unchanged.
 type Change struct {
-	Name         *string // what people see
-	Instructions *string // what the agent is told about its work
+	Name         *string // display name
+	Instructions *string // instructions for the agent
 	Model        *string // provider/name; "" is the service's own
 
 	MaxResponseSeconds *int // how long a turn may take
@@ -24,9 +24,9 @@ type Change struct {
 	MaxRunning         *int // turns at once
 	HistoryTokens      *int // how much of the conversation the model sees
 
-	StorageQuota *int // bytes of files, folders and documents together; 0 is no quota
+	StorageQuota *int // bytes of files, folders and documents together; 0: unlimited
 
-	// Limits of each key: 0 is none, -1 the service's own.
+	// Limits of each key: 0 is unlimited, -1 the service's own.
 	MessagesPerMinute *int
 	CallsPerMinute    *int
 	OpenStreams       *int
@@ -40,7 +40,7 @@ const (
 	maxInstructions = 256 << 10
 )
 
-// Violations lists everything that is wrong with a change.
+// Violations returns all violations of a change.
 func (c Change) Violations() []fault.Violation {
 	var vs []fault.Violation
 	wrong := func(param, rule, message string) {
@@ -79,7 +79,7 @@ func (c Change) Violations() []fault.Violation {
 	return vs
 }
 
-// params is a change that has no violations.
+// params converts a change without violations.
 func (c Change) params(id uuid.UUID) db.WorkspaceUpdateParams {
 	return db.WorkspaceUpdateParams{
 		ID: id, Name: c.Name, Instructions: c.Instructions, Model: c.Model,

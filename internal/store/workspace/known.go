@@ -8,11 +8,11 @@ import (
 	"github.com/google/uuid"
 )
 
-// recent is how old a workspace may be that Recent returns: as old as a verified API key. A change
-// of a limit therefore applies within a second on every replica.
+// recent is the maximum age of a workspace from Recent: the same as that of a verified API key. A
+// change of a limit therefore applies within a second on every replica.
 const recent = 750 * time.Millisecond
 
-// known remembers workspaces as they were when they were last read.
+// known remembers workspaces as they were last read.
 type known struct {
 	mu sync.Mutex
 	m  map[uuid.UUID]knownRow
@@ -42,8 +42,8 @@ func (k *known) get(id uuid.UUID) (knownRow, bool) {
 	return w, ok
 }
 
-// Known returns a workspace as it was when it was last read, however long ago, without its
-// instructions. It reads no database.
+// Known returns a workspace as it was last read, however long ago, without its instructions. It
+// does not query the database.
 func (s *Store) Known(id uuid.UUID) (Workspace, bool) {
 	w, ok := s.known.get(id)
 	return w.row, ok

@@ -9,18 +9,19 @@ import (
 	"github.com/parley-server/parley/db"
 )
 
-// Storage is what a workspace has stored, in bytes: files that were sent or produced, the folders
-// of sessions, and documents. Triggers keep the counts and enforce the quota.
+// Storage is the stored bytes of a workspace: files that were sent or produced, the folders of
+// sessions, and documents. Triggers keep the counts and enforce the quota.
 type Storage struct {
 	Files     int64 `json:"files"`
 	Folders   int64 `json:"folders"`
 	Documents int64 `json:"documents"`
 }
 
-// Used is the sum, which the quota bounds.
+// Used returns the sum, which the quota limits.
 func (s Storage) Used() int64 { return s.Files + s.Folders + s.Documents }
 
-// Storage returns what each workspace has stored; those that never stored anything are missing.
+// Storage returns the stored bytes of each workspace; workspaces that never stored anything are
+// missing.
 func (s *Store) Storage(ctx context.Context) (map[uuid.UUID]Storage, error) {
 	rows, err := s.q.StorageAll(ctx)
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package workspace owns workspaces: one agent each, and the tenant of everything else.
+// Package workspace owns workspaces: one agent each, and the tenant of all other data.
 package workspace
 
 import (
@@ -16,7 +16,7 @@ import (
 	"github.com/parley-server/parley/internal/replan"
 )
 
-// Workspace is one agent: its instructions, its model and its limits. A limit that is nil is the
+// Workspace is one agent: its instructions, its model and its limits. A nil limit means the
 // service's own.
 type Workspace struct {
 	ID           uuid.UUID
@@ -31,9 +31,9 @@ type Workspace struct {
 	MaxTurns           int // model calls in a turn
 	MaxRunning         int // turns at once
 	HistoryTokens      int
-	StorageQuota       int64 // bytes; 0 is no quota
+	StorageQuota       int64 // bytes; 0: unlimited
 
-	// Limits of each key; 0 is none.
+	// Limits of each key; 0 is unlimited.
 	MessagesPerMinute *int
 	CallsPerMinute    *int
 	OpenStreams       *int
@@ -69,7 +69,7 @@ type Store struct {
 // New makes a store.
 func New(pool *pgxpool.Pool) *Store { return &Store{pool: pool, q: db.New(replan.Pool{Pool: pool})} }
 
-// Find looks a workspace up by its slug or its id, or fails with WORKSPACE_NOT_FOUND.
+// Find returns a workspace by its slug or its id, or fails with WORKSPACE_NOT_FOUND.
 func (s *Store) Find(ctx context.Context, ref string) (Workspace, error) {
 	var row db.Workspace
 	var err error
@@ -91,7 +91,7 @@ func (s *Store) Find(ctx context.Context, ref string) (Workspace, error) {
 	return w, nil
 }
 
-// Create makes a workspace with the default limits, as Add does.
+// Create creates a workspace with the default limits, as Add does.
 func (s *Store) Create(ctx context.Context, ref, name, instructions string) (Workspace, error) {
 	c := Change{Instructions: &instructions}
 	if name != "" {
@@ -100,8 +100,8 @@ func (s *Store) Create(ctx context.Context, ref, name, instructions string) (Wor
 	return s.Add(ctx, ref, c)
 }
 
-// Add makes a workspace. What c leaves open has its default; the name's is the
-// slug. A slug that is taken is an INVALID_REQUEST.
+// Add creates a workspace. Fields that c leaves nil have their defaults; the default name is the
+// slug. A slug in use is an INVALID_REQUEST.
 func (s *Store) Add(ctx context.Context, ref string, c Change) (Workspace, error) {
 	vs := c.Violations()
 	if !slug(ref) {
@@ -128,7 +128,7 @@ func (s *Store) Add(ctx context.Context, ref string, c Change) (Workspace, error
 	return workspaceOf(row), nil
 }
 
-// Update changes a workspace. Turns that are accepted from now on keep to it.
+// Update changes a workspace. The change applies to turns that are accepted from now on.
 func (s *Store) Update(ctx context.Context, id uuid.UUID, c Change) (Workspace, error) {
 	if vs := c.Violations(); len(vs) > 0 {
 		return Workspace{}, fault.Invalid(vs...)
