@@ -19,8 +19,8 @@ func (s *Store) sealAddress(workspace, turn uuid.UUID, name, plain string) ([]by
 	return sealed, nil
 }
 
-// openAddress returns the address of a callback. A plain one is newer than a sealed one beside it:
-// a process of an older release wrote it.
+// openAddress returns the address of a callback. A plain address is newer than a sealed one in the
+// same row: a process of an older release wrote it.
 func (s *Store) openAddress(workspace, turn uuid.UUID, name, plain string, sealed []byte) (string, error) {
 	if plain != "" || sealed == nil {
 		return plain, nil

@@ -10,7 +10,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// Delivery is a report that is to be made.
+// Delivery is a report to be sent.
 type Delivery struct {
 	ID, Callback, Workspace, Session, Turn uuid.UUID
 
@@ -20,8 +20,8 @@ type Delivery struct {
 	Protocol Protocol
 }
 
-// wrapBody makes the body of a report around its data, a JSON object, to which it adds
-// where the report belongs.
+// wrapBody makes the body of a report from its data, a JSON object, to which it adds the ids of the
+// workspace and the turn, the seq and the metadata.
 func wrapBody(d Delivery, data []byte, metadata json.RawMessage) ([]byte, error) {
 	var inner bytes.Buffer
 	if err := json.Compact(&inner, data); err != nil {

@@ -3,8 +3,8 @@
 //
 // It promises that a reported event is delivered at least once, under one webhook-id and with the
 // same bytes every time, signed as Standard Webhooks defines it; that every attempt is recorded;
-// and that a receiver learns nothing about this network and its response is shown to no caller.
-// Reports may arrive in any order. It decides neither what is reported nor when a job runs.
+// and that a receiver learns nothing about this network and no caller sees its response. Reports
+// may arrive in any order. It decides neither which events are reported nor when a job runs.
 package callback
 
 import (
@@ -37,13 +37,13 @@ const (
 )
 
 const (
-	// AnswerTime is how long a receiver may take, to the last byte of its answer.
+	// AnswerTime is the time limit for a receiver's response, up to its last byte.
 	AnswerTime = 15 * time.Second
 	// Places is how many attempts this process makes at once; workspaces share them.
 	Places = 40
 )
 
-// Store keeps callbacks and delivers their reports.
+// Store stores callbacks and delivers their reports.
 type Store struct {
 	pool   *pgxpool.Pool
 	q      *db.Queries
@@ -54,14 +54,13 @@ type Store struct {
 	places *fair.Places
 }
 
-// NewStore makes a store. Its secrets are sealed by keys, and its requests go where
-// guard allows.
+// NewStore returns a store. keys seal its secrets, and guard limits its requests.
 func NewStore(pool *pgxpool.Pool, keys *vault.Keyring, guard *egress.Guard) *Store {
 	return &Store{pool: pool, q: db.New(replan.Pool{Pool: pool}), lists: db.New(replan.Fresh{Pool: pool}), keys: keys, guard: guard,
 		client: guard.Client(egress.Limits{Time: AnswerTime}), places: fair.New(Places)}
 }
 
-// Protocol decides the body of a callback.
+// Protocol determines the body of a callback.
 type Protocol string
 
 const (
@@ -70,7 +69,7 @@ const (
 	A2A10  Protocol = "a2a/1.0"
 )
 
-// New is a callback that a message requests, or a later request.
+// New is a callback to be registered, from a message or a later request.
 type New struct {
 	ID, Workspace, Session, Turn uuid.UUID
 
@@ -81,11 +80,11 @@ type New struct {
 	Auth     Auth
 }
 
-// MaxNamed is how many callbacks of a turn may have a name.
+// MaxNamed is the maximum number of named callbacks of a turn.
 const MaxNamed = 10
 
-// Register stores the callback of a turn, or fails as Check does. One of the same name is
-// changed.
+// Register stores the callback of a turn, or fails as Check does. If the turn has one of the same
+// name, it changes that one.
 func (s *Store) Register(ctx context.Context, tx pgx.Tx, n New) error { return s.put(ctx, tx, n) }
 
 // Put is Register in a transaction of its own.
@@ -123,9 +122,8 @@ func (s *Store) put(ctx context.Context, on db.DBTX, n New) error {
 	return nil
 }
 
-// Report makes the deliveries of an event that tx writes: one for each callback of the
-// turn. The caller inserts a job for each in the same transaction and names that job with
-// Assign.
+// Report creates the deliveries of an event that tx writes: one for each callback of the turn. The
+// caller inserts a job for each in the same transaction and names that job with Assign.
 func (s *Store) Report(ctx context.Context, tx pgx.Tx, turn uuid.UUID, typ Type, seq int64) (deliveries []uuid.UUID, err error) {
 	ids := make([]uuid.UUID, MaxNamed+1)
 	for i := range ids {
@@ -138,8 +136,8 @@ func (s *Store) Report(ctx context.Context, tx pgx.Tx, turn uuid.UUID, typ Type,
 	return deliveries, nil
 }
 
-// Erase removes the callbacks of a session, with what was sent and what came of it.
-// What is not delivered yet never is.
+// Erase removes the callbacks of a session, with their reports and outcomes. Pending reports are
+// never delivered.
 func (s *Store) Erase(ctx context.Context, tx pgx.Tx, workspace, session uuid.UUID) error {
 	if err := s.q.WithTx(tx).CallbacksErase(ctx, workspace, session); err != nil {
 		return fmt.Errorf("erase callbacks: %w", err)

@@ -13,7 +13,7 @@ import (
 	"github.com/parley-server/parley/internal/text"
 )
 
-// The bounds of metadata, in pairs and characters.
+// The limits of metadata, in pairs and characters.
 const (
 	MaxMetadata      = 16
 	MaxMetadataKey   = 40

@@ -23,13 +23,13 @@ import (
 )
 
 const (
-	// patience is how long an attempt may take until it counts as lost.
+	// patience is the time after which an attempt counts as lost.
 	patience = time.Minute
-	// crowdedPause is how long at least a delivery waits that finds no place.
+	// crowdedPause is the minimum time that a delivery without a place waits.
 	crowdedPause = time.Second
-	// settleTime is how long the outcome may take to be written down.
+	// settleTime is the time limit for recording the outcome.
 	settleTime = 5 * time.Second
-	// maxAnswer is how much of an answer is read, only to be polite.
+	// maxAnswer is how many bytes of a response are read and discarded.
 	maxAnswer = 4 << 10
 )
 
@@ -52,14 +52,14 @@ const (
 	badStatus        = "bad_status"
 )
 
-// NotSent is what comes of a report to a name below .invalid, where nothing can ever
-// be: nothing. Such reports are made for `parley listen`.
+// NotSent is the outcome of a report to a name below .invalid, which can never have a server. Such
+// reports are made for `parley listen`.
 const NotSent = "not_sent"
 
 // Deliver makes one attempt at a delivery, for the job that has it. body returns the member data,
 // or the whole body in another protocol; it is called once, and its result is sent every time. done
-// reports that there is nothing more to do; else the job runs again after retry. An error means
-// that no attempt was made, or that its outcome is unknown.
+// reports that the job is finished; else the job runs again after retry. An error means that no
+// attempt was made, or that its outcome is unknown.
 func (s *Store) Deliver(ctx context.Context, delivery uuid.UUID, job int64, body func(context.Context, Delivery) ([]byte, error)) (retry time.Duration, done bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, patience*3/4)
 	defer cancel()
@@ -100,13 +100,13 @@ func (s *Store) Deliver(ctx context.Context, delivery uuid.UUID, job int64, body
 	began := time.Now()
 	out := s.attempt(ctx, row, secrets, auth)
 	if out.err != "" && ctx.Err() != nil {
-		return 0, false, ctx.Err() // it is we who stopped
+		return 0, false, ctx.Err() // this process stopped the attempt
 	}
 	out.took = time.Since(began)
 	return s.settle(ctx, delivery, job, int(row.Tries), out)
 }
 
-// write makes the body of a delivery and keeps it.
+// write makes and stores the body of a delivery.
 func (s *Store) write(ctx context.Context, row db.DeliveryTakeRow, body func(context.Context, Delivery) ([]byte, error)) ([]byte, error) {
 	d := Delivery{ID: row.ID, Callback: row.CallbackID, Workspace: row.WorkspaceID, Session: row.SessionID, Turn: row.TurnID,
 		Type: Type(row.Type), Seq: row.Seq, At: row.CreatedAt, Protocol: Protocol(row.Protocol)}
@@ -125,7 +125,7 @@ func (s *Store) write(ctx context.Context, row db.DeliveryTakeRow, body func(con
 	return whole, nil
 }
 
-// outcome is what came of an attempt.
+// outcome is the outcome of an attempt.
 type outcome struct {
 	status int    // 0: no answer
 	err    string // "": delivered
@@ -133,7 +133,7 @@ type outcome struct {
 	took   time.Duration
 }
 
-// final reports whether another attempt would be in vain.
+// final reports whether another attempt would be pointless.
 func (o outcome) final() bool { return o.err == gone || o.err == NotSent }
 
 // attempt sends a report.
@@ -177,8 +177,8 @@ func reserved(raw string) bool {
 	return err == nil && strings.HasSuffix(strings.TrimSuffix(strings.ToLower(u.Hostname()), "."), ".invalid")
 }
 
-// settle writes down what came of an attempt. When the delivery was taken from the
-// job meanwhile, it changes nothing.
+// settle records the outcome of an attempt. It changes nothing if the delivery was taken from the
+// job meanwhile.
 func (s *Store) settle(ctx context.Context, delivery uuid.UUID, job int64, try int, o outcome) (retry time.Duration, done bool, err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTime)
 	defer cancel()
@@ -219,7 +219,7 @@ func (s *Store) settle(ctx context.Context, delivery uuid.UUID, job int64, try i
 	return retry, status != pending, err
 }
 
-// reason names what went wrong on the way, and nothing about what is there.
+// reason names the failure of a request, without details about the network.
 func reason(err error) string {
 	if _, refused := errors.AsType[*egress.Error](err); refused {
 		return addressRefused

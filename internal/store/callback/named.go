@@ -9,22 +9,23 @@ import (
 	"github.com/google/uuid"
 )
 
-// Auth is what a report shows to its receiver, beside the signature. It is kept sealed.
+// Auth holds the credentials that a report sends to its receiver, besides the signature. It is
+// stored sealed.
 type Auth struct {
 	Token       string `json:"token,omitempty"`       // the receiver's own, to know reports by
-	Scheme      string `json:"scheme,omitempty"`      // of HTTP authentication
+	Scheme      string `json:"scheme,omitempty"`      // scheme of HTTP authentication
 	Credentials string `json:"credentials,omitempty"` // for that scheme
 }
 
-// Named is a callback that has a name, without its credentials.
+// Named is a named callback, without its credentials.
 type Named struct {
 	Name     string
 	URL      string
 	Protocol Protocol
-	Scheme   string // of its authentication; "": none
+	Scheme   string // scheme of its authentication; "": none
 }
 
-// Named lists the callbacks of a turn that have a name, oldest first.
+// Named returns the named callbacks of a turn, oldest first.
 func (s *Store) Named(ctx context.Context, workspace, turn uuid.UUID) ([]Named, error) {
 	rows, err := s.q.CallbacksOf(ctx, workspace, turn)
 	if err != nil {
@@ -45,8 +46,8 @@ func (s *Store) Named(ctx context.Context, workspace, turn uuid.UUID) ([]Named, 
 	return list, nil
 }
 
-// Remove removes a callback that has a name. Pending deliveries are dropped. It succeeds
-// if there is none.
+// Remove removes a named callback and drops its pending deliveries. It succeeds if the callback
+// does not exist.
 func (s *Store) Remove(ctx context.Context, workspace, turn uuid.UUID, name string) error {
 	if err := s.q.CallbackDelete(ctx, workspace, turn, name); err != nil {
 		return fmt.Errorf("remove callback: %w", err)
@@ -54,7 +55,7 @@ func (s *Store) Remove(ctx context.Context, workspace, turn uuid.UUID, name stri
 	return nil
 }
 
-// authFor names the sealed value to the vault.
+// authFor is the vault's purpose for the sealed value.
 const authFor = "callback authentication"
 
 func (s *Store) sealAuth(n New) ([]byte, error) {
@@ -86,7 +87,7 @@ func (s *Store) openAuth(workspace, turn uuid.UUID, name string, sealed []byte) 
 	return a, nil
 }
 
-// addHeaders shows the receiver what it asked for.
+// addHeaders adds the credentials that the receiver requires.
 func (a Auth) addHeaders(h http.Header) {
 	if a.Token != "" {
 		h.Set("X-A2A-Notification-Token", a.Token)

@@ -21,21 +21,20 @@ const (
 	maxAttempts   = 50
 )
 
-// Callback is a callback as it is shown. Its URL is without the query, which often
-// holds a token.
+// Callback is the public view of a callback. Its URL lacks the query, which often contains a token.
 type Callback struct {
 	CallbackID uuid.UUID       `json:"callback_id"`
 	SessionID  uuid.UUID       `json:"session_id"`
 	TurnID     uuid.UUID       `json:"turn_id"`
 	URL        string          `json:"url"`
 	Metadata   json.RawMessage `json:"metadata"`
-	Status     string          `json:"status"` // that of the newest delivery; waiting where there is none
+	Status     string          `json:"status"` // status of the newest delivery, or waiting
 	Disabled   bool            `json:"disabled"`
 	Deliveries []Shown         `json:"deliveries"` // newest first
 	CreatedAt  time.Time       `json:"created_at"`
 }
 
-// Shown is a delivery as it is shown.
+// Shown is the public view of a delivery.
 type Shown struct {
 	WebhookID uuid.UUID       `json:"webhook_id"`
 	Type      Type            `json:"type"`
@@ -110,18 +109,18 @@ type Summary struct {
 	CreatedAt   time.Time  `json:"created_at"`
 }
 
-// Page is a piece of the list. NextCursor is the cursor of the next page if HasMore.
+// Page is one page of the list. NextCursor is the cursor of the next page if HasMore.
 type Page struct {
 	Data       []Summary `json:"data"`
 	HasMore    bool      `json:"has_more"`
 	NextCursor *string   `json:"next_cursor"`
 }
 
-// Statuses are what a delivery can be.
+// Statuses are the possible statuses of a delivery.
 var Statuses = []string{pending, delivered, failed}
 
-// List is one page of a workspace's deliveries, newest first. A cursor that this list
-// did not make is INVALID_CURSOR.
+// List returns one page of a workspace's deliveries, newest first. A cursor that this list did not
+// make is INVALID_CURSOR.
 func (s *Store) List(ctx context.Context, workspace uuid.UUID, status, cursor string, limit int) (Page, error) {
 	var before *uuid.UUID
 	if cursor != "" {
@@ -173,7 +172,7 @@ func readCursor(text string) (uuid.UUID, error) {
 	return uuid.UUID(b[1:]), nil
 }
 
-// hideQuery is a URL without its query.
+// hideQuery returns a URL without its query.
 func hideQuery(raw string) string {
 	u, err := url.Parse(raw)
 	if err != nil {

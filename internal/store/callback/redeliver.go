@@ -11,10 +11,9 @@ import (
 	"github.com/parley-server/parley/internal/fault"
 )
 
-// Redeliver begins the newest delivery of a callback anew, whatever came of it, and
-// enables a callback that was disabled; ok is false where nothing was reported yet.
-// The caller inserts a job as for Report. A callback that the workspace does not have
-// is CALLBACK_NOT_FOUND.
+// Redeliver restarts the newest delivery of a callback, whatever its outcome, and enables a
+// disabled callback; ok is false if the callback has no report yet. The caller inserts a job as for
+// Report. A callback that the workspace does not have is CALLBACK_NOT_FOUND.
 func (s *Store) Redeliver(ctx context.Context, tx pgx.Tx, workspace, id uuid.UUID) (delivery uuid.UUID, ok bool, err error) {
 	q := s.q.WithTx(tx)
 	if _, err := q.CallbackLock(ctx, workspace, id); errors.Is(err, pgx.ErrNoRows) {
@@ -46,8 +45,8 @@ type Overdue struct {
 	Ahead    bool  // it is not late, but PostgreSQL's clock was set back after its last attempt
 }
 
-// Overdue lists deliveries whose job may be lost. A job that waits behind others is not lost: the
-// caller checks.
+// Overdue lists deliveries with a possibly lost job. A job that waits behind others is not lost:
+// the caller checks.
 func (s *Store) Overdue(ctx context.Context) ([]Overdue, error) {
 	rows, err := s.q.DeliveriesOverdue(ctx)
 	if err != nil {

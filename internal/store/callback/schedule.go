@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Attempts is how often a report is tried, unless a person asks for more.
+// Attempts is how often a report is tried, unless a user requests more.
 const Attempts = 10
 
 // schedule is the pause after each failed attempt but the last.
@@ -16,11 +16,11 @@ var schedule = [Attempts - 1]time.Duration{
 	3 * time.Hour, 6 * time.Hour, 12 * time.Hour, 24 * time.Hour,
 }
 
-// longest is as long as a receiver may put the next attempt off.
+// longest is the maximum delay of the next attempt that a receiver can request.
 const longest = 24 * time.Hour
 
-// retryPause is how long to wait after an attempt, counted from 0; ok is false after the
-// last. It varies by a fifth, so that what failed together does not come together.
+// retryPause returns the pause after an attempt, counted from 0; ok is false after the last. It
+// varies by a fifth, so that reports that failed together are not retried together.
 func retryPause(try int, asked time.Duration) (d time.Duration, ok bool) {
 	if try >= len(schedule) {
 		return 0, false
@@ -29,7 +29,7 @@ func retryPause(try int, asked time.Duration) (d time.Duration, ok bool) {
 	return max(d, min(asked, longest)), true
 }
 
-// retryAfter reads the header of that name, in seconds or as a date; 0 for none.
+// retryAfter parses the header Retry-After, in seconds or as a date; 0 for none.
 func retryAfter(h http.Header, now time.Time) time.Duration {
 	text := h.Get("Retry-After")
 	if n, err := strconv.ParseUint(text, 10, 31); err == nil {

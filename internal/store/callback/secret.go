@@ -13,11 +13,11 @@ import (
 	"github.com/parley-server/parley/internal/replan"
 )
 
-// ErrShown means that a workspace's secret was handed out before. Rotate makes another.
+// ErrShown means that a workspace's secret was already shown. Rotate makes another one.
 var ErrShown = errors.New("the secret was shown before")
 
-// Secret hands a workspace's signing secret out, once, and makes it where there is
-// none. The second time it fails with ErrShown.
+// Secret returns a workspace's signing secret once, and creates it if necessary. The second time it
+// fails with ErrShown.
 func (s *Store) Secret(ctx context.Context, workspace uuid.UUID) (string, error) {
 	if _, err := s.openSecrets(ctx, workspace); err != nil {
 		return "", err
@@ -33,8 +33,8 @@ func (s *Store) Secret(ctx context.Context, workspace uuid.UUID) (string, error)
 	return FormatSecret(secret), err
 }
 
-// Rotate makes a new secret and hands it out. The one before it signs beside it for
-// the overlap; what was before that one ends now.
+// Rotate creates and returns a new secret. The previous one also signs for the overlap; older ones
+// end now.
 func (s *Store) Rotate(ctx context.Context, workspace uuid.UUID, overlap time.Duration) (string, error) {
 	secret := newSecret()
 	err := replan.InTx(ctx, s.pool, func(tx pgx.Tx) error {
@@ -50,7 +50,8 @@ func (s *Store) Rotate(ctx context.Context, workspace uuid.UUID, overlap time.Du
 	return FormatSecret(secret), err
 }
 
-// openSecrets are what a workspace signs with now, newest first. The first call makes one.
+// openSecrets returns the secrets that a workspace signs with now, newest first. The first call
+// creates one.
 func (s *Store) openSecrets(ctx context.Context, workspace uuid.UUID) ([][]byte, error) {
 	for {
 		rows, err := s.q.SecretsLive(ctx, workspace)
@@ -73,7 +74,7 @@ func (s *Store) openSecrets(ctx context.Context, workspace uuid.UUID) ([][]byte,
 	}
 }
 
-// addSecret stores a secret; made is false where the workspace has a newest one.
+// addSecret stores a secret; made is false if the workspace already has a newest one.
 func (s *Store) addSecret(ctx context.Context, on db.DBTX, workspace uuid.UUID, secret []byte, shown bool) (made bool, err error) {
 	id := uuid.Must(uuid.NewV7())
 	sealed, err := s.keys.Seal(secret, sealedFor, workspace.String(), id.String())
@@ -87,7 +88,7 @@ func (s *Store) addSecret(ctx context.Context, on db.DBTX, workspace uuid.UUID, 
 	return n > 0, nil
 }
 
-// sealedFor names the sealed value to the vault.
+// sealedFor is the vault's purpose for the sealed value.
 const sealedFor = "callback secret"
 
 func (s *Store) unseal(workspace, id uuid.UUID, sealed []byte) ([]byte, error) {

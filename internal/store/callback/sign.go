@@ -11,13 +11,13 @@ import (
 	"time"
 )
 
-// secretPrefix and secretSize are those of Standard Webhooks.
+// secretPrefix and secretSize are defined by Standard Webhooks.
 const (
 	secretPrefix = "whsec_"
 	secretSize   = 32
 )
 
-// FormatSecret is a secret as people copy it: whsec_…
+// FormatSecret returns a secret in the form that users copy: whsec_…
 func FormatSecret(secret []byte) string {
 	return secretPrefix + base64.StdEncoding.EncodeToString(secret)
 }
@@ -28,8 +28,7 @@ func newSecret() []byte {
 	return secret
 }
 
-// Sign sets the headers of a report: what it is, its id, when it is sent, and a
-// signature for each secret.
+// Sign sets the headers of a report: its type, its id, its time, and a signature for each secret.
 func Sign(h http.Header, secrets [][]byte, id string, at time.Time, body []byte) {
 	h.Set("Content-Type", "application/json")
 	h.Set("webhook-id", id)
@@ -37,7 +36,7 @@ func Sign(h http.Header, secrets [][]byte, id string, at time.Time, body []byte)
 	h.Set("webhook-signature", signature(secrets, id, at, body))
 }
 
-// signature is the header webhook-signature: one signature for each secret.
+// signature returns the header webhook-signature: one signature for each secret.
 func signature(secrets [][]byte, id string, at time.Time, body []byte) string {
 	all := make([]string, len(secrets))
 	for i, secret := range secrets {

@@ -14,7 +14,7 @@ import (
 	"github.com/parley-server/parley/db"
 )
 
-// Content is a file that can be read.
+// Content is the readable content of a file.
 type Content struct {
 	Filename string
 	MIME     string
@@ -26,8 +26,8 @@ type Content struct {
 	upload uuid.UUID
 }
 
-// Open opens a file by its signed address: path and query as the request has them.
-// An unsigned address and a removed file are FILE_NOT_FOUND.
+// Open opens a file by its signed address: path and query of the request. An unsigned address and a
+// removed file are FILE_NOT_FOUND.
 func (s *Store) Open(ctx context.Context, path, query string) (Content, error) {
 	l, ok := s.verifyLink(http.MethodGet, path, query)
 	if !ok {
@@ -57,7 +57,7 @@ type reader struct {
 	Content
 	ctx   context.Context
 	at    int64
-	chunk []byte // what is left of the chunk at at
+	chunk []byte // rest of the chunk at at
 }
 
 // Read implements io.Reader.

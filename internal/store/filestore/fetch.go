@@ -20,9 +20,9 @@ import (
 )
 
 const (
-	// FetchTime is how long a fetch may take, redirects included.
+	// FetchTime is the time limit of a fetch, including redirects.
 	FetchTime = time.Minute
-	// FetchRedirects is how many redirects it follows.
+	// FetchRedirects is the maximum number of redirects that it follows.
 	FetchRedirects = 3
 
 	fetchLease = 90 * time.Second // after it, the fetching process counts as dead
@@ -33,8 +33,8 @@ const (
 	originPurpose = "origin_url of a file"
 )
 
-// fetchAll fetches files from where their tickets say, as many at once as there are places,
-// until ctx ends.
+// fetchAll fetches files from the URLs in their tickets, as many at once as there are places, until
+// ctx ends.
 func (s *Store) fetchAll(ctx context.Context) error {
 	looks := outage.New(s.log, "look for files to fetch")
 	var running sync.WaitGroup
@@ -72,9 +72,8 @@ func (s *Store) fetchAll(ctx context.Context) error {
 	}
 }
 
-// claimFetch leases the file that has waited longest among those of the workspace that is next,
-// and takes a place for it. The lease is a column of the file's row: another process takes over
-// the file of a dead one.
+// claimFetch leases the file that has waited longest in the next workspace, and takes a place for
+// it. The lease is a column of the file's row: if a process dies, another one takes over its file.
 func (s *Store) claimFetch(ctx context.Context) (row db.File, release func(), found bool, err error) {
 	if ctx.Err() != nil {
 		return row, nil, false, nil
@@ -110,7 +109,7 @@ func (s *Store) wakeFetchers() {
 	}
 }
 
-// fetchOne gets one file, and notes what became of it.
+// fetchOne fetches one file, and records the result.
 func (s *Store) fetchOne(ctx context.Context, row db.File) error {
 	err := s.transfer(ctx, row)
 	why, refused := errors.AsType[refusal](err)
@@ -119,14 +118,14 @@ func (s *Store) fetchOne(ctx context.Context, row db.File) error {
 	case err == nil || fault.From(err) != nil: // rejected, or another process was first
 		return nil
 	case refused:
-	case ctx.Err() != nil: // this process stops, and another goes on
+	case ctx.Err() != nil: // this process stops, and another one continues
 	case row.Tries < fetchTries:
 		pause = fetchPause
 		for range row.Tries - 1 {
 			pause *= 3
 		}
 	default:
-		// The reason is not reported: it would show the caller this network.
+		// The reason is not reported: it would reveal this network to the caller.
 		why, refused = "origin_url could not be fetched: its server does not answer as it should.", true
 	}
 	ctx, cancel := shortContext(context.WithoutCancel(ctx))
@@ -140,10 +139,10 @@ func (s *Store) fetchOne(ctx context.Context, row db.File) error {
 	return nil
 }
 
-// transfer makes the request and stores the answer. A refusal is final, and so is a
-// fault, which is noted already.
+// transfer makes the request and stores the response. A refusal is final, and so is a fault, which
+// is already recorded.
 func (s *Store) transfer(ctx context.Context, row db.File) error {
-	if row.Tries > fetchTries { // it was taken up again and again, and never ended
+	if row.Tries > fetchTries { // it was retried too often without an end
 		return refusal("origin_url could not be fetched.")
 	}
 	if err := s.fitsStorage(ctx, row.WorkspaceID, 0); err != nil {
@@ -199,7 +198,7 @@ func (s *Store) transfer(ctx context.Context, row db.File) error {
 	return refusedStorage(err)
 }
 
-// refusedStorage makes a refusal of a fault about storage: the fetch is not tried again.
+// refusedStorage converts a fault about storage to a refusal: the fetch is not retried.
 func refusedStorage(err error) error {
 	if f := fault.From(err); f != nil && f.Code == fault.FileTooLarge {
 		return refusal(f.Message)

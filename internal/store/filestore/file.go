@@ -14,7 +14,7 @@ import (
 	"github.com/parley-server/parley/internal/fault"
 )
 
-// Status is how far a file has come.
+// Status is the state of a file.
 type Status string
 
 const (
@@ -25,7 +25,7 @@ const (
 	StatusExpired  Status = "expired"  // they were awaited, and did not come in time
 )
 
-// Direction is where a file comes from.
+// Direction is the origin of a file.
 type Direction string
 
 const (
@@ -33,7 +33,7 @@ const (
 	Out Direction = "out" // a turn has produced it
 )
 
-// File is what a file is known by.
+// File is the metadata of a file.
 type File struct {
 	FileID    uuid.UUID  `json:"file_id"`
 	Status    Status     `json:"status"`
@@ -42,13 +42,13 @@ type File struct {
 	MIME      *string    `json:"mime"` // null: not known yet, as are size and hash
 	Size      *int64     `json:"size"`
 	SHA256    *string    `json:"sha256"`
-	SessionID *uuid.UUID `json:"session_id"` // what produced it
+	SessionID *uuid.UUID `json:"session_id"` // the session that produced it
 	TurnID    *uuid.UUID `json:"turn_id"`
 	Error     *Problem   `json:"error"` // why it was rejected
 	CreatedAt time.Time  `json:"created_at"`
 }
 
-// Problem is why a file was rejected.
+// Problem is the reason why a file was rejected.
 type Problem struct {
 	Code   string `json:"code"`
 	Reason string `json:"reason"`
@@ -62,14 +62,14 @@ type Download struct {
 	ExpiresAt time.Time `json:"expires_at"`
 }
 
-// Page is a piece of a list. NextCursor is the cursor of the next page if HasMore.
+// Page is one page of a list. NextCursor is the cursor of the next page if HasMore.
 type Page struct {
 	Data       []File  `json:"data"`
 	HasMore    bool    `json:"has_more"`
 	NextCursor *string `json:"next_cursor"`
 }
 
-// Get reads what a file is known by, or fails with FILE_NOT_FOUND.
+// Get reads the metadata of a file, or fails with FILE_NOT_FOUND.
 func (s *Store) Get(ctx context.Context, workspace, id uuid.UUID) (File, error) {
 	row, err := s.fileRow(ctx, workspace, id)
 	if err != nil {
@@ -79,8 +79,8 @@ func (s *Store) Get(ctx context.Context, workspace, id uuid.UUID) (File, error) 
 	return fileOf(row, now), err
 }
 
-// List is one page of a workspace's files, newest first; direction "" is both. A
-// cursor that this list did not make is INVALID_CURSOR.
+// List returns one page of a workspace's files, newest first; direction "" means both. A cursor
+// that this list did not make is INVALID_CURSOR.
 func (s *Store) List(ctx context.Context, workspace uuid.UUID, direction Direction, limit int, cursor string) (Page, error) {
 	before, err := place(cursor, workspace, direction)
 	if err != nil {
@@ -108,7 +108,7 @@ func (s *Store) List(ctx context.Context, workspace uuid.UUID, direction Directi
 	return page, nil
 }
 
-// Download gives a file that is ready an address, or fails with FILE_NOT_FOUND.
+// Download returns a signed address for a file that is ready, or fails with FILE_NOT_FOUND.
 func (s *Store) Download(ctx context.Context, workspace, id uuid.UUID) (Download, error) {
 	row, err := s.fileRow(ctx, workspace, id)
 	if err != nil {
@@ -121,8 +121,8 @@ func (s *Store) Download(ctx context.Context, workspace, id uuid.UUID) (Download
 	return s.downloadOf(row, now), err
 }
 
-// Downloads lists what a session has produced, newest first, each with an address.
-// A turn or a filename narrows it.
+// Downloads lists the files that a session has produced, newest first, each with an address. A turn
+// or a filename filters the list.
 func (s *Store) Downloads(ctx context.Context, workspace, session uuid.UUID, turn *uuid.UUID, filename *string) ([]Download, error) {
 	rows, err := s.q.FilesProduced(ctx, db.FilesProducedParams{WorkspaceID: workspace, SessionID: session, TurnID: turn, Filename: filename, N: MaxDownloads})
 	if err != nil {
@@ -144,7 +144,7 @@ func (s *Store) downloadOf(r db.File, now time.Time) Download {
 	return Download{File: f, FileID: r.ID, CreatedAt: r.CreatedAt.UTC(), ExpiresAt: expires.UTC()}
 }
 
-// shownFile is a file that is ready as streams and messages show it.
+// shownFile returns a ready file as streams and messages show it.
 func (s *Store) shownFile(r db.File, now time.Time) (event.File, time.Time) {
 	address, expires := s.downloadLink(r.WorkspaceID, r.ID, now)
 	return event.File{Filename: r.Filename, MIME: r.Mime, Size: *r.Size, DownloadURL: address}, expires
@@ -170,14 +170,14 @@ func fileOf(r db.File, now time.Time) File {
 	return f
 }
 
-// cursorOf is opaque to callers: where a page ended, and a checksum over that and
-// whose list it is. The checksum finds mistakes; it protects nothing.
+// cursorOf returns a cursor, which is opaque to callers: the end of a page, and a checksum over
+// that and the owner of the list. The checksum detects mistakes; it protects nothing.
 func cursorOf(last, workspace uuid.UUID, direction Direction) string {
 	sum := crc32.ChecksumIEEE(append(append(append([]byte{}, last[:]...), workspace[:]...), direction...))
 	return base64url.EncodeToString([]byte{byte(sum >> 24), byte(sum >> 16), byte(sum >> 8), byte(sum)}) + base64url.EncodeToString(last[:])
 }
 
-// place reads a cursor; "" is the beginning.
+// place decodes a cursor; "" is the beginning.
 func place(cursor string, workspace uuid.UUID, direction Direction) (uuid.UUID, error) {
 	if cursor == "" {
 		return uuid.Max, nil

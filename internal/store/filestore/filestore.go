@@ -1,12 +1,10 @@
-// Package filestore owns files: those that callers send in, and those that turns
-// produce. It is the only writer of their tables and the only maker of their signed
-// addresses.
+// Package filestore owns files: those that callers upload, and those that turns produce. It is the
+// only writer of their tables and the only maker of their signed addresses.
 //
-// It promises: a file is there as a whole, of the size, the hash and the type that
-// were declared, or not at all, whatever dies on the way; bytes stream in and out,
-// no file is ever held in memory, and no transaction waits for a caller; a signed
-// address opens one file, in one way, until its time is over. It never unpacks what
-// it is given, and a caller's filename is never the name of anything.
+// It promises: a file is complete, with the declared size, hash and type, or it does not exist,
+// whichever process dies; bytes are streamed, no file is ever held in memory, and no transaction
+// waits for a caller; a signed address opens one file, in one way, until it expires. It never
+// unpacks a file, and never uses a caller's filename as a name in storage.
 package filestore
 
 import (
@@ -31,44 +29,44 @@ import (
 )
 
 const (
-	// MaxSize is how large a file may be, in bytes.
+	// MaxSize is the maximum size of a file, in bytes.
 	MaxSize = 25 << 20
-	// MaxTTL is how long a signed address may be valid.
+	// MaxTTL is the maximum validity of a signed address.
 	MaxTTL = 7 * 24 * time.Hour
-	// UploadTime is how long the address of a ticket is valid, and how long sending
-	// the bytes may take.
+	// UploadTime is how long the address of a ticket is valid, and the time limit for sending the
+	// bytes.
 	UploadTime = 15 * time.Minute
-	// MaxFetching is how many files of a workspace may wait for being fetched.
+	// MaxFetching is the maximum number of files of a workspace that wait for a fetch.
 	MaxFetching = 16
-	// MaxAttached is how many files may come with a message.
+	// MaxAttached is the maximum number of files in a message.
 	MaxAttached = 20
-	// MaxProduced is how many files a turn may produce.
+	// MaxProduced is the maximum number of files that a turn may produce.
 	MaxProduced = 100
-	// MaxDownloads is how many files one request for downloads answers with.
+	// MaxDownloads is the maximum number of files in the response to one request for downloads.
 	MaxDownloads = 1000
 )
 
-// chunkSize is the size of a stored chunk. It cannot change: it is where the bytes
-// of every stored file are.
+// chunkSize is the size of a stored chunk. It cannot change: the offsets in every stored file
+// depend on it.
 const chunkSize = 256 << 10
 
 // Options configure a Store. The zero value works.
 type Options struct {
-	// Base is the public address of the service, for signed addresses. Without it
-	// they are paths, which the way in completes.
+	// Base is the public address of the service, for signed addresses. Without it they are paths,
+	// which the server completes.
 	Base string
-	// TTL is how long the address of a download is valid: at most, and by default, MaxTTL.
+	// TTL is how long a download address is valid: at most, and by default, MaxTTL.
 	TTL time.Duration
-	// Guard decides what may be fetched. Nil refuses every origin_url.
+	// Guard decides which URLs may be fetched. Nil rejects every origin_url.
 	Guard *egress.Guard
 	// Fetchers is how many files this process fetches at once; workspaces share these places. 0:
-	// none, others do.
+	// none, other processes fetch.
 	Fetchers int
 	Log      *slog.Logger
 	Pulse    *pulse.Pulse // shared by the parts of a process; nil: the store has its own
 }
 
-// Store keeps files.
+// Store stores files.
 type Store struct {
 	pool  *pgxpool.Pool
 	q     *db.Queries
@@ -81,7 +79,7 @@ type Store struct {
 	fetches *fair.Places
 }
 
-// New makes a store. Run fetches files and removes expired ones.
+// New returns a store. Run fetches files and removes expired ones.
 func New(pool *pgxpool.Pool, keys *vault.Keyring, opt Options) *Store {
 	opt.TTL = min(cmp.Or(opt.TTL, MaxTTL), MaxTTL)
 	if opt.Log == nil {
@@ -94,11 +92,10 @@ func New(pool *pgxpool.Pool, keys *vault.Keyring, opt Options) *Store {
 		news: make(chan struct{}, 1), fetches: fair.New(opt.Fetchers)}
 }
 
-// TTL is how long the address of a download is valid.
+// TTL returns how long a download address is valid.
 func (s *Store) TTL() time.Duration { return s.opt.TTL }
 
-// shortContext bounds what one statement may wait for, where the caller's context lasts as
-// long as an upload.
+// shortContext limits the time of one statement, in a context that lasts as long as an upload.
 func shortContext(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, 3*time.Second)
 }

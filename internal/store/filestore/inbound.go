@@ -15,7 +15,7 @@ import (
 	"github.com/parley-server/parley/db"
 )
 
-// Limits of the file content of one message that a model gets, in bytes.
+// Limits of the file content of one message for a model, in bytes.
 const (
 	// ReadText is for all texts together.
 	ReadText = 256 << 10
@@ -25,17 +25,17 @@ const (
 	ReadImages = 20 << 20
 )
 
-// Inbound is a file that came with a message, as a model gets it.
+// Inbound is a file in a message, as a model receives it.
 type Inbound struct {
 	Filename string
 	MIME     string
 	Size     int64
 	// Data is the content that a model can read: a text in UTF-8, with a last line that reports a
-	// cut, or an image. Nil: none.
+	// truncation, or an image. Nil: none.
 	Data []byte
 }
 
-// Image reports whether the file is a picture that models can look at.
+// Image reports whether the file is an image in a format that models support.
 func (f Inbound) Image() bool {
 	switch f.MIME {
 	case "image/png", "image/jpeg", "image/gif", "image/webp":
@@ -47,8 +47,8 @@ func (f Inbound) Image() bool {
 // Text reports whether the file is some form of text.
 func (f Inbound) Text() bool { return isText(f.MIME) }
 
-// Inbound reads the files that came with the message of a turn, in its order: texts
-// and images as far as they are not too large, of all others what they are called.
+// Inbound reads the files in the message of a turn, in its order: texts and images up to the
+// limits, and only the names of all others.
 func (s *Store) Inbound(ctx context.Context, turn uuid.UUID) ([]Inbound, error) {
 	rows, err := s.q.TurnFiles(ctx, turn)
 	if err != nil {
@@ -73,7 +73,7 @@ func (s *Store) Inbound(ctx context.Context, turn uuid.UUID) ([]Inbound, error) 
 	return list, nil
 }
 
-// readText fills in what is left of the room for texts.
+// readText reads a text up to the remaining limit for texts.
 func (s *Store) readText(ctx context.Context, r db.File, f *Inbound, room *int64) error {
 	if *room == 0 && f.Size > 0 {
 		return nil
@@ -119,7 +119,7 @@ func unicodeText(raw []byte) []byte {
 	return []byte(text.String())
 }
 
-// wholeRunes cuts off the beginning of a character at the end of a text.
+// wholeRunes removes an incomplete character at the end of a text.
 func wholeRunes(text []byte) []byte {
 	for len(text) > 0 {
 		if r, n := utf8.DecodeLastRune(text); r != utf8.RuneError || n > 1 {

@@ -22,8 +22,8 @@ const (
 	apk        = "application/vnd.android.package-archive"
 )
 
-// allowed are the types that a key without files:write:unrestricted may send, with
-// the extension that means them. Text is any of its many forms; it is never run.
+// allowed are the types that a key without files:write:unrestricted may send, with their
+// extensions. Text is any of its many forms; it is never run.
 var allowed = []struct{ mime, ext string }{
 	{plainText, "txt"},
 	{"text/csv", "csv"},
@@ -48,8 +48,8 @@ var allowed = []struct{ mime, ext string }{
 	{"application/vnd.oasis.opendocument.presentation", "odp"},
 }
 
-// pages are what a browser would run from a disk: not on the list above under any
-// other type either.
+// pages are types that a browser would run from a disk: even under another declared type they are
+// not on the list above.
 var pages = []string{"html", "htm", "xhtml", "xht", "shtml", "mhtml", "mht", "svg", "svgz", "xsl", "xslt"}
 
 // denied are types that are always rejected: a system runs them when they are opened.
@@ -62,14 +62,14 @@ var denied = []string{
 	"application/x-rpm", "application/x-redhat-package-manager", "application/x-apple-diskimage", "application/x-java-archive",
 }
 
-// deniedEndings are the extensions of the same.
+// deniedEndings are the extensions of these types.
 var deniedEndings = []string{
 	"exe", "com", "scr", "pif", "cpl", "dll", "sys", "ocx", "msi", "msp", "msix", "appx", "bat", "cmd", "ps1", "psm1", "vbs", "vbe", "jse", "ws",
 	"wsf", "wsh", "hta", "lnk", "scf", "reg", "url", "jar", "apk", "dmg", "pkg", "deb", "rpm", "appimage", "sh", "bash", "zsh", "csh", "ksh",
 	"command", "desktop", "wasm",
 }
 
-// Allowed lists the types that need no files:write:unrestricted.
+// Allowed returns the types that do not require files:write:unrestricted.
 func Allowed() []string {
 	list := make([]string, len(allowed))
 	for i, a := range allowed {
@@ -96,12 +96,12 @@ func Type(name string, head []byte) string {
 	return sniffed
 }
 
-// ending is a name's extension, without the dot and in lower case.
+// ending returns a name's extension, without the dot and in lower case.
 func ending(name string) string {
 	return strings.ToLower(strings.TrimPrefix(path.Ext(name), "."))
 }
 
-// normalizeType is a declared type without parameters, "" for what is none.
+// normalizeType returns a declared type without parameters, or "" if it is not a media type.
 func normalizeType(declared string) string {
 	t, _, err := mime.ParseMediaType(declared)
 	if err != nil || strings.Count(t, "/") != 1 || len(t) > 127 || strings.Contains(t, "*") {
@@ -120,8 +120,8 @@ func normalizeType(declared string) string {
 	return t
 }
 
-// checkPermitted refuses a declared type, or a name, that may not be sent: with
-// UNSUPPORTED_FILE_TYPE, before any byte is.
+// checkPermitted rejects a declared type, or a name, that may not be sent: with
+// UNSUPPORTED_FILE_TYPE, before any byte is sent.
 func checkPermitted(name, declared string, unrestricted bool) error {
 	ext := ending(name)
 	refuse := func(param, format string, args ...any) error {
@@ -145,8 +145,8 @@ func checkPermitted(name, declared string, unrestricted bool) error {
 	return nil
 }
 
-// judgeContent returns why the bytes of a file are rejected, "" if they are not. They must match
-// the declared type as far as it can be detected, and must not be of a denied type.
+// judgeContent returns why the bytes of a file are rejected, or "". They must match the declared
+// type as far as it can be detected, and must not be of a denied type.
 func judgeContent(declared, sniffed string, unrestricted bool) string {
 	switch {
 	case slices.Contains(denied, sniffed):
@@ -184,8 +184,8 @@ func isText(t string) bool {
 	return strings.HasPrefix(t, "text/")
 }
 
-// seen are the types that sniff recognises whenever it sees them: what is declared
-// as one of these and does not look like it is something else.
+// seen are the types that sniffType always recognises: a file declared as one of these types that
+// does not look like it is rejected.
 var seen = func() map[string]bool {
 	m := map[string]bool{
 		zipArchive: true, "image/bmp": true, "image/x-icon": true, "application/x-gzip": true, "application/gzip": true,

@@ -16,16 +16,16 @@ import (
 	"github.com/parley-server/parley/internal/fault"
 )
 
-// A signed address is a capability: its holder may do one thing with one
-// file until it expires. It looks like
+// A signed address is a capability: its holder may do one thing with one file until it expires. Its
+// form is
 //
 //	/api/v1/workspaces/<uuid>/files/<uuid>/content?expires=<unix>&key=<id>&signature=<43 characters>
 //
-// and has exactly one spelling: any other is forged.
+// It has exactly one spelling: any other is forged.
 const (
 	linkPurpose = "signed file addresses"
 	disposition = "attachment" // the only way in which a file is shown
-	// skew is how much later than its expiry an address still opens.
+	// skew is how long an address still works after its expiry.
 	skew = time.Minute
 )
 
@@ -38,13 +38,13 @@ type link struct {
 	expires         time.Time // whole seconds
 }
 
-// downloadLink is the address of a file, and when it expires.
+// downloadLink returns the address of a file, and its expiry.
 func (s *Store) downloadLink(workspace, file uuid.UUID, now time.Time) (address string, expires time.Time) {
 	l := link{http.MethodGet, workspace, file, now.Add(s.opt.TTL).Truncate(time.Second)}
 	return s.signLink(l), l.expires
 }
 
-// signLink writes an address.
+// signLink returns a signed address.
 func (s *Store) signLink(l link) string {
 	id, key := s.keys.Derive(linkPurpose)
 	return strings.TrimSuffix(s.opt.Base, "/") + l.path() + "?" + l.query(id, l.signature(id, key))
@@ -66,8 +66,8 @@ func (l link) signature(id string, key []byte) string {
 	return base64url.EncodeToString(mac.Sum(nil))
 }
 
-// verifyLink reads an address as a request has it: its method, its path as it was sent,
-// its query. ok is false for whatever sign did not write.
+// verifyLink parses the address of a request: its method, its path as it was sent, its query. ok is
+// false for every address that signLink did not make.
 func (s *Store) verifyLink(method, path, query string) (l link, ok bool) {
 	l.method = method
 	rest, prefixed := strings.CutPrefix(path, "/api/v1/workspaces/")
@@ -91,8 +91,7 @@ func (s *Store) verifyLink(method, path, query string) (l link, ok bool) {
 	return l, ok && hmac.Equal([]byte(signature), []byte(l.signature(id, key)))
 }
 
-// valid refuses an address whose time is over, and one whose time would be longer
-// than any that is made.
+// valid rejects an expired address, and one with an expiry later than that of any signed address.
 func (l link) valid(now time.Time) error {
 	switch {
 	case now.After(l.expires.Add(skew)):
@@ -103,7 +102,7 @@ func (l link) valid(now time.Time) error {
 	return nil
 }
 
-// linkedFile is the file of a signed address whose time is not over.
+// linkedFile returns the file of a signed address that has not expired.
 func (s *Store) linkedFile(ctx context.Context, l link) (db.File, error) {
 	ctx, cancel := shortContext(ctx)
 	defer cancel()

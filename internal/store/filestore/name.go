@@ -7,13 +7,12 @@ import (
 	"unicode/utf8"
 )
 
-// MaxName is how long a filename may be, in bytes: as long as file systems take.
+// MaxName is the maximum length of a filename, in bytes: the limit of common file systems.
 const MaxName = 255
 
-// Name makes a filename that a stranger chose fit to be shown, to stand in a header
-// and to be saved under on any system: it has no folders, nothing that is invisible
-// or turns text around, and none of the names that mean a device. It is never
-// empty, and Name of a Name is itself.
+// Name makes an untrusted filename safe to show, to send in a header and to save under on any
+// system: it has no folders, no invisible characters or direction marks, and no device name. It is
+// never empty, and Name of a Name is itself.
 func Name(name string) string {
 	if i := strings.LastIndexAny(name, `/\`); i >= 0 {
 		name = name[i+1:]
@@ -38,10 +37,11 @@ func Name(name string) string {
 	return name
 }
 
-// trim removes what hides a file, ends its name unseen, or makes an option of it.
+// trim removes characters that hide a file, end its name invisibly, or turn the name into an
+// option.
 func trim(name string) string { return strings.TrimRight(strings.TrimLeft(name, " .-"), " .") }
 
-// fit cuts a name to MaxName bytes and keeps its extension, if that is one.
+// fit truncates a name to MaxName bytes and keeps its extension, if it has one.
 func fit(name string) string {
 	if len(name) <= MaxName {
 		return name
@@ -70,8 +70,8 @@ func device(stem string) bool {
 	return port && utf8.RuneCountInString(digit) == 1 && strings.Contains("0123456789¹²³", digit)
 }
 
-// Disposition is the Content-Disposition header under which a file is downloaded,
-// never shown: as RFC 6266 has it, for old clients in ASCII and for others in full.
+// Disposition returns the Content-Disposition header with which a file is downloaded and never
+// displayed: as RFC 6266 defines it, in ASCII for old clients and in full for others.
 func Disposition(name string) string {
 	name = Name(name)
 	ascii := strings.Map(func(r rune) rune {

@@ -14,9 +14,9 @@ import (
 	"github.com/parley-server/parley/internal/fault"
 )
 
-// Produce stores a file that a tool call makes in a turn. Called again for the same
-// call it stores nothing and returns the stored file. With mime "" it detects the type. A file that
-// is not accepted is FILE_REJECTED or FILE_TOO_LARGE.
+// Produce stores a file that a tool call makes in a turn. A second call for the same tool call
+// stores nothing and returns the stored file. With mime "" it detects the type. A file that is not
+// accepted is FILE_REJECTED or FILE_TOO_LARGE.
 func (s *Store) Produce(ctx context.Context, workspace, session, turn uuid.UUID, call, filename, mime string, r io.Reader) (event.File, error) {
 	if f, err := s.produced(ctx, workspace, turn, call); !errors.Is(err, pgx.ErrNoRows) {
 		return f, err
@@ -81,7 +81,7 @@ func (s *Store) Produce(ctx context.Context, workspace, session, turn uuid.UUID,
 	return f, err
 }
 
-// produced is what a call has produced before.
+// produced returns the file that a call has already produced.
 func (s *Store) produced(ctx context.Context, workspace, turn uuid.UUID, call string) (event.File, error) {
 	row, err := s.q.FileByCall(ctx, workspace, turn, call)
 	if err != nil {

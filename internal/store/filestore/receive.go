@@ -10,7 +10,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// received is what an upload turned out to be.
+// received describes the content of an upload.
 type received struct {
 	upload uuid.UUID
 	mime   string // as check has found it
@@ -18,21 +18,21 @@ type received struct {
 	sha256 []byte
 }
 
-// errRead is around what went wrong with the sender, not with us.
+// errRead wraps a failure of the sender, not of the server.
 type errRead struct{ error }
 
 func (e errRead) Unwrap() error { return e.error }
 
-// errTooLong is the error for more bytes than the file may have.
+// errTooLong is the error for more bytes than the file's limit.
 var errTooLong = errors.New("there are more bytes than the file may have")
 
-// refusal is why the bytes of a file are not taken, in a sentence.
+// refusal is the reason why the bytes of a file are rejected, in a sentence.
 type refusal string
 
 func (r refusal) Error() string { return string(r) }
 
-// receiveContent stores what r has, up to limit bytes, as an upload. check gets its
-// beginning and returns its type, or rejects it. On an error nothing is left.
+// receiveContent stores up to limit bytes of r as an upload. check receives their beginning and
+// returns its type, or rejects it. On an error nothing is stored.
 func (s *Store) receiveContent(ctx context.Context, r io.Reader, limit int64, check func(head []byte) (mime string, err error)) (got received, err error) {
 	got.upload = uuid.Must(uuid.NewV7())
 	begin, cancel := shortContext(ctx)
@@ -65,8 +65,8 @@ func (s *Store) receiveContent(ctx context.Context, r io.Reader, limit int64, ch
 	return got, err
 }
 
-// hashChunks reads r to its end, through one buffer, and counts and hashes what comes.
-// An empty file has one empty chunk.
+// hashChunks reads r to its end, through one buffer, and counts and hashes its bytes. An empty file
+// has one empty chunk.
 func hashChunks(r io.Reader, limit int64, each func(n int, chunk []byte) error) (size int64, sum []byte, err error) {
 	hash := sha256.New()
 	buf := make([]byte, chunkSize)
@@ -90,8 +90,8 @@ func hashChunks(r io.Reader, limit int64, each func(n int, chunk []byte) error) 
 	}
 }
 
-// fill is io.ReadFull for readers whose end can also be a sender that broke off:
-// that is io.ErrUnexpectedEOF, and must not look like the last chunk.
+// fill is io.ReadFull for readers that can end because the sender broke off: that is
+// io.ErrUnexpectedEOF, and must not look like the last chunk.
 func fill(r io.Reader, buf []byte) (n int, err error) {
 	for n < len(buf) && err == nil {
 		var k int
@@ -101,7 +101,8 @@ func fill(r io.Reader, buf []byte) (n int, err error) {
 	return n, err
 }
 
-// dropObject removes a failed upload, also when the caller is gone. If it fails, Run removes it.
+// dropObject removes a failed upload, also after the caller has disconnected. If it fails, Run
+// removes the upload.
 func (s *Store) dropObject(ctx context.Context, upload uuid.UUID) {
 	ctx, cancel := shortContext(context.WithoutCancel(ctx))
 	defer cancel()

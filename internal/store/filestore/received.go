@@ -9,19 +9,19 @@ import (
 	"github.com/google/uuid"
 )
 
-// MaxReceived is how much of what users have sent a session's commands can see, in
-// bytes: of the newest files as many as fit.
+// MaxReceived is the maximum size, in bytes, of the files from users that a session's commands can
+// see: the newest files that fit.
 const MaxReceived = 256 << 20
 
-// Received is a file that came with a message of a session.
+// Received is a file in a message of a session.
 type Received struct {
 	Turn    uuid.UUID
 	Name    string // its filename, with a number where another of the session has it: report-2.csv
 	Content Content
 }
 
-// Received lists the files that came with the messages of a session, up to that of a
-// turn. A file keeps its name for as long as the session lasts.
+// Received lists the files in the messages of a session, up to that of a turn. A file keeps its
+// name for as long as the session lasts.
 func (s *Store) Received(ctx context.Context, workspace, session, turn uuid.UUID) ([]Received, error) {
 	rows, err := s.q.FilesReceived(ctx, workspace, session, turn)
 	if err != nil {
@@ -40,7 +40,7 @@ func (s *Store) Received(ctx context.Context, workspace, session, turn uuid.UUID
 	return list, nil
 }
 
-// unused is a filename that no other file has, whatever the case of its letters.
+// unused returns a filename that no other file has, ignoring case.
 func unused(taken map[string]bool, filename string) string {
 	ext := path.Ext(filename)
 	name := filename

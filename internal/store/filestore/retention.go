@@ -13,8 +13,7 @@ import (
 	"github.com/parley-server/parley/internal/replan"
 )
 
-// Run fetches what is to be fetched, and removes what came to nothing, until ctx
-// ends.
+// Run fetches files and removes expired tickets and abandoned uploads until ctx ends.
 func (s *Store) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return s.sweep(ctx) })
@@ -24,7 +23,7 @@ func (s *Store) Run(ctx context.Context) error {
 	return g.Wait()
 }
 
-// sweepEvery is the pause between two looks for what is to be removed.
+// sweepEvery is the pause between two sweeps.
 const sweepEvery = time.Minute
 
 func (s *Store) sweep(ctx context.Context) error {
@@ -42,14 +41,13 @@ func (s *Store) sweep(ctx context.Context) error {
 	}
 }
 
-// Sweep removes tickets that came to nothing, and the bytes of uploads whose process
-// died.
+// Sweep removes expired tickets, and the bytes of uploads from dead processes.
 func (s *Store) Sweep(ctx context.Context) error {
 	return errors.Join(s.q.FilesPurge(ctx), s.q.UploadsAbandoned(ctx))
 }
 
-// Delete removes a file: its bytes go, its addresses open nothing any more, and
-// lists do not show it. That it was there stays.
+// Delete removes a file: its bytes are deleted, its addresses no longer work, and lists do not show
+// it. The record of its existence stays.
 func (s *Store) Delete(ctx context.Context, workspace, id uuid.UUID) error {
 	return replan.InTx(ctx, s.pool, func(tx pgx.Tx) error {
 		q := s.q.WithTx(tx)
@@ -73,9 +71,9 @@ func (s *Store) Delete(ctx context.Context, workspace, id uuid.UUID) error {
 	})
 }
 
-// Erase removes what a session has produced and what came in with its messages,
-// unless another session's message has it too. tx is the transaction that erases or
-// forgets the session; its turns must still be there.
+// Erase removes the files that a session has produced and those in its messages, unless another
+// session's message has them too. tx is the transaction that erases or forgets the session; its
+// turns must still exist.
 func (s *Store) Erase(ctx context.Context, tx pgx.Tx, workspace, session uuid.UUID) error {
 	q := s.q.WithTx(tx)
 	rows, err := q.FilesOfSession(ctx, workspace, session)

@@ -7,7 +7,7 @@ import (
 	"net/http"
 )
 
-// programs are the beginnings of what a processor or a virtual machine runs.
+// programs are the first bytes of files that a processor or a virtual machine runs.
 var programs = [][]byte{
 	[]byte("MZ"), []byte("\x7fELF"), []byte("dex\n"), []byte("\x00asm"), []byte("L\x00\x00\x00\x01\x14\x02\x00"),
 	{0xfe, 0xed, 0xfa, 0xce}, {0xfe, 0xed, 0xfa, 0xcf}, {0xce, 0xfa, 0xed, 0xfe}, {0xcf, 0xfa, 0xed, 0xfe}, {0xca, 0xfe, 0xba, 0xbe},

@@ -10,9 +10,9 @@ import (
 	"github.com/parley-server/parley/internal/pgerr"
 )
 
-// fitsStorage fails with FILE_TOO_LARGE where a file of so many bytes exceeds the storage quota of the
-// workspace. It spares the work of receiving bytes that cannot be kept; the transaction that
-// keeps them decides.
+// fitsStorage fails with FILE_TOO_LARGE if a file of this size exceeds the storage quota of the
+// workspace. It avoids receiving bytes that cannot be stored; the transaction that stores them
+// decides.
 func (s *Store) fitsStorage(ctx context.Context, workspace uuid.UUID, size int64) error {
 	ctx, cancel := shortContext(ctx)
 	defer cancel()
@@ -28,7 +28,8 @@ func (s *Store) fitsStorage(ctx context.Context, workspace uuid.UUID, size int64
 		used, size, now.Quota))
 }
 
-// storageError is the fault of a transaction that would exceed the storage quota, nil of others.
+// storageError returns the fault of a transaction that would exceed the storage quota, nil for
+// other errors.
 func storageError(err error) error {
 	if why, ok := pgerr.IsQuotaExceeded(err); ok {
 		return storageFull(why)
@@ -36,8 +37,8 @@ func storageError(err error) error {
 	return nil
 }
 
-// storageFull is 413 and not 429: a client that sends the same file again later fails again,
-// unless something is deleted.
+// storageFull is 413 and not 429: a client that sends the same file again later fails again, unless
+// something is deleted.
 func storageFull(why string) error {
 	return fault.New(fault.FileTooLarge, "%s Delete files or erase sessions, or ask an administrator for a larger quota.", why)
 }

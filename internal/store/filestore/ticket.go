@@ -18,21 +18,21 @@ import (
 	"github.com/parley-server/parley/internal/replan"
 )
 
-// Request is a file that a caller wants to send in.
+// Request is a request to upload a file.
 type Request struct {
 	Workspace    uuid.UUID
 	Key          string // id of the API key
 	Unrestricted bool   // the key has files:write:unrestricted
 	Filename     string // as the caller wrote it
-	MIME         string // "": what it looks like, where the service fetches it
-	Size         *int64 // nil: whatever it has, where the service fetches it
-	SHA256       []byte // nil: whatever it has
-	OriginURL    string // where the service shall fetch it; "": the caller sends the bytes
+	MIME         string // media type; "": detected, if the service fetches the file
+	Size         *int64 // size in bytes; nil: any, if the service fetches the file
+	SHA256       []byte // hash of the content; nil: any
+	OriginURL    string // URL from which the service fetches the file; "": the caller sends the bytes
 	Once         string // Idempotency-Key
 	Hash         []byte // SHA-256 of the request
 }
 
-// Ticket is the answer: where to send the bytes, unless the service fetches them.
+// Ticket is the response: the address for the bytes, unless the service fetches them.
 type Ticket struct {
 	FileID   uuid.UUID `json:"file_id"`
 	Status   Status    `json:"status"`
@@ -42,7 +42,7 @@ type Ticket struct {
 	Replayed bool      `json:"-"` // the same request has made it before
 }
 
-// Target is a request that sends the bytes of a file in.
+// Target describes the request that uploads the bytes of a file.
 type Target struct {
 	Method    string            `json:"method"`
 	URL       string            `json:"url"`
@@ -50,8 +50,8 @@ type Target struct {
 	ExpiresAt time.Time         `json:"expires_at"`
 }
 
-// Create makes a ticket. A request that was sent before, by its Idempotency-Key,
-// finds the ticket that it made.
+// Create creates a ticket. For a repeated request, identified by its Idempotency-Key, it returns
+// the existing ticket.
 func (s *Store) Create(ctx context.Context, n Request) (Ticket, error) {
 	n.Filename = Name(n.Filename)
 	if err := s.checkTicket(&n); err != nil {
@@ -87,7 +87,7 @@ func (s *Store) Create(ctx context.Context, n Request) (Ticket, error) {
 	return t, nil
 }
 
-// checkTicket refuses what can be known to be refused before any byte is there.
+// checkTicket rejects every request that can be rejected before any byte arrives.
 func (s *Store) checkTicket(n *Request) error {
 	if n.Size != nil && *n.Size > MaxSize {
 		return &fault.Error{Code: fault.FileTooLarge, Param: "size", Message: fmt.Sprintf("A file has at most %d bytes.", MaxSize)}
@@ -160,7 +160,7 @@ func (s *Store) insert(ctx context.Context, q *db.Queries, n Request) (db.File, 
 	return row, nil
 }
 
-// repeated finds the ticket of the same request.
+// repeated returns the ticket of the same request.
 func (s *Store) repeated(ctx context.Context, n Request) (db.File, error) {
 	row, err := s.q.FileOnce(ctx, n.Workspace, n.Once)
 	if err != nil {

@@ -12,23 +12,23 @@ import (
 	"github.com/parley-server/parley/internal/fault"
 )
 
-// Rejected is a file that a message names and that does not come with it.
+// Rejected is a file that a message names but does not include.
 type Rejected struct {
 	FileID   uuid.UUID `json:"file_id"`
-	Filename string    `json:"filename"` // "" where there is no such file
+	Filename string    `json:"filename"` // "" if the file does not exist
 	Code     string    `json:"code"`
 	Reason   string    `json:"reason"`
 }
 
-// Why a file does not come with a message, beside FILE_NOT_FOUND, FILE_REJECTED and
+// The reasons why a message does not include a file, besides FILE_NOT_FOUND, FILE_REJECTED and
 // FILE_EXPIRED.
 const (
 	codeNotReady = "FILE_NOT_READY"
 	codeTooMany  = "TOO_MANY_FILES"
 )
 
-// Attach notes that files come with the message of a turn, in the transaction that
-// stores it. Those that cannot are returned; the message is stored all the same.
+// Attach adds files to the message of a turn, in the transaction that stores it. It returns the
+// files that it rejects; the message is stored nevertheless.
 func (s *Store) Attach(ctx context.Context, tx pgx.Tx, workspace, turn uuid.UUID, ids []uuid.UUID) (rejected []Rejected, err error) {
 	q := s.q.WithTx(tx)
 	rows, err := q.FilesAttachable(ctx, workspace, ids)
@@ -63,7 +63,8 @@ func (s *Store) Attach(ctx context.Context, tx pgx.Tx, workspace, turn uuid.UUID
 	return rejected, nil
 }
 
-// unfit returns why a file cannot be attached to a message that has some already, nil if it can.
+// unfit returns why a file cannot be attached to a message that already has this many, nil if it
+// can.
 func unfit(f File, known bool, attached int) *Rejected {
 	switch {
 	case !known:
@@ -80,8 +81,8 @@ func unfit(f File, known bool, attached int) *Rejected {
 	return nil
 }
 
-// Produced lists what a turn has produced, each with a fresh address. It may be
-// asked inside a transaction.
+// Produced lists the files that a turn has produced, each with a fresh address. It may be called
+// inside a transaction.
 func (s *Store) Produced(ctx context.Context, tx db.DBTX, turn uuid.UUID) ([]event.File, error) {
 	q := db.New(tx)
 	rows, err := q.FilesOfTurn(ctx, turn)
@@ -102,11 +103,11 @@ func (s *Store) Produced(ctx context.Context, tx db.DBTX, turn uuid.UUID) ([]eve
 	return files, nil
 }
 
-// Files are those of one turn: what came with its message, and what it produced.
+// Files are the files of one turn: those in its message, and those it produced.
 type Files struct{ In, Out []event.File }
 
-// OfTurns lists the files of turns, each with a fresh address. Turns without files
-// are not in the map, nor are files that were deleted.
+// OfTurns lists the files of turns, each with a fresh address. The map has no turns without files
+// and no deleted files.
 func (s *Store) OfTurns(ctx context.Context, workspace uuid.UUID, turns []uuid.UUID) (map[uuid.UUID]Files, error) {
 	in, err := s.q.FilesIn(ctx, workspace, turns)
 	if err != nil {

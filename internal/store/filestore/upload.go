@@ -12,10 +12,9 @@ import (
 	"github.com/parley-server/parley/internal/fault"
 )
 
-// Upload receives the bytes of a file at the signed address of its ticket: path and query as the
-// request has them. length is -1 if it is unknown. Equal bytes sent again succeed and others are
-// rejected; of concurrent uploads the first complete one counts. A sender may retry a broken
-// upload.
+// Upload receives the bytes of a file at the signed address of its ticket: path and query of the
+// request. length is -1 if it is unknown. Equal bytes sent again succeed and others are rejected;
+// of concurrent uploads the first complete one counts. A sender may retry a broken upload.
 func (s *Store) Upload(ctx context.Context, path, query string, length int64, body io.Reader) (File, error) {
 	l, ok := s.verifyLink(http.MethodPut, path, query)
 	if !ok {
@@ -49,8 +48,8 @@ func (s *Store) Upload(ctx context.Context, path, query string, length int64, bo
 	return s.finishUpload(ctx, row, got)
 }
 
-// finishUpload makes a file of an upload that is what was declared. It also
-// finishes after the sender has left.
+// finishUpload stores an upload that matches its declaration as a file. It also finishes after the
+// sender has disconnected.
 func (s *Store) finishUpload(ctx context.Context, row db.File, got received) (File, error) {
 	ctx, cancel := shortContext(context.WithoutCancel(ctx))
 	defer cancel()
@@ -84,7 +83,7 @@ func (s *Store) finishUpload(ctx context.Context, row db.File, got received) (Fi
 	return fileOf(now, now.CreatedAt), nil
 }
 
-// same compares bytes that are sent again with those that are there.
+// same compares bytes that are sent again with the stored ones.
 func (s *Store) same(row db.File, body io.Reader) (File, error) {
 	_, sum, err := hashChunks(body, *row.Size, func(int, []byte) error { return nil })
 	if _, broke := errors.AsType[errRead](err); broke {
@@ -96,8 +95,7 @@ func (s *Store) same(row db.File, body io.Reader) (File, error) {
 	return fileOf(row, row.CreatedAt), nil
 }
 
-// failed settles a file whose upload failed. Errors that a repeated upload can correct do not
-// reject it.
+// failed records a failed upload. Errors that a repeated upload can correct do not reject the file.
 func (s *Store) failed(ctx context.Context, row db.File, err error) error {
 	if why, ok := errors.AsType[refusal](err); ok {
 		return s.rejectUpload(ctx, row, string(why))

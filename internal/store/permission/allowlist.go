@@ -27,7 +27,7 @@ type Rule struct {
 	Pattern   string
 }
 
-// Entry is a pattern on a workspace's allow-list, in force or revoked.
+// Entry is a pattern on a workspace's allow-list, active or revoked.
 type Entry struct {
 	ID         uuid.UUID
 	Tool       string
@@ -40,8 +40,8 @@ type Entry struct {
 	RevokedAt  *time.Time
 }
 
-// Add puts a pattern on the allow-list, in the transaction of the decision that gives
-// it. One that is there already stays as it is.
+// Add adds a pattern to the allow-list, in the transaction of the decision that grants it. An
+// existing pattern stays unchanged.
 func (s *Store) Add(ctx context.Context, tx pgx.Tx, r Rule) error {
 	p, err := Parse(r.Pattern)
 	if err != nil {
@@ -82,7 +82,7 @@ func (s *Store) AddPattern(ctx context.Context, workspace uuid.UUID, pattern str
 	})
 }
 
-// List returns a workspace's allow-list, oldest first, with what was revoked.
+// List returns a workspace's allow-list, oldest first, including revoked entries.
 func (s *Store) List(ctx context.Context, workspace uuid.UUID) ([]Entry, error) {
 	rows, err := s.q.AllowlistList(ctx, workspace)
 	if err != nil {
@@ -98,8 +98,8 @@ func (s *Store) List(ctx context.Context, workspace uuid.UUID) ([]Entry, error) 
 	return entries, nil
 }
 
-// Revoke takes a pattern off the allow-list: from the next step of any turn on it
-// allows nothing. ok is false where the workspace has no such pattern in force.
+// Revoke revokes a pattern of the allow-list: from the next step of any turn on, it allows nothing.
+// ok is false if the workspace does not have the pattern, or it is revoked.
 func (s *Store) Revoke(ctx context.Context, workspace, id uuid.UUID) (ok bool, err error) {
 	n, err := s.q.AllowlistRevoke(ctx, workspace, id)
 	if err != nil {

@@ -9,14 +9,13 @@ import (
 	"github.com/parley-server/parley/internal/fault"
 )
 
-// words is a pattern of bash: the words of a command, and whether more operands may
-// follow.
+// words is a pattern of bash: the words of a command, and whether more operands may follow.
 type words struct {
 	argv []string
 	rest bool
 }
 
-// parseBash reads what stands in bash(…).
+// parseBash parses the argument of bash(…).
 func parseBash(argument string) (matcher, []fault.Violation) {
 	command, rest := strings.Trim(argument, " "), false
 	if command == "" || command == "*" || command == ":*" {
@@ -40,7 +39,7 @@ func parseBash(argument string) (matcher, []fault.Violation) {
 	return w, w.violations()
 }
 
-// violations lists what would make a well-formed pattern match more than it shows.
+// violations returns the reasons why a well-formed pattern would match more than it shows.
 func (w words) violations() (vs []fault.Violation) {
 	if !w.rest {
 		return vs
@@ -90,13 +89,13 @@ func (w words) matches(input json.RawMessage) bool {
 	return len(more) == 0 || w.rest && !slices.ContainsFunc(more, option)
 }
 
-// option reports whether a program may read a word as anything but an operand: an
-// option, or a file of options.
+// option reports whether a program may read a word as anything but an operand: an option, or a file
+// of options.
 func option(word string) bool {
 	return word != "" && strings.ContainsRune("-+@", rune(word[0]))
 }
 
-// bashArgv is what a call of bash runs, or nothing where that is in doubt.
+// bashArgv returns the words of a bash call, or nothing if they are ambiguous.
 func bashArgv(input json.RawMessage) []string {
 	m, ok := decodeMembers(input, "command", "timeout_seconds")
 	if !ok {
@@ -110,8 +109,7 @@ func bashArgv(input json.RawMessage) []string {
 	return argv
 }
 
-// suggestBash proposes operands for commands that only look, and else the command
-// itself.
+// suggestBash proposes open operands for read-only commands, or else the command itself.
 func suggestBash(input json.RawMessage) matcher {
 	argv := bashArgv(input)
 	if argv == nil {

@@ -9,20 +9,20 @@ import (
 	"github.com/parley-server/parley/internal/text"
 )
 
-// maxCommand is how long a command may be that a pattern can match, in bytes.
+// maxCommand is the maximum length of a command that a pattern can match, in bytes.
 const maxCommand = 8 << 10
 
-// plainLetters are what a word may hold outside quotes: nothing that bash expands,
-// in any place of a word.
+// plainLetters are the characters allowed in a word outside quotes: bash expands none of them, at
+// any place of a word.
 const plainLetters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789%+,-./:=@^_"
 
-// commandName is a program by its bare name. With a folder in it, it could be a file
-// that the agent itself has written.
+// commandName matches a program by its bare name. A name with a folder could be a file that the
+// agent itself has written.
 var commandName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.+-]*$`)
 
-// readCommand returns the words that bash would pass on for a command, where there can be
-// no doubt: one simple command of literal words on one line. unclear is the reason why
-// it is more than that, as the end of a sentence.
+// readCommand returns the words that bash would pass on for an unambiguous command: one simple
+// command of literal words on one line. unclear is the reason why the command is more than that, as
+// the end of a sentence.
 func readCommand(command string) (words []string, unclear string) {
 	switch {
 	case len(command) > maxCommand:
@@ -59,7 +59,7 @@ func readCommand(command string) (words []string, unclear string) {
 		}
 		words, end = append(words, word), to
 	}
-	// Comments, semicolons and whatever else the parser leaves out of the words.
+	// Comments, semicolons and other text that the parser omits from the words.
 	if strings.Trim(command[end:], " ") != "" {
 		return nil, "there is something behind its last word"
 	}
@@ -69,7 +69,7 @@ func readCommand(command string) (words []string, unclear string) {
 	return words, ""
 }
 
-// literal is a word without its quotes.
+// literal returns a word without its quotes.
 func literal(w *syntax.Word) (word, unclear string) {
 	var b strings.Builder
 	for _, part := range w.Parts {
@@ -104,7 +104,7 @@ func literal(w *syntax.Word) (word, unclear string) {
 
 func special(r rune) bool { return !strings.ContainsRune(plainLetters, r) }
 
-// quoteWord writes a word so that readCommand reads it as it is.
+// quoteWord quotes a word so that readCommand returns it unchanged.
 func quoteWord(word string) string {
 	if word != "" && !strings.ContainsFunc(word, special) {
 		return word

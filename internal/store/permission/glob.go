@@ -9,18 +9,18 @@ import (
 )
 
 const (
-	maxSegments = 64 // of a path
+	maxSegments = 64 // maximum number of segments of a path
 	maxDeep     = 3  // ** in one pattern
 )
 
-// glob is a pattern of path segments: * stands for letters within one, ** for whole
+// glob is a pattern of path segments: * matches letters within one segment, ** matches whole
 // segments: at the end at least one, elsewhere any number.
 type glob struct {
 	segments []string
 	hidden   bool // wildcards cover names that programs obey, too
 }
 
-// parseGlob reads a glob.
+// parseGlob parses a glob.
 func parseGlob(s string) (glob, []fault.Violation) {
 	g := glob{segments: strings.Split(s, "/")}
 	deep := 0
@@ -45,7 +45,7 @@ func parseGlob(s string) (glob, []fault.Violation) {
 
 func (g glob) String() string { return strings.Join(g.segments, "/") }
 
-// covers reports whether the glob stands for a path.
+// covers reports whether the glob matches a path.
 func (g glob) covers(p string) bool {
 	segments := strings.Split(p, "/")
 	return len(segments) <= maxSegments && g.match(g.segments, segments)
@@ -81,15 +81,15 @@ func (g glob) match(want, have []string) bool {
 	return len(have) == len(want)
 }
 
-// wild reports whether the wildcards of a pattern's segment, if it has any, may stand for
-// what a path has there: not for the dot that a name begins with, and for no part of HEAD.
+// wild reports whether the wildcards of a pattern's segment, if any, may match a path's segment:
+// they do not match the dot at the beginning of a name, or a part of HEAD.
 func (g glob) wild(pattern, segment string) bool {
 	dot := strings.HasPrefix(pattern, "*") && strings.HasPrefix(segment, ".")
 	head := strings.Contains(pattern, "*") && isHead(segment)
 	return g.hidden || !dot && !head
 }
 
-// parseNames reads a glob that does not stand for everything.
+// parseNames parses a glob that does not match everything.
 func parseNames(s string) (glob, []fault.Violation) {
 	g, vs := parseGlob(s)
 	if len(vs) == 0 && strings.Trim(s, "*/") == "" {

@@ -7,12 +7,12 @@ import (
 	"github.com/google/uuid"
 )
 
-// hitsEvery is how often the uses of one entry are written down at most.
+// hitsEvery is the minimum time between two writes of an entry's uses.
 const hitsEvery = time.Minute
 
-// hits counts the uses of the allow-list's entries in memory until they are written.
-// What a process has not written when it is killed is lost: at most the last minute of
-// an entry that is in constant use. A nil hits counts nothing.
+// hits counts the uses of the allow-list's entries in memory until they are written. A killed
+// process loses its unwritten counts: at most the last minute of an entry in constant use. A nil
+// hits counts nothing.
 type hits struct {
 	mu      sync.Mutex
 	entries map[uuid.UUID]*uses
@@ -40,7 +40,7 @@ func (h *hits) addHit(id uuid.UUID) {
 	u.pending++
 }
 
-// dueHits takes the counts that are to be written now.
+// dueHits returns and removes the counts to be written now.
 func (h *hits) dueHits(now time.Time) map[uuid.UUID]int64 {
 	h.mu.Lock()
 	defer h.mu.Unlock()

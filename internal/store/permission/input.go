@@ -7,11 +7,11 @@ import (
 	"github.com/parley-server/parley/internal/strictjson"
 )
 
-// maxInput bounds what is read of a call; longer inputs match nothing.
+// maxInput is the maximum length of a call's input that is parsed; longer inputs match nothing.
 const maxInput = 8 << 20
 
-// decodeMembers parses a call's input: an object with the known members only, each at most once. An
-// input with any other member is one that the tool refuses.
+// decodeMembers parses a call's input: an object with only the known members, each at most once.
+// The tool rejects an input with any other member.
 func decodeMembers(input json.RawMessage, known ...string) (map[string]json.RawMessage, bool) {
 	var found map[string]json.RawMessage
 	if len(input) > maxInput || strictjson.Unmarshal(input, &found) != nil || found == nil {
@@ -25,7 +25,7 @@ func decodeMembers(input json.RawMessage, known ...string) (map[string]json.RawM
 	return found, true
 }
 
-// stringOf reads a member that is a string.
+// stringOf parses a member that is a string.
 func stringOf(value json.RawMessage) (string, bool) {
 	var s *string
 	if json.Unmarshal(value, &s) != nil || s == nil {

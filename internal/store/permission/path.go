@@ -10,7 +10,7 @@ import (
 	"github.com/parley-server/parley/internal/text"
 )
 
-// file is a pattern of paths that a tool writes.
+// file is a pattern for the paths that a tool writes.
 type file struct {
 	glob
 	read func(input json.RawMessage) (string, bool)
@@ -38,7 +38,7 @@ func (f file) matches(input json.RawMessage) bool {
 	return ok && f.covers(p)
 }
 
-// readPage is the page that a call of wiki_write writes.
+// readPage returns the page that a call of wiki_write writes.
 func readPage(input json.RawMessage) (string, bool) {
 	m, ok := decodeMembers(input, "page", "content", "expected_version")
 	if !ok {
@@ -49,13 +49,12 @@ func readPage(input json.RawMessage) (string, bool) {
 	return page, ok && local(page)
 }
 
-// pageName is the page that a name means: wiki_write accepts the path of a page's
-// document too.
+// pageName returns the page for a name: wiki_write also accepts the path of a page's document.
 func pageName(page string) string {
 	return strings.TrimSuffix(strings.TrimPrefix(page, "wiki/"), ".md")
 }
 
-// readFile is the file that a call of write writes.
+// readFile returns the file that a call of write writes.
 func readFile(input json.RawMessage) (string, bool) {
 	m, ok := decodeMembers(input, "path", "content")
 	if !ok {
@@ -65,14 +64,14 @@ func readFile(input json.RawMessage) (string, bool) {
 	return p, ok && local(p)
 }
 
-// local reports whether a path is clean and stays below where it starts.
+// local reports whether a path is clean and stays below its root.
 func local(p string) bool {
 	return p != "" && p != "." && p != ".." && len(p) <= 4096 && path.Clean(p) == p && !strings.HasPrefix(p, "/") && !strings.HasPrefix(p, "../") &&
 		utf8.ValidString(p) && !strings.ContainsFunc(p, func(r rune) bool { return r == '\\' || r == utf8.RuneError || text.IsInvisible(r) })
 }
 
-// obeyedPath reports whether a path can change what a harmless command does: a segment
-// begins with a dot (.git, .npmrc) or is HEAD.
+// obeyedPath reports whether a path can change the effect of a harmless command: a segment begins
+// with a dot (.git, .npmrc) or is HEAD.
 func obeyedPath(p string) bool {
 	for segment := range strings.SplitSeq(p, "/") {
 		if strings.HasPrefix(segment, ".") || isHead(segment) {
@@ -82,11 +81,11 @@ func obeyedPath(p string) bool {
 	return false
 }
 
-// isHead reports whether a name is HEAD, as a file system may read it: git takes a folder
-// that has one for a repository and runs what its config says, and none without.
+// isHead reports whether a name is HEAD to a file system that ignores case: git treats a folder
+// that contains one as a repository and runs commands from its config.
 func isHead(segment string) bool { return strings.EqualFold(segment, "HEAD") }
 
-// suggestPage and suggestFile propose the folder, and else the name itself.
+// suggestPage and suggestFile propose the folder, or else the name itself.
 func suggestPage(input json.RawMessage) matcher { return suggestPath(input, readPage, parsePage) }
 func suggestFile(input json.RawMessage) matcher { return suggestPath(input, readFile, parseFile) }
 

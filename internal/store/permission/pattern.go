@@ -11,23 +11,23 @@ import (
 	"github.com/parley-server/parley/internal/text"
 )
 
-// MaxPattern is how long a pattern may be, in bytes.
+// MaxPattern is the maximum length of a pattern, in bytes.
 const MaxPattern = 500
 
-// Pattern stands for the calls of one tool that need not ask: "bash(git diff *)".
-// The zero value matches nothing.
+// Pattern matches calls of one tool that need no approval: "bash(git diff *)". The zero value
+// matches nothing.
 type Pattern struct {
 	tool string
 	what matcher
 }
 
-// matcher is what stands between the parentheses.
+// matcher is the part of a pattern between the parentheses.
 type matcher interface {
 	matches(input json.RawMessage) bool
-	String() string // canonical: what is equal reads equal
+	String() string // canonical: equal matchers have equal strings
 }
 
-// Parse reads a pattern, or fails with INVALID_ALLOWLIST_PATTERN, with the reason and the remedy.
+// Parse parses a pattern, or fails with INVALID_ALLOWLIST_PATTERN, with the reason and the remedy.
 func Parse(pattern string) (Pattern, error) {
 	pattern = strings.TrimSpace(pattern)
 	switch {
@@ -61,7 +61,7 @@ func Parse(pattern string) (Pattern, error) {
 // Tool returns the tool of the pattern.
 func (p Pattern) Tool() string { return p.tool }
 
-// String is the pattern as it is stored.
+// String returns the pattern as it is stored.
 func (p Pattern) String() string {
 	if p.what == nil {
 		return ""
@@ -69,8 +69,7 @@ func (p Pattern) String() string {
 	return p.tool + "(" + p.what.String() + ")"
 }
 
-// Matches reports whether the pattern covers a call. Input that cannot be read
-// without doubt is never covered.
+// Matches reports whether the pattern covers a call. It never covers ambiguous input.
 func (p Pattern) Matches(tool string, input json.RawMessage) bool {
 	return p.what != nil && p.tool == tool && p.what.matches(input)
 }

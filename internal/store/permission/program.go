@@ -1,9 +1,9 @@
 package permission
 
-// runners are programs that run, load, evaluate or fetch what their operands say, or what
-// a file says that they find where they are started: interpreters, programs that run
-// other programs, package managers, builders, editors and pagers, programs that reach
-// other machines, and bash's own words that evaluate what they are given.
+// runners are programs that run, load, evaluate or fetch their operands, or the contents of a file
+// in their working directory: interpreters, programs that run other programs, package managers,
+// builders, editors and pagers, programs that connect to other machines, and bash's own words that
+// evaluate their operands.
 var runners = newSet(`
 	ash bash bosh csh dash elvish es fish git hush ion ksh lksh mksh nu oksh osh posh powershell pwsh rbash rc sash scsh
 	sh static-sh tcsh xonsh yash zsh
@@ -87,8 +87,8 @@ var runners = newSet(`
 	zipgrep open cpio rar sort hg fossil darcs bzr cvs
 	iptables ip mount nft journalctl`)
 
-// writers are programs that put what one operand says into the file that another says:
-// copies, archives and filters with a file for the result.
+// writers are programs that write the data of one operand into a file named by another: copies,
+// archives and filters with an output file.
 var writers = newSet(`
 	ar brotli bunzip2 bzexe bzip2 cabextract compress cp csplit docx2txt e2image e2undo fallocate gdk-pixbuf-thumbnailer gencat gendict gunzip gzexe
 	gzip indent install jpegtran link ln localedef lrzip lz4 lz4c lzip lzma lzop memusagestat mke2fs mkfs mkswap mmv mv objcopy

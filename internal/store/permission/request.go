@@ -10,8 +10,8 @@ import (
 	"github.com/parley-server/parley/internal/fault"
 )
 
-// request is a pattern of http_request: a method, a host, and paths below it. It
-// matches https alone.
+// request is a pattern of http_request: a method, a host, and paths below it. It matches only
+// https.
 type request struct {
 	method, host string
 	path         glob
@@ -22,7 +22,7 @@ var (
 	host    = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*(:[1-9][0-9]{0,4})?$`)
 )
 
-// parseRequest reads what stands in http_request(…).
+// parseRequest parses the argument of http_request(…).
 func parseRequest(argument string) (matcher, []fault.Violation) {
 	method, address, spaced := strings.Cut(argument, " ")
 	name, rest, slash := strings.Cut(address, "/")
@@ -79,7 +79,7 @@ func (r request) matches(input json.RawMessage) bool {
 	return r.path.covers(c.path)
 }
 
-// suggestRequest proposes the folder for what only fetches, and else the address itself.
+// suggestRequest proposes the folder for read-only requests, or else the address itself.
 func suggestRequest(input json.RawMessage) matcher {
 	c, ok := readCall(input)
 	if !ok || c.scheme != "https" || !slices.Contains(methods, c.method) {

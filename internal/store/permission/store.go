@@ -14,11 +14,11 @@ import (
 	"github.com/parley-server/parley/internal/search"
 )
 
-// Setting is how a workspace treats a tool.
+// Setting is the treatment of a tool in a workspace.
 type Setting struct {
 	Tool    string
 	Default string   // the built-in rule, in words
-	Rule    *Verdict // what the workspace has set instead
+	Rule    *Verdict // rule that the workspace has set instead
 	Since   *time.Time
 }
 
@@ -32,7 +32,7 @@ type Store struct {
 // New makes a store.
 func New(pool *pgxpool.Pool) *Store { return &Store{pool: pool, q: db.New(replan.Pool{Pool: pool})} }
 
-// Rules reads how a workspace treats tool calls now, in one query.
+// Rules reads the current rules of a workspace for tool calls, in one query.
 func (s *Store) Rules(ctx context.Context, workspace uuid.UUID) (Rules, error) {
 	if err := s.Flush(ctx); err != nil {
 		return Rules{}, err
@@ -52,8 +52,8 @@ func (s *Store) Rules(ctx context.Context, workspace uuid.UUID) (Rules, error) {
 	return r, nil
 }
 
-// Flush stores how often entries were used, each at most once a minute. Rules does it too; a caller
-// that judges calls Flush at its end.
+// Flush stores the use counts of entries, each at most once a minute. Rules also does so; a caller
+// that judges calls must call Flush at its end.
 func (s *Store) Flush(ctx context.Context) error {
 	for id, n := range s.hits.dueHits(time.Now()) {
 		if err := s.q.AllowlistHits(ctx, id, n); err != nil {
@@ -82,7 +82,7 @@ func (s *Store) Settings(ctx context.Context, workspace uuid.UUID) ([]Setting, e
 	return settings, nil
 }
 
-// Set makes a workspace's rule for a tool.
+// Set sets a workspace's rule for a tool.
 func (s *Store) Set(ctx context.Context, workspace uuid.UUID, tool string, v Verdict) error {
 	if err := settable(tool); err != nil {
 		return err
@@ -93,7 +93,7 @@ func (s *Store) Set(ctx context.Context, workspace uuid.UUID, tool string, v Ver
 	return nil
 }
 
-// Reset gives a tool its built-in rule back.
+// Reset restores the built-in rule of a tool.
 func (s *Store) Reset(ctx context.Context, workspace uuid.UUID, tool string) error {
 	if err := settable(tool); err != nil {
 		return err

@@ -7,15 +7,16 @@ import (
 	"github.com/parley-server/parley/internal/fault"
 )
 
-// kind describes a tool to the engine. A call of an unknown tool asks. The engine must know every
-// member of the input that the tool reads: a call with an unknown member asks.
+// kind describes a tool to the engine. A call of an unknown tool needs approval. The engine must
+// know every member of the input that the tool reads: a call with an unknown member needs approval.
 type kind struct {
-	// byDefault judges a call where the workspace has no rule for the tool.
+	// byDefault judges a call if the workspace has not set a rule for the tool.
 	byDefault func(input json.RawMessage, scopes []string) (Verdict, string)
 	rule      string // byDefault in words
 	fixed     bool   // no rule can be set
 	scope     string // the scope of keys that may allow a call; "": no further scope
-	// parse reads a pattern's argument; nil if there are no patterns, for the reason in unmatched.
+	// parse parses a pattern's argument; nil if the tool has no patterns, for the reason in
+	// unmatched.
 	parse     func(argument string) (matcher, []fault.Violation)
 	unmatched string
 	example   string
@@ -48,14 +49,14 @@ func always(v Verdict) func(json.RawMessage, []string) (Verdict, string) {
 	return func(json.RawMessage, []string) (Verdict, string) { return v, reason }
 }
 
-// wikiScope is the scope of keys that write the wiki.
+// wikiScope is the scope for writing the wiki.
 const wikiScope = "wiki:write"
 
 // RequiredScope returns the scope that a key needs to allow a call of a tool, or "". A key cannot
-// allow what it may not do itself.
+// allow an action that it may not do itself.
 func RequiredScope(tool string) string { return tools[tool].scope }
 
-// wikiWrite lets those write through the agent who may write themselves.
+// wikiWrite allows the call if the sender of the message may write the wiki.
 func wikiWrite(_ json.RawMessage, scopes []string) (Verdict, string) {
 	if slices.Contains(scopes, wikiScope) {
 		return Allow, "The key that sent the message has the scope wiki:write."
@@ -85,8 +86,8 @@ func httpRequest(input json.RawMessage, _ []string) (Verdict, string) {
 	return Allow, "The request only fetches."
 }
 
-// Suggest proposes a pattern that would have allowed a call, or "" where there is
-// none. It is narrow: operands are left open only for commands that only look.
+// Suggest proposes a pattern that would have allowed a call, or "" if no pattern can. The pattern
+// is narrow: it leaves operands open only for read-only commands.
 func Suggest(tool string, input json.RawMessage) string {
 	t := tools[tool]
 	if t.suggest == nil {
@@ -96,7 +97,7 @@ func Suggest(tool string, input json.RawMessage) string {
 	if what == nil {
 		return ""
 	}
-	// A proposed pattern must be accepted when a decision names it.
+	// A proposed pattern must be accepted when a decision contains it.
 	p, err := Parse(Pattern{tool: tool, what: what}.String())
 	if err != nil || !p.Matches(tool, input) {
 		return ""

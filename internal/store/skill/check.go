@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// MaxInput is how many bytes of names and values one call may give.
+	// MaxInput is the maximum size in bytes of the names and values in one call.
 	MaxInput = 256 << 10
 
 	maxViolations = 100
@@ -24,9 +24,9 @@ const (
 	maxShown      = 100 // characters of a caller's name that an answer repeats
 )
 
-// Check holds inputs against the contract. What is wrong is INVALID_SKILL_INPUT
-// with every violation, none of which repeats a value: inputs are confidential. A
-// skill without a contract takes anything.
+// Check checks inputs against the contract. It returns INVALID_SKILL_INPUT with every violation,
+// none of which repeats a value: inputs are confidential. A skill without a contract accepts any
+// inputs.
 func (k Skill) Check(input map[string]json.RawMessage) error {
 	var c check
 	size := 0
@@ -71,7 +71,7 @@ func (c *check) checkType(at, want string) {
 	c.add(at, "type", fault.Violation{Message: fmt.Sprintf("%s must be %s %s.", shownPointer(at), article, want), Expected: want})
 }
 
-// checkMembers checks what an object holds: the declared names first, then the others.
+// checkMembers checks the members of an object: the declared names first, then the others.
 func (c *check) checkMembers(at string, declared []Input, given map[string]json.RawMessage) {
 	known := make([]string, len(declared))
 	for i, in := range declared {
@@ -102,7 +102,7 @@ func (c *check) rejectUnknown(at, name string, known []string) {
 	for _, k := range known {
 		v.Allowed = append(v.Allowed, k)
 	}
-	if len(name) <= maxKey { // longer is no typing mistake, and dear to compare
+	if len(name) <= maxKey { // a longer name is not a typing mistake, and expensive to compare
 		if near := search.Nearest(name, known, 1); len(near) > 0 {
 			v.Suggestion = near[0]
 			v.Message += fmt.Sprintf(" Did you mean %q?", near[0])
@@ -184,7 +184,7 @@ func (c *check) enum(at string, in Input, raw json.RawMessage) {
 	c.add(at, "enum", v)
 }
 
-// readArray and object take a value apart that is well-formed.
+// readArray and object split a well-formed value.
 func readArray(raw json.RawMessage) (items []json.RawMessage, ok bool) {
 	return items, len(raw) > 0 && raw[0] == '[' && json.Unmarshal(raw, &items) == nil
 }
@@ -193,13 +193,13 @@ func readObject(raw json.RawMessage) (members map[string]json.RawMessage, ok boo
 	return members, len(raw) > 0 && raw[0] == '{' && json.Unmarshal(raw, &members) == nil
 }
 
-// memberPointer is the JSON Pointer of a member.
+// memberPointer returns the JSON Pointer of a member.
 func memberPointer(at, name string) string { return at + "/" + text.PointerToken(shortName(name)) }
 
-// shownPointer is a JSON Pointer as a message says it.
+// shownPointer returns a JSON Pointer in the form of a message.
 func shownPointer(at string) string { return strings.TrimPrefix(strings.TrimPrefix(at, "/"), "input/") }
 
-// shortName cuts a caller's name to what an answer repeats.
+// shortName truncates a caller's name for a response.
 func shortName(name string) string {
 	return text.Truncate(name, maxShown)
 }

@@ -2,26 +2,25 @@ package skill
 
 import "encoding/json"
 
-// Contract says which inputs a skill takes.
+// Contract declares the inputs of a skill.
 type Contract struct {
 	Inputs []Input `json:"inputs"` // in the order of their declaration
 }
 
-// Input is one declared input, or a property of an object, or what the items of an
-// array are.
+// Input is one declared input, a property of an object, or the declaration of an array's items.
 type Input struct {
 	Name        string          `json:"name,omitempty"` // "" for items
 	Type        Type            `json:"type"`
 	Description string          `json:"description,omitempty"`
 	Required    bool            `json:"required,omitempty"`
-	Default     json.RawMessage `json:"default,omitempty"`    // what stands for a value that is not given
-	Format      string          `json:"format,omitempty"`     // of a string: a key of formats
-	Values      []string        `json:"values,omitempty"`     // of an enum
-	Items       *Input          `json:"items,omitempty"`      // of an array
-	Properties  []Input         `json:"properties,omitempty"` // of an object; none takes any object
+	Default     json.RawMessage `json:"default,omitempty"`    // value used if none is given
+	Format      string          `json:"format,omitempty"`     // format of a string: a key of formats
+	Values      []string        `json:"values,omitempty"`     // values of an enum
+	Items       *Input          `json:"items,omitempty"`      // items of an array
+	Properties  []Input         `json:"properties,omitempty"` // properties of an object; none: any object
 }
 
-// Type is what values an input takes.
+// Type is the type of an input's values.
 type Type string
 
 const (
@@ -36,7 +35,7 @@ const (
 
 var types = []string{string(String), string(Integer), string(Number), string(Boolean), string(Enum), string(Array), string(Object)}
 
-// format is how a string is written.
+// format is the notation of a string.
 type format struct{ layout, example string }
 
 var formats = map[string]format{

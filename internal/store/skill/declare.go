@@ -15,18 +15,18 @@ import (
 	"github.com/parley-server/parley/internal/search"
 )
 
-// The bounds of a contract.
+// The limits of a contract.
 const (
 	maxInputs = 100 // properties included
 	maxNested = 5   // levels
 	maxKey    = 64  // characters of a name
-	maxValues = 100 // of an enum
+	maxValues = 100 // values of an enum
 	maxValue  = 100 // characters of one of them
 )
 
 var inputName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]{0,63}$`)
 
-// parseContract reads what stands in interface.
+// parseContract parses the value of interface.
 func (p *parser) parseContract(n *yaml.Node) *Contract {
 	c := &Contract{Inputs: []Input{}}
 	p.eachMember(n, "interface", func(key string, line int, value *yaml.Node) {
@@ -42,7 +42,7 @@ func (p *parser) parseContract(n *yaml.Node) *Contract {
 	return c
 }
 
-// parseDeclared reads the inputs of a skill or the properties of an object.
+// parseDeclared parses the inputs of a skill or the properties of an object.
 func (p *parser) parseDeclared(n *yaml.Node, what string, level int) []Input {
 	list := []Input{}
 	if level > maxNested {
@@ -64,10 +64,10 @@ func (p *parser) parseDeclared(n *yaml.Node, what string, level int) []Input {
 	return list
 }
 
-// belongs says which type a field is for.
+// belongs maps a field to the type that it is for.
 var belongs = map[string]Type{"format": String, "values": Enum, "items": Array, "properties": Object}
 
-// parseInput reads one declaration; name "" is for the items of an array.
+// parseInput parses one declaration; name "" is for the items of an array.
 func (p *parser) parseInput(n *yaml.Node, name string, level int) Input {
 	in := Input{Name: name}
 	before := len(p.problems)
@@ -118,7 +118,7 @@ func (p *parser) parseInput(n *yaml.Node, name string, level int) Input {
 	return in
 }
 
-// parseType reads the type of what n declares.
+// parseType parses the type in the declaration n.
 func (p *parser) parseType(n, field *yaml.Node, what string) (Type, bool) {
 	if field == nil {
 		p.addProblem(n.Line, "%s has no type; it is one of %s.", what, strings.Join(types, ", "))
@@ -132,7 +132,7 @@ func (p *parser) parseType(n, field *yaml.Node, what string) (Type, bool) {
 	return Type(text), ok
 }
 
-// detail reads what only one type has.
+// detail parses the fields that only one type has.
 func (p *parser) detail(n *yaml.Node, in *Input, fields map[string]*yaml.Node, level int) {
 	if f := fields["format"]; f != nil {
 		text, ok := p.parseText(f, "format")
@@ -160,7 +160,7 @@ func (p *parser) detail(n *yaml.Node, in *Input, fields map[string]*yaml.Node, l
 	}
 }
 
-// values reads the words of an enum.
+// values parses the words of an enum.
 func (p *parser) values(n *yaml.Node) []string {
 	if n.Kind != yaml.SequenceNode || len(n.Content) == 0 || len(n.Content) > maxValues {
 		p.addProblem(n.Line, "values is a list of 1 to %d words.", maxValues)
@@ -181,7 +181,7 @@ func (p *parser) values(n *yaml.Node) []string {
 	return list
 }
 
-// standard reads a default, which must be a value that the input takes.
+// standard parses a default, which must be a valid value of the input.
 func (p *parser) standard(n *yaml.Node, in *Input) {
 	if in.Required {
 		p.addProblem(n.Line, "%s is required, so its default is never used.", in.Name)
@@ -200,10 +200,10 @@ func (p *parser) standard(n *yaml.Node, in *Input) {
 	in.Default = value
 }
 
-// number is how JSON writes one.
+// number matches a JSON number.
 var number = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?$`)
 
-// maxDeep is how deep a default may be nested.
+// maxDeep is the maximum nesting of a default.
 const maxDeep = 20
 
 // parseJSON turns a YAML value into JSON. A date is a string.
@@ -235,7 +235,7 @@ func (p *parser) parseJSON(n *yaml.Node, deep int) json.RawMessage {
 	return raw
 }
 
-// rejectUnknown refuses a name that means nothing here.
+// rejectUnknown rejects an unknown name.
 func (p *parser) rejectUnknown(line int, name string, known []string) {
 	message := fmt.Sprintf("%q is not understood; there is %s.", name, strings.Join(known, ", "))
 	if near := search.Nearest(name, known, 1); len(near) > 0 {

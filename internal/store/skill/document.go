@@ -18,17 +18,17 @@ import (
 	"github.com/parley-server/parley/internal/text"
 )
 
-// File is the name that a skill has in its folder.
+// File is the name of a skill's file in its folder.
 const File = "SKILL.md"
 
 const (
-	// MaxDocument is how many bytes a SKILL.md has at most.
+	// MaxDocument is the maximum size of a SKILL.md in bytes.
 	MaxDocument = 256 << 10
 
 	maxDescription = 1024 // characters
 )
 
-// Problem is one thing that is wrong with a SKILL.md.
+// Problem is one error in a SKILL.md.
 type Problem struct {
 	Line    int
 	Message string
@@ -36,8 +36,8 @@ type Problem struct {
 
 func (p Problem) String() string { return fmt.Sprintf("line %d: %s", p.Line, p.Message) }
 
-// Parse reads a SKILL.md: YAML between two lines of ---, then Markdown. It tells all
-// problems at once, by line. What other agents write into the YAML is left alone.
+// Parse parses a SKILL.md: YAML between two lines of ---, then Markdown. It returns all problems at
+// once, by line. It ignores fields that other agents write into the YAML.
 func Parse(document string) (Skill, []Problem) {
 	var p parser
 	k := p.parseDocument(document)
@@ -73,7 +73,7 @@ func (p *parser) parseDocument(document string) (k Skill) {
 	if k.Body = text; k.Body == "" {
 		p.addProblem(1+strings.Count(document, "\n"), "There are no instructions below the second line %s.", fence)
 	}
-	// A comment in the place of the first line keeps the numbers of the others.
+	// A comment in place of the first line keeps the numbers of the others.
 	dec := yaml.NewDecoder(strings.NewReader("#\n" + front))
 	var root yaml.Node
 	if err := dec.Decode(&root); err != nil && !errors.Is(err, io.EOF) {
@@ -91,7 +91,7 @@ func (p *parser) parseDocument(document string) (k Skill) {
 	return k
 }
 
-// split cuts a SKILL.md into its YAML and its Markdown.
+// split splits a SKILL.md into its YAML and its Markdown.
 func split(document string) (front, text string, ok bool) {
 	document = strings.ReplaceAll(strings.TrimPrefix(document, "\uFEFF"), "\r\n", "\n")
 	first, rest, _ := strings.Cut(document, "\n")
@@ -108,7 +108,7 @@ func split(document string) (front, text string, ok bool) {
 	return "", "", false
 }
 
-// documentBody is the Markdown of a SKILL.md that was stored.
+// documentBody returns the Markdown of a stored SKILL.md.
 func documentBody(document string) string {
 	_, text, _ := split(document)
 	return text
@@ -116,7 +116,7 @@ func documentBody(document string) string {
 
 var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?`)
 
-// syntax tells what the YAML parser said, as one of ours.
+// syntax reports an error of the YAML parser as a Problem.
 func (p *parser) syntax(err error) {
 	message, line := err.Error(), 2
 	if m := yamlLine.FindStringSubmatch(message); m != nil {
@@ -128,7 +128,7 @@ func (p *parser) syntax(err error) {
 	p.addProblem(line, "This is not YAML: %s.", message)
 }
 
-// front reads the fields of the YAML.
+// front parses the fields of the YAML.
 func (p *parser) front(n *yaml.Node, k *Skill) {
 	var name, description *yaml.Node
 	p.eachMember(n, "The text between the lines "+fence, func(key string, line int, value *yaml.Node) {
@@ -164,7 +164,7 @@ func (p *parser) present(n, field *yaml.Node, name string) bool {
 	return field != nil
 }
 
-// parseDescription reads what a skill or an input is for.
+// parseDescription parses the purpose of a skill or an input.
 func (p *parser) parseDescription(n *yaml.Node) string {
 	text, ok := p.parseText(n, "description")
 	if ok && (strings.TrimSpace(text) == "" || utf8.RuneCountInString(text) > maxDescription ||
@@ -174,7 +174,7 @@ func (p *parser) parseDescription(n *yaml.Node) string {
 	return text
 }
 
-// parseText reads a string.
+// parseText parses a string.
 func (p *parser) parseText(n *yaml.Node, what string) (text string, ok bool) {
 	if n.Kind != yaml.ScalarNode || n.ShortTag() != "!!str" {
 		p.addProblem(n.Line, "%s is text; where it looks like something else, put it in quotes.", what)
@@ -183,7 +183,7 @@ func (p *parser) parseText(n *yaml.Node, what string) (text string, ok bool) {
 	return n.Value, true
 }
 
-// eachMember reads a mapping. what begins the sentence that refuses something else.
+// eachMember parses a mapping. what begins the error message for any other value.
 func (p *parser) eachMember(n *yaml.Node, what string, do func(key string, line int, value *yaml.Node)) {
 	if n.Kind != yaml.MappingNode {
 		p.addProblem(n.Line, "%s is not names with values, one “name: value” a line.", what)

@@ -2,7 +2,7 @@ package skill
 
 import "encoding/json"
 
-// Example is an input that the contract takes: of everything that is required one value.
+// Example returns an input that the contract accepts: one value for every required input.
 func (c *Contract) Example() map[string]any {
 	if c == nil {
 		return map[string]any{}

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// MaxName is how many characters a name has at most.
+// MaxName is the maximum length of a name in characters.
 const MaxName = 64
 
 var (
@@ -16,10 +16,9 @@ var (
 	written = regexp.MustCompile(`^[A-Za-z0-9]+([_-][A-Za-z0-9]+)*$`)
 )
 
-// Fold is what names are compared by: case does not count, and _ is -. Two names
-// are one skill's when their folds are equal. ok is false for what cannot name a
-// skill: after NFKC a name is 1 to 64 ASCII letters and digits, with single hyphens
-// between them.
+// Fold returns the form in which names are compared: it ignores case, and treats _ as -. Two names
+// are one skill's if their folds are equal. ok is false for an invalid name: after NFKC a name is 1
+// to 64 ASCII letters and digits, with single hyphens between them.
 func Fold(name string) (fold string, ok bool) {
 	if len(name) > utf8Max*MaxName || strings.ContainsFunc(name, disguised) {
 		return "", false
@@ -34,9 +33,9 @@ func Fold(name string) (fold string, ok bool) {
 // utf8Max is the length of the longest character that can become one of ASCII.
 const utf8Max = 4
 
-// disguised reports whether r is a letter beyond ASCII with one of ASCII as its
-// other case: the Kelvin sign, the long s, i with and without its dot. Some ways to
-// compare take them for k, s and i and some do not, so they name nothing.
+// disguised reports whether r is a non-ASCII letter with an ASCII letter as its other case: the
+// Kelvin sign, the long s, i with and without its dot. Only some comparisons treat them as k, s and
+// i, so they are not allowed in names.
 func disguised(r rune) bool {
 	return r > unicode.MaxASCII && (unicode.ToLower(r) <= unicode.MaxASCII || unicode.ToUpper(r) <= unicode.MaxASCII)
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Status says whether callers can start a skill.
+// Status is the state of a skill: whether callers can start it.
 type Status string
 
 const (
@@ -20,8 +20,7 @@ const (
 	Archived Status = "archived" // none does any more
 )
 
-// Entry is a skill in a list, described by the version that runs, or else by the
-// newest.
+// Entry is a skill in a list, described by its running version, or else by its newest.
 type Entry struct {
 	Name        string
 	Status      Status
@@ -101,7 +100,7 @@ type Change struct {
 	At      time.Time
 }
 
-// History returns what was done to a skill, in order.
+// History returns the changes of a skill, in order.
 func (s *Store) History(ctx context.Context, workspace uuid.UUID, name string) ([]Change, error) {
 	fold, ok := Fold(name)
 	if !ok {

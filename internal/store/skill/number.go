@@ -5,9 +5,8 @@ import (
 	"strings"
 )
 
-// isWholeNumber reports whether a JSON number is an integer, however it is written and
-// however large it is: 3, 3.0 and 30e-1 are one. Nothing is computed, so that
-// 1e999999999 costs nothing.
+// isWholeNumber reports whether a JSON number is an integer, in any notation and of any size: 3,
+// 3.0 and 30e-1 are integers. It computes nothing, so that 1e999999999 costs nothing.
 func isWholeNumber(number string) bool {
 	mantissa, exponent := strings.TrimPrefix(number, "-"), "0"
 	if i := strings.IndexAny(mantissa, "eE"); i >= 0 {
@@ -18,7 +17,7 @@ func isWholeNumber(number string) bool {
 	if significant == "" {
 		return true // zero, whatever it is multiplied with
 	}
-	// The last significant digit stands at 10^(exponent - behind).
+	// The last significant digit is at 10^(exponent - behind).
 	behind := len(significant) - len(digits)
 	e, err := strconv.Atoi(exponent)
 	if err != nil { // more than an int holds: only the sign matters

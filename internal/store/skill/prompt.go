@@ -19,10 +19,10 @@ const (
 	inputsEnd   = "</inputs>"
 )
 
-// Prompt is what the agent is told: the instructions, then the inputs with their
-// defaults as one line of JSON between <inputs> and </inputs>. In that line every <,
-// > and & is escaped and every line end is, so that no value can close the block or
-// look like another speaker. Numbers stay as they are written.
+// Prompt returns the agent's input: the instructions, then the inputs with their defaults as one
+// line of JSON between <inputs> and </inputs>. In that line every <, > and & and every line end is
+// escaped, so that no value can close the block or look like another speaker. Numbers are copied
+// unchanged.
 func (k Skill) Prompt(input map[string]json.RawMessage) (string, error) {
 	var declared []Input
 	if k.Contract != nil {
@@ -36,8 +36,8 @@ func (k Skill) Prompt(input map[string]json.RawMessage) (string, error) {
 	return strings.Join([]string{k.Body, "", inputsIntro, inputsBegin, safe.String(), inputsEnd}, "\n"), nil
 }
 
-// Label is what lists and histories show in place of the inputs: the skill's name
-// and the names that were given, those of the contract first, then the others sorted.
+// Label returns the text that lists and histories show in place of the inputs: the skill's name and
+// the names of the given inputs, those of the contract first, then the others sorted.
 func (k Skill) Label(input map[string]json.RawMessage) string {
 	var names []string
 	if k.Contract != nil {
@@ -61,7 +61,7 @@ func (k Skill) Label(input map[string]json.RawMessage) string {
 	return "/" + k.Name + " (" + strings.Join(names, ", ") + ")"
 }
 
-// maxLabelled is how many names a label tells.
+// maxLabelled is the maximum number of names in a label.
 const maxLabelled = 20
 
 // write writes an object as compact JSON: the declared members first, in their order
@@ -108,8 +108,8 @@ func write(buf *bytes.Buffer, declared []Input, given map[string]json.RawMessage
 	return nil
 }
 
-// writeValue writes one value. Objects that the contract describes get the defaults
-// of what they leave out.
+// writeValue writes one value. Objects that the contract describes get the defaults of omitted
+// members.
 func writeValue(buf *bytes.Buffer, in Input, value json.RawMessage) error {
 	value = bytes.TrimSpace(value)
 	if in.Type == Object && in.Properties != nil {

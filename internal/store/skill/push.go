@@ -14,31 +14,31 @@ import (
 	"github.com/parley-server/parley/internal/replan"
 )
 
-// Upload is a SKILL.md on its way into a workspace.
+// Upload is a SKILL.md to be pushed.
 type Upload struct {
 	Document string
 	Draft    bool   // store it and let what runs run on
-	By       string // who does it, for the record: "cli:anna"
+	By       string // actor for the record: "cli:anna"
 }
 
-// Pushed is what became of an upload.
+// Pushed is the result of a push.
 type Pushed struct {
 	Name    string `json:"name"`
 	Version int    `json:"version"`
-	Stored  bool   `json:"stored"` // false: the newest version says the same
+	Stored  bool   `json:"stored"` // false: the newest version is the same
 	Active  bool   `json:"active"` // this version runs
 }
 
-// What can be done to a skill.
+// The actions on a skill.
 const (
 	actionPush    = "push"
 	actionPublish = "publish"
 	actionArchive = "archive"
 )
 
-// Push stores a skill. What differs from the newest version is the next one, and
-// runs from now on unless it is a draft. Another spelling of a skill that is there
-// is refused; only an archived one gives its name up.
+// Push stores a skill. A document that differs from the newest version becomes the next version,
+// and runs from now on unless it is a draft. Another spelling of an existing skill's name is
+// rejected; only an archived skill releases its name.
 func (s *Store) Push(ctx context.Context, workspace uuid.UUID, up Upload) (Pushed, error) {
 	k, problems := Parse(up.Document)
 	if len(problems) > 0 {
@@ -89,7 +89,7 @@ func (s *Store) Push(ctx context.Context, workspace uuid.UUID, up Upload) (Pushe
 	return pushed, err
 }
 
-// spell sees to it that a skill has one spelling.
+// spell ensures that a skill has one spelling.
 func spell(ctx context.Context, q *db.Queries, row db.Skill, name string) error {
 	if row.Name == name {
 		return nil
@@ -118,7 +118,7 @@ func says(ctx context.Context, q *db.Queries, row db.Skill, document string) (bo
 	return newest == document, nil
 }
 
-// Publish lets a version run; 0 is the newest.
+// Publish makes a version run; 0 is the newest.
 func (s *Store) Publish(ctx context.Context, workspace uuid.UUID, name string, version int, by string) (Pushed, error) {
 	var p Pushed
 	err := s.change(ctx, workspace, name, func(q *db.Queries, row db.Skill) error {
@@ -134,8 +134,7 @@ func (s *Store) Publish(ctx context.Context, workspace uuid.UUID, name string, v
 	return p, err
 }
 
-// Archive lets no version of a skill run. Turns that run go on; a later Publish
-// takes it back.
+// Archive stops a skill from being started. Running turns continue; a later Publish undoes it.
 func (s *Store) Archive(ctx context.Context, workspace uuid.UUID, name, by string) error {
 	return s.change(ctx, workspace, name, func(q *db.Queries, row db.Skill) error {
 		if row.Status == string(Archived) {
@@ -148,7 +147,7 @@ func (s *Store) Archive(ctx context.Context, workspace uuid.UUID, name, by strin
 	})
 }
 
-// change does something to a skill whose row it holds, or fails with UNKNOWN_SKILL.
+// change runs do on a skill with its row locked, or fails with UNKNOWN_SKILL.
 func (s *Store) change(ctx context.Context, workspace uuid.UUID, name string, do func(*db.Queries, db.Skill) error) error {
 	fold, ok := Fold(name)
 	if !ok {
@@ -180,7 +179,7 @@ func activate(ctx context.Context, q *db.Queries, row db.Skill, version int, by 
 
 func runs(row db.Skill, version int) bool { return row.Active != nil && int(*row.Active) == version }
 
-// record notes who did what; version 0 is none.
+// record records an action and its actor; version 0 is none.
 func record(ctx context.Context, q *db.Queries, row db.Skill, action string, version int, by string) error {
 	change := db.SkillChangeInsertParams{WorkspaceID: row.WorkspaceID, SkillID: row.ID, Action: action, Actor: by}
 	if version > 0 {
@@ -196,7 +195,7 @@ func noVersion(name string, newest int) error {
 	return fault.Invalid(fault.Violation{Param: "/version", Rule: "range", Message: fmt.Sprintf("%s has the versions 1 to %d.", name, newest)})
 }
 
-// refused is INVALID_REQUEST with every problem of a SKILL.md.
+// refused returns INVALID_REQUEST with every problem of a SKILL.md.
 func refused(problems []Problem) error {
 	vs := make([]fault.Violation, len(problems))
 	for i, p := range problems {

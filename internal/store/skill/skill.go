@@ -1,8 +1,8 @@
-// Package skill owns skills: tasks that callers start by name, each a Markdown text
-// for the agent with a contract for its inputs, written as SKILL.md. It is the only
-// writer of their tables. A version that was pushed is never changed, one version
-// runs at a time, and who did what and when is kept. The values that callers give
-// appear in a prompt and nowhere else: not in errors, not in labels, not in logs.
+// Package skill owns skills: tasks that callers start by name, each a Markdown text for the agent
+// with a contract for its inputs, written as SKILL.md. It is the only writer of their tables. A
+// pushed version never changes, one version runs at a time, and every change is recorded with its
+// actor and time. The callers' values appear in a prompt and nowhere else: not in errors, not in
+// labels, not in logs.
 package skill
 
 import (
@@ -21,7 +21,7 @@ import (
 	"github.com/parley-server/parley/internal/search"
 )
 
-// Skill is what one version of a skill says.
+// Skill is the content of one version of a skill.
 type Skill struct {
 	ID          uuid.UUID // zero: it is stored nowhere
 	Name        string    // as its author writes it
@@ -40,8 +40,8 @@ type Store struct {
 // New makes a store.
 func New(pool *pgxpool.Pool) *Store { return &Store{pool: pool, q: db.New(replan.Pool{Pool: pool})} }
 
-// Active returns the skill that callers mean by a name, or fails with UNKNOWN_SKILL
-// and the active skills that they may have meant.
+// Active returns the active skill with this name, or fails with UNKNOWN_SKILL and similar active
+// skills.
 func (s *Store) Active(ctx context.Context, workspace uuid.UUID, name string) (Skill, error) {
 	fold, ok := Fold(name)
 	if !ok {
@@ -61,11 +61,11 @@ func (s *Store) Active(ctx context.Context, workspace uuid.UUID, name string) (S
 	}, err
 }
 
-// maxCandidates is how many names an unknown one is answered with.
+// maxCandidates is the maximum number of names suggested for an unknown one.
 const maxCandidates = 5
 
-// unknownSkill returns UNKNOWN_SKILL with candidates: among the active skills for callers, among all for
-// administrators; the nearest first, or the first by name where none is near.
+// unknownSkill returns UNKNOWN_SKILL with candidates: among the active skills for callers, among
+// all for administrators; the nearest first, or the first by name if none is near.
 func (s *Store) unknownSkill(ctx context.Context, workspace uuid.UUID, name string, onlyActive bool) error {
 	names, err := s.q.SkillNames(ctx, workspace, onlyActive)
 	if err != nil {

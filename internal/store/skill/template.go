@@ -2,7 +2,7 @@ package skill
 
 import "strings"
 
-// Template is a SKILL.md to begin with.
+// Template returns a SKILL.md to start from.
 func Template(name string) string {
 	title := strings.Join(strings.FieldsFunc(name, func(r rune) bool { return r == '-' || r == '_' }), " ")
 	if title != "" {

@@ -9,8 +9,8 @@ import (
 	"runtime"
 )
 
-// ReadPrivate reads a file of master keys. It rejects a file that users other than its owner can
-// read or write.
+// ReadPrivate reads a file of master keys. It rejects a file that its group can write, or
+// that others can read or write.
 func ReadPrivate(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {

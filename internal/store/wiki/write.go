@@ -39,9 +39,8 @@ func (s *Store) Put(ctx context.Context, workspace uuid.UUID, name, content stri
 }
 
 // WritePage writes a wiki page over the version that the writer has read; expected 0 makes a new
-// page. ok is false if the page is at another version by now, or, unless expected is 0, does not
-// exist. Writing the same content again is a success: a write may be repeated if its outcome is
-// unknown.
+// page. ok is false if the page is at another version by now, or, with version 0, does not exist.
+// Writing the same content again is a success: a write may be repeated if its outcome is unknown.
 func (s *Store) WritePage(ctx context.Context, workspace uuid.UUID, page, content string, expected int) (version int, ok bool, err error) {
 	name := PageKey(page)
 	title, err := s.admit(ctx, workspace, name, content)
