@@ -9,7 +9,7 @@ import (
 	"github.com/parley-server/parley/internal/store/filestore"
 )
 
-// saveAttachments brings what users sent to where commands see it.
+// saveAttachments writes the users' files where commands can see them.
 func (x *Run) saveAttachments(ctx context.Context) error {
 	if x.attachments != "" {
 		return nil

@@ -12,9 +12,9 @@ import (
 	"github.com/parley-server/parley/internal/toolenv/sandbox"
 )
 
-// Bash runs a command with bash in the session's folder, in the sandbox, and saves the
-// folder. out gets what the command prints, with no credential's value in it. killed
-// is the reason why it did not end by itself, or why the folder could not be kept.
+// Bash runs a command with bash in the session's folder, in the sandbox, and saves the folder. out
+// receives the command's output, without any credential's value. killed is the reason why the
+// command did not end by itself, or why the folder could not be saved.
 func (x *Run) Bash(ctx context.Context, call tool.Call, command string, limit time.Duration, out io.Writer) (exit int, killed string, err error) {
 	if why := x.Unavailable(); why != "" {
 		return 0, "", tool.Refusal(why)

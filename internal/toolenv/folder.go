@@ -18,14 +18,13 @@ import (
 )
 
 const (
-	attachments = "attachments" // where commands see what users sent
+	attachments = "attachments" // where commands see the users' files
 	maxText     = 4 << 20       // bytes of a file that can be read as a text
 	maxListed   = 1000          // names of a directory
 )
 
-// Write makes a file of the session's folder, or replaces what is in it, and saves the
-// folder. The new file takes the old one's place, whatever that was: a link is not
-// followed, and a pipe blocks nobody.
+// Write writes a file of the session's folder and saves the folder. The new file replaces the old
+// one, of any type: a link is not followed, and a pipe does not block.
 func (x *Run) Write(ctx context.Context, call tool.Call, name string, content []byte) error {
 	x.call = call.ID
 	name, err := inside(name)
@@ -43,12 +42,12 @@ func (x *Run) Write(ctx context.Context, call tool.Call, name string, content []
 		return err
 	}
 	if _, err = x.saveFolder(ctx); err != nil {
-		x.root.Remove(name) // what was refused shall not fill the folder
+		x.root.Remove(name) // a refused file must not fill the folder
 	}
 	return err
 }
 
-// replace puts a new file into the place of name.
+// replace replaces name with a new file.
 func (x *Run) replace(name string, content []byte) error {
 	dir := path.Dir(name)
 	if x.linked(dir) {
@@ -77,8 +76,8 @@ func (x *Run) replace(name string, content []byte) error {
 	return x.changeOwner(filepath.Join(x.dir, filepath.FromSlash(strings.SplitN(name, "/", 2)[0])))
 }
 
-// linked reports whether a path leads through a link: what is allowed by its name would
-// be written elsewhere.
+// linked reports whether a path contains a link: a call that is allowed by its name would write
+// elsewhere.
 func (x *Run) linked(dir string) bool {
 	for ; dir != "."; dir = path.Dir(dir) {
 		if info, err := x.root.Lstat(dir); err == nil && info.Mode().Type() == fs.ModeSymlink {
@@ -88,7 +87,7 @@ func (x *Run) linked(dir string) bool {
 	return false
 }
 
-// Text reads a file of the session's folder as a text, or lists a directory.
+// Text reads a file of the session's folder as text, or lists a directory.
 func (x *Run) Text(ctx context.Context, name string) (string, error) {
 	name, err := inside(name)
 	if err != nil {
@@ -115,7 +114,7 @@ func (x *Run) Text(ctx context.Context, name string) (string, error) {
 	return strings.ToValidUTF8(string(content), "\uFFFD"), nil
 }
 
-// listDirectory is a directory as a text, a name in each line.
+// listDirectory returns a directory as text, one name a line.
 func listDirectory(dir fs.File) (string, error) {
 	entries, err := dir.(fs.ReadDirFile).ReadDir(maxListed + 1)
 	if err != nil && !errors.Is(err, io.EOF) {
@@ -156,8 +155,8 @@ func (x *Run) Open(ctx context.Context, name string) (io.ReadCloser, error) {
 	return f, nil
 }
 
-// openFile opens a regular file or a directory, of the folder or of what users sent.
-// Nothing that a command has left there can make it wait or lead it out.
+// openFile opens a regular file or a directory, of the folder or of the users' files. Nothing that
+// a command has left there can make it wait or lead it outside.
 func (x *Run) openFile(ctx context.Context, name string) (*os.File, fs.FileInfo, error) {
 	if err := x.openFolder(ctx); err != nil {
 		return nil, nil, err

@@ -19,18 +19,18 @@ import (
 const (
 	keepTime    = 10 * time.Minute
 	keepFolders = 32
-	keepBytes   = 2 << 30 // of all of them together
+	keepBytes   = 2 << 30 // for all of them together
 )
 
 // place is a session's folder on this machine, as it was last saved.
 type place struct {
 	folder *workdir.Folder
 	dir    string
-	root   *os.Root // of dir
+	root   *os.Root // root of dir
 	since  time.Time
 }
 
-// isPresent reports whether the folder is where it was: temporary directories are cleaned.
+// isPresent reports whether the folder still exists at its path: temporary directories are cleaned.
 func (p place) isPresent() bool {
 	is, err := os.Lstat(p.dir)
 	if err != nil {
@@ -40,13 +40,13 @@ func (p place) isPresent() bool {
 	return err == nil && os.SameFile(is, was)
 }
 
-// kept are the places that no run uses. The zero value works.
+// kept are the places that no run uses. The zero value is ready to use.
 type kept struct {
 	mu     sync.Mutex
 	places map[uuid.UUID]place // by session
 }
 
-// takePlace takes a session's place away, where there is one.
+// takePlace removes and returns a session's place, if it is kept.
 func (k *kept) takePlace(session uuid.UUID) (p place, ok bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -55,7 +55,7 @@ func (k *kept) takePlace(session uuid.UUID) (p place, ok bool) {
 	return p, ok
 }
 
-// keepPlace keeps a session's place, and returns those that have to go for it.
+// keepPlace keeps a session's place, and returns the places that must be removed to make room.
 func (k *kept) keepPlace(session uuid.UUID, p place) (gone []place) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -79,7 +79,7 @@ func (k *kept) keepPlace(session uuid.UUID, p place) (gone []place) {
 	return gone
 }
 
-// tooMuch wants the lock.
+// tooMuch requires the lock.
 func (k *kept) tooMuch() bool {
 	var bytes int64
 	for _, p := range k.places {
@@ -88,7 +88,7 @@ func (k *kept) tooMuch() bool {
 	return len(k.places) > keepFolders || bytes > keepBytes
 }
 
-// removeBefore takes away what was kept before a time.
+// removeBefore removes and returns the places that were kept before a time.
 func (k *kept) removeBefore(t time.Time) (gone []place) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -101,14 +101,14 @@ func (k *kept) removeBefore(t time.Time) (gone []place) {
 	return gone
 }
 
-// sessions are those whose places are kept.
+// sessions returns the sessions with a kept place.
 func (k *kept) sessions() []uuid.UUID {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return slices.Collect(maps.Keys(k.places))
 }
 
-// removeErased drops the places of sessions that were erased, by whatever process.
+// removeErased drops the places of sessions that any process has erased.
 func (r *Runner) removeErased(ctx context.Context) error {
 	ids := r.kept.sessions()
 	if len(ids) == 0 {

@@ -22,18 +22,18 @@ import (
 	"github.com/parley-server/parley/internal/tool"
 )
 
-// network is what a run reaches the world with.
+// network holds the credentials and connections of a run.
 type network struct {
 	run     *egress.Run
-	redact  *redact.Redactor  // of the output of commands: without values that can be guessed
-	records *redact.Redactor  // of logs and records, which the agent does not read: of all values
+	redact  *redact.Redactor  // redactor for the output of commands: without values that can be guessed
+	records *redact.Redactor  // redactor for logs and records, which the agent does not read: with all values
 	stands  map[string]string // placeholders of the run's credentials, by name
 	missing []string          // those without a value
 	env     []string          // for commands
 }
 
 // openNetwork opens the run's credentials. It fails if one does not open: a row that was changed
-// outside is not a credential.
+// without the service is not a credential.
 func (x *Run) openNetwork(ctx context.Context) (*network, error) {
 	if x.net != nil {
 		return x.net, nil
@@ -86,8 +86,8 @@ func (x *Run) openNetwork(ctx context.Context) (*network, error) {
 }
 
 // buildRedactors makes the redactors of a run. The output of commands is not searched for values
-// that can be guessed: the mark in place of one would confirm the guess. Such a value is taken out
-// of the answers to requests that carried it, which is the only way for it to reach a command.
+// that can be guessed: the mark in place of one would confirm the guess. Such a value is removed
+// from the responses to requests that carried it, which is the only way for it to reach a command.
 func (n *network) buildRedactors(all []vault.Opened) {
 	n.records = redact.New(secrets(all)...)
 	strong := slices.DeleteFunc(slices.Clone(all), func(o vault.Opened) bool { return o.Value.IsGuessable() })
@@ -96,8 +96,8 @@ func (n *network) buildRedactors(all []vault.Opened) {
 	}
 }
 
-// others opens what this run cannot send: another has sent it before, and a server may
-// answer with it. One that does not open hides none of the rest.
+// others opens the credentials that this run cannot send: another run has sent them before, and a
+// server may echo them. A credential that does not open does not affect the others.
 func (x *Run) others(ctx context.Context, names []string) (list []vault.Opened) {
 	if opened, err := x.r.cfg.Vault.Open(ctx, x.t.Workspace, names); err == nil {
 		return opened
@@ -114,7 +114,7 @@ func (x *Run) others(ctx context.Context, names []string) (list []vault.Opened) 
 }
 
 // Redact removes the values of credentials from a text for the log. Before a run has opened its
-// credentials, no text of its process contains one. A nil run has no values.
+// credentials, the texts of its process contain none. A nil run has no values.
 func (x *Run) Redact(s string) string {
 	if x == nil || x.net == nil {
 		return s
@@ -130,8 +130,8 @@ func secrets(opened []vault.Opened) []redact.Secret {
 	return list
 }
 
-// placeholder stands for a credential's value in a turn, in all its attempts and on
-// every replica. Without the master key they can neither be told apart nor be made.
+// placeholder returns the placeholder of a credential in a turn, in all its attempts and on every
+// replica. Without the master key, placeholders can neither be matched to names nor be made.
 func (r *Runner) placeholder(turn uuid.UUID, name string) string {
 	_, key := r.cfg.Vault.Keyring().Derive("credential placeholder")
 	mac := hmac.New(sha256.New, key)
@@ -155,7 +155,7 @@ func (x *Run) Do(call tool.Call, req *http.Request) (*http.Response, error) {
 	return res, nil
 }
 
-// told describes to the model why a request has no answer, or only a part of it.
+// told describes to the model why a request has no response, or a truncated one.
 func told(req *http.Request, err error) error {
 	if refused, ok := errors.AsType[*egress.Error](err); ok {
 		return tool.Refusal(refused.Reason)
@@ -169,7 +169,7 @@ func told(req *http.Request, err error) error {
 	return err
 }
 
-// answer is a body that describes its failures.
+// answer is a response body that describes its failures.
 type answer struct {
 	io.ReadCloser
 	req *http.Request
@@ -183,7 +183,7 @@ func (a *answer) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// WriteTo has redact give marks apart to a redact.Marker.
+// WriteTo makes redact pass marks separately to a redact.Marker.
 func (a *answer) WriteTo(dst io.Writer) (int64, error) {
 	n, err := io.Copy(dst, a.ReadCloser)
 	if err != nil {
@@ -192,7 +192,7 @@ func (a *answer) WriteTo(dst io.Writer) (int64, error) {
 	return n, err
 }
 
-// Placeholder stands for a credential of the run.
+// Placeholder returns the placeholder of a credential of the run.
 func (x *Run) Placeholder(ctx context.Context, name string) (string, error) {
 	n, err := x.openNetwork(ctx)
 	if err != nil {

@@ -4,5 +4,5 @@ package toolenv
 
 import "syscall"
 
-// nonblock keeps the opening of a pipe from waiting for somebody at its other end.
+// nonblock keeps the opening of a pipe from waiting for its other end.
 const nonblock = syscall.O_NONBLOCK

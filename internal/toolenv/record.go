@@ -16,14 +16,14 @@ import (
 	"github.com/parley-server/parley/internal/store/vault"
 )
 
-// Policy is where the tools of a workspace may send requests, beside the hosts of the
-// credentials that a run has.
+// Policy lists the hosts to which the tools of a workspace may send requests, besides the hosts of
+// a run's credentials.
 type Policy struct {
 	Hosts  []string // as vault.Host reads them, sorted
 	Public bool     // every public host
 }
 
-// Policy reads a workspace's policy. Without one nothing else can be reached.
+// Policy reads a workspace's policy. Without one, no other host can be reached.
 func (r *Runner) Policy(ctx context.Context, workspace uuid.UUID) (Policy, error) {
 	p, err := r.q.EgressPolicy(ctx, workspace)
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -35,7 +35,7 @@ func (r *Runner) Policy(ctx context.Context, workspace uuid.UUID) (Policy, error
 	return Policy{Hosts: p.Hosts, Public: p.Public}, nil
 }
 
-// maxHosts is how many hosts a workspace's policy has.
+// maxHosts is the maximum number of hosts in a workspace's policy.
 const maxHosts = 200
 
 // Allow adds a host to a workspace's policy and returns it as it is stored.
@@ -57,7 +57,7 @@ func (r *Runner) Allow(ctx context.Context, workspace uuid.UUID, text string) (s
 	return host, nil
 }
 
-// Remove takes a host off a workspace's policy; ok is false where it has no such one.
+// Remove removes a host from a workspace's policy; ok is false if the policy does not have it.
 func (r *Runner) Remove(ctx context.Context, workspace uuid.UUID, text string) (ok bool, err error) {
 	host, wrong := vault.Host(text)
 	if wrong != "" {
@@ -92,7 +92,7 @@ type Request struct {
 	Credentials []string // name@version
 	Refused     []string // names of credentials that may not go to the host
 	Decision    string
-	Status      *int // of the response
+	Status      *int // status of the response
 	Times       int  // requests refused to one host within a minute share a record
 }
 
@@ -121,11 +121,11 @@ func requestOf(r db.EgressRequest) Request {
 	return req
 }
 
-// recordTime bounds how long a request waits for its place on record.
+// recordTime limits how long a request waits for its record.
 const recordTime = 3 * time.Second
 
-// recordRequest puts a request on record before it leaves. One whose credential was removed
-// since the run began does not leave.
+// recordRequest records a request before it leaves. A request does not leave if its credential was
+// removed after the run began.
 func (x *Run) recordRequest(ctx context.Context, req egress.Request) (done func(status int, decision string), err error) {
 	if req.Decision != egress.Sent {
 		return nil, x.recordRefusal(ctx, req)
@@ -197,7 +197,7 @@ func (x *Run) insertRequest(ctx context.Context, req egress.Request) (id int64, 
 // retainAtOnce is how many requests one statement removes.
 const retainAtOnce = 10_000
 
-// removeOldRecords removes what is older than the audit retention.
+// removeOldRecords removes records older than the audit retention.
 func (r *Runner) removeOldRecords(ctx context.Context) error {
 	for {
 		n, err := r.q.EgressRequestsOld(ctx, r.cfg.Audit.Seconds(), retainAtOnce)

@@ -10,10 +10,10 @@ import (
 )
 
 const (
-	// maxRefusedHosts is the number of hosts whose refused requests have rows of their own in a
-	// minute of a run. The requests to all others share a row per decision.
+	// maxRefusedHosts is the number of hosts with their own rows for refused requests in a minute
+	// of a run. The requests to all other hosts share a row per decision.
 	maxRefusedHosts = 64
-	// countEvery is the pause between two updates of the rows, in which counts stay in memory.
+	// countEvery is the pause between two updates of the rows; meanwhile counts stay in memory.
 	countEvery = time.Second
 )
 
@@ -21,8 +21,8 @@ const (
 const otherHosts = "*"
 
 // refusals aggregates the refused requests of a run: those to one host within a minute are one row.
-// A request that is refused while it connects has a row already, which is removed where another
-// row stands for it.
+// A request that is refused while it connects already has a row, which is removed if another row
+// covers it.
 type refusals struct {
 	mu      sync.Mutex
 	minute  time.Time
@@ -53,7 +53,7 @@ func (x *Run) recordRefusal(ctx context.Context, req egress.Request) error {
 	return nil
 }
 
-// refuseRecorded is recordRefusal for a request that has a row of its own.
+// refuseRecorded is recordRefusal for a request that already has a row.
 func (x *Run) refuseRecorded(ctx context.Context, id int64, req egress.Request) error {
 	f := &x.refused
 	f.mu.Lock()
@@ -75,8 +75,8 @@ func (x *Run) refuseRecorded(ctx context.Context, id int64, req egress.Request) 
 	return x.r.q.EgressRequestRemove(ctx, id)
 }
 
-// refusalRow returns the row that a refused request is counted in, or nil and the request to
-// insert. The caller holds the mutex.
+// refusalRow returns the row that counts a refused request, or nil and the request to insert. The
+// caller holds the mutex.
 func (x *Run) refusalRow(ctx context.Context, req egress.Request) (egress.Request, *refusalRow) {
 	f := &x.refused
 	if now := time.Now().Truncate(time.Minute); !now.Equal(f.minute) || f.rows == nil {
@@ -106,7 +106,7 @@ func refusalKey(req egress.Request) string {
 	return strings.Join(append([]string{req.Decision, req.Host}, req.Refused...), " ")
 }
 
-// flushRefusals writes the counts that are in memory.
+// flushRefusals writes the counts in memory.
 func (x *Run) flushRefusals() {
 	x.refused.mu.Lock()
 	defer x.refused.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 	"github.com/parley-server/parley/internal/toolenv/workdir"
 )
 
-// Run is one attempt at a turn's run. Its calls come one after the other.
+// Run is one attempt at a turn's run. Its calls are sequential.
 type Run struct {
 	r    *Runner
 	t    Turn
@@ -21,12 +21,12 @@ type Run struct {
 
 	place              // the session's folder; without one before a call needs it
 	dirty       bool   // the folder is not as it was last saved
-	attachments string // what users sent; "" before a command needs it
+	attachments string // files that users sent; "" before a command needs them
 	net         *network
 	refused     refusals
 }
 
-// Unavailable returns the reason why no command can run, for the model; "" if commands can run.
+// Unavailable returns the reason why commands cannot run, for the model; "" if they can.
 func (x *Run) Unavailable() string {
 	if x.r.cfg.Sandbox == nil {
 		return "sandbox_unavailable: this server cannot run commands, because it has no sandbox for them. Do without, and say so."
@@ -34,8 +34,8 @@ func (x *Run) Unavailable() string {
 	return ""
 }
 
-// Close ends the attempt: what it had open is closed, and what it needed goes. A folder
-// that is as it was last saved is kept for a while.
+// Close ends the attempt and closes everything it has opened. A folder without unsaved changes is
+// kept for a while.
 func (x *Run) Close() {
 	if x == nil {
 		return
@@ -95,8 +95,8 @@ func (x *Run) openFolder(ctx context.Context) error {
 	return nil
 }
 
-// saveFolder brings what has changed in the folder to the database. Where the folder cannot
-// be kept as it is, that is a tool.Refusal, and the database has what it had.
+// saveFolder saves the changes of the folder to the database. A folder that cannot be saved is a
+// tool.Refusal, and the database keeps the previous save.
 func (x *Run) saveFolder(ctx context.Context) (workdir.Saved, error) {
 	saved, err := x.folder.Save(ctx)
 	x.dirty = err != nil
@@ -109,8 +109,8 @@ func (x *Run) saveFolder(ctx context.Context) (workdir.Saved, error) {
 	return saved, nil
 }
 
-// changeOwner makes what this process has put into a folder the property of the user that
-// commands run as.
+// changeOwner makes the commands' user the owner of the files that this process has put into a
+// folder.
 func (x *Run) changeOwner(path string) error {
 	if x.r.cfg.Sandbox == nil {
 		return nil

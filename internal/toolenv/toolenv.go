@@ -1,12 +1,11 @@
-// Package toolenv is what the tools of a turn act with: commands in a sandbox, the
-// session's folder, requests with credentials. It owns which hosts a workspace's
-// tools may reach, and the record of what they requested.
+// Package toolenv is the environment of a turn's tools: commands in a sandbox, the session's
+// folder, requests with credentials. It owns the list of hosts that a workspace's tools may reach,
+// and the record of their requests.
 //
-// It promises that a credential's value is in no command, no file, no output and no
-// error: a run knows placeholders, and only a request on its way to one of the
-// credential's hosts carries the value; that whatever a tool call has done to the
-// folder is in PostgreSQL before its result is; and that nothing of a run lives when
-// its attempt has ended. It never runs a command outside a sandbox.
+// It promises that a credential's value is in no command, no file, no output and no error: a run
+// contains placeholders, and only a request on its way to one of the credential's hosts carries the
+// value; that every change of a tool call to the folder is in PostgreSQL before its result is; and
+// that no part of a run outlives its attempt. It never runs a command outside a sandbox.
 package toolenv
 
 import (
@@ -36,18 +35,18 @@ import (
 // DefaultCommands is how many commands a process runs at once.
 const DefaultCommands = 16
 
-// Config is what a Runner needs. Pool to Files are required; for the records alone, and
-// where requests may go, the Pool is enough.
+// Config configures a Runner. Pool to Files are required; for the records alone, and the policy of
+// hosts, the Pool is enough.
 type Config struct {
 	Pool    *pgxpool.Pool
 	Guard   *egress.Guard
 	Vault   *vault.Store
 	Folders *workdir.Store
 	Files   *filestore.Store
-	// Sandbox runs commands. Nil: none are run, and every other tool works.
+	// Sandbox runs commands. Nil: commands cannot run, and every other tool works.
 	Sandbox *sandbox.Sandbox
-	// Dir is where folders are while a turn works on them; default: the sandbox's, or
-	// the system's temporary directory. Nothing in it is needed afterwards.
+	// Dir is the parent of the folders while a turn works on them; default: the sandbox's, or the
+	// system's temporary directory. Its contents are not needed afterwards.
 	Dir      string
 	Commands int           // that run at once; default DefaultCommands
 	Audit    time.Duration // how long requests stay on record; default 400 days
@@ -63,7 +62,7 @@ type Runner struct {
 	kept  kept
 }
 
-// New makes a runner.
+// New returns a runner.
 func New(cfg Config) *Runner {
 	cfg.Audit = cmp.Or(cfg.Audit, 400*24*time.Hour)
 	if cfg.Log == nil {
@@ -72,15 +71,15 @@ func New(cfg Config) *Runner {
 	return &Runner{cfg: cfg, q: db.New(replan.Pool{Pool: cfg.Pool}), log: cfg.Log, slots: fair.New(cmp.Or(cfg.Commands, DefaultCommands))}
 }
 
-// Turn names the turn of a run.
+// Turn identifies the turn of a run.
 type Turn struct {
 	Workspace, Session, Turn uuid.UUID
 	Epoch                    int64    // the lease under which it runs
 	Credentials              []string // names of those that the run may use
 }
 
-// Open begins an attempt at a turn's run, and does nothing yet: what a tool needs is
-// made when it is called. A nil Runner has nil runs.
+// Open begins an attempt at a turn's run without any work: each tool call creates the parts it
+// needs. A nil Runner has nil runs.
 func (r *Runner) Open(t Turn) *Run {
 	if r == nil {
 		return nil
@@ -88,11 +87,11 @@ func (r *Runner) Open(t Turn) *Run {
 	return &Run{r: r, t: t, log: r.log.With("session", t.Session, "turn", t.Turn)}
 }
 
-// forgetEvery is the pause between two looks for folders that are not to be kept any more.
+// forgetEvery is the pause between two checks for expired folders.
 const forgetEvery = 5 * time.Second
 
-// Run removes what is over until ctx ends: folders that were kept for a turn that did
-// not come, requests that were on record for their time. Then every folder goes.
+// Run removes expired data until ctx ends: folders that were kept for a turn that did not come, and
+// old records of requests. Then it removes every folder.
 func (r *Runner) Run(ctx context.Context) error {
 	next := time.NewTimer(rand.N(time.Hour / 10)) // replicas that start together need not do it together
 	defer next.Stop()
@@ -117,7 +116,7 @@ func (r *Runner) Run(ctx context.Context) error {
 	}
 }
 
-// Erase forgets what a session requested, and its folder where this process has kept it.
+// Erase deletes the records of a session's requests, and its folder if this process has kept it.
 func (r *Runner) Erase(ctx context.Context, tx pgx.Tx, workspace, session uuid.UUID) error {
 	if p, ok := r.kept.takePlace(session); ok {
 		r.removePlaces(p)
@@ -128,7 +127,7 @@ func (r *Runner) Erase(ctx context.Context, tx pgx.Tx, workspace, session uuid.U
 	return nil
 }
 
-// newDir makes a directory for a run, which commands can write to.
+// newDir makes a directory for a run that commands can write to.
 func (r *Runner) newDir(name string) (string, error) {
 	if r.cfg.Sandbox != nil {
 		return r.cfg.Sandbox.NewFolder(name)
@@ -136,7 +135,7 @@ func (r *Runner) newDir(name string) (string, error) {
 	return os.MkdirTemp(cmp.Or(r.cfg.Dir, os.TempDir()), filepath.Base(name)+"-")
 }
 
-// removeDir removes what newDir has made.
+// removeDir removes a directory made by newDir.
 func (r *Runner) removeDir(dir string) error {
 	if r.cfg.Sandbox != nil {
 		return r.cfg.Sandbox.Remove(dir)

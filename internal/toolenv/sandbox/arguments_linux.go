@@ -16,7 +16,7 @@ const (
 	certificates = "/etc/ssl/certs/ca-certificates.crt"
 )
 
-// small are files that every command finds.
+// small are files that every command needs.
 var small = []struct{ path, text string }{
 	{"/etc/passwd", "root:x:0:0:root:/:/bin/false\nsandbox:x:1000:1000:sandbox:/workspace:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/false\n"},
 	{"/etc/group", "root:x:0:\nsandbox:x:1000:\nnogroup:x:65534:\n"},
@@ -49,7 +49,7 @@ func systemArguments(root string) (args []string, err error) {
 	return args, nil
 }
 
-// prepared is the path of a directory with a system, or an *Unavailable.
+// prepared returns the path of a directory with a system, or an *Unavailable.
 func prepared(root string) (string, error) {
 	root, err := filepath.Abs(root)
 	if err != nil {
@@ -72,7 +72,7 @@ func prepared(root string) (string, error) {
 	return "", unavailableRoot(root, "has neither usr nor bin")
 }
 
-// arguments are bubblewrap's for one command. file makes a descriptor that bubblewrap
+// arguments returns bubblewrap's arguments for one command. file makes a descriptor that bubblewrap
 // inherits.
 func (s *Sandbox) arguments(c Command, l Limits, executable string, file func(text []byte) (fd int, err error)) ([]string, error) {
 	var failed error
@@ -103,8 +103,8 @@ func (s *Sandbox) arguments(c Command, l Limits, executable string, file func(te
 		args = append(args,
 			"--perms", "0444", "--file", data(c.CA), certificates, "--symlink", certificates, "/etc/ssl/cert.pem")
 	}
-	// A /proc that can be written has the kernel's settings and every process's own, such as
-	// whether the kernel kills it first when memory is short.
+	// A writable /proc exposes the kernel's settings and those of every process, such as whether
+	// the kernel kills it first when memory is short.
 	args = append(args, "--proc", "/proc", "--remount-ro", "/proc",
 		"--perms", "0755", "--size", "65536", "--tmpfs", "/dev") // not --dev, which has terminals
 	for _, name := range []string{"null", "zero", "full", "random", "urandom"} {
@@ -120,6 +120,6 @@ func (s *Sandbox) arguments(c Command, l Limits, executable string, file func(te
 	if c.Attachments != "" {
 		args = append(args, "--ro-bind", c.Attachments, workspace+"/"+attachments)
 	}
-	// The root is a file system in memory without a bound on its size.
+	// The root is a file system in memory without a size limit.
 	return append(args, "--remount-ro", "/", "--chdir", workspace), failed
 }

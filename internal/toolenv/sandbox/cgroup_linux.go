@@ -14,9 +14,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// cgroup is the control group of one command. The kernel counts what all its processes
-// keep: memory, shared memory, page tables, socket buffers, files in memory. It kills all of
-// them together when that passes the limit. A nil cgroup is none.
+// cgroup is the control group of one command. The kernel counts the memory of all its processes:
+// memory, shared memory, page tables, socket buffers, files in memory. It kills all of them
+// together when that exceeds the limit. A nil cgroup limits nothing.
 type cgroup struct {
 	path string
 	dir  *os.File
@@ -54,19 +54,19 @@ func (g *cgroups) createGroup(l Limits) (c *cgroup, err error) {
 	return c, nil
 }
 
-// write sets a value. The file must be there: the kernel makes it.
+// write sets a value. The file must exist: the kernel makes it.
 func (c *cgroup) write(file, value string) error {
 	return writeValue(filepath.Join(c.path, file), value)
 }
 
-// kill kills all processes of the group. Kernels before 5.14 cannot.
+// kill kills all processes of the group. It needs a kernel since 5.14.
 func (c *cgroup) kill() {
 	if c != nil {
 		_ = c.write("cgroup.kill", "1")
 	}
 }
 
-// outOfMemory reports whether the kernel killed the group for its memory.
+// outOfMemory reports whether the kernel killed the group because of its memory.
 func (c *cgroup) outOfMemory() bool {
 	if c == nil {
 		return false
@@ -80,10 +80,10 @@ func (c *cgroup) outOfMemory() bool {
 	return false
 }
 
-// removeWithin is how long the kernel may need to let go of processes that have ended.
+// removeWithin is the time that the kernel may need to release ended processes.
 const removeWithin = 5 * time.Second
 
-// remove removes the group, whose processes have ended.
+// remove removes the group after its processes have ended.
 func (c *cgroup) remove() error {
 	if c == nil {
 		return nil

@@ -12,8 +12,8 @@ import (
 	"syscall"
 )
 
-// cgroups is the part of the cgroup v2 hierarchy that the service may divide. Below the
-// service's own group it has one for the service and one with the groups of commands.
+// cgroups is the part of the cgroup v2 hierarchy that the service may divide. The service's own
+// group contains one group for the service and one with the groups of commands.
 type cgroups struct {
 	commands string // the directory with the groups of commands
 }
@@ -21,12 +21,12 @@ type cgroups struct {
 const (
 	serviceGroup  = "parley-service"
 	commandsGroup = "parley-commands"
-	// commandsWeight is the share of the processor that all commands have together while
-	// the service, with 100, wants it too.
+	// commandsWeight is the share of the processor that all commands have together while the
+	// service, with 100, needs it too.
 	commandsWeight = "50"
 )
 
-// openCgroups divides the service's own group and tries a command's group out.
+// openCgroups divides the service's own group and tests a command's group.
 func openCgroups(bwrap string) (*cgroups, error) {
 	self, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {
@@ -75,7 +75,7 @@ func ownCgroup(self, mounts string) (string, error) {
 	return "", errors.New("cgroup v2 is not mounted")
 }
 
-// divide makes the groups below the service's own one.
+// divide makes the groups below the service's own group.
 func divide(dir string) error {
 	controllers, err := os.ReadFile(filepath.Join(dir, "cgroup.controllers"))
 	if err != nil {
@@ -87,7 +87,7 @@ func divide(dir string) error {
 			return fmt.Errorf("%s does not have the controller %s of cgroup v2", dir, needed)
 		}
 	}
-	// Only the group at the top of the machine may have processes beside groups with limits.
+	// Only the root group of the machine may have processes beside groups with limits.
 	if _, err := os.Stat(filepath.Join(dir, "cgroup.type")); err == nil {
 		if err := moveOut(dir); err != nil {
 			return err
@@ -115,8 +115,8 @@ func makeGroup(path string) error {
 	return nil
 }
 
-// moveOut moves the processes of a group into the service's own one below it. They must be
-// the service's, or all those of a container.
+// moveOut moves the processes of a group into the service's own group below it. They must be the
+// service's, or all those of a container.
 func moveOut(dir string) error {
 	service := filepath.Join(dir, serviceGroup)
 	for range 100 { // processes that start meanwhile
@@ -143,13 +143,13 @@ func moveOut(dir string) error {
 	return fmt.Errorf("the processes in %s do not end", dir)
 }
 
-// isTop reports whether a group is the one that its container sees at the top.
+// isTop reports whether a group is the root that its container sees.
 func isTop(dir string) bool {
 	_, err := os.Stat(filepath.Join(filepath.Dir(dir), "cgroup.procs"))
 	return err != nil
 }
 
-// removeStale removes the groups of services that were killed.
+// removeStale removes the groups of killed services.
 func (g *cgroups) removeStale() {
 	list, _ := filepath.Glob(filepath.Join(g.commands, "*-*"))
 	for _, path := range list {
@@ -160,7 +160,7 @@ func (g *cgroups) removeStale() {
 	}
 }
 
-// try starts a process in a group of its own.
+// try starts a process in its own group.
 func (g *cgroups) try(program string) error {
 	c, err := g.createGroup(defaults)
 	if err != nil {

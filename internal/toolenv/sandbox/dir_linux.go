@@ -13,15 +13,15 @@ import (
 
 const prefix = "parley-runner-"
 
-// scratch is a directory that goes with its process: locked while that lives, and swept
-// by the next one when it is gone.
+// scratch is a directory that lives as long as its process: locked while the process lives, and
+// swept by the next process afterwards.
 type scratch struct {
 	path string
 	lock *os.File // the directory itself
 }
 
-// newScratch makes one below parent for the service and the users of commands, and
-// removes those of processes that are gone.
+// newScratch makes a scratch directory below parent for the service and the users of commands, and
+// removes those of dead processes.
 func newScratch(parent string, commands *users, log *slog.Logger) (*scratch, error) {
 	if err := os.MkdirAll(parent, 0o711); err != nil {
 		return nil, err
@@ -40,8 +40,8 @@ func newScratch(parent string, commands *users, log *slog.Logger) (*scratch, err
 			continue
 		}
 		s := &scratch{path, lock}
-		// A command may leave a program in its folder that runs as its user whoever starts
-		// it. Nobody else comes here.
+		// A command may leave a setuid program in its folder. Only this process's user and
+		// the commands' users may enter the directory.
 		if commands != nil {
 			if err := errors.Join(os.Chown(path, -1, commands.First), os.Chmod(path, 0o710)); err != nil {
 				return nil, errors.Join(err, s.close())
@@ -52,7 +52,7 @@ func newScratch(parent string, commands *users, log *slog.Logger) (*scratch, err
 	return nil, errors.New("others remove it each time")
 }
 
-// claim locks a directory. It returns nil where another process has it, or removed it.
+// claim locks a directory. It returns nil if another process has it, or removed it.
 func claim(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -75,7 +75,7 @@ func claim(path string) (*os.File, error) {
 	return f, nil
 }
 
-// removeStaleDirs removes directories that no process has locked. Those of other users stay.
+// removeStaleDirs removes directories without a lock. Those of other users stay.
 func removeStaleDirs(parent string, log *slog.Logger) {
 	list, _ := filepath.Glob(filepath.Join(parent, prefix+"*"))
 	for _, path := range list {
@@ -94,7 +94,7 @@ func removeStaleDirs(parent string, log *slog.Logger) {
 	}
 }
 
-// isPresent reports whether the path is still that of the directory.
+// isPresent reports whether the path still refers to the directory.
 func (s *scratch) isPresent() bool {
 	locked, err := s.lock.Stat()
 	if err != nil {

@@ -7,13 +7,13 @@ const (
 	search = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 )
 
-// commandEnvironment is what the command gets: the sandbox's own variables and those of env
-// that have other names.
+// commandEnvironment returns the command's environment: the sandbox's own variables and those of
+// env with other names.
 func commandEnvironment(c Command) []string {
 	own := []string{
 		"PATH=" + search, "HOME=/workspace", "LANG=C.UTF-8",
-		// Without this, git takes files named HEAD, config, objects and refs for a
-		// repository and runs what that config says.
+		// Without this, git treats files named HEAD, config, objects and refs as a repository and
+		// runs the commands in that config.
 		"GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=safe.bareRepository", "GIT_CONFIG_VALUE_0=explicit",
 	}
 	if c.Serve != nil {

@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// seccompFilter is the program that the kernel runs at every system call of a command, in the
-// form in which bubblewrap reads it: what is not refused is allowed.
+// seccompFilter returns the program that the kernel runs at every system call of a command, in
+// bubblewrap's input format: calls that it does not reject are allowed.
 func seccompFilter() []byte {
 	var p program
 	p.load(archOffset)
@@ -20,38 +20,38 @@ func seccompFilter() []byte {
 	for _, nr := range append(unknown, unknownHere...) {
 		p.when(nr, refuse(unix.ENOSYS))
 	}
-	// Allocated blocks count for no resource limit: one call can take the whole disk.
-	// Programs write the blocks themselves when the file system cannot allocate.
+	// No resource limit counts allocated blocks: one call can fill the whole disk. Programs write
+	// the blocks themselves if the file system cannot allocate.
 	p.when(unix.SYS_FALLOCATE, refuse(unix.EOPNOTSUPP))
 	p.not(unix.SYS_IOCTL, 1, unix.EOPNOTSUPP, allocations...)
-	// No unix, netlink, packet, vsock or raw sockets, and no protocol whose module the
+	// Unix, netlink, packet, vsock and raw sockets are rejected, and protocols whose module the
 	// kernel would load.
 	p.only(unix.SYS_SOCKET, ^uint32(0), 0, unix.AF_INET, unix.AF_INET6)
 	p.only(unix.SYS_SOCKET, typeMask, 1, unix.SOCK_STREAM, unix.SOCK_DGRAM)
 	p.only(unix.SYS_SOCKET, ^uint32(0), 2, 0, unix.IPPROTO_TCP, unix.IPPROTO_UDP)
-	// A pair of unix sockets reaches nobody else, unless it sends datagrams, which may
-	// be addressed.
+	// A pair of unix sockets cannot reach other processes, unless it sends datagrams, which may be
+	// addressed.
 	p.only(unix.SYS_SOCKETPAIR, ^uint32(0), 0, unix.AF_UNIX)
 	p.only(unix.SYS_SOCKETPAIR, typeMask, 1, unix.SOCK_STREAM, unix.SOCK_SEQPACKET)
 	p.only(unix.SYS_CLONE, newNamespaces, 0, 0)
-	// Typing into a terminal that one shares with others.
+	// Input to a terminal that is shared with other processes.
 	p.not(unix.SYS_IOCTL, 1, unix.EPERM, unix.TIOCSTI, unix.TIOCLINUX)
 	p.end(unix.SECCOMP_RET_ALLOW)
 	return p.bytes()
 }
 
 const (
-	numberOffset = 0  // of the system call's number in struct seccomp_data
-	archOffset   = 4  // of the architecture
-	argsOffset   = 16 // of the arguments, 8 bytes each; the low half comes first
+	numberOffset = 0  // offset of the system call's number in struct seccomp_data
+	archOffset   = 4  // offset of the architecture
+	argsOffset   = 16 // offset of the arguments, 8 bytes each; the low half comes first
 
 	typeMask      = ^uint32(unix.SOCK_NONBLOCK | unix.SOCK_CLOEXEC)
 	newNamespaces = unix.CLONE_NEWNS | unix.CLONE_NEWCGROUP | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC |
 		unix.CLONE_NEWUSER | unix.CLONE_NEWPID | unix.CLONE_NEWNET
 )
 
-// allocations are the ioctls of every file system that do what fallocate does, and the one
-// that sets how much a write allocates.
+// allocations are the ioctls of every file system with the effect of fallocate, and the one that
+// sets how much a write allocates.
 var allocations = []uint32{
 	0x40305828, 0x4030582a, // FS_IOC_RESVSP, FS_IOC_RESVSP64
 	0x40305839, // FS_IOC_ZERO_RANGE
@@ -60,8 +60,8 @@ var allocations = []uint32{
 
 func refuse(errno unix.Errno) uint32 { return unix.SECCOMP_RET_ERRNO | uint32(errno) }
 
-// program is built in blocks that begin and end with the system call's number in the
-// accumulator, so that their order does not matter.
+// program consists of blocks that begin and end with the system call's number in the accumulator,
+// so that their order does not matter.
 type program []unix.SockFilter
 
 func (p *program) add(code int, k uint32, yes, no uint8) {
@@ -73,20 +73,20 @@ func (p *program) equal(k uint32, n uint8) { p.add(unix.BPF_JMP|unix.BPF_JEQ|uni
 func (p *program) end(action uint32)       { p.add(unix.BPF_RET|unix.BPF_K, action, 0, 0) }
 func (p *program) skip(k uint32, n uint8)  { p.add(unix.BPF_JMP|unix.BPF_JEQ|unix.BPF_K, k, 0, n) }
 
-// unless ends with the action where the accumulator is not k.
+// unless ends with the action if the accumulator is not k.
 func (p *program) unless(k, action uint32) {
 	p.equal(k, 1)
 	p.end(action)
 }
 
-// when ends with the action where the accumulator is k.
+// when ends with the action if the accumulator is k.
 func (p *program) when(k, action uint32) {
 	p.skip(k, 1)
 	p.end(action)
 }
 
-// only refuses a system call whose argument is none of the values. The kernel, too,
-// looks at the low half of these arguments alone.
+// only rejects a system call unless its argument is one of the values. The kernel also reads only
+// the low half of these arguments.
 func (p *program) only(nr, mask uint32, arg uint32, values ...uint32) {
 	n := uint8(len(values))
 	p.skip(nr, n+4)
@@ -99,7 +99,7 @@ func (p *program) only(nr, mask uint32, arg uint32, values ...uint32) {
 	p.load(numberOffset)
 }
 
-// not refuses a system call whose argument is one of the values.
+// not rejects a system call if its argument is one of the values.
 func (p *program) not(nr uint32, arg uint32, errno unix.Errno, values ...uint32) {
 	n := uint8(len(values))
 	p.skip(nr, 2*n+2)

@@ -4,11 +4,11 @@ import "golang.org/x/sys/unix"
 
 const nativeArch = unix.AUDIT_ARCH_AARCH64
 
-// deniedHere are the calls to be denied that only this architecture has.
+// deniedHere are denied calls that exist only on this architecture.
 var deniedHere = []uint32{unix.SYS_KEXEC_FILE_LOAD}
 
-// unknownHere are the calls to be unknown that only this architecture has.
+// unknownHere are unknown calls that exist only on this architecture.
 var unknownHere []uint32
 
-// foreign has nothing to do: the architecture has one set of system calls.
+// foreign does nothing: the architecture has one system call table.
 func (p *program) foreign() {}

@@ -9,8 +9,7 @@ import (
 
 const attachments = "attachments"
 
-// NewFolder makes an empty folder that only commands can look into. name becomes a part
-// of its own.
+// NewFolder makes an empty folder that only commands can read. name becomes a part of its own name.
 func (s *Sandbox) NewFolder(name string) (string, error) {
 	if !filepath.IsLocal(name) || filepath.Base(name) != name {
 		return "", fmt.Errorf("a folder cannot be named %q", name)
@@ -26,12 +25,11 @@ func (s *Sandbox) NewFolder(name string) (string, error) {
 	return path, s.Give(path)
 }
 
-// Remove removes a folder, whatever modes a command gave to what is in it, and however
-// deep that is.
+// Remove removes a folder of any depth, whatever modes a command gave to its contents.
 func (s *Sandbox) Remove(folder string) error { return removeTree(folder) }
 
-// prepareFolder makes the place where the attachments are mounted. A command may have put
-// something else there.
+// prepareFolder makes the mount point of the attachments. A command may have put something else
+// there.
 func (s *Sandbox) prepareFolder(c Command) error {
 	switch {
 	case len(c.Argv) == 0:

@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// Ids that neither distributions nor systemd give out, to users or for a time.
+// Ids that neither distributions nor systemd assign, to users or temporarily.
 const (
 	firstFree = 60600
 	lastFree  = 61183
 )
 
-// FreeUsers returns n ids that no user of this machine has and no process runs as, or the
-// zero value if it finds none.
+// FreeUsers returns n ids that are not assigned to a user of this machine and own no process, or
+// the zero value if it finds none.
 func FreeUsers(n int) UserRange {
 	passwd, _ := os.ReadFile("/etc/passwd")
 	subordinate, _ := os.ReadFile("/etc/subuid")
@@ -34,7 +34,7 @@ next:
 	return UserRange{}
 }
 
-// usersIn reads the ids in the form of /etc/passwd.
+// usersIn parses the ids in the format of /etc/passwd.
 func usersIn(passwd string) (list []UserRange) {
 	for line := range strings.Lines(passwd) {
 		if fields := strings.Split(line, ":"); len(fields) > 2 {
@@ -46,7 +46,7 @@ func usersIn(passwd string) (list []UserRange) {
 	return list
 }
 
-// rangesIn reads the ranges in the form of /etc/subuid.
+// rangesIn parses the ranges in the format of /etc/subuid.
 func rangesIn(subuid string) (list []UserRange) {
 	for line := range strings.Lines(subuid) {
 		fields := strings.Split(strings.TrimSpace(line), ":")

@@ -11,8 +11,8 @@ import (
 	"github.com/parley-server/parley/internal/toolenv/sandbox/inside"
 )
 
-// handshake waits until the command begins and returns what serves it. It ends when the
-// process does, too. Its error is the reason why the command did not begin.
+// handshake waits until the command begins and returns the services for its ports. It also ends
+// when the process does. Its error is the reason why the command did not begin.
 func (p *process) handshake(ports []port) (services []service, err error) {
 	defer func() {
 		if err != nil {
@@ -45,7 +45,7 @@ func (p *process) handshake(ports []port) (services []service, err error) {
 	return services, nil
 }
 
-// take keeps what the second stage passed.
+// take stores the descriptors that the second stage passed.
 func (p *process) take(rights []byte, ports []port) (services []service, err error) {
 	messages, err := unix.ParseSocketControlMessage(rights)
 	if err != nil || len(messages) != 1 {
@@ -56,7 +56,7 @@ func (p *process) take(rights []byte, ports []port) (services []service, err err
 		return nil, fmt.Errorf("read what the second stage passed: %w", err)
 	}
 	process1 := os.NewFile(uintptr(fds[0]), "process 1")
-	// It is killed in the end, so it must not be the first process of our own namespace.
+	// Process 1 is killed in the end, so it must not be the first process of our own namespace.
 	if pid, nested := pidOf(process1); !nested {
 		process1.Close()
 		err = errors.New("it has no process namespace of its own")

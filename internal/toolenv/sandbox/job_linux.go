@@ -8,7 +8,7 @@ import (
 	"github.com/parley-server/parley/internal/toolenv/sandbox/inside"
 )
 
-// newJob is what the second stage does for a command.
+// newJob returns the second stage's job for a command.
 func newJob(c Command, l Limits) inside.Job {
 	j := inside.Job{Argv: c.Argv, Env: commandEnvironment(c)}
 	for _, p := range listPorts(c) {
@@ -18,7 +18,7 @@ func newJob(c Command, l Limits) inside.Job {
 		j.Limits = append(j.Limits, inside.Limit{Resource: resource, Soft: uint64(n), Hard: uint64(n)})
 	}
 	seconds := int64((l.CPU + time.Second - 1) / time.Second)
-	// The first signal says what happened, the second cannot be ignored.
+	// The first signal names the limit, the second cannot be ignored.
 	j.Limits = append(j.Limits, inside.Limit{Resource: unix.RLIMIT_CPU, Soft: uint64(seconds), Hard: uint64(seconds + 1)})
 	limit(unix.RLIMIT_NPROC, int64(l.Processes))
 	limit(unix.RLIMIT_FSIZE, l.File)

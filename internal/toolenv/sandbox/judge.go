@@ -7,7 +7,7 @@ import (
 	"github.com/parley-server/parley/internal/toolenv/sandbox/inside"
 )
 
-// judgeReport names the first thing in a report from inside that must not be; empty: all is well.
+// judgeReport returns the first violation in a report from inside the sandbox, or "".
 func judgeReport(report string) string {
 	found := make(map[string]string)
 	for line := range strings.Lines(report) {

@@ -8,7 +8,7 @@ import (
 
 const mib = 1 << 20
 
-// withDefaults fills in what is zero.
+// withDefaults replaces zero values with defaults.
 func (l Limits) withDefaults(d Limits) Limits {
 	return Limits{
 		Time:      cmp.Or(l.Time, d.Time),
@@ -35,7 +35,7 @@ var defaults = Limits{
 	Files:     20_000,
 }
 
-// describeSize writes bytes as people do.
+// describeSize formats bytes for users.
 func describeSize(n int64) string {
 	switch {
 	case n >= mib:
@@ -46,7 +46,7 @@ func describeSize(n int64) string {
 	return fmt.Sprintf("%d bytes", n)
 }
 
-// describeDuration writes a duration as people do: 30 s, 1 min 30 s.
+// describeDuration formats a duration for users: 30 s, 1 min 30 s.
 func describeDuration(d time.Duration) string {
 	minutes, seconds := d/time.Minute, (d % time.Minute).Seconds()
 	switch {

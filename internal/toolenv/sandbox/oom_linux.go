@@ -5,9 +5,9 @@ import (
 	"os"
 )
 
-// killFirst makes the kernel kill a process and its descendants before all others when
-// memory is short. Those that they start inherit it. A command cannot undo it, because its
-// /proc is read-only.
+// killFirst makes the kernel kill a process and its descendants before all others when memory is
+// short. New descendants inherit the setting. A command cannot undo it, because its /proc is
+// read-only.
 func killFirst(pid string) error {
 	for _, p := range descendants(pid) {
 		if err := os.WriteFile("/proc/"+p+"/oom_score_adj", []byte("1000"), 0); err != nil {
@@ -17,7 +17,7 @@ func killFirst(pid string) error {
 	return nil
 }
 
-// descendants lists a process and all below it.
+// descendants lists a process and all its descendants.
 func descendants(pid string) []string {
 	list := []string{pid}
 	for i := 0; i < len(list); i++ {

@@ -13,23 +13,23 @@ import (
 type Sandbox struct {
 	bwrap  string
 	users  *users // that run the commands; nil: the user of the service
-	dir    string // where the directory of this process is made
+	dir    string // parent of this process's directory
 	log    *slog.Logger
 	system []string
 	filter []byte
 	limits Limits
 	direct bool // commands may have a Direct
 
-	cgroups   *cgroups     // nil: there are none
-	unlimited *Unavailable // why there are none
+	cgroups   *cgroups     // nil: not available
+	unlimited *Unavailable // why cgroups is nil
 
 	mu         sync.Mutex
 	scratch    *scratch
 	executable string // ours, where the commands' user can read it; empty: not there yet
 }
 
-// Open tries a sandbox out and returns it. The error is an *Unavailable where commands
-// cannot be contained.
+// Open tests a sandbox and returns it. The error is an *Unavailable if commands cannot be
+// contained.
 func Open(ctx context.Context, cfg Config) (_ *Sandbox, err error) {
 	s := &Sandbox{filter: seccompFilter(), limits: cfg.Limits.withDefaults(defaults), direct: cfg.Transparent}
 	s.log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
@@ -68,8 +68,8 @@ func Open(ctx context.Context, cfg Config) (_ *Sandbox, err error) {
 	return s, nil
 }
 
-// Limited is nil where the kernel limits the memory and the processes of a command as a
-// whole, with cgroup v2. Otherwise it is an *Unavailable: the service only watches them.
+// Limited returns nil if the kernel limits the memory and the processes of a command as a whole,
+// with cgroup v2. Otherwise it returns an *Unavailable: the service only watches them.
 func (s *Sandbox) Limited() error {
 	if s.unlimited != nil {
 		return s.unlimited
@@ -77,7 +77,7 @@ func (s *Sandbox) Limited() error {
 	return nil
 }
 
-// Close removes what the sandbox has on disk, folders too. All runs have ended.
+// Close removes the sandbox's files on disk, including folders. All runs must have ended.
 func (s *Sandbox) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

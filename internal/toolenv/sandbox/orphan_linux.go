@@ -11,9 +11,8 @@ import (
 	"github.com/parley-server/parley/internal/toolenv/sandbox/inside"
 )
 
-// sweepOrphans kills processes of bubblewrap whose first one was killed, with its
-// service, before they were bound to its life. They wait for it forever: no command
-// ever runs in them.
+// sweepOrphans kills processes of bubblewrap if their first process was killed, with its service,
+// before they were bound to its life. They wait for it forever: no command ever runs in them.
 func sweepOrphans() {
 	list, _ := filepath.Glob("/proc/[0-9]*")
 	for _, dir := range list {
@@ -32,14 +31,14 @@ func sweepOrphans() {
 	}
 }
 
-// isBwrap goes by the command line that start gives it.
+// isBwrap compares the command line with the one that startProcess uses.
 func isBwrap(dir string) bool {
 	line, _ := os.ReadFile(dir + "/cmdline")
 	return strings.HasSuffix(string(line), "\x00--\x00"+inside.Path+"\x00"+inside.StageArgument+"\x00")
 }
 
-// isOrphan reports whether a process is the first of a namespace below ours, and its
-// parent, who made that, is gone.
+// isOrphan reports whether a process is the first of a namespace below ours, and its parent, which
+// made that namespace, has ended.
 func isOrphan(dir string) bool {
 	text, _ := os.ReadFile(dir + "/status")
 	field := func(name string) []string {

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Give makes a file, or a folder and all in it, the property of the user that commands in
-// that folder run as. Only commands can have made what is deeper than they may keep.
+// Give changes the owner of a file, or of a folder and everything in it, to the user that commands
+// in that folder run as. Only commands can have made folders deeper than the limit.
 func (s *Sandbox) Give(path string) error {
 	if s.users == nil {
 		return nil // the user that runs the commands made it
@@ -42,12 +42,12 @@ func (s *Sandbox) giveTo(path string, user int) error {
 	return nil
 }
 
-// groupID is the group of all commands' users.
+// groupID returns the group of all commands' users.
 func (s *Sandbox) groupID() int { return s.users.First }
 
-// assignUser chooses the user that a command runs as, and makes that the owner of the command's
-// folders. The folder keeps its owner unless another command runs as that user: a new owner
-// looks like a change of every file.
+// assignUser chooses the user that a command runs as, and makes that user the owner of the
+// command's folders. The folder keeps its owner unless another command runs as that user: a new
+// owner looks like a change of every file.
 func (s *Sandbox) assignUser(c Command) (as *syscall.Credential, dismiss func(), err error) {
 	if s.users == nil {
 		return nil, func() {}, nil
@@ -55,7 +55,7 @@ func (s *Sandbox) assignUser(c Command) (as *syscall.Credential, dismiss func(),
 	user := s.users.acquire(ownerOf(c.Folder))
 	for _, folder := range []string{c.Folder, c.Attachments} {
 		if owner := ownerOf(folder); owner == user || owner < 0 {
-			continue // bubblewrap says which folder is missing
+			continue // bubblewrap reports the missing folder
 		}
 		if err := s.giveTo(folder, user); err != nil {
 			s.users.release(user)
@@ -65,7 +65,7 @@ func (s *Sandbox) assignUser(c Command) (as *syscall.Credential, dismiss func(),
 	return &syscall.Credential{Uid: uint32(user), Gid: uint32(s.groupID())}, func() { s.users.release(user) }, nil
 }
 
-// ownerOf is the owner of a file, or -1 where there is none.
+// ownerOf returns the owner of a file, or -1 if it does not exist.
 func ownerOf(path string) int {
 	info, err := os.Lstat(path)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// newSocketPair has one end for us and one to be inherited.
+// newSocketPair returns one end for the service and one to be inherited.
 func newSocketPair() (ours *net.UnixConn, theirs *os.File, err error) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -26,7 +26,7 @@ func newSocketPair() (ours *net.UnixConn, theirs *os.File, err error) {
 	return conn.(*net.UnixConn), os.NewFile(uintptr(fds[1]), "control"), nil
 }
 
-// memoryFile is a file that is only in memory.
+// memoryFile returns a file that exists only in memory.
 func memoryFile(text []byte) (*os.File, error) {
 	fd, err := unix.MemfdCreate("sandbox", unix.MFD_CLOEXEC)
 	if err != nil {

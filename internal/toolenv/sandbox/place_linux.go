@@ -7,9 +7,8 @@ import (
 	"path/filepath"
 )
 
-// choosePaths is the directory of this process and the executable for commands. It makes what
-// is not there: somebody may remove it while we run, as those do who tidy up temporary
-// directories.
+// choosePaths returns the directory of this process and the executable for commands. It recreates
+// missing ones: a cleaner of temporary directories may remove them while the service runs.
 func (s *Sandbox) choosePaths() (dir, executable string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -37,14 +36,15 @@ func (s *Sandbox) choosePaths() (dir, executable string, err error) {
 	return s.scratch.path, s.executable, nil
 }
 
-// ownExecutable names the service's executable, or a copy that the commands' user can execute.
+// ownExecutable returns the path of the service's executable, or of a copy that the commands' user
+// can execute.
 func (s *Sandbox) ownExecutable() (string, error) {
 	path, err := os.Executable()
 	if err != nil || s.reachable(path) {
 		return path, err
 	}
 	copied := filepath.Join(s.scratch.path, "init")
-	_ = os.Remove(copied) // what a try without success has left
+	_ = os.Remove(copied) // left by a failed attempt
 	if info, err := os.Stat(path); err == nil && info.Mode()&0o005 == 0o005 && os.Link(path, copied) == nil {
 		return copied, nil
 	}
@@ -61,14 +61,14 @@ func (s *Sandbox) ownExecutable() (string, error) {
 	if _, err := io.Copy(to, from); err != nil {
 		return "", err
 	}
-	if err := to.Chmod(0o755); err != nil { // whatever the umask says
+	if err := to.Chmod(0o755); err != nil { // regardless of the umask
 		return "", err
 	}
 	return copied, to.Close()
 }
 
-// reachable reports whether the commands' user may pass to path and read it. It goes by
-// the rights that everybody has.
+// reachable reports whether the commands' user may reach path and read it. It checks the
+// permissions of others.
 func (s *Sandbox) reachable(path string) bool {
 	if s.users == nil {
 		return true

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// port is an address inside that the service listens on.
+// port is an address in the sandbox that the service listens on.
 type port struct {
 	at  unix.SockaddrInet4
 	tcp func(ctx context.Context, l net.Listener) error
@@ -32,7 +32,7 @@ func listPorts(c Command) (list []port) {
 	return list
 }
 
-// kind is the type of the port's socket.
+// kind returns the type of the port's socket.
 func (p port) kind() int {
 	if p.udp != nil {
 		return unix.SOCK_DGRAM
@@ -40,15 +40,15 @@ func (p port) kind() int {
 	return unix.SOCK_STREAM
 }
 
-// service is a port that is open.
+// service is an open port.
 type service struct {
 	io.Closer
 	serve func(ctx context.Context) error
 }
 
-// openService opens a port on a socket that was made inside. The kernel asks whoever binds
-// whether low ports are allowed in the socket's network. We may: root may everywhere,
-// and a user in all namespaces that he made. No process inside ever has this privilege.
+// openService opens a port on a socket that was made inside. The kernel checks whether the process
+// that binds may use low ports in the socket's network. The service may: root may in every network,
+// and a user in all namespaces they made. No process inside ever has this privilege.
 func (p port) openService(socket *os.File) (s service, err error) {
 	if same, err := isOurSocket(socket); err != nil || same {
 		return s, errors.Join(errors.New("it has no network of its own"), err)
@@ -67,8 +67,8 @@ func (p port) openService(socket *os.File) (s service, err error) {
 	return service{l, func(ctx context.Context) error { return p.tcp(ctx, l) }}, err
 }
 
-// isOurSocket reports whether a socket is of the network that this process is in. Kernels before
-// 5.14 do not report it.
+// isOurSocket reports whether a socket belongs to the network of this process. Kernels before 5.14
+// do not report it.
 func isOurSocket(socket *os.File) (bool, error) {
 	theirs, err := unix.GetsockoptUint64(int(socket.Fd()), unix.SOL_SOCKET, unix.SO_NETNS_COOKIE)
 	if err == unix.ENOPROTOOPT {

@@ -14,7 +14,7 @@ import (
 	"github.com/parley-server/parley/internal/toolenv/sandbox/inside"
 )
 
-// findBwrap finds a bubblewrap that is new enough.
+// findBwrap returns the path of a bubblewrap that is new enough.
 func findBwrap(ctx context.Context, name string) (string, error) {
 	if name == "" {
 		name = "bwrap"
@@ -37,8 +37,8 @@ func findBwrap(ctx context.Context, name string) (string, error) {
 	return path, nil
 }
 
-// probe runs one command with everything that a sandbox has, and believes what it
-// finds, not that it was asked for.
+// probe runs one command with every feature of a sandbox, and checks the actual result instead of
+// the requested settings.
 func (s *Sandbox) probe(ctx context.Context) error {
 	if _, err := os.Stat("/proc/thread-self/children"); err != nil {
 		return noChildren
@@ -74,7 +74,7 @@ func (s *Sandbox) probe(ctx context.Context) error {
 	return nil
 }
 
-// host reads what the machine allows of namespaces.
+// host reads the machine's settings for namespaces.
 func host() facts {
 	read := func(path string) string {
 		text, _ := os.ReadFile("/proc/sys/" + path)

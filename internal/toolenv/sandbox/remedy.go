@@ -50,7 +50,7 @@ func unavailablePath(users UserRange, path string) *Unavailable {
 	}
 }
 
-// unavailableCgroups is a machine without control groups for commands.
+// unavailableCgroups returns the error for a machine without control groups for commands.
 func unavailableCgroups(err error) *Unavailable {
 	return &Unavailable{
 		Reason: fmt.Sprintf("The kernel does not limit the memory of a command as a whole: %v.", err),
@@ -58,7 +58,7 @@ func unavailableCgroups(err error) *Unavailable {
 	}
 }
 
-// facts are what the choice of a remedy goes by.
+// facts are the facts about the machine that determine the remedy.
 type facts struct {
 	MaxUserNamespaces string // /proc/sys/user/max_user_namespaces; empty: not there
 	UnprivilegedClone string // /proc/sys/kernel/unprivileged_userns_clone
@@ -109,7 +109,7 @@ func remedy(f facts, words string) string {
 	return "Run the same bwrap command by hand to see what the system refuses, and see that this user may make user namespaces."
 }
 
-// unavailableLeak is a sandbox that could be made and does not contain.
+// unavailableLeak returns the error for a sandbox that starts but does not contain commands.
 func unavailableLeak(hole string) *Unavailable {
 	return &Unavailable{
 		Reason: "A sandbox was made, but " + hole + ".",

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// removeTree removes a tree of any depth, also where a command closed directories to their
-// owner. A command has no part in it any more.
+// removeTree removes a tree of any depth, even if a command closed directories to their owner. The
+// command no longer has access to it.
 func removeTree(path string) error {
 	if err := os.Remove(path); err == nil || errors.Is(err, os.ErrNotExist) {
 		return nil
@@ -35,12 +35,11 @@ func removeTree(path string) error {
 	return os.Remove(path)
 }
 
-// removal moves every directory up into the one to remove, before it looks into it. So
-// each is opened and moved once, and there are never more than a few descriptors,
-// whatever the depth.
+// removal moves every directory up into the one to remove before it reads it. So each directory is
+// opened and moved once, and only a few descriptors are open at any depth.
 type removal struct {
 	top    int
-	prefix string // of the directories that were moved, which are numbered
+	prefix string // prefix of the moved directories, which are numbered
 	moved  int
 }
 
@@ -67,8 +66,8 @@ func (r *removal) all() error {
 
 func (r *removal) name(n int) string { return r.prefix + strconv.Itoa(n) }
 
-// empty removes the files of a directory and moves its directories away, until a look
-// finds nothing: what is removed while names are read may hide others.
+// empty removes the files of a directory and moves its directories away until a read finds nothing:
+// removing files while names are read may hide others.
 func (r *removal) empty(dir int) error {
 	for {
 		fd, err := unix.Openat(dir, ".", openDir, 0)
@@ -98,7 +97,7 @@ func (r *removal) clear(dir int, name string) error {
 	if err != unix.EISDIR && err != unix.EPERM {
 		return err
 	}
-	opened, err := enter(dir, name) // only who may write to it may move it
+	opened, err := enter(dir, name) // moving it needs write access to it
 	if err != nil {
 		return err
 	}
@@ -110,14 +109,14 @@ func (r *removal) clear(dir int, name string) error {
 	return nil
 }
 
-// enter opens a directory, also one that is closed to its owner.
+// enter opens a directory, even if it is closed to its owner.
 func enter(parent int, name string) (int, error) {
 	held, err := unix.Openat(parent, name, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return -1, err
 	}
 	defer unix.Close(held)
-	// A descriptor of this kind cannot be given a mode, its name in /proc can.
+	// The mode of a descriptor of this kind cannot be changed, but that of its name in /proc can.
 	if err := unix.Chmod("/proc/self/fd/"+strconv.Itoa(held), 0o700); err != nil {
 		return -1, err
 	}

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Run runs a command and returns when it, and all that it started, has ended. The error is a
+// Run runs a command and returns when it and all its descendants have ended. The error is a
 // *Failure if the command did not begin, and context.Cause(ctx) if ctx ended it. A command that
 // fails or is killed by a limit is not an error.
 func (s *Sandbox) Run(ctx context.Context, c Command) (Result, error) {
@@ -93,8 +93,7 @@ func (p *process) attend(ctx context.Context, c Command, l Limits, services []se
 	serving.Wait()
 }
 
-// abandon ends a process that did not become the command. What it printed is
-// bubblewrap's.
+// abandon ends a process that did not become the command. Its output is bubblewrap's.
 func (p *process) abandon(failed error) {
 	p.kill(nil)
 	words, _ := io.ReadAll(io.LimitReader(p.output, 8<<10))
@@ -122,7 +121,7 @@ func (p *process) copyOutput(to io.Writer, max int64) {
 	_, _ = io.Copy(io.Discard, p.output)
 }
 
-// exit is the command's code, which bubblewrap takes over.
+// exit returns the command's exit code, which bubblewrap forwards.
 func (p *process) exit() int {
 	if code := p.cmd.ProcessState.ExitCode(); code >= 0 {
 		return code
@@ -130,7 +129,7 @@ func (p *process) exit() int {
 	return 128 + int(unix.SIGKILL)
 }
 
-// signalled knows the limits that the kernel enforces with a signal.
+// signalled returns the limit that the kernel enforced with a signal, if any.
 func signalled(exit int, l Limits) string {
 	switch exit {
 	case 128 + int(unix.SIGXCPU):

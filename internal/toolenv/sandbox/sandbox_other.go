@@ -9,19 +9,19 @@ var otherSystem = &Unavailable{
 	Remedy: "Run the service on Linux, in a virtual machine or a container.",
 }
 
-// Sandbox runs commands; there is none here.
+// Sandbox runs commands; this system has none.
 type Sandbox struct{}
 
-// Open returns an *Unavailable: commands can be contained on Linux only.
+// Open returns an *Unavailable: only Linux can contain commands.
 func Open(context.Context, Config) (*Sandbox, error) { return nil, otherSystem }
 
 // Run runs a command.
 func (s *Sandbox) Run(context.Context, Command) (Result, error) { return Result{}, otherSystem }
 
-// NewFolder makes an empty folder that only commands can look into.
+// NewFolder makes an empty folder that only commands can read.
 func (s *Sandbox) NewFolder(string) (string, error) { return "", otherSystem }
 
-// Give makes a file, or a folder and all in it, the commands' user's.
+// Give changes the owner of a file, or of a folder and everything in it, to the commands' user.
 func (s *Sandbox) Give(string) error { return otherSystem }
 
 // Remove removes a folder.

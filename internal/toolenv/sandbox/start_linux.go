@@ -17,7 +17,7 @@ import (
 	"github.com/parley-server/parley/internal/toolenv/sandbox/inside"
 )
 
-// process is bubblewrap and all that it started.
+// process is bubblewrap and all its descendants.
 type process struct {
 	cmd     *exec.Cmd
 	control *net.UnixConn
@@ -27,7 +27,7 @@ type process struct {
 
 	mu       sync.Mutex
 	reaped   bool
-	process1 *os.File // of the namespace, whose end is that of all; nil: not known yet
+	process1 *os.File // first process of the namespace, which ends last; nil: not known yet
 	killed   bool
 	cause    error // why it was killed: a limit, or what Run returns
 }
@@ -88,7 +88,8 @@ func (s *Sandbox) startProcess(c Command, l Limits, as *syscall.Credential) (p *
 	}
 	defer stdout.Close()
 
-	// The arguments come in a file, so that a list of the host's processes does not show them.
+	// The arguments are passed in a file, so that a list of the host's processes does not show
+	// them.
 	cmd := exec.Command(s.bwrap, "--args", strconv.Itoa(argsFD), "--", inside.Path, inside.StageArgument)
 	cmd.Env = []string{} // nothing of ours, in bubblewrap's own processes neither
 	cmd.Dir = "/"
@@ -110,8 +111,8 @@ func (s *Sandbox) startProcess(c Command, l Limits, as *syscall.Credential) (p *
 	return p, nil
 }
 
-// begin starts the process on a thread that stays until it ends: the kernel kills it
-// when the thread that started it is gone, not when the service is.
+// begin starts the process on a thread that stays until it ends: the kernel kills the process when
+// the thread that started it ends, not when the service does.
 func (p *process) begin() error {
 	started := make(chan error)
 	go func() {
@@ -122,7 +123,8 @@ func (p *process) begin() error {
 		if err != nil {
 			return
 		}
-		// Its number may be another's as soon as it is reaped, so nobody may kill it then.
+		// After it is reaped, its number may belong to another process, so it must not be killed
+		// then.
 		for unix.Waitid(unix.P_PID, p.cmd.Process.Pid, nil, unix.WEXITED|unix.WNOWAIT, nil) == unix.EINTR {
 		}
 		p.mu.Lock()
@@ -134,7 +136,7 @@ func (p *process) begin() error {
 	return <-started
 }
 
-// kill kills all of it. The first cause counts; nil is none.
+// kill kills all of it. The first cause counts; nil is no cause.
 func (p *process) kill(cause error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -144,7 +146,7 @@ func (p *process) kill(cause error) {
 	p.destroy()
 }
 
-// destroy wants the lock. What bubblewrap's first process has started dies with it.
+// destroy requires the lock. The descendants of bubblewrap's first process die with it.
 func (p *process) destroy() {
 	p.killed = true
 	if !p.reaped {
@@ -157,12 +159,12 @@ func (p *process) destroy() {
 	_ = p.control.CloseRead() // a second stage that comes now fails
 }
 
-// end waits until nothing of it is left.
+// end waits until all its processes have ended.
 func (p *process) end() {
 	<-p.ended
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.destroy() // what the command left behind
+	p.destroy() // processes that the command left behind
 	if p.process1 == nil {
 		return
 	}
@@ -172,7 +174,7 @@ func (p *process) end() {
 			break
 		}
 	}
-	// The host's first process reaps it, which is this one in many a container.
+	// The host's first process reaps it, which is this one in many containers.
 	_ = unix.Waitid(unix.P_PIDFD, int(fd), nil, unix.WEXITED|unix.WNOHANG, nil)
 	p.process1.Close()
 	p.process1 = nil

@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// memoryOf is the memory that a process and its descendants keep, as far as another process
-// can see it: resident pages, page tables, shared memory whether it is mapped or not, and
-// as much as their sockets may hold. Pages that two processes share count twice.
+// memoryOf returns the memory that a process and its descendants keep, as far as another process
+// can see it: resident pages, page tables, shared memory, mapped or not, and as much as their
+// sockets may hold. Pages that two processes share count twice.
 func memoryOf(pid string) (bytes int64) {
 	shared := make(map[file]int64)
 	for _, p := range descendants(pid) {
@@ -35,10 +35,10 @@ func memoryOf(pid string) (bytes int64) {
 	return bytes + socketsOf(pid)
 }
 
-// file names what processes hold, however they do.
+// file identifies a file that processes hold in any way.
 type file struct{ dev, inode uint64 }
 
-// eachDeleted calls see for every mapping of a file that no directory has, with the position
+// eachDeleted calls see for every mapping of a file that no directory contains, with the position
 // in the file at which the mapping ends.
 func eachDeleted(pid string, see func(f file, path string, end int64)) {
 	maps, _ := os.ReadFile("/proc/" + pid + "/maps")
@@ -60,8 +60,9 @@ func eachDeleted(pid string, see func(f file, path string, end int64)) {
 	}
 }
 
-// socketsOf is what the sockets in a process's network may hold: as much as the kernel lets
-// each one send, which is all that it tells of pairs, and what is queued in those of TCP.
+// socketsOf returns the maximum data that the sockets in a process's network may hold: the send
+// limit of each socket, which is all that the kernel reports for pairs, and the queued data of TCP
+// sockets.
 func socketsOf(pid string) (bytes int64) {
 	sockets, _ := os.ReadFile("/proc/" + pid + "/net/sockstat")
 	line, _, _ := strings.Cut(string(sockets), "\n")
@@ -82,7 +83,7 @@ func socketsOf(pid string) (bytes int64) {
 	return bytes
 }
 
-// socketBuffer is the most that a program may give a socket to send.
+// socketBuffer is the maximum send buffer that a program can set for a socket.
 var socketBuffer = sync.OnceValue(func() int64 {
 	text, _ := os.ReadFile("/proc/sys/net/core/wmem_max")
 	n, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
@@ -92,8 +93,8 @@ var socketBuffer = sync.OnceValue(func() int64 {
 	return 2 * n // the kernel doubles what is asked for
 })
 
-// heldOf is the disk space of files on a device that a process and its descendants hold and
-// no directory has.
+// heldOf returns the disk space of files on a device that a process and its descendants hold and
+// that no directory contains.
 func heldOf(pid string, dev uint64) (bytes int64) {
 	held := make(map[uint64]int64) // by inode
 	for _, p := range descendants(pid) {

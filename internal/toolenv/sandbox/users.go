@@ -7,12 +7,12 @@ import (
 	"sync"
 )
 
-// UserRange is a range of ids of users that nothing else runs as. The zero value is empty.
+// UserRange is a range of user ids that are used for commands only. The zero value is empty.
 type UserRange struct {
 	First, Last int
 }
 
-// UnmarshalText reads an id, such as 64001, or a range, such as 60600-60663.
+// UnmarshalText parses an id, such as 64001, or a range, such as 60600-60663.
 func (r *UserRange) UnmarshalText(text []byte) error {
 	first, last, ranged := strings.Cut(string(text), "-")
 	if !ranged {
@@ -27,10 +27,10 @@ func (r *UserRange) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// maxUsers is more than commands ever run at a time.
+// maxUsers exceeds the number of commands that ever run at a time.
 const maxUsers = 65536
 
-// String writes the range as UnmarshalText reads it.
+// String formats the range as UnmarshalText parses it.
 func (r UserRange) String() string {
 	switch {
 	case r.First <= 0:
@@ -41,7 +41,7 @@ func (r UserRange) String() string {
 	return fmt.Sprintf("%d-%d", r.First, r.Last)
 }
 
-// Len is the number of ids.
+// Len returns the number of ids.
 func (r UserRange) Len() int {
 	if r.First <= 0 {
 		return 0
@@ -51,8 +51,8 @@ func (r UserRange) Len() int {
 
 func (r UserRange) has(id int) bool { return r.Len() > 0 && id >= r.First && id <= r.Last }
 
-// users keeps commands that run at the same time from sharing a user id, as far as there are
-// enough ids: the kernel counts pipes, watches and much else per user.
+// users prevents concurrent commands from sharing a user id while enough ids are free: the kernel
+// counts pipes, watches and other resources per user.
 type users struct {
 	UserRange
 
@@ -61,7 +61,7 @@ type users struct {
 	running  map[int]int // commands by user id
 }
 
-// assign returns the id for a new folder. Each has its turn.
+// assign returns the id for a new folder, in rotation.
 func (u *users) assign() int {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -70,8 +70,8 @@ func (u *users) assign() int {
 	return id
 }
 
-// acquire returns the id for a command: the preferred one, unless another command runs as
-// that and there is an id with fewer. The caller releases it.
+// acquire returns the id for a command: the preferred one, unless another command runs as that and
+// another id has fewer. The caller releases it.
 func (u *users) acquire(preferred int) int {
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -9,19 +9,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxDepth is how deep the folders of a command may be. What is saved of them is
-// bounded in the same way.
+// maxDepth is the maximum depth of a command's folders. Saved folders have the same limit.
 const maxDepth = 128
 
 var errDeep = errors.New("the folder is too deep")
 
-// openDir is a directory itself, never what a link to one names.
+// openDir opens a directory itself, never the target of a link.
 const openDir = unix.O_RDONLY | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC
 
-// walkFolder calls see for all that is in a folder, each with the directory that it is in,
-// until see fails. It goes down by descriptors, so that it takes a time proportional to
-// what is there and no link leads it astray, and ends with errDeep below maxDepth. What
-// goes meanwhile is left out.
+// walkFolder calls see for everything in a folder, each with its directory, until see fails. It
+// descends by descriptors, so that its time is proportional to the contents and no link misleads
+// it, and ends with errDeep below maxDepth. Names that are removed meanwhile are skipped.
 func walkFolder(folder string, see func(dir int, name string, stat *unix.Stat_t) error) error {
 	fd, err := unix.Open(folder, openDir, 0)
 	if err != nil {
@@ -54,7 +52,7 @@ func walkDir(dir, depth int, see func(dir int, name string, stat *unix.Stat_t) e
 	})
 }
 
-// eachName calls see for each name in a directory, and closes that.
+// eachName calls see for each name in a directory, and closes the directory.
 func eachName(dir int, see func(name string) error) error {
 	f := os.NewFile(uintptr(dir), "a directory")
 	defer f.Close()
@@ -74,7 +72,7 @@ func eachName(dir int, see func(name string) error) error {
 	}
 }
 
-// ignoreGone is nil for what was removed or replaced meanwhile.
+// ignoreGone returns nil for an error of a name that was removed or replaced meanwhile.
 func ignoreGone(err error) error {
 	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP) {
 		return nil

@@ -16,8 +16,8 @@ const (
 	folderEvery = 250 * time.Millisecond
 )
 
-// every calls look until it gives a reason to kill the process, or that has ended. A
-// look that takes long is repeated less often.
+// every calls look until it returns a reason to kill the process, or the process has ended. A slow
+// look is repeated less often.
 func (p *process) every(pause time.Duration, look func() limit) {
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
@@ -36,8 +36,8 @@ func (p *process) every(pause time.Duration, look func() limit) {
 	}
 }
 
-// watchMemory bounds the memory of all processes together where the kernel does not, and the number
-// of files in memory, whose names no size counts.
+// watchMemory limits the memory of all processes together if the kernel does not, and the number of
+// files in memory, because sizes do not include their names.
 func (p *process) watchMemory(process1 string, l Limits) {
 	p.every(memoryEvery, func() limit {
 		if p.group == nil && memoryOf(process1) > l.Memory {
@@ -56,8 +56,8 @@ func tooMuchMemory(l Limits) limit {
 	return limit("killed: it used more than " + describeSize(l.Memory) + " of memory")
 }
 
-// pidOf is the number of a process, of which we hold a descriptor, in our own /proc,
-// and whether it is in a namespace below ours, where it has another.
+// pidOf returns the number of a process, given by a descriptor, in our own /proc, and whether it is
+// in a namespace below ours, where it has another number.
 func pidOf(process *os.File) (pid string, nested bool) {
 	info, _ := os.ReadFile(fmt.Sprintf("/proc/self/fdinfo/%d", process.Fd()))
 	_, rest, _ := strings.Cut(string(info), "\nNSpid:")
@@ -77,7 +77,7 @@ func childProcesses(pid, thread string) (pids []string) {
 	return pids
 }
 
-// watchFolder bounds what the command leaves on the disk.
+// watchFolder limits the data that the command leaves on the disk.
 func (p *process) watchFolder(process1, folder string, l Limits) {
 	var stat unix.Stat_t
 	_ = unix.Stat(folder, &stat)
@@ -89,7 +89,7 @@ func (p *process) watchFolder(process1, folder string, l Limits) {
 		case err != nil:
 			return "killed: its folder cannot be measured any more"
 		case reason == "" && free(folder) < l.Folder:
-			// Files on their way through a socket are in no directory and no process.
+			// Files in transit through a socket are in no directory and no process.
 			return limit("killed: the server's disk has less than " + describeSize(l.Folder) + " left")
 		}
 		return reason
@@ -98,8 +98,8 @@ func (p *process) watchFolder(process1, folder string, l Limits) {
 
 var errEnded = errors.New("the process has ended")
 
-// measure looks through a folder until it finds too much, or the process has ended. used is
-// what the process holds outside of it.
+// measure walks a folder until it exceeds a limit, or the process has ended. used is the data that
+// the process holds outside the folder.
 func (p *process) measure(folder string, used int64, l Limits) (limit, error) {
 	if used > l.Folder {
 		return tooMuchDisk(l), nil
@@ -139,7 +139,7 @@ func tooMuchDisk(l Limits) limit {
 	return limit("killed: its files passed " + describeSize(l.Folder) + " in all")
 }
 
-// countFiles is how many files a file system has.
+// countFiles returns the number of files in a file system.
 func countFiles(path string) int {
 	var stat unix.Statfs_t
 	if unix.Statfs(path, &stat) != nil {

@@ -8,7 +8,7 @@ import (
 	"iter"
 )
 
-// chunksAtOnce is how many chunks one look at the database brings.
+// chunksAtOnce is how many chunks one query reads.
 const chunksAtOnce = 4
 
 // errBroken is the error for stored bytes that differ from the saved ones.

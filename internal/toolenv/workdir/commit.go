@@ -15,22 +15,22 @@ import (
 )
 
 const (
-	// rowsAtOnce is how many names one statement writes.
+	// rowsAtOnce is the number of names that one statement writes.
 	rowsAtOnce = 1000
-	// lockMS is how long a save waits for a lock: an erasure may have much to do.
+	// lockMS is how long a save waits for a lock: an erasure can take long.
 	lockMS = 10_000
 )
 
-// change is what a save does to the names of a folder.
+// change is the effect of a save on the names of a folder.
 type change struct {
 	gone  [][]byte // paths that are not there any more, or are to be written anew
-	paths []string // what is new or other
-	named []sum    // what these have in them
-	loose []sum    // what has one name less
+	paths []string // new or changed paths
+	named []sum    // their contents
+	loose []sum    // contents that lose a name
 	count int
 }
 
-// difference compares what was saved with what was found.
+// difference compares the saved rows with the found ones.
 func difference(saved, found map[string]known) change {
 	var c change
 	named, loose := map[sum]bool{}, map[sum]bool{}
@@ -63,8 +63,8 @@ func difference(saved, found map[string]known) change {
 	return c
 }
 
-// commitChanges makes what was found the folder in the database, in one transaction. Where
-// it fails with errMissing, missing was removed since it was sent.
+// commitChanges stores the found rows as the folder in the database, in one transaction. If it
+// fails with errMissing, missing blobs were removed after they were sent.
 func (f *Folder) commitChanges(ctx context.Context, found map[string]known) (changed int, missing map[sum]bool, err error) {
 	c := difference(f.saved, found)
 	err = replan.InTx(ctx, f.s.pool, func(tx pgx.Tx) error {
@@ -92,7 +92,7 @@ func (f *Folder) commitChanges(ctx context.Context, found map[string]known) (cha
 	return c.count, missing, err
 }
 
-// fence locks the folder, where it is still ours and as we know it.
+// fence locks the folder, if the claim is still valid and the folder has not changed.
 func (f *Folder) fence(ctx context.Context, q *db.Queries, found map[string]known) error {
 	version, err := q.WorkdirSave(ctx, db.WorkdirSaveParams{
 		Files: int32(len(found)), Bytes: bytesOf(found), WorkspaceID: f.claim.Workspace, SessionID: f.claim.Session, Epoch: f.claim.Epoch,
@@ -109,7 +109,7 @@ func (f *Folder) fence(ctx context.Context, q *db.Queries, found map[string]know
 	return nil
 }
 
-// lock keeps the blobs that get or lose names from being removed, and from others who
+// lock protects the blobs that get or lose names from removal, and from other transactions that
 // name them, until the end of the transaction.
 func (f *Folder) lock(ctx context.Context, q *db.Queries, c change) (missing map[sum]bool, err error) {
 	locked, err := q.WorkBlobsLock(ctx, f.claim.Workspace, sumsOf(slices.Concat(c.named, c.loose)))

@@ -12,18 +12,18 @@ import (
 )
 
 const (
-	// sweepEvery is the pause between two looks for what is to be removed.
+	// sweepEvery is the pause between two sweeps.
 	sweepEvery = time.Hour
-	// grace is how long a blob may have no name: a save sends first and names then.
-	// One that takes longer sends again what is gone.
+	// grace is how long a blob may lack a name: a save sends first and names then. A slower save
+	// sends removed blobs again.
 	grace = time.Hour
 	// dropAtOnce is how many blobs one transaction removes.
 	dropAtOnce = 16
 )
 
-// Erase removes a session's folder, and what was in it unless another session has it
-// too. tx is the transaction that erases or forgets the session. A claim to the folder
-// saves nothing afterwards.
+// Erase removes a session's folder, and the blobs in it unless another session has them too. tx is
+// the transaction that erases or forgets the session. A claim to the folder saves nothing
+// afterwards.
 func (s *Store) Erase(ctx context.Context, tx pgx.Tx, workspace, session uuid.UUID) error {
 	q := s.q.WithTx(tx)
 	if err := q.WorkdirLock(ctx, workspace, session); err != nil {
@@ -42,7 +42,7 @@ func (s *Store) Erase(ctx context.Context, tx pgx.Tx, workspace, session uuid.UU
 	return nil
 }
 
-// Run removes what nothing names any more, hourly, until ctx ends.
+// Run removes unnamed blobs every hour until ctx ends.
 func (s *Store) Run(ctx context.Context) error {
 	tick := time.NewTicker(sweepEvery)
 	defer tick.Stop()
@@ -73,8 +73,8 @@ func (s *Store) Sweep(ctx context.Context) (dropped int, err error) {
 	}
 }
 
-// sweep removes a few of them. A save locks the blobs that it names and notices
-// missing ones: so either the name is seen here, or the save sends the blob again.
+// sweep removes a few of them. A save locks the blobs that it names and detects missing ones:
+// either the sweep sees the name, or the save sends the blob again.
 func (s *Store) sweep(ctx context.Context) (dropped int, more bool, err error) {
 	err = replan.InTx(ctx, s.pool, func(tx pgx.Tx) error {
 		q := s.q.WithTx(tx)

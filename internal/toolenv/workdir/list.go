@@ -12,17 +12,17 @@ import (
 	"github.com/parley-server/parley/internal/fault"
 )
 
-// Entry is what is in a folder.
+// Entry is a name in a folder.
 type Entry struct {
 	Path       string `json:"path"` // bytes of any kind: often, but not always, UTF-8
 	Kind       Kind   `json:"kind"`
 	Executable bool   `json:"executable"`
 	Size       int64  `json:"size"`
 	SHA256     string `json:"sha256,omitempty"` // hexadecimal, of a file
-	Target     string `json:"target,omitempty"` // of a symlink
+	Target     string `json:"target,omitempty"` // target of a symlink
 }
 
-// List is what a session's folder had in it when it was last saved, by path.
+// List returns the contents of a session's folder as they were last saved, by path.
 func (s *Store) List(ctx context.Context, workspace, session uuid.UUID) ([]Entry, error) {
 	rows, err := s.q.WorkFiles(ctx, workspace, session, nil)
 	if err != nil {
@@ -39,15 +39,14 @@ func entryOf(r db.WorkFilesRow) Entry {
 	return Entry{Path: string(r.Path), Kind: Kind(r.Kind), Executable: r.Executable, Size: r.Size, SHA256: hex.EncodeToString(r.Sha256), Target: string(r.Target)}
 }
 
-// Content is a file that can be read.
+// Content is a readable file.
 type Content struct {
 	Entry
 	s *Store
 	k known
 }
 
-// Open finds a file in a session's folder as it was last saved, or fails with
-// FILE_NOT_FOUND.
+// Open opens a file in a session's folder as it was last saved, or fails with FILE_NOT_FOUND.
 func (s *Store) Open(ctx context.Context, workspace, session uuid.UUID, path string) (Content, error) {
 	rows, err := s.q.WorkFiles(ctx, workspace, session, []byte(path))
 	if err != nil {
@@ -59,8 +58,7 @@ func (s *Store) Open(ctx context.Context, workspace, session uuid.UUID, path str
 	return Content{entryOf(rows[0]), s, knownOf(rows[0])}, nil
 }
 
-// Copy writes the file to w, one chunk at a time. Where it fails, what was written is
-// not the file.
+// Copy writes the file to w, one chunk at a time. If it fails, the written data is not the file.
 func (c Content) Copy(ctx context.Context, w io.Writer) error {
 	for chunk, err := range c.s.readChunks(ctx, c.k) {
 		if err != nil {

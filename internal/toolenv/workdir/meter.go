@@ -9,13 +9,13 @@ import (
 )
 
 const (
-	// long is how many bytes make a Restore or Save worth a line in the log.
+	// long is the size from which a Restore or Save gets a line in the log.
 	long = 32 << 20
-	// tellEvery is how often a long one is logged.
+	// tellEvery is the pause between two log lines of a long Restore or Save.
 	tellEvery = 5 * time.Second
 )
 
-// Progress is how far a Restore or Save is.
+// Progress is the progress of a Restore or Save.
 type Progress struct {
 	Session        uuid.UUID
 	Saving         bool
@@ -37,13 +37,13 @@ func (s *Store) newMeter(session uuid.UUID, saving bool) *meter {
 	return &meter{Progress: Progress{Session: session, Saving: saving}, log: s.log, tell: s.opt.Progress, began: now, told: now}
 }
 
-// expectBytes adds the bytes of a file that is to be moved.
+// expectBytes adds the bytes of a file to be moved.
 func (m *meter) expectBytes(bytes int64) {
 	m.OfFiles++
 	m.OfBytes += bytes
 }
 
-// addMoved adds what was moved.
+// addMoved adds moved files and bytes.
 func (m *meter) addMoved(ctx context.Context, files int, bytes int64) {
 	m.Files += files
 	m.Bytes += bytes

@@ -10,7 +10,7 @@ import (
 )
 
 // Refusal is the reason why a folder is not saved: a sentence for the agent, with the remedy. The
-// earlier save stays.
+// previous save stays.
 type Refusal struct{ Reason string }
 
 func (r *Refusal) Error() string { return r.Reason }
@@ -19,28 +19,28 @@ func newRefusal(format string, a ...any) error {
 	return &Refusal{fmt.Sprintf("The files in /workspace are not saved: "+format, a...)}
 }
 
-// tooMany refuses a folder with more names than were counted.
+// tooMany rejects a folder with more names than the limit.
 func tooMany(most int) error {
 	return newRefusal("there are more than %d files and folders, and that is the most. Remove what is not needed "+
 		"(du --inodes shows where they are), or put many small files into one archive.", most)
 }
 
-// tooLarge refuses files that are too large each.
+// tooLarge rejects files that exceed the limit of one file.
 func tooLarge(files []sized) error {
 	return newRefusal("a file has at most %s. Remove, or split into parts: %s.", describeSize(MaxFile), namesOf(files))
 }
 
-// tooMuch refuses files that are too large together.
+// tooMuch rejects files that together exceed the limit.
 func tooMuch(bytes, most int64, largest []sized) error {
 	return newRefusal("together they have %s, and %s is the most. Remove what is not needed. The largest: %s.", describeSize(bytes), describeSize(most), namesOf(largest))
 }
 
-// storageFull refuses a folder that exceeds the storage quota of its workspace.
+// storageFull rejects a folder that exceeds the storage quota of its workspace.
 func storageFull(why string) error {
 	return newRefusal("the workspace's storage is full. %s Remove here what is not needed, or ask an administrator to erase old sessions or for a larger quota.", why)
 }
 
-// tooFar refuses a path that is too long or too deep.
+// tooFar rejects a path that is too long or too deep.
 func tooFar(path string) error {
 	return newRefusal("a path has at most %d bytes and %d folders, and there is a longer one: %s. Move or remove it.", MaxPath, MaxDepth, quotePath(path))
 }
@@ -66,7 +66,7 @@ func namesOf(files []sized) string {
 	return strings.Join(words, ", ")
 }
 
-// quotePath shows a path in a sentence: quoted, since its bytes can be any.
+// quotePath quotes a path for a sentence, because it can contain any bytes.
 func quotePath(path string) string {
 	if len(path) > 100 {
 		path = path[:60] + "…" + path[len(path)-37:]
@@ -74,7 +74,7 @@ func quotePath(path string) string {
 	return strconv.Quote(path)
 }
 
-// describeSize shows a number of bytes, rounded up: what is over a limit must look so.
+// describeSize formats a number of bytes, rounded up, so that a value over a limit looks so.
 func describeSize(n int64) string {
 	if n < 1<<20 {
 		return strconv.FormatInt(n, 10) + " bytes"

@@ -13,10 +13,9 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Restore fills an empty directory with what was last saved, and keeps older claims
-// from saving anything from now on. It fails with ErrFenced where a newer claim has
-// the folder already, or the session is erased. On an error the directory may be
-// filled in part.
+// Restore fills an empty directory with the last save, and prevents older claims from saving from
+// now on. It fails with ErrFenced if a newer claim already has the folder, or the session is
+// erased. On an error the directory may be filled in part.
 func (s *Store) Restore(ctx context.Context, c Claim, dir string) (*Folder, error) {
 	version, err := s.q.WorkdirTake(ctx, c.Epoch, c.Workspace, c.Session)
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -51,7 +50,7 @@ func (s *Store) Restore(ctx context.Context, c Claim, dir string) (*Folder, erro
 	return f, nil
 }
 
-// fill writes what was saved.
+// fill writes a saved folder to disk.
 type fill struct {
 	s *Store
 	*tree
@@ -61,7 +60,7 @@ type fill struct {
 	held  int64    // bytes they have
 }
 
-// writeAll writes everything: links last, so that nothing is ever written through one.
+// writeAll writes everything, links last, so that no file is ever written through one.
 func (w *fill) writeAll(ctx context.Context, saved map[string]known) error {
 	paths := slices.Sorted(maps.Keys(saved)) // a folder comes before what is in it
 	for _, path := range paths {
@@ -98,7 +97,7 @@ func (w *fill) writePath(ctx context.Context, path string, saved map[string]know
 		if err := dir.Mkdir(name, 0o755); err != nil {
 			return err
 		}
-		return dir.Chmod(name, 0o755) // whatever this process's umask
+		return dir.Chmod(name, 0o755) // independent of this process's umask
 	case k.kind == File && k.size > chunkSize:
 		return w.writeLarge(ctx, path, k)
 	case k.kind == File:
@@ -137,7 +136,7 @@ func (w *fill) writeLarge(ctx context.Context, path string, k known) error {
 	return f.Close()
 }
 
-// writeSmall writes the small files that were collected.
+// writeSmall writes the collected small files.
 func (w *fill) writeSmall(ctx context.Context, saved map[string]known) error {
 	ids := make([]uuid.UUID, 0, len(w.small))
 	for _, path := range w.small {
@@ -170,7 +169,7 @@ func (w *fill) writeSmall(ctx context.Context, saved map[string]known) error {
 	return nil
 }
 
-// create makes a file that was not there.
+// create makes a file that does not exist yet.
 func (w *fill) create(path string, k known) (*os.File, error) {
 	mode := fs.FileMode(0o644)
 	if k.executable {
@@ -184,7 +183,7 @@ func (w *fill) create(path string, k known) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := f.Chmod(mode); err != nil { // whatever this process's umask
+	if err := f.Chmod(mode); err != nil { // independent of this process's umask
 		f.Close()
 		return nil, err
 	}

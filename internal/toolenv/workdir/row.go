@@ -10,7 +10,7 @@ import (
 	"github.com/parley-server/parley/db"
 )
 
-// Kind is what a path names.
+// Kind is the kind of a path.
 type Kind string
 
 const (
@@ -22,23 +22,23 @@ const (
 // sum is the SHA-256 of a file's content.
 type sum [sha256.Size]byte
 
-// row is what is kept of a path.
+// row is the stored data of a path.
 type row struct {
 	kind       Kind
 	executable bool
 	size       int64
-	sum        sum    // of a file
-	target     string // of a symlink
+	sum        sum    // sum of a file
+	target     string // target of a symlink
 }
 
-// known is a row, and how its file looked on disk when it was equal to it.
+// known is a row, and the file's stamp on disk when it was equal to the row.
 type known struct {
 	row
 	stamp stamp
-	blob  uuid.UUID // where the bytes are, as far as Restore needs it
+	blob  uuid.UUID // place of the bytes, as far as Restore needs it
 }
 
-// readRows reads what a folder has.
+// readRows reads the rows of a folder.
 func (s *Store) readRows(ctx context.Context, workspace, session uuid.UUID) (map[string]known, error) {
 	list, err := s.q.WorkFiles(ctx, workspace, session, nil)
 	if err != nil {
@@ -60,7 +60,7 @@ func knownOf(r db.WorkFilesRow) known {
 	return k
 }
 
-// sumsOf lists hashes as queries take them.
+// sumsOf converts hashes for queries.
 func sumsOf(sums []sum) [][]byte {
 	list := make([][]byte, len(sums))
 	for i := range sums {

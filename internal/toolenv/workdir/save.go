@@ -13,11 +13,11 @@ type Folder struct {
 	s       *Store
 	claim   Claim
 	dir     string
-	version int64            // of what is in the database
-	saved   map[string]known // what that is, by path
+	version int64            // version in the database
+	saved   map[string]known // rows of that version, by path
 }
 
-// Saved is what a save has left in the database.
+// Saved is the result of a save.
 type Saved struct {
 	Files   int   // names
 	Bytes   int64 // that the files have together
@@ -25,8 +25,8 @@ type Saved struct {
 	Skipped []string
 }
 
-// saveTries is how often a save begins anew: each time another process has removed a blob, or an
-// earlier save turns out to be stored although its answer was lost.
+// saveTries is how often a save is tried: it restarts each time another process has removed a blob,
+// or an earlier save turns out to be stored although its response was lost.
 const saveTries = 5
 
 var (
@@ -34,9 +34,9 @@ var (
 	errStale   = errors.New("the folder was saved by a call whose answer was lost")
 )
 
-// Save stores what has changed since Restore or the last Save, as a whole or not at
-// all. Nothing may write into the folder meanwhile. It fails with ErrFenced where the
-// claim is too old, and with a *Refusal where there is too much.
+// Save stores the changes since Restore or the last Save, completely or not at all. Nothing may
+// write into the folder meanwhile. It fails with ErrFenced if the claim is too old, and with a
+// *Refusal if a limit is exceeded.
 func (f *Folder) Save(ctx context.Context) (Saved, error) {
 	root, err := openRoot(f.dir)
 	if err != nil {
@@ -64,7 +64,7 @@ func (f *Folder) Save(ctx context.Context) (Saved, error) {
 	return Saved{Files: len(w.found), Bytes: bytesOf(w.found), Changed: changed, Skipped: w.listSkipped()}, nil
 }
 
-// fits refuses a folder that has too much in it, before any of it is read.
+// fits rejects a folder that exceeds a limit, before any of it is read.
 func (f *Folder) fits(ctx context.Context, w *walk) error {
 	opt := f.s.opt
 	switch {
@@ -88,8 +88,8 @@ func (f *Folder) fits(ctx context.Context, w *walk) error {
 	return nil
 }
 
-// unread lists the files that may have other content than what was saved, and takes
-// over the hashes of the others.
+// unread lists the files that may have changed since the last save, and copies the hashes of the
+// others.
 func (f *Folder) unread(found map[string]known) (paths []string) {
 	for path, k := range found {
 		if k.kind != File {
@@ -106,8 +106,8 @@ func (f *Folder) unread(found map[string]known) (paths []string) {
 	return paths
 }
 
-// nameContents makes what was found the folder in the database, where necessary after sending
-// once more what was removed meanwhile.
+// nameContents stores the found rows as the folder in the database. If blobs were removed
+// meanwhile, it first sends them again.
 func (f *Folder) nameContents(ctx context.Context, s *send) (changed int, err error) {
 	for range saveTries {
 		var missing map[sum]bool
@@ -135,7 +135,7 @@ func (f *Folder) nameContents(ctx context.Context, s *send) (changed int, err er
 	return 0, fmt.Errorf("save a folder: %w", err)
 }
 
-// reload takes up what is in the database.
+// reload reads the rows in the database.
 func (f *Folder) reload(ctx context.Context) error {
 	version, err := f.s.q.WorkdirVersion(ctx, f.claim.Workspace, f.claim.Session)
 	if err != nil {
@@ -149,7 +149,7 @@ func (f *Folder) reload(ctx context.Context) error {
 	return nil
 }
 
-// recordStats notes how everything that was restored looks on disk now.
+// recordStats records the current stamps of all restored files on disk.
 func (f *Folder) recordStats(t *tree) error {
 	for _, path := range slices.Sorted(maps.Keys(f.saved)) {
 		dir, name, err := t.findParent(path)

@@ -21,8 +21,8 @@ const (
 	batchFiles = 256
 )
 
-// send reads files and brings their content into the database, as far as it is not
-// there. Nothing names it yet: what a save that breaks off has sent goes by itself.
+// send reads files and stores those contents that the database lacks. They have no names yet: the
+// contents sent by an interrupted save are removed later.
 type send struct {
 	f *Folder
 	w *walk
@@ -38,7 +38,7 @@ type content struct {
 	data []byte
 }
 
-// sendFiles sends files, and notes their hashes in what the walk has found.
+// sendFiles sends files, and records their hashes in the result of the walk.
 func (s *send) sendFiles(ctx context.Context, paths []string) error {
 	s.meter = s.f.s.newMeter(s.f.claim.Session, true)
 	for _, path := range paths {
@@ -99,7 +99,7 @@ func (s *send) one(ctx context.Context, r io.Reader, k *known) error {
 	return s.sendSmall(ctx)
 }
 
-// sendSmall sends the small files that were collected, each content once.
+// sendSmall sends the collected small files, each content once.
 func (s *send) sendSmall(ctx context.Context) error {
 	slices.SortFunc(s.small, func(a, b content) int { return bytes.Compare(a.sum[:], b.sum[:]) })
 	s.small = slices.CompactFunc(s.small, func(a, b content) bool { return a.sum == b.sum })
@@ -129,8 +129,8 @@ func (s *send) sendSmall(ctx context.Context) error {
 	return nil
 }
 
-// there returns the blobs that are stored already, and keeps them from being removed before they
-// are named.
+// there returns the blobs that are already stored, and protects them from removal before they are
+// named.
 func (s *send) there(ctx context.Context, sums []sum) (map[sum]bool, error) {
 	there := make(map[sum]bool, len(sums))
 	if len(sums) == 0 {
@@ -150,7 +150,7 @@ func (s *send) there(ctx context.Context, sums []sum) (map[sum]bool, error) {
 	return there, nil
 }
 
-// sendLarge reads a file of several chunks, and again to send it where it is not there.
+// sendLarge reads a file of several chunks, and reads it again to send it if it is not stored.
 func (s *send) sendLarge(ctx context.Context, f *os.File, k *known) (err error) {
 	if k.sum, err = s.digest(f, k.size, func(int, []byte) error { return ctx.Err() }); err != nil {
 		return err
@@ -170,8 +170,8 @@ func (s *send) sendLarge(ctx context.Context, f *os.File, k *known) (err error) 
 	return err
 }
 
-// sendBlob sends a file chunk by chunk. Its name is the hash of what was sent, which can
-// be no other than what is there.
+// sendBlob sends a file chunk by chunk. Its name is the hash of the sent bytes, so it always
+// matches them.
 func (s *send) sendBlob(ctx context.Context, r io.Reader, size int64) (sum, error) {
 	q, id := s.f.s.q, uuid.Must(uuid.NewV7())
 	if err := q.WorkBlobBegin(ctx, id, s.f.claim.Workspace); err != nil {

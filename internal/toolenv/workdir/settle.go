@@ -2,12 +2,11 @@ package workdir
 
 import "time"
 
-// tick is how much too early the clock may be by which a file system says when a file
-// has changed.
+// tick is the maximum lag of the clock that a file system uses for the times of changes.
 const tick = 10 * time.Millisecond
 
-// dropRecentTimes waits until a change of what is known will bear another time: two changes
-// within one tick look like one.
+// dropRecentTimes waits until a further change of the known files would get another time: two
+// changes within one tick look like one.
 func dropRecentTimes(all map[string]known) {
 	var newest int64
 	for _, k := range all {

@@ -5,8 +5,8 @@ import (
 	"syscall"
 )
 
-// stamp detects whether a file may have changed since it was read. Programs can set
-// every other time of a file, but not when it last changed.
+// stamp detects whether a file may have changed since it was read. Programs can set every other
+// time of a file, but not the time of its last change.
 type stamp struct {
 	dev, inode             uint64
 	size, modified, change int64 // times in nanoseconds
@@ -20,6 +20,6 @@ func stampOf(info fs.FileInfo) stamp {
 	return stamp{dev: uint64(st.Dev), inode: st.Ino, size: st.Size, modified: st.Mtim.Nano(), change: st.Ctim.Nano()}
 }
 
-// openFlags keep the opening of a name from waiting for a pipe's other end, and from
-// following what is a link by now.
+// openFlags keep the opening of a name from waiting for a pipe's other end, and from following a
+// name that has become a link.
 const openFlags = syscall.O_NONBLOCK | syscall.O_NOFOLLOW

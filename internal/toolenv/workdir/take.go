@@ -24,5 +24,5 @@ func (f *Folder) Lease(ctx context.Context, c Claim) (ok bool, err error) {
 	return version == f.version, nil
 }
 
-// Bytes is what the files of the folder have together, as they were last saved.
+// Bytes returns the total size of the folder's files, as they were last saved.
 func (f *Folder) Bytes() int64 { return bytesOf(f.saved) }

@@ -5,23 +5,23 @@ import (
 	"strings"
 )
 
-// tree opens the directories of a folder, each from the one above it, and keeps those on the
-// way to the last one open. Paths that are visited directory by directory then cost the same
-// at every depth: resolved from the top, each name 120 levels down costs 120 system calls.
+// tree opens the directories of a folder, each from the one above it, and keeps those on the path
+// of the last one open. Paths that are visited directory by directory then cost the same at every
+// depth: resolved from the top, each name 120 levels down costs 120 system calls.
 type tree struct {
 	top    *os.Root
 	levels []level
 	opened int // how many directories, in all
 }
 
-// level is an open directory, named in the one above it.
+// level is an open directory, with its name in the one above it.
 type level struct {
 	name string
 	root *os.Root
 }
 
 // findParent opens the directory of a path and returns it with the last name of the path. The
-// directory is open until the next call.
+// directory stays open until the next call.
 func (t *tree) findParent(path string) (*os.Root, string, error) {
 	i := strings.LastIndexByte(path, '/')
 	if i < 0 {
@@ -31,7 +31,7 @@ func (t *tree) findParent(path string) (*os.Root, string, error) {
 	return dir, path[i+1:], err
 }
 
-// openDir opens a directory, which is open until the next call. "." is the folder.
+// openDir opens a directory, which stays open until the next call. "." is the folder.
 func (t *tree) openDir(path string) (*os.Root, error) {
 	var names []string
 	if path != "." {

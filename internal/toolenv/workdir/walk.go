@@ -11,20 +11,19 @@ import (
 )
 
 const (
-	// maxNames bounds the paths of a folder together, which are all in memory at once.
+	// maxNames limits the total length of a folder's paths, which are all in memory at once.
 	maxNames = 8 << 20
 	// maxSkipped is how many unsaved names are listed.
 	maxSkipped = 20
 )
 
-// walk is one look at what is in a folder, without any content. It ends early where
-// there is too much.
+// walk lists the names in a folder, without any content. It ends early if a limit is exceeded.
 type walk struct {
 	*tree
 	files int // how many names there may be
 
-	found    map[string]known // of files no hash yet
-	bytes    int64            // what the files say that they have
+	found    map[string]known // files have no hash yet
+	bytes    int64            // total size of the files by their metadata
 	largest  []sized
 	tooLarge []sized
 	names    int
@@ -34,7 +33,7 @@ type walk struct {
 	queue    []string
 }
 
-// openRoot opens a folder, also one whose owner has locked himself out.
+// openRoot opens a folder, even if its owner has removed their own rights.
 func openRoot(dir string) (*os.Root, error) {
 	if info, err := os.Lstat(dir); err == nil && info.IsDir() && info.Mode().Perm()&0o700 != 0o700 {
 		_ = os.Chmod(dir, info.Mode().Perm()|0o700) // else opening it fails with the reason
@@ -46,12 +45,12 @@ func openRoot(dir string) (*os.Root, error) {
 	return root, nil
 }
 
-// walkFolder walks through everything, a directory before those in it.
+// walkFolder walks the whole folder, a directory before those in it.
 func (w *walk) walkFolder(ctx context.Context) error {
 	w.found = make(map[string]known)
 	w.queue = []string{"."}
 	for len(w.queue) > 0 {
-		dir := w.queue[len(w.queue)-1] // the last: what is in the directory that is open comes first
+		dir := w.queue[len(w.queue)-1] // the last one, so that the contents of the open directory come first
 		w.queue = w.queue[:len(w.queue)-1]
 		if err := ctx.Err(); err != nil {
 			return err
@@ -63,7 +62,7 @@ func (w *walk) walkFolder(ctx context.Context) error {
 	return nil
 }
 
-// lookInto looks at the names in a directory.
+// lookInto lists the names in a directory.
 func (w *walk) lookInto(path string) error {
 	dir, err := w.openDir(path)
 	if err != nil {
@@ -90,7 +89,7 @@ func (w *walk) lookInto(path string) error {
 	}
 }
 
-// unreadable skips files of other users, and fails on every other error: a name must not be lost
+// unreadable skips files of other users, and returns every other error: a name must not be lost
 // because a disk fails.
 func (w *walk) unreadable(path string, err error) error {
 	if !errors.Is(err, fs.ErrPermission) {
@@ -100,7 +99,7 @@ func (w *walk) unreadable(path string, err error) error {
 	return nil
 }
 
-// visitName looks at one name in a directory, whose path is in.
+// visitName visits one name in a directory with the path in.
 func (w *walk) visitName(dir *os.Root, in, name string) error {
 	path := name
 	if in != "." {
@@ -148,7 +147,7 @@ func (w *walk) visitName(dir *os.Root, in, name string) error {
 	return nil
 }
 
-// empty reports whether a name is a folder with nothing in it.
+// empty reports whether a name is an empty folder.
 func (w *walk) empty(name string) bool {
 	f, err := w.top.OpenFile(name, os.O_RDONLY|openFlags, 0)
 	if err != nil {
@@ -159,15 +158,15 @@ func (w *walk) empty(name string) bool {
 	return len(names) == 0 && errors.Is(err, io.EOF)
 }
 
-// permit gives the owner the rights that reading needs. Where that is not us, opening
-// fails later.
+// permit gives the owner the rights for reading. If this process is not the owner, opening fails
+// later.
 func permit(dir *os.Root, name string, mode fs.FileMode, need fs.FileMode) {
 	if mode.Perm()&need != need {
 		_ = dir.Chmod(name, mode.Perm()|need)
 	}
 }
 
-// weigh counts a file's size as its metadata have it: reading it might never end.
+// weigh counts a file's size from its metadata: reading it might never end.
 func (w *walk) weigh(f sized) {
 	w.bytes += f.size
 	w.largest = keepLargest(w.largest, f)
@@ -184,7 +183,7 @@ func (w *walk) addSkipped(path, why string) {
 	w.skipped = append(w.skipped, quotePath(path)+": "+why)
 }
 
-// listSkipped lists what is not saved.
+// listSkipped lists the unsaved names.
 func (w *walk) listSkipped() []string {
 	if w.missed > 0 {
 		return append(w.skipped, fmt.Sprintf("and %d more", w.missed))
@@ -192,7 +191,7 @@ func (w *walk) listSkipped() []string {
 	return w.skipped
 }
 
-// typeOf names what is neither file, folder nor link.
+// typeOf names the type of a file that is not a regular file, folder or link.
 func typeOf(mode fs.FileMode) string {
 	switch mode.Type() {
 	case fs.ModeNamedPipe:
@@ -203,8 +202,8 @@ func typeOf(mode fs.FileMode) string {
 	return "a device"
 }
 
-// openFile opens a file that look has found, and nothing else: not what a link leads to,
-// not what can keep a reader waiting.
+// openFile opens a file that visitName has found. It never opens the target of a link, or a file
+// that can block a reader.
 func (w *walk) openFile(path string) (*os.File, fs.FileInfo, error) {
 	dir, name, err := w.findParent(path)
 	if err != nil {

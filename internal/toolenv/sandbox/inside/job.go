@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// Job is what the second stage is to do.
+// Job describes the work of the second stage.
 type Job struct {
 	Argv    []string
 	Env     []string
-	Sockets []int // of IPv4 and these types, handed out in this order
+	Sockets []int // types of IPv4 sockets, passed in this order
 	Limits  []Limit
 }
 
@@ -21,8 +21,8 @@ type Limit struct {
 	Hard     uint64
 }
 
-// Encode writes fields that end in NUL, as the kernel's own argument lists do: what
-// reads them is there in a tenth of the time that a decoder of JSON needs to start.
+// Encode returns fields that end in NUL, as in the kernel's own argument lists: their decoder is
+// ready in a tenth of the time that a JSON decoder needs to start.
 func (j Job) Encode() ([]byte, error) {
 	var b strings.Builder
 	field := func(kind byte, values ...string) {

@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// writeReport says what a command finds in the sandbox. hidden are paths that should not
-// be there.
+// writeReport reports the properties of the sandbox as a command sees them. hidden are paths that
+// must not exist there.
 func writeReport(hidden []string) {
 	var b strings.Builder
 	line := func(name, value string) { b.WriteString(name + "\t" + value + "\n") }

@@ -24,15 +24,15 @@ func init() {
 	default:
 		return
 	}
-	err := stage() // it comes back only when something failed
+	err := stage() // it returns only after a failure
 	_ = unix.Sendmsg(Control, append([]byte{Failed}, err.Error()...), nil, nil, unix.MSG_NOSIGNAL)
 	os.Exit(1)
 }
 
 // stage becomes the command.
 func stage() error {
-	// The service may have inherited descriptors itself, without the flag that closes
-	// them, and has then passed them on.
+	// The service may itself have inherited descriptors without the close-on-exec flag, and then
+	// passed them on.
 	if err := unix.CloseRange(Control, ^uint(0), unix.CLOSE_RANGE_CLOEXEC); err != nil {
 		return failed("close inherited files", err)
 	}
@@ -40,7 +40,8 @@ func stage() error {
 	if err != nil {
 		return failed("read the job", err)
 	}
-	// Process 1 is bubblewrap's and ends last: whoever holds it sees the end of all.
+	// Process 1 is bubblewrap's and ends last: the holder of its descriptor detects the end of all
+	// processes.
 	process1, err := unix.PidfdOpen(1, 0)
 	if err != nil {
 		return failed("open process 1", err)
@@ -80,16 +81,16 @@ func receive() (Job, error) {
 	return decodeJob(string(text))
 }
 
-// limit limits this process and process 1, too: both are the same user's, so the
-// command may write into the memory of process 1 and would be free of limits there.
+// limit limits this process and process 1, too: both belong to the same user, so the command may
+// write into the memory of process 1 and would be free of limits there.
 func limit(l Limit) error {
 	rlimit := &unix.Rlimit{Cur: l.Soft, Max: l.Hard}
 	return errors.Join(unix.Prlimit(1, l.Resource, rlimit, nil), unix.Prlimit(0, l.Resource, rlimit, nil))
 }
 
-// bound waits until process 1 dies with bubblewrap's first process, which dies with the
-// service. It binds itself right before it installs its filter, which can be seen. The
-// service is alive after that, as it then says go on.
+// bound waits until process 1 is bound to the life of bubblewrap's first process, which dies with
+// the service. It binds itself right before it installs its filter, which is visible. The service
+// still lives after that, because it then sends the byte to continue.
 func bound() error {
 	for {
 		text, err := os.ReadFile("/proc/1/status")
@@ -100,7 +101,7 @@ func bound() error {
 	}
 }
 
-// become looks a name without a slash up in PATH, as a shell does.
+// become finds a name without a slash in PATH, as a shell does.
 func become(job Job) error {
 	paths := []string{job.Argv[0]}
 	if !strings.Contains(job.Argv[0], "/") {
@@ -122,7 +123,7 @@ func become(job Job) error {
 	return failed("start "+job.Argv[0], err)
 }
 
-// failed does without package fmt, whose own dependencies take their time.
+// failed avoids the package fmt, because the initialisation of its dependencies takes time.
 func failed(what string, err error) error {
 	if err == nil {
 		return errors.New(what + ": it is gone")
