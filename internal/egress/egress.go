@@ -24,14 +24,14 @@ import (
 
 // Config configures a Guard. The zero value allows only public addresses.
 type Config struct {
-	// Allow lists what may be reached beside public addresses:
+	// Allow lists the destinations that may be reached besides public addresses:
 	//
-	//	mirror.corp                            a name, wherever DNS says it is
+	//	mirror.corp                            a name, at any address that DNS returns
 	//	mirror.corp:8443                       only this port, which may be any
-	//	mirror.corp:443=10.0.0.7:8443          and there, without DNS
+	//	mirror.corp:443=10.0.0.7:8443          at this address, without DNS
 	//	10.1.0.0/16, 10.0.0.7, [fd00::7]:8443  addresses
 	//
-	// With http:// before it the place may be reached without TLS, too.
+	// A destination with the prefix http:// may also be reached without TLS.
 	Allow    []string
 	Roots    *x509.CertPool // default: the system's
 	Resolver *net.Resolver  // default: Go's own
