@@ -9,7 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// lockKey is ours in the database's space of advisory locks: "parley" in ASCII.
+// lockKey is our key among the database's advisory locks: "parley" in ASCII.
 const lockKey = 0x7061726c6579
 
 const lockPoll = 50 * time.Millisecond
@@ -57,11 +57,11 @@ func (m *migrator) acquire(ctx context.Context) (*lock, error) {
 // waitingEvery is how often a migrator that waits for the lock reports it.
 const waitingEvery = 10 * time.Second
 
-// answerTimeout bounds each statement on the lock's connection. None of them waits for anything.
+// answerTimeout limits each statement on the lock's connection. None of them waits for a lock.
 const answerTimeout = 5 * time.Second
 
-// takeLock also has PostgreSQL end the connection, which frees the lock, once it has heard nothing
-// for 10 s. A process that migrates asks every second.
+// takeLock also makes PostgreSQL end the connection, which frees the lock, after 10 s without a
+// statement. A migrating process sends one every second.
 const takeLock = `SELECT set_config('idle_session_timeout', '10s', false), pg_try_advisory_lock($1)`
 
 func (l *lock) try(ctx context.Context) (got bool, err error) {
@@ -71,8 +71,8 @@ func (l *lock) try(ctx context.Context) (got bool, err error) {
 	return got, err
 }
 
-// watch runs a step for as long as the lock is held and the step's connection works. A statement may
-// take as long as it needs.
+// watch runs a step for as long as the lock is held and the step's connection works. A statement
+// may take as long as it needs.
 func (l *lock) watch(ctx context.Context, step func(context.Context) (string, error)) (string, error) {
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
@@ -105,13 +105,13 @@ func (l *lock) watch(ctx context.Context, step func(context.Context) (string, er
 	})
 	name, err := step(ctx)
 	if err != nil && ctx.Err() != nil {
-		err = fmt.Errorf("%w (%v)", context.Cause(ctx), err) // of the cause's class, not of a cancellation's
+		err = fmt.Errorf("%w (%v)", context.Cause(ctx), err) // with the cause's class, not a cancellation's
 	}
 	return name, err
 }
 
-// errSilent ends a step that waits for an answer although PostgreSQL has nothing to do for it. It
-// passes, as a link that stands still does.
+// errSilent ends a step that waits for a response although PostgreSQL is not working for it. It is
+// transient, like a stalled link.
 var errSilent = fmt.Errorf("the connection of the migration is silent: %w", context.DeadlineExceeded)
 
 // stepMoves reports whether PostgreSQL works for the step or did so within the last second. The
@@ -119,7 +119,7 @@ var errSilent = fmt.Errorf("the connection of the migration is silent: %w", cont
 const stepMoves = `SELECT EXISTS (SELECT FROM pg_stat_activity WHERE application_name = $1 AND pid <> pg_backend_pid()
 	AND (coalesce(state, '') NOT LIKE 'idle%' OR state_change > clock_timestamp() - interval '1 second'))`
 
-// moves fails when the lock's connection is gone, and the lock with it.
+// moves fails if the lock's connection is broken, and the lock with it.
 func (l *lock) moves(ctx context.Context) (moves bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
@@ -129,7 +129,7 @@ func (l *lock) moves(ctx context.Context) (moves bool, err error) {
 	return moves, nil
 }
 
-// held fails when the connection is gone, and the lock with it.
+// held fails if the connection is broken, and the lock with it.
 func (l *lock) held(ctx context.Context) error {
 	_, err := l.moves(ctx)
 	return err

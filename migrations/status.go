@@ -19,8 +19,8 @@ type Step struct {
 	AppliedAt time.Time // zero for River's, which does not record it
 }
 
-// Status lists every migration this binary knows, ours first, oldest first. It
-// changes nothing, takes no lock and works on a database that was never migrated.
+// Status lists every migration of this binary, ours first, oldest first. It changes nothing, takes
+// no lock and works on a database that was never migrated.
 func Status(ctx context.Context, dsn string) ([]Step, error) {
 	m, err := open(ctx, dsn, Options{})
 	if err != nil {
@@ -40,7 +40,7 @@ func Status(ctx context.Context, dsn string) ([]Step, error) {
 	return append(steps, river...), nil
 }
 
-// Pending are those of the steps that Up would apply.
+// Pending returns the steps that Up would apply.
 func Pending(steps []Step) (pending []Step) {
 	for _, s := range steps {
 		if !s.Applied {
@@ -55,7 +55,7 @@ func (m *migrator) ours(ctx context.Context) ([]Step, error) {
 	for _, src := range m.goose.ListSources() {
 		steps = append(steps, Step{Source: "parley", Version: src.Version, Name: path.Base(src.Path)})
 	}
-	// goose would make its table, outside the lock, only to find it empty.
+	// goose would create its table, outside the lock, only to find it empty.
 	var migrated bool
 	err := m.pool.QueryRow(ctx, `SELECT to_regclass($1) IS NOT NULL`, goose.DefaultTablename).Scan(&migrated)
 	if err != nil || !migrated {
@@ -71,8 +71,8 @@ func (m *migrator) ours(ctx context.Context) ([]Step, error) {
 	return steps, nil
 }
 
-// rivers asks for a dry run instead of the applied versions: River refuses to
-// name versions that are newer than itself.
+// rivers requests a dry run instead of the applied versions: River refuses to name versions that
+// are newer than itself.
 func (m *migrator) rivers(ctx context.Context) ([]Step, error) {
 	res, err := m.river.Migrate(ctx, rivermigrate.DirectionUp, &rivermigrate.MigrateOpts{DryRun: true})
 	if err != nil {

@@ -24,7 +24,7 @@ import (
 	"github.com/parley-server/parley/internal/pgerr"
 )
 
-// Options may be zero.
+// Options configure Up and DownTo. The zero value works.
 type Options struct {
 	Log   *slog.Logger // receives every applied step and every retry
 	Tries int          // how often a step that meets a lock is tried: 60, about a minute
@@ -32,13 +32,13 @@ type Options struct {
 	files fs.FS // the embedded ones
 }
 
-// Result is what one call changed.
+// Result is the changes of one call.
 type Result struct {
 	Applied int // our files
 	River   int // River's
 }
 
-// String is the start-up line: "12 applied, River 6 applied".
+// String returns the start-up line: "12 applied, River 6 applied".
 func (r Result) String() string {
 	if r == (Result{}) {
 		return "up to date"
@@ -46,8 +46,8 @@ func (r Result) String() string {
 	return fmt.Sprintf("%d applied, River %d applied", r.Applied, r.River)
 }
 
-// Up brings the database to this binary's schema. The DSN must reach PostgreSQL
-// directly, not through a transaction pooler, which would lose the lock.
+// Up migrates the database to this binary's schema. The DSN must reach PostgreSQL directly, not
+// through a transaction pooler, which would lose the lock.
 func Up(ctx context.Context, dsn string, opts Options) (Result, error) {
 	m, err := open(ctx, dsn, opts)
 	if err != nil {
@@ -68,8 +68,8 @@ func Up(ctx context.Context, dsn string, opts Options) (Result, error) {
 	return done, err
 }
 
-// DownTo takes our files back to a version, newest first. River's stay, since a
-// job that is still queued must not be dropped by a command about our tables.
+// DownTo reverts our files to a version, newest first. River's stay, because a command about our
+// tables must not drop queued jobs.
 func DownTo(ctx context.Context, dsn string, version int64, opts Options) (Result, error) {
 	m, err := open(ctx, dsn, opts)
 	if err != nil {
@@ -86,8 +86,8 @@ func DownTo(ctx context.Context, dsn string, version int64, opts Options) (Resul
 	return Result{Applied: n}, err
 }
 
-// migrator holds both engines. Every step opens connections of its own, so that
-// a setting made by one file is not inherited by the next.
+// migrator holds both engines. Every step opens its own connections, so that a file does not
+// inherit the settings of the previous one.
 type migrator struct {
 	name   string // application_name of every connection
 	config *pgx.ConnConfig
@@ -100,8 +100,9 @@ type migrator struct {
 	river  *rivermigrate.Migrator[pgx.Tx]
 }
 
-// connectionSettings are those of every connection. PostgreSQL ends a connection whose client is
-// gone, and with it its locks: a transaction that does nothing after 5 s, a dead link after 11 s.
+// connectionSettings are the settings of every connection. PostgreSQL ends the connection of a
+// client that has disappeared, and with it its locks: an idle transaction after 5 s, a dead link
+// after 11 s.
 const connectionSettings = `SET lock_timeout = '300ms'; SET statement_timeout = 0; SET idle_in_transaction_session_timeout = '5s';
 SET tcp_keepalives_idle = '5'; SET tcp_keepalives_interval = '2'; SET tcp_keepalives_count = '3';`
 
@@ -110,9 +111,9 @@ func open(ctx context.Context, dsn string, opts Options) (_ *migrator, err error
 	if err != nil {
 		return nil, fmt.Errorf("migrate: %w", err)
 	}
-	// ALTER TABLE queues behind one slow reader, and all others queue behind ALTER
-	// TABLE: so it gives up early, lets the queue pass and retries.
-	// By statement: PgBouncer rejects these as parameters of the connection.
+	// ALTER TABLE queues behind one slow reader, and all other statements queue behind ALTER TABLE.
+	// So it gives up early, lets the queue pass and retries. The settings are set by a statement:
+	// PgBouncer rejects them as parameters of the connection.
 	name := "parley migration " + rand.Text()[:12]
 	config.ConnConfig.AfterConnect = func(ctx context.Context, conn *pgconn.PgConn) error {
 		ctx, cancel := context.WithTimeout(ctx, answerTimeout) // ConnectTimeout ends before this
@@ -165,8 +166,7 @@ func (m *migrator) close() {
 	}
 }
 
-// repeat runs one step after the other until step has nothing left to do, and
-// counts them.
+// repeat runs one step after the other until no step is left, and counts them.
 func (m *migrator) repeat(ctx context.Context, held *lock, step func(context.Context) (string, error)) (int, error) {
 	for n := 0; ; n++ {
 		name, err := m.try(ctx, held, step)
@@ -180,8 +180,8 @@ func (m *migrator) repeat(ctx context.Context, held *lock, step func(context.Con
 	}
 }
 
-// try runs one step as often as locks make it fail. The pauses are longer than
-// lock_timeout, so that traffic has the table most of the time.
+// try retries one step as long as locks make it fail. The pauses are longer than lock_timeout, so
+// that traffic has the table most of the time.
 func (m *migrator) try(ctx context.Context, held *lock, step func(context.Context) (string, error)) (string, error) {
 	for n := 1; ; n++ {
 		if err := held.held(ctx); err != nil {
@@ -203,7 +203,7 @@ func (m *migrator) try(ctx context.Context, held *lock, step func(context.Contex
 	}
 }
 
-// gooseUp applies the next file and names it, "" when there is none.
+// gooseUp applies the next file and returns its name, or "" if none is left.
 func (m *migrator) gooseUp(ctx context.Context) (string, error) {
 	res, err := m.goose.UpByOne(ctx)
 	if errors.Is(err, goose.ErrNoNextVersion) {
@@ -215,8 +215,8 @@ func (m *migrator) gooseUp(ctx context.Context) (string, error) {
 	return res.Source.Path, nil
 }
 
-// gooseDown takes the newest file back and names it. Without a Down section goose
-// would forget that the file was applied and leave its tables.
+// gooseDown reverts the newest file and returns its name. Without a Down section goose would forget
+// that the file was applied and leave its tables.
 func (m *migrator) gooseDown(ctx context.Context, version int64) (string, error) {
 	now, err := m.goose.GetDBVersion(ctx)
 	if err != nil || now <= version {
