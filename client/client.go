@@ -60,7 +60,7 @@ type Options struct {
 type Retry struct {
 	Try, Of int
 	Wait    time.Duration // until this attempt
-	Err     error         // what broke
+	Err     error         // the failure
 }
 
 // Client calls one workspace of one server with one key. Its methods are safe for concurrent use.

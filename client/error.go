@@ -51,7 +51,7 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%s (%s)", e.Message, strings.TrimSpace(strconv.Itoa(e.Status)+" "+e.Code))
 }
 
-// Unreachable means that no response came: the server or the network is down.
+// Unreachable means that no response arrived: the server or the network is down.
 type Unreachable struct {
 	URL string
 	Err error

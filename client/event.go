@@ -6,11 +6,10 @@ import (
 	"time"
 )
 
-// Kind names what a frame reports. A server may send kinds that this release does not know: skip
-// them.
+// Kind is the kind of a frame. A server may send kinds that this release does not know: skip them.
 type Kind string
 
-// The kinds of frames, in the words of the API.
+// The kinds of frames, as the API names them.
 const (
 	KindOpen               Kind = "open"
 	KindText               Kind = "text"

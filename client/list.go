@@ -131,7 +131,7 @@ func (m *HistoryMessage) UnmarshalJSON(text []byte) error {
 type ToolCall struct {
 	Tool      string `json:"tool"`
 	Summary   string `json:"summary"`
-	OK        *bool  `json:"ok"` // nil if there is no result
+	OK        *bool  `json:"ok"` // nil without a result
 	ToolUseID string `json:"tool_use_id"`
 	Truncated bool   `json:"truncated"`
 }

@@ -61,7 +61,7 @@ func (c *Client) MCP(ctx context.Context, in io.Reader, out io.Writer, patience 
 // ErrUnanswered means that the input of MCP ended before every request had its response.
 var ErrUnanswered = errors.New("requests without a response are left")
 
-// maxLine is more than the server accepts, in bytes.
+// maxLine exceeds the server's limit, in bytes.
 const maxLine = 4 << 20
 
 // eachLine passes every line that is not empty to take, until take returns false. It passes the

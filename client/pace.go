@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// maxWait is the longest pause between two tries, unless the server asks for more.
+// maxWait is the longest pause between two tries, unless the server requests a longer one.
 const maxWait = 30 * time.Second
 
 // pacer spaces the attempts to resume, and gives up after Tries.

@@ -28,7 +28,7 @@ func (c *Client) Send(ctx context.Context, m Message) iter.Seq2[Frame, error] {
 		}
 		req.Header.Set("Accept", "text/event-stream, application/json")
 		req.Header.Set("Idempotency-Key", key)
-		if lastID != "" { // the same message again: its turn goes on from here
+		if lastID != "" { // the message is repeated: its turn continues from here
 			req.Header.Set("Last-Event-ID", lastID)
 		}
 		return req, nil
@@ -125,7 +125,7 @@ func (c *Client) post(ctx context.Context, m Message) (json.RawMessage, error) {
 	}
 }
 
-// longWait is longer than any connection that never reached the server.
+// longWait is longer than any connection attempt that never reached the server.
 const longWait = 30 * time.Second
 
 // unsure reports whether the first attempt may have reached the server. Only the same message under
