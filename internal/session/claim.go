@@ -18,7 +18,7 @@ import (
 type ClaimRequest struct {
 	Session uuid.UUID
 	Turn    uuid.UUID
-	Lease   time.Duration // how long the turn is this node's without a renewal
+	Lease   time.Duration // how long the lease lasts without a renewal
 	// Admit reports whether the process has a place for a turn of the workspace; nil: it always
 	// has. It is called at most once in an attempt to claim, and again if the attempt is repeated.
 	Admit func(workspace uuid.UUID) bool
@@ -30,7 +30,7 @@ type Claimed struct {
 	Lease  eventlog.Lease
 	Agent  Agent
 	Log    *TurnLog // the log of a first attempt, unless it is large; nil: Store.Log reads it
-	Ours   bool     // else the turn is not queued any more, or waits without a job until there is a place
+	Ours   bool     // else the turn is no longer queued, or waits without a job until a place is free
 	Locked bool     // another transaction, or another claim, has the session's lock: nothing was done
 }
 

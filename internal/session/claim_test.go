@@ -126,10 +126,10 @@ func TestAClaimReturnsTheLogOfAFirstAttempt(t *testing.T) {
 		t.Fatal(err)
 	}
 	if again := claim(small); again.Log != nil || again.Turn.Epoch == got.Turn.Epoch {
-		t.Errorf("a second attempt came with %+v", again.Log)
+		t.Errorf("the claim of a second attempt has the log %+v", again.Log)
 	}
 	large := w.queueMessage(t, s, strings.Repeat("long ", 10_000))
 	if got := claim(large); got.Log != nil {
-		t.Error("a large message came with the claim")
+		t.Error("the claim contains a large message")
 	}
 }

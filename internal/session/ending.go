@@ -15,11 +15,11 @@ import (
 type Ending struct {
 	Trigger Trigger
 	Failure *event.Error // nil for Complete
-	Epoch   int64        // the worker's lease; 0 if the caller needs none
-	Halted  bool         // no worker is left to be stopped
+	Epoch   int64        // the worker's lease; 0 if the caller has none
+	Halted  bool         // no worker has to be stopped
 
-	Rest        []event.Body    // events that come first and are not stored yet, for Complete
-	Structured  json.RawMessage // the final answer, where one in a schema was asked for
+	Rest        []event.Body    // earlier events that are not stored yet, for Complete
+	Structured  json.RawMessage // the final answer, if the turn has a schema
 	Attachments []event.File    // files that the turn produced
 }
 
@@ -62,7 +62,7 @@ func (tx *Tx) End(ctx context.Context, c Closing, e Ending) (ok bool, err error)
 	if e.Epoch != 0 && e.Epoch != tx.Session.Epoch || !slices.Contains(e.Trigger.from(), string(c.state)) {
 		return false, nil
 	}
-	if e.Trigger == Cancel { // no other leads out of Waiting to an end
+	if e.Trigger == Cancel { // no other trigger ends a waiting turn
 		if err := tx.later.ApprovalsCancel(ctx, c.turn.ID); err != nil {
 			return false, fmt.Errorf("close the turn's question: %w", err)
 		}

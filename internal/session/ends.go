@@ -83,7 +83,7 @@ func (b *completing) write(ctx context.Context, on *replan.Tx, changes []*endCha
 			Session: db.Session{ID: c.turn.SessionID, Epoch: r.Epoch, TurnID: r.Newest},
 			log:     eventlog.Draft{Tx: on, Session: c.turn.SessionID, At: r.Now, Seq: r.LastSeq, Ord: r.LastOrd, Free: r.Seqs}}
 		if b.end(ctx, tx, c, r) != nil {
-			continue // alone it fails again, and hurts no other
+			continue // alone it fails again, without affecting others
 		}
 	}
 	if len(b.changes) == 0 {

@@ -148,7 +148,7 @@ func TestEndsOfOneTransaction(t *testing.T) {
 	for _, rejected := range []*answered{nil, w.answered(t, s, "rejected")} {
 		all := []*answered{good, locked, lost, followed}
 		if rejected != nil {
-			rejected.cost = 1e15 // more than the column takes
+			rejected.cost = 1e15 // exceeds the column
 			all = []*answered{rejected, other, locked, lost}
 		}
 		done, release := w.gather(ctx, t, s, s, all)
@@ -203,7 +203,7 @@ func TestLostAnswerToEnds(t *testing.T) {
 	outcomes := map[bool]int{} // ends whose response was lost: whether they were committed
 	for round := range 12 {
 		all := []*answered{w.answered(t, control, "one"), w.answered(t, control, "two"), w.answered(t, control, "three")}
-		prepared := w.answered(t, control, "prepared") // the statements, on the one connection
+		prepared := w.answered(t, control, "prepared") // prepares the statements on the only connection
 		if prepared.complete(ctx, s); prepared.err != nil {
 			t.Fatal(prepared.err)
 		}

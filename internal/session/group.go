@@ -9,14 +9,14 @@ import (
 )
 
 const (
-	groupMembers = 64              // changes of one transaction at most
+	groupMembers = 64              // maximum number of changes in one transaction
 	groupTimeout = 5 * time.Second // for a transaction whose members have no deadline
 )
 
 // member is a change that is committed together with others of its kind.
 type member[C any] struct {
 	ctx    context.Context
-	change C // the outcome is a part of it
+	change C // contains the outcome
 	err    error
 	done   chan struct{} // closed when change and err are set
 }
@@ -34,7 +34,7 @@ type group[C any] struct {
 
 	mu    sync.Mutex
 	queue []*member[C]
-	busy  bool // a goroutine works on the queue
+	busy  bool // a goroutine is processing the queue
 }
 
 // do commits a change. If ctx ends while the change is being committed, do waits for it; a change

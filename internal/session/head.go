@@ -18,13 +18,13 @@ type Head struct {
 	LastSeq  int64 // seq of the newest event; 0 if the session is empty
 	GoneSeq  int64 // events up to here cannot be replayed: their turns ended too long ago
 	Erased   bool  // nothing can be replayed and no message can be added
-	Foreign  bool  // the reader's event is not of this session
+	Foreign  bool  // the reader's event is not in this session
 	Created  time.Time
 	Turn     uuid.UUID // the newest turn; uuid.Nil if the session has none
 	State    State     // state of that turn; "" if the session has none
 	StartSeq int64     // seq of that turn's open event
 	TurnAt   time.Time // when that turn was created
-	Error    string    // the code that ended it, or ""
+	Error    string    // code of its error, or ""
 	Missed   Missed    // earlier turns that the reader's cursor leaves unread
 
 	// Before are turns that were active when the turn of the reader's open event was lined up
@@ -35,7 +35,7 @@ type Head struct {
 // Missed are the turns before the newest one that a reader has read in part.
 type Missed struct {
 	Turns map[uuid.UUID]bool // nil: the reader lacks no row of them
-	Since time.Time          // when the first of them was created
+	Since time.Time          // creation of the first of them
 }
 
 // Status returns the session's status for clients.
@@ -63,7 +63,7 @@ func (s *Store) Head(ctx context.Context, workspace, id uuid.UUID) (Head, error)
 // HeadAt is Head for a reader with a cursor; 0 is the beginning. If the cursor is the open event of
 // a turn that is lined up, the reader waits for that turn, and the Head contains it.
 func (s *Store) HeadAt(ctx context.Context, workspace, id uuid.UUID, seq int64) (Head, error) {
-	own, err := s.q.TurnInLine(ctx, workspace, id, seq) // first: it may become the newest meanwhile
+	own, err := s.q.TurnInLine(ctx, workspace, id, seq) // first: the turn may become the newest meanwhile
 	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
 		return Head{}, fmt.Errorf("look for a turn in line: %w", err)
 	}

@@ -23,7 +23,7 @@ type Approval struct {
 	Status      string          `json:"status"` // pending, canceled, or an event.Outcome
 	SessionID   uuid.UUID       `json:"session_id"`
 	TurnID      uuid.UUID       `json:"turn_id"`
-	Request     json.RawMessage `json:"request"` // the data of the input_required event; null once the session is erased
+	Request     json.RawMessage `json:"request"` // data of the input_required event; null once the session is erased
 	CreatedAt   time.Time       `json:"created_at"`
 	ExpiresAt   time.Time       `json:"expires_at"`
 	SecondsLeft int             `json:"seconds_left"` // 0 unless it is pending
@@ -41,8 +41,8 @@ type Decider struct {
 
 // ApprovalQuery narrows the list of a workspace's approvals.
 type ApprovalQuery struct {
-	Status  string     // "": every status
-	Session *uuid.UUID // nil: every session
+	Status  string     // "": all statuses
+	Session *uuid.UUID // nil: all sessions
 	Limit   int        // at least 1
 	Cursor  string     // "": the first page
 }
@@ -54,7 +54,7 @@ func (s *Store) Approvals(ctx context.Context, workspace uuid.UUID, q ApprovalQu
 		return Page[Approval]{}, err
 	}
 	var rows []db.ApprovalsPageRow
-	settled := make(map[uuid.UUID]bool) // by the session
+	settled := make(map[uuid.UUID]bool) // by session
 	for again := true; again; {
 		again = false
 		rows, err = s.lists.ApprovalsPage(ctx, db.ApprovalsPageParams{WorkspaceID: workspace, Status: nullable(q.Status), SessionID: q.Session,

@@ -14,7 +14,7 @@ import (
 // Tenure is a running turn of this process.
 type Tenure struct {
 	eventlog.Lease
-	Ran time.Duration // since its claim, as its worker has measured it
+	Ran time.Duration // since its claim, as measured by its worker
 }
 
 // RenewLeases extends the leases of turns to length from now, on PostgreSQL's clock. It returns the

@@ -61,8 +61,8 @@ type Totals struct {
 
 // SummaryQuery narrows and orders the list of a workspace's sessions.
 type SummaryQuery struct {
-	CallerID     *string    // nil: every caller's
-	Status       Status     // "": every status
+	CallerID     *string    // nil: all callers
+	Status       Status     // "": all statuses
 	CreatedAfter *time.Time // nil: all
 	OldestFirst  bool
 	Limit        int    // at least 1
@@ -141,7 +141,7 @@ type Message struct {
 	TurnID           uuid.UUID       `json:"turn_id"`
 	Role             string          `json:"role"`
 	Content          *string         `json:"content"`
-	Output           *string         `json:"output"` // the text of the turn's last step that has text; nil: not the agent's, or not ended
+	Output           *string         `json:"output"` // text of the turn's last step with text; nil: a user's message, or the turn has not ended
 	Label            *string         `json:"label,omitempty"`
 	Skill            *string         `json:"skill,omitempty"`
 	Status           string          `json:"status"`

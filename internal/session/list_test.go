@@ -184,7 +184,7 @@ func TestListsShowWhatWasSaid(t *testing.T) {
 	}
 	for _, of := range [][2]uuid.UUID{{w.Workspace.ID, uuid.New()}, {uuid.New(), turn}} {
 		if _, answer, err := s.Answer(t.Context(), of[0], of[1]); err == nil {
-			t.Errorf("the answer of no turn: %+v", answer)
+			t.Errorf("the answer of an unknown turn: %+v", answer)
 		}
 	}
 }

@@ -56,7 +56,7 @@ func (s *Store) Once(ctx context.Context, o Once, fn func(context.Context) (stat
 		}
 		return q.AnswerPut(ctx, db.AnswerPutParams{WorkspaceID: o.Workspace, Route: o.Route, Key: o.Key, Hash: o.Hash, Status: int32(status), Answer: body, KeyID: nullable(o.Caller)})
 	})
-	if answered && err != nil { // it is done, and that is what the caller asks
+	if answered && err != nil { // the work is done, and the caller needs its result
 		s.log.WarnContext(ctx, "keep the answer to an idempotent request", "route", o.Route, "err", err)
 		err = nil
 	}

@@ -28,7 +28,7 @@ func TestAnIdempotentRequestRunsOnceAndIsAnsweredAlike(t *testing.T) {
 		wg.Go(func() {
 			status, body, replayed, err := stores[i%2].Once(t.Context(), o, func(ctx context.Context) (int, []byte, error) {
 				n := runs.Add(1)
-				var one int // it has a connection of its own
+				var one int // it has its own connection
 				err := w.Pool.QueryRow(ctx, `SELECT 1`).Scan(&one)
 				return 200, fmt.Appendf(nil, "answer %d", n), err
 			})

@@ -15,7 +15,7 @@ type Ended struct {
 	Turn  uuid.UUID
 	State State
 	Ago   time.Duration
-	Asked uuid.UUID // its last question; uuid.Nil: it asked none
+	Asked uuid.UUID // its last question; uuid.Nil: none
 }
 
 // Ended returns the newest turn of a session; ok is false if it has not ended, or if the session

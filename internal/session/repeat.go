@@ -20,7 +20,7 @@ type Once struct {
 	Route     string // operationId
 	Key       string // Idempotency-Key; "" for none
 	Hash      []byte // SHA-256 of the request, without its secrets
-	Caller    string // id of the API key that sends it
+	Caller    string // id of the sender's API key
 }
 
 // ErrRepeated is returned for a request that has already started a turn.
@@ -88,7 +88,7 @@ type Retry struct {
 	Workspace uuid.UUID
 	Key       string
 	Hash      []byte
-	Session   uuid.UUID // uuid.Nil: it names its session by CallerID
+	Session   uuid.UUID // uuid.Nil: the request names its session by CallerID
 	CallerID  string
 	Within    time.Duration
 }

@@ -40,7 +40,7 @@ func (s *Store) Retain(ctx context.Context) (done Retained, err error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 		defer cancel()
 		if err := q.RetentionUnlock(ctx); err != nil {
-			conn.Conn().Close(ctx) // the lock goes with it
+			conn.Conn().Close(ctx) // frees the lock
 		}
 	}()
 	if done.Partitions, err = s.dropPartitions(ctx); err != nil {
@@ -55,7 +55,7 @@ type Retention struct {
 	DeltasBefore  time.Time // older text deltas are not needed
 	RecordsBefore time.Time // older rows of other kinds are not needed
 	Partitions    []eventlog.Partition
-	Sessions      int // that are past the audit retention
+	Sessions      int // sessions past the audit retention
 }
 
 // Retention reports the state of the log.

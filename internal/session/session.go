@@ -48,7 +48,7 @@ type Store struct {
 	begins group[beginChange]
 	claims group[claimChange]
 	ends   group[endChange]
-	once   chan struct{} // requests under an idempotency key, as many as may be
+	once   chan struct{} // limits the concurrent requests under an idempotency key
 }
 
 // New returns a store on a migrated database. It announces its commits in events.

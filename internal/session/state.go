@@ -25,11 +25,11 @@ type Trigger string
 const (
 	Advance  Trigger = "advance"  // the turns before it have ended
 	Claim    Trigger = "claim"    // a worker takes it
-	Release  Trigger = "release"  // its worker gives it back, or is found dead
+	Release  Trigger = "release"  // its worker releases it, or is dead
 	Park     Trigger = "park"     // it needs input
 	Resume   Trigger = "resume"   // the input has arrived or has expired
-	Complete Trigger = "complete" // its worker answered
-	Fail     Trigger = "fail"     // its worker gave up
+	Complete Trigger = "complete" // its worker has answered
+	Fail     Trigger = "fail"     // its worker has failed
 	Cancel   Trigger = "cancel"   // a user ends it
 )
 

@@ -24,7 +24,7 @@ func TestEveryTransitionFromEveryState(t *testing.T) {
 					t.Fatal(err)
 				}
 				question := uuid.New()
-				if from == session.Waiting { // and nothing else has an open question
+				if from == session.Waiting { // and it has the only open question
 					_, err := w.Pool.Exec(t.Context(), `INSERT INTO approvals (id, workspace_id, session_id, turn_id, kind, created_at, expires_at)
 						VALUES ($1, $2, $3, $4, 'approval', now(), now() + interval '1 hour')`, question, w.Workspace.ID, lease.Session, lease.Turn)
 					if err != nil {

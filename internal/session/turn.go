@@ -22,8 +22,8 @@ type Turn struct {
 	StartSeq    int64      // seq of its open event
 	EndSeq      *int64     // seq of its done event; nil: the turn has not ended
 	Epoch       int64      // epoch of its newest lease
-	Node        *int32     // replica that ran it last; nil: none did
-	JobID       *int64     // River job that will run it; nil: none, it waits for a place
+	Node        *int32     // replica that ran it last; nil: none
+	JobID       *int64     // River job that will run it; nil: the turn waits for a place
 	HaltedAt    *time.Time // when the worker of a canceled turn stopped; nil: it may still run
 	CreatedAt   time.Time
 

@@ -39,15 +39,15 @@ type NewTurn struct {
 	Secrets  []string        // names of credentials that the run may use
 	Rejected json.RawMessage // attachments that were refused; nil: none
 	Callback uuid.UUID       // callback that reports its end; uuid.Nil: none
-	Behind   bool            // line up where the session has a turn that has not ended
+	Behind   bool            // line up if the session has a turn that has not ended
 
-	Job Job // the job that shall run it, once it is queued
+	Job Job // the job that will run it once it is queued
 }
 
 // Job is a River job that runs a turn.
 type Job struct {
 	Args []byte    // JSON
-	Due  time.Time // when it may run
+	Due  time.Time // earliest start
 }
 
 // ActiveTurn is the detail of TURN_IN_PROGRESS: where to read or end the turn that blocks the

@@ -21,15 +21,15 @@ import (
 // Its writes are queued and sent with the next read or with the commit, so a later call can return
 // the error of an earlier one.
 type Tx struct {
-	*replan.Tx            // for what must commit with it, such as jobs
+	*replan.Tx            // for statements that must commit with it, such as jobs
 	Session    db.Session // the locked row, with the changes made so far; its newest event is that of log
 
 	s     *Store
-	q     *db.Queries // at once, behind what is queued
+	q     *db.Queries // run at once, after the queued statements
 	later *db.Queries // queued
 
 	log     eventlog.Draft // the events of the change
-	fence   int64          // epochs up to here belong to a lost timeline
+	fence   int64          // epochs up to this one belong to a lost timeline
 	active  bool           // false: no turn is active
 	linedUp bool           // false: no turn is lined up
 
@@ -68,7 +68,7 @@ func (s *Store) Open(ctx context.Context, ref Ref, fn func(*Tx) error) error {
 // locking is how a change takes the lock of its session.
 type locking struct {
 	queue   func(*db.Queries) error // queues the statements that take the lock; nil: fresh needs none
-	missing error                   // if they locked no session; nil: they are tried again
+	missing error                   // if they locked no session; nil: they are retried
 	fresh   db.Session              // a session that does not exist yet
 }
 

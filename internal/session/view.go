@@ -21,7 +21,7 @@ type View struct {
 	Turn     Turn
 	Asked    Message         // the user's
 	Answer   Message         // the agent's; empty until the turn has ended
-	Question json.RawMessage // the data of the input_required event that the turn waits with; nil: it does not
+	Question json.RawMessage // data of the input_required event of a waiting turn; nil: the turn does not wait
 }
 
 // Turn returns a turn of a workspace, or ErrNoTurn.
@@ -38,10 +38,10 @@ func (s *Store) Turn(ctx context.Context, workspace, id uuid.UUID) (View, error)
 
 // ViewQuery narrows the list of a workspace's turns.
 type ViewQuery struct {
-	Session *uuid.UUID // nil: every session's
+	Session *uuid.UUID // nil: all sessions
 	States  []State    // nil: any
-	Begun   *bool      // a worker has taken it before, or has not; nil: both
-	Since   *time.Time // no state that is older; nil: any
+	Begun   *bool      // a worker has claimed it before, or has not; nil: both
+	Since   *time.Time // only states since then; nil: all
 	Limit   int        // at least 1
 	Cursor  string     // "": the first page
 }
