@@ -11,18 +11,18 @@ import (
 )
 
 const (
-	batchRows  = 4096     // rows of one commit at most
-	batchBytes = 4 << 20  // bytes of their data at most, one larger row aside
-	maxUnacked = 256      // deltas of one writer that may wait for their commit
-	maxMerged  = 32 << 10 // bytes of text that one row takes
+	batchRows  = 4096     // maximum rows of one commit
+	batchBytes = 4 << 20  // maximum bytes of their data, except for one larger row
+	maxUnacked = 256      // maximum number of one writer's deltas that wait for their commit
+	maxMerged  = 32 << 10 // maximum bytes of text in one row
 
 	defaultPatience = 4 * time.Millisecond
 	// recent, times Options.Patience, is the time within which another writer must have appended
 	// text to count as writing now. If text arrives less often, waiting gains nothing.
 	recent = 5
 
-	lockedPause  = 5 * time.Millisecond  // before a locked session is tried again
-	refusedPause = 20 * time.Millisecond // before a refused batch is tried again; doubles
+	lockedPause  = 5 * time.Millisecond  // before a locked session is retried
+	refusedPause = 20 * time.Millisecond // before a rejected batch is retried; doubles
 )
 
 func defaultAppenders() int {
@@ -37,8 +37,8 @@ type row struct {
 	w     *Writer
 	kind  event.Kind
 	data  []byte
-	n     int       // how many Append calls' worth of events it carries, after merging
-	until time.Time // when a row of a locked session gives up; zero: its session was not found locked
+	n     int       // number of Append calls whose events it contains, after merging
+	until time.Time // when a row of a locked session fails; zero: its session was not locked
 }
 
 // appender commits the rows that were queued while its last commit ran. While several writers

@@ -42,7 +42,7 @@ func (a *appender) commit(ctx context.Context, rows []row) (locked []row) {
 			return nil
 		}
 		if pgerr.IsStalePlan(err) {
-			a.log.pool.Reset() // every idle connection has the stale plan too
+			a.log.pool.Reset() // every idle connection also has the stale plan
 		}
 		pause(ctx, delay)
 	}

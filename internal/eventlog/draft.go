@@ -22,7 +22,7 @@ type Draft struct {
 	At      time.Time // PostgreSQL's clock under the lock: the time of the events
 	Seq     int64     // seq of the session's newest event, including those of the draft
 	Ord     int64     // its ordinal
-	Free    []int64   // seqs that are drawn and not used
+	Free    []int64   // seqs that are drawn and unused
 
 	news []event.Event
 }

@@ -85,7 +85,7 @@ func newLane(t *testing.T, w *sessiontest.World, control *sessiontest.Replica) *
 	l.watch()
 	events := eventlog.Options{Listen: direct, AppendTimeout: 300 * time.Millisecond, Appenders: 1}
 	l.store = sessiontest.NewReplica(dbtest.Pool(t, dsn), events, session.Options{})
-	t.Cleanup(func() { proxy.Cut() }) // else pgx waits for connections that are frozen
+	t.Cleanup(func() { proxy.Cut() }) // else pgx waits for frozen connections
 	l.store.Start(t)
 	l.other, _ = w.Begin(t, control, "another conversation")
 	return l
@@ -189,7 +189,7 @@ func (l *lane) say(ctx context.Context, rng *rand.Rand, lease eventlog.Lease, re
 			return err
 		}
 		rest = rest[n:]
-		if rng.IntN(3) == 0 { // models take their time: the next piece waits behind a batch under way
+		if rng.IntN(3) == 0 { // models are slow: the next piece waits behind a running batch
 			<-time.After(time.Duration(rng.IntN(1000)) * time.Microsecond)
 		}
 		if rng.IntN(12) == 0 {

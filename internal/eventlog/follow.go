@@ -29,7 +29,7 @@ const Skew = time.Hour
 type From struct {
 	Session uuid.UUID
 	Seq     int64     // the reader has everything up to here
-	Since   time.Time // nothing it asks for is older: the creation of the turn, or of the session
+	Since   time.Time // no requested row is older: the creation of the turn, or of the session
 }
 
 // ErrGone is returned if events after the cursor have been removed.

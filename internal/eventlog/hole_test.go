@@ -32,7 +32,7 @@ func TestDroppingLeavesNoHole(t *testing.T) {
 		w.Past(t, replicas[0], 400, 8, 7, 6, 5, 4), w.Past(t, replicas[0], 30, 8, 7, 4), w.Past(t, replicas[0], 1500, 7, 5), w.Past(t, replicas[0], 7, 6),
 	}
 	var mu sync.Mutex
-	expired := make(map[uuid.UUID]int64) // the end of the newest turn that is out of the window, by session
+	expired := make(map[uuid.UUID]int64) // by session, the end of the newest turn outside the window
 	var victims []func()
 	for _, p := range sessions {
 		for i, turn := range p.Turns {

@@ -62,7 +62,7 @@ type listener struct {
 	log       *Log
 	outage    *outage.Log
 	connected atomic.Bool
-	heard     atomic.Int64 // when the connection last proved to work, in Unix nanoseconds
+	heard     atomic.Int64 // last proof that the connection works, in Unix nanoseconds
 
 	mu      sync.Mutex
 	watches map[uuid.UUID]map[chan struct{}]struct{}

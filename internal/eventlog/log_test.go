@@ -68,7 +68,7 @@ func TestFollowMissesNothing(t *testing.T) {
 		}
 	}
 	if got.String() != want.String() {
-		t.Fatal("the deltas do not concatenate to what was written")
+		t.Fatal("the deltas do not concatenate to the written text")
 	}
 	var answer string
 	if err := w.Pool.QueryRow(t.Context(), `SELECT content FROM messages WHERE turn_id = $1 AND role = 'assistant'`, lease.Turn).Scan(&answer); err != nil {

@@ -92,7 +92,7 @@ func TestRefusedEventFailsItsWriterAlone(t *testing.T) {
 	wait.Until(t, "all goroutines", wg.Wait)
 	for _, ev := range s.Rows(t, from) {
 		if body, _ := ev.Body(); body == (event.ToolUse{Tool: "later"}) {
-			t.Error("an event was written behind one that was refused")
+			t.Error("an event was written after a rejected one")
 		}
 	}
 }

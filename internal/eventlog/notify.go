@@ -47,7 +47,7 @@ type notifier struct {
 	hints   map[hint]struct{}
 	wake    chan struct{}
 
-	alone atomic.Int64 // until when no other node listens, in Unix nanoseconds
+	alone atomic.Int64 // the time until which no other node listens, in Unix nanoseconds
 }
 
 // aloneFor is how long a check of the nodes is valid. A new node usually greets earlier; a node of
@@ -97,7 +97,7 @@ func (n *notifier) add(id uuid.UUID) {
 func (n *notifier) run(ctx context.Context) error {
 	var conn *pgx.Conn
 	defer func() { n.drop(&conn) }()
-	_ = n.dial(ctx, &conn) // ahead of the first hint, which dials again and reports
+	_ = n.dial(ctx, &conn) // before the first hint, which dials again and reports
 	for {
 		select {
 		case <-ctx.Done():

@@ -43,7 +43,7 @@ func TestLoneReplicaSendsNoNotifications(t *testing.T) {
 
 	s.NodesSeen([]int32{s.Node()})
 	w.Begin(t, s, "not announced")
-	s.NodesSeen([]int32{s.Node(), s.Node() + 1}) // well within the time that a look holds
+	s.NodesSeen([]int32{s.Node(), s.Node() + 1}) // well within the validity of a check
 	_, from := w.Begin(t, s, "announced")
 	if got, want := next(), payload(s, from); got != want {
 		t.Errorf("the first notification is %q, want %q", got, want)

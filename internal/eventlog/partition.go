@@ -24,8 +24,8 @@ const (
 type Partition struct {
 	Name   string
 	Deltas bool
-	Ends   time.Time // everything in it is older
-	Bytes  int64     // with its indexes
+	Ends   time.Time // all rows in it are older
+	Bytes  int64     // including its indexes
 }
 
 // Partitions lists the partitions of the log.

@@ -37,7 +37,7 @@ func TestTextWaitsForOtherWritersOnly(t *testing.T) {
 	seenFirst, seenSecond := len(s.Rows(t, fromFirst)), len(s.Rows(t, fromSecond))
 	for i := range 20 {
 		appendAll(ctx, t, b, event.Text{Text: fmt.Sprint("b ", i)})
-		for range 5 { // time enough for a commit
+		for range 5 { // enough time for a commit
 			if n := len(s.Rows(t, fromSecond)); n > seenSecond {
 				t.Fatalf("round %d did not wait for the other writer's text", i)
 			}

@@ -28,14 +28,14 @@ type topic struct {
 	session uuid.UUID
 	since   time.Time
 	readers map[chan struct{}]struct{} // guarded by topics.mu
-	held    []chan struct{}            // those of readers that are expected; guarded by topics.mu
+	held    []chan struct{}            // those of expected readers; guarded by topics.mu
 
 	mu     sync.Mutex
 	events []event.Event
 	bytes  int
-	floor  int64 // -1: nothing is known yet
+	floor  int64 // -1: unknown
 	head   int64 // seq of the newest known event
-	ord    int64 // its ordinal; 0: not known
+	ord    int64 // its ordinal; 0: unknown
 }
 
 // after returns the events behind a cursor; known is false if the tail does not reach back that
@@ -93,7 +93,7 @@ func (t *topic) trim() {
 		t.bytes -= len(t.events[cut].Data)
 		cut++
 	}
-	if cut == 0 { // one event that is larger than all the rest should be
+	if cut == 0 { // keep one event that is larger than the limit
 		return
 	}
 	t.floor = t.events[cut-1].Seq
@@ -129,7 +129,7 @@ func (ts *topics) join(from From) (*topic, chan struct{}) {
 		t.since = from.Since
 	}
 	t.readers[wake] = struct{}{}
-	for _, held := range t.held { // the expected reader is here
+	for _, held := range t.held { // the expected reader has arrived
 		delete(t.readers, held)
 	}
 	t.held = nil

@@ -21,7 +21,7 @@ type Writer struct {
 
 	mu      sync.Mutex
 	unacked int
-	since   time.Time // when the oldest of them began to wait, or the last of their elders was committed
+	since   time.Time // when the oldest of them began to wait, or the last row before them was committed
 	err     error
 	acked   chan struct{}
 }
