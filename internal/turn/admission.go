@@ -27,7 +27,7 @@ const groupPlaces = 85
 // connection and are admitted fairly among workspaces. A message that is not admitted leaves
 // nothing in the database.
 type admission struct {
-	alone   *fair.Places // for messages that need a transaction of their own: half of the connections
+	alone   *fair.Places // for messages with their own transaction: half of the connections
 	grouped *fair.Places // for plain messages, which share transactions
 	waiting atomic.Int64
 	queue   int64

@@ -101,7 +101,7 @@ func (s *Service) enclose(ctx context.Context, t session.Turn, attached bool, co
 		case strings.HasPrefix(f.MIME, "image/"):
 			conv.Images = append(conv.Images, model.Image{MIME: f.MIME, Data: f.Data})
 		default:
-			text, err := json.Marshal(string(f.Data)) // data cannot be taken for anything else, nor end the block
+			text, err := json.Marshal(string(f.Data)) // as JSON, the data cannot be mistaken for anything else or end the block
 			if err != nil {
 				return fmt.Errorf("encode attachment: %w", err)
 			}

@@ -30,7 +30,7 @@ type hook struct {
 	keys  *vault.Keyring
 	got   chan *http.Request
 	reply chan int
-	calls atomic.Int32 // all that came
+	calls atomic.Int32 // all requests
 	given atomic.Int32 // calls that the sender aborted
 }
 
@@ -141,7 +141,7 @@ func TestCallbackSleepsBetweenAttempts(t *testing.T) {
 		}
 	}
 	if text != `{"delivery_id": "`+delivery.String()+`"}` {
-		t.Errorf("the job holds %s", text)
+		t.Errorf("the job contains %s", text)
 	}
 	h.reply <- 200
 	h.exec(t, `UPDATE river_job SET state = 'available', scheduled_at = now() WHERE kind = 'callback'`)
@@ -202,14 +202,14 @@ func TestSlowReceiversDoNotBlockTurns(t *testing.T) {
 	for range share + 10 {
 		h.report(t, r, false)
 	}
-	for range share { // all that work at once
+	for range share { // all concurrent attempts
 		wait.Receive(t, "a request at the hook", h.got)
 	}
 	if got := text(read(t, r, w.start(t, r, "hello"))); got != "hi" {
 		t.Errorf("text %q", got)
 	}
 	for deadline := time.Now().Add(10 * time.Second); h.calls.Load()-h.given.Load() > share; {
-		if time.Now().After(deadline) { // one that is given up is seen to be a moment later
+		if time.Now().After(deadline) { // the receiver notices an aborted call a moment later
 			t.Fatalf("%d requests arrived, %d were aborted", h.calls.Load(), h.given.Load())
 		}
 	}
@@ -225,7 +225,7 @@ func TestHangingReceiversLeaveRoomForOthers(t *testing.T) {
 		h.due(t, slug, "https://example.com/hush", 25)
 	}
 	h.replica(t, func(c *turn.Config) { c.Grace = 10 * time.Millisecond })
-	for range callback.Places - 2 { // a few places are kept for others
+	for range callback.Places - 2 { // a few places are reserved for others
 		select {
 		case <-h.got:
 		case <-time.After(time.Minute):

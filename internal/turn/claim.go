@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	claimPatience = 5 * time.Second      // for a session that is locked
-	lockedPause   = 5 * time.Millisecond // before a locked session is tried again
+	claimPatience = 5 * time.Second      // for a locked session
+	lockedPause   = 5 * time.Millisecond // before a locked session is retried
 )
 
 var errSessionLocked = errors.New("the session stayed locked")
@@ -69,7 +69,7 @@ func (s *Service) place(ctx context.Context) error {
 	if s.places.Free() == 0 {
 		return nil
 	}
-	s.unplaced.Store(false) // first: a turn that is turned away meanwhile is looked for again
+	s.unplaced.Store(false) // first: a turn that is rejected meanwhile triggers another search
 	n, err := s.cfg.Sessions.PlaceTurns(ctx, s.places.Full(), due)
 	if n > 0 || err != nil {
 		s.unplaced.Store(true)

@@ -37,6 +37,6 @@ func (atOnce) InsertBegin(_ context.Context, job *rivertype.JobInsertParams) err
 	if job.State == rivertype.JobStateAvailable {
 		job.ScheduledAt = &due
 	}
-	job.CreatedAt = new(time.Time) // River's statement replaces the zero time by now()
+	job.CreatedAt = new(time.Time) // River's statement replaces the zero time with now()
 	return nil
 }

@@ -38,7 +38,7 @@ func withClock(t *testing.T, skew int, step bool, test func(t *testing.T, w *wor
 		AS 'SELECT n FROM public.nodes_alive() n, nextval(''shifted.looks'')'`); err != nil {
 		t.Fatal(err)
 	}
-	w.pool = dbtest.Pool(t, w.dsn) // the connections of the other one have the old clock
+	w.pool = dbtest.Pool(t, w.dsn) // the other pool's connections have the old clock
 	if step {
 		test(t, w, func() { shift(skew) })
 		return

@@ -21,7 +21,7 @@ func credentialNames(t session.Turn, log []event.Event) []string {
 	for _, ev := range log {
 		body, err := ev.Body()
 		if err != nil {
-			continue // the agent finds out, and ends the turn
+			continue // the agent detects it, and ends the turn
 		}
 		switch b := body.(type) {
 		case event.InputRequired:

@@ -38,7 +38,7 @@ func (a Answer) kind() event.Input {
 // Decided is the state of a question after an answer.
 type Decided struct {
 	session.Approval
-	Already bool // it was answered so before
+	Already bool // it already had this answer
 }
 
 // Decide answers a question. The first timely answer wins: an equal one is not an error, another
@@ -48,7 +48,7 @@ func (s *Service) Decide(ctx context.Context, workspace uuid.UUID, a Answer) (De
 	if err != nil {
 		return Decided{}, err
 	}
-	if asked.Kind != a.kind() { // the other kind has another address, and needs another scope
+	if asked.Kind != a.kind() { // the other kind has another address, and requires another scope
 		return Decided{}, fault.New(fault.ApprovalNotFound, "No %s request %s in this workspace.", a.kind(), a.Approval)
 	}
 	var d Decided

@@ -335,7 +335,7 @@ func TestExpiredStaysExpired(t *testing.T) {
 	r := w.replica(t, asking(time.Second))
 	first, second := w.start(t, r, "book it"), w.start(t, r, "book it")
 	answered, canceled := question(t, r, first), question(t, r, second)
-	r.stop() // nothing looks at the clock any more
+	r.stop() // no process checks the clock any more
 
 	tx, err := w.pool.Begin(t.Context())
 	if err != nil {

@@ -79,7 +79,7 @@ func TestLeaseIsGivenUpWhileEventsAreNotStored(t *testing.T) {
 	if err := lock.Rollback(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if got := text(read(t, r, st)); !strings.HasSuffix(got, "hi") { // the attempt before may have stored its text just then
+	if got := text(read(t, r, st)); !strings.HasSuffix(got, "hi") { // the previous attempt may have stored its text just then
 		t.Errorf("text %q", got)
 	}
 }

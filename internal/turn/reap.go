@@ -60,7 +60,7 @@ func (s *Service) runHousekeeping(ctx context.Context) error {
 		if work.Overdue {
 			s.runStep(ctx, "end overdue waits", s.expireOverdue)
 		}
-		if time.Since(sealed) > time.Minute { // those of replicas of an older version
+		if time.Since(sealed) > time.Minute { // addresses from replicas of an older version
 			sealed = time.Now()
 			s.runStep(ctx, "seal the addresses of callbacks", s.cfg.Callbacks.SealAddresses)
 		}

@@ -81,7 +81,7 @@ func TestLostAnswerToAFetchIsFound(t *testing.T) {
 	if got := text(read(t, caller, w.start(t, caller, "warm up"))); got != "hi" {
 		t.Fatalf("text %q", got)
 	}
-	for stored := false; !stored; { // the next job that passes is a fetched one
+	for stored := false; !stored; { // the next job through the proxy is a fetched one
 		if err := w.pool.QueryRow(t.Context(), `SELECT bool_and(state = 'completed') FROM river_job`).Scan(&stored); err != nil {
 			t.Fatal(err)
 		}

@@ -35,7 +35,7 @@ func TestTurnsOutliveAChangeOfTheSchema(t *testing.T) {
 		all.Wait()
 		return running
 	}
-	for _, st := range round() { // prepares what a turn needs
+	for _, st := range round() { // prepares the statements of a turn
 		read(t, r, st)
 		wait.Receive(t, "a call of the tool", l.entered)
 	}

@@ -50,7 +50,7 @@ type Config struct {
 	Model func(name string) (model.Model, error)
 	// Tools returns the tools of a run, which is nil without a Runner.
 	Tools  func(*toolenv.Run) []tool.Tool
-	Runner *toolenv.Runner // nil: no tool acts
+	Runner *toolenv.Runner // nil: tools cannot run
 
 	Skills      *skill.Store
 	Permissions *permission.Store // nil: every tool call may run
@@ -58,7 +58,7 @@ type Config struct {
 	Files       *filestore.Store
 	Callbacks   *callback.Store
 	Log         *slog.Logger
-	Pulse       *pulse.Pulse // shared by the parts of a process; nil: one of its own
+	Pulse       *pulse.Pulse // shared by the parts of a process; nil: the service creates its own
 	// Base is the public address of the service, the prefix of the addresses in events; "": the
 	// addresses begin at the path.
 	Base string
@@ -66,13 +66,13 @@ type Config struct {
 	Reports map[callback.Protocol]ReportEncoder
 
 	Queue        int           // messages that may wait for admission; default DefaultQueue
-	StartTimeout time.Duration // how long storing a message may take once it is admitted; default 3 s
+	StartTimeout time.Duration // time limit for storing an admitted message; default 3 s
 	// ConfirmTimeout is how long Start searches for a turn after a commit with an unknown outcome;
 	// default 2 s.
 	ConfirmTimeout time.Duration
 
 	Window  time.Duration // how long a turn waits for an approval or a secret; default 10 min
-	Workers int           // turns that run at once in this process; workspaces share the places; 0: none, others run them
+	Workers int           // turns that run at once in this process; workspaces share the places; 0: none, other processes run them
 	// ModelCalls is how many replies this process generates at once; workspaces share the places.
 	// Default: Workers.
 	ModelCalls int
@@ -95,16 +95,16 @@ type Service struct {
 
 	admission *admission
 
-	busy atomic.Int64 // workers that have a job
+	busy atomic.Int64 // workers with a job
 
-	places     *fair.Places  // one for each turn that runs
-	modelCalls *fair.Places  // one for each reply that is generated
-	unplaced   atomic.Bool   // turns may wait without a job until there is a place
+	places     *fair.Places  // one for each running turn
+	modelCalls *fair.Places  // one for each reply in progress
+	unplaced   atomic.Bool   // turns may wait without a job until a place is free
 	freed      chan struct{} // holds a value when a place may be free
 	fetched    atomic.Int64  // when jobs were last fetched, in Unix nanoseconds
 	reaped     atomic.Int64  // when a step of the reaper last succeeded, in Unix nanoseconds
 
-	steps sync.Map // from a step of the reaper to its *outage.Log
+	steps sync.Map // maps a step of the reaper to its *outage.Log
 
 	mu      sync.Mutex
 	running map[uuid.UUID]*attempt
@@ -157,7 +157,7 @@ func New(cfg Config) (*Service, error) {
 		Logger:     slog.New(riverLog{cfg.Log.Handler(), failures}),
 		Middleware: redactErrors(cfg.Log),
 		Hooks:      []rivertype.Hook{atOnce{}},
-		Test:       river.TestConfig{Time: s.clock}, // the only place where River takes a clock
+		Test:       river.TestConfig{Time: s.clock}, // the only option of River for a clock
 		// River's own timeouts are longer than ours: a turn ends by its own limits.
 		JobTimeout:                  maxTurnTime + time.Minute,
 		RescueStuckJobsAfter:        maxTurnTime + 2*time.Minute,

@@ -29,7 +29,7 @@ func TestWorkspaceLeavesPlacesForTurns(t *testing.T) {
 		select {
 		case <-l.entered:
 		case <-time.After(time.Minute):
-			t.Fatal("the long turns do not start")
+			t.Fatal("the long turns have not started")
 		}
 	}
 	ws, err := workspace.New(w.pool).Create(t.Context(), "other", "", "")

@@ -38,7 +38,7 @@ func (s *Service) start(ctx context.Context, req Request) (Started, error) {
 	if req.LastEvent > 0 {
 		return s.resent(ctx, req)
 	}
-	if req.IdempotencyKey != "" { // before anything is checked that may have changed since
+	if req.IdempotencyKey != "" { // before any check whose result may have changed since
 		if started, ok, err := s.Repeated(ctx, req); ok || err != nil {
 			return started, err
 		}

@@ -118,7 +118,7 @@ func TestStopWhileTheLogIsBusy(t *testing.T) {
 	if _, err := lock.Exec(t.Context(), `SELECT FROM sessions WHERE id = $1 FOR UPDATE`, st.Session); err != nil {
 		t.Fatal(err)
 	}
-	for held := false; !held; { // until the model is not asked for more
+	for held := false; !held; { // until no more deltas are requested
 		select {
 		case <-m.written:
 		case <-time.After(200 * time.Millisecond):
@@ -145,7 +145,7 @@ func TestStopWhileTheLogIsBusy(t *testing.T) {
 		fmt.Fprintf(&said, "%d ", i)
 	}
 	if said.String() != stored {
-		t.Errorf("the log holds text that the model did not write")
+		t.Errorf("the log contains text that the model did not write")
 	}
 }
 

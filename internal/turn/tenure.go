@@ -11,17 +11,17 @@ import (
 // tenure is the reaper's record of a running turn. Its times are on this process's monotonic clock:
 // when PostgreSQL's clock is set, a worker must neither lose its turn nor keep it for longer.
 type tenure struct {
-	lease    time.Time // as it is stored: a new value is a renewal
+	lease    time.Time // as stored: a new value is a renewal
 	until    time.Time // when the lease ends
-	overtime time.Time // since when the turn is seen to run too long, or zero
-	round    int       // the newest round that saw the turn
+	overtime time.Time // since when the turn has run too long, or zero
+	round    int       // the newest round that found the turn
 }
 
 // tenures are the records of all running turns.
 type tenures struct {
 	turns map[uuid.UUID]tenure
 	round int
-	grace time.Duration // in which every living worker renews its lease
+	grace time.Duration // time in which every living worker renews its lease
 }
 
 // isOver records a turn as the reaper's round found it, and reports whether its worker has lost it:

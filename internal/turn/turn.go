@@ -25,7 +25,7 @@ type Request struct {
 	CallerID  string    // "" for none
 	Session   uuid.UUID // uuid.Nil for none; takes precedence over CallerID
 
-	Command     string                     // free text; "" where a skill is called
+	Command     string                     // free text; "" if a skill is called
 	Skill       string                     // name of a skill, in any of its spellings
 	Input       map[string]json.RawMessage // for the skill
 	Secrets     []string                   // names of credentials that the run may use
@@ -36,9 +36,9 @@ type Request struct {
 	Multitask   Multitask
 
 	Named          string // the sender's name for the message; "" if unnamed
-	Hash           []byte // SHA-256 of the request as it came
+	Hash           []byte // SHA-256 of the original request
 	IdempotencyKey string // "" for none
-	LastEvent      int64  // the client sends a message again and has seen up to here; 0: it does not
+	LastEvent      int64  // the message is a retry from a client that has seen the events up to here; 0: it is not
 }
 
 // isPlain reports whether a message begins a new session and creates only its turn.
@@ -61,8 +61,8 @@ type Multitask string
 
 const (
 	Reject    Multitask = "reject"    // TURN_IN_PROGRESS; the default
-	Enqueue   Multitask = "enqueue"   // it is answered after those before it
-	Interrupt Multitask = "interrupt" // it ends the turn in progress, and all that are lined up, and is answered
+	Enqueue   Multitask = "enqueue"   // the message is answered after those before it
+	Interrupt Multitask = "interrupt" // the message ends the turn in progress and all lined-up turns, and is answered
 )
 
 // route is the operation that scopes these idempotency keys.
@@ -83,7 +83,7 @@ type Limits struct {
 type Started struct {
 	Session  uuid.UUID
 	Turn     uuid.UUID
-	From     eventlog.From // just before the turn's open event, or where the client stands
+	From     eventlog.From // just before the turn's open event, or the client's position
 	Callback uuid.UUID     // uuid.Nil for none
 	// Rejected are the attachments that the message does not include; if Replayed is set, they are
 	// stored with the turn.

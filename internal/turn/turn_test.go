@@ -265,7 +265,7 @@ func TestConversationsStayOutOfJobs(t *testing.T) {
 	read(t, r, w.start(t, r, "canary-4711"))
 	var n int
 	if err := w.pool.QueryRow(t.Context(), `SELECT count(*) FROM river_job j WHERE j::text LIKE '%canary-4711%'`).Scan(&n); err != nil || n > 0 {
-		t.Errorf("%d jobs hold the message (%v)", n, err)
+		t.Errorf("%d jobs contain the message (%v)", n, err)
 	}
 }
 
@@ -296,7 +296,7 @@ func TestWorkspaceRunsAtMostSoManyTurns(t *testing.T) {
 	wait.Receive(t, "a call of the tool", l.entered)
 	wait.Receive(t, "a call of the tool", l.entered)
 	var jobless int
-	for jobless == 0 { // the third has been refused
+	for jobless == 0 { // the third turn has been rejected
 		if err := w.pool.QueryRow(t.Context(), `SELECT count(*) FROM turns WHERE state = 'queued' AND job_id IS NULL`).Scan(&jobless); err != nil {
 			t.Fatal(err)
 		}

@@ -32,7 +32,7 @@ type attempt struct {
 	began  time.Time
 
 	mu       sync.Mutex
-	renewed  time.Time        // when the lease was last known to be ours, local clock
+	renewed  time.Time        // when the lease was last known to be valid, local clock
 	writer   *eventlog.Writer // nil before the first event
 	inTool   bool
 	draining bool
@@ -108,7 +108,7 @@ func (s *Service) attend(ctx context.Context, claimed session.Claimed, news <-ch
 	limited, done := context.WithTimeoutCause(ctx, max(left, 0), errTimeout)
 	defer done()
 	e, w, err := s.run(limited, claimed, a)
-	if err == nil { // the answer is whole: it counts even if its time is over now
+	if err == nil { // the answer is complete: it counts even after the time limit
 		e.Rest, err = w.Rest(context.WithoutCancel(ctx))
 	}
 	if err != nil && limited.Err() != nil { // the time limit is the reason, whatever the attempt was doing
@@ -151,7 +151,7 @@ func (s *Service) run(ctx context.Context, claimed session.Claimed, a *attempt) 
 			}
 			return e, w, s.parkTurn(ctx, t, a, b)
 		case event.Reply:
-			if len(b.Calls) == 0 { // the last one, as a rule
+			if len(b.Calls) == 0 { // usually the last reply
 				write = w.Queue
 			}
 		}
