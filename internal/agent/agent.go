@@ -44,11 +44,11 @@ type Conversation struct {
 	Session   uuid.UUID
 	Turn      uuid.UUID
 	Prompt    string        // the model's input in place of the user's message; "": the message itself
-	Files     []string      // texts that the user attached, each with its name
+	Files     []string      // attached texts, each with its name
 	Images    []model.Image // likewise
 	History   []Past        // earlier messages, oldest first
-	Budget    int           // tokens of history that the model shall see at most
-	Log       []event.Event // this turn's rows so far, text deltas left out
+	Budget    int           // maximum number of history tokens for the model
+	Log       []event.Event // this turn's rows so far, without text deltas
 	Shown     bool          // text was shown up to the last whole reply in Log
 	Tail      string        // text that was shown after it
 }
@@ -88,7 +88,7 @@ type run struct {
 	state state
 	shown bool // text of this turn, of any step
 
-	stopped bool // the consumer broke off; yielding again would panic
+	stopped bool // the consumer broke the loop; yielding again would panic
 }
 
 // emitEvents passes events to the consumer, which commits them.

@@ -19,7 +19,7 @@ type Permit func(ctx context.Context, toolName string, input json.RawMessage) (V
 // Verdict is the result of Permit. The zero value lets the call run.
 type Verdict struct {
 	Ask     bool   // it needs an approval
-	Denied  string // why it must not run, for the model; "": it may
+	Denied  string // reason why it must not run, for the model; "": it may run
 	Pattern string // pattern that would allow similar calls in future; for Ask
 }
 
@@ -60,7 +60,7 @@ func (r *run) askApproval(ctx context.Context, s *step) error {
 type fate int
 
 const (
-	ends fate = iota // it has run, or will be refused
+	ends fate = iota // it has run, or will be rejected
 	runs
 	asks
 )
@@ -126,7 +126,7 @@ func (r *run) judgeCall(ctx context.Context, c event.ToolCall) (*tool.Result, er
 		return new(tool.Reject("This was not shown when the step was approved, so it was not done. Call the tool again.")), nil
 	}
 	v, err := r.Permit(ctx, c.Tool, c.Input)
-	if err == nil && v.Ask { // the rules have become stricter since the step was asked about
+	if err == nil && v.Ask { // the rules have become stricter since the approval was requested
 		v.Denied = "This needs an approval that was not asked for. Call the tool again."
 	}
 	if err != nil || v.Denied == "" {

@@ -104,10 +104,10 @@ func TestCrashWhileAsking(t *testing.T) {
 				at := fmt.Sprintf("%s, killed at group %d (lost: %v)", outcome, n, lost)
 				list := asks(all)
 				if len(list) != 3 || len(list[0].Operations) != 2 || list[1].KeyName != "KEY" || len(list[2].Operations) != 1 {
-					t.Fatalf("%s: asked %+v", at, list)
+					t.Fatalf("%s: the approvals are %+v", at, list)
 				}
 				if op := list[0].Operations[1]; string(op.Input) != `{"n":2}` || op.SuggestedPattern != "once(*)" || list[0].Plan != "First I look, then I act." {
-					t.Errorf("%s: asked %+v", at, list[0])
+					t.Errorf("%s: the approval is %+v", at, list[0])
 				}
 				if len(once.runs) > 3 || outcome != event.Allowed && len(once.runs) > 0 {
 					t.Errorf("%s: ran %v", at, once.runs)

@@ -14,7 +14,7 @@ import (
 
 const (
 	maxAttempts = 4                // of one step
-	maxPause    = 60 * time.Second // a provider that asks for more has given up on us
+	maxPause    = 60 * time.Second // a provider that requests more has effectively failed
 )
 
 // generateReply requests one reply from the model and emits its text as it arrives, unless it may
@@ -26,7 +26,7 @@ func (r *run) generateReply(ctx context.Context, req model.Request) (event.Reply
 	var used model.Usage
 	for attempt := 1; ; attempt++ {
 		if req.Output != nil {
-			text.Reset() // half an answer in JSON is of no use
+			text.Reset() // half an answer in JSON is useless
 		}
 		req.Partial = text.String()
 		calls, cut, err := r.attempt(ctx, req, &text, &shown, &used)

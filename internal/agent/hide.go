@@ -33,7 +33,7 @@ func (r *run) visibleLength(req model.Request, text string, shown int) int {
 	case r.Output == nil:
 		return len(text)
 	}
-	at := shown + len(strings.TrimRight(text[shown:], "`")) // the beginning of a fence, perhaps
+	at := shown + len(strings.TrimRight(text[shown:], "`")) // possibly the beginning of a fence
 	for _, begin := range []string{"{", "[", fence} {
 		if i := strings.Index(text[shown:], begin); i >= 0 {
 			at = min(at, shown+i)

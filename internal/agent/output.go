@@ -20,7 +20,7 @@ const (
 	finalAnswer      = "final_answer"
 	finalDescription = "Give the final answer. Call this once, alone, when you have everything you need: it ends the turn."
 
-	maxRepairs = 3 // answers that do not fit and are sent back
+	maxRepairs = 3 // maximum number of rejected answers in a turn
 )
 
 // finishAnswer reports whether the turn has its answer, and yields a structured one. correction is
@@ -50,7 +50,7 @@ func (r *run) finishAnswer() (done bool, correction string, err error) {
 		correction = repair(problems)
 	}
 	switch _, given := last.answer(); {
-	case len(last.reply.Calls) > 0 && !last.reply.JSON: // results to be read, a refused final_answer among them
+	case len(last.reply.Calls) > 0 && !last.reply.JSON: // the model must read the results, including a rejected final_answer
 		return false, "", nil
 	case !given:
 		correction = "Give the final answer now, as JSON that fits the schema."
@@ -102,7 +102,7 @@ func repair(problems []string) string {
 // compactJSON returns JSON on one line.
 func compactJSON(raw json.RawMessage) json.RawMessage {
 	var buf bytes.Buffer
-	if json.Compact(&buf, raw) != nil { // it was checked
+	if json.Compact(&buf, raw) != nil { // it is valid JSON
 		return raw
 	}
 	return buf.Bytes()

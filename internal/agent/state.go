@@ -27,7 +27,7 @@ type state struct {
 type question struct {
 	id     uuid.UUID
 	input  json.RawMessage // nil for a secret request
-	window time.Duration   // how long there was to answer it
+	window time.Duration   // how long it could be answered
 }
 
 // step is one reply of the model and the outcome of its calls.
@@ -35,7 +35,7 @@ type step struct {
 	reply   event.Reply
 	begun   map[string]bool             // calls with a tool_use row
 	results map[string]event.ToolResult // calls with a tool_result row
-	outputs map[string]string           // the whole output where the result was cut
+	outputs map[string]string           // the whole output if the result was cut
 }
 
 // rebuildState reads a turn's log.
