@@ -29,7 +29,7 @@ func TestSchemaOfAnInput(t *testing.T) {
 	}
 	defer func() {
 		if recover() == nil {
-			t.Error("a constraint of no member was accepted")
+			t.Error("a constraint without a member was accepted")
 		}
 	}()
 	tool.SchemaOf[input](tool.AtLeast("limits", 1))

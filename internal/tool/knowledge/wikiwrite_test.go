@@ -112,7 +112,7 @@ func TestAPatternCoversThePageThatIsWritten(t *testing.T) {
 		}
 	})
 	if covered == 0 {
-		t.Error("nothing was covered")
+		t.Error("no call was covered")
 	}
 	for _, input := range []string{`{"page":"handbook/a","content":"x"}`, `{"page":"wiki/handbook/a.md","content":"x"}`} {
 		if !pattern.Matches("wiki_write", json.RawMessage(input)) || !strings.HasPrefix(l.call(t, "wiki_write", input).Output, `The wiki page "handbook/a"`) {

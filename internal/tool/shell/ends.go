@@ -21,7 +21,7 @@ type ends struct {
 	tail   []byte // a ring once it is full
 	next   int    // the position at which the ring continues
 	total  int64  // bytes printed
-	marks  []mark // those in head and tail, in order, and some that were overwritten
+	marks  []mark // marks in head and tail, in order, and some that were overwritten
 	tidyAt int    // the number of marks at which the overwritten ones are removed
 }
 
@@ -38,7 +38,7 @@ func (e *ends) Write(p []byte) (int, error) {
 	room := min(keepHead-len(e.head), len(p))
 	e.head = append(e.head, p[:room]...)
 	p = p[room:]
-	if skip := len(p) - keepTail; skip > 0 { // these would be overwritten at once
+	if skip := len(p) - keepTail; skip > 0 { // these bytes would be overwritten at once
 		p = p[skip:]
 	}
 	for len(p) > 0 {

@@ -29,8 +29,8 @@ type input struct {
 	Body    json.RawMessage   `json:"body,omitempty" jsonschema:"text, or a value to send as JSON"`
 	Seconds int               `json:"timeout_seconds,omitempty" jsonschema:"default: 30"`
 
-	body string // as it is sent
-	json bool   // it was not given as a text
+	body string // bytes to send
+	json bool   // it was not given as text
 }
 
 func (in input) limit() time.Duration {

@@ -199,7 +199,7 @@ func textual(contentType string, body []byte) bool {
 	if strings.HasPrefix(kind, "text/") || strings.HasSuffix(kind, "json") || strings.HasSuffix(kind, "xml") {
 		return true
 	}
-	for len(body) > maxAnswer-utf8.UTFMax && !utf8.Valid(body) { // a character may be cut
+	for len(body) > maxAnswer-utf8.UTFMax && !utf8.Valid(body) { // the last character may be incomplete
 		body = body[:len(body)-1]
 	}
 	return utf8.Valid(body) && !strings.ContainsRune(string(body), 0)
