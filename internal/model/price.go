@@ -23,7 +23,7 @@ var prices = map[string]Rates{
 	"openai/gpt-4.1-mini":      {0.40, 0.10, 1.60},
 	"openai/gpt-4.1-nano":      {0.10, 0.025, 0.40},
 	"openai/gpt-4o":            {2.50, 1.25, 10},
-	"openai/gpt-4o-2024-05-13": {5, 5, 15}, // the first one, never made cheaper
+	"openai/gpt-4o-2024-05-13": {5, 5, 15}, // the first release, never made cheaper
 	"openai/gpt-4o-mini":       {0.15, 0.075, 0.60},
 	"openai/o1":                {15, 7.50, 60},
 	"openai/o3":                {2, 0.50, 8},

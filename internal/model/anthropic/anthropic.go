@@ -32,7 +32,7 @@ type Config struct {
 type Model struct {
 	service  provider.Service
 	messages anthropic.MessageService
-	unusable error // why no request can be made, or nil
+	unusable error // reason why requests are impossible, or nil
 }
 
 // New returns a model. It sends nothing before Generate.

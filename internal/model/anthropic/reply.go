@@ -16,7 +16,7 @@ type reply struct {
 	name     func(id string) string
 	forms    map[string]provider.Form // forms of the tools, by name
 	calls    []*call
-	at       map[int64]*call // by the index of the content block
+	at       map[int64]*call // by index of the content block
 	stop     anthropic.StopReason
 	complete bool
 	counted  bool

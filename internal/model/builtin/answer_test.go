@@ -29,7 +29,7 @@ func TestShortAnswers(t *testing.T) {
 			"what's 1,000,000 * 3":     "1,000,000 * 3 = 3000000",
 			"0.1+0.2":                  "0.1+0.2 = 0.3",
 			"7/0":                      "7/0 = undefined: a division by zero",
-			"9^9^9":                    "", // no calculator here chains powers
+			"9^9^9":                    "", // the calculator does not chain powers
 			"9^9999":                   "9^9999 = undefined: the numbers grow too large",
 			"(9^999)^999":              "(9^999)^999 = undefined: the numbers grow too large",
 			"count to 5":               "1 2 3 4 5",

@@ -68,7 +68,7 @@ func saidStamp(i, size int, shown string) (n int, ok bool) {
 // Tally reads the text of a @bench answer and checks that it consists of exactly its deltas, in
 // order, once: however rows were merged, and across reconnects. The zero value is ready to use.
 type Tally struct {
-	Next int // number of the delta that comes next: how many were read
+	Next int // number of the next delta: how many were read
 	rest string
 }
 

@@ -55,19 +55,19 @@ func (g *Guide) Generate(ctx context.Context, req model.Request) iter.Seq2[model
 type conversation struct {
 	messages []model.Message
 	question string // the user's last message, or the instructions of the skill in it
-	skill    *skill // nil: it carries none
+	skill    *skill // nil: the message has no skill
 	images   []model.Image
-	step     int // replies that the guide has given to it already
+	step     int // number of replies that the guide has already given in the turn
 	results  []result
 	offered  map[string]bool
 	schema   json.RawMessage // schema of the answer; nil: any text is an answer
-	forced   bool            // nothing but a value of the schema is wanted now
+	forced   bool            // only a value of the schema is wanted now
 }
 
 // result is the outcome of one tool call of this turn.
 type result struct {
 	call   event.ToolCall
-	step   int // the reply that asked for it
+	step   int // the reply that made the call
 	output string
 	failed bool
 }

@@ -174,7 +174,7 @@ func TestFailureThatHappensOncePasses(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		g := builtin.New()
 		req := user("@say before \n@error model_overloaded once\n@say after")
-		for range 3 { // a conversation that is equal fails again
+		for range 3 { // an equal conversation fails again
 			first := generate(t.Context(), g, req)
 			if first.Err == nil || first.text() != "before" {
 				t.Fatalf("first: %+v", first)

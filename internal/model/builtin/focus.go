@@ -64,7 +64,7 @@ func itemise(s search.Section) (head, rows []string) {
 		case strings.HasPrefix(line, " ") && len(rows) > 0:
 			rows[len(rows)-1] += "\n" + line // an item of several lines
 		case len(rows) > 0 && strings.TrimSpace(line) != "":
-			return nil, nil // more than a list
+			return nil, nil // not only a list
 		case len(rows) == 0:
 			head = append(head, line)
 		}

@@ -16,7 +16,7 @@ const wordsPerSecond = 200
 type reply struct {
 	parts []part
 	calls []event.ToolCall
-	stop  model.Stop   // "": tools where there are calls, else end
+	stop  model.Stop   // "": tools if there are calls, else end
 	usage *model.Usage // nil: an estimate
 }
 
@@ -29,7 +29,7 @@ type part struct {
 
 	wait time.Duration
 	fail *model.Error
-	once int // a failure with a number greater than 0 happens the first time only
+	once int // a failure with a number greater than 0 happens only the first time
 }
 
 // splitWords returns text that is sent word by word.

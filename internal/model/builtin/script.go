@@ -38,20 +38,20 @@ var directives = map[string]func(*script, string) error{
 	"length":     (*script).length,
 	"usage":      (*script).usage,
 	"structured": (*script).structured,
-	"repeat":     nil, // parse knows it: it acts on the next line
+	"repeat":     nil, // the parser handles it: it applies to the next line
 }
 
 // program is the parsed form of a script.
 type program struct {
 	steps   []reply
-	answers []string // in a schema, as @structured gives them
+	answers []string // answers in a schema, from @structured
 }
 
 // script is a program while it is parsed.
 type script struct {
 	program
 	line int
-	open bool // the last step takes more
+	open bool // the last step accepts more
 }
 
 // parseScript makes a program, with one reply for each step, from a message. A message is a program

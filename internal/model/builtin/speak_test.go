@@ -74,7 +74,7 @@ func TestReplyEndsWithItsContext(t *testing.T) {
 			var last error
 			for c, err := range builtin.New().Generate(ctx, user(message)) {
 				if n++; n == 1000 {
-					cancel(cause) // flat out no time passes
+					cancel(cause) // at full speed no time passes
 				}
 				if last != nil {
 					t.Errorf("%q continued after its end: %+v", message, c)

@@ -46,7 +46,7 @@ func (c conversation) structuredValue(p program, words string) string {
 		words = plainLines(c.question)
 	}
 	s, err := schema.Compile(c.schema)
-	if err != nil { // an agent compiled it before
+	if err != nil { // the agent has already compiled it
 		return "null"
 	}
 	sample, ok := s.Sample(words)

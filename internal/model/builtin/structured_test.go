@@ -93,7 +93,7 @@ func TestAnswersAreMadeOfWhatWasSaid(t *testing.T) {
 	} {
 		said, answers := dialogue(t, message, answerSchema)
 		if strings.HasPrefix(message, "@bench") {
-			said = "" // it has the time in it
+			said = "" // it contains the time
 		}
 		if said != want.said || len(answers) != 1 || answers[0] != want.answer {
 			t.Errorf("%q: text %q, answers %q", message, said, answers)

@@ -20,7 +20,7 @@ const officialURL = "https://api.openai.com/v1/"
 // Config names a model and its address.
 type Config struct {
 	Model      string       // "gpt-5-mini"
-	APIKey     string       // may be empty for servers that ask for none
+	APIKey     string       // may be empty for servers that require none
 	BaseURL    string       // with its version, "http://127.0.0.1:11434/v1"; empty means OpenAI itself
 	HTTPClient *http.Client // nil means one that all models share
 	Provider   string       // the first half of Name; empty means "openai"
@@ -31,7 +31,7 @@ type Model struct {
 	service  provider.Service
 	client   client
 	official bool
-	unusable error // why no request can be made, or nil
+	unusable error // reason why requests are impossible, or nil
 }
 
 // New returns a model. It sends nothing before Generate.
@@ -129,7 +129,7 @@ func (m *Model) outcome(ctx context.Context, err error, r *reply) error {
 		err = m.service.Reported(reported.data)
 	}
 	switch {
-	case ctx.Err() == nil && r.finish == "error": // how some gateways end a reply that failed behind them
+	case ctx.Err() == nil && r.finish == "error": // some gateways end a reply this way if it failed upstream
 		return m.service.Reported(nil)
 	case ctx.Err() == nil && r.finish != "":
 		return nil

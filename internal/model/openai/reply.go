@@ -14,7 +14,7 @@ type reply struct {
 	name    func(id string) string
 	forms   map[string]provider.Form // forms of the tools, by name
 	calls   []*call                  // in the order in which they began
-	at      map[looseInt]*call       // the call that an index means now
+	at      map[looseInt]*call       // the call that an index refers to now
 	finish  string                   // the server's finish reason, "" until it arrives
 	refused bool
 	usage   *model.Usage

@@ -94,7 +94,7 @@ func TestRequestCarriesTheWholeConversation(t *testing.T) {
 
 func TestRequestContinuesAnInterruptedReply(t *testing.T) {
 	t.Parallel()
-	history := make([]model.Message, 1, 8) // room to spare: the caller's slice must not be written to
+	history := make([]model.Message, 1, 8) // spare capacity: the caller's slice must not be changed
 	history[0] = model.Message{Role: model.User, Text: "Tell me"}
 	got, _ := sent(t, model.Request{Messages: history, Partial: "Once upon "})
 	want := []any{

@@ -39,7 +39,7 @@ func strictAt(document any, depth int) bool {
 			return false
 		}
 		switch name {
-		case "$ref": // it stands alone
+		case "$ref": // it must be the only keyword
 			return len(s) == 1
 		case "type", "enum", "const", "anyOf":
 			said = true
@@ -61,7 +61,7 @@ func strictAt(document any, depth int) bool {
 // typeOf returns the type of a schema, or all types.
 func typeOf(s map[string]any) string {
 	data, err := json.Marshal(s["type"])
-	if err != nil { // it came from JSON
+	if err != nil { // the value was decoded from JSON
 		return ""
 	}
 	return string(data)

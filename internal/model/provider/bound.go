@@ -21,7 +21,7 @@ const (
 // is ready to use.
 type Bound struct {
 	text, calls, total int
-	exceeded           string // the first bound that the reply exceeds
+	exceeded           string // the first limit that the reply exceeds
 }
 
 // AddText counts text of the reply.

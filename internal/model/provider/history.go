@@ -45,7 +45,7 @@ func Arguments(input json.RawMessage) json.RawMessage {
 	if len(input) == 0 || !json.Valid(input) {
 		return json.RawMessage(`{}`)
 	}
-	return json.RawMessage(`{"` + value + `":` + string(input) + `}`) // as it was written, see Form
+	return json.RawMessage(`{"` + value + `":` + string(input) + `}`) // unchanged, see Form
 }
 
 // ToolName returns a name that every provider accepts in history. Otherwise, a model that once
