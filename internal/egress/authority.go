@@ -21,7 +21,7 @@ import (
 // approval.
 const (
 	certificateTime = 48 * time.Hour
-	maxLeaves       = 256 // that are kept
+	maxLeaves       = 256 // number of cached leaves
 )
 
 // authority is the certificate authority of one run. Only the run's own commands trust it, and its

@@ -191,7 +191,7 @@ func TestServeEndsWithItsListener(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		silent, _, _ := connect(t, at, "api.test:443") // and no handshake
+		silent, _, _ := connect(t, at, "api.test:443") // without a handshake
 		busy, err := tunnel(t, r, at, "api.test")
 		if err != nil {
 			t.Fatal(err)

@@ -10,9 +10,9 @@ import (
 
 // Limits bound one request.
 type Limits struct {
-	Time      time.Duration // for all of it, to the last byte; default 15 s
-	Redirects int           // how many are followed; 0 returns the redirect itself
-	Body      int64         // bytes of the answer; 0: the caller stops reading
+	Time      time.Duration // for the whole request, up to the last byte; default 15 s
+	Redirects int           // maximum number to follow; 0 returns the redirect itself
+	Body      int64         // bytes of the response; 0: the caller stops reading
 }
 
 // Client makes requests that a guard allows. It stores no connection and no cookie.

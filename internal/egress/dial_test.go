@@ -74,7 +74,7 @@ func TestRebinding(t *testing.T) {
 		t.Errorf("the first answer is public, but: %v", err)
 	}
 	if n := z.Questions("rebind.example"); n != 1 {
-		t.Errorf("one connection asked DNS %d times", n)
+		t.Errorf("one connection queried DNS %d times", n)
 	}
 	for range 3 {
 		err := get(t, client, url)

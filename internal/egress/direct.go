@@ -11,8 +11,8 @@ import (
 
 // The limits of lookups by programs without a proxy in a run.
 const (
-	MaxNames   = 4096 // that get an address
-	maxRefused = 64   // that are recorded because they do not
+	MaxNames   = 4096 // names with an address
+	maxRefused = 64   // recorded names without one
 )
 
 // names are the hosts that have an address inside the sandbox: the first has 127.1.0.1, the second

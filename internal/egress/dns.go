@@ -31,7 +31,7 @@ func (r *Run) ServeDNS(ctx context.Context, c net.PacketConn) error {
 			return err
 		}
 		if reply := r.lookup(ctx, packet[:n]); reply != nil {
-			_, _ = c.WriteTo(reply, from) // a client that does not receive it asks again
+			_, _ = c.WriteTo(reply, from) // a client that does not receive it queries again
 		}
 	}
 }

@@ -80,7 +80,7 @@ func New(cfg Config) (*Guard, error) {
 // DNS answers.
 type Error struct {
 	Reason   string
-	decision string // the word for it in the record of a run
+	decision string // the decision in the record of a run
 	status   int    // status for a program that uses the proxy
 }
 

@@ -12,7 +12,7 @@ import (
 type host struct {
 	name string // .example.com for *.example.com
 	wild bool
-	port uint16 // 0: the usual one of the scheme
+	port uint16 // 0: the default of the scheme
 }
 
 func parseHosts(list []string) ([]host, error) {

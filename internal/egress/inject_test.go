@@ -153,7 +153,7 @@ func TestHeadersThatDoNotLeave(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, egress.Config{})
 	w.hook = func(rw http.ResponseWriter, _ *http.Request) {
-		conn, out, err := http.NewResponseController(rw).Hijack() // or Connection is the server's own
+		conn, out, err := http.NewResponseController(rw).Hijack() // else the server sets Connection itself
 		if err != nil {
 			t.Error(err)
 			return

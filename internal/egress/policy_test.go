@@ -81,7 +81,7 @@ func TestHostsAreNotConfused(t *testing.T) {
 			to.Scheme, to.Path = "https", "/"
 			req := (&http.Request{Method: http.MethodGet, URL: &to, Header: http.Header{"Authorization": {holder}}}).WithContext(t.Context())
 			if to.User != nil && d.name == "proxy" {
-				continue // Go makes a header of it
+				continue // Go converts it to a header
 			}
 			res, err := d.do(req)
 			if err == nil {
@@ -251,7 +251,7 @@ func TestRunsAreChecked(t *testing.T) {
 	} {
 		if r, err := g.Run(cfg); err == nil {
 			r.Close()
-			t.Errorf("%+v is taken", cfg)
+			t.Errorf("%+v is accepted", cfg)
 		} else {
 			hidden(t, fmt.Sprint(err))
 		}

@@ -147,7 +147,7 @@ func (s *proxy) serveTunnel(w http.ResponseWriter, req *http.Request) {
 // relay sends a request and streams the response.
 func (s *proxy) relay(w http.ResponseWriter, req *http.Request) {
 	rc := http.NewResponseController(w)
-	_ = rc.EnableFullDuplex() // an answer may begin before the request ends
+	_ = rc.EnableFullDuplex() // a response may begin before the request ends
 	res, err := s.run.Do(req)
 	if err != nil {
 		say(w, err)
@@ -159,15 +159,15 @@ func (s *proxy) relay(w http.ResponseWriter, req *http.Request) {
 		to[name] = values
 	}
 	if _, typed := to["Content-Type"]; !typed {
-		to["Content-Type"] = nil // or it is guessed
+		to["Content-Type"] = nil // else it is guessed
 	}
 	if res.ContentLength >= 0 && req.Method == http.MethodHead {
 		to.Set("Content-Length", strconv.FormatInt(res.ContentLength, 10))
 	}
 	w.WriteHeader(res.StatusCode)
-	_ = rc.Flush() // the body may be long in coming
+	_ = rc.Flush() // the body may arrive late
 	if _, err := io.Copy(flushing{w, rc}, res.Body); err != nil {
-		panic(http.ErrAbortHandler) // the program must not take this for the whole answer
+		panic(http.ErrAbortHandler) // the program must not take this for the whole response
 	}
 }
 

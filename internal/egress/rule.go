@@ -10,10 +10,10 @@ import (
 
 // rule is one destination that the operator allows.
 type rule struct {
-	plain  bool           // http is enough
-	host   string         // a name; "" where prefix counts
+	plain  bool           // http is allowed
+	host   string         // a name; "" if prefix is used
 	prefix netip.Prefix   // addresses
-	port   uint16         // 0: those that every request may use
+	port   uint16         // 0: the ports that every request may use
 	pin    netip.AddrPort // the name's address, instead of DNS
 }
 

@@ -20,18 +20,18 @@ import (
 
 // The limits of a run.
 const (
-	MaxConnections  = 128              // from the run's commands, at a time
+	MaxConnections  = 128              // concurrent connections from the run's commands
 	MaxRequestURL   = 8 << 10          // bytes of a request's URL
-	MaxHeader       = 64 << 10         // bytes of a header, of a request and of an answer; also of a query with its secrets
+	MaxHeader       = 64 << 10         // bytes of a header, of a request and of a response; also of a query with its secrets
 	MaxRequestBody  = 256 << 20        // bytes that one request sends
-	MaxSearchedBody = 8 << 20          // the same where a secret may be in it, which is held in memory
+	MaxSearchedBody = 8 << 20          // the same for a body that may contain a secret, which is held in memory
 	MaxPlaceholders = 1000             // in such a body
-	MaxAnswer       = 256 << 20        // bytes of an answer, after it was unpacked
-	RequestTime     = 10 * time.Minute // for a request, to the last byte of the answer
-	AnswerTime      = 2 * time.Minute  // until an answer begins
+	MaxAnswer       = 256 << 20        // bytes of a response, after decompression
+	RequestTime     = 10 * time.Minute // for a request, up to the last byte of the response
+	AnswerTime      = 2 * time.Minute  // until a response begins
 	HandshakeTime   = 10 * time.Second // for TLS, on either side
 	HeaderTime      = 30 * time.Second // for a program to send a header
-	IdleTime        = 2 * time.Minute  // for a program's connection that nothing uses
+	IdleTime        = 2 * time.Minute  // for an idle connection of a program
 )
 
 // The decisions that a run records.
@@ -41,7 +41,7 @@ const (
 	RefusedAddress = "refused_address" // not public
 	RefusedRequest = "refused_request" // a request without a valid target
 	RefusedAnswer  = "refused_answer"  // it was sent; the response cannot be passed on
-	Failed         = "failed"          // it was sent, or was to be, and no answer came
+	Failed         = "failed"          // it was sent, or was about to be, without a response
 )
 
 // Credential is a secret that a run may use. The run's tools write its placeholder.
@@ -63,7 +63,7 @@ type RunConfig struct {
 	// RedactRecords redacts the records, which the run's tools do not see; default: Redact.
 	RedactRecords *redact.Redactor
 	Hosts         []string // further hosts that may be reached besides those of the credentials: "api.example.com", "*.example.com", "example.com:8443"
-	Public        bool     // every public host may be reached
+	Public        bool     // every public host is allowed
 
 	// Record is called before a request leaves, and for rejected requests; an error keeps the
 	// request from leaving, and one made by Refused counts as a refusal. Without an error done is
@@ -92,12 +92,12 @@ type Use struct {
 type Run struct {
 	cfg         RunConfig
 	guard       *Guard
-	open        *Guard // for public hosts that are on no list: the operator's networks are not among them
+	open        *Guard // for public hosts without an entry in a list: excludes the operator's networks
 	hosts       []host
 	credentials []credential
 	transport   *http.Transport
 	slots       chan struct{} // connections
-	bodies      *bodyBudget   // the run's part of the guard's
+	bodies      *bodyBudget   // the run's part of the guard's budget
 	maxBody     int64         // MaxRequestBody
 	maxAnswer   int64         // MaxAnswer
 	names       names         // hosts for programs without a proxy
@@ -140,7 +140,7 @@ func (g *Guard) Run(cfg RunConfig) (*Run, error) {
 		r.hosts = append(r.hosts, hosts...)
 	}
 	r.open = &Guard{roots: g.roots, resolver: g.resolver, rules: slices.DeleteFunc(slices.Clone(g.rules), func(r rule) bool { return r.host == "" })}
-	sessions := tls.NewLRUClientSessionCache(0) // every request shakes hands
+	sessions := tls.NewLRUClientSessionCache(0) // every request makes a handshake
 	r.transport = newTransport(r.dialHost, &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: g.roots, ClientSessionCache: sessions}, AnswerTime)
 	r.transport.MaxConnsPerHost = MaxConnections
 	r.ended, r.end = context.WithCancel(context.Background())

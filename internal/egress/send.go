@@ -36,7 +36,7 @@ func (r *Run) Do(req *http.Request) (*http.Response, error) {
 		done(0, decisionOf(err))
 		return nil, err
 	}
-	res.Request = req // and not the one that holds values
+	res.Request = req // not the request that contains values
 	done(res.StatusCode, Sent)
 	return res, nil
 }
@@ -124,7 +124,7 @@ func (u *unbroken) Read(p []byte) (int, error) {
 // nothing of net/http's error, which may quote the server or addresses.
 type Unanswered struct {
 	Reason string // a sentence for the sender of the request
-	cause  error  // that of the context, where it ended
+	cause  error  // cause of the context, if it ended
 }
 
 // Error implements error.

@@ -63,7 +63,7 @@ func (s *proxy) newServer(ctx context.Context, h http.HandlerFunc) *http.Server 
 			switch state {
 			case http.StateNew:
 				s.open.Add(1)
-			case http.StateClosed: // or hijacked, and then outside reports it
+			case http.StateClosed: // or hijacked, and then handled by another function
 				s.open.Done()
 			}
 		},

@@ -58,7 +58,7 @@ func TestWhatFollowsAnAnswerIsNotLogged(t *testing.T) {
 		out.Flush()
 		fmt.Fprint(out, strings.Replace(rest, "%s", secret, 1))
 		out.Flush()
-		_, _ = io.Copy(io.Discard, out) // until the other side has read all, and closed
+		_, _ = io.Copy(io.Discard, out) // until the other side has read everything and closed
 		gone <- struct{}{}
 	}
 	for _, d := range doors(t, w.run(t, egress.RunConfig{})) {

@@ -14,7 +14,7 @@ type dialer func(ctx context.Context, network, hostport string) (net.Conn, error
 // newTransport makes each request on its own connection. net/http logs unexpected data before and
 // after a response, and a server can echo its request there.
 func newTransport(dial dialer, config *tls.Config, answerTime time.Duration) *http.Transport {
-	return &http.Transport{ // Proxy is nil: the environment's is not asked
+	return &http.Transport{ // Proxy is nil: the environment's proxy is not used
 		DialContext: func(ctx context.Context, network, hostport string) (net.Conn, error) {
 			c, err := dial(ctx, network, hostport)
 			if err != nil {

@@ -237,14 +237,14 @@ func TestRunsDoNotTrustEachOther(t *testing.T) {
 	}
 	block, rest := pem.Decode(one.CA())
 	if block == nil || block.Type != "CERTIFICATE" || len(rest) != 0 || strings.Contains(string(one.CA()), "KEY") {
-		t.Fatalf("the run gives out %s", one.CA())
+		t.Fatalf("CA returns %s, want only a certificate", one.CA())
 	}
 	cert, err := x509.ParseCertificate(block.Bytes)
 	if err != nil || !cert.IsCA || cert.MaxPathLen != 0 || len(cert.SubjectKeyId) == 0 {
 		t.Errorf("%+v, %v", cert, err)
 	}
 	if again := one.CA(); string(again) != string(one.CA()) || string(again) == string(two.CA()) {
-		t.Error("a run has not one authority of its own")
+		t.Error("a run does not have its own authority")
 	}
 }
 

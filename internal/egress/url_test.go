@@ -100,11 +100,11 @@ func TestRulesAreChecked(t *testing.T) {
 	bad := []string{"https://mirror.corp", "mirror.corp:x", "mirror.corp:0", "10.0.0.0/33", "127.1", "a b", "mirror.corp=10.0.0.1:1", "mirror.corp:443=nowhere", "10.0.0.0/8=10.0.0.1:1", "*.corp", "fe80::1%eth0"}
 	_, err := egress.New(egress.Config{Allow: bad})
 	if err == nil {
-		t.Fatal("all were taken")
+		t.Fatal("all URLs were accepted")
 	}
 	for _, b := range bad {
 		if !strings.Contains(err.Error(), `"`+b+`"`) {
-			t.Errorf("%s was taken", b)
+			t.Errorf("%s was accepted", b)
 		}
 	}
 }
