@@ -210,7 +210,7 @@ func TestLookaheadsAtTheBeginning(t *testing.T) {
 		}
 		for _, bad := range values.bad {
 			if s.Validate(encode(bad)) == nil {
-				t.Errorf("%s takes %q", pattern, bad)
+				t.Errorf("%s accepts %q", pattern, bad)
 			}
 		}
 	}

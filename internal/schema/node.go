@@ -14,7 +14,7 @@ type node struct {
 	never    bool    // the schema false
 	types    kinds   // 0 is any
 	oneOfs   [][]any // the value equals one of each: enum, and const as an enum of one
-	size     int     // how much oneOfs hold, in values
+	size     int     // number of values in oneOfs
 	format   string
 	match    *pattern
 	multiple float64        // divisor of a number, or 0
@@ -35,7 +35,7 @@ type node struct {
 	additional   *node
 	unevaluated  *node
 	propertyName *node
-	follow       map[string][]string // the names that must be there beside one
+	follow       map[string][]string // names required beside a name
 	dependent    map[string]*node
 
 	prefix      []*node
@@ -44,7 +44,7 @@ type node struct {
 	minContains int
 	maxContains int
 
-	weight int // subschemas that apply where this one does, with itself
+	weight int // number of subschemas that apply where this one does, including itself
 }
 
 type patternMember struct {

@@ -148,7 +148,7 @@ func (f *filler) sampleArray(nodes []*node, depth, variant int, full bool) (any,
 		switch {
 		case ok:
 			items = append(items, item)
-		case i >= least: // it need not be there
+		case i >= least: // the member is optional
 			return items, true
 		default:
 			return nil, false

@@ -117,7 +117,7 @@ func (f *filler) sampleMatching(p *pattern, variant, least, most int) (string, b
 			w := writer{Builder: &b, variant: variant + try, more: max(more, 0), left: 4 * maxPattern}
 			w.write(tree)
 			s := b.String()
-			if n := utf8.RuneCountInString(s); n < least && more == least { // an open end can take more
+			if n := utf8.RuneCountInString(s); n < least && more == least { // an open end can be longer
 				s += strings.Repeat("a", min(least-n, 4*maxPattern))
 			}
 			switch n := utf8.RuneCountInString(s); {

@@ -26,7 +26,7 @@ const (
 	maxValueSize  = 1 << 20 // bytes
 	maxValueDepth = 200
 	maxSteps      = 1_000_000
-	maxFrames     = 10_000 // subschemas within each other while checking
+	maxFrames     = 10_000 // nesting of subschemas while checking
 	maxViolations = 100
 )
 
@@ -39,7 +39,7 @@ type Schema struct {
 
 // Error is the reason why a schema is rejected.
 type Error struct {
-	Path   string // JSON pointer to the place in the schema, "" is the whole
+	Path   string // JSON pointer to the place in the schema, "" is the whole schema
 	Reason string // a sentence
 }
 
@@ -83,7 +83,7 @@ func (s *Schema) Raw() json.RawMessage { return s.raw }
 
 // Violation is one violation of a schema by a value.
 type Violation struct {
-	Path    string // JSON pointer to the place in the value, "" is the whole
+	Path    string // JSON pointer to the place in the value, "" is the whole value
 	Message string
 }
 

@@ -100,7 +100,7 @@ func (w word) readKeyword() error {
 	case "prefixItems":
 		return w.compileList(&n.prefix)
 	case "items":
-		if _, list := w.value.([]any); list { // as before 2020-12
+		if _, list := w.value.([]any); list { // the form before 2020-12
 			return w.compileList(&n.prefix)
 		}
 		return w.compileOne(&n.items)
