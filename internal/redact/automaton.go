@@ -12,10 +12,10 @@ type automaton struct {
 // node represents the symbols that lead to it: the longest suffix of the input with which a form
 // begins.
 type node struct {
-	fail    int32 // the node of the longest shorter end
-	depth   int32 // how many symbols
-	open    int32 // the same without ends that no symbol can make longer
-	row     int32 // index in rows; 0: none, but for the root's
+	fail    int32 // node of the longest shorter suffix
+	depth   int32 // number of symbols
+	open    int32 // the same without suffixes that no symbol can make longer
+	row     int32 // index in rows; 0: none, except for the root's
 	child   int32 // the first child
 	sibling int32 // the next child of the same parent
 	by      byte  // the symbol that leads here

@@ -17,7 +17,7 @@ type dialect struct {
 	// next returns the result of decode from the last byte of text alone, if the bytes before it
 	// are the beginning of an escape. It is an optimization.
 	next func(text []byte) progress
-	drop bool // a mark that begins no escape stands for nothing
+	drop bool // a mark that begins no escape has no meaning
 	// Text that is escaped more than once is decoded repeatedly. That changes a value that looks
 	// escaped itself, so such a value needs the single decoding, too.
 	again bool
@@ -27,9 +27,9 @@ type dialect struct {
 type progress int
 
 const (
-	undecided  progress = iota // decode finds out
+	undecided  progress = iota // decode decides
 	unfinished                 // the beginning of an escape
-	noEscape                   // none, and its bytes but for the last begin none after the first
+	noEscape                   // not an escape, and none of its bytes after the first begins one, except the last
 )
 
 // dialects are the escapes that the views undo.

@@ -36,7 +36,7 @@ func FuzzRedact(f *testing.F) {
 		text := before + " " + all[name] + " " + after
 		got := r.String(text)
 		if streamed := stream(r, text, []int{int(size)%7 + 1, 1}); streamed != got {
-			t.Fatalf("a stream of %q gives %q, want %q", text, streamed, got)
+			t.Fatalf("a stream of %q returns %q, want %q", text, streamed, got)
 		}
 		if !strings.Contains(got, "[secret:A]") {
 			t.Fatalf("%s of %q stays in %q", name, value, got)

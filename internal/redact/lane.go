@@ -18,7 +18,7 @@ type match struct {
 
 // advance adds a symbol.
 func (l *lane) advance(s symbol) {
-	if s.b != '\r' && s.b != '\n' { // forms are the same with broken lines
+	if s.b != '\r' && s.b != '\n' { // forms match also with broken lines
 		l.node = l.automaton.step(l.node, fold[s.b])
 		l.starts[l.count&(len(l.starts)-1)] = s.start
 		l.count++

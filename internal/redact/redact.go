@@ -34,7 +34,7 @@ type Redactor struct {
 	automaton automaton
 	dialects  []dialect
 	marks     []string   // by the number of the secret
-	names     [][]string // how a value looks in the name of a header, in lower case
+	names     [][]string // forms of a value in the name of a header, in lower case
 	reach     int        // bytes of the longest match
 	inert     [256]bool  // bytes that begin no form
 }

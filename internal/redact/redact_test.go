@@ -117,7 +117,7 @@ func TestEveryFormIsFound(t *testing.T) {
 		r := redact.New(redact.Secret{Name: "TOKEN", Value: []byte(value)})
 		for name, text := range spellings(value) {
 			if strings.HasSuffix(name, "twice") && strings.ContainsAny(value, `\&`) && value != values[2] {
-				continue // one that looks escaped itself is found where it is escaped once
+				continue // a value that looks escaped itself is found if it is escaped once
 			}
 			for _, around := range []string{"%s", "before %s after", `{"a":"%s","b":1}`, "a=%s&b=2", "<p>%s</p>", "Basic %s\r\n"} {
 				whole := strings.Replace(around, "%s", text, 1)

@@ -13,8 +13,8 @@ type scanner struct {
 	inert   *[256]bool // from the Redactor
 	escaped []escaped
 	at      int     // bytes of the text so far
-	actives int     // how many of escaped are active
-	found   []match // in order; none overlaps another
+	actives int     // number of active lanes in escaped
+	found   []match // in order, without overlaps
 }
 
 type escaped struct {

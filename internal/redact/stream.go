@@ -57,7 +57,7 @@ type reader struct {
 	stream stream
 	buf    []byte // bytes read from src
 	out    buffer // redacted text that can be read
-	read   int    // how much of it was
+	read   int    // number of bytes of it that were read
 	err    error
 }
 

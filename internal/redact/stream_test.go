@@ -71,12 +71,12 @@ func TestStreamsGiveWhatIsCertain(t *testing.T) {
 	} {
 		out.Reset()
 		if _, err := io.WriteString(w, step.in); err != nil || out.String() != step.out {
-			t.Errorf("%q gives %q, %v", step.in, &out, err)
+			t.Errorf("%q returns %q, %v", step.in, &out, err)
 		}
 	}
 	out.Reset()
 	if err := w.Close(); err != nil || out.String() != `\u00` {
-		t.Errorf("the end gives %q, %v", &out, err)
+		t.Errorf("the end returns %q, %v", &out, err)
 	}
 }
 

@@ -11,10 +11,10 @@ type symbol struct {
 type view struct {
 	*dialect
 	emit    func(symbol)
-	pending []symbol        // an escape that has begun
-	room    []symbol        // holds pending, so that marks in a row need no memory each
-	text    [maxEscape]byte // the bytes of pending, where they are the beginning of an escape
-	meaning [maxEscape]byte // room for what an escape stands for
+	pending []symbol        // an incomplete escape
+	room    []symbol        // buffer of pending, so that marks in a row need no memory each
+	text    [maxEscape]byte // the bytes of pending, if they are the beginning of an escape
+	meaning [maxEscape]byte // buffer for the meaning of an escape
 }
 
 // feed adds the next byte.
@@ -36,7 +36,7 @@ func (v *view) feed(s symbol) {
 			v.push(s)
 			return
 		case noEscape:
-			for _, p := range v.pending { // only the first of them is a mark
+			for _, p := range v.pending { // only the first symbol is a mark
 				v.emit(p)
 			}
 			v.pending = v.room[:0]
