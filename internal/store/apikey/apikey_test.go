@@ -72,7 +72,7 @@ func FuzzParse(f *testing.F) {
 		}
 		sent, sum := s[:len(s)-6], s[len(s)-6:]
 		if (sent != "prl_"+id+secret && sent != "whtok_"+id+secret) || len(id) != 8 || len(secret) != 32 || strings.Trim(id+secret, base62) != "" {
-			t.Fatalf("%q was taken for %q, %q", s, id, secret)
+			t.Fatalf("%q was parsed as %q, %q", s, id, secret)
 		}
 		n := uint32(0)
 		for _, c := range sum {

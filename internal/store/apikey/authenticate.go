@@ -48,7 +48,7 @@ func (s *Store) Authenticate(ctx context.Context, bearer string, remote netip.Ad
 		row := found.APIKey
 		// An unknown key costs the same comparison as a wrong secret.
 		if subtle.ConstantTimeCompare(hashSecret(secret), row.SecretHash) != 1 || row.Webhook != isToken(bearer) {
-			s.cache.forgetIf(id, sum) // it was valid a while ago
+			s.cache.forgetIf(id, sum) // it was valid earlier
 			return Principal{}, Invalid()
 		}
 		e = entry{sum: sum, at: time.Now(), loopback: row.Loopback, principal: Principal{Workspace: row.WorkspaceID, Key: row.ID, Scopes: scopesOf(row.Scopes)}}

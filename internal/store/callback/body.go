@@ -15,8 +15,8 @@ type Delivery struct {
 	ID, Callback, Workspace, Session, Turn uuid.UUID
 
 	Type     Type
-	Seq      int64     // of the event
-	At       time.Time // when it happened, by PostgreSQL's clock
+	Seq      int64     // seq of the event
+	At       time.Time // time of the event, by PostgreSQL's clock
 	Protocol Protocol
 }
 

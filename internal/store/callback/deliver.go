@@ -42,7 +42,7 @@ const (
 
 // The outcomes of an attempt, in the terms of the public API.
 const (
-	addressRefused   = "address_refused" // the name does not exist, or leads to no public address
+	addressRefused   = "address_refused" // the name does not exist, or has no public address
 	connectionFailed = "connection_failed"
 	tlsFailed        = "tls_failed"
 	timedOut         = "timed_out"
@@ -65,7 +65,7 @@ func (s *Store) Deliver(ctx context.Context, delivery uuid.UUID, job int64, body
 	defer cancel()
 	row, err := s.q.DeliveryTake(ctx, patience.Seconds(), delivery, job)
 	if errors.Is(err, pgx.ErrNoRows) {
-		return 0, true, nil // it is over, or another job has it
+		return 0, true, nil // it is finished, or another job has it
 	}
 	if err != nil {
 		return 0, false, fmt.Errorf("take delivery: %w", err)
@@ -127,7 +127,7 @@ func (s *Store) write(ctx context.Context, row db.DeliveryTakeRow, body func(con
 
 // outcome is the outcome of an attempt.
 type outcome struct {
-	status int    // 0: no answer
+	status int    // 0: no response
 	err    string // "": delivered
 	asked  time.Duration
 	took   time.Duration
@@ -225,7 +225,7 @@ func reason(err error) string {
 		return addressRefused
 	}
 	if dns, ok := errors.AsType[*net.DNSError](err); ok && dns.IsNotFound {
-		return addressRefused // or callers could find out which names exist in this network
+		return addressRefused // else callers could find out which names exist in this network
 	}
 	if t, ok := errors.AsType[net.Error](err); ok && t.Timeout() || errors.Is(err, context.DeadlineExceeded) {
 		return timedOut

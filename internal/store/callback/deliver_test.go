@@ -139,7 +139,7 @@ func TestOnlyTheJobThatHasItDelivers(t *testing.T) {
 	if retry, done, err := w.store.Deliver(t.Context(), d, job+1, answer); err != nil || !done || retry != 0 || len(w.receiver.all()) != 0 {
 		t.Errorf("another job: %s %v %v", retry, done, err)
 	}
-	w.receiver.answers(func(rw http.ResponseWriter, r *http.Request) { // while it answers, the delivery goes to another job
+	w.receiver.answers(func(rw http.ResponseWriter, r *http.Request) { // while it answers, another job takes the delivery
 		if _, err := w.pool.Exec(r.Context(), `UPDATE callback_deliveries SET job_id = 8`); err != nil {
 			t.Error(err)
 		}
@@ -227,7 +227,7 @@ func TestRetryAfterIsHonoured(t *testing.T) {
 	w := newWorld(t)
 	for text, want := range map[string][2]time.Duration{
 		"60":  {time.Minute, time.Minute},
-		"1":   {4 * time.Second, 6 * time.Second}, // the schedule asks for more
+		"1":   {4 * time.Second, 6 * time.Second}, // the schedule has a longer pause
 		"-5":  {4 * time.Second, 6 * time.Second},
 		"now": {4 * time.Second, 6 * time.Second},
 		time.Now().Add(10 * time.Minute).UTC().Format(http.TimeFormat): {9 * time.Minute, 10 * time.Minute},

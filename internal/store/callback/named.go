@@ -12,7 +12,7 @@ import (
 // Auth holds the credentials that a report sends to its receiver, besides the signature. It is
 // stored sealed.
 type Auth struct {
-	Token       string `json:"token,omitempty"`       // the receiver's own, to know reports by
+	Token       string `json:"token,omitempty"`       // the receiver's own token, to recognize reports
 	Scheme      string `json:"scheme,omitempty"`      // scheme of HTTP authentication
 	Credentials string `json:"credentials,omitempty"` // for that scheme
 }

@@ -50,7 +50,7 @@ type Shown struct {
 type Attempt struct {
 	N         int32     `json:"n"`
 	At        time.Time `json:"at"`
-	Status    *int32    `json:"status"` // null: no answer came
+	Status    *int32    `json:"status"` // null: no response arrived
 	LatencyMS int32     `json:"latency_ms"`
 	Error     *string   `json:"error"` // null: delivered
 }

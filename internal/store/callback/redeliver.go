@@ -42,7 +42,7 @@ func notFound() error {
 type Overdue struct {
 	Delivery uuid.UUID
 	Job      int64 // 0: none
-	Ahead    bool  // it is not late, but PostgreSQL's clock was set back after its last attempt
+	Ahead    bool  // it is not late: PostgreSQL's clock was set back after its last attempt
 }
 
 // Overdue lists deliveries with a possibly lost job. A job that waits behind others is not lost:

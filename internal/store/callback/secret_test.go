@@ -61,7 +61,7 @@ func TestRotationKeepsTwoSecrets(t *testing.T) {
 func TestSecretIsShownOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	r := w.delivered(t) // makes the secret, unseen
+	r := w.delivered(t) // creates the secret without showing it
 	secret, err := w.store.Secret(t.Context(), w.workspace)
 	if err != nil {
 		t.Fatal(err)
@@ -76,7 +76,7 @@ func TestSecretIsShownOnce(t *testing.T) {
 	}
 	var n int
 	if err := w.pool.QueryRow(t.Context(), `SELECT count(*) FROM callback_secrets WHERE position($1::bytea IN secret) > 0`, raw).Scan(&n); err != nil || n != 0 {
-		t.Errorf("%d rows hold the plain secret, %v", n, err)
+		t.Errorf("%d rows contain the plain secret, %v", n, err)
 	}
 	other, session := w.tenant(t, "other")
 	_ = session

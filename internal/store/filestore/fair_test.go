@@ -61,9 +61,9 @@ func TestHangingOriginsLeaveRoomForOthers(t *testing.T) {
 			t.Fatal(err)
 		}
 		if f.Status == filestore.StatusReady {
-			t.Logf("the other workspace's file was there after %s", time.Since(began))
+			t.Logf("the other workspace's file was ready after %s", time.Since(began))
 			return
 		}
 	}
-	t.Errorf("the other workspace's file was not there after %s", time.Since(began))
+	t.Errorf("the other workspace's file was not ready after %s", time.Since(began))
 }

@@ -26,7 +26,7 @@ const (
 	FetchRedirects = 3
 
 	fetchLease = 90 * time.Second // after it, the fetching process counts as dead
-	fetchPause = 5 * time.Second  // before another try; three times as long before the next
+	fetchPause = 5 * time.Second  // before the next try; three times as long before the one after
 	fetchTries = 3
 	lookPause  = time.Second // after a failed look for files
 
@@ -78,7 +78,7 @@ func (s *Store) claimFetch(ctx context.Context) (row db.File, release func(), fo
 	if ctx.Err() != nil {
 		return row, nil, false, nil
 	}
-	ctx, cancel := shortContext(context.WithoutCancel(ctx)) // a lease without a fetch would only run out
+	ctx, cancel := shortContext(context.WithoutCancel(ctx)) // a lease without a fetch would only expire
 	defer cancel()
 	due, err := s.q.FetchesDue(ctx)
 	if err != nil {

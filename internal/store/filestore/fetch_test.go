@@ -109,7 +109,7 @@ func TestFilesAreFetched(t *testing.T) {
 	for name, c := range map[string]struct {
 		path   string
 		change func(*filestore.Request)
-		want   string // the content, "" where it is rejected
+		want   string // the content, "" if it is rejected
 	}{
 		"a text":            {"/text", nil, "Hello"},
 		"as declared":       {"/text", func(r *filestore.Request) { r.MIME, r.Size, r.SHA256 = "text/markdown", new(int64(5)), sum[:] }, "Hello"},

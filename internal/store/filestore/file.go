@@ -18,11 +18,11 @@ import (
 type Status string
 
 const (
-	StatusPending  Status = "pending"  // its bytes are awaited
-	StatusFetching Status = "fetching" // the service gets them
+	StatusPending  Status = "pending"  // waits for its bytes
+	StatusFetching Status = "fetching" // the service fetches its bytes
 	StatusReady    Status = "ready"
-	StatusRejected Status = "rejected" // they were not what was declared, or could not be had
-	StatusExpired  Status = "expired"  // they were awaited, and did not come in time
+	StatusRejected Status = "rejected" // the bytes differ from the declaration, or could not be fetched
+	StatusExpired  Status = "expired"  // the bytes did not arrive in time
 )
 
 // Direction is the origin of a file.

@@ -63,7 +63,7 @@ type Options struct {
 	// none, other processes fetch.
 	Fetchers int
 	Log      *slog.Logger
-	Pulse    *pulse.Pulse // shared by the parts of a process; nil: the store has its own
+	Pulse    *pulse.Pulse // shared by the parts of a process; nil: the store creates its own
 }
 
 // Store stores files.
@@ -74,7 +74,7 @@ type Store struct {
 	keys  *vault.Keyring
 	opt   Options
 	log   *slog.Logger
-	news  chan struct{} // there is something to fetch
+	news  chan struct{} // signals that a file waits for a fetch
 
 	fetches *fair.Places
 }

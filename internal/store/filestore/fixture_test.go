@@ -25,7 +25,7 @@ type world struct {
 	keys *vault.Keyring
 	ws   uuid.UUID
 
-	guard *egress.Guard // nil where nothing is fetched
+	guard *egress.Guard // nil if nothing is fetched
 }
 
 func newWorld(t testing.TB) *world {

@@ -84,7 +84,7 @@ func (s *Store) readText(ctx context.Context, r db.File, f *Inbound, room *int64
 	}
 	whole := int64(len(raw)) == f.Size
 	f.Data = unicodeText(raw)
-	if int64(len(f.Data)) > *room { // it grew on its way to UTF-8
+	if int64(len(f.Data)) > *room { // the conversion to UTF-8 made it longer
 		f.Data, whole = f.Data[:*room], false
 	}
 	if whole {

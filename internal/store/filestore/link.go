@@ -24,7 +24,7 @@ import (
 // It has exactly one spelling: any other is forged.
 const (
 	linkPurpose = "signed file addresses"
-	disposition = "attachment" // the only way in which a file is shown
+	disposition = "attachment" // files are only downloaded, never displayed
 	// skew is how long an address still works after its expiry.
 	skew = time.Minute
 )

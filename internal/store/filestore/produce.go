@@ -63,7 +63,7 @@ func (s *Store) Produce(ctx context.Context, workspace, session, turn uuid.UUID,
 	if err != nil {
 		s.dropObject(ctx, got.upload)
 	}
-	if errors.Is(err, pgx.ErrNoRows) { // the same call was quicker elsewhere
+	if errors.Is(err, pgx.ErrNoRows) { // another replica ran the same call first
 		f, err := s.produced(ctx, workspace, turn, call)
 		if errors.Is(err, pgx.ErrNoRows) {
 			return f, rejectionReason(StatusRejected, "The session is not there any more.")

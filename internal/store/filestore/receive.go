@@ -13,7 +13,7 @@ import (
 // received describes the content of an upload.
 type received struct {
 	upload uuid.UUID
-	mime   string // as check has found it
+	mime   string // result of check
 	size   int64
 	sha256 []byte
 }

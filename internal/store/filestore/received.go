@@ -16,7 +16,7 @@ const MaxReceived = 256 << 20
 // Received is a file in a message of a session.
 type Received struct {
 	Turn    uuid.UUID
-	Name    string // its filename, with a number where another of the session has it: report-2.csv
+	Name    string // its filename, with a number if another file of the session has the same: report-2.csv
 	Content Content
 }
 

@@ -45,7 +45,7 @@ func inside(head []byte) string {
 		body := header[30+len(name):]
 		head = header[4:]
 		switch {
-		case n == 0 && string(name) == "mimetype": // OpenDocument: stored first, and as it is
+		case n == 0 && string(name) == "mimetype": // OpenDocument: the first entry, uncompressed
 			body = body[:min(len(body), int(binary.LittleEndian.Uint32(header[18:])))]
 			for _, a := range allowed {
 				if string(body) == a.mime {

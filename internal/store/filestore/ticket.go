@@ -36,7 +36,7 @@ type Request struct {
 type Ticket struct {
 	FileID   uuid.UUID `json:"file_id"`
 	Status   Status    `json:"status"`
-	Filename string    `json:"filename"` // as it is kept
+	Filename string    `json:"filename"` // the stored filename
 	Upload   *Target   `json:"upload,omitempty"`
 	MaxSize  int64     `json:"max_size"`
 	Replayed bool      `json:"-"` // the same request has made it before
@@ -149,7 +149,7 @@ func (s *Store) insert(ctx context.Context, q *db.Queries, n Request) (db.File, 
 	if n.OriginURL == "" {
 		return row, nil
 	}
-	fetching, err := q.FilesFetching(ctx, n.Workspace) // this one too
+	fetching, err := q.FilesFetching(ctx, n.Workspace) // includes this one
 	if err != nil {
 		return row, fmt.Errorf("count fetches: %w", err)
 	}

@@ -115,7 +115,7 @@ func (s *Store) rejectUpload(ctx context.Context, row db.File, reason string) er
 	if err != nil {
 		return fmt.Errorf("reject file: %w", err)
 	}
-	if n == 0 { // another upload was complete before
+	if n == 0 { // another upload was complete first
 		return rejectionReason(StatusReady, reason)
 	}
 	return rejectionReason(StatusRejected, reason)

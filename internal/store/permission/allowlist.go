@@ -22,7 +22,7 @@ const byCommand = "cli"
 // Rule is a pattern to be added to a workspace's allow-list, and its origin.
 type Rule struct {
 	Workspace uuid.UUID
-	Approval  uuid.UUID // zero: none, it comes from an administrator
+	Approval  uuid.UUID // zero: none, an administrator adds it
 	Key       string    // id of the key that adds it; "" is the command line
 	Pattern   string
 }

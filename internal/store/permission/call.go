@@ -13,10 +13,10 @@ import (
 // call is the request of an http_request call, as far as it is unambiguous.
 type call struct {
 	method, scheme, host string
-	path                 string // without the first slash, as it is sent
+	path                 string // as sent, without the first slash
 	query, body          bool
 	headers              map[string]string
-	credential           bool // one is named in the address or in a header
+	credential           bool // the address or a header names a credential
 }
 
 // treacherous are parts of headers that change the effective method, host or path of a request.

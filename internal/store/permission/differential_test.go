@@ -75,7 +75,7 @@ func TestBashPassesOnWhatWeRead(t *testing.T) {
 			}
 			want = append(want, argv[1:], argv)
 			script += "p" + tail + "\np " + name + tail + "\n"
-			if accepted++; len(want)%24 == 0 { // a process each: bash looks for the program
+			if accepted++; len(want)%24 == 0 { // one process each: bash looks for the program
 				want = append(want, argv)
 				script += name + tail + "\n"
 			}
@@ -146,7 +146,7 @@ func coverNothingMore(t *rapid.T) {
 				t.Fatalf("%s covers %q", p, c+more)
 			}
 		}
-		for _, before := range []string{"evil;", "evil|", "evil &&", "!", "! ", "A=b ", "time ", ">f ", "\n", "wrapper ", "nohupnohup "} { // longer than any word that is drawn
+		for _, before := range []string{"evil;", "evil|", "evil &&", "!", "! ", "A=b ", "time ", ">f ", "\n", "wrapper ", "nohupnohup "} { // longer than any drawn word
 			if p.Matches("bash", bash(before+c)) {
 				t.Fatalf("%s covers %q", p, before+c)
 			}

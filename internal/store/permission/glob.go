@@ -17,7 +17,7 @@ const (
 // segments: at the end at least one, elsewhere any number.
 type glob struct {
 	segments []string
-	hidden   bool // wildcards cover names that programs obey, too
+	hidden   bool // wildcards also cover names that change how programs run
 }
 
 // parseGlob parses a glob.

@@ -106,11 +106,11 @@ func TestDenialsComeFirstThenTheAllowListThenTheRule(t *testing.T) {
 		t.Fatal(err)
 	}
 	if v, _ := rules.Decide("wiki_write", page("x"), writer); v != permission.Ask {
-		t.Errorf("the workspace asks, and its caller with wiki:write gets %s", v)
+		t.Errorf("the workspace's rule is ask, and its caller with wiki:write gets %s", v)
 	}
 	elsewhere := tenant{Store: w.Store, pool: w.pool, id: create(t, w.pool, "other")}
 	if v := elsewhere.judge(t, "bash", covered); v != permission.Ask {
-		t.Errorf("another workspace's pattern holds: %s", v)
+		t.Errorf("another workspace's pattern applies: %s", v)
 	}
 }
 
@@ -169,7 +169,7 @@ func TestEntriesSayWhereTheyComeFrom(t *testing.T) {
 	}
 
 	if w.judge(t, "bash", bash("git diff")) != permission.Allow {
-		t.Fatal("the pattern does not hold")
+		t.Fatal("the pattern does not apply")
 	}
 	for i, want := range []bool{true, false} {
 		if ok, err := w.Revoke(t.Context(), w.id, first.ID); err != nil || ok != want {
@@ -180,7 +180,7 @@ func TestEntriesSayWhereTheyComeFrom(t *testing.T) {
 		t.Errorf("another workspace revokes: %t, %v", ok, err)
 	}
 	if w.judge(t, "bash", bash("git diff")) != permission.Ask {
-		t.Error("a revoked pattern holds")
+		t.Error("a revoked pattern applies")
 	}
 	if entries = w.list(t); len(entries) != 2 || entries[0].RevokedAt == nil || entries[1].RevokedAt != nil {
 		t.Errorf("the revocation is not recorded: %+v", entries)

@@ -17,7 +17,7 @@ type Failures struct {
 	perMinute int
 
 	mu     sync.Mutex
-	fullAt map[netip.Prefix]time.Time // when an address has its whole quota again
+	fullAt map[netip.Prefix]time.Time // when an address will have its whole quota again
 }
 
 // NewFailures allows each address this many failures a minute; 0 means no limit.

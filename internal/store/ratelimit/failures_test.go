@@ -24,7 +24,7 @@ func TestFailuresOfAnAddressAreForgivenEvenly(t *testing.T) {
 	if wait := f.Wait(netip.MustParseAddr("192.0.2.2"), now); wait != 0 {
 		t.Errorf("another address waits %v", wait)
 	}
-	f.Count(a, now) // it came with the others
+	f.Count(a, now) // simultaneous with the others
 	if wait := f.Wait(a, now); wait != 15*time.Second {
 		t.Errorf("after one too many the next waits %v", wait)
 	}

@@ -72,7 +72,7 @@ func TestAQuotaCanBeUsedAtOnceAndComesBackEvenly(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	s := w.store()
-	const size = 4 // one each 15 s: the test is quicker than that
+	const size = 4 // one each 15 s: the test is faster than that
 	for left := size - 1; left >= 0; left-- {
 		q, err := s.Take(t.Context(), w.key, ratelimit.Messages, size)
 		if err != nil || q.Size != size || q.Left != left || q.Next <= 0 || q.Next > 15*time.Second {

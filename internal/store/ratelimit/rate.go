@@ -21,8 +21,8 @@ const (
 // Quota is the state of a key's quota of a class after a request.
 type Quota struct {
 	Size int           // requests in a minute
-	Left int           // that would be allowed now
-	Next time.Duration // until there is one more
+	Left int           // number that would be allowed now
+	Next time.Duration // until one more is allowed
 }
 
 const (
@@ -66,7 +66,7 @@ func (s *Store) Take(ctx context.Context, key string, class Class, size int) (Qu
 	case <-ctx.Done():
 		return Quota{}, fmt.Errorf("count a request: %w", ctx.Err())
 	}
-	if wait := b.wait(); wait > 0 { // those in front have used it up
+	if wait := b.wait(); wait > 0 { // the requests before it have used up the quota
 		return rateLimited(class, size, wait)
 	}
 	// PostgreSQL counts microseconds; rounded up, the last request of a burst would not fit.

@@ -38,7 +38,7 @@ func (l Limits) Of(c Class) int {
 // Options configure a Store. The zero value has no limits.
 type Options struct {
 	Limits
-	Node int32        // this process's name among the replicas: session.Store.Node
+	Node int32        // this process's number among the replicas: session.Store.Node
 	Log  *slog.Logger // nil discards
 	// Pulse is shared by the parts of a process; nil: the store creates its own.
 	Pulse *pulse.Pulse

@@ -23,8 +23,8 @@ type streams struct {
 	mu        sync.Mutex
 	here      map[string]int
 	elsewhere map[string]int
-	asked     time.Time // when the others were
-	published bool      // the others believe that there are some here
+	asked     time.Time // last read of the others' counts
+	published bool      // the others' records contain streams of this replica
 }
 
 func newStreams() streams {

@@ -86,13 +86,13 @@ func TestStreamsAreCountedOverReplicas(t *testing.T) {
 		return !ok
 	})
 	releases[0]()
-	releases[0]() // again changes nothing
+	releases[0]() // a second call changes nothing
 	wait.For(t, "the other replica has room again", func() bool {
 		_, ok := hold(t, here, w.key, most)
 		return ok
 	})
 	if _, ok := hold(t, here, w.key, most); ok {
-		t.Error("twice the room of one stream")
+		t.Error("a second release frees another place")
 	}
 	// A replica that stops frees the places of its streams for the replicas its clients move to.
 	stop()
@@ -121,12 +121,12 @@ func TestDeadReplicasHoldNothing(t *testing.T) {
 	publish(2, "1 h")
 	publish(3, "-1 s")
 	const most = 5
-	for range most { // it has not asked the others yet
+	for range most { // it has not read the others' counts yet
 		if _, ok := hold(t, s, w.key, most); !ok {
 			t.Fatal("refused")
 		}
 	}
-	if _, ok := hold(t, s, w.key, most); ok { // and now it has
+	if _, ok := hold(t, s, w.key, most); ok { // now it has
 		t.Error("one more than it may hold here alone")
 	}
 	if _, ok := hold(t, s, w.key, 9); ok {

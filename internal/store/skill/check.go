@@ -21,7 +21,7 @@ const (
 
 	maxViolations = 100
 	maxSpoken     = 10  // values of an enum that a message lists
-	maxShown      = 100 // characters of a caller's name that an answer repeats
+	maxShown      = 100 // characters of a caller's name that a response repeats
 )
 
 // Check checks inputs against the contract. It returns INVALID_SKILL_INPUT with every violation,

@@ -25,7 +25,7 @@ type Type string
 
 const (
 	String  Type = "string"
-	Integer Type = "integer" // a whole number, however it is written: 3, 3.0, 3e2
+	Integer Type = "integer" // a whole number, in any notation: 3, 3.0, 3e2
 	Number  Type = "number"
 	Boolean Type = "boolean"
 	Enum    Type = "enum" // one of several strings

@@ -65,7 +65,7 @@ func FuzzContract(f *testing.F) {
 		}
 		filled := inputs(t, prompted(t, k, given))
 		if err := k.Check(filled); err != nil && len(input)+len(contract) < skill.MaxInput/10 {
-			t.Fatalf("the contract takes %s and not %s: %v", input, filled, err)
+			t.Fatalf("the contract accepts %s and not %s: %v", input, filled, err)
 		}
 		if again := prompted(t, k, filled); again != prompted(t, k, given) {
 			t.Fatalf("a filled input is filled: %s", again)

@@ -17,7 +17,7 @@ type Status string
 const (
 	Draft    Status = "draft"    // never published
 	Active   Status = "active"   // one version runs
-	Archived Status = "archived" // none does any more
+	Archived Status = "archived" // no version runs any more
 )
 
 // Entry is a skill in a list, described by its running version, or else by its newest.
@@ -55,7 +55,7 @@ func (s *Store) List(ctx context.Context, workspace uuid.UUID) ([]Entry, error) 
 // Version is one version of a skill as it was pushed.
 type Version struct {
 	Skill
-	Status    Status // of the skill
+	Status    Status // status of the skill
 	Active    bool   // this version runs
 	Document  string // SKILL.md
 	CreatedAt time.Time
@@ -95,7 +95,7 @@ func (s *Store) Get(ctx context.Context, workspace uuid.UUID, name string, versi
 // Change is an entry in the history of a skill.
 type Change struct {
 	Action  string
-	Version *int // nil where the action concerns every version
+	Version *int // nil if the action concerns every version
 	Actor   string
 	At      time.Time
 }
@@ -110,7 +110,7 @@ func (s *Store) History(ctx context.Context, workspace uuid.UUID, name string) (
 	if err != nil {
 		return nil, fmt.Errorf("read history of skill: %w", err)
 	}
-	if len(rows) == 0 { // every skill begins with one
+	if len(rows) == 0 { // every skill has at least one change
 		return nil, s.unknownSkill(ctx, workspace, name, false)
 	}
 	changes := make([]Change, len(rows))

@@ -15,12 +15,12 @@ func isWholeNumber(number string) bool {
 	digits, fraction, _ := strings.Cut(mantissa, ".")
 	significant := strings.TrimRight(digits+fraction, "0")
 	if significant == "" {
-		return true // zero, whatever it is multiplied with
+		return true // zero, with any exponent
 	}
 	// The last significant digit is at 10^(exponent - behind).
 	behind := len(significant) - len(digits)
 	e, err := strconv.Atoi(exponent)
-	if err != nil { // more than an int holds: only the sign matters
+	if err != nil { // it exceeds an int: only the sign matters
 		return !strings.HasPrefix(exponent, "-")
 	}
 	return e >= behind

@@ -132,7 +132,7 @@ func writeValue(buf *bytes.Buffer, in Input, value json.RawMessage) error {
 			return nil
 		}
 	}
-	if json.Compact(buf, value) != nil { // its error repeats what it did not like
+	if json.Compact(buf, value) != nil { // its error would quote the value
 		return errors.New("an input of the skill is not JSON")
 	}
 	return nil

@@ -110,7 +110,7 @@ func TestTwoValuesInOneAreNone(t *testing.T) {
 		for _, value := range []string{`1,"b":2`, `1}`, ``, ` `, `1 2`} {
 			input := map[string]json.RawMessage{"a": raw(value)}
 			if err := k.Check(input); err == nil {
-				t.Errorf("%q is taken", value)
+				t.Errorf("%q is accepted", value)
 			}
 			if prompt, err := k.Prompt(input); err == nil {
 				t.Errorf("%q: %s", value, prompt)

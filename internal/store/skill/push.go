@@ -17,7 +17,7 @@ import (
 // Upload is a SKILL.md to be pushed.
 type Upload struct {
 	Document string
-	Draft    bool   // store it and let what runs run on
+	Draft    bool   // store it without changing the running version
 	By       string // actor for the record: "cli:anna"
 }
 
@@ -44,7 +44,7 @@ func (s *Store) Push(ctx context.Context, workspace uuid.UUID, up Upload) (Pushe
 	if len(problems) > 0 {
 		return Pushed{}, refused(problems)
 	}
-	fold, _ := Fold(k.Name) // Parse has seen to it
+	fold, _ := Fold(k.Name) // Parse has validated the name
 	var contract []byte
 	if k.Contract != nil {
 		var err error

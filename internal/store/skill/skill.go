@@ -23,12 +23,12 @@ import (
 
 // Skill is the content of one version of a skill.
 type Skill struct {
-	ID          uuid.UUID // zero: it is stored nowhere
+	ID          uuid.UUID // zero: it is not stored
 	Name        string    // as its author writes it
 	Version     int       // 1, 2, 3 …
 	Description string
 	Body        string    // Markdown, the agent's instructions
-	Contract    *Contract // nil: it declares none and takes any input
+	Contract    *Contract // nil: it accepts any input
 }
 
 // Store reads and writes skills. Their names are compared by Fold.

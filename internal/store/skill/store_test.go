@@ -101,7 +101,7 @@ func TestASkillLives(t *testing.T) {
 	if p, err := s.Publish(t.Context(), ws, "monthly_report", 0, "cli:anna"); err != nil || p.Version != 3 {
 		t.Errorf("%+v, %v", p, err)
 	}
-	if _, err := s.Publish(t.Context(), ws, "monthly_report", 3, "cli:nobody"); err != nil { // it runs already
+	if _, err := s.Publish(t.Context(), ws, "monthly_report", 3, "cli:nobody"); err != nil { // it already runs
 		t.Error(err)
 	}
 	active("three")

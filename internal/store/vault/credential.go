@@ -18,12 +18,12 @@ import (
 // receive the value: in header values of https requests, and elsewhere only if the surfaces allow
 // it.
 type Registration struct {
-	Name      string   // as in the sandbox's environment: GITHUB_TOKEN
+	Name      string   // name in the sandbox's environment: GITHUB_TOKEN
 	Hosts     []string // "api.github.com", "*.example.com", "example.com:8443"
 	InQuery   bool     // also in query strings
 	InBody    bool     // also in request bodies
 	AllowHTTP bool     // also without TLS
-	Value     Value    // the zero Value keeps what there is
+	Value     Value    // the zero Value keeps the current one
 }
 
 // Credential is the public data of a credential.

@@ -127,7 +127,7 @@ func TestDerivedKeysAreSeparate(t *testing.T) {
 		t.Error("DeriveFrom does not find the previous key")
 	}
 	if newest, other := both.Derive("urls"); newest == id || bytes.Equal(other, key) {
-		t.Error("a new master key derives the old one's")
+		t.Error("a new master key derives the key of the old one")
 	}
 	if _, other := old.Derive("other"); bytes.Equal(other, key) {
 		t.Error("two purposes share a key")

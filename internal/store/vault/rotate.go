@@ -15,7 +15,7 @@ import (
 // Rotation is the result of Rotate.
 type Rotation struct {
 	Rewrapped int      // envelopes
-	Retired   []string // ids of keys that nothing is sealed under any more
+	Retired   []string // ids of keys under which nothing is sealed any more
 }
 
 // ErrStillSealing means that a replica sealed under an old key while keys were rotated.
@@ -34,7 +34,7 @@ func (s *Store) Rotate(ctx context.Context) (Rotation, error) {
 		return r, err
 	}
 	for _, c := range columns {
-		for found := true; found; { // again, for rows that were changed meanwhile
+		for found := true; found; { // repeated for rows that were changed meanwhile
 			var n int
 			found, n, err = s.pass(ctx, c)
 			r.Rewrapped += n

@@ -94,7 +94,7 @@ func TestACredentialIsRegisteredSetProvidedAndRemoved(t *testing.T) {
 		t.Errorf("registered %+v", c)
 	}
 	if opened, err := s.Open(t.Context(), w, []string{"TOKEN"}); err != nil || opened[0].Value.Reveal() != nil {
-		t.Errorf("opened %+v, %v before there is a value", opened, err)
+		t.Errorf("opened %+v, %v without a value", opened, err)
 	}
 	if _, err := s.Set(t.Context(), w, "TOKEN", secret("first value"), me); err != nil || valueOf(t, s, w, "TOKEN") != "first value" {
 		t.Errorf("set: %v", err)
@@ -179,7 +179,7 @@ func TestAChangedRowDoesNotOpen(t *testing.T) {
 	}
 	for _, plain := range []string{`'plain text'`, `''`, `'\x01'`, `repeat('x', 200)::bytea`} {
 		if _, err := pool.Exec(t.Context(), `UPDATE credentials SET value = `+plain); err == nil {
-			t.Errorf("the column takes %s", plain)
+			t.Errorf("the column accepts %s", plain)
 		}
 	}
 }
@@ -247,7 +247,7 @@ func TestRefusalsShowNoValue(t *testing.T) {
 	}
 	for _, name := range []string{"", "token", "1TOKEN", "_TOKEN", "TO-KEN", "TOKEN\n", "PATH", "LD_PRELOAD", "HTTPS_PROXY", "BASH_ENV", strings.Repeat("A", 65)} {
 		if _, err := s.Register(t.Context(), w, vault.Registration{Name: name, Hosts: []string{"a.example.com"}}, me); fault.From(err) == nil {
-			t.Errorf("the name %q is taken: %v", name, err)
+			t.Errorf("the name %q is accepted: %v", name, err)
 		}
 	}
 	for _, hosts := range [][]string{nil, make([]string, 33)} {

@@ -19,10 +19,10 @@ type Change struct {
 	Instructions *string // instructions for the agent
 	Model        *string // provider/name; "" is the service's own
 
-	MaxResponseSeconds *int // how long a turn may take
-	MaxTurns           *int // how often the model is asked in a turn
+	MaxResponseSeconds *int // time limit of a turn
+	MaxTurns           *int // model calls in a turn
 	MaxRunning         *int // turns at once
-	HistoryTokens      *int // how much of the conversation the model sees
+	HistoryTokens      *int // maximum tokens of the conversation for the model
 
 	StorageQuota *int // bytes of files, folders and documents together; 0: unlimited
 
