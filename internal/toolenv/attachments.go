@@ -34,7 +34,7 @@ func (x *Run) saveAttachments(ctx context.Context) error {
 		if room -= f.Content.Size; room < 0 {
 			break
 		}
-		if there[f.Name] { // it came with two messages
+		if there[f.Name] { // two messages included it
 			continue
 		}
 		there[f.Name] = true

@@ -19,7 +19,7 @@ import (
 
 const (
 	attachments = "attachments" // where commands see the users' files
-	maxText     = 4 << 20       // bytes of a file that can be read as a text
+	maxText     = 4 << 20       // bytes of a file that can be read as text
 	maxListed   = 1000          // names of a directory
 )
 

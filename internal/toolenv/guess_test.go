@@ -77,7 +77,7 @@ func TestBytesLeftOutAreThoseThatWerePrinted(t *testing.T) {
 	w.register(t, "API_TOKEN", value)
 	run := w.begin(t, w.turn(t))
 	for _, text := range []string{value, strings.Repeat("x", len(value))} {
-		for _, at := range []string{"50000", "10"} { // in the part left out, and before it
+		for _, at := range []string{"50000", "10"} { // in the omitted part, and before it
 			got := call(t, run, fmt.Sprintf("head -c %s /dev/zero | tr '\\0' a; echo -n %s; head -c 100000 /dev/zero | tr '\\0' b", at, text))
 			var lost int
 			if _, after, ok := strings.Cut(got, "\n["); ok {
@@ -87,7 +87,7 @@ func TestBytesLeftOutAreThoseThatWerePrinted(t *testing.T) {
 			}
 			printed := len(value) + 100_000 + map[string]int{"50000": 50_000, "10": 10}[at]
 			if lost != printed-60<<10 {
-				t.Errorf("%d of %d bytes are left out", lost, printed)
+				t.Errorf("%d of %d bytes are omitted", lost, printed)
 			}
 		}
 	}

@@ -108,7 +108,7 @@ func TestKeptFoldersGoWithTheirSession(t *testing.T) {
 		select {
 		case <-tick.C:
 		case <-deadline:
-			t.Fatalf("%v is still there", left)
+			t.Fatalf("%v still exists", left)
 		}
 	}
 }

@@ -28,7 +28,7 @@ type network struct {
 	redact  *redact.Redactor  // redactor for the output of commands: without values that can be guessed
 	records *redact.Redactor  // redactor for logs and records, which the agent does not read: with all values
 	stands  map[string]string // placeholders of the run's credentials, by name
-	missing []string          // those without a value
+	missing []string          // credentials without a value
 	env     []string          // for commands
 }
 

@@ -19,7 +19,7 @@ import (
 // Policy lists the hosts to which the tools of a workspace may send requests, besides the hosts of
 // a run's credentials.
 type Policy struct {
-	Hosts  []string // as vault.Host reads them, sorted
+	Hosts  []string // in the form of vault.Host, sorted
 	Public bool     // every public host
 }
 

@@ -17,10 +17,10 @@ type Run struct {
 	r    *Runner
 	t    Turn
 	log  *slog.Logger
-	call string // the tool call that is under way
+	call string // the running tool call
 
-	place              // the session's folder; without one before a call needs it
-	dirty       bool   // the folder is not as it was last saved
+	place              // the session's folder; unset before a command needs it
+	dirty       bool   // the folder has unsaved changes
 	attachments string // files that users sent; "" before a command needs them
 	net         *network
 	refused     refusals

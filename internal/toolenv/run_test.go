@@ -315,7 +315,7 @@ func TestPolicy(t *testing.T) {
 	}
 	for _, host := range []string{"", "*", "localhost", "127.0.0.1", "https://a.example", "a.example/x"} {
 		if stored, err := r.Allow(t.Context(), w.workspace, host); err == nil {
-			t.Errorf("%q is taken as %q", host, stored)
+			t.Errorf("%q is accepted as %q", host, stored)
 		}
 	}
 	ok, err := r.Remove(t.Context(), w.workspace, "B.example")

@@ -48,8 +48,8 @@ type Config struct {
 	// Dir is the parent of the folders while a turn works on them; default: the sandbox's, or the
 	// system's temporary directory. Its contents are not needed afterwards.
 	Dir      string
-	Commands int           // that run at once; default DefaultCommands
-	Audit    time.Duration // how long requests stay on record; default 400 days
+	Commands int           // concurrent commands; default DefaultCommands
+	Audit    time.Duration // how long records of requests are kept; default 400 days
 	Log      *slog.Logger
 }
 
@@ -58,7 +58,7 @@ type Runner struct {
 	cfg   Config
 	q     *db.Queries
 	log   *slog.Logger
-	slots *fair.Places // one for each command that runs
+	slots *fair.Places // one for each running command
 	kept  kept
 }
 
@@ -75,7 +75,7 @@ func New(cfg Config) *Runner {
 type Turn struct {
 	Workspace, Session, Turn uuid.UUID
 	Epoch                    int64    // the lease under which it runs
-	Credentials              []string // names of those that the run may use
+	Credentials              []string // names of the credentials that the run may use
 }
 
 // Open begins an attempt at a turn's run without any work: each tool call creates the parts it
@@ -93,7 +93,7 @@ const forgetEvery = 5 * time.Second
 // Run removes expired data until ctx ends: folders that were kept for a turn that did not come, and
 // old records of requests. Then it removes every folder.
 func (r *Runner) Run(ctx context.Context) error {
-	next := time.NewTimer(rand.N(time.Hour / 10)) // replicas that start together need not do it together
+	next := time.NewTimer(rand.N(time.Hour / 10)) // replicas that start together need not run it together
 	defer next.Stop()
 	look := time.NewTicker(forgetEvery)
 	defer look.Stop()

@@ -59,7 +59,7 @@ func ownCgroup(self, mounts string) (string, error) {
 	if path == "" || strings.HasPrefix(path, "/..") {
 		return "", errors.New("the service is in no group of cgroup v2")
 	}
-	if filepath.Base(path) == serviceGroup { // a process that started this one has divided it
+	if filepath.Base(path) == serviceGroup { // a process that started this one has divided the group
 		path = filepath.Dir(path)
 	}
 	for line := range strings.Lines(mounts) {
@@ -155,7 +155,7 @@ func (g *cgroups) removeStale() {
 	for _, path := range list {
 		pid, _, _ := strings.Cut(filepath.Base(path), "-")
 		if _, err := os.Stat("/proc/" + pid); err != nil {
-			_ = os.Remove(path) // only where it is empty
+			_ = os.Remove(path) // only if it is empty
 		}
 	}
 }

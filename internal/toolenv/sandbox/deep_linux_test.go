@@ -60,7 +60,7 @@ func TestDeepFolderHoldsNobodyUp(t *testing.T) {
 	where := folder(t, s)
 	run(t, s, sandbox.Command{Argv: with("deep", strconv.Itoa(levels)), Folder: where})
 	if _, err := os.Lstat(filepath.Join(where, "d", "d", "d")); err != nil {
-		t.Errorf("the command has made no folders: %v", err)
+		t.Errorf("the command did not make folders: %v", err)
 	}
 	if err := s.Give(where); err != nil {
 		t.Error(err)

@@ -30,5 +30,5 @@ var unknown = []uint32{
 	unix.SYS_MOUNT_SETATTR, unix.SYS_OPEN_TREE_ATTR, unix.SYS_STATMOUNT, unix.SYS_LISTMOUNT,
 	unix.SYS_MEMFD_CREATE, unix.SYS_MEMFD_SECRET, // memory that belongs to no process
 	unix.SYS_VMSPLICE,                         // keeps memory in pipes
-	unix.SYS_IO_SETUP, unix.SYS_INOTIFY_INIT1, // have limits that the whole host shares
+	unix.SYS_IO_SETUP, unix.SYS_INOTIFY_INIT1, // their limits apply to the whole host
 }

@@ -32,7 +32,7 @@ func newScratch(parent string, commands *users, log *slog.Logger) (*scratch, err
 		if err != nil {
 			return nil, err
 		}
-		lock, err := claim(path) // before all else: another process may be sweeping
+		lock, err := claim(path) // first: another process may be sweeping
 		if err != nil {
 			return nil, err
 		}

@@ -10,7 +10,7 @@ func TestFreeUsersAreNobodyElses(t *testing.T) {
 		t.Errorf("%v, want %v", freeUsers(32, append(passwd, subuid...)), want)
 	}
 	if got := freeUsers(64, []UserRange{{1, 70000}}); got.Len() != 0 {
-		t.Errorf("%v is taken", got)
+		t.Errorf("%v is in use", got)
 	}
 	if got := FreeUsers(64); got.Len() != 64 && got.Len() != 0 {
 		t.Errorf("%v", got)

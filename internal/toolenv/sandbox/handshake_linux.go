@@ -87,7 +87,7 @@ func (p *process) proceed() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.killed {
-		_, _ = p.control.Write([]byte{'\n'}) // an error means that it is gone, which the next read reports
+		_, _ = p.control.Write([]byte{'\n'}) // an error means that the process has ended, which the next read reports
 	}
 }
 

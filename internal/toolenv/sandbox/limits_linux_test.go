@@ -54,13 +54,13 @@ func TestLimitsKill(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			mark := newMark()
-			c.limits.Time = cmp.Or(c.limits.Time, 2*time.Minute) // a machine that is busy gets there late
+			c.limits.Time = cmp.Or(c.limits.Time, 2*time.Minute) // a busy machine reaches the limit late
 			r, out := run(t, s, sandbox.Command{Argv: c.argv, Env: []string{mark}, Limits: c.limits})
 			if !strings.HasPrefix(r.Killed, c.killed) || c.killed == "" && r.Killed != "" || r.Exit != c.exit {
 				t.Errorf("%+v, want exit code %d, %q; its output ends in %q", r, c.exit, c.killed, last(out))
 			}
 			if name == "endless output" && len(out) != 3*mib {
-				t.Errorf("%d bytes came", len(out))
+				t.Errorf("%d bytes arrived", len(out))
 			}
 			if left := marked(mark); len(left) > 0 {
 				t.Errorf("processes %v are left", left)

@@ -45,7 +45,7 @@ func TestNoAddressCanBeReached(t *testing.T) {
 	})
 	reached.Go(func() {
 		if n, _, err := udp.ReadFrom(make([]byte, 10)); err == nil {
-			t.Errorf("%d bytes came to the host", n)
+			t.Errorf("%d bytes reached the host", n)
 		}
 	})
 	_, tcpPort, _ := net.SplitHostPort(tcp.Addr().String())

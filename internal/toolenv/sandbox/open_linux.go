@@ -12,7 +12,7 @@ import (
 // Sandbox runs commands.
 type Sandbox struct {
 	bwrap  string
-	users  *users // that run the commands; nil: the user of the service
+	users  *users // users of the commands; nil: the user of the service
 	dir    string // parent of this process's directory
 	log    *slog.Logger
 	system []string
@@ -25,7 +25,7 @@ type Sandbox struct {
 
 	mu         sync.Mutex
 	scratch    *scratch
-	executable string // ours, where the commands' user can read it; empty: not there yet
+	executable string // our executable, readable by the commands' user; empty: not made yet
 }
 
 // Open tests a sandbox and returns it. The error is an *Unavailable if commands cannot be

@@ -68,7 +68,7 @@ func TestDirectoryMustBeReachable(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("the test is not root")
 	}
-	closed := t.TempDir() // is below a directory of the test's user alone
+	closed := t.TempDir() // below a directory of the test's user alone
 	s, err := sandbox.Open(t.Context(), sandbox.Config{Users: commandUsers, Dir: closed})
 	if err == nil {
 		s.Close()

@@ -25,7 +25,7 @@ func sweepOrphans() {
 			continue
 		}
 		if isOrphan(dir) { // asked now, so that it is the process that we hold
-			_ = unix.PidfdSendSignal(process, unix.SIGKILL, nil, 0) // another user's is not ours to end
+			_ = unix.PidfdSendSignal(process, unix.SIGKILL, nil, 0) // another user's process cannot be killed
 		}
 		unix.Close(process)
 	}

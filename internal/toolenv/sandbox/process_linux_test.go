@@ -51,7 +51,7 @@ func TestNamespacesAreItsOwn(t *testing.T) {
 	if rank := lines[len(names)]; rank != "1000" {
 		t.Errorf("the kernel's memory killer ranks it %s", rank)
 	}
-	if session := lines[len(names)+1]; session == "0" { // one of the host's
+	if session := lines[len(names)+1]; session == "0" { // one of the host's sessions
 		t.Error("the command is not in its own session")
 	}
 }

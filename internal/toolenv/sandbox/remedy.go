@@ -60,7 +60,7 @@ func unavailableCgroups(err error) *Unavailable {
 
 // facts are the facts about the machine that determine the remedy.
 type facts struct {
-	MaxUserNamespaces string // /proc/sys/user/max_user_namespaces; empty: not there
+	MaxUserNamespaces string // /proc/sys/user/max_user_namespaces; empty: it does not exist
 	UnprivilegedClone string // /proc/sys/kernel/unprivileged_userns_clone
 	AppArmorRestricts string // /proc/sys/kernel/apparmor_restrict_unprivileged_userns
 	Container         bool

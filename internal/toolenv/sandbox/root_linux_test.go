@@ -40,7 +40,7 @@ func TestPreparedRoot(t *testing.T) {
 		}
 	}
 	s := open(t, sandbox.Config{Root: root})
-	if err := s.Give(root); err != nil { // so that nothing but the mount protects it
+	if err := s.Give(root); err != nil { // so that only the mount protects it
 		t.Fatal(err)
 	}
 	if _, out := run(t, s, sandbox.Command{Argv: bash("echo > /usr/bin/planted && echo done; echo > /usr/bin/bash && echo done")}); strings.Contains(out, "done") {
@@ -65,7 +65,7 @@ func TestPreparedRootMustBeOne(t *testing.T) {
 		s, err := sandbox.Open(t.Context(), sandbox.Config{Root: c.root, Users: commandUsers})
 		if err == nil {
 			s.Close()
-			t.Fatalf("%s: there is a sandbox", name)
+			t.Fatalf("%s: the sandbox opened", name)
 		}
 		u, ok := errors.AsType[*sandbox.Unavailable](err)
 		if !ok || !strings.Contains(u.Reason, "PARLEY_SANDBOX_ROOT is "+c.root+", "+c.reason) || !strings.Contains(u.Remedy, "PARLEY_SANDBOX_ROOT") {

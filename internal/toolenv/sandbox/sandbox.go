@@ -42,14 +42,14 @@ type Config struct {
 
 // Limits limit one command and all its descendants. Zero fields have their default.
 type Limits struct {
-	Time      time.Duration // until it is killed; 30 s
+	Time      time.Duration // running time; 30 s
 	CPU       time.Duration // for each process; 60 s
-	Processes int           // and threads, at a time; 128
+	Processes int           // including threads, at a time; 128
 	Memory    int64         // for each process, and for all together, see Limited; 1 GiB
 	Output    int64         // on stdout and stderr; 16 MiB
 	File      int64         // size of a file; 64 MiB
 	Temp      int64         // for /tmp, and for /dev/shm; 64 MiB
-	Folder    int64         // on disk in Command.Folder, looked at four times a second; 512 MiB
+	Folder    int64         // on disk in Command.Folder, checked four times a second; 512 MiB
 	Files     int           // in Command.Folder; 20 000
 }
 
@@ -87,7 +87,7 @@ type Direct struct {
 
 // Result describes how a command ended.
 type Result struct {
-	Exit   int           // its exit code; 128 and the signal if one killed it
+	Exit   int           // its exit code; 128 plus the signal if one killed it
 	Killed string        // limit that killed it, as in "killed after 30 s"; empty: none
 	Took   time.Duration // from start to end
 }

@@ -94,7 +94,7 @@ func TestNothingOutlivesTheService(t *testing.T) {
 	}
 	s := open(t, sandbox.Config{Dir: dir})
 	if list, err = os.ReadDir(dir); err != nil || len(list) != 1 {
-		t.Errorf("%d directories are there, want the new one's alone; %v", len(list), err)
+		t.Errorf("%d directories exist, want only the new one; %v", len(list), err)
 	}
 	if r, out := run(t, s, sandbox.Command{Argv: bash("echo works")}); r.Exit != 0 || out != "works\n" {
 		t.Errorf("%+v, %q", r, out)

@@ -91,7 +91,7 @@ func (s *Sandbox) startProcess(c Command, l Limits, as *syscall.Credential) (p *
 	// The arguments are passed in a file, so that a list of the host's processes does not show
 	// them.
 	cmd := exec.Command(s.bwrap, "--args", strconv.Itoa(argsFD), "--", inside.Path, inside.StageArgument)
-	cmd.Env = []string{} // nothing of ours, in bubblewrap's own processes neither
+	cmd.Env = []string{} // empty, also for bubblewrap's own processes
 	cmd.Dir = "/"
 	cmd.Stdout, cmd.Stderr = stdout, stdout
 	cmd.ExtraFiles = passed
@@ -156,7 +156,7 @@ func (p *process) destroy() {
 		_ = unix.PidfdSendSignal(int(p.process1.Fd()), unix.SIGKILL, nil, 0)
 	}
 	p.group.kill()
-	_ = p.control.CloseRead() // a second stage that comes now fails
+	_ = p.control.CloseRead() // a second stage that starts now fails
 }
 
 // end waits until all its processes have ended.

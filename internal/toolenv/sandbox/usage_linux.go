@@ -90,7 +90,7 @@ var socketBuffer = sync.OnceValue(func() int64 {
 	if err != nil {
 		n = 208 << 10
 	}
-	return 2 * n // the kernel doubles what is asked for
+	return 2 * n // the kernel doubles the requested size
 })
 
 // heldOf returns the disk space of files on a device that a process and its descendants hold and
@@ -99,7 +99,7 @@ func heldOf(pid string, dev uint64) (bytes int64) {
 	held := make(map[uint64]int64) // by inode
 	for _, p := range descendants(pid) {
 		threads, _ := os.ReadDir("/proc/" + p + "/task")
-		for _, thread := range threads { // each may have files of its own
+		for _, thread := range threads { // each may have its own files
 			fds := "/proc/" + p + "/task/" + thread.Name() + "/fd/"
 			list, _ := os.ReadDir(fds)
 			for _, fd := range list {

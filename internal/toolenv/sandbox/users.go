@@ -57,7 +57,7 @@ type users struct {
 	UserRange
 
 	mu       sync.Mutex
-	assigned int         // folders so far
+	assigned int         // number of folders so far
 	running  map[int]int // commands by user id
 }
 

@@ -107,7 +107,7 @@ func TestSavesAndCollectionsAtOnce(t *testing.T) {
 				t.Error("nothing was collected meanwhile")
 			}
 		}()
-		for range saved { // not of all and not all the time, or no save would come to its end
+		for range saved { // only some of them and only sometimes, or no save would end
 			_, err := w.pool.Exec(t.Context(), `UPDATE work_blobs SET loose_at = loose_at - interval '2 hours' WHERE id IN (
 				SELECT id FROM work_blobs WHERE loose_at IS NOT NULL AND sha256 IS NOT NULL AND random() < 0.5 FOR UPDATE SKIP LOCKED)`)
 			if err != nil {
@@ -178,7 +178,7 @@ func TestWhatABrokenSaveHasSentGoes(t *testing.T) {
 		_, err := f.Save(t.Context())
 		blade.arm(0, nil)
 		if err == nil {
-			t.Fatal("the save went through")
+			t.Fatal("the save succeeded")
 		}
 	}
 	w.age(t)
@@ -228,7 +228,7 @@ func TestErasingAFolder(t *testing.T) {
 	if _, err := w.Restore(t.Context(), w.claim(), t.TempDir()); err != workdir.ErrFenced {
 		t.Errorf("a claim to an erased session: %v", err)
 	}
-	erase(w.ws) // again, for nothing
+	erase(w.ws) // again, without effect
 	equal(t, other.stored(t), tree(t, there))
 	w.exec(t, `DELETE FROM workspaces WHERE id = $1`, w.ws)
 	if n := w.count(t, `SELECT (SELECT count(*) FROM work_blobs) + (SELECT count(*) FROM work_files) + (SELECT count(*) FROM workdirs)`); n != 0 {

@@ -23,7 +23,7 @@ const (
 
 // change is the effect of a save on the names of a folder.
 type change struct {
-	gone  [][]byte // paths that are not there any more, or are to be written anew
+	gone  [][]byte // paths that no longer exist, or will be rewritten
 	paths []string // new or changed paths
 	named []sum    // their contents
 	loose []sum    // contents that lose a name

@@ -14,8 +14,8 @@ import (
 // blade cuts the connections of a pool at a point chosen by the test.
 type blade struct {
 	mu     sync.Mutex
-	left   int    // reads from the server until it cuts; 0: never
-	cancel func() // nil: the connection breaks, else the caller gives up instead
+	left   int    // reads from the server before the cut; 0: never
+	cancel func() // nil: the connection breaks; else the caller gives up instead
 	cuts   int
 
 	sent atomic.Int64 // bytes to the server

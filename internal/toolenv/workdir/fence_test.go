@@ -106,7 +106,7 @@ func TestAnAnswerThatIsLost(t *testing.T) {
 		_, err := f.Save(t.Context())
 		blade.arm(0, nil)
 		if err == nil {
-			break // there were fewer answers than that
+			break // fewer responses arrived
 		}
 		if w.stored(t) == tree(t, dir) {
 			lost++

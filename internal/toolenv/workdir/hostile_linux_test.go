@@ -122,7 +122,7 @@ func as(t *testing.T, uid uintptr, fn func()) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		runtime.LockOSThread() // and never unlocked: the thread ends here
+		runtime.LockOSThread() // never unlocked: the thread ends here
 		if _, _, errno := syscall.RawSyscall(syscall.SYS_SETFSUID, uid, 0, 0); errno != 0 {
 			t.Error(errno)
 			return
@@ -141,7 +141,7 @@ func TestFilesWithoutRights(t *testing.T) {
 	}
 	w := newWorld(t, workdir.Options{})
 	const uid = 61234
-	base, err := os.MkdirTemp("", "workdir") // t.TempDir is root's alone
+	base, err := os.MkdirTemp("", "workdir") // t.TempDir is accessible to root only
 	must(t, err)
 	defer os.RemoveAll(base)
 	must(t, os.Chmod(base, 0o755))

@@ -26,7 +26,7 @@ func TestLimits(t *testing.T) {
 	for name, c := range map[string]struct {
 		opt    workdir.Options
 		fill   func(t *testing.T, dir string)
-		reason string // "The files in /workspace are not saved: " is before it
+		reason string // text after "The files in /workspace are not saved: "
 		within func(t *testing.T, dir string)
 	}{
 		"together": {workdir.Options{Quota: 10 << 20}, func(t *testing.T, dir string) {
@@ -45,7 +45,7 @@ func TestLimits(t *testing.T) {
 				must(t, os.Remove(filepath.Join(dir, "just too large")))
 			}},
 		"names": {workdir.Options{Files: 300}, func(t *testing.T, dir string) {
-			for n := range 299 { // with the folder and what was there it is 301
+			for n := range 299 { // 301 with the folder and the existing names
 				write(t, dir, fmt.Sprint("d/", n), "")
 			}
 		}, `there are more than 300 files and folders, and that is the most. Remove what is not needed (du --inodes shows where they are), or put many small files into one archive.`,

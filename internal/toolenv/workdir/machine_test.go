@@ -79,7 +79,7 @@ func (m *machine) change(r *rapid.T) {
 	case what == "rename" && file:
 		if to := m.path(r); !strings.HasPrefix(path+"/", to+"/") && !strings.HasPrefix(to, path+"/") {
 			m.free(r, root, to)
-			if _, err := root.Lstat(path); err == nil { // not a victim of making room
+			if _, err := root.Lstat(path); err == nil { // not removed to make room
 				m.ok(r, root.Rename(path, to))
 			}
 		}
@@ -106,7 +106,7 @@ func (m *machine) die(r *rapid.T) {
 	_, err := m.folder.Save(ctx)
 	m.blade.arm(0, nil)
 	switch now := m.stored(m.t); {
-	case err == nil || now == tree(m.t, m.dir): // the end of the transaction was reached; its answer may be lost
+	case err == nil || now == tree(m.t, m.dir): // the end of the transaction was reached; its response may be lost
 		m.saved = tree(m.t, m.dir)
 	}
 	m.check(r)

@@ -89,7 +89,7 @@ func TestMemoryIsFlat(t *testing.T) {
 		sums[name] = noise(t, filepath.Join(dir, name), byte(10+n), 128<<10)
 		total += 128 << 10
 	}
-	const bound = 40 << 20 // batches of 1 MiB on their way through the driver, and what is left of earlier ones; a file has 60
+	const bound = 40 << 20 // batches of 1 MiB in the driver, and remains of earlier ones; a file has 60 MiB
 	before, most := peak(func() { save(t, f) })
 	if most > before+bound {
 		t.Errorf("save: %d KiB before, at most %d KiB meanwhile", before>>10, most>>10)

@@ -78,7 +78,7 @@ func TestNothingIsReadTwice(t *testing.T) {
 	}
 	f, dir = w.restore(t)
 	if os.Getuid() == 0 && given < 6 {
-		t.Errorf("%d names were given", given)
+		t.Errorf("%d names changed their owner", given)
 	}
 	saved()
 

@@ -57,12 +57,12 @@ type fill struct {
 	*meter
 
 	small []string // paths of files of one chunk, which are read together
-	held  int64    // bytes they have
+	held  int64    // their size in bytes
 }
 
 // writeAll writes everything, links last, so that no file is ever written through one.
 func (w *fill) writeAll(ctx context.Context, saved map[string]known) error {
-	paths := slices.Sorted(maps.Keys(saved)) // a folder comes before what is in it
+	paths := slices.Sorted(maps.Keys(saved)) // a folder comes before its contents
 	for _, path := range paths {
 		if k := saved[path]; k.kind == File {
 			w.expectBytes(k.size)

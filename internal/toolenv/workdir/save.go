@@ -20,8 +20,8 @@ type Folder struct {
 // Saved is the result of a save.
 type Saved struct {
 	Files   int   // names
-	Bytes   int64 // that the files have together
-	Changed int   // names that are new, other or gone since the last save
+	Bytes   int64 // total size of the files
+	Changed int   // names that are new, changed or removed since the last save
 	Skipped []string
 }
 

@@ -87,7 +87,7 @@ func TestOnlyWhatChangedIsSaved(t *testing.T) {
 	write(t, dir, "b", "two")
 	write(t, dir, "c/d", "three")
 	save(t, f)
-	write(t, dir, "a", "1ne") // as long as before
+	write(t, dir, "a", "1ne") // the same length as before
 	must(t, os.Remove(filepath.Join(dir, "b")))
 	must(t, os.Rename(filepath.Join(dir, "c"), filepath.Join(dir, "e")))
 	if done := save(t, f); done.Changed != 6 || done.Files != 3 || done.Bytes != 8 {

@@ -192,7 +192,7 @@ func (s *send) sendBlob(ctx context.Context, r io.Reader, size int64) (sum, erro
 		return name, err
 	}
 	rows, err := q.WorkBlobEnd(ctx, name[:], size, id)
-	if pgerr.IsUniqueViolation(err) { // another save was quicker
+	if pgerr.IsUniqueViolation(err) { // another save was first
 		rows, err = 1, q.WorkBlobDrop(ctx, id)
 	}
 	if err == nil && rows == 0 {

@@ -12,5 +12,5 @@ func dropRecentTimes(all map[string]known) {
 	for _, k := range all {
 		newest = max(newest, k.stamp.change)
 	}
-	time.Sleep(min(time.Until(time.Unix(0, newest).Add(tick)), tick)) // no longer where clocks were set back
+	time.Sleep(min(time.Until(time.Unix(0, newest).Add(tick)), tick)) // no longer, even if the clock was set back
 }

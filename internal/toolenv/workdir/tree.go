@@ -11,7 +11,7 @@ import (
 type tree struct {
 	top    *os.Root
 	levels []level
-	opened int // how many directories, in all
+	opened int // total number of opened directories
 }
 
 // level is an open directory, with its name in the one above it.

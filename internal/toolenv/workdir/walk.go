@@ -20,7 +20,7 @@ const (
 // walk lists the names in a folder, without any content. It ends early if a limit is exceeded.
 type walk struct {
 	*tree
-	files int // how many names there may be
+	files int // maximum number of names
 
 	found    map[string]known // files have no hash yet
 	bytes    int64            // total size of the files by their metadata
@@ -29,14 +29,14 @@ type walk struct {
 	names    int
 	pathLen  int
 	skipped  []string
-	missed   int // names that are not in skipped, which has enough of them
+	missed   int // number of names not in skipped, which is full
 	queue    []string
 }
 
 // openRoot opens a folder, even if its owner has removed their own rights.
 func openRoot(dir string) (*os.Root, error) {
 	if info, err := os.Lstat(dir); err == nil && info.IsDir() && info.Mode().Perm()&0o700 != 0o700 {
-		_ = os.Chmod(dir, info.Mode().Perm()|0o700) // else opening it fails with the reason
+		_ = os.Chmod(dir, info.Mode().Perm()|0o700) // otherwise opening it fails with the reason
 	}
 	root, err := os.OpenRoot(dir)
 	if err != nil {

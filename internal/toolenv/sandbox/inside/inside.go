@@ -33,7 +33,7 @@ const (
 // The keys of a report's lines, each followed by a tab and the value.
 const (
 	UIDMap  = "uid_map"  // uid_map of its user namespace
-	Status  = "status."  // and the name of a line of /proc/self/status
+	Status  = "status."  // prefix of the name of a line of /proc/self/status
 	Init    = "init."    // likewise, of process 1
 	Visible = "visible." // prefix of a requested path that exists
 	Unix    = "unix"     // why a unix socket cannot be made; no line: it can
