@@ -232,7 +232,7 @@ func TestWhatWasNeverSentIsNotTriedAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	unsent := client.Message{Command: "hi", IdempotencyKey: "a\nb"} // no value of a header
+	unsent := client.Message{Command: "hi", IdempotencyKey: "a\nb"} // not a valid header value
 	var failed error
 	for _, err := range c.Send(t.Context(), unsent) {
 		failed = err

@@ -25,7 +25,7 @@ type Error struct {
 	Violations    []Violation   `json:"violations"`
 	AvailableKeys []string      `json:"available_keys"`
 	RequiredScope string        `json:"required_scope"`
-	Standing      string        `json:"status"` // the status of the approval that was decided before, or of the rejected file
+	Standing      string        `json:"status"` // the status of the already decided approval, or of the rejected file
 	Turn          *BusyTurn     `json:"turn"`
 	RequestID     string        `json:"-"`
 	RetryAfter    time.Duration `json:"-"`
@@ -93,7 +93,7 @@ func (c *Client) unreachable(req *http.Request, err error, sent bool) error {
 // foreign returns the error of a response that is not from Parley but from a proxy, for instance.
 func foreign(at *url.URL, status int, answer []byte) *Error {
 	shown := *at
-	shown.RawQuery = "" // with it, a signed address is a right
+	shown.RawQuery = "" // with the query, a signed address grants access
 	return &Error{Status: status, Message: "The response from " + shown.Redacted() + " is not from Parley: " + excerpt(answer)}
 }
 

@@ -63,7 +63,7 @@ func ExampleClient_Follow() {
 			log.Fatal(err)
 		}
 		if read(frame) == client.KindText {
-			break // the reader goes away after the first words
+			break // the reader disconnects after the first words
 		}
 	}
 	for frame, err := range c.Follow(ctx, session, lastID) {

@@ -48,7 +48,7 @@ type Session struct {
 	CallerID     string    `json:"caller_id"`
 	Title        string    `json:"title"`
 	Status       string    `json:"status"`  // not_started, thinking, completed
-	Pending      *Pending  `json:"pending"` // nil if it waits for nothing
+	Pending      *Pending  `json:"pending"` // nil if it does not wait
 	TurnID       string    `json:"turn_id"`
 	LastSeq      int64     `json:"last_seq"`
 	MessageCount int       `json:"message_count"`

@@ -14,9 +14,9 @@ const maxWait = 30 * time.Second
 // pacer spaces the attempts to resume, and gives up after Tries.
 type pacer struct {
 	c       *Client
-	base    time.Duration // the server's wish, from retry: lines
+	base    time.Duration // the server's pause, from retry: lines
 	tries   int           // since the last progress
-	started bool          // there was an attempt that may have reached the server
+	started bool          // an attempt may have reached the server
 }
 
 // pause waits before the next attempt, or returns the error that ends them.
@@ -30,7 +30,7 @@ func (p *pacer) pause(ctx context.Context, broke error) error {
 	}
 	base := cmp.Or(p.base, p.c.opt.Wait)
 	wait := min(base<<p.tries, max(maxWait, base))
-	wait += time.Duration((rand.Float64() - 0.5) * 0.4 * float64(wait)) // ±20 %: a herd must not return as one
+	wait += time.Duration((rand.Float64() - 0.5) * 0.4 * float64(wait)) // ±20 %, so that clients do not reconnect at once
 	if e, ok := errors.AsType[*Error](broke); ok {
 		wait = max(wait, e.RetryAfter)
 	}

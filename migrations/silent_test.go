@@ -25,7 +25,7 @@ func TestSilentConnectionEndsAMigration(t *testing.T) {
 	t.Parallel()
 	slow.Test(t, "migrates databases")
 	chunks := upSilencing(t, 0)
-	var runs errgroup.Group // not t.Parallel: the runs wait most of the time
+	var runs errgroup.Group // not t.Parallel: the runs mostly wait
 	runs.SetLimit(8)
 	const samples = 16
 	for i := range samples {

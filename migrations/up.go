@@ -27,7 +27,7 @@ import (
 // Options configure Up and DownTo. The zero value works.
 type Options struct {
 	Log   *slog.Logger // receives every applied step and every retry
-	Tries int          // how often a step that meets a lock is tried: 60, about a minute
+	Tries int          // how often a step is tried that fails because of a lock: 60, about a minute
 
 	files fs.FS // the embedded ones
 }
@@ -122,7 +122,7 @@ func open(ctx context.Context, dsn string, opts Options) (_ *migrator, err error
 	}
 	config.MaxConns, config.MinConns, config.MinIdleConns = 2, 0, 0
 	config.BeforeClose = func(conn *pgx.Conn) {
-		if conn.IsClosed() { // it broke: pgx would wait 15 s for the other side
+		if conn.IsClosed() { // the connection broke: pgx would wait 15 s for the other side
 			_ = conn.PgConn().Conn().Close()
 		}
 	}

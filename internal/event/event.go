@@ -131,7 +131,7 @@ type InputRequired struct {
 	Operations []Operation `json:"operations,omitempty"`  // approval: the calls that need it, at least one
 	OtherCalls []Operation `json:"other_calls,omitempty"` // approval: the calls of the same step that need none
 	KeyName    string      `json:"key_name,omitempty"`    // secret
-	ToolUseID  string      `json:"tool_use_id,omitempty"` // secret: the call that asks
+	ToolUseID  string      `json:"tool_use_id,omitempty"` // secret: the call that requests it
 	ApprovalID uuid.UUID   `json:"approval_id"`
 	DecideURL  string      `json:"decide_url,omitempty"` // approval: a path of this service
 	SecretURL  string      `json:"secret_url,omitempty"` // secret: a path of this service
@@ -225,7 +225,7 @@ type Started struct {
 type Reply struct {
 	Text  string     `json:"text,omitempty"`
 	JSON  bool       `json:"json,omitempty"` // Text is an answer in a schema, and was not shown
-	Cut   bool       `json:"cut,omitempty"`  // it reached the bound of its length
+	Cut   bool       `json:"cut,omitempty"`  // it reached its length limit
 	Calls []ToolCall `json:"calls,omitempty"`
 	Usage Usage      `json:"usage"`
 }

@@ -24,7 +24,7 @@ type Places struct {
 	mu      sync.Mutex
 	free    int
 	held    map[uuid.UUID]int
-	waiting map[uuid.UUID][]chan struct{} // in the order of their coming
+	waiting map[uuid.UUID][]chan struct{} // in the order of their arrival
 	round   []uuid.UUID                   // the workspaces in waiting, the next one first
 }
 
@@ -140,7 +140,7 @@ func (p *Places) giveBack(workspace uuid.UUID) {
 		next := p.round[i]
 		granted := p.waiting[next][0]
 		p.leave(next, granted)
-		if at := slices.Index(p.round, next); at >= 0 { // it waits for more: the others come first
+		if at := slices.Index(p.round, next); at >= 0 { // it has more waiters: the others come first
 			p.round = append(slices.Delete(p.round, at, at+1), next)
 		}
 		p.free--

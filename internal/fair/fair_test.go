@@ -42,7 +42,7 @@ func TestNewcomersFindAPlace(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		places int
-		held   []int // by one workspace after the other, each taking all it gets
+		held   []int // by each workspace in turn, taking all it gets
 	}{
 		{1, []int{1, 0}},
 		{2, []int{1, 1, 0}},
@@ -77,13 +77,13 @@ func TestWaitersAreServedRoundRobin(t *testing.T) {
 					t.Error(err)
 					return
 				}
-				served = append(served, i) // one place: no two at once
+				served = append(served, i) // one place: never two at once
 				leave()
 			})
 			synctest.Wait() // in this order
 		}
 		release()
-		release() // a second call gives nothing back
+		release() // a second call frees nothing
 		wait.Until(t, "the running functions", running.Wait)
 		if want := []int{0, 1, 2, 0, 1, 0}; !slices.Equal(served, want) {
 			t.Errorf("served %d, want %d", served, want)

@@ -25,7 +25,7 @@ const (
 // Error is one failure. Its Code decides the type and the HTTP status.
 type Error struct {
 	Code    Code
-	Message string // a full sentence, with the way out where there is one
+	Message string // a full sentence, with the remedy if there is one
 	Param   string // the invalid field or parameter, or ""
 	Detail  Detail
 }

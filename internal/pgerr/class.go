@@ -44,7 +44,7 @@ var states = map[string]Class{
 	featureNotSupported: StalePlan, // cached plan must not change result type
 	"26000":             StalePlan, // invalid_sql_statement_name: the prepared statement was removed
 	"23505":             UniqueViolation,
-	"PQ001":             QuotaExceeded, // our own, raised by storage_count
+	"PQ001":             QuotaExceeded, // our own code, raised by storage_count
 	"23503":             ForeignKeyViolation,
 	"25006":             Unavailable, // read_only_sql_transaction: a standby, or a former primary
 	"25P03":             TimedOut,    // idle_in_transaction_session_timeout

@@ -26,7 +26,7 @@ func TestStatesHaveAClass(t *testing.T) {
 		"57014": pgerr.TimedOut, "25P03": pgerr.TimedOut, "25P04": pgerr.TimedOut, "26000": pgerr.StalePlan,
 		"23505": pgerr.UniqueViolation, "23503": pgerr.ForeignKeyViolation, "42P04": pgerr.DuplicateObject, "54000": pgerr.TooLarge, "PQ001": pgerr.QuotaExceeded,
 		"22021": pgerr.Other, "42703": pgerr.Other, "XX000": pgerr.Other, "": pgerr.Other, "5": pgerr.Other,
-		"0A000": pgerr.Other, // anything that PostgreSQL does not support, see TestStalePlan
+		"0A000": pgerr.Other, // any unsupported feature, see TestStalePlan
 	} {
 		err := fmt.Errorf("read session: %w", &pgconn.PgError{Code: state})
 		if got := pgerr.Of(err); got != want {
@@ -37,7 +37,7 @@ func TestStatesHaveAClass(t *testing.T) {
 			t.Errorf("SQLSTATE %q: transient is %v", state, !transient)
 		}
 		if !pgerr.IsRefused(err) {
-			t.Errorf("SQLSTATE %q: an answer of PostgreSQL means that nothing was committed", state)
+			t.Errorf("SQLSTATE %q: a response of PostgreSQL means that nothing was committed", state)
 		}
 	}
 }

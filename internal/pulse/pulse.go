@@ -31,10 +31,10 @@ const (
 type Work struct {
 	Running    bool // turns run, here or on another replica
 	Queued     bool // turns are queued
-	Overdue    bool // approvals have passed their time
+	Overdue    bool // approvals have expired
 	Deliveries bool // callbacks wait for an attempt
-	Fetches    bool // files are to be fetched
-	Streams    bool // some replica has open streams
+	Fetches    bool // files wait for a fetch
+	Streams    bool // a replica has open streams
 	Written    bool // turns run, or events may have been committed since the last beat
 }
 
@@ -53,7 +53,7 @@ type Pulse struct {
 	work Work
 	err  error
 	seq  int64     // seq of the newest event
-	drew time.Time // when seq was last seen to rise
+	drew time.Time // when seq last rose
 }
 
 // New returns a pulse.

@@ -31,7 +31,7 @@ type Index struct {
 type post struct {
 	section int
 	count   float64
-	heading bool // the section's heading has the term
+	heading bool // the section's heading contains the term
 }
 
 // Hit is a found section.

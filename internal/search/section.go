@@ -11,7 +11,7 @@ const (
 
 // Section is a passage of a document, small enough to be an answer.
 type Section struct {
-	Doc     string // the document's key, as given to Split
+	Doc     string // the document's key, as passed to Split
 	Title   string // the document's own title
 	Heading string // the nearest heading above, "" before the first
 	Line    int    // line where the passage begins, from 1

@@ -17,10 +17,10 @@ const MaxFrame = 8 << 20
 
 // Frame is one event as a client sees it.
 type Frame struct {
-	Event string        // "message" where the stream names none
+	Event string        // "message" if the stream names none
 	ID    string        // the last id of the stream so far
 	Data  []byte        // valid until the next call of Next
-	Retry time.Duration // a reconnection time that came since the frame before; 0 for none
+	Retry time.Duration // a reconnection time sent since the previous frame; 0 for none
 }
 
 // Reader parses an event stream as the HTML standard defines it: any line ending, a byte order
@@ -33,13 +33,13 @@ type Reader struct {
 
 	buf     []byte
 	start   int  // of the current line
-	scanned int  // no line ending before here
+	scanned int  // no line ending before this position
 	end     int  // of the bytes read so far
-	skipLF  bool // the line before ended in CR: a LF belongs to it
-	began   bool // past the place of the byte order mark
+	skipLF  bool // the previous line ended in CR: an LF belongs to it
+	began   bool // past the position of the byte order mark
 
 	event   string
-	id      string // as read; it counts from the next blank line on
+	id      string // as read; it applies from the next blank line on
 	lastID  string
 	data    []byte
 	hasData bool

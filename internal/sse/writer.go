@@ -36,8 +36,8 @@ var ping = []byte(": ping\n")
 type Options struct {
 	ContentType  string        // default "text/event-stream; charset=utf-8"
 	Keepalive    time.Duration // silence after which a comment is sent; default 15 s
-	WriteTimeout time.Duration // how long a write may stand still; default 30 s
-	Broken       func(error)   // called once when a keep-alive finds the connection broken
+	WriteTimeout time.Duration // how long a write may make no progress; default 30 s
+	Broken       func(error)   // called once when a keep-alive detects a broken connection
 }
 
 // Writer writes frames: Retry and Event gather them, Flush sends them. These belong to one
@@ -48,7 +48,7 @@ type Writer struct {
 	opt Options
 	buf *bytes.Buffer // nil while nothing is gathered, so that idle streams hold no memory
 
-	mu       sync.Mutex // one write at a time; guards all below
+	mu       sync.Mutex // one write at a time; guards all fields below
 	timer    *time.Timer
 	last     time.Time // of the newest write
 	deadline time.Time // as set on the connection

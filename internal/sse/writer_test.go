@@ -212,7 +212,7 @@ func FuzzWriter(f *testing.F) {
 		frames, _ := parse(s.String())
 		if !carried(event, data) {
 			if !errors.Is(err, sse.ErrFrame) || len(frames) != 0 {
-				t.Fatalf("accepted what cannot be carried: %v, %q", err, s.String())
+				t.Fatalf("accepted a frame that cannot be sent unchanged: %v, %q", err, s.String())
 			}
 			return
 		}

@@ -20,7 +20,7 @@ const (
 	maxInput = 10_000 // characters of a call
 	maxTail  = 3_000  // characters at the end of a shortened input
 	maxSaid  = 2_000  // characters of the agent's text
-	maxLines = 20     // lines of that
+	maxLines = 20     // lines of the agent's text
 )
 
 // Approval renders an approval for its approver: the calls, followed by the agent's text.

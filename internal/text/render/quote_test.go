@@ -60,7 +60,7 @@ func TestWhatAnAgentSaysIsMarked(t *testing.T) {
 		lines := strings.FieldsFunc(got, func(r rune) bool { return strings.ContainsRune("\n\r\u000b\u0085\u2028", r) })
 		for i, line := range lines {
 			if i > 0 && !strings.HasPrefix(line, ">") && !strings.HasPrefix(line, "This was cut: ") {
-				t.Fatalf("%q stands outside in %q", line, got)
+				t.Fatalf("%q is outside the marks in %q", line, got)
 			}
 		}
 		if utf8.RuneCountInString(got) > 20_000 {
