@@ -61,8 +61,8 @@ func CheckLineage(log *slog.Logger) func(context.Context, *pgx.Conn) error {
 	}
 }
 
-// noteAndMove stores the lineage and, if another one was stored, moves the ids ahead. Of many
-// connections that detect this at once, one does so.
+// noteAndMove stores the lineage and, if another one was stored, moves the ids ahead. If many
+// connections detect this at once, one of them does so.
 func noteAndMove(ctx context.Context, conn *pgx.Conn, identifier int64, timeline string) (moved bool, err error) {
 	err = pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, lockLineage); err != nil {

@@ -15,7 +15,7 @@ import (
 )
 
 // Share limits a workspace: it gets another place only while it holds fewer than Share times as
-// many places as are free, and the last free place only if it holds none. Of 16 places the first
+// many places as are free, and the last free place only if it holds none. With 16 places, the first
 // workspace gets 12, a second one 3, and a third one the last.
 const Share = 3
 

@@ -8,8 +8,8 @@
 // promises that neither the number of secrets nor the way a stream is split into reads changes the
 // result. It cannot find a value that was changed in any other way: reversed, compressed,
 // encrypted, printed character by character, in quoted-printable, in hex with separators between
-// the bytes. Of a value in base64 the characters at its two ends that also depend on its neighbours
-// may stay: at most four bits of it each.
+// the bytes. In base64, the characters at the two ends of a value that also depend on its
+// neighbours may stay: each contains at most four bits of the value.
 package redact
 
 import (

@@ -28,9 +28,10 @@ func (n NewTurn) isPlain() bool {
 		len(n.Secrets) == 0 && n.Rejected == nil && n.Callback == uuid.Nil && n.Job.Args != nil
 }
 
-// Begin starts a plain turn, which is described by its message and its limits, in a new session. Turns
-// that begin at the same time share a transaction. It returns where the turn's stream begins. Tx.Begin
-// starts all other turns. An error that is ErrUnknownOutcome means that the turn may be stored.
+// Begin starts a plain turn, which is described by its message and its limits, in a new session.
+// Turns that begin at the same time share a transaction. It returns where the turn's stream begins.
+// Tx.Begin starts all other turns. An error that is ErrUnknownOutcome means that the turn may be
+// stored.
 func (s *Store) Begin(ctx context.Context, workspace, session uuid.UUID, n NewTurn) (eventlog.From, error) {
 	if !n.isPlain() {
 		return eventlog.From{}, errors.New("the turn is not a plain one: Tx.Begin starts it")

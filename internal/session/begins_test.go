@@ -41,7 +41,7 @@ func (o *opening) begin(ctx context.Context, s *sessiontest.Replica) {
 	o.from, o.err = s.Begin(ctx, o.workspace, o.session, o.turn)
 }
 
-// isOpen checks what is stored of a first turn: all that Tx.Begin would store, or nothing.
+// isOpen checks that either everything that Tx.Begin stores of a first turn is stored, or nothing.
 func (w *world) isOpen(t testing.TB, s *sessiontest.Replica, o *opening) (stored bool) {
 	t.Helper()
 	var jobs, turns, messages int

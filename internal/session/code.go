@@ -66,8 +66,9 @@ func (s *Store) ApprovalByCode(ctx context.Context, workspace, session uuid.UUID
 	return a, err == nil, err
 }
 
-// KeyApprovalByCode returns the approval of the last day that has a code, among the sessions without a
-// caller_id to which an API key sent messages; ok is false if there is none, or if two have the code.
+// KeyApprovalByCode returns the approval of the last day that has a code, among the sessions
+// without a caller_id to which an API key sent messages; ok is false if there is none, or if two
+// have the code.
 func (s *Store) KeyApprovalByCode(ctx context.Context, workspace uuid.UUID, key string, code Code) (a Approval, ok bool, err error) {
 	ids, err := s.q.ApprovalsCoded(ctx, workspace, key, int64(code))
 	if err != nil {

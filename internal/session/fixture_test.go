@@ -10,7 +10,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// world is a sessiontest.World with what only these tests need.
+// world is a sessiontest.World with helpers for these tests.
 type world struct{ *sessiontest.World }
 
 func newWorld(t testing.TB) *world {

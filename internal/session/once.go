@@ -14,9 +14,9 @@ import (
 )
 
 // Once handles a request that does not start a turn. It runs fn, or returns the stored response if
-// this API key sent the same request under this idempotency key within a day. Of concurrent
-// requests one runs and the others wait for its response. Failures are not stored. Without a key fn
-// always runs.
+// this API key sent the same request under this idempotency key within a day. One of several
+// concurrent requests runs and the others wait for its response. Failures are not stored. Without a
+// key fn always runs.
 //
 // fn commits by itself. If the process dies or the database becomes unavailable in between, the
 // next request runs fn again, so fn must be idempotent.

@@ -26,7 +26,7 @@ type Once struct {
 // ErrRepeated is returned for a request that has already started a turn.
 var ErrRepeated = errors.New("the request was sent before")
 
-// Take reserves the key for a turn, or fails with ErrRepeated. Of several simultaneous requests,
+// Take reserves the key for a turn, or fails with ErrRepeated. If several requests arrive at once,
 // one reserves the key and the others wait for its commit.
 func (tx *Tx) Take(ctx context.Context, o Once, turn uuid.UUID) error {
 	n, err := tx.q.IdempotencyTake(ctx, db.IdempotencyTakeParams{WorkspaceID: o.Workspace, Route: o.Route, Key: o.Key, Hash: o.Hash, TurnID: turn})

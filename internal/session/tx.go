@@ -65,7 +65,7 @@ func (s *Store) Open(ctx context.Context, ref Ref, fn func(*Tx) error) error {
 	return s.update(ctx, ref.locking(ctx), fn)
 }
 
-// locking is how a change takes the lock of its session.
+// locking describes how a change locks its session.
 type locking struct {
 	queue   func(*db.Queries) error // queues the statements that take the lock; nil: fresh needs none
 	missing error                   // if they locked no session; nil: they are retried

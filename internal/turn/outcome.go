@@ -86,8 +86,8 @@ func (s *Service) Asking(ctx context.Context, workspace, turn uuid.UUID, asked j
 	return Outcome{SessionID: t.SessionID, Rejected: t.Rejected, Error: new("input_required"), InputRequired: asked}, err
 }
 
-// encodeReport encodes the turn of a delivery as it was at its event: a turn that waited then may have
-// ended since.
+// encodeReport encodes the turn of a delivery as it was at its event: a turn that waited then may
+// have ended since.
 func (s *Service) encodeReport(ctx context.Context, d callback.Delivery, encode ReportEncoder) ([]byte, error) {
 	v, err := s.cfg.Sessions.Turn(ctx, d.Workspace, d.Turn)
 	if err != nil {

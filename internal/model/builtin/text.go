@@ -45,8 +45,8 @@ func Deltas(n, size int) string {
 	return b.String()
 }
 
-// deltaAt returns the number i, filled up with dots and a blank to exactly size bytes. Of a longer
-// number the last digits remain.
+// deltaAt returns the number i, filled up with dots and a blank to exactly size bytes. The last
+// digits of a longer number remain.
 func deltaAt(i, size int) string {
 	s := strconv.Itoa(i)
 	if len(s) >= size {

@@ -10,7 +10,7 @@ import (
 	"github.com/parley-server/parley/internal/model"
 )
 
-// OutputDescription describes the tool that receives the answer to a model.
+// OutputDescription describes to a model the tool that receives its answer.
 const OutputDescription = "Takes the whole answer as data."
 
 // Answer is a reply to a request for Output: only the value, as text. It is taken from the first of

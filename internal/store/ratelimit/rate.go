@@ -37,8 +37,8 @@ const (
 	maxBuckets = 10_000
 )
 
-// bucket is this process's record of a key's quota: the time until which the key has no quota left.
-// No quota returns earlier, so no query is needed before that time.
+// bucket is this process's record of a key's quota: the time until which the quota is used up. The
+// quota never refills earlier, so no query is needed before that time.
 type bucket struct {
 	line  chan struct{}
 	mu    sync.Mutex

@@ -13,9 +13,9 @@ import (
 //
 //	version 1 · length of the key id · key id · wrapped key (60) · ciphertext (28 + n)
 //
-// Each envelope has its own data key, wrapped by the master key with that id. The ciphertext is bound
-// to purpose and about, the wrapping only to the head, so that Rewrap needs neither. Migration 00004
-// reads the head in SQL.
+// Each envelope has its own data key, wrapped by the master key with that id. The ciphertext is
+// bound to purpose and about, the wrapping only to the head, so that Rewrap needs neither.
+// Migration 00004 reads the head in SQL.
 const (
 	envelopeVersion = 1
 	gcmOverhead     = 12 + 16 // nonce and tag

@@ -24,7 +24,7 @@ func sweepOrphans() {
 		if err != nil {
 			continue
 		}
-		if isOrphan(dir) { // asked now, so that it is the process that we hold
+		if isOrphan(dir) { // checked now, for the process of this descriptor
 			_ = unix.PidfdSendSignal(process, unix.SIGKILL, nil, 0) // another user's process cannot be killed
 		}
 		unix.Close(process)

@@ -30,7 +30,7 @@ func (s *Sandbox) Remove(string) error { return otherSystem }
 // Limited is an *Unavailable.
 func (s *Sandbox) Limited() error { return otherSystem }
 
-// Close removes what the sandbox has on disk.
+// Close removes the sandbox's files on disk.
 func (s *Sandbox) Close() error { return otherSystem }
 
 func usersRunning() []UserRange { return nil }
