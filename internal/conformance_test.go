@@ -21,7 +21,7 @@ import (
 type rule struct {
 	line        int
 	text, page  string
-	tests, rest []string // what names tests, and what does not
+	tests, rest []string // the tests that the line names, and the rest of it
 }
 
 var (
@@ -102,11 +102,11 @@ func TestRulesHaveTests(t *testing.T) {
 		}
 		for _, name := range r.tests {
 			if !known[name] {
-				t.Errorf("line %d: there is no %s", r.line, name)
+				t.Errorf("line %d: %s does not exist", r.line, name)
 			}
 		}
 		if before := seen[r.text]; before > 0 {
-			t.Errorf("line %d says what line %d says", r.line, before)
+			t.Errorf("line %d repeats line %d", r.line, before)
 		}
 		seen[r.text] = r.line
 	}
@@ -121,7 +121,7 @@ func TestRulesHaveTests(t *testing.T) {
 	}
 	for _, word := range vocabulary() {
 		if !slices.Contains(words, word) {
-			t.Errorf("no rule speaks of `%s`", word)
+			t.Errorf("no rule mentions `%s`", word)
 		}
 	}
 	if !strings.Contains(page, "TestRulesHaveTests") {

@@ -23,7 +23,7 @@ func TestMapIsTrue(t *testing.T) {
 	for table, owner := range owners {
 		row := regexp.MustCompile("(?m)^\\| `internal/" + owner + "` \\|.*`" + table + "`")
 		if !row.MatchString(page) {
-			t.Errorf("the map does not say that %s writes %s", owner, table)
+			t.Errorf("the map does not list that %s writes %s", owner, table)
 		}
 	}
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/parley-server/parley/internal/testing/slow"
 )
 
-// TestEveryWorkloadKeepsItsDeltas runs every workload in every mode, as small as it
-// can be. What a run measures is not looked at, only that it measures something.
+// TestEveryWorkloadKeepsItsDeltas runs every workload in every mode at its smallest size. It checks
+// that a run produces figures, not their values.
 func TestEveryWorkloadKeepsItsDeltas(t *testing.T) {
 	t.Parallel()
 	slow.Test(t, "runs a benchmark")
@@ -53,7 +53,7 @@ func TestEveryWorkloadKeepsItsDeltas(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !json.Valid(machine.Bytes()) {
-		t.Error("the report is no JSON")
+		t.Error("the report is not JSON")
 	}
 	ratios, medians := strings.Index(table.String(), "RATIO"), strings.Index(table.String(), "MEDIAN")
 	if ratios < 0 || medians < ratios {

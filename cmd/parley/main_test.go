@@ -44,7 +44,7 @@ func parley(t *testing.T, dir string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// dev starts `serve --dev` and waits until it says that it is ready, and where.
+// dev starts `serve --dev` and waits until the server reports its address and that it is ready.
 func dev(t *testing.T, dir, listen string) (cmd *exec.Cmd, at string) {
 	t.Helper()
 	slow.Test(t, "runs processes")
@@ -152,7 +152,7 @@ func TestSIGTERMHandsTheTurnOver(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	context.AfterFunc(ctx, func() { first.Process.Kill() })
-	first.Process.Signal(syscall.SIGTERM) // whoever runs the turn, the stream is on the second
+	first.Process.Signal(syscall.SIGTERM) // either server may run the turn; the second one serves the stream
 	if err := first.Wait(); err != nil {
 		t.Errorf("SIGTERM: %v", err)
 	}

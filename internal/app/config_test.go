@@ -162,7 +162,7 @@ func TestDocumentationListsTheSettings(t *testing.T) {
 		return
 	}
 	if diff := cmp.Diff(want, string(text)); diff != "" {
-		t.Errorf("%s is not what the code says; run go test ./internal/app -update\n%s", path, diff)
+		t.Errorf("%s differs from the code; run go test ./internal/app -update\n%s", path, diff)
 	}
 }
 

@@ -26,8 +26,8 @@ import (
 	"github.com/parley-server/parley/internal/testing/slow"
 )
 
-// linkLimit is the longest pause that a test accepts after a fault of a link. What is promised
-// is half of it; tests run on loaded machines.
+// linkLimit is the longest pause that a test accepts after a fault of a link. The promised limit is
+// half of it; the margin is for loaded machines.
 const linkLimit = 30 * time.Second
 
 // bridge is a database with a workspace "w", a key for it, and a way there that can break.
@@ -160,7 +160,7 @@ func (a answer) check(t *testing.T, want string) {
 	t.Logf("the longest pause was %s", a.pause)
 }
 
-// talk is what the agent shall say, and the answer that the agent gives.
+// talk is the script of the agent's reply.
 const talk = "@text 60 deltas of 12 bytes at 20/s"
 
 func said() (text string) {
@@ -278,7 +278,7 @@ func TestReadyNamesWhatIsLacking(t *testing.T) {
 	b.proxy.Thaw()
 	b.awaitReady(t, at, http.StatusOK, "")
 
-	// The link delivers statements but no notifications, so the process is no longer ready.
+	// The link delivers statements but no notifications, so the process is not ready anymore.
 	b.proxy.OnChunk(func(c faultproxy.Chunk) faultproxy.Action {
 		if bytes.Contains(c.Data, []byte("LISTEN parley")) {
 			return faultproxy.ResetAfter(0)

@@ -103,7 +103,7 @@ func ready(t *testing.T, at string) bool {
 	return res.StatusCode == http.StatusOK
 }
 
-// until repeats a look until it says yes.
+// until polls the condition until it is true.
 func until(t *testing.T, yes func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(2 * time.Minute); !yes(); {

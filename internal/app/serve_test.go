@@ -363,7 +363,7 @@ func TestDevEnvNamesAServerThatRuns(t *testing.T) {
 		t.Errorf("one next to it: dev.env names %s, not %s: %v", names(), first, err)
 	}
 	if !strings.Contains(out.String(), "goes on naming "+first) {
-		t.Errorf("one next to it does not say so:\n%s", &out)
+		t.Errorf("the second server does not report that dev.env names the first:\n%s", &out)
 	}
 	if err := stop(); err != nil {
 		t.Fatal(err)

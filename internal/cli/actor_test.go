@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestActorIsOnRecord: every command that decides records the person behind the key, and list and show
-// name that person.
+// TestActorIsOnRecord checks that every command that decides an approval records the approver
+// behind the key, and that list and show print the name.
 func TestActorIsOnRecord(t *testing.T) {
 	t.Parallel()
 	sh, _ := asking(t)

@@ -114,7 +114,7 @@ func TestAnAnswerHereSurvivesOneElsewhere(t *testing.T) {
 	id := regexp.MustCompile(`needed, until \S+ \S+ ([0-9a-f-]{36})`).FindStringSubmatch(p.screen.String())[1]
 	sh.must("secret", "skip", id)
 	p.sees("Answered elsewhere: skipped.")
-	p.sees("[d]eny REASON  [l]ater: ") // the line goes to the question that is there
+	p.sees("[d]eny REASON  [l]ater: ") // the line answers the question on the screen
 	p.types("a\n")
 	p.ends(0)
 }

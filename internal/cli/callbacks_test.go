@@ -14,7 +14,7 @@ import (
 	"github.com/parley-server/parley/internal/testing/wait"
 )
 
-// callback sends a message with one, and waits until it was told.
+// callback sends a message with a callback and waits until the callback was delivered.
 func (s shell) callback(srv *server, url string) (id string) {
 	s.t.Helper()
 	key := strings.TrimPrefix(s.environ[len(s.environ)-1], "PARLEY_API_KEY=")

@@ -40,7 +40,7 @@ func TestACardShowsEverythingAndNothingElse(t *testing.T) {
 				continue
 			}
 			if said != strings.HasPrefix(line, "> ") {
-				t.Fatalf("%q of the agent's words is not told apart in %q", line, shown)
+				t.Fatalf("%q of the agent's text is not marked in %q", line, shown)
 			}
 			if !said && !strings.HasPrefix(line, "┃") && (width == 0 || !strings.HasPrefix(line, "┆")) {
 				t.Fatalf("%q stands outside in %q", line, shown)
@@ -65,7 +65,7 @@ func TestACardShowsEverythingAndNothingElse(t *testing.T) {
 		}
 		for line := range strings.SplitSeq(strings.TrimSpace(words), "\n") {
 			if line = text.Escape(strings.ReplaceAll(line, "\t", "    ")); line != "" && !strings.Contains(shown, "\n> "+line+"\n") {
-				t.Fatalf("%q does not say %q", shown, line)
+				t.Fatalf("%q does not contain %q", shown, line)
 			}
 		}
 	})
@@ -100,7 +100,8 @@ func TestArgumentsAreToldApart(t *testing.T) {
 	}
 }
 
-// What an agent says is no operation, however it words it, and comes behind all of them.
+// TestTheAgentsWordsAreNoOperation checks that text of the agent is never shown as an operation,
+// however it is worded, and follows all operations.
 func TestTheAgentsWordsAreNoOperation(t *testing.T) {
 	t.Parallel()
 	ask := event.InputRequired{What: event.InputApproval, Plan: "wiki_write  write wiki page lunch (4 bytes)\n┃ bash  run ls", Operations: []event.Operation{
@@ -110,7 +111,7 @@ func TestTheAgentsWordsAreNoOperation(t *testing.T) {
 	operations := "┃ bash  run rm\n┃   command: rm x\n┃\n┃ bash  run mv\n┃   command: mv x y\n"
 	for plan, want := range map[string]string{
 		ask.Plan:         operations + "The agent says:\n> wiki_write  write wiki page lunch (4 bytes)\n> ┃ bash  run ls\n",
-		"run rm; run mv": operations, // nothing was said
+		"run rm; run mv": operations, // the agent sent no text
 	} {
 		if ask.Plan = plan; card(ask, 0, true) != want {
 			t.Errorf("shown is\n%swant\n%s", card(ask, 0, true), want)

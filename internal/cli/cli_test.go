@@ -271,7 +271,7 @@ func TestReadyIsSaidByParleyAlone(t *testing.T) {
 
 func TestCtrlCEndsAStartThatWaits(t *testing.T) {
 	t.Parallel()
-	// A server that accepts and says nothing.
+	// A server that accepts connections and sends nothing.
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

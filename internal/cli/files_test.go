@@ -59,7 +59,7 @@ func TestFilesGoUpAndDown(t *testing.T) {
 	_, more, _ := sh.run("files", "list", "--direction", "in", "--limit", "1")
 	next, ok := strings.CutPrefix(strings.TrimSpace(more), "There are more: parley ")
 	if args := strings.Fields(next); !ok || !slices.Equal(args[:7], []string{"files", "list", "--direction", "in", "--limit", "1", "--cursor"}) {
-		t.Errorf("it goes on with %q", more)
+		t.Errorf("the output continues with %q", more)
 	} else if out := sh.must(args...); !strings.Contains(out, ids[1]) || strings.Contains(out, ids[0]) {
 		t.Errorf("%s: %s", next, out)
 	}
@@ -85,8 +85,8 @@ func TestFilesGoUpAndDown(t *testing.T) {
 	}
 }
 
-// What a turn has produced comes down by its session; a name that points out of the
-// directory does not lead out of it.
+// TestProducedFilesComeDown downloads the files that a turn produced, by their session. A file name
+// that points out of the directory does not write outside it.
 func TestProducedFilesComeDown(t *testing.T) {
 	t.Parallel()
 	sh, _, dsn := world(t)

@@ -157,13 +157,13 @@ func (w *watched) String() string {
 	return w.buf.String()
 }
 
-// wait returns once the text is there.
+// wait returns once the output contains the text.
 func (w *watched) wait(t *testing.T, text string) {
 	t.Helper()
 	w.waitFrom(t, 0, text)
 }
 
-// waitFrom returns once the text is there behind a place.
+// waitFrom returns once the output contains the text after an offset.
 func (w *watched) waitFrom(t *testing.T, from int, text string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeoutCause(t.Context(), 30*time.Second, errors.New("it did not come"))

@@ -27,7 +27,7 @@ func TestATypedSecretIsNotEchoed(t *testing.T) {
 	if got := wait.Receive(t, "the exit code", code); got != 0 {
 		t.Fatalf("exit code %d: %s", got, errs)
 	}
-	// What the terminal showed is all that is left to read before this.
+	// This line is the last output of the terminal.
 	if _, err := terminal.WriteString("the end"); err != nil {
 		t.Fatal(err)
 	}

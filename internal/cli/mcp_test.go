@@ -16,8 +16,8 @@ func mcpCall(id, command string) string {
 	return strings.NewReplacer("%", id, "$", command).Replace(saying)
 }
 
-// TestMCPEndsWithItsStdin: what is piped in whole is answered, also behind the end of stdin; a
-// turn that takes longer is not waited for, and goes on.
+// TestMCPEndsWithItsStdin checks that requests that were piped in are answered after the end of
+// stdin. The command does not wait for a turn that takes longer; the turn continues.
 func TestMCPEndsWithItsStdin(t *testing.T) {
 	t.Parallel()
 	sh, _, _ := world(t)
@@ -47,7 +47,7 @@ func TestMCPEndsWithItsStdin(t *testing.T) {
 	if out := k.out.String(); !strings.Contains(out, `"error":{"code":-32000,"message":"The input ended before this response`) || strings.Count(out, `"id":3`) != 1 {
 		t.Errorf("held: %s", out)
 	}
-	sh.must("sessions", "cancel", session) // it is there to be canceled
+	sh.must("sessions", "cancel", session) // the session exists and can be canceled
 }
 
 // TestMCPEndsWhenNobodyReads: a program that has gone cannot be answered.
@@ -66,6 +66,6 @@ func TestMCPEndsWhenNobodyReads(t *testing.T) {
 		t.Fatal(err)
 	}
 	if code := wait.Receive(t, "the exit code", code); code == 0 {
-		t.Error("it says that all is well")
+		t.Error("it reports success")
 	}
 }

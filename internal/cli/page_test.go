@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// What a list says of its next page is a command that works, and lists the same with it.
+// TestAListGoesOnAsItSays runs the command that a list prints for its next page. It must work and
+// keep the filters of the first page.
 func TestAListGoesOnAsItSays(t *testing.T) {
 	t.Parallel()
 	sh, srv := asking(t)
@@ -33,7 +34,7 @@ func TestAListGoesOnAsItSays(t *testing.T) {
 		}
 		next := strings.Split(strings.TrimSuffix(string(words), "\n"), "\n")
 		if !strings.Contains(line, strings.Join(args[2:], " ")) {
-			t.Errorf("%v goes on with %q", args, line)
+			t.Errorf("%v prints as next command %q", args, line)
 		}
 		if second := sh.must(next...); second == first || strings.Count(second, "\n") != 2 {
 			t.Errorf("%v: after\n%scomes\n%s", args, first, second)

@@ -11,7 +11,7 @@ import (
 	"github.com/parley-server/parley/internal/cli"
 )
 
-// pty opens a terminal: keyboard is where somebody types and sees what is echoed.
+// pty opens a terminal. The test types at keyboard and reads the echoed output there.
 func pty(t *testing.T) (keyboard, terminal *os.File) {
 	t.Helper()
 	keyboard, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
@@ -61,7 +61,7 @@ func silent(t *testing.T, terminal *os.File) {
 	}
 }
 
-// person is somebody at a terminal, with a command that runs there. Its answer goes
+// person simulates a user at a terminal in which a command runs. The command's standard output goes
 // to a file.
 type person struct {
 	t          *testing.T
@@ -71,7 +71,7 @@ type person struct {
 	out        *watched
 	interrupts chan os.Signal
 	code       chan int
-	from       int // what was seen ends here
+	from       int // end of the output that was checked
 }
 
 func (s shell) attend(args ...string) *person {

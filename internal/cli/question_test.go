@@ -114,7 +114,7 @@ func TestApproveSaysWhoAnswers(t *testing.T) {
 		}
 	}
 	if _, told, _ := sh.run("send", "--approve", "never", writes); !strings.Contains(told, "This was denied: The sender of the message denies every approval.") {
-		t.Errorf("the agent is told\n%s", told)
+		t.Errorf("the agent receives\n%s", told)
 	}
 	if got := sh.must("wiki", "get", "wiki/tea.md"); got != "At four." {
 		t.Errorf("the page is %q", got)

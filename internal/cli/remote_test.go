@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// TestAKeyIsTakenAsItComes: with the white space that files and commands put around it; what
-// cannot be a key is refused before anything is sent.
+// TestAKeyIsTakenAsItComes checks that white space around a key from a file or a command is
+// removed, and that a value that cannot be a key is rejected before a request is sent.
 func TestAKeyIsTakenAsItComes(t *testing.T) {
 	t.Parallel()
 	sh, srv, _ := world(t)
@@ -34,8 +34,9 @@ func TestAKeyIsTakenAsItComes(t *testing.T) {
 	}
 }
 
-// TestWhatIsNotParleyIsSaid: a proxy's page, or another server's answer, is no refusal, no success
-// and no bug of this command; and the address is shown without its password.
+// TestWhatIsNotParleyIsSaid checks the page of a proxy and the response of another server: neither
+// is reported as a refusal, a success or a bug of this command. The address is shown without its
+// password.
 func TestWhatIsNotParleyIsSaid(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -54,7 +54,7 @@ func TestSecretsAreSetListedAndRemoved(t *testing.T) {
 		}
 	}
 	if _, errs, code := sh.run("secrets", "set", "CRM_KEY"); code != 2 || !strings.Contains(errs, "no value") {
-		t.Errorf("nobody to ask: %d, %s", code, errs)
+		t.Errorf("without a terminal: %d, %s", code, errs)
 	}
 
 	// Lists and removals need no key.
@@ -72,7 +72,7 @@ func TestSecretsAreSetListedAndRemoved(t *testing.T) {
 	said += out + sh.must("secrets", "list") + sh.must("secrets", "rm", "CRM_KEY", "--yes")
 	for _, want := range []string{"stored", "not yet", "*.example.com:8443, api.github.com", "body", "command line"} {
 		if !strings.Contains(said, want) {
-			t.Errorf("nobody said %q", want)
+			t.Errorf("the output does not contain %q", want)
 		}
 	}
 	if strings.Contains(strings.ReplaceAll(said, `"`+token+`" is too much`, ""), token) {

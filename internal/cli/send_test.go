@@ -158,7 +158,7 @@ func TestCtrlCCancelsTheTurn(t *testing.T) {
 			t.Errorf("%s: exit code %d: %s", output, code, k.errs)
 		}
 		if got := sh.must("sessions", "list", "--caller", output); !strings.Contains(got, "completed") {
-			t.Errorf("%s: the turn goes on: %s", output, got)
+			t.Errorf("%s: the turn still runs: %s", output, got)
 		}
 	}
 }
@@ -168,7 +168,7 @@ func TestASecondCtrlCLeavesTheTurnRunning(t *testing.T) {
 	sh, srv, dsn := world(t)
 	k := sh.start("send", slowAnswer)
 	k.out.wait(t, "5")
-	srv.end(t) // nobody answers the cancel
+	srv.end(t) // the cancel gets no response
 	k.interrupts <- os.Interrupt
 	k.errs.wait(t, "Cancelling")
 	k.interrupts <- os.Interrupt
@@ -201,7 +201,7 @@ func TestAnAnswerSurvivesARestartOfTheServer(t *testing.T) {
 	}
 }
 
-// expected is what slowAnswer says.
+// expected is the text of slowAnswer.
 func expected() string {
 	var b strings.Builder
 	for i := range 400 {
@@ -244,6 +244,6 @@ func TestWhoOnlyReadsCancelsNothing(t *testing.T) {
 		t.Errorf("both halves: %q and %q", k.out, rest)
 	}
 	if code := wait.Receive(t, "the exit code", whole.code); code != 0 || whole.out.String() != expected() {
-		t.Errorf("the turn did not go on: exit code %d, %s", code, whole.errs)
+		t.Errorf("the turn did not continue: exit code %d, %s", code, whole.errs)
 	}
 }

@@ -136,7 +136,7 @@ func TestSkillsFromBirthToDeath(t *testing.T) {
 	}
 	sh.must("skills", "pull", "--to", "rest")
 	if _, err := os.Stat(filepath.Join(sh.dir, "rest", "Refund_Order")); err == nil {
-		t.Error("an archived skill was pulled, and nobody named it")
+		t.Error("an archived skill was pulled, without being named")
 	}
 }
 

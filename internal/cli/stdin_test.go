@@ -19,8 +19,8 @@ func (s shell) reading(stdin io.Reader, args ...string) *keyboard {
 	return k
 }
 
-// What stdin brings beside an argument may be what nobody has meant to send: it is told, and
-// can be left alone.
+// TestStdinBesideAMessage checks that stdin beside a message argument is reported, since the user
+// may not have meant to send it, and that --no-input ignores it.
 func TestStdinBesideAMessage(t *testing.T) {
 	t.Parallel()
 	sh, _, _ := world(t)
@@ -61,7 +61,8 @@ func TestStdinBesideAMessage(t *testing.T) {
 	}
 }
 
-// A pipe that stays open keeps nobody guessing, and Ctrl-C says that nothing was sent.
+// TestStdinThatSaysNothing checks that a command that waits for an open pipe says so, and that
+// Ctrl-C reports that nothing was sent.
 func TestStdinThatSaysNothing(t *testing.T) {
 	t.Parallel()
 	sh := shell{t: t, dir: t.TempDir(), environ: []string{"PARLEY_URL=http://127.0.0.1:1", "PARLEY_WORKSPACE=test", "PARLEY_API_KEY=x"}}

@@ -62,7 +62,7 @@ func TestASessionIsShownAndExported(t *testing.T) {
 	// A replay has one done, its own.
 	want := "user input_required tool_use tool_result usage assistant user error done assistant"
 	if got := strings.Join(order, " "); got != want || text != "Done.Half." {
-		t.Errorf("the lines are %s, want %s; they say %q", got, want, text)
+		t.Errorf("the lines are %s, want %s; the text is %q", got, want, text)
 	}
 
 	var whole struct {

@@ -62,8 +62,9 @@ func TestRefusalsNameWhatIsWrong(t *testing.T) {
 	}
 }
 
-// A variable that is not set leaves an empty word. Taken for nothing it would list
-// everybody's sessions, or begin another conversation.
+// TestAnEmptyValueIsNoChoice checks empty arguments, which unset shell variables produce. If they
+// counted as absent, the command would list the sessions of all callers or start another
+// conversation.
 func TestAnEmptyValueIsNoChoice(t *testing.T) {
 	t.Parallel()
 	sh := shell{t: t, dir: t.TempDir(), environ: []string{"DATABASE_URL=postgres://127.0.0.1:1/none", "PARLEY_URL=http://127.0.0.1:1", "PARLEY_WORKSPACE=test", "PARLEY_API_KEY=x"}}
@@ -209,7 +210,7 @@ func TestListsSpeakTheLanguageOfTheAPI(t *testing.T) {
 		t.Errorf("page by page: %v", seen)
 	}
 	if _, errs, _ := sh.run("sessions", "list", "--limit", "1"); !strings.Contains(errs, "--cursor ") {
-		t.Errorf("a list that goes on does not say so: %s", errs)
+		t.Errorf("a list with another page does not report it: %s", errs)
 	}
 }
 

@@ -66,7 +66,7 @@ func TestClosedHomeSendsDataElsewhere(t *testing.T) {
 	}
 }
 
-// ordinary makes a helper run as nobody.
+// ordinary runs a helper as an unprivileged user.
 func ordinary(home string) func(*exec.Cmd) {
 	return func(cmd *exec.Cmd) {
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
@@ -107,9 +107,9 @@ func TestDataOfAnotherUser(t *testing.T) {
 	stop(t, serve(t, dir))
 	if owner := devdb.OwnerOf(filepath.Join(dir, "data")); owner == nobody {
 		if os.Getenv("PARLEY_TEST_REQUIRE") == "all" {
-			t.Fatal("there is no user postgres")
+			t.Fatal("the user postgres does not exist")
 		}
-		t.Skip("there is no user postgres")
+		t.Skip("the user postgres does not exist")
 	}
 	if u := user(t, dir, ordinary("/")); !strings.Contains(u.Error, "belongs to the user ") {
 		t.Errorf("%+v", u.report)

@@ -44,8 +44,7 @@ func FetchPlatform(ctx context.Context, cache, platform string, major int) error
 	return s.install(ctx, r.version, r.sums[platform], filepath.Join(cache, "programs"))
 }
 
-// Unguarded starts PostgreSQL on a stopped server's directory as a person with a
-// shell would.
+// Unguarded starts PostgreSQL on a stopped server's directory, as a user would from a shell.
 func (s *Server) Unguarded() (*exec.Cmd, error) {
 	cmd := exec.Command(filepath.Join(s.task.Bin, "postgres"), s.task.Args...)
 	s.place.as.apply(cmd)
@@ -70,7 +69,7 @@ func (s *Server) Bystander() (pid int, end func(), err error) {
 // KillGuard kills the guard of a server that this process started.
 func (s *Server) KillGuard() error { return s.guard.Process.Signal(syscall.SIGKILL) }
 
-// Guarded says whether a guard holds its lock.
+// Guarded reports whether a guard holds its lock.
 func (s *Server) Guarded() bool {
 	l, err := openLock(s.place.guard)
 	if err != nil {
@@ -87,7 +86,7 @@ func (s *Server) Data() string { return s.place.data }
 // Alive is alive.
 func Alive(pid int) bool { return alive(pid) && !zombie(pid) }
 
-// zombie is a process that ended and that nobody waited for.
+// zombie reports whether a process has ended and was not reaped.
 func zombie(pid int) bool {
 	out, err := exec.Command("ps", "-o", "stat=", "-p", strconv.Itoa(pid)).Output()
 	return err == nil && strings.HasPrefix(strings.TrimSpace(string(out)), "Z")
@@ -102,7 +101,7 @@ func OwnerOf(path string) int {
 	return uid
 }
 
-// Installed says why no test can run.
+// Installed returns the reason why no test can run, or nil.
 func Installed(ctx context.Context) error {
 	all, err := installed(ctx, "")
 	if err != nil {
@@ -114,7 +113,7 @@ func Installed(ctx context.Context) error {
 	return nil
 }
 
-// InUse says whether somebody has a share in the server on dir.
+// InUse reports whether a process shares the server on dir.
 func InUse(dir string) bool {
 	l, err := openLock(filepath.Join(dir, "peers.lock"))
 	if err != nil {
@@ -125,7 +124,7 @@ func InUse(dir string) bool {
 	return err == nil && !free
 }
 
-// StopForgotten stops the servers on dir that nobody has a reference to.
+// StopForgotten stops the servers on dir that have no reference left.
 func StopForgotten(dir string) {
 	held.Range(func(s, _ any) bool {
 		if s := s.(*Server); s.Dir == dir {

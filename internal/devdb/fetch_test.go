@@ -168,7 +168,7 @@ func TestFetchEndsWithItsContext(t *testing.T) {
 		cancel()
 	}()
 	if _, _, err := devdb.Fetch(ctx, server.URL, t.TempDir(), strings.Repeat("0", 64), 0, func(string) {}); !errors.Is(err, context.Canceled) {
-		t.Errorf("said: %v", err)
+		t.Errorf("error: %v", err)
 	}
 }
 
@@ -217,6 +217,6 @@ func TestChosenProgramsMustBeThere(t *testing.T) {
 	dir := t.TempDir()
 	u := user(t, newDir(t), func(cmd *exec.Cmd) { cmd.Env = append(cmd.Env, devdb.BinVariable+"="+dir) })
 	if !strings.Contains(u.Error, devdb.BinVariable+"="+dir) {
-		t.Errorf("said: %s", u.Error)
+		t.Errorf("error: %s", u.Error)
 	}
 }

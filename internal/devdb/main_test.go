@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// report is what a helper says after Start.
+// report is the output of a helper after Start.
 type report struct {
 	Error, DSN, Dir, Version string
 	Joined                   bool
@@ -117,7 +117,7 @@ func user(t *testing.T, dir string, change func(*exec.Cmd)) *other {
 	defer late.Stop()
 	line, err := bufio.NewReader(stdout).ReadString('\n')
 	if err != nil || json.Unmarshal([]byte(line), &o.report) != nil {
-		t.Fatalf("helper said %q, %v", line, err)
+		t.Fatalf("helper printed %q, %v", line, err)
 	}
 	return o
 }
@@ -145,7 +145,7 @@ func newDir(t *testing.T) string {
 	return filepath.Join(dir, "pg")
 }
 
-// available skips where there is no PostgreSQL.
+// available skips the test if PostgreSQL is not available.
 func available(t *testing.T) {
 	t.Helper()
 	slow.Test(t, "starts PostgreSQL")

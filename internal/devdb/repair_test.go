@@ -96,7 +96,7 @@ func TestRunningServerIsAdopted(t *testing.T) {
 	}
 }
 
-// TestForeignProcessInPidfile is a reboot: the number now is somebody else's.
+// TestForeignProcessInPidfile simulates a reboot: the pid now belongs to another process.
 func TestForeignProcessInPidfile(t *testing.T) {
 	t.Parallel()
 	dir := newDir(t)
@@ -132,7 +132,7 @@ func TestOtherMajorVersionIsRefusedUntouched(t *testing.T) {
 	}
 	_, err = devdb.Start(t.Context(), devdb.Options{Dir: dir})
 	if err == nil || !strings.Contains(err.Error(), "made by PostgreSQL 9") || !strings.Contains(err.Error(), s.Version) {
-		t.Errorf("said: %v", err)
+		t.Errorf("error: %v", err)
 	}
 	if err := os.WriteFile(version, was, 0o600); err != nil {
 		t.Fatal(err)
@@ -165,7 +165,7 @@ func TestForeignDirectoryIsLeftAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := devdb.Start(t.Context(), devdb.Options{Dir: dir}); err == nil || !strings.Contains(err.Error(), "not a PostgreSQL data directory") {
-		t.Errorf("said: %v", err)
+		t.Errorf("error: %v", err)
 	}
 	if text, err := os.ReadFile(mine); string(text) != "the only copy" {
 		t.Errorf("%q, %v", text, err)
@@ -179,6 +179,6 @@ func TestWhyPostgresDidNotStart(t *testing.T) {
 		Dir: newDir(t), Disposable: true, Settings: map[string]string{"shared_buffers": "a lot"},
 	})
 	if err == nil || !strings.Contains(err.Error(), `invalid value for parameter "shared_buffers"`) || !strings.Contains(err.Error(), "postgres.log") {
-		t.Errorf("said: %v", err)
+		t.Errorf("error: %v", err)
 	}
 }

@@ -81,8 +81,8 @@ func TestOneOfManyProcessesStarts(t *testing.T) {
 	wait.For(t, "the last one out ends PostgreSQL", func() bool { return !devdb.Alive(users[0].PID) })
 }
 
-// TestJoinerKeepsTheServer is why there is a guard between the one who starts
-// PostgreSQL and PostgreSQL.
+// TestJoinerKeepsTheServer shows why a guard runs between PostgreSQL and the process that starts
+// it.
 func TestJoinerKeepsTheServer(t *testing.T) {
 	t.Parallel()
 	available(t)

@@ -9,7 +9,8 @@ import (
 	"github.com/parley-server/parley/internal/testing/apitest"
 )
 
-// A text beside a skill is its input; beside an input it means nothing, and the answer says so.
+// TestTextBesideASkill checks that a text beside a skill is its input. Beside an explicit input it
+// is ignored, and the response reports that.
 func TestTextBesideASkill(t *testing.T) {
 	t.Parallel()
 	s := start(t, apitest.ChatOptions{})
@@ -43,7 +44,7 @@ func TestTextBesideASkill(t *testing.T) {
 	}
 }
 
-// Every dialect tells of files that do not come with their message.
+// TestRejectedAttachmentsAreTold checks that every dialect reports attachments that were rejected.
 func TestRejectedAttachmentsAreTold(t *testing.T) {
 	t.Parallel()
 	s := start(t, apitest.ChatOptions{})

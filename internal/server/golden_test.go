@@ -19,7 +19,7 @@ import (
 	"github.com/parley-server/parley/internal/testing/golden"
 )
 
-// TestTranscripts tells every conversation in every dialect.
+// TestTranscripts encodes every conversation in every dialect.
 func TestTranscripts(t *testing.T) {
 	t.Parallel()
 	golden.Check(t, []string{"openai", "responses", "ui", "ag-ui"}, func(t *testing.T, c golden.Conversation) (made []golden.Section) {
@@ -36,7 +36,8 @@ type reading struct {
 	rows []server.Row
 }
 
-// readings are the streams of a conversation: who leaves at a question answers it and comes back.
+// readings are the streams of a conversation: a client that stops at a question answers it and
+// resumes.
 func readings(t *testing.T, c golden.Conversation) (list []reading) {
 	t.Helper()
 	base := server.Reading{Turn: golden.Turn, From: eventlog.From{Session: golden.Session}, Structured: strings.HasPrefix(c.Says, "in a schema")}
@@ -63,7 +64,7 @@ func readings(t *testing.T, c golden.Conversation) (list []reading) {
 	return append(list, now)
 }
 
-// tell writes a reading down in every dialect.
+// tell encodes a reading in every dialect.
 func tell(t *testing.T, n string, rd reading) (made []golden.Section) {
 	t.Helper()
 	const base = "https://parley.example"
@@ -88,7 +89,7 @@ func tell(t *testing.T, n string, rd reading) (made []golden.Section) {
 		for _, row := range rd.rows {
 			frames := d.p.Row(row)
 			if row.Seen && len(frames) > 0 {
-				t.Errorf("%s tells again what was seen: %v", d.name, frames)
+				t.Errorf("%s repeats what the client has seen: %v", d.name, frames)
 			}
 			write(t, &out, frames)
 		}

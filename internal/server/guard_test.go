@@ -18,7 +18,7 @@ import (
 	"github.com/parley-server/parley/internal/testing/apitest"
 )
 
-// route is one way to call a door; what it names is ours.
+// route is one way to call an operation with objects of the test's workspace.
 type route struct {
 	apitest.Call
 	scope apikey.Scope
@@ -58,8 +58,8 @@ func (s *service) waiting(t *testing.T, chat string) (session, approval string) 
 	return apitest.FrameSession(t, list), apitest.FrameField(list, "approvalId")
 }
 
-// Every operation and every principal: the scope opens it, and nothing else does. Who is
-// refused learns nothing and changes nothing.
+// TestGuard checks every operation with every principal: only the scope of the operation allows it.
+// A rejected principal learns nothing and changes nothing.
 func TestGuard(t *testing.T) {
 	t.Parallel()
 	s := start(t, apitest.ChatOptions{Window: time.Hour})
@@ -109,7 +109,7 @@ func TestGuard(t *testing.T) {
 		})
 	}
 	if after := s.State(t); after != before {
-		t.Errorf("somebody who was refused has changed something:\n%s\n%s", before, after)
+		t.Errorf("a rejected call has changed something:\n%s\n%s", before, after)
 	}
 	s.Gate.Leave <- struct{}{}
 	for _, r := range list { // and the scope alone is enough
@@ -121,7 +121,8 @@ func TestGuard(t *testing.T) {
 	}
 }
 
-// What is another workspace's answers like what does not exist, and nothing happens to it.
+// TestWorkspacesAreApart checks that an object of another workspace gets the same response as a
+// missing one, and is not changed.
 func TestWorkspacesAreApart(t *testing.T) {
 	t.Parallel()
 	s := start(t, apitest.ChatOptions{Window: time.Hour})
@@ -163,7 +164,8 @@ func TestWorkspacesAreApart(t *testing.T) {
 	}
 }
 
-// Who may only send is told what was sent with the same key, and nothing that others have begun.
+// TestTurnsOfOthersAreRead checks that a key that may only send reads the turns that it sent, and
+// none that other keys started.
 func TestTurnsOfOthersAreRead(t *testing.T) {
 	t.Parallel()
 	s := start(t, apitest.ChatOptions{Window: time.Hour})
@@ -215,7 +217,8 @@ func TestMethods(t *testing.T) {
 	}
 }
 
-// What of OpenAI's paths is not there is an error of OpenAI's shape, which says what is.
+// TestOtherPathsOfOpenAI checks that unsupported paths of OpenAI return an error in OpenAI's format
+// that lists the supported ones.
 func TestOtherPathsOfOpenAI(t *testing.T) {
 	t.Parallel()
 	s := start(t, apitest.ChatOptions{})
@@ -244,10 +247,10 @@ func TestQuotas(t *testing.T) {
 		t.Errorf("a blocking call beside two streams: %d %s", r.Status, r.Text)
 	}
 	if r := s.Get(t, apitest.Call{Path: apitest.CompletionsPath, Body: apitest.Completion("allow", `"user":"u"`)}); r.Code != "CONCURRENCY_LIMIT" || !strings.HasPrefix(r.Header.Get("RateLimit"), `"calls"`) {
-		t.Errorf("a word is no message: %d %s %s", r.Status, r.Text, r.Header.Get("RateLimit"))
+		t.Errorf("a decision word counts as a message: %d %s %s", r.Status, r.Text, r.Header.Get("RateLimit"))
 	}
 	if r := s.Get(t, apitest.AGUIResume("t", uuid.NewString(), `"status":"cancelled"`)); r.Code != "CONCURRENCY_LIMIT" || !strings.HasPrefix(r.Header.Get("RateLimit"), `"calls"`) {
-		t.Errorf("an answer is no message: %d %s %s", r.Status, r.Text, r.Header.Get("RateLimit"))
+		t.Errorf("an answer counts as a message: %d %s %s", r.Status, r.Text, r.Header.Get("RateLimit"))
 	}
 	s.Gate.Leave <- struct{}{}
 	s.Gate.Leave <- struct{}{}
@@ -261,8 +264,8 @@ func TestQuotas(t *testing.T) {
 	}
 }
 
-// A stream that cannot be told to its end is cut off, so that nobody takes it for whole; its
-// turn goes on.
+// TestStreamsAreCutOff checks that a stream that cannot be completed is aborted, so that no client
+// takes it for complete. Its turn continues.
 func TestStreamsAreCutOff(t *testing.T) {
 	t.Parallel()
 	s := start(t, apitest.ChatOptions{})

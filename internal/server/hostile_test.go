@@ -9,8 +9,8 @@ import (
 	"github.com/parley-server/parley/internal/testing/apitest"
 )
 
-// Whatever a field holds, the answer says what is wrong with it, or does without: nothing is
-// an internal error.
+// TestHostileFields checks that every value of a field is either rejected with a reason or ignored,
+// and never causes an internal error.
 func TestHostileFields(t *testing.T) {
 	t.Parallel()
 	s := start(t, apitest.ChatOptions{})

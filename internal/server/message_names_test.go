@@ -9,8 +9,8 @@ import (
 	"github.com/parley-server/parley/internal/testing/apitest"
 )
 
-// Chat messages are decoded by the exact names of their members: what another reader of the same
-// text does not see is not seen here.
+// TestChatNamesAreExact checks that the members of chat messages match by exact name: a member that
+// another parser of the same JSON would ignore is ignored here as well.
 func TestChatNamesAreExact(t *testing.T) {
 	t.Parallel()
 	s := start(t, apitest.ChatOptions{})
@@ -25,8 +25,8 @@ func TestChatNamesAreExact(t *testing.T) {
 	}
 }
 
-// An answer to an approval has one meaning: a member that appears twice is refused, and one that is
-// spelled otherwise neither allows nor replaces what the exact member says.
+// TestApprovalAnswersAreExact checks that an answer to an approval is unambiguous: a repeated
+// member is rejected, and a misspelled one neither allows the call nor overrides the exact one.
 func TestApprovalAnswersAreExact(t *testing.T) {
 	t.Parallel()
 	s := start(t, apitest.ChatOptions{Window: time.Hour})

@@ -161,7 +161,8 @@ func TestLimitsAreThoseOfTheKey(t *testing.T) {
 	open.rest()
 }
 
-// A revoked key loses its stream, and the task goes on.
+// TestARevokedKeyLosesItsStream checks that revoking a key closes its stream and that the task
+// continues.
 func TestARevokedKeyLosesItsStream(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
@@ -185,7 +186,8 @@ func TestARevokedKeyLosesItsStream(t *testing.T) {
 	}
 }
 
-// Of a session that was erased there is the task, and nothing that was said.
+// TestAnErasedTaskSaysNothing checks that the task of an erased session is still returned, without
+// its content.
 func TestAnErasedTaskSaysNothing(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)

@@ -9,7 +9,8 @@ import (
 	"github.com/parley-server/parley/internal/testing/wait"
 )
 
-// TestAnAnswerIsADecisionAlone: nothing is allowed by a message that says something else, too.
+// TestAnAnswerIsADecisionAlone checks that a message that contains anything besides a decision
+// allows nothing.
 func TestAnAnswerIsADecisionAlone(t *testing.T) {
 	versions(t, func(t *testing.T, c *caller) {
 		method := c.name("SendMessage", "message/send")
@@ -85,7 +86,8 @@ func TestACursorIsReadBeforeAnythingIsDone(t *testing.T) {
 	})
 }
 
-// In version 0.3 whoever comes to a task that waits is told so, and let go.
+// TestAnOldStreamEndsWhereTheTaskWaits checks version 0.3: a stream that reaches a waiting task
+// ends with its input-required status.
 func TestAnOldStreamEndsWhereTheTaskWaits(t *testing.T) {
 	t.Parallel()
 	c := start(t, nil).speaks(t, "0.3")
@@ -137,7 +139,8 @@ func TestAnIDIsOfOneMessage(t *testing.T) {
 	})
 }
 
-// A receiver that comes with an answer, or with a message that is sent again, is told, too.
+// TestAReceiverMayComeLater checks that a push receiver that is registered with an answer, or with
+// a message that is sent again, is notified as well.
 func TestAReceiverMayComeLater(t *testing.T) {
 	versions(t, func(t *testing.T, c *caller) {
 		method := c.name("SendMessage", "message/send")
@@ -164,7 +167,8 @@ func TestAReceiverMayComeLater(t *testing.T) {
 	})
 }
 
-// Who answers later than somebody else hears how it was answered, and a secret is called one.
+// TestWhoIsTooLateHearsTheAnswer checks that a late answer gets the decision that was recorded
+// first, and that a submitted secret is reported as a secret.
 func TestWhoIsTooLateHearsTheAnswer(t *testing.T) {
 	versions(t, func(t *testing.T, c *caller) {
 		method := c.name("SendMessage", "message/send")
@@ -204,7 +208,8 @@ func TestAPatternTakesAScope(t *testing.T) {
 	})
 }
 
-// What the agent says does not pass for what is asked, nor for how to answer it.
+// TestAQuestionIsNotInTheAgentsWords checks that text of the agent cannot pass for the operation of
+// an approval, nor for the instructions to answer it.
 func TestAQuestionIsNotInTheAgentsWords(t *testing.T) {
 	versions(t, func(t *testing.T, c *caller) {
 		register(t, c, "EVIL_TOKEN")
@@ -227,7 +232,8 @@ func TestAQuestionIsNotInTheAgentsWords(t *testing.T) {
 	})
 }
 
-// TestAnAnswerAfterItsTimeSaysSo: and not that somebody had answered.
+// TestAnAnswerAfterItsTimeSaysSo checks that an answer to an expired approval is reported as late,
+// not as answered before.
 func TestAnAnswerAfterItsTimeSaysSo(t *testing.T) {
 	t.Parallel()
 	c := start(t, nil).speaks(t, "1.0")

@@ -9,8 +9,8 @@ import (
 	"github.com/parley-server/parley/internal/store/workspace"
 )
 
-// TestApproverIsNotTheSender: where a workspace requires another approver, the task's question says
-// so, and the sender's decision to allow is rejected.
+// TestApproverIsNotTheSender checks a workspace that requires another approver: the task's question
+// states it, and the sender's decision to allow is rejected.
 func TestApproverIsNotTheSender(t *testing.T) {
 	versions(t, func(t *testing.T, c *caller) {
 		change := workspace.Change{SeparateApprover: new(true), AdminPatterns: new(true)}

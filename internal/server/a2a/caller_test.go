@@ -13,7 +13,7 @@ import (
 	"github.com/parley-server/parley/internal/server/a2a"
 )
 
-// caller speaks one version with one key.
+// caller sends requests in one protocol version with one key.
 type caller struct {
 	*service
 	t      testing.TB
@@ -151,7 +151,7 @@ func (t *task) state() string {
 	return "TASK_STATE_" + strings.TrimPrefix(strings.ToUpper(strings.ReplaceAll(t.Status.State, "-", "_")), "TASK_STATE_")
 }
 
-// said is the text of an artifact.
+// said returns the text of an artifact.
 func (t *task) said(id string) string {
 	for _, a := range t.Artifacts {
 		if a.ArtifactID == id {
@@ -221,7 +221,7 @@ func text(s string) string {
 // data is the parts of a message that is an object.
 func data(object string) string { return `[{"kind":"data","data":` + object + `}]` }
 
-// at once is the configuration of who does not wait.
+// atOnce is the configuration of a call that does not wait.
 func (c *caller) atOnce() string { return c.name(`{"returnImmediately":true}`, `{"blocking":false}`) }
 
 // say sends a command and waits for its task.

@@ -132,8 +132,8 @@ func TestASkillIsCalledAsItsCardSays(t *testing.T) {
 	})
 }
 
-// A card that is the same for everybody may be kept for everybody. Without an address of its
-// own it is made of what the request says.
+// TestACardIsPublicUnderAnAddressOfItsOwn checks that a shared cache may keep only a card that is
+// the same for all clients. Without a configured address the card is built from the request.
 func TestACardIsPublicUnderAnAddressOfItsOwn(t *testing.T) {
 	t.Parallel()
 	c := start(t, func(cfg *server.Config) { cfg.BaseURL = "https://parley.example" }).speaks(t, "1.0")

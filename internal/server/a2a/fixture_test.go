@@ -37,7 +37,7 @@ func start(t testing.TB, change func(*server.Config)) *service {
 		"TestTheCard", "TestASkillIsCalledAsItsCardSays", "TestApproverNeedsTheScope")
 	s := &service{hook: newHook(t)}
 	s.Service = apitest.New(t, apitest.Options{
-		Gate: "read", // so that nobody is asked
+		Gate: "read", // so that no approval is needed
 		Tools: func(s *apitest.Service) []tool.Tool {
 			own := slices.DeleteFunc(knowledge.Tools(s.Wiki, nil), func(t tool.Tool) bool { return t.Spec().Name != "wiki_write" })
 			return append(own, apitest.Touch{})
@@ -59,7 +59,7 @@ func start(t testing.TB, change func(*server.Config)) *service {
 	return s
 }
 
-// held is a command whose turn says something, waits at the gate and goes on.
+// held is a command whose turn writes text, waits at the gate and continues.
 const held = "@say before the gate\n@call read {}\n@say and after it"
 
 // asking is a command whose turn needs an approval.

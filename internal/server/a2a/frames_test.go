@@ -70,7 +70,7 @@ func (c *caller) stream(command string, more ...string) *stream {
 	return c.open(c.name("SendStreamingMessage", "message/stream"), c.params(unique(), text(command), "", more...))
 }
 
-// resume comes back to a task. cursor "" is that of somebody new.
+// resume resubscribes to a task. An empty cursor is that of a new reader.
 func (c *caller) resume(id, cursor string) *stream {
 	c.t.Helper()
 	if cursor != "" {
@@ -187,7 +187,7 @@ func outline(frames []frame) string {
 	return strings.Join(list, " ")
 }
 
-// heard puts the pieces of the answer together as a client does.
+// heard joins the pieces of the answer as a client does.
 func heard(frames []frame) string {
 	var text string
 	for _, f := range frames {

@@ -9,8 +9,8 @@ import (
 	"github.com/parley-server/parley/internal/testing/wait"
 )
 
-// TestAMessageComesBackWhole: the id that a client gave its message comes back wherever the
-// message does, and so do the files that it came with, by addresses that lead to them.
+// TestAMessageComesBackWhole checks that every copy of a message has the id that its client gave
+// it, and its files with addresses that work.
 func TestAMessageComesBackWhole(t *testing.T) {
 	versions(t, func(t *testing.T, c *caller) {
 		id, file := "the client's own id "+unique(), upload(t, c)

@@ -101,8 +101,8 @@ func TestTasksAreListed(t *testing.T) {
 	c.Gate.Leave <- struct{}{}
 }
 
-// What a list is asked for that makes no sense is refused with the name of the parameter, and
-// what makes sense however strange it looks is answered.
+// TestListsAreAskedForStrangely checks that an invalid list parameter is rejected with its name,
+// and that every valid one is accepted, however unusual.
 func TestListsAreAskedForStrangely(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)

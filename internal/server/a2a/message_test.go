@@ -9,7 +9,8 @@ import (
 	"github.com/parley-server/parley/internal/store/skill"
 )
 
-// TestNothingOfAMessageIsLost: what cannot be taken is refused, and says where it stands.
+// TestNothingOfAMessageIsLost checks that a part that is not supported is rejected, with its place
+// in the message.
 func TestNothingOfAMessageIsLost(t *testing.T) {
 	versions(t, func(t *testing.T, c *caller) {
 		for _, name := range []string{"weekly-report", "other"} {
@@ -60,7 +61,7 @@ func TestNothingOfAMessageIsLost(t *testing.T) {
 	})
 }
 
-// TestPartsKeepTheirOrder: what stands before a table is read before it.
+// TestPartsKeepTheirOrder checks that the model reads the text before a table before the table.
 func TestPartsKeepTheirOrder(t *testing.T) {
 	versions(t, func(t *testing.T, c *caller) {
 		parts := `[{"kind":"text","text":"First table:"},{"kind":"data","data":{"rows":"A"}},{"kind":"text","text":"Second table:"},{"kind":"data","data":{"rows":"B"}},{"kind":"text","text":"What is 2+2?"}]`
@@ -71,7 +72,8 @@ func TestPartsKeepTheirOrder(t *testing.T) {
 	})
 }
 
-// TestAllThatIsWrongIsTold: in the shape of a message, and in what its metadata say.
+// TestAllThatIsWrongIsTold checks that one response reports all mistakes, in the shape of a message
+// and in its metadata.
 func TestAllThatIsWrongIsTold(t *testing.T) {
 	versions(t, func(t *testing.T, c *caller) {
 		params := c.params("", `[{"kind":"text"}]`, "", `"metadata":{"multitask_strategy":"wait","limits":{"max_turns":0}}`)
@@ -82,7 +84,7 @@ func TestAllThatIsWrongIsTold(t *testing.T) {
 			}
 		}
 		if slices.Contains(at, "message/parts") {
-			t.Errorf("what is no mistake of its own is among %v", at)
+			t.Errorf("a consequence of another mistake is among %v", at)
 		}
 	})
 }

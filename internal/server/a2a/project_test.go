@@ -12,8 +12,8 @@ import (
 	"github.com/parley-server/parley/internal/testing/golden"
 )
 
-// TestTranscripts tells every conversation in both versions, as frames and as the task that is
-// left; an answer in a schema also to clients that take texts alone, or JSON alone.
+// TestTranscripts encodes every conversation in both versions, as frames and as the final task;
+// structured answers also for clients that accept only text, or only JSON.
 func TestTranscripts(t *testing.T) {
 	t.Parallel()
 	golden.Check(t, []string{"a2a"}, func(t *testing.T, c golden.Conversation) (made []golden.Section) {
@@ -31,7 +31,7 @@ func TestTranscripts(t *testing.T) {
 	})
 }
 
-// tell is what one version makes of a conversation: the frames, and the task.
+// tell encodes a conversation in one version: the frames, and the final task.
 func tell(t *testing.T, c golden.Conversation, v version, m modes) (stream, last string) {
 	t.Helper()
 	const base = "https://parley.example"
@@ -74,8 +74,9 @@ func line(t *testing.T, v any) []byte {
 	return bytes.TrimSpace(buf.Bytes())
 }
 
-// Whoever comes back after any frame that has an id gets all the others, whatever the
-// projection was told before: it is a function of the events alone.
+// TestFramesFollowFromTheEvents checks that a reader that resumes after any frame with an id gets
+// all the others, regardless of the projection's earlier input: it is a function of the events
+// alone.
 func TestFramesFollowFromTheEvents(t *testing.T) {
 	t.Parallel()
 	for _, c := range golden.All(t) {

@@ -9,7 +9,7 @@ import (
 	"github.com/parley-server/parley/internal/testing/wait"
 )
 
-// told reads a notification of a task, in the words of the caller's version.
+// told parses a notification of a task in the caller's version.
 func (c *caller) told(n notification) *task {
 	c.t.Helper()
 	var wrapped struct {
@@ -125,7 +125,7 @@ func TestReceiversAreManaged(t *testing.T) {
 			}
 		}
 		if len(c.hook.got) != 0 {
-			t.Errorf("who was removed is told: %s", wait.Receive(t, "a request at the hook", c.hook.got).body)
+			t.Errorf("a removed receiver is notified: %s", wait.Receive(t, "a request at the hook", c.hook.got).body)
 		}
 	})
 }

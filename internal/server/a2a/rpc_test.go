@@ -98,8 +98,8 @@ func TestTheVersionInTheQuery(t *testing.T) {
 	}
 }
 
-// FuzzBody: whatever comes, the answer is JSON-RPC or the one envelope, and never an error of
-// ours.
+// FuzzBody checks that the response to any body is JSON-RPC or the REST error envelope, and never
+// an internal error.
 func FuzzBody(f *testing.F) {
 	for _, seed := range []string{`{"jsonrpc":"2.0","id":1,"method":"GetTask","params":{"id":"x"}}`, `[]`, `{"jsonrpc":"2.0","id":"\ud800","method":"tasks/get","params":{"id":"\u0000"}}`,
 		`{"jsonrpc":"2.0","id":1,"method":"ListTasks","params":{"pageToken":"x","status":"TASK_STATE_WORKING","contextId":"y"}}`,

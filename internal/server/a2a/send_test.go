@@ -126,7 +126,7 @@ func TestAnAnswerInASchemaIsData(t *testing.T) {
 		if outline(frames) != "task:SUBMITTED WORKING result COMPLETED" {
 			t.Errorf("%s", outline(frames))
 		}
-		// Who takes no JSON gets the same as a text.
+		// A client that does not accept JSON gets the same as text.
 		raw := c.ask(c.name("SendMessage", "message/send"), c.params(unique(), text("@structured {\"n\":7}"), `{"acceptedOutputModes":["text/plain"]}`, schema))
 		var plain struct {
 			Task struct{ Artifacts []struct{ Parts []part } }
@@ -149,11 +149,11 @@ func TestATurnThatFailsIsAFailedTask(t *testing.T) {
 		if last.state() != "FAILED" || !strings.Contains(string(last.stat.Metadata["error"]), "content_refused") || last.stat.Status.Message == nil {
 			t.Errorf("%s", last.text)
 		}
-		// Who asks later, or sees a list, reads the same words under the same id.
+		// A later GetTask, or a list, returns the same message under the same id.
 		read := c.get(last.stat.TaskID).Status.Message
 		told := last.stat.Status.Message
 		if read == nil || told == nil || read.MessageID != told.MessageID || *read.Parts[0].Text != *told.Parts[0].Text {
-			t.Errorf("%+v, and the stream said %+v", read, told)
+			t.Errorf("%+v, and the stream sent %+v", read, told)
 		}
 		if c.v == "1.0" {
 			if listed := c.list(fmt.Sprintf(`{"contextId":%q}`, last.stat.ContextID)).Tasks[0].Status.Message; *listed.Parts[0].Text != *told.Parts[0].Text {

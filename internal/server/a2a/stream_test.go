@@ -31,8 +31,8 @@ func TestAStreamIsATask(t *testing.T) {
 	})
 }
 
-// Whoever comes back with the id of a frame, after any of them, hears all that the others
-// hear, once; be it while the task goes on or after its end.
+// TestAReaderWhoComesBackMissesNothing checks that a reader that resumes after any frame receives
+// the rest of the stream exactly once, while the task runs and after its end.
 func TestAReaderWhoComesBackMissesNothing(t *testing.T) {
 	versions(t, func(t *testing.T, c *caller) {
 		s := c.stream("@text 3 deltas\n@call read {}\n@text 3 deltas")
@@ -71,7 +71,7 @@ func TestAReaderWhoComesBackMissesNothing(t *testing.T) {
 				t.Errorf("after %d: %s", i, rest[0].text)
 			}
 			j := i + 1
-			if whole[i].id == whole[max(i-1, 0)].id && i > 0 { // it had no id of its own: what came with it comes again
+			if whole[i].id == whole[max(i-1, 0)].id && i > 0 { // it has no id of its own: the frames of its event are sent again
 				j--
 			}
 			if got, want := outline(rest[1:]), outline(whole[j:]); got != want || heard(append(whole[:j:j], rest[1:]...)) != heard(whole) {

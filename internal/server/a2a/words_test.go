@@ -10,7 +10,7 @@ import (
 	"github.com/parley-server/parley/internal/store/workspace"
 )
 
-// places are where an error says that something is wrong, in either version.
+// places returns the fields that an error names, in either version.
 func (e *rpcError) places(t *testing.T) (list []string) {
 	t.Helper()
 	type violation struct{ Param, Field string }
@@ -38,8 +38,8 @@ func (e *rpcError) places(t *testing.T) (list []string) {
 	return list
 }
 
-// TestErrorsNameWhatTheCallerSent: whoever speaks this protocol reads of its own fields, where
-// they stand in the request, and of nothing that is called so elsewhere.
+// TestErrorsNameWhatTheCallerSent checks that errors use the fields of this protocol, at their
+// place in the request, and no names of another protocol.
 func TestErrorsNameWhatTheCallerSent(t *testing.T) {
 	versions(t, func(t *testing.T, c *caller) {
 		send, set := c.name("SendMessage", "message/send"), c.name("CreateTaskPushNotificationConfig", "tasks/pushNotificationConfig/set")
@@ -90,7 +90,7 @@ func TestErrorsNameWhatTheCallerSent(t *testing.T) {
 	})
 }
 
-// A part says one thing.
+// TestAPartIsOfOneKind checks that a part with two kinds of content is rejected.
 func TestAPartIsOfOneKind(t *testing.T) {
 	versions(t, func(t *testing.T, c *caller) {
 		send := c.name("SendMessage", "message/send")
@@ -157,8 +157,8 @@ func (e *rpcError) failure(t *testing.T) (told map[string]any) {
 	return told
 }
 
-// TestWhoWaitsLearnsWhereTheTaskIs: a server that stops cannot answer a call that waits; it
-// says with which task to go on, on another.
+// TestWhoWaitsLearnsWhereTheTaskIs checks a blocking call on a server that stops: the error names
+// the task that the client can continue with on another server.
 func TestWhoWaitsLearnsWhereTheTaskIs(t *testing.T) {
 	t.Parallel()
 	for _, v := range []string{"1.0", "0.3"} {
@@ -184,7 +184,7 @@ func TestWhoWaitsLearnsWhereTheTaskIs(t *testing.T) {
 	}
 }
 
-// Who has used up a minute is told how long to wait.
+// TestALimitSaysHowLong checks that a rate-limited call gets the time to wait.
 func TestALimitSaysHowLong(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)

@@ -13,7 +13,7 @@ import (
 	"github.com/parley-server/parley/internal/testing/apitest"
 )
 
-// thread is what a client of AG-UI keeps: it appends what it is told.
+// thread is the state of an AG-UI client: it appends the events that it receives.
 type thread struct {
 	id       string
 	messages []map[string]any
@@ -33,7 +33,7 @@ func (c *thread) run(t *testing.T, id string, answers ...string) apitest.Call {
 	return apitest.Call{Path: apitest.RunsPath, Body: fmt.Sprintf(`{"threadId":%q,"runId":%q,"messages":%s,"resume":[%s]}`, c.id, id, messages, strings.Join(answers, ","))}
 }
 
-// hear takes what a run tells, so far as it came.
+// hear applies the events of a run, as far as they arrived.
 func (c *thread) hear(t *testing.T, list []string) {
 	t.Helper()
 	for _, line := range list {

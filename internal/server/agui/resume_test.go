@@ -30,7 +30,8 @@ func entry(interrupt, rest string) string {
 	return fmt.Sprintf(`{"interruptId":%q,%s}`, interrupt, rest)
 }
 
-// A question that still waits is asked again at once, however somebody comes to it.
+// TestOpenInterruptIsAskedAgain checks that every kind of request gets a pending question again at
+// once.
 func TestOpenInterruptIsAskedAgain(t *testing.T) {
 	t.Parallel()
 	s := start(t, apitest.ChatOptions{Window: time.Hour})
@@ -66,7 +67,7 @@ func TestOpenInterruptIsAskedAgain(t *testing.T) {
 	}
 }
 
-// What contradicts is an error, and then nothing at all was decided.
+// TestContradictingAnswers checks that contradicting answers are an error and decide nothing.
 func TestContradictingAnswers(t *testing.T) {
 	t.Parallel()
 	s := start(t, apitest.ChatOptions{Window: time.Hour})
@@ -103,7 +104,8 @@ func TestContradictingAnswers(t *testing.T) {
 	}
 }
 
-// Who gives up what somebody else has answered goes on with the thread, and hears of the answer.
+// TestInterruptIsGivenUpTooLate checks that a client that gives up an interrupt that was answered
+// elsewhere continues with the thread and gets a notice of the answer.
 func TestInterruptIsGivenUpTooLate(t *testing.T) {
 	t.Parallel()
 	s := start(t, apitest.ChatOptions{Window: time.Hour})
@@ -202,7 +204,8 @@ func TestMessageBesideAResume(t *testing.T) {
 	}
 }
 
-// What is given up is the turn that has asked, and no other.
+// TestMessageInPlaceOfAnOldAnswer checks that giving up an interrupt cancels only the turn that
+// asked.
 func TestMessageInPlaceOfAnOldAnswer(t *testing.T) {
 	t.Parallel()
 	s := start(t, apitest.ChatOptions{Window: time.Hour})
@@ -228,7 +231,8 @@ func usage(t *testing.T, list []string) []any {
 	return f.Usage
 }
 
-// A turn that fails is not the end of a run that goes on to another.
+// TestMessageBehindAFailure checks that a failed turn does not end a run that continues with
+// another turn.
 func TestMessageBehindAFailure(t *testing.T) {
 	t.Parallel()
 	s := start(t, apitest.ChatOptions{Window: time.Hour})
@@ -240,7 +244,8 @@ func TestMessageBehindAFailure(t *testing.T) {
 	}
 }
 
-// Of a skill's turn nobody can say whether a text is its message: the answer says so.
+// TestMessageBesideAResumeOfASkill checks a text beside the resume of a skill's turn. The server
+// cannot know whether it is the turn's message, so the response reports it as ignored.
 func TestMessageBesideAResumeOfASkill(t *testing.T) {
 	t.Parallel()
 	s := start(t, apitest.ChatOptions{Window: time.Hour})

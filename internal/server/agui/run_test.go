@@ -102,7 +102,7 @@ func TestRunOfAMessageThatIsThere(t *testing.T) {
 	}
 }
 
-// Who comes back without a message is told the turn in progress.
+// TestRunIsAttached checks that a run without a message attaches to the turn in progress.
 func TestRunIsAttached(t *testing.T) {
 	t.Parallel()
 	s := start(t, apitest.ChatOptions{})
@@ -116,7 +116,8 @@ func TestRunIsAttached(t *testing.T) {
 	}
 }
 
-// What a client has of the turn already is taken away before it is told that turn again.
+// TestRunBeginsWithASnapshot checks that the client's copy of a turn is removed before the turn is
+// sent again.
 func TestRunBeginsWithASnapshot(t *testing.T) {
 	t.Parallel()
 	s := start(t, apitest.ChatOptions{})

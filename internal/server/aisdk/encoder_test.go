@@ -45,7 +45,7 @@ func TestChat(t *testing.T) {
 	}
 }
 
-// Who comes back is told the whole turn again, and then the rest.
+// TestChatIsResumed checks that a resumed stream sends the whole turn so far, and then the rest.
 func TestChatIsResumed(t *testing.T) {
 	t.Parallel()
 	s := start(t, apitest.ChatOptions{})
@@ -116,7 +116,8 @@ func TestChatApprovals(t *testing.T) {
 	}
 }
 
-// A question that is answered is not the end: who comes back is told what came after it.
+// TestChatIsResumedBehindAnAnswer checks that a stream resumed after an answer also has the events
+// that followed it.
 func TestChatIsResumedBehindAnAnswer(t *testing.T) {
 	t.Parallel()
 	s := start(t, apitest.ChatOptions{Window: time.Hour})
@@ -132,7 +133,8 @@ func TestChatIsResumedBehindAnAnswer(t *testing.T) {
 	}
 }
 
-// Nobody has denied what nobody answered: the call says what became of it.
+// TestExpiredApprovalIsNoDenial checks that an expired approval is not shown as denied, and that
+// the call's result states the reason.
 func TestExpiredApprovalIsNoDenial(t *testing.T) {
 	t.Parallel()
 	s := start(t, apitest.ChatOptions{Window: time.Hour})

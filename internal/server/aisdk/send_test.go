@@ -18,7 +18,8 @@ func approval(id string, approved bool) string {
 	return fmt.Sprintf(`{"id":%q,"approved":%v}`, id, approved)
 }
 
-// The id of a message makes it the same message; who wants another answer says so.
+// TestChatMessageIsSentOnce checks that messages with the same id are one message, and that a
+// regenerate trigger starts another turn.
 func TestChatMessageIsSentOnce(t *testing.T) {
 	t.Parallel()
 	s := start(t, apitest.ChatOptions{})
@@ -42,10 +43,10 @@ func TestChatMessageIsSentOnce(t *testing.T) {
 		apitest.UIChat("c1", apitest.UISubmitted, apitest.UIUser("m1", "count to 2")),                               // edited
 		apitest.UIChat("c1", apitest.UISubmitted+`"messageId":"m1",`, apitest.UIUser("m1", "count to 3")),           // sent again on purpose
 		apitest.UIChat("c1", apitest.UISubmitted+`"messageId":"m1",`, apitest.UIUser("m1", "count to 3")),           // and again
-		apitest.UIChat("c1", `"trigger":"regenerate-message",`, apitest.UIUser("m1", "count to 3")),                 // said once more
+		apitest.UIChat("c1", `"trigger":"regenerate-message",`, apitest.UIUser("m1", "count to 3")),                 // regenerated
 		apitest.UIChat("c1", `"trigger":"regenerate-message","messageId":"a",`, apitest.UIUser("m1", "count to 3")), // likewise
 		apitest.UIChat("c1", `"trigger":"regenerate-message","messageId":"a",`, apitest.UIUser("m1", "count to 3")),
-		apitest.UIChat("c1", apitest.UISubmitted, strings.Replace(apitest.UIUser("", "count to 3"), `"id":"",`, "", 1)), // of no name
+		apitest.UIChat("c1", apitest.UISubmitted, strings.Replace(apitest.UIUser("", "count to 3"), `"id":"",`, "", 1)), // without an id
 		apitest.UIChat("c1", apitest.UISubmitted, strings.Replace(apitest.UIUser("", "count to 3"), `"id":"",`, "", 1)),
 	} {
 		if got := apitest.FrameTypes(t, s.Stream(t, c)); got != "start start-step text-start text-delta text-end data-usage finish-step finish [DONE]" || s.CountMessages(t) != i+2 {
@@ -95,13 +96,13 @@ func TestChatIsRefusedInItsWords(t *testing.T) {
 	}
 }
 
-// An answer is found in the message that goes on, and an old one that lost is not in the way
-// of a new one.
+// TestChatAnswersAmongOthers checks that an answer is found in the message that continues, and that
+// an older rejected answer does not block a new one.
 func TestChatAnswersAmongOthers(t *testing.T) {
 	t.Parallel()
 	s := start(t, apitest.ChatOptions{Window: time.Hour})
 	one := apitest.FrameField(s.Stream(t, apitest.UIChat("c1", apitest.UISubmitted, apitest.UIUser("m1", "@call gate {\"n\":1}\n@call gate {\"n\":2}\n@say the end"))), "approvalId")
-	if _, err := s.Turns.Decide(t.Context(), s.Workspace.ID, turn.Answer{Approval: uuid.MustParse(one), Outcome: event.Allowed}); err != nil { // somebody else is quicker
+	if _, err := s.Turns.Decide(t.Context(), s.Workspace.ID, turn.Answer{Approval: uuid.MustParse(one), Outcome: event.Allowed}); err != nil { // first answer
 		t.Fatal(err)
 	}
 	s.Gate.Leave <- struct{}{}
@@ -111,7 +112,7 @@ func TestChatAnswersAmongOthers(t *testing.T) {
 	list := s.Stream(t, apitest.Call{Path: apitest.UIChatPath + "/c1/stream"})
 	two := apitest.FrameField(list, "approvalId")
 	if two == one {
-		t.Fatalf("there is no second question: %v", list)
+		t.Fatalf("the second question is missing: %v", list)
 	}
 	s.Gate.Leave <- struct{}{}
 	// The next message was refused meanwhile, and is still on the page.
@@ -183,7 +184,7 @@ func TestChatAnswersEveryCall(t *testing.T) {
 	}
 }
 
-// A call is not edited: what runs is what the agent wants, or nothing.
+// TestChatCannotEditACall checks that an approval cannot change the arguments of a call.
 func TestChatCannotEditACall(t *testing.T) {
 	t.Parallel()
 	s := start(t, apitest.ChatOptions{Window: time.Hour})
@@ -243,7 +244,7 @@ func TestChatCannotEditACall(t *testing.T) {
 	}
 }
 
-// To leave a stream stops nothing; what stops a turn is to delete it.
+// TestChatIsCanceled checks that closing a stream does not cancel its turn, and that DELETE does.
 func TestChatIsCanceled(t *testing.T) {
 	t.Parallel()
 	s := start(t, apitest.ChatOptions{})

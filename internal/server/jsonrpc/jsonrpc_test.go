@@ -45,7 +45,7 @@ func TestInvalidMessagesKeepTheirID(t *testing.T) {
 		if err != nil || !batch || len(list) != 2 || string(list[0].ID) != "7" || list[0].Err == nil || list[0].Err.Code != code {
 			t.Errorf("%s: %+v %v", body, list, err)
 		} else if list[1].ID != nil || list[1].Err == nil || list[1].Err.Code != InvalidRequest {
-			t.Errorf("an element that is no object: %+v", list[1])
+			t.Errorf("an element that is not an object: %+v", list[1])
 		}
 	}
 	for body, code := range map[string]int{``: ParseError, `{"id":1,"id":2}`: ParseError, `7`: InvalidRequest, `null`: InvalidRequest} {

@@ -49,8 +49,8 @@ func objects(session, approval, page string) map[string]map[string]any {
 	}
 }
 
-// TestEveryToolWithEveryScope: a key connects with mcp or mcp:read, sees the tools of its
-// scopes, and is told the scope that it lacks by every other.
+// TestEveryToolWithEveryScope checks that a key connects with mcp or mcp:read, lists the tools of
+// its scopes, and gets the missing scope from every other tool.
 func TestEveryToolWithEveryScope(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
@@ -73,9 +73,9 @@ func TestEveryToolWithEveryScope(t *testing.T) {
 		if got := c.names(); got != want {
 			t.Errorf("%s sees %s", name, got)
 		}
-		for _, tool := range strings.Fields(allTools) { // what a key cannot call is not recommended to it
+		for _, tool := range strings.Fields(allTools) { // no message recommends a tool that the key cannot call
 			if told := c.InitializeResult().Instructions; strings.Contains(told, tool) && !slices.Contains(strings.Fields(want), tool) {
-				t.Errorf("%s is told of %s: %s", name, tool, told)
+				t.Errorf("%s receives a mention of %s: %s", name, tool, told)
 			}
 		}
 		for tool, args := range objects(uuid.NewString(), uuid.NewString(), "none") {
@@ -95,7 +95,8 @@ func TestEveryToolWithEveryScope(t *testing.T) {
 	}
 }
 
-// TestAPatternNeedsChat: what is allowed for good holds in every conversation of the workspace.
+// TestAPatternNeedsChat checks that adding an allow pattern, which applies to every conversation of
+// the workspace, requires the chat scope.
 func TestAPatternNeedsChat(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
@@ -115,8 +116,8 @@ func TestAPatternNeedsChat(t *testing.T) {
 	}
 }
 
-// TestWorkspacesAreApart: whatever a key of another workspace names, the answer is that of
-// an object that does not exist, the REST interface says the same, and nothing happens.
+// TestWorkspacesAreApart checks every object that a key of another workspace can name: the response
+// is that of a missing object, matches that of the REST API, and changes nothing.
 func TestWorkspacesAreApart(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
@@ -135,7 +136,7 @@ func TestWorkspacesAreApart(t *testing.T) {
 		// Ids are repeated, and nothing else differs.
 		plain := strings.NewReplacer(session, "ID", approval, "ID", fmt.Sprint(none[tool]["session_id"]), "ID", fmt.Sprint(none[tool]["approval_id"]), "ID")
 		if plain.Replace(string(got.raw)) != plain.Replace(string(want.raw)) || plain.Replace(got.text) != plain.Replace(want.text) {
-			t.Errorf("%s tells objects of others from none:\n%s\n%s", tool, got.raw, want.raw)
+			t.Errorf("%s distinguishes other workspaces' objects from missing ones:\n%s\n%s", tool, got.raw, want.raw)
 		}
 		if code := codes[tool]; code == "" && got.failed || code != "" && (!got.failed || got.Fault.Code != code) {
 			t.Errorf("%s: %s", tool, got.raw)
@@ -166,7 +167,7 @@ func TestWorkspacesAreApart(t *testing.T) {
 			t.Fatalf("%s: %v", rest.body, err)
 		}
 		if got := c.call(tool, objects(session, approval, "")[tool]); got.Fault.Code != envelope.Error.Code || got.Fault.Message != envelope.Error.Message {
-			t.Errorf("%s says %s, REST %s", tool, got.raw, rest.body)
+			t.Errorf("%s returns %s, REST %s", tool, got.raw, rest.body)
 		}
 	}
 	// The same names in another workspace are others.

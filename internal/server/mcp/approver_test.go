@@ -8,8 +8,8 @@ import (
 	"github.com/parley-server/parley/internal/store/workspace"
 )
 
-// TestApproverIsNotTheSender: where a workspace requires another approver, decide_approval of the
-// sender's key is rejected, and the question says so.
+// TestApproverIsNotTheSender checks a workspace that requires another approver: decide_approval
+// with the sender's key is rejected, and the question states the requirement.
 func TestApproverIsNotTheSender(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)

@@ -17,7 +17,7 @@ import (
 	"github.com/parley-server/parley/internal/testing/wait"
 )
 
-// held is a command whose turn says something, waits at the gate and goes on.
+// held is a command whose turn writes text, waits at the gate and continues.
 const held = "@say before\n@call read {}\n@say after"
 
 // asking is a command whose turn needs an approval.
@@ -55,7 +55,8 @@ func TestAConversation(t *testing.T) {
 	}
 }
 
-// What a result has beside the answer is there for who reads text alone, too.
+// TestTheTextOfAResultLeavesNothingOut checks that the text of a result contains every field of its
+// structured content, for clients that read only text.
 func TestTheTextOfAResultLeavesNothingOut(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
@@ -71,8 +72,8 @@ func TestTheTextOfAResultLeavesNothingOut(t *testing.T) {
 	}
 }
 
-// What the agent says stands in a part of its own, or behind marks: it passes neither for what
-// would run, nor for what this service says of an answer.
+// TestTheAgentsWordsDoNotPassForOurs checks that the agent's text is in a part of its own or
+// marked: it can pass neither for the operation nor for the service's report of an answer.
 func TestTheAgentsWordsDoNotPassForOurs(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
@@ -126,8 +127,8 @@ func TestSkillsAreListedAndCalled(t *testing.T) {
 	}
 }
 
-// Files are told with addresses that anybody can open who has them, in the result and in the
-// list.
+// TestFilesComeWithTheirAddresses checks that results and lists contain the addresses of files,
+// which open without a key.
 func TestFilesComeWithTheirAddresses(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
@@ -170,8 +171,7 @@ func TestAnApprovalIsDecided(t *testing.T) {
 		if d := c.call("decide_approval", answer); !d.Already {
 			t.Errorf("the same again: %s", d.raw)
 		}
-		// Who comes back with the message waits for what comes of the answer, and is not
-		// asked again what was answered.
+		// A client that repeats the message waits for the rest of the turn, and is not asked again.
 		if end := c.call("send_message", args); !end.Success || !strings.HasSuffix(*end.Output, "It is done. "+decision) || end.SessionID != got.SessionID {
 			t.Errorf("%s", end.raw)
 		}
@@ -203,8 +203,8 @@ func TestADecisionCanStayForTheOutcome(t *testing.T) {
 	}
 }
 
-// A client that can put a question to its person does so, and its call goes on with the
-// answer: no model comes between.
+// TestApprovalsAreElicited checks a client that supports elicitation: it asks its user, and the
+// call continues with the answer without another step of the client's model.
 func TestApprovalsAreElicited(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
@@ -244,7 +244,8 @@ func TestApprovalsAreElicited(t *testing.T) {
 	}
 }
 
-// What comes with an answer leads to the turn of this very message, or nowhere.
+// TestAForgedAnswerLeadsNowhere checks that the state that comes with an answer selects only the
+// turn of the same message.
 func TestAForgedAnswerLeadsNowhere(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)

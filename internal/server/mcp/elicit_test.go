@@ -10,7 +10,7 @@ import (
 	"github.com/parley-server/parley/internal/store/workspace"
 )
 
-// asks is what a call comes to that has a question, and its result where it has none.
+// asks is a call's request for input, and its result if it asks nothing.
 type asks struct {
 	ResultType string `json:"resultType"`
 	State      string `json:"requestState"`
@@ -119,7 +119,8 @@ func TestAQuestionWithoutAnAnswerIsAskedAgain(t *testing.T) {
 	}
 }
 
-// TestAQuestionThatIsPutAsideStaysOpen: and the result says how it is answered.
+// TestAQuestionThatIsPutAsideStaysOpen checks that a dismissed question stays open, and that the
+// result explains how to answer it.
 func TestAQuestionThatIsPutAsideStaysOpen(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
@@ -134,8 +135,8 @@ func TestAQuestionThatIsPutAsideStaysOpen(t *testing.T) {
 	}
 }
 
-// TestAnAnswerThatCameTooLateSaysSo: who declines what somebody else has allowed must not
-// believe that it did not happen.
+// TestAnAnswerThatCameTooLateSaysSo checks that a client that declines a call that was already
+// allowed is informed that the call was allowed.
 func TestAnAnswerThatCameTooLateSaysSo(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
@@ -155,7 +156,8 @@ func TestAnAnswerThatCameTooLateSaysSo(t *testing.T) {
 	}
 }
 
-// TestAnAnswerAfterItsTimeSaysSo: and not that somebody had answered.
+// TestAnAnswerAfterItsTimeSaysSo checks that an answer to an expired approval is reported as late,
+// not as answered before.
 func TestAnAnswerAfterItsTimeSaysSo(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)

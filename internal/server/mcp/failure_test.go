@@ -11,7 +11,7 @@ func TestEveryFailureHasAWayOut(t *testing.T) {
 	t.Parallel()
 	for _, code := range event.Codes {
 		if waysOut[code] == "" {
-			t.Errorf("%s has none", code)
+			t.Errorf("%s has no hint", code)
 		}
 	}
 }

@@ -38,7 +38,7 @@ func start(t testing.TB, change func(*server.Config)) *service {
 	slow.Test(t, "runs a server",
 		"TestEveryRevisionIsSpoken", "TestTheWikiIsReadSearchedAndSaved", "TestAnApprovalIsDecided")
 	s := &service{Service: apitest.New(t, apitest.Options{
-		Gate: "read", // so that nobody is asked
+		Gate: "read", // so that no approval is needed
 		Tools: func(s *apitest.Service) []tool.Tool {
 			return append(knowledge.Tools(s.Wiki, nil)[:2], apitest.Touch{})
 		},
@@ -79,8 +79,7 @@ type client struct {
 	outputs map[string]*jsonschema.Schema
 }
 
-// connect begins a session of the protocol. The newest revision is spoken unless opt says
-// otherwise.
+// connect starts an MCP session, in the newest revision unless opt selects another.
 func (s *service) connect(t testing.TB, key string, opt *mcp.ClientOptions) *client {
 	t.Helper()
 	transport := &mcp.StreamableClientTransport{Endpoint: s.URL + mcpserver.Path, HTTPClient: &http.Client{Transport: bearer{key, s.checked}}, MaxRetries: -1}
@@ -105,11 +104,11 @@ func (c *client) names() string {
 	return strings.Join(names, " ")
 }
 
-// told is the structured content of a result, as far as tests look at it.
+// told holds the fields of structured content that tests check.
 type told struct {
 	failed bool
 	parts  []string
-	text   string // of all parts
+	text   string // text of all parts
 	raw    json.RawMessage
 
 	Success   bool
@@ -206,7 +205,7 @@ func (c *client) tell(res *mcp.CallToolResult, err error) func(name string) told
 			c.t.Errorf("%s: %s does not fit its schema: %v", name, raw, err)
 		}
 		if out.text == "" {
-			c.t.Errorf("%s says nothing in words", name)
+			c.t.Errorf("%s has no text content", name)
 		}
 		return out
 	}
@@ -226,7 +225,7 @@ func (c *client) schema(name string) *jsonschema.Schema {
 		c.outputs[tool.Name] = compile(c.t, tool.OutputSchema)
 	}
 	if c.outputs[name] == nil {
-		c.outputs[name] = compile(c.t, map[string]any{"type": "object", "required": []any{"fault"}}) // of a tool that the key does not see
+		c.outputs[name] = compile(c.t, map[string]any{"type": "object", "required": []any{"fault"}}) // for a tool that the key cannot list
 	}
 	return c.outputs[name]
 }

@@ -112,8 +112,8 @@ func TestEveryMessageOfABatchIsAnswered(t *testing.T) {
 	}
 }
 
-// TestABatchIsRefusedBeforeAnythingIsDone: with an id that is there twice, and in the revisions
-// that know none.
+// TestABatchIsRefusedBeforeAnythingIsDone checks batches in which an id appears twice, and batches
+// in revisions that do not support them.
 func TestABatchIsRefusedBeforeAnythingIsDone(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
@@ -180,7 +180,7 @@ func TestWrongParametersAreTold(t *testing.T) {
 			t.Errorf("%.100s: %d %s", body, r.status, r.body)
 		}
 	}
-	// What the HTTP status is to be in the newest revision, and what a request without an id is.
+	// Requests that the newest revision rejects with an HTTP status, and requests without an id.
 	for body, want := range map[string]string{
 		`{"jsonrpc":"2.0","method":"tools/list"}`:               "tools/list is a request: it needs an id.",
 		`{"jsonrpc":"2.0","id":1,"result":{}}`:                  "accepts no responses",

@@ -11,8 +11,8 @@ import (
 	"github.com/parley-server/parley/internal/event"
 )
 
-// TestProgressKeepsTheAgentsWordsApart: whatever an agent says and calls its tools, no line of
-// it stands where the service's own words do, and a message stays short.
+// TestProgressKeepsTheAgentsWordsApart checks that no text of the agent and no name of a tool can
+// pass for a line of the service, and that a message stays short.
 func TestProgressKeepsTheAgentsWordsApart(t *testing.T) {
 	t.Parallel()
 	own := []string{"The agent says:", "The agent uses a tool:", "The tool is done:", "The tool has failed:", "This was cut: "}
@@ -51,7 +51,8 @@ func TestProgressKeepsTheAgentsWordsApart(t *testing.T) {
 	})
 }
 
-// TestProgressTellsTheEndOfTheText: what is new, of however many lines.
+// TestProgressTellsTheEndOfTheText checks that progress shows the newest part of the text, however
+// many lines it has.
 func TestProgressTellsTheEndOfTheText(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{

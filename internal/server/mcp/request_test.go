@@ -114,7 +114,7 @@ func TestWrongMessagesAreAnsweredInTheProtocol(t *testing.T) {
 			t.Errorf("%.100s: %d %s", c.body, r.status, r.body)
 		}
 	}
-	// What wants no answer gets none.
+	// Notifications get no response.
 	for _, body := range []string{`{"jsonrpc":"2.0","method":"notifications/initialized"}`, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`, `{"jsonrpc":"2.0","method":"nonsense"}`} {
 		if r := s.post(t, s.key, body); r.status != 202 || r.body != "" {
 			t.Errorf("%s: %d %s", body, r.status, r.body)

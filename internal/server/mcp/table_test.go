@@ -10,8 +10,8 @@ import (
 	"github.com/parley-server/parley/internal/store/wiki"
 )
 
-// TestToolsSayWhatTheyAre: everything that a client can show or a model can go by is there,
-// and the bounds are those that are enforced.
+// TestToolsSayWhatTheyAre checks that every tool has the descriptions and annotations that clients
+// and models use, and that the documented bounds are the enforced ones.
 func TestToolsSayWhatTheyAre(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
@@ -35,7 +35,7 @@ func TestToolsSayWhatTheyAre(t *testing.T) {
 		inputs[tool.Name], _ = in["properties"].(map[string]any)
 		for name, p := range inputs[tool.Name] {
 			if p.(map[string]any)["type"] == nil || p.(map[string]any)["description"] == nil {
-				t.Errorf("%s: %s says too little of itself", tool.Name, name)
+				t.Errorf("%s: %s has too short a description", tool.Name, name)
 			}
 		}
 	}

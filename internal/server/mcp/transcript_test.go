@@ -9,8 +9,8 @@ import (
 	"github.com/parley-server/parley/internal/turn"
 )
 
-// TestTranscripts tells every conversation as the progress of a call, to a reader who is given
-// all that there is to tell, and its questions as results, their texts apart.
+// TestTranscripts encodes every conversation as the progress of a call, for a client that receives
+// all of it, and its questions as results, with their texts listed separately.
 func TestTranscripts(t *testing.T) {
 	t.Parallel()
 	golden.Check(t, []string{"mcp"}, func(t *testing.T, c golden.Conversation) []golden.Section {

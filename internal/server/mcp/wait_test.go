@@ -54,7 +54,7 @@ func TestProgressIsToldInOrder(t *testing.T) {
 		}
 		last = p.Progress
 		if n := len(order); n > 0 && strings.HasPrefix(p.Message, order[n-1]) {
-			order[n-1] = p.Message // of text so far
+			order[n-1] = p.Message // a longer version of the same text
 		} else {
 			order = append(order, p.Message)
 		}
@@ -70,7 +70,8 @@ func TestProgressIsToldInOrder(t *testing.T) {
 	}
 }
 
-// TestAQuietCallIsKeptAlive: by comments of one line, whoever wants progress or not.
+// TestAQuietCallIsKeptAlive checks that a quiet call gets one-line comments, with and without a
+// progress token.
 func TestAQuietCallIsKeptAlive(t *testing.T) {
 	t.Parallel()
 	s := start(t, func(c *server.Config) { c.Keepalive = 5 * time.Millisecond })
@@ -103,7 +104,7 @@ func TestAQuietCallIsKeptAlive(t *testing.T) {
 			return
 		}
 	}
-	t.Fatal("there was no answer")
+	t.Fatal("no response arrived")
 }
 
 // TestQuietCallsRepeatTheirProgress: for clients that count notifications, and no comments.
@@ -135,7 +136,8 @@ func TestQuietCallsRepeatTheirProgress(t *testing.T) {
 	}
 }
 
-// TestADecisionTellsWhatComesBehindIt: and not what was told before the question.
+// TestADecisionTellsWhatComesBehindIt checks that the progress of decide_approval has only the
+// events after the question.
 func TestADecisionTellsWhatComesBehindIt(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
@@ -205,8 +207,9 @@ func TestLimitsAreThoseOfTheKey(t *testing.T) {
 	}
 }
 
-// TestAChangedLimitIsTheSameAtEveryDoor: a key that has used up its quota at one door is told by
-// the others how large it is now, also where they last saw the key under another limit.
+// TestAChangedLimitIsTheSameAtEveryDoor checks that a key that has used up its quota on one
+// protocol gets the current size of the quota from every other one, even where they cached another
+// limit.
 func TestAChangedLimitIsTheSameAtEveryDoor(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
@@ -228,7 +231,8 @@ func TestAChangedLimitIsTheSameAtEveryDoor(t *testing.T) {
 	}
 }
 
-// TestARevokedKeyLosesItsCalls: within a second, and the turn goes on.
+// TestARevokedKeyLosesItsCalls checks that calls of a revoked key end within a second and that the
+// turn continues.
 func TestARevokedKeyLosesItsCalls(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
@@ -258,8 +262,8 @@ func TestARevokedKeyLosesItsCalls(t *testing.T) {
 	s.Gate.Leave <- struct{}{}
 }
 
-// TestAReaderThatTakesNothingIsLetGo: its call ends and gives back what it held, while the
-// turn goes on.
+// TestAReaderThatTakesNothingIsLetGo checks that the call of a client that does not read ends and
+// releases its resources, while the turn continues.
 func TestAReaderThatTakesNothingIsLetGo(t *testing.T) {
 	t.Parallel()
 	s := start(t, func(c *server.Config) { c.WriteTimeout = 100 * time.Millisecond })
@@ -304,7 +308,8 @@ func TestAReaderThatTakesNothingIsLetGo(t *testing.T) {
 	t.Errorf("the turn has not ended well: %s", got.raw)
 }
 
-// TestAStoppingServiceSaysWhereToGoOn: a call that waits is told that its message is there.
+// TestAStoppingServiceSaysWhereToGoOn checks that a waiting call on a server that stops gets an
+// error that its message was accepted.
 func TestAStoppingServiceSaysWhereToGoOn(t *testing.T) {
 	t.Parallel()
 	for key, want := range map[string]string{"": "Do not send it again", "k": "Sent again with the same idempotency_key", "decide": "The decision was taken"} {
@@ -331,8 +336,8 @@ func TestAStoppingServiceSaysWhereToGoOn(t *testing.T) {
 	}
 }
 
-// FuzzRequest: whatever is sent, the answer is JSON-RPC, or a refusal, and never a failure of
-// the service.
+// FuzzRequest checks that the response to any request is JSON-RPC or a refusal, and never an
+// internal error.
 func FuzzRequest(f *testing.F) {
 	s := start(f, nil)
 	for _, seed := range []string{

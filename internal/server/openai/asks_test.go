@@ -37,8 +37,8 @@ func (s *service) complete(t *testing.T, c apitest.Call) choice {
 	return whole.Choices[0]
 }
 
-// Who asks for the rest of a turn that waits is asked again, in the same words, however the
-// first question was told.
+// TestContinueAsksAgain checks that "continue" on a turn that waits returns its question again,
+// with the same text, whether the first one was streamed or not.
 func TestContinueAsksAgain(t *testing.T) {
 	t.Parallel()
 	s := start(t, apitest.ChatOptions{Window: time.Hour})
@@ -74,8 +74,8 @@ func TestContinueAsksAgain(t *testing.T) {
 	}
 }
 
-// A conversation that ends with the assistant's own message asks for the rest of its turn. What
-// the user said before is not done twice.
+// TestNothingIsAnsweredTwice checks that a conversation that ends with an assistant message
+// continues that turn and does not repeat the user's message.
 func TestNothingIsAnsweredTwice(t *testing.T) {
 	t.Parallel()
 	s := start(t, apitest.ChatOptions{Window: time.Hour})
@@ -97,8 +97,8 @@ func TestNothingIsAnsweredTwice(t *testing.T) {
 	}
 }
 
-// Who waits for JSON gets JSON or a refusal, also where the request that reads on says nothing
-// of a schema.
+// TestQuestionsAreNoJSON checks that a client that requested JSON receives JSON or a refusal, even
+// if the continuing request has no schema.
 func TestQuestionsAreNoJSON(t *testing.T) {
 	t.Parallel()
 	s := start(t, apitest.ChatOptions{Window: time.Hour})
@@ -176,7 +176,7 @@ func TestResponsesToWords(t *testing.T) {
 	}
 }
 
-// An answer that the model could not finish says so.
+// TestAnswersThatAreCut checks that an incomplete answer has the finish reason "length".
 func TestAnswersThatAreCut(t *testing.T) {
 	t.Parallel()
 	s := start(t, apitest.ChatOptions{})

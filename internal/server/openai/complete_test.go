@@ -54,7 +54,7 @@ func TestCompletions(t *testing.T) {
 		t.Errorf("a chunk without usage: %s", list[0])
 	}
 	if _, _, tokens := content(t, s.Stream(t, apitest.Call{Path: "/v1/chat/completions", Body: apitest.Completion("count to 5", `"stream":true`)})); tokens != 0 {
-		t.Errorf("usage that nobody asked for: %v", tokens)
+		t.Errorf("usage that was not requested: %v", tokens)
 	}
 	r := s.Get(t, apitest.Call{Path: apitest.CompletionsPath, Body: apitest.Completion("count to 5")})
 	if apitest.CompletionText(t, r) != "1 2 3 4 5" || !strings.Contains(r.Text, `"finish_reason":"stop"`) || !strings.Contains(r.Text, `"total_tokens":`) {
@@ -203,8 +203,8 @@ func TestCompletionsContinueAChat(t *testing.T) {
 	}
 }
 
-// What Open WebUI wants for itself is no message; a message that comes with documents is one,
-// and a word is one behind documents, too.
+// TestOpenWebUI checks that Open WebUI's own prompts are rejected as messages. A message with
+// documents is accepted, and so is a decision word after documents.
 func TestOpenWebUI(t *testing.T) {
 	t.Parallel()
 	s := start(t, apitest.ChatOptions{Window: time.Hour})
@@ -275,9 +275,9 @@ func TestWordsSteerATurn(t *testing.T) {
 	}
 	left := s.Do(t, say(apitest.HeldCommand))
 	s.Gate.Await(t)
-	left.Body.Close() // the turn goes on
+	left.Body.Close() // the turn continues
 	on := s.Do(t, say("continue"))
-	s.Gate.Leave <- struct{}{} // now that somebody reads on, it may end
+	s.Gate.Leave <- struct{}{} // a reader is attached, so the turn may end
 	list, _ := apitest.Frames(t, on)
 	if text, _, _ := content(t, list); strings.Count(text, "0.") != 2 {
 		t.Errorf("continue: %q", text)
@@ -324,7 +324,7 @@ func TestSecretsAreALink(t *testing.T) {
 	}
 	chat := s.Issue(t, s.Workspace, apikey.Chat, apikey.SessionsRead)
 	if text := apitest.CompletionText(t, s.Get(t, say("continue", chat))); strings.Contains(text, "`deny") || !strings.Contains(text, "scope secret") || !strings.Contains(text, "`cancel`") {
-		t.Errorf("a key that may not deny it is told %q", text)
+		t.Errorf("a key that may not deny it receives %q", text)
 	}
 	deny := apitest.CodeReply(t, apitest.CompletionText(t, s.Get(t, say("continue", ""))), "deny")
 	if r := s.Get(t, say(deny, chat)); r.Status != 403 || r.Code != "INSUFFICIENT_SCOPE" {
@@ -363,7 +363,8 @@ func TestModels(t *testing.T) {
 	}
 }
 
-// A word for a question that somebody else has answered says so, or goes on where it agrees.
+// TestWordsComeSecond checks a decision word for a question that was already answered: the response
+// reports that, or continues if the decisions agree.
 func TestWordsComeSecond(t *testing.T) {
 	t.Parallel()
 	s := start(t, apitest.ChatOptions{Window: time.Hour})

@@ -11,7 +11,7 @@ import (
 	"github.com/parley-server/parley/internal/testing/apitest"
 )
 
-// tell is what an answer says, which is a refusal or not, of either protocol.
+// tell returns the text of a response of either protocol, and whether it is a refusal.
 func (s *service) tell(t *testing.T, c apitest.Call, stream bool) (text string, refused bool) {
 	t.Helper()
 	var pieces []string
@@ -97,7 +97,7 @@ func TestWordsBehindTheirQuestion(t *testing.T) {
 					if turns++; refused != (name == "JSON") {
 						t.Errorf("%s: %s", name, asked)
 					}
-					for i, f := range forms { // one that comes again is bound as the first, and told the same
+					for i, f := range forms { // a repeated response belongs to the same turn and has the same text
 						kept := asked
 						if i > 0 {
 							kept = strings.ReplaceAll(asked, "\n\n", " \r\n")

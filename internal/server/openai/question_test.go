@@ -36,7 +36,8 @@ func asked(t *testing.T, ask event.InputRequired) string {
 	return whole.Choices[0].Message.Content
 }
 
-// Who allows a call sees it as it would run, and nothing that the agent says passes for ours.
+// TestQuestionsShowWhatWouldRun checks that a question shows a call exactly as it would run, and
+// that text of the agent cannot pass for the service's.
 func TestQuestionsShowWhatWouldRun(t *testing.T) {
 	t.Parallel()
 	got := asked(t, event.InputRequired{What: event.InputApproval, Operations: []event.Operation{{Tool: "bash", Summary: "run a command\n\nReply `allow`.", Input: json.RawMessage(`{"command":"rm -rf build"}`)}}})

@@ -8,7 +8,8 @@ import (
 	"github.com/parley-server/parley/internal/testing/apitest"
 )
 
-// A response is a turn, and the one that names it goes on in its session.
+// TestResponses checks that a response is a turn, and that a request with previous_response_id
+// continues in its session.
 func TestResponses(t *testing.T) {
 	t.Parallel()
 	s := start(t, apitest.ChatOptions{})

@@ -15,9 +15,9 @@ import (
 	"github.com/parley-server/parley/internal/testing/wait"
 )
 
-// A request that its client sends again finds the turn that it has started, while that goes on
-// and when it is over, until it has the whole answer: after that the same words are a message of
-// their own.
+// TestRetriesFindTheirTurn checks that a retried request finds the turn that it started, both while
+// the turn runs and after it ended, until the client has received the whole answer. After that the
+// same text is a new message.
 func TestRetriesFindTheirTurn(t *testing.T) {
 	t.Parallel()
 	s := start(t, apitest.ChatOptions{})
@@ -44,7 +44,7 @@ func TestRetriesFindTheirTurn(t *testing.T) {
 			replayed(name+way, s.Get(t, retry))
 			s.Gate.Leave <- struct{}{}
 			if r := s.Get(t, retry); r.Status != 200 || r.Header.Get("Idempotent-Replayed") != "" {
-				t.Errorf("%s%s: who has the answer says the same, and gets that answer: %s", name, way, r.Text)
+				t.Errorf("%s%s: the same text after a complete answer gets the old answer: %s", name, way, r.Text)
 			}
 			s.Gate.Await(t)
 			want += 2
@@ -104,8 +104,8 @@ func (s *service) over(t *testing.T) {
 	}
 }
 
-// Two people whose client names no chat say the same: whoever comes again has not said what the
-// other has. An Idempotency-Key tells them apart.
+// TestRetriesInChatsWithoutAName checks clients that do not name their chat: a retry of one user
+// must not find the turn of another who sent the same text. An Idempotency-Key separates them.
 func TestRetriesInChatsWithoutAName(t *testing.T) {
 	t.Parallel()
 	s := start(t, apitest.ChatOptions{})
@@ -122,7 +122,7 @@ func TestRetriesInChatsWithoutAName(t *testing.T) {
 				t.Errorf("%s %v: %d %v %s", c.Path, key, r.Status, r.Header, r.Text)
 			}
 			if found {
-				wait.Receive(t, "the unused opening", s.Gate.Leave) // which nobody took
+				wait.Receive(t, "the unused opening", s.Gate.Leave) // not used by any turn
 			} else {
 				s.Gate.Await(t)
 			}
@@ -133,8 +133,8 @@ func TestRetriesInChatsWithoutAName(t *testing.T) {
 	}
 }
 
-// What another chat or another key has sent in the same words is not found, nor what was sent
-// long ago, nor is a request that is no retry one.
+// TestWhatIsNoRetry checks that a retry finds neither turns of another chat or key with the same
+// text nor turns that are too old, and that a request that is not a retry finds none.
 func TestWhatIsNoRetry(t *testing.T) {
 	t.Parallel()
 	s := start(t, apitest.ChatOptions{})
@@ -182,8 +182,8 @@ func TestLongConversations(t *testing.T) {
 	}
 }
 
-// A server that stops while it waits for an answer says so in words of OpenAI's clients, and lets
-// those of them come again whose request can be known again.
+// TestStoppedServerAsksForARetry checks that a server that stops reports it in OpenAI's format to
+// waiting calls, and asks those clients to retry whose request it can recognize again.
 func TestStoppedServerAsksForARetry(t *testing.T) {
 	t.Parallel()
 	s := start(t, apitest.ChatOptions{})

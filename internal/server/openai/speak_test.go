@@ -20,7 +20,7 @@ import (
 // asksTwice is a turn that asks for an approval, works, and asks for another.
 const asksTwice = "@call gate {}\n@call gate {}\n@say the end"
 
-// after is a conversation that goes on behind a message of the assistant.
+// after is a conversation that continues after a message of the assistant.
 func after(shown, text string, members ...string) string {
 	body := strings.TrimSuffix(apitest.Completion(text, members...), "}")
 	return strings.Replace(body, `"messages":[`, `"messages":[{"role":"user","content":"x"},{"role":"assistant","content":`+apitest.Quote(shown)+`},`, 1) + "}"
@@ -185,7 +185,8 @@ func shown(r apitest.Reply) string {
 	return *whole.Choices[0].Message.Content
 }
 
-// What was answered elsewhere is not answered once more for the next question.
+// TestWordsBehindAnAnswerElsewhere checks that a reply to a question that was answered elsewhere
+// does not answer the next question.
 func TestWordsBehindAnAnswerElsewhere(t *testing.T) {
 	t.Parallel()
 	s := start(t, apitest.ChatOptions{Window: time.Hour})
@@ -232,7 +233,8 @@ func TestWordsBehindAnAnswerElsewhere(t *testing.T) {
 	}
 }
 
-// An expired question is said to be one, and what came after is told.
+// TestWordsThatAreLate checks that the response to a late reply reports that the question expired,
+// and contains the text that followed.
 func TestWordsThatAreLate(t *testing.T) {
 	t.Parallel()
 	s := start(t, apitest.ChatOptions{Window: time.Hour})
@@ -250,7 +252,8 @@ func TestWordsThatAreLate(t *testing.T) {
 	}
 }
 
-// What another key was asked is not answered in a chat without a name.
+// TestQuestionsOfAnotherKey checks that a key cannot answer the question of another key in a chat
+// without a name.
 func TestQuestionsOfAnotherKey(t *testing.T) {
 	t.Parallel()
 	s := start(t, apitest.ChatOptions{Window: time.Hour})
@@ -269,7 +272,8 @@ func TestQuestionsOfAnotherKey(t *testing.T) {
 	}
 }
 
-// Where a turn has asked nothing, or long ago, its words are messages.
+// TestWordsAreMessages checks that decision words are plain messages if the turn asked nothing, or
+// asked too long ago.
 func TestWordsAreMessages(t *testing.T) {
 	t.Parallel()
 	s := start(t, apitest.ChatOptions{Window: time.Hour})

@@ -9,7 +9,8 @@ import (
 	"github.com/parley-server/parley/internal/server/request"
 )
 
-// An error names what the caller has sent, and leaves alone what else it says.
+// TestErrorsHaveTheCallersNames checks that an error uses the caller's field names and changes no
+// other text.
 func TestErrorsHaveTheCallersNames(t *testing.T) {
 	t.Parallel()
 	names := request.Names{"caller_id": "user", "command": "messages/3/content", "messages": "input", "Idempotency-Key": "runId"}

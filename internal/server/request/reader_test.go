@@ -6,7 +6,8 @@ import (
 	"github.com/parley-server/parley/internal/fault"
 )
 
-// TestFieldsReadProtoJSON: a field has two names there, and an empty string is no value.
+// TestFieldsReadProtoJSON checks ProtoJSON: a field has two names, and an empty string counts as
+// unset.
 func TestFieldsReadProtoJSON(t *testing.T) {
 	t.Parallel()
 	const object = `{"task_id":"a","contextId":"","page_size":3,"pageSize":4,"gone":null}`

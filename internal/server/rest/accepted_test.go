@@ -10,8 +10,7 @@ import (
 	"github.com/parley-server/parley/internal/server"
 )
 
-// accepted checks a 503 that says where the turn of an accepted message is, and
-// returns its session.
+// accepted checks a 503 that names the session of an accepted message, and returns the session.
 func (s *service) accepted(t testing.TB, r reply, hint string) string {
 	t.Helper()
 	at := s.URL + "/api/v1/workspaces/demo/sessions/"
@@ -31,8 +30,8 @@ func (s *service) accepted(t testing.TB, r reply, hint string) string {
 	return id
 }
 
-// A blocking call that loses the database after its message was stored says so, and
-// the same key finds the turn, once.
+// TestLostBlockingCallIsNotLost checks a blocking call that loses the database after its message
+// was stored: the error reports that, and a retry with the same key finds the turn, once.
 func TestLostBlockingCallIsNotLost(t *testing.T) {
 	t.Parallel()
 	s := start(t, func(c *server.Config) { c.Timeout = 2 * time.Second })

@@ -55,7 +55,7 @@ func TestAllowedPatternsAskNoMore(t *testing.T) {
 	write("expenses").asked()
 }
 
-// Who has the scope is not asked.
+// TestWikiWriteNeedsItsScopeOrAnApproval checks that a caller with the scope needs no approval.
 func TestWikiWriteNeedsItsScopeOrAnApproval(t *testing.T) {
 	t.Parallel()
 	s := startTurns(t, nil, knowing)
@@ -98,7 +98,7 @@ func TestAKeyAllowsOnlyWhatItMayDo(t *testing.T) {
 	}
 }
 
-// TestTheActorOfADecisionIsOnRecord: a backend with one key says who has decided.
+// TestTheActorOfADecisionIsOnRecord checks that a backend with one key can record the approver.
 func TestTheActorOfADecisionIsOnRecord(t *testing.T) {
 	t.Parallel()
 	s := startTurns(t, nil, asking(time.Minute))
@@ -124,7 +124,8 @@ func TestTheActorOfADecisionIsOnRecord(t *testing.T) {
 	}
 }
 
-// A question waits ten minutes, on PostgreSQL's clock, and the document says so.
+// TestQuestionsWaitTenMinutes checks that a question expires after ten minutes by PostgreSQL's
+// clock, as documented.
 func TestQuestionsWaitTenMinutes(t *testing.T) {
 	t.Parallel()
 	s := startTurns(t, nil, asking(0))
@@ -144,8 +145,8 @@ func TestQuestionsWaitTenMinutes(t *testing.T) {
 	}
 }
 
-// The time that a turn waits for people is not its own: it may wait longer than it may
-// take.
+// TestWaitingIsNoTimeOfTheTurn checks that waiting for approvals does not count towards the time
+// limit of a turn, and may exceed it.
 func TestWaitingIsNoTimeOfTheTurn(t *testing.T) {
 	t.Parallel()
 	s := startTurns(t, nil, asking(time.Minute))

@@ -45,7 +45,7 @@ func (s *stream) asked() question {
 	return q
 }
 
-// decision is what an answer to a question says.
+// decision is the response to an answered question.
 type decision struct {
 	ApprovalID string `json:"approval_id"`
 	Status     string
@@ -233,7 +233,7 @@ func TestUnansweredQuestionsAreDenied(t *testing.T) {
 		t.Errorf("%s", r.text)
 	}
 	if got := names(s.say(t, "@text 1 delta", `"session_id":"`+id+`"`).rest()); got != "open text usage done" {
-		t.Errorf("the session does not go on: %s", got)
+		t.Errorf("the session does not continue: %s", got)
 	}
 }
 

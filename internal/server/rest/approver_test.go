@@ -9,8 +9,8 @@ import (
 	"github.com/parley-server/parley/internal/store/workspace"
 )
 
-// TestSenderIsNotTheApprover: where a workspace requires another approver, the key that sent a message
-// and the keys of its rotation cannot allow what the agent asks. They can deny it.
+// TestSenderIsNotTheApprover checks a workspace that requires another approver: the key that sent a
+// message and the keys of its rotation can deny a call of its turn, but not allow it.
 func TestSenderIsNotTheApprover(t *testing.T) {
 	t.Parallel()
 	s := startTurns(t, nil, asking(time.Minute))
@@ -49,8 +49,8 @@ func TestSenderIsNotTheApprover(t *testing.T) {
 	}
 }
 
-// TestPatternsOfAdministrators: where a workspace takes patterns from administrators only, a decision
-// adds none.
+// TestPatternsOfAdministrators checks a workspace that accepts patterns only from administrators: a
+// decision adds none.
 func TestPatternsOfAdministrators(t *testing.T) {
 	t.Parallel()
 	s := startTurns(t, nil, knowing)

@@ -121,7 +121,8 @@ func TestBadMessages(t *testing.T) {
 	}
 }
 
-// However deep a body is, it hears of the same limit; brackets in a text are no levels.
+// TestDepth checks that the error for a nested body names the same limit at every depth, and that
+// brackets in a string do not count.
 func TestDepth(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)

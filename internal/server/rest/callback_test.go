@@ -35,7 +35,7 @@ type hook struct {
 // hookURL is the receiver's address.
 const hookURL = "https://example.com/hook?token=hush"
 
-// reported is what a callback is told.
+// reported is one delivery of a callback.
 type reported struct {
 	header http.Header
 	raw    []byte
@@ -60,7 +60,7 @@ func startHook(t *testing.T) (*service, *hook) {
 	return startHookWith(t, nil)
 }
 
-// startHookWith is startHook with a say in how turns run.
+// startHookWith is startHook with a changed configuration of turns.
 func startHookWith(t *testing.T, change func(*turn.Config)) (*service, *hook) {
 	t.Helper()
 	h := &hook{got: make(chan reported, 100), reply: make(chan int, 100)}
@@ -72,7 +72,7 @@ func startHookWith(t *testing.T, change func(*turn.Config)) (*service, *hook) {
 		}
 		rep.header, rep.raw = r.Header, body
 		if err := h.doc.CheckWebhook(rep.Type, r.Header, body); err != nil {
-			t.Errorf("%s is not what the document says: %v", body, err)
+			t.Errorf("%s does not match the document: %v", body, err)
 		}
 		h.got <- rep
 		select {
@@ -181,7 +181,7 @@ func TestCallbackIsToldWhatABlockingCallWouldBe(t *testing.T) {
 	}
 	blocking, _ := s.ask(t, body(t, "@text 3 deltas", `"stream":false`))
 	if *blocking.Output != *d.Output {
-		t.Errorf("a blocking call says %q, the callback %q", *blocking.Output, *d.Output)
+		t.Errorf("a blocking call returns %q, the callback %q", *blocking.Output, *d.Output)
 	}
 }
 

@@ -25,7 +25,7 @@ import (
 func TestDocumentNamesEveryCode(t *testing.T) {
 	t.Parallel()
 	doc := document(t, start(t, nil))
-	used := map[string]bool{"NOT_FOUND": true} // of no operation
+	used := map[string]bool{"NOT_FOUND": true} // no operation lists it
 	for path, item := range doc.Paths.Map() {
 		for method, op := range item.Operations() {
 			name := method + " " + path
@@ -68,7 +68,7 @@ func TestDocumentNamesEveryCode(t *testing.T) {
 	for _, v := range doc.Components.Schemas["ErrorCode"].Value.Enum {
 		listed = append(listed, v.(string))
 		if !slices.Contains(fault.Codes(), fault.Code(v.(string))) {
-			t.Errorf("%s is no code", v)
+			t.Errorf("%s is not a known code", v)
 		}
 		if !used[v.(string)] {
 			t.Errorf("%s is listed, and nothing answers with it", v)
@@ -118,7 +118,8 @@ func codesOf(t *testing.T, r *openapi3.Response) (codes []string) {
 	return narrow.Properties.Code.Enum
 }
 
-// Every code is sent by somebody, and no code is made up on the way.
+// TestEveryCodeIsSent checks that every documented code is sent and that every code in the source
+// is documented.
 func TestEveryCodeIsSent(t *testing.T) {
 	t.Parallel()
 	declared, err := os.ReadFile("../../fault/code.go")
@@ -154,8 +155,8 @@ func TestEveryCodeIsSent(t *testing.T) {
 	}
 }
 
-// Every operation says what it does and what it takes, which scope it needs, what is
-// left of the caller's quota, and whether it may be repeated.
+// TestDocumentIsComplete checks that every operation documents its purpose, its parameters, its
+// scope, the quota headers and whether it may be repeated.
 func TestDocumentIsComplete(t *testing.T) {
 	t.Parallel()
 	doc := document(t, start(t, nil))
@@ -169,7 +170,7 @@ func TestDocumentIsComplete(t *testing.T) {
 			for _, p := range append(slices.Clone(item.Parameters), op.Parameters...) {
 				once = once || p.Value.Name == "Idempotency-Key"
 				if p.Value.Description == "" {
-					t.Errorf("%s: nothing is said of %s", name, p.Value.Name)
+					t.Errorf("%s: %s has no description", name, p.Value.Name)
 				}
 			}
 			scope := op.Extensions["x-scope"].(string)
@@ -178,7 +179,7 @@ func TestDocumentIsComplete(t *testing.T) {
 					t.Errorf("%s: the scope %s, and security %v", name, scope, s)
 				}
 				if r := op.Responses.Value("429"); r == nil || r.Value.Headers["Retry-After"] == nil {
-					t.Errorf("%s: no 429 that says how long to wait", name)
+					t.Errorf("%s: no 429 with Retry-After", name)
 				}
 			}
 			if reused := op.Responses.Value("422"); once && op.Extensions["x-served-by"] != "openai" && (reused == nil || !slices.Equal(codesOf(t, reused.Value), []string{"IDEMPOTENCY_KEY_REUSED"})) {
@@ -187,12 +188,12 @@ func TestDocumentIsComplete(t *testing.T) {
 			for status, ref := range op.Responses.Map() {
 				h := ref.Value.Headers
 				if replayed := h["Idempotent-Replayed"] != nil; status[0] == '2' && replayed != once {
-					t.Errorf("%s: %s says whether it came before: %v", name, status, replayed)
+					t.Errorf("%s: %s documents Idempotent-Replayed: %v", name, status, replayed)
 				}
 				early := status == "401" || status == "403" || status == "405" || // before the quota is looked at
 					status == "404" && strings.Contains(path, "{id}") && slices.Equal(codesOf(t, ref.Value), []string{"WORKSPACE_NOT_FOUND"})
 				if counted := h["RateLimit"] != nil && h["RateLimit-Policy"] != nil; scope != "none" && counted == early {
-					t.Errorf("%s: %s says what is left of the quota: %v", name, status, counted)
+					t.Errorf("%s: %s documents the quota: %v", name, status, counted)
 				}
 			}
 		}
@@ -344,6 +345,6 @@ func TestPageNamesEverything(t *testing.T) {
 	slices.Sort(want)
 	slices.Sort(got)
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("the page says something else than the document (-document +page):\n%s", diff)
+		t.Errorf("the page differs from the document (-document +page):\n%s", diff)
 	}
 }

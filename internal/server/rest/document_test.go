@@ -75,7 +75,7 @@ func TestDocumentNamesEveryProtocol(t *testing.T) {
 	slices.Sort(want)
 	slices.Sort(got)
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("the protocols serve something else than the document says (-document +served):\n%s", diff)
+		t.Errorf("the protocols differ from the document (-document +served):\n%s", diff)
 	}
 }
 
@@ -102,7 +102,8 @@ func TestDocumentNeedsNothing(t *testing.T) {
 	}
 }
 
-// What the document says of turns in progress is what a new workspace has.
+// TestDocumentedRunningTurns compares the documented limit of turns in progress with that of a new
+// workspace.
 func TestDocumentedRunningTurns(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)

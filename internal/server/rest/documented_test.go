@@ -44,14 +44,14 @@ var enforced = map[string]int{
 	"workspace_storage_bytes": 10 << 30,
 }
 
-// twice are limits that are checked in two places, so that all that is wrong with a
-// request can be told at once.
+// twice are limits that are checked in two places, so that one response can report every mistake of
+// a request.
 var twice = map[string][2]int{
 	"skill input": {request.MaxInput, skill.MaxInput}, "response_schema": {request.MaxSchema, schema.MaxSize},
 	"attachments": {request.MaxAttachments, filestore.MaxAttached}, "url": {request.MaxURL, egress.MaxURL}, "pattern": {request.MaxPattern, permission.MaxPattern},
 }
 
-// What x-limits promises is what the code enforces, and nothing is missing there.
+// TestDocumentedLimits checks that x-limits lists every enforced limit with its value.
 func TestDocumentedLimits(t *testing.T) {
 	t.Parallel()
 	var doc struct {

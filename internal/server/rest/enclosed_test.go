@@ -11,8 +11,8 @@ import (
 	"github.com/parley-server/parley/internal/turn"
 )
 
-// A skill is called in every way that a command is. What its inputs are is told to the
-// model, as data in a block of their own, and to nobody else, later turns included.
+// TestInputsReachTheModelAlone calls a skill in every way that a command can be sent. The model
+// receives the inputs as data in a block of their own; no later turn and no other reader does.
 func TestInputsReachTheModelAlone(t *testing.T) {
 	t.Parallel()
 	script := modeltest.Say("Done.")
@@ -59,8 +59,8 @@ func (s *service) callbackBody(t testing.TB, body string) {
 	}
 }
 
-// An unknown name is told with the names that there are, whatever way the message is to
-// be answered, and nothing is stored.
+// TestUnknownSecretsAreNamed checks that the error for an unknown secret lists the known names, in
+// every response mode, and that nothing is stored.
 func TestUnknownSecretsAreNamed(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
@@ -95,7 +95,7 @@ func TestUnknownSecretsAreNamed(t *testing.T) {
 	}
 }
 
-// With stream true a callback is told besides.
+// TestStreamAndCallback checks that a callback is also sent when stream is true.
 func TestStreamAndCallback(t *testing.T) {
 	t.Parallel()
 	s, h := startHookWith(t, func(c *turn.Config) { c.Permissions = nil })

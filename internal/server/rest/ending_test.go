@@ -29,16 +29,16 @@ func provider(t testing.TB, script *modeltest.Script) func(string) (model.Model,
 	return func(string) (model.Model, error) { return m, nil }
 }
 
-// broken is a model that fails in a way that nobody has foreseen.
+// broken is a model that fails with an error of an unknown type.
 type broken struct{ model.Model }
 
 func (broken) Generate(context.Context, model.Request) iter.Seq2[model.Chunk, error] {
 	return func(yield func(model.Chunk, error) bool) { yield(model.Chunk{}, errors.New("the secret plan")) }
 }
 
-// Every way to fail has its code: the same in the stream, where done follows and comes
-// once, in the blocking answer and in the list of messages. The one table says which of
-// them may succeed when they are sent again.
+// TestEveryFailureHasItsCode checks that every failure has one code: in the stream, which ends with
+// one done, in the blocking response and in the list of messages. The table also lists which
+// failures may succeed on a retry.
 func TestEveryFailureHasItsCode(t *testing.T) {
 	t.Parallel()
 	costly := &modeltest.Script{Replies: []modeltest.Reply{{Calls: []modeltest.Call{{ID: "c", Tool: "look", Input: `{"at":"a"}`}}, Usage: &model.Usage{InputTokens: 1_000_000, OutputTokens: 1}}}}

@@ -64,8 +64,8 @@ func (s *service) tables(t testing.TB, word string) (found []string) {
 	return found
 }
 
-// everywhere says a value wherever a caller or an agent can, and returns the session. Its
-// second turn waits for an approval.
+// everywhere puts a value into every place that a caller or an agent can write to, and returns the
+// session. Its second turn waits for an approval.
 func (s *service) everywhere(t *testing.T, value string) string {
 	t.Helper()
 	word, v := value[:26], quoted(t, value)
@@ -123,10 +123,10 @@ func (s *service) work(t *testing.T, session, name, content string) {
 	}
 }
 
-// TestErasingLeavesNothing erases one of two sessions that have said a word of theirs
-// wherever one can. Then no table has the word of the one, nor a dump; and once
-// PostgreSQL has written its tables anew as docs/guides/retention.md says, neither have its data
-// files. The other session's word is where it was.
+// TestErasingLeavesNothing erases one of two sessions, each of which has a word of its own in every
+// place that can hold one. Then no table and no dump contains the erased session's word; and once
+// PostgreSQL has rewritten its tables as docs/guides/retention.md describes, neither do its data
+// files. The other session's word is unchanged.
 func TestErasingLeavesNothing(t *testing.T) {
 	t.Parallel()
 	server := dbtest.NewServer(t)
@@ -136,7 +136,7 @@ func TestErasingLeavesNothing(t *testing.T) {
 	id := s.everywhere(t, value)
 	s.everywhere(t, others)
 	await(t, s, `SELECT count(*) FROM callback_deliveries WHERE body IS NOT NULL`, 4) // a question is reported, too
-	s.exec(t, `ANALYZE`)                                                              // samples of what is there
+	s.exec(t, `ANALYZE`)                                                              // samples of the current rows
 
 	before := s.tables(t, value[:26])
 	if want := strings.Fields("approvals callback_deliveries callbacks events file_chunks files idempotency_keys idempotent_answers messages sessions turns work_chunks work_files"); !slices.Equal(before, want) {

@@ -16,7 +16,8 @@ import (
 	"github.com/parley-server/parley/internal/turn"
 )
 
-// A mistake of ours is told as one sentence, and a panic hurts one request only.
+// TestMistakesTellNothing checks that an internal error is reported as one sentence without
+// details, and that a panic affects only its own request.
 func TestMistakesTellNothing(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)

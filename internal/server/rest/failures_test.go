@@ -61,7 +61,7 @@ func TestValidKeysUseUpNoFailures(t *testing.T) {
 	s := start(t, func(c *server.Config) { c.Failures = ratelimit.NewFailures(1) })
 	key := s.Issue(t, s.Workspace, apikey.All...)
 	var wg sync.WaitGroup
-	for range 16 { // of which most come before the key is known
+	for range 16 { // most of them arrive before the key is cached
 		wg.Go(func() {
 			if r := s.get(t, call{path: "sessions", key: key}); r.status != 200 {
 				t.Errorf("%d %s", r.status, r.text)
@@ -71,7 +71,8 @@ func TestValidKeysUseUpNoFailures(t *testing.T) {
 	wait.Until(t, "all goroutines", wg.Wait)
 }
 
-// Only a proxy that is configured can say whose request it is.
+// TestFailuresBehindAProxyAreTheClients checks that only a configured proxy can name the client of
+// a request.
 func TestFailuresBehindAProxyAreTheClients(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -101,7 +101,7 @@ func TestAFileGoesInAndOut(t *testing.T) {
 	}
 	sum := sha256.Sum256([]byte("Hello"))
 	var f filestore.File
-	for range 2 { // and sent again, as a client does that heard no answer
+	for range 2 { // sent again, as by a client that received no response
 		r := s.put(t, tk.Upload.URL, "Hello")
 		if decode(t, r.Data, &f); r.status != 200 || f.Status != "ready" || *f.SHA256 != hex.EncodeToString(sum[:]) || *f.Size != 5 {
 			t.Errorf("%d %s", r.status, r.text)
@@ -228,7 +228,7 @@ func TestATicketsRequestIsChecked(t *testing.T) {
 	for _, c := range []struct {
 		body, key string
 		status    int
-		want      string // what is wrong, or the code
+		want      string // the message of the error, or its code
 	}{
 		{`{"filename":"a.txt","mime":"text/plain","size":5,"sha256":"` + sum + `"}`, writer, 201, ""},
 		{`{}`, writer, 400, "/filename required, /mime required, /size required"},
@@ -367,7 +367,7 @@ func TestProducedFilesAreFound(t *testing.T) {
 	s.badList(t, "files?limit=0&direction=up&session=1", "/session unknown, /limit minimum, /direction enum")
 }
 
-// Who stands still in the middle of a file is told so, and may try again.
+// TestASenderThatStandsStill checks that a stalled upload gets an error and can be retried.
 func TestASenderThatStandsStill(t *testing.T) {
 	t.Parallel()
 	s := start(t, func(c *server.Config) { c.WriteTimeout = 300 * time.Millisecond })
@@ -392,8 +392,8 @@ func TestASenderThatStandsStill(t *testing.T) {
 	}
 }
 
-// What came with a message and what its turn produced is shown wherever the turn is,
-// and opens.
+// TestFilesThroughATurn checks that every view of a turn lists the files that came with its message
+// and those that it produced, with addresses that work.
 func TestFilesThroughATurn(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
@@ -444,7 +444,7 @@ func TestFilesThroughATurn(t *testing.T) {
 	opens("the answer", messages[1].Attachments, "a,b")
 	for _, a := range append(answer.Attachments, messages[0].Attachments...) {
 		if !strings.HasPrefix(a.DownloadURL, s.URL) {
-			t.Errorf("%s is no whole address", a.DownloadURL)
+			t.Errorf("%s is not an absolute URL", a.DownloadURL)
 		}
 	}
 }
@@ -554,8 +554,8 @@ func TestMemoryIsFlat(t *testing.T) {
 	}
 }
 
-// A client that is killed in the middle leaves nothing that anybody sees, and the
-// ticket can still be used.
+// TestAClientThatDies checks that a client that is killed during an upload leaves no visible file,
+// and that its ticket can still be used.
 func TestAClientThatDies(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
@@ -586,7 +586,7 @@ func TestAClientThatDies(t *testing.T) {
 	if r := s.put(t, tk.Upload.URL, strings.Repeat("x", size)); r.status != 200 {
 		t.Errorf("sent again: %d %s", r.status, r.text)
 	}
-	for chunks := 0; chunks != 4; { // what the dead one had sent goes as soon as the service notices
+	for chunks := 0; chunks != 4; { // the chunks of the dead client are removed as soon as the service notices
 		if err := s.pool.QueryRow(t.Context(), `SELECT count(*) FROM file_chunks`).Scan(&chunks); err != nil {
 			t.Fatal(err)
 		}

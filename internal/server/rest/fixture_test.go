@@ -54,7 +54,7 @@ func start(t testing.TB, change func(*server.Config)) *service {
 	return startTurns(t, change, nil)
 }
 
-// startTurns is start with a say in how turns run.
+// startTurns is start with a changed configuration of turns.
 func startTurns(t testing.TB, change func(*server.Config), changeTurns func(*turn.Config)) *service {
 	t.Helper()
 	slow.Test(t, "runs a server", quick...)
@@ -344,7 +344,7 @@ func (look) Call(_ context.Context, c tool.Call) (tool.Result, error) {
 	return tool.Result{OK: true, Output: "read", References: []event.Reference{{Path: in.At, Source: "read"}}}, nil
 }
 
-// held is a command whose turn says something, waits at the gate and goes on.
+// held is a command whose turn writes text, waits at the gate and continues.
 const held = "@text 3 deltas\n@call gate {}\n@text 3 deltas"
 
 // link is the service's way to the database. It can be cut.

@@ -64,7 +64,7 @@ func TestOnlyAGoodKeyGetsIn(t *testing.T) {
 // principal is a key, and what it may do in the demo workspace.
 type principal struct {
 	name, key string
-	status    int // what it is answered whatever it asks; 0: it may do what its scopes allow
+	status    int // the status of every response; 0: depends on the scopes
 	scopes    apikey.Scopes
 }
 
@@ -81,8 +81,8 @@ func (p principal) answer(op operation) int {
 	return 0
 }
 
-// principals are, for every scope, a key that has it alone: good, revoked, expired and
-// of another workspace; and the bearers that are no such keys.
+// principals returns, for every scope, a key with only that scope: valid, revoked, expired and of
+// another workspace; and bearer tokens that are not such keys.
 func (s *service) principals(t *testing.T) []principal {
 	t.Helper()
 	ctx := t.Context()
@@ -127,8 +127,9 @@ func (s *service) principals(t *testing.T) []principal {
 	)
 }
 
-// Every operation and every principal: a scope opens what it is for and what it
-// includes, and nothing else. Who is refused learns nothing and changes nothing.
+// TestGuard checks every operation with every principal: a scope allows its own operations and
+// those of the scopes that it includes, and nothing else. A rejected principal learns nothing and
+// changes nothing.
 func TestGuard(t *testing.T) {
 	t.Parallel()
 	s := guarded(t)
@@ -217,7 +218,7 @@ func TestWorkspacesAreApart(t *testing.T) {
 	s := guarded(t)
 	other, foreign := s.Another(t)
 	there := s.things(t)
-	plain := func(r reply, about ids) string { // what differs between any two answers
+	plain := func(r reply, about ids) string { // without the parts that differ between any two responses
 		names := []string{r.RequestID, "", r.header.Get("X-Request-Id"), ""}
 		for _, id := range about {
 			names = append(names, id, "")
@@ -248,7 +249,7 @@ func TestWorkspacesAreApart(t *testing.T) {
 			named++
 			c.key, without.key = foreign, foreign
 			r, none := s.get(t, c), s.get(t, without)
-			if op.servedBy != "" { // its protocol says how an object is not found
+			if op.servedBy != "" { // its protocol has its own not-found response
 				if plain(r, there) != plain(none, absent) {
 					t.Errorf("%s: %s, but of nothing: %s", op, plain(r, there), plain(none, absent))
 				}
@@ -260,7 +261,7 @@ func TestWorkspacesAreApart(t *testing.T) {
 		}
 	}
 	s.unchanged(t, before)
-	for _, op := range ops { // what lists, lists its own
+	for _, op := range ops { // lists return only the workspace's own objects
 		if op.method != http.MethodGet || strings.Count(op.template, "{") != 1 || op.servedBy != "" {
 			continue
 		}

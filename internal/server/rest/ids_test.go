@@ -28,7 +28,7 @@ func TestIdsAndTimes(t *testing.T) {
 	for _, part := range strings.Split(text, `_id":"`)[1:] {
 		id, _, _ := strings.Cut(part, `"`)
 		parsed, err := uuid.Parse(id)
-		if err != nil { // the names of a tool call, a caller and a key are no ids of ours
+		if err != nil { // the ids of tool calls, callers and keys are not UUIDs
 			continue
 		}
 		if parsed.Version() != 7 {
@@ -47,7 +47,7 @@ func TestIdsAndTimes(t *testing.T) {
 	}
 }
 
-// What an answer cost is for everybody who may read the session.
+// TestReadersSeeTheUsage checks that every reader of a session sees the cost of an answer.
 func TestReadersSeeTheUsage(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)

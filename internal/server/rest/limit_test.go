@@ -33,7 +33,7 @@ var (
 	left   = regexp.MustCompile(`^"(messages|calls)";r=(\d+);t=(\d+)$`)
 )
 
-// quota reads what an answer tells of its key's quota.
+// quota parses the rate-limit headers of a response.
 func quota(t testing.TB, h http.Header) (class string, size, rest, wait int) {
 	t.Helper()
 	p, l := policy.FindStringSubmatch(h.Get("RateLimit-Policy")), left.FindStringSubmatch(h.Get("RateLimit"))
@@ -46,9 +46,8 @@ func quota(t testing.TB, h http.Header) (class string, size, rest, wait int) {
 	return p[1], size, rest, wait
 }
 
-// Every operation that needs a key tells what is left of the key's quota, be its
-// answer good or bad, and refuses who has nothing left before it looks at anything
-// else; the document says so.
+// TestEveryOperationIsLimited checks that every operation that needs a key reports the key's quota
+// in successes and failures, and rejects a key without quota before any other check, as documented.
 func TestEveryOperationIsLimited(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
@@ -82,7 +81,7 @@ func TestEveryOperationIsLimited(t *testing.T) {
 		if _, size, rest, wait := quota(t, s.get(t, c).header); size != 1 || rest != 0 || wait < 1 || wait > 60 {
 			t.Errorf("%s: a quota of 1: %d, %d, %d", op, size, rest, wait)
 		}
-		for range 2 { // told by the database, then from memory
+		for range 2 { // rejected by the database first, then from memory
 			r = s.get(t, c)
 			_, size, rest, wait := quota(t, r.header)
 			if r.status != 429 || r.Error.Code != "RATE_LIMITED" || r.Error.Type != "rate_limit_error" || size != 1 || rest != 0 || wait < 1 || wait > 60 ||
@@ -95,7 +94,7 @@ func TestEveryOperationIsLimited(t *testing.T) {
 		}
 		c.path = strings.Replace(c.path, "demo", "nowhere", 1)
 		if r := s.get(t, c); r.status != 404 || r.header.Get("RateLimit") != "" {
-			t.Errorf("%s: of another workspace: %d", op, r.status)
+			t.Errorf("%s: another workspace's object: %d", op, r.status)
 		}
 	}
 }

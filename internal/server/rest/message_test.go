@@ -279,7 +279,7 @@ func TestLimitsAreLowered(t *testing.T) {
 	}
 }
 
-// What is stored and sent for text that no database or terminal likes.
+// TestHostileText checks how text that databases or terminals cannot handle is stored and sent.
 func TestHostileText(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)

@@ -33,7 +33,7 @@ func TestEnqueuedMessagesAreAnsweredInOrder(t *testing.T) {
 	resumed := s.open(t, call{path: "sessions/" + id + "/events"})
 	s.Gate.Leave <- struct{}{}
 	if got := names(resumed.rest()); got != "open text tool_use tool_result text usage done" {
-		t.Errorf("who attaches sees %s", got)
+		t.Errorf("an attached reader sees %s", got)
 	}
 	if got := names(first.rest()); got != "text tool_use tool_result text usage done" {
 		t.Errorf("the first stream is %s", got)
@@ -85,7 +85,8 @@ func TestInterruptEndsWhatIsThere(t *testing.T) {
 	}
 }
 
-// Who stops a session stops what waits as well: the same call once more finds nothing.
+// TestCancelEndsWhatIsLinedUp checks that canceling a session also cancels its queued messages: a
+// second cancel finds nothing.
 func TestCancelEndsWhatIsLinedUp(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
@@ -104,8 +105,8 @@ func TestCancelEndsWhatIsLinedUp(t *testing.T) {
 	}
 }
 
-// Who waits in line and loses the connection gets the answer to the own message, not
-// that of the message before.
+// TestResumeInLine checks that a client that loses its connection while its message is queued
+// resumes with the answer to its own message, not to the one before.
 func TestResumeInLine(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
@@ -119,7 +120,7 @@ func TestResumeInLine(t *testing.T) {
 	last.until("open")
 	resumed := s.open(t, events(id, "", "Last-Event-ID", open.id))
 	if got := resumed.until("open")[0]; got.id != open.id {
-		t.Errorf("it goes on from %s, not from %s", got.id, open.id)
+		t.Errorf("it continues from %s, not from %s", got.id, open.id)
 	}
 	messages, _ := s.pages(t, "sessions/"+id+"/messages?limit=100")
 	if m := messages[3]; m.Status != "in_progress" || fmt.Sprint(m.LastSeq) != open.id {

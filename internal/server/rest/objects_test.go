@@ -15,9 +15,9 @@ import (
 	"github.com/parley-server/parley/internal/testing/apicheck"
 )
 
-// objects makes, in the demo workspace, one of everything that a path can name, by the
-// name of the path's parameter; where an operation means something special by it, by
-// its name too. A path with a parameter that is not here fails the tests of the guard.
+// objects creates, in the demo workspace, one object for every path parameter, by the name of the
+// parameter; by the name of the operation if the operation needs a special one. A path with an
+// unknown parameter fails the tests of the guard.
 var objects = map[string]func(testing.TB, *service) string{
 	"sessionId":               aSession,
 	"approvalId":              anApproval,
@@ -69,7 +69,7 @@ func aSecretRequest(t testing.TB, s *service) string {
 	return s.say(t, `@call request_secret {"key_name":"STRIPE_KEY","reason":"to refund"}`).asked().ApprovalID
 }
 
-// aCallback is one that was told what nobody gets.
+// aCallback creates a callback whose delivery fails.
 func aCallback(t testing.TB, s *service) string {
 	id := s.callback(t, "https://listen.invalid/", held)
 	s.await(t, id, "failed", 1)
@@ -144,13 +144,13 @@ func (s *service) operations(t testing.TB) []operation {
 			if doc.RequestBody != nil {
 				good, ok := bodies[op.id]
 				if !ok {
-					t.Fatalf("%s takes a body: say in bodies what a good one is", op)
+					t.Fatalf("%s takes a body: add a valid one to bodies", op)
 				}
 				op.body = good
 			}
 			for _, p := range parameter.FindAllStringSubmatch(op.template+op.body, -1) {
 				if p[1] != "id" && objects[p[1]] == nil {
-					t.Fatalf("%s names a {%s}: say in objects how to make one", op, p[1])
+					t.Fatalf("%s names a {%s}: add a function that creates one to objects", op, p[1])
 				}
 			}
 			ops = append(ops, op)

@@ -51,7 +51,7 @@ func TestDecisionsAreIdempotentUnderAKey(t *testing.T) {
 	if r := s.get(t, bad); r.status != 400 {
 		t.Errorf("%d %s", r.status, r.text)
 	}
-	first := s.get(t, decide) // what was refused is not kept
+	first := s.get(t, decide) // an error is not stored under the key
 	if first.status != 200 || !strings.Contains(first.text, `"already_decided":false`) {
 		t.Fatalf("%d %s", first.status, first.text)
 	}
@@ -65,7 +65,8 @@ func TestDecisionsAreIdempotentUnderAKey(t *testing.T) {
 	}
 }
 
-// The value of a secret is no part of what makes requests the same, and is not kept.
+// TestSecretsAreIdempotentUnderAKey checks that the value of a secret is not part of the comparison
+// of requests, and is not stored with it.
 func TestSecretsAreIdempotentUnderAKey(t *testing.T) {
 	t.Parallel()
 	s := startTurns(t, nil, nil)

@@ -13,8 +13,8 @@ import (
 	"github.com/parley-server/parley/internal/server/request"
 )
 
-// FuzzMessage: whatever the body, it is a message or a fault that can be told, and
-// a message says the same when it is written down again.
+// FuzzMessage checks that any body yields a message or a reportable fault, and that a message keeps
+// its meaning when it is encoded again.
 func FuzzMessage(f *testing.F) {
 	for _, s := range []string{
 		`{"command":"x"}`, `{"command":"a\u0000\ud800\udc00","caller_id":"é","stream":false}`, `{"command":"x","limits":{"max_turns":1e0,"max_response_seconds":5}}`,

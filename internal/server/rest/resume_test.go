@@ -14,8 +14,8 @@ func events(id, query string, header ...string) call {
 	return call{path: "sessions/" + id + "/events" + query, header: header}
 }
 
-// A reader that breaks off anywhere and comes back with its last id sees what an
-// undisturbed one sees: every frame once, in order.
+// TestResumeMissesNothing checks that a reader that disconnects anywhere and resumes with its last
+// id receives the same frames as an undisturbed one: each once, in order.
 func TestResumeMissesNothing(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
@@ -102,7 +102,7 @@ func TestResumeAcrossTurns(t *testing.T) {
 		}
 		second := s.say(t, "@text 1 delta\n@call gate {}", caller, fmt.Sprintf(`"multitask_strategy":%q`, strategy))
 		begun := second.until("open")
-		third := s.say(t, "@text 1 delta", caller, `"multitask_strategy":"enqueue"`) // whose rows are no part of this
+		third := s.say(t, "@text 1 delta", caller, `"multitask_strategy":"enqueue"`) // its rows are not part of this stream
 		third.until("open")
 		if strategy == "enqueue" {
 			release()
@@ -261,8 +261,9 @@ func TestCursorFromTheFuture(t *testing.T) {
 	running.rest()
 }
 
-// Sessions count on one sequence, so a cursor of another session can lie between the events
-// of this one. It says nothing about what the reader has seen here.
+// TestCursorOfAnotherSession checks cursors of other sessions. All sessions share one sequence, so
+// such a cursor can lie between the events of this session, and does not show what the reader has
+// seen.
 func TestCursorOfAnotherSession(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
@@ -302,8 +303,8 @@ func TestCursorOfAnotherSession(t *testing.T) {
 	}
 }
 
-// Whatever id a stream or a list has given out is a good cursor: that of an open of any
-// kind, of a message, of the end.
+// TestEveryIDIsACursor checks that every id from a stream or a list is a valid cursor: of an open
+// of any kind, of a message and of the end.
 func TestEveryIDIsACursor(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
@@ -328,8 +329,8 @@ func TestEveryIDIsACursor(t *testing.T) {
 	if len(list) != 2 {
 		t.Fatalf("%v", cursors)
 	}
-	// A refused message names the place before the turn's open. Where sessions write at the same
-	// time that can be another one's event.
+	// A rejected message names the position before the turn's open event. If sessions write
+	// concurrently, that can be the event of another session.
 	s.exec(t, `SELECT setval('events_seq_seq', 99)`)
 	last := s.say(t, "@text 1 delta", `"caller_id":"anna"`).rest()
 	s.exec(t, `UPDATE events SET seq = 90 WHERE seq = 100`)
@@ -382,7 +383,7 @@ func TestCursorForms(t *testing.T) {
 	}
 }
 
-// Rows that retention has dropped are a gap, and a gap is told.
+// TestDroppedRowsAreTold checks that rows dropped by retention are reported as a gap.
 func TestDroppedRowsAreTold(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
