@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// measured is one workload on one server: what the clients saw, and what it cost.
+// measured is one workload on one server: the clients' results and the resources used.
 type measured struct {
 	result *result
 	server float64 // CPU seconds of the server
@@ -14,7 +14,7 @@ type measured struct {
 	memory int64   // bytes in RAM of the server, the most while the load ran
 	wal    int64   // bytes
 
-	counted             units // what the next two belong to; none where they are not known
+	counted             units // the workload that the next two belong to; empty if unknown
 	statements, commits float64
 }
 

@@ -15,8 +15,8 @@ import (
 	"github.com/parley-server/parley/internal/sse"
 )
 
-// client opens streams, each on a connection of its own and without anything that
-// is not needed: what the client spends is lacking to the server on the same machine.
+// client opens streams, each on a connection of its own. It does the minimum of work, since it
+// shares the machine with the server.
 type client struct {
 	host      string
 	workspace string

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// usage is the processor time of a set of processes. Known is false where the
-// system does not tell.
+// usage is the processor time of a set of processes. Known is false if the system does not report
+// it.
 type usage struct {
 	Seconds  float64
 	Database float64 // the part of PostgreSQL

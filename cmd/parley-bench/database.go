@@ -24,12 +24,12 @@ type cluster struct {
 	admin      string // DSN of a database to make others from
 	template   string
 	postmaster int           // its process id; 0 when it is not on this machine
-	fsync      time.Duration // what one durable write costs; 0 when it cannot be told
+	fsync      time.Duration // duration of one durable write; 0 if unknown
 	settings   string        // "PostgreSQL 15.18 with fsync on, …"
 	durable    bool          // commits survive a crash of the machine
-	counts     bool          // pg_stat_statements is there
+	counts     bool          // pg_stat_statements is available
 
-	server *devdb.Server // nil for somebody else's
+	server *devdb.Server // nil for an external server
 	dir    string
 }
 

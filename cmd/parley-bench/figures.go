@@ -76,7 +76,7 @@ type ratio struct {
 	Of, To string  // modes; To "" states the figure of Of alone
 	Least  float64 // target: at least; 0 for none
 	Most   float64 // target: at most; 0 for none
-	// Unmerged targets hold for one row per delta. Where text was merged, the ratio is printed
-	// without a verdict, with the rows per delta.
+	// Unmerged targets hold for one row per delta. If text was merged, the ratio is printed without
+	// a verdict, with the rows per delta.
 	Unmerged bool
 }

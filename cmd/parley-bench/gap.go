@@ -15,7 +15,7 @@ import (
 const (
 	gapWriters = 8
 	gapEach    = 400 // events of each writer
-	gapTries   = 10  // of the naive design, until it has lost a row
+	gapTries   = 10  // tries of the naive design, until it has lost a row
 )
 
 // gap has eight processes' worth of writers append to one session while a reader
@@ -126,7 +126,7 @@ func (g *gapWorld) run(ctx context.Context, each int) (Figures, error) {
 		}
 	}
 	cancel(errStopped)
-	// A query that is under way says of its end only that its context was canceled.
+	// A running query reports only that its context was canceled.
 	if err := <-reading; err != nil && !errors.Is(err, errStopped) && !errors.Is(err, context.Canceled) {
 		return nil, err
 	}
@@ -134,7 +134,7 @@ func (g *gapWorld) run(ctx context.Context, each int) (Figures, error) {
 	return Figures{Lost: float64(lost), Rate: float64(len(rows)) / took.Seconds()}, err
 }
 
-// missing counts the rows that the reader never saw. What it saw must rise.
+// missing counts the rows that the reader did not receive. The received rows must rise.
 func missing(rows, seen []event.Event) (lost int, err error) {
 	have := make(map[int64]bool, len(seen))
 	cursor := int64(0)

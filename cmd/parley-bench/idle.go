@@ -109,7 +109,7 @@ func openAll(ctx context.Context, c *client, sessions []string) ([]*connection, 
 	return conns, errors.Join(errs...)
 }
 
-// silent checks that a stream is open and has nothing to say.
+// silent checks that a stream is open and sends nothing.
 func silent(c *connection) error {
 	if err := c.SetReadDeadline(time.Now().Add(2 * time.Millisecond)); err != nil {
 		return err

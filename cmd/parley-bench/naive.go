@@ -55,7 +55,7 @@ func (l *naiveLog) append(ctx context.Context, session uuid.UUID, b event.Body) 
 	return err
 }
 
-// listen passes notifications on until ctx ends; ready is called once it hears them.
+// listen forwards notifications until ctx ends; ready is called once it listens.
 func (l *naiveLog) listen(ctx context.Context, ready func()) error {
 	conn, err := pgx.ConnectConfig(ctx, l.pool.Config().ConnConfig)
 	if err != nil {

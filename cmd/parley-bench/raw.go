@@ -85,7 +85,7 @@ func stream(w http.ResponseWriter, r *http.Request, src source, session uuid.UUI
 	})
 }
 
-// speak takes the agent and the offline model through a turn.
+// speak runs the agent and the offline model through a turn.
 func speak(ctx context.Context, g *builtin.Guide, session uuid.UUID, command string, each func(event.Body) error) error {
 	data, err := event.Encode(event.Message{Content: command})
 	if err != nil {

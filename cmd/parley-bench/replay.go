@@ -99,7 +99,7 @@ func (r *reader) replay(ctx context.Context, cursor string) error {
 
 // seedDeltas makes a finished turn with one row for each delta, as slow models leave it.
 func seedDeltas(ctx context.Context, w *world, n int) (id uuid.UUID, seqs []int64, err error) {
-	store := session.New(w.pool, eventlog.New(w.pool, eventlog.Options{}), session.Options{}) // it does not run: nobody reads here
+	store := session.New(w.pool, eventlog.New(w.pool, eventlog.Options{}), session.Options{}) // it is not started: no stream reads here
 	lease, from, err := beginTurn(ctx, store, w.workspace.ID)
 	if err != nil {
 		return id, nil, err

@@ -29,7 +29,7 @@ type Conditions struct {
 	// PeersMissing are those that are not installed.
 	PeersMissing []string `json:"peers_missing,omitempty"`
 	Fsync        float64  `json:"fsync_ms,omitempty"` // one durable write of 8 kB on the database's disk
-	CPUKnown     bool     `json:"cpu_known"`          // false: the system does not tell what PostgreSQL uses
+	CPUKnown     bool     `json:"cpu_known"`          // false: the system does not report the usage of PostgreSQL
 }
 
 // Result is one scenario.
@@ -49,7 +49,7 @@ type ModeResult struct {
 	Failed string    `json:"failed,omitempty"`
 }
 
-// Ratio is one comparison. Met is absent where there is no target.
+// Ratio is one comparison. Met is absent if it has no target.
 type Ratio struct {
 	Workload string  `json:"workload"`
 	Case     string  `json:"case"`
@@ -98,7 +98,7 @@ func medianOf(rounds []Figures) Figures {
 	return out
 }
 
-// of computes a ratio; ok is false where a mode or a figure is missing.
+// of computes a ratio; ok is false if a mode or a figure is missing.
 func (want ratio) of(medians map[string]Figures) (got Ratio, ok bool) {
 	value, ok := medians[want.Of][want.Metric]
 	if !ok {
@@ -134,8 +134,7 @@ func (r *Report) WriteJSON(w io.Writer) error {
 	return enc.Encode(r)
 }
 
-// WriteTable writes the report for people: ratios first, since they say something
-// about any machine.
+// WriteTable writes the report as a table: ratios first, since they apply to any machine.
 func (r *Report) WriteTable(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	if len(r.Ratios) > 0 {

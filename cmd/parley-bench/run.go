@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// Options say what to measure.
+// Options select the workloads to measure.
 type Options struct {
-	Workloads []string // of those the plan has; empty for all
+	Workloads []string // a subset of the plan; empty for all
 	Modes     []string // empty for all
 	Rounds    int      // 0: three, or one where it is quick
 	Quick     bool
@@ -37,8 +37,8 @@ func (o *Options) size() size {
 	return normal
 }
 
-// Run measures and reports. What went wrong is in the report as well; err is only
-// what kept the bench from running.
+// Run measures and reports. Failures of workloads are in the report as well; err is only a failure
+// that kept the bench from running.
 func Run(ctx context.Context, opt Options) (*Report, error) {
 	if opt.Progress == nil {
 		opt.Progress = func(string) {}

@@ -69,7 +69,7 @@ func openSandbox(ctx context.Context) (*sandbox.Sandbox, error) {
 	return sandbox.Open(ctx, cfg)
 }
 
-// trySandbox says why commands cannot be contained here.
+// trySandbox returns the reason why sandboxes are not available, or nil.
 func trySandbox(ctx context.Context) error {
 	box, err := openSandbox(ctx)
 	if err != nil {
@@ -78,7 +78,7 @@ func trySandbox(ctx context.Context) error {
 	return box.Close()
 }
 
-// said is what the measured command prints.
+// said is the output of the measured command.
 const said = "here\n"
 
 func bare(ctx context.Context) error {

@@ -16,8 +16,8 @@ import (
 	"github.com/parley-server/parley/internal/turn"
 )
 
-// serverName is argument zero of a server of the bench: this binary again, so that
-// the processor time and the memory of server and client can be told apart.
+// serverName is argument zero of a server of the bench: this binary again, so that the processor
+// time and the memory of server and client are measured separately.
 const serverName = "parley-bench-server"
 
 func init() {
@@ -44,7 +44,7 @@ type told struct {
 	Error string `json:",omitempty"` // it does not
 	CPU   usage
 	Bytes int64 // resident
-	Peak  int64 // the most that were; 0 where the system does not tell
+	Peak  int64 // the most that were; 0 if the system does not report it
 }
 
 // serverMain serves until its input ends, which it does when the parent does. Every

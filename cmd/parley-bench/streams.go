@@ -40,8 +40,8 @@ func paced(streams int, rate float64, span time.Duration, modes []string, ratios
 	return s
 }
 
-// flat asks for everything at once. The naive design gets fewer deltas, since it
-// would need minutes; what is compared are rates.
+// flat starts everything at once. The naive design gets fewer deltas, since it would need minutes;
+// the compared values are rates.
 func flat(streams, deltas, naive int, ratios ...ratio) scenario {
 	return scenario{
 		Workload: "flat", Case: fmt.Sprintf("%d streams × %d deltas", streams, deltas), Modes: []string{Raw, Naive, Service}, ratios: ratios,
@@ -73,7 +73,7 @@ func (l load) run(ctx context.Context, b *bench, mode string) (f Figures, err er
 	return l.on(ctx, w)
 }
 
-// on runs the load against servers that are there.
+// on runs the load against existing servers.
 func (l load) on(ctx context.Context, w *world) (Figures, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(errStopped)
@@ -117,7 +117,7 @@ func (l load) figures(readers []*reader) Figures {
 	var waits, firsts []time.Duration
 	frames, punctual := 0, 0
 	began, ended := readers[0].began, time.Time{}
-	due := time.Time{} // of the last delta, if the turns start at once
+	due := time.Time{} // when the last delta is due, if the turns start at once
 	for _, r := range readers {
 		if r.began.Before(began) {
 			began = r.began

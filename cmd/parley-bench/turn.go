@@ -13,9 +13,9 @@ import (
 
 const turnWarmUp = 5 // turns that do not count: connections are made, statements prepared
 
-// starting measures how long a person waits for the first words: turns one by one,
-// or at a rate. Beside it stands what the queue has of it, from the turn's row to
-// the worker that has taken it, and the same with River's own settings.
+// starting measures the time to the first text, for turns one by one or at a rate. Beside it is the
+// part of the queue, from the turn's row to the worker that has taken it, and the same with River's
+// own settings.
 func starting(n int, rate float64, ratios ...ratio) scenario {
 	name := "one at a time"
 	if rate > 0 {
@@ -45,7 +45,7 @@ func startingOnce(ctx context.Context, b *bench, mode string, n int, rate float6
 	for i := range readers {
 		readers[i] = shortTurn(w.client)
 		if rate == 0 {
-			sleep(ctx, rand.N(50*time.Millisecond)) // not in step with anybody's timer
+			sleep(ctx, rand.N(50*time.Millisecond)) // not in step with any timer
 			errs[i] = readers[i].run(ctx)
 			continue
 		}

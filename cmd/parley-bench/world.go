@@ -17,12 +17,12 @@ import (
 // world is one run's servers on a database of their own, and a client of them.
 type world struct {
 	mode      string
-	pool      *pgxpool.Pool // of the bench itself; nil for raw
+	pool      *pgxpool.Pool // the bench's own pool; nil for raw
 	workspace workspace.Workspace
 	client    *client
 
 	postmaster int
-	counts     bool // pg_stat_statements is there
+	counts     bool // pg_stat_statements is available
 	children   []*child
 	drop       func() error
 }

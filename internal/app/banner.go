@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// banner tells in development mode how the start goes. Elsewhere it is silent.
+// banner prints the progress of the start in development mode. Otherwise it is silent.
 type banner struct {
 	w     io.Writer
 	began time.Time
-	how   string // of the database
+	how   string // how the database was found
 	since time.Time
 }
 

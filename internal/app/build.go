@@ -29,8 +29,7 @@ import (
 // chunk in memory.
 const maxFetches = 16
 
-// build makes every part and lets none of them run yet. Where it fails the caller
-// closes.
+// build creates every part without starting it. If it fails, the caller closes.
 func (s *service) build(ctx context.Context) (err error) {
 	if s.Config.HTTP { // first: links need the address
 		if s.listener, err = s.listen(ctx); err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/parley-server/parley/internal/store/vault"
 )
 
-// hintFor says what a setting of a type takes.
+// hintFor returns the values that a setting of a type accepts.
 func hintFor(t reflect.Type) string {
 	switch t {
 	case reflect.TypeFor[time.Duration]():

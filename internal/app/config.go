@@ -72,7 +72,7 @@ type Config struct {
 	APIKey    Secret `env:"PARLEY_API_KEY" secret:"true" doc:"Key for PARLEY_URL."`
 	DevURL    Secret `env:"PARLEY_DATABASE_URL" secret:"url" doc:"Database that the commands for administrators use when DATABASE_URL is not set; serve --dev writes it to .parley/dev.env."`
 
-	settings []Setting // what Load found, for Settings
+	settings []Setting // all settings that Load read, for Settings
 }
 
 // Setting is one line of `parley config list` and of the documentation.
@@ -94,7 +94,7 @@ type Setting struct {
 // Settings returns every setting in the order of the documentation.
 func (c Config) Settings() []Setting { return c.settings }
 
-// Source says where a setting's value comes from, "" for its default.
+// Source returns where a setting's value comes from, "" for its default.
 func (c Config) Source(name string) string {
 	for _, s := range c.settings {
 		if s.Name == name && s.Source != fromDefault {

@@ -16,7 +16,7 @@ import (
 	"github.com/parley-server/parley/internal/pgerr"
 )
 
-// StartError says why the service does not start, and what to do about it.
+// StartError explains why the service does not start, and the remedy.
 type StartError struct {
 	Why string
 	Do  string
@@ -92,7 +92,7 @@ func starting(err error) bool {
 	return true
 }
 
-// unreachable says why there is no connection, without pgx's repetitions.
+// unreachable returns why a connection failed, without pgx's repetitions.
 func unreachable(err error) error {
 	if pg, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return &StartError{Why: "PostgreSQL refused the connection: " + pg.Message + ".", Do: "Check the user, the password and the database in DATABASE_URL."}

@@ -7,9 +7,9 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// deadline ends every statement and batch whose answer takes longer, and with it the connection.
-// PostgreSQL's own statement_timeout comes first wherever PostgreSQL can be reached, so what runs
-// into this limit is a link or a backend that stands still. 0 is no limit.
+// deadline ends every statement and batch whose response takes longer, and with it the connection.
+// PostgreSQL's own statement_timeout comes first if PostgreSQL is reachable, so only a link or a
+// backend that stands still reaches this limit. 0 means no limit.
 type deadline time.Duration
 
 // endKey is the context key of the function that ends a deadline.

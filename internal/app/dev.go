@@ -71,7 +71,7 @@ func makeDatabase(ctx context.Context, dsn, name string) error {
 	defer conn.Close(context.WithoutCancel(ctx))
 	_, err = conn.Exec(ctx, "CREATE DATABASE "+pgx.Identifier{name}.Sanitize())
 	if pgerr.IsDuplicateObject(err) || pgerr.IsUniqueViolation(err) {
-		return nil // it is there, or another process makes it now
+		return nil // it exists, or another process is creating it
 	}
 	if err != nil {
 		return fmt.Errorf("make the database: %w", err)

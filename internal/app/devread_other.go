@@ -6,7 +6,8 @@ import "io/fs"
 
 const openNonblock = 0
 
-// notOwn has no counterpart here: files have no owner and mode that say who may write them.
+// notOwn checks only the kind of a file on this system: files have no owner and mode that control
+// who may write them.
 func notOwn(info fs.FileInfo) string {
 	if !info.Mode().IsRegular() {
 		return "is not a regular file"

@@ -5,7 +5,7 @@ import (
 	"log/slog"
 )
 
-// Logger writes to w as the configuration says.
+// Logger returns a logger that writes to w with the configured level and format.
 func (c Config) Logger(w io.Writer) *slog.Logger {
 	opt := &slog.HandlerOptions{Level: c.LogLevel}
 	if c.LogFormat == "json" {

@@ -128,8 +128,8 @@ func (m *models) make(full string) (model.Model, error) {
 	return m.guide()
 }
 
-// ollamaURL is where Ollama speaks Chat Completions. OLLAMA_HOST is read as Ollama
-// reads it: the scheme and the port may be missing, and 0.0.0.0 means this machine.
+// ollamaURL is the address of Ollama's Chat Completions API. OLLAMA_HOST is parsed as Ollama parses
+// it: the scheme and the port may be missing, and 0.0.0.0 means this machine.
 func ollamaURL(host string) (string, error) {
 	if host == "" {
 		host = "127.0.0.1:11434"

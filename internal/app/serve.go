@@ -34,7 +34,7 @@ import (
 	"github.com/parley-server/parley/migrations"
 )
 
-// Options say how to serve. Config comes from Load.
+// Options configure Serve. Config is the result of Load.
 type Options struct {
 	Config Config
 	// DevDir turns development mode on: a private PostgreSQL and a demo workspace
@@ -79,9 +79,8 @@ type service struct {
 	named    bool // in development mode: dev.env names this server
 }
 
-// Serve runs the service until ctx ends, then stops it in order: running turns are
-// handed over, streams end without done so that their readers come back, and the
-// log closes last.
+// Serve runs the service until ctx ends, then stops it in order: running turns are handed over,
+// streams end without done so that their readers reconnect, and the log closes last.
 func Serve(ctx context.Context, opt Options) error {
 	if opt.Log == nil {
 		opt.Log = slog.New(slog.DiscardHandler)

@@ -38,7 +38,7 @@ func fieldSetting(field string) string {
 	return f.Tag.Get("env")
 }
 
-// shown is the value as people may see it.
+// shown returns the value as it may be displayed.
 func (s Setting) shown() string {
 	switch {
 	case s.raw == "" || !s.Secret:

@@ -180,7 +180,7 @@ func (s *Stores) findKeys(dir string) error {
 	return err
 }
 
-// retention is what the settings say of it.
+// retention returns the configured retention.
 func (c Config) retention() session.Options {
 	return session.Options{Replay: time.Duration(c.ReplayWindow), Audit: time.Duration(c.AuditRetention)}
 }

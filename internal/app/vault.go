@@ -18,8 +18,8 @@ func devKeys(dir string) string { return filepath.Join(dir, "vault", "keys") }
 // noKey describes how to make a master key.
 const noKey = "PARLEY_VAULT_KEY_FILE is not set: what is secret is stored under a master key. Make one: (umask 077; parley vault key > vault.key), and keep a copy apart from the database."
 
-// vault opens the vault with the keys of the configuration, or with those of
-// development mode, which it makes for a database that has none.
+// vault opens the vault with the configured keys, or with those of development mode, which it
+// creates for a database that has none.
 func (s *service) vault(ctx context.Context) (*vault.Store, error) {
 	text := s.Config.VaultKey
 	if text == "" {

@@ -31,7 +31,7 @@ func ThisBuild() Build {
 				b.Modified = s.Value == "true"
 			}
 		}
-		// A version that the Go command derived from a commit says less than ours.
+		// A version that the Go command derived from a commit is less precise than ours.
 		if v := info.Main.Version; b.Version == "" && v != "(devel)" && !strings.Contains(v, "-0.") && !strings.Contains(v, "+dirty") {
 			b.Version = v
 		}

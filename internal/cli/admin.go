@@ -15,7 +15,7 @@ import (
 type admin struct {
 	*app.Stores
 	Config    app.Config
-	Workspace workspace.Workspace // of inWorkspace
+	Workspace workspace.Workspace // set by inWorkspace
 }
 
 // onDatabase wraps the work of a command for administrators: settings, database, clean-up. Ctrl-C

@@ -35,7 +35,7 @@ func (c *command) approvalsList() *cobra.Command {
 		Args: nothing,
 	}
 	cmd.RunE = c.remotely(func(ctx context.Context, remote *client.Client, _ []string) error {
-		empty, wanted := "There are no such approvals.", q // q is what the flags say, and stays so
+		empty, wanted := "There are no such approvals.", q // q keeps the filters of the flags
 		switch q.Status {
 		case "pending":
 			empty = "No approval is pending. List the others: parley approvals list --status all"
@@ -56,7 +56,7 @@ func (c *command) approvalsList() *cobra.Command {
 	return cmd
 }
 
-// asked is what an approval asks; of an erased session nothing is left of it.
+// asked returns the question of an approval; it is empty for an erased session.
 func asked(a client.Approval) (ask event.InputRequired) {
 	_ = json.Unmarshal(a.Request, &ask)
 	return ask
@@ -82,7 +82,7 @@ func decider(a client.Approval) string {
 	}
 }
 
-// actorFlag adds the flag for the person behind the key.
+// actorFlag adds the flag that names the approver behind the key.
 func (c *command) actorFlag(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&c.approver, "actor", "", "record this name as the person behind your key")
 }
@@ -172,7 +172,7 @@ func (c *command) approvalsDeny() *cobra.Command {
 	return cmd
 }
 
-// told reports the outcome of an answer.
+// told prints the outcome of an answer.
 func (c *command) told(d client.Decided, err error) error {
 	if err != nil {
 		return err

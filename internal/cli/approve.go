@@ -18,7 +18,7 @@ const (
 	approveWait  = "wait"  // for an answer from elsewhere
 )
 
-// approving decides who answers the questions of a turn.
+// approving configures how the questions of a turn are answered.
 type approving struct {
 	given    []string
 	rule     string // one of the above

@@ -82,7 +82,7 @@ func suggested(ask event.InputRequired) (pattern string) {
 	return pattern
 }
 
-// answer sends what was typed. said is the reason why it has to be typed again.
+// answer sends the user's input. said is the reason why the user has to enter it again.
 func (c *command) answer(ctx, open context.Context, remote *client.Client, ask event.InputRequired, word, rest string) (d client.Decided, said string, err error) {
 	id, secret := ask.ApprovalID.String(), ask.What == event.InputSecret
 	switch {

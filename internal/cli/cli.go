@@ -67,7 +67,7 @@ type command struct {
 	started    bool // the command line was understood
 	typist     *keyboard
 	ctrlC      chan struct{} // an interrupt that came as a key
-	approver   string        // --actor: the person behind the key, for the record of a decision
+	approver   string        // --actor: the approver behind the key, recorded with a decision
 }
 
 // devDir is the development directory below the current one.

@@ -20,7 +20,7 @@ func (c *command) confirmed(yes bool, question, undone string) error {
 	return &problem{Exit: exitUsage, Code: "NOT_CONFIRMED", What: undone, Why: "It was not confirmed.", Do: "Answer yes, or use --yes."}
 }
 
-// confirm asks on stderr and reads one line. Without a terminal the answer is no.
+// confirm asks on stderr and reads one line. Without a terminal it returns false.
 func (c *command) confirm(question string) bool {
 	if c.Stdin == nil {
 		return false

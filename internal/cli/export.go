@@ -61,7 +61,7 @@ func (c *command) export(ctx context.Context, remote *client.Client, session, fo
 		if e, ok := failed(f); ok && e.Code == string(event.SessionGone) {
 			return gone(ctx, remote, session, e)
 		}
-		if f.Event != client.KindOpen { // of this reading, and no event of the session's
+		if f.Event != client.KindOpen { // an open of this connection, not an event of the session
 			events = append(events, f)
 		}
 	}

@@ -137,8 +137,7 @@ func (c *command) filesDown() *cobra.Command {
 	return cmd
 }
 
-// saveFiles writes files into a directory and out of it nowhere. Nothing that is
-// there is overwritten.
+// saveFiles writes files into a directory and never outside it. It overwrites no file.
 func (c *command) saveFiles(ctx context.Context, remote *client.Client, list []client.Download, dir string) error {
 	if err := os.MkdirAll(c.path(dir), 0o777); err != nil {
 		return unwritable(err)

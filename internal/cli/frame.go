@@ -146,14 +146,14 @@ func usageLine(in, out int64, cost *float64, first time.Duration, model string) 
 	return line + " · " + plainLine(model)
 }
 
-// say is tell for those who do not hold mu.
+// say is tell for callers that do not hold mu.
 func (v *viewer) say(line string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.tell(line)
 }
 
-// tell writes a line to stderr. On a terminal the answer's line ends first.
+// tell writes a line to stderr. On a terminal it first ends the line of the answer.
 func (v *viewer) tell(line string) {
 	if v.quiet {
 		return

@@ -11,7 +11,7 @@ import (
 	"github.com/parley-server/parley/internal/search"
 )
 
-// help begins with examples: who asks for help wants to see the line to type.
+// help begins with examples: a user who asks for help wants the line to type.
 const help = `{{with .Example}}Examples:
 {{.}}
 

@@ -13,7 +13,7 @@ import (
 	"github.com/parley-server/parley/client"
 )
 
-// optionFlags are what a message may say besides its text.
+// optionFlags are the fields of a message besides its text.
 type optionFlags struct {
 	secrets  []string
 	files    []string

@@ -67,7 +67,7 @@ func exitCode(err error) int {
 	return explain(err).Exit
 }
 
-// problem is an error as people see it: three lines and an exit code.
+// problem is an error as the user sees it: three lines and an exit code.
 type problem struct {
 	Exit      int
 	Code      string // for machines
@@ -198,7 +198,8 @@ func explainAnswer(e *client.Error) *problem {
 	return p
 }
 
-// notParley is an answer of something else: of a proxy before the server, or in its place.
+// notParley describes a response that is not Parley's: from a proxy in front of the server, or from
+// another server.
 func notParley(e *client.Error) *problem {
 	p := &problem{Exit: exitUnavailable, Code: "NOT_PARLEY", What: "The response is not from Parley.", Why: e.Message, Do: "Set PARLEY_URL to where the server is.", RequestID: e.RequestID}
 	if e.Status == http.StatusTooManyRequests || e.Status >= 500 {

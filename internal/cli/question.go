@@ -21,7 +21,7 @@ type question struct {
 	err     error
 }
 
-// ask handles a question as --approve says. errLater ends the stream: no user can answer.
+// ask handles a question according to --approve. errLater ends the stream: no user can answer.
 func (v *viewer) ask(ctx context.Context, leave context.CancelCauseFunc, f client.Frame) error {
 	var asked event.InputRequired
 	if err := json.Unmarshal(f.Data, &asked); err != nil {
@@ -78,7 +78,7 @@ func (v *viewer) unattended() {
 	fmt.Fprintln(v.c.Stderr, text.Escape(string(v.open.raw))) // still JSON: escapes are JSON's own
 }
 
-// answerer is who answers a question.
+// answerer is the source of a question's answer.
 type answerer int
 
 const (
@@ -89,7 +89,7 @@ const (
 	refusal                  // it is denied
 )
 
-// who returns who answers a question, by --approve.
+// who returns the source of a question's answer, by --approve.
 func (v *viewer) who(asked event.InputRequired) answerer {
 	approval := asked.What == event.InputApproval
 	switch {

@@ -65,8 +65,8 @@ func (c *command) remotely(work func(ctx context.Context, remote *client.Client,
 	}
 }
 
-// target is the server that the settings name. Where they name none, it is that of
-// serve --dev in the current directory.
+// target is the server of the settings. The default is that of serve --dev in the current
+// directory.
 func (c *command) target(cmd *cobra.Command) (app.DevEnv, error) {
 	cfg, err := c.load(cmd)
 	if err != nil {

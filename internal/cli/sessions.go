@@ -78,7 +78,7 @@ that id. Ctrl-C leaves the turn running; parley sessions cancel ends it.`,
 			v := c.viewer(remote, output)
 			v.session, v.lastID, v.replayed, v.reading = args[0], after, true, true
 			if !c.attended() {
-				v.approving.rule = approveWait // who watches is not asked
+				v.approving.rule = approveWait // a watching user is not asked
 			}
 			return v.watch(cmd.Context(), func(ctx context.Context) iter.Seq2[client.Frame, error] {
 				return remote.Follow(ctx, args[0], after)

@@ -111,7 +111,7 @@ func (c *command) skillsShow() *cobra.Command {
 // versionShown is a version of a skill in --json.
 type versionShown struct {
 	Name        string        `json:"name"`
-	Status      skill.Status  `json:"status"` // of the skill
+	Status      skill.Status  `json:"status"` // the status of the skill
 	Version     int           `json:"version"`
 	Active      bool          `json:"active"` // this version runs
 	Description string        `json:"description"`

@@ -69,7 +69,7 @@ func (c *command) reportPush(p skill.Pushed) {
 	fmt.Fprintf(c.Stderr, "%s %s, version %d, %s.\n", what, p.Name, p.Version, state)
 }
 
-// actor is who works at the command line, as far as it can be known.
+// actor returns the user of the command line, as far as it is known.
 func (c *command) actor() string {
 	return strings.TrimSuffix("cli:"+plainLine(cmp.Or(c.env("USER"), c.env("LOGNAME"), c.env("USERNAME"))), ":")
 }

@@ -92,7 +92,7 @@ func (c *command) skillsLint() *cobra.Command {
 type skillFile struct {
 	path     string // as the command's caller names it
 	document string
-	beside   []string // what else is in its folder
+	beside   []string // the other files of its folder
 }
 
 // skillFiles reads folders, each of which is a skill or holds folders that are.

@@ -48,8 +48,8 @@ func (c *command) stdin(waiting string) ([]byte, error) {
 	}
 }
 
-// text is the message: what is piped in, then the arguments. With --no-input the arguments are
-// all, if there are any.
+// text returns the message: the text from stdin, then the arguments. With --no-input it is the
+// arguments alone, if there are any.
 func (s *sending) text(cmd *cobra.Command, args []string) (string, error) {
 	said := strings.Join(args, " ")
 	if !utf8.ValidString(said) {

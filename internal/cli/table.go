@@ -27,7 +27,7 @@ type object = map[string]any
 // data prints a result as JSON.
 func (c *command) data(v any) error { return printJSON(c.Stdout, object{"data": v}) }
 
-// note prints a sentence on stderr; with --json the result says it.
+// note prints a sentence on stderr; with --json the result contains it.
 func (c *command) note(format string, args ...any) {
 	if !c.json {
 		fmt.Fprintf(c.Stderr, format+"\n", args...)

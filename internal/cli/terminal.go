@@ -38,8 +38,8 @@ func piped(r io.Reader) bool {
 	return err == nil && (info.Mode()&os.ModeNamedPipe != 0 || info.Mode().IsRegular())
 }
 
-// fed reports whether r can be read by a command that has to: also a socket, which programs
-// give to those that they start, and which may never say anything.
+// fed reports whether r can be read by a command that needs stdin. That includes a socket, which
+// programs pass to the processes that they start, and which may never send anything.
 func fed(r io.Reader) bool {
 	if f, ok := r.(*os.File); ok {
 		if info, err := f.Stat(); err == nil && info.Mode()&os.ModeSocket != 0 {

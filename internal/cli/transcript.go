@@ -80,7 +80,7 @@ func speaker(m client.HistoryMessage) string {
 	return "Agent"
 }
 
-// said returns the text of a message: of a skill its label, of a structured answer the JSON.
+// said returns the text of a message: for a skill its label, for a structured answer the JSON.
 func said(m client.HistoryMessage) string {
 	switch {
 	case m.Label != "":

@@ -56,8 +56,8 @@ func (c *command) viewer(remote *client.Client, output string) *viewer {
 	return v
 }
 
-// watch shows frames until done. The first Ctrl-C cancels the turn, the second leaves
-// it running; who only reads leaves with the first.
+// watch shows frames until done. The first Ctrl-C cancels the turn, the second leaves it running; a
+// viewer that only reads leaves with the first.
 func (v *viewer) watch(ctx context.Context, frames func(context.Context) iter.Seq2[client.Frame, error]) error {
 	ctx, leave := context.WithCancelCause(ctx)
 	defer leave(nil)

@@ -80,7 +80,7 @@ func (c *command) workspaceShow() *cobra.Command {
 	}
 }
 
-// lines returns the members of a workspace for people, except its instructions.
+// lines returns the printed members of a workspace, without its instructions.
 func (w workspaceShown) lines() [][2]string {
 	return [][2]string{
 		{"name", w.Slug}, {"title", w.Name}, {"id", w.ID}, {"model", w.model()},

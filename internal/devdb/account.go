@@ -14,7 +14,7 @@ import (
 	"syscall"
 )
 
-// account is who PostgreSQL runs as. It is us, unless we are root.
+// account is the user that PostgreSQL runs as: the current one, unless that is root.
 type account struct {
 	uid, gid int
 	name     string

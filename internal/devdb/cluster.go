@@ -44,7 +44,7 @@ func (p place) create(prog programs, disposable bool) error {
 	if disposable {
 		args = append(args, "--no-sync")
 	}
-	// C.UTF-8 knows letters beyond ASCII. Where it does not exist, C has to do.
+	// C.UTF-8 classifies letters beyond ASCII. C is the fallback if it does not exist.
 	out, err := p.initdb(prog, append(args, "--lc-ctype=C.UTF-8"))
 	if err != nil && strings.Contains(out, "locale") {
 		out, err = p.initdb(prog, append(args, "--lc-ctype=C"))

@@ -1,23 +1,23 @@
-// Package devdb owns a private PostgreSQL: the one behind `serve --dev` and
-// behind the tests. It finds PostgreSQL's programs or fetches them, makes a data
-// directory, and hands out a DSN for a Unix socket; there is no TCP port.
+// Package devdb owns a private PostgreSQL: the one behind `serve --dev` and behind the tests. It
+// finds PostgreSQL's programs or downloads them, creates a data directory, and returns a DSN for a
+// Unix socket; it opens no TCP port.
 //
-// Several processes may use one directory at once. Each holds a shared lock while
-// it does, and the server ends when the last of them is gone, however it went:
+// Several processes may use one directory at once. Each holds a shared lock meanwhile, and the
+// server ends when the last of them has ended, in any way:
 //
 //	users     every process between Start and its end: a shared flock on dir/users
 //	guard     this binary again, waiting to get that lock alone; PostgreSQL's parent
 //	postgres  gets SIGINT, its fast and clean shutdown, when the guard dies (Linux)
 //
-// A parent-death signal straight from the first user would take the server away
-// from those who joined it; the guard is why it does not. So kill -9 of a user
-// ends PostgreSQL only if no other process uses it, kill -9 of PostgreSQL makes the
-// guard start it again, and kill -9 of the guard ends PostgreSQL or, where there
-// is no parent-death signal, leaves it to be adopted by the next Start.
+// A parent-death signal straight from the first user would stop the server for the processes that
+// joined it; the guard prevents that. So kill -9 of a user ends PostgreSQL only if no other process
+// uses it, kill -9 of PostgreSQL makes the guard restart it, and kill -9 of the guard ends
+// PostgreSQL or, on systems without a parent-death signal, leaves it to be adopted by the next
+// Start.
 //
-// The package never deletes data and never touches a data directory of another
-// major version. A new directory is made aside and then renamed, so that a crash
-// leaves a whole one or none.
+// The package never deletes data and never changes a data directory of another major version. A new
+// directory is created under another name and then renamed, so that a crash leaves a complete one
+// or none.
 package devdb
 
 import (

@@ -64,7 +64,7 @@ type guard struct {
 	users *flock
 	self  *flock
 	pid   int
-	ended chan error // of pid
+	ended chan error // the exit error of pid
 }
 
 func (g *guard) say(format string, args ...any) {
@@ -82,7 +82,8 @@ func (g *guard) begin(text string) (err error) {
 	if g.self, err = openLock(g.place.guard); err != nil {
 		return err
 	}
-	// There is no other guard: the start lock sees to that. A watcher may hold the lock for a moment.
+	// No other guard is running: the start lock ensures that. A watcher may hold the lock for a
+	// moment.
 	if err := g.self.wait(exclusive); err != nil {
 		return err
 	}

@@ -13,14 +13,14 @@ import (
 	"strings"
 )
 
-// place is everything this package keeps in one directory, and as whom.
+// place contains the paths in one directory, and the account that owns them.
 type place struct {
 	dir   string
 	data  string // the data directory: whole or absent
 	fresh string // a data directory in the making
 	log   string
 	start string // lock: one process decides between joining and starting
-	users string // lock: shared by everyone who uses the server; the guard waits for it
+	users string // lock: shared by all users of the server; the guard waits for it
 	peers string // lock: the same without the guard; shows the last process that it is the last
 	guard string // lock: held by the guard; its text is PostgreSQL's version
 	as    account
@@ -73,7 +73,7 @@ func makeDir(dir string) error {
 		return err
 	}
 	if os.Getuid() == 0 {
-		return os.Chmod(dir, 0o755) // whatever the umask; the data below stays private
+		return os.Chmod(dir, 0o755) // regardless of the umask; the data below stays private
 	}
 	return nil
 }

@@ -17,7 +17,7 @@ import (
 // Server is this process's share in a running PostgreSQL.
 type Server struct {
 	Version string // "15.18"
-	Dir     string // where the data really is; not always Options.Dir, see Start
+	Dir     string // the actual data directory; can differ from Options.Dir, see Start
 	Joined  bool   // it was running already
 
 	place place
@@ -28,10 +28,9 @@ type Server struct {
 	at    pidfile
 }
 
-// Start joins the server on opts.Dir, or starts it, or makes it first. PostgreSQL
-// refuses to run as root: then it runs as the user postgres, else nobody, and if
-// that user cannot reach opts.Dir the data goes below /var/tmp, which Progress
-// and Server.Dir report.
+// Start joins the server on opts.Dir, starts it, or creates it first. PostgreSQL refuses to run as
+// root. Then it runs as the user postgres or else nobody, and if that user cannot reach opts.Dir
+// the data goes below /var/tmp, which Progress and Server.Dir report.
 func Start(ctx context.Context, opts Options) (*Server, error) {
 	if opts.Dir == "" {
 		return nil, errors.New("private PostgreSQL: no directory given")
@@ -114,9 +113,9 @@ func (s *Server) PID() (int, error) {
 // watchEvery is how often Watch looks.
 const watchEvery = 500 * time.Millisecond
 
-// Watch waits until the server ends for good, and reports that, or until ctx ends. The guard
+// Watch waits until the server ends permanently, and reports that, or until ctx ends. The guard
 // restarts a PostgreSQL that died; a server that was stopped, that keeps dying or whose guard was
-// killed does not come back.
+// killed is not restarted.
 func (s *Server) Watch(ctx context.Context) error {
 	guard, err := openLock(s.place.guard)
 	if err != nil {

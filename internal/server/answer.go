@@ -16,7 +16,7 @@ import (
 // on the connection.
 type answer struct {
 	http.ResponseWriter
-	id      string // of the request
+	id      string // id of the request
 	timeout time.Duration
 	body    bool // the request has one
 	status  int  // 0: nothing was sent

@@ -22,7 +22,7 @@ type Failure struct {
 	RetryAfter int `json:"retry_after,omitempty"` // seconds
 }
 
-// Tell brings a fault into its shape.
+// Tell converts a fault to a Failure.
 func Tell(f *fault.Error) Failure {
 	told := Failure{Type: f.Code.Type(), Code: f.Code, Message: f.Message, Param: f.Param, Detail: f.Detail}
 	wait := f.Detail.RetryAfter

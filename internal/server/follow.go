@@ -56,7 +56,7 @@ func CutAtDone(evs []event.Event, turn uuid.UUID) (cut []event.Event, ended bool
 	return evs, false
 }
 
-// waits gives the database a moment to come back.
+// waits pauses after an error to let the database return.
 func (s *Server) waits(ctx context.Context, session, turn uuid.UUID, err error) {
 	s.reads.Note(ctx, err, "session", session, "turn", turn)
 	timer := time.NewTimer(250 * time.Millisecond)

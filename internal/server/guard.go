@@ -57,8 +57,7 @@ func (s *Server) Authorize(w http.ResponseWriter, r *http.Request, t Requirement
 	return c, err
 }
 
-// nameRequiredScopes sets the headers that say which scope a caller lacks, if that is what err is
-// about.
+// nameRequiredScopes sets the headers that name the missing scopes if err is about scopes.
 func nameRequiredScopes(w http.ResponseWriter, c Caller, err error) {
 	if f := fault.From(err); f != nil && f.Code == fault.InsufficientScope {
 		nameScopes(w, c.Principal, apikey.Scope(f.Detail.RequiredScope))

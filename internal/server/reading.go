@@ -69,7 +69,7 @@ func (s *Server) turn(ctx context.Context, c Caller, rd Reading, yield func([]Ro
 		}
 		rows := make([]Row, 0, len(evs))
 		for i := range evs {
-			if evs[i].Turn != rd.Turn { // of a turn that is lined up
+			if evs[i].Turn != rd.Turn { // an event of a queued turn
 				continue
 			}
 			row := Row{At: evs[i].At, Seen: seen}

@@ -38,7 +38,7 @@ func (s *Server) RetriedTurn(w http.ResponseWriter, r *Request, req turn.Request
 // MarkDelivered records that the client received the whole answer, so that an equal request later
 // starts a new turn. A failure to record it is harmless.
 func (s *Server) MarkDelivered(r *Request, rd Reading) {
-	if r.Context().Err() != nil { // who asked is gone, and may have missed the end
+	if r.Context().Err() != nil { // the caller has left, and may have missed the end
 		return
 	}
 	ctx, cancel := s.Brief(context.WithoutCancel(r.Context()))

@@ -49,7 +49,7 @@ type Config struct {
 	Local bool
 
 	Log     *slog.Logger // nil discards
-	Version string       // of the service, shown to clients; default "dev"
+	Version string       // version of the service, shown to clients; default "dev"
 	BaseURL string       // public address, for links; "" uses the Host and the scheme of the connection
 
 	Keepalive    time.Duration // silence before a stream's comment; default 15 s
@@ -100,8 +100,8 @@ func (s *Server) Brief(ctx context.Context) (context.Context, context.CancelFunc
 	return context.WithTimeout(ctx, s.Timeout)
 }
 
-// Base is the public address of the service: as configured, else as this connection
-// shows it. Anybody can send X-Forwarded-* headers, so they count for nothing.
+// Base returns the public address of the service: the configured one, else that of this connection.
+// It ignores X-Forwarded-* headers, which any client can send.
 func (s *Server) Base(r *http.Request) string {
 	if s.BaseURL != "" {
 		return strings.TrimSuffix(s.BaseURL, "/")

@@ -73,5 +73,5 @@ func only(k skill.Skill) string {
 	case len(required) == 0 && len(all) == 1:
 		return all[0]
 	}
-	return "message" // the violations will say what it takes
+	return "message" // the violations describe the input
 }

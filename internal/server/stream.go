@@ -22,7 +22,7 @@ type Encoder interface {
 // EventsGone is how a reading fails whose rows are missing.
 var EventsGone = event.SessionGone.Failure("The events of this turn are not there any more. Read the session's messages.")
 
-// RawFrame is a frame that is no JSON.
+// RawFrame is a frame that is not JSON.
 type RawFrame string
 
 // NamedFrame is a frame whose event has a name.

@@ -18,7 +18,7 @@ import (
 // Stream identifies a stream in the log.
 type Stream struct {
 	Session, Turn uuid.UUID
-	Key           string // of the caller: the stream ends when it is revoked
+	Key           string // the caller's key: the stream ends when it is revoked
 }
 
 // BatchEncoder writes the batches of a turn as the frames of a protocol.

@@ -42,9 +42,9 @@ func (c Caller) Request(req turn.Request, raw []byte) turn.Request {
 	return req
 }
 
-// StartChatTurn stores a message, of which raw is what came, and has it answered. A chat client that
-// lost its stream sends the whole conversation again: where the session is answering this
-// very request, its turn is found instead.
+// StartChatTurn stores a message, with the request body raw, and starts its turn. A chat client
+// that lost its stream sends the whole conversation again: if the session is answering this very
+// request, StartChatTurn returns its turn instead.
 func (s *Server) StartChatTurn(w http.ResponseWriter, r *Request, req turn.Request, raw []byte) (Reading, error) {
 	started, err := s.StartTurn(r.Context(), s.Base(r.Request), r.Caller, req, raw)
 	ctx, cancel := s.Brief(context.WithoutCancel(r.Context()))
@@ -100,8 +100,8 @@ func (s *Server) describe(ctx context.Context, c Caller, rd *Reading) error {
 	return err
 }
 
-// CheckReader is nil for who may come to a turn that is there and read it: the key that has started
-// it, and who may read sessions.
+// CheckReader returns nil for a caller that may read the turn: the key that started it, and keys
+// that may read sessions.
 func (rd Reading) CheckReader(c Caller) error {
 	if rd.starter != nil && *rd.starter == c.Key || c.Scopes.Allows(apikey.SessionsRead) {
 		return nil
@@ -150,7 +150,7 @@ func (s *Server) TurnCalls(ctx context.Context, c Caller, rd Reading) (map[strin
 	return calls, nil
 }
 
-// TurnProgress is what is going on in a session.
+// TurnProgress describes the turn in progress in a session.
 type TurnProgress struct {
 	Reading                   // the turn in progress
 	Asked   *session.Approval // its newest question, answered or not; nil: it asked none

@@ -114,7 +114,7 @@ func (w *world) compare(ctx context.Context, s *sessiontest.Replica, lease event
 		WHERE m.turn_id = $1 AND m.role = 'assistant'`, lease.Turn).Scan(&content, &lastOrd, &lastSeq)
 	last := evs[len(evs)-1]
 	if err != nil || streamed != said || content != said || replies != 1 || last.Ord != lastOrd || last.Seq != lastSeq {
-		return fmt.Errorf("said %q, streamed %q, stored %q with %d replies; the last event is %d/%d, the head %d/%d: %v",
+		return fmt.Errorf("wrote %q, streamed %q, stored %q with %d replies; the last event is %d/%d, the head %d/%d: %v",
 			said, streamed, content, replies, last.Seq, last.Ord, lastSeq, lastOrd, err)
 	}
 	return nil

@@ -1,6 +1,5 @@
-// Package demo is what the workspace demo knows and can do in dev mode: the wiki, the
-// files and the skills of Alder & Finch, a company of forty people that makes desks and
-// does not exist.
+// Package demo contains the demo workspace of development mode: the wiki, the files and the skills
+// of Alder & Finch, a fictional company of forty people that makes desks.
 package demo
 
 import "embed"

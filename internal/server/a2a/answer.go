@@ -36,7 +36,7 @@ func (c *call) continueTask(in *incoming) (id, of uuid.UUID, err error) {
 	if in.context != uuid.Nil && in.context != v.Turn.SessionID {
 		return id, of, fault.Invalid(fault.Violation{Param: "/message/contextId", Rule: "format", Message: "The task is in another context."})
 	}
-	if in.cursor > 0 { // what cannot be shown is not begun
+	if in.cursor > 0 { // an answer whose stream cannot be resumed is not applied
 		if _, err := c.place(&look{view: v, from: fromCursor, cursor: in.cursor}); err != nil {
 			return id, of, err
 		}

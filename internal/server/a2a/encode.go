@@ -78,7 +78,7 @@ type (
 const (
 	answerID = "answer" // the agent's answer
 	resultID = "result" // the answer in the caller's schema
-	filesID  = "files"  // what the agent made
+	filesID  = "files"  // files that the agent produced
 )
 
 // state is where a task stands.

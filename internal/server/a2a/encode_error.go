@@ -102,7 +102,7 @@ func (e *rpcError) failure() map[string]any {
 	if err == nil {
 		err = json.Unmarshal(raw, &told)
 	}
-	if err != nil { // of such a shape it cannot happen
+	if err != nil { // cannot happen for this shape
 		told["code"] = e.fault.Code
 	}
 	for name, value := range e.about {

@@ -78,7 +78,7 @@ func (w *writer) sendTask(next int64) error {
 	return w.frame(frame{update: update{Task: w.p.snapshot()}, id: w.upto})
 }
 
-// hasEvents reports whether events are of a turn: then it goes on.
+// hasEvents reports whether evs has an event of the turn, which then continues.
 func hasEvents(evs []event.Event, turn uuid.UUID) bool {
 	return slices.ContainsFunc(evs, func(ev event.Event) bool { return ev.Turn == turn })
 }

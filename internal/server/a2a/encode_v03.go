@@ -168,7 +168,7 @@ func (v version) sent(t *task) any {
 	return update{Task: t}
 }
 
-// task is a task as the answer to who asks for one.
+// task encodes a task as the response to a request for it.
 func (v version) task(t *task) any {
 	if v == v03 {
 		return t.old()

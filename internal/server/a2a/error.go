@@ -36,13 +36,13 @@ var reasons = map[int]string{
 type rpcError struct {
 	Code    int
 	Message string
-	about   map[string]string // what it is about, by name
+	about   map[string]string // the ids that it concerns, by name
 	fault   *fault.Error      // nil: the protocol alone knows of it
 }
 
 func (e *rpcError) Error() string { return strconv.Itoa(e.Code) + " " + e.Message }
 
-// about names a task and its context: with them a caller can go on.
+// about names a task and its context, with which a caller can continue.
 func about(task, context uuid.UUID) map[string]string {
 	return map[string]string{"taskId": task.String(), "contextId": context.String()}
 }

@@ -33,11 +33,11 @@ var extras = []string{"skill", "input", "secret_input", "caller_id", "response_s
 // waits for.
 type incoming struct {
 	turn.Request
-	id       string           // of the message
+	id       string           // the id of the message
 	task     string           // that it is for; "": a new one
-	context  uuid.UUID        // that it is in; uuid.Nil: it does not say
+	context  uuid.UUID        // the context of the message; uuid.Nil: not specified
 	decision []request.Member // the answer; nil: none
-	approval uuid.UUID        // what the answer is to; uuid.Nil: whatever the task waits for
+	approval uuid.UUID        // the approval that it answers; uuid.Nil: the one that the task waits for
 	besides  string           // place of content that is not a decision; "": none
 	cursor   int64            // the frame that the caller has of the task; 0: none
 
@@ -168,7 +168,7 @@ func (c *call) request(in *incoming, p parts, of request.Fields) {
 			text = []string{"?"} // empty parts have their own violation
 		}
 		if len(text) > 0 {
-			about["command"], _ = json.Marshal(strings.Join(text, "\n")) // of a text it cannot fail
+			about["command"], _ = json.Marshal(strings.Join(text, "\n")) // a string cannot fail
 		}
 	case len(p.said) > len(data):
 		c.params.Add(fault.Violation{Param: partsAt, Rule: "exactly_one", Message: "A skill takes its input as data. Send either a text or a skill, not both."})
@@ -193,7 +193,7 @@ func (c *call) request(in *incoming, p parts, of request.Fields) {
 	in.Callback, in.Session = push, in.context
 }
 
-// alike reports whether two values that a message has under one name say the same.
+// alike reports whether two values under one name of a message are equal.
 func alike(name string, a, b json.RawMessage) bool {
 	var one, other string
 	if name == "skill" && json.Unmarshal(a, &one) == nil && json.Unmarshal(b, &other) == nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/parley-server/parley/internal/server/request"
 )
 
-// parts are what the parts of a message say.
+// parts is the parsed content of a message.
 type parts struct {
 	said  []saying
 	skill *request.Fields // the data of a part that names one
@@ -77,7 +77,7 @@ func carries(part request.Fields) bool {
 	return part.String("raw", math.MaxInt) != "" || part.Child("file").String("bytes", math.MaxInt) != ""
 }
 
-// kinds are the members of a part that say something, of which it has one.
+// kinds are the content members of a part, of which it has exactly one.
 var kinds = map[version][]string{v03: {"text", "data", "file"}, v10: {"text", "data", "url", "raw"}}
 
 // parseKind returns the kind of a part, "" if it is unknown.

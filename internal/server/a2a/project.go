@@ -8,8 +8,8 @@ import (
 	"github.com/parley-server/parley/internal/event"
 )
 
-// frame is one frame of a stream. Of the frames that one event makes only the last has an
-// id: who comes back with it has had them all.
+// frame is one frame of a stream. If one event makes several frames, only the last has an id: a
+// reader that resumes with it has received them all.
 type frame struct {
 	update
 	id    int64 // 0: none
@@ -19,7 +19,7 @@ type frame struct {
 // projection turns the events of a turn into frames, and into the task as it then is. It
 // depends on nothing else, so every reader of a turn gets the same frames.
 type projection struct {
-	base   string // of links
+	base   string // the base address of links
 	modes  modes
 	task   task
 	answer []byte // the text of the newest step that has some; nil: there is none

@@ -60,7 +60,7 @@ type call struct {
 	streams bool // the method answers with a stream
 	params  request.Fields
 	places  map[string]string // JSON Pointers to what has a name of its own elsewhere
-	unfit   *rpcError         // what is asked for in a media type that there is not; nil: nothing
+	unfit   *rpcError         // an output media type that is not supported; nil: none
 }
 
 func (c *call) workspace() uuid.UUID { return c.caller.Workspace.ID }

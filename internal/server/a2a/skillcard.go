@@ -36,7 +36,7 @@ func cardOf(e skill.Entry) skillCard {
 			}
 		}
 	}
-	example, _ := json.Marshal(map[string]any{"skill": e.Name, "input": e.Contract.Example()}) // of such values it cannot fail
+	example, _ := json.Marshal(map[string]any{"skill": e.Name, "input": e.Contract.Example()}) // these values cannot fail
 	return skillCard{ID: e.Name, Name: e.Name, Description: words.String(), Tags: []string{"skill"}, Examples: []string{string(example)}, InputModes: []string{jsonType}}
 }
 

@@ -35,7 +35,7 @@ type look struct {
 	answers bool // it has answered the task, which may have ended since
 }
 
-// cursor reads the id of the last frame that a reader has, 0 where it has none.
+// cursor returns the id of the reader's last frame, or 0.
 func (c *call) cursor() (int64, error) {
 	values := c.r.Header.Values("Last-Event-ID")
 	if len(values) == 0 || len(values) == 1 && values[0] == "" {

@@ -25,7 +25,7 @@ type shape struct {
 // whole is all of it.
 var whole = shape{modes: modes{true, true}, history: -1, artifacts: true}
 
-// taskOf is the task that a turn is, as far as its rows say.
+// taskOf returns the task of a turn, as far as its rows describe it.
 func taskOf(base string, v session.View, files filestore.Files, s shape) *task {
 	t := &task{ID: v.Turn.ID, ContextID: v.Turn.SessionID, Status: status{State: stateOf(v.Turn), Timestamp: stamp(v.Turn.StateAt)}, Metadata: metadataOf(v)}
 	t.History = historyOf(base, v, files.In, s.history)

@@ -3,9 +3,9 @@
 // question; a question ends the run with an interrupt while the turn stays open, and the run that
 // answers it streams the rest.
 //
-// It promises: of the messages in a request only the last one counts, and a new one is never
-// dropped silently; all answers of a run are looked up before one is applied; a run has its
-// beginning and its end, or breaks off; no secret passes through here.
+// It promises: only the last message of a request counts, and a new one is never dropped silently;
+// all answers of a run are looked up before one is applied; a run has its start and its end, or is
+// aborted; no secret passes through here.
 package agui
 
 import (

@@ -47,7 +47,7 @@ func (s *api) answer(w http.ResponseWriter, r *server.Request, in input, thread 
 	}
 	rd.Again = true // a secret that is not there yet is asked for again
 	if fresh {
-		if in.said.Session = thread; active { // it waits for the turn that goes on
+		if in.said.Session = thread; active { // it waits for the turn in progress
 			in.said.Multitask = turn.Enqueue
 		}
 		if err := s.CountRequest(r.Context(), w, r.Caller, ratelimit.Messages); err != nil {
@@ -68,7 +68,7 @@ type questions struct {
 	newest  session.Approval
 	open    []turn.Answer // to those that wait
 	goesOn  bool          // some are resolved, now or before; else all of them are given up
-	notices []Notice      // of those that were given up too late
+	notices []Notice      // notices about those that were given up too late
 }
 
 func (s *api) questions(r *server.Request, thread uuid.UUID, list []resume) (q questions, err error) {
@@ -137,7 +137,7 @@ func decision(asked session.Approval, rs resume, c server.Caller, param string) 
 // fresh reports whether a run that answers an interrupt also brings a new message. A message that
 // was sent before is new if its turn began after the turn of the interrupt: it came with this run,
 // which is repeated. Clients send the whole conversation, and without tool calls it ends with the
-// message of the interrupted turn, or of one that began since. Those are recognised by their text;
+// message of the interrupted turn, or of one that began since. Those are recognized by their text;
 // a skill's turn has none, so the message counts as its own. active reports that the interrupted
 // turn has not ended.
 func (s *api) fresh(w http.ResponseWriter, r *server.Request, in input, asked session.Approval) (fresh, active bool, err error) {

@@ -24,7 +24,7 @@ type input struct {
 type said struct {
 	text   string
 	behind bool   // something else stands behind it, so it was sent before if it was new
-	sent   []byte // what makes it the same message when it is sent again
+	sent   []byte // the parts that identify the message when it is sent again
 	turn.Request
 	err error // why it is not a message, if there is a resume beside it
 }
@@ -90,9 +90,9 @@ func parse(body []request.Member, r *server.Request) (in input, err error) {
 	return in, c.Err()
 }
 
-// once is what a message is known by when it is sent again. Clients begin another run for that,
-// and the message keeps its id; one that has none is known by its run. A run that answers an
-// interrupt may have the name of the one that asked.
+// once returns the key that identifies a message when it is sent again. Clients then begin another
+// run, and the message keeps its id; a message without an id is identified by its run. A run that
+// answers an interrupt may have the name of the one that asked.
 func (in input) once(id string) string {
 	sum := sha256.New()
 	if id != "" {

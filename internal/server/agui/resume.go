@@ -16,7 +16,7 @@ import (
 type resume struct {
 	id        uuid.UUID
 	cancelled bool
-	answer    turn.Answer // of the resolved interrupt; without an Outcome if the payload has none
+	answer    turn.Answer // answer to the resolved interrupt; without an Outcome if the payload has none
 }
 
 // answers reads the field "resume".

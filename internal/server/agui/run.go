@@ -75,7 +75,7 @@ func (s *api) thread(r *server.Request, thread string) (id uuid.UUID, ok bool, e
 	return s.CallerSession(r.Context(), r.Caller, thread)
 }
 
-// say starts a turn with a message. Where another is in the way, that is the outcome of the run.
+// say starts a turn with a message. If another turn blocks it, that is the outcome of the run.
 func (s *api) say(w http.ResponseWriter, r *server.Request, in input) error {
 	if err := s.CountRequest(r.Context(), w, r.Caller, ratelimit.Messages); err != nil {
 		return err

@@ -76,7 +76,7 @@ func (t *Encoder) ahead(id string) bool {
 			i, err := strconv.Atoi(n)
 			return err == nil && i > told
 		}
-		told = 0 // of the turn behind it
+		told = 0 // frames of the turn after it
 	}
 	return false
 }

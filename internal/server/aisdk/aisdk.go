@@ -1,10 +1,10 @@
 // Package aisdk serves the UI message stream of the AI SDK, for useChat and its relatives. A chat
 // is a session under the chat's id, an answer a turn, and a tool approval a question of that turn.
 //
-// It promises: of the messages in a request only the last one counts, and the approvals that it
-// answers are looked up, because a client can forge its history; a resumed stream repeats the whole
-// turn, because the client throws on a part whose beginning it has not seen; no secret passes
-// through here.
+// It promises: only the last message of a request counts, and the approvals that it answers are
+// looked up, because a client can forge its history; a resumed stream repeats the whole turn,
+// because the client throws on a part whose start it has not received; no secret passes through
+// here.
 package aisdk
 
 import (

@@ -20,8 +20,8 @@ import (
 	"github.com/parley-server/parley/internal/turn"
 )
 
-// approvalID names one call of a question. The client keeps an answer with each, and a
-// question is decided as a whole: where it is about one call its own id is enough.
+// approvalID names one call of a question. The client keeps an answer with each call, and a
+// question is decided as a whole: for a question about one call, the question's own id is enough.
 func approvalID(question uuid.UUID, call, calls int) string {
 	if calls == 1 {
 		return question.String()
@@ -32,8 +32,8 @@ func approvalID(question uuid.UUID, call, calls int) string {
 // verdict is a message's answer to one question: the answers to its calls together.
 type verdict struct {
 	turn.Answer                   // denied where one of its calls is
-	param       string            // where the first of them stands
-	ids         map[string]answer // what was answered
+	param       string            // path of the first of them
+	ids         map[string]answer // the answers by id
 }
 
 // answer is a part that answers for one call.
@@ -42,7 +42,7 @@ type answer struct {
 	State    any             `json:"state"`
 	Approval json.RawMessage `json:"approval"`
 
-	// The call as the client has it; what is nil it does not say.
+	// The call as the client has it; nil means not specified.
 	Type     any             `json:"type"`
 	ToolName json.RawMessage `json:"toolName"`
 	Input    json.RawMessage `json:"input"`

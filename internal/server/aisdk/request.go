@@ -17,7 +17,7 @@ type requestBody struct {
 	turn.Request
 	answers []*verdict // none: it is a message
 	text    string
-	sent    []byte // what counts of the body
+	sent    []byte // the parts of the body that count
 	ignored []string
 }
 

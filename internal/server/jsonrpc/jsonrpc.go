@@ -47,7 +47,7 @@ type Message struct {
 }
 
 // Parse parses a body: one message, or with batch a list of them. An invalid message in it has its
-// own error; err reports that there is no message at all.
+// own error; err reports that the body has no message at all.
 func Parse(body []byte) (list []Message, batch bool, err *Error) {
 	members, failed := request.Object(body)
 	if f := fault.From(failed); f != nil && f.Code == fault.InvalidJSON {

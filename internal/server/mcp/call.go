@@ -24,13 +24,13 @@ type call struct {
 	args request.Fields
 }
 
-// result is what a tool has to say.
+// result is the result of a tool.
 type result struct {
 	value  any               // fits the tool's output
 	texts  []string          // the same for clients that read text alone, ours apart from the agent's; none: value is encoded
-	failed bool              // what was asked for did not come about
+	failed bool              // the request was not carried out
 	ask    *mcp.ElicitParams // to be asked before there is a result
-	state  string            // comes back with the answer to ask
+	state  string            // the client returns it with the answer to ask
 	id     string            // names ask
 }
 

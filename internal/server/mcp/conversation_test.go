@@ -244,8 +244,8 @@ func TestApprovalsAreElicited(t *testing.T) {
 	}
 }
 
-// TestAForgedAnswerLeadsNowhere checks that the state that comes with an answer selects only the
-// turn of the same message.
+// TestAForgedAnswerLeadsNowhere checks that an answer whose request state does not belong to the
+// message's own turn is rejected.
 func TestAForgedAnswerLeadsNowhere(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)

@@ -26,7 +26,7 @@ type decided struct {
 	Pattern    *string          `json:"allowlist_pattern"`
 	SessionID  uuid.UUID        `json:"session_id"`
 	Already    bool             `json:"already_decided"`
-	Outcome    any              `json:"outcome,omitempty"` // what the turn came to
+	Outcome    any              `json:"outcome,omitempty"` // the result of the turn
 }
 
 // decideApproval allows or denies what a turn wants to do.

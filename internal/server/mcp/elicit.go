@@ -17,7 +17,7 @@ import (
 	"github.com/parley-server/parley/internal/turn"
 )
 
-// canElicit reports whether the client can put a question to its person and bring the answer.
+// canElicit reports whether the client can ask its user a question and return the answer.
 func (c *call) canElicit() bool {
 	if c.req.ProtocolVersion() < roundTrips {
 		return false
@@ -48,7 +48,7 @@ func (w *wait) applyAnswers(ctx context.Context) (res result, over bool, err err
 	for _, m := range w.call.message.answers {
 		id, err := uuid.Parse(m.Name)
 		if err != nil {
-			continue // of nothing that was asked
+			continue // not one of the questions
 		}
 		brief, cancel := w.Brief(ctx)
 		a, err := w.Sessions.Approval(brief, w.call.caller.Workspace.ID, id)

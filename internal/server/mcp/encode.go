@@ -58,7 +58,7 @@ func failureTexts(o turn.Outcome) []string {
 	return []string{text + " What it had said until then, if anything, is in get_messages.", fmt.Sprintf("[session_id: %s]", o.SessionID)}
 }
 
-// waysOut say what to do about a turn that has failed.
+// waysOut are the remedies for a failed turn.
 var waysOut = map[event.Code]string{
 	event.SessionGone:             "The conversation is not there any more. Begin another: send the message without session_id.",
 	event.Canceled:                "Somebody stopped it. Send the message again only if the person you work for wants that.",
@@ -83,7 +83,7 @@ func withAbsoluteURLs(base string, question json.RawMessage) json.RawMessage {
 	for _, name := range []string{"decide_url", "secret_url"} {
 		var address string
 		if json.Unmarshal(q[name], &address) == nil && address != "" {
-			q[name], _ = json.Marshal(server.AbsoluteURL(base, address)) // of a string it cannot fail
+			q[name], _ = json.Marshal(server.AbsoluteURL(base, address)) // a string cannot fail
 		}
 	}
 	text, err := json.Marshal(q)
@@ -117,7 +117,7 @@ func questionTexts(o turn.Outcome) (texts []string) {
 // formatClock formats a time of today.
 func formatClock(t time.Time) string { return t.Format("15:04:05 MST") }
 
-// paragraphs joins what there is to say.
+// paragraphs joins the texts that are not empty.
 func paragraphs(texts ...string) string {
 	return strings.Join(slices.DeleteFunc(texts, func(t string) bool { return t == "" }), "\n\n")
 }

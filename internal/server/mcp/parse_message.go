@@ -19,7 +19,7 @@ import (
 type message struct {
 	jsonrpc.Message
 
-	name    string           // of the tool that is called
+	name    string           // name of the called tool
 	token   json.RawMessage  // for progress; nil: not requested
 	state   string           // came with a question
 	answers []request.Member // to questions, by their names
@@ -106,7 +106,7 @@ func (m *message) parseMeta() *jsonrpc.Error {
 		}
 		m.token = f.Value
 	}
-	text, _ := json.Marshal(own) // of what was JSON before
+	text, _ := json.Marshal(own) // it was parsed from JSON
 	m.Params = append(slices.DeleteFunc(m.Params, func(p request.Member) bool { return p.Name == "_meta" }), request.Member{Name: "_meta", Value: text})
 	return nil
 }
@@ -155,6 +155,6 @@ func (m *message) body() json.RawMessage {
 			in[p.Name] = p.Value
 		}
 	}
-	text, _ := json.Marshal(in) // of what was JSON before
+	text, _ := json.Marshal(in) // it was parsed from JSON
 	return text
 }

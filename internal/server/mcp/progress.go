@@ -18,7 +18,7 @@ import (
 
 const (
 	pace = 200 * time.Millisecond // between two notifications about text
-	// Of the text so far a notification has the end, of at most
+	// A notification contains the end of the text so far, of at most
 	maxTail  = 500 // bytes
 	maxLines = 10
 )

@@ -51,7 +51,8 @@ func New(srv *server.Server, pages *wiki.Store) (server.Routes, error) {
 	if s.tools, err = loadTools(table, s.handlers()); err != nil {
 		return nil, err
 	}
-	// A GET would open a stream of a session, and a DELETE end one: there are no sessions.
+	// A GET would open a stream of a session and a DELETE would end one, but this server has no
+	// sessions.
 	post := server.Operation{Scope: apikey.MCPRead, Class: ratelimit.Calls, CheckOrigin: true, Serve: s.serve}
 	return server.Routes{Path: s.HandleMethods(map[string]server.Operation{http.MethodPost: post})}, nil
 }

@@ -61,7 +61,7 @@ func hashArguments(args request.Fields) ([]byte, error) {
 	for _, m := range args.Without("idempotency_key") {
 		var v any
 		dec := json.NewDecoder(bytes.NewReader(m.Value))
-		dec.UseNumber() // of any size, and to the last digit
+		dec.UseNumber() // keeps every digit
 		if err := dec.Decode(&v); err != nil {
 			return nil, fmt.Errorf("read an argument: %w", err)
 		}

@@ -96,7 +96,7 @@ func (v *visit) outlivingContext() (context.Context, context.CancelFunc) {
 
 // respond sends the response to the message of a visit.
 func (v *visit) respond(result json.RawMessage, bad *jsonrpc.Error) error {
-	if result == nil && bad == nil { // there was no answer in time: the caller is gone, or the service is stopping
+	if result == nil && bad == nil { // no response in time: the caller has left, or the service is stopping
 		return v.ctx.Err()
 	}
 	response := jsonrpc.Result(v.message.ID, result)

@@ -34,7 +34,7 @@ type entry struct {
 	Scope                    apikey.Scope
 	Annotations              map[string]any
 	Input                    map[string]any
-	Needs                    []string // of the input
+	Needs                    []string // required members of the input
 	Output                   map[string]any
 	Always                   []string // in the output, unless it is a fault
 }
@@ -89,7 +89,7 @@ func (e entry) spec(defs map[string]any) (*mcp.Tool, error) {
 	if len(e.Needs) > 0 {
 		in["required"] = e.Needs
 	}
-	e.Annotations["title"] = e.Title // where revisions before 2025-06-18 look for it
+	e.Annotations["title"] = e.Title // revisions before 2025-06-18 read it here
 	e.Output["fault"] = map[string]any{"$ref": "#/$defs/fault"}
 	out := map[string]any{"type": "object", "properties": e.Output,
 		"anyOf": []any{map[string]any{"required": e.Always}, map[string]any{"required": []string{"fault"}}}}

@@ -30,7 +30,7 @@ type exchange struct {
 // Connect implements mcp.Transport.
 func (x *exchange) Connect(context.Context) (mcp.Connection, error) { return x, nil }
 
-// SessionID implements mcp.Connection: there are no sessions.
+// SessionID implements mcp.Connection: this server has no sessions.
 func (x *exchange) SessionID() string { return "" }
 
 // Read implements mcp.Connection.
@@ -65,7 +65,7 @@ func (x *exchange) Close() error {
 }
 
 // first is the id of the only request of an exchange.
-var first, _ = sdk.MakeID("1") // of a string it cannot fail
+var first, _ = sdk.MakeID("1") // a string cannot fail
 
 // callSDK has the SDK answer a request. It returns no response if ctx ends first.
 func (s *api) callSDK(ctx context.Context, v *visit) (json.RawMessage, *jsonrpc.Error) {

@@ -132,7 +132,7 @@ func (w *wait) resultOf(o turn.Outcome) result {
 	return res
 }
 
-// outcome is what a turn came to, and what there is to say of the call.
+// outcome is the outcome of a turn, and the text of the call's result.
 type outcome struct {
 	turn.Outcome
 	Replayed bool   `json:"replayed,omitempty"`

@@ -37,7 +37,7 @@ func (s *api) wikiRead(ctx context.Context, c *call) (result, error) {
 // hit is a passage that was found.
 type hit struct {
 	Path    string `json:"path"`
-	Page    string `json:"page,omitempty"` // of a wiki page: what wiki_read takes
+	Page    string `json:"page,omitempty"` // for a wiki page: the name for wiki_read
 	Title   string `json:"title"`
 	Heading string `json:"heading,omitempty"`
 	Line    int    `json:"line"`

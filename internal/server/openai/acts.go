@@ -9,7 +9,7 @@ import (
 // acts tracks the tool calls of a turn, to report the ones that were not done.
 type acts struct {
 	summary map[string]string // by the call
-	asked   []event.Operation // of the newest question
+	asked   []event.Operation // the operations of the newest question
 	denied  map[string]string // why a call was not done
 }
 

@@ -18,8 +18,8 @@ type About struct {
 	Usage      bool                 // a stream is to end with the usage
 	Structured bool                 // the content is JSON and nothing else: other text is sent as a refusal
 	Rejected   []filestore.Rejected // files that the agent does not have
-	Note       string               // what stands before all else; "": nothing
-	Barred     bool                 // who asks may not answer a request for a secret
+	Note       string               // text before everything else
+	Barred     bool                 // the caller may not answer a request for a secret
 	Base       string               // for links
 }
 
@@ -44,7 +44,7 @@ type delta struct {
 	Role      string  `json:"role,omitempty"`
 	Content   *string `json:"content,omitempty"`
 	Refusal   *string `json:"refusal,omitempty"`
-	Reasoning string  `json:"reasoning_content,omitempty"` // as reasoning models have it: what the agent does
+	Reasoning string  `json:"reasoning_content,omitempty"` // the agent's activity, in the field of reasoning models
 }
 
 type usage struct {

@@ -101,7 +101,8 @@ func (s *api) answer(w http.ResponseWriter, r *server.Request, in *incoming, tel
 // overloadedPause is how many seconds a client waits before it asks an overloaded provider again.
 const overloadedPause = "5"
 
-// told records that a reply was written whole. A repeated word is not a repeated message.
+// told records that a reply was written completely. A repeated decision word is not a repeated
+// message.
 func (s *api) told(r *server.Request, rd reply) {
 	if !rd.spoken {
 		s.MarkDelivered(r, rd.Reading)

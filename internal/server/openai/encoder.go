@@ -17,7 +17,7 @@ type Encoder struct {
 	refusal   strings.Builder
 	reasoning strings.Builder
 	head      int  // bytes of content that stand before the agent's
-	step      int  // where in content the text of the newest step begins
+	step      int  // offset in content of the newest step's text
 	begins    bool // the next text is the first of its step
 	broke     bool // something else was sent since the last text
 	cut       bool // the model's last reply was

@@ -1,9 +1,9 @@
 // Package openai serves OpenAI's Chat Completions and Responses APIs: their clients need a base URL
 // and a key. The workspace is a model, and so is each of its skills.
 //
-// It promises: of the conversation in a request it uses only the last user message, in the session
-// that the client names; it ignores unknown fields and lists them in a header; a request for
-// approval is a text that the next message answers; no secret passes through here.
+// It promises: it uses only the last user message of a request, in the session that the client
+// names; it ignores unknown fields and lists them in a header; a request for approval is a text
+// that the next message answers; no secret passes through here.
 package openai
 
 import (

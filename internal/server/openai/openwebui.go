@@ -25,9 +25,9 @@ var tasks = []string{
 	"You are an autocompletion system",
 }
 
-// chore reports whether Open WebUI wants something for itself, a title or the like. A connection
-// of it can say so in a header; else its prompts are known where the chat has a name. All else
-// is a message, for people write such headings, too.
+// chore reports whether the message is one of Open WebUI's own prompts, such as for a title. A
+// connection can declare that in a header; otherwise the prompts are recognized if the chat has a
+// name. Everything else is a message, since users write such headings, too.
 func chore(h http.Header, text string) bool {
 	if filled(h.Get("X-Openwebui-Task")) != "" {
 		return true

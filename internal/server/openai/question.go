@@ -42,8 +42,8 @@ func question(ask event.InputRequired, about About) string {
 	return b.String()
 }
 
-// dead makes what is quoted of an agent code, line by line: in a chat that shows Markdown no link
-// or image of it is alive in what we say.
+// dead turns quoted text of an agent into code, line by line, so that a chat that renders Markdown
+// shows no link or image of it in the service's text.
 func dead(quoted string) string {
 	lines := strings.Split(quoted, "\n")
 	for i, line := range lines {

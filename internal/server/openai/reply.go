@@ -13,9 +13,9 @@ import (
 // reply is what a message is answered with.
 type reply struct {
 	server.Reading
-	spoken bool   // the message spoke to a turn
-	note   string // what stands before it
-	said   string // where it is not empty, that is all there is to say
+	spoken bool   // the message is a decision word or "continue"
+	note   string // text before it
+	said   string // if not empty, the whole text
 }
 
 // reply finds the rows to read: the rest of the turn that the message refers to, or the turn that
@@ -71,7 +71,7 @@ func plainly(do handler) handler {
 	}
 }
 
-// helped adds what to do about a turn that is in progress, for users who can only send messages.
+// helped adds the remedy for a turn in progress, for users who can only send messages.
 func helped(w http.ResponseWriter, err error) error {
 	f := fault.From(err)
 	if f == nil || f.Code != fault.TurnInProgress {

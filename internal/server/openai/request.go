@@ -22,7 +22,7 @@ type incoming struct {
 	request.Checks
 	given   map[string]json.RawMessage
 	raw     []byte
-	ignored []string // what has no meaning here
+	ignored []string // fields without a meaning here
 	// shape is the field with the format of the answer.
 	shape string
 }
@@ -131,8 +131,8 @@ func (in *incoming) question(r *server.Request) (text string, more bool, last st
 	return request.MessageText(&in.Checks, "/"+at, list[i].Content), more, last
 }
 
-// The headers by which clients name a chat, the surest first. The field "user" comes last: to
-// some clients it is a person, who has many chats.
+// The headers by which clients name a chat, the most reliable first. The field "user" comes last:
+// some clients use it for a user, who has many chats.
 var (
 	chatHeaders = []string{"X-Openwebui-Chat-Id", "X-Session-Id"}
 	chatFields  = []string{"conversation", "user"}

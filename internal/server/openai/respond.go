@@ -12,8 +12,8 @@ import (
 	"github.com/parley-server/parley/internal/server/request"
 )
 
-// respond answers a request of the Responses API. It is a completion in other words, and goes
-// on where the response that it names has ended.
+// respond handles a request of the Responses API. It is a completion in another format, and
+// continues the session of the response that it names.
 func (s *api) respond(w http.ResponseWriter, r *server.Request) error {
 	body, raw, err := request.ReadChat(w, r.Request)
 	if err != nil {

@@ -63,7 +63,7 @@ func (p *Responding) Completion() (status int, answer any) {
 	return status, p.response(p.status())
 }
 
-// say translates what a completion would say.
+// say translates the chunks of a completion.
 func (p *Responding) say(frames []any) (out []any) {
 	for _, f := range frames {
 		switch f := f.(type) {

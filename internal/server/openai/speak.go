@@ -24,7 +24,7 @@ const (
 	canceled = "The turn was canceled."
 )
 
-// speak carries out a word in a session; ok is false if the word has no meaning there.
+// speak applies a decision word in a session; ok is false if the word has no meaning there.
 func (s *api) speak(r *server.Request, q requestBody, said word) (rd reply, ok bool, err error) {
 	b, err := s.bind(r, q, said)
 	if err != nil || b.session == uuid.Nil || said.kind == goOn && said.coded && b.coded == nil {

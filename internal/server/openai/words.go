@@ -18,9 +18,9 @@ const (
 // word is a command of the user to a turn; the zero value is none.
 type word struct {
 	kind   string
-	code   session.Code // of an approval
+	code   session.Code // the code of an approval
 	coded  bool         // the word has a code
-	reason string       // of a denial
+	reason string       // the reason of a denial
 }
 
 // punctuation is what may stand around a word or its code.

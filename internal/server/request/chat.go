@@ -18,7 +18,7 @@ import (
 // add to its requests.
 var ExtensionFields = []string{"session_id", "skill", "input", "secret_input", "response_schema", "attachments", "multitask_strategy", "limits"}
 
-// ByName are the members of an object that say something: null stands for nothing.
+// ByName returns the members of an object that have a value: null counts as absent.
 func ByName(body []Member) map[string]json.RawMessage {
 	given := make(map[string]json.RawMessage, len(body))
 	for _, m := range Given(body) {
@@ -70,7 +70,7 @@ type ChatMessage struct {
 	Role    string          `json:"role"`
 	Content json.RawMessage `json:"content"`
 	Parts   json.RawMessage `json:"parts"`
-	Refusal json.RawMessage `json:"refusal"` // of the assistant
+	Refusal json.RawMessage `json:"refusal"` // a refusal of the assistant
 }
 
 // ChatMessages reads the field "messages".

@@ -23,8 +23,8 @@ const (
 // DecisionFields are all the names that a decision may have over HTTP.
 var DecisionFields = []string{"decision", "allowlist_pattern", "reason", "actor"}
 
-// Decision reads a decision about operations. It may have the fields that are named; those
-// that say more than the decision are for the caller.
+// Decision parses a decision about operations. It may have the named fields; the fields besides the
+// decision are for the caller to parse.
 func (c *Checks) Decision(body []Member, fields []string) (a turn.Answer) {
 	word := ""
 	given := make(map[string]bool)

@@ -10,8 +10,8 @@ import (
 // The bounds of what a body holds, besides its size. Without them 8 MiB of members cost
 // 11 s of CPU, and 8 MiB of array elements 1.8 s.
 const (
-	MaxMembers = 10_000  // of one object
-	MaxValues  = 200_000 // of a body: names of members and elements of arrays
+	MaxMembers = 10_000  // members of one object
+	MaxValues  = 200_000 // values of a body: names of members and elements of arrays
 )
 
 // few is the number of names that are compared one by one. A set pays off beyond it.

@@ -11,7 +11,7 @@ import (
 // an error names only what the caller has sent.
 type Names map[string]string
 
-// Told is an error in the caller's names.
+// Told returns an error with the caller's names.
 func (n Names) Told(err error) error {
 	f := fault.From(err)
 	if f == nil || len(n) == 0 {

@@ -70,7 +70,7 @@ func (s *api) decideApproval(w http.ResponseWriter, r *apiRequest) error {
 	})
 }
 
-// answerSecret provides a secret, or lets the turn go on without it.
+// answerSecret provides a secret, or lets the turn continue without it.
 func (s *api) answerSecret(w http.ResponseWriter, r *apiRequest) error {
 	return s.decide(w, r, (*request.Checks).Secret)
 }
@@ -79,7 +79,7 @@ func (s *api) answerSecret(w http.ResponseWriter, r *apiRequest) error {
 type decided struct {
 	ApprovalID uuid.UUID        `json:"approval_id"`
 	Kind       event.Input      `json:"kind"`
-	KeyName    string           `json:"key_name,omitempty"` // of a secret request
+	KeyName    string           `json:"key_name,omitempty"` // the name of a requested secret
 	Status     string           `json:"status"`
 	DecidedAt  *time.Time       `json:"decided_at"`
 	DecidedBy  *session.Decider `json:"decided_by"`
@@ -122,7 +122,7 @@ func (s *api) decide(w http.ResponseWriter, r *apiRequest, parse func(*request.C
 
 func (s *api) decided(r *apiRequest, d turn.Decided) decided {
 	var ask event.InputRequired
-	_ = json.Unmarshal(d.Request, &ask) // of an erased session nothing is left
+	_ = json.Unmarshal(d.Request, &ask) // empty for an erased session
 	at := session.ActiveTurn{SessionID: d.SessionID}
 	s.link(r, &at)
 	return decided{ApprovalID: d.ApprovalID, Kind: d.Kind, KeyName: ask.KeyName, Status: d.Status, DecidedAt: d.DecidedAt, DecidedBy: d.DecidedBy,

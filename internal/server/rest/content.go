@@ -76,7 +76,7 @@ func (s *api) fetchFile(w http.ResponseWriter, r *apiRequest) error {
 	if ranges := r.Header.Get("Range"); !strings.HasPrefix(ranges, "bytes=") || strings.Contains(ranges, ",") {
 		r.Header.Del("Range")
 	}
-	r.Header.Del("If-Match") // what an address opens never changes
+	r.Header.Del("If-Match") // the content of an address never changes
 	r.Header.Del("If-Unmodified-Since")
 	out := &steadyAnswer{ResponseWriter: w, rc: http.NewResponseController(w), pause: s.WriteTimeout}
 	http.ServeContent(out, r.Request, "", f.ModTime, f.Reader(r.Context()))

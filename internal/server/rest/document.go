@@ -21,8 +21,8 @@ import (
 	"github.com/parley-server/parley/internal/store/ratelimit"
 )
 
-// The document is the route table: what it does not name is not served, and what it names must
-// have a handler, here or in the package of the protocol that x-served-by names.
+// openapi is the route table: a path that it does not name is not served, and every operation in it
+// must have a handler, here or in the package of the protocol that x-served-by names.
 //
 //go:embed openapi.yaml
 var openapi []byte
@@ -32,12 +32,12 @@ type operation struct {
 	ID         string          `yaml:"operationId"`
 	ServedBy   string          `yaml:"x-served-by"` // the protocol that has the handler; "": this package
 	Scope      apikey.Scope    `yaml:"x-scope"`
-	Class      ratelimit.Class `yaml:"x-limit"` // what a request counts as; default calls
+	Class      ratelimit.Class `yaml:"x-limit"` // rate class of a request; default calls
 	Parameters []parameter     `yaml:"parameters"`
 
 	path   string
 	method string
-	params []string // what a query may have
+	params []string // allowed query parameters
 	handle handler
 }
 
@@ -151,7 +151,7 @@ func set(n *yaml.Node, value any, path ...string) {
 		n = n.Content[0]
 	}
 	if len(path) == 0 {
-		_ = n.Encode(value) // of a string or a number it cannot fail
+		_ = n.Encode(value) // a string or a number cannot fail
 		return
 	}
 	switch n.Kind {

@@ -27,8 +27,8 @@ var (
 	downloadFields = []string{"file_id", "session_id", "turn_id", "filename"}
 )
 
-// createFile answers with a ticket: where to send the bytes of a file, or that the
-// service gets them itself.
+// createFile returns a ticket: the address to upload the bytes of a file to, or the confirmation
+// that the service downloads them itself.
 func (s *api) createFile(w http.ResponseWriter, r *apiRequest) error {
 	if err := request.Accepts(r.Request, request.JSONType); err != nil {
 		return err
@@ -91,7 +91,7 @@ func parseTicket(c request.Checks, body []request.Member, h http.Header) (filest
 	return n, c.Err()
 }
 
-// filename reads a name. Whatever is in it, the store makes one of it that can be kept.
+// filename parses a name. The store makes a safe name of any text.
 func filename(c *request.Checks, param string, raw json.RawMessage) string {
 	s, ok := c.Text(param, raw)
 	switch {
@@ -141,8 +141,7 @@ func parseDownload(c request.Checks, body []request.Member) (q downloadQuery, er
 	return q, c.Err()
 }
 
-// downloadFiles answers with fresh addresses: of one file, or of what a session has
-// produced.
+// downloadFiles returns fresh addresses: of one file, or of the files that a session has produced.
 func (s *api) downloadFiles(w http.ResponseWriter, r *apiRequest) error {
 	if err := request.Accepts(r.Request, request.JSONType); err != nil {
 		return err

@@ -75,8 +75,7 @@ func takes(r *http.Request, stream bool) error {
 	return fault.New(fault.NotAcceptable, "The answer is %s, which the Accept header does not allow. With \"stream\":%t it is %s.", is, way, other)
 }
 
-// show streams a turn that was just started, or that a client with a cursor comes
-// back to.
+// show streams a turn that was just started, or to which a client with a cursor reconnects.
 func (s *api) show(w http.ResponseWriter, r *apiRequest, started turn.Started, cursor int64) error {
 	t := &tail{from: started.From, turn: started.Turn}
 	if cursor > 0 {
@@ -92,7 +91,7 @@ func (s *api) show(w http.ResponseWriter, r *apiRequest, started turn.Started, c
 	return s.stream(w, r, t)
 }
 
-// ended is the seq of a turn's last event, 0 while it has none.
+// ended returns the seq of a turn's last event, 0 if the turn has not ended.
 func (s *api) ended(r *apiRequest, started turn.Started) (int64, error) {
 	ctx, cancel := s.Brief(r.Context())
 	defer cancel()

@@ -16,8 +16,8 @@ import (
 	"github.com/parley-server/parley/internal/server/request"
 )
 
-// params reads a query string and gathers what is wrong with it. A parameter that is
-// there has a value: an empty filter would quietly show everything.
+// params parses a query string and collects its mistakes. A parameter must have a value: an empty
+// filter would quietly match everything.
 type params struct {
 	request.Checks
 	values url.Values

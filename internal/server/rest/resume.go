@@ -72,7 +72,7 @@ func (s *api) attach(r *apiRequest) (*attachment, error) {
 		return nil, err
 	}
 	query := r.query()
-	if query.broken { // what is lost may be the cursor
+	if query.broken { // the lost part may be the cursor
 		return nil, server.InvalidCursor("query", "The query string cannot be parsed.")
 	}
 	// An EventSource repeats its first query for ever: the header is newer.
@@ -120,15 +120,15 @@ func (a *attachment) follow() *tail {
 		t.from.Since = h.Created
 	case h.Missed.Turns != nil: // the rest of what the reader was shown, then the turn in progress
 		t.earlier, t.from.Since = h.Missed.Turns, h.Missed.Since
-	case a.cursor < h.StartSeq: // of an older turn, or none
+	case a.cursor < h.StartSeq: // a cursor of an older turn, or 0
 		t.from.Seq = h.StartSeq
 	}
 	t.head = &event.Open{SessionID: h.Session, FromSeq: new(t.from.Seq)}
 	return t
 }
 
-// replay answers a reader for whom nothing is in progress: with the end, or with
-// what was missed and then the end.
+// replay responds to a reader when no turn is in progress: with the end, or with the missed events
+// and then the end.
 func (s *api) replay(w http.ResponseWriter, r *apiRequest, a *attachment) error {
 	h := &a.head
 	seq := a.cursor

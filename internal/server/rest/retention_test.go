@@ -25,7 +25,7 @@ func (s *service) exec(t testing.TB, sql string, args ...any) {
 	}
 }
 
-// isGone checks a stream that says session_gone and nothing else.
+// isGone checks that a stream has only the error session_gone.
 func isGone(t testing.TB, what, cursor string, got []frame) {
 	t.Helper()
 	if names(got) != "open error done" || got[1].id != cursor || got[2].id != cursor || got[2].retry != 60000 ||
@@ -124,8 +124,8 @@ func TestARepeatedRequestOutlivesItsEvents(t *testing.T) {
 	}
 }
 
-// Erasing a session ends what runs in it, on every replica, and leaves nothing to read
-// and nowhere to go on.
+// TestAnErasedSessionSaysNothing checks that erasing a session ends its turns and streams on every
+// replica, removes all content, and rejects new messages to it.
 func TestAnErasedSessionSaysNothing(t *testing.T) {
 	t.Parallel()
 	s := startTurns(t, nil, asking(time.Minute))
@@ -180,7 +180,7 @@ func TestAnErasedSessionSaysNothing(t *testing.T) {
 		t.Errorf("%d %s", r.status, r.text)
 	}
 	if next := sessionOf(t, s.say(t, "@text 1 delta", `"caller_id":"anna"`).rest()[0]); next == id {
-		t.Error("the caller goes on in the erased session")
+		t.Error("the caller continues in the erased session")
 	}
 	if again, err := s.Sessions.Erase(t.Context(), uuid.MustParse(id), "cli:other"); err != nil || again != (session.Erasure{At: done.At, Already: true}) {
 		t.Errorf("%+v, %v", again, err)

@@ -7,8 +7,9 @@ import (
 	"github.com/parley-server/parley/internal/testing/wait"
 )
 
-// Revoking a key on one replica ends what is open for it on every one: streams close
-// without done, blocking calls are told that the key is dead; their turns go on.
+// TestARevokedKeyLosesItsStreamsEverywhere revokes a key on one replica. On every replica its
+// streams close without done and its blocking calls return that the key is revoked; their turns
+// continue.
 func TestARevokedKeyLosesItsStreamsEverywhere(t *testing.T) {
 	t.Parallel()
 	here := start(t, nil)
@@ -47,7 +48,7 @@ func TestARevokedKeyLosesItsStreamsEverywhere(t *testing.T) {
 	}
 	for _, st := range streams {
 		if rest := st.rest(); len(rest) > 0 {
-			t.Errorf("a stream went on with %s", names(rest))
+			t.Errorf("a stream continued with %s", names(rest))
 		}
 	}
 	for range 2 {

@@ -81,7 +81,7 @@ func TestHEADIsGETWithoutABody(t *testing.T) {
 	st.rest()
 }
 
-// Whatever the path, the answer is an envelope, no redirect and no 500.
+// TestHostilePaths checks that every path gets an error envelope, never a redirect or a 500.
 func TestHostilePaths(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
@@ -237,7 +237,7 @@ func TestRawRequests(t *testing.T) {
 	}
 }
 
-// What the documents say of net/http's own answers.
+// TestHeaderLimit compares net/http's own limit and response with the documented ones.
 func TestHeaderLimit(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
@@ -278,8 +278,8 @@ func TestHealth(t *testing.T) {
 	}
 }
 
-// Without the database every call that needs it says so, and soon after it is back
-// all is well.
+// TestDatabaseAway checks that without the database every call that needs it fails with a clear
+// error, and that calls succeed again soon after the database returns.
 func TestDatabaseAway(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
@@ -294,7 +294,7 @@ func TestDatabaseAway(t *testing.T) {
 			t.Errorf("%s: %d %s", op, r.status, r.text)
 		}
 		if bytes.Contains([]byte(r.text), []byte("dial")) {
-			t.Errorf("%s tells too much: %s", op, r.text)
+			t.Errorf("%s exposes too much: %s", op, r.text)
 		}
 	}
 	s.link.mend()

@@ -11,7 +11,7 @@ import (
 	"github.com/parley-server/parley/internal/turn"
 )
 
-// said is a message as the list shows it.
+// said is a message of the list.
 type said struct {
 	Role    string
 	Status  string

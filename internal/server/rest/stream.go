@@ -16,16 +16,16 @@ import (
 
 const (
 	reconnect = 2 * time.Second  // sent with open
-	finished  = 60 * time.Second // sent with done: an EventSource would come back at once otherwise
+	finished  = 60 * time.Second // sent with done: otherwise an EventSource would reconnect at once
 )
 
-// tail is the part of a session's log that a stream shows: what comes after a
-// cursor, up to the end of a turn.
+// tail is the part of a session's log that a stream shows: the events after a cursor, up to the end
+// of a turn.
 type tail struct {
 	from eventlog.From
 	turn uuid.UUID
 	head *event.Open // sent first, with the cursor as its id; nil where the log's own open comes
-	all  bool        // of earlier turns too, as one stream with one open and one done
+	all  bool        // include earlier turns, as one stream with one open and one done
 
 	earlier map[uuid.UUID]bool // turns whose rows are shown as well, without their done
 	before  map[uuid.UUID]bool // turns whose rows are not shown, even with all
@@ -34,8 +34,8 @@ type tail struct {
 // stream writes a tail of the log as frames. After the first frame it returns no error: it ends
 // without done.
 //
-// A stream can stand here for an hour, with many beside it: what it needs only at
-// its beginning or its end is in functions of its own, off this stack.
+// A stream can wait here for an hour, beside many others: the parts that it needs only at its start
+// or its end are in functions of their own, off this stack.
 func (s *api) stream(w http.ResponseWriter, r *apiRequest, t *tail) error {
 	key := r.caller.Key // and nothing else of r, so that the workspace can go
 	_ = server.StreamTurn(s.Server, w, r.Context(), t.about(key),
@@ -53,7 +53,7 @@ func (t *tail) about(key string) server.Stream {
 type frames struct {
 	sw   *sse.Writer
 	tail *tail
-	id   int64 // of the newest frame
+	id   int64 // id of the newest frame
 }
 
 // Begin writes the open frame of a stream that is attached later.

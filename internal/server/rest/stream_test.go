@@ -143,8 +143,8 @@ func TestKeepaliveOnTheWire(t *testing.T) {
 	st.rest()
 }
 
-// While the database is away a stream that needs it waits, and then goes on where it
-// was: every frame once, in order.
+// TestStreamOutlivesTheDatabase checks that a stream waits while the database is away and then
+// continues at its position: every frame once, in order.
 func TestStreamOutlivesTheDatabase(t *testing.T) {
 	t.Parallel()
 	waits := make(chan struct{}, 100)
@@ -229,7 +229,8 @@ func (s *service) ended(t *testing.T, id string) {
 	}
 }
 
-// Who stays away too long is told so by the end of the stream, not by a lie.
+// TestStreamEndsWithoutDoneWhenTheDatabaseStaysAway checks that a stream ends without done if the
+// database is away for too long.
 func TestStreamEndsWithoutDoneWhenTheDatabaseStaysAway(t *testing.T) {
 	t.Parallel()
 	s := start(t, func(c *server.Config) { c.Outage = time.Millisecond })
@@ -249,7 +250,8 @@ func TestStreamEndsWithoutDoneWhenTheDatabaseStaysAway(t *testing.T) {
 	}
 }
 
-// A reader that takes nothing is dropped by the write deadline. Nobody else notices.
+// TestSlowReaderIsDropped checks that the write deadline drops a reader that does not read, without
+// an effect on other readers.
 func TestSlowReaderIsDropped(t *testing.T) {
 	t.Parallel()
 	dropped := make(chan struct{}, 1)
@@ -279,7 +281,7 @@ func TestSlowReaderIsDropped(t *testing.T) {
 	}
 }
 
-// heard tells when something is logged.
+// heard signals when a message is logged.
 type heard struct {
 	slog.Handler
 	msg  string

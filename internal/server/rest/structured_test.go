@@ -14,7 +14,7 @@ import (
 
 const inAnswer = `"response_schema":{"type":"object","properties":{"n":{"type":"integer"},"why":{"type":"string"}},"required":["n","why"],"additionalProperties":false}`
 
-// outcome is what a blocking call and a callback tell of a turn.
+// outcome is the result of a turn in a blocking response and in a callback.
 type outcome struct {
 	Success    bool
 	Output     *string
@@ -49,8 +49,9 @@ func everything(t testing.TB) *modeltest.Script {
 	}}
 }
 
-// A turn that has everything tells it in one order, and the same to everybody: to the
-// stream without the references, to blocking calls, to callbacks and in the list.
+// TestTheEndOfATurnIsToldAlikeEverywhere checks a turn that has every kind of result. The stream,
+// the blocking response, the callback and the list report them in the same order and with the same
+// values; only the stream has no references.
 func TestTheEndOfATurnIsToldAlikeEverywhere(t *testing.T) {
 	t.Parallel()
 	s, h := startHookWith(t, func(c *turn.Config) { c.Permissions, c.Model = nil, provider(t, everything(t)) })
@@ -104,7 +105,8 @@ func TestTheEndOfATurnIsToldAlikeEverywhere(t *testing.T) {
 	}
 }
 
-// Without a response_schema there is no structured result, whatever the answer is.
+// TestNoSchemaNoStructuredResult checks that without a response_schema no answer yields a
+// structured result.
 func TestNoSchemaNoStructuredResult(t *testing.T) {
 	t.Parallel()
 	s := startTurns(t, nil, func(c *turn.Config) { c.Model = provider(t, modeltest.Say(`{"n":17}`)) })
@@ -116,7 +118,8 @@ func TestNoSchemaNoStructuredResult(t *testing.T) {
 	}
 }
 
-// A schema that is refused is told by its place, and nothing is stored.
+// TestRefusedSchemas checks that the error for an invalid schema names the place of the mistake,
+// and that nothing is stored.
 func TestRefusedSchemas(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)

@@ -11,8 +11,8 @@ import (
 	"github.com/parley-server/parley/internal/testing/golden"
 )
 
-// TestTranscripts tells every conversation as its own stream does, and as a stream that is
-// attached in its middle.
+// TestTranscripts encodes every conversation as its own stream, and as a stream that attaches in
+// the middle.
 func TestTranscripts(t *testing.T) {
 	t.Parallel()
 	golden.Check(t, []string{"http"}, func(t *testing.T, c golden.Conversation) (made []golden.Section) {

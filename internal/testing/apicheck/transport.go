@@ -140,7 +140,7 @@ type frameChecker struct {
 	*Transport
 	body   io.ReadCloser
 	name   string
-	schema *openapi3.Schema // of a frame; nil: the document describes no stream here
+	schema *openapi3.Schema // schema of a frame; nil: the document describes no stream here
 	seen   bytes.Buffer
 }
 

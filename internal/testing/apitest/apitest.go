@@ -1,8 +1,7 @@
-// Package apitest is one running process on a database of its own, for the tests of
-// the ways in: every store, the offline model, turns that run. A test brings the way in.
+// Package apitest runs one process on a database of its own, for the tests of the protocols: every
+// store, the offline model, running turns. A test adds the protocol.
 //
-// It promises: nothing of it lives longer than its test; of what can be used up there is
-// plenty unless a test says otherwise.
+// It promises: nothing outlives its test, and limits are high unless a test lowers them.
 package apitest
 
 import (
@@ -76,7 +75,7 @@ type Options struct {
 	Peer   *Service                   // a process before this one on the same database, whose keys and gate it shares
 	Gate   string                     // name of the tool that waits; "": gate
 	Limits ratelimit.Limits           // zero: plenty
-	Egress egress.Config              // where callbacks may go
+	Egress egress.Config              // the policy for callbacks
 	Tools  func(*Service) []tool.Tool // beside the gate and attach_file
 	Turns  func(*turn.Config)
 }

@@ -59,7 +59,7 @@ func NewChats(t *testing.T, opt ChatOptions, protocols ...func(*server.Server) s
 			}
 			select {
 			case s.Left <- struct{}{}:
-			default: // of a test that does not ask
+			default: // the test does not use it
 			}
 		}()
 		router.ServeHTTP(w, r)
@@ -114,7 +114,7 @@ type Reply struct {
 	Header http.Header
 	Text   string
 	Body   map[string]any
-	Code   string // of an error
+	Code   string // code of an error
 	Err    error  // the answer was cut off
 }
 

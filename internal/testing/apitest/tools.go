@@ -16,7 +16,7 @@ var anything = json.RawMessage(`{"type":"object"}`)
 type Gate struct {
 	name    string
 	Entered chan struct{} // a call is waiting
-	Leave   chan struct{} // lets one go on
+	Leave   chan struct{} // lets one call continue
 }
 
 // Await returns when a call waits at the gate.

@@ -11,7 +11,7 @@ import (
 )
 
 // TestContainerProgramRuns points the program of the module container/ at a Docker daemon without
-// images: it starts, speaks to the daemon and names the image to pull.
+// images: it starts, connects to the daemon and names the image to pull.
 func TestContainerProgramRuns(t *testing.T) {
 	slow.Test(t, "starts PostgreSQL")
 	daemon := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

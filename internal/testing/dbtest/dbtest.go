@@ -125,7 +125,7 @@ func create(t testing.TB, admin, from string) string {
 	return withDatabase(admin, name)
 }
 
-// newName says when the database was made, so that sweep knows the forgotten ones.
+// newName contains the time of creation, by which sweep recognizes forgotten databases.
 func newName() string {
 	return fmt.Sprintf("%s%d_%s", testPrefix, time.Now().Unix(), strings.ToLower(rand.Text()[:10]))
 }

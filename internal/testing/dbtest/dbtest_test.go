@@ -90,7 +90,7 @@ func TestLeftoversAreSweptUp(t *testing.T) {
 	}
 }
 
-// TestServerMayBeFrozen is for those who test what a hanging PostgreSQL does.
+// TestServerMayBeFrozen checks the fixture for tests of a hanging PostgreSQL.
 func TestServerMayBeFrozen(t *testing.T) {
 	t.Parallel()
 	slow.Test(t, "starts PostgreSQL")

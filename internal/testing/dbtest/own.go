@@ -132,7 +132,7 @@ func (s *Server) Kill() {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			s.t.Fatalf("dbtest: PostgreSQL did not come back: %v", err)
+			s.t.Fatalf("dbtest: PostgreSQL did not restart: %v", err)
 		}
 	}
 }

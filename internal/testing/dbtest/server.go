@@ -14,7 +14,7 @@ import (
 // Variable names the server that tests use when it is set.
 const Variable = "TEST_DATABASE_URL"
 
-// find looks once per process. What it finds is kept until the process ends.
+// find searches once per process and keeps the result until the process ends.
 var find = sync.OnceValues(func() (found, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()

@@ -83,7 +83,7 @@ func TestA2AStreamSurvivesItsServer(t *testing.T) {
 	}
 	second = w.serve(t, nil)
 	first.kill()
-	_ = read(r, 12*1000) // what had been sent
+	_ = read(r, 12*1000) // already sent
 	leave()
 	r, leave = open(second, "SubscribeToTask", fmt.Sprintf(`{"id":%q}`, task), r.LastEventID())
 	defer leave()
@@ -93,7 +93,7 @@ func TestA2AStreamSurvivesItsServer(t *testing.T) {
 	}
 	var want string
 	if err := w.pool.QueryRow(t.Context(), `SELECT content FROM messages WHERE role = 'assistant' AND turn_id = $1`, task).Scan(&want); err != nil || len(want) != 12*400 || answer.String() != want {
-		t.Errorf("%d bytes heard, %d stored; they differ at %d (%v)", answer.Len(), len(want), differ(answer.String(), want), err)
+		t.Errorf("%d bytes received, %d stored; they differ at %d (%v)", answer.Len(), len(want), differ(answer.String(), want), err)
 	}
 }
 

@@ -74,7 +74,7 @@ func TestA2APage(t *testing.T) {
 	}
 }
 
-// a2aReceiver has a receiver of the page hear of a task in either version.
+// a2aReceiver lets a receiver of the page receive the notifications of a task in either version.
 func a2aReceiver(t *testing.T, w *world, s *server, key, code, port string) {
 	cmd := command(t, "callbacks", "js", code)
 	cmd.Env = append(os.Environ(), "PORT="+port, "WEBHOOK_SECRET="+strings.TrimSpace(w.parley(t, "callbacks", "secret", "--workspace", "w")))
@@ -87,7 +87,7 @@ func a2aReceiver(t *testing.T, w *world, s *server, key, code, port string) {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 		if t.Failed() {
-			t.Logf("the receiver says: %s", said.bytes())
+			t.Logf("the receiver prints: %s", said.bytes())
 		}
 	})
 	wait.For(t, "the receiver listens", func() bool {
@@ -96,7 +96,7 @@ func a2aReceiver(t *testing.T, w *world, s *server, key, code, port string) {
 			return false
 		}
 		_ = res.Body.Close()
-		return res.StatusCode == http.StatusUnauthorized // nobody has signed it
+		return res.StatusCode == http.StatusUnauthorized // the request is not signed
 	})
 	for _, call := range []struct{ version, method, role, conf, state string }{
 		{"1.0", "SendMessage", "ROLE_USER", "taskPushNotificationConfig", "TASK_STATE_COMPLETED"},
@@ -144,7 +144,7 @@ func unheard(t *testing.T, server string) (address string, broken *atomic.Bool) 
 	return front.URL, broken
 }
 
-// untilAsked is a stream of which only the first frame is heard, and that breaks at a question.
+// untilAsked is a stream that ends after its first frame, and breaks at a question.
 type untilAsked struct {
 	io.Closer
 	from  *bufio.Reader

@@ -158,8 +158,8 @@ func TestKilledAfterTheDecision(t *testing.T) {
 	}
 }
 
-// TestNobodyRunsWhenTheTimeIsOver has no process alive while the time for an answer
-// ends. It is over all the same: for the first who answers, and for the turn.
+// TestNobodyRunsWhenTheTimeIsOver lets an approval expire while no process runs. It counts as
+// expired nevertheless: for the first answer, and for the turn.
 func TestNobodyRunsWhenTheTimeIsOver(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -182,7 +182,7 @@ func TestNobodyRunsWhenTheTimeIsOver(t *testing.T) {
 			}
 		}
 	}
-	idle := w.serve(t, window, "--no-workers") // nobody has noticed yet
+	idle := w.serve(t, window, "--no-workers") // no process has noticed yet
 	late(idle)
 	w.serve(t, window)
 	rest, err := w.follow(t.Context(), q.session, q.cursor, nil, idle)

@@ -54,7 +54,7 @@ func TestBrowserResumesByItself(t *testing.T) {
 		switch r.URL.Path {
 		case "/":
 			_, _ = rw.Write([]byte(page))
-		case "/short": // as a stream ends that says nothing of how long to wait
+		case "/short": // a stream that ends without a retry field
 			short.Add(1)
 			rw.Header().Set("Content-Type", "text/event-stream")
 			_, _ = rw.Write([]byte("retry: 2000\n\n"))

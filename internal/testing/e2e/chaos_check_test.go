@@ -16,7 +16,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// check compares what is stored with what the clients saw and what the model said.
+// check compares the stored rows with the frames of the clients and the text of the model.
 func (c *chaosRun) check() {
 	c.mustBeEmpty()
 	turns, rows := c.load()
@@ -184,7 +184,7 @@ func (c *chaosRun) ended(s *sentMessage, turn *storedTurn) {
 	}
 }
 
-// wrote reports whether the turn's call of wiki_write succeeded, as its result says.
+// wrote reports whether the turn's call of wiki_write succeeded, by its result.
 func (t *storedTurn) wrote() bool {
 	return slices.ContainsFunc(t.rows, func(r storedRow) bool {
 		return r.Event == "tool_result" && strings.Contains(r.Data, `"wiki_write","ok":true`)
@@ -214,7 +214,7 @@ func saidBy(rows []storedRow, steps []string, whole bool) error {
 		}
 		for name, text := range map[string]string{"text": said, "reply": body.Text} {
 			if text = afterBlank(text, step); text != steps[step] {
-				return fmt.Errorf("the %s of step %d has %d bytes, the model said %d; they differ at byte %d", name, step+1, len(text), len(steps[step]), differ(text, steps[step]))
+				return fmt.Errorf("the %s of step %d has %d bytes, the model wrote %d; they differ at byte %d", name, step+1, len(text), len(steps[step]), differ(text, steps[step]))
 			}
 		}
 		said, step = "", step+1
@@ -224,7 +224,7 @@ func saidBy(rows []storedRow, steps []string, whole bool) error {
 	case whole && (step != len(steps) || said != ""):
 		return fmt.Errorf("it completed after %d of %d steps and %d bytes", step, len(steps), len(said))
 	case said != "" && (step >= len(steps) || !strings.HasPrefix(steps[step], said)):
-		return fmt.Errorf("the %d bytes of step %d are not the beginning of what the model said", len(said), step+1)
+		return fmt.Errorf("the %d bytes of step %d are not the beginning of the model's text", len(said), step+1)
 	}
 	return nil
 }
@@ -297,7 +297,7 @@ func (c *chaosRun) readAgain(rows map[string][]storedRow) {
 		}
 		for i, r := range c.replicas {
 			at := i * len(log) / 2
-			if i > 0 && log[at].Event == "open" { // of a message that waited in line it would select that turn
+			if i > 0 && log[at].Event == "open" { // the cursor of a queued message's open event would select that turn
 				at++
 			}
 			conn := &connection{session: session, cursor: log[at].ID, all: true}

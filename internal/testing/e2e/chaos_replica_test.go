@@ -94,7 +94,7 @@ func (r *replica) send(sig syscall.Signal) {
 	}
 }
 
-// setUp says whether the process is to run, from its next end on.
+// setUp sets whether the process runs again after its next end.
 func (r *replica) setUp(up bool) {
 	r.mu.Lock()
 	r.up = up

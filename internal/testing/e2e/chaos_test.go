@@ -32,8 +32,8 @@ var shortSeeds = []int64{138, 139, 140, 141, 142, 143}
 const overWithin = 30 * time.Second
 
 // TestChaos lets clients work with two replicas and one PostgreSQL while faults happen that follow
-// from a seed, and then checks what is stored against what the clients saw and what the model
-// said. CONTRIBUTING.md says how to run it with other seeds.
+// from a seed, and then compares the stored rows with the frames of the clients and the text of the
+// model. CONTRIBUTING.md explains how to run it with other seeds.
 func TestChaos(t *testing.T) {
 	t.Parallel()
 	slow.Test(t, "runs processes")

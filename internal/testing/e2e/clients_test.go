@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// TestChatClients lets clients that people already have talk to a server, which is killed with
-// kill -9 whenever they ask for it.
+// TestChatClients runs published chat clients against a server that is killed with kill -9 whenever
+// they request it.
 func TestChatClients(t *testing.T) {
 	t.Parallel()
 	const dir = "../../../compat/clients"
@@ -91,7 +91,7 @@ func (w *world) expire(t *testing.T) {
 	}
 }
 
-// freePort is a port of this machine that nobody listens on.
+// freePort returns a port of this machine that is not in use.
 func freePort(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -125,8 +125,8 @@ func TestClientsPageInABrowser(t *testing.T) {
 	})
 }
 
-// TestTheServerBetweenKeepsUsersApart: behind the server of docs/guides/clients/eventsource.md nobody
-// takes up what somebody else has said, with its id or with its key.
+// TestTheServerBetweenKeepsUsersApart checks the server of docs/guides/clients/eventsource.md: a
+// user cannot resume another user's conversation, neither with its id nor with its key.
 func TestTheServerBetweenKeepsUsersApart(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -146,13 +146,13 @@ func TestTheServerBetweenKeepsUsersApart(t *testing.T) {
 	_, hers := do("alice", http.MethodPost, "/chat", "Idempotency-Key", "1")
 	open := regexp.MustCompile(`(?m)^id: (.*)\ndata: {"session_id":"(.*?)"`).FindStringSubmatch(hers)
 	if open == nil || !strings.Contains(hers, "87") {
-		t.Fatalf("alice is told\n%s", hers)
+		t.Fatalf("alice receives\n%s", hers)
 	}
 	if status, again := do("alice", http.MethodPost, "/chat", "Last-Event-ID", open[1]); status != http.StatusOK || !strings.Contains(again, open[2]) {
 		t.Errorf("alice takes it up: %d\n%s", status, again)
 	}
 	if status, his := do("bob", http.MethodGet, "/chat/events?replay=all&last_event_id="+open[1]); status != http.StatusNotFound {
-		t.Errorf("bob, who has said nothing, follows: %d\n%s", status, his)
+		t.Errorf("bob attaches without a message: %d\n%s", status, his)
 	}
 	if status, his := do("bob", http.MethodPost, "/chat", "Last-Event-ID", open[1]); status != http.StatusBadRequest || !strings.Contains(his, "INVALID_CURSOR") {
 		t.Errorf("bob with the id of alice: %d\n%s", status, his)

@@ -30,13 +30,14 @@ func (x exampleRun) run(t *testing.T, url, key string) (out, errs string, err er
 	return stdout.String(), stderr.String(), err
 }
 
-// says is the example with another message in it.
+// says returns the example with another message.
 func (x exampleRun) says(command string) exampleRun {
 	x.code = strings.ReplaceAll(x.code, "What is 12*7+3?", command)
 	return x
 }
 
-// fails: of a request that is refused and of a turn that fails an example says why, and ends so.
+// fails checks that an example prints the reason of a rejected request and of a failed turn, and
+// exits.
 func (x exampleRun) fails(t *testing.T, url, key string) {
 	if out, errs, err := x.run(t, url, "prl_wrong"); err == nil || !strings.Contains(errs, "INVALID_API_KEY") {
 		t.Errorf("with a wrong key: %v\n%s%s", err, out, errs)
@@ -49,7 +50,8 @@ func (x exampleRun) fails(t *testing.T, url, key string) {
 
 var answering = regexp.MustCompile(`parley approvals (?:show|allow) ([0-9a-f-]{36})`)
 
-// isAsked: an example shows how to answer what the agent asks, and goes on when it is answered.
+// isAsked checks that an example prints how to answer the agent's question, and continues after the
+// answer.
 func (x exampleRun) isAsked(t *testing.T, url, key string) {
 	cmd := command(t, x.about, x.language, x.says("Ask me for an approval").code)
 	cmd.Env = append(os.Environ(), "PARLEY_URL="+url, "PARLEY_API_KEY="+key)
@@ -87,8 +89,8 @@ func (x exampleRun) isAsked(t *testing.T, url, key string) {
 	}
 }
 
-// isCutOff: an example has every piece of the answer once, though its connection breaks, it is
-// told to come back later, and a connection falls silent.
+// isCutOff checks that an example prints every piece of the answer once, although its connection
+// breaks, a retry is rejected with Retry-After, and another connection falls silent.
 func (x exampleRun) isCutOff(t *testing.T, w *world, url, key string) {
 	x = x.says(`@unicode\n@say That makes 87.`)
 	patient := x.code
@@ -106,7 +108,7 @@ func (x exampleRun) isCutOff(t *testing.T, w *world, url, key string) {
 		t.Errorf("cut off %d times, and %d requests of a server that is away", m.cuts.Load(), m.away.asked.Load())
 	}
 	if !strings.Contains(errs, "CONCURRENCY_LIMIT") || !strings.Contains(errs, "Away until then.") {
-		t.Errorf("it does not say what failed:\n%s", errs)
+		t.Errorf("it does not print what failed:\n%s", errs)
 	}
 }
 
@@ -117,8 +119,8 @@ type meanness struct {
 	hung        atomic.Bool
 }
 
-// away is a server that is away for the first second, and says until when as a proxy may: with a
-// date. Whoever waits for a while, as for any other failure, asks it once.
+// away is a server that is unavailable for one second. Its Retry-After is a date in the far future,
+// as a proxy may send it; a client that retries with its usual delay sends one request.
 type away struct {
 	since atomic.Pointer[time.Time]
 	asked atomic.Int32
@@ -136,9 +138,9 @@ func (a *away) answers(rw http.ResponseWriter) bool {
 	return false
 }
 
-// mean is an address with a server behind it. It cuts a stream off in the middle of its first
-// text. Of the requests that go on with it the first is one too many, the next finds the server
-// away, and a third, where it is to hang, gets no answer and no end.
+// mean is a proxy in front of a server. It cuts a stream off in the middle of its first text. The
+// first request that resumes it exceeds a limit, the next finds the server unavailable, and a
+// third, if hangs is set, gets a stream that never ends.
 func mean(t *testing.T, server string, hangs bool) (string, *meanness) {
 	target, _ := url.Parse(server)
 	m := new(meanness)

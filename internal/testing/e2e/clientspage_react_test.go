@@ -24,8 +24,9 @@ const mount = `
 	createRoot(document.body).render(<Conversation id={id} history={await history(id)} load={history} />);
 `
 
-// TestClientsPageOfUseChat builds the page of docs/guides/clients/ai-sdk.md from its examples, and uses
-// it in a browser, while its server dies, while nobody can reach it and while another tab is quicker.
+// TestClientsPageOfUseChat builds the page of docs/guides/clients/ai-sdk.md from its examples and
+// uses it in a browser, while its server dies, while the server is unreachable and while another
+// tab answers first.
 func TestClientsPageOfUseChat(t *testing.T) {
 	t.Parallel()
 	slow.Test(t, "runs processes")
@@ -42,7 +43,7 @@ func TestClientsPageOfUseChat(t *testing.T) {
 	s := w.serve(t, nil)
 	var apart atomic.Bool // the page cannot reach its server
 	var loads atomic.Int64
-	slow := make(chan struct{}) // closed when a new chat may hear that there is nothing to resume
+	slow := make(chan struct{}) // closed when a new chat may receive that no stream can be resumed
 	front := w.front(t, s.url, func(rw http.ResponseWriter, r *http.Request) bool {
 		switch path, chat := strings.CutPrefix(r.URL.Path, "/api/chat"); {
 		case r.URL.Path == "/":
@@ -83,7 +84,7 @@ func TestClientsPageOfUseChat(t *testing.T) {
 	shows("87")
 	send("@call wiki_write {\"page\":\"tea\",\"content\":\"At four.\"}\n@say It is written.")
 	tab.MustElementR("button", "Allow")
-	tab.MustReload() // the question is there again
+	tab.MustReload() // the question is displayed again
 	shows("At four.")
 	tab.MustElementR("button", "Allow").MustClick()
 	shows("It is written.")
@@ -91,7 +92,7 @@ func TestClientsPageOfUseChat(t *testing.T) {
 
 	send("@text 400 deltas of 12 bytes at 100/s")
 	tab.MustWait(`() => (` + answer + `)().length > 600`)
-	tab.MustElement("textarea").MustInput("count to 3") // what is not to be sent yet stays
+	tab.MustElement("textarea").MustInput("count to 3") // a draft is kept
 	if kept := tab.MustEval(`() => { document.forms[0].requestSubmit(); return document.forms[0].elements.text.value }`).Str(); kept != "count to 3" {
 		t.Errorf("sent while an answer streams: there is %q left", kept)
 	}
@@ -127,7 +128,7 @@ func TestClientsPageOfUseChat(t *testing.T) {
 	send(" ")
 	shows("The last message of the user has no text.")
 
-	tab = browser.MustPage(front + "/#two") // what is sent before the page knows that nothing is to be resumed stays
+	tab = browser.MustPage(front + "/#two") // a message sent before the page knows that no stream can be resumed is kept
 	send("What is 12*7+3?")
 	shows("87")
 	close(slow)

@@ -13,8 +13,8 @@ import (
 var example = regexp.MustCompile("(?ms)^```(sh|js|python|go|html|tsx)\n(.*?)^```$")
 
 // TestClientsPage runs the examples of docs/guides/clients against a server. Each asks the same
-// question and prints the answer. What is for browsers is run by TestClientsPageInABrowser and
-// TestClientsPageOfUseChat; CopilotKit is far too large to be installed for that.
+// question and prints the answer. TestClientsPageInABrowser and TestClientsPageOfUseChat run the
+// examples for browsers; CopilotKit is far too large to install for that.
 func TestClientsPage(t *testing.T) {
 	t.Parallel()
 	pages, err := filepath.Glob("../../../docs/guides/clients/*.md")
@@ -43,13 +43,13 @@ func TestClientsPage(t *testing.T) {
 				continue
 			}
 			if strings.Contains(code, "createServer") {
-				continue // what TestClientsPageInABrowser has between its pages and the server
+				continue // the server between browser and Parley, which TestClientsPageInABrowser runs
 			}
 			x := exampleRun{about, language, code}
 			t.Run(about+" "+language, func(t *testing.T) {
 				times := 1
 				if strings.Contains(code, "wiki_write") {
-					times = 2 // whoever tries an approval does so again
+					times = 2 // a user who tries an approval does so again
 				}
 				for range times {
 					if out, errs, err := x.run(t, s.url, key); err != nil || !strings.Contains(out, "87") {
@@ -69,7 +69,7 @@ func TestClientsPage(t *testing.T) {
 	}
 }
 
-// command runs an example of a page, where what it needs is there.
+// command runs an example of a page, if the programs that it needs are installed.
 func command(t *testing.T, about, language, code string) *exec.Cmd {
 	t.Helper()
 	have := func(program string) string {
@@ -90,7 +90,7 @@ func command(t *testing.T, about, language, code string) *exec.Cmd {
 	case "sh":
 		have("curl")
 		cmd := exec.Command(have("bash"), "-c", code)
-		cmd.Dir = t.TempDir() // where it may leave files
+		cmd.Dir = t.TempDir() // a folder that it may write to
 		return cmd
 	case "python":
 		return exec.Command(have("python3"), save("example.py"))
@@ -99,7 +99,7 @@ func command(t *testing.T, about, language, code string) *exec.Cmd {
 	}
 	cmd := exec.Command(have("node"), "--input-type=module", "-e", code)
 	if strings.Contains(code, "import ") {
-		cmd.Dir = "../../../compat/clients" // where it finds what it imports
+		cmd.Dir = "../../../compat/clients" // the folder with its dependencies
 		if about == "mcp" || about == "a2a" {
 			cmd.Dir = "../../../compat/" + about
 		}

@@ -101,7 +101,7 @@ func TestKilledMidText(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.agree(t, session, frames, want)
-	t.Logf("the other replica went on %v after kill -9", resumed.Sub(killed).Round(time.Millisecond))
+	t.Logf("the other replica continued %v after kill -9", resumed.Sub(killed).Round(time.Millisecond))
 	if nodes := w.nodes(t, session); nodes != 2 {
 		t.Errorf("the turn ran on %d nodes, want 2", nodes)
 	}
@@ -167,7 +167,7 @@ func TestFrozenWorkerWritesNothing(t *testing.T) {
 			case texts == 60:
 				first.signal(syscall.SIGSTOP)
 				frozen = time.Now()
-			case !frozen.IsZero() && time.Since(frozen) > time.Second: // the other goes on
+			case !frozen.IsZero() && time.Since(frozen) > time.Second: // the other replica continues the turn
 				first.signal(syscall.SIGCONT)
 			}
 		}
@@ -223,8 +223,8 @@ func TestStoppedServerHandsOver(t *testing.T) {
 	w.agree(t, session, append(frames, rest...), want)
 }
 
-// TestTwoHundredReaders attach at random moments of a long turn, drop and come back
-// through both replicas, while the listening connections are cut.
+// TestTwoHundredReaders attaches readers at random moments of a long turn, which disconnect and
+// resume through both replicas while the listening connections are cut.
 func TestTwoHundredReaders(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

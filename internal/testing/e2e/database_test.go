@@ -8,9 +8,9 @@ import (
 	"github.com/parley-server/parley/internal/testing/slow"
 )
 
-// TestDatabaseDies stops and kills PostgreSQL in the middle of an answer. Meanwhile messages
-// are refused with 503, never accepted and lost; afterwards the turn goes on and the
-// reader has every row once.
+// TestDatabaseDies stops and kills PostgreSQL in the middle of an answer. Meanwhile messages are
+// rejected with 503, never accepted and lost; afterwards the turn continues and the reader has
+// every row once.
 func TestDatabaseDies(t *testing.T) {
 	t.Parallel()
 	slow.Test(t, "runs processes")
@@ -46,6 +46,6 @@ func TestDatabaseDies(t *testing.T) {
 	w.agree(t, session, frames, want)
 	var lost int
 	if err := w.pool.QueryRow(t.Context(), `SELECT count(*) FROM sessions`).Scan(&lost); err != nil || lost != 2 {
-		t.Errorf("%d sessions are there, want the 2 that were accepted (%v)", lost, err)
+		t.Errorf("%d sessions are stored, want the 2 that were accepted (%v)", lost, err)
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// tell sends a request as a client of some protocol does, and returns the answer whole.
+// tell sends a request as a client of some protocol does, and returns the whole response.
 func (w *world) tell(t *testing.T, method, url, body string, header ...string) string {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))

@@ -27,13 +27,13 @@ const posting = `<!doctype html><script type="module">
 			else if (e.event === "text") window.text += JSON.parse(e.data).text;
 			else if (e.event === "done") { stop.abort(); document.title = "done"; }
 		},
-		onclose: () => { throw new Error("the stream ended without done"); }, // else it would not come back
+		onclose: () => { throw new Error("the stream ended without done"); }, // else it would not reconnect
 		onerror: () => 100,
 	});
 </script>`
 
-// TestFetchEventSourceStartsOneTurn: however often the message is sent again, it is one turn,
-// and every piece of its answer comes once. Keep-alives are no messages.
+// TestFetchEventSourceStartsOneTurn checks that a message that is sent repeatedly is one turn, and
+// that every piece of its answer arrives once. Keep-alives are not messages.
 func TestFetchEventSourceStartsOneTurn(t *testing.T) {
 	t.Parallel()
 	const dir = "../../../compat/clients"

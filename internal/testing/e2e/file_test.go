@@ -13,8 +13,8 @@ import (
 	"github.com/parley-server/parley/internal/testing/wait"
 )
 
-// TestKilledMidUpload kills the server while a client sends a file. Of what had come
-// nothing is to be seen, and the ticket is good for another server.
+// TestKilledMidUpload kills the server while a client uploads a file. The received part is not
+// visible, and the ticket is valid on another server.
 func TestKilledMidUpload(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -101,7 +101,7 @@ func TestKilledMidUpload(t *testing.T) {
 	}
 	defer res.Body.Close()
 	if got, err := io.ReadAll(res.Body); err != nil || !bytes.Equal(got, content) {
-		t.Errorf("%d bytes came back, %v", len(got), err)
+		t.Errorf("%d bytes downloaded, %v", len(got), err)
 	}
 	if n := stored(); n != 7 {
 		t.Errorf("%d chunks: the dead server's three shall wait for the sweep", n)

@@ -53,7 +53,7 @@ type world struct {
 	pool *pgxpool.Pool
 	key  string
 	may  string   // a key that may allow what the agent does; made by approver
-	wrap []string // what servers are started by; nil: nothing
+	wrap []string // command that starts the servers; nil: none
 
 	client *http.Client
 }

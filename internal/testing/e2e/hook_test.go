@@ -16,19 +16,19 @@ import (
 	"github.com/parley-server/parley/internal/testing/wait"
 )
 
-// hook is a receiver of callbacks that verifies what it gets with the library of
-// Standard Webhooks. Each path answers as it is told, and then with 204.
+// hook is a receiver of callbacks that verifies requests with the library of Standard Webhooks.
+// Each path sends its configured responses, and then 204.
 type hook struct {
 	*httptest.Server
 	t      *testing.T
 	verify *standardwebhooks.Webhook
 
 	mu      sync.Mutex
-	answers map[string][]http.HandlerFunc // what comes next, by path
+	answers map[string][]http.HandlerFunc // the next responses, by path
 	got     map[string][]report
 }
 
-// report is what a callback was told.
+// report is one request of a callback.
 type report struct {
 	id, body string
 
@@ -84,23 +84,23 @@ func (h *hook) once(path string, answer http.HandlerFunc) {
 	h.answers[path] = append(h.answers[path], answer)
 }
 
-// reports are what a path was told.
+// reports returns the requests to a path.
 func (h *hook) reports(path string) []report {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return append([]report(nil), h.got[path]...)
 }
 
-// same checks that a path was told one thing, so many times.
+// same checks that a path received one report so many times.
 func (h *hook) same(t *testing.T, path string, times int) report {
 	t.Helper()
 	got := h.reports(path)
 	if len(got) < 1 || times > 0 && len(got) != times {
-		t.Fatalf("%s was told %d times, want %d", path, len(got), times)
+		t.Fatalf("%s received %d reports, want %d", path, len(got), times)
 	}
 	for _, r := range got {
 		if r.id == "" || r.id != got[0].id || r.body != got[0].body {
-			t.Errorf("%s was told %s %s, and then %s %s", path, got[0].id, got[0].body, r.id, r.body)
+			t.Errorf("%s received %s %s, and then %s %s", path, got[0].id, got[0].body, r.id, r.body)
 		}
 	}
 	return got[0]
@@ -119,8 +119,8 @@ func (w *world) hurry(t *testing.T, id string) {
 	})
 }
 
-// TestReceiversInTrouble lets the first attempt fail in every way. The second delivers
-// the same, and who answers 410 has no second one.
+// TestReceiversInTrouble lets the first attempt fail in every way. The second delivers the same
+// report; after a 410 there is no second attempt.
 func TestReceiversInTrouble(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -188,8 +188,8 @@ func status(code int) http.HandlerFunc {
 	return func(rw http.ResponseWriter, _ *http.Request) { rw.WriteHeader(code) }
 }
 
-// TestReportSurvivesItsServer kills a server right after its turn's done is there, and
-// another one that never runs anything right after it canceled a turn.
+// TestReportSurvivesItsServer kills a server right after the done of its turn is stored, and
+// another server, which runs no turns, right after it canceled one.
 func TestReportSurvivesItsServer(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -231,8 +231,8 @@ func TestReportSurvivesItsServer(t *testing.T) {
 	}
 }
 
-// TestRolledBackTurnReportsNothing makes the transaction that ends a turn fail when it
-// commits, twice. What is reported is the end that came about, once.
+// TestRolledBackTurnReportsNothing makes the commit of the transaction that ends a turn fail,
+// twice. The callback reports the end that was committed, once.
 func TestRolledBackTurnReportsNothing(t *testing.T) {
 	t.Parallel()
 	slow.Test(t, "runs processes")

@@ -18,8 +18,8 @@ import (
 	"github.com/parley-server/parley/internal/testing/slow"
 )
 
-// lines reads a stream in Python line by line, as httpx-sse and sseclient do, and writes each
-// frame down when it is there.
+// lines reads a stream in Python line by line, as httpx-sse and sseclient do, and writes each frame
+// when it is complete.
 const lines = `
 import json, sys, urllib.request
 url, key, body = sys.argv[1:]
@@ -38,9 +38,9 @@ with urllib.request.urlopen(urllib.request.Request(url, data=body.encode(), head
             frame[name] = value
 `
 
-// TestLineReaders lets curl and Python read a turn that waits for a person. They have its
-// question before it is answered, hence nothing holds frames back, and every line of the stream
-// ends with LF alone, in the order that is promised.
+// TestLineReaders lets curl and Python read a turn that waits for an approval. They receive the
+// question before the answer, so nothing holds frames back, and every line of the stream ends with
+// LF alone, in the documented order.
 func TestLineReaders(t *testing.T) {
 	t.Parallel()
 	slow.Test(t, "runs processes")
@@ -98,7 +98,7 @@ func TestLineReaders(t *testing.T) {
 				case "open":
 					session = data.SessionID
 					continue
-				case "input_required": // nobody has answered yet
+				case "input_required": // not answered yet
 					question = data.DecideURL
 					res, body := w.do(t, w.decision(t, s, question, "allow"))
 					if res.StatusCode != http.StatusOK {

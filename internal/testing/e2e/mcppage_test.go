@@ -48,7 +48,7 @@ func TestMCPPage(t *testing.T) {
 				t.Errorf("%v\n%s", err, out)
 			}
 		case !strings.HasPrefix(code, "parley keys create ") && !strings.HasPrefix(code, "claude mcp add ") && !strings.HasPrefix(code, "npx @modelcontextprotocol/inspector"):
-			t.Errorf("nobody runs\n%s", code)
+			t.Errorf("no test runs\n%s", code)
 		}
 		ran[language]++
 	}
@@ -115,7 +115,7 @@ type host struct {
 	Env     map[string]string
 }
 
-// TestMCPConformanceIsDocumented: whoever reads the page sees every case that does not apply.
+// TestMCPConformanceIsDocumented checks that the page lists every case that does not apply.
 func TestMCPConformanceIsDocumented(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../../docs/reference/mcp.md")

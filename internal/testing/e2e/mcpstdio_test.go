@@ -15,9 +15,9 @@ import (
 	"github.com/parley-server/parley/internal/testing/wait"
 )
 
-// TestMCPOnStdio lets the official client start `parley mcp` as a server of its own: messages,
-// progress and answers pass, a call that is given up is canceled on its way, and a server that
-// dies is told as what it is, after which the next one is found at the same address.
+// TestMCPOnStdio lets the official client start `parley mcp` as a local server: messages, progress
+// and answers pass; a call that the client cancels is canceled on the server; and a server that
+// dies is reported, after which the next one at the same address is used.
 func TestMCPOnStdio(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -86,8 +86,8 @@ func TestMCPOnStdio(t *testing.T) {
 	}
 }
 
-// What is passed is passed as it is; what the server refuses before the protocol begins is an
-// error of the protocol; everything is answered before the end.
+// TestMCPOnStdioPassesEverything checks that messages pass unchanged, that an HTTP error of the
+// server becomes a protocol error, and that every request is answered before the command ends.
 func TestMCPOnStdioPassesEverything(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

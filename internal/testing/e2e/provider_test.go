@@ -9,9 +9,9 @@ import (
 	"github.com/parley-server/parley/internal/testing/modeltest"
 )
 
-// TestProviderByOneVariable starts the service against a server that speaks a
-// provider's protocol, with nothing but its address. The reply arrives in pieces
-// that are cut anywhere, breaks off once, and uses a tool on the way.
+// TestProviderByOneVariable starts the service with only the address of a server that implements a
+// provider's protocol. The reply arrives in pieces that are cut anywhere, breaks off once, and uses
+// a tool.
 func TestProviderByOneVariable(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

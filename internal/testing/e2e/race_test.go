@@ -2,5 +2,5 @@
 
 package e2e_test
 
-// raced says that the race detector watches, which costs memory of its own.
+// raced is true if the race detector runs, which uses memory of its own.
 const raced = true

@@ -15,8 +15,8 @@ import (
 	"github.com/parley-server/parley/internal/testing/wait"
 )
 
-// TestReaderThatNeverReads holds sockets open and takes nothing. They cost bounded
-// memory, slow nobody down and are dropped; the one who reads gets everything.
+// TestReaderThatNeverReads opens connections and never reads from them. They use bounded memory,
+// slow no other reader down and are dropped; a reader that reads gets everything.
 func TestReaderThatNeverReads(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -27,8 +27,8 @@ import (
 // sandboxUsers run commands where the tests run as root.
 const sandboxUsers = "64001-64064"
 
-// contained is the environment of servers that run commands. Where there can be no
-// sandbox the test is skipped.
+// contained is the environment of servers that run commands. It skips the test if sandboxes are not
+// available.
 func contained(t *testing.T) []string {
 	t.Helper()
 	env := []string{"PARLEY_SANDBOX=require"}
@@ -61,7 +61,7 @@ func processes(t *testing.T, text string) (n int) {
 	return n
 }
 
-// seconds is a time to sleep that no other test sleeps: it tells processes apart.
+// seconds returns a duration that no other test sleeps for, to identify a process.
 func seconds() string { return fmt.Sprintf("1%09d", uuid.New().ID()%1e9) }
 
 // stubborn is a command that leaves descendants behind which do not want to end, and
@@ -91,9 +91,9 @@ func outputs(t *testing.T, frames []frame) (list []string) {
 	return list
 }
 
-// TestKilledMidCommand kills the server while a command runs. No process of it is left;
-// the turn goes on at another server, whose folder has what the finished calls made and
-// nothing of the one that was cut off.
+// TestKilledMidCommand kills the server while a command runs. The command's processes end; the turn
+// continues on another server, whose folder has the results of the finished calls and nothing of
+// the interrupted one.
 func TestKilledMidCommand(t *testing.T) {
 	t.Parallel()
 	env := contained(t)
@@ -147,8 +147,8 @@ func TestCancelEndsTheProcessTree(t *testing.T) {
 	}
 }
 
-// TestDeferredHalt cancels a turn whose server is frozen: nobody confirms that the
-// command has ended. When the server wakes it ends it.
+// TestDeferredHalt cancels a turn whose server is frozen: no server confirms that the command has
+// ended. When the server wakes up, it ends the command.
 func TestDeferredHalt(t *testing.T) {
 	t.Parallel()
 	env := contained(t)
@@ -275,7 +275,7 @@ func TestValuesOfARunAreNowhere(t *testing.T) {
 	heard := string(up.heard.bytes())
 	for value, times := range map[string]int{registered: 4, provided: 2} {
 		if n := strings.Count(heard, value); n < times {
-			t.Errorf("the server that the values are for heard one %d times: %s", n, heard)
+			t.Errorf("the intended server received a value %d times: %s", n, heard)
 		}
 	}
 	s.command(true, "", "egress", "log", "--workspace", "w", "--json")

@@ -15,8 +15,8 @@ import (
 	"github.com/parley-server/parley/internal/sse"
 )
 
-// frame is what a reader keeps of a stream. Of done only the id counts: it says
-// whether its stream was resumed.
+// frame is the part of a stream's frame that readers keep. For done it is only the id, which shows
+// whether the stream was resumed.
 type frame struct {
 	ID    string
 	Event string
@@ -33,7 +33,7 @@ type statusError struct {
 
 func (e statusError) Error() string { return fmt.Sprintf("%s: %s", e.res.Status, e.body) }
 
-// stream reads one connection until done, until it breaks, or until see says stop.
+// stream reads one connection until done, until it breaks, or until see returns true.
 func (w *world) stream(ctx context.Context, req *http.Request, see func(frame) bool) error {
 	req = req.WithContext(ctx)
 	if req.Header.Get("Authorization") == "" {
@@ -76,7 +76,7 @@ func (s *server) post(path string, body any) *http.Request {
 	return req
 }
 
-// do sends a request, with the world's key where it has none, and reads the answer.
+// do sends a request, with the world's key by default, and reads the response.
 func (w *world) do(t *testing.T, req *http.Request) (*http.Response, []byte) {
 	t.Helper()
 	res, body, err := w.try(req)

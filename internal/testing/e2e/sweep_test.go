@@ -48,7 +48,7 @@ type spied struct {
 	said    record // by commands
 	told    record // to callbacks
 	hook    string
-	env     []string // of servers, on top
+	env     []string // additional environment of servers
 	servers []*server
 }
 
@@ -75,7 +75,7 @@ func (s *spied) start() *server {
 	return srv
 }
 
-// command runs one that does, or does not, what it is told.
+// command runs parley and checks whether it succeeds.
 func (s *spied) command(ok bool, stdin string, args ...string) {
 	s.t.Helper()
 	out, errs, err := s.run(stdin, args...)
@@ -118,9 +118,9 @@ interface:
 %s
 `
 
-// TestSecretsAreNowhere lets skills, a request for a secret and the vault go their ways,
-// the good ones and the bad ones, through a PostgreSQL that logs everything and servers
-// that say everything. Then it looks for what was given to them.
+// TestSecretsAreNowhere sends values through skills, a secret request and the vault, in successes
+// and failures, with a PostgreSQL and servers that log everything. Then it searches all output and
+// data for the values.
 func TestSecretsAreNowhere(t *testing.T) {
 	t.Parallel()
 	slow.Test(t, "runs processes")
@@ -169,8 +169,8 @@ func TestSecretsAreNowhere(t *testing.T) {
 	}
 }
 
-// skills calls them with a value: as a stream, with a callback, in a turn that fails, and
-// in one whose server is killed and that goes on at another, which is returned.
+// skills runs skills with a value: in a stream, with a callback, in a turn that fails, and in one
+// whose server is killed and that continues on another server, which is returned.
 func (s *spied) skills(value string) *server {
 	t := s.t
 	t.Helper()

@@ -8,7 +8,7 @@ import (
 	"github.com/parley-server/parley/internal/testing/wait"
 )
 
-// Canary is a server on this machine that nobody must reach.
+// Canary is a server on this machine that no request must reach.
 type Canary struct {
 	Addr string // 127.0.0.1:port
 	Port string
@@ -18,7 +18,7 @@ type Canary struct {
 	done     chan struct{}
 }
 
-// NewCanary listens until the test ends, which fails if anybody came.
+// NewCanary listens until the test ends, and fails the test if a connection arrived.
 func NewCanary(t testing.TB) *Canary {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -1,5 +1,5 @@
-// Package egresstest has a DNS server that lies and a server that nobody must reach,
-// for tests of what may be reached.
+// Package egresstest has a DNS server with false answers and a server that no request must reach,
+// for tests of the egress policy.
 package egresstest
 
 import (

@@ -37,7 +37,7 @@ var (
 // Conversation is the rows of one turn.
 type Conversation struct {
 	Name string
-	Says string // what it is about
+	Says string // the subject of the conversation
 	Rows []Row
 	// Attached are files that came with the message.
 	Attached []event.File
@@ -49,7 +49,7 @@ type Conversation struct {
 type Row struct {
 	event.Event
 	Body   event.Body
-	Leaves bool // who reads leaves behind it, and comes back when it is answered
+	Leaves bool // the reader disconnects after it, and reconnects when it is answered
 }
 
 // Section is what a way in makes of a conversation.
@@ -93,12 +93,12 @@ func Check(t *testing.T, own []string, tell func(*testing.T, Conversation) []Sec
 			}
 			for _, s := range made {
 				if !slices.Contains(sections, s) {
-					t.Errorf("it is told differently; -update writes this:\n-- %s --\n%s", s.Name, s.Text)
+					t.Errorf("the encoding differs; -update writes this:\n-- %s --\n%s", s.Name, s.Text)
 				}
 			}
 			for _, s := range sections {
 				if mine(s) && !slices.ContainsFunc(made, func(m Section) bool { return m.Name == s.Name }) {
-					t.Errorf("%q is not told any more", s.Name)
+					t.Errorf("%q is not encoded anymore", s.Name)
 				}
 			}
 		})
@@ -130,7 +130,7 @@ func read(t *testing.T, file string) (head string, sections []Section) {
 
 func write(t *testing.T, file, head string, sections []Section) {
 	t.Helper()
-	rank := func(s Section) string { // so that it does not matter who writes first
+	rank := func(s Section) string { // so that the order of the writers does not matter
 		word, _, _ := strings.Cut(s.Name, " ")
 		return word
 	}
@@ -145,8 +145,8 @@ func write(t *testing.T, file, head string, sections []Section) {
 	}
 }
 
-// conversation reads rows: a kind and its data; behind one that begins with "?" who reads
-// leaves. "attached" and "rejected" are no rows of the log.
+// conversation parses rows: a kind and its data. The reader disconnects after a row that begins
+// with "?". "attached" and "rejected" are not rows of the log.
 func conversation(t *testing.T, file, head string, rows Section) Conversation {
 	t.Helper()
 	c := Conversation{Name: strings.TrimSuffix(filepath.Base(file), ".txtar"), Says: strings.TrimSpace(strings.TrimPrefix(head, "#"))}

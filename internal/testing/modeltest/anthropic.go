@@ -8,7 +8,7 @@ import (
 	"github.com/parley-server/parley/internal/model"
 )
 
-// Anthropic starts a server that speaks Messages. Its base URL is URL.
+// Anthropic starts a server of the Messages API. Its base URL is URL.
 func Anthropic(s *Script) *httptest.Server {
 	return serve(s, []string{"/v1/messages"}, anthropicFrames)
 }
@@ -17,7 +17,7 @@ func anthropicFrames(req Request, reply Reply) []string {
 	var asked struct {
 		Model string `json:"model"`
 	}
-	_ = json.Unmarshal(req.Body, &asked) // what cannot be read asks for nothing
+	_ = json.Unmarshal(req.Body, &asked) // an invalid body requests nothing
 	frame := func(name string, members object) string {
 		members["type"] = name
 		return Named(name, members)

@@ -14,10 +14,10 @@ type Asked struct {
 	// means, "forced" by a tool that must be called, "offered" by one that may be, or
 	// "" not at all.
 	Way    string
-	Schema json.RawMessage // of that answer, or of the first tool
-	Text   string          // of the last message
+	Schema json.RawMessage // schema of that answer, or of the first tool
+	Text   string          // text of the last message
 	Images []model.Image   // in the last message
-	Inputs []string        // of the calls in all messages
+	Inputs []string        // inputs of the calls in all messages
 }
 
 func openAIAsked(body []byte) Asked {
@@ -48,7 +48,7 @@ func openAIAsked(body []byte) Asked {
 			} `json:"tool_calls"`
 		} `json:"messages"`
 	}
-	_ = json.Unmarshal(body, &r) // what cannot be read asks for nothing
+	_ = json.Unmarshal(body, &r) // an invalid body requests nothing
 	var a Asked
 	for _, t := range r.Tools {
 		if a.Schema = t.Function.Parameters; t.Function.Name == r.ToolChoice.Function.Name {
@@ -107,7 +107,7 @@ func anthropicAsked(body []byte) Asked {
 			} `json:"content"`
 		} `json:"messages"`
 	}
-	_ = json.Unmarshal(body, &r) // what cannot be read asks for nothing
+	_ = json.Unmarshal(body, &r) // an invalid body requests nothing
 	var a Asked
 	for _, t := range r.Tools {
 		a.Schema = t.InputSchema

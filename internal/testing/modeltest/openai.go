@@ -8,7 +8,7 @@ import (
 
 type object = map[string]any
 
-// OpenAI starts a server that speaks Chat Completions. Its base URL is URL+"/v1".
+// OpenAI starts a server of the Chat Completions API. Its base URL is URL+"/v1".
 func OpenAI(s *Script) *httptest.Server {
 	return serve(s, []string{"/v1/chat/completions"}, openAIFrames)
 }
@@ -20,7 +20,7 @@ func openAIFrames(req Request, reply Reply) []string {
 			IncludeUsage bool `json:"include_usage"`
 		} `json:"stream_options"`
 	}
-	_ = json.Unmarshal(req.Body, &asked) // what cannot be read asks for nothing
+	_ = json.Unmarshal(req.Body, &asked) // an invalid body requests nothing
 	chunk := func(choices []object, more object) string {
 		c := object{
 			"id": "chatcmpl-fake", "object": "chat.completion.chunk", "created": 1_700_000_000,
@@ -55,8 +55,8 @@ func openAIFrames(req Request, reply Reply) []string {
 	return append(out, "data: [DONE]\n\n")
 }
 
-// openAICalls sends parallel calls in turns, which the format allows: only the
-// index says where a piece belongs.
+// openAICalls interleaves parallel calls, which the format allows: only the index shows which call
+// a piece belongs to.
 func openAICalls(calls []Call, delta func(object, any) string) []string {
 	var out []string
 	left := make([][]string, len(calls))

@@ -7,7 +7,7 @@ import (
 	"github.com/parley-server/parley/internal/model"
 )
 
-// Heard is a whole reply.
+// Heard is a complete reply.
 type Heard struct {
 	Text  string
 	Calls []event.ToolCall

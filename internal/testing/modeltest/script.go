@@ -1,6 +1,6 @@
-// Package modeltest runs fake model providers on loopback. They speak the real
-// wire formats, good and bad: replies of text and calls, cut at any byte, broken
-// off, refused. Point a base URL at one and everything above it runs unchanged.
+// Package modeltest runs fake model providers on loopback. They implement the real wire formats,
+// valid and invalid: replies of text and calls, cut at any byte, broken off, rejected. With a base
+// URL of such a server, everything above it runs unchanged.
 package modeltest
 
 import (
@@ -25,7 +25,7 @@ type Script struct {
 	gone     chan struct{}
 }
 
-// Say is a script that always answers with text, in these pieces.
+// Say returns a script that always replies with text, in these pieces.
 func Say(pieces ...string) *Script {
 	return &Script{Replies: []Reply{{Text: pieces, Usage: &model.Usage{InputTokens: 10, OutputTokens: 5}}}}
 }
@@ -93,7 +93,7 @@ func (s *Script) leave() {
 	defer s.mu.Unlock()
 	select {
 	case s.left() <- struct{}{}:
-	default: // nobody counts so far
+	default: // no receiver yet
 	}
 }
 

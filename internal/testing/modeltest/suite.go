@@ -26,7 +26,7 @@ type Suite struct {
 	// Frames makes the provider's frames of a reply.
 	Frames func(Request, Reply) []string
 	// Shapes of the provider's own failures.
-	Garbage string // a frame that is no JSON
+	Garbage string // a frame that is not JSON
 	Failure func(kind string) string
 	// Asked reads a request as the provider does.
 	Asked func(body []byte) Asked

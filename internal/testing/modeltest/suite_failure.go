@@ -29,7 +29,7 @@ func failure(t *testing.T, what string, err error, code event.Code, retryable bo
 	}
 	for inner := err; inner != nil; inner = errors.Unwrap(inner) {
 		if text := fmt.Sprintf("%v %+v", inner, inner); strings.Contains(text, Key) {
-			t.Errorf("%s: the error tells the key: %s", what, text)
+			t.Errorf("%s: the error contains the key: %s", what, text)
 		}
 	}
 	if e.Message == "" {
@@ -92,7 +92,7 @@ func (s Suite) cut(t *testing.T) {
 			got, err := Read(m.Generate(t.Context(), ask("hello")))
 			failure(t, what, err, event.ModelError, true)
 			if !strings.HasPrefix(text, got.Text) || len(got.Calls) > 0 || got.Stop != "" {
-				t.Errorf("%s: heard %+v", what, got)
+				t.Errorf("%s: received %+v", what, got)
 			}
 		}
 	}
@@ -185,7 +185,7 @@ func (s Suite) statuses(t *testing.T) {
 		what := fmt.Sprintf("%d %s", c.status, c.body)
 		e := failure(t, what, err, c.code, c.retryable)
 		if !strings.Contains(e.Message, c.says) {
-			t.Errorf("%s: message %q does not say %q", what, e.Message, c.says)
+			t.Errorf("%s: message %q does not contain %q", what, e.Message, c.says)
 		}
 		if e.RetryAfter != 7*time.Second {
 			t.Errorf("%s: retry after %v, want 7s", what, e.RetryAfter)
@@ -264,5 +264,5 @@ func (s Suite) brokenOff(t *testing.T) {
 			break
 		}
 	}
-	wait.Receive(t, "the end of the request", script.Gone()) // the server's request ended: nobody pays for the rest
+	wait.Receive(t, "the end of the request", script.Gone()) // the server's request ended: no cost for the rest
 }

@@ -53,7 +53,7 @@ func (s Suite) output(t *testing.T) {
 	} {
 		got, err := Read(s.start(t, &Script{Replies: []Reply{reply}}).Generate(t.Context(), wanted(closed)))
 		if err != nil || got.Text != written || len(got.Calls) > 0 {
-			t.Errorf("%s: heard %+v, %v", written, got, err)
+			t.Errorf("%s: received %+v, %v", written, got, err)
 		}
 	}
 }
@@ -66,7 +66,7 @@ func (s Suite) outputRefused(t *testing.T) {
 	script := &Script{Replies: []Reply{refusal, answer}}
 	got, err := Read(s.start(t, script).Generate(t.Context(), wanted(loose)))
 	if err != nil || got.Text != `{"b":1}` {
-		t.Errorf("heard %+v, %v", got, err)
+		t.Errorf("received %+v, %v", got, err)
 	}
 	ways := map[string]bool{}
 	for _, r := range script.Requests() {
@@ -95,8 +95,8 @@ func (s Suite) outputRefused(t *testing.T) {
 	}
 }
 
-// outputWrapped asks for values that are no objects, or of schemas that providers do
-// not take at the top.
+// outputWrapped requests values that are not objects, or schemas that providers do not accept at
+// the top level.
 func (s Suite) outputWrapped(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ schema, sent, value string }{
@@ -117,7 +117,7 @@ func (s Suite) outputWrapped(t *testing.T) {
 			script := &Script{Replies: []Reply{reply}}
 			got, err := Read(s.start(t, script).Generate(t.Context(), wanted(c.schema)))
 			if err != nil || got.Text != c.value {
-				t.Errorf("%s: heard %+v, %v", c.schema, got, err)
+				t.Errorf("%s: received %+v, %v", c.schema, got, err)
 			}
 			var sent struct {
 				Type       string
@@ -132,7 +132,7 @@ func (s Suite) outputWrapped(t *testing.T) {
 	}
 }
 
-// toolWrapped has a tool whose input is no object.
+// toolWrapped has a tool whose input is not an object.
 func (s Suite) toolWrapped(t *testing.T) {
 	t.Parallel()
 	script := &Script{Replies: []Reply{{Calls: []Call{{"call_a", "list", `{"value":[1]}`}}}}}
@@ -143,7 +143,7 @@ func (s Suite) toolWrapped(t *testing.T) {
 	req.Tools = []model.Tool{{Name: "list", Schema: json.RawMessage(`{"type":"array"}`)}}
 	got, err := Read(s.start(t, script).Generate(t.Context(), req))
 	if err != nil || len(got.Calls) != 1 || string(got.Calls[0].Input) != `[1]` {
-		t.Errorf("heard %+v, %v", got, err)
+		t.Errorf("received %+v, %v", got, err)
 	}
 	asked := s.Asked(script.Requests()[0].Body)
 	same(t, "the input in the history", `[{"value":[2]}]`, fmt.Sprint(asked.Inputs))

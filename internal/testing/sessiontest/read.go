@@ -42,7 +42,7 @@ func (r *Replica) Until(ctx context.Context, from eventlog.From, last int64) (al
 	return all, nil
 }
 
-// Stored reads what is there after a cursor.
+// Stored returns the events after a cursor.
 func (r *Replica) Stored(ctx context.Context, from eventlog.From) (all []event.Event, err error) {
 	for evs, err := range r.After(ctx, from) {
 		if err != nil {

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// Test skips a slow test under -short. why says what makes it slow. A fixture calls it for all tests
-// that use the fixture; quick names the ones that run nevertheless.
+// Test skips a slow test under -short. why names what makes it slow. A fixture calls it for all
+// tests that use the fixture; quick names the ones that run nevertheless.
 func Test(t testing.TB, why string, quick ...string) {
 	t.Helper()
 	if testing.Short() && !slices.Contains(quick, t.Name()) {

@@ -30,7 +30,7 @@ func (f Finding) String() string { return fmt.Sprintf("%s in %s (%s)", f.Form, f
 func Sweep(t testing.TB, value string, sources ...Source) {
 	t.Helper()
 	for _, f := range Find(t, value, sources...) {
-		t.Errorf("the secret is there: %s", f)
+		t.Errorf("the secret is stored: %s", f)
 	}
 }
 

@@ -35,8 +35,7 @@ func forms(value string) []form {
 		list = append(list, form{name, []byte(text)})
 	}
 	add("plain", value)
-	// Whatever escapes the other characters leaves these as they are, also where the
-	// rest was cut off.
+	// Every escape of the other characters leaves these unchanged, even in a truncated text.
 	for _, word := range strings.FieldsFunc(value, func(r rune) bool { return r > unicode.MaxASCII || !unicode.IsLetter(r) && !unicode.IsDigit(r) }) {
 		add("a part", word)
 	}
@@ -51,7 +50,7 @@ func forms(value string) []form {
 	add("path escaped", url.PathEscape(value))
 	add("percent encoded", percent(value, "%%%02X"))
 	add("lower case percent encoded", percent(value, "%%%02x"))
-	quoted, _ := json.Marshal(value) // of a string it cannot fail
+	quoted, _ := json.Marshal(value) // a string cannot fail
 	add("JSON", strings.Trim(string(quoted), `"`))
 	add("JSON with plain HTML", unhtml.Replace(strings.Trim(string(quoted), `"`)))
 	add("quoted", strings.Trim(strconv.Quote(value), `"`))

@@ -8,7 +8,8 @@ import (
 	"github.com/parley-server/parley/internal/testing/dbtest"
 )
 
-// Settings make a server write down all that it is told, for dbtest.NewServer.
+// Settings returns the settings with which a server logs everything that it receives, for
+// dbtest.NewServer.
 func Settings() []string {
 	return []string{"log_statement=all", "log_min_duration_statement=0", "log_parameter_max_length=-1", "log_parameter_max_length_on_error=-1"}
 }

@@ -1,7 +1,7 @@
-// Container runs PostgreSQL in Docker for as long as its standard input stays
-// open, and prints where it is. It is a program of its own so that no test binary
-// has to link Docker's client, and so that the container goes when the tests were
-// killed. Where Docker or an image is missing it says so and ends.
+// Container runs PostgreSQL in Docker for as long as its standard input stays open, and prints its
+// DSN. It is a separate program so that no test binary has to link Docker's client, and so that the
+// container ends when the tests are killed. If Docker or an image is missing, it prints that and
+// ends.
 package main
 
 import (
@@ -21,12 +21,12 @@ import (
 	"github.com/ory/dockertest/v3/docker"
 )
 
-// lifetime ends the container when nobody is left to do it.
+// lifetime ends the container if its parent cannot.
 const lifetime = time.Hour
 
 func main() {
 	if err := run(); err != nil {
-		fmt.Println(err) // where the DSN is expected
+		fmt.Println(err) // on stdout, in place of the DSN
 		os.Exit(1)
 	}
 }

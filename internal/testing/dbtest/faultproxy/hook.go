@@ -18,7 +18,7 @@ const (
 // Chunk is one read from one side of a connection.
 type Chunk struct {
 	Conn      int       // the connection's number, from 1 in the order of acceptance
-	Direction Direction // where the chunk goes
+	Direction Direction // direction of the chunk
 	Offset    int64     // bytes of this connection and direction that were received before
 	Data      []byte    // only valid during the call of the hook; must not be changed
 }

@@ -174,7 +174,8 @@ func (l *link) end(shut func(net.Conn)) {
 
 func closeConn(c net.Conn) { _ = c.Close() }
 
-// resetConn closes a connection with a reset. Unix sockets have none: the other side sees the end.
+// resetConn closes a connection with a reset. Unix sockets cannot reset: the other side sees the
+// end.
 func resetConn(c net.Conn) {
 	if tcp, ok := c.(*net.TCPConn); ok {
 		_ = tcp.SetLinger(0)
